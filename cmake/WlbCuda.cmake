@@ -1,0 +1,15 @@
+# CUDA is found or not. Found (nvcc and NCCL): everything CUDA compiles and links in every build.
+include(CheckLanguage)
+check_language(CUDA)
+find_path(NCCL_INCLUDE nccl.h HINTS /usr/local/cuda/include)
+find_library(NCCL_LIBRARY nccl HINTS /usr/local/cuda/lib64)
+set(WLB_HAVE_CUDA OFF)
+if(CMAKE_CUDA_COMPILER AND NCCL_INCLUDE AND NCCL_LIBRARY AND NOT WLB_SANITIZE)
+  set(WLB_HAVE_CUDA ON)
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 90) # one for developers; release builds set 80;90;100
+  endif()
+  set(CMAKE_CUDA_STANDARD 17)
+  enable_language(CUDA)
+  find_package(CUDAToolkit REQUIRED)
+endif()

@@ -1,0 +1,7 @@
+message(STATUS "WLB ${PROJECT_VERSION}: ${CMAKE_BUILD_TYPE}, ${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION}")
+message(STATUS "  Slurm ${WLB_SLURM_VERSION} (${SLURM_LIBRARY})")
+if(WLB_HAVE_CUDA)
+  message(STATUS "  CUDA ${CMAKE_CUDA_COMPILER_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
+else()
+  message(STATUS "  CPU build: no nvcc with NCCL was found (or sanitizers are on), CUDA devices are left out")
+endif()

@@ -1,0 +1,47 @@
+/*
+ * How anything talks to wlbd: one HTTP/1.1 request with a MUNGE credential, under a deadline.
+ *
+ * The protocol is docs/api.md. Nothing here needs more than libmunge: the Slurm plugin links it.
+ * Thread-safe as long as one connection is used by one thread.
+ */
+#ifndef WLB_CLIENT_H
+#define WLB_CLIENT_H
+
+#include <stddef.h>
+
+#include "libwlb/wlb.h"
+
+/* Where the coordinator is and how to prove who asks. */
+struct wlb_client_config {
+	char host[256];
+	char port[16];
+	char munge_socket[108]; /* "": MUNGE's default */
+};
+
+/* Reads, in this order of precedence: WLB_COORDINATOR (host:port) and WLB_MUNGE_SOCKET from the
+ * environment; then the file WLB_CONF or /etc/wlb/wlb.conf (`coordinator = host:port`,
+ * `munge_socket = path`). -1 when no coordinator is named anywhere or a line is malformed. */
+int wlb_client_config_load(struct wlb_client_config *config, struct wlb_error *error);
+
+/* Parses "host:port", "[v6]:port" into the config; -1 with value, rule, example. */
+int wlb_client_config_address(struct wlb_client_config *config, const char *address, struct wlb_error *error);
+
+struct wlb_connection; /* kept alive between requests, reconnects by itself */
+
+struct wlb_connection *wlb_connection_new(const struct wlb_client_config *config); /* does not connect; NULL: no memory */
+void wlb_connection_free(struct wlb_connection *connection);                        /* NULL allowed */
+
+struct wlb_reply {
+	int status;     /* HTTP status */
+	char *body;     /* NUL-terminated, the caller frees; never NULL after success */
+	size_t length;
+};
+
+/* Sends one request and reads the reply; all of it (resolve, connect, send, receive) ends within
+ * timeout_ms. `body` may be NULL. 0 when a reply came, whatever its status; -1 when none did (the
+ * connection is then closed, and the next call opens a new one). A request that failed after it was
+ * sent may or may not have been carried out: every POST of the API is idempotent for that reason. */
+int wlb_connection_call(struct wlb_connection *connection, const char *method, const char *path, const char *body,
+                        int timeout_ms, struct wlb_reply *reply, struct wlb_error *error);
+
+#endif

@@ -1,0 +1,63 @@
+/*
+ * The reporter: carries what a run recorded to the coordinator, and never holds the run up.
+ *
+ * Records are appended to a spool file first (one JSON object a line, see docs/api.md) and sent by a
+ * thread of the reporter's own. The coordinator answers with the last sequence number it has committed
+ * to PostgreSQL; only then may a record be forgotten. While the coordinator or its database is away the
+ * spool grows; nothing else happens. A record is delivered at least once and stored exactly once: the
+ * coordinator ignores sequence numbers it already has.
+ *
+ * One process of a node (local rank 0) also sends a report each second over the same connection, and
+ * watches the other local ranks through pidfds: a rank that vanishes is reported at once. That the
+ * connection itself closes without a goodbye tells the coordinator that this process is gone.
+ */
+#ifndef WLB_REPORTER_H
+#define WLB_REPORTER_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "coordinator/client/client.h"
+
+struct wlb_reporter_options {
+	const char *run_id;      /* WLB_RUN_ID */
+	const char *attempt_id;  /* WLB_ATTEMPT_ID: a UUID, minted by `wlb run` or by rank 0 */
+	const char *source;      /* who records: "rank0", "run" */
+	const char *spool_dir;   /* on the run's shared file system; created when missing */
+	const char *node;        /* this process's node name, for reports; NULL: records only, no reports */
+	int rank;                /* of this process, -1 for `wlb run` */
+	const int *peer_ranks;   /* other ranks on this node and their pids; may be NULL when peer_count is 0 */
+	const pid_t *peer_pids;
+	int peer_count;
+};
+
+struct wlb_reporter;
+
+/* Opens (or continues) the spool `spool_dir/ATTEMPT_ID.SOURCE.jsonl` and starts the thread. A coordinator
+ * that is away is not an error. `config` may be NULL: records are only spooled. */
+struct wlb_reporter *wlb_reporter_start(const struct wlb_client_config *config,
+                                        const struct wlb_reporter_options *options, struct wlb_error *error);
+
+/* Appends one record: type ("step", "checkpoint", ...) and its JSON object `data`. Returns once it is
+ * written to the spool (not synced: the thread does that each second); -1 when the spool cannot be
+ * written (disk full, ...). Callable from any thread. */
+int wlb_reporter_record(struct wlb_reporter *reporter, const char *type, const char *data, struct wlb_error *error);
+
+/* The step this process is at, for the next report. */
+void wlb_reporter_progress(struct wlb_reporter *reporter, int64_t step);
+
+/* Nonzero once the coordinator has asked for the attempt to end; *reason is then a static-lifetime text
+ * owned by the reporter. */
+int wlb_reporter_must_end(const struct wlb_reporter *reporter, const char **reason);
+
+/* Stops watching peers (they may exit from now on), waits at most flush_ms for the spool to be acknowledged,
+ * says goodbye, stops the thread, frees all. A spool that is fully acknowledged is removed; what is left is
+ * delivered later by wlb_spool_deliver. Returns the number of records still unacknowledged. */
+int64_t wlb_reporter_stop(struct wlb_reporter *reporter, int flush_ms);
+
+/* Delivers what earlier processes left in spool_dir (`wlb run` calls it before and after each attempt, and
+ * `wlb flush DIR` by hand). Returns the number of records still undelivered, or -1. */
+int64_t wlb_spool_deliver(const struct wlb_client_config *config, const char *spool_dir, int timeout_ms,
+                          struct wlb_error *error);
+
+#endif

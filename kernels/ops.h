@@ -1,0 +1,147 @@
+/*
+ * What a device computes. One header, several devices behind it: cpu/ (OpenBLAS, OpenMP; float32 and
+ * float64 from one source) and cuda/ (CUDA, cuBLASLt).
+ *
+ * Conventions
+ *  - Every pointer to data is device memory unless its name ends in _host. On the CPU device the two
+ *    are the same; nobody else may assume so.
+ *  - Activations are row-major [tokens, features]; weights are [out, in] as Hugging Face stores them,
+ *    so a linear layer is y = x W^T.
+ *  - "real" is the element type of the device: float or double on the CPU (wlb_device.dtype).
+ *  - Backward operations *add* to weight gradients (they accumulate over micro-batches) and
+ *    *overwrite* activation gradients, unless said otherwise.
+ *  - Operations are queued in order and may be asynchronous; their errors surface in synchronize().
+ *  - Results do not depend on anything but the inputs and the thread count: reductions have a fixed
+ *    order.
+ */
+#ifndef WLB_OPS_H
+#define WLB_OPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libwlb/wlb.h"
+
+enum wlb_dtype { WLB_FLOAT32, WLB_FLOAT64 };
+
+size_t wlb_dtype_bytes(enum wlb_dtype dtype);
+const char *wlb_dtype_name(enum wlb_dtype dtype); /* "float32", "float64" */
+
+/* Queries [q_start, q_start + q_count) of one document against its keys [k_start, k_start + k_count).
+ * Query i stands at position q_offset + i of the key range and sees the keys 0 .. q_offset + i
+ * (causal). A whole document is {s, n, s, n, 0}. */
+struct wlb_segment {
+	int32_t q_start;
+	int32_t q_count;
+	int32_t k_start;
+	int32_t k_count;
+	int32_t q_offset;
+};
+
+struct wlb_segments {
+	const struct wlb_segment *segments; /* device memory */
+	int count;
+	int max_q; /* largest q_count, for sizing a launch */
+	int max_k;
+};
+
+struct wlb_attention_shape {
+	int64_t q_tokens;  /* rows of q, out */
+	int64_t k_tokens;  /* rows of k, v */
+	int heads;         /* query heads */
+	int kv_heads;      /* divides heads */
+	int head_dim;
+};
+
+struct wlb_adamw {
+	double lr;
+	double beta1;
+	double beta2;
+	double epsilon;
+	double weight_decay; /* decoupled (Loshchilov & Hutter 2019) */
+	double grad_scale;   /* gradients are multiplied by this first (clipping) */
+	int64_t step;        /* 1 for the first update: bias correction */
+};
+
+struct wlb_device;
+
+/* The operations of one device and element type. */
+struct wlb_ops {
+	/* -- memory -- */
+	void *(*alloc)(struct wlb_device *, size_t bytes, struct wlb_error *); /* zeroed, 64-byte aligned; NULL on error */
+	void (*release)(struct wlb_device *, void *);                          /* NULL allowed */
+	void (*to_device)(struct wlb_device *, void *to, const void *from_host, size_t bytes);
+	void (*to_host)(struct wlb_device *, void *to_host, const void *from, size_t bytes); /* synchronous */
+	void (*copy)(struct wlb_device *, void *to, const void *from, size_t bytes);
+	void (*zero)(struct wlb_device *, void *, size_t bytes);
+	int (*synchronize)(struct wlb_device *, struct wlb_error *); /* 0, or -1 with the first queued error */
+
+	/* -- dense -- */
+	/* c[m,n] = alpha op(a)[m,k] op(b)[k,n] + beta c; row-major; op is transposition where trans_* is 1;
+	 * ld* is the row stride, in elements, of the matrix as stored. */
+	void (*gemm)(struct wlb_device *, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, double alpha,
+	             const void *a, int64_t lda, const void *b, int64_t ldb, double beta, void *c, int64_t ldc);
+
+	/* -- embedding -- out[tokens, width] = table[ids]; ids int32 in [0, vocab) */
+	void (*embedding_forward)(struct wlb_device *, void *out, const void *table, const int32_t *ids, int64_t tokens,
+	                          int64_t width);
+	void (*embedding_backward)(struct wlb_device *, void *d_table, const void *d_out, const int32_t *ids,
+	                           int64_t tokens, int64_t width, int64_t vocab);
+
+	/* -- RMSNorm (Zhang & Sennrich 2019) -- out = x / rms(x) * weight; rstd[tokens] is kept for backward */
+	void (*rmsnorm_forward)(struct wlb_device *, void *out, void *rstd, const void *x, const void *weight,
+	                        int64_t tokens, int64_t width, double epsilon);
+	/* d_x is added to (it carries the residual's gradient); d_weight is added to */
+	void (*rmsnorm_backward)(struct wlb_device *, void *d_x, void *d_weight, const void *d_out, const void *x,
+	                         const void *weight, const void *rstd, int64_t tokens, int64_t width);
+
+	/* -- RoPE (Su et al. 2021), Hugging Face's half-split form -- in place on x[tokens, heads, head_dim];
+	 * positions int32[tokens]; direction +1 forward, -1 backward (the inverse rotation) */
+	void (*rope)(struct wlb_device *, void *x, const int32_t *positions, int64_t tokens, int heads, int head_dim,
+	             double theta, int direction);
+
+	/* -- attention, causal inside each segment, softmax scale 1/sqrt(head_dim) --
+	 * q, out [q_tokens, heads, head_dim]; k, v [k_tokens, kv_heads, head_dim]; lse [q_tokens, heads]
+	 * (log-sum-exp of the scaled scores). Rows that no segment covers are left as they are. */
+	void (*attention_forward)(struct wlb_device *, void *out, void *lse, const void *q, const void *k, const void *v,
+	                          const struct wlb_segments *, const struct wlb_attention_shape *);
+	/* d_q is overwritten in covered rows; d_k, d_v are *added to* (several segments may share keys) */
+	void (*attention_backward)(struct wlb_device *, void *d_q, void *d_k, void *d_v, const void *d_out, const void *q,
+	                           const void *k, const void *v, const void *out, const void *lse,
+	                           const struct wlb_segments *, const struct wlb_attention_shape *);
+
+	/* -- SwiGLU (Shazeer 2020) -- out[n] = silu(gate[n]) * up[n] */
+	void (*swiglu_forward)(struct wlb_device *, void *out, const void *gate, const void *up, int64_t n);
+	void (*swiglu_backward)(struct wlb_device *, void *d_gate, void *d_up, const void *d_out, const void *gate,
+	                        const void *up, int64_t n);
+
+	/* -- loss -- logits[tokens, vocab] are replaced by d_logits = (softmax - onehot) * scale; targets int32,
+	 * < 0: the token has no target and its row becomes 0. *loss_sum (double, device) is added the summed
+	 * cross-entropy (not scaled). */
+	void (*cross_entropy)(struct wlb_device *, double *loss_sum, void *logits, const int32_t *targets, int64_t tokens,
+	                      int64_t vocab, double scale);
+
+	/* -- vectors of n reals -- */
+	void (*add)(struct wlb_device *, void *y, const void *x, int64_t n);          /* y += x */
+	void (*scale)(struct wlb_device *, void *y, double factor, int64_t n);        /* y *= factor */
+	void (*sum_squares)(struct wlb_device *, double *sum, const void *x, int64_t n); /* *sum (device) += x.x */
+
+	/* -- optimizer -- param, grad, m, v: n reals; grad is read only */
+	void (*adamw)(struct wlb_device *, void *param, const void *grad, void *m, void *v, int64_t n,
+	              const struct wlb_adamw *);
+};
+
+struct wlb_device {
+	const struct wlb_ops *ops; /* an operation this device does not have yet is NULL */
+	const char *name;          /* "cpu", "cuda:0" */
+	enum wlb_dtype dtype;
+	void *state; /* the device's own */
+};
+
+/* Opens a device; NULL with the reason otherwise. `threads` 0: what OpenMP gives. */
+struct wlb_device *wlb_device_open_cpu(enum wlb_dtype dtype, int threads, struct wlb_error *error);
+/* In a CPU build this fails and says that the build has no CUDA. float32 only. */
+struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype dtype, struct wlb_error *error);
+void wlb_device_close(struct wlb_device *device); /* NULL allowed */
+
+#endif

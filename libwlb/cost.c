@@ -1,0 +1,13 @@
+#include "libwlb/wlb.h"
+
+double wlb_cost_document(const struct wlb_model *m, int64_t tokens)
+{
+	double n = (double)tokens;
+	double hidden = (double)m->hidden_size;
+	double q = (double)(m->num_attention_heads * m->head_dim);
+	double kv = (double)(m->num_key_value_heads * m->head_dim);
+	double linear = 2.0 * (hidden * (q + 2.0 * kv) + q * hidden + 3.0 * hidden * (double)m->intermediate_size);
+	/* Query i sees i + 1 keys: n (n + 1) / 2 pairs, two products (scores, values) of 2 flops each. */
+	double attention = 2.0 * q * n * (n + 1.0);
+	return (double)m->num_hidden_layers * (linear * n + attention);
+}

@@ -1,0 +1,37 @@
+#include "libwlb/wlb.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int wlb_fail(struct wlb_error *error, const char *format, ...)
+{
+	if (error == NULL)
+		return -1;
+	va_list args;
+	va_start(args, format);
+	vsnprintf(error->message, sizeof(error->message), format, args);
+	va_end(args);
+	return -1;
+}
+
+int wlb_fail_in(struct wlb_error *error, const char *format, ...)
+{
+	if (error == NULL)
+		return -1;
+	char context[sizeof(error->message)];
+	va_list args;
+	va_start(args, format);
+	int length = vsnprintf(context, sizeof(context), format, args);
+	va_end(args);
+	if (length < 0 || (size_t)length + 3 > sizeof(context))
+		return -1;
+	/* The cause moves right, losing its tail where both do not fit. */
+	size_t room = sizeof(error->message) - (size_t)length - 3;
+	size_t cause = strnlen(error->message, room);
+	memmove(error->message + length + 2, error->message, cause);
+	error->message[(size_t)length + 2 + cause] = '\0';
+	memcpy(error->message, context, (size_t)length);
+	memcpy(error->message + length, ": ", 2);
+	return -1;
+}

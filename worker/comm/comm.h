@@ -1,0 +1,55 @@
+/*
+ * How ranks talk. One header; transports behind it: alone (one rank), MPI, and NCCL.
+ *
+ * Buffers are device memory of the device the communicator was opened with; a transport that cannot
+ * reach device memory stages it. Every call is collective over the communicator, in the same order on
+ * every rank, and blocks until the local buffer may be used again.
+ * Every call is recorded in the trace (comm_trace.h): who entered, when, how long, how many bytes.
+ * On failure -1 and a message naming communicator, collective and cause; the communicator is then
+ * unusable and the process should end.
+ */
+#ifndef WLB_COMM_H
+#define WLB_COMM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/ops.h"
+#include "libwlb/wlb.h"
+
+struct wlb_comm;
+
+enum wlb_reduce { WLB_SUM, WLB_MAX };
+
+/* The communicator of all ranks. MPI is initialised here where size > 1. */
+struct wlb_comm *wlb_comm_open_world(struct wlb_device *device, int rank, int size, struct wlb_error *error);
+/* Collective over `parent`: ranks with equal color form a group, ordered by key. `name` ("dp", "tp", ...)
+ * is what traces and messages call it. */
+struct wlb_comm *wlb_comm_split(struct wlb_comm *parent, int color, int key, const char *name,
+                                struct wlb_error *error);
+/* Closing the world ends MPI; groups split from it must be closed before. NULL allowed. */
+void wlb_comm_close(struct wlb_comm *comm);
+
+int wlb_comm_rank(const struct wlb_comm *comm);
+int wlb_comm_size(const struct wlb_comm *comm);
+const char *wlb_comm_name(const struct wlb_comm *comm);
+
+/* buffer[count] of the device's real type, reduced in place. */
+int wlb_comm_all_reduce(struct wlb_comm *comm, void *buffer, size_t count, enum wlb_reduce op,
+                        struct wlb_error *error);
+/* Host doubles and int64s: small scalars (loss, norms, agreements). */
+int wlb_comm_all_reduce_double(struct wlb_comm *comm, double *buffer_host, size_t count, enum wlb_reduce op,
+                               struct wlb_error *error);
+/* out[count] = this rank's part of the sum of in[count * size]. */
+int wlb_comm_reduce_scatter(struct wlb_comm *comm, void *out, const void *in, size_t count, struct wlb_error *error);
+/* out[count * size] = every rank's in[count], in rank order. */
+int wlb_comm_all_gather(struct wlb_comm *comm, void *out, const void *in, size_t count, struct wlb_error *error);
+int wlb_comm_broadcast(struct wlb_comm *comm, void *buffer, size_t count, int root, struct wlb_error *error);
+int wlb_comm_broadcast_bytes(struct wlb_comm *comm, void *buffer_host, size_t bytes, int root,
+                             struct wlb_error *error);
+/* Point to point, matched by order between the two ranks. */
+int wlb_comm_send(struct wlb_comm *comm, const void *buffer, size_t count, int to, struct wlb_error *error);
+int wlb_comm_recv(struct wlb_comm *comm, void *buffer, size_t count, int from, struct wlb_error *error);
+int wlb_comm_barrier(struct wlb_comm *comm, struct wlb_error *error);
+
+#endif
