@@ -1,0 +1,70 @@
+/*
+ * What we ask of Slurm, on every release from 22.05 to 26.05. All differences between releases are in
+ * compat.h; nobody else includes <slurm/slurm.h>. Calls block for as long as libslurm does (up to
+ * MessageTimeout and retries when slurmctld is away): wlbd makes them on a thread of its own.
+ */
+#ifndef WLB_SLURM_API_H
+#define WLB_SLURM_API_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include "libwlb/wlb.h"
+
+int wlb_slurm_open(struct wlb_error *error); /* slurm_init; once */
+void wlb_slurm_close(void);
+
+struct wlb_slurm_job {
+	uint32_t job_id;
+	uid_t uid;
+	char name[256];
+	char state[32]; /* "RUNNING", "PENDING", "COMPLETED", ... base state without flags */
+	bool running;
+	bool finished;
+	time_t submit_time;
+	uint32_t restart_count;
+	char nodes[8192]; /* hostlist expression of the current allocation; "" when none */
+	char batch_host[256];
+	bool requeue;           /* --requeue */
+	bool kill_on_node_fail; /* false: --no-kill */
+};
+/* 1 found, 0 Slurm does not know the job (any more), -1 error. */
+int wlb_slurm_job(uint32_t job_id, struct wlb_slurm_job *job, struct wlb_error *error);
+
+struct wlb_slurm_node {
+	char name[256];
+	char address[256]; /* NodeAddr */
+	uint16_t port;     /* of its slurmd */
+	char state[64];    /* as sinfo prints it */
+	bool down;         /* DOWN or not responding: cannot run a step */
+	bool drained;      /* drain flag: no new work should go there */
+	uint32_t cpus;
+	uint32_t gpus;     /* from gres */
+	char reason[256];
+};
+/* All nodes; the caller frees *nodes. */
+int wlb_slurm_nodes(struct wlb_slurm_node **nodes, int *count, struct wlb_error *error);
+
+/* "n[1-3,5]" -> {"n1","n2","n3","n5"}, in the expression's order; wlb_strings_free releases. */
+int wlb_hostlist_expand(const char *expression, char ***names, int *count, struct wlb_error *error);
+/* The reverse; the caller frees the result; NULL on error. */
+char *wlb_hostlist_fold(char *const *names, int count, struct wlb_error *error);
+void wlb_strings_free(char **names, int count);
+
+/* Need root or SlurmUser: state DOWN with a reason; Slurm then breaks the steps on that node at once. */
+int wlb_slurm_node_down(const char *node, const char *reason, struct wlb_error *error);
+int wlb_slurm_node_drain(const char *node, const char *reason, struct wlb_error *error);
+/* Need the job's owner, root or SlurmUser. */
+int wlb_slurm_step_kill(uint32_t job_id, uint32_t step_id, int signal, struct wlb_error *error);
+int wlb_slurm_requeue(uint32_t job_id, struct wlb_error *error);
+/* Sets how many nodes a *pending* job asks for, so that a requeued job can start on fewer. */
+int wlb_slurm_job_resize_pending(uint32_t job_id, uint32_t min_nodes, uint32_t max_nodes, struct wlb_error *error);
+
+uid_t wlb_slurm_user(void); /* SlurmUser's uid */
+/* Value of a parameter of slurm.conf as `scontrol show config` names it, e.g. "AuthInfo", "ClusterName"; false
+ * when unknown. */
+bool wlb_slurm_config(const char *key, char *value, size_t size);
+
+#endif

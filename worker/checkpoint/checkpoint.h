@@ -1,0 +1,65 @@
+/*
+ * Checkpoints: DIR/step_00000060/ with safetensors shards and manifest.json.
+ *
+ * A checkpoint exists when its manifest does: everything is written into DIR/.step_00000060.partial,
+ * synced, the manifest last, then the folder is renamed and DIR synced. A partial folder left by a
+ * killed writer is removed by the next save. The manifest holds the global shape of every tensor and
+ * which shard holds which slice of it, so any layout can read it; in this version a shard is a whole
+ * file of whole tensors or of row ranges.
+ * Names are Hugging Face's for weights ("model.layers.0.self_attn.q_proj.weight"), the same with a
+ * prefix "optimizer.m." and "optimizer.v." for AdamW's moments.
+ */
+#ifndef WLB_CHECKPOINT_H
+#define WLB_CHECKPOINT_H
+
+#include <stdint.h>
+
+#include "kernels/ops.h"
+#include "libwlb/wlb.h"
+#include "worker/data/schedule.h"
+
+/* One tensor of the writer or reader: rows [row_start, row_start + rows) of a global [global_rows, cols]
+ * (a vector is [n, 1] here and is stored with shape [n]). */
+struct wlb_tensor_part {
+	const char *name;
+	enum wlb_dtype dtype;
+	int dimensions; /* 1 or 2: as stored */
+	int64_t global_rows;
+	int64_t cols;
+	int64_t row_start;
+	int64_t rows;
+	void *data_host;
+};
+
+struct wlb_checkpoint_facts {
+	int64_t step;
+	struct wlb_schedule_state schedule;
+	struct wlb_model model;
+	int64_t seq_length;
+	int64_t global_batch_size;
+	uint64_t seed;
+	double train_loss; /* of that step */
+};
+
+/* Saving: begin (one writer) -> write_shard (every writer, its own shard name) -> commit (one writer,
+ * after all shards are written; the caller synchronises in between). */
+int wlb_checkpoint_begin(const char *dir, int64_t step, struct wlb_error *error);
+int wlb_checkpoint_write_shard(const char *dir, int64_t step, int shard, const struct wlb_tensor_part *parts,
+                               int count, struct wlb_error *error);
+/* Reads the shard headers, writes the manifest, syncs, renames. *bytes: size of the whole checkpoint;
+ * path[]: its final path. Keeps the newest `keep` checkpoints (0: all), removing older ones after. */
+int wlb_checkpoint_commit(const char *dir, const struct wlb_checkpoint_facts *facts, int shards, int keep,
+                          char path[4096], int64_t *bytes, struct wlb_error *error);
+
+/* Newest complete checkpoint in dir: 1 and its path, 0 when there is none (or no dir), -1 on error.
+ * One that is not readable whole (manifest, shard sizes) is passed over with a line on stderr. */
+int wlb_checkpoint_newest(const char *dir, char path[4096], struct wlb_error *error);
+int wlb_checkpoint_read_facts(const char *path, struct wlb_checkpoint_facts *facts, struct wlb_error *error);
+/* Fills the wanted parts from whichever shards hold them, converting between float32 and float64. A part
+ * missing from the manifest, or of another global shape, is an error naming both. */
+int wlb_checkpoint_read(const char *path, const struct wlb_tensor_part *parts, int count, struct wlb_error *error);
+
+/* Plain safetensors in the same reader: a folder with model.safetensors (Hugging Face weights) can be
+ * read with wlb_checkpoint_read too (no facts). */
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * Which documents enter step k. Depends on seed, data, sequence length and global batch only, never on
+ * the layout, so that a run continued on other nodes sees the same documents in the same steps.
+ *
+ * Documents come in a seeded order, shuffled anew each epoch. A document of more than seq_length + 1
+ * tokens is cut as Megatron-LM cuts one: pieces of seq_length inputs, each piece's last target being
+ * the next piece's first input. A piece of n inputs has n targets (n + 1 tokens are read); documents
+ * of fewer than 2 tokens train nothing and are passed over. A step takes pieces in order until the
+ * next one would exceed global_batch_size * seq_length inputs; a step is never empty.
+ */
+#ifndef WLB_SCHEDULE_H
+#define WLB_SCHEDULE_H
+
+#include <stdint.h>
+
+#include "libwlb/wlb.h"
+#include "worker/data/dataset.h"
+
+/* Inputs [start, start + length) of the document, targets shifted by one. */
+struct wlb_piece {
+	int64_t document;
+	int64_t start;
+	int32_t length;
+};
+
+struct wlb_schedule;
+
+struct wlb_schedule *wlb_schedule_new(const struct wlb_dataset *dataset, int64_t seq_length,
+                                      int64_t global_batch_size, uint64_t seed, struct wlb_error *error);
+void wlb_schedule_free(struct wlb_schedule *schedule);
+
+/* The pieces of the next step; owned by the schedule, valid until the next call. Returns their number. */
+int wlb_schedule_next(struct wlb_schedule *schedule, const struct wlb_piece **pieces, struct wlb_error *error);
+
+/* Where the schedule stands, to go into a checkpoint; setting it back gives the same future exactly. */
+struct wlb_schedule_state {
+	uint64_t seed;
+	int64_t epoch;
+	int64_t position; /* index into the epoch's document order */
+	int64_t offset;   /* inputs of that document already used */
+	int64_t step;     /* steps given so far */
+};
+void wlb_schedule_save(const struct wlb_schedule *schedule, struct wlb_schedule_state *state);
+int wlb_schedule_restore(struct wlb_schedule *schedule, const struct wlb_schedule_state *state,
+                         struct wlb_error *error);
+
+#endif
