@@ -25,6 +25,7 @@ struct wlb_piece {
 
 struct wlb_schedule;
 
+/* The dataset stays the caller's and must outlive the schedule. */
 struct wlb_schedule *wlb_schedule_new(const struct wlb_dataset *dataset, int64_t seq_length,
                                       int64_t global_batch_size, uint64_t seed, struct wlb_error *error);
 void wlb_schedule_free(struct wlb_schedule *schedule);
@@ -35,6 +36,8 @@ int wlb_schedule_next(struct wlb_schedule *schedule, const struct wlb_piece **pi
 /* Where the schedule stands, to go into a checkpoint; setting it back gives the same future exactly. */
 struct wlb_schedule_state {
 	uint64_t seed;
+	int64_t documents; /* of the dataset it was made for: another dataset is refused */
+	int64_t tokens;    /* likewise */
 	int64_t epoch;
 	int64_t position; /* index into the epoch's document order */
 	int64_t offset;   /* inputs of that document already used */
