@@ -57,10 +57,11 @@ int wlb_file_read(int fd, const char *path, void *out, size_t bytes, int64_t off
 			continue;
 		if (got < 0)
 			return wlb_fail(error, "%s: cannot be read at byte %lld: %s", path, (long long)offset,
-			                strerror(errno));
+					strerror(errno));
 		if (got == 0)
-			return wlb_fail(error, "%s: ends at byte %lld, %zu bytes too early: was it cut since it was opened?",
-			                path, (long long)offset, bytes);
+			return wlb_fail(error,
+					"%s: ends at byte %lld, %zu bytes too early: was it cut since it was opened?",
+					path, (long long)offset, bytes);
 		to += got;
 		bytes -= (size_t)got;
 		offset += got;

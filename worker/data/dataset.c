@@ -1,0 +1,319 @@
+#include "worker/data/dataset.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "worker/data/file.h"
+#include "worker/data/index_format.h"
+
+enum { READ_CHUNK_TOKENS = 8192 };
+
+struct wlb_dataset {
+	char *idx_path;
+	char *bin_path;
+	unsigned char *idx; /* mapped */
+	int64_t idx_bytes;
+	int bin_fd;
+	int64_t bin_bytes;
+	enum wlb_index_dtype dtype;
+	int token_bytes;
+	int64_t sequences;
+	int64_t documents;
+	int64_t tokens;
+	const unsigned char *lengths; /* into idx, as are the next two; unaligned */
+	const unsigned char *pointers;
+	const unsigned char *document_starts;
+};
+
+static uint64_t load_u64(const unsigned char *from)
+{
+	uint64_t value;
+	memcpy(&value, from, sizeof(value));
+	return le64toh(value);
+}
+
+static int32_t sequence_length(const struct wlb_dataset *d, int64_t sequence)
+{
+	uint32_t value;
+	memcpy(&value, d->lengths + 4 * sequence, sizeof(value));
+	return (int32_t)le32toh(value);
+}
+
+static int64_t sequence_pointer(const struct wlb_dataset *d, int64_t sequence)
+{
+	return (int64_t)load_u64(d->pointers + 8 * sequence);
+}
+
+/* First sequence of the document; of `documents` itself: one past the last sequence. */
+static int64_t document_start(const struct wlb_dataset *d, int64_t document)
+{
+	return (int64_t)load_u64(d->document_starts + 8 * document);
+}
+
+/* Bytes of one token, 0 for a code that holds no tokens. */
+static int dtype_bytes(int code)
+{
+	switch (code) {
+	case WLB_INDEX_UINT8:
+	case WLB_INDEX_INT8:
+		return 1;
+	case WLB_INDEX_INT16:
+	case WLB_INDEX_UINT16:
+		return 2;
+	case WLB_INDEX_INT32:
+		return 4;
+	case WLB_INDEX_INT64:
+		return 8;
+	default:
+		return 0;
+	}
+}
+
+static int check_header(struct wlb_dataset *d, struct wlb_error *error)
+{
+	const unsigned char *h = d->idx;
+	if (d->idx_bytes < WLB_INDEX_HEADER_BYTES)
+		return wlb_fail(error, "%s: has %lld bytes, an index header alone has %d: it is truncated", d->idx_path,
+				(long long)d->idx_bytes, WLB_INDEX_HEADER_BYTES);
+	if (memcmp(h, WLB_INDEX_MAGIC, WLB_INDEX_MAGIC_BYTES) != 0)
+		return wlb_fail(error, "%s: magic is not MMIDIDX: it is not a Megatron-LM index", d->idx_path);
+	if (load_u64(h + 9) != WLB_INDEX_VERSION)
+		return wlb_fail(error, "%s: version is %llu: it must be %d", d->idx_path,
+				(unsigned long long)load_u64(h + 9), WLB_INDEX_VERSION);
+	d->dtype = h[17];
+	d->token_bytes = dtype_bytes(h[17]);
+	if (d->token_bytes == 0)
+		return wlb_fail(error,
+				"%s: dtype code is %d: tokens are 1 (uint8), 2 (int8), 3 (int16), 4 (int32), "
+				"5 (int64) or 8 (uint16)",
+				d->idx_path, h[17]);
+	return 0;
+}
+
+/* Where the arrays lie, once the counts are known to fit the file: exactly, or with the modes after them. */
+static int check_counts(struct wlb_dataset *d, struct wlb_error *error)
+{
+	uint64_t sequences = load_u64(d->idx + 18), entries = load_u64(d->idx + 26);
+	uint64_t room = (uint64_t)d->idx_bytes;
+	if (sequences > room / 12)
+		return wlb_fail(
+			error,
+			"%s: sequence count is %llu: a file of %llu bytes holds fewer, it is truncated or damaged",
+			d->idx_path, (unsigned long long)sequences, (unsigned long long)room);
+	if (entries < 1 || entries > room / 8)
+		return wlb_fail(error,
+				"%s: document count is %llu: it must be at least 1 and fit the file's %llu bytes",
+				d->idx_path, (unsigned long long)entries, (unsigned long long)room);
+	uint64_t needed = WLB_INDEX_HEADER_BYTES + 12 * sequences + 8 * entries;
+	if (room != needed && room != needed + sequences)
+		return wlb_fail(error, "%s: has %llu bytes: sequence count %llu and document count %llu need %llu",
+				d->idx_path, (unsigned long long)room, (unsigned long long)sequences,
+				(unsigned long long)entries, (unsigned long long)needed);
+	d->sequences = (int64_t)sequences;
+	d->documents = (int64_t)entries - 1;
+	d->lengths = d->idx + WLB_INDEX_HEADER_BYTES;
+	d->pointers = d->lengths + 4 * sequences;
+	d->document_starts = d->pointers + 8 * sequences;
+	return 0;
+}
+
+static int check_sequences(struct wlb_dataset *d, struct wlb_error *error)
+{
+	for (int64_t s = 0; s < d->sequences; s++) {
+		int64_t length = sequence_length(d, s), pointer = sequence_pointer(d, s), end;
+		if (length < 0)
+			return wlb_fail(error, "%s: length of sequence %lld is %lld: it must not be negative",
+					d->idx_path, (long long)s, (long long)length);
+		if (pointer < 0 || __builtin_add_overflow(pointer, length * d->token_bytes, &end) || end > d->bin_bytes)
+			return wlb_fail(
+				error,
+				"%s: sequence %lld lies at byte %lld with %lld tokens, but %s has %lld bytes: it is "
+				"truncated or of another build",
+				d->idx_path, (long long)s, (long long)pointer, (long long)length, d->bin_path,
+				(long long)d->bin_bytes);
+		if (__builtin_add_overflow(d->tokens, length, &d->tokens))
+			return wlb_fail(error, "%s: the lengths sum to more than 2^63 tokens", d->idx_path);
+	}
+	return 0;
+}
+
+static int check_documents(struct wlb_dataset *d, struct wlb_error *error)
+{
+	if (document_start(d, 0) != 0)
+		return wlb_fail(error, "%s: the first document starts at sequence %lld: it must start at 0",
+				d->idx_path, (long long)document_start(d, 0));
+	for (int64_t i = 0; i < d->documents; i++)
+		if (document_start(d, i + 1) < document_start(d, i))
+			return wlb_fail(error, "%s: document %lld ends at sequence %lld, before its start %lld",
+					d->idx_path, (long long)i, (long long)document_start(d, i + 1),
+					(long long)document_start(d, i));
+	if (document_start(d, d->documents) != d->sequences)
+		return wlb_fail(error, "%s: the last document ends at sequence %lld: it must end at the last, %lld",
+				d->idx_path, (long long)document_start(d, d->documents), (long long)d->sequences);
+	return 0;
+}
+
+static int map_index(struct wlb_dataset *d, struct wlb_error *error)
+{
+	int fd = wlb_file_open(d->idx_path, &d->idx_bytes, error);
+	if (fd < 0)
+		return -1;
+	int rc = 0;
+	if (d->idx_bytes > 0) { /* an empty file cannot be mapped; check_header refuses it */
+		d->idx = mmap(NULL, (size_t)d->idx_bytes, PROT_READ, MAP_SHARED, fd, 0);
+		if (d->idx == MAP_FAILED) {
+			d->idx = NULL;
+			rc = wlb_fail(error, "%s: cannot be mapped: %s", d->idx_path, strerror(errno));
+		}
+	}
+	close(fd);
+	return rc;
+}
+
+struct wlb_dataset *wlb_dataset_open(const char *prefix, struct wlb_error *error)
+{
+	struct wlb_dataset *d = calloc(1, sizeof(*d));
+	if (d == NULL) {
+		wlb_fail(error, "%s: out of memory", prefix);
+		return NULL;
+	}
+	d->bin_fd = -1;
+	if (asprintf(&d->idx_path, "%s.idx", prefix) < 0)
+		d->idx_path = NULL;
+	if (asprintf(&d->bin_path, "%s.bin", prefix) < 0)
+		d->bin_path = NULL;
+	int rc = d->idx_path && d->bin_path ? 0 : wlb_fail(error, "%s: out of memory", prefix);
+	if (rc == 0)
+		rc = map_index(d, error);
+	if (rc == 0)
+		rc = d->bin_fd = wlb_file_open(d->bin_path, &d->bin_bytes, error);
+	if (rc < 0 || check_header(d, error) < 0 || check_counts(d, error) < 0 || check_sequences(d, error) < 0 ||
+	    check_documents(d, error) < 0) {
+		wlb_dataset_close(d);
+		return NULL;
+	}
+	return d;
+}
+
+void wlb_dataset_close(struct wlb_dataset *d)
+{
+	if (d == NULL)
+		return;
+	if (d->idx != NULL)
+		munmap(d->idx, (size_t)d->idx_bytes);
+	if (d->bin_fd >= 0)
+		close(d->bin_fd);
+	free(d->idx_path);
+	free(d->bin_path);
+	free(d);
+}
+
+int64_t wlb_dataset_documents(const struct wlb_dataset *d)
+{
+	return d->documents;
+}
+
+int64_t wlb_dataset_tokens(const struct wlb_dataset *d)
+{
+	return d->tokens;
+}
+
+int64_t wlb_dataset_length(const struct wlb_dataset *d, int64_t document)
+{
+	int64_t tokens = 0;
+	for (int64_t s = document_start(d, document); s < document_start(d, document + 1); s++)
+		tokens += sequence_length(d, s);
+	return tokens;
+}
+
+/* Token `i` of a chunk as stored. */
+static int64_t decode(const struct wlb_dataset *d, const unsigned char *chunk, int64_t i)
+{
+	uint16_t u16;
+	uint32_t u32;
+	switch (d->dtype) {
+	case WLB_INDEX_UINT8:
+		return chunk[i];
+	case WLB_INDEX_INT8:
+		return (int8_t)chunk[i];
+	case WLB_INDEX_INT16:
+		memcpy(&u16, chunk + 2 * i, sizeof(u16));
+		return (int16_t)le16toh(u16);
+	case WLB_INDEX_UINT16:
+		memcpy(&u16, chunk + 2 * i, sizeof(u16));
+		return le16toh(u16);
+	case WLB_INDEX_INT32:
+		memcpy(&u32, chunk + 4 * i, sizeof(u32));
+		return (int32_t)le32toh(u32);
+	case WLB_INDEX_INT64:
+		break;
+	}
+	return (int64_t)load_u64(chunk + 8 * i);
+}
+
+/* Tokens [start, start + count) of one sequence. */
+static int read_sequence(const struct wlb_dataset *d, int64_t sequence, int64_t start, int64_t count, int32_t *out,
+			 struct wlb_error *error)
+{
+	unsigned char chunk[READ_CHUNK_TOKENS * sizeof(int64_t)];
+	while (count > 0) {
+		int64_t n = count < READ_CHUNK_TOKENS ? count : READ_CHUNK_TOKENS;
+		int64_t offset = sequence_pointer(d, sequence) + start * d->token_bytes;
+		if (wlb_file_read(d->bin_fd, d->bin_path, chunk, (size_t)(n * d->token_bytes), offset, error) < 0)
+			return -1;
+		for (int64_t i = 0; i < n; i++) {
+			int64_t token = decode(d, chunk, i);
+			if (token < 0 || token > INT32_MAX)
+				return wlb_fail(
+					error,
+					"%s: token %lld of sequence %lld is %lld: it must be between 0 and 2^31 - 1",
+					d->bin_path, (long long)(start + i), (long long)sequence, (long long)token);
+			out[i] = (int32_t)token;
+		}
+		out += n;
+		start += n;
+		count -= n;
+	}
+	return 0;
+}
+
+int wlb_dataset_read(const struct wlb_dataset *d, int64_t document, int64_t start, int64_t count, int32_t *out,
+		     struct wlb_error *error)
+{
+	for (int64_t s = document_start(d, document); count > 0 && s < document_start(d, document + 1); s++) {
+		int64_t length = sequence_length(d, s);
+		if (start >= length) {
+			start -= length;
+			continue;
+		}
+		int64_t n = count < length - start ? count : length - start;
+		if (read_sequence(d, s, start, n, out, error) < 0)
+			return -1;
+		out += n;
+		count -= n;
+		start = 0;
+	}
+	return 0;
+}
+
+int64_t wlb_dataset_max_token(const struct wlb_dataset *d, struct wlb_error *error)
+{
+	int32_t tokens[READ_CHUNK_TOKENS];
+	int64_t largest = 0;
+	for (int64_t s = 0; s < d->sequences; s++) {
+		for (int64_t start = 0; start < sequence_length(d, s); start += READ_CHUNK_TOKENS) {
+			int64_t left = sequence_length(d, s) - start;
+			int64_t n = left < READ_CHUNK_TOKENS ? left : READ_CHUNK_TOKENS;
+			if (read_sequence(d, s, start, n, tokens, error) < 0)
+				return -1;
+			for (int64_t i = 0; i < n; i++)
+				largest = tokens[i] > largest ? tokens[i] : largest;
+		}
+	}
+	return largest;
+}

@@ -1,0 +1,168 @@
+#include "worker/data/schedule.h"
+
+#include <stdlib.h>
+
+#include "worker/data/shuffle.h"
+
+struct wlb_schedule {
+	const struct wlb_dataset *dataset;
+	int64_t seq_length;
+	int64_t step_inputs; /* what a step may hold */
+	struct wlb_schedule_state at;
+	struct wlb_shuffle order; /* of epoch at.epoch */
+	struct wlb_piece *pieces; /* of the last step given */
+	int count;
+	int room;
+};
+
+static void begin_epoch(struct wlb_schedule *s, int64_t epoch)
+{
+	s->at.epoch = epoch;
+	s->at.position = 0;
+	s->at.offset = 0;
+	wlb_shuffle_init(&s->order, s->at.seed, (uint64_t)epoch, s->at.documents);
+}
+
+/* Without one trainable document wlb_schedule_next would look for ever. */
+static int has_trainable(const struct wlb_dataset *dataset)
+{
+	for (int64_t i = 0; i < wlb_dataset_documents(dataset); i++)
+		if (wlb_dataset_length(dataset, i) >= 2)
+			return 1;
+	return 0;
+}
+
+struct wlb_schedule *wlb_schedule_new(const struct wlb_dataset *dataset, int64_t seq_length, int64_t global_batch_size,
+				      uint64_t seed, struct wlb_error *error)
+{
+	int64_t step_inputs;
+	if (seq_length < 1 || seq_length > INT32_MAX || global_batch_size < 1 ||
+	    __builtin_mul_overflow(seq_length, global_batch_size, &step_inputs) || step_inputs > INT32_MAX) {
+		wlb_fail(
+			error,
+			"seq_length %lld, global_batch_size %lld: both must be at least 1 and their product below 2^31",
+			(long long)seq_length, (long long)global_batch_size);
+		return NULL;
+	}
+	if (!has_trainable(dataset)) {
+		wlb_fail(error,
+			 "the dataset has no document of at least 2 tokens among its %lld: nothing can be trained",
+			 (long long)wlb_dataset_documents(dataset));
+		return NULL;
+	}
+	struct wlb_schedule *s = calloc(1, sizeof(*s));
+	if (s == NULL) {
+		wlb_fail(error, "out of memory for the schedule of documents");
+		return NULL;
+	}
+	s->dataset = dataset;
+	s->seq_length = seq_length;
+	s->step_inputs = step_inputs;
+	s->at = (struct wlb_schedule_state){
+		.seed = seed, .documents = wlb_dataset_documents(dataset), .tokens = wlb_dataset_tokens(dataset)};
+	begin_epoch(s, 0);
+	return s;
+}
+
+void wlb_schedule_free(struct wlb_schedule *s)
+{
+	if (s == NULL)
+		return;
+	free(s->pieces);
+	free(s);
+}
+
+/* The piece that comes next, without taking it. Passes over what trains nothing. */
+static struct wlb_piece peek(struct wlb_schedule *s)
+{
+	for (;; s->at.position++) {
+		if (s->at.position == s->at.documents)
+			begin_epoch(s, s->at.epoch + 1);
+		int64_t document = wlb_shuffle_at(&s->order, s->at.position);
+		int64_t inputs = wlb_dataset_length(s->dataset, document) - 1;
+		if (inputs < 1)
+			continue;
+		int64_t left = inputs - s->at.offset;
+		return (struct wlb_piece){.document = document,
+					  .start = s->at.offset,
+					  .length = (int32_t)(left < s->seq_length ? left : s->seq_length)};
+	}
+}
+
+static void take(struct wlb_schedule *s, const struct wlb_piece *piece)
+{
+	s->at.offset += piece->length;
+	if (s->at.offset == wlb_dataset_length(s->dataset, piece->document) - 1) {
+		s->at.position++;
+		s->at.offset = 0;
+	}
+}
+
+static int append(struct wlb_schedule *s, const struct wlb_piece *piece, struct wlb_error *error)
+{
+	if (s->count == s->room) {
+		int room = s->room < 64 ? 64 : s->room * 2;
+		struct wlb_piece *grown = realloc(s->pieces, (size_t)room * sizeof(*grown));
+		if (grown == NULL)
+			return wlb_fail(error, "out of memory for a step of %d documents", room);
+		s->pieces = grown;
+		s->room = room;
+	}
+	s->pieces[s->count++] = *piece;
+	return 0;
+}
+
+int wlb_schedule_next(struct wlb_schedule *s, const struct wlb_piece **pieces, struct wlb_error *error)
+{
+	int64_t inputs = 0;
+	s->count = 0;
+	for (;;) {
+		struct wlb_piece piece = peek(s);
+		if (inputs + piece.length > s->step_inputs)
+			break;
+		if (append(s, &piece, error) < 0)
+			return -1;
+		take(s, &piece);
+		inputs += piece.length;
+	}
+	s->at.step++;
+	*pieces = s->pieces;
+	return s->count;
+}
+
+void wlb_schedule_save(const struct wlb_schedule *s, struct wlb_schedule_state *state)
+{
+	*state = s->at;
+}
+
+int wlb_schedule_restore(struct wlb_schedule *s, const struct wlb_schedule_state *state, struct wlb_error *error)
+{
+	if (state->seed != s->at.seed)
+		return wlb_fail(error,
+				"the schedule was saved with seed %llu, this run has %llu: both must be the same",
+				(unsigned long long)state->seed, (unsigned long long)s->at.seed);
+	if (state->documents != s->at.documents || state->tokens != s->at.tokens)
+		return wlb_fail(error,
+				"the schedule was saved for a dataset of %lld documents and %lld tokens, this one has "
+				"%lld and %lld: use the dataset of the run",
+				(long long)state->documents, (long long)state->tokens, (long long)s->at.documents,
+				(long long)s->at.tokens);
+	if (state->epoch < 0 || state->step < 0 || state->position < 0 || state->position > state->documents)
+		return wlb_fail(
+			error,
+			"the saved schedule has epoch %lld, position %lld, step %lld: none may be negative, and "
+			"position at most %lld",
+			(long long)state->epoch, (long long)state->position, (long long)state->step,
+			(long long)state->documents);
+	struct wlb_shuffle order;
+	wlb_shuffle_init(&order, state->seed, (uint64_t)state->epoch, state->documents);
+	int64_t inputs = 1; /* at the end of an epoch no document is begun */
+	if (state->position < state->documents)
+		inputs = wlb_dataset_length(s->dataset, wlb_shuffle_at(&order, state->position)) - 1;
+	if (state->offset < 0 || (state->offset > 0 && state->offset >= inputs))
+		return wlb_fail(error, "the saved schedule has offset %lld in a document of %lld inputs",
+				(long long)state->offset, (long long)inputs);
+	s->at = *state;
+	s->order = order;
+	return 0;
+}
