@@ -135,7 +135,8 @@ struct wlb_device {
 	const struct wlb_ops *ops; /* an operation this device does not have yet is NULL */
 	const char *name;          /* "cpu", "cuda:0" */
 	enum wlb_dtype dtype;
-	void *state; /* the device's own */
+	int host_memory; /* 1: its memory is host memory (the CPU), so a transport need not stage; else 0 */
+	void *state;     /* the device's own */
 };
 
 /* Opens a device; NULL with the reason otherwise. `threads` 0: what OpenMP gives. */

@@ -1,0 +1,53 @@
+/*
+ * What every collective did: a ring of the newest events, and the one that is waited for now. The training
+ * thread writes; a watchdog or reporter thread may read at any time.
+ */
+#ifndef WLB_COMM_TRACE_H
+#define WLB_COMM_TRACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct wlb_comm;
+
+enum wlb_comm_kind {
+	WLB_COMM_ALL_REDUCE,
+	WLB_COMM_ALL_REDUCE_DOUBLE,
+	WLB_COMM_REDUCE_SCATTER,
+	WLB_COMM_ALL_GATHER,
+	WLB_COMM_BROADCAST,
+	WLB_COMM_SEND,
+	WLB_COMM_RECV,
+	WLB_COMM_BARRIER,
+};
+
+const char *wlb_comm_kind_name(enum wlb_comm_kind kind);
+
+struct wlb_comm_event {
+	enum wlb_comm_kind kind;
+	char comm[16];	  /* name of the communicator */
+	uint64_t seq;	  /* 1 for the first collective of that communicator */
+	uint64_t bytes;	  /* of the local buffer */
+	double entered_s; /* CLOCK_MONOTONIC */
+	double left_s;	  /* 0 while the call is under way */
+};
+
+struct wlb_comm_trace;
+
+struct wlb_comm_trace *wlb_comm_trace_new(size_t capacity); /* NULL: no memory */
+void wlb_comm_trace_free(struct wlb_comm_trace *trace);	    /* NULL allowed */
+
+void wlb_comm_trace_enter(struct wlb_comm_trace *trace, enum wlb_comm_kind kind, const char *comm, uint64_t seq,
+			  uint64_t bytes);
+void wlb_comm_trace_leave(struct wlb_comm_trace *trace);
+
+/* 1 and the event while a collective is under way, else 0. */
+int wlb_comm_trace_waiting(struct wlb_comm_trace *trace, struct wlb_comm_event *event);
+/* Copies up to `max` events, oldest first, beginning with number *next (0: the very first), of those still in
+ * the ring; moves *next past them. Returns how many. An event under way is not given yet. */
+size_t wlb_comm_trace_read(struct wlb_comm_trace *trace, uint64_t *next, struct wlb_comm_event *events, size_t max);
+
+/* The trace that a communicator and all its relatives share; it lives as long as the world. */
+struct wlb_comm_trace *wlb_comm_get_trace(const struct wlb_comm *comm);
+
+#endif

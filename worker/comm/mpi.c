@@ -1,0 +1,180 @@
+#include "worker/comm/transport.h"
+
+#include <limits.h>
+#include <mpi.h>
+#include <stdlib.h>
+
+/* MPI counts are int: longer buffers go in pieces of this many elements. */
+#define PIECE_ELEMENTS ((size_t)1 << 30)
+
+enum { TAG = 1 };
+
+struct mpi_group {
+	MPI_Comm comm;
+};
+
+static int check(int code, struct wlb_error *error)
+{
+	if (code == MPI_SUCCESS)
+		return 0;
+	char text[MPI_MAX_ERROR_STRING] = "";
+	int length = 0;
+	MPI_Error_string(code, text, &length);
+	return wlb_fail(error, "%s", text);
+}
+
+static struct mpi_group *group_new(MPI_Comm comm, struct wlb_error *error)
+{
+	struct mpi_group *group = calloc(1, sizeof(*group));
+	if (group == NULL) {
+		wlb_fail(error, "out of memory");
+		return NULL;
+	}
+	group->comm = comm;
+	/* Errors come back to the caller, who names the collective. */
+	MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+	return group;
+}
+
+void *wlb_transport_mpi_open(int rank, int size, struct wlb_error *error)
+{
+	/* Ranks that wait must not keep the core from one that works where a host runs more ranks than it has
+	 * cores; a user's own setting stays. */
+	setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+	int provided = MPI_THREAD_SINGLE;
+	if (check(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided), error) < 0)
+		return NULL;
+	int mpi_rank = -1, mpi_size = -1;
+	MPI_Comm_rank(MPI_COMM_WORLD, &mpi_rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &mpi_size);
+	if (mpi_rank != rank || mpi_size != size) {
+		wlb_fail(error,
+			 "MPI says rank %d of %d, the launcher rank %d of %d: start with srun --mpi=pmix or with the "
+			 "mpirun of the MPI that wlb-worker was built with",
+			 mpi_rank, mpi_size, rank, size);
+		return NULL;
+	}
+	return group_new(MPI_COMM_WORLD, error);
+}
+
+static void *mpi_split(void *state, int color, int key, int *rank, int *size, struct wlb_error *error)
+{
+	struct mpi_group *parent = state;
+	MPI_Comm comm = MPI_COMM_NULL;
+	if (check(MPI_Comm_split(parent->comm, color, key, &comm), error) < 0)
+		return NULL;
+	MPI_Comm_rank(comm, rank);
+	MPI_Comm_size(comm, size);
+	return group_new(comm, error);
+}
+
+static void mpi_close(void *state, int is_world)
+{
+	struct mpi_group *group = state;
+	if (is_world)
+		MPI_Finalize();
+	else
+		MPI_Comm_free(&group->comm);
+	free(group);
+}
+
+static MPI_Datatype type_of(enum wlb_dtype dtype)
+{
+	return dtype == WLB_FLOAT64 ? MPI_DOUBLE : MPI_FLOAT;
+}
+
+static size_t piece(size_t left)
+{
+	return left < PIECE_ELEMENTS ? left : PIECE_ELEMENTS;
+}
+
+static int mpi_all_reduce(void *state, void *buffer, size_t count, enum wlb_dtype dtype, enum wlb_reduce op,
+			  struct wlb_error *error)
+{
+	struct mpi_group *group = state;
+	char *at = buffer;
+	for (size_t n; count > 0; count -= n, at += n * wlb_dtype_bytes(dtype)) {
+		n = piece(count);
+		if (check(MPI_Allreduce(MPI_IN_PLACE, at, (int)n, type_of(dtype), op == WLB_MAX ? MPI_MAX : MPI_SUM,
+					group->comm),
+			  error) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int too_long(size_t count, const char *what, struct wlb_error *error)
+{
+	return wlb_fail(error, "%zu %s a rank: this transport takes at most %d", count, what, INT_MAX);
+}
+
+static int mpi_reduce_scatter(void *state, void *out, const void *in, size_t count, enum wlb_dtype dtype,
+			      struct wlb_error *error)
+{
+	struct mpi_group *group = state;
+	if (count > INT_MAX)
+		return too_long(count, "elements", error);
+	return check(MPI_Reduce_scatter_block(in, out, (int)count, type_of(dtype), MPI_SUM, group->comm), error);
+}
+
+static int mpi_all_gather(void *state, void *out, const void *in, size_t bytes, struct wlb_error *error)
+{
+	struct mpi_group *group = state;
+	if (bytes > INT_MAX)
+		return too_long(bytes, "bytes", error);
+	return check(MPI_Allgather(in, (int)bytes, MPI_BYTE, out, (int)bytes, MPI_BYTE, group->comm), error);
+}
+
+static int mpi_broadcast(void *state, void *buffer, size_t bytes, int root, struct wlb_error *error)
+{
+	struct mpi_group *group = state;
+	char *at = buffer;
+	for (size_t n; bytes > 0; bytes -= n, at += n) {
+		n = piece(bytes);
+		if (check(MPI_Bcast(at, (int)n, MPI_BYTE, root, group->comm), error) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int mpi_send(void *state, const void *buffer, size_t bytes, int to, struct wlb_error *error)
+{
+	struct mpi_group *group = state;
+	const char *at = buffer;
+	for (size_t n; bytes > 0; bytes -= n, at += n) {
+		n = piece(bytes);
+		if (check(MPI_Send(at, (int)n, MPI_BYTE, to, TAG, group->comm), error) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int mpi_recv(void *state, void *buffer, size_t bytes, int from, struct wlb_error *error)
+{
+	struct mpi_group *group = state;
+	char *at = buffer;
+	for (size_t n; bytes > 0; bytes -= n, at += n) {
+		n = piece(bytes);
+		if (check(MPI_Recv(at, (int)n, MPI_BYTE, from, TAG, group->comm, MPI_STATUS_IGNORE), error) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int mpi_barrier(void *state, struct wlb_error *error)
+{
+	struct mpi_group *group = state;
+	return check(MPI_Barrier(group->comm), error);
+}
+
+const struct wlb_transport wlb_transport_mpi = {
+	.split = mpi_split,
+	.close = mpi_close,
+	.all_reduce = mpi_all_reduce,
+	.reduce_scatter = mpi_reduce_scatter,
+	.all_gather = mpi_all_gather,
+	.broadcast = mpi_broadcast,
+	.send = mpi_send,
+	.recv = mpi_recv,
+	.barrier = mpi_barrier,
+};
