@@ -28,12 +28,16 @@ int wlb_client_config_address(struct wlb_client_config *config, const char *addr
 
 struct wlb_connection; /* kept alive between requests, reconnects by itself */
 
-struct wlb_connection *wlb_connection_new(const struct wlb_client_config *config); /* does not connect; NULL: no memory */
-void wlb_connection_free(struct wlb_connection *connection);                        /* NULL allowed */
+/* Does not connect yet; NULL: no memory. */
+struct wlb_connection *wlb_connection_new(const struct wlb_client_config *config);
+void wlb_connection_free(struct wlb_connection *connection); /* NULL allowed */
+
+/* From now on a call also ends, failed, as soon as `fd` (an eventfd, a timerfd) is readable; -1: no more. */
+void wlb_connection_cancel_on(struct wlb_connection *connection, int fd);
 
 struct wlb_reply {
-	int status;     /* HTTP status */
-	char *body;     /* NUL-terminated, the caller frees; never NULL after success */
+	int status; /* HTTP status */
+	char *body; /* NUL-terminated, the caller frees; never NULL after success */
 	size_t length;
 };
 

@@ -1,0 +1,320 @@
+#include "coordinator/client/client.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "coordinator/client/clock.h"
+#include "coordinator/client/credential.h"
+#include "coordinator/client/digest.h"
+#include "coordinator/client/http.h"
+#include "coordinator/client/resolve.h"
+
+enum {
+	HEAD_LIMIT_BYTES = 16 * 1024,
+	BODY_LIMIT_BYTES = 512 * 1024 * 1024, /* all steps of a long run are tens of MiB */
+};
+
+struct wlb_connection {
+	struct wlb_client_config config;
+	int fd;        /* -1: not connected */
+	int cancel_fd; /* -1: none */
+};
+
+/* One request on its way; what a retry on a new connection must not repeat is in `answered`. */
+struct call {
+	struct wlb_connection *connection;
+	int64_t deadline_ms;
+	int timeout_ms;
+	bool answered; /* a first byte of the reply came */
+	struct wlb_error *error;
+};
+
+struct wlb_connection *wlb_connection_new(const struct wlb_client_config *config)
+{
+	struct wlb_connection *connection = calloc(1, sizeof(*connection));
+	if (connection == NULL)
+		return NULL;
+	connection->config = *config;
+	connection->fd = -1;
+	connection->cancel_fd = -1;
+	return connection;
+}
+
+static void disconnect(struct wlb_connection *connection)
+{
+	if (connection->fd >= 0)
+		close(connection->fd);
+	connection->fd = -1;
+}
+
+void wlb_connection_free(struct wlb_connection *connection)
+{
+	if (connection == NULL)
+		return;
+	disconnect(connection);
+	free(connection);
+}
+
+void wlb_connection_cancel_on(struct wlb_connection *connection, int fd)
+{
+	connection->cancel_fd = fd;
+}
+
+static int fail_at(const struct call *call, const char *what, const char *why)
+{
+	const struct wlb_client_config *config = &call->connection->config;
+	return wlb_fail(call->error, "coordinator %s:%s: %s: %s", config->host, config->port, what, why);
+}
+
+/* Waits until the socket is ready for `events`. */
+static int wait_for(const struct call *call, int fd, short events, const char *what)
+{
+	struct pollfd ready[2] = {{.fd = fd, .events = events}, {.fd = call->connection->cancel_fd, .events = POLLIN}};
+	for (;;) {
+		int n = poll(ready, 2, wlb_clock_left_ms(call->deadline_ms));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return fail_at(call, what, strerror(errno));
+		if (ready[1].revents != 0)
+			return fail_at(call, what, "given up, the caller is ending");
+		if (n > 0)
+			return 0;
+		char why[64];
+		snprintf(why, sizeof(why), "no answer within %d ms", call->timeout_ms);
+		return fail_at(call, what, why);
+	}
+}
+
+static int connect_address(const struct call *call, const struct addrinfo *address)
+{
+	int fd = socket(address->ai_family, address->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, address->ai_protocol);
+	if (fd < 0)
+		return fail_at(call, "connect", strerror(errno));
+	int why = connect(fd, address->ai_addr, address->ai_addrlen) == 0 ? 0 : errno;
+	if (why == EINPROGRESS) {
+		socklen_t size = sizeof(why);
+		if (wait_for(call, fd, POLLOUT, "connect") != 0) {
+			close(fd);
+			return -1;
+		}
+		if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &size) != 0)
+			why = errno;
+	}
+	if (why != 0) {
+		close(fd);
+		return fail_at(call, "connect", strerror(why));
+	}
+	int on = 1;
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	return fd;
+}
+
+static int connect_any(const struct call *call)
+{
+	struct wlb_connection *connection = call->connection;
+	struct addrinfo *addresses;
+	if (wlb_resolve(connection->config.host, connection->config.port, call->deadline_ms, &addresses, call->error) !=
+	    0)
+		return wlb_fail_in(call->error, "coordinator");
+	for (const struct addrinfo *at = addresses; at != NULL && connection->fd < 0; at = at->ai_next)
+		connection->fd = connect_address(call, at);
+	freeaddrinfo(addresses);
+	return connection->fd >= 0 ? 0 : -1;
+}
+
+static int send_all(const struct call *call, const char *data, size_t length)
+{
+	while (length > 0) {
+		ssize_t n = send(call->connection->fd, data, length, MSG_NOSIGNAL);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN) {
+			if (wait_for(call, call->connection->fd, POLLOUT, "send") != 0)
+				return -1;
+			continue;
+		}
+		if (n < 0)
+			return fail_at(call, "send", strerror(errno));
+		data += n;
+		length -= (size_t)n;
+	}
+	return 0;
+}
+
+/* At least one byte, or 0 at the end of the stream, or -1. */
+static ssize_t receive_some(struct call *call, char *data, size_t size)
+{
+	for (;;) {
+		ssize_t n = recv(call->connection->fd, data, size, 0);
+		if (n >= 0) {
+			call->answered = call->answered || n > 0;
+			return n;
+		}
+		if (errno != EAGAIN && errno != EINTR)
+			return fail_at(call, "receive", strerror(errno));
+		if (errno == EAGAIN && wait_for(call, call->connection->fd, POLLIN, "receive") != 0)
+			return -1;
+	}
+}
+
+static char *request_head(const struct call *call, const char *method, const char *path, const char *body,
+                          size_t length)
+{
+	const struct wlb_client_config *config = &call->connection->config;
+	char digest[WLB_DIGEST_SIZE];
+	char *head = NULL;
+
+	wlb_digest_request(method, path, body, length, digest);
+	char *credential = wlb_credential_make(config->munge_socket, digest, WLB_DIGEST_SIZE - 1, call->error);
+	if (credential == NULL)
+		return NULL;
+	bool v6 = strchr(config->host, ':') != NULL;
+	int n = asprintf(&head,
+	                 "%s %s HTTP/1.1\r\nHost: %s%s%s:%s\r\nUser-Agent: wlb/" WLB_VERSION "\r\n"
+	                 "Authorization: MUNGE %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
+	                 method, path, v6 ? "[" : "", config->host, v6 ? "]" : "", config->port, credential, length);
+	free(credential);
+	if (n < 0) {
+		wlb_fail(call->error, "no memory for a request");
+		return NULL;
+	}
+	return head;
+}
+
+/* Reads up to the blank line; `head` keeps what came of the body behind it as well: *have bytes in all, the body
+ * beginning at the returned offset, 0 on error. */
+static size_t receive_head(struct call *call, char *head, size_t size, size_t *have)
+{
+	*have = 0;
+	for (;;) {
+		if (*have == size - 1) {
+			fail_at(call, "receive", "the reply's header has no end");
+			return 0;
+		}
+		ssize_t n = receive_some(call, head + *have, size - 1 - *have);
+		if (n == 0)
+			fail_at(call, "receive", "the connection was closed before the reply was whole");
+		if (n <= 0)
+			return 0;
+		*have += (size_t)n;
+		head[*have] = '\0';
+		char *end = memmem(head, *have, "\r\n\r\n", 4);
+		if (end != NULL) {
+			*end = '\0';
+			return (size_t)(end - head) + 4;
+		}
+	}
+}
+
+/* Body of known length: `have` bytes of it are in `body` already. */
+static int receive_body(struct call *call, char *body, size_t have, size_t length)
+{
+	while (have < length) {
+		ssize_t n = receive_some(call, body + have, length - have);
+		if (n == 0)
+			return fail_at(call, "receive", "the connection was closed before the reply was whole");
+		if (n < 0)
+			return -1;
+		have += (size_t)n;
+	}
+	return 0;
+}
+
+static int receive_until_close(struct call *call, char **body, size_t have, size_t *length)
+{
+	size_t size = have + 1;
+	for (;;) {
+		if (have + 1 >= size) {
+			size = size * 2 + 4096;
+			char *larger = size > BODY_LIMIT_BYTES ? NULL : realloc(*body, size);
+			if (larger == NULL)
+				return fail_at(call, "receive", "the reply is too long");
+			*body = larger;
+		}
+		ssize_t n = receive_some(call, *body + have, size - 1 - have);
+		if (n < 0)
+			return -1;
+		have += (size_t)n;
+		if (n == 0) {
+			*length = have;
+			return 0;
+		}
+	}
+}
+
+static int receive_reply(struct call *call, struct wlb_reply *reply)
+{
+	char text[HEAD_LIMIT_BYTES];
+	size_t have;
+	struct wlb_http_head head;
+	size_t begin = receive_head(call, text, sizeof(text), &have);
+	if (begin == 0)
+		return -1;
+	if (wlb_http_head_parse(text, BODY_LIMIT_BYTES, &head, call->error) != 0)
+		return wlb_fail_in(call->error, "coordinator %s:%s", call->connection->config.host,
+		                   call->connection->config.port);
+	size_t early = have - begin;
+	if (!head.until_close && early > head.body_bytes)
+		return fail_at(call, "receive", "more bytes came than the reply announced");
+	size_t length = head.until_close ? early : head.body_bytes;
+	char *body = malloc(length + 1);
+	if (body == NULL)
+		return fail_at(call, "receive", "no memory for the reply");
+	memcpy(body, text + begin, early);
+	int rc = head.until_close ? receive_until_close(call, &body, early, &length)
+	                          : receive_body(call, body, early, length);
+	if (rc != 0) {
+		free(body);
+		return -1;
+	}
+	body[length] = '\0';
+	*reply = (struct wlb_reply){.status = head.status, .body = body, .length = length};
+	if (!head.keep_alive || head.until_close)
+		disconnect(call->connection);
+	return 0;
+}
+
+static int exchange(struct call *call, const char *method, const char *path, const char *body, struct wlb_reply *reply)
+{
+	size_t length = body != NULL ? strlen(body) : 0;
+	if (call->connection->fd < 0 && connect_any(call) != 0)
+		return -1;
+	char *head = request_head(call, method, path, body, length);
+	if (head == NULL)
+		return -1;
+	int rc = send_all(call, head, strlen(head));
+	free(head);
+	if (rc == 0)
+		rc = send_all(call, body, length);
+	if (rc == 0)
+		rc = receive_reply(call, reply);
+	if (rc != 0)
+		disconnect(call->connection);
+	return rc;
+}
+
+int wlb_connection_call(struct wlb_connection *connection, const char *method, const char *path, const char *body,
+                        int timeout_ms, struct wlb_reply *reply, struct wlb_error *error)
+{
+	struct call call = {.connection = connection,
+	                    .deadline_ms = wlb_clock_ms() + timeout_ms,
+	                    .timeout_ms = timeout_ms,
+	                    .error = error};
+	*reply = (struct wlb_reply){0};
+	bool reused = connection->fd >= 0;
+	int rc = exchange(&call, method, path, body, reply);
+	/* A connection kept open may have been closed by the other end meanwhile: that is no failure. The
+	 * credential is made anew, so a request that did arrive is not mistaken for a replay. */
+	if (rc != 0 && reused && !call.answered && wlb_clock_left_ms(call.deadline_ms) > 0)
+		rc = exchange(&call, method, path, body, reply);
+	return rc;
+}

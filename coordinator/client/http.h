@@ -1,0 +1,21 @@
+/* The head of an HTTP/1.1 reply. */
+#ifndef WLB_HTTP_H
+#define WLB_HTTP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "libwlb/wlb.h"
+
+struct wlb_http_head {
+	int status;
+	size_t body_bytes;
+	bool until_close; /* no length was given: the body ends with the connection */
+	bool keep_alive;
+};
+
+/* Parses status line and header lines; `text` ends (NUL) before the blank line. -1 for what is not HTTP/1.x, for a
+ * body over `limit_bytes`, and for transfer encodings, which wlbd does not use. */
+int wlb_http_head_parse(const char *text, size_t limit_bytes, struct wlb_http_head *head, struct wlb_error *error);
+
+#endif
