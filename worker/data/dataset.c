@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "worker/data/file.h"
 #include "worker/data/index_format.h"
+#include "worker/data/input.h"
 
 enum { READ_CHUNK_TOKENS = 8192 };
 
@@ -79,19 +79,19 @@ static int check_header(struct wlb_dataset *d, struct wlb_error *error)
 	const unsigned char *h = d->idx;
 	if (d->idx_bytes < WLB_INDEX_HEADER_BYTES)
 		return wlb_fail(error, "%s: has %lld bytes, an index header alone has %d: it is truncated", d->idx_path,
-				(long long)d->idx_bytes, WLB_INDEX_HEADER_BYTES);
+		                (long long)d->idx_bytes, WLB_INDEX_HEADER_BYTES);
 	if (memcmp(h, WLB_INDEX_MAGIC, WLB_INDEX_MAGIC_BYTES) != 0)
 		return wlb_fail(error, "%s: magic is not MMIDIDX: it is not a Megatron-LM index", d->idx_path);
 	if (load_u64(h + 9) != WLB_INDEX_VERSION)
 		return wlb_fail(error, "%s: version is %llu: it must be %d", d->idx_path,
-				(unsigned long long)load_u64(h + 9), WLB_INDEX_VERSION);
+		                (unsigned long long)load_u64(h + 9), WLB_INDEX_VERSION);
 	d->dtype = h[17];
 	d->token_bytes = dtype_bytes(h[17]);
 	if (d->token_bytes == 0)
 		return wlb_fail(error,
-				"%s: dtype code is %d: tokens are 1 (uint8), 2 (int8), 3 (int16), 4 (int32), "
-				"5 (int64) or 8 (uint16)",
-				d->idx_path, h[17]);
+		                "%s: dtype code is %d: tokens are 1 (uint8), 2 (int8), 3 (int16), 4 (int32), "
+		                "5 (int64) or 8 (uint16)",
+		                d->idx_path, h[17]);
 	return 0;
 }
 
@@ -107,13 +107,13 @@ static int check_counts(struct wlb_dataset *d, struct wlb_error *error)
 			d->idx_path, (unsigned long long)sequences, (unsigned long long)room);
 	if (entries < 1 || entries > room / 8)
 		return wlb_fail(error,
-				"%s: document count is %llu: it must be at least 1 and fit the file's %llu bytes",
-				d->idx_path, (unsigned long long)entries, (unsigned long long)room);
+		                "%s: document count is %llu: it must be at least 1 and fit the file's %llu bytes",
+		                d->idx_path, (unsigned long long)entries, (unsigned long long)room);
 	uint64_t needed = WLB_INDEX_HEADER_BYTES + 12 * sequences + 8 * entries;
 	if (room != needed && room != needed + sequences)
 		return wlb_fail(error, "%s: has %llu bytes: sequence count %llu and document count %llu need %llu",
-				d->idx_path, (unsigned long long)room, (unsigned long long)sequences,
-				(unsigned long long)entries, (unsigned long long)needed);
+		                d->idx_path, (unsigned long long)room, (unsigned long long)sequences,
+		                (unsigned long long)entries, (unsigned long long)needed);
 	d->sequences = (int64_t)sequences;
 	d->documents = (int64_t)entries - 1;
 	d->lengths = d->idx + WLB_INDEX_HEADER_BYTES;
@@ -128,7 +128,7 @@ static int check_sequences(struct wlb_dataset *d, struct wlb_error *error)
 		int64_t length = sequence_length(d, s), pointer = sequence_pointer(d, s), end;
 		if (length < 0)
 			return wlb_fail(error, "%s: length of sequence %lld is %lld: it must not be negative",
-					d->idx_path, (long long)s, (long long)length);
+			                d->idx_path, (long long)s, (long long)length);
 		if (pointer < 0 || __builtin_add_overflow(pointer, length * d->token_bytes, &end) || end > d->bin_bytes)
 			return wlb_fail(
 				error,
@@ -146,21 +146,21 @@ static int check_documents(struct wlb_dataset *d, struct wlb_error *error)
 {
 	if (document_start(d, 0) != 0)
 		return wlb_fail(error, "%s: the first document starts at sequence %lld: it must start at 0",
-				d->idx_path, (long long)document_start(d, 0));
+		                d->idx_path, (long long)document_start(d, 0));
 	for (int64_t i = 0; i < d->documents; i++)
 		if (document_start(d, i + 1) < document_start(d, i))
 			return wlb_fail(error, "%s: document %lld ends at sequence %lld, before its start %lld",
-					d->idx_path, (long long)i, (long long)document_start(d, i + 1),
-					(long long)document_start(d, i));
+			                d->idx_path, (long long)i, (long long)document_start(d, i + 1),
+			                (long long)document_start(d, i));
 	if (document_start(d, d->documents) != d->sequences)
 		return wlb_fail(error, "%s: the last document ends at sequence %lld: it must end at the last, %lld",
-				d->idx_path, (long long)document_start(d, d->documents), (long long)d->sequences);
+		                d->idx_path, (long long)document_start(d, d->documents), (long long)d->sequences);
 	return 0;
 }
 
 static int map_index(struct wlb_dataset *d, struct wlb_error *error)
 {
-	int fd = wlb_file_open(d->idx_path, &d->idx_bytes, error);
+	int fd = wlb_input_open(d->idx_path, &d->idx_bytes, error);
 	if (fd < 0)
 		return -1;
 	int rc = 0;
@@ -191,7 +191,7 @@ struct wlb_dataset *wlb_dataset_open(const char *prefix, struct wlb_error *error
 	if (rc == 0)
 		rc = map_index(d, error);
 	if (rc == 0)
-		rc = d->bin_fd = wlb_file_open(d->bin_path, &d->bin_bytes, error);
+		rc = d->bin_fd = wlb_input_open(d->bin_path, &d->bin_bytes, error);
 	if (rc < 0 || check_header(d, error) < 0 || check_counts(d, error) < 0 || check_sequences(d, error) < 0 ||
 	    check_documents(d, error) < 0) {
 		wlb_dataset_close(d);
@@ -258,13 +258,13 @@ static int64_t decode(const struct wlb_dataset *d, const unsigned char *chunk, i
 
 /* Tokens [start, start + count) of one sequence. */
 static int read_sequence(const struct wlb_dataset *d, int64_t sequence, int64_t start, int64_t count, int32_t *out,
-			 struct wlb_error *error)
+                         struct wlb_error *error)
 {
 	unsigned char chunk[READ_CHUNK_TOKENS * sizeof(int64_t)];
 	while (count > 0) {
 		int64_t n = count < READ_CHUNK_TOKENS ? count : READ_CHUNK_TOKENS;
 		int64_t offset = sequence_pointer(d, sequence) + start * d->token_bytes;
-		if (wlb_file_read(d->bin_fd, d->bin_path, chunk, (size_t)(n * d->token_bytes), offset, error) < 0)
+		if (wlb_input_read(d->bin_fd, d->bin_path, chunk, (size_t)(n * d->token_bytes), offset, error) < 0)
 			return -1;
 		for (int64_t i = 0; i < n; i++) {
 			int64_t token = decode(d, chunk, i);
@@ -283,7 +283,7 @@ static int read_sequence(const struct wlb_dataset *d, int64_t sequence, int64_t 
 }
 
 int wlb_dataset_read(const struct wlb_dataset *d, int64_t document, int64_t start, int64_t count, int32_t *out,
-		     struct wlb_error *error)
+                     struct wlb_error *error)
 {
 	for (int64_t s = document_start(d, document); count > 0 && s < document_start(d, document + 1); s++) {
 		int64_t length = sequence_length(d, s);

@@ -26,7 +26,7 @@ int64_t wlb_dataset_length(const struct wlb_dataset *dataset, int64_t document);
 /* Copies tokens [start, start + count) of the document, which must lie within it, as int32. -1 when the
  * file cannot be read (any more) or a token id is negative or above 2^31 - 1. */
 int wlb_dataset_read(const struct wlb_dataset *dataset, int64_t document, int64_t start, int64_t count, int32_t *out,
-		     struct wlb_error *error);
+                     struct wlb_error *error);
 /* Largest token id of the whole dataset (one pass over the file); 0 when it has no tokens, -1 on error. */
 int64_t wlb_dataset_max_token(const struct wlb_dataset *dataset, struct wlb_error *error);
 

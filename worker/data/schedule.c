@@ -33,7 +33,7 @@ static int has_trainable(const struct wlb_dataset *dataset)
 }
 
 struct wlb_schedule *wlb_schedule_new(const struct wlb_dataset *dataset, int64_t seq_length, int64_t global_batch_size,
-				      uint64_t seed, struct wlb_error *error)
+                                      uint64_t seed, struct wlb_error *error)
 {
 	int64_t step_inputs;
 	if (seq_length < 1 || seq_length > INT32_MAX || global_batch_size < 1 ||
@@ -46,8 +46,8 @@ struct wlb_schedule *wlb_schedule_new(const struct wlb_dataset *dataset, int64_t
 	}
 	if (!has_trainable(dataset)) {
 		wlb_fail(error,
-			 "the dataset has no document of at least 2 tokens among its %lld: nothing can be trained",
-			 (long long)wlb_dataset_documents(dataset));
+		         "the dataset has no document of at least 2 tokens among its %lld: nothing can be trained",
+		         (long long)wlb_dataset_documents(dataset));
 		return NULL;
 	}
 	struct wlb_schedule *s = calloc(1, sizeof(*s));
@@ -84,8 +84,8 @@ static struct wlb_piece peek(struct wlb_schedule *s)
 			continue;
 		int64_t left = inputs - s->at.offset;
 		return (struct wlb_piece){.document = document,
-					  .start = s->at.offset,
-					  .length = (int32_t)(left < s->seq_length ? left : s->seq_length)};
+		                          .start = s->at.offset,
+		                          .length = (int32_t)(left < s->seq_length ? left : s->seq_length)};
 	}
 }
 
@@ -139,14 +139,14 @@ int wlb_schedule_restore(struct wlb_schedule *s, const struct wlb_schedule_state
 {
 	if (state->seed != s->at.seed)
 		return wlb_fail(error,
-				"the schedule was saved with seed %llu, this run has %llu: both must be the same",
-				(unsigned long long)state->seed, (unsigned long long)s->at.seed);
+		                "the schedule was saved with seed %llu, this run has %llu: both must be the same",
+		                (unsigned long long)state->seed, (unsigned long long)s->at.seed);
 	if (state->documents != s->at.documents || state->tokens != s->at.tokens)
 		return wlb_fail(error,
-				"the schedule was saved for a dataset of %lld documents and %lld tokens, this one has "
-				"%lld and %lld: use the dataset of the run",
-				(long long)state->documents, (long long)state->tokens, (long long)s->at.documents,
-				(long long)s->at.tokens);
+		                "the schedule was saved for a dataset of %lld documents and %lld tokens, this one has "
+		                "%lld and %lld: use the dataset of the run",
+		                (long long)state->documents, (long long)state->tokens, (long long)s->at.documents,
+		                (long long)s->at.tokens);
 	if (state->epoch < 0 || state->step < 0 || state->position < 0 || state->position > state->documents)
 		return wlb_fail(
 			error,
@@ -161,7 +161,7 @@ int wlb_schedule_restore(struct wlb_schedule *s, const struct wlb_schedule_state
 		inputs = wlb_dataset_length(s->dataset, wlb_shuffle_at(&order, state->position)) - 1;
 	if (state->offset < 0 || (state->offset > 0 && state->offset >= inputs))
 		return wlb_fail(error, "the saved schedule has offset %lld in a document of %lld inputs",
-				(long long)state->offset, (long long)inputs);
+		                (long long)state->offset, (long long)inputs);
 	s->at = *state;
 	s->order = order;
 	return 0;

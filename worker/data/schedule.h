@@ -27,7 +27,7 @@ struct wlb_schedule;
 
 /* The dataset stays the caller's and must outlive the schedule. */
 struct wlb_schedule *wlb_schedule_new(const struct wlb_dataset *dataset, int64_t seq_length, int64_t global_batch_size,
-				      uint64_t seed, struct wlb_error *error);
+                                      uint64_t seed, struct wlb_error *error);
 void wlb_schedule_free(struct wlb_schedule *schedule);
 
 /* The pieces of the next step; owned by the schedule, valid until the next call. Returns their number. */
@@ -37,14 +37,14 @@ int wlb_schedule_next(struct wlb_schedule *schedule, const struct wlb_piece **pi
 struct wlb_schedule_state {
 	uint64_t seed;
 	int64_t documents; /* of the dataset it was made for: another dataset is refused */
-	int64_t tokens;	   /* likewise */
+	int64_t tokens;    /* likewise */
 	int64_t epoch;
 	int64_t position; /* index into the epoch's document order */
-	int64_t offset;	  /* inputs of that document already used */
-	int64_t step;	  /* steps given so far */
+	int64_t offset;   /* inputs of that document already used */
+	int64_t step;     /* steps given so far */
 };
 void wlb_schedule_save(const struct wlb_schedule *schedule, struct wlb_schedule_state *state);
 int wlb_schedule_restore(struct wlb_schedule *schedule, const struct wlb_schedule_state *state,
-			 struct wlb_error *error);
+                         struct wlb_error *error);
 
 #endif

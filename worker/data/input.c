@@ -1,0 +1,47 @@
+#include "worker/data/input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int wlb_input_open(const char *path, int64_t *bytes, struct wlb_error *error)
+{
+	/* O_NONBLOCK: a FIFO of that name must not hold us; regular files do not know it. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return wlb_fail(error, "%s: cannot be opened: %s", path, strerror(errno));
+	struct stat st;
+	if (fstat(fd, &st) < 0) {
+		wlb_fail(error, "%s: cannot be examined: %s", path, strerror(errno));
+	} else if (!S_ISREG(st.st_mode)) {
+		wlb_fail(error, "%s: is not a regular file", path);
+	} else {
+		*bytes = st.st_size;
+		return fd;
+	}
+	close(fd);
+	return -1;
+}
+
+int wlb_input_read(int fd, const char *path, void *out, size_t bytes, int64_t offset, struct wlb_error *error)
+{
+	char *to = out;
+	while (bytes > 0) {
+		ssize_t got = pread(fd, to, bytes, offset);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return wlb_fail(error, "%s: cannot be read at byte %lld: %s", path, (long long)offset,
+			                strerror(errno));
+		if (got == 0)
+			return wlb_fail(error,
+			                "%s: ends at byte %lld, %zu bytes too early: was it cut since it was opened?",
+			                path, (long long)offset, bytes);
+		to += got;
+		bytes -= (size_t)got;
+		offset += got;
+	}
+	return 0;
+}

@@ -1,0 +1,15 @@
+/* Input files read by position: every error names the file and the byte. */
+#ifndef WLB_INPUT_H
+#define WLB_INPUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libwlb/wlb.h"
+
+/* Opens a regular file for reading and tells its size; fd, or -1. */
+int wlb_input_open(const char *path, int64_t *bytes, struct wlb_error *error);
+/* Reads exactly `bytes` at `offset`; a file that ends before is an error. `path` is for the message only. */
+int wlb_input_read(int fd, const char *path, void *out, size_t bytes, int64_t offset, struct wlb_error *error);
+
+#endif
