@@ -27,8 +27,7 @@ struct wlb_slurm_job {
 	uint32_t restart_count;
 	char nodes[8192]; /* hostlist expression of the current allocation; "" when none */
 	char batch_host[256];
-	bool requeue;           /* --requeue */
-	bool kill_on_node_fail; /* false: --no-kill */
+	bool requeue; /* --requeue; of --no-kill Slurm tells nobody, see docs/slurm-versions.md */
 };
 /* 1 found, 0 Slurm does not know the job (any more), -1 error. */
 int wlb_slurm_job(uint32_t job_id, struct wlb_slurm_job *job, struct wlb_error *error);
@@ -41,7 +40,7 @@ struct wlb_slurm_node {
 	bool down;         /* DOWN or not responding: cannot run a step */
 	bool drained;      /* drain flag: no new work should go there */
 	uint32_t cpus;
-	uint32_t gpus;     /* from gres */
+	uint32_t gpus; /* from gres */
 	char reason[256];
 };
 /* All nodes; the caller frees *nodes. */
@@ -59,12 +58,14 @@ int wlb_slurm_node_drain(const char *node, const char *reason, struct wlb_error 
 /* Need the job's owner, root or SlurmUser. */
 int wlb_slurm_step_kill(uint32_t job_id, uint32_t step_id, int signal, struct wlb_error *error);
 int wlb_slurm_requeue(uint32_t job_id, struct wlb_error *error);
-/* Sets how many nodes a *pending* job asks for, so that a requeued job can start on fewer. */
+/* Sets how many nodes a *pending* job asks for, and with them its tasks where it was given --ntasks-per-node, so
+ * that a requeued job can start on fewer. */
 int wlb_slurm_job_resize_pending(uint32_t job_id, uint32_t min_nodes, uint32_t max_nodes, struct wlb_error *error);
 
-uid_t wlb_slurm_user(void); /* SlurmUser's uid */
+/* SlurmUser's uid; (uid_t)-1 when slurmctld does not answer. */
+uid_t wlb_slurm_user(void);
 /* Value of a parameter of slurm.conf as `scontrol show config` names it, e.g. "AuthInfo", "ClusterName"; false
- * when unknown. */
+ * when there is none of that name or slurmctld does not answer. */
 bool wlb_slurm_config(const char *key, char *value, size_t size);
 
 #endif

@@ -1,0 +1,97 @@
+/*
+ * The only place that knows which Slurm release it is compiled against: 22.05 to 26.05. Everything else in
+ * this folder uses the names below where a release differs. docs/slurm-versions.md lists the differences.
+ */
+#ifndef WLB_SLURM_COMPAT_H
+#define WLB_SLURM_COMPAT_H
+
+#include <stdint.h>
+
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+
+/* Exported by every libslurm of these releases, declared by none of their headers. */
+char *slurm_node_state_string(uint32_t state);
+void slurm_xfree(void **item);
+
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
+typedef hostlist_t *wlb_compat_hostlist;
+#else
+typedef hostlist_t wlb_compat_hostlist;
+#endif
+
+/* The job (`step_id` NO_VAL) or one of its steps. Members are set by name: 24.11 put one in front. */
+static inline slurm_step_id_t wlb_compat_step(uint32_t job_id, uint32_t step_id)
+{
+	return (slurm_step_id_t){.job_id = job_id, .step_id = step_id, .step_het_comp = NO_VAL};
+}
+
+static inline int wlb_compat_load_job(job_info_msg_t **reply, uint32_t job_id, uint16_t flags)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
+	return slurm_load_job(reply, wlb_compat_step(job_id, NO_VAL), flags);
+#else
+	return slurm_load_job(reply, job_id, flags);
+#endif
+}
+
+static inline uint32_t wlb_compat_job_id(const slurm_job_info_t *job)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
+	return job->step_id.job_id;
+#else
+	return job->job_id;
+#endif
+}
+
+static inline void wlb_compat_set_job_id(job_desc_msg_t *job, uint32_t job_id)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
+	job->step_id = wlb_compat_step(job_id, NO_VAL);
+#else
+	job->job_id = job_id;
+#endif
+}
+
+static inline int wlb_compat_requeue(uint32_t job_id)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
+	return slurm_requeue(wlb_compat_step(job_id, NO_VAL), 0);
+#else
+	return slurm_requeue(job_id, 0);
+#endif
+}
+
+static inline int wlb_compat_kill_step(uint32_t job_id, uint32_t step_id, uint16_t signal)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
+	slurm_step_id_t step = wlb_compat_step(job_id, step_id);
+	return slurm_kill_job_step(&step, signal, 0);
+#elif SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
+	return slurm_kill_job_step(job_id, step_id, signal, 0);
+#else
+	return slurm_kill_job_step(job_id, step_id, signal);
+#endif
+}
+
+/* Who gives the reason; from 26.05 slurmctld takes it from the request's credential. */
+static inline void wlb_compat_set_reason_uid(update_node_msg_t *update, uint32_t uid)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
+	(void)update;
+	(void)uid;
+#else
+	update->reason_uid = uid;
+#endif
+}
+
+static inline void wlb_compat_free_conf(slurm_conf_t *conf)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
+	slurm_free_conf(conf);
+#else
+	slurm_free_ctl_conf(conf);
+#endif
+}
+
+#endif

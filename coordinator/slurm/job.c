@@ -1,0 +1,116 @@
+/* Jobs and their steps: look, end, queue again, resize. */
+#include "coordinator/slurm/compat.h"
+#include "coordinator/slurm/slurm_api.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *base_state_name(uint32_t base)
+{
+	static const char *const names[] = {
+		[JOB_PENDING] = "PENDING",     [JOB_RUNNING] = "RUNNING",     [JOB_SUSPENDED] = "SUSPENDED",
+		[JOB_COMPLETE] = "COMPLETED",  [JOB_CANCELLED] = "CANCELLED", [JOB_FAILED] = "FAILED",
+		[JOB_TIMEOUT] = "TIMEOUT",     [JOB_NODE_FAIL] = "NODE_FAIL", [JOB_PREEMPTED] = "PREEMPTED",
+		[JOB_BOOT_FAIL] = "BOOT_FAIL", [JOB_DEADLINE] = "DEADLINE",   [JOB_OOM] = "OUT_OF_MEMORY",
+	};
+	return base < sizeof(names) / sizeof(names[0]) ? names[base] : "UNKNOWN";
+}
+
+static int fill_job(const slurm_job_info_t *from, struct wlb_slurm_job *job, struct wlb_error *error)
+{
+	uint32_t base = from->job_state & JOB_STATE_BASE;
+	*job = (struct wlb_slurm_job){
+		.job_id = wlb_compat_job_id(from),
+		.uid = from->user_id,
+		.running = base == JOB_RUNNING,
+		.finished = base > JOB_SUSPENDED,
+		.submit_time = from->submit_time,
+		.restart_count = from->restart_cnt,
+		.requeue = from->requeue != 0,
+	};
+	if (strlen(from->nodes ?: "") >= sizeof(job->nodes))
+		return wlb_fail(error, "job %u: its node list has %zu characters, more than the %zu WLB keeps",
+		                job->job_id, strlen(from->nodes), sizeof(job->nodes) - 1);
+	strcpy(job->nodes, from->nodes ?: "");
+	snprintf(job->name, sizeof(job->name), "%s", from->name ?: "");
+	snprintf(job->state, sizeof(job->state), "%s", base_state_name(base));
+	snprintf(job->batch_host, sizeof(job->batch_host), "%s", from->batch_host ?: "");
+	return 0;
+}
+
+/* The record of this job in a reply that holds the whole array for an array's first id; NULL when absent. */
+static const slurm_job_info_t *find_job(const job_info_msg_t *reply, uint32_t job_id)
+{
+	for (uint32_t i = 0; i < reply->record_count; i++)
+		if (wlb_compat_job_id(&reply->job_array[i]) == job_id)
+			return &reply->job_array[i];
+	return NULL;
+}
+
+int wlb_slurm_job(uint32_t job_id, struct wlb_slurm_job *job, struct wlb_error *error)
+{
+	job_info_msg_t *reply = NULL;
+	if (wlb_compat_load_job(&reply, job_id, SHOW_ALL | SHOW_DETAIL) != SLURM_SUCCESS) {
+		if (errno == ESLURM_INVALID_JOB_ID)
+			return 0;
+		return wlb_fail(error, "job %u: Slurm gives no information: %s", job_id, slurm_strerror(errno));
+	}
+	const slurm_job_info_t *found = find_job(reply, job_id);
+	int result = 0;
+	if (found)
+		result = fill_job(found, job, error) == 0 ? 1 : -1;
+	slurm_free_job_info_msg(reply);
+	return result;
+}
+
+int wlb_slurm_step_kill(uint32_t job_id, uint32_t step_id, int signal, struct wlb_error *error)
+{
+	if (wlb_compat_kill_step(job_id, step_id, (uint16_t)signal) == SLURM_SUCCESS || errno == ESLURM_ALREADY_DONE)
+		return 0;
+	return wlb_fail(error, "step %u.%u: Slurm refuses signal %d: %s", job_id, step_id, signal,
+	                slurm_strerror(errno));
+}
+
+int wlb_slurm_requeue(uint32_t job_id, struct wlb_error *error)
+{
+	if (wlb_compat_requeue(job_id) == SLURM_SUCCESS)
+		return 0;
+	if (errno == ESLURM_DISABLED)
+		return wlb_fail(error,
+		                "job %u: it was not submitted with --requeue, so Slurm does not queue it again; "
+		                "submit it with --requeue",
+		                job_id);
+	return wlb_fail(error, "job %u: Slurm does not queue it again: %s", job_id, slurm_strerror(errno));
+}
+
+/* A job keeps the task count of its submission, which fewer nodes could never hold. */
+static int fit_tasks(job_desc_msg_t *update, uint32_t job_id, uint32_t min_nodes, struct wlb_error *error)
+{
+	job_info_msg_t *reply = NULL;
+	if (wlb_compat_load_job(&reply, job_id, SHOW_ALL) != SLURM_SUCCESS)
+		return wlb_fail(error, "job %u: Slurm gives no information: %s", job_id, slurm_strerror(errno));
+	const slurm_job_info_t *job = find_job(reply, job_id);
+	if (job && job->ntasks_per_node != 0 && job->ntasks_per_node != NO_VAL16) {
+		uint32_t cpus_per_task = job->cpus_per_task != NO_VAL16 && job->cpus_per_task ? job->cpus_per_task : 1;
+		update->num_tasks = min_nodes * job->ntasks_per_node;
+		update->min_cpus = update->num_tasks * cpus_per_task;
+	}
+	slurm_free_job_info_msg(reply);
+	return 0;
+}
+
+int wlb_slurm_job_resize_pending(uint32_t job_id, uint32_t min_nodes, uint32_t max_nodes, struct wlb_error *error)
+{
+	job_desc_msg_t update;
+	slurm_init_job_desc_msg(&update);
+	wlb_compat_set_job_id(&update, job_id);
+	update.min_nodes = min_nodes;
+	update.max_nodes = max_nodes;
+	if (fit_tasks(&update, job_id, min_nodes, error) != 0)
+		return -1;
+	if (slurm_update_job(&update) == SLURM_SUCCESS)
+		return 0;
+	return wlb_fail(error, "job %u: Slurm does not resize it to %u to %u nodes: %s", job_id, min_nodes, max_nodes,
+	                slurm_strerror(errno));
+}

@@ -1,0 +1,86 @@
+/* Nodes: look, set DOWN, drain. */
+#include "coordinator/slurm/compat.h"
+#include "coordinator/slurm/slurm_api.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* GPUs of a node's gres, "gpu:a100:4(S:0-1),gpu:2,shard:8" -> 6. */
+static uint32_t count_gpus(const char *gres)
+{
+	uint32_t gpus = 0;
+	while (*gres != '\0') {
+		size_t length = strcspn(gres, ",(");
+		if (strncmp(gres, "gpu", 3) == 0 && (gres[3] == ':' || length == 3)) {
+			const char *last = memrchr(gres, ':', length);
+			char *end;
+			unsigned long count = last ? strtoul(last + 1, &end, 10) : 1;
+			gpus += last && end == last + 1 ? 1 : (uint32_t)count;
+		}
+		gres += length;
+		if (*gres == '(')
+			gres += strcspn(gres, ")");
+		gres += strcspn(gres, ",");
+		gres += *gres == ',';
+	}
+	return gpus;
+}
+
+static void fill_node(const node_info_t *from, struct wlb_slurm_node *node)
+{
+	uint32_t base = from->node_state & NODE_STATE_BASE;
+	const uint32_t away = NODE_STATE_NO_RESPOND | NODE_STATE_POWERED_DOWN | NODE_STATE_POWERING_DOWN;
+	*node = (struct wlb_slurm_node){
+		.port = from->port,
+		.down = base == NODE_STATE_DOWN || base == NODE_STATE_ERROR || base == NODE_STATE_FUTURE ||
+	                (from->node_state & away) != 0,
+		.drained = (from->node_state & (NODE_STATE_DRAIN | NODE_STATE_FAIL)) != 0,
+		.cpus = from->cpus,
+		.gpus = count_gpus(from->gres ?: ""),
+	};
+	snprintf(node->name, sizeof(node->name), "%s", from->name ?: "");
+	snprintf(node->address, sizeof(node->address), "%s", from->node_addr ?: "");
+	snprintf(node->state, sizeof(node->state), "%s", slurm_node_state_string(from->node_state));
+	snprintf(node->reason, sizeof(node->reason), "%s", from->reason ?: "");
+}
+
+int wlb_slurm_nodes(struct wlb_slurm_node **nodes, int *count, struct wlb_error *error)
+{
+	node_info_msg_t *reply = NULL;
+	if (slurm_load_node(0, &reply, SHOW_ALL) != SLURM_SUCCESS)
+		return wlb_fail(error, "Slurm gives no node list: %s", slurm_strerror(errno));
+	*nodes = calloc(reply->record_count + 1, sizeof(**nodes));
+	*count = 0;
+	for (uint32_t i = 0; *nodes && i < reply->record_count; i++)
+		if (reply->node_array[i].name) /* a deleted dynamic node leaves a hole */
+			fill_node(&reply->node_array[i], &(*nodes)[(*count)++]);
+	slurm_free_node_info_msg(reply);
+	return *nodes ? 0 : wlb_fail(error, "no memory for the node list");
+}
+
+static int update_state(const char *node, uint32_t state, const char *reason, struct wlb_error *error)
+{
+	update_node_msg_t update;
+	slurm_init_update_node_msg(&update);
+	update.node_names = (char *)node;
+	update.node_state = state;
+	update.reason = (char *)reason;
+	wlb_compat_set_reason_uid(&update, getuid());
+	if (slurm_update_node(&update) == SLURM_SUCCESS)
+		return 0;
+	return wlb_fail(error, "node %s: Slurm does not set it %s: %s", node,
+	                state == NODE_STATE_DOWN ? "DOWN" : "DRAIN", slurm_strerror(errno));
+}
+
+int wlb_slurm_node_down(const char *node, const char *reason, struct wlb_error *error)
+{
+	return update_state(node, NODE_STATE_DOWN, reason, error);
+}
+
+int wlb_slurm_node_drain(const char *node, const char *reason, struct wlb_error *error)
+{
+	return update_state(node, NODE_STATE_DRAIN, reason, error);
+}
