@@ -1,0 +1,132 @@
+# shellcheck shell=bash
+# A cluster as a whole: its directory, its settings, its life.
+
+# Where a clone's cluster is when no --dir is given: one for each clone and user.
+cluster_default_dir() {
+	local key
+	key=$(printf '%s' "$WLB_ROOT" | cksum)
+	printf '%s/wlb-%s-%s' "${TMPDIR:-/tmp}" "$(id -u)" "${key%% *}"
+}
+
+# The longest socket below it is spool-nNN/NN_JOBID.4294967291; the kernel allows 107 characters.
+CLUSTER_DIR_MAX=64
+
+# cluster_create: the directory, which is ours from then on, and etc/cluster.conf with what the other verbs need to know.
+cluster_create() {
+	((${#CLUSTER_DIR} <= CLUSTER_DIR_MAX)) ||
+		fail_usage "$CLUSTER_DIR has ${#CLUSTER_DIR} characters; sockets in it need at most $CLUSTER_DIR_MAX: choose a" \
+			"shorter --dir or TMPDIR"
+	mkdir -m 755 "$CLUSTER_DIR" 2> /dev/null ||
+		fail_usage "cannot make $CLUSTER_DIR: $(cluster_exists && printf 'a cluster is there already, stop it first' ||
+			printf 'it exists, or the directory above it does not or is not writable')"
+	# shellcheck disable=SC2034 # scripts/cluster reads it
+	CLUSTER_OURS=yes
+	mkdir "$CLUSTER_DIR"/{etc,log,run}
+	printf '%s %s\n' $$ "$(process_start_time $$)" > "$CLUSTER_DIR/run/start.pid"
+	PORT_BASE=$(ports_reserve "$CLUSTER_DIR")
+	{
+		printf 'NODES=%q\nPORT_BASE=%q\nSLURM_PREFIX=%q\nBUILD_DIR=%q\n' \
+			"$NODES" "$PORT_BASE" "$SLURM_PREFIX" "$BUILD_DIR"
+	} > "$CLUSTER_DIR/etc/cluster.conf"
+}
+
+cluster_exists() { [[ -d $CLUSTER_DIR/etc && -d $CLUSTER_DIR/run ]]; }
+
+cluster_load() {
+	[[ -f $CLUSTER_DIR/etc/cluster.conf ]] ||
+		fail "no cluster in $CLUSTER_DIR; start one: scripts/cluster start"
+	# shellcheck source=/dev/null
+	. "$CLUSTER_DIR/etc/cluster.conf"
+}
+
+# NAME=VALUE lines: what a user's shell needs to use the cluster.
+cluster_env() {
+	cat <<- END
+		WLB_CLUSTER_DIR=$CLUSTER_DIR
+		SLURM_CONF=$CLUSTER_DIR/etc/slurm.conf
+		WLB_CONF=$CLUSTER_DIR/etc/wlb.conf
+		WLBD_CONF=$CLUSTER_DIR/etc/wlbd.conf
+		WLB_COORDINATOR=$(wlbd_address)
+		WLB_MUNGE_SOCKET=$CLUSTER_DIR/$MUNGE_SOCKET_NAME
+		PGHOST=$CLUSTER_DIR/pg
+		PGPORT=5432
+		PGDATABASE=$POSTGRES_DATABASE
+		PGUSER=$POSTGRES_USER
+		OMPI_MCA_pml=ob1
+		OMPI_MCA_btl=self,tcp
+		OMPI_MCA_btl_tcp_if_include=lo
+		OMPI_MCA_mpi_yield_when_idle=1
+	END
+}
+
+# Programs of the build and of Slurm, before those of the system.
+cluster_path() { printf '%s' "$BUILD_DIR/bin:${SLURM_PREFIX:+$SLURM_PREFIX/bin:$SLURM_PREFIX/sbin:}"; }
+
+# Runs a command, or a function of ours, in that environment.
+cluster_run_env() (
+	local line
+	while read -r line; do
+		export "${line?}"
+	done < <(cluster_env)
+	PATH=$(cluster_path)$PATH
+	"$@"
+)
+
+cluster_start() {
+	cluster_create
+	munge_start
+	postgres_init
+	slurm_configure
+	wlbd_configure
+	munge_wait
+	slurm_start
+	postgres_start
+	wlbd_start
+	slurm_wait
+	rm "$CLUSTER_DIR/run/start.pid"
+}
+
+# Has a start that another process is in the middle of end; it cleans up after itself.
+cluster_abort_start() {
+	daemon_signal start TERM
+	wait_for 20 daemon_gone start || fail "the start in progress (pid $(daemon_pid start)) does not end; try again"
+}
+
+# Ends every process and removes the directory, however far a start had come.
+cluster_stop() {
+	if [[ -f $CLUSTER_DIR/etc/cluster.conf ]]; then
+		cluster_load
+	fi
+	local name names=(wlbd postgres munged slurmctld initdb)
+	daemon_signal wlbd TERM
+	daemon_signal postgres INT
+	daemon_signal slurmctld KILL
+	kill_all slurm_node_processes
+	for name in "${names[@]}"; do
+		daemon_stop "$name" TERM 5
+	done
+	kill_all processes_with "WLB_CLUSTER_DAEMON=$CLUSTER_DIR"
+	[[ -z ${PORT_BASE:-} ]] || ports_release "$PORT_BASE" "$CLUSTER_DIR"
+	rm -rf "$CLUSTER_DIR"
+}
+
+# One line for each daemon; 3, as systemctl, when one is missing.
+cluster_status() {
+	local i name pid result=0 names=(munged postgres slurmctld)
+	if wlbd_built; then
+		names+=(wlbd)
+	fi
+	for ((i = 1; i <= NODES; i++)); do
+		names+=("slurmd-n$i")
+	done
+	for name in "${names[@]}"; do
+		if pid=$(daemon_pid "$name"); then
+			printf '%-12s running  pid %d\n' "$name" "$pid"
+		else
+			printf '%-12s stopped\n' "$name"
+			result=3
+		fi
+	done
+	printf '%-12s %s\n' directory "$CLUSTER_DIR" wlbd "http://$(wlbd_address)"
+	return $result
+}

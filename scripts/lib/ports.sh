@@ -1,0 +1,45 @@
+# shellcheck shell=bash
+# A block of TCP ports for one cluster, below the range from which the kernel gives out ports.
+#
+# A block is held by a symbolic link /tmp/wlb-ports-BASE to the cluster's directory: made in one step, so that two
+# clusters that start at the same time, even of different users, never share a block; and it shows who holds it.
+
+PORTS_PER_BLOCK=100
+PORTS_FIRST=10000
+PORTS_LAST=32600
+
+# ports_reserve DIR: prints the first port of the block.
+ports_reserve() {
+	local blocks=$(((PORTS_LAST - PORTS_FIRST) / PORTS_PER_BLOCK)) try base link
+	local first=$((RANDOM % blocks))
+	for ((try = 0; try < blocks; try++)); do
+		base=$((PORTS_FIRST + (first + try) % blocks * PORTS_PER_BLOCK))
+		link=/tmp/wlb-ports-$base
+		[[ -L $link && ! -e $link ]] && rm -f "$link" 2> /dev/null # its cluster is gone
+		if ports_free "$base" && ln -s "$1" "$link" 2> /dev/null; then
+			printf '%s' "$base"
+			return
+		fi
+	done
+	fail "no free block of $PORTS_PER_BLOCK ports between $PORTS_FIRST and $PORTS_LAST; stop another cluster" \
+		"(ls -l /tmp/wlb-ports-*)"
+}
+
+# Whether nobody uses a port of the block, as listener or as end of a connection.
+ports_free() {
+	local line port
+	while read -r _ line _; do
+		port=${line##*:}
+		[[ $port =~ ^[0-9A-F]{4}$ ]] || continue
+		port=$((16#$port))
+		((port < $1 || port >= $1 + PORTS_PER_BLOCK)) || return 1
+	done < <(cat /proc/net/tcp /proc/net/tcp6 2> /dev/null)
+}
+
+# ports_release BASE DIR
+ports_release() {
+	local link=/tmp/wlb-ports-$1
+	if [[ $(readlink "$link") == "$2" ]]; then
+		rm -f "$link"
+	fi
+}

@@ -1,0 +1,65 @@
+# shellcheck shell=bash
+# The cluster's own PostgreSQL: reached through the socket in CLUSTER_DIR/pg only, which nobody but its owner may
+# enter. PostgreSQL refuses to run as root: then it runs as the account postgres or, where there is none, nobody.
+
+POSTGRES_DATABASE=wlb
+POSTGRES_USER=wlb
+
+postgres_bin() {
+	local dirs=(/usr/lib/postgresql/*/bin)
+	[[ -x ${dirs[-1]}/postgres ]] || fail "PostgreSQL is not installed; run scripts/setup"
+	printf '%s' "${dirs[-1]}"
+}
+
+# Sets POSTGRES_AS, the words to put before a command that PostgreSQL's account shall run.
+postgres_account() {
+	POSTGRES_AS=()
+	((EUID == 0)) || return 0
+	local account=nobody
+	getent passwd postgres > /dev/null && account=postgres
+	POSTGRES_AS=(setpriv --reuid="$account" --regid="$(id -g "$account")" --clear-groups)
+	mkdir -p "$CLUSTER_DIR/pg"
+	chown "$account" "$CLUSTER_DIR/pg"
+	"${POSTGRES_AS[@]}" test -x "$CLUSTER_DIR/pg" ||
+		fail_usage "$CLUSTER_DIR cannot be entered by the account $account, which runs PostgreSQL;" \
+			"choose another --dir or TMPDIR"
+}
+
+# Begins to make the database; postgres_start waits for it.
+postgres_init() {
+	postgres_account
+	(umask 077 && mkdir -p "$CLUSTER_DIR/pg")
+	chmod 700 "$CLUSTER_DIR/pg"
+	daemon_start initdb "${POSTGRES_AS[@]}" env -C "$CLUSTER_DIR/pg" "$(postgres_bin)/initdb" -D "$CLUSTER_DIR/pg/data" \
+		-A trust -U "$POSTGRES_USER" --no-sync -E UTF8 --locale=C.UTF-8
+}
+
+postgres_start() {
+	wait_for 30 daemon_gone initdb || fail "initdb did not end within 30 s"
+	[[ -f $CLUSTER_DIR/pg/data/global/pg_control ]] || {
+		daemon_log initdb
+		fail "initdb failed: its last lines are above"
+	}
+	postgres_account
+	# No fsync and no POSIX shared memory: the data live as long as the cluster and leave nothing in /dev/shm.
+	daemon_start postgres "${POSTGRES_AS[@]}" env -C "$CLUSTER_DIR/pg" "$(postgres_bin)/postgres" \
+		-D "$CLUSTER_DIR/pg/data" -c listen_addresses= -c unix_socket_directories="$CLUSTER_DIR/pg" -c port=5432 \
+		-c fsync=off -c shared_buffers=16MB -c dynamic_shared_memory_type=mmap -c max_connections=50
+	wait_for 20 postgres_ready || {
+		daemon_log postgres
+		fail "PostgreSQL did not start: its last lines are above"
+	}
+	if [[ -z $(postgres_query postgres "SELECT 1 FROM pg_database WHERE datname = '$POSTGRES_DATABASE'") ]]; then
+		postgres_query postgres "CREATE DATABASE $POSTGRES_DATABASE" > /dev/null
+	fi
+}
+
+postgres_ready() { "$(postgres_bin)/pg_isready" -q -h "$CLUSTER_DIR/pg" -p 5432; }
+
+# postgres_query DATABASE SQL
+postgres_query() {
+	"$(postgres_bin)/psql" -X -q -A -t -v ON_ERROR_STOP=1 -h "$CLUSTER_DIR/pg" -p 5432 -U "$POSTGRES_USER" -d "$1" -c "$2"
+}
+
+# SIGINT: sessions are ended, data written.
+postgres_stop() { daemon_stop postgres INT 10; }

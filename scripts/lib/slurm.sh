@@ -1,0 +1,188 @@
+# shellcheck shell=bash
+# slurmctld and the slurmds of the cluster, all on 127.0.0.1. Why each unusual line of slurm.conf is there is said
+# beside it.
+
+CPUS_PER_NODE=8
+GPUS_PER_NODE=4
+
+slurm_program() {
+	PATH=${SLURM_PREFIX:+$SLURM_PREFIX/sbin:}$PATH:/usr/sbin command -v "$1" ||
+		fail "$1 is not installed; run scripts/setup"
+}
+
+# Runs one of Slurm's own commands on this cluster.
+slurm_command() { cluster_run_env "$@"; }
+
+slurm_configure() {
+	local i
+	mkdir -p "$CLUSTER_DIR/slurm"
+	for ((i = 1; i <= NODES; i++)); do
+		mkdir -m 1777 "$CLUSTER_DIR/tmp-n$i"
+	done
+	slurm_gpus_make
+	slurm_conf > "$CLUSTER_DIR/etc/slurm.conf"
+	# Without the ring, PMIx_Fence without data is no barrier on fewer nodes than TreeWidth, and MPI_Init may crash.
+	printf 'PMIxCollFence=ring\nPMIxTimeout=10\n' > "$CLUSTER_DIR/etc/mpi.conf"
+	if [[ -f $BUILD_DIR/lib/spank_wlb.so ]]; then
+		printf 'required %s coordinator=%s munge_socket=%s\n' "$BUILD_DIR/lib/spank_wlb.so" "$(wlbd_address)" \
+			"$CLUSTER_DIR/$MUNGE_SOCKET_NAME"
+	fi > "$CLUSTER_DIR/etc/plugstack.conf"
+}
+
+# Stand-in GPUs are device nodes that nothing opens; who may not make one gets a cluster without GPUs.
+slurm_gpus_make() {
+	local i
+	mkdir -p "$CLUSTER_DIR/dev"
+	for ((i = 0; i < GPUS_PER_NODE; i++)); do
+		mknod -m 666 "$CLUSTER_DIR/dev/gpu$i" c 1 3 2> /dev/null || return 0
+	done
+	printf 'AutoDetect=off\nNodeName=n[1-%d] Name=gpu File=%s/dev/gpu[0-%d]\n' "$NODES" "$CLUSTER_DIR" \
+		$((GPUS_PER_NODE - 1)) > "$CLUSTER_DIR/etc/gres.conf"
+}
+
+slurm_conf() {
+	local user gres=
+	user=$(id -un)
+	[[ -f $CLUSTER_DIR/etc/gres.conf ]] && gres="Gres=gpu:$GPUS_PER_NODE"
+	cat <<- END
+		ClusterName=local
+		SlurmctldHost=localhost(127.0.0.1)
+		SlurmctldPort=$PORT_BASE
+		SlurmdPort=$((PORT_BASE + 2))
+		SlurmUser=$user
+		SlurmdUser=$user
+		AuthType=auth/munge
+		# cred_expire is also how long a requeued job waits: 120 s by default.
+		AuthInfo=socket=$CLUSTER_DIR/$MUNGE_SOCKET_NAME,cred_expire=5
+		CredType=cred/munge
+		StateSaveLocation=$CLUSTER_DIR/slurm
+		SlurmdSpoolDir=$CLUSTER_DIR/spool-%n
+		SlurmctldPidFile=$CLUSTER_DIR/slurm/slurmctld.pid
+		SlurmdPidFile=$CLUSTER_DIR/slurm/slurmd-%n.pid
+		SlurmctldLogFile=$CLUSTER_DIR/log/slurmctld.log
+		SlurmdLogFile=$CLUSTER_DIR/log/slurmd-%n.log
+		# PMIx puts its sockets there: nodes that share a host must not share them.
+		TmpFS=$CLUSTER_DIR/tmp-%n
+		MailProg=/bin/true
+		# Neither needs cgroups, which a container may not have.
+		ProctrackType=proctrack/linuxproc
+		TaskPlugin=task/none
+		JobAcctGatherType=jobacct_gather/none
+		AccountingStorageType=accounting_storage/none
+		SwitchType=switch/none
+		MpiDefault=none
+		SelectType=select/cons_tres
+		SelectTypeParameters=CR_Core
+		SchedulerType=sched/backfill
+		SchedulerParameters=sched_interval=1,bf_interval=1
+		# Nodes with more CPUs than the host has.
+		SlurmdParameters=config_overrides
+		ReturnToService=2
+		SlurmctldTimeout=10
+		SlurmdTimeout=4
+		InactiveLimit=0
+		KillWait=2
+		MinJobAge=300
+		WaitTime=0
+		TCPTimeout=2
+		MessageTimeout=5
+		BatchStartTimeout=10
+		CompleteWait=0
+		${gres:+GresTypes=gpu}
+		PlugStackConfig=$CLUSTER_DIR/etc/plugstack.conf
+		# Listen on 127.0.0.1 only.
+		CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
+		NodeName=n[1-$NODES] NodeHostname=localhost NodeAddr=127.0.0.1 Port=$(slurm_node_ports) CPUs=$CPUS_PER_NODE RealMemory=16000 $gres State=UNKNOWN
+		PartitionName=main Nodes=n[1-$NODES] Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO
+	END
+}
+
+slurm_node_ports() {
+	if ((NODES == 1)); then
+		printf '%d' $((PORT_BASE + 3))
+	else
+		printf '[%d-%d]' $((PORT_BASE + 3)) $((PORT_BASE + 2 + NODES))
+	fi
+}
+
+slurm_start() {
+	local i
+	cluster_run_env daemon_start slurmctld "$(slurm_program slurmctld)" -D -c
+	for ((i = 1; i <= NODES; i++)); do
+		slurmd_start "$i"
+	done
+}
+
+# slurmd_start N: in the foreground, so that we know its pid.
+slurmd_start() {
+	cluster_run_env daemon_start "slurmd-n$1" "$(slurm_program slurmd)" -D -N "n$1"
+}
+
+slurm_wait() {
+	wait_for 15 slurm_ready || {
+		daemon_log slurmctld
+		daemon_log slurmd-n1
+		fail "Slurm did not come up: $(slurm_command sinfo -h -N -o '%N %T' 2>&1 | tr '\n' ';')" \
+			"the last lines of slurmctld and of the first slurmd are above"
+	}
+}
+
+slurm_ready() {
+	local idle
+	idle=$(slurm_command sinfo -h -t idle -o %D 2> /dev/null) && [[ $idle == "$NODES" ]]
+}
+
+# Pids of everything that runs on node nN, or on any node when no N is given: the slurmstepds, their tasks, and
+# tasks that have lost their slurmstepd. A user's shell on the cluster is none of them: it lacks SLURMD_NODENAME.
+slurm_node_processes() {
+	if (($#)); then
+		{
+			daemon_pid "slurmd-n$1" || true
+			slurm_node_stepds "$1"
+			processes_with "SLURM_CONF=$CLUSTER_DIR/etc/slurm.conf" "SLURMD_NODENAME=n$1"
+		} | with_descendants | sort -un
+	else
+		local i
+		for ((i = 1; i <= NODES; i++)); do
+			slurm_node_processes "$i"
+		done | sort -un
+	fi
+}
+
+# The slurmstepds of node nN, which outlive their slurmd. Their environment is overwritten by their title, but they
+# write to the log of their slurmd.
+slurm_node_stepds() {
+	local comm pid fd
+	for comm in /proc/[0-9]*/comm; do
+		{ [[ $(< "$comm") == slurmstepd ]]; } 2> /dev/null || continue
+		pid=${comm//[^0-9]/}
+		for fd in /proc/"$pid"/fd/*; do
+			if [[ $fd -ef $CLUSTER_DIR/log/slurmd-n$1.log ]]; then
+				printf '%s\n' "$pid"
+				break
+			fi
+		done
+	done
+}
+
+# slurm_node_kill N: everything of the node at once, as when its power fails.
+slurm_node_kill() {
+	kill_all slurm_node_processes "$1"
+	rm -f "$CLUSTER_DIR/run/slurmd-n$1.pid"
+}
+
+# slurm_node_restore N: what the dead node left behind would break a job of the same number.
+slurm_node_restore() {
+	daemon_gone "slurmd-n$1" || return 0
+	rm -rf "$CLUSTER_DIR/tmp-n$1"/* "$CLUSTER_DIR/spool-n$1"
+	slurmd_start "$1"
+	wait_for 15 slurm_node_idle "$1" ||
+		fail "n$1 did not come back: $(slurm_command sinfo -h -n "n$1" -o '%T %E')"
+}
+
+slurm_node_idle() {
+	# A node that Slurm took for dead returns by itself; one that was set DOWN or drained must be resumed. Resuming
+	# a node that is already back is an error, which does not matter.
+	slurm_command scontrol update nodename="n$1" state=resume > /dev/null 2>&1 || true
+	[[ $(slurm_command sinfo -h -n "n$1" -o %t) =~ ^(idle|mix|alloc)$ ]]
+}

@@ -1,0 +1,37 @@
+# shellcheck shell=bash
+# The coordinator of the cluster: etc/wlbd.conf for the service and `wlb db`, etc/wlb.conf for everybody else.
+
+wlbd_address() { printf '127.0.0.1:%s' $((PORT_BASE + 1)); }
+
+wlbd_configure() {
+	(umask 077 && cat > "$CLUSTER_DIR/etc/wlbd.conf") <<- END
+		listen = $(wlbd_address)
+		database = host=$CLUSTER_DIR/pg port=5432 dbname=$POSTGRES_DATABASE user=$POSTGRES_USER
+		munge_socket = $CLUSTER_DIR/$MUNGE_SOCKET_NAME
+	END
+	cat > "$CLUSTER_DIR/etc/wlb.conf" <<- END
+		coordinator = $(wlbd_address)
+		munge_socket = $CLUSTER_DIR/$MUNGE_SOCKET_NAME
+	END
+}
+
+wlbd_built() { [[ -x $BUILD_DIR/bin/wlbd && -x $BUILD_DIR/bin/wlb ]]; }
+
+# The schema, then the service, as an administrator starts them.
+wlbd_start() {
+	wlbd_built || return 0
+	local output
+	output=$(cluster_run_env "$BUILD_DIR/bin/wlb" db migrate 2>&1) || fail "wlb db migrate: $output"
+	cluster_run_env daemon_start wlbd "$BUILD_DIR/bin/wlbd"
+	wait_for 10 wlbd_ready || {
+		daemon_log wlbd
+		fail "wlbd did not start: its last lines are above"
+	}
+}
+
+# Whether it answers on its port; what it answers is its own affair.
+wlbd_ready() {
+	daemon_pid wlbd > /dev/null && (exec 3<> "/dev/tcp/127.0.0.1/$((PORT_BASE + 1))") 2>/dev/null
+}
+
+wlbd_kill() { daemon_stop wlbd KILL 5; }
