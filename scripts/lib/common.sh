@@ -37,13 +37,12 @@ slurm_series() {
 	printf '%s' "${version%.*}"
 }
 
-# build_dir PREFIX: where the build against that Slurm lives.
+# build_dir SLURM-PREFIX [PRESET]: the folder of that build.
 build_dir() {
-	if [[ -z $1 ]]; then
-		printf '%s' "$WLB_ROOT/build"
-	else
-		printf '%s' "$WLB_ROOT/build-slurm-$(slurm_series "$1")"
-	fi
+	local dir=$WLB_ROOT/build
+	[[ ${2:-release} == release ]] || dir+=-$2
+	[[ -z $1 ]] || dir+=-slurm-$(slurm_series "$1")
+	printf '%s' "$dir"
 }
 
 # check_slurm_prefix PREFIX: fails with the remedy when no Slurm is there.
