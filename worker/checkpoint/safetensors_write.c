@@ -55,8 +55,18 @@ static int describe(json_t *header, json_t *metadata, const struct wlb_tensor_pa
 	return rc < 0 ? wlb_fail(error, "out of memory for the header of a shard") : 0;
 }
 
-/* The header as it goes to the file, padded so that the data are aligned; NULL on error, the caller frees. */
-static char *format_header(const struct wlb_tensor_part *parts, int count, size_t *length, struct wlb_error *error)
+/* Spaces at its end bring the header to a multiple of 8 bytes, so that the data are aligned. Takes `text`. */
+static char *pad(char *text)
+{
+	char *padded = NULL;
+	if (text != NULL && asprintf(&padded, "%-*s", (int)(strlen(text) + 7) / 8 * 8, text) < 0)
+		padded = NULL;
+	free(text);
+	return padded;
+}
+
+/* The header as it goes to the file; NULL on error, the caller frees. */
+static char *format_header(const struct wlb_tensor_part *parts, int count, struct wlb_error *error)
 {
 	/* "format": Hugging Face's loader wants to know whose tensors they are; "pt" is row-major [out, in]. */
 	json_t *header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
@@ -65,18 +75,11 @@ static char *format_header(const struct wlb_tensor_part *parts, int count, size_
 	int rc = header ? 0 : wlb_fail(error, "out of memory for the header of a shard");
 	for (int i = 0; rc == 0 && i < count; i++)
 		rc = describe(header, metadata, &parts[i], &end, error);
-	char *text = rc == 0 ? json_dumps(header, JSON_COMPACT) : NULL;
+	char *text = rc == 0 ? pad(json_dumps(header, JSON_COMPACT)) : NULL;
 	json_decref(header);
-	char *padded = NULL;
-	if (text != NULL) {
-		*length = (strlen(text) + 7) / 8 * 8;
-		if (asprintf(&padded, "%-*s", (int)*length, text) < 0)
-			padded = NULL;
-	}
-	if (rc == 0 && padded == NULL)
+	if (rc == 0 && text == NULL)
 		wlb_fail(error, "out of memory for the header of a shard");
-	free(text);
-	return padded;
+	return text;
 }
 
 static int write_file(const char *path, const char *header, size_t header_length, const struct wlb_tensor_part *parts,
@@ -85,10 +88,10 @@ static int write_file(const char *path, const char *header, size_t header_length
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return -1;
-	uint64_t stored_length = htole64(header_length);
+	uint64_t stored_length = htole64(strlen(header));
 	int rc = wlb_write_all(fd, &stored_length, sizeof(stored_length));
 	if (rc == 0)
-		rc = wlb_write_all(fd, header, header_length);
+		rc = wlb_write_all(fd, header, strlen(header));
 	for (int i = 0; rc == 0 && i < count; i++)
 		rc = wlb_write_all(fd, parts[i].data_host, (size_t)part_bytes(&parts[i]));
 	if (rc == 0)
@@ -102,11 +105,10 @@ static int write_file(const char *path, const char *header, size_t header_length
 
 int wlb_safetensors_write(const char *path, const struct wlb_tensor_part *parts, int count, struct wlb_error *error)
 {
-	size_t length;
-	char *header = format_header(parts, count, &length, error);
+	char *header = format_header(parts, count, error);
 	if (header == NULL)
 		return -1;
-	int rc = write_file(path, header, length, parts, count);
+	int rc = write_file(path, header, parts, count);
 	if (rc < 0) {
 		wlb_fail(error, "%s: cannot be written: %s", path, strerror(errno));
 		unlink(path);
