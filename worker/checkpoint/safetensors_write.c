@@ -82,8 +82,7 @@ static char *format_header(const struct wlb_tensor_part *parts, int count, struc
 	return text;
 }
 
-static int write_file(const char *path, const char *header, size_t header_length, const struct wlb_tensor_part *parts,
-                      int count)
+static int write_file(const char *path, const char *header, const struct wlb_tensor_part *parts, int count)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (fd < 0)
