@@ -30,10 +30,7 @@ static void row_softmax(real *scores, int visible, int keys, real *most, real *s
 		memset(scores, 0, (size_t)keys * sizeof(real));
 		return;
 	}
-	real peak = *most;
-#pragma omp simd reduction(max : peak)
-	for (int j = 0; j < visible; j++)
-		peak = scores[j] > peak ? scores[j] : peak;
+	real peak = wlb_max(*most, scores, visible);
 	if (peak > *most) {
 		real shrink = wlb_exp(*most - peak);
 		*sum *= shrink;

@@ -5,10 +5,7 @@
 /* Replaces one row of logits by its gradient; returns its loss. */
 static double row_loss(real *logits, int32_t target, int64_t vocab, real scale)
 {
-	real most = logits[0];
-#pragma omp simd reduction(max : most)
-	for (int64_t i = 0; i < vocab; i++)
-		most = logits[i] > most ? logits[i] : most;
+	real most = wlb_max(logits[0], logits, vocab);
 	real target_logit = logits[target];
 	real sum = 0;
 #pragma omp simd reduction(+ : sum)

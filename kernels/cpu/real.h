@@ -70,4 +70,23 @@ static inline real wlb_exp(real x)
 	return x < EXP_LEAST ? 0 : y;
 }
 
+/* The largest of `floor` and x[0 .. n). Lanes are written out because compilers do not vectorise a maximum that must
+ * say what it does with NaN; this one passes over it. */
+static inline real wlb_max(real floor, const real *x, int64_t n)
+{
+	enum { LANES = 16 };
+	real most[LANES];
+	for (int lane = 0; lane < LANES; lane++)
+		most[lane] = floor;
+	int64_t i = 0;
+	for (; i + LANES <= n; i += LANES)
+		for (int lane = 0; lane < LANES; lane++)
+			most[lane] = x[i + lane] > most[lane] ? x[i + lane] : most[lane];
+	for (; i < n; i++)
+		most[0] = x[i] > most[0] ? x[i] : most[0];
+	for (int lane = 1; lane < LANES; lane++)
+		most[0] = most[lane] > most[0] ? most[lane] : most[0];
+	return most[0];
+}
+
 #endif
