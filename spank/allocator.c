@@ -29,7 +29,7 @@ static void drop_entry(const char *entry)
 /* A job submitted from within a run is a job of its own: it inherits neither the run's name nor its options. */
 void wlb_allocator_begin(void)
 {
-	if (getenv("SLURM_WLB_RUN_ID") == NULL)
+	if (getenv(wlb_spank_option_variable(WLB_OPTION_LAYOUT)) == NULL)
 		return;
 	for (char **entry = environ; *entry != NULL;) {
 		if (starts_with(*entry, run_prefix) || starts_with(*entry, inherited_options)) {

@@ -22,6 +22,11 @@ static void write_member(FILE *out, const char *key, const char *value)
 	wlb_json_string(out, value);
 }
 
+static void write_number(FILE *out, const char *key, const char *value)
+{
+	fprintf(out, ",\"%s\":%s", key, value[0] ? value : "0");
+}
+
 char *wlb_announce_body(const struct wlb_announcement *announcement)
 {
 	const struct wlb_spank_options *options = announcement->options;
@@ -37,10 +42,12 @@ char *wlb_announce_body(const struct wlb_announcement *announcement)
 	write_member(out, "job_name", announcement->job_name);
 	write_member(out, "nodes", announcement->nodes);
 	fputs(",\"policy\":{\"layout\":", out);
-	wlb_json_string(out, options->layout);
-	write_member(out, "model", announcement->model);
-	fprintf(out, ",\"seq_length\":%ld,\"min_nodes\":%ld,\"spares\":%ld}}", options->seq_length, options->min_nodes,
-	        options->spares);
+	wlb_json_string(out, options->text[WLB_OPTION_LAYOUT]);
+	write_member(out, "model", options->text[WLB_OPTION_MODEL]);
+	write_number(out, "seq_length", options->text[WLB_OPTION_SEQ_LENGTH]);
+	write_number(out, "min_nodes", options->text[WLB_OPTION_MIN_NODES]);
+	write_number(out, "spares", options->text[WLB_OPTION_SPARES]);
+	fputs("}}", out);
 	if (fclose(out) != 0) {
 		free(body);
 		return NULL;

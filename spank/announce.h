@@ -11,11 +11,10 @@ struct wlb_announcement {
 	const char *run_id;
 	uint32_t job_id;
 	uint32_t restart_count;
-	const char *cluster;  /* "": unknown */
-	const char *job_name; /* likewise */
-	const char *nodes;    /* likewise; a hostlist expression */
-	const char *model;    /* absolute path; "" */
-	const struct wlb_spank_options *options;
+	const char *cluster;                     /* "": unknown */
+	const char *job_name;                    /* likewise */
+	const char *nodes;                       /* likewise; a hostlist expression */
+	const struct wlb_spank_options *options; /* the model's path absolute */
 };
 
 /* The body of POST /v1/runs (docs/api.md); the caller frees it; NULL: no memory. */

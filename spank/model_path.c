@@ -1,21 +1,17 @@
 #include "spank/model_path.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static const char variable[] = "SLURM_WLB_MODEL";
 
 static bool ends_with_path(const char *path, const char *end)
 {
 	size_t length = strlen(path);
 	size_t end_length = strlen(end);
-	if (end_length == 0 || end_length > length || strcmp(path + length - end_length, end) != 0)
+	if (path[0] != '/' || end_length == 0 || end_length > length || strcmp(path + length - end_length, end) != 0)
 		return false;
 	return end_length == length || path[length - end_length - 1] == '/';
 }
@@ -27,7 +23,7 @@ int wlb_model_path_resolve(const char *typed, const char *known, const char *bas
 		length = snprintf(path, size, "%s", known);
 	else if (typed[0] == '/')
 		length = snprintf(path, size, "%s", typed);
-	else if (base != NULL)
+	else if (base != NULL && base[0] != '\0')
 		length = snprintf(path, size, "%s/%s", base, typed);
 	return length >= 0 && (size_t)length < size ? 0 : -1;
 }
@@ -40,9 +36,8 @@ static int refuse(const char *typed, const char *why, struct wlb_error *error)
 	                typed, why);
 }
 
-int wlb_model_path_check(const char *typed, struct wlb_error *error)
+int wlb_model_path_check(const char *typed, const char *known, struct wlb_error *error)
 {
-	const char *known = getenv(variable);
 	if (known != NULL && ends_with_path(known, typed))
 		return 0;
 	struct stat status;
@@ -53,15 +48,4 @@ int wlb_model_path_check(const char *typed, struct wlb_error *error)
 	if (access(typed, R_OK) != 0)
 		return refuse(typed, strerror(errno), error);
 	return 0;
-}
-
-int wlb_model_path_export(const char *typed, struct wlb_error *error)
-{
-	char here[PATH_MAX];
-	char path[2 * PATH_MAX];
-	const char *base = getcwd(here, sizeof(here));
-	if (wlb_model_path_resolve(typed, getenv(variable), base, path, sizeof(path)) != 0)
-		return wlb_fail(error, "--wlb-model=%.200s: the current directory has no name; give an absolute path",
-		                typed);
-	return setenv(variable, path, 1) == 0 ? 0 : wlb_fail(error, "no memory for --wlb-model");
 }

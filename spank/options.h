@@ -4,7 +4,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
-#include <stdint.h>
+#include <stdint.h> /* spank.h needs it and does not say so */
 
 #include <slurm/spank.h>
 
@@ -16,26 +16,28 @@ enum wlb_spank_option {
 	WLB_OPTION_SEQ_LENGTH,
 	WLB_OPTION_MIN_NODES,
 	WLB_OPTION_SPARES,
+	WLB_OPTION_COUNT,
 };
 
-/* Numbers are 0 and texts "" where the option was not given. */
+/* Checked values, in one way of writing them; "" where the option was not given. */
 struct wlb_spank_options {
-	char layout[64];
-	char model[PATH_MAX]; /* as typed */
-	long seq_length;      /* tokens */
-	long min_nodes;
-	long spares;
-	bool spares_given; /* 0 may be asked for */
+	char text[WLB_OPTION_COUNT][PATH_MAX];
 };
 
-/* Makes all of them known to the program that loads the plugin; `take` is called for each that is given, with its
+/* "--wlb-layout" and so on. */
+const char *wlb_spank_option_flag(enum wlb_spank_option which);
+
+/* The variable that carries the option into the job: "SLURM_WLB_LAYOUT" and so on. */
+const char *wlb_spank_option_variable(enum wlb_spank_option which);
+
+/* Makes all options known to the program that loads the plugin; `take` is then called for each one given, with its
  * enum wlb_spank_option. */
-int wlb_spank_options_register(spank_t sp, spank_opt_cb_f take);
+void wlb_spank_options_register(spank_t sp, spank_opt_cb_f take);
 
 /* Stores one value, the last wins. -1 when it is unusable: the message holds value, rule and example. With
  * `submitting` a model's file is looked at too, as the user. */
-int wlb_spank_options_take(struct wlb_spank_options *options, int which, const char *value, bool submitting,
-                           struct wlb_error *error);
+int wlb_spank_options_take(struct wlb_spank_options *options, enum wlb_spank_option which, const char *value,
+                           bool submitting, struct wlb_error *error);
 
 /* Whether the job is to be a WLB run: --wlb-layout was given and is not off. */
 bool wlb_spank_options_active(const struct wlb_spank_options *options);

@@ -9,14 +9,12 @@ SPANK_PLUGIN(wlb, 1);
 /* Slurm hands callbacks no pointer of ours. */
 static struct wlb_spank plugin;
 
-/* Slurm adds a line that repeats option and value; ours, with rule and example, comes first. */
+/* Slurm adds a line that repeats option and value; ours, with rule and example, comes first. In slurmstepd nothing
+ * is refused: the value was checked where it was given. */
 static int take_option(int which, const char *value, int remote)
 {
 	struct wlb_error error;
-	int submitting = !remote && spank_context() != S_CTX_REMOTE;
-	if (wlb_spank_options_take(&plugin.options, which, value, submitting, &error) == 0)
-		return 0;
-	if (!submitting)
+	if (wlb_spank_options_take(&plugin.options, which, value, !remote, &error) == 0 || remote)
 		return 0;
 	slurm_error("%s", error.message);
 	return -1;
@@ -31,10 +29,12 @@ int slurm_spank_init(spank_t sp, int argc, char **argv)
 		return 0;
 	case S_CTX_ALLOCATOR:
 		wlb_allocator_begin();
-		return wlb_spank_options_register(sp, take_option);
+		wlb_spank_options_register(sp, take_option);
+		return 0;
 	case S_CTX_LOCAL:
 	case S_CTX_REMOTE:
-		return wlb_spank_options_register(sp, take_option);
+		wlb_spank_options_register(sp, take_option);
+		return 0;
 	default:
 		return 0;
 	}

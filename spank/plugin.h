@@ -2,10 +2,6 @@
 #ifndef WLB_SPANK_PLUGIN_H
 #define WLB_SPANK_PLUGIN_H
 
-#include <stdint.h> /* spank.h needs it and does not say so */
-
-#include <slurm/spank.h>
-
 #include "spank/args.h"
 #include "spank/options.h"
 
@@ -21,7 +17,7 @@ void wlb_allocator_begin(void);
 int wlb_submit(const struct wlb_spank *plugin);
 
 /* remote.c: slurmstepd. Always 0: a plugin that fails here can drain the node (docs/slurm-versions.md). */
-int wlb_remote_user_init(spank_t sp, const struct wlb_spank *plugin);
+int wlb_remote_user_init(spank_t sp, struct wlb_spank *plugin);
 int wlb_remote_task_init(spank_t sp, const struct wlb_spank *plugin);
 
 #endif

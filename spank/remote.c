@@ -20,30 +20,38 @@ static void find_run_id(spank_t sp, uint32_t job_id, char *run_id, size_t size)
 		snprintf(run_id, size, "%s", job);
 }
 
-static void set_policy(spank_t sp, const struct wlb_spank_options *options)
+/* What Slurm did not bring, submit.c has put into the environment. */
+static void recall_options(spank_t sp, struct wlb_spank_options *options)
 {
-	wlb_environment_set(sp, "LAYOUT", options->layout);
-	if (options->seq_length != 0)
-		wlb_environment_set_number(sp, "SEQ_LENGTH", options->seq_length);
-	if (options->min_nodes != 0)
-		wlb_environment_set_number(sp, "MIN_NODES", options->min_nodes);
-	if (options->spares_given)
-		wlb_environment_set_number(sp, "SPARES", options->spares);
+	char value[PATH_MAX];
+	if (options->text[WLB_OPTION_LAYOUT][0] != '\0')
+		return;
+	for (int i = 0; i < WLB_OPTION_COUNT; i++) {
+		wlb_environment_get(sp, wlb_spank_option_variable(i), value, sizeof(value));
+		if (value[0] != '\0')
+			wlb_spank_options_take(options, i, value, false, NULL);
+	}
 }
 
-static void set_model(spank_t sp, const char *typed, char *path, size_t size)
+/* The path of the model, typed where the job was submitted, from now on absolute. */
+static void resolve_model(spank_t sp, char *model)
 {
-	char known[PATH_MAX];
-	char submit_dir[PATH_MAX];
-	path[0] = '\0';
-	if (typed[0] == '\0')
+	char known[PATH_MAX], submit_dir[PATH_MAX], path[PATH_MAX];
+	if (model[0] == '\0')
 		return;
-	wlb_environment_get(sp, "SLURM_WLB_MODEL", known, sizeof(known));
+	wlb_environment_get(sp, wlb_spank_option_variable(WLB_OPTION_MODEL), known, sizeof(known));
 	wlb_environment_get(sp, "SLURM_SUBMIT_DIR", submit_dir, sizeof(submit_dir));
-	if (wlb_model_path_resolve(typed, known, submit_dir, path, size) == 0)
-		wlb_environment_set(sp, "MODEL", path);
+	if (wlb_model_path_resolve(model, known, submit_dir, path, sizeof(path)) == 0)
+		strcpy(model, path);
 	else
-		slurm_error("wlb: WLB_MODEL is not set: the path of %.200s has more than %zu bytes", typed, size - 1);
+		slurm_error("wlb: the absolute path of %.200s has more than %zu bytes", model, sizeof(path) - 1);
+}
+
+static void set_policy(spank_t sp, const struct wlb_spank_options *options)
+{
+	for (int i = 0; i < WLB_OPTION_COUNT; i++)
+		if (options->text[i][0] != '\0')
+			wlb_environment_set(sp, wlb_spank_option_variable(i) + strlen("SLURM_WLB_"), options->text[i]);
 }
 
 static void set_coordinator(spank_t sp, const struct wlb_spank_args *args)
@@ -72,12 +80,13 @@ static void announce(spank_t sp, const struct wlb_spank *plugin, struct wlb_anno
 		            announcement->run_id, error.message);
 }
 
-int wlb_remote_user_init(spank_t sp, const struct wlb_spank *plugin)
+int wlb_remote_user_init(spank_t sp, struct wlb_spank *plugin)
 {
-	const struct wlb_spank_options *options = &plugin->options;
+	struct wlb_spank_options *options = &plugin->options;
 	struct wlb_announcement announcement = {.options = options};
 	uint32_t step_id = 0;
-	char run_id[64], model[PATH_MAX];
+	char run_id[64];
+	recall_options(sp, options);
 	if (!wlb_spank_options_active(options))
 		return 0;
 	if (spank_get_item(sp, S_JOB_ID, &announcement.job_id) != ESPANK_SUCCESS ||
@@ -88,13 +97,12 @@ int wlb_remote_user_init(spank_t sp, const struct wlb_spank *plugin)
 	find_run_id(sp, announcement.job_id, run_id, sizeof(run_id));
 	wlb_environment_restore(sp);
 	wlb_environment_set(sp, "RUN_ID", run_id);
+	resolve_model(sp, options->text[WLB_OPTION_MODEL]);
 	set_policy(sp, options);
-	set_model(sp, options->model, model, sizeof(model));
 	set_coordinator(sp, &plugin->args);
 	if (step_id == SLURM_BATCH_SCRIPT && plugin->args.announce) {
 		spank_get_item(sp, S_SLURM_RESTART_COUNT, &announcement.restart_count);
 		announcement.run_id = run_id;
-		announcement.model = model;
 		announce(sp, plugin, &announcement);
 	}
 	return 0;
