@@ -1,0 +1,114 @@
+#include "worker/watchdog.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "worker/seconds.h"
+
+enum { LOOK_EVERY_MS = 50 };
+
+struct wlb_watchdog {
+	pthread_t thread;
+	const struct wlb_launch *launch;
+	struct wlb_recorder *recorder;
+	double timeout_s;
+	double started_s;
+	_Atomic(struct wlb_comm_trace *) trace; /* NULL while the ranks are being connected */
+	atomic_bool stopping;
+};
+
+/* What is waited for too long: 1 and the sentence that says so. */
+static int waits_too_long(struct wlb_watchdog *w, char *text, size_t size)
+{
+	struct wlb_comm_event event = {.entered_s = w->started_s};
+	struct wlb_comm_trace *trace = atomic_load(&w->trace);
+	if (trace != NULL && !wlb_comm_trace_waiting(trace, &event))
+		return 0;
+	double waited_s = wlb_now_s() - event.entered_s;
+	if (waited_s <= w->timeout_s)
+		return 0;
+	if (trace == NULL)
+		snprintf(text, size, "connecting the %d ranks has taken %.1f s", w->launch->size, waited_s);
+	else
+		snprintf(text, size, "%s %llu of communicator %s (%llu bytes) has waited %.1f s",
+		         wlb_comm_kind_name(event.kind), (unsigned long long)event.seq, event.comm,
+		         (unsigned long long)event.bytes, waited_s);
+	return 1;
+}
+
+/* The main thread may hold any lock of stdio or MPI: nothing is cleaned up, the process just ends. */
+static void end(struct wlb_watchdog *w, const char *state, int exit_code, const char *reason)
+{
+	wlb_record_end(w->recorder, state, exit_code, reason);
+	_exit(exit_code);
+}
+
+static void look(struct wlb_watchdog *w)
+{
+	const char *order = NULL;
+	char text[256], line[512];
+	int rank = w->launch->rank;
+	if (wlb_recorder_must_end(w->recorder, &order)) {
+		if (rank == 0) {
+			int length = snprintf(line, sizeof(line),
+			                      "wlb-worker: ended by order of the coordinator: %.300s\n", order);
+			(void)!write(STDERR_FILENO, line, (size_t)length);
+		}
+		end(w, "ended", WLB_EXIT_ORDERED, order);
+	}
+	if (waits_too_long(w, text, sizeof(text))) {
+		int length = snprintf(line, sizeof(line),
+		                      "wlb-worker: rank %d on %.100s: %s, more than --distributed-timeout-minutes %g\n",
+		                      rank, wlb_launch_node(w->launch, rank), text, w->timeout_s / 60.0);
+		(void)!write(STDERR_FILENO, line, (size_t)length);
+		end(w, "failed", 1, text);
+	}
+}
+
+static void *watch(void *argument)
+{
+	struct wlb_watchdog *w = argument;
+	while (!atomic_load(&w->stopping)) {
+		look(w);
+		nanosleep(&(struct timespec){.tv_nsec = LOOK_EVERY_MS * 1000000L}, NULL);
+	}
+	return NULL;
+}
+
+struct wlb_watchdog *wlb_watchdog_start(const struct wlb_launch *launch, struct wlb_recorder *recorder,
+                                        double timeout_s, struct wlb_error *error)
+{
+	struct wlb_watchdog *w = calloc(1, sizeof(*w));
+	if (w == NULL) {
+		wlb_fail(error, "out of memory for the watchdog");
+		return NULL;
+	}
+	w->launch = launch;
+	w->recorder = recorder;
+	w->timeout_s = timeout_s;
+	w->started_s = wlb_now_s();
+	if (pthread_create(&w->thread, NULL, watch, w) == 0)
+		return w;
+	wlb_fail(error, "the watchdog's thread cannot be started: too many threads?");
+	free(w);
+	return NULL;
+}
+
+void wlb_watchdog_watch(struct wlb_watchdog *w, struct wlb_comm_trace *trace)
+{
+	atomic_store(&w->trace, trace);
+}
+
+void wlb_watchdog_stop(struct wlb_watchdog *w)
+{
+	if (w == NULL)
+		return;
+	atomic_store(&w->stopping, true);
+	pthread_join(w->thread, NULL);
+	free(w);
+}
