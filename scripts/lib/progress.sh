@@ -8,7 +8,7 @@ progress_show() {
 		filled=$(($1 * width / 100))
 		printf '\r  [%s%s] %3d%%  %-40.40s' "$(printf '%*s' "$filled" '' | tr ' ' '#')" \
 			"$(printf '%*s' $((width - filled)) '' | tr ' ' .)" "$1" "$2" >&2
-	elif (($1 / 10 > ${PROGRESS_TENTH:--1})); then
+	elif (($1 / 10 != ${PROGRESS_TENTH:--1})); then
 		PROGRESS_TENTH=$(($1 / 10))
 		printf '  %3d%%  %s\n' "$1" "$2" >&2
 	fi
