@@ -59,7 +59,7 @@ static int gradient_norm(struct wlb_optimizer *o, const struct wlb_parameters *p
 	*norm = sqrt(sum);
 	if (isfinite(sum))
 		return 0;
-	return wlb_fail(error, "the gradients are not finite (norm %g): lower --lr, or raise --lr-warmup-iters", sum);
+	return wlb_fail(error, "the gradients are not finite: lower --lr, or raise --lr-warmup-iters");
 }
 
 /* The elements [first, first + count) of every buffer. */

@@ -119,12 +119,15 @@ static int make(const struct wlb_launch *launch, const struct wlb_train_options 
 	return wlb_record_attempt_id(plan->attempt_id, sizeof(plan->attempt_id), error);
 }
 
-int wlb_plan_agree(struct wlb_launch *launch, const struct wlb_train_options *options, struct wlb_plan *plan,
-                   struct wlb_error *error)
+int wlb_plan_agree(struct wlb_launch *launch, const struct wlb_train_options *options, const char *trouble,
+                   struct wlb_plan *plan, struct wlb_error *error)
 {
 	memset(plan, 0, sizeof(*plan));
-	struct wlb_error reason;
-	if (launch->rank == 0 && make(launch, options, plan, &reason) < 0) {
+	struct wlb_error reason = {0};
+	int rc = 0;
+	if (launch->rank == 0)
+		rc = trouble != NULL ? wlb_fail(&reason, "%s", trouble) : make(launch, options, plan, &reason);
+	if (rc < 0) {
 		plan->refused = 1;
 		memcpy(plan->reason, reason.message, sizeof(plan->reason));
 	}

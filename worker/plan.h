@@ -20,9 +20,10 @@ struct wlb_plan {
 	struct wlb_checkpoint_facts facts; /* of the checkpoint */
 };
 
-/* Collective: rank 0 plans, every rank receives. -1 when the plan could not be shared; a plan that is refused
- * is not an error here. */
-int wlb_plan_agree(struct wlb_launch *launch, const struct wlb_train_options *options, struct wlb_plan *plan,
-                   struct wlb_error *error);
+/* Collective: rank 0 plans, every rank receives. `trouble`: what rank 0 already knows to stand in the way, or
+ * NULL; then that is the reason of the refusal. -1 when the plan could not be shared; a plan that is refused is
+ * not an error here. */
+int wlb_plan_agree(struct wlb_launch *launch, const struct wlb_train_options *options, const char *trouble,
+                   struct wlb_plan *plan, struct wlb_error *error);
 
 #endif

@@ -26,7 +26,8 @@ static void introduce(const struct wlb_trainer *t)
 	       t->launch->size, t->launch->node_count, layout, (long long)wlb_dataset_documents(t->dataset),
 	       (long long)wlb_dataset_tokens(t->dataset));
 	if (t->step > 0)
-		printf("resuming after step %lld from %s\n", (long long)t->step, t->plan->checkpoint);
+		printf("resuming after step %lld from %s%s\n", (long long)t->step, t->plan->checkpoint,
+		       t->step < t->options->train_iters ? "" : ": nothing is left of --train-iters");
 	fflush(stdout);
 }
 
@@ -97,10 +98,10 @@ static int work(struct wlb_trainer *t)
 }
 
 static int train_planned(struct wlb_launch *launch, const struct wlb_train_options *options,
-                         const struct wlb_plan *plan)
+                         const struct wlb_plan *plan, struct wlb_device *device)
 {
 	struct wlb_error error = {0};
-	struct wlb_trainer trainer = {.launch = launch, .options = options, .plan = plan};
+	struct wlb_trainer trainer = {.launch = launch, .options = options, .plan = plan, .device = device};
 	trainer.recorder = wlb_recorder_start(launch, plan, options, &error);
 	if (trainer.recorder == NULL) {
 		say(launch, error.message);
@@ -115,32 +116,43 @@ static int train_planned(struct wlb_launch *launch, const struct wlb_train_optio
 	return code;
 }
 
-/* With a launch, and options that are the same on every rank. */
-static int train_launched(struct wlb_launch *launch, int argc, char **argv)
+/* With options that are the same on every rank: rank 0 decides, and speaks for all. */
+static int train_as_asked(struct wlb_launch *launch, const struct wlb_train_options *options)
 {
-	struct wlb_error error = {0};
-	struct wlb_train_options options;
+	struct wlb_error trouble = {0}, error = {0};
 	struct wlb_plan plan;
-	if (wlb_train_options_parse(argc, argv, &options, &error) < 0) {
-		if (launch->rank == 0)
-			say(launch, error.message);
-		return WLB_EXIT_INPUT;
-	}
-	if (options.help) {
-		if (launch->rank == 0)
-			wlb_train_options_help(stdout);
-		return 0;
-	}
-	if (wlb_plan_agree(launch, &options, &plan, &error) < 0) {
+	struct wlb_device *device = wlb_trainer_open_device(launch, options, &trouble);
+	if (wlb_plan_agree(launch, options, device == NULL ? trouble.message : NULL, &plan, &error) < 0) {
 		say(launch, error.message);
 		wlb_launch_abort(launch, WLB_EXIT_FAILED);
 	}
 	if (plan.refused) {
 		if (launch->rank == 0)
 			say(launch, plan.reason);
+		wlb_device_close(device);
 		return WLB_EXIT_INPUT;
 	}
-	return train_planned(launch, &options, &plan);
+	if (device == NULL) { /* here, but not on rank 0 */
+		say(launch, trouble.message);
+		wlb_launch_abort(launch, WLB_EXIT_INPUT);
+	}
+	return train_planned(launch, options, &plan, device);
+}
+
+static int train_launched(struct wlb_launch *launch, int argc, char **argv)
+{
+	struct wlb_error error = {0};
+	struct wlb_train_options options;
+	if (wlb_train_options_parse(argc, argv, &options, &error) < 0) {
+		if (launch->rank == 0)
+			say(launch, error.message);
+		return WLB_EXIT_INPUT;
+	}
+	if (!options.help)
+		return train_as_asked(launch, &options);
+	if (launch->rank == 0)
+		wlb_train_options_help(stdout);
+	return 0;
 }
 
 int wlb_train(int argc, char **argv)

@@ -32,17 +32,18 @@ static int default_threads(const struct wlb_launch *launch)
 	return cpus > launch->local_size ? cpus / launch->local_size : 1;
 }
 
-static int open_device(struct wlb_trainer *t, struct wlb_error *error)
+struct wlb_device *wlb_trainer_open_device(const struct wlb_launch *launch, const struct wlb_train_options *options,
+                                           struct wlb_error *error)
 {
-	const struct wlb_train_options *o = t->options;
-	enum wlb_dtype dtype = (enum wlb_dtype)o->dtype;
-	int threads = o->threads > 0 ? (int)o->threads : default_threads(t->launch);
-	t->exit_code = WLB_EXIT_INPUT;
-	t->device = o->device == WLB_DEVICE_CUDA ? wlb_device_open_cuda(t->launch->local_rank, dtype, error)
-	                                         : wlb_device_open_cpu(dtype, threads, error);
-	if (t->device == NULL)
-		return wlb_fail_in(error, "--device %s", o->device == WLB_DEVICE_CUDA ? "cuda" : "cpu");
-	return wlb_transformer_check_device(t->device, error);
+	enum wlb_dtype dtype = (enum wlb_dtype)options->dtype;
+	int threads = options->threads > 0 ? (int)options->threads : default_threads(launch);
+	struct wlb_device *device = options->device == WLB_DEVICE_CUDA
+	                                    ? wlb_device_open_cuda(launch->local_rank, dtype, error)
+	                                    : wlb_device_open_cpu(dtype, threads, error);
+	if (device != NULL && wlb_transformer_check_device(device, error) == 0)
+		return device;
+	wlb_device_close(device);
+	return NULL;
 }
 
 static int connect_ranks(struct wlb_trainer *t, struct wlb_error *error)
@@ -132,8 +133,7 @@ static int make_model(struct wlb_trainer *t, struct wlb_error *error)
 
 int wlb_trainer_open(struct wlb_trainer *t, struct wlb_error *error)
 {
-	/* Until the ranks are connected nobody can be asked: a failure here ends them all (see train.c). */
-	if (open_device(t, error) < 0 || connect_ranks(t, error) < 0)
+	if (connect_ranks(t, error) < 0)
 		return -1;
 	if (wlb_trainer_agree(t, open_data(t, error), error) < 0 ||
 	    wlb_trainer_agree(t, open_outputs(t, error), error) < 0)

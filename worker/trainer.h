@@ -40,9 +40,14 @@ struct wlb_trainer {
 	int exit_code;               /* of the failure that an error tells of */
 };
 
-/* Makes all of it, checks the data, initialises the weights or resumes. All ranks succeed or fail together. On
- * -1 exit_code is set, and one rank has the message: it is "" on the others. What was made is closed by
- * wlb_trainer_close in either case. Expects launch, options, plan and recorder to be set. */
+/* The device of --device, checked to have what training needs; NULL with the reason. */
+struct wlb_device *wlb_trainer_open_device(const struct wlb_launch *launch, const struct wlb_train_options *options,
+                                           struct wlb_error *error);
+
+/* Makes all the rest, checks the data, initialises the weights or resumes. On -1 exit_code is set, and once the
+ * ranks are connected (`dp` is there) all fail together and only one has the message: it is "" on the others.
+ * What was made is closed by wlb_trainer_close in either case. Expects launch, options, plan, recorder and device
+ * to be set. */
 int wlb_trainer_open(struct wlb_trainer *trainer, struct wlb_error *error);
 void wlb_trainer_close(struct wlb_trainer *trainer);
 
