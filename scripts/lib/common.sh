@@ -29,10 +29,11 @@ wait_for() {
 
 now_ms() { printf '%s' $((${EPOCHREALTIME/[.,]/} / 1000)); }
 
-# slurm_series PREFIX: "25.11" of the Slurm installed in PREFIX; an empty PREFIX is the system's.
+# slurm_series PREFIX: "25.11" of the Slurm installed in PREFIX; an empty PREFIX is the system's. Asks slurmd, which
+# answers without a slurm.conf.
 slurm_series() {
 	local version
-	version=$("${1:+$1/bin/}sinfo" -V 2> /dev/null) || return 1
+	version=$("${1:-/usr}/sbin/slurmd" -V 2> /dev/null) || fail "no slurmd in ${1:-/usr}/sbin; run scripts/setup"
 	version=${version#* }
 	printf '%s' "${version%.*}"
 }

@@ -13,7 +13,6 @@ import atexit
 import json
 import os
 import pathlib
-import re
 import shutil
 import signal
 import subprocess
@@ -192,13 +191,6 @@ def _problems(result):
 def mpi_check():
     """The small MPI program that tests/cluster/CMakeLists.txt builds."""
     return BUILD / "tests" / "mpi_check"
-
-
-def slurm_version():
-    """(22, 5) for Slurm 22.05."""
-    program = f"{SLURM_PREFIX}/bin/sinfo" if SLURM_PREFIX else "sinfo"
-    text = subprocess.run([program, "-V"], capture_output=True, text=True, check=True).stdout
-    return tuple(int(part) for part in re.search(r"(\d+)\.(\d+)", text).groups())
 
 
 def main():
