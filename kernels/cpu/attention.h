@@ -4,8 +4,6 @@
 #ifndef WLB_CPU_ATTENTION_H
 #define WLB_CPU_ATTENTION_H
 
-#include <cblas.h>
-
 #include "kernels/cpu/operations.h"
 
 /* A tile of scores (128 KiB in double) stays in the level-2 cache. */
@@ -13,6 +11,7 @@ enum { TILE_QUERIES = 64, TILE_KEYS = 256, TILE_SCORES = TILE_QUERIES * TILE_KEY
 
 /* Row strides and softmax scale of one call. */
 struct geometry {
+	gemm_function gemm;
 	int head_dim;
 	int group; /* query heads for each key head */
 	int64_t q_stride;
@@ -21,9 +20,10 @@ struct geometry {
 	real scale;
 };
 
-static inline struct geometry geometry_of(const struct wlb_attention_shape *shape)
+static inline struct geometry geometry_of(struct wlb_device *device, const struct wlb_attention_shape *shape)
 {
 	return (struct geometry){
+		.gemm = GEMM(wlb_cpu_of(device)->blas),
 		.head_dim = shape->head_dim,
 		.group = shape->heads / shape->kv_heads,
 		.q_stride = (int64_t)shape->heads * shape->head_dim,
@@ -45,28 +45,13 @@ static inline int least(int a, int b)
 	return a < b ? a : b;
 }
 
-/* c[m,n] = alpha a b^T + beta c */
-static inline void multiply_nt(int m, int n, int k, real alpha, const real *a, int64_t lda, const real *b, int64_t ldb,
-                               real beta, real *c, int64_t ldc)
-{
-	CBLAS(gemm)
-	(CblasRowMajor, CblasNoTrans, CblasTrans, m, n, k, alpha, a, (int)lda, b, (int)ldb, beta, c, (int)ldc);
-}
+enum { PLAIN = CblasNoTrans, TURNED = CblasTrans };
 
-/* c[m,n] = alpha a b + beta c */
-static inline void multiply_nn(int m, int n, int k, real alpha, const real *a, int64_t lda, const real *b, int64_t ldb,
-                               real beta, real *c, int64_t ldc)
+/* c[m,n] = alpha op(a)[m,k] op(b)[k,n] + beta c; ld* is the row stride of a matrix as stored. */
+static inline void multiply(const struct geometry *g, int op_a, int op_b, int m, int n, int k, real alpha,
+                            const real *a, int64_t lda, const real *b, int64_t ldb, real beta, real *c, int64_t ldc)
 {
-	CBLAS(gemm)
-	(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, alpha, a, (int)lda, b, (int)ldb, beta, c, (int)ldc);
-}
-
-/* c[m,n] = alpha a^T b + beta c */
-static inline void multiply_tn(int m, int n, int k, real alpha, const real *a, int64_t lda, const real *b, int64_t ldb,
-                               real beta, real *c, int64_t ldc)
-{
-	CBLAS(gemm)
-	(CblasRowMajor, CblasTrans, CblasNoTrans, m, n, k, alpha, a, (int)lda, b, (int)ldb, beta, c, (int)ldc);
+	g->gemm(CblasRowMajor, op_a, op_b, m, n, k, alpha, a, (int)lda, b, (int)ldb, beta, c, (int)ldc);
 }
 
 #endif

@@ -60,20 +60,20 @@ static void backward_queries(const struct backward *b, const struct wlb_segment 
 		int keys = least(TILE_KEYS, end - start);
 		int64_t k_at =
 			(segment->k_start + (int64_t)start) * g->k_stride + (int64_t)(head / g->group) * g->head_dim;
-		multiply_nt(queries, keys, g->head_dim, g->scale, q, g->q_stride, b->k + k_at, g->k_stride, 0,
-		            tile->weights, TILE_KEYS);
-		multiply_nt(queries, keys, g->head_dim, 1, d_out, g->q_stride, b->v + k_at, g->k_stride, 0,
-		            tile->scores, TILE_KEYS);
+		multiply(g, PLAIN, TURNED, queries, keys, g->head_dim, g->scale, q, g->q_stride, b->k + k_at,
+		         g->k_stride, 0, tile->weights, TILE_KEYS);
+		multiply(g, PLAIN, TURNED, queries, keys, g->head_dim, 1, d_out, g->q_stride, b->v + k_at, g->k_stride,
+		         0, tile->scores, TILE_KEYS);
 		for (int i = 0; i < queries; i++)
 			row_gradient(tile->weights + i * TILE_KEYS, tile->scores + i * TILE_KEYS,
 			             least(visible_keys(segment, first + i) - start, keys), keys,
 			             lse[i * g->lse_stride], tile->delta[i]);
-		multiply_tn(keys, g->head_dim, queries, 1, tile->weights, TILE_KEYS, d_out, g->q_stride, 1,
-		            b->d_v + k_at, g->k_stride);
-		multiply_nn(queries, g->head_dim, keys, g->scale, tile->scores, TILE_KEYS, b->k + k_at, g->k_stride, 1,
-		            d_q, g->q_stride);
-		multiply_tn(keys, g->head_dim, queries, g->scale, tile->scores, TILE_KEYS, q, g->q_stride, 1,
-		            b->d_k + k_at, g->k_stride);
+		multiply(g, TURNED, PLAIN, keys, g->head_dim, queries, 1, tile->weights, TILE_KEYS, d_out, g->q_stride,
+		         1, b->d_v + k_at, g->k_stride);
+		multiply(g, PLAIN, PLAIN, queries, g->head_dim, keys, g->scale, tile->scores, TILE_KEYS, b->k + k_at,
+		         g->k_stride, 1, d_q, g->q_stride);
+		multiply(g, TURNED, PLAIN, keys, g->head_dim, queries, g->scale, tile->scores, TILE_KEYS, q,
+		         g->q_stride, 1, b->d_k + k_at, g->k_stride);
 	}
 }
 
@@ -115,7 +115,7 @@ void VARIANT(attention_backward)(struct wlb_device *device, void *d_q, void *d_k
                                  const void *q, const void *k, const void *v, const void *out, const void *lse,
                                  const struct wlb_segments *segments, const struct wlb_attention_shape *shape)
 {
-	const struct backward b = {d_q, d_k, d_v, d_out, q, k, v, out, lse, geometry_of(shape)};
+	const struct backward b = {d_q, d_k, d_v, d_out, q, k, v, out, lse, geometry_of(device, shape)};
 	int threads = wlb_cpu_of(device)->threads;
 	size_t tile_bytes = (size_t)threads * BACKWARD_TILE_REALS * sizeof(real);
 	real *memory = wlb_cpu_scratch(device, tile_bytes + ((size_t)segments->count + 1) * sizeof(int32_t));

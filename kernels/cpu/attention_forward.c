@@ -73,14 +73,14 @@ static void forward_queries(real *out, real *lse, const real *q, const real *k, 
 	int end = visible_keys(segment, first + queries - 1);
 	for (int start = 0; start < end; start += TILE_KEYS) {
 		int keys = least(TILE_KEYS, end - start);
-		multiply_nt(queries, keys, g->head_dim, g->scale, q, g->q_stride, k + start * g->k_stride, g->k_stride,
-		            0, tile->scores, TILE_KEYS);
+		multiply(g, PLAIN, TURNED, queries, keys, g->head_dim, g->scale, q, g->q_stride,
+		         k + start * g->k_stride, g->k_stride, 0, tile->scores, TILE_KEYS);
 		for (int i = 0; i < queries; i++)
 			row_softmax(tile->scores + i * TILE_KEYS, least(visible_keys(segment, first + i) - start, keys),
 			            keys, &tile->most[i], &tile->sum[i], tile->out + (int64_t)i * g->head_dim,
 			            g->head_dim);
-		multiply_nn(queries, g->head_dim, keys, 1, tile->scores, TILE_KEYS, v + start * g->k_stride,
-		            g->k_stride, 1, tile->out, g->head_dim);
+		multiply(g, PLAIN, PLAIN, queries, g->head_dim, keys, 1, tile->scores, TILE_KEYS,
+		         v + start * g->k_stride, g->k_stride, 1, tile->out, g->head_dim);
 	}
 	for (int i = 0; i < queries; i++)
 		store_row(out + i * g->q_stride, lse + i * g->lse_stride, tile->out + (int64_t)i * g->head_dim,
@@ -93,7 +93,7 @@ void VARIANT(attention_forward)(struct wlb_device *device, void *out_out, void *
 {
 	real *out = out_out, *lse = lse_out;
 	const real *q = q_in, *k = k_in, *v = v_in;
-	const struct geometry g = geometry_of(shape);
+	const struct geometry g = geometry_of(device, shape);
 	int threads = wlb_cpu_of(device)->threads;
 	size_t reals = forward_tile_reals(g.head_dim);
 	real *memory = wlb_cpu_scratch(device, (size_t)threads * reals * sizeof(real));

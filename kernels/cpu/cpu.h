@@ -11,10 +11,19 @@
 #ifndef WLB_CPU_H
 #define WLB_CPU_H
 
+#include <cblas.h>
+
 #include "kernels/ops.h"
+
+/* What is used of OpenBLAS. */
+struct wlb_cpu_blas {
+	__typeof__(cblas_sgemm) *sgemm;
+	__typeof__(cblas_dgemm) *dgemm;
+};
 
 struct wlb_cpu {
 	int threads;
+	struct wlb_cpu_blas blas;
 	void *scratch; /* grows to what the largest operation needed */
 	size_t scratch_bytes;
 	int failed;
@@ -40,6 +49,9 @@ void wlb_cpu_copy(struct wlb_device *device, void *to, const void *from, size_t 
 void wlb_cpu_zero(struct wlb_device *device, void *memory, size_t bytes);
 int wlb_cpu_synchronize(struct wlb_device *device, struct wlb_error *error);
 void wlb_cpu_close(struct wlb_device *device);
+
+/* -- blas.c -- 0, or -1 with the reason */
+int wlb_cpu_load_blas(struct wlb_cpu_blas *blas, struct wlb_error *error);
 
 /* -- device.c -- */
 enum wlb_cpu_isa { WLB_CPU_BASELINE, WLB_CPU_AVX2, WLB_CPU_AVX512, WLB_CPU_ISA_COUNT };

@@ -1,7 +1,6 @@
 /* Opening the CPU device: which table of operations this processor can run, and how many threads. */
 #include "kernels/cpu/cpu.h"
 
-#include <cblas.h>
 #include <omp.h>
 #include <stdlib.h>
 
@@ -53,12 +52,14 @@ struct wlb_device *wlb_cpu_open_isa(enum wlb_dtype dtype, int threads, enum wlb_
 		wlb_fail(error, "cannot open the CPU device: out of memory");
 		return NULL;
 	}
+	if (wlb_cpu_load_blas(&cpu->blas, error) != 0) {
+		free(device);
+		free(cpu);
+		return NULL;
+	}
 	cpu->threads = threads > 0 ? threads : omp_get_max_threads();
 	*device = (struct wlb_device){
 		.ops = OPS[isa][dtype], .name = "cpu", .dtype = dtype, .host_memory = 1, .state = cpu};
-	/* One pool of threads: OpenMP's. Two pools would wait for work on the same cores, each in the other's way;
-	 * gemm.c shares a product among OpenMP's threads instead. */
-	openblas_set_num_threads(1);
 	return device;
 }
 

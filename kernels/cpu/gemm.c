@@ -1,6 +1,5 @@
 #include "kernels/cpu/operations.h"
 
-#include <cblas.h>
 #include <limits.h>
 
 /* Tiles of c begin at multiples of this: whole cache lines, and whole blocks of OpenBLAS's inner kernels. */
@@ -45,17 +44,17 @@ void VARIANT(gemm)(struct wlb_device *device, int trans_a, int trans_b, int64_t 
 	int threads = m * n * k < PARALLEL_MULTIPLICATIONS ? 1 : wlb_cpu_of(device)->threads;
 	struct grid grid = choose_grid(m, n, threads);
 	int tiles = grid.rows * grid.columns;
+	gemm_function multiply = GEMM(wlb_cpu_of(device)->blas);
 #pragma omp parallel for schedule(static, 1) num_threads(threads) if (threads > 1)
 	for (int tile = 0; tile < tiles; tile++) {
 		struct wlb_range row = wlb_cpu_part(m, GRAIN, tile / grid.columns, grid.rows);
 		struct wlb_range column = wlb_cpu_part(n, GRAIN, tile % grid.columns, grid.columns);
 		if (row.begin == row.end || column.begin == column.end)
 			continue;
-		CBLAS(gemm)
-		(CblasRowMajor, trans_a ? CblasTrans : CblasNoTrans, trans_b ? CblasTrans : CblasNoTrans,
-		 (int)(row.end - row.begin), (int)(column.end - column.begin), (int)k, (real)alpha,
-		 a + (trans_a ? row.begin : row.begin * lda), (int)lda,
-		 b + (trans_b ? column.begin * ldb : column.begin), (int)ldb, (real)beta,
-		 c + row.begin * ldc + column.begin, (int)ldc);
+		multiply(CblasRowMajor, trans_a ? CblasTrans : CblasNoTrans, trans_b ? CblasTrans : CblasNoTrans,
+		         (int)(row.end - row.begin), (int)(column.end - column.begin), (int)k, (real)alpha,
+		         a + (trans_a ? row.begin : row.begin * lda), (int)lda,
+		         b + (trans_b ? column.begin * ldb : column.begin), (int)ldb, (real)beta,
+		         c + row.begin * ldc + column.begin, (int)ldc);
 	}
 }

@@ -16,7 +16,8 @@
 #if WLB_CPU_DOUBLE
 typedef double real;
 typedef uint64_t real_bits;
-#define CBLAS(name) cblas_d##name
+#define GEMM(blas) ((blas).dgemm)
+typedef __typeof__(cblas_dgemm) *gemm_function;
 #define EXP_MAGIC 0x1.8p52
 #define EXP_ONE_BITS 0x3ff0000000000000U
 #define EXP_MANTISSA_BITS 52
@@ -27,7 +28,8 @@ typedef uint64_t real_bits;
 #else
 typedef float real;
 typedef uint32_t real_bits;
-#define CBLAS(name) cblas_s##name
+#define GEMM(blas) ((blas).sgemm)
+typedef __typeof__(cblas_sgemm) *gemm_function;
 #define EXP_MAGIC 0x1.8p23f
 #define EXP_ONE_BITS 0x3f800000U
 #define EXP_MANTISSA_BITS 23
