@@ -93,6 +93,8 @@ static int check_stream(const struct wlb_source *s, struct wlb_error *error)
 		return 0;
 	if (code == Z_BUF_ERROR)
 		why = "the compressed data end too early";
+	else if (strstr(why, ": ") != NULL) /* zlib knows the file by its descriptor only: "<fd:4>: reason" */
+		why = strstr(why, ": ") + 2;
 	return wlb_fail(error, "%s: cannot be read: %s", s->path, code == Z_ERRNO ? strerror(errno) : why);
 }
 

@@ -175,6 +175,8 @@ static int flush_output(int rc)
 int main(int argc, char **argv)
 {
 	const char *command = argc > 1 ? argv[1] : "";
+	if (argc > 1)
+		argv[1] = "wlb data"; /* the name getopt complains under */
 	if (strcmp(command, "build") == 0)
 		return flush_output(build(argc - 1, argv + 1));
 	if (strcmp(command, "info") == 0)
