@@ -6,12 +6,13 @@ import json
 import os
 import pwd
 import re
+import shutil
 import socket
 import subprocess
 import threading
 import unittest
 
-from harness import BUILD, ClusterTest, main, wait_for
+from harness import ClusterTest, main, wait_for
 
 OPTIONS = ("--wlb-layout", "--wlb-model", "--wlb-seq-length", "--wlb-min-nodes", "--wlb-spares")
 DUMP = "/usr/bin/env > {name}.$SLURM_PROCID"  # full paths: --export=NONE leaves no PATH
@@ -27,18 +28,20 @@ class PluginTest(ClusterTest):
     """A cluster whose users have no WLB_ variable of their own, with arguments of the plugin that a test can choose."""
 
     nodes = 2
+    for_others = True
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
         cls.cluster.env = {name: value for name, value in cls.cluster.env.items() if not name.startswith("WLB_")}
         cls.socket = cls.cluster.dir / "munge" / "munge.sock"
+        cls.srun = shutil.which("srun", path=cls.cluster.env["PATH"])  # this cluster's, also where PATH is not exported
         cls.plugin_arguments("announce=no")
 
     @classmethod
     def plugin_arguments(cls, *arguments):
         """slurmstepd, sbatch and srun read plugstack.conf each time."""
-        line = f"required {BUILD}/lib/spank_wlb.so munge_socket={cls.socket} {' '.join(arguments)}\n"
+        line = f"required {cls.cluster.build}/lib/spank_wlb.so munge_socket={cls.socket} {' '.join(arguments)}\n"
         (cls.cluster.dir / "etc" / "plugstack.conf").write_text(line if arguments else "", encoding="utf-8")
 
     def completed(self, script, *options, **keywords):
@@ -115,7 +118,7 @@ class Environment(PluginTest):
                     name = f"seen-{batch}-{step}"
                     job = self.completed(
                         f"{DUMP.format(name=name + '.script')}\ncd /\n"
-                        f"srun -n4 --chdir={self.cluster.work} --export={step} /bin/sh -c '{DUMP.format(name=name)}'",
+                        f"{self.srun} -n4 --chdir={self.cluster.work} --export={step} /bin/sh -c '{DUMP.format(name=name)}'",
                         f"--export={batch}", *options, "--ntasks-per-node=2", nodes=2)
                     script = self.dump(f"{name}.script.0")
                     expected = {"RUN_ID": str(job), "LAYOUT": "tp=1,cp=1,pp=1", "SEQ_LENGTH": "256", "MIN_NODES": "2",
