@@ -1,0 +1,42 @@
+#include "coordinator/wlb/command.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int wlb_command_fail(const struct wlb_command *self, int code, const char *message)
+{
+	fprintf(stderr, "wlb %s: %s\n", self->name, message);
+	return code;
+}
+
+int wlb_command_option(const struct wlb_command *self, int argc, char **argv, const struct option *options)
+{
+	opterr = 0;
+	int at = optind;
+	int option = getopt_long(argc, argv, "+:h", options, NULL);
+	if (option == WLB_OPTION_HELP) {
+		fputs(self->help, stdout);
+	} else if (option == ':') {
+		fprintf(stderr, "wlb %s: option '%s' needs a value; see 'wlb help %s'\n", self->name, argv[at],
+		        self->name);
+		return WLB_OPTION_WRONG;
+	} else if (option == WLB_OPTION_WRONG) {
+		fprintf(stderr, "wlb %s: option '%s' is unknown, ambiguous or takes no value; see 'wlb help %s'\n",
+		        self->name, argv[at], self->name);
+	}
+	return option;
+}
+
+int wlb_command_number(const char *option, const char *text, long minimum, long maximum, int *number,
+                       struct wlb_error *error)
+{
+	char *end;
+	errno = 0;
+	long value = strtol(text, &end, 10);
+	if (errno != 0 || end == text || *end != '\0' || value < minimum || value > maximum)
+		return wlb_fail(error, "%s '%.40s': must be a whole number from %ld to %ld", option, text, minimum,
+		                maximum);
+	*number = (int)value;
+	return 0;
+}
