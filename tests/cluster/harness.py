@@ -43,16 +43,31 @@ def wait_for(what, condition, timeout_s, interval_s=0.1):
         time.sleep(interval_s)
 
 
-def start_options():
-    return ["--build", str(BUILD)] + (["--slurm-prefix", SLURM_PREFIX] if SLURM_PREFIX else [])
+def copy_for_others(folder):
+    """The scripts and the build where every account may read them: a checkout may lie in root's home. Returns the copy
+    of scripts/cluster and the folder of the build."""
+    for name in ("bin", "lib", "libexec", "share", "tests/mpi_check"):
+        source, target = BUILD / name, folder / "build" / name
+        if source.is_dir():
+            shutil.copytree(source, target, symlinks=True)
+        elif source.exists():
+            target.parent.mkdir()
+            shutil.copy(source, target)
+    shutil.copytree(ROOT / "scripts", folder / "scripts")
+    return folder / "scripts" / "cluster", folder / "build"
+
+
+def start_options(build=BUILD):
+    return ["--build", str(build)] + (["--slurm-prefix", SLURM_PREFIX] if SLURM_PREFIX else [])
 
 
 class Cluster:
-    def __init__(self, nodes=4, script=ROOT / "scripts" / "cluster"):
+    def __init__(self, nodes=4, for_others=False):
+        """for_others: other accounts will use it too."""
         self.node_count = nodes
-        self.script = str(script)
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="wlb-test-"))
         self.home.chmod(0o755)
+        self.script, self.build = copy_for_others(self.home) if for_others else (ROOT / "scripts" / "cluster", BUILD)
         self.dir = self.home / "c"
         self.work = self.home / "work"  # where jobs run and write
         self.work.mkdir(mode=0o755)
@@ -60,7 +75,7 @@ class Cluster:
 
     def start(self):
         began = time.monotonic()
-        self.verb("start", "--nodes", str(self.node_count), *start_options())
+        self.verb("start", "--nodes", str(self.node_count), *start_options(self.build))
         self.start_s = time.monotonic() - began
         self.env.update(self.verb_env())
         return self
@@ -73,7 +88,7 @@ class Cluster:
 
     def verb(self, *words):
         """scripts/cluster WORDS on this cluster; returns what it printed."""
-        result = subprocess.run([self.script, *words, "--dir", str(self.dir)], stdin=subprocess.DEVNULL,
+        result = subprocess.run([str(self.script), *words, "--dir", str(self.dir)], stdin=subprocess.DEVNULL,
                                 capture_output=True, text=True, timeout=120, check=False)
         if result.returncode != 0:
             raise Failed(f"cluster {' '.join(words)} exited with {result.returncode}: {result.stderr}")
@@ -166,11 +181,12 @@ class ClusterTest(unittest.TestCase):
     """A test case whose class has a cluster."""
 
     nodes = 4
+    for_others = False
     cluster = None
 
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster(cls.nodes)
+        cls.cluster = Cluster(cls.nodes, cls.for_others)
         atexit.register(cls.cluster.stop)
         cls.addClassCleanup(cls.cluster.stop)
         cls.cluster.start()

@@ -166,12 +166,8 @@ class OrdinaryUser(unittest.TestCase):
     def setUp(self):
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="wlb-test-"))
         self.addCleanup(shutil.rmtree, self.home)
-        for folder in ("bin", "lib", "share", "libexec"):
-            if (harness.BUILD / folder).exists():
-                shutil.copytree(harness.BUILD / folder, self.home / "build" / folder, symlinks=True)
-        shutil.copytree(harness.ROOT / "scripts", self.home / "scripts")
-        shutil.copy(harness.mpi_check(), self.home / "mpi_check")
         self.home.chmod(0o755)
+        self.script, self.build = harness.copy_for_others(self.home)
         (self.home / "own").mkdir()
         os.chown(self.home / "own", NOBODY, NOBODY)
 
@@ -181,23 +177,19 @@ class OrdinaryUser(unittest.TestCase):
                                    **(env or {})},
                               cwd=self.home / "own", capture_output=True, text=True, timeout=120, check=False)
 
-    def options(self):
-        options = ["--build", self.home / "build"]
-        return options + (["--slurm-prefix", harness.SLURM_PREFIX] if harness.SLURM_PREFIX else [])
-
     def test_a_cluster_of_ones_own(self):
-        script = f"""id -u; srun -N4 --mpi=pmix {self.home}/mpi_check; psql -A -t -c "SELECT 'rows'"
-            {self.home}/scripts/cluster kill-node 2 && {self.home}/scripts/cluster restore-node 2 && sinfo -h -o %D"""
-        result = self.as_nobody(self.home / "scripts/cluster", "run", *self.options(), "--", "bash", "-ec", script)
+        script = f"""id -u; srun -N4 --mpi=pmix {self.build}/tests/mpi_check; psql -A -t -c "SELECT 'rows'"
+            {self.script} kill-node 2 && {self.script} restore-node 2 && sinfo -h -o %D"""
+        result = self.as_nobody(self.script, "run", *harness.start_options(self.build), "--", "bash", "-ec", script)
         self.assertEqual(result.returncode, 0, result.stderr)
         lines = result.stdout.split("\n")
         self.assertEqual(lines[:4], [str(NOBODY), "ranks 4 on n1 n2 n3 n4", "rows", "4"])
         self.assertEqual(os.listdir(self.home / "own"), [])
 
     def test_a_job_on_roots_cluster(self):
-        cluster = Cluster(nodes=2, script=self.home / "scripts/cluster")
+        cluster = Cluster(nodes=2, for_others=True)
         self.addCleanup(cluster.stop)
-        subprocess.run([cluster.script, "start", "--dir", cluster.dir, "--nodes", "2", *self.options()], check=True)
+        cluster.start()
         result = self.as_nobody("bash", "-c", f'eval "$({cluster.script} env --dir {cluster.dir})"; '
                                 'srun -N2 id -u; sbatch --wait -o out --wrap "srun id -u" && cat out')
         self.assertEqual(result.returncode, 0, result.stderr)
