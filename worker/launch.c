@@ -133,10 +133,6 @@ static int join(struct wlb_launch *launch, struct wlb_error *error)
 /* A world of one process on this host. */
 static int alone(struct wlb_launch *launch, struct wlb_error *error)
 {
-	/* srun without PMIx starts tasks that know nothing of each other: each would train by itself. */
-	const char *tasks = getenv("SLURM_STEP_ID") != NULL ? getenv("SLURM_STEP_NUM_TASKS") : NULL;
-	if (tasks != NULL && atoi(tasks) > 1)
-		return wlb_fail(error, "srun started %.20s tasks without PMIx: add --mpi=pmix to srun", tasks);
 	char host[HOST_NAME_MAX + 1] = "";
 	const char *node = getenv("SLURMD_NODENAME");
 	if (node == NULL && gethostname(host, sizeof(host) - 1) == 0)
@@ -149,14 +145,31 @@ static int alone(struct wlb_launch *launch, struct wlb_error *error)
 	return 0;
 }
 
-struct wlb_launch *wlb_launch_open(struct wlb_error *error)
+/* srun without PMIx starts tasks that know nothing of each other: each would train by itself. */
+static int check_tasks(struct wlb_error *error)
 {
+	const char *tasks = getenv("SLURM_STEP_NUM_TASKS"), *task = getenv("SLURM_PROCID");
+	if (getenv("SLURM_STEP_ID") == NULL || tasks == NULL || atoi(tasks) < 2)
+		return 0;
+	error->message[0] = '\0';
+	if (task != NULL && atoi(task) > 0)
+		return -1; /* task 0 says it */
+	return wlb_fail(error, "srun started %.20s tasks without PMIx: add --mpi=pmix to srun", tasks);
+}
+
+struct wlb_launch *wlb_launch_open(int *exit_code, struct wlb_error *error)
+{
+	int has_server = getenv("PMIX_NAMESPACE") != NULL;
+	*exit_code = 2;
+	if (!has_server && check_tasks(error) < 0)
+		return NULL;
+	*exit_code = 1;
 	struct wlb_launch *launch = calloc(1, sizeof(*launch));
 	if (launch == NULL) {
 		wlb_fail(error, "out of memory for the launch");
 		return NULL;
 	}
-	int rc = getenv("PMIX_NAMESPACE") != NULL ? join(launch, error) : alone(launch, error);
+	int rc = has_server ? join(launch, error) : alone(launch, error);
 	if (rc == 0)
 		return launch;
 	wlb_launch_close(launch);

@@ -23,8 +23,9 @@ struct wlb_launch {
 	char space[256]; /* PMIx namespace */
 };
 
-/* NULL with the reason when the server cannot be reached. */
-struct wlb_launch *wlb_launch_open(struct wlb_error *error);
+/* NULL with the reason when the server cannot be reached, or when srun started several tasks without one; the
+ * message is "" in those that another task speaks for. *exit_code is then what to exit with. */
+struct wlb_launch *wlb_launch_open(int *exit_code, struct wlb_error *error);
 void wlb_launch_close(struct wlb_launch *launch); /* NULL allowed */
 
 const char *wlb_launch_node(const struct wlb_launch *launch, int rank);

@@ -158,12 +158,14 @@ static int train_launched(struct wlb_launch *launch, int argc, char **argv)
 int wlb_train(int argc, char **argv)
 {
 	struct wlb_error error = {0};
-	struct wlb_launch *launch = wlb_launch_open(&error);
+	int code = 0;
+	struct wlb_launch *launch = wlb_launch_open(&code, &error);
 	if (launch == NULL) {
-		fprintf(stderr, "wlb-worker: %s\n", error.message);
-		return WLB_EXIT_FAILED;
+		if (error.message[0] != '\0')
+			fprintf(stderr, "wlb-worker: %s\n", error.message);
+		return code;
 	}
-	int code = train_launched(launch, argc, argv);
+	code = train_launched(launch, argc, argv);
 	wlb_launch_close(launch);
 	return code;
 }
