@@ -1,12 +1,11 @@
 #include "worker/data/info.h"
 
 #include <jansson.h>
-#include <math.h>
 #include <stdlib.h>
 
 enum { BAR_COLUMNS = 40 };
 
-const double wlb_info_percent[WLB_INFO_QUANTILES] = {10, 50, 90, 95, 99, 99.9};
+const int wlb_info_permille[WLB_INFO_QUANTILES] = {100, 500, 900, 950, 990, 999};
 
 static int ascending(const void *a, const void *b)
 {
@@ -23,8 +22,8 @@ static int bin_of(int64_t length)
 static void set_quantiles(struct wlb_info *info, const int64_t *lengths)
 {
 	for (int q = 0; q < WLB_INFO_QUANTILES; q++) {
-		int64_t rank = (int64_t)ceil(wlb_info_percent[q] / 100 * (double)info->documents);
-		info->quantile[q] = lengths[rank > 0 ? rank - 1 : 0];
+		int64_t rank = (wlb_info_permille[q] * info->documents + 999) / 1000;
+		info->quantile[q] = lengths[rank - 1];
 	}
 	info->longest = lengths[info->documents - 1];
 	info->mean = (double)info->tokens / (double)info->documents;
@@ -96,7 +95,8 @@ void wlb_info_print(const struct wlb_info *info, const char *prefix, FILE *to)
 		return;
 	fprintf(to, "length in tokens: mean %.1f, longest %lld\n", info->mean, (long long)info->longest);
 	for (int q = 0; q < WLB_INFO_QUANTILES; q++)
-		fprintf(to, "%7.4g %% have at most %10lld\n", wlb_info_percent[q], (long long)info->quantile[q]);
+		fprintf(to, "%7.4g %% have at most %10lld\n", wlb_info_permille[q] / 10.0,
+		        (long long)info->quantile[q]);
 	print_histogram(info, to);
 }
 
@@ -118,7 +118,7 @@ int wlb_info_print_json(const struct wlb_info *info, FILE *to)
 	json_t *length = json_pack("{s:f, s:I}", "mean", info->mean, "max", (json_int_t)info->longest);
 	for (int q = 0; q < WLB_INFO_QUANTILES; q++) {
 		char name[16];
-		snprintf(name, sizeof(name), "p%g", wlb_info_percent[q]);
+		snprintf(name, sizeof(name), "p%g", wlb_info_permille[q] / 10.0);
 		json_object_set_new(length, name, json_integer(info->quantile[q]));
 	}
 	json_t *all = json_pack("{s:I, s:I, s:o, s:o}", "documents", (json_int_t)info->documents, "tokens",

@@ -9,8 +9,8 @@
 
 enum { WLB_INFO_QUANTILES = 6, WLB_INFO_BINS = 64 };
 
-/* The quantiles shown, in percent. */
-extern const double wlb_info_percent[WLB_INFO_QUANTILES];
+/* The quantiles shown, in thousandths. */
+extern const int wlb_info_permille[WLB_INFO_QUANTILES];
 
 struct wlb_info {
 	int64_t documents;
