@@ -16,6 +16,8 @@
 #if WLB_CPU_DOUBLE
 typedef double real;
 typedef uint64_t real_bits;
+typedef int64_t real_order;
+#define REAL_ORDER_MAX INT64_MAX
 #define GEMM(blas) ((blas).dgemm)
 typedef __typeof__(cblas_dgemm) *gemm_function;
 #define EXP_MAGIC 0x1.8p52
@@ -28,6 +30,8 @@ typedef __typeof__(cblas_dgemm) *gemm_function;
 #else
 typedef float real;
 typedef uint32_t real_bits;
+typedef int32_t real_order;
+#define REAL_ORDER_MAX INT32_MAX
 #define GEMM(blas) ((blas).sgemm)
 typedef __typeof__(cblas_sgemm) *gemm_function;
 #define EXP_MAGIC 0x1.8p23f
@@ -72,23 +76,28 @@ static inline real wlb_exp(real x)
 	return x < EXP_LEAST ? 0 : y;
 }
 
-/* The largest of `floor` and x[0 .. n). Lanes are written out because compilers do not vectorise a maximum that must
- * say what it does with NaN; this one passes over it. */
+/* A number's bits as an integer that is ordered as the numbers are (NaN above all); its own inverse. */
+static inline real_order wlb_order(real_order bits)
+{
+	return bits ^ ((bits >> (8 * sizeof(real) - 1)) & REAL_ORDER_MAX);
+}
+
+union wlb_real_bits {
+	real value;
+	real_order bits;
+};
+
+/* The largest of `floor` and x[0 .. n), NaN where there is one. Integers, because compilers do not vectorise a maximum
+ * of numbers that may be NaN. */
 static inline real wlb_max(real floor, const real *x, int64_t n)
 {
-	enum { LANES = 16 };
-	real most[LANES];
-	for (int lane = 0; lane < LANES; lane++)
-		most[lane] = floor;
-	int64_t i = 0;
-	for (; i + LANES <= n; i += LANES)
-		for (int lane = 0; lane < LANES; lane++)
-			most[lane] = x[i + lane] > most[lane] ? x[i + lane] : most[lane];
-	for (; i < n; i++)
-		most[0] = x[i] > most[0] ? x[i] : most[0];
-	for (int lane = 1; lane < LANES; lane++)
-		most[0] = most[lane] > most[0] ? most[lane] : most[0];
-	return most[0];
+	real_order most = wlb_order((union wlb_real_bits){.value = floor}.bits);
+#pragma omp simd reduction(max : most)
+	for (int64_t i = 0; i < n; i++) {
+		real_order at = wlb_order((union wlb_real_bits){.value = x[i]}.bits);
+		most = at > most ? at : most;
+	}
+	return (union wlb_real_bits){.bits = wlb_order(most)}.value;
 }
 
 #endif
