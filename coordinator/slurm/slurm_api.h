@@ -1,6 +1,6 @@
 /*
  * What we ask of Slurm, on every release from 22.05 to 26.05. All differences between releases are in
- * compat.h; nobody else includes <slurm/slurm.h>. Calls block for as long as libslurm does (up to
+ * compat.h; nobody else calls libslurm. Calls block for as long as libslurm does (up to
  * MessageTimeout and retries when slurmctld is away): wlbd makes them on a thread of its own.
  */
 #ifndef WLB_SLURM_API_H
