@@ -29,7 +29,9 @@ target_link_libraries(Munge::munge INTERFACE ${MUNGE_LIBRARY})
 
 # Slurm ships no reliable slurm.pc: headers and libslurm by hand, from WLB_SLURM_PREFIX where given.
 # Slurm::spank is the headers only: a plugin finds its symbols in the program that loads it.
+set(SLURM_PREFIX /usr)
 if(WLB_SLURM_PREFIX)
+  set(SLURM_PREFIX ${WLB_SLURM_PREFIX})
   set(_slurm_hints PATHS ${WLB_SLURM_PREFIX} PATH_SUFFIXES include lib lib/slurm lib64 NO_DEFAULT_PATH)
 endif()
 find_path(SLURM_INCLUDE slurm/spank.h ${_slurm_hints} REQUIRED)
