@@ -34,8 +34,8 @@ int wlb_migrations_dir(char *path, size_t size, struct wlb_error *error)
 		snprintf(path, size, "%s/../share/wlb/migrations", program);
 	}
 	if (access(path, R_OK | X_OK) != 0)
-		return wlb_fail(error, "migrations folder %s: %s; set WLB_MIGRATIONS to sql/migrations of the source", path,
-				strerror(errno));
+		return wlb_fail(error, "migrations folder %s: %s; set WLB_MIGRATIONS to sql/migrations of the source",
+		                path, strerror(errno));
 	return 0;
 }
 
@@ -45,11 +45,11 @@ int wlb_schema_check(int version, struct wlb_error *error)
 		return 0;
 	if (version > WLB_SCHEMA_VERSION)
 		return wlb_fail(error,
-				"the database has schema %d, newer than %d, the newest this version %s knows; upgrade "
-				"WLB on this host",
-				version, WLB_SCHEMA_VERSION, WLB_VERSION);
+		                "the database has schema %d, newer than %d, the newest this version %s knows; upgrade "
+		                "WLB on this host",
+		                version, WLB_SCHEMA_VERSION, WLB_VERSION);
 	return wlb_fail(error, "the database has schema %d and this version %s needs %d; run wlb db migrate", version,
-			WLB_VERSION, WLB_SCHEMA_VERSION);
+	                WLB_VERSION, WLB_SCHEMA_VERSION);
 }
 
 /* libpq's messages end in a newline and may have several lines; ours are one. */
@@ -131,8 +131,9 @@ static int find_file(const char *dir, int version, char name[NAME_MAX + 1], stru
 	}
 	closedir(folder);
 	if (found != 1)
-		return wlb_fail(error, "migrations folder %s: has %d files %s*.sql and must have one; is it of version %s?",
-				dir, found, prefix, WLB_VERSION);
+		return wlb_fail(error,
+		                "migrations folder %s: has %d files %s*.sql and must have one; is it of version %s?",
+		                dir, found, prefix, WLB_VERSION);
 	return 0;
 }
 
@@ -152,8 +153,9 @@ static int apply(PGconn *connection, const char *dir, const char *name, int vers
 	if (rc == 0) {
 		snprintf(number, sizeof(number), "%d", version);
 		const char *values[] = {number, name};
-		PGresult *result = PQexecParams(connection, "insert into schema_version (version, file) values ($1, $2)",
-						2, NULL, values, NULL, NULL, 0);
+		PGresult *result =
+			PQexecParams(connection, "insert into schema_version (version, file) values ($1, $2)", 2, NULL,
+		                     values, NULL, NULL, 0);
 		if (PQresultStatus(result) != PGRES_COMMAND_OK)
 			rc = fail_pq(connection, name, error);
 		PQclear(result);
@@ -165,7 +167,7 @@ static int apply(PGconn *connection, const char *dir, const char *name, int vers
 }
 
 static int apply_missing(PGconn *connection, const char *dir, wlb_migrate_applied *applied, void *context,
-			 struct wlb_error *error)
+                         struct wlb_error *error)
 {
 	int version = read_version(connection, error);
 	if (version < 0)
@@ -186,7 +188,7 @@ static int apply_missing(PGconn *connection, const char *dir, wlb_migrate_applie
 }
 
 int wlb_migrate(const char *conninfo, const char *dir, wlb_migrate_applied *applied, void *context,
-		struct wlb_error *error)
+                struct wlb_error *error)
 {
 	char lock[64];
 	snprintf(lock, sizeof(lock), "select pg_advisory_lock(%d)", ADVISORY_LOCK);
@@ -195,12 +197,13 @@ int wlb_migrate(const char *conninfo, const char *dir, wlb_migrate_applied *appl
 		return -1;
 	/* The lock is the session's: it goes with the connection, whatever happens. */
 	int count = -1;
-	if (execute(connection, "set client_min_messages = warning; set lock_timeout = '60s'", "database", error) == 0 &&
+	if (execute(connection, "set client_min_messages = warning; set lock_timeout = '60s'", "database", error) ==
+	            0 &&
 	    execute(connection, lock, "waiting for another migration", error) == 0 &&
 	    execute(connection,
-		    "create table if not exists schema_version (version integer primary key, file text not null, "
-		    "applied_at timestamptz not null default now())",
-		    "schema_version", error) == 0)
+	            "create table if not exists schema_version (version integer primary key, file text not null, "
+	            "applied_at timestamptz not null default now())",
+	            "schema_version", error) == 0)
 		count = apply_missing(connection, dir, applied, context, error);
 	PQfinish(connection);
 	return count;

@@ -14,6 +14,17 @@ begin
 	return r;
 end $$;
 
+-- The same for one who wants to act on it; p_uid null: an administrator.
+create function wlb_run_actable(p_name text, p_uid bigint) returns runs language plpgsql stable as $$
+declare
+	r runs := wlb_run_newest(p_name);
+begin
+	if p_uid is not null and r.uid <> p_uid then
+		raise exception using errcode = 'WL403', message = format('run %s belongs to another user', p_name);
+	end if;
+	return r;
+end $$;
+
 -- Whether the job that announces itself is another one than the job of `r`, though its id is the same: the
 -- controller's state was wiped in between. A requeued job keeps its run, but Slurm gives it a new submit time.
 create function wlb_job_is_another(r runs, p_uid bigint, p_submitted timestamptz, p_restart_count integer)
@@ -81,9 +92,8 @@ end $$;
 
 -- What wlbd keeps in memory of an attempt.
 create function wlb_attempt_card(p_attempt bigint) returns json language sql stable as $$
-	select json_build_object('run_pk', r.id, 'run', r.name, 'job_id', r.job_id, 'uid', r.uid, 'run_state', r.state,
-		'min_nodes', coalesce((r.policy->>'min_nodes')::integer, 0),
-		'attempt_pk', a.id, 'attempt', a.number, 'attempt_id', a.uuid, 'state', a.state, 'launched', a.launched,
+	select json_build_object('run_pk', r.id, 'run', r.name, 'job_id', r.job_id, 'uid', r.uid,
+		'attempt_pk', a.id, 'attempt', a.number, 'attempt_id', a.uuid, 'state', a.state, 'reason', a.reason,
 		'slurm_step', a.slurm_step, 'nodes', to_json(a.nodes))
 	from attempts a join runs r on r.id = a.run_id where a.id = p_attempt
 $$;
@@ -98,10 +108,18 @@ create function wlb_attempts_open() returns json language sql stable as $$
 	where a.state in ('starting', 'running') and r.state in ('starting', 'running', 'restarting')
 $$;
 
+-- What is needed to judge an open run by its Slurm job.
 create function wlb_runs_open() returns json language sql stable as $$
 	select coalesce(json_agg(json_build_object('run_pk', r.id, 'run', r.name, 'job_id', r.job_id, 'uid', r.uid,
-		'state', r.state, 'min_nodes', coalesce((r.policy->>'min_nodes')::integer, 0)) order by r.id), '[]')
-	from runs r where r.state in ('starting', 'running', 'restarting')
+		'min_nodes', coalesce((r.policy->>'min_nodes')::integer, 0),
+		'total_nodes', coalesce(cardinality(a.nodes) + cardinality(a.spares), 0),
+		'resized', exists (select from events e where e.attempt_id = a.id and e.kind = 'job_resized'),
+		'attempt_pk', a.id,
+		'lost_nodes', (select count(distinct node) from faults f where f.attempt_id = a.id and f.kind = 'node_lost'),
+		'complete', coalesce(a.state = 'complete', false)) order by r.id), '[]')
+	from runs r
+	left join lateral (select * from attempts where run_id = r.id order by number desc limit 1) a on true
+	where r.state in ('starting', 'running', 'restarting')
 $$;
 
 create function wlb_attempt_create(p_run bigint, p_uuid uuid) returns attempts language plpgsql as $$
@@ -146,7 +164,8 @@ create function wlb_attempt_end(p_attempt bigint, p_state text, p_exit_code inte
 returns void language sql as $$
 	update attempts set
 		state = case when state in ('complete', 'failed') then state else p_state end,
-		reason = case when state in ('complete', 'failed') or (reason <> '' and p_reason = '') then reason else p_reason end,
+		reason = case when p_reason = '' or (reason <> '' and state in ('complete', 'failed')) then reason
+			else p_reason end,
 		exit_code = coalesce(p_exit_code, exit_code),
 		ended_at = coalesce(ended_at, p_time)
 	where id = p_attempt
@@ -166,30 +185,42 @@ end $$;
 
 -- ---- the next attempt ------------------------------------------------------------------------------------------
 
+-- The step of an attempt has ended, by the word of its launcher.
+create function wlb_attempt_exited(p_attempt bigint, p_exit_code integer, p_slurm_step text, p_time timestamptz)
+returns void language sql as $$
+	update attempts set slurm_step = coalesce(p_slurm_step, slurm_step) where id = p_attempt;
+	select wlb_attempt_end(p_attempt, case p_exit_code when 0 then 'complete' when 75 then 'ended' else 'failed' end,
+		p_exit_code, '', p_time)
+$$;
+
 -- What the decision needs to know of the past. `fruitless`: how many attempts in a row, the newest first, ended
 -- without one new step and without a lost node.
-create function wlb_run_history(p_run bigint, p_uuid uuid) returns json language sql stable as $$
-	with ended as (
+create function wlb_run_history(p_name text, p_uuid uuid) returns json language plpgsql stable as $$
+declare
+	r runs := wlb_run_newest(p_name);
+begin
+	return (with ended as (
 		select a.number, a.new_steps = 0 and not exists (
 			select from faults f where f.attempt_id = a.id and f.kind = 'node_lost') as fruitless
-		from attempts a where a.run_id = p_run and a.uuid <> p_uuid and a.state <> 'complete'
+		from attempts a where a.run_id = r.id and a.uuid <> p_uuid and a.state <> 'complete'
 	), node_faults as (
 		select node, count(*) as faults from faults
-		where run_id = p_run and node is not null and cause and kind <> 'step_failed' group by node
+		where run_id = r.id and node is not null and cause and kind <> 'step_failed' group by node
 	), newest as (
-		select step, path from checkpoints where run_id = p_run order by step desc, id desc limit 1
+		select step, path from checkpoints where run_id = r.id order by step desc, id desc limit 1
 	)
 	select json_build_object(
-		'state', (select state from runs where id = p_run),
-		'ended_by', (select ended_by from runs where id = p_run),
-		'reason', (select reason from runs where id = p_run),
-		'attempts', (select count(*) from attempts where run_id = p_run),
+		'run_pk', r.id, 'uid', r.uid, 'job_id', r.job_id, 'state', r.state, 'reason', r.reason,
+		'closed', coalesce(r.ended_by = 'launcher', false),
+		'attempts', (select count(*) from attempts where run_id = r.id),
 		'decision', (select decision from attempts where uuid = p_uuid),
+		'first_total', coalesce((select cardinality(nodes) + cardinality(spares) from attempts
+			where run_id = r.id and launched order by number limit 1), 0),
 		'fruitless', (select count(*) from ended where number > coalesce(
 			(select max(number) from ended where not fruitless), 0)),
 		'node_faults', (select coalesce(json_object_agg(node, faults), '{}') from node_faults),
-		'checkpoint', (select json_build_object('step', step, 'path', path) from newest))
-$$;
+		'checkpoint', (select json_build_object('step', step, 'path', path) from newest)));
+end $$;
 
 -- Stores a decision to start; asked again with the same attempt_id, the first one stands.
 create function wlb_attempt_start(p_run bigint, p_uuid uuid, p_decision jsonb, p_policy jsonb)
@@ -240,7 +271,10 @@ end $$;
 
 create function wlb_event_add(p_run bigint, p_attempt bigint, p_kind text, p_detail text, p_time timestamptz)
 returns void language sql as $$
-	insert into events (run_id, attempt_id, kind, detail, recorded_at) values (p_run, p_attempt, p_kind, p_detail, p_time)
+	insert into events (run_id, attempt_id, kind, detail, recorded_at)
+	select p_run, p_attempt, p_kind, p_detail, p_time
+	where not exists (select from events -- told twice, it is still one event
+		where run_id = p_run and kind = p_kind and detail = p_detail and recorded_at = p_time)
 $$;
 
 -- ---- records -------------------------------------------------------------------------------------------------------
