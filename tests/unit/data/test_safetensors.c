@@ -86,6 +86,10 @@ static void test_header_length(void **state)
 		expect_refused_file(fixture_write(state, "x", &lengths[i], 8), "header length is");
 	for (size_t bytes = 0; bytes < 8; bytes++)
 		expect_refused_file(fixture_write(state, "x", lengths, bytes), "it is truncated");
+	/* One byte over the format's bound, in a file that has it (as a hole). */
+	const char *path = fixture_write(state, "x", &lengths[1], 8);
+	assert_int_equal(truncate(path, 200000000), 0);
+	expect_refused_file(path, "it must be at most 100000000");
 }
 
 static void test_zero_sized_and_scalar_tensors(void **state)
