@@ -35,6 +35,13 @@ static const struct {
 	{"http/ok",
          "HTTP/1.1 200 OK\r\nContent-Length: 12\r\nConnection: keep-alive\r\nContent-Type: application/json"},
 	{"http/close", "HTTP/1.0 404 Not Found\r\nConnection: close"},
+	{"spool/two", "{\"wlb_spool\":1,\"run_id\":\"12\",\"attempt_id\":\"a\",\"source\":\"rank0\"}\n"
+                      "{\"seq\":1,\"time\":1.5,\"type\":\"event\",\"data\":{\"kind\":\"k\"}}\n"
+                      "{\"seq\":2,\"time\":2.5,\"type\":\"event\",\"data\":{}}\n{\"seq\":3,"},
+	{"settings/conf", "# wlbd\nlisten = 127.0.0.1:8484\ndatabase = host=/tmp dbname=wlb\nprivate_data = yes\n"},
+	{"settings/address", "[::1]:8484"},
+	{"settings/run", "/v1/runs/12.2"},
+	{"json_string/text", "n\xc3\xb6\"\\\n\xff"},
 	{"records/some",
          "{\"attempt_id\":\"01234567-89ab-cdef-0123-456789abcdef\",\"source\":\"rank0\",\"job_id\":12,\"first_seq\":1,"
          "\"records\":[{\"seq\":1,\"time\":1790000000.5,\"type\":\"attempt\",\"data\":{\"layout\":{\"tp\":1,\"cp\":1,"
@@ -102,8 +109,9 @@ static void seed_checkpoint(void)
 
 int main(int argc, char **argv)
 {
-	static const char *const targets[] = {"index", "safetensors", "manifest", "model_config",
-	                                      "jsonl", "policy",      "http",     "records"};
+	static const char *const targets[] = {"index", "safetensors", "manifest",   "model_config",
+	                                      "jsonl", "policy",      "http",       "records",
+	                                      "spool", "settings",    "json_string"};
 	if (argc != 2)
 		return 2;
 	check(wlb_dir_make(argv[1], 0755, &error));
