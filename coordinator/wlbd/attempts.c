@@ -131,14 +131,13 @@ struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card)
 {
 	const char *uuid;
 	const char *run;
-	const char *slurm_step = NULL;
 	const json_t *nodes;
 	json_int_t run_pk, attempt_pk, number, job_id, uid;
 	json_error_t error;
 
-	if (json_unpack_ex((json_t *)card, &error, 0, "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:o, s?s}", "attempt_id",
-	                   &uuid, "run", &run, "run_pk", &run_pk, "attempt_pk", &attempt_pk, "attempt", &number,
-	                   "job_id", &job_id, "uid", &uid, "nodes", &nodes, "slurm_step", &slurm_step) != 0) {
+	if (json_unpack_ex((json_t *)card, &error, 0, "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:o}", "attempt_id", &uuid,
+	                   "run", &run, "run_pk", &run_pk, "attempt_pk", &attempt_pk, "attempt", &number, "job_id",
+	                   &job_id, "uid", &uid, "nodes", &nodes) != 0) {
 		wlbd_log(WLBD_LOG_ERROR, "an attempt's card from the database is not readable: %s", error.text);
 		return NULL;
 	}
@@ -155,6 +154,7 @@ struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card)
 	attempt->number = number;
 	attempt->job_id = (uint32_t)job_id;
 	attempt->uid = (uid_t)uid;
+	const char *slurm_step = json_string_value(json_object_get(card, "slurm_step"));
 	if (slurm_step != NULL)
 		snprintf(attempt->slurm_step, sizeof(attempt->slurm_step), "%s", slurm_step);
 	wlbd_attempt_set_nodes(attempt, nodes);
