@@ -45,6 +45,16 @@ static inline int least(int a, int b)
 	return a < b ? a : b;
 }
 
+/* Whether there is enough work for more than one thread. */
+static inline int worth_threads(const struct wlb_segments *segments, const struct wlb_attention_shape *shape)
+{
+	int64_t multiplications = 0;
+	for (int s = 0; s < segments->count && multiplications < WLB_CPU_PARALLEL_MULTIPLICATIONS; s++)
+		multiplications += (int64_t)segments->segments[s].q_count * segments->segments[s].k_count *
+		                   shape->heads * shape->head_dim;
+	return multiplications >= WLB_CPU_PARALLEL_MULTIPLICATIONS;
+}
+
 enum { PLAIN = CblasNoTrans, TURNED = CblasTrans };
 
 /* c[m,n] = alpha op(a)[m,k] op(b)[k,n] + beta c; ld* is the row stride of a matrix as stored. */

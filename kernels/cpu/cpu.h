@@ -75,7 +75,7 @@ static inline struct wlb_range wlb_cpu_part(int64_t count, int64_t grain, int pa
 	return (struct wlb_range){begin < count ? begin : count, end < count ? end : count};
 }
 
-/* Below this many elements a parallel region costs more than it saves. */
-enum { WLB_CPU_PARALLEL_ELEMENTS = 16384 };
+/* Below this many elements, or multiplications of a product, a parallel region costs more than it saves. */
+enum { WLB_CPU_PARALLEL_ELEMENTS = 1 << 14, WLB_CPU_PARALLEL_MULTIPLICATIONS = 1 << 20 };
 
 #endif

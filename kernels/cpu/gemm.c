@@ -4,8 +4,6 @@
 
 /* Tiles of c begin at multiples of this: whole cache lines, and whole blocks of OpenBLAS's inner kernels. */
 enum { GRAIN = 64 };
-/* Below this many multiplications a parallel region costs more than it saves. */
-enum { PARALLEL_MULTIPLICATIONS = 1 << 18 };
 
 struct grid {
 	int rows;
@@ -41,7 +39,7 @@ void VARIANT(gemm)(struct wlb_device *device, int trans_a, int trans_b, int64_t 
 		             (long long)n, (long long)k);
 		return;
 	}
-	int threads = m * n * k < PARALLEL_MULTIPLICATIONS ? 1 : wlb_cpu_of(device)->threads;
+	int threads = m * n * k < WLB_CPU_PARALLEL_MULTIPLICATIONS ? 1 : wlb_cpu_of(device)->threads;
 	struct grid grid = choose_grid(m, n, threads);
 	int tiles = grid.rows * grid.columns;
 	gemm_function multiply = GEMM(wlb_cpu_of(device)->blas);

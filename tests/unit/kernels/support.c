@@ -6,7 +6,7 @@
 #include "kernels/cpu/cpu.h"
 
 /* Elements of one array that are moved: each costs two forward passes. */
-enum { DIFFERENCES = 300 };
+enum { DIFFERENCES = 100 };
 
 void for_each_device(void (*check)(struct wlb_device *device))
 {

@@ -38,7 +38,7 @@ void check_close(struct wlb_device *device, const char *what, const void *got, c
                  double for_float);
 
 /* Central differences of a function of some numbers: `loss` is called with `values` moved up and down, one at a time
- * (of a large array, some hundred spread over it). Fails
+ * (of a large array, a hundred or so, spread over it). Fails
  * where `gradient` (a float64 device array) is off by more than 1e-7 * (1 + |gradient|). */
 struct difference_check {
 	double (*loss)(void *context); /* reads `values` */

@@ -106,6 +106,28 @@ static void test_large_logits(void **state)
 	wlb_device_close(device);
 }
 
+/* A number that is none must reach the loss, wherever it stands: it is how a broken run is noticed. */
+static void check_nan(struct wlb_device *device)
+{
+	double values[40] = {0}, loss = 0;
+	const int32_t target = 3;
+	for (int at = 0; at < 40; at += 13) {
+		values[at] = NAN;
+		void *logits = to_array(device, values, 40);
+		values[at] = 0;
+		loss = 0;
+		device->ops->cross_entropy(device, &loss, logits, &target, 1, 40, 1);
+		assert_true(isnan(loss));
+		RELEASE(device, logits);
+	}
+}
+
+static void test_nan(void **state)
+{
+	(void)state;
+	for_each_device(check_nan);
+}
+
 static void test_target_outside(void **state)
 {
 	(void)state;
@@ -122,6 +144,7 @@ static void test_target_outside(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_cross_entropy), cmocka_unit_test(test_gradient),
-	                                   cmocka_unit_test(test_large_logits), cmocka_unit_test(test_target_outside)};
+	                                   cmocka_unit_test(test_large_logits), cmocka_unit_test(test_nan),
+	                                   cmocka_unit_test(test_target_outside)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
