@@ -18,22 +18,55 @@ static const struct {
 	char *variable;
 	char *value;
 	char *help;
-	long least, most; /* of a number */
-	const char *example;
+	long least, most;    /* of a number */
+	const char *example; /* likewise */
 } known[WLB_OPTION_COUNT] = {
-	[WLB_OPTION_LAYOUT] = {"--wlb-layout", "SLURM_WLB_LAYOUT", "auto|off|tp=T,cp=C,pp=P[,dp=D]",
-                               "train under WLB: let it choose how the GPUs split the model and the data (auto), or "
-                               "say how many ways tensors, contexts, pipeline and data are split; off: leave the job "
-                               "alone",
-                               0, 0, "auto"},
-	[WLB_OPTION_MODEL] = {"--wlb-model", "SLURM_WLB_MODEL", "FILE",
-                              "the model's config.json (Hugging Face, Llama family)", 0, 0, "config.json"},
-	[WLB_OPTION_SEQ_LENGTH] = {"--wlb-seq-length", "SLURM_WLB_SEQ_LENGTH", "N", "tokens in a training sequence", 1,
-                                   SEQ_LENGTH_MAX, "4096"},
-	[WLB_OPTION_MIN_NODES] = {"--wlb-min-nodes", "SLURM_WLB_MIN_NODES", "N",
-                                  "go on after node failures while at least N nodes are left", 1, NODES_MAX, "2"},
-	[WLB_OPTION_SPARES] = {"--wlb-spares", "SLURM_WLB_SPARES", "N",
-                               "hold N of the job's nodes back to replace nodes that fail", 0, NODES_MAX, "1"},
+	[WLB_OPTION_LAYOUT] =
+		{
+			.flag = "--wlb-layout",
+			.variable = "SLURM_WLB_LAYOUT",
+			.value = "auto|off|tp=T,cp=C,pp=P[,dp=D]",
+			.help = "train under WLB: let it choose how the GPUs split the model and the data (auto), or "
+				"say how many ways tensors, contexts, pipeline and data are split; off: leave the job "
+				"alone",
+		},
+	[WLB_OPTION_MODEL] =
+		{
+			.flag = "--wlb-model",
+			.variable = "SLURM_WLB_MODEL",
+			.value = "FILE",
+			.help = "the model's config.json (Hugging Face, Llama family)",
+		},
+	[WLB_OPTION_SEQ_LENGTH] =
+		{
+			.flag = "--wlb-seq-length",
+			.variable = "SLURM_WLB_SEQ_LENGTH",
+			.value = "N",
+			.help = "tokens in a training sequence",
+			.least = 1,
+			.most = SEQ_LENGTH_MAX,
+			.example = "4096",
+		},
+	[WLB_OPTION_MIN_NODES] =
+		{
+			.flag = "--wlb-min-nodes",
+			.variable = "SLURM_WLB_MIN_NODES",
+			.value = "N",
+			.help = "go on after node failures while at least N nodes are left",
+			.least = 1,
+			.most = NODES_MAX,
+			.example = "2",
+		},
+	[WLB_OPTION_SPARES] =
+		{
+			.flag = "--wlb-spares",
+			.variable = "SLURM_WLB_SPARES",
+			.value = "N",
+			.help = "hold N of the job's nodes back to replace nodes that fail",
+			.least = 0,
+			.most = NODES_MAX,
+			.example = "1",
+		},
 };
 
 const char *wlb_spank_option_flag(enum wlb_spank_option which)
