@@ -1,7 +1,7 @@
 /*
  * sbatch, salloc and srun, when all options are read: what the user should hear, and the way of the options into
- * the job. Slurm brings them to slurmstepd itself, but 22.05 not to the script of sbatch --export=NONE; variables
- * that begin with SLURM_ get there on every release.
+ * the job. Slurm brings them to slurmstepd itself, but before 23.11 not to the script of sbatch --export=NONE;
+ * variables that begin with SLURM_ get there on every release.
  */
 #include "spank/model_path.h"
 #include "spank/plugin.h"
