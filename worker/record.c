@@ -65,16 +65,35 @@ static int find_peers(struct wlb_launch *launch, int *ranks, pid_t *pids, struct
 	return count;
 }
 
-static int find_spool(char *dir, size_t size)
+static void find_spool(char *dir, size_t size)
 {
 	const char *given = getenv("WLB_SPOOL_DIR"), *submitted = getenv("SLURM_SUBMIT_DIR");
 	if (given != NULL)
-		return snprintf(dir, size, "%s", given);
-	return snprintf(dir, size, "%s/.wlb", submitted != NULL ? submitted : ".");
+		snprintf(dir, size, "%s", given);
+	else
+		snprintf(dir, size, "%s/.wlb", submitted != NULL ? submitted : ".");
 }
 
-static struct wlb_reporter *start_reporter(struct wlb_launch *launch, const struct wlb_plan *plan,
+/* Fills in what all reporters have in common, and starts one. */
+static struct wlb_reporter *start_reporter(const struct wlb_launch *launch, struct wlb_reporter_options *options,
                                            struct wlb_error *error)
+{
+	char spool[4096];
+	struct wlb_client_config config;
+	find_spool(spool, sizeof(spool));
+	int configured = wlb_client_config_load(&config, error) == 0;
+	if (!configured && launch->rank == 0)
+		fprintf(stderr, "wlb-worker: %s; what is recorded waits in %s\n", error->message, spool);
+	options->run_id = getenv("WLB_RUN_ID");
+	options->source = launch->rank == 0 ? "rank0" : NULL;
+	options->spool_dir = spool;
+	options->rank = launch->rank;
+	return wlb_reporter_start(configured ? &config : NULL, options, error);
+}
+
+/* The reporter of this node: it watches the other ranks here. */
+static struct wlb_reporter *start_node_reporter(struct wlb_launch *launch, const struct wlb_plan *plan,
+                                                struct wlb_error *error)
 {
 	size_t ranks = (size_t)launch->local_size;
 	int *peer_ranks = calloc(ranks, sizeof(*peer_ranks));
@@ -83,24 +102,14 @@ static struct wlb_reporter *start_reporter(struct wlb_launch *launch, const stru
 	int peers = peer_ranks != NULL && peer_pids != NULL ? find_peers(launch, peer_ranks, peer_pids, error)
 	                                                    : wlb_fail(error, "out of memory");
 	if (peers >= 0) {
-		char spool[4096];
-		find_spool(spool, sizeof(spool));
-		struct wlb_client_config config;
-		int configured = wlb_client_config_load(&config, error) == 0;
-		if (!configured && launch->rank == 0)
-			fprintf(stderr, "wlb-worker: %s; what is recorded waits in %s\n", error->message, spool);
 		struct wlb_reporter_options options = {
-			.run_id = getenv("WLB_RUN_ID"),
 			.attempt_id = plan->attempt_id,
-			.source = launch->rank == 0 ? "rank0" : NULL,
-			.spool_dir = spool,
 			.node = wlb_launch_node(launch, launch->rank),
-			.rank = launch->rank,
 			.peer_ranks = peer_ranks,
 			.peer_pids = peer_pids,
 			.peer_count = peers,
 		};
-		reporter = wlb_reporter_start(configured ? &config : NULL, &options, error);
+		reporter = start_reporter(launch, &options, error);
 	}
 	free(peer_ranks);
 	free(peer_pids);
@@ -113,28 +122,6 @@ static void complain(struct wlb_recorder *recorder, const struct wlb_error *erro
 	if (!atomic_flag_test_and_set(&recorder->complained))
 		fprintf(stderr, "wlb-worker: rank %d on %s: not everything is recorded: %s\n", recorder->launch->rank,
 		        wlb_launch_node(recorder->launch, recorder->launch->rank), error->message);
-}
-
-struct wlb_recorder *wlb_recorder_start(struct wlb_launch *launch, const struct wlb_plan *plan,
-                                        const struct wlb_train_options *options, struct wlb_error *error)
-{
-	struct wlb_recorder *recorder = calloc(1, sizeof(*recorder));
-	if (recorder == NULL) {
-		wlb_fail(error, "out of memory for the recorder");
-		return NULL;
-	}
-	recorder->launch = launch;
-	recorder->records = launch->rank == 0;
-	atomic_flag_clear(&recorder->ended);
-	atomic_flag_clear(&recorder->complained);
-	if (plan->attempt_id[0] == '\0' || launch->local_rank != 0)
-		return recorder;
-	struct wlb_error reason = {0};
-	recorder->reporter = start_reporter(launch, plan, &reason);
-	if (recorder->reporter == NULL)
-		complain(recorder, &reason);
-	wlb_record_attempt(recorder, plan, options);
-	return recorder;
 }
 
 /* Records and releases `data`. */
@@ -179,8 +166,8 @@ static json_t *model_json(const struct wlb_model *m)
 	                 m->tie_word_embeddings, "parameters", (json_int_t)wlb_model_parameters(m));
 }
 
-void wlb_record_attempt(struct wlb_recorder *recorder, const struct wlb_plan *plan,
-                        const struct wlb_train_options *options)
+static void record_attempt(struct wlb_recorder *recorder, const struct wlb_plan *plan,
+                           const struct wlb_train_options *options)
 {
 	if (silent(recorder))
 		return;
@@ -196,6 +183,28 @@ void wlb_record_attempt(struct wlb_recorder *recorder, const struct wlb_plan *pl
 	                 options->device == WLB_DEVICE_CUDA ? "cuda" : "cpu", "resumed_step",
 	                 (json_int_t)(resumed ? plan->facts.step : 0), "checkpoint",
 	                 resumed ? plan->checkpoint : NULL));
+}
+
+struct wlb_recorder *wlb_recorder_start(struct wlb_launch *launch, const struct wlb_plan *plan,
+                                        const struct wlb_train_options *options, struct wlb_error *error)
+{
+	struct wlb_recorder *recorder = calloc(1, sizeof(*recorder));
+	if (recorder == NULL) {
+		wlb_fail(error, "out of memory for the recorder");
+		return NULL;
+	}
+	recorder->launch = launch;
+	recorder->records = launch->rank == 0;
+	atomic_flag_clear(&recorder->ended);
+	atomic_flag_clear(&recorder->complained);
+	if (plan->attempt_id[0] == '\0' || launch->local_rank != 0)
+		return recorder;
+	struct wlb_error reason = {0};
+	recorder->reporter = start_node_reporter(launch, plan, &reason);
+	if (recorder->reporter == NULL)
+		complain(recorder, &reason);
+	record_attempt(recorder, plan, options);
+	return recorder;
 }
 
 void wlb_record_progress(struct wlb_recorder *recorder, int64_t step)
@@ -225,6 +234,24 @@ void wlb_record_end(struct wlb_recorder *recorder, const char *state, int exit_c
 	if (!silent(recorder) && !atomic_flag_test_and_set(&recorder->ended))
 		record(recorder, "attempt_end",
 		       json_pack("{s:s, s:i, s:s}", "state", state, "exit_code", exit_code, "reason", reason));
+}
+
+void wlb_record_refusal(const struct wlb_launch *launch, int exit_code, const char *reason)
+{
+	char id[64];
+	struct wlb_error error = {0};
+	if (wlb_record_attempt_id(id, sizeof(id), &error) < 0 || id[0] == '\0')
+		return;
+	/* Without a node: the ranks here leave at once, and none of them is lost. */
+	struct wlb_reporter_options options = {.attempt_id = id};
+	struct wlb_recorder recorder = {.launch = launch, .records = 1};
+	recorder.reporter = start_reporter(launch, &options, &error);
+	if (recorder.reporter == NULL) {
+		complain(&recorder, &error);
+		return;
+	}
+	wlb_record_end(&recorder, "failed", exit_code, reason);
+	wlb_reporter_stop(recorder.reporter, FLUSH_MS);
 }
 
 int wlb_recorder_must_end(const struct wlb_recorder *recorder, const char **reason)

@@ -21,12 +21,14 @@ struct wlb_recorder;
  * "" where nothing is recorded. */
 int wlb_record_attempt_id(char *id, size_t size, struct wlb_error *error);
 
-/* Every rank calls it; those that have nothing to tell get a recorder that does nothing. NULL: no memory. */
+/* Records that the attempt ended before it began. For rank 0. */
+void wlb_record_refusal(const struct wlb_launch *launch, int exit_code, const char *reason);
+
+/* Every rank calls it; those that have nothing to tell get a recorder that does nothing. Records the attempt.
+ * NULL: no memory. */
 struct wlb_recorder *wlb_recorder_start(struct wlb_launch *launch, const struct wlb_plan *plan,
                                         const struct wlb_train_options *options, struct wlb_error *error);
 
-void wlb_record_attempt(struct wlb_recorder *recorder, const struct wlb_plan *plan,
-                        const struct wlb_train_options *options);
 /* The step that is done, for the next report. */
 void wlb_record_progress(struct wlb_recorder *recorder, int64_t step);
 /* `json` is that of wlb_step_json. */

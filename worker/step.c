@@ -78,6 +78,17 @@ static void clear(struct wlb_trainer *t)
 	ops->zero(t->device, t->loss_sum, sizeof(double));
 }
 
+/* Loss and gradients are the same on all ranks by now, and so is what is wrong with them. */
+static int update(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
+{
+	if (!isfinite(facts->loss))
+		return wlb_fail(error, "step %lld: the loss is %g: lower --lr, or raise --lr-warmup-iters",
+		                (long long)facts->step, facts->loss);
+	if (wlb_optimizer_step(t->optimizer, t->parameters, facts->step, facts->lr, &facts->grad_norm, error) < 0)
+		return wlb_fail_in(error, "step %lld", (long long)facts->step);
+	return 0;
+}
+
 int wlb_trainer_step(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
 {
 	double started_s = wlb_now_s();
@@ -95,14 +106,9 @@ int wlb_trainer_step(struct wlb_trainer *t, struct wlb_step_facts *facts, struct
 	if (run_micro_batches(t, pieces, count, facts->tokens, error) < 0 ||
 	    reduce(t, facts->tokens, &facts->loss, error) < 0)
 		return WLB_FAILED_HERE;
-	/* Loss and gradients are the same everywhere from here on, and so is what is wrong with them. */
-	if (!isfinite(facts->loss)) {
-		wlb_fail(error, "step %lld: the loss is %g: lower --lr, or raise --lr-warmup-iters",
-		         (long long)facts->step, facts->loss);
-		return WLB_FAILED_EVERYWHERE;
-	}
-	if (wlb_optimizer_step(t->optimizer, t->parameters, facts->step, facts->lr, &facts->grad_norm, error) < 0) {
-		wlb_fail_in(error, "step %lld", (long long)facts->step);
+	if (update(t, facts, error) < 0) {
+		if (t->launch->rank != 0)
+			error->message[0] = '\0'; /* rank 0 says the same */
 		return WLB_FAILED_EVERYWHERE;
 	}
 	t->step = facts->step;

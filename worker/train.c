@@ -1,5 +1,6 @@
 #include "worker/train.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,6 +16,27 @@ static void say(const struct wlb_launch *launch, const char *message)
 	else
 		fprintf(stderr, "wlb-worker: rank %d on %s: %s\n", launch->rank, wlb_launch_node(launch, launch->rank),
 		        message);
+}
+
+/* To be called before ranks that fail together part: srun --kill-on-bad-exit ends those that are slower to leave,
+ * and the step's exit code would be the signal's. */
+static void keep_exit_code(void)
+{
+	signal(SIGTERM, SIG_IGN);
+}
+
+/* Bad input that every rank knows of: rank 0 speaks for all. */
+static int refuse(struct wlb_launch *launch, const char *message)
+{
+	char done = 0;
+	keep_exit_code();
+	if (launch->rank == 0) {
+		say(launch, message);
+		wlb_record_refusal(launch, WLB_EXIT_INPUT, message);
+	}
+	/* All wait until it is recorded. When that fails they leave all the same. */
+	wlb_launch_share(launch, "wlb.refused", &done, sizeof(done), NULL);
+	return WLB_EXIT_INPUT;
 }
 
 static void introduce(const struct wlb_trainer *t)
@@ -70,31 +92,31 @@ static int run_steps(struct wlb_trainer *t, struct wlb_error *error)
 	return 0;
 }
 
-/* Trains; the exit code. A failure that the other ranks cannot know of ends them here. */
+/* Says and records a failure; the exit code. One that the other ranks cannot know of ends them here. */
+static int fail(struct wlb_trainer *t, const char *message, int everywhere)
+{
+	keep_exit_code();
+	say(t->launch, message);
+	wlb_record_end(t->recorder, "failed", t->exit_code,
+	               message[0] != '\0' ? message : "a rank failed: the job's output says why");
+	if (!everywhere)
+		wlb_launch_abort(t->launch, t->exit_code);
+	return t->exit_code;
+}
+
+/* Trains; the exit code. */
 static int work(struct wlb_trainer *t)
 {
 	struct wlb_error error = {0};
-	if (wlb_trainer_open(t, &error) < 0) {
-		say(t->launch, error.message);
-		wlb_record_end(t->recorder, "failed", t->exit_code, error.message);
-		if (t->dp == NULL)
-			wlb_launch_abort(t->launch, t->exit_code);
-		return t->exit_code;
-	}
+	if (wlb_trainer_open(t, &error) < 0)
+		return fail(t, error.message, t->dp != NULL);
 	if (t->launch->rank == 0)
 		introduce(t);
 	t->exit_code = WLB_EXIT_FAILED;
 	int rc = run_steps(t, &error);
-	if (rc == 0) {
+	if (rc == 0)
 		wlb_record_end(t->recorder, "complete", 0, "");
-		return 0;
-	}
-	if (rc == WLB_FAILED_HERE || t->launch->rank == 0)
-		say(t->launch, error.message);
-	wlb_record_end(t->recorder, "failed", t->exit_code, error.message);
-	if (rc == WLB_FAILED_HERE)
-		wlb_launch_abort(t->launch, t->exit_code);
-	return t->exit_code;
+	return rc == 0 ? 0 : fail(t, error.message, rc == WLB_FAILED_EVERYWHERE);
 }
 
 static int train_planned(struct wlb_launch *launch, const struct wlb_train_options *options,
@@ -127,10 +149,8 @@ static int train_as_asked(struct wlb_launch *launch, const struct wlb_train_opti
 		wlb_launch_abort(launch, WLB_EXIT_FAILED);
 	}
 	if (plan.refused) {
-		if (launch->rank == 0)
-			say(launch, plan.reason);
 		wlb_device_close(device);
-		return WLB_EXIT_INPUT;
+		return refuse(launch, plan.reason);
 	}
 	if (device == NULL) { /* here, but not on rank 0 */
 		say(launch, trouble.message);
@@ -143,11 +163,8 @@ static int train_launched(struct wlb_launch *launch, int argc, char **argv)
 {
 	struct wlb_error error = {0};
 	struct wlb_train_options options;
-	if (wlb_train_options_parse(argc, argv, &options, &error) < 0) {
-		if (launch->rank == 0)
-			say(launch, error.message);
-		return WLB_EXIT_INPUT;
-	}
+	if (wlb_train_options_parse(argc, argv, &options, &error) < 0)
+		return refuse(launch, error.message);
 	if (!options.help)
 		return train_as_asked(launch, &options);
 	if (launch->rank == 0)

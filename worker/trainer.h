@@ -58,7 +58,7 @@ int wlb_trainer_agree(struct wlb_trainer *trainer, int rc, struct wlb_error *err
 /* What a failure within a step means for the other ranks. */
 enum {
 	WLB_FAILED_HERE = -1,       /* they do not know and must be ended */
-	WLB_FAILED_EVERYWHERE = -2, /* they saw the same and end by themselves */
+	WLB_FAILED_EVERYWHERE = -2, /* they fail too; the message is "" on all but one */
 };
 
 /* Trains the next step; *facts is the same on all ranks but for the time. 0 or one of the failures. */
