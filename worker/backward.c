@@ -37,18 +37,16 @@ static void attention_backward(const struct wlb_parameters *p, const struct wlb_
 	const struct wlb_ops *ops = device->ops;
 	const struct wlb_model *m = &p->shape;
 	int64_t n = batch->tokens;
-	int heads = (int)m->num_attention_heads, kv_heads = (int)m->num_key_value_heads, dim = (int)m->head_dim;
-	size_t kv_bytes = (size_t)(n * kv_heads * dim) * wlb_dtype_bytes(device->dtype);
-	struct wlb_attention_shape shape = {
-		.q_tokens = n, .k_tokens = n, .heads = heads, .kv_heads = kv_heads, .head_dim = dim};
+	struct wlb_attention_shape shape = wlb_attention_shape_of(m, n);
+	size_t kv_bytes = (size_t)(n * shape.kv_heads * shape.head_dim) * wlb_dtype_bytes(device->dtype);
 
 	linear_backward(p, d->d_attention, 0.0, d->d_residual, a->attention, t->o, n);
 	ops->zero(device, d->d_k, kv_bytes);
 	ops->zero(device, d->d_v, kv_bytes);
 	ops->attention_backward(device, d->d_q, d->d_k, d->d_v, d->d_attention, a->q, a->k, a->v, a->attention, a->lse,
 	                        &batch->segments, &shape);
-	ops->rope(device, d->d_q, batch->positions, n, heads, dim, m->rope_theta, -1);
-	ops->rope(device, d->d_k, batch->positions, n, kv_heads, dim, m->rope_theta, -1);
+	ops->rope(device, d->d_q, batch->positions, n, shape.heads, shape.head_dim, m->rope_theta, -1);
+	ops->rope(device, d->d_k, batch->positions, n, shape.kv_heads, shape.head_dim, m->rope_theta, -1);
 	linear_backward(p, d->d_norm, 0.0, d->d_q, a->norm, t->q, n);
 	linear_backward(p, d->d_norm, 1.0, d->d_k, a->norm, t->k, n);
 	linear_backward(p, d->d_norm, 1.0, d->d_v, a->norm, t->v, n);

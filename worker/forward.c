@@ -9,17 +9,6 @@ static void linear(const struct wlb_parameters *p, void *out, const void *x, int
 	                  beta, out, out_width);
 }
 
-static struct wlb_attention_shape attention_shape(const struct wlb_model *m, int64_t tokens)
-{
-	return (struct wlb_attention_shape){
-		.q_tokens = tokens,
-		.k_tokens = tokens,
-		.heads = (int)m->num_attention_heads,
-		.kv_heads = (int)m->num_key_value_heads,
-		.head_dim = (int)m->head_dim,
-	};
-}
-
 /* middle = input + attention(norm(input)) */
 static void attention_block(const struct wlb_parameters *p, const struct wlb_layer_tensors *t,
                             const struct wlb_layer_activations *a, const struct wlb_micro_batch *batch)
@@ -28,16 +17,15 @@ static void attention_block(const struct wlb_parameters *p, const struct wlb_lay
 	const struct wlb_ops *ops = device->ops;
 	const struct wlb_model *m = &p->shape;
 	int64_t n = batch->tokens;
-	int heads = (int)m->num_attention_heads, kv_heads = (int)m->num_key_value_heads, dim = (int)m->head_dim;
-	struct wlb_attention_shape shape = attention_shape(m, n);
+	struct wlb_attention_shape shape = wlb_attention_shape_of(m, n);
 
 	ops->rmsnorm_forward(device, a->norm, a->rstd, a->input, wlb_weight(p, t->input_norm), n, m->hidden_size,
 	                     m->rms_norm_eps);
 	linear(p, a->q, a->norm, t->q, n, 0.0);
 	linear(p, a->k, a->norm, t->k, n, 0.0);
 	linear(p, a->v, a->norm, t->v, n, 0.0);
-	ops->rope(device, a->q, batch->positions, n, heads, dim, m->rope_theta, +1);
-	ops->rope(device, a->k, batch->positions, n, kv_heads, dim, m->rope_theta, +1);
+	ops->rope(device, a->q, batch->positions, n, shape.heads, shape.head_dim, m->rope_theta, +1);
+	ops->rope(device, a->k, batch->positions, n, shape.kv_heads, shape.head_dim, m->rope_theta, +1);
 	ops->attention_forward(device, a->attention, a->lse, a->q, a->k, a->v, &batch->segments, &shape);
 	ops->copy(device, a->middle, a->input, (size_t)(n * m->hidden_size) * wlb_dtype_bytes(device->dtype));
 	linear(p, a->middle, a->attention, t->o, n, 1.0);

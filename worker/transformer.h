@@ -55,6 +55,18 @@ struct wlb_activations *wlb_activations_new(const struct wlb_model *shape, struc
                                             int64_t max_tokens, struct wlb_error *error);
 void wlb_activations_free(struct wlb_activations *activations); /* NULL allowed */
 
+/* Of one micro-batch, whole documents: as many keys as queries. */
+static inline struct wlb_attention_shape wlb_attention_shape_of(const struct wlb_model *m, int64_t tokens)
+{
+	return (struct wlb_attention_shape){
+		.q_tokens = tokens,
+		.k_tokens = tokens,
+		.heads = (int)m->num_attention_heads,
+		.kv_heads = (int)m->num_key_value_heads,
+		.head_dim = (int)m->head_dim,
+	};
+}
+
 /* 0 when the device has every operation that training uses; -1 naming the first that is missing. */
 int wlb_transformer_check_device(const struct wlb_device *device, struct wlb_error *error);
 
