@@ -16,7 +16,7 @@
 
 enum {
 	DELIVER_MS = 5000,        /* before the coordinator is asked: what it decides on should be there */
-	LAST_DELIVER_MS = 30000,  /* at the end of the run, with the coordinator away */
+	LAST_DELIVER_MS = 20000,  /* at the end of the run, with the coordinator away */
 	CANCEL_DELIVER_MS = 1000, /* Slurm kills us KillWait after SIGTERM */
 	FLUSH_MS = 3000,
 };
@@ -26,7 +26,7 @@ static const char help[] =
 	"Inside a Slurm job (sbatch or salloc): starts COMMAND on the job's nodes with srun and PMIx, and after the "
 	"loss of\n"
 	"a rank or node starts it again on the nodes that are left, until it succeeds or nothing more can be done. "
-        "Submit\n"
+	"Submit\n"
 	"the job with --no-kill, or Slurm ends all of it when one node is lost.\n"
 	"COMMAND finds its layout in WLB_TP, WLB_CP, WLB_PP, WLB_DP.\n\n"
 	"  --tasks-per-node N   tasks on each node (default: as the job was submitted; else one for each GPU; else 1)\n"
@@ -171,27 +171,59 @@ static void record_end(struct wlb_reporter *reporter, const struct wlb_attempt *
 	json_decref(data);
 }
 
-static void announce_attempt(const struct wlb_attempt *attempt)
+static bool has_node(char *const *nodes, int count, const char *name)
+{
+	for (int i = 0; i < count; i++)
+		if (strcmp(nodes[i], name) == 0)
+			return true;
+	return false;
+}
+
+/* Nodes that Slurm took from the job (--no-kill) while the attempt ran on them: a trainer other than wlb-worker has
+ * nobody else who tells of them. */
+static void record_lost_nodes(struct wlb_run *run, struct wlb_reporter *reporter, struct wlb_attempt *attempt)
+{
+	wlb_run_job_refresh(&run->job);
+	for (int i = 0; i < attempt->node_count; i++) {
+		const char *node = attempt->nodes[i];
+		if (has_node(run->job.nodes, run->job.node_count, node))
+			continue;
+		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "node %s is lost", node);
+		json_t *data = json_pack("{s:s, s:s, s:s}", "kind", "node_lost", "node", node, "detail",
+		                         "Slurm took the node from the job");
+		char *text = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
+		if (text != NULL && reporter != NULL)
+			wlb_reporter_record(reporter, "fault", text, NULL);
+		free(text);
+		json_decref(data);
+	}
+}
+
+static void announce_attempt(const struct wlb_run *run, const struct wlb_attempt *attempt)
 {
 	char layout[64] = "no layout";
 	char *nodes = wlb_hostlist_fold(attempt->nodes, attempt->node_count, NULL);
+	/* That a first attempt has all the nodes needs no reason. */
+	bool reason = *attempt->reason && (attempt->number > 1 || attempt->node_count < run->job.node_count);
 	if (attempt->has_layout)
 		wlb_layout_format(&attempt->layout, layout, sizeof(layout));
 	wlb_run_say("attempt %d on %s, %s%s%s%s", attempt->number, nodes != NULL ? nodes : "?", layout,
-	            *attempt->reason ? " (" : "", attempt->reason, *attempt->reason ? ")" : "");
+	            reason ? " (" : "", reason ? attempt->reason : "", reason ? ")" : "");
 	free(nodes);
 }
 
 /* One attempt from start to end. -1 when it could not even be started. */
 static int conduct(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error)
 {
-	announce_attempt(attempt);
+	announce_attempt(run, attempt);
 	struct wlb_reporter *reporter = start_reporter(run, attempt);
 	pid_t srun = wlb_run_launch(run, attempt, error);
 	if (srun > 0)
 		wlb_run_watch(run, attempt, srun, reporter);
 	else
 		attempt->exit_code = WLB_EXIT_FAILED;
+	if (attempt->exit_code != 0 && !run->cancelled)
+		record_lost_nodes(run, reporter, attempt);
 	if (attempt->exit_code != 0 && attempt->end_reason[0] == '\0')
 		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "srun ended with exit code %d",
 		         attempt->exit_code);
@@ -272,7 +304,6 @@ static int run_attempts(struct wlb_run *run)
 			return conclude(run, "failed", attempt.exit_code, done + 1,
 			                "no restart is left (--max-restarts)");
 		previous = attempt;
-		wlb_run_job_refresh(&run->job);
 		deliver(run, DELIVER_MS);
 	}
 }

@@ -81,7 +81,9 @@ static void add_attempt(struct wlb_table *table, const json_t *attempt)
 {
 	char number[32], nodes[256], layout[64], first[32], last[32], steps[80], resumed[32], started[32], elapsed[32],
 		code[32];
-	time_t begin = wlb_when_parse(wlb_field_text(attempt, "started_at", NULL));
+	/* Only a wlb-worker tells when it started; any other command began when it was asked for. */
+	time_t begin =
+		wlb_when_parse(wlb_field_text(attempt, "started_at", wlb_field_text(attempt, "created_at", NULL)));
 	time_t end = wlb_when_parse(wlb_field_text(attempt, "ended_at", NULL));
 	wlb_field_number(attempt, "attempt", number, sizeof(number));
 	wlb_field_nodes(attempt, nodes, sizeof(nodes));
