@@ -3,6 +3,7 @@
 import glob
 import os
 import pathlib
+import pwd
 import shutil
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import unittest
 import harness
 from harness import Cluster, ClusterTest, wait_for
 
-NOBODY = 65534
+ORDINARY = pwd.getpwnam("daemon").pw_uid  # its group has the same number; from 25.11 Slurm takes no SlurmUser "nobody"
 
 
 def traces(cluster):
@@ -161,7 +162,7 @@ class SideBySide(unittest.TestCase):
 
 @unittest.skipIf(os.geteuid() != 0, "whoever is not root has seen the others pass as an ordinary user")
 class OrdinaryUser(unittest.TestCase):
-    """As the account nobody, with a copy of what is needed where it can read it."""
+    """As an account without rights, with a copy of what is needed where it can read it."""
 
     def setUp(self):
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="wlb-test-"))
@@ -169,10 +170,11 @@ class OrdinaryUser(unittest.TestCase):
         self.home.chmod(0o755)
         self.script, self.build = harness.copy_for_others(self.home)
         (self.home / "own").mkdir()
-        os.chown(self.home / "own", NOBODY, NOBODY)
+        os.chown(self.home / "own", ORDINARY, ORDINARY)
 
-    def as_nobody(self, *command, env=None):
-        return subprocess.run(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *map(str, command)],
+    def as_ordinary_user(self, *command, env=None):
+        become = ["setpriv", f"--reuid={ORDINARY}", f"--regid={ORDINARY}", "--clear-groups"]
+        return subprocess.run([*become, *map(str, command)],
                               env={**os.environ, "HOME": str(self.home / "own"), "TMPDIR": str(self.home / "own"),
                                    **(env or {})},
                               cwd=self.home / "own", capture_output=True, text=True, timeout=120, check=False)
@@ -180,20 +182,20 @@ class OrdinaryUser(unittest.TestCase):
     def test_a_cluster_of_ones_own(self):
         script = f"""id -u; srun -N4 --mpi=pmix {self.build}/tests/mpi_check; psql -A -t -c "SELECT 'rows'"
             {self.script} kill-node 2 && {self.script} restore-node 2 && sinfo -h -o %D"""
-        result = self.as_nobody(self.script, "run", *harness.start_options(self.build), "--", "bash", "-ec", script)
+        result = self.as_ordinary_user(self.script, "run", *harness.start_options(self.build), "--", "bash", "-ec", script)
         self.assertEqual(result.returncode, 0, result.stderr)
         lines = result.stdout.split("\n")
-        self.assertEqual(lines[:4], [str(NOBODY), "ranks 4 on n1 n2 n3 n4", "rows", "4"])
+        self.assertEqual(lines[:4], [str(ORDINARY), "ranks 4 on n1 n2 n3 n4", "rows", "4"])
         self.assertEqual(os.listdir(self.home / "own"), [])
 
     def test_a_job_on_roots_cluster(self):
         cluster = Cluster(nodes=2, for_others=True)
         self.addCleanup(cluster.stop)
         cluster.start()
-        result = self.as_nobody("bash", "-c", f'eval "$({cluster.script} env --dir {cluster.dir})"; '
+        result = self.as_ordinary_user("bash", "-c", f'eval "$({cluster.script} env --dir {cluster.dir})"; '
                                 'srun -N2 id -u; sbatch --wait -o out --wrap "srun id -u" && cat out')
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertEqual(result.stdout.count(f"{NOBODY}\n"), 3, result.stdout)
+        self.assertEqual(result.stdout.count(f"{ORDINARY}\n"), 3, result.stdout)
 
 
 if __name__ == "__main__":
