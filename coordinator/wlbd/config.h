@@ -24,6 +24,7 @@ struct wlbd_config {
 	int silence_ms;         /* a node that reports nothing for this long is probed */
 	int restart_grace_ms;   /* after wlbd itself started: how long nodes have to come back */
 	int job_poll_ms;        /* how often Slurm is asked for the jobs of open runs */
+	int request_timeout_ms; /* a connection must complete a request this often */
 };
 
 /* The file that is read when none is named: $WLBD_CONF, else /etc/wlb/wlbd.conf. */

@@ -8,10 +8,7 @@
 
 #include "coordinator/client/clock.h"
 
-enum {
-	REQUEST_MOST_MS = 30000,
-	SWEEP_MS = 5000,
-};
+enum { SWEEP_MS = 1000 };
 
 struct guard {
 	TAILQ_ENTRY(guard) link;
@@ -23,6 +20,7 @@ struct wlbd_guards {
 	TAILQ_HEAD(, guard) list;
 	void *tree; /* tsearch(3) by connection */
 	struct event *timer;
+	int most_ms; /* from one completed request to the next */
 };
 
 static int by_connection(const void *a, const void *b)
@@ -59,19 +57,20 @@ static void on_sweep(evutil_socket_t fd, short what, void *context)
 		next = TAILQ_NEXT(guard, link);
 		if (given_up(guard->connection))
 			guard_free(guards, guard);
-		else if (now - guard->completed_ms > REQUEST_MOST_MS)
+		else if (now - guard->completed_ms > guards->most_ms)
 			/* evhttp sees the end of the stream and closes it in its own order. */
 			shutdown(bufferevent_getfd(guard->connection), SHUT_RDWR);
 	}
 }
 
-struct wlbd_guards *wlbd_guards_new(struct event_base *base)
+struct wlbd_guards *wlbd_guards_new(struct event_base *base, int most_ms)
 {
 	struct wlbd_guards *guards = calloc(1, sizeof(*guards));
 	struct timeval period = {SWEEP_MS / 1000, 0};
 	if (guards == NULL)
 		return NULL;
 	TAILQ_INIT(&guards->list);
+	guards->most_ms = most_ms;
 	guards->timer = event_new(base, -1, EV_PERSIST, on_sweep, guards);
 	event_add(guards->timer, &period);
 	return guards;

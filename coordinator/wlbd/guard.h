@@ -11,7 +11,7 @@
 
 struct wlbd_guards;
 
-struct wlbd_guards *wlbd_guards_new(struct event_base *base);
+struct wlbd_guards *wlbd_guards_new(struct event_base *base, int most_ms);
 void wlbd_guards_free(struct wlbd_guards *guards); /* after evhttp_free */
 
 /* For evhttp_set_bevcb, with the guards as its argument: a connection that is watched. */

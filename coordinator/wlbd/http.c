@@ -17,7 +17,6 @@
 enum {
 	BODY_MOST_BYTES = 8 << 20,
 	HEADERS_MOST_BYTES = 16 << 10,
-	IDLE_S = 40,    /* beyond what guard.h allows for */
 	BACKLOG = 4096, /* every node comes back at once after a restart */
 };
 
@@ -147,7 +146,7 @@ int wlbd_http_open(struct wlbd *wlbd, char *address, size_t size, struct wlb_err
 	int fd = open_socket(&wlbd->config, error);
 	if (fd < 0)
 		return -1;
-	wlbd->guards = wlbd_guards_new(wlbd->base);
+	wlbd->guards = wlbd_guards_new(wlbd->base, wlbd->config.request_timeout_ms);
 	wlbd->http = evhttp_new(wlbd->base);
 	if (wlbd->guards == NULL || wlbd->http == NULL || evhttp_accept_socket(wlbd->http, fd) != 0) {
 		close(fd);
@@ -157,7 +156,7 @@ int wlbd_http_open(struct wlbd *wlbd, char *address, size_t size, struct wlb_err
 	evhttp_set_allowed_methods(wlbd->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST);
 	evhttp_set_max_headers_size(wlbd->http, HEADERS_MOST_BYTES);
 	evhttp_set_max_body_size(wlbd->http, BODY_MOST_BYTES);
-	evhttp_set_timeout(wlbd->http, IDLE_S);
+	evhttp_set_timeout(wlbd->http, wlbd->config.request_timeout_ms / 1000 + 10); /* after the guard's */
 	evhttp_set_gencb(wlbd->http, on_request, wlbd);
 	name_socket(fd, address, size);
 	return 0;

@@ -60,6 +60,11 @@ static void finish(struct question *q, json_t *reply)
 	question_free(q);
 }
 
+static void wait_more(struct question *q, const char *why)
+{
+	finish(q, json_pack("{s:s, s:f, s:s}", "decision", "wait", "retry_after_s", wait_s, "reason", why));
+}
+
 /* ---- 1: the body ----------------------------------------------------------------------------------- */
 
 static int read_policy(struct question *q, struct wlb_error *error)
@@ -200,8 +205,7 @@ static void decide(struct question *q, bool judging)
 		start(q, &decision);
 		break;
 	case WLBD_WAIT:
-		finish(q, json_pack("{s:s, s:f, s:s}", "decision", "wait", "retry_after_s", wait_s, "reason",
-		                    decision.reason));
+		wait_more(q, decision.reason);
 		break;
 	case WLBD_STOP_FAILED:
 		stop(q, "failed", decision.reason);
@@ -316,6 +320,11 @@ static void leave_out_lost(struct question *q, const struct wlb_slurm_job *job)
 static void on_job(void *context, const struct wlbd_job_facts *facts)
 {
 	struct question *q = context;
+	if (facts->found == 1 && !facts->job.running) {
+		/* Slurm takes it back; should it begin again, its new launcher will ask. */
+		wait_more(q, "the job is not running");
+		return;
+	}
 	if (facts->found == 1)
 		leave_out_lost(q, &facts->job);
 	wlbd_nodes_refresh(q->call->wlbd, probe_nodes, q);
@@ -337,6 +346,14 @@ static int fill_offers(struct question *q)
 
 /* ---- 2: what is known of the run? ------------------------------------------------------------------------ */
 
+/* Slurm has requeued the job and started it again, and this launcher has not been killed yet. */
+static bool is_replaced(const struct question *q)
+{
+	const char *newest = json_string_value(json_object_get(q->history, "newest"));
+	return q->previous_id != NULL && newest != NULL && strcasecmp(newest, q->previous_id) != 0 &&
+	       strcasecmp(newest, q->attempt_id) != 0;
+}
+
 static void on_history(void *context, const struct wlbd_db_result *result)
 {
 	struct question *q = context;
@@ -352,6 +369,10 @@ static void on_history(void *context, const struct wlbd_db_result *result)
 	} else if (json_is_true(json_object_get(q->history, "closed"))) {
 		wlbd_call_fail(q->call, 409, "run %s has ended: %s; a new job or wlb run begins a new one",
 		               q->call->run, json_string_value(json_object_get(q->history, "state")));
+		question_free(q);
+	} else if (is_replaced(q)) {
+		wlbd_call_fail(q->call, 409, "attempt %s is not the newest of run %s: another wlb run goes on with it",
+		               q->previous_id, q->call->run);
 		question_free(q);
 	} else if (json_is_object(stored)) {
 		finish(q, json_deep_copy(stored)); /* asked before: the reply got lost */

@@ -143,6 +143,8 @@ static void on_ended(void *context, const struct wlbd_db_result *result)
 		wlbd_call_fail_db(call, result);
 		return;
 	}
+	json_int_t exit_code = json_integer_value(json_object_get(call->body, "exit_code"));
+	attempts_over(call->wlbd, call->run, (int)exit_code);
 	wlbd_log(WLBD_LOG_INFO, "run %s: %s", call->run, result->value);
 	wlbd_call_reply(call, 200, json_pack("{s:s, s:s}", "run_id", call->run, "state", result->value));
 }
@@ -153,17 +155,18 @@ void wlbd_post_end(struct wlbd_call *call)
 	struct wlb_error error = {0};
 	const char *state = NULL;
 	const char *reason = "";
+	const char *attempt_id = NULL;
 	int64_t exit_code = 0;
 	char uid[16];
-	if (wlbd_field_choice(call->body, "state", WLBD_REQUIRED, states, &state, &error) != 0 ||
+	if ((json_object_get(call->body, "attempt_id") != NULL &&
+	     wlbd_field_uuid(call->body, "attempt_id", &attempt_id, &error) != 0) ||
+	    wlbd_field_choice(call->body, "state", WLBD_REQUIRED, states, &state, &error) != 0 ||
 	    wlbd_field_integer(call->body, "exit_code", WLBD_OPTIONAL, -255, 255, &exit_code, &error) != 0 ||
 	    wlbd_field_text(call->body, "reason", WLBD_OPTIONAL, WLBD_TEXT_MOST, &reason, &error) != 0) {
 		wlbd_call_fail(call, 400, "%s", error.message);
 		return;
 	}
-	attempts_over(call->wlbd, call->run, (int)exit_code);
 	snprintf(uid, sizeof(uid), "%u", call->uid);
-	const char *params[] = {call->run, wlbd_call_privileged(call) ? NULL : uid, state, reason};
-	wlbd_db_call(call->wlbd->writes, "select wlb_run_end((wlb_run_actable($1, $2)).id, $3, $4, 'launcher')", 4,
-	             params, on_ended, call);
+	const char *params[] = {call->run, wlbd_call_privileged(call) ? NULL : uid, attempt_id, state, reason};
+	wlbd_db_call(call->wlbd->writes, "select wlb_run_end_by($1, $2, $3, $4, $5)", 5, params, on_ended, call);
 }

@@ -206,6 +206,8 @@ static void raise_symptom(struct wlbd_attempt *attempt, enum wlbd_symptom_kind k
 	struct node_probe *probe = s != NULL ? calloc(1, sizeof(*probe)) : NULL;
 	if (probe == NULL)
 		return;
+	if (s->withdrawn) /* again, after all was well in between */
+		s->at_ms = wlb_clock_ms();
 	s->withdrawn = false;
 	s->step = step;
 	s->node_state = WLBD_NODE_ASKED;

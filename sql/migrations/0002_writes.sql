@@ -142,11 +142,11 @@ create function wlb_attempt_ensure(p_name text, p_uuid uuid, p_job_id bigint, p_
 returns json language plpgsql as $$
 declare
 	r runs;
-	pk bigint;
+	a attempts;
 begin
-	select id into pk from attempts where uuid = p_uuid;
-	if pk is not null then
-		return wlb_attempt_card(pk);
+	select * into a from attempts where uuid = p_uuid;
+	if a.id is not null then
+		return wlb_attempt_card(a.id);
 	end if;
 	select * into r from runs where name = p_name order by id desc limit 1;
 	if r.id is null or wlb_job_is_another(r, p_uid, p_submitted, p_restart_count) then
@@ -156,7 +156,8 @@ begin
 	elsif r.uid <> p_uid then
 		raise exception using errcode = 'WL403', message = format('run %s belongs to another user', p_name);
 	end if;
-	return wlb_attempt_card((wlb_attempt_create(r.id, p_uuid)).id);
+	a := wlb_attempt_create(r.id, p_uuid);
+	return wlb_attempt_card(a.id);
 end $$;
 
 -- What is said first of an attempt's end and is final stays; `lost` and `ended` give way to what is known better.
@@ -170,6 +171,21 @@ returns void language sql as $$
 		ended_at = coalesce(ended_at, p_time)
 	where id = p_attempt
 $$;
+
+-- p_attempt: the last attempt of the launcher that says so, where it tells; a launcher that Slurm has replaced by
+-- another (the job was requeued) no longer speaks for the run.
+create function wlb_run_end_by(p_name text, p_uid bigint, p_attempt uuid, p_state text, p_reason text)
+returns text language plpgsql as $$
+declare
+	r runs := wlb_run_actable(p_name, p_uid);
+begin
+	if p_attempt is not null and exists (select from attempts where run_id = r.id and launched and number > (
+			select number from attempts where uuid = p_attempt)) then
+		raise exception using errcode = 'WL409', message = format(
+			'attempt %s is not the newest of run %s: another wlb run goes on with it', p_attempt, p_name);
+	end if;
+	return wlb_run_end(r.id, p_state, p_reason, 'launcher');
+end $$;
 
 create function wlb_run_end(p_run bigint, p_state text, p_reason text, p_by text) returns text language plpgsql as $$
 declare
@@ -214,6 +230,7 @@ begin
 		'closed', coalesce(r.ended_by = 'launcher', false),
 		'attempts', (select count(*) from attempts where run_id = r.id),
 		'decision', (select decision from attempts where uuid = p_uuid),
+		'newest', (select uuid from attempts where run_id = r.id and launched order by number desc limit 1),
 		'first_total', coalesce((select cardinality(nodes) + cardinality(spares) from attempts
 			where run_id = r.id and launched order by number limit 1), 0),
 		'fruitless', (select count(*) from ended where number > coalesce(
