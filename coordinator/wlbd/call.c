@@ -9,6 +9,7 @@
 #include <sys/queue.h>
 
 #include "coordinator/client/clock.h"
+#include "coordinator/wlbd/guard.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/wlbd.h"
 
@@ -78,6 +79,9 @@ static void reply(struct wlbd_call *call, int status, const char *type, struct e
 	metrics->request_seconds += (double)took_ms / 1000;
 	wlbd_log(WLBD_LOG_DEBUG, "%s %s -> %d, %lld ms, uid %ld", call->route != NULL ? call->route->method : "-",
 	         evhttp_request_get_uri(call->request), status, (long long)took_ms, (long)call->uid);
+	struct evhttp_connection *connection = evhttp_request_get_connection(call->request);
+	if (connection != NULL) /* else the client is gone, and evhttp drops the reply */
+		wlbd_guards_reply(call->wlbd->guards, evhttp_connection_get_bufferevent(connection));
 	evhttp_add_header(headers, "Content-Type", type);
 	evhttp_send_reply(call->request, status, status_text(status), out);
 	evbuffer_free(out);

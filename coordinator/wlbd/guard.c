@@ -2,6 +2,7 @@
 
 #include <search.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
@@ -9,11 +10,12 @@
 #include "coordinator/client/clock.h"
 
 enum { SWEEP_MS = 1000 };
+static const int64_t HANDLED = INT64_MAX;
 
 struct guard {
 	TAILQ_ENTRY(guard) link;
 	struct bufferevent *connection;
-	int64_t completed_ms;
+	int64_t waiting_since_ms; /* for a request to be completed; HANDLED while one is being handled */
 };
 
 struct wlbd_guards {
@@ -57,7 +59,7 @@ static void on_sweep(evutil_socket_t fd, short what, void *context)
 		next = TAILQ_NEXT(guard, link);
 		if (given_up(guard->connection))
 			guard_free(guards, guard);
-		else if (now - guard->completed_ms > guards->most_ms)
+		else if (guard->waiting_since_ms != HANDLED && now - guard->waiting_since_ms > guards->most_ms)
 			/* evhttp sees the end of the stream and closes it in its own order. */
 			shutdown(bufferevent_getfd(guard->connection), SHUT_RDWR);
 	}
@@ -96,17 +98,27 @@ struct bufferevent *wlbd_guards_connection(struct event_base *base, void *contex
 		return connection;
 	}
 	guard->connection = connection;
-	guard->completed_ms = wlb_clock_ms();
+	guard->waiting_since_ms = wlb_clock_ms();
 	bufferevent_incref(connection); /* so that its address is not used again before we know that it is gone */
 	tsearch(guard, &guards->tree, by_connection);
 	TAILQ_INSERT_TAIL(&guards->list, guard, link);
 	return connection;
 }
 
-void wlbd_guards_completed(struct wlbd_guards *guards, struct bufferevent *connection)
+static void note(struct wlbd_guards *guards, struct bufferevent *connection, int64_t waiting_since_ms)
 {
 	struct guard key = {.connection = connection};
 	struct guard **found = tfind(&key, &guards->tree, by_connection);
 	if (found != NULL)
-		(*found)->completed_ms = wlb_clock_ms();
+		(*found)->waiting_since_ms = waiting_since_ms;
+}
+
+void wlbd_guards_request(struct wlbd_guards *guards, struct bufferevent *connection)
+{
+	note(guards, connection, HANDLED);
+}
+
+void wlbd_guards_reply(struct wlbd_guards *guards, struct bufferevent *connection)
+{
+	note(guards, connection, wlb_clock_ms());
 }

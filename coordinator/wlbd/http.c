@@ -89,7 +89,7 @@ static void on_request(struct evhttp_request *request, void *context)
 		return;
 	}
 	struct evhttp_connection *connection = evhttp_request_get_connection(request);
-	wlbd_guards_completed(wlbd->guards, evhttp_connection_get_bufferevent(connection));
+	wlbd_guards_request(wlbd->guards, evhttp_connection_get_bufferevent(connection));
 	if (path == NULL || (query != NULL && evhttp_parse_query_str(query, &call->query) != 0))
 		wlbd_call_fail(call, 400, "the request line has no path and query that can be read");
 	else
