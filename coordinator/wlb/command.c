@@ -13,17 +13,18 @@ int wlb_command_fail(const struct wlb_command *self, int code, const char *messa
 int wlb_command_option(const struct wlb_command *self, int argc, char **argv, const struct option *options)
 {
 	opterr = 0;
-	int at = optind;
-	int option = getopt_long(argc, argv, "+:h", options, NULL);
+	int before = optind;
+	int option = getopt_long(argc, argv, self->takes_command ? "+:h" : ":h", options, NULL);
+	/* Of several short ones in a word, getopt passes the word after the last. */
+	const char *word = argv[optind > before ? optind - 1 : optind];
 	if (option == WLB_OPTION_HELP) {
 		fputs(self->help, stdout);
 	} else if (option == ':') {
-		fprintf(stderr, "wlb %s: option '%s' needs a value; see 'wlb help %s'\n", self->name, argv[at],
-		        self->name);
+		fprintf(stderr, "wlb %s: option '%s' needs a value; see 'wlb help %s'\n", self->name, word, self->name);
 		return WLB_OPTION_WRONG;
 	} else if (option == WLB_OPTION_WRONG) {
 		fprintf(stderr, "wlb %s: option '%s' is unknown, ambiguous or takes no value; see 'wlb help %s'\n",
-		        self->name, argv[at], self->name);
+		        self->name, word, self->name);
 	}
 	return option;
 }

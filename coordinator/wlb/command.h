@@ -3,6 +3,7 @@
 #define WLB_COMMAND_H
 
 #include <getopt.h>
+#include <stdbool.h>
 
 #include "libwlb/wlb.h"
 
@@ -12,6 +13,7 @@ struct wlb_command {
 	const char *name;
 	const char *summary; /* a line of `wlb --help` */
 	const char *help;    /* all of `wlb help NAME` */
+	bool takes_command;  /* options end at the first argument: what follows is a command with options of its own */
 	/* argv[0] is the subcommand's name. Returns the exit code; has printed its one error itself. */
 	int (*main)(const struct wlb_command *self, int argc, char **argv);
 };

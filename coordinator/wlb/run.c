@@ -28,7 +28,9 @@ static const char help[] =
 	"a rank or node starts it again on the nodes that are left, until it succeeds or nothing more can be done. "
 	"Submit\n"
 	"the job with --no-kill, or Slurm ends all of it when one node is lost.\n"
-	"COMMAND finds its layout in WLB_TP, WLB_CP, WLB_PP, WLB_DP.\n\n"
+	"COMMAND finds its layout in WLB_TP, WLB_CP, WLB_PP, WLB_DP. A job without --wlb-layout, or with off, gets one "
+        "srun\n"
+	"and nothing else.\n\n"
 	"  --tasks-per-node N   tasks on each node (default: as the job was submitted; else one for each GPU; else 1)\n"
 	"  --spool-dir DIR      where records wait for the coordinator (default: .wlb in the folder of submission)\n"
 	"  --max-restarts N     give up after N restarts (default 100)\n"
@@ -352,6 +354,7 @@ static int run_plain(struct wlb_run *run)
 	struct wlb_error error;
 	int code = WLB_EXIT_FAILED;
 	pid_t srun = -1;
+	wlb_run_say("this job has no --wlb-layout (or off): the command runs once, neither recorded nor started again");
 	if (mint_id(attempt.id, &error) == 0 && wlb_run_decide_alone(run, &attempt, &error) == 0)
 		srun = wlb_run_launch(run, &attempt, &error);
 	if (srun > 0) {
@@ -402,5 +405,6 @@ const struct wlb_command wlb_command_run = {
 	.name = "run",
 	.summary = "Run a command in this Slurm job, and again after a fault",
 	.help = help,
+	.takes_command = true,
 	.main = run_main,
 };

@@ -37,7 +37,7 @@ struct wlb_run_job {
 	int tasks_per_node;
 	int gpus_per_node;
 	json_t *policy; /* what the user asked for, as the API has it */
-	bool off;       /* --wlb-layout=off: start it and nothing else */
+	bool off;       /* --wlb-layout=off or not given: start it and nothing else */
 };
 
 /* One launch. */

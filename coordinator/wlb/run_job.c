@@ -19,6 +19,15 @@ static const char *setting(const char *name)
 	return value != NULL && *value != '\0' ? value : NULL;
 }
 
+/* A variable of the plugin: below salloc only its SLURM_ twin is there. */
+static const char *plugin_setting(const char *name)
+{
+	char twin[64];
+	const char *value = setting(name);
+	snprintf(twin, sizeof(twin), "SLURM_%s", name);
+	return value != NULL ? value : setting(twin);
+}
+
 /* The number a variable begins with ("2(x4)", "gpu:4" counts behind its last colon), or 0. */
 static int leading_number(const char *name)
 {
@@ -44,7 +53,7 @@ static void load_sizes(struct wlb_run_job *job, const struct wlb_run_options *op
 
 static int put_number(json_t *policy, const char *key, const char *variable, struct wlb_error *error)
 {
-	const char *value = setting(variable);
+	const char *value = plugin_setting(variable);
 	char *end;
 	if (value == NULL)
 		return 0;
@@ -57,10 +66,10 @@ static int put_number(json_t *policy, const char *key, const char *variable, str
 static int load_policy(struct wlb_run_job *job, struct wlb_error *error)
 {
 	struct wlb_policy policy;
-	const char *layout = setting("WLB_LAYOUT");
-	const char *model = setting("WLB_MODEL");
+	const char *layout = plugin_setting("WLB_LAYOUT");
+	const char *model = plugin_setting("WLB_MODEL");
 	if (layout == NULL)
-		layout = "auto";
+		layout = "off"; /* which the plugin does not export either */
 	if (wlb_policy_parse(layout, &policy, error) != 0)
 		return wlb_fail_in(error, "WLB_LAYOUT");
 	job->off = policy.kind == WLB_POLICY_OFF;
