@@ -85,30 +85,6 @@ static void backward_segment(const struct backward *b, const struct wlb_segment 
 			backward_queries(b, segment, first, least(TILE_QUERIES, segment->q_count - first), head, tile);
 }
 
-/* Cuts the list of segments where none before the cut shares a key with one after it. starts[0 .. groups] receives
- * the first segment of each group and, last, the count; returns the number of groups. Where keys overlap out of
- * order, groups are only larger than they need to be. */
-static int key_groups(int32_t *starts, const struct wlb_segments *segments)
-{
-	const struct wlb_segment *s = segments->segments;
-	int32_t least_start = INT32_MAX;
-	for (int i = segments->count - 1; i >= 0; i--) {
-		if (s[i].k_count > 0)
-			least_start = least(least_start, s[i].k_start);
-		starts[i] = least_start;
-	}
-	int groups = 0;
-	int64_t most_end = INT64_MIN;
-	for (int i = 0; i < segments->count; i++) {
-		if (starts[i] >= most_end)
-			starts[groups++] = i;
-		if (s[i].k_count > 0 && (int64_t)s[i].k_start + s[i].k_count > most_end)
-			most_end = (int64_t)s[i].k_start + s[i].k_count;
-	}
-	starts[groups] = segments->count;
-	return groups;
-}
-
 /* One thread adds to the keys of one group and head, in the order of segments, heads and queries: no two threads
  * share a sum, and its order is always the same. */
 void VARIANT(attention_backward)(struct wlb_device *device, void *d_q, void *d_k, void *d_v, const void *d_out,
@@ -122,7 +98,7 @@ void VARIANT(attention_backward)(struct wlb_device *device, void *d_q, void *d_k
 	if (memory == NULL)
 		return;
 	int32_t *starts = (int32_t *)((char *)memory + tile_bytes);
-	int groups = key_groups(starts, segments);
+	int groups = wlb_cpu_key_groups(starts, segments->segments, segments->count);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (worth_threads(segments, shape))
 	for (int item = 0; item < groups * shape->kv_heads; item++) {
 		real *mine = memory + (size_t)omp_get_thread_num() * BACKWARD_TILE_REALS;
