@@ -131,8 +131,7 @@ static int train_planned(struct wlb_launch *launch, const struct wlb_train_optio
 	}
 	int code = work(&trainer);
 	/* The ranks leave together: until its goodbye the recorder takes a rank that is gone for dead. */
-	wlb_watchdog_stop(trainer.watchdog);
-	trainer.watchdog = NULL;
+	wlb_watchdog_leave(trainer.watchdog);
 	wlb_recorder_stop(trainer.recorder);
 	wlb_trainer_close(&trainer);
 	return code;

@@ -143,8 +143,8 @@ int wlb_trainer_open(struct wlb_trainer *t, struct wlb_error *error)
 
 void wlb_trainer_close(struct wlb_trainer *t)
 {
-	/* First the watchdog: closing communicators takes the trace it looks at. */
-	wlb_watchdog_stop(t->watchdog);
+	/* Closing communicators takes the trace that the watchdog looks at, and waits for the other ranks. */
+	wlb_watchdog_leave(t->watchdog);
 	wlb_deal_free(&t->deal);
 	wlb_micro_batch_free(t->batch);
 	wlb_activations_free(t->activations);
@@ -157,5 +157,6 @@ void wlb_trainer_close(struct wlb_trainer *t)
 		t->device->ops->release(t->device, t->loss_sum);
 	wlb_comm_close(t->dp);
 	wlb_comm_close(t->world);
+	wlb_watchdog_stop(t->watchdog);
 	wlb_device_close(t->device);
 }

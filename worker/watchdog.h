@@ -19,7 +19,9 @@ struct wlb_watchdog *wlb_watchdog_start(const struct wlb_launch *launch, struct 
                                         double timeout_s, struct wlb_error *error);
 /* The ranks are connected: from now on each of their collectives is bounded. */
 void wlb_watchdog_watch(struct wlb_watchdog *watchdog, struct wlb_comm_trace *trace);
-/* To be called before the trace or the recorder goes away. NULL allowed. */
-void wlb_watchdog_stop(struct wlb_watchdog *watchdog);
+/* The work is done: from now on only the time that leaving takes is bounded, and neither trace nor recorder is
+ * used any more. NULL allowed. */
+void wlb_watchdog_leave(struct wlb_watchdog *watchdog);
+void wlb_watchdog_stop(struct wlb_watchdog *watchdog); /* NULL allowed */
 
 #endif
