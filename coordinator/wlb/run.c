@@ -16,7 +16,7 @@
 
 enum {
 	DELIVER_MS = 5000,        /* before the coordinator is asked: what it decides on should be there */
-	LAST_DELIVER_MS = 20000,  /* at the end of the run, with the coordinator away */
+	LAST_DELIVER_MS = 10000,  /* at the end of the run, with the coordinator away */
 	CANCEL_DELIVER_MS = 1000, /* Slurm kills us KillWait after SIGTERM */
 	FLUSH_MS = 3000,
 };

@@ -27,6 +27,11 @@ class RunTest(ClusterTest):
     def spool(self):
         return sorted(path.name for path in (self.cluster.work / ".wlb").glob("*.jsonl"))
 
+    def sleepers(self, seconds):
+        """Pids of the tasks themselves, not of launchers that have their command line."""
+        return [pid for pid in self.cluster.processes(f"sleep {seconds}")
+                if os.readlink(f"/proc/{pid}/exe").endswith("/sleep")]
+
     def assert_nothing_left(self, *words):
         wait_for(f"end of {words}", lambda: not self.cluster.processes(*words), 20)
 
@@ -111,7 +116,7 @@ class Faults(RunTest):
         """kill -9 of one task: the others are ended, and all start again."""
         job = self.submit("wlb run -- sh -c 'LINE; [ $WLB_ATTEMPT != 1 ] || sleep 1011'".replace("LINE", LINE))
         self.wait_output(job, f"task {job} 1 5")
-        os.kill(wait_for("a task", lambda: self.cluster.processes("sleep 1011"), 10)[0], signal.SIGKILL)
+        os.kill(wait_for("a task", lambda: self.sleepers(1011), 10)[0], signal.SIGKILL)
         self.assertEqual(self.cluster.wait_job(job, 60), "COMPLETED", self.cluster.output(job))
         run = self.cluster.show(job)
         self.assertEqual([a["state"] for a in run["attempts"]], ["failed", "complete"])
@@ -209,7 +214,7 @@ class Ends(RunTest):
         self.assert_nothing_left("sleep 1015")
 
     def test_signals_reach_the_command(self):
-        job = self.submit("wlb run -- sh -c 'trap \"echo got it; exit 0\" USR1; echo ready; while :; do sleep 0.1; done'",
+        job = self.submit("trap : USR1\nwlb run -- sh -c 'trap \"echo got it; exit 0\" USR1; echo ready; while :; do sleep 0.1; done'",
                           nodes=1, tasks=1)
         self.wait_output(job, "ready")
         self.cluster.run("scancel", "--signal=USR1", "--full", job)
