@@ -73,13 +73,12 @@ class ApiTest(harness.ClusterTest):
             raise unittest.SkipTest("credentials of two users need root")
         cls.api = Api(cls.cluster)
         cls.cluster.dir.joinpath("munge").chmod(0o755)
-        cls.restart_wlbd("request_timeout_ms = 1500\n")
 
     @classmethod
     def restart_wlbd(cls, more_settings=""):
         cls.cluster.verb("kill-wlbd")
-        with open(cls.cluster.dir / "etc/wlbd.conf", "a", encoding="utf-8") as conf:
-            conf.write(more_settings)
+        conf = cls.cluster.dir / "etc/wlbd.conf"
+        conf.write_text(conf.read_text(encoding="utf-8") + more_settings, encoding="utf-8")
         cls.cluster.verb("start-wlbd")
         wait_for("wlbd with its database", lambda: cls.api.send("GET", "/healthz")[0] == 200, 10)
 
@@ -194,6 +193,7 @@ class Requests(ApiTest):
         self.assertEqual(self.api.send("GET", "/healthz")[0], 200)
 
     def test_client_that_dribbles_is_cut_off(self):
+        self.restart_wlbd("request_timeout_ms = 1500\n")
         host, port = self.api.address.split(":")
         with socket.create_connection((host, int(port)), timeout=10) as slow:
             began = time.monotonic()
@@ -366,7 +366,9 @@ class Database(ApiTest):
                 self.cluster.sql(undo)
 
 
-class Attempts(ApiTest):
+class RunningJobs(ApiTest):
+    """What needs a job that runs on both nodes."""
+
     running = True
 
     def ask(self, run, nodes, attempt=None, **more):
@@ -380,6 +382,24 @@ class Attempts(ApiTest):
                 return body["attempt_id"], reply
             time.sleep(reply["retry_after_s"])
 
+    def open_reporters(self, run, attempt, nodes=("n1", "n2")):
+        """report(node, field=value...) over one connection for each node, and these connections."""
+        path = f"/v1/runs/{run}/report"
+        links = {node: http.client.HTTPConnection(self.api.address, timeout=10) for node in nodes}
+        for link in links.values():
+            self.addCleanup(link.close)
+
+        def report(node, **more):
+            body = json.dumps({"attempt_id": attempt, "source": "node", "node": node, "rank": 2 * int(node[1:]) - 2,
+                               "step": 7} | more).encode()
+            links[node].request("POST", path, body,
+                                {"Authorization": "MUNGE " + self.api.credential("POST", path, body)})
+            return json.loads(links[node].getresponse().read())
+
+        return report, links
+
+
+class Attempts(RunningJobs):
     def test_start_again_and_stop(self):
         run = self.new_run()
         first, reply = self.ask(run, ["n1", "n2"])
@@ -407,19 +427,12 @@ class Attempts(ApiTest):
         self.assertEqual((reply["decision"], reply["state"]), ("stop", "failed"))
         self.assertEqual(self.show(run)["state"], "failed")
 
+
+class Losses(RunningJobs):
     def test_lost_connection_of_a_live_node_is_a_lost_rank(self):
         run = self.new_run()
         attempt, _ = self.ask(run, ["n1", "n2"])
-        path = f"/v1/runs/{run}/report"
-        links = {node: http.client.HTTPConnection(self.api.address, timeout=10) for node in ("n1", "n2")}
-
-        def report(node, **more):
-            body = json.dumps({"attempt_id": attempt, "source": "node", "node": node, "rank": 0 if node == "n1" else 2,
-                               "step": 7} | more).encode()
-            links[node].request("POST", path, body,
-                                {"Authorization": "MUNGE " + self.api.credential("POST", path, body)})
-            return json.loads(links[node].getresponse().read())
-
+        report, links = self.open_reporters(run, attempt)
         self.assertEqual(report("n1"), {"order": "continue"})
         self.assertEqual(report("n2"), {"order": "continue"})
         links["n2"].close()
@@ -450,6 +463,64 @@ class Attempts(ApiTest):
         self.api.call("POST", f"/v1/runs/{run}/report", body | {"goodbye": True})
         fault, = wait_for("the fault", lambda: self.show(run)["faults"], 1.5)
         self.assertEqual((fault["kind"], fault["rank"]), ("rank_lost", 1))
+
+    def kill_slurmd(self, number):
+        """The node's slurmd, and it alone: the job's processes go on."""
+        pid_file = self.cluster.dir / f"run/slurmd-n{number}.pid"
+        os.kill(int(pid_file.read_text(encoding="utf-8").split()[0]), signal.SIGKILL)
+        self.addCleanup(self.wait_node_back, number)
+
+    def wait_node_back(self, number):
+        self.cluster.restore_node(number)
+        wait_for(f"n{number} to be back", lambda: self.node_state(number) in ("IDLE", "ALLOCATED", "MIXED"), 30)
+
+    def node_state(self, number):
+        text = self.cluster.run("scontrol", "-o", "show", "node", f"n{number}").stdout
+        return dict(word.split("=", 1) for word in text.split() if "=" in word)["State"].split("+")[0].rstrip("*")
+
+    def assert_node_lost(self, run, within_s):
+        fault, = wait_for("the fault", lambda: self.show(run)["faults"], within_s)
+        self.assertEqual((fault["kind"], fault["node"], fault["cause"]), ("node_lost", "n2", True))
+        wait_for("n2 DOWN in Slurm", lambda: self.node_state(2) == "DOWN", 3)
+        self.assertIn(f"wlb: run {run}: node n2 lost", self.cluster.run("scontrol", "show", "node", "n2").stdout)
+
+    def test_closed_connection_and_dead_slurmd_are_a_lost_node(self):
+        run = self.new_run()
+        attempt, _ = self.ask(run, ["n1", "n2"])
+        report, links = self.open_reporters(run, attempt)
+        report("n1")
+        report("n2")
+        self.kill_slurmd(2)
+        links["n2"].close()
+        self.assert_node_lost(run, 3)
+        self.assertEqual(report("n1", goodbye=True), {"order": "end", "reason": "node n2 is lost"})
+        _, reply = self.ask(run, ["n1", "n2"], previous={"attempt_id": attempt, "exit_code": 1})
+        self.assertEqual((reply["decision"], reply["nodes"]), ("start", ["n1"]))
+        self.assertIn("n2 is lost", reply["reason"])
+
+    def test_silent_node_is_found_without_a_closed_connection(self):
+        """Power cut: no FIN ever comes."""
+        self.restart_wlbd("silence_ms = 1000\n")
+        run = self.new_run()
+        attempt, _ = self.ask(run, ["n1", "n2"])
+        report, _ = self.open_reporters(run, attempt)
+        report("n2")
+        self.kill_slurmd(2)
+        wait_for("a fault, while n1 reports", lambda: report("n1")["order"] == "end", 5)
+        report("n1", goodbye=True)
+        self.assert_node_lost(run, 3)
+
+    def test_node_that_died_while_wlbd_was_away(self):
+        self.restart_wlbd("restart_grace_ms = 1000\n")
+        run = self.new_run()
+        attempt, _ = self.ask(run, ["n1", "n2"])
+        self.cluster.verb("kill-wlbd")
+        self.kill_slurmd(2)
+        self.cluster.verb("start-wlbd")
+        report, _ = self.open_reporters(run, attempt)
+        wait_for("the order to end", lambda: report("n1")["order"] == "end", 6)
+        report("n1", goodbye=True)
+        self.assert_node_lost(run, 3)
 
     def test_silent_job_closes_its_run(self):
         self.restart_wlbd("job_poll_ms = 500\n")
