@@ -39,7 +39,8 @@ cluster_load() {
 	. "$CLUSTER_DIR/etc/cluster.conf"
 }
 
-# NAME=VALUE lines: what a user's shell needs to use the cluster.
+# NAME=VALUE lines: what a user's shell needs to use the cluster. Its nodes share this host's CPUs, so that a rank which
+# waits must let the others compute: the last two lines.
 cluster_env() {
 	cat <<- END
 		WLB_CLUSTER_DIR=$CLUSTER_DIR
@@ -56,6 +57,7 @@ cluster_env() {
 		OMPI_MCA_btl=self,tcp
 		OMPI_MCA_btl_tcp_if_include=lo
 		OMPI_MCA_mpi_yield_when_idle=1
+		OMP_WAIT_POLICY=passive
 	END
 }
 

@@ -173,9 +173,10 @@ slurm_node_processes() {
 # The slurmstepds of node nN, which outlive their slurmd. Their environment is overwritten by their title, but they
 # write to the log of their slurmd.
 slurm_node_stepds() {
-	local comm pid fd
+	local comm name pid fd
 	for comm in /proc/[0-9]*/comm; do
-		{ [[ $(< "$comm") == slurmstepd ]]; } 2> /dev/null || continue
+		{ read -r name < "$comm"; } 2> /dev/null || continue # it has just ended
+		[[ $name == slurmstepd ]] || continue
 		pid=${comm//[^0-9]/}
 		for fd in /proc/"$pid"/fd/*; do
 			if [[ $fd -ef $CLUSTER_DIR/log/slurmd-n$1.log ]]; then

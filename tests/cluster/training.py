@@ -24,8 +24,8 @@ MODEL = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 160, "nu
 def arguments(dtype="float64", iterations=ITERATIONS):
     """Of `wlb-worker train`, beside where it saves."""
     return ["train", "--model", "model.json", "--data-path", "corpus", "--seq-length", "256", "--global-batch-size", "16",
-            "--train-iters", str(iterations), "--lr", "3e-3", "--min-lr", "3e-4", "--lr-warmup-iters", "10", "--seed",
-            "1", "--dtype", dtype]
+            "--train-iters", str(iterations), "--lr", "3e-3", "--min-lr", "3e-4", "--lr-warmup-iters",
+            str(iterations // 12), "--seed", "1", "--dtype", dtype]
 
 
 def make_input(folder):
