@@ -218,6 +218,7 @@ static void announce_attempt(const struct wlb_run *run, const struct wlb_attempt
 static int conduct(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error)
 {
 	announce_attempt(run, attempt);
+	memcpy(run->attempt_id, attempt->id, sizeof(run->attempt_id));
 	struct wlb_reporter *reporter = start_reporter(run, attempt);
 	pid_t srun = wlb_run_launch(run, attempt, error);
 	if (srun > 0)
