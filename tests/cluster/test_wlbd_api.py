@@ -461,11 +461,11 @@ class Losses(RunningJobs):
         body = {"attempt_id": attempt, "source": "node", "node": "n1", "rank": 0, "step": 3,
                 "lost_ranks": [{"rank": 1, "time": 1790000000.1}]}
         self.api.call("POST", f"/v1/runs/{run}/report", body | {"goodbye": True})
-        fault, = wait_for("the fault", lambda: self.show(run)["faults"], 1.5)
+        fault, = wait_for("the fault", lambda: self.show(run)["faults"], 3)
         self.assertEqual((fault["kind"], fault["rank"]), ("rank_lost", 1))
 
     def kill_slurmd(self, number):
-        """The node's slurmd, and it alone: the job's processes go on."""
+        """The node's slurmd, and it alone: the job's processes go on. It may take a moment to die."""
         pid_file = self.cluster.dir / f"run/slurmd-n{number}.pid"
         os.kill(int(pid_file.read_text(encoding="utf-8").split()[0]), signal.SIGKILL)
         self.addCleanup(self.wait_node_back, number)
