@@ -12,8 +12,8 @@ import tempfile
 
 from harness import BUILD, ClusterTest, wait_for
 
-ITERATIONS = 120
-SAVE_INTERVAL = 20
+ITERATIONS = 72
+SAVE_INTERVAL = 12
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4}  # relative
 
 MODEL = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 2,
@@ -36,13 +36,13 @@ def make_input(folder):
 
 
 @functools.cache
-def single_process_losses(dtype="float64"):
+def single_process_losses(dtype="float64", iterations=ITERATIONS):
     """step -> loss of the same training on one process, without Slurm."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="wlb-test-"))
     try:
         make_input(folder)
-        subprocess.run([BUILD / "bin/wlb-worker", *arguments(dtype), "--metrics-file", "m.jsonl"], cwd=folder, check=True,
-                       capture_output=True, timeout=120)
+        subprocess.run([BUILD / "bin/wlb-worker", *arguments(dtype, iterations), "--metrics-file", "m.jsonl"], cwd=folder, check=True,
+                       capture_output=True, timeout=240)
         lines = (folder / "m.jsonl").read_text(encoding="utf-8").splitlines()
         return {record["step"]: record["loss"] for record in map(json.loads, lines)}
     finally:
@@ -90,7 +90,7 @@ class TrainingTest(ClusterTest):
         steps = self.cluster.sql("SELECT step, loss FROM steps JOIN runs ON runs.id = run_id "
                                  f"WHERE runs.name = '{run['run_id']}' ORDER BY step")
         self.assertEqual([int(step) for step, _ in steps], list(range(1, iterations + 1)))
-        expected = single_process_losses(dtype)
+        expected = single_process_losses(dtype, iterations)
         worst = max(abs(float(loss) - expected[int(step)]) / expected[int(step)] for step, loss in steps)
         print(f"losses differ by {worst:.1e} at most", end=" ")
         self.assertLess(worst, TOLERANCE[dtype])

@@ -9,7 +9,7 @@ import training
 class LostNode(training.TrainingTest):
     def lose(self, job, node):
         """Kills the node in mid-run, and restores it only when the run is over."""
-        self.wait_step(job, training.SAVE_INTERVAL + 10)
+        self.wait_step(job, training.SAVE_INTERVAL + 6)
         self.cluster.kill_node(node)
         self.addCleanup(self.cluster.restore_node, node)
         killed = time.monotonic()
@@ -47,7 +47,7 @@ class LostNode(training.TrainingTest):
 
     def test_a_spare_takes_its_place(self):
         job = self.submit("--wlb-spares=1", "--wlb-min-nodes=3")
-        self.wait_step(job, training.SAVE_INTERVAL + 10)
+        self.wait_step(job, training.SAVE_INTERVAL + 6)
         first = self.cluster.show(job)["attempts"][0]["nodes"]
         self.assertEqual(len(first), 3)
         lost = next(int(node[1:]) for node in first if node != "n1")

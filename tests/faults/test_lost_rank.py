@@ -21,7 +21,7 @@ class LostRank(training.TrainingTest):
         for rank in (5, 0):  # an ordinary one; the one that records
             with self.subTest(rank=rank):
                 job = self.submit()
-                self.wait_step(job, training.SAVE_INTERVAL + 10)
+                self.wait_step(job, training.SAVE_INTERVAL + 6)
                 os.kill(self.rank_pid(rank), signal.SIGKILL)
                 killed = time.monotonic()
                 harness.wait_for("the second attempt", lambda: len(self.cluster.show(job)["attempts"]) == 2, 30)
