@@ -184,6 +184,21 @@ class Requests(ApiTest):
             self.assertEqual(got, status, f"{method} {path}: {text}")
             self.assertIn(word, json.loads(text)["error"])
 
+    def test_list_of_runs(self):
+        older, newer = self.new_run(), self.new_run()
+        self.api.call("POST", f"/v1/runs/{newer}/end", {"state": "out_of_nodes", "reason": "none left"})
+
+        def names(query):
+            status, reply = self.api.call("GET", f"/v1/runs{query}")
+            self.assertEqual(status, 200, reply)
+            return [run["run_id"] for run in reply["runs"]]
+
+        self.assertEqual(names("?limit=2"), [newer, older])
+        self.assertEqual(names("?state=out_of_nodes"), [newer])
+        self.assertEqual(names("?user=root&limit=1"), [newer])
+        self.assertEqual(names("?user=nobody"), [])
+        self.assertEqual(names("?state=it%27s"), [])
+
     def test_huge_body(self):
         body = b'{"x":"' + b"y" * (8 << 20) + b'"}'
         try:
@@ -345,25 +360,65 @@ class Database(ApiTest):
         wait_for("delivery", lambda: self.deliver(run, attempt, [step(1, 1)])[0] == 200, 10)
         self.assertEqual([s["step"] for s in self.show(run)["steps"]], [1])
 
+    def settings(self, name, **changed):
+        """The cluster's wlbd.conf with a free port and other settings, as a file of its own."""
+        text = (self.cluster.dir / "etc/wlbd.conf").read_text(encoding="utf-8")
+        values = dict(line.strip().split(" = ", 1) for line in text.splitlines() if " = " in line)
+        path = self.cluster.work / name
+        values |= {"listen": "127.0.0.1:0"} | changed
+        path.write_text("".join(f"{key} = {value}\n" for key, value in values.items()), encoding="utf-8")
+        return path, values
+
     def test_another_schema_is_refused(self):
-        wlbd = harness.BUILD / "bin/wlbd"
+        conf, _ = self.settings("other.conf")
         for change, undo, word in (
-            ("insert into schema_version (version, file) values (9999, 'x')", "delete from schema_version where version = 9999",
-             "upgrade WLB"),
+            ("insert into schema_version (version, file) values (9999, 'x')",
+             "delete from schema_version where version = 9999", "upgrade WLB"),
             ("create table kept as select * from schema_version; delete from schema_version",
              "insert into schema_version select * from kept; drop table kept", "wlb db migrate"),
         ):
             self.cluster.sql(change)
             try:
-                conf = self.cluster.dir / "etc/wlbd.conf"
-                other = self.cluster.work / "other.conf"
-                other.write_text("".join(line for line in conf.read_text(encoding="utf-8").splitlines(True)
-                                         if not line.startswith("listen")) + "listen = 127.0.0.1:0\n", encoding="utf-8")
-                result = self.cluster.run(wlbd, "--config", other, check=False, timeout_s=20)
-                self.assertEqual(result.returncode, 1)
+                result = self.cluster.run(harness.BUILD / "bin/wlbd", "--config", conf, check=False, timeout_s=20)
+                self.assertEqual(result.returncode, 1, result.stderr)
                 self.assertIn(word, result.stderr)
             finally:
                 self.cluster.sql(undo)
+
+    def test_starts_without_its_database_and_ends_in_order(self):
+        conf, _ = self.settings("early.conf")
+        self.cluster.verb("stop-db")
+        with subprocess.Popen([harness.BUILD / "bin/wlbd", "--config", conf], env=self.cluster.env, text=True,
+                              stderr=subprocess.PIPE) as early:
+            try:
+                line = early.stderr.readline()
+                self.assertIn("listens on 127.0.0.1:", line)
+                other = Api(self.cluster)
+                other.address = line.split()[-1]
+                status, text = other.send("GET", "/healthz")
+                self.assertEqual(status, 503)
+                self.assertNotIn(json.loads(text)["database"], ("", "ok"))
+            finally:
+                self.cluster.verb("start-db")
+            wait_for("the database", lambda: other.send("GET", "/healthz")[0] == 200, 10)
+            early.terminate()
+            self.assertEqual(early.wait(timeout=20), 0)
+        wait_for("the other one's database", lambda: self.api.send("GET", "/healthz")[0] == 200, 10)
+
+    def test_two_migrations_at_once(self):
+        self.cluster.sql("create database fresh")
+        conf, values = self.settings("fresh.conf")
+        self.settings("fresh.conf", database=values["database"].replace("dbname=wlb", "dbname=fresh"))
+        env = self.cluster.env | {"WLBD_CONF": str(conf)}
+        both = [subprocess.Popen([harness.BUILD / "bin/wlb", "db", "migrate"], env=env, stdout=subprocess.PIPE,
+                                 stderr=subprocess.STDOUT, text=True) for _ in range(2)]
+        for one in both:
+            text, _ = one.communicate(timeout=60)
+            self.assertEqual(one.returncode, 0, text)
+        rows = self.cluster.run("psql", "-X", "-q", "-A", "-t", "-d", "fresh", "-c",
+                                "select version from schema_version order by version").stdout.split()
+        self.assertEqual(rows, [str(number + 1) for number in range(len(rows))])
+        self.assertEqual(len(rows), len(list((harness.ROOT / "sql/migrations").glob("*.sql"))))
 
 
 class RunningJobs(ApiTest):
@@ -426,6 +481,24 @@ class Attempts(RunningJobs):
         _, reply = self.ask(run, ["n1"], previous={"attempt_id": first, "exit_code": 2})
         self.assertEqual((reply["decision"], reply["state"]), ("stop", "failed"))
         self.assertEqual(self.show(run)["state"], "failed")
+
+
+    def test_launcher_that_was_replaced_has_no_say(self):
+        run = self.new_run()
+        first, _ = self.ask(run, ["n1", "n2"])
+        second, reply = self.ask(run, ["n1", "n2"])  # of the requeued job: it knows of no previous attempt
+        self.assertEqual((reply["decision"], reply["attempt"]), ("start", 2))
+        self.assertEqual([a["state"] for a in self.show(run)["attempts"]], ["lost", "starting"])
+        body = {"attempt_id": first, "source": "node", "node": "n1", "rank": 0, "goodbye": True}
+        self.assertEqual(self.api.call("POST", f"/v1/runs/{run}/report", body)[1]["order"], "end")
+        status, reply = self.api.call("POST", f"/v1/runs/{run}/attempts", {
+            "attempt_id": str(uuid.uuid4()), "nodes": ["n1"], "previous": {"attempt_id": first, "exit_code": 1}})
+        self.assertEqual(status, 409, reply)
+        end = {"state": "failed", "attempt_id": first}
+        self.assertEqual(self.api.call("POST", f"/v1/runs/{run}/end", end)[0], 409)
+        end = {"state": "complete", "attempt_id": second}
+        self.assertEqual(self.api.call("POST", f"/v1/runs/{run}/end", end)[1]["state"], "complete")
+        self.assertEqual([a["state"] for a in self.show(run)["attempts"]], ["lost", "complete"])
 
 
 class Losses(RunningJobs):
