@@ -58,7 +58,12 @@ def copy_for_others(folder):
 
 
 def start_options(build=BUILD):
-    return ["--build", str(build)] + (["--slurm-prefix", SLURM_PREFIX] if SLURM_PREFIX else [])
+    options = ["--build", str(build)]
+    if SLURM_PREFIX:
+        options += ["--slurm-prefix", SLURM_PREFIX]
+    if "WLB_TEST_WLBD" in os.environ:  # scripts/test: with sanitizers
+        options += ["--wlbd", os.environ["WLB_TEST_WLBD"]]
+    return options
 
 
 class Cluster:
