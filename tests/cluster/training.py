@@ -41,7 +41,8 @@ def single_process_losses(dtype="float64", iterations=ITERATIONS):
     folder = pathlib.Path(tempfile.mkdtemp(prefix="wlb-test-"))
     try:
         make_input(folder)
-        subprocess.run([BUILD / "bin/wlb-worker", *arguments(dtype, iterations), "--metrics-file", "m.jsonl"], cwd=folder, check=True,
+        subprocess.run([BUILD / "bin/wlb-worker", *arguments(dtype, iterations), "--threads", "1",
+                        "--metrics-file", "m.jsonl"], cwd=folder, check=True,
                        capture_output=True, timeout=240)
         lines = (folder / "m.jsonl").read_text(encoding="utf-8").splitlines()
         return {record["step"]: record["loss"] for record in map(json.loads, lines)}
@@ -78,6 +79,14 @@ class TrainingTest(ClusterTest):
             return self.step_done(job) >= step
 
         wait_for(f"step {step} of job {job}", reached, timeout_s, 0.05)
+
+    def rank_pid(self, rank):
+        """Of the worker that is this rank of the job's step."""
+        for pid in self.cluster.processes("wlb-worker"):
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if f"\0PMIX_RANK={rank}\0".encode() in b"\0" + file.read():
+                    return pid
+        self.fail(f"no process of rank {rank}")
 
     def finish(self, job, timeout_s=240):
         """Waits for the job's good end; returns `wlb show --json` with every step."""
