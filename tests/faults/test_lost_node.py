@@ -43,7 +43,9 @@ class LostNode(training.TrainingTest):
         self.assertEqual(self.cluster.wait_job(job), "FAILED", self.cluster.output(job))
         run = self.cluster.show(job)
         self.assertEqual(run["state"], "out_of_nodes")
-        self.assertIn("n2", run["reason"])
+        self.assertIn("at least 4", run["reason"])
+        self.assertEqual([(fault["kind"], fault["node"]) for fault in run["faults"] if fault["cause"]],
+                         [("node_lost", "n2")])
 
     def test_a_spare_takes_its_place(self):
         job = self.submit("--wlb-spares=1", "--wlb-min-nodes=3")
