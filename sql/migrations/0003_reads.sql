@@ -65,7 +65,8 @@ create function wlb_time(t timestamptz) returns text language sql stable as $$
 	select to_char(t at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
 $$;
 
-create function wlb_layout_json(tp integer, cp integer, pp integer, dp integer) returns json language sql immutable as $$
+create function wlb_layout_json(tp integer, cp integer, pp integer, dp integer)
+returns json language sql immutable as $$
 	select case when tp is not null then json_build_object('tp', tp, 'cp', cp, 'pp', pp, 'dp', dp) end
 $$;
 
@@ -151,7 +152,8 @@ returns json language sql stable as $$
 	select json_build_object('steps', wlb_steps_json((wlb_run_readable(p_name, p_uid)).id, p_from, p_limit))
 $$;
 
-create function wlb_runs_json(p_uid bigint, p_user text, p_state text, p_limit bigint) returns json language sql stable as $$
+create function wlb_runs_json(p_uid bigint, p_user text, p_state text, p_limit bigint)
+returns json language sql stable as $$
 	select json_build_object('runs', coalesce(json_agg(json_build_object('run_id', s.run, 'id', s.run_id,
 		'job_id', s.job_id, 'job_name', s.job_name, 'user', s.user_name, 'state', s.state, 'reason', s.reason,
 		'submitted_at', wlb_time(s.submitted_at), 'started_at', wlb_time(s.started_at), 'ended_at', wlb_time(s.ended_at),

@@ -84,7 +84,8 @@ class ApiTest(harness.ClusterTest):
 
     def new_run(self):
         """A run of a job that Slurm knows; its name."""
-        job = self.cluster.sbatch("sleep 600", "--job-name=api", *([] if self.running else ["--begin=now+3600"]), nodes=2)
+        when = [] if self.running else ["--begin=now+3600"]
+        job = self.cluster.sbatch("sleep 600", "--job-name=api", *when, nodes=2)
         if self.running:
             wait_for(f"job {job}", lambda: self.cluster.job(job)["JobState"] == "RUNNING", 20)
         self.addCleanup(self.cluster.run, "scancel", job)
@@ -177,7 +178,8 @@ class Requests(ApiTest):
             ("POST", "/v1/runs", b'{"job_id":1,"policy":{"layout":"bogus"}}', 400, "bogus"),
             ("POST", f"/v1/runs/{run}/end", b'{"state":"fine"}', 400, "state"),
             ("POST", f"/v1/runs/{run}/report", b'{"attempt_id":"x"}', 400, "attempt_id"),
-            ("POST", f"/v1/runs/{run}/attempts", json.dumps({"attempt_id": attempt, "nodes": [""]}).encode(), 400, "name"),
+            ("POST", f"/v1/runs/{run}/attempts", json.dumps({"attempt_id": attempt, "nodes": [""]}).encode(), 400,
+             "name"),
             ("POST", f"/v1/runs/{run}/records", b'{"attempt_id":"\xff"}', 400, "body"),
         ):
             got, text = self.api.send(method, path, body, self.api.credential(method, path, body))
@@ -462,11 +464,12 @@ class Attempts(RunningJobs):
         self.assertEqual(reply["layout"], {"tp": 1, "cp": 1, "pp": 1, "dp": 4})
         self.assertIsNone(reply["checkpoint"])
         self.assertEqual(self.ask(run, ["n1", "n2"], first)[1], reply)  # the same question, the same answer
-        self.deliver(run, first, [step(1, 1), {"seq": 2, "time": 1790000000, "type": "checkpoint",
-                                               "data": {"step": 1, "path": "ck/step_1", "bytes": 5, "duration_s": 0.1}}])
+        saved = {"step": 1, "path": "ck/step_1", "bytes": 5, "duration_s": 0.1}
+        self.deliver(run, first, [step(1, 1), {"seq": 2, "time": 1790000000, "type": "checkpoint", "data": saved}])
         last = first
         for number in (2, 3, 4):
-            last, reply = self.ask(run, ["n1", "n2"], previous={"attempt_id": last, "exit_code": 1, "step_id": f"{run}.0"})
+            previous = {"attempt_id": last, "exit_code": 1, "step_id": f"{run}.0"}
+            last, reply = self.ask(run, ["n1", "n2"], previous=previous)
             self.assertEqual((reply["decision"], reply.get("attempt")), ("start", number), reply)
             self.assertEqual(reply["checkpoint"], {"step": 1, "path": "ck/step_1"})
         _, reply = self.ask(run, ["n1", "n2"], previous={"attempt_id": last, "exit_code": 1})
@@ -600,8 +603,8 @@ class Losses(RunningJobs):
         job = self.cluster.sbatch("true")
         self.cluster.wait_job(job)
         self.api.call("POST", "/v1/runs", {"job_id": job})
-        shown = wait_for("the end of the run", lambda: self.show(job) if self.show(job)["state"] == "failed" else None, 10)
-        self.assertIn("COMPLETED", shown["reason"])
+        wait_for("the end of the run", lambda: self.show(job)["state"] == "failed", 10)
+        self.assertIn("COMPLETED", self.show(job)["reason"])
 
 
 if __name__ == "__main__":
