@@ -72,16 +72,24 @@ static void record_finding(struct wlbd_attempt *attempt, const struct wlbd_findi
 		attempt->wlbd->metrics.faults_rank_lost++;
 }
 
-static void record_end(struct wlbd_attempt *attempt, const char *state, const char *reason)
+static void record_blame(struct wlbd_attempt *attempt, const char *reason)
+{
+	char pk[24], time_text[32];
+	snprintf(pk, sizeof(pk), "%lld", (long long)attempt->attempt_pk);
+	snprintf(time_text, sizeof(time_text), "%.6f", wlb_clock_unix_s());
+	const char *params[] = {pk, reason, time_text};
+	wlbd_outbox_put(attempt->wlbd->outbox, "select wlb_attempt_blame($1, $2, to_timestamp($3::float8))", 3, params);
+}
+
+static void record_exit(struct wlbd_attempt *attempt, const char *reason)
 {
 	char pk[24], code[16], time_text[32];
 	snprintf(pk, sizeof(pk), "%lld", (long long)attempt->attempt_pk);
 	snprintf(code, sizeof(code), "%d", attempt->incident.exit_code);
 	snprintf(time_text, sizeof(time_text), "%.6f", wlb_clock_unix_s());
-	bool known = attempt->incident.over && attempt->incident.exit_code != WLBD_EXIT_UNKNOWN;
-	const char *params[] = {pk, state, known ? code : NULL, reason, time_text};
+	const char *params[] = {pk, code, reason, time_text};
 	wlbd_outbox_put(attempt->wlbd->outbox,
-	                "select wlb_attempt_end($1, $2, $3::integer, $4, to_timestamp($5::float8))", 5, params);
+	                "select wlb_attempt_end($1, 'failed', $2::integer, $3, to_timestamp($4::float8))", 4, params);
 }
 
 /* Slurm breaks the step on a node that is DOWN. What becomes of the job, jobs.h looks after. */
@@ -110,7 +118,7 @@ static void settle(struct wlbd_attempt *attempt, const struct wlbd_finding *find
 	for (int i = 0; i < count; i++)
 		record_finding(attempt, &findings[i]);
 	if (!attempt->incident.settled)
-		record_end(attempt, "failed", reason);
+		record_blame(attempt, reason);
 	attempt->incident.settled = true;
 	order_end(attempt, reason);
 	for (int i = 0; i < count; i++)
@@ -129,7 +137,7 @@ static void settle_unexplained(struct wlbd_attempt *attempt)
 		return;
 	snprintf(detail, sizeof(detail), "the step ended with exit code %d", code);
 	record_fault(attempt, "step_failed", NULL, NULL, -1, detail, wlb_clock_unix_s());
-	record_end(attempt, "failed", detail);
+	record_exit(attempt, detail);
 	attempt->wlbd->metrics.faults_step_failed++;
 	attempt->incident.settled = true;
 }

@@ -172,6 +172,12 @@ returns void language sql as $$
 	where id = p_attempt
 $$;
 
+-- What broke an attempt, once it is known: it says more than the exit code that the launcher saw.
+create function wlb_attempt_blame(p_attempt bigint, p_reason text, p_time timestamptz) returns void language sql as $$
+	update attempts set state = 'failed', reason = p_reason, ended_at = coalesce(ended_at, p_time)
+	where id = p_attempt and state <> 'complete'
+$$;
+
 -- p_attempt: the last attempt of the launcher that says so, where it tells; a launcher that Slurm has replaced by
 -- another (the job was requeued) no longer speaks for the run.
 create function wlb_run_end_by(p_name text, p_uid bigint, p_attempt uuid, p_state text, p_reason text)
