@@ -36,7 +36,7 @@ static void test_every_type_is_accepted(void **state)
 	(void)state;
 	int rc = check(
 		"{\"seq\":7,\"time\":1790000000.5,\"type\":\"attempt\",\"data\":{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":"
-	        "1,"
+		"1,"
 		"\"dp\":8},\"world_size\":8,\"rank_map\":[{\"rank\":0,\"node\":\"n1\",\"local_rank\":0}],\"model\":{},"
 		"\"checkpoint\":null}},"
 		"{\"seq\":8,\"time\":1,\"type\":\"step\",\"data\":{\"step\":1,\"loss\":null,\"tokens\":4096}},"
