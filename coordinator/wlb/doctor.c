@@ -26,9 +26,15 @@ static const char help[] =
 	"  --json          the findings as JSON\n\n"
 	"Exit code: 1 when something would stop a run.\n";
 
-static void (*const checks[])(struct wlb_doctor *) = {
-	wlb_doctor_munge,       wlb_doctor_slurm,  wlb_doctor_plugin, wlb_doctor_pmix, wlb_doctor_fence,
-	wlb_doctor_coordinator, wlb_doctor_worker, wlb_doctor_mpi,    wlb_doctor_gpus, wlb_doctor_save_dir,
+struct check {
+	void (*run)(struct wlb_doctor *);
+	bool asks_slurm;
+};
+
+static const struct check checks[] = {
+	{wlb_doctor_munge, false}, {wlb_doctor_slurm, false},       {wlb_doctor_plugin, true},  {wlb_doctor_pmix, true},
+	{wlb_doctor_fence, true},  {wlb_doctor_coordinator, false}, {wlb_doctor_worker, false}, {wlb_doctor_mpi, false},
+	{wlb_doctor_gpus, false},  {wlb_doctor_save_dir, false},
 };
 
 void wlb_doctor_note(struct wlb_doctor *doctor, enum wlb_finding finding, const char *what, const char *remedy,
@@ -123,7 +129,8 @@ static int doctor_main(const struct wlb_command *self, int argc, char **argv)
 	if (optind < argc)
 		return wlb_command_fail(self, WLB_EXIT_USAGE, "takes no argument; see 'wlb help doctor'");
 	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
-		checks[i](&doctor);
+		if (!checks[i].asks_slurm || !doctor.without_slurm)
+			checks[i].run(&doctor);
 	if (json)
 		wlb_api_print(doctor.findings);
 	else

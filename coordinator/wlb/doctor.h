@@ -13,6 +13,7 @@ struct wlb_doctor {
 	const char *save_dir; /* where checkpoints would go */
 	json_t *findings;
 	bool failed;
+	bool without_slurm; /* set by wlb_doctor_slurm: what asks Slurm's commands is left out */
 };
 
 /* One line: what was looked at, what was found, and what to do about it ("" where there is nothing to do). */

@@ -118,8 +118,8 @@ struct patience {
 static bool be_patient(struct wlb_run *run, struct patience *patience, int status, int again_ms,
                        const struct wlb_error *why)
 {
-	/* 401, 403 and their like stay as they are however long one asks. */
-	if (status >= 400 && status < 500 && status != 404 && status != 409)
+	/* 401, 403, 409 stay as they are however long one asks; after a 404 the run is announced again. */
+	if (status >= 400 && status < 500 && status != 404)
 		return false;
 	if (wlb_clock_left_ms(status == 200 ? patience->wait_until_ms : patience->away_until_ms) == 0)
 		return false;

@@ -283,8 +283,8 @@ class Looks(RunTest):
                                   env={"SLURM_CONF": "/nowhere", "WLB_MUNGE_SOCKET": "/nowhere", "WLB_COORDINATOR": "x:y"})
         self.assertEqual(result.returncode, 1)
         failed = {finding["check"] for finding in json.loads(result.stdout) if finding["finding"] == "FAIL"}
-        self.assertLessEqual({"munge", "slurm", "plugin", "coordinator"}, failed)
-        self.assertLess(time.monotonic() - began, 60)
+        self.assertLessEqual({"munge", "slurm", "coordinator"}, failed)
+        self.assertLess(time.monotonic() - began, 20)
 
 
 if __name__ == "__main__":
