@@ -177,7 +177,7 @@ static void bench_attention(struct bench *bench, int64_t tokens, int documents, 
 	double pairs = (double)documents * length * (length + 1.0) / 2 * heads;
 	double forward = best_s(&w, run_attention_forward), backward = best_s(&w, run_attention_backward);
 	char naive[64] = "-";
-	if (bench->device->dtype == WLB_FLOAT32 && documents == 1 && heads == kv_heads)
+	if (bench->device->dtype == WLB_FLOAT32 && documents == 1 && heads == kv_heads && tokens <= bench->tokens)
 		snprintf(naive, sizeof(naive), "%.1f GFLOP/s",
 		         pairs * 4 * head_dim / best_s(&w, run_naive_attention) * 1e-9);
 	printf("| attention forward | %d x %d tokens, %d/%d heads of %d | %.1f GFLOP/s | %s | plain loops, 1 thread "
@@ -299,6 +299,7 @@ static void bench_all(struct bench *bench)
 
 int main(int count, char **arguments)
 {
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	struct bench bench = {.threads = 0, .least_s = 0.5, .tokens = 1024};
 	enum wlb_dtype dtype = WLB_FLOAT32;
 	for (int i = 1; i < count; i++) {
