@@ -26,7 +26,7 @@ class LostRank(training.TrainingTest):
                                  [("rank_lost", rank, f"n{rank // 2 + 1}")])
                 self.assertEqual(run["attempts"][1]["nodes"], ["n1", "n2", "n3", "n4"])
                 story = self.cluster.run("wlb", "show", job).stdout
-                self.assertIn(f"rank {rank}", story)
+                self.assertRegex(story, rf"rank_lost +n{rank // 2 + 1} +{rank} ")
 
     def test_a_worker_that_cannot_start_is_not_tried_for_ever(self):
         job = self.cluster.sbatch("wlb run -- sh -c 'exit 9'", "--wlb-layout=auto", nodes=2)
