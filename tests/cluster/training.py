@@ -14,7 +14,6 @@ from harness import BUILD, ClusterTest, wait_for
 
 ITERATIONS = 72
 SAVE_INTERVAL = 12
-COMPARED = 72  # steps: in a much longer run the order of sums grows into another path
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4}  # relative
 
 MODEL = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 2,
@@ -94,14 +93,15 @@ class TrainingTest(ClusterTest):
         self.assertEqual(self.cluster.wait_job(job, timeout_s), "COMPLETED", self.cluster.output(job))
         return self.cluster.show(job)
 
-    def check_complete(self, run, dtype="float64", iterations=ITERATIONS):
-        """Complete, every step recorded exactly once, each with the loss it has without faults."""
+    def check_complete(self, run, dtype="float64", iterations=ITERATIONS, compared=ITERATIONS):
+        """Complete, every step recorded exactly once, each of the first `compared` with the loss it has without faults:
+        where a schedule lets training become unstable, the order of sums grows into another path."""
         self.assertEqual(run["state"], "complete")
         steps = self.cluster.sql("SELECT step, loss FROM steps JOIN runs ON runs.id = run_id "
                                  f"WHERE runs.name = '{run['run_id']}' ORDER BY step")
         self.assertEqual([int(step) for step, _ in steps], list(range(1, iterations + 1)))
         expected = single_process_losses(dtype, iterations)
-        worst = max(abs(float(loss) - expected[int(step)]) / expected[int(step)] for step, loss in steps[:COMPARED])
+        worst = max(abs(float(loss) - expected[int(step)]) / expected[int(step)] for step, loss in steps[:compared])
         print(f"losses differ by {worst:.1e} at most", end=" ")
         self.assertLess(worst, TOLERANCE[dtype])
         self.assertEqual([step["step"] for step in run["steps"]], list(range(1, iterations + 1)))
