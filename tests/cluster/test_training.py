@@ -19,7 +19,7 @@ class Run(training.TrainingTest):
                          list(range(training.SAVE_INTERVAL, training.ITERATIONS + 1, training.SAVE_INTERVAL)))
         self.assertEqual(run["faults"], [])
         self.assertEqual(run["model"]["hidden_size"], training.MODEL["hidden_size"])
-        self.assertEqual(self.cluster.run("ls", "-A", ".wlb").stdout, "", "the spool is empty once all is recorded")
+        self.assertEqual(list((self.cluster.work / ".wlb").glob("*.jsonl")), [], "all is recorded")
 
     def test_float32(self):
         job = self.submit(dtype="float32")
