@@ -22,9 +22,10 @@ MODEL = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 160, "nu
 
 
 def arguments(dtype="float64", iterations=ITERATIONS):
-    """Of `wlb-worker train`, beside where it saves."""
+    """Of `wlb-worker train`, beside where it saves. The learning rate is one at which training is stable: at 3e-3 this
+    model multiplies the last bit of a sum by 10 every few steps."""
     return ["train", "--model", "model.json", "--data-path", "corpus", "--seq-length", "256", "--global-batch-size", "16",
-            "--train-iters", str(iterations), "--lr", "3e-3", "--min-lr", "3e-4", "--lr-warmup-iters",
+            "--train-iters", str(iterations), "--lr", "1e-3", "--min-lr", "1e-4", "--lr-warmup-iters",
             str(iterations // 12), "--seed", "1", "--dtype", dtype]
 
 
@@ -93,15 +94,14 @@ class TrainingTest(ClusterTest):
         self.assertEqual(self.cluster.wait_job(job, timeout_s), "COMPLETED", self.cluster.output(job))
         return self.cluster.show(job)
 
-    def check_complete(self, run, dtype="float64", iterations=ITERATIONS, compared=ITERATIONS):
-        """Complete, every step recorded exactly once, each of the first `compared` with the loss it has without faults:
-        where a schedule lets training become unstable, the order of sums grows into another path."""
+    def check_complete(self, run, dtype="float64", iterations=ITERATIONS):
+        """Complete, every step recorded exactly once, each with the loss it has without faults."""
         self.assertEqual(run["state"], "complete")
         steps = self.cluster.sql("SELECT step, loss FROM steps JOIN runs ON runs.id = run_id "
                                  f"WHERE runs.name = '{run['run_id']}' ORDER BY step")
         self.assertEqual([int(step) for step, _ in steps], list(range(1, iterations + 1)))
         expected = single_process_losses(dtype, iterations)
-        worst = max(abs(float(loss) - expected[int(step)]) / expected[int(step)] for step, loss in steps[:compared])
+        worst = max(abs(float(loss) - expected[int(step)]) / expected[int(step)] for step, loss in steps)
         print(f"losses differ by {worst:.1e} at most", end=" ")
         self.assertLess(worst, TOLERANCE[dtype])
         self.assertEqual([step["step"] for step in run["steps"]], list(range(1, iterations + 1)))
