@@ -28,14 +28,6 @@ class LostRank(training.TrainingTest):
                 story = self.cluster.run("wlb", "show", job).stdout
                 self.assertRegex(story, rf"rank_lost +n{rank // 2 + 1} +{rank} ")
 
-    def test_a_worker_that_cannot_start_is_not_tried_for_ever(self):
-        job = self.cluster.sbatch("wlb run -- sh -c 'exit 9'", "--wlb-layout=auto", nodes=2)
-        self.assertEqual(self.cluster.wait_job(job), "FAILED")
-        self.assertEqual(self.cluster.job(job)["ExitCode"], "9:0")
-        run = self.cluster.show(job)
-        self.assertEqual(run["state"], "failed")
-        self.assertLessEqual(len(run["attempts"]), 3)
-
 
 if __name__ == "__main__":
     harness.main()
