@@ -29,14 +29,16 @@ static const char help[] =
 	"Submit\n"
 	"the job with --no-kill, or Slurm ends all of it when one node is lost.\n"
 	"COMMAND finds its layout in WLB_TP, WLB_CP, WLB_PP, WLB_DP. A job without --wlb-layout, or with off, gets one "
-        "srun\n"
+	"srun\n"
 	"and nothing else.\n\n"
 	"  --tasks-per-node N   tasks on each node (default: as the job was submitted; else one for each GPU; else 1)\n"
 	"  --spool-dir DIR      where records wait for the coordinator (default: .wlb in the folder of submission)\n"
 	"  --max-restarts N     give up after N restarts (default 100)\n"
 	"  --wait SECONDS       after a fault, wait this long for a coordinator that is away (default 300)\n"
 	"  --srun-args WORDS    more options for srun, separated by blanks; may be given several times\n\n"
-	"Exit code: that of the last attempt; 0 only when COMMAND succeeded; 2 for wrong usage.\n";
+	"Exit code: that of the last attempt, which is that of its first task to fail (128 + signal when it was "
+        "killed);\n"
+	"0 only when COMMAND succeeded; 2 for wrong usage.\n";
 
 void wlb_run_say(const char *format, ...)
 {
@@ -158,14 +160,14 @@ static struct wlb_reporter *start_reporter(struct wlb_run *run, const struct wlb
 	return reporter;
 }
 
-static void record_end(struct wlb_reporter *reporter, const struct wlb_attempt *attempt)
+static void record_end(const struct wlb_run *run, struct wlb_reporter *reporter, const struct wlb_attempt *attempt)
 {
 	const char *state = attempt->exit_code == 0                         ? "complete"
 	                    : attempt->ended_by_order || attempt->cancelled ? "ended"
 	                                                                    : "failed";
 	struct wlb_error error;
-	json_t *data = json_pack("{s:s, s:i, s:s}", "state", state, "exit_code", attempt->exit_code, "reason",
-	                         attempt->end_reason);
+	json_t *data = json_pack("{s:s, s:i, s:s, s:o*}", "state", state, "exit_code", attempt->exit_code, "reason",
+	                         attempt->end_reason, "first_exit", wlb_run_first_exit(run));
 	char *text = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
 	if (text != NULL && wlb_reporter_record(reporter, "attempt_end", text, &error) != 0)
 		wlb_run_say("the end of attempt %d is not recorded: %s", attempt->number, error.message);
@@ -217,12 +219,13 @@ static void announce_attempt(const struct wlb_run *run, const struct wlb_attempt
 /* One attempt from start to end. -1 when it could not even be started. */
 static int conduct(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error)
 {
+	int srun_stderr;
 	announce_attempt(run, attempt);
 	memcpy(run->attempt_id, attempt->id, sizeof(run->attempt_id));
 	struct wlb_reporter *reporter = start_reporter(run, attempt);
-	pid_t srun = wlb_run_launch(run, attempt, error);
+	pid_t srun = wlb_run_launch(run, attempt, &srun_stderr, error);
 	if (srun > 0)
-		wlb_run_watch(run, attempt, srun, reporter);
+		wlb_run_watch(run, attempt, srun, srun_stderr, reporter);
 	else
 		attempt->exit_code = WLB_EXIT_FAILED;
 	if (attempt->exit_code != 0 && !run->cancelled)
@@ -231,7 +234,7 @@ static int conduct(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_
 		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "srun ended with exit code %d",
 		         attempt->exit_code);
 	if (reporter != NULL) {
-		record_end(reporter, attempt);
+		record_end(run, reporter, attempt);
 		wlb_reporter_stop(reporter, run->cancelled ? CANCEL_DELIVER_MS : FLUSH_MS);
 	}
 	return srun > 0 ? 0 : -1;
@@ -321,6 +324,7 @@ static int take_signals(struct wlb_run *run, struct wlb_error *error)
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		sigaddset(&run->signals, numbers[i]);
 	sigprocmask(SIG_BLOCK, &run->signals, &run->signals_before);
+	signal(SIGPIPE, SIG_IGN); /* that nobody reads our stderr does not end the run */
 	run->signal_fd = signalfd(-1, &run->signals, SFD_CLOEXEC);
 	return run->signal_fd >= 0 ? 0 : wlb_fail(error, "signals cannot be read: %s", strerror(errno));
 }
@@ -354,12 +358,13 @@ static int run_plain(struct wlb_run *run)
 	struct wlb_attempt attempt = {.number = 1};
 	struct wlb_error error;
 	int code = WLB_EXIT_FAILED;
+	int srun_stderr;
 	pid_t srun = -1;
 	wlb_run_say("this job has no --wlb-layout (or off): the command runs once, neither recorded nor started again");
 	if (mint_id(attempt.id, &error) == 0 && wlb_run_decide_alone(run, &attempt, &error) == 0)
-		srun = wlb_run_launch(run, &attempt, &error);
+		srun = wlb_run_launch(run, &attempt, &srun_stderr, &error);
 	if (srun > 0) {
-		wlb_run_watch(run, &attempt, srun, NULL);
+		wlb_run_watch(run, &attempt, srun, srun_stderr, NULL);
 		code = attempt.exit_code;
 	} else {
 		wlb_run_say("%s", error.message);

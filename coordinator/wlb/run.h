@@ -12,6 +12,7 @@
 
 #include "coordinator/client/client.h"
 #include "coordinator/client/reporter.h"
+#include "coordinator/wlb/first_exit.h"
 
 struct wlb_run_options {
 	int tasks_per_node; /* 0: as the job was submitted */
@@ -53,7 +54,7 @@ struct wlb_attempt {
 
 	/* How it went. */
 	char step_id[32]; /* "12.0"; "" when it never got one */
-	int exit_code;    /* srun's; 128 + signal when it was killed */
+	int exit_code;    /* of the task that failed first, else srun's; 128 + signal when it was killed */
 	bool ended_by_order;
 	bool cancelled;
 	char end_reason[512];
@@ -67,9 +68,10 @@ struct wlb_run {
 	char id[64];                       /* WLB_RUN_ID */
 	int launch;                        /* the how-manieth `wlb run` of the job */
 	bool announced;
-	char attempt_id[37]; /* of the last attempt, "" before the first */
-	sigset_t signals;        /* blocked here and read from signal_fd */
-	sigset_t signals_before; /* what the command gets back */
+	char attempt_id[37];              /* of the last attempt, "" before the first */
+	struct wlb_first_exit first_exit; /* of the last attempt */
+	sigset_t signals;                 /* blocked here and read from signal_fd */
+	sigset_t signals_before;          /* what the command gets back */
 	int signal_fd;
 	bool cancelled; /* SIGTERM or SIGINT came */
 };
@@ -103,10 +105,16 @@ int wlb_run_decide_alone(const struct wlb_run *run, struct wlb_attempt *attempt,
 /* Tells that the run is over; a coordinator that is away learns it from the spool. */
 void wlb_run_end(struct wlb_run *run, const char *state, int exit_code, const char *reason);
 
-/* ---- run_launch.c: starts srun; its pid, or -1. */
-pid_t wlb_run_launch(const struct wlb_run *run, const struct wlb_attempt *attempt, struct wlb_error *error);
+/* {"rank":5,"node":"n3","signal":9} of the last attempt; NULL when no task is known to have been killed. */
+json_t *wlb_run_first_exit(const struct wlb_run *run);
 
-/* ---- run_watch.c: until srun has ended; obeys orders and signals. */
-void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun, struct wlb_reporter *reporter);
+/* ---- run_launch.c: starts srun; its pid, or -1. *srun_stderr is the end to read from, and the caller closes it. */
+pid_t wlb_run_launch(const struct wlb_run *run, const struct wlb_attempt *attempt, int *srun_stderr,
+                     struct wlb_error *error);
+
+/* ---- run_watch.c: until srun has ended; obeys orders and signals, and passes srun's stderr on; closes it. Fills in
+ * how the attempt went, and run->first_exit. */
+void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun, int srun_stderr,
+                   struct wlb_reporter *reporter);
 
 #endif

@@ -32,6 +32,14 @@ int wlb_run_announce(struct wlb_run *run, struct wlb_error *error)
 	return 0;
 }
 
+json_t *wlb_run_first_exit(const struct wlb_run *run)
+{
+	const struct wlb_first_exit *first = &run->first_exit;
+	if (!first->known || first->signal == 0)
+		return NULL;
+	return json_pack("{s:i, s:s, s:i}", "rank", first->rank, "node", first->node, "signal", first->signal);
+}
+
 static json_t *ask_body(const struct wlb_run *run, const struct wlb_attempt *previous,
                         const struct wlb_attempt *attempt)
 {
@@ -41,8 +49,9 @@ static json_t *ask_body(const struct wlb_run *run, const struct wlb_attempt *pre
 	for (int i = 0; i < job->node_count; i++)
 		json_array_append_new(nodes, json_string(job->nodes[i]));
 	if (previous != NULL)
-		before = json_pack("{s:s, s:i, s:s}", "attempt_id", previous->id, "exit_code", previous->exit_code,
-		                   "step_id", previous->step_id);
+		before =
+			json_pack("{s:s, s:i, s:s, s:o*}", "attempt_id", previous->id, "exit_code", previous->exit_code,
+		                  "step_id", previous->step_id, "first_exit", wlb_run_first_exit(run));
 	return json_pack("{s:s, s:I, s:o, s:i, s:i, s:O, s:o}", "attempt_id", attempt->id, "job_id",
 	                 (json_int_t)job->job_id, "nodes", nodes, "tasks_per_node", job->tasks_per_node,
 	                 "gpus_per_node", job->gpus_per_node, "policy", job->policy, "previous", before);
@@ -184,7 +193,8 @@ void wlb_run_end(struct wlb_run *run, const char *state, int exit_code, const ch
 	if (run->connection == NULL || !run->announced)
 		return;
 	snprintf(path, sizeof(path), "/v1/runs/%s/end", run->id);
-	json_t *body = json_pack("{s:s, s:i, s:s}", "state", state, "exit_code", exit_code, "reason", reason);
+	json_t *body = json_pack("{s:s, s:i, s:s, s:o*}", "state", state, "exit_code", exit_code, "reason", reason,
+	                         "first_exit", wlb_run_first_exit(run));
 	if (run->attempt_id[0] != '\0')
 		json_object_set_new(body, "attempt_id", json_string(run->attempt_id));
 	json_decref(wlb_api_call(run->connection, "POST", path, body, END_MS, NULL, NULL));

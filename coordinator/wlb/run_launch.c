@@ -91,7 +91,7 @@ static int build_command(const struct wlb_run *run, const struct wlb_attempt *at
 }
 
 /* In the child: a process group of its own, which ends when `wlb run` is gone. Does not return. */
-static void become_srun(const struct wlb_run *run, const struct command_line *line, pid_t parent)
+static void become_srun(const struct wlb_run *run, const struct command_line *line, pid_t parent, int stderr_fd)
 {
 	setpgid(0, 0);
 	/* SIGTERM, not SIGKILL: srun then takes its tasks along. */
@@ -104,21 +104,27 @@ static void become_srun(const struct wlb_run *run, const struct command_line *li
 		dup2(null, STDIN_FILENO);
 		close(null);
 	}
+	dup2(stderr_fd, STDERR_FILENO);
+	signal(SIGPIPE, SIG_DFL);
 	sigprocmask(SIG_SETMASK, &run->signals_before, NULL);
 	execvp("srun", (char *const *)line->arguments);
 	fprintf(stderr, "wlb: srun cannot be run: %s\n", strerror(errno));
 	_exit(127);
 }
 
-pid_t wlb_run_launch(const struct wlb_run *run, const struct wlb_attempt *attempt, struct wlb_error *error)
+pid_t wlb_run_launch(const struct wlb_run *run, const struct wlb_attempt *attempt, int *srun_stderr,
+                     struct wlb_error *error)
 {
 	struct command_line line = {0};
+	int ends[2] = {-1, -1};
 	pid_t child = -1, parent = getpid();
-	if (build_command(run, attempt, &line, error) == 0) {
+	if (pipe2(ends, O_CLOEXEC) != 0) {
+		wlb_fail(error, "srun cannot be started: no pipe for its stderr: %s", strerror(errno));
+	} else if (build_command(run, attempt, &line, error) == 0) {
 		set_environment(run, attempt);
 		child = fork();
 		if (child == 0)
-			become_srun(run, &line, parent);
+			become_srun(run, &line, parent, ends[1]);
 		if (child < 0)
 			wlb_fail(error, "srun cannot be started: %s", strerror(errno));
 		else
@@ -126,5 +132,10 @@ pid_t wlb_run_launch(const struct wlb_run *run, const struct wlb_attempt *attemp
 	}
 	free(line.nodelist);
 	free(line.arguments);
+	if (ends[1] >= 0)
+		close(ends[1]);
+	if (child < 0 && ends[0] >= 0)
+		close(ends[0]);
+	*srun_stderr = ends[0];
 	return child;
 }

@@ -1,6 +1,8 @@
 #include "coordinator/wlb/run.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +18,7 @@ enum {
 	ORDER_GRACE_MS = 2000,   /* for workers to leave by themselves */
 	SRUN_GRACE_MS = 5000,    /* for srun to notice that its step is gone */
 	CANCEL_GRACE_MS = 35000, /* KillWait is 30 s by default */
+	DRAIN_MS = 1000,         /* for what srun wrote last, when nobody reads ours */
 };
 
 /* How far the ending of a step has come. */
@@ -31,6 +34,10 @@ struct watch {
 	int64_t next_look_ms; /* for the step id */
 	enum ending ending;
 	int64_t next_ending_ms;
+	int stderr_fd;        /* srun's; -1 once it is closed */
+	char bytes[PIPE_BUF]; /* of it, not passed on yet; a pipe that is ready takes as many without blocking */
+	size_t byte_count;
+	struct wlb_first_exit_scan scan;
 };
 
 static void find_step(struct watch *w)
@@ -77,6 +84,7 @@ static void obey_order(struct watch *w)
 	if (w->ending != ENDING_NOT || w->reporter == NULL || !wlb_reporter_must_end(w->reporter, &reason))
 		return;
 	w->attempt->ended_by_order = true;
+	w->scan.closed = true;
 	snprintf(w->attempt->end_reason, sizeof(w->attempt->end_reason), "%s", reason);
 	wlb_run_say("ending attempt %d: %s", w->attempt->number, reason);
 	w->ending = ENDING_GRACE;
@@ -107,6 +115,7 @@ static void pass_signal(struct watch *w)
 	if (!ends || w->ending != ENDING_NOT)
 		return;
 	w->attempt->cancelled = true;
+	w->scan.closed = true;
 	snprintf(w->attempt->end_reason, sizeof(w->attempt->end_reason), "cancelled by signal %s",
 	         sigabbrev_np(number));
 	w->ending = ENDING_TERMINATED;
@@ -127,18 +136,92 @@ static bool has_ended(struct watch *w)
 	return true;
 }
 
-void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun, struct wlb_reporter *reporter)
+/* Where nobody reads ours any more, what srun says is lost, not the run. */
+static void pass_bytes(struct watch *w)
 {
-	struct watch w = {.run = run, .attempt = attempt, .reporter = reporter, .srun = srun};
-	struct pollfd ready = {.fd = run->signal_fd, .events = POLLIN};
+	ssize_t n = write(STDERR_FILENO, w->bytes, w->byte_count);
+	if (n < 0 && errno == EAGAIN)
+		return;
+	if (n < 0)
+		n = (ssize_t)w->byte_count;
+	w->byte_count -= (size_t)n;
+	memmove(w->bytes, w->bytes + n, w->byte_count);
+}
+
+static void take_bytes(struct watch *w)
+{
+	ssize_t n = read(w->stderr_fd, w->bytes, sizeof(w->bytes));
+	if (n > 0) {
+		w->byte_count = (size_t)n;
+		wlb_first_exit_feed(&w->scan, w->bytes, w->byte_count);
+	} else {
+		close(w->stderr_fd);
+		w->stderr_fd = -1;
+	}
+}
+
+/* What to wait for: srun's stderr, or ours while that has not taken what srun wrote. */
+static struct pollfd stderr_side(const struct watch *w)
+{
+	return w->byte_count > 0 ? (struct pollfd){.fd = STDERR_FILENO, .events = POLLOUT}
+	                         : (struct pollfd){.fd = w->stderr_fd, .events = POLLIN};
+}
+
+static void pass_on(struct watch *w)
+{
+	if (w->byte_count == 0)
+		take_bytes(w);
+	if (w->byte_count > 0)
+		pass_bytes(w);
+}
+
+/* What srun wrote is in the pipe by now; that a stray process still holds the pipe must not keep us. */
+static void drain(struct watch *w)
+{
+	int64_t until_ms = wlb_clock_ms() + DRAIN_MS;
+	while (wlb_clock_left_ms(until_ms) > 0) {
+		struct pollfd ready = stderr_side(w);
+		if (poll(&ready, 1, w->byte_count > 0 ? wlb_clock_left_ms(until_ms) : 0) <= 0)
+			break;
+		pass_on(w);
+	}
+	if (w->stderr_fd >= 0)
+		close(w->stderr_fd);
+}
+
+static void note_first_exit(struct watch *w)
+{
+	struct wlb_attempt *attempt = w->attempt;
+	const struct wlb_first_exit *first = &w->scan.first;
+	if (!first->known || attempt->exit_code == 0 || attempt->cancelled)
+		return;
+	w->run->first_exit = *first;
+	attempt->exit_code = first->exit_code;
+	if (attempt->end_reason[0] == '\0')
+		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "rank %d on %s ended with exit code %d",
+		         first->rank, first->node, first->exit_code);
+}
+
+void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun, int srun_stderr,
+                   struct wlb_reporter *reporter)
+{
+	struct watch w = {.run = run, .attempt = attempt, .reporter = reporter, .srun = srun, .stderr_fd = srun_stderr};
+	run->first_exit = (struct wlb_first_exit){0};
 	while (!has_ended(&w)) {
+		struct pollfd ready[] = {stderr_side(&w), {.fd = run->signal_fd, .events = POLLIN}};
 		find_step(&w);
 		obey_order(&w);
 		if (w.ending != ENDING_NOT && wlb_clock_left_ms(w.next_ending_ms) == 0)
 			end_harder(&w);
-		if (poll(&ready, 1, LOOK_MS) > 0)
+		if (poll(ready, 2, LOOK_MS) <= 0)
+			continue;
+		if (ready[0].revents != 0)
+			pass_on(&w);
+		if (ready[1].revents != 0)
 			pass_signal(&w);
 	}
+	drain(&w);
+	note_first_exit(&w);
 }
 
 bool wlb_run_pause(struct wlb_run *run, int ms)

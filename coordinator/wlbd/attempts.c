@@ -109,6 +109,14 @@ static struct wlbd_attempt *attempt_new(struct wlbd *wlbd, const char *uuid)
 	return attempt;
 }
 
+bool wlbd_attempt_has_node(const struct wlbd_attempt *attempt, const char *node)
+{
+	for (int i = 0; i < attempt->node_count; i++)
+		if (strcmp(attempt->nodes[i], node) == 0)
+			return true;
+	return false;
+}
+
 void wlbd_attempt_set_nodes(struct wlbd_attempt *attempt, const json_t *nodes)
 {
 	size_t count = json_array_size(nodes);

@@ -78,6 +78,8 @@ struct wlbd_attempt *wlbd_attempts_find(const struct wlbd_attempts *attempts, co
 struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card);
 void wlbd_attempts_remove(struct wlbd *wlbd, struct wlbd_attempt *attempt);
 
+bool wlbd_attempt_has_node(const struct wlbd_attempt *attempt, const char *node);
+
 /* Nodes as JSON names. */
 void wlbd_attempt_set_nodes(struct wlbd_attempt *attempt, const json_t *nodes);
 

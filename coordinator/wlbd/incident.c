@@ -111,12 +111,24 @@ static bool is_found(const struct wlbd_finding *findings, int count, int rank)
 	return false;
 }
 
-/* Symptoms are in order of arrival: the first that tells of a rank is the cause when no node was lost. After it only
+static const struct wlbd_symptom *find_first_exit(const struct wlbd_incident *incident)
+{
+	for (int i = 0; i < incident->count; i++)
+		if (incident->symptoms[i].first && tells_of_rank(incident, &incident->symptoms[i]))
+			return &incident->symptoms[i];
+	return NULL;
+}
+
+/* When no node was lost, the cause is the rank that srun saw end first: its neighbour, which reports for it, may follow
+ * it too fast to tell. Else, symptoms being in order of arrival, the first that tells of a rank. After it only
  * ranks that were seen to go count, and closed connections while the step still runs: once it has ended, Slurm itself
  * took the others away. */
 static int find_lost_ranks(const struct wlbd_incident *incident, struct wlbd_finding *findings, int nodes)
 {
 	int count = nodes;
+	const struct wlbd_symptom *first = find_first_exit(incident);
+	if (first != NULL)
+		findings[count++] = (struct wlbd_finding){.node_lost = false, .symptom = first};
 	for (int i = 0; i < incident->count && count < nodes + WLBD_CONSEQUENCES_MOST; i++) {
 		const struct wlbd_symptom *s = &incident->symptoms[i];
 		if (!tells_of_rank(incident, s) || is_found(findings, count, s->rank))

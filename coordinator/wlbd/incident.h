@@ -37,15 +37,17 @@ struct wlbd_symptom {
 	int64_t at_ms;
 	enum wlbd_node_state node_state;
 	bool withdrawn; /* it came back, or said goodbye after all */
+	bool first;     /* srun saw it end before all others */
 };
 
 struct wlbd_incident {
 	struct wlbd_symptom *symptoms; /* in order of arrival */
 	int count;
 	int64_t opened_ms;
-	bool over;     /* the attempt's step has ended, by the word of the launcher */
-	int exit_code; /* of the step, when over */
-	bool settled;  /* faults were found once: from now on only lost nodes are news */
+	bool over;       /* the attempt's step has ended, by the word of the launcher */
+	int exit_code;   /* of the step, when over */
+	bool told_first; /* the launcher said which rank ended first */
+	bool settled;    /* faults were found once: from now on only lost nodes are news */
 };
 
 /* The symptom to fill in: the one of the same kind, node and rank, or a new one; NULL when there are too many. */

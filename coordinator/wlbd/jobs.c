@@ -83,7 +83,7 @@ static void close_run(struct open_run *open, const char *state, const char *reas
 	wlbd_outbox_put(wlbd->outbox, "select wlb_run_end($1, $2, $3, 'coordinator')", 3, params);
 	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)
 	if (attempt->run_pk == open->run_pk)
-		wlbd_verdict_over(attempt, WLBD_EXIT_UNKNOWN);
+		wlbd_verdict_over(attempt, WLBD_EXIT_UNKNOWN, NULL);
 }
 
 static void close_by_job(struct open_run *open, const struct wlbd_job_facts *facts)

@@ -26,6 +26,7 @@ struct question {
 	const char *previous_id; /* NULL: this is the launcher's first */
 	const char *previous_step;
 	int64_t previous_exit_code;
+	struct wlbd_first_exit previous_first;
 	int64_t tasks_per_node;
 	struct wlb_policy layout_policy;
 	int64_t min_nodes;
@@ -87,7 +88,8 @@ static int read_previous(struct question *q, struct wlb_error *error)
 		return 0;
 	if (wlbd_field_uuid(previous, "attempt_id", &q->previous_id, error) != 0 ||
 	    wlbd_field_integer(previous, "exit_code", WLBD_REQUIRED, -255, 255, &q->previous_exit_code, error) != 0 ||
-	    wlbd_field_text(previous, "step_id", WLBD_OPTIONAL, 31, &q->previous_step, error) != 0)
+	    wlbd_field_text(previous, "step_id", WLBD_OPTIONAL, 31, &q->previous_step, error) != 0 ||
+	    wlbd_first_exit_read(previous, &q->previous_first, error) != 0)
 		return wlb_fail_in(error, "previous");
 	return 0;
 }
@@ -219,14 +221,6 @@ static void decide(struct question *q, bool judging)
 
 /* ---- 5: the previous attempt ------------------------------------------------------------------------- */
 
-static bool was_on(const struct wlbd_attempt *attempt, const char *node)
-{
-	for (int i = 0; i < attempt->node_count; i++)
-		if (strcmp(attempt->nodes[i], node) == 0)
-			return true;
-	return false;
-}
-
 static void note_exit(struct question *q, struct wlbd_attempt *previous)
 {
 	char pk[24], code[16], time_text[32];
@@ -250,9 +244,9 @@ static bool judge_previous(struct question *q)
 	if (previous == NULL || (previous->uid != q->call->uid && !wlbd_call_privileged(q->call)))
 		return false;
 	for (int i = 0; i < q->offer_count && !previous->incident.over; i++)
-		if (q->offers[i].silent && was_on(previous, q->offers[i].name))
+		if (q->offers[i].silent && wlbd_attempt_has_node(previous, q->offers[i].name))
 			wlbd_verdict_node_dead(previous, q->offers[i].name);
-	wlbd_verdict_over(previous, (int)q->previous_exit_code);
+	wlbd_verdict_over(previous, (int)q->previous_exit_code, &q->previous_first);
 	note_exit(q, previous);
 	return wlbd_verdict_pending(previous);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "coordinator/wlbd/fields.h"
+#include "coordinator/wlbd/first_exit.h"
 
 /* What must be there; numbers that may be unknown (a loss that is not a number) are null. */
 static int check_layout(const json_t *data, struct wlb_error *error)
@@ -111,10 +112,12 @@ static int check_event(const json_t *data, struct wlb_error *error)
 static int check_attempt_end(const json_t *data, struct wlb_error *error)
 {
 	static const char *const states[] = {"complete", "failed", "ended", NULL};
+	struct wlbd_first_exit first;
 	const char *text;
 	int64_t code;
 	if (wlbd_field_choice(data, "state", WLBD_REQUIRED, states, &text, error) != 0 ||
-	    wlbd_field_integer(data, "exit_code", WLBD_OPTIONAL, -255, 255, &code, error) != 0)
+	    wlbd_field_integer(data, "exit_code", WLBD_OPTIONAL, -255, 255, &code, error) != 0 ||
+	    wlbd_first_exit_read(data, &first, error) != 0)
 		return -1;
 	return wlbd_field_text(data, "reason", WLBD_OPTIONAL, WLBD_TEXT_MOST, &text, error);
 }

@@ -33,7 +33,9 @@ static void learn_end(struct wlbd_attempt *attempt, const json_t *data)
 	const char *state = json_string_value(json_object_get(data, "state"));
 	const json_t *code = json_object_get(data, "exit_code");
 	int by_state = strcmp(state, "complete") == 0 ? 0 : strcmp(state, "ended") == 0 ? WLBD_EXIT_ORDERED : 1;
-	wlbd_verdict_over(attempt, json_is_integer(code) ? (int)json_integer_value(code) : by_state);
+	struct wlbd_first_exit first;
+	wlbd_first_exit_read(data, &first, NULL); /* checked before it was stored */
+	wlbd_verdict_over(attempt, json_is_integer(code) ? (int)json_integer_value(code) : by_state, &first);
 }
 
 static void learn(struct wlbd_attempt *attempt, const json_t *records)

@@ -127,13 +127,15 @@ void wlbd_post_run(struct wlbd_call *call)
 
 /* ---- POST /v1/runs/RUN/end ----------------------------------------------------------------------- */
 
-/* Its attempts have nothing more to tell. */
-static void attempts_over(struct wlbd *wlbd, const char *run, int exit_code)
+/* Its attempts have nothing more to tell; `first` is of the last of them. */
+static void attempts_over(struct wlbd *wlbd, const char *run, int exit_code, const char *last,
+                          const struct wlbd_first_exit *first)
 {
 	struct wlbd_attempt *attempt;
 	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)
 	if (strcmp(attempt->run, run) == 0)
-		wlbd_verdict_over(attempt, exit_code);
+		wlbd_verdict_over(attempt, exit_code,
+		                  last != NULL && strcasecmp(attempt->uuid, last) == 0 ? first : NULL);
 }
 
 static void on_ended(void *context, const struct wlbd_db_result *result)
@@ -144,7 +146,10 @@ static void on_ended(void *context, const struct wlbd_db_result *result)
 		return;
 	}
 	json_int_t exit_code = json_integer_value(json_object_get(call->body, "exit_code"));
-	attempts_over(call->wlbd, call->run, (int)exit_code);
+	struct wlbd_first_exit first;
+	wlbd_first_exit_read(call->body, &first, NULL); /* checked before */
+	attempts_over(call->wlbd, call->run, (int)exit_code,
+	              json_string_value(json_object_get(call->body, "attempt_id")), &first);
 	wlbd_log(WLBD_LOG_INFO, "run %s: %s", call->run, result->value);
 	wlbd_call_reply(call, 200, json_pack("{s:s, s:s}", "run_id", call->run, "state", result->value));
 }
@@ -156,13 +161,15 @@ void wlbd_post_end(struct wlbd_call *call)
 	const char *state = NULL;
 	const char *reason = "";
 	const char *attempt_id = NULL;
+	struct wlbd_first_exit first;
 	int64_t exit_code = 0;
 	char uid[16];
 	if ((json_object_get(call->body, "attempt_id") != NULL &&
 	     wlbd_field_uuid(call->body, "attempt_id", &attempt_id, &error) != 0) ||
 	    wlbd_field_choice(call->body, "state", WLBD_REQUIRED, states, &state, &error) != 0 ||
 	    wlbd_field_integer(call->body, "exit_code", WLBD_OPTIONAL, -255, 255, &exit_code, &error) != 0 ||
-	    wlbd_field_text(call->body, "reason", WLBD_OPTIONAL, WLBD_TEXT_MOST, &reason, &error) != 0) {
+	    wlbd_field_text(call->body, "reason", WLBD_OPTIONAL, WLBD_TEXT_MOST, &reason, &error) != 0 ||
+	    wlbd_first_exit_read(call->body, &first, &error) != 0) {
 		wlbd_call_fail(call, 400, "%s", error.message);
 		return;
 	}

@@ -226,13 +226,14 @@ static void on_node_probed(void *context, bool alive)
 	judge_soon(attempt);
 }
 
-static void raise_symptom(struct wlbd_attempt *attempt, enum wlbd_symptom_kind kind, const char *node, int rank,
-                          int64_t step)
+/* NULL when memory is out. */
+static struct wlbd_symptom *raise_symptom(struct wlbd_attempt *attempt, enum wlbd_symptom_kind kind, const char *node,
+                                          int rank, int64_t step)
 {
 	struct wlbd_symptom *s = wlbd_incident_add(&attempt->incident, kind, node, rank, wlb_clock_ms());
 	struct node_probe *probe = s != NULL ? calloc(1, sizeof(*probe)) : NULL;
 	if (probe == NULL)
-		return;
+		return NULL;
 	if (s->withdrawn) /* again, after all was well in between */
 		s->at_ms = wlb_clock_ms();
 	s->withdrawn = false;
@@ -243,6 +244,7 @@ static void raise_symptom(struct wlbd_attempt *attempt, enum wlbd_symptom_kind k
 	attempt->probes++;
 	wlbd_nodes_probe(attempt->wlbd, node, on_node_probed, probe);
 	judge_soon(attempt);
+	return s;
 }
 
 static void withdraw(struct wlbd_reporter *reporter)
@@ -288,8 +290,28 @@ void wlbd_verdict_rank_gone(struct wlbd_reporter *reporter, int rank)
 	raise_symptom(attempt, WLBD_RANK_GONE, reporter->node, rank, reporter->step);
 }
 
-void wlbd_verdict_over(struct wlbd_attempt *attempt, int exit_code)
+/* A node that is not the attempt's is no news of it. */
+static void take_first_exit(struct wlbd_attempt *attempt, const struct wlbd_first_exit *first)
 {
+	struct wlbd_incident *incident = &attempt->incident;
+	const struct wlbd_reporter *reporter;
+	int64_t step = -1;
+	if (first->node == NULL || incident->told_first || incident->settled ||
+	    !wlbd_attempt_has_node(attempt, first->node))
+		return;
+	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	if (strcmp(reporter->node, first->node) == 0 && reporter->rank != WLBD_LAUNCHER)
+		step = reporter->step;
+	incident->told_first = true;
+	struct wlbd_symptom *s = raise_symptom(attempt, WLBD_RANK_GONE, first->node, (int)first->rank, step);
+	if (s != NULL)
+		s->first = true;
+}
+
+void wlbd_verdict_over(struct wlbd_attempt *attempt, int exit_code, const struct wlbd_first_exit *first)
+{
+	if (first != NULL)
+		take_first_exit(attempt, first);
 	if (attempt->incident.over)
 		return;
 	attempt->incident.over = true;
@@ -309,7 +331,7 @@ void wlbd_verdict_supersede(struct wlbd_attempt *attempt, int64_t newer)
 	char reason[64];
 	snprintf(reason, sizeof(reason), "attempt %lld has begun", (long long)newer);
 	order_end(attempt, reason);
-	wlbd_verdict_over(attempt, WLBD_EXIT_UNKNOWN);
+	wlbd_verdict_over(attempt, WLBD_EXIT_UNKNOWN, NULL);
 }
 
 bool wlbd_verdict_pending(const struct wlbd_attempt *attempt)

@@ -6,6 +6,7 @@
 #define WLBD_VERDICT_H
 
 #include "coordinator/wlbd/attempts.h"
+#include "coordinator/wlbd/first_exit.h"
 
 struct wlbd;
 
@@ -14,8 +15,8 @@ void wlbd_verdict_alive(struct wlbd_reporter *reporter, struct evhttp_connection
 void wlbd_verdict_goodbye(struct wlbd_reporter *reporter);
 void wlbd_verdict_rank_gone(struct wlbd_reporter *reporter, int rank);
 
-/* The launcher says that the attempt's step has ended. */
-void wlbd_verdict_over(struct wlbd_attempt *attempt, int exit_code);
+/* The launcher says that the attempt's step has ended, and perhaps which task ended it. */
+void wlbd_verdict_over(struct wlbd_attempt *attempt, int exit_code, const struct wlbd_first_exit *first);
 
 /* A node of the attempt was found dead when its job's nodes were probed for the next one. */
 void wlbd_verdict_node_dead(struct wlbd_attempt *attempt, const char *node);

@@ -63,8 +63,7 @@ class Plain(RunTest):
         self.assertEqual((run["state"], len(run["attempts"])), ("failed", 1))
 
     def test_fruitless_attempts_end(self):
-        # One task: of several, srun may end the slower ones by SIGTERM first, and then tells of that.
-        job = self.submit("wlb run -- sh -c 'exit 7'; exit $?", nodes=1, tasks=1)
+        job = self.submit("wlb run -- sh -c 'exit 7'; exit $?", nodes=2, tasks=1)
         self.assertEqual(self.cluster.wait_job(job), "FAILED")
         self.assertEqual(self.cluster.job(job)["ExitCode"], "7:0")
         run = self.cluster.show(job)

@@ -41,6 +41,10 @@ static const struct {
 	{"settings/conf", "# wlbd\nlisten = 127.0.0.1:8484\ndatabase = host=/tmp dbname=wlb\nprivate_data = yes\n"},
 	{"settings/address", "[::1]:8484"},
 	{"settings/run", "/v1/runs/12.2"},
+	{"first_exit/killed", "loss 2.5srun: error: n3: task 5: Killed\n"},
+	{"first_exit/code", "srun: error: n[08-10,12]: tasks 0-3,7: Exited with exit code 7\n"},
+	{"first_exit/core", "a\nsrun: error: n1: tasks 0-1: Segmentation fault (core dumped)\n"},
+	{"first_exit/ended", "srun: error: Node failure on n3\nsrun: error: n1: task 0: Terminated\n"},
 	{"json_string/text", "n\xc3\xb6\"\\\n\xff"},
 	{"records/some",
          "{\"attempt_id\":\"01234567-89ab-cdef-0123-456789abcdef\",\"source\":\"rank0\",\"job_id\":12,\"first_seq\":1,"
@@ -109,9 +113,9 @@ static void seed_checkpoint(void)
 
 int main(int argc, char **argv)
 {
-	static const char *const targets[] = {"index", "safetensors", "manifest",   "model_config",
-	                                      "jsonl", "policy",      "http",       "records",
-	                                      "spool", "settings",    "json_string"};
+	static const char *const targets[] = {"index", "safetensors", "manifest",    "model_config",
+	                                      "jsonl", "policy",      "http",        "records",
+	                                      "spool", "settings",    "json_string", "first_exit"};
 	if (argc != 2)
 		return 2;
 	check(wlb_dir_make(argv[1], 0755, &error));

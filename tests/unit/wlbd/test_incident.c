@@ -125,6 +125,36 @@ static void test_gone_rank_needs_no_grace(void **state)
 	wlbd_incident_clear(&incident);
 }
 
+static void test_rank_that_srun_saw_first_is_the_cause(void **state)
+{
+	struct wlbd_incident incident = {.over = true, .exit_code = 137};
+	int count;
+	(void)state;
+	add(&incident, WLBD_CLOSED, "n3", 4, 1000, WLBD_NODE_ALIVE); /* the neighbour followed before it told */
+	add(&incident, WLBD_RANK_GONE, "n1", 1, 1010, WLBD_NODE_ALIVE);
+	struct wlbd_symptom *first = add(&incident, WLBD_RANK_GONE, "n3", 5, 1200, WLBD_NODE_ASKED);
+	first->first = true;
+	assert_int_equal(judge(&incident, 1200, &count), WLBD_JUDGE_LATER);
+	first->node_state = WLBD_NODE_ALIVE;
+	assert_int_equal(judge(&incident, 1200, &count), WLBD_JUDGE_FAULTS);
+	assert_int_equal(count, 2);
+	assert_int_equal(findings[0].symptom->rank, 5);
+	assert_int_equal(findings[1].symptom->rank, 1);
+	wlbd_incident_clear(&incident);
+}
+
+static void test_lost_node_explains_the_rank_that_srun_saw_first(void **state)
+{
+	struct wlbd_incident incident = {.over = true, .exit_code = 137};
+	int count;
+	(void)state;
+	add(&incident, WLBD_RANK_GONE, "n3", 5, 1000, WLBD_NODE_LOST)->first = true;
+	assert_int_equal(judge(&incident, 1000, &count), WLBD_JUDGE_FAULTS);
+	assert_int_equal(count, 1);
+	assert_true(findings[0].node_lost);
+	wlbd_incident_clear(&incident);
+}
+
 static void test_settled_incident_has_news_of_nodes_only(void **state)
 {
 	struct wlbd_incident incident = {.settled = true};
@@ -164,6 +194,8 @@ int main(void)
 		cmocka_unit_test(test_steps_that_end_by_themselves_lose_nobody),
 		cmocka_unit_test(test_launcher_is_no_rank),
 		cmocka_unit_test(test_gone_rank_needs_no_grace),
+		cmocka_unit_test(test_rank_that_srun_saw_first_is_the_cause),
+		cmocka_unit_test(test_lost_node_explains_the_rank_that_srun_saw_first),
 		cmocka_unit_test(test_settled_incident_has_news_of_nodes_only),
 		cmocka_unit_test(test_same_symptom_once_and_not_too_many),
 	};

@@ -1,0 +1,22 @@
+/* Any bytes on srun's stderr: what is recognised is within its limits, and the same however the bytes are cut. */
+#include <string.h>
+
+#include "coordinator/wlb/first_exit.h"
+#include "tests/fuzz/scratch.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+	struct wlb_first_exit_scan whole = {0}, cut = {0};
+	wlb_first_exit_feed(&whole, (const char *)data, bytes);
+	for (size_t i = 0; i < bytes; i++)
+		wlb_first_exit_feed(&cut, (const char *)data + i, 1);
+	const struct wlb_first_exit *first = &whole.first;
+	must(first->known == cut.first.known && first->rank == cut.first.rank);
+	must(strcmp(first->node, cut.first.node) == 0);
+	if (first->known) {
+		must(first->rank >= 0 && first->node[0] != '\0');
+		must(first->exit_code > 0 && first->exit_code <= 255);
+		must(first->signal == 0 || first->exit_code == 128 + first->signal);
+	}
+	return 0;
+}

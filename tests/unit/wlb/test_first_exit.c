@@ -1,0 +1,130 @@
+#include "coordinator/wlb/first_exit.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct wlb_first_exit scan(const char *text)
+{
+	struct wlb_first_exit_scan scan = {0};
+	wlb_first_exit_feed(&scan, text, strlen(text));
+	return scan.first;
+}
+
+static void what_srun_prints(void **state)
+{
+	static const struct {
+		const char *line;
+		int rank;
+		const char *node;
+		int signal;
+		int exit_code;
+	} known[] = {
+		{"srun: error: n3: task 5: Killed\n", 5, "n3", SIGKILL, 137},
+		{"srun: error: n3: task 5: Exited with exit code 7\n", 5, "n3", 0, 7},
+		{"srun: error: n1: tasks 0-1: Segmentation fault (core dumped)\n", 0, "n1", SIGSEGV, 139},
+		{"srun: error: n[1-2]: tasks 2-3,7: Aborted\n", 2, "n1", SIGABRT, 134},
+		{"srun: error: rack1-n[08-10,12],x: tasks 64,70: Terminated\n", 64, "rack1-n08", SIGTERM, 143},
+		{"srun: error: r[1-2]n[3,5]: task 0: Bus error\n", 0, "r1n3", SIGBUS, 135},
+		{"srun: error: a,b: tasks 0-1: Exited with exit code 255\n", 0, "a", 0, 255},
+		{"srun: error: n3: task 5: Out Of Memory\n", 5, "n3", SIGKILL, 137},
+		{"a task died within a linesrun: error: n3: task 5: Killed\n", 5, "n3", SIGKILL, 137},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		struct wlb_first_exit first = scan(known[i].line);
+		assert_true(first.known);
+		assert_int_equal(first.rank, known[i].rank);
+		assert_string_equal(first.node, known[i].node);
+		assert_int_equal(first.signal, known[i].signal);
+		assert_int_equal(first.exit_code, known[i].exit_code);
+	}
+}
+
+static void every_signal(void **state)
+{
+	char line[128];
+	(void)state;
+	for (int number = 1; number <= SIGRTMAX; number++) {
+		snprintf(line, sizeof(line), "srun: error: n3: task 5: %s\n", strsignal(number));
+		assert_int_equal(scan(line).signal, number);
+	}
+}
+
+static void what_is_no_such_line(void **state)
+{
+	static const char *const lines[] = {
+		"srun: error: n3: task 5: Killed", /* not ended yet */
+		"srun: error: n3: task 5: Exited with exit code 0\n",
+		"srun: error: n3: task 5: Exited with exit code 256\n",
+		"srun: error: n3: task 5: Exited with exit code 7 or so\n",
+		"srun: error: n3: task 5: Bored\n",
+		"srun: error: n3: task 5: \n",
+		"srun: error: n3: task -5: Killed\n",
+		"srun: error: n3: task 99999999999999999999: Killed\n",
+		"srun: error: n3: Killed\n",
+		"srun: error: : task 5: Killed\n",
+		"srun: error: Unable to create step for job 12: task 5: Killed\n",
+		"n3: task 5: Killed\n",
+		"\n",
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		assert_false(scan(lines[i]).known);
+}
+
+static void the_first_one_counts(void **state)
+{
+	(void)state;
+	assert_int_equal(
+		scan("srun: launching\nsrun: error: n3: task 5: Killed\nsrun: error: n1: task 0: Aborted\n").rank, 5);
+}
+
+static void nothing_after_the_step_was_ended_by_others(void **state)
+{
+	static const char *const lines[] = {
+		"slurmstepd: error: *** STEP 12.0 ON n1 CANCELLED AT 2026-11-20T12:00:00 ***\n",
+		"srun: error: Node failure on n3\n",
+		"srun: Job step aborted: Waiting up to 32 seconds for job step to finish.\n",
+		"srun: Force Terminated StepId=12.0\n",
+	};
+	char text[256];
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		snprintf(text, sizeof(text), "%ssrun: error: n3: task 5: Killed\n", lines[i]);
+		assert_false(scan(text).known);
+	}
+}
+
+static void bytes_cut_anywhere_and_long_lines(void **state)
+{
+	static const char line[] = "srun: error: n3: task 5: Killed\n";
+	struct wlb_first_exit_scan scan = {0};
+	(void)state;
+	for (int i = 0; i < 10000; i++)
+		wlb_first_exit_feed(&scan, "x", 1);
+	wlb_first_exit_feed(&scan, line, strlen(line)); /* the end of that line */
+	assert_false(scan.first.known);
+	for (size_t i = 0; i < strlen(line); i++)
+		wlb_first_exit_feed(&scan, line + i, 1);
+	assert_true(scan.first.known);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_srun_prints),
+		cmocka_unit_test(every_signal),
+		cmocka_unit_test(what_is_no_such_line),
+		cmocka_unit_test(the_first_one_counts),
+		cmocka_unit_test(nothing_after_the_step_was_ended_by_others),
+		cmocka_unit_test(bytes_cut_anywhere_and_long_lines),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
