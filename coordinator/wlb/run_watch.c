@@ -171,7 +171,7 @@ static void pass_on(struct watch *w)
 {
 	if (w->byte_count == 0)
 		take_bytes(w);
-	if (w->byte_count > 0)
+	else
 		pass_bytes(w);
 }
 

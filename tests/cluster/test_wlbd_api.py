@@ -478,6 +478,39 @@ class Attempts(RunningJobs):
         self.assertEqual([a["exit_code"] for a in shown["attempts"]], [1, 1, 1, 1])
         self.assertEqual({f["kind"] for f in shown["faults"]}, {"step_failed"})
 
+    def test_first_exit_is_the_cause(self):
+        """Whichever tells of it first; the neighbour whose connection closed before is not."""
+        said = {"first_exit": {"rank": 3, "node": "n2", "signal": 9}}
+        for carrier in ("previous", "attempt_end", "end"):
+            with self.subTest(carrier=carrier):
+                run = self.new_run()
+                attempt, _ = self.ask(run, ["n1", "n2"])
+                report, links = self.open_reporters(run, attempt)
+                for node in links:
+                    report(node)
+                links["n2"].close()
+                if carrier == "previous":
+                    _, reply = self.ask(run, ["n1", "n2"],
+                                        previous={"attempt_id": attempt, "exit_code": 137} | said)
+                    self.assertEqual(reply["decision"], "start")
+                elif carrier == "attempt_end":
+                    data = {"state": "failed", "exit_code": 137, "reason": ""} | said
+                    self.deliver(run, attempt, [{"seq": 1, "time": 1790000000, "type": "attempt_end", "data": data}],
+                                 source="run")
+                else:
+                    status, reply = self.api.call("POST", f"/v1/runs/{run}/end", {
+                        "state": "failed", "exit_code": 137, "attempt_id": attempt} | said)
+                    self.assertEqual(status, 200, reply)
+                faults = wait_for("the fault", lambda run=run: self.show(run)["faults"], 10)
+                self.assertEqual([(f["kind"], f["rank"], f["node"]) for f in faults if f["cause"]],
+                                 [("rank_lost", 3, "n2")])
+                self.assertEqual(faults[0]["step"], 7)
+                self.cluster.run("scancel", run)  # the nodes are the next one's
+        status, reply = self.api.call("POST", f"/v1/runs/{run}/end", {
+            "state": "failed", "first_exit": {"rank": -1, "node": "n2", "signal": 9}})
+        self.assertEqual(status, 400)
+        self.assertIn("first_exit", reply["error"])
+
     def test_bad_input_is_not_tried_again(self):
         run = self.new_run()
         first, _ = self.ask(run, ["n1"])
