@@ -64,13 +64,13 @@ static int signal_named(const char *text)
 	return 0;
 }
 
-static bool take_end(const char *at, struct wlb_first_exit *exit)
+static bool take_end(const char *at, struct wlb_first_exit *first)
 {
 	if (skip(&at, "Exited with exit code "))
-		return take_number(&at, 255, &exit->exit_code) && *at == '\0' && exit->exit_code > 0;
-	exit->signal = signal_named(at);
-	exit->exit_code = 128 + exit->signal;
-	return exit->signal > 0;
+		return take_number(&at, 255, &first->exit_code) && *at == '\0' && first->exit_code > 0;
+	first->signal = signal_named(at);
+	first->exit_code = 128 + first->signal;
+	return first->signal > 0;
 }
 
 /* Of "5", "0-3,7" the first. */
@@ -88,15 +88,15 @@ static void read_line(struct wlb_first_exit_scan *scan)
 {
 	static const char *const ended_by_others[] = {"CANCELLED", "Node failure", "Job step aborted",
 	                                              "Force Terminated"};
-	struct wlb_first_exit exit = {.known = true};
+	struct wlb_first_exit first = {.known = true};
 	/* Not only where the line begins: a task may have died within a line of its own. */
 	const char *at = strstr(scan->line, "srun: error: ");
 	for (size_t i = 0; i < sizeof(ended_by_others) / sizeof(ended_by_others[0]); i++)
 		scan->closed = scan->closed || strstr(scan->line, ended_by_others[i]) != NULL;
 	if (scan->closed || at == NULL || !skip(&at, "srun: error: ") ||
-	    !take_node(&at, exit.node, sizeof(exit.node)) || !take_ranks(&at, &exit.rank) || !take_end(at, &exit))
+	    !take_node(&at, first.node, sizeof(first.node)) || !take_ranks(&at, &first.rank) || !take_end(at, &first))
 		return;
-	scan->first = exit;
+	scan->first = first;
 	scan->closed = true;
 }
 

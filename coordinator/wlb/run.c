@@ -36,8 +36,7 @@ static const char help[] =
 	"  --max-restarts N     give up after N restarts (default 100)\n"
 	"  --wait SECONDS       after a fault, wait this long for a coordinator that is away (default 300)\n"
 	"  --srun-args WORDS    more options for srun, separated by blanks; may be given several times\n\n"
-	"Exit code: that of the last attempt, which is that of its first task to fail (128 + signal when it was "
-        "killed);\n"
+	"Exit code: that of the last attempt, which is that of its first task to fail (128 + signal if killed);\n"
 	"0 only when COMMAND succeeded; 2 for wrong usage.\n";
 
 void wlb_run_say(const char *format, ...)

@@ -56,7 +56,8 @@ class Plain(RunTest):
         self.assertEqual(self.cluster.show(f"{job}.2")["state"], "complete")
 
     def test_wrong_input_is_not_tried_again(self):
-        job = self.submit("wlb run -- sh -c 'exit 2'; exit $?", nodes=1, tasks=1)
+        """By one task; that srun then ends the other by SIGTERM is not what it failed of."""
+        job = self.submit("wlb run -- sh -c '[ $SLURM_PROCID != 1 ] || exit 2; sleep 60'; exit $?", nodes=2, tasks=1)
         self.assertEqual(self.cluster.wait_job(job), "FAILED")
         self.assertEqual(self.cluster.job(job)["ExitCode"], "2:0")
         run = self.cluster.show(job)
