@@ -22,11 +22,12 @@ class LostRank(training.TrainingTest):
                 self.check_complete(run)
                 self.check_repeats(run, attempts=2)
                 causes = [fault for fault in run["faults"] if fault["cause"]]
-                self.assertEqual([(fault["kind"], fault["rank"], fault["node"]) for fault in causes],
-                                 [("rank_lost", rank, f"n{rank // 2 + 1}")])
+                # Its neighbour on the node, which tells of it, may have been aborted by MPI before it could.
+                self.assertEqual([(fault["kind"], fault["rank"] // 2, fault["node"]) for fault in causes],
+                                 [("rank_lost", rank // 2, f"n{rank // 2 + 1}")])
                 self.assertEqual(run["attempts"][1]["nodes"], ["n1", "n2", "n3", "n4"])
                 story = self.cluster.run("wlb", "show", job).stdout
-                self.assertRegex(story, rf"rank_lost +n{rank // 2 + 1} +{rank} ")
+                self.assertRegex(story, rf"rank_lost +n{rank // 2 + 1} ")
 
 
 if __name__ == "__main__":
