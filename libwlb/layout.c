@@ -20,7 +20,8 @@ static int parse_ways(const char *text, size_t length)
 
 static int refuse_policy(const char *text, const char *why, struct wlb_error *error)
 {
-	return wlb_fail(error, "layout '%.100s': %s; use auto, off, or ways to split such as tp=2,cp=1,pp=2", text, why);
+	return wlb_fail(error, "layout '%.100s': %s; use auto, off, or ways to split such as tp=2,cp=1,pp=2", text,
+	                why);
 }
 
 static int *policy_field(struct wlb_layout *layout, const char *key)
@@ -113,13 +114,14 @@ int wlb_layout_rank(const struct wlb_layout *l, const struct wlb_coordinates *at
 	return ((at->dp * l->pp + at->pp) * l->cp + at->cp) * l->tp + at->tp;
 }
 
-static int check_fixed(const struct wlb_layout *asked, const struct wlb_model *model, int ranks, int ranks_per_node,
+static int check_fixed(const struct wlb_policy *policy, const struct wlb_model *model, int ranks, int ranks_per_node,
                        struct wlb_layout *layout, struct wlb_error *error)
 {
+	const struct wlb_layout *asked = &policy->fixed;
 	/* Each factor has at most 6 digits: the product of three fits 64 bits. */
 	int64_t replica = (int64_t)asked->tp * asked->cp * asked->pp;
 	char text[64];
-	wlb_layout_format(asked, text, sizeof(text));
+	wlb_policy_format(policy, text, sizeof(text));
 	if (asked->dp == 0 && ranks % replica != 0)
 		return wlb_fail(error, "layout %s: tp x cp x pp is %lld and must divide the %d ranks of the job", text,
 		                (long long)replica, ranks);
@@ -145,7 +147,7 @@ int wlb_layout_choose(const struct wlb_policy *policy, const struct wlb_model *m
 	if (ranks < 1 || ranks_per_node < 1)
 		return wlb_fail(error, "%d ranks, %d to a node: both must be at least 1", ranks, ranks_per_node);
 	if (policy->kind == WLB_POLICY_FIXED)
-		return check_fixed(&policy->fixed, model, ranks, ranks_per_node, layout, error);
+		return check_fixed(policy, model, ranks, ranks_per_node, layout, error);
 	*layout = (struct wlb_layout){.tp = 1, .cp = 1, .pp = 1, .dp = ranks};
 	return 0;
 }

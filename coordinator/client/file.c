@@ -130,7 +130,8 @@ static int read_all(int fd, char *data, size_t length)
 int wlb_file_read(const char *path, size_t limit, char **data, size_t *length, struct wlb_error *error)
 {
 	struct stat about;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* Without O_NONBLOCK the opening of a FIFO waits for somebody to write it. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return wlb_fail(error, "file %s: cannot be opened: %s", path, strerror(errno));
 	char *bytes = NULL;

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -40,6 +41,17 @@ struct watch {
 	struct wlb_first_exit_scan scan;
 };
 
+/* Commands other than wlb-worker record nothing: that they run is known from here. */
+static void record_step_started(struct watch *w)
+{
+	json_t *data = json_pack("{s:s, s:s}", "kind", "step_started", "detail", w->attempt->step_id);
+	char *text = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
+	if (text != NULL)
+		wlb_reporter_record(w->reporter, "event", text, NULL);
+	free(text);
+	json_decref(data);
+}
+
 static void find_step(struct watch *w)
 {
 	if (w->has_step || wlb_clock_left_ms(w->next_look_ms) > 0)
@@ -50,8 +62,10 @@ static void find_step(struct watch *w)
 	w->has_step = true;
 	snprintf(w->attempt->step_id, sizeof(w->attempt->step_id), "%" PRIu32 ".%" PRIu32, w->run->job.job_id,
 	         w->step_id);
-	if (w->reporter != NULL)
-		wlb_reporter_step_id(w->reporter, w->attempt->step_id);
+	if (w->reporter == NULL)
+		return;
+	wlb_reporter_step_id(w->reporter, w->attempt->step_id);
+	record_step_started(w);
 }
 
 /* The next, harder means each time: leave alone, kill the step, ask srun to end, kill srun. */

@@ -305,11 +305,20 @@ $$;
 
 -- ---- records -------------------------------------------------------------------------------------------------------
 
+-- Its processes are there: rank 0 tells it, and the launcher, for commands that record nothing themselves.
+create function wlb_attempt_begun(a attempts, p_time timestamptz) returns void language sql as $$
+	update attempts set state = case when state = 'starting' then 'running' else state end,
+		started_at = coalesce(started_at, p_time)
+	where id = a.id;
+	update runs set state = case when state in ('starting', 'restarting') then 'running' else state end,
+		started_at = coalesce(started_at, p_time)
+	where id = a.run_id;
+$$;
+
 create function wlb_record_attempt(a attempts, d jsonb, p_time timestamptz) returns void language plpgsql as $$
 begin
+	perform wlb_attempt_begun(a, p_time);
 	update attempts set
-		state = case when state = 'starting' then 'running' else state end,
-		started_at = coalesce(started_at, p_time),
 		tp = (d->'layout'->>'tp')::integer, cp = (d->'layout'->>'cp')::integer,
 		pp = (d->'layout'->>'pp')::integer, dp = (d->'layout'->>'dp')::integer,
 		world_size = (d->>'world_size')::integer, dtype = d->>'dtype', device = d->>'device',
@@ -323,9 +332,7 @@ begin
 	from jsonb_array_elements(d->'rank_map') m
 	on conflict (attempt_id, rank) do update set node = excluded.node, local_rank = excluded.local_rank;
 	update runs set model = d->'model', seq_length_tokens = (d->>'seq_length')::bigint,
-		global_batch_size = (d->>'global_batch_size')::bigint, train_iters = (d->>'train_iters')::bigint,
-		started_at = coalesce(started_at, p_time),
-		state = case when state in ('starting', 'restarting') then 'running' else state end
+		global_batch_size = (d->>'global_batch_size')::bigint, train_iters = (d->>'train_iters')::bigint
 	where id = a.run_id;
 end $$;
 
@@ -389,6 +396,9 @@ begin
 		perform wlb_fault_add(a.id, d->>'kind', (d->>'rank')::integer, d->>'node', (d->>'step')::bigint,
 			coalesce(d->>'detail', ''), d->'evidence', at);
 	when 'event' then
+		if d->>'kind' = 'step_started' then
+			perform wlb_attempt_begun(a, at);
+		end if;
 		perform wlb_event_add(a.run_id, a.id, d->>'kind', coalesce(d->>'detail', ''), at);
 	when 'attempt_end' then
 		perform wlb_record_attempt_end(a, p_source, d, at);

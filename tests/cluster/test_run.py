@@ -55,6 +55,16 @@ class Plain(RunTest):
         self.assertEqual([task[0] for task in self.tasks(job)], [str(job), f"{job}.2"])
         self.assertEqual(self.cluster.show(f"{job}.2")["state"], "complete")
 
+    def test_a_command_that_records_nothing_is_seen_to_run(self):
+        job = self.submit("wlb run -- sleep 777", nodes=1, tasks=1)
+        wait_for("a running attempt", lambda: self.cluster.run("wlb", "show", job, "--json", check=False).returncode == 0
+                 and [a["state"] for a in self.cluster.show(job)["attempts"]] == ["running"], 30)
+        run = self.cluster.show(job)
+        self.assertEqual(run["state"], "running")
+        self.assertIsNotNone(run["started_at"])
+        self.cluster.run("scancel", job)
+        self.cluster.wait_job(job)
+
     def test_wrong_input_is_not_tried_again(self):
         """By one task; that srun then ends the other by SIGTERM is not what it failed of."""
         job = self.submit("wlb run -- sh -c '[ $SLURM_PROCID != 1 ] || exit 2; sleep 60'; exit $?", nodes=2, tasks=1)

@@ -83,6 +83,10 @@ static void reading_has_limits(void **state)
 	assert_int_equal(wlb_file_read(folder, 100, &data, NULL, &error), -1);
 	assert_non_null(strstr(error.message, "not a regular file"));
 	unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0); /* nobody writes it: this must not wait */
+	assert_int_equal(wlb_file_read(path, 100, &data, NULL, &error), -1);
+	assert_non_null(strstr(error.message, "not a regular file"));
+	unlink(path);
 }
 
 static void folders_are_made_with_their_parents(void **state)
