@@ -11,7 +11,10 @@ cluster_default_dir() {
 # The longest socket below it is spool-nNN/NN_JOBID.4294967291; the kernel allows 107 characters.
 CLUSTER_DIR_MAX=64
 
-# cluster_create: the directory, which is ours from then on, and etc/cluster.conf with what the other verbs need to know.
+# What this process has made: where it makes the directory, and device and inode of it.
+CLUSTER_ASIDE='' CLUSTER_OURS=''
+
+# cluster_create: the directory, and etc/cluster.conf with what the other verbs need to know.
 cluster_create() {
 	local file
 	for file in "$WLBD" "$BUILD_DIR/bin/wlb" "$BUILD_DIR/lib/spank_wlb.so"; do
@@ -20,18 +23,37 @@ cluster_create() {
 	((${#CLUSTER_DIR} <= CLUSTER_DIR_MAX)) ||
 		fail_usage "$CLUSTER_DIR has ${#CLUSTER_DIR} characters; sockets in it need at most $CLUSTER_DIR_MAX: choose a" \
 			"shorter --dir or TMPDIR"
-	mkdir -m 755 "$CLUSTER_DIR" 2> /dev/null ||
+	cluster_make_dir ||
 		fail_usage "cannot make $CLUSTER_DIR: $(cluster_exists && printf 'a cluster is there already, stop it first' ||
 			printf 'it exists, or the directory above it does not or is not writable')"
-	# shellcheck disable=SC2034 # scripts/cluster reads it
-	CLUSTER_OURS=yes
-	mkdir "$CLUSTER_DIR"/{etc,log,run}
-	printf '%s %s\n' $$ "$(process_start_time $$)" > "$CLUSTER_DIR/run/start.pid"
 	PORT_BASE=$(ports_reserve "$CLUSTER_DIR")
 	{
 		printf 'NODES=%q\nPORT_BASE=%q\nSLURM_PREFIX=%q\nBUILD_DIR=%q\nWLBD=%q\n' \
 			"$NODES" "$PORT_BASE" "$SLURM_PREFIX" "$BUILD_DIR" "$WLBD"
 	} > "$CLUSTER_DIR/etc/cluster.conf"
+}
+
+# Made aside and renamed: it appears with the mark of who is starting it, for `stop`; and a signal at any moment finds
+# us able to tell whether it is ours. mv -n may call it a success that it moved nothing.
+cluster_make_dir() {
+	CLUSTER_ASIDE=$CLUSTER_DIR.start-$$
+	mkdir -m 755 "$CLUSTER_ASIDE" 2> /dev/null &&
+		mkdir "$CLUSTER_ASIDE"/{etc,log,run} &&
+		printf '%s %s\n' $$ "$(process_start_time $$)" > "$CLUSTER_ASIDE/run/start.pid" &&
+		CLUSTER_OURS=$(directory_identity "$CLUSTER_ASIDE") &&
+		mv -nT "$CLUSTER_ASIDE" "$CLUSTER_DIR" 2> /dev/null &&
+		cluster_ours
+}
+
+directory_identity() { stat -c %d:%i "$1" 2> /dev/null; }
+
+# Whether the directory is the one that this process made.
+cluster_ours() { [[ -n $CLUSTER_OURS && $(directory_identity "$CLUSTER_DIR") == "$CLUSTER_OURS" ]]; }
+
+# Clears up after a start that came to an end in the middle, or a run.
+cluster_abandon() {
+	[[ -z $CLUSTER_ASIDE ]] || rm -rf "$CLUSTER_ASIDE"
+	! cluster_ours || cluster_stop
 }
 
 cluster_exists() { [[ -d $CLUSTER_DIR/etc && -d $CLUSTER_DIR/run ]]; }
@@ -112,7 +134,7 @@ cluster_stop() {
 		daemon_stop "$name" TERM 5
 	done
 	kill_all processes_with "WLB_CLUSTER_DAEMON=$CLUSTER_DIR"
-	[[ -z ${PORT_BASE:-} ]] || ports_release "$PORT_BASE" "$CLUSTER_DIR"
+	ports_release "$CLUSTER_DIR"
 	rm -rf "$CLUSTER_DIR"
 }
 

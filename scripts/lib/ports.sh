@@ -36,10 +36,12 @@ ports_free() {
 	done < <(cat /proc/net/tcp /proc/net/tcp6 2> /dev/null)
 }
 
-# ports_release BASE DIR
+# ports_release DIR: found by what it names, since a start may have ended before it knew which block it had.
 ports_release() {
-	local link=/tmp/wlb-ports-$1
-	if [[ $(readlink "$link") == "$2" ]]; then
-		rm -f "$link"
-	fi
+	local link
+	for link in /tmp/wlb-ports-*; do
+		if [[ $(readlink "$link") == "$1" ]]; then
+			rm -f "$link"
+		fi
+	done
 }

@@ -19,8 +19,8 @@ ORDINARY = pwd.getpwnam("daemon").pw_uid  # its group has the same number; from 
 
 
 def traces(cluster):
-    """What is left of a cluster: its directory, its processes, its block of ports, segments in /dev/shm."""
-    found = [str(cluster.dir)] if cluster.dir.exists() else []
+    """What is left of a cluster: its directory, also one not quite made, its processes, its block of ports."""
+    found = [str(path) for path in cluster.home.glob("c*")]
     found += [f"pid {pid}" for pid in cluster.processes()]
     found += [link for link in glob.glob("/tmp/wlb-ports-*") if os.readlink(link) == str(cluster.dir)]
     return found
@@ -68,8 +68,8 @@ class Lifecycle(ClusterTest):
                             (["start", "--nodes", "0"], "1 to 64"), (["start", "--bogus"], "--bogus"),
                             (["start", "--slurm-prefix", "/nowhere"], "/nowhere"),
                             (["start", "--dir", "/" + "d" * 90], "characters"), (["start"], "already")):
-            result = subprocess.run([self.cluster.script, "--dir", self.cluster.dir, *words], capture_output=True,
-                                    text=True, check=False)
+            result = subprocess.run([self.cluster.script, *harness.start_options(), "--dir", self.cluster.dir, *words],
+                                    capture_output=True, text=True, check=False)
             self.assertEqual(result.returncode, 2, f"{words}: {result.stderr}")
             self.assertIn(text, result.stderr)
             self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
