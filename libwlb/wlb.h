@@ -123,6 +123,122 @@ double wlb_cost_document(const struct wlb_model *model, int64_t tokens);
 int wlb_pack_greedy(const struct wlb_model *model, const int32_t *lengths, int count, int bins,
                     int64_t max_tokens, int32_t *bin_of, struct wlb_error *error);
 
+/* ---- packing a stream ------------------------------------------------------------------ */
+
+/* The tokens [start, start + tokens) of a document; `document` is the caller's own number. */
+struct wlb_span {
+	int64_t document;
+	int64_t start;
+	int64_t tokens;
+};
+
+/* How the documents of a global batch become micro-batches. */
+enum wlb_strategy {
+	WLB_STRATEGY_BALANCED, /* equal work by exchange and priced delay; the default */
+	WLB_STRATEGY_GREEDY,   /* WLB-LLM (Wang et al., OSDI 2025): queues above 1/4 and 1/2 of the window */
+	WLB_STRATEGY_FIXED,    /* equal lengths, work dealt greedily; cuts documents, delays none */
+	WLB_STRATEGY_PLAIN,    /* concatenate and cut */
+};
+
+/* "balanced", "greedy", "fixed", "plain"; parse gives -1 with the value and the choices otherwise. */
+const char *wlb_strategy_name(enum wlb_strategy strategy);
+int wlb_strategy_parse(const char *text, enum wlb_strategy *strategy, struct wlb_error *error);
+
+/* Everything that decides which documents enter step k, beside the stream itself. All of it belongs to
+ * the global batch and the model. None of it may be derived from tp, cp, pp or dp, else a run that goes
+ * on under another layout would see other documents in the same step. A layout that needs another number
+ * of micro-batches deals the documents of the step anew with wlb_pack_balanced(). */
+struct wlb_packer_options {
+	enum wlb_strategy strategy;
+	int64_t seq_length;        /* the window, tokens: longer documents are cut at its multiples; 1 to 2^30 */
+	int32_t micro_batches;     /* N of a global batch, which is at most N * seq_length tokens; 1 to 2^20 */
+	double max_length_ratio;   /* a micro-batch holds this times seq_length (balanced, greedy); 1 to 64 */
+	int32_t max_delay_steps;   /* balanced: no document waits for more steps than this; 0 to 2^20 */
+	double target_delay_steps; /* balanced: the mean wait of a token the price of waiting is steered to */
+	/* Predicted work of one document of `tokens` tokens, in any unit: finite, positive, rising with
+	 * tokens. For measured kernel times; NULL takes wlb_cost_document of the model. */
+	double (*work)(const void *context, int64_t tokens);
+	const void *work_context; /* the caller's; must outlive the packer */
+};
+
+/* balanced, ratio 1.25, at most 32 steps of delay, 0.45 steps aimed at, work from the model. */
+void wlb_packer_options_init(struct wlb_packer_options *options, int64_t seq_length, int32_t micro_batches);
+
+/* One piece of a document in a step. Attention stays inside it. */
+struct wlb_packed {
+	struct wlb_span span;
+	int32_t micro_batch;  /* 0 to N - 1 */
+	int32_t waited_steps; /* 0: packed in the step it came with */
+};
+
+/* What a micro-batch holds. */
+struct wlb_load {
+	double work; /* in the unit of wlb_packer_options.work */
+	int64_t tokens;
+};
+
+struct wlb_step {
+	int64_t index;                   /* 0 for the first step of the stream */
+	const struct wlb_packed *pieces; /* `count`, by micro-batch, in the order they came within one */
+	size_t count;
+	const struct wlb_load *loads; /* one for each micro-batch; an empty one has no work */
+	int32_t micro_batches;
+	int64_t tokens;      /* in this step; at most N * max_length_ratio * seq_length */
+	int64_t held_tokens; /* that came and wait for a later step */
+	int64_t cuts;        /* documents of at most seq_length tokens that were cut in this step */
+};
+
+/* Work of the heaviest micro-batch x N / work of all; 1 is perfect, and what a step without work has. */
+double wlb_step_imbalance(const struct wlb_step *step);
+
+/* Packs a stream of global batches, one step for each. Not to be shared between threads without a lock;
+ * any number can be used side by side. `model` is copied and may be NULL where options->work is given. */
+struct wlb_packer;
+struct wlb_packer *wlb_packer_new(const struct wlb_model *model, const struct wlb_packer_options *options,
+                                  struct wlb_error *error);
+void wlb_packer_free(struct wlb_packer *packer);
+
+/* Takes the next global batch, at most N * seq_length tokens, and gives the step it makes; owned by the
+ * packer, valid until the next call. NULL with a message on error, the packer being as it was before.
+ *
+ * Every token leaves in exactly one step. A span without tokens leaves nothing to train and gives no piece.
+ * balanced: a token leaves at most max_delay_steps after it came. Pieces that are due are placed first; where
+ * one fits nowhere whole it is cut, which no stream of the tested kinds ever needs and `cuts` counts. (The
+ * bound holds always: those due came with one batch, at most N * seq_length tokens, and cut they fit.) A step
+ * trains at least a quarter of the tokens that came with it, and is never empty while tokens are held.
+ * greedy has no such bound. fixed and plain hold nothing.
+ * At the end of the data, empty batches (count 0) bring out what is held. */
+const struct wlb_step *wlb_packer_next(struct wlb_packer *packer, const struct wlb_span *batch, size_t count,
+                                       struct wlb_error *error);
+
+/* Where the packer stands, for a checkpoint: writes wlb_packer_state_bytes() bytes, the same on every machine.
+ * Restoring into a packer of equal options and model gives the same future exactly; bytes of another
+ * version, other options or with a damage are refused, the packer being as it was before. */
+size_t wlb_packer_state_bytes(const struct wlb_packer *packer);
+void wlb_packer_save(const struct wlb_packer *packer, void *state);
+int wlb_packer_restore(struct wlb_packer *packer, const void *state, size_t bytes, struct wlb_error *error);
+
+/* Deals `count` pieces of tokens[] tokens to `bins` micro-batches of at most `max_tokens`: longest first to the
+ * lightest with room, then exchanges with the heaviest until none helps. bin_of[i] receives the bin of piece
+ * i. Work is wlb_cost_document. -1 where a piece finds no room. */
+int wlb_pack_balanced(const struct wlb_model *model, const int64_t *tokens, size_t count, int32_t bins,
+                      int64_t max_tokens, int32_t *bin_of, struct wlb_error *error);
+
+/* ---- document lengths to test on ------------------------------------------------------- */
+
+/* A seeded stream of document lengths as skewed as a public corpus read with a window of 131,072 tokens:
+ * quantiles 10% 646, 50% 3,227, 90% 5,784, 95% 6,110, 99% 26,070, 99.9% 119,836, all 124,913, mean 3,962,
+ * the logarithm of the length linear between them. The same on every machine. */
+struct wlb_lengths {
+	uint64_t state;
+	double tail;
+};
+
+/* `tail` multiplies the share of documents above the 99% and 99.9% quantiles' lengths: 1 as measured, 2
+ * heavier, 0.5 lighter; it is brought into [0, 4]. */
+void wlb_lengths_init(struct wlb_lengths *lengths, uint64_t seed, double tail);
+int64_t wlb_lengths_next(struct wlb_lengths *lengths);
+
 #ifdef __cplusplus
 }
 #endif
