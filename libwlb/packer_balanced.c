@@ -21,10 +21,10 @@ enum { LONG_PART = 8, FULL_SEARCH = 256, LEAST_STEP_PART = 4 };
 static const double impatience = 0.1;
 
 struct release {
-	size_t held;         /* the heaviest long documents, which stay */
-	double short_tokens; /* that go */
+	size_t held;           /* the heaviest long documents, which stay */
+	double short_tokens;   /* that go */
+	double missing_tokens; /* for a step; comes before the cost */
 	double cost;
-	int large_enough; /* for a step; comes before the cost */
 };
 
 struct scene {
@@ -63,14 +63,17 @@ static double waiting_tokens(const struct wlb_packer *packer, const struct wlb_i
 static void survey(struct wlb_packer *packer, struct scene *scene)
 {
 	struct wlb_deal *deal = &packer->deal;
-	*scene = (struct scene){.best = {.cost = DBL_MAX}};
+	double all_tokens = 0.0;
+	*scene = (struct scene){.best = {.missing_tokens = DBL_MAX}};
 	for (size_t i = 0; i < deal->count; i++) {
-		if (is_long(packer, &deal->items[i])) {
+		const struct wlb_item *item = &deal->items[i];
+		all_tokens += (double)item->span.tokens;
+		if (is_long(packer, item)) {
 			wlb_deal_rank(deal, i);
 			continue;
 		}
-		scene->short_tokens += (double)deal->items[i].span.tokens;
-		scene->short_work += deal->items[i].work;
+		scene->short_tokens += (double)item->span.tokens;
+		scene->short_work += item->work;
 	}
 	wlb_deal_sort(deal);
 	scene->longs = deal->ranked;
@@ -79,6 +82,8 @@ static void survey(struct wlb_packer *packer, struct scene *scene)
 		scene->most_held++;
 	scene->flow_tokens = fmax((double)packer->came_tokens / (double)(packer->step + 1), 1.0);
 	scene->least_tokens = fmax((double)packer->batch_tokens / LEAST_STEP_PART, 1.0);
+	if (packer->batch_tokens == 0)
+		scene->least_tokens = all_tokens;
 }
 
 static void propose(const struct wlb_packer *packer, struct scene *scene, const struct trial *trial, size_t held,
@@ -92,10 +97,10 @@ static void propose(const struct wlb_packer *packer, struct scene *scene, const 
 		.held = held,
 		.short_tokens = go,
 		.cost = imbalance - 1.0 + packer->price * waiting / scene->flow_tokens,
-		.large_enough = trial->tokens + go >= scene->least_tokens,
+		.missing_tokens = fmax(scene->least_tokens - trial->tokens - go, 0.0),
 	};
-	if (release.large_enough > scene->best.large_enough ||
-	    (release.large_enough == scene->best.large_enough && release.cost < scene->best.cost))
+	if (release.missing_tokens < scene->best.missing_tokens ||
+	    (release.missing_tokens == scene->best.missing_tokens && release.cost < scene->best.cost))
 		scene->best = release;
 }
 
@@ -138,7 +143,8 @@ static int think(struct wlb_packer *packer, struct scene *scene, size_t held)
 	struct trial trial = {0};
 	for (size_t r = 0; r < held; r++)
 		trial.waiting_tokens += waiting_tokens(packer, &deal->items[deal->ranks[r].item]);
-	if (scene->best.large_enough && packer->price * trial.waiting_tokens / scene->flow_tokens >= scene->best.cost)
+	if (scene->best.missing_tokens == 0.0 &&
+	    packer->price * trial.waiting_tokens / scene->flow_tokens >= scene->best.cost)
 		return 0;
 	wlb_bins_reset(&packer->trial);
 	for (size_t r = held; r < scene->longs; r++) {

@@ -34,15 +34,17 @@ void wlb_packer_fixed(struct wlb_packer *packer)
 	wlb_packer_cut_rest(packer, INT64_MAX);
 }
 
-/* Has the N oldest documents of a full queue, those of (over, up_to] tokens, take part in the step. */
-static void release_queue(struct wlb_deal *deal, int64_t over, int64_t up_to)
+/* Has the N oldest documents of a full queue, those of (over, up_to] tokens, take part in the step; at the end of
+ * the data the queue need not be full. */
+static void release_queue(struct wlb_packer *packer, int64_t over, int64_t up_to)
 {
+	struct wlb_deal *deal = &packer->deal;
 	size_t waiting = 0, bins = (size_t)deal->bins.count;
 	for (size_t i = 0; i < deal->count; i++)
 		waiting += deal->items[i].span.tokens > over && deal->items[i].span.tokens <= up_to;
-	if (waiting < bins)
+	if (waiting < bins && packer->batch_tokens > 0)
 		return;
-	for (size_t i = 0, released = 0; released < bins; i++)
+	for (size_t i = 0, released = 0; i < deal->count && released < bins; i++)
 		if (deal->items[i].span.tokens > over && deal->items[i].span.tokens <= up_to) {
 			wlb_deal_rank(deal, i);
 			released++;
@@ -69,8 +71,8 @@ void wlb_packer_greedy(struct wlb_packer *packer)
 	for (size_t i = 0; i < deal->count; i++)
 		if (deal->items[i].span.tokens <= first)
 			wlb_deal_rank(deal, i);
-	release_queue(deal, first, second);
-	release_queue(deal, second, window);
+	release_queue(packer, first, second);
+	release_queue(packer, second, window);
 	wlb_deal_sort(deal);
 	for (size_t r = 0; r < deal->ranked; r++) {
 		struct wlb_item *item = &deal->items[deal->ranks[r].item];

@@ -205,9 +205,9 @@ void wlb_packer_free(struct wlb_packer *packer);
  * balanced: a token leaves at most max_delay_steps after it came. Pieces that are due are placed first; where
  * one fits nowhere whole it is cut, which no stream of the tested kinds ever needs and `cuts` counts. (The
  * bound holds always: those due came with one batch, at most N * seq_length tokens, and cut they fit.) A step
- * trains at least a quarter of the tokens that came with it, and is never empty while tokens are held.
+ * aims at no less than a quarter of the tokens that came with it, and is never empty while tokens are held.
  * greedy has no such bound. fixed and plain hold nothing.
- * At the end of the data, empty batches (count 0) bring out what is held. */
+ * A batch without tokens ends the data: it brings out all that is held and fits; repeat it until nothing is. */
 const struct wlb_step *wlb_packer_next(struct wlb_packer *packer, const struct wlb_span *batch, size_t count,
                                        struct wlb_error *error);
 
