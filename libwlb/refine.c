@@ -2,9 +2,9 @@
 
 #define NONE SIZE_MAX
 
-/* Exchanges end where the heaviest bin is this close to the mean, and after this many at the latest. */
+/* Exchanges end where the heaviest bin is this close to the mean, and after this many a bin at the latest. */
 static const double close_enough = 1e-4;
-enum { MOST_EXCHANGES = 128 };
+enum { MOST_EXCHANGES = 8 };
 
 /* `out` leaves the heaviest bin for bin `to`, `in` (or nothing) comes back for it. */
 struct exchange {
@@ -105,7 +105,7 @@ void wlb_deal_refine(struct wlb_deal *deal)
 	for (int32_t b = 0; b < deal->bins.count; b++)
 		mean += loads[b].work / deal->bins.count;
 	chain_all(deal);
-	for (int round = 0; round < MOST_EXCHANGES; round++) {
+	for (int round = 0; round < MOST_EXCHANGES * deal->bins.count; round++) {
 		int32_t heaviest = 0, lightest = 0;
 		for (int32_t b = 1; b < deal->bins.count; b++) {
 			heaviest = loads[b].work > loads[heaviest].work ? b : heaviest;

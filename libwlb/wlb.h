@@ -224,6 +224,25 @@ int wlb_packer_restore(struct wlb_packer *packer, const void *state, size_t byte
 int wlb_pack_balanced(const struct wlb_model *model, const int64_t *tokens, size_t count, int32_t bins,
                       int64_t max_tokens, int32_t *bin_of, struct wlb_error *error);
 
+/* ---- dynamic context parallelism --------------------------------------------------------- */
+
+/* Where a document runs: on `ranks` neighbours from `first_rank` on, each of which does an equal part of it (as
+ * per-document sharding gives). ranks is 1, 2, 4 ... or all; first_rank is a multiple of it. */
+struct wlb_place {
+	int32_t micro_batch;
+	int32_t first_rank;
+	int32_t ranks;
+};
+
+/* Spreads `count` documents of tokens[] tokens over `ranks` ranks (cp x dp) in each of `micro_batches` micro-batches,
+ * equal work for every rank of every one, at most `max_tokens` on a rank: small documents stay on one rank, long
+ * ones take the least power of two of ranks that keeps all equal. After ByteScale (Ge et al., 2025) and FlexSP
+ * (Wang et al., ASPLOS 2025). A rank runs its documents of a micro-batch by falling `ranks`, so that no two groups
+ * wait for each other. places[i] receives where document i runs, loads[micro_batch * ranks + rank] what a rank
+ * then has. -1 where documents find no room. */
+int wlb_spread(const struct wlb_model *model, const int64_t *tokens, size_t count, int32_t ranks, int32_t micro_batches,
+               int64_t max_tokens, struct wlb_place *places, struct wlb_load *loads, struct wlb_error *error);
+
 /* ---- document lengths to test on ------------------------------------------------------- */
 
 /* A seeded stream of document lengths as skewed as a public corpus read with a window of 131,072 tokens:
