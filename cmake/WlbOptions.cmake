@@ -9,7 +9,7 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 option(WLB_SANITIZE "Build with address and undefined-behaviour sanitizers" OFF)
-option(WLB_FUZZ "Build the libFuzzer targets (clang only)" OFF)
+option(WLB_FUZZ "Build the fuzz targets, where clang with libFuzzer is found" ON)
 set(WLB_SLURM_PREFIX "" CACHE PATH "Slurm installed elsewhere than the system's (its include/ and lib/)")
 
 add_compile_options($<$<COMPILE_LANGUAGE:C>:-Wall> $<$<COMPILE_LANGUAGE:C>:-Wextra> $<$<COMPILE_LANGUAGE:C>:-Werror>)

@@ -22,6 +22,10 @@
 
 #include "libwlb/wlb.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum wlb_dtype { WLB_FLOAT32, WLB_FLOAT64 };
 
 size_t wlb_dtype_bytes(enum wlb_dtype dtype);
@@ -46,10 +50,10 @@ struct wlb_segments {
 };
 
 struct wlb_attention_shape {
-	int64_t q_tokens;  /* rows of q, out */
-	int64_t k_tokens;  /* rows of k, v */
-	int heads;         /* query heads */
-	int kv_heads;      /* divides heads */
+	int64_t q_tokens; /* rows of q, out */
+	int64_t k_tokens; /* rows of k, v */
+	int heads;        /* query heads */
+	int kv_heads;     /* divides heads */
 	int head_dim;
 };
 
@@ -67,9 +71,12 @@ struct wlb_device;
 
 /* The operations of one device and element type. */
 struct wlb_ops {
+	void (*close)(struct wlb_device *); /* wlb_device_close() calls it */
+
 	/* -- memory -- */
-	void *(*alloc)(struct wlb_device *, size_t bytes, struct wlb_error *); /* zeroed, 64-byte aligned; NULL on error */
-	void (*release)(struct wlb_device *, void *);                          /* NULL allowed */
+	void *(*alloc)(struct wlb_device *, size_t bytes,
+	               struct wlb_error *);           /* zeroed, 64-byte aligned; NULL on error */
+	void (*release)(struct wlb_device *, void *); /* NULL allowed */
 	void (*to_device)(struct wlb_device *, void *to, const void *from_host, size_t bytes);
 	void (*to_host)(struct wlb_device *, void *to_host, const void *from, size_t bytes); /* synchronous */
 	void (*copy)(struct wlb_device *, void *to, const void *from, size_t bytes);
@@ -103,11 +110,11 @@ struct wlb_ops {
 	/* -- attention, causal inside each segment, softmax scale 1/sqrt(head_dim) --
 	 * q, out [q_tokens, heads, head_dim]; k, v [k_tokens, kv_heads, head_dim]; lse [q_tokens, heads]
 	 * (log-sum-exp of the scaled scores). Rows that no segment covers are left as they are. */
-	void (*attention_forward)(struct wlb_device *, void *out, void *lse, const void *q, const void *k, const void *v,
-	                          const struct wlb_segments *, const struct wlb_attention_shape *);
+	void (*attention_forward)(struct wlb_device *, void *out, void *lse, const void *q, const void *k,
+	                          const void *v, const struct wlb_segments *, const struct wlb_attention_shape *);
 	/* d_q is overwritten in covered rows; d_k, d_v are *added to* (several segments may share keys) */
-	void (*attention_backward)(struct wlb_device *, void *d_q, void *d_k, void *d_v, const void *d_out, const void *q,
-	                           const void *k, const void *v, const void *out, const void *lse,
+	void (*attention_backward)(struct wlb_device *, void *d_q, void *d_k, void *d_v, const void *d_out,
+	                           const void *q, const void *k, const void *v, const void *out, const void *lse,
 	                           const struct wlb_segments *, const struct wlb_attention_shape *);
 
 	/* -- SwiGLU (Shazeer 2020) -- out[n] = silu(gate[n]) * up[n] */
@@ -118,12 +125,12 @@ struct wlb_ops {
 	/* -- loss -- logits[tokens, vocab] are replaced by d_logits = (softmax - onehot) * scale; targets int32,
 	 * < 0: the token has no target and its row becomes 0. *loss_sum (double, device) is added the summed
 	 * cross-entropy (not scaled). */
-	void (*cross_entropy)(struct wlb_device *, double *loss_sum, void *logits, const int32_t *targets, int64_t tokens,
-	                      int64_t vocab, double scale);
+	void (*cross_entropy)(struct wlb_device *, double *loss_sum, void *logits, const int32_t *targets,
+	                      int64_t tokens, int64_t vocab, double scale);
 
 	/* -- vectors of n reals -- */
-	void (*add)(struct wlb_device *, void *y, const void *x, int64_t n);          /* y += x */
-	void (*scale)(struct wlb_device *, void *y, double factor, int64_t n);        /* y *= factor */
+	void (*add)(struct wlb_device *, void *y, const void *x, int64_t n);             /* y += x */
+	void (*scale)(struct wlb_device *, void *y, double factor, int64_t n);           /* y *= factor */
 	void (*sum_squares)(struct wlb_device *, double *sum, const void *x, int64_t n); /* *sum (device) += x.x */
 
 	/* -- optimizer -- param, grad, m, v: n reals; grad is read only */
@@ -144,5 +151,9 @@ struct wlb_device *wlb_device_open_cpu(enum wlb_dtype dtype, int threads, struct
 /* In a CPU build this fails and says that the build has no CUDA. float32 only. */
 struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype dtype, struct wlb_error *error);
 void wlb_device_close(struct wlb_device *device); /* NULL allowed */
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -8,7 +8,8 @@
 static int parse_status(const char *text, struct wlb_http_head *head, struct wlb_error *error)
 {
 	size_t length = strcspn(text, "\r\n");
-	if (strncmp(text, "HTTP/1.", 7) != 0 || length < 12 || text[8] != ' ' || strspn(text + 9, "0123456789") != 3)
+	if (strncmp(text, "HTTP/1.", 7) != 0 || length < 12 || text[8] != ' ' || text[9] < '1' || text[9] > '5' ||
+	    strspn(text + 9, "0123456789") != 3)
 		return wlb_fail(error, "'%.*s' is not the beginning of an HTTP reply", length > 60 ? 60 : (int)length,
 		                text);
 	head->status = atoi(text + 9);

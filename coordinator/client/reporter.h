@@ -20,13 +20,13 @@
 #include "coordinator/client/client.h"
 
 struct wlb_reporter_options {
-	const char *run_id;      /* WLB_RUN_ID */
-	const char *attempt_id;  /* WLB_ATTEMPT_ID: a UUID, minted by `wlb run` or by rank 0 */
-	const char *source;      /* who records: "rank0", "run" */
-	const char *spool_dir;   /* on the run's shared file system; created when missing */
-	const char *node;        /* this process's node name, for reports; NULL: records only, no reports */
-	int rank;                /* of this process, -1 for `wlb run` */
-	const int *peer_ranks;   /* other ranks on this node and their pids; may be NULL when peer_count is 0 */
+	const char *run_id;     /* WLB_RUN_ID */
+	const char *attempt_id; /* WLB_ATTEMPT_ID: a UUID, minted by `wlb run` or by rank 0 */
+	const char *source;     /* who records: "rank0", "run"; NULL: this process only reports, it has no spool */
+	const char *spool_dir;  /* on the run's shared file system; created when missing */
+	const char *node;       /* this process's node name, for reports; NULL: records only, no reports */
+	int rank;               /* of this process, -1 for `wlb run` */
+	const int *peer_ranks;  /* other ranks on this node and their pids; may be NULL when peer_count is 0 */
 	const pid_t *peer_pids;
 	int peer_count;
 };
@@ -46,17 +46,21 @@ int wlb_reporter_record(struct wlb_reporter *reporter, const char *type, const c
 /* The step this process is at, for the next report. */
 void wlb_reporter_progress(struct wlb_reporter *reporter, int64_t step);
 
+/* The Slurm step of the attempt, "12.0", for the reports of `wlb run`; copied. */
+void wlb_reporter_step_id(struct wlb_reporter *reporter, const char *step_id);
+
 /* Nonzero once the coordinator has asked for the attempt to end; *reason is then a static-lifetime text
  * owned by the reporter. */
 int wlb_reporter_must_end(const struct wlb_reporter *reporter, const char **reason);
 
 /* Stops watching peers (they may exit from now on), waits at most flush_ms for the spool to be acknowledged,
- * says goodbye, stops the thread, frees all. A spool that is fully acknowledged is removed; what is left is
- * delivered later by wlb_spool_deliver. Returns the number of records still unacknowledged. */
+ * says goodbye (half a second more at most), stops the thread, frees all. A spool that is fully acknowledged is
+ * removed; what is left is delivered later by wlb_spool_deliver. Returns the number of records still unacknowledged. */
 int64_t wlb_reporter_stop(struct wlb_reporter *reporter, int flush_ms);
 
 /* Delivers what earlier processes left in spool_dir (`wlb run` calls it before and after each attempt, and
- * `wlb flush DIR` by hand). Returns the number of records still undelivered, or -1. */
+ * `wlb flush DIR` by hand). Spools in use are left to their users. Returns the number of records still undelivered
+ * (then the message says what stood in the way), or -1 when the folder cannot be read. */
 int64_t wlb_spool_deliver(const struct wlb_client_config *config, const char *spool_dir, int timeout_ms,
                           struct wlb_error *error);
 

@@ -21,7 +21,8 @@ typedef void wlb_migrate_applied(void *context, int version, const char *file);
 
 /* Brings the database up to WLB_SCHEMA_VERSION. Two callers at once: the second waits (an advisory lock) and finds
  * nothing left to do. A database newer than WLB_SCHEMA_VERSION is refused and left as it is. Returns the number of
- * files applied, -1 with the message of PostgreSQL otherwise; what was committed before stays. `applied` may be NULL. */
+ * files applied, -1 with the message of PostgreSQL otherwise; what was committed before stays. `applied` may be NULL.
+ */
 int wlb_migrate(const char *conninfo, const char *dir, wlb_migrate_applied *applied, void *context,
                 struct wlb_error *error);
 

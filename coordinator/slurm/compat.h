@@ -74,6 +74,17 @@ static inline int wlb_compat_kill_step(uint32_t job_id, uint32_t step_id, uint16
 #endif
 }
 
+/* All steps of a job. */
+static inline int wlb_compat_load_steps(job_step_info_response_msg_t **reply, uint32_t job_id)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
+	slurm_step_id_t step = wlb_compat_step(job_id, NO_VAL);
+	return slurm_get_job_steps(&step, reply, SHOW_ALL);
+#else
+	return slurm_get_job_steps(0, job_id, NO_VAL, reply, SHOW_ALL);
+#endif
+}
+
 /* Who gives the reason; from 26.05 slurmctld takes it from the request's credential. */
 static inline void wlb_compat_set_reason_uid(update_node_msg_t *update, uint32_t uid)
 {

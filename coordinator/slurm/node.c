@@ -1,33 +1,12 @@
 /* Nodes: look, set DOWN, drain. */
 #include "coordinator/slurm/compat.h"
+#include "coordinator/slurm/gres.h"
 #include "coordinator/slurm/slurm_api.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-/* GPUs of a node's gres, "gpu:a100:4(S:0-1),gpu:2,shard:8" -> 6. */
-static uint32_t count_gpus(const char *gres)
-{
-	uint32_t gpus = 0;
-	while (*gres != '\0') {
-		size_t length = strcspn(gres, ",(");
-		if (strncmp(gres, "gpu", 3) == 0 && (gres[3] == ':' || length == 3)) {
-			const char *last = memrchr(gres, ':', length);
-			char *end;
-			unsigned long count = last ? strtoul(last + 1, &end, 10) : 1;
-			gpus += last && end == last + 1 ? 1 : (uint32_t)count;
-		}
-		gres += length;
-		if (*gres == '(')
-			gres += strcspn(gres, ")");
-		gres += strcspn(gres, ",");
-		gres += *gres == ',';
-	}
-	return gpus;
-}
 
 static void fill_node(const node_info_t *from, struct wlb_slurm_node *node)
 {
@@ -39,7 +18,7 @@ static void fill_node(const node_info_t *from, struct wlb_slurm_node *node)
 	                (from->node_state & away) != 0,
 		.drained = (from->node_state & (NODE_STATE_DRAIN | NODE_STATE_FAIL)) != 0,
 		.cpus = from->cpus,
-		.gpus = count_gpus(from->gres ?: ""),
+		.gpus = wlb_gres_gpus(from->gres ?: ""),
 	};
 	snprintf(node->name, sizeof(node->name), "%s", from->name ?: "");
 	snprintf(node->address, sizeof(node->address), "%s", from->node_addr ?: "");

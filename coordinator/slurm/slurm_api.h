@@ -1,6 +1,6 @@
 /*
  * What we ask of Slurm, on every release from 22.05 to 26.05. All differences between releases are in
- * compat.h; nobody else includes <slurm/slurm.h>. Calls block for as long as libslurm does (up to
+ * compat.h; nobody else calls libslurm. Calls block for as long as libslurm does (up to
  * MessageTimeout and retries when slurmctld is away): wlbd makes them on a thread of its own.
  */
 #ifndef WLB_SLURM_API_H
@@ -57,6 +57,8 @@ int wlb_slurm_node_down(const char *node, const char *reason, struct wlb_error *
 int wlb_slurm_node_drain(const char *node, const char *reason, struct wlb_error *error);
 /* Need the job's owner, root or SlurmUser. */
 int wlb_slurm_step_kill(uint32_t job_id, uint32_t step_id, int signal, struct wlb_error *error);
+/* The step that the srun with this pid runs in the job: 1 found, 0 not (yet), -1 error. */
+int wlb_slurm_step_of(uint32_t job_id, pid_t srun_pid, uint32_t *step_id, struct wlb_error *error);
 int wlb_slurm_requeue(uint32_t job_id, struct wlb_error *error);
 /* Sets how many nodes a *pending* job asks for, and with them its tasks where it was given --ntasks-per-node, so
  * that a requeued job can start on fewer. */

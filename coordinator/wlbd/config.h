@@ -11,19 +11,20 @@
 #include "libwlb/wlb.h"
 
 struct wlbd_config {
-	char listen[280];          /* HOST:PORT or [V6]:PORT */
-	char listen_host[256];     /* the same, taken apart */
-	int listen_port;           /* 0: any free one */
-	char database[1024];       /* libpq connection string */
-	char munge_socket[108];    /* "": MUNGE's default */
-	bool private_data;         /* others' runs are hidden */
-	bool node_down;            /* lost nodes are set DOWN in Slurm */
-	int log_level;             /* enum wlbd_log_level */
-	int database_timeout_ms;   /* a statement that takes longer counts as a database that is away */
-	int reconnect_grace_ms;    /* how long a process may be silent after its connection closed, its node being alive */
-	int silence_ms;            /* a node that reports nothing for this long is probed */
-	int restart_grace_ms;      /* after wlbd itself started: how long nodes have to come back */
-	int job_poll_ms;           /* how often Slurm is asked for the jobs of open runs */
+	char listen[280];        /* HOST:PORT or [V6]:PORT */
+	char listen_host[256];   /* the same, taken apart */
+	int listen_port;         /* 0: any free one */
+	char database[1024];     /* libpq connection string */
+	char munge_socket[108];  /* "": MUNGE's default */
+	bool private_data;       /* others' runs are hidden */
+	bool node_down;          /* lost nodes are set DOWN in Slurm */
+	int log_level;           /* enum wlbd_log_level */
+	int database_timeout_ms; /* a statement that takes longer counts as a database that is away */
+	int reconnect_grace_ms; /* how long a process may be silent after its connection closed, its node being alive */
+	int silence_ms;         /* a node that reports nothing for this long is probed */
+	int restart_grace_ms;   /* after wlbd itself started: how long nodes have to come back */
+	int job_poll_ms;        /* how often Slurm is asked for the jobs of open runs */
+	int request_timeout_ms; /* a connection must complete a request this often */
 };
 
 /* The file that is read when none is named: $WLBD_CONF, else /etc/wlb/wlbd.conf. */

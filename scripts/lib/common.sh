@@ -29,21 +29,21 @@ wait_for() {
 
 now_ms() { printf '%s' $((${EPOCHREALTIME/[.,]/} / 1000)); }
 
-# slurm_series PREFIX: "25.11" of the Slurm installed in PREFIX; an empty PREFIX is the system's.
+# slurm_series PREFIX: "25.11" of the Slurm installed in PREFIX; an empty PREFIX is the system's. Asks slurmd, which
+# answers without a slurm.conf.
 slurm_series() {
 	local version
-	version=$("${1:+$1/bin/}sinfo" -V 2> /dev/null) || return 1
+	version=$("${1:-/usr}/sbin/slurmd" -V 2> /dev/null) || fail "no slurmd in ${1:-/usr}/sbin; run scripts/setup"
 	version=${version#* }
 	printf '%s' "${version%.*}"
 }
 
-# build_dir PREFIX: where the build against that Slurm lives.
+# build_dir SLURM-PREFIX [PRESET]: the folder of that build.
 build_dir() {
-	if [[ -z $1 ]]; then
-		printf '%s' "$WLB_ROOT/build"
-	else
-		printf '%s' "$WLB_ROOT/build-slurm-$(slurm_series "$1")"
-	fi
+	local dir=$WLB_ROOT/build
+	[[ ${2:-release} == release ]] || dir+=-$2
+	[[ -z $1 ]] || dir+=-slurm-$(slurm_series "$1")
+	printf '%s' "$dir"
 }
 
 # check_slurm_prefix PREFIX: fails with the remedy when no Slurm is there.

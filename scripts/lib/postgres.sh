@@ -54,7 +54,7 @@ postgres_start() {
 	fi
 }
 
-postgres_ready() { "$(postgres_bin)/pg_isready" -q -h "$CLUSTER_DIR/pg" -p 5432; }
+postgres_ready() { "$(postgres_bin)/pg_isready" -q -h "$CLUSTER_DIR/pg" -p 5432 -U "$POSTGRES_USER" -d postgres; }
 
 # postgres_query DATABASE SQL
 postgres_query() {

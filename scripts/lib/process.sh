@@ -34,7 +34,7 @@ daemon_pid() {
 daemon_gone() { ! daemon_pid "$1" > /dev/null; }
 
 # daemon_log NAME: the end of what it said, for the message of a failed start.
-daemon_log() { tail -n 15 "$CLUSTER_DIR/log/$1.out" "$CLUSTER_DIR/log/$1.log" 2> /dev/null >&2; }
+daemon_log() { tail -n 15 "$CLUSTER_DIR/log/$1.out" "$CLUSTER_DIR/log/$1.log" >&2 2> /dev/null; }
 
 # daemon_signal NAME SIGNAL: silently nothing when it does not run.
 daemon_signal() {

@@ -23,6 +23,7 @@ slurm_configure() {
 	slurm_conf > "$CLUSTER_DIR/etc/slurm.conf"
 	# Without the ring, PMIx_Fence without data is no barrier on fewer nodes than TreeWidth, and MPI_Init may crash.
 	printf 'PMIxCollFence=ring\nPMIxTimeout=10\n' > "$CLUSTER_DIR/etc/mpi.conf"
+	printf 'CgroupPlugin=%s\n' "$(slurm_cgroup_plugin)" > "$CLUSTER_DIR/etc/cgroup.conf"
 	if [[ -f $BUILD_DIR/lib/spank_wlb.so ]]; then
 		printf 'required %s coordinator=%s munge_socket=%s\n' "$BUILD_DIR/lib/spank_wlb.so" "$(wlbd_address)" \
 			"$CLUSTER_DIR/$MUNGE_SOCKET_NAME"
@@ -38,6 +39,27 @@ slurm_gpus_make() {
 	done
 	printf 'AutoDetect=off\nNodeName=n[1-%d] Name=gpu File=%s/dev/gpu[0-%d]\n' "$NODES" "$CLUSTER_DIR" \
 		$((GPUS_PER_NODE - 1)) > "$CLUSTER_DIR/etc/gres.conf"
+}
+
+# Nothing here uses cgroups, but slurmd loads a plugin for them, and the default one fails where they are not mounted.
+slurm_cgroup_plugin() {
+	local series
+	series=$(slurm_series "$SLURM_PREFIX")
+	if ((10#${series//./} >= 2405)); then
+		printf disabled
+	else
+		printf cgroup/v1
+	fi
+}
+
+# The daemons and srun listen on the address of the host's name when they may not listen on all: on 127.0.0.1 where
+# that is its address. Elsewhere they listen on all addresses, and MUNGE alone keeps strangers out.
+slurm_listen() {
+	local address
+	read -r address _ < <(getent ahostsv4 "$(uname -n)") || true
+	if [[ ${address:-} == 127.0.0.1 ]]; then
+		printf 'CommunicationParameters=NoInAddrAny,NoCtldInAddrAny'
+	fi
 }
 
 slurm_conf() {
@@ -90,8 +112,7 @@ slurm_conf() {
 		CompleteWait=0
 		${gres:+GresTypes=gpu}
 		PlugStackConfig=$CLUSTER_DIR/etc/plugstack.conf
-		# Listen on 127.0.0.1 only.
-		CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
+		$(slurm_listen)
 		NodeName=n[1-$NODES] NodeHostname=localhost NodeAddr=127.0.0.1 Port=$(slurm_node_ports) CPUs=$CPUS_PER_NODE RealMemory=16000 $gres State=UNKNOWN
 		PartitionName=main Nodes=n[1-$NODES] Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO
 	END

@@ -41,13 +41,18 @@ struct wlb_checkpoint_facts {
 	double train_loss; /* of that step */
 };
 
-/* Saving: begin (one writer) -> write_shard (every writer, its own shard name) -> commit (one writer,
- * after all shards are written; the caller synchronises in between). */
+/* Saving: begin (one writer) -> write_shard (every writer, its own shard number, from 0) -> commit (one writer,
+ * after all shards are written; the caller synchronises in between). An error of any of the three names the
+ * file and removes the partial folder. begin removes what killed writers left in `dir`, so that two runs must
+ * not save into one `dir` at a time. */
 int wlb_checkpoint_begin(const char *dir, int64_t step, struct wlb_error *error);
-int wlb_checkpoint_write_shard(const char *dir, int64_t step, int shard, const struct wlb_tensor_part *parts,
-                               int count, struct wlb_error *error);
-/* Reads the shard headers, writes the manifest, syncs, renames. *bytes: size of the whole checkpoint;
- * path[]: its final path. Keeps the newest `keep` checkpoints (0: all), removing older ones after. */
+/* A shard holds at most one slice of a tensor; it may hold none (count 0, or a part of 0 rows). */
+int wlb_checkpoint_write_shard(const char *dir, int64_t step, int shard, const struct wlb_tensor_part *parts, int count,
+                               struct wlb_error *error);
+/* Reads the shard headers, checks that together they hold every row of every tensor once, writes the manifest,
+ * syncs, renames; a checkpoint of the same step is replaced. *bytes: size of the whole checkpoint; path[]: its
+ * final path. Of the checkpoints up to this step the newest `keep` stay (0: all); later ones, which only a run
+ * that was set back can have, are left alone. A train_loss that is not finite is refused. */
 int wlb_checkpoint_commit(const char *dir, const struct wlb_checkpoint_facts *facts, int shards, int keep,
                           char path[4096], int64_t *bytes, struct wlb_error *error);
 
@@ -55,11 +60,10 @@ int wlb_checkpoint_commit(const char *dir, const struct wlb_checkpoint_facts *fa
  * One that is not readable whole (manifest, shard sizes) is passed over with a line on stderr. */
 int wlb_checkpoint_newest(const char *dir, char path[4096], struct wlb_error *error);
 int wlb_checkpoint_read_facts(const char *path, struct wlb_checkpoint_facts *facts, struct wlb_error *error);
-/* Fills the wanted parts from whichever shards hold them, converting between float32 and float64. A part
- * missing from the manifest, or of another global shape, is an error naming both. */
+/* Fills the wanted parts from whichever shards hold them, converting to the part's dtype. A part that the
+ * checkpoint lacks, or has with another global shape, is an error naming both.
+ * `path` may also be a folder of Hugging Face weights (no facts): model.safetensors, or the files that
+ * model.safetensors.index.json names; F64, F32, BF16 and F16. */
 int wlb_checkpoint_read(const char *path, const struct wlb_tensor_part *parts, int count, struct wlb_error *error);
-
-/* Plain safetensors in the same reader: a folder with model.safetensors (Hugging Face weights) can be
- * read with wlb_checkpoint_read too (no facts). */
 
 #endif

@@ -19,14 +19,14 @@ static void alone_close(void *state, int is_world)
 }
 
 static int alone_all_reduce(void *state, void *buffer, size_t count, enum wlb_dtype dtype, enum wlb_reduce op,
-			    struct wlb_error *error)
+                            struct wlb_error *error)
 {
 	(void)state, (void)buffer, (void)count, (void)dtype, (void)op, (void)error;
 	return 0;
 }
 
 static int alone_reduce_scatter(void *state, void *out, const void *in, size_t count, enum wlb_dtype dtype,
-				struct wlb_error *error)
+                                struct wlb_error *error)
 {
 	(void)state, (void)error;
 	memmove(out, in, count * wlb_dtype_bytes(dtype));

@@ -104,7 +104,7 @@ static int leave(struct wlb_comm *comm, enum wlb_comm_kind kind, int rc, struct 
 	wlb_comm_trace_leave(comm->trace);
 	if (rc < 0)
 		wlb_fail_in(error, "%s %llu of communicator %s (rank %d of %d)", wlb_comm_kind_name(kind),
-			    (unsigned long long)comm->seq, comm->name, comm->rank, comm->size);
+		            (unsigned long long)comm->seq, comm->name, comm->rank, comm->size);
 	return rc;
 }
 
@@ -153,7 +153,7 @@ int wlb_comm_all_reduce(struct wlb_comm *comm, void *buffer, size_t count, enum 
 }
 
 int wlb_comm_all_reduce_double(struct wlb_comm *comm, double *buffer_host, size_t count, enum wlb_reduce op,
-			       struct wlb_error *error)
+                               struct wlb_error *error)
 {
 	enter(comm, WLB_COMM_ALL_REDUCE_DOUBLE, count * sizeof(double));
 	int rc = comm->transport->all_reduce(comm->state, buffer_host, count, WLB_FLOAT64, op, error);
@@ -168,8 +168,8 @@ int wlb_comm_reduce_scatter(struct wlb_comm *comm, void *out, const void *in, si
 	void *in_host = rc == 0 ? stage(comm, in, all, 1, error) : NULL;
 	void *out_host = in_host != NULL ? stage(comm, out, bytes, 0, error) : NULL;
 	rc = out_host == NULL ? -1
-			      : comm->transport->reduce_scatter(comm->state, out_host, in_host, count,
-								comm->device->dtype, error);
+	                      : comm->transport->reduce_scatter(comm->state, out_host, in_host, count,
+	                                                        comm->device->dtype, error);
 	unstage(comm, in_host, (void *)in, all, 0);
 	unstage(comm, out_host, out, bytes, rc == 0);
 	return leave(comm, WLB_COMM_REDUCE_SCATTER, rc, error);

@@ -25,8 +25,7 @@ enum wlb_reduce { WLB_SUM, WLB_MAX };
 struct wlb_comm *wlb_comm_open_world(struct wlb_device *device, int rank, int size, struct wlb_error *error);
 /* Collective over `parent`: ranks with equal color form a group, ordered by key. `name` ("dp", "tp", ...)
  * is what traces and messages call it. */
-struct wlb_comm *wlb_comm_split(struct wlb_comm *parent, int color, int key, const char *name,
-                                struct wlb_error *error);
+struct wlb_comm *wlb_comm_split(struct wlb_comm *parent, int color, int key, const char *name, struct wlb_error *error);
 /* Closing the world ends MPI; groups split from it must be closed before. NULL allowed. */
 void wlb_comm_close(struct wlb_comm *comm);
 
@@ -35,8 +34,7 @@ int wlb_comm_size(const struct wlb_comm *comm);
 const char *wlb_comm_name(const struct wlb_comm *comm);
 
 /* buffer[count] of the device's real type, reduced in place. */
-int wlb_comm_all_reduce(struct wlb_comm *comm, void *buffer, size_t count, enum wlb_reduce op,
-                        struct wlb_error *error);
+int wlb_comm_all_reduce(struct wlb_comm *comm, void *buffer, size_t count, enum wlb_reduce op, struct wlb_error *error);
 /* Host doubles and int64s: small scalars (loss, norms, agreements). */
 int wlb_comm_all_reduce_double(struct wlb_comm *comm, double *buffer_host, size_t count, enum wlb_reduce op,
                                struct wlb_error *error);
@@ -45,8 +43,7 @@ int wlb_comm_reduce_scatter(struct wlb_comm *comm, void *out, const void *in, si
 /* out[count * size] = every rank's in[count], in rank order. */
 int wlb_comm_all_gather(struct wlb_comm *comm, void *out, const void *in, size_t count, struct wlb_error *error);
 int wlb_comm_broadcast(struct wlb_comm *comm, void *buffer, size_t count, int root, struct wlb_error *error);
-int wlb_comm_broadcast_bytes(struct wlb_comm *comm, void *buffer_host, size_t bytes, int root,
-                             struct wlb_error *error);
+int wlb_comm_broadcast_bytes(struct wlb_comm *comm, void *buffer_host, size_t bytes, int root, struct wlb_error *error);
 /* Point to point, matched by order between the two ranks. */
 int wlb_comm_send(struct wlb_comm *comm, const void *buffer, size_t count, int to, struct wlb_error *error);
 int wlb_comm_recv(struct wlb_comm *comm, void *buffer, size_t count, int from, struct wlb_error *error);

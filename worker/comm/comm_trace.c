@@ -3,13 +3,14 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "worker/seconds.h"
 
 struct wlb_comm_trace {
 	pthread_mutex_t lock;
 	size_t capacity;
 	uint64_t entered; /* events begun so far; event i lives in slot i % capacity */
-	uint64_t left;	  /* events ended: entered or entered - 1 */
+	uint64_t left;    /* events ended: entered or entered - 1 */
 	struct wlb_comm_event events[];
 };
 
@@ -26,13 +27,6 @@ const char *wlb_comm_kind_name(enum wlb_comm_kind kind)
 		[WLB_COMM_BARRIER] = "barrier",
 	};
 	return names[kind];
-}
-
-static double now_s(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 struct wlb_comm_trace *wlb_comm_trace_new(size_t capacity)
@@ -54,11 +48,11 @@ void wlb_comm_trace_free(struct wlb_comm_trace *trace)
 }
 
 void wlb_comm_trace_enter(struct wlb_comm_trace *trace, enum wlb_comm_kind kind, const char *comm, uint64_t seq,
-			  uint64_t bytes)
+                          uint64_t bytes)
 {
 	pthread_mutex_lock(&trace->lock);
 	struct wlb_comm_event *event = &trace->events[trace->entered % trace->capacity];
-	*event = (struct wlb_comm_event){.kind = kind, .seq = seq, .bytes = bytes, .entered_s = now_s()};
+	*event = (struct wlb_comm_event){.kind = kind, .seq = seq, .bytes = bytes, .entered_s = wlb_now_s()};
 	snprintf(event->comm, sizeof(event->comm), "%s", comm);
 	trace->entered++;
 	pthread_mutex_unlock(&trace->lock);
@@ -67,7 +61,7 @@ void wlb_comm_trace_enter(struct wlb_comm_trace *trace, enum wlb_comm_kind kind,
 void wlb_comm_trace_leave(struct wlb_comm_trace *trace)
 {
 	pthread_mutex_lock(&trace->lock);
-	trace->events[trace->left % trace->capacity].left_s = now_s();
+	trace->events[trace->left % trace->capacity].left_s = wlb_now_s();
 	trace->left = trace->entered;
 	pthread_mutex_unlock(&trace->lock);
 }

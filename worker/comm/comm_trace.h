@@ -25,20 +25,20 @@ const char *wlb_comm_kind_name(enum wlb_comm_kind kind);
 
 struct wlb_comm_event {
 	enum wlb_comm_kind kind;
-	char comm[16];	  /* name of the communicator */
-	uint64_t seq;	  /* 1 for the first collective of that communicator */
-	uint64_t bytes;	  /* of the local buffer */
+	char comm[16];    /* name of the communicator */
+	uint64_t seq;     /* 1 for the first collective of that communicator */
+	uint64_t bytes;   /* of the local buffer */
 	double entered_s; /* CLOCK_MONOTONIC */
-	double left_s;	  /* 0 while the call is under way */
+	double left_s;    /* 0 while the call is under way */
 };
 
 struct wlb_comm_trace;
 
 struct wlb_comm_trace *wlb_comm_trace_new(size_t capacity); /* NULL: no memory */
-void wlb_comm_trace_free(struct wlb_comm_trace *trace);	    /* NULL allowed */
+void wlb_comm_trace_free(struct wlb_comm_trace *trace);     /* NULL allowed */
 
 void wlb_comm_trace_enter(struct wlb_comm_trace *trace, enum wlb_comm_kind kind, const char *comm, uint64_t seq,
-			  uint64_t bytes);
+                          uint64_t bytes);
 void wlb_comm_trace_leave(struct wlb_comm_trace *trace);
 
 /* 1 and the event while a collective is under way, else 0. */

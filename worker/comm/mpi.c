@@ -49,9 +49,9 @@ void *wlb_transport_mpi_open(int rank, int size, struct wlb_error *error)
 	MPI_Comm_size(MPI_COMM_WORLD, &mpi_size);
 	if (mpi_rank != rank || mpi_size != size) {
 		wlb_fail(error,
-			 "MPI says rank %d of %d, the launcher rank %d of %d: start with srun --mpi=pmix or with the "
-			 "mpirun of the MPI that wlb-worker was built with",
-			 mpi_rank, mpi_size, rank, size);
+		         "MPI says rank %d of %d, the launcher rank %d of %d: start with srun --mpi=pmix or with the "
+		         "mpirun of the MPI that wlb-worker was built with",
+		         mpi_rank, mpi_size, rank, size);
 		return NULL;
 	}
 	return group_new(MPI_COMM_WORLD, error);
@@ -89,15 +89,15 @@ static size_t piece(size_t left)
 }
 
 static int mpi_all_reduce(void *state, void *buffer, size_t count, enum wlb_dtype dtype, enum wlb_reduce op,
-			  struct wlb_error *error)
+                          struct wlb_error *error)
 {
 	struct mpi_group *group = state;
 	char *at = buffer;
 	for (size_t n; count > 0; count -= n, at += n * wlb_dtype_bytes(dtype)) {
 		n = piece(count);
 		if (check(MPI_Allreduce(MPI_IN_PLACE, at, (int)n, type_of(dtype), op == WLB_MAX ? MPI_MAX : MPI_SUM,
-					group->comm),
-			  error) < 0)
+		                        group->comm),
+		          error) < 0)
 			return -1;
 	}
 	return 0;
@@ -109,7 +109,7 @@ static int too_long(size_t count, const char *what, struct wlb_error *error)
 }
 
 static int mpi_reduce_scatter(void *state, void *out, const void *in, size_t count, enum wlb_dtype dtype,
-			      struct wlb_error *error)
+                              struct wlb_error *error)
 {
 	struct mpi_group *group = state;
 	if (count > INT_MAX)

@@ -14,9 +14,9 @@ struct wlb_transport {
 	void *(*split)(void *state, int color, int key, int *rank, int *size, struct wlb_error *error);
 	void (*close)(void *state, int is_world);
 	int (*all_reduce)(void *state, void *buffer, size_t count, enum wlb_dtype dtype, enum wlb_reduce op,
-			  struct wlb_error *error);
+	                  struct wlb_error *error);
 	int (*reduce_scatter)(void *state, void *out, const void *in, size_t count, enum wlb_dtype dtype,
-			      struct wlb_error *error);
+	                      struct wlb_error *error);
 	int (*all_gather)(void *state, void *out, const void *in, size_t bytes, struct wlb_error *error);
 	int (*broadcast)(void *state, void *buffer, size_t bytes, int root, struct wlb_error *error);
 	int (*send)(void *state, const void *buffer, size_t bytes, int to, struct wlb_error *error);

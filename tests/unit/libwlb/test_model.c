@@ -1,1 +1,164 @@
-int main(void){return 0;}
+/* The shape of a model: its rules, its parameters, its cost. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+#include "libwlb/wlb.h"
+
+static const struct wlb_model llama_2_7b = {.hidden_size = 4096,
+                                            .intermediate_size = 11008,
+                                            .num_hidden_layers = 32,
+                                            .num_attention_heads = 32,
+                                            .num_key_value_heads = 32,
+                                            .head_dim = 128,
+                                            .vocab_size = 32000,
+                                            .max_position_embeddings = 4096,
+                                            .rope_theta = 10000.0,
+                                            .rms_norm_eps = 1e-5};
+
+static const struct wlb_model llama_3_8b = {.hidden_size = 4096,
+                                            .intermediate_size = 14336,
+                                            .num_hidden_layers = 32,
+                                            .num_attention_heads = 32,
+                                            .num_key_value_heads = 8,
+                                            .head_dim = 128,
+                                            .vocab_size = 128256,
+                                            .max_position_embeddings = 8192,
+                                            .rope_theta = 500000.0,
+                                            .rms_norm_eps = 1e-5};
+
+/* As published. */
+static void test_parameters_of_known_models(void **state)
+{
+	(void)state;
+	struct wlb_model llama_3_2_1b = {.hidden_size = 2048,
+	                                 .intermediate_size = 8192,
+	                                 .num_hidden_layers = 16,
+	                                 .num_attention_heads = 32,
+	                                 .num_key_value_heads = 8,
+	                                 .head_dim = 64,
+	                                 .vocab_size = 128256,
+	                                 .tie_word_embeddings = 1};
+	assert_int_equal(wlb_model_parameters(&llama_2_7b), INT64_C(6738415616));
+	assert_int_equal(wlb_model_parameters(&llama_3_8b), INT64_C(8030261248));
+	assert_int_equal(wlb_model_parameters(&llama_3_2_1b), INT64_C(1235814400));
+	llama_3_2_1b.tie_word_embeddings = 0;
+	assert_int_equal(wlb_model_parameters(&llama_3_2_1b), INT64_C(1235814400) + 128256 * 2048);
+}
+
+static void test_good_models(void **state)
+{
+	(void)state;
+	struct wlb_error error;
+	assert_int_equal(wlb_model_check(&llama_2_7b, &error), 0);
+	assert_int_equal(wlb_model_check(&llama_3_8b, &error), 0);
+}
+
+static void expect_refused(const struct wlb_model *model, const char *field)
+{
+	struct wlb_error error;
+	assert_int_equal(wlb_model_check(model, &error), -1);
+	if (strncmp(error.message, field, strlen(field)) != 0)
+		fail_msg("'%s' expected first in: %s", field, error.message);
+}
+
+static void test_each_count_has_bounds(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		size_t offset;
+	} fields[] = {
+		{"hidden_size", offsetof(struct wlb_model, hidden_size)},
+		{"intermediate_size", offsetof(struct wlb_model, intermediate_size)},
+		{"num_hidden_layers", offsetof(struct wlb_model, num_hidden_layers)},
+		{"num_attention_heads", offsetof(struct wlb_model, num_attention_heads)},
+		{"num_key_value_heads", offsetof(struct wlb_model, num_key_value_heads)},
+		{"head_dim", offsetof(struct wlb_model, head_dim)},
+		{"vocab_size", offsetof(struct wlb_model, vocab_size)},
+		{"max_position_embeddings", offsetof(struct wlb_model, max_position_embeddings)},
+	};
+	static const int64_t bad[] = {0, -1, INT64_MIN, INT64_MAX};
+	for (size_t f = 0; f < sizeof(fields) / sizeof(fields[0]); f++) {
+		for (size_t b = 0; b < sizeof(bad) / sizeof(bad[0]); b++) {
+			struct wlb_model m = llama_3_8b;
+			memcpy((char *)&m + fields[f].offset, &bad[b], sizeof(bad[b]));
+			expect_refused(&m, fields[f].name);
+		}
+	}
+}
+
+static void test_rules_between_fields(void **state)
+{
+	(void)state;
+	static const double bad_theta[] = {0, -1, 0.5, INFINITY, NAN};
+	static const double bad_eps[] = {0, -1e-6, 1, INFINITY, NAN};
+	struct wlb_model m = llama_3_8b;
+	m.num_key_value_heads = 3;
+	expect_refused(&m, "num_key_value_heads is 3: it must divide num_attention_heads, 32");
+	m = llama_3_8b;
+	m.head_dim = 127;
+	expect_refused(&m, "head_dim is 127: it must be even");
+	for (size_t i = 0; i < sizeof(bad_theta) / sizeof(bad_theta[0]); i++) {
+		m = llama_3_8b;
+		m.rope_theta = bad_theta[i];
+		expect_refused(&m, "rope_theta");
+	}
+	for (size_t i = 0; i < sizeof(bad_eps) / sizeof(bad_eps[0]); i++) {
+		m = llama_3_8b;
+		m.rms_norm_eps = bad_eps[i];
+		expect_refused(&m, "rms_norm_eps");
+	}
+}
+
+static void test_cost_grows_with_length(void **state)
+{
+	(void)state;
+	double before = wlb_cost_document(&llama_3_8b, 0);
+	assert_true(before == 0);
+	for (int64_t tokens = 1; tokens < 200000; tokens += tokens / 3 + 1) {
+		double cost = wlb_cost_document(&llama_3_8b, tokens);
+		assert_true(cost > before);
+		before = cost;
+	}
+}
+
+/* Attention makes one long document dearer than two of half its length, and the more so the longer it is. */
+static void test_cost_is_superadditive(void **state)
+{
+	(void)state;
+	double share_before = 1;
+	for (int64_t tokens = 2; tokens <= 1 << 20; tokens *= 2) {
+		double share = 2 * wlb_cost_document(&llama_3_8b, tokens / 2) / wlb_cost_document(&llama_3_8b, tokens);
+		assert_true(share < share_before);
+		assert_true(share > 0.5);
+		share_before = share;
+	}
+	assert_true(share_before < 0.6);
+}
+
+/* For short documents: two operations for each weight that multiplies. */
+static void test_cost_of_short_documents(void **state)
+{
+	(void)state;
+	const struct wlb_model *m = &llama_2_7b;
+	double weights = (double)(wlb_model_parameters(m) - 2 * m->vocab_size * m->hidden_size);
+	double ratio = wlb_cost_document(m, 1) / (2 * weights);
+	assert_true(ratio > 0.999 && ratio < 1.001);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_parameters_of_known_models), cmocka_unit_test(test_good_models),
+		cmocka_unit_test(test_each_count_has_bounds),      cmocka_unit_test(test_rules_between_fields),
+		cmocka_unit_test(test_cost_grows_with_length),     cmocka_unit_test(test_cost_is_superadditive),
+		cmocka_unit_test(test_cost_of_short_documents),
+	};
+	return cmocka_run_group_tests_name("model", tests, NULL, NULL);
+}

@@ -1,0 +1,34 @@
+/* The other processes of this node, watched so that a death is noticed in milliseconds. */
+#ifndef WLB_PEERS_H
+#define WLB_PEERS_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "libwlb/wlb.h"
+
+struct wlb_peer {
+	int rank;
+	pid_t pid;
+	int pidfd; /* -1: lost, or a kernel before 5.3: then asked with kill(pid, 0) */
+	bool lost;
+	bool told;          /* the coordinator knows */
+	double lost_time_s; /* since 1970 */
+};
+
+struct wlb_peers {
+	struct wlb_peer *list;
+	int count;
+};
+
+int wlb_peers_open(struct wlb_peers *peers, const int *ranks, const pid_t *pids, int count, struct wlb_error *error);
+void wlb_peers_close(struct wlb_peers *peers);
+
+/* Fills `polls` (room for peers->count) with what to wait for; returns how many. */
+int wlb_peers_poll(const struct wlb_peers *peers, struct pollfd *polls);
+
+/* Notes who is gone; true when someone was lost since the last call. */
+bool wlb_peers_check(struct wlb_peers *peers);
+
+#endif

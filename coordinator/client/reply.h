@@ -1,0 +1,10 @@
+/* What a reply that is not a success says. */
+#ifndef WLB_REPLY_H
+#define WLB_REPLY_H
+
+#include "coordinator/client/client.h"
+
+/* The `error` text of the reply's body, or its status where it has none. */
+void wlb_reply_failure(const struct wlb_reply *reply, struct wlb_error *error);
+
+#endif

@@ -1,0 +1,447 @@
+#include "coordinator/client/spool.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "coordinator/client/clock.h"
+#include "coordinator/client/file.h"
+
+enum {
+	FORMAT = 1,
+	BUSY_WAIT_MS = 2000, /* for someone who delivers it just now */
+	BATCH_BYTES = 4 * 1024 * 1024,
+	LINE_BYTES_MAX = 64 * 1024 * 1024,
+};
+
+struct wlb_spool {
+	struct wlb_spool_identity identity;
+	char path[PATH_MAX];
+	int fd;
+	off_t first;          /* of record 1: behind the header */
+	pthread_mutex_t lock; /* guards end, last_seq, dirty */
+	off_t end;
+	int64_t last_seq;
+	bool dirty;
+	off_t cursor; /* of the record behind the acknowledged ones; the reader's alone, as is acked */
+	int64_t acked;
+};
+
+static int copy_name(char *to, size_t size, const char *name, const char *what, struct wlb_error *error)
+{
+	size_t length = name != NULL ? strlen(name) : 0;
+	bool plain = length >= 1 && length < size && name[0] != '.';
+	for (size_t i = 0; plain && i < length; i++)
+		plain = isalnum((unsigned char)name[i]) || strchr("._-", name[i]) != NULL;
+	if (!plain)
+		return wlb_fail(error, "%s '%.80s': must have 1 to %zu letters, digits, '_', '-' or inner '.'", what,
+		                name != NULL ? name : "", size - 1);
+	memcpy(to, name, length + 1);
+	return 0;
+}
+
+int wlb_spool_identify(struct wlb_spool_identity *identity, const char *run_id, const char *attempt_id,
+                       const char *source, struct wlb_error *error)
+{
+	if (copy_name(identity->run_id, sizeof(identity->run_id), run_id, "run", error) != 0 ||
+	    copy_name(identity->attempt_id, sizeof(identity->attempt_id), attempt_id, "attempt", error) != 0 ||
+	    copy_name(identity->source, sizeof(identity->source), source, "source", error) != 0)
+		return -1;
+	identity->job_id = strtoll(identity->run_id, NULL, 10);
+	return 0;
+}
+
+static int fail_io(const struct wlb_spool *spool, const char *what, struct wlb_error *error)
+{
+	return wlb_fail(error, "spool %s: cannot be %s: %s", spool->path, what, strerror(errno));
+}
+
+/* ---- reading lines ---------------------------------------------------------------------------------------- */
+
+/* Length of the line at `offset` without its newline, -1 when there is no newline before `end`. */
+static ssize_t line_length(int fd, off_t offset, off_t end)
+{
+	char chunk[8192];
+	for (off_t at = offset; at < end;) {
+		size_t want = end - at < (off_t)sizeof(chunk) ? (size_t)(end - at) : sizeof(chunk);
+		ssize_t n = pread(fd, chunk, want, at);
+		if (n <= 0)
+			return -1;
+		char *newline = memchr(chunk, '\n', (size_t)n);
+		if (newline != NULL)
+			return at + (newline - chunk) - offset;
+		at += n;
+	}
+	return -1;
+}
+
+/* The line as a string of its own; NULL on error. */
+static char *line_read(const struct wlb_spool *spool, off_t offset, ssize_t length, struct wlb_error *error)
+{
+	char *line = length <= LINE_BYTES_MAX ? malloc((size_t)length + 1) : NULL;
+	if (line == NULL) {
+		wlb_fail(error, "spool %s: no memory for a line of %zd bytes", spool->path, length);
+		return NULL;
+	}
+	ssize_t n = pread(spool->fd, line, (size_t)length, offset);
+	if (n != length) {
+		if (n >= 0)
+			errno = EIO;
+		fail_io(spool, "read", error);
+		free(line);
+		return NULL;
+	}
+	line[length] = '\0';
+	return line;
+}
+
+/* ---- opening ---------------------------------------------------------------------------------------------- */
+
+static int write_header(struct wlb_spool *spool, struct wlb_error *error)
+{
+	const struct wlb_spool_identity *id = &spool->identity;
+	char header[320];
+	int n = snprintf(header, sizeof(header),
+	                 "{\"wlb_spool\":%d,\"run_id\":\"%s\",\"attempt_id\":\"%s\",\"source\":\"%s\"}\n", FORMAT,
+	                 id->run_id, id->attempt_id, id->source);
+	if (ftruncate(spool->fd, 0) != 0 || wlb_pwrite_all(spool->fd, header, (size_t)n, 0) != 0) {
+		fail_io(spool, "written", error);
+		return ftruncate(spool->fd, 0), -1;
+	}
+	spool->first = spool->end = spool->cursor = n;
+	return 0;
+}
+
+static int parse_header(struct wlb_spool *spool, struct wlb_spool_identity *found, struct wlb_error *error)
+{
+	char *line = line_read(spool, 0, spool->first - 1, error);
+	if (line == NULL)
+		return -1;
+	json_t *header = json_loads(line, 0, NULL);
+	free(line);
+	int format;
+	const char *run, *attempt, *source;
+	int rc = json_unpack(header, "{s:i, s:s, s:s, s:s}", "wlb_spool", &format, "run_id", &run, "attempt_id",
+	                     &attempt, "source", &source);
+	if (rc != 0 || format != FORMAT)
+		rc = wlb_fail(error, "spool %s: its first line is not the header of a spool of format %d", spool->path,
+		              FORMAT);
+	else
+		rc = wlb_spool_identify(found, run, attempt, source, error);
+	json_decref(header);
+	return rc;
+}
+
+/* Finds the records that are there and cuts a torn last line. An empty file, or one whose header is torn, has
+ * spool->first 0 afterwards. */
+static int scan(struct wlb_spool *spool, struct wlb_error *error)
+{
+	struct stat about;
+	if (fstat(spool->fd, &about) != 0)
+		return fail_io(spool, "read", error);
+	ssize_t length = line_length(spool->fd, 0, about.st_size);
+	spool->first = length < 0 ? 0 : length + 1;
+	spool->end = spool->cursor = spool->first;
+	if (length < 0)
+		return 0;
+	while ((length = line_length(spool->fd, spool->end, about.st_size)) >= 0) {
+		spool->end += length + 1;
+		spool->last_seq++;
+	}
+	if (spool->end < about.st_size && ftruncate(spool->fd, spool->end) != 0)
+		return fail_io(spool, "cut to its last whole line", error);
+	return 0;
+}
+
+/* 1 locked, 0 somebody has it (or it was removed meanwhile), -1 error. File systems without locks count as locked: a
+ * record that two processes deliver is stored once all the same. */
+static int open_locked(struct wlb_spool *spool, int flags, struct wlb_error *error)
+{
+	struct stat about;
+	spool->fd = open(spool->path, flags | O_CLOEXEC, 0600);
+	if (spool->fd < 0)
+		return errno == ENOENT ? 0 : fail_io(spool, "opened", error);
+	bool busy = flock(spool->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+	if (!busy && (fstat(spool->fd, &about) != 0 || about.st_nlink == 0))
+		busy = true;
+	if (!busy)
+		return 1;
+	close(spool->fd);
+	spool->fd = -1;
+	return 0;
+}
+
+static struct wlb_spool *spool_new(struct wlb_error *error)
+{
+	struct wlb_spool *spool = calloc(1, sizeof(*spool));
+	if (spool == NULL) {
+		wlb_fail(error, "no memory for a spool");
+		return NULL;
+	}
+	spool->fd = -1;
+	pthread_mutex_init(&spool->lock, NULL);
+	return spool;
+}
+
+static int begin_or_continue(struct wlb_spool *spool, struct wlb_error *error)
+{
+	struct wlb_spool_identity found;
+	if (scan(spool, error) != 0)
+		return -1;
+	if (spool->first == 0)
+		return write_header(spool, error);
+	if (parse_header(spool, &found, error) != 0)
+		return -1;
+	if (strcmp(found.run_id, spool->identity.run_id) != 0)
+		return wlb_fail(error, "spool %s: belongs to run %s, not %s", spool->path, found.run_id,
+		                spool->identity.run_id);
+	return 0;
+}
+
+struct wlb_spool *wlb_spool_open(const char *dir, const struct wlb_spool_identity *identity, struct wlb_error *error)
+{
+	struct wlb_spool *spool = spool_new(error);
+	if (spool == NULL)
+		return NULL;
+	spool->identity = *identity;
+	int n = snprintf(spool->path, sizeof(spool->path), "%s/%s.%s.jsonl", dir, identity->attempt_id,
+	                 identity->source);
+	int rc = n < (int)sizeof(spool->path) ? wlb_dir_make(dir, 0700, error)
+	                                      : wlb_fail(error, "spool folder %.80s...: the path is too long", dir);
+	int64_t deadline_ms = wlb_clock_ms() + BUSY_WAIT_MS;
+	int locked = 0;
+	while (rc == 0 && (locked = open_locked(spool, O_RDWR | O_CREAT, error)) == 0 &&
+	       wlb_clock_left_ms(deadline_ms) > 0)
+		wlb_clock_sleep_ms(20);
+	if (rc == 0 && locked == 0)
+		wlb_fail(error, "spool %s: is in use by another process", spool->path);
+	if (rc != 0 || locked != 1 || begin_or_continue(spool, error) != 0) {
+		wlb_spool_close(spool, false);
+		return NULL;
+	}
+	return spool;
+}
+
+struct wlb_spool *wlb_spool_adopt(const char *path, bool *busy, struct wlb_error *error)
+{
+	*busy = false;
+	struct wlb_spool *spool = spool_new(error);
+	if (spool == NULL)
+		return NULL;
+	snprintf(spool->path, sizeof(spool->path), "%s", path);
+	int locked = open_locked(spool, O_RDWR, error);
+	*busy = locked == 0;
+	/* A spool without a whole header never had a record: closing it as delivered removes it. */
+	if (locked == 1 && scan(spool, error) == 0 &&
+	    (spool->first == 0 || parse_header(spool, &spool->identity, error) == 0))
+		return spool;
+	wlb_spool_close(spool, false);
+	return NULL;
+}
+
+void wlb_spool_close(struct wlb_spool *spool, bool remove_delivered)
+{
+	if (spool == NULL)
+		return;
+	if (spool->fd >= 0) {
+		if (remove_delivered && wlb_spool_pending(spool) == 0)
+			unlink(spool->path);
+		close(spool->fd);
+	}
+	pthread_mutex_destroy(&spool->lock);
+	free(spool);
+}
+
+/* ---- writing ---------------------------------------------------------------------------------------------- */
+
+static char *record_line(int64_t seq, const char *type, const char *data, size_t *length, struct wlb_error *error)
+{
+	json_error_t why;
+	json_t *object = json_loads(data, JSON_REJECT_DUPLICATES, &why);
+	if (!json_is_object(object)) {
+		wlb_fail(error, "record '%.40s': its data must be a JSON object, but %s", type,
+		         object == NULL ? why.text : "it is another JSON value");
+		json_decref(object);
+		return NULL;
+	}
+	json_t *record = json_pack("{s:I, s:f, s:s, s:o}", "seq", (json_int_t)seq, "time", wlb_clock_unix_s(), "type",
+	                           type, "data", object);
+	char *line = record != NULL ? json_dumps(record, JSON_COMPACT) : NULL;
+	json_decref(record);
+	if (line == NULL) {
+		wlb_fail(error, "record '%.40s': no memory, or a type that is not UTF-8", type);
+		return NULL;
+	}
+	*length = strlen(line);
+	line[(*length)++] = '\n'; /* in the place of the NUL: from here on it is bytes and a length */
+	return line;
+}
+
+int wlb_spool_append(struct wlb_spool *spool, const char *type, const char *data, struct wlb_error *error)
+{
+	size_t length;
+	pthread_mutex_lock(&spool->lock);
+	char *line = record_line(spool->last_seq + 1, type, data, &length, error);
+	int rc = line != NULL ? wlb_pwrite_all(spool->fd, line, length, spool->end) : -1;
+	if (rc == 0) {
+		spool->end += (off_t)length;
+		spool->last_seq++;
+		spool->dirty = true;
+	} else if (line != NULL) {
+		fail_io(spool, "written", error);
+		if (ftruncate(spool->fd, spool->end) != 0)
+			wlb_fail_in(error, "half a record may be left");
+	}
+	pthread_mutex_unlock(&spool->lock);
+	free(line);
+	return rc;
+}
+
+int wlb_spool_sync(struct wlb_spool *spool, struct wlb_error *error)
+{
+	pthread_mutex_lock(&spool->lock);
+	bool dirty = spool->dirty;
+	spool->dirty = false;
+	pthread_mutex_unlock(&spool->lock);
+	if (dirty && fdatasync(spool->fd) != 0)
+		return fail_io(spool, "synced", error);
+	return 0;
+}
+
+/* ---- delivering ------------------------------------------------------------------------------------------- */
+
+/* What there is to read now. */
+static void snapshot(struct wlb_spool *spool, off_t *end, int64_t *last_seq)
+{
+	pthread_mutex_lock(&spool->lock);
+	*end = spool->end;
+	*last_seq = spool->last_seq;
+	pthread_mutex_unlock(&spool->lock);
+}
+
+int64_t wlb_spool_pending(struct wlb_spool *spool)
+{
+	off_t end;
+	int64_t last_seq;
+	snapshot(spool, &end, &last_seq);
+	return last_seq - spool->acked;
+}
+
+int64_t wlb_spool_acked(const struct wlb_spool *spool)
+{
+	return spool->acked;
+}
+
+const struct wlb_spool_identity *wlb_spool_whose(const struct wlb_spool *spool)
+{
+	return &spool->identity;
+}
+
+/* Whether a line is record `seq`, whole. */
+static bool record_sound(const char *line, int64_t seq)
+{
+	json_int_t found;
+	json_t *record = json_loads(line, 0, NULL);
+	bool sound = json_unpack(record, "{s:I, s:F, s:s, s:o}", "seq", &found, "time", &(double){0}, "type",
+	                         &(const char *){0}, "data", &(json_t *){0}) == 0 &&
+	             found == seq;
+	json_decref(record);
+	return sound;
+}
+
+static int put_record(struct wlb_spool *spool, FILE *body, off_t offset, ssize_t length, int64_t seq,
+                      struct wlb_error *error)
+{
+	char *line = line_read(spool, offset, length, error);
+	if (line == NULL)
+		return -1;
+	if (record_sound(line, seq))
+		fputs(line, body);
+	else
+		fprintf(body,
+		        "{\"seq\":%" PRId64 ",\"time\":%.3f,\"type\":\"event\",\"data\":{\"kind\":\"spool_damaged\","
+		        "\"detail\":\"record %" PRId64 " could not be read back from the spool\"}}",
+		        seq, wlb_clock_unix_s(), seq);
+	free(line);
+	return 0;
+}
+
+static int put_records(struct wlb_spool *spool, FILE *body, int max_records, struct wlb_error *error)
+{
+	off_t end, at = spool->cursor;
+	int64_t last_seq;
+	snapshot(spool, &end, &last_seq);
+	for (int64_t seq = spool->acked + 1; seq <= last_seq && seq - spool->acked <= max_records; seq++) {
+		ssize_t length = line_length(spool->fd, at, end);
+		if (length < 0) {
+			errno = EIO;
+			return fail_io(spool, "read", error);
+		}
+		bool first = at == spool->cursor;
+		if (!first && at + length - spool->cursor > BATCH_BYTES)
+			break;
+		if (!first)
+			fputc(',', body);
+		if (put_record(spool, body, at, length, seq, error) != 0)
+			return -1;
+		at += length + 1;
+	}
+	return 0;
+}
+
+char *wlb_spool_batch(struct wlb_spool *spool, int max_records, struct wlb_error *error)
+{
+	char *text = NULL;
+	size_t size;
+	if (wlb_spool_pending(spool) == 0)
+		return NULL;
+	FILE *body = open_memstream(&text, &size);
+	if (body == NULL) {
+		wlb_fail(error, "spool %s: no memory for a batch", spool->path);
+		return NULL;
+	}
+	const struct wlb_spool_identity *id = &spool->identity;
+	fprintf(body,
+	        "{\"attempt_id\":\"%s\",\"source\":\"%s\",\"job_id\":%" PRId64 ",\"first_seq\":%" PRId64
+	        ",\"records\":[",
+	        id->attempt_id, id->source, id->job_id, spool->acked + 1);
+	int rc = put_records(spool, body, max_records, error);
+	fputs("]}", body);
+	if (fclose(body) != 0 && rc == 0)
+		rc = wlb_fail(error, "spool %s: no memory for a batch", spool->path);
+	if (rc == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+int wlb_spool_acknowledge(struct wlb_spool *spool, int64_t seq, struct wlb_error *error)
+{
+	off_t end;
+	int64_t last_seq;
+	snapshot(spool, &end, &last_seq);
+	seq = seq < 0 ? 0 : seq > last_seq ? last_seq : seq;
+	off_t at = seq >= spool->acked ? spool->cursor : spool->first;
+	for (int64_t i = seq >= spool->acked ? spool->acked : 0; i < seq; i++) {
+		ssize_t length = line_length(spool->fd, at, end);
+		if (length < 0) {
+			errno = EIO;
+			return fail_io(spool, "read", error);
+		}
+		at += length + 1;
+	}
+	spool->cursor = at;
+	spool->acked = seq;
+	return 0;
+}

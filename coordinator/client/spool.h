@@ -1,0 +1,62 @@
+/*
+ * The spool: what one source of one attempt recorded, in a file, until the coordinator has it.
+ *
+ * `DIR/ATTEMPT_ID.SOURCE.jsonl`: line 0 says whose records these are, line n is record n of docs/api.md. A crash can
+ * leave a torn last line: it is cut. A whole line that does not parse (a disk's doing) is delivered as an event
+ * `spool_damaged` in its place, so that the sequence has no gap. Whoever has the file open holds its flock(); a spool
+ * in use is left alone by everybody else.
+ *
+ * One thread may append while another reads and acknowledges; nothing else is concurrent.
+ */
+#ifndef WLB_SPOOL_H
+#define WLB_SPOOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "libwlb/wlb.h"
+
+struct wlb_spool_identity {
+	char run_id[64];
+	char attempt_id[64];
+	char source[32];
+	int64_t job_id; /* the number that run_id begins with, 0 when none */
+};
+
+struct wlb_spool;
+
+/* Fills the identity; -1 when a name is empty, too long, or has other characters than letters, digits, '.', '_', '-'.
+ */
+int wlb_spool_identify(struct wlb_spool_identity *identity, const char *run_id, const char *attempt_id,
+                       const char *source, struct wlb_error *error);
+
+/* Creates the spool in `dir` (made when missing), or continues it. NULL on error, also when another process has it. */
+struct wlb_spool *wlb_spool_open(const char *dir, const struct wlb_spool_identity *identity, struct wlb_error *error);
+
+/* Takes over a spool that an earlier process left. NULL with *busy set when it is in use, or is gone. */
+struct wlb_spool *wlb_spool_adopt(const char *path, bool *busy, struct wlb_error *error);
+
+/* Closes; with `remove_delivered`, a spool without pending records is removed. NULL allowed. */
+void wlb_spool_close(struct wlb_spool *spool, bool remove_delivered);
+
+/* Appends a record with the time of now; `data` is a JSON object. On -1 the spool is as it was. */
+int wlb_spool_append(struct wlb_spool *spool, const char *type, const char *data, struct wlb_error *error);
+
+/* fdatasync, if something was appended since the last one. */
+int wlb_spool_sync(struct wlb_spool *spool, struct wlb_error *error);
+
+/* Records that are not acknowledged yet. */
+int64_t wlb_spool_pending(struct wlb_spool *spool);
+int64_t wlb_spool_acked(const struct wlb_spool *spool);
+
+/* The body of the next POST .../records: the records behind the acknowledged ones, at most `max_records` and, unless
+ * it is a single one, about 4 MiB. The caller frees it. NULL when none is pending, or on error (message set). */
+char *wlb_spool_batch(struct wlb_spool *spool, int max_records, struct wlb_error *error);
+
+/* The coordinator has committed everything up to `seq`: a smaller number than before goes back (it lost some), one
+ * beyond the end counts as the end. */
+int wlb_spool_acknowledge(struct wlb_spool *spool, int64_t seq, struct wlb_error *error);
+
+const struct wlb_spool_identity *wlb_spool_whose(const struct wlb_spool *spool);
+
+#endif

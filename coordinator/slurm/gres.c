@@ -1,0 +1,24 @@
+#include "coordinator/slurm/gres.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+uint32_t wlb_gres_gpus(const char *gres)
+{
+	uint32_t gpus = 0;
+	while (*gres != '\0') {
+		size_t length = strcspn(gres, ",(");
+		if (strncmp(gres, "gpu", 3) == 0 && (gres[3] == ':' || length == 3)) {
+			const char *last = memrchr(gres, ':', length);
+			char *end;
+			unsigned long count = last ? strtoul(last + 1, &end, 10) : 1;
+			gpus += last && end == last + 1 ? 1 : (uint32_t)count;
+		}
+		gres += length;
+		if (*gres == '(')
+			gres += strcspn(gres, ")");
+		gres += strcspn(gres, ",");
+		gres += *gres == ',';
+	}
+	return gpus;
+}

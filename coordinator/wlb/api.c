@@ -1,0 +1,66 @@
+#include "coordinator/wlb/api.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/client/reply.h"
+
+enum { GET_MS = 30000 };
+
+json_t *wlb_api_call(struct wlb_connection *connection, const char *method, const char *path, const json_t *body,
+                     int timeout_ms, int *status, struct wlb_error *error)
+{
+	struct wlb_reply reply;
+	char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
+	if (status != NULL)
+		*status = 0;
+	int rc = wlb_connection_call(connection, method, path, text, timeout_ms, &reply, error);
+	free(text);
+	if (rc != 0)
+		return NULL;
+	if (status != NULL)
+		*status = reply.status;
+	json_t *root = NULL;
+	json_error_t why;
+	if (reply.status < 200 || reply.status > 299)
+		wlb_reply_failure(&reply, error);
+	else if ((root = json_loadb(reply.body, reply.length, 0, &why)) == NULL)
+		wlb_fail(error, "the coordinator's reply to %s %s is not JSON: %s", method, path, why.text);
+	free(reply.body);
+	return root;
+}
+
+json_t *wlb_api_get(const char *path, struct wlb_error *error)
+{
+	struct wlb_client_config config;
+	if (wlb_client_config_load(&config, error) != 0)
+		return NULL;
+	struct wlb_connection *connection = wlb_connection_new(&config);
+	if (connection == NULL) {
+		wlb_fail(error, "no memory for a connection");
+		return NULL;
+	}
+	json_t *root = wlb_api_call(connection, "GET", path, NULL, GET_MS, NULL, error);
+	wlb_connection_free(connection);
+	return root;
+}
+
+void wlb_api_query(char *path, size_t size, const char *key, const char *value)
+{
+	size_t at = strlen(path);
+	at += (size_t)snprintf(path + at, size - at, "%c%s=", strchr(path, '?') == NULL ? '?' : '&', key);
+	for (const char *c = value; *c != '\0' && at + 4 < size; c++) {
+		bool plain = isalnum((unsigned char)*c) || strchr("-._~", *c) != NULL;
+		at += (size_t)snprintf(path + at, size - at, plain ? "%c" : "%%%02X", (unsigned char)*c);
+	}
+}
+
+int wlb_api_print(const json_t *reply)
+{
+	int rc = json_dumpf(reply, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+	putchar('\n');
+	return rc;
+}

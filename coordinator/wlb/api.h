@@ -1,0 +1,24 @@
+/* Requests of the command: JSON out, JSON in. */
+#ifndef WLB_API_H
+#define WLB_API_H
+
+#include <jansson.h>
+
+#include "coordinator/client/client.h"
+
+/* Sends the request and gives the reply's JSON; the caller releases it. NULL when there was no reply (*status 0) or
+ * it is not a success (*status as answered); the message then says why, in the coordinator's words where it has any.
+ * `body` may be NULL, `status` may be NULL. */
+json_t *wlb_api_call(struct wlb_connection *connection, const char *method, const char *path, const json_t *body,
+                     int timeout_ms, int *status, struct wlb_error *error);
+
+/* One GET on a connection of its own, to the configured coordinator. */
+json_t *wlb_api_get(const char *path, struct wlb_error *error);
+
+/* Appends "KEY=VALUE" to a path's query, VALUE escaped; the first after '?', the next after '&'. */
+void wlb_api_query(char *path, size_t size, const char *key, const char *value);
+
+/* Writes a reply to stdout as indented JSON; -1 when it cannot be written. */
+int wlb_api_print(const json_t *reply);
+
+#endif

@@ -1,0 +1,227 @@
+#include "coordinator/wlbd/attempts.h"
+
+#include <ctype.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/wlbd.h"
+
+static int by_uuid(const void *a, const void *b)
+{
+	return strcmp(((const struct wlbd_attempt *)a)->uuid, ((const struct wlbd_attempt *)b)->uuid);
+}
+
+/* The launcher may share its node with a rank's reporter. */
+static int by_place(const void *a, const void *b)
+{
+	const struct wlbd_reporter *x = a;
+	const struct wlbd_reporter *y = b;
+	int launchers = (x->rank == WLBD_LAUNCHER) - (y->rank == WLBD_LAUNCHER);
+	return launchers != 0 ? launchers : strcmp(x->node, y->node);
+}
+
+static int by_connection(const void *a, const void *b)
+{
+	const struct wlbd_reporter *x = a;
+	const struct wlbd_reporter *y = b;
+	return (x->connection > y->connection) - (x->connection < y->connection);
+}
+
+static void copy_uuid(char to[37], const char *from)
+{
+	size_t i = 0;
+	for (; i < 36 && from[i] != '\0'; i++)
+		to[i] = (char)tolower((unsigned char)from[i]);
+	to[i] = '\0';
+}
+
+struct wlbd_attempts *wlbd_attempts_new(void)
+{
+	struct wlbd_attempts *attempts = calloc(1, sizeof(*attempts));
+	if (attempts != NULL)
+		TAILQ_INIT(&attempts->list);
+	return attempts;
+}
+
+struct wlbd_attempt *wlbd_attempts_find(const struct wlbd_attempts *attempts, const char *uuid)
+{
+	struct wlbd_attempt key;
+	copy_uuid(key.uuid, uuid);
+	struct wlbd_attempt **found = tfind(&key, &attempts->tree, by_uuid);
+	return found != NULL ? *found : NULL;
+}
+
+/* ---- life of an attempt ------------------------------------------------------------------------ */
+
+static void reporter_free(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter)
+{
+	wlbd_reporter_attach(reporter, NULL, NULL);
+	TAILQ_REMOVE(&attempt->reporters, reporter, link);
+	tdelete(reporter, &attempt->reporter_tree, by_place);
+	attempt->wlbd->attempts->reporters--;
+	free(reporter);
+}
+
+static void attempt_free(struct wlbd_attempt *attempt)
+{
+	while (!TAILQ_EMPTY(&attempt->reporters))
+		reporter_free(attempt, TAILQ_FIRST(&attempt->reporters));
+	if (attempt->judge_timer != NULL)
+		event_free(attempt->judge_timer);
+	wlbd_incident_clear(&attempt->incident);
+	wlb_strings_free(attempt->nodes, attempt->node_count);
+	free(attempt);
+}
+
+void wlbd_attempts_remove(struct wlbd *wlbd, struct wlbd_attempt *attempt)
+{
+	TAILQ_REMOVE(&wlbd->attempts->list, attempt, link);
+	tdelete(attempt, &wlbd->attempts->tree, by_uuid);
+	wlbd->attempts->count--;
+	attempt_free(attempt);
+}
+
+void wlbd_attempts_free(struct wlbd_attempts *attempts)
+{
+	while (attempts != NULL && !TAILQ_EMPTY(&attempts->list))
+		wlbd_attempts_remove(TAILQ_FIRST(&attempts->list)->wlbd, TAILQ_FIRST(&attempts->list));
+	free(attempts);
+}
+
+static struct wlbd_attempt *attempt_new(struct wlbd *wlbd, const char *uuid)
+{
+	struct wlbd_attempt *attempt = calloc(1, sizeof(*attempt));
+	if (attempt == NULL)
+		return NULL;
+	attempt->wlbd = wlbd;
+	copy_uuid(attempt->uuid, uuid);
+	TAILQ_INIT(&attempt->reporters);
+	if (tsearch(attempt, &wlbd->attempts->tree, by_uuid) == NULL) {
+		free(attempt);
+		return NULL;
+	}
+	TAILQ_INSERT_TAIL(&wlbd->attempts->list, attempt, link);
+	wlbd->attempts->count++;
+	return attempt;
+}
+
+void wlbd_attempt_set_nodes(struct wlbd_attempt *attempt, const json_t *nodes)
+{
+	size_t count = json_array_size(nodes);
+	char **names = calloc(count + 1, sizeof(*names));
+	if (names == NULL)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		names[i] = strdup(json_string_value(json_array_get(nodes, i)));
+		if (names[i] == NULL) {
+			wlb_strings_free(names, (int)i);
+			return;
+		}
+	}
+	wlb_strings_free(attempt->nodes, attempt->node_count);
+	attempt->nodes = names;
+	attempt->node_count = (int)count;
+}
+
+struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card)
+{
+	const char *uuid;
+	const char *run;
+	const json_t *nodes;
+	json_int_t run_pk, attempt_pk, number, job_id, uid;
+	json_error_t error;
+
+	if (json_unpack_ex((json_t *)card, &error, 0, "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:o}", "attempt_id", &uuid,
+	                   "run", &run, "run_pk", &run_pk, "attempt_pk", &attempt_pk, "attempt", &number, "job_id",
+	                   &job_id, "uid", &uid, "nodes", &nodes) != 0) {
+		wlbd_log(WLBD_LOG_ERROR, "an attempt's card from the database is not readable: %s", error.text);
+		return NULL;
+	}
+	struct wlbd_attempt *attempt = wlbd_attempts_find(wlbd->attempts, uuid);
+	if (attempt == NULL)
+		attempt = attempt_new(wlbd, uuid);
+	if (attempt == NULL) {
+		wlbd_log(WLBD_LOG_ERROR, "out of memory: attempt %s is not watched", uuid);
+		return NULL;
+	}
+	snprintf(attempt->run, sizeof(attempt->run), "%s", run);
+	attempt->run_pk = run_pk;
+	attempt->attempt_pk = attempt_pk;
+	attempt->number = number;
+	attempt->job_id = (uint32_t)job_id;
+	attempt->uid = (uid_t)uid;
+	const char *slurm_step = json_string_value(json_object_get(card, "slurm_step"));
+	if (slurm_step != NULL)
+		snprintf(attempt->slurm_step, sizeof(attempt->slurm_step), "%s", slurm_step);
+	wlbd_attempt_set_nodes(attempt, nodes);
+	return attempt;
+}
+
+/* ---- reporters ----------------------------------------------------------------------------------- */
+
+struct wlbd_reporter *wlbd_attempt_reporter(struct wlbd_attempt *attempt, const char *node, int rank)
+{
+	struct wlbd_reporter key = {.rank = rank};
+	snprintf(key.node, sizeof(key.node), "%s", node);
+	struct wlbd_reporter **found = tfind(&key, &attempt->reporter_tree, by_place);
+	if (found != NULL)
+		return *found;
+	struct wlbd_reporter *reporter = calloc(1, sizeof(*reporter));
+	if (reporter == NULL)
+		return NULL;
+	*reporter = key;
+	reporter->attempt = attempt;
+	if (tsearch(reporter, &attempt->reporter_tree, by_place) == NULL) {
+		free(reporter);
+		return NULL;
+	}
+	TAILQ_INSERT_TAIL(&attempt->reporters, reporter, link);
+	attempt->wlbd->attempts->reporters++;
+	return reporter;
+}
+
+/* ---- connections --------------------------------------------------------------------------------- */
+
+static void detach(struct wlbd_reporter *reporter)
+{
+	if (reporter->connection == NULL)
+		return;
+	tdelete(reporter, &reporter->attempt->wlbd->attempts->connections, by_connection);
+	reporter->connection = NULL;
+}
+
+static void on_closed(struct evhttp_connection *connection, void *context)
+{
+	struct wlbd_reporter *reporter = context;
+	(void)connection;
+	detach(reporter);
+	reporter->closed(reporter);
+}
+
+void wlbd_reporter_attach(struct wlbd_reporter *reporter, struct evhttp_connection *connection,
+                          void (*closed)(struct wlbd_reporter *reporter))
+{
+	struct wlbd_attempts *attempts = reporter->attempt->wlbd->attempts;
+	if (reporter->connection == connection)
+		return;
+	if (reporter->connection != NULL)
+		evhttp_connection_set_closecb(reporter->connection, NULL, NULL);
+	detach(reporter);
+	if (connection == NULL)
+		return;
+	struct wlbd_reporter key = {.connection = connection};
+	struct wlbd_reporter **other = tfind(&key, &attempts->connections, by_connection);
+	if (other != NULL)
+		detach(*other);
+	reporter->connection = connection;
+	reporter->closed = closed;
+	if (tsearch(reporter, &attempts->connections, by_connection) == NULL) {
+		reporter->connection = NULL; /* no memory: this reporter's silence will be noticed instead */
+		return;
+	}
+	evhttp_connection_set_closecb(connection, on_closed, reporter);
+}

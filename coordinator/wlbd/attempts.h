@@ -1,0 +1,92 @@
+/*
+ * The live attempts in memory, and who reports for them. PostgreSQL has the truth; this is what liveness needs each
+ * second without asking it. Looked up in O(log n).
+ */
+#ifndef WLBD_ATTEMPTS_H
+#define WLBD_ATTEMPTS_H
+
+#include <event2/http.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include "coordinator/wlbd/incident.h"
+#include "coordinator/wlbd/route.h"
+#include "libwlb/wlb.h"
+
+struct wlbd;
+struct wlbd_attempt;
+
+/* One process that reports: rank 0 of a node, or the launcher. */
+struct wlbd_reporter {
+	TAILQ_ENTRY(wlbd_reporter) link;
+	struct wlbd_attempt *attempt;
+	char node[256];
+	int rank;                             /* WLBD_LAUNCHER: `wlb run` */
+	struct evhttp_connection *connection; /* NULL: closed, or not seen since wlbd started */
+	int64_t reported_ms;                  /* when it last did */
+	int64_t probed_ms;                    /* when its node was last asked about because of silence */
+	int64_t step;
+	bool goodbye;
+	void (*closed)(struct wlbd_reporter *reporter);
+};
+
+struct wlbd_attempt {
+	TAILQ_ENTRY(wlbd_attempt) link;
+	struct wlbd *wlbd;
+	char uuid[37]; /* lower case */
+	char run[WLBD_RUN_NAME_SIZE];
+	int64_t run_pk;
+	int64_t attempt_pk;
+	int64_t number;
+	uint32_t job_id;
+	uid_t uid;
+	char **nodes; /* those it was started on; none when that is not known yet */
+	int node_count;
+	char slurm_step[32]; /* "12.0", from the launcher */
+	TAILQ_HEAD(, wlbd_reporter) reporters;
+	void *reporter_tree;
+	struct wlbd_incident incident;
+	struct event *judge_timer;
+	int probes;     /* under way: the attempt must not be freed */
+	bool order_end; /* its processes are told to end */
+	bool kill_sent;
+	bool exit_noted; /* its exit code is on its way to the database */
+	int64_t ordered_ms;
+	int64_t over_ms;     /* when incident.over became true */
+	int64_t expected_ms; /* after a restart of wlbd: until then nodes may be missing; 0: none are */
+	char reason[512];    /* of the order */
+};
+
+struct wlbd_attempts {
+	TAILQ_HEAD(, wlbd_attempt) list;
+	void *tree;        /* by UUID */
+	void *connections; /* reporters by their connection */
+	int count;
+	int reporters;
+};
+
+struct wlbd_attempts *wlbd_attempts_new(void);
+void wlbd_attempts_free(struct wlbd_attempts *attempts);
+
+struct wlbd_attempt *wlbd_attempts_find(const struct wlbd_attempts *attempts, const char *uuid);
+
+/* From the card that wlb_attempt_card() of the schema makes; the one already there is updated. NULL: the card is not
+ * readable or memory is out, which is said in the log. */
+struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card);
+void wlbd_attempts_remove(struct wlbd *wlbd, struct wlbd_attempt *attempt);
+
+/* Nodes as JSON names. */
+void wlbd_attempt_set_nodes(struct wlbd_attempt *attempt, const json_t *nodes);
+
+/* Finds or makes; NULL when memory is out. */
+struct wlbd_reporter *wlbd_attempt_reporter(struct wlbd_attempt *attempt, const char *node, int rank);
+
+/* The reporter speaks over this connection from now on; another that did no longer has one. `closed` is called with
+ * the reporter when the connection ends, the reporter being detached by then. NULL only detaches. */
+void wlbd_reporter_attach(struct wlbd_reporter *reporter, struct evhttp_connection *connection,
+                          void (*closed)(struct wlbd_reporter *reporter));
+
+#endif

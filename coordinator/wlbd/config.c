@@ -1,0 +1,225 @@
+#include "coordinator/wlbd/config.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/client/file.h"
+#include "coordinator/wlbd/log.h"
+
+enum { CONFIG_LIMIT_BYTES = 1 << 20 };
+
+enum kind {
+	TEXT,
+	YES_NO,
+	MILLISECONDS, /* of type int */
+	LEVEL,
+};
+
+struct key {
+	const char *name;
+	enum kind kind;
+	size_t offset;
+	size_t size; /* TEXT: of the field */
+	int least;   /* MILLISECONDS */
+	int most;
+	const char *by_default;
+};
+
+#define FIELD(name) offsetof(struct wlbd_config, name), sizeof(((struct wlbd_config *)0)->name)
+static const struct key keys[] = {
+	{"listen", TEXT, FIELD(listen), 0, 0, "127.0.0.1:6820"},
+	{"database", TEXT, FIELD(database), 0, 0, "dbname=wlb"},
+	{"munge_socket", TEXT, FIELD(munge_socket), 0, 0, ""},
+	{"private_data", YES_NO, FIELD(private_data), 0, 0, "no"},
+	{"node_down", YES_NO, FIELD(node_down), 0, 0, "yes"},
+	{"log_level", LEVEL, FIELD(log_level), 0, 0, "info"},
+	{"database_timeout_ms", MILLISECONDS, FIELD(database_timeout_ms), 100, 600000, "2000"},
+	{"reconnect_grace_ms", MILLISECONDS, FIELD(reconnect_grace_ms), 0, 600000, "2000"},
+	{"silence_ms", MILLISECONDS, FIELD(silence_ms), 1000, 3600000, "10000"},
+	{"restart_grace_ms", MILLISECONDS, FIELD(restart_grace_ms), 0, 3600000, "15000"},
+	{"request_timeout_ms", MILLISECONDS, FIELD(request_timeout_ms), 100, 600000, "30000"},
+	{"job_poll_ms", MILLISECONDS, FIELD(job_poll_ms), 100, 3600000, "10000"},
+};
+enum { KEY_COUNT = sizeof(keys) / sizeof(keys[0]) };
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static int set_text(const struct key *key, const char *value, char *field, struct wlb_error *error)
+{
+	if (strlen(value) >= key->size)
+		return wlb_fail(error, "%s = '%.60s...': at most %zu characters", key->name, value, key->size - 1);
+	strcpy(field, value);
+	return 0;
+}
+
+static int set_yes_no(const struct key *key, const char *value, bool *field, struct wlb_error *error)
+{
+	bool yes = strcmp(value, "yes") == 0;
+	if (!yes && strcmp(value, "no") != 0)
+		return wlb_fail(error, "%s = '%.100s': must be yes or no", key->name, value);
+	*field = yes;
+	return 0;
+}
+
+static int set_milliseconds(const struct key *key, const char *value, int *field, struct wlb_error *error)
+{
+	char *end;
+	errno = 0;
+	long number = strtol(value, &end, 10);
+	if (end == value || *end != '\0' || errno != 0 || number < key->least || number > key->most)
+		return wlb_fail(error, "%s = '%.100s': must be a whole number from %d to %d", key->name, value,
+		                key->least, key->most);
+	*field = (int)number;
+	return 0;
+}
+
+static int set_level(const struct key *key, const char *value, int *field, struct wlb_error *error)
+{
+	static const char *const levels[] = {
+		[WLBD_LOG_ERROR] = "error",
+		[WLBD_LOG_WARNING] = "warning",
+		[WLBD_LOG_INFO] = "info",
+		[WLBD_LOG_DEBUG] = "debug",
+	};
+	for (int i = 0; i < (int)(sizeof(levels) / sizeof(levels[0])); i++) {
+		if (strcmp(value, levels[i]) == 0) {
+			*field = i;
+			return 0;
+		}
+	}
+	return wlb_fail(error, "%s = '%.100s': must be error, warning, info or debug", key->name, value);
+}
+
+static int set(const struct key *key, const char *value, struct wlbd_config *config, struct wlb_error *error)
+{
+	void *field = (char *)config + key->offset;
+	switch (key->kind) {
+	case TEXT:
+		return set_text(key, value, field, error);
+	case YES_NO:
+		return set_yes_no(key, value, field, error);
+	case MILLISECONDS:
+		return set_milliseconds(key, value, field, error);
+	case LEVEL:
+		return set_level(key, value, field, error);
+	}
+	return -1;
+}
+
+/* HOST:PORT and [V6]:PORT; port 0 asks for any free one. */
+static int split_listen(struct wlbd_config *config, struct wlb_error *error)
+{
+	char *colon = strrchr(config->listen, ':');
+	char *host = config->listen;
+	size_t length = colon != NULL ? (size_t)(colon - host) : 0;
+	char *end = NULL;
+	long port = colon != NULL ? strtol(colon + 1, &end, 10) : -1;
+
+	if (length > 2 && host[0] == '[' && host[length - 1] == ']') {
+		host++;
+		length -= 2;
+	} else if (length > 0 && memchr(host, ':', length) != NULL) {
+		length = 0;
+	}
+	if (length == 0 || length >= sizeof(config->listen_host) || end == colon + 1 || *end != '\0' || port < 0 ||
+	    port > 65535)
+		return wlb_fail(error, "listen = '%.100s': must be HOST:PORT, such as 127.0.0.1:6820 or [::1]:6820",
+		                config->listen);
+	memcpy(config->listen_host, host, length);
+	config->listen_host[length] = '\0';
+	config->listen_port = (int)port;
+	return 0;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+static const struct key *find_key(const char *name)
+{
+	for (int i = 0; i < KEY_COUNT; i++)
+		if (strcmp(keys[i].name, name) == 0)
+			return &keys[i];
+	return NULL;
+}
+
+static int refuse_key(const char *name, struct wlb_error *error)
+{
+	char known[512] = "";
+	for (int i = 0; i < KEY_COUNT; i++) {
+		size_t length = strlen(known);
+		snprintf(known + length, sizeof(known) - length, "%s%s", i > 0 ? ", " : "", keys[i].name);
+	}
+	return wlb_fail(error, "unknown key '%.100s'; the keys are %s", name, known);
+}
+
+static char *trim(char *text)
+{
+	static const char blank[] = " \t\r";
+	text += strspn(text, blank);
+	size_t length = strlen(text);
+	while (length > 0 && strchr(blank, text[length - 1]) != NULL)
+		text[--length] = '\0';
+	return text;
+}
+
+/* `seen` has a bit for each key: a second line of the same key is more likely a slip than a wish. */
+static int apply_line(char *line, struct wlbd_config *config, uint64_t *seen, struct wlb_error *error)
+{
+	line = trim(line);
+	if (*line == '\0' || *line == '#')
+		return 0;
+	char *equals = strchr(line, '=');
+	if (equals == NULL)
+		return wlb_fail(error, "'%.100s': a line is key = value, such as listen = 127.0.0.1:6820", line);
+	*equals = '\0';
+	const char *name = trim(line);
+	const struct key *key = find_key(name);
+	if (key == NULL)
+		return refuse_key(name, error);
+	uint64_t bit = UINT64_C(1) << (key - keys);
+	if (*seen & bit)
+		return wlb_fail(error, "%s is set twice; keep one line", name);
+	*seen |= bit;
+	return set(key, trim(equals + 1), config, error);
+}
+
+int wlbd_config_parse(const char *name, const char *text, struct wlbd_config *config, struct wlb_error *error)
+{
+	uint64_t seen = 0;
+	*config = (struct wlbd_config){0};
+	for (int i = 0; i < KEY_COUNT; i++)
+		if (set(&keys[i], keys[i].by_default, config, error) != 0)
+			return -1;
+	char *copy = strdup(text);
+	if (copy == NULL)
+		return wlb_fail(error, "%s: out of memory", name);
+	int rc = 0;
+	int number = 0;
+	for (char *rest = copy, *line = strsep(&rest, "\n"); line != NULL && rc == 0; line = strsep(&rest, "\n")) {
+		number++;
+		if (apply_line(line, config, &seen, error) != 0)
+			rc = wlb_fail_in(error, "%s, line %d", name, number);
+	}
+	free(copy);
+	if (rc == 0 && split_listen(config, error) != 0)
+		rc = wlb_fail_in(error, "%s", name);
+	return rc;
+}
+
+const char *wlbd_config_path(void)
+{
+	const char *named = getenv("WLBD_CONF");
+	return named != NULL && *named != '\0' ? named : "/etc/wlb/wlbd.conf";
+}
+
+int wlbd_config_load(const char *path, struct wlbd_config *config, struct wlb_error *error)
+{
+	char *text;
+	if (wlb_file_read(path, CONFIG_LIMIT_BYTES, &text, NULL, error) != 0)
+		return -1;
+	int rc = wlbd_config_parse(path, text, config, error);
+	free(text);
+	return rc;
+}

@@ -1,0 +1,226 @@
+#include "coordinator/wlbd/jobs.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/client/clock.h"
+#include "coordinator/wlbd/attempts.h"
+#include "coordinator/wlbd/db.h"
+#include "coordinator/wlbd/decision.h"
+#include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/nodes.h"
+#include "coordinator/wlbd/outbox.h"
+#include "coordinator/wlbd/slurm_ask.h"
+#include "coordinator/wlbd/verdict.h"
+#include "coordinator/wlbd/wlbd.h"
+
+enum {
+	HURRY_MS = 1000,
+	HURRY_FOR_MS = 30000,
+};
+
+struct wlbd_jobs {
+	struct wlbd *wlbd;
+	struct event *timer;
+	int64_t hurry_until_ms;
+	int asked; /* answers still due */
+};
+
+/* One open run, between the question to the database and the answer of Slurm. */
+struct open_run {
+	struct wlbd_jobs *jobs;
+	json_int_t run_pk;
+	char run[WLBD_RUN_NAME_SIZE];
+	uint32_t job_id;
+	int min_nodes;
+	int total_nodes; /* of the last attempt, spares included */
+	int lost_nodes;  /* in the last attempt */
+	bool complete;   /* the last attempt was */
+	bool resized;    /* its job was, since the last attempt */
+	json_int_t attempt_pk;
+};
+
+static void set_timer(struct wlbd_jobs *jobs)
+{
+	int ms = wlb_clock_ms() < jobs->hurry_until_ms ? HURRY_MS : jobs->wlbd->config.job_poll_ms;
+	struct timeval after = {ms / 1000, ms % 1000 * 1000};
+	event_add(jobs->timer, &after);
+}
+
+static void answered(struct wlbd_jobs *jobs)
+{
+	if (--jobs->asked == 0)
+		set_timer(jobs);
+}
+
+/* ---- one run ------------------------------------------------------------------------------------- */
+
+static bool shows_life(struct wlbd *wlbd, json_int_t run_pk)
+{
+	struct wlbd_attempt *attempt;
+	struct wlbd_reporter *reporter;
+	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)
+	{
+		if (attempt->run_pk != run_pk)
+			continue;
+		TAILQ_FOREACH(reporter, &attempt->reporters, link)
+		if (reporter->connection != NULL)
+			return true;
+	}
+	return false;
+}
+
+static void close_run(struct open_run *open, const char *state, const char *reason)
+{
+	struct wlbd *wlbd = open->jobs->wlbd;
+	struct wlbd_attempt *attempt;
+	char pk[24];
+	snprintf(pk, sizeof(pk), "%lld", (long long)open->run_pk);
+	const char *params[] = {pk, state, reason};
+	wlbd_log(WLBD_LOG_INFO, "run %s: %s: %s", open->run, state, reason);
+	wlbd_outbox_put(wlbd->outbox, "select wlb_run_end($1, $2, $3, 'coordinator')", 3, params);
+	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)
+	if (attempt->run_pk == open->run_pk)
+		wlbd_verdict_over(attempt, WLBD_EXIT_UNKNOWN);
+}
+
+static void close_by_job(struct open_run *open, const struct wlbd_job_facts *facts)
+{
+	char reason[256];
+	const char *state = facts->found == 1 ? facts->job.state : "";
+	if (open->complete) {
+		close_run(open, "complete", "");
+		return;
+	}
+	if (facts->found == 1)
+		snprintf(reason, sizeof(reason), "job %u ended %s before the run said how it ended", open->job_id,
+		         state);
+	else
+		snprintf(reason, sizeof(reason), "Slurm no longer knows job %u, and the run did not say how it ended",
+		         open->job_id);
+	close_run(open, strcmp(state, "CANCELLED") == 0 ? "cancelled" : "failed", reason);
+}
+
+/* A range, not a number: Slurm gives what it has, up to what the user asked for. */
+static void fit_pending(struct open_run *open)
+{
+	char run_pk[24], attempt_pk[24], detail[128], time_text[32];
+	int left = open->total_nodes - open->lost_nodes;
+	int least = open->min_nodes > left ? open->min_nodes : left;
+	if (open->resized || open->lost_nodes == 0 || least < 1 || least >= open->total_nodes)
+		return;
+	wlbd_slurm_resize(open->jobs->wlbd, open->job_id, (uint32_t)least, (uint32_t)open->total_nodes);
+	snprintf(run_pk, sizeof(run_pk), "%lld", (long long)open->run_pk);
+	snprintf(attempt_pk, sizeof(attempt_pk), "%lld", (long long)open->attempt_pk);
+	snprintf(detail, sizeof(detail), "job %u was requeued and may start on %d to %d nodes", open->job_id, least,
+	         open->total_nodes);
+	snprintf(time_text, sizeof(time_text), "%.6f", wlb_clock_unix_s());
+	const char *params[] = {run_pk, attempt_pk, detail, time_text};
+	wlbd_outbox_put(open->jobs->wlbd->outbox,
+	                "select wlb_event_add($1, $2, 'job_resized', $3, to_timestamp($4::float8))", 4, params);
+}
+
+/* Slurm ends or requeues a job whose batch host goes DOWN; one submitted with --no-kill it keeps, and that stays
+ * RUNNING with nobody to run it. The nodes were asked about before the job, so a job that Slurm takes care of is not
+ * seen here. */
+static bool has_no_script(struct wlbd *wlbd, const struct wlb_slurm_job *job)
+{
+	const struct wlbd_node *host = job->running ? wlbd_nodes_find(wlbd->nodes, job->batch_host) : NULL;
+	return host != NULL && host->down;
+}
+
+static void on_job(void *context, const struct wlbd_job_facts *facts)
+{
+	struct open_run *open = context;
+	if (facts->found == 1 && strcmp(facts->job.state, "PENDING") == 0)
+		fit_pending(open);
+	else if (facts->found == 1 && has_no_script(open->jobs->wlbd, &facts->job))
+		wlbd_slurm_requeue(open->jobs->wlbd, open->job_id, "the node of its script is down");
+	else if ((facts->found == 0 || (facts->found == 1 && facts->job.finished)) &&
+	         !shows_life(open->jobs->wlbd, open->run_pk))
+		close_by_job(open, facts);
+	answered(open->jobs);
+	free(open);
+}
+
+/* ---- all of them ----------------------------------------------------------------------------------- */
+
+static struct open_run *open_run_from(struct wlbd_jobs *jobs, const json_t *row)
+{
+	struct open_run *open = calloc(1, sizeof(*open));
+	const char *run;
+	json_int_t job_id;
+	int complete, resized;
+	if (open == NULL ||
+	    json_unpack((json_t *)row, "{s:I, s:s, s:I, s:i, s:i, s:i, s:b, s:b}", "run_pk", &open->run_pk, "run", &run,
+	                "job_id", &job_id, "min_nodes", &open->min_nodes, "total_nodes", &open->total_nodes,
+	                "lost_nodes", &open->lost_nodes, "complete", &complete, "resized", &resized) != 0) {
+		free(open);
+		return NULL;
+	}
+	open->jobs = jobs;
+	snprintf(open->run, sizeof(open->run), "%s", run);
+	open->job_id = (uint32_t)job_id;
+	open->complete = complete;
+	open->resized = resized;
+	open->attempt_pk = json_integer_value(json_object_get(row, "attempt_pk")); /* 0: no attempt yet */
+	return open;
+}
+
+static void on_open_runs(void *context, const struct wlbd_db_result *result)
+{
+	struct wlbd_jobs *jobs = context;
+	json_t *rows = result->status == WLBD_DB_OK ? json_loads(result->value, 0, NULL) : NULL;
+	for (size_t i = 0; i < json_array_size(rows); i++) {
+		struct open_run *open = open_run_from(jobs, json_array_get(rows, i));
+		if (open == NULL)
+			continue;
+		jobs->asked++;
+		wlbd_slurm_job(jobs->wlbd, open->job_id, 0, on_job, open);
+	}
+	json_decref(rows);
+	answered(jobs);
+}
+
+static void on_nodes(void *context, const struct wlb_error *error)
+{
+	struct wlbd_jobs *jobs = context;
+	(void)error;
+	wlbd_db_call(jobs->wlbd->reads, "select wlb_runs_open()", 0, NULL, on_open_runs, jobs);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *context)
+{
+	struct wlbd_jobs *jobs = context;
+	(void)fd;
+	(void)what;
+	jobs->asked = 1; /* ours, until each run's job was asked for */
+	wlbd_nodes_refresh(jobs->wlbd, on_nodes, jobs);
+}
+
+struct wlbd_jobs *wlbd_jobs_new(struct wlbd *wlbd)
+{
+	struct wlbd_jobs *jobs = calloc(1, sizeof(*jobs));
+	if (jobs == NULL)
+		return NULL;
+	jobs->wlbd = wlbd;
+	jobs->timer = evtimer_new(wlbd->base, on_timer, jobs);
+	set_timer(jobs);
+	return jobs;
+}
+
+void wlbd_jobs_free(struct wlbd_jobs *jobs)
+{
+	if (jobs != NULL)
+		event_free(jobs->timer);
+	free(jobs);
+}
+
+void wlbd_jobs_hurry(struct wlbd_jobs *jobs)
+{
+	jobs->hurry_until_ms = wlb_clock_ms() + HURRY_FOR_MS;
+	if (jobs->asked == 0)
+		set_timer(jobs);
+}

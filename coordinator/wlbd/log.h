@@ -1,0 +1,18 @@
+/* Lines on stderr: with the time, or for journald with the priority it understands. */
+#ifndef WLBD_LOG_H
+#define WLBD_LOG_H
+
+enum wlbd_log_level {
+	WLBD_LOG_ERROR,
+	WLBD_LOG_WARNING,
+	WLBD_LOG_INFO,
+	WLBD_LOG_DEBUG,
+};
+
+/* Once, before threads are started; until then lines up to INFO are written. */
+void wlbd_log_open(enum wlbd_log_level level);
+
+/* One line; callable from any thread. */
+void wlbd_log(enum wlbd_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,250 @@
+/* wlbd: wiring only. */
+#include <getopt.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlbd/attempts.h"
+#include "coordinator/wlbd/db.h"
+#include "coordinator/wlbd/http.h"
+#include "coordinator/wlbd/jobs.h"
+#include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/nodes.h"
+#include "coordinator/wlbd/outbox.h"
+#include "coordinator/wlbd/resolve.h"
+#include "coordinator/wlbd/slurm_ask.h"
+#include "coordinator/wlbd/verdict.h"
+#include "coordinator/wlbd/wlbd.h"
+#include "coordinator/wlbd/worker.h"
+
+enum {
+	AUTH_THREADS = 2,
+	READ_TIMEOUT_FACTOR = 5, /* a long history may take longer than a short statement */
+	TICK_S = 1,
+	EXIT_BAD_INPUT = 2,
+};
+
+static const char help[] = "Usage: wlbd [--config FILE] [--check]\n"
+			   "The coordinator of WLB: records runs in PostgreSQL and brings them back after a loss.\n"
+			   "\n"
+			   "  -c, --config FILE  settings ($WLBD_CONF, else /etc/wlb/wlbd.conf); see wlbd.conf(5)\n"
+			   "      --check        read the settings, say whether they are right, and end\n"
+			   "      --version      print the version and end\n"
+			   "  -h, --help         print this and end\n"
+			   "\n"
+			   "It stays in the foreground, logs to stderr, and ends on SIGTERM or SIGINT.\n";
+
+struct options {
+	const char *config;
+	bool check;
+};
+
+/* -1: go on; else the exit code. */
+static int read_options(int argc, char **argv, struct options *options)
+{
+	static const struct option known[] = {
+		{"config", required_argument, NULL, 'c'},
+		{"check", no_argument, NULL, 'k'},
+		{"version", no_argument, NULL, 'v'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	options->config = wlbd_config_path();
+	for (int c = getopt_long(argc, argv, "c:h", known, NULL); c != -1;
+	     c = getopt_long(argc, argv, "c:h", known, NULL)) {
+		switch (c) {
+		case 'c':
+			options->config = optarg;
+			break;
+		case 'k':
+			options->check = true;
+			break;
+		case 'v':
+			puts("wlbd " WLB_VERSION);
+			return 0;
+		case 'h':
+			fputs(help, stdout);
+			return 0;
+		default:
+			fputs("wlbd: see wlbd --help\n", stderr);
+			return EXIT_BAD_INPUT;
+		}
+	}
+	if (optind == argc)
+		return -1;
+	fprintf(stderr, "wlbd: '%s': there are no arguments but options; see wlbd --help\n", argv[optind]);
+	return EXIT_BAD_INPUT;
+}
+
+/* ---- events ---------------------------------------------------------------------------------------- */
+
+static void on_signal(evutil_socket_t signal, short what, void *context)
+{
+	struct wlbd *wlbd = context;
+	(void)what;
+	wlbd_log(WLBD_LOG_INFO, "%s: ending", strsignal(signal));
+	event_base_loopexit(wlbd->base, NULL);
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *context)
+{
+	(void)fd;
+	(void)what;
+	wlbd_verdict_tick(context);
+}
+
+static void on_database_ready(void *context)
+{
+	struct wlbd *wlbd = context;
+	wlbd->database_was_up = true;
+	wlbd_log(WLBD_LOG_INFO, "database: connected");
+	wlbd_resolve_reload(wlbd);
+	wlbd_outbox_resume(wlbd->outbox);
+}
+
+static void on_database_away(void *context, const char *reason)
+{
+	struct wlbd *wlbd = context;
+	if (wlbd->metrics.database_losses++ == 0 || wlbd->database_was_up)
+		wlbd_log(WLBD_LOG_WARNING, "database: away: %s", reason);
+	wlbd->database_was_up = false;
+}
+
+static void on_wrong_schema(void *context, const struct wlb_error *error)
+{
+	struct wlbd *wlbd = context;
+	fprintf(stderr, "wlbd: %s\n", error->message);
+	wlbd->exit_code = EXIT_FAILURE;
+	event_base_loopexit(wlbd->base, NULL);
+}
+
+static void on_reads_ready(void *context)
+{
+	(void)context;
+}
+
+static void on_reads_away(void *context, const char *reason)
+{
+	(void)context;
+	(void)reason; /* the other connection says it */
+}
+
+/* ---- parts ----------------------------------------------------------------------------------------- */
+
+static int open_database(struct wlbd *wlbd, struct wlb_error *error)
+{
+	const struct wlbd_config *config = &wlbd->config;
+	struct wlbd_db_hooks writes = {on_database_ready, on_database_away, on_wrong_schema, wlbd};
+	struct wlbd_db_hooks reads = {on_reads_ready, on_reads_away, on_wrong_schema, wlbd};
+	wlbd->writes = wlbd_db_new(wlbd->base, config->database, config->database_timeout_ms, &writes, error);
+	wlbd->reads = wlbd_db_new(wlbd->base, config->database, config->database_timeout_ms * READ_TIMEOUT_FACTOR,
+	                          &reads, error);
+	return wlbd->writes != NULL && wlbd->reads != NULL ? 0 : -1;
+}
+
+static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_error *error)
+{
+	wlbd->base = event_base_new();
+	wlbd->slurm_uid = (uid_t)-1;
+	wlbd->nodes = wlbd_nodes_new();
+	wlbd->attempts = wlbd_attempts_new();
+	wlbd->resolutions = wlbd_resolutions_new();
+	if (wlbd->base == NULL || wlbd->nodes == NULL || wlbd->attempts == NULL || wlbd->resolutions == NULL)
+		return wlb_fail(error, "out of memory");
+	if (wlb_slurm_open(error) != 0)
+		return -1;
+	wlbd->auth = wlbd_worker_new(wlbd->base, AUTH_THREADS, error);
+	wlbd->slurm = wlbd_worker_new(wlbd->base, 1, error);
+	if (wlbd->auth == NULL || wlbd->slurm == NULL || open_database(wlbd, error) != 0)
+		return -1;
+	wlbd->outbox = wlbd_outbox_new(wlbd->writes);
+	wlbd->jobs = wlbd_jobs_new(wlbd);
+	if (wlbd->outbox == NULL || wlbd->jobs == NULL)
+		return wlb_fail(error, "out of memory");
+	return wlbd_http_open(wlbd, address, size, error);
+}
+
+/* Attempts first: connections that end now are no symptoms. */
+static void close_parts(struct wlbd *wlbd)
+{
+	wlbd_worker_free(wlbd->auth);
+	wlbd_worker_free(wlbd->slurm);
+	wlbd_attempts_free(wlbd->attempts);
+	wlbd_resolutions_free(wlbd->resolutions);
+	wlbd_jobs_free(wlbd->jobs);
+	wlbd_http_close(wlbd);
+	wlbd_outbox_free(wlbd->outbox);
+	wlbd_db_free(wlbd->writes);
+	wlbd_db_free(wlbd->reads);
+	wlbd_nodes_free(wlbd->nodes);
+	if (wlbd->base != NULL)
+		event_base_free(wlbd->base);
+}
+
+/* A descriptor for each node's reporter, and some for probes. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int serve(struct wlbd *wlbd)
+{
+	struct wlb_error error;
+	char address[300];
+	const struct timeval tick = {TICK_S, 0};
+
+	if (open_parts(wlbd, address, sizeof(address), &error) != 0) {
+		fprintf(stderr, "wlbd: %s\n", error.message);
+		return EXIT_FAILURE;
+	}
+	struct event *events[] = {
+		evsignal_new(wlbd->base, SIGTERM, on_signal, wlbd),
+		evsignal_new(wlbd->base, SIGINT, on_signal, wlbd),
+		event_new(wlbd->base, -1, EV_PERSIST, on_tick, wlbd),
+	};
+	event_add(events[0], NULL);
+	event_add(events[1], NULL);
+	event_add(events[2], &tick);
+	wlbd_slurm_identify(wlbd);
+	wlbd_nodes_refresh(wlbd, NULL, NULL);
+	wlbd_log(WLBD_LOG_INFO, "wlbd %s listens on %s", WLB_VERSION, address);
+	event_base_dispatch(wlbd->base);
+	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
+		event_free(events[i]);
+	return wlbd->exit_code;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = {0};
+	struct wlb_error error;
+	struct wlbd wlbd = {0};
+
+	int code = read_options(argc, argv, &options);
+	if (code >= 0)
+		return code;
+	if (wlbd_config_load(options.config, &wlbd.config, &error) != 0) {
+		fprintf(stderr, "wlbd: %s\n", error.message);
+		return EXIT_BAD_INPUT;
+	}
+	if (options.check) {
+		printf("%s is right\n", options.config);
+		return 0;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	raise_descriptor_limit();
+	wlbd_log_open((enum wlbd_log_level)wlbd.config.log_level);
+	/* Keys of objects come from outside: their order in memory is not to be guessed. */
+	json_object_seed(0);
+	code = serve(&wlbd);
+	close_parts(&wlbd);
+	return code;
+}

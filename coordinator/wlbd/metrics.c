@@ -1,0 +1,76 @@
+#include "coordinator/wlbd/metrics.h"
+
+#include <event2/buffer.h>
+
+#include "coordinator/wlbd/attempts.h"
+#include "coordinator/wlbd/db.h"
+#include "coordinator/wlbd/wlbd.h"
+
+static void head(struct evbuffer *out, const char *name, const char *type, const char *help)
+{
+	evbuffer_add_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void one(struct evbuffer *out, const char *name, const char *type, const char *help, double value)
+{
+	head(out, name, type, help);
+	evbuffer_add_printf(out, "%s %.17g\n", name, value);
+}
+
+static void write_requests(const struct wlbd_metrics *m, struct evbuffer *out)
+{
+	head(out, "wlbd_requests_total", "counter", "Requests answered, by class of status.");
+	for (int i = 2; i < 6; i++)
+		evbuffer_add_printf(out, "wlbd_requests_total{status=\"%dxx\"} %llu\n", i,
+		                    (unsigned long long)m->requests[i]);
+	one(out, "wlbd_request_seconds_total", "counter", "Time from a request to its reply, summed.",
+	    m->request_seconds);
+}
+
+static void write_faults(const struct wlbd_metrics *m, struct evbuffer *out)
+{
+	head(out, "wlbd_faults_total", "counter", "Faults found since wlbd was started.");
+	evbuffer_add_printf(out, "wlbd_faults_total{kind=\"node_lost\"} %llu\n",
+	                    (unsigned long long)m->faults_node_lost);
+	evbuffer_add_printf(out, "wlbd_faults_total{kind=\"rank_lost\"} %llu\n",
+	                    (unsigned long long)m->faults_rank_lost);
+	evbuffer_add_printf(out, "wlbd_faults_total{kind=\"step_failed\"} %llu\n",
+	                    (unsigned long long)m->faults_step_failed);
+}
+
+/* The furthest step that any process of a live attempt has reported. */
+static void write_steps(const struct wlbd *wlbd, struct evbuffer *out)
+{
+	const struct wlbd_attempt *attempt;
+	const struct wlbd_reporter *reporter;
+	head(out, "wlbd_run_step", "gauge", "Step that a live attempt is at.");
+	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)
+	{
+		int64_t step = 0;
+		if (attempt->incident.over)
+			continue;
+		TAILQ_FOREACH(reporter, &attempt->reporters, link)
+		step = reporter->step > step ? reporter->step : step;
+		evbuffer_add_printf(out, "wlbd_run_step{run=\"%s\",attempt=\"%lld\"} %lld\n", attempt->run,
+		                    (long long)attempt->number, (long long)step);
+	}
+}
+
+void wlbd_metrics_write(const struct wlbd *wlbd, struct evbuffer *out)
+{
+	const struct wlbd_metrics *m = &wlbd->metrics;
+	head(out, "wlbd_build_info", "gauge", "Version of wlbd.");
+	evbuffer_add_printf(out, "wlbd_build_info{version=\"%s\"} 1\n", WLB_VERSION);
+	write_requests(m, out);
+	one(out, "wlbd_database_up", "gauge", "Whether PostgreSQL answers.", wlbd_db_ready(wlbd->writes));
+	one(out, "wlbd_database_losses_total", "counter", "Connections to PostgreSQL lost or not made.",
+	    (double)m->database_losses);
+	one(out, "wlbd_records_stored_total", "counter", "Records committed.", (double)m->records_stored);
+	one(out, "wlbd_reports_total", "counter", "Reports taken.", (double)m->reports);
+	one(out, "wlbd_reporters", "gauge", "Processes that report.", wlbd->attempts->reporters);
+	one(out, "wlbd_attempts", "gauge", "Attempts in memory.", wlbd->attempts->count);
+	one(out, "wlbd_attempts_started_total", "counter", "Attempts that launchers were told to start.",
+	    (double)m->attempts_started);
+	write_faults(m, out);
+	write_steps(wlbd, out);
+}

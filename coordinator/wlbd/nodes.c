@@ -1,0 +1,228 @@
+#include "coordinator/wlbd/nodes.h"
+
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/probe.h"
+#include "coordinator/wlbd/wlbd.h"
+#include "coordinator/wlbd/worker.h"
+
+enum { SECOND_PROBE_MS = 200 };
+
+/* Sorted by name; replaced as a whole. */
+struct table {
+	struct wlbd_node *nodes;
+	size_t count;
+};
+
+struct wlbd_nodes {
+	struct table table;
+};
+
+struct refresh {
+	struct wlbd_job job;
+	struct wlbd *wlbd;
+	struct table old; /* a copy: for addresses already known */
+	struct table new;
+	int rc;
+	struct wlb_error error;
+	void (*then)(void *context, const struct wlb_error *error);
+	void *context;
+};
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct wlbd_node *)a)->name, ((const struct wlbd_node *)b)->name);
+}
+
+static const struct wlbd_node *find(const struct table *table, const char *name)
+{
+	struct wlbd_node key;
+	if (table->count == 0)
+		return NULL;
+	snprintf(key.name, sizeof(key.name), "%s", name);
+	return bsearch(&key, table->nodes, table->count, sizeof(key), by_name);
+}
+
+/* ---- on Slurm's thread ----------------------------------------------------------------------- */
+
+static void resolve(struct wlbd_node *node, uint16_t port)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+	struct addrinfo *found = NULL;
+	char service[8];
+	snprintf(service, sizeof(service), "%u", port);
+	if (getaddrinfo(node->host, service, &hints, &found) != 0)
+		return;
+	memcpy(&node->address, found->ai_addr, found->ai_addrlen);
+	node->address_length = found->ai_addrlen;
+	freeaddrinfo(found);
+}
+
+static uint16_t port_of(const struct sockaddr_storage *address)
+{
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
+	return ntohs(address->ss_family == AF_INET6 ? v6->sin6_port : v4->sin_port);
+}
+
+static void fill(struct wlbd_node *node, const struct wlb_slurm_node *from, const struct table *old)
+{
+	*node = (struct wlbd_node){.down = from->down};
+	snprintf(node->name, sizeof(node->name), "%s", from->name);
+	snprintf(node->host, sizeof(node->host), "%s", from->address);
+	const struct wlbd_node *known = find(old, node->name);
+	if (known != NULL && known->address_length > 0 && strcmp(known->host, node->host) == 0 &&
+	    port_of(&known->address) == from->port) {
+		node->address = known->address;
+		node->address_length = known->address_length;
+		return;
+	}
+	resolve(node, from->port);
+}
+
+static void run_refresh(struct wlbd_job *job)
+{
+	struct refresh *refresh = (struct refresh *)job;
+	struct wlb_slurm_node *list;
+	int count;
+	refresh->rc = wlb_slurm_nodes(&list, &count, &refresh->error);
+	if (refresh->rc != 0)
+		return;
+	refresh->new.nodes = calloc((size_t)count + 1, sizeof(*refresh->new.nodes));
+	for (int i = 0; refresh->new.nodes != NULL &&i < count; i++)
+		fill(&refresh->new.nodes[i], &list[i], &refresh->old);
+	free(list);
+	if (refresh->new.nodes == NULL) {
+		refresh->rc = wlb_fail(&refresh->error, "out of memory");
+		return;
+	}
+	refresh->new.count = (size_t)count;
+	qsort(refresh->new.nodes, refresh->new.count, sizeof(*refresh->new.nodes), by_name);
+}
+
+/* ---- on the loop ------------------------------------------------------------------------------- */
+
+static void finish_refresh(struct wlbd_job *job)
+{
+	struct refresh *refresh = (struct refresh *)job;
+	struct wlbd_nodes *nodes = refresh->wlbd->nodes;
+	if (refresh->rc == 0) {
+		free(nodes->table.nodes);
+		nodes->table = refresh->new;
+	} else {
+		wlbd_log(WLBD_LOG_WARNING, "Slurm's nodes: %s", refresh->error.message);
+	}
+	if (refresh->then != NULL)
+		refresh->then(refresh->context, refresh->rc == 0 ? NULL : &refresh->error);
+	free(refresh->old.nodes);
+	free(refresh);
+}
+
+static int copy_table(const struct table *from, struct table *to)
+{
+	to->nodes = calloc(from->count + 1, sizeof(*to->nodes));
+	if (to->nodes == NULL)
+		return -1;
+	if (from->count > 0)
+		memcpy(to->nodes, from->nodes, from->count * sizeof(*to->nodes));
+	to->count = from->count;
+	return 0;
+}
+
+void wlbd_nodes_refresh(struct wlbd *wlbd, void (*then)(void *context, const struct wlb_error *error), void *context)
+{
+	struct refresh *refresh = calloc(1, sizeof(*refresh));
+	if (refresh == NULL || copy_table(&wlbd->nodes->table, &refresh->old) != 0) {
+		struct wlb_error error = {.message = "out of memory"};
+		free(refresh);
+		if (then != NULL)
+			then(context, &error);
+		return;
+	}
+	refresh->job = (struct wlbd_job){.run = run_refresh, .done = finish_refresh};
+	refresh->wlbd = wlbd;
+	refresh->then = then;
+	refresh->context = context;
+	wlbd_worker_submit(wlbd->slurm, &refresh->job);
+}
+
+struct wlbd_nodes *wlbd_nodes_new(void)
+{
+	return calloc(1, sizeof(struct wlbd_nodes));
+}
+
+void wlbd_nodes_free(struct wlbd_nodes *nodes)
+{
+	if (nodes != NULL)
+		free(nodes->table.nodes);
+	free(nodes);
+}
+
+const struct wlbd_node *wlbd_nodes_find(const struct wlbd_nodes *nodes, const char *name)
+{
+	return find(&nodes->table, name);
+}
+
+/* ---- probing ----------------------------------------------------------------------------------- */
+
+struct double_probe {
+	struct wlbd *wlbd;
+	char name[256];
+	int tries;
+	struct event *pause;
+	void (*done)(void *context, bool alive);
+	void *context;
+};
+
+static void finish_probe(struct double_probe *probe, bool alive)
+{
+	if (probe->pause != NULL)
+		event_free(probe->pause);
+	probe->done(probe->context, alive);
+	free(probe);
+}
+
+static void on_probed(void *context, bool alive)
+{
+	struct double_probe *probe = context;
+	struct timeval pause = {0, SECOND_PROBE_MS * 1000};
+	if (alive || ++probe->tries == 2)
+		finish_probe(probe, alive);
+	else
+		event_add(probe->pause, &pause);
+}
+
+static void try_probe(evutil_socket_t fd, short what, void *context)
+{
+	struct double_probe *probe = context;
+	const struct wlbd_node *node = wlbd_nodes_find(probe->wlbd->nodes, probe->name);
+	(void)fd;
+	(void)what;
+	if (node == NULL || node->address_length == 0) {
+		wlbd_log(WLBD_LOG_WARNING, "node %s: Slurm gave no address that resolves; it cannot be probed",
+		         probe->name);
+		finish_probe(probe, true);
+		return;
+	}
+	wlbd_probe(probe->wlbd->base, (const struct sockaddr *)&node->address, node->address_length, on_probed, probe);
+}
+
+void wlbd_nodes_probe(struct wlbd *wlbd, const char *name, void (*done)(void *context, bool alive), void *context)
+{
+	struct double_probe *probe = calloc(1, sizeof(*probe));
+	if (probe == NULL) {
+		done(context, true);
+		return;
+	}
+	probe->wlbd = wlbd;
+	snprintf(probe->name, sizeof(probe->name), "%s", name);
+	probe->done = done;
+	probe->context = context;
+	probe->pause = evtimer_new(wlbd->base, try_probe, probe);
+	try_probe(-1, 0, probe);
+}

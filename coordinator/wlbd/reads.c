@@ -1,0 +1,101 @@
+/* GET: the database makes the JSON, wlbd passes it on. */
+#include <event2/buffer.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/wlbd/handlers.h"
+#include "coordinator/wlbd/wlbd.h"
+
+enum {
+	RUNS_LIMIT = 100, /* where the caller does not say */
+	ROWS_MOST = 100000,
+};
+
+void wlbd_get_health(struct wlbd_call *call)
+{
+	const struct wlbd_db *db = call->wlbd->writes;
+	bool ok = wlbd_db_ready(db);
+	wlbd_call_reply(call, ok ? 200 : 503,
+	                json_pack("{s:s, s:s, s:s}", "status", ok ? "ok" : "degraded", "version", WLB_VERSION,
+	                          "database", ok ? "ok" : wlbd_db_reason(db)));
+}
+
+void wlbd_get_metrics(struct wlbd_call *call)
+{
+	struct evbuffer *out = evbuffer_new();
+	wlbd_metrics_write(call->wlbd, out);
+	wlbd_call_reply_buffer(call, "text/plain; version=0.0.4", out);
+}
+
+static void on_read(void *context, const struct wlbd_db_result *result)
+{
+	struct wlbd_call *call = context;
+	if (result->status == WLBD_DB_OK)
+		wlbd_call_reply_text(call, 200, result->value);
+	else
+		wlbd_call_fail_db(call, result);
+}
+
+/* The uid a row must have to be read by the caller; NULL: any. */
+static const char *reader(const struct wlbd_call *call, char text[16])
+{
+	if (!call->wlbd->config.private_data || wlbd_call_privileged(call))
+		return NULL;
+	snprintf(text, 16, "%u", call->uid);
+	return text;
+}
+
+/* A whole number from 0 to `most`; answers 400 itself. */
+static int parameter_number(struct wlbd_call *call, const char *name, long long most, char text[24])
+{
+	const char *value = wlbd_call_parameter(call, name);
+	char *end;
+	if (value == NULL)
+		return 0;
+	long long number = strtoll(value, &end, 10);
+	if (*end != '\0' || number < 0 || number > most) {
+		wlbd_call_fail(call, 400, "parameter '%s': '%.60s' must be a whole number from 0 to %lld", name, value,
+		               most);
+		return -1;
+	}
+	snprintf(text, 24, "%lld", number);
+	return 0;
+}
+
+void wlbd_get_runs(struct wlbd_call *call)
+{
+	char uid[16], limit[24];
+	snprintf(limit, sizeof(limit), "%d", RUNS_LIMIT);
+	if (parameter_number(call, "limit", ROWS_MOST, limit) != 0)
+		return;
+	const char *params[] = {reader(call, uid), wlbd_call_parameter(call, "user"),
+	                        wlbd_call_parameter(call, "state"), limit};
+	wlbd_db_call(call->wlbd->reads, "select wlb_runs_json($1, $2, $3, $4)", 4, params, on_read, call);
+}
+
+void wlbd_get_run(struct wlbd_call *call)
+{
+	char uid[16];
+	const char *steps = wlbd_call_parameter(call, "steps");
+	if (steps != NULL && strcmp(steps, "all") != 0) {
+		wlbd_call_fail(call, 400, "parameter 'steps': '%.60s' must be all; without it the steps are left out",
+		               steps);
+		return;
+	}
+	const char *params[] = {call->run, reader(call, uid), steps != NULL ? "t" : "f"};
+	wlbd_db_call(call->wlbd->reads, "select wlb_run_json($1, $2, $3)", 3, params, on_read, call);
+}
+
+void wlbd_get_steps(struct wlbd_call *call)
+{
+	char uid[16];
+	char from[24] = "0";
+	char limit[24];
+	snprintf(limit, sizeof(limit), "%d", ROWS_MOST);
+	if (parameter_number(call, "from", INT64_MAX, from) != 0 ||
+	    parameter_number(call, "limit", ROWS_MOST, limit) != 0)
+		return;
+	const char *params[] = {call->run, reader(call, uid), from, limit};
+	wlbd_db_call(call->wlbd->reads, "select wlb_run_steps_json($1, $2, $3, $4)", 4, params, on_read, call);
+}

@@ -1,0 +1,23 @@
+/* The body of POST /v1/runs/RUN/records: everything the database would refuse is refused here, by name. */
+#ifndef WLBD_RECORD_CHECK_H
+#define WLBD_RECORD_CHECK_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "libwlb/wlb.h"
+
+enum { WLBD_RECORDS_MOST = 1000 };
+
+struct wlbd_delivery {
+	const char *attempt_id; /* these point into the body */
+	const char *source;
+	const json_t *records;
+	int64_t job_id; /* 0: not said */
+	int64_t first_seq;
+};
+
+/* -1 with the record and field that is wrong. Sequence numbers must be first_seq, first_seq + 1, ... */
+int wlbd_delivery_check(const json_t *body, struct wlbd_delivery *delivery, struct wlb_error *error);
+
+#endif

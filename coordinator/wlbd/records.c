@@ -1,0 +1,101 @@
+/* POST /v1/runs/RUN/records: acknowledged only once committed. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/wlbd/decision.h"
+#include "coordinator/wlbd/handlers.h"
+#include "coordinator/wlbd/record_check.h"
+#include "coordinator/wlbd/resolve.h"
+#include "coordinator/wlbd/verdict.h"
+#include "coordinator/wlbd/wlbd.h"
+
+/* ---- what liveness learns from records ------------------------------------------------------------- */
+
+static void learn_nodes(struct wlbd_attempt *attempt, const json_t *data)
+{
+	const json_t *map = json_object_get(data, "rank_map");
+	json_t *nodes = json_array();
+	const char *last = "";
+	for (size_t i = 0; i < json_array_size(map); i++) {
+		const char *node = json_string_value(json_object_get(json_array_get(map, i), "node"));
+		if (strcmp(node, last) != 0) /* ranks of a node are neighbours */
+			json_array_append_new(nodes, json_string(node));
+		last = node;
+	}
+	if (json_array_size(nodes) > 0)
+		wlbd_attempt_set_nodes(attempt, nodes);
+	json_decref(nodes);
+}
+
+static void learn_end(struct wlbd_attempt *attempt, const json_t *data)
+{
+	const char *state = json_string_value(json_object_get(data, "state"));
+	const json_t *code = json_object_get(data, "exit_code");
+	int by_state = strcmp(state, "complete") == 0 ? 0 : strcmp(state, "ended") == 0 ? WLBD_EXIT_ORDERED : 1;
+	wlbd_verdict_over(attempt, json_is_integer(code) ? (int)json_integer_value(code) : by_state);
+}
+
+static void learn(struct wlbd_attempt *attempt, const json_t *records)
+{
+	size_t i;
+	json_t *record;
+	json_array_foreach((json_t *)records, i, record)
+	{
+		const char *type = json_string_value(json_object_get(record, "type"));
+		const json_t *data = json_object_get(record, "data");
+		if (strcmp(type, "attempt") == 0)
+			learn_nodes(attempt, data);
+		else if (strcmp(type, "attempt_end") == 0)
+			learn_end(attempt, data);
+	}
+}
+
+/* ---- the request ------------------------------------------------------------------------------------- */
+
+static void on_delivered(void *context, const struct wlbd_db_result *result)
+{
+	struct wlbd_call *call = context;
+	json_t *reply = result->status == WLBD_DB_OK ? json_loads(result->value, 0, NULL) : NULL;
+	json_int_t acked = json_integer_value(json_object_get(reply, "acked_seq"));
+	if (result->status != WLBD_DB_OK) {
+		wlbd_call_fail_db(call, result);
+	} else if (json_is_true(json_object_get(reply, "gap"))) {
+		wlbd_call_reply(
+			call, 409,
+			json_pack("{s:o, s:I}", "error",
+		                  json_sprintf(
+					  "field 'first_seq': a gap: %lld is the next that is wanted; send from there",
+					  (long long)acked + 1),
+		                  "acked_seq", acked));
+	} else {
+		call->wlbd->metrics.records_stored += json_array_size(json_object_get(call->body, "records"));
+		wlbd_call_reply(call, 200, json_pack("{s:I}", "acked_seq", acked));
+	}
+	json_decref(reply);
+}
+
+static void store(struct wlbd_call *call, struct wlbd_attempt *attempt)
+{
+	char pk[24];
+	learn(attempt, json_object_get(call->body, "records"));
+	snprintf(pk, sizeof(pk), "%lld", (long long)attempt->attempt_pk);
+	const char *params[] = {pk, json_string_value(json_object_get(call->body, "source")), call->text};
+	wlbd_db_call(call->wlbd->writes, "select wlb_deliver($1, $2, $3::jsonb)", 3, params, on_delivered, call);
+}
+
+void wlbd_post_records(struct wlbd_call *call)
+{
+	struct wlb_error error = {0};
+	struct wlbd_delivery delivery;
+	if (wlbd_delivery_check(call->body, &delivery, &error) != 0) {
+		wlbd_call_fail(call, 400, "%s", error.message);
+		return;
+	}
+	if (delivery.job_id != 0 && delivery.job_id != wlbd_run_job_id(call->run)) {
+		wlbd_call_fail(call, 400, "field 'job_id': %lld must be the job of run %s", (long long)delivery.job_id,
+		               call->run);
+		return;
+	}
+	wlbd_resolve(call, delivery.attempt_id, store);
+}

@@ -1,0 +1,31 @@
+/*
+ * Who is dead: reports come in, connections end, nodes are probed; incident.h judges. What is found goes to
+ * PostgreSQL, into the orders that reporters get, and to Slurm.
+ */
+#ifndef WLBD_VERDICT_H
+#define WLBD_VERDICT_H
+
+#include "coordinator/wlbd/attempts.h"
+
+struct wlbd;
+
+/* The reporter said something over `connection` (NULL: it is closed already). */
+void wlbd_verdict_alive(struct wlbd_reporter *reporter, struct evhttp_connection *connection);
+void wlbd_verdict_goodbye(struct wlbd_reporter *reporter);
+void wlbd_verdict_rank_gone(struct wlbd_reporter *reporter, int rank);
+
+/* The launcher says that the attempt's step has ended. */
+void wlbd_verdict_over(struct wlbd_attempt *attempt, int exit_code);
+
+/* A node of the attempt was found dead when its job's nodes were probed for the next one. */
+void wlbd_verdict_node_dead(struct wlbd_attempt *attempt, const char *node);
+
+/* A newer attempt of the run has begun: what is left of this one is told to end. */
+void wlbd_verdict_supersede(struct wlbd_attempt *attempt, int64_t newer);
+
+/* Something is still being found out about the attempt. */
+bool wlbd_verdict_pending(const struct wlbd_attempt *attempt);
+
+/* Once a second: silent nodes, steps that do not end when told to, attempts to forget. */
+void wlbd_verdict_tick(struct wlbd *wlbd);
+#endif

@@ -1,0 +1,34 @@
+/* The one struct that main owns: every part of the service is reached through it. */
+#ifndef WLBD_H
+#define WLBD_H
+
+#include <event2/event.h>
+#include <event2/http.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "coordinator/wlbd/config.h"
+#include "coordinator/wlbd/metrics.h"
+
+struct wlbd {
+	struct wlbd_config config;
+	struct event_base *base;
+	struct evhttp *http;
+	struct wlbd_guards *guards;           /* connections that must not be held half-open */
+	struct wlbd_db *writes;               /* short statements, in order */
+	struct wlbd_db *reads;                /* may take longer */
+	struct wlbd_outbox *outbox;           /* what wlbd itself found out and PostgreSQL has not stored yet */
+	struct wlbd_worker *auth;             /* threads that ask munged */
+	struct wlbd_worker *slurm;            /* one thread: libslurm's calls, in order */
+	struct wlbd_nodes *nodes;             /* Slurm's node table, cached */
+	struct wlbd_attempts *attempts;       /* the live ones */
+	struct wlbd_resolutions *resolutions; /* requests that wait until their attempt is known */
+	struct wlbd_jobs *jobs;               /* the Slurm jobs of open runs, polled */
+	struct wlbd_metrics metrics;
+	uid_t slurm_uid; /* SlurmUser; (uid_t)-1 until slurmctld has answered */
+	char cluster[64];
+	bool database_was_up;
+	int exit_code;
+};
+
+#endif

@@ -1,0 +1,29 @@
+/*
+ * Threads for what can only be asked by blocking calls (libslurm, libmunge). A job runs on one of the worker's
+ * threads; its `done` runs later on the event loop. Jobs of a worker with one thread run in order.
+ */
+#ifndef WLBD_WORKER_H
+#define WLBD_WORKER_H
+
+#include <event2/event.h>
+
+#include "libwlb/wlb.h"
+
+struct wlbd_worker;
+
+/* Embedded at the start of the caller's own struct, which stays the caller's: valid until `done`. */
+struct wlbd_job {
+	void (*run)(struct wlbd_job *job);  /* on a thread of the worker */
+	void (*done)(struct wlbd_job *job); /* on the event loop */
+	struct wlbd_job *next;
+};
+
+struct wlbd_worker *wlbd_worker_new(struct event_base *base, int threads, struct wlb_error *error);
+
+/* Waits for the jobs that are running; those that are not begun, and those whose `done` is due, are forgotten. */
+void wlbd_worker_free(struct wlbd_worker *worker);
+
+/* From the event loop only. */
+void wlbd_worker_submit(struct wlbd_worker *worker, struct wlbd_job *job);
+
+#endif

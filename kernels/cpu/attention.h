@@ -1,0 +1,67 @@
+/*
+ * What attention's forward and backward share: tiles of queries against tiles of keys, through small products.
+ */
+#ifndef WLB_CPU_ATTENTION_H
+#define WLB_CPU_ATTENTION_H
+
+#include "kernels/cpu/operations.h"
+
+/* A tile of scores (128 KiB in double) stays in the level-2 cache. */
+enum { TILE_QUERIES = 64, TILE_KEYS = 256, TILE_SCORES = TILE_QUERIES * TILE_KEYS };
+
+/* Row strides and softmax scale of one call. */
+struct geometry {
+	gemm_function gemm;
+	int head_dim;
+	int group; /* query heads for each key head */
+	int64_t q_stride;
+	int64_t k_stride;
+	int64_t lse_stride;
+	real scale;
+};
+
+static inline struct geometry geometry_of(struct wlb_device *device, const struct wlb_attention_shape *shape)
+{
+	return (struct geometry){
+		.gemm = GEMM(wlb_cpu_of(device)->blas),
+		.head_dim = shape->head_dim,
+		.group = shape->heads / shape->kv_heads,
+		.q_stride = (int64_t)shape->heads * shape->head_dim,
+		.k_stride = (int64_t)shape->kv_heads * shape->head_dim,
+		.lse_stride = shape->heads,
+		.scale = (real)(1 / sqrt((double)shape->head_dim)),
+	};
+}
+
+/* Keys that query i of the segment sees: 0 .. visible - 1. */
+static inline int visible_keys(const struct wlb_segment *segment, int i)
+{
+	int64_t visible = (int64_t)segment->q_offset + i + 1;
+	return visible < 0 ? 0 : visible > segment->k_count ? segment->k_count : (int)visible;
+}
+
+static inline int least(int a, int b)
+{
+	return a < b ? a : b;
+}
+
+/* Whether there is enough work for more than one thread. */
+static inline int worth_threads(const struct wlb_segments *segments, const struct wlb_attention_shape *shape)
+{
+	int64_t multiplications = 0;
+	for (int s = 0; s < segments->count && multiplications < WLB_CPU_PARALLEL_MULTIPLICATIONS; s++)
+		multiplications += (int64_t)segments->segments[s].q_count * segments->segments[s].k_count *
+		                   shape->heads * shape->head_dim;
+	return multiplications >= WLB_CPU_PARALLEL_MULTIPLICATIONS;
+}
+
+enum { PLAIN = CblasNoTrans, TURNED = CblasTrans };
+
+/* c[m,n] = alpha op(a)[m,k] op(b)[k,n] + beta c; ld* is the row stride of a matrix as stored. */
+static inline void multiply(const struct geometry *g, int op_a, int op_b, int m, int n, int k, real alpha,
+                            const real *a, int64_t lda, const real *b, int64_t ldb, real beta, real *c, int64_t ldc)
+{
+	g->gemm(CblasRowMajor, op_a, op_b, m, n, k, alpha, a, (int)lda, b, (int)ldb, beta, c, (int)ldc);
+}
+
+#endif

@@ -1,0 +1,54 @@
+/*
+ * Loads OpenBLAS.
+ *
+ * It is loaded here and not linked, because what it reads once, when it is loaded, must be set before: its processor
+ * type and its number of threads. The releases that distributions ship fall back to SSE3 on every processor model that
+ * is younger than they are, which makes products five times slower; so the processor type is chosen by what the
+ * processor can do, unless the user has chosen.
+ */
+#include "kernels/cpu/cpu.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+static const char LIBRARY[] = "libopenblas.so.0";
+
+/* Sets a variable that the user has not set; returns whether it did. */
+static int set_default(const char *name, const char *value)
+{
+	return value != NULL && getenv(name) == NULL && setenv(name, value, 1) == 0;
+}
+
+static void *load(void)
+{
+	const char *core = wlb_cpu_isa_usable(WLB_CPU_AVX512) ? "SkylakeX"
+	                   : wlb_cpu_isa_usable(WLB_CPU_AVX2) ? "Haswell"
+	                                                      : NULL;
+	int core_set = set_default("OPENBLAS_CORETYPE", core);
+	int threads_set = set_default("OPENBLAS_NUM_THREADS", "1");
+	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	if (core_set)
+		unsetenv("OPENBLAS_CORETYPE");
+	if (threads_set)
+		unsetenv("OPENBLAS_NUM_THREADS");
+	return library;
+}
+
+int wlb_cpu_load_blas(struct wlb_cpu_blas *blas, struct wlb_error *error)
+{
+	void *library = load();
+	if (library == NULL)
+		return wlb_fail(error, "cannot load OpenBLAS: %s; install it (Debian: libopenblas0)", dlerror());
+	void (*set_num_threads)(int) = dlsym(library, "openblas_set_num_threads");
+	blas->sgemm = dlsym(library, "cblas_sgemm");
+	blas->dgemm = dlsym(library, "cblas_dgemm");
+	if (set_num_threads == NULL || blas->sgemm == NULL || blas->dgemm == NULL)
+		return wlb_fail(error,
+		                "%s has no cblas_sgemm, cblas_dgemm or openblas_set_num_threads; install Debian's "
+		                "libopenblas0",
+		                LIBRARY);
+	/* One pool of threads: OpenMP's. Two pools would wait for work on the same cores, each in the other's way;
+	 * gemm.c shares a product among OpenMP's threads instead. */
+	set_num_threads(1);
+	return 0;
+}

@@ -1,0 +1,87 @@
+/*
+ * What the files of the CPU device share.
+ *
+ * The file of an operation is compiled once for every element type and instruction set (CMakeLists.txt): `real` is
+ * the element type, VARIANT(name) the name of a function in this compilation, and the loops are plain C that the
+ * compiler vectorises for the instruction set. device.c picks the table of operations that this processor can run.
+ *
+ * Work is cut into parts whose number depends on the device's thread count only, never on how many threads OpenMP
+ * gave or which was first: that keeps results the same, bit by bit, run after run.
+ */
+#ifndef WLB_CPU_H
+#define WLB_CPU_H
+
+#include <cblas.h>
+
+#include "kernels/ops.h"
+
+/* What is used of OpenBLAS. */
+struct wlb_cpu_blas {
+	__typeof__(cblas_sgemm) *sgemm;
+	__typeof__(cblas_dgemm) *dgemm;
+};
+
+struct wlb_cpu {
+	int threads;
+	struct wlb_cpu_blas blas;
+	void *scratch; /* grows to what the largest operation needed */
+	size_t scratch_bytes;
+	int failed;
+	struct wlb_error error; /* the first error since the last synchronize() */
+};
+
+static inline struct wlb_cpu *wlb_cpu_of(struct wlb_device *device)
+{
+	return device->state;
+}
+
+/* Keeps the first error until synchronize() reports it; may be called by any thread of a parallel region. */
+void wlb_cpu_fail(struct wlb_device *device, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* At least `bytes` of 64-byte aligned memory, valid until the next call, not cleared. NULL when there is none: the
+ * error has been kept, and the operation returns without doing anything. */
+void *wlb_cpu_scratch(struct wlb_device *device, size_t bytes);
+
+/* -- memory.c: the same for every element type -- */
+void *wlb_cpu_alloc(struct wlb_device *device, size_t bytes, struct wlb_error *error);
+void wlb_cpu_release(struct wlb_device *device, void *memory);
+void wlb_cpu_copy(struct wlb_device *device, void *to, const void *from, size_t bytes);
+void wlb_cpu_zero(struct wlb_device *device, void *memory, size_t bytes);
+int wlb_cpu_synchronize(struct wlb_device *device, struct wlb_error *error);
+void wlb_cpu_close(struct wlb_device *device);
+
+/* -- blas.c -- 0, or -1 with the reason */
+int wlb_cpu_load_blas(struct wlb_cpu_blas *blas, struct wlb_error *error);
+
+/* -- key_groups.c --
+ * Cuts a list of segments where none before the cut shares a key with one after it. starts[0 .. groups] receives the
+ * first segment of each group and, last, the count; it has room for count + 1. Returns the number of groups. Where keys
+ * overlap out of order, groups are only larger than they need to be. */
+int wlb_cpu_key_groups(int32_t *starts, const struct wlb_segment *segments, int count);
+
+/* -- device.c -- */
+enum wlb_cpu_isa { WLB_CPU_BASELINE, WLB_CPU_AVX2, WLB_CPU_AVX512, WLB_CPU_ISA_COUNT };
+
+/* Whether this build has the variant and this processor can run it. */
+int wlb_cpu_isa_usable(enum wlb_cpu_isa isa);
+/* wlb_device_open_cpu with a given instruction set instead of the best one: for tests. */
+struct wlb_device *wlb_cpu_open_isa(enum wlb_dtype dtype, int threads, enum wlb_cpu_isa isa, struct wlb_error *error);
+
+/* The range [begin, end) of `part` when `count` things are cut into `parts` ranges at multiples of `grain`. */
+struct wlb_range {
+	int64_t begin;
+	int64_t end;
+};
+
+static inline struct wlb_range wlb_cpu_part(int64_t count, int64_t grain, int part, int parts)
+{
+	int64_t grains = (count + grain - 1) / grain;
+	int64_t begin = grains * part / parts * grain;
+	int64_t end = grains * (part + 1) / parts * grain;
+	return (struct wlb_range){begin < count ? begin : count, end < count ? end : count};
+}
+
+/* Below this many elements, or multiplications of a product, a parallel region costs more than it saves. */
+enum { WLB_CPU_PARALLEL_ELEMENTS = 1 << 14, WLB_CPU_PARALLEL_MULTIPLICATIONS = 1 << 20 };
+
+#endif

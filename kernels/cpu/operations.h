@@ -1,0 +1,37 @@
+/*
+ * The operations of the CPU device for one element type and instruction set; kernels/ops.h says what each does.
+ */
+#ifndef WLB_CPU_OPERATIONS_H
+#define WLB_CPU_OPERATIONS_H
+
+#include "kernels/cpu/real.h"
+
+void VARIANT(gemm)(struct wlb_device *, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, double alpha,
+                   const void *a, int64_t lda, const void *b, int64_t ldb, double beta, void *c, int64_t ldc);
+void VARIANT(embedding_forward)(struct wlb_device *, void *out, const void *table, const int32_t *ids, int64_t tokens,
+                                int64_t width);
+void VARIANT(embedding_backward)(struct wlb_device *, void *d_table, const void *d_out, const int32_t *ids,
+                                 int64_t tokens, int64_t width, int64_t vocab);
+void VARIANT(rmsnorm_forward)(struct wlb_device *, void *out, void *rstd, const void *x, const void *weight,
+                              int64_t tokens, int64_t width, double epsilon);
+void VARIANT(rmsnorm_backward)(struct wlb_device *, void *d_x, void *d_weight, const void *d_out, const void *x,
+                               const void *weight, const void *rstd, int64_t tokens, int64_t width);
+void VARIANT(rope)(struct wlb_device *, void *x, const int32_t *positions, int64_t tokens, int heads, int head_dim,
+                   double theta, int direction);
+void VARIANT(attention_forward)(struct wlb_device *, void *out, void *lse, const void *q, const void *k, const void *v,
+                                const struct wlb_segments *, const struct wlb_attention_shape *);
+void VARIANT(attention_backward)(struct wlb_device *, void *d_q, void *d_k, void *d_v, const void *d_out, const void *q,
+                                 const void *k, const void *v, const void *out, const void *lse,
+                                 const struct wlb_segments *, const struct wlb_attention_shape *);
+void VARIANT(swiglu_forward)(struct wlb_device *, void *out, const void *gate, const void *up, int64_t n);
+void VARIANT(swiglu_backward)(struct wlb_device *, void *d_gate, void *d_up, const void *d_out, const void *gate,
+                              const void *up, int64_t n);
+void VARIANT(cross_entropy)(struct wlb_device *, double *loss_sum, void *logits, const int32_t *targets, int64_t tokens,
+                            int64_t vocab, double scale);
+void VARIANT(add)(struct wlb_device *, void *y, const void *x, int64_t n);
+void VARIANT(scale)(struct wlb_device *, void *y, double factor, int64_t n);
+void VARIANT(sum_squares)(struct wlb_device *, double *sum, const void *x, int64_t n);
+void VARIANT(adamw)(struct wlb_device *, void *param, const void *grad, void *m, void *v, int64_t n,
+                    const struct wlb_adamw *);
+
+#endif

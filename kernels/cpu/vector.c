@@ -1,0 +1,47 @@
+#include "kernels/cpu/operations.h"
+
+/* Cache lines of 64 bytes: two threads never write the same one. */
+enum { GRAIN = 64 / sizeof(real) };
+
+void VARIANT(add)(struct wlb_device *device, void *y_out, const void *x_in, int64_t n)
+{
+	real *y = y_out;
+	const real *x = x_in;
+	int threads = wlb_cpu_of(device)->threads;
+#pragma omp parallel for simd schedule(static) num_threads(threads) if (n >= WLB_CPU_PARALLEL_ELEMENTS)
+	for (int64_t i = 0; i < n; i++)
+		y[i] += x[i];
+}
+
+void VARIANT(scale)(struct wlb_device *device, void *y_out, double factor, int64_t n)
+{
+	real *y = y_out;
+	real f = (real)factor;
+	int threads = wlb_cpu_of(device)->threads;
+#pragma omp parallel for simd schedule(static) num_threads(threads) if (n >= WLB_CPU_PARALLEL_ELEMENTS)
+	for (int64_t i = 0; i < n; i++)
+		y[i] *= f;
+}
+
+static double part_squares(const real *x, struct wlb_range range)
+{
+	double sum = 0;
+#pragma omp simd reduction(+ : sum)
+	for (int64_t i = range.begin; i < range.end; i++)
+		sum += (double)x[i] * (double)x[i];
+	return sum;
+}
+
+void VARIANT(sum_squares)(struct wlb_device *device, double *sum, const void *x_in, int64_t n)
+{
+	const real *x = x_in;
+	int parts = wlb_cpu_of(device)->threads;
+	double *partial = wlb_cpu_scratch(device, (size_t)parts * sizeof(*partial));
+	if (partial == NULL)
+		return;
+#pragma omp parallel for schedule(static, 1) num_threads(parts) if (n >= WLB_CPU_PARALLEL_ELEMENTS)
+	for (int part = 0; part < parts; part++)
+		partial[part] = part_squares(x, wlb_cpu_part(n, GRAIN, part, parts));
+	for (int part = 0; part < parts; part++)
+		*sum += partial[part];
+}

@@ -1,0 +1,42 @@
+#include "kernels/cuda/check.cuh"
+
+/* What is the same for all elements of one update; worked out in double on the host. */
+struct update {
+	float grad_scale;
+	float beta1, beta2;
+	float rest1, rest2; /* 1 - beta */
+	float step_size;    /* lr / (1 - beta1^step) */
+	float root2;        /* 1 / sqrt(1 - beta2^step) */
+	float epsilon;
+	float keep; /* 1 - lr * weight_decay */
+};
+
+__global__ static void update_elements(float *param, const float *grad, float *m, float *v, int64_t n, struct update u)
+{
+	WLB_FOR_ELEMENTS(i, n)
+	{
+		const float g = grad[i] * u.grad_scale;
+		const float m_new = u.beta1 * m[i] + u.rest1 * g;
+		const float v_new = u.beta2 * v[i] + u.rest2 * g * g;
+		m[i] = m_new;
+		v[i] = v_new;
+		param[i] = u.keep * param[i] - u.step_size * m_new / (sqrtf(v_new) * u.root2 + u.epsilon);
+	}
+}
+
+void wlb_cuda_adamw(struct wlb_device *device, void *param, const void *grad, void *m, void *v, int64_t n,
+                    const struct wlb_adamw *adamw)
+{
+	if (n == 0)
+		return;
+	const double correction1 = 1 - pow(adamw->beta1, (double)adamw->step);
+	const double correction2 = 1 - pow(adamw->beta2, (double)adamw->step);
+	const struct update u = {
+		(float)adamw->grad_scale,       (float)adamw->beta1,       (float)adamw->beta2,
+		(float)(1 - adamw->beta1),      (float)(1 - adamw->beta2), (float)(adamw->lr / correction1),
+		(float)(1 / sqrt(correction2)), (float)adamw->epsilon,     (float)(1 - adamw->lr * adamw->weight_decay),
+	};
+	update_elements<<<wlb_element_blocks(n), WLB_BLOCK, 0, wlb_cuda_of(device)->stream>>>(
+		(float *)param, (const float *)grad, (float *)m, (float *)v, n, u);
+	WLB_CHECK_LAUNCH(device, "adamw");
+}

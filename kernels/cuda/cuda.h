@@ -1,0 +1,70 @@
+/*
+ * What the files of the CUDA device share: its state, and the operations it has. kernels/ops.h says what each does.
+ *
+ * Everything is queued on one stream. The device belongs to the thread that opened it (CUDA's current device is a
+ * property of the thread). Sums are added in an order that depends on the sizes only; there are no float atomics.
+ */
+#ifndef WLB_CUDA_H
+#define WLB_CUDA_H
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct wlb_cuda {
+	struct wlb_device device;
+	char name[24]; /* "cuda:0" */
+	cudaStream_t stream;
+	void *scratch; /* grows to what the largest operation needed */
+	size_t scratch_bytes;
+	int failed;
+	struct wlb_error error; /* the first error since the last synchronize() */
+};
+
+static inline struct wlb_cuda *wlb_cuda_of(struct wlb_device *device)
+{
+	return (struct wlb_cuda *)device->state;
+}
+
+/* Where `status` is an error: keeps it, with the operation's name and CUDA's text, until synchronize() reports it,
+ * unless there was one before. Returns whether all is well. */
+int wlb_cuda_check(struct wlb_device *device, cudaError_t status, const char *operation);
+
+/* At least `bytes` of device memory, valid for what is queued before the next call, not cleared. NULL when there is
+ * none: the error has been kept, and the operation returns without doing anything. */
+void *wlb_cuda_scratch(struct wlb_device *device, size_t bytes, const char *operation);
+
+/* -- memory.c -- */
+void *wlb_cuda_alloc(struct wlb_device *device, size_t bytes, struct wlb_error *error);
+void wlb_cuda_release(struct wlb_device *device, void *memory);
+void wlb_cuda_to_device(struct wlb_device *device, void *to, const void *from_host, size_t bytes);
+void wlb_cuda_to_host(struct wlb_device *device, void *to_host, const void *from, size_t bytes);
+void wlb_cuda_copy(struct wlb_device *device, void *to, const void *from, size_t bytes);
+void wlb_cuda_zero(struct wlb_device *device, void *memory, size_t bytes);
+int wlb_cuda_synchronize(struct wlb_device *device, struct wlb_error *error);
+
+/* -- one .cu each -- */
+void wlb_cuda_rmsnorm_forward(struct wlb_device *device, void *out, void *rstd, const void *x, const void *weight,
+                              int64_t tokens, int64_t width, double epsilon);
+void wlb_cuda_rmsnorm_backward(struct wlb_device *device, void *d_x, void *d_weight, const void *d_out, const void *x,
+                               const void *weight, const void *rstd, int64_t tokens, int64_t width);
+void wlb_cuda_rope(struct wlb_device *device, void *x, const int32_t *positions, int64_t tokens, int heads,
+                   int head_dim, double theta, int direction);
+void wlb_cuda_swiglu_forward(struct wlb_device *device, void *out, const void *gate, const void *up, int64_t n);
+void wlb_cuda_swiglu_backward(struct wlb_device *device, void *d_gate, void *d_up, const void *d_out, const void *gate,
+                              const void *up, int64_t n);
+void wlb_cuda_add(struct wlb_device *device, void *y, const void *x, int64_t n);
+void wlb_cuda_scale(struct wlb_device *device, void *y, double factor, int64_t n);
+void wlb_cuda_sum_squares(struct wlb_device *device, double *sum, const void *x, int64_t n);
+void wlb_cuda_adamw(struct wlb_device *device, void *param, const void *grad, void *m, void *v, int64_t n,
+                    const struct wlb_adamw *adamw);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,90 @@
+/* Memory of a CUDA device, and the error that waits for synchronize(). */
+#include "kernels/cuda/cuda.h"
+
+int wlb_cuda_check(struct wlb_device *device, cudaError_t status, const char *operation)
+{
+	struct wlb_cuda *cuda = wlb_cuda_of(device);
+	if (status == cudaSuccess)
+		return 1;
+	if (!cuda->failed) {
+		cuda->failed = 1;
+		wlb_fail(&cuda->error, "%s on %s: %s (%s)", operation, cuda->name, cudaGetErrorString(status),
+		         cudaGetErrorName(status));
+	}
+	return 0;
+}
+
+int wlb_cuda_synchronize(struct wlb_device *device, struct wlb_error *error)
+{
+	struct wlb_cuda *cuda = wlb_cuda_of(device);
+	wlb_cuda_check(device, cudaStreamSynchronize(cuda->stream), "synchronize");
+	if (!cuda->failed)
+		return 0;
+	cuda->failed = 0;
+	return wlb_fail(error, "%s", cuda->error.message);
+}
+
+/* The stream does not wait for cudaMemset on the default stream: memory is cleared where it will be used. */
+void *wlb_cuda_alloc(struct wlb_device *device, size_t bytes, struct wlb_error *error)
+{
+	struct wlb_cuda *cuda = wlb_cuda_of(device);
+	void *memory = NULL;
+	cudaError_t status = cudaMalloc(&memory, bytes > 0 ? bytes : 1);
+	if (status == cudaSuccess)
+		status = cudaMemsetAsync(memory, 0, bytes, cuda->stream);
+	if (status == cudaSuccess)
+		return memory;
+	wlb_fail(error, "cannot allocate %zu bytes on %s: %s; use more ranks or a smaller micro-batch", bytes,
+	         cuda->name, cudaGetErrorString(status));
+	cudaGetLastError(); /* reported here: the next launch must not report it again */
+	cudaFree(memory);
+	return NULL;
+}
+
+/* cudaFree waits for everything that is queued. */
+void wlb_cuda_release(struct wlb_device *device, void *memory)
+{
+	wlb_cuda_check(device, cudaFree(memory), "release");
+}
+
+/* From pageable memory this returns when from_host may be used again; from pinned memory it does not wait. */
+void wlb_cuda_to_device(struct wlb_device *device, void *to, const void *from_host, size_t bytes)
+{
+	wlb_cuda_check(device,
+	               cudaMemcpyAsync(to, from_host, bytes, cudaMemcpyHostToDevice, wlb_cuda_of(device)->stream),
+	               "to_device");
+}
+
+void wlb_cuda_to_host(struct wlb_device *device, void *to_host, const void *from, size_t bytes)
+{
+	struct wlb_cuda *cuda = wlb_cuda_of(device);
+	cudaError_t status = cudaMemcpyAsync(to_host, from, bytes, cudaMemcpyDeviceToHost, cuda->stream);
+	if (status == cudaSuccess)
+		status = cudaStreamSynchronize(cuda->stream);
+	wlb_cuda_check(device, status, "to_host");
+}
+
+void wlb_cuda_copy(struct wlb_device *device, void *to, const void *from, size_t bytes)
+{
+	wlb_cuda_check(device, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, wlb_cuda_of(device)->stream),
+	               "copy");
+}
+
+void wlb_cuda_zero(struct wlb_device *device, void *memory, size_t bytes)
+{
+	wlb_cuda_check(device, cudaMemsetAsync(memory, 0, bytes, wlb_cuda_of(device)->stream), "zero");
+}
+
+void *wlb_cuda_scratch(struct wlb_device *device, size_t bytes, const char *operation)
+{
+	struct wlb_cuda *cuda = wlb_cuda_of(device);
+	if (bytes <= cuda->scratch_bytes)
+		return cuda->scratch;
+	/* cudaFree waits for the kernels that still use the old one. */
+	wlb_cuda_check(device, cudaFree(cuda->scratch), operation);
+	cuda->scratch = NULL;
+	cuda->scratch_bytes = 0;
+	if (wlb_cuda_check(device, cudaMalloc(&cuda->scratch, bytes), operation))
+		cuda->scratch_bytes = bytes;
+	return cuda->scratch;
+}

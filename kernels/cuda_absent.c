@@ -1,0 +1,12 @@
+/* The CUDA device of a build without CUDA. */
+#include "kernels/ops.h"
+
+struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype dtype, struct wlb_error *error)
+{
+	(void)dtype;
+	wlb_fail(error,
+	         "device cuda:%d: this build has no CUDA; build where nvcc and NCCL are installed, or use the CPU "
+	         "device",
+	         index);
+	return NULL;
+}

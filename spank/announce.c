@@ -1,0 +1,153 @@
+#include "spank/announce.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "spank/json.h"
+
+static void write_member(FILE *out, const char *key, const char *value)
+{
+	if (value[0] == '\0')
+		return;
+	fprintf(out, ",\"%s\":", key);
+	wlb_json_string(out, value);
+}
+
+static void write_number(FILE *out, const char *key, const char *value)
+{
+	fprintf(out, ",\"%s\":%s", key, value[0] ? value : "0");
+}
+
+char *wlb_announce_body(const struct wlb_announcement *announcement)
+{
+	const struct wlb_spank_options *options = announcement->options;
+	char *body = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&body, &size);
+	if (out == NULL)
+		return NULL;
+	fputs("{\"run_id\":", out);
+	wlb_json_string(out, announcement->run_id);
+	fprintf(out, ",\"job_id\":%u,\"restart_count\":%u", announcement->job_id, announcement->restart_count);
+	write_member(out, "cluster", announcement->cluster);
+	write_member(out, "job_name", announcement->job_name);
+	write_member(out, "nodes", announcement->nodes);
+	fputs(",\"policy\":{\"layout\":", out);
+	wlb_json_string(out, options->text[WLB_OPTION_LAYOUT]);
+	write_member(out, "model", options->text[WLB_OPTION_MODEL]);
+	write_number(out, "seq_length", options->text[WLB_OPTION_SEQ_LENGTH]);
+	write_number(out, "min_nodes", options->text[WLB_OPTION_MIN_NODES]);
+	write_number(out, "spares", options->text[WLB_OPTION_SPARES]);
+	fputs("}}", out);
+	if (fclose(out) != 0) {
+		free(body);
+		return NULL;
+	}
+	return body;
+}
+
+static int find_coordinator(const struct wlb_spank_args *args, struct wlb_client_config *config,
+                            struct wlb_error *error)
+{
+	*config = args->client;
+	return config->host[0] != '\0' ? 0 : wlb_client_config_load(config, error);
+}
+
+static int send_request(const struct wlb_spank_args *args, const char *body, struct wlb_error *error)
+{
+	struct wlb_client_config config;
+	struct wlb_reply reply;
+	if (find_coordinator(args, &config, error) != 0)
+		return -1;
+	struct wlb_connection *connection = wlb_connection_new(&config);
+	if (connection == NULL)
+		return wlb_fail(error, "no memory");
+	if (wlb_connection_call(connection, "POST", "/v1/runs", body, args->timeout_ms, &reply, error) != 0)
+		return -1;
+	if (reply.status != 200)
+		return wlb_fail(error, "coordinator %s:%s: answers %d: %.300s", config.host, config.port, reply.status,
+		                reply.body);
+	return 0;
+}
+
+/* The child: the user's in every respect, and gone no later than slurmstepd. Ends without slurmstepd's exit
+ * handlers. */
+static _Noreturn void run_child(const struct wlb_spank_args *args, const char *body, pid_t parent, int report)
+{
+	struct wlb_error error;
+	uid_t user = geteuid();
+	gid_t group = getegid();
+	if (setresgid(group, group, group) != 0 || setresuid(user, user, user) != 0)
+		_exit(1);
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+		_exit(1);
+	if (send_request(args, body, &error) == 0)
+		_exit(0);
+	size_t length = strlen(error.message);
+	_exit(write(report, error.message, length) == (ssize_t)length ? 1 : 2);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* What the child reports until the deadline: its message, or "" when it closed the pipe without one. */
+static int read_report(int report, int timeout_ms, struct wlb_error *error)
+{
+	int64_t deadline_ms = now_ms() + timeout_ms;
+	struct pollfd ready = {.fd = report, .events = POLLIN};
+	for (;;) {
+		int64_t left_ms = deadline_ms - now_ms();
+		int n = poll(&ready, 1, left_ms > 0 ? (int)left_ms : 0);
+		if (n > 0)
+			break;
+		if (n == 0)
+			return wlb_fail(error, "no answer from the coordinator or munged within %d ms", timeout_ms);
+		if (errno != EINTR)
+			return wlb_fail(error, "poll: %s", strerror(errno));
+	}
+	ssize_t length = read(report, error->message, sizeof(error->message) - 1);
+	error->message[length > 0 ? length : 0] = '\0';
+	return length > 0 ? -1 : 0;
+}
+
+static int finish_child(pid_t child, int report, int timeout_ms, struct wlb_error *error)
+{
+	int result = read_report(report, timeout_ms, error);
+	int status = 0;
+	if (result != 0)
+		kill(child, SIGKILL);
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	if (result == 0 && (!WIFEXITED(status) || WEXITSTATUS(status) != 0))
+		return wlb_fail(error, "the announcing process ended with wait status 0x%x", (unsigned)status);
+	return result;
+}
+
+int wlb_announce(const struct wlb_spank_args *args, const char *body, struct wlb_error *error)
+{
+	int report[2];
+	if (pipe2(report, O_CLOEXEC) != 0)
+		return wlb_fail(error, "pipe: %s", strerror(errno));
+	pid_t parent = getpid();
+	pid_t child = fork();
+	if (child == 0)
+		run_child(args, body, parent, report[1]);
+	close(report[1]);
+	int result = child > 0 ? finish_child(child, report[0], args->timeout_ms, error)
+	                       : wlb_fail(error, "fork: %s", strerror(errno));
+	close(report[0]);
+	return result;
+}

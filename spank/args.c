@@ -1,0 +1,86 @@
+#include "spank/args.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <slurm/spank.h>
+
+static int parse_coordinator(const char *value, struct wlb_spank_args *args, struct wlb_error *error)
+{
+	struct wlb_client_config parsed = args->client;
+	if (wlb_client_config_address(&parsed, value, error) != 0)
+		return -1;
+	args->client = parsed;
+	snprintf(args->coordinator, sizeof(args->coordinator), "%s", value);
+	return 0;
+}
+
+static int parse_munge_socket(const char *value, struct wlb_spank_args *args, struct wlb_error *error)
+{
+	if (value[0] != '/' || strlen(value) >= sizeof(args->client.munge_socket))
+		return wlb_fail(error,
+		                "must be an absolute path of at most %zu characters, such as /run/munge/munge.socket.2",
+		                sizeof(args->client.munge_socket) - 1);
+	snprintf(args->client.munge_socket, sizeof(args->client.munge_socket), "%s", value);
+	return 0;
+}
+
+static int parse_timeout(const char *value, struct wlb_spank_args *args, struct wlb_error *error)
+{
+	char *end;
+	long timeout_ms = strtol(value, &end, 10);
+	if (*value == '\0' || *end != '\0' || timeout_ms < 1 || timeout_ms > WLB_SPANK_TIMEOUT_MS)
+		return wlb_fail(error, "must be a whole number of milliseconds from 1 to %d, such as timeout_ms=100",
+		                WLB_SPANK_TIMEOUT_MS);
+	args->timeout_ms = (int)timeout_ms;
+	return 0;
+}
+
+static int parse_announce(const char *value, struct wlb_spank_args *args, struct wlb_error *error)
+{
+	bool yes = strcmp(value, "yes") == 0;
+	if (!yes && strcmp(value, "no") != 0)
+		return wlb_fail(error, "must be yes or no, such as announce=yes");
+	args->announce = yes;
+	return 0;
+}
+
+static int parse_argument(const char *argument, struct wlb_spank_args *args, struct wlb_error *error)
+{
+	static const struct {
+		const char *key;
+		int (*parse)(const char *value, struct wlb_spank_args *args, struct wlb_error *error);
+	} keys[] = {
+		{"coordinator=", parse_coordinator},
+		{"munge_socket=", parse_munge_socket},
+		{"timeout_ms=", parse_timeout},
+		{"announce=", parse_announce},
+	};
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		size_t length = strlen(keys[i].key);
+		if (strncmp(argument, keys[i].key, length) == 0)
+			return keys[i].parse(argument + length, args, error);
+	}
+	return wlb_fail(error,
+	                "must be one of coordinator=HOST:PORT, munge_socket=PATH, timeout_ms=N, announce=yes|no");
+}
+
+void wlb_spank_args_parse(int argc, char **argv, struct wlb_spank_args *args)
+{
+	*args = (struct wlb_spank_args){.timeout_ms = WLB_SPANK_TIMEOUT_MS, .announce = true};
+	for (int i = 0; i < argc; i++) {
+		struct wlb_error error;
+		if (parse_argument(argv[i], args, &error) == 0 || args->unusable.message[0] != '\0')
+			continue;
+		wlb_fail_in(&error, "plugstack.conf, spank_wlb.so, argument '%.200s'", argv[i]);
+		args->unusable = error;
+	}
+}
+
+void wlb_spank_args_report(const struct wlb_spank_args *args)
+{
+	if (args->unusable.message[0] != '\0')
+		slurm_error("wlb: %s", args->unusable.message);
+}

@@ -1,0 +1,25 @@
+/* The plugin's arguments: what stands behind its path in plugstack.conf. */
+#ifndef WLB_SPANK_ARGS_H
+#define WLB_SPANK_ARGS_H
+
+#include <stdbool.h>
+
+#include "coordinator/client/client.h"
+
+enum { WLB_SPANK_TIMEOUT_MS = 200 }; /* the default and the most a job's start may be held up */
+
+struct wlb_spank_args {
+	char coordinator[280];           /* as written, HOST:PORT; "": /etc/wlb/wlb.conf says */
+	struct wlb_client_config client; /* the same, parsed; with munge_socket */
+	int timeout_ms;                  /* for announcing a run */
+	bool announce;
+	struct wlb_error unusable; /* "", or about the first argument that could not be used; its default holds */
+};
+
+/* coordinator=HOST:PORT munge_socket=PATH timeout_ms=1..200 announce=yes|no */
+void wlb_spank_args_parse(int argc, char **argv, struct wlb_spank_args *args);
+
+/* Logs the unusable argument, if there is one. */
+void wlb_spank_args_report(const struct wlb_spank_args *args);
+
+#endif

@@ -1,0 +1,10 @@
+/* Writes JSON text. The plugin lives in every slurmstepd and links no JSON library for one object. */
+#ifndef WLB_SPANK_JSON_H
+#define WLB_SPANK_JSON_H
+
+#include <stdio.h>
+
+/* Writes `text` as a JSON string, quotes included. Bytes that are not UTF-8 become U+FFFD. */
+void wlb_json_string(FILE *out, const char *text);
+
+#endif

@@ -1,0 +1,48 @@
+/* The user's options, --wlb-..., as sbatch, salloc and srun take them. */
+#ifndef WLB_SPANK_OPTIONS_H
+#define WLB_SPANK_OPTIONS_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h> /* spank.h needs it and does not say so */
+
+#include <slurm/spank.h>
+
+#include "libwlb/wlb.h"
+
+enum wlb_spank_option {
+	WLB_OPTION_LAYOUT,
+	WLB_OPTION_MODEL,
+	WLB_OPTION_SEQ_LENGTH,
+	WLB_OPTION_MIN_NODES,
+	WLB_OPTION_SPARES,
+	WLB_OPTION_COUNT,
+};
+
+/* Checked values, in one way of writing them; "" where the option was not given. */
+struct wlb_spank_options {
+	char text[WLB_OPTION_COUNT][PATH_MAX];
+};
+
+/* "--wlb-layout" and so on. */
+const char *wlb_spank_option_flag(enum wlb_spank_option which);
+
+/* The variable that carries the option into the job: "SLURM_WLB_LAYOUT" and so on. */
+const char *wlb_spank_option_variable(enum wlb_spank_option which);
+
+/* Makes all options known to the program that loads the plugin; `take` is then called for each one given, with its
+ * enum wlb_spank_option. */
+void wlb_spank_options_register(spank_t sp, spank_opt_cb_f take);
+
+/* Stores one value, the last wins. -1 when it is unusable: the message holds value, rule and example. With
+ * `submitting` a model's file is looked at too, as the user. */
+int wlb_spank_options_take(struct wlb_spank_options *options, enum wlb_spank_option which, const char *value,
+                           bool submitting, struct wlb_error *error);
+
+/* Whether the job is to be a WLB run: --wlb-layout was given and is not off. */
+bool wlb_spank_options_active(const struct wlb_spank_options *options);
+
+/* Names an option that has no effect because --wlb-layout is missing; NULL when there is none. */
+const char *wlb_spank_options_idle(const struct wlb_spank_options *options);
+
+#endif

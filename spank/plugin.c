@@ -1,0 +1,69 @@
+/*
+ * spank_wlb: options in, environment out. This file only dispatches by where the plugin was loaded: sbatch and
+ * salloc (allocator.c, submit.c), srun (submit.c), slurmstepd (remote.c).
+ */
+#include "spank/plugin.h"
+
+SPANK_PLUGIN(wlb, 1);
+
+/* Slurm hands callbacks no pointer of ours. */
+static struct wlb_spank plugin;
+
+/* Slurm adds a line that repeats option and value; ours, with rule and example, comes first. In slurmstepd nothing
+ * is refused: the value was checked where it was given. */
+static int take_option(int which, const char *value, int remote)
+{
+	struct wlb_error error;
+	if (wlb_spank_options_take(&plugin.options, which, value, !remote, &error) == 0 || remote)
+		return 0;
+	slurm_error("%s", error.message);
+	return -1;
+}
+
+int slurm_spank_init(spank_t sp, int argc, char **argv)
+{
+	wlb_spank_args_parse(argc, argv, &plugin.args);
+	switch (spank_context()) {
+	case S_CTX_SLURMD: /* once, in the log an administrator reads */
+		wlb_spank_args_report(&plugin.args);
+		return 0;
+	case S_CTX_ALLOCATOR:
+		wlb_allocator_begin();
+		wlb_spank_options_register(sp, take_option);
+		return 0;
+	case S_CTX_LOCAL:
+	case S_CTX_REMOTE:
+		wlb_spank_options_register(sp, take_option);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
+{
+	(void)sp;
+	(void)argc;
+	(void)argv;
+	switch (spank_context()) {
+	case S_CTX_ALLOCATOR:
+	case S_CTX_LOCAL:
+		return wlb_submit(&plugin);
+	default:
+		return 0;
+	}
+}
+
+int slurm_spank_user_init(spank_t sp, int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return wlb_remote_user_init(sp, &plugin);
+}
+
+int slurm_spank_task_init(spank_t sp, int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return wlb_remote_task_init(sp, &plugin);
+}

@@ -1,0 +1,134 @@
+/* slurmstepd: the environment of the batch script and of every task, and the announcement of the run. */
+#include "spank/announce.h"
+#include "spank/environment.h"
+#include "spank/model_path.h"
+#include "spank/plugin.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <slurm/slurm.h> /* SLURM_BATCH_SCRIPT */
+
+/* The name `wlb run` gave (JOBID.2 and so on) where it is of this job, else the job's id. */
+static void find_run_id(spank_t sp, uint32_t job_id, char *run_id, size_t size)
+{
+	char job[16];
+	int length = snprintf(job, sizeof(job), "%u", job_id);
+	wlb_environment_get(sp, "SLURM_WLB_RUN_ID", run_id, size);
+	if (strncmp(run_id, job, (size_t)length) != 0 || (run_id[length] != '\0' && run_id[length] != '.'))
+		snprintf(run_id, size, "%s", job);
+}
+
+/* What Slurm did not bring, submit.c has put into the environment. */
+static void recall_options(spank_t sp, struct wlb_spank_options *options)
+{
+	char value[PATH_MAX];
+	if (options->text[WLB_OPTION_LAYOUT][0] != '\0')
+		return;
+	for (int i = 0; i < WLB_OPTION_COUNT; i++) {
+		wlb_environment_get(sp, wlb_spank_option_variable(i), value, sizeof(value));
+		if (value[0] != '\0')
+			wlb_spank_options_take(options, i, value, false, NULL);
+	}
+}
+
+/* The path of the model, typed where the job was submitted, from now on absolute. */
+static void resolve_model(spank_t sp, char *model)
+{
+	char known[PATH_MAX], submit_dir[PATH_MAX], path[PATH_MAX];
+	if (model[0] == '\0')
+		return;
+	wlb_environment_get(sp, wlb_spank_option_variable(WLB_OPTION_MODEL), known, sizeof(known));
+	wlb_environment_get(sp, "SLURM_SUBMIT_DIR", submit_dir, sizeof(submit_dir));
+	if (wlb_model_path_resolve(model, known, submit_dir, path, sizeof(path)) == 0)
+		strcpy(model, path);
+	else
+		slurm_error("wlb: the absolute path of %.200s has more than %zu bytes", model, sizeof(path) - 1);
+}
+
+static void set_policy(spank_t sp, const struct wlb_spank_options *options)
+{
+	for (int i = 0; i < WLB_OPTION_COUNT; i++)
+		if (options->text[i][0] != '\0')
+			wlb_environment_set(sp, wlb_spank_option_variable(i) + strlen("SLURM_WLB_"), options->text[i]);
+}
+
+static void set_coordinator(spank_t sp, const struct wlb_spank_args *args)
+{
+	if (args->coordinator[0] != '\0')
+		wlb_environment_set(sp, "COORDINATOR", args->coordinator);
+	if (args->client.munge_socket[0] != '\0')
+		wlb_environment_set(sp, "MUNGE_SOCKET", args->client.munge_socket);
+}
+
+static void announce(spank_t sp, const struct wlb_spank *plugin, struct wlb_announcement *announcement)
+{
+	char cluster[256], job_name[1024], nodes[8192];
+	wlb_environment_get(sp, "SLURM_CLUSTER_NAME", cluster, sizeof(cluster));
+	wlb_environment_get(sp, "SLURM_JOB_NAME", job_name, sizeof(job_name));
+	wlb_environment_get(sp, "SLURM_JOB_NODELIST", nodes, sizeof(nodes));
+	announcement->cluster = cluster;
+	announcement->job_name = job_name;
+	announcement->nodes = nodes;
+	struct wlb_error error;
+	char *body = wlb_announce_body(announcement);
+	int result = body ? wlb_announce(&plugin->args, body, &error) : wlb_fail(&error, "no memory");
+	free(body);
+	if (result != 0)
+		slurm_error("wlb: run %s is not announced: %s; the job starts all the same, and is recorded later",
+		            announcement->run_id, error.message);
+}
+
+int wlb_remote_user_init(spank_t sp, struct wlb_spank *plugin)
+{
+	struct wlb_spank_options *options = &plugin->options;
+	struct wlb_announcement announcement = {.options = options};
+	uint32_t step_id = 0;
+	char run_id[64];
+	recall_options(sp, options);
+	if (!wlb_spank_options_active(options))
+		return 0;
+	if (spank_get_item(sp, S_JOB_ID, &announcement.job_id) != ESPANK_SUCCESS ||
+	    spank_get_item(sp, S_JOB_STEPID, &step_id) != ESPANK_SUCCESS) {
+		slurm_error("wlb: Slurm does not tell the job's id: this step runs without WLB");
+		return 0;
+	}
+	find_run_id(sp, announcement.job_id, run_id, sizeof(run_id));
+	wlb_environment_restore(sp);
+	wlb_environment_set(sp, "RUN_ID", run_id);
+	resolve_model(sp, options->text[WLB_OPTION_MODEL]);
+	set_policy(sp, options);
+	set_coordinator(sp, &plugin->args);
+	if (step_id == SLURM_BATCH_SCRIPT && plugin->args.announce) {
+		spank_get_item(sp, S_SLURM_RESTART_COUNT, &announcement.restart_count);
+		announcement.run_id = run_id;
+		announce(sp, plugin, &announcement);
+	}
+	return 0;
+}
+
+int wlb_remote_task_init(spank_t sp, const struct wlb_spank *plugin)
+{
+	if (!wlb_spank_options_active(&plugin->options))
+		return 0;
+	struct wlb_layout layout = {
+		.tp = wlb_environment_get_ways(sp, "WLB_TP"),
+		.cp = wlb_environment_get_ways(sp, "WLB_CP"),
+		.pp = wlb_environment_get_ways(sp, "WLB_PP"),
+		.dp = wlb_environment_get_ways(sp, "WLB_DP"),
+	};
+	uint32_t rank = 0, tasks = 0;
+	if (spank_get_item(sp, S_TASK_GLOBAL_ID, &rank) != ESPANK_SUCCESS ||
+	    spank_get_item(sp, S_JOB_TOTAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS)
+		return 0;
+	/* A step of another size than the layout's is not the training: nvidia-smi, a copy of files. */
+	if (tasks == 0 || (double)layout.tp * layout.cp * layout.pp * layout.dp != (double)tasks)
+		return 0;
+	struct wlb_coordinates at = wlb_layout_coordinates(&layout, (int)rank);
+	wlb_environment_set_number(sp, "RANK_TP", at.tp);
+	wlb_environment_set_number(sp, "RANK_CP", at.cp);
+	wlb_environment_set_number(sp, "RANK_PP", at.pp);
+	wlb_environment_set_number(sp, "RANK_DP", at.dp);
+	return 0;
+}

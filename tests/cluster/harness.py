@@ -1,0 +1,222 @@
+"""A private Slurm cluster for a test, and what tests do with it.
+
+    class Submit(ClusterTest):
+        nodes = 4
+        def test_hostname(self):
+            job = self.cluster.sbatch("srun hostname", nodes=2)
+            self.assertEqual(self.cluster.wait_job(job), "COMPLETED")
+
+Each class gets a cluster of its own (about a second). It is ended whatever happens: failure, Ctrl-C, SIGTERM, or the
+deadline that ctest gives in WLB_TEST_DEADLINE_S. When a test fails the ends of all logs are shown.
+"""
+import atexit
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SLURM_PREFIX = os.environ.get("WLB_SLURM_PREFIX", "")
+BUILD = pathlib.Path(os.environ.get("WLB_BUILD_DIR", ROOT / "build"))
+JOB_ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE"}
+
+
+class Failed(AssertionError):
+    """A command or a wait did not end as the test needs it to."""
+
+
+def wait_for(what, condition, timeout_s, interval_s=0.1):
+    """Calls condition() until it returns something true, which is returned."""
+    end = time.monotonic() + timeout_s
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise Failed(f"{what}: not within {timeout_s} s")
+        time.sleep(interval_s)
+
+
+def copy_for_others(folder):
+    """The scripts and the build where every account may read them: a checkout may lie in root's home. Returns the copy
+    of scripts/cluster and the folder of the build."""
+    for name in ("bin", "lib", "libexec", "share", "tests/mpi_check"):
+        source, target = BUILD / name, folder / "build" / name
+        if source.is_dir():
+            shutil.copytree(source, target, symlinks=True)
+        elif source.exists():
+            target.parent.mkdir()
+            shutil.copy(source, target)
+    shutil.copytree(ROOT / "scripts", folder / "scripts")
+    return folder / "scripts" / "cluster", folder / "build"
+
+
+def start_options(build=BUILD):
+    return ["--build", str(build)] + (["--slurm-prefix", SLURM_PREFIX] if SLURM_PREFIX else [])
+
+
+class Cluster:
+    def __init__(self, nodes=4, for_others=False):
+        """for_others: other accounts will use it too."""
+        self.node_count = nodes
+        self.home = pathlib.Path(tempfile.mkdtemp(prefix="wlb-test-"))
+        self.home.chmod(0o755)
+        self.script, self.build = copy_for_others(self.home) if for_others else (ROOT / "scripts" / "cluster", BUILD)
+        self.dir = self.home / "c"
+        self.work = self.home / "work"  # where jobs run and write
+        self.work.mkdir(mode=0o755)
+        self.env = dict(os.environ)
+
+    def start(self):
+        began = time.monotonic()
+        self.verb("start", "--nodes", str(self.node_count), *start_options(self.build))
+        self.start_s = time.monotonic() - began
+        self.env.update(self.verb_env())
+        return self
+
+    def stop(self):
+        """Safe to call twice."""
+        if self.dir.exists():
+            self.verb("stop")
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    def verb(self, *words):
+        """scripts/cluster WORDS on this cluster; returns what it printed."""
+        result = subprocess.run([str(self.script), *words, "--dir", str(self.dir)], stdin=subprocess.DEVNULL,
+                                capture_output=True, text=True, timeout=120, check=False)
+        if result.returncode != 0:
+            raise Failed(f"cluster {' '.join(words)} exited with {result.returncode}: {result.stderr}")
+        return result.stdout
+
+    def verb_env(self):
+        """The variables that `scripts/cluster env` sets."""
+        text = subprocess.run(["bash", "-c", f'eval "$({self.script} env --dir {self.dir})"; env -0'],
+                              capture_output=True, text=True, timeout=30, check=True).stdout
+        return dict(line.split("=", 1) for line in text.split("\0") if "=" in line)
+
+    def run(self, *command, timeout_s=60, check=True, env=None, **options):
+        """A command on the cluster, in its work folder; returns the CompletedProcess."""
+        result = subprocess.run([str(word) for word in command], cwd=options.pop("cwd", self.work),
+                                env={**self.env, **(env or {})}, stdin=subprocess.DEVNULL, capture_output=True,
+                                text=True, timeout=timeout_s, check=False, **options)
+        if check and result.returncode != 0:
+            raise Failed(f"{' '.join(map(str, command))} exited with {result.returncode}:\n"
+                         f"{result.stdout}{result.stderr}")
+        return result
+
+    def sbatch(self, script, *options, nodes=1, env=None):
+        """Submits `script` (the lines of a shell script); its output is in work/JOBID.out. Returns the job id."""
+        path = self.work / f"job-{time.monotonic_ns()}.sh"
+        path.write_text(f"#!/bin/bash\n{script}\n", encoding="utf-8")
+        result = self.run("sbatch", "--parsable", f"-N{nodes}", "-o", "%j.out", *options, path, env=env)
+        return int(result.stdout.strip().split(";")[0])
+
+    def job(self, job_id):
+        """Fields of `scontrol show job`."""
+        text = self.run("scontrol", "-o", "show", "job", str(job_id)).stdout
+        return dict(field.split("=", 1) for field in text.split() if "=" in field)
+
+    def wait_job(self, job_id, timeout_s=120):
+        """Waits for the job's end; returns its state, such as COMPLETED."""
+
+        def ended():
+            state = self.job(job_id)["JobState"]
+            return state if state in JOB_ENDED else None
+
+        try:
+            return wait_for(f"end of job {job_id}", ended, timeout_s)
+        except Failed as error:
+            raise Failed(f"{error}; its output so far:\n{self.output(job_id)}") from None
+
+    def output(self, job_id):
+        path = self.work / f"{job_id}.out"
+        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+    def sql(self, query):
+        """Rows of a query, each a list of texts."""
+        text = self.run("psql", "-X", "-q", "-A", "-t", "-F", "\x1f", "-v", "ON_ERROR_STOP=1", "-c", query).stdout
+        return [line.split("\x1f") for line in text.splitlines()]
+
+    def show(self, run_id, *options):
+        """`wlb show RUN --json`."""
+        return json.loads(self.run("wlb", "show", str(run_id), "--json", *options).stdout)
+
+    def kill_node(self, number):
+        self.verb("kill-node", str(number))
+
+    def restore_node(self, number):
+        self.verb("restore-node", str(number))
+
+    def processes(self, *words):
+        """Pids of processes of this cluster whose command line holds every word."""
+        marks = (str(self.dir).encode(), str(self.work).encode())
+        found = []
+        for folder in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                line = (folder / "cmdline").read_bytes().replace(b"\0", b" ")
+                environ = (folder / "environ").read_bytes()
+            except OSError:
+                continue
+            if all(word.encode() in line for word in words) and any(mark in environ + line for mark in marks):
+                found.append(int(folder.name))
+        return found
+
+    def show_logs(self, lines=20):
+        """The end of every log and of every job's output, for the reader of a failed test."""
+        logs = [path for path in self.dir.glob("log/*") if path.suffix == ".log" or not path.with_suffix(".log").exists()]
+        for path in sorted(logs) + sorted(self.work.glob("*.out")):
+            text = path.read_text(encoding="utf-8", errors="replace").splitlines()
+            if text:
+                print(f"---- {path.name}: last {min(lines, len(text))} of {len(text)} lines", file=sys.stderr)
+                print("\n".join(text[-lines:]), file=sys.stderr)
+
+
+class ClusterTest(unittest.TestCase):
+    """A test case whose class has a cluster."""
+
+    nodes = 4
+    for_others = False
+    cluster = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster(cls.nodes, cls.for_others)
+        atexit.register(cls.cluster.stop)
+        cls.addClassCleanup(cls.cluster.stop)
+        cls.cluster.start()
+
+    def run(self, result=None):
+        """Shows the logs when the test fails, while they are still there."""
+        before = _problems(result)
+        super().run(result)
+        if _problems(result) > before and self.cluster:
+            self.cluster.show_logs()
+        return result
+
+
+def _problems(result):
+    return len(result.failures) + len(result.errors) if result else 0
+
+
+def mpi_check():
+    """The small MPI program that tests/cluster/CMakeLists.txt builds."""
+    return BUILD / "tests" / "mpi_check"
+
+
+def main():
+    """Runs the tests of the calling script; SIGTERM and the deadline end it as Ctrl-C does: with everything cleared."""
+
+    def interrupt(number, _frame):
+        raise KeyboardInterrupt(f"deadline of {deadline_s} s" if number == signal.SIGALRM else "SIGTERM")
+
+    deadline_s = int(os.environ.get("WLB_TEST_DEADLINE_S", "0"))
+    signal.signal(signal.SIGTERM, interrupt)
+    signal.signal(signal.SIGALRM, interrupt)
+    signal.alarm(deadline_s)
+    unittest.main(verbosity=2)

@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+"""`wlb run` in real jobs, with commands that are not wlb-worker: what a user of another trainer sees."""
+import json
+import os
+import signal
+import time
+
+from harness import ClusterTest, main, wait_for
+
+LINE = "echo task $WLB_RUN_ID $WLB_ATTEMPT $SLURM_PROCID $SLURMD_NODENAME $WLB_TP $WLB_CP $WLB_PP $WLB_DP"
+
+
+class RunTest(ClusterTest):
+    nodes = 4
+
+    def submit(self, script, *options, nodes=3, tasks=2):
+        return self.cluster.sbatch(script, "--wlb-layout=auto", "--no-kill", f"--ntasks-per-node={tasks}", *options,
+                                   nodes=nodes)
+
+    def tasks(self, job):
+        """The fields of the lines that LINE printed."""
+        return [line.split()[1:] for line in self.cluster.output(job).splitlines() if line.startswith("task ")]
+
+    def wait_output(self, job, text, timeout_s=30):
+        wait_for(f"'{text}' in the output of job {job}", lambda: text in self.cluster.output(job), timeout_s)
+
+    def spool(self):
+        return sorted(path.name for path in (self.cluster.work / ".wlb").glob("*.jsonl"))
+
+    def assert_nothing_left(self, *words):
+        wait_for(f"end of {words}", lambda: not self.cluster.processes(*words), 20)
+
+
+class Plain(RunTest):
+    def test_command_finds_its_layout(self):
+        job = self.submit(f"wlb run -- sh -c '{LINE}'")
+        self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
+        self.assertEqual(sorted(self.tasks(job)),
+                         [[str(job), "1", str(rank), f"n{rank // 2 + 1}", "1", "1", "1", "6"] for rank in range(6)])
+        self.assertEqual(self.spool(), [])
+        run = self.cluster.show(job)
+        self.assertEqual((run["state"], run["nodes"], run["layout"]["dp"]), ("complete", ["n1", "n2", "n3"], 6))
+        self.assertEqual([(a["state"], a["exit_code"]) for a in run["attempts"]], [("complete", 0)])
+
+    def test_second_run_of_a_job_is_a_run_of_its_own(self):
+        job = self.submit(f"wlb run -- sh -c '{LINE}'\nwlb run -- sh -c '{LINE}'", nodes=1, tasks=1)
+        self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
+        self.assertEqual([task[0] for task in self.tasks(job)], [str(job), f"{job}.2"])
+        self.assertEqual(self.cluster.show(f"{job}.2")["state"], "complete")
+
+    def test_wrong_input_is_not_tried_again(self):
+        job = self.submit("wlb run -- sh -c 'exit 2'; exit $?", nodes=1, tasks=1)
+        self.assertEqual(self.cluster.wait_job(job), "FAILED")
+        self.assertEqual(self.cluster.job(job)["ExitCode"], "2:0")
+        run = self.cluster.show(job)
+        self.assertEqual((run["state"], len(run["attempts"])), ("failed", 1))
+
+    def test_fruitless_attempts_end(self):
+        job = self.submit("wlb run -- sh -c 'exit 7'; exit $?", nodes=2, tasks=1)
+        self.assertEqual(self.cluster.wait_job(job), "FAILED")
+        self.assertEqual(self.cluster.job(job)["ExitCode"], "7:0")
+        run = self.cluster.show(job)
+        self.assertEqual((run["state"], len(run["attempts"])), ("failed", 3), run["reason"])
+        self.assertEqual([a["exit_code"] for a in run["attempts"]], [7, 7, 7])
+
+    def test_max_restarts(self):
+        job = self.submit("wlb run --max-restarts 0 -- false", nodes=1, tasks=1)
+        self.assertEqual(self.cluster.wait_job(job), "FAILED")
+        self.assertEqual(len(self.cluster.show(job)["attempts"]), 1)
+
+    def test_layout_off_is_srun_and_nothing_else(self):
+        for options in ((), ("--wlb-layout=off",)):
+            job = self.cluster.sbatch("wlb run -- sh -c 'echo task $SLURM_PROCID $WLB_DP'; wlb run -- sh -c 'exit 5'; exit $?",
+                                      "--ntasks-per-node=2", *options, nodes=2)
+            self.assertEqual(self.cluster.wait_job(job), "FAILED")
+            self.assertEqual(self.cluster.job(job)["ExitCode"], "5:0")
+            self.assertEqual(sorted(self.tasks(job)), [["0"], ["1"], ["2"], ["3"]])
+            self.assertNotIn("attempt", self.cluster.output(job))
+            self.assertEqual(self.cluster.run("wlb", "show", job, check=False).returncode, 1)
+
+    def test_export_none(self):
+        job = self.submit(f"{self.cluster.build}/bin/wlb run -- /bin/sh -c '{LINE}'", "--export=NONE", nodes=2, tasks=1)
+        self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
+        self.assertEqual([task[0] for task in self.tasks(job)], [str(job)] * 2)
+
+    def test_salloc(self):
+        result = self.cluster.run("salloc", "--wlb-layout=auto", "-N2", "--ntasks-per-node=1", "wlb", "run", "--", "sh",
+                                  "-c", LINE)
+        self.assertEqual(result.stdout.count("task "), 2, result.stdout + result.stderr)
+
+    def test_srun_arguments_and_tasks(self):
+        job = self.submit("wlb run --tasks-per-node 3 --srun-args '--label --cpu-bind=none' -- sh -c 'echo x'", nodes=2,
+                          tasks=4)
+        self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
+        for rank in range(6):
+            self.assertIn(f"{rank}: x\n", self.cluster.output(job))
+
+    def test_usage(self):
+        for words, text in ((["run", "--", "true"], "SLURM_JOB_ID is not set"), (["run"], "a command is needed"),
+                            (["run", "--bogus"], "--bogus"), (["run", "--max-restarts", "x", "--", "true"], "'x'"),
+                            (["show"], "one run"), (["show", "a/b"], "'a/b'"), (["runs", "--state", "odd"], "'odd'"),
+                            (["bogus"], "'bogus'"), (["db", "bogus"], "migrate or status"), ([], "a command is needed")):
+            result = self.cluster.run("wlb", *words, check=False)
+            self.assertEqual(result.returncode, 2, f"{words}: {result.stderr}")
+            self.assertIn(text, result.stderr)
+            self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+
+
+class Faults(RunTest):
+    def test_rank_dies(self):
+        """kill -9 of one task: the others are ended, and all start again."""
+        job = self.submit("wlb run -- sh -c 'LINE; [ $WLB_ATTEMPT != 1 ] || sleep 1011'".replace("LINE", LINE))
+        self.wait_output(job, f"task {job} 1 5")
+        os.kill(wait_for("a task", lambda: self.cluster.processes("sleep 1011"), 10)[0], signal.SIGKILL)
+        self.assertEqual(self.cluster.wait_job(job, 60), "COMPLETED", self.cluster.output(job))
+        run = self.cluster.show(job)
+        self.assertEqual([a["state"] for a in run["attempts"]], ["failed", "complete"])
+        self.assertEqual(run["nodes"], ["n1", "n2", "n3"])
+        self.assert_nothing_left("sleep 1011")
+
+    def test_node_dies(self):
+        job = self.submit("wlb run -- sh -c 'LINE; [ $WLB_ATTEMPT != 1 ] || sleep 1012'".replace("LINE", LINE))
+        self.wait_output(job, f"task {job} 1 5")
+        self.cluster.kill_node(2)
+        self.addCleanup(self.restore, 2)
+        self.assertEqual(self.cluster.wait_job(job, 120), "COMPLETED", self.cluster.output(job))
+        again = sorted(task[2:] for task in self.tasks(job) if task[1] == "2")
+        self.assertEqual(again, [[str(rank), f"n{(1, 3)[rank // 2]}", "1", "1", "1", "4"] for rank in range(4)])
+        run = self.cluster.show(job)
+        self.assertEqual((run["state"], run["nodes"]), ("complete", ["n1", "n3"]))
+        self.assertIn(("node_lost", "n2"), [(fault["kind"], fault["node"]) for fault in run["faults"]])
+
+    def restore(self, node):
+        self.cluster.restore_node(node)
+        wait_for("all nodes", lambda: self.cluster.run("sinfo", "-h", "-t", "idle", "-o", "%D").stdout == "4\n", 30)
+
+    def test_coordinator_away_at_the_start(self):
+        self.cluster.verb("kill-wlbd")
+        job = self.submit(f"wlb run -- sh -c '{LINE}; while ! [ -e go ]; do sleep 0.2; done'", nodes=2)
+        self.wait_output(job, f"task {job} 1 3")
+        self.assertEqual(self.cluster.output(job).count("going on without the coordinator"), 1)
+        self.cluster.verb("start-wlbd")
+        (self.cluster.work / "go").touch()
+        self.assertEqual(self.cluster.wait_job(job, 60), "COMPLETED", self.cluster.output(job))
+        self.assertEqual(self.spool(), [])
+        run = self.cluster.show(job)
+        self.assertEqual((run["state"], [a["state"] for a in run["attempts"]]), ("complete", ["complete"]))
+
+    def test_coordinator_away_to_the_end(self):
+        """The records wait, and `wlb flush` delivers them."""
+        self.cluster.verb("kill-wlbd")
+        job = self.submit("wlb run -- true", nodes=1)
+        self.assertEqual(self.cluster.wait_job(job, 60), "COMPLETED", self.cluster.output(job))
+        self.assertEqual(len(self.spool()), 1)
+        self.assertNotEqual(self.cluster.run("wlb", "flush", ".wlb", "--timeout", "1", check=False).returncode, 0)
+        self.cluster.verb("start-wlbd")
+        self.cluster.run("wlb", "flush", ".wlb")
+        self.assertEqual(self.spool(), [])
+        self.assertEqual([a["exit_code"] for a in self.cluster.show(job)["attempts"]], [0])
+
+    def test_coordinator_away_at_a_fault(self):
+        job = self.submit("wlb run --wait 60 -- sh -c 'LINE; [ $WLB_ATTEMPT != 1 ] || { sleep 3; exit 9; }'"
+                          .replace("LINE", LINE), nodes=2)
+        self.wait_output(job, f"task {job} 1 3")
+        self.cluster.verb("kill-wlbd")
+        self.wait_output(job, "waiting for the coordinator")
+        self.cluster.verb("start-wlbd")
+        self.assertEqual(self.cluster.wait_job(job, 60), "COMPLETED", self.cluster.output(job))
+        self.assertEqual([a["state"] for a in self.cluster.show(job)["attempts"]], ["failed", "complete"])
+
+    def test_coordinator_stays_away_after_a_fault(self):
+        job = self.submit("wlb run --wait 2 -- sh -c 'LINE; sleep 3; exit 9'; exit $?".replace("LINE", LINE), nodes=1)
+        self.wait_output(job, f"task {job} 1 1")
+        self.cluster.verb("kill-wlbd")
+        self.addCleanup(self.cluster.verb, "start-wlbd")
+        self.assertEqual(self.cluster.wait_job(job, 90), "FAILED")
+        self.assertEqual(self.cluster.job(job)["ExitCode"], "9:0")
+        self.assertIn("there is no next attempt", self.cluster.output(job))
+
+
+class Ends(RunTest):
+    def test_scancel(self):
+        job = self.submit(f"wlb run -- sh -c '{LINE}; sleep 1013'")
+        self.wait_output(job, f"task {job} 1 5")
+        self.cluster.run("scancel", job)
+        self.assertEqual(self.cluster.wait_job(job, 30), "CANCELLED")
+        self.assert_nothing_left("sleep 1013")
+        self.assert_nothing_left("wlb run")
+        wait_for("the run's end", lambda: self.cluster.show(job)["state"] == "cancelled", 20)
+
+    def test_launcher_is_killed(self):
+        """kill -9 of `wlb run` takes srun and its tasks along; the script goes on with its next line."""
+        job = self.submit(f"wlb run -- sh -c '{LINE}; sleep 1014'\necho next line")
+        self.wait_output(job, f"task {job} 1 5")
+        launcher = [pid for pid in self.cluster.processes("wlb run") if os.readlink(f"/proc/{pid}/exe").endswith("/wlb")]
+        self.assertEqual(len(launcher), 1)
+        os.kill(launcher[0], signal.SIGKILL)
+        self.assert_nothing_left("sleep 1014")
+        self.cluster.wait_job(job, 30)
+        self.assertIn("next line", self.cluster.output(job))
+        self.assertEqual(self.cluster.run("squeue", "-h", "-s").stdout, "")
+
+    def test_srun_is_killed(self):
+        job = self.submit(f"wlb run --max-restarts 0 -- sh -c '{LINE}; sleep 1015'", nodes=2, tasks=1)
+        self.wait_output(job, f"task {job} 1 1")
+        for pid in self.cluster.processes("srun", "--mpi=pmix"):
+            os.kill(pid, signal.SIGKILL)
+        self.assertEqual(self.cluster.wait_job(job, 60), "FAILED", self.cluster.output(job))
+        self.assert_nothing_left("sleep 1015")
+
+    def test_signals_reach_the_command(self):
+        job = self.submit("wlb run -- sh -c 'trap \"echo got it; exit 0\" USR1; echo ready; while :; do sleep 0.1; done'",
+                          nodes=1, tasks=1)
+        self.wait_output(job, "ready")
+        self.cluster.run("scancel", "--signal=USR1", "--full", job)
+        self.assertEqual(self.cluster.wait_job(job, 30), "COMPLETED", self.cluster.output(job))
+        self.assertIn("got it", self.cluster.output(job))
+
+
+class Looks(RunTest):
+    nodes = 2
+
+    def test_tables(self):
+        job = self.submit("wlb run -- true", nodes=2, tasks=1)
+        self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
+        table = self.cluster.run("wlb", "runs").stdout.splitlines()
+        self.assertEqual(table[0].split(), "RUN NAME USER STATE NODES LAYOUT STEP LOSS ATTEMPTS STARTED ELAPSED".split())
+        self.assertIn("n[1-2]", table[1])
+        self.assertEqual(table[1].split()[0], str(job))
+        self.assertIn("Attempts\n", self.cluster.run("wlb", "show", job).stdout)
+        self.assertEqual(json.loads(self.cluster.run("wlb", "runs", "--json", "--limit", "1").stdout)["runs"][0]["run_id"],
+                         str(job))
+        missing = self.cluster.run("wlb", "show", "999", check=False)
+        self.assertEqual((missing.returncode, missing.stderr.count("\n")), (1, 1), missing.stderr)
+
+    def test_doctor(self):
+        findings = json.loads(self.cluster.run("wlb", "doctor", "--json").stdout)
+        found = {finding["check"]: finding["finding"] for finding in findings}
+        for check in ("munge", "version", "slurm", "plugin", "pmix", "fence", "coordinator", "database", "credential"):
+            self.assertEqual(found[check], "ok", findings)
+        self.cluster.verb("kill-wlbd")
+        self.addCleanup(self.cluster.verb, "start-wlbd")
+        result = self.cluster.run("wlb", "doctor", check=False)
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stdout, r"FAIL +coordinator .*systemctl start wlbd")
+
+    def test_doctor_without_a_cluster(self):
+        began = time.monotonic()
+        result = self.cluster.run("wlb", "doctor", "--json", check=False,
+                                  env={"SLURM_CONF": "/nowhere", "WLB_MUNGE_SOCKET": "/nowhere", "WLB_COORDINATOR": "x:y"})
+        self.assertEqual(result.returncode, 1)
+        failed = {finding["check"] for finding in json.loads(result.stdout) if finding["finding"] == "FAIL"}
+        self.assertLessEqual({"munge", "slurm", "plugin", "coordinator"}, failed)
+        self.assertLess(time.monotonic() - began, 60)
+
+
+if __name__ == "__main__":
+    main()

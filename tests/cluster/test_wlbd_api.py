@@ -1,0 +1,464 @@
+#!/usr/bin/env python3
+"""The whole API of wlbd as docs/api.md has it, against a real munged, PostgreSQL and Slurm."""
+import hashlib
+import http.client
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import threading
+import time
+import unittest
+import uuid
+
+import harness
+from harness import wait_for
+
+NOBODY = 65534
+
+
+class Api:
+    """Requests to a cluster's wlbd with credentials made by munge(1)."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        self.address = cluster.env["WLB_COORDINATOR"] if "WLB_COORDINATOR" in cluster.env else None
+        if self.address is None:
+            lines = (cluster.dir / "etc/wlb.conf").read_text(encoding="utf-8").splitlines()
+            self.address = dict(line.split(" = ", 1) for line in lines if " = " in line)["coordinator"]
+        self.socket = cluster.dir / "munge/munge.sock"
+
+    def credential(self, method, path, body, uid=0):
+        digest = hashlib.sha256(f"{method}\n{path}\n".encode() + body).hexdigest()
+        return subprocess.run(["munge", "-S", self.socket, "-s", digest], capture_output=True, text=True, check=True,
+                              timeout=10, user=uid).stdout.strip()
+
+    def send(self, method, path, body=b"", credential=None, timeout_s=15):
+        connection = http.client.HTTPConnection(self.address, timeout=timeout_s)
+        headers = {"Authorization": f"MUNGE {credential}"} if credential else {}
+        try:
+            connection.request(method, path, body or None, headers)
+            reply = connection.getresponse()
+            return reply.status, reply.read().decode()
+        finally:
+            connection.close()
+
+    def call(self, method, path, body=None, uid=0):
+        """(status, JSON) of an authenticated request."""
+        data = json.dumps(body).encode() if body is not None else b""
+        status, text = self.send(method, path, data, self.credential(method, path, data, uid))
+        return status, json.loads(text)
+
+
+def event(seq, kind="note"):
+    return {"seq": seq, "time": 1790000000.0 + seq, "type": "event", "data": {"kind": kind, "detail": f"number {seq}"}}
+
+
+def step(seq, number, loss=2.0):
+    return {"seq": seq, "time": 1790000000.0 + seq, "type": "step",
+            "data": {"step": number, "loss": loss, "grad_norm": 0.5, "lr": 0.001, "tokens": 4096, "documents": 9,
+                     "step_time_s": 0.5, "tokens_per_s": 8192}}
+
+
+class ApiTest(harness.ClusterTest):
+    nodes = 2
+    running = False  # whether new_run's job shall run
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        if os.geteuid() != 0:
+            raise unittest.SkipTest("credentials of two users need root")
+        cls.api = Api(cls.cluster)
+        cls.cluster.dir.joinpath("munge").chmod(0o755)
+        cls.restart_wlbd("request_timeout_ms = 1500\n")
+
+    @classmethod
+    def restart_wlbd(cls, more_settings=""):
+        cls.cluster.verb("kill-wlbd")
+        with open(cls.cluster.dir / "etc/wlbd.conf", "a", encoding="utf-8") as conf:
+            conf.write(more_settings)
+        cls.cluster.verb("start-wlbd")
+        wait_for("wlbd with its database", lambda: cls.api.send("GET", "/healthz")[0] == 200, 10)
+
+    def new_run(self):
+        """A run of a job that Slurm knows; its name."""
+        job = self.cluster.sbatch("sleep 600", "--job-name=api", *([] if self.running else ["--begin=now+3600"]), nodes=2)
+        if self.running:
+            wait_for(f"job {job}", lambda: self.cluster.job(job)["JobState"] == "RUNNING", 20)
+        self.addCleanup(self.cluster.run, "scancel", job)
+        status, reply = self.api.call("POST", "/v1/runs", {"run_id": str(job), "job_id": job, "restart_count": 0,
+                                                            "policy": {"layout": "auto", "min_nodes": 1}})
+        self.assertEqual((status, reply), (200, {"run_id": str(job), "state": "starting"}))
+        return str(job)
+
+    def deliver(self, run, attempt, records, source="rank0", uid=0):
+        return self.api.call("POST", f"/v1/runs/{run}/records", {
+            "attempt_id": attempt, "source": source, "job_id": int(run.split(".")[0]),
+            "first_seq": records[0]["seq"], "records": records}, uid)
+
+    def show(self, run):
+        status, reply = self.api.call("GET", f"/v1/runs/{run}?steps=all")
+        self.assertEqual(status, 200, reply)
+        return reply
+
+
+class Credentials(ApiTest):
+    def test_open_pages(self):
+        status, text = self.api.send("GET", "/healthz")
+        self.assertEqual((status, json.loads(text)["database"]), (200, "ok"))
+        status, text = self.api.send("GET", "/metrics")
+        self.assertEqual(status, 200)
+        self.assertIn("wlbd_database_up 1\n", text)
+
+    def test_bad_credentials(self):
+        good = self.api.credential("GET", "/v1/runs", b"")
+        self.assertEqual(self.api.send("GET", "/v1/runs")[0], 401)
+        self.assertEqual(self.api.send("GET", "/v1/runs", credential="MUNGE:garbage:")[0], 401)
+        self.assertEqual(self.api.send("GET", "/v1/runs", credential=good[:-20] + "AAAAAAAAAAAAAAAAAAA:")[0], 401)
+        self.assertEqual(self.api.send("GET", "/v1/runs?limit=1", credential=good)[0], 401)
+        good = self.api.credential("GET", "/v1/runs", b"")
+        self.assertEqual(self.api.send("GET", "/v1/runs", credential=good)[0], 200)
+        status, text = self.api.send("GET", "/v1/runs", credential=good)
+        self.assertEqual(status, 401)
+        self.assertIn("used before", text)
+
+    def test_credential_is_for_one_body(self):
+        run = self.new_run()
+        path, body = f"/v1/runs/{run}/end", b'{"state":"failed"}'
+        stolen = self.api.credential("POST", path, body)
+        self.assertEqual(self.api.send("POST", path, b'{"state":"complete"}', stolen)[0], 401)
+        self.assertEqual(self.show(run)["state"], "starting")
+
+    def test_other_users(self):
+        run = self.new_run()
+        attempt = str(uuid.uuid4())
+        self.assertEqual(self.deliver(run, attempt, [event(1)])[0], 200)
+        for path, body in (
+            ("/v1/runs", {"run_id": run, "job_id": int(run)}),
+            (f"/v1/runs/{run}/end", {"state": "failed"}),
+            (f"/v1/runs/{run}/records", {"attempt_id": attempt, "source": "rank0", "first_seq": 2, "records": []}),
+            (f"/v1/runs/{run}/records", {"attempt_id": str(uuid.uuid4()), "source": "run", "first_seq": 1,
+                                         "records": [event(1)]}),
+            (f"/v1/runs/{run}/report", {"attempt_id": attempt, "source": "node", "node": "n1", "rank": 0}),
+            (f"/v1/runs/{run}/attempts", {"attempt_id": str(uuid.uuid4()), "nodes": ["n1"]}),
+        ):
+            status, reply = self.api.call("POST", path, body, NOBODY)
+            self.assertEqual(status, 403, f"{path}: {reply}")
+        self.assertEqual(self.api.call("GET", f"/v1/runs/{run}", uid=NOBODY)[0], 200)
+
+    def test_private_data(self):
+        run = self.new_run()
+        self.restart_wlbd("private_data = yes\n")
+        self.assertEqual(self.api.call("GET", f"/v1/runs/{run}", uid=NOBODY)[0], 403)
+        self.assertEqual(self.api.call("GET", f"/v1/runs/{run}/steps", uid=NOBODY)[0], 403)
+        self.assertEqual(self.api.call("GET", "/v1/runs", uid=NOBODY), (200, {"runs": []}))
+        self.assertEqual(self.api.call("GET", f"/v1/runs/{run}")[0], 200)
+
+
+class Requests(ApiTest):
+    def test_malformed(self):
+        run = self.new_run()
+        attempt = str(uuid.uuid4())
+        for method, path, body, status, word in (
+            ("GET", "/nothing", b"", 404, "path"),
+            ("GET", "/v1/runs/x", b"", 400, "JOBID"),
+            ("GET", "/v1/runs/999999", b"", 404, "999999"),
+            ("GET", "/v1/runs?limit=many", b"", 400, "limit"),
+            ("GET", f"/v1/runs/{run}?steps=some", b"", 400, "steps"),
+            ("GET", f"/v1/runs/{run}/report", b"", 405, "GET"),
+            ("POST", "/v1/runs", b"{", 400, "line 1"),
+            ("POST", "/v1/runs", b"[]", 400, "object"),
+            ("POST", "/v1/runs", b"", 400, "body"),
+            ("POST", "/v1/runs", b"{}", 400, "job_id"),
+            ("POST", "/v1/runs", b"[" * 100000, 400, "deeper"),
+            ("POST", "/v1/runs", b'{"job_id":1,"run_id":"2"}', 400, "run_id"),
+            ("POST", "/v1/runs", b'{"job_id":1,"policy":{"layout":"bogus"}}', 400, "bogus"),
+            ("POST", f"/v1/runs/{run}/end", b'{"state":"fine"}', 400, "state"),
+            ("POST", f"/v1/runs/{run}/report", b'{"attempt_id":"x"}', 400, "attempt_id"),
+            ("POST", f"/v1/runs/{run}/attempts", json.dumps({"attempt_id": attempt, "nodes": [""]}).encode(), 400, "name"),
+            ("POST", f"/v1/runs/{run}/records", b'{"attempt_id":"\xff"}', 400, "body"),
+        ):
+            got, text = self.api.send(method, path, body, self.api.credential(method, path, body))
+            self.assertEqual(got, status, f"{method} {path}: {text}")
+            self.assertIn(word, json.loads(text)["error"])
+
+    def test_huge_body(self):
+        body = b'{"x":"' + b"y" * (8 << 20) + b'"}'
+        try:
+            self.assertEqual(self.api.send("POST", "/v1/runs", body, "none")[0], 413)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # closed before all of it was sent: as good a refusal
+        self.assertEqual(self.api.send("GET", "/healthz")[0], 200)
+
+    def test_client_that_dribbles_is_cut_off(self):
+        host, port = self.api.address.split(":")
+        with socket.create_connection((host, int(port)), timeout=10) as slow:
+            began = time.monotonic()
+            with self.assertRaises(OSError):
+                while time.monotonic() - began < 20:
+                    slow.sendall(b"G")
+                    time.sleep(0.1)
+        self.assertLess(time.monotonic() - began, 15)
+
+    def test_announce_is_idempotent_and_continues(self):
+        run = self.new_run()
+        again = {"run_id": run, "job_id": int(run), "launch": 1, "policy": {"spares": 1}}
+        self.assertEqual(self.api.call("POST", "/v1/runs", again), (200, {"run_id": run, "state": "starting"}))
+        self.assertEqual(self.show(run)["policy"], {"layout": "auto", "min_nodes": 1, "spares": 1})
+        self.assertEqual(self.show(run)["job_name"], "api")
+        status, reply = self.api.call("POST", f"/v1/runs/{run}/end", {"state": "failed", "reason": "so"})
+        self.assertEqual((status, reply["state"]), (200, "failed"))
+        status, reply = self.api.call("POST", f"/v1/runs/{run}/end", {"state": "complete"})
+        self.assertEqual((status, reply["state"]), (200, "failed"))  # what was said first stays
+        status, reply = self.api.call("POST", "/v1/runs", again | {"launch": 2})
+        self.assertEqual((status, reply["run_id"]), (200, f"{run}.2"))
+        self.assertEqual(self.show(f"{run}.2")["job_id"], int(run))
+
+
+class Records(ApiTest):
+    def test_each_record_once_and_in_order(self):
+        run, attempt = self.new_run(), str(uuid.uuid4())
+        self.assertEqual(self.deliver(run, attempt, [step(1, 1), step(2, 2)]), (200, {"acked_seq": 2}))
+        self.assertEqual(self.deliver(run, attempt, [step(1, 1), step(2, 2)]), (200, {"acked_seq": 2}))
+        self.assertEqual(self.deliver(run, attempt, [step(2, 2), step(3, 3)]), (200, {"acked_seq": 3}))
+        status, reply = self.deliver(run, attempt, [step(5, 5)])
+        self.assertEqual((status, reply["acked_seq"]), (409, 3))
+        self.assertEqual(self.deliver(run, attempt, [event(1)], source="run"), (200, {"acked_seq": 1}))
+        shown = self.show(run)
+        self.assertEqual([s["step"] for s in shown["steps"]], [1, 2, 3])
+        self.assertEqual(shown["steps_repeated"], 0)
+
+    def test_a_later_attempt_replaces_steps(self):
+        run, first, second = self.new_run(), str(uuid.uuid4()), str(uuid.uuid4())
+        self.deliver(run, first, [step(1, 1, 3.0), step(2, 2, 2.5)])
+        self.deliver(run, second, [step(1, 2, 2.25), step(2, 3, 2.0)])
+        self.deliver(run, first, [step(3, 3, 9.0)])  # left in the spool, delivered late: the newer row stays
+        shown = self.show(run)
+        self.assertEqual([(s["step"], s["attempt"], s["loss"]) for s in shown["steps"]],
+                         [(1, 1, 3.0), (2, 2, 2.25), (3, 2, 2.0)])
+        self.assertEqual(shown["steps_repeated"], 2)
+        self.assertEqual(self.cluster.sql(f"select step, attempt, loss from run_steps_superseded where run = '{run}' "
+                                          "order by step"), [["2", "1", "2.5"], ["3", "1", "9"]])
+
+    def test_bad_record_stores_nothing(self):
+        run, attempt = self.new_run(), str(uuid.uuid4())
+        status, reply = self.deliver(run, attempt, [step(1, 1), step(2, 2, "low")])
+        self.assertEqual(status, 400)
+        self.assertIn("records[1]: step: field 'loss'", reply["error"])
+        self.assertEqual(self.show(run)["steps"], [])
+
+    def test_unknown_run_and_attempt_are_created(self):
+        job = self.cluster.sbatch("sleep 600", "--begin=now+3600")
+        self.addCleanup(self.cluster.run, "scancel", job)
+        attempt = str(uuid.uuid4())
+        record = {"seq": 1, "time": 1790000000.0, "type": "attempt", "data": {
+            "layout": {"tp": 1, "cp": 1, "pp": 1, "dp": 2}, "world_size": 2, "seq_length": 256, "train_iters": 2,
+            "rank_map": [{"rank": 0, "node": "n1", "local_rank": 0}, {"rank": 1, "node": "n2", "local_rank": 0}],
+            "model": {"hidden_size": 64}, "dtype": "float64", "device": "cpu", "resumed_step": 0, "checkpoint": None}}
+        self.assertEqual(self.deliver(str(job), attempt, [record, step(2, 1), step(3, 2)])[0], 200)
+        end = {"seq": 4, "time": 1790000010.0, "type": "attempt_end",
+               "data": {"state": "complete", "exit_code": 0, "reason": ""}}
+        self.assertEqual(self.deliver(str(job), attempt, [end])[0], 200)
+        shown = self.show(job)
+        self.assertEqual(shown["state"], "complete")
+        self.assertEqual(shown["nodes"], ["n1", "n2"])
+        self.assertEqual(shown["layout"], {"tp": 1, "cp": 1, "pp": 1, "dp": 2})
+        self.assertEqual(len(shown["rank_map"]), 2)
+        self.assertEqual(shown["attempts"][0]["attempt_id"], attempt)
+
+    def test_wlbd_killed_at_any_instant(self):
+        """Whatever was acknowledged is there once; whatever was not is delivered again, as a spool does."""
+        run, attempt = self.new_run(), str(uuid.uuid4())
+        stop = threading.Event()
+        pid_file = self.cluster.dir / "run"
+
+        def kill_and_start():
+            while not stop.wait(random.uniform(0.05, 0.4)):
+                self.cluster.verb("kill-wlbd")
+                self.cluster.verb("start-wlbd")
+
+        self.assertTrue(pid_file.is_dir())
+        killer = threading.Thread(target=kill_and_start)
+        killer.start()
+        acked, deadline = 0, time.monotonic() + 60
+        try:
+            while acked < 120 and time.monotonic() < deadline:
+                records = [step(seq, seq) for seq in range(acked + 1, acked + random.randint(1, 5) + 1)]
+                try:
+                    status, reply = self.deliver(run, attempt, records)
+                except (OSError, http.client.HTTPException):
+                    continue
+                if status == 200:
+                    self.assertGreater(reply["acked_seq"], acked)
+                    acked = reply["acked_seq"]
+                else:
+                    self.assertEqual(status, 503, reply)
+                    time.sleep(0.02)
+        finally:
+            stop.set()
+            killer.join()
+        self.assertGreaterEqual(acked, 120)
+        wait_for("wlbd", lambda: self.api.send("GET", "/healthz")[0] == 200, 10)
+        shown = self.show(run)
+        self.assertEqual([s["step"] for s in shown["steps"]], list(range(1, acked + 1)))
+        self.assertEqual(shown["steps_repeated"], 0)
+
+
+class Database(ApiTest):
+    def test_away_is_said_at_once(self):
+        run, attempt = self.new_run(), str(uuid.uuid4())
+        self.assertEqual(self.deliver(run, attempt, [step(1, 1)])[0], 200)
+        self.cluster.verb("stop-db")
+        began = time.monotonic()
+        status, reply = self.deliver(run, attempt, [step(2, 2)])
+        self.assertEqual(status, 503)
+        self.assertIn("database", reply["error"])
+        self.assertEqual(self.api.send("GET", "/healthz")[0], 503)
+        self.assertEqual(self.api.call("GET", "/v1/runs")[0], 503)
+        self.assertLess(time.monotonic() - began, 1)
+        # Liveness goes on without it.
+        report = {"attempt_id": attempt, "source": "node", "node": "n1", "rank": 0, "step": 1, "goodbye": True}
+        self.assertEqual(self.api.call("POST", f"/v1/runs/{run}/report", report), (200, {"order": "continue"}))
+        self.cluster.verb("start-db")
+        wait_for("the database again", lambda: self.api.send("GET", "/healthz")[0] == 200, 10)
+        self.assertEqual(self.deliver(run, attempt, [step(1, 1), step(2, 2)]), (200, {"acked_seq": 2}))
+        self.assertEqual([s["step"] for s in self.show(run)["steps"]], [1, 2])
+
+    def test_a_database_that_hangs_is_away(self):
+        run, attempt = self.new_run(), str(uuid.uuid4())
+        postmaster = int((self.cluster.dir / "pg/data/postmaster.pid").read_text(encoding="utf-8").split()[0])
+        with open(f"/proc/{postmaster}/task/{postmaster}/children", encoding="utf-8") as children:
+            processes = [postmaster, *map(int, children.read().split())]
+        for pid in processes:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            began = time.monotonic()
+            self.assertEqual(self.deliver(run, attempt, [step(1, 1)])[0], 503)
+            self.assertLess(time.monotonic() - began, 4)
+        finally:
+            for pid in processes:
+                os.kill(pid, signal.SIGCONT)
+        wait_for("the database again", lambda: self.api.send("GET", "/healthz")[0] == 200, 10)
+        wait_for("delivery", lambda: self.deliver(run, attempt, [step(1, 1)])[0] == 200, 10)
+        self.assertEqual([s["step"] for s in self.show(run)["steps"]], [1])
+
+    def test_another_schema_is_refused(self):
+        wlbd = harness.BUILD / "bin/wlbd"
+        for change, undo, word in (
+            ("insert into schema_version (version, file) values (9999, 'x')", "delete from schema_version where version = 9999",
+             "upgrade WLB"),
+            ("create table kept as select * from schema_version; delete from schema_version",
+             "insert into schema_version select * from kept; drop table kept", "wlb db migrate"),
+        ):
+            self.cluster.sql(change)
+            try:
+                conf = self.cluster.dir / "etc/wlbd.conf"
+                other = self.cluster.work / "other.conf"
+                other.write_text("".join(line for line in conf.read_text(encoding="utf-8").splitlines(True)
+                                         if not line.startswith("listen")) + "listen = 127.0.0.1:0\n", encoding="utf-8")
+                result = self.cluster.run(wlbd, "--config", other, check=False, timeout_s=20)
+                self.assertEqual(result.returncode, 1)
+                self.assertIn(word, result.stderr)
+            finally:
+                self.cluster.sql(undo)
+
+
+class Attempts(ApiTest):
+    running = True
+
+    def ask(self, run, nodes, attempt=None, **more):
+        body = {"attempt_id": attempt or str(uuid.uuid4()), "job_id": int(run), "nodes": nodes, "tasks_per_node": 2,
+                "policy": {"layout": "auto"}, "previous": None} | more
+        end = time.monotonic() + 20
+        while True:
+            status, reply = self.api.call("POST", f"/v1/runs/{run}/attempts", body)
+            self.assertEqual(status, 200, reply)
+            if reply["decision"] != "wait" or time.monotonic() > end:
+                return body["attempt_id"], reply
+            time.sleep(reply["retry_after_s"])
+
+    def test_start_again_and_stop(self):
+        run = self.new_run()
+        first, reply = self.ask(run, ["n1", "n2"])
+        self.assertEqual((reply["decision"], reply["attempt"], reply["nodes"]), ("start", 1, ["n1", "n2"]))
+        self.assertEqual(reply["layout"], {"tp": 1, "cp": 1, "pp": 1, "dp": 4})
+        self.assertIsNone(reply["checkpoint"])
+        self.assertEqual(self.ask(run, ["n1", "n2"], first)[1], reply)  # the same question, the same answer
+        self.deliver(run, first, [step(1, 1), {"seq": 2, "time": 1790000000, "type": "checkpoint",
+                                               "data": {"step": 1, "path": "ck/step_1", "bytes": 5, "duration_s": 0.1}}])
+        last = first
+        for number in (2, 3, 4):
+            last, reply = self.ask(run, ["n1", "n2"], previous={"attempt_id": last, "exit_code": 1, "step_id": f"{run}.0"})
+            self.assertEqual((reply["decision"], reply.get("attempt")), ("start", number), reply)
+            self.assertEqual(reply["checkpoint"], {"step": 1, "path": "ck/step_1"})
+        _, reply = self.ask(run, ["n1", "n2"], previous={"attempt_id": last, "exit_code": 1})
+        self.assertEqual((reply["decision"], reply["state"]), ("stop", "failed"))  # three without a new step
+        shown = self.show(run)
+        self.assertEqual([a["exit_code"] for a in shown["attempts"]], [1, 1, 1, 1])
+        self.assertEqual({f["kind"] for f in shown["faults"]}, {"step_failed"})
+
+    def test_bad_input_is_not_tried_again(self):
+        run = self.new_run()
+        first, _ = self.ask(run, ["n1"])
+        _, reply = self.ask(run, ["n1"], previous={"attempt_id": first, "exit_code": 2})
+        self.assertEqual((reply["decision"], reply["state"]), ("stop", "failed"))
+        self.assertEqual(self.show(run)["state"], "failed")
+
+    def test_lost_connection_of_a_live_node_is_a_lost_rank(self):
+        run = self.new_run()
+        attempt, _ = self.ask(run, ["n1", "n2"])
+        path = f"/v1/runs/{run}/report"
+        links = {node: http.client.HTTPConnection(self.api.address, timeout=10) for node in ("n1", "n2")}
+
+        def report(node, **more):
+            body = json.dumps({"attempt_id": attempt, "source": "node", "node": node, "rank": 0 if node == "n1" else 2,
+                               "step": 7} | more).encode()
+            links[node].request("POST", path, body,
+                                {"Authorization": "MUNGE " + self.api.credential("POST", path, body)})
+            return json.loads(links[node].getresponse().read())
+
+        self.assertEqual(report("n1"), {"order": "continue"})
+        self.assertEqual(report("n2"), {"order": "continue"})
+        links["n2"].close()
+        wait_for("the order to end", lambda: report("n1")["order"] == "end", 6)
+        self.assertEqual(report("n1", goodbye=True)["reason"], "rank 2 on n2 is lost")
+        links["n1"].close()
+        fault, = wait_for("the fault", lambda: self.show(run)["faults"], 3)
+        self.assertEqual((fault["kind"], fault["rank"], fault["node"], fault["step"], fault["cause"]),
+                         ("rank_lost", 2, "n2", 7, True))
+        self.assertEqual(self.show(run)["attempts"][0]["state"], "failed")
+
+    def test_reconnecting_in_time_is_no_fault(self):
+        run = self.new_run()
+        attempt, _ = self.ask(run, ["n1"])
+        body = {"attempt_id": attempt, "source": "node", "node": "n1", "rank": 0}
+        for _ in range(4):  # each on a connection of its own
+            self.assertEqual(self.api.call("POST", f"/v1/runs/{run}/report", body)[1], {"order": "continue"})
+            time.sleep(1)
+        self.api.call("POST", f"/v1/runs/{run}/report", body | {"goodbye": True})
+        time.sleep(3)
+        self.assertEqual(self.show(run)["faults"], [])
+
+    def test_told_rank_is_believed_at_once(self):
+        run = self.new_run()
+        attempt, _ = self.ask(run, ["n1"])
+        body = {"attempt_id": attempt, "source": "node", "node": "n1", "rank": 0, "step": 3,
+                "lost_ranks": [{"rank": 1, "time": 1790000000.1}]}
+        self.api.call("POST", f"/v1/runs/{run}/report", body | {"goodbye": True})
+        fault, = wait_for("the fault", lambda: self.show(run)["faults"], 1.5)
+        self.assertEqual((fault["kind"], fault["rank"]), ("rank_lost", 1))
+
+    def test_silent_job_closes_its_run(self):
+        self.restart_wlbd("job_poll_ms = 500\n")
+        job = self.cluster.sbatch("true")
+        self.cluster.wait_job(job)
+        self.api.call("POST", "/v1/runs", {"job_id": job})
+        shown = wait_for("the end of the run", lambda: self.show(job) if self.show(job)["state"] == "failed" else None, 10)
+        self.assertIn("COMPLETED", shown["reason"])
+
+
+if __name__ == "__main__":
+    harness.main()

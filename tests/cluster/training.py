@@ -1,0 +1,105 @@
+"""What tests of a whole training run need: a small corpus and model, the job, and the run without faults to compare to.
+
+Losses are compared in float64: a run on other ranks, or one that was broken and brought back, differs from a single
+process by the order of sums only.
+"""
+import functools
+import json
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+from harness import BUILD, ClusterTest, wait_for
+
+ITERATIONS = 120
+SAVE_INTERVAL = 20
+TOLERANCE = {"float64": 1e-9, "float32": 1e-4}  # relative
+
+MODEL = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 2,
+         "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 257, "max_position_embeddings": 256,
+         "tie_word_embeddings": True}
+
+
+def arguments(dtype="float64", iterations=ITERATIONS):
+    """Of `wlb-worker train`, beside where it saves."""
+    return ["train", "--model", "model.json", "--data-path", "corpus", "--seq-length", "256", "--global-batch-size", "16",
+            "--train-iters", str(iterations), "--lr", "3e-3", "--min-lr", "3e-4", "--lr-warmup-iters", "10", "--seed",
+            "1", "--dtype", dtype]
+
+
+def make_input(folder):
+    """The licences every Debian system has, as a dataset, and a model's config."""
+    subprocess.run([BUILD / "bin/wlb-data", "build", "--input", "/usr/share/common-licenses", "--output-prefix",
+                    folder / "corpus"], check=True, capture_output=True, timeout=60)
+    (folder / "model.json").write_text(json.dumps(MODEL), encoding="utf-8")
+
+
+@functools.cache
+def single_process_losses(dtype="float64"):
+    """step -> loss of the same training on one process, without Slurm."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="wlb-test-"))
+    try:
+        make_input(folder)
+        subprocess.run([BUILD / "bin/wlb-worker", *arguments(dtype), "--metrics-file", "m.jsonl"], cwd=folder, check=True,
+                       capture_output=True, timeout=120)
+        lines = (folder / "m.jsonl").read_text(encoding="utf-8").splitlines()
+        return {record["step"]: record["loss"] for record in map(json.loads, lines)}
+    finally:
+        shutil.rmtree(folder)
+
+
+class TrainingTest(ClusterTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        make_input(cls.cluster.work)
+
+    def submit(self, *options, nodes=4, tasks_per_node=2, dtype="float64", iterations=ITERATIONS, before=""):
+        """Submits a training job as a user would; returns its id, which is its run's too."""
+        words = " ".join(arguments(dtype, iterations))
+        return self.cluster.sbatch(
+            f"{before}\nwlb run -- wlb-worker {words} --save ck-$SLURM_JOB_ID --load ck-$SLURM_JOB_ID "
+            f"--save-interval {SAVE_INTERVAL} --metrics-file m-$SLURM_JOB_ID.jsonl --log-interval 1",
+            "--wlb-layout=auto", f"--ntasks-per-node={tasks_per_node}", "--no-kill", "--requeue", "--open-mode=append",
+            *options, nodes=nodes)
+
+    def step_done(self, job):
+        """The last step the workers have written down, 0 before the first; asks no server."""
+        path = self.cluster.work / f"m-{job}.jsonl"
+        lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
+        return json.loads(lines[-1])["step"] if lines else 0
+
+    def wait_step(self, job, step, timeout_s=90):
+        def reached():
+            state = self.cluster.job(job)["JobState"]
+            if state not in ("PENDING", "CONFIGURING", "RUNNING"):
+                self.fail(f"job {job} is {state} before step {step}:\n{self.cluster.output(job)}")
+            return self.step_done(job) >= step
+
+        wait_for(f"step {step} of job {job}", reached, timeout_s, 0.05)
+
+    def finish(self, job, timeout_s=240):
+        """Waits for the job's good end; returns `wlb show --json` with every step."""
+        self.assertEqual(self.cluster.wait_job(job, timeout_s), "COMPLETED", self.cluster.output(job))
+        return self.cluster.show(job)
+
+    def check_complete(self, run, dtype="float64", iterations=ITERATIONS):
+        """Complete, every step recorded exactly once, each with the loss it has without faults."""
+        self.assertEqual(run["state"], "complete")
+        steps = self.cluster.sql("SELECT step, loss FROM steps JOIN runs ON runs.id = run_id "
+                                 f"WHERE runs.name = '{run['run_id']}' ORDER BY step")
+        self.assertEqual([int(step) for step, _ in steps], list(range(1, iterations + 1)))
+        expected = single_process_losses(dtype)
+        worst = max(abs(float(loss) - expected[int(step)]) / expected[int(step)] for step, loss in steps)
+        print(f"losses differ by {worst:.1e} at most", end=" ")
+        self.assertLess(worst, TOLERANCE[dtype])
+        self.assertEqual([step["step"] for step in run["steps"]], list(range(1, iterations + 1)))
+        self.assertLess(run["last_loss"], run["first_loss"])
+
+    def check_repeats(self, run, attempts):
+        """The run took so many attempts, and no more was repeated than what came after the last checkpoint."""
+        self.assertEqual([a["attempt"] for a in run["attempts"]], list(range(1, attempts + 1)))
+        for attempt in run["attempts"][1:]:
+            self.assertEqual(attempt["resumed_step"] % SAVE_INTERVAL, 0)
+        self.assertLess(run["steps_repeated"], SAVE_INTERVAL * (attempts - 1) + 1)

@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""wlbd or PostgreSQL is away for a time: training does not notice, and afterwards every step is recorded once."""
+import time
+
+import harness
+import training
+
+ITERATIONS = training.ITERATIONS
+
+
+class LostServices(training.TrainingTest):
+    def test_wlbd_is_killed_and_comes_back(self):
+        job = self.submit()
+        self.wait_step(job, 15)
+        self.cluster.verb("kill-wlbd")
+        step = self.step_done(job)
+        self.wait_step(job, step + 25)  # goes on while it is away
+        self.cluster.verb("start-wlbd")
+        run = self.finish(job)
+        self.check_complete(run)
+        self.check_repeats(run, attempts=1)
+        self.assertEqual(run["faults"], [])
+
+    def test_wlbd_is_away_when_the_job_starts_and_ends(self):
+        self.cluster.verb("kill-wlbd")
+        job = self.submit(iterations=ITERATIONS)
+        self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
+        self.cluster.verb("start-wlbd")
+        self.cluster.run("wlb", "flush", ".wlb")
+        run = self.cluster.show(job)
+        self.check_complete(run)
+
+    def test_postgres_is_away_for_20_s(self):
+        job = self.submit(iterations=ITERATIONS)
+        self.wait_step(job, 15)
+        self.cluster.verb("stop-db")
+        stopped = time.monotonic()
+        step = self.step_done(job)
+        self.wait_step(job, step + 25)
+        time.sleep(max(0.0, 20 - (time.monotonic() - stopped)))
+        self.cluster.verb("start-db")
+        run = self.finish(job)
+        self.check_complete(run)
+        self.assertEqual(run["faults"], [])
+
+
+if __name__ == "__main__":
+    harness.main()

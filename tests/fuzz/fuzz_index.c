@@ -1,0 +1,52 @@
+/* Any .idx, beside a .bin of 64 bytes: refused, or every document of it can be read and scheduled. */
+#include "tests/fuzz/scratch.h"
+#include "worker/data/dataset.h"
+#include "worker/data/schedule.h"
+
+enum { BIN_BYTES = 64, MOST_TOKENS = 4096, STEPS = 8 };
+
+static void read_all(const struct wlb_dataset *dataset)
+{
+	int32_t tokens[MOST_TOKENS];
+	struct wlb_error error;
+	int64_t sum = 0;
+	for (int64_t i = 0; i < wlb_dataset_documents(dataset); i++) {
+		int64_t length = wlb_dataset_length(dataset, i);
+		must(length >= 0);
+		sum += length;
+		if (length <= MOST_TOKENS) /* sequences may overlap: a document can be longer than the file */
+			(void)wlb_dataset_read(dataset, i, 0, length, tokens, &error);
+	}
+	must(sum == wlb_dataset_tokens(dataset));
+}
+
+static void schedule_some(const struct wlb_dataset *dataset)
+{
+	struct wlb_error error;
+	struct wlb_schedule *schedule = wlb_schedule_new(dataset, 7, 3, 1, &error);
+	for (int step = 0; schedule != NULL && step < STEPS; step++) {
+		const struct wlb_piece *pieces;
+		int count = wlb_schedule_next(schedule, &pieces, &error);
+		must(count > 0);
+		for (int p = 0; p < count; p++)
+			must(pieces[p].start + pieces[p].length < wlb_dataset_length(dataset, pieces[p].document));
+	}
+	wlb_schedule_free(schedule);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+	static const char tokens[BIN_BYTES] = "the tokens of whatever index comes, sixty-four bytes of them";
+	static int once;
+	struct wlb_error error;
+	if (!once++)
+		scratch_write("x.bin", tokens, sizeof(tokens));
+	scratch_write("x.idx", data, bytes);
+	struct wlb_dataset *dataset = wlb_dataset_open(scratch_path("x"), &error);
+	if (dataset == NULL)
+		return 0;
+	read_all(dataset);
+	schedule_some(dataset);
+	wlb_dataset_close(dataset);
+	return 0;
+}

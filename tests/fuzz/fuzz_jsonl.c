@@ -1,0 +1,16 @@
+/* Any JSONL, also what claims to be gzip: documents come until the end or an error, and both come. */
+#include "tests/fuzz/scratch.h"
+#include "worker/data/source.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+	struct wlb_error error;
+	struct wlb_source *source = wlb_source_open(scratch_write("x.jsonl", data, bytes), "text", &error);
+	must(source != NULL);
+	const char *text;
+	int64_t length;
+	while (wlb_source_next(source, &text, &length, &error) == WLB_SOURCE_DOCUMENT)
+		scratch_touch(text, (size_t)length);
+	wlb_source_close(source);
+	return 0;
+}

@@ -1,0 +1,126 @@
+/* Good inputs for the fuzz targets to begin from: make_seeds FOLDER writes FOLDER/TARGET/NAME. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "coordinator/client/file.h"
+#include "worker/checkpoint/checkpoint.h"
+#include "worker/checkpoint/safetensors.h"
+#include "worker/data/index_writer.h"
+
+static struct wlb_error error;
+
+static void check(int rc)
+{
+	if (rc >= 0)
+		return;
+	fprintf(stderr, "make_seeds: %s\n", error.message);
+	exit(1);
+}
+
+static const struct {
+	const char *path;
+	const char *text;
+} texts[] = {
+	{"model_config/llama.json",
+         "{\"model_type\":\"llama\",\"hidden_act\":\"silu\",\"hidden_size\":64,\"intermediate_size\":128,"
+         "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":16,"
+         "\"vocab_size\":257,\"max_position_embeddings\":512,\"rope_theta\":1e4,\"rms_norm_eps\":1e-5,"
+         "\"rope_scaling\":null,\"attention_bias\":false,\"tie_word_embeddings\":true,"
+         "\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":5e5}}"},
+	{"jsonl/two.jsonl", "{\"text\":\"one\"}\n\n{\"id\":1,\"text\":\"t\\u00e4\\u0000\"}\r\n"},
+	{"policy/auto", "auto"},
+	{"policy/fixed", "tp=2,cp=1,pp=4,dp=8"},
+	{"http/ok",
+         "HTTP/1.1 200 OK\r\nContent-Length: 12\r\nConnection: keep-alive\r\nContent-Type: application/json"},
+	{"http/close", "HTTP/1.0 404 Not Found\r\nConnection: close"},
+	{"spool/two", "{\"wlb_spool\":1,\"run_id\":\"12\",\"attempt_id\":\"a\",\"source\":\"rank0\"}\n"
+                      "{\"seq\":1,\"time\":1.5,\"type\":\"event\",\"data\":{\"kind\":\"k\"}}\n"
+                      "{\"seq\":2,\"time\":2.5,\"type\":\"event\",\"data\":{}}\n{\"seq\":3,"},
+	{"settings/conf", "# wlbd\nlisten = 127.0.0.1:8484\ndatabase = host=/tmp dbname=wlb\nprivate_data = yes\n"},
+	{"settings/address", "[::1]:8484"},
+	{"settings/run", "/v1/runs/12.2"},
+	{"json_string/text", "n\xc3\xb6\"\\\n\xff"},
+	{"records/some",
+         "{\"attempt_id\":\"01234567-89ab-cdef-0123-456789abcdef\",\"source\":\"rank0\",\"job_id\":12,\"first_seq\":1,"
+         "\"records\":[{\"seq\":1,\"time\":1790000000.5,\"type\":\"attempt\",\"data\":{\"layout\":{\"tp\":1,\"cp\":1,"
+         "\"pp\":1,\"dp\":1},\"world_size\":1,\"rank_map\":[{\"rank\":0,\"node\":\"n1\",\"local_rank\":0}],"
+         "\"model\":{\"parameters\":10},\"seq_length\":8,\"global_batch_size\":2,\"train_iters\":5,"
+         "\"dtype\":\"float32\",\"device\":\"cpu\",\"resumed_step\":0,\"checkpoint\":null}},"
+         "{\"seq\":2,\"time\":1790000001,\"type\":\"step\",\"data\":{\"step\":1,\"loss\":2.5,\"grad_norm\":0.8,"
+         "\"lr\":0.001,\"tokens\":16,\"documents\":2,\"step_time_s\":0.5,\"tokens_per_s\":32}},"
+         "{\"seq\":3,\"time\":1790000001,\"type\":\"checkpoint\",\"data\":{\"step\":1,\"path\":\"p\",\"bytes\":3,"
+         "\"duration_s\":0.1}},"
+         "{\"seq\":4,\"time\":1790000001,\"type\":\"fault\",\"data\":{\"kind\":\"rank_lost\",\"rank\":1,"
+         "\"node\":\"n1\",\"step\":1,\"detail\":\"d\"}},"
+         "{\"seq\":5,\"time\":1790000001,\"type\":\"event\",\"data\":{\"kind\":\"k\",\"detail\":\"d\"}},"
+         "{\"seq\":6,\"time\":1790000001,\"type\":\"attempt_end\",\"data\":{\"state\":\"complete\",\"exit_code\":0,"
+         "\"reason\":\"\"}}]}"},
+};
+
+static void seed_texts(void)
+{
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		check(wlb_file_write(texts[i].path, texts[i].text, strlen(texts[i].text), 0644, &error));
+}
+
+static void seed_index(void)
+{
+	static const uint16_t tokens[20] = {1, 2, 3};
+	struct wlb_index_writer *writer = wlb_index_writer_new("index/x", &error);
+	check(writer ? 0 : -1);
+	for (int length = 0; length < 8; length++)
+		check(wlb_index_writer_add(writer, tokens, length, &error));
+	check(wlb_index_writer_commit(writer, &error));
+	wlb_index_writer_free(writer);
+	check(remove("index/x.bin"));
+}
+
+/* A checkpoint of one tensor; its files are the seeds. */
+static void seed_checkpoint(void)
+{
+	static float values[8];
+	const struct wlb_tensor_part parts[] = {{"w", WLB_FLOAT32, 2, 4, 2, 0, 4, values},
+	                                        {"v", WLB_FLOAT32, 1, 9, 1, 3, 4, values}};
+	const struct wlb_checkpoint_facts facts = {.step = 3,
+	                                           .seq_length = 8,
+	                                           .global_batch_size = 2,
+	                                           .model = {.hidden_size = 64,
+	                                                     .intermediate_size = 128,
+	                                                     .num_hidden_layers = 2,
+	                                                     .num_attention_heads = 4,
+	                                                     .num_key_value_heads = 2,
+	                                                     .head_dim = 16,
+	                                                     .vocab_size = 257,
+	                                                     .max_position_embeddings = 2048,
+	                                                     .rope_theta = 10000.0,
+	                                                     .rms_norm_eps = 1e-6}};
+	char path[4096];
+	int64_t bytes;
+	check(wlb_safetensors_write("safetensors/two", parts, 2, &error));
+	check(wlb_checkpoint_begin("manifest", 3, &error));
+	check(wlb_checkpoint_write_shard("manifest", 3, 0, parts, 1, &error));
+	check(wlb_checkpoint_commit("manifest", &facts, 1, 0, path, &bytes, &error));
+	check(rename("manifest/step_00000003/manifest.json", "manifest/good.json"));
+	check(remove("manifest/step_00000003/shard_00000.safetensors"));
+	check(remove("manifest/step_00000003"));
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const targets[] = {"index", "safetensors", "manifest",   "model_config",
+	                                      "jsonl", "policy",      "http",       "records",
+	                                      "spool", "settings",    "json_string"};
+	if (argc != 2)
+		return 2;
+	check(wlb_dir_make(argv[1], 0755, &error));
+	if (chdir(argv[1]) < 0)
+		return 1;
+	for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++)
+		check(wlb_dir_make(targets[i], 0755, &error));
+	seed_texts();
+	seed_index();
+	seed_checkpoint();
+	return 0;
+}

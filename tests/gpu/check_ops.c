@@ -1,0 +1,394 @@
+/*
+ * Compares every operation of a CUDA device with the CPU device's, on odd shapes, and checks that a second run gives
+ * the same bits. tests/gpu/run starts it.
+ *
+ *   wlb-gpu-check [--require] [device index]
+ *
+ * Without a GPU it says so and exits 0, unless --require.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/ops.h"
+
+enum { MOST_ARRAYS = 10 };
+
+enum kind { REAL, SUM, INDEX };
+
+/* An array of an operation: inputs and outputs are filled with the same numbers on both devices and compared after. */
+struct array {
+	enum kind kind;
+	int64_t count;
+	int32_t limit; /* an INDEX is below it */
+};
+
+/* m rows of n elements; k, heads and the like as each check reads them. */
+struct shape {
+	int64_t m, n, k;
+};
+
+struct check {
+	const char *name;
+	size_t operation; /* its offset in struct wlb_ops */
+	double tolerance; /* of |got - want| / (1 + |want|) */
+	void (*plan)(const struct shape *shape, struct array *arrays);
+	void (*run)(struct wlb_device *device, const struct shape *shape, void **arrays);
+};
+
+#define OPERATION(name) #name, offsetof(struct wlb_ops, name)
+
+/* -- the checks: which arrays, and the call -- */
+
+static void plan_gemm(const struct shape *s, struct array *a)
+{
+	a[0] = (struct array){REAL, s->m * s->k, 0};
+	a[1] = (struct array){REAL, s->k * s->n, 0};
+	a[2] = (struct array){REAL, s->m * s->n, 0};
+}
+
+static void run_gemm(struct wlb_device *d, const struct shape *s, void **a)
+{
+	for (int trans = 0; trans < 4; trans++)
+		d->ops->gemm(d, trans & 1, trans >> 1, s->m, s->n, s->k, 0.5, a[0], trans & 1 ? s->m : s->k, a[1],
+		             trans >> 1 ? s->k : s->n, 1, a[2], s->n);
+}
+
+static void plan_embedding(const struct shape *s, struct array *a)
+{
+	a[0] = (struct array){REAL, s->m * s->n, 0};
+	a[1] = (struct array){REAL, s->k * s->n, 0};
+	a[2] = (struct array){INDEX, s->m, (int32_t)s->k};
+}
+
+static void run_embedding_forward(struct wlb_device *d, const struct shape *s, void **a)
+{
+	d->ops->embedding_forward(d, a[0], a[1], a[2], s->m, s->n);
+}
+
+static void run_embedding_backward(struct wlb_device *d, const struct shape *s, void **a)
+{
+	d->ops->embedding_backward(d, a[1], a[0], a[2], s->m, s->n, s->k);
+}
+
+static void plan_rmsnorm(const struct shape *s, struct array *a)
+{
+	a[0] = (struct array){REAL, s->m * s->n, 0};
+	a[1] = (struct array){REAL, s->m, 0};
+	a[2] = (struct array){REAL, s->m * s->n, 0};
+	a[3] = (struct array){REAL, s->n, 0};
+	a[4] = (struct array){REAL, s->m * s->n, 0};
+	a[5] = (struct array){REAL, s->n, 0};
+}
+
+static void run_rmsnorm_forward(struct wlb_device *d, const struct shape *s, void **a)
+{
+	d->ops->rmsnorm_forward(d, a[0], a[1], a[2], a[3], s->m, s->n, 1e-5);
+}
+
+static void run_rmsnorm_backward(struct wlb_device *d, const struct shape *s, void **a)
+{
+	d->ops->rmsnorm_backward(d, a[0], a[5], a[4], a[2], a[3], a[1], s->m, s->n);
+}
+
+static void plan_rope(const struct shape *s, struct array *a)
+{
+	a[0] = (struct array){REAL, s->m * s->k * 2 * s->n, 0};
+	a[1] = (struct array){INDEX, s->m, 100000};
+}
+
+static void run_rope(struct wlb_device *d, const struct shape *s, void **a)
+{
+	d->ops->rope(d, a[0], a[1], s->m, (int)s->k, (int)(2 * s->n), 10000, 1);
+	d->ops->rope(d, a[0], a[1], s->m, (int)s->k, (int)(2 * s->n), 500000, -1);
+}
+
+/* Two segments: a document, and the second half of one whose keys are all there. s->k key heads, two query heads for
+ * each, s->n wide. */
+static void plan_attention(const struct shape *s, struct array *a)
+{
+	const int64_t q = s->m * 2 * s->k * s->n, k = s->m * s->k * s->n;
+	const int64_t counts[] = {q, 2 * s->k * s->m, q, k, k, q, k, k, q};
+	for (int i = 0; i < 9; i++)
+		a[i] = (struct array){REAL, counts[i], 0};
+}
+
+static void run_attention(struct wlb_device *d, const struct shape *s, void **a, int backward)
+{
+	const int32_t first = (int32_t)(s->m / 2), rest = (int32_t)s->m - first;
+	const struct wlb_segment host[] = {{0, first, 0, first, 0}, {first, rest, 0, (int32_t)s->m, first}};
+	struct wlb_segment *device = d->ops->alloc(d, sizeof(host), NULL);
+	if (device == NULL)
+		return;
+	d->ops->to_device(d, device, host, sizeof(host));
+	const struct wlb_segments segments = {device, 2, rest, (int)s->m};
+	const struct wlb_attention_shape shape = {s->m, s->m, 2 * (int)s->k, (int)s->k, (int)s->n};
+	d->ops->attention_forward(d, a[0], a[1], a[2], a[3], a[4], &segments, &shape);
+	if (backward)
+		d->ops->attention_backward(d, a[5], a[6], a[7], a[8], a[2], a[3], a[4], a[0], a[1], &segments, &shape);
+	d->ops->release(d, device);
+}
+
+static void run_attention_forward(struct wlb_device *d, const struct shape *s, void **a)
+{
+	run_attention(d, s, a, 0);
+}
+
+static void run_attention_backward(struct wlb_device *d, const struct shape *s, void **a)
+{
+	run_attention(d, s, a, 1);
+}
+
+static void plan_elements(const struct shape *s, struct array *a)
+{
+	for (int i = 0; i < 5; i++)
+		a[i] = (struct array){REAL, s->m * s->n, 0};
+	a[5] = (struct array){SUM, 1, 0};
+	a[6] = (struct array){INDEX, s->m, (int32_t)s->n};
+}
+
+static void run_swiglu_forward(struct wlb_device *d, const struct shape *s, void **a)
+{
+	d->ops->swiglu_forward(d, a[0], a[1], a[2], s->m * s->n);
+}
+
+static void run_swiglu_backward(struct wlb_device *d, const struct shape *s, void **a)
+{
+	d->ops->swiglu_backward(d, a[0], a[3], a[4], a[1], a[2], s->m * s->n);
+}
+
+static void run_cross_entropy(struct wlb_device *d, const struct shape *s, void **a)
+{
+	d->ops->cross_entropy(d, a[5], a[0], a[6], s->m, s->n, 0.25);
+}
+
+static void run_add(struct wlb_device *d, const struct shape *s, void **a)
+{
+	d->ops->add(d, a[0], a[1], s->m * s->n);
+}
+
+static void run_scale(struct wlb_device *d, const struct shape *s, void **a)
+{
+	d->ops->scale(d, a[0], -0.75, s->m * s->n);
+}
+
+static void run_sum_squares(struct wlb_device *d, const struct shape *s, void **a)
+{
+	d->ops->sum_squares(d, a[5], a[0], s->m * s->n);
+}
+
+static void run_adamw(struct wlb_device *d, const struct shape *s, void **a)
+{
+	d->ops->zero(d, a[3], (size_t)(s->m * s->n) * sizeof(float)); /* v is never negative */
+	for (int step = 1; step <= 3; step++) {
+		const struct wlb_adamw adamw = {0.01, 0.9, 0.95, 1e-8, 0.1, 0.5, step};
+		d->ops->adamw(d, a[0], a[1], a[2], a[3], s->m * s->n, &adamw);
+	}
+}
+
+static const struct check CHECKS[] = {
+	{OPERATION(gemm), 1e-5, plan_gemm, run_gemm},
+	{OPERATION(embedding_forward), 0, plan_embedding, run_embedding_forward},
+	{OPERATION(embedding_backward), 1e-5, plan_embedding, run_embedding_backward},
+	{OPERATION(rmsnorm_forward), 1e-5, plan_rmsnorm, run_rmsnorm_forward},
+	{OPERATION(rmsnorm_backward), 2e-5, plan_rmsnorm, run_rmsnorm_backward},
+	{OPERATION(rope), 1e-5, plan_rope, run_rope},
+	{OPERATION(attention_forward), 1e-5, plan_attention, run_attention_forward},
+	{OPERATION(attention_backward), 2e-5, plan_attention, run_attention_backward},
+	{OPERATION(swiglu_forward), 1e-5, plan_elements, run_swiglu_forward},
+	{OPERATION(swiglu_backward), 1e-5, plan_elements, run_swiglu_backward},
+	{OPERATION(cross_entropy), 1e-5, plan_elements, run_cross_entropy},
+	{OPERATION(add), 1e-6, plan_elements, run_add},
+	{OPERATION(scale), 1e-6, plan_elements, run_scale},
+	{OPERATION(sum_squares), 1e-5, plan_elements, run_sum_squares},
+	{OPERATION(adamw), 1e-5, plan_elements, run_adamw},
+};
+enum { CHECK_COUNT = sizeof(CHECKS) / sizeof(CHECKS[0]) };
+
+/* Around warps and blocks; one with many rows, one with none. */
+static const struct shape SHAPES[] = {{1, 1, 1},    {3, 17, 5},     {257, 3, 2}, {33, 257, 3},
+                                      {129, 64, 1}, {1030, 768, 2}, {0, 5, 3}};
+enum { SHAPE_COUNT = sizeof(SHAPES) / sizeof(SHAPES[0]) };
+
+/* -- running one check on one device -- */
+
+static size_t array_bytes(const struct array *array)
+{
+	return (size_t)array->count * (array->kind == SUM ? sizeof(double) : sizeof(float));
+}
+
+/* The same numbers for the same array of the same check. */
+static void fill(void *host, const struct array *array, uint32_t seed)
+{
+	uint32_t state = seed * 2654435761U + 12345;
+	for (int64_t i = 0; i < array->count; i++) {
+		state = state * 1664525U + 1013904223U;
+		if (array->kind == REAL)
+			((float *)host)[i] = (float)(state >> 8) / (1 << 23) - 1;
+		else if (array->kind == SUM)
+			((double *)host)[i] = 3;
+		else
+			((int32_t *)host)[i] = (int32_t)(state >> 8) % array->limit;
+	}
+}
+
+/* Runs the check and leaves in host[] what the arrays hold then. The caller frees. -1 with the reason. */
+static int run_on(struct wlb_device *device, const struct check *check, const struct shape *shape,
+                  const struct array *arrays, void **host, struct wlb_error *error)
+{
+	void *on_device[MOST_ARRAYS] = {NULL};
+	int result = 0;
+	for (int i = 0; i < MOST_ARRAYS && result == 0; i++) {
+		host[i] = malloc(array_bytes(&arrays[i]) + 1);
+		on_device[i] = device->ops->alloc(device, array_bytes(&arrays[i]), error);
+		if (host[i] == NULL || on_device[i] == NULL) {
+			result = -1;
+			break;
+		}
+		fill(host[i], &arrays[i], (uint32_t)i + 1);
+		device->ops->to_device(device, on_device[i], host[i], array_bytes(&arrays[i]));
+	}
+	if (result == 0) {
+		check->run(device, shape, on_device);
+		for (int i = 0; i < MOST_ARRAYS; i++)
+			device->ops->to_host(device, host[i], on_device[i], array_bytes(&arrays[i]));
+		result = device->ops->synchronize(device, error);
+	}
+	for (int i = 0; i < MOST_ARRAYS; i++)
+		device->ops->release(device, on_device[i]);
+	return result;
+}
+
+static void free_all(void **host)
+{
+	for (int i = 0; i < MOST_ARRAYS; i++)
+		free(host[i]);
+}
+
+/* The largest |got - want| / (1 + |want|); infinity where one is not a number or an index has changed. */
+static double largest_error(const struct array *arrays, void *const *got, void *const *want)
+{
+	double largest = 0;
+	for (int a = 0; a < MOST_ARRAYS; a++)
+		for (int64_t i = 0; i < arrays[a].count; i++) {
+			double g, w;
+			if (arrays[a].kind == REAL)
+				g = ((float *)got[a])[i], w = ((float *)want[a])[i];
+			else if (arrays[a].kind == SUM)
+				g = ((double *)got[a])[i], w = ((double *)want[a])[i];
+			else
+				g = ((int32_t *)got[a])[i], w = ((int32_t *)want[a])[i];
+			double error = fabs(g - w) / (1 + fabs(w));
+			if (isnan(error) || (arrays[a].kind == INDEX && error != 0))
+				return INFINITY;
+			largest = error > largest ? error : largest;
+		}
+	return largest;
+}
+
+static int same_bits(const struct array *arrays, void *const *one, void *const *two)
+{
+	for (int a = 0; a < MOST_ARRAYS; a++)
+		if (memcmp(one[a], two[a], array_bytes(&arrays[a])) != 0)
+			return 0;
+	return 1;
+}
+
+/* One row of the table; returns whether it passed. */
+static int check_shape(struct wlb_device *cpu, struct wlb_device *cuda, const struct check *check,
+                       const struct shape *shape)
+{
+	struct array arrays[MOST_ARRAYS] = {{REAL, 0, 0}};
+	void *want[MOST_ARRAYS] = {NULL}, *got[MOST_ARRAYS] = {NULL}, *again[MOST_ARRAYS] = {NULL};
+	struct wlb_error error = {"out of host memory"};
+	check->plan(shape, arrays);
+	printf("%-20s %5lld x %-4lld x %-3lld ", check->name, (long long)shape->m, (long long)shape->n,
+	       (long long)shape->k);
+	int passed = 0;
+	if (run_on(cpu, check, shape, arrays, want, &error) != 0 ||
+	    run_on(cuda, check, shape, arrays, got, &error) != 0 ||
+	    run_on(cuda, check, shape, arrays, again, &error) != 0) {
+		printf("FAILED: %s\n", error.message);
+	} else {
+		double largest = largest_error(arrays, got, want);
+		int same = same_bits(arrays, got, again);
+		passed = largest <= check->tolerance && same;
+		printf("error %.1e of %.0e  second run %s  %s\n", largest, check->tolerance,
+		       same ? "same bits" : "DIFFERS", passed ? "ok" : "FAILED");
+	}
+	free_all(want);
+	free_all(got);
+	free_all(again);
+	return passed;
+}
+
+/* An operation that cannot be launched leaves an error with its name, and the device goes on working. */
+static int check_errors(struct wlb_device *cuda)
+{
+	struct wlb_error error = {""};
+	void *x = cuda->ops->alloc(cuda, 64, &error);
+	int refused = cuda->ops->alloc(cuda, (size_t)1 << 60, &error) == NULL && error.message[0] != '\0';
+	const int too_wide = 1 << 24; /* its angles do not fit shared memory */
+	cuda->ops->rope(cuda, x, x, 1, 1, too_wide, 10000, 1);
+	cuda->ops->scale(cuda, x, 2, 16);
+	int kept = cuda->ops->synchronize(cuda, &error) == -1 && strstr(error.message, "rope") != NULL;
+	int works = cuda->ops->synchronize(cuda, &error) == 0;
+	cuda->ops->release(cuda, x);
+	int passed = refused && kept && works;
+	printf("%-20s %22s %s\n", "errors", "", passed ? "ok" : "FAILED");
+	return passed;
+}
+
+static int check_all(struct wlb_device *cpu, struct wlb_device *cuda)
+{
+	int passed = 0, failed = 0, skipped = 0;
+	for (int c = 0; c < CHECK_COUNT; c++) {
+		void *operation;
+		memcpy(&operation, (const char *)cuda->ops + CHECKS[c].operation, sizeof(operation));
+		if (operation == NULL) {
+			printf("%-20s this device does not have it yet\n", CHECKS[c].name);
+			skipped += SHAPE_COUNT;
+			continue;
+		}
+		for (int s = 0; s < SHAPE_COUNT; s++) {
+			int ok = check_shape(cpu, cuda, &CHECKS[c], &SHAPES[s]);
+			passed += ok;
+			failed += !ok;
+		}
+	}
+	int ok = check_errors(cuda);
+	passed += ok;
+	failed += !ok;
+	printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
+	return failed > 0 ? 1 : 0;
+}
+
+int main(int count, char **arguments)
+{
+	int index = 0, require = 0;
+	for (int i = 1; i < count; i++) {
+		if (strcmp(arguments[i], "--require") == 0)
+			require = 1;
+		else if (sscanf(arguments[i], "%d", &index) != 1) {
+			fprintf(stderr, "wlb-gpu-check: '%s': give [--require] [device index]\n", arguments[i]);
+			return 2;
+		}
+	}
+	struct wlb_error error;
+	struct wlb_device *cuda = wlb_device_open_cuda(index, WLB_FLOAT32, &error);
+	if (cuda == NULL) {
+		printf("0 passed, 0 failed, %d skipped: %s\n", CHECK_COUNT * SHAPE_COUNT + 1, error.message);
+		return require;
+	}
+	struct wlb_device *cpu = wlb_device_open_cpu(WLB_FLOAT32, 0, &error);
+	if (cpu == NULL) {
+		fprintf(stderr, "wlb-gpu-check: %s\n", error.message);
+		wlb_device_close(cuda);
+		return 1;
+	}
+	int result = check_all(cpu, cuda);
+	wlb_device_close(cpu);
+	wlb_device_close(cuda);
+	return result;
+}

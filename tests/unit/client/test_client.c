@@ -1,0 +1,268 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <munge.h>
+
+#include "coordinator/client/client.h"
+#include "coordinator/client/clock.h"
+#include "coordinator/client/digest.h"
+#include "munged.h"
+#include "server.h"
+
+/* One server, one connection, and how the server answers. */
+struct fixture {
+	struct server *server;
+	struct wlb_connection *connection;
+	struct wlb_reply reply;
+	struct wlb_error error;
+	char credentials[2][1024];
+	int requests;
+	const char *text; /* what answer_text sends */
+};
+
+static void begin(struct fixture *f, answer_function *answer)
+{
+	*f = (struct fixture){0};
+	f->server = server_start(answer, f);
+	struct wlb_client_config config = server_config(f->server);
+	f->connection = wlb_connection_new(&config);
+}
+
+static void end(struct fixture *f)
+{
+	free(f->reply.body);
+	wlb_connection_free(f->connection);
+	server_stop(f->server);
+}
+
+static int call(struct fixture *f, const char *body, int timeout_ms)
+{
+	free(f->reply.body);
+	return wlb_connection_call(f->connection, "POST", "/v1/x?y=1", body, timeout_ms, &f->reply, &f->error);
+}
+
+static bool echo(void *context, int fd, const struct request *request)
+{
+	struct fixture *f = context;
+	snprintf(f->credentials[f->requests % 2], sizeof(f->credentials[0]), "%s", request->credential);
+	f->requests++;
+	return server_reply(fd, 201, request->body);
+}
+
+static bool answer_text(void *context, int fd, const struct request *request)
+{
+	struct fixture *f = context;
+	(void)request;
+	server_write(fd, f->text);
+	return false;
+}
+
+static bool say_nothing(void *context, int fd, const struct request *request)
+{
+	(void)context;
+	(void)fd;
+	(void)request;
+	return true;
+}
+
+/* The first connection ends after one reply, as an idle one that the server has closed. */
+static bool reply_and_close(void *context, int fd, const struct request *request)
+{
+	echo(context, fd, request);
+	return request->connection > 1;
+}
+
+static void assert_proves(const char *credential, const char *digest)
+{
+	munge_ctx_t context = munge_ctx_create();
+	void *payload;
+	int length;
+	uid_t uid;
+	gid_t gid;
+	munge_ctx_set(context, MUNGE_OPT_SOCKET, munged_socket());
+	assert_int_equal(munge_decode(credential, context, &payload, &length, &uid, &gid), EMUNGE_SUCCESS);
+	munge_ctx_destroy(context);
+	assert_int_equal(length, WLB_DIGEST_SIZE - 1);
+	assert_memory_equal(payload, digest, (size_t)length);
+	assert_int_equal(uid, getuid());
+	free(payload);
+}
+
+static void a_reply_comes_and_the_connection_stays(void **state)
+{
+	struct fixture f;
+	char digest[WLB_DIGEST_SIZE];
+	(void)state;
+	begin(&f, echo);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(call(&f, "{\"a\":1}", 5000), 0);
+		assert_int_equal(f.reply.status, 201);
+		assert_string_equal(f.reply.body, "{\"a\":1}");
+		assert_int_equal(f.reply.length, 7);
+	}
+	assert_int_equal(call(&f, NULL, 5000), 0);
+	assert_string_equal(f.reply.body, "");
+	assert_int_equal(server_connections(f.server), 1);
+	wlb_digest_request("POST", "/v1/x?y=1", "{\"a\":1}", 7, digest);
+	assert_proves(f.credentials[0], digest);
+	assert_string_not_equal(f.credentials[0], f.credentials[1]);
+	end(&f);
+}
+
+static void a_large_body_goes_both_ways(void **state)
+{
+	struct fixture f;
+	enum { BYTES = 900000 };
+	char *body = malloc(BYTES + 1);
+	(void)state;
+	memset(body, 'x', BYTES);
+	body[BYTES] = '\0';
+	begin(&f, echo);
+	assert_int_equal(call(&f, body, 10000), 0);
+	assert_int_equal(f.reply.length, BYTES);
+	assert_string_equal(f.reply.body, body);
+	end(&f);
+	free(body);
+}
+
+static void a_closed_connection_is_opened_again(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f, reply_and_close);
+	assert_int_equal(call(&f, "1", 5000), 0);
+	assert_int_equal(call(&f, "2", 5000), 0);
+	assert_string_equal(f.reply.body, "2");
+	assert_int_equal(server_connections(f.server), 2);
+	end(&f);
+}
+
+static void the_deadline_holds(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f, say_nothing);
+	int64_t before_ms = wlb_clock_ms();
+	assert_int_equal(call(&f, "1", 200), -1);
+	int64_t took_ms = wlb_clock_ms() - before_ms;
+	assert_true(took_ms >= 190 && took_ms < 1000);
+	assert_non_null(strstr(f.error.message, "200 ms"));
+	end(&f);
+}
+
+static void a_readable_fd_ends_the_call(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f, say_nothing);
+	int fd = eventfd(1, EFD_CLOEXEC);
+	wlb_connection_cancel_on(f.connection, fd);
+	int64_t before_ms = wlb_clock_ms();
+	assert_int_equal(call(&f, "1", 20000), -1);
+	assert_true(wlb_clock_ms() - before_ms < 5000);
+	close(fd);
+	end(&f);
+}
+
+static void broken_replies_are_errors(void **state)
+{
+	static const struct {
+		const char *text, *found;
+	} bad[] = {
+		{"", "before the reply was whole"},
+		{"HTTP/1.1 200 OK\r\nContent-Le", "before the reply was whole"},
+		{"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf", "before the reply was whole"},
+		{"SSH-2.0-OpenSSH\r\n\r\n", "SSH-2.0"},
+		{"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nlonger", "more bytes"},
+	};
+	struct fixture f;
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		begin(&f, answer_text);
+		f.text = bad[i].text;
+		assert_int_equal(call(&f, "1", 5000), -1);
+		assert_non_null(strstr(f.error.message, bad[i].found));
+		end(&f);
+	}
+}
+
+static void a_body_may_end_with_the_connection(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f, answer_text);
+	f.text = "HTTP/1.0 200 OK\r\n\r\nall of it";
+	assert_int_equal(call(&f, "1", 5000), 0);
+	assert_string_equal(f.reply.body, "all of it");
+	end(&f);
+}
+
+static void nobody_listens(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f, echo);
+	struct wlb_client_config config = server_config(f.server);
+	server_stop(f.server);
+	assert_int_equal(call(&f, "1", 5000), -1);
+	assert_non_null(strstr(f.error.message, config.port));
+	f.server = server_restart(atoi(config.port), echo, &f);
+	assert_int_equal(call(&f, "1", 5000), 0);
+	end(&f);
+}
+
+static void without_munged_nothing_is_sent(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f, echo);
+	struct wlb_client_config config = server_config(f.server);
+	strcpy(config.munge_socket, "/nowhere/munge.sock");
+	wlb_connection_free(f.connection);
+	f.connection = wlb_connection_new(&config);
+	assert_int_equal(call(&f, "1", 5000), -1);
+	assert_non_null(strstr(f.error.message, "munge"));
+	assert_int_equal(f.requests, 0);
+	end(&f);
+}
+
+static void a_name_that_is_none(void **state)
+{
+	struct wlb_client_config config;
+	struct wlb_reply reply;
+	struct wlb_error error;
+	(void)state;
+	assert_int_equal(wlb_client_config_address(&config, "no-such-host.invalid:80", &error), 0);
+	struct wlb_connection *connection = wlb_connection_new(&config);
+	int64_t before_ms = wlb_clock_ms();
+	assert_int_equal(wlb_connection_call(connection, "GET", "/", NULL, 300, &reply, &error), -1);
+	assert_true(wlb_clock_ms() - before_ms < 1500);
+	assert_non_null(strstr(error.message, "no-such-host.invalid"));
+	wlb_connection_free(connection);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_reply_comes_and_the_connection_stays),
+		cmocka_unit_test(a_large_body_goes_both_ways),
+		cmocka_unit_test(a_closed_connection_is_opened_again),
+		cmocka_unit_test(the_deadline_holds),
+		cmocka_unit_test(a_readable_fd_ends_the_call),
+		cmocka_unit_test(broken_replies_are_errors),
+		cmocka_unit_test(a_body_may_end_with_the_connection),
+		cmocka_unit_test(nobody_listens),
+		cmocka_unit_test(without_munged_nothing_is_sent),
+		cmocka_unit_test(a_name_that_is_none),
+	};
+	return cmocka_run_group_tests(tests, munged_start, munged_stop);
+}

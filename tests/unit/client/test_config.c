@@ -1,0 +1,116 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "coordinator/client/client.h"
+#include "coordinator/client/file.h"
+
+static char path[] = "/tmp/wlb-config-XXXXXX";
+
+static int make_file(void **state)
+{
+	(void)state;
+	int fd = mkstemp(path);
+	close(fd);
+	setenv("WLB_CONF", path, 1);
+	return fd < 0 ? -1 : 0;
+}
+
+static int remove_file(void **state)
+{
+	(void)state;
+	return unlink(path);
+}
+
+static void write_config(const char *text)
+{
+	assert_int_equal(wlb_file_write(path, text, strlen(text), 0600, NULL), 0);
+	unsetenv("WLB_COORDINATOR");
+	unsetenv("WLB_MUNGE_SOCKET");
+}
+
+static void addresses(void **state)
+{
+	static const struct {
+		const char *text, *host, *port;
+	} good[] = {{"login1:8642", "login1", "8642"},
+	            {"127.0.0.1:1", "127.0.0.1", "1"},
+	            {"[fd00::1]:65535", "fd00::1", "65535"}};
+	static const char *const bad[] = {"",      "login1",    ":8642",   "login1:", "login1:0", "login1:65536",
+	                                  "a:b:1", "[fd00::1]", "fd00::1", "[]:1",    "h:1x",     "h:-1"};
+	struct wlb_client_config config;
+	struct wlb_error error;
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		assert_int_equal(wlb_client_config_address(&config, good[i].text, &error), 0);
+		assert_string_equal(config.host, good[i].host);
+		assert_string_equal(config.port, good[i].port);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(wlb_client_config_address(&config, bad[i], &error), -1);
+		assert_non_null(strstr(error.message, "HOST:PORT"));
+	}
+}
+
+static void file_is_read(void **state)
+{
+	struct wlb_client_config config;
+	struct wlb_error error;
+	(void)state;
+	write_config("# where it is\n\n  coordinator = login1:8642  # ours\nmunge_socket=/run/m.sock");
+	assert_int_equal(wlb_client_config_load(&config, &error), 0);
+	assert_string_equal(config.host, "login1");
+	assert_string_equal(config.munge_socket, "/run/m.sock");
+}
+
+static void environment_comes_first(void **state)
+{
+	struct wlb_client_config config;
+	struct wlb_error error;
+	(void)state;
+	write_config("coordinator = login1:8642\nmunge_socket = /run/m.sock\n");
+	setenv("WLB_COORDINATOR", "login2:1", 1);
+	assert_int_equal(wlb_client_config_load(&config, &error), 0);
+	assert_string_equal(config.host, "login2");
+	assert_string_equal(config.munge_socket, "/run/m.sock");
+	setenv("WLB_MUNGE_SOCKET", "/run/n.sock", 1);
+	assert_int_equal(wlb_client_config_load(&config, &error), 0);
+	assert_string_equal(config.munge_socket, "/run/n.sock");
+}
+
+static void wrong_files_name_the_line(void **state)
+{
+	static const struct {
+		const char *text, *found;
+	} bad[] = {{"", "no coordinator is named"},
+	           {"\ncoordinator login1", "line 2"},
+	           {"coordinator = login1", "'login1'"},
+	           {"colour = red", "'colour'"}};
+	struct wlb_client_config config;
+	struct wlb_error error;
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		write_config(bad[i].text);
+		assert_int_equal(wlb_client_config_load(&config, &error), -1);
+		assert_non_null(strstr(error.message, bad[i].found));
+		assert_non_null(strstr(error.message, path));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(addresses),
+		cmocka_unit_test(file_is_read),
+		cmocka_unit_test(environment_comes_first),
+		cmocka_unit_test(wrong_files_name_the_line),
+	};
+	return cmocka_run_group_tests(tests, make_file, remove_file);
+}

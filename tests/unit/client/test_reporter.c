@@ -1,0 +1,350 @@
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "coordinator/client/clock.h"
+#include "coordinator/client/reporter.h"
+#include "munged.h"
+#include "server.h"
+
+enum { RECORDS_MAX = 5000 };
+
+/* What the coordinator has stored, as the real one does: in order, each once. */
+struct coordinator {
+	pthread_mutex_t lock;
+	struct server *server;
+	int64_t stored;
+	int64_t forget_at; /* once: having stored so many, it remembers none */
+	int seen[RECORDS_MAX];
+	int largest_batch;
+	int reports;
+	int goodbyes;
+	int lost_rank;
+	int64_t step;
+	char step_id[32];
+	int away_status; /* answers everything with it; 0: not away */
+	bool order_end;
+};
+
+static bool store(struct coordinator *c, int fd, json_t *body)
+{
+	char reply[64];
+	json_int_t first_seq = 0;
+	json_t *records = NULL;
+	json_unpack(body, "{s:I, s:o}", "first_seq", &first_seq, "records", &records);
+	int count = (int)json_array_size(records);
+	if (count > c->largest_batch)
+		c->largest_batch = count;
+	if (c->forget_at > 0 && c->stored >= c->forget_at) {
+		c->forget_at = 0;
+		c->stored = 0;
+		memset(c->seen, 0, sizeof(c->seen));
+	}
+	bool gap = first_seq > c->stored + 1;
+	for (int64_t seq = first_seq; !gap && seq < first_seq + count; seq++) {
+		if (seq <= c->stored)
+			continue;
+		c->seen[seq]++;
+		c->stored = seq;
+	}
+	snprintf(reply, sizeof(reply), "{\"acked_seq\":%lld,\"error\":\"gap\"}", (long long)c->stored);
+	return server_reply(fd, gap ? 409 : 200, reply);
+}
+
+static bool take_report(struct coordinator *c, int fd, json_t *body)
+{
+	const char *step_id = NULL;
+	json_int_t step = 0;
+	int goodbye = 0;
+	json_unpack(body, "{s:I, s:b, s?s}", "step", &step, "goodbye", &goodbye, "step_id", &step_id);
+	json_t *lost = json_array_get(json_object_get(body, "lost_ranks"), 0);
+	c->reports++;
+	c->goodbyes += goodbye;
+	c->step = step;
+	if (lost != NULL)
+		c->lost_rank = (int)json_integer_value(json_object_get(lost, "rank"));
+	snprintf(c->step_id, sizeof(c->step_id), "%s", step_id != NULL ? step_id : "");
+	return server_reply(fd, 200,
+	                    c->order_end ? "{\"order\":\"end\",\"reason\":\"node n3 is lost\"}"
+	                                 : "{\"order\":\"continue\"}");
+}
+
+static bool answer(void *context, int fd, const struct request *request)
+{
+	struct coordinator *c = context;
+	json_t *body = json_loads(request->body, 0, NULL);
+	bool keep;
+	pthread_mutex_lock(&c->lock);
+	if (c->away_status != 0)
+		keep = server_reply(fd, c->away_status, "{\"error\":\"the database is away\"}");
+	else if (strcmp(request->path, "/v1/runs/12/records") == 0)
+		keep = store(c, fd, body);
+	else
+		keep = take_report(c, fd, body);
+	pthread_mutex_unlock(&c->lock);
+	json_decref(body);
+	return keep;
+}
+
+static int begin(void **state)
+{
+	struct coordinator *c = calloc(1, sizeof(*c));
+	pthread_mutex_init(&c->lock, NULL);
+	c->lost_rank = -1;
+	c->server = server_start(answer, c);
+	*state = c;
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct coordinator *c = *state;
+	server_stop(c->server);
+	free(c);
+	return 0;
+}
+
+/* A field of the coordinator as it is now. */
+#define NOW(c, field)                                                                                                  \
+	({                                                                                                             \
+		pthread_mutex_lock(&(c)->lock);                                                                        \
+		__auto_type value = (c)->field;                                                                        \
+		pthread_mutex_unlock(&(c)->lock);                                                                      \
+		value;                                                                                                 \
+	})
+#define SET(c, field, value)                                                                                           \
+	({                                                                                                             \
+		pthread_mutex_lock(&(c)->lock);                                                                        \
+		(c)->field = (value);                                                                                  \
+		pthread_mutex_unlock(&(c)->lock);                                                                      \
+	})
+#define WAIT_UNTIL(condition, limit_ms)                                                                                \
+	({                                                                                                             \
+		int64_t until_ms = wlb_clock_ms() + (limit_ms);                                                        \
+		while (!(condition) && wlb_clock_left_ms(until_ms) > 0)                                                \
+			wlb_clock_sleep_ms(10);                                                                        \
+		assert_true(condition);                                                                                \
+	})
+
+static struct wlb_reporter *started(struct coordinator *c, const struct wlb_reporter_options *more)
+{
+	struct wlb_client_config config = server_config(c->server);
+	struct wlb_reporter_options options = *more;
+	struct wlb_error error;
+	options.run_id = "12";
+	options.attempt_id = "a-1";
+	options.spool_dir = munged_folder();
+	struct wlb_reporter *reporter = wlb_reporter_start(&config, &options, &error);
+	if (reporter == NULL)
+		fail_msg("%s", error.message);
+	return reporter;
+}
+
+static void record_steps(struct wlb_reporter *reporter, int count)
+{
+	for (int i = 0; i < count; i++)
+		assert_int_equal(wlb_reporter_record(reporter, "step", "{\"step\":1}", NULL), 0);
+}
+
+static void assert_each_once(struct coordinator *c, int count)
+{
+	assert_int_equal(NOW(c, stored), count);
+	for (int seq = 1; seq <= count; seq++)
+		assert_int_equal(c->seen[seq], 1);
+}
+
+static bool spool_is_there(void)
+{
+	char path[128];
+	snprintf(path, sizeof(path), "%s/a-1.rank0.jsonl", munged_folder());
+	return access(path, F_OK) == 0;
+}
+
+static void records_arrive_once_in_batches(void **state)
+{
+	struct coordinator *c = *state;
+	struct wlb_reporter *reporter = started(c, &(struct wlb_reporter_options){.source = "rank0"});
+	record_steps(reporter, 2500);
+	assert_int_equal(wlb_reporter_stop(reporter, 10000), 0);
+	assert_each_once(c, 2500);
+	assert_in_range(c->largest_batch, 1, 1000);
+	assert_int_equal(c->reports, 0);
+	assert_false(spool_is_there());
+}
+
+static void what_is_left_is_delivered_later(void **state)
+{
+	struct coordinator *c = *state;
+	struct wlb_client_config config = server_config(c->server);
+	struct wlb_error error;
+	SET(c, away_status, 503);
+	struct wlb_reporter *reporter = started(c, &(struct wlb_reporter_options){.source = "rank0"});
+	record_steps(reporter, 30);
+	assert_int_equal(wlb_spool_deliver(&config, munged_folder(), 1000, &error), 0); /* in use */
+	assert_int_equal(wlb_reporter_stop(reporter, 300), 30);
+	assert_int_equal(wlb_spool_deliver(&config, munged_folder(), 1000, &error), 30);
+	assert_non_null(strstr(error.message, "database is away"));
+	SET(c, away_status, 0);
+	assert_int_equal(wlb_spool_deliver(&config, munged_folder(), 5000, &error), 0);
+	assert_each_once(c, 30);
+	assert_false(spool_is_there());
+}
+
+static void a_coordinator_that_comes_back_gets_everything(void **state)
+{
+	struct coordinator *c = *state;
+	int port = server_port(c->server);
+	struct wlb_reporter *reporter = started(c, &(struct wlb_reporter_options){.source = "rank0"});
+	record_steps(reporter, 5);
+	WAIT_UNTIL(NOW(c, stored) == 5, 5000);
+	server_stop(c->server);
+	record_steps(reporter, 5);
+	wlb_clock_sleep_ms(1500);
+	c->server = server_restart(port, answer, c);
+	WAIT_UNTIL(NOW(c, stored) == 10, 10000);
+	assert_int_equal(wlb_reporter_stop(reporter, 5000), 0);
+	assert_each_once(c, 10);
+}
+
+static void a_database_that_lost_records_gets_them_again(void **state)
+{
+	struct coordinator *c = *state;
+	struct wlb_reporter *reporter = started(c, &(struct wlb_reporter_options){.source = "rank0"});
+	record_steps(reporter, 8);
+	WAIT_UNTIL(NOW(c, stored) == 8, 5000);
+	SET(c, forget_at, 8);
+	record_steps(reporter, 4);
+	assert_int_equal(wlb_reporter_stop(reporter, 10000), 0);
+	assert_each_once(c, 12);
+}
+
+static void a_silent_coordinator_holds_nobody_up(void **state)
+{
+	struct coordinator *c = *state;
+	struct wlb_reporter *reporter = started(c, &(struct wlb_reporter_options){.source = "rank0", .node = "n1"});
+	pthread_mutex_lock(&c->lock); /* the server's thread now answers nothing */
+	record_steps(reporter, 3);
+	wlb_clock_sleep_ms(200);
+	int64_t before_ms = wlb_clock_ms();
+	assert_int_equal(wlb_reporter_stop(reporter, 300), 3);
+	int64_t took_ms = wlb_clock_ms() - before_ms;
+	pthread_mutex_unlock(&c->lock);
+	assert_in_range(took_ms, 0, 1500);
+	struct wlb_client_config config = server_config(c->server);
+	assert_int_equal(wlb_spool_deliver(&config, munged_folder(), 5000, NULL), 0);
+}
+
+static void reports_carry_progress_and_bring_orders(void **state)
+{
+	struct coordinator *c = *state;
+	const char *reason = NULL;
+	struct wlb_reporter *reporter = started(c, &(struct wlb_reporter_options){.node = "n1", .rank = -1});
+	wlb_reporter_step_id(reporter, "12.0");
+	wlb_reporter_progress(reporter, 57);
+	assert_int_equal(wlb_reporter_record(reporter, "step", "{}", NULL), -1);
+	WAIT_UNTIL(NOW(c, reports) >= 3, 5000);
+	assert_int_equal(NOW(c, step), 57);
+	assert_string_equal(c->step_id, "12.0");
+	assert_int_equal(server_connections(c->server), 1);
+	assert_int_equal(wlb_reporter_must_end(reporter, &reason), 0);
+	SET(c, order_end, true);
+	WAIT_UNTIL(wlb_reporter_must_end(reporter, &reason), 3000);
+	assert_string_equal(reason, "node n3 is lost");
+	assert_int_equal(NOW(c, goodbyes), 0);
+	wlb_reporter_stop(reporter, 1000);
+	assert_int_equal(NOW(c, goodbyes), 1);
+}
+
+static void a_peer_that_dies_is_reported_at_once(void **state)
+{
+	struct coordinator *c = *state;
+	pid_t child = fork();
+	if (child == 0) {
+		pause();
+		_exit(0);
+	}
+	struct wlb_reporter *reporter =
+		started(c, &(struct wlb_reporter_options){
+				   .node = "n1", .peer_ranks = (int[]){5}, .peer_pids = &child, .peer_count = 1});
+	WAIT_UNTIL(NOW(c, reports) >= 1, 3000);
+	assert_int_equal(NOW(c, lost_rank), -1);
+	int64_t before_ms = wlb_clock_ms();
+	kill(child, SIGKILL);
+	WAIT_UNTIL(NOW(c, lost_rank) == 5, 3000);
+	assert_in_range(wlb_clock_ms() - before_ms, 0, 500);
+	waitpid(child, NULL, 0);
+	wlb_reporter_stop(reporter, 1000);
+}
+
+static void a_forked_child_does_nothing(void **state)
+{
+	struct coordinator *c = *state;
+	int status;
+	struct wlb_reporter *reporter = started(c, &(struct wlb_reporter_options){.source = "rank0"});
+	record_steps(reporter, 1);
+	pid_t child = fork();
+	if (child == 0)
+		_exit(wlb_reporter_record(reporter, "step", "{}", NULL) == -1 && wlb_reporter_stop(reporter, 100) == 0
+		              ? 0
+		              : 1);
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+	record_steps(reporter, 1);
+	assert_int_equal(wlb_reporter_stop(reporter, 5000), 0);
+	assert_each_once(c, 2);
+}
+
+static void without_a_coordinator_records_are_kept(void **state)
+{
+	struct coordinator *c = *state;
+	struct wlb_reporter_options options = {
+		.run_id = "12", .attempt_id = "a-1", .source = "rank0", .spool_dir = munged_folder(), .node = "n1"};
+	struct wlb_reporter *reporter = wlb_reporter_start(NULL, &options, NULL);
+	assert_non_null(reporter);
+	record_steps(reporter, 4);
+	assert_int_equal(wlb_reporter_stop(reporter, 100), 4);
+	struct wlb_client_config config = server_config(c->server);
+	assert_int_equal(wlb_spool_deliver(&config, munged_folder(), 5000, NULL), 0);
+	assert_each_once(c, 4);
+}
+
+static void a_folder_that_cannot_be_is_an_error(void **state)
+{
+	struct wlb_reporter_options options = {
+		.run_id = "12", .attempt_id = "a-1", .source = "rank0", .spool_dir = "/proc/nowhere/x"};
+	struct wlb_error error;
+	(void)state;
+	assert_null(wlb_reporter_start(NULL, &options, &error));
+	assert_non_null(strstr(error.message, "/proc/nowhere"));
+	assert_int_equal(wlb_spool_deliver(NULL, "/nowhere", 100, &error), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(records_arrive_once_in_batches),
+		TEST(what_is_left_is_delivered_later),
+		TEST(a_coordinator_that_comes_back_gets_everything),
+		TEST(a_database_that_lost_records_gets_them_again),
+		TEST(a_silent_coordinator_holds_nobody_up),
+		TEST(reports_carry_progress_and_bring_orders),
+		TEST(a_peer_that_dies_is_reported_at_once),
+		TEST(a_forked_child_does_nothing),
+		TEST(without_a_coordinator_records_are_kept),
+		TEST(a_folder_that_cannot_be_is_an_error),
+	};
+	return cmocka_run_group_tests(tests, munged_start, munged_stop);
+}

@@ -1,0 +1,289 @@
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "coordinator/client/file.h"
+#include "coordinator/client/spool.h"
+
+static char folder[] = "/tmp/wlb-spool-XXXXXX";
+static char path[128];
+static struct wlb_spool_identity identity;
+
+static int make_folder(void **state)
+{
+	(void)state;
+	if (mkdtemp(folder) == NULL)
+		return -1;
+	snprintf(path, sizeof(path), "%s/a-1.rank0.jsonl", folder);
+	return wlb_spool_identify(&identity, "12.2", "a-1", "rank0", NULL);
+}
+
+static int remove_folder(void **state)
+{
+	(void)state;
+	return rmdir(folder);
+}
+
+static int remove_spool(void **state)
+{
+	(void)state;
+	unlink(path);
+	return 0;
+}
+
+static struct wlb_spool *opened(void)
+{
+	struct wlb_error error;
+	struct wlb_spool *spool = wlb_spool_open(folder, &identity, &error);
+	if (spool == NULL)
+		fail_msg("%s", error.message);
+	return spool;
+}
+
+static void append_steps(struct wlb_spool *spool, int from, int to)
+{
+	for (int step = from; step <= to; step++) {
+		char data[32];
+		snprintf(data, sizeof(data), "{\"step\":%d}", step);
+		assert_int_equal(wlb_spool_append(spool, "step", data, NULL), 0);
+	}
+}
+
+/* The next batch, which must have records first..last of step numbers equal to their seq. */
+static void assert_batch(struct wlb_spool *spool, int max, int first, int last)
+{
+	char *text = wlb_spool_batch(spool, max, NULL);
+	assert_non_null(text);
+	json_t *body = json_loads(text, 0, NULL);
+	assert_non_null(body);
+	json_int_t first_seq, job_id;
+	json_t *records;
+	assert_int_equal(
+		json_unpack(body, "{s:I, s:I, s:o}", "first_seq", &first_seq, "job_id", &job_id, "records", &records),
+		0);
+	assert_int_equal(first_seq, first);
+	assert_int_equal(job_id, 12);
+	assert_int_equal(json_array_size(records), last - first + 1);
+	for (int i = first; i <= last; i++) {
+		json_int_t seq, step;
+		assert_int_equal(json_unpack(json_array_get(records, (size_t)(i - first)), "{s:I, s:{s:I}}", "seq",
+		                             &seq, "data", "step", &step),
+		                 0);
+		assert_int_equal(seq, i);
+		assert_int_equal(step, i);
+	}
+	json_decref(body);
+	free(text);
+}
+
+static void records_come_out_as_they_went_in(void **state)
+{
+	struct wlb_spool *spool = opened();
+	(void)state;
+	assert_null(wlb_spool_batch(spool, 10, NULL));
+	append_steps(spool, 1, 25);
+	assert_int_equal(wlb_spool_pending(spool), 25);
+	assert_batch(spool, 10, 1, 10);
+	assert_batch(spool, 10, 1, 10);
+	assert_int_equal(wlb_spool_acknowledge(spool, 10, NULL), 0);
+	assert_batch(spool, 10, 11, 20);
+	assert_int_equal(wlb_spool_acknowledge(spool, 25, NULL), 0);
+	assert_int_equal(wlb_spool_pending(spool), 0);
+	wlb_spool_close(spool, true);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+static void a_coordinator_may_know_less_or_more(void **state)
+{
+	struct wlb_spool *spool = opened();
+	(void)state;
+	append_steps(spool, 1, 9);
+	assert_int_equal(wlb_spool_acknowledge(spool, 7, NULL), 0);
+	assert_int_equal(wlb_spool_acknowledge(spool, 3, NULL), 0);
+	assert_batch(spool, 100, 4, 9);
+	assert_int_equal(wlb_spool_acknowledge(spool, 1000, NULL), 0);
+	assert_int_equal(wlb_spool_pending(spool), 0);
+	wlb_spool_close(spool, true);
+}
+
+static void a_spool_goes_on_after_a_crash(void **state)
+{
+	struct wlb_spool *spool = opened();
+	(void)state;
+	append_steps(spool, 1, 4);
+	wlb_spool_close(spool, true); /* not acknowledged: it stays */
+	FILE *file = fopen(path, "a");
+	fputs("{\"seq\":5,\"time\":1.5,\"ty", file);
+	fclose(file);
+	spool = opened();
+	assert_int_equal(wlb_spool_pending(spool), 4);
+	append_steps(spool, 5, 6);
+	assert_batch(spool, 100, 1, 6);
+	wlb_spool_close(spool, false);
+}
+
+static void a_torn_header_begins_anew(void **state)
+{
+	bool busy;
+	(void)state;
+	assert_int_equal(wlb_file_write(path, "{\"wlb_sp", 8, 0600, NULL), 0);
+	struct wlb_spool *spool = opened();
+	append_steps(spool, 1, 2);
+	assert_batch(spool, 100, 1, 2);
+	wlb_spool_close(spool, false);
+	assert_int_equal(wlb_file_write(path, "{\"wlb_sp", 8, 0600, NULL), 0);
+	spool = wlb_spool_adopt(path, &busy, NULL);
+	assert_non_null(spool);
+	assert_int_equal(wlb_spool_pending(spool), 0);
+	wlb_spool_close(spool, true);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+static void a_damaged_line_leaves_no_gap(void **state)
+{
+	struct wlb_spool *spool = opened();
+	(void)state;
+	append_steps(spool, 1, 3);
+	wlb_spool_close(spool, false);
+	char *text;
+	assert_int_equal(wlb_file_read(path, 100000, &text, NULL, NULL), 0);
+	memset(strstr(text, "{\"seq\":2"), '#', 20);
+	assert_int_equal(wlb_file_write(path, text, strlen(text), 0600, NULL), 0);
+	free(text);
+	spool = opened();
+	text = wlb_spool_batch(spool, 100, NULL);
+	json_t *body = json_loads(text, 0, NULL);
+	json_t *records = json_object_get(body, "records");
+	const char *kind;
+	json_int_t seq;
+	assert_int_equal(json_array_size(records), 3);
+	assert_int_equal(json_unpack(json_array_get(records, 1), "{s:I, s:{s:s}}", "seq", &seq, "data", "kind", &kind),
+	                 0);
+	assert_int_equal(seq, 2);
+	assert_string_equal(kind, "spool_damaged");
+	json_decref(body);
+	free(text);
+	wlb_spool_close(spool, false);
+}
+
+static void bad_records_and_names_are_refused(void **state)
+{
+	static const char *const bad[] = {"", "{", "[1]", "{\"loss\":nan}", "{\"a\":1,\"a\":2}", "{} {}"};
+	static const char *const names[] = {"", "../x", "a b", ".a", "a/b"};
+	struct wlb_spool_identity other;
+	struct wlb_spool *spool = opened();
+	struct wlb_error error;
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(wlb_spool_append(spool, "step", bad[i], &error), -1);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		assert_int_equal(wlb_spool_identify(&other, "12", names[i], "run", &error), -1);
+	assert_int_equal(wlb_spool_pending(spool), 0);
+	wlb_spool_close(spool, true);
+}
+
+static void two_never_share_a_spool(void **state)
+{
+	struct wlb_spool *spool = opened();
+	struct wlb_error error;
+	bool busy = false;
+	(void)state;
+	append_steps(spool, 1, 1);
+	assert_null(wlb_spool_adopt(path, &busy, &error));
+	assert_true(busy);
+	assert_null(wlb_spool_open(folder, &identity, &error));
+	assert_non_null(strstr(error.message, "in use"));
+	wlb_spool_close(spool, false);
+	assert_non_null(spool = wlb_spool_adopt(path, &busy, &error));
+	assert_string_equal(wlb_spool_whose(spool)->run_id, "12.2");
+	wlb_spool_close(spool, false);
+}
+
+static void another_runs_spool_is_left_alone(void **state)
+{
+	struct wlb_spool_identity other;
+	struct wlb_error error;
+	(void)state;
+	wlb_spool_close(opened(), false);
+	assert_int_equal(wlb_spool_identify(&other, "13", "a-1", "rank0", &error), 0);
+	assert_null(wlb_spool_open(folder, &other, &error));
+	assert_non_null(strstr(error.message, "belongs to run 12.2"));
+}
+
+/* A file-size limit stands for a full disk: the write comes up short, and half a record must not stay. */
+static void a_full_disk_leaves_whole_records(void **state)
+{
+	struct wlb_spool *spool = opened();
+	struct rlimit before, small = {.rlim_cur = 4096, .rlim_max = RLIM_INFINITY};
+	struct wlb_error error;
+	int written = 0;
+	(void)state;
+	getrlimit(RLIMIT_FSIZE, &before);
+	small.rlim_max = before.rlim_max;
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	while (written < 1000) {
+		char data[32];
+		snprintf(data, sizeof(data), "{\"step\":%d}", written + 1);
+		if (wlb_spool_append(spool, "step", data, &error) != 0)
+			break;
+		written++;
+	}
+	setrlimit(RLIMIT_FSIZE, &before);
+	assert_in_range(written, 10, 100);
+	assert_non_null(strstr(error.message, path));
+	append_steps(spool, written + 1, written + 2);
+	assert_batch(spool, 1000, 1, written + 2);
+	wlb_spool_close(spool, false);
+}
+
+/* Records of a process that is killed between any two system calls are whole or absent. */
+static void sigkill_tears_at_most_the_last_line(void **state)
+{
+	(void)state;
+	pid_t child = fork();
+	if (child == 0) {
+		struct wlb_spool *spool = wlb_spool_open(folder, &identity, NULL);
+		for (int step = 1;; step++) {
+			char data[32];
+			snprintf(data, sizeof(data), "{\"step\":%d}", step);
+			wlb_spool_append(spool, "step", data, NULL);
+		}
+	}
+	usleep(100000);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	struct wlb_spool *spool = opened();
+	int64_t count = wlb_spool_pending(spool);
+	assert_true(count > 10);
+	assert_batch(spool, 10, 1, 10);
+	append_steps(spool, (int)count + 1, (int)count + 1);
+	assert_int_equal(wlb_spool_acknowledge(spool, count - 5, NULL), 0);
+	assert_batch(spool, 10, (int)count - 4, (int)count + 1);
+	wlb_spool_close(spool, false);
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, remove_spool)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(records_come_out_as_they_went_in), TEST(a_coordinator_may_know_less_or_more),
+		TEST(a_spool_goes_on_after_a_crash),    TEST(a_torn_header_begins_anew),
+		TEST(a_damaged_line_leaves_no_gap),     TEST(bad_records_and_names_are_refused),
+		TEST(two_never_share_a_spool),          TEST(another_runs_spool_is_left_alone),
+		TEST(a_full_disk_leaves_whole_records), TEST(sigkill_tears_at_most_the_last_line),
+	};
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

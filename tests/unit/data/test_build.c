@@ -1,0 +1,297 @@
+/* `wlb data build` and `info`: files in, a dataset out, whole or not at all. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "tests/unit/data/fixture.h"
+#include "worker/data/build.h"
+#include "worker/data/dataset.h"
+#include "worker/data/index_writer.h"
+#include "worker/data/info.h"
+#include "worker/data/tokenize.h"
+
+static volatile sig_atomic_t not_interrupted, interrupted = 1;
+
+/* Builds FOLDER/out from FOLDER/in. */
+static int build(void **state, struct wlb_build_result *result, int *bad_input, struct wlb_error *error)
+{
+	char *inputs[] = {strdup(fixture_path(state, "in")), NULL};
+	const struct wlb_build_options options = {.inputs = inputs,
+	                                          .output_prefix = fixture_path(state, "out"),
+	                                          .json_key = "text",
+	                                          .min_bytes = 1,
+	                                          .interrupted = &not_interrupted};
+	int rc = wlb_build(&options, result, bad_input, error);
+	free(inputs[0]);
+	return rc;
+}
+
+static void build_good(void **state, struct wlb_build_result *result)
+{
+	struct wlb_error error;
+	int bad_input;
+	if (build(state, result, &bad_input, &error) < 0)
+		fail_msg("%s", error.message);
+}
+
+static int setup(void **state)
+{
+	return fixture_setup(state) == 0 && mkdir(fixture_path(state, "in"), 0777) == 0 ? 0 : -1;
+}
+
+/* Document `index` of FOLDER/out is this text and the end of the document. */
+static void expect_document(void **state, int index, const char *text, size_t length)
+{
+	struct wlb_error error;
+	struct wlb_dataset *d = wlb_dataset_open(fixture_path(state, "out"), &error);
+	assert_non_null(d);
+	int32_t tokens[64];
+	assert_int_equal(wlb_dataset_length(d, index), length + 1);
+	assert_int_equal(wlb_dataset_read(d, index, 0, (int64_t)length + 1, tokens, &error), 0);
+	for (size_t i = 0; i < length; i++)
+		assert_int_equal(tokens[i], (unsigned char)text[i]);
+	assert_int_equal(tokens[length], WLB_BYTES_END_OF_DOCUMENT);
+	wlb_dataset_close(d);
+}
+
+static void write_gzip(void **state, const char *name, const char *text)
+{
+	gzFile file = gzopen(fixture_path(state, name), "w");
+	assert_non_null(file);
+	assert_int_equal(gzputs(file, text), strlen(text));
+	assert_int_equal(gzclose(file), Z_OK);
+}
+
+static void test_files_in_order_of_names(void **state)
+{
+	struct wlb_build_result r;
+	mkdir(fixture_path(state, "in/sub"), 0777);
+	fixture_write_text(state, "in/b", "second\xff");
+	fixture_write_text(state, "in/a", "first");
+	write_gzip(state, "in/c.gz", "third");
+	fixture_write_text(state, "in/sub/d", "fourth");
+	fixture_write(state, "in/image", "\x89PNG\0", 5);
+	fixture_write_text(state, "in/empty", "");
+	build_good(state, &r);
+	assert_int_equal(r.documents, 4);
+	assert_int_equal(r.tokens, 5 + 7 + 5 + 6 + 4);
+	assert_int_equal(r.files, 6);
+	assert_int_equal(r.not_text, 1);
+	assert_int_equal(r.too_short, 1);
+	assert_int_equal(r.unreadable, 0);
+	expect_document(state, 0, "first", 5);
+	expect_document(state, 1, "second\xff", 7);
+	expect_document(state, 2, "third", 5);
+	expect_document(state, 3, "fourth", 6);
+}
+
+static void test_links_count_once(void **state)
+{
+	struct wlb_build_result r;
+	char target[4096];
+	fixture_write_text(state, "in/a", "text");
+	snprintf(target, sizeof(target), "%s", fixture_path(state, "in/a"));
+	assert_int_equal(link(target, fixture_path(state, "in/hard")), 0);
+	assert_int_equal(symlink("a", fixture_path(state, "in/soft")), 0);
+	assert_int_equal(symlink(".", fixture_path(state, "in/loop")), 0);
+	assert_int_equal(symlink("nowhere", fixture_path(state, "in/dangling")), 0);
+	build_good(state, &r);
+	assert_int_equal(r.documents, 1);
+	assert_int_equal(r.unreadable, 0);
+}
+
+static void test_jsonl(void **state)
+{
+	struct wlb_build_result r;
+	fixture_write_text(state, "in/a.jsonl",
+	                   "{\"text\":\"one\"}\n\n{\"id\":7,\"text\":\"t\\u00e4\\u0000o\"}\r\n{\"text\":\"\"}\n"
+	                   "{\"text\":\"last\"}");
+	write_gzip(state, "in/b.jsonl.gz", "{\"text\":\"packed\"}\n");
+	build_good(state, &r);
+	assert_int_equal(r.documents, 4);
+	assert_int_equal(r.too_short, 1);
+	expect_document(state, 0, "one", 3);
+	expect_document(state, 1, "t\xc3\xa4\0o", 5);
+	expect_document(state, 2, "last", 4);
+	expect_document(state, 3, "packed", 6);
+}
+
+static void test_long_lines_and_files(void **state)
+{
+	enum { LENGTH = 300000 };
+	struct wlb_build_result r;
+	char *text = malloc(LENGTH + 32);
+	int at = sprintf(text, "{\"text\":\"");
+	memset(text + at, 'x', LENGTH);
+	strcpy(text + at + LENGTH, "\"}\n");
+	fixture_write_text(state, "in/a.jsonl", text);
+	fixture_write_text(state, "in/b", text);
+	build_good(state, &r);
+	assert_int_equal(r.documents, 2);
+	assert_int_equal(r.tokens, (LENGTH + 1) + ((int64_t)strlen(text) + 1));
+	free(text);
+}
+
+static void expect_bad_input(void **state, const char *reason)
+{
+	struct wlb_build_result r;
+	struct wlb_error error;
+	int bad_input = 0;
+	assert_int_equal(build(state, &r, &bad_input, &error), -1);
+	assert_true(bad_input);
+	assert_says(error.message, reason);
+	assert_int_equal(fixture_entries(*state), 1); /* "in" */
+}
+
+static void test_malformed_jsonl(void **state)
+{
+	fixture_write_text(state, "in/a.jsonl", "{\"text\":\"one\"}\n{\"text\":3}\n");
+	expect_bad_input(state, "a.jsonl: line 2: field 'text' is not a text");
+	fixture_write_text(state, "in/a.jsonl", "{\"text\":\"one\"}\n\n{\"words\":3}\n");
+	expect_bad_input(state, "a.jsonl: line 3: field 'text' is missing");
+	fixture_write_text(state, "in/a.jsonl", "{\"text\":\"one\"\n");
+	expect_bad_input(state, "a.jsonl: line 1: ");
+	fixture_write(state, "in/a.jsonl", "{\"text\":\"o\0e\"}\n", 15);
+	expect_bad_input(state, "a.jsonl: line 1: ");
+}
+
+static void test_nothing_found(void **state)
+{
+	expect_bad_input(state, "no document was found");
+	fixture_write_text(state, "in/empty", "");
+	expect_bad_input(state, "1 files, 0 not text, 1 too short");
+	assert_int_equal(unlink(fixture_path(state, "in/empty")), 0);
+	assert_int_equal(rmdir(fixture_path(state, "in")), 0);
+	mkdir(fixture_path(state, "other"), 0777);
+	expect_bad_input(state, "in: cannot be read: No such file or directory");
+}
+
+static void test_unreadable_files_are_left_out(void **state)
+{
+	struct wlb_build_result r;
+	size_t bytes;
+	fixture_write_text(state, "in/a", "text");
+	fixture_write_text(state, "in/damaged.gz", "\x1f\x8b\x08 this is not deflate");
+	write_gzip(state, "in/cut.gz", "a text that was longer before it was cut");
+	free(fixture_read(fixture_path(state, "in/cut.gz"), &bytes));
+	assert_int_equal(truncate(fixture_path(state, "in/cut.gz"), (off_t)bytes - 9), 0);
+	build_good(state, &r);
+	assert_int_equal(r.documents, 1);
+	assert_int_equal(r.unreadable, 2);
+	assert_says(r.first_unreadable.message, "cut.gz: cannot be read: the compressed data end too early");
+}
+
+static void test_old_dataset_is_replaced(void **state)
+{
+	struct wlb_build_result r;
+	fixture_write_text(state, "in/a", "old");
+	build_good(state, &r);
+	fixture_write_text(state, "in/a", "newer");
+	build_good(state, &r);
+	expect_document(state, 0, "newer", 5);
+	assert_int_equal(fixture_entries(*state), 3);
+}
+
+static void test_interrupted(void **state)
+{
+	char *inputs[] = {strdup(fixture_path(state, "in")), NULL};
+	const struct wlb_build_options options = {.inputs = inputs,
+	                                          .output_prefix = fixture_path(state, "out"),
+	                                          .json_key = "text",
+	                                          .min_bytes = 1,
+	                                          .interrupted = &interrupted};
+	struct wlb_build_result r;
+	struct wlb_error error;
+	int bad_input;
+	fixture_write_text(state, "in/a", "text");
+	assert_int_equal(wlb_build(&options, &r, &bad_input, &error), -1);
+	assert_says(error.message, "interrupted");
+	assert_int_equal(fixture_entries(*state), 1);
+	free(inputs[0]);
+}
+
+/* Nothing is left, and the old dataset stays, at whatever byte the disk is full. */
+static void test_failing_writes(void **state)
+{
+	struct rlimit normal, limited;
+	struct wlb_build_result r;
+	struct wlb_error error;
+	int failures = 0, rc, bad_input;
+	signal(SIGXFSZ, SIG_IGN);
+	fixture_write_text(state, "in/a", "old");
+	build_good(state, &r);
+	fixture_write_text(state, "in/a", "a longer text, in uint16 tokens about a hundred bytes");
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &normal), 0);
+	for (rlim_t bytes = 0;; bytes += 8) {
+		limited = (struct rlimit){bytes, normal.rlim_max};
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &limited), 0);
+		rc = build(state, &r, &bad_input, &error);
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &normal), 0);
+		if (rc == 0)
+			break;
+		failures++;
+		assert_false(bad_input);
+		assert_says(error.message, "File too large");
+		assert_says(error.message, fixture_path(state, "out."));
+		assert_int_equal(fixture_entries(*state), 3);
+		expect_document(state, 0, "old", 3);
+	}
+	assert_true(failures > 5);
+	assert_int_equal(fixture_entries(*state), 3);
+}
+
+static void test_info(void **state)
+{
+	struct wlb_error error;
+	struct wlb_info info;
+	uint16_t tokens[1000] = {0};
+	const char *prefix = fixture_path(state, "out");
+	struct wlb_index_writer *w = wlb_index_writer_new(prefix, &error);
+	assert_non_null(w);
+	for (int length = 0; length < 1000; length++)
+		assert_int_equal(wlb_index_writer_add(w, tokens, length, &error), 0);
+	assert_int_equal(wlb_index_writer_commit(w, &error), 0);
+	wlb_index_writer_free(w);
+	struct wlb_dataset *d = wlb_dataset_open(prefix, &error);
+	assert_non_null(d);
+	assert_int_equal(wlb_info_compute(d, &info, &error), 0);
+	wlb_dataset_close(d);
+	assert_int_equal(info.documents, 1000);
+	assert_int_equal(info.tokens, 999 * 1000 / 2);
+	assert_int_equal(info.longest, 999);
+	assert_true(info.mean == 499.5);
+	static const int64_t quantiles[] = {99, 499, 899, 949, 989, 998}; /* the k-th of 1000 has k - 1 tokens */
+	for (int q = 0; q < WLB_INFO_QUANTILES; q++)
+		assert_int_equal(info.quantile[q], quantiles[q]);
+	assert_int_equal(info.bin_documents[0], 1);
+	assert_int_equal(info.bin_documents[1], 1);
+	assert_int_equal(info.bin_documents[9], 256); /* 256 .. 511 */
+	assert_int_equal(info.bin_documents[10], 488);
+	int64_t all = 0;
+	for (int b = 0; b < WLB_INFO_BINS; b++)
+		all += info.bin_tokens[b];
+	assert_int_equal(all, info.tokens);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_files_in_order_of_names, setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_links_count_once, setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_jsonl, setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_long_lines_and_files, setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_malformed_jsonl, setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_nothing_found, setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_unreadable_files_are_left_out, setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_old_dataset_is_replaced, setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_interrupted, setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_failing_writes, setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_info, setup, fixture_teardown),
+	};
+	return cmocka_run_group_tests_name("build", tests, NULL, NULL);
+}

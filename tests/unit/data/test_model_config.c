@@ -1,0 +1,194 @@
+/* config.json: what Hugging Face writes is read, and what cannot be trained as asked is refused by name. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/client/model_config.h"
+#include "tests/unit/data/fixture.h"
+
+#define REQUIRED                                                                                                       \
+	"\"hidden_size\":64,\"intermediate_size\":128,\"num_hidden_layers\":2,\"num_attention_heads\":4,\"vocab_"      \
+	"size\":257"
+
+static int read_config(void **state, const char *text, struct wlb_model *model, struct wlb_error *error)
+{
+	return wlb_model_config_read(fixture_write_text(state, "config.json", text), model, error);
+}
+
+static void expect_refused(void **state, const char *text, const char *reason)
+{
+	struct wlb_model model;
+	struct wlb_error error;
+	assert_int_equal(read_config(state, text, &model, &error), -1);
+	assert_says(error.message, "config.json");
+	assert_says(error.message, reason);
+}
+
+static void test_defaults(void **state)
+{
+	struct wlb_model m;
+	struct wlb_error error;
+	assert_int_equal(read_config(state, "{" REQUIRED "}", &m, &error), 0);
+	assert_int_equal(m.hidden_size, 64);
+	assert_int_equal(m.intermediate_size, 128);
+	assert_int_equal(m.num_hidden_layers, 2);
+	assert_int_equal(m.num_attention_heads, 4);
+	assert_int_equal(m.num_key_value_heads, 4);
+	assert_int_equal(m.head_dim, 16);
+	assert_int_equal(m.vocab_size, 257);
+	assert_int_equal(m.max_position_embeddings, 2048);
+	assert_true(m.rope_theta == 10000.0 && m.rms_norm_eps == 1e-6);
+	assert_false(m.tie_word_embeddings);
+}
+
+/* As published with Llama 3 8B, fields we have no use for included. */
+static void test_llama_3(void **state)
+{
+	struct wlb_model m;
+	struct wlb_error error;
+	assert_int_equal(
+		read_config(
+			state,
+			"{\"architectures\":[\"LlamaForCausalLM\"],\"attention_bias\":false,\"attention_dropout\":0.0,"
+			"\"bos_token_id\":128000,\"eos_token_id\":128001,\"hidden_act\":\"silu\",\"hidden_size\":4096,"
+			"\"initializer_range\":0.02,\"intermediate_size\":14336,\"max_position_embeddings\":8192,"
+			"\"model_type\":\"llama\",\"num_attention_heads\":32,\"num_hidden_layers\":32,"
+			"\"num_key_value_heads\":8,\"pretraining_tp\":1,\"rms_norm_eps\":1e-05,\"rope_scaling\":null,"
+			"\"rope_theta\":500000.0,\"tie_word_embeddings\":false,\"torch_dtype\":\"bfloat16\","
+			"\"transformers_version\":\"4.40.0.dev0\",\"use_cache\":true,\"vocab_size\":128256}",
+			&m, &error),
+		0);
+	assert_int_equal(m.num_key_value_heads, 8);
+	assert_int_equal(m.head_dim, 128);
+	assert_int_equal(m.max_position_embeddings, 8192);
+	assert_true(m.rope_theta == 500000.0 && m.rms_norm_eps == 1e-5);
+	assert_int_equal(wlb_model_parameters(&m), INT64_C(8030261248));
+}
+
+static void test_transformers_5(void **state)
+{
+	struct wlb_model m;
+	struct wlb_error error;
+	assert_int_equal(read_config(state,
+	                             "{" REQUIRED ",\"head_dim\":32,\"tie_word_embeddings\":true,"
+	                             "\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":5e5}}",
+	                             &m, &error),
+	                 0);
+	assert_int_equal(m.head_dim, 32);
+	assert_true(m.tie_word_embeddings);
+	assert_true(m.rope_theta == 500000.0);
+}
+
+static void test_each_required_field(void **state)
+{
+	static const char *const fields[] = {"hidden_size", "intermediate_size", "num_hidden_layers",
+	                                     "num_attention_heads", "vocab_size"};
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		char text[512], reason[64];
+		snprintf(text, sizeof(text), "{" REQUIRED "}");
+		memset(strstr(text, fields[i]), 'x', 1); /* misspelt: missing */
+		snprintf(reason, sizeof(reason), "%s is missing", fields[i]);
+		expect_refused(state, text, reason);
+	}
+}
+
+static void test_refused_fields(void **state)
+{
+	static const struct {
+		const char *field;
+		const char *reason;
+	} cases[] = {
+		{"\"model_type\":\"mixtral\"", "model_type is \"mixtral\": only \"llama\""},
+		{"\"model_type\":3", "model_type is an integer"},
+		{"\"hidden_act\":\"gelu\"", "hidden_act is \"gelu\": only \"silu\""},
+		{"\"attention_bias\":true", "attention_bias is true"},
+		{"\"mlp_bias\":true", "mlp_bias is true"},
+		{"\"mlp_bias\":0", "mlp_bias is an integer: it must be true or false"},
+		{"\"attention_dropout\":0.1", "attention_dropout is 0.1"},
+		{"\"rope_scaling\":{\"type\":\"linear\",\"factor\":2}", "rope_scaling is an object"},
+		{"\"rope_parameters\":{\"rope_type\":\"llama3\"}", "rope_parameters: rope_type is \"llama3\""},
+		{"\"rope_parameters\":[]", "rope_parameters is an array"},
+		{"\"rope_theta\":\"x\"", "rope_theta is a string: it must be a number"},
+		{"\"rope_theta\":-1", "rope_theta is -1"},
+		{"\"rms_norm_eps\":0", "rms_norm_eps is 0"},
+		{"\"num_key_value_heads\":3", "num_key_value_heads is 3: it must divide"},
+		{"\"num_key_value_heads\":2.0", "num_key_value_heads is a number: it must be a whole number"},
+		{"\"head_dim\":15", "head_dim is 15: it must be even"},
+		{"\"head_dim\":-16", "head_dim is -16"},
+		{"\"max_position_embeddings\":9000000000000000000", "max_position_embeddings is 9000000000000000000"},
+		{"\"tie_word_embeddings\":\"no\"", "tie_word_embeddings is a string"},
+		{"\"vocab_size\":258", "duplicate object key"},
+		{"\"bos_token_id\":99999999999999999999", "too big integer"},
+		{"\"initializer_range\":1e999", "real number overflow"},
+		{"\"initializer_range\":NaN", "invalid token"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[1024];
+		snprintf(text, sizeof(text), "{" REQUIRED ",%s}", cases[i].field);
+		expect_refused(state, text, cases[i].reason);
+	}
+}
+
+static void test_absurd_values(void **state)
+{
+	expect_refused(state, "[]", "the file holds an array: it must be an object");
+	expect_refused(state, "7", "the file holds an integer");
+	expect_refused(state, "", "line 1");
+	expect_refused(state, "{\"hidden_size\":\n\n64,", "line 3");
+	expect_refused(
+		state,
+		"{\"hidden_size\":64,\"intermediate_size\":128,\"num_hidden_layers\":2,\"num_attention_heads\":0,"
+		"\"vocab_size\":1}",
+		"num_attention_heads is 0");
+	expect_refused(
+		state,
+		"{\"hidden_size\":65,\"intermediate_size\":128,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+		"\"vocab_size\":1}",
+		"num_attention_heads is 4: it must be at least 1 and divide hidden_size, 65");
+	expect_refused(
+		state,
+		"{\"hidden_size\":-64,\"intermediate_size\":128,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+		"\"vocab_size\":1}",
+		"hidden_size is -64");
+	expect_refused(
+		state,
+		"{\"hidden_size\":64,\"intermediate_size\":true,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+		"\"vocab_size\":1}",
+		"intermediate_size is true: it must be a whole number");
+}
+
+static void test_deep_nesting(void **state)
+{
+	enum { DEPTH = 200000 };
+	char *text = malloc(DEPTH + 1);
+	assert_non_null(text);
+	memset(text, '[', DEPTH);
+	text[DEPTH] = '\0';
+	expect_refused(state, text, "maximum parsing depth");
+	free(text);
+}
+
+static void test_unreadable_files(void **state)
+{
+	struct wlb_model model;
+	struct wlb_error error;
+	assert_int_equal(wlb_model_config_read(fixture_path(state, "absent.json"), &model, &error), -1);
+	assert_says(error.message, "absent.json");
+	assert_int_equal(wlb_model_config_read(*state, &model, &error), -1);
+	assert_says(error.message, "not a regular file");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_defaults, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_llama_3, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_transformers_5, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_each_required_field, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_refused_fields, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_absurd_values, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_deep_nesting, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_unreadable_files, fixture_setup, fixture_teardown),
+	};
+	return cmocka_run_group_tests_name("model_config", tests, NULL, NULL);
+}

@@ -1,0 +1,256 @@
+/* The file format: written as its readers expect, read only where every rule holds. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/unit/data/fixture.h"
+#include "worker/checkpoint/safetensors.h"
+
+/* Writes FOLDER/x.safetensors from a header as given and `data_bytes` bytes 0, 1, 2, ... of data. */
+static const char *write_raw(void **state, const char *header, size_t data_bytes)
+{
+	size_t length = strlen(header);
+	char *file = malloc(8 + length + data_bytes);
+	assert_non_null(file);
+	uint64_t stored = length;
+	memcpy(file, &stored, 8);
+	memcpy(file + 8, header, length);
+	for (size_t i = 0; i < data_bytes; i++)
+		file[8 + length + i] = (char)i;
+	const char *path = fixture_write(state, "x.safetensors", file, 8 + length + data_bytes);
+	free(file);
+	return path;
+}
+
+static void expect_refused_file(const char *path, const char *reason)
+{
+	struct wlb_error error;
+	struct wlb_safetensors *file = wlb_safetensors_open(path, &error);
+	if (file != NULL)
+		fail_msg("opened, where this was expected: %s", reason);
+	assert_says(error.message, path);
+	assert_says(error.message, reason);
+}
+
+static void test_headers(void **state)
+{
+	static const struct {
+		const char *header;
+		size_t data_bytes;
+		const char *reason;
+	} cases[] = {
+		{"", 0, "header: "},
+		{"[]", 0, "must be one JSON object"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}", 4, "header: "},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 3, "leave the file's 3 bytes"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 5, "end at byte 4 of 5"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4, "do not hold 2 x 1 elements"},
+		{"{\"a\":{\"dtype\":\"F31\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "dtype is 'F31'"},
+		{"{\"a\":{\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "dtype is 'not a text'"},
+		{"{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,4]}}", 4, "shape is missing"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", 4, "shape[0] is -1"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1.0],\"data_offsets\":[0,4]}}", 4, "shape[0]"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,4]}}", 4, "2^63"},
+		{"{\"a\":{\"dtype\":\"F64\",\"shape\":[2305843009213693952],\"data_offsets\":[0,0]}}", 0,
+	         "do not hold"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,0]}}", 4, "data_offsets [4, 0]"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[-4,0]}}", 4, "data_offsets [-4, 0]"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0]}}", 4, "two whole numbers"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
+	         "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}",
+	         8, "duplicate"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
+	         "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
+	         4, "gaps and overlaps"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
+	         "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]}}",
+	         12, "gaps and overlaps"},
+		{"{\"a\":3}", 0, "tensor a: it must be an object"},
+		{"{\"__metadata__\":{\"slice:a\":\"1 of 1\"},"
+	         "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
+	         4, "slice is '1 of 1'"},
+		{"{\"__metadata__\":{\"slice:a\":\"0 of 2x\"},"
+	         "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
+	         4, "slice is '0 of 2x'"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		expect_refused_file(write_raw(state, cases[i].header, cases[i].data_bytes), cases[i].reason);
+}
+
+static void test_header_length(void **state)
+{
+	static const uint64_t lengths[] = {1, 100000001, UINT64_MAX, UINT64_MAX - 7, UINT64_C(1) << 63};
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
+		expect_refused_file(fixture_write(state, "x", &lengths[i], 8), "header length is");
+	for (size_t bytes = 0; bytes < 8; bytes++)
+		expect_refused_file(fixture_write(state, "x", lengths, bytes), "it is truncated");
+	/* One byte over the format's bound, in a file that has it (as a hole). */
+	const char *path = fixture_write(state, "x", &lengths[1], 8);
+	assert_int_equal(truncate(path, 200000000), 0);
+	expect_refused_file(path, "it must be at most 100000000");
+}
+
+static void test_zero_sized_and_scalar_tensors(void **state)
+{
+	struct wlb_error error;
+	struct wlb_safetensors *f =
+		wlb_safetensors_open(write_raw(state,
+	                                       "{\"none\":{\"dtype\":\"F32\",\"shape\":[0,7],\"data_offsets\":[4,4]},"
+	                                       "\"one\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}   ",
+	                                       4),
+	                             &error);
+	assert_non_null(f);
+	assert_int_equal(wlb_safetensors_find(f, "none")->rows, 0);
+	assert_int_equal(wlb_safetensors_find(f, "none")->cols, 7);
+	assert_int_equal(wlb_safetensors_find(f, "one")->dimensions, 0);
+	assert_null(wlb_safetensors_find(f, "two"));
+	wlb_safetensors_close(f);
+}
+
+static void test_round_trip_and_conversion(void **state)
+{
+	float singles[6] = {0.1f, -2.5f, INFINITY, 1e-40f, 3e38f, -0.0f};
+	double doubles[3] = {0.1, 1e300, -1e-300};
+	const struct wlb_tensor_part parts[] = {{"w", WLB_FLOAT32, 2, 3, 2, 0, 3, singles},
+	                                        {"v", WLB_FLOAT64, 1, 3, 1, 0, 3, doubles}};
+	struct wlb_error error;
+	const char *path = fixture_path(state, "x.safetensors");
+	assert_int_equal(wlb_safetensors_write(path, parts, 2, &error), 0);
+	struct wlb_safetensors *f = wlb_safetensors_open(path, &error);
+	assert_non_null(f);
+	const struct wlb_stored_tensor *w = wlb_safetensors_find(f, "w"), *v = wlb_safetensors_find(f, "v");
+	float back[6];
+	double wide[6];
+	assert_int_equal(wlb_safetensors_read(f, w, 0, 3, WLB_FLOAT32, back, &error), 0);
+	assert_memory_equal(back, singles, sizeof(singles));
+	assert_int_equal(wlb_safetensors_read(f, w, 1, 2, WLB_FLOAT64, wide, &error), 0);
+	for (int i = 0; i < 4; i++)
+		assert_true(wide[i] == (double)singles[2 + i]);
+	assert_int_equal(wlb_safetensors_read(f, v, 0, 3, WLB_FLOAT64, wide, &error), 0);
+	assert_memory_equal(wide, doubles, sizeof(doubles));
+	assert_int_equal(wlb_safetensors_read(f, v, 0, 3, WLB_FLOAT32, back, &error), 0);
+	assert_true(back[0] == 0.1f && back[1] == INFINITY && back[2] == 0);
+	assert_int_equal(wlb_safetensors_read(f, w, 2, 2, WLB_FLOAT32, back, &error), -1);
+	assert_says(error.message, "rows 2 to 4 are asked for, it has 3");
+	wlb_safetensors_close(f);
+}
+
+static void test_half_precision(void **state)
+{
+	static const struct {
+		uint16_t f16;
+		uint16_t bf16;
+		float value;
+	} cases[] = {{0x3c00, 0x3f80, 1.0f},     {0xc500, 0xc0a0, -5.0f},     {0x8000, 0x8000, -0.0f},
+	             {0x7c00, 0x7f80, INFINITY}, {0xfc00, 0xff80, -INFINITY}, {0x3800, 0x3f00, 0.5f}};
+	enum { COUNT = sizeof(cases) / sizeof(cases[0]) };
+	char header[256], file[512];
+	int length = snprintf(header, sizeof(header),
+	                      "{\"h\":{\"dtype\":\"F16\",\"shape\":[%d],\"data_offsets\":[0,%d]},"
+	                      "\"b\":{\"dtype\":\"BF16\",\"shape\":[%d],\"data_offsets\":[%d,%d]}}",
+	                      COUNT, 2 * COUNT, COUNT, 2 * COUNT, 4 * COUNT);
+	uint64_t stored = (uint64_t)length;
+	memcpy(file, &stored, 8);
+	memcpy(file + 8, header, (size_t)length);
+	for (int i = 0; i < COUNT; i++) {
+		memcpy(file + 8 + length + 2 * i, &cases[i].f16, 2);
+		memcpy(file + 8 + length + 2 * (COUNT + i), &cases[i].bf16, 2);
+	}
+	struct wlb_error error;
+	struct wlb_safetensors *f =
+		wlb_safetensors_open(fixture_write(state, "x", file, 8 + (size_t)length + 4 * COUNT), &error);
+	assert_non_null(f);
+	static const char *const names[] = {"h", "b"};
+	for (int n = 0; n < 2; n++) {
+		float read[COUNT];
+		assert_int_equal(
+			wlb_safetensors_read(f, wlb_safetensors_find(f, names[n]), 0, COUNT, WLB_FLOAT32, read, &error),
+			0);
+		for (int i = 0; i < COUNT; i++)
+			assert_memory_equal(&read[i], &cases[i].value, sizeof(float));
+	}
+	wlb_safetensors_close(f);
+}
+
+static void test_subnormal_half(void **state)
+{
+	struct wlb_error error;
+	/* Data bytes 0, 1, 2, 3: the halves 0x0100 and 0x0302. */
+	struct wlb_safetensors *f = wlb_safetensors_open(
+		write_raw(state, "{\"h\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4), &error);
+	double read[2];
+	assert_non_null(f);
+	assert_int_equal(wlb_safetensors_read(f, wlb_safetensors_find(f, "h"), 0, 2, WLB_FLOAT64, read, &error), 0);
+	assert_true(read[0] == 0x100 * 0x1p-24 && read[1] == 0x302 * 0x1p-24);
+	wlb_safetensors_close(f);
+}
+
+static void test_other_dtypes_are_known_but_not_weights(void **state)
+{
+	struct wlb_error error;
+	struct wlb_safetensors *f = wlb_safetensors_open(
+		write_raw(state, "{\"i\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[0,8]}}", 8), &error);
+	float read;
+	assert_non_null(f);
+	assert_int_equal(wlb_safetensors_read(f, wlb_safetensors_find(f, "i"), 0, 1, WLB_FLOAT32, &read, &error), -1);
+	assert_says(error.message, "tensor i: dtype is I64");
+	wlb_safetensors_close(f);
+}
+
+static void test_alignment_and_slices(void **state)
+{
+	float rows[4] = {1, 2, 3, 4};
+	const struct wlb_tensor_part part = {"weight", WLB_FLOAT32, 2, 10, 2, 6, 2, rows};
+	struct wlb_error error;
+	const char *path = fixture_path(state, "x.safetensors");
+	assert_int_equal(wlb_safetensors_write(path, &part, 1, &error), 0);
+	size_t bytes;
+	char *file = fixture_read(path, &bytes);
+	uint64_t length;
+	memcpy(&length, file, 8);
+	assert_int_equal(length % 8, 0);
+	assert_int_equal(bytes, 8 + length + sizeof(rows));
+	free(file);
+	struct wlb_safetensors *f = wlb_safetensors_open(path, &error);
+	assert_non_null(f);
+	assert_int_equal(wlb_safetensors_find(f, "weight")->row_start, 6);
+	assert_int_equal(wlb_safetensors_find(f, "weight")->global_rows, 10);
+	wlb_safetensors_close(f);
+}
+
+static void test_bad_parts(void **state)
+{
+	float rows[4] = {0};
+	const struct wlb_tensor_part twice[] = {{"w", WLB_FLOAT32, 2, 4, 1, 0, 2, rows},
+	                                        {"w", WLB_FLOAT32, 2, 4, 1, 2, 2, rows}};
+	const struct wlb_tensor_part outside = {"w", WLB_FLOAT32, 2, 4, 1, 3, 2, rows};
+	const struct wlb_tensor_part cubic = {"w", WLB_FLOAT32, 3, 4, 1, 0, 4, rows};
+	struct wlb_error error;
+	const char *path = fixture_path(state, "x.safetensors");
+	assert_int_equal(wlb_safetensors_write(path, twice, 2, &error), -1);
+	assert_says(error.message, "one slice of a tensor");
+	assert_int_equal(wlb_safetensors_write(path, &outside, 1, &error), -1);
+	assert_says(error.message, "rows 3 to 5 of 4");
+	assert_int_equal(wlb_safetensors_write(path, &cubic, 1, &error), -1);
+	assert_says(error.message, "3 dimensions");
+	assert_false(fixture_exists(path));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_headers, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_header_length, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_zero_sized_and_scalar_tensors, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_round_trip_and_conversion, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_half_precision, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_subnormal_half, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_other_dtypes_are_known_but_not_weights, fixture_setup,
+	                                        fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_alignment_and_slices, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_bad_parts, fixture_setup, fixture_teardown),
+	};
+	return cmocka_run_group_tests_name("safetensors", tests, NULL, NULL);
+}

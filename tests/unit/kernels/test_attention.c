@@ -1,0 +1,197 @@
+/* Attention against a slow version that writes every score down, and its gradients against central differences. */
+#include "tests/unit/kernels/support.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct example {
+	const char *name;
+	struct wlb_segment segments[4];
+	int count;
+	struct wlb_attention_shape shape;
+};
+
+/* Sizes around the tiles (64 queries, 256 keys), documents next to each other, queries that are the second half of a
+ * document, queries before their keys (they see nothing), keys cut short, two segments on the same keys. */
+static const struct example EXAMPLES[] = {
+	{"one token", {{0, 1, 0, 1, 0}}, 1, {1, 1, 1, 1, 2}},
+	{"odd sizes", {{0, 17, 0, 17, 0}}, 1, {17, 17, 3, 3, 6}},
+	{"many tiles", {{0, 257, 0, 257, 0}}, 1, {257, 257, 2, 1, 16}},
+	{"keys over several tiles", {{0, 40, 0, 600, 560}}, 1, {40, 600, 2, 2, 8}},
+	{"packed documents", {{0, 3, 0, 3, 0}, {3, 1, 3, 1, 0}, {4, 65, 4, 65, 0}}, 3, {70, 70, 4, 2, 8}},
+	{"second half", {{0, 70, 0, 140, 70}}, 1, {70, 140, 2, 2, 8}},
+	{"keys cut short", {{0, 20, 5, 12, 3}}, 1, {20, 20, 2, 2, 4}},
+	{"one key short", {{0, 9, 2, 8, 0}}, 1, {9, 12, 2, 2, 4}},
+	{"before its keys", {{0, 9, 0, 9, -4}}, 1, {9, 9, 2, 1, 4}},
+	{"no keys, no queries", {{0, 2, 0, 0, 0}, {2, 0, 0, 3, 0}}, 2, {2, 3, 1, 1, 4}},
+	{"shared keys", {{0, 5, 0, 5, 0}, {5, 5, 0, 20, 15}, {10, 3, 20, 3, 0}}, 3, {13, 23, 4, 2, 4}},
+	{"shared keys, out of order", {{0, 4, 20, 4, 0}, {4, 5, 0, 20, 15}, {9, 5, 0, 5, 0}}, 3, {14, 24, 2, 2, 4}},
+	{"a gap", {{2, 3, 4, 3, 0}}, 1, {8, 8, 2, 2, 4}},
+};
+enum { EXAMPLE_COUNT = sizeof(EXAMPLES) / sizeof(EXAMPLES[0]) };
+
+static size_t q_numbers(const struct example *e)
+{
+	return (size_t)e->shape.q_tokens * (size_t)e->shape.heads * (size_t)e->shape.head_dim;
+}
+
+static size_t k_numbers(const struct example *e)
+{
+	return (size_t)e->shape.k_tokens * (size_t)e->shape.kv_heads * (size_t)e->shape.head_dim;
+}
+
+static size_t lse_numbers(const struct example *e)
+{
+	return (size_t)e->shape.q_tokens * (size_t)e->shape.heads;
+}
+
+/* One query of one head by the definition. */
+static void reference_query(double *out, double *lse, const double *q, const double *k, const double *v, int keys,
+                            const struct wlb_attention_shape *shape)
+{
+	double sum = 0;
+	memset(out, 0, (size_t)shape->head_dim * sizeof(*out));
+	for (int j = 0; j < keys; j++) {
+		size_t at = (size_t)j * (size_t)shape->kv_heads * (size_t)shape->head_dim;
+		double weight = exp(weighted_sum(q, k + at, (size_t)shape->head_dim) / sqrt(shape->head_dim));
+		sum += weight;
+		for (int d = 0; d < shape->head_dim; d++)
+			out[d] += weight * v[at + (size_t)d];
+	}
+	for (int d = 0; d < shape->head_dim && keys > 0; d++)
+		out[d] /= sum;
+	*lse = log(sum);
+}
+
+static void reference_forward(double *out, double *lse, const double *q, const double *k, const double *v,
+                              const struct example *e)
+{
+	const struct wlb_attention_shape *shape = &e->shape;
+	for (int s = 0; s < e->count; s++)
+		for (int i = 0; i < e->segments[s].q_count; i++)
+			for (int head = 0; head < shape->heads; head++) {
+				const struct wlb_segment *segment = &e->segments[s];
+				int keys = segment->q_offset + i + 1;
+				keys = keys > segment->k_count ? segment->k_count : keys;
+				size_t row = (size_t)((segment->q_start + i) * shape->heads + head);
+				int kv_head = head / (shape->heads / shape->kv_heads);
+				size_t key_row = (size_t)(segment->k_start * shape->kv_heads + kv_head);
+				size_t dim = (size_t)shape->head_dim;
+				reference_query(out + row * dim, lse + row, q + row * dim, k + key_row * dim,
+				                v + key_row * dim, keys, shape);
+			}
+}
+
+static void check_forward(struct wlb_device *device)
+{
+	for (size_t n = 0; n < EXAMPLE_COUNT; n++) {
+		const struct example *e = &EXAMPLES[n];
+		const struct wlb_segments segments = {e->segments, e->count, 257, 257};
+		double *q = random_numbers(q_numbers(e), 1), *k = random_numbers(k_numbers(e), 2);
+		double *v = random_numbers(k_numbers(e), 3);
+		double *want = random_numbers(q_numbers(e), 4), *want_lse = random_numbers(lse_numbers(e), 5);
+		void *out = to_array(device, want, q_numbers(e)), *lse = to_array(device, want_lse, lse_numbers(e));
+		void *qa = to_array(device, q, q_numbers(e)), *ka = to_array(device, k, k_numbers(e));
+		void *va = to_array(device, v, k_numbers(e));
+		reference_forward(want, want_lse, q, k, v, e);
+		device->ops->attention_forward(device, out, lse, qa, ka, va, &segments, &e->shape);
+		check_close(device, e->name, out, want, q_numbers(e), 2e-6);
+		check_close(device, e->name, lse, want_lse, lse_numbers(e), 2e-6);
+		RELEASE(device, out, lse, qa, ka, va);
+		free(q), free(k), free(v), free(want), free(want_lse);
+	}
+}
+
+static void test_forward(void **state)
+{
+	(void)state;
+	for_each_device(check_forward);
+}
+
+/* All of one example in float64, and what the loss reads. */
+struct run {
+	struct wlb_device *device;
+	const struct example *e;
+	struct wlb_segments segments;
+	double *q, *k, *v, *out, *lse, *weights;
+	double *d_q, *d_k, *d_v;
+};
+
+static struct run open_run(struct wlb_device *device, const struct example *e)
+{
+	size_t nq = q_numbers(e), nk = k_numbers(e);
+	struct run r = {.device = device, .e = e, .segments = {e->segments, e->count, 257, 257}};
+	r.q = random_numbers(nq, 1), r.k = random_numbers(nk, 2), r.v = random_numbers(nk, 3);
+	r.weights = random_numbers(nq, 6);
+	r.out = calloc(nq + 1, sizeof(double)), r.lse = calloc(lse_numbers(e) + 1, sizeof(double));
+	r.d_q = random_numbers(nq, 7), r.d_k = random_numbers(nk, 8), r.d_v = random_numbers(nk, 9);
+	return r;
+}
+
+static void close_run(struct run *r)
+{
+	free(r->q), free(r->k), free(r->v), free(r->out), free(r->lse), free(r->weights);
+	free(r->d_q), free(r->d_k), free(r->d_v);
+}
+
+static double run_loss(void *context)
+{
+	struct run *r = context;
+	r->device->ops->attention_forward(r->device, r->out, r->lse, r->q, r->k, r->v, &r->segments, &r->e->shape);
+	return weighted_sum(r->out, r->weights, q_numbers(r->e));
+}
+
+/* Only covered rows are overwritten: the others keep what was there, and so did the loss (their out is 0). */
+static void remove_uncovered(struct run *r, const double *before)
+{
+	size_t row = (size_t)r->e->shape.heads * (size_t)r->e->shape.head_dim;
+	for (int64_t t = 0; t < r->e->shape.q_tokens; t++) {
+		int covered = 0;
+		for (int s = 0; s < r->e->count; s++)
+			covered |= t >= r->e->segments[s].q_start &&
+			           t < r->e->segments[s].q_start + r->e->segments[s].q_count;
+		for (size_t i = (size_t)t * row; !covered && i < (size_t)(t + 1) * row; i++) {
+			assert_true(r->d_q[i] == before[i]);
+			r->d_q[i] = 0;
+		}
+	}
+}
+
+static void check_backward(struct wlb_device *device, const struct example *e)
+{
+	size_t nq = q_numbers(e), nk = k_numbers(e);
+	struct run r = open_run(device, e);
+	double *before_q = random_numbers(nq, 7), *before_k = random_numbers(nk, 8), *before_v = random_numbers(nk, 9);
+	run_loss(&r);
+	device->ops->attention_backward(device, r.d_q, r.d_k, r.d_v, r.weights, r.q, r.k, r.v, r.out, r.lse,
+	                                &r.segments, &e->shape);
+	remove_uncovered(&r, before_q);
+	for (size_t i = 0; i < nk; i++) { /* keys' gradients are added to what was there */
+		r.d_k[i] -= before_k[i];
+		r.d_v[i] -= before_v[i];
+	}
+	check_differences("d_q", &(struct difference_check){run_loss, &r, r.q, r.d_q, nq});
+	check_differences("d_k", &(struct difference_check){run_loss, &r, r.k, r.d_k, nk});
+	check_differences("d_v", &(struct difference_check){run_loss, &r, r.v, r.d_v, nk});
+	free(before_q), free(before_k), free(before_v);
+	close_run(&r);
+}
+
+static void test_backward(void **state)
+{
+	(void)state;
+	struct wlb_device *device = open_double(2);
+	for (size_t n = 0; n < EXAMPLE_COUNT; n++)
+		check_backward(device, &EXAMPLES[n]);
+	wlb_device_close(device);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_forward),
+		cmocka_unit_test(test_backward),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,118 @@
+/* Opening devices, their memory and their errors. */
+#include "tests/unit/kernels/support.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The address sanitizer would end the program where the system's allocator gives NULL. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "allocator_may_return_null=1";
+}
+
+static void test_dtype(void **state)
+{
+	(void)state;
+	assert_int_equal(wlb_dtype_bytes(WLB_FLOAT32), 4);
+	assert_int_equal(wlb_dtype_bytes(WLB_FLOAT64), 8);
+	assert_string_equal(wlb_dtype_name(WLB_FLOAT32), "float32");
+	assert_string_equal(wlb_dtype_name(WLB_FLOAT64), "float64");
+}
+
+static void test_open(void **state)
+{
+	(void)state;
+	struct wlb_error error;
+	struct wlb_device *device = wlb_device_open_cpu(WLB_FLOAT32, 0, &error);
+	assert_non_null(device);
+	assert_string_equal(device->name, "cpu");
+	assert_int_equal(device->dtype, WLB_FLOAT32);
+	assert_int_equal(device->host_memory, 1);
+	wlb_device_close(device);
+	wlb_device_close(NULL);
+}
+
+static void test_open_refused(void **state)
+{
+	(void)state;
+	struct wlb_error error;
+	assert_null(wlb_device_open_cpu(WLB_FLOAT32, -3, &error));
+	assert_non_null(strstr(error.message, "-3 threads"));
+	assert_null(wlb_device_open_cpu(7, 1, &error));
+	assert_non_null(strstr(error.message, "element type 7"));
+}
+
+/* A machine may or may not have the GPU, but none has number 4096. */
+static void test_open_cuda_refused(void **state)
+{
+	(void)state;
+	struct wlb_error error;
+	assert_null(wlb_device_open_cuda(4096, WLB_FLOAT32, &error));
+	assert_non_null(strstr(error.message, "cuda:4096"));
+}
+
+static void test_memory(void **state)
+{
+	(void)state;
+	struct wlb_device *device = open_double(1);
+	const struct wlb_ops *ops = device->ops;
+	char *a = ops->alloc(device, 100, NULL), *b = ops->alloc(device, 100, NULL), host[100];
+	void *nothing = ops->alloc(device, 0, NULL);
+	assert_true((uintptr_t)a % 64 == 0 && (uintptr_t)b % 64 == 0);
+	assert_non_null(nothing);
+	memset(host, 7, sizeof(host));
+	ops->to_host(device, host, a, sizeof(host));
+	for (size_t i = 0; i < sizeof(host); i++)
+		assert_int_equal(host[i], 0);
+	ops->to_device(device, a, "four", 5);
+	ops->copy(device, b, a, 5);
+	ops->to_host(device, host, b, 5);
+	assert_string_equal(host, "four");
+	ops->zero(device, b, 2);
+	assert_int_equal(b[1], 0);
+	assert_int_equal(b[2], 'u');
+	ops->release(device, NULL);
+	RELEASE(device, a, b, nothing);
+	wlb_device_close(device);
+}
+
+static void test_out_of_memory(void **state)
+{
+	(void)state;
+	struct wlb_device *device = open_double(1);
+	struct wlb_error error;
+	assert_null(device->ops->alloc(device, SIZE_MAX - 100, &error));
+	assert_non_null(strstr(error.message, "out of memory"));
+	assert_null(device->ops->alloc(device, SIZE_MAX - 1, &error));
+	assert_int_equal(device->ops->synchronize(device, &error), 0);
+	wlb_device_close(device);
+}
+
+/* An operation that finds no scratch memory does nothing, and the first error waits for synchronize(). */
+static void test_first_error(void **state)
+{
+	(void)state;
+	struct wlb_device *device = open_double(1);
+	struct wlb_error error;
+	double x[2] = {1, 2};
+	device->ops->rmsnorm_backward(device, x, x, x, x, x, x, 1, INT64_C(1) << 55);
+	const int32_t id = -1;
+	device->ops->embedding_backward(device, x, x, &id, 1, 1, 2);
+	assert_int_equal(device->ops->synchronize(device, &error), -1);
+	assert_non_null(strstr(error.message, "scratch memory"));
+	assert_int_equal(device->ops->synchronize(device, &error), 0);
+	assert_true(x[0] == 1 && x[1] == 2);
+	wlb_device_close(device);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_dtype),        cmocka_unit_test(test_open),
+		cmocka_unit_test(test_open_refused), cmocka_unit_test(test_open_cuda_refused),
+		cmocka_unit_test(test_memory),       cmocka_unit_test(test_out_of_memory),
+		cmocka_unit_test(test_first_error),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,141 @@
+#include <dirent.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "spank/announce.h"
+
+static struct wlb_spank_options options;
+
+static void writes_the_body(void **state)
+{
+	(void)state;
+	memset(&options, 0, sizeof(options));
+	strcpy(options.text[WLB_OPTION_LAYOUT], "auto");
+	strcpy(options.text[WLB_OPTION_SPARES], "1");
+	struct wlb_announcement announcement = {.run_id = "12",
+	                                        .job_id = 12,
+	                                        .restart_count = 1,
+	                                        .cluster = "",
+	                                        .job_name = "a\"b",
+	                                        .nodes = "n[1-4]",
+	                                        .options = &options};
+	char *body = wlb_announce_body(&announcement);
+	assert_string_equal(body, "{\"run_id\":\"12\",\"job_id\":12,\"restart_count\":1,\"job_name\":\"a\\\"b\","
+	                          "\"nodes\":\"n[1-4]\",\"policy\":{\"layout\":\"auto\",\"seq_length\":0,"
+	                          "\"min_nodes\":0,\"spares\":1}}");
+	free(body);
+	strcpy(options.text[WLB_OPTION_MODEL], "/m.json");
+	strcpy(options.text[WLB_OPTION_SEQ_LENGTH], "4096");
+	announcement.cluster = "c";
+	body = wlb_announce_body(&announcement);
+	assert_non_null(strstr(body, "\"cluster\":\"c\""));
+	assert_non_null(strstr(body, "\"model\":\"/m.json\",\"seq_length\":4096"));
+	free(body);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int open_descriptors(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	int count = 0;
+	while (readdir(folder) != NULL)
+		count++;
+	closedir(folder);
+	return count;
+}
+
+/* Announces within 100 ms; it must fail in time and leave neither a process nor a descriptor. */
+static void expect_bounded_failure(struct wlb_spank_args *args, const char *why)
+{
+	struct wlb_error error = {""};
+	int descriptors = open_descriptors();
+	args->timeout_ms = 100;
+	int64_t begin_ms = now_ms();
+	assert_int_equal(wlb_announce(args, "{}", &error), -1);
+	assert_in_range(now_ms() - begin_ms, 0, 190);
+	assert_non_null(strstr(error.message, why));
+	assert_int_equal(open_descriptors(), descriptors);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+}
+
+/* A coordinator that takes connections and never answers; returns its socket. */
+static int listen_silently(struct wlb_spank_args *args)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof(address);
+	int coordinator = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(coordinator, (struct sockaddr *)&address, size), 0);
+	assert_int_equal(listen(coordinator, 8), 0);
+	assert_int_equal(getsockname(coordinator, (struct sockaddr *)&address, &size), 0);
+	*args = (struct wlb_spank_args){.client = {.host = "127.0.0.1"}};
+	snprintf(args->client.port, sizeof(args->client.port), "%d", ntohs(address.sin_port));
+	return coordinator;
+}
+
+/* A munged that takes connections and never answers: munge_encode would wait for it far longer. */
+static void outlives_a_munged_that_hangs(void **state)
+{
+	(void)state;
+	struct wlb_spank_args args;
+	int coordinator = listen_silently(&args);
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	snprintf(address.sun_path, sizeof(address.sun_path), "/tmp/wlb-munged-%d", (int)getpid());
+	int munged = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(munged, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(munged, 8), 0);
+	strcpy(args.client.munge_socket, address.sun_path);
+	expect_bounded_failure(&args, "within 100 ms");
+	close(munged);
+	unlink(address.sun_path);
+	close(coordinator);
+}
+
+static void says_when_munged_is_away(void **state)
+{
+	(void)state;
+	struct wlb_spank_args args;
+	int coordinator = listen_silently(&args);
+	strcpy(args.client.munge_socket, "/nowhere/munge.sock");
+	expect_bounded_failure(&args, "munge");
+	close(coordinator);
+}
+
+static void says_when_the_coordinator_is_away(void **state)
+{
+	(void)state;
+	struct wlb_spank_args args;
+	close(listen_silently(&args));
+	expect_bounded_failure(&args, "refused");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(writes_the_body),
+		cmocka_unit_test(outlives_a_munged_that_hangs),
+		cmocka_unit_test(says_when_munged_is_away),
+		cmocka_unit_test(says_when_the_coordinator_is_away),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

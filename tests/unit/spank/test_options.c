@@ -1,0 +1,112 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fake_spank.h"
+#include "spank/options.h"
+
+static struct wlb_spank_options options;
+
+static int forget(void **state)
+{
+	(void)state;
+	memset(&options, 0, sizeof(options));
+	return 0;
+}
+
+static void registers_every_option(void **state)
+{
+	(void)state;
+	fake_spank_reset();
+	wlb_spank_options_register(NULL, NULL);
+	assert_int_equal(fake_spank_options(), WLB_OPTION_COUNT);
+	assert_string_equal(fake_spank_logged(), "");
+}
+
+static void writes_values_in_one_way(void **state)
+{
+	(void)state;
+	struct wlb_error error;
+	assert_int_equal(wlb_spank_options_take(&options, WLB_OPTION_LAYOUT, "pp=2,tp=4", true, &error), 0);
+	assert_string_equal(options.text[WLB_OPTION_LAYOUT], "tp=4,cp=1,pp=2");
+	assert_int_equal(wlb_spank_options_take(&options, WLB_OPTION_SEQ_LENGTH, "007", true, &error), 0);
+	assert_string_equal(options.text[WLB_OPTION_SEQ_LENGTH], "7");
+	assert_int_equal(wlb_spank_options_take(&options, WLB_OPTION_SPARES, "0", true, &error), 0);
+	assert_string_equal(options.text[WLB_OPTION_SPARES], "0");
+}
+
+static void lets_the_last_value_win(void **state)
+{
+	(void)state;
+	struct wlb_error error;
+	assert_int_equal(wlb_spank_options_take(&options, WLB_OPTION_LAYOUT, "auto", true, &error), 0);
+	assert_true(wlb_spank_options_active(&options));
+	assert_int_equal(wlb_spank_options_take(&options, WLB_OPTION_LAYOUT, "off", true, &error), 0);
+	assert_false(wlb_spank_options_active(&options));
+}
+
+static void refuses_with_value_rule_and_example_in_one_line(void **state)
+{
+	(void)state;
+	static const struct {
+		enum wlb_spank_option which;
+		const char *value;
+		const char *example;
+	} bad[] = {
+		{WLB_OPTION_LAYOUT, "bogus", "tp=2,cp=1,pp=2"},
+		{WLB_OPTION_LAYOUT, "tp=0", "tp=2,cp=1,pp=2"},
+		{WLB_OPTION_MODEL, "/nowhere/model.json", "--wlb-model=config.json"},
+		{WLB_OPTION_MODEL, "/tmp", "--wlb-model=config.json"},
+		{WLB_OPTION_SEQ_LENGTH, "4k", "--wlb-seq-length=4096"},
+		{WLB_OPTION_SEQ_LENGTH, "0", "--wlb-seq-length=4096"},
+		{WLB_OPTION_SEQ_LENGTH, "99999999999999999999", "--wlb-seq-length=4096"},
+		{WLB_OPTION_MIN_NODES, "-1", "--wlb-min-nodes=2"},
+		{WLB_OPTION_MIN_NODES, "", "--wlb-min-nodes=2"},
+		{WLB_OPTION_SPARES, " 1", "--wlb-spares=1"},
+		{WLB_OPTION_SPARES, "65534", "--wlb-spares=1"},
+	};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct wlb_error error;
+		assert_int_equal(wlb_spank_options_take(&options, bad[i].which, bad[i].value, true, &error), -1);
+		assert_non_null(strstr(error.message, wlb_spank_option_flag(bad[i].which)));
+		assert_non_null(strstr(error.message, bad[i].value));
+		assert_non_null(strstr(error.message, bad[i].example));
+		assert_null(strchr(error.message, '\n'));
+		assert_string_equal(options.text[bad[i].which], "");
+	}
+}
+
+static void looks_at_the_model_only_where_it_is_submitted(void **state)
+{
+	(void)state;
+	struct wlb_error error;
+	assert_int_equal(wlb_spank_options_take(&options, WLB_OPTION_MODEL, "/nowhere/model.json", false, &error), 0);
+	assert_string_equal(options.text[WLB_OPTION_MODEL], "/nowhere/model.json");
+}
+
+static void names_an_option_without_effect(void **state)
+{
+	(void)state;
+	assert_null(wlb_spank_options_idle(&options));
+	strcpy(options.text[WLB_OPTION_SPARES], "0");
+	assert_string_equal(wlb_spank_options_idle(&options), "--wlb-spares");
+	strcpy(options.text[WLB_OPTION_LAYOUT], "off");
+	assert_null(wlb_spank_options_idle(&options));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(registers_every_option, forget),
+		cmocka_unit_test_setup(writes_values_in_one_way, forget),
+		cmocka_unit_test_setup(lets_the_last_value_win, forget),
+		cmocka_unit_test_setup(refuses_with_value_rule_and_example_in_one_line, forget),
+		cmocka_unit_test_setup(looks_at_the_model_only_where_it_is_submitted, forget),
+		cmocka_unit_test_setup(names_an_option_without_effect, forget),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

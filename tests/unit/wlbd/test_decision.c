@@ -1,0 +1,218 @@
+#include "coordinator/wlbd/decision.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct wlbd_decision_facts plain = {
+	.tasks_per_node = 2,
+	.policy = {.kind = WLB_POLICY_AUTO},
+	.previous_exit_code = WLBD_EXIT_UNKNOWN,
+};
+
+static struct wlbd_decision decide(const struct wlbd_decision_facts *facts)
+{
+	struct wlbd_decision decision;
+	assert_int_equal(wlbd_decide(facts, &decision), 0);
+	return decision;
+}
+
+static void assert_says(const struct wlbd_decision *decision, const char *words)
+{
+	if (strstr(decision->reason, words) == NULL)
+		fail_msg("'%s' is not in: %s", words, decision->reason);
+}
+
+static void test_first_attempt_uses_all(void **state)
+{
+	struct wlbd_offer nodes[] = {{.name = "n1"}, {.name = "n2"}, {.name = "n3"}, {.name = "n4"}};
+	struct wlbd_decision_facts facts = plain;
+	(void)state;
+	facts.nodes = nodes;
+	facts.node_count = 4;
+	struct wlbd_decision d = decide(&facts);
+	assert_int_equal(d.verb, WLBD_START);
+	assert_int_equal(d.use_count, 4);
+	assert_int_equal(d.spare_count, 0);
+	assert_int_equal(wlb_layout_ranks(&d.layout), 8);
+	wlbd_decision_free(&d);
+}
+
+static void test_lost_nodes_are_left_out(void **state)
+{
+	struct wlbd_offer nodes[] = {{.name = "n1", .down = true},
+	                             {.name = "n2"},
+	                             {.name = "n3", .silent = true},
+	                             {.name = "n4", .faults = 2},
+	                             {.name = "n5", .faults = 1}};
+	struct wlbd_decision_facts facts = plain;
+	(void)state;
+	facts.nodes = nodes;
+	facts.node_count = 5;
+	facts.first_total = 5;
+	facts.previous_exit_code = 137;
+	struct wlbd_decision d = decide(&facts);
+	assert_int_equal(d.verb, WLBD_START);
+	assert_int_equal(d.use_count, 2);
+	assert_int_equal(d.use[0], 1);
+	assert_int_equal(d.use[1], 4);
+	assert_says(&d, "n1 is down");
+	assert_says(&d, "n3 is lost");
+	assert_says(&d, "n4 failed twice");
+	assert_says(&d, "2 nodes are left");
+	wlbd_decision_free(&d);
+}
+
+static void test_spares_step_in(void **state)
+{
+	struct wlbd_offer nodes[] = {{.name = "n1"}, {.name = "n2"}, {.name = "n3"}, {.name = "n4"}};
+	struct wlbd_decision_facts facts = plain;
+	(void)state;
+	facts.nodes = nodes;
+	facts.node_count = 4;
+	facts.spares = 1;
+	struct wlbd_decision d = decide(&facts);
+	assert_int_equal(d.use_count, 3);
+	assert_int_equal(d.spare_count, 1);
+	assert_int_equal(d.use[3], 3);
+	wlbd_decision_free(&d);
+
+	facts.first_total = 4;
+	nodes[1].silent = true;
+	d = decide(&facts);
+	assert_int_equal(d.use_count, 3); /* as many as before: the spare is one of them */
+	assert_int_equal(d.spare_count, 0);
+	assert_int_equal(d.use[2], 3);
+	wlbd_decision_free(&d);
+}
+
+static void test_spares_never_starve_the_run(void **state)
+{
+	struct wlbd_offer nodes[] = {{.name = "n1"}, {.name = "n2"}};
+	struct wlbd_decision_facts facts = plain;
+	(void)state;
+	facts.nodes = nodes;
+	facts.node_count = 2;
+	facts.spares = 5;
+	struct wlbd_decision d = decide(&facts);
+	assert_int_equal(d.verb, WLBD_START);
+	assert_int_equal(d.use_count, 1);
+	wlbd_decision_free(&d);
+}
+
+static void test_out_of_nodes(void **state)
+{
+	struct wlbd_offer nodes[] = {{.name = "n1"}, {.name = "n2", .silent = true}};
+	struct wlbd_decision_facts facts = plain;
+	(void)state;
+	facts.nodes = nodes;
+	facts.node_count = 2;
+	facts.first_total = 2;
+	facts.min_nodes = 2;
+	struct wlbd_decision d = decide(&facts);
+	assert_int_equal(d.verb, WLBD_STOP_OUT_OF_NODES);
+	assert_says(&d, "n2 is lost; 1 node is left, at least 2 must be");
+	wlbd_decision_free(&d);
+
+	nodes[0].down = true;
+	facts.min_nodes = 0;
+	d = decide(&facts);
+	assert_int_equal(d.verb, WLBD_STOP_OUT_OF_NODES);
+	wlbd_decision_free(&d);
+}
+
+static void test_fixed_layout(void **state)
+{
+	struct wlbd_offer nodes[] = {{.name = "n1"}, {.name = "n2"}, {.name = "n3"}, {.name = "n4"}};
+	struct wlbd_decision_facts facts = plain;
+	struct wlb_error error;
+	(void)state;
+	facts.nodes = nodes;
+	facts.node_count = 4;
+	assert_int_equal(wlb_policy_parse("tp=2,pp=2", &facts.policy, &error), 0);
+	struct wlbd_decision d = decide(&facts);
+	assert_int_equal(d.verb, WLBD_START);
+	assert_int_equal(d.layout.dp, 2);
+	wlbd_decision_free(&d);
+
+	facts.first_total = 4; /* three nodes have 6 ranks; tp x pp = 4 fits two of them */
+	nodes[0].silent = true;
+	d = decide(&facts);
+	assert_int_equal(d.verb, WLBD_START);
+	assert_int_equal(d.use_count, 2);
+	assert_int_equal(d.spare_count, 1);
+	assert_int_equal(d.layout.dp, 1);
+	wlbd_decision_free(&d);
+}
+
+static void test_fixed_layout_that_does_not_fit(void **state)
+{
+	struct wlbd_offer nodes[] = {{.name = "n1"}, {.name = "n2"}};
+	struct wlbd_decision_facts facts = plain;
+	struct wlb_error error;
+	(void)state;
+	facts.nodes = nodes;
+	facts.node_count = 2;
+	assert_int_equal(wlb_policy_parse("tp=1,dp=2", &facts.policy, &error), 0);
+	struct wlbd_decision d = decide(&facts);
+	assert_int_equal(d.verb, WLBD_STOP_FAILED); /* the user's mistake: one node would do, two were asked for */
+	assert_says(&d, "4 ranks");
+	wlbd_decision_free(&d);
+
+	assert_int_equal(wlb_policy_parse("tp=2,pp=2,dp=1", &facts.policy, &error), 0);
+	facts.first_total = 2;
+	nodes[0].silent = true;
+	d = decide(&facts);
+	assert_int_equal(d.verb, WLBD_STOP_OUT_OF_NODES);
+	wlbd_decision_free(&d);
+}
+
+static void test_when_not_to_start(void **state)
+{
+	struct wlbd_offer nodes[] = {{.name = "n1"}};
+	struct wlbd_decision_facts facts = plain;
+	(void)state;
+	facts.nodes = nodes;
+	facts.node_count = 1;
+	facts.previous_exit_code = WLBD_EXIT_BAD_INPUT;
+	struct wlbd_decision d = decide(&facts);
+	assert_int_equal(d.verb, WLBD_STOP_FAILED);
+	assert_says(&d, "exit code 2");
+	wlbd_decision_free(&d);
+
+	facts.previous_exit_code = 1;
+	facts.fruitless = WLBD_FRUITLESS_MOST;
+	d = decide(&facts);
+	assert_int_equal(d.verb, WLBD_STOP_FAILED);
+	assert_says(&d, "3 attempts");
+	wlbd_decision_free(&d);
+
+	facts.fruitless = WLBD_FRUITLESS_MOST - 1;
+	d = decide(&facts);
+	assert_int_equal(d.verb, WLBD_START);
+	wlbd_decision_free(&d);
+
+	facts.judging = true;
+	d = decide(&facts);
+	assert_int_equal(d.verb, WLBD_WAIT);
+	wlbd_decision_free(&d);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_first_attempt_uses_all),
+		cmocka_unit_test(test_lost_nodes_are_left_out),
+		cmocka_unit_test(test_spares_step_in),
+		cmocka_unit_test(test_spares_never_starve_the_run),
+		cmocka_unit_test(test_out_of_nodes),
+		cmocka_unit_test(test_fixed_layout),
+		cmocka_unit_test(test_fixed_layout_that_does_not_fit),
+		cmocka_unit_test(test_when_not_to_start),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,171 @@
+#include "coordinator/wlbd/incident.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "coordinator/wlbd/decision.h"
+
+enum { GRACE_MS = 2000 };
+
+static struct wlbd_finding findings[WLBD_SYMPTOMS_MOST + WLBD_CONSEQUENCES_MOST];
+
+static struct wlbd_symptom *add(struct wlbd_incident *incident, enum wlbd_symptom_kind kind, const char *node, int rank,
+                                int64_t at_ms, enum wlbd_node_state node_state)
+{
+	struct wlbd_symptom *symptom = wlbd_incident_add(incident, kind, node, rank, at_ms);
+	assert_non_null(symptom);
+	symptom->node_state = node_state;
+	return symptom;
+}
+
+static int judge(const struct wlbd_incident *incident, int64_t now_ms, int *count)
+{
+	return (int)wlbd_incident_judge(incident, now_ms, GRACE_MS, findings, count);
+}
+
+static void test_nothing_happened(void **state)
+{
+	struct wlbd_incident incident = {0};
+	int count;
+	(void)state;
+	assert_int_equal(judge(&incident, 0, &count), WLBD_JUDGE_NOTHING);
+}
+
+static void test_lost_node_is_the_cause_of_all(void **state)
+{
+	struct wlbd_incident incident = {0};
+	int count;
+	(void)state;
+	add(&incident, WLBD_RANK_GONE, "n1", 1, 1000, WLBD_NODE_ALIVE); /* noticed first, but it followed */
+	add(&incident, WLBD_CLOSED, "n3", 4, 1010, WLBD_NODE_ASKED);
+	add(&incident, WLBD_CLOSED, "n3", WLBD_LAUNCHER, 1010, WLBD_NODE_ASKED);
+	assert_int_equal(judge(&incident, 5000, &count), WLBD_JUDGE_LATER);
+	incident.symptoms[1].node_state = WLBD_NODE_LOST;
+	incident.symptoms[2].node_state = WLBD_NODE_LOST;
+	assert_int_equal(judge(&incident, 1100, &count), WLBD_JUDGE_LATER); /* more may come */
+	assert_int_equal(judge(&incident, 1000 + WLBD_GATHER_MS, &count), WLBD_JUDGE_FAULTS);
+	assert_int_equal(count, 2);
+	assert_true(findings[0].node_lost);
+	assert_string_equal(findings[0].symptom->node, "n3");
+	assert_false(findings[1].node_lost);
+	assert_int_equal(findings[1].symptom->rank, 1);
+	wlbd_incident_clear(&incident);
+}
+
+static void test_closed_connection_has_time_to_come_back(void **state)
+{
+	struct wlbd_incident incident = {0};
+	int count;
+	(void)state;
+	struct wlbd_symptom *symptom = add(&incident, WLBD_CLOSED, "n2", 2, 1000, WLBD_NODE_ALIVE);
+	assert_int_equal(judge(&incident, 1000 + GRACE_MS - 1, &count), WLBD_JUDGE_LATER);
+	assert_int_equal(judge(&incident, 1000 + GRACE_MS, &count), WLBD_JUDGE_FAULTS);
+	assert_int_equal(count, 1);
+	assert_false(findings[0].node_lost);
+	assert_int_equal(findings[0].symptom->rank, 2);
+	symptom->withdrawn = true;
+	assert_int_equal(judge(&incident, 1000 + GRACE_MS, &count), WLBD_JUDGE_NOTHING);
+	wlbd_incident_clear(&incident);
+}
+
+static void test_end_of_step_makes_the_first_one_the_cause(void **state)
+{
+	struct wlbd_incident incident = {.over = true, .exit_code = 137};
+	int count;
+	(void)state;
+	add(&incident, WLBD_CLOSED, "n2", 2, 1000, WLBD_NODE_ALIVE);
+	add(&incident, WLBD_CLOSED, "n1", 0, 1200, WLBD_NODE_ALIVE); /* Slurm took it away with the step */
+	assert_int_equal(judge(&incident, 1300, &count), WLBD_JUDGE_FAULTS);
+	assert_int_equal(count, 1);
+	assert_int_equal(findings[0].symptom->rank, 2);
+	wlbd_incident_clear(&incident);
+}
+
+static void test_steps_that_end_by_themselves_lose_nobody(void **state)
+{
+	static const int codes[] = {0, WLBD_EXIT_BAD_INPUT, WLBD_EXIT_ORDERED};
+	int count;
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct wlbd_incident incident = {.over = true, .exit_code = codes[i]};
+		add(&incident, WLBD_CLOSED, "n2", 2, 1000, WLBD_NODE_ALIVE);
+		assert_int_equal(judge(&incident, 1300, &count), WLBD_JUDGE_NOTHING);
+		add(&incident, WLBD_CLOSED, "n3", 4, 1000, WLBD_NODE_LOST);
+		assert_int_equal(judge(&incident, 1300, &count), WLBD_JUDGE_FAULTS);
+		assert_int_equal(count, 1);
+		assert_true(findings[0].node_lost);
+		wlbd_incident_clear(&incident);
+	}
+}
+
+static void test_launcher_is_no_rank(void **state)
+{
+	struct wlbd_incident incident = {0};
+	int count;
+	(void)state;
+	add(&incident, WLBD_CLOSED, "n1", WLBD_LAUNCHER, 1000, WLBD_NODE_ALIVE);
+	assert_int_equal(judge(&incident, 9000, &count), WLBD_JUDGE_NOTHING);
+	wlbd_incident_clear(&incident);
+}
+
+static void test_gone_rank_needs_no_grace(void **state)
+{
+	struct wlbd_incident incident = {0};
+	int count;
+	(void)state;
+	add(&incident, WLBD_RANK_GONE, "n3", 5, 1000, WLBD_NODE_ALIVE);
+	add(&incident, WLBD_CLOSED, "n3", 4, 1200, WLBD_NODE_ALIVE);
+	assert_int_equal(judge(&incident, 1000 + WLBD_GATHER_MS, &count), WLBD_JUDGE_FAULTS);
+	assert_int_equal(count, 1);
+	assert_int_equal(findings[0].symptom->rank, 5);
+	wlbd_incident_clear(&incident);
+}
+
+static void test_settled_incident_has_news_of_nodes_only(void **state)
+{
+	struct wlbd_incident incident = {.settled = true};
+	int count;
+	(void)state;
+	add(&incident, WLBD_CLOSED, "n1", 0, 1000, WLBD_NODE_ALIVE);
+	assert_int_equal(judge(&incident, 1000 + WLBD_GATHER_MS, &count), WLBD_JUDGE_NOTHING);
+	add(&incident, WLBD_CLOSED, "n2", 2, 1000, WLBD_NODE_LOST);
+	assert_int_equal(judge(&incident, 1000 + WLBD_GATHER_MS, &count), WLBD_JUDGE_FAULTS);
+	assert_int_equal(count, 1);
+	assert_true(findings[0].node_lost);
+	wlbd_incident_clear(&incident);
+}
+
+static void test_same_symptom_once_and_not_too_many(void **state)
+{
+	struct wlbd_incident incident = {0};
+	(void)state;
+	struct wlbd_symptom *first = wlbd_incident_add(&incident, WLBD_SILENT, "n1", 0, 1);
+	assert_non_null(first);
+	assert_ptr_equal(wlbd_incident_add(&incident, WLBD_SILENT, "n1", 0, 2), first);
+	assert_int_equal(incident.count, 1);
+	for (int rank = 1; rank < WLBD_SYMPTOMS_MOST; rank++)
+		assert_non_null(wlbd_incident_add(&incident, WLBD_SILENT, "n1", rank, 3));
+	assert_null(wlbd_incident_add(&incident, WLBD_SILENT, "n1", WLBD_SYMPTOMS_MOST, 3));
+	assert_int_equal(incident.opened_ms, 1);
+	wlbd_incident_clear(&incident);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nothing_happened),
+		cmocka_unit_test(test_lost_node_is_the_cause_of_all),
+		cmocka_unit_test(test_closed_connection_has_time_to_come_back),
+		cmocka_unit_test(test_end_of_step_makes_the_first_one_the_cause),
+		cmocka_unit_test(test_steps_that_end_by_themselves_lose_nobody),
+		cmocka_unit_test(test_launcher_is_no_rank),
+		cmocka_unit_test(test_gone_rank_needs_no_grace),
+		cmocka_unit_test(test_settled_incident_has_news_of_nodes_only),
+		cmocka_unit_test(test_same_symptom_once_and_not_too_many),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,134 @@
+#include "coordinator/wlbd/record_check.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "coordinator/wlbd/fields.h"
+
+#define UUID "6f1c0a52-7f0e-4f0e-8f3e-0c9d7c1f2a3b"
+
+/* A delivery whose records are `records`. */
+static int check(const char *records, struct wlb_error *error)
+{
+	char text[4096];
+	struct wlbd_delivery delivery;
+	snprintf(text, sizeof(text),
+	         "{\"attempt_id\":\"" UUID "\",\"source\":\"rank0\",\"job_id\":12,\"first_seq\":7,\"records\":[%s]}",
+	         records);
+	json_t *body = wlbd_body_parse(text, strlen(text), error);
+	assert_non_null(body);
+	int rc = wlbd_delivery_check(body, &delivery, error);
+	if (rc == 0)
+		assert_int_equal(delivery.first_seq, 7);
+	json_decref(body);
+	return rc;
+}
+
+static void test_every_type_is_accepted(void **state)
+{
+	struct wlb_error error = {0};
+	(void)state;
+	int rc = check(
+		"{\"seq\":7,\"time\":1790000000.5,\"type\":\"attempt\",\"data\":{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":"
+	        "1,"
+		"\"dp\":8},\"world_size\":8,\"rank_map\":[{\"rank\":0,\"node\":\"n1\",\"local_rank\":0}],\"model\":{},"
+		"\"checkpoint\":null}},"
+		"{\"seq\":8,\"time\":1,\"type\":\"step\",\"data\":{\"step\":1,\"loss\":null,\"tokens\":4096}},"
+		"{\"seq\":9,\"time\":1,\"type\":\"checkpoint\",\"data\":{\"step\":1,\"path\":\"a\"}},"
+		"{\"seq\":10,\"time\":1,\"type\":\"fault\",\"data\":{\"kind\":\"slow_link\",\"rank\":3}},"
+		"{\"seq\":11,\"time\":1,\"type\":\"event\",\"data\":{\"kind\":\"x\"}},"
+		"{\"seq\":12,\"time\":1,\"type\":\"attempt_end\",\"data\":{\"state\":\"complete\",\"exit_code\":0}}",
+		&error);
+	if (rc != 0)
+		fail_msg("%s", error.message);
+	assert_int_equal(check("", &error), 0);
+}
+
+static void test_refusals_name_record_and_field(void **state)
+{
+	static const struct {
+		const char *records;
+		const char *parts[2];
+	} cases[] = {
+		{"7", {"records[0]", "object"}},
+		{"{\"seq\":8,\"time\":1,\"type\":\"event\",\"data\":{\"kind\":\"x\"}}", {"seq", "7"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"event\",\"data\":{\"kind\":\"x\"}},"
+	         "{\"seq\":7,\"time\":1,\"type\":\"event\",\"data\":{\"kind\":\"x\"}}",
+	         {"records[1]", "seq"}},
+		{"{\"seq\":7,\"time\":\"now\",\"type\":\"event\",\"data\":{\"kind\":\"x\"}}", {"time", "number"}},
+		{"{\"seq\":7,\"time\":-1,\"type\":\"event\",\"data\":{\"kind\":\"x\"}}", {"time", "1970"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"rumour\",\"data\":{}}", {"type", "rumour"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"event\"}", {"data", "missing"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"step\",\"data\":{\"step\":1.5}}", {"step", "whole"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"step\",\"data\":{\"step\":-1}}", {"step", "-1"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"step\",\"data\":{\"step\":1,\"loss\":\"x\"}}", {"loss", "number"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"checkpoint\",\"data\":{\"step\":1}}", {"path", "missing"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"fault\",\"data\":{\"kind\":\"bad_luck\"}}", {"kind", "rank_lost"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"attempt_end\",\"data\":{\"state\":\"lost\"}}",
+	         {"state", "complete"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"attempt\",\"data\":{\"world_size\":8,\"rank_map\":[{\"rank\":0}]}}",
+	         {"rank_map[0]", "local_rank"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"attempt\",\"data\":{\"world_size\":8,\"rank_map\":[],"
+	         "\"layout\":{\"tp\":0,\"cp\":1,\"pp\":1,\"dp\":1}}}",
+	         {"layout", "tp"}},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct wlb_error error = {0};
+		assert_int_equal(check(cases[i].records, &error), -1);
+		for (int k = 0; k < 2; k++)
+			if (strstr(error.message, cases[i].parts[k]) == NULL)
+				fail_msg("'%s' is not in: %s", cases[i].parts[k], error.message);
+	}
+}
+
+static void test_body_must_be_a_shallow_object(void **state)
+{
+	struct wlb_error error;
+	char deep[256];
+	(void)state;
+	memset(deep, '[', sizeof(deep));
+	assert_null(wlbd_body_parse(deep, sizeof(deep), &error));
+	assert_non_null(strstr(error.message, "deeper"));
+	assert_null(wlbd_body_parse("[]", 2, &error));
+	assert_null(wlbd_body_parse("{\"a\":1,\"a\":2}", 13, &error));
+	assert_null(wlbd_body_parse("{", 1, &error));
+	assert_non_null(strstr(error.message, "line 1"));
+	assert_null(wlbd_body_parse("", 0, &error));
+	assert_null(wlbd_body_parse("{\"a\":\"\\u0000\"}", 14, &error)); /* PostgreSQL could not store it */
+	json_t *body = wlbd_body_parse("{\"a\":\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"}", 45, &error);
+	assert_non_null(body);
+	json_decref(body);
+}
+
+static void test_uuid(void **state)
+{
+	static const char *const bad[] = {"", "6f1c0a52", "6f1c0a52-7f0e-4f0e-8f3e-0c9d7c1f2a3",
+	                                  "6f1c0a52+7f0e-4f0e-8f3e-0c9d7c1f2a3b",
+	                                  "6f1c0a52-7f0e-4f0e-8f3e-0c9d7c1f2a3g"};
+	const char *value;
+	struct wlb_error error;
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		json_t *body = json_pack("{s:s}", "attempt_id", bad[i]);
+		assert_int_equal(wlbd_field_uuid(body, "attempt_id", &value, &error), -1);
+		json_decref(body);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_type_is_accepted),
+		cmocka_unit_test(test_refusals_name_record_and_field),
+		cmocka_unit_test(test_body_must_be_a_shallow_object),
+		cmocka_unit_test(test_uuid),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

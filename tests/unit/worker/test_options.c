@@ -1,0 +1,122 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "worker/options.h"
+
+enum { MAX_WORDS = 32 };
+
+/* Parses the required options, followed by the words of `more`. */
+static int parse(const char *more, struct wlb_train_options *options, struct wlb_error *error)
+{
+	static char text[512];
+	char *words[MAX_WORDS];
+	int count = 0;
+	snprintf(text, sizeof(text),
+	         "train --model m.json --data-path d --seq-length 100 --global-batch-size 8 --train-iters 50 --lr 1e-3 "
+	         "%s",
+	         more);
+	for (char *word = strtok(text, " "); word != NULL; word = strtok(NULL, " "))
+		words[count++] = word;
+	words[count] = NULL;
+	return wlb_train_options_parse(count, words, options, error);
+}
+
+static void assert_refused(const char *more, const char *message)
+{
+	struct wlb_train_options options;
+	struct wlb_error error = {0};
+	assert_int_equal(parse(more, &options, &error), -1);
+	assert_string_equal(error.message, message);
+}
+
+static void defaults_are_megatrons(void **state)
+{
+	struct wlb_train_options o;
+	struct wlb_error error = {0};
+	assert_int_equal(parse("", &o, &error), 0);
+	assert_string_equal(o.model, "m.json");
+	assert_int_equal(o.seq_length, 100);
+	assert_int_equal(o.max_tokens, 125);
+	assert_int_equal(o.lr_decay_iters, 50);
+	assert_int_equal(o.seed, 1234);
+	assert_true(o.adam_beta1 == 0.9 && o.adam_beta2 == 0.999 && o.adam_eps == 1e-8 && o.clip_grad == 1.0);
+	assert_int_equal(o.lr_decay_style, WLB_LR_COSINE);
+	assert_int_equal(o.dtype, WLB_FLOAT32);
+	assert_null(o.save);
+	(void)state;
+}
+
+static void values_are_taken(void **state)
+{
+	struct wlb_train_options o;
+	struct wlb_error error = {0};
+	assert_int_equal(
+		parse("--dtype float64 --lr-decay-style=linear --save s --save-interval 20 --lr 0.5", &o, &error), 0);
+	assert_int_equal(o.dtype, WLB_FLOAT64);
+	assert_int_equal(o.lr_decay_style, WLB_LR_LINEAR);
+	assert_string_equal(o.save, "s");
+	assert_int_equal(o.save_interval, 20);
+	assert_true(o.lr == 0.5);
+	(void)state;
+}
+
+static void wrong_values_are_named(void **state)
+{
+	assert_refused("--lr abc", "--lr 'abc': it must be a number above 0, such as 3e-4");
+	assert_refused("--lr 0", "--lr '0': it must be a number above 0, such as 3e-4");
+	assert_refused("--lr nan", "--lr 'nan': it must be a number above 0, such as 3e-4");
+	assert_refused("--seq-length 12x", "--seq-length '12x': it must be a whole number from 1 to 16777216");
+	assert_refused("--train-iters -1", "--train-iters '-1': it must be a whole number of at least 1");
+	assert_refused("--seed 99999999999999999999",
+	               "--seed '99999999999999999999': it must be a whole number of at least 0");
+	assert_refused("--adam-beta2 1", "--adam-beta2 '1': it must be a number from 0 to below 1");
+	assert_refused("--dtype float16", "--dtype 'float16': it must be one of float32|float64");
+	assert_refused("--dtype float", "--dtype 'float': it must be one of float32|float64");
+	(void)state;
+}
+
+static void unknown_words_are_named(void **state)
+{
+	assert_refused("--bogus", "--bogus: no such option; wlb-worker train --help lists them");
+	assert_refused("--bogus=1", "--bogus=1: no such option; wlb-worker train --help lists them");
+	assert_refused("-x", "-x: no such option; wlb-worker train --help lists them");
+	assert_refused("more", "'more': nothing but options is taken; wlb-worker train --help lists them");
+	assert_refused("--keep", "--keep: it needs a value; wlb-worker train --help lists what is taken");
+	(void)state;
+}
+
+static void rules_between_options_are_checked(void **state)
+{
+	assert_refused("--min-lr 0.1", "--min-lr 0.1: it must not exceed --lr 0.001");
+	assert_refused("--lr-warmup-iters 50",
+	               "--lr-warmup-iters 50: it must be below --lr-decay-iters 50 (or --train-iters)");
+	assert_refused("--max-tokens-per-micro-batch 99",
+	               "--max-tokens-per-micro-batch 99: it must be at least --seq-length 100");
+	assert_refused("--save-interval 5", "--save-interval 5: --save DIR must say where checkpoints go");
+	(void)state;
+}
+
+static void missing_options_are_named(void **state)
+{
+	char *words[] = {"train", "--model", "m.json", NULL};
+	struct wlb_train_options options;
+	struct wlb_error error = {0};
+	assert_int_equal(wlb_train_options_parse(3, words, &options, &error), -1);
+	assert_string_equal(error.message, "--data-path: it is missing and must be given: dataset PREFIX.bin and "
+	                                   "PREFIX.idx (wlb data build makes one)");
+	(void)state;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(defaults_are_megatrons),    cmocka_unit_test(values_are_taken),
+		cmocka_unit_test(wrong_values_are_named),    cmocka_unit_test(unknown_words_are_named),
+		cmocka_unit_test(missing_options_are_named), cmocka_unit_test(rules_between_options_are_checked),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,102 @@
+#include "worker/checkpoint/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int wlb_folder_path(const char *dir, int64_t step, enum wlb_folder_kind kind, char path[4096], struct wlb_error *error)
+{
+	static const char *const formats[] = {[WLB_FOLDER_FINAL] = "%s/step_%08lld",
+	                                      [WLB_FOLDER_PARTIAL] = "%s/.step_%08lld.partial",
+	                                      [WLB_FOLDER_REPLACED] = "%s/.step_%08lld.replaced"};
+	/* Room for the names of the files in it. */
+	if (snprintf(path, 4096, formats[kind], dir, (long long)step) >= 4096 - 64)
+		return wlb_fail(error, "%.100s...: the path of the checkpoints is longer than 4,000 bytes", dir);
+	return 0;
+}
+
+/* The step of a final folder's name, or -1. */
+static int64_t step_of(const char *name)
+{
+	if (strncmp(name, "step_", 5) != 0 || strlen(name) < 13 || strlen(name) > 23 ||
+	    strspn(name + 5, "0123456789") != strlen(name + 5))
+		return -1;
+	return strtoll(name + 5, NULL, 10);
+}
+
+static int is_final(const struct dirent *entry)
+{
+	return step_of(entry->d_name) >= 0;
+}
+
+static int is_hidden(const struct dirent *entry)
+{
+	return strncmp(entry->d_name, ".step_", 6) == 0;
+}
+
+static int newest_first(const struct dirent **a, const struct dirent **b)
+{
+	int64_t x = step_of((*a)->d_name), y = step_of((*b)->d_name);
+	return x > y ? -1 : x < y;
+}
+
+static void free_list(struct dirent **list, int count)
+{
+	for (int i = 0; i < count; i++)
+		free(list[i]);
+	free(list);
+}
+
+int wlb_folder_steps(const char *dir, int64_t **steps, struct wlb_error *error)
+{
+	struct dirent **list;
+	*steps = NULL;
+	int count = scandir(dir, &list, is_final, newest_first);
+	if (count < 0 && errno == ENOENT)
+		return 0;
+	if (count < 0)
+		return wlb_fail(error, "%s: cannot be read: %s", dir, strerror(errno));
+	*steps = calloc((size_t)count + 1, sizeof(**steps));
+	for (int i = 0; *steps != NULL && i < count; i++)
+		(*steps)[i] = step_of(list[i]->d_name);
+	free_list(list, count);
+	return *steps ? count : wlb_fail(error, "out of memory for %d checkpoints", count);
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)st;
+	(void)type;
+	(void)at;
+	return remove(path) < 0 && errno != ENOENT ? -1 : 0;
+}
+
+int wlb_folder_remove(const char *path, struct wlb_error *error)
+{
+	if (nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS) < 0 && errno != ENOENT)
+		return wlb_fail(error, "%s: cannot be removed: %s", path, strerror(errno));
+	return 0;
+}
+
+int wlb_folder_remove_hidden(const char *dir, struct wlb_error *error)
+{
+	struct dirent **list;
+	int count = scandir(dir, &list, is_hidden, NULL);
+	if (count < 0)
+		return wlb_fail(error, "%s: cannot be read: %s", dir, strerror(errno));
+	int rc = 0;
+	for (int i = 0; rc == 0 && i < count; i++) {
+		char *path;
+		if (asprintf(&path, "%s/%s", dir, list[i]->d_name) < 0) {
+			rc = wlb_fail(error, "out of memory");
+			break;
+		}
+		rc = wlb_folder_remove(path, error);
+		free(path);
+	}
+	free_list(list, count);
+	return rc;
+}

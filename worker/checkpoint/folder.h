@@ -1,0 +1,25 @@
+/* The folders of a checkpoint directory: step_00000060, and hidden ones that are not checkpoints (yet). */
+#ifndef WLB_FOLDER_H
+#define WLB_FOLDER_H
+
+#include <stdint.h>
+
+#include "libwlb/wlb.h"
+
+enum wlb_folder_kind {
+	WLB_FOLDER_FINAL,    /* DIR/step_00000060 */
+	WLB_FOLDER_PARTIAL,  /* DIR/.step_00000060.partial: being written */
+	WLB_FOLDER_REPLACED, /* DIR/.step_00000060.replaced: being removed */
+};
+
+int wlb_folder_path(const char *dir, int64_t step, enum wlb_folder_kind kind, char path[4096], struct wlb_error *error);
+
+/* Steps that have a final folder, newest first; the caller frees. Their number, 0 when there is no dir. */
+int wlb_folder_steps(const char *dir, int64_t **steps, struct wlb_error *error);
+
+/* Removes the folder and what is in it; one that is not there is fine. */
+int wlb_folder_remove(const char *path, struct wlb_error *error);
+/* Removes every hidden folder that a killed process left behind. */
+int wlb_folder_remove_hidden(const char *dir, struct wlb_error *error);
+
+#endif

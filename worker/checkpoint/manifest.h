@@ -1,0 +1,24 @@
+/* manifest.json of a checkpoint: its facts, its shards, and which rows of which tensor each shard holds. */
+#ifndef WLB_MANIFEST_H
+#define WLB_MANIFEST_H
+
+#include <jansson.h>
+
+#include "worker/checkpoint/checkpoint.h"
+#include "worker/checkpoint/weights.h"
+
+#define WLB_MANIFEST_NAME "manifest.json"
+
+/* Writes FOLDER/manifest.json for weights that were scanned from shards 0, 1, ...; *bytes: its size. */
+int wlb_manifest_write(const char *folder, const struct wlb_checkpoint_facts *facts, const struct wlb_weights *weights,
+                       int64_t *bytes, struct wlb_error *error);
+
+/* Reads FOLDER/manifest.json; either of facts and weights may be NULL. Every number is checked; the shards
+ * themselves are not looked at. `weights` must be zeroed, and is freed by the caller also on error. */
+int wlb_manifest_read(const char *folder, struct wlb_checkpoint_facts *facts, struct wlb_weights *weights,
+                      struct wlb_error *error);
+
+/* The name of a shard's file. */
+void wlb_manifest_shard_name(int shard, char name[32]);
+
+#endif

@@ -1,0 +1,126 @@
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "coordinator/client/file.h"
+#include "worker/checkpoint/checkpoint.h"
+#include "worker/checkpoint/folder.h"
+#include "worker/checkpoint/manifest.h"
+
+#define INDEX_NAME "model.safetensors.index.json"
+#define SINGLE_NAME "model.safetensors"
+
+enum { LARGEST_INDEX_BYTES = 1 << 28 };
+
+/* Manifest and shard sizes, without reading the tensors. */
+static int check_whole(const char *path, struct wlb_error *error)
+{
+	struct wlb_checkpoint_facts facts;
+	struct wlb_weights weights = {0};
+	int rc = wlb_manifest_read(path, &facts, &weights, error);
+	if (rc == 0)
+		rc = wlb_weights_check_sizes(&weights, error);
+	wlb_weights_free(&weights);
+	return rc;
+}
+
+int wlb_checkpoint_newest(const char *dir, char path[4096], struct wlb_error *error)
+{
+	int64_t *steps;
+	int count = wlb_folder_steps(dir, &steps, error), found = 0;
+	if (count < 0)
+		return -1;
+	for (int i = 0; found == 0 && i < count; i++) {
+		struct wlb_error why;
+		if (wlb_folder_path(dir, steps[i], WLB_FOLDER_FINAL, path, error) < 0)
+			found = -1;
+		else if (check_whole(path, &why) == 0)
+			found = 1;
+		else
+			fprintf(stderr, "wlb: checkpoint %s is passed over: %s\n", path, why.message);
+	}
+	free(steps);
+	return found;
+}
+
+int wlb_checkpoint_read_facts(const char *path, struct wlb_checkpoint_facts *facts, struct wlb_error *error)
+{
+	return wlb_manifest_read(path, facts, NULL, error);
+}
+
+/* Adds each file that Hugging Face's index names, once. */
+static int add_indexed(const char *folder, const json_t *index, struct wlb_weights *weights, struct wlb_error *error)
+{
+	json_t *map = json_object_get(index, "weight_map"), *seen = json_object(), *value;
+	const char *tensor;
+	int rc = json_is_object(map) && seen ? 0 : wlb_fail(error, "weight_map is missing: it must be an object");
+	json_object_foreach(map, tensor, value)
+	{
+		const char *file = json_string_value(value);
+		if (rc == 0 && (file == NULL || strchr(file, '/') != NULL))
+			rc = wlb_fail(error, "weight_map.%.200s is '%.100s': it must name a file of the folder", tensor,
+			              file ? file : "not a text");
+		if (rc < 0 || json_object_get(seen, file) != NULL)
+			continue;
+		json_object_set_new(seen, file, json_true());
+		if (wlb_weights_add_file(weights, folder, file, -1, error) < 0)
+			rc = -1;
+	}
+	json_decref(seen);
+	return rc;
+}
+
+static int open_indexed(const char *folder, const char *path, struct wlb_weights *weights, struct wlb_error *error)
+{
+	char *text;
+	size_t length;
+	json_error_t at;
+	if (wlb_file_read(path, LARGEST_INDEX_BYTES, &text, &length, error) < 0)
+		return -1;
+	json_t *index = json_loadb(text, length, JSON_REJECT_DUPLICATES, &at);
+	free(text);
+	int rc = index ? add_indexed(folder, index, weights, error) : wlb_fail(error, "line %d: %s", at.line, at.text);
+	json_decref(index);
+	return rc < 0 ? wlb_fail_in(error, "%s", path) : 0;
+}
+
+/* A checkpoint of ours by its manifest, or Hugging Face's folder by its index or single file. */
+static int open_weights(const char *folder, struct wlb_weights *weights, struct wlb_error *error)
+{
+	char path[PATH_MAX];
+	if (snprintf(path, sizeof(path), "%s/" WLB_MANIFEST_NAME, folder) >= (int)sizeof(path) - 32)
+		return wlb_fail(error, "%.100s...: the path is too long", folder);
+	if (access(path, F_OK) == 0)
+		return wlb_manifest_read(folder, NULL, weights, error);
+	snprintf(path, sizeof(path), "%s/" INDEX_NAME, folder);
+	if (access(path, F_OK) == 0) {
+		if (open_indexed(folder, path, weights, error) < 0)
+			return -1;
+	} else {
+		snprintf(path, sizeof(path), "%s/" SINGLE_NAME, folder);
+		if (access(path, F_OK) < 0)
+			return wlb_fail(error,
+			                "%s: holds neither " WLB_MANIFEST_NAME " nor " SINGLE_NAME "[.index.json]: %s",
+			                folder, strerror(errno));
+		if (wlb_weights_add_file(weights, folder, SINGLE_NAME, -1, error) < 0)
+			return -1;
+	}
+	if (wlb_weights_scan(weights, error) < 0)
+		return -1;
+	return wlb_weights_finish(weights, error) < 0 ? wlb_fail_in(error, "%s", folder) : 0;
+}
+
+int wlb_checkpoint_read(const char *path, const struct wlb_tensor_part *parts, int count, struct wlb_error *error)
+{
+	struct wlb_weights weights = {0};
+	int rc = open_weights(path, &weights, error);
+	for (int i = 0; rc == 0 && i < count; i++)
+		if (wlb_weights_read(&weights, &parts[i], error) < 0)
+			rc = wlb_fail_in(error, "%s", path);
+	wlb_weights_free(&weights);
+	return rc;
+}

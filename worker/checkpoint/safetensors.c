@@ -1,0 +1,294 @@
+#include "worker/checkpoint/safetensors.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "worker/checkpoint/convert.h"
+#include "worker/data/input.h"
+
+enum {
+	LENGTH_BYTES = 8,
+	LARGEST_HEADER_BYTES = 100000000, /* the format's own bound */
+	CHUNK_BYTES = 1 << 16,
+};
+
+struct wlb_safetensors {
+	char *path;
+	int fd;
+	int64_t bytes;
+	int64_t data_start;
+	json_t *header; /* owns the names of the tensors */
+	struct wlb_stored_tensor *tensors;
+	int count;
+};
+
+static const struct {
+	const char *name;
+	int bytes;
+	enum wlb_stored stored;
+} dtypes[] = {
+	{"F64", 8, WLB_STORED_F64},    {"F32", 4, WLB_STORED_F32},       {"F16", 2, WLB_STORED_F16},
+	{"BF16", 2, WLB_STORED_BF16},  {"I64", 8, WLB_STORED_OTHER},     {"I32", 4, WLB_STORED_OTHER},
+	{"I16", 2, WLB_STORED_OTHER},  {"I8", 1, WLB_STORED_OTHER},      {"U64", 8, WLB_STORED_OTHER},
+	{"U32", 4, WLB_STORED_OTHER},  {"U16", 2, WLB_STORED_OTHER},     {"U8", 1, WLB_STORED_OTHER},
+	{"BOOL", 1, WLB_STORED_OTHER}, {"F8_E4M3", 1, WLB_STORED_OTHER}, {"F8_E5M2", 1, WLB_STORED_OTHER},
+};
+
+/* Sets dtype_name and stored; bytes of one element, or -1. */
+static int parse_dtype(const json_t *value, struct wlb_stored_tensor *t, struct wlb_error *error)
+{
+	const char *name = json_string_value(value);
+	for (size_t i = 0; name != NULL && i < sizeof(dtypes) / sizeof(dtypes[0]); i++) {
+		if (strcmp(dtypes[i].name, name) == 0) {
+			t->dtype_name = dtypes[i].name;
+			t->stored = dtypes[i].stored;
+			return dtypes[i].bytes;
+		}
+	}
+	return wlb_fail(error, "dtype is '%.40s': it must be one of the format's names, such as F32",
+	                name ? name : "not a text");
+}
+
+/* Sets dimensions, rows and cols; their product cannot overflow afterwards. */
+static int parse_shape(const json_t *shape, struct wlb_stored_tensor *t, struct wlb_error *error)
+{
+	if (!json_is_array(shape))
+		return wlb_fail(error, "shape is missing or not an array");
+	t->dimensions = (int)json_array_size(shape);
+	t->rows = t->cols = 1;
+	int64_t elements = 1;
+	for (int i = 0; i < t->dimensions; i++) {
+		const json_t *value = json_array_get(shape, (size_t)i);
+		int64_t n = json_integer_value(value);
+		if (!json_is_integer(value) || n < 0)
+			return wlb_fail(error, "shape[%d] is %lld: it must be a whole number, not negative", i,
+			                (long long)n);
+		if (__builtin_mul_overflow(i == 0 ? 1 : t->cols, n, i == 0 ? &t->rows : &t->cols) ||
+		    __builtin_mul_overflow(elements, n, &elements))
+			return wlb_fail(error, "shape has more than 2^63 elements");
+	}
+	return 0;
+}
+
+static int parse_offsets(const json_t *offsets, int64_t element_bytes, int64_t data_bytes, struct wlb_stored_tensor *t,
+                         struct wlb_error *error)
+{
+	const json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
+	if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end))
+		return wlb_fail(error, "data_offsets must be two whole numbers");
+	t->begin = json_integer_value(begin);
+	t->end = json_integer_value(end);
+	if (t->begin < 0 || t->end < t->begin || t->end > data_bytes)
+		return wlb_fail(error,
+		                "data_offsets [%lld, %lld] leave the file's %lld bytes of data: it is truncated or "
+		                "damaged",
+		                (long long)t->begin, (long long)t->end, (long long)data_bytes);
+	int64_t bytes;
+	if (__builtin_mul_overflow(t->rows * t->cols, element_bytes, &bytes) || bytes != t->end - t->begin)
+		return wlb_fail(error, "data_offsets [%lld, %lld] do not hold %lld x %lld elements of %s",
+		                (long long)t->begin, (long long)t->end, (long long)t->rows, (long long)t->cols,
+		                t->dtype_name);
+	return 0;
+}
+
+/* "slice:NAME" of the metadata: "FIRST of ROWS". */
+static int parse_slice(const json_t *metadata, struct wlb_stored_tensor *t, struct wlb_error *error)
+{
+	t->row_start = 0;
+	t->global_rows = t->rows;
+	char *key;
+	if (asprintf(&key, "slice:%s", t->name) < 0)
+		return wlb_fail(error, "out of memory");
+	const char *slice = json_string_value(json_object_get(metadata, key));
+	free(key);
+	if (slice == NULL)
+		return 0;
+	long long first, rows;
+	int used = 0;
+	if (sscanf(slice, "%18lld of %18lld%n", &first, &rows, &used) != 2 || slice[used] != '\0' || first < 0 ||
+	    rows < t->rows || first > rows - t->rows)
+		return wlb_fail(error, "slice is '%.60s': it must be 'FIRST of ROWS' and hold %lld rows", slice,
+		                (long long)t->rows);
+	t->row_start = first;
+	t->global_rows = rows;
+	return 0;
+}
+
+static int parse_tensor(const struct wlb_safetensors *f, const json_t *entry, struct wlb_stored_tensor *t,
+                        struct wlb_error *error)
+{
+	if (!json_is_object(entry))
+		return wlb_fail(error, "tensor %.200s: it must be an object", t->name);
+	int element_bytes = parse_dtype(json_object_get(entry, "dtype"), t, error);
+	if (element_bytes < 0 || parse_shape(json_object_get(entry, "shape"), t, error) < 0 ||
+	    parse_offsets(json_object_get(entry, "data_offsets"), element_bytes, f->bytes - f->data_start, t, error) <
+	            0 ||
+	    parse_slice(json_object_get(f->header, "__metadata__"), t, error) < 0)
+		return wlb_fail_in(error, "tensor %.200s", t->name);
+	return 0;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct wlb_stored_tensor *x = a, *y = b;
+	if (x->begin != y->begin)
+		return x->begin < y->begin ? -1 : 1;
+	return x->end < y->end ? -1 : x->end > y->end;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct wlb_stored_tensor *x = a, *y = b;
+	return strcmp(x->name, y->name);
+}
+
+/* The tensors must follow each other and fill the data; leaves them in order of names. */
+static int check_places(struct wlb_safetensors *f, struct wlb_error *error)
+{
+	int64_t at = 0;
+	qsort(f->tensors, (size_t)f->count, sizeof(*f->tensors), by_place);
+	for (int i = 0; i < f->count; i++) {
+		if (f->tensors[i].begin != at)
+			return wlb_fail(
+				error,
+				"tensor %.200s: its data begin at byte %lld, where the one before ends at %lld: "
+				"gaps and overlaps are not allowed",
+				f->tensors[i].name, (long long)f->tensors[i].begin, (long long)at);
+		at = f->tensors[i].end;
+	}
+	if (at != f->bytes - f->data_start)
+		return wlb_fail(error,
+		                "the tensors end at byte %lld of %lld bytes of data: all must belong to a tensor",
+		                (long long)at, (long long)(f->bytes - f->data_start));
+	qsort(f->tensors, (size_t)f->count, sizeof(*f->tensors), by_name);
+	return 0;
+}
+
+static int parse_tensors(struct wlb_safetensors *f, struct wlb_error *error)
+{
+	const char *name;
+	json_t *entry;
+	f->tensors = calloc(json_object_size(f->header) + 1, sizeof(*f->tensors));
+	if (f->tensors == NULL)
+		return wlb_fail(error, "out of memory for %zu tensors", json_object_size(f->header));
+	json_object_foreach(f->header, name, entry)
+	{
+		if (strcmp(name, "__metadata__") == 0)
+			continue;
+		struct wlb_stored_tensor *t = &f->tensors[f->count++];
+		t->name = name;
+		if (parse_tensor(f, entry, t, error) < 0)
+			return -1;
+	}
+	return check_places(f, error);
+}
+
+/* Reads and parses the JSON, sets data_start. */
+static int read_header(struct wlb_safetensors *f, struct wlb_error *error)
+{
+	uint64_t length;
+	if (f->bytes < LENGTH_BYTES)
+		return wlb_fail(error, "has %lld bytes: the header's length alone needs %d, it is truncated",
+		                (long long)f->bytes, LENGTH_BYTES);
+	if (wlb_input_read(f->fd, f->path, &length, sizeof(length), 0, error) < 0)
+		return -1;
+	length = le64toh(length);
+	if (length > LARGEST_HEADER_BYTES || length > (uint64_t)f->bytes - LENGTH_BYTES)
+		return wlb_fail(error, "header length is %llu: it must be at most %d and fit the file's %lld bytes",
+		                (unsigned long long)length, LARGEST_HEADER_BYTES, (long long)f->bytes);
+	f->data_start = LENGTH_BYTES + (int64_t)length;
+	char *text = malloc(length + 1);
+	if (text == NULL)
+		return wlb_fail(error, "out of memory for a header of %llu bytes", (unsigned long long)length);
+	int rc = wlb_input_read(f->fd, f->path, text, length, LENGTH_BYTES, error);
+	json_error_t at = {0};
+	if (rc == 0) {
+		f->header = json_loadb(text, length, JSON_REJECT_DUPLICATES, &at);
+		if (!json_is_object(f->header))
+			rc = wlb_fail(error, "header: %s: it must be one JSON object",
+			              f->header ? "an array" : at.text);
+	}
+	free(text);
+	return rc;
+}
+
+struct wlb_safetensors *wlb_safetensors_open(const char *path, struct wlb_error *error)
+{
+	struct wlb_safetensors *f = calloc(1, sizeof(*f));
+	if (f == NULL || (f->path = strdup(path)) == NULL) {
+		free(f);
+		wlb_fail(error, "%s: out of memory", path);
+		return NULL;
+	}
+	f->fd = wlb_input_open(path, &f->bytes, error);
+	if (f->fd < 0) {
+		wlb_safetensors_close(f);
+		return NULL;
+	}
+	if (read_header(f, error) < 0 || parse_tensors(f, error) < 0) {
+		wlb_fail_in(error, "%s", path);
+		wlb_safetensors_close(f);
+		return NULL;
+	}
+	return f;
+}
+
+void wlb_safetensors_close(struct wlb_safetensors *f)
+{
+	if (f == NULL)
+		return;
+	if (f->fd >= 0)
+		close(f->fd);
+	json_decref(f->header);
+	free(f->tensors);
+	free(f->path);
+	free(f);
+}
+
+int64_t wlb_safetensors_bytes(const struct wlb_safetensors *f)
+{
+	return f->bytes;
+}
+
+int wlb_safetensors_tensors(const struct wlb_safetensors *f, const struct wlb_stored_tensor **tensors)
+{
+	*tensors = f->tensors;
+	return f->count;
+}
+
+const struct wlb_stored_tensor *wlb_safetensors_find(const struct wlb_safetensors *f, const char *name)
+{
+	struct wlb_stored_tensor key = {.name = name};
+	if (f->count == 0)
+		return NULL;
+	return bsearch(&key, f->tensors, (size_t)f->count, sizeof(*f->tensors), by_name);
+}
+
+int wlb_safetensors_read(const struct wlb_safetensors *f, const struct wlb_stored_tensor *t, int64_t row, int64_t rows,
+                         enum wlb_dtype dtype, void *out, struct wlb_error *error)
+{
+	char chunk[CHUNK_BYTES];
+	int stored_bytes = wlb_stored_bytes(t->stored), out_bytes = dtype == WLB_FLOAT32 ? 4 : 8;
+	if (stored_bytes == 0)
+		return wlb_fail(error, "%s: tensor %.200s: dtype is %s: weights are F64, F32, BF16 or F16", f->path,
+		                t->name, t->dtype_name);
+	if (row < 0 || rows < 0 || row > t->rows - rows)
+		return wlb_fail(error, "%s: tensor %.200s: rows %lld to %lld are asked for, it has %lld", f->path,
+		                t->name, (long long)row, (long long)(row + rows), (long long)t->rows);
+	int64_t offset = f->data_start + t->begin + row * t->cols * stored_bytes;
+	for (int64_t left = rows * t->cols; left > 0;) {
+		int64_t n = left < CHUNK_BYTES / stored_bytes ? left : CHUNK_BYTES / stored_bytes;
+		if (wlb_input_read(f->fd, f->path, chunk, (size_t)(n * stored_bytes), offset, error) < 0)
+			return -1;
+		wlb_convert(t->stored, chunk, dtype, out, n);
+		out = (char *)out + n * out_bytes;
+		offset += n * stored_bytes;
+		left -= n;
+	}
+	return 0;
+}

@@ -1,0 +1,52 @@
+/*
+ * The safetensors file format (github.com/huggingface/safetensors): a little-endian uint64 with the length of
+ * the header, the header (a JSON object: tensor name -> dtype, shape, data_offsets; "__metadata__": texts), then
+ * the data. Offsets count from the end of the header; together the tensors cover the data without gap or
+ * overlap.
+ */
+#ifndef WLB_SAFETENSORS_H
+#define WLB_SAFETENSORS_H
+
+#include <stdint.h>
+
+#include "kernels/ops.h"
+#include "libwlb/wlb.h"
+#include "worker/checkpoint/checkpoint.h"
+
+/* What can be converted to a weight; every other dtype of the format is WLB_STORED_OTHER. */
+enum wlb_stored { WLB_STORED_OTHER, WLB_STORED_BF16, WLB_STORED_F16, WLB_STORED_F32, WLB_STORED_F64 };
+
+/* One tensor of a file: rows x cols elements, where rows is the first dimension and cols the product of
+ * the others (a scalar is 1 x 1). */
+struct wlb_stored_tensor {
+	const char *name;
+	enum wlb_stored stored;
+	const char *dtype_name; /* as the format spells it */
+	int dimensions;
+	int64_t rows;
+	int64_t cols;
+	int64_t row_start;   /* from the metadata our shards carry: where these rows stand ... */
+	int64_t global_rows; /* ... in the whole tensor; 0 and `rows` in a file of someone else */
+	int64_t begin;       /* bytes into the data, [begin, end) */
+	int64_t end;
+};
+
+struct wlb_safetensors;
+
+/* Opens and checks the whole header. NULL with file, field, value and rule otherwise. */
+struct wlb_safetensors *wlb_safetensors_open(const char *path, struct wlb_error *error);
+void wlb_safetensors_close(struct wlb_safetensors *file); /* NULL allowed */
+
+int64_t wlb_safetensors_bytes(const struct wlb_safetensors *file); /* of the file */
+/* The tensors in order of their names; owned by the file. Returns their number. */
+int wlb_safetensors_tensors(const struct wlb_safetensors *file, const struct wlb_stored_tensor **tensors);
+/* NULL when the file has none of that name. */
+const struct wlb_stored_tensor *wlb_safetensors_find(const struct wlb_safetensors *file, const char *name);
+/* Rows [row, row + rows) of the tensor as stored here (row 0 is the file's first), converted to `dtype`. */
+int wlb_safetensors_read(const struct wlb_safetensors *file, const struct wlb_stored_tensor *tensor, int64_t row,
+                         int64_t rows, enum wlb_dtype dtype, void *out, struct wlb_error *error);
+
+/* Writes a new file of these parts and syncs it. On error the file is removed. */
+int wlb_safetensors_write(const char *path, const struct wlb_tensor_part *parts, int count, struct wlb_error *error);
+
+#endif

@@ -1,0 +1,117 @@
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "coordinator/client/file.h"
+#include "worker/checkpoint/safetensors.h"
+
+static int64_t part_bytes(const struct wlb_tensor_part *p)
+{
+	return p->rows * p->cols * (p->dtype == WLB_FLOAT32 ? 4 : 8);
+}
+
+static int check_part(const struct wlb_tensor_part *p, struct wlb_error *error)
+{
+	if (p->dimensions < 1 || p->dimensions > 2 || (p->dimensions == 1 && p->cols != 1))
+		return wlb_fail(error, "tensor %s: %d dimensions with %lld columns: a part has 2, or 1 with 1 column",
+		                p->name, p->dimensions, (long long)p->cols);
+	if (p->cols < 0 || p->rows < 0 || p->row_start < 0 || p->row_start > p->global_rows - p->rows)
+		return wlb_fail(error, "tensor %s: rows %lld to %lld of %lld: they must lie within", p->name,
+		                (long long)p->row_start, (long long)(p->row_start + p->rows),
+		                (long long)p->global_rows);
+	return 0;
+}
+
+/* Adds the part to the header; *end is where the data stand so far. */
+static int describe(json_t *header, json_t *metadata, const struct wlb_tensor_part *p, int64_t *end,
+                    struct wlb_error *error)
+{
+	if (check_part(p, error) < 0)
+		return -1;
+	if (json_object_get(header, p->name) != NULL)
+		return wlb_fail(error, "tensor %s: two parts of one shard: a shard holds one slice of a tensor",
+		                p->name);
+	json_int_t begin = *end;
+	*end += part_bytes(p);
+	json_t *shape = p->dimensions == 1 ? json_pack("[I]", (json_int_t)p->rows)
+	                                   : json_pack("[I,I]", (json_int_t)p->rows, (json_int_t)p->cols);
+	json_t *entry = json_pack("{s:s, s:o, s:[I,I]}", "dtype", p->dtype == WLB_FLOAT32 ? "F32" : "F64", "shape",
+	                          shape, "data_offsets", begin, (json_int_t)*end);
+	if (json_object_set_new(header, p->name, entry) < 0)
+		return wlb_fail(error, "tensor %.200s: its name must be UTF-8, or memory is out", p->name);
+	if (p->rows == p->global_rows)
+		return 0;
+	char *key;
+	if (asprintf(&key, "slice:%s", p->name) < 0)
+		return wlb_fail(error, "out of memory");
+	int rc = json_object_set_new(metadata, key,
+	                             json_sprintf("%lld of %lld", (long long)p->row_start, (long long)p->global_rows));
+	free(key);
+	return rc < 0 ? wlb_fail(error, "out of memory for the header of a shard") : 0;
+}
+
+/* Spaces at its end bring the header to a multiple of 8 bytes, so that the data are aligned. Takes `text`. */
+static char *pad(char *text)
+{
+	char *padded = NULL;
+	if (text != NULL && asprintf(&padded, "%-*s", (int)(strlen(text) + 7) / 8 * 8, text) < 0)
+		padded = NULL;
+	free(text);
+	return padded;
+}
+
+/* The header as it goes to the file; NULL on error, the caller frees. */
+static char *format_header(const struct wlb_tensor_part *parts, int count, struct wlb_error *error)
+{
+	/* "format": Hugging Face's loader wants to know whose tensors they are; "pt" is row-major [out, in]. */
+	json_t *header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
+	json_t *metadata = json_object_get(header, "__metadata__");
+	int64_t end = 0;
+	int rc = header ? 0 : wlb_fail(error, "out of memory for the header of a shard");
+	for (int i = 0; rc == 0 && i < count; i++)
+		rc = describe(header, metadata, &parts[i], &end, error);
+	char *text = rc == 0 ? pad(json_dumps(header, JSON_COMPACT)) : NULL;
+	json_decref(header);
+	if (rc == 0 && text == NULL)
+		wlb_fail(error, "out of memory for the header of a shard");
+	return text;
+}
+
+static int write_file(const char *path, const char *header, const struct wlb_tensor_part *parts, int count)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return -1;
+	uint64_t stored_length = htole64(strlen(header));
+	int rc = wlb_write_all(fd, &stored_length, sizeof(stored_length));
+	if (rc == 0)
+		rc = wlb_write_all(fd, header, strlen(header));
+	for (int i = 0; rc == 0 && i < count; i++)
+		rc = wlb_write_all(fd, parts[i].data_host, (size_t)part_bytes(&parts[i]));
+	if (rc == 0)
+		rc = fsync(fd);
+	int why = errno;
+	if (close(fd) < 0 && rc == 0)
+		return -1;
+	errno = why;
+	return rc;
+}
+
+int wlb_safetensors_write(const char *path, const struct wlb_tensor_part *parts, int count, struct wlb_error *error)
+{
+	char *header = format_header(parts, count, error);
+	if (header == NULL)
+		return -1;
+	int rc = write_file(path, header, parts, count);
+	if (rc < 0) {
+		wlb_fail(error, "%s: cannot be written: %s", path, strerror(errno));
+		unlink(path);
+	}
+	free(header);
+	return rc;
+}

@@ -1,0 +1,127 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "coordinator/client/file.h"
+#include "worker/checkpoint/checkpoint.h"
+#include "worker/checkpoint/folder.h"
+#include "worker/checkpoint/manifest.h"
+
+int wlb_checkpoint_begin(const char *dir, int64_t step, struct wlb_error *error)
+{
+	char partial[4096];
+	if (wlb_folder_path(dir, step, WLB_FOLDER_PARTIAL, partial, error) < 0 || wlb_dir_make(dir, 0777, error) < 0 ||
+	    wlb_folder_remove_hidden(dir, error) < 0)
+		return -1;
+	if (mkdir(partial, 0777) < 0)
+		return wlb_fail(error, "%s: cannot be created: %s", partial, strerror(errno));
+	return 0;
+}
+
+int wlb_checkpoint_write_shard(const char *dir, int64_t step, int shard, const struct wlb_tensor_part *parts, int count,
+                               struct wlb_error *error)
+{
+	char partial[4096], name[32], path[4096 + 32];
+	if (wlb_folder_path(dir, step, WLB_FOLDER_PARTIAL, partial, error) < 0)
+		return -1;
+	wlb_manifest_shard_name(shard, name);
+	snprintf(path, sizeof(path), "%s/%s", partial, name);
+	if (wlb_safetensors_write(path, parts, count, error) < 0) {
+		wlb_folder_remove(partial, NULL); /* the first error is the one to tell */
+		return -1;
+	}
+	return 0;
+}
+
+/* Reads back the headers of all shards and writes what they hold together into the manifest. */
+static int write_manifest(const char *partial, const struct wlb_checkpoint_facts *facts, int shards, int64_t *bytes,
+                          struct wlb_error *error)
+{
+	/* A model that has diverged must not push the good checkpoints out. */
+	if (!isfinite(facts->train_loss))
+		return wlb_fail(error, "train_loss of step %lld is %g: it must be finite for a checkpoint to be of use",
+		                (long long)facts->step, facts->train_loss);
+	struct wlb_weights weights = {0};
+	int rc = 0;
+	for (int i = 0; rc == 0 && i < shards; i++) {
+		char name[32];
+		wlb_manifest_shard_name(i, name);
+		rc = wlb_weights_add_file(&weights, partial, name, -1, error) < 0 ? -1 : 0;
+	}
+	if (rc == 0 && (wlb_weights_scan(&weights, error) < 0 || wlb_weights_finish(&weights, error) < 0 ||
+	                wlb_manifest_write(partial, facts, &weights, bytes, error) < 0))
+		rc = -1;
+	for (int i = 0; i < weights.file_count; i++)
+		*bytes += weights.files[i].bytes;
+	wlb_weights_free(&weights);
+	return rc;
+}
+
+/* Gives the finished folder its name. One of that name is exchanged for it in one move where the file system
+ * can, so that at no time there is neither. */
+static int publish(const char *dir, int64_t step, const char *partial, const char *final, struct wlb_error *error)
+{
+	char replaced[4096];
+	if (wlb_folder_path(dir, step, WLB_FOLDER_REPLACED, replaced, error) < 0)
+		return -1;
+	int rc = renameat2(AT_FDCWD, partial, AT_FDCWD, final, RENAME_EXCHANGE);
+	if (rc < 0 && errno == EINVAL)
+		rc = rename(final, replaced) == 0 || errno == ENOENT ? rename(partial, final) : -1;
+	else if (rc < 0 && errno == ENOENT)
+		rc = rename(partial, final);
+	if (rc < 0)
+		return wlb_fail(error, "%s: cannot be renamed to %s: %s", partial, final, strerror(errno));
+	return wlb_dir_sync(dir, error);
+}
+
+/* A step is renamed first: a half-removed one must not look like a checkpoint. */
+static int retire(const char *dir, int64_t step, struct wlb_error *error)
+{
+	char final[4096], replaced[4096];
+	if (wlb_folder_path(dir, step, WLB_FOLDER_FINAL, final, error) < 0 ||
+	    wlb_folder_path(dir, step, WLB_FOLDER_REPLACED, replaced, error) < 0)
+		return -1;
+	if (rename(final, replaced) < 0)
+		return wlb_fail(error, "%s: cannot be renamed: %s", final, strerror(errno));
+	return wlb_folder_remove(replaced, error);
+}
+
+/* Keeps the newest `keep` of the steps up to `step`. Later ones, of a run that was set back, are not touched:
+ * counted in, they would push out the checkpoint just written. */
+static int retire_old(const char *dir, int64_t step, int keep, struct wlb_error *error)
+{
+	int64_t *steps;
+	int count = keep > 0 ? wlb_folder_steps(dir, &steps, error) : 0, kept = 0, rc = 0;
+	if (count <= 0)
+		return count;
+	for (int i = 0; rc == 0 && i < count; i++)
+		if (steps[i] <= step && ++kept > keep)
+			rc = retire(dir, steps[i], error);
+	free(steps);
+	return rc;
+}
+
+int wlb_checkpoint_commit(const char *dir, const struct wlb_checkpoint_facts *facts, int shards, int keep,
+                          char path[4096], int64_t *bytes, struct wlb_error *error)
+{
+	char partial[4096];
+	*bytes = 0;
+	if (wlb_folder_path(dir, facts->step, WLB_FOLDER_PARTIAL, partial, error) < 0 ||
+	    wlb_folder_path(dir, facts->step, WLB_FOLDER_FINAL, path, error) < 0)
+		return -1;
+	if (write_manifest(partial, facts, shards, bytes, error) < 0 ||
+	    publish(dir, facts->step, partial, path, error) < 0) {
+		wlb_folder_remove(partial, NULL); /* the first error is the one to tell */
+		return -1;
+	}
+	/* The checkpoint stands; what cannot be cleared away now is tried again after the next. */
+	struct wlb_error left = {0};
+	if (wlb_folder_remove_hidden(dir, &left) < 0 || retire_old(dir, facts->step, keep, &left) < 0)
+		fprintf(stderr, "wlb: an old checkpoint stays: %s\n", left.message);
+	return 0;
+}

@@ -1,0 +1,141 @@
+#include "worker/data/build.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "worker/data/find.h"
+#include "worker/data/index_writer.h"
+#include "worker/data/source.h"
+#include "worker/data/tokenize.h"
+
+struct build {
+	const struct wlb_build_options *options;
+	struct wlb_build_result *result;
+	struct wlb_index_writer *writer;
+	uint16_t *tokens; /* of one document */
+	int64_t room;
+	int bad_input;
+	double shown_s; /* when the progress was last shown */
+};
+
+static double now_s(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void show_progress(struct build *b, int64_t done, int64_t files)
+{
+	if (!b->options->show_progress || (now_s() - b->shown_s < 0.1 && done < files))
+		return;
+	b->shown_s = now_s();
+	fprintf(stderr, "\r%lld of %lld files, %lld documents, %.1f MB of text \033[K", (long long)done,
+	        (long long)files, (long long)wlb_index_writer_documents(b->writer),
+	        1e-6 * (double)wlb_index_writer_tokens(b->writer));
+}
+
+static int add_document(struct build *b, const char *text, int64_t length, struct wlb_error *error)
+{
+	if (length < b->options->min_bytes) {
+		b->result->too_short++;
+		return 0;
+	}
+	if (length + 1 > b->room) {
+		uint16_t *tokens = reallocarray(b->tokens, (size_t)length + 1, 2 * sizeof(*tokens));
+		if (tokens == NULL)
+			return wlb_fail(error, "out of memory for a document of %lld bytes", (long long)length);
+		b->tokens = tokens;
+		b->room = 2 * (length + 1);
+	}
+	return wlb_index_writer_add(b->writer, b->tokens, wlb_tokenize_bytes(text, length, b->tokens), error);
+}
+
+/* Counts a file that cannot be read, and keeps the first reason. */
+static void pass_over(struct build *b, const struct wlb_error *why)
+{
+	if (b->result->unreadable++ == 0)
+		b->result->first_unreadable = *why;
+}
+
+/* All documents of one file. What of a file came before it turned out to be unreadable stays in. */
+static int add_file(struct build *b, const char *path, struct wlb_error *error)
+{
+	struct wlb_error why;
+	struct wlb_source *source = wlb_source_open(path, b->options->json_key, &why);
+	if (source == NULL) {
+		pass_over(b, &why);
+		return 0;
+	}
+	enum wlb_source_result result;
+	const char *text;
+	int64_t length;
+	int rc = 0;
+	while (rc == 0 && (result = wlb_source_next(source, &text, &length, &why)) != WLB_SOURCE_END) {
+		if (result == WLB_SOURCE_DOCUMENT) {
+			rc = add_document(b, text, length, error);
+			continue;
+		}
+		if (result == WLB_SOURCE_NOT_TEXT)
+			b->result->not_text++;
+		if (result == WLB_SOURCE_UNREADABLE)
+			pass_over(b, &why);
+		if (result == WLB_SOURCE_MALFORMED) {
+			b->bad_input = 1;
+			rc = wlb_fail(error, "%s", why.message);
+		}
+		break;
+	}
+	wlb_source_close(source);
+	return rc;
+}
+
+static int add_files(struct build *b, const struct wlb_found *found, struct wlb_error *error)
+{
+	for (int64_t i = 0; i < found->count; i++) {
+		if (*b->options->interrupted)
+			return wlb_fail(error, "interrupted: nothing was written");
+		if (add_file(b, found->paths[i], error) < 0)
+			return -1;
+		show_progress(b, i + 1, found->count);
+	}
+	if (wlb_index_writer_documents(b->writer) > 0)
+		return 0;
+	b->bad_input = 1;
+	return wlb_fail(
+		error, "no document was found in %s%s: %lld files, %lld not text, %lld too short, %lld unreadable",
+		b->options->inputs[0], b->options->inputs[1] ? ", ..." : "", (long long)found->count,
+		(long long)b->result->not_text, (long long)b->result->too_short, (long long)b->result->unreadable);
+}
+
+int wlb_build(const struct wlb_build_options *options, struct wlb_build_result *result, int *bad_input,
+              struct wlb_error *error)
+{
+	struct build b = {.options = options, .result = result};
+	struct wlb_found found;
+	*result = (struct wlb_build_result){0};
+	*bad_input = 1;
+	if (wlb_find_files(options->inputs, &found, error) < 0) {
+		wlb_found_free(&found);
+		return -1;
+	}
+	result->files = found.count;
+	result->unreadable = found.unreadable;
+	result->first_unreadable = found.first_unreadable;
+	b.writer = wlb_index_writer_new(options->output_prefix, error);
+	int rc = b.writer ? add_files(&b, &found, error) : -1;
+	if (options->show_progress)
+		fputs("\r\033[K", stderr);
+	if (rc == 0)
+		rc = wlb_index_writer_commit(b.writer, error);
+	if (rc == 0) {
+		result->documents = wlb_index_writer_documents(b.writer);
+		result->tokens = wlb_index_writer_tokens(b.writer);
+	}
+	*bad_input = b.bad_input;
+	wlb_index_writer_free(b.writer);
+	wlb_found_free(&found);
+	free(b.tokens);
+	return rc;
+}

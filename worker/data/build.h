@@ -1,0 +1,34 @@
+/* `wlb data build`: directories of text or JSONL to a dataset. */
+#ifndef WLB_BUILD_H
+#define WLB_BUILD_H
+
+#include <signal.h>
+#include <stdint.h>
+
+#include "libwlb/wlb.h"
+
+struct wlb_build_options {
+	char *const *inputs; /* NULL-terminated */
+	const char *output_prefix;
+	const char *json_key;
+	int64_t min_bytes;                        /* shorter documents are left out */
+	int show_progress;                        /* on stderr, for a terminal */
+	const volatile sig_atomic_t *interrupted; /* set by a signal handler */
+};
+
+struct wlb_build_result {
+	int64_t files;
+	int64_t documents;
+	int64_t tokens;
+	int64_t too_short;  /* documents below min_bytes */
+	int64_t not_text;   /* files */
+	int64_t unreadable; /* files and folders */
+	struct wlb_error first_unreadable;
+};
+
+/* 0; -1 with the reason, and then nothing is left of the output. *bad_input tells whether the same again would
+ * fail the same way. */
+int wlb_build(const struct wlb_build_options *options, struct wlb_build_result *result, int *bad_input,
+              struct wlb_error *error);
+
+#endif

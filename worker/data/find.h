@@ -1,0 +1,22 @@
+/* The files below some paths, in an order that depends on their names only. */
+#ifndef WLB_FIND_H
+#define WLB_FIND_H
+
+#include <stdint.h>
+
+#include "libwlb/wlb.h"
+
+struct wlb_found {
+	char **paths; /* in order of their names */
+	int64_t count;
+	int64_t unreadable; /* folders and files that could not be examined */
+	struct wlb_error first_unreadable;
+};
+
+/* Regular files at and below `roots` (a NULL-terminated list), each file once however many hard links or
+ * overlapping roots lead to it. A symbolic link is followed only where it is a root itself. A root that does
+ * not exist is an error. */
+int wlb_find_files(char *const *roots, struct wlb_found *found, struct wlb_error *error);
+void wlb_found_free(struct wlb_found *found);
+
+#endif

@@ -1,0 +1,26 @@
+/*
+ * Writes a dataset as dataset.h reads it: PREFIX.bin and PREFIX.idx of uint16 tokens, one sequence a document.
+ * Both are written under other names beside the final ones and get those only in commit, .idx last: whoever
+ * opens the prefix finds the old dataset, none, or the new one, never a mixture.
+ */
+#ifndef WLB_INDEX_WRITER_H
+#define WLB_INDEX_WRITER_H
+
+#include <stdint.h>
+
+#include "libwlb/wlb.h"
+
+struct wlb_index_writer;
+
+struct wlb_index_writer *wlb_index_writer_new(const char *prefix, struct wlb_error *error);
+/* Appends one document; at most 2^31 - 1 tokens. */
+int wlb_index_writer_add(struct wlb_index_writer *writer, const uint16_t *tokens, int64_t count,
+                         struct wlb_error *error);
+int64_t wlb_index_writer_documents(const struct wlb_index_writer *writer);
+int64_t wlb_index_writer_tokens(const struct wlb_index_writer *writer);
+/* Syncs and renames both files. */
+int wlb_index_writer_commit(struct wlb_index_writer *writer, struct wlb_error *error);
+/* Frees it, and removes what was not committed. NULL allowed. */
+void wlb_index_writer_free(struct wlb_index_writer *writer);
+
+#endif

@@ -1,0 +1,177 @@
+#include "worker/data/source.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "worker/data/input.h"
+
+enum {
+	FIRST_ROOM_BYTES = 1 << 16,
+	LARGEST_DOCUMENT_BYTES = 1 << 30, /* a document must be held in memory, and its tokens in an int32 */
+};
+
+struct wlb_source {
+	char *path;
+	const char *json_key;
+	gzFile file;
+	char *buffer;
+	int64_t room;
+	int64_t line;
+	int is_jsonl;
+	int at_end;
+	json_t *document; /* of the last line */
+};
+
+static int ends_with(const char *text, const char *end)
+{
+	size_t n = strlen(text), m = strlen(end);
+	return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+struct wlb_source *wlb_source_open(const char *path, const char *json_key, struct wlb_error *error)
+{
+	int64_t bytes;
+	int fd = wlb_input_open(path, &bytes, error);
+	if (fd < 0)
+		return NULL;
+	struct wlb_source *s = calloc(1, sizeof(*s));
+	if (s != NULL) {
+		s->json_key = json_key;
+		s->is_jsonl = ends_with(path, ".jsonl") || ends_with(path, ".jsonl.gz");
+		s->path = strdup(path);
+		s->room = FIRST_ROOM_BYTES;
+		s->buffer = malloc(FIRST_ROOM_BYTES);
+		s->file = gzdopen(fd, "r"); /* reads what is not gzip as it is */
+	}
+	if (s == NULL || s->path == NULL || s->buffer == NULL || s->file == NULL) {
+		wlb_fail(error, "%s: out of memory", path);
+		if (s == NULL || s->file == NULL)
+			close(fd);
+		wlb_source_close(s);
+		return NULL;
+	}
+	gzbuffer(s->file, FIRST_ROOM_BYTES);
+	return s;
+}
+
+void wlb_source_close(struct wlb_source *s)
+{
+	if (s == NULL)
+		return;
+	if (s->file != NULL)
+		gzclose(s->file);
+	json_decref(s->document);
+	free(s->buffer);
+	free(s->path);
+	free(s);
+}
+
+static int reserve(struct wlb_source *s, int64_t used, struct wlb_error *error)
+{
+	if (used < s->room)
+		return 0;
+	if (s->room >= LARGEST_DOCUMENT_BYTES)
+		return wlb_fail(error, "%s: a document of more than %d bytes: split it", s->path,
+		                LARGEST_DOCUMENT_BYTES);
+	char *buffer = realloc(s->buffer, (size_t)s->room * 2);
+	if (buffer == NULL)
+		return wlb_fail(error, "%s: out of memory for a document of %lld bytes", s->path, (long long)used);
+	s->buffer = buffer;
+	s->room *= 2;
+	return 0;
+}
+
+static int check_stream(const struct wlb_source *s, struct wlb_error *error)
+{
+	int code;
+	const char *why = gzerror(s->file, &code);
+	if (code == Z_OK || code == Z_STREAM_END)
+		return 0;
+	if (code == Z_BUF_ERROR)
+		why = "the compressed data end too early";
+	else if (strstr(why, ": ") != NULL) /* zlib knows the file by its descriptor only: "<fd:4>: reason" */
+		why = strstr(why, ": ") + 2;
+	return wlb_fail(error, "%s: cannot be read: %s", s->path, code == Z_ERRNO ? strerror(errno) : why);
+}
+
+static enum wlb_source_result next_file(struct wlb_source *s, const char **text, int64_t *length,
+                                        struct wlb_error *error)
+{
+	int64_t used = 0;
+	if (s->at_end)
+		return WLB_SOURCE_END;
+	for (;;) {
+		if (reserve(s, used, error) < 0)
+			return WLB_SOURCE_UNREADABLE;
+		int got = gzread(s->file, s->buffer + used, (unsigned)(s->room - used));
+		if (got <= 0)
+			break;
+		if (memchr(s->buffer + used, '\0', (size_t)got) != NULL)
+			return WLB_SOURCE_NOT_TEXT;
+		used += got;
+	}
+	if (check_stream(s, error) < 0)
+		return WLB_SOURCE_UNREADABLE;
+	s->at_end = 1;
+	*text = s->buffer;
+	*length = used;
+	return WLB_SOURCE_DOCUMENT;
+}
+
+/* The next line without its end; -1 on error, -2 at the end of the file. */
+static int64_t read_line(struct wlb_source *s, struct wlb_error *error)
+{
+	int64_t used = 0;
+	for (;;) {
+		if (reserve(s, used + 1, error) < 0)
+			return -1;
+		if (gzgets(s->file, s->buffer + used, (int)(s->room - used)) == NULL)
+			break;
+		/* A NUL inside a line would hide its rest here; JSON has none, and the parser says so. */
+		used += (int64_t)strlen(s->buffer + used);
+		if (used > 0 && s->buffer[used - 1] == '\n')
+			return used - 1;
+	}
+	if (check_stream(s, error) < 0)
+		return -1;
+	return used > 0 ? used : -2;
+}
+
+static enum wlb_source_result next_line(struct wlb_source *s, const char **text, int64_t *length,
+                                        struct wlb_error *error)
+{
+	int64_t used;
+	do {
+		used = read_line(s, error);
+		s->line++;
+	} while (used >= 0 && strspn(s->buffer, " \t\r\n") >= (size_t)used); /* empty lines separate */
+	if (used < 0)
+		return used == -2 ? WLB_SOURCE_END : WLB_SOURCE_UNREADABLE;
+	json_error_t at;
+	json_decref(s->document);
+	s->document = json_loadb(s->buffer, (size_t)used, JSON_ALLOW_NUL, &at);
+	if (s->document == NULL) {
+		wlb_fail(error, "%s: line %lld: %s: each line must be a JSON object", s->path, (long long)s->line,
+		         at.text);
+		return WLB_SOURCE_MALFORMED;
+	}
+	const json_t *value = json_object_get(s->document, s->json_key);
+	if (!json_is_string(value)) {
+		wlb_fail(error, "%s: line %lld: field '%s' is %s: it must be a text (see --json-key)", s->path,
+		         (long long)s->line, s->json_key, value ? "not a text" : "missing");
+		return WLB_SOURCE_MALFORMED;
+	}
+	*text = json_string_value(value);
+	*length = (int64_t)json_string_length(value);
+	return WLB_SOURCE_DOCUMENT;
+}
+
+enum wlb_source_result wlb_source_next(struct wlb_source *s, const char **text, int64_t *length,
+                                       struct wlb_error *error)
+{
+	return s->is_jsonl ? next_line(s, text, length, error) : next_file(s, text, length, error);
+}

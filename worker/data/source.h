@@ -1,0 +1,28 @@
+/*
+ * Documents out of one input file, decompressed where it is gzip: a text file is one document, a file named
+ * *.jsonl or *.jsonl.gz holds one in each line.
+ */
+#ifndef WLB_SOURCE_H
+#define WLB_SOURCE_H
+
+#include <stdint.h>
+
+#include "libwlb/wlb.h"
+
+enum wlb_source_result {
+	WLB_SOURCE_DOCUMENT, /* *text and *length are the next one; valid until the next call */
+	WLB_SOURCE_END,
+	WLB_SOURCE_NOT_TEXT,   /* it has NUL bytes: an image, an archive, ... */
+	WLB_SOURCE_UNREADABLE, /* error: permissions, damaged gzip, too large */
+	WLB_SOURCE_MALFORMED,  /* error: a line of JSONL is not what it should be */
+};
+
+struct wlb_source;
+
+/* `json_key`: the field of a JSONL line that holds the text. NULL: the file cannot be opened. */
+struct wlb_source *wlb_source_open(const char *path, const char *json_key, struct wlb_error *error);
+enum wlb_source_result wlb_source_next(struct wlb_source *source, const char **text, int64_t *length,
+                                       struct wlb_error *error);
+void wlb_source_close(struct wlb_source *source); /* NULL allowed */
+
+#endif

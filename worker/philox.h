@@ -1,0 +1,17 @@
+/*
+ * Counter-based random numbers: Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as
+ * easy as 1, 2, 3" (SC 2011). Element i of a stream costs the same wherever one begins, so that any rank can
+ * make any slice of a tensor.
+ */
+#ifndef WLB_PHILOX_H
+#define WLB_PHILOX_H
+
+#include <stdint.h>
+
+/* The block of four 32-bit numbers for one counter under one key. */
+void wlb_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
+
+/* Number `index` of the standard normal stream named by (seed, stream), by Box-Muller. */
+double wlb_philox_normal(uint64_t seed, uint64_t stream, uint64_t index);
+
+#endif

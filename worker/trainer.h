@@ -1,0 +1,72 @@
+/* Everything that one rank trains with, and what is done with it: open, step, save, close. */
+#ifndef WLB_TRAINER_H
+#define WLB_TRAINER_H
+
+#include "worker/comm/comm.h"
+#include "worker/deal.h"
+#include "worker/launch.h"
+#include "worker/metrics.h"
+#include "worker/optimizer.h"
+#include "worker/options.h"
+#include "worker/plan.h"
+#include "worker/record.h"
+#include "worker/transformer.h"
+#include "worker/watchdog.h"
+
+enum {
+	WLB_EXIT_FAILED = 1,
+	WLB_EXIT_INPUT = 2, /* the same input would fail the same way */
+};
+
+struct wlb_trainer {
+	struct wlb_launch *launch;
+	const struct wlb_train_options *options;
+	const struct wlb_plan *plan;
+	struct wlb_recorder *recorder;
+	struct wlb_watchdog *watchdog;
+	struct wlb_device *device;
+	struct wlb_comm *world;
+	struct wlb_comm *dp; /* ranks that hold the same weights and train other pieces */
+	struct wlb_dataset *dataset;
+	struct wlb_schedule *schedule;
+	struct wlb_parameters *parameters;
+	struct wlb_optimizer *optimizer;
+	struct wlb_activations *activations;
+	struct wlb_micro_batch *batch;
+	struct wlb_deal deal;
+	struct wlb_metrics *metrics; /* rank 0, where asked for */
+	double *loss_sum;            /* device */
+	int64_t step;                /* done so far */
+	int exit_code;               /* of the failure that an error tells of */
+};
+
+/* The device of --device, checked to have what training needs; NULL with the reason. */
+struct wlb_device *wlb_trainer_open_device(const struct wlb_launch *launch, const struct wlb_train_options *options,
+                                           struct wlb_error *error);
+
+/* Makes all the rest, checks the data, initialises the weights or resumes. On -1 exit_code is set, and once the
+ * ranks are connected (`dp` is there) all fail together and only one has the message: it is "" on the others.
+ * What was made is closed by wlb_trainer_close in either case. Expects launch, options, plan, recorder and device
+ * to be set. */
+int wlb_trainer_open(struct wlb_trainer *trainer, struct wlb_error *error);
+void wlb_trainer_close(struct wlb_trainer *trainer);
+
+/* Collective. 0 when every rank says 0; else -1 everywhere, and only the first rank that failed keeps its
+ * message. */
+int wlb_trainer_agree(struct wlb_trainer *trainer, int rc, struct wlb_error *error);
+
+/* What a failure within a step means for the other ranks. */
+enum {
+	WLB_FAILED_HERE = -1,       /* they do not know and must be ended */
+	WLB_FAILED_EVERYWHERE = -2, /* they fail too; the message is "" on all but one */
+};
+
+/* Trains the next step; *facts is the same on all ranks but for the time. 0 or one of the failures. */
+int wlb_trainer_step(struct wlb_trainer *trainer, struct wlb_step_facts *facts, struct wlb_error *error);
+
+/* Writes a checkpoint of the step just done. Collective; fails on all ranks together, as wlb_trainer_open. */
+int wlb_trainer_save(struct wlb_trainer *trainer, double loss, struct wlb_error *error);
+/* Reads weights, moments and the schedule's place from the plan's checkpoint. */
+int wlb_trainer_resume(struct wlb_trainer *trainer, struct wlb_error *error);
+
+#endif
