@@ -1,13 +1,13 @@
 /*
  * How equal the micro-batches get, what documents wait for it, and what packing costs: the table of the
- * strategies over one seeded stream. Usage: pack [--steps N] [--seed N] [--tail X] [--seq-length N]
+ * strategies over one seeded stream. Usage: wlb-pack-bench [--steps N] [--seed N] [--tail X] [--seq-length N]
  */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "libwlb/wlb.h"
+#include "tests/bench/pack/corpus.h"
 
 enum { WARM_UP_STEPS = 50 };
 
@@ -18,59 +18,10 @@ struct settings {
 	int64_t seq_length;
 };
 
-/* 7B class: hidden 4096, 32 layers, 32 heads, intermediate 11008. */
-static const struct wlb_model model = {
-	.hidden_size = 4096,
-	.intermediate_size = 11008,
-	.num_hidden_layers = 32,
-	.num_attention_heads = 32,
-	.num_key_value_heads = 32,
-	.head_dim = 128,
-	.vocab_size = 32000,
-	.max_position_embeddings = 131072,
-	.rope_theta = 10000.0,
-	.rms_norm_eps = 1e-5,
-};
-
-/* Cuts a stream of documents into global batches; what does not fit whole opens the next. */
-struct stream {
-	struct wlb_lengths lengths;
-	struct wlb_span left;
-	struct wlb_span *batch;
-	size_t capacity;
-};
-
 static void fail(const char *message)
 {
 	fprintf(stderr, "pack: %s\n", message);
 	exit(1);
-}
-
-static size_t next_batch(struct stream *stream, int64_t seq_length, int64_t max_tokens)
-{
-	size_t count = 0;
-	int64_t tokens = 0;
-	for (;;) {
-		if (stream->left.tokens == 0) {
-			stream->left.document++;
-			stream->left.start = 0;
-			stream->left.tokens = wlb_lengths_next(&stream->lengths);
-		}
-		int64_t piece = stream->left.tokens < seq_length ? stream->left.tokens : seq_length;
-		if (tokens + piece > max_tokens)
-			return count;
-		if (count == stream->capacity) {
-			stream->capacity = 2 * stream->capacity + 1024;
-			stream->batch = realloc(stream->batch, stream->capacity * sizeof(*stream->batch));
-			if (stream->batch == NULL)
-				fail("out of memory");
-		}
-		stream->batch[count] = stream->left;
-		stream->batch[count++].tokens = piece;
-		stream->left.start += piece;
-		stream->left.tokens -= piece;
-		tokens += piece;
-	}
 }
 
 struct result {
@@ -114,20 +65,20 @@ static double waited(const struct wlb_step *step, int32_t *delay_max_steps)
 static struct result measure(const struct settings *settings, const struct wlb_packer_options *options)
 {
 	struct wlb_error error;
-	struct wlb_packer *packer = wlb_packer_new(&model, options, &error);
+	struct wlb_packer *packer = wlb_packer_new(&corpus_model, options, &error);
 	if (packer == NULL)
 		fail(error.message);
-	struct stream stream = {0};
-	wlb_lengths_init(&stream.lengths, settings->seed, settings->tail);
+	struct corpus corpus = {0};
+	wlb_lengths_init(&corpus.lengths, settings->seed, settings->tail);
 	double *imbalances = malloc((size_t)settings->steps * sizeof(*imbalances));
 	if (imbalances == NULL)
 		fail("out of memory");
 	struct result result = {.least_step = 1e9};
 	double busy_s = 0.0, tokens = 0.0, window = (double)options->seq_length * options->micro_batches;
 	for (int64_t k = -WARM_UP_STEPS; k < settings->steps; k++) {
-		size_t count = next_batch(&stream, options->seq_length, options->seq_length * options->micro_batches);
+		size_t count = corpus_next(&corpus, options->seq_length, options->seq_length * options->micro_batches);
 		double start_s = now_s();
-		const struct wlb_step *step = wlb_packer_next(packer, stream.batch, count, &error);
+		const struct wlb_step *step = wlb_packer_next(packer, corpus.batch, count, &error);
 		double took_s = now_s() - start_s;
 		if (step == NULL)
 			fail(error.message);
@@ -148,7 +99,7 @@ static struct result measure(const struct settings *settings, const struct wlb_p
 	result.delay_mean_steps /= tokens;
 	result.us_per_step = busy_s * 1e6 / (double)settings->steps;
 	free(imbalances);
-	free(stream.batch);
+	corpus_free(&corpus);
 	wlb_packer_free(packer);
 	return result;
 }

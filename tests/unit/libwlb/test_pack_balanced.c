@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "stream.h"
+#include "tests/bench/pack/corpus.h"
 
 enum { MOST_PIECES = 14, MOST_BINS = 4 };
 
@@ -31,7 +31,7 @@ static void solve(struct solver *s, int piece, double heaviest)
 		s->best = heaviest;
 		return;
 	}
-	double work = wlb_cost_document(&stream_model, s->tokens[piece]);
+	double work = wlb_cost_document(&corpus_model, s->tokens[piece]);
 	for (int b = 0; b < s->bins; b++) {
 		if (s->used[b] + s->tokens[piece] > s->max_tokens)
 			continue;
@@ -60,7 +60,7 @@ static double heaviest(const int64_t *tokens, int count, int bins, int64_t max_t
 	int64_t used[MOST_BINS] = {0};
 	for (int i = 0; i < count; i++) {
 		assert_in_range(bin_of[i], 0, bins - 1);
-		work[bin_of[i]] += wlb_cost_document(&stream_model, tokens[i]);
+		work[bin_of[i]] += wlb_cost_document(&corpus_model, tokens[i]);
 		used[bin_of[i]] += tokens[i];
 	}
 	for (int b = 0; b < bins; b++) {
@@ -79,13 +79,13 @@ static void comes_near_the_optimum(void **state)
 	for (int trial = 0; trial < 500; trial++) {
 		int64_t tokens[MOST_PIECES];
 		int32_t bin_of[MOST_PIECES];
-		int count = 4 + (int)(stream_random(&random) % (MOST_PIECES - 3));
-		int bins = 2 + (int)(stream_random(&random) % (MOST_BINS - 1));
+		int count = 4 + (int)(corpus_random(&random) % (MOST_PIECES - 3));
+		int bins = 2 + (int)(corpus_random(&random) % (MOST_BINS - 1));
 		for (int i = 0; i < count; i++)
-			tokens[i] = (int64_t)(1 + stream_random(&random) % 60000);
+			tokens[i] = (int64_t)(1 + corpus_random(&random) % 60000);
 		int64_t max_tokens = 131072;
 		double best = optimum(tokens, count, bins, max_tokens);
-		if (wlb_pack_balanced(&stream_model, tokens, (size_t)count, bins, max_tokens, bin_of, NULL) < 0) {
+		if (wlb_pack_balanced(&corpus_model, tokens, (size_t)count, bins, max_tokens, bin_of, NULL) < 0) {
 			missed += best > 0.0;
 			continue;
 		}
@@ -107,7 +107,7 @@ static void exchanges_what_longest_first_puts_wrong(void **state)
 	/* Longest first gives 3+3+... = 7 against 5; the optimum, {3,3} and {2,2,2}, is even. */
 	static const int64_t tokens[] = {3, 3, 2, 2, 2};
 	int32_t bin_of[5];
-	assert_int_equal(wlb_pack_balanced(&stream_model, tokens, 5, 2, 100, bin_of, NULL), 0);
+	assert_int_equal(wlb_pack_balanced(&corpus_model, tokens, 5, 2, 100, bin_of, NULL), 0);
 	int64_t used[2] = {0};
 	for (int i = 0; i < 5; i++)
 		used[bin_of[i]] += tokens[i];
@@ -122,9 +122,9 @@ static void gives_the_same_for_the_same(void **state)
 	int32_t first[200], second[200];
 	uint64_t random = 3;
 	for (int i = 0; i < 200; i++)
-		tokens[i] = (int64_t)(stream_random(&random) % 5) * 100;
-	assert_int_equal(wlb_pack_balanced(&stream_model, tokens, 200, 7, 100000, first, NULL), 0);
-	assert_int_equal(wlb_pack_balanced(&stream_model, tokens, 200, 7, 100000, second, NULL), 0);
+		tokens[i] = (int64_t)(corpus_random(&random) % 5) * 100;
+	assert_int_equal(wlb_pack_balanced(&corpus_model, tokens, 200, 7, 100000, first, NULL), 0);
+	assert_int_equal(wlb_pack_balanced(&corpus_model, tokens, 200, 7, 100000, second, NULL), 0);
 	assert_memory_equal(first, second, sizeof(first));
 }
 
@@ -134,18 +134,18 @@ static void refuses_what_fits_nowhere(void **state)
 	static const int64_t tokens[] = {5, 11, 5}, negative[] = {1, -2};
 	int32_t bin_of[3];
 	struct wlb_error error;
-	assert_int_equal(wlb_pack_balanced(&stream_model, tokens, 3, 2, 10, bin_of, &error), -1);
+	assert_int_equal(wlb_pack_balanced(&corpus_model, tokens, 3, 2, 10, bin_of, &error), -1);
 	assert_string_equal(error.message, "piece 1 of 11 tokens finds no room in 2 micro-batches of 10");
-	assert_int_equal(wlb_pack_balanced(&stream_model, negative, 2, 2, 10, bin_of, &error), -1);
+	assert_int_equal(wlb_pack_balanced(&corpus_model, negative, 2, 2, 10, bin_of, &error), -1);
 	assert_string_equal(error.message, "piece 1 has -2 tokens: it must not be negative");
-	assert_int_equal(wlb_pack_balanced(&stream_model, tokens, 3, 0, 10, bin_of, &error), -1);
+	assert_int_equal(wlb_pack_balanced(&corpus_model, tokens, 3, 0, 10, bin_of, &error), -1);
 	assert_string_equal(error.message, "0 micro-batches: at least 1 is needed");
 }
 
 static void deals_nothing(void **state)
 {
 	(void)state;
-	assert_int_equal(wlb_pack_balanced(&stream_model, NULL, 0, 3, 10, NULL, NULL), 0);
+	assert_int_equal(wlb_pack_balanced(&corpus_model, NULL, 0, 3, 10, NULL, NULL), 0);
 }
 
 int main(void)

@@ -7,12 +7,13 @@
 
 #include <cmocka.h>
 
-#include "stream.h"
+#include "books.h"
+#include "tests/bench/pack/corpus.h"
 
 static struct wlb_packer *packer_of(const struct wlb_packer_options *options)
 {
 	struct wlb_error error;
-	struct wlb_packer *packer = wlb_packer_new(&stream_model, options, &error);
+	struct wlb_packer *packer = wlb_packer_new(&corpus_model, options, &error);
 	if (packer == NULL)
 		fail_msg("%s", error.message);
 	return packer;
@@ -46,22 +47,22 @@ static size_t any_batch(uint64_t *random, struct wlb_span *batch, size_t most, c
                         int64_t *document)
 {
 	int64_t room = o->seq_length * o->micro_batches;
-	size_t count = 0, wanted = stream_random(random) % (most + 1);
+	size_t count = 0, wanted = corpus_random(random) % (most + 1);
 	while (count < wanted) {
 		const int64_t lengths[] = {0,
 		                           1,
 		                           o->seq_length,
 		                           o->seq_length + 1,
 		                           o->seq_length * 7 + 3,
-		                           (int64_t)(stream_random(random) % (uint64_t)(o->seq_length + 1)),
-		                           (int64_t)(stream_random(random) % (uint64_t)(o->seq_length / 16 + 1)),
-		                           (int64_t)(stream_random(random) % (uint64_t)(o->seq_length / 16 + 1))};
-		int64_t tokens = lengths[stream_random(random) % 8];
+		                           (int64_t)(corpus_random(random) % (uint64_t)(o->seq_length + 1)),
+		                           (int64_t)(corpus_random(random) % (uint64_t)(o->seq_length / 16 + 1)),
+		                           (int64_t)(corpus_random(random) % (uint64_t)(o->seq_length / 16 + 1))};
+		int64_t tokens = lengths[corpus_random(random) % 8];
 		if (tokens > room)
 			break;
 		room -= tokens;
 		batch[count++] = (struct wlb_span){
-			.document = (*document)++, .start = (int64_t)(stream_random(random) % 100), .tokens = tokens};
+			.document = (*document)++, .start = (int64_t)(corpus_random(random) % 100), .tokens = tokens};
 	}
 	return count;
 }
@@ -71,10 +72,10 @@ static void run_any_stream(uint64_t seed)
 	static const int64_t windows[] = {1, 16, 1000, 131072};
 	uint64_t random = seed;
 	struct wlb_packer_options o;
-	wlb_packer_options_init(&o, windows[stream_random(&random) % 4], 1 + (int32_t)(stream_random(&random) % 12));
-	o.strategy = (enum wlb_strategy)(stream_random(&random) % 4);
-	o.max_length_ratio = 1.0 + (double)(stream_random(&random) % 5) / 4.0;
-	o.max_delay_steps = (int32_t)(stream_random(&random) % 10);
+	wlb_packer_options_init(&o, windows[corpus_random(&random) % 4], 1 + (int32_t)(corpus_random(&random) % 12));
+	o.strategy = (enum wlb_strategy)(corpus_random(&random) % 4);
+	o.max_length_ratio = 1.0 + (double)(corpus_random(&random) % 5) / 4.0;
+	o.max_delay_steps = (int32_t)(corpus_random(&random) % 10);
 	struct wlb_packer *packer = packer_of(&o);
 	struct books books = {0};
 	struct wlb_span batch[200];
@@ -115,13 +116,13 @@ struct quality {
 static struct quality run_corpus(const struct wlb_packer_options *options, double tail, int steps)
 {
 	struct wlb_packer *packer = packer_of(options);
-	struct stream stream = {0};
+	struct corpus corpus = {0};
 	struct quality quality = {0};
 	double tokens = 0.0;
-	wlb_lengths_init(&stream.lengths, 7, tail);
+	wlb_lengths_init(&corpus.lengths, 7, tail);
 	for (int k = 0; k < steps; k++) {
-		size_t count = stream_next(&stream, options->seq_length, options->micro_batches);
-		const struct wlb_step *step = step_of(packer, stream.batch, count);
+		size_t count = corpus_next(&corpus, options->seq_length, options->seq_length * options->micro_batches);
+		const struct wlb_step *step = step_of(packer, corpus.batch, count);
 		assert_int_equal(step->cuts, 0);
 		quality.imbalance += wlb_step_imbalance(step) / steps;
 		tokens += (double)step->tokens;
@@ -130,7 +131,7 @@ static struct quality run_corpus(const struct wlb_packer_options *options, doubl
 				(double)step->pieces[i].span.tokens * (double)step->pieces[i].waited_steps;
 	}
 	quality.delay_steps /= tokens;
-	stream_free(&stream);
+	corpus_free(&corpus);
 	wlb_packer_free(packer);
 	return quality;
 }
@@ -184,7 +185,7 @@ static void weighs_with_the_callers_own_work(void **state)
 	double most = 0.0;
 	for (int b = 0; b < 8; b++)
 		most = loads[b].work > most ? loads[b].work : most;
-	assert_true(most == wlb_cost_document(&stream_model, 1000));
+	assert_true(most == wlb_cost_document(&corpus_model, 1000));
 	assert_true(wlb_step_imbalance(&copy) == 8.0);
 	wlb_packer_free(packer);
 }
@@ -250,7 +251,7 @@ static void packs_a_million_documents(void **state)
 	assert_non_null(batch);
 	uint64_t random = 1;
 	for (int64_t i = 0; i < DOCUMENTS; i++)
-		batch[i] = (struct wlb_span){.document = i, .tokens = (int64_t)(1 + stream_random(&random) % 7)};
+		batch[i] = (struct wlb_span){.document = i, .tokens = (int64_t)(1 + corpus_random(&random) % 7)};
 	for (int s = 0; s < 3; s++) {
 		struct wlb_packer_options o;
 		wlb_packer_options_init(&o, 131072, 32);
@@ -312,7 +313,7 @@ static void refuses_options_out_of_range(void **state)
 	do {                                                                                                           \
 		o = good;                                                                                              \
 		change;                                                                                                \
-		assert_null(wlb_packer_new(&stream_model, &o, &error));                                                \
+		assert_null(wlb_packer_new(&corpus_model, &o, &error));                                                \
 		assert_string_equal(error.message, text);                                                              \
 	} while (0)
 	REFUSES(o.strategy = 4, "strategy 4 is unknown: use one of enum wlb_strategy");

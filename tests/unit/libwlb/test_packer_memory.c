@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "stream.h"
+#include "tests/bench/pack/corpus.h"
 
 static long allocations_left = -1; /* negative: no limit */
 
@@ -43,7 +43,7 @@ static void a_packer_is_made_whole_or_not_at_all(void **state)
 	for (long n = 0; packer == NULL; n++) {
 		struct wlb_error error = {""};
 		allocations_left = n;
-		packer = wlb_packer_new(&stream_model, &o, &error);
+		packer = wlb_packer_new(&corpus_model, &o, &error);
 		failures += packer == NULL;
 		if (packer == NULL)
 			assert_memory_equal(error.message, "out of memory", 13);
@@ -61,7 +61,7 @@ static void a_step_without_memory_can_be_repeated(void **state)
 	wlb_packer_options_init(&o, 1000, 4);
 	for (int i = 0; i < 100; i++)
 		batch[i] = (struct wlb_span){.document = i, .tokens = 40};
-	struct wlb_packer *packer = wlb_packer_new(&stream_model, &o, NULL);
+	struct wlb_packer *packer = wlb_packer_new(&corpus_model, &o, NULL);
 	assert_non_null(packer);
 	const struct wlb_step *step = NULL;
 	int failures = 0;
@@ -85,7 +85,7 @@ static void dealing_without_memory_says_so(void **state)
 	int rc = -1, failures = 0;
 	for (long n = 0; rc < 0; n++) {
 		allocations_left = n;
-		rc = wlb_pack_balanced(&stream_model, tokens, 3, 2, 10, bin_of, NULL);
+		rc = wlb_pack_balanced(&corpus_model, tokens, 3, 2, 10, bin_of, NULL);
 		failures += rc < 0;
 	}
 	allocations_left = -1;

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "stream.h"
+#include "tests/bench/pack/corpus.h"
 
 static struct wlb_packer_options options_of(enum wlb_strategy strategy)
 {
@@ -21,7 +21,7 @@ static struct wlb_packer_options options_of(enum wlb_strategy strategy)
 static struct wlb_packer *packer_of(enum wlb_strategy strategy)
 {
 	struct wlb_packer_options o = options_of(strategy);
-	struct wlb_packer *packer = wlb_packer_new(&stream_model, &o, NULL);
+	struct wlb_packer *packer = wlb_packer_new(&corpus_model, &o, NULL);
 	assert_non_null(packer);
 	return packer;
 }
@@ -55,8 +55,8 @@ static void assert_equal_steps(const struct wlb_step *x, const struct wlb_step *
 static void check_future(enum wlb_strategy strategy)
 {
 	struct wlb_packer *first = packer_of(strategy), *second = packer_of(strategy);
-	struct stream stream = {0};
-	wlb_lengths_init(&stream.lengths, 5, 2.0);
+	struct corpus corpus = {0};
+	wlb_lengths_init(&corpus.lengths, 5, 2.0);
 	size_t bytes = 0;
 	for (int k = 0; k < 120; k++) {
 		if (k % 7 == 3) {
@@ -67,14 +67,14 @@ static void check_future(enum wlb_strategy strategy)
 			restores(second, state, bytes);
 			free(state);
 		}
-		size_t count = stream_next(&stream, 131072, 4);
-		const struct wlb_step *x = wlb_packer_next(first, stream.batch, count, NULL);
-		const struct wlb_step *y = wlb_packer_next(second, stream.batch, count, NULL);
+		size_t count = corpus_next(&corpus, 131072, 4 * 131072);
+		const struct wlb_step *x = wlb_packer_next(first, corpus.batch, count, NULL);
+		const struct wlb_step *y = wlb_packer_next(second, corpus.batch, count, NULL);
 		assert_non_null(x);
 		assert_non_null(y);
 		assert_equal_steps(x, y);
 	}
-	stream_free(&stream);
+	corpus_free(&corpus);
 	wlb_packer_free(first);
 	wlb_packer_free(second);
 }
@@ -89,14 +89,14 @@ static void has_the_same_future(void **state)
 }
 
 /* A packer that holds documents. */
-static struct wlb_packer *busy_packer(struct stream *stream)
+static struct wlb_packer *busy_packer(struct corpus *corpus)
 {
 	struct wlb_packer *packer = packer_of(WLB_STRATEGY_BALANCED);
-	wlb_lengths_init(&stream->lengths, 5, 2.0);
+	wlb_lengths_init(&corpus->lengths, 5, 2.0);
 	const struct wlb_step *step;
 	do {
-		size_t count = stream_next(stream, 131072, 4);
-		step = wlb_packer_next(packer, stream->batch, count, NULL);
+		size_t count = corpus_next(corpus, 131072, 4 * 131072);
+		step = wlb_packer_next(packer, corpus->batch, count, NULL);
 		assert_non_null(step);
 	} while (step->index < 5 || step->held_tokens == 0);
 	return packer;
@@ -105,8 +105,8 @@ static struct wlb_packer *busy_packer(struct stream *stream)
 static void refuses_every_damaged_byte(void **state)
 {
 	(void)state;
-	struct stream stream = {0};
-	struct wlb_packer *packer = busy_packer(&stream);
+	struct corpus corpus = {0};
+	struct wlb_packer *packer = busy_packer(&corpus);
 	size_t bytes;
 	unsigned char *bytes_of = saved(packer, &bytes);
 	for (size_t i = 0; i < bytes; i++) {
@@ -123,15 +123,15 @@ static void refuses_every_damaged_byte(void **state)
 	}
 	restores(packer, bytes_of, bytes);
 	free(bytes_of);
-	stream_free(&stream);
+	corpus_free(&corpus);
 	wlb_packer_free(packer);
 }
 
 static void stays_as_it_was_when_it_refuses(void **state)
 {
 	(void)state;
-	struct stream stream = {0};
-	struct wlb_packer *packer = busy_packer(&stream);
+	struct corpus corpus = {0};
+	struct wlb_packer *packer = busy_packer(&corpus);
 	size_t bytes, after;
 	unsigned char *before = saved(packer, &bytes);
 	before[bytes / 2] ^= 1;
@@ -142,20 +142,20 @@ static void stays_as_it_was_when_it_refuses(void **state)
 	assert_memory_equal(before, still, bytes);
 	free(before);
 	free(still);
-	stream_free(&stream);
+	corpus_free(&corpus);
 	wlb_packer_free(packer);
 }
 
 static void refuses_other_options_and_models(void **state)
 {
 	(void)state;
-	struct stream stream = {0};
-	struct wlb_packer *packer = busy_packer(&stream);
+	struct corpus corpus = {0};
+	struct wlb_packer *packer = busy_packer(&corpus);
 	struct wlb_error error;
 	size_t bytes;
 	void *bytes_of = saved(packer, &bytes);
 	struct wlb_packer_options good = options_of(WLB_STRATEGY_BALANCED), o[6] = {good, good, good, good, good, good};
-	struct wlb_model wider = stream_model;
+	struct wlb_model wider = corpus_model;
 	wider.intermediate_size *= 2;
 	o[0].micro_batches = 5;
 	o[1].max_length_ratio = 1.5;
@@ -163,7 +163,7 @@ static void refuses_other_options_and_models(void **state)
 	o[3].target_delay_steps = 0.4;
 	o[4].strategy = WLB_STRATEGY_GREEDY;
 	for (int i = 0; i < 6; i++) {
-		struct wlb_packer *other = wlb_packer_new(i == 5 ? &wider : &stream_model, &o[i], NULL);
+		struct wlb_packer *other = wlb_packer_new(i == 5 ? &wider : &corpus_model, &o[i], NULL);
 		assert_non_null(other);
 		assert_int_equal(wlb_packer_restore(other, bytes_of, bytes, &error), -1);
 		assert_string_equal(error.message, "the packer state was saved with other options or another model: go "
@@ -171,7 +171,7 @@ static void refuses_other_options_and_models(void **state)
 		wlb_packer_free(other);
 	}
 	free(bytes_of);
-	stream_free(&stream);
+	corpus_free(&corpus);
 	wlb_packer_free(packer);
 }
 
@@ -180,12 +180,12 @@ static void packs_the_same_everywhere(void **state)
 {
 	(void)state;
 	struct wlb_packer *packer = packer_of(WLB_STRATEGY_BALANCED);
-	struct stream stream = {0};
+	struct corpus corpus = {0};
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-	wlb_lengths_init(&stream.lengths, 11, 1.0);
+	wlb_lengths_init(&corpus.lengths, 11, 1.0);
 	for (int k = 0; k < 300; k++) {
-		size_t count = stream_next(&stream, 131072, 4);
-		const struct wlb_step *step = wlb_packer_next(packer, stream.batch, count, NULL);
+		size_t count = corpus_next(&corpus, 131072, 4 * 131072);
+		const struct wlb_step *step = wlb_packer_next(packer, corpus.batch, count, NULL);
 		assert_non_null(step);
 		for (size_t i = 0; i < step->count; i++) {
 			hash = (hash ^ (uint64_t)step->pieces[i].span.document) * UINT64_C(0x100000001b3);
@@ -194,7 +194,7 @@ static void packs_the_same_everywhere(void **state)
 	}
 	if (hash != UINT64_C(0x735f66e7d88eeb6b))
 		fail_msg("0x%016llx", (unsigned long long)hash);
-	stream_free(&stream);
+	corpus_free(&corpus);
 	wlb_packer_free(packer);
 }
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "stream.h"
+#include "tests/bench/pack/corpus.h"
 
 enum { MOST_SLOTS = 1024 };
 
@@ -38,7 +38,7 @@ static void check_spread(const int64_t *tokens, size_t count, int32_t ranks, int
 		sum += tokens[i];
 		for (int32_t r = 0; r < p->ranks; r++)
 			work[p->micro_batch * ranks + p->first_rank + r] +=
-				wlb_cost_document(&stream_model, tokens[i]) / p->ranks;
+				wlb_cost_document(&corpus_model, tokens[i]) / p->ranks;
 	}
 	assert_int_equal(sum, loaded);
 	for (int32_t slot = 0; slot < ranks * micro_batches; slot++)
@@ -62,14 +62,14 @@ static void holds_what_it_promises_on_any_documents(void **state)
 	uint64_t random = 1;
 	int refused = 0;
 	for (int trial = 0; trial < 2000; trial++) {
-		int32_t ranks = 1 + (int32_t)(stream_random(&random) % 40);
-		int32_t micro_batches = 1 + (int32_t)(stream_random(&random) % 4);
-		size_t count = stream_random(&random) % 100;
+		int32_t ranks = 1 + (int32_t)(corpus_random(&random) % 40);
+		int32_t micro_batches = 1 + (int32_t)(corpus_random(&random) % 4);
+		size_t count = corpus_random(&random) % 100;
 		int64_t tokens[100], max_tokens = 1000;
 		struct wlb_place places[100];
 		for (size_t i = 0; i < count; i++)
-			tokens[i] = (int64_t)(stream_random(&random) % (stream_random(&random) % 5 == 0 ? 3000 : 100));
-		if (wlb_spread(&stream_model, tokens, count, ranks, micro_batches, max_tokens, places, loads, NULL) < 0)
+			tokens[i] = (int64_t)(corpus_random(&random) % (corpus_random(&random) % 5 == 0 ? 3000 : 100));
+		if (wlb_spread(&corpus_model, tokens, count, ranks, micro_batches, max_tokens, places, loads, NULL) < 0)
 			refused++;
 		else
 			check_spread(tokens, count, ranks, micro_batches, max_tokens, places, loads);
@@ -83,17 +83,17 @@ static void makes_ranks_equal_without_delay(void **state)
 	(void)state;
 	static struct wlb_load loads[MOST_SLOTS];
 	for (int32_t ranks = 8; ranks <= 64; ranks += 8) {
-		struct stream stream = {0};
+		struct corpus corpus = {0};
 		double mean = 0.0;
-		wlb_lengths_init(&stream.lengths, 9, 1.0);
+		wlb_lengths_init(&corpus.lengths, 9, 1.0);
 		for (int k = 0; k < 100; k++) {
-			size_t count = stream_next(&stream, 131072, ranks / 8);
+			size_t count = corpus_next(&corpus, 131072, ranks / 8 * 131072);
 			int64_t *tokens = calloc(count, sizeof(*tokens));
 			struct wlb_place *places = calloc(count, sizeof(*places));
 			assert_true(tokens != NULL && places != NULL);
 			for (size_t i = 0; i < count; i++)
-				tokens[i] = stream.batch[i].tokens;
-			assert_int_equal(wlb_spread(&stream_model, tokens, count, ranks, 1, 32768, places, loads, NULL),
+				tokens[i] = corpus.batch[i].tokens;
+			assert_int_equal(wlb_spread(&corpus_model, tokens, count, ranks, 1, 32768, places, loads, NULL),
 			                 0);
 			check_spread(tokens, count, ranks, 1, 32768, places, loads);
 			mean += imbalance(loads, ranks) / 100.0;
@@ -101,7 +101,7 @@ static void makes_ranks_equal_without_delay(void **state)
 			free(places);
 		}
 		assert_true(mean <= 1.01);
-		stream_free(&stream);
+		corpus_free(&corpus);
 	}
 }
 
@@ -111,10 +111,11 @@ static void keeps_small_documents_on_one_rank_and_splits_the_long(void **state)
 	static struct wlb_load loads[8];
 	struct wlb_place places[101];
 	int64_t tokens[101];
+	uint64_t random = 1;
 	tokens[0] = 100000;
 	for (int i = 1; i < 101; i++)
-		tokens[i] = 3000;
-	assert_int_equal(wlb_spread(&stream_model, tokens, 101, 8, 1, 100000, places, loads, NULL), 0);
+		tokens[i] = (int64_t)(1000 + corpus_random(&random) % 3000);
+	assert_int_equal(wlb_spread(&corpus_model, tokens, 101, 8, 1, 100000, places, loads, NULL), 0);
 	assert_true(places[0].ranks > 1);
 	int split = 0;
 	for (int i = 1; i < 101; i++)
@@ -128,7 +129,7 @@ static void splits_for_memory_alone(void **state)
 	static struct wlb_load loads[8];
 	static const int64_t tokens[] = {1000, 1000, 1000, 1000};
 	struct wlb_place places[4];
-	assert_int_equal(wlb_spread(&stream_model, tokens, 4, 8, 1, 500, places, loads, NULL), 0);
+	assert_int_equal(wlb_spread(&corpus_model, tokens, 4, 8, 1, 500, places, loads, NULL), 0);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(places[i].ranks, 2);
 }
@@ -140,14 +141,14 @@ static void refuses_what_cannot_be(void **state)
 	static const int64_t tokens[] = {1000, -3};
 	struct wlb_place places[2];
 	struct wlb_error error;
-	assert_int_equal(wlb_spread(&stream_model, tokens, 1, 8, 1, 124, places, loads, &error), -1);
+	assert_int_equal(wlb_spread(&corpus_model, tokens, 1, 8, 1, 124, places, loads, &error), -1);
 	assert_string_equal(error.message,
 	                    "1 documents find no room on 8 ranks of 124 tokens in 1 micro-batches: raise "
 	                    "the number of micro-batches");
-	assert_int_equal(wlb_spread(&stream_model, tokens, 2, 8, 1, 1000, places, loads, &error), -1);
+	assert_int_equal(wlb_spread(&corpus_model, tokens, 2, 8, 1, 1000, places, loads, &error), -1);
 	assert_string_equal(error.message, "document 1 has -3 tokens: it must not be negative");
-	assert_int_equal(wlb_spread(&stream_model, tokens, 1, 0, 1, 1000, places, loads, &error), -1);
-	assert_int_equal(wlb_spread(&stream_model, tokens, 1, 1 << 20, 2, 1000, places, loads, &error), -1);
+	assert_int_equal(wlb_spread(&corpus_model, tokens, 1, 0, 1, 1000, places, loads, &error), -1);
+	assert_int_equal(wlb_spread(&corpus_model, tokens, 1, 1 << 20, 2, 1000, places, loads, &error), -1);
 	assert_string_equal(error.message,
 	                    "1048576 ranks in 2 micro-batches: both must be at least 1, their product at "
 	                    "most 1048576");

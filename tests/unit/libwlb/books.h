@@ -1,24 +1,8 @@
-/* Random global batches, and the books of every token that went in and came out. */
-#ifndef WLB_TEST_STREAM_H
-#define WLB_TEST_STREAM_H
+/* The books of every token that goes into a packer and comes out. */
+#ifndef WLB_TEST_BOOKS_H
+#define WLB_TEST_BOOKS_H
 
 #include "libwlb/wlb.h"
-
-/* 7B class: attention weighs as much as the linear part at 49,400 tokens. */
-extern const struct wlb_model stream_model;
-
-uint64_t stream_random(uint64_t *state);
-
-/* The documents of wlb_lengths, cut at the window, in global batches of at most N windows. */
-struct stream {
-	struct wlb_lengths lengths;
-	struct wlb_span left;
-	struct wlb_span *batch;
-	size_t capacity;
-	int64_t longest; /* documents above it are shortened to it; 0: as they come */
-};
-size_t stream_next(struct stream *stream, int64_t seq_length, int32_t micro_batches);
-void stream_free(struct stream *stream);
 
 struct books {
 	struct wlb_span *in;

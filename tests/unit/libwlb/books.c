@@ -1,4 +1,4 @@
-#include "stream.h"
+#include "books.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -6,27 +6,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-const struct wlb_model stream_model = {
-	.hidden_size = 4096,
-	.intermediate_size = 11008,
-	.num_hidden_layers = 32,
-	.num_attention_heads = 32,
-	.num_key_value_heads = 32,
-	.head_dim = 128,
-	.vocab_size = 32000,
-	.max_position_embeddings = 131072,
-	.rope_theta = 10000.0,
-	.rms_norm_eps = 1e-5,
-};
-
-uint64_t stream_random(uint64_t *state)
-{
-	uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
-}
 
 static void add(struct wlb_span **spans, size_t *count, size_t *capacity, struct wlb_span span)
 {
@@ -36,34 +15,6 @@ static void add(struct wlb_span **spans, size_t *count, size_t *capacity, struct
 		assert_non_null(*spans);
 	}
 	(*spans)[(*count)++] = span;
-}
-
-size_t stream_next(struct stream *stream, int64_t seq_length, int32_t micro_batches)
-{
-	size_t count = 0;
-	for (int64_t tokens = 0;;) {
-		struct wlb_span *left = &stream->left;
-		if (left->tokens == 0) {
-			*left = (struct wlb_span){.document = left->document + 1,
-			                          .tokens = wlb_lengths_next(&stream->lengths)};
-			if (stream->longest > 0 && left->tokens > stream->longest)
-				left->tokens = stream->longest;
-		}
-		struct wlb_span piece = *left;
-		piece.tokens = piece.tokens < seq_length ? piece.tokens : seq_length;
-		if (tokens + piece.tokens > seq_length * micro_batches)
-			return count;
-		add(&stream->batch, &count, &stream->capacity, piece);
-		tokens += piece.tokens;
-		left->start += piece.tokens;
-		left->tokens -= piece.tokens;
-	}
-}
-
-void stream_free(struct stream *stream)
-{
-	free(stream->batch);
-	memset(stream, 0, sizeof(*stream));
 }
 
 void books_in(struct books *books, const struct wlb_span *spans, size_t count)
