@@ -267,7 +267,7 @@ static void describe(struct wlb_packer *packer)
 /* Tokens wait held / flow steps in the mean (Little's law): dearer waiting where that is above the target. */
 static void steer_price(struct wlb_packer *packer)
 {
-	static const double calm = 25.0, least = 0.01, most = 2.0;
+	static const double calm = 25.0, least = 0.01, most = 10.0;
 	if (packer->came_tokens == 0)
 		return;
 	double flow = (double)packer->came_tokens / (double)packer->step;

@@ -154,6 +154,20 @@ static void balances_the_corpus_within_the_delay_aimed_at(void **state)
 	}
 }
 
+static void steers_the_delay_to_the_target(void **state)
+{
+	(void)state;
+	struct wlb_packer_options o;
+	wlb_packer_options_init(&o, 131072, 8);
+	o.target_delay_steps = 0.25;
+	struct quality soon = run_corpus(&o, 1.0, 500);
+	o.target_delay_steps = 0.70;
+	struct quality late = run_corpus(&o, 1.0, 500);
+	assert_true(soon.delay_steps < 0.32);
+	assert_true(late.delay_steps > 0.55 && late.delay_steps < 0.75);
+	assert_true(late.imbalance < soon.imbalance);
+}
+
 static void beats_the_published_greedy_on_heavier_and_lighter_tails(void **state)
 {
 	(void)state;
@@ -345,6 +359,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(loses_nothing_and_keeps_its_bounds_on_any_stream),
 		cmocka_unit_test(balances_the_corpus_within_the_delay_aimed_at),
+		cmocka_unit_test(steers_the_delay_to_the_target),
 		cmocka_unit_test(beats_the_published_greedy_on_heavier_and_lighter_tails),
 		cmocka_unit_test(weighs_with_the_callers_own_work),
 		cmocka_unit_test(needs_no_model_where_work_is_given),

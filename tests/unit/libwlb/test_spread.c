@@ -123,7 +123,7 @@ static void keeps_small_documents_on_one_rank_and_splits_the_long(void **state)
 	assert_int_equal(split, 0);
 }
 
-static void splits_for_memory_alone(void **state)
+static void splits_what_one_rank_has_no_room_for(void **state)
 {
 	(void)state;
 	static struct wlb_load loads[8];
@@ -160,7 +160,7 @@ int main(void)
 		cmocka_unit_test(holds_what_it_promises_on_any_documents),
 		cmocka_unit_test(makes_ranks_equal_without_delay),
 		cmocka_unit_test(keeps_small_documents_on_one_rank_and_splits_the_long),
-		cmocka_unit_test(splits_for_memory_alone),
+		cmocka_unit_test(splits_what_one_rank_has_no_room_for),
 		cmocka_unit_test(refuses_what_cannot_be),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
