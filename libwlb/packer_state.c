@@ -1,6 +1,7 @@
 /* The packer's state as bytes: words of 64 bits, least byte first, and a checksum over them. */
 #include "libwlb/packer.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -126,25 +127,48 @@ static int check_state(const struct wlb_packer *packer, const unsigned char *sta
 	return 0;
 }
 
+static struct wlb_item get_item(const unsigned char **at)
+{
+	struct wlb_item item = {.bin = -1};
+	item.span.document = (int64_t)get(at);
+	item.span.start = (int64_t)get(at);
+	item.span.tokens = (int64_t)get(at);
+	item.came_step = (int64_t)get(at);
+	return item;
+}
+
+/* Whether a packer that gave position->step steps can hold every document of the state. */
+static int check_items(const struct wlb_packer *packer, const unsigned char *at, const struct position *position,
+                       struct wlb_error *error)
+{
+	int sane =
+		position->step >= 0 && position->came_tokens >= 0 && position->price > 0.0 && isfinite(position->price);
+	for (uint64_t i = 0; i < position->items && sane; i++) {
+		struct wlb_item item = get_item(&at);
+		sane = item.span.tokens >= 1 && item.span.tokens <= packer->options.seq_length &&
+		       item.span.start >= 0 && item.span.start <= INT64_MAX - item.span.tokens && item.came_step >= 0 &&
+		       item.came_step < position->step;
+	}
+	if (!sane)
+		return wlb_fail(error, "the packer state holds what no packer can: it was not saved by one");
+	return 0;
+}
+
 int wlb_packer_restore(struct wlb_packer *packer, const void *state, size_t bytes, struct wlb_error *error)
 {
 	struct position position = {0};
-	if (check_state(packer, state, bytes, &position, error) < 0 ||
+	const unsigned char *at = (const unsigned char *)state + HEADER_WORDS * WORD_BYTES;
+	if (check_state(packer, state, bytes, &position, error) < 0 || check_items(packer, at, &position, error) < 0 ||
 	    wlb_packer_reserve(packer, (size_t)position.items, error) < 0)
 		return -1;
-	const unsigned char *at = (const unsigned char *)state + HEADER_WORDS * WORD_BYTES;
 	packer->step = position.step;
 	packer->came_tokens = position.came_tokens;
 	packer->price = position.price;
 	packer->deal.count = (size_t)position.items;
 	for (size_t i = 0; i < packer->deal.count; i++) {
-		struct wlb_item *item = &packer->deal.items[i];
-		*item = (struct wlb_item){.bin = -1};
-		item->span.document = (int64_t)get(&at);
-		item->span.start = (int64_t)get(&at);
-		item->span.tokens = (int64_t)get(&at);
-		item->came_step = (int64_t)get(&at);
-		item->work = wlb_packer_work(packer, item->span.tokens);
+		struct wlb_item item = get_item(&at);
+		item.work = wlb_packer_work(packer, item.span.tokens);
+		packer->deal.items[i] = item;
 	}
 	return 0;
 }

@@ -127,6 +127,49 @@ static void refuses_every_damaged_byte(void **state)
 	wlb_packer_free(packer);
 }
 
+/* Writes word `index` and makes the checksum right again. */
+static void forge(unsigned char *state, size_t bytes, size_t index, uint64_t word)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	for (int byte = 0; byte < 8; byte++)
+		state[8 * index + (size_t)byte] = (unsigned char)(word >> (8 * byte));
+	for (size_t i = 0; i < bytes - 8; i++)
+		hash = (hash ^ state[i]) * UINT64_C(0x100000001b3);
+	for (int byte = 0; byte < 8; byte++)
+		state[bytes - 8 + (size_t)byte] = (unsigned char)(hash >> (8 * byte));
+}
+
+/* Words: magic, eight options, step, tokens, price, documents held, then of each document its number, start,
+ * tokens and step. */
+static void refuses_what_no_packer_can_hold(void **state)
+{
+	(void)state;
+	static const struct {
+		size_t word;
+		uint64_t value;
+	} forgeries[] = {
+		{9, 0},                             /* no step given, yet documents held */
+		{9, UINT64_MAX},                    /* steps before the first */
+		{11, UINT64_C(0x7ff8000000000000)}, /* a price that is no number */
+		{12, 1u << 20},                     /* more documents than bytes */
+		{14, UINT64_MAX},                   /* a start before the document */
+		{15, 0},                            /* a document without tokens */
+		{15, 131073},                       /* one longer than the window */
+		{16, 1u << 20},                     /* one of a step to come */
+	};
+	struct corpus corpus = {0};
+	struct wlb_packer *packer = busy_packer(&corpus);
+	for (size_t f = 0; f < sizeof(forgeries) / sizeof(forgeries[0]); f++) {
+		size_t bytes;
+		unsigned char *forged = saved(packer, &bytes);
+		forge(forged, bytes, forgeries[f].word, forgeries[f].value);
+		assert_int_equal(wlb_packer_restore(packer, forged, bytes, NULL), -1);
+		free(forged);
+	}
+	corpus_free(&corpus);
+	wlb_packer_free(packer);
+}
+
 static void stays_as_it_was_when_it_refuses(void **state)
 {
 	(void)state;
@@ -203,6 +246,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(has_the_same_future),
 		cmocka_unit_test(refuses_every_damaged_byte),
+		cmocka_unit_test(refuses_what_no_packer_can_hold),
 		cmocka_unit_test(stays_as_it_was_when_it_refuses),
 		cmocka_unit_test(refuses_other_options_and_models),
 		cmocka_unit_test(packs_the_same_everywhere),
