@@ -138,9 +138,10 @@ static struct wlb_item get_item(const unsigned char **at)
 }
 
 /* Whether a packer that gave position->step steps can hold every document of the state. */
-static int check_items(const struct wlb_packer *packer, const unsigned char *at, const struct position *position,
+static int check_items(const struct wlb_packer *packer, const unsigned char *state, const struct position *position,
                        struct wlb_error *error)
 {
+	const unsigned char *at = state + HEADER_WORDS * WORD_BYTES;
 	int sane =
 		position->step >= 0 && position->came_tokens >= 0 && position->price > 0.0 && isfinite(position->price);
 	for (uint64_t i = 0; i < position->items && sane; i++) {
@@ -157,14 +158,15 @@ static int check_items(const struct wlb_packer *packer, const unsigned char *at,
 int wlb_packer_restore(struct wlb_packer *packer, const void *state, size_t bytes, struct wlb_error *error)
 {
 	struct position position = {0};
-	const unsigned char *at = (const unsigned char *)state + HEADER_WORDS * WORD_BYTES;
-	if (check_state(packer, state, bytes, &position, error) < 0 || check_items(packer, at, &position, error) < 0 ||
+	if (check_state(packer, state, bytes, &position, error) < 0 ||
+	    check_items(packer, state, &position, error) < 0 ||
 	    wlb_packer_reserve(packer, (size_t)position.items, error) < 0)
 		return -1;
 	packer->step = position.step;
 	packer->came_tokens = position.came_tokens;
 	packer->price = position.price;
 	packer->deal.count = (size_t)position.items;
+	const unsigned char *at = (const unsigned char *)state + HEADER_WORDS * WORD_BYTES;
 	for (size_t i = 0; i < packer->deal.count; i++) {
 		struct wlb_item item = get_item(&at);
 		item.work = wlb_packer_work(packer, item.span.tokens);

@@ -202,10 +202,11 @@ void wlb_packer_free(struct wlb_packer *packer);
  * packer, valid until the next call. NULL with a message on error, the packer being as it was before.
  *
  * Every token leaves in exactly one step. A span without tokens leaves nothing to train and gives no piece.
- * balanced: a token leaves at most max_delay_steps after it came. Pieces that are due are placed first; where
- * one fits nowhere whole it is cut, which no stream of the tested kinds ever needs and `cuts` counts. (The
- * bound holds always: those due came with one batch, at most N * seq_length tokens, and cut they fit.) A step
- * aims at no less than a quarter of the tokens that came with it, and is never empty while tokens are held.
+ * balanced: a token leaves at most max_delay_steps after it came, so that at most max_delay_steps * N * seq_length
+ * tokens are held. Pieces that are due are placed first; where one fits nowhere whole it is cut, which `cuts` counts
+ * and no stream of the tested kinds needs. (The bound holds always: those due came with one batch, at most
+ * N * seq_length tokens, and cut they fit.) A step aims at no less than a quarter of the tokens that came with it,
+ * and is never empty while tokens are held.
  * greedy has no such bound. fixed and plain hold nothing.
  * A batch without tokens ends the data: it brings out all that is held and fits; repeat it until nothing is. */
 const struct wlb_step *wlb_packer_next(struct wlb_packer *packer, const struct wlb_span *batch, size_t count,
