@@ -11,8 +11,8 @@
  *  - Backward operations *add* to weight gradients (they accumulate over micro-batches) and
  *    *overwrite* activation gradients, unless said otherwise.
  *  - Operations are queued in order and may be asynchronous; their errors surface in synchronize().
- *  - Results do not depend on anything but the inputs and the thread count: reductions have a fixed
- *    order.
+ *  - Results do not depend on anything but the inputs, the thread count and the kind of processor:
+ *    reductions have a fixed order.
  */
 #ifndef WLB_OPS_H
 #define WLB_OPS_H

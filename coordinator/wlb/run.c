@@ -16,7 +16,7 @@
 
 enum {
 	DELIVER_MS = 5000,        /* before the coordinator is asked: what it decides on should be there */
-	LAST_DELIVER_MS = 20000,  /* at the end of the run, with the coordinator away */
+	LAST_DELIVER_MS = 10000,  /* at the end of the run, with the coordinator away */
 	CANCEL_DELIVER_MS = 1000, /* Slurm kills us KillWait after SIGTERM */
 	FLUSH_MS = 3000,
 };
@@ -218,6 +218,7 @@ static void announce_attempt(const struct wlb_run *run, const struct wlb_attempt
 static int conduct(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error)
 {
 	announce_attempt(run, attempt);
+	memcpy(run->attempt_id, attempt->id, sizeof(run->attempt_id));
 	struct wlb_reporter *reporter = start_reporter(run, attempt);
 	pid_t srun = wlb_run_launch(run, attempt, error);
 	if (srun > 0)

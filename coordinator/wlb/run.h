@@ -67,6 +67,7 @@ struct wlb_run {
 	char id[64];                       /* WLB_RUN_ID */
 	int launch;                        /* the how-manieth `wlb run` of the job */
 	bool announced;
+	char attempt_id[37]; /* of the last attempt, "" before the first */
 	sigset_t signals;        /* blocked here and read from signal_fd */
 	sigset_t signals_before; /* what the command gets back */
 	int signal_fd;

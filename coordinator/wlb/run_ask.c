@@ -185,6 +185,8 @@ void wlb_run_end(struct wlb_run *run, const char *state, int exit_code, const ch
 		return;
 	snprintf(path, sizeof(path), "/v1/runs/%s/end", run->id);
 	json_t *body = json_pack("{s:s, s:i, s:s}", "state", state, "exit_code", exit_code, "reason", reason);
+	if (run->attempt_id[0] != '\0')
+		json_object_set_new(body, "attempt_id", json_string(run->attempt_id));
 	json_decref(wlb_api_call(run->connection, "POST", path, body, END_MS, NULL, NULL));
 	json_decref(body);
 }

@@ -30,7 +30,7 @@ struct key {
 
 #define FIELD(name) offsetof(struct wlbd_config, name), sizeof(((struct wlbd_config *)0)->name)
 static const struct key keys[] = {
-	{"listen", TEXT, FIELD(listen), 0, 0, "127.0.0.1:6820"},
+	{"listen", TEXT, FIELD(listen), 0, 0, "127.0.0.1:8642"},
 	{"database", TEXT, FIELD(database), 0, 0, "dbname=wlb"},
 	{"munge_socket", TEXT, FIELD(munge_socket), 0, 0, ""},
 	{"private_data", YES_NO, FIELD(private_data), 0, 0, "no"},
@@ -126,7 +126,7 @@ static int split_listen(struct wlbd_config *config, struct wlb_error *error)
 	}
 	if (length == 0 || length >= sizeof(config->listen_host) || end == colon + 1 || *end != '\0' || port < 0 ||
 	    port > 65535)
-		return wlb_fail(error, "listen = '%.100s': must be HOST:PORT, such as 127.0.0.1:6820 or [::1]:6820",
+		return wlb_fail(error, "listen = '%.100s': must be HOST:PORT, such as 127.0.0.1:8642 or [::1]:8642",
 		                config->listen);
 	memcpy(config->listen_host, host, length);
 	config->listen_host[length] = '\0';
@@ -172,7 +172,7 @@ static int apply_line(char *line, struct wlbd_config *config, uint64_t *seen, st
 		return 0;
 	char *equals = strchr(line, '=');
 	if (equals == NULL)
-		return wlb_fail(error, "'%.100s': a line is key = value, such as listen = 127.0.0.1:6820", line);
+		return wlb_fail(error, "'%.100s': a line is key = value, such as listen = 127.0.0.1:8642", line);
 	*equals = '\0';
 	const char *name = trim(line);
 	const struct key *key = find_key(name);

@@ -27,7 +27,7 @@ static const char *why_left_out(const struct wlbd_offer *node)
 	return node->faults > WLBD_NODE_FAULTS_MOST ? "failed twice" : NULL;
 }
 
-/* "n3 is lost, n7 is down; 6 nodes are left", cut where it grows too long. */
+/* "n3 is lost, n7 is down; 6 nodes are left", cut where it grows too long; "8 nodes" when none is missing. */
 static void explain(const struct wlbd_decision_facts *facts, int left, char *text, size_t size)
 {
 	size_t length = 0;
@@ -39,8 +39,10 @@ static void explain(const struct wlbd_decision_facts *facts, int left, char *tex
 		length += (size_t)snprintf(text + length, size - length, "%s%.64s %s", length > 0 ? ", " : "",
 		                           facts->nodes[i].name, why);
 	}
-	snprintf(text + length, size - length, "%s%d node%s left", length > 0 ? "; " : "", left,
-	         left == 1 ? " is" : "s are");
+	if (length == 0)
+		snprintf(text, size, "%d node%s", left, left == 1 ? "" : "s");
+	else
+		snprintf(text + length, size - length, "; %d node%s left", left, left == 1 ? " is" : "s are");
 }
 
 static int list_good(const struct wlbd_decision_facts *facts, int *use)

@@ -284,8 +284,10 @@ static void probe_nodes(void *context, const struct wlb_error *error)
 	q->probes = 1; /* ours, so that the last answer is not the first */
 	for (int i = 0; i < q->offer_count; i++) {
 		const struct wlbd_node *node = wlbd_nodes_find(q->call->wlbd->nodes, q->offers[i].name);
+		if (node == NULL)
+			continue; /* nothing is known for it or against it */
 		struct probe *probe = calloc(1, sizeof(*probe));
-		q->offers[i].down = q->offers[i].down || (node != NULL && node->down);
+		q->offers[i].down = q->offers[i].down || node->down;
 		if (probe == NULL)
 			continue;
 		*probe = (struct probe){.question = q, .offer = i};

@@ -235,17 +235,20 @@ static void on_open_attempts(void *context, const struct wlbd_db_result *result)
 {
 	struct wlbd *wlbd = context;
 	json_t *cards = result->status == WLBD_DB_OK ? json_loads(result->value, 0, NULL) : NULL;
+	int found = 0;
 	for (size_t i = 0; i < json_array_size(cards); i++) {
 		const json_t *card = json_array_get(cards, i);
 		const char *uuid = json_string_value(json_object_get(card, "attempt_id"));
 		if (uuid == NULL || wlbd_attempts_find(wlbd->attempts, uuid) != NULL)
 			continue;
 		struct wlbd_attempt *attempt = wlbd_attempts_put(wlbd, card);
-		if (attempt != NULL)
-			attempt->expected_ms = wlb_clock_ms() + wlbd->config.restart_grace_ms;
+		if (attempt == NULL)
+			continue;
+		attempt->expected_ms = wlb_clock_ms() + wlbd->config.restart_grace_ms;
+		found++;
 	}
-	if (json_array_size(cards) > 0)
-		wlbd_log(WLBD_LOG_INFO, "%zu open attempts; their nodes have %d s to come back", json_array_size(cards),
+	if (found > 0)
+		wlbd_log(WLBD_LOG_INFO, "%d open attempts; their nodes have %d s to come back", found,
 		         wlbd->config.restart_grace_ms / 1000);
 	json_decref(cards);
 }

@@ -15,6 +15,7 @@
 
 enum {
 	JUDGE_AGAIN_MS = 50,
+	CONFIRM_MS = 500,
 	KILL_AFTER_MS = 5000,    /* from the order to end until Slurm is asked to see to it */
 	PROBE_AGAIN_MS = 5000,   /* a node that stays silent */
 	FORGET_AFTER_MS = 60000, /* an attempt that is over: late reports still get their order */
@@ -180,12 +181,30 @@ static void judge_soon(struct wlbd_attempt *attempt)
 struct node_probe {
 	struct wlbd_attempt *attempt;
 	char node[256];
+	bool confirmed; /* this is the second time */
 };
 
-static void on_node_probed(void *context, bool alive)
+static void on_node_probed(void *context, bool alive);
+
+static void probe_again(evutil_socket_t fd, short what, void *context)
 {
 	struct node_probe *probe = context;
+	(void)fd;
+	(void)what;
+	probe->confirmed = true;
+	wlbd_nodes_probe(probe->attempt->wlbd, probe->node, on_node_probed, probe);
+}
+
+/* A dying node does not die all at once: its slurmd may outlive its tasks by a moment, so that it answers is believed
+ * only when it still does a little later. */
+static void on_node_probed(void *context, bool alive)
+{
+	static const struct timeval later = {0, CONFIRM_MS * 1000};
+	struct node_probe *probe = context;
 	struct wlbd_attempt *attempt = probe->attempt;
+	if (alive && !probe->confirmed &&
+	    event_base_once(attempt->wlbd->base, -1, EV_TIMEOUT, probe_again, probe, &later) == 0)
+		return;
 	attempt->probes--;
 	for (int i = 0; i < attempt->incident.count; i++) {
 		struct wlbd_symptom *s = &attempt->incident.symptoms[i];

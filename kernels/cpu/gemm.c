@@ -39,7 +39,8 @@ void VARIANT(gemm)(struct wlb_device *device, int trans_a, int trans_b, int64_t 
 		             (long long)n, (long long)k);
 		return;
 	}
-	int threads = m * n * k < WLB_CPU_PARALLEL_MULTIPLICATIONS ? 1 : wlb_cpu_of(device)->threads;
+	double multiplications = (double)m * (double)n * (double)k;
+	int threads = multiplications < WLB_CPU_PARALLEL_MULTIPLICATIONS ? 1 : wlb_cpu_of(device)->threads;
 	struct grid grid = choose_grid(m, n, threads);
 	int tiles = grid.rows * grid.columns;
 	gemm_function multiply = GEMM(wlb_cpu_of(device)->blas);

@@ -13,6 +13,10 @@ CLUSTER_DIR_MAX=64
 
 # cluster_create: the directory, which is ours from then on, and etc/cluster.conf with what the other verbs need to know.
 cluster_create() {
+	local file
+	for file in "$WLBD" "$BUILD_DIR/bin/wlb" "$BUILD_DIR/lib/spank_wlb.so"; do
+		[[ -e $file ]] || fail_usage "there is no $file; build it first: scripts/build"
+	done
 	((${#CLUSTER_DIR} <= CLUSTER_DIR_MAX)) ||
 		fail_usage "$CLUSTER_DIR has ${#CLUSTER_DIR} characters; sockets in it need at most $CLUSTER_DIR_MAX: choose a" \
 			"shorter --dir or TMPDIR"
@@ -25,8 +29,8 @@ cluster_create() {
 	printf '%s %s\n' $$ "$(process_start_time $$)" > "$CLUSTER_DIR/run/start.pid"
 	PORT_BASE=$(ports_reserve "$CLUSTER_DIR")
 	{
-		printf 'NODES=%q\nPORT_BASE=%q\nSLURM_PREFIX=%q\nBUILD_DIR=%q\n' \
-			"$NODES" "$PORT_BASE" "$SLURM_PREFIX" "$BUILD_DIR"
+		printf 'NODES=%q\nPORT_BASE=%q\nSLURM_PREFIX=%q\nBUILD_DIR=%q\nWLBD=%q\n' \
+			"$NODES" "$PORT_BASE" "$SLURM_PREFIX" "$BUILD_DIR" "$WLBD"
 	} > "$CLUSTER_DIR/etc/cluster.conf"
 }
 
@@ -39,7 +43,8 @@ cluster_load() {
 	. "$CLUSTER_DIR/etc/cluster.conf"
 }
 
-# NAME=VALUE lines: what a user's shell needs to use the cluster.
+# NAME=VALUE lines: what a user's shell needs to use the cluster. Its nodes share this host's CPUs, so that a rank which
+# waits must let the others compute: the last two lines.
 cluster_env() {
 	cat <<- END
 		WLB_CLUSTER_DIR=$CLUSTER_DIR
@@ -56,6 +61,7 @@ cluster_env() {
 		OMPI_MCA_btl=self,tcp
 		OMPI_MCA_btl_tcp_if_include=lo
 		OMPI_MCA_mpi_yield_when_idle=1
+		OMP_WAIT_POLICY=passive
 	END
 }
 
@@ -112,10 +118,7 @@ cluster_stop() {
 
 # One line for each daemon; 3, as systemctl, when one is missing.
 cluster_status() {
-	local i name pid result=0 names=(munged postgres slurmctld)
-	if wlbd_built; then
-		names+=(wlbd)
-	fi
+	local i name pid result=0 names=(munged postgres slurmctld wlbd)
 	for ((i = 1; i <= NODES; i++)); do
 		names+=("slurmd-n$i")
 	done

@@ -24,10 +24,8 @@ slurm_configure() {
 	# Without the ring, PMIx_Fence without data is no barrier on fewer nodes than TreeWidth, and MPI_Init may crash.
 	printf 'PMIxCollFence=ring\nPMIxTimeout=10\n' > "$CLUSTER_DIR/etc/mpi.conf"
 	printf 'CgroupPlugin=%s\n' "$(slurm_cgroup_plugin)" > "$CLUSTER_DIR/etc/cgroup.conf"
-	if [[ -f $BUILD_DIR/lib/spank_wlb.so ]]; then
-		printf 'required %s coordinator=%s munge_socket=%s\n' "$BUILD_DIR/lib/spank_wlb.so" "$(wlbd_address)" \
-			"$CLUSTER_DIR/$MUNGE_SOCKET_NAME"
-	fi > "$CLUSTER_DIR/etc/plugstack.conf"
+	printf 'required %s coordinator=%s munge_socket=%s\n' "$BUILD_DIR/lib/spank_wlb.so" "$(wlbd_address)" \
+		"$CLUSTER_DIR/$MUNGE_SOCKET_NAME" > "$CLUSTER_DIR/etc/plugstack.conf"
 }
 
 # Stand-in GPUs are device nodes that nothing opens; who may not make one gets a cluster without GPUs.
@@ -173,9 +171,10 @@ slurm_node_processes() {
 # The slurmstepds of node nN, which outlive their slurmd. Their environment is overwritten by their title, but they
 # write to the log of their slurmd.
 slurm_node_stepds() {
-	local comm pid fd
+	local comm name pid fd
 	for comm in /proc/[0-9]*/comm; do
-		{ [[ $(< "$comm") == slurmstepd ]]; } 2> /dev/null || continue
+		{ read -r name < "$comm"; } 2> /dev/null || continue # it has just ended
+		[[ $name == slurmstepd ]] || continue
 		pid=${comm//[^0-9]/}
 		for fd in /proc/"$pid"/fd/*; do
 			if [[ $fd -ef $CLUSTER_DIR/log/slurmd-n$1.log ]]; then

@@ -15,14 +15,11 @@ wlbd_configure() {
 	END
 }
 
-wlbd_built() { [[ -x $BUILD_DIR/bin/wlbd && -x $BUILD_DIR/bin/wlb ]]; }
-
 # The schema, then the service, as an administrator starts them.
 wlbd_start() {
-	wlbd_built || return 0
 	local output
 	output=$(cluster_run_env "$BUILD_DIR/bin/wlb" db migrate 2>&1) || fail "wlb db migrate: $output"
-	cluster_run_env daemon_start wlbd "$BUILD_DIR/bin/wlbd"
+	cluster_run_env daemon_start wlbd "$WLBD"
 	wait_for 10 wlbd_ready || {
 		daemon_log wlbd
 		fail "wlbd did not start: its last lines are above"

@@ -58,7 +58,12 @@ def copy_for_others(folder):
 
 
 def start_options(build=BUILD):
-    return ["--build", str(build)] + (["--slurm-prefix", SLURM_PREFIX] if SLURM_PREFIX else [])
+    options = ["--build", str(build)]
+    if SLURM_PREFIX:
+        options += ["--slurm-prefix", SLURM_PREFIX]
+    if "WLB_TEST_WLBD" in os.environ:  # scripts/test: with sanitizers
+        options += ["--wlbd", os.environ["WLB_TEST_WLBD"]]
+    return options
 
 
 class Cluster:
@@ -168,10 +173,10 @@ class Cluster:
         return found
 
     def show_logs(self, lines=20):
-        """The end of every log and of every job's output, for the reader of a failed test."""
-        logs = [path for path in self.dir.glob("log/*") if path.suffix == ".log" or not path.with_suffix(".log").exists()]
-        for path in sorted(logs) + sorted(self.work.glob("*.out")):
-            text = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        """The end of the logs and of every job's output, for the reader of a failed test."""
+        logs = [self.dir / "log" / name for name in ("wlbd.out", "postgres.out", "slurmctld.log")]
+        for path in [*logs, *sorted(self.dir.glob("log/slurmd-*.log")), *sorted(self.work.glob("*.out"))]:
+            text = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
             if text:
                 print(f"---- {path.name}: last {min(lines, len(text))} of {len(text)} lines", file=sys.stderr)
                 print("\n".join(text[-lines:]), file=sys.stderr)

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """`wlb run` in real jobs, with commands that are not wlb-worker: what a user of another trainer sees."""
+import hashlib
 import json
 import os
 import signal
 import time
+import urllib.request
 
 from harness import ClusterTest, main, wait_for
 
@@ -26,6 +28,11 @@ class RunTest(ClusterTest):
 
     def spool(self):
         return sorted(path.name for path in (self.cluster.work / ".wlb").glob("*.jsonl"))
+
+    def sleepers(self, seconds):
+        """Pids of the tasks themselves, not of launchers that have their command line."""
+        return [pid for pid in self.cluster.processes(f"sleep {seconds}")
+                if os.readlink(f"/proc/{pid}/exe").endswith("/sleep")]
 
     def assert_nothing_left(self, *words):
         wait_for(f"end of {words}", lambda: not self.cluster.processes(*words), 20)
@@ -79,7 +86,9 @@ class Plain(RunTest):
             self.assertEqual(self.cluster.run("wlb", "show", job, check=False).returncode, 1)
 
     def test_export_none(self):
-        job = self.submit(f"{self.cluster.build}/bin/wlb run -- /bin/sh -c '{LINE}'", "--export=NONE", nodes=2, tasks=1)
+        path = self.cluster.env["PATH"]  # of this cluster's srun; nothing is exported
+        job = self.submit(f"PATH={path} {self.cluster.build}/bin/wlb run -- /bin/sh -c '{LINE}'", "--export=NONE",
+                          nodes=2, tasks=1)
         self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
         self.assertEqual([task[0] for task in self.tasks(job)], [str(job)] * 2)
 
@@ -111,7 +120,7 @@ class Faults(RunTest):
         """kill -9 of one task: the others are ended, and all start again."""
         job = self.submit("wlb run -- sh -c 'LINE; [ $WLB_ATTEMPT != 1 ] || sleep 1011'".replace("LINE", LINE))
         self.wait_output(job, f"task {job} 1 5")
-        os.kill(wait_for("a task", lambda: self.cluster.processes("sleep 1011"), 10)[0], signal.SIGKILL)
+        os.kill(wait_for("a task", lambda: self.sleepers(1011), 10)[0], signal.SIGKILL)
         self.assertEqual(self.cluster.wait_job(job, 60), "COMPLETED", self.cluster.output(job))
         run = self.cluster.show(job)
         self.assertEqual([a["state"] for a in run["attempts"]], ["failed", "complete"])
@@ -129,6 +138,30 @@ class Faults(RunTest):
         run = self.cluster.show(job)
         self.assertEqual((run["state"], run["nodes"]), ("complete", ["n1", "n3"]))
         self.assertIn(("node_lost", "n2"), [(fault["kind"], fault["node"]) for fault in run["faults"]])
+
+    def test_order_to_end(self):
+        """The coordinator hears of a lost rank that srun does not notice, and has the attempt ended."""
+        job = self.submit("wlb run -- sh -c 'LINE; [ $WLB_ATTEMPT != 1 ] || sleep 1016'".replace("LINE", LINE), nodes=2)
+        self.wait_output(job, f"task {job} 1 3")
+        attempt = self.cluster.show(job)["attempts"][0]["attempt_id"]
+        self.post(f"/v1/runs/{job}/report",
+                  {"attempt_id": attempt, "source": "node", "node": "n2", "rank": 2, "ranks": [2, 3], "step": 1,
+                   "lost_ranks": [{"rank": 3, "time": time.time()}], "goodbye": False})
+        self.assertEqual(self.cluster.wait_job(job, 60), "COMPLETED", self.cluster.output(job))
+        self.assertIn("ending attempt 1: ", self.cluster.output(job))
+        run = self.cluster.show(job)
+        self.assertEqual([a["state"] for a in run["attempts"]], ["failed", "complete"])
+        self.assert_nothing_left("sleep 1016")
+
+    def post(self, path, body):
+        """One request as any client makes it: docs/api.md."""
+        text = json.dumps(body)
+        digest = hashlib.sha256(f"POST\n{path}\n{text}".encode()).hexdigest()
+        credential = self.cluster.run("munge", "-S", self.cluster.env["WLB_MUNGE_SOCKET"], "-s", digest).stdout.strip()
+        request = urllib.request.Request(f"http://{self.cluster.env['WLB_COORDINATOR']}{path}", text.encode(),
+                                         {"Authorization": f"MUNGE {credential}"})
+        with urllib.request.urlopen(request, timeout=10) as reply:
+            return json.load(reply)
 
     def restore(self, node):
         self.cluster.restore_node(node)
@@ -209,7 +242,7 @@ class Ends(RunTest):
         self.assert_nothing_left("sleep 1015")
 
     def test_signals_reach_the_command(self):
-        job = self.submit("wlb run -- sh -c 'trap \"echo got it; exit 0\" USR1; echo ready; while :; do sleep 0.1; done'",
+        job = self.submit("trap : USR1\nwlb run -- sh -c 'trap \"echo got it; exit 0\" USR1; echo ready; while :; do sleep 0.1; done'",
                           nodes=1, tasks=1)
         self.wait_output(job, "ready")
         self.cluster.run("scancel", "--signal=USR1", "--full", job)

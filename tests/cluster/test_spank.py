@@ -306,5 +306,23 @@ class Announcement(PluginTest):
         self.assertIn("Permission denied", result.stderr)
 
 
+class Recorded(ClusterTest):
+    """With the real wlbd."""
+
+    nodes = 1
+
+    def test_announced_run_is_known_before_anything_else_tells_of_it(self):
+        (self.cluster.work / "model.json").write_text("{}", encoding="utf-8")
+        job = self.cluster.sbatch("true", "--wlb-layout=pp=2", "--wlb-model=model.json", "--wlb-spares=1", "-J", "known")
+        self.assertEqual(self.cluster.wait_job(job), "COMPLETED")
+        self.assertEqual(self.cluster.output(job), "")
+        run = self.cluster.show(job)
+        self.assertEqual((run["run_id"], run["job_id"], run["job_name"]), (str(job), job, "known"))
+        self.assertEqual(run["user"], pwd.getpwuid(os.getuid()).pw_name)
+        self.assertEqual(run["policy"]["layout"], "tp=1,cp=1,pp=2")
+        self.assertEqual(run["policy"]["model"], f"{self.cluster.work}/model.json")
+        self.assertEqual(run["policy"]["spares"], 1)
+
+
 if __name__ == "__main__":
     main()

@@ -73,13 +73,12 @@ class ApiTest(harness.ClusterTest):
             raise unittest.SkipTest("credentials of two users need root")
         cls.api = Api(cls.cluster)
         cls.cluster.dir.joinpath("munge").chmod(0o755)
-        cls.restart_wlbd("request_timeout_ms = 1500\n")
 
     @classmethod
     def restart_wlbd(cls, more_settings=""):
         cls.cluster.verb("kill-wlbd")
-        with open(cls.cluster.dir / "etc/wlbd.conf", "a", encoding="utf-8") as conf:
-            conf.write(more_settings)
+        conf = cls.cluster.dir / "etc/wlbd.conf"
+        conf.write_text(conf.read_text(encoding="utf-8") + more_settings, encoding="utf-8")
         cls.cluster.verb("start-wlbd")
         wait_for("wlbd with its database", lambda: cls.api.send("GET", "/healthz")[0] == 200, 10)
 
@@ -185,6 +184,21 @@ class Requests(ApiTest):
             self.assertEqual(got, status, f"{method} {path}: {text}")
             self.assertIn(word, json.loads(text)["error"])
 
+    def test_list_of_runs(self):
+        older, newer = self.new_run(), self.new_run()
+        self.api.call("POST", f"/v1/runs/{newer}/end", {"state": "out_of_nodes", "reason": "none left"})
+
+        def names(query):
+            status, reply = self.api.call("GET", f"/v1/runs{query}")
+            self.assertEqual(status, 200, reply)
+            return [run["run_id"] for run in reply["runs"]]
+
+        self.assertEqual(names("?limit=2"), [newer, older])
+        self.assertEqual(names("?state=out_of_nodes"), [newer])
+        self.assertEqual(names("?user=root&limit=1"), [newer])
+        self.assertEqual(names("?user=nobody"), [])
+        self.assertEqual(names("?state=it%27s"), [])
+
     def test_huge_body(self):
         body = b'{"x":"' + b"y" * (8 << 20) + b'"}'
         try:
@@ -194,6 +208,7 @@ class Requests(ApiTest):
         self.assertEqual(self.api.send("GET", "/healthz")[0], 200)
 
     def test_client_that_dribbles_is_cut_off(self):
+        self.restart_wlbd("request_timeout_ms = 1500\n")
         host, port = self.api.address.split(":")
         with socket.create_connection((host, int(port)), timeout=10) as slow:
             began = time.monotonic()
@@ -345,28 +360,70 @@ class Database(ApiTest):
         wait_for("delivery", lambda: self.deliver(run, attempt, [step(1, 1)])[0] == 200, 10)
         self.assertEqual([s["step"] for s in self.show(run)["steps"]], [1])
 
+    def settings(self, name, **changed):
+        """The cluster's wlbd.conf with a free port and other settings, as a file of its own."""
+        text = (self.cluster.dir / "etc/wlbd.conf").read_text(encoding="utf-8")
+        values = dict(line.strip().split(" = ", 1) for line in text.splitlines() if " = " in line)
+        path = self.cluster.work / name
+        values |= {"listen": "127.0.0.1:0"} | changed
+        path.write_text("".join(f"{key} = {value}\n" for key, value in values.items()), encoding="utf-8")
+        return path, values
+
     def test_another_schema_is_refused(self):
-        wlbd = harness.BUILD / "bin/wlbd"
+        conf, _ = self.settings("other.conf")
         for change, undo, word in (
-            ("insert into schema_version (version, file) values (9999, 'x')", "delete from schema_version where version = 9999",
-             "upgrade WLB"),
+            ("insert into schema_version (version, file) values (9999, 'x')",
+             "delete from schema_version where version = 9999", "upgrade WLB"),
             ("create table kept as select * from schema_version; delete from schema_version",
              "insert into schema_version select * from kept; drop table kept", "wlb db migrate"),
         ):
             self.cluster.sql(change)
             try:
-                conf = self.cluster.dir / "etc/wlbd.conf"
-                other = self.cluster.work / "other.conf"
-                other.write_text("".join(line for line in conf.read_text(encoding="utf-8").splitlines(True)
-                                         if not line.startswith("listen")) + "listen = 127.0.0.1:0\n", encoding="utf-8")
-                result = self.cluster.run(wlbd, "--config", other, check=False, timeout_s=20)
-                self.assertEqual(result.returncode, 1)
+                result = self.cluster.run(harness.BUILD / "bin/wlbd", "--config", conf, check=False, timeout_s=20)
+                self.assertEqual(result.returncode, 1, result.stderr)
                 self.assertIn(word, result.stderr)
             finally:
                 self.cluster.sql(undo)
 
+    def test_starts_without_its_database_and_ends_in_order(self):
+        conf, _ = self.settings("early.conf")
+        self.cluster.verb("stop-db")
+        with subprocess.Popen([harness.BUILD / "bin/wlbd", "--config", conf], env=self.cluster.env, text=True,
+                              stderr=subprocess.PIPE) as early:
+            try:
+                line = early.stderr.readline()
+                self.assertIn("listens on 127.0.0.1:", line)
+                other = Api(self.cluster)
+                other.address = line.split()[-1]
+                status, text = other.send("GET", "/healthz")
+                self.assertEqual(status, 503)
+                self.assertNotIn(json.loads(text)["database"], ("", "ok"))
+            finally:
+                self.cluster.verb("start-db")
+            wait_for("the database", lambda: other.send("GET", "/healthz")[0] == 200, 10)
+            early.terminate()
+            self.assertEqual(early.wait(timeout=20), 0)
+        wait_for("the other one's database", lambda: self.api.send("GET", "/healthz")[0] == 200, 10)
 
-class Attempts(ApiTest):
+    def test_two_migrations_at_once(self):
+        self.cluster.sql("create database fresh")
+        conf, values = self.settings("fresh.conf")
+        self.settings("fresh.conf", database=values["database"].replace("dbname=wlb", "dbname=fresh"))
+        env = self.cluster.env | {"WLBD_CONF": str(conf)}
+        both = [subprocess.Popen([harness.BUILD / "bin/wlb", "db", "migrate"], env=env, stdout=subprocess.PIPE,
+                                 stderr=subprocess.STDOUT, text=True) for _ in range(2)]
+        for one in both:
+            text, _ = one.communicate(timeout=60)
+            self.assertEqual(one.returncode, 0, text)
+        rows = self.cluster.run("psql", "-X", "-q", "-A", "-t", "-d", "fresh", "-c",
+                                "select version from schema_version order by version").stdout.split()
+        self.assertEqual(rows, [str(number + 1) for number in range(len(rows))])
+        self.assertEqual(len(rows), len(list((harness.ROOT / "sql/migrations").glob("*.sql"))))
+
+
+class RunningJobs(ApiTest):
+    """What needs a job that runs on both nodes."""
+
     running = True
 
     def ask(self, run, nodes, attempt=None, **more):
@@ -380,6 +437,24 @@ class Attempts(ApiTest):
                 return body["attempt_id"], reply
             time.sleep(reply["retry_after_s"])
 
+    def open_reporters(self, run, attempt, nodes=("n1", "n2")):
+        """report(node, field=value...) over one connection for each node, and these connections."""
+        path = f"/v1/runs/{run}/report"
+        links = {node: http.client.HTTPConnection(self.api.address, timeout=10) for node in nodes}
+        for link in links.values():
+            self.addCleanup(link.close)
+
+        def report(node, **more):
+            body = json.dumps({"attempt_id": attempt, "source": "node", "node": node, "rank": 2 * int(node[1:]) - 2,
+                               "step": 7} | more).encode()
+            links[node].request("POST", path, body,
+                                {"Authorization": "MUNGE " + self.api.credential("POST", path, body)})
+            return json.loads(links[node].getresponse().read())
+
+        return report, links
+
+
+class Attempts(RunningJobs):
     def test_start_again_and_stop(self):
         run = self.new_run()
         first, reply = self.ask(run, ["n1", "n2"])
@@ -407,19 +482,30 @@ class Attempts(ApiTest):
         self.assertEqual((reply["decision"], reply["state"]), ("stop", "failed"))
         self.assertEqual(self.show(run)["state"], "failed")
 
+
+    def test_launcher_that_was_replaced_has_no_say(self):
+        run = self.new_run()
+        first, _ = self.ask(run, ["n1", "n2"])
+        second, reply = self.ask(run, ["n1", "n2"])  # of the requeued job: it knows of no previous attempt
+        self.assertEqual((reply["decision"], reply["attempt"]), ("start", 2))
+        self.assertEqual([a["state"] for a in self.show(run)["attempts"]], ["lost", "starting"])
+        body = {"attempt_id": first, "source": "node", "node": "n1", "rank": 0, "goodbye": True}
+        self.assertEqual(self.api.call("POST", f"/v1/runs/{run}/report", body)[1]["order"], "end")
+        status, reply = self.api.call("POST", f"/v1/runs/{run}/attempts", {
+            "attempt_id": str(uuid.uuid4()), "nodes": ["n1"], "previous": {"attempt_id": first, "exit_code": 1}})
+        self.assertEqual(status, 409, reply)
+        end = {"state": "failed", "attempt_id": first}
+        self.assertEqual(self.api.call("POST", f"/v1/runs/{run}/end", end)[0], 409)
+        end = {"state": "complete", "attempt_id": second}
+        self.assertEqual(self.api.call("POST", f"/v1/runs/{run}/end", end)[1]["state"], "complete")
+        self.assertEqual([a["state"] for a in self.show(run)["attempts"]], ["lost", "complete"])
+
+
+class Losses(RunningJobs):
     def test_lost_connection_of_a_live_node_is_a_lost_rank(self):
         run = self.new_run()
         attempt, _ = self.ask(run, ["n1", "n2"])
-        path = f"/v1/runs/{run}/report"
-        links = {node: http.client.HTTPConnection(self.api.address, timeout=10) for node in ("n1", "n2")}
-
-        def report(node, **more):
-            body = json.dumps({"attempt_id": attempt, "source": "node", "node": node, "rank": 0 if node == "n1" else 2,
-                               "step": 7} | more).encode()
-            links[node].request("POST", path, body,
-                                {"Authorization": "MUNGE " + self.api.credential("POST", path, body)})
-            return json.loads(links[node].getresponse().read())
-
+        report, links = self.open_reporters(run, attempt)
         self.assertEqual(report("n1"), {"order": "continue"})
         self.assertEqual(report("n2"), {"order": "continue"})
         links["n2"].close()
@@ -448,8 +534,66 @@ class Attempts(ApiTest):
         body = {"attempt_id": attempt, "source": "node", "node": "n1", "rank": 0, "step": 3,
                 "lost_ranks": [{"rank": 1, "time": 1790000000.1}]}
         self.api.call("POST", f"/v1/runs/{run}/report", body | {"goodbye": True})
-        fault, = wait_for("the fault", lambda: self.show(run)["faults"], 1.5)
+        fault, = wait_for("the fault", lambda: self.show(run)["faults"], 3)
         self.assertEqual((fault["kind"], fault["rank"]), ("rank_lost", 1))
+
+    def kill_slurmd(self, number):
+        """The node's slurmd, and it alone: the job's processes go on. It may take a moment to die."""
+        pid_file = self.cluster.dir / f"run/slurmd-n{number}.pid"
+        os.kill(int(pid_file.read_text(encoding="utf-8").split()[0]), signal.SIGKILL)
+        self.addCleanup(self.wait_node_back, number)
+
+    def wait_node_back(self, number):
+        self.cluster.restore_node(number)
+        wait_for(f"n{number} to be back", lambda: self.node_state(number) in ("IDLE", "ALLOCATED", "MIXED"), 30)
+
+    def node_state(self, number):
+        text = self.cluster.run("scontrol", "-o", "show", "node", f"n{number}").stdout
+        return dict(word.split("=", 1) for word in text.split() if "=" in word)["State"].split("+")[0].rstrip("*")
+
+    def assert_node_lost(self, run, within_s):
+        fault, = wait_for("the fault", lambda: self.show(run)["faults"], within_s)
+        self.assertEqual((fault["kind"], fault["node"], fault["cause"]), ("node_lost", "n2", True))
+        wait_for("n2 DOWN in Slurm", lambda: self.node_state(2) == "DOWN", 3)
+        self.assertIn(f"wlb: run {run}: node n2 lost", self.cluster.run("scontrol", "show", "node", "n2").stdout)
+
+    def test_closed_connection_and_dead_slurmd_are_a_lost_node(self):
+        run = self.new_run()
+        attempt, _ = self.ask(run, ["n1", "n2"])
+        report, links = self.open_reporters(run, attempt)
+        report("n1")
+        report("n2")
+        self.kill_slurmd(2)
+        links["n2"].close()
+        self.assert_node_lost(run, 3)
+        self.assertEqual(report("n1", goodbye=True), {"order": "end", "reason": "node n2 is lost"})
+        _, reply = self.ask(run, ["n1", "n2"], previous={"attempt_id": attempt, "exit_code": 1})
+        self.assertEqual((reply["decision"], reply["nodes"]), ("start", ["n1"]))
+        self.assertIn("n2 is lost", reply["reason"])
+
+    def test_silent_node_is_found_without_a_closed_connection(self):
+        """Power cut: no FIN ever comes."""
+        self.restart_wlbd("silence_ms = 1000\n")
+        run = self.new_run()
+        attempt, _ = self.ask(run, ["n1", "n2"])
+        report, _ = self.open_reporters(run, attempt)
+        report("n2")
+        self.kill_slurmd(2)
+        wait_for("a fault, while n1 reports", lambda: report("n1")["order"] == "end", 5)
+        report("n1", goodbye=True)
+        self.assert_node_lost(run, 3)
+
+    def test_node_that_died_while_wlbd_was_away(self):
+        self.restart_wlbd("restart_grace_ms = 1000\n")
+        run = self.new_run()
+        attempt, _ = self.ask(run, ["n1", "n2"])
+        self.cluster.verb("kill-wlbd")
+        self.kill_slurmd(2)
+        self.cluster.verb("start-wlbd")
+        report, _ = self.open_reporters(run, attempt)
+        wait_for("the order to end", lambda: report("n1")["order"] == "end", 6)
+        report("n1", goodbye=True)
+        self.assert_node_lost(run, 3)
 
     def test_silent_job_closes_its_run(self):
         self.restart_wlbd("job_poll_ms = 500\n")

@@ -9,7 +9,7 @@ import training
 class LostNode(training.TrainingTest):
     def lose(self, job, node):
         """Kills the node in mid-run, and restores it only when the run is over."""
-        self.wait_step(job, training.SAVE_INTERVAL + 10)
+        self.wait_step(job, training.SAVE_INTERVAL + 6)
         self.cluster.kill_node(node)
         self.addCleanup(self.cluster.restore_node, node)
         killed = time.monotonic()
@@ -43,11 +43,13 @@ class LostNode(training.TrainingTest):
         self.assertEqual(self.cluster.wait_job(job), "FAILED", self.cluster.output(job))
         run = self.cluster.show(job)
         self.assertEqual(run["state"], "out_of_nodes")
-        self.assertIn("n2", run["reason"])
+        self.assertIn("at least 4", run["reason"])
+        self.assertEqual([(fault["kind"], fault["node"]) for fault in run["faults"] if fault["cause"]],
+                         [("node_lost", "n2")])
 
     def test_a_spare_takes_its_place(self):
         job = self.submit("--wlb-spares=1", "--wlb-min-nodes=3")
-        self.wait_step(job, training.SAVE_INTERVAL + 10)
+        self.wait_step(job, training.SAVE_INTERVAL + 6)
         first = self.cluster.show(job)["attempts"][0]["nodes"]
         self.assertEqual(len(first), 3)
         lost = next(int(node[1:]) for node in first if node != "n1")

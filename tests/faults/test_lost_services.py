@@ -5,7 +5,7 @@ import time
 import harness
 import training
 
-ITERATIONS = training.ITERATIONS
+LONG = 300  # steps, enough to go on for 20 s
 
 
 class LostServices(training.TrainingTest):
@@ -14,7 +14,7 @@ class LostServices(training.TrainingTest):
         self.wait_step(job, 15)
         self.cluster.verb("kill-wlbd")
         step = self.step_done(job)
-        self.wait_step(job, step + 25)  # goes on while it is away
+        self.wait_step(job, step + 20)  # goes on while it is away
         self.cluster.verb("start-wlbd")
         run = self.finish(job)
         self.check_complete(run)
@@ -23,7 +23,7 @@ class LostServices(training.TrainingTest):
 
     def test_wlbd_is_away_when_the_job_starts_and_ends(self):
         self.cluster.verb("kill-wlbd")
-        job = self.submit(iterations=ITERATIONS)
+        job = self.submit()
         self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
         self.cluster.verb("start-wlbd")
         self.cluster.run("wlb", "flush", ".wlb")
@@ -31,16 +31,16 @@ class LostServices(training.TrainingTest):
         self.check_complete(run)
 
     def test_postgres_is_away_for_20_s(self):
-        job = self.submit(iterations=ITERATIONS)
+        job = self.submit(iterations=LONG)
         self.wait_step(job, 15)
         self.cluster.verb("stop-db")
         stopped = time.monotonic()
         step = self.step_done(job)
-        self.wait_step(job, step + 25)
+        self.wait_step(job, step + 20)
         time.sleep(max(0.0, 20 - (time.monotonic() - stopped)))
         self.cluster.verb("start-db")
         run = self.finish(job)
-        self.check_complete(run)
+        self.check_complete(run, iterations=LONG)
         self.assertEqual(run["faults"], [])
 
 

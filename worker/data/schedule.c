@@ -7,7 +7,8 @@
 struct wlb_schedule {
 	const struct wlb_dataset *dataset;
 	int64_t seq_length;
-	int64_t step_inputs; /* what a step may hold */
+	int64_t step_inputs;  /* what a step may hold */
+	int64_t *first_piece; /* [documents + 1]: pieces of all documents before this one */
 	struct wlb_schedule_state at;
 	struct wlb_shuffle order; /* of epoch at.epoch */
 	struct wlb_piece *pieces; /* of the last step given */
@@ -19,16 +20,30 @@ static void begin_epoch(struct wlb_schedule *s, int64_t epoch)
 {
 	s->at.epoch = epoch;
 	s->at.position = 0;
-	s->at.offset = 0;
-	wlb_shuffle_init(&s->order, s->at.seed, (uint64_t)epoch, s->at.documents);
+	wlb_shuffle_init(&s->order, s->at.seed, (uint64_t)epoch, s->at.pieces);
 }
 
-/* Without one trainable document wlb_schedule_next would look for ever. */
-static int has_trainable(const struct wlb_dataset *dataset)
+/* A document of 0 or 1 tokens has no piece: nothing in it is predicted from anything. */
+static int64_t count_pieces(int64_t tokens, int64_t seq_length)
 {
-	for (int64_t i = 0; i < wlb_dataset_documents(dataset); i++)
-		if (wlb_dataset_length(dataset, i) >= 2)
-			return 1;
+	return tokens < 2 ? 0 : (tokens - 2) / seq_length + 1;
+}
+
+static int index_pieces(struct wlb_schedule *s, struct wlb_error *error)
+{
+	int64_t documents = wlb_dataset_documents(s->dataset);
+	s->first_piece = malloc(((size_t)documents + 1) * sizeof(*s->first_piece));
+	if (s->first_piece == NULL)
+		return wlb_fail(error, "out of memory for the schedule of %lld documents", (long long)documents);
+	s->first_piece[0] = 0;
+	for (int64_t i = 0; i < documents; i++)
+		s->first_piece[i + 1] =
+			s->first_piece[i] + count_pieces(wlb_dataset_length(s->dataset, i), s->seq_length);
+	if (s->first_piece[documents] == 0)
+		return wlb_fail(
+			error,
+			"the dataset has no document of at least 2 tokens among its %lld: nothing can be trained",
+			(long long)documents);
 	return 0;
 }
 
@@ -44,12 +59,6 @@ struct wlb_schedule *wlb_schedule_new(const struct wlb_dataset *dataset, int64_t
 			(long long)seq_length, (long long)global_batch_size);
 		return NULL;
 	}
-	if (!has_trainable(dataset)) {
-		wlb_fail(error,
-		         "the dataset has no document of at least 2 tokens among its %lld: nothing can be trained",
-		         (long long)wlb_dataset_documents(dataset));
-		return NULL;
-	}
 	struct wlb_schedule *s = calloc(1, sizeof(*s));
 	if (s == NULL) {
 		wlb_fail(error, "out of memory for the schedule of documents");
@@ -58,8 +67,14 @@ struct wlb_schedule *wlb_schedule_new(const struct wlb_dataset *dataset, int64_t
 	s->dataset = dataset;
 	s->seq_length = seq_length;
 	s->step_inputs = step_inputs;
-	s->at = (struct wlb_schedule_state){
-		.seed = seed, .documents = wlb_dataset_documents(dataset), .tokens = wlb_dataset_tokens(dataset)};
+	if (index_pieces(s, error) < 0) {
+		wlb_schedule_free(s);
+		return NULL;
+	}
+	s->at = (struct wlb_schedule_state){.seed = seed,
+	                                    .documents = wlb_dataset_documents(dataset),
+	                                    .tokens = wlb_dataset_tokens(dataset),
+	                                    .pieces = s->first_piece[wlb_dataset_documents(dataset)]};
 	begin_epoch(s, 0);
 	return s;
 }
@@ -68,34 +83,36 @@ void wlb_schedule_free(struct wlb_schedule *s)
 {
 	if (s == NULL)
 		return;
+	free(s->first_piece);
 	free(s->pieces);
 	free(s);
 }
 
-/* The piece that comes next, without taking it. Passes over what trains nothing. */
-static struct wlb_piece peek(struct wlb_schedule *s)
+/* The document that holds this piece: the last one with first_piece[document] <= piece. */
+static int64_t find_document(const struct wlb_schedule *s, int64_t piece)
 {
-	for (;; s->at.position++) {
-		if (s->at.position == s->at.documents)
-			begin_epoch(s, s->at.epoch + 1);
-		int64_t document = wlb_shuffle_at(&s->order, s->at.position);
-		int64_t inputs = wlb_dataset_length(s->dataset, document) - 1;
-		if (inputs < 1)
-			continue;
-		int64_t left = inputs - s->at.offset;
-		return (struct wlb_piece){.document = document,
-		                          .start = s->at.offset,
-		                          .length = (int32_t)(left < s->seq_length ? left : s->seq_length)};
+	int64_t low = 0, high = s->at.documents;
+	while (high - low > 1) {
+		int64_t middle = low + (high - low) / 2;
+		if (s->first_piece[middle] <= piece)
+			low = middle;
+		else
+			high = middle;
 	}
+	return low;
 }
 
-static void take(struct wlb_schedule *s, const struct wlb_piece *piece)
+/* The piece that comes next, without taking it. */
+static struct wlb_piece peek(struct wlb_schedule *s)
 {
-	s->at.offset += piece->length;
-	if (s->at.offset == wlb_dataset_length(s->dataset, piece->document) - 1) {
-		s->at.position++;
-		s->at.offset = 0;
-	}
+	if (s->at.position == s->at.pieces)
+		begin_epoch(s, s->at.epoch + 1);
+	int64_t piece = wlb_shuffle_at(&s->order, s->at.position);
+	int64_t document = find_document(s, piece);
+	int64_t start = (piece - s->first_piece[document]) * s->seq_length;
+	int64_t left = wlb_dataset_length(s->dataset, document) - 1 - start;
+	return (struct wlb_piece){
+		.document = document, .start = start, .length = (int32_t)(left < s->seq_length ? left : s->seq_length)};
 }
 
 static int append(struct wlb_schedule *s, const struct wlb_piece *piece, struct wlb_error *error)
@@ -122,7 +139,7 @@ int wlb_schedule_next(struct wlb_schedule *s, const struct wlb_piece **pieces, s
 			break;
 		if (append(s, &piece, error) < 0)
 			return -1;
-		take(s, &piece);
+		s->at.position++;
 		inputs += piece.length;
 	}
 	s->at.step++;
@@ -147,22 +164,20 @@ int wlb_schedule_restore(struct wlb_schedule *s, const struct wlb_schedule_state
 		                "%lld and %lld: use the dataset of the run",
 		                (long long)state->documents, (long long)state->tokens, (long long)s->at.documents,
 		                (long long)s->at.tokens);
-	if (state->epoch < 0 || state->step < 0 || state->position < 0 || state->position > state->documents)
+	if (state->pieces != s->at.pieces)
+		return wlb_fail(
+			error,
+			"the schedule was saved with %lld pieces an epoch, this one has %lld: use the seq_length "
+			"of the run",
+			(long long)state->pieces, (long long)s->at.pieces);
+	if (state->epoch < 0 || state->step < 0 || state->position < 0 || state->position > state->pieces)
 		return wlb_fail(
 			error,
 			"the saved schedule has epoch %lld, position %lld, step %lld: none may be negative, and "
 			"position at most %lld",
 			(long long)state->epoch, (long long)state->position, (long long)state->step,
-			(long long)state->documents);
-	struct wlb_shuffle order;
-	wlb_shuffle_init(&order, state->seed, (uint64_t)state->epoch, state->documents);
-	int64_t inputs = 1; /* at the end of an epoch no document is begun */
-	if (state->position < state->documents)
-		inputs = wlb_dataset_length(s->dataset, wlb_shuffle_at(&order, state->position)) - 1;
-	if (state->offset < 0 || (state->offset > 0 && state->offset >= inputs))
-		return wlb_fail(error, "the saved schedule has offset %lld in a document of %lld inputs",
-		                (long long)state->offset, (long long)inputs);
+			(long long)state->pieces);
+	begin_epoch(s, state->epoch);
 	s->at = *state;
-	s->order = order;
 	return 0;
 }

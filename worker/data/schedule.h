@@ -2,11 +2,12 @@
  * Which documents enter step k. Depends on seed, data, sequence length and global batch only, never on
  * the layout, so that a run continued on other nodes sees the same documents in the same steps.
  *
- * Documents come in a seeded order, shuffled anew each epoch. A document of more than seq_length + 1
- * tokens is cut as Megatron-LM cuts one: pieces of seq_length inputs, each piece's last target being
- * the next piece's first input. A piece of n inputs has n targets (n + 1 tokens are read); documents
- * of fewer than 2 tokens train nothing and are passed over. A step takes pieces in order until the
- * next one would exceed global_batch_size * seq_length inputs; a step is never empty.
+ * A document of more than seq_length + 1 tokens is cut as Megatron-LM cuts one: pieces of seq_length
+ * inputs, each piece's last target being the next piece's first input. A piece of n inputs has n
+ * targets (n + 1 tokens are read); documents of fewer than 2 tokens train nothing and are passed over.
+ * Pieces come in a seeded order, shuffled anew each epoch: pieces and not documents, as Megatron-LM
+ * shuffles samples, or one huge document would be all that a thousand steps see. A step takes pieces
+ * in order until the next one would exceed global_batch_size * seq_length inputs; a step is never empty.
  */
 #ifndef WLB_SCHEDULE_H
 #define WLB_SCHEDULE_H
@@ -25,7 +26,7 @@ struct wlb_piece {
 
 struct wlb_schedule;
 
-/* The dataset stays the caller's and must outlive the schedule. */
+/* The dataset stays the caller's and must outlive the schedule, which holds 8 bytes for each document. */
 struct wlb_schedule *wlb_schedule_new(const struct wlb_dataset *dataset, int64_t seq_length, int64_t global_batch_size,
                                       uint64_t seed, struct wlb_error *error);
 void wlb_schedule_free(struct wlb_schedule *schedule);
@@ -38,9 +39,9 @@ struct wlb_schedule_state {
 	uint64_t seed;
 	int64_t documents; /* of the dataset it was made for: another dataset is refused */
 	int64_t tokens;    /* likewise */
+	int64_t pieces;    /* of an epoch: another seq_length is refused */
 	int64_t epoch;
-	int64_t position; /* index into the epoch's document order */
-	int64_t offset;   /* inputs of that document already used */
+	int64_t position; /* index into the epoch's order of pieces */
 	int64_t step;     /* steps given so far */
 };
 void wlb_schedule_save(const struct wlb_schedule *schedule, struct wlb_schedule_state *state);

@@ -87,6 +87,16 @@ static void assert_batch(struct wlb_spool *spool, int max, int first, int last)
 	free(text);
 }
 
+/* The file ends with a whole line. */
+static void assert_whole(void)
+{
+	char *text;
+	size_t length;
+	assert_int_equal(wlb_file_read(path, 1 << 20, &text, &length, NULL), 0);
+	assert_true(length > 0 && text[length - 1] == '\n');
+	free(text);
+}
+
 static void records_come_out_as_they_went_in(void **state)
 {
 	struct wlb_spool *spool = opened();
@@ -127,6 +137,7 @@ static void a_spool_goes_on_after_a_crash(void **state)
 	fputs("{\"seq\":5,\"time\":1.5,\"ty", file);
 	fclose(file);
 	spool = opened();
+	assert_whole();
 	assert_int_equal(wlb_spool_pending(spool), 4);
 	append_steps(spool, 5, 6);
 	assert_batch(spool, 100, 1, 6);
@@ -241,6 +252,7 @@ static void a_full_disk_leaves_whole_records(void **state)
 		written++;
 	}
 	setrlimit(RLIMIT_FSIZE, &before);
+	assert_whole();
 	assert_in_range(written, 10, 100);
 	assert_non_null(strstr(error.message, path));
 	append_steps(spool, written + 1, written + 2);

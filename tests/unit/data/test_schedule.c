@@ -153,22 +153,45 @@ static void test_cutting(void **state)
 	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
 		const int32_t lengths[] = {0, cases[c].length, 1};
 		struct wlb_dataset *d = make_dataset(state, lengths, 3);
-		struct wlb_schedule *s = make_schedule(d, 1, 0);
+		struct wlb_schedule *s = make_schedule(d, 5, 0); /* a step holds an epoch */
 		const struct wlb_piece *pieces;
 		struct wlb_error error;
-		for (int p = 0, start = 0; cases[c].pieces[p] > 0; start += cases[c].pieces[p++]) {
-			/* A batch of one sequence: small pieces share a step, full ones fill it. */
-			int count = wlb_schedule_next(s, &pieces, &error);
-			assert_true(count >= 1);
-			assert_int_equal(pieces[0].document, 1);
-			assert_int_equal(pieces[0].start, start);
-			assert_int_equal(pieces[0].length, cases[c].pieces[p]);
-			if (cases[c].pieces[p] < SEQ_LENGTH)
-				break;
+		int count = 0;
+		while (count < 5 && cases[c].pieces[count] > 0)
+			count++;
+		assert_true(wlb_schedule_next(s, &pieces, &error) >= count);
+		for (int p = 0; p < count; p++) { /* in some order */
+			assert_int_equal(pieces[p].document, 1);
+			assert_int_equal(pieces[p].start % SEQ_LENGTH, 0);
+			assert_in_range(pieces[p].start / SEQ_LENGTH, 0, count - 1);
+			assert_int_equal(pieces[p].length, cases[c].pieces[pieces[p].start / SEQ_LENGTH]);
 		}
 		wlb_schedule_free(s);
 		wlb_dataset_close(d);
 	}
+}
+
+/* One huge document among many small ones must not fill steps on end. */
+static void test_pieces_are_shuffled_not_documents(void **state)
+{
+	enum { COUNT = 201, HUGE_PIECES = 200 };
+	int32_t lengths[COUNT];
+	for (int i = 0; i < COUNT; i++)
+		lengths[i] = SEQ_LENGTH + 1;
+	lengths[100] = HUGE_PIECES * SEQ_LENGTH + 1;
+	struct wlb_dataset *d = make_dataset(state, lengths, COUNT);
+	struct wlb_schedule *s = make_schedule(d, 10, 3);
+	for (int step = 0; step < 2 * HUGE_PIECES / 10; step++) {
+		const struct wlb_piece *pieces;
+		struct wlb_error error;
+		int huge = 0, count = wlb_schedule_next(s, &pieces, &error);
+		assert_int_equal(count, 10);
+		for (int p = 0; p < count; p++)
+			huge += pieces[p].document == 100;
+		assert_in_range(huge, 0, 9); /* 5 expected; 10 have odds of 1 in 1000 for a step of this seed */
+	}
+	wlb_schedule_free(s);
+	wlb_dataset_close(d);
 }
 
 static void assert_same_future(struct wlb_schedule *a, struct wlb_schedule *b, int steps)
@@ -265,14 +288,14 @@ static void test_foreign_states_are_refused(void **state)
 	bad.tokens = 149;
 	expect_not_restored(s, &bad, "a dataset of 2 documents and 149 tokens");
 	bad = good;
-	bad.position = 3;
-	expect_not_restored(s, &bad, "position 3");
+	bad.position = 12;
+	expect_not_restored(s, &bad, "position 12");
 	bad = good;
 	bad.epoch = -1;
 	expect_not_restored(s, &bad, "epoch -1");
 	bad = good;
-	bad.offset = 99;
-	expect_not_restored(s, &bad, "offset 99");
+	bad.pieces = 99;
+	expect_not_restored(s, &bad, "saved with 99 pieces");
 	wlb_schedule_free(s);
 	wlb_dataset_close(d);
 }
@@ -299,6 +322,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_every_input_once_an_epoch, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_steps_are_bounded_and_greedy, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_cutting, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_pieces_are_shuffled_not_documents, fixture_setup,
+	                                        fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_restore_at_every_step, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_seeds_and_epochs_differ, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_foreign_states_are_refused, fixture_setup, fixture_teardown),

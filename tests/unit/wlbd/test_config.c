@@ -17,7 +17,7 @@ static void test_defaults(void **state)
 	(void)state;
 	assert_int_equal(wlbd_config_parse("f", "", &config, &error), 0);
 	assert_string_equal(config.listen_host, "127.0.0.1");
-	assert_int_equal(config.listen_port, 6820);
+	assert_int_equal(config.listen_port, 8642);
 	assert_false(config.private_data);
 	assert_true(config.node_down);
 	assert_int_equal(config.log_level, WLBD_LOG_INFO);
@@ -48,7 +48,7 @@ static void test_refusals_name_file_line_and_value(void **state)
 		const char *parts[3];
 	} cases[] = {
 		{"\nlisten = nowhere", {"f", "nowhere", "HOST:PORT"}},
-		{"listen = ::1:80", {"f", "::1:80", "[::1]:6820"}},
+		{"listen = ::1:80", {"f", "::1:80", "[::1]:8642"}},
 		{"listen = a:70000", {"f", "a:70000", "HOST:PORT"}},
 		{"\nprivate_data = maybe", {"f, line 2", "maybe", "yes or no"}},
 		{"silence_ms = 1s", {"f, line 1", "1s", "1000"}},

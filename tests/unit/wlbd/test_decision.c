@@ -39,6 +39,7 @@ static void test_first_attempt_uses_all(void **state)
 	assert_int_equal(d.use_count, 4);
 	assert_int_equal(d.spare_count, 0);
 	assert_int_equal(wlb_layout_ranks(&d.layout), 8);
+	assert_string_equal(d.reason, "4 nodes");
 	wlbd_decision_free(&d);
 }
 

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Every query of the Grafana dashboards, run as Grafana runs it on the database of a real run that lost a rank."""
+import json
+import os
+import re
+import signal
+
+import harness
+import training
+
+DASHBOARDS = harness.ROOT / "dashboards"
+DATASOURCE = "wlb"
+# Panels that a complete run with a fault must fill; the others may be empty.
+FILLED = {"Runs", "Runs by state", "State", "Step", "Loss", "Attempts", "Faults", "Checkpoints", "Tokens per second",
+          "Gradient norm", "Learning rate", "Steps repeated", "Tokens/s, last 20 steps"}
+
+
+def closing(text, start):
+    """Where the parenthesis that is open at `start` closes."""
+    depth = 1
+    for at in range(start, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[at], 0)
+        if depth == 0:
+            return at
+    raise AssertionError(f"a parenthesis is not closed: {text}")
+
+
+def expand(query, run_id):
+    """The query with what Grafana replaces before it sends it: $__timeFilter(...) and $run."""
+    macro = "$__timeFilter("
+    while macro in query:
+        start = query.index(macro)
+        end = closing(query, start + len(macro))
+        column = query[start + len(macro):end]
+        query = f"{query[:start]}{column} between '2000-01-01' and '2100-01-01'{query[end + 1:]}"
+    query = re.sub(r"\$\{?run\}?\b", str(run_id), query)
+    assert "$" not in query, f"a variable the test does not know: {query}"
+    return query
+
+
+def queries(dashboard):
+    """(title, query) of every panel and variable; each must ask our data source."""
+    for variable in dashboard["templating"]["list"]:
+        assert variable["datasource"]["uid"] == DATASOURCE, variable["name"]
+        yield "variable " + variable["name"], variable["query"]
+    for panel in dashboard["panels"]:
+        assert panel["datasource"]["uid"] == DATASOURCE, panel["title"]
+        for target in panel["targets"]:
+            yield panel["title"], target["rawSql"]
+
+
+class Dashboards(training.TrainingTest):
+    def test_every_query(self):
+        job = self.submit()
+        self.wait_step(job, training.SAVE_INTERVAL + 2)
+        os.kill(self.rank_pid(5), signal.SIGKILL)
+        run = self.finish(job)
+        files = sorted(DASHBOARDS.glob("*.json"))
+        self.assertEqual([file.name for file in files], ["run.json", "runs.json"])
+        for file in files:
+            dashboard = json.loads(file.read_text(encoding="utf-8"))
+            ids = [panel["id"] for panel in dashboard["panels"]]
+            self.assertEqual(len(ids), len(set(ids)), file.name)
+            for title, query in queries(dashboard):
+                with self.subTest(dashboard=file.name, panel=title):
+                    rows = self.cluster.sql(expand(query, run["id"]))
+                    if title in FILLED:
+                        self.assertTrue(rows and rows[0][0] != "", query)
+
+    def test_provisioning_names_the_same_source(self):
+        source = (DASHBOARDS / "provisioning/datasources/wlb.yml").read_text(encoding="utf-8")
+        self.assertIn(f"uid: {DATASOURCE}\n", source)
+
+
+if __name__ == "__main__":
+    harness.main()

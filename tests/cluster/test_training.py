@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""A whole run without faults: from sbatch to what PostgreSQL and `wlb show` know of it."""
+import harness
+import training
+
+
+class Run(training.TrainingTest):
+    def test_recorded_run(self):
+        job = self.submit("--job-name=recorded", "--wlb-model=model.json", "--wlb-seq-length=256")
+        run = self.finish(job)
+        self.check_complete(run)
+        self.check_repeats(run, attempts=1)
+        self.assertEqual((run["job_id"], run["job_name"], run["train_iters"]), (job, "recorded", training.ITERATIONS))
+        self.assertEqual(run["nodes"], ["n1", "n2", "n3", "n4"])
+        self.assertEqual(run["layout"]["tp"] * run["layout"]["cp"] * run["layout"]["pp"] * run["layout"]["dp"], 8)
+        self.assertEqual([(place["rank"], place["node"]) for place in run["rank_map"]],
+                         [(rank, f"n{rank // 2 + 1}") for rank in range(8)])
+        self.assertEqual([c["step"] for c in run["checkpoints"]],
+                         list(range(training.SAVE_INTERVAL, training.ITERATIONS + 1, training.SAVE_INTERVAL)))
+        self.assertEqual(run["faults"], [])
+        self.assertEqual(run["model"]["hidden_size"], training.MODEL["hidden_size"])
+        self.assertEqual(self.cluster.run("ls", "-A", ".wlb").stdout, "", "the spool is empty once all is recorded")
+
+    def test_float32(self):
+        job = self.submit(dtype="float32")
+        self.check_complete(self.finish(job), dtype="float32")
+
+    def test_plain_srun_is_placed_and_recorded(self):
+        words = " ".join(training.arguments())
+        job = self.cluster.sbatch(f"srun --mpi=pmix wlb-worker {words}", "--wlb-layout=auto", "--ntasks-per-node=1", nodes=2)
+        run = self.finish(job)
+        self.check_complete(run)
+        self.assertEqual(run["nodes"], ["n1", "n2"])
+
+    def test_two_runs_of_one_job(self):
+        words = " ".join(training.arguments(iterations=5))
+        job = self.cluster.sbatch(f"wlb run -- wlb-worker {words}\nwlb run -- wlb-worker {words}", "--wlb-layout=auto",
+                                  "--ntasks-per-node=1", nodes=2)
+        self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
+        for name in (f"{job}", f"{job}.2"):
+            run = self.cluster.show(name)
+            self.assertEqual((run["state"], run["steps_done"]), ("complete", 5), name)
+
+    def test_what_people_read(self):
+        words = " ".join(training.arguments(iterations=5))
+        job = self.cluster.sbatch(f"wlb run -- wlb-worker {words}", "--wlb-layout=auto", "-J", "readable")
+        self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
+        self.assertIn("readable", self.cluster.run("wlb", "runs").stdout)
+        self.assertIn("complete", self.cluster.run("wlb", "show", job).stdout)
+        self.assertEqual(self.cluster.run("wlb", "show", "999999", check=False).returncode, 1)
+
+
+if __name__ == "__main__":
+    harness.main()
