@@ -23,12 +23,10 @@ struct wlb_error {
 
 /* Formats the message; always returns -1, so that a check reads `return wlb_fail(e, ...)`.
  * `error` may be NULL: then only the -1 is given. */
-int wlb_fail(struct wlb_error *error, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+int wlb_fail(struct wlb_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Puts "context: " before the message already there; returns -1. */
-int wlb_fail_in(struct wlb_error *error, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+int wlb_fail_in(struct wlb_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- model ----------------------------------------------------------------------------- */
 
@@ -105,8 +103,8 @@ int wlb_layout_rank(const struct wlb_layout *layout, const struct wlb_coordinate
  * least predicted step time among those that the worker supports (data parallel in this version);
  * FIXED is checked: the product must be `ranks`, tp must divide the heads and the ranks of a node,
  * pp must not exceed the layers. */
-int wlb_layout_choose(const struct wlb_policy *policy, const struct wlb_model *model, int ranks,
-                      int ranks_per_node, struct wlb_layout *layout, struct wlb_error *error);
+int wlb_layout_choose(const struct wlb_policy *policy, const struct wlb_model *model, int ranks, int ranks_per_node,
+                      struct wlb_layout *layout, struct wlb_error *error);
 
 /* ---- cost ------------------------------------------------------------------------------ */
 
@@ -120,8 +118,8 @@ double wlb_cost_document(const struct wlb_model *model, int64_t tokens);
  * is as equal as greedy longest-processing-time gives (Graham 1969), none longer than
  * `max_tokens`. bin_of[i] receives the bin of document i. Work is wlb_cost_document.
  * Equal inputs give equal outputs. -1 when no placement under max_tokens was found. */
-int wlb_pack_greedy(const struct wlb_model *model, const int32_t *lengths, int count, int bins,
-                    int64_t max_tokens, int32_t *bin_of, struct wlb_error *error);
+int wlb_pack_greedy(const struct wlb_model *model, const int32_t *lengths, int count, int bins, int64_t max_tokens,
+                    int32_t *bin_of, struct wlb_error *error);
 
 /* ---- packing a stream ------------------------------------------------------------------ */
 
@@ -258,6 +256,281 @@ struct wlb_lengths {
  * heavier, 0.5 lighter; it is brought into [0, 4]. */
 void wlb_lengths_init(struct wlb_lengths *lengths, uint64_t seed, double tail);
 int64_t wlb_lengths_next(struct wlb_lengths *lengths);
+
+/* ---- machine ----------------------------------------------------------------------------- */
+
+/* Seconds to move n bytes = latency_s + n / bytes_per_s. One direction, for one GPU. */
+struct wlb_link {
+	double bytes_per_s;
+	double latency_s;
+};
+
+/* A measured curve: value[i] at at[i] > 0, rising in at; between two points linear in log(at), flat outside. */
+enum { WLB_CURVE_POINTS = 16 };
+struct wlb_curve {
+	int32_t points; /* 0: not measured */
+	double at[WLB_CURVE_POINTS];
+	double value[WLB_CURVE_POINTS];
+};
+
+/* One kind of node. The files in share/machines give these fields, by these names, with the source of each. */
+struct wlb_machine {
+	char name[64];
+	int32_t gpus_per_node;
+	double peak_flops;                    /* of one GPU, dense bfloat16, FLOP/s */
+	double gemm_efficiency;               /* achieved share of the peak, (0, 1] */
+	double attention_efficiency;          /* the same of the fused attention kernel, forward, on long documents */
+	double attention_backward_efficiency; /* the same, backward */
+	struct wlb_curve gemm_curve;          /* if measured, in place of gemm_efficiency: by tokens on a rank */
+	struct wlb_curve attention_curve; /* factor (0, 1] on both attention efficiencies: by query tokens of a shard */
+	int32_t attention_tile_tokens;    /* the kernel pads a shard's queries to a multiple of it */
+	double memory_bytes;              /* of one GPU */
+	double memory_bytes_per_s;
+	struct wlb_link node_link;    /* between GPUs of a node */
+	struct wlb_link network_link; /* between nodes, the network ports of a node shared out to its GPUs */
+	double switch_taper;          /* share of network bandwidth left where traffic leaves a leaf switch, (0, 1] */
+	double switch_latency_s;      /* added there */
+};
+
+/* 0 when every field is in its range, -1 with the field, its value and the rule. */
+int wlb_machine_check(const struct wlb_machine *machine, struct wlb_error *error);
+
+/* The curve's value at `at`; `otherwise` where it has no points. */
+double wlb_curve_at(const struct wlb_curve *curve, double at, double otherwise);
+
+/* Collectives of NCCL's ring: `ranks` ranks, `ranks_per_node` of them on each node, each rank holding `bytes` of the
+ * result (all-gather) or of the input (reduce-scatter): both take the same time, seconds. A ring that leaves the node
+ * has the network ports of all its ranks on a node. crosses_switch: it leaves a leaf switch. An all-reduce is two. */
+double wlb_machine_gather_s(const struct wlb_machine *machine, int ranks, int ranks_per_node, int crosses_switch,
+                            double bytes);
+
+/* ---- topology ---------------------------------------------------------------------------- */
+
+/* A switch of Slurm's topology/tree: what hangs below it, switches or nodes. The arrays are the caller's. */
+struct wlb_switch {
+	const char *name;
+	const int32_t *switches; /* `switch_count` indices into wlb_topology.switches */
+	size_t switch_count;
+	const int32_t *nodes; /* `node_count` numbers of nodes, 0 to nodes - 1 */
+	size_t node_count;
+};
+
+struct wlb_topology {
+	const struct wlb_switch *switches;
+	size_t count;
+};
+
+/* Orders `nodes` nodes so that those of a leaf switch, then of a switch above, are neighbours: depth first, switches
+ * and nodes in the order given. order[i] is the node at place i, leaf[i] the index of its switch (-1 without one).
+ * Nodes of no switch come last. NULL or an empty topology keeps the order. -1 where a node or switch is out of range
+ * or under two switches, or the switches form a ring. */
+int wlb_topology_order(const struct wlb_topology *topology, int32_t nodes, int32_t *order, int32_t *leaf,
+                       struct wlb_error *error);
+
+/* ---- memory ------------------------------------------------------------------------------ */
+
+/* What of the activations is computed again in the backward pass. */
+enum wlb_recompute {
+	WLB_RECOMPUTE_NONE,      /* nothing: attention's scores are stored, as without a fused kernel */
+	WLB_RECOMPUTE_SELECTIVE, /* core attention (Korthikanti et al. 2022), which fused kernels always do */
+	WLB_RECOMPUTE_FULL,      /* whole layers, from their input */
+};
+
+/* A layout and what else decides about memory and schedule. */
+struct wlb_plan {
+	struct wlb_layout layout;
+	int32_t interleave;    /* v: chunks of layers on each pipeline stage; 1 is plain 1F1B */
+	int32_t micro_batches; /* of each data-parallel replica in a step */
+	int32_t zero_stage;    /* 0 to 3 (Rajbhandari et al. 2020), over the dp x cp ranks that hold the same weights */
+	enum wlb_recompute recompute;
+};
+
+/* 0 when the plan can run: every way >= 1, layers >= pp x interleave, heads divisible by tp, interleave > 1 only with
+ * pp > 1 and micro_batches a multiple of pp (as Megatron-LM asks), zero_stage 0 to 3 (2 and 3 not with pp > 1). */
+int wlb_plan_check(const struct wlb_plan *plan, const struct wlb_model *model, struct wlb_error *error);
+
+/* Bytes on each GPU of one pipeline stage at its fullest. Mixed precision as Megatron-LM keeps it: bfloat16 weights,
+ * float32 gradients, and 12 bytes a parameter of optimizer states (master weight and two moments of Adam). */
+struct wlb_memory {
+	double weights;
+	double gradients;
+	double optimizer;
+	double activations; /* of all micro-batches in flight on this stage */
+	double logits;      /* last stage: bfloat16 and their float32 copy */
+	double buffers;     /* of communication */
+	double margin;      /* `margin` of all above: fragmentation, the runtime's own */
+	double total;
+};
+
+/* Memory of stage 0 to pp - 1 where the largest micro-batch has `tokens` tokens and its longest document `longest`
+ * (that counts only where nothing is recomputed). The plan must have passed wlb_plan_check. */
+struct wlb_memory wlb_memory_stage(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage,
+                                   int64_t tokens, int64_t longest, double margin);
+
+/* The same of the stage that needs most; *stage receives which, may be NULL. */
+struct wlb_memory wlb_memory_most(const struct wlb_plan *plan, const struct wlb_model *model, int64_t tokens,
+                                  int64_t longest, double margin, int32_t *stage);
+
+/* ---- simulator --------------------------------------------------------------------------- */
+
+/* How a micro-batch is split over the context-parallel ranks. */
+enum wlb_sim_sharding {
+	WLB_SIM_PER_SEQUENCE, /* 2 x cp chunks of the whole, paired first with last */
+	WLB_SIM_PER_DOCUMENT, /* 2 x cp chunks of every document, paired */
+	WLB_SIM_ADAPTIVE,     /* whichever the attention kernel does sooner, micro-batch by micro-batch */
+};
+
+struct wlb_sim_options {
+	struct wlb_plan plan;
+	enum wlb_sim_sharding sharding;
+	double tp_overlap;   /* share of tensor-parallel communication hidden behind computation, 0 to 1 */
+	double cp_overlap;   /* the same, context-parallel */
+	int overlap_dp;      /* gradients are reduced as soon as the last backward pass has them */
+	int overlap_pp;      /* a stage goes on while it sends and receives */
+	const int32_t *leaf; /* switch of each node in rank order, as wlb_topology_order gives; NULL: all under one */
+	const double *slowdown; /* of each rank of the layout: its computation takes this times longer, >= 1; NULL: 1 */
+};
+
+/* per-document sharding, nothing of tp and cp hidden, dp and pp overlapped, one switch, no stragglers. */
+void wlb_sim_options_init(struct wlb_sim_options *options, const struct wlb_plan *plan);
+
+/* Where a step's time went: the mean over all GPUs, seconds; the parts sum to step_s. */
+struct wlb_sim_time {
+	double step_s;
+	double compute_s;   /* GEMMs, attention, what moves through memory: the mean context-parallel rank */
+	double recompute_s; /* forward work done again */
+	double tp_s;        /* communication not hidden */
+	double cp_s;
+	double pp_s;
+	double dp_s;
+	double optimizer_s;
+	double bubble_s;       /* idle in a pipeline of equal micro-batches of the same total work */
+	double cp_imbalance_s; /* waiting for the context-parallel rank with most attention */
+	double imbalance_s;    /* what unequal micro-batches and stages add: idle beyond bubble_s */
+	double straggler_s;    /* what slow ranks add */
+};
+
+/* One bar of the timeline. */
+struct wlb_sim_event {
+	int32_t replica; /* data-parallel */
+	int32_t stage;
+	int32_t chunk;       /* 0 to interleave - 1 */
+	int32_t micro_batch; /* of the step, as in wlb_packed */
+	int32_t backward;    /* 0 forward, 1 backward */
+	double start_s;
+	double end_s;
+};
+
+struct wlb_sim_result {
+	struct wlb_sim_time time;
+	double flops;       /* of the model, all GPUs: three times the forward pass, nothing recomputed */
+	double utilization; /* flops / (step_s x GPUs x peak): MFU */
+	double tokens_per_s;
+	int64_t tokens;
+	int32_t per_document;  /* micro-batches that were sharded per document */
+	int32_t worst_replica; /* the data-parallel replica whose pipeline ends last */
+};
+
+/* One simulator for one model, machine and options; all are copied but leaf and slowdown, which must outlive it.
+ * Frees with wlb_sim_free. NULL with a message where the plan, the machine or an option is refused. */
+struct wlb_sim;
+struct wlb_sim *wlb_sim_new(const struct wlb_model *model, const struct wlb_machine *machine,
+                            const struct wlb_sim_options *options, struct wlb_error *error);
+void wlb_sim_free(struct wlb_sim *sim);
+
+/* Simulates one training step. It must hold dp x micro_batches micro-batches; micro-batch j runs on replica j mod dp,
+ * as Megatron-LM's sampler deals them. Discrete events: a pass starts when its stage is free and what it needs has
+ * come; 1F1B (Narayanan et al. 2019) and interleaved 1F1B (Narayanan et al. 2021) over unequal micro-batches. */
+int wlb_sim_step(struct wlb_sim *sim, const struct wlb_step *step, struct wlb_sim_result *result,
+                 struct wlb_error *error);
+
+/* The bars of the last simulated step: those of each replica's stages in the order they ran. Owned by the simulator,
+ * valid until its next step. `count` is 2 x interleave x pp x dp x micro_batches. */
+const struct wlb_sim_event *wlb_sim_timeline(const struct wlb_sim *sim, size_t *count);
+
+/* Failures: useful time over all time of a run that saves every interval_s, after the complete model of Daly (2006):
+ * failures are independent, one fails the run, what was done since the last checkpoint is lost. */
+struct wlb_failures {
+	double mtbf_s; /* of one node */
+	int32_t nodes;
+	double interval_s;   /* useful time between checkpoints; 0: the best, by golden section */
+	double checkpoint_s; /* a checkpoint stops training for this long */
+	double restart_s;    /* from the failure to training again */
+};
+
+struct wlb_goodput {
+	double share;      /* of wall time that is useful, (0, 1] */
+	double interval_s; /* given or found */
+	double failures_per_day;
+	double lost_checkpoint; /* shares of wall time: saving */
+	double lost_failures;   /* restarts and work done twice */
+};
+
+int wlb_goodput(const struct wlb_failures *failures, struct wlb_goodput *goodput, struct wlb_error *error);
+
+/* ---- search ------------------------------------------------------------------------------ */
+
+struct wlb_search_options {
+	int32_t nodes;
+	const int32_t
+		*gpus_of_node; /* usable GPUs of each, 0 for a node that is out; NULL: the machine's gpus_per_node */
+	const struct wlb_topology *topology; /* NULL: all under one switch */
+	int64_t seq_length;
+	int32_t global_batch;    /* windows of seq_length tokens in a step */
+	double max_length_ratio; /* a micro-batch holds at most this times its share of the batch, and the window */
+	const struct wlb_step *sample; /* packed batches of the stream, `samples` of them; their documents are dealt */
+	size_t samples;                /* anew for each number of micro-batches */
+	double memory_margin;          /* see wlb_memory_stage */
+	int32_t max_interleave;
+	int32_t zero_stage;            /* for every plan */
+	double tp_overlap, cp_overlap; /* see wlb_sim_options */
+	enum wlb_sim_sharding sharding;
+	int32_t keep; /* candidates of each kind in the result */
+};
+
+/* ratio 1.25, margin 0.1, interleave up to 4, ZeRO stage 1, nothing hidden, adaptive sharding, 10 kept; the
+ * rest zero. */
+void wlb_search_options_init(struct wlb_search_options *options, int32_t nodes, int64_t seq_length,
+                             int32_t global_batch);
+
+struct wlb_candidate {
+	struct wlb_plan plan;
+	int64_t micro_batch_tokens; /* the most that one may hold */
+	int32_t gpus;               /* used */
+	struct wlb_memory memory;   /* of the stage that needs most */
+	int32_t stage;              /* which */
+	double missing_bytes;       /* what the GPU lacks; 0 where it fits */
+	double bound_s;             /* no step is shorter */
+	double step_s;              /* simulated, mean of the samples; 0 where it was not simulated */
+	struct wlb_sim_time time;   /* where it went */
+};
+
+struct wlb_search_result {
+	const struct wlb_candidate
+		*ranked; /* simulated, by rising step_s: the first is the answer, the second the next best */
+	size_t ranked_count;
+	const struct wlb_candidate *misfits; /* by rising missing_bytes */
+	size_t misfit_count;
+	int64_t tried;     /* plans that the machine and model allow */
+	int64_t no_memory; /* of them: did not fit */
+	int64_t pruned;    /* of them: their bound was above the best */
+	int64_t simulated;
+	int32_t gpus; /* usable */
+	/* Of the first candidate: rank r runs on GPU rank_gpu[r] of node rank_node[r]. */
+	const int32_t *rank_node, *rank_gpu;
+	int32_t ranks;
+	/* Usable GPUs it leaves idle. */
+	const int32_t *idle_node, *idle_gpu;
+	int32_t idle;
+};
+
+/* Finds the plan with the least simulated step time among all tp x cp x pp x dp, interleaving, micro-batch numbers and
+ * recomputation that fit the GPUs and their memory. tp stays inside a node, cp next to it, then pp, dp outermost; nodes
+ * follow the topology. A plan whose bound is above the best is not simulated. Free with wlb_search_free. NULL with a
+ * message where the input is wrong or nothing fits (the message names the plan that misses least, and by how much). */
+struct wlb_search_result *wlb_search(const struct wlb_model *model, const struct wlb_machine *machine,
+                                     const struct wlb_search_options *options, struct wlb_error *error);
+void wlb_search_free(struct wlb_search_result *result);
 
 #ifdef __cplusplus
 }
