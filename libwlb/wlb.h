@@ -242,6 +242,132 @@ struct wlb_place {
 int wlb_spread(const struct wlb_model *model, const int64_t *tokens, size_t count, int32_t ranks, int32_t micro_batches,
                int64_t max_tokens, struct wlb_place *places, struct wlb_load *loads, struct wlb_error *error);
 
+/* ---- kernel time ----------------------------------------------------------------------- */
+
+/* Measured seconds of attention: seconds[i * k_count + j] is one layer forward, for all heads of one GPU, of q_tokens[i]
+ * queries that are the last of k_tokens[j] keys (causal, aligned at the end). Best measured as one of many equal
+ * segments of one launch. Lengths rise, the longest keys are no shorter than the longest queries, seconds are positive;
+ * where keys are shorter than queries an entry is not read. The arrays are the caller's. q_count 0: no curve. */
+struct wlb_attention_curve {
+	const double *q_tokens;
+	size_t q_count;
+	const double *k_tokens;
+	size_t k_count;
+	const double *seconds;
+};
+
+/* Measured seconds of all matrix products of one layer forward on one GPU: seconds[i] for tokens[i] tokens, which
+ * rise. The arrays are the caller's. count 0: no curve. */
+struct wlb_gemm_curve {
+	const double *tokens;
+	const double *seconds;
+	size_t count;
+};
+
+/* What the kernels of one GPU take for one layer forward. Work comes in tiles, and a tile that is filled in part takes
+ * as long as a full one: so a short shard costs more than its share (WLB-LLM, Wang et al., OSDI 2025, section 5). A
+ * time is that of the tiles at a speed: that of a full tile, or where a curve is given the speed measured around
+ * these lengths, linear between its points on a scale of logarithms and that of the nearest point outside of them.
+ * Only basic arithmetic is used, so that processors of all kinds predict the same. */
+struct wlb_kernel_time {
+	int32_t q_tile; /* tokens of a tile of queries, of keys, of a matrix product: 1 to 65,536 */
+	int32_t k_tile;
+	int32_t gemm_tile;
+	double attention_pair_s; /* a query against a key; not read where a curve is given */
+	double segment_s;        /* of each segment beside its tiles: 0 or more */
+	double gemm_token_s;     /* one token through all matrix products; not read where a curve is given */
+	struct wlb_attention_curve attention;
+	struct wlb_gemm_curve gemm;
+};
+
+/* Tiles of 128, no curves, speeds from the model's shape, split `tp` ways, and what the GPU reaches in each kind. */
+void wlb_kernel_time_init(struct wlb_kernel_time *time, const struct wlb_model *model, int32_t tp,
+                          double attention_flops_per_s, double gemm_flops_per_s);
+
+/* 0, or -1 with the value and the rule it breaks. The functions below expect what passes. */
+int wlb_kernel_time_check(const struct wlb_kernel_time *time, struct wlb_error *error);
+
+/* Seconds of `q_tokens` queries, the last of `k_tokens` keys: 1 <= q_tokens <= k_tokens <= 2^30. */
+double wlb_attention_seconds(const struct wlb_kernel_time *time, int64_t q_tokens, int64_t k_tokens);
+
+/* Seconds of the matrix products of `tokens` tokens, 0 to 2^30. */
+double wlb_gemm_seconds(const struct wlb_kernel_time *time, int64_t tokens);
+
+/* ---- sharding -------------------------------------------------------------------------- */
+
+/* How the tokens of a micro-batch are split over the ranks of context parallelism. */
+enum wlb_sharding {
+	WLB_SHARDING_SEQUENCE, /* "per-sequence": 2 x ranks chunks of all documents laid end to end, rank r takes
+	                        * chunks r and 2 x ranks - 1 - r (Megatron-LM; Llama 3, Dubey et al., 2024) */
+	WLB_SHARDING_DOCUMENT, /* "per-document": the same with every document (WLB-LLM), without padding */
+	WLB_SHARDING_ADAPTIVE, /* "adaptive": of these two the one whose slowest rank has the shorter attention */
+};
+
+/* The names above; parse gives -1 with the value and the choices otherwise. */
+const char *wlb_sharding_name(enum wlb_sharding sharding);
+int wlb_sharding_parse(const char *text, enum wlb_sharding *sharding, struct wlb_error *error);
+
+/* A piece of a document on a rank: one segment of an attention kernel, once the keys and values of all ranks are
+ * gathered and in document order. Query q_start + i, of the rank's rows, stands at position q_offset + i of its
+ * document and sees the keys k_start to k_start + q_offset + i. k_count is q_offset + q_count, so that kernels that
+ * align causal masks at the end (flash attention of variable lengths) need no more than the two lengths. */
+struct wlb_shard {
+	int32_t document; /* the caller's index */
+	int32_t q_start;
+	int32_t q_count;
+	int32_t k_start;
+	int32_t k_count;
+	int32_t q_offset;
+};
+
+/* A sharded micro-batch. Zero it before the first use; each use replaces what it held, wlb_shards_free frees it. */
+struct wlb_shards {
+	enum wlb_sharding sharding; /* what was done: where adaptive was asked for, its choice */
+	int32_t ranks;
+	int64_t tokens;
+	struct wlb_shard *shards; /* of rank r: [first_shard[r], first_shard[r + 1]), rows and tokens rising */
+	size_t *first_shard;
+	int64_t *first_row; /* rank r has the rows [first_row[r], first_row[r + 1]) of all ranks' end to end */
+};
+
+/* Splits a micro-batch of `count` documents of tokens[] tokens, at most 2^30 in all, over 1 to 65,536 ranks. `time`
+ * is read for adaptive only, and may be NULL otherwise. -1 with a message on error, *shards being as it was.
+ *
+ * Every token is on exactly one rank, and the ranks' numbers of tokens differ by one at most: per-document also
+ * within each document. Chunks differ by one token at most; those that have one more are chosen such that the
+ * ranks have equal attention, longest document first. What is left between the ranks' work is then within the work
+ * of one token, the last of the longest document: no split of whole tokens is sure to do better. That is 0.1% of
+ * a rank's work from some 1,000 tokens of like documents on a rank; below, ranks differ by what a token is worth. */
+int wlb_shard(enum wlb_sharding sharding, const struct wlb_kernel_time *time, const int64_t *tokens, size_t count,
+              int32_t ranks, struct wlb_shards *shards, struct wlb_error *error);
+
+/* The same for one micro-batch of dynamic context parallelism: the documents that places[] has in `micro_batch`, each
+ * per document over its own ranks. Ranks have the tokens that the loads of wlb_spread say. Keys are those of
+ * all documents of the micro-batch, in their order. */
+int wlb_shard_places(const int64_t *tokens, const struct wlb_place *places, size_t count, int32_t ranks,
+                     int32_t micro_batch, struct wlb_shards *shards, struct wlb_error *error);
+
+void wlb_shards_free(struct wlb_shards *shards); /* NULL and zeroed allowed; leaves it zeroed */
+
+/* Cumulative lengths of a rank's shards, n of them: n + 1 entries each, from 0 on. Those of keys are for kernels that
+ * want the keys of each shard copied end to end; one that takes k_start needs no copy. */
+void wlb_shards_lengths(const struct wlb_shards *shards, int32_t rank, int32_t *cu_seqlens_q, int32_t *cu_seqlens_k);
+
+/* The position of each of a rank's rows in its document, for rotary embeddings. */
+void wlb_shards_positions(const struct wlb_shards *shards, int32_t rank, int32_t *positions);
+
+/* The token, in document order, that each of a rank's rows holds: what to take from a micro-batch. */
+void wlb_shards_tokens(const struct wlb_shards *shards, int32_t rank, int32_t *tokens);
+
+/* The row, of all ranks' end to end, that holds each token: brings what is gathered back to document order. */
+void wlb_shards_rows(const struct wlb_shards *shards, int32_t *rows);
+
+/* What a rank has: pairs of a query and a key it sees; FLOPs of one forward pass as wlb_cost_document counts them;
+ * seconds of its attention in one layer forward. */
+int64_t wlb_shards_pairs(const struct wlb_shards *shards, int32_t rank);
+double wlb_shards_work(const struct wlb_shards *shards, int32_t rank, const struct wlb_model *model);
+double wlb_shards_seconds(const struct wlb_shards *shards, int32_t rank, const struct wlb_kernel_time *time);
+
 /* ---- document lengths to test on ------------------------------------------------------- */
 
 /* A seeded stream of document lengths as skewed as a public corpus read with a window of 131,072 tokens:
