@@ -244,10 +244,11 @@ int wlb_spread(const struct wlb_model *model, const int64_t *tokens, size_t coun
 
 /* ---- kernel time ----------------------------------------------------------------------- */
 
-/* Measured seconds of attention: seconds[i * k_count + j] is one layer forward, for all heads of one GPU, of q_tokens[i]
- * queries that are the last of k_tokens[j] keys (causal, aligned at the end). Best measured as one of many equal
- * segments of one launch. Lengths rise, the longest keys are no shorter than the longest queries, seconds are positive;
- * where keys are shorter than queries an entry is not read. The arrays are the caller's. q_count 0: no curve. */
+/* Measured seconds of attention: seconds[i * k_count + j] is one layer forward, for all heads of one GPU, of
+ * q_tokens[i] queries that are the last of k_tokens[j] keys (causal, aligned at the end). Best measured as one of many
+ * equal segments of one launch. Lengths rise, the longest keys are no shorter than the longest queries, seconds are
+ * positive; where keys are shorter than queries an entry is not read. The arrays are the caller's. q_count 0: no curve.
+ */
 struct wlb_attention_curve {
 	const double *q_tokens;
 	size_t q_count;
@@ -408,9 +409,9 @@ struct wlb_machine {
 	double attention_efficiency;          /* the same of the fused attention kernel, forward, on long documents */
 	double attention_backward_efficiency; /* the same, backward */
 	struct wlb_curve gemm_curve;          /* if measured, in place of gemm_efficiency: by tokens on a rank */
-	struct wlb_curve attention_curve; /* factor (0, 1] on both attention efficiencies: by query tokens of a shard */
-	int32_t attention_tile_tokens;    /* the kernel pads a shard's queries to a multiple of it */
-	double memory_bytes;              /* of one GPU */
+	int32_t attention_tile_tokens;        /* the kernel pads a shard's queries to a multiple of it */
+	double attention_overhead_keys;       /* a tile of queries takes as long as if it saw this many keys more */
+	double memory_bytes;                  /* of one GPU */
 	double memory_bytes_per_s;
 	struct wlb_link node_link;    /* between GPUs of a node */
 	struct wlb_link network_link; /* between nodes, the network ports of a node shared out to its GPUs */
@@ -499,16 +500,11 @@ struct wlb_memory wlb_memory_most(const struct wlb_plan *plan, const struct wlb_
 
 /* ---- simulator --------------------------------------------------------------------------- */
 
-/* How a micro-batch is split over the context-parallel ranks. */
-enum wlb_sim_sharding {
-	WLB_SIM_PER_SEQUENCE, /* 2 x cp chunks of the whole, paired first with last */
-	WLB_SIM_PER_DOCUMENT, /* 2 x cp chunks of every document, paired */
-	WLB_SIM_ADAPTIVE,     /* whichever the attention kernel does sooner, micro-batch by micro-batch */
-};
-
 struct wlb_sim_options {
 	struct wlb_plan plan;
-	enum wlb_sim_sharding sharding;
+	enum wlb_sharding sharding;
+	int dynamic;         /* dynamic context parallelism instead: documents on 1, 2, 4 ... cp ranks (wlb_spread) */
+	int timeline;        /* the bars are wanted */
 	double tp_overlap;   /* share of tensor-parallel communication hidden behind computation, 0 to 1 */
 	double cp_overlap;   /* the same, context-parallel */
 	int overlap_dp;      /* gradients are reduced as soon as the last backward pass has them */
@@ -517,7 +513,7 @@ struct wlb_sim_options {
 	const double *slowdown; /* of each rank of the layout: its computation takes this times longer, >= 1; NULL: 1 */
 };
 
-/* per-document sharding, nothing of tp and cp hidden, dp and pp overlapped, one switch, no stragglers. */
+/* adaptive sharding, a timeline, nothing of tp and cp hidden, dp and pp overlapped, one switch, no stragglers. */
 void wlb_sim_options_init(struct wlb_sim_options *options, const struct wlb_plan *plan);
 
 /* Where a step's time went: the mean over all GPUs, seconds; the parts sum to step_s. */
@@ -570,8 +566,8 @@ void wlb_sim_free(struct wlb_sim *sim);
 int wlb_sim_step(struct wlb_sim *sim, const struct wlb_step *step, struct wlb_sim_result *result,
                  struct wlb_error *error);
 
-/* The bars of the last simulated step: those of each replica's stages in the order they ran. Owned by the simulator,
- * valid until its next step. `count` is 2 x interleave x pp x dp x micro_batches. */
+/* The bars of the last simulated step, none without options.timeline: those of each replica's stages in the order they
+ * ran. Owned by the simulator, valid until its next step. `count` is 2 x interleave x pp x dp x micro_batches. */
 const struct wlb_sim_event *wlb_sim_timeline(const struct wlb_sim *sim, size_t *count);
 
 /* Failures: useful time over all time of a run that saves every interval_s, after the complete model of Daly (2006):
@@ -610,7 +606,8 @@ struct wlb_search_options {
 	int32_t max_interleave;
 	int32_t zero_stage;            /* for every plan */
 	double tp_overlap, cp_overlap; /* see wlb_sim_options */
-	enum wlb_sim_sharding sharding;
+	enum wlb_sharding sharding;
+	int dynamic;  /* see wlb_sim_options */
 	int32_t keep; /* candidates of each kind in the result */
 };
 

@@ -1,0 +1,323 @@
+/* One training step: the pipelines of all replicas, then what joins them. */
+#include "libwlb/plan.h"
+#include "libwlb/sim.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	WEIGHT_BYTES = 2,
+	GRADIENT_BYTES = 4,
+	/* Reads gradient, master weight and both moments, writes the three and the bfloat16 weight. */
+	OPTIMIZER_TRAFFIC_BYTES = 4 * 4 + 3 * 4 + 2,
+};
+
+static double gather_group_s(const struct wlb_sim *sim, double bytes)
+{
+	const struct wlb_layout *l = &sim->options.plan.layout;
+	return wlb_machine_gather_s(&sim->machine, l->dp * l->cp, sim->dp_on_node, sim->dp_crosses, bytes);
+}
+
+double wlb_sim_reduce_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	double bytes = GRADIENT_BYTES * wlb_plan_chunk_parameters(plan, &sim->model, stage, chunk);
+	/* An all-reduce gathers what it has scattered; with ZeRO each rank keeps its part. */
+	return gather_group_s(sim, bytes) * (plan->zero_stage == 0 ? 2.0 : 1.0);
+}
+
+double wlb_sim_gather_weights_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk)
+{
+	double bytes = WEIGHT_BYTES * wlb_plan_chunk_parameters(&sim->options.plan, &sim->model, stage, chunk);
+	return gather_group_s(sim, bytes);
+}
+
+double wlb_sim_optimizer_s(const struct wlb_sim *sim)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	double most = 0.0, shards = plan->zero_stage >= 1 ? (double)plan->layout.dp * plan->layout.cp : 1.0;
+	for (int32_t s = 0; s < plan->layout.pp; s++) {
+		double parameters = 0.0;
+		for (int32_t c = 0; c < plan->interleave; c++)
+			parameters += wlb_plan_chunk_parameters(plan, &sim->model, s, c);
+		most = fmax(most, parameters);
+	}
+	return most / shards * OPTIMIZER_TRAFFIC_BYTES / sim->machine.memory_bytes_per_s;
+}
+
+static int reserve(struct wlb_sim *sim, size_t count, struct wlb_error *error)
+{
+	if (count <= sim->tokens_capacity)
+		return 0;
+	size_t capacity = 2 * count + 64;
+	int64_t *tokens = reallocarray(sim->tokens, capacity, sizeof(*tokens));
+	if (tokens != NULL)
+		sim->tokens = tokens;
+	struct wlb_place *places = reallocarray(sim->places, capacity, sizeof(*places));
+	if (places != NULL)
+		sim->places = places;
+	if (tokens == NULL || places == NULL)
+		return wlb_fail(error, "out of memory for a micro-batch of %zu documents", count);
+	sim->tokens_capacity = capacity;
+	return 0;
+}
+
+/* The load of every micro-batch, in the order of the step. */
+static int load_step(struct wlb_sim *sim, const struct wlb_step *step, struct wlb_error *error)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	int64_t wanted = (int64_t)plan->layout.dp * plan->micro_batches;
+	if (step->micro_batches != wanted)
+		return wlb_fail(error, "the step has %d micro-batches: the plan runs dp x micro_batches, %lld",
+		                step->micro_batches, (long long)wanted);
+	size_t at = 0;
+	for (int32_t j = 0; j < step->micro_batches; j++) {
+		size_t first = at;
+		while (at < step->count && step->pieces[at].micro_batch == j)
+			at++;
+		if (reserve(sim, at - first, error) < 0)
+			return -1;
+		for (size_t i = first; i < at; i++)
+			sim->tokens[i - first] = step->pieces[i].span.tokens;
+		if (wlb_sim_load(sim, at - first, &sim->loads[j], error) < 0)
+			return -1;
+	}
+	if (at != step->count)
+		return wlb_fail(error,
+		                "piece %zu is of micro-batch %d: pieces must be in the order of micro-batches, 0 "
+		                "to %d",
+		                at, step->pieces[at].micro_batch, step->micro_batches - 1);
+	return 0;
+}
+
+/* Does the forward pass again where all is recomputed. */
+static double recompute_s(const struct wlb_sim *sim, const struct wlb_sim_load *load, double slow)
+{
+	if (sim->options.plan.recompute != WLB_RECOMPUTE_FULL)
+		return 0.0;
+	return slow * load->forward_s + load->tp_forward_s + load->cp_forward_s;
+}
+
+static double exposed(const struct wlb_sim *sim, double communication_s, double computation_s)
+{
+	return sim->options.overlap_dp ? fmax(0.0, communication_s - computation_s) : communication_s;
+}
+
+/* How long the passes of one micro-batch take on one chunk. ZeRO-2 and 3 communicate in every micro-batch. */
+static void time_passes(const struct wlb_sim *sim, const struct wlb_sim_load *load, int32_t stage, int32_t chunk,
+                        double slow, double *forward_s, double *backward_s)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	double layers = (double)wlb_plan_layers(plan, &sim->model, stage, chunk);
+	*forward_s = layers * (slow * load->forward_s + load->tp_forward_s + load->cp_forward_s);
+	*backward_s = layers * (slow * load->backward_s + load->tp_backward_s + load->cp_backward_s +
+	                        recompute_s(sim, load, slow));
+	if (stage == plan->layout.pp - 1 && chunk == plan->interleave - 1) {
+		*forward_s += slow * load->head_forward_s;
+		*backward_s += slow * load->head_backward_s;
+	}
+	if (plan->zero_stage < 2)
+		return;
+	double reduce_s = wlb_sim_reduce_s(sim, stage, chunk);
+	if (plan->zero_stage == 3) {
+		double weights_s = wlb_sim_gather_weights_s(sim, stage, chunk);
+		*forward_s += exposed(sim, weights_s, *forward_s);
+		reduce_s += weights_s;
+	}
+	*backward_s += exposed(sim, reduce_s, *backward_s);
+}
+
+/* Seconds to send what stage `stage` made to the next one, around the ring for the last. */
+static double send_s(const struct wlb_sim *sim, int32_t replica, int32_t stage, double bytes)
+{
+	const struct wlb_layout *l = &sim->options.plan.layout;
+	int group = l->tp * l->cp, base = replica * l->pp * group, gpus = sim->machine.gpus_per_node;
+	int from = (base + stage * group) / gpus, to = (base + (stage + 1) % l->pp * group) / gpus;
+	if (from == to)
+		return sim->machine.node_link.latency_s + bytes / sim->machine.node_link.bytes_per_s;
+	const struct wlb_link *link = &sim->machine.network_link;
+	int leaves = sim->options.leaf != NULL && sim->options.leaf[from] != sim->options.leaf[to];
+	if (!leaves)
+		return link->latency_s + bytes / link->bytes_per_s;
+	return link->latency_s + sim->machine.switch_latency_s +
+	       bytes / (link->bytes_per_s * sim->machine.switch_taper);
+}
+
+/* ZeRO-2 and 3 meet in every micro-batch: all replicas go at the pace of the one with most to do. */
+static const struct wlb_sim_load *load_of(const struct wlb_sim *sim, int32_t replica, int32_t j)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	const struct wlb_sim_load *load = &sim->loads[(size_t)j * plan->layout.dp + replica];
+	for (int32_t r = 0; plan->zero_stage >= 2 && r < plan->layout.dp; r++) {
+		const struct wlb_sim_load *other = &sim->loads[(size_t)j * plan->layout.dp + r];
+		if (other->forward_s + other->backward_s > load->forward_s + load->backward_s)
+			load = other;
+	}
+	return load;
+}
+
+static void fill_pipeline(struct wlb_sim *sim, int32_t replica, int with_slowdown)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	struct wlb_sim_pipeline *p = &sim->pipeline;
+	int32_t pp = plan->layout.pp, m = plan->micro_batches;
+	for (int32_t j = 0; j < m; j++) {
+		const struct wlb_sim_load *load = load_of(sim, replica, j);
+		for (int32_t s = 0; s < pp; s++) {
+			double slow = with_slowdown ? sim->slow[(size_t)replica * pp + s] : 1.0;
+			p->send_s[(size_t)s * m + j] = pp > 1 ? send_s(sim, replica, s, load->send_bytes) : 0.0;
+			for (int32_t c = 0; c < plan->interleave; c++) {
+				size_t at = ((size_t)c * pp + s) * m + j;
+				time_passes(sim, load, s, c, slow, &p->forward_s[at], &p->backward_s[at]);
+			}
+		}
+	}
+}
+
+/* Seconds at which the gradients of all stages are reduced; chunks are reduced one after another, each as its last
+ * backward pass goes through its layers, the last layer's share at the earliest when the pass ends. */
+static double reduced_s(const struct wlb_sim *sim, double pipelines_end_s)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	double all_s = pipelines_end_s;
+	for (int32_t s = 0; s < plan->layout.pp; s++) {
+		double at_s = sim->options.overlap_dp ? 0.0 : pipelines_end_s;
+		for (int32_t c = plan->interleave - 1; c >= 0 && plan->zero_stage < 2; c--) {
+			double takes_s = wlb_sim_reduce_s(sim, s, c);
+			double layers = (double)wlb_plan_layers(plan, &sim->model, s, c);
+			size_t q = (size_t)c * plan->layout.pp + s;
+			at_s = fmax(at_s, sim->chunk_start_s[q]) + takes_s;
+			at_s = fmax(at_s, sim->chunk_end_s[q] + takes_s / layers);
+		}
+		all_s = fmax(all_s, at_s);
+	}
+	return all_s;
+}
+
+struct run {
+	double pipelines_end_s; /* of the replica that ends last */
+	double reduced_s;
+	int32_t worst_replica;
+};
+
+static struct run run_replicas(struct wlb_sim *sim, int with_slowdown)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	size_t chunks = (size_t)plan->layout.pp * plan->interleave, passes = wlb_sim_pipeline_passes(plan);
+	struct run run = {.pipelines_end_s = -1.0};
+	memset(sim->chunk_start_s, 0, chunks * sizeof(*sim->chunk_start_s));
+	memset(sim->chunk_end_s, 0, chunks * sizeof(*sim->chunk_end_s));
+	for (int32_t r = 0; r < plan->layout.dp; r++) {
+		fill_pipeline(sim, r, with_slowdown);
+		sim->pipeline.events = sim->options.timeline ? sim->events + 2 * passes * (size_t)r : NULL;
+		double end_s = wlb_sim_pipeline_run(&sim->pipeline);
+		for (size_t i = 0; sim->options.timeline && i < 2 * passes; i++) {
+			struct wlb_sim_event *event = &sim->pipeline.events[i];
+			event->replica = r;
+			event->micro_batch = event->micro_batch * plan->layout.dp + r;
+		}
+		for (size_t q = 0; q < chunks; q++) {
+			sim->chunk_start_s[q] = fmax(sim->chunk_start_s[q], sim->pipeline.last_start_s[q]);
+			sim->chunk_end_s[q] = fmax(sim->chunk_end_s[q], sim->pipeline.last_end_s[q]);
+		}
+		if (end_s > run.pipelines_end_s) {
+			run.pipelines_end_s = end_s;
+			run.worst_replica = r;
+		}
+	}
+	run.reduced_s = reduced_s(sim, run.pipelines_end_s);
+	return run;
+}
+
+/* A pipeline of equal passes with the same work in all: how long it takes, sending at once or as it does. */
+static double run_equal(struct wlb_sim *sim, double forward_s, double backward_s, double send)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	struct wlb_sim_pipeline *p = &sim->pipeline;
+	size_t passes = wlb_sim_pipeline_passes(plan);
+	for (size_t i = 0; i < passes; i++) {
+		p->forward_s[i] = forward_s / (double)passes;
+		p->backward_s[i] = backward_s / (double)passes;
+	}
+	for (size_t i = 0; i < (size_t)plan->layout.pp * plan->micro_batches; i++)
+		p->send_s[i] = send;
+	p->events = NULL;
+	return wlb_sim_pipeline_run(p);
+}
+
+/* Sums over the micro-batches of a mean replica, all stages. */
+struct sums {
+	double forward_s, backward_s; /* all that the passes take */
+	double send_s;                /* mean over micro-batches and boundaries */
+};
+
+static struct sums sum_loads(struct wlb_sim *sim, struct wlb_sim_time *time, struct wlb_sim_result *result)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	struct sums sums = {0};
+	double layers = (double)sim->model.num_hidden_layers, dp = (double)plan->layout.dp;
+	double gpus = dp * plan->layout.pp; /* that share this work, of one tp and cp place */
+	int32_t count = plan->micro_batches * plan->layout.dp;
+	for (int32_t i = 0; i < count; i++) {
+		const struct wlb_sim_load *load = &sim->loads[i];
+		double head_s = load->head_forward_s + load->head_backward_s;
+		double again = plan->recompute == WLB_RECOMPUTE_FULL ? 1.0 : 0.0;
+		time->compute_s += (layers * (load->forward_mean_s + load->backward_mean_s) + head_s) / gpus;
+		time->recompute_s += again * layers * load->forward_mean_s / gpus;
+		time->cp_imbalance_s += layers *
+		                        ((1.0 + again) * (load->forward_s - load->forward_mean_s) + load->backward_s -
+		                         load->backward_mean_s) /
+		                        gpus;
+		time->tp_s += layers * ((1.0 + again) * load->tp_forward_s + load->tp_backward_s) / gpus;
+		time->cp_s += layers * ((1.0 + again) * load->cp_forward_s + load->cp_backward_s) / gpus;
+		sums.forward_s +=
+			(layers * (load->forward_s + load->tp_forward_s + load->cp_forward_s) + load->head_forward_s) /
+			dp;
+		sums.backward_s += (layers * (load->backward_s + load->tp_backward_s + load->cp_backward_s +
+		                              recompute_s(sim, load, 1.0)) +
+		                    load->head_backward_s) /
+		                   dp;
+		for (int32_t s = 0; plan->layout.pp > 1 && s < plan->layout.pp; s++)
+			sums.send_s += send_s(sim, 0, s, load->send_bytes) / plan->layout.pp / count;
+		result->tokens += load->tokens;
+		result->per_document += load->per_document;
+		result->flops += 3.0 * load->flops;
+	}
+	return sums;
+}
+
+int wlb_sim_step(struct wlb_sim *sim, const struct wlb_step *step, struct wlb_sim_result *result,
+                 struct wlb_error *error)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	*result = (struct wlb_sim_result){0};
+	if (load_step(sim, step, error) < 0)
+		return -1;
+	struct wlb_sim_time *time = &result->time;
+	struct sums sums = sum_loads(sim, time, result);
+	double busy_s = time->compute_s + time->recompute_s + time->cp_imbalance_s + time->tp_s + time->cp_s;
+	double equal_s = run_equal(sim, sums.forward_s, sums.backward_s, 0.0);
+	time->pp_s = run_equal(sim, sums.forward_s, sums.backward_s, sums.send_s) - equal_s;
+	time->bubble_s = equal_s - busy_s;
+	struct run even = run_replicas(sim, 0), run = even;
+	if (sim->options.slowdown != NULL)
+		run = run_replicas(sim, 1);
+	time->optimizer_s = wlb_sim_optimizer_s(sim);
+	double weights_s = 0.0;
+	for (int32_t s = 0; plan->zero_stage > 0 && plan->zero_stage < 3 && s < plan->layout.pp; s++) {
+		double stage_s = 0.0;
+		for (int32_t c = 0; c < plan->interleave; c++)
+			stage_s += wlb_sim_gather_weights_s(sim, s, c);
+		weights_s = fmax(weights_s, stage_s);
+	}
+	time->imbalance_s = even.pipelines_end_s - busy_s - time->bubble_s - time->pp_s;
+	time->dp_s = even.reduced_s - even.pipelines_end_s + weights_s;
+	time->straggler_s = run.reduced_s - even.reduced_s;
+	time->step_s = run.reduced_s + weights_s + time->optimizer_s;
+	result->worst_replica = run.worst_replica;
+	result->tokens_per_s = (double)result->tokens / time->step_s;
+	result->utilization =
+		result->flops / (time->step_s * (double)wlb_layout_ranks(&plan->layout) * sim->machine.peak_flops);
+	return 0;
+}
