@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,6 +37,17 @@ void wlb_length_list_free(struct wlb_length_list *list)
 {
 	free(list->tokens);
 	memset(list, 0, sizeof(*list));
+}
+
+bool wlb_length_stream_next(void *context, int64_t *tokens)
+{
+	struct wlb_length_stream *stream = context;
+	if (stream->taken == stream->list->count && stream->again)
+		stream->taken = 0;
+	if (stream->taken == stream->list->count)
+		return false;
+	*tokens = stream->list->tokens[stream->taken++];
+	return true;
 }
 
 /* A line of `length` bytes without its end. It may hold NUL bytes. */

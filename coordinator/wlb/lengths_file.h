@@ -2,6 +2,7 @@
 #ifndef WLB_LENGTHS_FILE_H
 #define WLB_LENGTHS_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -33,5 +34,13 @@ int wlb_length_list_generate(const char *how, struct wlb_length_list *list, stru
 /* Appends one; -1 for a length below 0 or above 2^40, and without memory. */
 int wlb_length_list_add(struct wlb_length_list *list, int64_t tokens, struct wlb_error *error);
 void wlb_length_list_free(struct wlb_length_list *list);
+
+/* The documents of a list one after the other, as wlb_batches asks for them. */
+struct wlb_length_stream {
+	const struct wlb_length_list *list;
+	size_t taken;
+	bool again; /* from the start when it ends */
+};
+bool wlb_length_stream_next(void *stream, int64_t *tokens);
 
 #endif

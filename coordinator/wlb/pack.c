@@ -19,12 +19,12 @@ static const char help[] =
 	"  --max-length-ratio X    a micro-batch holds at most X windows (default 1.25)\n"
 	"  --max-delay STEPS       balanced: no document waits for more steps (default 32)\n"
 	"  --drain                 go on with what is held, and the last documents that fill no batch, until all is "
-        "packed\n"
+	"packed\n"
 	"  --json                  the measures as a JSON object\n"
 	"  --dump FILE             a line for each piece: step, micro-batch, document, its first token, tokens\n"
 	"  --svg FILE              a picture of the last full step\n\n"
 	"Documents that fill no whole batch at the end of the stream are not packed without --drain, but when there "
-        "is\n"
+	"is\n"
 	"no other batch. They and what waits count as held.\n";
 
 struct request {
@@ -38,22 +38,13 @@ struct job {
 	const struct request *request;
 	struct wlb_model model;
 	struct wlb_length_list list;
-	size_t taken; /* documents of the list that have been handed out */
+	struct wlb_length_stream stream;
 	struct wlb_batches batches;
 	struct wlb_packer *packer;
 	struct wlb_pack_tally tally;
 	struct wlb_aside dump;
 	const struct wlb_step *last; /* packed; owned by the packer */
 };
-
-static bool next_document(void *context, int64_t *tokens)
-{
-	struct job *job = context;
-	if (job->taken == job->list.count)
-		return false;
-	*tokens = job->list.tokens[job->taken++];
-	return true;
-}
 
 /* Of the processor, so that a busy machine makes no difference. */
 static double now_s(void)
@@ -124,13 +115,9 @@ static int report(const struct job *job, struct wlb_error *error)
 static int run_job(struct job *job, struct wlb_error *error)
 {
 	const struct wlb_packer_options *options = &job->request->options;
-	job->batches = (struct wlb_batches){
-		.next = next_document,
-		.context = job,
-		.seq_length = options->seq_length,
-		.max_tokens = options->seq_length * options->micro_batches,
-		.left.document = -1,
-	};
+	job->stream.list = &job->list;
+	wlb_batches_init(&job->batches, wlb_length_stream_next, &job->stream, options->seq_length,
+	                 options->seq_length * options->micro_batches);
 	if (job->request->dump != NULL) {
 		if (wlb_aside_open(&job->dump, job->request->dump, error) < 0)
 			return -1;

@@ -3,6 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+void wlb_batches_init(struct wlb_batches *batches, bool (*next)(void *context, int64_t *tokens), void *context,
+                      int64_t seq_length, int64_t max_tokens)
+{
+	*batches = (struct wlb_batches){
+		.next = next,
+		.context = context,
+		.seq_length = seq_length,
+		.max_tokens = max_tokens,
+		.left.document = -1,
+	};
+}
+
 static int add(struct wlb_batches *batches, struct wlb_span span, struct wlb_error *error)
 {
 	if (batches->count == batches->capacity) {

@@ -7,7 +7,6 @@
 
 #include "libwlb/wlb.h"
 
-/* Starts zeroed but for the first four and `left.document` -1; documents are then counted from 0. */
 struct wlb_batches {
 	bool (*next)(void *context, int64_t *tokens); /* the next document; false: there are no more */
 	void *context;
@@ -18,6 +17,10 @@ struct wlb_batches {
 	size_t count, capacity;
 	int64_t tokens; /* in it */
 };
+
+/* Documents are counted from 0. */
+void wlb_batches_init(struct wlb_batches *batches, bool (*next)(void *context, int64_t *tokens), void *context,
+                      int64_t seq_length, int64_t max_tokens);
 
 /* Brings the next batch: pieces of documents until the next would make it longer than max_tokens. 1 with a batch; 0
  * where the documents ended before it was full, what came of it being in spans; -1 without memory. */
