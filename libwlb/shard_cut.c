@@ -3,10 +3,10 @@
  * them have one more. Two choices are made for each document, the longest first, since the shorter ones
  * correct what it leaves:
  *
- *  - Which ranks get n mod g tokens more than the others: those with the fewest so far, of these the ones with the
- * least attention. So ranks stay within one token of each other after every document.
- *  - Whether a rank with an odd number of tokens has the longer chunk in front (light, few keys) or at the back
- * (heavy): whichever brings its attention nearer to the mean.
+ *  - Which ranks get one of the n mod g tokens that are over: those with the fewest so far, of these the ones with
+ *    the least attention. So ranks stay within one token of each other after every document.
+ *  - Where a rank with an odd number of tokens has its longer chunk: in front (light, few keys) or at the back
+ *    (heavy), whichever leaves it, and the ranks further in, nearer to the mean.
  *
  * All of it in whole numbers.
  */
@@ -92,36 +92,55 @@ static int64_t mean_pairs(const struct standing *group, int32_t ranks, int64_t t
 	return sum / ranks;
 }
 
-static int64_t distance(int64_t a, int64_t b)
+/* A document that is being cut from both ends inwards, a rank at a time. */
+struct cut {
+	int64_t front; /* the tokens [front, back) are left */
+	int64_t back;
+	int64_t mean;       /* pairs of a rank, were all equal */
+	int64_t excess;     /* pairs that the ranks cut so far have above the mean, together */
+	int32_t ranks_left; /* after the one at hand */
+};
+
+static int64_t pairs_with(const struct cut *cut, int64_t head, int64_t tail)
 {
-	return a > b ? a - b : b - a;
+	return pairs_of(cut->front, head) + pairs_of(cut->back - tail, tail);
 }
 
-/* Gives each rank its two chunks, from both ends of the document inwards. */
-static void cut(const struct wlb_shard_batch *batch, struct cutter *cutter, struct standing *group, int32_t ranks,
-                int64_t tokens, uint8_t *longer)
+/* How far from the mean a rank comes to stand, or the ranks still to be cut, which share what is left. */
+static int64_t unevenness(const struct cut *cut, int64_t pairs)
+{
+	int64_t own = llabs(pairs - cut->mean);
+	int64_t others = cut->ranks_left > 0 ? llabs(cut->excess + pairs - cut->mean) / cut->ranks_left : 0;
+	return own > others ? own : others;
+}
+
+/* The tokens of a rank's chunk in front, of `each` in both. */
+static int64_t choose_head(const struct cut *cut, const struct standing *rank, int64_t each)
+{
+	int64_t fewer = each / 2, more = each - fewer;
+	int64_t light = unevenness(cut, rank->pairs + pairs_with(cut, more, fewer));
+	int64_t heavy = unevenness(cut, rank->pairs + pairs_with(cut, fewer, more));
+	return light <= heavy ? more : fewer;
+}
+
+/* Gives each rank its two chunks. */
+static void cut_document(const struct wlb_shard_batch *batch, struct cutter *cutter, struct standing *group,
+                         int32_t ranks, int64_t tokens, uint8_t *longer)
 {
 	give_remainder(cutter, batch, group, ranks, tokens % ranks);
-	int64_t mean = mean_pairs(group, ranks, tokens), shortest = tokens / (2 * ranks);
-	int64_t front = 0, back = tokens;
+	struct cut cut = {.back = tokens, .mean = mean_pairs(group, ranks, tokens)};
+	int64_t shortest = tokens / (2 * ranks);
 	for (int32_t r = 0; r < ranks; r++) {
 		struct standing *rank = &group[r];
-		int64_t each = tokens / ranks + rank->more, head = each / 2, tail = each - head;
-		int64_t pairs = pairs_of(front, head) + pairs_of(back - tail, tail);
-		if (tail > head) {
-			int64_t light = pairs_of(front, tail) + pairs_of(back - head, head);
-			if (distance(rank->pairs + light, mean) <= distance(rank->pairs + pairs, mean)) {
-				pairs = light;
-				head = tail;
-				tail = each - head;
-			}
-		}
+		cut.ranks_left = ranks - 1 - r;
+		int64_t each = tokens / ranks + rank->more, head = choose_head(&cut, rank, each), tail = each - head;
 		longer[r] = (uint8_t)(head - shortest);
 		longer[2 * ranks - 1 - r] = (uint8_t)(tail - shortest);
-		rank->pairs += pairs;
 		rank->tokens += each;
-		front += head;
-		back -= tail;
+		rank->pairs += pairs_with(&cut, head, tail);
+		cut.excess += rank->pairs - cut.mean;
+		cut.front += head;
+		cut.back -= tail;
 	}
 }
 
@@ -171,8 +190,8 @@ int wlb_cuts_init(struct wlb_cuts *cuts, const struct wlb_shard_batch *batch)
 		int32_t ranks = wlb_shard_group(batch, i);
 		/* One rank alone has nothing to choose, and its documents are no measure for groups. */
 		if (ranks > 1)
-			cut(batch, &cutter, &cutter.standings[wlb_shard_first(batch, i)], ranks, batch->tokens[i],
-			    &cuts->longer[cuts->first_chunk[i]]);
+			cut_document(batch, &cutter, &cutter.standings[wlb_shard_first(batch, i)], ranks,
+			             batch->tokens[i], &cuts->longer[cuts->first_chunk[i]]);
 		else if (ranks == 1)
 			cuts->longer[cuts->first_chunk[i]] = (uint8_t)(batch->tokens[i] % 2);
 	}

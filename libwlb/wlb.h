@@ -334,11 +334,12 @@ struct wlb_shards {
 /* Splits a micro-batch of `count` documents of tokens[] tokens, at most 2^30 in all, over 1 to 65,536 ranks. `time`
  * is read for adaptive only, and may be NULL otherwise. -1 with a message on error, *shards being as it was.
  *
- * Every token is on exactly one rank, and the ranks' numbers of tokens differ by one at most: per-document also
- * within each document. Chunks differ by one token at most; those that have one more are chosen such that the
- * ranks have equal attention, longest document first. What is left between the ranks' work is then within the work
- * of one token, the last of the longest document: no split of whole tokens is sure to do better. That is 0.1% of
- * a rank's work from some 1,000 tokens of like documents on a rank; below, ranks differ by what a token is worth. */
+ * Every token is on exactly one rank, and ranks differ by at most one token, per-document in every document too.
+ * Per-document chunks of a document differ by at most one token; which are the longer ones is chosen for equal
+ * attention, the longest document first. What is left between ranks is about the work of one token, the last of
+ * the longest document: whole tokens that do not divide by the ranks cannot do better. So it is under 0.1% of
+ * a rank's work where that has some thousands of tokens, and more where a token itself is more. Per-sequence
+ * promises nothing of the work. */
 int wlb_shard(enum wlb_sharding sharding, const struct wlb_kernel_time *time, const int64_t *tokens, size_t count,
               int32_t ranks, struct wlb_shards *shards, struct wlb_error *error);
 
