@@ -26,6 +26,8 @@ extern const struct wlb_command wlb_command_db;
 extern const struct wlb_command wlb_command_doctor;
 extern const struct wlb_command wlb_command_pack;
 extern const struct wlb_command wlb_command_shard;
+extern const struct wlb_command wlb_command_plan;
+extern const struct wlb_command wlb_command_sim;
 
 /* The next option as getopt_long() gives it, -1 behind the last one. For an option that is wrong the line is printed
  * already and WLB_OPTION_WRONG comes back: exit with WLB_EXIT_USAGE. --help is printed and comes as WLB_OPTION_HELP:

@@ -1,6 +1,6 @@
 /* Parts of `wlb pack`: what is measured over the steps of a stream, and how it is shown. */
-#ifndef WLB_PACK_H
-#define WLB_PACK_H
+#ifndef WLB_PACK_COMMAND_H
+#define WLB_PACK_COMMAND_H
 
 #include <stdbool.h>
 #include <stdio.h>

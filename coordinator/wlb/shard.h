@@ -1,6 +1,6 @@
 /* Parts of `wlb shard`: what is measured over the micro-batches of a stream, and how it is shown. */
-#ifndef WLB_SHARD_H
-#define WLB_SHARD_H
+#ifndef WLB_SHARD_COMMAND_H
+#define WLB_SHARD_COMMAND_H
 
 #include <stdio.h>
 
