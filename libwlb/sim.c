@@ -171,6 +171,6 @@ void wlb_sim_free(struct wlb_sim *sim)
 
 const struct wlb_sim_event *wlb_sim_timeline(const struct wlb_sim *sim, size_t *count)
 {
-	*count = sim->event_count;
+	*count = sim->options.timeline ? 2 * wlb_sim_pipeline_passes(&sim->options.plan) * (size_t)sim->replicas : 0;
 	return sim->events;
 }

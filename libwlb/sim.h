@@ -50,6 +50,7 @@ struct wlb_sim {
 	double head_token_flops;
 	double pair_s;              /* one query against one key, one layer, forward */
 	double kv_token_bytes;      /* keys and values that context parallelism gathers */
+	int32_t replicas;           /* that the step brought */
 	double *slow;               /* [replica x pp + stage], the slowest rank's factor */
 	struct wlb_sim_load *loads; /* of the step's micro-batches */
 	struct wlb_sim_pipeline pipeline;
@@ -63,8 +64,8 @@ struct wlb_sim {
 	size_t event_count;
 };
 
-/* The load of a micro-batch of `count` documents of sim->tokens[] tokens. -1 without memory. */
-int wlb_sim_load(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load, struct wlb_error *error);
+/* The load of a micro-batch of `count` documents of sim->tokens[] tokens. */
+void wlb_sim_load(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load);
 
 /* Seconds to reduce the gradients of a chunk over dp x cp, and to gather its weights again after. */
 double wlb_sim_reduce_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk);

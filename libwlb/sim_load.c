@@ -10,6 +10,9 @@ enum { ELEMENT_BYTES = 2 }; /* bfloat16 */
 /* A fused kernel's backward pass does 5 matrix products where the forward pass does 2 (Dao 2023). */
 static const double backward_products = 2.5;
 
+/* Dynamic context parallelism: most tokens on a rank, in equal shares of the micro-batch. Memory bounds it. */
+static const double most_rank_share = 1.25;
+
 /* Seconds of attention, one layer forward, of the queries [from, to) of a document, each of which sees itself and all
  * before it. The kernel works in tiles of queries, padded to full ones, and what it does for a tile beside its
  * keys takes as long as attention_overhead_keys more of them. */
@@ -125,13 +128,15 @@ static void add_backward(const struct wlb_sim *sim, double linear, double attent
 	*backward_s = 2.0 * linear + ratio * attention;
 }
 
-/* Documents on 1, 2, 4 ... cp ranks of their own, and the work of ranks made equal by wlb_spread. */
+/* Documents on 1, 2, 4 ... cp ranks of their own, and the work of ranks made equal by wlb_spread. 0 where they find no
+ * room, else 1. */
 static int load_dynamic(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load, double *kv_bytes,
-                        double *most_tokens, struct wlb_error *error)
+                        double *most_tokens)
 {
 	int32_t cp = sim->options.plan.layout.cp;
-	if (wlb_spread(&sim->model, sim->tokens, count, cp, 1, load->tokens, sim->places, sim->rank_loads, error) < 0)
-		return -1;
+	int64_t most = (int64_t)(most_rank_share * (double)load->tokens / cp) + 1;
+	if (wlb_spread(&sim->model, sim->tokens, count, cp, 1, most, sim->places, sim->rank_loads, NULL) < 0)
+		return 0;
 	memset(sim->rank_s, 0, (size_t)cp * sizeof(*sim->rank_s));
 	memset(sim->rank_bytes, 0, (size_t)cp * sizeof(*sim->rank_bytes));
 	for (size_t i = 0; i < count; i++) {
@@ -156,10 +161,10 @@ static int load_dynamic(struct wlb_sim *sim, size_t count, struct wlb_sim_load *
 	}
 	*kv_bytes = cp > 1 ? bytes * cp / (cp - 1) : 0.0;
 	load->per_document = 1;
-	return 0;
+	return 1;
 }
 
-int wlb_sim_load(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load, struct wlb_error *error)
+void wlb_sim_load(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load)
 {
 	int32_t cp = sim->options.plan.layout.cp;
 	*load = (struct wlb_sim_load){0};
@@ -169,10 +174,9 @@ int wlb_sim_load(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load, s
 	}
 	double tokens = (double)load->tokens, rank_tokens = ceil(tokens / cp), kv_bytes = tokens * sim->kv_token_bytes;
 	load->flops += 2.0 * tokens * (double)sim->model.hidden_size * (double)sim->model.vocab_size;
-	if (sim->options.dynamic && cp > 1) {
-		rank_tokens = 0.0;
-		if (load_dynamic(sim, count, load, &kv_bytes, &rank_tokens, error) < 0)
-			return -1;
+	double most_tokens = 0.0;
+	if (sim->options.dynamic && cp > 1 && load_dynamic(sim, count, load, &kv_bytes, &most_tokens)) {
+		rank_tokens = most_tokens;
 	} else {
 		double slowest_s, mean_s, linear = linear_s(sim, rank_tokens);
 		choose_sharding(sim, count, tokens, &slowest_s, &mean_s, &load->per_document);
@@ -183,5 +187,20 @@ int wlb_sim_load(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load, s
 	load->head_forward_s = rank_tokens * sim->head_token_flops / (sim->machine.peak_flops * efficiency);
 	load->head_backward_s = 2.0 * load->head_forward_s;
 	add_communication(sim, load, rank_tokens, kv_bytes);
-	return 0;
+}
+
+double wlb_sim_document_s(const void *context, int64_t document_tokens)
+{
+	const struct wlb_sim *sim = context;
+	double tokens = (double)document_tokens, rank_tokens = tokens / sim->options.plan.layout.cp;
+	double forward_s, backward_s;
+	add_backward(sim, linear_s(sim, rank_tokens), attention_share_s(sim, tokens, sim->options.plan.layout.cp),
+	             &forward_s, &backward_s);
+	/* Latencies are the micro-batch's, whatever it holds. */
+	struct wlb_sim_load load = {0}, empty = {0};
+	add_communication(sim, &load, rank_tokens, tokens * sim->kv_token_bytes);
+	add_communication(sim, &empty, 0.0, 0.0);
+	return forward_s + backward_s + load.tp_forward_s + load.tp_backward_s + load.cp_forward_s +
+	       load.cp_backward_s -
+	       (empty.tp_forward_s + empty.tp_backward_s + empty.cp_forward_s + empty.cp_backward_s);
 }

@@ -67,10 +67,13 @@ static int reserve(struct wlb_sim *sim, size_t count, struct wlb_error *error)
 static int load_step(struct wlb_sim *sim, const struct wlb_step *step, struct wlb_error *error)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
-	int64_t wanted = (int64_t)plan->layout.dp * plan->micro_batches;
-	if (step->micro_batches != wanted)
-		return wlb_fail(error, "the step has %d micro-batches: the plan runs dp x micro_batches, %lld",
-		                step->micro_batches, (long long)wanted);
+	int64_t most = (int64_t)plan->layout.dp * plan->micro_batches;
+	if (step->micro_batches < 1 || step->micro_batches > most || step->micro_batches % plan->micro_batches != 0)
+		return wlb_fail(error,
+		                "the step has %d micro-batches: the plan runs dp x micro_batches, %d x %d, and a "
+		                "sample of its replicas is a multiple of the latter",
+		                step->micro_batches, plan->layout.dp, plan->micro_batches);
+	sim->replicas = step->micro_batches / plan->micro_batches;
 	size_t at = 0;
 	for (int32_t j = 0; j < step->micro_batches; j++) {
 		size_t first = at;
@@ -80,8 +83,7 @@ static int load_step(struct wlb_sim *sim, const struct wlb_step *step, struct wl
 			return -1;
 		for (size_t i = first; i < at; i++)
 			sim->tokens[i - first] = step->pieces[i].span.tokens;
-		if (wlb_sim_load(sim, at - first, &sim->loads[j], error) < 0)
-			return -1;
+		wlb_sim_load(sim, at - first, &sim->loads[j]);
 	}
 	if (at != step->count)
 		return wlb_fail(error,
@@ -148,9 +150,9 @@ static double send_s(const struct wlb_sim *sim, int32_t replica, int32_t stage, 
 static const struct wlb_sim_load *load_of(const struct wlb_sim *sim, int32_t replica, int32_t j)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
-	const struct wlb_sim_load *load = &sim->loads[(size_t)j * plan->layout.dp + replica];
-	for (int32_t r = 0; plan->zero_stage >= 2 && r < plan->layout.dp; r++) {
-		const struct wlb_sim_load *other = &sim->loads[(size_t)j * plan->layout.dp + r];
+	const struct wlb_sim_load *load = &sim->loads[(size_t)j * sim->replicas + replica];
+	for (int32_t r = 0; plan->zero_stage >= 2 && r < sim->replicas; r++) {
+		const struct wlb_sim_load *other = &sim->loads[(size_t)j * sim->replicas + r];
 		if (other->forward_s + other->backward_s > load->forward_s + load->backward_s)
 			load = other;
 	}
@@ -208,14 +210,14 @@ static struct run run_replicas(struct wlb_sim *sim, int with_slowdown)
 	struct run run = {.pipelines_end_s = -1.0};
 	memset(sim->chunk_start_s, 0, chunks * sizeof(*sim->chunk_start_s));
 	memset(sim->chunk_end_s, 0, chunks * sizeof(*sim->chunk_end_s));
-	for (int32_t r = 0; r < plan->layout.dp; r++) {
+	for (int32_t r = 0; r < sim->replicas; r++) {
 		fill_pipeline(sim, r, with_slowdown);
 		sim->pipeline.events = sim->options.timeline ? sim->events + 2 * passes * (size_t)r : NULL;
 		double end_s = wlb_sim_pipeline_run(&sim->pipeline);
 		for (size_t i = 0; sim->options.timeline && i < 2 * passes; i++) {
 			struct wlb_sim_event *event = &sim->pipeline.events[i];
 			event->replica = r;
-			event->micro_batch = event->micro_batch * plan->layout.dp + r;
+			event->micro_batch = event->micro_batch * sim->replicas + r;
 		}
 		for (size_t q = 0; q < chunks; q++) {
 			sim->chunk_start_s[q] = fmax(sim->chunk_start_s[q], sim->pipeline.last_start_s[q]);
@@ -256,9 +258,9 @@ static struct sums sum_loads(struct wlb_sim *sim, struct wlb_sim_time *time, str
 {
 	const struct wlb_plan *plan = &sim->options.plan;
 	struct sums sums = {0};
-	double layers = (double)sim->model.num_hidden_layers, dp = (double)plan->layout.dp;
-	double gpus = dp * plan->layout.pp; /* that share this work, of one tp and cp place */
-	int32_t count = plan->micro_batches * plan->layout.dp;
+	double layers = (double)sim->model.num_hidden_layers, replicas = (double)sim->replicas;
+	double gpus = replicas * plan->layout.pp; /* that share this work, of one tp and cp place */
+	int32_t count = plan->micro_batches * sim->replicas;
 	for (int32_t i = 0; i < count; i++) {
 		const struct wlb_sim_load *load = &sim->loads[i];
 		double head_s = load->head_forward_s + load->head_backward_s;
@@ -273,11 +275,11 @@ static struct sums sum_loads(struct wlb_sim *sim, struct wlb_sim_time *time, str
 		time->cp_s += layers * ((1.0 + again) * load->cp_forward_s + load->cp_backward_s) / gpus;
 		sums.forward_s +=
 			(layers * (load->forward_s + load->tp_forward_s + load->cp_forward_s) + load->head_forward_s) /
-			dp;
+			replicas;
 		sums.backward_s += (layers * (load->backward_s + load->tp_backward_s + load->cp_backward_s +
 		                              recompute_s(sim, load, 1.0)) +
 		                    load->head_backward_s) /
-		                   dp;
+		                   replicas;
 		for (int32_t s = 0; plan->layout.pp > 1 && s < plan->layout.pp; s++)
 			sums.send_s += send_s(sim, 0, s, load->send_bytes) / plan->layout.pp / count;
 		result->tokens += load->tokens;
@@ -316,7 +318,9 @@ int wlb_sim_step(struct wlb_sim *sim, const struct wlb_step *step, struct wlb_si
 	time->straggler_s = run.reduced_s - even.reduced_s;
 	time->step_s = run.reduced_s + weights_s + time->optimizer_s;
 	result->worst_replica = run.worst_replica;
-	result->tokens_per_s = (double)result->tokens / time->step_s;
+	double scale = (double)plan->layout.dp / sim->replicas;
+	result->flops *= scale;
+	result->tokens_per_s = (double)result->tokens * scale / time->step_s;
 	result->utilization =
 		result->flops / (time->step_s * (double)wlb_layout_ranks(&plan->layout) * sim->machine.peak_flops);
 	return 0;

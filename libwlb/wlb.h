@@ -561,14 +561,20 @@ struct wlb_sim *wlb_sim_new(const struct wlb_model *model, const struct wlb_mach
                             const struct wlb_sim_options *options, struct wlb_error *error);
 void wlb_sim_free(struct wlb_sim *sim);
 
-/* Simulates one training step. It must hold dp x micro_batches micro-batches; micro-batch j runs on replica j mod dp,
- * as Megatron-LM's sampler deals them. Discrete events: a pass starts when its stage is free and what it needs has
- * come; 1F1B (Narayanan et al. 2019) and interleaved 1F1B (Narayanan et al. 2021) over unequal micro-batches. */
+/* Simulates one training step. It holds dp x micro_batches micro-batches; micro-batch j runs on replica j mod dp, as
+ * Megatron-LM's sampler deals them. One with r x micro_batches, r < dp, is a sample: the first r replicas stand for
+ * all. Discrete events: a pass starts when its stage is free and what it needs has come; 1F1B (Narayanan et al. 2019)
+ * and interleaved 1F1B (Narayanan et al. 2021) over unequal micro-batches. -1 where the numbers do not match. */
 int wlb_sim_step(struct wlb_sim *sim, const struct wlb_step *step, struct wlb_sim_result *result,
                  struct wlb_error *error);
 
+/* Seconds that a document adds to one layer of a micro-batch, forward and backward, all that grows with its length:
+ * for wlb_packer_options.work, `sim` as its context, so that micro-batches become equal in time rather than FLOPs. */
+double wlb_sim_document_s(const void *sim, int64_t tokens);
+
 /* The bars of the last simulated step, none without options.timeline: those of each replica's stages in the order they
- * ran. Owned by the simulator, valid until its next step. `count` is 2 x interleave x pp x dp x micro_batches. */
+ * ran. Owned by the simulator, valid until its next step. `count` is 2 x interleave x pp x replicas x
+ * micro_batches. */
 const struct wlb_sim_event *wlb_sim_timeline(const struct wlb_sim *sim, size_t *count);
 
 /* Failures: useful time over all time of a run that saves every interval_s, after the complete model of Daly (2006):
