@@ -4,8 +4,9 @@
 
 #include "libwlb/wlb.h"
 
-/* The class that is meant where none is named: hidden 4096, 32 layers, 32 heads, intermediate 11008. */
-extern const char wlb_model_class_default[];
+/* hidden 4096, 32 layers, 32 heads, intermediate 11008: what is meant where no class is named. A document's attention
+ * outweighs the rest of its work from 49,400 tokens on. */
+extern const struct wlb_model wlb_model_7b;
 
 /* The shape of a class, such as "7B"; NULL where there is none of that name. */
 const struct wlb_model *wlb_model_class(const char *name);

@@ -5,7 +5,7 @@
 
 int wlb_model_file_read(const char *from, struct wlb_model *model, struct wlb_error *error)
 {
-	const struct wlb_model *known = wlb_model_class(from != NULL ? from : wlb_model_class_default);
+	const struct wlb_model *known = from != NULL ? wlb_model_class(from) : &wlb_model_7b;
 	if (known != NULL) {
 		*model = *known;
 		return 0;
