@@ -614,12 +614,13 @@ struct wlb_search_options {
 	int32_t zero_stage;            /* for every plan */
 	double tp_overlap, cp_overlap; /* see wlb_sim_options */
 	enum wlb_sharding sharding;
-	int dynamic;  /* see wlb_sim_options */
-	int32_t keep; /* candidates of each kind in the result */
+	int dynamic;            /* see wlb_sim_options */
+	int32_t keep;           /* candidates of each kind in the result */
+	int32_t most_simulated; /* no more plans than this are simulated */
 };
 
-/* ratio 1.25, margin 0.1, interleave up to 4, ZeRO stage 1, nothing hidden, adaptive sharding, 10 kept; the
- * rest zero. */
+/* ratio 1.25, margin 0.1, interleave up to 4, ZeRO stage 1, nothing hidden, adaptive sharding, 10 kept,
+ * at most 256 simulated; the rest zero. */
 void wlb_search_options_init(struct wlb_search_options *options, int32_t nodes, int64_t seq_length,
                              int32_t global_batch);
 
@@ -645,7 +646,9 @@ struct wlb_search_result {
 	int64_t no_memory; /* of them: did not fit */
 	int64_t pruned;    /* of them: their bound was above the best */
 	int64_t simulated;
-	int32_t gpus; /* usable */
+	int64_t unexplored; /* of them: bound under the best, but most_simulated were done; those that looked best were
+	                     */
+	int32_t gpus;       /* usable */
 	/* Of the first candidate: rank r runs on GPU rank_gpu[r] of node rank_node[r]. */
 	const int32_t *rank_node, *rank_gpu;
 	int32_t ranks;
