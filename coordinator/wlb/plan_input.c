@@ -76,7 +76,7 @@ static int take_down(struct wlb_plan_input *input, char *word, struct wlb_error 
 		if (wlb_command_number("GPUs left", colon + 1, 0, input->machine.gpus_per_node, &left, error) < 0)
 			return -1;
 	}
-	if (wlb_hostlist_expand(word, &names, &count, error) < 0)
+	if (wlb_topology_names(word, &names, &count, error) < 0)
 		return -1;
 	for (int i = 0; rc == 0 && i < count; i++) {
 		int32_t node;

@@ -9,7 +9,8 @@
 
 /* What --gpu may name, for help texts. */
 #define WLB_MACHINE_HELP                                                                                               \
-	"  --gpu NAME|FILE         the kind of GPU and node: H100, H200, B200, A100, MI300X, or a file like those\n"
+	"  --gpu NAME|FILE         the kind of GPU and node: H100, H200, B200, A100, MI300X, CPU, or a file like "     \
+	"those\n"
 
 /* `from` is a file where it ends in ".json", else the name, in any case of letters, of one in the folder of machines:
  * WLB_MACHINES where it is set, else ../share/wlb/machines from the program's own folder. -1 with the file, field,

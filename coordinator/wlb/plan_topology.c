@@ -86,6 +86,24 @@ static int add_nodes(struct reader *reader, struct wlb_switch *at, char **names,
 	return 0;
 }
 
+/* libslurm passes over brackets that are not closed. */
+static int check_brackets(const char *list, struct wlb_error *error)
+{
+	int depth = 0;
+	for (const char *c = list; *c != '\0' && depth >= 0 && depth <= 1; c++)
+		depth += (*c == '[') - (*c == ']');
+	return depth == 0 ? 0 : wlb_fail(error, "'%.60s': brackets must be closed, as in n[1-3,5]", list);
+}
+
+int wlb_topology_names(const char *list, char ***names, int *count, struct wlb_error *error)
+{
+	*names = NULL;
+	*count = 0;
+	if (check_brackets(list, error) < 0)
+		return -1;
+	return wlb_hostlist_expand(list, names, count, error);
+}
+
 /* One "Key=value" of a line whose switch is the newest. */
 static int read_word(struct reader *reader, const char *key, const char *value, struct wlb_error *error)
 {
@@ -100,7 +118,7 @@ static int read_word(struct reader *reader, const char *key, const char *value, 
 		return wlb_fail(error, "%s=%.60s: %s is there twice", key, value, key);
 	char **names = NULL;
 	int count = 0;
-	if (wlb_hostlist_expand(value, &names, &count, error) < 0)
+	if (wlb_topology_names(value, &names, &count, error) < 0)
 		return -1;
 	int rc = 0;
 	if (count == 0) {

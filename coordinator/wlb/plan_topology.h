@@ -21,6 +21,9 @@ int wlb_topology_file_read(const char *path, struct wlb_topology_file *file, str
 /* The text of such a file; it is changed. */
 int wlb_topology_file_parse(char *text, struct wlb_topology_file *file, struct wlb_error *error);
 
+/* "n[1-3,5]" as names, freed with wlb_strings_free(); brackets must be closed. */
+int wlb_topology_names(const char *list, char ***names, int *count, struct wlb_error *error);
+
 /* Takes all nodes from number `nodes` on out of their switches. */
 void wlb_topology_file_keep(struct wlb_topology_file *file, int32_t nodes);
 

@@ -19,7 +19,7 @@ static const char help[] =
 	"  --interleave N          chunks of layers on each pipeline stage, with --layout (default 1)\n"
 	"  --recompute HOW         none, selective or full, with --layout (default selective)\n"
 	"  --strategies LIST       of plain, fixed, greedy, balanced and dynamic (default plain,greedy,balanced)\n"
-	"  --steps N               (default 10)\n"
+	"  --steps N               (default 100)\n"
 	"  --json                  all of it as a JSON object\n"
 	"  --svg FILE              a picture of the pipelines\n";
 
@@ -199,7 +199,7 @@ static int sim_main(const struct wlb_command *self, int argc, char **argv)
 	                                        {0}};
 	struct request request = {.strategies = "plain,greedy,balanced",
 	                          .interleave = 1,
-	                          .steps = 10,
+	                          .steps = 100,
 	                          .recompute = WLB_RECOMPUTE_SELECTIVE};
 	struct wlb_error error;
 	int option, rc = 0;

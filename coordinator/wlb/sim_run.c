@@ -79,15 +79,19 @@ int wlb_sim_run_strategy(const struct wlb_plan_request *request, struct wlb_plan
 	struct wlb_sim_options own = *options;
 	own.sharding = run->strategy->sharding;
 	own.dynamic = run->strategy->dynamic;
+	struct wlb_sim *sim = wlb_sim_new(&input->model, &input->machine, &own, error);
+	if (sim == NULL)
+		return -1;
 	wlb_packer_options_init(&packing, request->seq_length, request->global_batch);
 	packing.strategy = run->strategy->packing;
 	packing.max_length_ratio = request->max_length_ratio;
+	/* Micro-batches of equal time, as the published packer's measured curves give them too. */
+	packing.work = wlb_sim_document_s;
+	packing.work_context = sim;
 	int rc = wlb_samples_take(&samples, input, &packing, SKIPPED_STEPS, (size_t)steps, error);
-	if (rc == 0) {
-		struct wlb_sim *sim = wlb_sim_new(&input->model, &input->machine, &own, error);
-		rc = sim != NULL ? simulate(sim, &samples, run, error) : -1;
-		wlb_sim_free(sim);
-	}
+	if (rc == 0)
+		rc = simulate(sim, &samples, run, error);
+	wlb_sim_free(sim);
 	wlb_samples_free(&samples);
 	return rc;
 }
