@@ -192,13 +192,15 @@ void wlb_sim_load(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load)
 double wlb_sim_document_s(const void *context, int64_t document_tokens)
 {
 	const struct wlb_sim *sim = context;
-	double tokens = (double)document_tokens, rank_tokens = tokens / sim->options.plan.layout.cp;
-	double forward_s, backward_s;
-	add_backward(sim, linear_s(sim, rank_tokens), attention_share_s(sim, tokens, sim->options.plan.layout.cp),
-	             &forward_s, &backward_s);
+	int32_t cp = sim->options.plan.layout.cp;
+	double tokens = (double)document_tokens, rank_tokens = tokens / cp, forward_s, backward_s;
+	/* Dynamic context parallelism splits few documents: the others cost what they cost whole, on some rank. */
+	int dynamic = sim->options.dynamic;
+	double attention = dynamic ? attention_share_s(sim, tokens, 1) / cp : attention_share_s(sim, tokens, cp);
+	add_backward(sim, linear_s(sim, rank_tokens), attention, &forward_s, &backward_s);
 	/* Latencies are the micro-batch's, whatever it holds. */
 	struct wlb_sim_load load = {0}, empty = {0};
-	add_communication(sim, &load, rank_tokens, tokens * sim->kv_token_bytes);
+	add_communication(sim, &load, rank_tokens, dynamic ? 0.0 : tokens * sim->kv_token_bytes);
 	add_communication(sim, &empty, 0.0, 0.0);
 	return forward_s + backward_s + load.tp_forward_s + load.tp_backward_s + load.cp_forward_s +
 	       load.cp_backward_s -
