@@ -14,6 +14,9 @@
 extern "C" {
 #endif
 
+/* The library is compiled with everything hidden but this. */
+#pragma GCC visibility push(default)
+
 /* ---- errors ---------------------------------------------------------------------------- */
 
 /* One message for a person: the value that was wrong, the rule it broke, what to do. */
@@ -664,6 +667,8 @@ struct wlb_search_result {
 struct wlb_search_result *wlb_search(const struct wlb_model *model, const struct wlb_machine *machine,
                                      const struct wlb_search_options *options, struct wlb_error *error);
 void wlb_search_free(struct wlb_search_result *result);
+
+#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }
