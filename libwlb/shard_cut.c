@@ -1,12 +1,12 @@
 /*
  * Per-document cuts without padding. A document of n tokens on g ranks has 2 g chunks of n / 2g tokens; n mod 2g of
- * them have one more. Two choices are made for each document, the longest first, since the shorter ones
- * correct what it leaves:
+ * them have one more:
  *
- *  - Which ranks get one of the n mod g tokens that are over: those with the fewest so far, of these the ones with
- *    the least attention. So ranks stay within one token of each other after every document.
- *  - Where a rank with an odd number of tokens has its longer chunk: in front (light, few keys) or at the back
- *    (heavy), whichever leaves it, and the ranks further in, nearer to the mean.
+ *  - The n mod g tokens that are over when each rank has as many as the others go round the ranks, on from where
+ *    the last document stopped. So ranks stay within one token of each other after every document.
+ *  - A rank with an odd number of tokens has the longer chunk in front (light, few keys) or at the back (heavy):
+ *    whichever leaves it, and the ranks further in, nearer to equal attention over all documents so far. The
+ *    longest document comes first, since shorter ones correct what it leaves.
  *
  * All of it in whole numbers.
  */
@@ -14,22 +14,24 @@
 
 #include <stdlib.h>
 
-struct standing {
-	int64_t tokens;
-	int64_t pairs; /* of a query and a key */
-	int32_t rank;
-	int32_t more; /* 1: this rank gets a token more of the document at hand */
-};
-
 struct document {
 	int64_t tokens;
 	size_t index;
 };
 
 struct cutter {
-	struct standing *standings; /* by rank */
-	struct standing **order;
 	struct document *documents; /* longest first */
+	int64_t *pairs;             /* of a query and a key, of each rank so far */
+	int64_t next;               /* the rank that gets the next token that is over */
+};
+
+/* A document that is being cut from both ends inwards, a rank at a time. */
+struct cut {
+	int64_t front; /* the tokens [front, back) are left */
+	int64_t back;
+	int64_t mean;       /* pairs of a rank, were all equal */
+	int64_t excess;     /* pairs that the ranks cut so far have above the mean, together */
+	int32_t ranks_left; /* after the one at hand */
 };
 
 int32_t wlb_shard_group(const struct wlb_shard_batch *batch, size_t document)
@@ -54,56 +56,23 @@ static int longer_first(const void *a, const void *b)
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
-static int least_first(const void *a, const void *b)
-{
-	const struct standing *x = *(struct standing *const *)a, *y = *(struct standing *const *)b;
-	if (x->tokens != y->tokens)
-		return x->tokens < y->tokens ? -1 : 1;
-	if (x->pairs != y->pairs)
-		return x->pairs < y->pairs ? -1 : 1;
-	return x->rank < y->rank ? -1 : x->rank > y->rank;
-}
-
-/* Chooses the ranks that get a token more; with places the first ones do, as the loads of wlb_spread have it. */
-static void give_remainder(struct cutter *cutter, const struct wlb_shard_batch *batch, struct standing *group,
-                           int32_t ranks, int64_t remainder)
-{
-	for (int32_t r = 0; r < ranks; r++) {
-		cutter->order[r] = &group[r];
-		group[r].more = 0;
-	}
-	if (batch->places == NULL && remainder > 0)
-		qsort(cutter->order, (size_t)ranks, sizeof(*cutter->order), least_first);
-	for (int32_t i = 0; i < remainder; i++)
-		cutter->order[i]->more = 1;
-}
-
 /* Sum of first + 1 ... first + count: the keys that queries at these positions see. */
 static int64_t pairs_of(int64_t first, int64_t count)
 {
 	return count * first + count * (count + 1) / 2;
 }
 
-static int64_t mean_pairs(const struct standing *group, int32_t ranks, int64_t tokens)
-{
-	int64_t sum = pairs_of(0, tokens);
-	for (int32_t r = 0; r < ranks; r++)
-		sum += group[r].pairs;
-	return sum / ranks;
-}
-
-/* A document that is being cut from both ends inwards, a rank at a time. */
-struct cut {
-	int64_t front; /* the tokens [front, back) are left */
-	int64_t back;
-	int64_t mean;       /* pairs of a rank, were all equal */
-	int64_t excess;     /* pairs that the ranks cut so far have above the mean, together */
-	int32_t ranks_left; /* after the one at hand */
-};
-
 static int64_t pairs_with(const struct cut *cut, int64_t head, int64_t tail)
 {
 	return pairs_of(cut->front, head) + pairs_of(cut->back - tail, tail);
+}
+
+static int64_t mean_pairs(const int64_t *pairs, int32_t ranks, int64_t tokens)
+{
+	int64_t sum = pairs_of(0, tokens);
+	for (int32_t r = 0; r < ranks; r++)
+		sum += pairs[r];
+	return sum / ranks;
 }
 
 /* How far from the mean a rank comes to stand, or the ranks still to be cut, which share what is left. */
@@ -114,31 +83,28 @@ static int64_t unevenness(const struct cut *cut, int64_t pairs)
 	return own > others ? own : others;
 }
 
-/* The tokens of a rank's chunk in front, of `each` in both. */
-static int64_t choose_head(const struct cut *cut, const struct standing *rank, int64_t each)
+/* The tokens of a rank's chunk in front, of `each` in both; `pairs` is what it has of other documents. */
+static int64_t choose_head(const struct cut *cut, int64_t pairs, int64_t each)
 {
 	int64_t fewer = each / 2, more = each - fewer;
-	int64_t light = unevenness(cut, rank->pairs + pairs_with(cut, more, fewer));
-	int64_t heavy = unevenness(cut, rank->pairs + pairs_with(cut, fewer, more));
+	int64_t light = unevenness(cut, pairs + pairs_with(cut, more, fewer));
+	int64_t heavy = unevenness(cut, pairs + pairs_with(cut, fewer, more));
 	return light <= heavy ? more : fewer;
 }
 
-/* Gives each rank its two chunks. */
-static void cut_document(const struct wlb_shard_batch *batch, struct cutter *cutter, struct standing *group,
-                         int32_t ranks, int64_t tokens, uint8_t *longer)
+/* Gives each rank its two chunks. The tokens that are over go to `remainder` ranks from `next` on. */
+static void cut_document(int64_t *pairs, int32_t ranks, int64_t tokens, int64_t next, uint8_t *longer)
 {
-	give_remainder(cutter, batch, group, ranks, tokens % ranks);
-	struct cut cut = {.back = tokens, .mean = mean_pairs(group, ranks, tokens)};
-	int64_t shortest = tokens / (2 * ranks);
+	struct cut cut = {.back = tokens, .mean = mean_pairs(pairs, ranks, tokens)};
+	int64_t shortest = tokens / (2 * ranks), remainder = tokens % ranks;
 	for (int32_t r = 0; r < ranks; r++) {
-		struct standing *rank = &group[r];
 		cut.ranks_left = ranks - 1 - r;
-		int64_t each = tokens / ranks + rank->more, head = choose_head(&cut, rank, each), tail = each - head;
+		int64_t each = tokens / ranks + ((r - next + ranks) % ranks < remainder);
+		int64_t head = choose_head(&cut, pairs[r], each), tail = each - head;
 		longer[r] = (uint8_t)(head - shortest);
 		longer[2 * ranks - 1 - r] = (uint8_t)(tail - shortest);
-		rank->tokens += each;
-		rank->pairs += pairs_with(&cut, head, tail);
-		cut.excess += rank->pairs - cut.mean;
+		pairs[r] += pairs_with(&cut, head, tail);
+		cut.excess += pairs[r] - cut.mean;
 		cut.front += head;
 		cut.back -= tail;
 	}
@@ -146,13 +112,10 @@ static void cut_document(const struct wlb_shard_batch *batch, struct cutter *cut
 
 static int cutter_init(struct cutter *cutter, const struct wlb_shard_batch *batch)
 {
-	cutter->standings = calloc((size_t)batch->ranks, sizeof(*cutter->standings));
-	cutter->order = calloc((size_t)batch->ranks, sizeof(struct standing *));
+	cutter->pairs = calloc((size_t)batch->ranks, sizeof(*cutter->pairs));
 	cutter->documents = calloc(batch->count + 1, sizeof(*cutter->documents));
-	if (cutter->standings == NULL || cutter->order == NULL || cutter->documents == NULL)
+	if (cutter->pairs == NULL || cutter->documents == NULL)
 		return -1;
-	for (int32_t r = 0; r < batch->ranks; r++)
-		cutter->standings[r].rank = r;
 	for (size_t i = 0; i < batch->count; i++)
 		cutter->documents[i] = (struct document){.tokens = batch->tokens[i], .index = i};
 	qsort(cutter->documents, batch->count, sizeof(*cutter->documents), longer_first);
@@ -161,9 +124,25 @@ static int cutter_init(struct cutter *cutter, const struct wlb_shard_batch *batc
 
 static void cutter_free(struct cutter *cutter)
 {
-	free(cutter->standings);
-	free(cutter->order);
 	free(cutter->documents);
+	free(cutter->pairs);
+}
+
+static void cut_all(struct cutter *cutter, const struct wlb_shard_batch *batch, struct wlb_cuts *cuts)
+{
+	for (size_t d = 0; d < batch->count; d++) {
+		size_t i = cutter->documents[d].index;
+		int32_t ranks = wlb_shard_group(batch, i);
+		int64_t tokens = batch->tokens[i], alone[1] = {0};
+		if (ranks == 0)
+			continue;
+		/* What a rank does alone is no measure for the groups it is in. */
+		int64_t *pairs = ranks > 1 ? &cutter->pairs[wlb_shard_first(batch, i)] : alone;
+		cut_document(pairs, ranks, tokens, cutter->next, &cuts->longer[cuts->first_chunk[i]]);
+		/* With places the first ranks have the remainder, as the loads of wlb_spread say. */
+		if (batch->places == NULL)
+			cutter->next = (cutter->next + tokens) % ranks;
+	}
 }
 
 void wlb_cuts_free(struct wlb_cuts *cuts)
@@ -185,18 +164,10 @@ int wlb_cuts_init(struct wlb_cuts *cuts, const struct wlb_shard_batch *batch)
 	cuts->longer = calloc(cuts->first_chunk[batch->count] + 1, sizeof(*cuts->longer));
 	if (cuts->longer != NULL)
 		rc = cutter_init(&cutter, batch);
-	for (size_t d = 0; rc == 0 && d < batch->count; d++) {
-		size_t i = cutter.documents[d].index;
-		int32_t ranks = wlb_shard_group(batch, i);
-		/* One rank alone has nothing to choose, and its documents are no measure for groups. */
-		if (ranks > 1)
-			cut_document(batch, &cutter, &cutter.standings[wlb_shard_first(batch, i)], ranks,
-			             batch->tokens[i], &cuts->longer[cuts->first_chunk[i]]);
-		else if (ranks == 1)
-			cuts->longer[cuts->first_chunk[i]] = (uint8_t)(batch->tokens[i] % 2);
-	}
-	cutter_free(&cutter);
-	if (rc < 0)
+	if (rc == 0)
+		cut_all(&cutter, batch, cuts);
+	else
 		wlb_cuts_free(cuts);
+	cutter_free(&cutter);
 	return rc;
 }

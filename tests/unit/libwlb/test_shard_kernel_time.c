@@ -139,6 +139,20 @@ static void a_curve_is_smooth_between_its_points(void **state)
 	}
 }
 
+/* Documents from their first token on: the points where keys are shorter than queries take no part. */
+static void a_curve_serves_lengths_of_which_one_point_is_unread(void **state)
+{
+	(void)state;
+	double attention[LENGTHS][LENGTHS];
+	static const double gemm[LENGTHS] = {2, 3, 10, 39};
+	fill_curve(attention);
+	struct wlb_kernel_time time = with_curves(attention[0], gemm);
+	for (int64_t q = 128; q <= 4096; q += 128) {
+		double each = wlb_attention_seconds(&time, q, q) / pairs_by_hand(128, 128, q, q);
+		assert_true(fabs(each / (1.0 + 110.0 / (double)q) - 1.0) < 0.1);
+	}
+}
+
 static void refuses(const char *message, const struct wlb_kernel_time *time)
 {
 	struct wlb_error error;
@@ -199,6 +213,7 @@ int main(void)
 		cmocka_unit_test(speeds_of_a_model_are_those_of_its_flops),
 		cmocka_unit_test(a_curve_is_met_at_its_points_and_held_outside),
 		cmocka_unit_test(a_curve_is_smooth_between_its_points),
+		cmocka_unit_test(a_curve_serves_lengths_of_which_one_point_is_unread),
 		cmocka_unit_test(refuses_times_that_cannot_be),
 		cmocka_unit_test(refuses_curves_that_cannot_be),
 	};

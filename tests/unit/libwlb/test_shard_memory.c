@@ -51,8 +51,8 @@ static void sharding_without_memory_changes_nothing(void **state)
 {
 	(void)state;
 	assert_int_equal(failures_of(WLB_SHARDING_SEQUENCE), 7);
-	assert_int_equal(failures_of(WLB_SHARDING_DOCUMENT), 12);
-	assert_int_equal(failures_of(WLB_SHARDING_ADAPTIVE), 19);
+	assert_int_equal(failures_of(WLB_SHARDING_DOCUMENT), 11);
+	assert_int_equal(failures_of(WLB_SHARDING_ADAPTIVE), 18);
 }
 
 int main(void)
