@@ -133,15 +133,13 @@ static void cut_all(struct cutter *cutter, const struct wlb_shard_batch *batch, 
 	for (size_t d = 0; d < batch->count; d++) {
 		size_t i = cutter->documents[d].index;
 		int32_t ranks = wlb_shard_group(batch, i);
-		int64_t tokens = batch->tokens[i], alone[1] = {0};
 		if (ranks == 0)
 			continue;
-		/* What a rank does alone is no measure for the groups it is in. */
-		int64_t *pairs = ranks > 1 ? &cutter->pairs[wlb_shard_first(batch, i)] : alone;
-		cut_document(pairs, ranks, tokens, cutter->next, &cuts->longer[cuts->first_chunk[i]]);
+		cut_document(&cutter->pairs[wlb_shard_first(batch, i)], ranks, batch->tokens[i], cutter->next,
+		             &cuts->longer[cuts->first_chunk[i]]);
 		/* With places the first ranks have the remainder, as the loads of wlb_spread say. */
 		if (batch->places == NULL)
-			cutter->next = (cutter->next + tokens) % ranks;
+			cutter->next = (cutter->next + batch->tokens[i]) % ranks;
 	}
 }
 
