@@ -67,6 +67,17 @@ struct wlb_sim {
 /* The load of a micro-batch of `count` documents of sim->tokens[] tokens. */
 void wlb_sim_load(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load);
 
+/* Seconds of the forward pass of one layer that is done again where all is recomputed. */
+double wlb_sim_recompute_s(const struct wlb_sim *sim, const struct wlb_sim_load *load, double slow);
+
+/* How long the passes of one micro-batch take on one chunk. Gives the part of it that waits for the communication of
+ * ZeRO-2 and 3, in every micro-batch. */
+double wlb_sim_time_passes(const struct wlb_sim *sim, const struct wlb_sim_load *load, int32_t stage, int32_t chunk,
+                           double slow, double *forward_s, double *backward_s);
+
+/* Seconds to send what stage `stage` made to the next one, around the ring for the last. */
+double wlb_sim_send_s(const struct wlb_sim *sim, int32_t replica, int32_t stage, double bytes);
+
 /* Seconds to reduce the gradients of a chunk over dp x cp, and to gather its weights again after. */
 double wlb_sim_reduce_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk);
 double wlb_sim_gather_weights_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk);

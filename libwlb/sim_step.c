@@ -6,46 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	WEIGHT_BYTES = 2,
-	GRADIENT_BYTES = 4,
-	/* Reads gradient, master weight and both moments, writes the three and the bfloat16 weight. */
-	OPTIMIZER_TRAFFIC_BYTES = 4 * 4 + 3 * 4 + 2,
-};
-
-static double gather_group_s(const struct wlb_sim *sim, double bytes)
-{
-	const struct wlb_layout *l = &sim->options.plan.layout;
-	return wlb_machine_gather_s(&sim->machine, l->dp * l->cp, sim->dp_on_node, sim->dp_crosses, bytes);
-}
-
-double wlb_sim_reduce_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk)
-{
-	const struct wlb_plan *plan = &sim->options.plan;
-	double bytes = GRADIENT_BYTES * wlb_plan_chunk_parameters(plan, &sim->model, stage, chunk);
-	/* An all-reduce gathers what it has scattered; with ZeRO each rank keeps its part. */
-	return gather_group_s(sim, bytes) * (plan->zero_stage == 0 ? 2.0 : 1.0);
-}
-
-double wlb_sim_gather_weights_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk)
-{
-	double bytes = WEIGHT_BYTES * wlb_plan_chunk_parameters(&sim->options.plan, &sim->model, stage, chunk);
-	return gather_group_s(sim, bytes);
-}
-
-double wlb_sim_optimizer_s(const struct wlb_sim *sim)
-{
-	const struct wlb_plan *plan = &sim->options.plan;
-	double most = 0.0, shards = plan->zero_stage >= 1 ? (double)plan->layout.dp * plan->layout.cp : 1.0;
-	for (int32_t s = 0; s < plan->layout.pp; s++) {
-		double parameters = 0.0;
-		for (int32_t c = 0; c < plan->interleave; c++)
-			parameters += wlb_plan_chunk_parameters(plan, &sim->model, s, c);
-		most = fmax(most, parameters);
-	}
-	return most / shards * OPTIMIZER_TRAFFIC_BYTES / sim->machine.memory_bytes_per_s;
-}
-
 static int reserve(struct wlb_sim *sim, size_t count, struct wlb_error *error)
 {
 	if (count <= sim->tokens_capacity)
@@ -93,59 +53,6 @@ static int load_step(struct wlb_sim *sim, const struct wlb_step *step, struct wl
 	return 0;
 }
 
-/* Does the forward pass again where all is recomputed. */
-static double recompute_s(const struct wlb_sim *sim, const struct wlb_sim_load *load, double slow)
-{
-	if (sim->options.plan.recompute != WLB_RECOMPUTE_FULL)
-		return 0.0;
-	return slow * load->forward_s + load->tp_forward_s + load->cp_forward_s;
-}
-
-static double exposed(const struct wlb_sim *sim, double communication_s, double computation_s)
-{
-	return sim->options.overlap_dp ? fmax(0.0, communication_s - computation_s) : communication_s;
-}
-
-/* How long the passes of one micro-batch take on one chunk. ZeRO-2 and 3 communicate in every micro-batch. */
-static void time_passes(const struct wlb_sim *sim, const struct wlb_sim_load *load, int32_t stage, int32_t chunk,
-                        double slow, double *forward_s, double *backward_s)
-{
-	const struct wlb_plan *plan = &sim->options.plan;
-	double layers = (double)wlb_plan_layers(plan, &sim->model, stage, chunk);
-	*forward_s = layers * (slow * load->forward_s + load->tp_forward_s + load->cp_forward_s);
-	*backward_s = layers * (slow * load->backward_s + load->tp_backward_s + load->cp_backward_s +
-	                        recompute_s(sim, load, slow));
-	if (stage == plan->layout.pp - 1 && chunk == plan->interleave - 1) {
-		*forward_s += slow * load->head_forward_s;
-		*backward_s += slow * load->head_backward_s;
-	}
-	if (plan->zero_stage < 2)
-		return;
-	double reduce_s = wlb_sim_reduce_s(sim, stage, chunk);
-	if (plan->zero_stage == 3) {
-		double weights_s = wlb_sim_gather_weights_s(sim, stage, chunk);
-		*forward_s += exposed(sim, weights_s, *forward_s);
-		reduce_s += weights_s;
-	}
-	*backward_s += exposed(sim, reduce_s, *backward_s);
-}
-
-/* Seconds to send what stage `stage` made to the next one, around the ring for the last. */
-static double send_s(const struct wlb_sim *sim, int32_t replica, int32_t stage, double bytes)
-{
-	const struct wlb_layout *l = &sim->options.plan.layout;
-	int group = l->tp * l->cp, base = replica * l->pp * group, gpus = sim->machine.gpus_per_node;
-	int from = (base + stage * group) / gpus, to = (base + (stage + 1) % l->pp * group) / gpus;
-	if (from == to)
-		return sim->machine.node_link.latency_s + bytes / sim->machine.node_link.bytes_per_s;
-	const struct wlb_link *link = &sim->machine.network_link;
-	int leaves = sim->options.leaf != NULL && sim->options.leaf[from] != sim->options.leaf[to];
-	if (!leaves)
-		return link->latency_s + bytes / link->bytes_per_s;
-	return link->latency_s + sim->machine.switch_latency_s +
-	       bytes / (link->bytes_per_s * sim->machine.switch_taper);
-}
-
 /* ZeRO-2 and 3 meet in every micro-batch: all replicas go at the pace of the one with most to do. */
 static const struct wlb_sim_load *load_of(const struct wlb_sim *sim, int32_t replica, int32_t j)
 {
@@ -168,10 +75,10 @@ static void fill_pipeline(struct wlb_sim *sim, int32_t replica, int with_slowdow
 		const struct wlb_sim_load *load = load_of(sim, replica, j);
 		for (int32_t s = 0; s < pp; s++) {
 			double slow = with_slowdown ? sim->slow[(size_t)replica * pp + s] : 1.0;
-			p->send_s[(size_t)s * m + j] = pp > 1 ? send_s(sim, replica, s, load->send_bytes) : 0.0;
+			p->send_s[(size_t)s * m + j] = pp > 1 ? wlb_sim_send_s(sim, replica, s, load->send_bytes) : 0.0;
 			for (int32_t c = 0; c < plan->interleave; c++) {
 				size_t at = ((size_t)c * pp + s) * m + j;
-				time_passes(sim, load, s, c, slow, &p->forward_s[at], &p->backward_s[at]);
+				wlb_sim_time_passes(sim, load, s, c, slow, &p->forward_s[at], &p->backward_s[at]);
 			}
 		}
 	}
@@ -277,11 +184,11 @@ static struct sums sum_loads(struct wlb_sim *sim, struct wlb_sim_time *time, str
 			(layers * (load->forward_s + load->tp_forward_s + load->cp_forward_s) + load->head_forward_s) /
 			replicas;
 		sums.backward_s += (layers * (load->backward_s + load->tp_backward_s + load->cp_backward_s +
-		                              recompute_s(sim, load, 1.0)) +
+		                              wlb_sim_recompute_s(sim, load, 1.0)) +
 		                    load->head_backward_s) /
 		                   replicas;
 		for (int32_t s = 0; plan->layout.pp > 1 && s < plan->layout.pp; s++)
-			sums.send_s += send_s(sim, 0, s, load->send_bytes) / plan->layout.pp / count;
+			sums.send_s += wlb_sim_send_s(sim, 0, s, load->send_bytes) / plan->layout.pp / count;
 		result->tokens += load->tokens;
 		result->per_document += load->per_document;
 		result->flops += 3.0 * load->flops;
@@ -289,10 +196,37 @@ static struct sums sum_loads(struct wlb_sim *sim, struct wlb_sim_time *time, str
 	return sums;
 }
 
+/* Seconds to gather the weights that the optimizer has changed: the stage that takes longest. ZeRO-3 gathers them when
+ * they are used. */
+static double gather_s(const struct wlb_sim *sim)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	double most_s = 0.0;
+	if (plan->zero_stage == 0 || plan->zero_stage == 3)
+		return 0.0;
+	for (int32_t s = 0; s < plan->layout.pp; s++) {
+		double stage_s = 0.0;
+		for (int32_t c = 0; c < plan->interleave; c++)
+			stage_s += wlb_sim_gather_weights_s(sim, s, c);
+		most_s = fmax(most_s, stage_s);
+	}
+	return most_s;
+}
+
+/* Seconds that the passes of a mean GPU wait for ZeRO-2 and 3, which have one stage. */
+static double zero_s(const struct wlb_sim *sim)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	double sum_s = 0.0, forward_s, backward_s;
+	for (int32_t i = 0; plan->zero_stage >= 2 && i < plan->micro_batches * sim->replicas; i++)
+		sum_s += wlb_sim_time_passes(sim, &sim->loads[i], 0, 0, 1.0, &forward_s, &backward_s);
+	return sum_s / sim->replicas;
+}
+
 int wlb_sim_step(struct wlb_sim *sim, const struct wlb_step *step, struct wlb_sim_result *result,
                  struct wlb_error *error)
 {
-	const struct wlb_plan *plan = &sim->options.plan;
+	const struct wlb_layout *l = &sim->options.plan.layout;
 	*result = (struct wlb_sim_result){0};
 	if (load_step(sim, step, error) < 0)
 		return -1;
@@ -305,23 +239,16 @@ int wlb_sim_step(struct wlb_sim *sim, const struct wlb_step *step, struct wlb_si
 	struct run even = run_replicas(sim, 0), run = even;
 	if (sim->options.slowdown != NULL)
 		run = run_replicas(sim, 1);
+	double weights_s = gather_s(sim), waits_s = zero_s(sim);
 	time->optimizer_s = wlb_sim_optimizer_s(sim);
-	double weights_s = 0.0;
-	for (int32_t s = 0; plan->zero_stage > 0 && plan->zero_stage < 3 && s < plan->layout.pp; s++) {
-		double stage_s = 0.0;
-		for (int32_t c = 0; c < plan->interleave; c++)
-			stage_s += wlb_sim_gather_weights_s(sim, s, c);
-		weights_s = fmax(weights_s, stage_s);
-	}
-	time->imbalance_s = even.pipelines_end_s - busy_s - time->bubble_s - time->pp_s;
-	time->dp_s = even.reduced_s - even.pipelines_end_s + weights_s;
+	time->imbalance_s = even.pipelines_end_s - waits_s - busy_s - time->bubble_s - time->pp_s;
+	time->dp_s = even.reduced_s - even.pipelines_end_s + waits_s + weights_s;
 	time->straggler_s = run.reduced_s - even.reduced_s;
 	time->step_s = run.reduced_s + weights_s + time->optimizer_s;
+	double scale = (double)l->dp / sim->replicas;
 	result->worst_replica = run.worst_replica;
-	double scale = (double)plan->layout.dp / sim->replicas;
 	result->flops *= scale;
 	result->tokens_per_s = (double)result->tokens * scale / time->step_s;
-	result->utilization =
-		result->flops / (time->step_s * (double)wlb_layout_ranks(&plan->layout) * sim->machine.peak_flops);
+	result->utilization = result->flops / (time->step_s * wlb_layout_ranks(l) * sim->machine.peak_flops);
 	return 0;
 }

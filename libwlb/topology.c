@@ -2,6 +2,9 @@
 
 #include <stdlib.h>
 
+/* Deeper than any fabric, and than the stack may be asked for. */
+enum { MOST_LEVELS = 64 };
+
 /* A walk down the switch tree, depth first. */
 struct walk {
 	const struct wlb_topology *topology;
@@ -38,16 +41,18 @@ static int place_nodes(struct walk *walk, int32_t index)
 	return 0;
 }
 
-/* Each switch is entered once, so that the depth is at most their number. */
-static int descend(struct walk *walk, int32_t index)
+static int descend(struct walk *walk, int32_t index, int level)
 {
 	const struct wlb_switch *s = &walk->topology->switches[index];
 	if (walk->switch_seen[index])
 		return wlb_fail(walk->error, "switch %s hangs below two switches or below itself: name it once",
 		                name_of(s));
+	if (level == MOST_LEVELS)
+		return wlb_fail(walk->error, "switch %s is on level %d: a tree has at most %d", name_of(s), level + 1,
+		                MOST_LEVELS);
 	walk->switch_seen[index] = 1;
 	for (size_t i = 0; i < s->switch_count; i++)
-		if (descend(walk, s->switches[i]) < 0)
+		if (descend(walk, s->switches[i], level + 1) < 0)
 			return -1;
 	return place_nodes(walk, index);
 }
@@ -69,7 +74,7 @@ static int find_children(const struct wlb_topology *topology, unsigned char *chi
 static int walk_all(struct walk *walk, const unsigned char *child)
 {
 	for (size_t s = 0; s < walk->topology->count; s++)
-		if (!child[s] && descend(walk, (int32_t)s) < 0)
+		if (!child[s] && descend(walk, (int32_t)s, 0) < 0)
 			return -1;
 	for (size_t s = 0; s < walk->topology->count; s++)
 		if (!walk->switch_seen[s])
