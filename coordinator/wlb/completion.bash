@@ -39,7 +39,10 @@ _wlb() {
 				;;
 			shard) words='--cp --lengths --seq-length --strategy --model --gpu --json --dump --help' ;;
 			plan) words="$planned --top --json --help" ;;
-			sim) words="$planned --layout --interleave --recompute --strategies --steps --json --svg --help" ;;
+			sim)
+				words="$planned --layout --interleave --recompute --strategies --steps --slow --node-mtbf"
+				words+=' --checkpoint-time --restart-time --json --svg --help'
+				;;
 			data) words='build info' ;;
 			help) words='run runs show flush db doctor pack shard plan sim data' ;;
 			esac

@@ -123,6 +123,20 @@ static int read_nodes(const struct wlb_plan_request *request, struct wlb_plan_in
 	return rc;
 }
 
+static int read_leaves(struct wlb_plan_input *input, struct wlb_error *error)
+{
+	int32_t *order = calloc((size_t)input->nodes, sizeof(*order)), used = 0;
+	input->leaf = calloc((size_t)input->nodes, sizeof(*input->leaf));
+	int rc = order != NULL && input->leaf != NULL
+	                 ? wlb_topology_order(&input->topology.topology, input->nodes, order, input->leaf, error)
+	                 : wlb_fail(error, "no memory for %d nodes", input->nodes);
+	for (int32_t i = 0; rc == 0 && i < input->nodes; i++)
+		if (input->gpus_of_node[order[i]] > 0)
+			input->leaf[used++] = input->leaf[i];
+	free(order);
+	return rc < 0 ? wlb_fail_in(error, "--topology") : 0;
+}
+
 int wlb_plan_input_read(const struct wlb_plan_request *request, struct wlb_plan_input *input, struct wlb_error *error)
 {
 	if (check_request(request, error) < 0 || wlb_model_file_read(request->model, &input->model, error) < 0 ||
@@ -135,7 +149,9 @@ int wlb_plan_input_read(const struct wlb_plan_request *request, struct wlb_plan_
 	if (request->topology != NULL && wlb_topology_file_read(request->topology, &input->topology, error) < 0)
 		return -1;
 	wlb_topology_file_keep(&input->topology, request->nodes);
-	return read_nodes(request, input, error);
+	if (read_nodes(request, input, error) < 0)
+		return -1;
+	return request->topology != NULL ? read_leaves(input, error) : 0;
 }
 
 void wlb_plan_input_free(struct wlb_plan_input *input)
@@ -143,7 +159,8 @@ void wlb_plan_input_free(struct wlb_plan_input *input)
 	wlb_length_list_free(&input->list);
 	wlb_topology_file_free(&input->topology);
 	free(input->gpus_of_node);
-	input->gpus_of_node = NULL;
+	free(input->leaf);
+	*input = (struct wlb_plan_input){0};
 }
 
 const char *wlb_plan_node_name(const struct wlb_plan_input *input, int32_t node, char *text, size_t size)

@@ -57,7 +57,8 @@ struct wlb_plan_input {
 	struct wlb_topology_file topology;
 	int32_t nodes;
 	int32_t *gpus_of_node;
-	int32_t gpus; /* usable, all */
+	int32_t gpus;  /* usable, all */
+	int32_t *leaf; /* the switch of each node that has GPUs, nodes in the topology's order; NULL without one */
 };
 
 int wlb_plan_input_read(const struct wlb_plan_request *request, struct wlb_plan_input *input, struct wlb_error *error);

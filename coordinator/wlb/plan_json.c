@@ -87,6 +87,7 @@ json_t *wlb_search_to_json(const struct wlb_plan_input *input, const struct wlb_
 	rc |= json_object_set_new(object, "no_memory", json_integer(result->no_memory));
 	rc |= json_object_set_new(object, "pruned", json_integer(result->pruned));
 	rc |= json_object_set_new(object, "simulated", json_integer(result->simulated));
+	rc |= json_object_set_new(object, "unexplored", json_integer(result->unexplored));
 	rc |= json_object_set_new(object, "next_best",
 	                          candidates_to_json(result->ranked + 1, result->ranked_count - 1));
 	rc |= json_object_set_new(object, "misfits", candidates_to_json(result->misfits, result->misfit_count));

@@ -21,8 +21,11 @@ static void print_best(const struct wlb_plan_input *input, const struct wlb_sear
 	printf("  interleave %d, recomputation %s, ZeRO stage %d, %s\n", best->plan.interleave,
 	       wlb_recompute_name(best->plan.recompute), best->plan.zero_stage, input->machine.name);
 	printf("  step %.3f s; %" PRId64 " plans: %" PRId64 " do not fit, %" PRId64 " cannot be better, %" PRId64
-	       " simulated\n",
+	       " simulated",
 	       best->step_s, result->tried, result->no_memory, result->pruned, result->simulated);
+	if (result->unexplored > 0)
+		printf(", %" PRId64 " less promising left out", result->unexplored);
+	puts("");
 	puts("\nWhere the step's time goes");
 	wlb_time_print(&best->time);
 }

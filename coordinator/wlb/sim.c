@@ -20,14 +20,19 @@ static const char help[] =
 	"  --recompute HOW         none, selective or full, with --layout (default selective)\n"
 	"  --strategies LIST       of plain, fixed, greedy, balanced and dynamic (default plain,greedy,balanced)\n"
 	"  --steps N               (default 100)\n"
+	"  --slow LIST             RANK:FACTOR,...: the computation of these ranks takes so many times longer\n"
+	"  --node-mtbf HOURS       mean time between failures of a node: what they cost the run\n"
+	"  --checkpoint-time S     seconds that a checkpoint stops training (default 60)\n"
+	"  --restart-time S        seconds from a failure to training again (default 300)\n"
 	"  --json                  all of it as a JSON object\n"
 	"  --svg FILE              a picture of the pipelines\n";
 
 struct request {
 	struct wlb_plan_request input;
-	const char *layout, *strategies, *svg;
+	const char *layout, *strategies, *svg, *slow;
 	int interleave, steps;
 	enum wlb_recompute recompute;
+	double node_mtbf_h, checkpoint_s, restart_s;
 	bool json;
 };
 
@@ -116,24 +121,60 @@ static int find_plan(const struct request *request, struct wlb_plan_input *input
 	return rc;
 }
 
-static int compare(const struct request *request, struct wlb_plan_input *input, struct wlb_sim_report *report,
-                   struct wlb_error *error)
+static int find_failures(const struct request *request, const struct wlb_plan_input *input,
+                         struct wlb_sim_failures *failures, struct wlb_error *error)
+{
+	failures->given = (struct wlb_failures){
+		.mtbf_s = 3600.0 * request->node_mtbf_h,
+		.nodes = input->nodes,
+		.checkpoint_s = request->checkpoint_s,
+		.restart_s = request->restart_s,
+	};
+	return request->node_mtbf_h > 0.0 ? wlb_goodput(&failures->given, &failures->found, error) : 0;
+}
+
+static int run_all(const struct request *request, struct wlb_plan_input *input, const double *slowdown,
+                   struct wlb_sim_report *report, struct wlb_error *error)
 {
 	struct wlb_sim_options options;
 	wlb_sim_options_init(&options, &report->plan);
+	options.leaf = input->leaf;
+	options.slowdown = slowdown;
 	report->steps = request->steps;
-	int rc = 0;
-	for (int i = 0; rc == 0 && i < report->count; i++)
-		rc = wlb_sim_run_strategy(&request->input, input, &options, request->steps, &report->runs[i], error);
-	if (rc == 0 && request->svg != NULL)
-		rc = wlb_sim_draw(request->svg, report, error);
-	if (rc < 0)
+	for (int i = 0; i < report->count; i++)
+		if (wlb_sim_run_strategy(&request->input, input, &options, request->steps, &report->runs[i], error) < 0)
+			return -1;
+	return find_failures(request, input, &report->failures, error);
+}
+
+/* Simulates; *slowdown is the caller's to free. */
+static int simulate(const struct request *request, struct wlb_plan_input *input, double **slowdown,
+                    struct wlb_sim_report *report, struct wlb_error *error)
+{
+	int ranks = wlb_layout_ranks(&report->plan.layout);
+	if (request->slow != NULL) {
+		*slowdown = calloc((size_t)ranks, sizeof(**slowdown));
+		if (*slowdown == NULL)
+			return wlb_fail(error, "no memory for %d ranks", ranks);
+		if (wlb_sim_parse_slow(request->slow, ranks, *slowdown, error) < 0)
+			return wlb_fail_in(error, "--slow");
+	}
+	return run_all(request, input, *slowdown, report, error);
+}
+
+static int show(const struct request *request, const struct wlb_plan_input *input, const struct wlb_sim_report *report,
+                struct wlb_error *error)
+{
+	if (request->svg != NULL && wlb_sim_draw(request->svg, report, error) < 0)
 		return -1;
-	if (!request->json)
-		return wlb_sim_print(input, report) == 0 ? 0 : wlb_fail(error, "no memory for the report");
-	json_t *object = wlb_sim_to_json(input, report);
-	rc = object != NULL ? wlb_api_print(object) : -1;
-	json_decref(object);
+	int rc = 0;
+	if (request->json) {
+		json_t *object = wlb_sim_to_json(input, report);
+		rc = object != NULL ? wlb_api_print(object) : -1;
+		json_decref(object);
+	} else {
+		rc = wlb_sim_print(input, report);
+	}
 	return rc == 0 ? 0 : wlb_fail(error, "no memory for the report");
 }
 
@@ -142,6 +183,7 @@ static int sim(const struct wlb_command *self, const struct request *request)
 	struct wlb_plan_input input = {0};
 	struct wlb_sim_report report = {0};
 	struct wlb_error error;
+	double *slowdown = NULL;
 	int code = WLB_EXIT_USAGE;
 	int rc = read_strategies(request->strategies, &report, &error);
 	if (rc == 0)
@@ -151,9 +193,12 @@ static int sim(const struct wlb_command *self, const struct request *request)
 	if (rc == 0 && request->layout == NULL)
 		rc = find_plan(request, &input, &report.plan, &error);
 	if (rc == 0)
-		code = compare(request, &input, &report, &error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
+		rc = simulate(request, &input, &slowdown, &report, &error);
+	if (rc == 0)
+		code = show(request, &input, &report, &error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
 	if (code != WLB_EXIT_DONE)
 		wlb_command_fail(self, code, error.message);
+	free(slowdown);
 	wlb_sim_report_free(&report);
 	wlb_plan_input_free(&input);
 	return code;
@@ -178,6 +223,15 @@ static int read_option(struct request *request, int option, struct wlb_error *er
 		return wlb_command_number("--interleave", optarg, 1, 1024, &request->interleave, error);
 	case 'n':
 		return wlb_command_number("--steps", optarg, 1, 100000, &request->steps, error);
+	case 'w':
+		request->slow = optarg;
+		return 0;
+	case 'f':
+		return wlb_command_real("--node-mtbf", optarg, 1e-3, 1e9, &request->node_mtbf_h, error);
+	case 'c':
+		return wlb_command_real("--checkpoint-time", optarg, 0.0, 1e6, &request->checkpoint_s, error);
+	case 'R':
+		return wlb_command_real("--restart-time", optarg, 0.0, 1e6, &request->restart_s, error);
 	case 'r':
 		return read_recompute(optarg, &request->recompute, error);
 	default:
@@ -193,6 +247,10 @@ static int sim_main(const struct wlb_command *self, int argc, char **argv)
 	                                        {"recompute", required_argument, NULL, 'r'},
 	                                        {"strategies", required_argument, NULL, 'S'},
 	                                        {"steps", required_argument, NULL, 'n'},
+	                                        {"slow", required_argument, NULL, 'w'},
+	                                        {"node-mtbf", required_argument, NULL, 'f'},
+	                                        {"checkpoint-time", required_argument, NULL, 'c'},
+	                                        {"restart-time", required_argument, NULL, 'R'},
 	                                        {"json", no_argument, NULL, 'j'},
 	                                        {"svg", required_argument, NULL, 'v'},
 	                                        {"help", no_argument, NULL, WLB_OPTION_HELP},
@@ -200,6 +258,8 @@ static int sim_main(const struct wlb_command *self, int argc, char **argv)
 	struct request request = {.strategies = "plain,greedy,balanced",
 	                          .interleave = 1,
 	                          .steps = 100,
+	                          .checkpoint_s = 60.0,
+	                          .restart_s = 300.0,
 	                          .recompute = WLB_RECOMPUTE_SELECTIVE};
 	struct wlb_error error;
 	int option, rc = 0;

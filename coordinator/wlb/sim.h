@@ -32,13 +32,23 @@ struct wlb_sim_run {
 
 enum { WLB_SIM_RUNS_MAX = 8 };
 
+/* What failures cost a run; mtbf_s 0: not asked. */
+struct wlb_sim_failures {
+	struct wlb_failures given;
+	struct wlb_goodput found;
+};
+
 struct wlb_sim_report {
 	struct wlb_plan plan;
 	int steps;
 	struct wlb_sim_run runs[WLB_SIM_RUNS_MAX];
 	int count;
 	int base; /* the run that the others are compared with: plain, else the first */
+	struct wlb_sim_failures failures;
 };
+
+/* "5:1.5,9:2": rank 5's computation takes 1.5 times longer. slowdown[] has a factor for each of `ranks` ranks. */
+int wlb_sim_parse_slow(const char *list, int ranks, double *slowdown, struct wlb_error *error);
 
 /* Packs and simulates `steps` steps. */
 int wlb_sim_run_strategy(const struct wlb_plan_request *request, struct wlb_plan_input *input,

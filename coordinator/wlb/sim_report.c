@@ -18,6 +18,14 @@ static json_t *run_to_json(const struct wlb_sim_report *report, int i)
 	                 "speedup", speed_up(report, i), "time", wlb_time_to_json(&run->time));
 }
 
+static json_t *failures_to_json(const struct wlb_sim_failures *failures)
+{
+	return json_pack("{s:f, s:f, s:f, s:f, s:f}", "useful_share", failures->found.share, "checkpoint_interval_s",
+	                 failures->found.interval_s, "failures_per_day", failures->found.failures_per_day,
+	                 "lost_saving", failures->found.lost_checkpoint, "lost_restarting",
+	                 failures->found.lost_failures);
+}
+
 json_t *wlb_sim_to_json(const struct wlb_plan_input *input, const struct wlb_sim_report *report)
 {
 	json_t *runs = json_array(), *object = wlb_plan_to_json(&report->plan);
@@ -30,6 +38,8 @@ json_t *wlb_sim_to_json(const struct wlb_plan_input *input, const struct wlb_sim
 		rc |= json_object_set_new(object, "compared_with",
 		                          json_string(report->runs[report->base].strategy->name));
 		rc |= json_object_set(object, "strategies", runs);
+		if (report->failures.given.mtbf_s > 0.0)
+			rc |= json_object_set_new(object, "failures", failures_to_json(&report->failures));
 	}
 	json_decref(runs);
 	if (rc == 0)
@@ -82,6 +92,15 @@ static int print_parts(const struct wlb_sim_report *report)
 	return wlb_table_print(&table, "  ", stdout);
 }
 
+static void print_failures(const struct wlb_sim_failures *failures)
+{
+	const struct wlb_goodput *found = &failures->found;
+	printf("\nFailures: %.2f a day on %d nodes; %.1f%% of the time is useful with a checkpoint every %.0f s\n",
+	       found->failures_per_day, failures->given.nodes, 100.0 * found->share, found->interval_s);
+	printf("  lost: %.1f%% to saving, %.1f%% to restarts and work done twice\n", 100.0 * found->lost_checkpoint,
+	       100.0 * found->lost_failures);
+}
+
 int wlb_sim_print(const struct wlb_plan_input *input, const struct wlb_sim_report *report)
 {
 	char layout[64];
@@ -89,7 +108,9 @@ int wlb_sim_print(const struct wlb_plan_input *input, const struct wlb_sim_repor
 	printf("%s on %d GPUs of %s, %d micro-batches for each replica, interleave %d, recomputation %s: %d steps\n\n",
 	       layout, wlb_layout_ranks(&report->plan.layout), input->machine.name, report->plan.micro_batches,
 	       report->plan.interleave, wlb_recompute_name(report->plan.recompute), report->steps);
-	if (print_speed_ups(report) < 0)
+	if (print_speed_ups(report) < 0 || print_parts(report) < 0)
 		return -1;
-	return print_parts(report);
+	if (report->failures.given.mtbf_s > 0.0)
+		print_failures(&report->failures);
+	return 0;
 }

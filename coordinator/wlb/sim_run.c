@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/wlb/plan.h"
+#include "coordinator/wlb/command.h"
 #include "coordinator/wlb/sim.h"
 
 /* The first steps of a stream have no documents that waited yet. */
@@ -93,6 +93,28 @@ int wlb_sim_run_strategy(const struct wlb_plan_request *request, struct wlb_plan
 		rc = simulate(sim, &samples, run, error);
 	wlb_sim_free(sim);
 	wlb_samples_free(&samples);
+	return rc;
+}
+
+int wlb_sim_parse_slow(const char *list, int ranks, double *slowdown, struct wlb_error *error)
+{
+	for (int i = 0; i < ranks; i++)
+		slowdown[i] = 1.0;
+	char *words = strdup(list), *rest = words;
+	int rc = words != NULL ? 0 : wlb_fail(error, "no memory for '%.60s'", list);
+	for (char *word; rc == 0 && (word = strsep(&rest, ",")) != NULL;) {
+		char *factor = strchr(word, ':');
+		int rank;
+		if (factor == NULL) {
+			rc = wlb_fail(error, "'%.60s': must be RANK:FACTOR, such as 5:1.5", word);
+			break;
+		}
+		*factor++ = '\0';
+		rc = wlb_command_number("rank", word, 0, ranks - 1, &rank, error);
+		if (rc == 0)
+			rc = wlb_command_real("factor", factor, 1.0, 1000.0, &slowdown[rank], error);
+	}
+	free(words);
 	return rc;
 }
 
