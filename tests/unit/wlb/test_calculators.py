@@ -23,7 +23,8 @@ def work_of(tokens, keys_before=0):
 
 
 def wlb(*words, stdin=None):
-    return subprocess.run([WLB, *map(str, words)], input=stdin, capture_output=True, text=True, timeout=100, check=False)
+    return subprocess.run([WLB, *map(str, words)], input=stdin, capture_output=True, text=True, timeout=100,
+                          check=False)
 
 
 def some_lengths(seed, count, window):
@@ -167,7 +168,8 @@ class Pack(Calculator):
 
     def test_picture(self):
         picture = self.work / "step.svg"
-        done = wlb("pack", "--seq-length", 4096, "--micro-batches", 4, "--lengths", "-", "--svg", picture, stdin="9\n" * 3)
+        done = wlb("pack", "--seq-length", 4096, "--micro-batches", 4, "--lengths", "-", "--svg", picture,
+                   stdin="9\n" * 3)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(picture.read_text(encoding="utf-8").count("<title>"), 2 * 3)
 
