@@ -17,7 +17,7 @@ _wlb() {
 			;;
 		--strategy)
 			words='balanced greedy fixed plain'
-			[[ ${COMP_WORDS[1]} != shard ]] || words='per-document per-sequence adaptive'
+			[[ ${COMP_WORDS[1]} != shard ]] || words='per-document per-sequence adaptive dynamic'
 			;;
 		--recompute) words='none selective full' ;;
 		--gpu) words='A100 B200 CPU H100 H200 MI300X' ;;
@@ -37,7 +37,7 @@ _wlb() {
 				words='--seq-length --micro-batches --lengths --model --strategy --max-length-ratio'
 				words+=' --max-delay --drain --json --dump --svg --help'
 				;;
-			shard) words='--cp --lengths --seq-length --strategy --model --gpu --json --dump --help' ;;
+			shard) words='--cp --dp --lengths --seq-length --strategy --model --gpu --json --dump --help' ;;
 			plan) words="$planned --top --json --help" ;;
 			sim)
 				words="$planned --layout --interleave --recompute --strategies --steps --slow --node-mtbf"

@@ -10,7 +10,7 @@
 
 /* What was measured. Starts zeroed. */
 struct wlb_shard_summary {
-	enum wlb_sharding sharding; /* asked for */
+	const char *strategy; /* asked for */
 	int32_t ranks;
 	int64_t micro_batches;
 	int64_t per_document; /* of them: sharded so */

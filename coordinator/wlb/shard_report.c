@@ -42,13 +42,12 @@ void wlb_shard_summary_add(struct wlb_shard_summary *summary, const struct wlb_s
 
 json_t *wlb_shard_json(const struct wlb_shard_summary *s)
 {
-	return json_pack("{s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "strategy",
-	                 wlb_sharding_name(s->sharding), "cp", (int)s->ranks, "micro_batches",
-	                 (json_int_t)s->micro_batches, "micro_batches_per_document", (json_int_t)s->per_document,
-	                 "documents", (json_int_t)s->documents, "tokens", (json_int_t)s->tokens, "shards",
-	                 (json_int_t)s->shards, "token_spread_max", (json_int_t)s->token_spread_max,
-	                 "work_imbalance_mean", s->work_imbalance_mean, "work_imbalance_max", s->work_imbalance_max,
-	                 "attention_s", s->attention_s);
+	return json_pack("{s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "strategy", s->strategy, "ranks",
+	                 (int)s->ranks, "micro_batches", (json_int_t)s->micro_batches, "micro_batches_per_document",
+	                 (json_int_t)s->per_document, "documents", (json_int_t)s->documents, "tokens",
+	                 (json_int_t)s->tokens, "shards", (json_int_t)s->shards, "token_spread_max",
+	                 (json_int_t)s->token_spread_max, "work_imbalance_mean", s->work_imbalance_mean,
+	                 "work_imbalance_max", s->work_imbalance_max, "attention_s", s->attention_s);
 }
 
 int wlb_shard_print(const struct wlb_shard_summary *s)
@@ -56,7 +55,7 @@ int wlb_shard_print(const struct wlb_shard_summary *s)
 	struct wlb_table table = {.columns = 3, .right = "lrl"};
 	char text[32];
 	printf("%s over %d ranks: %" PRId64 " micro-batches, %" PRId64 " documents, %" PRId64 " tokens\n\n",
-	       wlb_sharding_name(s->sharding), s->ranks, s->micro_batches, s->documents, s->tokens);
+	       s->strategy, s->ranks, s->micro_batches, s->documents, s->tokens);
 	snprintf(text, sizeof(text), "%.6f", s->work_imbalance_mean);
 	wlb_table_add(&table, (const char *const[]){"work, mean", text, "heaviest rank / mean rank"});
 	snprintf(text, sizeof(text), "%.6f", s->work_imbalance_max);

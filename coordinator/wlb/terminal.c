@@ -6,7 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { COLUMNS_DEFAULT = 80, COLUMNS_MIN = 40 };
+enum { COLUMNS_DEFAULT = 72, COLUMNS_MIN = 40 };
 
 int wlb_terminal_columns(void)
 {

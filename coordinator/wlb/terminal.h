@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* Columns of standard output; 80 where it is no terminal. */
+/* Columns of standard output; 72 where it is no terminal. */
 int wlb_terminal_columns(void);
 
 /* Whether it shows Unicode, by the locale of the environment. */
