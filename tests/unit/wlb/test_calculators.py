@@ -228,6 +228,70 @@ class Shard(Calculator):
             self.assertLess(self.check("per-document", ranks, lengths, 131072)["work_imbalance_max"], 1.001)
 
 
+class Plan(unittest.TestCase):
+    job = ("--nodes", 8, "--seq-length", 65536, "--global-batch-size", 32)
+
+    def calculate(self, *words):
+        done = wlb(*words, "--json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""), words)
+        return json.loads(done.stdout)
+
+    def check_time(self, time):
+        self.assertAlmostEqual(sum(time.values()) - time["step_s"], time["step_s"], places=9)
+        self.assertGreaterEqual(min(time.values()), -1e-9)
+
+    def check_plan(self, said, usable):
+        """Every rank on a GPU of its own that is there, tensor-parallel ones on one node; what is left is idle."""
+        ranks, idle = ([(gpu["node"], gpu["gpu"]) for gpu in said[name]] for name in ("ranks", "idle"))
+        layout = said["layout"]
+        self.assertEqual(len(ranks), layout["tp"] * layout["cp"] * layout["pp"] * layout["dp"])
+        self.assertEqual(sorted(ranks + idle), sorted(usable))
+        for first in range(0, len(ranks), layout["tp"]):
+            self.assertEqual(len({node for node, _ in ranks[first:first + layout["tp"]]}), 1)
+        self.assertLessEqual(said["memory_bytes"]["total"], 80e9)
+        self.check_time(said["time"])
+        steps = [said["step_s"], *(other["time"]["step_s"] for other in said["next_best"])]
+        self.assertEqual(steps, sorted(steps))
+        for misfit in said["misfits"]:
+            self.assertAlmostEqual(misfit["missing_bytes"], misfit["memory_bytes"]["total"] - 80e9, delta=1.0)
+
+    def test_all_nodes(self):
+        self.check_plan(self.calculate("plan", *self.job), [(str(n), g) for n in range(8) for g in range(8)])
+
+    def test_nodes_that_are_out(self):
+        usable = [(str(n), g) for n in range(8) for g in range({2: 0, 5: 6}.get(n, 8))]
+        self.check_plan(self.calculate("plan", *self.job, "--down", "2,5:6"), usable)
+
+    def test_topology(self):
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
+            file.write("SwitchName=a Nodes=n[1,3,5,7]\nSwitchName=b Nodes=n[2,4,6,8]\nSwitchName=c Switches=a,b\n")
+            file.flush()
+            said = self.calculate("plan", *self.job, "--topology", file.name, "--down", "n4")
+        self.check_plan(said, [(f"n{n}", g) for n in (1, 3, 5, 7, 2, 6, 8) for g in range(8)])
+        nodes = list(dict.fromkeys(gpu["node"] for gpu in said["ranks"]))
+        self.assertEqual(nodes, [node for node in ("n1", "n3", "n5", "n7", "n2", "n6", "n8") if node in nodes])
+
+    def test_simulation(self):
+        with tempfile.TemporaryDirectory() as work:
+            picture = pathlib.Path(work) / "pipelines.svg"
+            said = self.calculate("sim", *self.job, "--layout", "tp=4,cp=2,pp=4", "--strategies",
+                                  "greedy,plain,balanced,dynamic", "--steps", 20, "--svg", picture)
+            bars = picture.read_text(encoding="utf-8").count("<title>")
+        self.assertEqual(said["layout"], {"tp": 4, "cp": 2, "pp": 4, "dp": 2})
+        self.assertEqual(bars, 4 * 2 * 4 * 16)
+        speed = {run["strategy"]: run["tokens_per_s"] for run in said["strategies"]}
+        for run in said["strategies"]:
+            self.check_time(run["time"])
+            self.assertAlmostEqual(run["speedup"], speed[run["strategy"]] / speed["plain"], places=12)
+        self.assertGreater(speed["balanced"], speed["plain"])
+
+    def test_slow_rank(self):
+        words = ("sim", *self.job, "--layout", "tp=8,cp=1,pp=2", "--strategies", "balanced", "--steps", 5)
+        even, slow = (self.calculate(*words, *more)["strategies"][0] for more in ((), ("--slow", "3:2")))
+        self.assertEqual(even["time"]["straggler_s"], 0.0)
+        self.assertGreater(slow["time"]["straggler_s"], 0.1 * even["time"]["step_s"])
+
+
 class Refusals(unittest.TestCase):
     def refused(self, *words, names, stdin=""):
         done = wlb(*words, stdin=stdin)
