@@ -2,8 +2,8 @@
 
 #include "coordinator/wlb/plan_samples.h"
 
-/* The first steps of a stream have no documents that waited yet. */
-enum { SKIPPED_STEPS = 4, SAMPLES = 2 };
+/* The first steps of a stream have no documents that waited yet. A larger batch looks like several of WINDOWS. */
+enum { SKIPPED_STEPS = 4, SAMPLES = 2, WINDOWS = 256 };
 
 struct wlb_search_result *wlb_plan_search(const struct wlb_plan_request *request, struct wlb_plan_input *input,
                                           int keep, struct wlb_error *error)
@@ -12,7 +12,8 @@ struct wlb_search_result *wlb_plan_search(const struct wlb_plan_request *request
 	struct wlb_search_options options;
 	struct wlb_samples samples = {0};
 	struct wlb_search_result *result = NULL;
-	wlb_packer_options_init(&packing, request->seq_length, request->global_batch);
+	wlb_packer_options_init(&packing, request->seq_length,
+	                        request->global_batch < WINDOWS ? request->global_batch : WINDOWS);
 	packing.max_length_ratio = request->max_length_ratio;
 	wlb_search_options_init(&options, input->nodes, request->seq_length, request->global_batch);
 	if (wlb_samples_take(&samples, input, &packing, SKIPPED_STEPS, SAMPLES, error) == 0) {
