@@ -507,8 +507,9 @@ struct wlb_memory wlb_memory_most(const struct wlb_plan *plan, const struct wlb_
 struct wlb_sim_options {
 	struct wlb_plan plan;
 	enum wlb_sharding sharding;
-	int dynamic;         /* dynamic context parallelism instead: documents on 1, 2, 4 ... cp ranks (wlb_spread) */
-	int timeline;        /* the bars are wanted */
+	int dynamic;  /* dynamic context parallelism instead: documents on 1, 2, 4 ... cp ranks (wlb_spread), none with
+	               * more than 1.25 equal shares of tokens; `sharding` where they find no such room */
+	int timeline; /* the bars are wanted */
 	double tp_overlap;   /* share of tensor-parallel communication hidden behind computation, 0 to 1 */
 	double cp_overlap;   /* the same, context-parallel */
 	int overlap_dp;      /* gradients are reduced as soon as the last backward pass has them */
@@ -604,8 +605,7 @@ int wlb_goodput(const struct wlb_failures *failures, struct wlb_goodput *goodput
 
 struct wlb_search_options {
 	int32_t nodes;
-	const int32_t
-		*gpus_of_node; /* usable GPUs of each, 0 for a node that is out; NULL: the machine's gpus_per_node */
+	const int32_t *gpus_of_node; /* usable GPUs of each, 0: the node is out; NULL: the machine's gpus_per_node */
 	const struct wlb_topology *topology; /* NULL: all under one switch */
 	int64_t seq_length;
 	int32_t global_batch;    /* windows of seq_length tokens in a step */
@@ -614,7 +614,7 @@ struct wlb_search_options {
 	size_t samples;                /* anew for each number of micro-batches */
 	double memory_margin;          /* see wlb_memory_stage */
 	int32_t max_interleave;
-	int32_t zero_stage;            /* for every plan */
+	int32_t zero_stage;            /* 0 to 3, see wlb_plan */
 	double tp_overlap, cp_overlap; /* see wlb_sim_options */
 	enum wlb_sharding sharding;
 	int dynamic;            /* see wlb_sim_options */
@@ -660,10 +660,16 @@ struct wlb_search_result {
 	int32_t idle;
 };
 
-/* Finds the plan with the least simulated step time among all tp x cp x pp x dp, interleaving, micro-batch numbers and
- * recomputation that fit the GPUs and their memory. tp stays inside a node, cp next to it, then pp, dp outermost; nodes
- * follow the topology. A plan whose bound is above the best is not simulated. Free with wlb_search_free. NULL with a
- * message where the input is wrong or nothing fits (the message names the plan that misses least, and by how much). */
+/* Finds the plan with the least simulated step time among all tp x cp x pp x dp, interleaving, micro-batch numbers (one
+ * for each window of the batch, or of two or four windows) and recomputation (none, or full where else it does not
+ * fit) that fit the GPUs and their memory. tp divides the heads and stays inside a node; tp x cp divides a node or is
+ * made of whole ones, with chunks of at least a tile of attention; then pp; dp, outermost, as large as the GPUs and
+ * the batch allow. ZeRO-2 and 3 become 1 where pp is above 1. Nodes follow the topology.
+ *
+ * A plan whose bound is above the best is not simulated. Of others, at least 64 micro-batches are where there are that
+ * many, and at least 4 x pp of a replica; the parts of the time that grow with their number are scaled to all.
+ * Free with wlb_search_free. NULL with a message where the input is wrong or nothing fits (the message names the plan
+ * that misses least, and by how much). */
 struct wlb_search_result *wlb_search(const struct wlb_model *model, const struct wlb_machine *machine,
                                      const struct wlb_search_options *options, struct wlb_error *error);
 void wlb_search_free(struct wlb_search_result *result);
