@@ -41,3 +41,14 @@ int wlb_command_number(const char *option, const char *text, long minimum, long 
 	*number = (int)value;
 	return 0;
 }
+
+int wlb_command_real(const char *option, const char *text, double minimum, double maximum, double *number,
+                     struct wlb_error *error)
+{
+	char *end;
+	double value = strtod(text, &end);
+	if (end == text || *end != '\0' || !(value >= minimum && value <= maximum))
+		return wlb_fail(error, "%s '%.40s': must be a number from %g to %g", option, text, minimum, maximum);
+	*number = value;
+	return 0;
+}

@@ -24,6 +24,10 @@ extern const struct wlb_command wlb_command_show;
 extern const struct wlb_command wlb_command_flush;
 extern const struct wlb_command wlb_command_db;
 extern const struct wlb_command wlb_command_doctor;
+extern const struct wlb_command wlb_command_pack;
+extern const struct wlb_command wlb_command_shard;
+extern const struct wlb_command wlb_command_plan;
+extern const struct wlb_command wlb_command_sim;
 
 /* The next option as getopt_long() gives it, -1 behind the last one. For an option that is wrong the line is printed
  * already and WLB_OPTION_WRONG comes back: exit with WLB_EXIT_USAGE. --help is printed and comes as WLB_OPTION_HELP:
@@ -37,5 +41,9 @@ int wlb_command_fail(const struct wlb_command *self, int code, const char *messa
 /* A whole number in [minimum, maximum] from an option's value. */
 int wlb_command_number(const char *option, const char *text, long minimum, long maximum, int *number,
                        struct wlb_error *error);
+
+/* The same for any number. */
+int wlb_command_real(const char *option, const char *text, double minimum, double maximum, double *number,
+                     struct wlb_error *error);
 
 #endif

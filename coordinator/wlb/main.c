@@ -10,8 +10,8 @@
 #include "coordinator/wlb/command.h"
 
 static const struct wlb_command *const commands[] = {
-	&wlb_command_run,   &wlb_command_runs, &wlb_command_show,
-	&wlb_command_flush, &wlb_command_db,   &wlb_command_doctor,
+	&wlb_command_run,    &wlb_command_runs, &wlb_command_show,  &wlb_command_flush, &wlb_command_db,
+	&wlb_command_doctor, &wlb_command_pack, &wlb_command_shard, &wlb_command_plan,  &wlb_command_sim,
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };

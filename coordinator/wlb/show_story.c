@@ -1,18 +1,15 @@
 #include "coordinator/wlb/show.h"
 
-#include <langinfo.h>
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "coordinator/wlb/fields.h"
 #include "coordinator/wlb/plot.h"
 #include "coordinator/wlb/table.h"
+#include "coordinator/wlb/terminal.h"
 #include "coordinator/wlb/when.h"
 
 enum { PLOT_ROWS = 6, PLOT_MARGIN = 12, EVENTS_SHOWN = 20, CHECKPOINTS_SHOWN = 5 };
@@ -192,14 +189,6 @@ int wlb_show_events(const json_t *run)
 
 /* ---- steps ---------------------------------------------------------------------------------------------------- */
 
-static int terminal_columns(void)
-{
-	struct winsize size;
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 2 * PLOT_MARGIN)
-		return size.ws_col - PLOT_MARGIN;
-	return 72 - PLOT_MARGIN;
-}
-
 int wlb_show_loss(const json_t *run)
 {
 	const json_t *steps = json_object_get(run, "steps"), *faults = json_object_get(run, "faults"), *item;
@@ -215,10 +204,9 @@ int wlb_show_loss(const json_t *run)
 			points[i].value = json_is_number(loss) ? json_number_value(loss) : NAN;
 		}
 		json_array_foreach(faults, i, item) marks[i] = json_integer_value(json_object_get(item, "step"));
-		setlocale(LC_CTYPE, "");
 		puts("\nLoss");
-		wlb_plot(stdout, points, (int)count, marks, (int)mark_count, terminal_columns(), PLOT_ROWS,
-		         strcmp(nl_langinfo(CODESET), "UTF-8") == 0);
+		wlb_plot(stdout, points, (int)count, marks, (int)mark_count, wlb_terminal_columns() - PLOT_MARGIN,
+		         PLOT_ROWS, wlb_terminal_unicode());
 	}
 	free(points);
 	free(marks);

@@ -45,6 +45,17 @@ static const struct {
 	{"first_exit/code", "srun: error: n[08-10,12]: tasks 0-3,7: Exited with exit code 7\n"},
 	{"first_exit/core", "a\nsrun: error: n1: tasks 0-1: Segmentation fault (core dumped)\n"},
 	{"first_exit/ended", "srun: error: Node failure on n3\nsrun: error: n1: task 0: Terminated\n"},
+	{"lengths/text", "5\n0\n124913\n"},
+	{"lengths/generator", "skewed,seed=7,tail=0.5,count=20"},
+	{"topology/two", "# leaves\nSwitchName=s1 Nodes=n[1-4]\nSwitchName=s2 Nodes=n[5-8] \\\n LinkSpeed=100\n"
+                         "SwitchName=s0 Switches=s[1-2]\n"},
+	{"machine/box", "{\"name\":\"box\",\"gpus_per_node\":8,\"peak_flops\":1e15,\"gemm_efficiency\":0.7,"
+                        "\"attention_efficiency\":0.6,\"attention_backward_efficiency\":0.5,"
+                        "\"attention_tile_tokens\":128,\"attention_overhead_keys\":200,\"memory_bytes\":8e10,"
+                        "\"memory_bytes_per_s\":3e12,\"node_link\":{\"bytes_per_s\":4e11,\"latency_s\":3e-6},"
+                        "\"network_link\":{\"bytes_per_s\":5e10,\"latency_s\":1e-5},\"switch_taper\":1,"
+                        "\"switch_latency_s\":0,\"gemm_curve\":{\"at\":[128,4096],\"value\":[0.5,0.7]},"
+                        "\"sources\":{\"peak_flops\":\"assumed\"}}"},
 	{"json_string/text", "n\xc3\xb6\"\\\n\xff"},
 	{"records/some",
          "{\"attempt_id\":\"01234567-89ab-cdef-0123-456789abcdef\",\"source\":\"rank0\",\"job_id\":12,\"first_seq\":1,"
@@ -113,9 +124,10 @@ static void seed_checkpoint(void)
 
 int main(int argc, char **argv)
 {
-	static const char *const targets[] = {"index", "safetensors", "manifest",    "model_config",
-	                                      "jsonl", "policy",      "http",        "records",
-	                                      "spool", "settings",    "json_string", "first_exit"};
+	static const char *const targets[] = {"index", "safetensors", "manifest",   "model_config",
+	                                      "jsonl", "policy",      "http",       "records",
+	                                      "spool", "settings",    "json_string", "lengths",
+	                                      "machine", "topology", "first_exit"};
 	if (argc != 2)
 		return 2;
 	check(wlb_dir_make(argv[1], 0755, &error));

@@ -1,0 +1,25 @@
+/* The workload that packing is judged by: a 7B class model, and the documents of wlb_lengths in global batches. */
+#ifndef WLB_BENCH_CORPUS_H
+#define WLB_BENCH_CORPUS_H
+
+#include "coordinator/wlb/model_class.h"
+#include "coordinator/wlb/pack_batches.h"
+
+#define corpus_model wlb_model_7b
+
+/* SplitMix64. */
+uint64_t corpus_random(uint64_t *state);
+
+/* Starts zeroed but for the lengths. */
+struct corpus {
+	struct wlb_lengths lengths;
+	struct wlb_batches batches;
+	struct wlb_span *batch; /* of `batches` */
+};
+
+/* The next global batch, in corpus->batch until the next call; gives the number of its pieces. Aborts without memory.
+ */
+size_t corpus_next(struct corpus *corpus, int64_t seq_length, int64_t max_tokens);
+void corpus_free(struct corpus *corpus);
+
+#endif

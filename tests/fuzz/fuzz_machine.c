@@ -1,0 +1,17 @@
+/* Any description of a machine: refused with a message, or one that passes its check. */
+#include "coordinator/wlb/plan_machine.h"
+#include "tests/fuzz/scratch.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+	struct wlb_machine machine;
+	struct wlb_error error = {0};
+	if (wlb_machine_file_parse((const char *)data, bytes, &machine, &error) < 0) {
+		must(error.message[0] != '\0');
+		return 0;
+	}
+	must(wlb_machine_check(&machine, &error) == 0);
+	must(machine.name[0] != '\0');
+	must(wlb_machine_gather_s(&machine, 4, 2, 1, 1e9) > 0.0);
+	return 0;
+}

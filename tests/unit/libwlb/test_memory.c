@@ -1,0 +1,150 @@
+/* The memory model against published sizes, by hand. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/libwlb/sim_cases.h"
+
+static const double parameters_7b = 6738415616.0, parameters_70b = 68976648192.0;
+
+static void assert_near(double got, double expected, double tolerance)
+{
+	if (!(fabs(got - expected) <= tolerance * fabs(expected)))
+		fail_msg("%.12g is not %.12g", got, expected);
+}
+
+/* 2 bytes of weights, 4 of gradients, 12 of the optimizer: 18 a parameter, 6 + 12 / d with ZeRO-1 (the table of
+ * Megatron-LM's distributed optimizer), and so on (Rajbhandari et al. 2020, figure 1, with gradients of 4 bytes). */
+static void states_of_llama_7b_are_18_bytes_a_parameter(void **state)
+{
+	(void)state;
+	static const double bytes[] = {18.0, 6.0 + 12.0 / 8, 2.0 + 16.0 / 8, 18.0 / 8};
+	struct wlb_model model = llama_7b();
+	for (int zero = 0; zero <= 3; zero++) {
+		struct wlb_plan plan = plan_of(1, 1, 1, 8, 1, 1);
+		plan.zero_stage = zero;
+		struct wlb_memory m = wlb_memory_stage(&plan, &model, 0, 4096, 4096, 0.0);
+		assert_near(m.weights + m.gradients + m.optimizer, bytes[zero] * parameters_7b, 1e-12);
+	}
+}
+
+static void stages_and_tensor_ranks_hold_the_whole_of_llama_70b(void **state)
+{
+	(void)state;
+	struct wlb_model model = llama_70b();
+	double norms = 8192.0 * (2 * 80 + 1);
+	for (int v = 1; v <= 3; v++) {
+		struct wlb_plan plan = plan_of(8, 1, 4, 1, v, 8);
+		plan.zero_stage = 0;
+		double weights = 0.0;
+		for (int32_t s = 0; s < 4; s++)
+			weights += 8.0 * wlb_memory_stage(&plan, &model, s, 4096, 4096, 0.0).weights;
+		/* Norms are on every tensor-parallel rank. */
+		assert_near(weights, 2.0 * (parameters_70b + 7.0 * norms), 1e-12);
+	}
+}
+
+/* Of a layer and token: 4 inputs of hidden, queries and outputs, keys and values, 3 of the MLP; 2 bytes each. */
+static const double layer_bytes_7b = 2.0 * (4 * 4096 + 2 * 4096 + 2 * 4096 + 3 * 11008);
+
+static void activations_are_those_of_korthikanti(void **state)
+{
+	(void)state;
+	struct wlb_model model = llama_7b();
+	struct wlb_plan plan = plan_of(1, 1, 1, 1, 1, 4);
+	double n = 4096.0, last = 2.0 * 2.0 * n * 4096.0;
+	struct wlb_memory m = wlb_memory_stage(&plan, &model, 0, 4096, 4096, 0.0);
+	assert_near(m.activations, 32.0 * n * layer_bytes_7b + last, 1e-12);
+	/* 34 s b h of the paper's layer, with a gated MLP of 2.69 instead of 4 and no dropout. */
+	assert_near(m.activations / (32.0 * n * 4096.0), 34.0, 0.06);
+	plan.recompute = WLB_RECOMPUTE_NONE;
+	m = wlb_memory_stage(&plan, &model, 0, 4096, 4096, 0.0);
+	assert_near(m.activations, 32.0 * n * (layer_bytes_7b + 5.0 * 32 * n) + last, 1e-12);
+	plan.recompute = WLB_RECOMPUTE_FULL;
+	m = wlb_memory_stage(&plan, &model, 0, 4096, 4096, 0.0);
+	assert_near(m.activations, 32.0 * n * 2 * 4096 + n * layer_bytes_7b + last, 1e-12);
+	assert_near(m.logits, 6.0 * n * 32000, 1e-12);
+}
+
+static void stages_hold_the_micro_batches_in_flight(void **state)
+{
+	(void)state;
+	struct wlb_model model = llama_7b();
+	double layer = 4096.0 * layer_bytes_7b, last = 2.0 * 2.0 * 4096 * 4096;
+	struct wlb_plan plan = plan_of(1, 1, 4, 1, 1, 16);
+	for (int32_t s = 0; s < 4; s++) {
+		double held = (4 - s) * 8 * layer + (s == 3 ? last : 0.0);
+		assert_near(wlb_memory_stage(&plan, &model, s, 4096, 4096, 0.0).activations, held, 1e-12);
+	}
+	/* Two of them are all there are. */
+	plan.micro_batches = 2;
+	assert_near(wlb_memory_stage(&plan, &model, 0, 4096, 4096, 0.0).activations, 2 * 8 * layer, 1e-12);
+	/* Interleaved: 2 x 3 + 4 chunks to warm up and one more, of 4 layers. */
+	plan = plan_of(1, 1, 4, 1, 2, 16);
+	assert_near(wlb_memory_stage(&plan, &model, 0, 4096, 4096, 0.0).activations, 11 * 4 * layer, 1e-12);
+	/* Context and tensor parallelism split them. */
+	plan = plan_of(2, 4, 4, 1, 1, 16);
+	assert_near(wlb_memory_stage(&plan, &model, 0, 4096, 4096, 0.0).activations, 4 * 8 * layer / 8, 1e-12);
+}
+
+static void the_margin_is_of_all(void **state)
+{
+	(void)state;
+	struct wlb_model model = llama_7b();
+	struct wlb_plan plan = plan_of(2, 2, 4, 2, 2, 8);
+	for (int32_t s = 0; s < 4; s++) {
+		struct wlb_memory m = wlb_memory_stage(&plan, &model, s, 8192, 8192, 0.25);
+		double sum = m.weights + m.gradients + m.optimizer + m.activations + m.logits + m.buffers;
+		assert_near(m.margin, 0.25 * sum, 1e-12);
+		assert_near(m.total, 1.25 * sum, 1e-12);
+		assert_true(m.buffers > 0.0);
+	}
+}
+
+static void the_fullest_stage_is_found(void **state)
+{
+	(void)state;
+	struct wlb_model model = llama_7b();
+	struct wlb_plan plan = plan_of(1, 1, 4, 1, 1, 8);
+	int32_t stage = -1;
+	struct wlb_memory most = wlb_memory_most(&plan, &model, 32768, 32768, 0.0, &stage);
+	assert_int_equal(stage, 0);
+	for (int32_t s = 0; s < 4; s++)
+		assert_true(wlb_memory_stage(&plan, &model, s, 32768, 32768, 0.0).total <= most.total);
+	model.vocab_size = 4000000;
+	wlb_memory_most(&plan, &model, 32768, 32768, 0.0, &stage);
+	assert_int_equal(stage, 3);
+}
+
+/* Llama-2-70B does not fit 8 GPUs of 80 GB for training; 64 hold its states with ZeRO-1. */
+static void llama_70b_needs_more_than_a_node(void **state)
+{
+	(void)state;
+	struct wlb_model model = llama_70b();
+	struct wlb_plan node = plan_of(8, 1, 1, 1, 1, 8), eight = plan_of(8, 1, 8, 1, 1, 8);
+	assert_true(wlb_memory_most(&node, &model, 4096, 4096, 0.1, NULL).total > 150e9);
+	struct wlb_memory m = wlb_memory_most(&eight, &model, 4096, 4096, 0.1, NULL);
+	assert_near(m.weights + m.gradients + m.optimizer, 18.0 * parameters_70b / 64, 0.03);
+	assert_true(m.total < 40e9);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(states_of_llama_7b_are_18_bytes_a_parameter),
+		cmocka_unit_test(stages_and_tensor_ranks_hold_the_whole_of_llama_70b),
+		cmocka_unit_test(activations_are_those_of_korthikanti),
+		cmocka_unit_test(stages_hold_the_micro_batches_in_flight),
+		cmocka_unit_test(the_margin_is_of_all),
+		cmocka_unit_test(the_fullest_stage_is_found),
+		cmocka_unit_test(llama_70b_needs_more_than_a_node),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

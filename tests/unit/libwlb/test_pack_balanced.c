@@ -1,0 +1,161 @@
+/* Dealing one step, held against the optimum that an exhaustive search finds. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/bench/pack/corpus.h"
+
+enum { MOST_PIECES = 14, MOST_BINS = 4 };
+
+/* Branch and bound: piece by piece into every bin that differs and has room, unless that reaches the best. */
+struct solver {
+	const int64_t *tokens;
+	int count;
+	int bins;
+	int64_t max_tokens;
+	double work[MOST_BINS];
+	int64_t used[MOST_BINS];
+	double best;
+};
+
+static void solve(struct solver *s, int piece, double heaviest)
+{
+	if (heaviest >= s->best)
+		return;
+	if (piece == s->count) {
+		s->best = heaviest;
+		return;
+	}
+	double work = wlb_cost_document(&corpus_model, s->tokens[piece]);
+	for (int b = 0; b < s->bins; b++) {
+		if (s->used[b] + s->tokens[piece] > s->max_tokens)
+			continue;
+		double before = s->work[b];
+		s->work[b] += work;
+		s->used[b] += s->tokens[piece];
+		solve(s, piece + 1, s->work[b] > heaviest ? s->work[b] : heaviest);
+		s->work[b] = before;
+		s->used[b] -= s->tokens[piece];
+		if (before == 0.0)
+			break;
+	}
+}
+
+/* Work of the heaviest micro-batch at its least, or a negative number where nothing fits. */
+static double optimum(const int64_t *tokens, int count, int bins, int64_t max_tokens)
+{
+	struct solver s = {.tokens = tokens, .count = count, .bins = bins, .max_tokens = max_tokens, .best = 1e300};
+	solve(&s, 0, 0.0);
+	return s.best < 1e300 ? s.best : -1.0;
+}
+
+static double heaviest(const int64_t *tokens, int count, int bins, int64_t max_tokens, const int32_t *bin_of)
+{
+	double work[MOST_BINS] = {0}, most = 0.0;
+	int64_t used[MOST_BINS] = {0};
+	for (int i = 0; i < count; i++) {
+		assert_in_range(bin_of[i], 0, bins - 1);
+		work[bin_of[i]] += wlb_cost_document(&corpus_model, tokens[i]);
+		used[bin_of[i]] += tokens[i];
+	}
+	for (int b = 0; b < bins; b++) {
+		assert_true(used[b] <= max_tokens);
+		most = work[b] > most ? work[b] : most;
+	}
+	return most;
+}
+
+static void comes_near_the_optimum(void **state)
+{
+	(void)state;
+	uint64_t random = 1;
+	double excess = 0.0;
+	int solved = 0, missed = 0;
+	for (int trial = 0; trial < 500; trial++) {
+		int64_t tokens[MOST_PIECES];
+		int32_t bin_of[MOST_PIECES];
+		int count = 4 + (int)(corpus_random(&random) % (MOST_PIECES - 3));
+		int bins = 2 + (int)(corpus_random(&random) % (MOST_BINS - 1));
+		for (int i = 0; i < count; i++)
+			tokens[i] = (int64_t)(1 + corpus_random(&random) % 60000);
+		int64_t max_tokens = 131072;
+		double best = optimum(tokens, count, bins, max_tokens);
+		if (wlb_pack_balanced(&corpus_model, tokens, (size_t)count, bins, max_tokens, bin_of, NULL) < 0) {
+			missed += best > 0.0;
+			continue;
+		}
+		double ratio = heaviest(tokens, count, bins, max_tokens, bin_of) / best;
+		assert_true(ratio >= 1.0 - 1e-12);
+		/* Graham's bound for longest first; exchanges only lower it. */
+		assert_true(ratio <= 4.0 / 3.0);
+		excess += ratio - 1.0;
+		solved++;
+	}
+	assert_true(solved > 350);
+	assert_true(missed <= 5);
+	assert_true(excess / solved < 0.015);
+}
+
+static void exchanges_what_longest_first_puts_wrong(void **state)
+{
+	(void)state;
+	/* Longest first gives 3+3+... = 7 against 5; the optimum, {3,3} and {2,2,2}, is even. */
+	static const int64_t tokens[] = {3, 3, 2, 2, 2};
+	int32_t bin_of[5];
+	assert_int_equal(wlb_pack_balanced(&corpus_model, tokens, 5, 2, 100, bin_of, NULL), 0);
+	int64_t used[2] = {0};
+	for (int i = 0; i < 5; i++)
+		used[bin_of[i]] += tokens[i];
+	assert_int_equal(used[0], 6);
+	assert_int_equal(used[1], 6);
+}
+
+static void gives_the_same_for_the_same(void **state)
+{
+	(void)state;
+	int64_t tokens[200];
+	int32_t first[200], second[200];
+	uint64_t random = 3;
+	for (int i = 0; i < 200; i++)
+		tokens[i] = (int64_t)(corpus_random(&random) % 5) * 100;
+	assert_int_equal(wlb_pack_balanced(&corpus_model, tokens, 200, 7, 100000, first, NULL), 0);
+	assert_int_equal(wlb_pack_balanced(&corpus_model, tokens, 200, 7, 100000, second, NULL), 0);
+	assert_memory_equal(first, second, sizeof(first));
+}
+
+static void refuses_what_fits_nowhere(void **state)
+{
+	(void)state;
+	static const int64_t tokens[] = {5, 11, 5}, negative[] = {1, -2};
+	int32_t bin_of[3];
+	struct wlb_error error;
+	assert_int_equal(wlb_pack_balanced(&corpus_model, tokens, 3, 2, 10, bin_of, &error), -1);
+	assert_string_equal(error.message, "piece 1 of 11 tokens finds no room in 2 micro-batches of 10");
+	assert_int_equal(wlb_pack_balanced(&corpus_model, negative, 2, 2, 10, bin_of, &error), -1);
+	assert_string_equal(error.message, "piece 1 has -2 tokens: it must not be negative");
+	assert_int_equal(wlb_pack_balanced(&corpus_model, tokens, 3, 0, 10, bin_of, &error), -1);
+	assert_string_equal(error.message, "0 micro-batches: at least 1 is needed");
+}
+
+static void deals_nothing(void **state)
+{
+	(void)state;
+	assert_int_equal(wlb_pack_balanced(&corpus_model, NULL, 0, 3, 10, NULL, NULL), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(comes_near_the_optimum),
+		cmocka_unit_test(exchanges_what_longest_first_puts_wrong),
+		cmocka_unit_test(gives_the_same_for_the_same),
+		cmocka_unit_test(refuses_what_fits_nowhere),
+		cmocka_unit_test(deals_nothing),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

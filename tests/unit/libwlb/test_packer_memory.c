@@ -1,0 +1,103 @@
+/* Every allocation of the packer fails once: the error is said, nothing leaks, nothing changed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "tests/bench/pack/corpus.h"
+
+static long allocations_left = -1; /* negative: no limit */
+
+void *__real_calloc(size_t count, size_t size);
+void *__real_reallocarray(void *array, size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_reallocarray(void *array, size_t count, size_t size);
+
+static int refused(void)
+{
+	if (allocations_left < 0)
+		return 0;
+	return allocations_left-- == 0;
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+	return refused() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_reallocarray(void *array, size_t count, size_t size)
+{
+	return refused() ? NULL : __real_reallocarray(array, count, size);
+}
+
+static void a_packer_is_made_whole_or_not_at_all(void **state)
+{
+	(void)state;
+	struct wlb_packer_options o;
+	struct wlb_packer *packer = NULL;
+	int failures = 0;
+	wlb_packer_options_init(&o, 1000, 4);
+	for (long n = 0; packer == NULL; n++) {
+		struct wlb_error error = {""};
+		allocations_left = n;
+		packer = wlb_packer_new(&corpus_model, &o, &error);
+		failures += packer == NULL;
+		if (packer == NULL)
+			assert_memory_equal(error.message, "out of memory", 13);
+	}
+	allocations_left = -1;
+	assert_true(failures >= 7);
+	wlb_packer_free(packer);
+}
+
+static void a_step_without_memory_can_be_repeated(void **state)
+{
+	(void)state;
+	struct wlb_packer_options o;
+	struct wlb_span batch[100];
+	wlb_packer_options_init(&o, 1000, 4);
+	for (int i = 0; i < 100; i++)
+		batch[i] = (struct wlb_span){.document = i, .tokens = 40};
+	struct wlb_packer *packer = wlb_packer_new(&corpus_model, &o, NULL);
+	assert_non_null(packer);
+	const struct wlb_step *step = NULL;
+	int failures = 0;
+	for (long n = 0; step == NULL; n++) {
+		allocations_left = n;
+		step = wlb_packer_next(packer, batch, 100, NULL);
+		failures += step == NULL;
+	}
+	allocations_left = -1;
+	assert_int_equal(failures, 4);
+	assert_int_equal(step->index, 0);
+	assert_int_equal(step->tokens + step->held_tokens, 4000);
+	wlb_packer_free(packer);
+}
+
+static void dealing_without_memory_says_so(void **state)
+{
+	(void)state;
+	int64_t tokens[] = {1, 2, 3};
+	int32_t bin_of[3];
+	int rc = -1, failures = 0;
+	for (long n = 0; rc < 0; n++) {
+		allocations_left = n;
+		rc = wlb_pack_balanced(&corpus_model, tokens, 3, 2, 10, bin_of, NULL);
+		failures += rc < 0;
+	}
+	allocations_left = -1;
+	assert_int_equal(failures, 6);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_packer_is_made_whole_or_not_at_all),
+		cmocka_unit_test(a_step_without_memory_can_be_repeated),
+		cmocka_unit_test(dealing_without_memory_says_so),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

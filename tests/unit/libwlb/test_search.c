@@ -1,0 +1,291 @@
+/* The layout search against brute force on small spaces, and what it says where nothing fits. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/libwlb/sim_cases.h"
+
+static const int64_t lengths[] = {8192, 6000, 4000, 3000, 2500, 2000, 1500, 1200,
+                                  1000, 900,  800,  700,  600,  500,  400,  376};
+
+enum { BATCH = 16, WINDOW = 8192, LENGTHS = sizeof(lengths) / sizeof(lengths[0]), MOST_DOCUMENTS = 256 };
+
+static struct wlb_model small_model(void)
+{
+	struct wlb_model model = llama_7b();
+	model.hidden_size = 1536;
+	model.intermediate_size = 4096;
+	model.num_hidden_layers = 6;
+	model.num_attention_heads = model.num_key_value_heads = 12;
+	return model;
+}
+
+static struct wlb_search_options small_options(int32_t nodes, const struct wlb_step *sample)
+{
+	struct wlb_search_options options;
+	wlb_search_options_init(&options, nodes, WINDOW, BATCH);
+	options.sample = sample;
+	options.samples = 1;
+	options.keep = 1 << 15;
+	options.most_simulated = 1 << 20;
+	return options;
+}
+
+/* The step time of a plan over the documents of a batch, or infinity where they find no room. */
+static double step_s_of(const struct wlb_model *model, const struct wlb_machine *machine, const struct wlb_plan *plan)
+{
+	int64_t tokens[MOST_DOCUMENTS], sum = 0;
+	int32_t bin_of[MOST_DOCUMENTS], bins = plan->micro_batches * plan->layout.dp;
+	struct wlb_packed pieces[MOST_DOCUMENTS];
+	size_t count = 0, at = 0;
+	for (; sum + lengths[count % LENGTHS] <= BATCH * WINDOW; count++)
+		sum += tokens[count] = lengths[count % LENGTHS];
+	double windows = (double)BATCH / bins;
+	int64_t room = (int64_t)ceil(WINDOW * (windows > 1.0 ? windows : 1.0) * 1.25);
+	if (wlb_pack_balanced(model, tokens, count, bins, room, bin_of, NULL) < 0)
+		return INFINITY;
+	for (int32_t b = 0; b < bins; b++)
+		for (size_t i = 0; i < count; i++)
+			if (bin_of[i] == b)
+				pieces[at++] = (struct wlb_packed){.span = {.tokens = tokens[i]}, .micro_batch = b};
+	struct wlb_step step = {.pieces = pieces, .count = count, .micro_batches = bins};
+	struct wlb_machine whole = *machine;
+	whole.gpus_per_node = machine->gpus_per_node / plan->layout.tp * plan->layout.tp;
+	struct wlb_sim_options options;
+	wlb_sim_options_init(&options, plan);
+	options.timeline = 0;
+	return simulate(model, &whole, &options, &step).time.step_s;
+}
+
+struct brute {
+	int64_t count;
+	double best_s;
+};
+
+/* Every plan that the rules of the search allow, by plain loops: their number, and the best where all fit. */
+static struct brute try_all(const struct wlb_model *model, const struct wlb_machine *machine, int nodes, int all_fit)
+{
+	struct brute brute = {0, INFINITY};
+	int gpus = machine->gpus_per_node, batch = BATCH, most_interleave = 4;
+	for (int tp = 1; tp <= gpus; tp++)
+		for (int cp = 1; model->num_attention_heads % tp == 0 && cp <= nodes * (gpus / tp); cp++)
+			for (int pp = 1; pp <= model->num_hidden_layers && cp * pp <= nodes * (gpus / tp); pp++)
+				for (int v = 1; v <= most_interleave && pp * v <= model->num_hidden_layers; v++) {
+					int aligned = cp == 1 || gpus % (tp * cp) == 0 || tp * cp % gpus == 0;
+					if (!aligned || (cp > 1 && cp * 256 > 8192) || (v > 1 && pp == 1))
+						continue;
+					int dp = nodes * (gpus / tp) / (cp * pp), last = 0;
+					dp = dp < batch ? dp : batch;
+					for (int windows = 1; windows <= 4; windows *= 2) {
+						int m = ((batch + dp - 1) / dp + windows - 1) / windows;
+						m = v > 1 ? (m + pp - 1) / pp * pp : m;
+						if (m == last)
+							continue;
+						last = m;
+						brute.count++;
+						struct wlb_plan plan = plan_of(tp, cp, pp, dp, v, m);
+						double step_s = all_fit ? step_s_of(model, machine, &plan) : INFINITY;
+						brute.best_s = step_s < brute.best_s ? step_s : brute.best_s;
+					}
+				}
+	return brute;
+}
+
+static void check_candidate(const struct wlb_candidate *c, const struct wlb_model *model, int gpus_per_node, int gpus)
+{
+	struct wlb_error error;
+	const struct wlb_layout *l = &c->plan.layout;
+	assert_int_equal(wlb_plan_check(&c->plan, model, &error), 0);
+	assert_int_equal(model->num_attention_heads % l->tp, 0);
+	assert_true(l->tp <= gpus_per_node && l->pp <= model->num_hidden_layers);
+	assert_int_equal(c->gpus, wlb_layout_ranks(l));
+	assert_true(c->gpus <= gpus);
+}
+
+static void every_layout_of_a_small_machine_is_judged(void **state)
+{
+	(void)state;
+	struct wlb_model model = small_model();
+	struct wlb_machine machine = h100();
+	struct wlb_step sample = equal_step(1, lengths, LENGTHS);
+	static const int sizes[][2] = {{1, 4}, {2, 4}, {3, 4}, {2, 8}};
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		machine.gpus_per_node = sizes[i][1];
+		machine.memory_bytes = i % 2 == 0 ? 80e9 : 6e9;
+		struct wlb_search_options options = small_options(sizes[i][0], &sample);
+		struct wlb_error error = {""};
+		struct wlb_search_result *r = wlb_search(&model, &machine, &options, &error);
+		assert_string_equal(error.message, "");
+		assert_non_null(r);
+		struct brute brute = try_all(&model, &machine, sizes[i][0], i % 2 == 0);
+		assert_int_equal(r->tried, brute.count);
+		assert_true(i % 2 != 0 || fabs(r->ranked[0].step_s - brute.best_s) <= 1e-9 * brute.best_s);
+		assert_int_equal(r->tried, r->no_memory + r->pruned + r->simulated + r->unexplored);
+		assert_int_equal(r->misfit_count, r->no_memory);
+		assert_int_equal(r->ranked_count, r->simulated);
+		assert_true(i % 2 == 0 || r->no_memory > 0);
+		for (size_t k = 0; k < r->ranked_count; k++) {
+			check_candidate(&r->ranked[k], &model, machine.gpus_per_node, r->gpus);
+			assert_true(r->ranked[k].step_s >= r->ranked[0].step_s);
+			assert_true(r->ranked[k].bound_s <= r->ranked[k].step_s);
+			assert_true(r->ranked[k].memory.total <= machine.memory_bytes);
+		}
+		for (size_t k = 0; k < r->misfit_count; k++) {
+			check_candidate(&r->misfits[k], &model, machine.gpus_per_node, r->gpus);
+			assert_true(r->misfits[k].missing_bytes > 0.0);
+			assert_true(k == 0 || r->misfits[k].missing_bytes >= r->misfits[k - 1].missing_bytes);
+		}
+		wlb_search_free(r);
+	}
+	free_step(&sample);
+}
+
+/* Ranks and idle GPUs are all usable ones, each once; the ranks of a tensor-parallel group share a node. */
+static void check_places(const struct wlb_search_result *r, const int32_t *usable, int32_t nodes, int gpus)
+{
+	int *taken = calloc((size_t)(nodes * gpus), sizeof(*taken)), tp = r->ranked[0].plan.layout.tp;
+	assert_non_null(taken);
+	assert_int_equal(r->ranks, r->ranked[0].gpus);
+	assert_int_equal(r->ranks + r->idle, r->gpus);
+	for (int32_t i = 0; i < r->gpus; i++) {
+		int32_t node = i < r->ranks ? r->rank_node[i] : r->idle_node[i - r->ranks];
+		int32_t gpu = i < r->ranks ? r->rank_gpu[i] : r->idle_gpu[i - r->ranks];
+		assert_in_range(node, 0, nodes - 1);
+		assert_true(gpu >= 0 && gpu < usable[node]);
+		assert_int_equal(taken[node * gpus + gpu]++, 0);
+		if (i < r->ranks)
+			assert_int_equal(node, r->rank_node[i / tp * tp]);
+	}
+	free(taken);
+}
+
+static void uneven_nodes_get_the_layout_that_uses_what_is_there(void **state)
+{
+	(void)state;
+	struct wlb_model model = llama_70b(); /* too large for tp 1 */
+	struct wlb_machine machine = h100();
+	struct wlb_step sample = equal_step(1, lengths, LENGTHS);
+	struct wlb_error error;
+	for (int broken = 0; broken < 4; broken++) {
+		int32_t usable[32];
+		for (int n = 0; n < 32; n++)
+			usable[n] = 8;
+		usable[5] = broken * 2;
+		usable[17] = broken == 3 ? 7 : 8;
+		struct wlb_search_options options = small_options(32, &sample);
+		options.gpus_of_node = usable;
+		options.global_batch = 128;
+		options.most_simulated = 50;
+		struct wlb_search_result *r = wlb_search(&model, &machine, &options, &error);
+		assert_non_null(r);
+		assert_int_equal(r->gpus, 31 * 8 + 2 * broken - (broken == 3));
+		assert_true(r->idle <= 16);
+		assert_true(r->ranked[0].plan.layout.tp > 1);
+		check_places(r, usable, 32, 8);
+		wlb_search_free(r);
+	}
+	free_step(&sample);
+}
+
+static void ranks_follow_the_switches(void **state)
+{
+	(void)state;
+	/* Slurm names nodes in one order, cables may go another: even nodes on one leaf, odd ones on the other. */
+	static const int32_t even[] = {0, 2, 4, 6}, odd[] = {1, 3, 5, 7}, leaves[] = {1, 2};
+	const struct wlb_switch switches[] = {
+		{"root", leaves, 2, NULL, 0}, {"even", NULL, 0, even, 4}, {"odd", NULL, 0, odd, 4}};
+	struct wlb_topology topology = {switches, 3};
+	struct wlb_model model = small_model();
+	struct wlb_machine machine = h100();
+	machine.switch_taper = 0.1;
+	struct wlb_step sample = equal_step(1, lengths, LENGTHS);
+	struct wlb_search_options options = small_options(8, &sample);
+	options.topology = &topology;
+	options.global_batch = 64;
+	struct wlb_error error;
+	struct wlb_search_result *r = wlb_search(&model, &machine, &options, &error);
+	assert_non_null(r);
+	for (int32_t i = 1; i < r->ranks; i++)
+		assert_true(r->rank_node[i] % 2 >= r->rank_node[i - 1] % 2);
+	wlb_search_free(r);
+	free_step(&sample);
+}
+
+static void assert_search_fails(const struct wlb_model *model, const struct wlb_machine *machine,
+                                const struct wlb_search_options *options, const char *part)
+{
+	struct wlb_error error = {""};
+	assert_null(wlb_search(model, machine, options, &error));
+	if (strstr(error.message, part) == NULL)
+		fail_msg("'%s' does not say '%s'", error.message, part);
+}
+
+static void what_cannot_be_searched_is_refused(void **state)
+{
+	(void)state;
+	struct wlb_model model = small_model();
+	struct wlb_machine machine = h100();
+	struct wlb_step sample = equal_step(1, lengths, 4);
+	struct wlb_search_options good = small_options(2, &sample), bad = good;
+	bad.nodes = 0;
+	assert_search_fails(&model, &machine, &bad, "nodes is 0");
+	bad = good;
+	bad.samples = 0;
+	assert_search_fails(&model, &machine, &bad, "no document");
+	bad = good;
+	bad.seq_length = 8191;
+	assert_search_fails(&model, &machine, &bad, "8192 tokens");
+	bad = good;
+	bad.max_length_ratio = NAN;
+	assert_search_fails(&model, &machine, &bad, "max_length_ratio");
+	int32_t usable[] = {8, 9};
+	bad = good;
+	bad.gpus_of_node = usable;
+	assert_search_fails(&model, &machine, &bad, "node 1 has 9 GPUs");
+	usable[0] = usable[1] = 0;
+	assert_search_fails(&model, &machine, &bad, "none of the 2 nodes");
+	machine.memory_bytes = 1e8;
+	assert_search_fails(&model, &machine, &good, "misses least");
+	free_step(&sample);
+}
+
+static void a_bad_tree_is_refused(void **state)
+{
+	(void)state;
+	static const int32_t nodes[] = {0, 1}, self[] = {0}, far[] = {7};
+	struct wlb_error error;
+	int32_t order[4], leaf[4];
+	struct wlb_switch one[] = {{"a", NULL, 0, nodes, 2}, {"b", NULL, 0, nodes, 2}};
+	assert_int_equal(wlb_topology_order(&(struct wlb_topology){one, 2}, 4, order, leaf, &error), -1);
+	assert_non_null(strstr(error.message, "switch b has node 0"));
+	assert_int_equal(wlb_topology_order(&(struct wlb_topology){one, 1}, 4, order, leaf, &error), 0);
+	assert_true(order[3] == 3 && leaf[1] == 0 && leaf[2] == -1);
+	assert_int_equal(wlb_topology_order(&(struct wlb_topology){one, 1}, 1, order, leaf, &error), -1);
+	struct wlb_switch ring[] = {{"a", self, 1, NULL, 0}};
+	assert_int_equal(wlb_topology_order(&(struct wlb_topology){ring, 1}, 4, order, leaf, &error), -1);
+	assert_non_null(strstr(error.message, "below itself"));
+	ring[0].switches = far;
+	assert_int_equal(wlb_topology_order(&(struct wlb_topology){ring, 1}, 4, order, leaf, &error), -1);
+	assert_non_null(strstr(error.message, "switch number 7"));
+	assert_int_equal(wlb_topology_order(NULL, 4, order, leaf, &error), 0);
+	assert_true(order[0] == 0 && order[3] == 3 && leaf[0] == -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_layout_of_a_small_machine_is_judged),
+		cmocka_unit_test(uneven_nodes_get_the_layout_that_uses_what_is_there),
+		cmocka_unit_test(ranks_follow_the_switches),
+		cmocka_unit_test(what_cannot_be_searched_is_refused),
+		cmocka_unit_test(a_bad_tree_is_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,347 @@
+/* What a simulated step costs, and what it refuses. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/libwlb/sim_cases.h"
+
+static void assert_near(double got, double expected, double tolerance)
+{
+	if (!(fabs(got - expected) <= tolerance * fabs(expected)))
+		fail_msg("%.12g is not %.12g", got, expected);
+}
+
+/* One GPU, one document: FLOPs at the speeds of the machine, by hand. */
+static void one_document_on_one_gpu_takes_its_flops(void **state)
+{
+	(void)state;
+	struct wlb_model model = llama_7b();
+	struct wlb_machine machine = h100();
+	machine.memory_bytes_per_s = 1e15;
+	machine.attention_overhead_keys = 0.0;
+	machine.attention_efficiency = machine.attention_backward_efficiency = machine.gemm_efficiency = 0.5;
+	struct wlb_plan plan = plan_of(1, 1, 1, 1, 1, 1);
+	struct wlb_sim_options options;
+	wlb_sim_options_init(&options, &plan);
+	int64_t tokens = 16384;
+	struct wlb_step step = equal_step(1, &tokens, 1);
+	struct wlb_sim_result result = simulate(&model, &machine, &options, &step);
+	double n = (double)tokens, layers = 32.0;
+	double matrices = 4.0 * 4096 * 4096 + 3.0 * 4096 * 11008, head = 4096.0 * 32000;
+	double flops = 3.0 * 2.0 * n * (layers * matrices + head) + 3.5 * layers * 2.0 * 4096 * n * (n + 1.0);
+	assert_near(result.time.compute_s, flops / (0.5 * 989.4e12), 1e-3);
+	double counted = 3.0 * (2.0 * n * (layers * matrices + head) + layers * 2.0 * 4096 * n * (n + 1.0));
+	assert_near(result.flops, counted, 1e-9);
+	assert_near(result.utilization, counted / (result.time.step_s * 989.4e12), 1e-9);
+	assert_int_equal(result.tokens, tokens);
+	assert_true(result.time.tp_s == 0.0 && result.time.cp_s == 0.0 && result.time.dp_s == 0.0);
+	free_step(&step);
+}
+
+static double step_s_of(const struct wlb_machine *machine, const struct wlb_plan *plan, int64_t tokens,
+                        const double *slowdown)
+{
+	struct wlb_model model = llama_7b();
+	struct wlb_sim_options options;
+	wlb_sim_options_init(&options, plan);
+	options.slowdown = slowdown;
+	struct wlb_step step = equal_step(plan->micro_batches * plan->layout.dp, &tokens, 1);
+	double step_s = simulate(&model, machine, &options, &step).time.step_s;
+	free_step(&step);
+	return step_s;
+}
+
+static void more_work_and_slower_hardware_take_longer(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = h100(), slow;
+	struct wlb_plan plan = plan_of(4, 4, 4, 2, 2, 8);
+	double base = step_s_of(&machine, &plan, 32768, NULL);
+	assert_true(step_s_of(&machine, &plan, 32896, NULL) > base);
+	double *fields[] = {&slow.peak_flops,
+	                    &slow.memory_bytes_per_s,
+	                    &slow.node_link.bytes_per_s,
+	                    &slow.network_link.bytes_per_s,
+	                    &slow.gemm_efficiency,
+	                    &slow.attention_efficiency};
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		slow = machine;
+		*fields[i] *= 0.5;
+		assert_true(step_s_of(&slow, &plan, 32768, NULL) > base);
+	}
+	slow = machine;
+	slow.network_link.latency_s *= 100.0;
+	assert_true(step_s_of(&slow, &plan, 32768, NULL) > base);
+}
+
+static void a_straggler_holds_up_its_stage(void **state)
+{
+	(void)state;
+	struct wlb_model model = llama_7b();
+	struct wlb_machine machine = h100();
+	struct wlb_plan plan = plan_of(2, 1, 1, 2, 1, 4);
+	double slowdown[4] = {1.0, 1.0, 1.0, 2.0};
+	int64_t tokens = 8192;
+	struct wlb_sim_options options;
+	wlb_sim_options_init(&options, &plan);
+	struct wlb_step step = equal_step(8, &tokens, 1);
+	struct wlb_sim_result even = simulate(&model, &machine, &options, &step);
+	options.slowdown = slowdown;
+	struct wlb_sim_result result = simulate(&model, &machine, &options, &step);
+	assert_near(result.time.straggler_s, even.time.compute_s, 0.01);
+	assert_near(result.time.step_s, even.time.step_s + result.time.straggler_s, 1e-9);
+	assert_near(sum_of_parts(&result.time), result.time.step_s, 1e-9);
+	assert_int_equal(result.worst_replica, 1);
+	free_step(&step);
+}
+
+static struct wlb_sim_result sharded(enum wlb_sharding sharding, int dynamic, const int64_t *tokens, size_t count)
+{
+	struct wlb_model model = llama_7b();
+	struct wlb_machine machine = h100();
+	struct wlb_plan plan = plan_of(1, 4, 1, 1, 1, 1);
+	struct wlb_sim_options options;
+	wlb_sim_options_init(&options, &plan);
+	options.sharding = sharding;
+	options.dynamic = dynamic;
+	struct wlb_step step = equal_step(1, tokens, count);
+	struct wlb_sim_result result = simulate(&model, &machine, &options, &step);
+	free_step(&step);
+	return result;
+}
+
+static void sharding_decides_what_context_ranks_wait(void **state)
+{
+	(void)state;
+	static const int64_t mixed[] = {60000, 1000, 2000, 500, 3000, 20, 7000, 12000};
+	static const int64_t shorts[64] = {[0 ... 63] = 512};
+	struct wlb_sim_result sequence = sharded(WLB_SHARDING_SEQUENCE, 0, mixed, 8);
+	struct wlb_sim_result document = sharded(WLB_SHARDING_DOCUMENT, 0, mixed, 8);
+	struct wlb_sim_result adaptive = sharded(WLB_SHARDING_ADAPTIVE, 0, mixed, 8);
+	assert_true(sequence.time.cp_imbalance_s > 0.02 * sequence.time.compute_s);
+	assert_true(document.time.cp_imbalance_s == 0.0);
+	assert_true(document.time.step_s < sequence.time.step_s);
+	assert_true(adaptive.time.step_s == document.time.step_s);
+	assert_int_equal(adaptive.per_document, 1);
+	/* Chunks of 64 tokens fill half of a tile: whole documents are sooner. */
+	sequence = sharded(WLB_SHARDING_SEQUENCE, 0, shorts, 64);
+	document = sharded(WLB_SHARDING_DOCUMENT, 0, shorts, 64);
+	adaptive = sharded(WLB_SHARDING_ADAPTIVE, 0, shorts, 64);
+	assert_true(sequence.time.step_s < document.time.step_s);
+	assert_true(adaptive.time.step_s == sequence.time.step_s);
+	assert_int_equal(adaptive.per_document, 0);
+	/* Nothing to gather where no document is split. */
+	struct wlb_sim_result dynamic = sharded(WLB_SHARDING_ADAPTIVE, 1, shorts, 64);
+	assert_true(dynamic.time.cp_s < 0.2 * adaptive.time.cp_s);
+	assert_true(dynamic.time.step_s < adaptive.time.step_s);
+}
+
+static void a_sample_of_equal_replicas_stands_for_all(void **state)
+{
+	(void)state;
+	struct wlb_model model = llama_7b();
+	struct wlb_machine machine = h100();
+	struct wlb_plan plan = plan_of(2, 2, 4, 8, 1, 6);
+	struct wlb_sim_options options;
+	wlb_sim_options_init(&options, &plan);
+	int64_t tokens[] = {5000, 30000};
+	struct wlb_step all = equal_step(48, tokens, 2), sample = equal_step(12, tokens, 2);
+	struct wlb_sim_result a = simulate(&model, &machine, &options, &all);
+	struct wlb_sim_result b = simulate(&model, &machine, &options, &sample);
+	assert_near(b.time.step_s, a.time.step_s, 1e-12);
+	assert_near(b.tokens_per_s, a.tokens_per_s, 1e-9);
+	assert_near(b.utilization, a.utilization, 1e-9);
+	free_step(&all);
+	free_step(&sample);
+}
+
+static void full_recomputation_adds_a_forward_pass(void **state)
+{
+	(void)state;
+	struct wlb_model model = llama_7b();
+	struct wlb_machine machine = h100();
+	struct wlb_plan plan = plan_of(2, 1, 2, 1, 1, 4);
+	struct wlb_sim_options options;
+	wlb_sim_options_init(&options, &plan);
+	int64_t tokens = 16384;
+	struct wlb_step step = equal_step(4, &tokens, 1);
+	struct wlb_sim_result keep = simulate(&model, &machine, &options, &step);
+	options.plan.recompute = WLB_RECOMPUTE_FULL;
+	struct wlb_sim_result again = simulate(&model, &machine, &options, &step);
+	assert_true(keep.time.recompute_s == 0.0);
+	assert_true(again.time.recompute_s > 0.25 * keep.time.compute_s &&
+	            again.time.recompute_s < 0.4 * keep.time.compute_s);
+	assert_near(again.time.tp_s, keep.time.tp_s * 1.4, 1e-9);
+	assert_near(again.flops, keep.flops, 1e-12);
+	free_step(&step);
+}
+
+static void zero_3_moves_weights_in_every_micro_batch(void **state)
+{
+	(void)state;
+	struct wlb_model model = llama_7b();
+	struct wlb_machine machine = h100();
+	struct wlb_plan plan = plan_of(1, 1, 1, 16, 1, 4);
+	struct wlb_sim_options options;
+	wlb_sim_options_init(&options, &plan);
+	options.overlap_dp = 0;
+	int64_t tokens = 4096;
+	struct wlb_step step = equal_step(64, &tokens, 1);
+	for (int zero = 0; zero <= 3; zero++) {
+		options.plan.zero_stage = zero;
+		struct wlb_sim_result result = simulate(&model, &machine, &options, &step);
+		/* Bytes a parameter: all-reduce of gradients; scattered, weights gathered; scattered each time; that
+		 * and weights gathered twice each time. */
+		static const double bytes[] = {2 * 4.0, 4.0 + 2.0, 4 * 4.0 + 2.0, 4 * (4.0 + 2 * 2.0)};
+		double gather_s = wlb_machine_gather_s(&machine, 16, 8, 0, (double)wlb_model_parameters(&model));
+		assert_near(result.time.dp_s, bytes[zero] * gather_s, 0.01);
+		assert_near(sum_of_parts(&result.time), result.time.step_s, 1e-9);
+		assert_true(fabs(result.time.imbalance_s) < 1e-9);
+	}
+	free_step(&step);
+}
+
+static void assert_refused(struct wlb_plan plan, const struct wlb_step *step, const char *part)
+{
+	struct wlb_model model = llama_7b();
+	struct wlb_machine machine = h100();
+	struct wlb_sim_options options;
+	struct wlb_sim_result result;
+	struct wlb_error error = {""};
+	wlb_sim_options_init(&options, &plan);
+	struct wlb_sim *sim = wlb_sim_new(&model, &machine, &options, &error);
+	if (sim != NULL)
+		assert_int_equal(wlb_sim_step(sim, step, &result, &error), -1);
+	wlb_sim_free(sim);
+	if (strstr(error.message, part) == NULL)
+		fail_msg("'%s' does not say '%s'", error.message, part);
+}
+
+static void bad_plans_and_steps_are_refused(void **state)
+{
+	(void)state;
+	int64_t tokens = 100;
+	struct wlb_step step = equal_step(6, &tokens, 1);
+	assert_refused(plan_of(3, 1, 1, 1, 1, 6), &step, "tp must divide num_attention_heads");
+	assert_refused(plan_of(0, 1, 1, 1, 1, 6), &step, "at least 1");
+	assert_refused(plan_of(1, 1, 33, 1, 1, 6), &step, "num_hidden_layers");
+	assert_refused(plan_of(1, 1, 4, 1, 9, 8), &step, "num_hidden_layers");
+	assert_refused(plan_of(1, 1, 4, 1, 2, 6), &step, "multiple of pp");
+	assert_refused(plan_of(1, 1, 1, 1, 2, 6), &step, "pp above 1");
+	assert_refused(plan_of(1, 1, 1, 1, 1, 0), &step, "micro_batches");
+	assert_refused(plan_of(1, 1, 1, 1 << 20, 1, 1 << 20), &step, "16777216");
+	assert_refused(plan_of(1, 1, 1, 1, 1, 4), &step, "the step has 6 micro-batches");
+	assert_refused(plan_of(1, 1, 1, 3, 1, 4), &step, "the step has 6 micro-batches");
+	struct wlb_plan plan = plan_of(1, 1, 2, 1, 1, 6);
+	plan.zero_stage = 2;
+	assert_refused(plan, &step, "zero 2 and 3 need pp 1");
+	struct wlb_packed pieces[] = {{.span = {.tokens = 5}, .micro_batch = 1},
+	                              {.span = {.tokens = 5}, .micro_batch = 0}};
+	struct wlb_step mixed = {.pieces = pieces, .count = 2, .micro_batches = 6};
+	assert_refused(plan_of(1, 1, 1, 1, 1, 6), &mixed, "order of micro-batches");
+	free_step(&step);
+}
+
+static void bad_machines_are_refused(void **state)
+{
+	(void)state;
+	struct wlb_error error;
+	struct wlb_machine good = h100(), bad = good;
+	assert_int_equal(wlb_machine_check(&good, &error), 0);
+	bad.peak_flops = 989.0;
+	assert_int_equal(wlb_machine_check(&bad, &error), -1);
+	assert_non_null(strstr(error.message, "peak_flops is 989"));
+	bad = good;
+	bad.node_link.latency_s = NAN;
+	assert_int_equal(wlb_machine_check(&bad, &error), -1);
+	assert_non_null(strstr(error.message, "node_link.latency_s"));
+	bad = good;
+	bad.gemm_curve = (struct wlb_curve){.points = 2, .at = {128.0, 128.0}, .value = {0.5, 0.6}};
+	assert_int_equal(wlb_machine_check(&bad, &error), -1);
+	assert_non_null(strstr(error.message, "gemm_curve: point 1"));
+}
+
+static void curves_are_linear_between_points(void **state)
+{
+	(void)state;
+	struct wlb_curve curve = {.points = 2, .at = {100.0, 10000.0}, .value = {0.2, 0.6}};
+	assert_near(wlb_curve_at(&curve, 1000.0, 1.0), 0.4, 1e-12);
+	assert_near(wlb_curve_at(&curve, 1.0, 1.0), 0.2, 1e-12);
+	assert_near(wlb_curve_at(&curve, 1e9, 1.0), 0.6, 1e-12);
+	assert_near(wlb_curve_at(&(struct wlb_curve){0}, 5.0, 0.7), 0.7, 1e-12);
+}
+
+/* n ranks of b bytes: (n - 1) / n of them over each link; a ring over nodes has the ports of all its ranks. */
+static void collectives_take_what_their_links_allow(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = h100();
+	machine.node_link = (struct wlb_link){400e9, 0.0};
+	machine.network_link = (struct wlb_link){50e9, 0.0};
+	assert_true(wlb_machine_gather_s(&machine, 1, 1, 0, 1e9) == 0.0);
+	assert_near(wlb_machine_gather_s(&machine, 8, 8, 0, 4e9), 7.0 / 8.0 * 0.01, 1e-12);
+	assert_near(wlb_machine_gather_s(&machine, 4, 1, 0, 5e9), 0.75 * 0.1, 1e-12);
+	assert_near(wlb_machine_gather_s(&machine, 16, 4, 0, 2e9), 15.0 / 16.0 * 0.01, 1e-12);
+	machine.switch_taper = 0.25;
+	assert_near(wlb_machine_gather_s(&machine, 4, 1, 1, 5e9), 0.75 * 0.4, 1e-12);
+	machine.network_link.latency_s = 1.0;
+	assert_near(wlb_machine_gather_s(&machine, 8, 1, 0, 0.0), 3.0, 1e-12);
+}
+
+static void goodput_is_dalys(void **state)
+{
+	(void)state;
+	struct wlb_error error;
+	struct wlb_goodput goodput;
+	/* 1,000 nodes of 5 years, a checkpoint of 1 minute each hour, 10 minutes to restart. */
+	struct wlb_failures f = {5 * 365 * 86400.0, 1000, 3600.0, 60.0, 600.0};
+	double mtbf_s = f.mtbf_s / 1000;
+	assert_int_equal(wlb_goodput(&f, &goodput, &error), 0);
+	assert_near(1.0 / goodput.share, mtbf_s * exp(600.0 / mtbf_s) * (exp(3660.0 / mtbf_s) - 1.0) / 3600.0, 1e-9);
+	assert_near(goodput.share + goodput.lost_checkpoint + goodput.lost_failures, 1.0, 1e-12);
+	assert_near(goodput.failures_per_day, 86400.0 / mtbf_s, 1e-12);
+	/* Where failures are rare the best interval is Young's (1974), and no other is better. */
+	f.interval_s = 0.0;
+	struct wlb_goodput best;
+	assert_int_equal(wlb_goodput(&f, &best, &error), 0);
+	assert_near(best.interval_s, sqrt(2.0 * 60.0 * mtbf_s), 0.02);
+	for (f.interval_s = 600.0; f.interval_s < 20000.0; f.interval_s += 100.0) {
+		assert_int_equal(wlb_goodput(&f, &goodput, &error), 0);
+		assert_true(goodput.share <= best.share + 1e-9);
+	}
+	f.mtbf_s = 1e12;
+	f.interval_s = 540.0;
+	assert_int_equal(wlb_goodput(&f, &goodput, &error), 0);
+	assert_near(goodput.share, 0.9, 1e-5);
+	f.nodes = 0;
+	assert_int_equal(wlb_goodput(&f, &goodput, &error), -1);
+	f = (struct wlb_failures){-1.0, 1, 1.0, 1.0, 1.0};
+	assert_int_equal(wlb_goodput(&f, &goodput, &error), -1);
+	assert_non_null(strstr(error.message, "mtbf_s is -1"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_document_on_one_gpu_takes_its_flops),
+		cmocka_unit_test(more_work_and_slower_hardware_take_longer),
+		cmocka_unit_test(a_straggler_holds_up_its_stage),
+		cmocka_unit_test(sharding_decides_what_context_ranks_wait),
+		cmocka_unit_test(a_sample_of_equal_replicas_stands_for_all),
+		cmocka_unit_test(full_recomputation_adds_a_forward_pass),
+		cmocka_unit_test(zero_3_moves_weights_in_every_micro_batch),
+		cmocka_unit_test(bad_plans_and_steps_are_refused),
+		cmocka_unit_test(bad_machines_are_refused),
+		cmocka_unit_test(curves_are_linear_between_points),
+		cmocka_unit_test(collectives_take_what_their_links_allow),
+		cmocka_unit_test(goodput_is_dalys),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,167 @@
+/* Documents over groups of ranks: what every result must hold, and how equal the ranks get. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "tests/bench/pack/corpus.h"
+
+enum { MOST_SLOTS = 1024 };
+
+static void check_place(const struct wlb_place *place, int32_t ranks, int32_t micro_batches)
+{
+	assert_in_range(place->micro_batch, 0, micro_batches - 1);
+	assert_true(place->ranks >= 1 && place->ranks <= ranks);
+	assert_true(place->ranks == ranks || (place->ranks & (place->ranks - 1)) == 0);
+	assert_int_equal(place->first_rank % place->ranks, 0);
+	assert_in_range(place->first_rank, 0, ranks - place->ranks);
+}
+
+/* Every document has its place, and the loads are those of the places. */
+static void check_spread(const int64_t *tokens, size_t count, int32_t ranks, int32_t micro_batches, int64_t max_tokens,
+                         const struct wlb_place *places, const struct wlb_load *loads)
+{
+	static double work[MOST_SLOTS];
+	int64_t sum = 0, loaded = 0;
+	for (int32_t slot = 0; slot < ranks * micro_batches; slot++) {
+		work[slot] = 0.0;
+		assert_true(loads[slot].tokens <= max_tokens);
+		loaded += loads[slot].tokens;
+	}
+	for (size_t i = 0; i < count; i++) {
+		const struct wlb_place *p = &places[i];
+		check_place(p, ranks, micro_batches);
+		sum += tokens[i];
+		for (int32_t r = 0; r < p->ranks; r++)
+			work[p->micro_batch * ranks + p->first_rank + r] +=
+				wlb_cost_document(&corpus_model, tokens[i]) / p->ranks;
+	}
+	assert_int_equal(sum, loaded);
+	for (int32_t slot = 0; slot < ranks * micro_batches; slot++)
+		assert_true(fabs(work[slot] - loads[slot].work) <= 1e-9 * work[slot]);
+}
+
+static double imbalance(const struct wlb_load *loads, int32_t slots)
+{
+	double most = 0.0, sum = 0.0;
+	for (int32_t slot = 0; slot < slots; slot++) {
+		most = fmax(most, loads[slot].work);
+		sum += loads[slot].work;
+	}
+	return sum > 0.0 ? most * slots / sum : 1.0;
+}
+
+static void holds_what_it_promises_on_any_documents(void **state)
+{
+	(void)state;
+	static struct wlb_load loads[MOST_SLOTS];
+	uint64_t random = 1;
+	int refused = 0;
+	for (int trial = 0; trial < 2000; trial++) {
+		int32_t ranks = 1 + (int32_t)(corpus_random(&random) % 40);
+		int32_t micro_batches = 1 + (int32_t)(corpus_random(&random) % 4);
+		size_t count = corpus_random(&random) % 100;
+		int64_t tokens[100], max_tokens = 1000;
+		struct wlb_place places[100];
+		for (size_t i = 0; i < count; i++)
+			tokens[i] = (int64_t)(corpus_random(&random) % (corpus_random(&random) % 5 == 0 ? 3000 : 100));
+		if (wlb_spread(&corpus_model, tokens, count, ranks, micro_batches, max_tokens, places, loads, NULL) < 0)
+			refused++;
+		else
+			check_spread(tokens, count, ranks, micro_batches, max_tokens, places, loads);
+	}
+	assert_true(refused < 700);
+}
+
+/* The yardstick: no document waits, and ranks are within 1%. */
+static void makes_ranks_equal_without_delay(void **state)
+{
+	(void)state;
+	static struct wlb_load loads[MOST_SLOTS];
+	for (int32_t ranks = 8; ranks <= 64; ranks += 8) {
+		struct corpus corpus = {0};
+		double mean = 0.0;
+		wlb_lengths_init(&corpus.lengths, 9, 1.0);
+		for (int k = 0; k < 100; k++) {
+			size_t count = corpus_next(&corpus, 131072, ranks / 8 * 131072);
+			int64_t *tokens = calloc(count, sizeof(*tokens));
+			struct wlb_place *places = calloc(count, sizeof(*places));
+			assert_true(tokens != NULL && places != NULL);
+			for (size_t i = 0; i < count; i++)
+				tokens[i] = corpus.batch[i].tokens;
+			assert_int_equal(wlb_spread(&corpus_model, tokens, count, ranks, 1, 32768, places, loads, NULL),
+			                 0);
+			check_spread(tokens, count, ranks, 1, 32768, places, loads);
+			mean += imbalance(loads, ranks) / 100.0;
+			free(tokens);
+			free(places);
+		}
+		assert_true(mean <= 1.01);
+		corpus_free(&corpus);
+	}
+}
+
+static void keeps_small_documents_on_one_rank_and_splits_the_long(void **state)
+{
+	(void)state;
+	static struct wlb_load loads[8];
+	struct wlb_place places[101];
+	int64_t tokens[101];
+	uint64_t random = 1;
+	tokens[0] = 100000;
+	for (int i = 1; i < 101; i++)
+		tokens[i] = (int64_t)(1000 + corpus_random(&random) % 3000);
+	assert_int_equal(wlb_spread(&corpus_model, tokens, 101, 8, 1, 100000, places, loads, NULL), 0);
+	assert_true(places[0].ranks > 1);
+	int split = 0;
+	for (int i = 1; i < 101; i++)
+		split += places[i].ranks > 1;
+	assert_int_equal(split, 0);
+}
+
+static void splits_what_one_rank_has_no_room_for(void **state)
+{
+	(void)state;
+	static struct wlb_load loads[8];
+	static const int64_t tokens[] = {1000, 1000, 1000, 1000};
+	struct wlb_place places[4];
+	assert_int_equal(wlb_spread(&corpus_model, tokens, 4, 8, 1, 500, places, loads, NULL), 0);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(places[i].ranks, 2);
+}
+
+static void refuses_what_cannot_be(void **state)
+{
+	(void)state;
+	static struct wlb_load loads[8];
+	static const int64_t tokens[] = {1000, -3};
+	struct wlb_place places[2];
+	struct wlb_error error;
+	assert_int_equal(wlb_spread(&corpus_model, tokens, 1, 8, 1, 124, places, loads, &error), -1);
+	assert_string_equal(error.message,
+	                    "1 documents find no room on 8 ranks of 124 tokens in 1 micro-batches: raise "
+	                    "the number of micro-batches");
+	assert_int_equal(wlb_spread(&corpus_model, tokens, 2, 8, 1, 1000, places, loads, &error), -1);
+	assert_string_equal(error.message, "document 1 has -3 tokens: it must not be negative");
+	assert_int_equal(wlb_spread(&corpus_model, tokens, 1, 0, 1, 1000, places, loads, &error), -1);
+	assert_int_equal(wlb_spread(&corpus_model, tokens, 1, 1 << 20, 2, 1000, places, loads, &error), -1);
+	assert_string_equal(error.message,
+	                    "1048576 ranks in 2 micro-batches: both must be at least 1, their product at "
+	                    "most 1048576");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(holds_what_it_promises_on_any_documents),
+		cmocka_unit_test(makes_ranks_equal_without_delay),
+		cmocka_unit_test(keeps_small_documents_on_one_rank_and_splits_the_long),
+		cmocka_unit_test(splits_what_one_rank_has_no_room_for),
+		cmocka_unit_test(refuses_what_cannot_be),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,344 @@
+#!/usr/bin/env python3
+"""`wlb pack` and `wlb shard` judged from outside: every dump is checked token by token and measured anew, with
+arithmetic of its own, against what --json says. Usage: test_calculators.py WLB [UNITTEST-OPTION...]"""
+import collections
+import json
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+WLB = sys.argv.pop(1)
+MODEL = {"hidden": 4096, "intermediate": 11008, "layers": 32, "heads": 32, "head_dim": 128}
+
+
+def work_of(tokens, keys_before=0):
+    """FLOPs of one forward pass over `tokens` tokens that see themselves causally, and `keys_before` keys more each."""
+    heads = MODEL["heads"] * MODEL["head_dim"]
+    linear = 2 * (4 * MODEL["hidden"] * heads + 3 * MODEL["hidden"] * MODEL["intermediate"])
+    pairs = tokens * (tokens + 1) // 2 + tokens * keys_before
+    return MODEL["layers"] * (linear * tokens + 4 * heads * pairs)
+
+
+def wlb(*words, stdin=None):
+    return subprocess.run([WLB, *map(str, words)], input=stdin, capture_output=True, text=True, timeout=100,
+                          check=False)
+
+
+def some_lengths(seed, count, window):
+    """Very skewed, with what is hard: nothing, one token, the window, far above it."""
+    dice = random.Random(seed)
+    lengths = [0, 1, window, window + 1, 5 * window + 3]
+    lengths += [min(3 * window, int(dice.lognormvariate(0, 1.6) * window / 40)) for _ in range(count)]
+    dice.shuffle(lengths)
+    return lengths
+
+
+def cut(lengths, window):
+    """(document, start, tokens) of each piece, in order."""
+    for document, length in enumerate(lengths):
+        for start in range(0, length, window):
+            yield document, start, min(window, length - start)
+
+
+def batches(lengths, window, most):
+    """Pieces until the next would make a batch longer than `most` tokens; the last may not be full."""
+    batch, tokens = [], 0
+    for piece in cut(lengths, window):
+        if tokens + piece[2] > most:
+            yield batch
+            batch, tokens = [], 0
+        batch.append(piece)
+        tokens += piece[2]
+    yield batch
+
+
+class Calculator(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory()
+        self.addCleanup(self.dir.cleanup)
+        self.work = pathlib.Path(self.dir.name)
+
+    def lengths_file(self, lengths):
+        path = self.work / "lengths"
+        path.write_text("".join(f"{length}\n" for length in lengths), encoding="utf-8")
+        return path
+
+    def calculate(self, *words):
+        """The object of --json and the rows of --dump, by column."""
+        dump = self.work / "dump"
+        done = wlb(*words, "--json", "--dump", dump)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), words)
+        names, *lines = dump.read_text(encoding="utf-8").splitlines()
+        row = collections.namedtuple("row", names.split())
+        return json.loads(done.stdout), [row(*map(int, line.split())) for line in lines]
+
+    def check_tokens(self, rows, lengths):
+        """No token twice, none that is not there; how many there are."""
+        spans = collections.defaultdict(list)
+        for row in rows:
+            self.assertGreater(row.length, 0)
+            spans[row.document_index].append((row.start, row.start + row.length))
+        for document, of_document in spans.items():
+            end = 0
+            for start, stop in sorted(of_document):
+                self.assertGreaterEqual(start, end, f"document {document} is there twice from token {start} on")
+                end = stop
+            self.assertLessEqual(end, lengths[document], f"document {document}")
+        return sum(row.length for row in rows)
+
+
+class Pack(Calculator):
+    window, micro_batches = 4096, 8
+
+    def measure(self, said, rows, lengths, ratio):
+        """Everything of --json that the dump tells, computed from the dump."""
+        came = {}
+        for step, batch in enumerate(batches(lengths, self.window, self.window * self.micro_batches)):
+            came.update({(document, start // self.window): step for document, start, _ in batch})
+        work = collections.defaultdict(lambda: [0] * self.micro_batches)
+        tokens = collections.Counter()
+        waits = []
+        for row in rows:
+            work[row.step][row.micro_batch] += work_of(row.length)
+            tokens[row.step, row.micro_batch] += row.length
+            waits.append((row.step - came[row.document_index, row.start // self.window], row.length))
+        steps = sorted(work)
+        imbalances = sorted(max(work[s]) * self.micro_batches / sum(work[s]) for s in steps)
+        self.assertEqual(steps, list(range(said["steps"])))
+        self.assertLessEqual(max(tokens.values()), int(self.window * ratio))
+        self.assertGreaterEqual(min(wait for wait, _ in waits), 0)
+        self.assertAlmostEqual(said["imbalance_mean"], sum(imbalances) / len(imbalances), places=9)
+        self.assertAlmostEqual(said["imbalance_p99"], imbalances[len(imbalances) * 99 // 100], places=9)
+        self.assertEqual(said["delay_max_steps"], max(wait for wait, _ in waits))
+        mean = sum(wait * length for wait, length in waits) / sum(length for _, length in waits)
+        self.assertAlmostEqual(said["delay_mean_steps"], mean, places=9)
+
+    def check(self, strategy, ratio, *more, lengths):
+        said, rows = self.calculate("pack", "--seq-length", self.window, "--micro-batches", self.micro_batches,
+                                    "--lengths", self.lengths_file(lengths), "--strategy", strategy,
+                                    "--max-length-ratio", ratio, *more)
+        packed = self.check_tokens(rows, lengths)
+        self.assertEqual(said["tokens_in"], sum(lengths))
+        self.assertEqual(said["tokens_packed"], packed)
+        self.assertEqual(said["tokens_held"], sum(lengths) - packed)
+        self.measure(said, rows, lengths, ratio if strategy in ("balanced", "greedy") else 1.0)
+        return said
+
+    def test_every_strategy(self):
+        lengths = some_lengths(1, 6000, self.window)
+        imbalance = {}
+        for strategy in ("plain", "fixed", "greedy", "balanced"):
+            with self.subTest(strategy):
+                imbalance[strategy] = self.check(strategy, 1.25, lengths=lengths)["imbalance_mean"]
+        self.assertLess(max(imbalance["balanced"], imbalance["greedy"]), imbalance["plain"])
+
+    def test_drained(self):
+        for seed, count, ratio in ((2, 3000, 1.25), (3, 500, 1.5), (4, 0, 1.0)):
+            lengths = some_lengths(seed, count, self.window)
+            for strategy in ("plain", "fixed", "greedy", "balanced"):
+                with self.subTest(f"{strategy}, {count} documents"):
+                    said = self.check(strategy, ratio, "--drain", lengths=lengths)
+                    self.assertEqual(said["tokens_held"], 0)
+
+    def test_delay_is_bounded(self):
+        lengths = some_lengths(5, 6000, self.window)
+        for bound in (0, 1, 5):
+            said = self.check("balanced", 1.25, "--max-delay", bound, "--drain", lengths=lengths)
+            self.assertLessEqual(said["delay_max_steps"], bound)
+
+    def test_fewer_documents_than_a_batch(self):
+        self.assertEqual(self.check("balanced", 1.25, lengths=[100])["steps"], 1)
+
+    def test_lengths_from_everywhere(self):
+        words = ["pack", "--seq-length", 131072, "--micro-batches", 4, "--json"]
+        lengths = some_lengths(6, 3000, 131072)
+        text = "".join(f"{length}\n" for length in lengths)
+        timed = ("pack_us_per_step",)
+        said = [json.loads(wlb(*words, "--lengths", "-", stdin=text).stdout),
+                json.loads(wlb(*words, "--lengths", self.lengths_file(lengths)).stdout)]
+        for one in said:
+            for name in timed:
+                one.pop(name)
+        self.assertEqual(said[0], said[1])
+        made = json.loads(wlb(*words, "--lengths", "gen:skewed,seed=3,tail=2,count=1000").stdout)
+        self.assertEqual(made["documents"], 1000)
+
+    def test_picture(self):
+        picture = self.work / "step.svg"
+        done = wlb("pack", "--seq-length", 4096, "--micro-batches", 4, "--lengths", "-", "--svg", picture,
+                   stdin="9\n" * 3)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(picture.read_text(encoding="utf-8").count("<title>"), 2 * 3)
+
+
+class Shard(Calculator):
+    def measure(self, said, rows, lengths, window, ranks, groups):
+        """Tokens and work of each rank of each micro-batch, from the queries and the keys they see."""
+        tokens = collections.defaultdict(lambda: [0] * ranks)
+        work = collections.defaultdict(lambda: [0] * ranks)
+        first_key = {}
+        for number, batch in enumerate(batches(lengths, window, window * groups)):
+            at = 0
+            for document, start, length in batch:
+                first_key[number, document, start] = at
+                at += length
+        for row in rows:
+            before = row.start % window
+            self.assertEqual(row.keys, before + row.length)
+            self.assertEqual(row.key_start, first_key[row.micro_batch, row.document_index, row.start - before])
+            tokens[row.micro_batch][row.rank] += row.length
+            work[row.micro_batch][row.rank] += work_of(row.length, before)
+        imbalances = [max(of_ranks) * ranks / sum(of_ranks) for of_ranks in work.values()]
+        self.assertEqual(said["micro_batches"], len(imbalances))
+        self.assertAlmostEqual(said["work_imbalance_mean"], sum(imbalances) / len(imbalances), places=9)
+        self.assertAlmostEqual(said["work_imbalance_max"], max(imbalances), places=9)
+        spread = max(max(of_ranks) - min(of_ranks) for of_ranks in tokens.values())
+        self.assertEqual(said["token_spread_max"], spread)
+
+    def check(self, strategy, ranks, lengths, window, groups=1):
+        said, rows = self.calculate("shard", "--cp", ranks // groups, "--dp", groups, "--seq-length", window,
+                                    "--strategy", strategy, "--lengths", self.lengths_file(lengths))
+        self.assertEqual(self.check_tokens(rows, lengths), sum(lengths))
+        self.assertEqual(said["tokens"], sum(lengths))
+        self.measure(said, rows, lengths, window, ranks, groups)
+        if strategy != "dynamic":
+            self.assertLessEqual(said["token_spread_max"], 1)
+        return said
+
+    def test_every_strategy(self):
+        lengths = some_lengths(7, 600, 8192)
+        for strategy in ("per-document", "per-sequence", "adaptive"):
+            for ranks in (1, 2, 3, 4, 8, 16):
+                with self.subTest(f"{strategy} over {ranks}"):
+                    self.check(strategy, ranks, lengths, 8192)
+
+    def test_dynamic(self):
+        lengths = some_lengths(9, 3000, 131072)
+        for ranks, groups in ((8, 1), (16, 2), (64, 8), (6, 2)):
+            with self.subTest(f"{ranks} ranks in {groups} groups"):
+                self.assertLess(self.check("dynamic", ranks, lengths, 131072, groups)["work_imbalance_mean"], 1.03)
+
+    def test_per_document_is_equal(self):
+        dice = random.Random(8)
+        lengths = [max(32, int(dice.lognormvariate(8, 1))) for _ in range(800)]
+        for ranks in (2, 4, 8, 16):
+            self.assertLess(self.check("per-document", ranks, lengths, 131072)["work_imbalance_max"], 1.001)
+
+
+class Plan(unittest.TestCase):
+    job = ("--nodes", 8, "--seq-length", 65536, "--global-batch-size", 32)
+
+    def calculate(self, *words):
+        done = wlb(*words, "--json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""), words)
+        return json.loads(done.stdout)
+
+    def check_time(self, time):
+        self.assertAlmostEqual(sum(time.values()) - time["step_s"], time["step_s"], places=9)
+        self.assertGreaterEqual(min(time.values()), -1e-9)
+
+    def check_plan(self, said, usable):
+        """Every rank on a GPU of its own that is there, tensor-parallel ones on one node; what is left is idle."""
+        ranks, idle = ([(gpu["node"], gpu["gpu"]) for gpu in said[name]] for name in ("ranks", "idle"))
+        layout = said["layout"]
+        self.assertEqual(len(ranks), layout["tp"] * layout["cp"] * layout["pp"] * layout["dp"])
+        self.assertEqual(sorted(ranks + idle), sorted(usable))
+        for first in range(0, len(ranks), layout["tp"]):
+            self.assertEqual(len({node for node, _ in ranks[first:first + layout["tp"]]}), 1)
+        self.assertLessEqual(said["memory_bytes"]["total"], 80e9)
+        self.check_time(said["time"])
+        steps = [said["step_s"], *(other["time"]["step_s"] for other in said["next_best"])]
+        self.assertEqual(steps, sorted(steps))
+        for misfit in said["misfits"]:
+            self.assertAlmostEqual(misfit["missing_bytes"], misfit["memory_bytes"]["total"] - 80e9, delta=1.0)
+
+    def test_all_nodes(self):
+        self.check_plan(self.calculate("plan", *self.job), [(str(n), g) for n in range(8) for g in range(8)])
+
+    def test_nodes_that_are_out(self):
+        usable = [(str(n), g) for n in range(8) for g in range({2: 0, 5: 6}.get(n, 8))]
+        self.check_plan(self.calculate("plan", *self.job, "--down", "2,5:6"), usable)
+
+    def test_topology(self):
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
+            file.write("SwitchName=a Nodes=n[1,3,5,7]\nSwitchName=b Nodes=n[2,4,6,8]\nSwitchName=c Switches=a,b\n")
+            file.flush()
+            said = self.calculate("plan", *self.job, "--topology", file.name, "--down", "n4")
+        self.check_plan(said, [(f"n{n}", g) for n in (1, 3, 5, 7, 2, 6, 8) for g in range(8)])
+        nodes = list(dict.fromkeys(gpu["node"] for gpu in said["ranks"]))
+        self.assertEqual(nodes, [node for node in ("n1", "n3", "n5", "n7", "n2", "n6", "n8") if node in nodes])
+
+    def test_simulation(self):
+        with tempfile.TemporaryDirectory() as work:
+            picture = pathlib.Path(work) / "pipelines.svg"
+            said = self.calculate("sim", *self.job, "--layout", "tp=4,cp=2,pp=4", "--strategies",
+                                  "greedy,plain,balanced,dynamic", "--steps", 20, "--svg", picture)
+            bars = picture.read_text(encoding="utf-8").count("<title>")
+        self.assertEqual(said["layout"], {"tp": 4, "cp": 2, "pp": 4, "dp": 2})
+        self.assertEqual(bars, 4 * 2 * 4 * 16)
+        speed = {run["strategy"]: run["tokens_per_s"] for run in said["strategies"]}
+        for run in said["strategies"]:
+            self.check_time(run["time"])
+            self.assertAlmostEqual(run["speedup"], speed[run["strategy"]] / speed["plain"], places=12)
+        self.assertGreater(speed["balanced"], speed["plain"])
+
+    def test_slow_rank(self):
+        words = ("sim", *self.job, "--layout", "tp=8,cp=1,pp=2", "--strategies", "balanced", "--steps", 5)
+        even, slow = (self.calculate(*words, *more)["strategies"][0] for more in ((), ("--slow", "3:2")))
+        self.assertEqual(even["time"]["straggler_s"], 0.0)
+        self.assertGreater(slow["time"]["straggler_s"], 0.1 * even["time"]["step_s"])
+
+
+class Refusals(unittest.TestCase):
+    def refused(self, *words, names, stdin=""):
+        done = wlb(*words, stdin=stdin)
+        self.assertEqual((done.returncode, done.stdout), (2, ""), words)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        for name in names:
+            self.assertIn(name, done.stderr)
+
+    def test_lengths(self):
+        pack = ("pack", "--seq-length", 8, "--micro-batches", 2, "--lengths")
+        for text, names in (("5\n-3\n", ("line 2", "-3", "from 0")), ("5\nx y\n", ("line 2", "'x y'", "whole number")),
+                            ("1\n\n2\n", ("line 2", "''")), ("", ("empty",)), ("0\n0\n", ("without one token",)),
+                            ("1e3\n", ("line 1", "'1e3'")), ("99999999999999999999\n", ("line 1", "whole number"))):
+            with self.subTest(text):
+                self.refused(*pack, "-", names=names, stdin=text)
+        self.refused(*pack, "/none", names=("/none", "cannot be opened"))
+        self.refused(*pack, "gen:flat", names=("'flat'", "gen:skewed"))
+        self.refused(*pack, "gen:skewed,tail=9", names=("'tail=9'", "from 0 to 4"))
+        self.refused(*pack, "gen:skewed,count=1.5", names=("'count=1.5'", "whole"))
+
+    def test_options(self):
+        given = {"--seq-length": 8, "--micro-batches": 2, "--lengths": "-"}
+        for option, value in (("--seq-length", "0"), ("--micro-batches", "-1"), ("--micro-batches", "two"),
+                              ("--max-length-ratio", "0.5"), ("--max-length-ratio", "nan"), ("--strategy", "best"),
+                              ("--max-delay", "-1"), ("--model", "/none.json")):
+            with self.subTest(option):
+                words = [word for pair in {**given, option: value}.items() for word in pair]
+                self.refused("pack", *words, names=(option, value.strip("-") or "0"), stdin="5\n")
+        for missing in given:
+            words = [word for pair in given.items() if pair[0] != missing for word in pair]
+            self.refused("pack", *words, names=(missing, "needed"), stdin="5\n")
+        self.refused("shard", "--cp", "0", "--lengths", "-", names=("--cp", "'0'"))
+        self.refused("shard", "--lengths", "-", names=("--cp", "needed"))
+        self.refused("shard", "--cp", 4, "--dp", 2, "--lengths", "-", names=("--dp 2", "dynamic"))
+
+    def test_layouts(self):
+        sim = ("sim", "--nodes", 4, "--seq-length", 4096, "--global-batch-size", 8)
+        for layout, names in (("tp=8,cp=2,pp=2,dp=2", ("64", "32 GPUs")), ("tp=3", ("3", "32 GPUs")),
+                              ("tp=8,cp=2,dp=2,x=1", ("x",)), ("auto", ("auto", "tp=8"))):
+            with self.subTest(layout):
+                self.refused(*sim, "--layout", layout, names=("--layout", *names))
+        self.refused("sim", "--nodes", 4, "--gpus-per-node", 6, "--seq-length", 4096, "--global-batch-size", 8,
+                     "--layout", "tp=6", names=("tp=6", "num_attention_heads"))
+        self.refused(*sim, "--layout", "tp=8,dp=4", "--strategies", "plain,magic", names=("'magic'", "balanced"))
+        self.refused(*sim, "--gpu", "abacus", names=("--gpu", "'abacus'", "H100"))
+        self.refused(*sim, "--down", "4", names=("--down", "'4'"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,135 @@
+#include <endian.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "coordinator/wlb/lengths_file.h"
+
+static int read_text(const char *text, size_t bytes, struct wlb_length_list *list, struct wlb_error *error)
+{
+	FILE *in = fmemopen((void *)text, bytes, "r");
+	assert_non_null(in);
+	*list = (struct wlb_length_list){0};
+	int rc = wlb_length_list_read_text(in, "list", list, error);
+	fclose(in);
+	return rc;
+}
+
+static void reads_a_length_a_line(void **state)
+{
+	static const char text[] = "5\n0\r\n 131072 \n7";
+	static const int64_t lengths[] = {5, 0, 131072, 7};
+	struct wlb_length_list list;
+	struct wlb_error error;
+	(void)state;
+	assert_int_equal(read_text(text, strlen(text), &list, &error), 0);
+	assert_int_equal(list.count, 4);
+	assert_memory_equal(list.tokens, lengths, sizeof(lengths));
+	assert_int_equal(list.total_tokens, 131084);
+	wlb_length_list_free(&list);
+}
+
+static void names_the_line_that_is_wrong(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t bytes;
+		const char *said;
+	} wrong[] = {{"5\n-3\n", 5, "list, line 2: a length of -3 tokens"},
+	             {"5\n\n", 3, "list, line 2: ''"},
+	             {"5\n6 7\n", 6, "list, line 2: '6 7'"},
+	             {"5\0x\n", 4, "list, line 1: '5'"},
+	             {"1099511627777\n", 14, "from 0 to 1099511627776"}};
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct wlb_length_list list;
+		struct wlb_error error;
+		assert_int_equal(read_text(wrong[i].text, wrong[i].bytes, &list, &error), -1);
+		assert_non_null(strstr(error.message, wrong[i].said));
+		wlb_length_list_free(&list);
+	}
+}
+
+static void generates_the_stream_of_the_library(void **state)
+{
+	struct wlb_length_list list = {0};
+	struct wlb_lengths lengths;
+	struct wlb_error error;
+	(void)state;
+	assert_int_equal(wlb_length_list_generate("skewed,count=50,tail=2,seed=9", &list, &error), 0);
+	assert_int_equal(list.count, 50);
+	wlb_lengths_init(&lengths, 9, 2.0);
+	for (int i = 0; i < 50; i++)
+		assert_int_equal(list.tokens[i], wlb_lengths_next(&lengths));
+	wlb_length_list_free(&list);
+}
+
+/* An index of sequences of 1, 2, 3 ... tokens; each document has as many sequences as `of` says. */
+static size_t make_index(unsigned char *data, const int64_t *of, uint64_t documents)
+{
+	unsigned char *at = data;
+	uint64_t sequences = 0, first = 0, ends = documents + 1, version = 1;
+	for (uint64_t d = 0; d < documents; d++)
+		sequences += (uint64_t)of[d];
+	memcpy(at, "MMIDIDX\0", 9);
+	memcpy(at + 9, &version, 8);
+	at[17] = 8;
+	memcpy(at + 18, &sequences, 8);
+	memcpy(at + 26, &ends, 8);
+	at += 34;
+	for (uint32_t s = 1; s <= sequences; s++, at += 4)
+		memcpy(at, &s, 4);
+	memset(at, 0, 8 * sequences);
+	at += 8 * sequences;
+	for (uint64_t d = 0; d <= documents; d++, at += 8) {
+		memcpy(at, &first, 8);
+		first += d < documents ? (uint64_t)of[d] : 0;
+	}
+	return (size_t)(at - data);
+}
+
+static void joins_the_sequences_of_a_document(void **state)
+{
+	static const int64_t of[] = {1, 3, 0, 2};
+	static const int64_t lengths[] = {1, 2 + 3 + 4, 0, 5 + 6};
+	unsigned char data[512];
+	struct wlb_length_list list = {0};
+	struct wlb_error error;
+	(void)state;
+	size_t bytes = make_index(data, of, 4);
+	assert_int_equal(wlb_length_list_parse_index(data, bytes, "x.idx", &list, &error), 0);
+	assert_int_equal(list.count, 4);
+	assert_memory_equal(list.tokens, lengths, sizeof(lengths));
+	wlb_length_list_free(&list);
+	for (size_t cut = 0; cut < bytes; cut++) {
+		assert_int_equal(wlb_length_list_parse_index(data, cut, "x.idx", &list, &error), -1);
+		assert_memory_equal(error.message, "x.idx: ", 7);
+		wlb_length_list_free(&list);
+	}
+}
+
+static void starts_over_where_it_is_asked_to(void **state)
+{
+	int64_t tokens[] = {4, 9}, got;
+	const struct wlb_length_list list = {.tokens = tokens, .count = 2};
+	struct wlb_length_stream once = {.list = &list}, again = {.list = &list, .again = true};
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(wlb_length_stream_next(&once, &got), i < 2);
+		assert_true(wlb_length_stream_next(&again, &got));
+		assert_int_equal(got, tokens[i % 2]);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(reads_a_length_a_line),
+	                                   cmocka_unit_test(names_the_line_that_is_wrong),
+	                                   cmocka_unit_test(generates_the_stream_of_the_library),
+	                                   cmocka_unit_test(joins_the_sequences_of_a_document),
+	                                   cmocka_unit_test(starts_over_where_it_is_asked_to)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
