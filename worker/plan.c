@@ -35,7 +35,7 @@ static int find_policy(const struct wlb_train_options *options, struct wlb_polic
 }
 
 static int choose_layout(const struct wlb_launch *launch, const struct wlb_train_options *options,
-                         struct wlb_plan *plan, struct wlb_error *error)
+                         struct wlb_train_plan *plan, struct wlb_error *error)
 {
 	struct wlb_policy policy;
 	struct wlb_layout *l = &plan->layout;
@@ -72,7 +72,8 @@ static int check_same_model(const struct wlb_model *was, const struct wlb_model 
 }
 
 /* Another batch or seed would give other documents: the run would not be the same run any more. */
-static int check_resume(const struct wlb_train_options *options, const struct wlb_plan *plan, struct wlb_error *error)
+static int check_resume(const struct wlb_train_options *options, const struct wlb_train_plan *plan,
+                        struct wlb_error *error)
 {
 	const struct wlb_checkpoint_facts *facts = &plan->facts;
 	if (check_same_model(&facts->model, &plan->model, error) < 0 ||
@@ -83,7 +84,8 @@ static int check_resume(const struct wlb_train_options *options, const struct wl
 	return 0;
 }
 
-static int find_checkpoint(const struct wlb_train_options *options, struct wlb_plan *plan, struct wlb_error *error)
+static int find_checkpoint(const struct wlb_train_options *options, struct wlb_train_plan *plan,
+                           struct wlb_error *error)
 {
 	if (options->load == NULL)
 		return 0;
@@ -109,7 +111,7 @@ static int check_sequence(const struct wlb_train_options *options, const struct 
 }
 
 /* What every rank will do, from what rank 0 can see without a device or a peer. */
-static int make(const struct wlb_launch *launch, const struct wlb_train_options *options, struct wlb_plan *plan,
+static int make(const struct wlb_launch *launch, const struct wlb_train_options *options, struct wlb_train_plan *plan,
                 struct wlb_error *error)
 {
 	if (wlb_model_config_read(options->model, &plan->model, error) < 0 ||
@@ -119,8 +121,8 @@ static int make(const struct wlb_launch *launch, const struct wlb_train_options 
 	return wlb_record_attempt_id(plan->attempt_id, sizeof(plan->attempt_id), error);
 }
 
-int wlb_plan_agree(struct wlb_launch *launch, const struct wlb_train_options *options, const char *trouble,
-                   struct wlb_plan *plan, struct wlb_error *error)
+int wlb_train_plan_agree(struct wlb_launch *launch, const struct wlb_train_options *options, const char *trouble,
+                         struct wlb_train_plan *plan, struct wlb_error *error)
 {
 	memset(plan, 0, sizeof(*plan));
 	struct wlb_error reason = {0};

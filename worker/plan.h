@@ -10,7 +10,7 @@
 #include "worker/launch.h"
 #include "worker/options.h"
 
-struct wlb_plan {
+struct wlb_train_plan {
 	int refused; /* 1: bad input, said by `reason`; nothing else is set */
 	char reason[sizeof(((struct wlb_error *)0)->message)];
 	struct wlb_model model;
@@ -23,7 +23,7 @@ struct wlb_plan {
 /* Collective: rank 0 plans, every rank receives. `trouble`: what rank 0 already knows to stand in the way, or
  * NULL; then that is the reason of the refusal. -1 when the plan could not be shared; a plan that is refused is
  * not an error here. */
-int wlb_plan_agree(struct wlb_launch *launch, const struct wlb_train_options *options, const char *trouble,
-                   struct wlb_plan *plan, struct wlb_error *error);
+int wlb_train_plan_agree(struct wlb_launch *launch, const struct wlb_train_options *options, const char *trouble,
+                         struct wlb_train_plan *plan, struct wlb_error *error);
 
 #endif

@@ -92,7 +92,7 @@ static struct wlb_reporter *start_reporter(const struct wlb_launch *launch, stru
 }
 
 /* The reporter of this node: it watches the other ranks here. */
-static struct wlb_reporter *start_node_reporter(struct wlb_launch *launch, const struct wlb_plan *plan,
+static struct wlb_reporter *start_node_reporter(struct wlb_launch *launch, const struct wlb_train_plan *plan,
                                                 struct wlb_error *error)
 {
 	size_t ranks = (size_t)launch->local_size;
@@ -166,7 +166,7 @@ static json_t *model_json(const struct wlb_model *m)
 	                 m->tie_word_embeddings, "parameters", (json_int_t)wlb_model_parameters(m));
 }
 
-static void record_attempt(struct wlb_recorder *recorder, const struct wlb_plan *plan,
+static void record_attempt(struct wlb_recorder *recorder, const struct wlb_train_plan *plan,
                            const struct wlb_train_options *options)
 {
 	if (silent(recorder))
@@ -185,7 +185,7 @@ static void record_attempt(struct wlb_recorder *recorder, const struct wlb_plan 
 	                 resumed ? plan->checkpoint : NULL));
 }
 
-struct wlb_recorder *wlb_recorder_start(struct wlb_launch *launch, const struct wlb_plan *plan,
+struct wlb_recorder *wlb_recorder_start(struct wlb_launch *launch, const struct wlb_train_plan *plan,
                                         const struct wlb_train_options *options, struct wlb_error *error)
 {
 	struct wlb_recorder *recorder = calloc(1, sizeof(*recorder));

@@ -14,7 +14,7 @@
 #include "worker/metrics.h"
 #include "worker/options.h"
 
-struct wlb_plan;
+struct wlb_train_plan;
 struct wlb_recorder;
 
 /* The name of this attempt: WLB_ATTEMPT_ID, or a fresh UUID where a plain srun started us in a job of WLB, or
@@ -26,7 +26,7 @@ void wlb_record_refusal(const struct wlb_launch *launch, int exit_code, const ch
 
 /* Every rank calls it; those that have nothing to tell get a recorder that does nothing. Records the attempt.
  * NULL: no memory. */
-struct wlb_recorder *wlb_recorder_start(struct wlb_launch *launch, const struct wlb_plan *plan,
+struct wlb_recorder *wlb_recorder_start(struct wlb_launch *launch, const struct wlb_train_plan *plan,
                                         const struct wlb_train_options *options, struct wlb_error *error);
 
 /* The step that is done, for the next report. */

@@ -120,7 +120,7 @@ static int work(struct wlb_trainer *t)
 }
 
 static int train_planned(struct wlb_launch *launch, const struct wlb_train_options *options,
-                         const struct wlb_plan *plan, struct wlb_device *device)
+                         const struct wlb_train_plan *plan, struct wlb_device *device)
 {
 	struct wlb_error error = {0};
 	struct wlb_trainer trainer = {.launch = launch, .options = options, .plan = plan, .device = device};
@@ -141,9 +141,9 @@ static int train_planned(struct wlb_launch *launch, const struct wlb_train_optio
 static int train_as_asked(struct wlb_launch *launch, const struct wlb_train_options *options)
 {
 	struct wlb_error trouble = {0}, error = {0};
-	struct wlb_plan plan;
+	struct wlb_train_plan plan;
 	struct wlb_device *device = wlb_trainer_open_device(launch, options, &trouble);
-	if (wlb_plan_agree(launch, options, device == NULL ? trouble.message : NULL, &plan, &error) < 0) {
+	if (wlb_train_plan_agree(launch, options, device == NULL ? trouble.message : NULL, &plan, &error) < 0) {
 		say(launch, error.message);
 		wlb_launch_abort(launch, WLB_EXIT_FAILED);
 	}

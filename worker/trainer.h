@@ -21,7 +21,7 @@ enum {
 struct wlb_trainer {
 	struct wlb_launch *launch;
 	const struct wlb_train_options *options;
-	const struct wlb_plan *plan;
+	const struct wlb_train_plan *plan;
 	struct wlb_recorder *recorder;
 	struct wlb_watchdog *watchdog;
 	struct wlb_device *device;
