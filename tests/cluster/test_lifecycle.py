@@ -95,7 +95,9 @@ class Traces(unittest.TestCase):
         return subprocess.run(["ipcs", "-m"], capture_output=True, text=True, check=True).stdout
 
     def start_in_background(self):
-        process = subprocess.Popen([self.cluster.script, "start", "--dir", self.cluster.dir, *harness.start_options()],
+        """With SIGINT as a terminal gives it: a test that a script has put in the background inherits it ignored."""
+        process = subprocess.Popen(["env", "--default-signal=INT", self.cluster.script, "start", "--dir",
+                                    self.cluster.dir, *harness.start_options()],
                                    stderr=subprocess.DEVNULL, start_new_session=True)
         self.addCleanup(process.wait)
         return process
