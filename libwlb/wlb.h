@@ -404,7 +404,7 @@ struct wlb_curve {
 	double value[WLB_CURVE_POINTS];
 };
 
-/* One kind of node. The files in share/machines give these fields, by these names, with the source of each. */
+/* One kind of node. The files in libwlb/machines give these fields, by these names, with the source of each. */
 struct wlb_machine {
 	char name[64];
 	int32_t gpus_per_node;

@@ -1,4 +1,4 @@
-/* The kind of node that a plan is made for: JSON files of share/machines into struct wlb_machine. */
+/* The kind of node that a plan is made for: JSON files of libwlb/machines into struct wlb_machine. */
 #ifndef WLB_PLAN_MACHINE_H
 #define WLB_PLAN_MACHINE_H
 

@@ -41,7 +41,7 @@ static int find_in(const char *dir, const char *name, char *path, size_t size, c
 {
 	DIR *folder = opendir(dir);
 	if (folder == NULL)
-		return wlb_fail(error, "folder of machines %s: %s; set WLB_MACHINES to share/machines of the source",
+		return wlb_fail(error, "folder of machines %s: %s; set WLB_MACHINES to libwlb/machines of the source",
 		                dir, strerror(errno));
 	bool found = false;
 	names[0] = '\0';

@@ -147,7 +147,7 @@ the window that were cut.
 {shard}
 ## Simulator and search
 `wlb-sim-bench`: the models, windows and layouts of WLB-LLM's table 1 on 32 nodes x 8 H100, described by
-[share/machines/H100.json](../../share/machines/H100.json).
+[libwlb/machines/H100.json](../../libwlb/machines/H100.json).
 
 {sim}"""
 

@@ -234,7 +234,7 @@ int main(int argc, char **argv)
 	static const struct option options[] = {
 		{"steps", required_argument, NULL, 'n'}, {"machine", required_argument, NULL, 'm'}, {NULL, 0, NULL, 0}};
 	struct settings settings = base;
-	const char *file = WLB_SOURCE_DIR "/share/machines/H100.json";
+	const char *file = WLB_SOURCE_DIR "/libwlb/machines/H100.json";
 	for (int letter; (letter = getopt_long(argc, argv, "", options, NULL)) != -1;) {
 		if (letter == 'm')
 			file = optarg;

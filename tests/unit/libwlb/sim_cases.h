@@ -4,7 +4,7 @@
 
 #include "libwlb/wlb.h"
 
-/* As share/machines/H100.json. */
+/* As libwlb/machines/H100.json. */
 struct wlb_machine h100(void);
 
 /* Llama-2-7B and Llama-2-70B. */
