@@ -100,8 +100,9 @@ static int parse_setting(const char *word, double *seed, double *tail, double *c
 			continue;
 		char *end;
 		double value = strtod(word + length, &end);
-		bool whole = keys[i].value == tail || value == (double)(int64_t)value;
-		if (end == word + length || *end != '\0' || !(value >= 0.0 && value <= keys[i].most) || !whole)
+		bool within = value >= 0.0 && value <= keys[i].most; /* else no integer may hold it */
+		bool whole = within && (keys[i].value == tail || value == (double)(int64_t)value);
+		if (end == word + length || *end != '\0' || !whole)
 			return wlb_fail(error, "'%.40s': must be a%s number from 0 to %.0f", word,
 			                keys[i].value == tail ? "" : " whole", keys[i].most);
 		*keys[i].value = value;

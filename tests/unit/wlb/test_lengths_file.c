@@ -65,6 +65,11 @@ static void generates_the_stream_of_the_library(void **state)
 	for (int i = 0; i < 50; i++)
 		assert_int_equal(list.tokens[i], wlb_lengths_next(&lengths));
 	wlb_length_list_free(&list);
+	/* More than an integer holds, less than any, and nothing like one. */
+	static const char *const refused[] = {"skewed,seed=1e99", "skewed,seed=-1", "skewed,count=nan",
+	                                      "skewed,count=2.5", "skewed,tail=5",  "skewed,colour=1"};
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+		assert_int_equal(wlb_length_list_generate(refused[i], &list, &error), -1);
 }
 
 /* An index of sequences of 1, 2, 3 ... tokens; each document has as many sequences as `of` says. */
