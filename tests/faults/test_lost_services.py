@@ -26,7 +26,9 @@ class LostServices(training.TrainingTest):
         job = self.submit()
         self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
         self.cluster.verb("start-wlbd")
-        self.cluster.run("wlb", "flush", ".wlb")
+        # wlbd listens before it has its database again, and says so.
+        harness.wait_for("the records to be taken", lambda: self.cluster.run("wlb", "flush", ".wlb", check=False)
+                         .returncode == 0, 30)
         run = self.cluster.show(job)
         self.check_complete(run)
 
