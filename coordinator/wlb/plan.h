@@ -8,9 +8,7 @@
 
 enum { WLB_TIME_PARTS = 11 };
 
-/* A part of a simulated step by its place, from 0: the name of its field without "_s", a few words for people, and its
- * seconds. They sum to the step. */
-const char *wlb_time_name(int part);
+/* A part of a simulated step by its place, from 0: a few words for people, and its seconds. They sum to the step. */
 const char *wlb_time_words(int part);
 double wlb_time_part(const struct wlb_sim_time *time, int part);
 

@@ -23,11 +23,6 @@ static const struct {
 	{"straggler", "slow ranks", offsetof(struct wlb_sim_time, straggler_s)},
 };
 
-const char *wlb_time_name(int part)
-{
-	return parts[part].name;
-}
-
 const char *wlb_time_words(int part)
 {
 	return parts[part].words;
