@@ -82,6 +82,9 @@ struct wlb_ops {
 	void (*copy)(struct wlb_device *, void *to, const void *from, size_t bytes);
 	void (*zero)(struct wlb_device *, void *, size_t bytes);
 	int (*synchronize)(struct wlb_device *, struct wlb_error *); /* 0, or -1 with the first queued error */
+	/* Seconds that the device has computed for the calling thread so far: only differences mean something. On the
+	 * CPU its processor time, so that a rank that shares its core with others is not taken for a slow one. */
+	double (*busy_s)(struct wlb_device *);
 
 	/* -- dense -- */
 	/* c[m,n] = alpha op(a)[m,k] op(b)[k,n] + beta c; row-major; op is transposition where trans_* is 1;
@@ -89,11 +92,13 @@ struct wlb_ops {
 	void (*gemm)(struct wlb_device *, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, double alpha,
 	             const void *a, int64_t lda, const void *b, int64_t ldb, double beta, void *c, int64_t ldc);
 
-	/* -- embedding -- out[tokens, width] = table[ids]; ids int32 in [0, vocab) */
+	/* -- embedding -- `table` holds the rows of the ids [first, first + count): the whole vocabulary, or a
+	 * tensor-parallel slice. out[tokens, width] = table[ids - first]; a row whose id is another rank's becomes 0, and
+	 * backward passes it over. */
 	void (*embedding_forward)(struct wlb_device *, void *out, const void *table, const int32_t *ids, int64_t tokens,
-	                          int64_t width);
+	                          int64_t width, int64_t first, int64_t count);
 	void (*embedding_backward)(struct wlb_device *, void *d_table, const void *d_out, const int32_t *ids,
-	                           int64_t tokens, int64_t width, int64_t vocab);
+	                           int64_t tokens, int64_t width, int64_t first, int64_t count);
 
 	/* -- RMSNorm (Zhang & Sennrich 2019) -- out = x / rms(x) * weight; rstd[tokens] is kept for backward */
 	void (*rmsnorm_forward)(struct wlb_device *, void *out, void *rstd, const void *x, const void *weight,
@@ -122,11 +127,24 @@ struct wlb_ops {
 	void (*swiglu_backward)(struct wlb_device *, void *d_gate, void *d_up, const void *d_out, const void *gate,
 	                        const void *up, int64_t n);
 
-	/* -- loss -- logits[tokens, vocab] are replaced by d_logits = (softmax - onehot) * scale; targets int32,
-	 * < 0: the token has no target and its row becomes 0. *loss_sum (double, device) is added the summed
-	 * cross-entropy (not scaled). */
-	void (*cross_entropy)(struct wlb_device *, double *loss_sum, void *logits, const int32_t *targets,
-	                      int64_t tokens, int64_t vocab, double scale);
+	/* -- loss -- of logits[tokens, count], the columns of the ids [first, first + count); targets int32, < 0: the
+	 * token has no target. In two parts, so that tensor-parallel ranks that hold a slice of the vocabulary each can
+	 * combine what they have between the two (vocabulary-parallel cross-entropy, Shoeybi et al. 2019):
+	 * statistics[tokens, 3] = the row's largest logit, the sum of exp(logit - largest), and the logit of the target,
+	 * 0 where that is another rank's. */
+	void (*cross_entropy_statistics)(struct wlb_device *, void *statistics, const void *logits,
+	                                 const int32_t *targets, int64_t tokens, int64_t first, int64_t count);
+	/* statistics[parts, tokens, 3]: those of every rank in rank order, parts 1 for one. logits are replaced by
+	 * d_logits = (softmax - onehot) * scale, rows without a target by 0. *loss_sum (double, device; NULL: not
+	 * wanted) is added the summed cross-entropy (not scaled). */
+	void (*cross_entropy_gradient)(struct wlb_device *, double *loss_sum, void *logits, const void *statistics,
+	                               int parts, const int32_t *targets, int64_t tokens, int64_t first, int64_t count,
+	                               double scale);
+
+	/* -- rows -- out[i] = x[rows[i]], rows of `width` reals; a negative rows[i] gives a row of 0. out and x do not
+	 * overlap. */
+	void (*gather_rows)(struct wlb_device *, void *out, const void *x, const int32_t *rows, int64_t count,
+	                    int64_t width);
 
 	/* -- vectors of n reals -- */
 	void (*add)(struct wlb_device *, void *y, const void *x, int64_t n);             /* y += x */

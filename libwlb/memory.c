@@ -52,13 +52,6 @@ int wlb_plan_check(const struct wlb_plan *plan, const struct wlb_model *model, s
 	return 0;
 }
 
-int64_t wlb_plan_layers(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage, int32_t chunk)
-{
-	int64_t chunks = (int64_t)plan->layout.pp * plan->interleave;
-	int64_t place = (int64_t)chunk * plan->layout.pp + stage;
-	return model->num_hidden_layers / chunks + (place < model->num_hidden_layers % chunks);
-}
-
 double wlb_plan_layer_matrices(const struct wlb_model *m)
 {
 	double hidden = (double)m->hidden_size;
@@ -111,14 +104,6 @@ static int64_t chunks_in_flight(const struct wlb_plan *plan, int32_t stage)
 	int64_t total = (int64_t)plan->micro_batches * plan->interleave;
 	int64_t held = wlb_plan_warmup(plan, stage) + 1;
 	return held < total ? held : total;
-}
-
-int64_t wlb_plan_warmup(const struct wlb_plan *plan, int32_t stage)
-{
-	int64_t pp = plan->layout.pp, after = pp - stage - 1;
-	int64_t total = (int64_t)plan->micro_batches * plan->interleave;
-	int64_t passes = plan->interleave == 1 ? after : 2 * after + (plan->interleave - 1) * pp;
-	return passes < total ? passes : total;
 }
 
 static double activation_bytes(const struct wlb_plan *plan, const struct wlb_model *m, int32_t stage,

@@ -4,9 +4,6 @@
 
 #include "libwlb/wlb.h"
 
-/* Layers of chunk `chunk` of a stage: what does not divide goes to the first chunks, the last has the head. */
-int64_t wlb_plan_layers(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage, int32_t chunk);
-
 /* Parameters of one layer's matrices, on all tensor-parallel ranks together. */
 double wlb_plan_layer_matrices(const struct wlb_model *model);
 
@@ -16,8 +13,5 @@ double wlb_plan_kv_width(const struct wlb_plan *plan, const struct wlb_model *mo
 /* Parameters of a chunk on one tensor-parallel rank, embedding and head with the chunk that has them. */
 double wlb_plan_chunk_parameters(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage,
                                  int32_t chunk);
-
-/* Forward passes of chunks a stage does before its first backward pass follows a forward one. */
-int64_t wlb_plan_warmup(const struct wlb_plan *plan, int32_t stage);
 
 #endif

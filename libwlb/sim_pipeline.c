@@ -1,52 +1,19 @@
 /*
- * 1F1B (Narayanan et al. 2019, PipeDream) and interleaved 1F1B (Narayanan et al. 2021) in the order in which
- * Megatron-LM runs them. Each stage's order is fixed, so that a pass starts as soon as the stage is free and what it
- * needs has come: stages are advanced in turn, each as far as it can, and no queue of events is needed.
+ * When the passes of every stage run. Their order is fixed (pipeline.c), so that a pass starts as soon as the stage is
+ * free and what it needs has come: stages are advanced in turn, each as far as it can, and no queue of events is needed.
  */
 #include "libwlb/plan.h"
 #include "libwlb/sim.h"
 
 #define NOT_YET (-1.0)
 
-struct pass {
-	int32_t chunk;
-	int32_t micro_batch;
-	int backward;
-};
-
 size_t wlb_sim_pipeline_passes(const struct wlb_plan *plan)
 {
 	return (size_t)plan->layout.pp * (size_t)plan->interleave * (size_t)plan->micro_batches;
 }
 
-/* The index-th forward (or backward) pass of any stage: pp micro-batches go through a chunk, then the next chunk. */
-static struct pass pass_of(const struct wlb_plan *plan, int64_t index, int backward)
-{
-	int64_t pp = plan->layout.pp, v = plan->interleave;
-	if (v == 1)
-		return (struct pass){.micro_batch = (int32_t)index, .backward = backward};
-	int64_t round = index / (pp * v), within = index % (pp * v);
-	struct pass pass = {.chunk = (int32_t)(within / pp), .backward = backward};
-	pass.micro_batch = (int32_t)(round * pp + within % pp);
-	if (backward)
-		pass.chunk = (int32_t)v - 1 - pass.chunk;
-	return pass;
-}
-
-/* Forward passes to warm up, then one forward and one backward in turn, then the backward passes left. */
-static struct pass nth_pass(const struct wlb_plan *plan, int32_t stage, int64_t n)
-{
-	int64_t total = (int64_t)plan->micro_batches * plan->interleave, warmup = wlb_plan_warmup(plan, stage);
-	if (n < warmup)
-		return pass_of(plan, n, 0);
-	int64_t steady = n - warmup;
-	if (steady >= 2 * (total - warmup))
-		return pass_of(plan, n - total, 1);
-	return steady % 2 == 0 ? pass_of(plan, warmup + steady / 2, 0) : pass_of(plan, steady / 2, 1);
-}
-
 /* When what the pass needs has come to its stage; NOT_YET where it is not known. */
-static double ready_s(const struct wlb_sim_pipeline *p, int32_t stage, struct pass pass)
+static double ready_s(const struct wlb_sim_pipeline *p, int32_t stage, struct wlb_pass pass)
 {
 	int32_t pp = p->plan.layout.pp, m = p->plan.micro_batches, q = pass.chunk * pp + stage;
 	int32_t last = pp * p->plan.interleave - 1;
@@ -65,7 +32,7 @@ static double ready_s(const struct wlb_sim_pipeline *p, int32_t stage, struct pa
 }
 
 /* How long the stage is held up by sending what the pass made. */
-static double sending_s(const struct wlb_sim_pipeline *p, int32_t stage, struct pass pass)
+static double sending_s(const struct wlb_sim_pipeline *p, int32_t stage, struct wlb_pass pass)
 {
 	int32_t pp = p->plan.layout.pp, q = pass.chunk * pp + stage;
 	int32_t last = pp * p->plan.interleave - 1;
@@ -75,7 +42,7 @@ static double sending_s(const struct wlb_sim_pipeline *p, int32_t stage, struct 
 	return p->send_s[(size_t)boundary * p->plan.micro_batches + pass.micro_batch];
 }
 
-static void record(struct wlb_sim_pipeline *p, int32_t stage, int64_t n, struct pass pass, double start_s, double end_s)
+static void record(struct wlb_sim_pipeline *p, int32_t stage, int64_t n, struct wlb_pass pass, double start_s, double end_s)
 {
 	int64_t passes = 2 * (int64_t)p->plan.micro_batches * p->plan.interleave;
 	if (p->events != NULL)
@@ -98,7 +65,7 @@ static int64_t advance(struct wlb_sim_pipeline *p, int32_t stage)
 {
 	int64_t passes = 2 * (int64_t)p->plan.micro_batches * p->plan.interleave, ran = 0;
 	for (; p->next[stage] < passes; p->next[stage]++, ran++) {
-		struct pass pass = nth_pass(&p->plan, stage, p->next[stage]);
+		struct wlb_pass pass = wlb_plan_pass(&p->plan, stage, p->next[stage]);
 		double start_s = ready_s(p, stage, pass);
 		if (start_s == NOT_YET)
 			return ran;

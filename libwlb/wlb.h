@@ -502,6 +502,28 @@ struct wlb_memory wlb_memory_stage(const struct wlb_plan *plan, const struct wlb
 struct wlb_memory wlb_memory_most(const struct wlb_plan *plan, const struct wlb_model *model, int64_t tokens,
                                   int64_t longest, double margin, int32_t *stage);
 
+/* ---- pipeline ---------------------------------------------------------------------------- */
+
+/* What a stage does of one micro-batch: the forward or backward pass of one chunk of its layers. */
+struct wlb_pass {
+	int32_t chunk; /* 0 to interleave - 1 */
+	int32_t micro_batch;
+	int32_t backward; /* 0 forward, 1 backward */
+};
+
+/* The order of 1F1B (Narayanan et al. 2019) and interleaved 1F1B (Narayanan et al. 2021), as Megatron-LM runs them: pass
+ * `n` of a stage, 0 to 2 x interleave x micro_batches - 1. Here and below the plan has passed wlb_plan_check. */
+struct wlb_pass wlb_plan_pass(const struct wlb_plan *plan, int32_t stage, int64_t n);
+
+/* Forward passes a stage does before its first backward pass follows a forward one. It never holds the activations of
+ * more than this and one pass. */
+int64_t wlb_plan_warmup(const struct wlb_plan *plan, int32_t stage);
+
+/* Layers of a chunk of a stage, and the first of them. Chunk c of stage s stands at place c x pp + s of the model; what
+ * does not divide goes to the first places, the last has the head. */
+int64_t wlb_plan_layers(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage, int32_t chunk);
+int64_t wlb_plan_first_layer(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage, int32_t chunk);
+
 /* ---- simulator --------------------------------------------------------------------------- */
 
 struct wlb_sim_options {

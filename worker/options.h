@@ -7,7 +7,7 @@
 
 #include "kernels/ops.h"
 #include "libwlb/wlb.h"
-#include "worker/optimizer.h"
+#include "worker/optimizer/optimizer.h"
 
 enum wlb_device_kind { WLB_DEVICE_CPU, WLB_DEVICE_CUDA };
 

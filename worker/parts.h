@@ -3,8 +3,8 @@
 #define WLB_PARTS_H
 
 #include "worker/checkpoint/checkpoint.h"
-#include "worker/model.h"
-#include "worker/optimizer.h"
+#include "worker/model/parameters.h"
+#include "worker/optimizer/optimizer.h"
 
 struct wlb_parts {
 	const struct wlb_parameters *parameters;

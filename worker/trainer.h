@@ -3,14 +3,14 @@
 #define WLB_TRAINER_H
 
 #include "worker/comm/comm.h"
-#include "worker/deal.h"
+#include "worker/load/deal.h"
 #include "worker/launch.h"
 #include "worker/metrics.h"
-#include "worker/optimizer.h"
+#include "worker/optimizer/optimizer.h"
 #include "worker/options.h"
 #include "worker/plan.h"
 #include "worker/record.h"
-#include "worker/transformer.h"
+#include "worker/model/transformer.h"
 #include "worker/watchdog.h"
 
 enum {

@@ -4,8 +4,7 @@
  * A checkpoint exists when its manifest does: everything is written into DIR/.step_00000060.partial,
  * synced, the manifest last, then the folder is renamed and DIR synced. A partial folder left by a
  * killed writer is removed by the next save. The manifest holds the global shape of every tensor and
- * which shard holds which slice of it, so any layout can read it; in this version a shard is a whole
- * file of whole tensors or of row ranges.
+ * which shard holds which block of it (rows by columns), so any layout can read it.
  * Names are Hugging Face's for weights ("model.layers.0.self_attn.q_proj.weight"), the same with a
  * prefix "optimizer.m." and "optimizer.v." for AdamW's moments.
  */
@@ -18,17 +17,19 @@
 #include "libwlb/wlb.h"
 #include "worker/data/schedule.h"
 
-/* One tensor of the writer or reader: rows [row_start, row_start + rows) of a global [global_rows, cols]
- * (a vector is [n, 1] here and is stored with shape [n]). */
+/* One block of a tensor of the writer or reader: rows [row_start, row_start + rows), columns [col_start, col_start +
+ * cols) of a global [global_rows, global_cols] (a vector is [n, 1] here and is stored with shape [n]). */
 struct wlb_tensor_part {
 	const char *name;
 	enum wlb_dtype dtype;
 	int dimensions; /* 1 or 2: as stored */
 	int64_t global_rows;
-	int64_t cols;
+	int64_t global_cols;
 	int64_t row_start;
 	int64_t rows;
-	void *data_host;
+	int64_t col_start;
+	int64_t cols;
+	void *data_host; /* [rows, cols], dense */
 };
 
 struct wlb_checkpoint_facts {
@@ -38,6 +39,7 @@ struct wlb_checkpoint_facts {
 	int64_t seq_length;
 	int64_t global_batch_size;
 	uint64_t seed;
+	enum wlb_strategy packing;
 	double train_loss; /* of that step */
 };
 
@@ -46,10 +48,13 @@ struct wlb_checkpoint_facts {
  * file and removes the partial folder. begin removes what killed writers left in `dir`, so that two runs must
  * not save into one `dir` at a time. */
 int wlb_checkpoint_begin(const char *dir, int64_t step, struct wlb_error *error);
-/* A shard holds at most one slice of a tensor; it may hold none (count 0, or a part of 0 rows). */
+/* A shard holds at most one block of a tensor; it may hold none (count 0, or a part of 0 rows). */
 int wlb_checkpoint_write_shard(const char *dir, int64_t step, int shard, const struct wlb_tensor_part *parts, int count,
                                struct wlb_error *error);
-/* Reads the shard headers, checks that together they hold every row of every tensor once, writes the manifest,
+/* Where the packer stands: `bytes` bytes of wlb_packer_save(), in a file of their own. One writer, before commit; a
+ * checkpoint whose manifest was committed without is refused by wlb_checkpoint_read_packer. */
+int wlb_checkpoint_write_packer(const char *dir, int64_t step, const void *state, size_t bytes, struct wlb_error *error);
+/* Reads the shard headers, checks that together they hold every element of every tensor once, writes the manifest,
  * syncs, renames; a checkpoint of the same step is replaced. *bytes: size of the whole checkpoint; path[]: its
  * final path. Of the checkpoints up to this step the newest `keep` stay (0: all); later ones, which only a run
  * that was set back can have, are left alone. A train_loss that is not finite is refused. */
@@ -60,6 +65,8 @@ int wlb_checkpoint_commit(const char *dir, const struct wlb_checkpoint_facts *fa
  * One that is not readable whole (manifest, shard sizes) is passed over with a line on stderr. */
 int wlb_checkpoint_newest(const char *dir, char path[4096], struct wlb_error *error);
 int wlb_checkpoint_read_facts(const char *path, struct wlb_checkpoint_facts *facts, struct wlb_error *error);
+/* *state is the caller's to free. */
+int wlb_checkpoint_read_packer(const char *path, void **state, size_t *bytes, struct wlb_error *error);
 /* Fills the wanted parts from whichever shards hold them, converting to the part's dtype. A part that the
  * checkpoint lacks, or has with another global shape, is an error naming both.
  * `path` may also be a folder of Hugging Face weights (no facts): model.safetensors, or the files that

@@ -40,7 +40,7 @@ int wlb_comm_all_reduce_double(struct wlb_comm *comm, double *buffer_host, size_
                                struct wlb_error *error);
 /* out[count] = this rank's part of the sum of in[count * size]. */
 int wlb_comm_reduce_scatter(struct wlb_comm *comm, void *out, const void *in, size_t count, struct wlb_error *error);
-/* out[count * size] = every rank's in[count], in rank order. */
+/* out[count * size] = every rank's in[count], in rank order. In place where `in` is out + rank * count. */
 int wlb_comm_all_gather(struct wlb_comm *comm, void *out, const void *in, size_t count, struct wlb_error *error);
 int wlb_comm_broadcast(struct wlb_comm *comm, void *buffer, size_t count, int root, struct wlb_error *error);
 int wlb_comm_broadcast_bytes(struct wlb_comm *comm, void *buffer_host, size_t bytes, int root, struct wlb_error *error);
@@ -48,5 +48,23 @@ int wlb_comm_broadcast_bytes(struct wlb_comm *comm, void *buffer_host, size_t by
 int wlb_comm_send(struct wlb_comm *comm, const void *buffer, size_t count, int to, struct wlb_error *error);
 int wlb_comm_recv(struct wlb_comm *comm, void *buffer, size_t count, int from, struct wlb_error *error);
 int wlb_comm_barrier(struct wlb_comm *comm, struct wlb_error *error);
+
+/* ---- what goes on beside computation ----
+ * A call that was started goes on while the caller computes; its buffers belong to it until it has been waited for.
+ * Started calls of one communicator keep their order among themselves and with blocking ones. */
+struct wlb_comm_request; /* owned by the communicator */
+/* NULL on failure. */
+struct wlb_comm_request *wlb_comm_send_start(struct wlb_comm *comm, const void *buffer, size_t count, int to,
+                                             struct wlb_error *error);
+struct wlb_comm_request *wlb_comm_reduce_scatter_start(struct wlb_comm *comm, void *out, const void *in, size_t count,
+                                                       struct wlb_error *error);
+/* Ends the request, which is then gone, also on failure. NULL is done already. */
+int wlb_comm_wait(struct wlb_comm_request *request, struct wlb_error *error);
+/* Lets what was started move on: for transports that only move inside a call (MPI without a thread of its own).
+ * Cheap where nothing is under way; no error is lost, the wait tells it. */
+void wlb_comm_progress(struct wlb_comm *comm);
+
+/* Seconds that the caller was held up inside calls of this communicator so far; progress counts too. */
+double wlb_comm_seconds(const struct wlb_comm *comm);
 
 #endif

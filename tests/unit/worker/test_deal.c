@@ -4,7 +4,7 @@
 
 #include <cmocka.h>
 
-#include "worker/deal.h"
+#include "worker/load/deal.h"
 
 static const struct wlb_model model = {.hidden_size = 64,
                                        .intermediate_size = 128,

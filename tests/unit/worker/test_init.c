@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "worker/model.h"
-#include "worker/philox.h"
+#include "worker/model/parameters.h"
+#include "worker/model/philox.h"
 
 /* The known answers of Random123 1.14, examples/kat_vectors, philox4x32 10. */
 static void philox_gives_the_published_answers(void **state)

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/worker/tiny.h"
-#include "worker/optimizer.h"
+#include "worker/optimizer/optimizer.h"
 
 static void assert_near(double value, double expected)
 {

@@ -2,7 +2,7 @@
 #ifndef WLB_TEST_TINY_H
 #define WLB_TEST_TINY_H
 
-#include "worker/transformer.h"
+#include "worker/model/transformer.h"
 
 enum { TINY_VOCAB = 11, TINY_MAX_TOKENS = 16 };
 

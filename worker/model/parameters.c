@@ -1,11 +1,11 @@
-#include "worker/model.h"
+#include "worker/model/parameters.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "worker/philox.h"
+#include "worker/model/philox.h"
 
 enum {
 	LAYER_TENSORS = sizeof(struct wlb_layer_tensors) / sizeof(int),

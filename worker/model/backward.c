@@ -1,4 +1,4 @@
-#include "worker/transformer.h"
+#include "worker/model/transformer.h"
 
 /* The gradients of y = x W^T: W's is added to, x's becomes d_out W + beta d_x. */
 static void linear_backward(const struct wlb_parameters *p, void *d_x, double beta, const void *d_out, const void *x,

@@ -1,4 +1,4 @@
-#include "worker/transformer.h"
+#include "worker/model/transformer.h"
 
 /* out[tokens, out_width] = x[tokens, in_width] W^T + beta out */
 static void linear(const struct wlb_parameters *p, void *out, const void *x, int tensor, int64_t tokens, double beta)

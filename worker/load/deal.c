@@ -1,4 +1,4 @@
-#include "worker/deal.h"
+#include "worker/load/deal.h"
 
 #include <stdlib.h>
 

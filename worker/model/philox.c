@@ -1,4 +1,4 @@
-#include "worker/philox.h"
+#include "worker/model/philox.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 #include <stdlib.h>
 
-#include "worker/transformer.h"
+#include "worker/model/transformer.h"
 
 /* Lays buffers one after another in a block that is not there yet: first the offsets are counted (base NULL),
  * then the same walk gives pointers. */

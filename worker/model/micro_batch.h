@@ -1,0 +1,32 @@
+/*
+ * What one rank works on in one micro-batch. Documents lie end to end and are shared out to the context-parallel ranks by
+ * libwlb; each of those has `rows` rows, which its tensor-parallel ranks share in equal parts where they need not all
+ * be in one place (sequence parallelism). Made by the loader (worker/load), used by the model.
+ */
+#ifndef WLB_MICRO_BATCH_H
+#define WLB_MICRO_BATCH_H
+
+#include <stdint.h>
+
+#include "kernels/ops.h"
+
+struct wlb_micro_batch {
+	int64_t tokens;   /* of its documents, on all context-parallel ranks; 0: nothing is in it, nobody computes or
+	                   * sends anything */
+	int64_t rows;     /* of each context-parallel rank: the most that one has, rounded up to a multiple of tp */
+	int64_t own_rows; /* the first of them hold this rank's tokens; the rest is padding: id 0, target -1, position 0,
+	                   * in no segment */
+	/* device memory */
+	const int32_t *ids;       /* [rows] */
+	const int32_t *targets;   /* [rows] */
+	const int32_t *positions; /* [rows] in their document */
+	/* Context parallelism; NULL where cp is 1, when the keys are the rank's own rows. One rank's keys, then its
+	 * values, are gathered as [2, rows] rows; all ranks' as [cp, 2, rows]. */
+	const int32_t *from_ranks; /* [2, tokens]: row of [cp, 2, rows] that holds the key (value) of each token, tokens
+	                            * in document order */
+	const int32_t *to_ranks;   /* [cp, 2, rows]: row of [2, tokens] whose gradient goes there; -1: padding */
+	struct wlb_segments segments; /* queries are this rank's rows; keys are tokens in document order */
+	double work;                  /* predicted: FLOPs of this rank's rows in a forward pass of the whole model */
+};
+
+#endif
