@@ -13,8 +13,8 @@
 
 struct wlb_pipeline;
 
-/* Slots that a stage needs: chunks whose forward pass is done and whose backward pass is not, and one more, whose
- * gradient is still being sent. */
+/* Slots that a stage needs: chunks whose forward pass is done and whose backward pass is not, and where
+ * there are several stages one more, whose gradient is still being sent. */
 int wlb_pipeline_slots(const struct wlb_plan *plan, int stage);
 
 /* All but the plan, which is copied, stay the caller's. The transformer has wlb_pipeline_slots() slots. */

@@ -65,7 +65,8 @@ enum {
 	WLB_FAILED_EVERYWHERE = -2, /* they fail too; the message is "" on all but one */
 };
 
-/* Trains the next step; *facts is the same on all ranks but for the time; what it points to is valid until the next. 0 or one of the failures. */
+/* Trains the next step; *facts is the same on all ranks but for the time; what it points to is valid until the next. 0
+ * or one of the failures. */
 int wlb_trainer_step(struct wlb_trainer *trainer, struct wlb_step_facts *facts, struct wlb_error *error);
 
 /* Writes a checkpoint of the step just done. Collective; fails on all ranks together, as wlb_trainer_open. */
