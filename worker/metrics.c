@@ -19,7 +19,7 @@ static double tokens_per_s(const struct wlb_step_facts *facts)
 	return facts->step_time_s > 0.0 ? (double)facts->tokens / facts->step_time_s : 0.0;
 }
 
-static json_t *time_json(const struct wlb_step_facts *facts)
+static json_t *parts_json(const struct wlb_step_facts *facts)
 {
 	json_t *object = json_object();
 	for (int i = 0; i < WLB_STEP_PARTS; i++)
@@ -41,7 +41,7 @@ char *wlb_step_json(const struct wlb_step_facts *facts, int with_ranks, struct w
 	                           (json_int_t)facts->step, "loss", facts->loss, "grad_norm", facts->grad_norm, "lr",
 	                           facts->lr, "tokens", (json_int_t)facts->tokens, "documents", facts->documents,
 	                           "step_time_s", facts->step_time_s, "tokens_per_s", tokens_per_s(facts),
-	                           "held_tokens", (json_int_t)facts->held_tokens, "time", time_json(facts),
+	                           "held_tokens", (json_int_t)facts->held_tokens, "parts", parts_json(facts),
 	                           "predicted_imbalance", facts->predicted_imbalance, "imbalance", facts->imbalance);
 	if (with_ranks && object != NULL) {
 		json_object_set_new(object, "rank_work", numbers_json(facts->rank_work, facts->ranks));
