@@ -64,12 +64,12 @@ static void plan_embedding(const struct shape *s, struct array *a)
 
 static void run_embedding_forward(struct wlb_device *d, const struct shape *s, void **a)
 {
-	d->ops->embedding_forward(d, a[0], a[1], a[2], s->m, s->n);
+	d->ops->embedding_forward(d, a[0], a[1], a[2], s->m, s->n, 0, s->k);
 }
 
 static void run_embedding_backward(struct wlb_device *d, const struct shape *s, void **a)
 {
-	d->ops->embedding_backward(d, a[1], a[0], a[2], s->m, s->n, s->k);
+	d->ops->embedding_backward(d, a[1], a[0], a[2], s->m, s->n, 0, s->k);
 }
 
 static void plan_rmsnorm(const struct shape *s, struct array *a)
@@ -146,6 +146,7 @@ static void plan_elements(const struct shape *s, struct array *a)
 		a[i] = (struct array){REAL, s->m * s->n, 0};
 	a[5] = (struct array){SUM, 1, 0};
 	a[6] = (struct array){INDEX, s->m, (int32_t)s->n};
+	a[7] = (struct array){REAL, 3 * s->m, 0};
 }
 
 static void run_swiglu_forward(struct wlb_device *d, const struct shape *s, void **a)
@@ -160,7 +161,8 @@ static void run_swiglu_backward(struct wlb_device *d, const struct shape *s, voi
 
 static void run_cross_entropy(struct wlb_device *d, const struct shape *s, void **a)
 {
-	d->ops->cross_entropy(d, a[5], a[0], a[6], s->m, s->n, 0.25);
+	d->ops->cross_entropy_statistics(d, a[7], a[0], a[6], s->m, 0, s->n);
+	d->ops->cross_entropy_gradient(d, a[5], a[0], a[7], 1, a[6], s->m, 0, s->n, 0.25);
 }
 
 static void run_add(struct wlb_device *d, const struct shape *s, void **a)
@@ -198,7 +200,7 @@ static const struct check CHECKS[] = {
 	{OPERATION(attention_backward), 2e-5, plan_attention, run_attention_backward},
 	{OPERATION(swiglu_forward), 1e-5, plan_elements, run_swiglu_forward},
 	{OPERATION(swiglu_backward), 1e-5, plan_elements, run_swiglu_backward},
-	{OPERATION(cross_entropy), 1e-5, plan_elements, run_cross_entropy},
+	{OPERATION(cross_entropy_gradient), 1e-5, plan_elements, run_cross_entropy},
 	{OPERATION(add), 1e-6, plan_elements, run_add},
 	{OPERATION(scale), 1e-6, plan_elements, run_scale},
 	{OPERATION(sum_squares), 1e-5, plan_elements, run_sum_squares},
