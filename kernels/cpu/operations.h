@@ -31,6 +31,8 @@ void VARIANT(cross_entropy_statistics)(struct wlb_device *, void *statistics, co
 void VARIANT(cross_entropy_gradient)(struct wlb_device *, double *loss_sum, void *logits, const void *statistics,
                                      int parts, const int32_t *targets, int64_t tokens, int64_t first, int64_t count,
                                      double scale);
+void VARIANT(gather_rows)(struct wlb_device *, void *out, const void *x, const int32_t *rows, int64_t count,
+                          int64_t width);
 void VARIANT(add)(struct wlb_device *, void *y, const void *x, int64_t n);
 void VARIANT(scale)(struct wlb_device *, void *y, double factor, int64_t n);
 void VARIANT(sum_squares)(struct wlb_device *, double *sum, const void *x, int64_t n);
