@@ -159,6 +159,7 @@ static int take_block(struct wlb_transformer *t, struct wlb_error *error)
 		                "out of memory: activations of %d micro-batches of %lld rows take %zu bytes; lower "
 		                "--max-tokens-per-micro-batch or --seq-length, or use --recompute full",
 		                t->slot_count, (long long)t->max_rows, arena.used);
+	t->bytes = arena.used;
 	arena.base = t->block;
 	arena.used = 0;
 	place(t, &arena);

@@ -48,7 +48,8 @@ struct wlb_transformer {
 	int slot_layers;                      /* most layers of a chunk */
 	struct wlb_layer_activations *layers; /* [slot_count, slot_layers] */
 	struct wlb_scratch scratch;
-	void *block; /* everything that a device pointer above points into */
+	void *block;  /* everything that a device pointer above points into */
+	size_t bytes; /* of it */
 };
 
 /* The element `index` of a buffer. */
