@@ -337,7 +337,7 @@ static void a_group_of_one_costs_nothing(void **state)
 	assert_int_equal(wlb_comm_trace_read(wlb_comm_get_trace(group), &next, events, 64), 0);
 	assert_null(wlb_comm_send_start(group, f->buffer, 1, 0, &error));
 	assert_non_null(strstr(error.message, "of communicator within (rank 0 of 1): there is no rank 0 to send to"));
-	assert_true(wlb_comm_seconds(group) == 0.0 && wlb_comm_seconds(alone) == 0.0);
+	assert_true(wlb_comm_seconds(group) == 0.0 && wlb_comm_busy_s(group) == 0.0);
 	wlb_comm_close(group);
 	wlb_comm_close(alone);
 }
@@ -391,6 +391,7 @@ static void the_trace_of_started_calls(void **state)
 	assert_true(events[0].blocked_s - events[0].entered_s >= 0.05);
 	/* Held up: while starting and waiting, not between the two. */
 	assert_true(wlb_comm_seconds(group) >= blocked_s - 1e-9);
+	assert_true(wlb_comm_busy_s(group) > 0.0);
 	assert_true(wlb_comm_seconds(group) <= events[2].left_s - events[2].entered_s - 0.05 + 1e-9);
 	wlb_comm_close(group);
 }
