@@ -93,8 +93,8 @@ struct wlb_ops {
 	             const void *a, int64_t lda, const void *b, int64_t ldb, double beta, void *c, int64_t ldc);
 
 	/* -- embedding -- `table` holds the rows of the ids [first, first + count): the whole vocabulary, or a
-	 * tensor-parallel slice. out[tokens, width] = table[ids - first]; a row whose id is another rank's becomes 0, and
-	 * backward passes it over. */
+	 * tensor-parallel slice. out[tokens, width] = table[ids - first]; a row whose id is another rank's becomes 0,
+	 * and backward passes it over. */
 	void (*embedding_forward)(struct wlb_device *, void *out, const void *table, const int32_t *ids, int64_t tokens,
 	                          int64_t width, int64_t first, int64_t count);
 	void (*embedding_backward)(struct wlb_device *, void *d_table, const void *d_out, const int32_t *ids,
@@ -130,8 +130,8 @@ struct wlb_ops {
 	/* -- loss -- of logits[tokens, count], the columns of the ids [first, first + count); targets int32, < 0: the
 	 * token has no target. In two parts, so that tensor-parallel ranks that hold a slice of the vocabulary each can
 	 * combine what they have between the two (vocabulary-parallel cross-entropy, Shoeybi et al. 2019):
-	 * statistics[tokens, 3] = the row's largest logit, the sum of exp(logit - largest), and the logit of the target,
-	 * 0 where that is another rank's. */
+	 * statistics[tokens, 3] = the row's largest logit, the sum of exp(logit - largest), and the logit of the
+	 * target, 0 where that is another rank's; all 0 in a row without a target. */
 	void (*cross_entropy_statistics)(struct wlb_device *, void *statistics, const void *logits,
 	                                 const int32_t *targets, int64_t tokens, int64_t first, int64_t count);
 	/* statistics[parts, tokens, 3]: those of every rank in rank order, parts 1 for one. logits are replaced by

@@ -19,12 +19,34 @@ static double tokens_per_s(const struct wlb_step_facts *facts)
 	return facts->step_time_s > 0.0 ? (double)facts->tokens / facts->step_time_s : 0.0;
 }
 
-char *wlb_step_json(const struct wlb_step_facts *facts, struct wlb_error *error)
+static json_t *parts_json(const struct wlb_step_facts *facts)
 {
-	json_t *object = json_pack("{s:I, s:f, s:f, s:f, s:I, s:i, s:f, s:f}", "step", (json_int_t)facts->step, "loss",
-	                           facts->loss, "grad_norm", facts->grad_norm, "lr", facts->lr, "tokens",
-	                           (json_int_t)facts->tokens, "documents", facts->documents, "step_time_s",
-	                           facts->step_time_s, "tokens_per_s", tokens_per_s(facts));
+	json_t *object = json_object();
+	for (int i = 0; i < WLB_STEP_PARTS; i++)
+		json_object_set_new(object, wlb_step_part_name((enum wlb_step_part)i), json_real(facts->time_s[i]));
+	return object;
+}
+
+static json_t *numbers_json(const double *numbers, int count)
+{
+	json_t *array = json_array();
+	for (int i = 0; i < count; i++)
+		json_array_append_new(array, json_real(numbers[i]));
+	return array;
+}
+
+char *wlb_step_json(const struct wlb_step_facts *facts, int with_ranks, struct wlb_error *error)
+{
+	json_t *object = json_pack("{s:I, s:f, s:f, s:f, s:I, s:i, s:f, s:f, s:I, s:o, s:f, s:f}", "step",
+	                           (json_int_t)facts->step, "loss", facts->loss, "grad_norm", facts->grad_norm, "lr",
+	                           facts->lr, "tokens", (json_int_t)facts->tokens, "documents", facts->documents,
+	                           "step_time_s", facts->step_time_s, "tokens_per_s", tokens_per_s(facts),
+	                           "held_tokens", (json_int_t)facts->held_tokens, "parts", parts_json(facts),
+	                           "predicted_imbalance", facts->predicted_imbalance, "imbalance", facts->imbalance);
+	if (with_ranks && object != NULL) {
+		json_object_set_new(object, "rank_work", numbers_json(facts->rank_work, facts->ranks));
+		json_object_set_new(object, "rank_compute_s", numbers_json(facts->rank_compute_s, facts->ranks));
+	}
 	char *text = object != NULL ? json_dumps(object, JSON_COMPACT) : NULL;
 	json_decref(object);
 	if (text == NULL)

@@ -184,8 +184,45 @@ static const struct option_spec specs[] = {
          .kind = COUNT,
          .offset = FIELD(max_tokens),
          .max = 1 << 26,
-         .rule = "a whole number from seq-length to 67108864",
-         .help = "what one forward and backward pass holds at most (0: 1.25 x seq-length)"},
+         .rule = "0 or a whole number from seq-length to 67108864",
+         .help = "what one forward and backward pass holds at most, on all its context-parallel ranks (0: as "
+                 "micro-batch-size and packing give)"},
+	{.name = "micro-batch-size",
+         .kind = COUNT,
+         .offset = FIELD(micro_batch_size),
+         .initial = 1,
+         .min = 1,
+         .max = 1 << 24,
+         .rule = "a whole number from 1 to 16777216",
+         .help = "a micro-batch is for this many times seq-length tokens"},
+	{.name = "packing",
+         .kind = CHOICE,
+         .offset = FIELD(packing),
+         .initial = WLB_STRATEGY_BALANCED,
+         .rule = "balanced|greedy|fixed|plain",
+         .help = "how documents become micro-batches (default balanced: of equal work, which may hold a document "
+                 "back for a few steps)"},
+	{.name = "cp-sharding",
+         .kind = CHOICE,
+         .offset = FIELD(cp_sharding),
+         .initial = WLB_SHARDING_ADAPTIVE,
+         .rule = "per-sequence|per-document|adaptive",
+         .help = "how context-parallel ranks share a micro-batch (default adaptive)"},
+	{.name = "num-virtual-stages-per-pipeline-rank",
+         .kind = COUNT,
+         .offset = FIELD(virtual_stages),
+         .initial = 1,
+         .min = 1,
+         .max = 1 << 12,
+         .rule = "a whole number from 1 to 4096",
+         .help = "chunks of layers on each pipeline stage: above 1 the interleaved schedule"},
+	{.name = "recompute-granularity",
+         .kind = CHOICE,
+         .offset = FIELD(recompute),
+         .initial = WLB_RECOMPUTE_NONE,
+         .rule = "none|selective|full",
+         .help = "what is computed again in the backward pass to save memory (default none; selective: what is cheap; "
+                 "full: whole layers)"},
 	{.name = "layout",
          .kind = TEXT,
          .offset = FIELD(layout),
@@ -304,9 +341,7 @@ static int check_together(struct wlb_train_options *o, struct wlb_error *error)
 		return wlb_fail(error,
 		                "--lr-warmup-iters %lld: it must be below --lr-decay-iters %lld (or --train-iters)",
 		                (long long)o->lr_warmup_iters, (long long)o->lr_decay_iters);
-	if (o->max_tokens == 0)
-		o->max_tokens = o->seq_length + (o->seq_length + 3) / 4;
-	if (o->max_tokens < o->seq_length)
+	if (o->max_tokens != 0 && o->max_tokens < o->seq_length)
 		return wlb_fail(error, "--max-tokens-per-micro-batch %lld: it must be at least --seq-length %lld",
 		                (long long)o->max_tokens, (long long)o->seq_length);
 	if (o->save == NULL && o->save_interval > 0)

@@ -7,7 +7,7 @@
 
 #include "kernels/ops.h"
 #include "libwlb/wlb.h"
-#include "worker/optimizer/optimizer.h"
+#include "worker/optimizer/learning_rate.h"
 
 enum wlb_device_kind { WLB_DEVICE_CPU, WLB_DEVICE_CUDA };
 
@@ -28,7 +28,9 @@ struct wlb_train_options {
 	int64_t save_interval;  /* 0: only after the last step */
 	int64_t keep;           /* checkpoints; 0: all */
 	int64_t log_interval;
-	int64_t max_tokens; /* of a micro-batch; 0: 1.25 x seq_length */
+	int64_t micro_batch_size; /* windows of seq_length */
+	int64_t max_tokens;       /* of a micro-batch; 0: what micro_batch_size windows give */
+	int64_t virtual_stages;   /* chunks of layers on each pipeline stage */
 	int64_t seed;
 	int64_t threads; /* 0: this node's CPUs / its ranks */
 	double lr;
@@ -42,6 +44,9 @@ struct wlb_train_options {
 	double timeout_minutes; /* of one collective */
 	int lr_decay_style;     /* enum wlb_lr_decay */
 	int dtype;              /* enum wlb_dtype */
+	int packing;            /* enum wlb_strategy */
+	int cp_sharding;        /* enum wlb_sharding */
+	int recompute;          /* enum wlb_recompute */
 	int device;             /* enum wlb_device_kind */
 };
 

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "coordinator/client/model_config.h"
+#include "worker/load/loader.h"
+#include "worker/parallel/groups.h"
 #include "worker/record.h"
 
 /* The policy that the launcher resolved into WLB_TP, WLB_CP, WLB_PP and WLB_DP: 1 when it did. */
@@ -34,20 +36,27 @@ static int find_policy(const struct wlb_train_options *options, struct wlb_polic
 	return 0;
 }
 
-static int choose_layout(const struct wlb_launch *launch, const struct wlb_train_options *options,
-                         struct wlb_train_plan *plan, struct wlb_error *error)
+/* How the ranks share the work: the layout, and the micro-batches that follow from it. */
+static int choose_split(const struct wlb_launch *launch, const struct wlb_train_options *options,
+                        struct wlb_train_plan *plan, struct wlb_error *error)
 {
 	struct wlb_policy policy;
-	struct wlb_layout *l = &plan->layout;
+	struct wlb_plan *split = &plan->split;
+	struct wlb_loader_options deal = {.packing = (enum wlb_strategy)options->packing};
 	if (find_policy(options, &policy, error) < 0 ||
-	    wlb_layout_choose(&policy, &plan->model, launch->size, launch->max_local_size, l, error) < 0)
+	    wlb_layout_choose(&policy, &plan->model, launch->size, launch->max_local_size, &deal.layout, error) < 0 ||
+	    wlb_loader_micro_batches(options->seq_length, options->global_batch_size, options->micro_batch_size,
+	                             options->max_tokens, (int32_t)options->virtual_stages, &deal, error) < 0)
 		return -1;
-	if (l->tp == 1 && l->cp == 1 && l->pp == 1)
-		return 0;
-	return wlb_fail(error,
-	                "layout tp=%d,cp=%d,pp=%d,dp=%d: this version of wlb-worker splits the data only; use "
-	                "tp=1,cp=1,pp=1 (dp=%d) or auto",
-	                l->tp, l->cp, l->pp, l->dp, launch->size);
+	*split = (struct wlb_plan){
+		.layout = deal.layout,
+		.interleave = (int32_t)options->virtual_stages,
+		.micro_batches = deal.micro_batches,
+		.zero_stage = 1,
+		.recompute = (enum wlb_recompute)options->recompute,
+	};
+	plan->max_tokens = deal.max_tokens;
+	return wlb_groups_check(split, &plan->model, launch->node_of, launch->nodes, launch->size, error);
 }
 
 static int check_same(const char *what, long long of_checkpoint, long long asked, struct wlb_error *error)
@@ -71,7 +80,16 @@ static int check_same_model(const struct wlb_model *was, const struct wlb_model 
 	return check_same("tie_word_embeddings", was->tie_word_embeddings, is->tie_word_embeddings, error);
 }
 
-/* Another batch or seed would give other documents: the run would not be the same run any more. */
+static int check_same_packing(enum wlb_strategy was, enum wlb_strategy is, struct wlb_error *error)
+{
+	if (was == is)
+		return 0;
+	return wlb_fail(error,
+	                "it was made with --packing %s, %s is asked for; give the same, or another --load folder",
+	                wlb_strategy_name(was), wlb_strategy_name(is));
+}
+
+/* Another batch, packing or seed would give other documents: the run would not be the same run any more. */
 static int check_resume(const struct wlb_train_options *options, const struct wlb_train_plan *plan,
                         struct wlb_error *error)
 {
@@ -79,7 +97,8 @@ static int check_resume(const struct wlb_train_options *options, const struct wl
 	if (check_same_model(&facts->model, &plan->model, error) < 0 ||
 	    check_same("--seq-length", facts->seq_length, options->seq_length, error) < 0 ||
 	    check_same("--global-batch-size", facts->global_batch_size, options->global_batch_size, error) < 0 ||
-	    check_same("--seed", (long long)facts->seed, options->seed, error) < 0)
+	    check_same("--seed", (long long)facts->seed, options->seed, error) < 0 ||
+	    check_same_packing(facts->packing, (enum wlb_strategy)options->packing, error) < 0)
 		return wlb_fail_in(error, "checkpoint %.1000s", plan->checkpoint);
 	return 0;
 }
@@ -115,7 +134,7 @@ static int make(const struct wlb_launch *launch, const struct wlb_train_options 
                 struct wlb_error *error)
 {
 	if (wlb_model_config_read(options->model, &plan->model, error) < 0 ||
-	    check_sequence(options, &plan->model, error) < 0 || choose_layout(launch, options, plan, error) < 0 ||
+	    check_sequence(options, &plan->model, error) < 0 || choose_split(launch, options, plan, error) < 0 ||
 	    find_checkpoint(options, plan, error) < 0)
 		return -1;
 	return wlb_record_attempt_id(plan->attempt_id, sizeof(plan->attempt_id), error);

@@ -14,7 +14,8 @@ struct wlb_train_plan {
 	int refused; /* 1: bad input, said by `reason`; nothing else is set */
 	char reason[sizeof(((struct wlb_error *)0)->message)];
 	struct wlb_model model;
-	struct wlb_layout layout;
+	struct wlb_plan split;             /* layout, interleaving, micro-batches, recomputation */
+	int64_t max_tokens;                /* of a micro-batch */
 	char attempt_id[64];               /* "" where nothing is recorded */
 	char checkpoint[4096];             /* "": start afresh */
 	struct wlb_checkpoint_facts facts; /* of the checkpoint */

@@ -172,8 +172,8 @@ static void record_attempt(struct wlb_recorder *recorder, const struct wlb_train
 	if (silent(recorder))
 		return;
 	int resumed = plan->checkpoint[0] != '\0';
-	json_t *layout = json_pack("{s:i, s:i, s:i, s:i}", "tp", plan->layout.tp, "cp", plan->layout.cp, "pp",
-	                           plan->layout.pp, "dp", plan->layout.dp);
+	json_t *layout = json_pack("{s:i, s:i, s:i, s:i}", "tp", plan->split.layout.tp, "cp", plan->split.layout.cp,
+	                           "pp", plan->split.layout.pp, "dp", plan->split.layout.dp);
 	record(recorder, "attempt",
 	       json_pack("{s:o, s:i, s:o, s:o, s:I, s:I, s:I, s:s, s:s, s:I, s:s?}", "layout", layout, "world_size",
 	                 recorder->launch->size, "rank_map", rank_map(recorder->launch), "model",

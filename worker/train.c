@@ -42,7 +42,7 @@ static int refuse(struct wlb_launch *launch, const char *message)
 static void introduce(const struct wlb_trainer *t)
 {
 	char layout[64];
-	wlb_layout_format(&t->plan->layout, layout, sizeof(layout));
+	wlb_layout_format(&t->plan->split.layout, layout, sizeof(layout));
 	printf("%lld parameters, %s, %s | %d ranks on %d nodes, %s | %lld documents, %lld tokens\n",
 	       (long long)wlb_model_parameters(&t->plan->model), t->device->name, wlb_dtype_name(t->device->dtype),
 	       t->launch->size, t->launch->node_count, layout, (long long)wlb_dataset_documents(t->dataset),
@@ -56,12 +56,16 @@ static void introduce(const struct wlb_trainer *t)
 /* What rank 0 writes down of a step. */
 static int write_down(struct wlb_trainer *t, const struct wlb_step_facts *facts, struct wlb_error *error)
 {
-	char *json = wlb_step_json(facts, error);
-	if (json == NULL)
-		return -1;
-	int rc = t->metrics != NULL ? wlb_metrics_write(t->metrics, json, error) : 0;
-	wlb_record_step(t->recorder, json);
-	free(json);
+	/* The record keeps what every rank did to its summary: thousands of ranks would fill the database. */
+	char *of_ranks = t->metrics != NULL ? wlb_step_json(facts, 1, error) : NULL;
+	char *summary = wlb_step_json(facts, 0, error);
+	int rc = summary != NULL ? 0 : -1;
+	if (rc == 0 && t->metrics != NULL)
+		rc = of_ranks != NULL ? wlb_metrics_write(t->metrics, of_ranks, error) : -1;
+	if (summary != NULL)
+		wlb_record_step(t->recorder, summary);
+	free(of_ranks);
+	free(summary);
 	if (facts->step % t->options->log_interval == 0 || facts->step == t->options->train_iters)
 		wlb_metrics_print(facts, t->options->train_iters);
 	return rc;
@@ -109,7 +113,7 @@ static int work(struct wlb_trainer *t)
 {
 	struct wlb_error error = {0};
 	if (wlb_trainer_open(t, &error) < 0)
-		return fail(t, error.message, t->dp != NULL);
+		return fail(t, error.message, t->groups != NULL);
 	if (t->launch->rank == 0)
 		introduce(t);
 	t->exit_code = WLB_EXIT_FAILED;

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -57,11 +58,8 @@ static int connect_ranks(struct wlb_trainer *t, struct wlb_error *error)
 	if (t->world == NULL)
 		return -1;
 	wlb_watchdog_watch(t->watchdog, wlb_comm_get_trace(t->world));
-	struct wlb_coordinates at = wlb_layout_coordinates(&t->plan->layout, l->rank);
-	/* Ranks that differ in dp alone: their number with dp taken out is the same. */
-	struct wlb_coordinates first = {.tp = at.tp, .cp = at.cp, .pp = at.pp};
-	t->dp = wlb_comm_split(t->world, wlb_layout_rank(&t->plan->layout, &first), at.dp, "dp", error);
-	return t->dp != NULL ? 0 : -1;
+	t->groups = wlb_groups_open(t->world, &t->plan->split.layout, &t->plan->model, l->node_of, error);
+	return t->groups != NULL ? 0 : -1;
 }
 
 static int check_tokens(struct wlb_trainer *t, struct wlb_error *error)
@@ -80,15 +78,31 @@ static int check_tokens(struct wlb_trainer *t, struct wlb_error *error)
 	                (long long)t->plan->model.vocab_size);
 }
 
-static int open_data(struct wlb_trainer *t, struct wlb_error *error)
+static struct wlb_loader_options loader_options(const struct wlb_trainer *t)
 {
 	const struct wlb_train_options *o = t->options;
+	return (struct wlb_loader_options){
+		.seq_length = o->seq_length,
+		.global_batch_size = o->global_batch_size,
+		.seed = (uint64_t)o->seed,
+		.packing = (enum wlb_strategy)o->packing,
+		.sharding = (enum wlb_sharding)o->cp_sharding,
+		.micro_batches = t->plan->split.micro_batches,
+		.max_tokens = t->plan->max_tokens,
+		.layout = t->plan->split.layout,
+		.at = t->groups->at,
+	};
+}
+
+static int open_data(struct wlb_trainer *t, struct wlb_error *error)
+{
+	struct wlb_loader_options options = loader_options(t);
 	t->exit_code = WLB_EXIT_INPUT;
-	t->dataset = wlb_dataset_open(o->data_path, error);
+	t->dataset = wlb_dataset_open(t->options->data_path, error);
 	if (t->dataset == NULL || check_tokens(t, error) < 0)
 		return -1;
-	t->schedule = wlb_schedule_new(t->dataset, o->seq_length, o->global_batch_size, (uint64_t)o->seed, error);
-	return t->schedule != NULL ? 0 : -1;
+	t->loader = wlb_loader_new(t->dataset, &t->plan->model, &options, t->device, error);
+	return t->loader != NULL ? 0 : -1;
 }
 
 /* What is written later must be writable now. */
@@ -111,7 +125,8 @@ static int open_outputs(struct wlb_trainer *t, struct wlb_error *error)
 static int make_model(struct wlb_trainer *t, struct wlb_error *error)
 {
 	const struct wlb_train_options *o = t->options;
-	const struct wlb_model *shape = &t->plan->model;
+	const struct wlb_plan *split = &t->plan->split;
+	struct wlb_loader_options load = loader_options(t);
 	struct wlb_optimizer_options optimizer = {
 		.beta1 = o->adam_beta1,
 		.beta2 = o->adam_beta2,
@@ -120,12 +135,24 @@ static int make_model(struct wlb_trainer *t, struct wlb_error *error)
 		.clip_grad = o->clip_grad,
 	};
 	t->exit_code = WLB_EXIT_FAILED;
-	if ((t->parameters = wlb_parameters_new(shape, t->device, error)) == NULL ||
-	    (t->optimizer = wlb_optimizer_new(t->parameters, &optimizer, error)) == NULL ||
-	    (t->activations = wlb_activations_new(shape, t->device, o->max_tokens, error)) == NULL ||
-	    (t->batch = wlb_micro_batch_new(t->device, o->max_tokens, error)) == NULL ||
-	    (t->loss_sum = t->device->ops->alloc(t->device, sizeof(double), error)) == NULL)
+	t->parameters = wlb_parameters_new(&t->plan->model, split, &t->groups->at, t->device, error);
+	if (t->parameters == NULL)
 		return -1;
+	t->optimizer = wlb_optimizer_new(t->parameters, t->groups, &optimizer, error);
+	if (t->optimizer == NULL)
+		return -1;
+	t->transformer = wlb_transformer_new(t->parameters, t->groups, split->recompute,
+	                                     wlb_pipeline_slots(split, t->groups->at.pp), wlb_loader_max_rows(&load),
+	                                     t->plan->max_tokens, error);
+	if (t->transformer == NULL)
+		return -1;
+	t->pipeline = wlb_pipeline_new(split, t->parameters, t->groups, t->transformer, t->optimizer, error);
+	t->loss_sum = t->device->ops->alloc(t->device, sizeof(double), error);
+	t->report = calloc(WLB_STEP_PARTS + 2 * (size_t)t->launch->size, sizeof(*t->report));
+	if (t->pipeline == NULL || t->loss_sum == NULL)
+		return -1;
+	if (t->report == NULL)
+		return wlb_fail(error, "out of memory for the times of %d ranks", t->launch->size);
 	if (t->plan->checkpoint[0] != '\0')
 		return wlb_trainer_resume(t, error);
 	return wlb_parameters_init(t->parameters, (uint64_t)o->seed, o->init_method_std, error);
@@ -145,17 +172,17 @@ void wlb_trainer_close(struct wlb_trainer *t)
 {
 	/* Closing communicators takes the trace that the watchdog looks at, and waits for the other ranks. */
 	wlb_watchdog_leave(t->watchdog);
-	wlb_deal_free(&t->deal);
-	wlb_micro_batch_free(t->batch);
-	wlb_activations_free(t->activations);
+	free(t->report);
+	wlb_pipeline_free(t->pipeline);
+	wlb_transformer_free(t->transformer);
 	wlb_optimizer_free(t->optimizer);
 	wlb_parameters_free(t->parameters);
-	wlb_schedule_free(t->schedule);
+	wlb_loader_free(t->loader);
 	wlb_dataset_close(t->dataset);
 	wlb_metrics_close(t->metrics);
 	if (t->device != NULL)
 		t->device->ops->release(t->device, t->loss_sum);
-	wlb_comm_close(t->dp);
+	wlb_groups_close(t->groups);
 	wlb_comm_close(t->world);
 	wlb_watchdog_stop(t->watchdog);
 	wlb_device_close(t->device);

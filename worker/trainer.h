@@ -3,14 +3,16 @@
 #define WLB_TRAINER_H
 
 #include "worker/comm/comm.h"
-#include "worker/load/deal.h"
 #include "worker/launch.h"
+#include "worker/load/loader.h"
 #include "worker/metrics.h"
+#include "worker/model/transformer.h"
 #include "worker/optimizer/optimizer.h"
 #include "worker/options.h"
+#include "worker/parallel/groups.h"
+#include "worker/pipeline.h"
 #include "worker/plan.h"
 #include "worker/record.h"
-#include "worker/model/transformer.h"
 #include "worker/watchdog.h"
 
 enum {
@@ -26,15 +28,17 @@ struct wlb_trainer {
 	struct wlb_watchdog *watchdog;
 	struct wlb_device *device;
 	struct wlb_comm *world;
-	struct wlb_comm *dp; /* ranks that hold the same weights and train other pieces */
+	struct wlb_groups *groups; /* there: the ranks are connected */
 	struct wlb_dataset *dataset;
-	struct wlb_schedule *schedule;
+	struct wlb_loader *loader;
+	const struct wlb_loaded_step *loaded; /* the step under way, or the one just done */
 	struct wlb_parameters *parameters;
 	struct wlb_optimizer *optimizer;
-	struct wlb_activations *activations;
-	struct wlb_micro_batch *batch;
-	struct wlb_deal deal;
+	struct wlb_transformer *transformer;
+	struct wlb_pipeline *pipeline;
 	struct wlb_metrics *metrics; /* rank 0, where asked for */
+	struct wlb_step_times times; /* of this rank in the step under way */
+	double *report;              /* what ranks tell each other of a step, see step.c */
 	double *loss_sum;            /* device */
 	int64_t step;                /* done so far */
 	int exit_code;               /* of the failure that an error tells of */
@@ -45,7 +49,7 @@ struct wlb_device *wlb_trainer_open_device(const struct wlb_launch *launch, cons
                                            struct wlb_error *error);
 
 /* Makes all the rest, checks the data, initialises the weights or resumes. On -1 exit_code is set, and once the
- * ranks are connected (`dp` is there) all fail together and only one has the message: it is "" on the others.
+ * ranks are connected (`groups` is there) all fail together and only one has the message: it is "" on the others.
  * What was made is closed by wlb_trainer_close in either case. Expects launch, options, plan, recorder and device
  * to be set. */
 int wlb_trainer_open(struct wlb_trainer *trainer, struct wlb_error *error);
@@ -61,12 +65,13 @@ enum {
 	WLB_FAILED_EVERYWHERE = -2, /* they fail too; the message is "" on all but one */
 };
 
-/* Trains the next step; *facts is the same on all ranks but for the time. 0 or one of the failures. */
+/* Trains the next step; *facts is the same on all ranks but for the time; what it points to is valid until the next. 0
+ * or one of the failures. */
 int wlb_trainer_step(struct wlb_trainer *trainer, struct wlb_step_facts *facts, struct wlb_error *error);
 
 /* Writes a checkpoint of the step just done. Collective; fails on all ranks together, as wlb_trainer_open. */
 int wlb_trainer_save(struct wlb_trainer *trainer, double loss, struct wlb_error *error);
-/* Reads weights, moments and the schedule's place from the plan's checkpoint. */
+/* Reads weights, moments and the loader's place from the plan's checkpoint. */
 int wlb_trainer_resume(struct wlb_trainer *trainer, struct wlb_error *error);
 
 #endif

@@ -29,10 +29,10 @@ struct wlb_watchdog {
 /* What is waited for too long: 1 and the sentence that says so. */
 static int waits_too_long(const struct wlb_watchdog *w, char *text, size_t size)
 {
-	struct wlb_comm_event event = {.entered_s = w->phase_began_s};
+	struct wlb_comm_event event = {.blocked_s = w->phase_began_s};
 	if (w->phase == TRAINING && !wlb_comm_trace_waiting(w->trace, &event))
 		return 0;
-	double waited_s = wlb_now_s() - event.entered_s;
+	double waited_s = wlb_now_s() - event.blocked_s;
 	if (waited_s <= w->timeout_s)
 		return 0;
 	if (w->phase == TRAINING)

@@ -58,11 +58,14 @@ static int check_attempt(const json_t *data, struct wlb_error *error)
 
 static int check_step(const json_t *data, struct wlb_error *error)
 {
-	static const char *const numbers[] = {"loss", "grad_norm", "lr", "step_time_s", "tokens_per_s"};
-	static const char *const counts[] = {"tokens", "documents"};
+	static const char *const numbers[] = {"loss",         "grad_norm",           "lr",       "step_time_s",
+	                                      "tokens_per_s", "predicted_imbalance", "imbalance"};
+	static const char *const counts[] = {"tokens", "documents", "held_tokens"};
+	const json_t *parts;
 	int64_t count;
 	double number;
-	if (wlbd_field_integer(data, "step", WLBD_REQUIRED, 0, INT64_MAX, &count, error) != 0)
+	if (wlbd_field_integer(data, "step", WLBD_REQUIRED, 0, INT64_MAX, &count, error) != 0 ||
+	    wlbd_field_object(data, "parts", WLBD_OPTIONAL, &parts, error) != 0)
 		return -1;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		if (wlbd_field_number(data, numbers[i], WLBD_OPTIONAL, &number, error) != 0)

@@ -50,6 +50,9 @@ void wlb_cpu_zero(struct wlb_device *device, void *memory, size_t bytes);
 int wlb_cpu_synchronize(struct wlb_device *device, struct wlb_error *error);
 void wlb_cpu_close(struct wlb_device *device);
 
+/* -- clock.c -- */
+double wlb_cpu_busy_s(struct wlb_device *device);
+
 /* -- blas.c -- 0, or -1 with the reason */
 int wlb_cpu_load_blas(struct wlb_cpu_blas *blas, struct wlb_error *error);
 

@@ -9,9 +9,9 @@
 void VARIANT(gemm)(struct wlb_device *, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, double alpha,
                    const void *a, int64_t lda, const void *b, int64_t ldb, double beta, void *c, int64_t ldc);
 void VARIANT(embedding_forward)(struct wlb_device *, void *out, const void *table, const int32_t *ids, int64_t tokens,
-                                int64_t width);
+                                int64_t width, int64_t first, int64_t count);
 void VARIANT(embedding_backward)(struct wlb_device *, void *d_table, const void *d_out, const int32_t *ids,
-                                 int64_t tokens, int64_t width, int64_t vocab);
+                                 int64_t tokens, int64_t width, int64_t first, int64_t count);
 void VARIANT(rmsnorm_forward)(struct wlb_device *, void *out, void *rstd, const void *x, const void *weight,
                               int64_t tokens, int64_t width, double epsilon);
 void VARIANT(rmsnorm_backward)(struct wlb_device *, void *d_x, void *d_weight, const void *d_out, const void *x,
@@ -26,8 +26,13 @@ void VARIANT(attention_backward)(struct wlb_device *, void *d_q, void *d_k, void
 void VARIANT(swiglu_forward)(struct wlb_device *, void *out, const void *gate, const void *up, int64_t n);
 void VARIANT(swiglu_backward)(struct wlb_device *, void *d_gate, void *d_up, const void *d_out, const void *gate,
                               const void *up, int64_t n);
-void VARIANT(cross_entropy)(struct wlb_device *, double *loss_sum, void *logits, const int32_t *targets, int64_t tokens,
-                            int64_t vocab, double scale);
+void VARIANT(cross_entropy_statistics)(struct wlb_device *, void *statistics, const void *logits,
+                                       const int32_t *targets, int64_t tokens, int64_t first, int64_t count);
+void VARIANT(cross_entropy_gradient)(struct wlb_device *, double *loss_sum, void *logits, const void *statistics,
+                                     int parts, const int32_t *targets, int64_t tokens, int64_t first, int64_t count,
+                                     double scale);
+void VARIANT(gather_rows)(struct wlb_device *, void *out, const void *x, const int32_t *rows, int64_t count,
+                          int64_t width);
 void VARIANT(add)(struct wlb_device *, void *y, const void *x, int64_t n);
 void VARIANT(scale)(struct wlb_device *, void *y, double factor, int64_t n);
 void VARIANT(sum_squares)(struct wlb_device *, double *sum, const void *x, int64_t n);

@@ -57,6 +57,8 @@ void wlb_cuda_rope(struct wlb_device *device, void *x, const int32_t *positions,
 void wlb_cuda_swiglu_forward(struct wlb_device *device, void *out, const void *gate, const void *up, int64_t n);
 void wlb_cuda_swiglu_backward(struct wlb_device *device, void *d_gate, void *d_up, const void *d_out, const void *gate,
                               const void *up, int64_t n);
+void wlb_cuda_gather_rows(struct wlb_device *device, void *out, const void *x, const int32_t *rows, int64_t count,
+                          int64_t width);
 void wlb_cuda_add(struct wlb_device *device, void *y, const void *x, int64_t n);
 void wlb_cuda_scale(struct wlb_device *device, void *y, double factor, int64_t n);
 void wlb_cuda_sum_squares(struct wlb_device *device, double *sum, const void *x, int64_t n);

@@ -27,6 +27,7 @@ static const struct wlb_ops OPS = {
 	.rope = wlb_cuda_rope,
 	.swiglu_forward = wlb_cuda_swiglu_forward,
 	.swiglu_backward = wlb_cuda_swiglu_backward,
+	.gather_rows = wlb_cuda_gather_rows,
 	.add = wlb_cuda_add,
 	.scale = wlb_cuda_scale,
 	.sum_squares = wlb_cuda_sum_squares,

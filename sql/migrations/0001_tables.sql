@@ -78,6 +78,10 @@ create table steps (
 	documents bigint,
 	step_time_s double precision,
 	tokens_per_s double precision,
+	held_tokens bigint,                      -- read, and kept by the packer for a later step
+	predicted_imbalance double precision,    -- heaviest rank x ranks / all ranks: of predicted work
+	imbalance double precision,              -- the same, of seconds computed
+	parts jsonb,                             -- where step_time_s went, mean over ranks: {"forward_s":0.2,...}
 	recorded_at timestamptz not null,
 	primary key (run_id, step)               -- every step of a run exactly once
 );

@@ -344,6 +344,7 @@ declare
 begin
 	new := (a.run_id, (d->>'step')::bigint, a.id, (d->>'loss')::float8, (d->>'grad_norm')::float8, (d->>'lr')::float8,
 		(d->>'tokens')::bigint, (d->>'documents')::bigint, (d->>'step_time_s')::float8, (d->>'tokens_per_s')::float8,
+		(d->>'held_tokens')::bigint, (d->>'predicted_imbalance')::float8, (d->>'imbalance')::float8, d->'parts',
 		p_time)::steps;
 	select h.number into holder from steps s join attempts h on h.id = s.attempt_id
 	where s.run_id = a.run_id and s.step = new.step;
@@ -358,7 +359,8 @@ begin
 	on conflict (run_id, step) do update set attempt_id = excluded.attempt_id, loss = excluded.loss,
 		grad_norm = excluded.grad_norm, learning_rate = excluded.learning_rate, tokens = excluded.tokens,
 		documents = excluded.documents, step_time_s = excluded.step_time_s, tokens_per_s = excluded.tokens_per_s,
-		recorded_at = excluded.recorded_at;
+		held_tokens = excluded.held_tokens, predicted_imbalance = excluded.predicted_imbalance,
+		imbalance = excluded.imbalance, parts = excluded.parts, recorded_at = excluded.recorded_at;
 	if holder is null then
 		update attempts set new_steps = new_steps + 1 where id = a.id;
 	end if;

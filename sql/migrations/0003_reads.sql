@@ -2,7 +2,7 @@
 
 create view run_steps as
 select r.name as run, r.id as run_id, s.step, a.number as attempt, s.loss, s.grad_norm, s.learning_rate, s.tokens,
-	s.documents, s.step_time_s, s.tokens_per_s, s.recorded_at
+	s.documents, s.step_time_s, s.tokens_per_s, s.held_tokens, s.predicted_imbalance, s.imbalance, s.parts, s.recorded_at
 from steps s join runs r on r.id = s.run_id join attempts a on a.id = s.attempt_id;
 
 create view run_steps_superseded as
@@ -78,7 +78,8 @@ $$;
 create function wlb_steps_json(p_run bigint, p_from bigint, p_limit bigint) returns json language sql stable as $$
 	select coalesce(json_agg(json_build_object('step', step, 'attempt', attempt, 'loss', loss, 'grad_norm', grad_norm,
 		'lr', learning_rate, 'tokens', tokens, 'documents', documents, 'step_time_s', step_time_s,
-		'tokens_per_s', tokens_per_s, 'time', extract(epoch from recorded_at)) order by step), '[]')
+		'tokens_per_s', tokens_per_s, 'held_tokens', held_tokens,
+		'predicted_imbalance', predicted_imbalance, 'imbalance', imbalance, 'parts', parts, 'time', extract(epoch from recorded_at)) order by step), '[]')
 	from (select * from run_steps where run_id = p_run and step >= p_from order by step limit p_limit) as page
 $$;
 

@@ -15,13 +15,13 @@
 
 enum { MOST_ARRAYS = 10 };
 
-enum kind { REAL, SUM, INDEX };
+enum kind { REAL, SUM, INDEX, ROW };
 
 /* An array of an operation: inputs and outputs are filled with the same numbers on both devices and compared after. */
 struct array {
 	enum kind kind;
 	int64_t count;
-	int32_t limit; /* an INDEX is below it */
+	int32_t limit; /* an INDEX is below it; so is a ROW, or it is -1 */
 };
 
 /* m rows of n elements; k, heads and the like as each check reads them. */
@@ -64,12 +64,12 @@ static void plan_embedding(const struct shape *s, struct array *a)
 
 static void run_embedding_forward(struct wlb_device *d, const struct shape *s, void **a)
 {
-	d->ops->embedding_forward(d, a[0], a[1], a[2], s->m, s->n);
+	d->ops->embedding_forward(d, a[0], a[1], a[2], s->m, s->n, 0, s->k);
 }
 
 static void run_embedding_backward(struct wlb_device *d, const struct shape *s, void **a)
 {
-	d->ops->embedding_backward(d, a[1], a[0], a[2], s->m, s->n, s->k);
+	d->ops->embedding_backward(d, a[1], a[0], a[2], s->m, s->n, 0, s->k);
 }
 
 static void plan_rmsnorm(const struct shape *s, struct array *a)
@@ -146,6 +146,7 @@ static void plan_elements(const struct shape *s, struct array *a)
 		a[i] = (struct array){REAL, s->m * s->n, 0};
 	a[5] = (struct array){SUM, 1, 0};
 	a[6] = (struct array){INDEX, s->m, (int32_t)s->n};
+	a[7] = (struct array){REAL, 3 * s->m, 0};
 }
 
 static void run_swiglu_forward(struct wlb_device *d, const struct shape *s, void **a)
@@ -160,7 +161,20 @@ static void run_swiglu_backward(struct wlb_device *d, const struct shape *s, voi
 
 static void run_cross_entropy(struct wlb_device *d, const struct shape *s, void **a)
 {
-	d->ops->cross_entropy(d, a[5], a[0], a[6], s->m, s->n, 0.25);
+	d->ops->cross_entropy_statistics(d, a[7], a[0], a[6], s->m, 0, s->n);
+	d->ops->cross_entropy_gradient(d, a[5], a[0], a[7], 1, a[6], s->m, 0, s->n, 0.25);
+}
+
+static void plan_gather_rows(const struct shape *s, struct array *a)
+{
+	a[0] = (struct array){REAL, s->m * s->n, 0};
+	a[1] = (struct array){REAL, s->k * s->n, 0};
+	a[2] = (struct array){ROW, s->m, (int32_t)s->k};
+}
+
+static void run_gather_rows(struct wlb_device *d, const struct shape *s, void **a)
+{
+	d->ops->gather_rows(d, a[0], a[1], a[2], s->m, s->n);
 }
 
 static void run_add(struct wlb_device *d, const struct shape *s, void **a)
@@ -198,7 +212,8 @@ static const struct check CHECKS[] = {
 	{OPERATION(attention_backward), 2e-5, plan_attention, run_attention_backward},
 	{OPERATION(swiglu_forward), 1e-5, plan_elements, run_swiglu_forward},
 	{OPERATION(swiglu_backward), 1e-5, plan_elements, run_swiglu_backward},
-	{OPERATION(cross_entropy), 1e-5, plan_elements, run_cross_entropy},
+	{OPERATION(cross_entropy_gradient), 1e-5, plan_elements, run_cross_entropy},
+	{OPERATION(gather_rows), 0, plan_gather_rows, run_gather_rows},
 	{OPERATION(add), 1e-6, plan_elements, run_add},
 	{OPERATION(scale), 1e-6, plan_elements, run_scale},
 	{OPERATION(sum_squares), 1e-5, plan_elements, run_sum_squares},
@@ -229,7 +244,8 @@ static void fill(void *host, const struct array *array, uint32_t seed)
 		else if (array->kind == SUM)
 			((double *)host)[i] = 3;
 		else
-			((int32_t *)host)[i] = (int32_t)(state >> 8) % array->limit;
+			((int32_t *)host)[i] =
+				array->kind == ROW && i % 5 == 2 ? -1 : (int32_t)(state >> 8) % array->limit;
 	}
 }
 
@@ -280,7 +296,7 @@ static double largest_error(const struct array *arrays, void *const *got, void *
 			else
 				g = ((int32_t *)got[a])[i], w = ((int32_t *)want[a])[i];
 			double error = fabs(g - w) / (1 + fabs(w));
-			if (isnan(error) || (arrays[a].kind == INDEX && error != 0))
+			if (isnan(error) || (arrays[a].kind >= INDEX && error != 0))
 				return INFINITY;
 			largest = error > largest ? error : largest;
 		}

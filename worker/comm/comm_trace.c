@@ -1,10 +1,7 @@
 #include "worker/comm/comm_trace.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
-
-#include "worker/seconds.h"
 
 struct wlb_comm_trace {
 	pthread_mutex_t lock;
@@ -47,21 +44,18 @@ void wlb_comm_trace_free(struct wlb_comm_trace *trace)
 	free(trace);
 }
 
-void wlb_comm_trace_enter(struct wlb_comm_trace *trace, enum wlb_comm_kind kind, const char *comm, uint64_t seq,
-                          uint64_t bytes)
+void wlb_comm_trace_enter(struct wlb_comm_trace *trace, const struct wlb_comm_event *event)
 {
 	pthread_mutex_lock(&trace->lock);
-	struct wlb_comm_event *event = &trace->events[trace->entered % trace->capacity];
-	*event = (struct wlb_comm_event){.kind = kind, .seq = seq, .bytes = bytes, .entered_s = wlb_now_s()};
-	snprintf(event->comm, sizeof(event->comm), "%s", comm);
+	trace->events[trace->entered % trace->capacity] = *event;
 	trace->entered++;
 	pthread_mutex_unlock(&trace->lock);
 }
 
-void wlb_comm_trace_leave(struct wlb_comm_trace *trace)
+void wlb_comm_trace_leave(struct wlb_comm_trace *trace, double left_s)
 {
 	pthread_mutex_lock(&trace->lock);
-	trace->events[trace->left % trace->capacity].left_s = wlb_now_s();
+	trace->events[trace->left % trace->capacity].left_s = left_s;
 	trace->left = trace->entered;
 	pthread_mutex_unlock(&trace->lock);
 }

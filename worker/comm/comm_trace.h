@@ -1,6 +1,8 @@
 /*
  * What every collective did: a ring of the newest events, and the one that is waited for now. The training
- * thread writes; a watchdog or reporter thread may read at any time.
+ * thread writes; a watchdog or reporter thread may read at any time. A call that goes on beside computation becomes an
+ * event when it is waited for: so the order is that in which the caller was held up. A rank that is alone in its
+ * communicator leaves no events.
  */
 #ifndef WLB_COMM_TRACE_H
 #define WLB_COMM_TRACE_H
@@ -28,7 +30,8 @@ struct wlb_comm_event {
 	char comm[16];    /* name of the communicator */
 	uint64_t seq;     /* 1 for the first collective of that communicator */
 	uint64_t bytes;   /* of the local buffer */
-	double entered_s; /* CLOCK_MONOTONIC */
+	double entered_s; /* CLOCK_MONOTONIC; of a started call (comm.h): when it was started */
+	double blocked_s; /* since when the caller is held up; later than entered_s for a started call alone */
 	double left_s;    /* 0 while the call is under way */
 };
 
@@ -37,9 +40,9 @@ struct wlb_comm_trace;
 struct wlb_comm_trace *wlb_comm_trace_new(size_t capacity); /* NULL: no memory */
 void wlb_comm_trace_free(struct wlb_comm_trace *trace);     /* NULL allowed */
 
-void wlb_comm_trace_enter(struct wlb_comm_trace *trace, enum wlb_comm_kind kind, const char *comm, uint64_t seq,
-                          uint64_t bytes);
-void wlb_comm_trace_leave(struct wlb_comm_trace *trace);
+/* The caller is held up in `event`, which is copied, until wlb_comm_trace_leave. */
+void wlb_comm_trace_enter(struct wlb_comm_trace *trace, const struct wlb_comm_event *event);
+void wlb_comm_trace_leave(struct wlb_comm_trace *trace, double left_s);
 
 /* 1 and the event while a collective is under way, else 0. */
 int wlb_comm_trace_waiting(struct wlb_comm_trace *trace, struct wlb_comm_event *event);

@@ -13,6 +13,13 @@ struct mpi_group {
 	MPI_Comm comm;
 };
 
+/* What is behind the handle of a started call: one request of MPI for each piece. */
+struct mpi_started {
+	MPI_Request *pieces;
+	size_t count;
+	size_t room;
+};
+
 static int check(int code, struct wlb_error *error)
 {
 	if (code == MPI_SUCCESS)
@@ -103,9 +110,9 @@ static int mpi_all_reduce(void *state, void *buffer, size_t count, enum wlb_dtyp
 	return 0;
 }
 
-static int too_long(size_t count, const char *what, struct wlb_error *error)
+static int too_long(size_t count, struct wlb_error *error)
 {
-	return wlb_fail(error, "%zu %s a rank: this transport takes at most %d", count, what, INT_MAX);
+	return wlb_fail(error, "%zu elements a rank: this transport takes at most %d", count, INT_MAX);
 }
 
 static int mpi_reduce_scatter(void *state, void *out, const void *in, size_t count, enum wlb_dtype dtype,
@@ -113,16 +120,19 @@ static int mpi_reduce_scatter(void *state, void *out, const void *in, size_t cou
 {
 	struct mpi_group *group = state;
 	if (count > INT_MAX)
-		return too_long(count, "elements", error);
+		return too_long(count, error);
 	return check(MPI_Reduce_scatter_block(in, out, (int)count, type_of(dtype), MPI_SUM, group->comm), error);
 }
 
-static int mpi_all_gather(void *state, void *out, const void *in, size_t bytes, struct wlb_error *error)
+static int mpi_all_gather(void *state, void *out, const void *in, size_t count, enum wlb_dtype dtype,
+                          struct wlb_error *error)
 {
 	struct mpi_group *group = state;
-	if (bytes > INT_MAX)
-		return too_long(bytes, "bytes", error);
-	return check(MPI_Allgather(in, (int)bytes, MPI_BYTE, out, (int)bytes, MPI_BYTE, group->comm), error);
+	if (count > INT_MAX)
+		return too_long(count, error);
+	return check(MPI_Allgather(in != NULL ? in : MPI_IN_PLACE, (int)count, type_of(dtype), out, (int)count,
+	                           type_of(dtype), group->comm),
+	             error);
 }
 
 static int mpi_broadcast(void *state, void *buffer, size_t bytes, int root, struct wlb_error *error)
@@ -167,6 +177,89 @@ static int mpi_barrier(void *state, struct wlb_error *error)
 	return check(MPI_Barrier(group->comm), error);
 }
 
+static void *mpi_handle_new(struct wlb_error *error)
+{
+	struct mpi_started *started = calloc(1, sizeof(*started));
+	if (started == NULL)
+		wlb_fail(error, "out of memory");
+	return started;
+}
+
+static void mpi_handle_free(void *handle)
+{
+	struct mpi_started *started = handle;
+	if (started != NULL)
+		free(started->pieces);
+	free(started);
+}
+
+static int hold_pieces(struct mpi_started *started, size_t count, struct wlb_error *error)
+{
+	started->count = 0;
+	if (count <= started->room)
+		return 0;
+	MPI_Request *pieces = realloc(started->pieces, count * sizeof(*pieces));
+	if (pieces == NULL)
+		return wlb_fail(error, "out of memory");
+	started->pieces = pieces;
+	started->room = count;
+	return 0;
+}
+
+static int mpi_send_start(void *state, void *handle, const void *buffer, size_t bytes, int to, struct wlb_error *error)
+{
+	struct mpi_group *group = state;
+	struct mpi_started *started = handle;
+	if (hold_pieces(started, (bytes + PIECE_ELEMENTS - 1) / PIECE_ELEMENTS, error) < 0)
+		return -1;
+	const char *at = buffer;
+	for (size_t n; bytes > 0; bytes -= n, at += n) {
+		n = piece(bytes);
+		if (check(MPI_Isend(at, (int)n, MPI_BYTE, to, TAG, group->comm, &started->pieces[started->count]),
+		          error) < 0)
+			return -1;
+		started->count++;
+	}
+	return 0;
+}
+
+static int mpi_reduce_scatter_start(void *state, void *handle, void *out, const void *in, size_t count,
+                                    enum wlb_dtype dtype, struct wlb_error *error)
+{
+	struct mpi_group *group = state;
+	struct mpi_started *started = handle;
+	if (count > INT_MAX)
+		return too_long(count, error);
+	if (hold_pieces(started, 1, error) < 0 ||
+	    check(MPI_Ireduce_scatter_block(in, out, (int)count, type_of(dtype), MPI_SUM, group->comm, started->pieces),
+	          error) < 0)
+		return -1;
+	started->count = 1;
+	return 0;
+}
+
+static int mpi_test(void *handle, struct wlb_error *error)
+{
+	struct mpi_started *started = handle;
+	int done = 1;
+	for (size_t i = 0; i < started->count; i++) {
+		int piece_done = 0;
+		if (check(MPI_Test(&started->pieces[i], &piece_done, MPI_STATUS_IGNORE), error) < 0)
+			return -1;
+		done &= piece_done;
+	}
+	return done;
+}
+
+static int mpi_wait(void *handle, struct wlb_error *error)
+{
+	struct mpi_started *started = handle;
+	for (size_t i = 0; i < started->count; i++)
+		if (check(MPI_Wait(&started->pieces[i], MPI_STATUS_IGNORE), error) < 0)
+			return -1;
+	return 0;
+}
+
 const struct wlb_transport wlb_transport_mpi = {
 	.split = mpi_split,
 	.close = mpi_close,
@@ -177,4 +270,10 @@ const struct wlb_transport wlb_transport_mpi = {
 	.send = mpi_send,
 	.recv = mpi_recv,
 	.barrier = mpi_barrier,
+	.handle_new = mpi_handle_new,
+	.handle_free = mpi_handle_free,
+	.send_start = mpi_send_start,
+	.reduce_scatter_start = mpi_reduce_scatter_start,
+	.test = mpi_test,
+	.wait = mpi_wait,
 };

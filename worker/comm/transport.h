@@ -7,8 +7,9 @@
 #include "kernels/ops.h"
 #include "worker/comm/comm.h"
 
-/* Buffers are host memory. Every function returns 0, or -1 with the cause alone in `error`: the front adds
- * which collective of which communicator it was. `state` is the group's. */
+/* Between two ranks or more: the front needs no transport for a rank that is alone. Buffers are host memory. Every
+ * function returns 0, or -1 with the cause alone in `error`: the front adds which collective of which communicator it
+ * was. `state` is the group's. */
 struct wlb_transport {
 	/* The state of the caller's new group, with its rank and size there; NULL on failure. */
 	void *(*split)(void *state, int color, int key, int *rank, int *size, struct wlb_error *error);
@@ -17,15 +18,23 @@ struct wlb_transport {
 	                  struct wlb_error *error);
 	int (*reduce_scatter)(void *state, void *out, const void *in, size_t count, enum wlb_dtype dtype,
 	                      struct wlb_error *error);
-	int (*all_gather)(void *state, void *out, const void *in, size_t bytes, struct wlb_error *error);
+	/* in NULL: this rank's part is in its place in `out`. */
+	int (*all_gather)(void *state, void *out, const void *in, size_t count, enum wlb_dtype dtype,
+	                  struct wlb_error *error);
 	int (*broadcast)(void *state, void *buffer, size_t bytes, int root, struct wlb_error *error);
 	int (*send)(void *state, const void *buffer, size_t bytes, int to, struct wlb_error *error);
 	int (*recv)(void *state, void *buffer, size_t bytes, int from, struct wlb_error *error);
 	int (*barrier)(void *state, struct wlb_error *error);
-};
 
-/* A world of one rank: every collective is a copy or nothing. */
-extern const struct wlb_transport wlb_transport_alone;
+	/* Started calls. A handle serves one call after the other: what it holds is kept for the next. */
+	void *(*handle_new)(struct wlb_error *error); /* NULL on failure */
+	void (*handle_free)(void *handle);            /* NULL allowed */
+	int (*send_start)(void *state, void *handle, const void *buffer, size_t bytes, int to, struct wlb_error *error);
+	int (*reduce_scatter_start)(void *state, void *handle, void *out, const void *in, size_t count,
+	                            enum wlb_dtype dtype, struct wlb_error *error);
+	int (*test)(void *handle, struct wlb_error *error); /* 1: done, 0: not yet */
+	int (*wait)(void *handle, struct wlb_error *error);
+};
 
 /* MPI_COMM_WORLD; initialises MPI and checks that it agrees on rank and size. */
 extern const struct wlb_transport wlb_transport_mpi;

@@ -1,6 +1,6 @@
-#include <stdlib.h>
+#include "worker/model/activations.h"
 
-#include "worker/model/transformer.h"
+#include <stdlib.h>
 
 /* Lays buffers one after another in a block that is not there yet: first the offsets are counted (base NULL),
  * then the same walk gives pointers. */
@@ -8,96 +8,202 @@ struct arena {
 	char *base;
 	size_t used;
 	size_t real_bytes;
-	size_t tokens;
 };
 
-static void *take(struct arena *arena, int64_t width)
+/* Widths and numbers of rows, at their largest. */
+struct sizes {
+	int64_t share; /* rows of one tensor-parallel rank */
+	int64_t rows;
+	int64_t tokens;
+	int64_t hidden;
+	int64_t q;
+	int64_t kv;
+	int64_t intermediate;
+};
+
+static void *take(struct arena *arena, int64_t rows, int64_t width)
 {
-	size_t bytes = arena->tokens * (size_t)width * arena->real_bytes;
+	size_t bytes = (size_t)rows * (size_t)width * arena->real_bytes;
 	void *at = arena->base != NULL ? arena->base + arena->used : NULL;
 	arena->used += (bytes + 63) / 64 * 64;
 	return at;
 }
 
-static void place_layer(struct wlb_layer_activations *layer, const struct wlb_model *m, struct arena *arena)
+static struct sizes sizes_of(const struct wlb_transformer *t)
 {
-	int64_t h = m->hidden_size, f = m->intermediate_size;
-	int64_t q = m->num_attention_heads * m->head_dim, kv = m->num_key_value_heads * m->head_dim;
-	*layer = (struct wlb_layer_activations){
-		.input = take(arena, h),
-		.norm = take(arena, h),
-		.rstd = take(arena, 1),
-		.q = take(arena, q),
-		.k = take(arena, kv),
-		.v = take(arena, kv),
-		.attention = take(arena, q),
-		.lse = take(arena, m->num_attention_heads),
-		.middle = take(arena, h),
-		.post_norm = take(arena, h),
-		.post_rstd = take(arena, 1),
-		.gate = take(arena, f),
-		.up = take(arena, f),
-		.activated = take(arena, f),
+	const struct wlb_parameters *p = t->parameters;
+	return (struct sizes){
+		.share = (t->max_rows + t->tp_size - 1) / t->tp_size,
+		.rows = t->max_rows,
+		.tokens = t->max_tokens,
+		.hidden = p->shape.hidden_size,
+		.q = p->heads * p->shape.head_dim,
+		.kv = p->kv_heads * p->shape.head_dim,
+		.intermediate = p->intermediate,
 	};
 }
 
-static void place(struct wlb_activations *a, const struct wlb_model *m, struct arena *arena)
+/* What is kept by layer unless whole layers are computed again. */
+static void place_kept(const struct wlb_transformer *t, struct wlb_layer_activations *layer, const struct sizes *s,
+                       struct arena *arena)
 {
-	int64_t h = m->hidden_size, f = m->intermediate_size;
-	int64_t q = m->num_attention_heads * m->head_dim, kv = m->num_key_value_heads * m->head_dim;
-	for (int l = 0; l < a->num_layers; l++)
-		place_layer(&a->layers[l], m, arena);
-	a->output = take(arena, h);
-	a->final_norm = take(arena, h);
-	a->final_rstd = take(arena, 1);
-	a->logits = take(arena, m->vocab_size);
-	a->d_residual = take(arena, h);
-	a->d_norm = take(arena, h);
-	a->d_q = take(arena, q);
-	a->d_k = take(arena, kv);
-	a->d_v = take(arena, kv);
-	a->d_attention = take(arena, q);
-	a->d_gate = take(arena, f);
-	a->d_up = take(arena, f);
-	a->d_activated = take(arena, f);
+	layer->rstd = take(arena, s->share, 1);
+	layer->q = take(arena, s->rows, s->q);
+	layer->kv = take(arena, 2 * s->rows, s->kv);
+	layer->attention = take(arena, s->rows, s->q);
+	layer->lse = take(arena, s->rows, t->parameters->heads);
+	layer->middle = take(arena, s->share, s->hidden);
+	layer->post_rstd = take(arena, s->share, 1);
+	layer->gate = take(arena, s->rows, s->intermediate);
+	layer->up = take(arena, s->rows, s->intermediate);
 }
 
-struct wlb_activations *wlb_activations_new(const struct wlb_model *shape, struct wlb_device *device,
+/* What is kept by layer only where nothing is computed again. */
+static void place_recomputed(const struct wlb_transformer *t, struct wlb_layer_activations *layer,
+                             const struct sizes *s, struct arena *arena)
+{
+	layer->norm = take(arena, s->share, s->hidden);
+	layer->kv_all = t->cp_size > 1 ? take(arena, 2 * s->tokens, s->kv) : NULL;
+	layer->post_norm = take(arena, s->share, s->hidden);
+	layer->activated = take(arena, s->rows, s->intermediate);
+}
+
+static void place_slot(const struct wlb_transformer *t, struct wlb_slot *slot,
+                       const struct wlb_layer_activations *shared, const struct sizes *s, struct arena *arena)
+{
+	slot->input = take(arena, s->share, s->hidden);
+	slot->output = take(arena, s->share, s->hidden);
+	for (int l = 0; l < t->slot_layers; l++) {
+		struct wlb_layer_activations *layer = &slot->layers[l];
+		*layer = *shared;
+		layer->input = l == 0 ? slot->input : take(arena, s->share, s->hidden);
+		if (t->recompute != WLB_RECOMPUTE_FULL)
+			place_kept(t, layer, s, arena);
+		if (t->recompute == WLB_RECOMPUTE_NONE)
+			place_recomputed(t, layer, s, arena);
+		if (t->cp_size == 1)
+			layer->kv_all = layer->kv;
+	}
+}
+
+static void place_slots(struct wlb_transformer *t, const struct sizes *s, struct arena *arena)
+{
+	struct wlb_layer_activations shared = {0};
+	if (t->recompute == WLB_RECOMPUTE_FULL)
+		place_kept(t, &shared, s, arena);
+	if (t->recompute != WLB_RECOMPUTE_NONE)
+		place_recomputed(t, &shared, s, arena);
+	for (int i = 0; i < t->slot_count; i++)
+		place_slot(t, &t->slots[i], &shared, s, arena);
+}
+
+static void place_scratch(struct wlb_transformer *t, const struct sizes *s, struct arena *arena)
+{
+	struct wlb_scratch *scratch = &t->scratch;
+	*scratch = (struct wlb_scratch){
+		.d_norm = take(arena, s->share, s->hidden),
+		.d_q = take(arena, s->rows, s->q),
+		.d_kv = take(arena, 2 * s->rows, s->kv),
+		.d_attention = take(arena, s->rows, s->q),
+		.d_gate = take(arena, s->rows, s->intermediate),
+		.d_up = take(arena, s->rows, s->intermediate),
+		.d_activated = take(arena, s->rows, s->intermediate),
+	};
+	if (t->tp_size > 1) {
+		scratch->gathered = take(arena, s->rows, s->hidden);
+		scratch->partial = take(arena, s->rows, s->hidden);
+	}
+	scratch->d_kv_all = scratch->d_kv;
+	if (t->cp_size > 1) {
+		scratch->d_kv_all = take(arena, 2 * s->tokens, s->kv);
+		scratch->kv_ranks = take(arena, t->cp_size * 2 * s->rows, s->kv);
+	}
+	if (t->parameters->head >= 0) {
+		scratch->final_norm = take(arena, s->share, s->hidden);
+		scratch->final_rstd = take(arena, s->share, 1);
+		scratch->logits = take(arena, s->rows, t->parameters->vocab);
+		scratch->statistics = take(arena, t->tp_size * s->rows, 3);
+	}
+}
+
+static void place(struct wlb_transformer *t, struct arena *arena)
+{
+	struct sizes s = sizes_of(t);
+	place_slots(t, &s, arena);
+	place_scratch(t, &s, arena);
+}
+
+/* The tables in host memory; 0, or -1. */
+static int make_tables(struct wlb_transformer *t, struct wlb_error *error)
+{
+	const struct wlb_parameters *p = t->parameters;
+	for (int c = 0; c < p->chunk_count; c++)
+		if (p->chunks[c].layers > t->slot_layers)
+			t->slot_layers = p->chunks[c].layers;
+	t->slots = calloc((size_t)t->slot_count, sizeof(*t->slots));
+	t->layers = calloc((size_t)t->slot_count * (size_t)t->slot_layers, sizeof(*t->layers));
+	if (t->slots == NULL || t->layers == NULL)
+		return wlb_fail(error, "out of memory for the table of activations");
+	for (int i = 0; i < t->slot_count; i++)
+		t->slots[i].layers = t->layers + (size_t)i * (size_t)t->slot_layers;
+	return 0;
+}
+
+static int take_block(struct wlb_transformer *t, struct wlb_error *error)
+{
+	struct arena arena = {.real_bytes = wlb_dtype_bytes(t->device->dtype)};
+	place(t, &arena);
+	t->block = t->device->ops->alloc(t->device, arena.used, error);
+	if (t->block == NULL)
+		return wlb_fail(error,
+		                "out of memory: activations of %d micro-batches of %lld rows take %zu bytes; lower "
+		                "--max-tokens-per-micro-batch or --seq-length, or use --recompute full",
+		                t->slot_count, (long long)t->max_rows, arena.used);
+	t->bytes = arena.used;
+	arena.base = t->block;
+	arena.used = 0;
+	place(t, &arena);
+	return 0;
+}
+
+struct wlb_transformer *wlb_transformer_new(const struct wlb_parameters *parameters, const struct wlb_groups *groups,
+                                            enum wlb_recompute recompute, int slots, int64_t max_rows,
                                             int64_t max_tokens, struct wlb_error *error)
 {
-	struct wlb_activations *a = calloc(1, sizeof(*a));
-	if (a == NULL) {
+	struct wlb_transformer *t = calloc(1, sizeof(*t));
+	if (t == NULL) {
 		wlb_fail(error, "out of memory for the table of activations");
 		return NULL;
 	}
-	a->device = device;
-	a->max_tokens = max_tokens;
-	a->num_layers = (int)shape->num_hidden_layers;
-	a->layers = calloc((size_t)a->num_layers, sizeof(*a->layers));
-	struct arena arena = {.real_bytes = wlb_dtype_bytes(device->dtype), .tokens = (size_t)max_tokens};
-	if (a->layers != NULL) {
-		place(a, shape, &arena);
-		a->block = device->ops->alloc(device, arena.used, error);
-	}
-	if (a->block == NULL) {
-		wlb_fail(error,
-		         "out of memory: activations of micro-batches of %lld tokens take %zu bytes; lower "
-		         "--max-tokens-per-micro-batch or --seq-length",
-		         (long long)max_tokens, arena.used);
-		wlb_activations_free(a);
-		return NULL;
-	}
-	arena.base = a->block;
-	arena.used = 0;
-	place(a, shape, &arena);
-	return a;
+	*t = (struct wlb_transformer){
+		.parameters = parameters,
+		.device = parameters->device,
+		.tp = groups->tp,
+		.cp = groups->cp,
+		.tp_size = wlb_comm_size(groups->tp),
+		.cp_size = wlb_comm_size(groups->cp),
+		.recompute = recompute,
+		.max_rows = max_rows,
+		.max_tokens = max_tokens,
+		.slot_count = slots,
+	};
+	if (make_tables(t, error) == 0 && take_block(t, error) == 0)
+		return t;
+	wlb_transformer_free(t);
+	return NULL;
 }
 
-void wlb_activations_free(struct wlb_activations *a)
+void wlb_transformer_free(struct wlb_transformer *t)
 {
-	if (a == NULL)
+	if (t == NULL)
 		return;
-	a->device->ops->release(a->device, a->block);
-	free(a->layers);
-	free(a);
+	t->device->ops->release(t->device, t->block);
+	free(t->slots);
+	free(t->layers);
+	free(t);
+}
+
+struct wlb_slot *wlb_transformer_slot(struct wlb_transformer *t, int slot)
+{
+	return &t->slots[slot];
 }

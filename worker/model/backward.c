@@ -1,74 +1,97 @@
-#include "worker/model/transformer.h"
-
-/* The gradients of y = x W^T: W's is added to, x's becomes d_out W + beta d_x. */
-static void linear_backward(const struct wlb_parameters *p, void *d_x, double beta, const void *d_out, const void *x,
-                            int tensor, int64_t tokens)
-{
-	struct wlb_device *device = p->device;
-	int64_t out_width = p->tensors[tensor].rows, in_width = p->tensors[tensor].cols;
-	device->ops->gemm(device, 0, 0, tokens, in_width, out_width, 1.0, d_out, out_width, wlb_weight(p, tensor),
-	                  in_width, beta, d_x, in_width);
-	device->ops->gemm(device, 1, 0, out_width, in_width, tokens, 1.0, d_out, out_width, x, in_width, 1.0,
-	                  wlb_gradient(p, tensor), in_width);
-}
+#include "worker/model/activations.h"
+#include "worker/model/context_parallel.h"
+#include "worker/model/embedding.h"
+#include "worker/model/linear.h"
+#include "worker/model/recompute.h"
+#include "worker/model/tensor_parallel.h"
 
 /* d_residual: gradient of the layer's output in, of `middle` out. */
-static void mlp_backward(const struct wlb_parameters *p, const struct wlb_layer_tensors *t,
-                         const struct wlb_layer_activations *a, const struct wlb_activations *d, int64_t n)
+static int mlp_backward(struct wlb_transformer *t, const struct wlb_layer_tensors *w,
+                        const struct wlb_layer_activations *a, const struct wlb_micro_batch *batch, void *d_residual,
+                        struct wlb_error *error)
 {
-	struct wlb_device *device = p->device;
-	const struct wlb_ops *ops = device->ops;
-	const struct wlb_model *m = &p->shape;
+	const struct wlb_parameters *p = t->parameters;
+	const struct wlb_scratch *s = &t->scratch;
+	int64_t n = batch->rows;
+	const void *d_out, *norm;
 
-	linear_backward(p, d->d_activated, 0.0, d->d_residual, a->activated, t->down, n);
-	ops->swiglu_backward(device, d->d_gate, d->d_up, d->d_activated, a->gate, a->up, n * m->intermediate_size);
-	linear_backward(p, d->d_norm, 0.0, d->d_gate, a->post_norm, t->gate, n);
-	linear_backward(p, d->d_norm, 1.0, d->d_up, a->post_norm, t->up, n);
-	ops->rmsnorm_backward(device, d->d_residual, wlb_gradient(p, t->post_norm), d->d_norm, a->middle,
-	                      wlb_weight(p, t->post_norm), a->post_rstd, n, m->hidden_size);
+	if (wlb_tp_gather(t, d_residual, n, &d_out, error) < 0)
+		return -1;
+	wlb_linear_backward(p, s->d_activated, 0.0, d_out, a->activated, w->down, n);
+	t->device->ops->swiglu_backward(t->device, s->d_gate, s->d_up, s->d_activated, a->gate, a->up,
+	                                n * p->intermediate);
+	if (wlb_tp_gather(t, a->post_norm, n, &norm, error) < 0)
+		return -1;
+	wlb_linear_backward(p, wlb_tp_addend(t, s->d_norm), 0.0, s->d_gate, norm, w->gate, n);
+	wlb_linear_backward(p, wlb_tp_addend(t, s->d_norm), 1.0, s->d_up, norm, w->up, n);
+	if (wlb_tp_scatter(t, s->d_norm, n, error) < 0)
+		return -1;
+	wlb_tp_norm_backward(t, d_residual, a->middle, a->post_rstd, w->post_norm, n);
+	return 0;
+}
+
+/* From scratch.d_q and scratch.d_kv, after RoPE, to the gradients of q, k, v and, in scratch.d_norm, of norm. */
+static int project_backward(struct wlb_transformer *t, const struct wlb_layer_tensors *w,
+                            const struct wlb_layer_activations *a, const struct wlb_micro_batch *batch,
+                            struct wlb_error *error)
+{
+	const struct wlb_parameters *p = t->parameters;
+	const struct wlb_scratch *s = &t->scratch;
+	const struct wlb_ops *ops = t->device->ops;
+	int64_t n = batch->rows;
+	int dim = (int)p->shape.head_dim;
+	void *d_norm = wlb_tp_addend(t, s->d_norm);
+	const void *norm;
+
+	ops->rope(t->device, s->d_q, batch->positions, n, p->heads, dim, p->shape.rope_theta, -1);
+	ops->rope(t->device, s->d_kv, batch->positions, n, p->kv_heads, dim, p->shape.rope_theta, -1);
+	if (wlb_tp_gather(t, a->norm, n, &norm, error) < 0)
+		return -1;
+	wlb_linear_backward(p, d_norm, 0.0, s->d_q, norm, w->q, n);
+	wlb_linear_backward(p, d_norm, 1.0, s->d_kv, norm, w->k, n);
+	wlb_linear_backward(p, d_norm, 1.0, wlb_element(t, s->d_kv, n * p->kv_heads * dim), norm, w->v, n);
+	return wlb_tp_scatter(t, s->d_norm, n, error);
 }
 
 /* d_residual: gradient of `middle` in, of the layer's input out. */
-static void attention_backward(const struct wlb_parameters *p, const struct wlb_layer_tensors *t,
-                               const struct wlb_layer_activations *a, const struct wlb_activations *d,
-                               const struct wlb_micro_batch *batch)
+static int attention_backward(struct wlb_transformer *t, const struct wlb_layer_tensors *w,
+                              const struct wlb_layer_activations *a, const struct wlb_micro_batch *batch,
+                              void *d_residual, struct wlb_error *error)
 {
-	struct wlb_device *device = p->device;
-	const struct wlb_ops *ops = device->ops;
-	const struct wlb_model *m = &p->shape;
-	int64_t n = batch->tokens;
-	struct wlb_attention_shape shape = wlb_attention_shape_of(m, n);
-	size_t kv_bytes = (size_t)(n * shape.kv_heads * shape.head_dim) * wlb_dtype_bytes(device->dtype);
+	int64_t n = batch->rows;
+	const void *d_out;
 
-	linear_backward(p, d->d_attention, 0.0, d->d_residual, a->attention, t->o, n);
-	ops->zero(device, d->d_k, kv_bytes);
-	ops->zero(device, d->d_v, kv_bytes);
-	ops->attention_backward(device, d->d_q, d->d_k, d->d_v, d->d_attention, a->q, a->k, a->v, a->attention, a->lse,
-	                        &batch->segments, &shape);
-	ops->rope(device, d->d_q, batch->positions, n, shape.heads, shape.head_dim, m->rope_theta, -1);
-	ops->rope(device, d->d_k, batch->positions, n, shape.kv_heads, shape.head_dim, m->rope_theta, -1);
-	linear_backward(p, d->d_norm, 0.0, d->d_q, a->norm, t->q, n);
-	linear_backward(p, d->d_norm, 1.0, d->d_k, a->norm, t->k, n);
-	linear_backward(p, d->d_norm, 1.0, d->d_v, a->norm, t->v, n);
-	ops->rmsnorm_backward(device, d->d_residual, wlb_gradient(p, t->input_norm), d->d_norm, a->input,
-	                      wlb_weight(p, t->input_norm), a->rstd, n, m->hidden_size);
+	if (wlb_tp_gather(t, d_residual, n, &d_out, error) < 0)
+		return -1;
+	wlb_linear_backward(t->parameters, t->scratch.d_attention, 0.0, d_out, a->attention, w->o, n);
+	wlb_cp_attention_backward(t, a, batch);
+	if (wlb_cp_scatter(t, batch, error) < 0 || project_backward(t, w, a, batch, error) < 0)
+		return -1;
+	wlb_tp_norm_backward(t, d_residual, a->input, a->rstd, w->input_norm, n);
+	return 0;
 }
 
-void wlb_backward(const struct wlb_parameters *p, struct wlb_activations *a, const struct wlb_micro_batch *batch)
+static int layer_backward(struct wlb_transformer *t, const struct wlb_layer_tensors *w,
+                          const struct wlb_layer_activations *a, const struct wlb_micro_batch *batch, void *d_residual,
+                          struct wlb_error *error)
 {
-	struct wlb_device *device = p->device;
-	const struct wlb_ops *ops = device->ops;
-	const struct wlb_model *m = &p->shape;
-	int64_t n = batch->tokens;
+	if (wlb_recompute_mlp(t, w, a, batch, error) < 0 || mlp_backward(t, w, a, batch, d_residual, error) < 0 ||
+	    wlb_recompute_attention(t, w, a, batch, error) < 0)
+		return -1;
+	return attention_backward(t, w, a, batch, d_residual, error);
+}
 
-	linear_backward(p, a->d_norm, 0.0, a->logits, a->final_norm, p->head, n);
-	ops->zero(device, a->d_residual, (size_t)(n * m->hidden_size) * wlb_dtype_bytes(device->dtype));
-	ops->rmsnorm_backward(device, a->d_residual, wlb_gradient(p, p->final_norm), a->d_norm, a->output,
-	                      wlb_weight(p, p->final_norm), a->final_rstd, n, m->hidden_size);
-	for (int l = a->num_layers - 1; l >= 0; l--) {
-		mlp_backward(p, &p->layers[l], &a->layers[l], a, n);
-		attention_backward(p, &p->layers[l], &a->layers[l], a, batch);
-	}
-	ops->embedding_backward(device, wlb_gradient(p, p->embedding), a->d_residual, batch->ids, n, m->hidden_size,
-	                        m->vocab_size);
+int wlb_backward(struct wlb_transformer *t, int chunk, struct wlb_slot *slot, const struct wlb_micro_batch *batch,
+                 const struct wlb_backward_watch *watch, struct wlb_error *error)
+{
+	const struct wlb_chunk *c = &t->parameters->chunks[chunk];
+	for (int l = c->layers - 1; l >= 0; l--)
+		if (layer_backward(t, &c->tensors[l], &slot->layers[l], batch, slot->output, error) < 0 ||
+		    wlb_layer_done(watch, chunk, l, error) < 0)
+			return -1;
+	if (!c->has_embedding)
+		return 0;
+	if (wlb_embedding_backward(t, slot->output, batch, error) < 0)
+		return -1;
+	return wlb_layer_done(watch, chunk, -1, error);
 }

@@ -1,103 +1,70 @@
-#include "worker/model/transformer.h"
+#include "worker/model/forward.h"
 
-/* out[tokens, out_width] = x[tokens, in_width] W^T + beta out */
-static void linear(const struct wlb_parameters *p, void *out, const void *x, int tensor, int64_t tokens, double beta)
+#include "worker/model/context_parallel.h"
+#include "worker/model/embedding.h"
+#include "worker/model/linear.h"
+#include "worker/model/tensor_parallel.h"
+
+/* q and kv of this rank's rows, from norm */
+static int project(struct wlb_transformer *t, const struct wlb_layer_tensors *w, const struct wlb_layer_activations *a,
+                   const struct wlb_micro_batch *batch, struct wlb_error *error)
 {
-	struct wlb_device *device = p->device;
-	int64_t out_width = p->tensors[tensor].rows, in_width = p->tensors[tensor].cols;
-	device->ops->gemm(device, 0, 1, tokens, out_width, in_width, 1.0, x, in_width, wlb_weight(p, tensor), in_width,
-	                  beta, out, out_width);
+	const struct wlb_parameters *p = t->parameters;
+	const struct wlb_ops *ops = t->device->ops;
+	int64_t n = batch->rows;
+	int dim = (int)p->shape.head_dim;
+	const void *norm;
+
+	if (wlb_tp_gather(t, a->norm, n, &norm, error) < 0)
+		return -1;
+	wlb_linear(p, a->q, norm, w->q, n, 0.0);
+	wlb_linear(p, a->kv, norm, w->k, n, 0.0);
+	wlb_linear(p, wlb_element(t, a->kv, n * p->kv_heads * dim), norm, w->v, n, 0.0);
+	ops->rope(t->device, a->q, batch->positions, n, p->heads, dim, p->shape.rope_theta, +1);
+	ops->rope(t->device, a->kv, batch->positions, n, p->kv_heads, dim, p->shape.rope_theta, +1);
+	return 0;
 }
 
-/* middle = input + attention(norm(input)) */
-static void attention_block(const struct wlb_parameters *p, const struct wlb_layer_tensors *t,
-                            const struct wlb_layer_activations *a, const struct wlb_micro_batch *batch)
+int wlb_attention_half(struct wlb_transformer *t, const struct wlb_layer_tensors *w,
+                       const struct wlb_layer_activations *a, const struct wlb_micro_batch *batch,
+                       struct wlb_error *error)
 {
-	struct wlb_device *device = p->device;
-	const struct wlb_ops *ops = device->ops;
-	const struct wlb_model *m = &p->shape;
-	int64_t n = batch->tokens;
-	struct wlb_attention_shape shape = wlb_attention_shape_of(m, n);
-
-	ops->rmsnorm_forward(device, a->norm, a->rstd, a->input, wlb_weight(p, t->input_norm), n, m->hidden_size,
-	                     m->rms_norm_eps);
-	linear(p, a->q, a->norm, t->q, n, 0.0);
-	linear(p, a->k, a->norm, t->k, n, 0.0);
-	linear(p, a->v, a->norm, t->v, n, 0.0);
-	ops->rope(device, a->q, batch->positions, n, shape.heads, shape.head_dim, m->rope_theta, +1);
-	ops->rope(device, a->k, batch->positions, n, shape.kv_heads, shape.head_dim, m->rope_theta, +1);
-	ops->attention_forward(device, a->attention, a->lse, a->q, a->k, a->v, &batch->segments, &shape);
-	ops->copy(device, a->middle, a->input, (size_t)(n * m->hidden_size) * wlb_dtype_bytes(device->dtype));
-	linear(p, a->middle, a->attention, t->o, n, 1.0);
+	wlb_tp_norm(t, a->norm, a->rstd, a->input, w->input_norm, batch->rows);
+	if (project(t, w, a, batch, error) < 0 || wlb_cp_gather(t, a, batch, error) < 0)
+		return -1;
+	wlb_cp_attention(t, a, batch);
+	return wlb_tp_linear_onto(t, a->middle, a->input, a->attention, w->o, batch->rows, error);
 }
 
-/* out = middle + mlp(norm(middle)) */
-static void mlp_block(const struct wlb_parameters *p, const struct wlb_layer_tensors *t,
-                      const struct wlb_layer_activations *a, int64_t n, void *out)
+int wlb_mlp_inner(struct wlb_transformer *t, const struct wlb_layer_tensors *w, const struct wlb_layer_activations *a,
+                  const struct wlb_micro_batch *batch, struct wlb_error *error)
 {
-	struct wlb_device *device = p->device;
-	const struct wlb_ops *ops = device->ops;
-	const struct wlb_model *m = &p->shape;
+	const struct wlb_parameters *p = t->parameters;
+	int64_t n = batch->rows;
+	const void *norm;
 
-	ops->rmsnorm_forward(device, a->post_norm, a->post_rstd, a->middle, wlb_weight(p, t->post_norm), n,
-	                     m->hidden_size, m->rms_norm_eps);
-	linear(p, a->gate, a->post_norm, t->gate, n, 0.0);
-	linear(p, a->up, a->post_norm, t->up, n, 0.0);
-	ops->swiglu_forward(device, a->activated, a->gate, a->up, n * m->intermediate_size);
-	ops->copy(device, out, a->middle, (size_t)(n * m->hidden_size) * wlb_dtype_bytes(device->dtype));
-	linear(p, out, a->activated, t->down, n, 1.0);
+	wlb_tp_norm(t, a->post_norm, a->post_rstd, a->middle, w->post_norm, n);
+	if (wlb_tp_gather(t, a->post_norm, n, &norm, error) < 0)
+		return -1;
+	wlb_linear(p, a->gate, norm, w->gate, n, 0.0);
+	wlb_linear(p, a->up, norm, w->up, n, 0.0);
+	t->device->ops->swiglu_forward(t->device, a->activated, a->gate, a->up, n * p->intermediate);
+	return 0;
 }
 
-void wlb_forward(const struct wlb_parameters *p, struct wlb_activations *a, const struct wlb_micro_batch *batch)
+int wlb_forward(struct wlb_transformer *t, int chunk, struct wlb_slot *slot, const struct wlb_micro_batch *batch,
+                struct wlb_error *error)
 {
-	struct wlb_device *device = p->device;
-	const struct wlb_ops *ops = device->ops;
-	const struct wlb_model *m = &p->shape;
-	int64_t n = batch->tokens;
-
-	ops->embedding_forward(device, a->layers[0].input, wlb_weight(p, p->embedding), batch->ids, n, m->hidden_size);
-	for (int l = 0; l < a->num_layers; l++) {
-		void *out = l + 1 < a->num_layers ? a->layers[l + 1].input : a->output;
-		attention_block(p, &p->layers[l], &a->layers[l], batch);
-		mlp_block(p, &p->layers[l], &a->layers[l], n, out);
+	const struct wlb_chunk *c = &t->parameters->chunks[chunk];
+	if (c->has_embedding && wlb_embedding(t, slot->input, batch, error) < 0)
+		return -1;
+	for (int l = 0; l < c->layers; l++) {
+		const struct wlb_layer_tensors *w = &c->tensors[l];
+		const struct wlb_layer_activations *a = &slot->layers[l];
+		void *out = l + 1 < c->layers ? slot->layers[l + 1].input : slot->output;
+		if (wlb_attention_half(t, w, a, batch, error) < 0 || wlb_mlp_inner(t, w, a, batch, error) < 0 ||
+		    wlb_tp_linear_onto(t, out, a->middle, a->activated, w->down, batch->rows, error) < 0)
+			return -1;
 	}
-	ops->rmsnorm_forward(device, a->final_norm, a->final_rstd, a->output, wlb_weight(p, p->final_norm), n,
-	                     m->hidden_size, m->rms_norm_eps);
-	linear(p, a->logits, a->final_norm, p->head, n, 0.0);
-}
-
-void wlb_loss(const struct wlb_parameters *p, struct wlb_activations *a, const struct wlb_micro_batch *batch,
-              double *loss_sum, double scale)
-{
-	p->device->ops->cross_entropy(p->device, loss_sum, a->logits, batch->targets, batch->tokens,
-	                              p->shape.vocab_size, scale);
-}
-
-int wlb_transformer_check_device(const struct wlb_device *device, struct wlb_error *error)
-{
-	const struct wlb_ops *ops = device->ops;
-	const struct {
-		const char *name;
-		int there;
-	} needed[] = {
-		{"gemm", ops->gemm != NULL},
-		{"embedding_forward", ops->embedding_forward != NULL},
-		{"embedding_backward", ops->embedding_backward != NULL},
-		{"rmsnorm_forward", ops->rmsnorm_forward != NULL},
-		{"rmsnorm_backward", ops->rmsnorm_backward != NULL},
-		{"rope", ops->rope != NULL},
-		{"attention_forward", ops->attention_forward != NULL},
-		{"attention_backward", ops->attention_backward != NULL},
-		{"swiglu_forward", ops->swiglu_forward != NULL},
-		{"swiglu_backward", ops->swiglu_backward != NULL},
-		{"cross_entropy", ops->cross_entropy != NULL},
-		{"sum_squares", ops->sum_squares != NULL},
-		{"adamw", ops->adamw != NULL},
-	};
-	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
-		if (!needed[i].there)
-			return wlb_fail(error,
-			                "device %s cannot train yet: it has no %s in this version; use --device cpu",
-			                device->name, needed[i].name);
 	return 0;
 }

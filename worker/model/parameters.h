@@ -4,9 +4,9 @@
  *
  * Tensor parallelism (Shoeybi et al. 2019, Megatron-LM): q, k, v, gate and up are cut by rows (whole heads), o and down
  * by columns, embedding and head by rows of the vocabulary; norms are whole on every rank. Where there are fewer key
- * heads than ranks, tp / kv_heads neighbours hold the same head. Rows that do not divide (vocabulary, intermediate size)
- * are cut as evenly as they can be. A pipeline stage holds the layers of its chunks, the first place the embedding, the
- * last the final norm and the head; a tied embedding is held by both.
+ * heads than ranks, tp / kv_heads neighbours hold the same head. Rows that do not divide (vocabulary, intermediate
+ * size) are cut as evenly as they can be. A pipeline stage holds the layers of its chunks, the first place the
+ * embedding, the last the final norm and the head; a tied embedding is held by both.
  *
  * The flat buffers are made of buckets, each padded so that it divides evenly among the ranks of the data group.
  */
@@ -26,7 +26,7 @@ enum wlb_init {
 };
 
 struct wlb_tensor {
-	char name[64]; /* "model.layers.0.self_attn.q_proj.weight" */
+	char name[64];       /* "model.layers.0.self_attn.q_proj.weight" */
 	int64_t global_rows; /* output features; a vector has its length here */
 	int64_t global_cols; /* input features; a vector has 1 */
 	int64_t row_start;   /* this rank's block of it */
@@ -54,8 +54,9 @@ struct wlb_bucket {
 	size_t offset;   /* into the flat buffers */
 	size_t elements; /* a multiple of 16 x shards: rank i of the data group owns the i-th of `shards` equal parts */
 	int owned;       /* as of its tensors, which agree */
-	/* Its gradients are complete once this layer of this chunk has been done in the last backward pass: 0 is the
-	 * chunk's first layer, its number of layers the head, -1 the embedding. chunk -1: after the last pass of all. */
+	/* Its gradients are complete once this layer of this chunk has been done in the chunk's last backward pass: 0
+	 * is the chunk's first layer, its number of layers the head, -1 the embedding. Chunks end the last one first.
+	 */
 	int chunk;
 	int layer;
 };
@@ -97,7 +98,7 @@ struct wlb_parameters {
 	int count;
 	int embedding; /* -1 on a stage without; so are the two below */
 	int final_norm;
-	int head; /* the embedding's index where the two are tied and on one stage */
+	int head;                   /* the embedding's index where the two are tied and on one stage */
 	struct wlb_bucket *buckets; /* in the order in which they become complete */
 	int bucket_count;
 	int shards;

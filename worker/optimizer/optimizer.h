@@ -37,14 +37,14 @@ int wlb_optimizer_layer_done(void *optimizer, int chunk, int layer, struct wlb_e
 int wlb_optimizer_chunk_done(struct wlb_optimizer *optimizer, int chunk, struct wlb_error *error);
 
 /* After the last pass: reduces what is left, sums over tp, kv and the pipeline's ends what must be, and updates the
- * weights. Every rank of the world calls it. `step` is 1 for the first. *grad_norm is the global norm before clipping, the
- * same on every rank. A norm that is not finite changes nothing, on any rank: then 1 is returned. -1 when a collective
- * failed. */
+ * weights. Every rank of the world calls it. `step` is 1 for the first. *grad_norm is the global norm before clipping,
+ * the same on every rank. A norm that is not finite changes nothing, on any rank: then 1 is returned. -1 when a
+ * collective failed. */
 int wlb_optimizer_step(struct wlb_optimizer *optimizer, int64_t step, double lr, double *grad_norm,
                        struct wlb_error *error);
 
-/* The moments, for checkpoints. `which` 0: first moments, 1: second. Collective over the data group: gathers those of all
- * parts into the buffer of gradients, laid out as the weights; the gradients are lost. */
+/* The moments, for checkpoints. `which` 0: first moments, 1: second. Collective over the data group: gathers those of
+ * all parts into the buffer of gradients, laid out as the weights; the gradients are lost. */
 int wlb_optimizer_gather_moments(struct wlb_optimizer *optimizer, int which, struct wlb_error *error);
 /* The reverse: takes this rank's parts from the buffer of gradients. */
 void wlb_optimizer_take_moments(struct wlb_optimizer *optimizer, int which);

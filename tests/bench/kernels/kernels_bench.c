@@ -220,12 +220,16 @@ static void run_swiglu_backward(const struct work *w)
 
 static void run_cross_entropy(const struct work *w)
 {
-	w->bench->device->ops->cross_entropy(w->bench->device, w->sum, w->array[0], w->ids, w->m, w->n, 1);
+	w->bench->device->ops->cross_entropy_statistics(w->bench->device, w->array[1], w->array[0], w->ids, w->m, 0,
+	                                                w->n);
+	w->bench->device->ops->cross_entropy_gradient(w->bench->device, w->sum, w->array[0], w->array[1], 1, w->ids,
+	                                              w->m, 0, w->n, 1);
 }
 
 static void run_embedding_backward(const struct work *w)
 {
-	w->bench->device->ops->embedding_backward(w->bench->device, w->array[0], w->array[2], w->ids, w->m, w->n, w->m);
+	w->bench->device->ops->embedding_backward(w->bench->device, w->array[0], w->array[2], w->ids, w->m, w->n, 0,
+	                                          w->m);
 }
 
 static void run_add(const struct work *w)
@@ -262,7 +266,7 @@ static void bench_elements(struct bench *bench, const char *name, void (*functio
 	for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++)
 		w.array[large[i]] = array_of(bench, m * n);
 	bench->device->ops->zero(bench->device, w.array[5], (size_t)(m * n) * wlb_dtype_bytes(bench->device->dtype));
-	w.array[1] = array_of(bench, m);
+	w.array[1] = array_of(bench, 3 * m);
 	w.array[3] = array_of(bench, n);
 	double elements = (double)m * (double)n;
 	double ours = best_s(&w, function) / elements * 1e9, copy = best_s(&w, run_copy) / elements * 1e9;

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* The address sanitizer would end the program where the system's allocator gives NULL. */
 const char *__asan_default_options(void);
@@ -77,6 +78,22 @@ static void test_memory(void **state)
 	wlb_device_close(device);
 }
 
+/* Time goes on while the device computes, and stands nearly still while the thread sleeps. */
+static void test_busy(void **state)
+{
+	(void)state;
+	struct wlb_device *device = open_double(1);
+	double *x = random_numbers(1 << 16, 1);
+	double start = device->ops->busy_s(device);
+	while (device->ops->busy_s(device) < start + 0.01)
+		device->ops->scale(device, x, 0.5, 1 << 16);
+	start = device->ops->busy_s(device);
+	nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+	assert_true(device->ops->busy_s(device) < start + 0.05);
+	free(x);
+	wlb_device_close(device);
+}
+
 static void test_out_of_memory(void **state)
 {
 	(void)state;
@@ -97,8 +114,7 @@ static void test_first_error(void **state)
 	struct wlb_error error;
 	double x[2] = {1, 2};
 	device->ops->rmsnorm_backward(device, x, x, x, x, x, x, 1, INT64_C(1) << 55);
-	const int32_t id = -1;
-	device->ops->embedding_backward(device, x, x, &id, 1, 1, 2);
+	device->ops->gemm(device, 0, 0, 1, 1, INT64_C(1) << 31, 1, x, 1, x, 1, 0, x, 1);
 	assert_int_equal(device->ops->synchronize(device, &error), -1);
 	assert_non_null(strstr(error.message, "scratch memory"));
 	assert_int_equal(device->ops->synchronize(device, &error), 0);
@@ -112,7 +128,7 @@ int main(void)
 		cmocka_unit_test(test_dtype),        cmocka_unit_test(test_open),
 		cmocka_unit_test(test_open_refused), cmocka_unit_test(test_open_cuda_refused),
 		cmocka_unit_test(test_memory),       cmocka_unit_test(test_out_of_memory),
-		cmocka_unit_test(test_first_error),
+		cmocka_unit_test(test_first_error),  cmocka_unit_test(test_busy),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,15 +77,17 @@ static void weights_have_the_spread_asked_for(void **state)
 	                          .rms_norm_eps = 1e-5};
 	struct wlb_error error = {0};
 	struct wlb_device *device = wlb_device_open_cpu(WLB_FLOAT64, 1, &error);
-	struct wlb_parameters *p = wlb_parameters_new(&shape, device, &error);
+	struct wlb_plan plan = {.layout = {1, 1, 1, 1}, .interleave = 1, .micro_batches = 1};
+	struct wlb_parameters *p = wlb_parameters_new(&shape, &plan, &(struct wlb_coordinates){0}, device, &error);
 	assert_non_null(p);
 	assert_int_equal(wlb_parameters_init(p, 1, 0.02, &error), 0);
 	assert_true(fabs(deviation(p, p->embedding) - 0.02) < 0.001);
-	assert_true(fabs(deviation(p, p->layers[3].q) - 0.02) < 0.001);
-	assert_true(fabs(deviation(p, p->layers[3].o) - 0.02 / 4.0) < 0.0003);
-	assert_true(fabs(deviation(p, p->layers[7].down) - 0.02 / 4.0) < 0.0003);
-	assert_true(deviation(p, p->layers[0].input_norm) == 1.0);
-	const double *first = wlb_weight(p, p->layers[0].q), *second = wlb_weight(p, p->layers[1].q);
+	assert_true(fabs(deviation(p, p->chunks[0].tensors[3].q) - 0.02) < 0.001);
+	assert_true(fabs(deviation(p, p->chunks[0].tensors[3].o) - 0.02 / 4.0) < 0.0003);
+	assert_true(fabs(deviation(p, p->chunks[0].tensors[7].down) - 0.02 / 4.0) < 0.0003);
+	assert_true(deviation(p, p->chunks[0].tensors[0].input_norm) == 1.0);
+	const double *first = wlb_weight(p, p->chunks[0].tensors[0].q),
+		     *second = wlb_weight(p, p->chunks[0].tensors[1].q);
 	assert_true(first[0] != second[0]);
 	wlb_parameters_free(p);
 	wlb_device_close(device);

@@ -1,8 +1,10 @@
-/* The whole model: against a slow reference, against finite differences, and packed in different ways. */
+/* The whole model on one rank: against a slow reference, against finite differences, packed in different ways, computed
+ * again in different ways, and cut into stages. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,38 +15,73 @@
 
 static void assert_close(double value, double expected, double tolerance, const char *what)
 {
-	if (!(fabs(value - expected) <= tolerance * fmax(1.0, fabs(expected))))
+	if (!(tiny_off(value, expected) <= tolerance))
 		fail_msg("%s: %.17g, expected %.17g", what, value, expected);
 }
 
-static void forward_equals_reference(void **state)
+static double reference_of(const struct tiny *tiny)
+{
+	double sum = 0.0;
+	for (int d = 0; d < 3; d++)
+		sum += reference_loss(tiny->parameters, tiny_documents[d].tokens, tiny_documents[d].length);
+	return sum;
+}
+
+static void *copy_gradients(const struct wlb_parameters *p)
+{
+	size_t bytes = p->elements * sizeof(double);
+	void *copy = malloc(bytes);
+	assert_non_null(copy);
+	return memcpy(copy, p->gradients, bytes);
+}
+
+static void loss_equals_reference(void **state)
 {
 	for (int tied = 0; tied <= 1; tied++) {
-		struct tiny tiny = tiny_open(tied);
-		double expected = 0.0;
-		for (int d = 0; d < 3; d++)
-			expected += reference_loss(tiny.parameters, tiny_documents[d].tokens, tiny_documents[d].length);
-		assert_close(tiny_pass(&tiny, tiny_documents, 3, 1.0, 0), expected, 1e-13, "loss");
+		struct tiny tiny = tiny_open(&(struct tiny_setup){.tied = tied});
+		double loss = tiny_pass_documents(&tiny, tiny_documents, 3, 1.0);
+		assert_close(loss, reference_of(&tiny), 1e-13, "loss");
 		tiny_close(&tiny);
 	}
 	(void)state;
 }
 
-static double loss_at(struct tiny *tiny, double *w, double value)
+static void logits_give_the_same_loss(void **state)
+{
+	struct tiny tiny = tiny_open(&(struct tiny_setup){.tied = 0});
+	struct tiny_batch b = tiny_batch_new(tiny.device, tiny_documents, 3, WLB_SHARDING_SEQUENCE, 1, 1, 0);
+	double logits[TINY_MAX_TOKENS][TINY_VOCAB], loss = 0.0;
+	struct wlb_error error = {0};
+	int row = 0;
+	assert_int_equal(wlb_logits(tiny.transformer, &b.batch, logits, &error), 0);
+	for (int d = 0; d < 3; d++)
+		for (int i = 0; i < tiny_documents[d].length; i++, row++) {
+			double total = 0.0;
+			for (int v = 0; v < TINY_VOCAB; v++)
+				total += exp(logits[row][v]);
+			loss += log(total) - logits[row][tiny_documents[d].tokens[i + 1]];
+		}
+	assert_close(loss, reference_of(&tiny), 1e-13, "loss");
+	tiny_batch_free(&b);
+	tiny_close(&tiny);
+	(void)state;
+}
+
+static double loss_at(struct tiny *tiny, const struct wlb_micro_batch *batch, double *w, double value)
 {
 	double saved = *w;
 	*w = value;
-	double loss = tiny_pass(tiny, tiny_documents, 3, 1.0, 0);
+	double loss = tiny_pass(tiny, batch, 1.0);
 	*w = saved;
 	return loss;
 }
 
 /* Central differences of fourth order. */
-static double slope(struct tiny *tiny, double *w)
+static double slope(struct tiny *tiny, const struct wlb_micro_batch *batch, double *w)
 {
 	const double h = 2e-4;
-	double near = loss_at(tiny, w, *w + h) - loss_at(tiny, w, *w - h);
-	double far = loss_at(tiny, w, *w + 2.0 * h) - loss_at(tiny, w, *w - 2.0 * h);
+	double near = loss_at(tiny, batch, w, *w + h) - loss_at(tiny, batch, w, *w - h);
+	double far = loss_at(tiny, batch, w, *w + 2.0 * h) - loss_at(tiny, batch, w, *w - 2.0 * h);
 	return (8.0 * near - far) / (12.0 * h);
 }
 
@@ -52,15 +89,19 @@ static double slope(struct tiny *tiny, double *w)
 static void check_gradients(int tied)
 {
 	const double scale = 1.0 / 13.0;
-	struct tiny tiny = tiny_open(tied);
+	struct tiny tiny = tiny_open(&(struct tiny_setup){.tied = tied});
 	struct wlb_parameters *p = tiny.parameters;
-	tiny_pass(&tiny, tiny_documents, 3, scale, 1);
+	struct tiny_batch b = tiny_batch_new(tiny.device, tiny_documents, 3, WLB_SHARDING_SEQUENCE, 1, 1, 0);
+	tiny_pass(&tiny, &b.batch, scale);
+	double *gradients = copy_gradients(p);
 	for (int i = 0; i < p->count; i++) {
 		double *w = wlb_weight(p, i);
-		const double *gradient = wlb_gradient(p, i);
+		const double *gradient = gradients + p->tensors[i].offset;
 		for (int64_t e = 0; e < p->tensors[i].rows * p->tensors[i].cols; e++)
-			assert_close(gradient[e], scale * slope(&tiny, &w[e]), 1e-9, p->tensors[i].name);
+			assert_close(gradient[e], scale * slope(&tiny, &b.batch, &w[e]), 1e-9, p->tensors[i].name);
 	}
+	free(gradients);
+	tiny_batch_free(&b);
 	tiny_close(&tiny);
 }
 
@@ -79,24 +120,22 @@ static void gradients_of_tied_embeddings(void **state)
 /* Documents in one micro-batch, each in its own, and in another order: the same loss, the same gradients. */
 static void packing_changes_nothing(void **state)
 {
-	struct tiny tiny = tiny_open(0);
+	struct tiny tiny = tiny_open(&(struct tiny_setup){.tied = 0});
 	struct wlb_parameters *p = tiny.parameters;
 	size_t bytes = p->elements * sizeof(double);
-	double together = tiny_pass(&tiny, tiny_documents, 3, 0.1, 1), apart = 0.0;
-	double *gradients = malloc(bytes);
-	assert_non_null(gradients);
-	memcpy(gradients, p->gradients, bytes);
+	double together = tiny_pass_documents(&tiny, tiny_documents, 3, 0.1), apart = 0.0;
+	double *gradients = copy_gradients(p);
 
 	memset(p->gradients, 0, bytes);
 	for (int d = 2; d >= 0; d--)
-		apart += tiny_pass(&tiny, &tiny_documents[d], 1, 0.1, 1);
+		apart += tiny_pass_documents(&tiny, &tiny_documents[d], 1, 0.1);
 	assert_close(apart, together, 1e-13, "loss apart");
 	for (size_t e = 0; e < p->elements; e++)
 		assert_close(((double *)p->gradients)[e], gradients[e], 1e-12, "gradient apart");
 
 	struct tiny_document turned[3] = {tiny_documents[2], tiny_documents[0], tiny_documents[1]};
 	memset(p->gradients, 0, bytes);
-	assert_close(tiny_pass(&tiny, turned, 3, 0.1, 1), together, 1e-13, "loss turned");
+	assert_close(tiny_pass_documents(&tiny, turned, 3, 0.1), together, 1e-13, "loss turned");
 	for (size_t e = 0; e < p->elements; e++)
 		assert_close(((double *)p->gradients)[e], gradients[e], 1e-12, "gradient turned");
 	free(gradients);
@@ -104,28 +143,228 @@ static void packing_changes_nothing(void **state)
 	(void)state;
 }
 
-static void parameters_are_counted(void **state)
+/* One document changed: no bit of what the others' tokens give changes. */
+static void documents_do_not_see_each_other(void **state)
 {
-	for (int tied = 0; tied <= 1; tied++) {
-		struct tiny tiny = tiny_open(tied);
-		int64_t elements = 0;
-		for (int i = 0; i < tiny.parameters->count; i++)
-			elements += tiny.parameters->tensors[i].rows * tiny.parameters->tensors[i].cols;
-		assert_int_equal(elements, wlb_model_parameters(&tiny.parameters->shape));
-		tiny_close(&tiny);
+	struct tiny tiny = tiny_open(&(struct tiny_setup){.tied = 0});
+	struct tiny_document documents[3] = {tiny_documents[0], tiny_documents[1], tiny_documents[2]};
+	double before[TINY_MAX_TOKENS][TINY_VOCAB], after[TINY_MAX_TOKENS][TINY_VOCAB];
+	struct wlb_error error = {0};
+	for (int turn = 0; turn < 2; turn++) {
+		struct tiny_batch b = tiny_batch_new(tiny.device, documents, 3, WLB_SHARDING_SEQUENCE, 1, 1, 0);
+		assert_int_equal(wlb_logits(tiny.transformer, &b.batch, turn == 0 ? before : after, &error), 0);
+		tiny_batch_free(&b);
+		documents[1].tokens[0] = 7;
 	}
+	assert_memory_equal(before, after, 5 * sizeof(before[0]));
+	assert_true(memcmp(before[5], after[5], sizeof(before[5])) != 0);
+	assert_memory_equal(before[6], after[6], 7 * sizeof(before[0]));
+	tiny_close(&tiny);
 	(void)state;
 }
 
-static void piece_that_does_not_fit_is_refused(void **state)
+static void recomputed_to_the_bit(void **state)
+{
+	double losses[3];
+	double *gradients[3];
+	size_t bytes = 0;
+	for (int mode = WLB_RECOMPUTE_NONE; mode <= WLB_RECOMPUTE_FULL; mode++) {
+		struct tiny tiny = tiny_open(&(struct tiny_setup){.recompute = mode});
+		bytes = tiny.parameters->elements * sizeof(double);
+		losses[mode] = tiny_pass_documents(&tiny, tiny_documents, 3, 0.1);
+		gradients[mode] = copy_gradients(tiny.parameters);
+		tiny_close(&tiny);
+	}
+	for (int mode = WLB_RECOMPUTE_SELECTIVE; mode <= WLB_RECOMPUTE_FULL; mode++) {
+		assert_memory_equal(&losses[mode], &losses[0], sizeof(double));
+		assert_memory_equal(gradients[mode], gradients[0], bytes);
+		free(gradients[mode]);
+	}
+	free(gradients[0]);
+	(void)state;
+}
+
+/* ---- stages ------------------------------------------------------------------------------ */
+
+enum { STAGES = 2, BATCHES = 2, PLACES_MOST = 4 };
+
+/* Place k of the model is chunk k / STAGES of stage k % STAGES. */
+struct pipeline {
+	struct tiny stages[STAGES];
+	int places;
+};
+
+static struct wlb_slot *slot_of(struct pipeline *line, int place, int micro_batch)
+{
+	return wlb_transformer_slot(line->stages[place % STAGES].transformer, place / STAGES * BATCHES + micro_batch);
+}
+
+static void carry(struct pipeline *line, void *to, const void *from, const struct wlb_micro_batch *batch)
+{
+	memcpy(to, from, (size_t)(batch->rows * line->stages[0].parameters->shape.hidden_size) * sizeof(double));
+}
+
+static double forward_through(struct pipeline *line, int micro_batch, const struct wlb_micro_batch *batch)
 {
 	struct wlb_error error = {0};
-	struct tiny tiny = tiny_open(0);
-	wlb_micro_batch_clear(tiny.batch);
-	assert_int_equal(wlb_micro_batch_add(tiny.batch, tiny_documents[2].tokens, 7, &error), 0);
-	assert_int_equal(wlb_micro_batch_add(tiny.batch, tiny_documents[2].tokens, 7, &error), 0);
-	assert_int_equal(wlb_micro_batch_add(tiny.batch, tiny_documents[2].tokens, 7, &error), -1);
-	assert_string_equal(error.message, "a piece of 7 tokens: the micro-batch has room for 1 to 2");
+	struct tiny *last = &line->stages[STAGES - 1];
+	for (int k = 0; k < line->places; k++) {
+		struct wlb_slot *slot = slot_of(line, k, micro_batch);
+		if (k > 0)
+			carry(line, slot->input, slot_of(line, k - 1, micro_batch)->output, batch);
+		assert_int_equal(wlb_forward(line->stages[k % STAGES].transformer, k / STAGES, slot, batch, &error), 0);
+	}
+	*last->loss_sum = 0.0;
+	assert_int_equal(wlb_head_loss(last->transformer, (line->places - 1) / STAGES,
+	                               slot_of(line, line->places - 1, micro_batch), batch, last->loss_sum, 0.1, NULL,
+	                               &error),
+	                 0);
+	return *last->loss_sum;
+}
+
+static void backward_through(struct pipeline *line, int micro_batch, const struct wlb_micro_batch *batch)
+{
+	struct wlb_error error = {0};
+	for (int k = line->places - 1; k >= 0; k--) {
+		struct wlb_slot *slot = slot_of(line, k, micro_batch);
+		assert_int_equal(
+			wlb_backward(line->stages[k % STAGES].transformer, k / STAGES, slot, batch, NULL, &error), 0);
+		if (k > 0)
+			carry(line, slot_of(line, k - 1, micro_batch)->output, slot->output, batch);
+	}
+}
+
+/* Each tensor's gradient, summed over the stages that hold it, against that of the whole model. */
+static void compare_stages(struct pipeline *line, const struct wlb_parameters *whole)
+{
+	for (int i = 0; i < whole->count; i++) {
+		const struct wlb_tensor *tensor = &whole->tensors[i];
+		const double *expected = wlb_gradient(whole, i);
+		for (int64_t e = 0; e < tensor->rows * tensor->cols; e++) {
+			double sum = 0.0;
+			for (int s = 0; s < STAGES; s++) {
+				int own = tiny_tensor(line->stages[s].parameters, tensor->name);
+				if (own >= 0)
+					sum += ((double *)wlb_gradient(line->stages[s].parameters, own))[e];
+			}
+			assert_close(sum, expected[e], 1e-14, tensor->name);
+		}
+	}
+}
+
+static void check_stages(int tied, int interleave, enum wlb_recompute recompute)
+{
+	struct pipeline line = {.places = STAGES * interleave};
+	struct tiny whole = tiny_open(&(struct tiny_setup){.tied = tied, .layers = 5});
+	struct tiny_batch batches[BATCHES];
+	double losses[BATCHES];
+	for (int s = 0; s < STAGES; s++)
+		line.stages[s] = tiny_open(&(struct tiny_setup){.tied = tied,
+		                                                .layers = 5,
+		                                                .pp = STAGES,
+		                                                .stage = s,
+		                                                .interleave = interleave,
+		                                                .recompute = recompute,
+		                                                .slots = interleave * BATCHES});
+	for (int b = 0; b < BATCHES; b++)
+		batches[b] = tiny_batch_new(whole.device, tiny_documents + b, 2, WLB_SHARDING_SEQUENCE, 1, 1, 0);
+	/* Both are under way at once: nothing that one leaves may reach the other. */
+	for (int b = 0; b < BATCHES; b++)
+		losses[b] = forward_through(&line, b, &batches[b].batch);
+	for (int b = 0; b < BATCHES; b++) {
+		backward_through(&line, b, &batches[b].batch);
+		assert_close(losses[b], tiny_pass(&whole, &batches[b].batch, 0.1), 1e-14, "loss");
+		tiny_batch_free(&batches[b]);
+	}
+	compare_stages(&line, whole.parameters);
+	for (int s = 0; s < STAGES; s++)
+		tiny_close(&line.stages[s]);
+	tiny_close(&whole);
+}
+
+static void stages_give_what_the_whole_gives(void **state)
+{
+	(void)state;
+	for (int mode = WLB_RECOMPUTE_NONE; mode <= WLB_RECOMPUTE_FULL; mode++)
+		for (int tied = 0; tied <= 1; tied++)
+			for (int interleave = 1; interleave <= 2; interleave++)
+				check_stages(tied, interleave, mode);
+}
+
+/* ---- the watch --------------------------------------------------------------------------- */
+
+struct seen {
+	int layers[8];
+	int count;
+	int fail_at; /* this call fails; -1 none */
+};
+
+static int note(void *context, int chunk, int layer, struct wlb_error *error)
+{
+	struct seen *seen = context;
+	assert_int_equal(chunk, 0);
+	if (seen->count == seen->fail_at)
+		return wlb_fail(error, "enough");
+	seen->layers[seen->count++] = layer;
+	return 0;
+}
+
+static int watched_pass(struct tiny *tiny, struct seen *seen, struct wlb_error *error)
+{
+	struct tiny_batch b = tiny_batch_new(tiny->device, tiny_documents, 3, WLB_SHARDING_SEQUENCE, 1, 1, 0);
+	struct wlb_backward_watch watch = {note, seen};
+	struct wlb_slot *slot = wlb_transformer_slot(tiny->transformer, 0);
+	assert_int_equal(wlb_forward(tiny->transformer, 0, slot, &b.batch, error), 0);
+	int rc = wlb_head_loss(tiny->transformer, 0, slot, &b.batch, tiny->loss_sum, 1.0, &watch, error);
+	if (rc == 0)
+		rc = wlb_backward(tiny->transformer, 0, slot, &b.batch, &watch, error);
+	tiny_batch_free(&b);
+	return rc;
+}
+
+static void layers_are_told_from_the_head_down(void **state)
+{
+	struct tiny tiny = tiny_open(&(struct tiny_setup){.tied = 0});
+	struct seen seen = {.fail_at = -1};
+	struct wlb_error error = {0};
+	const int expected[] = {2, 1, 0, -1};
+	assert_int_equal(watched_pass(&tiny, &seen, &error), 0);
+	assert_int_equal(seen.count, 4);
+	assert_memory_equal(seen.layers, expected, sizeof(expected));
+	for (int at = 0; at < 4; at++) {
+		seen = (struct seen){.fail_at = at};
+		assert_int_equal(watched_pass(&tiny, &seen, &error), -1);
+		assert_string_equal(error.message, "enough");
+	}
+	tiny_close(&tiny);
+	(void)state;
+}
+
+/* ---- refusals ---------------------------------------------------------------------------- */
+
+static void memory_that_is_not_there_is_named(void **state)
+{
+	struct tiny tiny = tiny_open(&(struct tiny_setup){.tied = 0});
+	struct wlb_error error = {0};
+	int64_t rows = INT64_C(1) << 48;
+	assert_null(wlb_transformer_new(tiny.parameters, tiny.groups, WLB_RECOMPUTE_NONE, 3, rows, rows, &error));
+	assert_non_null(strstr(error.message, "out of memory: activations of 3 micro-batches of 281474976710656 rows"));
+	tiny_close(&tiny);
+	(void)state;
+}
+
+static void device_without_an_operation_is_refused(void **state)
+{
+	struct tiny tiny = tiny_open(&(struct tiny_setup){.tied = 0});
+	struct wlb_error error = {0};
+	struct wlb_ops ops = *tiny.device->ops;
+	struct wlb_device lacking = *tiny.device;
+	lacking.ops = &ops;
+	assert_int_equal(wlb_transformer_check_device(&lacking, &error), 0);
+	ops.gather_rows = NULL;
+	assert_int_equal(wlb_transformer_check_device(&lacking, &error), -1);
+	assert_string_equal(error.message, "device cpu cannot train yet: it has no gather_rows in this version; use "
+	                                   "--device cpu");
 	tiny_close(&tiny);
 	(void)state;
 }
@@ -133,9 +372,17 @@ static void piece_that_does_not_fit_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(forward_equals_reference),     cmocka_unit_test(gradients_equal_finite_differences),
-		cmocka_unit_test(gradients_of_tied_embeddings), cmocka_unit_test(packing_changes_nothing),
-		cmocka_unit_test(parameters_are_counted),       cmocka_unit_test(piece_that_does_not_fit_is_refused),
+		cmocka_unit_test(loss_equals_reference),
+		cmocka_unit_test(logits_give_the_same_loss),
+		cmocka_unit_test(gradients_equal_finite_differences),
+		cmocka_unit_test(gradients_of_tied_embeddings),
+		cmocka_unit_test(packing_changes_nothing),
+		cmocka_unit_test(documents_do_not_see_each_other),
+		cmocka_unit_test(recomputed_to_the_bit),
+		cmocka_unit_test(stages_give_what_the_whole_gives),
+		cmocka_unit_test(layers_are_told_from_the_head_down),
+		cmocka_unit_test(memory_that_is_not_there_is_named),
+		cmocka_unit_test(device_without_an_operation_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,14 @@
 #include "tests/unit/worker/tiny.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <cmocka.h>
+
+#include "worker/model/activations.h"
 
 const struct tiny_document tiny_documents[3] = {
 	{5, {3, 1, 4, 1, 5, 9}},
@@ -12,12 +16,17 @@ const struct tiny_document tiny_documents[3] = {
 	{7, {10, 0, 8, 2, 8, 1, 7, 3}},
 };
 
-struct tiny tiny_open(int tied)
+static int at_least_one(int ways)
 {
-	struct wlb_model shape = {
+	return ways > 0 ? ways : 1;
+}
+
+static struct wlb_model shape_of(const struct tiny_setup *setup)
+{
+	return (struct wlb_model){
 		.hidden_size = 8,
-		.intermediate_size = 12,
-		.num_hidden_layers = 2,
+		.intermediate_size = 14,
+		.num_hidden_layers = setup->layers > 0 ? setup->layers : 2,
 		.num_attention_heads = 4,
 		.num_key_value_heads = 2,
 		.head_dim = 4,
@@ -25,48 +34,101 @@ struct tiny tiny_open(int tied)
 		.max_position_embeddings = TINY_MAX_TOKENS,
 		.rope_theta = 100.0,
 		.rms_norm_eps = 1e-5,
-		.tie_word_embeddings = tied,
+		.tie_word_embeddings = setup->tied,
 	};
+}
+
+static void open_groups(struct tiny *tiny, const struct tiny_setup *setup, const struct wlb_model *shape)
+{
+	struct wlb_layout layout = {at_least_one(setup->tp), at_least_one(setup->cp), 1, 1};
+	struct wlb_error error = {0};
+	static const int one_node[16];
+	if (setup->world == NULL)
+		tiny->alone = wlb_comm_open_world(tiny->device, 0, 1, &error);
+	struct wlb_comm *world = setup->world != NULL ? setup->world : tiny->alone;
+	assert_non_null(world);
+	tiny->groups = wlb_groups_open(world, &layout, shape, one_node, &error);
+	assert_non_null(tiny->groups);
+}
+
+struct tiny tiny_open(const struct tiny_setup *setup)
+{
+	struct wlb_model shape = shape_of(setup);
 	struct wlb_error error = {0};
 	struct tiny tiny = {.device = wlb_device_open_cpu(WLB_FLOAT64, 1, &error)};
 	assert_non_null(tiny.device);
-	tiny.parameters = wlb_parameters_new(&shape, tiny.device, &error);
-	tiny.activations = wlb_activations_new(&shape, tiny.device, TINY_MAX_TOKENS, &error);
-	tiny.batch = wlb_micro_batch_new(tiny.device, TINY_MAX_TOKENS, &error);
-	tiny.loss_sum = tiny.device->ops->alloc(tiny.device, sizeof(double), &error);
+	open_groups(&tiny, setup, &shape);
+	struct wlb_plan plan = {.layout = tiny.groups->layout,
+	                        .interleave = at_least_one(setup->interleave),
+	                        .micro_batches = 4,
+	                        .recompute = setup->recompute};
+	struct wlb_coordinates at = tiny.groups->at;
+	plan.layout.pp = at_least_one(setup->pp);
+	at.pp = setup->stage;
+	tiny.parameters = wlb_parameters_new(&shape, &plan, &at, tiny.device, &error);
 	assert_non_null(tiny.parameters);
-	assert_non_null(tiny.activations);
-	assert_non_null(tiny.batch);
-	assert_non_null(tiny.loss_sum);
 	/* Weights so large that every part of the model has a say in the loss. */
 	assert_int_equal(wlb_parameters_init(tiny.parameters, 7, 0.5, &error), 0);
+	tiny.transformer = wlb_transformer_new(tiny.parameters, tiny.groups, setup->recompute,
+	                                       at_least_one(setup->slots), TINY_MAX_TOKENS, TINY_MAX_TOKENS, &error);
+	tiny.loss_sum = tiny.device->ops->alloc(tiny.device, sizeof(double), &error);
+	assert_non_null(tiny.transformer);
+	assert_non_null(tiny.loss_sum);
+	tiny_poison(&tiny);
 	return tiny;
 }
 
 void tiny_close(struct tiny *tiny)
 {
 	tiny->device->ops->release(tiny->device, tiny->loss_sum);
-	wlb_micro_batch_free(tiny->batch);
-	wlb_activations_free(tiny->activations);
+	wlb_transformer_free(tiny->transformer);
 	wlb_parameters_free(tiny->parameters);
+	wlb_groups_close(tiny->groups);
+	wlb_comm_close(tiny->alone);
 	wlb_device_close(tiny->device);
 }
 
-double tiny_pass(struct tiny *tiny, const struct tiny_document *documents, int count, double scale, int gradients)
+void tiny_poison(struct tiny *tiny)
 {
+	memset(tiny->transformer->block, 0xff, tiny->transformer->bytes);
+}
+
+double tiny_pass(struct tiny *tiny, const struct wlb_micro_batch *batch, double scale)
+{
+	struct wlb_transformer *t = tiny->transformer;
+	struct wlb_slot *slot = wlb_transformer_slot(t, 0);
 	struct wlb_error error = {0};
 	const struct wlb_ops *ops = tiny->device->ops;
 	double sum = 0.0;
-	wlb_micro_batch_clear(tiny->batch);
-	for (int i = 0; i < count; i++)
-		assert_int_equal(wlb_micro_batch_add(tiny->batch, documents[i].tokens, documents[i].length, &error), 0);
-	wlb_micro_batch_upload(tiny->batch);
 	ops->zero(tiny->device, tiny->loss_sum, sizeof(double));
-	wlb_forward(tiny->parameters, tiny->activations, tiny->batch);
-	wlb_loss(tiny->parameters, tiny->activations, tiny->batch, tiny->loss_sum, scale);
-	if (gradients)
-		wlb_backward(tiny->parameters, tiny->activations, tiny->batch);
-	assert_int_equal(ops->synchronize(tiny->device, &error), 0);
+	assert_int_equal(wlb_forward(t, 0, slot, batch, &error), 0);
+	assert_int_equal(wlb_head_loss(t, 0, slot, batch, tiny->loss_sum, scale, NULL, &error), 0);
+	assert_int_equal(wlb_backward(t, 0, slot, batch, NULL, &error), 0);
 	ops->to_host(tiny->device, &sum, tiny->loss_sum, sizeof(sum));
+	assert_int_equal(ops->synchronize(tiny->device, &error), 0);
 	return sum;
+}
+
+double tiny_pass_documents(struct tiny *tiny, const struct tiny_document *documents, int count, double scale)
+{
+	struct wlb_groups *g = tiny->groups;
+	struct tiny_batch b = tiny_batch_new(tiny->device, documents, count, WLB_SHARDING_SEQUENCE, g->layout.tp,
+	                                     g->layout.cp, g->at.cp);
+	double sum = tiny_pass(tiny, &b.batch, scale);
+	tiny_batch_free(&b);
+	return sum;
+}
+
+int tiny_tensor(const struct wlb_parameters *p, const char *name)
+{
+	for (int i = 0; i < p->count; i++)
+		if (strcmp(p->tensors[i].name, name) == 0)
+			return i;
+	return -1;
+}
+
+double tiny_off(double value, double expected)
+{
+	double off = fabs(value - expected) / fmax(1.0, fabs(expected));
+	return isnan(off) ? INFINITY : off;
 }

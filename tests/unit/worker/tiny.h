@@ -1,32 +1,55 @@
-/* A model small enough to differentiate by hand, on the CPU in float64, and documents for it. */
+/* A model small enough to differentiate by hand, on the CPU in float64, in any layout, and documents for it. */
 #ifndef WLB_TEST_TINY_H
 #define WLB_TEST_TINY_H
 
+#include "tests/unit/worker/tiny_batch.h"
 #include "worker/model/transformer.h"
 
-enum { TINY_VOCAB = 11, TINY_MAX_TOKENS = 16 };
+enum { TINY_VOCAB = 11, TINY_MAX_TOKENS = 64 };
+
+/* What is not said is 1 way, one chunk, nothing recomputed. */
+struct tiny_setup {
+	struct wlb_comm *world; /* of tp x cp ranks; NULL: this rank alone */
+	int tied;
+	int layers; /* 0: two */
+	int tp;
+	int cp;
+	int pp; /* the parameters are those of `stage`; no other rank is asked */
+	int stage;
+	int interleave;
+	enum wlb_recompute recompute;
+	int slots;
+};
 
 struct tiny {
 	struct wlb_device *device;
+	struct wlb_comm *alone; /* where no world was given */
+	struct wlb_groups *groups;
 	struct wlb_parameters *parameters;
-	struct wlb_activations *activations;
-	struct wlb_micro_batch *batch;
+	struct wlb_transformer *transformer;
 	double *loss_sum;
-};
-
-/* Tokens of a document: one more than its inputs. */
-struct tiny_document {
-	int32_t length; /* inputs */
-	int32_t tokens[TINY_MAX_TOKENS];
 };
 
 extern const struct tiny_document tiny_documents[3];
 
-/* Grouped queries, heads x head_dim other than hidden_size. Ends the test on failure. */
-struct tiny tiny_open(int tied);
+/* Grouped queries, heads x head_dim other than hidden_size, nothing that four divides but the heads. Ends the test on
+ * failure. */
+struct tiny tiny_open(const struct tiny_setup *setup);
 void tiny_close(struct tiny *tiny);
 
-/* Summed loss of one pass over these documents in one micro-batch; adds gradients times `scale` where asked. */
-double tiny_pass(struct tiny *tiny, const struct tiny_document *documents, int count, double scale, int gradients);
+/* What lies in the memory of activations by chance: NaN. */
+void tiny_poison(struct tiny *tiny);
+
+/* Forward, loss and backward pass through the one chunk of a model that is not in stages: this rank's summed loss; adds
+ * gradients, times scale. */
+double tiny_pass(struct tiny *tiny, const struct wlb_micro_batch *batch, double scale);
+/* The same of documents in one micro-batch. */
+double tiny_pass_documents(struct tiny *tiny, const struct tiny_document *documents, int count, double scale);
+
+/* Index of a tensor by name, -1 where this rank has none. */
+int tiny_tensor(const struct wlb_parameters *parameters, const char *name);
+
+/* What value is off expected, relative where that is above 1; infinite for NaN. */
+double tiny_off(double value, double expected);
 
 #endif

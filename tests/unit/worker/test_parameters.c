@@ -1,0 +1,396 @@
+/* What the ranks of a layout hold between them: every element once, in buckets, with the whole model's values. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "worker/model/parameters.h"
+
+enum { SEED = 3, MOST_RANKS = 64 };
+
+struct layout_case {
+	struct wlb_plan plan;
+	int64_t layers;
+	int64_t kv_heads;
+	int tied;
+};
+
+/* tp, cp, pp, dp, interleave, layers, key heads, tied. The vocabulary and the intermediate size divide by none. */
+#define CASE(a, b, c, d, v, l, k, t)                                                                                   \
+	{                                                                                                              \
+		{{a, b, c, d}, v, 8, 1, WLB_RECOMPUTE_SELECTIVE}, l, k, t                                              \
+	}
+
+static const struct layout_case cases[] = {
+	CASE(1, 1, 1, 1, 1, 2, 4, 0), CASE(1, 1, 1, 1, 1, 2, 4, 1), CASE(2, 1, 1, 1, 1, 2, 2, 1),
+	CASE(4, 1, 1, 1, 1, 1, 4, 0), CASE(4, 1, 1, 3, 1, 2, 2, 0), CASE(8, 2, 1, 1, 1, 1, 2, 1),
+	CASE(4, 1, 2, 1, 1, 3, 1, 1), CASE(1, 1, 4, 2, 1, 7, 8, 0), CASE(2, 2, 2, 2, 2, 7, 1, 1),
+	CASE(1, 3, 3, 1, 3, 9, 2, 0), CASE(2, 1, 2, 1, 3, 8, 4, 1), CASE(1, 1, 2, 5, 1, 2, 8, 1),
+};
+
+static struct wlb_model shape_of(const struct layout_case *c)
+{
+	return (struct wlb_model){
+		.hidden_size = 10,
+		.intermediate_size = 13,
+		.num_hidden_layers = c->layers,
+		.num_attention_heads = 8,
+		.num_key_value_heads = c->kv_heads,
+		.head_dim = 2,
+		.vocab_size = 23,
+		.max_position_embeddings = 8,
+		.rope_theta = 1e4,
+		.rms_norm_eps = 1e-5,
+		.tie_word_embeddings = c->tied,
+	};
+}
+
+/* The ranks of one replica: those of a data group hold the same. */
+struct replica {
+	struct wlb_device *device;
+	const struct layout_case *layout_case;
+	struct wlb_model shape;
+	struct wlb_parameters *whole;
+	struct wlb_parameters *of[MOST_RANKS]; /* [pp x tp] */
+	struct wlb_coordinates at[MOST_RANKS];
+	int ranks;
+};
+
+static struct replica replica_open(const struct layout_case *c)
+{
+	struct wlb_error error = {0};
+	struct replica r = {
+		.device = wlb_device_open_cpu(WLB_FLOAT64, 1, &error), .layout_case = c, .shape = shape_of(c)};
+	struct wlb_plan alone = {.layout = {1, 1, 1, 1}, .interleave = 1, .micro_batches = 1};
+	assert_non_null(r.device);
+	r.whole = wlb_parameters_new(&r.shape, &alone, &(struct wlb_coordinates){0}, r.device, &error);
+	assert_non_null(r.whole);
+	assert_int_equal(wlb_parameters_init(r.whole, SEED, 0.5, &error), 0);
+	for (int pp = 0; pp < c->plan.layout.pp; pp++)
+		for (int tp = 0; tp < c->plan.layout.tp; tp++) {
+			r.at[r.ranks] = (struct wlb_coordinates){.tp = tp, .pp = pp};
+			struct wlb_parameters *p =
+				wlb_parameters_new(&r.shape, &c->plan, &r.at[r.ranks], r.device, &error);
+			assert_non_null(p);
+			assert_int_equal(wlb_parameters_init(p, SEED, 0.5, &error), 0);
+			r.of[r.ranks++] = p;
+		}
+	return r;
+}
+
+static void replica_close(struct replica *r)
+{
+	for (int i = 0; i < r->ranks; i++)
+		wlb_parameters_free(r->of[i]);
+	wlb_parameters_free(r->whole);
+	wlb_device_close(r->device);
+}
+
+static void for_each_case(void (*check)(const struct replica *))
+{
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct replica r = replica_open(&cases[i]);
+		check(&r);
+		replica_close(&r);
+	}
+}
+
+static int find(const struct wlb_parameters *p, const char *name)
+{
+	for (int i = 0; i < p->count; i++)
+		if (strcmp(p->tensors[i].name, name) == 0)
+			return i;
+	fail_msg("no tensor %s", name);
+	return -1;
+}
+
+/* Adds to times[] one for each element that this block speaks for; its values must be the whole tensor's. */
+static void mark(const struct replica *r, const struct wlb_parameters *p, int tensor, int *times)
+{
+	const struct wlb_tensor *t = &p->tensors[tensor];
+	int whole = find(r->whole, t->name);
+	const double *values = wlb_weight(p, tensor), *expected = wlb_weight(r->whole, whole);
+	assert_int_equal(t->global_rows, r->whole->tensors[whole].rows);
+	assert_int_equal(t->global_cols, r->whole->tensors[whole].cols);
+	assert_int_equal(t->dimensions, r->whole->tensors[whole].dimensions);
+	for (int64_t row = 0; row < t->rows; row++)
+		for (int64_t col = 0; col < t->cols; col++) {
+			size_t at = (size_t)((t->row_start + row) * t->global_cols + t->col_start + col);
+			assert_true(values[row * t->cols + col] == expected[at]);
+			times[r->whole->tensors[whole].offset + at] += t->owned;
+		}
+}
+
+static void check_cover(const struct replica *r)
+{
+	int *times = calloc(r->whole->elements, sizeof(*times));
+	int64_t parameters = 0;
+	assert_non_null(times);
+	for (int rank = 0; rank < r->ranks; rank++)
+		for (int i = 0; i < r->of[rank]->count; i++)
+			mark(r, r->of[rank], i, times);
+	for (int i = 0; i < r->whole->count; i++) {
+		const struct wlb_tensor *t = &r->whole->tensors[i];
+		for (int64_t at = 0; at < t->rows * t->cols; at++)
+			if (times[t->offset + (size_t)at] != 1)
+				fail_msg("%s: element %lld is owned %d times", t->name, (long long)at,
+				         times[t->offset + (size_t)at]);
+		parameters += t->rows * t->cols;
+	}
+	assert_int_equal(parameters, wlb_model_parameters(&r->shape));
+	free(times);
+}
+
+static void every_element_has_one_owner_and_the_whole_models_value(void **state)
+{
+	for_each_case(check_cover);
+	(void)state;
+}
+
+/* Buckets follow one another, and in each its tensors, without overlap; all else is padding, and 0. */
+static void check_places(const struct replica *r)
+{
+	size_t shards = (size_t)r->layout_case->plan.layout.dp * (size_t)r->layout_case->plan.layout.cp;
+	for (int rank = 0; rank < r->ranks; rank++) {
+		const struct wlb_parameters *p = r->of[rank];
+		char *used = calloc(p->elements, 1);
+		size_t next = 0;
+		assert_non_null(used);
+		assert_int_equal(p->shards, shards);
+		for (int b = 0; b < p->bucket_count; b++) {
+			assert_int_equal(p->buckets[b].offset, next);
+			assert_int_equal(p->buckets[b].elements % (16 * shards), 0);
+			next += p->buckets[b].elements;
+		}
+		assert_int_equal(p->elements, next);
+		for (int i = 0; i < p->count; i++) {
+			const struct wlb_tensor *t = &p->tensors[i];
+			const struct wlb_bucket *bucket = &p->buckets[t->bucket];
+			size_t elements = (size_t)(t->rows * t->cols);
+			assert_int_equal(t->offset % 16, 0);
+			assert_true(t->offset >= bucket->offset);
+			assert_true(t->offset + elements <= bucket->offset + bucket->elements);
+			assert_int_equal(t->owned, bucket->owned);
+			for (size_t at = 0; at < elements; at++)
+				assert_int_equal(used[t->offset + at]++, 0);
+		}
+		for (size_t at = 0; at < p->elements; at++)
+			assert_true(used[at] || ((const double *)p->weights)[at] == 0.0);
+		free(used);
+	}
+}
+
+static void tensors_have_places_of_their_own(void **state)
+{
+	for_each_case(check_places);
+	(void)state;
+}
+
+/* A number that falls as the backward pass goes on: large for the head of the last chunk, 0 for the embedding. */
+static int64_t moment(int chunk, int layer)
+{
+	return (int64_t)chunk * 1000 + layer + 1;
+}
+
+static void complete_with(const struct wlb_parameters *p, int tensor, int chunk, int layer, int64_t *last_of_bucket)
+{
+	int64_t *last = &last_of_bucket[p->tensors[tensor].bucket];
+	if (moment(chunk, layer) < *last)
+		*last = moment(chunk, layer);
+}
+
+/* The moment at which the backward pass is done with the last tensor of each bucket. */
+static void find_last_moments(const struct wlb_parameters *p, int64_t *last_of_bucket)
+{
+	for (int b = 0; b < p->bucket_count; b++)
+		last_of_bucket[b] = INT64_MAX;
+	for (int c = 0; c < p->chunk_count; c++)
+		for (int l = 0; l < p->chunks[c].layers; l++) {
+			const int *tensors = (const int *)&p->chunks[c].tensors[l];
+			for (size_t i = 0; i < sizeof(struct wlb_layer_tensors) / sizeof(int); i++)
+				complete_with(p, tensors[i], c, l, last_of_bucket);
+		}
+	if (p->final_norm >= 0)
+		complete_with(p, p->final_norm, p->chunk_count - 1, p->chunks[p->chunk_count - 1].layers,
+		              last_of_bucket);
+	if (p->head >= 0)
+		complete_with(p, p->head, p->chunk_count - 1, p->chunks[p->chunk_count - 1].layers, last_of_bucket);
+	if (p->embedding >= 0)
+		complete_with(p, p->embedding, 0, -1, last_of_bucket);
+}
+
+static void check_order(const struct replica *r)
+{
+	for (int rank = 0; rank < r->ranks; rank++) {
+		const struct wlb_parameters *p = r->of[rank];
+		int64_t last_of_bucket[MOST_RANKS];
+		assert_true(p->bucket_count <= MOST_RANKS);
+		find_last_moments(p, last_of_bucket);
+		for (int b = 0; b < p->bucket_count; b++) {
+			int64_t complete = moment(p->buckets[b].chunk, p->buckets[b].layer);
+			assert_int_equal(complete, last_of_bucket[b]);
+			assert_true(b == 0 || complete <= last_of_bucket[b - 1]);
+		}
+	}
+}
+
+static void buckets_come_as_the_backward_pass_completes_them(void **state)
+{
+	for_each_case(check_order);
+	(void)state;
+}
+
+static enum wlb_bucket_kind expected_kind(const struct replica *r, const struct wlb_tensor *t)
+{
+	const struct wlb_layout *l = &r->layout_case->plan.layout;
+	if (t->dimensions == 1)
+		return WLB_BUCKET_NORMS;
+	if (r->shape.num_key_value_heads < l->tp &&
+	    (strstr(t->name, ".k_proj.") != NULL || strstr(t->name, ".v_proj.") != NULL))
+		return WLB_BUCKET_KV;
+	if (r->shape.tie_word_embeddings && l->pp > 1 && strcmp(t->name, "model.embed_tokens.weight") == 0)
+		return WLB_BUCKET_TIED;
+	return WLB_BUCKET_MATRICES;
+}
+
+static int same_block(const struct wlb_tensor *a, const struct wlb_tensor *b)
+{
+	return strcmp(a->name, b->name) == 0 && a->row_start == b->row_start && a->rows == b->rows &&
+	       a->col_start == b->col_start && a->cols == b->cols;
+}
+
+/* Ranks that hold the same block can sum its bucket: it has the same place in it on each. */
+static void check_twins(const struct replica *r, const struct wlb_parameters *a, const struct wlb_parameters *b)
+{
+	for (int i = 0; i < a->count; i++)
+		for (int j = 0; j < b->count; j++) {
+			const struct wlb_tensor *s = &a->tensors[i], *t = &b->tensors[j];
+			if (!same_block(s, t))
+				continue;
+			assert_int_not_equal(expected_kind(r, s), WLB_BUCKET_MATRICES);
+			assert_int_equal(a->buckets[s->bucket].elements, b->buckets[t->bucket].elements);
+			assert_int_equal(s->offset - a->buckets[s->bucket].offset,
+			                 t->offset - b->buckets[t->bucket].offset);
+		}
+}
+
+static void check_kinds(const struct replica *r)
+{
+	for (int rank = 0; rank < r->ranks; rank++) {
+		const struct wlb_parameters *p = r->of[rank];
+		for (int i = 0; i < p->count; i++)
+			assert_int_equal(p->buckets[p->tensors[i].bucket].kind, expected_kind(r, &p->tensors[i]));
+		for (int other = 0; other < rank; other++)
+			check_twins(r, p, r->of[other]);
+	}
+}
+
+static void what_several_ranks_hold_lies_alike_in_its_bucket(void **state)
+{
+	for_each_case(check_kinds);
+	(void)state;
+}
+
+/* Each query head finds its key head on the same rank; what goes into a matrix is what the one before gives. */
+static void check_widths(const struct replica *r)
+{
+	int64_t d = r->shape.head_dim, group = r->shape.num_attention_heads / r->shape.num_key_value_heads;
+	for (int rank = 0; rank < r->ranks; rank++) {
+		const struct wlb_parameters *p = r->of[rank];
+		const struct wlb_layer_tensors *layer = &p->chunks[0].tensors[0];
+		const struct wlb_tensor *q = &p->tensors[layer->q], *k = &p->tensors[layer->k];
+		const struct wlb_tensor *v = &p->tensors[layer->v], *o = &p->tensors[layer->o];
+		const struct wlb_tensor *gate = &p->tensors[layer->gate], *down = &p->tensors[layer->down];
+		assert_true(q->rows == p->heads * d && k->rows == p->kv_heads * d && v->rows == k->rows);
+		assert_true(v->row_start == k->row_start && p->heads % p->kv_heads == 0);
+		for (int64_t head = 0; head < p->heads; head++)
+			assert_int_equal((q->row_start / d + head) / group,
+			                 k->row_start / d + head / (p->heads / p->kv_heads));
+		assert_true(o->col_start == q->row_start && o->cols == q->rows);
+		assert_true(gate->rows == p->intermediate && down->cols == p->intermediate);
+		assert_true(down->col_start == gate->row_start);
+		if (p->embedding >= 0) {
+			assert_int_equal(p->tensors[p->embedding].row_start, p->vocab_start);
+			assert_int_equal(p->tensors[p->embedding].rows, p->vocab);
+		}
+	}
+}
+
+static void heads_and_widths_fit_together(void **state)
+{
+	for_each_case(check_widths);
+	(void)state;
+}
+
+static void check_stages(const struct replica *r)
+{
+	const struct wlb_layout *l = &r->layout_case->plan.layout;
+	for (int rank = 0; rank < r->ranks; rank++) {
+		const struct wlb_parameters *p = r->of[rank];
+		int first = r->at[rank].pp == 0, last = r->at[rank].pp == l->pp - 1;
+		assert_int_equal(p->chunk_count, r->layout_case->plan.interleave);
+		assert_int_equal(p->embedding >= 0, first);
+		assert_int_equal(p->head >= 0, last);
+		assert_int_equal(p->final_norm >= 0, last);
+		assert_int_equal(p->head >= 0 && p->head == p->embedding, l->pp == 1 && r->shape.tie_word_embeddings);
+		for (int c = 0; c < p->chunk_count; c++) {
+			const struct wlb_chunk *chunk = &p->chunks[c];
+			char name[64];
+			snprintf(name, sizeof(name), "model.layers.%d.self_attn.q_proj.weight", chunk->first_layer);
+			assert_string_equal(p->tensors[chunk->tensors[0].q].name, name);
+			assert_int_equal(chunk->has_embedding, first && c == 0);
+			assert_int_equal(chunk->has_head, last && c == p->chunk_count - 1);
+		}
+	}
+}
+
+static void stages_hold_what_their_place_asks_for(void **state)
+{
+	for_each_case(check_stages);
+	(void)state;
+}
+
+/* A layer of 8.6 million elements: two make a bucket. */
+static void layers_share_a_bucket_up_to_a_size(void **state)
+{
+	struct wlb_model shape = {
+		.hidden_size = 1024,
+		.intermediate_size = 1434,
+		.num_hidden_layers = 3,
+		.num_attention_heads = 16,
+		.num_key_value_heads = 16,
+		.head_dim = 64,
+		.vocab_size = 16,
+	};
+	struct wlb_error error = {0};
+	struct wlb_plan plan = {.layout = {1, 1, 1, 1}, .interleave = 1, .micro_batches = 1};
+	struct wlb_device *device = wlb_device_open_cpu(WLB_FLOAT32, 1, &error);
+	assert_non_null(device);
+	struct wlb_parameters *p = wlb_parameters_new(&shape, &plan, &(struct wlb_coordinates){0}, device, &error);
+	assert_non_null(p);
+	static const int layers[] = {3, 1, 0, 0, -1}; /* head, two of layers, norms, embedding */
+	assert_int_equal(p->bucket_count, sizeof(layers) / sizeof(layers[0]));
+	for (int b = 0; b < p->bucket_count; b++)
+		assert_int_equal(p->buckets[b].layer, layers[b]);
+	wlb_parameters_free(p);
+	wlb_device_close(device);
+	(void)state;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_element_has_one_owner_and_the_whole_models_value),
+		cmocka_unit_test(tensors_have_places_of_their_own),
+		cmocka_unit_test(buckets_come_as_the_backward_pass_completes_them),
+		cmocka_unit_test(what_several_ranks_hold_lies_alike_in_its_bucket),
+		cmocka_unit_test(heads_and_widths_fit_together),
+		cmocka_unit_test(stages_hold_what_their_place_asks_for),
+		cmocka_unit_test(layers_share_a_bucket_up_to_a_size),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,57 @@
+/* What a communicator is made of, for the files that implement comm.h. Private to worker/comm. */
+#ifndef WLB_COMMUNICATOR_H
+#define WLB_COMMUNICATOR_H
+
+#include "worker/comm/comm.h"
+#include "worker/comm/comm_trace.h"
+#include "worker/comm/transport.h"
+
+/* Host memory that stands in for a buffer of a device whose memory no transport reaches. It grows and is kept. */
+struct wlb_staging {
+	void *memory;
+	size_t room;
+};
+
+struct wlb_comm {
+	const struct wlb_transport *transport; /* NULL where size is 1 */
+	void *state;
+	struct wlb_device *device;
+	struct wlb_comm_trace *trace; /* the world's, shared by the groups */
+	int is_world;
+	int rank;
+	int size;
+	uint64_t seq;
+	char name[16];
+	double seconds;             /* held up so far */
+	struct wlb_comm_event call; /* that the caller is held up in, or was last */
+	struct wlb_staging in, out; /* of blocking calls */
+	struct wlb_comm_request *idle, *started;
+};
+
+/* The next call of this communicator, begun now. */
+struct wlb_comm_event wlb_comm_next_call(struct wlb_comm *comm, enum wlb_comm_kind kind, size_t bytes);
+/* From here on the caller is held up in `call`; wlb_comm_leave ends that, gives rc back, and puts before the message of
+ * a failure which call it was. */
+void wlb_comm_enter(struct wlb_comm *comm, const struct wlb_comm_event *call);
+int wlb_comm_leave(struct wlb_comm *comm, int rc, struct wlb_error *error);
+int wlb_comm_fail(const struct wlb_comm *comm, const struct wlb_comm_event *call, struct wlb_error *error);
+
+size_t wlb_comm_bytes(const struct wlb_comm *comm, size_t count);
+/* What was queued on the device must be done before another rank sees a buffer. */
+int wlb_comm_settle(struct wlb_comm *comm, struct wlb_error *error);
+/* What a rank that is alone does instead: of a reduce_scatter or all_gather, and of a send ("send to") or recv. */
+int wlb_comm_keep(struct wlb_comm *comm, void *out, const void *in, size_t count);
+int wlb_comm_refuse_alone(int rank, const char *what, struct wlb_error *error);
+
+/* *host: where the transport finds the device's `buffer`: the buffer itself where it is host memory, else `staging`,
+ * with the contents of the buffer where `fill` is 1. */
+int wlb_stage(struct wlb_device *device, struct wlb_staging *staging, const void *buffer, size_t bytes, int fill,
+              void **host, struct wlb_error *error);
+/* What arrived in `host` goes to the device's `buffer`. */
+void wlb_unstage(struct wlb_device *device, const void *host, void *buffer, size_t bytes);
+void wlb_staging_free(struct wlb_staging *staging);
+
+/* All requests; those still under way are given up. */
+void wlb_comm_requests_free(struct wlb_comm *comm);
+
+#endif

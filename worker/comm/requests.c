@@ -1,0 +1,179 @@
+/* Calls that go on beside computation: started here, moved on, waited for. */
+#include <stdlib.h>
+
+#include "worker/comm/communicator.h"
+#include "worker/seconds.h"
+
+enum state { FAILED = -1, UNDER_WAY, DONE };
+
+struct wlb_comm_request {
+	struct wlb_comm *comm;
+	struct wlb_comm_request *next; /* of the idle or the started ones */
+	void *handle;                  /* the transport's; NULL where the rank is alone */
+	struct wlb_comm_event call;
+	enum state state;
+	struct wlb_error error; /* why it failed while it was moved on */
+	struct wlb_staging in, out;
+	void *out_host; /* where the result arrives, and where it belongs; NULL where there is none */
+	void *out_device;
+	size_t out_bytes;
+};
+
+static void request_free(struct wlb_comm_request *request)
+{
+	if (request->handle != NULL)
+		request->comm->transport->handle_free(request->handle);
+	wlb_staging_free(&request->in);
+	wlb_staging_free(&request->out);
+	free(request);
+}
+
+/* One for the idle ones, so that a step that needs no more than the step before takes no memory. */
+static struct wlb_comm_request *request_new(struct wlb_comm *comm, struct wlb_error *error)
+{
+	struct wlb_comm_request *request = calloc(1, sizeof(*request));
+	if (request == NULL) {
+		wlb_fail(error, "out of memory");
+		return NULL;
+	}
+	request->comm = comm;
+	if (comm->size == 1)
+		return request;
+	request->handle = comm->transport->handle_new(error);
+	if (request->handle != NULL)
+		return request;
+	request_free(request);
+	return NULL;
+}
+
+/* A request for the next call, which is counted also where this fails. */
+static struct wlb_comm_request *take(struct wlb_comm *comm, enum wlb_comm_kind kind, size_t bytes,
+                                     struct wlb_error *error)
+{
+	struct wlb_comm_event call = wlb_comm_next_call(comm, kind, bytes);
+	struct wlb_comm_request *request = comm->idle;
+	if (request != NULL)
+		comm->idle = request->next;
+	else
+		request = request_new(comm, error);
+	if (request == NULL) {
+		wlb_comm_fail(comm, &call, error);
+		return NULL;
+	}
+	request->call = call;
+	request->state = UNDER_WAY;
+	request->out_bytes = 0;
+	return request;
+}
+
+/* Counts the request among the started ones, or puts it back where the start failed. */
+static struct wlb_comm_request *started(struct wlb_comm_request *request, int rc, struct wlb_error *error)
+{
+	struct wlb_comm *comm = request->comm;
+	struct wlb_comm_request **list = rc == 0 ? &comm->started : &comm->idle;
+	request->next = *list;
+	*list = request;
+	comm->seconds += wlb_now_s() - request->call.entered_s;
+	if (rc == 0)
+		return request;
+	wlb_comm_fail(comm, &request->call, error);
+	return NULL;
+}
+
+struct wlb_comm_request *wlb_comm_send_start(struct wlb_comm *comm, const void *buffer, size_t count, int to,
+                                             struct wlb_error *error)
+{
+	size_t bytes = wlb_comm_bytes(comm, count);
+	int rc = wlb_comm_settle(comm, error);
+	struct wlb_comm_request *request = take(comm, WLB_COMM_SEND, bytes, error);
+	if (request == NULL)
+		return NULL;
+	if (comm->size == 1)
+		return started(request, wlb_comm_refuse_alone(to, "send to", error), error);
+	void *host = NULL;
+	if (rc == 0)
+		rc = wlb_stage(comm->device, &request->in, buffer, bytes, 1, &host, error);
+	if (rc == 0)
+		rc = comm->transport->send_start(comm->state, request->handle, host, bytes, to, error);
+	return started(request, rc, error);
+}
+
+struct wlb_comm_request *wlb_comm_reduce_scatter_start(struct wlb_comm *comm, void *out, const void *in, size_t count,
+                                                       struct wlb_error *error)
+{
+	size_t bytes = wlb_comm_bytes(comm, count), all = bytes * (size_t)comm->size;
+	int rc = comm->size == 1 ? 0 : wlb_comm_settle(comm, error);
+	struct wlb_comm_request *request = take(comm, WLB_COMM_REDUCE_SCATTER, all, error);
+	if (request == NULL)
+		return NULL;
+	if (comm->size == 1)
+		return started(request, wlb_comm_keep(comm, out, in, count), error);
+	void *in_host = NULL, *out_host = NULL;
+	if (rc == 0)
+		rc = wlb_stage(comm->device, &request->in, in, all, 1, &in_host, error);
+	if (rc == 0)
+		rc = wlb_stage(comm->device, &request->out, out, bytes, 0, &out_host, error);
+	if (rc == 0)
+		rc = comm->transport->reduce_scatter_start(comm->state, request->handle, out_host, in_host, count,
+		                                           comm->device->dtype, error);
+	request->out_host = out_host;
+	request->out_device = out;
+	request->out_bytes = bytes;
+	return started(request, rc, error);
+}
+
+static void forget(struct wlb_comm_request *request)
+{
+	struct wlb_comm *comm = request->comm;
+	struct wlb_comm_request **link = &comm->started;
+	while (*link != request)
+		link = &(*link)->next;
+	*link = request->next;
+	request->next = comm->idle;
+	comm->idle = request;
+}
+
+int wlb_comm_wait(struct wlb_comm_request *request, struct wlb_error *error)
+{
+	if (request == NULL)
+		return 0;
+	struct wlb_comm *comm = request->comm;
+	forget(request);
+	if (comm->size == 1)
+		return 0;
+	wlb_comm_enter(comm, &request->call);
+	int rc = 0;
+	if (request->state == FAILED)
+		rc = wlb_fail(error, "%s", request->error.message);
+	else if (request->state == UNDER_WAY)
+		rc = comm->transport->wait(request->handle, error);
+	if (rc == 0 && request->out_bytes > 0)
+		wlb_unstage(comm->device, request->out_host, request->out_device, request->out_bytes);
+	return wlb_comm_leave(comm, rc, error);
+}
+
+void wlb_comm_progress(struct wlb_comm *comm)
+{
+	if (comm->size == 1 || comm->started == NULL)
+		return;
+	double began_s = wlb_now_s();
+	for (struct wlb_comm_request *request = comm->started; request != NULL; request = request->next)
+		if (request->state == UNDER_WAY)
+			request->state = comm->transport->test(request->handle, &request->error);
+	comm->seconds += wlb_now_s() - began_s;
+}
+
+static void free_all(struct wlb_comm_request *request)
+{
+	while (request != NULL) {
+		struct wlb_comm_request *next = request->next;
+		request_free(request);
+		request = next;
+	}
+}
+
+void wlb_comm_requests_free(struct wlb_comm *comm)
+{
+	free_all(comm->idle);
+	free_all(comm->started);
+}

@@ -1,0 +1,73 @@
+/*
+ * All memory of one rank's passes, and what every part of a pass works with. For worker/model alone.
+ *
+ * n, h, q, kv and f as in transformer.h.
+ */
+#ifndef WLB_ACTIVATIONS_H
+#define WLB_ACTIVATIONS_H
+
+#include <stddef.h>
+
+#include "worker/model/transformer.h"
+
+/* What no pass leaves to another: one of each for all slots. */
+struct wlb_scratch {
+	/* tensor parallelism; NULL where tp is 1 */
+	void *gathered; /* [n, h] rows of all tensor-parallel ranks */
+	void *partial;  /* [n, h] what the ranks' sum is still to be taken of */
+	/* context parallelism; NULL where cp is 1 */
+	void *kv_ranks; /* [cp, 2, n, kv] keys and values of all context-parallel ranks, or their gradients */
+	/* gradients, named as what they are of */
+	void *d_norm;      /* [n / tp, h] */
+	void *d_q;         /* [n, q] */
+	void *d_kv;        /* [2, n, kv] */
+	void *d_kv_all;    /* [2, tokens, kv]; is d_kv where cp is 1 */
+	void *d_attention; /* [n, q] */
+	void *d_gate;      /* [n, f] */
+	void *d_up;        /* [n, f] */
+	void *d_activated; /* [n, f] */
+	/* head; NULL on a stage without */
+	void *final_norm; /* [n / tp, h]; then the gradient of what it was made from */
+	void *final_rstd; /* [n / tp] */
+	void *logits;     /* [n, this rank's vocabulary]; then their gradient */
+	void *statistics; /* [tp, n, 3] of cross-entropy */
+};
+
+struct wlb_transformer {
+	const struct wlb_parameters *parameters;
+	struct wlb_device *device;
+	struct wlb_comm *tp;
+	struct wlb_comm *cp;
+	int tp_size;
+	int cp_size;
+	enum wlb_recompute recompute;
+	int64_t max_rows;
+	int64_t max_tokens;
+	struct wlb_slot *slots; /* [slot_count] */
+	int slot_count;
+	int slot_layers;                      /* most layers of a chunk */
+	struct wlb_layer_activations *layers; /* [slot_count, slot_layers] */
+	struct wlb_scratch scratch;
+	void *block;  /* everything that a device pointer above points into */
+	size_t bytes; /* of it */
+};
+
+/* The element `index` of a buffer. */
+static inline void *wlb_element(const struct wlb_transformer *t, void *buffer, int64_t index)
+{
+	return (char *)buffer + (size_t)index * wlb_dtype_bytes(t->device->dtype);
+}
+
+/* Bytes of `count` elements. */
+static inline size_t wlb_bytes(const struct wlb_transformer *t, int64_t count)
+{
+	return (size_t)count * wlb_dtype_bytes(t->device->dtype);
+}
+
+/* Tells the watch, if there is one. */
+static inline int wlb_layer_done(const struct wlb_backward_watch *watch, int chunk, int layer, struct wlb_error *error)
+{
+	return watch != NULL ? watch->layer_done(watch->context, chunk, layer, error) : 0;
+}
+
+#endif

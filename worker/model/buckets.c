@@ -1,0 +1,123 @@
+/* Where a rank's tensors lie in its flat buffers. */
+#include <stdlib.h>
+
+#include "worker/model/partition.h"
+
+enum {
+	ALIGN_ELEMENTS = 16, /* every tensor begins at a multiple of 64 bytes */
+	/* Layers are gathered into one bucket until it has this many elements, so that its reduction is worth its
+	 * latency. Megatron-LM takes 40 million parameters; less, so that small models too have several buckets and
+	 * reduce the first while the others are still computed. */
+	BUCKET_ELEMENTS = 10000000,
+};
+
+static size_t round_up(size_t n, size_t multiple)
+{
+	return (n + multiple - 1) / multiple * multiple;
+}
+
+static void open_bucket(struct wlb_parameters *p, enum wlb_bucket_kind kind, int owned)
+{
+	p->buckets[p->bucket_count++] = (struct wlb_bucket){.kind = kind, .offset = p->elements, .owned = owned};
+}
+
+/* Gives a tensor its place in the bucket that is open. */
+static void put(struct wlb_parameters *p, int tensor)
+{
+	struct wlb_tensor *t = &p->tensors[tensor];
+	struct wlb_bucket *bucket = &p->buckets[p->bucket_count - 1];
+	t->bucket = p->bucket_count - 1;
+	t->owned = bucket->owned;
+	t->offset = bucket->offset + bucket->elements;
+	bucket->elements += round_up((size_t)(t->rows * t->cols), ALIGN_ELEMENTS);
+}
+
+static void close_bucket(struct wlb_parameters *p, int chunk, int layer)
+{
+	struct wlb_bucket *bucket = &p->buckets[p->bucket_count - 1];
+	bucket->chunk = chunk;
+	bucket->layer = layer;
+	bucket->elements = round_up(bucket->elements, ALIGN_ELEMENTS * (size_t)p->shards);
+	p->elements = bucket->offset + bucket->elements;
+}
+
+static void put_matrices(struct wlb_parameters *p, const struct wlb_layer_tensors *t, int kv_shared)
+{
+	put(p, t->q);
+	if (!kv_shared) {
+		put(p, t->k);
+		put(p, t->v);
+	}
+	put(p, t->o);
+	put(p, t->gate);
+	put(p, t->up);
+	put(p, t->down);
+}
+
+/* The matrices of a chunk's layers, the last layer first. */
+static void bucket_layers(struct wlb_parameters *p, int chunk, int kv_shared)
+{
+	const struct wlb_chunk *c = &p->chunks[chunk];
+	for (int l = c->layers - 1; l >= 0;) {
+		open_bucket(p, WLB_BUCKET_MATRICES, 1);
+		do
+			put_matrices(p, &c->tensors[l--], kv_shared);
+		while (l >= 0 && p->buckets[p->bucket_count - 1].elements < BUCKET_ELEMENTS);
+		close_bucket(p, chunk, l + 1);
+	}
+}
+
+static void bucket_norms(struct wlb_parameters *p, int owned)
+{
+	open_bucket(p, WLB_BUCKET_NORMS, owned);
+	if (p->final_norm >= 0)
+		put(p, p->final_norm);
+	for (int c = p->chunk_count - 1; c >= 0; c--)
+		for (int l = p->chunks[c].layers - 1; l >= 0; l--) {
+			put(p, p->chunks[c].tensors[l].input_norm);
+			put(p, p->chunks[c].tensors[l].post_norm);
+		}
+	close_bucket(p, 0, 0);
+}
+
+static void bucket_shared_kv(struct wlb_parameters *p, int owned)
+{
+	open_bucket(p, WLB_BUCKET_KV, owned);
+	for (int c = p->chunk_count - 1; c >= 0; c--)
+		for (int l = p->chunks[c].layers - 1; l >= 0; l--) {
+			put(p, p->chunks[c].tensors[l].k);
+			put(p, p->chunks[c].tensors[l].v);
+		}
+	close_bucket(p, 0, 0);
+}
+
+static void bucket_one(struct wlb_parameters *p, int tensor, enum wlb_bucket_kind kind, int owned, int chunk, int layer)
+{
+	open_bucket(p, kind, owned);
+	put(p, tensor);
+	close_bucket(p, chunk, layer);
+}
+
+/* All buckets, in the order of the backward pass. */
+int wlb_parameters_bucket(struct wlb_parameters *p, const struct wlb_layout *layout, const struct wlb_coordinates *at,
+                          struct wlb_error *error)
+{
+	int sharing = p->shape.num_key_value_heads < layout->tp ? layout->tp / (int)p->shape.num_key_value_heads : 1;
+	int last = p->chunk_count - 1;
+	enum wlb_bucket_kind vocabulary =
+		p->shape.tie_word_embeddings && layout->pp > 1 ? WLB_BUCKET_TIED : WLB_BUCKET_MATRICES;
+	p->shards = layout->dp * layout->cp;
+	p->buckets = calloc((size_t)p->count, sizeof(*p->buckets));
+	if (p->buckets == NULL)
+		return wlb_fail(error, "out of memory for the table of buckets");
+	if (p->head >= 0 && p->head != p->embedding)
+		bucket_one(p, p->head, vocabulary, vocabulary != WLB_BUCKET_TIED, last, p->chunks[last].layers);
+	for (int chunk = last; chunk >= 0; chunk--)
+		bucket_layers(p, chunk, sharing > 1);
+	bucket_norms(p, at->tp == 0);
+	if (sharing > 1)
+		bucket_shared_kv(p, at->tp % sharing == 0);
+	if (p->embedding >= 0)
+		bucket_one(p, p->embedding, vocabulary, 1, 0, -1);
+	return 0;
+}

@@ -1,0 +1,14 @@
+/* Matrices of the model, on the rows that a rank has. */
+#ifndef WLB_LINEAR_H
+#define WLB_LINEAR_H
+
+#include "worker/model/parameters.h"
+
+/* out[rows, out_width] = x[rows, in_width] W^T + beta out */
+void wlb_linear(const struct wlb_parameters *parameters, void *out, const void *x, int tensor, int64_t rows,
+                double beta);
+/* The gradients of y = x W^T: W's is added to, x's becomes d_out W + beta d_x. */
+void wlb_linear_backward(const struct wlb_parameters *parameters, void *d_x, double beta, const void *d_out,
+                         const void *x, int tensor, int64_t rows);
+
+#endif

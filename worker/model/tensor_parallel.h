@@ -1,0 +1,31 @@
+/*
+ * Between the rows that a tensor-parallel rank has a share of and the rows that a matrix needs all of (sequence
+ * parallelism, Korthikanti et al. 2022): gathered before a matrix that is cut by columns of its output, summed and
+ * scattered after one that is cut by its input. Where tp is 1 nothing is copied.
+ *
+ * n rows of the micro-batch, h hidden size. -1 where a collective failed.
+ */
+#ifndef WLB_TENSOR_PARALLEL_H
+#define WLB_TENSOR_PARALLEL_H
+
+#include "worker/model/activations.h"
+
+/* *all = every rank's x[n / tp, h], in rank order: [n, h]. It stays until the next call. */
+int wlb_tp_gather(struct wlb_transformer *transformer, const void *x, int64_t n, const void **all,
+                  struct wlb_error *error);
+
+/* Where a rank writes its addend [n, h] of what is to become out[n / tp, h]; wlb_tp_scatter then leaves the rank's
+ * rows of the sum there. */
+void *wlb_tp_addend(struct wlb_transformer *transformer, void *out);
+int wlb_tp_scatter(struct wlb_transformer *transformer, void *out, int64_t n, struct wlb_error *error);
+
+/* out[n / tp, h] = residual[n / tp, h] + the rank's rows of the sum of every rank's x[n, its width] W^T */
+int wlb_tp_linear_onto(struct wlb_transformer *transformer, void *out, const void *residual, const void *x, int tensor,
+                       int64_t n, struct wlb_error *error);
+
+/* RMSNorm of a rank's share of n rows, and its backward pass: d_x is added to; d_out is scratch.d_norm. */
+void wlb_tp_norm(struct wlb_transformer *transformer, void *out, void *rstd, const void *x, int tensor, int64_t n);
+void wlb_tp_norm_backward(struct wlb_transformer *transformer, void *d_x, const void *x, const void *rstd, int tensor,
+                          int64_t n);
+
+#endif

@@ -1,0 +1,188 @@
+/* Which tensors a rank has, and which block of each. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "worker/model/partition.h"
+
+enum {
+	LAYER_TENSORS = sizeof(struct wlb_layer_tensors) / sizeof(int),
+	OTHER_TENSORS = 3, /* embedding, final norm, head */
+};
+
+/* Part `index` of `count` parts of 0 to total - 1, as even as they can be. */
+struct range {
+	int64_t start;
+	int64_t count;
+};
+
+static struct range part_of(int64_t total, int index, int count)
+{
+	int64_t start = total * index / count;
+	return (struct range){start, total * (index + 1) / count - start};
+}
+
+static struct range whole(int64_t total)
+{
+	return (struct range){0, total};
+}
+
+/* What the rank has of a layer, in rows of the matrix that makes it. */
+struct cut {
+	struct range q;
+	struct range kv;
+	struct range intermediate;
+	struct range vocab;
+};
+
+static struct cut cut_of(const struct wlb_model *m, int tp, int index)
+{
+	int64_t d = m->head_dim, kv_heads = m->num_key_value_heads;
+	struct range heads = part_of(m->num_attention_heads, index, tp);
+	struct range keys = kv_heads >= tp ? part_of(kv_heads, index, tp) : (struct range){kv_heads * index / tp, 1};
+	return (struct cut){
+		.q = {heads.start * d, heads.count * d},
+		.kv = {keys.start * d, keys.count * d},
+		.intermediate = part_of(m->intermediate_size, index, tp),
+		.vocab = part_of(m->vocab_size, index, tp),
+	};
+}
+
+/* Adds a tensor to the table: the block `rows` x `cols` of a whole one; its index. */
+__attribute__((format(printf, 7, 8))) static int add(struct wlb_parameters *p, enum wlb_init init, int64_t global_rows,
+                                                     struct range rows, int64_t global_cols, struct range cols,
+                                                     const char *name, ...)
+{
+	struct wlb_tensor *tensor = &p->tensors[p->count];
+	*tensor = (struct wlb_tensor){
+		.global_rows = global_rows,
+		.global_cols = global_cols,
+		.row_start = rows.start,
+		.rows = rows.count,
+		.col_start = cols.start,
+		.cols = cols.count,
+		.dimensions = init == WLB_INIT_ONES ? 1 : 2,
+		.init = init,
+	};
+	va_list args;
+	va_start(args, name);
+	vsnprintf(tensor->name, sizeof(tensor->name), name, args);
+	va_end(args);
+	return p->count++;
+}
+
+static int add_norm(struct wlb_parameters *p, const char *name)
+{
+	int64_t h = p->shape.hidden_size;
+	return add(p, WLB_INIT_ONES, h, whole(h), 1, whole(1), "%s", name);
+}
+
+static int add_layer_norm(struct wlb_parameters *p, int layer, const char *part)
+{
+	char name[sizeof(p->tensors[0].name)];
+	snprintf(name, sizeof(name), "model.layers.%d.%s.weight", layer, part);
+	return add_norm(p, name);
+}
+
+/* A matrix from the residual stream: its outputs are cut. */
+static int add_in(struct wlb_parameters *p, int layer, const char *part, int64_t outputs, struct range rows)
+{
+	int64_t h = p->shape.hidden_size;
+	return add(p, WLB_INIT_NORMAL, outputs, rows, h, whole(h), "model.layers.%d.%s.weight", layer, part);
+}
+
+/* A matrix into the residual stream: its inputs are cut. */
+static int add_out(struct wlb_parameters *p, int layer, const char *part, int64_t inputs, struct range cols)
+{
+	int64_t h = p->shape.hidden_size;
+	return add(p, WLB_INIT_OUTPUT, h, whole(h), inputs, cols, "model.layers.%d.%s.weight", layer, part);
+}
+
+static struct wlb_layer_tensors add_layer(struct wlb_parameters *p, const struct cut *cut, int l)
+{
+	const struct wlb_model *m = &p->shape;
+	int64_t q = m->num_attention_heads * m->head_dim, kv = m->num_key_value_heads * m->head_dim;
+	int64_t f = m->intermediate_size;
+	return (struct wlb_layer_tensors){
+		.input_norm = add_layer_norm(p, l, "input_layernorm"),
+		.q = add_in(p, l, "self_attn.q_proj", q, cut->q),
+		.k = add_in(p, l, "self_attn.k_proj", kv, cut->kv),
+		.v = add_in(p, l, "self_attn.v_proj", kv, cut->kv),
+		.o = add_out(p, l, "self_attn.o_proj", q, cut->q),
+		.post_norm = add_layer_norm(p, l, "post_attention_layernorm"),
+		.gate = add_in(p, l, "mlp.gate_proj", f, cut->intermediate),
+		.up = add_in(p, l, "mlp.up_proj", f, cut->intermediate),
+		.down = add_out(p, l, "mlp.down_proj", f, cut->intermediate),
+	};
+}
+
+static int add_vocabulary(struct wlb_parameters *p, const struct cut *cut, const char *name)
+{
+	int64_t h = p->shape.hidden_size;
+	return add(p, WLB_INIT_NORMAL, p->shape.vocab_size, cut->vocab, h, whole(h), "%s", name);
+}
+
+/* The table of tensors, in the order of the forward pass. */
+static void make_table(struct wlb_parameters *p, const struct cut *cut)
+{
+	static const char embedding[] = "model.embed_tokens.weight";
+	const struct wlb_chunk *last = &p->chunks[p->chunk_count - 1];
+	int tied = p->shape.tie_word_embeddings;
+	p->embedding = p->chunks[0].has_embedding ? add_vocabulary(p, cut, embedding) : -1;
+	for (int c = 0; c < p->chunk_count; c++)
+		for (int l = 0; l < p->chunks[c].layers; l++)
+			p->chunks[c].tensors[l] = add_layer(p, cut, p->chunks[c].first_layer + l);
+	p->final_norm = last->has_head ? add_norm(p, "model.norm.weight") : -1;
+	if (!last->has_head)
+		p->head = -1;
+	else if (tied && p->embedding >= 0)
+		p->head = p->embedding;
+	else
+		p->head = add_vocabulary(p, cut, tied ? embedding : "lm_head.weight");
+}
+
+/* The rank's chunks, without their tensors; how many layers they have. */
+static int make_chunks(struct wlb_parameters *p, const struct wlb_plan *plan, int stage)
+{
+	int layers = 0, pp = plan->layout.pp;
+	for (int c = 0; c < p->chunk_count; c++) {
+		struct wlb_chunk *chunk = &p->chunks[c];
+		chunk->first_layer = (int)wlb_plan_first_layer(plan, &p->shape, stage, c);
+		chunk->layers = (int)wlb_plan_layers(plan, &p->shape, stage, c);
+		chunk->has_embedding = stage == 0 && c == 0;
+		chunk->has_head = stage == pp - 1 && c == p->chunk_count - 1;
+		layers += chunk->layers;
+	}
+	return layers;
+}
+
+/* Host memory for tables of `layers` layers. The chunks' tables are one, the first chunk's. */
+static int allocate_tables(struct wlb_parameters *p, int layers, struct wlb_error *error)
+{
+	p->tensors = calloc((size_t)layers * LAYER_TENSORS + OTHER_TENSORS, sizeof(*p->tensors));
+	p->chunks[0].tensors = calloc((size_t)layers, sizeof(*p->chunks[0].tensors));
+	if (p->tensors == NULL || p->chunks[0].tensors == NULL)
+		return wlb_fail(error, "out of memory for the table of parameters");
+	for (int c = 1; c < p->chunk_count; c++)
+		p->chunks[c].tensors = p->chunks[c - 1].tensors + p->chunks[c - 1].layers;
+	return 0;
+}
+
+int wlb_parameters_list(struct wlb_parameters *p, const struct wlb_plan *plan, const struct wlb_coordinates *at,
+                        struct wlb_error *error)
+{
+	struct cut cut = cut_of(&p->shape, plan->layout.tp, at->tp);
+	p->chunk_count = plan->interleave;
+	p->chunks = calloc((size_t)p->chunk_count, sizeof(*p->chunks));
+	if (p->chunks == NULL)
+		return wlb_fail(error, "out of memory for the table of parameters");
+	if (allocate_tables(p, make_chunks(p, plan, at->pp), error) < 0)
+		return -1;
+	p->heads = (int)(cut.q.count / p->shape.head_dim);
+	p->kv_heads = (int)(cut.kv.count / p->shape.head_dim);
+	p->intermediate = cut.intermediate.count;
+	p->vocab_start = cut.vocab.start;
+	p->vocab = cut.vocab.count;
+	make_table(p, &cut);
+	return 0;
+}
