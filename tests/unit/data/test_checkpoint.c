@@ -339,6 +339,8 @@ static void test_elements_must_be_covered_once(void **state)
 		{{0, 5, 0, 3}, {0, 5, 3, 4}, {5, 5, 0, 3}},                             /* a corner too few */
 		{{0, 5, 0, 3}, {5, 5, 0, 3}, {5, 5, 3, 4}},                             /* */
 		{{0, 5, 0, 3}, {0, 5, 3, 4}, {5, 5, 0, 3}, {5, 4, 3, 4}},               /* a row of a corner */
+		{{0, 5, 0, 7}, {5, 5, 1, 6}},                                           /* a column of a band */
+		{{0, 6, 0, 3}, {0, 5, 3, 4}, {5, 5, 0, 7}},                             /* bands of uneven height */
 		{{0, 5, 0, 3}, {0, 6, 3, 4}, {5, 5, 0, 3}, {6, 4, 3, 4}},               /* no bands */
 		{{0, 3, 0, 4}, {0, 7, 4, 3}, {3, 7, 0, 3}, {3, 4, 3, 1}, {7, 3, 3, 4}}, /* nor here */
 	};
@@ -673,10 +675,12 @@ static void test_damaged_manifests(void **state)
 		{BLOCK(3, 5, 5, 3, 4), BLOCK(3, 5, 5, 4, 4), "tensor matrix: blocks[3]: rows 5 + 5, columns 4 + 4"},
 		{BLOCK(3, 5, 5, 3, 4), BLOCK(3, 5, 0, 3, 4), "tensor matrix: blocks[3]"},
 		{BLOCK(3, 5, 5, 3, 4), BLOCK(3, 5, 5, -3, 4), "tensor matrix: blocks[3]"},
-		{BLOCK(3, 5, 5, 3, 4), "[3, 5, " MOST ", 3, 4]", "rows 5 + " MOST},
-		{BLOCK(3, 5, 5, 3, 4), "[3, 5, 5, 3, " MOST "]", "columns 3 + " MOST},
-		{BLOCK(3, 5, 5, 3, 4), "[3, " MOST ", 5, 3, 4]", "rows " MOST " + 5"},
-		{BLOCK(3, 5, 5, 3, 4), "[3, 5, 5, " MOST ", 4]", "columns " MOST " + 4"},
+		{BLOCK(3, 5, 5, 3, 4), "[3, 5, " MOST ", 3, 4]", "tensor matrix: blocks[3]: rows 5 + " MOST},
+		{BLOCK(3, 5, 5, 3, 4), "[3, 5, 5, 3, " MOST "]",
+	         "tensor matrix: blocks[3]: rows 5 + 5, columns 3 + " MOST},
+		{BLOCK(3, 5, 5, 3, 4), "[3, " MOST ", 5, 3, 4]", "tensor matrix: blocks[3]: rows " MOST " + 5"},
+		{BLOCK(3, 5, 5, 3, 4), "[3, 5, 5, " MOST ", 4]",
+	         "tensor matrix: blocks[3]: rows 5 + 5, columns " MOST " + 4"},
 		{BLOCK(3, 5, 5, 3, 4), "[3, 5, 5]", "tensor matrix: blocks[3]: "},
 		{BLOCK(3, 5, 5, 3, 4), "[3, 5, 5, 3, 4, 5]", "tensor matrix: blocks[3]: "},
 		{BLOCK(3, 5, 5, 3, 4), "[3, 5, 5, 3, 4.0]", "tensor matrix: blocks[3]: "},
