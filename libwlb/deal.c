@@ -73,29 +73,34 @@ void wlb_deal_place(struct wlb_deal *deal, int64_t came_by)
 	}
 }
 
-static int deal_whole(struct wlb_deal *deal, const struct wlb_model *model, const int64_t *tokens, size_t count,
-                      struct wlb_error *error)
+enum { NO_ROOM = 1 };
+
+static int deal_whole(struct wlb_deal *deal, double (*work)(const void *context, int64_t tokens), const void *context,
+                      const int64_t *tokens, size_t count, struct wlb_error *error)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (tokens[i] < 0)
 			return wlb_fail(error, "piece %zu has %lld tokens: it must not be negative", i,
 			                (long long)tokens[i]);
-		deal->items[i] = (struct wlb_item){
-			.span.tokens = tokens[i], .work = wlb_cost_document(model, tokens[i]), .bin = -1};
+		deal->items[i] =
+			(struct wlb_item){.span.tokens = tokens[i], .work = work(context, tokens[i]), .bin = -1};
 		wlb_deal_rank(deal, i);
 	}
 	wlb_deal_sort(deal);
 	wlb_deal_place(deal, INT64_MAX);
 	for (size_t i = 0; i < count; i++)
-		if (deal->items[i].bin < 0)
-			return wlb_fail(error, "piece %zu of %lld tokens finds no room in %d micro-batches of %lld", i,
-			                (long long)tokens[i], deal->bins.count, (long long)deal->bins.max_tokens);
+		if (deal->items[i].bin < 0) {
+			wlb_fail(error, "piece %zu of %lld tokens finds no room in %d micro-batches of %lld", i,
+			         (long long)tokens[i], deal->bins.count, (long long)deal->bins.max_tokens);
+			return NO_ROOM;
+		}
 	wlb_deal_refine(deal);
 	return 0;
 }
 
-int wlb_pack_balanced(const struct wlb_model *model, const int64_t *tokens, size_t count, int32_t bins,
-                      int64_t max_tokens, int32_t *bin_of, struct wlb_error *error)
+int wlb_pack_balanced_by(double (*work)(const void *context, int64_t tokens), const void *work_context,
+                         const int64_t *tokens, size_t count, int32_t bins, int64_t max_tokens, int32_t *bin_of,
+                         struct wlb_error *error)
 {
 	if (bins < 1)
 		return wlb_fail(error, "%d micro-batches: at least 1 is needed", bins);
@@ -104,9 +109,20 @@ int wlb_pack_balanced(const struct wlb_model *model, const int64_t *tokens, size
 	if (wlb_deal_init(&deal, bins, max_tokens) < 0 || wlb_deal_reserve(&deal, count + 1) < 0)
 		wlb_fail(error, "out of memory while packing %zu pieces", count);
 	else
-		rc = deal_whole(&deal, model, tokens, count, error);
+		rc = deal_whole(&deal, work, work_context, tokens, count, error);
 	for (size_t i = 0; rc == 0 && i < count; i++)
 		bin_of[i] = deal.items[i].bin;
 	wlb_deal_free(&deal);
 	return rc;
+}
+
+static double flops(const void *model, int64_t tokens)
+{
+	return wlb_cost_document(model, tokens);
+}
+
+int wlb_pack_balanced(const struct wlb_model *model, const int64_t *tokens, size_t count, int32_t bins,
+                      int64_t max_tokens, int32_t *bin_of, struct wlb_error *error)
+{
+	return wlb_pack_balanced_by(flops, model, tokens, count, bins, max_tokens, bin_of, error) == 0 ? 0 : -1;
 }

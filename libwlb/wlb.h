@@ -148,7 +148,7 @@ int wlb_strategy_parse(const char *text, enum wlb_strategy *strategy, struct wlb
 /* Everything that decides which documents enter step k, beside the stream itself. All of it belongs to
  * the global batch and the model. None of it may be derived from tp, cp, pp or dp, else a run that goes
  * on under another layout would see other documents in the same step. A layout that needs another number
- * of micro-batches deals the documents of the step anew with wlb_pack_balanced(). */
+ * of micro-batches deals the documents of the step anew with wlb_pack_balanced() or wlb_pack_balanced_by(). */
 struct wlb_packer_options {
 	enum wlb_strategy strategy;
 	int64_t seq_length;        /* the window, tokens: longer documents are cut at its multiples; 1 to 2^30 */
@@ -225,6 +225,12 @@ int wlb_packer_restore(struct wlb_packer *packer, const void *state, size_t byte
  * i. Work is wlb_cost_document. -1 where a piece finds no room. */
 int wlb_pack_balanced(const struct wlb_model *model, const int64_t *tokens, size_t count, int32_t bins,
                       int64_t max_tokens, int32_t *bin_of, struct wlb_error *error);
+
+/* The same with work as wlb_packer_options.work gives it. 1 where a piece finds no room, so that who has another way
+ * can tell that from an error, which is -1. */
+int wlb_pack_balanced_by(double (*work)(const void *context, int64_t tokens), const void *work_context,
+                         const int64_t *tokens, size_t count, int32_t bins, int64_t max_tokens, int32_t *bin_of,
+                         struct wlb_error *error);
 
 /* ---- dynamic context parallelism --------------------------------------------------------- */
 
@@ -511,8 +517,8 @@ struct wlb_pass {
 	int32_t backward; /* 0 forward, 1 backward */
 };
 
-/* The order of 1F1B (Narayanan et al. 2019) and interleaved 1F1B (Narayanan et al. 2021), as Megatron-LM runs them: pass
- * `n` of a stage, 0 to 2 x interleave x micro_batches - 1. Here and below the plan has passed wlb_plan_check. */
+/* The order of 1F1B (Narayanan et al. 2019) and interleaved 1F1B (Narayanan et al. 2021), as Megatron-LM runs them:
+ * pass `n` of a stage, 0 to 2 x interleave x micro_batches - 1. Here and below the plan has passed wlb_plan_check. */
 struct wlb_pass wlb_plan_pass(const struct wlb_plan *plan, int32_t stage, int64_t n);
 
 /* Forward passes a stage does before its first backward pass follows a forward one. It never holds the activations of

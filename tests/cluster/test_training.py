@@ -25,6 +25,18 @@ class Run(training.TrainingTest):
         job = self.submit(dtype="float32")
         self.check_complete(self.finish(job), dtype="float32")
 
+    def test_four_dimensions(self):
+        layout = {"tp": 2, "cp": 2, "pp": 2, "dp": 2}
+        for dtype in ("float32", "float64"):
+            with self.subTest(dtype):
+                job = self.submit(layout=",".join(f"{name}={ways}" for name, ways in layout.items()), tasks_per_node=4,
+                                  dtype=dtype)
+                run = self.finish(job)
+                self.check_complete(run, dtype=dtype)
+                self.assertEqual(run["layout"], layout)
+                self.assertEqual([(place["rank"], place["node"]) for place in run["rank_map"]],
+                                 [(rank, f"n{rank // 4 + 1}") for rank in range(16)])
+
     def test_plain_srun_is_placed_and_recorded(self):
         words = " ".join(training.arguments())
         job = self.cluster.sbatch(f"srun --mpi=pmix wlb-worker {words}", "--wlb-layout=auto", "--ntasks-per-node=1", nodes=2)

@@ -57,13 +57,13 @@ class TrainingTest(ClusterTest):
         super().setUpClass()
         make_input(cls.cluster.work)
 
-    def submit(self, *options, nodes=4, tasks_per_node=2, dtype="float64", iterations=ITERATIONS, before=""):
+    def submit(self, *options, nodes=4, tasks_per_node=2, layout="auto", dtype="float64", iterations=ITERATIONS, before=""):
         """Submits a training job as a user would; returns its id, which is its run's too."""
         words = " ".join(arguments(dtype, iterations))
         return self.cluster.sbatch(
             f"{before}\nwlb run -- wlb-worker {words} --save ck-$SLURM_JOB_ID --load ck-$SLURM_JOB_ID "
             f"--save-interval {SAVE_INTERVAL} --metrics-file m-$SLURM_JOB_ID.jsonl --log-interval 1",
-            "--wlb-layout=auto", f"--ntasks-per-node={tasks_per_node}", "--no-kill", "--requeue", "--open-mode=append",
+            f"--wlb-layout={layout}", f"--ntasks-per-node={tasks_per_node}", "--no-kill", "--requeue", "--open-mode=append",
             *options, nodes=nodes)
 
     def step_done(self, job):

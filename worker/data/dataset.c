@@ -231,6 +231,11 @@ int64_t wlb_dataset_length(const struct wlb_dataset *d, int64_t document)
 	return tokens;
 }
 
+const char *wlb_dataset_path(const struct wlb_dataset *d)
+{
+	return d->bin_path;
+}
+
 /* Token `i` of a chunk as stored. */
 static int64_t decode(const struct wlb_dataset *d, const unsigned char *chunk, int64_t i)
 {

@@ -23,6 +23,8 @@ void wlb_dataset_close(struct wlb_dataset *dataset); /* NULL allowed */
 int64_t wlb_dataset_documents(const struct wlb_dataset *dataset);
 int64_t wlb_dataset_tokens(const struct wlb_dataset *dataset);
 int64_t wlb_dataset_length(const struct wlb_dataset *dataset, int64_t document); /* tokens */
+/* Of the .bin file, for messages; owned by the dataset. */
+const char *wlb_dataset_path(const struct wlb_dataset *dataset);
 /* Copies tokens [start, start + count) of the document, which must lie within it, as int32. -1 when the
  * file cannot be read (any more) or a token id is negative or above 2^31 - 1. */
 int wlb_dataset_read(const struct wlb_dataset *dataset, int64_t document, int64_t start, int64_t count, int32_t *out,

@@ -1,1 +1,180 @@
+#include "worker/load/loader.h"
 
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/load/prepare.h"
+#include "worker/seconds.h"
+
+/* A step in both memories. The thread touches the host's only, and only until the step is taken. */
+struct buffer {
+	struct wlb_prepared prepared;
+	int32_t *device; /* of device_room elements */
+	size_t device_room;
+};
+
+struct wlb_loader {
+	struct wlb_device *device;
+	struct wlb_preparer preparer;
+	struct buffer buffers[2]; /* step n of this loader, from 0 on, is in buffer n % 2 */
+	pthread_t thread;
+	int has_thread;
+	atomic_bool stopping;
+	pthread_mutex_t lock; /* of what follows */
+	pthread_cond_t changed;
+	int64_t prepared; /* steps */
+	int64_t taken;    /* the caller works on the last of these */
+	int failed;
+	struct wlb_error error; /* of the thread */
+};
+
+struct wlb_loader *wlb_loader_new(const struct wlb_dataset *dataset, const struct wlb_model *model,
+                                  const struct wlb_loader_options *options, struct wlb_device *device,
+                                  struct wlb_error *error)
+{
+	struct wlb_loader *l = calloc(1, sizeof(*l));
+	if (l == NULL) {
+		wlb_fail(error, "out of memory for the loader");
+		return NULL;
+	}
+	l->device = device;
+	pthread_mutex_init(&l->lock, NULL);
+	pthread_cond_init(&l->changed, NULL);
+	if (wlb_preparer_init(&l->preparer, dataset, model, options, error) == 0 &&
+	    wlb_rows_init(&l->buffers[0].prepared.rows, options->micro_batches, error) == 0 &&
+	    wlb_rows_init(&l->buffers[1].prepared.rows, options->micro_batches, error) == 0)
+		return l;
+	wlb_loader_free(l);
+	return NULL;
+}
+
+static void stop(struct wlb_loader *l)
+{
+	pthread_mutex_lock(&l->lock);
+	atomic_store(&l->stopping, true);
+	pthread_cond_broadcast(&l->changed);
+	pthread_mutex_unlock(&l->lock);
+	pthread_join(l->thread, NULL);
+}
+
+void wlb_loader_free(struct wlb_loader *l)
+{
+	if (l == NULL)
+		return;
+	if (l->has_thread)
+		stop(l);
+	for (int b = 0; b < 2; b++) {
+		wlb_prepared_free(&l->buffers[b].prepared);
+		l->device->ops->release(l->device, l->buffers[b].device);
+	}
+	wlb_preparer_free(&l->preparer);
+	pthread_cond_destroy(&l->changed);
+	pthread_mutex_destroy(&l->lock);
+	free(l);
+}
+
+int wlb_loader_restore(struct wlb_loader *l, const struct wlb_schedule_state *schedule, const void *packer_state,
+                       size_t packer_state_bytes, struct wlb_error *error)
+{
+	if (l->has_thread)
+		return wlb_fail(error, "a loader is restored before its first step: this one has given some");
+	if (wlb_schedule_restore(l->preparer.schedule, schedule, error) < 0)
+		return -1;
+	return wlb_packer_restore(l->preparer.packer, packer_state, packer_state_bytes, error);
+}
+
+/* Waits until the newest step has been taken, so that the buffer of the one before it is free; 0 when to end. */
+static int await_turn(struct wlb_loader *l)
+{
+	pthread_mutex_lock(&l->lock);
+	while (!atomic_load(&l->stopping) && l->prepared > l->taken)
+		pthread_cond_wait(&l->changed, &l->lock);
+	pthread_mutex_unlock(&l->lock);
+	return !atomic_load(&l->stopping);
+}
+
+static void *prepare_steps(void *argument)
+{
+	struct wlb_loader *l = argument;
+	struct wlb_error error;
+	int failed = 0;
+	for (int64_t n = 0; !failed && await_turn(l); n++) {
+		failed = wlb_prepare(&l->preparer, &l->buffers[n % 2].prepared, &l->stopping, &error) < 0;
+		pthread_mutex_lock(&l->lock);
+		l->failed = failed;
+		if (failed)
+			l->error = error;
+		else
+			l->prepared++;
+		pthread_cond_broadcast(&l->changed);
+		pthread_mutex_unlock(&l->lock);
+	}
+	return NULL;
+}
+
+/* Signals are for the threads that know what to do with them. */
+static int start(struct wlb_loader *l, struct wlb_error *error)
+{
+	sigset_t all, before;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int failure = pthread_create(&l->thread, NULL, prepare_steps, l);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (failure != 0)
+		return wlb_fail(error, "the loader's thread cannot be started: %s", strerror(failure));
+	l->has_thread = 1;
+	return 0;
+}
+
+/* Waits for the next step and gives the one before back to the thread. */
+static struct buffer *take(struct wlb_loader *l, struct wlb_error *error)
+{
+	struct buffer *buffer = NULL;
+	pthread_mutex_lock(&l->lock);
+	while (l->prepared == l->taken && !l->failed)
+		pthread_cond_wait(&l->changed, &l->lock);
+	if (l->prepared > l->taken) {
+		buffer = &l->buffers[l->taken % 2];
+		l->taken++;
+		pthread_cond_broadcast(&l->changed);
+	} else {
+		wlb_fail(error, "%s", l->error.message);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return buffer;
+}
+
+static int upload(struct wlb_loader *l, struct buffer *buffer, struct wlb_error *error)
+{
+	const struct wlb_ops *ops = l->device->ops;
+	struct wlb_rows *rows = &buffer->prepared.rows;
+	if (rows->used > buffer->device_room) {
+		ops->release(l->device, buffer->device);
+		buffer->device_room = 0;
+		buffer->device = ops->alloc(l->device, rows->room * sizeof(*buffer->device), error);
+		if (buffer->device == NULL)
+			return -1;
+		buffer->device_room = rows->room;
+	}
+	if (rows->used > 0)
+		ops->to_device(l->device, buffer->device, rows->host, rows->used * sizeof(*rows->host));
+	wlb_rows_point(rows, buffer->device);
+	return 0;
+}
+
+int wlb_loader_next(struct wlb_loader *l, const struct wlb_loaded_step **step, double *waited_s,
+                    struct wlb_error *error)
+{
+	double from_s = wlb_now_s();
+	if (!l->has_thread && start(l, error) < 0)
+		return -1;
+	struct buffer *buffer = take(l, error);
+	if (buffer == NULL || upload(l, buffer, error) < 0)
+		return -1;
+	*step = &buffer->prepared.step;
+	*waited_s = wlb_now_s() - from_s;
+	return 0;
+}

@@ -3,9 +3,9 @@
  *
  * The schedule (worker/data/schedule.h) gives the documents of a global batch; libwlb's packer decides which of their
  * pieces enter the step, from seed, data, sequence length and global batch alone; from here on the layout decides: the
- * pieces are dealt to dp x micro_batches micro-batches of equal predicted work, those of a replica are shared out to its
- * context-parallel ranks, and this rank's tokens are read from the mapped dataset. All of that happens in a thread; every
- * rank finds the same without asking the others.
+ * pieces are dealt to dp x micro_batches micro-batches of equal predicted work, those of a replica are shared out to
+ * its context-parallel ranks, and this rank's tokens are read from the dataset. All of that happens in a thread;
+ * every rank finds the same without asking the others.
  */
 #ifndef WLB_LOADER_H
 #define WLB_LOADER_H
@@ -24,15 +24,16 @@ struct wlb_loader_options {
 	uint64_t seed;
 	enum wlb_strategy packing;
 	enum wlb_sharding sharding;
-	/* How the step is dealt, wlb_loader_micro_batches says from what: micro-batches of a replica and the most tokens
-	 * that one may hold, on all its context-parallel ranks. */
+	/* How the step is dealt, wlb_loader_micro_batches says from what: micro-batches of a replica and the most
+	 * tokens that one may hold, on all its context-parallel ranks. */
 	int32_t micro_batches;
 	int64_t max_tokens;
 	struct wlb_layout layout;
 	struct wlb_coordinates at;
 };
 
-/* What a step needs at the most, so that the options above can be filled in. `windows_per_micro_batch` is Megatron-LM's
+/* What a step needs at the most, from options->packing and options->layout; fills in seq_length, global_batch_size,
+ * micro_batches and max_tokens, so that every step of the run fits. `windows_per_micro_batch` is Megatron-LM's
  * micro-batch size; max_tokens 0 takes what a micro-batch of that many windows may hold under the strategy: 1.25 times
  * as much for balanced and greedy packing, no more than they for fixed and plain. The number of micro-batches is
  * global_batch_size / (windows x dp), rounded up, and up to a multiple of pp where interleave > 1; raised where
@@ -61,7 +62,8 @@ struct wlb_loaded_step {
 
 struct wlb_loader;
 
-/* dataset and device stay the caller's and must outlive the loader. `model` is copied. Nothing is loaded yet. */
+/* dataset and device stay the caller's and must outlive the loader. `model` is copied. Nothing is loaded before the
+ * first wlb_loader_next, which starts the thread. NULL with the reason where the options are refused. */
 struct wlb_loader *wlb_loader_new(const struct wlb_dataset *dataset, const struct wlb_model *model,
                                   const struct wlb_loader_options *options, struct wlb_device *device,
                                   struct wlb_error *error);
@@ -71,9 +73,9 @@ void wlb_loader_free(struct wlb_loader *loader); /* NULL allowed; ends the threa
 int wlb_loader_restore(struct wlb_loader *loader, const struct wlb_schedule_state *schedule, const void *packer_state,
                        size_t packer_state_bytes, struct wlb_error *error);
 
-/* The next step, uploaded to the device; valid until the next call, when the device must be done with it. *waited_s: how
- * long the caller was held up, uploading included. To be called by the thread that uses the device. A token id that is
- * not below vocab_size is an error that names dataset, id and limit. */
+/* The next step, uploaded to the device; valid until the next call, when the device must be done with it. *waited_s:
+ * how long the caller was held up, uploading included. To be called by the thread that uses the device. A token id that
+ * is not below vocab_size is an error that names dataset, id and limit. */
 int wlb_loader_next(struct wlb_loader *loader, const struct wlb_loaded_step **step, double *waited_s,
                     struct wlb_error *error);
 

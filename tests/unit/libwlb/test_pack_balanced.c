@@ -142,6 +142,36 @@ static void refuses_what_fits_nowhere(void **state)
 	assert_string_equal(error.message, "0 micro-batches: at least 1 is needed");
 }
 
+static double squared(const void *unit, int64_t tokens)
+{
+	return *(const double *)unit * (double)tokens * (double)tokens;
+}
+
+static void takes_work_from_a_function(void **state)
+{
+	(void)state;
+	/* 6 x 6 is 4 x 3 x 3: equal only by squares. */
+	static const int64_t tokens[] = {6, 3, 3, 3, 3};
+	static const double unit = 0.5;
+	int32_t bin_of[5];
+	assert_int_equal(wlb_pack_balanced_by(squared, &unit, tokens, 5, 2, 12, bin_of, NULL), 0);
+	for (int i = 1; i < 5; i++)
+		assert_int_equal(bin_of[i], 1 - bin_of[0]);
+}
+
+static void tells_no_room_from_an_error(void **state)
+{
+	(void)state;
+	static const int64_t full[] = {5, 5, 5}, negative[] = {1, -2};
+	static const double unit = 1.0;
+	int32_t bin_of[3];
+	struct wlb_error error;
+	assert_int_equal(wlb_pack_balanced_by(squared, &unit, full, 3, 2, 9, bin_of, &error), 1);
+	assert_string_equal(error.message, "piece 2 of 5 tokens finds no room in 2 micro-batches of 9");
+	assert_int_equal(wlb_pack_balanced_by(squared, &unit, negative, 2, 2, 9, bin_of, &error), -1);
+	assert_int_equal(wlb_pack_balanced_by(squared, &unit, full, 3, 0, 9, bin_of, &error), -1);
+}
+
 static void deals_nothing(void **state)
 {
 	(void)state;
@@ -155,6 +185,8 @@ int main(void)
 		cmocka_unit_test(exchanges_what_longest_first_puts_wrong),
 		cmocka_unit_test(gives_the_same_for_the_same),
 		cmocka_unit_test(refuses_what_fits_nowhere),
+		cmocka_unit_test(takes_work_from_a_function),
+		cmocka_unit_test(tells_no_room_from_an_error),
 		cmocka_unit_test(deals_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,14 +1,25 @@
-/* AdamW, clipping and the learning rate against numbers worked out by hand. */
+/*
+ * AdamW, clipping and the learning rate against numbers worked out by hand; and on as many ranks as mpirun starts, the
+ * optimizer of a layout against that of one rank which has the summed gradients.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-#include "tests/unit/worker/tiny.h"
+#include "worker/model/philox.h"
+#include "worker/optimizer/learning_rate.h"
 #include "worker/optimizer/optimizer.h"
+#include "worker/optimizer/reduce.h"
+
+static struct wlb_device *device;
+static struct wlb_comm *world;
+static struct wlb_comm *alone; /* each rank has its own, for what it compares with */
 
 static void assert_near(double value, double expected)
 {
@@ -19,82 +30,124 @@ static void assert_near(double value, double expected)
 static const struct wlb_optimizer_options options = {
 	.beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8, .weight_decay = 0.1, .clip_grad = 0.0};
 
-/* All gradients 0 but one of a matrix and one of a norm. */
-static void set_gradients(struct wlb_parameters *p, double matrix, double vector)
+/* ---- a rank with its parameters and optimizer ---- */
+
+struct part_case {
+	struct wlb_layout layout;
+	int32_t interleave;
+	int64_t kv_heads;
+	int tied;
+};
+
+static const struct part_case one_rank = {{1, 1, 1, 1}, 1, 2, 0};
+
+struct trained {
+	struct wlb_groups *groups;
+	struct wlb_parameters *parameters;
+	struct wlb_optimizer *optimizer;
+};
+
+static struct trained trained_open(struct wlb_comm *comm, const struct wlb_layout *layout, const struct part_case *c,
+                                   double clip_grad)
 {
-	memset(p->gradients, 0, p->elements * sizeof(double));
-	((double *)wlb_gradient(p, p->layers[0].q))[1] = matrix;
+	struct wlb_model shape = {
+		.hidden_size = 10,
+		.intermediate_size = 13,
+		.num_hidden_layers = 5,
+		.num_attention_heads = 4,
+		.num_key_value_heads = c->kv_heads,
+		.head_dim = 2,
+		.vocab_size = 23,
+		.max_position_embeddings = 8,
+		.rope_theta = 1e4,
+		.rms_norm_eps = 1e-5,
+		.tie_word_embeddings = c->tied,
+	};
+	int node_of[64] = {0};
+	struct wlb_error error = {0};
+	struct wlb_plan plan = {.layout = *layout, .interleave = layout->pp > 1 ? c->interleave : 1};
+	struct wlb_optimizer_options chosen = options;
+	struct trained t = {.groups = wlb_groups_open(comm, layout, &shape, node_of, &error)};
+	chosen.clip_grad = clip_grad;
+	assert_non_null(t.groups);
+	t.parameters = wlb_parameters_new(&shape, &plan, &t.groups->at, device, &error);
+	assert_non_null(t.parameters);
+	assert_int_equal(wlb_parameters_init(t.parameters, 5, 0.5, &error), 0);
+	t.optimizer = wlb_optimizer_new(t.parameters, t.groups, &chosen, &error);
+	assert_non_null(t.optimizer);
+	return t;
+}
+
+static void trained_close(struct trained *t)
+{
+	wlb_optimizer_free(t->optimizer);
+	wlb_parameters_free(t->parameters);
+	wlb_groups_close(t->groups);
+}
+
+/* ---- one rank, by hand ---- */
+
+/* All gradients 0 but one of a matrix and one of a norm. */
+static void set_gradients(struct trained *t, double matrix, double vector)
+{
+	const struct wlb_parameters *p = t->parameters;
+	wlb_optimizer_begin(t->optimizer);
+	((double *)wlb_gradient(p, p->chunks[0].tensors[0].q))[1] = matrix;
 	((double *)wlb_gradient(p, p->final_norm))[2] = vector;
 }
 
 static void two_updates_by_hand(void **state)
 {
 	struct wlb_error error = {0};
-	struct tiny tiny = tiny_open(0);
-	struct wlb_parameters *p = tiny.parameters;
-	struct wlb_optimizer *o = wlb_optimizer_new(p, &options, &error);
-	assert_non_null(o);
-	double *w = (double *)wlb_weight(p, p->layers[0].q) + 1, *n = (double *)wlb_weight(p, p->final_norm) + 2;
+	struct trained t = trained_open(alone, &one_rank.layout, &one_rank, 0.0);
+	const struct wlb_parameters *p = t.parameters;
+	double *w = (double *)wlb_weight(p, p->chunks[0].tensors[0].q) + 1;
+	double *n = (double *)wlb_weight(p, p->final_norm) + 2;
 	double norm = 0.0;
 	*w = 2.0;
 	*n = 1.0;
 
-	set_gradients(p, 3.0, -4.0);
-	assert_int_equal(wlb_optimizer_step(o, p, 1, 0.01, &norm, &error), 0);
+	set_gradients(&t, 3.0, -4.0);
+	assert_int_equal(wlb_optimizer_step(t.optimizer, 1, 0.01, &norm, &error), 0);
 	assert_near(norm, 5.0);
 	/* m = 0.3, v = 0.09; both corrected give 3 and 9: the first update is lr * sign(g), after decay. */
 	double w1 = 2.0 - 0.01 * 0.1 * 2.0 - 0.01 * 3.0 / (3.0 + 1e-8);
 	assert_near(*w, w1);
 	assert_near(*n, 1.0 + 0.01 * 4.0 / (4.0 + 1e-8)); /* no decay of a vector */
 
-	set_gradients(p, 1.0, 0.0);
-	assert_int_equal(wlb_optimizer_step(o, p, 2, 0.02, &norm, &error), 0);
+	set_gradients(&t, 1.0, 0.0);
+	assert_int_equal(wlb_optimizer_step(t.optimizer, 2, 0.02, &norm, &error), 0);
 	double m = 0.9 * 0.3 + 0.1 * 1.0, v = 0.99 * 0.09 + 0.01 * 1.0;
 	double update = m / (1.0 - 0.81) / (sqrt(v / (1.0 - 0.9801)) + 1e-8);
 	assert_near(*w, w1 - 0.02 * 0.1 * w1 - 0.02 * update);
-	wlb_optimizer_free(o);
-	tiny_close(&tiny);
+	trained_close(&t);
 	(void)state;
+}
+
+/* The first moment of the matrix's element. */
+static double first_moment(struct trained *t)
+{
+	struct wlb_error error = {0};
+	assert_int_equal(wlb_optimizer_gather_moments(t->optimizer, 0, &error), 0);
+	return ((double *)wlb_gradient(t->parameters, t->parameters->chunks[0].tensors[0].q))[1];
 }
 
 static void clipping_scales_what_is_too_long(void **state)
 {
 	struct wlb_error error = {0};
-	struct wlb_optimizer_options clipped = options;
-	clipped.clip_grad = 1.0;
-	struct tiny tiny = tiny_open(0);
-	struct wlb_parameters *p = tiny.parameters;
-	struct wlb_optimizer *o = wlb_optimizer_new(p, &clipped, &error);
+	struct trained t = trained_open(alone, &one_rank.layout, &one_rank, 1.0);
 	double norm = 0.0;
-	size_t at = p->tensors[p->layers[0].q].offset + 1;
 
-	set_gradients(p, 3.0, -4.0);
-	assert_int_equal(wlb_optimizer_step(o, p, 1, 0.01, &norm, &error), 0);
+	set_gradients(&t, 3.0, -4.0);
+	assert_int_equal(wlb_optimizer_step(t.optimizer, 1, 0.01, &norm, &error), 0);
 	assert_near(norm, 5.0);
-	assert_near(((double *)o->m)[at], 0.1 * 3.0 / (5.0 + 1e-6));
+	assert_near(first_moment(&t), 0.1 * 3.0 / (5.0 + 1e-6));
 
-	set_gradients(p, 0.3, -0.4);
-	assert_int_equal(wlb_optimizer_step(o, p, 2, 0.01, &norm, &error), 0);
+	set_gradients(&t, 0.3, -0.4);
+	assert_int_equal(wlb_optimizer_step(t.optimizer, 2, 0.01, &norm, &error), 0);
 	assert_near(norm, 0.5);
-	assert_near(((double *)o->m)[at], 0.9 * 0.1 * 3.0 / (5.0 + 1e-6) + 0.1 * 0.3);
-	wlb_optimizer_free(o);
-	tiny_close(&tiny);
-	(void)state;
-}
-
-static void gradients_that_are_not_finite_change_nothing(void **state)
-{
-	struct wlb_error error = {0};
-	struct tiny tiny = tiny_open(0);
-	struct wlb_parameters *p = tiny.parameters;
-	struct wlb_optimizer *o = wlb_optimizer_new(p, &options, &error);
-	double norm = 0.0, before = *((double *)wlb_weight(p, p->layers[0].q) + 1);
-	set_gradients(p, NAN, 0.0);
-	assert_int_equal(wlb_optimizer_step(o, p, 1, 0.01, &norm, &error), -1);
-	assert_non_null(strstr(error.message, "not finite"));
-	assert_true(*((double *)wlb_weight(p, p->layers[0].q) + 1) == before);
-	wlb_optimizer_free(o);
-	tiny_close(&tiny);
+	assert_near(first_moment(&t), 0.9 * 0.1 * 3.0 / (5.0 + 1e-6) + 0.1 * 0.3);
+	trained_close(&t);
 	(void)state;
 }
 
@@ -118,13 +171,359 @@ static void learning_rate_warms_up_and_decays(void **state)
 	(void)state;
 }
 
+/* ---- several ranks against one ---- */
+
+static const struct part_case cases[] = {
+	{{1, 1, 1, 1}, 1, 2, 0}, {{1, 1, 1, 1}, 1, 2, 1}, {{1, 1, 1, 4}, 1, 2, 0}, {{2, 1, 1, 2}, 1, 2, 1},
+	{{2, 1, 1, 2}, 1, 1, 0}, {{1, 1, 2, 2}, 1, 2, 1}, {{4, 1, 1, 1}, 1, 2, 0}, {{2, 1, 2, 1}, 1, 1, 1},
+	{{1, 2, 1, 2}, 1, 4, 0}, {{1, 2, 2, 1}, 2, 2, 1}, {{1, 1, 4, 1}, 1, 2, 1}, {{4, 1, 1, 1}, 1, 1, 1},
+};
+
+static void for_each_case(void (*check)(const struct part_case *))
+{
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (wlb_layout_ranks(&cases[i].layout) == wlb_comm_size(world))
+			check(&cases[i]);
+}
+
+/* Whether all ranks found it so: a rank that ended its test alone would leave the others waiting. */
+static int everywhere(int holds)
+{
+	struct wlb_error error = {0};
+	double failed = !holds;
+	assert_int_equal(wlb_comm_all_reduce_double(world, &failed, 1, WLB_MAX, &error), 0);
+	return failed == 0.0;
+}
+
+static int is_part_of(const char *name, const char *part)
+{
+	return strstr(name, part) != NULL;
+}
+
+/* How many ranks beside those of the data group add to the gradient of a tensor. */
+static int copies(const struct part_case *c, const char *name)
+{
+	if (is_part_of(name, "norm"))
+		return c->layout.tp;
+	if ((is_part_of(name, "k_proj") || is_part_of(name, "v_proj")) && c->kv_heads < c->layout.tp)
+		return c->layout.tp / (int)c->kv_heads;
+	return c->tied && c->layout.pp > 1 && is_part_of(name, "embed_tokens") ? 2 : 1;
+}
+
+/* Which of them this rank is. */
+static int copy_of(const struct part_case *c, const struct wlb_coordinates *at, const char *name)
+{
+	return is_part_of(name, "embed_tokens") ? at->pp > 0 && copies(c, name) > 1 : at->tp % copies(c, name);
+}
+
+/* What contributor `who` adds to the gradient of an element. */
+static double contribution(int64_t step, const char *name, int64_t element, int who)
+{
+	uint64_t stream = (uint64_t)who;
+	for (; *name != '\0'; name++)
+		stream = stream * 31 + (unsigned char)*name;
+	return wlb_philox_normal((uint64_t)step, stream, (uint64_t)element);
+}
+
+/* Writes the contributions first to last into the gradients of a tensor. */
+static void contribute(const struct wlb_parameters *p, int tensor, int64_t step, int first, int last)
+{
+	const struct wlb_tensor *t = &p->tensors[tensor];
+	double *gradient = wlb_gradient(p, tensor);
+	for (int64_t i = 0; i < t->rows * t->cols; i++) {
+		int64_t row = t->row_start + i / t->cols, col = t->col_start + i % t->cols;
+		for (int who = first; who <= last; who++)
+			gradient[i] += contribution(step, t->name, row * t->global_cols + col, who);
+	}
+}
+
+/* A tensor's gradient as this rank's backward pass leaves it. */
+static void backward_of_tensor(const struct trained *t, const struct part_case *c, int tensor, int64_t step)
+{
+	const char *name = t->parameters->tensors[tensor].name;
+	int who = wlb_comm_rank(t->groups->data) * copies(c, name) + copy_of(c, &t->groups->at, name);
+	contribute(t->parameters, tensor, step, who, who);
+}
+
+static void backward_of_layer(const struct trained *t, const struct part_case *c, int chunk, int layer, int64_t step)
+{
+	const struct wlb_parameters *p = t->parameters;
+	if (layer == p->chunks[chunk].layers) {
+		backward_of_tensor(t, c, p->final_norm, step);
+		backward_of_tensor(t, c, p->head, step);
+	} else if (layer == -1) {
+		/* the embedding, which a tied head on the same rank has already counted */
+		if (p->embedding != p->head)
+			backward_of_tensor(t, c, p->embedding, step);
+	} else {
+		const int *tensors = (const int *)&p->chunks[chunk].tensors[layer];
+		for (size_t i = 0; i < sizeof(struct wlb_layer_tensors) / sizeof(int); i++)
+			backward_of_tensor(t, c, tensors[i], step);
+	}
+}
+
+/* Gradients appear layer by layer, and each is told when it is there; the last rank of a data group has them all in an
+ * earlier pass and tells chunks only. */
+static void backward(struct trained *t, const struct part_case *c, int64_t step)
+{
+	struct wlb_error error = {0};
+	const struct wlb_parameters *p = t->parameters;
+	int whole_chunks = wlb_comm_rank(t->groups->data) == wlb_comm_size(t->groups->data) - 1;
+	wlb_optimizer_begin(t->optimizer);
+	for (int chunk = p->chunk_count - 1; chunk >= 0; chunk--) {
+		int first = p->chunks[chunk].layers - !p->chunks[chunk].has_head;
+		for (int layer = first; layer >= -p->chunks[chunk].has_embedding; layer--) {
+			backward_of_layer(t, c, chunk, layer, step);
+			if (!whole_chunks)
+				assert_int_equal(wlb_optimizer_layer_done(t->optimizer, chunk, layer, &error), 0);
+		}
+		if (whole_chunks)
+			assert_int_equal(wlb_optimizer_chunk_done(t->optimizer, chunk, &error), 0);
+	}
+}
+
+static void backward_of_all(struct trained *t, const struct part_case *c, int64_t step)
+{
+	const struct wlb_parameters *p = t->parameters;
+	wlb_optimizer_begin(t->optimizer);
+	for (int i = 0; i < p->count; i++)
+		contribute(p, i, step, 0, c->layout.dp * c->layout.cp * copies(c, p->tensors[i].name) - 1);
+}
+
+/* Whether this rank's blocks in a flat buffer (0 weights, 1 gradients) are those of the whole model's. */
+static int like_whole(const struct wlb_parameters *p, const struct wlb_parameters *whole, int gradients)
+{
+	double most = 0.0;
+	for (int i = 0; i < p->count; i++) {
+		const struct wlb_tensor *t = &p->tensors[i];
+		int w = 0;
+		while (strcmp(whole->tensors[w].name, t->name) != 0)
+			w++;
+		const double *own = gradients ? wlb_gradient(p, i) : wlb_weight(p, i);
+		const double *expected = gradients ? wlb_gradient(whole, w) : wlb_weight(whole, w);
+		for (int64_t at = 0; at < t->rows * t->cols; at++) {
+			int64_t row = t->row_start + at / t->cols, col = t->col_start + at % t->cols;
+			double difference = fabs(own[at] - expected[row * t->global_cols + col]);
+			most = difference <= most ? most : difference;
+		}
+	}
+	return most <= 1e-12;
+}
+
+/* Whether all ranks of a group have the same bits. */
+static int same_bits(struct wlb_comm *group, const double *values, size_t count)
+{
+	struct wlb_error error = {0};
+	double *most = malloc(2 * count * sizeof(*most));
+	int same = 1;
+	assert_non_null(most);
+	for (size_t i = 0; i < count; i++) {
+		most[i] = values[i];
+		most[count + i] = -values[i];
+	}
+	assert_int_equal(wlb_comm_all_reduce_double(group, most, 2 * count, WLB_MAX, &error), 0);
+	for (size_t i = 0; i < count; i++)
+		same &= most[i] == values[i] && most[count + i] == -values[i];
+	free(most);
+	return same;
+}
+
+/* Whether every rank that holds the same weights has the same bits of them. */
+static int same_weights(const struct trained *t)
+{
+	const struct wlb_parameters *p = t->parameters;
+	int same = same_bits(t->groups->data, p->weights, p->elements);
+	for (int b = 0; b < p->bucket_count; b++) {
+		const struct wlb_bucket *bucket = &p->buckets[b];
+		const double *weights = (const double *)p->weights + bucket->offset;
+		if (bucket->kind == WLB_BUCKET_NORMS)
+			same &= same_bits(t->groups->tp, weights, bucket->elements);
+		else if (bucket->kind == WLB_BUCKET_KV)
+			same &= same_bits(t->groups->kv, weights, bucket->elements);
+		else if (bucket->kind == WLB_BUCKET_TIED)
+			same &= same_bits(t->groups->ends, weights, bucket->elements);
+	}
+	return same;
+}
+
+/* One step of the layout and of one rank; whether they agree. */
+static int steps_agree(struct trained *t, struct trained *whole, const struct part_case *c, int64_t step)
+{
+	struct wlb_error error = {0};
+	double norm = 0.0, expected = 0.0;
+	backward(t, c, step);
+	assert_int_equal(wlb_optimizer_step(t->optimizer, step, 0.01, &norm, &error), 0);
+	backward_of_all(whole, c, step);
+	assert_int_equal(wlb_optimizer_step(whole->optimizer, step, 0.01, &expected, &error), 0);
+	return fabs(norm / expected - 1.0) < 1e-12 && like_whole(t->parameters, whole->parameters, 0);
+}
+
+static void check_steps(const struct part_case *c)
+{
+	struct trained t = trained_open(world, &c->layout, c, 5.0);
+	struct trained whole = trained_open(alone, &one_rank.layout, c, 5.0);
+	for (int64_t step = 1; step <= 4; step++) {
+		assert_true(everywhere(steps_agree(&t, &whole, c, step)));
+		assert_true(everywhere(same_weights(&t)));
+	}
+	trained_close(&whole);
+	trained_close(&t);
+}
+
+static void a_layout_updates_as_one_rank(void **state)
+{
+	for_each_case(check_steps);
+	(void)state;
+}
+
+/* Of a step in which the last rank alone has a gradient that is not finite. */
+static void spoil(struct trained *t, int in_norm, double value)
+{
+	const struct wlb_layer_tensors *layer = &t->parameters->chunks[0].tensors[0];
+	struct wlb_error error = {0};
+	double norm = 0.0;
+	wlb_optimizer_begin(t->optimizer);
+	if (wlb_comm_rank(world) == wlb_comm_size(world) - 1)
+		*(double *)wlb_gradient(t->parameters, in_norm ? layer->post_norm : layer->v) = value;
+	assert_true(everywhere(wlb_optimizer_step(t->optimizer, 2, 0.01, &norm, &error) == 1));
+	assert_true(everywhere(!isfinite(norm)));
+}
+
+static void check_not_finite(const struct part_case *c)
+{
+	struct trained t = trained_open(world, &c->layout, c, 5.0);
+	struct trained whole = trained_open(alone, &one_rank.layout, c, 5.0);
+	assert_true(everywhere(steps_agree(&t, &whole, c, 1)));
+	spoil(&t, 0, NAN);
+	spoil(&t, 1, INFINITY);
+	/* Weights and moments are as before: the next step gives what it would have given. */
+	assert_true(everywhere(like_whole(t.parameters, whole.parameters, 0)));
+	assert_true(everywhere(steps_agree(&t, &whole, c, 2)));
+	trained_close(&whole);
+	trained_close(&t);
+}
+
+static void gradients_that_are_not_finite_change_nothing(void **state)
+{
+	for_each_case(check_not_finite);
+	(void)state;
+}
+
+/* Gathers the moments into `out`; whether they are those of one rank. */
+static int gather_both(struct trained *t, struct trained *whole, int which, double *out)
+{
+	struct wlb_error error = {0};
+	assert_int_equal(wlb_optimizer_gather_moments(t->optimizer, which, &error), 0);
+	assert_int_equal(wlb_optimizer_gather_moments(whole->optimizer, which, &error), 0);
+	memcpy(out, t->parameters->gradients, t->parameters->elements * sizeof(*out));
+	return like_whole(t->parameters, whole->parameters, 1);
+}
+
+/* A new optimizer that goes on with the moments of the old one. */
+static void check_moments(const struct part_case *c)
+{
+	struct wlb_error error = {0};
+	struct trained t = trained_open(world, &c->layout, c, 5.0);
+	struct trained whole = trained_open(alone, &one_rank.layout, c, 5.0);
+	double *moments[2];
+	for (int64_t step = 1; step <= 2; step++)
+		assert_true(everywhere(steps_agree(&t, &whole, c, step)));
+	for (int which = 0; which < 2; which++) {
+		moments[which] = malloc(t.parameters->elements * sizeof(double));
+		assert_non_null(moments[which]);
+		assert_true(everywhere(gather_both(&t, &whole, which, moments[which])));
+	}
+	wlb_optimizer_free(t.optimizer);
+	struct wlb_optimizer_options same = options;
+	same.clip_grad = 5.0;
+	t.optimizer = wlb_optimizer_new(t.parameters, t.groups, &same, &error);
+	assert_non_null(t.optimizer);
+	for (int which = 0; which < 2; which++) {
+		memcpy(t.parameters->gradients, moments[which], t.parameters->elements * sizeof(double));
+		wlb_optimizer_take_moments(t.optimizer, which);
+		free(moments[which]);
+	}
+	assert_true(everywhere(steps_agree(&t, &whole, c, 3)));
+	trained_close(&whole);
+	trained_close(&t);
+}
+
+static void moments_survive_a_checkpoint(void **state)
+{
+	for_each_case(check_moments);
+	(void)state;
+}
+
+/* How many buckets are complete once a layer is done. */
+static int complete(const struct wlb_parameters *p, int chunk, int layer)
+{
+	int count = 0;
+	for (int b = 0; b < p->bucket_count; b++)
+		count += p->buckets[b].chunk > chunk || (p->buckets[b].chunk == chunk && p->buckets[b].layer >= layer);
+	return count;
+}
+
+static void check_start(const struct part_case *c)
+{
+	struct wlb_error error = {0};
+	struct trained t = trained_open(world, &c->layout, c, 0.0);
+	const struct wlb_parameters *p = t.parameters;
+	struct wlb_reduction r;
+	int as_expected = 1;
+	assert_int_equal(wlb_reduction_open(&r, p, t.groups, &error), 0);
+	for (int round = 0; round < 2; round++) {
+		for (int chunk = p->chunk_count - 1; chunk >= 0; chunk--)
+			for (int layer = p->chunks[chunk].layers; layer >= -1; layer--) {
+				assert_int_equal(wlb_reduction_start(&r, chunk, layer, &error), 0);
+				as_expected &= r.started == complete(p, chunk, layer);
+				as_expected &= p->shards == 1 || r.started == 0 || r.requests[r.started - 1] != NULL;
+			}
+		as_expected &= r.started == p->bucket_count;
+		assert_int_equal(wlb_reduction_finish(&r, &error), 0);
+	}
+	wlb_reduction_close(&r);
+	assert_true(everywhere(as_expected));
+	trained_close(&t);
+}
+
+static void reductions_start_as_buckets_become_complete(void **state)
+{
+	for_each_case(check_start);
+	(void)state;
+}
+
+/* What Open MPI's mpirun calls this rank; a process without it is alone. */
+static int number_of(const char *variable, int otherwise)
+{
+	const char *text = getenv(variable);
+	return text != NULL ? atoi(text) : otherwise;
+}
+
 int main(void)
 {
+	struct wlb_error error = {0};
+	device = wlb_device_open_cpu(WLB_FLOAT64, 1, &error);
+	if (device != NULL) {
+		world = wlb_comm_open_world(device, number_of("OMPI_COMM_WORLD_RANK", 0),
+		                            number_of("OMPI_COMM_WORLD_SIZE", 1), &error);
+		alone = wlb_comm_open_world(device, 0, 1, &error);
+	}
+	if (world == NULL || alone == NULL) {
+		fprintf(stderr, "%s\n", error.message);
+		return 1;
+	}
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_updates_by_hand),
 		cmocka_unit_test(clipping_scales_what_is_too_long),
-		cmocka_unit_test(gradients_that_are_not_finite_change_nothing),
 		cmocka_unit_test(learning_rate_warms_up_and_decays),
+		cmocka_unit_test(a_layout_updates_as_one_rank),
+		cmocka_unit_test(gradients_that_are_not_finite_change_nothing),
+		cmocka_unit_test(moments_survive_a_checkpoint),
+		cmocka_unit_test(reductions_start_as_buckets_become_complete),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	wlb_comm_close(alone);
+	wlb_comm_close(world);
+	wlb_device_close(device);
+	return failed;
 }

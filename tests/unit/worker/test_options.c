@@ -40,7 +40,12 @@ static void defaults_are_megatrons(void **state)
 	assert_int_equal(parse("", &o, &error), 0);
 	assert_string_equal(o.model, "m.json");
 	assert_int_equal(o.seq_length, 100);
-	assert_int_equal(o.max_tokens, 125);
+	assert_int_equal(o.max_tokens, 0);
+	assert_int_equal(o.micro_batch_size, 1);
+	assert_int_equal(o.virtual_stages, 1);
+	assert_int_equal(o.packing, WLB_STRATEGY_BALANCED);
+	assert_int_equal(o.cp_sharding, WLB_SHARDING_ADAPTIVE);
+	assert_int_equal(o.recompute, WLB_RECOMPUTE_NONE);
 	assert_int_equal(o.lr_decay_iters, 50);
 	assert_int_equal(o.seed, 1234);
 	assert_true(o.adam_beta1 == 0.9 && o.adam_beta2 == 0.999 && o.adam_eps == 1e-8 && o.clip_grad == 1.0);
@@ -54,6 +59,17 @@ static void values_are_taken(void **state)
 {
 	struct wlb_train_options o;
 	struct wlb_error error = {0};
+	assert_int_equal(
+		parse("--dtype float64 --lr-decay-style=linear --save s --save-interval 20 --lr 0.5", &o, &error), 0);
+	assert_int_equal(parse("--packing plain --cp-sharding per-document --recompute-granularity full "
+	                       "--micro-batch-size 4 --num-virtual-stages-per-pipeline-rank 2",
+	                       &o, &error),
+	                 0);
+	assert_int_equal(o.packing, WLB_STRATEGY_PLAIN);
+	assert_int_equal(o.cp_sharding, WLB_SHARDING_DOCUMENT);
+	assert_int_equal(o.recompute, WLB_RECOMPUTE_FULL);
+	assert_int_equal(o.micro_batch_size, 4);
+	assert_int_equal(o.virtual_stages, 2);
 	assert_int_equal(
 		parse("--dtype float64 --lr-decay-style=linear --save s --save-interval 20 --lr 0.5", &o, &error), 0);
 	assert_int_equal(o.dtype, WLB_FLOAT64);

@@ -1,0 +1,33 @@
+#include "worker/load/document_time.h"
+
+/* docs/results/kernels-cpu.md: two threads of the CPU device, float32. What counts is their ratio, which is about the
+ * same for any number of threads. A product of matrices does 305 GFLOP/s. Attention, forward and backward together,
+ * does 134 to 173 GFLOP/s on documents of 4,096 and 1,024 tokens where its tiles are counted in full, 150 in the
+ * middle; with the tiles below that also gives what documents of 64 tokens take, which is twice as much a pair. */
+static const double gemm_flops_per_s = 305e9;
+static const double attention_flops_per_s = 150e9;
+
+/* Blocks of 64 queries (kernels/cpu/attention.h) see every key up to that of their last query; a block that is not full
+ * takes less time, so that the tile of queries is smaller. */
+enum { QUERY_TILE = 16, KEY_TILE = 64 };
+
+/* Backward by forward: two products for one, and in attention five for two. */
+static const double gemm_backward = 2.0;
+static const double attention_backward = 2.5;
+
+void wlb_document_time_init(struct wlb_document_time *time, const struct wlb_model *model, int32_t tp)
+{
+	wlb_kernel_time_init(&time->kernels, model, tp, attention_flops_per_s, gemm_flops_per_s);
+	time->kernels.q_tile = QUERY_TILE;
+	time->kernels.k_tile = KEY_TILE;
+	time->layers = (double)model->num_hidden_layers;
+	time->head_token_s = 2.0 * (double)model->hidden_size * (double)model->vocab_size / tp / gemm_flops_per_s;
+}
+
+double wlb_document_s(const void *context, int64_t tokens)
+{
+	const struct wlb_document_time *time = context;
+	double token_s = time->layers * time->kernels.gemm_token_s + time->head_token_s;
+	double attention_s = time->layers * wlb_attention_seconds(&time->kernels, tokens, tokens);
+	return (1.0 + gemm_backward) * token_s * (double)tokens + (1.0 + attention_backward) * attention_s;
+}

@@ -1,0 +1,29 @@
+/*
+ * Seconds that a document takes on the device: what micro-batches and replicas should have equal shares of. Not the
+ * same as the FLOPs of the model, since attention reaches less of the device's speed than matrix products do, and short
+ * documents fill its tiles badly.
+ *
+ * The speeds are compiled in and not measured in the run: the deal follows from them, and a run must be repeatable to
+ * the bit.
+ */
+#ifndef WLB_DOCUMENT_TIME_H
+#define WLB_DOCUMENT_TIME_H
+
+#include <stdint.h>
+
+#include "libwlb/wlb.h"
+
+struct wlb_document_time {
+	struct wlb_kernel_time kernels; /* one layer forward; for adaptive sharding too */
+	double layers;
+	double head_token_s; /* one token through the head, forward */
+};
+
+/* Of the CPU device, the layers split `tp` ways. */
+void wlb_document_time_init(struct wlb_document_time *time, const struct wlb_model *model, int32_t tp);
+
+/* Seconds of a document of `tokens` tokens, 1 to 2^30, forward and backward through the whole model. `time` is a struct
+ * wlb_document_time; rises with tokens, as wlb_packer_options.work must. */
+double wlb_document_s(const void *time, int64_t tokens);
+
+#endif

@@ -1,0 +1,147 @@
+#include "worker/load/options.h"
+
+static const int64_t most_seq_length = (int64_t)1 << 30; /* as libwlb's packer has it; so is the next */
+static const int64_t most_windows = (int64_t)1 << 20;
+
+void wlb_loader_packer_options(const struct wlb_loader_options *options, struct wlb_packer_options *packer)
+{
+	wlb_packer_options_init(packer, options->seq_length, (int32_t)options->global_batch_size);
+	packer->strategy = options->packing;
+}
+
+static int has_equal_lengths(const struct wlb_loader_options *options)
+{
+	return options->packing == WLB_STRATEGY_PLAIN || options->packing == WLB_STRATEGY_FIXED;
+}
+
+int64_t wlb_loader_packed_tokens(const struct wlb_loader_options *options)
+{
+	struct wlb_packer_options packer;
+	wlb_loader_packer_options(options, &packer);
+	if (has_equal_lengths(options))
+		return options->seq_length;
+	return (int64_t)((double)options->seq_length * packer.max_length_ratio);
+}
+
+int64_t wlb_loader_bins(const struct wlb_loader_options *options)
+{
+	return (int64_t)options->micro_batches * options->layout.dp;
+}
+
+static int64_t divide_up(int64_t value, int64_t by)
+{
+	return (value + by - 1) / by;
+}
+
+/*
+ * The least number of micro-batches, of all replicas, that holds every step. A step comes as `windows` packed
+ * micro-batches of at most P tokens, made of pieces of at most seq_length.
+ *
+ * max_tokens >= P: max_tokens / P of them go into one as they are.
+ * seq_length <= max_tokens < P, where P is 1.25 seq_length: each goes into two by first fit. Were a third needed, its
+ * piece would fit neither of the two, nor the first piece of the second the first: any two of the three would hold more
+ * than max_tokens, and all three more than 1.5 max_tokens >= 1.5 seq_length, which is more than P.
+ */
+static int64_t least_bins(const struct wlb_loader_options *options)
+{
+	int64_t windows = options->global_batch_size, packed = wlb_loader_packed_tokens(options);
+	if (options->max_tokens < packed)
+		return 2 * windows;
+	return divide_up(windows, options->max_tokens / packed);
+}
+
+static int check_batch(const struct wlb_loader_options *o, struct wlb_error *error)
+{
+	if (o->seq_length < 1 || o->seq_length > most_seq_length || o->global_batch_size < 1 ||
+	    o->global_batch_size > most_windows || o->seq_length * o->global_batch_size > INT32_MAX)
+		return wlb_fail(error,
+		                "seq_length %lld, global_batch_size %lld: they must be at least 1, at most %lld and "
+		                "%lld, and their product below 2^31",
+		                (long long)o->seq_length, (long long)o->global_batch_size, (long long)most_seq_length,
+		                (long long)most_windows);
+	if (o->layout.tp < 1 || o->layout.cp < 1 || o->layout.pp < 1 || o->layout.dp < 1)
+		return wlb_fail(error, "layout tp=%d,cp=%d,pp=%d,dp=%d: each must be at least 1", o->layout.tp,
+		                o->layout.cp, o->layout.pp, o->layout.dp);
+	return 0;
+}
+
+static int check_max_tokens(const struct wlb_loader_options *o, struct wlb_error *error)
+{
+	if (o->max_tokens < o->seq_length)
+		return wlb_fail(error,
+		                "a micro-batch of at most %lld tokens cannot hold a window of seq_length %lld: raise "
+		                "the one or lower the other",
+		                (long long)o->max_tokens, (long long)o->seq_length);
+	if (o->max_tokens > most_seq_length || 2 * o->layout.cp * wlb_loader_max_rows(o) > INT32_MAX)
+		return wlb_fail(
+			error,
+			"a micro-batch of up to %lld tokens on %d x %d ranks (cp x tp): keys and values must be "
+			"below 2^31 rows, take smaller micro-batches",
+			(long long)o->max_tokens, o->layout.cp, o->layout.tp);
+	return 0;
+}
+
+/* Megatron-LM's number, unless the step would not fit. */
+static int64_t choose_micro_batches(const struct wlb_loader_options *o, int64_t windows_per_micro_batch,
+                                    int32_t interleave)
+{
+	int64_t dp = o->layout.dp, pp = o->layout.pp;
+	int64_t count = divide_up(divide_up(o->global_batch_size, windows_per_micro_batch), dp);
+	int64_t least = divide_up(least_bins(o), dp);
+	count = count > least ? count : least;
+	return interleave > 1 ? divide_up(count, pp) * pp : count;
+}
+
+/* No micro-batch ever holds more than this, whatever it is allowed to. */
+static int64_t most_tokens(const struct wlb_loader_options *o)
+{
+	int64_t packed = wlb_loader_packed_tokens(o), windows = o->global_batch_size;
+	return packed * (has_equal_lengths(o) ? divide_up(windows, wlb_loader_bins(o)) : windows);
+}
+
+int wlb_loader_micro_batches(int64_t seq_length, int64_t global_batch_size, int64_t windows_per_micro_batch,
+                             int64_t max_tokens, int32_t interleave, struct wlb_loader_options *options,
+                             struct wlb_error *error)
+{
+	struct wlb_loader_options o = *options;
+	o.seq_length = seq_length;
+	o.global_batch_size = global_batch_size;
+	if (check_batch(&o, error) < 0)
+		return -1;
+	if (windows_per_micro_batch < 1 || windows_per_micro_batch > global_batch_size)
+		return wlb_fail(error, "micro_batch_size is %lld: it must be between 1 and global_batch_size %lld",
+		                (long long)windows_per_micro_batch, (long long)global_batch_size);
+	o.max_tokens = max_tokens == 0 ? windows_per_micro_batch * wlb_loader_packed_tokens(&o) : max_tokens;
+	if (o.max_tokens < seq_length)
+		return check_max_tokens(&o, error);
+	int64_t count = choose_micro_batches(&o, windows_per_micro_batch, interleave);
+	if (count * o.layout.dp > INT32_MAX)
+		return wlb_fail(error, "%lld micro-batches on %d replicas: all together must be below 2^31",
+		                (long long)count, o.layout.dp);
+	o.micro_batches = (int32_t)count;
+	int64_t most = most_tokens(&o);
+	o.max_tokens = o.max_tokens < most ? o.max_tokens : most;
+	if (check_max_tokens(&o, error) < 0)
+		return -1;
+	*options = o;
+	return 0;
+}
+
+int64_t wlb_loader_max_rows(const struct wlb_loader_options *options)
+{
+	/* Ranks differ by at most one token (wlb_shard). */
+	return divide_up(divide_up(options->max_tokens, options->layout.cp), options->layout.tp) * options->layout.tp;
+}
+
+int wlb_loader_check(const struct wlb_loader_options *o, struct wlb_error *error)
+{
+	if (check_batch(o, error) < 0 || check_max_tokens(o, error) < 0)
+		return -1;
+	if (o->micro_batches < 1 || wlb_loader_bins(o) > INT32_MAX || wlb_loader_bins(o) < least_bins(o))
+		return wlb_fail(error,
+		                "%d micro-batches of at most %lld tokens on %d replicas: %lld windows of seq_length "
+		                "%lld need %lld together",
+		                o->micro_batches, (long long)o->max_tokens, o->layout.dp,
+		                (long long)o->global_batch_size, (long long)o->seq_length, (long long)least_bins(o));
+	return 0;
+}

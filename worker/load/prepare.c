@@ -1,0 +1,114 @@
+#include "worker/load/prepare.h"
+
+#include <stdlib.h>
+
+#include "worker/load/grow.h"
+#include "worker/load/options.h"
+#include "worker/load/read.h"
+
+int wlb_preparer_init(struct wlb_preparer *p, const struct wlb_dataset *dataset, const struct wlb_model *model,
+                      const struct wlb_loader_options *options, struct wlb_error *error)
+{
+	struct wlb_packer_options packing;
+	if (wlb_loader_check(options, error) < 0)
+		return -1;
+	*p = (struct wlb_preparer){.dataset = dataset, .model = *model, .options = *options};
+	wlb_document_time_init(&p->time, model, options->layout.tp);
+	wlb_loader_packer_options(options, &packing);
+	p->schedule = wlb_schedule_new(dataset, options->seq_length, options->global_batch_size, options->seed, error);
+	if (p->schedule == NULL)
+		return -1;
+	p->packer = wlb_packer_new(model, &packing, error);
+	return p->packer == NULL ? -1 : wlb_dealer_init(&p->dealer, options, &p->time, error);
+}
+
+void wlb_preparer_free(struct wlb_preparer *p)
+{
+	wlb_schedule_free(p->schedule);
+	wlb_packer_free(p->packer);
+	wlb_dealer_free(&p->dealer);
+	wlb_shards_free(&p->shards);
+	free(p->spans);
+	free(p->tokens);
+}
+
+void wlb_prepared_free(struct wlb_prepared *prepared)
+{
+	wlb_rows_free(&prepared->rows);
+	free(prepared->packer_state);
+}
+
+/* The documents of a global batch, packed. */
+static const struct wlb_step *pack(struct wlb_preparer *p, struct wlb_error *error)
+{
+	const struct wlb_piece *pieces = NULL;
+	int count = wlb_schedule_next(p->schedule, &pieces, error);
+	if (count < 0 || wlb_grow((void **)&p->spans, &p->spans_room, (size_t)count, sizeof(*p->spans), error) < 0)
+		return NULL;
+	for (int i = 0; i < count; i++)
+		p->spans[i] = (struct wlb_span){
+			.document = pieces[i].document, .start = pieces[i].start, .tokens = pieces[i].length};
+	const struct wlb_step *step = wlb_packer_next(p->packer, p->spans, (size_t)count, error);
+	/* The queues of greedy may keep all that came. A step trains something: as at the end of the data, they give
+	 * out what they hold. */
+	if (step != NULL && step->tokens == 0)
+		step = wlb_packer_next(p->packer, NULL, 0, error);
+	return step;
+}
+
+/* One micro-batch: over the context-parallel ranks, into rows, with this rank's tokens. */
+static int fill(struct wlb_preparer *p, struct wlb_rows *rows, int32_t number, struct wlb_error *error)
+{
+	const struct wlb_loader_options *o = &p->options;
+	const struct wlb_span *spans = p->dealer.spans + p->dealer.first[number];
+	size_t count = p->dealer.first[number + 1] - p->dealer.first[number];
+	if (count == 0)
+		return 0;
+	if (wlb_grow((void **)&p->tokens, &p->tokens_room, count, sizeof(*p->tokens), error) < 0)
+		return -1;
+	for (size_t i = 0; i < count; i++)
+		p->tokens[i] = spans[i].tokens;
+	/* A single rank has all documents as they lie, however they are cut. */
+	enum wlb_sharding sharding = o->layout.cp > 1 ? o->sharding : WLB_SHARDING_SEQUENCE;
+	if (wlb_shard(sharding, &p->time.kernels, p->tokens, count, o->layout.cp, &p->shards, error) < 0 ||
+	    wlb_rows_add(rows, number, &p->shards, o, &p->model, error) < 0)
+		return -1;
+	return wlb_read_rows(rows, number, &p->shards, o->at.cp, spans, p->dataset, p->model.vocab_size, error);
+}
+
+/* How things stand after the step. */
+static int save(struct wlb_preparer *p, struct wlb_prepared *out, struct wlb_error *error)
+{
+	size_t bytes = wlb_packer_state_bytes(p->packer);
+	if (wlb_grow(&out->packer_state, &out->packer_room, bytes, 1, error) < 0)
+		return -1;
+	wlb_packer_save(p->packer, out->packer_state);
+	wlb_schedule_save(p->schedule, &out->step.schedule);
+	out->step.packer_state = out->packer_state;
+	out->step.packer_state_bytes = bytes;
+	return 0;
+}
+
+int wlb_prepare(struct wlb_preparer *p, struct wlb_prepared *out, const atomic_bool *stopping, struct wlb_error *error)
+{
+	const struct wlb_step *step = pack(p, error);
+	if (step == NULL || wlb_dealer_deal(&p->dealer, step, error) < 0)
+		return -1;
+	wlb_rows_clear(&out->rows);
+	out->step = (struct wlb_loaded_step){
+		.tokens = step->tokens,
+		.documents = (int)step->count,
+		.held_tokens = step->held_tokens,
+		.micro_batches = p->options.micro_batches,
+		.list = out->rows.list,
+	};
+	for (int32_t m = 0; m < p->options.micro_batches && !atomic_load(stopping); m++) {
+		if (fill(p, &out->rows, m, error) < 0)
+			return -1;
+		out->step.work += out->rows.list[m].work;
+	}
+	if (save(p, out, error) < 0)
+		return -1;
+	out->step.step = out->step.schedule.step;
+	return 0;
+}

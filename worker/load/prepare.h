@@ -1,0 +1,43 @@
+/* A step in host memory: schedule, packer, deal, shards and tokens, one after the other. No thread, no device. */
+#ifndef WLB_PREPARE_H
+#define WLB_PREPARE_H
+
+#include <stdatomic.h>
+
+#include "worker/load/deal.h"
+#include "worker/load/rows.h"
+
+/* What is made in each step; two of them take turns. */
+struct wlb_prepared {
+	struct wlb_rows rows;
+	struct wlb_loaded_step step; /* its list points nowhere until uploaded */
+	void *packer_state;
+	size_t packer_room;
+};
+
+struct wlb_preparer {
+	const struct wlb_dataset *dataset;
+	struct wlb_model model;
+	struct wlb_loader_options options;
+	struct wlb_document_time time;
+	struct wlb_schedule *schedule;
+	struct wlb_packer *packer;
+	struct wlb_dealer dealer;
+	struct wlb_shards shards;
+	struct wlb_span *spans; /* that the schedule gave */
+	size_t spans_room;
+	int64_t *tokens; /* of each document of a micro-batch */
+	size_t tokens_room;
+};
+
+/* The dealer keeps a pointer into the preparer, which must stay where it is. Zeroed ones may be freed. */
+int wlb_preparer_init(struct wlb_preparer *preparer, const struct wlb_dataset *dataset, const struct wlb_model *model,
+                      const struct wlb_loader_options *options, struct wlb_error *error);
+void wlb_preparer_free(struct wlb_preparer *preparer);
+void wlb_prepared_free(struct wlb_prepared *prepared);
+
+/* The next step. Ends early, with a step that nobody may use, once *stopping is set. */
+int wlb_prepare(struct wlb_preparer *preparer, struct wlb_prepared *out, const atomic_bool *stopping,
+                struct wlb_error *error);
+
+#endif

@@ -1,0 +1,169 @@
+#include "worker/load/rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/load/grow.h"
+
+enum { ALIGNED = 16, SEGMENT_WORDS = sizeof(struct wlb_segment) / sizeof(int32_t), NO_TARGET = -1, PADDING = -1 };
+
+int wlb_rows_init(struct wlb_rows *rows, int32_t micro_batches, struct wlb_error *error)
+{
+	size_t count = (size_t)micro_batches;
+	*rows = (struct wlb_rows){
+		.micro_batches = micro_batches,
+		.list = calloc(count, sizeof(*rows->list)),
+		.arrays = calloc(count, sizeof(*rows->arrays)),
+	};
+	if (rows->list != NULL && rows->arrays != NULL)
+		return 0;
+	wlb_rows_free(rows);
+	return wlb_fail(error, "out of memory for %zu micro-batches", count);
+}
+
+void wlb_rows_free(struct wlb_rows *rows)
+{
+	free(rows->host);
+	free(rows->list);
+	free(rows->arrays);
+	*rows = (struct wlb_rows){0};
+}
+
+void wlb_rows_clear(struct wlb_rows *rows)
+{
+	rows->used = 0;
+	memset(rows->list, 0, (size_t)rows->micro_batches * sizeof(*rows->list));
+}
+
+/* Every array begins on a line of the cache. */
+static size_t aligned(size_t count)
+{
+	return (count + ALIGNED - 1) / ALIGNED * ALIGNED;
+}
+
+static size_t take(struct wlb_rows *rows, size_t count)
+{
+	size_t start = rows->used;
+	rows->used += aligned(count);
+	return start;
+}
+
+static int64_t rows_of(const struct wlb_shards *shards, int32_t rank)
+{
+	return shards->first_row[rank + 1] - shards->first_row[rank];
+}
+
+static int64_t padded_rows(const struct wlb_shards *shards, int32_t tp)
+{
+	int64_t most = 0;
+	for (int32_t r = 0; r < shards->ranks; r++)
+		most = rows_of(shards, r) > most ? rows_of(shards, r) : most;
+	return (most + tp - 1) / tp * tp;
+}
+
+static int lay_out(struct wlb_rows *rows, int32_t number, size_t segments, int32_t cp, struct wlb_error *error)
+{
+	const struct wlb_micro_batch *batch = &rows->list[number];
+	size_t n = (size_t)batch->rows, from = 0, to = 0;
+	if (cp > 1) {
+		from = 2 * (size_t)batch->tokens;
+		to = 2 * n * (size_t)cp;
+	}
+	size_t words = segments * SEGMENT_WORDS;
+	size_t needed = aligned(n + 1) + 2 * aligned(n) + aligned(from) + aligned(to) + aligned(words);
+	if (wlb_grow((void **)&rows->host, &rows->room, rows->used + needed, sizeof(*rows->host), error) < 0)
+		return -1;
+	/* What lies between the arrays goes to the device with them. */
+	memset(rows->host + rows->used, 0, needed * sizeof(*rows->host));
+	struct wlb_row_arrays *arrays = &rows->arrays[number];
+	arrays->ids = take(rows, n + 1);
+	arrays->targets = take(rows, n);
+	arrays->positions = take(rows, n);
+	arrays->from_ranks = take(rows, from);
+	arrays->to_ranks = take(rows, to);
+	arrays->segments = take(rows, words);
+	return 0;
+}
+
+static void fill_segments(struct wlb_micro_batch *batch, int32_t *segments, const struct wlb_shards *shards,
+                          int32_t rank)
+{
+	const struct wlb_shard *shard = &shards->shards[shards->first_shard[rank]];
+	for (int s = 0; s < batch->segments.count; s++, shard++) {
+		struct wlb_segment segment = {.q_start = shard->q_start,
+		                              .q_count = shard->q_count,
+		                              .k_start = shard->k_start,
+		                              .k_count = shard->k_count,
+		                              .q_offset = shard->q_offset};
+		memcpy(segments + (size_t)s * SEGMENT_WORDS, &segment, sizeof(segment));
+		if (shard->q_count > batch->segments.max_q)
+			batch->segments.max_q = shard->q_count;
+		if (shard->k_count > batch->segments.max_k)
+			batch->segments.max_k = shard->k_count;
+	}
+}
+
+/* Token t's key is in row [r, 0, i] of what is gathered, its value in row [r, 1, i], and their gradients go there. */
+static void map_token(const struct wlb_micro_batch *batch, int32_t *from, int32_t *to, int64_t rank, int64_t token,
+                      int64_t row)
+{
+	for (int64_t half = 0; half < 2; half++) {
+		int64_t there = (2 * rank + half) * batch->rows + row, here = half * batch->tokens + token;
+		from[here] = (int32_t)there;
+		to[there] = (int32_t)here;
+	}
+}
+
+static void fill_maps(const struct wlb_micro_batch *batch, int32_t *from, int32_t *to, const struct wlb_shards *shards)
+{
+	for (int64_t i = 0; i < 2 * batch->rows * shards->ranks; i++)
+		to[i] = PADDING;
+	for (int32_t r = 0; r < shards->ranks; r++)
+		for (size_t s = shards->first_shard[r]; s < shards->first_shard[r + 1]; s++) {
+			const struct wlb_shard *shard = &shards->shards[s];
+			for (int32_t i = 0; i < shard->q_count; i++)
+				map_token(batch, from, to, r, shard->k_start + shard->q_offset + i, shard->q_start + i);
+		}
+}
+
+int wlb_rows_add(struct wlb_rows *rows, int32_t number, const struct wlb_shards *shards,
+                 const struct wlb_loader_options *options, const struct wlb_model *model, struct wlb_error *error)
+{
+	int32_t rank = options->at.cp;
+	size_t segments = shards->first_shard[rank + 1] - shards->first_shard[rank];
+	struct wlb_micro_batch *batch = &rows->list[number];
+	*batch = (struct wlb_micro_batch){
+		.tokens = shards->tokens,
+		.rows = padded_rows(shards, options->layout.tp),
+		.own_rows = rows_of(shards, rank),
+		.segments.count = (int)segments,
+		.work = wlb_shards_work(shards, rank, model),
+	};
+	if (lay_out(rows, number, segments, shards->ranks, error) < 0)
+		return -1;
+	const struct wlb_row_arrays *arrays = &rows->arrays[number];
+	for (int64_t i = 0; i < batch->rows; i++)
+		rows->host[arrays->targets + (size_t)i] = NO_TARGET;
+	wlb_shards_positions(shards, rank, rows->host + arrays->positions);
+	fill_segments(batch, rows->host + arrays->segments, shards, rank);
+	if (shards->ranks > 1)
+		fill_maps(batch, rows->host + arrays->from_ranks, rows->host + arrays->to_ranks, shards);
+	return 0;
+}
+
+void wlb_rows_point(struct wlb_rows *rows, const int32_t *block)
+{
+	for (int32_t m = 0; m < rows->micro_batches; m++) {
+		struct wlb_micro_batch *batch = &rows->list[m];
+		const struct wlb_row_arrays *arrays = &rows->arrays[m];
+		if (batch->tokens == 0)
+			continue;
+		int has_maps = arrays->to_ranks > arrays->from_ranks;
+		batch->ids = block + arrays->ids;
+		batch->targets = block + arrays->targets;
+		batch->positions = block + arrays->positions;
+		batch->from_ranks = has_maps ? block + arrays->from_ranks : NULL;
+		batch->to_ranks = has_maps ? block + arrays->to_ranks : NULL;
+		batch->segments.segments = (const struct wlb_segment *)(block + arrays->segments);
+	}
+}

@@ -1,0 +1,45 @@
+/* The arrays of a step's micro-batches, on one rank, in one block of host memory that goes to the device as a whole. */
+#ifndef WLB_ROWS_H
+#define WLB_ROWS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libwlb/wlb.h"
+#include "worker/load/loader.h"
+
+/* Where the arrays of a micro-batch begin in the block; shapes as in struct wlb_micro_batch. ids has one element more,
+ * so that a document's last target can be read with its inputs. */
+struct wlb_row_arrays {
+	size_t ids;
+	size_t targets;
+	size_t positions;
+	size_t from_ranks;
+	size_t to_ranks;
+	size_t segments;
+};
+
+struct wlb_rows {
+	int32_t *host; /* `used` of `room` elements */
+	size_t used;
+	size_t room;
+	int32_t micro_batches;
+	struct wlb_micro_batch *list; /* [micro_batches] */
+	struct wlb_row_arrays *arrays;
+};
+
+/* -1 without memory. Zeroed rows may be freed. */
+int wlb_rows_init(struct wlb_rows *rows, int32_t micro_batches, struct wlb_error *error);
+void wlb_rows_free(struct wlb_rows *rows);
+/* All micro-batches without tokens. */
+void wlb_rows_clear(struct wlb_rows *rows);
+
+/* Lays out micro-batch `number` as `shards` says and fills all but ids and targets, which become those of padding. -1
+ * without memory. */
+int wlb_rows_add(struct wlb_rows *rows, int32_t number, const struct wlb_shards *shards,
+                 const struct wlb_loader_options *options, const struct wlb_model *model, struct wlb_error *error);
+
+/* Has the list point into a copy of the block. */
+void wlb_rows_point(struct wlb_rows *rows, const int32_t *block);
+
+#endif
