@@ -1,6 +1,5 @@
 /* Tensor and context parallelism against one rank that has everything: the loss and every gradient, whatever the
  * documents, how they are shared out, and what is computed again. Runs on MOST_RANKS ranks under mpirun. */
-#include <errno.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +11,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/worker/tiny.h"
+#include "worker/launch.h"
 
 enum { MOST_RANKS = 4 };
 
@@ -37,7 +37,6 @@ struct world {
 	struct wlb_device *device;
 	struct wlb_comm *all;
 	int rank;
-	int size;
 };
 
 /* All ranks fail or none, so that none waits for another. */
@@ -196,23 +195,17 @@ static void tensor_and_context_parallel(void **state)
 	check_layout(*state, 2, 2);
 }
 
-/* Rank and number of ranks as Open MPI's mpirun tells them. */
-static int from_mpirun(const char *name)
-{
-	const char *text = getenv(name);
-	return text != NULL ? atoi(text) : -1;
-}
-
 int main(void)
 {
 	struct wlb_error error = {0};
-	struct world w = {.rank = from_mpirun("OMPI_COMM_WORLD_RANK"), .size = from_mpirun("OMPI_COMM_WORLD_SIZE")};
-	if (w.size != MOST_RANKS) {
-		fprintf(stderr, "run this as mpirun %d %s\n", MOST_RANKS, program_invocation_short_name);
-		return 1;
-	}
-	w.device = wlb_device_open_cpu(WLB_FLOAT64, 1, &error);
-	w.all = w.device != NULL ? wlb_comm_open_world(w.device, w.rank, w.size, &error) : NULL;
+	int code = 0;
+	struct wlb_launch *launch = wlb_launch_open(&code, &error);
+	struct world w = {.rank = launch != NULL ? launch->rank : -1};
+	if (launch != NULL && launch->size == MOST_RANKS)
+		w.device = wlb_device_open_cpu(WLB_FLOAT64, 1, &error);
+	else
+		wlb_fail_in(&error, "this needs %d ranks", MOST_RANKS);
+	w.all = w.device != NULL ? wlb_comm_open_world(w.device, w.rank, MOST_RANKS, &error) : NULL;
 	if (w.all == NULL) {
 		fprintf(stderr, "%s\n", error.message);
 		return 1;
@@ -226,5 +219,6 @@ int main(void)
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	wlb_comm_close(w.all);
 	wlb_device_close(w.device);
+	wlb_launch_close(launch);
 	return failed;
 }
