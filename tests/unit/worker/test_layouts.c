@@ -25,7 +25,9 @@ static const struct tiny_document long_and_short[3] = {
 	{3, {10, 6, 0, 3}},
 };
 
-/* 13, 1, 3 and 26 tokens: with padding for most numbers of ranks, without tokens for some ranks. */
+enum { MOST_TOKENS = 26 };
+
+/* 13, 1, 3 and MOST_TOKENS tokens: with padding for most numbers of ranks, without tokens for some ranks. */
 static const struct {
 	const struct tiny_document *documents;
 	int count;
@@ -118,7 +120,7 @@ enum { MOST_TRIALS = 2 * MICRO_BATCHES };
 static int run_trials(struct trial *trials, const struct tiny_setup *setup)
 {
 	struct tiny part = tiny_open(setup);
-	struct tiny whole = tiny_open(&(struct tiny_setup){.tied = setup->tied});
+	struct tiny whole = tiny_open(&(struct tiny_setup){.tied = setup->tied, .max_tokens = MOST_TOKENS});
 	int last = setup->cp > 1 ? WLB_SHARDING_DOCUMENT : WLB_SHARDING_SEQUENCE, count = 0;
 	for (int sharding = WLB_SHARDING_SEQUENCE; sharding <= last; sharding++)
 		for (int m = 0; m < MICRO_BATCHES; m++) {
@@ -167,7 +169,10 @@ static void check_layout(struct world *w, int tp, int cp)
 	struct wlb_comm *world = wlb_comm_split(w->all, takes_part, w->rank, "some", &error);
 	assert_non_null(world);
 	for (int tied = 0; tied <= 1 && takes_part; tied++)
-		try_layout(&(struct tiny_setup){.world = world, .tied = tied, .tp = tp, .cp = cp}, &off, &off_again);
+		try_layout(
+			&(struct tiny_setup){
+				.world = world, .tied = tied, .tp = tp, .cp = cp, .max_tokens = MOST_TOKENS},
+			&off, &off_again);
 	wlb_comm_close(world);
 	assert_on_all(w, off, 1e-12, "against one rank");
 	assert_on_all(w, off_again, 0.0, "computed again");
@@ -201,10 +206,10 @@ int main(void)
 	int code = 0;
 	struct wlb_launch *launch = wlb_launch_open(&code, &error);
 	struct world w = {.rank = launch != NULL ? launch->rank : -1};
-	if (launch != NULL && launch->size == MOST_RANKS)
+	if (launch != NULL && launch->size != MOST_RANKS)
+		wlb_fail(&error, "%d ranks: this needs %d", launch->size, MOST_RANKS);
+	else if (launch != NULL)
 		w.device = wlb_device_open_cpu(WLB_FLOAT64, 1, &error);
-	else
-		wlb_fail_in(&error, "this needs %d ranks", MOST_RANKS);
 	w.all = w.device != NULL ? wlb_comm_open_world(w.device, w.rank, MOST_RANKS, &error) : NULL;
 	if (w.all == NULL) {
 		fprintf(stderr, "%s\n", error.message);
