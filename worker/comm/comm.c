@@ -99,12 +99,30 @@ struct wlb_comm_trace *wlb_comm_get_trace(const struct wlb_comm *comm)
 
 double wlb_comm_seconds(const struct wlb_comm *comm)
 {
-	return comm->seconds;
+	return comm->held_up.now_s;
+}
+
+double wlb_comm_busy_s(const struct wlb_comm *comm)
+{
+	return comm->held_up.busy_s;
+}
+
+struct wlb_comm_clock wlb_comm_clock(const struct wlb_comm *comm)
+{
+	return (struct wlb_comm_clock){.now_s = wlb_now_s(), .busy_s = comm->device->ops->busy_s(comm->device)};
+}
+
+double wlb_comm_count(struct wlb_comm *comm, const struct wlb_comm_clock *since)
+{
+	struct wlb_comm_clock now = wlb_comm_clock(comm);
+	comm->held_up.now_s += now.now_s - since->now_s;
+	comm->held_up.busy_s += now.busy_s - since->busy_s;
+	return now.now_s;
 }
 
 struct wlb_comm_event wlb_comm_next_call(struct wlb_comm *comm, enum wlb_comm_kind kind, size_t bytes)
 {
-	struct wlb_comm_event call = {.kind = kind, .seq = ++comm->seq, .bytes = bytes, .entered_s = wlb_now_s()};
+	struct wlb_comm_event call = {.kind = kind, .seq = ++comm->seq, .bytes = bytes};
 	snprintf(call.comm, sizeof(call.comm), "%s", comm->name);
 	return call;
 }
@@ -112,15 +130,16 @@ struct wlb_comm_event wlb_comm_next_call(struct wlb_comm *comm, enum wlb_comm_ki
 void wlb_comm_enter(struct wlb_comm *comm, const struct wlb_comm_event *call)
 {
 	comm->call = *call;
-	comm->call.blocked_s = wlb_now_s();
+	comm->blocked = wlb_comm_clock(comm);
+	comm->call.blocked_s = comm->blocked.now_s;
+	if (comm->call.entered_s == 0.0)
+		comm->call.entered_s = comm->call.blocked_s;
 	wlb_comm_trace_enter(comm->trace, &comm->call);
 }
 
 int wlb_comm_leave(struct wlb_comm *comm, int rc, struct wlb_error *error)
 {
-	double left_s = wlb_now_s();
-	wlb_comm_trace_leave(comm->trace, left_s);
-	comm->seconds += left_s - comm->call.blocked_s;
+	wlb_comm_trace_leave(comm->trace, wlb_comm_count(comm, &comm->blocked));
 	return rc < 0 ? wlb_comm_fail(comm, &comm->call, error) : rc;
 }
 

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 
 #include "worker/comm/communicator.h"
-#include "worker/seconds.h"
 
 enum state { FAILED = -1, UNDER_WAY, DONE };
 
@@ -11,6 +10,7 @@ struct wlb_comm_request {
 	struct wlb_comm_request *next; /* of the idle or the started ones */
 	void *handle;                  /* the transport's; NULL where the rank is alone */
 	struct wlb_comm_event call;
+	struct wlb_comm_clock began;
 	enum state state;
 	struct wlb_error error; /* why it failed while it was moved on */
 	struct wlb_staging in, out;
@@ -50,6 +50,7 @@ static struct wlb_comm_request *request_new(struct wlb_comm *comm, struct wlb_er
 static struct wlb_comm_request *take(struct wlb_comm *comm, enum wlb_comm_kind kind, size_t bytes,
                                      struct wlb_error *error)
 {
+	struct wlb_comm_clock began = wlb_comm_clock(comm);
 	struct wlb_comm_event call = wlb_comm_next_call(comm, kind, bytes);
 	struct wlb_comm_request *request = comm->idle;
 	if (request != NULL)
@@ -61,6 +62,8 @@ static struct wlb_comm_request *take(struct wlb_comm *comm, enum wlb_comm_kind k
 		return NULL;
 	}
 	request->call = call;
+	request->call.entered_s = began.now_s;
+	request->began = began;
 	request->state = UNDER_WAY;
 	request->out_bytes = 0;
 	return request;
@@ -73,7 +76,8 @@ static struct wlb_comm_request *started(struct wlb_comm_request *request, int rc
 	struct wlb_comm_request **list = rc == 0 ? &comm->started : &comm->idle;
 	request->next = *list;
 	*list = request;
-	comm->seconds += wlb_now_s() - request->call.entered_s;
+	if (comm->size > 1)
+		wlb_comm_count(comm, &request->began);
 	if (rc == 0)
 		return request;
 	wlb_comm_fail(comm, &request->call, error);
@@ -156,11 +160,11 @@ void wlb_comm_progress(struct wlb_comm *comm)
 {
 	if (comm->size == 1 || comm->started == NULL)
 		return;
-	double began_s = wlb_now_s();
+	struct wlb_comm_clock began = wlb_comm_clock(comm);
 	for (struct wlb_comm_request *request = comm->started; request != NULL; request = request->next)
 		if (request->state == UNDER_WAY)
 			request->state = comm->transport->test(request->handle, &request->error);
-	comm->seconds += wlb_now_s() - began_s;
+	wlb_comm_count(comm, &began);
 }
 
 static void free_all(struct wlb_comm_request *request)

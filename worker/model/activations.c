@@ -178,6 +178,7 @@ struct wlb_transformer *wlb_transformer_new(const struct wlb_parameters *paramet
 	*t = (struct wlb_transformer){
 		.parameters = parameters,
 		.device = parameters->device,
+		.groups = groups,
 		.tp = groups->tp,
 		.cp = groups->cp,
 		.tp_size = wlb_comm_size(groups->tp),

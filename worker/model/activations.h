@@ -36,6 +36,7 @@ struct wlb_scratch {
 struct wlb_transformer {
 	const struct wlb_parameters *parameters;
 	struct wlb_device *device;
+	const struct wlb_groups *groups;
 	struct wlb_comm *tp;
 	struct wlb_comm *cp;
 	int tp_size;
@@ -62,6 +63,15 @@ static inline void *wlb_element(const struct wlb_transformer *t, void *buffer, i
 static inline size_t wlb_bytes(const struct wlb_transformer *t, int64_t count)
 {
 	return (size_t)count * wlb_dtype_bytes(t->device->dtype);
+}
+
+/* What goes on beside a pass moves on: activations on their way to other stages, gradients being summed. A rank that
+ * only computed would else keep them back to the end of the pass. */
+static inline void wlb_pass_progress(const struct wlb_transformer *t)
+{
+	wlb_comm_progress(t->groups->pp);
+	wlb_comm_progress(t->groups->pp_back);
+	wlb_comm_progress(t->groups->data);
 }
 
 /* Tells the watch, if there is one. */

@@ -75,10 +75,14 @@ static int layer_backward(struct wlb_transformer *t, const struct wlb_layer_tens
                           const struct wlb_layer_activations *a, const struct wlb_micro_batch *batch, void *d_residual,
                           struct wlb_error *error)
 {
-	if (wlb_recompute_mlp(t, w, a, batch, error) < 0 || mlp_backward(t, w, a, batch, d_residual, error) < 0 ||
-	    wlb_recompute_attention(t, w, a, batch, error) < 0)
+	if (wlb_recompute_mlp(t, w, a, batch, error) < 0 || mlp_backward(t, w, a, batch, d_residual, error) < 0)
 		return -1;
-	return attention_backward(t, w, a, batch, d_residual, error);
+	wlb_pass_progress(t);
+	if (wlb_recompute_attention(t, w, a, batch, error) < 0 ||
+	    attention_backward(t, w, a, batch, d_residual, error) < 0)
+		return -1;
+	wlb_pass_progress(t);
+	return 0;
 }
 
 int wlb_backward(struct wlb_transformer *t, int chunk, struct wlb_slot *slot, const struct wlb_micro_batch *batch,

@@ -62,9 +62,13 @@ int wlb_forward(struct wlb_transformer *t, int chunk, struct wlb_slot *slot, con
 		const struct wlb_layer_tensors *w = &c->tensors[l];
 		const struct wlb_layer_activations *a = &slot->layers[l];
 		void *out = l + 1 < c->layers ? slot->layers[l + 1].input : slot->output;
-		if (wlb_attention_half(t, w, a, batch, error) < 0 || wlb_mlp_inner(t, w, a, batch, error) < 0 ||
+		if (wlb_attention_half(t, w, a, batch, error) < 0)
+			return -1;
+		wlb_pass_progress(t);
+		if (wlb_mlp_inner(t, w, a, batch, error) < 0 ||
 		    wlb_tp_linear_onto(t, out, a->middle, a->activated, w->down, batch->rows, error) < 0)
 			return -1;
+		wlb_pass_progress(t);
 	}
 	return 0;
 }

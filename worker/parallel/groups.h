@@ -14,17 +14,17 @@
 struct wlb_groups {
 	struct wlb_layout layout;
 	struct wlb_coordinates at;
-	int place;               /* of this rank in the layout */
-	struct wlb_comm *world;  /* the caller's */
-	struct wlb_comm *tp;     /* share every layer's matrices */
-	struct wlb_comm *cp;     /* share every micro-batch's tokens */
-	struct wlb_comm *data;   /* dp x cp ranks that hold the same weights, cp varying fastest: gradients, optimizer */
-	struct wlb_comm *pp;     /* the stages of a pipeline, activations going forward */
+	int place;              /* of this rank in the layout */
+	struct wlb_comm *world; /* the caller's */
+	struct wlb_comm *tp;    /* share every layer's matrices */
+	struct wlb_comm *cp;    /* share every micro-batch's tokens */
+	struct wlb_comm *data;  /* dp x cp ranks that hold the same weights, cp varying fastest: gradients, optimizer */
+	struct wlb_comm *pp;    /* the stages of a pipeline, activations going forward */
 	struct wlb_comm *pp_back; /* the same ranks, gradients going back: order is kept within a communicator only */
-	struct wlb_comm *kv;     /* tensor-parallel ranks that hold the same key and value heads; size 1 where each has
-	                          * its own */
-	struct wlb_comm *ends;   /* first and last stage, which hold the same embedding when it is tied; on a stage
-	                          * between, and where there is one stage, of size 1 */
+	struct wlb_comm *kv;      /* tensor-parallel ranks that hold the same key and value heads; size 1 where each has
+	                           * its own */
+	struct wlb_comm *ends;    /* first and last stage, which hold the same embedding when it is tied; on a stage
+	                           * between, and where there is one stage, of size 1 */
 };
 
 /* place_of[rank] from node_of[rank], for `size` ranks: sorted by node, then rank. */

@@ -1,11 +1,14 @@
-/* Every collective of comm.h, on as many ranks as mpirun starts; each rank checks what it received. */
+/* Every collective of comm.h, on one rank or as many as mpirun starts; each checks what it received. */
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -13,7 +16,12 @@
 #include "worker/comm/comm_trace.h"
 #include "worker/launch.h"
 
-enum { COUNT = 1000 };
+enum {
+	COUNT = 1000,
+	LARGE = 1 << 18, /* 2 MiB: more than any MPI sends before the other side asks for it */
+	ROUNDS = 3,
+	REDUCTIONS = 4,
+};
 
 struct fixture {
 	struct wlb_launch *launch;
@@ -23,6 +31,7 @@ struct fixture {
 	int size;
 	double *buffer; /* [COUNT * size] */
 	double *other;
+	double *large; /* [LARGE * size] */
 };
 
 static void sums_and_maxima(void **state)
@@ -51,6 +60,20 @@ static void scattered_and_gathered(void **state)
 	assert_int_equal(wlb_comm_all_gather(f->world, f->buffer, f->other, COUNT, &error), 0);
 	for (int i = 0; i < COUNT * f->size; i++)
 		assert_true(f->buffer[i] == i * (f->size * (f->size + 1) / 2));
+}
+
+static void gathered_in_place(void **state)
+{
+	struct fixture *f = *state;
+	struct wlb_error error = {0};
+	double *own = f->buffer + (size_t)f->rank * COUNT;
+	for (int i = 0; i < COUNT * f->size; i++)
+		f->buffer[i] = -1.0;
+	for (int i = 0; i < COUNT; i++)
+		own[i] = f->rank * COUNT + i;
+	assert_int_equal(wlb_comm_all_gather(f->world, f->buffer, own, COUNT, &error), 0);
+	for (int i = 0; i < COUNT * f->size; i++)
+		assert_true(f->buffer[i] == i);
 }
 
 static void broadcast_from_the_last(void **state)
@@ -120,6 +143,11 @@ static void every_call_is_traced(void **state)
 	assert_non_null(group);
 	assert_int_equal(wlb_comm_all_reduce(group, f->buffer, COUNT, WLB_SUM, &error), 0);
 	assert_int_equal(wlb_comm_barrier(group, &error), 0);
+	if (f->size == 1) {
+		assert_int_equal(wlb_comm_trace_read(trace, &next, events, 64), 0);
+		wlb_comm_close(group);
+		return;
+	}
 	assert_int_equal(wlb_comm_trace_read(trace, &next, events, 64), 2);
 	assert_int_equal(events[0].kind, WLB_COMM_ALL_REDUCE);
 	assert_string_equal(events[0].comm, "all");
@@ -127,8 +155,295 @@ static void every_call_is_traced(void **state)
 	assert_int_equal(events[0].bytes, COUNT * sizeof(double));
 	assert_int_equal(events[1].kind, WLB_COMM_BARRIER);
 	assert_int_equal(events[1].seq, 2);
-	assert_true(events[0].entered_s <= events[0].left_s && events[0].left_s <= events[1].entered_s);
+	assert_true(events[0].entered_s <= events[0].blocked_s && events[0].blocked_s <= events[0].left_s);
+	assert_true(events[0].left_s <= events[1].entered_s);
 	assert_int_equal(wlb_comm_trace_waiting(trace, events), 0);
+	wlb_comm_close(group);
+}
+
+/* What rank `from` sends to `to` in a round. */
+static double letter(int from, int to, int round, int i)
+{
+	return from + 10.0 * to + 100.0 * round + 1e-6 * i;
+}
+
+static void all_send_to_all_at_once(void **state)
+{
+	struct fixture *f = *state;
+	struct wlb_error error = {0};
+	struct wlb_comm_request *sends[8] = {0};
+	double *arrived = malloc(LARGE * sizeof(*arrived));
+	assert_non_null(arrived);
+	for (int round = 0; round < ROUNDS; round++) {
+		for (int to = 0; to < f->size; to++) {
+			double *out = f->large + (size_t)to * LARGE;
+			for (int i = 0; i < LARGE; i++)
+				out[i] = letter(f->rank, to, round, i);
+			sends[to] = to == f->rank ? NULL : wlb_comm_send_start(f->world, out, LARGE, to, &error);
+			assert_true(to == f->rank || sends[to] != NULL);
+			wlb_comm_progress(f->world);
+		}
+		for (int from = 0; from < f->size; from++) {
+			if (from == f->rank)
+				continue;
+			assert_int_equal(wlb_comm_recv(f->world, arrived, LARGE, from, &error), 0);
+			for (int i = 0; i < LARGE; i++)
+				assert_true(arrived[i] == letter(from, f->rank, round, i));
+		}
+		for (int to = f->size - 1; to >= 0; to--)
+			assert_int_equal(wlb_comm_wait(sends[to], &error), 0);
+	}
+	free(arrived);
+}
+
+static void sends_arrive_in_the_order_they_were_started(void **state)
+{
+	struct fixture *f = *state;
+	struct wlb_error error = {0};
+	int next = (f->rank + 1) % f->size, previous = (f->rank + f->size - 1) % f->size;
+	size_t counts[4] = {COUNT, 1, COUNT / 2, 1}; /* a small one must not overtake */
+	struct wlb_comm_request *sends[3];
+	if (f->size == 1)
+		return;
+	for (int k = 0; k < 4; k++)
+		for (int i = 0; i < COUNT; i++)
+			f->large[k * COUNT + i] = 10.0 * f->rank + k;
+	for (int k = 0; k < 3; k++)
+		assert_non_null(sends[k] =
+		                        wlb_comm_send_start(f->world, f->large + k * COUNT, counts[k], next, &error));
+	if (f->rank == 0) /* a blocking one after started ones */
+		assert_int_equal(wlb_comm_send(f->world, f->large + 3 * COUNT, counts[3], next, &error), 0);
+	for (int k = 0; k < 4; k++) {
+		if (k == 3 && previous != 0)
+			break;
+		assert_int_equal(wlb_comm_recv(f->world, f->other, counts[k], previous, &error), 0);
+		assert_true(f->other[0] == 10.0 * previous + k && f->other[counts[k] - 1] == f->other[0]);
+	}
+	for (int k = 0; k < 3; k++)
+		assert_int_equal(wlb_comm_wait(sends[k], &error), 0);
+}
+
+/* Element i of what rank `rank` brings to reduction k. */
+static double share(int rank, int k, size_t i)
+{
+	return (double)((rank + 1) * (k + 1)) + (double)(i % 7);
+}
+
+/* Starts reductions, each with a blocking call of the same communicator behind it, and ends them in another
+ * order. */
+static void reduce_beside_others(struct fixture *f, double *out, double *in, size_t part, int round)
+{
+	struct wlb_error error = {0};
+	static const int order[REDUCTIONS] = {2, 0, 3, 1};
+	struct wlb_comm_request *sums[REDUCTIONS];
+	size_t all = part * (size_t)f->size;
+	for (int k = 0; k < REDUCTIONS; k++) {
+		for (size_t i = 0; i < all; i++)
+			in[(size_t)k * all + i] = share(f->rank, k + round, i);
+		sums[k] = wlb_comm_reduce_scatter_start(f->world, out + (size_t)k * part, in + (size_t)k * all, part,
+		                                        &error);
+		assert_non_null(sums[k]);
+		double one = 1.0;
+		assert_int_equal(wlb_comm_all_reduce_double(f->world, &one, 1, WLB_SUM, &error), 0);
+		assert_true(one == f->size);
+		wlb_comm_progress(f->world);
+	}
+	for (int k = 0; k < REDUCTIONS; k++)
+		assert_int_equal(wlb_comm_wait(sums[order[k]], &error), 0);
+}
+
+/* A request that served a reduction now serves a send, which must leave the reduction's result alone. */
+static void send_after_reductions(struct fixture *f, double *out, size_t count)
+{
+	struct wlb_error error = {0};
+	if (f->size == 1)
+		return;
+	for (size_t i = 0; i < count; i++)
+		out[i] = -1.0;
+	struct wlb_comm_request *send = wlb_comm_send_start(f->world, f->large, 1, (f->rank + 1) % f->size, &error);
+	assert_int_equal(wlb_comm_recv(f->world, f->other, 1, (f->rank + f->size - 1) % f->size, &error), 0);
+	assert_int_equal(wlb_comm_wait(send, &error), 0);
+	for (size_t i = 0; i < count; i++)
+		assert_true(out[i] == -1.0);
+}
+
+static void several_reductions_beside_others(void **state)
+{
+	struct fixture *f = *state;
+	size_t part = LARGE / 8, all = part * (size_t)f->size;
+	double *in = malloc(REDUCTIONS * all * sizeof(*in)), *out = calloc(REDUCTIONS * part, sizeof(*out));
+	assert_true(in != NULL && out != NULL);
+	for (int round = 0; round < ROUNDS; round++) {
+		reduce_beside_others(f, out, in, part, round);
+		for (size_t i = 0; i < REDUCTIONS * part; i++) {
+			double sum = 0.0;
+			for (int rank = 0; rank < f->size; rank++)
+				sum += share(rank, (int)(i / part) + round, (size_t)f->rank * part + i % part);
+			assert_true(out[i] == sum);
+		}
+		send_after_reductions(f, out, REDUCTIONS * part);
+	}
+	free(in);
+	free(out);
+}
+
+/* As if the device had memory that no transport reaches: it then goes over the host, also in started calls. */
+static void the_same_with_staging(void **state)
+{
+	struct fixture *f = *state;
+	f->device->host_memory = 0;
+	sums_and_maxima(state);
+	scattered_and_gathered(state);
+	gathered_in_place(state);
+	broadcast_from_the_last(state);
+	all_send_to_all_at_once(state);
+	sends_arrive_in_the_order_they_were_started(state);
+	several_reductions_beside_others(state);
+	f->device->host_memory = 1;
+}
+
+/* A group of one split off the world: nothing is asked of anybody, nothing is traced. */
+static void a_group_of_one_costs_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct wlb_error error = {0};
+	struct wlb_comm *alone = wlb_comm_split(f->world, f->rank, 0, "alone", &error);
+	assert_non_null(alone);
+	struct wlb_comm *group = wlb_comm_split(alone, 5, 3, "within", &error);
+	assert_non_null(group);
+	assert_int_equal(wlb_comm_size(group), 1);
+	assert_int_equal(wlb_comm_rank(group), 0);
+	struct wlb_comm_event events[64];
+	uint64_t next = 0;
+	while (wlb_comm_trace_read(wlb_comm_get_trace(group), &next, events, 64) > 0)
+		;
+	/* As often as no other rank does it. */
+	for (int turn = 0; turn <= f->rank; turn++) {
+		double most = 7.0;
+		f->buffer[0] = 3.0 + turn;
+		f->other[0] = f->other[1] = 0.0;
+		assert_int_equal(wlb_comm_all_reduce(group, f->buffer, 1, WLB_SUM, &error), 0);
+		assert_int_equal(wlb_comm_all_reduce_double(group, &most, 1, WLB_MAX, &error), 0);
+		assert_int_equal(wlb_comm_broadcast(group, f->buffer, 1, 0, &error), 0);
+		assert_int_equal(wlb_comm_barrier(group, &error), 0);
+		assert_int_equal(wlb_comm_all_gather(group, f->other, f->buffer, 1, &error), 0);
+		assert_int_equal(wlb_comm_all_gather(group, f->other, f->other, 1, &error), 0);
+		struct wlb_comm_request *sum = wlb_comm_reduce_scatter_start(group, f->other + 1, f->buffer, 1, &error);
+		assert_non_null(sum);
+		wlb_comm_progress(group);
+		assert_int_equal(wlb_comm_wait(sum, &error), 0);
+		assert_true(most == 7.0 && f->other[0] == 3.0 + turn && f->other[1] == 3.0 + turn);
+	}
+	assert_int_equal(wlb_comm_trace_read(wlb_comm_get_trace(group), &next, events, 64), 0);
+	assert_null(wlb_comm_send_start(group, f->buffer, 1, 0, &error));
+	assert_non_null(strstr(error.message, "of communicator within (rank 0 of 1): there is no rank 0 to send to"));
+	assert_true(wlb_comm_seconds(group) == 0.0 && wlb_comm_busy_s(group) == 0.0);
+	wlb_comm_close(group);
+	wlb_comm_close(alone);
+}
+
+static void a_start_that_fails_says_why(void **state)
+{
+	struct fixture *f = *state;
+	struct wlb_error error = {0};
+	struct wlb_comm *group = wlb_comm_split(f->world, 0, f->rank, "wrong", &error);
+	assert_non_null(group);
+	assert_null(wlb_comm_send_start(group, f->buffer, 1, f->size, &error));
+	assert_non_null(strstr(error.message, "send 1 of communicator wrong (rank "));
+	assert_non_null(strstr(error.message, f->size == 1 ? "this rank is alone" : "MPI_ERR_RANK"));
+	wlb_comm_close(group);
+}
+
+static void the_trace_of_started_calls(void **state)
+{
+	struct fixture *f = *state;
+	struct wlb_error error = {0};
+	struct wlb_comm_trace *trace = wlb_comm_get_trace(f->world);
+	struct wlb_comm_event events[64];
+	uint64_t next = 0;
+	if (f->size == 1)
+		return;
+	while (wlb_comm_trace_read(trace, &next, events, 64) > 0)
+		;
+	struct wlb_comm *group = wlb_comm_split(f->world, 0, f->rank, "beside", &error);
+	assert_non_null(group);
+	struct wlb_comm_request *first = wlb_comm_reduce_scatter_start(group, f->other, f->buffer, 1, &error);
+	struct wlb_comm_request *second = wlb_comm_reduce_scatter_start(group, f->other + 1, f->buffer, 1, &error);
+	assert_true(first != NULL && second != NULL);
+	assert_int_equal(wlb_comm_trace_read(trace, &next, events, 64), 0);
+	assert_int_equal(wlb_comm_trace_waiting(trace, events), 0);
+	nanosleep(&(struct timespec){.tv_nsec = 50000000L}, NULL); /* what the caller computes meanwhile */
+	assert_int_equal(wlb_comm_wait(second, &error), 0);
+	assert_int_equal(wlb_comm_barrier(group, &error), 0);
+	assert_int_equal(wlb_comm_wait(first, &error), 0);
+	assert_int_equal(wlb_comm_trace_read(trace, &next, events, 64), 3);
+	const uint64_t seqs[3] = {2, 3, 1};
+	double blocked_s = 0.0;
+	for (int i = 0; i < 3; i++) {
+		assert_string_equal(events[i].comm, "beside");
+		assert_int_equal(events[i].kind, i == 1 ? WLB_COMM_BARRIER : WLB_COMM_REDUCE_SCATTER);
+		assert_int_equal(events[i].seq, seqs[i]);
+		assert_int_equal(events[i].bytes, i == 1 ? 0 : f->size * sizeof(double));
+		assert_true(events[i].blocked_s <= events[i].left_s);
+		blocked_s += events[i].left_s - events[i].blocked_s;
+	}
+	assert_true(events[2].entered_s <= events[0].entered_s && events[0].entered_s <= events[1].entered_s);
+	assert_true(events[0].blocked_s - events[0].entered_s >= 0.05);
+	/* Held up: while starting and waiting, not between the two. */
+	assert_true(wlb_comm_seconds(group) >= blocked_s - 1e-9);
+	assert_true(wlb_comm_busy_s(group) > 0.0);
+	assert_true(wlb_comm_seconds(group) <= events[2].left_s - events[2].entered_s - 0.05 + 1e-9);
+	wlb_comm_close(group);
+}
+
+/* A thread that looks at the trace, as the watchdog does, until it sees a call of `comm` that blocks; then it wakes the
+ * rank that is waited for. */
+struct observer {
+	struct wlb_comm_trace *trace;
+	const char *comm;
+	pid_t wake;
+	struct wlb_comm_event seen;
+};
+
+static void *observe(void *argument)
+{
+	struct observer *o = argument;
+	for (;; nanosleep(&(struct timespec){.tv_nsec = 1000000L}, NULL))
+		if (wlb_comm_trace_waiting(o->trace, &o->seen) && strcmp(o->seen.comm, o->comm) == 0)
+			break;
+	kill(o->wake, SIGUSR1);
+	return NULL;
+}
+
+static void a_wait_that_blocks_is_seen(void **state)
+{
+	struct fixture *f = *state;
+	struct wlb_error error = {0};
+	if (f->size == 1)
+		return;
+	struct wlb_comm *group = wlb_comm_split(f->world, 0, f->rank, "late", &error);
+	assert_non_null(group);
+	if (f->rank == 0) {
+		struct observer o = {.trace = wlb_comm_get_trace(group), .comm = "late"};
+		pthread_t thread;
+		assert_int_equal(wlb_launch_peer_pid(f->launch, 1, &o.wake, &error), 0);
+		struct wlb_comm_request *send = wlb_comm_send_start(group, f->large, LARGE, 1, &error);
+		assert_non_null(send);
+		assert_int_equal(pthread_create(&thread, NULL, observe, &o), 0);
+		assert_int_equal(wlb_comm_wait(send, &error), 0);
+		pthread_join(thread, NULL);
+		assert_int_equal(o.seen.kind, WLB_COMM_SEND);
+		assert_int_equal(o.seen.seq, 1);
+		assert_int_equal(o.seen.bytes, LARGE * sizeof(double));
+		assert_true(o.seen.blocked_s >= o.seen.entered_s && o.seen.left_s == 0.0);
+	}
+	if (f->rank == 1) {
+		sigset_t set;
+		sigemptyset(&set);
+		sigaddset(&set, SIGUSR1);
+		assert_int_equal(sigtimedwait(&set, NULL, &(struct timespec){.tv_sec = 60}), SIGUSR1);
+		assert_int_equal(wlb_comm_recv(group, f->large, LARGE, 0, &error), 0);
+	}
 	wlb_comm_close(group);
 }
 
@@ -139,18 +454,20 @@ static void the_ring_keeps_the_newest(void **state)
 	uint64_t next = 0;
 	assert_non_null(trace);
 	for (uint64_t seq = 1; seq <= 6; seq++) {
-		wlb_comm_trace_enter(trace, WLB_COMM_BARRIER, "x", seq, 0);
+		struct wlb_comm_event event = {.kind = WLB_COMM_BARRIER, .comm = "x", .seq = seq, .entered_s = 1.0};
+		wlb_comm_trace_enter(trace, &event);
 		if (seq < 6)
-			wlb_comm_trace_leave(trace);
+			wlb_comm_trace_leave(trace, 2.0);
 	}
 	assert_int_equal(wlb_comm_trace_waiting(trace, events), 1);
 	assert_int_equal(events[0].seq, 6);
 	assert_int_equal(wlb_comm_trace_read(trace, &next, events, 8), 3);
 	assert_int_equal(events[0].seq, 3);
 	assert_int_equal(events[2].seq, 5);
-	wlb_comm_trace_leave(trace);
+	wlb_comm_trace_leave(trace, 3.0);
 	assert_int_equal(wlb_comm_trace_read(trace, &next, events, 8), 1);
 	assert_int_equal(events[0].seq, 6);
+	assert_true(events[0].left_s == 3.0);
 	wlb_comm_trace_free(trace);
 	(void)state;
 }
@@ -182,6 +499,10 @@ int main(void)
 {
 	struct wlb_error error = {0};
 	int code = 0;
+	sigset_t set; /* for sigtimedwait: blocked in the threads of PMIx and MPI too */
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	struct fixture f = {.launch = wlb_launch_open(&code, &error)};
 	if (f.launch != NULL) {
 		f.rank = f.launch->rank;
@@ -195,19 +516,30 @@ int main(void)
 	}
 	f.buffer = calloc((size_t)f.size * COUNT, sizeof(double));
 	f.other = calloc((size_t)f.size * COUNT, sizeof(double));
+	f.large = calloc((size_t)f.size * LARGE, sizeof(double));
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_prestate(around_the_ring, &f),
 		cmocka_unit_test_prestate(sums_and_maxima, &f),
 		cmocka_unit_test_prestate(scattered_and_gathered, &f),
+		cmocka_unit_test_prestate(gathered_in_place, &f),
 		cmocka_unit_test_prestate(broadcast_from_the_last, &f),
+		cmocka_unit_test_prestate(all_send_to_all_at_once, &f),
+		cmocka_unit_test_prestate(sends_arrive_in_the_order_they_were_started, &f),
+		cmocka_unit_test_prestate(several_reductions_beside_others, &f),
+		cmocka_unit_test_prestate(the_same_with_staging, &f),
 		cmocka_unit_test_prestate(groups_by_color_and_key, &f),
+		cmocka_unit_test_prestate(a_group_of_one_costs_nothing, &f),
+		cmocka_unit_test_prestate(a_start_that_fails_says_why, &f),
 		cmocka_unit_test_prestate(every_call_is_traced, &f),
+		cmocka_unit_test_prestate(the_trace_of_started_calls, &f),
+		cmocka_unit_test_prestate(a_wait_that_blocks_is_seen, &f),
 		cmocka_unit_test_prestate(the_ring_keeps_the_newest, &f),
 		cmocka_unit_test_prestate(ranks_share_a_blob_and_know_their_places, &f),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	free(f.buffer);
 	free(f.other);
+	free(f.large);
 	wlb_comm_close(f.world);
 	wlb_device_close(f.device);
 	wlb_launch_close(f.launch);

@@ -50,7 +50,7 @@ static void logits_give_the_same_loss(void **state)
 {
 	struct tiny tiny = tiny_open(&(struct tiny_setup){.tied = 0});
 	struct tiny_batch b = tiny_batch_new(tiny.device, tiny_documents, 3, WLB_SHARDING_SEQUENCE, 1, 1, 0);
-	double logits[TINY_MAX_TOKENS][TINY_VOCAB], loss = 0.0;
+	double logits[TINY_TOKENS][TINY_VOCAB], loss = 0.0;
 	struct wlb_error error = {0};
 	int row = 0;
 	assert_int_equal(wlb_logits(tiny.transformer, &b.batch, logits, &error), 0);
@@ -148,7 +148,7 @@ static void documents_do_not_see_each_other(void **state)
 {
 	struct tiny tiny = tiny_open(&(struct tiny_setup){.tied = 0});
 	struct tiny_document documents[3] = {tiny_documents[0], tiny_documents[1], tiny_documents[2]};
-	double before[TINY_MAX_TOKENS][TINY_VOCAB], after[TINY_MAX_TOKENS][TINY_VOCAB];
+	double before[TINY_TOKENS][TINY_VOCAB], after[TINY_TOKENS][TINY_VOCAB];
 	struct wlb_error error = {0};
 	for (int turn = 0; turn < 2; turn++) {
 		struct tiny_batch b = tiny_batch_new(tiny.device, documents, 3, WLB_SHARDING_SEQUENCE, 1, 1, 0);
@@ -159,6 +159,25 @@ static void documents_do_not_see_each_other(void **state)
 	assert_memory_equal(before, after, 5 * sizeof(before[0]));
 	assert_true(memcmp(before[5], after[5], sizeof(before[5])) != 0);
 	assert_memory_equal(before[6], after[6], 7 * sizeof(before[0]));
+	tiny_close(&tiny);
+	(void)state;
+}
+
+/* Rows that hold no token: nothing that lay in memory by chance is left in them. */
+static void padding_gives_zeros(void **state)
+{
+	enum { ROWS = 16 };
+	struct tiny tiny = tiny_open(&(struct tiny_setup){.max_tokens = ROWS});
+	struct tiny_batch b = tiny_batch_new(tiny.device, tiny_documents, 3, WLB_SHARDING_SEQUENCE, 4, 1, 0);
+	const struct wlb_layer_activations *a = wlb_transformer_slot(tiny.transformer, 0)->layers;
+	assert_int_equal(b.batch.rows, ROWS);
+	double loss = tiny_pass(&tiny, &b.batch, 1.0);
+	assert_close(loss, reference_of(&tiny), 1e-13, "loss");
+	for (int i = TINY_TOKENS * tiny.parameters->heads; i < ROWS * tiny.parameters->heads; i++)
+		assert_true(((double *)a->lse)[i] == 0.0);
+	for (int i = TINY_TOKENS * 16; i < ROWS * 16; i++)
+		assert_true(((double *)a->attention)[i] == 0.0);
+	tiny_batch_free(&b);
 	tiny_close(&tiny);
 	(void)state;
 }
@@ -378,6 +397,7 @@ int main(void)
 		cmocka_unit_test(gradients_of_tied_embeddings),
 		cmocka_unit_test(packing_changes_nothing),
 		cmocka_unit_test(documents_do_not_see_each_other),
+		cmocka_unit_test(padding_gives_zeros),
 		cmocka_unit_test(recomputed_to_the_bit),
 		cmocka_unit_test(stages_give_what_the_whole_gives),
 		cmocka_unit_test(layers_are_told_from_the_head_down),

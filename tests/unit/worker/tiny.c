@@ -31,11 +31,24 @@ static struct wlb_model shape_of(const struct tiny_setup *setup)
 		.num_key_value_heads = 2,
 		.head_dim = 4,
 		.vocab_size = TINY_VOCAB,
-		.max_position_embeddings = TINY_MAX_TOKENS,
+		.max_position_embeddings = 64,
 		.rope_theta = 100.0,
 		.rms_norm_eps = 1e-5,
 		.tie_word_embeddings = setup->tied,
 	};
+}
+
+/* As exact as it can be, so that one buffer that is too small reaches into the next. */
+static void open_transformer(struct tiny *tiny, const struct tiny_setup *setup)
+{
+	int tp = at_least_one(setup->tp), cp = at_least_one(setup->cp);
+	int tokens = setup->max_tokens > 0 ? setup->max_tokens : TINY_TOKENS;
+	int rows = ((tokens + cp - 1) / cp + tp - 1) / tp * tp;
+	struct wlb_error error = {0};
+	tiny->transformer = wlb_transformer_new(tiny->parameters, tiny->groups, setup->recompute,
+	                                        at_least_one(setup->slots), rows, tokens, &error);
+	assert_non_null(tiny->transformer);
+	tiny_poison(tiny);
 }
 
 static void open_groups(struct tiny *tiny, const struct tiny_setup *setup, const struct wlb_model *shape)
@@ -69,12 +82,9 @@ struct tiny tiny_open(const struct tiny_setup *setup)
 	assert_non_null(tiny.parameters);
 	/* Weights so large that every part of the model has a say in the loss. */
 	assert_int_equal(wlb_parameters_init(tiny.parameters, 7, 0.5, &error), 0);
-	tiny.transformer = wlb_transformer_new(tiny.parameters, tiny.groups, setup->recompute,
-	                                       at_least_one(setup->slots), TINY_MAX_TOKENS, TINY_MAX_TOKENS, &error);
+	open_transformer(&tiny, setup);
 	tiny.loss_sum = tiny.device->ops->alloc(tiny.device, sizeof(double), &error);
-	assert_non_null(tiny.transformer);
 	assert_non_null(tiny.loss_sum);
-	tiny_poison(&tiny);
 	return tiny;
 }
 

@@ -5,7 +5,7 @@
 #include "tests/unit/worker/tiny_batch.h"
 #include "worker/model/transformer.h"
 
-enum { TINY_VOCAB = 11, TINY_MAX_TOKENS = 64 };
+enum { TINY_VOCAB = 11, TINY_TOKENS = 13 };
 
 /* What is not said is 1 way, one chunk, nothing recomputed. */
 struct tiny_setup {
@@ -19,6 +19,7 @@ struct tiny_setup {
 	int interleave;
 	enum wlb_recompute recompute;
 	int slots;
+	int max_tokens; /* there is room for them and not for more; 0: TINY_TOKENS */
 };
 
 struct tiny {
@@ -30,7 +31,7 @@ struct tiny {
 	double *loss_sum;
 };
 
-extern const struct tiny_document tiny_documents[3];
+extern const struct tiny_document tiny_documents[3]; /* TINY_TOKENS */
 
 /* Grouped queries, heads x head_dim other than hidden_size, nothing that four divides but the heads. Ends the test on
  * failure. */
