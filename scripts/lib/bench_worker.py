@@ -17,17 +17,18 @@ import tempfile
 from bench_host import compiler, machine, verdict
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-REPEATS = 3
+REPEATS = 2
 STEPS = 24
 WARM_STEPS = 4  # not counted
 
 # Balance: documents and model of libwlb's generator, 64 times smaller: as much attention for every matrix product as
 # the 7B class has at a window of 131,072.
-WINDOW = 2048
-WINDOWS = 32  # of a step
-SMALL = {"model_type": "llama", "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 172,
-         "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 257,
+WINDOW = 4096
+WINDOWS = 16  # of a step
+SMALL = {"model_type": "llama", "hidden_act": "silu", "hidden_size": 128, "intermediate_size": 344,
+         "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2, "vocab_size": 257,
          "max_position_embeddings": WINDOW, "tie_word_embeddings": True}
+SHRINK = 32
 QUANTILES = ((0.0, 20), (0.1, 646), (0.5, 3227), (0.9, 5784), (0.95, 6110), (0.99, 26070), (0.999, 119836), (1.0, 124913))
 LAYOUTS = ("dp=8", "cp=8", "cp=2,dp=4", "pp=2,dp=4", "dp=2", "cp=2")
 WAYS = {"plain": ("--packing", "plain", "--cp-sharding", "per-sequence"),
@@ -64,7 +65,7 @@ def draw_length(draw):
     for (low, short), (high, long) in zip(QUANTILES, QUANTILES[1:]):
         if at < high:
             share = (at - low) / (high - low)
-            return max(2, round(math.exp(math.log(short) + share * math.log(long / short)) / 64))
+            return max(2, round(math.exp(math.log(short) + share * math.log(long / short)) / SHRINK))
 
 
 def skewed_documents():
@@ -140,7 +141,7 @@ class Balance:
         return statistics.median(step["tokens"] / step["step_time_s"] for step in self.steps[way])
 
     def loader(self, way):
-        return sum(step["time"]["loader_s"] for step in self.steps[way]) / sum(
+        return sum(step["parts"]["loader_s"] for step in self.steps[way]) / sum(
             step["step_time_s"] for step in self.steps[way])
 
     def rows(self):
