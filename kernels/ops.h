@@ -79,7 +79,7 @@ struct wlb_ops {
 	void (*release)(struct wlb_device *, void *); /* NULL allowed */
 	void (*to_device)(struct wlb_device *, void *to, const void *from_host, size_t bytes);
 	void (*to_host)(struct wlb_device *, void *to_host, const void *from, size_t bytes); /* synchronous */
-	void (*copy)(struct wlb_device *, void *to, const void *from, size_t bytes);
+	void (*copy)(struct wlb_device *, void *to, const void *from, size_t bytes); /* ranges that do not overlap */
 	void (*zero)(struct wlb_device *, void *, size_t bytes);
 	int (*synchronize)(struct wlb_device *, struct wlb_error *); /* 0, or -1 with the first queued error */
 	/* Seconds that the device has computed for the calling thread so far: only differences mean something. On the

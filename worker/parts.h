@@ -1,26 +1,39 @@
-/* Weights and moments as a checkpoint names them, in host memory between the device and the files. */
+/* The tensors of a rank as a checkpoint names them, in host memory between the device and the files. */
 #ifndef WLB_PARTS_H
 #define WLB_PARTS_H
 
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/model/parameters.h"
-#include "worker/optimizer/optimizer.h"
+
+/* On the device moments pass through the buffer of gradients (wlb_optimizer_gather_moments). */
+enum wlb_part_kind { WLB_PART_WEIGHT, WLB_PART_FIRST_MOMENT, WLB_PART_SECOND_MOMENT, WLB_PART_KINDS };
+
+/* Which tensor a part is of. */
+struct wlb_part_source {
+	enum wlb_part_kind kind;
+	const struct wlb_tensor *tensor;
+	char name[96]; /* in the checkpoint */
+};
 
 struct wlb_parts {
 	const struct wlb_parameters *parameters;
-	const struct wlb_optimizer *optimizer;
-	struct wlb_tensor_part *list; /* every tensor three times: weight, first moment, second moment */
+	struct wlb_tensor_part *list;
+	struct wlb_part_source *sources; /* of each of the list */
 	int count;
-	char *host;        /* three flat buffers, one after the other */
-	char (*names)[96]; /* of the moments */
+	char *host; /* the data of all of them */
 };
 
-/* On -1 there is nothing in it, and closing it is still right. */
-int wlb_parts_open(struct wlb_parts *parts, const struct wlb_parameters *parameters,
-                   const struct wlb_optimizer *optimizer, struct wlb_error *error);
+/* What a writer writes: weights and both moments of the tensors that the rank owns. On -1 there is nothing in it, and
+ * closing it is still right; so with the next. */
+int wlb_parts_open_owned(struct wlb_parts *parts, const struct wlb_parameters *parameters, struct wlb_error *error);
+/* What a rank reads: one kind, of all tensors that it holds. */
+int wlb_parts_open_held(struct wlb_parts *parts, const struct wlb_parameters *parameters, enum wlb_part_kind kind,
+                        struct wlb_error *error);
 void wlb_parts_close(struct wlb_parts *parts);
 
-int wlb_parts_fetch(struct wlb_parts *parts, struct wlb_error *error); /* device to host */
-int wlb_parts_store(struct wlb_parts *parts, struct wlb_error *error); /* host to device */
+/* Device to host, the parts of one kind. */
+int wlb_parts_fetch(struct wlb_parts *parts, enum wlb_part_kind kind, struct wlb_error *error);
+/* Host to device, all parts: to be of one kind. */
+int wlb_parts_store(const struct wlb_parts *parts, struct wlb_error *error);
 
 #endif

@@ -1,25 +1,61 @@
 #include "kernels/cpu/operations.h"
 
-void VARIANT(adamw)(struct wlb_device *device, void *param_out, const void *grad_in, void *m_out, void *v_out,
-                    int64_t n, const struct wlb_adamw *adamw)
+/* Elements between two prefetches, and the boundaries of parts: whole cache lines. */
+enum { BLOCK = 64 };
+
+/* What is the same for all elements of one update; worked out in double. */
+struct update {
+	real grad_scale;
+	real beta1, beta2;
+	real rest1, rest2; /* 1 - beta */
+	real step_size;    /* lr / (1 - beta1^step) */
+	real root2;        /* 1 / sqrt(1 - beta2^step) */
+	real epsilon;
+	real keep; /* 1 - lr * weight_decay */
+};
+
+static void update_block(real *param, const real *grad, real *m, real *v, int64_t n, struct update u)
 {
-	real *param = param_out, *m = m_out, *v = v_out;
-	const real *grad = grad_in;
+#pragma omp simd
+	for (int64_t i = 0; i < n; i++) {
+		real g = grad[i] * u.grad_scale;
+		m[i] = u.beta1 * m[i] + u.rest1 * g;
+		v[i] = u.beta2 * v[i] + u.rest2 * g * g;
+		param[i] = u.keep * param[i] - u.step_size * m[i] / (sqrt(v[i]) * u.root2 + u.epsilon);
+	}
+}
+
+static void update_range(real *param, const real *grad, real *m, real *v, struct wlb_range range,
+                         const struct update *u)
+{
+	for (int64_t i = range.begin; i < range.end; i += BLOCK) {
+		wlb_prefetch(param + i, BLOCK);
+		wlb_prefetch(grad + i, BLOCK);
+		wlb_prefetch(m + i, BLOCK);
+		wlb_prefetch(v + i, BLOCK);
+		int64_t left = range.end - i;
+		update_block(param + i, grad + i, m + i, v + i, left < BLOCK ? left : BLOCK, *u);
+	}
+}
+
+void VARIANT(adamw)(struct wlb_device *device, void *param, const void *grad, void *m, void *v, int64_t n,
+                    const struct wlb_adamw *adamw)
+{
 	double correction1 = 1 - pow(adamw->beta1, (double)adamw->step);
 	double correction2 = 1 - pow(adamw->beta2, (double)adamw->step);
-	const real grad_scale = (real)adamw->grad_scale;
-	const real beta1 = (real)adamw->beta1, beta2 = (real)adamw->beta2;
-	const real rest1 = (real)(1 - adamw->beta1), rest2 = (real)(1 - adamw->beta2);
-	const real step_size = (real)(adamw->lr / correction1);
-	const real root2 = (real)(1 / sqrt(correction2));
-	const real epsilon = (real)adamw->epsilon;
-	const real keep = (real)(1 - adamw->lr * adamw->weight_decay);
-	int threads = wlb_cpu_of(device)->threads;
-#pragma omp parallel for simd schedule(static) num_threads(threads) if (n >= WLB_CPU_PARALLEL_ELEMENTS)
-	for (int64_t i = 0; i < n; i++) {
-		real g = grad[i] * grad_scale;
-		m[i] = beta1 * m[i] + rest1 * g;
-		v[i] = beta2 * v[i] + rest2 * g * g;
-		param[i] = keep * param[i] - step_size * m[i] / (sqrt(v[i]) * root2 + epsilon);
-	}
+	const struct update u = {
+		.grad_scale = (real)adamw->grad_scale,
+		.beta1 = (real)adamw->beta1,
+		.beta2 = (real)adamw->beta2,
+		.rest1 = (real)(1 - adamw->beta1),
+		.rest2 = (real)(1 - adamw->beta2),
+		.step_size = (real)(adamw->lr / correction1),
+		.root2 = (real)(1 / sqrt(correction2)),
+		.epsilon = (real)adamw->epsilon,
+		.keep = (real)(1 - adamw->lr * adamw->weight_decay),
+	};
+	int parts = wlb_cpu_of(device)->threads;
+#pragma omp parallel for schedule(static, 1) num_threads(parts) if (n >= WLB_CPU_PARALLEL_ELEMENTS)
+	for (int part = 0; part < parts; part++)
+		update_range(param, grad, m, v, wlb_cpu_part(n, BLOCK, part, parts), &u);
 }

@@ -4,18 +4,74 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { ALIGNMENT = 64 };
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
-static size_t aligned(size_t bytes)
+enum { ALIGNMENT = 64, PAGE = 4096, HUGE_PAGE = 2 << 20 };
+
+/* From here on several threads are faster than one. */
+enum { PARALLEL_BYTES = 1 << 20 };
+
+/* What is larger than this has left the caches before it is read again. */
+enum { STREAM_BYTES = 32 << 20 };
+
+static size_t aligned(size_t bytes, size_t to)
 {
-	return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+	return (bytes + to - 1) / to * to;
+}
+
+/* Large memory in large pages, where the kernel has some: it is touched first in a third of the time. */
+static void *allocate(size_t bytes)
+{
+	if (bytes < STREAM_BYTES)
+		return aligned_alloc(ALIGNMENT, aligned(bytes ? bytes : 1, ALIGNMENT));
+	size_t whole = aligned(bytes, HUGE_PAGE);
+	void *memory = aligned_alloc(HUGE_PAGE, whole);
+	if (memory != NULL)
+		madvise(memory, whole, MADV_HUGEPAGE);
+	return memory;
+}
+
+/* Writes past the caches, which would read every line first. */
+static void stream_zeros(char *to, size_t bytes)
+{
+#ifdef __SSE2__
+	const __m128i zeros = _mm_setzero_si128();
+	size_t head = (ALIGNMENT - (uintptr_t)to % ALIGNMENT) % ALIGNMENT;
+	size_t middle = bytes > head ? (bytes - head) / ALIGNMENT * ALIGNMENT : 0;
+	if (middle > 0) {
+		memset(to, 0, head);
+		for (size_t at = head; at < head + middle; at += sizeof(zeros))
+			_mm_stream_si128((__m128i *)(to + at), zeros);
+		_mm_sfence();
+		to += head + middle;
+		bytes -= head + middle;
+	}
+#endif
+	memset(to, 0, bytes);
+}
+
+/* In the parts in which the operations go over vectors: the thread that works on a part is then the first to touch
+ * its pages, and they come from memory near its core. */
+static void zero_parts(struct wlb_device *device, char *memory, size_t bytes)
+{
+	int parts = wlb_cpu_of(device)->threads;
+#pragma omp parallel for schedule(static, 1) num_threads(parts) if (bytes >= PARALLEL_BYTES)
+	for (int part = 0; part < parts; part++) {
+		struct wlb_range range = wlb_cpu_part((int64_t)bytes, PAGE, part, parts);
+		if (bytes >= STREAM_BYTES)
+			stream_zeros(memory + range.begin, (size_t)(range.end - range.begin));
+		else
+			memset(memory + range.begin, 0, (size_t)(range.end - range.begin));
+	}
 }
 
 void *wlb_cpu_alloc(struct wlb_device *device, size_t bytes, struct wlb_error *error)
 {
-	(void)device;
-	void *memory = bytes > SIZE_MAX - ALIGNMENT ? NULL : aligned_alloc(ALIGNMENT, aligned(bytes ? bytes : 1));
+	void *memory = bytes > SIZE_MAX - HUGE_PAGE ? NULL : allocate(bytes);
 	if (memory == NULL) {
 		wlb_fail(error,
 		         "cannot allocate %zu bytes on the CPU device: out of memory; use more ranks or a "
@@ -23,7 +79,7 @@ void *wlb_cpu_alloc(struct wlb_device *device, size_t bytes, struct wlb_error *e
 		         bytes);
 		return NULL;
 	}
-	memset(memory, 0, bytes);
+	zero_parts(device, memory, bytes);
 	return memory;
 }
 
@@ -35,16 +91,20 @@ void wlb_cpu_release(struct wlb_device *device, void *memory)
 
 void wlb_cpu_copy(struct wlb_device *device, void *to, const void *from, size_t bytes)
 {
-	(void)device;
-	if (bytes > 0)
-		memmove(to, from, bytes);
+	int parts = wlb_cpu_of(device)->threads;
+#pragma omp parallel for schedule(static, 1) num_threads(parts) if (bytes >= PARALLEL_BYTES)
+	for (int part = 0; part < parts; part++) {
+		struct wlb_range range = wlb_cpu_part((int64_t)bytes, PAGE, part, parts);
+		if (range.begin < range.end)
+			memcpy((char *)to + range.begin, (const char *)from + range.begin,
+			       (size_t)(range.end - range.begin));
+	}
 }
 
 void wlb_cpu_zero(struct wlb_device *device, void *memory, size_t bytes)
 {
-	(void)device;
 	if (bytes > 0)
-		memset(memory, 0, bytes);
+		zero_parts(device, memory, bytes);
 }
 
 void wlb_cpu_fail(struct wlb_device *device, const char *format, ...)
@@ -77,7 +137,7 @@ void *wlb_cpu_scratch(struct wlb_device *device, size_t bytes)
 	if (bytes <= cpu->scratch_bytes && cpu->scratch != NULL)
 		return cpu->scratch;
 	free(cpu->scratch);
-	cpu->scratch_bytes = aligned(bytes ? bytes : 1);
+	cpu->scratch_bytes = aligned(bytes ? bytes : 1, ALIGNMENT);
 	cpu->scratch = aligned_alloc(ALIGNMENT, cpu->scratch_bytes);
 	if (cpu->scratch == NULL) {
 		cpu->scratch_bytes = 0;

@@ -43,6 +43,16 @@ typedef __typeof__(cblas_sgemm) *gemm_function;
 #define EXP_LN2_LOW 0x1.7f7d1cp-20f
 #endif
 
+/* Asks for the memory that a loop over arrays comes to next. The processor's own guess ends with a page, and a fifth of
+ * the time of loops over more than the caches hold was waiting. */
+enum { PREFETCH_REALS = 2048 / sizeof(real), PREFETCH_LINE_REALS = 64 / sizeof(real) };
+
+static inline void wlb_prefetch(const real *at, int64_t n)
+{
+	for (int64_t i = 0; i < n; i += PREFETCH_LINE_REALS)
+		__builtin_prefetch(at + PREFETCH_REALS + i);
+}
+
 /* The series of exp around 0; for |r| <= ln(2)/2 the rest is below half a unit in the last place. */
 static inline real wlb_exp_series(real r)
 {

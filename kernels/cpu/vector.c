@@ -1,7 +1,7 @@
 #include "kernels/cpu/operations.h"
 
-/* Cache lines of 64 bytes: two threads never write the same one. */
-enum { GRAIN = 64 / sizeof(real) };
+/* Elements between two prefetches, and the boundaries of parts. */
+enum { BLOCK = 256 };
 
 void VARIANT(add)(struct wlb_device *device, void *y_out, const void *x_in, int64_t n)
 {
@@ -23,12 +23,23 @@ void VARIANT(scale)(struct wlb_device *device, void *y_out, double factor, int64
 		y[i] *= f;
 }
 
-static double part_squares(const real *x, struct wlb_range range)
+static double block_squares(const real *x, int64_t n)
 {
 	double sum = 0;
 #pragma omp simd reduction(+ : sum)
-	for (int64_t i = range.begin; i < range.end; i++)
+	for (int64_t i = 0; i < n; i++)
 		sum += (double)x[i] * (double)x[i];
+	return sum;
+}
+
+static double part_squares(const real *x, struct wlb_range range)
+{
+	double sum = 0;
+	for (int64_t i = range.begin; i < range.end; i += BLOCK) {
+		int64_t left = range.end - i;
+		wlb_prefetch(x + i, BLOCK);
+		sum += block_squares(x + i, left < BLOCK ? left : BLOCK);
+	}
 	return sum;
 }
 
@@ -41,7 +52,7 @@ void VARIANT(sum_squares)(struct wlb_device *device, double *sum, const void *x_
 		return;
 #pragma omp parallel for schedule(static, 1) num_threads(parts) if (n >= WLB_CPU_PARALLEL_ELEMENTS)
 	for (int part = 0; part < parts; part++)
-		partial[part] = part_squares(x, wlb_cpu_part(n, GRAIN, part, parts));
+		partial[part] = part_squares(x, wlb_cpu_part(n, BLOCK, part, parts));
 	for (int part = 0; part < parts; part++)
 		*sum += partial[part];
 }

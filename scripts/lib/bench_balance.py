@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Runs the benches of libwlb and prints docs/results/balance.md. Usage: bench_balance.py BUILD_DIR"""
 import os
-import platform
 import re
 import subprocess
 import sys
+
+from bench_host import compiler, machine, verdict
 
 SIZES = (4, 8, 16, 32)
 
@@ -29,19 +30,6 @@ def tables(text):
     return found
 
 
-def machine():
-    with open("/proc/cpuinfo", encoding="utf-8") as info:
-        model = re.search(r"^model name\s*: (.*)$", info.read(), re.MULTILINE)
-    system = platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
-    return f"{model.group(1) if model else platform.machine()}, {os.cpu_count()} cores, {system}, one thread"
-
-
-def compiler(build):
-    with open(os.path.join(build, "CMakeCache.txt"), encoding="utf-8") as cache:
-        path = re.search(r"^CMAKE_C_COMPILER:[A-Z]+=(.*)$", cache.read(), re.MULTILINE).group(1)
-    return subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
-
-
 def across(values, digits):
     return " / ".join(f"{value:.{digits}f}" for value in values)
 
@@ -54,10 +42,6 @@ class Packing:
 
     def column(self, strategy, ratio, name):
         return [float(self.rows[strategy, ratio, size][name]) for size in SIZES]
-
-
-def verdict(met):
-    return "met" if met else "**not met**"
 
 
 def packing_goals(packing):
@@ -115,7 +99,7 @@ INTRODUCTION = """# Balance: what was measured
 Made by `scripts/bench balance`, which measures everything on this page in one run. Nothing is taken from elsewhere but
 where a column says *published*.
 
-- Machine: {machine}.
+- Machine: {machine}, one thread.
 - Compiler: {compiler}, release build.
 - No GPU: speed-ups are simulated.
 - Documents: the seeded generator of libwlb (`wlb_lengths`, seed 1, tail 1), window 131,072 tokens.

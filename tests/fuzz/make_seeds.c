@@ -92,12 +92,12 @@ static void seed_index(void)
 	check(remove("index/x.bin"));
 }
 
-/* A checkpoint of one tensor; its files are the seeds. */
+/* A checkpoint of one tensor, cut into four; its files are the seeds. */
 static void seed_checkpoint(void)
 {
 	static float values[8];
-	const struct wlb_tensor_part parts[] = {{"w", WLB_FLOAT32, 2, 4, 2, 0, 4, values},
-	                                        {"v", WLB_FLOAT32, 1, 9, 1, 3, 4, values}};
+	const struct wlb_tensor_part parts[] = {{"w", WLB_FLOAT32, 2, 4, 4, 0, 4, 1, 2, values},
+	                                        {"v", WLB_FLOAT32, 1, 9, 1, 3, 4, 0, 1, values}};
 	const struct wlb_checkpoint_facts facts = {.step = 3,
 	                                           .seq_length = 8,
 	                                           .global_batch_size = 2,
@@ -115,10 +115,19 @@ static void seed_checkpoint(void)
 	int64_t bytes;
 	check(wlb_safetensors_write("safetensors/two", parts, 2, &error));
 	check(wlb_checkpoint_begin("manifest", 3, &error));
-	check(wlb_checkpoint_write_shard("manifest", 3, 0, parts, 1, &error));
-	check(wlb_checkpoint_commit("manifest", &facts, 1, 0, path, &bytes, &error));
+	for (int i = 0; i < 4; i++) {
+		const struct wlb_tensor_part part = {"w", WLB_FLOAT32, 2, 4, 2, i / 2 * 2, 2, i % 2, 1, values};
+		check(wlb_checkpoint_write_shard("manifest", 3, i, &part, 1, &error));
+	}
+	check(wlb_checkpoint_write_packer("manifest", 3, "packer", 6, &error));
+	check(wlb_checkpoint_commit("manifest", &facts, 4, 0, path, &bytes, &error));
 	check(rename("manifest/step_00000003/manifest.json", "manifest/good.json"));
-	check(remove("manifest/step_00000003/shard_00000.safetensors"));
+	for (int i = 0; i < 4; i++) {
+		char shard[64];
+		snprintf(shard, sizeof(shard), "manifest/step_00000003/shard_%05d.safetensors", i);
+		check(remove(shard));
+	}
+	check(remove("manifest/step_00000003/packer.bin"));
 	check(remove("manifest/step_00000003"));
 }
 

@@ -22,6 +22,11 @@ int wlb_stored_bytes(enum wlb_stored stored)
 	return 0;
 }
 
+int wlb_converted_bytes(enum wlb_dtype dtype)
+{
+	return dtype == WLB_FLOAT32 ? 4 : 8;
+}
+
 /* bfloat16 is the upper half of a float32. */
 static double from_bf16(uint16_t bits)
 {
@@ -71,7 +76,7 @@ static double load(enum wlb_stored stored, const char *from)
 void wlb_convert(enum wlb_stored stored, const void *from, enum wlb_dtype dtype, void *to, int64_t count)
 {
 	int bytes = wlb_stored_bytes(stored);
-	if (bytes == (dtype == WLB_FLOAT32 ? 4 : 8)) {
+	if (bytes == wlb_converted_bytes(dtype)) {
 		memcpy(to, from, (size_t)(count * bytes));
 		return;
 	}

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 int wlb_folder_path(const char *dir, int64_t step, enum wlb_folder_kind kind, char path[4096], struct wlb_error *error)
 {
@@ -64,6 +65,23 @@ int wlb_folder_steps(const char *dir, int64_t **steps, struct wlb_error *error)
 		(*steps)[i] = step_of(list[i]->d_name);
 	free_list(list, count);
 	return *steps ? count : wlb_fail(error, "out of memory for %d checkpoints", count);
+}
+
+mode_t wlb_folder_file_mode(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0 ? st.st_mode & 0666 : 0600;
+}
+
+int wlb_folder_check_file(const char *path, int64_t bytes, struct wlb_error *error)
+{
+	struct stat st;
+	if (stat(path, &st) < 0)
+		return wlb_fail(error, "%s: %s", path, strerror(errno));
+	if (st.st_size != bytes)
+		return wlb_fail(error, "%s: has %lld bytes: the manifest says %lld", path, (long long)st.st_size,
+		                (long long)bytes);
+	return 0;
 }
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)

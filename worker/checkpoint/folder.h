@@ -3,6 +3,7 @@
 #define WLB_FOLDER_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "libwlb/wlb.h"
 
@@ -16,6 +17,12 @@ int wlb_folder_path(const char *dir, int64_t step, enum wlb_folder_kind kind, ch
 
 /* Steps that have a final folder, newest first; the caller frees. Their number, 0 when there is no dir. */
 int wlb_folder_steps(const char *dir, int64_t **steps, struct wlb_error *error);
+
+/* Permissions for a new file in the folder: what the umask left of the folder's own. */
+mode_t wlb_folder_file_mode(const char *path);
+
+/* -1 when the file is not there or has another size than the manifest says. */
+int wlb_folder_check_file(const char *path, int64_t bytes, struct wlb_error *error);
 
 /* Removes the folder and what is in it; one that is not there is fine. */
 int wlb_folder_remove(const char *path, struct wlb_error *error);

@@ -9,8 +9,9 @@
 #include <string.h>
 
 #include "coordinator/client/file.h"
+#include "worker/checkpoint/folder.h"
 
-enum { VERSION = 1, LARGEST_MANIFEST_BYTES = 1 << 30 };
+enum { VERSION = 2, LARGEST_MANIFEST_BYTES = 1 << 30 };
 
 void wlb_manifest_shard_name(int shard, char name[32])
 {
@@ -51,42 +52,49 @@ static json_t *format_shards(const struct wlb_weights *w)
 	return shards;
 }
 
-/* {"NAME": {"shape": [rows, cols], "slices": [[shard, row_start, rows], ...]}, ...} */
+/* {"NAME": {"shape": [rows, cols], "blocks": [[shard, row_start, rows, col_start, cols], ...]}, ...} */
 static json_t *format_tensors(const struct wlb_weights *w)
 {
 	json_t *tensors = json_object();
-	for (int i = 0; i < w->slice_count; i++) {
-		const struct wlb_slice *s = &w->slices[i];
-		if (json_object_get(tensors, s->name) == NULL) {
-			json_t *shape = json_pack("[I]", (json_int_t)s->global_rows);
-			if (s->dimensions == 2)
-				json_array_append_new(shape, json_integer(s->cols));
-			json_object_set_new(tensors, s->name, json_pack("{s:o, s:[]}", "shape", shape, "slices"));
+	for (int i = 0; i < w->block_count; i++) {
+		const struct wlb_block *b = &w->blocks[i];
+		if (json_object_get(tensors, b->name) == NULL) {
+			json_t *shape = json_pack("[I]", (json_int_t)b->global_rows);
+			if (b->dimensions == 2)
+				json_array_append_new(shape, json_integer(b->global_cols));
+			json_object_set_new(tensors, b->name, json_pack("{s:o, s:[]}", "shape", shape, "blocks"));
 		}
-		json_array_append_new(json_object_get(json_object_get(tensors, s->name), "slices"),
-		                      json_pack("[i,I,I]", s->file, (json_int_t)s->row_start, (json_int_t)s->rows));
+		json_array_append_new(json_object_get(json_object_get(tensors, b->name), "blocks"),
+		                      json_pack("[i,I,I,I,I]", b->file, (json_int_t)b->row_start, (json_int_t)b->rows,
+		                                (json_int_t)b->col_start, (json_int_t)b->cols));
 	}
 	return tensors;
 }
 
+static json_t *format_packer(int64_t bytes)
+{
+	return bytes < 0 ? json_null() : json_pack("{s:s, s:I}", "file", WLB_PACKER_NAME, "bytes", (json_int_t)bytes);
+}
+
 int wlb_manifest_write(const char *folder, const struct wlb_checkpoint_facts *facts, const struct wlb_weights *weights,
-                       int64_t *bytes, struct wlb_error *error)
+                       int64_t packer_bytes, int64_t *bytes, struct wlb_error *error)
 {
 	char path[PATH_MAX];
 	if (snprintf(path, sizeof(path), "%s/" WLB_MANIFEST_NAME, folder) >= (int)sizeof(path))
 		return wlb_fail(error, "%.100s...: the path is too long", folder);
 	json_t *manifest = json_pack(
-		"{s:s, s:i, s:I, s:f, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "format", "wlb-checkpoint", "version",
-		VERSION, "step", (json_int_t)facts->step, "train_loss", facts->train_loss, "seq_length",
+		"{s:s, s:i, s:I, s:f, s:I, s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "format", "wlb-checkpoint",
+		"version", VERSION, "step", (json_int_t)facts->step, "train_loss", facts->train_loss, "seq_length",
 		(json_int_t)facts->seq_length, "global_batch_size", (json_int_t)facts->global_batch_size, "seed",
-		json_sprintf("%" PRIu64, facts->seed), "schedule", format_schedule(&facts->schedule), "model",
-		format_model(&facts->model), "shards", format_shards(weights), "tensors", format_tensors(weights));
+		json_sprintf("%" PRIu64, facts->seed), "packing", wlb_strategy_name(facts->packing), "schedule",
+		format_schedule(&facts->schedule), "model", format_model(&facts->model), "packer",
+		format_packer(packer_bytes), "shards", format_shards(weights), "tensors", format_tensors(weights));
 	char *text = manifest ? json_dumps(manifest, JSON_INDENT(1)) : NULL;
 	json_decref(manifest);
 	if (text == NULL)
 		return wlb_fail(error, "%s: out of memory, or a number in it is not finite", path);
 	*bytes = (int64_t)strlen(text);
-	int rc = wlb_file_write(path, text, strlen(text), 0666, error);
+	int rc = wlb_file_write(path, text, strlen(text), wlb_folder_file_mode(folder), error);
 	free(text);
 	return rc;
 }
@@ -146,11 +154,11 @@ static int parse_facts(json_t *json, struct wlb_checkpoint_facts *f, struct wlb_
 {
 	json_error_t at;
 	json_int_t step, seq_length, global_batch_size;
-	const char *seed;
+	const char *seed, *packing;
 	json_t *schedule, *model;
-	if (json_unpack_ex(json, &at, 0, "{s:I, s:F, s:I, s:I, s:s, s:o, s:o}", "step", &step, "train_loss",
+	if (json_unpack_ex(json, &at, 0, "{s:I, s:F, s:I, s:I, s:s, s:s, s:o, s:o}", "step", &step, "train_loss",
 	                   &f->train_loss, "seq_length", &seq_length, "global_batch_size", &global_batch_size, "seed",
-	                   &seed, "schedule", &schedule, "model", &model) < 0)
+	                   &seed, "packing", &packing, "schedule", &schedule, "model", &model) < 0)
 		return wlb_fail(error, "%s", at.text);
 	if (step < 0 || seq_length < 1 || global_batch_size < 1)
 		return wlb_fail(error,
@@ -159,6 +167,8 @@ static int parse_facts(json_t *json, struct wlb_checkpoint_facts *f, struct wlb_
 	f->step = step;
 	f->seq_length = seq_length;
 	f->global_batch_size = global_batch_size;
+	if (wlb_strategy_parse(packing, &f->packing, error) < 0)
+		return wlb_fail_in(error, "packing");
 	if (parse_seed(seed, &f->seed, error) < 0 || parse_schedule(schedule, &f->schedule, error) < 0)
 		return -1;
 	return parse_model(model, &f->model, error);
@@ -184,42 +194,78 @@ static int parse_shards(const char *folder, json_t *shards, struct wlb_weights *
 	return 0;
 }
 
-static int parse_shape(const json_t *shape, struct wlb_slice *s, struct wlb_error *error)
+static int parse_packer(json_t *json, int64_t *bytes, struct wlb_error *error)
 {
-	s->dimensions = (int)json_array_size(shape);
-	s->global_rows = json_integer_value(json_array_get(shape, 0));
-	s->cols = s->dimensions == 2 ? json_integer_value(json_array_get(shape, 1)) : 1;
+	json_error_t at;
+	const char *file;
+	json_int_t count;
+	json_t *packer;
+	*bytes = -1;
+	if (json_unpack_ex(json, &at, 0, "{s:o}", "packer", &packer) < 0)
+		return wlb_fail(error, "%s", at.text);
+	if (json_is_null(packer))
+		return 0;
+	if (json_unpack_ex(packer, &at, 0, "{s:s, s:I}", "file", &file, "bytes", &count) < 0)
+		return wlb_fail(error, "packer: %s", at.text);
+	if (strcmp(file, WLB_PACKER_NAME) != 0 || count < 0)
+		return wlb_fail(error, "packer is '%.100s' of %lld bytes: it must be " WLB_PACKER_NAME, file,
+		                (long long)count);
+	*bytes = count;
+	return 0;
+}
+
+static int parse_shape(const json_t *shape, struct wlb_block *b, struct wlb_error *error)
+{
+	b->dimensions = (int)json_array_size(shape);
+	b->global_rows = json_integer_value(json_array_get(shape, 0));
+	b->global_cols = b->dimensions == 2 ? json_integer_value(json_array_get(shape, 1)) : 1;
 	int64_t elements;
-	if (s->dimensions < 1 || s->dimensions > 2 || s->global_rows < 0 || s->cols < 0 ||
-	    __builtin_mul_overflow(s->global_rows, s->cols, &elements))
-		return wlb_fail(error, "shape must be one or two whole numbers");
+	if (b->dimensions < 1 || b->dimensions > 2 || b->global_rows < 1 || b->global_cols < 1 ||
+	    __builtin_mul_overflow(b->global_rows, b->global_cols, &elements))
+		return wlb_fail(error, "shape must be one or two whole numbers from 1 on");
+	return 0;
+}
+
+/* At least one of [0, whole). */
+static int lies_within(int64_t start, int64_t count, int64_t whole)
+{
+	return start >= 0 && count >= 1 && count <= whole && start <= whole - count;
+}
+
+static int parse_block(json_t *json, int file_count, struct wlb_block *b, struct wlb_error *error)
+{
+	json_error_t at;
+	json_int_t row_start, rows, col_start, cols;
+	if (json_unpack_ex(json, &at, 0, "[i,I,I,I,I!]", &b->file, &row_start, &rows, &col_start, &cols) < 0)
+		return wlb_fail(error, "%s", at.text);
+	if (b->file < 0 || b->file >= file_count)
+		return wlb_fail(error, "shard is %d: it must be one of the %d shards", b->file, file_count);
+	if (!lies_within(row_start, rows, b->global_rows) || !lies_within(col_start, cols, b->global_cols))
+		return wlb_fail(error, "rows %lld + %lld, columns %lld + %lld: they must lie within %lld x %lld",
+		                (long long)row_start, (long long)rows, (long long)col_start, (long long)cols,
+		                (long long)b->global_rows, (long long)b->global_cols);
+	b->row_start = row_start;
+	b->rows = rows;
+	b->col_start = col_start;
+	b->cols = cols;
 	return 0;
 }
 
 static int parse_tensor(const char *name, json_t *json, struct wlb_weights *w, struct wlb_error *error)
 {
 	json_error_t at;
-	json_t *shape, *slices;
-	struct wlb_slice s = {.name = (char *)name};
-	if (json_unpack_ex(json, &at, 0, "{s:o, s:o}", "shape", &shape, "slices", &slices) < 0)
+	json_t *shape, *blocks;
+	struct wlb_block b = {.name = (char *)name};
+	if (json_unpack_ex(json, &at, 0, "{s:o, s:o}", "shape", &shape, "blocks", &blocks) < 0)
 		return wlb_fail(error, "%s", at.text);
-	if (parse_shape(shape, &s, error) < 0)
+	if (parse_shape(shape, &b, error) < 0)
 		return -1;
-	for (size_t i = 0; i < json_array_size(slices); i++) {
-		json_int_t row_start, rows;
-		if (json_unpack_ex(json_array_get(slices, i), &at, 0, "[i,I,I]", &s.file, &row_start, &rows) < 0)
-			return wlb_fail(error, "slices[%zu]: %s", i, at.text);
-		if (s.file < 0 || s.file >= w->file_count || row_start < 0 || rows < 0 || rows > s.global_rows ||
-		    row_start > s.global_rows - rows)
-			return wlb_fail(
-				error,
-				"slices[%zu] is shard %d, rows %lld + %lld: it must be one of the %d shards and lie "
-				"within the %lld rows",
-				i, s.file, (long long)row_start, (long long)rows, w->file_count,
-				(long long)s.global_rows);
-		s.row_start = row_start;
-		s.rows = rows;
-		if (wlb_weights_add_slice(w, &s, error) < 0)
+	if (json_array_size(blocks) == 0)
+		return wlb_fail(error, "blocks must be a list of at least one");
+	for (size_t i = 0; i < json_array_size(blocks); i++) {
+		if (parse_block(json_array_get(blocks, i), w->file_count, &b, error) < 0)
+			return wlb_fail_in(error, "blocks[%zu]", i);
+		if (wlb_weights_add_block(w, &b, error) < 0)
 			return -1;
 	}
 	return 0;
@@ -243,7 +289,7 @@ static int parse_weights(const char *folder, json_t *json, struct wlb_weights *w
 }
 
 static int parse_manifest(const char *folder, json_t *json, struct wlb_checkpoint_facts *facts,
-                          struct wlb_weights *weights, struct wlb_error *error)
+                          struct wlb_weights *weights, int64_t *packer_bytes, struct wlb_error *error)
 {
 	json_error_t at;
 	const char *format;
@@ -255,11 +301,13 @@ static int parse_manifest(const char *folder, json_t *json, struct wlb_checkpoin
 		                version, VERSION);
 	if (facts != NULL && parse_facts(json, facts, error) < 0)
 		return -1;
+	if (packer_bytes != NULL && parse_packer(json, packer_bytes, error) < 0)
+		return -1;
 	return weights != NULL ? parse_weights(folder, json, weights, error) : 0;
 }
 
 int wlb_manifest_read(const char *folder, struct wlb_checkpoint_facts *facts, struct wlb_weights *weights,
-                      struct wlb_error *error)
+                      int64_t *packer_bytes, struct wlb_error *error)
 {
 	char path[PATH_MAX];
 	char *text;
@@ -273,7 +321,7 @@ int wlb_manifest_read(const char *folder, struct wlb_checkpoint_facts *facts, st
 	free(text);
 	if (json == NULL)
 		return wlb_fail(error, "%s: line %d: %s: it must be JSON", path, at.line, at.text);
-	int rc = parse_manifest(folder, json, facts, weights, error);
+	int rc = parse_manifest(folder, json, facts, weights, packer_bytes, error);
 	json_decref(json);
 	return rc < 0 ? wlb_fail_in(error, "%s", path) : 0;
 }

@@ -1,4 +1,4 @@
-/* manifest.json of a checkpoint: its facts, its shards, and which rows of which tensor each shard holds. */
+/* manifest.json of a checkpoint: its facts, its files, and which block of which tensor each shard holds. */
 #ifndef WLB_MANIFEST_H
 #define WLB_MANIFEST_H
 
@@ -8,15 +8,17 @@
 #include "worker/checkpoint/weights.h"
 
 #define WLB_MANIFEST_NAME "manifest.json"
+#define WLB_PACKER_NAME "packer.bin"
 
-/* Writes FOLDER/manifest.json for weights that were scanned from shards 0, 1, ...; *bytes: its size. */
+/* Writes FOLDER/manifest.json for weights that were scanned from shards 0, 1, ... and a packer's state of packer_bytes
+ * (-1: there is none); *bytes: its size. */
 int wlb_manifest_write(const char *folder, const struct wlb_checkpoint_facts *facts, const struct wlb_weights *weights,
-                       int64_t *bytes, struct wlb_error *error);
+                       int64_t packer_bytes, int64_t *bytes, struct wlb_error *error);
 
-/* Reads FOLDER/manifest.json; either of facts and weights may be NULL. Every number is checked; the shards
- * themselves are not looked at. `weights` must be zeroed, and is freed by the caller also on error. */
+/* Reads FOLDER/manifest.json; each of facts, weights and packer_bytes may be NULL. Every number is checked; the files
+ * that it lists are not looked at. `weights` must be zeroed, and is freed by the caller also on error. */
 int wlb_manifest_read(const char *folder, struct wlb_checkpoint_facts *facts, struct wlb_weights *weights,
-                      struct wlb_error *error);
+                      int64_t *packer_bytes, struct wlb_error *error);
 
 /* The name of a shard's file. */
 void wlb_manifest_shard_name(int shard, char name[32]);

@@ -16,14 +16,33 @@
 
 enum { LARGEST_INDEX_BYTES = 1 << 28 };
 
-/* Manifest and shard sizes, without reading the tensors. */
+static int packer_path(const char *folder, char path[PATH_MAX], struct wlb_error *error)
+{
+	if (snprintf(path, PATH_MAX, "%s/" WLB_PACKER_NAME, folder) >= PATH_MAX)
+		return wlb_fail(error, "%.100s...: the path is too long", folder);
+	return 0;
+}
+
+/* `bytes` -1: the manifest lists none. */
+static int check_packer(const char *folder, int64_t bytes, struct wlb_error *error)
+{
+	char path[PATH_MAX];
+	if (bytes < 0)
+		return wlb_fail(error, "%s: its manifest lists no " WLB_PACKER_NAME, folder);
+	return packer_path(folder, path, error) < 0 ? -1 : wlb_folder_check_file(path, bytes, error);
+}
+
+/* Manifest and sizes of the files, without reading the tensors. */
 static int check_whole(const char *path, struct wlb_error *error)
 {
 	struct wlb_checkpoint_facts facts;
 	struct wlb_weights weights = {0};
-	int rc = wlb_manifest_read(path, &facts, &weights, error);
+	int64_t packer_bytes;
+	int rc = wlb_manifest_read(path, &facts, &weights, &packer_bytes, error);
 	if (rc == 0)
 		rc = wlb_weights_check_sizes(&weights, error);
+	if (rc == 0 && packer_bytes >= 0)
+		rc = check_packer(path, packer_bytes, error);
 	wlb_weights_free(&weights);
 	return rc;
 }
@@ -49,7 +68,18 @@ int wlb_checkpoint_newest(const char *dir, char path[4096], struct wlb_error *er
 
 int wlb_checkpoint_read_facts(const char *path, struct wlb_checkpoint_facts *facts, struct wlb_error *error)
 {
-	return wlb_manifest_read(path, facts, NULL, error);
+	return wlb_manifest_read(path, facts, NULL, NULL, error);
+}
+
+int wlb_checkpoint_read_packer(const char *path, void **state, size_t *bytes, struct wlb_error *error)
+{
+	char file[PATH_MAX], *data;
+	int64_t listed;
+	if (wlb_manifest_read(path, NULL, NULL, &listed, error) < 0 || check_packer(path, listed, error) < 0 ||
+	    packer_path(path, file, error) < 0 || wlb_file_read(file, (size_t)listed, &data, bytes, error) < 0)
+		return -1;
+	*state = data;
+	return 0;
 }
 
 /* Adds each file that Hugging Face's index names, once. */
@@ -95,7 +125,7 @@ static int open_weights(const char *folder, struct wlb_weights *weights, struct 
 	if (snprintf(path, sizeof(path), "%s/" WLB_MANIFEST_NAME, folder) >= (int)sizeof(path) - 32)
 		return wlb_fail(error, "%.100s...: the path is too long", folder);
 	if (access(path, F_OK) == 0)
-		return wlb_manifest_read(folder, NULL, weights, error);
+		return wlb_manifest_read(folder, NULL, weights, NULL, error);
 	snprintf(path, sizeof(path), "%s/" INDEX_NAME, folder);
 	if (access(path, F_OK) == 0) {
 		if (open_indexed(folder, path, weights, error) < 0)

@@ -96,26 +96,35 @@ static int parse_offsets(const json_t *offsets, int64_t element_bytes, int64_t d
 	return 0;
 }
 
-/* "slice:NAME" of the metadata: "FIRST of ROWS". */
-static int parse_slice(const json_t *metadata, struct wlb_stored_tensor *t, struct wlb_error *error)
+static int fits(int64_t start, int64_t count, int64_t whole)
 {
-	t->row_start = 0;
+	return start >= 0 && count >= 0 && count <= whole && start <= whole - count;
+}
+
+/* "block:NAME" of the metadata: "ROW of ROWS, COL of COLS". */
+static int parse_block(const json_t *metadata, struct wlb_stored_tensor *t, struct wlb_error *error)
+{
+	t->row_start = t->col_start = 0;
 	t->global_rows = t->rows;
+	t->global_cols = t->cols;
 	char *key;
-	if (asprintf(&key, "slice:%s", t->name) < 0)
+	if (asprintf(&key, "block:%s", t->name) < 0)
 		return wlb_fail(error, "out of memory");
-	const char *slice = json_string_value(json_object_get(metadata, key));
+	const char *block = json_string_value(json_object_get(metadata, key));
 	free(key);
-	if (slice == NULL)
+	if (block == NULL)
 		return 0;
-	long long first, rows;
+	long long row, rows, col, cols;
 	int used = 0;
-	if (sscanf(slice, "%18lld of %18lld%n", &first, &rows, &used) != 2 || slice[used] != '\0' || first < 0 ||
-	    rows < t->rows || first > rows - t->rows)
-		return wlb_fail(error, "slice is '%.60s': it must be 'FIRST of ROWS' and hold %lld rows", slice,
-		                (long long)t->rows);
-	t->row_start = first;
+	if (sscanf(block, "%18lld of %18lld, %18lld of %18lld%n", &row, &rows, &col, &cols, &used) != 4 ||
+	    block[used] != '\0' || !fits(row, t->rows, rows) || !fits(col, t->cols, cols))
+		return wlb_fail(error,
+		                "block is '%.100s': it must be 'ROW of ROWS, COL of COLS' and hold %lld rows of %lld",
+		                block, (long long)t->rows, (long long)t->cols);
+	t->row_start = row;
 	t->global_rows = rows;
+	t->col_start = col;
+	t->global_cols = cols;
 	return 0;
 }
 
@@ -128,7 +137,7 @@ static int parse_tensor(const struct wlb_safetensors *f, const json_t *entry, st
 	if (element_bytes < 0 || parse_shape(json_object_get(entry, "shape"), t, error) < 0 ||
 	    parse_offsets(json_object_get(entry, "data_offsets"), element_bytes, f->bytes - f->data_start, t, error) <
 	            0 ||
-	    parse_slice(json_object_get(f->header, "__metadata__"), t, error) < 0)
+	    parse_block(json_object_get(f->header, "__metadata__"), t, error) < 0)
 		return wlb_fail_in(error, "tensor %.200s", t->name);
 	return 0;
 }
@@ -269,26 +278,45 @@ const struct wlb_stored_tensor *wlb_safetensors_find(const struct wlb_safetensor
 	return bsearch(&key, f->tensors, (size_t)f->count, sizeof(*f->tensors), by_name);
 }
 
-int wlb_safetensors_read(const struct wlb_safetensors *f, const struct wlb_stored_tensor *t, int64_t row, int64_t rows,
-                         enum wlb_dtype dtype, void *out, struct wlb_error *error)
+/* `count` elements that follow each other in the file. */
+static int read_run(const struct wlb_safetensors *f, const struct wlb_stored_tensor *t, int64_t first, int64_t count,
+                    enum wlb_dtype dtype, char *out, struct wlb_error *error)
 {
 	char chunk[CHUNK_BYTES];
-	int stored_bytes = wlb_stored_bytes(t->stored), out_bytes = dtype == WLB_FLOAT32 ? 4 : 8;
-	if (stored_bytes == 0)
-		return wlb_fail(error, "%s: tensor %.200s: dtype is %s: weights are F64, F32, BF16 or F16", f->path,
-		                t->name, t->dtype_name);
-	if (row < 0 || rows < 0 || row > t->rows - rows)
-		return wlb_fail(error, "%s: tensor %.200s: rows %lld to %lld are asked for, it has %lld", f->path,
-		                t->name, (long long)row, (long long)(row + rows), (long long)t->rows);
-	int64_t offset = f->data_start + t->begin + row * t->cols * stored_bytes;
-	for (int64_t left = rows * t->cols; left > 0;) {
-		int64_t n = left < CHUNK_BYTES / stored_bytes ? left : CHUNK_BYTES / stored_bytes;
+	int stored_bytes = wlb_stored_bytes(t->stored);
+	int64_t offset = f->data_start + t->begin + first * stored_bytes;
+	while (count > 0) {
+		int64_t n = count < CHUNK_BYTES / stored_bytes ? count : CHUNK_BYTES / stored_bytes;
 		if (wlb_input_read(f->fd, f->path, chunk, (size_t)(n * stored_bytes), offset, error) < 0)
 			return -1;
 		wlb_convert(t->stored, chunk, dtype, out, n);
-		out = (char *)out + n * out_bytes;
+		out += n * wlb_converted_bytes(dtype);
 		offset += n * stored_bytes;
-		left -= n;
+		count -= n;
+	}
+	return 0;
+}
+
+int wlb_safetensors_read(const struct wlb_safetensors *f, const struct wlb_stored_tensor *t,
+                         const struct wlb_stored_range *range, enum wlb_dtype dtype, void *out, int64_t stride,
+                         struct wlb_error *error)
+{
+	if (wlb_stored_bytes(t->stored) == 0)
+		return wlb_fail(error, "%s: tensor %.200s: dtype is %s: weights are F64, F32, BF16 or F16", f->path,
+		                t->name, t->dtype_name);
+	if (!fits(range->row, range->rows, t->rows) || !fits(range->col, range->cols, t->cols))
+		return wlb_fail(
+			error,
+			"%s: tensor %.200s: rows %lld + %lld, columns %lld + %lld are asked for, it has %lld x %lld",
+			f->path, t->name, (long long)range->row, (long long)range->rows, (long long)range->col,
+			(long long)range->cols, (long long)t->rows, (long long)t->cols);
+	/* Whole rows follow each other, here and there. */
+	int whole = range->cols == t->cols && stride == range->cols;
+	int64_t runs = whole ? 1 : range->rows, count = whole ? range->rows * range->cols : range->cols;
+	for (int64_t i = 0; i < runs; i++) {
+		char *to = (char *)out + i * stride * wlb_converted_bytes(dtype);
+		if (read_run(f, t, (range->row + i) * t->cols + range->col, count, dtype, to, error) < 0)
+			return -1;
 	}
 	return 0;
 }

@@ -25,10 +25,20 @@ struct wlb_stored_tensor {
 	int dimensions;
 	int64_t rows;
 	int64_t cols;
-	int64_t row_start;   /* from the metadata our shards carry: where these rows stand ... */
-	int64_t global_rows; /* ... in the whole tensor; 0 and `rows` in a file of someone else */
-	int64_t begin;       /* bytes into the data, [begin, end) */
+	int64_t row_start; /* from the metadata our shards carry: where this block stands ... */
+	int64_t col_start;
+	int64_t global_rows; /* ... in the whole tensor; in a file of someone else it is all of it */
+	int64_t global_cols;
+	int64_t begin; /* bytes into the data, [begin, end) */
 	int64_t end;
+};
+
+/* Rows [row, row + rows), columns [col, col + cols) of a tensor as a file stores it: row 0 is the file's first. */
+struct wlb_stored_range {
+	int64_t row;
+	int64_t rows;
+	int64_t col;
+	int64_t cols;
 };
 
 struct wlb_safetensors;
@@ -42,10 +52,13 @@ int64_t wlb_safetensors_bytes(const struct wlb_safetensors *file); /* of the fil
 int wlb_safetensors_tensors(const struct wlb_safetensors *file, const struct wlb_stored_tensor **tensors);
 /* NULL when the file has none of that name. */
 const struct wlb_stored_tensor *wlb_safetensors_find(const struct wlb_safetensors *file, const char *name);
-/* Rows [row, row + rows) of the tensor as stored here (row 0 is the file's first), converted to `dtype`. */
-int wlb_safetensors_read(const struct wlb_safetensors *file, const struct wlb_stored_tensor *tensor, int64_t row,
-                         int64_t rows, enum wlb_dtype dtype, void *out, struct wlb_error *error);
+/* Converts a range to `dtype`: row i of it goes to out + i * stride elements. Nothing else of the file is read. */
+int wlb_safetensors_read(const struct wlb_safetensors *file, const struct wlb_stored_tensor *tensor,
+                         const struct wlb_stored_range *range, enum wlb_dtype dtype, void *out, int64_t stride,
+                         struct wlb_error *error);
 
+/* -1 when the part's shape is none, or it does not lie within the whole tensor. */
+int wlb_tensor_part_check(const struct wlb_tensor_part *part, struct wlb_error *error);
 /* Writes a new file of these parts and syncs it. On error the file is removed. */
 int wlb_safetensors_write(const char *path, const struct wlb_tensor_part *parts, int count, struct wlb_error *error);
 

@@ -8,33 +8,52 @@
 #include <unistd.h>
 
 #include "coordinator/client/file.h"
+#include "worker/checkpoint/convert.h"
 #include "worker/checkpoint/safetensors.h"
 
 static int64_t part_bytes(const struct wlb_tensor_part *p)
 {
-	return p->rows * p->cols * (p->dtype == WLB_FLOAT32 ? 4 : 8);
+	return p->rows * p->cols * wlb_converted_bytes(p->dtype);
 }
 
-static int check_part(const struct wlb_tensor_part *p, struct wlb_error *error)
+int wlb_tensor_part_check(const struct wlb_tensor_part *p, struct wlb_error *error)
 {
-	if (p->dimensions < 1 || p->dimensions > 2 || (p->dimensions == 1 && p->cols != 1))
+	if (p->dimensions < 1 || p->dimensions > 2 || (p->dimensions == 1 && p->global_cols != 1))
 		return wlb_fail(error, "tensor %s: %d dimensions with %lld columns: a part has 2, or 1 with 1 column",
-		                p->name, p->dimensions, (long long)p->cols);
-	if (p->cols < 0 || p->rows < 0 || p->row_start < 0 || p->row_start > p->global_rows - p->rows)
-		return wlb_fail(error, "tensor %s: rows %lld to %lld of %lld: they must lie within", p->name,
-		                (long long)p->row_start, (long long)(p->row_start + p->rows),
-		                (long long)p->global_rows);
+		                p->name, p->dimensions, (long long)p->global_cols);
+	if (p->rows < 0 || p->cols < 0 || p->row_start < 0 || p->row_start > p->global_rows - p->rows ||
+	    p->col_start < 0 || p->col_start > p->global_cols - p->cols)
+		return wlb_fail(
+			error, "tensor %s: rows %lld + %lld of %lld, columns %lld + %lld of %lld: they must lie within",
+			p->name, (long long)p->row_start, (long long)p->rows, (long long)p->global_rows,
+			(long long)p->col_start, (long long)p->cols, (long long)p->global_cols);
 	return 0;
+}
+
+/* Tells in the metadata where a block stands that is not the whole tensor. */
+static int describe_block(json_t *metadata, const struct wlb_tensor_part *p, struct wlb_error *error)
+{
+	if (p->rows == p->global_rows && p->cols == p->global_cols)
+		return 0;
+	char *key;
+	if (asprintf(&key, "block:%s", p->name) < 0)
+		return wlb_fail(error, "out of memory");
+	int rc = json_object_set_new(metadata, key,
+	                             json_sprintf("%lld of %lld, %lld of %lld", (long long)p->row_start,
+	                                          (long long)p->global_rows, (long long)p->col_start,
+	                                          (long long)p->global_cols));
+	free(key);
+	return rc < 0 ? wlb_fail(error, "out of memory for the header of a shard") : 0;
 }
 
 /* Adds the part to the header; *end is where the data stand so far. */
 static int describe(json_t *header, json_t *metadata, const struct wlb_tensor_part *p, int64_t *end,
                     struct wlb_error *error)
 {
-	if (check_part(p, error) < 0)
+	if (wlb_tensor_part_check(p, error) < 0)
 		return -1;
 	if (json_object_get(header, p->name) != NULL)
-		return wlb_fail(error, "tensor %s: two parts of one shard: a shard holds one slice of a tensor",
+		return wlb_fail(error, "tensor %s: two parts of one shard: a shard holds one block of a tensor",
 		                p->name);
 	json_int_t begin = *end;
 	*end += part_bytes(p);
@@ -44,15 +63,7 @@ static int describe(json_t *header, json_t *metadata, const struct wlb_tensor_pa
 	                          shape, "data_offsets", begin, (json_int_t)*end);
 	if (json_object_set_new(header, p->name, entry) < 0)
 		return wlb_fail(error, "tensor %.200s: its name must be UTF-8, or memory is out", p->name);
-	if (p->rows == p->global_rows)
-		return 0;
-	char *key;
-	if (asprintf(&key, "slice:%s", p->name) < 0)
-		return wlb_fail(error, "out of memory");
-	int rc = json_object_set_new(metadata, key,
-	                             json_sprintf("%lld of %lld", (long long)p->row_start, (long long)p->global_rows));
-	free(key);
-	return rc < 0 ? wlb_fail(error, "out of memory for the header of a shard") : 0;
+	return describe_block(metadata, p, error);
 }
 
 /* Spaces at its end bring the header to a multiple of 8 bytes, so that the data are aligned. Takes `text`. */

@@ -31,11 +31,30 @@ int wlb_checkpoint_write_shard(const char *dir, int64_t step, int shard, const s
 		return -1;
 	wlb_manifest_shard_name(shard, name);
 	snprintf(path, sizeof(path), "%s/%s", partial, name);
-	if (wlb_safetensors_write(path, parts, count, error) < 0) {
-		wlb_folder_remove(partial, NULL); /* the first error is the one to tell */
+	return wlb_safetensors_write(path, parts, count, error);
+}
+
+int wlb_checkpoint_write_packer(const char *dir, int64_t step, const void *state, size_t bytes, struct wlb_error *error)
+{
+	char partial[4096], path[4096 + 32];
+	if (wlb_folder_path(dir, step, WLB_FOLDER_PARTIAL, partial, error) < 0)
 		return -1;
-	}
-	return 0;
+	snprintf(path, sizeof(path), "%s/" WLB_PACKER_NAME, partial);
+	return wlb_file_write(path, state, bytes, wlb_folder_file_mode(partial), error);
+}
+
+/* Bytes of the packer's state that lies in the folder, -1 when there is none; -2 on error. */
+static int64_t packer_bytes(const char *partial, struct wlb_error *error)
+{
+	char path[4096 + 32];
+	struct stat st;
+	snprintf(path, sizeof(path), "%s/" WLB_PACKER_NAME, partial);
+	if (stat(path, &st) == 0)
+		return st.st_size;
+	if (errno == ENOENT)
+		return -1;
+	wlb_fail(error, "%s: %s", path, strerror(errno));
+	return -2;
 }
 
 /* Reads back the headers of all shards and writes what they hold together into the manifest. */
@@ -47,15 +66,17 @@ static int write_manifest(const char *partial, const struct wlb_checkpoint_facts
 		return wlb_fail(error, "train_loss of step %lld is %g: it must be finite for a checkpoint to be of use",
 		                (long long)facts->step, facts->train_loss);
 	struct wlb_weights weights = {0};
-	int rc = 0;
+	int64_t packer = packer_bytes(partial, error);
+	int rc = packer < -1 ? -1 : 0;
 	for (int i = 0; rc == 0 && i < shards; i++) {
 		char name[32];
 		wlb_manifest_shard_name(i, name);
 		rc = wlb_weights_add_file(&weights, partial, name, -1, error) < 0 ? -1 : 0;
 	}
 	if (rc == 0 && (wlb_weights_scan(&weights, error) < 0 || wlb_weights_finish(&weights, error) < 0 ||
-	                wlb_manifest_write(partial, facts, &weights, bytes, error) < 0))
+	                wlb_manifest_write(partial, facts, &weights, packer, bytes, error) < 0))
 		rc = -1;
+	*bytes += packer > 0 ? packer : 0;
 	for (int i = 0; i < weights.file_count; i++)
 		*bytes += weights.files[i].bytes;
 	wlb_weights_free(&weights);
@@ -115,13 +136,19 @@ int wlb_checkpoint_commit(const char *dir, const struct wlb_checkpoint_facts *fa
 	    wlb_folder_path(dir, facts->step, WLB_FOLDER_FINAL, path, error) < 0)
 		return -1;
 	if (write_manifest(partial, facts, shards, bytes, error) < 0 ||
-	    publish(dir, facts->step, partial, path, error) < 0) {
-		wlb_folder_remove(partial, NULL); /* the first error is the one to tell */
+	    publish(dir, facts->step, partial, path, error) < 0)
 		return -1;
-	}
 	/* The checkpoint stands; what cannot be cleared away now is tried again after the next. */
 	struct wlb_error left = {0};
 	if (wlb_folder_remove_hidden(dir, &left) < 0 || retire_old(dir, facts->step, keep, &left) < 0)
 		fprintf(stderr, "wlb: an old checkpoint stays: %s\n", left.message);
 	return 0;
+}
+
+void wlb_checkpoint_abandon(const char *dir, int64_t step)
+{
+	char partial[4096];
+	/* The error that led here is the one to tell; what stays is removed by the next save. */
+	if (wlb_folder_path(dir, step, WLB_FOLDER_PARTIAL, partial, NULL) == 0)
+		wlb_folder_remove(partial, NULL);
 }

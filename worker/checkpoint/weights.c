@@ -1,20 +1,21 @@
 #include "worker/checkpoint/weights.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+
+#include "worker/checkpoint/convert.h"
+#include "worker/checkpoint/folder.h"
 
 void wlb_weights_free(struct wlb_weights *w)
 {
-	for (int i = 0; i < w->slice_count; i++)
-		free(w->slices[i].name);
+	for (int i = 0; i < w->block_count; i++)
+		free(w->blocks[i].name);
 	for (int i = 0; i < w->file_count; i++) {
 		wlb_safetensors_close(w->files[i].opened);
 		free(w->files[i].path);
 	}
-	free(w->slices);
+	free(w->blocks);
 	free(w->files);
 	*w = (struct wlb_weights){0};
 }
@@ -41,18 +42,18 @@ int wlb_weights_add_file(struct wlb_weights *w, const char *folder, const char *
 	return w->file_count++;
 }
 
-int wlb_weights_add_slice(struct wlb_weights *w, const struct wlb_slice *slice, struct wlb_error *error)
+int wlb_weights_add_block(struct wlb_weights *w, const struct wlb_block *block, struct wlb_error *error)
 {
-	struct wlb_slice *slices = grow(w->slices, w->slice_count, sizeof(*slices));
-	if (slices == NULL)
-		return wlb_fail(error, "out of memory for %d tensors", w->slice_count + 1);
-	w->slices = slices;
-	struct wlb_slice *added = &slices[w->slice_count];
-	*added = *slice;
-	added->name = strdup(slice->name);
+	struct wlb_block *blocks = grow(w->blocks, w->block_count, sizeof(*blocks));
+	if (blocks == NULL)
+		return wlb_fail(error, "out of memory for %d tensors", w->block_count + 1);
+	w->blocks = blocks;
+	struct wlb_block *added = &blocks[w->block_count];
+	*added = *block;
+	added->name = strdup(block->name);
 	if (added->name == NULL)
-		return wlb_fail(error, "out of memory for %d tensors", w->slice_count + 1);
-	w->slice_count++;
+		return wlb_fail(error, "out of memory for %d tensors", w->block_count + 1);
+	w->block_count++;
 	return 0;
 }
 
@@ -79,121 +80,163 @@ int wlb_weights_scan(struct wlb_weights *w, struct wlb_error *error)
 		w->files[i].bytes = wlb_safetensors_bytes(file);
 		const struct wlb_stored_tensor *tensors;
 		int count = wlb_safetensors_tensors(file, &tensors);
-		for (int t = 0; t < count; t++) {
-			struct wlb_slice slice = {.name = (char *)tensors[t].name,
+		for (int k = 0; k < count; k++) {
+			const struct wlb_stored_tensor *t = &tensors[k];
+			struct wlb_block block = {.name = (char *)t->name,
 			                          .file = i,
-			                          .dimensions = tensors[t].dimensions,
-			                          .global_rows = tensors[t].global_rows,
-			                          .cols = tensors[t].cols,
-			                          .row_start = tensors[t].row_start,
-			                          .rows = tensors[t].rows};
-			if (wlb_weights_add_slice(w, &slice, error) < 0)
+			                          .dimensions = t->dimensions,
+			                          .global_rows = t->global_rows,
+			                          .global_cols = t->global_cols,
+			                          .row_start = t->row_start,
+			                          .rows = t->rows,
+			                          .col_start = t->col_start,
+			                          .cols = t->cols};
+			if (t->rows > 0 && t->cols > 0 && wlb_weights_add_block(w, &block, error) < 0)
 				return -1;
 		}
 	}
 	return 0;
 }
 
-static int by_name_and_row(const void *a, const void *b)
+static int by_name_and_place(const void *a, const void *b)
 {
-	const struct wlb_slice *x = a, *y = b;
+	const struct wlb_block *x = a, *y = b;
 	int order = strcmp(x->name, y->name);
 	if (order != 0)
 		return order;
 	if (x->row_start != y->row_start)
 		return x->row_start < y->row_start ? -1 : 1;
-	return x->rows < y->rows ? -1 : x->rows > y->rows;
+	return x->col_start < y->col_start ? -1 : x->col_start > y->col_start;
 }
 
-static int same_tensor(const struct wlb_weights *w, int a, int b)
+static int ends_band(const struct wlb_block *b)
 {
-	return a >= 0 && b < w->slice_count && strcmp(w->slices[a].name, w->slices[b].name) == 0;
+	return b->col_start + b->cols == b->global_cols;
+}
+
+/* Whether the block begins where the one before it ends (NULL: where the tensor begins), in bands of equal height. */
+static int follows(const struct wlb_block *b, const struct wlb_block *before)
+{
+	if (before == NULL)
+		return b->row_start == 0 && b->col_start == 0;
+	if (ends_band(before))
+		return b->row_start == before->row_start + before->rows && b->col_start == 0;
+	return b->row_start == before->row_start && b->rows == before->rows &&
+	       b->col_start == before->col_start + before->cols;
+}
+
+/* The tensor's block after the i-th, or NULL. */
+static const struct wlb_block *next_block(const struct wlb_weights *w, int i)
+{
+	int same = i + 1 < w->block_count && strcmp(w->blocks[i].name, w->blocks[i + 1].name) == 0;
+	return same ? &w->blocks[i + 1] : NULL;
 }
 
 int wlb_weights_finish(struct wlb_weights *w, struct wlb_error *error)
 {
-	if (w->slice_count > 0)
-		qsort(w->slices, (size_t)w->slice_count, sizeof(*w->slices), by_name_and_row);
-	for (int i = 0; i < w->slice_count; i++) {
-		const struct wlb_slice *s = &w->slices[i];
-		const struct wlb_slice *before = same_tensor(w, i - 1, i) ? s - 1 : NULL;
-		int64_t expected = before ? before->row_start + before->rows : 0, end = s->row_start + s->rows;
-		if (s->row_start != expected || (!same_tensor(w, i, i + 1) && end != s->global_rows))
+	if (w->block_count > 0)
+		qsort(w->blocks, (size_t)w->block_count, sizeof(*w->blocks), by_name_and_place);
+	const struct wlb_block *before = NULL;
+	for (int i = 0; i < w->block_count; i++) {
+		const struct wlb_block *b = &w->blocks[i], *next = next_block(w, i);
+		if (before && (b->dimensions != before->dimensions || b->global_rows != before->global_rows ||
+		               b->global_cols != before->global_cols))
+			return wlb_fail(error, "tensor %.200s: its blocks differ in the shape of the whole", b->name);
+		int last = ends_band(b) && b->row_start + b->rows == b->global_rows;
+		if (!follows(b, before) || (next == NULL && !last))
 			return wlb_fail(
 				error,
-				"tensor %.200s: rows %lld to %lld follow row %lld of %lld: each row must be in one "
-				"shard, and in one only",
-				s->name, (long long)s->row_start, (long long)end, (long long)expected,
-				(long long)s->global_rows);
-		if (before && (s->dimensions != before->dimensions || s->global_rows != before->global_rows ||
-		               s->cols != before->cols))
-			return wlb_fail(error, "tensor %.200s: its slices differ in shape", s->name);
+				"tensor %.200s: there is a gap or an overlap at the block of rows %lld + %lld, "
+				"columns %lld + %lld, of %lld x %lld: each element must be in one shard, and in "
+				"one only",
+				b->name, (long long)b->row_start, (long long)b->rows, (long long)b->col_start,
+				(long long)b->cols, (long long)b->global_rows, (long long)b->global_cols);
+		before = next ? b : NULL;
 	}
 	return 0;
 }
 
 int wlb_weights_check_sizes(const struct wlb_weights *w, struct wlb_error *error)
 {
-	for (int i = 0; i < w->file_count; i++) {
-		struct stat st;
-		if (stat(w->files[i].path, &st) < 0)
-			return wlb_fail(error, "%s: %s", w->files[i].path, strerror(errno));
-		if (st.st_size != w->files[i].bytes)
-			return wlb_fail(error, "%s: has %lld bytes: the manifest says %lld", w->files[i].path,
-			                (long long)st.st_size, (long long)w->files[i].bytes);
-	}
+	for (int i = 0; i < w->file_count; i++)
+		if (wlb_folder_check_file(w->files[i].path, w->files[i].bytes, error) < 0)
+			return -1;
 	return 0;
 }
 
-/* Index of the tensor's first slice, or slice_count. */
+/* Index of the tensor's first block, or block_count. */
 static int find(const struct wlb_weights *w, const char *name)
 {
-	int low = 0, high = w->slice_count;
+	int low = 0, high = w->block_count;
 	while (low < high) {
 		int middle = low + (high - low) / 2;
-		if (strcmp(w->slices[middle].name, name) < 0)
+		if (strcmp(w->blocks[middle].name, name) < 0)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low < w->slice_count && strcmp(w->slices[low].name, name) == 0 ? low : w->slice_count;
+	return low < w->block_count && strcmp(w->blocks[low].name, name) == 0 ? low : w->block_count;
 }
 
-/* Copies what the slice and the part have in common. */
-static int read_common(struct wlb_weights *w, const struct wlb_slice *s, const struct wlb_tensor_part *part,
+/* The tensor in the block's file, which must be the block that the manifest says; NULL otherwise. */
+static const struct wlb_stored_tensor *find_stored(const struct wlb_weights_file *file, const struct wlb_block *b,
+                                                   struct wlb_error *error)
+{
+	const struct wlb_stored_tensor *t = wlb_safetensors_find(file->opened, b->name);
+	if (t != NULL && t->row_start == b->row_start && t->rows == b->rows && t->global_rows == b->global_rows &&
+	    t->col_start == b->col_start && t->cols == b->cols && t->global_cols == b->global_cols)
+		return t;
+	wlb_fail(error,
+	         "%s: tensor %.200s: the manifest says that rows %lld + %lld, columns %lld + %lld of it are here, the "
+	         "shard differs",
+	         file->path, b->name, (long long)b->row_start, (long long)b->rows, (long long)b->col_start,
+	         (long long)b->cols);
+	return NULL;
+}
+
+/* What [a, a + a_count) and [b, b + b_count) have in common: its length, 0 when nothing, and *first. */
+static int64_t common(int64_t a, int64_t a_count, int64_t b, int64_t b_count, int64_t *first)
+{
+	int64_t end = a + a_count < b + b_count ? a + a_count : b + b_count;
+	*first = a > b ? a : b;
+	return end > *first ? end - *first : 0;
+}
+
+/* Copies what the block and the part have in common. */
+static int read_common(struct wlb_weights *w, const struct wlb_block *b, const struct wlb_tensor_part *part,
                        struct wlb_error *error)
 {
-	int64_t first = part->row_start > s->row_start ? part->row_start : s->row_start;
-	int64_t part_end = part->row_start + part->rows, slice_end = s->row_start + s->rows;
-	int64_t end = part_end < slice_end ? part_end : slice_end;
-	if (first >= end)
+	int64_t row, col;
+	int64_t rows = common(b->row_start, b->rows, part->row_start, part->rows, &row);
+	int64_t cols = common(b->col_start, b->cols, part->col_start, part->cols, &col);
+	if (rows == 0 || cols == 0)
 		return 0;
-	struct wlb_safetensors *file = open_file(&w->files[s->file], error);
-	if (file == NULL)
+	if (open_file(&w->files[b->file], error) == NULL)
 		return -1;
-	const struct wlb_stored_tensor *t = wlb_safetensors_find(file, s->name);
-	if (t == NULL || t->rows != s->rows || t->cols != s->cols)
-		return wlb_fail(
-			error,
-			"%s: tensor %.200s: the manifest says it has %lld x %lld elements here, the shard differs",
-			w->files[s->file].path, s->name, (long long)s->rows, (long long)s->cols);
-	int64_t skipped = (first - part->row_start) * part->cols;
-	char *to = (char *)part->data_host + skipped * (part->dtype == WLB_FLOAT32 ? 4 : 8);
-	return wlb_safetensors_read(file, t, first - s->row_start, end - first, part->dtype, to, error);
+	const struct wlb_stored_tensor *t = find_stored(&w->files[b->file], b, error);
+	if (t == NULL)
+		return -1;
+	const struct wlb_stored_range range = {row - b->row_start, rows, col - b->col_start, cols};
+	int64_t skipped = (row - part->row_start) * part->cols + (col - part->col_start);
+	char *to = (char *)part->data_host + skipped * wlb_converted_bytes(part->dtype);
+	return wlb_safetensors_read(w->files[b->file].opened, t, &range, part->dtype, to, part->cols, error);
 }
 
 int wlb_weights_read(struct wlb_weights *w, const struct wlb_tensor_part *part, struct wlb_error *error)
 {
+	if (wlb_tensor_part_check(part, error) < 0)
+		return -1;
 	int at = find(w, part->name);
-	if (at == w->slice_count)
+	if (at == w->block_count)
 		return wlb_fail(error, "tensor %.200s is missing", part->name);
-	const struct wlb_slice *s = &w->slices[at];
-	if (s->dimensions != part->dimensions || s->global_rows != part->global_rows || s->cols != part->cols)
+	const struct wlb_block *b = &w->blocks[at];
+	if (b->dimensions != part->dimensions || b->global_rows != part->global_rows ||
+	    b->global_cols != part->global_cols)
 		return wlb_fail(error, "tensor %.200s has shape %lld x %lld, the model needs %lld x %lld", part->name,
-		                (long long)s->global_rows, (long long)s->cols, (long long)part->global_rows,
-		                (long long)part->cols);
-	for (; at < w->slice_count && strcmp(w->slices[at].name, part->name) == 0; at++)
-		if (read_common(w, &w->slices[at], part, error) < 0)
+		                (long long)b->global_rows, (long long)b->global_cols, (long long)part->global_rows,
+		                (long long)part->global_cols);
+	for (; b != NULL; b = next_block(w, at++))
+		if (read_common(w, b, part, error) < 0)
 			return -1;
 	return 0;
 }

@@ -1,18 +1,21 @@
-/* Which file of a folder holds which rows of which tensor. */
+/* Which file of a folder holds which block of which tensor. */
 #ifndef WLB_WEIGHTS_H
 #define WLB_WEIGHTS_H
 
 #include "worker/checkpoint/safetensors.h"
 
-/* Rows [row_start, row_start + rows) of a tensor [global_rows, cols]. */
-struct wlb_slice {
+/* Rows [row_start, row_start + rows), columns [col_start, col_start + cols) of a tensor [global_rows, global_cols],
+ * within it and at least one of each. */
+struct wlb_block {
 	char *name;
 	int file; /* index into wlb_weights.files */
 	int dimensions;
 	int64_t global_rows;
-	int64_t cols;
+	int64_t global_cols;
 	int64_t row_start;
 	int64_t rows;
+	int64_t col_start;
+	int64_t cols;
 };
 
 struct wlb_weights_file {
@@ -24,8 +27,8 @@ struct wlb_weights_file {
 struct wlb_weights {
 	struct wlb_weights_file *files;
 	int file_count;
-	struct wlb_slice *slices; /* by name, then row_start */
-	int slice_count;
+	struct wlb_block *blocks; /* by name, then row_start, then col_start */
+	int block_count;
 };
 
 void wlb_weights_free(struct wlb_weights *weights); /* what it points to; a zeroed one is fine */
@@ -33,16 +36,18 @@ void wlb_weights_free(struct wlb_weights *weights); /* what it points to; a zero
 /* Appends FOLDER/NAME; its index, or -1. */
 int wlb_weights_add_file(struct wlb_weights *weights, const char *folder, const char *name, int64_t bytes,
                          struct wlb_error *error);
-/* Appends a slice; its name is copied. */
-int wlb_weights_add_slice(struct wlb_weights *weights, const struct wlb_slice *slice, struct wlb_error *error);
-/* Opens every file added and appends all their tensors. */
+/* Appends a block; its name is copied. */
+int wlb_weights_add_block(struct wlb_weights *weights, const struct wlb_block *block, struct wlb_error *error);
+/* Opens every file added and appends what they hold of all tensors; tensors and blocks without an element are passed
+ * over. */
 int wlb_weights_scan(struct wlb_weights *weights, struct wlb_error *error);
-/* Sorts the slices and checks that each tensor is covered whole, once, with one shape. */
+/* Sorts the blocks and checks that those of each tensor have one shape and hold each element once: bands of rows, one
+ * below the other, each cut into columns or whole. */
 int wlb_weights_finish(struct wlb_weights *weights, struct wlb_error *error);
 /* Each file is there with the size the manifest says. */
 int wlb_weights_check_sizes(const struct wlb_weights *weights, struct wlb_error *error);
 
-/* Fills the part from the slices that hold its rows. */
+/* Fills the part from the blocks that hold something of it. */
 int wlb_weights_read(struct wlb_weights *weights, const struct wlb_tensor_part *part, struct wlb_error *error);
 
 #endif

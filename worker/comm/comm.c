@@ -112,16 +112,17 @@ struct wlb_comm_clock wlb_comm_clock(const struct wlb_comm *comm)
 	return (struct wlb_comm_clock){.now_s = wlb_now_s(), .busy_s = comm->device->ops->busy_s(comm->device)};
 }
 
-void wlb_comm_count(struct wlb_comm *comm, const struct wlb_comm_clock *since)
+double wlb_comm_count(struct wlb_comm *comm, const struct wlb_comm_clock *since)
 {
 	struct wlb_comm_clock now = wlb_comm_clock(comm);
 	comm->held_up.now_s += now.now_s - since->now_s;
 	comm->held_up.busy_s += now.busy_s - since->busy_s;
+	return now.now_s;
 }
 
 struct wlb_comm_event wlb_comm_next_call(struct wlb_comm *comm, enum wlb_comm_kind kind, size_t bytes)
 {
-	struct wlb_comm_event call = {.kind = kind, .seq = ++comm->seq, .bytes = bytes, .entered_s = wlb_now_s()};
+	struct wlb_comm_event call = {.kind = kind, .seq = ++comm->seq, .bytes = bytes};
 	snprintf(call.comm, sizeof(call.comm), "%s", comm->name);
 	return call;
 }
@@ -131,13 +132,14 @@ void wlb_comm_enter(struct wlb_comm *comm, const struct wlb_comm_event *call)
 	comm->call = *call;
 	comm->blocked = wlb_comm_clock(comm);
 	comm->call.blocked_s = comm->blocked.now_s;
+	if (comm->call.entered_s == 0.0)
+		comm->call.entered_s = comm->call.blocked_s;
 	wlb_comm_trace_enter(comm->trace, &comm->call);
 }
 
 int wlb_comm_leave(struct wlb_comm *comm, int rc, struct wlb_error *error)
 {
-	wlb_comm_trace_leave(comm->trace, wlb_now_s());
-	wlb_comm_count(comm, &comm->blocked);
+	wlb_comm_trace_leave(comm->trace, wlb_comm_count(comm, &comm->blocked));
 	return rc < 0 ? wlb_comm_fail(comm, &comm->call, error) : rc;
 }
 

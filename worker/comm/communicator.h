@@ -31,11 +31,11 @@ struct wlb_comm {
 	struct wlb_comm_clock held_up; /* so far */
 	struct wlb_comm_clock blocked; /* when the caller was last */
 	struct wlb_comm_event call;    /* in this one */
-	struct wlb_staging in, out; /* of blocking calls */
+	struct wlb_staging in, out;    /* of blocking calls */
 	struct wlb_comm_request *idle, *started;
 };
 
-/* The next call of this communicator, begun now. */
+/* The next call of this communicator; entered_s is 0 until it begins. */
 struct wlb_comm_event wlb_comm_next_call(struct wlb_comm *comm, enum wlb_comm_kind kind, size_t bytes);
 /* From here on the caller is held up in `call`; wlb_comm_leave ends that, gives rc back, and puts before the message of
  * a failure which call it was. */
@@ -43,9 +43,9 @@ void wlb_comm_enter(struct wlb_comm *comm, const struct wlb_comm_event *call);
 int wlb_comm_leave(struct wlb_comm *comm, int rc, struct wlb_error *error);
 int wlb_comm_fail(const struct wlb_comm *comm, const struct wlb_comm_event *call, struct wlb_error *error);
 
-/* What the clocks say, and what is counted once the caller is held up no longer. */
+/* What the clocks say; and what is counted once the caller is held up no longer, which is now: the time is returned. */
 struct wlb_comm_clock wlb_comm_clock(const struct wlb_comm *comm);
-void wlb_comm_count(struct wlb_comm *comm, const struct wlb_comm_clock *since);
+double wlb_comm_count(struct wlb_comm *comm, const struct wlb_comm_clock *since);
 
 size_t wlb_comm_bytes(const struct wlb_comm *comm, size_t count);
 /* What was queued on the device must be done before another rank sees a buffer. */

@@ -62,6 +62,7 @@ static struct wlb_comm_request *take(struct wlb_comm *comm, enum wlb_comm_kind k
 		return NULL;
 	}
 	request->call = call;
+	request->call.entered_s = began.now_s;
 	request->began = began;
 	request->state = UNDER_WAY;
 	request->out_bytes = 0;
@@ -75,7 +76,8 @@ static struct wlb_comm_request *started(struct wlb_comm_request *request, int rc
 	struct wlb_comm_request **list = rc == 0 ? &comm->started : &comm->idle;
 	request->next = *list;
 	*list = request;
-	wlb_comm_count(comm, &request->began);
+	if (comm->size > 1)
+		wlb_comm_count(comm, &request->began);
 	if (rc == 0)
 		return request;
 	wlb_comm_fail(comm, &request->call, error);

@@ -30,7 +30,8 @@ void wlb_optimizer_free(struct wlb_optimizer *optimizer); /* NULL allowed */
 void wlb_optimizer_begin(struct wlb_optimizer *optimizer);
 
 /* A wlb_backward_watch.layer_done with the optimizer as context, for the last backward pass of every chunk: starts the
- * reduction of the buckets that are now complete. The ranks of a data group must call it in the same order. */
+ * reduction of the buckets that are now complete, and lets those that are under way move on. Chunks and their layers
+ * come in falling order, as wlb_plan_pass has them. */
 int wlb_optimizer_layer_done(void *optimizer, int chunk, int layer, struct wlb_error *error);
 /* The same for a rank that has nothing to compute in the last pass of a chunk: as if all its layers had been told, the
  * head's and the embedding's where the chunk has them. */

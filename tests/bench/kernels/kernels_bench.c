@@ -218,10 +218,15 @@ static void run_swiglu_backward(const struct work *w)
 	                                       w->array[4], w->m * w->n);
 }
 
-static void run_cross_entropy(const struct work *w)
+static void run_cross_entropy_statistics(const struct work *w)
 {
 	w->bench->device->ops->cross_entropy_statistics(w->bench->device, w->array[1], w->array[0], w->ids, w->m, 0,
 	                                                w->n);
+}
+
+static void run_cross_entropy(const struct work *w)
+{
+	run_cross_entropy_statistics(w);
 	w->bench->device->ops->cross_entropy_gradient(w->bench->device, w->sum, w->array[0], w->array[1], 1, w->ids,
 	                                              w->m, 0, w->n, 1);
 }
@@ -240,6 +245,18 @@ static void run_add(const struct work *w)
 static void run_sum_squares(const struct work *w)
 {
 	w->bench->device->ops->sum_squares(w->bench->device, w->sum, w->array[2], w->m * w->n);
+}
+
+static void run_zero(const struct work *w)
+{
+	w->bench->device->ops->zero(w->bench->device, w->array[0],
+	                            (size_t)(w->m * w->n) * wlb_dtype_bytes(w->bench->device->dtype));
+}
+
+static void run_device_copy(const struct work *w)
+{
+	w->bench->device->ops->copy(w->bench->device, w->array[0], w->array[2],
+	                            (size_t)(w->m * w->n) * wlb_dtype_bytes(w->bench->device->dtype));
 }
 
 static void run_adamw(const struct work *w)
@@ -284,6 +301,9 @@ static void bench_all(struct bench *bench)
 	bench_gemm(bench, "linear y = x W^T", 0, 1, t, 3072, 768);
 	bench_gemm(bench, "input gradient", 0, 0, t, 768, 3072);
 	bench_gemm(bench, "weight gradient", 1, 0, 3072, 768, t);
+	bench_gemm(bench, "logits", 0, 1, t / 4, 50304, 768);
+	bench_gemm(bench, "their input gradient", 0, 0, t / 4, 768, 50304);
+	bench_gemm(bench, "their weight gradient", 1, 0, 50304, 768, t / 4);
 	bench_gemm(bench, "small linear", 0, 1, 256, 128, 128);
 	bench_attention(bench, t, 1, 12, 12, 64);
 	bench_attention(bench, 4 * t, 1, 12, 12, 64);
@@ -294,11 +314,14 @@ static void bench_all(struct bench *bench)
 	bench_elements(bench, "rope", run_rope, t, 768);
 	bench_elements(bench, "swiglu forward", run_swiglu_forward, t, 2048);
 	bench_elements(bench, "swiglu backward", run_swiglu_backward, t, 2048);
+	bench_elements(bench, "cross entropy, statistics alone", run_cross_entropy_statistics, t, 50257);
 	bench_elements(bench, "cross entropy", run_cross_entropy, t, 50257);
 	bench_elements(bench, "embedding backward", run_embedding_backward, t, 768);
 	bench_elements(bench, "add", run_add, t, 768);
-	bench_elements(bench, "sum of squares", run_sum_squares, 16 * t, 768);
-	bench_elements(bench, "adamw", run_adamw, 16 * t, 768);
+	bench_elements(bench, "zero", run_zero, 64 * t, 768);
+	bench_elements(bench, "copy", run_device_copy, 64 * t, 768);
+	bench_elements(bench, "sum of squares", run_sum_squares, 64 * t, 768);
+	bench_elements(bench, "adamw", run_adamw, 64 * t, 768);
 }
 
 int main(int count, char **arguments)

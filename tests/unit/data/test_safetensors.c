@@ -34,6 +34,11 @@ static void expect_refused_file(const char *path, const char *reason)
 	assert_says(error.message, reason);
 }
 
+/* One number that is such a block of a tensor. */
+#define BLOCK_OF(place)                                                                                                \
+	"{\"__metadata__\":{\"block:a\":\"" place "\"},"                                                               \
+	"\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}"
+
 static void test_headers(void **state)
 {
 	static const struct {
@@ -68,12 +73,13 @@ static void test_headers(void **state)
 	         "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]}}",
 	         12, "gaps and overlaps"},
 		{"{\"a\":3}", 0, "tensor a: it must be an object"},
-		{"{\"__metadata__\":{\"slice:a\":\"1 of 1\"},"
-	         "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
-	         4, "slice is '1 of 1'"},
-		{"{\"__metadata__\":{\"slice:a\":\"0 of 2x\"},"
-	         "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
-	         4, "slice is '0 of 2x'"},
+		{BLOCK_OF("1 of 1, 0 of 1"), 4, "block is '1 of 1, 0 of 1'"},
+		{BLOCK_OF("0 of 1, 1 of 1"), 4, "block is '0 of 1, 1 of 1'"},
+		{BLOCK_OF("0 of 2, 0 of 0"), 4, "block is '0 of 2, 0 of 0'"},
+		{BLOCK_OF("-1 of 2, 0 of 1"), 4, "block is '-1 of 2, 0 of 1'"},
+		{BLOCK_OF("0 of 2, 0 of 1x"), 4, "block is '0 of 2, 0 of 1x'"},
+		{BLOCK_OF("0 of 2"), 4, "block is '0 of 2'"},
+		{BLOCK_OF("999999999999999999 of 999999999999999999, 0 of 1"), 4, "block is '999"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		expect_refused_file(write_raw(state, cases[i].header, cases[i].data_bytes), cases[i].reason);
@@ -109,12 +115,19 @@ static void test_zero_sized_and_scalar_tensors(void **state)
 	wlb_safetensors_close(f);
 }
 
+static int read_rows(const struct wlb_safetensors *f, const struct wlb_stored_tensor *t, int64_t row, int64_t rows,
+                     enum wlb_dtype dtype, void *out, struct wlb_error *error)
+{
+	const struct wlb_stored_range range = {row, rows, 0, t->cols};
+	return wlb_safetensors_read(f, t, &range, dtype, out, t->cols, error);
+}
+
 static void test_round_trip_and_conversion(void **state)
 {
 	float singles[6] = {0.1f, -2.5f, INFINITY, 1e-40f, 3e38f, -0.0f};
 	double doubles[3] = {0.1, 1e300, -1e-300};
-	const struct wlb_tensor_part parts[] = {{"w", WLB_FLOAT32, 2, 3, 2, 0, 3, singles},
-	                                        {"v", WLB_FLOAT64, 1, 3, 1, 0, 3, doubles}};
+	const struct wlb_tensor_part parts[] = {{"w", WLB_FLOAT32, 2, 3, 2, 0, 3, 0, 2, singles},
+	                                        {"v", WLB_FLOAT64, 1, 3, 1, 0, 3, 0, 1, doubles}};
 	struct wlb_error error;
 	const char *path = fixture_path(state, "x.safetensors");
 	assert_int_equal(wlb_safetensors_write(path, parts, 2, &error), 0);
@@ -123,17 +136,17 @@ static void test_round_trip_and_conversion(void **state)
 	const struct wlb_stored_tensor *w = wlb_safetensors_find(f, "w"), *v = wlb_safetensors_find(f, "v");
 	float back[6];
 	double wide[6];
-	assert_int_equal(wlb_safetensors_read(f, w, 0, 3, WLB_FLOAT32, back, &error), 0);
+	assert_int_equal(read_rows(f, w, 0, 3, WLB_FLOAT32, back, &error), 0);
 	assert_memory_equal(back, singles, sizeof(singles));
-	assert_int_equal(wlb_safetensors_read(f, w, 1, 2, WLB_FLOAT64, wide, &error), 0);
+	assert_int_equal(read_rows(f, w, 1, 2, WLB_FLOAT64, wide, &error), 0);
 	for (int i = 0; i < 4; i++)
 		assert_true(wide[i] == (double)singles[2 + i]);
-	assert_int_equal(wlb_safetensors_read(f, v, 0, 3, WLB_FLOAT64, wide, &error), 0);
+	assert_int_equal(read_rows(f, v, 0, 3, WLB_FLOAT64, wide, &error), 0);
 	assert_memory_equal(wide, doubles, sizeof(doubles));
-	assert_int_equal(wlb_safetensors_read(f, v, 0, 3, WLB_FLOAT32, back, &error), 0);
+	assert_int_equal(read_rows(f, v, 0, 3, WLB_FLOAT32, back, &error), 0);
 	assert_true(back[0] == 0.1f && back[1] == INFINITY && back[2] == 0);
-	assert_int_equal(wlb_safetensors_read(f, w, 2, 2, WLB_FLOAT32, back, &error), -1);
-	assert_says(error.message, "rows 2 to 4 are asked for, it has 3");
+	assert_int_equal(read_rows(f, w, 2, 2, WLB_FLOAT32, back, &error), -1);
+	assert_says(error.message, "rows 2 + 2, columns 0 + 2 are asked for, it has 3 x 2");
 	wlb_safetensors_close(f);
 }
 
@@ -165,9 +178,8 @@ static void test_half_precision(void **state)
 	static const char *const names[] = {"h", "b"};
 	for (int n = 0; n < 2; n++) {
 		float read[COUNT];
-		assert_int_equal(
-			wlb_safetensors_read(f, wlb_safetensors_find(f, names[n]), 0, COUNT, WLB_FLOAT32, read, &error),
-			0);
+		assert_int_equal(read_rows(f, wlb_safetensors_find(f, names[n]), 0, COUNT, WLB_FLOAT32, read, &error),
+		                 0);
 		for (int i = 0; i < COUNT; i++)
 			assert_memory_equal(&read[i], &cases[i].value, sizeof(float));
 	}
@@ -182,7 +194,7 @@ static void test_subnormal_half(void **state)
 		write_raw(state, "{\"h\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4), &error);
 	double read[2];
 	assert_non_null(f);
-	assert_int_equal(wlb_safetensors_read(f, wlb_safetensors_find(f, "h"), 0, 2, WLB_FLOAT64, read, &error), 0);
+	assert_int_equal(read_rows(f, wlb_safetensors_find(f, "h"), 0, 2, WLB_FLOAT64, read, &error), 0);
 	assert_true(read[0] == 0x100 * 0x1p-24 && read[1] == 0x302 * 0x1p-24);
 	wlb_safetensors_close(f);
 }
@@ -194,15 +206,15 @@ static void test_other_dtypes_are_known_but_not_weights(void **state)
 		write_raw(state, "{\"i\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[0,8]}}", 8), &error);
 	float read;
 	assert_non_null(f);
-	assert_int_equal(wlb_safetensors_read(f, wlb_safetensors_find(f, "i"), 0, 1, WLB_FLOAT32, &read, &error), -1);
+	assert_int_equal(read_rows(f, wlb_safetensors_find(f, "i"), 0, 1, WLB_FLOAT32, &read, &error), -1);
 	assert_says(error.message, "tensor i: dtype is I64");
 	wlb_safetensors_close(f);
 }
 
-static void test_alignment_and_slices(void **state)
+static void test_alignment_and_blocks(void **state)
 {
 	float rows[4] = {1, 2, 3, 4};
-	const struct wlb_tensor_part part = {"weight", WLB_FLOAT32, 2, 10, 2, 6, 2, rows};
+	const struct wlb_tensor_part part = {"weight", WLB_FLOAT32, 2, 10, 5, 6, 2, 3, 2, rows};
 	struct wlb_error error;
 	const char *path = fixture_path(state, "x.safetensors");
 	assert_int_equal(wlb_safetensors_write(path, &part, 1, &error), 0);
@@ -217,22 +229,75 @@ static void test_alignment_and_slices(void **state)
 	assert_non_null(f);
 	assert_int_equal(wlb_safetensors_find(f, "weight")->row_start, 6);
 	assert_int_equal(wlb_safetensors_find(f, "weight")->global_rows, 10);
+	assert_int_equal(wlb_safetensors_find(f, "weight")->col_start, 3);
+	assert_int_equal(wlb_safetensors_find(f, "weight")->global_cols, 5);
+	wlb_safetensors_close(f);
+}
+
+/* Bytes that this process has asked the system to read so far. */
+static long long bytes_read(void)
+{
+	long long count = -1;
+	FILE *io = fopen("/proc/self/io", "r");
+	if (io == NULL || fscanf(io, "rchar: %lld", &count) != 1)
+		count = -1;
+	if (io != NULL)
+		fclose(io);
+	return count;
+}
+
+/* Rows longer than what is read at a time, and no more of them than is wanted. */
+static void test_columns(void **state)
+{
+	enum { ROWS = 20, COLS = 40000, FIRST = 10001, MOST = 20003 };
+	static float whole[ROWS * COLS], some[ROWS * MOST];
+	static const int widths[] = {1, 7, MOST};
+	const struct wlb_tensor_part part = {"w", WLB_FLOAT32, 2, ROWS, COLS, 0, ROWS, 0, COLS, whole};
+	struct wlb_error error;
+	for (int i = 0; i < ROWS * COLS; i++)
+		whole[i] = (float)i;
+	const char *path = fixture_path(state, "x.safetensors");
+	assert_int_equal(wlb_safetensors_write(path, &part, 1, &error), 0);
+	struct wlb_safetensors *f = wlb_safetensors_open(path, &error);
+	assert_non_null(f);
+	for (int w = 0; w < 3; w++) {
+		const struct wlb_stored_range range = {3, ROWS - 3, FIRST, widths[w]};
+		const struct wlb_stored_tensor *t = wlb_safetensors_find(f, "w");
+		long long before = bytes_read();
+		assert_int_equal(wlb_safetensors_read(f, t, &range, WLB_FLOAT32, some, MOST, &error), 0);
+		long long after = bytes_read();
+		for (int row = 0; row < ROWS - 3; row++)
+			for (int col = 0; col < widths[w]; col++)
+				assert_true(some[row * MOST + col] == whole[(3 + row) * COLS + FIRST + col]);
+		if (before >= 0) /* counting itself reads a little */
+			assert_in_range(after - before, 4 * (ROWS - 3) * widths[w], 4 * (ROWS - 3) * widths[w] + 4096);
+	}
+	const struct wlb_stored_range outside = {0, 1, COLS - 1, 2};
+	assert_int_equal(
+		wlb_safetensors_read(f, wlb_safetensors_find(f, "w"), &outside, WLB_FLOAT32, some, MOST, &error), -1);
+	assert_says(error.message, "columns 39999 + 2 are asked for, it has 20 x 40000");
 	wlb_safetensors_close(f);
 }
 
 static void test_bad_parts(void **state)
 {
 	float rows[4] = {0};
-	const struct wlb_tensor_part twice[] = {{"w", WLB_FLOAT32, 2, 4, 1, 0, 2, rows},
-	                                        {"w", WLB_FLOAT32, 2, 4, 1, 2, 2, rows}};
-	const struct wlb_tensor_part outside = {"w", WLB_FLOAT32, 2, 4, 1, 3, 2, rows};
-	const struct wlb_tensor_part cubic = {"w", WLB_FLOAT32, 3, 4, 1, 0, 4, rows};
+	const struct wlb_tensor_part twice[] = {{"w", WLB_FLOAT32, 2, 4, 1, 0, 2, 0, 1, rows},
+	                                        {"w", WLB_FLOAT32, 2, 4, 1, 2, 2, 0, 1, rows}};
+	const struct wlb_tensor_part below = {"w", WLB_FLOAT32, 2, 4, 1, 3, 2, 0, 1, rows};
+	const struct wlb_tensor_part beside = {"w", WLB_FLOAT32, 2, 4, 3, 0, 1, 1, 3, rows};
+	const struct wlb_tensor_part cubic = {"w", WLB_FLOAT32, 3, 4, 1, 0, 4, 0, 1, rows};
+	const struct wlb_tensor_part broad = {"w", WLB_FLOAT32, 1, 4, 2, 0, 4, 0, 1, rows};
 	struct wlb_error error;
 	const char *path = fixture_path(state, "x.safetensors");
 	assert_int_equal(wlb_safetensors_write(path, twice, 2, &error), -1);
-	assert_says(error.message, "one slice of a tensor");
-	assert_int_equal(wlb_safetensors_write(path, &outside, 1, &error), -1);
-	assert_says(error.message, "rows 3 to 5 of 4");
+	assert_says(error.message, "one block of a tensor");
+	assert_int_equal(wlb_safetensors_write(path, &below, 1, &error), -1);
+	assert_says(error.message, "rows 3 + 2 of 4");
+	assert_int_equal(wlb_safetensors_write(path, &beside, 1, &error), -1);
+	assert_says(error.message, "columns 1 + 3 of 3");
+	assert_int_equal(wlb_safetensors_write(path, &broad, 1, &error), -1);
+	assert_says(error.message, "1 dimensions with 2 columns");
 	assert_int_equal(wlb_safetensors_write(path, &cubic, 1, &error), -1);
 	assert_says(error.message, "3 dimensions");
 	assert_false(fixture_exists(path));
@@ -249,7 +314,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_subnormal_half, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_other_dtypes_are_known_but_not_weights, fixture_setup,
 	                                        fixture_teardown),
-		cmocka_unit_test_setup_teardown(test_alignment_and_slices, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_alignment_and_blocks, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_columns, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_bad_parts, fixture_setup, fixture_teardown),
 	};
 	return cmocka_run_group_tests_name("safetensors", tests, NULL, NULL);

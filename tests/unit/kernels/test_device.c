@@ -78,6 +78,38 @@ static void test_memory(void **state)
 	wlb_device_close(device);
 }
 
+static size_t count_of(const char *memory, size_t bytes, char value)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < bytes; i++)
+		count += memory[i] == value;
+	return count;
+}
+
+/* Large enough for several threads, and for what goes past the caches; begin and end stand inside cache lines. */
+static void test_large_memory(void **state)
+{
+	(void)state;
+	static const size_t sizes[] = {70, 4097, (1 << 20) + 4097, (33 << 20) + 4097};
+	struct wlb_device *device = open_double(3);
+	const struct wlb_ops *ops = device->ops;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		size_t bytes = sizes[i], inner = bytes - 13 - 7;
+		char *a = ops->alloc(device, bytes, NULL), *b = ops->alloc(device, bytes, NULL);
+		assert_true((uintptr_t)a % 64 == 0);
+		assert_int_equal(count_of(a, bytes, 0), bytes);
+		memset(a, 7, bytes);
+		ops->copy(device, b + 13, a + 5, inner);
+		assert_true(b[12] == 0 && b[13 + inner] == 0);
+		assert_int_equal(count_of(b, bytes, 7), inner);
+		ops->zero(device, a + 13, inner);
+		assert_true(a[12] == 7 && a[13 + inner] == 7);
+		assert_int_equal(count_of(a, bytes, 0), inner);
+		RELEASE(device, a, b);
+	}
+	wlb_device_close(device);
+}
+
 /* Time goes on while the device computes, and stands nearly still while the thread sleeps. */
 static void test_busy(void **state)
 {
@@ -129,6 +161,7 @@ int main(void)
 		cmocka_unit_test(test_open_refused), cmocka_unit_test(test_open_cuda_refused),
 		cmocka_unit_test(test_memory),       cmocka_unit_test(test_out_of_memory),
 		cmocka_unit_test(test_first_error),  cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_large_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

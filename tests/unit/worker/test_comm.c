@@ -20,6 +20,7 @@ enum {
 	COUNT = 1000,
 	LARGE = 1 << 18, /* 2 MiB: more than any MPI sends before the other side asks for it */
 	ROUNDS = 3,
+	REDUCTIONS = 4,
 };
 
 struct fixture {
@@ -228,35 +229,59 @@ static double share(int rank, int k, size_t i)
 	return (double)((rank + 1) * (k + 1)) + (double)(i % 7);
 }
 
+/* Starts reductions, each with a blocking call of the same communicator behind it, and ends them in another
+ * order. */
+static void reduce_beside_others(struct fixture *f, double *out, double *in, size_t part, int round)
+{
+	struct wlb_error error = {0};
+	static const int order[REDUCTIONS] = {2, 0, 3, 1};
+	struct wlb_comm_request *sums[REDUCTIONS];
+	size_t all = part * (size_t)f->size;
+	for (int k = 0; k < REDUCTIONS; k++) {
+		for (size_t i = 0; i < all; i++)
+			in[(size_t)k * all + i] = share(f->rank, k + round, i);
+		sums[k] = wlb_comm_reduce_scatter_start(f->world, out + (size_t)k * part, in + (size_t)k * all, part,
+		                                        &error);
+		assert_non_null(sums[k]);
+		double one = 1.0;
+		assert_int_equal(wlb_comm_all_reduce_double(f->world, &one, 1, WLB_SUM, &error), 0);
+		assert_true(one == f->size);
+		wlb_comm_progress(f->world);
+	}
+	for (int k = 0; k < REDUCTIONS; k++)
+		assert_int_equal(wlb_comm_wait(sums[order[k]], &error), 0);
+}
+
+/* A request that served a reduction now serves a send, which must leave the reduction's result alone. */
+static void send_after_reductions(struct fixture *f, double *out, size_t count)
+{
+	struct wlb_error error = {0};
+	if (f->size == 1)
+		return;
+	for (size_t i = 0; i < count; i++)
+		out[i] = -1.0;
+	struct wlb_comm_request *send = wlb_comm_send_start(f->world, f->large, 1, (f->rank + 1) % f->size, &error);
+	assert_int_equal(wlb_comm_recv(f->world, f->other, 1, (f->rank + f->size - 1) % f->size, &error), 0);
+	assert_int_equal(wlb_comm_wait(send, &error), 0);
+	for (size_t i = 0; i < count; i++)
+		assert_true(out[i] == -1.0);
+}
+
 static void several_reductions_beside_others(void **state)
 {
 	struct fixture *f = *state;
-	struct wlb_error error = {0};
-	enum { UNDER_WAY = 4 };
-	size_t size = (size_t)f->size, all = COUNT * size;
-	double *in = malloc(UNDER_WAY * all * sizeof(*in)), *out = calloc(UNDER_WAY * COUNT, sizeof(*out));
-	struct wlb_comm_request *sums[UNDER_WAY];
+	size_t part = LARGE / 8, all = part * (size_t)f->size;
+	double *in = malloc(REDUCTIONS * all * sizeof(*in)), *out = calloc(REDUCTIONS * part, sizeof(*out));
+	assert_true(in != NULL && out != NULL);
 	for (int round = 0; round < ROUNDS; round++) {
-		for (int k = 0; k < UNDER_WAY; k++) {
-			for (size_t i = 0; i < all; i++)
-				in[(size_t)k * all + i] = share(f->rank, k + round, i);
-			sums[k] = wlb_comm_reduce_scatter_start(f->world, out + (size_t)k * COUNT, in + (size_t)k * all,
-			                                        COUNT, &error);
-			assert_non_null(sums[k]);
-			double one = 1.0;
-			assert_int_equal(wlb_comm_all_reduce_double(f->world, &one, 1, WLB_SUM, &error), 0);
-			assert_true(one == f->size);
-			wlb_comm_progress(f->world);
-		}
-		static const int order[UNDER_WAY] = {2, 0, 3, 1};
-		for (int k = 0; k < UNDER_WAY; k++)
-			assert_int_equal(wlb_comm_wait(sums[order[k]], &error), 0);
-		for (size_t i = 0; i < UNDER_WAY * COUNT; i++) {
+		reduce_beside_others(f, out, in, part, round);
+		for (size_t i = 0; i < REDUCTIONS * part; i++) {
 			double sum = 0.0;
 			for (int rank = 0; rank < f->size; rank++)
-				sum += share(rank, (int)(i / COUNT) + round, (size_t)f->rank * COUNT + i % COUNT);
+				sum += share(rank, (int)(i / part) + round, (size_t)f->rank * part + i % part);
 			assert_true(out[i] == sum);
 		}
+		send_after_reductions(f, out, REDUCTIONS * part);
 	}
 	free(in);
 	free(out);
@@ -312,7 +337,7 @@ static void a_group_of_one_costs_nothing(void **state)
 	assert_int_equal(wlb_comm_trace_read(wlb_comm_get_trace(group), &next, events, 64), 0);
 	assert_null(wlb_comm_send_start(group, f->buffer, 1, 0, &error));
 	assert_non_null(strstr(error.message, "of communicator within (rank 0 of 1): there is no rank 0 to send to"));
-	assert_true(wlb_comm_seconds(alone) == 0.0);
+	assert_true(wlb_comm_seconds(group) == 0.0 && wlb_comm_busy_s(group) == 0.0);
 	wlb_comm_close(group);
 	wlb_comm_close(alone);
 }
@@ -366,6 +391,7 @@ static void the_trace_of_started_calls(void **state)
 	assert_true(events[0].blocked_s - events[0].entered_s >= 0.05);
 	/* Held up: while starting and waiting, not between the two. */
 	assert_true(wlb_comm_seconds(group) >= blocked_s - 1e-9);
+	assert_true(wlb_comm_busy_s(group) > 0.0);
 	assert_true(wlb_comm_seconds(group) <= events[2].left_s - events[2].entered_s - 0.05 + 1e-9);
 	wlb_comm_close(group);
 }

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "worker/launch.h"
 #include "worker/model/philox.h"
 #include "worker/optimizer/learning_rate.h"
 #include "worker/optimizer/optimizer.h"
@@ -492,23 +493,15 @@ static void reductions_start_as_buckets_become_complete(void **state)
 	(void)state;
 }
 
-/* What Open MPI's mpirun calls this rank; a process without it is alone. */
-static int number_of(const char *variable, int otherwise)
-{
-	const char *text = getenv(variable);
-	return text != NULL ? atoi(text) : otherwise;
-}
-
 int main(void)
 {
 	struct wlb_error error = {0};
-	device = wlb_device_open_cpu(WLB_FLOAT64, 1, &error);
-	if (device != NULL) {
-		world = wlb_comm_open_world(device, number_of("OMPI_COMM_WORLD_RANK", 0),
-		                            number_of("OMPI_COMM_WORLD_SIZE", 1), &error);
-		alone = wlb_comm_open_world(device, 0, 1, &error);
-	}
-	if (world == NULL || alone == NULL) {
+	int code = 0;
+	struct wlb_launch *launch = wlb_launch_open(&code, &error);
+	device = launch != NULL ? wlb_device_open_cpu(WLB_FLOAT64, 1, &error) : NULL;
+	world = device != NULL ? wlb_comm_open_world(device, launch->rank, launch->size, &error) : NULL;
+	alone = world != NULL ? wlb_comm_open_world(device, 0, 1, &error) : NULL;
+	if (alone == NULL) {
 		fprintf(stderr, "%s\n", error.message);
 		return 1;
 	}
@@ -525,5 +518,6 @@ int main(void)
 	wlb_comm_close(alone);
 	wlb_comm_close(world);
 	wlb_device_close(device);
+	wlb_launch_close(launch);
 	return failed;
 }

@@ -10,6 +10,13 @@
 
 #include "worker/model/parameters.h"
 
+/* What cannot be allocated is an error here, not the end of the test. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "allocator_may_return_null=1";
+}
+
 enum { SEED = 3, MOST_RANKS = 64 };
 
 struct layout_case {
@@ -381,6 +388,30 @@ static void layers_share_a_bucket_up_to_a_size(void **state)
 	(void)state;
 }
 
+static void a_model_beyond_memory_is_refused_with_its_size(void **state)
+{
+	struct wlb_model shape = {
+		.hidden_size = 1 << 24,
+		.intermediate_size = 16,
+		.num_hidden_layers = 1,
+		.num_attention_heads = 1,
+		.num_key_value_heads = 1,
+		.head_dim = 16,
+		.vocab_size = 1 << 24,
+		.tie_word_embeddings = 1,
+	};
+	struct wlb_error error = {0};
+	struct wlb_plan plan = {.layout = {1, 1, 1, 1}, .interleave = 1, .micro_batches = 1};
+	struct wlb_device *device = wlb_device_open_cpu(WLB_FLOAT32, 1, &error);
+	assert_non_null(device);
+	assert_null(wlb_parameters_new(&shape, &plan, &(struct wlb_coordinates){0}, device, &error));
+	/* 2^48 of the embedding, 7 x 16 x 2^24 of the matrices, 3 x 2^24 of the norms */
+	assert_non_null(strstr(error.message, "weights and gradients of this rank's 281476906090496 parameters: "));
+	assert_non_null(strstr(error.message, "1125907624361984 bytes"));
+	wlb_device_close(device);
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -391,6 +422,7 @@ int main(void)
 		cmocka_unit_test(heads_and_widths_fit_together),
 		cmocka_unit_test(stages_hold_what_their_place_asks_for),
 		cmocka_unit_test(layers_share_a_bucket_up_to_a_size),
+		cmocka_unit_test(a_model_beyond_memory_is_refused_with_its_size),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

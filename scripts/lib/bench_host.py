@@ -1,0 +1,22 @@
+"""What a page of results says of the machine it was measured on."""
+import os
+import platform
+import re
+import subprocess
+
+
+def machine():
+    with open("/proc/cpuinfo", encoding="utf-8") as info:
+        model = re.search(r"^model name\s*: (.*)$", info.read(), re.MULTILINE)
+    system = platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
+    return f"{model.group(1) if model else platform.machine()}, {os.cpu_count()} cores, {system}"
+
+
+def compiler(build):
+    with open(os.path.join(build, "CMakeCache.txt"), encoding="utf-8") as cache:
+        path = re.search(r"^CMAKE_C_COMPILER:[A-Z]+=(.*)$", cache.read(), re.MULTILINE).group(1)
+    return subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+
+
+def verdict(met):
+    return "met" if met else "**not met**"

@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+"""Measures wlb-worker on this machine's CPU and prints docs/results/worker-cpu.md.
+Usage: bench_worker.py BUILD_DIR [LLM_C_DIR]"""
+import array
+import json
+import math
+import os
+import pathlib
+import random
+import re
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+
+from bench_host import compiler, machine, verdict
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+REPEATS = 3
+STEPS = 24
+WARM_STEPS = 4  # not counted
+
+# Balance: documents and model of libwlb's generator, 64 times smaller: as much attention for every matrix product as
+# the 7B class has at a window of 131,072.
+WINDOW = 2048
+WINDOWS = 32  # of a step
+SMALL = {"model_type": "llama", "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 172,
+         "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 257,
+         "max_position_embeddings": WINDOW, "tie_word_embeddings": True}
+QUANTILES = ((0.0, 20), (0.1, 646), (0.5, 3227), (0.9, 5784), (0.95, 6110), (0.99, 26070), (0.999, 119836), (1.0, 124913))
+LAYOUTS = ("dp=8", "cp=8", "cp=2,dp=4", "pp=2,dp=4", "dp=2", "cp=2")
+WAYS = {"plain": ("--packing", "plain", "--cp-sharding", "per-sequence"),
+        "balanced": ("--packing", "balanced", "--cp-sharding", "adaptive")}
+
+# Speed: the shape of GPT-2 124M, as llm.c's train_gpt2 has it.
+LARGE = {"model_type": "llama", "hidden_act": "silu", "hidden_size": 768, "intermediate_size": 2048,
+         "num_hidden_layers": 12, "num_attention_heads": 12, "num_key_value_heads": 12, "vocab_size": 50304,
+         "max_position_embeddings": 1024, "tie_word_embeddings": True}
+GPT2_VOCAB = 50257
+LLM_C_STEPS = 10
+BATCH_TOKENS = 4 * 64
+
+
+def write_dataset(prefix, documents):
+    """Megatron-LM's indexed dataset (worker/data/index_format.h), uint16."""
+    lengths = array.array("i", map(len, documents))
+    starts = array.array("q", [0])
+    for length in lengths:
+        starts.append(starts[-1] + 2 * length)
+    with open(f"{prefix}.bin", "wb") as file:
+        for document in documents:
+            array.array("H", document).tofile(file)
+    with open(f"{prefix}.idx", "wb") as file:
+        file.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 8, len(lengths), len(lengths) + 1))
+        lengths.tofile(file)
+        starts[:-1].tofile(file)
+        array.array("q", range(len(lengths) + 1)).tofile(file)
+
+
+def draw_length(draw):
+    """The logarithm of the length is linear between two quantiles."""
+    at = draw.random()
+    for (low, short), (high, long) in zip(QUANTILES, QUANTILES[1:]):
+        if at < high:
+            share = (at - low) / (high - low)
+            return max(2, round(math.exp(math.log(short) + share * math.log(long / short)) / 64))
+
+
+def skewed_documents():
+    draw = random.Random(1)
+    return [draw.choices(range(256), k=draw_length(draw) + 1) for _ in range(60000)]
+
+
+def write_llm_c_input(folder, tokens):
+    """A GPT-2 of random weights and a file of tokens, as llm.c reads them (train_gpt2.c, llmc/dataloader.h)."""
+    tokens_folder = folder / "dev/data/tinyshakespeare"
+    tokens_folder.mkdir(parents=True)
+    for name in ("tiny_shakespeare_train.bin", "tiny_shakespeare_val.bin"):
+        with open(tokens_folder / name, "wb") as file:
+            array.array("i", [20240520, 1, len(tokens)] + [0] * 253).tofile(file)
+            array.array("H", tokens).tofile(file)
+    layers, width = LARGE["num_hidden_layers"], LARGE["hidden_size"]
+    weights = (LARGE["vocab_size"] + 1024 + layers * (12 * width + 13) + 2) * width
+    draw = random.Random(3)
+    block = array.array("f", (draw.gauss(0.0, 0.02) for _ in range(1 << 16))).tobytes()
+    with open(folder / "gpt2_124M.bin", "wb") as file:
+        array.array("i", [20240326, 3, 1024, GPT2_VOCAB, layers, 12, width, LARGE["vocab_size"]] + [0] * 248).tofile(file)
+        for _ in range(0, weights, 1 << 16):
+            file.write(block)
+
+
+def worker_command(build, ranks, words):
+    launcher = [ROOT / "tests/unit/worker/mpirun", str(ranks)] if ranks > 1 else []
+    return [*launcher, build / "bin/wlb-worker", "train", "--train-iters", str(STEPS), "--lr", "1e-4", "--log-interval",
+            "1000", *words]
+
+
+def train(build, folder, ranks, words):
+    """Metrics of the steps that count, and the peak of memory of a single process."""
+    metrics = folder / "metrics"
+    metrics.unlink(missing_ok=True)
+    process = subprocess.Popen([*worker_command(build, ranks, words), "--metrics-file", metrics], cwd=folder,
+                               stdout=subprocess.DEVNULL, env={**os.environ, "OMP_WAIT_POLICY": "passive"})
+    _, status, usage = os.wait4(process.pid, 0)
+    if status != 0:
+        sys.exit(f"bench_worker.py: wlb-worker ended with {os.waitstatus_to_exitcode(status)}: it says why above")
+    steps = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
+    return steps[WARM_STEPS:], usage.ru_maxrss * 1024
+
+
+def heaviest(values):
+    """The largest of them over an equal share."""
+    return max(values) * len(values) / sum(values)
+
+
+def ranks_of(layout):
+    return math.prod(int(ways) for ways in re.findall(r"\d+", layout))
+
+
+class Balance:
+    """Steps of one layout under both ways, measured in turns."""
+
+    def __init__(self, build, folder, layout):
+        self.layout = layout
+        self.steps = {way: [] for way in WAYS}
+        words = ("--model", "small.json", "--data-path", "skewed", "--seq-length", str(WINDOW), "--global-batch-size",
+                 str(WINDOWS), "--threads", "1", "--layout", f"{layout}")
+        for _ in range(REPEATS):
+            for way, chosen in WAYS.items():
+                self.steps[way] += train(build, folder, ranks_of(layout), (*words, *chosen))[0]
+
+    def compute(self, way):
+        return [heaviest(step["rank_compute_s"]) - 1 for step in self.steps[way]]
+
+    def predicted(self, way):
+        return [heaviest(step["rank_work"]) - 1 for step in self.steps[way]]
+
+    def speed(self, way):
+        return statistics.median(step["tokens"] / step["step_time_s"] for step in self.steps[way])
+
+    def loader(self, way):
+        return sum(step["time"]["loader_s"] for step in self.steps[way]) / sum(
+            step["step_time_s"] for step in self.steps[way])
+
+    def rows(self):
+        for way in WAYS:
+            compute, predicted = self.compute(way), self.predicted(way)
+            yield (self.layout, way, f"{100 * statistics.mean(compute):.1f}%", f"{100 * max(compute):.1f}%",
+                   f"{100 * statistics.mean(predicted):.1f}%", f"{self.speed(way):,.0f}",
+                   f"{self.speed(way) / self.speed('plain'):.2f}", f"{100 * self.loader(way):.2f}%")
+
+
+def balance_goals(measured):
+    for balance in measured:
+        if ranks_of(balance.layout) != 8 or "pp" in balance.layout:
+            continue
+        plain, balanced = (statistics.mean(balance.compute(way)) for way in WAYS)
+        yield (f"compute of the heaviest of 8 ranks over an equal share, {balance.layout}", f"{100 * plain:.1f}%",
+               f"{100 * balanced:.1f}%", "plain > 30%, balanced <= 3%", verdict(plain > 0.3 and balanced <= 0.03))
+
+
+def run_llm_c(program, folder):
+    """Seconds of each step but the first, and the peak of memory. Ended before it writes samples of text."""
+    process = subprocess.Popen(["stdbuf", "-oL", program], cwd=folder, stdout=subprocess.PIPE, text=True,
+                               env={**os.environ, "OMP_NUM_THREADS": "2"})
+    seconds = []
+    for line in process.stdout:
+        found = re.match(r"step \d+: .*\(took ([0-9.]+) ms\)", line)
+        if found:
+            seconds.append(float(found.group(1)) / 1000)
+        if len(seconds) > LLM_C_STEPS:
+            process.kill()
+    _, _, usage = os.wait4(process.pid, 0)
+    if len(seconds) <= LLM_C_STEPS:
+        sys.exit(f"bench_worker.py: {program} ended after {len(seconds)} steps")
+    return seconds[1:], usage.ru_maxrss * 1024
+
+
+class Speed:
+    """Our program and llm.c's in turns. Without llm.c: ours alone."""
+
+    def __init__(self, build, folder, llm_c):
+        words = ("--model", "large.json", "--data-path", "tokens", "--seq-length", "64", "--global-batch-size", "4",
+                 "--micro-batch-size", "4", "--packing", "plain", "--threads", "2", "--layout", "tp=1,cp=1,pp=1,dp=1")
+        self.ours, self.theirs, self.our_bytes, self.their_bytes = [], [], 0, 0
+        for _ in range(2):
+            steps, peak = train(build, folder, 1, words)
+            self.ours += [step["step_time_s"] for step in steps]
+            self.our_bytes = max(self.our_bytes, peak)
+            if llm_c:
+                seconds, peak = run_llm_c(llm_c / "train_gpt2", folder)
+                self.theirs += seconds
+                self.their_bytes = max(self.their_bytes, peak)
+
+    def goals(self):
+        ours, bytes_ours = BATCH_TOKENS / statistics.median(self.ours), self.our_bytes
+        if not self.theirs:
+            yield ("tokens/s of the 124M model", "not measured", f"{ours:.0f}", ">= 3x llm.c", "-")
+            return
+        theirs, bytes_theirs = BATCH_TOKENS / statistics.median(self.theirs), self.their_bytes
+        yield ("tokens/s of the 124M model, 2 threads", f"llm.c {theirs:.0f}", f"{ours:.0f}, {ours / theirs:.2f}x",
+               ">= 3x", verdict(ours >= 3 * theirs))
+        yield ("peak memory of it", f"llm.c {bytes_theirs / 1e9:.2f} GB",
+               f"{bytes_ours / 1e9:.2f} GB, {bytes_ours / bytes_theirs:.2f}x", "<= 1.5x",
+               verdict(bytes_ours <= 1.5 * bytes_theirs))
+
+
+PAGE = """# wlb-worker on the CPU: what was measured
+
+Made by `scripts/bench worker --llm-c DIR`, which measures everything on this page in one run.
+
+- Machine: {machine}.
+- Compiler: {compiler}, release build.
+
+| measure | beside | ours | goal | |
+|---|---|---|---|---|
+{goals}
+
+## Balance
+{windows} windows of {window} tokens a step, {layers} layers of hidden size {hidden}, float32, one thread a rank. Documents are
+skewed as libwlb's generator has them, lengths and hidden size 64 times smaller than for the 7B class: attention has the same
+share of the work. *plain* concatenates and cuts, and shards per sequence; *balanced* is the default, sharding adaptive.
+{repeats} runs of each in turns, steps {first} to {steps}.
+
+*compute over equal* is the heaviest rank's measured compute, of one step, over the mean rank's: mean and worst over steps.
+Compute is the processor time of a rank's passes: ranks that share a core do not disturb it. *predicted* is the same of the work
+that the packer counts. *tokens/s* is the median over steps. With 8 ranks on {cores} cores every rank's work is
+done one after the other whoever has it, and balance cannot show in the step's time: there the last two layouts are to be read.
+
+| layout | packing | compute over equal | worst step | predicted | tokens/s | of plain's | loader's share of the step |
+|---|---|---|---|---|---|---|---|
+{rows}
+
+## Speed
+A model of the shape of GPT-2 124M (12 layers, 12 heads, hidden size 768, 50,304 rows of the tied embedding; intermediate size
+2,048 for SwiGLU's three matrices where GPT-2 has 3,072 for two), 4 x 64 tokens a step, float32, 2 threads, and the same
+tokens for llm.c's `train_gpt2`: built by its `make train_gpt2`, with random weights (the time does not depend on them), which
+scripts/lib/bench_worker.py writes in its format. Runs in turns; the median over {ours} steps of ours and {theirs} of llm.c's, the
+first ones left out. Both numbers are of the whole step: forward, backward and update.
+"""
+
+
+def table(rows):
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def main(build, llm_c=None):
+    build, llm_c = pathlib.Path(build), pathlib.Path(llm_c) if llm_c else None
+    with tempfile.TemporaryDirectory(prefix="wlb-bench-") as name:
+        folder = pathlib.Path(name)
+        (folder / "small.json").write_text(json.dumps(SMALL), encoding="utf-8")
+        (folder / "large.json").write_text(json.dumps(LARGE), encoding="utf-8")
+        write_dataset(folder / "skewed", skewed_documents())
+        draw = random.Random(2)
+        windows = [draw.choices(range(GPT2_VOCAB), k=65) for _ in range(400)]
+        write_dataset(folder / "tokens", windows)
+        if llm_c:
+            write_llm_c_input(folder, [token for window in windows for token in window])
+        speed = Speed(build, folder, llm_c)
+        measured = [Balance(build, folder, layout) for layout in LAYOUTS]
+    print(PAGE.format(machine=machine(), compiler=compiler(build), goals=table([*balance_goals(measured), *speed.goals()]),
+                      rows=table(row for balance in measured for row in balance.rows()), windows=WINDOWS, window=WINDOW,
+                      layers=SMALL["num_hidden_layers"], hidden=SMALL["hidden_size"], repeats=REPEATS, first=WARM_STEPS + 1,
+                      steps=STEPS, cores=os.cpu_count(), ours=len(speed.ours), theirs=len(speed.theirs)), end="")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,307 @@
+/* Who gets which micro-batch: equal time where it is balanced, Megatron-LM's order where it is not; how many
+ * micro-batches a step needs. */
+#include <string.h>
+
+#include "tests/unit/worker/loads.h"
+#include "worker/load/document_time.h"
+
+enum { SEQ_LENGTH = 4096, WINDOWS = 16, STEPS = 20, MOST_RANKS = 16 };
+
+/* Predicted seconds of one rank's part of a micro-batch. */
+static double seconds(const struct loads_batch *b, const struct wlb_document_time *time)
+{
+	double attention_s = 0.0;
+	for (int s = 0; s < b->about.segments.count; s++)
+		attention_s += wlb_attention_seconds(&time->kernels, b->segments[s].q_count, b->segments[s].k_count);
+	double token_s = time->layers * time->kernels.gemm_token_s + time->head_token_s;
+	return 3.0 * token_s * (double)b->about.own_rows + 3.5 * time->layers * attention_s;
+}
+
+/* How far ranks are from equal, (most - least) / mean, in the mean of all steps. */
+struct spread {
+	double seconds;
+	double flops;
+};
+
+static double unevenness(const double *values, int count)
+{
+	double most = values[0], least = values[0], sum = 0.0;
+	for (int i = 0; i < count; i++) {
+		most = values[i] > most ? values[i] : most;
+		least = values[i] < least ? values[i] : least;
+		sum += values[i];
+	}
+	return (most - least) * count / sum;
+}
+
+static void add_step(const struct loads_group *g, const struct wlb_document_time *time, struct spread *spread)
+{
+	double rank_s[MOST_RANKS] = {0}, flops[MOST_RANKS];
+	int count = g->options.micro_batches;
+	for (int r = 0; r < g->ranks; r++) {
+		double sum = 0.0;
+		for (int m = 0; m < count; m++) {
+			rank_s[r] += seconds(&g->batches[r * count + m], time);
+			sum += g->batches[r * count + m].about.work;
+		}
+		flops[r] = g->steps[r]->work;
+		assert_true(sum == flops[r]);
+	}
+	spread->seconds += unevenness(rank_s, g->ranks) / STEPS;
+	spread->flops += unevenness(flops, g->ranks) / STEPS;
+}
+
+static struct spread measure(const struct loads_dataset *d, enum wlb_strategy packing, int64_t micro_batch_size,
+                             struct wlb_layout layout)
+{
+	struct loads_group g;
+	struct spread spread = {0};
+	struct wlb_document_time time;
+	struct wlb_loader_options o =
+		loads_options(packing, WLB_SHARDING_DOCUMENT, SEQ_LENGTH, WINDOWS, micro_batch_size, 0, layout);
+	wlb_document_time_init(&time, &d->model, layout.tp);
+	loads_group_open(&g, d, &o);
+	for (int step = 0; step < STEPS; step++) {
+		loads_group_next(&g);
+		add_step(&g, &time, &spread);
+	}
+	loads_group_close(&g);
+	return spread;
+}
+
+static void open_deep(struct loads_dataset *d, void **state)
+{
+	loads_open_skewed(d, state, 4000, 32);
+	d->model.num_hidden_layers = 4096; /* or all would be lost in a head for so many ids */
+}
+
+static void balanced_ranks_take_equal_time(void **state)
+{
+	struct loads_dataset d;
+	open_deep(&d, state);
+	struct wlb_layout four = {1, 1, 1, 4}, sixteen = {1, 1, 1, 16};
+	assert_true(measure(&d, WLB_STRATEGY_BALANCED, 1, four).seconds < 0.03);
+	assert_true(measure(&d, WLB_STRATEGY_PLAIN, 1, four).seconds > 0.3);
+	/* One micro-batch each: what their exchanges leave is all there is. */
+	assert_true(measure(&d, WLB_STRATEGY_BALANCED, 1, sixteen).seconds < 0.1);
+	assert_true(measure(&d, WLB_STRATEGY_PLAIN, 1, sixteen).seconds > 1.0);
+	/* Dealt anew to few large ones: time is equal, and FLOPs are not. */
+	struct spread few = measure(&d, WLB_STRATEGY_BALANCED, 4, four);
+	assert_true(few.seconds < 0.002 && few.flops > few.seconds);
+	loads_close(&d);
+}
+
+/* Documents are short here, so that tiles blur the time of their shards: FLOPs. */
+static void context_parallel_ranks_have_equal_work(void **state)
+{
+	struct loads_dataset d;
+	open_deep(&d, state);
+	struct wlb_layout layout = {1, 4, 1, 4};
+	assert_true(measure(&d, WLB_STRATEGY_BALANCED, 1, layout).flops < 0.04);
+	assert_true(measure(&d, WLB_STRATEGY_PLAIN, 1, layout).flops > 0.3);
+	loads_close(&d);
+}
+
+/* WLB-LLM's micro-batches are kept where they are as many as the layout's. */
+static void greedy_is_as_published(void **state)
+{
+	struct loads_dataset d;
+	struct loads_group g;
+	struct loads_stream stream;
+	open_deep(&d, state);
+	struct wlb_loader_options o = loads_options(WLB_STRATEGY_GREEDY, WLB_SHARDING_ADAPTIVE, SEQ_LENGTH, WINDOWS, 1,
+	                                            0, (struct wlb_layout){1, 1, 1, 4});
+	loads_group_open(&g, &d, &o);
+	loads_stream_open(&stream, &d, &o);
+	for (int i = 0; i < 3; i++) {
+		const struct wlb_step *step = loads_stream_next(&stream);
+		unsigned char taken[WINDOWS] = {0};
+		loads_group_next(&g);
+		for (int b = 0; b < WINDOWS; b++)
+			for (int p = 0; p < WINDOWS; p++)
+				taken[p] |= !taken[p] && step->loads[p].tokens == g.batches[b].about.tokens;
+		for (int p = 0; p < WINDOWS; p++)
+			assert_true(taken[p]);
+	}
+	loads_stream_close(&stream);
+	loads_group_close(&g);
+	loads_close(&d);
+}
+
+/* The documents of the packed micro-batches [from, to), end to end, are what replica and slot have. */
+static void expect_packed(const struct loads_group *g, int replica, int slot, const struct wlb_step *step, int from,
+                          int to)
+{
+	const struct loads_batch *b = loads_group_batch(g, replica, 0, slot);
+	int64_t row = 0;
+	for (size_t i = 0; i < step->count; i++) {
+		const struct wlb_packed *piece = &step->pieces[i];
+		if (piece->micro_batch < from || piece->micro_batch >= to)
+			continue;
+		assert_true(row + piece->span.tokens <= b->about.tokens);
+		assert_int_equal(b->ids[row], loads_first_id(g->data, &piece->span));
+		row += piece->span.tokens;
+	}
+	assert_int_equal(row, b->about.tokens);
+}
+
+static void check_order(const struct loads_dataset *d, enum wlb_strategy packing, int64_t windows,
+                        int64_t micro_batch_size, int dp, int joined)
+{
+	struct loads_group g;
+	struct loads_stream stream;
+	struct wlb_loader_options o = loads_options(packing, WLB_SHARDING_ADAPTIVE, 64, windows, micro_batch_size, 0,
+	                                            (struct wlb_layout){1, 1, 1, dp});
+	loads_group_open(&g, d, &o);
+	loads_stream_open(&stream, d, &o);
+	for (int i = 0; i < 4; i++) {
+		const struct wlb_step *step = loads_stream_next(&stream);
+		loads_group_next(&g);
+		for (int bin = 0; bin < dp * o.micro_batches; bin++)
+			expect_packed(&g, bin % dp, bin / dp, step, bin * joined, (bin + 1) * joined);
+	}
+	loads_stream_close(&stream);
+	loads_group_close(&g);
+}
+
+static void plain_and_fixed_are_dealt_as_megatron_does(void **state)
+{
+	struct loads_dataset d;
+	loads_open_skewed(&d, state, 400, 128);
+	for (int strategy = WLB_STRATEGY_FIXED; strategy <= WLB_STRATEGY_PLAIN; strategy++) {
+		enum wlb_strategy packing = (enum wlb_strategy)strategy;
+		check_order(&d, packing, 8, 1, 1, 1);
+		check_order(&d, packing, 8, 1, 4, 1);
+		check_order(&d, packing, 8, 2, 2, 2);
+		check_order(&d, packing, 8, 4, 1, 4);
+		check_order(&d, packing, 7, 1, 3, 1); /* the last two slots stay empty */
+		check_order(&d, packing, 7, 2, 2, 2); /* the last has one window */
+		check_order(&d, packing, 2, 1, 5, 1); /* three replicas have none */
+	}
+	loads_close(&d);
+}
+
+struct choice {
+	enum wlb_strategy packing;
+	int64_t windows;
+	int64_t micro_batch_size;
+	int64_t max_tokens;
+	int interleave;
+	struct wlb_layout layout;
+	int micro_batches;
+	int64_t most_tokens;
+};
+
+static void as_many_micro_batches_as_a_step_needs(void **state)
+{
+	static const struct choice choices[] = {
+		/* Megatron-LM's number, a quarter more room where lengths may differ */
+		{WLB_STRATEGY_PLAIN, 16, 1, 0, 1, {1, 1, 1, 4}, 4, 100},
+		{WLB_STRATEGY_FIXED, 16, 2, 0, 1, {1, 1, 1, 4}, 2, 200},
+		{WLB_STRATEGY_BALANCED, 16, 1, 0, 1, {1, 1, 1, 4}, 4, 125},
+		{WLB_STRATEGY_GREEDY, 16, 4, 0, 1, {1, 1, 1, 2}, 2, 500},
+		/* rounded up, then to the stages */
+		{WLB_STRATEGY_BALANCED, 10, 1, 0, 1, {1, 1, 1, 4}, 3, 125},
+		{WLB_STRATEGY_BALANCED, 10, 1, 0, 2, {1, 1, 2, 4}, 4, 125},
+		{WLB_STRATEGY_BALANCED, 10, 1, 0, 1, {1, 1, 2, 4}, 3, 125},
+		{WLB_STRATEGY_BALANCED, 1, 1, 0, 1, {1, 1, 1, 9}, 1, 125},
+		/* more where they must be small */
+		{WLB_STRATEGY_BALANCED, 16, 4, 250, 1, {1, 1, 1, 2}, 4, 250},
+		{WLB_STRATEGY_BALANCED, 16, 4, 249, 1, {1, 1, 1, 2}, 8, 249},
+		{WLB_STRATEGY_BALANCED, 16, 1, 124, 1, {1, 1, 1, 2}, 16, 124},
+		{WLB_STRATEGY_BALANCED, 16, 1, 100, 3, {1, 1, 3, 2}, 18, 100},
+		{WLB_STRATEGY_PLAIN, 16, 4, 199, 1, {1, 1, 1, 2}, 8, 100},
+		/* no more than there can be in one */
+		{WLB_STRATEGY_BALANCED, 4, 2, 1000000, 1, {1, 1, 1, 1}, 2, 500},
+		{WLB_STRATEGY_PLAIN, 5, 2, 1000000, 1, {1, 1, 1, 1}, 3, 200},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
+		const struct choice *c = &choices[i];
+		struct wlb_error error;
+		struct wlb_loader_options o = {.packing = c->packing, .layout = c->layout};
+		assert_int_equal(wlb_loader_micro_batches(100, c->windows, c->micro_batch_size, c->max_tokens,
+		                                          c->interleave, &o, &error),
+		                 0);
+		assert_int_equal(o.micro_batches, c->micro_batches);
+		assert_int_equal(o.max_tokens, c->most_tokens);
+		assert_int_equal(o.seq_length, 100);
+		assert_int_equal(o.global_batch_size, c->windows);
+	}
+}
+
+static void rows_are_shared_out_and_rounded_up(void **state)
+{
+	(void)state;
+	struct wlb_loader_options o = {.max_tokens = 100, .layout = {1, 1, 1, 1}};
+	assert_int_equal(wlb_loader_max_rows(&o), 100);
+	o.layout.cp = 3;
+	assert_int_equal(wlb_loader_max_rows(&o), 34);
+	o.layout.tp = 4;
+	assert_int_equal(wlb_loader_max_rows(&o), 36);
+}
+
+static void impossible_options_are_refused(void **state)
+{
+	static const struct {
+		int64_t seq_length, windows, micro_batch_size, max_tokens;
+		int cp;
+		const char *says;
+	} cases[] = {
+		{100, 8, 1, 99, 1, "at most 99 tokens cannot hold a window of seq_length 100"},
+		{100, 8, 0, 0, 1, "micro_batch_size is 0: it must be between 1 and global_batch_size 8"},
+		{100, 8, 9, 0, 1, "micro_batch_size is 9"},
+		{100, 0, 1, 0, 1, "global_batch_size 0"},
+		{0, 8, 1, 0, 1, "seq_length 0"},
+		{1 << 20, 1 << 12, 1, 0, 1, "their product below 2^31"},
+		{1 << 30, 1, 1, 0, 2, "below 2^31 rows"},
+		{100, 8, 1, 0, 0, "cp=0"},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct wlb_error error = {0};
+		struct wlb_loader_options o = {.packing = WLB_STRATEGY_PLAIN, .layout = {1, cases[i].cp, 1, 1}};
+		struct wlb_loader_options before = o;
+		assert_int_equal(wlb_loader_micro_batches(cases[i].seq_length, cases[i].windows,
+		                                          cases[i].micro_batch_size, cases[i].max_tokens, 1, &o,
+		                                          &error),
+		                 -1);
+		assert_says(error.message, cases[i].says);
+		assert_memory_equal(&o, &before, sizeof(o));
+	}
+}
+
+/* Options that were not made by wlb_loader_micro_batches. */
+static void a_loader_that_could_not_hold_its_steps_is_refused(void **state)
+{
+	struct loads_dataset d;
+	struct wlb_error error;
+	static const int32_t lengths[] = {50, 60};
+	loads_open(&d, state, lengths, 2);
+	struct wlb_loader_options o = loads_options(WLB_STRATEGY_BALANCED, WLB_SHARDING_ADAPTIVE, 100, 8, 1, 0,
+	                                            (struct wlb_layout){1, 1, 1, 2});
+	o.max_tokens--;
+	assert_null(wlb_loader_new(d.dataset, &d.model, &o, d.device, &error));
+	assert_says(error.message,
+	            "4 micro-batches of at most 124 tokens on 2 replicas: 8 windows of seq_length 100 need "
+	            "16 together");
+	loads_close(&d);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(balanced_ranks_take_equal_time, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(context_parallel_ranks_have_equal_work, fixture_setup,
+	                                        fixture_teardown),
+		cmocka_unit_test_setup_teardown(greedy_is_as_published, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(plain_and_fixed_are_dealt_as_megatron_does, fixture_setup,
+	                                        fixture_teardown),
+		cmocka_unit_test(as_many_micro_batches_as_a_step_needs),
+		cmocka_unit_test(rows_are_shared_out_and_rounded_up),
+		cmocka_unit_test(impossible_options_are_refused),
+		cmocka_unit_test_setup_teardown(a_loader_that_could_not_hold_its_steps_is_refused, fixture_setup,
+	                                        fixture_teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

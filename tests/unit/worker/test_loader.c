@@ -1,0 +1,482 @@
+/* What the loaders of all ranks of a layout give together: every token of the step once, in rows that fit each other.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/worker/loads.h"
+
+enum { SEQ_LENGTH = 64, WINDOWS = 8, STEPS = 6 };
+
+static const struct wlb_layout layouts[] = {
+	{1, 1, 1, 1}, {2, 1, 1, 1}, {1, 2, 1, 1}, {1, 1, 1, 3}, {1, 3, 1, 2}, {4, 2, 1, 2}, {3, 4, 2, 1}, {1, 1, 1, 16},
+};
+enum { LAYOUTS = sizeof(layouts) / sizeof(layouts[0]) };
+
+/* Odd lengths, the least that trains (2 tokens, a piece of 1), windows and what is just above, documents that are cut.
+ */
+static void open_mixed(struct loads_dataset *d, void **state)
+{
+	static const int32_t kinds[] = {2, 3, 65, 17, 66, 1, 0, 129, 7, 31, 64, 33, 200, 2, 5, 11};
+	int32_t lengths[160];
+	for (int i = 0; i < 160; i++)
+		lengths[i] = kinds[i % 16] + (i % 16 == 3 ? i : 0);
+	loads_open(d, state, lengths, 160);
+}
+
+/* One rank's rows: tokens in its segments, padding behind. */
+static void check_rows(const struct loads_batch *b, int tp)
+{
+	int64_t row = 0;
+	int max_q = 0, max_k = 0;
+	assert_int_equal(b->about.rows % tp, 0);
+	for (int s = 0; s < b->about.segments.count; s++) {
+		const struct wlb_segment *segment = &b->segments[s];
+		assert_int_equal(segment->q_start, row);
+		assert_int_equal(segment->k_count, segment->q_offset + segment->q_count);
+		assert_true(segment->q_count >= 1 && segment->k_start + segment->k_count <= b->about.tokens);
+		for (int i = 0; i < segment->q_count; i++, row++) {
+			assert_int_equal(b->positions[row], segment->q_offset + i);
+			assert_int_equal(b->ids[row] - b->positions[row], b->ids[segment->q_start] - segment->q_offset);
+			assert_int_equal(b->targets[row], b->ids[row] + 1);
+		}
+		max_q = segment->q_count > max_q ? segment->q_count : max_q;
+		max_k = segment->k_count > max_k ? segment->k_count : max_k;
+	}
+	assert_int_equal(row, b->about.own_rows);
+	assert_int_equal(max_q, b->about.segments.max_q);
+	assert_int_equal(max_k, b->about.segments.max_k);
+	for (; row < b->about.rows; row++) {
+		assert_int_equal(b->ids[row], 0);
+		assert_int_equal(b->targets[row], -1);
+		assert_int_equal(b->positions[row], 0);
+	}
+}
+
+/* What context-parallel ranks gather, brought to document order: keys hold their id, values its negative. */
+static int32_t *gather(const struct loads_group *g, int dp, int micro_batch)
+{
+	const struct loads_batch *any = loads_group_batch(g, dp, 0, micro_batch);
+	int64_t rows = any->about.rows, tokens = any->about.tokens;
+	int cp = g->options.layout.cp;
+	int32_t *gathered = calloc((size_t)(cp * 2 * rows), sizeof(*gathered));
+	int32_t *ordered = calloc((size_t)(2 * tokens), sizeof(*ordered));
+	assert_true(gathered != NULL && ordered != NULL);
+	for (int r = 0; r < cp; r++)
+		for (int64_t i = 0; i < rows; i++) {
+			int32_t id = loads_group_batch(g, dp, r, micro_batch)->ids[i];
+			gathered[2 * r * rows + i] = id;
+			gathered[(2 * r + 1) * rows + i] = -id;
+		}
+	for (int64_t t = 0; t < 2 * tokens; t++)
+		ordered[t] = cp > 1 ? gathered[any->from_ranks[t]] : gathered[t / tokens * rows + t % tokens];
+	free(gathered);
+	return ordered;
+}
+
+/* Every query finds the keys and values of its document at the places its segment names. */
+static void check_keys(const struct loads_batch *b, const int32_t *ordered)
+{
+	for (int s = 0; s < b->about.segments.count; s++) {
+		const struct wlb_segment *segment = &b->segments[s];
+		int32_t first_id = b->ids[segment->q_start] - segment->q_offset;
+		for (int k = 0; k < segment->k_count; k++) {
+			assert_int_equal(ordered[segment->k_start + k], first_id + k);
+			assert_int_equal(ordered[b->about.tokens + segment->k_start + k], -(first_id + k));
+		}
+	}
+}
+
+/* The way of the gradients is the way of keys and values back. */
+static void check_way_back(const struct loads_batch *b, int cp)
+{
+	int64_t entries = 0;
+	for (int64_t i = 0; i < 2 * cp * b->about.rows; i++) {
+		if (b->to_ranks[i] < 0)
+			continue;
+		assert_int_equal(b->from_ranks[b->to_ranks[i]], i);
+		entries++;
+	}
+	assert_int_equal(entries, 2 * b->about.tokens);
+}
+
+static void check_micro_batch(const struct loads_group *g, int dp, int micro_batch)
+{
+	const struct loads_batch *first = loads_group_batch(g, dp, 0, micro_batch);
+	int64_t tokens = 0;
+	int cp = g->options.layout.cp;
+	assert_true(first->about.tokens <= g->options.max_tokens);
+	assert_true(first->about.rows <= wlb_loader_max_rows(&g->options));
+	if (first->about.tokens == 0) {
+		for (int r = 0; r < cp; r++)
+			assert_int_equal(loads_group_batch(g, dp, r, micro_batch)->about.rows, 0);
+		return;
+	}
+	int32_t *ordered = gather(g, dp, micro_batch);
+	for (int r = 0; r < cp; r++) {
+		const struct loads_batch *b = loads_group_batch(g, dp, r, micro_batch);
+		assert_int_equal(b->about.tokens, first->about.tokens);
+		assert_int_equal(b->about.rows, first->about.rows);
+		check_rows(b, g->options.layout.tp);
+		check_keys(b, ordered);
+		if (cp > 1)
+			check_way_back(b, cp);
+		tokens += b->about.own_rows;
+	}
+	assert_int_equal(tokens, first->about.tokens);
+	free(ordered);
+}
+
+/* How often each id was an input. */
+static void count_inputs(const struct loads_group *g, unsigned char *times)
+{
+	for (int i = 0; i < g->ranks * g->options.micro_batches; i++)
+		for (int64_t row = 0; row < g->batches[i].about.own_rows; row++)
+			times[g->batches[i].ids[row]]++;
+}
+
+static void expect_step(const struct loads_group *g, const struct wlb_step *step)
+{
+	unsigned char *times = calloc((size_t)g->data->tokens, 1), *wanted = calloc((size_t)g->data->tokens, 1);
+	assert_true(times != NULL && wanted != NULL);
+	for (size_t i = 0; i < step->count; i++)
+		for (int64_t t = 0; t < step->pieces[i].span.tokens; t++)
+			wanted[loads_first_id(g->data, &step->pieces[i].span) + t]++;
+	count_inputs(g, times);
+	assert_memory_equal(times, wanted, (size_t)g->data->tokens);
+	for (int r = 0; r < g->ranks; r++) {
+		assert_int_equal(g->steps[r]->tokens, step->tokens);
+		assert_int_equal(g->steps[r]->documents, step->count);
+		assert_int_equal(g->steps[r]->held_tokens, step->held_tokens);
+	}
+	free(times);
+	free(wanted);
+}
+
+static void check_layout(const struct loads_dataset *d, const struct wlb_loader_options *options)
+{
+	struct loads_group g;
+	struct loads_stream stream;
+	loads_group_open(&g, d, options);
+	loads_stream_open(&stream, d, options);
+	for (int step = 1; step <= STEPS; step++) {
+		loads_group_next(&g);
+		for (int r = 0; r < g.ranks; r++)
+			assert_int_equal(g.steps[r]->step, step);
+		expect_step(&g, loads_stream_next(&stream));
+		for (int dp = 0; dp < options->layout.dp; dp++)
+			for (int m = 0; m < options->micro_batches; m++)
+				check_micro_batch(&g, dp, m);
+	}
+	loads_stream_close(&stream);
+	loads_group_close(&g);
+}
+
+static void every_layout_trains_the_packed_steps(void **state)
+{
+	static const enum wlb_sharding shardings[] = {WLB_SHARDING_SEQUENCE, WLB_SHARDING_DOCUMENT,
+	                                              WLB_SHARDING_ADAPTIVE};
+	struct loads_dataset d;
+	open_mixed(&d, state);
+	for (int strategy = WLB_STRATEGY_BALANCED; strategy <= WLB_STRATEGY_PLAIN; strategy++)
+		for (int l = 0; l < LAYOUTS; l++)
+			for (int windows = 1; windows <= 3; windows++) {
+				struct wlb_loader_options o =
+					loads_options((enum wlb_strategy)strategy, shardings[(l + windows) % 3],
+				                      SEQ_LENGTH, WINDOWS, windows, 0, layouts[l]);
+				check_layout(&d, &o);
+			}
+	loads_close(&d);
+}
+
+/* A step of less tokens than there are ranks: many have none, some micro-batches are empty. */
+static void more_ranks_than_tokens(void **state)
+{
+	static const int32_t lengths[] = {2, 2, 4, 2, 3};
+	struct loads_dataset d;
+	loads_open(&d, state, lengths, 5);
+	for (int strategy = WLB_STRATEGY_BALANCED; strategy <= WLB_STRATEGY_PLAIN; strategy++) {
+		struct wlb_loader_options o = loads_options((enum wlb_strategy)strategy, WLB_SHARDING_ADAPTIVE, 3, 2, 1,
+		                                            0, (struct wlb_layout){4, 8, 1, 3});
+		check_layout(&d, &o);
+	}
+	loads_close(&d);
+}
+
+/* Pieces of just over half a window: balanced packs two where little over one window's tokens are allowed, and only
+ * one fits a micro-batch of a window. */
+static void tight_micro_batches_hold_every_step(void **state)
+{
+	int32_t lengths[120];
+	struct loads_dataset d;
+	for (int i = 0; i < 120; i++)
+		lengths[i] = i % 5 == 0 ? 10 : 34;
+	loads_open(&d, state, lengths, 120);
+	for (int l = 0; l < LAYOUTS; l++)
+		for (int64_t most = SEQ_LENGTH; most <= SEQ_LENGTH + 20; most += 10) {
+			struct wlb_loader_options o = loads_options(WLB_STRATEGY_BALANCED, WLB_SHARDING_ADAPTIVE,
+			                                            SEQ_LENGTH, WINDOWS, 1, most, layouts[l]);
+			check_layout(&d, &o);
+		}
+	loads_close(&d);
+}
+
+/* Full windows next to scraps: most work first then leaves no room, and the packer's micro-batches are taken. */
+static void where_dealing_anew_finds_no_room(void **state)
+{
+	int32_t lengths[200];
+	struct loads_dataset d;
+	for (int i = 0; i < 200; i++)
+		lengths[i] = 1 + SEQ_LENGTH * (i % 4 < 3 ? 5 : 8) / (i % 4 < 3 ? 16 : 16) + i % 3;
+	loads_open(&d, state, lengths, 200);
+	for (int dp = 1; dp <= 4; dp++) {
+		struct wlb_loader_options o = loads_options(WLB_STRATEGY_BALANCED, WLB_SHARDING_DOCUMENT, SEQ_LENGTH,
+		                                            WINDOWS, 1, 0, (struct wlb_layout){1, 1, 1, dp});
+		check_layout(&d, &o);
+	}
+	loads_close(&d);
+}
+
+static void assert_same_batch(const struct loads_batch *a, const struct loads_batch *b, int cp)
+{
+	size_t row_bytes = (size_t)a->about.rows * sizeof(int32_t);
+	assert_int_equal(a->about.tokens, b->about.tokens);
+	assert_int_equal(a->about.rows, b->about.rows);
+	assert_int_equal(a->about.own_rows, b->about.own_rows);
+	assert_int_equal(a->about.segments.count, b->about.segments.count);
+	assert_true(a->about.work == b->about.work);
+	if (a->about.tokens == 0)
+		return;
+	assert_memory_equal(a->ids, b->ids, row_bytes);
+	assert_memory_equal(a->targets, b->targets, row_bytes);
+	assert_memory_equal(a->positions, b->positions, row_bytes);
+	assert_memory_equal(a->segments, b->segments, (size_t)a->about.segments.count * sizeof(*a->segments));
+	if (cp > 1) {
+		assert_memory_equal(a->from_ranks, b->from_ranks, 2 * (size_t)a->about.tokens * sizeof(int32_t));
+		assert_memory_equal(a->to_ranks, b->to_ranks, 2 * (size_t)cp * row_bytes);
+	}
+}
+
+static void assert_same_step(const struct loads_group *a, const struct loads_group *b)
+{
+	for (int r = 0; r < a->ranks; r++) {
+		const struct wlb_loaded_step *x = a->steps[r], *y = b->steps[r];
+		assert_int_equal(x->step, y->step);
+		assert_memory_equal(&x->schedule, &y->schedule, sizeof(x->schedule));
+		assert_int_equal(x->packer_state_bytes, y->packer_state_bytes);
+		assert_memory_equal(x->packer_state, y->packer_state, x->packer_state_bytes);
+	}
+	for (int i = 0; i < a->ranks * a->options.micro_batches; i++)
+		assert_same_batch(&a->batches[i], &b->batches[i], a->options.layout.cp);
+}
+
+static void gives_the_same_for_the_same(void **state)
+{
+	struct loads_dataset d;
+	struct loads_group a, b;
+	open_mixed(&d, state);
+	struct wlb_loader_options o = loads_options(WLB_STRATEGY_BALANCED, WLB_SHARDING_ADAPTIVE, SEQ_LENGTH, WINDOWS,
+	                                            1, 0, (struct wlb_layout){2, 2, 1, 2});
+	loads_group_open(&a, &d, &o);
+	loads_group_open(&b, &d, &o);
+	for (int step = 0; step < STEPS; step++) {
+		loads_group_next(&a);
+		loads_group_next(&b);
+		assert_same_step(&a, &b);
+	}
+	loads_group_close(&a);
+	loads_group_close(&b);
+	loads_close(&d);
+}
+
+static void restore_all(struct loads_group *to, const struct wlb_loaded_step *from)
+{
+	struct wlb_error error;
+	for (int r = 0; r < to->ranks; r++)
+		if (wlb_loader_restore(to->loaders[r], &from->schedule, from->packer_state, from->packer_state_bytes,
+		                       &error) < 0)
+			fail_msg("%s", error.message);
+}
+
+/* The loader is a step ahead of what it gave: the state is that of what it gave. */
+static void restoring_gives_the_same_future(void **state)
+{
+	struct loads_dataset d;
+	open_mixed(&d, state);
+	struct wlb_loader_options o = loads_options(WLB_STRATEGY_BALANCED, WLB_SHARDING_ADAPTIVE, SEQ_LENGTH, WINDOWS,
+	                                            1, 0, (struct wlb_layout){1, 2, 1, 2});
+	for (int after = 1; after < 12; after += 2) {
+		struct loads_group run, resumed;
+		loads_group_open(&run, &d, &o);
+		loads_group_open(&resumed, &d, &o);
+		for (int step = 0; step < after; step++)
+			loads_group_next(&run);
+		restore_all(&resumed, run.steps[0]);
+		for (int step = 0; step < 3; step++) {
+			loads_group_next(&run);
+			loads_group_next(&resumed);
+			assert_same_step(&run, &resumed);
+		}
+		loads_group_close(&run);
+		loads_group_close(&resumed);
+	}
+	loads_close(&d);
+}
+
+static void a_run_goes_on_under_another_layout(void **state)
+{
+	struct loads_dataset d;
+	struct loads_group before, after;
+	struct loads_stream stream;
+	open_mixed(&d, state);
+	struct wlb_loader_options o = loads_options(WLB_STRATEGY_BALANCED, WLB_SHARDING_ADAPTIVE, SEQ_LENGTH, WINDOWS,
+	                                            1, 0, (struct wlb_layout){1, 2, 1, 2});
+	struct wlb_loader_options other = loads_options(WLB_STRATEGY_BALANCED, WLB_SHARDING_SEQUENCE, SEQ_LENGTH,
+	                                                WINDOWS, 2, 0, (struct wlb_layout){2, 1, 1, 3});
+	loads_group_open(&before, &d, &o);
+	loads_group_open(&after, &d, &other);
+	loads_stream_open(&stream, &d, &o);
+	for (int step = 0; step < 5; step++) {
+		loads_group_next(&before);
+		expect_step(&before, loads_stream_next(&stream));
+	}
+	restore_all(&after, before.steps[0]);
+	for (int step = 0; step < 5; step++) {
+		loads_group_next(&after);
+		expect_step(&after, loads_stream_next(&stream));
+	}
+	loads_stream_close(&stream);
+	loads_group_close(&before);
+	loads_group_close(&after);
+	loads_close(&d);
+}
+
+static void other_options_are_refused(void **state)
+{
+	struct loads_dataset d;
+	struct wlb_error error;
+	open_mixed(&d, state);
+	struct wlb_layout one = {1, 1, 1, 1};
+	struct wlb_loader_options o =
+		loads_options(WLB_STRATEGY_BALANCED, WLB_SHARDING_ADAPTIVE, SEQ_LENGTH, WINDOWS, 1, 0, one);
+	struct wlb_loader_options others[] = {
+		o,
+		loads_options(WLB_STRATEGY_GREEDY, WLB_SHARDING_ADAPTIVE, SEQ_LENGTH, WINDOWS, 1, 0, one),
+		loads_options(WLB_STRATEGY_BALANCED, WLB_SHARDING_ADAPTIVE, SEQ_LENGTH / 2, WINDOWS, 1, 0, one),
+		loads_options(WLB_STRATEGY_BALANCED, WLB_SHARDING_ADAPTIVE, SEQ_LENGTH, WINDOWS + 1, 1, 0, one),
+	};
+	others[0].seed++;
+	struct wlb_loader *loader = loads_new(&d, &o);
+	const struct wlb_loaded_step *step = loads_next(loader);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		struct wlb_loader *other = loads_new(&d, &others[i]);
+		assert_int_equal(wlb_loader_restore(other, &step->schedule, step->packer_state,
+		                                    step->packer_state_bytes, &error),
+		                 -1);
+		wlb_loader_free(other);
+	}
+	assert_int_equal(
+		wlb_loader_restore(loader, &step->schedule, step->packer_state, step->packer_state_bytes, &error), -1);
+	assert_says(error.message, "before its first step");
+	wlb_loader_free(loader);
+	loads_close(&d);
+}
+
+static void a_token_beyond_the_vocabulary_is_an_error(void **state)
+{
+	struct loads_dataset d;
+	struct wlb_error error;
+	const struct wlb_loaded_step *step;
+	double waited_s;
+	int32_t lengths[40];
+	for (int i = 0; i < 40; i++)
+		lengths[i] = 30;
+	loads_open(&d, state, lengths, 40);
+	d.model.vocab_size = 1199; /* the last id of all, which is a target only */
+	struct wlb_loader_options o =
+		loads_options(WLB_STRATEGY_PLAIN, WLB_SHARDING_ADAPTIVE, 30, 2, 1, 0, (struct wlb_layout){1, 1, 1, 1});
+	struct wlb_loader *loader = loads_new(&d, &o);
+	int good = 0;
+	while (good < 100 && wlb_loader_next(loader, &step, &waited_s, &error) == 0)
+		good++;
+	assert_in_range(good, 0, 19); /* an epoch has 20 steps */
+	assert_says(error.message, "x.bin: document 39 holds token id 1199, ids must be below vocab_size 1199");
+	memset(&error, 0, sizeof(error));
+	assert_int_equal(wlb_loader_next(loader, &step, &waited_s, &error), -1);
+	assert_says(error.message, "document 39");
+	wlb_loader_free(loader);
+	loads_close(&d);
+}
+
+/* Documents held by a packer's state that another dataset does not have. */
+static void a_held_document_that_is_not_there_is_an_error(void **state)
+{
+	struct loads_dataset d;
+	struct wlb_error error;
+	const struct wlb_loaded_step *step;
+	double waited_s;
+	int32_t lengths[100];
+	for (int i = 0; i < 100; i++)
+		lengths[i] = 40;
+	struct wlb_loader_options o =
+		loads_options(WLB_STRATEGY_GREEDY, WLB_SHARDING_ADAPTIVE, 64, 4, 1, 0, (struct wlb_layout){1, 1, 1, 1});
+	loads_open(&d, state, lengths, 100);
+	struct wlb_loader *loader = loads_new(&d, &o);
+	do
+		step = loads_next(loader);
+	while (step->held_tokens == 0);
+	size_t bytes = step->packer_state_bytes;
+	void *held = malloc(bytes);
+	assert_non_null(held);
+	memcpy(held, step->packer_state, bytes);
+	wlb_loader_free(loader);
+	loads_close(&d);
+
+	loads_open(&d, state, lengths, 3);
+	struct wlb_schedule *schedule = wlb_schedule_new(d.dataset, 64, 4, o.seed, &error);
+	struct wlb_schedule_state at;
+	wlb_schedule_save(schedule, &at);
+	loader = loads_new(&d, &o);
+	assert_int_equal(wlb_loader_restore(loader, &at, held, bytes, &error), 0);
+	assert_int_equal(wlb_loader_next(loader, &step, &waited_s, &error), -1);
+	assert_says(error.message, "it has 3: use the dataset of the run");
+	wlb_schedule_free(schedule);
+	wlb_loader_free(loader);
+	loads_close(&d);
+	free(held);
+}
+
+static void freeing_ends_the_thread_at_any_time(void **state)
+{
+	struct loads_dataset d;
+	open_mixed(&d, state);
+	struct wlb_loader_options o = loads_options(WLB_STRATEGY_BALANCED, WLB_SHARDING_ADAPTIVE, SEQ_LENGTH, WINDOWS,
+	                                            1, 0, (struct wlb_layout){1, 1, 1, 1});
+	for (int i = 0; i < 60; i++) {
+		struct wlb_loader *loader = loads_new(&d, &o);
+		for (int step = 0; step < i % 4; step++)
+			loads_next(loader);
+		wlb_loader_free(loader);
+	}
+	wlb_loader_free(NULL);
+	loads_close(&d);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(every_layout_trains_the_packed_steps, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(more_ranks_than_tokens, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(tight_micro_batches_hold_every_step, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(where_dealing_anew_finds_no_room, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(gives_the_same_for_the_same, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(restoring_gives_the_same_future, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(a_run_goes_on_under_another_layout, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(other_options_are_refused, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(a_token_beyond_the_vocabulary_is_an_error, fixture_setup,
+	                                        fixture_teardown),
+		cmocka_unit_test_setup_teardown(a_held_document_that_is_not_there_is_an_error, fixture_setup,
+	                                        fixture_teardown),
+		cmocka_unit_test_setup_teardown(freeing_ends_the_thread_at_any_time, fixture_setup, fixture_teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,150 @@
+/* What the ranks of one layout write of weights and moments, the ranks of any other read as their own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/data/fixture.h"
+#include "worker/parts.h"
+
+struct layout_case {
+	int tp;
+	int pp;
+	int dp;
+	int interleave;
+};
+
+/* The vocabulary and the intermediate size divide by none; there are fewer key heads than ranks; a bucket's padding
+ * depends on dp. */
+static const struct layout_case layouts[] = {{1, 1, 1, 1}, {2, 1, 1, 1}, {4, 1, 3, 1}, {1, 3, 1, 1},
+                                             {2, 2, 1, 2}, {8, 2, 2, 1}, {1, 2, 5, 3}};
+enum { LAYOUTS = sizeof(layouts) / sizeof(layouts[0]) };
+
+static const struct wlb_checkpoint_facts facts = {
+	.step = 1,
+	.model = {.hidden_size = 10,
+                  .intermediate_size = 13,
+                  .num_hidden_layers = 6,
+                  .num_attention_heads = 8,
+                  .num_key_value_heads = 2,
+                  .head_dim = 2,
+                  .vocab_size = 23,
+                  .max_position_embeddings = 8,
+                  .rope_theta = 1e4,
+                  .rms_norm_eps = 1e-5},
+	.seq_length = 8,
+	.global_batch_size = 1,
+	.train_loss = 1.0,
+};
+
+static struct wlb_device *device;
+
+static void check(int rc, const struct wlb_error *error)
+{
+	if (rc < 0)
+		fail_msg("%s", error->message);
+}
+
+/* The parameters of a layout's rank, nothing in them. */
+static struct wlb_parameters *open_rank(const struct layout_case *c, int tied, int tp, int pp)
+{
+	struct wlb_error error = {0};
+	struct wlb_model model = facts.model;
+	struct wlb_plan plan = {.layout = {.tp = c->tp, .cp = 1, .pp = c->pp, .dp = c->dp},
+	                        .interleave = c->interleave,
+	                        .micro_batches = 6};
+	struct wlb_coordinates at = {.tp = tp, .pp = pp};
+	model.tie_word_embeddings = tied;
+	struct wlb_parameters *p = wlb_parameters_new(&model, &plan, &at, device, &error);
+	check(p != NULL ? 0 : -1, &error);
+	return p;
+}
+
+/* Where the device has that kind, and what it is to be there: the initial weights of another seed. */
+static void *buffer_of(const struct wlb_parameters *p, enum wlb_part_kind kind)
+{
+	return kind == WLB_PART_WEIGHT ? p->weights : p->gradients;
+}
+
+static void fill(struct wlb_parameters *p, enum wlb_part_kind kind)
+{
+	struct wlb_error error = {0};
+	size_t bytes = p->elements * sizeof(double);
+	check(wlb_parameters_init(p, 1 + kind, 0.5, &error), &error);
+	if (kind != WLB_PART_WEIGHT)
+		device->ops->copy(device, p->gradients, p->weights, bytes);
+}
+
+static void write_rank(const char *dir, const struct layout_case *c, int tied, int tp, int pp)
+{
+	struct wlb_error error = {0};
+	struct wlb_parts parts;
+	struct wlb_parameters *p = open_rank(c, tied, tp, pp);
+	check(wlb_parts_open_owned(&parts, p, &error), &error);
+	for (enum wlb_part_kind kind = WLB_PART_WEIGHT; kind < WLB_PART_KINDS; kind++) {
+		fill(p, kind);
+		check(wlb_parts_fetch(&parts, kind, &error), &error);
+	}
+	check(wlb_checkpoint_write_shard(dir, 1, pp * c->tp + tp, parts.list, parts.count, &error), &error);
+	wlb_parts_close(&parts);
+	wlb_parameters_free(p);
+}
+
+static void write_layout(const char *dir, const struct layout_case *c, int tied, char path[4096])
+{
+	struct wlb_error error = {0};
+	int64_t bytes;
+	check(wlb_checkpoint_begin(dir, 1, &error), &error);
+	for (int pp = 0; pp < c->pp; pp++)
+		for (int tp = 0; tp < c->tp; tp++)
+			write_rank(dir, c, tied, tp, pp);
+	check(wlb_checkpoint_commit(dir, &facts, c->tp * c->pp, 0, path, &bytes, &error), &error);
+}
+
+/* Bit by bit, the padding too. */
+static void read_rank(const char *path, const struct layout_case *c, int tied, int tp, int pp)
+{
+	struct wlb_error error = {0};
+	struct wlb_parts parts;
+	struct wlb_parameters *p = open_rank(c, tied, tp, pp), *expected = open_rank(c, tied, tp, pp);
+	for (enum wlb_part_kind kind = WLB_PART_WEIGHT; kind < WLB_PART_KINDS; kind++) {
+		fill(expected, kind);
+		check(wlb_parts_open_held(&parts, p, kind, &error), &error);
+		assert_int_equal(parts.count, p->count);
+		check(wlb_checkpoint_read(path, parts.list, parts.count, &error), &error);
+		check(wlb_parts_store(&parts, &error), &error);
+		wlb_parts_close(&parts);
+		assert_memory_equal(buffer_of(p, kind), buffer_of(expected, kind), p->elements * sizeof(double));
+	}
+	wlb_parameters_free(p);
+	wlb_parameters_free(expected);
+}
+
+static void any_layout_reads_any_other(void **state)
+{
+	for (int i = 0; i < 2 * LAYOUTS * LAYOUTS; i++) {
+		const struct layout_case *writer = &layouts[i / LAYOUTS % LAYOUTS], *reader = &layouts[i % LAYOUTS];
+		int tied = i / (LAYOUTS * LAYOUTS);
+		static char path[4096];
+		if (i % LAYOUTS == 0)
+			write_layout(*state, writer, tied, path);
+		for (int rank = 0; rank < reader->tp * reader->pp; rank++)
+			read_rank(path, reader, tied, rank % reader->tp, rank / reader->tp);
+	}
+}
+
+int main(void)
+{
+	struct wlb_error error = {0};
+	device = wlb_device_open_cpu(WLB_FLOAT64, 1, &error);
+	if (device == NULL)
+		return 1;
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(any_layout_reads_any_other, fixture_setup, fixture_teardown),
+	};
+	int failed = cmocka_run_group_tests_name("parts", tests, NULL, NULL);
+	wlb_device_close(device);
+	return failed;
+}
