@@ -58,7 +58,8 @@ struct wlb_slot *wlb_transformer_slot(struct wlb_transformer *transformer, int s
 int wlb_transformer_check_device(const struct wlb_device *device, struct wlb_error *error);
 
 /* Forward through a chunk: from slot->input, or from batch->ids on the chunk that has the embedding; leaves
- * slot->output. The batch must hold at least one token. -1 when a collective failed. */
+ * slot->output. The batch must hold at least one token. Meanwhile what was started on pp, pp_back and data moves on, in
+ * wlb_backward too. -1 when a collective failed. */
 int wlb_forward(struct wlb_transformer *transformer, int chunk, struct wlb_slot *slot,
                 const struct wlb_micro_batch *batch, struct wlb_error *error);
 
