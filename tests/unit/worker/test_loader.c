@@ -226,13 +226,51 @@ static void where_dealing_anew_finds_no_room(void **state)
 	int32_t lengths[200];
 	struct loads_dataset d;
 	for (int i = 0; i < 200; i++)
-		lengths[i] = 1 + SEQ_LENGTH * (i % 4 < 3 ? 5 : 8) / (i % 4 < 3 ? 16 : 16) + i % 3;
+		lengths[i] = 1 + SEQ_LENGTH * (i % 4 < 3 ? 5 : 8) / 16 + i % 3;
 	loads_open(&d, state, lengths, 200);
 	for (int dp = 1; dp <= 4; dp++) {
 		struct wlb_loader_options o = loads_options(WLB_STRATEGY_BALANCED, WLB_SHARDING_DOCUMENT, SEQ_LENGTH,
 		                                            WINDOWS, 1, 0, (struct wlb_layout){1, 1, 1, dp});
 		check_layout(&d, &o);
 	}
+	loads_close(&d);
+}
+
+/* Whether greedy keeps all of the first batch in its queues. */
+static int first_step_is_empty(const struct loads_dataset *d, const struct wlb_loader_options *o)
+{
+	struct wlb_packer_options packing;
+	struct wlb_error error;
+	struct loads_stream stream;
+	struct wlb_span spans[2 * WINDOWS];
+	wlb_packer_options_init(&packing, o->seq_length, (int32_t)o->global_batch_size);
+	packing.strategy = o->packing;
+	struct wlb_packer *packer = wlb_packer_new(&d->model, &packing, &error);
+	loads_stream_open(&stream, d, o);
+	const struct wlb_step *step = loads_stream_next(&stream);
+	assert_in_range(step->count, 1, 2 * WINDOWS);
+	for (size_t i = 0; i < step->count; i++)
+		spans[i] = step->pieces[i].span;
+	int empty = wlb_packer_next(packer, spans, step->count, &error)->tokens == 0;
+	wlb_packer_free(packer);
+	loads_stream_close(&stream);
+	return empty;
+}
+
+/* All that came waits for more of its kind: the loader has the queues give it out. */
+static void greedy_trains_something_in_every_step(void **state)
+{
+	int32_t lengths[100];
+	struct loads_dataset d;
+	for (int i = 0; i < 100; i++)
+		lengths[i] = i % 3 == 0 ? SEQ_LENGTH / 2 : SEQ_LENGTH;
+	loads_open(&d, state, lengths, 100);
+	struct wlb_loader_options o = loads_options(WLB_STRATEGY_GREEDY, WLB_SHARDING_ADAPTIVE, SEQ_LENGTH, WINDOWS, 1,
+	                                            0, (struct wlb_layout){1, 1, 1, 2});
+	while (o.seed < 1000 && !first_step_is_empty(&d, &o))
+		o.seed++;
+	assert_true(o.seed < 1000);
+	check_layout(&d, &o);
 	loads_close(&d);
 }
 
@@ -468,6 +506,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(more_ranks_than_tokens, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(tight_micro_batches_hold_every_step, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(where_dealing_anew_finds_no_room, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(greedy_trains_something_in_every_step, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(gives_the_same_for_the_same, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(restoring_gives_the_same_future, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(a_run_goes_on_under_another_layout, fixture_setup, fixture_teardown),
