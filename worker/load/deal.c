@@ -76,8 +76,7 @@ static int choose_bins(struct wlb_dealer *d, const struct wlb_step *step, struct
 		                          d->options.max_tokens, d->bin_of, error);
 	else
 		keep_packed(d, step);
-	/* Longest first leaves no room for a piece now and then, with few micro-batches. The packer's fit, less even.
-	 */
+	/* Now and then longest first leaves no room for a piece: then the packer's, less even. */
 	if (rc > 0 && d->options.max_tokens >= d->packed_tokens) {
 		keep_packed(d, step);
 		rc = 0;

@@ -220,22 +220,6 @@ static void tight_micro_batches_hold_every_step(void **state)
 	loads_close(&d);
 }
 
-/* Full windows next to scraps: most work first then leaves no room, and the packer's micro-batches are taken. */
-static void where_dealing_anew_finds_no_room(void **state)
-{
-	int32_t lengths[200];
-	struct loads_dataset d;
-	for (int i = 0; i < 200; i++)
-		lengths[i] = 1 + SEQ_LENGTH * (i % 4 < 3 ? 5 : 8) / 16 + i % 3;
-	loads_open(&d, state, lengths, 200);
-	for (int dp = 1; dp <= 4; dp++) {
-		struct wlb_loader_options o = loads_options(WLB_STRATEGY_BALANCED, WLB_SHARDING_DOCUMENT, SEQ_LENGTH,
-		                                            WINDOWS, 1, 0, (struct wlb_layout){1, 1, 1, dp});
-		check_layout(&d, &o);
-	}
-	loads_close(&d);
-}
-
 /* Whether greedy keeps all of the first batch in its queues. */
 static int first_step_is_empty(const struct loads_dataset *d, const struct wlb_loader_options *o)
 {
@@ -505,7 +489,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(every_layout_trains_the_packed_steps, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(more_ranks_than_tokens, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(tight_micro_batches_hold_every_step, fixture_setup, fixture_teardown),
-		cmocka_unit_test_setup_teardown(where_dealing_anew_finds_no_room, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(greedy_trains_something_in_every_step, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(gives_the_same_for_the_same, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(restoring_gives_the_same_future, fixture_setup, fixture_teardown),
