@@ -1,5 +1,6 @@
 /* What the loaders of all ranks of a layout give together: every token of the step once, in rows that fit each other.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,16 +139,22 @@ static void expect_step(const struct loads_group *g, const struct wlb_step *step
 {
 	unsigned char *times = calloc((size_t)g->data->tokens, 1), *wanted = calloc((size_t)g->data->tokens, 1);
 	assert_true(times != NULL && wanted != NULL);
-	for (size_t i = 0; i < step->count; i++)
-		for (int64_t t = 0; t < step->pieces[i].span.tokens; t++)
-			wanted[loads_first_id(g->data, &step->pieces[i].span) + t]++;
+	double work = 0.0, wanted_work = 0.0;
+	for (size_t i = 0; i < step->count; i++) {
+		const struct wlb_span *span = &step->pieces[i].span;
+		wanted_work += wlb_cost_document(&g->data->model, span->tokens);
+		for (int64_t t = 0; t < span->tokens; t++)
+			wanted[loads_first_id(g->data, span) + t]++;
+	}
 	count_inputs(g, times);
 	assert_memory_equal(times, wanted, (size_t)g->data->tokens);
 	for (int r = 0; r < g->ranks; r++) {
+		work += g->steps[r]->work;
 		assert_int_equal(g->steps[r]->tokens, step->tokens);
 		assert_int_equal(g->steps[r]->documents, step->count);
 		assert_int_equal(g->steps[r]->held_tokens, step->held_tokens);
 	}
+	assert_true(fabs(work - wanted_work) <= 1e-9 * wanted_work);
 	free(times);
 	free(wanted);
 }
@@ -467,6 +474,27 @@ static void a_held_document_that_is_not_there_is_an_error(void **state)
 	free(held);
 }
 
+/* Two blocks of the device's memory take turns, and after some steps no other comes. */
+static void memory_settles(void **state)
+{
+	enum { SETTLED = 30, MORE = 30 };
+	struct loads_dataset d;
+	const int32_t *blocks[2] = {NULL, NULL};
+	open_mixed(&d, state);
+	struct wlb_loader_options o = loads_options(WLB_STRATEGY_BALANCED, WLB_SHARDING_ADAPTIVE, SEQ_LENGTH, WINDOWS,
+	                                            1, 0, (struct wlb_layout){1, 2, 1, 1});
+	struct wlb_loader *loader = loads_new(&d, &o);
+	for (int step = 0; step < SETTLED + MORE; step++) {
+		const int32_t *ids = loads_next(loader)->list[0].ids; /* at the block's beginning */
+		if (step >= SETTLED)
+			assert_ptr_equal(ids, blocks[step % 2]);
+		blocks[step % 2] = ids;
+	}
+	assert_ptr_not_equal(blocks[0], blocks[1]);
+	wlb_loader_free(loader);
+	loads_close(&d);
+}
+
 static void freeing_ends_the_thread_at_any_time(void **state)
 {
 	struct loads_dataset d;
@@ -498,6 +526,7 @@ int main(void)
 	                                        fixture_teardown),
 		cmocka_unit_test_setup_teardown(a_held_document_that_is_not_there_is_an_error, fixture_setup,
 	                                        fixture_teardown),
+		cmocka_unit_test_setup_teardown(memory_settles, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(freeing_ends_the_thread_at_any_time, fixture_setup, fixture_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
