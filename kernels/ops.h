@@ -82,8 +82,9 @@ struct wlb_ops {
 	void (*copy)(struct wlb_device *, void *to, const void *from, size_t bytes); /* ranges that do not overlap */
 	void (*zero)(struct wlb_device *, void *, size_t bytes);
 	int (*synchronize)(struct wlb_device *, struct wlb_error *); /* 0, or -1 with the first queued error */
-	/* Seconds that the device has computed for the calling thread so far: only differences mean something. On the
-	 * CPU its processor time, so that a rank that shares its core with others is not taken for a slow one. */
+	/* Seconds that the device has computed for the calling thread so far, to be read when it is synchronized: only
+	 * differences mean something. On the CPU its processor time, so that a rank that shares its core with others is
+	 * not taken for a slow one; on a GPU, which a rank has to itself, the time that has passed. */
 	double (*busy_s)(struct wlb_device *);
 
 	/* -- dense -- */

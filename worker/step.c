@@ -71,8 +71,8 @@ static int update(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wl
 	if (rc < 0)
 		return WLB_FAILED_HERE;
 	if (rc > 0) {
-		wlb_fail(error, "step %lld: the %s is not finite: lower --lr, or raise --lr-warmup-iters",
-		         (long long)facts->step, isfinite(facts->loss) ? "gradients' norm" : "loss");
+		wlb_fail(error, "step %lld: the %s not finite: lower --lr, or raise --lr-warmup-iters",
+		         (long long)facts->step, isfinite(facts->loss) ? "gradients are" : "loss is");
 		if (t->launch->rank != 0)
 			error->message[0] = '\0'; /* rank 0 says the same */
 		return WLB_FAILED_EVERYWHERE;

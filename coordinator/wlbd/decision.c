@@ -58,13 +58,16 @@ static int list_good(const struct wlbd_decision_facts *facts, int *use)
 static int layout_of(const struct wlbd_decision_facts *facts, int nodes, struct wlb_layout *layout,
                      struct wlb_error *error)
 {
-	const struct wlb_layout *fixed = &facts->policy.fixed;
-	bool is_fixed = facts->policy.kind == WLB_POLICY_FIXED;
+	struct wlb_policy policy = facts->policy;
+	bool is_fixed = policy.kind == WLB_POLICY_FIXED;
 	struct wlb_model any = {
-		.num_attention_heads = is_fixed ? fixed->tp : 1,
-		.num_hidden_layers = is_fixed ? fixed->pp : 1,
+		.num_attention_heads = is_fixed ? policy.fixed.tp : 1,
+		.num_hidden_layers = is_fixed ? policy.fixed.pp : 1,
 	};
-	return wlb_layout_choose(&facts->policy, &any, nodes * facts->tasks_per_node, facts->tasks_per_node, layout,
+	/* After a loss the run goes on with as many replicas of the model as there is room for. */
+	if (facts->first_total > 0)
+		policy.fixed.dp = 0;
+	return wlb_layout_choose(&policy, &any, nodes * facts->tasks_per_node, facts->tasks_per_node, layout,
 	                         error);
 }
 

@@ -30,6 +30,18 @@ class LostNode(training.TrainingTest):
         self.lose(job, 3)
         self.check(self.finish(job), 3)
 
+    def test_a_node_of_a_pipeline(self):
+        """8 ranks in two replicas of tp 2 x pp 2; three nodes have room for one, on two of them."""
+        job = self.submit(layout="tp=2,pp=2,dp=2")
+        self.lose(job, 3)
+        run = self.finish(job)
+        self.check_complete(run)
+        self.check_repeats(run, attempts=2)
+        self.assertEqual([[a["layout"][way] for way in ("tp", "cp", "pp", "dp")] for a in run["attempts"]],
+                         [[2, 1, 2, 2], [2, 1, 2, 1]])
+        self.assertEqual(len(run["nodes"]), 2)
+        self.assertNotIn("n3", run["nodes"])
+
     def test_the_node_of_the_script(self):
         job = self.submit()
         self.lose(job, 1)

@@ -43,18 +43,18 @@ int wlb_checkpoint_write_packer(const char *dir, int64_t step, const void *state
 	return wlb_file_write(path, state, bytes, wlb_folder_file_mode(partial), error);
 }
 
-/* Bytes of the packer's state that lies in the folder, -1 when there is none; -2 on error. */
-static int64_t packer_bytes(const char *partial, struct wlb_error *error)
+/* *bytes of the packer's state that lies in the folder, -1 when there is none. */
+static int find_packer(const char *partial, int64_t *bytes, struct wlb_error *error)
 {
 	char path[4096 + 32];
 	struct stat st;
 	snprintf(path, sizeof(path), "%s/" WLB_PACKER_NAME, partial);
+	*bytes = -1;
 	if (stat(path, &st) == 0)
-		return st.st_size;
-	if (errno == ENOENT)
-		return -1;
-	wlb_fail(error, "%s: %s", path, strerror(errno));
-	return -2;
+		*bytes = st.st_size;
+	else if (errno != ENOENT)
+		return wlb_fail(error, "%s: %s", path, strerror(errno));
+	return 0;
 }
 
 /* Reads back the headers of all shards and writes what they hold together into the manifest. */
@@ -66,17 +66,17 @@ static int write_manifest(const char *partial, const struct wlb_checkpoint_facts
 		return wlb_fail(error, "train_loss of step %lld is %g: it must be finite for a checkpoint to be of use",
 		                (long long)facts->step, facts->train_loss);
 	struct wlb_weights weights = {0};
-	int64_t packer = packer_bytes(partial, error);
-	int rc = packer < -1 ? -1 : 0;
+	int64_t packer_bytes;
+	int rc = find_packer(partial, &packer_bytes, error);
 	for (int i = 0; rc == 0 && i < shards; i++) {
 		char name[32];
 		wlb_manifest_shard_name(i, name);
 		rc = wlb_weights_add_file(&weights, partial, name, -1, error) < 0 ? -1 : 0;
 	}
 	if (rc == 0 && (wlb_weights_scan(&weights, error) < 0 || wlb_weights_finish(&weights, error) < 0 ||
-	                wlb_manifest_write(partial, facts, &weights, packer, bytes, error) < 0))
+	                wlb_manifest_write(partial, facts, &weights, packer_bytes, bytes, error) < 0))
 		rc = -1;
-	*bytes += packer > 0 ? packer : 0;
+	*bytes += packer_bytes > 0 ? packer_bytes : 0;
 	for (int i = 0; i < weights.file_count; i++)
 		*bytes += weights.files[i].bytes;
 	wlb_weights_free(&weights);

@@ -51,58 +51,37 @@ static int reserve(struct wlb_dealer *d, size_t count, struct wlb_error *error)
 	return wlb_grow((void **)&d->bin_of, &d->bin_of_room, count, sizeof(*d->bin_of), error);
 }
 
-/* The packer's micro-batches, neighbours joined. */
-static void join(struct wlb_dealer *d, const struct wlb_step *step)
+/* The packer's micro-batches, neighbours joined where the layout has fewer. */
+static void keep_packed(struct wlb_dealer *d, const struct wlb_step *step)
 {
 	int32_t joined = (step->micro_batches + d->bins - 1) / d->bins;
 	for (size_t i = 0; i < step->count; i++)
 		d->bin_of[i] = step->pieces[i].micro_batch / joined;
 }
 
-/* Each of the packer's micro-batches in two, by first fit; options.c says why that is enough. */
-static void halve(struct wlb_dealer *d, const struct wlb_step *step)
-{
-	int32_t packed = -1;
-	int64_t left = 0;
-	for (size_t i = 0; i < step->count; i++) {
-		const struct wlb_packed *piece = &step->pieces[i];
-		if (piece->micro_batch != packed) {
-			packed = piece->micro_batch;
-			left = d->options.max_tokens;
-		}
-		int fits = piece->span.tokens <= left;
-		left -= fits ? piece->span.tokens : 0;
-		d->bin_of[i] = 2 * packed + !fits;
-	}
-}
-
-static void keep_packed(struct wlb_dealer *d, const struct wlb_step *step)
-{
-	if (d->options.max_tokens >= d->packed_tokens)
-		join(d, step);
-	else
-		halve(d, step);
-}
-
 static int is_dealt_anew(const struct wlb_dealer *d, const struct wlb_step *step)
 {
 	if (d->options.packing == WLB_STRATEGY_BALANCED)
 		return 1;
-	return d->options.packing == WLB_STRATEGY_GREEDY &&
-	       (d->bins != step->micro_batches || d->options.max_tokens < d->packed_tokens);
+	return d->options.packing == WLB_STRATEGY_GREEDY && d->bins != step->micro_batches;
 }
 
 static int choose_bins(struct wlb_dealer *d, const struct wlb_step *step, struct wlb_error *error)
 {
-	int rc = 1;
+	int rc = 0;
 	for (size_t i = 0; i < step->count; i++)
 		d->tokens[i] = step->pieces[i].span.tokens;
 	if (is_dealt_anew(d, step))
 		rc = wlb_pack_balanced_by(wlb_document_s, d->time, d->tokens, step->count, d->bins,
 		                          d->options.max_tokens, d->bin_of, error);
-	if (rc > 0)
-		keep_packed(d, step); /* not dealt anew, or without room for a piece */
-	return rc < 0 ? -1 : 0;
+	else
+		keep_packed(d, step);
+	/* Now and then longest first leaves no room for a piece: then the packer's, less even. */
+	if (rc > 0 && d->options.max_tokens >= d->packed_tokens) {
+		keep_packed(d, step);
+		rc = 0;
+	}
+	return rc == 0 ? 0 : -1;
 }
 
 static int most_first(const void *a, const void *b)

@@ -27,8 +27,8 @@ static int check_ids(const struct wlb_dataset *dataset, int64_t document, const 
 	for (int32_t i = 0; i < count; i++)
 		if (ids[i] >= vocab_size)
 			return wlb_fail(error,
-			                "--data-path %.500s: document %lld holds token id %d, ids must be below "
-			                "vocab_size %lld",
+			                "%.500s: document %lld holds token id %d, ids must be below vocab_size %lld: "
+			                "build it with the model's tokenizer",
 			                wlb_dataset_path(dataset), (long long)document, ids[i], (long long)vocab_size);
 	return 0;
 }

@@ -153,15 +153,14 @@ static int take_block(struct wlb_transformer *t, struct wlb_error *error)
 {
 	struct arena arena = {.real_bytes = wlb_dtype_bytes(t->device->dtype)};
 	place(t, &arena);
-	t->block = t->device->ops->alloc(t->device, arena.used, error);
+	t->bytes = arena.used;
+	t->block = t->device->ops->alloc(t->device, t->bytes, error);
 	if (t->block == NULL)
 		return wlb_fail(error,
 		                "out of memory: activations of %d micro-batches of %lld rows take %zu bytes; lower "
-		                "--max-tokens-per-micro-batch or --seq-length, or use --recompute full",
-		                t->slot_count, (long long)t->max_rows, arena.used);
-	t->bytes = arena.used;
-	arena.base = t->block;
-	arena.used = 0;
+		                "--max-tokens-per-micro-batch or --seq-length, or use --recompute-granularity full",
+		                t->slot_count, (long long)t->max_rows, t->bytes);
+	arena = (struct arena){.base = t->block, .real_bytes = arena.real_bytes};
 	place(t, &arena);
 	return 0;
 }

@@ -1,8 +1,8 @@
 /*
- * One pass of one rank over one micro-batch: forward through the layers of a chunk, backward through them. Reads like the
- * paper: x + attention(norm(x)), then x + mlp(norm(x)); around the matrices stand the collectives of tensor parallelism
- * with sequence-parallel regions (Korthikanti et al. 2022), and around attention those of context parallelism: keys and
- * values gathered, their gradients reduce-scattered (Llama 3, Dubey et al. 2024).
+ * One pass of one rank over one micro-batch: forward through the layers of a chunk, backward through them. Reads like
+ * the paper: x + attention(norm(x)), then x + mlp(norm(x)); around the matrices stand the collectives of tensor
+ * parallelism with sequence-parallel regions (Korthikanti et al. 2022), and around attention those of context
+ * parallelism: keys and values gathered, their gradients reduce-scattered (Llama 3, Dubey et al. 2024).
  *
  * n = batch->rows; the residual stream has n / tp rows on a rank, everything between two collectives n.
  */
@@ -36,14 +36,14 @@ struct wlb_layer_activations {
 struct wlb_slot {
 	void *input;  /* [n / tp, h] before the chunk */
 	void *output; /* [n / tp, h] after it; then its gradient; then the gradient of `input` */
-	struct wlb_layer_activations *layers; /* [most layers of a chunk]; what is recomputed lies in memory that all slots
-	                                       * share */
+	struct wlb_layer_activations *layers; /* [most layers of a chunk]; what is recomputed lies in memory that all
+	                                       * slots share */
 };
 
 struct wlb_transformer;
 
-/* `slots`: chunks whose forward pass is done and whose backward pass is not, at most. Buffers for micro-batches of up to
- * max_rows rows (max_tokens on all context-parallel ranks) are allocated here, once; a pass allocates nothing.
+/* `slots`: chunks whose forward pass is done and whose backward pass is not, at most. Buffers for micro-batches of up
+ * to max_rows rows (max_tokens on all context-parallel ranks) are allocated here, once; a pass allocates nothing.
  * Recomputation: NONE keeps everything above; SELECTIVE computes norm, post_norm and activated again and gathers kv_all
  * again (attention's scores are always computed again); FULL keeps `input` of each layer alone. parameters and groups
  * stay the caller's. NULL with the number of bytes that were not to be had. */
@@ -57,8 +57,9 @@ struct wlb_slot *wlb_transformer_slot(struct wlb_transformer *transformer, int s
 /* 0 when the device has every operation that training uses; -1 naming the first that is missing. */
 int wlb_transformer_check_device(const struct wlb_device *device, struct wlb_error *error);
 
-/* Forward through a chunk: from slot->input, or from batch->ids on the chunk that has the embedding; leaves slot->output.
- * The batch must hold at least one token. -1 when a collective failed. */
+/* Forward through a chunk: from slot->input, or from batch->ids on the chunk that has the embedding; leaves
+ * slot->output. The batch must hold at least one token. Meanwhile what was started on pp, pp_back and data moves on, in
+ * wlb_backward too. -1 when a collective failed. */
 int wlb_forward(struct wlb_transformer *transformer, int chunk, struct wlb_slot *slot,
                 const struct wlb_micro_batch *batch, struct wlb_error *error);
 
@@ -80,8 +81,8 @@ int wlb_head_loss(struct wlb_transformer *transformer, int chunk, struct wlb_slo
 int wlb_backward(struct wlb_transformer *transformer, int chunk, struct wlb_slot *slot,
                  const struct wlb_micro_batch *batch, const struct wlb_backward_watch *watch, struct wlb_error *error);
 
-/* The logits of a whole micro-batch on a rank that holds the whole model (tp, cp and pp 1): out_host[rows, vocab], reals
- * of the device. For checks against other programs. */
+/* The logits of a whole micro-batch on a rank that holds the whole model (tp, cp and pp 1): out_host[rows, vocab],
+ * reals of the device. For checks against other programs. */
 int wlb_logits(struct wlb_transformer *transformer, const struct wlb_micro_batch *batch, void *out_host,
                struct wlb_error *error);
 

@@ -150,6 +150,30 @@ static void test_fixed_layout(void **state)
 	wlbd_decision_free(&d);
 }
 
+/* Who said how many replicas there are has said it of the nodes that were there. */
+static void test_fixed_replicas_after_a_loss(void **state)
+{
+	struct wlbd_offer nodes[] = {{.name = "n1"}, {.name = "n2"}, {.name = "n3"}, {.name = "n4"}};
+	struct wlbd_decision_facts facts = plain;
+	struct wlb_error error;
+	(void)state;
+	facts.nodes = nodes;
+	facts.node_count = 4;
+	facts.first_total = 4;
+	assert_int_equal(wlb_policy_parse("tp=2,pp=2,dp=2", &facts.policy, &error), 0);
+	struct wlbd_decision d = decide(&facts);
+	assert_int_equal(d.use_count, 4);
+	assert_int_equal(d.layout.dp, 2);
+	wlbd_decision_free(&d);
+
+	nodes[2].silent = true;
+	d = decide(&facts);
+	assert_int_equal(d.verb, WLBD_START);
+	assert_int_equal(d.use_count, 2);
+	assert_int_equal(d.layout.dp, 1);
+	wlbd_decision_free(&d);
+}
+
 static void test_fixed_layout_that_does_not_fit(void **state)
 {
 	struct wlbd_offer nodes[] = {{.name = "n1"}, {.name = "n2"}};
@@ -212,6 +236,7 @@ int main(void)
 		cmocka_unit_test(test_spares_never_starve_the_run),
 		cmocka_unit_test(test_out_of_nodes),
 		cmocka_unit_test(test_fixed_layout),
+		cmocka_unit_test(test_fixed_replicas_after_a_loss),
 		cmocka_unit_test(test_fixed_layout_that_does_not_fit),
 		cmocka_unit_test(test_when_not_to_start),
 	};

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tests/unit/worker/loads.h"
+#include "worker/load/deal.h"
 #include "worker/load/document_time.h"
 
 enum { SEQ_LENGTH = 4096, WINDOWS = 16, STEPS = 20, MOST_RANKS = 16 };
@@ -126,6 +127,38 @@ static void greedy_is_as_published(void **state)
 	loads_stream_close(&stream);
 	loads_group_close(&g);
 	loads_close(&d);
+}
+
+/* Longest first gives 63 + 38 and 62 + 50, and has no room for 37. */
+static void packed_micro_batches_are_kept_where_dealing_finds_no_room(void **state)
+{
+	static const struct wlb_packed pieces[] = {
+		{.span = {0, 0, 63}, .micro_batch = 0}, {.span = {1, 0, 62}, .micro_batch = 0},
+		{.span = {2, 0, 50}, .micro_batch = 1}, {.span = {3, 0, 38}, .micro_batch = 1},
+		{.span = {4, 0, 37}, .micro_batch = 1},
+	};
+	static const struct wlb_step step = {.pieces = pieces, .count = 5, .micro_batches = 2, .tokens = 250};
+	static const struct wlb_model model = {.hidden_size = 64,
+	                                       .intermediate_size = 128,
+	                                       .num_hidden_layers = 2,
+	                                       .num_attention_heads = 4,
+	                                       .num_key_value_heads = 4,
+	                                       .head_dim = 16,
+	                                       .vocab_size = 256};
+	struct wlb_document_time time;
+	struct wlb_dealer dealer;
+	struct wlb_error error;
+	struct wlb_loader_options o = loads_options(WLB_STRATEGY_BALANCED, WLB_SHARDING_ADAPTIVE, 100, 2, 1, 0,
+	                                            (struct wlb_layout){1, 1, 1, 1});
+	(void)state;
+	wlb_document_time_init(&time, &model, 1);
+	assert_int_equal(wlb_dealer_init(&dealer, &o, &time, &error), 0);
+	assert_int_equal(wlb_dealer_deal(&dealer, &step, &error), 0);
+	assert_int_equal(dealer.first[1], 2);
+	assert_int_equal(dealer.first[2], 5);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(dealer.spans[i].document, i);
+	wlb_dealer_free(&dealer);
 }
 
 /* The documents of the packed micro-batches [from, to), end to end, are what replica and slot have. */
@@ -297,6 +330,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(greedy_is_as_published, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(plain_and_fixed_are_dealt_as_megatron_does, fixture_setup,
 	                                        fixture_teardown),
+		cmocka_unit_test(packed_micro_batches_are_kept_where_dealing_finds_no_room),
 		cmocka_unit_test(as_many_micro_batches_as_a_step_needs),
 		cmocka_unit_test(rows_are_shared_out_and_rounded_up),
 		cmocka_unit_test(impossible_options_are_refused),

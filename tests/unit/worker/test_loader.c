@@ -1,5 +1,6 @@
 /* What the loaders of all ranks of a layout give together: every token of the step once, in rows that fit each other.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,16 +139,22 @@ static void expect_step(const struct loads_group *g, const struct wlb_step *step
 {
 	unsigned char *times = calloc((size_t)g->data->tokens, 1), *wanted = calloc((size_t)g->data->tokens, 1);
 	assert_true(times != NULL && wanted != NULL);
-	for (size_t i = 0; i < step->count; i++)
-		for (int64_t t = 0; t < step->pieces[i].span.tokens; t++)
-			wanted[loads_first_id(g->data, &step->pieces[i].span) + t]++;
+	double work = 0.0, wanted_work = 0.0;
+	for (size_t i = 0; i < step->count; i++) {
+		const struct wlb_span *span = &step->pieces[i].span;
+		wanted_work += wlb_cost_document(&g->data->model, span->tokens);
+		for (int64_t t = 0; t < span->tokens; t++)
+			wanted[loads_first_id(g->data, span) + t]++;
+	}
 	count_inputs(g, times);
 	assert_memory_equal(times, wanted, (size_t)g->data->tokens);
 	for (int r = 0; r < g->ranks; r++) {
+		work += g->steps[r]->work;
 		assert_int_equal(g->steps[r]->tokens, step->tokens);
 		assert_int_equal(g->steps[r]->documents, step->count);
 		assert_int_equal(g->steps[r]->held_tokens, step->held_tokens);
 	}
+	assert_true(fabs(work - wanted_work) <= 1e-9 * wanted_work);
 	free(times);
 	free(wanted);
 }
@@ -220,19 +227,41 @@ static void tight_micro_batches_hold_every_step(void **state)
 	loads_close(&d);
 }
 
-/* Full windows next to scraps: most work first then leaves no room, and the packer's micro-batches are taken. */
-static void where_dealing_anew_finds_no_room(void **state)
+/* Whether greedy keeps all of the first batch in its queues. */
+static int first_step_is_empty(const struct loads_dataset *d, const struct wlb_loader_options *o)
 {
-	int32_t lengths[200];
+	struct wlb_packer_options packing;
+	struct wlb_error error;
+	struct loads_stream stream;
+	struct wlb_span spans[2 * WINDOWS];
+	wlb_packer_options_init(&packing, o->seq_length, (int32_t)o->global_batch_size);
+	packing.strategy = o->packing;
+	struct wlb_packer *packer = wlb_packer_new(&d->model, &packing, &error);
+	loads_stream_open(&stream, d, o);
+	const struct wlb_step *step = loads_stream_next(&stream);
+	assert_in_range(step->count, 1, 2 * WINDOWS);
+	for (size_t i = 0; i < step->count; i++)
+		spans[i] = step->pieces[i].span;
+	int empty = wlb_packer_next(packer, spans, step->count, &error)->tokens == 0;
+	wlb_packer_free(packer);
+	loads_stream_close(&stream);
+	return empty;
+}
+
+/* All that came waits for more of its kind: the loader has the queues give it out. */
+static void greedy_trains_something_in_every_step(void **state)
+{
+	int32_t lengths[100];
 	struct loads_dataset d;
-	for (int i = 0; i < 200; i++)
-		lengths[i] = 1 + SEQ_LENGTH * (i % 4 < 3 ? 5 : 8) / (i % 4 < 3 ? 16 : 16) + i % 3;
-	loads_open(&d, state, lengths, 200);
-	for (int dp = 1; dp <= 4; dp++) {
-		struct wlb_loader_options o = loads_options(WLB_STRATEGY_BALANCED, WLB_SHARDING_DOCUMENT, SEQ_LENGTH,
-		                                            WINDOWS, 1, 0, (struct wlb_layout){1, 1, 1, dp});
-		check_layout(&d, &o);
-	}
+	for (int i = 0; i < 100; i++)
+		lengths[i] = i % 3 == 0 ? SEQ_LENGTH / 2 : SEQ_LENGTH;
+	loads_open(&d, state, lengths, 100);
+	struct wlb_loader_options o = loads_options(WLB_STRATEGY_GREEDY, WLB_SHARDING_ADAPTIVE, SEQ_LENGTH, WINDOWS, 1,
+	                                            0, (struct wlb_layout){1, 1, 1, 2});
+	while (o.seed < 1000 && !first_step_is_empty(&d, &o))
+		o.seed++;
+	assert_true(o.seed < 1000);
+	check_layout(&d, &o);
 	loads_close(&d);
 }
 
@@ -445,6 +474,27 @@ static void a_held_document_that_is_not_there_is_an_error(void **state)
 	free(held);
 }
 
+/* Two blocks of the device's memory take turns, and after some steps no other comes. */
+static void memory_settles(void **state)
+{
+	enum { SETTLED = 30, MORE = 30 };
+	struct loads_dataset d;
+	const int32_t *blocks[2] = {NULL, NULL};
+	open_mixed(&d, state);
+	struct wlb_loader_options o = loads_options(WLB_STRATEGY_BALANCED, WLB_SHARDING_ADAPTIVE, SEQ_LENGTH, WINDOWS,
+	                                            1, 0, (struct wlb_layout){1, 2, 1, 1});
+	struct wlb_loader *loader = loads_new(&d, &o);
+	for (int step = 0; step < SETTLED + MORE; step++) {
+		const int32_t *ids = loads_next(loader)->list[0].ids; /* at the block's beginning */
+		if (step >= SETTLED)
+			assert_ptr_equal(ids, blocks[step % 2]);
+		blocks[step % 2] = ids;
+	}
+	assert_ptr_not_equal(blocks[0], blocks[1]);
+	wlb_loader_free(loader);
+	loads_close(&d);
+}
+
 static void freeing_ends_the_thread_at_any_time(void **state)
 {
 	struct loads_dataset d;
@@ -467,7 +517,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(every_layout_trains_the_packed_steps, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(more_ranks_than_tokens, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(tight_micro_batches_hold_every_step, fixture_setup, fixture_teardown),
-		cmocka_unit_test_setup_teardown(where_dealing_anew_finds_no_room, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(greedy_trains_something_in_every_step, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(gives_the_same_for_the_same, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(restoring_gives_the_same_future, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(a_run_goes_on_under_another_layout, fixture_setup, fixture_teardown),
@@ -476,6 +526,7 @@ int main(void)
 	                                        fixture_teardown),
 		cmocka_unit_test_setup_teardown(a_held_document_that_is_not_there_is_an_error, fixture_setup,
 	                                        fixture_teardown),
+		cmocka_unit_test_setup_teardown(memory_settles, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(freeing_ends_the_thread_at_any_time, fixture_setup, fixture_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
