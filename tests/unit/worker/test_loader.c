@@ -519,7 +519,8 @@ static void signals_are_left_to_the_caller(void **state)
 	sigaddset(&usr1, SIGUSR1);
 	pthread_sigmask(SIG_BLOCK, &usr1, NULL);
 	kill(getpid(), SIGUSR1);
-	struct timespec most = {.tv_sec = 10};
+	struct timespec chance = {.tv_nsec = 100000000}, most = {.tv_sec = 10}; /* for the other thread to take it */
+	nanosleep(&chance, NULL);
 	assert_int_equal(sigtimedwait(&usr1, NULL, &most), SIGUSR1);
 	pthread_sigmask(SIG_UNBLOCK, &usr1, NULL);
 	signal(SIGUSR1, SIG_DFL);
