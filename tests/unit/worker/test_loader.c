@@ -1,8 +1,12 @@
 /* What the loaders of all ranks of a layout give together: every token of the step once, in rows that fit each other.
  */
 #include <math.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "tests/unit/worker/loads.h"
 
@@ -495,6 +499,35 @@ static void memory_settles(void **state)
 	loads_close(&d);
 }
 
+static void ignore(int signal)
+{
+	(void)signal;
+}
+
+/* A signal that the caller waits for must not be lost in the loader's thread. */
+static void signals_are_left_to_the_caller(void **state)
+{
+	struct loads_dataset d;
+	sigset_t usr1;
+	open_mixed(&d, state);
+	struct wlb_loader_options o = loads_options(WLB_STRATEGY_BALANCED, WLB_SHARDING_ADAPTIVE, SEQ_LENGTH, WINDOWS,
+	                                            1, 0, (struct wlb_layout){1, 1, 1, 1});
+	struct wlb_loader *loader = loads_new(&d, &o);
+	loads_next(loader);
+	signal(SIGUSR1, ignore);
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &usr1, NULL);
+	kill(getpid(), SIGUSR1);
+	struct timespec chance = {.tv_nsec = 100000000}, most = {.tv_sec = 10}; /* for the other thread to take it */
+	nanosleep(&chance, NULL);
+	assert_int_equal(sigtimedwait(&usr1, NULL, &most), SIGUSR1);
+	pthread_sigmask(SIG_UNBLOCK, &usr1, NULL);
+	signal(SIGUSR1, SIG_DFL);
+	wlb_loader_free(loader);
+	loads_close(&d);
+}
+
 static void freeing_ends_the_thread_at_any_time(void **state)
 {
 	struct loads_dataset d;
@@ -527,6 +560,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_held_document_that_is_not_there_is_an_error, fixture_setup,
 	                                        fixture_teardown),
 		cmocka_unit_test_setup_teardown(memory_settles, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(signals_are_left_to_the_caller, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(freeing_ends_the_thread_at_any_time, fixture_setup, fixture_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
