@@ -18,7 +18,7 @@ from bench_host import compiler, machine, verdict
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 REPEATS = 2
-STEPS = 24
+STEPS = 16
 WARM_STEPS = 4  # not counted
 
 # Balance: documents, window and model of libwlb's benches, the 7B class at 131,072 tokens, 32 times smaller: attention
