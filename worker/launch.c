@@ -176,12 +176,18 @@ struct wlb_launch *wlb_launch_open(int *exit_code, struct wlb_error *error)
 	return NULL;
 }
 
+void wlb_launch_leave(struct wlb_launch *launch)
+{
+	if (launch->has_server)
+		PMIx_Finalize(NULL, 0);
+	launch->has_server = 0;
+}
+
 void wlb_launch_close(struct wlb_launch *launch)
 {
 	if (launch == NULL)
 		return;
-	if (launch->has_server)
-		PMIx_Finalize(NULL, 0);
+	wlb_launch_leave(launch);
 	for (int i = 0; i < launch->node_count; i++)
 		free(launch->nodes[i]);
 	free(launch->nodes);

@@ -19,13 +19,17 @@ struct wlb_launch {
 	int node_count;
 	char **nodes;    /* [node_count] names, in order of their first rank */
 	int *node_of;    /* [size] index into nodes */
-	int has_server;  /* 0: alone, without PMIx */
+	int has_server;  /* 0: alone, without PMIx, or left it */
 	char space[256]; /* PMIx namespace */
 };
 
 /* NULL with the reason when the server cannot be reached, or when srun started several tasks without one; the
  * message is "" in those that another task speaks for. *exit_code is then what to exit with. */
 struct wlb_launch *wlb_launch_open(int *exit_code, struct wlb_error *error);
+/* To be called before the world is closed (comm/comm.h). MPI is a client of PMIx too, and unloads what PMIx calls back
+ * into when it ends: it must be the last to leave, or a late event finds nothing there. No call but close, node and
+ * local_rank may follow. */
+void wlb_launch_leave(struct wlb_launch *launch);
 void wlb_launch_close(struct wlb_launch *launch); /* NULL allowed */
 
 const char *wlb_launch_node(const struct wlb_launch *launch, int rank);

@@ -137,6 +137,7 @@ static int train_planned(struct wlb_launch *launch, const struct wlb_train_optio
 	/* The ranks leave together: until its goodbye the recorder takes a rank that is gone for dead. */
 	wlb_watchdog_leave(trainer.watchdog);
 	wlb_recorder_stop(trainer.recorder);
+	wlb_launch_leave(launch);
 	wlb_trainer_close(&trainer);
 	return code;
 }
