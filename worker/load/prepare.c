@@ -14,7 +14,12 @@ int wlb_preparer_init(struct wlb_preparer *p, const struct wlb_dataset *dataset,
 		return -1;
 	*p = (struct wlb_preparer){.dataset = dataset, .model = *model, .options = *options};
 	wlb_document_time_init(&p->time, model, options->layout.tp);
+	wlb_document_time_init(&p->packing, model, 1);
 	wlb_loader_packer_options(options, &packing);
+	if (options->packing == WLB_STRATEGY_BALANCED) {
+		packing.work = wlb_document_s;
+		packing.work_context = &p->packing;
+	}
 	p->schedule = wlb_schedule_new(dataset, options->seq_length, options->global_batch_size, options->seed, error);
 	if (p->schedule == NULL)
 		return -1;

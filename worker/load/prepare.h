@@ -19,7 +19,8 @@ struct wlb_preparer {
 	const struct wlb_dataset *dataset;
 	struct wlb_model model;
 	struct wlb_loader_options options;
-	struct wlb_document_time time;
+	struct wlb_document_time time;    /* on this rank's device: for dealing and sharding */
+	struct wlb_document_time packing; /* the same in every run, whatever device and layout: decides what a step has */
 	struct wlb_schedule *schedule;
 	struct wlb_packer *packer;
 	struct wlb_dealer dealer;
@@ -30,7 +31,7 @@ struct wlb_preparer {
 	size_t tokens_room;
 };
 
-/* The dealer keeps a pointer into the preparer, which must stay where it is. Zeroed ones may be freed. */
+/* Dealer and packer keep pointers into the preparer, which must stay where it is. Zeroed ones may be freed. */
 int wlb_preparer_init(struct wlb_preparer *preparer, const struct wlb_dataset *dataset, const struct wlb_model *model,
                       const struct wlb_loader_options *options, struct wlb_error *error);
 void wlb_preparer_free(struct wlb_preparer *preparer);

@@ -174,6 +174,11 @@ void loads_stream_open(struct loads_stream *s, const struct loads_dataset *d, co
 	struct wlb_error error;
 	wlb_packer_options_init(&packing, options->seq_length, (int32_t)options->global_batch_size);
 	packing.strategy = options->packing;
+	wlb_document_time_init(&s->time, &d->model, 1);
+	if (options->packing == WLB_STRATEGY_BALANCED) {
+		packing.work = wlb_document_s;
+		packing.work_context = &s->time;
+	}
 	s->schedule =
 		wlb_schedule_new(d->dataset, options->seq_length, options->global_batch_size, options->seed, &error);
 	s->packer = wlb_packer_new(&d->model, &packing, &error);

@@ -3,6 +3,7 @@
 #define LOADS_H
 
 #include "tests/unit/data/fixture.h"
+#include "worker/load/document_time.h"
 #include "worker/load/loader.h"
 
 /* A document's tokens are numbered through the whole file: token i of it has id i. */
@@ -53,7 +54,8 @@ const struct loads_batch *loads_group_batch(const struct loads_group *g, int dp,
 /* Steps as schedule and packer give them without a loader. */
 struct loads_stream {
 	struct wlb_schedule *schedule;
-	struct wlb_packer *packer;
+	struct wlb_packer *packer; /* weighs with `time`: the stream must stay where it is */
+	struct wlb_document_time time;
 };
 void loads_stream_open(struct loads_stream *s, const struct loads_dataset *d, const struct wlb_loader_options *options);
 void loads_stream_close(struct loads_stream *s);

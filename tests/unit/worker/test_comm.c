@@ -540,8 +540,8 @@ int main(void)
 	free(f.buffer);
 	free(f.other);
 	free(f.large);
+	wlb_launch_close(f.launch); /* before MPI, see launch.h */
 	wlb_comm_close(f.world);
 	wlb_device_close(f.device);
-	wlb_launch_close(f.launch);
 	return failed;
 }

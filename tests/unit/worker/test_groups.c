@@ -193,8 +193,8 @@ int main(void)
 		cmocka_unit_test(every_group_has_its_members),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	wlb_launch_close(launch); /* before MPI, see launch.h */
 	wlb_comm_close(world);
 	wlb_device_close(device);
-	wlb_launch_close(launch);
 	return failed;
 }

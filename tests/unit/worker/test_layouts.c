@@ -222,8 +222,8 @@ int main(void)
 		cmocka_unit_test_prestate(tensor_and_context_parallel, &w),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	wlb_launch_close(launch); /* before MPI, see launch.h */
 	wlb_comm_close(w.all);
 	wlb_device_close(w.device);
-	wlb_launch_close(launch);
 	return failed;
 }

@@ -515,9 +515,9 @@ int main(void)
 		cmocka_unit_test(reductions_start_as_buckets_become_complete),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	wlb_launch_close(launch); /* before MPI, see launch.h */
 	wlb_comm_close(alone);
 	wlb_comm_close(world);
 	wlb_device_close(device);
-	wlb_launch_close(launch);
 	return failed;
 }
