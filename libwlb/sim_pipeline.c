@@ -1,6 +1,7 @@
 /*
  * When the passes of every stage run. Their order is fixed (pipeline.c), so that a pass starts as soon as the stage is
- * free and what it needs has come: stages are advanced in turn, each as far as it can, and no queue of events is needed.
+ * free and what it needs has come: stages are advanced in turn, each as far as it can, and no queue of events is
+ * needed.
  */
 #include "libwlb/plan.h"
 #include "libwlb/sim.h"
@@ -42,7 +43,8 @@ static double sending_s(const struct wlb_sim_pipeline *p, int32_t stage, struct 
 	return p->send_s[(size_t)boundary * p->plan.micro_batches + pass.micro_batch];
 }
 
-static void record(struct wlb_sim_pipeline *p, int32_t stage, int64_t n, struct wlb_pass pass, double start_s, double end_s)
+static void record(struct wlb_sim_pipeline *p, int32_t stage, int64_t n, struct wlb_pass pass, double start_s,
+                   double end_s)
 {
 	int64_t passes = 2 * (int64_t)p->plan.micro_batches * p->plan.interleave;
 	if (p->events != NULL)

@@ -4,7 +4,8 @@
  * documents fill its tiles badly.
  *
  * The speeds are compiled in and not measured in the run: the deal follows from them, and a run must be repeatable to
- * the bit.
+ * the bit. The packer weighs with them too, always those of the CPU device with tp 1, whatever the run computes on:
+ * which documents enter a step must not depend on that.
  */
 #ifndef WLB_DOCUMENT_TIME_H
 #define WLB_DOCUMENT_TIME_H
