@@ -337,7 +337,10 @@ struct wlb_shard {
 	int32_t q_offset;
 };
 
-/* A sharded micro-batch. Zero it before the first use; each use replaces what it held, wlb_shards_free frees it. */
+struct wlb_shard_memory;
+
+/* A sharded micro-batch. Zero it before the first use; each use replaces what it held, in memory that is kept and grows
+ * to that of the largest micro-batch, and wlb_shards_free frees it. */
 struct wlb_shards {
 	enum wlb_sharding sharding; /* what was done: where adaptive was asked for, its choice */
 	int32_t ranks;
@@ -345,6 +348,7 @@ struct wlb_shards {
 	struct wlb_shard *shards; /* of rank r: [first_shard[r], first_shard[r + 1]), rows and tokens rising */
 	size_t *first_shard;
 	int64_t *first_row; /* rank r has the rows [first_row[r], first_row[r + 1]) of all ranks' end to end */
+	struct wlb_shard_memory *memory; /* the library's: of these arrays, and of what the next use needs */
 };
 
 /* Splits a micro-batch of `count` documents of tokens[] tokens, at most 2^30 in all, over 1 to 65,536 ranks. `time`
