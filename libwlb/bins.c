@@ -1,28 +1,24 @@
 #include "libwlb/bins.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 int wlb_bins_init(struct wlb_bins *bins, int32_t count, int64_t max_tokens)
 {
 	bins->count = count;
 	bins->max_tokens = max_tokens;
-	bins->loads = calloc((size_t)count, sizeof(*bins->loads));
-	bins->heap = calloc((size_t)count, sizeof(*bins->heap));
-	if (bins->loads == NULL || bins->heap == NULL) {
-		wlb_bins_free(bins);
+	bins->loads = wlb_room_take(&bins->loads_room, (size_t)count, sizeof(*bins->loads));
+	bins->heap = wlb_room_take(&bins->heap_room, (size_t)count, sizeof(*bins->heap));
+	if (bins->loads == NULL || bins->heap == NULL)
 		return -1;
-	}
 	wlb_bins_reset(bins);
 	return 0;
 }
 
 void wlb_bins_free(struct wlb_bins *bins)
 {
-	free(bins->loads);
-	free(bins->heap);
-	bins->loads = NULL;
-	bins->heap = NULL;
+	wlb_room_free(&bins->loads_room);
+	wlb_room_free(&bins->heap_room);
+	*bins = (struct wlb_bins){0};
 }
 
 void wlb_bins_reset(struct wlb_bins *bins)

@@ -2,6 +2,7 @@
 #ifndef WLB_BINS_H
 #define WLB_BINS_H
 
+#include "libwlb/room.h"
 #include "libwlb/wlb.h"
 
 struct wlb_bins {
@@ -9,9 +10,11 @@ struct wlb_bins {
 	int32_t *heap; /* numbers of the bins, least work at the root; equal work by number */
 	int32_t count;
 	int64_t max_tokens;
+	struct wlb_room loads_room, heap_room;
 };
 
-/* All bins empty; -1 without memory. Zeroed bins may be freed. */
+/* `count` empty bins, in the memory of the last use where there was one; zero them before the first. -1 without memory:
+ * to be freed, or initialized again. Zeroed bins may be freed. */
 int wlb_bins_init(struct wlb_bins *bins, int32_t count, int64_t max_tokens);
 void wlb_bins_free(struct wlb_bins *bins);
 void wlb_bins_reset(struct wlb_bins *bins);

@@ -5,13 +5,10 @@
 
 int wlb_deal_init(struct wlb_deal *deal, int32_t bins, int64_t max_tokens)
 {
-	memset(deal, 0, sizeof(*deal));
-	deal->head = calloc((size_t)bins, sizeof(*deal->head));
-	if (deal->head == NULL || wlb_bins_init(&deal->bins, bins, max_tokens) < 0) {
-		wlb_deal_free(deal);
-		return -1;
-	}
-	return 0;
+	deal->count = 0;
+	deal->ranked = 0;
+	deal->head = wlb_room_take(&deal->head_room, (size_t)bins, sizeof(*deal->head));
+	return deal->head == NULL ? -1 : wlb_bins_init(&deal->bins, bins, max_tokens);
 }
 
 void wlb_deal_free(struct wlb_deal *deal)
@@ -19,7 +16,7 @@ void wlb_deal_free(struct wlb_deal *deal)
 	wlb_bins_free(&deal->bins);
 	free(deal->items);
 	free(deal->ranks);
-	free(deal->head);
+	wlb_room_free(&deal->head_room);
 	free(deal->next);
 	memset(deal, 0, sizeof(*deal));
 }
@@ -71,58 +68,4 @@ void wlb_deal_place(struct wlb_deal *deal, int64_t came_by)
 		if (item->bin < 0 && item->came_step <= came_by)
 			item->bin = wlb_bins_put(&deal->bins, item->span.tokens, item->work);
 	}
-}
-
-enum { NO_ROOM = 1 };
-
-static int deal_whole(struct wlb_deal *deal, double (*work)(const void *context, int64_t tokens), const void *context,
-                      const int64_t *tokens, size_t count, struct wlb_error *error)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (tokens[i] < 0)
-			return wlb_fail(error, "piece %zu has %lld tokens: it must not be negative", i,
-			                (long long)tokens[i]);
-		deal->items[i] =
-			(struct wlb_item){.span.tokens = tokens[i], .work = work(context, tokens[i]), .bin = -1};
-		wlb_deal_rank(deal, i);
-	}
-	wlb_deal_sort(deal);
-	wlb_deal_place(deal, INT64_MAX);
-	for (size_t i = 0; i < count; i++)
-		if (deal->items[i].bin < 0) {
-			wlb_fail(error, "piece %zu of %lld tokens finds no room in %d micro-batches of %lld", i,
-			         (long long)tokens[i], deal->bins.count, (long long)deal->bins.max_tokens);
-			return NO_ROOM;
-		}
-	wlb_deal_refine(deal);
-	return 0;
-}
-
-int wlb_pack_balanced_by(double (*work)(const void *context, int64_t tokens), const void *work_context,
-                         const int64_t *tokens, size_t count, int32_t bins, int64_t max_tokens, int32_t *bin_of,
-                         struct wlb_error *error)
-{
-	if (bins < 1)
-		return wlb_fail(error, "%d micro-batches: at least 1 is needed", bins);
-	struct wlb_deal deal = {0};
-	int rc = -1;
-	if (wlb_deal_init(&deal, bins, max_tokens) < 0 || wlb_deal_reserve(&deal, count + 1) < 0)
-		wlb_fail(error, "out of memory while packing %zu pieces", count);
-	else
-		rc = deal_whole(&deal, work, work_context, tokens, count, error);
-	for (size_t i = 0; rc == 0 && i < count; i++)
-		bin_of[i] = deal.items[i].bin;
-	wlb_deal_free(&deal);
-	return rc;
-}
-
-static double flops(const void *model, int64_t tokens)
-{
-	return wlb_cost_document(model, tokens);
-}
-
-int wlb_pack_balanced(const struct wlb_model *model, const int64_t *tokens, size_t count, int32_t bins,
-                      int64_t max_tokens, int32_t *bin_of, struct wlb_error *error)
-{
-	return wlb_pack_balanced_by(flops, model, tokens, count, bins, max_tokens, bin_of, error) == 0 ? 0 : -1;
 }

@@ -26,9 +26,11 @@ struct wlb_deal {
 	size_t ranked;
 	size_t *head; /* of each bin's chain of items, most work first; while refining */
 	size_t *next;
+	struct wlb_room head_room;
 };
 
-/* -1 without memory. A zeroed deal may be freed. */
+/* No items and empty bins, in the memory of the last use where there was one; zero it before the first. -1 without
+ * memory: to be freed, or initialized again. A zeroed deal may be freed. */
 int wlb_deal_init(struct wlb_deal *deal, int32_t bins, int64_t max_tokens);
 void wlb_deal_free(struct wlb_deal *deal);
 

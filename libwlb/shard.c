@@ -1,6 +1,7 @@
 /* Sharding of a micro-batch: what is asked for, and by which way it is done. */
 #include "libwlb/shard.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_RANKS = 65536 };
@@ -73,20 +74,16 @@ static void add_documents(struct wlb_shard_builder *builder, const struct wlb_sh
 	}
 }
 
-static int shard_documents(const struct wlb_shard_batch *batch, struct wlb_shards *shards)
+static int shard_documents(const struct wlb_shard_batch *batch, struct wlb_shard_memory *memory,
+                           struct wlb_shard_result *result)
 {
 	struct wlb_cuts cuts;
-	struct wlb_shard_builder builder = {0};
-	if (wlb_cuts_init(&cuts, batch) < 0)
+	struct wlb_shard_builder builder;
+	if (wlb_cuts_init(&cuts, batch, memory) < 0 ||
+	    wlb_shard_builder_init(&builder, batch, memory, result, cuts.first_chunk[batch->count]) < 0)
 		return -1;
-	int rc = wlb_shard_builder_init(&builder, batch, cuts.first_chunk[batch->count]);
-	if (rc == 0) {
-		add_documents(&builder, batch, &cuts);
-		rc = wlb_shard_builder_finish(&builder, batch, WLB_SHARDING_DOCUMENT, shards);
-	}
-	wlb_shard_builder_free(&builder);
-	wlb_cuts_free(&cuts);
-	return rc;
+	add_documents(&builder, batch, &cuts);
+	return wlb_shard_builder_finish(&builder, batch, WLB_SHARDING_DOCUMENT);
 }
 
 /* The first chunks are a token longer: up to `ranks` of them one for each rank, then for each the second. */
@@ -114,15 +111,15 @@ static void add_sequence(struct wlb_shard_builder *builder, const struct wlb_sha
 	}
 }
 
-static int shard_sequence(const struct wlb_shard_batch *batch, struct wlb_shards *shards)
+static int shard_sequence(const struct wlb_shard_batch *batch, struct wlb_shard_memory *memory,
+                          struct wlb_shard_result *result)
 {
 	struct wlb_shard_builder builder;
-	if (wlb_shard_builder_init(&builder, batch, batch->count + 2 * (size_t)batch->ranks) < 0)
+	size_t pieces = batch->count + 2 * (size_t)batch->ranks;
+	if (wlb_shard_builder_init(&builder, batch, memory, result, pieces) < 0)
 		return -1;
 	add_sequence(&builder, batch);
-	int rc = wlb_shard_builder_finish(&builder, batch, WLB_SHARDING_SEQUENCE, shards);
-	wlb_shard_builder_free(&builder);
-	return rc;
+	return wlb_shard_builder_finish(&builder, batch, WLB_SHARDING_SEQUENCE);
 }
 
 static double slowest_s(const struct wlb_shards *shards, const struct wlb_kernel_time *time)
@@ -135,47 +132,65 @@ static double slowest_s(const struct wlb_shards *shards, const struct wlb_kernel
 	return slowest;
 }
 
-static int shard_adaptive(const struct wlb_shard_batch *batch, const struct wlb_kernel_time *time,
-                          struct wlb_shards *shards)
+/* The index in memory->made of the shards that were asked for; -1 without memory. `time` is for adaptive. */
+static int make_shards(enum wlb_sharding sharding, const struct wlb_kernel_time *time,
+                       const struct wlb_shard_batch *batch, struct wlb_shard_memory *memory)
 {
-	struct wlb_shards sequence = {0}, document = {0};
-	int rc = shard_sequence(batch, &sequence) < 0 || shard_documents(batch, &document) < 0 ? -1 : 0;
-	if (rc == 0) {
-		struct wlb_shards *chosen =
-			slowest_s(&document, time) < slowest_s(&sequence, time) ? &document : &sequence;
-		struct wlb_shards old = *shards;
-		*shards = *chosen;
-		*chosen = old;
-	}
-	wlb_shards_free(&sequence);
-	wlb_shards_free(&document);
-	return rc;
+	struct wlb_shard_result *sequence = &memory->made[0], *document = &memory->made[1];
+	if (sharding != WLB_SHARDING_DOCUMENT && shard_sequence(batch, memory, sequence) < 0)
+		return -1;
+	if (sharding != WLB_SHARDING_SEQUENCE && shard_documents(batch, memory, document) < 0)
+		return -1;
+	if (sharding == WLB_SHARDING_ADAPTIVE)
+		return slowest_s(&document->shards, time) < slowest_s(&sequence->shards, time);
+	return sharding == WLB_SHARDING_DOCUMENT;
 }
 
-static int no_memory(const struct wlb_shard_batch *batch, struct wlb_error *error)
+static void memory_free(struct wlb_shard_memory *memory)
 {
-	return wlb_fail(error, "out of memory while sharding %zu documents over %d ranks", batch->count, batch->ranks);
+	struct wlb_shard_result *results[] = {&memory->kept, &memory->made[0], &memory->made[1]};
+	struct wlb_room *rooms[] = {&memory->first_chunk, &memory->longer, &memory->documents, &memory->pairs,
+	                            &memory->pieces,      &memory->newest, &memory->keys,      &memory->next};
+	for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++) {
+		wlb_room_free(&results[i]->shards_room);
+		wlb_room_free(&results[i]->first_shard_room);
+		wlb_room_free(&results[i]->first_row_room);
+	}
+	for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++)
+		wlb_room_free(rooms[i]);
+	free(memory);
+}
+
+static int shard(enum wlb_sharding sharding, const struct wlb_kernel_time *time, const struct wlb_shard_batch *batch,
+                 struct wlb_shards *shards, struct wlb_error *error)
+{
+	struct wlb_shard_memory *memory = shards->memory != NULL ? shards->memory : calloc(1, sizeof(*memory));
+	int made = memory == NULL ? -1 : make_shards(sharding, time, batch, memory);
+	if (made < 0) {
+		if (memory != NULL && shards->memory == NULL)
+			memory_free(memory);
+		return wlb_fail(error, "out of memory while sharding %zu documents over %d ranks", batch->count,
+		                batch->ranks);
+	}
+	struct wlb_shard_result old = memory->kept;
+	memory->kept = memory->made[made];
+	memory->made[made] = old;
+	*shards = memory->kept.shards;
+	shards->memory = memory;
+	return 0;
 }
 
 int wlb_shard(enum wlb_sharding sharding, const struct wlb_kernel_time *time, const int64_t *tokens, size_t count,
               int32_t ranks, struct wlb_shards *shards, struct wlb_error *error)
 {
 	struct wlb_shard_batch batch = {.tokens = tokens, .count = count, .ranks = ranks};
-	int rc;
 	if (check_batch(&batch, error) < 0)
 		return -1;
-	if (sharding == WLB_SHARDING_ADAPTIVE) {
-		if (time == NULL)
-			return wlb_fail(error, "adaptive sharding needs the times of kernels: none are given");
-		if (wlb_kernel_time_check(time, error) < 0)
-			return -1;
-		rc = shard_adaptive(&batch, time, shards);
-	} else if (sharding == WLB_SHARDING_DOCUMENT) {
-		rc = shard_documents(&batch, shards);
-	} else {
-		rc = shard_sequence(&batch, shards);
-	}
-	return rc < 0 ? no_memory(&batch, error) : 0;
+	if (sharding == WLB_SHARDING_ADAPTIVE && time == NULL)
+		return wlb_fail(error, "adaptive sharding needs the times of kernels: none are given");
+	if (sharding == WLB_SHARDING_ADAPTIVE && wlb_kernel_time_check(time, error) < 0)
+		return -1;
+	return shard(sharding, time, &batch, shards, error);
 }
 
 int wlb_shard_places(const int64_t *tokens, const struct wlb_place *places, size_t count, int32_t ranks,
@@ -185,5 +200,14 @@ int wlb_shard_places(const int64_t *tokens, const struct wlb_place *places, size
 		.tokens = tokens, .places = places, .count = count, .ranks = ranks, .micro_batch = micro_batch};
 	if (check_batch(&batch, error) < 0 || check_places(&batch, error) < 0)
 		return -1;
-	return shard_documents(&batch, shards) < 0 ? no_memory(&batch, error) : 0;
+	return shard(WLB_SHARDING_DOCUMENT, NULL, &batch, shards, error);
+}
+
+void wlb_shards_free(struct wlb_shards *shards)
+{
+	if (shards == NULL)
+		return;
+	if (shards->memory != NULL)
+		memory_free(shards->memory);
+	*shards = (struct wlb_shards){0};
 }

@@ -2,7 +2,23 @@
 #ifndef WLB_SHARD_H
 #define WLB_SHARD_H
 
+#include "libwlb/room.h"
 #include "libwlb/wlb.h"
+
+/* Shards and the memory of their arrays. */
+struct wlb_shard_result {
+	struct wlb_shards shards;
+	struct wlb_room shards_room, first_shard_room, first_row_room;
+};
+
+/* What wlb_shards.memory is: the caller's shards lie in `kept`, and new ones are made in `made`, so that those stay as
+ * they are until these are whole. All else is in use during a call only. Allocated zeroed. */
+struct wlb_shard_memory {
+	struct wlb_shard_result kept;
+	struct wlb_shard_result made[2]; /* adaptive makes both */
+	struct wlb_room first_chunk, longer, documents, pairs;
+	struct wlb_room pieces, newest, keys, next;
+};
 
 /* The documents of a micro-batch. */
 struct wlb_shard_batch {
@@ -20,13 +36,12 @@ int32_t wlb_shard_first(const struct wlb_shard_batch *batch, size_t document);
 /* Which chunks are one token longer than the shortest of their document: longer[first_chunk[i] + c] is 1 for chunk c,
  * of 2 x its ranks, of document i. */
 struct wlb_cuts {
-	size_t *first_chunk; /* `count` + 1 */
-	uint8_t *longer;
+	const size_t *first_chunk; /* `count` + 1 */
+	const uint8_t *longer;
 };
 
-/* Cuts every document per document; -1 without memory. Zeroed cuts may be freed. */
-int wlb_cuts_init(struct wlb_cuts *cuts, const struct wlb_shard_batch *batch);
-void wlb_cuts_free(struct wlb_cuts *cuts);
+/* Cuts every document per document; -1 without memory. The arrays are the memory's, valid until the next cuts. */
+int wlb_cuts_init(struct wlb_cuts *cuts, const struct wlb_shard_batch *batch, struct wlb_shard_memory *memory);
 
 /* The tokens [start, start + count) of a document on a rank. */
 struct wlb_cut_piece {
@@ -38,21 +53,22 @@ struct wlb_cut_piece {
 
 /* Makes shards of pieces, which come in the order of their tokens. */
 struct wlb_shard_builder {
-	struct wlb_shards made;
+	struct wlb_shard_memory *memory;
+	struct wlb_shard_result *result;
 	struct wlb_cut_piece *pieces; /* `count` of them, each a shard */
 	size_t count;
 	int64_t *newest; /* of each rank: the number of its last piece, or -1 */
 };
 
-/* Room for `pieces`; -1 without memory. A zeroed builder may be freed. */
-int wlb_shard_builder_init(struct wlb_shard_builder *builder, const struct wlb_shard_batch *batch, size_t pieces);
-void wlb_shard_builder_free(struct wlb_shard_builder *builder);
+/* Makes *result, with room for `pieces`; -1 without memory. One builder of a memory at a time. */
+int wlb_shard_builder_init(struct wlb_shard_builder *builder, const struct wlb_shard_batch *batch,
+                           struct wlb_shard_memory *memory, struct wlb_shard_result *result, size_t pieces);
 
 /* A piece without tokens makes no shard; one that goes on where the last of its rank ended makes that longer. */
 void wlb_shard_builder_add(struct wlb_shard_builder *builder, struct wlb_cut_piece piece);
 
-/* Puts the shards in *shards in place of what was there; -1 without memory, *shards being as it was. */
+/* Now the result is whole; -1 without memory. */
 int wlb_shard_builder_finish(struct wlb_shard_builder *builder, const struct wlb_shard_batch *batch,
-                             enum wlb_sharding sharding, struct wlb_shards *shards);
+                             enum wlb_sharding sharding);
 
 #endif

@@ -1,41 +1,33 @@
 /* From pieces of documents to the shards of every rank. */
 #include "libwlb/shard.h"
 
-#include <stdlib.h>
-
 enum { NONE = -1 };
 
-int wlb_shard_builder_init(struct wlb_shard_builder *b, const struct wlb_shard_batch *batch, size_t pieces)
+int wlb_shard_builder_init(struct wlb_shard_builder *b, const struct wlb_shard_batch *batch,
+                           struct wlb_shard_memory *memory, struct wlb_shard_result *result, size_t pieces)
 {
+	struct wlb_shards *made = &result->shards;
 	size_t ranks = (size_t)batch->ranks;
-	*b = (struct wlb_shard_builder){.made.ranks = batch->ranks};
-	b->pieces = calloc(pieces + 1, sizeof(*b->pieces));
-	b->newest = calloc(ranks, sizeof(*b->newest));
-	b->made.first_shard = calloc(ranks + 1, sizeof(*b->made.first_shard));
-	b->made.first_row = calloc(ranks + 1, sizeof(*b->made.first_row));
-	if (b->pieces == NULL || b->newest == NULL || b->made.first_shard == NULL || b->made.first_row == NULL) {
-		wlb_shard_builder_free(b);
+	*b = (struct wlb_shard_builder){.memory = memory, .result = result};
+	b->pieces = wlb_room_take(&memory->pieces, pieces, sizeof(*b->pieces));
+	b->newest = wlb_room_take(&memory->newest, ranks, sizeof(*b->newest));
+	*made = (struct wlb_shards){.ranks = batch->ranks};
+	made->first_shard = wlb_room_take(&result->first_shard_room, ranks + 1, sizeof(*made->first_shard));
+	made->first_row = wlb_room_take(&result->first_row_room, ranks + 1, sizeof(*made->first_row));
+	if (b->pieces == NULL || b->newest == NULL || made->first_shard == NULL || made->first_row == NULL)
 		return -1;
-	}
 	for (size_t r = 0; r < ranks; r++)
 		b->newest[r] = NONE;
 	return 0;
-}
-
-void wlb_shard_builder_free(struct wlb_shard_builder *b)
-{
-	free(b->pieces);
-	free(b->newest);
-	wlb_shards_free(&b->made);
-	*b = (struct wlb_shard_builder){0};
 }
 
 void wlb_shard_builder_add(struct wlb_shard_builder *b, struct wlb_cut_piece piece)
 {
 	if (piece.count == 0)
 		return;
-	b->made.first_row[piece.rank + 1] += piece.count;
-	b->made.tokens += piece.count;
+	struct wlb_shards *made = &b->result->shards;
+	made->first_row[piece.rank + 1] += piece.count;
+	made->tokens += piece.count;
 	int64_t *newest = &b->newest[piece.rank];
 	if (*newest != NONE) {
 		struct wlb_cut_piece *last = &b->pieces[*newest];
@@ -46,7 +38,7 @@ void wlb_shard_builder_add(struct wlb_shard_builder *b, struct wlb_cut_piece pie
 	}
 	*newest = (int64_t)b->count;
 	b->pieces[b->count++] = piece;
-	b->made.first_shard[piece.rank + 1]++;
+	made->first_shard[piece.rank + 1]++;
 }
 
 /* Where the keys of each document begin. */
@@ -63,7 +55,7 @@ static void find_keys(const struct wlb_shard_batch *batch, int32_t *keys)
 /* Sorts the pieces by rank, each rank's in the order they came. next: one for each rank. */
 static void place_shards(struct wlb_shard_builder *b, const int32_t *keys, size_t *next)
 {
-	struct wlb_shards *made = &b->made;
+	struct wlb_shards *made = &b->result->shards;
 	for (int32_t r = 0; r < made->ranks; r++) {
 		made->first_shard[r + 1] += made->first_shard[r];
 		made->first_row[r + 1] += made->first_row[r];
@@ -85,31 +77,16 @@ static void place_shards(struct wlb_shard_builder *b, const int32_t *keys, size_
 }
 
 int wlb_shard_builder_finish(struct wlb_shard_builder *b, const struct wlb_shard_batch *batch,
-                             enum wlb_sharding sharding, struct wlb_shards *shards)
+                             enum wlb_sharding sharding)
 {
-	int32_t *keys = calloc(batch->count + 1, sizeof(*keys));
-	size_t *next = calloc((size_t)batch->ranks, sizeof(*next));
-	b->made.shards = calloc(b->count + 1, sizeof(*b->made.shards));
-	int rc = keys == NULL || next == NULL || b->made.shards == NULL ? -1 : 0;
-	if (rc == 0) {
-		struct wlb_shards old = *shards;
-		find_keys(batch, keys);
-		place_shards(b, keys, next);
-		b->made.sharding = sharding;
-		*shards = b->made;
-		b->made = old;
-	}
-	free(keys);
-	free(next);
-	return rc;
-}
-
-void wlb_shards_free(struct wlb_shards *shards)
-{
-	if (shards == NULL)
-		return;
-	free(shards->shards);
-	free(shards->first_shard);
-	free(shards->first_row);
-	*shards = (struct wlb_shards){0};
+	struct wlb_shards *made = &b->result->shards;
+	int32_t *keys = wlb_room_take(&b->memory->keys, batch->count, sizeof(*keys));
+	size_t *next = wlb_room_take(&b->memory->next, (size_t)batch->ranks, sizeof(*next));
+	made->shards = wlb_room_take(&b->result->shards_room, b->count, sizeof(*made->shards));
+	if (keys == NULL || next == NULL || made->shards == NULL)
+		return -1;
+	find_keys(batch, keys);
+	place_shards(b, keys, next);
+	made->sharding = sharding;
+	return 0;
 }

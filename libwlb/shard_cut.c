@@ -110,10 +110,11 @@ static void cut_document(int64_t *pairs, int32_t ranks, int64_t tokens, int64_t 
 	}
 }
 
-static int cutter_init(struct cutter *cutter, const struct wlb_shard_batch *batch)
+static int cutter_init(struct cutter *cutter, const struct wlb_shard_batch *batch, struct wlb_shard_memory *memory)
 {
-	cutter->pairs = calloc((size_t)batch->ranks, sizeof(*cutter->pairs));
-	cutter->documents = calloc(batch->count + 1, sizeof(*cutter->documents));
+	*cutter = (struct cutter){0};
+	cutter->pairs = wlb_room_take(&memory->pairs, (size_t)batch->ranks, sizeof(*cutter->pairs));
+	cutter->documents = wlb_room_take(&memory->documents, batch->count, sizeof(*cutter->documents));
 	if (cutter->pairs == NULL || cutter->documents == NULL)
 		return -1;
 	for (size_t i = 0; i < batch->count; i++)
@@ -122,13 +123,9 @@ static int cutter_init(struct cutter *cutter, const struct wlb_shard_batch *batc
 	return 0;
 }
 
-static void cutter_free(struct cutter *cutter)
-{
-	free(cutter->documents);
-	free(cutter->pairs);
-}
-
-static void cut_all(struct cutter *cutter, const struct wlb_shard_batch *batch, struct wlb_cuts *cuts)
+/* Fills what wlb_cuts.longer points to. */
+static void cut_all(struct cutter *cutter, const struct wlb_shard_batch *batch, const size_t *first_chunk,
+                    uint8_t *longer)
 {
 	for (size_t d = 0; d < batch->count; d++) {
 		size_t i = cutter->documents[d].index;
@@ -136,36 +133,25 @@ static void cut_all(struct cutter *cutter, const struct wlb_shard_batch *batch, 
 		if (ranks == 0)
 			continue;
 		cut_document(&cutter->pairs[wlb_shard_first(batch, i)], ranks, batch->tokens[i], cutter->next,
-		             &cuts->longer[cuts->first_chunk[i]]);
+		             &longer[first_chunk[i]]);
 		/* With places the first ranks have the remainder, as the loads of wlb_spread say. */
 		if (batch->places == NULL)
 			cutter->next = (cutter->next + batch->tokens[i]) % ranks;
 	}
 }
 
-void wlb_cuts_free(struct wlb_cuts *cuts)
+int wlb_cuts_init(struct wlb_cuts *cuts, const struct wlb_shard_batch *batch, struct wlb_shard_memory *memory)
 {
-	free(cuts->first_chunk);
-	free(cuts->longer);
-	*cuts = (struct wlb_cuts){0};
-}
-
-int wlb_cuts_init(struct wlb_cuts *cuts, const struct wlb_shard_batch *batch)
-{
-	struct cutter cutter = {0};
-	int rc = -1;
-	*cuts = (struct wlb_cuts){.first_chunk = calloc(batch->count + 1, sizeof(*cuts->first_chunk))};
-	if (cuts->first_chunk == NULL)
+	struct cutter cutter;
+	size_t *first_chunk = wlb_room_take(&memory->first_chunk, batch->count + 1, sizeof(*first_chunk));
+	if (first_chunk == NULL)
 		return -1;
 	for (size_t i = 0; i < batch->count; i++)
-		cuts->first_chunk[i + 1] = cuts->first_chunk[i] + 2 * (size_t)wlb_shard_group(batch, i);
-	cuts->longer = calloc(cuts->first_chunk[batch->count] + 1, sizeof(*cuts->longer));
-	if (cuts->longer != NULL)
-		rc = cutter_init(&cutter, batch);
-	if (rc == 0)
-		cut_all(&cutter, batch, cuts);
-	else
-		wlb_cuts_free(cuts);
-	cutter_free(&cutter);
-	return rc;
+		first_chunk[i + 1] = first_chunk[i] + 2 * (size_t)wlb_shard_group(batch, i);
+	uint8_t *longer = wlb_room_take(&memory->longer, first_chunk[batch->count], sizeof(*longer));
+	if (longer == NULL || cutter_init(&cutter, batch, memory) < 0)
+		return -1;
+	cut_all(&cutter, batch, first_chunk, longer);
+	*cuts = (struct wlb_cuts){.first_chunk = first_chunk, .longer = longer};
+	return 0;
 }

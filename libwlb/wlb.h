@@ -148,7 +148,7 @@ int wlb_strategy_parse(const char *text, enum wlb_strategy *strategy, struct wlb
 /* Everything that decides which documents enter step k, beside the stream itself. All of it belongs to
  * the global batch and the model. None of it may be derived from tp, cp, pp or dp, else a run that goes
  * on under another layout would see other documents in the same step. A layout that needs another number
- * of micro-batches deals the documents of the step anew with wlb_pack_balanced() or wlb_pack_balanced_by(). */
+ * of micro-batches deals the documents of the step anew with wlb_pack_balanced() or a balancer. */
 struct wlb_packer_options {
 	enum wlb_strategy strategy;
 	int64_t seq_length;        /* the window, tokens: longer documents are cut at its multiples; 1 to 2^30 */
@@ -226,11 +226,18 @@ int wlb_packer_restore(struct wlb_packer *packer, const void *state, size_t byte
 int wlb_pack_balanced(const struct wlb_model *model, const int64_t *tokens, size_t count, int32_t bins,
                       int64_t max_tokens, int32_t *bin_of, struct wlb_error *error);
 
-/* The same with work as wlb_packer_options.work gives it. 1 where a piece finds no room, so that who has another way
- * can tell that from an error, which is -1. */
-int wlb_pack_balanced_by(double (*work)(const void *context, int64_t tokens), const void *work_context,
-                         const int64_t *tokens, size_t count, int32_t bins, int64_t max_tokens, int32_t *bin_of,
-                         struct wlb_error *error);
+/* The same for step after step: with work as wlb_packer_options.work gives it, in memory that is kept and grows to that
+ * of the largest step. work_context is the caller's and must outlive it. Not to be shared between threads without a
+ * lock. NULL with a message without memory; wlb_balancer_free frees it. */
+struct wlb_balancer;
+struct wlb_balancer *wlb_balancer_new(double (*work)(const void *context, int64_t tokens), const void *work_context,
+                                      struct wlb_error *error);
+void wlb_balancer_free(struct wlb_balancer *balancer);
+
+/* 1 where a piece finds no room, so that who has another way can tell that from an error, which is -1. After either the
+ * balancer can be used again. */
+int wlb_balancer_pack(struct wlb_balancer *balancer, const int64_t *tokens, size_t count, int32_t bins,
+                      int64_t max_tokens, int32_t *bin_of, struct wlb_error *error);
 
 /* ---- dynamic context parallelism --------------------------------------------------------- */
 
@@ -330,7 +337,10 @@ struct wlb_shard {
 	int32_t q_offset;
 };
 
-/* A sharded micro-batch. Zero it before the first use; each use replaces what it held, wlb_shards_free frees it. */
+struct wlb_shard_memory;
+
+/* A sharded micro-batch. Zero it before the first use; each use replaces what it held, in memory that is kept and grows
+ * to that of the largest micro-batch, and wlb_shards_free frees it. */
 struct wlb_shards {
 	enum wlb_sharding sharding; /* what was done: where adaptive was asked for, its choice */
 	int32_t ranks;
@@ -338,6 +348,7 @@ struct wlb_shards {
 	struct wlb_shard *shards; /* of rank r: [first_shard[r], first_shard[r + 1]), rows and tokens rising */
 	size_t *first_shard;
 	int64_t *first_row; /* rank r has the rows [first_row[r], first_row[r + 1]) of all ranks' end to end */
+	struct wlb_shard_memory *memory; /* the library's: of these arrays, and of what the next use needs */
 };
 
 /* Splits a micro-batch of `count` documents of tokens[] tokens, at most 2^30 in all, over 1 to 65,536 ranks. `time`

@@ -13,6 +13,7 @@ int wlb_dealer_init(struct wlb_dealer *d, const struct wlb_loader_options *optio
 	*d = (struct wlb_dealer){
 		.options = *options,
 		.time = time,
+		.balancer = wlb_balancer_new(wlb_document_s, time, error),
 		.bins = (int32_t)bins,
 		.packed_tokens = wlb_loader_packed_tokens(options),
 		.first = calloc((size_t)options->micro_batches + 1, sizeof(*d->first)),
@@ -22,8 +23,8 @@ int wlb_dealer_init(struct wlb_dealer *d, const struct wlb_loader_options *optio
 		.replica_s = calloc(dp, sizeof(*d->replica_s)),
 		.replica_bins = calloc(dp, sizeof(*d->replica_bins)),
 	};
-	if (d->first != NULL && d->replica_of != NULL && d->slot_of != NULL && d->ranks != NULL &&
-	    d->replica_s != NULL && d->replica_bins != NULL)
+	if (d->balancer != NULL && d->first != NULL && d->replica_of != NULL && d->slot_of != NULL &&
+	    d->ranks != NULL && d->replica_s != NULL && d->replica_bins != NULL)
 		return 0;
 	wlb_dealer_free(d);
 	return wlb_fail(error, "out of memory for dealing to %zu micro-batches", bins);
@@ -31,6 +32,7 @@ int wlb_dealer_init(struct wlb_dealer *d, const struct wlb_loader_options *optio
 
 void wlb_dealer_free(struct wlb_dealer *d)
 {
+	wlb_balancer_free(d->balancer);
 	free(d->spans);
 	free(d->first);
 	free(d->replica_of);
@@ -72,8 +74,8 @@ static int choose_bins(struct wlb_dealer *d, const struct wlb_step *step, struct
 	for (size_t i = 0; i < step->count; i++)
 		d->tokens[i] = step->pieces[i].span.tokens;
 	if (is_dealt_anew(d, step))
-		rc = wlb_pack_balanced_by(wlb_document_s, d->time, d->tokens, step->count, d->bins,
-		                          d->options.max_tokens, d->bin_of, error);
+		rc = wlb_balancer_pack(d->balancer, d->tokens, step->count, d->bins, d->options.max_tokens, d->bin_of,
+		                       error);
 	else
 		keep_packed(d, step);
 	/* Now and then longest first leaves no room for a piece: then the packer's, less even. */

@@ -30,6 +30,7 @@ struct wlb_dealer {
 
 	struct wlb_loader_options options;
 	const struct wlb_document_time *time;
+	struct wlb_balancer *balancer;
 	int32_t bins;
 	int64_t packed_tokens;      /* of a micro-batch of the packer, at most */
 	int32_t *replica_of;        /* [bins] */

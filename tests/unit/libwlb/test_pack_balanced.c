@@ -154,9 +154,11 @@ static void takes_work_from_a_function(void **state)
 	static const int64_t tokens[] = {6, 3, 3, 3, 3};
 	static const double unit = 0.5;
 	int32_t bin_of[5];
-	assert_int_equal(wlb_pack_balanced_by(squared, &unit, tokens, 5, 2, 12, bin_of, NULL), 0);
+	struct wlb_balancer *balancer = wlb_balancer_new(squared, &unit, NULL);
+	assert_int_equal(wlb_balancer_pack(balancer, tokens, 5, 2, 12, bin_of, NULL), 0);
 	for (int i = 1; i < 5; i++)
 		assert_int_equal(bin_of[i], 1 - bin_of[0]);
+	wlb_balancer_free(balancer);
 }
 
 static void tells_no_room_from_an_error(void **state)
@@ -166,10 +168,43 @@ static void tells_no_room_from_an_error(void **state)
 	static const double unit = 1.0;
 	int32_t bin_of[3];
 	struct wlb_error error;
-	assert_int_equal(wlb_pack_balanced_by(squared, &unit, full, 3, 2, 9, bin_of, &error), 1);
+	struct wlb_balancer *balancer = wlb_balancer_new(squared, &unit, NULL);
+	assert_int_equal(wlb_balancer_pack(balancer, full, 3, 2, 9, bin_of, &error), 1);
 	assert_string_equal(error.message, "piece 2 of 5 tokens finds no room in 2 micro-batches of 9");
-	assert_int_equal(wlb_pack_balanced_by(squared, &unit, negative, 2, 2, 9, bin_of, &error), -1);
-	assert_int_equal(wlb_pack_balanced_by(squared, &unit, full, 3, 0, 9, bin_of, &error), -1);
+	assert_int_equal(wlb_balancer_pack(balancer, negative, 2, 2, 9, bin_of, &error), -1);
+	assert_int_equal(wlb_balancer_pack(balancer, full, 3, 0, 9, bin_of, &error), -1);
+	assert_int_equal(wlb_balancer_pack(balancer, full, 3, 3, 9, bin_of, &error), 0);
+	wlb_balancer_free(balancer);
+	wlb_balancer_free(NULL);
+}
+
+static double flops(const void *context, int64_t tokens)
+{
+	(void)context;
+	return wlb_cost_document(&corpus_model, tokens);
+}
+
+/* Steps of all sizes, larger and smaller by turns: each as if it were the first. */
+static void deals_every_step_as_the_first(void **state)
+{
+	(void)state;
+	struct wlb_balancer *balancer = wlb_balancer_new(flops, NULL, NULL);
+	uint64_t random = 5;
+	for (int step = 0; step < 200; step++) {
+		int64_t tokens[300];
+		int32_t first[300], later[300];
+		size_t count = corpus_random(&random) % 301;
+		int32_t bins = 1 + (int32_t)(corpus_random(&random) % 40);
+		int64_t max_tokens = (int64_t)(2000 + corpus_random(&random) % 40000);
+		for (size_t i = 0; i < count; i++)
+			tokens[i] = (int64_t)(corpus_random(&random) % 2000);
+		int rc = wlb_pack_balanced(&corpus_model, tokens, count, bins, max_tokens, first, NULL);
+		assert_int_equal(wlb_balancer_pack(balancer, tokens, count, bins, max_tokens, later, NULL),
+		                 rc < 0 ? 1 : 0);
+		if (rc == 0)
+			assert_memory_equal(first, later, count * sizeof(*first));
+	}
+	wlb_balancer_free(balancer);
 }
 
 static void deals_nothing(void **state)
@@ -187,6 +222,7 @@ int main(void)
 		cmocka_unit_test(refuses_what_fits_nowhere),
 		cmocka_unit_test(takes_work_from_a_function),
 		cmocka_unit_test(tells_no_room_from_an_error),
+		cmocka_unit_test(deals_every_step_as_the_first),
 		cmocka_unit_test(deals_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

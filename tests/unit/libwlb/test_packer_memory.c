@@ -1,4 +1,4 @@
-/* Every allocation of the packer fails once: the error is said, nothing leaks, nothing changed. */
+/* Every allocation of the packer and the balancer fails once: the error is said, nothing leaks, nothing changed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -92,12 +92,84 @@ static void dealing_without_memory_says_so(void **state)
 	assert_int_equal(failures, 6);
 }
 
+static double as_many(const void *context, int64_t tokens)
+{
+	(void)context;
+	return (double)tokens;
+}
+
+static const int64_t step_tokens[] = {7, 1, 6, 2, 5, 3, 4, 4};
+
+/* Eight pieces to four micro-batches. */
+static int balance(struct wlb_balancer *balancer, struct wlb_error *error)
+{
+	int32_t bin_of[8];
+	int64_t used[4] = {0};
+	int rc = wlb_balancer_pack(balancer, step_tokens, 8, 4, 8, bin_of, error);
+	if (rc != 0)
+		return rc;
+	for (int i = 0; i < 8; i++)
+		used[bin_of[i]] += step_tokens[i];
+	for (int b = 0; b < 4; b++)
+		assert_int_equal(used[b], 8);
+	return 0;
+}
+
+/* Allocation n of a step larger than the one before fails. Gives whether there was one. */
+static int growing_fails_at(long n)
+{
+	int32_t bin_of[2];
+	struct wlb_error error;
+	struct wlb_balancer *balancer = wlb_balancer_new(as_many, NULL, NULL);
+	assert_int_equal(wlb_balancer_pack(balancer, step_tokens, 2, 1, 8, bin_of, NULL), 0);
+	allocations_left = n;
+	int rc = balance(balancer, &error);
+	allocations_left = -1;
+	if (rc < 0)
+		assert_string_equal(error.message, "out of memory while packing 8 pieces");
+	assert_int_equal(balance(balancer, NULL), 0);
+	wlb_balancer_free(balancer);
+	return rc < 0;
+}
+
+static void a_balancer_without_memory_can_go_on(void **state)
+{
+	(void)state;
+	int failures = 0;
+	while (growing_fails_at(failures))
+		failures++;
+	assert_int_equal(failures, 6);
+	struct wlb_error error;
+	allocations_left = 0;
+	assert_null(wlb_balancer_new(as_many, NULL, &error));
+	allocations_left = -1;
+	assert_string_equal(error.message, "out of memory while making a balancer");
+}
+
+static void a_balancer_needs_no_memory_twice(void **state)
+{
+	(void)state;
+	int32_t bin_of[8];
+	struct wlb_balancer *balancer = wlb_balancer_new(as_many, NULL, NULL);
+	assert_int_equal(balance(balancer, NULL), 0);
+	allocations_left = 0;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(wlb_balancer_pack(balancer, step_tokens, 2, 1, 8, bin_of, NULL), 0);
+		assert_int_equal(wlb_balancer_pack(balancer, step_tokens, 8, 3, 8, bin_of, NULL), 1);
+		assert_int_equal(balance(balancer, NULL), 0);
+	}
+	allocations_left = -1;
+	wlb_balancer_free(balancer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_packer_is_made_whole_or_not_at_all),
 		cmocka_unit_test(a_step_without_memory_can_be_repeated),
 		cmocka_unit_test(dealing_without_memory_says_so),
+		cmocka_unit_test(a_balancer_without_memory_can_go_on),
+		cmocka_unit_test(a_balancer_needs_no_memory_twice),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,10 +3,9 @@
  * first, or has grown by the tenth. Takes the same words, for 20 steps of like documents.
  *
  * The linker puts the functions below in the place of the library's (--wrap) for all code of ours; what MPI, OpenBLAS
- * or the C library do inside is not seen. Counted is the thread that trains, from the end of the tenth step on. The
- * loader's is not: there libwlb takes some hundred bytes to share out a step, and gives them back, while the one before
- * is computed.
+ * or the C library do inside is not seen. All threads count, from the end of the tenth step on.
  */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,14 +15,15 @@
 
 enum { FIRST_STEP = 10, LAST_STEP = 20 };
 
-static _Thread_local int counting;
-static long allocations;
-static int steps;
+static atomic_int counting;
+static atomic_long allocations;
+static atomic_int steps;
 
 static void count(const char *function, size_t bytes)
 {
-	if (counting && allocations++ < 10)
-		fprintf(stderr, "test_allocations: %s of %zu bytes after step %d\n", function, bytes, steps);
+	if (atomic_load(&counting) && atomic_fetch_add(&allocations, 1) < 10)
+		fprintf(stderr, "test_allocations: %s of %zu bytes after step %d\n", function, bytes,
+		        atomic_load(&steps));
 }
 
 void *__real_malloc(size_t bytes);
@@ -80,8 +80,8 @@ char *__wrap_strdup(const char *text)
 int __wrap_wlb_trainer_step(struct wlb_trainer *trainer, struct wlb_step_facts *facts, struct wlb_error *error)
 {
 	int rc = __real_wlb_trainer_step(trainer, facts, error);
-	steps++;
-	counting = steps >= FIRST_STEP && steps < LAST_STEP;
+	int done = atomic_fetch_add(&steps, 1) + 1;
+	atomic_store(&counting, done >= FIRST_STEP && done < LAST_STEP);
 	return rc;
 }
 
@@ -90,12 +90,13 @@ int main(int argc, char **argv)
 	int code = wlb_train(argc, argv);
 	if (code != 0)
 		return code;
-	if (steps < LAST_STEP) {
-		fprintf(stderr, "test_allocations: %d steps, %d are needed\n", steps, LAST_STEP);
+	if (atomic_load(&steps) < LAST_STEP) {
+		fprintf(stderr, "test_allocations: %d steps, %d are needed\n", atomic_load(&steps), LAST_STEP);
 		return 1;
 	}
-	if (allocations == 0)
+	if (atomic_load(&allocations) == 0)
 		return 0;
-	fprintf(stderr, "test_allocations: %ld allocations in %d steps\n", allocations, LAST_STEP - FIRST_STEP);
+	fprintf(stderr, "test_allocations: %ld allocations in %d steps\n", atomic_load(&allocations),
+	        LAST_STEP - FIRST_STEP);
 	return 1;
 }
