@@ -1,8 +1,9 @@
-#include "worker/comm/transport.h"
-
 #include <limits.h>
 #include <mpi.h>
 #include <stdlib.h>
+
+#include "worker/comm/mpi_components.h"
+#include "worker/comm/transport.h"
 
 /* MPI counts are int: longer buffers go in pieces of this many elements. */
 #define PIECE_ELEMENTS ((size_t)1 << 30)
@@ -51,6 +52,7 @@ void *wlb_transport_mpi_open(int rank, int size, struct wlb_error *error)
 	int provided = MPI_THREAD_SINGLE;
 	if (check(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided), error) < 0)
 		return NULL;
+	wlb_mpi_keep_components();
 	int mpi_rank = -1, mpi_size = -1;
 	MPI_Comm_rank(MPI_COMM_WORLD, &mpi_rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &mpi_size);

@@ -1,0 +1,30 @@
+#include "worker/comm/mpi_components.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <string.h>
+
+enum { COMPONENTS_MOST = 256 }; /* some 60 with all of Debian's */
+
+struct names {
+	const char *list[COMPONENTS_MOST]; /* the loader's, which no one unloads meanwhile */
+	int count;
+};
+
+static int collect(struct dl_phdr_info *info, size_t size, void *names_out)
+{
+	(void)size;
+	struct names *names = names_out;
+	if (strstr(info->dlpi_name, "/mca_") != NULL && names->count < COMPONENTS_MOST)
+		names->list[names->count++] = info->dlpi_name;
+	return 0;
+}
+
+void wlb_mpi_keep_components(void)
+{
+	struct names names = {.count = 0};
+	dl_iterate_phdr(collect, &names);
+	/* The handle is not kept: it is the mark that stays. */
+	for (int i = 0; i < names.count; i++)
+		dlopen(names.list[i], RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
