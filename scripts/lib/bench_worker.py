@@ -8,6 +8,7 @@ import os
 import pathlib
 import random
 import re
+import signal
 import statistics
 import struct
 import subprocess
@@ -105,7 +106,12 @@ def train(build, folder, ranks, words):
     metrics.unlink(missing_ok=True)
     process = subprocess.Popen([*worker_command(build, ranks, words), "--metrics-file", metrics], cwd=folder,
                                stdout=subprocess.DEVNULL, env={**os.environ, "OMP_WAIT_POLICY": "passive"})
-    _, status, usage = os.wait4(process.pid, 0)
+    try:
+        _, status, usage = os.wait4(process.pid, 0)
+    except SystemExit:  # by a signal: mpirun ends its ranks
+        process.terminate()
+        process.wait()
+        raise
     if status != 0:
         sys.exit(f"bench_worker.py: wlb-worker ended with {os.waitstatus_to_exitcode(status)}: it says why above")
     steps = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
@@ -271,4 +277,6 @@ def main(build, llm_c=None):
 
 
 if __name__ == "__main__":
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: sys.exit("bench_worker.py: ended by a signal"))
     main(*sys.argv[1:])
