@@ -11,6 +11,7 @@
 #include "coordinator/wlbd/node_probe.h"
 #include "coordinator/wlbd/nodes.h"
 #include "coordinator/wlbd/outbox.h"
+#include "coordinator/wlbd/outdated.h"
 #include "coordinator/wlbd/resolve.h"
 #include "coordinator/wlbd/slurm_ask.h"
 #include "coordinator/wlbd/verdict.h"
@@ -60,6 +61,7 @@ static void fail(struct question *q, int status, const char *message)
 
 static void finish(struct question *q, json_t *reply)
 {
+	wlbd_outdated_tell(q->call, reply);
 	wlbd_call_reply(q->call, 200, reply);
 	question_free(q);
 }
@@ -142,6 +144,7 @@ static void on_started(void *context, const struct wlbd_db_result *result)
 	struct wlbd_attempt *attempt = wlbd_attempts_put(q->call->wlbd, json_object_get(stored, "card"));
 	json_t *reply = json_incref(json_object_get(stored, "decision"));
 	if (attempt != NULL) {
+		wlbd_outdated_note(q->call, attempt);
 		if (q->job_known)
 			wlbd_attempts_confirm(q->call->wlbd, attempt->run_pk, &q->job);
 		supersede(q->call->wlbd, attempt);

@@ -47,6 +47,14 @@ static void take(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, c
 		wlbd_verdict_goodbye(reporter);
 }
 
+/* Proved only where the reporter takes it for a receipt: what it told will not be told again. */
+static void go_on(struct wlbd_call *call, const struct wlbd_report *report)
+{
+	call->plain =
+		json_array_size(report->lost_ranks) == 0 && json_array_size(report->exits) == 0 && !report->goodbye;
+	wlbd_call_reply(call, 200, json_pack("{s:s}", "order", "continue"));
+}
+
 static int check(const struct wlbd_attempt *attempt, const struct wlbd_report *report, struct wlb_error *error)
 {
 	if (report->step_id != NULL && wlbd_check_step_id(attempt->run, report->step_id, error) != 0)
@@ -75,7 +83,7 @@ static void answer(struct wlbd_call *call, struct wlbd_attempt *attempt)
 	if (attempt->order_end)
 		wlbd_call_reply(call, 200, json_pack("{s:s, s:s}", "order", "end", "reason", attempt->reason));
 	else
-		wlbd_call_reply(call, 200, json_pack("{s:s}", "order", "continue"));
+		go_on(call, &report);
 }
 
 void wlbd_post_report(struct wlbd_call *call)
