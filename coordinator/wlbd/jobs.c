@@ -80,7 +80,7 @@ static void close_run(struct open_run *open, const char *state, const char *reas
 	snprintf(pk, sizeof(pk), "%lld", (long long)open->run_pk);
 	const char *params[] = {pk, state, reason};
 	wlbd_log(WLBD_LOG_INFO, "run %s: %s: %s", open->run, state, reason);
-	wlbd_outbox_put(wlbd->outbox, "select wlb_run_end($1, $2, $3, 'coordinator')", 3, params);
+	wlbd_outbox_put(wlbd->outbox, open->run_pk, "select wlb_run_end($1, $2, $3, 'coordinator')", 3, params);
 	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)
 	if (attempt->run_pk == open->run_pk)
 		wlbd_verdict_over(attempt, WLBD_EXIT_UNKNOWN, NULL);
@@ -118,7 +118,7 @@ static void fit_pending(struct open_run *open)
 	         open->total_nodes);
 	snprintf(time_text, sizeof(time_text), "%.6f", wlb_clock_unix_s());
 	const char *params[] = {run_pk, attempt_pk, detail, time_text};
-	wlbd_outbox_put(open->jobs->wlbd->outbox,
+	wlbd_outbox_put(open->jobs->wlbd->outbox, open->run_pk,
 	                "select wlb_event_add($1, $2, 'job_resized', $3, to_timestamp($4::float8))", 4, params);
 }
 
@@ -188,7 +188,7 @@ static void on_nodes(void *context, const struct wlb_error *error)
 {
 	struct wlbd_jobs *jobs = context;
 	(void)error;
-	wlbd_db_call(jobs->wlbd->reads, "select wlb_runs_open()", 0, NULL, on_open_runs, jobs);
+	wlbd_db_call(jobs->wlbd->polls, "select wlb_runs_open()", 0, NULL, on_open_runs, jobs);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *context)
