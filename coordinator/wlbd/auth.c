@@ -66,6 +66,8 @@ static void run_check(struct wlbd_job *job)
 static void finish_check(struct wlbd_job *job)
 {
 	struct wlbd_call *call = (struct wlbd_call *)job;
+	if (call->wlbd->stopping)
+		refuse(call, 503, "wlbd is stopping", "try again");
 	if (call->refusal_status == 0) {
 		call->then(call);
 		return;
@@ -74,6 +76,12 @@ static void finish_check(struct wlbd_job *job)
 	free(call->credential);
 	call->credential = NULL;
 	wlbd_call_fail(call, call->refusal_status, "%s", call->refusal.message);
+}
+
+static void discard_check(struct wlbd_job *job)
+{
+	refuse((struct wlbd_call *)job, 503, "too many wait to be looked at", "try again");
+	finish_check(job);
 }
 
 void wlbd_auth_check(struct wlbd_call *call, const char *header, void (*then)(struct wlbd_call *call))
@@ -89,6 +97,6 @@ void wlbd_auth_check(struct wlbd_call *call, const char *header, void (*then)(st
 		return;
 	}
 	call->then = then;
-	call->job = (struct wlbd_job){.run = run_check, .done = finish_check};
+	call->job = (struct wlbd_job){.run = run_check, .done = finish_check, .discard = discard_check};
 	wlbd_worker_submit(call->wlbd->auth, &call->job);
 }

@@ -45,9 +45,22 @@ int wlbd_body_hold(struct wlbd_call *call, size_t bytes)
 	return -1;
 }
 
+static void refuse_later(struct wlbd_call *call, const char *why)
+{
+	call->refusal_status = 503;
+	wlb_fail(&call->refusal, "%s; try again", why);
+}
+
+static void discard(struct wlbd_job *job)
+{
+	struct wlbd_call *call = (struct wlbd_call *)job;
+	refuse_later(call, "too many long requests wait");
+	wlbd_call_fail(call, call->refusal_status, "%s", call->refusal.message);
+}
+
 static void do_job(struct wlbd_call *call, void (*run)(struct wlbd_job *job), void (*done)(struct wlbd_job *job))
 {
-	call->job = (struct wlbd_job){.run = run, .done = done};
+	call->job = (struct wlbd_job){.run = run, .done = done, .discard = discard};
 	if (call->text_length > SHORT_BYTES) {
 		wlbd_worker_submit(call->wlbd->auth, &call->job);
 	} else {
@@ -56,8 +69,11 @@ static void do_job(struct wlbd_call *call, void (*run)(struct wlbd_job *job), vo
 	}
 }
 
+/* Answers when the job refused, or nothing more can be begun. */
 static bool was_refused(struct wlbd_call *call)
 {
+	if (call->refusal_status == 0 && call->wlbd->stopping)
+		refuse_later(call, "wlbd is stopping");
 	if (call->refusal_status == 0)
 		return false;
 	wlbd_call_fail(call, call->refusal_status, "%s", call->refusal.message);

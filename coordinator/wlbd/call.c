@@ -59,7 +59,7 @@ static void reply(struct wlbd_call *call, int status, const char *type, char *bo
 	call->answer = (struct wlbd_answer){.status = status, .type = type, .body = body, .length = length};
 	if (body == NULL)
 		call->answer = (struct wlbd_answer){.status = 503, .type = type};
-	if (call->credential != NULL && !call->plain)
+	if (call->credential != NULL && !call->plain && !call->wlbd->stopping)
 		wlbd_proof_make(call, finish);
 	else
 		finish(call);

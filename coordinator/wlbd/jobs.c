@@ -164,7 +164,8 @@ static void look_at(struct open_run *open, const struct wlbd_job_facts *facts)
 static void on_job(void *context, const struct wlbd_job_facts *facts)
 {
 	struct open_run *open = context;
-	look_at(open, facts);
+	if (!open->jobs->wlbd->stopping)
+		look_at(open, facts);
 	answered(open->jobs);
 	free(open);
 }
@@ -224,6 +225,8 @@ static void on_nodes(void *context, const struct wlb_error *error)
 {
 	struct wlbd_jobs *jobs = context;
 	(void)error;
+	if (jobs->wlbd->stopping)
+		return;
 	wlbd_db_call(jobs->wlbd->reads,
 	             "select json_build_object('open', wlb_runs_open(), 'provisional', wlb_runs_provisional())", 0,
 	             NULL, on_open_runs, jobs);

@@ -66,6 +66,15 @@ static void finish(struct question *q, json_t *reply)
 	question_free(q);
 }
 
+/* Whether wlbd ends, so that the question was answered now. */
+static bool is_stopping(struct question *q)
+{
+	bool stopping = q->call->wlbd->stopping;
+	if (stopping)
+		fail(q, 503, "wlbd is stopping; try again");
+	return stopping;
+}
+
 static void wait_more(struct question *q, const char *why)
 {
 	finish(q, json_pack("{s:s, s:f, s:s}", "decision", "wait", "retry_after_s", wait_s, "reason", why));
@@ -266,6 +275,8 @@ static void probed(struct question *q)
 {
 	if (--q->probes > 0)
 		return;
+	if (is_stopping(q))
+		return;
 	bool judging = judge_previous(q);
 	/* What is on its way to the database is not in the history that was read: ask again. */
 	decide(q, judging || !wlbd_outbox_empty(q->call->wlbd->outbox));
@@ -283,6 +294,8 @@ static void on_probed(void *context, bool alive)
 static void probe_nodes(void *context, const struct wlb_error *error)
 {
 	struct question *q = context;
+	if (is_stopping(q))
+		return;
 	(void)error;   /* the old table is better than none */
 	q->probes = 1; /* ours, so that the last answer is not the first */
 	for (int i = 0; i < q->offer_count; i++) {
@@ -326,6 +339,8 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 {
 	struct question *q = context;
 	uid_t owner = (uid_t)json_integer_value(json_object_get(q->history, "uid"));
+	if (is_stopping(q))
+		return;
 	if (facts->found == 1 && facts->job.uid != owner) {
 		wlbd_call_fail(q->call, 403, "job %u belongs to %s", facts->job.job_id, facts->user);
 		question_free(q);

@@ -32,9 +32,15 @@ static void finish_proof(struct wlbd_job *job)
 	call->then(call);
 }
 
+static void discard_proof(struct wlbd_job *job)
+{
+	wlb_fail(&((struct wlbd_call *)job)->refusal, "too many wait for munged");
+	finish_proof(job);
+}
+
 void wlbd_proof_make(struct wlbd_call *call, void (*then)(struct wlbd_call *call))
 {
 	call->then = then;
-	call->job = (struct wlbd_job){.run = run_proof, .done = finish_proof};
+	call->job = (struct wlbd_job){.run = run_proof, .done = finish_proof, .discard = discard_proof};
 	wlbd_worker_submit(call->wlbd->auth, &call->job);
 }
