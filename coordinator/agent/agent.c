@@ -81,6 +81,9 @@ static void take_reply(struct agent *a, const struct wlb_reply *reply, bool good
 	if (reply->status != 200)
 		return;
 	a->answered_ms = wlb_clock_ms();
+	/* A report that tells of anything is answered with a proof. */
+	if (!reply->proved)
+		return;
 	a->farewell = goodbye;
 	wlb_agent_report_taken(&a->tasks);
 	if (wlb_order_end(reply, reason, sizeof(reason)))

@@ -6,7 +6,7 @@ MUNGE_SOCKET_NAME=munge/munge.sock
 munge_start() {
 	local dir=$CLUSTER_DIR/munge
 	mkdir -p "$dir"
-	(umask 077 && head -c 128 /dev/urandom > "$dir/munge.key")
+	[[ -f $dir/munge.key ]] || (umask 077 && head -c 128 /dev/urandom > "$dir/munge.key")
 	daemon_start munged "$(munge_program)" --foreground --num-threads=4 --key-file="$dir/munge.key" \
 		--socket="$CLUSTER_DIR/$MUNGE_SOCKET_NAME" --pid-file="$dir/munged.pid" --seed-file="$dir/munged.seed" \
 		--log-file="$dir/munged.log"

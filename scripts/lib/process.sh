@@ -12,6 +12,13 @@ process_start_time() {
 	[[ $1 != Z && $1 != X ]] && printf '%s' "${20}"
 }
 
+# Whether a process is there and not stopped.
+process_runs() {
+	local stat
+	{ read -r stat < "/proc/$1/stat"; } 2> /dev/null || return 1
+	[[ ${stat##*) } != [TtZX]* ]]
+}
+
 # daemon_start NAME COMMAND...: in a session of its own, out of reach of the terminal's Ctrl-C. Output goes to
 # log/NAME.out. A shell starts background commands with SIGINT ignored: daemons and their jobs must not inherit that.
 daemon_start() {
@@ -44,9 +51,11 @@ daemon_signal() {
 	fi
 }
 
-# daemon_stop NAME SIGNAL SECONDS: SIGNAL first, SIGKILL when that was not enough.
+# daemon_stop NAME SIGNAL SECONDS: SIGNAL first, SIGKILL when that was not enough. A stopped process takes a signal only
+# once it goes on.
 daemon_stop() {
 	daemon_signal "$1" "$2"
+	daemon_signal "$1" CONT
 	if ! wait_for "$3" daemon_gone "$1"; then
 		daemon_signal "$1" KILL
 		wait_for 5 daemon_gone "$1" || fail "$1 (pid $(daemon_pid "$1")) does not end even by SIGKILL"

@@ -24,8 +24,9 @@ slurm_configure() {
 	# Without the ring, PMIx_Fence without data is no barrier on fewer nodes than TreeWidth, and MPI_Init may crash.
 	printf 'PMIxCollFence=ring\nPMIxTimeout=10\n' > "$CLUSTER_DIR/etc/mpi.conf"
 	printf 'CgroupPlugin=%s\n' "$(slurm_cgroup_plugin)" > "$CLUSTER_DIR/etc/cgroup.conf"
-	printf 'required %s coordinator=%s munge_socket=%s%s\n' "$BUILD_DIR/lib/spank_wlb.so" "$(wlbd_address)" \
-		"$CLUSTER_DIR/$MUNGE_SOCKET_NAME" "$(slurm_agent_argument)" > "$CLUSTER_DIR/etc/plugstack.conf"
+	printf 'required %s coordinator=%s coordinator_user=%s munge_socket=%s%s\n' "$BUILD_DIR/lib/spank_wlb.so" \
+		"$(wlbd_address)" "$EUID" "$CLUSTER_DIR/$MUNGE_SOCKET_NAME" "$(slurm_agent_argument)" \
+		> "$CLUSTER_DIR/etc/plugstack.conf"
 }
 
 # A build of an earlier release has no agent, and its plugin does not know the argument.
@@ -143,6 +144,28 @@ slurmd_start() {
 	cluster_run_env daemon_start "slurmd-n$1" "$(slurm_program slurmd)" -D -N "n$1"
 }
 
+# slurmctld_restart: with the jobs and nodes that it has saved.
+slurmctld_restart() {
+	cluster_run_env daemon_start slurmctld "$(slurm_program slurmctld)" -D
+	wait_for 15 slurmctld_answers || {
+		daemon_log slurmctld
+		fail "slurmctld did not start: its last lines are above"
+	}
+}
+
+slurmctld_answers() { [[ $(slurm_command scontrol ping 2> /dev/null) == *" is UP"* ]]; }
+
+# slurmd_restart N: what the node was running goes on.
+slurmd_restart() {
+	slurmd_start "$1"
+	wait_for 15 slurmd_listens "$1" || {
+		daemon_log "slurmd-n$1"
+		fail "slurmd of n$1 did not start: its last lines are above"
+	}
+}
+
+slurmd_listens() { (exec 3<> "/dev/tcp/127.0.0.1/$((PORT_BASE + 2 + $1))") 2> /dev/null; }
+
 slurm_wait() {
 	wait_for 15 slurm_ready || {
 		daemon_log slurmctld
@@ -197,8 +220,42 @@ slurm_node_kill() {
 	rm -f "$CLUSTER_DIR/run/slurmd-n$1.pid"
 }
 
-# slurm_node_restore N: what the dead node left behind would break a job of the same number.
+# slurm_node_freeze N: until no process of it runs, since one may start another meanwhile.
+slurm_node_freeze() {
+	wait_for 10 slurm_node_freeze_round "$1" || fail "n$1 still runs after SIGSTOP: $(slurm_node_running "$1" | tr '\n' ' ')"
+}
+
+slurm_node_freeze_round() {
+	local pids
+	mapfile -t pids < <(slurm_node_running "$1")
+	((${#pids[@]})) || return 0
+	kill -STOP "${pids[@]}" 2> /dev/null || true
+	return 1
+}
+
+# Pids of the node that are not stopped.
+slurm_node_running() {
+	local pid
+	while read -r pid; do
+		! process_runs "$pid" || printf '%s\n' "$pid"
+	done < <(slurm_node_processes "$1")
+}
+
+slurm_node_is_frozen() {
+	local pid
+	pid=$(daemon_pid "slurmd-n$1") && ! process_runs "$pid"
+}
+
+slurm_node_thaw() {
+	local pids
+	mapfile -t pids < <(slurm_node_processes "$1")
+	((${#pids[@]})) || return 0
+	kill -CONT "${pids[@]}" 2> /dev/null || true
+}
+
+# slurm_node_restore N: what the dead node left behind would break a job of the same number. A frozen one dies first.
 slurm_node_restore() {
+	! slurm_node_is_frozen "$1" || slurm_node_kill "$1"
 	daemon_gone "slurmd-n$1" || return 0
 	rm -rf "$CLUSTER_DIR/tmp-n$1"/* "$CLUSTER_DIR/spool-n$1"
 	slurmd_start "$1"

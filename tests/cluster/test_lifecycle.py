@@ -47,14 +47,55 @@ class Lifecycle(ClusterTest):
         self.assertEqual(nodes, "n[1-2]")
         self.cluster.kill_node(2)
         self.assertEqual(len(self.tasks("sleep 1001")), 1)
-        self.assertIn("slurmd-n2    stopped", subprocess.run(
-            [self.cluster.script, "status", "--dir", self.cluster.dir], capture_output=True, text=True,
-            check=False).stdout)
+        self.assertIn("slurmd-n2    stopped", self.status())
         self.cluster.run("scancel", job)
         self.cluster.wait_job(job)
         self.cluster.restore_node(2)
         wait_for("all nodes idle", lambda: self.cluster.run("sinfo", "-h", "-t", "idle", "-o", "%D").stdout == "4\n", 30)
         self.cluster.run("srun", "-N4", "true")
+
+    def test_node_is_frozen_whole_and_goes_on(self):
+        job = self.cluster.sbatch("srun sh -c 'env -i sleep 1004'", nodes=2)
+        wait_for("the job's tasks", lambda: len(self.tasks("sleep 1004")) == 2, 10)
+        self.cluster.verb("freeze-node", "2")
+        frozen = [pid for pid in self.tasks("sleep 1004") if self.is_stopped(pid)]
+        self.assertEqual(len(frozen), 1)
+        self.assertTrue(self.is_stopped(self.daemon("slurmd-n2")))
+        self.cluster.verb("thaw-node", "2")
+        self.assertFalse(self.is_stopped(frozen[0]) or self.is_stopped(self.daemon("slurmd-n2")))
+        self.cluster.verb("freeze-node", "2")
+        self.cluster.restore_node(2)
+        self.assertFalse(self.is_stopped(self.daemon("slurmd-n2")))
+        self.cluster.run("scancel", job)
+        self.cluster.wait_job(job)
+        wait_for("all nodes idle", lambda: self.cluster.run("sinfo", "-h", "-t", "idle", "-o", "%D").stdout == "4\n", 30)
+
+    def test_services_are_frozen_killed_and_started(self):
+        for service in ("munged", "slurmctld", "wlbd", "slurmd-n3"):
+            with self.subTest(service):
+                pid = self.daemon(service)
+                self.cluster.verb("freeze-service", service)
+                self.assertTrue(self.is_stopped(pid))
+                self.cluster.verb("thaw-service", service)
+                self.assertFalse(self.is_stopped(pid))
+                self.cluster.verb("kill-service", service)
+                self.assertIn(f"{service:<12} stopped", self.status())
+                self.cluster.verb("start-service", service)
+                self.assertNotEqual(self.daemon(service), pid)
+        self.cluster.run("srun", "-N4", "true")
+        self.cluster.run("wlb", "runs")
+
+    def status(self):
+        return subprocess.run([self.cluster.script, "status", "--dir", self.cluster.dir], capture_output=True, text=True,
+                              check=False).stdout
+
+    def daemon(self, name):
+        """Its pid, as its start wrote it down."""
+        return int((self.cluster.dir / "run" / f"{name}.pid").read_text(encoding="ascii").split()[0])
+
+    def is_stopped(self, pid):
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+        return stat.rpartition(")")[2].split()[0] == "T"
 
     def test_database_stops_and_starts(self):
         self.cluster.sql("CREATE TABLE kept AS SELECT 7 AS number")
@@ -65,8 +106,9 @@ class Lifecycle(ClusterTest):
 
     def test_wrong_words_are_refused(self):
         for words, text in ((["kill-node", "5"], "1 to 4"), (["kill-node"], "1 to 4"), (["bogus"], "bogus"),
-                            (["start", "--nodes", "0"], "1 to 64"), (["start", "--bogus"], "--bogus"),
-                            (["start", "--slurm-prefix", "/nowhere"], "/nowhere"),
+                            (["freeze-node", "0"], "1 to 4"), (["kill-service"], "slurmctld"),
+                            (["thaw-service", "slurmd-n5"], "slurmd-n5"), (["start", "--nodes", "0"], "1 to 64"),
+                            (["start", "--bogus"], "--bogus"), (["start", "--slurm-prefix", "/nowhere"], "/nowhere"),
                             (["start", "--dir", "/" + "d" * 90], "characters"), (["start"], "already")):
             result = subprocess.run([self.cluster.script, *harness.start_options(), "--dir", self.cluster.dir, *words],
                                     capture_output=True, text=True, check=False)
