@@ -18,7 +18,8 @@ static void note_step(struct wlbd_attempt *attempt, const char *slurm_step)
 	snprintf(attempt->slurm_step, sizeof(attempt->slurm_step), "%s", slurm_step);
 	snprintf(pk, sizeof(pk), "%lld", (long long)attempt->attempt_pk);
 	const char *params[] = {pk, slurm_step};
-	wlbd_outbox_put(attempt->wlbd->outbox, "update attempts set slurm_step = $2 where id = $1", 2, params);
+	wlbd_outbox_put(attempt->wlbd->outbox, attempt->run_pk, "update attempts set slurm_step = $2 where id = $1", 2,
+	                params);
 }
 
 /* The launcher runs no ranks, and tells of none. */
@@ -34,7 +35,7 @@ static void take_ranks(struct wlbd_reporter *reporter, const struct wlbd_report 
 }
 
 static void take(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, const struct wlbd_report *report,
-                 struct evhttp_connection *connection)
+                 struct wlbd_connection *connection)
 {
 	if (report->step > reporter->step)
 		reporter->step = report->step;
@@ -78,7 +79,7 @@ static void answer(struct wlbd_call *call, struct wlbd_attempt *attempt)
 		               attempt->uuid, attempt->reporter_count);
 		return;
 	}
-	take(attempt, reporter, &report, evhttp_request_get_connection(call->request));
+	take(attempt, reporter, &report, call->connection);
 	call->wlbd->metrics.reports++;
 	if (attempt->order_end)
 		wlbd_call_reply(call, 200, json_pack("{s:s, s:s}", "order", "end", "reason", attempt->reason));
