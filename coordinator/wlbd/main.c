@@ -119,6 +119,8 @@ static void on_database_ready(void *context)
 static void on_database_away(void *context, const char *reason)
 {
 	struct wlbd *wlbd = context;
+	if (wlbd->stopping)
+		return;
 	if (wlbd->metrics.database_losses++ == 0 || wlbd->database_was_up)
 		wlbd_log(WLBD_LOG_WARNING, "database: away: %s", reason);
 	wlbd->database_was_up = false;
@@ -186,7 +188,16 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 	return wlbd_http_open(wlbd, address, size, error);
 }
 
-/* Attempts first: connections that end now are no symptoms. */
+/* Whoever waits for it is answered. */
+static void stop_database(struct wlbd *wlbd)
+{
+	wlbd_db_stop(wlbd->writes);
+	wlbd_db_stop(wlbd->polls);
+	wlbd_pool_stop(wlbd->deliveries);
+	wlbd_pool_stop(wlbd->reads);
+}
+
+/* What is under way is answered first; then the attempts, so that connections that end now are no symptoms. */
 static void close_parts(struct wlbd *wlbd)
 {
 	wlbd->stopping = true;
@@ -195,6 +206,7 @@ static void close_parts(struct wlbd *wlbd)
 	wlbd_worker_free(wlbd->slurm_orders);
 	wlbd_worker_free(wlbd->resolver);
 	wlbd_node_probes_free(wlbd->node_probes);
+	stop_database(wlbd);
 	wlbd_lost_nodes_free(wlbd->lost_nodes);
 	wlbd_attempts_free(wlbd->attempts);
 	wlbd_resolutions_free(wlbd->resolutions);
