@@ -164,7 +164,8 @@ static void look_at(struct open_run *open, const struct wlbd_job_facts *facts)
 static void on_job(void *context, const struct wlbd_job_facts *facts)
 {
 	struct open_run *open = context;
-	look_at(open, facts);
+	if (!open->jobs->wlbd->stopping)
+		look_at(open, facts);
 	answered(open->jobs);
 	free(open);
 }
@@ -220,10 +221,28 @@ static void on_open_runs(void *context, const struct wlbd_db_result *result)
 	answered(jobs);
 }
 
+/* Slurm may find a node lost of which nobody reports to wlbd. */
+static void tell_of_down_nodes(struct wlbd *wlbd)
+{
+	struct wlbd_attempt *attempt;
+	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)
+	{
+		const struct wlbd_names *names = &attempt->nodes.started_on;
+		for (int i = 0; i < names->count && !attempt->incident.over && !attempt->incident.settled; i++) {
+			const struct wlbd_node *node = wlbd_nodes_find(wlbd->nodes, names->list[i]);
+			if (node != NULL && node->down)
+				wlbd_verdict_node_dead(attempt, node->name);
+		}
+	}
+}
+
 static void on_nodes(void *context, const struct wlb_error *error)
 {
 	struct wlbd_jobs *jobs = context;
-	(void)error;
+	if (jobs->wlbd->stopping)
+		return;
+	if (error == NULL)
+		tell_of_down_nodes(jobs->wlbd);
 	wlbd_db_call(jobs->wlbd->polls,
 	             "select json_build_object('open', wlb_runs_open(), 'provisional', wlb_runs_provisional())", 0,
 	             NULL, on_open_runs, jobs);

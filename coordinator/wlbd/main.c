@@ -11,6 +11,7 @@
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/attempts.h"
 #include "coordinator/wlbd/db.h"
+#include "coordinator/wlbd/fields.h"
 #include "coordinator/wlbd/http.h"
 #include "coordinator/wlbd/jobs.h"
 #include "coordinator/wlbd/log.h"
@@ -28,6 +29,7 @@
 enum {
 	AUTH_THREADS = 2,
 	SLURM_THREADS = 3,
+	WAITING_MOST = 8192, /* for one kind of thread: more than all nodes that come back at once after a restart */
 	READ_TIMEOUT_FACTOR = 5, /* a long history may take longer than a short statement */
 	TICK_S = 1,
 	EXIT_BAD_INPUT = 2,
@@ -167,11 +169,12 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 		return wlb_fail(error, "out of memory");
 	if (wlb_slurm_open(error) != 0)
 		return -1;
-	wlbd->auth = wlbd_worker_new(wlbd->base, AUTH_THREADS, error);
-	wlbd->slurm_questions = wlbd_worker_new(wlbd->base, SLURM_THREADS, error);
-	wlbd->slurm_orders = wlbd_worker_new(wlbd->base, 1, error);
+	wlbd->auth = wlbd_worker_new(wlbd->base, "credentials", AUTH_THREADS, WAITING_MOST, error);
+	wlbd->slurm_questions = wlbd_worker_new(wlbd->base, "questions to Slurm", SLURM_THREADS, WAITING_MOST, error);
+	wlbd->slurm_orders = wlbd_worker_new(wlbd->base, "orders to Slurm", 1, WAITING_MOST, error);
+	wlbd->resolver = wlbd_worker_new(wlbd->base, "names of nodes", 1, WLBD_NODES_MOST, error);
 	if (wlbd->auth == NULL || wlbd->slurm_questions == NULL || wlbd->slurm_orders == NULL ||
-	    open_database(wlbd, error) != 0)
+	    wlbd->resolver == NULL || open_database(wlbd, error) != 0)
 		return -1;
 	wlbd->outbox = wlbd_outbox_new(wlbd->base, wlbd->writes, &wlbd->metrics.statements_set_aside);
 	wlbd->jobs = wlbd_jobs_new(wlbd);
@@ -183,11 +186,13 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 /* Attempts first: connections that end now are no symptoms. */
 static void close_parts(struct wlbd *wlbd)
 {
+	wlbd->stopping = true;
 	wlbd_worker_free(wlbd->auth);
 	wlbd_worker_free(wlbd->slurm_questions);
 	wlbd_worker_free(wlbd->slurm_orders);
-	wlbd_lost_nodes_free(wlbd->lost_nodes);
+	wlbd_worker_free(wlbd->resolver);
 	wlbd_node_probes_free(wlbd->node_probes);
+	wlbd_lost_nodes_free(wlbd->lost_nodes);
 	wlbd_attempts_free(wlbd->attempts);
 	wlbd_resolutions_free(wlbd->resolutions);
 	wlbd_jobs_free(wlbd->jobs);

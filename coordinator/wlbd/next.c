@@ -12,6 +12,7 @@
 #include "coordinator/wlbd/nodes.h"
 #include "coordinator/wlbd/outbox.h"
 #include "coordinator/wlbd/outdated.h"
+#include "coordinator/wlbd/policy.h"
 #include "coordinator/wlbd/resolve.h"
 #include "coordinator/wlbd/slurm_ask.h"
 #include "coordinator/wlbd/verdict.h"
@@ -67,6 +68,15 @@ static void finish(struct question *q, json_t *reply)
 	question_free(q);
 }
 
+/* Whether wlbd ends, so that the question was answered now. */
+static bool is_stopping(struct question *q)
+{
+	bool stopping = q->call->wlbd->stopping;
+	if (stopping)
+		fail(q, 503, "wlbd is stopping; try again");
+	return stopping;
+}
+
 static void wait_more(struct question *q, const char *why)
 {
 	finish(q, json_pack("{s:s, s:f, s:s}", "decision", "wait", "retry_after_s", wait_s, "reason", why));
@@ -78,10 +88,11 @@ static int read_policy(struct question *q, struct wlb_error *error)
 {
 	const char *layout = "auto";
 	if (q->policy != NULL &&
-	    (wlbd_field_text(q->policy, "layout", WLBD_OPTIONAL, WLBD_NAME_MOST, &layout, error) != 0 ||
+	    (wlbd_policy_check(q->policy, error) != 0 ||
+	     wlbd_field_text(q->policy, "layout", WLBD_OPTIONAL, WLBD_NAME_MOST, &layout, error) != 0 ||
 	     wlbd_field_integer(q->policy, "min_nodes", WLBD_OPTIONAL, 0, WLBD_NODES_MOST, &q->min_nodes, error) != 0 ||
 	     wlbd_field_integer(q->policy, "spares", WLBD_OPTIONAL, 0, WLBD_NODES_MOST, &q->spares, error) != 0))
-		return wlb_fail_in(error, "policy");
+		return -1;
 	return wlb_policy_parse(layout, &q->layout_policy, error);
 }
 
@@ -173,7 +184,7 @@ static void start(struct question *q, const struct wlbd_decision *decision)
 	                          names_of(q, decision->use + decision->use_count, decision->spare_count), "checkpoint",
 	                          json_object_get(q->history, "checkpoint"), "reason", decision->reason);
 	char *text = json_dumps(reply, JSON_COMPACT);
-	char *policy = q->policy != NULL ? json_dumps(q->policy, JSON_COMPACT) : NULL;
+	char *policy = wlbd_policy_text(q->policy);
 	json_decref(reply);
 	snprintf(run_text, sizeof(run_text), "%lld", (long long)run_pk(q));
 	const char *params[] = {run_text, q->attempt_id, text, policy != NULL ? policy : "{}"};
@@ -272,6 +283,8 @@ static void probed(struct question *q)
 {
 	if (--q->probes > 0)
 		return;
+	if (is_stopping(q))
+		return;
 	bool judging = judge_previous(q);
 	/* What was on its way to the database is not in the history that was read: ask again. */
 	decide(q, judging || q->history_lacks || wlbd_outbox_holds(q->call->wlbd->outbox, run_pk(q)));
@@ -289,6 +302,8 @@ static void on_probed(void *context, bool alive)
 static void probe_nodes(void *context, const struct wlb_error *error)
 {
 	struct question *q = context;
+	if (is_stopping(q))
+		return;
 	(void)error;   /* the old table is better than none */
 	q->probes = 1; /* ours, so that the last answer is not the first */
 	for (int i = 0; i < q->offer_count; i++) {
@@ -332,6 +347,8 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 {
 	struct question *q = context;
 	uid_t owner = (uid_t)json_integer_value(json_object_get(q->history, "uid"));
+	if (is_stopping(q))
+		return;
 	if (facts->found == 1 && facts->job.uid != owner) {
 		wlbd_call_fail(q->call, 403, "job %u belongs to %s", facts->job.job_id, facts->user);
 		question_free(q);

@@ -75,7 +75,8 @@ static void answer(struct wlbd_call *call, struct wlbd_attempt *attempt)
 	}
 	struct wlbd_reporter *reporter = wlbd_attempt_reporter(attempt, report.node, (int)report.rank);
 	if (reporter == NULL) {
-		wlbd_call_fail(call, 503, "out of memory; try again");
+		wlbd_call_fail(call, 503, "attempt %s has %d reporters, the most it can have, or memory is short",
+		               attempt->uuid, attempt->reporter_count);
 		return;
 	}
 	take(attempt, reporter, &report, evhttp_request_get_connection(call->request));

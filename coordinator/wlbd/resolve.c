@@ -161,6 +161,10 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 	struct resolution *resolution = context;
 	struct wlbd *wlbd = resolution->wlbd;
 	struct wlbd_job_params job;
+	if (wlbd->stopping) {
+		fail(resolution, 503, "wlbd is stopping; try again");
+		return;
+	}
 	bool privileged = resolution->uid == 0 || resolution->uid == wlbd->slurm_uid;
 	if (resolution->uid != facts->uid && !privileged) {
 		fail(resolution, 403, "the job belongs to another user");
