@@ -34,7 +34,7 @@ static void finish_proof(struct wlbd_job *job)
 
 static void discard_proof(struct wlbd_job *job)
 {
-	wlb_fail(&((struct wlbd_call *)job)->refusal, "too many wait for munged");
+	wlb_fail(&((struct wlbd_call *)job)->refusal, "too many wait for munged, or wlbd is stopping");
 	finish_proof(job);
 }
 
