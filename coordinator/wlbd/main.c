@@ -175,10 +175,11 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 	if (wlb_slurm_open(error) != 0)
 		return -1;
 	wlbd->auth = wlbd_worker_new(wlbd->base, "credentials", AUTH_THREADS, WAITING_MOST, error);
+	wlbd->bodies = wlbd_worker_new(wlbd->base, "long requests", 1, WAITING_MOST, error);
 	wlbd->slurm_questions = wlbd_worker_new(wlbd->base, "questions to Slurm", SLURM_THREADS, WAITING_MOST, error);
 	wlbd->slurm_orders = wlbd_worker_new(wlbd->base, "orders to Slurm", 1, WAITING_MOST, error);
 	wlbd->resolver = wlbd_worker_new(wlbd->base, "names of nodes", 1, WLBD_NODES_MOST, error);
-	if (wlbd->auth == NULL || wlbd->slurm_questions == NULL || wlbd->slurm_orders == NULL ||
+	if (wlbd->auth == NULL || wlbd->bodies == NULL || wlbd->slurm_questions == NULL || wlbd->slurm_orders == NULL ||
 	    wlbd->resolver == NULL || open_database(wlbd, error) != 0)
 		return -1;
 	wlbd->outbox = wlbd_outbox_new(wlbd->base, wlbd->writes, &wlbd->metrics.statements_set_aside);
@@ -202,6 +203,7 @@ static void close_parts(struct wlbd *wlbd)
 {
 	wlbd->stopping = true;
 	wlbd_worker_free(wlbd->auth);
+	wlbd_worker_free(wlbd->bodies);
 	wlbd_worker_free(wlbd->slurm_questions);
 	wlbd_worker_free(wlbd->slurm_orders);
 	wlbd_worker_free(wlbd->resolver);
