@@ -12,7 +12,7 @@
 
 enum {
 	WLB_AGENT_MESSAGE_SIZE = 64,
-	WLB_AGENT_TASKS_MOST = 65536, /* of a step on one node */
+	WLB_AGENT_TASKS_MOST = 4096, /* of a step on one node; a report has no more */
 };
 
 enum wlb_agent_message_kind {

@@ -8,6 +8,7 @@
 
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/node_question.h"
 #include "coordinator/wlbd/wlbd.h"
 
 static int by_uuid(const void *a, const void *b)
@@ -15,13 +16,15 @@ static int by_uuid(const void *a, const void *b)
 	return strcmp(((const struct wlbd_attempt *)a)->uuid, ((const struct wlbd_attempt *)b)->uuid);
 }
 
-/* The launcher may share its node with a rank's reporter. */
+/* One for each node, and one for the launcher, which may share its node with a rank's reporter. */
 static int by_place(const void *a, const void *b)
 {
 	const struct wlbd_reporter *x = a;
 	const struct wlbd_reporter *y = b;
-	int launchers = (x->rank == WLBD_LAUNCHER) - (y->rank == WLBD_LAUNCHER);
-	return launchers != 0 ? launchers : strcmp(x->node, y->node);
+	bool launcher = x->rank == WLBD_LAUNCHER;
+	if (launcher != (y->rank == WLBD_LAUNCHER))
+		return launcher ? 1 : -1;
+	return launcher ? 0 : strcmp(x->node, y->node);
 }
 
 static int by_connection(const void *a, const void *b)
@@ -62,6 +65,7 @@ static void reporter_free(struct wlbd_attempt *attempt, struct wlbd_reporter *re
 	wlbd_reporter_attach(reporter, NULL, NULL);
 	TAILQ_REMOVE(&attempt->reporters, reporter, link);
 	tdelete(reporter, &attempt->reporter_tree, by_place);
+	attempt->reporter_count--;
 	attempt->wlbd->attempts->reporters--;
 	free(reporter);
 }
@@ -72,8 +76,9 @@ static void attempt_free(struct wlbd_attempt *attempt)
 		reporter_free(attempt, TAILQ_FIRST(&attempt->reporters));
 	if (attempt->judge_timer != NULL)
 		event_free(attempt->judge_timer);
+	wlbd_node_questions_free(attempt);
 	wlbd_incident_clear(&attempt->incident);
-	wlb_strings_free(attempt->nodes, attempt->node_count);
+	wlbd_attempt_nodes_free(&attempt->nodes);
 	free(attempt);
 }
 
@@ -100,6 +105,7 @@ static struct wlbd_attempt *attempt_new(struct wlbd *wlbd, const char *uuid)
 	attempt->wlbd = wlbd;
 	copy_uuid(attempt->uuid, uuid);
 	TAILQ_INIT(&attempt->reporters);
+	TAILQ_INIT(&attempt->questions);
 	if (tsearch(attempt, &wlbd->attempts->tree, by_uuid) == NULL) {
 		free(attempt);
 		return NULL;
@@ -109,43 +115,27 @@ static struct wlbd_attempt *attempt_new(struct wlbd *wlbd, const char *uuid)
 	return attempt;
 }
 
-bool wlbd_attempt_has_node(const struct wlbd_attempt *attempt, const char *node)
+/* Nodes and ranks, as far as the card has them. */
+static int take_nodes(struct wlbd_attempt *attempt, const json_t *card)
 {
-	for (int i = 0; i < attempt->node_count; i++)
-		if (strcmp(attempt->nodes[i], node) == 0)
-			return true;
-	return false;
-}
-
-void wlbd_attempt_set_nodes(struct wlbd_attempt *attempt, const json_t *nodes)
-{
-	size_t count = json_array_size(nodes);
-	char **names = calloc(count + 1, sizeof(*names));
-	if (names == NULL)
-		return;
-	for (size_t i = 0; i < count; i++) {
-		names[i] = strdup(json_string_value(json_array_get(nodes, i)));
-		if (names[i] == NULL) {
-			wlb_strings_free(names, (int)i);
-			return;
-		}
-	}
-	wlb_strings_free(attempt->nodes, attempt->node_count);
-	attempt->nodes = names;
-	attempt->node_count = (int)count;
+	const json_t *ranks = json_object_get(card, "rank_nodes");
+	attempt->nodes.world_size = (int)json_integer_value(json_object_get(card, "world_size"));
+	if (json_array_size(ranks) > 0)
+		return wlbd_attempt_nodes_set_ranks(&attempt->nodes, ranks);
+	return wlbd_attempt_nodes_set(&attempt->nodes, json_object_get(card, "nodes"));
 }
 
 struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card)
 {
 	const char *uuid;
 	const char *run;
-	const json_t *nodes;
 	json_int_t run_pk, attempt_pk, number, job_id, uid;
+	int confirmed;
 	json_error_t error;
 
-	if (json_unpack_ex((json_t *)card, &error, 0, "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:o}", "attempt_id", &uuid,
+	if (json_unpack_ex((json_t *)card, &error, 0, "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:b}", "attempt_id", &uuid,
 	                   "run", &run, "run_pk", &run_pk, "attempt_pk", &attempt_pk, "attempt", &number, "job_id",
-	                   &job_id, "uid", &uid, "nodes", &nodes) != 0) {
+	                   &job_id, "uid", &uid, "confirmed", &confirmed) != 0) {
 		wlbd_log(WLBD_LOG_ERROR, "an attempt's card from the database is not readable: %s", error.text);
 		return NULL;
 	}
@@ -162,11 +152,26 @@ struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card)
 	attempt->number = number;
 	attempt->job_id = (uint32_t)job_id;
 	attempt->uid = (uid_t)uid;
+	attempt->confirmed = attempt->confirmed || confirmed;
 	const char *slurm_step = json_string_value(json_object_get(card, "slurm_step"));
 	if (slurm_step != NULL)
 		snprintf(attempt->slurm_step, sizeof(attempt->slurm_step), "%s", slurm_step);
-	wlbd_attempt_set_nodes(attempt, nodes);
+	if (take_nodes(attempt, card) != 0)
+		wlbd_log(WLBD_LOG_ERROR, "out of memory: the nodes of attempt %s are not known", uuid);
 	return attempt;
+}
+
+void wlbd_attempts_confirm(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job)
+{
+	struct wlbd_attempt *attempt;
+	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)
+	{
+		if (attempt->run_pk != run_pk || attempt->uid != job->uid)
+			continue;
+		attempt->confirmed = true;
+		if (!attempt->nodes.allocation_known)
+			wlbd_attempt_nodes_set_allocation(&attempt->nodes, job);
+	}
 }
 
 /* ---- reporters ----------------------------------------------------------------------------------- */
@@ -176,9 +181,13 @@ struct wlbd_reporter *wlbd_attempt_reporter(struct wlbd_attempt *attempt, const 
 	struct wlbd_reporter key = {.rank = rank};
 	snprintf(key.node, sizeof(key.node), "%s", node);
 	struct wlbd_reporter **found = tfind(&key, &attempt->reporter_tree, by_place);
-	if (found != NULL)
+	if (found != NULL) {
+		if (rank == WLBD_LAUNCHER) /* of a requeued job: it may be on another node */
+			snprintf((*found)->node, sizeof((*found)->node), "%s", node);
 		return *found;
-	struct wlbd_reporter *reporter = calloc(1, sizeof(*reporter));
+	}
+	bool full = attempt->reporter_count > wlbd_attempt_nodes_most(&attempt->nodes);
+	struct wlbd_reporter *reporter = full ? NULL : calloc(1, sizeof(*reporter));
 	if (reporter == NULL)
 		return NULL;
 	*reporter = key;
@@ -188,8 +197,25 @@ struct wlbd_reporter *wlbd_attempt_reporter(struct wlbd_attempt *attempt, const 
 		return NULL;
 	}
 	TAILQ_INSERT_TAIL(&attempt->reporters, reporter, link);
+	attempt->reporter_count++;
 	attempt->wlbd->attempts->reporters++;
 	return reporter;
+}
+
+int64_t wlbd_attempts_node_heard_ms(const struct wlbd_attempts *attempts, const char *node)
+{
+	const struct wlbd_attempt *attempt;
+	struct wlbd_reporter key = {.rank = 0};
+	int64_t heard_ms = 0;
+	snprintf(key.node, sizeof(key.node), "%s", node);
+	TAILQ_FOREACH(attempt, &attempts->list, link)
+	{
+		struct wlbd_reporter **found = tfind(&key, &attempt->reporter_tree, by_place);
+		if (found != NULL && (*found)->connection != NULL && (*found)->reported_ms > heard_ms &&
+		    attempt->nodes.allocation_known && wlbd_attempt_nodes_may_have(&attempt->nodes, node))
+			heard_ms = (*found)->reported_ms;
+	}
+	return heard_ms;
 }
 
 /* ---- connections --------------------------------------------------------------------------------- */
@@ -202,7 +228,7 @@ static void detach(struct wlbd_reporter *reporter)
 	reporter->connection = NULL;
 }
 
-static void on_closed(struct evhttp_connection *connection, void *context)
+static void on_closed(struct wlbd_connection *connection, void *context)
 {
 	struct wlbd_reporter *reporter = context;
 	(void)connection;
@@ -210,14 +236,14 @@ static void on_closed(struct evhttp_connection *connection, void *context)
 	reporter->closed(reporter);
 }
 
-void wlbd_reporter_attach(struct wlbd_reporter *reporter, struct evhttp_connection *connection,
+void wlbd_reporter_attach(struct wlbd_reporter *reporter, struct wlbd_connection *connection,
                           void (*closed)(struct wlbd_reporter *reporter))
 {
 	struct wlbd_attempts *attempts = reporter->attempt->wlbd->attempts;
 	if (reporter->connection == connection)
 		return;
 	if (reporter->connection != NULL)
-		evhttp_connection_set_closecb(reporter->connection, NULL, NULL);
+		wlbd_connection_on_close(reporter->connection, NULL, NULL);
 	detach(reporter);
 	if (connection == NULL)
 		return;
@@ -231,5 +257,5 @@ void wlbd_reporter_attach(struct wlbd_reporter *reporter, struct evhttp_connecti
 		reporter->connection = NULL; /* no memory: this reporter's silence will be noticed instead */
 		return;
 	}
-	evhttp_connection_set_closecb(connection, on_closed, reporter);
+	wlbd_connection_on_close(connection, on_closed, reporter);
 }

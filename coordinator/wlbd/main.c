@@ -1,6 +1,7 @@
 /* wlbd: wiring only. */
 #include <getopt.h>
 #include <jansson.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,11 +12,15 @@
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/attempts.h"
 #include "coordinator/wlbd/db.h"
+#include "coordinator/wlbd/fields.h"
 #include "coordinator/wlbd/http.h"
 #include "coordinator/wlbd/jobs.h"
 #include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/lost_nodes.h"
+#include "coordinator/wlbd/node_probe.h"
 #include "coordinator/wlbd/nodes.h"
 #include "coordinator/wlbd/outbox.h"
+#include "coordinator/wlbd/pool.h"
 #include "coordinator/wlbd/resolve.h"
 #include "coordinator/wlbd/slurm_ask.h"
 #include "coordinator/wlbd/verdict.h"
@@ -24,8 +29,11 @@
 
 enum {
 	AUTH_THREADS = 2,
+	SLURM_THREADS = 3,
+	WAITING_MOST = 8192, /* for one kind of thread: more than all nodes that come back at once after a restart */
 	READ_TIMEOUT_FACTOR = 5, /* a long history may take longer than a short statement */
 	TICK_S = 1,
+	MAPPED_BYTES = 256 << 10,
 	EXIT_BAD_INPUT = 2,
 };
 
@@ -96,6 +104,7 @@ static void on_tick(evutil_socket_t fd, short what, void *context)
 	(void)fd;
 	(void)what;
 	wlbd_verdict_tick(context);
+	wlbd_http_tick(context);
 }
 
 static void on_database_ready(void *context)
@@ -123,15 +132,15 @@ static void on_wrong_schema(void *context, const struct wlb_error *error)
 	event_base_loopexit(wlbd->base, NULL);
 }
 
-static void on_reads_ready(void *context)
+static void on_other_ready(void *context)
 {
 	(void)context;
 }
 
-static void on_reads_away(void *context, const char *reason)
+static void on_other_away(void *context, const char *reason)
 {
 	(void)context;
-	(void)reason; /* the other connection says it */
+	(void)reason; /* the connection for decisions says it */
 }
 
 /* ---- parts ----------------------------------------------------------------------------------------- */
@@ -140,11 +149,13 @@ static int open_database(struct wlbd *wlbd, struct wlb_error *error)
 {
 	const struct wlbd_config *config = &wlbd->config;
 	struct wlbd_db_hooks writes = {on_database_ready, on_database_away, on_wrong_schema, wlbd};
-	struct wlbd_db_hooks reads = {on_reads_ready, on_reads_away, on_wrong_schema, wlbd};
-	wlbd->writes = wlbd_db_new(wlbd->base, config->database, config->database_timeout_ms, &writes, error);
-	wlbd->reads = wlbd_db_new(wlbd->base, config->database, config->database_timeout_ms * READ_TIMEOUT_FACTOR,
-	                          &reads, error);
-	return wlbd->writes != NULL && wlbd->reads != NULL ? 0 : -1;
+	struct wlbd_db_hooks others = {on_other_ready, on_other_away, on_wrong_schema, wlbd};
+	int timeout_ms = config->database_timeout_ms;
+	wlbd->writes = wlbd_db_new(wlbd->base, config->database, timeout_ms, &writes, error);
+	wlbd->polls = wlbd_db_new(wlbd->base, config->database, timeout_ms, &others, error);
+	wlbd->deliveries = wlbd_pool_new(wlbd->base, config->database, timeout_ms, &others, error);
+	wlbd->reads = wlbd_pool_new(wlbd->base, config->database, timeout_ms * READ_TIMEOUT_FACTOR, &others, error);
+	return wlbd->writes != NULL && wlbd->polls != NULL && wlbd->deliveries != NULL && wlbd->reads != NULL ? 0 : -1;
 }
 
 static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_error *error)
@@ -152,17 +163,23 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 	wlbd->base = event_base_new();
 	wlbd->slurm_uid = (uid_t)-1;
 	wlbd->nodes = wlbd_nodes_new();
+	wlbd->node_probes = wlbd_node_probes_new(wlbd);
+	wlbd->lost_nodes = wlbd_lost_nodes_new(wlbd);
 	wlbd->attempts = wlbd_attempts_new();
 	wlbd->resolutions = wlbd_resolutions_new();
-	if (wlbd->base == NULL || wlbd->nodes == NULL || wlbd->attempts == NULL || wlbd->resolutions == NULL)
+	if (wlbd->base == NULL || wlbd->nodes == NULL || wlbd->node_probes == NULL || wlbd->lost_nodes == NULL ||
+	    wlbd->attempts == NULL || wlbd->resolutions == NULL)
 		return wlb_fail(error, "out of memory");
 	if (wlb_slurm_open(error) != 0)
 		return -1;
-	wlbd->auth = wlbd_worker_new(wlbd->base, AUTH_THREADS, error);
-	wlbd->slurm = wlbd_worker_new(wlbd->base, 1, error);
-	if (wlbd->auth == NULL || wlbd->slurm == NULL || open_database(wlbd, error) != 0)
+	wlbd->auth = wlbd_worker_new(wlbd->base, "credentials", AUTH_THREADS, WAITING_MOST, error);
+	wlbd->slurm_questions = wlbd_worker_new(wlbd->base, "questions to Slurm", SLURM_THREADS, WAITING_MOST, error);
+	wlbd->slurm_orders = wlbd_worker_new(wlbd->base, "orders to Slurm", 1, WAITING_MOST, error);
+	wlbd->resolver = wlbd_worker_new(wlbd->base, "names of nodes", 1, WLBD_NODES_MOST, error);
+	if (wlbd->auth == NULL || wlbd->slurm_questions == NULL || wlbd->slurm_orders == NULL ||
+	    wlbd->resolver == NULL || open_database(wlbd, error) != 0)
 		return -1;
-	wlbd->outbox = wlbd_outbox_new(wlbd->writes);
+	wlbd->outbox = wlbd_outbox_new(wlbd->base, wlbd->writes, &wlbd->metrics.statements_set_aside);
 	wlbd->jobs = wlbd_jobs_new(wlbd);
 	if (wlbd->outbox == NULL || wlbd->jobs == NULL)
 		return wlb_fail(error, "out of memory");
@@ -172,18 +189,33 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 /* Attempts first: connections that end now are no symptoms. */
 static void close_parts(struct wlbd *wlbd)
 {
+	wlbd->stopping = true;
 	wlbd_worker_free(wlbd->auth);
-	wlbd_worker_free(wlbd->slurm);
+	wlbd_worker_free(wlbd->slurm_questions);
+	wlbd_worker_free(wlbd->slurm_orders);
+	wlbd_worker_free(wlbd->resolver);
+	wlbd_node_probes_free(wlbd->node_probes);
+	wlbd_lost_nodes_free(wlbd->lost_nodes);
 	wlbd_attempts_free(wlbd->attempts);
 	wlbd_resolutions_free(wlbd->resolutions);
 	wlbd_jobs_free(wlbd->jobs);
 	wlbd_http_close(wlbd);
 	wlbd_outbox_free(wlbd->outbox);
 	wlbd_db_free(wlbd->writes);
-	wlbd_db_free(wlbd->reads);
+	wlbd_db_free(wlbd->polls);
+	wlbd_pool_free(wlbd->deliveries);
+	wlbd_pool_free(wlbd->reads);
 	wlbd_nodes_free(wlbd->nodes);
 	if (wlbd->base != NULL)
 		event_base_free(wlbd->base);
+}
+
+/* The body of a request comes from the system and goes back to it whole, and what is parsed on other threads lies where
+ * malloc_trim finds it: with malloc's own settings the process stays as large as it has ever been. */
+static void limit_memory(void)
+{
+	mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES);
+	mallopt(M_ARENA_MAX, 1);
 }
 
 /* A descriptor for each node's reporter, and some for probes. */
@@ -253,6 +285,7 @@ int main(int argc, char **argv)
 	}
 	signal(SIGPIPE, SIG_IGN);
 	raise_descriptor_limit();
+	limit_memory();
 	wlbd_log_open((enum wlbd_log_level)wlbd.config.log_level);
 	/* Keys of objects come from outside: their order in memory is not to be guessed. */
 	json_object_seed(0);

@@ -1,5 +1,7 @@
 #include "coordinator/wlbd/slurm_ask.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,10 +14,14 @@
 
 /* ---- a job --------------------------------------------------------------------------------------- */
 
+/* While slurmctld does not answer, one question at a time finds out whether it does again; the others are answered
+ * at once, not one after the other after libslurm's long wait. */
 struct job_ask {
 	struct wlbd_job job;
+	struct wlbd *wlbd;
 	uint32_t job_id;
 	uid_t asker;
+	bool finds_out;
 	struct wlbd_job_facts facts;
 	void (*done)(void *context, const struct wlbd_job_facts *facts);
 	void *context;
@@ -36,7 +42,15 @@ static void run_job_ask(struct wlbd_job *job)
 {
 	struct job_ask *ask = (struct job_ask *)job;
 	struct wlbd_job_facts *facts = &ask->facts;
-	facts->found = wlb_slurm_job(ask->job_id, &facts->job, &facts->error);
+	if (ask->wlbd->slurm_away && !ask->finds_out) {
+		facts->found = wlb_fail(&facts->error, "slurmctld does not answer");
+	} else {
+		facts->found = wlb_slurm_job(ask->job_id, &facts->job, &facts->error);
+		/* A job that cannot be read was an answer too. */
+		ask->wlbd->slurm_away = facts->found < 0 && facts->job.job_id == 0;
+		if (facts->found < 0)
+			wlbd_log(WLBD_LOG_WARNING, "job %u: %s", ask->job_id, facts->error.message);
+	}
 	facts->uid = facts->found == 1 ? facts->job.uid : ask->asker;
 	name_of(facts->uid, facts->user, sizeof(facts->user));
 }
@@ -44,10 +58,19 @@ static void run_job_ask(struct wlbd_job *job)
 static void finish_job_ask(struct wlbd_job *job)
 {
 	struct job_ask *ask = (struct job_ask *)job;
-	if (ask->facts.found < 0)
-		wlbd_log(WLBD_LOG_WARNING, "job %u: %s", ask->job_id, ask->facts.error.message);
+	if (ask->finds_out)
+		ask->wlbd->slurm_tried = false;
 	ask->done(ask->context, &ask->facts);
 	free(ask);
+}
+
+static void discard_job_ask(struct wlbd_job *job)
+{
+	struct job_ask *ask = (struct job_ask *)job;
+	ask->facts = (struct wlbd_job_facts){.found = -1, .uid = ask->asker};
+	snprintf(ask->facts.user, sizeof(ask->facts.user), "%u", ask->asker);
+	wlb_fail(&ask->facts.error, "job %u: Slurm was not asked", ask->job_id);
+	finish_job_ask(job);
 }
 
 void wlbd_slurm_job(struct wlbd *wlbd, uint32_t job_id, uid_t asker,
@@ -59,12 +82,15 @@ void wlbd_slurm_job(struct wlbd *wlbd, uint32_t job_id, uid_t asker,
 		done(context, &facts);
 		return;
 	}
-	ask->job = (struct wlbd_job){.run = run_job_ask, .done = finish_job_ask};
+	ask->job = (struct wlbd_job){.run = run_job_ask, .done = finish_job_ask, .discard = discard_job_ask};
+	ask->wlbd = wlbd;
 	ask->job_id = job_id;
 	ask->asker = asker;
+	ask->finds_out = wlbd->slurm_away && !wlbd->slurm_tried;
+	wlbd->slurm_tried = wlbd->slurm_tried || ask->finds_out;
 	ask->done = done;
 	ask->context = context;
-	wlbd_worker_submit(wlbd->slurm, &ask->job);
+	wlbd_worker_submit(wlbd->slurm_questions, &ask->job);
 }
 
 /* ---- orders ---------------------------------------------------------------------------------------- */
@@ -73,6 +99,7 @@ struct order {
 	struct wlbd_job job;
 	int (*carry_out)(struct order *order);
 	uint32_t job_id;
+	uid_t owner; /* of the job, where that is asked again */
 	uint32_t numbers[2];
 	char node[256];
 	char text[512]; /* what it is, for the log and as the reason in Slurm */
@@ -96,7 +123,14 @@ static void finish_order(struct wlbd_job *job)
 	free(order);
 }
 
-/* NULL when memory is out, which is said in the log. */
+static void discard_order(struct wlbd_job *job)
+{
+	struct order *order = (struct order *)job;
+	wlbd_log(WLBD_LOG_ERROR, "Slurm: %s: not told", order->text);
+	free(order);
+}
+
+/* NULL if out of memory, which is said in the log. */
 static struct order *order_new(int (*carry_out)(struct order *order), uint32_t job_id)
 {
 	struct order *order = calloc(1, sizeof(*order));
@@ -104,7 +138,7 @@ static struct order *order_new(int (*carry_out)(struct order *order), uint32_t j
 		wlbd_log(WLBD_LOG_ERROR, "out of memory: an order to Slurm is lost");
 		return NULL;
 	}
-	order->job = (struct wlbd_job){.run = run_order, .done = finish_order};
+	order->job = (struct wlbd_job){.run = run_order, .done = finish_order, .discard = discard_order};
 	order->carry_out = carry_out;
 	order->job_id = job_id;
 	return order;
@@ -122,26 +156,45 @@ void wlbd_slurm_node_down(struct wlbd *wlbd, const char *node, const char *reaso
 		return;
 	snprintf(order->node, sizeof(order->node), "%s", node);
 	snprintf(order->text, sizeof(order->text), "%s", reason);
-	wlbd_worker_submit(wlbd->slurm, &order->job);
+	wlbd_worker_submit(wlbd->slurm_orders, &order->job);
+}
+
+bool wlbd_slurm_step_number(uint32_t job_id, const char *slurm_step, uint32_t *step)
+{
+	char expected[32];
+	char *end = NULL;
+	size_t length = (size_t)snprintf(expected, sizeof(expected), "%u.", job_id);
+	if (strncmp(slurm_step, expected, length) != 0 || !isdigit((unsigned char)slurm_step[length]))
+		return false;
+	errno = 0;
+	unsigned long number = strtoul(slurm_step + length, &end, 10);
+	*step = (uint32_t)number;
+	return *end == '\0' && errno == 0 && number < UINT32_MAX;
 }
 
 static int carry_out_step_kill(struct order *order)
 {
+	struct wlb_slurm_job job;
+	int found = wlb_slurm_job(order->job_id, &job, &order->error);
+	if (found < 0)
+		return -1;
+	if (found == 0 || job.uid != order->owner)
+		return wlb_fail(&order->error, "Slurm knows no such job of uid %u", order->owner);
 	return wlb_slurm_step_kill(order->job_id, order->numbers[0], SIGKILL, &order->error);
 }
 
-void wlbd_slurm_step_kill(struct wlbd *wlbd, const char *slurm_step, const char *why)
+void wlbd_slurm_step_kill(struct wlbd *wlbd, uint32_t job_id, uid_t owner, const char *slurm_step, const char *why)
 {
-	uint32_t job_id;
 	uint32_t step;
-	if (sscanf(slurm_step, "%u.%u", &job_id, &step) != 2)
+	if (!wlbd_slurm_step_number(job_id, slurm_step, &step))
 		return;
 	struct order *order = order_new(carry_out_step_kill, job_id);
 	if (order == NULL)
 		return;
+	order->owner = owner;
 	order->numbers[0] = step;
 	snprintf(order->text, sizeof(order->text), "kill step %u.%u, since %s", job_id, step, why);
-	wlbd_worker_submit(wlbd->slurm, &order->job);
+	wlbd_worker_submit(wlbd->slurm_orders, &order->job);
 }
 
 static int carry_out_resize(struct order *order)
@@ -158,7 +211,7 @@ void wlbd_slurm_resize(struct wlbd *wlbd, uint32_t job_id, uint32_t min_nodes, u
 	order->numbers[1] = max_nodes;
 	snprintf(order->text, sizeof(order->text), "let the requeued job %u start on %u to %u nodes", job_id, min_nodes,
 	         max_nodes);
-	wlbd_worker_submit(wlbd->slurm, &order->job);
+	wlbd_worker_submit(wlbd->slurm_orders, &order->job);
 }
 
 static int carry_out_requeue(struct order *order)
@@ -172,7 +225,7 @@ void wlbd_slurm_requeue(struct wlbd *wlbd, uint32_t job_id, const char *why)
 	if (order == NULL)
 		return;
 	snprintf(order->text, sizeof(order->text), "requeue job %u, since %s", job_id, why);
-	wlbd_worker_submit(wlbd->slurm, &order->job);
+	wlbd_worker_submit(wlbd->slurm_orders, &order->job);
 }
 
 /* ---- who Slurm is ------------------------------------------------------------------------------------ */
@@ -208,10 +261,15 @@ static void finish_identity(struct wlbd_job *job)
 	wlbd->slurm_uid = identity->uid;
 	memcpy(wlbd->cluster, identity->cluster, sizeof(wlbd->cluster));
 	free(identity);
-	if (wlbd->slurm_uid != (uid_t)-1)
+	if (wlbd->slurm_uid != (uid_t)-1 || wlbd->stopping)
 		return;
 	wlbd_log(WLBD_LOG_WARNING, "slurmctld does not answer; asking again in 5 s");
 	event_base_once(wlbd->base, -1, EV_TIMEOUT, retry_identity, wlbd, &later);
+}
+
+static void discard_identity(struct wlbd_job *job)
+{
+	free(job);
 }
 
 void wlbd_slurm_identify(struct wlbd *wlbd)
@@ -219,7 +277,7 @@ void wlbd_slurm_identify(struct wlbd *wlbd)
 	struct identity *identity = calloc(1, sizeof(*identity));
 	if (identity == NULL)
 		return;
-	identity->job = (struct wlbd_job){.run = run_identity, .done = finish_identity};
+	identity->job = (struct wlbd_job){.run = run_identity, .done = finish_identity, .discard = discard_identity};
 	identity->wlbd = wlbd;
-	wlbd_worker_submit(wlbd->slurm, &identity->job);
+	wlbd_worker_submit(wlbd->slurm_questions, &identity->job);
 }

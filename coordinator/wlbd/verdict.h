@@ -11,14 +11,16 @@
 struct wlbd;
 
 /* The reporter said something over `connection` (NULL: it is closed already). */
-void wlbd_verdict_alive(struct wlbd_reporter *reporter, struct evhttp_connection *connection);
+void wlbd_verdict_alive(struct wlbd_reporter *reporter, struct wlbd_connection *connection);
 void wlbd_verdict_goodbye(struct wlbd_reporter *reporter);
 void wlbd_verdict_rank_gone(struct wlbd_reporter *reporter, int rank);
+/* The rank ended with this exit code, 128 + signal when it was killed. */
+void wlbd_verdict_rank_exited(struct wlbd_reporter *reporter, int rank, int code);
 
 /* The launcher says that the attempt's step has ended, and perhaps which task ended it. */
 void wlbd_verdict_over(struct wlbd_attempt *attempt, int exit_code, const struct wlbd_first_exit *first);
 
-/* A node of the attempt was found dead when its job's nodes were probed for the next one. */
+/* A node of the attempt was found dead when its job's nodes were probed for the next one, or is DOWN in Slurm. */
 void wlbd_verdict_node_dead(struct wlbd_attempt *attempt, const char *node);
 
 /* A newer attempt of the run has begun: what is left of this one is told to end. */
