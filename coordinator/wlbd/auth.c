@@ -77,9 +77,8 @@ static void run_check(struct wlbd_job *job)
 static void finish_check(struct wlbd_job *job)
 {
 	struct check *check = (struct check *)job;
-	if (check->call->wlbd->stopping) {
+	if (check->call->wlbd->stopping)
 		refuse(check, 503, "wlbd is stopping", "try again");
-	}
 	if (check->status == 200) {
 		check->call->uid = check->uid;
 		check->call->credential = check->credential;

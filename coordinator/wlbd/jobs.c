@@ -94,7 +94,7 @@ static void close_run(const struct open_run *open, const char *state, const char
 	snprintf(pk, sizeof(pk), "%lld", (long long)open->run_pk);
 	const char *params[] = {pk, state, strcmp(state, "complete") == 0 ? "" : reason};
 	wlbd_log(WLBD_LOG_INFO, "run %s: %s: %s", open->run, state, reason);
-	wlbd_outbox_put(open->jobs->wlbd->outbox, "select wlb_run_end($1, $2, $3, 'slurm')", 3, params);
+	wlbd_outbox_put(open->jobs->wlbd->outbox, open->run_pk, "select wlb_run_end($1, $2, $3, 'slurm')", 3, params);
 	attempts_over(open);
 }
 
@@ -119,13 +119,13 @@ static void record_killed(const struct open_run *open, const struct wlb_slurm_jo
 	if (end->script_lost) {
 		snprintf(detail, sizeof(detail), "the script of job %u was killed by signal %d", job->job_id,
 		         job->exit_signal);
-		wlbd_verdict_job_killed(open->jobs->wlbd, open->attempt_pk, "script_lost", job->batch_host, detail,
-		                        (double)job->end_time);
+		wlbd_verdict_job_killed(open->jobs->wlbd, open->run_pk, open->attempt_pk, "script_lost",
+		                        job->batch_host, detail, (double)job->end_time);
 	} else if (end->launcher_lost) {
 		snprintf(detail, sizeof(detail), "job %u is over, and wlb run did not say how the run ended",
 		         job->job_id);
-		wlbd_verdict_job_killed(open->jobs->wlbd, open->attempt_pk, "launcher_lost", job->batch_host, detail,
-		                        0);
+		wlbd_verdict_job_killed(open->jobs->wlbd, open->run_pk, open->attempt_pk, "launcher_lost",
+		                        job->batch_host, detail, 0);
 	}
 }
 
@@ -184,7 +184,7 @@ static void see_to_ended_job(const struct open_run *open, const struct wlb_slurm
 	add_what_is_in_memory(open, &facts);
 	wlbd_job_end_judge(&facts, &end);
 	/* What wlbd found out is stored before what follows from it. */
-	if (end.verb == WLBD_JOB_END_WAIT || !wlbd_outbox_empty(wlbd->outbox)) {
+	if (end.verb == WLBD_JOB_END_WAIT || wlbd_outbox_holds(wlbd->outbox, open->run_pk)) {
 		wlbd_jobs_hurry(open->jobs);
 		return;
 	}
@@ -211,7 +211,7 @@ static void fit_pending(struct open_run *open)
 	         open->total_nodes);
 	snprintf(time_text, sizeof(time_text), "%.6f", wlb_clock_unix_s());
 	const char *params[] = {run_pk, attempt_pk, detail, time_text};
-	wlbd_outbox_put(open->jobs->wlbd->outbox,
+	wlbd_outbox_put(open->jobs->wlbd->outbox, open->run_pk,
 	                "select wlb_event_add($1, $2, 'job_resized', $3, to_timestamp($4::float8))", 4, params);
 }
 
@@ -318,13 +318,29 @@ static void on_open_runs(void *context, const struct wlbd_db_result *result)
 	answered(jobs);
 }
 
+/* Slurm may find a node lost of which nobody reports to wlbd. */
+static void tell_of_down_nodes(struct wlbd *wlbd)
+{
+	struct wlbd_attempt *attempt;
+	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)
+	{
+		const struct wlbd_names *names = &attempt->nodes.started_on;
+		for (int i = 0; i < names->count && !attempt->incident.over && !attempt->incident.settled; i++) {
+			const struct wlbd_node *node = wlbd_nodes_find(wlbd->nodes, names->list[i]);
+			if (node != NULL && node->down)
+				wlbd_verdict_node_dead(attempt, node->name);
+		}
+	}
+}
+
 static void on_nodes(void *context, const struct wlb_error *error)
 {
 	struct wlbd_jobs *jobs = context;
-	(void)error;
 	if (jobs->wlbd->stopping)
 		return;
-	wlbd_db_call(jobs->wlbd->reads,
+	if (error == NULL)
+		tell_of_down_nodes(jobs->wlbd);
+	wlbd_db_call(jobs->wlbd->polls,
 	             "select json_build_object('open', wlb_runs_open(), 'provisional', wlb_runs_provisional())", 0,
 	             NULL, on_open_runs, jobs);
 }

@@ -34,7 +34,8 @@ struct question {
 	struct wlb_policy layout_policy;
 	int64_t min_nodes;
 	int64_t spares;
-	json_t *history; /* what PostgreSQL knows of the run */
+	json_t *history;    /* what PostgreSQL knows of the run */
+	bool history_lacks; /* something of this run was still in the outbox when it was read */
 	struct wlbd_offer *offers;
 	int offer_count;
 	int64_t program_step; /* crashes.h */
@@ -159,6 +160,11 @@ static void on_started(void *context, const struct wlbd_db_result *result)
 	finish(q, reply);
 }
 
+static int64_t run_pk(const struct question *q)
+{
+	return json_integer_value(json_object_get(q->history, "run_pk"));
+}
+
 static json_t *names_of(const struct question *q, const int *use, int count)
 {
 	json_t *names = json_array();
@@ -170,7 +176,7 @@ static json_t *names_of(const struct question *q, const int *use, int count)
 static void start(struct question *q, const struct wlbd_decision *decision)
 {
 	const struct wlb_layout *layout = &decision->layout;
-	char run_pk[24];
+	char run_text[24];
 	json_t *reply = json_pack("{s:s, s:o, s:I, s:{s:i, s:i, s:i, s:i}, s:o, s:O, s:s}", "decision", "start",
 	                          "nodes", names_of(q, decision->use, decision->use_count), "tasks_per_node",
 	                          (json_int_t)q->tasks_per_node, "layout", "tp", layout->tp, "cp", layout->cp, "pp",
@@ -180,8 +186,8 @@ static void start(struct question *q, const struct wlbd_decision *decision)
 	char *text = json_dumps(reply, JSON_COMPACT);
 	char *policy = q->policy != NULL ? json_dumps(q->policy, JSON_COMPACT) : NULL;
 	json_decref(reply);
-	snprintf(run_pk, sizeof(run_pk), "%lld", (long long)json_integer_value(json_object_get(q->history, "run_pk")));
-	const char *params[] = {run_pk, q->attempt_id, text, policy != NULL ? policy : "{}"};
+	snprintf(run_text, sizeof(run_text), "%lld", (long long)run_pk(q));
+	const char *params[] = {run_text, q->attempt_id, text, policy != NULL ? policy : "{}"};
 	wlbd_db_call(q->call->wlbd->writes, "select wlb_attempt_start($1, $2, $3::jsonb, $4::jsonb)", 4, params,
 	             on_started, q);
 	free(text);
@@ -190,11 +196,11 @@ static void start(struct question *q, const struct wlbd_decision *decision)
 
 static void stop(struct question *q, const char *state, const char *reason)
 {
-	char run_pk[24];
-	snprintf(run_pk, sizeof(run_pk), "%lld", (long long)json_integer_value(json_object_get(q->history, "run_pk")));
-	const char *params[] = {run_pk, state, reason};
+	char text[24];
+	snprintf(text, sizeof(text), "%lld", (long long)run_pk(q));
+	const char *params[] = {text, state, reason};
 	wlbd_log(WLBD_LOG_INFO, "run %s: %s: %s", q->call->run, state, reason);
-	wlbd_outbox_put(q->call->wlbd->outbox, "select wlb_run_end($1, $2, $3, 'coordinator')", 3, params);
+	wlbd_outbox_put(q->call->wlbd->outbox, run_pk(q), "select wlb_run_end($1, $2, $3, 'coordinator')", 3, params);
 	finish(q, json_pack("{s:s, s:s, s:s}", "decision", "stop", "state", state, "reason", reason));
 }
 
@@ -252,7 +258,7 @@ static void note_exit(struct question *q, struct wlbd_attempt *previous)
 	snprintf(code, sizeof(code), "%d", (int)q->previous_exit_code);
 	snprintf(time_text, sizeof(time_text), "%.6f", wlb_clock_unix_s());
 	const char *params[] = {pk, code, q->previous_step, time_text};
-	wlbd_outbox_put(q->call->wlbd->outbox,
+	wlbd_outbox_put(q->call->wlbd->outbox, previous->run_pk,
 	                "select wlb_attempt_exited($1, $2::integer, $3, to_timestamp($4::float8))", 4, params);
 }
 
@@ -281,8 +287,8 @@ static void probed(struct question *q)
 	if (is_stopping(q))
 		return;
 	bool judging = judge_previous(q);
-	/* What is on its way to the database is not in the history that was read: ask again. */
-	decide(q, judging || !wlbd_outbox_empty(q->call->wlbd->outbox));
+	/* What was on its way to the database is not in the history that was read: ask again. */
+	decide(q, judging || q->history_lacks || wlbd_outbox_holds(q->call->wlbd->outbox, run_pk(q)));
 }
 
 static void on_probed(void *context, bool alive)
@@ -432,6 +438,7 @@ static void on_history(void *context, const struct wlbd_db_result *result)
 		return;
 	}
 	q->history = json_loads(result->value, 0, NULL);
+	q->history_lacks = wlbd_outbox_holds(q->call->wlbd->outbox, run_pk(q));
 	const json_t *stored = json_object_get(q->history, "decision");
 	uid_t owner = (uid_t)json_integer_value(json_object_get(q->history, "uid"));
 	if (owner != q->call->uid && !wlbd_call_privileged(q->call)) {

@@ -18,7 +18,8 @@ static void note_step(struct wlbd_attempt *attempt, const char *slurm_step)
 	snprintf(attempt->slurm_step, sizeof(attempt->slurm_step), "%s", slurm_step);
 	snprintf(pk, sizeof(pk), "%lld", (long long)attempt->attempt_pk);
 	const char *params[] = {pk, slurm_step};
-	wlbd_outbox_put(attempt->wlbd->outbox, "update attempts set slurm_step = $2 where id = $1", 2, params);
+	wlbd_outbox_put(attempt->wlbd->outbox, attempt->run_pk, "update attempts set slurm_step = $2 where id = $1", 2,
+	                params);
 }
 
 /* The launcher runs no ranks, and tells of none. */

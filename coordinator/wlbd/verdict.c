@@ -78,7 +78,7 @@ struct fault {
 	double time_s;
 };
 
-static void record_fault(struct wlbd *wlbd, int64_t attempt_pk, const struct fault *fault)
+static void record_fault(struct wlbd *wlbd, int64_t run_pk, int64_t attempt_pk, const struct fault *fault)
 {
 	char pk[24], step[24], time_text[32];
 	char *proof = fault->proof != NULL ? json_dumps(fault->proof, JSON_COMPACT) : NULL;
@@ -89,7 +89,7 @@ static void record_fault(struct wlbd *wlbd, int64_t attempt_pk, const struct fau
 		pk,    fault->kind, fault->rank, fault->node, fault->step >= 0 ? step : NULL, fault->detail,
 		proof, time_text};
 	wlbd_outbox_put(
-		wlbd->outbox,
+		wlbd->outbox, run_pk,
 		"select wlb_fault_found($1, $2, $3::integer, $4, $5::bigint, $6, $7::jsonb, to_timestamp($8::float8))",
 		8, params);
 	json_decref(fault->proof);
@@ -124,7 +124,7 @@ static void record_finding(struct wlbd_attempt *attempt, const struct wlbd_findi
 	                      .detail = detail_of(finding),
 	                      .proof = proof_of(finding, is_cause),
 	                      .time_s = unix_time_s(s->at_ms)};
-	record_fault(attempt->wlbd, attempt->attempt_pk, &fault);
+	record_fault(attempt->wlbd, attempt->run_pk, attempt->attempt_pk, &fault);
 	count_fault(&attempt->wlbd->metrics, finding->what);
 }
 
@@ -134,7 +134,8 @@ static void record_blame(struct wlbd_attempt *attempt, const char *reason)
 	snprintf(pk, sizeof(pk), "%lld", (long long)attempt->attempt_pk);
 	snprintf(time_text, sizeof(time_text), "%.6f", wlb_clock_unix_s());
 	const char *params[] = {pk, reason, time_text};
-	wlbd_outbox_put(attempt->wlbd->outbox, "select wlb_attempt_blame($1, $2, to_timestamp($3::float8))", 3, params);
+	wlbd_outbox_put(attempt->wlbd->outbox, attempt->run_pk,
+	                "select wlb_attempt_blame($1, $2, to_timestamp($3::float8))", 3, params);
 }
 
 static void record_exit(struct wlbd_attempt *attempt, const char *reason)
@@ -144,7 +145,7 @@ static void record_exit(struct wlbd_attempt *attempt, const char *reason)
 	snprintf(code, sizeof(code), "%d", attempt->incident.exit_code);
 	snprintf(time_text, sizeof(time_text), "%.6f", wlb_clock_unix_s());
 	const char *params[] = {pk, code, reason, time_text};
-	wlbd_outbox_put(attempt->wlbd->outbox,
+	wlbd_outbox_put(attempt->wlbd->outbox, attempt->run_pk,
 	                "select wlb_attempt_end($1, 'failed', $2::integer, $3, to_timestamp($4::float8))", 4, params);
 }
 
@@ -193,7 +194,7 @@ static void record_step_failed(struct wlbd_attempt *attempt, const char *node, c
 	                      .detail = detail,
 	                      .proof = is_broken ? json_pack("{s:b}", "step_broken", 1) : NULL,
 	                      .time_s = wlb_clock_unix_s()};
-	record_fault(attempt->wlbd, attempt->attempt_pk, &fault);
+	record_fault(attempt->wlbd, attempt->run_pk, attempt->attempt_pk, &fault);
 	attempt->wlbd->metrics.faults_step_failed++;
 	attempt->incident.settled = true;
 }
@@ -437,7 +438,7 @@ void wlbd_verdict_over(struct wlbd_attempt *attempt, int exit_code, const struct
 	judge_soon(attempt);
 }
 
-void wlbd_verdict_job_killed(struct wlbd *wlbd, int64_t attempt_pk, const char *kind, const char *node,
+void wlbd_verdict_job_killed(struct wlbd *wlbd, int64_t run_pk, int64_t attempt_pk, const char *kind, const char *node,
                              const char *detail, double time_s)
 {
 	struct fault fault = {.kind = kind,
@@ -446,7 +447,7 @@ void wlbd_verdict_job_killed(struct wlbd *wlbd, int64_t attempt_pk, const char *
 	                      .detail = detail,
 	                      .proof = time_s > 0 ? json_pack("{s:f}", "during", time_s) : NULL,
 	                      .time_s = time_s > 0 ? time_s : wlb_clock_unix_s()};
-	record_fault(wlbd, attempt_pk, &fault);
+	record_fault(wlbd, run_pk, attempt_pk, &fault);
 	if (strcmp(kind, "script_lost") == 0)
 		wlbd->metrics.faults_script_lost++;
 	else

@@ -22,7 +22,7 @@ void wlbd_verdict_stepd_gone(struct wlbd_reporter *reporter);
 /* The launcher says that the attempt's step has ended, and perhaps what ended it. */
 void wlbd_verdict_over(struct wlbd_attempt *attempt, int exit_code, const struct wlbd_first_exit *first);
 
-/* A node of the attempt was found dead when its job's nodes were probed for the next one. */
+/* A node of the attempt was found dead when its job's nodes were probed for the next one, or is DOWN in Slurm. */
 void wlbd_verdict_node_dead(struct wlbd_attempt *attempt, const char *node);
 
 /* A newer attempt of the run has begun: what is left of this one is told to end. */
@@ -30,7 +30,7 @@ void wlbd_verdict_supersede(struct wlbd_attempt *attempt, int64_t newer);
 
 /* The job is over and `kind` of its processes, "launcher_lost" or "script_lost", was killed: `time_s` since 1970, 0
  * where nobody knows when. `node` may be "". */
-void wlbd_verdict_job_killed(struct wlbd *wlbd, int64_t attempt_pk, const char *kind, const char *node,
+void wlbd_verdict_job_killed(struct wlbd *wlbd, int64_t run_pk, int64_t attempt_pk, const char *kind, const char *node,
                              const char *detail, double time_s);
 
 /* Something is still being found out about the attempt. */

@@ -15,8 +15,10 @@ struct wlbd {
 	struct event_base *base;
 	struct evhttp *http;
 	struct wlbd_guards *guards;           /* connections that must not be held half-open */
-	struct wlbd_db *writes;               /* short statements, in order */
-	struct wlbd_db *reads;                /* may take longer */
+	struct wlbd_db *writes;               /* decisions and what wlbd found out: short statements, in order */
+	struct wlbd_db *polls;                /* which runs are open, for jobs.h */
+	struct wlbd_pool *deliveries;         /* of records */
+	struct wlbd_pool *reads;              /* what users ask for; may take longer */
 	struct wlbd_outbox *outbox;           /* what wlbd itself found out and PostgreSQL has not stored yet */
 	struct wlbd_worker *auth;             /* threads that ask munged */
 	struct wlbd_worker *slurm_questions;  /* threads that ask Slurm: one that hangs delays no other */

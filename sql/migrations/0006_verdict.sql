@@ -77,6 +77,12 @@ create function wlb_fault_text(f faults) returns text language sql immutable as 
 		else f.kind || coalesce(': ' || nullif(f.detail, ''), '') end
 $$;
 
+-- Whatever changes an attempt has its run first, as deliveries do: else two statements could wait for each other.
+create function wlb_attempt_lock(p_attempt bigint) returns void language sql as $$
+	select from runs where id = (select run_id from attempts where id = p_attempt) for no key update;
+	select from attempts where id = p_attempt for no key update
+$$;
+
 -- Marks the cause of an attempt, and has the reasons of attempt and run say the same.
 create function wlb_attempt_settle(p_attempt bigint) returns void language plpgsql as $$
 declare
@@ -84,7 +90,8 @@ declare
 	c faults;
 	reason_now text;
 begin
-	select * into a from attempts where id = p_attempt for update;
+	perform wlb_attempt_lock(p_attempt);
+	select * into a from attempts where id = p_attempt;
 	select * into c from faults where id = wlb_attempt_cause(p_attempt);
 	if c.id is null then
 		return;
@@ -110,6 +117,7 @@ create function wlb_fault_put(p_attempt bigint, p_kind text, p_rank integer, p_n
 	p_detail text, p_evidence jsonb, p_proof jsonb, p_time timestamptz)
 returns void language plpgsql as $$
 begin
+	perform wlb_attempt_lock(p_attempt);
 	insert into faults (run_id, attempt_id, kind, rank, node, step, detail, evidence, proof, detected_at)
 	select run_id, id, p_kind, p_rank, p_node, p_step, p_detail, p_evidence, p_proof, p_time
 	from attempts where id = p_attempt
@@ -139,6 +147,7 @@ $$;
 create or replace function wlb_attempt_end(p_attempt bigint, p_state text, p_exit_code integer, p_reason text,
 	p_time timestamptz)
 returns void language sql as $$
+	select wlb_attempt_lock(p_attempt);
 	update attempts set
 		state = case when state in ('complete', 'failed') then state else p_state end,
 		reason = case when p_reason = '' or (reason <> '' and state in ('complete', 'failed')) then reason
@@ -154,6 +163,7 @@ $$;
 create or replace function wlb_attempt_exited(p_attempt bigint, p_exit_code integer, p_slurm_step text,
 	p_time timestamptz)
 returns void language sql as $$
+	select wlb_attempt_lock(p_attempt);
 	update attempts set slurm_step = coalesce(p_slurm_step, slurm_step), launcher_told = true where id = p_attempt;
 	select wlb_attempt_end(p_attempt, case p_exit_code when 0 then 'complete' when 75 then 'ended' else 'failed' end,
 		p_exit_code, '', p_time)
@@ -162,6 +172,7 @@ $$;
 -- wlbd has found the faults that broke the attempt, and recorded them; p_reason is for an attempt without any.
 create or replace function wlb_attempt_blame(p_attempt bigint, p_reason text, p_time timestamptz)
 returns void language sql as $$
+	select wlb_attempt_lock(p_attempt);
 	update attempts set state = 'failed', reason = case when reason = '' then p_reason else reason end,
 		ended_at = coalesce(ended_at, p_time)
 	where id = p_attempt and state <> 'complete';
@@ -178,6 +189,7 @@ declare
 	last attempts;
 	result text;
 begin
+	perform from runs where id = p_run for no key update;
 	perform wlb_attempt_end(id, case when p_state = 'complete' then 'complete' else 'lost' end, null, '', now())
 	from attempts where run_id = p_run and state in ('starting', 'running');
 	select * into last from attempts where run_id = p_run order by number desc limit 1;
@@ -236,7 +248,7 @@ returns integer language plpgsql as $$
 declare
 	r runs;
 begin
-	select * into r from runs where id = p_run for update;
+	select * into r from runs where id = p_run for no key update;
 	if r.requeued_at > now() - interval '10 s' then
 		return -1;
 	elsif r.ended_by is not null or r.requeues >= p_most then

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Nodes and daemons that are frozen (SIGSTOP): their kernels go on accepting connections, and nothing else happens."""
 import os
-import pathlib
 import signal
 import threading
 import time
@@ -11,36 +10,13 @@ import test_wlbd_api
 from harness import wait_for
 
 
-def children_of(pid):
-    """The pid and all that it started, directly or not."""
-    pids = [pid]
-    for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in task.read_text(encoding="utf-8").split():
-            pids += children_of(int(child))
-    return pids
-
-
 class FrozenTest(test_wlbd_api.RunningJobs):
     nodes = 4
 
-    def daemon_pid(self, name):
-        return int((self.cluster.dir / f"run/{name}.pid").read_text(encoding="utf-8").split()[0])
-
-    def freeze(self, name):
-        """Stops a daemon and what it started; returns a function that lets them go on."""
-        pids = children_of(self.daemon_pid(name))
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
-
-        def thaw():
-            for pid in pids:
-                try:
-                    os.kill(pid, signal.SIGCONT)
-                except ProcessLookupError:
-                    pass
-
-        self.addCleanup(thaw)
-        return thaw
+    def freeze(self, verb, name):
+        """freeze-node or freeze-service, undone at the end of the test at the latest."""
+        self.cluster.verb(f"freeze-{verb}", name)
+        self.addCleanup(self.cluster.verb, f"thaw-{verb}", name)
 
 
 class Nodes(FrozenTest):
@@ -59,7 +35,7 @@ class Nodes(FrozenTest):
         attempt, _ = self.ask(run, ["n1", "n2"])
         report, _ = self.open_reporters(run, attempt)
         report("n1")
-        thaw = self.freeze("slurmd-n1")
+        self.freeze("node", "1")
         wait_for("the order to end", lambda: report("n2")["order"] == "end", 15)
         self.assertEqual(report("n2", goodbye=True)["reason"], "node n1 is lost")
         fault, = wait_for("the fault", lambda: self.show(run)["faults"], 3)
@@ -68,7 +44,7 @@ class Nodes(FrozenTest):
         wait_for("the job elsewhere", lambda: self.cluster.job(run)["JobState"] == "RUNNING" and
                  self.cluster.job(run)["Restarts"] == "1", 40)
         self.assertNotIn("n1", self.cluster.job(run)["NodeList"])
-        thaw()
+        self.cluster.verb("thaw-node", "1")
         self.cluster.run("scancel", run)
         self.cluster.run("scontrol", "update", "nodename=n1", "state=resume", check=False)
         wait_for("n1 again", lambda: self.node_state("n1").startswith("IDLE"), 30)
@@ -79,12 +55,12 @@ class Nodes(FrozenTest):
         attempt, _ = self.ask(run, ["n1", "n2"])
         report, _ = self.open_reporters(run, attempt)
         report("n2")
-        thaw = self.freeze("slurmd-n2")
+        self.freeze("node", "2")
         end = time.monotonic() + 2.5
         while time.monotonic() < end:
             self.assertEqual(report("n1"), {"order": "continue"})
             time.sleep(0.2)
-        thaw()
+        self.cluster.verb("thaw-node", "2")
         for _ in range(5):
             self.assertEqual(report("n1"), {"order": "continue"})
             self.assertEqual(report("n2"), {"order": "continue"})
@@ -98,15 +74,15 @@ class Nodes(FrozenTest):
 class Slurmctld(FrozenTest):
     def test_wlbd_ends_while_slurm_does_not_answer(self):
         """With what was asked and what still waits; under AddressSanitizer nothing may leak."""
-        thaw = self.freeze("slurmctld")
+        self.freeze("service", "slurmctld")
         announce = [threading.Thread(target=self.try_announce, args=(job,)) for job in range(8000, 8010)]
         for thread in announce:
             thread.start()
         time.sleep(1)
-        pid = self.daemon_pid("wlbd")
+        pid = int((self.cluster.dir / "run/wlbd.pid").read_text(encoding="utf-8").split()[0])
         os.kill(pid, signal.SIGTERM)
         wait_for("the end of wlbd", lambda: not os.path.exists(f"/proc/{pid}"), 60)
-        thaw()
+        self.cluster.verb("thaw-service", "slurmctld")
         for thread in announce:
             thread.join()
         log = (self.cluster.dir / "log/wlbd.out").read_text(encoding="utf-8", errors="replace")
