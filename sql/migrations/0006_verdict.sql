@@ -292,9 +292,10 @@ create function wlb_attempts_without_progress(p_run bigint, p_next uuid) returns
 	select count(*) from ended where number > coalesce((select max(number) from ended where not no_progress), 0)
 $$;
 
--- The ranks whose death broke the run, the newest first: where, at which step, how long ago.
+-- The ranks whose death broke the run, the newest first: where, at which step (-1: nobody told; a trainer that reports
+-- none is at 0), how long ago.
 create function wlb_run_crashes(p_run bigint, p_most bigint) returns json language sql stable as $$
-	select coalesce(json_agg(json_build_object('node', node, 'step', coalesce(step, -1),
+	select coalesce(json_agg(json_build_object('node', node, 'step', coalesce(nullif(step, 0), -1),
 		'age_s', greatest(extract(epoch from now() - detected_at), 0)) order by detected_at desc), '[]')
 	from (select node, step, detected_at from faults
 		where run_id = p_run and cause and kind = 'rank_lost' and node is not null

@@ -194,6 +194,32 @@ class Ends(VerdictTest):
         self.assertEqual(self.causes(run), [(1, "step_failed")])
         self.assertEqual(run["attempts"][0]["reason"], "srun was killed by signal 9")
 
+    def test_slurmstepd_is_killed(self):
+        """The agent of its node outlives it, and tells; what Slurm and the agent end afterwards is not the cause."""
+        job = self.submit(nodes=2)
+        self.wait_running(job)
+        os.kill(self.cluster.processes(f"slurmstepd: [{job}.0]")[0], signal.SIGKILL)
+        self.wait_running(job, attempts=2)
+        self.end(job)
+        run = self.wait_state(job, "complete")
+        self.assertEqual(self.causes(run), [(1, "step_failed")], run["faults"])
+        self.assertRegex(run["attempts"][0]["reason"], rf"^slurmstepd of step {job}\.0 on n[12] is gone$")
+
+    def test_rank_is_killed(self):
+        job = self.submit(nodes=2)
+        self.wait_running(job)
+        task = next(pid for pid in self.pids(job, "bash", "count-") if self.environment(pid).get("SLURM_PROCID") == "1")
+        os.kill(task, signal.SIGKILL)
+        self.wait_running(job, attempts=2)
+        self.end(job)
+        run = self.wait_state(job, "complete")
+        self.assertEqual([(f["kind"], f["rank"]) for f in run["faults"] if f["cause"]], [("rank_lost", 1)], run["faults"])
+        self.assertEqual(run["attempts"][0]["reason"], "rank 1 on n2 was killed by signal 9")
+
+    def environment(self, pid):
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return dict(word.split("=", 1) for word in file.read().decode().split("\0") if "=" in word)
+
     def test_completed_while_the_database_was_away(self):
         job = self.submit()
         self.wait_running(job)
