@@ -55,11 +55,20 @@ char *wlb_announce_body(const struct wlb_announcement *announcement)
 	return body;
 }
 
+/* What the arguments do not say is said by slurmstepd's environment or wlb.conf, if at all. */
 static int find_coordinator(const struct wlb_spank_args *args, struct wlb_client_config *config,
                             struct wlb_error *error)
 {
-	*config = args->client;
-	return config->host[0] != '\0' ? 0 : wlb_client_config_load(config, error);
+	const struct wlb_client_config *given = &args->client;
+	if (wlb_client_config_load(config, error) != 0 && given->host[0] == '\0')
+		return -1;
+	if (given->host[0] != '\0') {
+		memcpy(config->host, given->host, sizeof(config->host));
+		memcpy(config->port, given->port, sizeof(config->port));
+	}
+	if (given->munge_socket[0] != '\0')
+		memcpy(config->munge_socket, given->munge_socket, sizeof(config->munge_socket));
+	return given->coordinator_user[0] != '\0' ? wlb_client_config_user(config, given->coordinator_user, error) : 0;
 }
 
 static int send_request(const struct wlb_spank_args *args, const char *body, struct wlb_error *error)

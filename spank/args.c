@@ -27,6 +27,16 @@ static int parse_munge_socket(const char *value, struct wlb_spank_args *args, st
 	return 0;
 }
 
+/* Whether this host knows the account is asked only where it is needed: sbatch and slurmd load the plugin as well. */
+static int parse_coordinator_user(const char *value, struct wlb_spank_args *args, struct wlb_error *error)
+{
+	if (*value == '\0' || strlen(value) >= sizeof(args->client.coordinator_user))
+		return wlb_fail(error, "must be the name or number of the account that wlbd runs as, such as "
+		                       "coordinator_user=slurm");
+	snprintf(args->client.coordinator_user, sizeof(args->client.coordinator_user), "%s", value);
+	return 0;
+}
+
 static int parse_timeout(const char *value, struct wlb_spank_args *args, struct wlb_error *error)
 {
 	char *end;
@@ -55,6 +65,7 @@ static int parse_argument(const char *argument, struct wlb_spank_args *args, str
 	} keys[] = {
 		{"coordinator=", parse_coordinator},
 		{"munge_socket=", parse_munge_socket},
+		{"coordinator_user=", parse_coordinator_user},
 		{"timeout_ms=", parse_timeout},
 		{"announce=", parse_announce},
 	};
@@ -64,7 +75,8 @@ static int parse_argument(const char *argument, struct wlb_spank_args *args, str
 			return keys[i].parse(argument + length, args, error);
 	}
 	return wlb_fail(error,
-	                "must be one of coordinator=HOST:PORT, munge_socket=PATH, timeout_ms=N, announce=yes|no");
+	                "must be one of coordinator=HOST:PORT, munge_socket=PATH, coordinator_user=NAME, timeout_ms=N, "
+	                "announce=yes|no");
 }
 
 void wlb_spank_args_parse(int argc, char **argv, struct wlb_spank_args *args)

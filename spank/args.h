@@ -10,13 +10,13 @@ enum { WLB_SPANK_TIMEOUT_MS = 200 }; /* the default and the most a job's start m
 
 struct wlb_spank_args {
 	char coordinator[280];           /* as written, HOST:PORT; "": /etc/wlb/wlb.conf says */
-	struct wlb_client_config client; /* the same, parsed; with munge_socket */
+	struct wlb_client_config client; /* the same, parsed; with munge_socket and, not looked up, coordinator_user */
 	int timeout_ms;                  /* for announcing a run */
 	bool announce;
 	struct wlb_error unusable; /* "", or about the first argument that could not be used; its default holds */
 };
 
-/* coordinator=HOST:PORT munge_socket=PATH timeout_ms=1..200 announce=yes|no */
+/* coordinator=HOST:PORT munge_socket=PATH coordinator_user=NAME timeout_ms=1..200 announce=yes|no */
 void wlb_spank_args_parse(int argc, char **argv, struct wlb_spank_args *args);
 
 /* Logs the unusable argument, if there is one. */

@@ -60,6 +60,8 @@ static void set_coordinator(spank_t sp, const struct wlb_spank_args *args)
 		wlb_environment_set(sp, "COORDINATOR", args->coordinator);
 	if (args->client.munge_socket[0] != '\0')
 		wlb_environment_set(sp, "MUNGE_SOCKET", args->client.munge_socket);
+	if (args->client.coordinator_user[0] != '\0')
+		wlb_environment_set(sp, "COORDINATOR_USER", args->client.coordinator_user);
 }
 
 static void announce(spank_t sp, const struct wlb_spank *plugin, struct wlb_announcement *announcement)

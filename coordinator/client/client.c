@@ -15,6 +15,7 @@
 #include "coordinator/client/credential.h"
 #include "coordinator/client/digest.h"
 #include "coordinator/client/http.h"
+#include "coordinator/client/proof.h"
 #include "coordinator/client/resolve.h"
 
 enum {
@@ -31,6 +32,11 @@ struct wlb_connection {
 /* One request on its way; what a retry on a new connection must not repeat is in `answered`. */
 struct call {
 	struct wlb_connection *connection;
+	const char *method;
+	const char *path;
+	const char *body;
+	char *credential;          /* of the newest try */
+	struct wlb_http_head head; /* of its reply */
 	int64_t deadline_ms;
 	int timeout_ms;
 	bool answered; /* a first byte of the reply came */
@@ -166,23 +172,24 @@ static ssize_t receive_some(struct call *call, char *data, size_t size)
 	}
 }
 
-static char *request_head(const struct call *call, const char *method, const char *path, const char *body,
-                          size_t length)
+static char *request_head(struct call *call, size_t length)
 {
 	const struct wlb_client_config *config = &call->connection->config;
 	char digest[WLB_DIGEST_SIZE];
 	char *head = NULL;
 
-	wlb_digest_request(method, path, body, length, digest);
-	char *credential = wlb_credential_make(config->munge_socket, digest, WLB_DIGEST_SIZE - 1, call->error);
-	if (credential == NULL)
+	wlb_digest_request(call->method, call->path, call->body, length, digest);
+	free(call->credential);
+	call->credential = wlb_credential_make(config->munge_socket, digest, WLB_DIGEST_SIZE - 1, call->error);
+	if (call->credential == NULL)
 		return NULL;
 	bool v6 = strchr(config->host, ':') != NULL;
 	int n = asprintf(&head,
 	                 "%s %s HTTP/1.1\r\nHost: %s%s%s:%s\r\nUser-Agent: wlb/" WLB_VERSION "\r\n"
-	                 "Authorization: MUNGE %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
-	                 method, path, v6 ? "[" : "", config->host, v6 ? "]" : "", config->port, credential, length);
-	free(credential);
+	                 "WLB-Protocol: %d\r\nAuthorization: MUNGE %s\r\nContent-Type: application/json\r\n"
+	                 "Content-Length: %zu\r\n\r\n",
+	                 call->method, call->path, v6 ? "[" : "", config->host, v6 ? "]" : "", config->port,
+	                 WLB_PROTOCOL, call->credential, length);
 	if (n < 0) {
 		wlb_fail(call->error, "no memory for a request");
 		return NULL;
@@ -255,46 +262,46 @@ static int receive_reply(struct call *call, struct wlb_reply *reply)
 {
 	char text[HEAD_LIMIT_BYTES];
 	size_t have;
-	struct wlb_http_head head;
+	struct wlb_http_head *head = &call->head;
 	size_t begin = receive_head(call, text, sizeof(text), &have);
 	if (begin == 0)
 		return -1;
-	if (wlb_http_head_parse(text, BODY_LIMIT_BYTES, &head, call->error) != 0)
+	if (wlb_http_head_parse(text, BODY_LIMIT_BYTES, head, call->error) != 0)
 		return wlb_fail_in(call->error, "coordinator %s:%s", call->connection->config.host,
 		                   call->connection->config.port);
 	size_t early = have - begin;
-	if (!head.until_close && early > head.body_bytes)
+	if (!head->until_close && early > head->body_bytes)
 		return fail_at(call, "receive", "more bytes came than the reply announced");
-	size_t length = head.until_close ? early : head.body_bytes;
+	size_t length = head->until_close ? early : head->body_bytes;
 	char *body = malloc(length + 1);
 	if (body == NULL)
 		return fail_at(call, "receive", "no memory for the reply");
 	memcpy(body, text + begin, early);
-	int rc = head.until_close ? receive_until_close(call, &body, early, &length)
-	                          : receive_body(call, body, early, length);
+	int rc = head->until_close ? receive_until_close(call, &body, early, &length)
+	                           : receive_body(call, body, early, length);
 	if (rc != 0) {
 		free(body);
 		return -1;
 	}
 	body[length] = '\0';
-	*reply = (struct wlb_reply){.status = head.status, .body = body, .length = length};
-	if (!head.keep_alive || head.until_close)
+	*reply = (struct wlb_reply){.status = head->status, .body = body, .length = length};
+	if (!head->keep_alive || head->until_close)
 		disconnect(call->connection);
 	return 0;
 }
 
-static int exchange(struct call *call, const char *method, const char *path, const char *body, struct wlb_reply *reply)
+static int exchange(struct call *call, struct wlb_reply *reply)
 {
-	size_t length = body != NULL ? strlen(body) : 0;
+	size_t length = call->body != NULL ? strlen(call->body) : 0;
 	if (call->connection->fd < 0 && connect_any(call) != 0)
 		return -1;
-	char *head = request_head(call, method, path, body, length);
+	char *head = request_head(call, length);
 	if (head == NULL)
 		return -1;
 	int rc = send_all(call, head, strlen(head));
 	free(head);
 	if (rc == 0)
-		rc = send_all(call, body, length);
+		rc = send_all(call, call->body, length);
 	if (rc == 0)
 		rc = receive_reply(call, reply);
 	if (rc != 0)
@@ -302,19 +309,38 @@ static int exchange(struct call *call, const char *method, const char *path, con
 	return rc;
 }
 
+/* A reply that is not wlbd's is as none. */
+static int check_proof(struct call *call, struct wlb_reply *reply)
+{
+	const struct wlb_proof_request request = {
+		.method = call->method, .path = call->path, .credential = call->credential};
+	if (wlb_proof_check(&call->connection->config, &request, &call->head, reply, call->error) == 0)
+		return 0;
+	disconnect(call->connection);
+	free(reply->body);
+	*reply = (struct wlb_reply){0};
+	return -1;
+}
+
 int wlb_connection_call(struct wlb_connection *connection, const char *method, const char *path, const char *body,
                         int timeout_ms, struct wlb_reply *reply, struct wlb_error *error)
 {
 	struct call call = {.connection = connection,
+	                    .method = method,
+	                    .path = path,
+	                    .body = body,
 	                    .deadline_ms = wlb_clock_ms() + timeout_ms,
 	                    .timeout_ms = timeout_ms,
 	                    .error = error};
 	*reply = (struct wlb_reply){0};
 	bool reused = connection->fd >= 0;
-	int rc = exchange(&call, method, path, body, reply);
+	int rc = exchange(&call, reply);
 	/* A connection kept open may have been closed by the other end meanwhile: that is no failure. The
 	 * credential is made anew, so a request that did arrive is not mistaken for a replay. */
 	if (rc != 0 && reused && !call.answered && wlb_clock_left_ms(call.deadline_ms) > 0)
-		rc = exchange(&call, method, path, body, reply);
+		rc = exchange(&call, reply);
+	if (rc == 0)
+		rc = check_proof(&call, reply);
+	free(call.credential);
 	return rc;
 }

@@ -1,8 +1,10 @@
-/* Where the coordinator is: environment first, then the configuration file. */
+/* Where the coordinator is and who it runs as: environment first, then the configuration file. */
 #include "coordinator/client/client.h"
 
 #include <errno.h>
+#include <pwd.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +51,34 @@ int wlb_client_config_address(struct wlb_client_config *config, const char *addr
 	return copy(config->port, sizeof(config->port), colon + 1, "port", error);
 }
 
+static bool is_uid(const char *text, uid_t *uid)
+{
+	char *end;
+	errno = 0;
+	unsigned long number = strtoul(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end != '\0' || errno != 0 || number >= UINT32_MAX)
+		return false;
+	*uid = (uid_t)number;
+	return true;
+}
+
+int wlb_client_config_user(struct wlb_client_config *config, const char *user, struct wlb_error *error)
+{
+	struct passwd entry, *found = NULL;
+	char buffer[4096];
+	uid_t uid = 0;
+	if (!is_uid(user, &uid) && strcmp(user, "root") != 0) {
+		if (getpwnam_r(user, &entry, buffer, sizeof(buffer), &found) != 0 || found == NULL)
+			return wlb_fail(error,
+			                "coordinator_user '%.60s': this host knows no such user; name the account that "
+			                "wlbd runs as, or its number",
+			                user);
+		uid = entry.pw_uid;
+	}
+	config->coordinator_uid = uid;
+	return copy(config->coordinator_user, sizeof(config->coordinator_user), user, "coordinator_user", error);
+}
+
 /* One line of the file, without its newline; 0 also for keys that are other programs'. */
 static int apply_line(struct wlb_client_config *config, char *line, struct wlb_error *error)
 {
@@ -70,7 +100,9 @@ static int apply_line(struct wlb_client_config *config, char *line, struct wlb_e
 		return wlb_client_config_address(config, value, error);
 	if (strcmp(line, "munge_socket") == 0)
 		return copy(config->munge_socket, sizeof(config->munge_socket), value, "munge_socket", error);
-	return wlb_fail(error, "'%.100s': the keys are coordinator and munge_socket", line);
+	if (strcmp(line, "coordinator_user") == 0)
+		return wlb_client_config_user(config, value, error);
+	return wlb_fail(error, "'%.100s': the keys are coordinator, munge_socket and coordinator_user", line);
 }
 
 static int read_lines(struct wlb_client_config *config, FILE *file, const char *path, struct wlb_error *error)
@@ -107,6 +139,7 @@ int wlb_client_config_load(struct wlb_client_config *config, struct wlb_error *e
 {
 	const char *address = setting("WLB_COORDINATOR");
 	const char *socket = setting("WLB_MUNGE_SOCKET");
+	const char *user = setting("WLB_COORDINATOR_USER");
 	const char *named = setting("WLB_CONF");
 	const char *path = named != NULL ? named : default_file;
 
@@ -115,6 +148,8 @@ int wlb_client_config_load(struct wlb_client_config *config, struct wlb_error *e
 		return -1;
 	if (address != NULL && wlb_client_config_address(config, address, error) != 0)
 		return wlb_fail_in(error, "WLB_COORDINATOR");
+	if (user != NULL && wlb_client_config_user(config, user, error) != 0)
+		return wlb_fail_in(error, "WLB_COORDINATOR_USER");
 	if (config->host[0] == '\0')
 		return wlb_fail(error,
 		                "no coordinator is named: set WLB_COORDINATOR=HOST:PORT, or write coordinator = "

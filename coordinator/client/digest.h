@@ -1,4 +1,4 @@
-/* What a credential vouches for: one request, and no other. */
+/* What a credential vouches for: one request, or one reply to one request, and no other. */
 #ifndef WLB_DIGEST_H
 #define WLB_DIGEST_H
 
@@ -10,5 +10,10 @@ enum { WLB_DIGEST_SIZE = 65 }; /* 64 hexadecimal digits and NUL */
  * NULL when length is 0. Cannot fail. */
 void wlb_digest_request(const char *method, const char *path, const void *body, size_t length,
                         char digest[WLB_DIGEST_SIZE]);
+
+/* What wlbd vouches for in a reply: the same of "reply\n" CREDENTIAL "\n" STATUS "\n" METHOD "\n" PATH "\n" BODY,
+ * where CREDENTIAL and BODY stand for the hexadecimal SHA-256 of the request's credential and of the reply's body. */
+void wlb_digest_reply(const char *credential, int status, const char *method, const char *path, const void *body,
+                      size_t length, char digest[WLB_DIGEST_SIZE]);
 
 #endif

@@ -35,7 +35,7 @@ static int parse_length(const char *value, size_t limit_bytes, struct wlb_http_h
 static int parse_field(const char *line, size_t length, size_t limit_bytes, struct wlb_http_head *head,
                        struct wlb_error *error)
 {
-	char value[256];
+	char value[WLB_HTTP_PROOF_SIZE];
 	const char *colon = memchr(line, ':', length);
 	if (colon == NULL)
 		return wlb_fail(error, "'%.*s' is not a header line", length > 60 ? 60 : (int)length, line);
@@ -54,6 +54,8 @@ static int parse_field(const char *line, size_t length, size_t limit_bytes, stru
 		return parse_length(value, limit_bytes, head, error);
 	if (name == 10 && strncasecmp(line, "Connection", name) == 0 && strcasecmp(value, "close") == 0)
 		head->keep_alive = false;
+	if (name == 9 && strncasecmp(line, "WLB-Proof", name) == 0 && strncasecmp(value, "MUNGE ", 6) == 0)
+		memcpy(head->proof, value + 6, bytes - 6 + 1);
 	if (name == 17 && strncasecmp(line, "Transfer-Encoding", name) == 0)
 		return wlb_fail(error, "the reply is sent as '%.40s'; only plain bodies are understood", value);
 	return 0;

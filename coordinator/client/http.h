@@ -7,11 +7,14 @@
 
 #include "libwlb/wlb.h"
 
+enum { WLB_HTTP_PROOF_SIZE = 2048 };
+
 struct wlb_http_head {
 	int status;
 	size_t body_bytes;
 	bool until_close; /* no length was given: the body ends with the connection */
 	bool keep_alive;
+	char proof[WLB_HTTP_PROOF_SIZE]; /* of WLB-Proof: MUNGE CREDENTIAL; "": none */
 };
 
 /* Parses status line and header lines; `text` ends (NUL) before the blank line. -1 for what is not HTTP/1.x, for a

@@ -140,7 +140,8 @@ static void send_report(struct wlb_reporter *r, int timeout_ms, bool goodbye)
 		return;
 	if (reply.status == 200) {
 		obey(r, &reply);
-		for (int i = 0; i < r->peers.count; i++)
+		/* A report with lost ranks is answered with a proof, whatever the order. */
+		for (int i = 0; reply.proved && i < r->peers.count; i++)
 			r->peers.list[i].told = r->peers.list[i].told || r->peers.list[i].lost;
 	}
 	free(reply.body);

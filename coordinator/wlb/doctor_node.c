@@ -99,11 +99,14 @@ void wlb_doctor_coordinator(struct wlb_doctor *doctor)
 	check_health(doctor, connection);
 	json_t *runs = wlb_api_call(connection, "GET", "/v1/runs?limit=1", NULL, 5000, &status, &error);
 	if (runs != NULL)
-		wlb_doctor_note(doctor, WLB_FINDING_OK, "credential", "", "the coordinator accepts it");
-	else if (status == 401)
+		wlb_doctor_note(doctor, WLB_FINDING_OK, "credential", "",
+		                "the coordinator accepts it, and proves that it runs as uid %u",
+		                config.coordinator_uid);
+	else if (status == 0)
 		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "credential",
-		                "this host and the coordinator's need the same munge.key and clock", "%s",
-		                error.message);
+		                "this host and the coordinator's need the same munge.key and clock, and "
+		                "coordinator_user in wlb.conf the account that wlbd runs as",
+		                "%s", error.message);
 	json_decref(runs);
 	wlb_connection_free(connection);
 }

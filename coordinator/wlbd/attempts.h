@@ -54,6 +54,7 @@ struct wlbd_attempt {
 	bool order_end; /* its processes are told to end */
 	bool kill_sent;
 	bool exit_noted; /* its exit code is on its way to the database */
+	bool outdated;   /* noted that a program of it is older than wlbd */
 	int64_t ordered_ms;
 	int64_t over_ms;     /* when incident.over became true */
 	int64_t expected_ms; /* after a restart of wlbd: until then nodes may be missing; 0: none are */

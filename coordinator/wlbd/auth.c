@@ -79,6 +79,8 @@ static void finish_check(struct wlbd_job *job)
 	struct check *check = (struct check *)job;
 	if (check->status == 200) {
 		check->call->uid = check->uid;
+		check->call->credential = check->credential;
+		check->credential = NULL;
 		check->then(check->call);
 	} else {
 		wlbd_call_fail(check->call, check->status, "%s", check->message);
@@ -106,7 +108,6 @@ void wlbd_auth_check(struct wlbd_call *call, void (*then)(struct wlbd_call *call
 	check->call = call;
 	check->then = then;
 	check->status = 200;
-	wlb_digest_request(call->route->method, evhttp_request_get_uri(call->request), call->text, call->text_length,
-	                   check->digest);
+	wlb_digest_request(call->route->method, call->uri, call->text, call->text_length, check->digest);
 	wlbd_worker_submit(call->wlbd->auth, &check->job);
 }

@@ -11,7 +11,16 @@
 #include "coordinator/client/clock.h"
 #include "coordinator/wlbd/guard.h"
 #include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/proof.h"
 #include "coordinator/wlbd/wlbd.h"
+
+/* wlb of before proofs says what it is, but not the protocol. */
+static bool asked_by_older(struct evhttp_request *request)
+{
+	const struct evkeyvalq *headers = evhttp_request_get_input_headers(request);
+	const char *agent = evhttp_find_header(headers, "User-Agent");
+	return agent != NULL && strncmp(agent, "wlb/", 4) == 0 && evhttp_find_header(headers, "WLB-Protocol") == NULL;
+}
 
 struct wlbd_call *wlbd_call_new(struct wlbd *wlbd, struct evhttp_request *request)
 {
@@ -28,6 +37,8 @@ struct wlbd_call *wlbd_call_new(struct wlbd *wlbd, struct evhttp_request *reques
 	text[length] = '\0';
 	call->wlbd = wlbd;
 	call->request = request;
+	call->uri = evhttp_request_get_uri(request);
+	call->outdated = asked_by_older(request);
 	call->text = text;
 	call->text_length = length;
 	call->began_ms = wlb_clock_ms();
@@ -39,6 +50,7 @@ static void call_free(struct wlbd_call *call)
 {
 	json_decref(call->body);
 	evhttp_clear_headers(&call->query);
+	free(call->credential);
 	free(call->text);
 	free(call);
 }
@@ -69,8 +81,9 @@ static const char *status_text(int status)
 	}
 }
 
-static void reply(struct wlbd_call *call, int status, const char *type, struct evbuffer *out)
+static void send_answer(struct wlbd_call *call, struct wlbd_answer *answer)
 {
+	int status = answer->status;
 	struct wlbd_metrics *metrics = &call->wlbd->metrics;
 	struct evkeyvalq *headers = evhttp_request_get_output_headers(call->request);
 	int64_t took_ms = wlb_clock_ms() - call->began_ms;
@@ -78,14 +91,27 @@ static void reply(struct wlbd_call *call, int status, const char *type, struct e
 	metrics->requests[status / 100 % 6]++;
 	metrics->request_seconds += (double)took_ms / 1000;
 	wlbd_log(WLBD_LOG_DEBUG, "%s %s -> %d, %lld ms, uid %ld", call->route != NULL ? call->route->method : "-",
-	         evhttp_request_get_uri(call->request), status, (long long)took_ms, (long)call->uid);
+	         call->uri, status, (long long)took_ms, (long)call->uid);
 	struct evhttp_connection *connection = evhttp_request_get_connection(call->request);
 	if (connection != NULL) /* else the client is gone, and evhttp drops the reply */
 		wlbd_guards_reply(call->wlbd->guards, evhttp_connection_get_bufferevent(connection));
-	evhttp_add_header(headers, "Content-Type", type);
-	evhttp_send_reply(call->request, status, status_text(status), out);
-	evbuffer_free(out);
+	evhttp_add_header(headers, "Content-Type", answer->type);
+	if (answer->proof != NULL) {
+		evhttp_add_header(headers, "WLB-Proof", answer->proof);
+		free(answer->proof);
+	}
+	evhttp_send_reply(call->request, status, status_text(status), answer->body);
+	evbuffer_free(answer->body);
 	call_free(call);
+}
+
+static void reply(struct wlbd_call *call, int status, const char *type, struct evbuffer *out)
+{
+	struct wlbd_answer answer = {.status = status, .type = type, .body = out};
+	if (call->credential != NULL && !call->plain)
+		wlbd_proof_make(call, &answer, send_answer);
+	else
+		send_answer(call, &answer);
 }
 
 void wlbd_call_reply_buffer(struct wlbd_call *call, const char *type, struct evbuffer *out)

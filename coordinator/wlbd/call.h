@@ -23,7 +23,11 @@ struct wlbd_call {
 	const struct wlbd_route *route;
 	char run[WLBD_RUN_NAME_SIZE]; /* the RUN of the path; "" where it has none */
 	struct evkeyvalq query;       /* after the '?' */
+	const char *uri;              /* path with query, as it was asked for */
+	char *credential;             /* of the request; NULL until it is proved */
 	uid_t uid;                    /* who asks, by the credential */
+	bool outdated;                /* asked by a wlb that does not know proofs */
+	bool plain;                   /* set by the handler: nothing depends on the reply, so it goes without proof */
 	json_t *body;                 /* of a POST; an object */
 	char *text;                   /* the same as it came, with a NUL after it */
 	size_t text_length;

@@ -1,6 +1,7 @@
 #include "coordinator/wlbd/fields.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,6 +111,58 @@ int wlbd_field_number(const json_t *object, const char *name, enum wlbd_need nee
 	if (!json_is_number(field))
 		return refuse(name, field, "a number", error);
 	*value = json_number_value(field);
+	return 0;
+}
+
+int wlbd_field_number_within(const json_t *object, const char *name, enum wlbd_need need, double least, double most,
+                             double *value, struct wlb_error *error)
+{
+	const json_t *field;
+	char rule[96];
+	if (find(object, name, need, &field, error) != 0)
+		return -1;
+	if (field == NULL)
+		return 0;
+	double number = json_number_value(field);
+	snprintf(rule, sizeof(rule), "a number from %g to %g", least, most);
+	if (!json_is_number(field) || !(number >= least && number <= most))
+		return refuse(name, field, rule, error);
+	*value = number;
+	return 0;
+}
+
+/* PostgreSQL prints a number of jsonb digit by digit, without an exponent: 1e300 has 301 of them there, and a reader
+ * takes it for an integer that does not fit. */
+static bool numbers_fit(const json_t *value)
+{
+	static const double most = 1e18;
+	const char *key;
+	json_t *entry;
+	size_t i;
+	if (json_is_number(value))
+		return fabs(json_number_value(value)) <= most;
+	json_array_foreach((json_t *)value, i, entry)
+	{
+		if (!numbers_fit(entry))
+			return false;
+	}
+	json_object_foreach((json_t *)value, key, entry)
+	{
+		if (!numbers_fit(entry))
+			return false;
+	}
+	return true;
+}
+
+int wlbd_field_bounded(const json_t *object, const char *name, size_t most_bytes, struct wlb_error *error)
+{
+	const json_t *field;
+	char rule[96];
+	if (find(object, name, WLBD_OPTIONAL, &field, error) != 0 || field == NULL)
+		return 0;
+	snprintf(rule, sizeof(rule), "at most %zu bytes of JSON, with numbers from -1e18 to 1e18", most_bytes);
+	if (json_dumpb(field, NULL, 0, JSON_ENCODE_ANY | JSON_COMPACT) > most_bytes || !numbers_fit(field))
+		return refuse(name, field, rule, error);
 	return 0;
 }
 

@@ -34,12 +34,18 @@ int wlbd_field_integer(const json_t *object, const char *name, enum wlbd_need ne
                        int64_t *value, struct wlb_error *error);
 int wlbd_field_number(const json_t *object, const char *name, enum wlbd_need need, double *value,
                       struct wlb_error *error);
+/* The same, finite and within [least, most]. */
+int wlbd_field_number_within(const json_t *object, const char *name, enum wlbd_need need, double least, double most,
+                             double *value, struct wlb_error *error);
 int wlbd_field_boolean(const json_t *object, const char *name, enum wlbd_need need, bool *value,
                        struct wlb_error *error);
 int wlbd_field_object(const json_t *object, const char *name, enum wlbd_need need, const json_t **value,
                       struct wlb_error *error);
 int wlbd_field_array(const json_t *object, const char *name, enum wlbd_need need, size_t most, const json_t **value,
                      struct wlb_error *error);
+/* A value of any kind, as the sender has it: at most `most_bytes` of compact JSON, and every number within +-1e18,
+ * which each reader of JSON takes. */
+int wlbd_field_bounded(const json_t *object, const char *name, size_t most_bytes, struct wlb_error *error);
 /* An array of non-empty names. */
 int wlbd_field_names(const json_t *object, const char *name, enum wlbd_need need, size_t most, const json_t **value,
                      struct wlb_error *error);

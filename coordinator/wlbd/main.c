@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/attempts.h"
@@ -195,6 +196,16 @@ static void raise_descriptor_limit(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/* Clients believe root unless they are told another account. */
+static void say_account(void)
+{
+	uid_t uid = geteuid();
+	if (uid != 0)
+		wlbd_log(WLBD_LOG_INFO,
+		         "runs as uid %u: clients trust it only with coordinator_user = %u in wlb.conf, or its name",
+		         uid, uid);
+}
+
 static int serve(struct wlbd *wlbd)
 {
 	struct wlb_error error;
@@ -216,6 +227,7 @@ static int serve(struct wlbd *wlbd)
 	wlbd_slurm_identify(wlbd);
 	wlbd_nodes_refresh(wlbd, NULL, NULL);
 	wlbd_log(WLBD_LOG_INFO, "wlbd %s listens on %s", WLB_VERSION, address);
+	say_account();
 	event_base_dispatch(wlbd->base);
 	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
 		event_free(events[i]);

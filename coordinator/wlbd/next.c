@@ -10,6 +10,7 @@
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/nodes.h"
 #include "coordinator/wlbd/outbox.h"
+#include "coordinator/wlbd/outdated.h"
 #include "coordinator/wlbd/resolve.h"
 #include "coordinator/wlbd/slurm_ask.h"
 #include "coordinator/wlbd/verdict.h"
@@ -57,6 +58,7 @@ static void fail(struct question *q, int status, const char *message)
 
 static void finish(struct question *q, json_t *reply)
 {
+	wlbd_outdated_tell(q->call, reply);
 	wlbd_call_reply(q->call, 200, reply);
 	question_free(q);
 }
@@ -129,6 +131,7 @@ static void on_started(void *context, const struct wlbd_db_result *result)
 	struct wlbd_attempt *attempt = wlbd_attempts_put(q->call->wlbd, json_object_get(stored, "card"));
 	json_t *reply = json_incref(json_object_get(stored, "decision"));
 	if (attempt != NULL) {
+		wlbd_outdated_note(q->call, attempt);
 		supersede(q->call->wlbd, attempt);
 		wlbd_log(WLBD_LOG_INFO, "run %s: attempt %lld on %d nodes: %s", attempt->run,
 		         (long long)attempt->number, attempt->node_count,

@@ -5,6 +5,17 @@
 #include "coordinator/wlbd/fields.h"
 #include "coordinator/wlbd/first_exit.h"
 
+/*
+ * Bounds far above anything that a run does, so that no sum and no quotient of what is stored leaves the range of its
+ * type. docs/api.md tells them.
+ */
+#define COUNT_MOST INT64_C(1000000000000)       /* steps, tokens, documents, lengths */
+#define BYTES_MOST INT64_C(1000000000000000000) /* of a checkpoint */
+#define SECONDS_MOST 1e7
+#define RATIO_MOST 1e9
+#define RATE_MOST 1e15       /* of tokens each second */
+#define MAGNITUDE_MOST 1e100 /* of losses and norms: those of a run that diverges are large */
+
 /* What must be there; numbers that may be unknown (a loss that is not a number) are null. */
 static int check_layout(const json_t *data, struct wlb_error *error)
 {
@@ -44,11 +55,12 @@ static int check_attempt(const json_t *data, struct wlb_error *error)
 	int64_t number;
 	if (check_layout(data, error) != 0 || check_rank_map(data, error) != 0 ||
 	    wlbd_field_object(data, "model", WLBD_OPTIONAL, &model, error) != 0 ||
+	    wlbd_field_bounded(data, "model", WLBD_MODEL_BYTES_MOST, error) != 0 ||
 	    wlbd_field_integer(data, "world_size", WLBD_REQUIRED, 1, WLBD_RANKS_MOST, &number, error) != 0 ||
-	    wlbd_field_integer(data, "seq_length", WLBD_OPTIONAL, 1, INT64_MAX, &number, error) != 0 ||
-	    wlbd_field_integer(data, "global_batch_size", WLBD_OPTIONAL, 1, INT64_MAX, &number, error) != 0 ||
-	    wlbd_field_integer(data, "train_iters", WLBD_OPTIONAL, 0, INT64_MAX, &number, error) != 0 ||
-	    wlbd_field_integer(data, "resumed_step", WLBD_OPTIONAL, 0, INT64_MAX, &number, error) != 0 ||
+	    wlbd_field_integer(data, "seq_length", WLBD_OPTIONAL, 1, COUNT_MOST, &number, error) != 0 ||
+	    wlbd_field_integer(data, "global_batch_size", WLBD_OPTIONAL, 1, COUNT_MOST, &number, error) != 0 ||
+	    wlbd_field_integer(data, "train_iters", WLBD_OPTIONAL, 0, COUNT_MOST, &number, error) != 0 ||
+	    wlbd_field_integer(data, "resumed_step", WLBD_OPTIONAL, 0, COUNT_MOST, &number, error) != 0 ||
 	    wlbd_field_text(data, "checkpoint", WLBD_OPTIONAL, WLBD_TEXT_MOST, &text, error) != 0 ||
 	    wlbd_field_text(data, "dtype", WLBD_OPTIONAL, WLBD_NAME_MOST, &text, error) != 0 ||
 	    wlbd_field_text(data, "device", WLBD_OPTIONAL, WLBD_NAME_MOST, &text, error) != 0)
@@ -56,22 +68,56 @@ static int check_attempt(const json_t *data, struct wlb_error *error)
 	return 0;
 }
 
+/* Where the time of a step went: numbers by name. */
+static int check_parts(const json_t *data, struct wlb_error *error)
+{
+	const json_t *parts = NULL;
+	const char *name;
+	json_t *part;
+	double seconds;
+	if (wlbd_field_object(data, "parts", WLBD_OPTIONAL, &parts, error) != 0)
+		return -1;
+	if (json_object_size(parts) > WLBD_PARTS_MOST)
+		return wlb_fail(error, "field 'parts': %zu names; it may have %d", json_object_size(parts),
+		                WLBD_PARTS_MOST);
+	json_object_foreach((json_t *)parts, name, part)
+	{
+		if (strlen(name) > WLBD_PART_NAME_BYTES_MOST)
+			return wlb_fail(error, "field 'parts': the name '%.20s...' must have at most %d bytes", name,
+			                WLBD_PART_NAME_BYTES_MOST);
+		if (wlbd_field_number_within(parts, name, WLBD_OPTIONAL, -SECONDS_MOST, SECONDS_MOST, &seconds,
+		                             error) != 0)
+			return wlb_fail_in(error, "parts");
+	}
+	return 0;
+}
+
 static int check_step(const json_t *data, struct wlb_error *error)
 {
-	static const char *const numbers[] = {"loss",         "grad_norm",           "lr",       "step_time_s",
-	                                      "tokens_per_s", "predicted_imbalance", "imbalance"};
+	static const struct {
+		const char *name;
+		double least, most;
+	} numbers[] = {
+		{"loss", -MAGNITUDE_MOST, MAGNITUDE_MOST},
+		{"grad_norm", 0, MAGNITUDE_MOST},
+		{"lr", -MAGNITUDE_MOST, MAGNITUDE_MOST},
+		{"step_time_s", 0, SECONDS_MOST},
+		{"tokens_per_s", 0, RATE_MOST},
+		{"predicted_imbalance", 0, RATIO_MOST},
+		{"imbalance", 0, RATIO_MOST},
+	};
 	static const char *const counts[] = {"tokens", "documents", "held_tokens"};
-	const json_t *parts;
 	int64_t count;
 	double number;
-	if (wlbd_field_integer(data, "step", WLBD_REQUIRED, 0, INT64_MAX, &count, error) != 0 ||
-	    wlbd_field_object(data, "parts", WLBD_OPTIONAL, &parts, error) != 0)
+	if (wlbd_field_integer(data, "step", WLBD_REQUIRED, 0, COUNT_MOST, &count, error) != 0 ||
+	    check_parts(data, error) != 0)
 		return -1;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		if (wlbd_field_number(data, numbers[i], WLBD_OPTIONAL, &number, error) != 0)
+		if (wlbd_field_number_within(data, numbers[i].name, WLBD_OPTIONAL, numbers[i].least, numbers[i].most,
+		                             &number, error) != 0)
 			return -1;
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-		if (wlbd_field_integer(data, counts[i], WLBD_OPTIONAL, 0, INT64_MAX, &count, error) != 0)
+		if (wlbd_field_integer(data, counts[i], WLBD_OPTIONAL, 0, COUNT_MOST, &count, error) != 0)
 			return -1;
 	return 0;
 }
@@ -81,10 +127,10 @@ static int check_checkpoint(const json_t *data, struct wlb_error *error)
 	const char *path;
 	int64_t count;
 	double number;
-	if (wlbd_field_integer(data, "step", WLBD_REQUIRED, 0, INT64_MAX, &count, error) != 0 ||
+	if (wlbd_field_integer(data, "step", WLBD_REQUIRED, 0, COUNT_MOST, &count, error) != 0 ||
 	    wlbd_field_text(data, "path", WLBD_REQUIRED, WLBD_TEXT_MOST, &path, error) != 0 ||
-	    wlbd_field_integer(data, "bytes", WLBD_OPTIONAL, 0, INT64_MAX, &count, error) != 0 ||
-	    wlbd_field_number(data, "duration_s", WLBD_OPTIONAL, &number, error) != 0)
+	    wlbd_field_integer(data, "bytes", WLBD_OPTIONAL, 0, BYTES_MOST, &count, error) != 0 ||
+	    wlbd_field_number_within(data, "duration_s", WLBD_OPTIONAL, 0, SECONDS_MOST, &number, error) != 0)
 		return -1;
 	return 0;
 }
@@ -98,8 +144,9 @@ static int check_fault(const json_t *data, struct wlb_error *error)
 	if (wlbd_field_choice(data, "kind", WLBD_REQUIRED, kinds, &text, error) != 0 ||
 	    wlbd_field_integer(data, "rank", WLBD_OPTIONAL, 0, WLBD_RANKS_MOST, &count, error) != 0 ||
 	    wlbd_field_text(data, "node", WLBD_OPTIONAL, WLBD_NAME_MOST, &text, error) != 0 ||
-	    wlbd_field_integer(data, "step", WLBD_OPTIONAL, 0, INT64_MAX, &count, error) != 0 ||
-	    wlbd_field_text(data, "detail", WLBD_OPTIONAL, WLBD_TEXT_MOST, &text, error) != 0)
+	    wlbd_field_integer(data, "step", WLBD_OPTIONAL, 0, COUNT_MOST, &count, error) != 0 ||
+	    wlbd_field_text(data, "detail", WLBD_OPTIONAL, WLBD_TEXT_MOST, &text, error) != 0 ||
+	    wlbd_field_bounded(data, "evidence", WLBD_EVIDENCE_BYTES_MOST, error) != 0)
 		return -1;
 	return 0;
 }

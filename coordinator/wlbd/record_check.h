@@ -7,7 +7,13 @@
 
 #include "libwlb/wlb.h"
 
-enum { WLBD_RECORDS_MOST = 1000 };
+enum {
+	WLBD_RECORDS_MOST = 1000,
+	WLBD_MODEL_BYTES_MOST = 65536,
+	WLBD_EVIDENCE_BYTES_MOST = 16384,
+	WLBD_PARTS_MOST = 32,
+	WLBD_PART_NAME_BYTES_MOST = 64,
+};
 
 struct wlbd_delivery {
 	const char *attempt_id; /* these point into the body */

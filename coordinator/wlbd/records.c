@@ -5,6 +5,7 @@
 
 #include "coordinator/wlbd/decision.h"
 #include "coordinator/wlbd/handlers.h"
+#include "coordinator/wlbd/outdated.h"
 #include "coordinator/wlbd/record_check.h"
 #include "coordinator/wlbd/resolve.h"
 #include "coordinator/wlbd/verdict.h"
@@ -80,6 +81,7 @@ static void on_delivered(void *context, const struct wlbd_db_result *result)
 static void store(struct wlbd_call *call, struct wlbd_attempt *attempt)
 {
 	char pk[24];
+	wlbd_outdated_note(call, attempt);
 	learn(attempt, json_object_get(call->body, "records"));
 	snprintf(pk, sizeof(pk), "%lld", (long long)attempt->attempt_pk);
 	const char *params[] = {pk, json_string_value(json_object_get(call->body, "source")), call->text};

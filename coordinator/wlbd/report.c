@@ -84,6 +84,14 @@ static void take(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, c
 		wlbd_verdict_goodbye(reporter);
 }
 
+/* Proved only where the reporter takes it for a receipt: what it told will not be told again. */
+static void go_on(struct wlbd_call *call, const struct report *report)
+{
+	call->plain = json_array_size(json_object_get(call->body, "lost_ranks")) == 0 &&
+	              json_array_size(json_object_get(call->body, "exits")) == 0 && !report->goodbye;
+	wlbd_call_reply(call, 200, json_pack("{s:s}", "order", "continue"));
+}
+
 static void answer(struct wlbd_call *call, struct wlbd_attempt *attempt)
 {
 	struct report report;
@@ -102,7 +110,7 @@ static void answer(struct wlbd_call *call, struct wlbd_attempt *attempt)
 	if (attempt->order_end)
 		wlbd_call_reply(call, 200, json_pack("{s:s, s:s}", "order", "end", "reason", attempt->reason));
 	else
-		wlbd_call_reply(call, 200, json_pack("{s:s}", "order", "continue"));
+		go_on(call, &report);
 }
 
 void wlbd_post_report(struct wlbd_call *call)

@@ -9,9 +9,11 @@ wlbd_configure() {
 		database = host=$CLUSTER_DIR/pg port=5432 dbname=$POSTGRES_DATABASE user=$POSTGRES_USER
 		munge_socket = $CLUSTER_DIR/$MUNGE_SOCKET_NAME
 	END
+	# root needs no line, and a wlb of before the key would refuse it.
 	cat > "$CLUSTER_DIR/etc/wlb.conf" <<- END
 		coordinator = $(wlbd_address)
 		munge_socket = $CLUSTER_DIR/$MUNGE_SOCKET_NAME
+		$(((EUID == 0)) || printf 'coordinator_user = %s' "$EUID")
 	END
 }
 

@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "coordinator/client/credential.h"
+#include "coordinator/client/digest.h"
 #include "munged.h"
 
 enum { CONNECTIONS = 16, REQUEST_BYTES = 1 << 20 };
@@ -38,12 +40,29 @@ void server_write(int fd, const char *text)
 	}
 }
 
-bool server_reply(int fd, int status, const char *body)
+char *server_proof(const struct request *request, int status, const char *body)
 {
-	char head[128];
-	snprintf(head, sizeof(head), "HTTP/1.1 %d Test\r\nContent-Length: %zu\r\n\r\n", status, strlen(body));
+	char digest[WLB_DIGEST_SIZE];
+	wlb_digest_reply(request->credential, status, request->method, request->path, body, strlen(body), digest);
+	return wlb_credential_make_for(munged_socket(), getuid(), digest, WLB_DIGEST_SIZE - 1, NULL);
+}
+
+bool server_reply_with(int fd, const char *proof, int status, const char *body)
+{
+	char head[2048], header[1536] = "";
+	if (proof != NULL)
+		snprintf(header, sizeof(header), "WLB-Proof: MUNGE %s\r\n", proof);
+	snprintf(head, sizeof(head), "HTTP/1.1 %d Test\r\n%sContent-Length: %zu\r\n\r\n", status, header, strlen(body));
 	server_write(fd, head);
 	server_write(fd, body);
+	return true;
+}
+
+bool server_reply(int fd, const struct request *request, int status, const char *body)
+{
+	char *proof = server_proof(request, status, body);
+	server_reply_with(fd, proof, status, body);
+	free(proof);
 	return true;
 }
 
@@ -169,7 +188,7 @@ int server_connections(const struct server *server)
 
 struct wlb_client_config server_config(const struct server *server)
 {
-	struct wlb_client_config config = {.host = "127.0.0.1"};
+	struct wlb_client_config config = {.host = "127.0.0.1", .coordinator_uid = getuid()};
 	snprintf(config.port, sizeof(config.port), "%d", server->port);
 	snprintf(config.munge_socket, sizeof(config.munge_socket), "%s", munged_socket());
 	return config;

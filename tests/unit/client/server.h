@@ -27,11 +27,15 @@ struct server *server_restart(int port, answer_function *answer, void *context);
 int server_port(const struct server *server);
 int server_connections(const struct server *server);
 
-/* A whole, correct reply; returns true. */
-bool server_reply(int fd, int status, const char *body);
+/* A whole, correct reply with wlbd's proof; returns true. */
+bool server_reply(int fd, const struct request *request, int status, const char *body);
+/* The same with this proof, or with none. */
+bool server_reply_with(int fd, const char *proof, int status, const char *body);
+/* What wlbd proves such a reply with; the caller frees it. */
+char *server_proof(const struct request *request, int status, const char *body);
 void server_write(int fd, const char *text);
 
-/* The configuration of a client of this server, with the tests' munged. */
+/* The configuration of a client of this server, with the tests' munged; it believes who runs the tests. */
 struct wlb_client_config server_config(const struct server *server);
 
 #endif

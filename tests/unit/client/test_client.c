@@ -26,12 +26,14 @@ struct fixture {
 	struct wlb_error error;
 	char credentials[2][1024];
 	int requests;
-	const char *text; /* what answer_text sends */
+	const char *text; /* what answer_text and answer_proved_by send */
+	const char *path;
+	char *proof; /* what answer_proved_by proves it with */
 };
 
 static void begin(struct fixture *f, answer_function *answer)
 {
-	*f = (struct fixture){0};
+	*f = (struct fixture){.path = "/v1/x?y=1"};
 	f->server = server_start(answer, f);
 	struct wlb_client_config config = server_config(f->server);
 	f->connection = wlb_connection_new(&config);
@@ -47,7 +49,7 @@ static void end(struct fixture *f)
 static int call(struct fixture *f, const char *body, int timeout_ms)
 {
 	free(f->reply.body);
-	return wlb_connection_call(f->connection, "POST", "/v1/x?y=1", body, timeout_ms, &f->reply, &f->error);
+	return wlb_connection_call(f->connection, "POST", f->path, body, timeout_ms, &f->reply, &f->error);
 }
 
 static bool echo(void *context, int fd, const struct request *request)
@@ -55,7 +57,7 @@ static bool echo(void *context, int fd, const struct request *request)
 	struct fixture *f = context;
 	snprintf(f->credentials[f->requests % 2], sizeof(f->credentials[0]), "%s", request->credential);
 	f->requests++;
-	return server_reply(fd, 201, request->body);
+	return server_reply(fd, request, 201, request->body);
 }
 
 static bool answer_text(void *context, int fd, const struct request *request)
@@ -201,6 +203,7 @@ static void a_body_may_end_with_the_connection(void **state)
 	(void)state;
 	begin(&f, answer_text);
 	f.text = "HTTP/1.0 200 OK\r\n\r\nall of it";
+	f.path = "/healthz";
 	assert_int_equal(call(&f, "1", 5000), 0);
 	assert_string_equal(f.reply.body, "all of it");
 	end(&f);
@@ -250,6 +253,144 @@ static void a_name_that_is_none(void **state)
 	wlb_connection_free(connection);
 }
 
+/* ---- who answers --------------------------------------------------------------------------------------------------
+ */
+
+static bool answer_proved_by(void *context, int fd, const struct request *request)
+{
+	struct fixture *f = context;
+	(void)request;
+	return server_reply_with(fd, f->proof, 200, f->text);
+}
+
+static void a_reply_without_a_proof_is_none(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f, answer_proved_by);
+	f.text = "{\"order\":\"end\",\"reason\":\"x\"}";
+	f.path = "/v1/runs/12/report";
+	assert_int_equal(call(&f, "1", 5000), -1);
+	assert_non_null(strstr(f.error.message, "did not prove that it is wlbd"));
+	assert_null(f.reply.body);
+	f.path = "/v1/runs/12/records";
+	f.text = "{\"order\":\"continue\"}";
+	assert_int_equal(call(&f, "1", 5000), -1);
+	f.text = "{\"acked_seq\":44}";
+	assert_int_equal(call(&f, "1", 5000), -1);
+	f.proof = "MUNGE:garbage:";
+	assert_int_equal(call(&f, "1", 5000), -1);
+	assert_non_null(strstr(f.error.message, "munge"));
+	end(&f);
+}
+
+static void to_go_on_needs_no_proof_and_acknowledges_nothing(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f, answer_proved_by);
+	f.text = "{\"order\":\"continue\"}\n";
+	f.path = "/v1/runs/12/report";
+	assert_int_equal(call(&f, "1", 5000), 0);
+	assert_false(f.reply.proved);
+	f.text = "{\"order\":\"continue\"} {\"order\":\"end\"}";
+	assert_int_equal(call(&f, "1", 5000), -1);
+	f.path = "/healthz";
+	assert_int_equal(call(&f, NULL, 5000), 0);
+	assert_false(f.reply.proved);
+	end(&f);
+}
+
+static bool keep_and_answer(void *context, int fd, const struct request *request)
+{
+	struct fixture *f = context;
+	f->requests++;
+	free(f->proof);
+	f->proof = server_proof(request, 200, f->text);
+	return server_reply_with(fd, f->proof, 200, f->text);
+}
+
+static void a_proof_is_of_one_reply_to_one_request(void **state)
+{
+	struct fixture f;
+	struct request asked = {.method = "POST", .path = "/v1/x?y=1", .credential = "of another request"};
+	(void)state;
+	begin(&f, keep_and_answer);
+	int port = server_port(f.server);
+	f.text = "{\"acked_seq\":44}";
+	assert_int_equal(call(&f, "1", 5000), 0);
+	assert_true(f.reply.proved);
+	server_stop(f.server);
+	f.server = server_restart(port, answer_proved_by, &f);
+	assert_int_equal(call(&f, "1", 5000), -1); /* the same reply with the same proof again */
+	assert_non_null(strstr(f.error.message, "did not prove"));
+	free(f.proof);
+	f.proof = server_proof(&asked, 200, f.text);
+	assert_int_equal(call(&f, "1", 5000), -1);
+	assert_non_null(strstr(f.error.message, "made for something else"));
+	free(f.proof);
+	end(&f);
+}
+
+static bool prove_otherwise(void *context, int fd, const struct request *request)
+{
+	struct fixture *f = context;
+	struct request asked = *request;
+	int status = 200;
+	const char *said = f->text;
+	switch (f->requests++) {
+	case 0:
+		status = 201;
+		break;
+	case 1:
+		strcpy(asked.method, "PUT");
+		break;
+	case 2:
+		strcpy(asked.path, "/v1/x?y=2");
+		break;
+	case 3:
+		said = "{}";
+		break;
+	}
+	char *proof = server_proof(&asked, status, said);
+	server_reply_with(fd, proof, 200, f->text);
+	free(proof);
+	return true;
+}
+
+static void a_proof_covers_status_request_and_body(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f, prove_otherwise);
+	f.text = "{\"acked_seq\":44}";
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(call(&f, "1", 5000), -1);
+		assert_non_null(strstr(f.error.message, "made for something else"));
+	}
+	assert_int_equal(call(&f, "1", 5000), 0);
+	assert_true(f.reply.proved);
+	end(&f);
+}
+
+static void another_account_is_not_believed(void **state)
+{
+	struct fixture f;
+	struct wlb_error error;
+	char uid[32];
+	(void)state;
+	begin(&f, echo);
+	struct wlb_client_config config = server_config(f.server);
+	assert_int_equal(wlb_client_config_user(&config, "4242", &error), 0);
+	wlb_connection_free(f.connection);
+	f.connection = wlb_connection_new(&config);
+	assert_int_equal(call(&f, "1", 5000), -1);
+	snprintf(uid, sizeof(uid), "as uid %u,", getuid());
+	assert_non_null(strstr(f.error.message, uid));
+	assert_non_null(strstr(f.error.message, "trusted is 4242"));
+	end(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -263,6 +404,11 @@ int main(void)
 		cmocka_unit_test(nobody_listens),
 		cmocka_unit_test(without_munged_nothing_is_sent),
 		cmocka_unit_test(a_name_that_is_none),
+		cmocka_unit_test(a_reply_without_a_proof_is_none),
+		cmocka_unit_test(to_go_on_needs_no_proof_and_acknowledges_nothing),
+		cmocka_unit_test(a_proof_is_of_one_reply_to_one_request),
+		cmocka_unit_test(a_proof_covers_status_request_and_body),
+		cmocka_unit_test(another_account_is_not_believed),
 	};
 	return cmocka_run_group_tests(tests, munged_start, munged_stop);
 }

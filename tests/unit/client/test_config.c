@@ -34,6 +34,7 @@ static void write_config(const char *text)
 	assert_int_equal(wlb_file_write(path, text, strlen(text), 0600, NULL), 0);
 	unsetenv("WLB_COORDINATOR");
 	unsetenv("WLB_MUNGE_SOCKET");
+	unsetenv("WLB_COORDINATOR_USER");
 }
 
 static void addresses(void **state)
@@ -85,6 +86,26 @@ static void environment_comes_first(void **state)
 	assert_string_equal(config.munge_socket, "/run/n.sock");
 }
 
+static void who_is_believed(void **state)
+{
+	struct wlb_client_config config;
+	struct wlb_error error;
+	(void)state;
+	write_config("coordinator = login1:8642\n");
+	assert_int_equal(wlb_client_config_load(&config, &error), 0);
+	assert_int_equal(config.coordinator_uid, 0);
+	write_config("coordinator = login1:8642\ncoordinator_user = 4242\n");
+	assert_int_equal(wlb_client_config_load(&config, &error), 0);
+	assert_int_equal(config.coordinator_uid, 4242);
+	setenv("WLB_COORDINATOR_USER", "nobody", 1);
+	assert_int_equal(wlb_client_config_load(&config, &error), 0);
+	assert_int_equal(config.coordinator_uid, 65534);
+	assert_string_equal(config.coordinator_user, "nobody");
+	setenv("WLB_COORDINATOR_USER", "no-such-user", 1);
+	assert_int_equal(wlb_client_config_load(&config, &error), -1);
+	assert_non_null(strstr(error.message, "'no-such-user'"));
+}
+
 static void wrong_files_name_the_line(void **state)
 {
 	static const struct {
@@ -92,6 +113,8 @@ static void wrong_files_name_the_line(void **state)
 	} bad[] = {{"", "no coordinator is named"},
 	           {"\ncoordinator login1", "line 2"},
 	           {"coordinator = login1", "'login1'"},
+	           {"coordinator_user = no-such-user", "'no-such-user'"},
+	           {"coordinator_user = 4294967295", "'4294967295'"},
 	           {"colour = red", "'colour'"}};
 	struct wlb_client_config config;
 	struct wlb_error error;
@@ -110,6 +133,7 @@ int main(void)
 		cmocka_unit_test(addresses),
 		cmocka_unit_test(file_is_read),
 		cmocka_unit_test(environment_comes_first),
+		cmocka_unit_test(who_is_believed),
 		cmocka_unit_test(wrong_files_name_the_line),
 	};
 	return cmocka_run_group_tests(tests, make_file, remove_file);

@@ -33,9 +33,19 @@ static void depends_on_every_part(void **state)
 	assert_string_not_equal(one, other);
 }
 
+/* h() { printf %s "$1" | sha256sum | cut -d' ' -f1; }
+ * printf 'reply\n%s\n200\nPOST\n/v1/runs\n%s' "$(h MUNGE:x:)" "$(h '{"a":1}')" | sha256sum */
+static void a_reply_matches_sha256sum(void **state)
+{
+	char digest[WLB_DIGEST_SIZE];
+	(void)state;
+	wlb_digest_reply("MUNGE:x:", 200, "POST", "/v1/runs", "{\"a\":1}", 7, digest);
+	assert_string_equal(digest, "cb1a67e647ba9f7f510a04abd813f222feee81d0d530aec63070435cf67df8b6");
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(matches_sha256sum),
-	                                   cmocka_unit_test(depends_on_every_part)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(matches_sha256sum), cmocka_unit_test(depends_on_every_part),
+	                                   cmocka_unit_test(a_reply_matches_sha256sum)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

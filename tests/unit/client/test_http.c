@@ -23,6 +23,17 @@ static void reads_a_head(void **state)
 	assert_false(head.until_close);
 }
 
+static void finds_the_proof(void **state)
+{
+	struct wlb_http_head head;
+	(void)state;
+	assert_int_equal(
+		wlb_http_head_parse("HTTP/1.1 200 OK\r\nwlb-proof: munge MUNGE:AwQ=: \r\nA: b", LIMIT, &head, NULL), 0);
+	assert_string_equal(head.proof, "MUNGE:AwQ=:");
+	assert_int_equal(wlb_http_head_parse("HTTP/1.1 200 OK\r\nWLB-Proof: other", LIMIT, &head, NULL), 0);
+	assert_string_equal(head.proof, "");
+}
+
 static void knows_when_the_connection_ends(void **state)
 {
 	struct wlb_http_head head;
@@ -61,6 +72,7 @@ static void refuses_what_is_not_http(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(finds_the_proof),
 		cmocka_unit_test(reads_a_head),
 		cmocka_unit_test(knows_when_the_connection_ends),
 		cmocka_unit_test(refuses_what_is_not_http),

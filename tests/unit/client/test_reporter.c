@@ -35,9 +35,17 @@ struct coordinator {
 	char step_id[32];
 	int away_status; /* answers everything with it; 0: not away */
 	bool order_end;
+	bool impostor; /* somebody else listens on the port, who cannot prove anything */
+	int lost_told;
 };
 
-static bool store(struct coordinator *c, int fd, json_t *body)
+static bool answer_with(const struct coordinator *c, int fd, const struct request *request, int status,
+                        const char *body)
+{
+	return c->impostor ? server_reply_with(fd, NULL, status, body) : server_reply(fd, request, status, body);
+}
+
+static bool store(struct coordinator *c, int fd, const struct request *request, json_t *body)
 {
 	char reply[64];
 	json_int_t first_seq = 0;
@@ -59,10 +67,10 @@ static bool store(struct coordinator *c, int fd, json_t *body)
 		c->stored = seq;
 	}
 	snprintf(reply, sizeof(reply), "{\"acked_seq\":%lld,\"error\":\"gap\"}", (long long)c->stored);
-	return server_reply(fd, gap ? 409 : 200, reply);
+	return answer_with(c, fd, request, gap ? 409 : 200, reply);
 }
 
-static bool take_report(struct coordinator *c, int fd, json_t *body)
+static bool take_report(struct coordinator *c, int fd, const struct request *request, json_t *body)
 {
 	const char *step_id = NULL;
 	json_int_t step = 0;
@@ -72,12 +80,13 @@ static bool take_report(struct coordinator *c, int fd, json_t *body)
 	c->reports++;
 	c->goodbyes += goodbye;
 	c->step = step;
+	c->lost_told += lost != NULL;
 	if (lost != NULL)
 		c->lost_rank = (int)json_integer_value(json_object_get(lost, "rank"));
 	snprintf(c->step_id, sizeof(c->step_id), "%s", step_id != NULL ? step_id : "");
-	return server_reply(fd, 200,
-	                    c->order_end ? "{\"order\":\"end\",\"reason\":\"node n3 is lost\"}"
-	                                 : "{\"order\":\"continue\"}");
+	return answer_with(c, fd, request, 200,
+	                   c->order_end ? "{\"order\":\"end\",\"reason\":\"node n3 is lost\"}"
+	                                : "{\"order\":\"continue\"}");
 }
 
 static bool answer(void *context, int fd, const struct request *request)
@@ -87,11 +96,11 @@ static bool answer(void *context, int fd, const struct request *request)
 	bool keep;
 	pthread_mutex_lock(&c->lock);
 	if (c->away_status != 0)
-		keep = server_reply(fd, c->away_status, "{\"error\":\"the database is away\"}");
+		keep = answer_with(c, fd, request, c->away_status, "{\"error\":\"the database is away\"}");
 	else if (strcmp(request->path, "/v1/runs/12/records") == 0)
-		keep = store(c, fd, body);
+		keep = store(c, fd, request, body);
 	else
-		keep = take_report(c, fd, body);
+		keep = take_report(c, fd, request, body);
 	pthread_mutex_unlock(&c->lock);
 	json_decref(body);
 	return keep;
@@ -287,6 +296,40 @@ static void a_peer_that_dies_is_reported_at_once(void **state)
 	wlb_reporter_stop(reporter, 1000);
 }
 
+/* Somebody binds the port while the coordinator is away, orders the end and acknowledges everything. */
+static void an_impostor_is_not_obeyed(void **state)
+{
+	struct coordinator *c = *state;
+	const char *reason = NULL;
+	pid_t child = fork();
+	if (child == 0) {
+		pause();
+		_exit(0);
+	}
+	SET(c, impostor, true);
+	SET(c, order_end, true);
+	struct wlb_reporter *reporter = started(c, &(struct wlb_reporter_options){.source = "rank0",
+	                                                                          .node = "n1",
+	                                                                          .peer_ranks = (int[]){5},
+	                                                                          .peer_pids = &child,
+	                                                                          .peer_count = 1});
+	record_steps(reporter, 20);
+	WAIT_UNTIL(NOW(c, reports) >= 1, 5000);
+	SET(c, order_end, false); /* "continue" needs no proof */
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	WAIT_UNTIL(NOW(c, lost_told) >= 2, 15000);
+	assert_int_equal(wlb_reporter_must_end(reporter, &reason), 0);
+	assert_true(NOW(c, stored) > 0);
+	SET(c, impostor, false);
+	SET(c, stored, 0);
+	memset(c->seen, 0, sizeof(c->seen));
+	int told = NOW(c, lost_told);
+	WAIT_UNTIL(NOW(c, lost_told) > told && NOW(c, stored) == 20, 15000);
+	assert_int_equal(wlb_reporter_stop(reporter, 5000), 0);
+	assert_each_once(c, 20);
+}
+
 static void a_forked_child_does_nothing(void **state)
 {
 	struct coordinator *c = *state;
@@ -342,6 +385,7 @@ int main(void)
 		TEST(a_silent_coordinator_holds_nobody_up),
 		TEST(reports_carry_progress_and_bring_orders),
 		TEST(a_peer_that_dies_is_reported_at_once),
+		TEST(an_impostor_is_not_obeyed),
 		TEST(a_forked_child_does_nothing),
 		TEST(without_a_coordinator_records_are_kept),
 		TEST(a_folder_that_cannot_be_is_an_error),

@@ -26,15 +26,17 @@ static void has_defaults(void **state)
 static void reads_each_argument(void **state)
 {
 	(void)state;
-	char *argv[] = {"coordinator=[fd00::1]:8642", "munge_socket=/run/m.sock", "timeout_ms=50", "announce=no"};
+	char *argv[] = {"coordinator=[fd00::1]:8642", "munge_socket=/run/m.sock", "timeout_ms=50", "announce=no",
+	                "coordinator_user=slurm"};
 	struct wlb_spank_args args;
-	wlb_spank_args_parse(4, argv, &args);
+	wlb_spank_args_parse(5, argv, &args);
 	assert_string_equal(args.unusable.message, "");
 	assert_string_equal(args.coordinator, "[fd00::1]:8642");
 	assert_string_equal(args.client.host, "fd00::1");
 	assert_string_equal(args.client.port, "8642");
 	assert_string_equal(args.client.munge_socket, "/run/m.sock");
 	assert_int_equal(args.timeout_ms, 50);
+	assert_string_equal(args.client.coordinator_user, "slurm");
 	assert_false(args.announce);
 }
 
@@ -42,7 +44,7 @@ static void names_what_it_cannot_use_and_keeps_the_default(void **state)
 {
 	(void)state;
 	static char *const bad[] = {"coordinator=login1", "munge_socket=m.sock", "timeout_ms=201", "timeout_ms=0",
-	                            "timeout_ms=",        "announce=maybe",      "colour=red"};
+	                            "timeout_ms=",        "announce=maybe",      "colour=red",     "coordinator_user="};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		char *argv[] = {bad[i]};
 		struct wlb_spank_args args;

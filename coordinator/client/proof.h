@@ -1,0 +1,24 @@
+/*
+ * Whether it was the coordinator that answered. wlbd adds to its replies the header WLB-Proof: a MUNGE credential of
+ * its own account over the request's credential, which is used once, and over the reply: so a proof is of one reply to
+ * one request, and who else listens on wlbd's port has none.
+ */
+#ifndef WLB_PROOF_H
+#define WLB_PROOF_H
+
+#include <stdbool.h>
+
+#include "coordinator/client/client.h"
+#include "coordinator/client/http.h"
+
+struct wlb_proof_request {
+	const char *method;
+	const char *path; /* with query */
+	const char *credential;
+};
+
+/* Sets reply->proved. -1 when the reply decides something and is not proved; the message says what is wrong with it. */
+int wlb_proof_check(const struct wlb_client_config *config, const struct wlb_proof_request *request,
+                    const struct wlb_http_head *head, struct wlb_reply *reply, struct wlb_error *error);
+
+#endif
