@@ -1,6 +1,6 @@
 """Clusters for case after case: one is kept while it is as it was at first."""
+import atexit
 import json
-import pathlib
 import shutil
 
 import harness
@@ -11,10 +11,11 @@ from trainers import TRAINERS
 
 
 class Bench:
-    def __init__(self, logs=None):
-        """logs: a folder for what the cluster and the run said in a case that failed."""
-        self.logs = pathlib.Path(logs) if logs else None
+    def __init__(self, on_failure):
+        """on_failure(case) is called while the cluster of a case that failed is still there."""
+        self.on_failure = on_failure
         self.cluster = None
+        atexit.register(self.close)
 
     def try_case(self, kind, trainer, places):
         """Returns the case's Result."""
@@ -25,23 +26,29 @@ class Bench:
                 made(self.cluster).prepare()
         case = Case(self.cluster, kind, TRAINERS[trainer](self.cluster), places)
         result = case.conduct()
-        if not result.passed and self.logs:
-            self.keep_logs(case)
+        if not result.passed:
+            self.on_failure(case)
         if not result.passed or leftovers.ill_nodes(self.cluster):
             self.close()
         return result
-
-    def keep_logs(self, case):
-        target = self.logs / f"{case.kind.name} {case.trainer.name}".replace(" ", "-")
-        shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(self.cluster.dir / "log", target)
-        (target / "run.json").write_text(json.dumps(case.run, indent=1), encoding="utf-8")
-        (target / "job.out").write_text(self.cluster.output(case.job), encoding="utf-8")
-        shown = self.cluster.run("wlb", "show", case.job, check=False)
-        (target / "show.txt").write_text(shown.stdout + shown.stderr, encoding="utf-8")
-        (target / "problems.txt").write_text("\n".join(case.result.problems) + "\n", encoding="utf-8")
 
     def close(self):
         if self.cluster:
             self.cluster.stop()
         self.cluster = None
+
+
+def show_logs(case):
+    case.cluster.show_logs()
+
+
+def keep_logs(folder, case):
+    """What the cluster and the run said, in a folder of its own."""
+    cluster, target = case.cluster, folder / f"{case.kind.name} {case.trainer.name}".replace(" ", "-")
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(cluster.dir / "log", target)
+    shown = cluster.run("wlb", "show", case.job, check=False) if case.job else None
+    for name, text in (("run.json", json.dumps(case.run, indent=1)), ("job.out", cluster.output(case.job)),
+                       ("show.txt", shown.stdout + shown.stderr if shown else ""),
+                       ("problems.txt", "\n".join(case.result.problems) + "\n")):
+        (target / name).write_text(text, encoding="utf-8")

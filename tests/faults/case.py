@@ -8,9 +8,9 @@ import time
 import leftovers
 from harness import JOB_ENDED, Failed, wait_for
 from inject import Injector
-from kinds import fill
+from kinds import NODES, RANKS_PER_NODE, fill
 
-DEADLINE_S = 150  # of what is waited for: nothing hangs
+DEADLINE_S = 100  # of what is waited for: nothing hangs
 CLEAN_S = 10
 GONE_S = 30  # how long a job that failed has to be requeued
 
@@ -115,6 +115,7 @@ class Case:
         self.load()
         self.judge_cause()
         self.judge_count()
+        self.judge_nodes()
         if self.run["state"] == "complete":
             self.problem(*self.trainer.problems(self.job, self.run, self.kind.long))
         self.problem(*leftovers.disagreements(self.cluster.run("wlb", "show", self.job).stdout, self.run))
@@ -151,7 +152,7 @@ class Case:
 
     def judge_names(self):
         """No reason and no loss of a node names what nothing was done to."""
-        allowed = set(" ".join([*self.kind.causes, self.kind.may_name, self.kind.dead]).split())
+        allowed = set(" ".join([*self.kind.causes, self.kind.dead]).split())
         for attempt in self.run["attempts"]:
             named = re.findall(r"\bn\d+\b", attempt["reason"]) + re.findall(r"\brank (\d+)\b", attempt["reason"])
             if set(named) - allowed:
@@ -168,6 +169,14 @@ class Case:
                                            ("requeues", self.result.requeues, self.kind.requeues)):
             if not least <= value <= most:
                 self.problem(f"{value} {what}, not {least}" + (f" to {most}" if most > least else ""))
+
+
+    def judge_nodes(self):
+        """The run ended on all nodes that were left, with all their ranks."""
+        nodes = sorted({f"n{i}" for i in range(1, NODES + 1)} - set(self.kind.dead.split()))
+        ways = self.run["layout"]
+        if self.run["nodes"] != nodes or ways["tp"] * ways["cp"] * ways["pp"] * ways["dp"] != RANKS_PER_NODE * len(nodes):
+            self.problem(f"the run ended on {' '.join(self.run['nodes'])} as {ways}, not on {' '.join(nodes)}")
 
 
 def left_into(left, found):

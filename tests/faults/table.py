@@ -34,13 +34,14 @@ def page(results):
     passed = sum(result.passed for result in results)
     return "\n".join([
         "# Faults", "",
-        "Made by `tests/faults/run --report docs/results/faults.md`: each kind of fault is done to a run of four nodes with two",
-        "ranks each, by the operating system, on a private cluster on one host. A case has passed when the run completed by",
-        "itself, each step was trained exactly once, cause and reason are what was done, `wlb show` says the same to people",
-        "and programs, and no process, job, reservation or record was left 10 s later.", "",
-        f"{datetime.date.today()}, {machine()}, Slurm {slurm()}, commit {commit()}: {passed} passed, {len(results) - passed} failed.", "",
-        "FOUND is the time from the fault until wlbd saw it, waiting for its own return included where it was away; a number with",
-        "r counts how often the job was requeued.", "",
+        "Made by `tests/faults/run --report docs/results/faults.md`: each kind of fault is done to a run of four nodes with",
+        "two ranks each, by the operating system, on a private cluster on one host. A case has passed when the run completed",
+        "by itself, each step was trained exactly once, cause and reason are what was done, `wlb show` says the same to",
+        "people and programs, and no process, job, reservation or record was left 10 s later.", "",
+        f"{datetime.date.today()}, {machine()}, Slurm {slurm()}, commit {commit()}:",
+        f"{passed} passed, {len(results) - passed} failed.", "",
+        "FOUND is the time from the fault until wlbd saw it, the time included in which wlbd itself was away; a number",
+        "with r counts how often the job was requeued.", "",
         "| " + " | ".join(TITLES) + " |", "|---" * len(TITLES) + "|", *rows, *(["", *problems] if problems else []), "",
         "What is done in each:", "", "| KIND | DONE |", "|---|---|", *scripts, ""])
 

@@ -4,6 +4,7 @@ import io
 
 import harness
 import training
+from kinds import NODES, RANKS_PER_NODE
 
 MASK = 2**64 - 1
 
@@ -65,8 +66,8 @@ class Foreign:
         program = harness.BUILD / "tests" / "foreign_trainer"
         return self.cluster.sbatch(
             f"wlb run -- {program} {self.steps(long)} {self.step_ms} {self.save_interval} checkpoint-$SLURM_JOB_ID "
-            "log-$SLURM_JOB_ID", "--wlb-layout=auto", "--ntasks-per-node=2", "--no-kill", "--requeue", "--open-mode=append",
-            nodes=4)
+            "log-$SLURM_JOB_ID", "--wlb-layout=auto", f"--ntasks-per-node={RANKS_PER_NODE}", "--no-kill", "--requeue",
+            "--open-mode=append", nodes=NODES)
 
     def log(self, job):
         """(process, step, state) of each line, those of all attempts one after another."""
