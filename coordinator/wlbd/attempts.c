@@ -8,6 +8,7 @@
 
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/node_question.h"
 #include "coordinator/wlbd/wlbd.h"
 
 static int by_uuid(const void *a, const void *b)
@@ -15,13 +16,15 @@ static int by_uuid(const void *a, const void *b)
 	return strcmp(((const struct wlbd_attempt *)a)->uuid, ((const struct wlbd_attempt *)b)->uuid);
 }
 
-/* The launcher may share its node with a rank's reporter. */
+/* One for each node, and one for the launcher, which may share its node with a rank's reporter. */
 static int by_place(const void *a, const void *b)
 {
 	const struct wlbd_reporter *x = a;
 	const struct wlbd_reporter *y = b;
-	int launchers = (x->rank == WLBD_LAUNCHER) - (y->rank == WLBD_LAUNCHER);
-	return launchers != 0 ? launchers : strcmp(x->node, y->node);
+	bool launcher = x->rank == WLBD_LAUNCHER;
+	if (launcher != (y->rank == WLBD_LAUNCHER))
+		return launcher ? 1 : -1;
+	return launcher ? 0 : strcmp(x->node, y->node);
 }
 
 static int by_connection(const void *a, const void *b)
@@ -72,8 +75,9 @@ static void attempt_free(struct wlbd_attempt *attempt)
 		reporter_free(attempt, TAILQ_FIRST(&attempt->reporters));
 	if (attempt->judge_timer != NULL)
 		event_free(attempt->judge_timer);
+	wlbd_node_questions_free(attempt);
 	wlbd_incident_clear(&attempt->incident);
-	wlb_strings_free(attempt->nodes, attempt->node_count);
+	wlbd_attempt_nodes_free(&attempt->nodes);
 	free(attempt);
 }
 
@@ -100,6 +104,7 @@ static struct wlbd_attempt *attempt_new(struct wlbd *wlbd, const char *uuid)
 	attempt->wlbd = wlbd;
 	copy_uuid(attempt->uuid, uuid);
 	TAILQ_INIT(&attempt->reporters);
+	TAILQ_INIT(&attempt->questions);
 	if (tsearch(attempt, &wlbd->attempts->tree, by_uuid) == NULL) {
 		free(attempt);
 		return NULL;
@@ -109,43 +114,27 @@ static struct wlbd_attempt *attempt_new(struct wlbd *wlbd, const char *uuid)
 	return attempt;
 }
 
-bool wlbd_attempt_has_node(const struct wlbd_attempt *attempt, const char *node)
+/* Nodes and ranks, as far as the card has them. */
+static int take_nodes(struct wlbd_attempt *attempt, const json_t *card)
 {
-	for (int i = 0; i < attempt->node_count; i++)
-		if (strcmp(attempt->nodes[i], node) == 0)
-			return true;
-	return false;
-}
-
-void wlbd_attempt_set_nodes(struct wlbd_attempt *attempt, const json_t *nodes)
-{
-	size_t count = json_array_size(nodes);
-	char **names = calloc(count + 1, sizeof(*names));
-	if (names == NULL)
-		return;
-	for (size_t i = 0; i < count; i++) {
-		names[i] = strdup(json_string_value(json_array_get(nodes, i)));
-		if (names[i] == NULL) {
-			wlb_strings_free(names, (int)i);
-			return;
-		}
-	}
-	wlb_strings_free(attempt->nodes, attempt->node_count);
-	attempt->nodes = names;
-	attempt->node_count = (int)count;
+	const json_t *ranks = json_object_get(card, "rank_nodes");
+	attempt->nodes.world_size = (int)json_integer_value(json_object_get(card, "world_size"));
+	if (json_array_size(ranks) > 0)
+		return wlbd_attempt_nodes_set_ranks(&attempt->nodes, ranks);
+	return wlbd_attempt_nodes_set(&attempt->nodes, json_object_get(card, "nodes"));
 }
 
 struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card)
 {
 	const char *uuid;
 	const char *run;
-	const json_t *nodes;
 	json_int_t run_pk, attempt_pk, number, job_id, uid;
+	int confirmed;
 	json_error_t error;
 
-	if (json_unpack_ex((json_t *)card, &error, 0, "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:o}", "attempt_id", &uuid,
+	if (json_unpack_ex((json_t *)card, &error, 0, "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:b}", "attempt_id", &uuid,
 	                   "run", &run, "run_pk", &run_pk, "attempt_pk", &attempt_pk, "attempt", &number, "job_id",
-	                   &job_id, "uid", &uid, "nodes", &nodes) != 0) {
+	                   &job_id, "uid", &uid, "confirmed", &confirmed) != 0) {
 		wlbd_log(WLBD_LOG_ERROR, "an attempt's card from the database is not readable: %s", error.text);
 		return NULL;
 	}
@@ -162,11 +151,26 @@ struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card)
 	attempt->number = number;
 	attempt->job_id = (uint32_t)job_id;
 	attempt->uid = (uid_t)uid;
+	attempt->confirmed = attempt->confirmed || confirmed;
 	const char *slurm_step = json_string_value(json_object_get(card, "slurm_step"));
 	if (slurm_step != NULL)
 		snprintf(attempt->slurm_step, sizeof(attempt->slurm_step), "%s", slurm_step);
-	wlbd_attempt_set_nodes(attempt, nodes);
+	if (take_nodes(attempt, card) != 0)
+		wlbd_log(WLBD_LOG_ERROR, "out of memory: the nodes of attempt %s are not known", uuid);
 	return attempt;
+}
+
+void wlbd_attempts_confirm(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job)
+{
+	struct wlbd_attempt *attempt;
+	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)
+	{
+		if (attempt->run_pk != run_pk || attempt->uid != job->uid)
+			continue;
+		attempt->confirmed = true;
+		if (!attempt->nodes.allocation_known)
+			wlbd_attempt_nodes_set_allocation(&attempt->nodes, job);
+	}
 }
 
 /* ---- reporters ----------------------------------------------------------------------------------- */
@@ -176,8 +180,11 @@ struct wlbd_reporter *wlbd_attempt_reporter(struct wlbd_attempt *attempt, const 
 	struct wlbd_reporter key = {.rank = rank};
 	snprintf(key.node, sizeof(key.node), "%s", node);
 	struct wlbd_reporter **found = tfind(&key, &attempt->reporter_tree, by_place);
-	if (found != NULL)
+	if (found != NULL) {
+		if (rank == WLBD_LAUNCHER) /* of a requeued job: it may be on another node */
+			snprintf((*found)->node, sizeof((*found)->node), "%s", node);
 		return *found;
+	}
 	struct wlbd_reporter *reporter = calloc(1, sizeof(*reporter));
 	if (reporter == NULL)
 		return NULL;
@@ -190,6 +197,22 @@ struct wlbd_reporter *wlbd_attempt_reporter(struct wlbd_attempt *attempt, const 
 	TAILQ_INSERT_TAIL(&attempt->reporters, reporter, link);
 	attempt->wlbd->attempts->reporters++;
 	return reporter;
+}
+
+int64_t wlbd_attempts_node_heard_ms(const struct wlbd_attempts *attempts, const char *node)
+{
+	const struct wlbd_attempt *attempt;
+	struct wlbd_reporter key = {.rank = 0};
+	int64_t heard_ms = 0;
+	snprintf(key.node, sizeof(key.node), "%s", node);
+	TAILQ_FOREACH(attempt, &attempts->list, link)
+	{
+		struct wlbd_reporter **found = tfind(&key, &attempt->reporter_tree, by_place);
+		if (found != NULL && (*found)->connection != NULL && (*found)->reported_ms > heard_ms &&
+		    attempt->nodes.allocation_known && wlbd_attempt_nodes_may_have(&attempt->nodes, node))
+			heard_ms = (*found)->reported_ms;
+	}
+	return heard_ms;
 }
 
 /* ---- connections --------------------------------------------------------------------------------- */

@@ -12,10 +12,13 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
+#include "coordinator/wlbd/attempt_nodes.h"
 #include "coordinator/wlbd/incident.h"
 #include "coordinator/wlbd/route.h"
 #include "libwlb/wlb.h"
 
+struct wlb_slurm_job;
+struct wlbd_node_question;
 struct wlbd;
 struct wlbd_attempt;
 
@@ -43,15 +46,15 @@ struct wlbd_attempt {
 	int64_t number;
 	uint32_t job_id;
 	uid_t uid;
-	char **nodes; /* those it was started on; none when that is not known yet */
-	int node_count;
+	bool confirmed; /* Slurm has said that the run's job exists and that it is of this uid */
+	struct wlbd_attempt_nodes nodes;
 	char slurm_step[32]; /* "12.0", from the launcher */
 	TAILQ_HEAD(, wlbd_reporter) reporters;
 	void *reporter_tree;
 	struct wlbd_incident incident;
 	struct event *judge_timer;
-	int probes;     /* under way: the attempt must not be freed */
-	bool order_end; /* its processes are told to end */
+	TAILQ_HEAD(, wlbd_node_question) questions; /* under way */
+	bool order_end;                             /* its processes are told to end */
 	bool kill_sent;
 	bool exit_noted; /* its exit code is on its way to the database */
 	bool outdated;   /* noted that a program of it is older than wlbd */
@@ -79,12 +82,14 @@ struct wlbd_attempt *wlbd_attempts_find(const struct wlbd_attempts *attempts, co
 struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card);
 void wlbd_attempts_remove(struct wlbd *wlbd, struct wlbd_attempt *attempt);
 
-bool wlbd_attempt_has_node(const struct wlbd_attempt *attempt, const char *node);
+/* What Slurm says of the job of a run, to the run's attempts: whether it is theirs, and which nodes it has. */
+void wlbd_attempts_confirm(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job);
 
-/* Nodes as JSON names. */
-void wlbd_attempt_set_nodes(struct wlbd_attempt *attempt, const json_t *nodes);
+/* When a process of the node last reported over a connection that is still open, whichever attempt it belongs to;
+ * 0: none does. Only attempts count whose job has that node by Slurm's word. */
+int64_t wlbd_attempts_node_heard_ms(const struct wlbd_attempts *attempts, const char *node);
 
-/* Finds or makes; NULL when memory is out. */
+/* Finds or makes; NULL if out of memory. An attempt has one launcher, wherever it is. */
 struct wlbd_reporter *wlbd_attempt_reporter(struct wlbd_attempt *attempt, const char *node, int rank);
 
 /* The reporter speaks over this connection from now on; another that did no longer has one. `closed` is called with

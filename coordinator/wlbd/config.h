@@ -23,6 +23,7 @@ struct wlbd_config {
 	int reconnect_grace_ms; /* how long a process may be silent after its connection closed, its node being alive */
 	int silence_ms;         /* a node that reports nothing for this long is probed */
 	int restart_grace_ms;   /* after wlbd itself started: how long nodes have to come back */
+	int node_down_after_ms; /* how long wlbd itself must find a lost node silent before it is set DOWN */
 	int job_poll_ms;        /* how often Slurm is asked for the jobs of open runs */
 	int request_timeout_ms; /* a connection must complete a request this often */
 };

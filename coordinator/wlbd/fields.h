@@ -17,6 +17,7 @@ enum {
 	WLBD_NAME_MOST = 255,  /* nodes, jobs, users */
 	WLBD_NODES_MOST = 65536,
 	WLBD_RANKS_MOST = 1 << 20,
+	WLBD_NODE_RANKS_MOST = 4096,
 };
 
 enum wlbd_need {

@@ -12,6 +12,7 @@
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/nodes.h"
 #include "coordinator/wlbd/outbox.h"
+#include "coordinator/wlbd/resolve.h"
 #include "coordinator/wlbd/slurm_ask.h"
 #include "coordinator/wlbd/verdict.h"
 #include "coordinator/wlbd/wlbd.h"
@@ -39,6 +40,8 @@ struct open_run {
 	int lost_nodes;  /* in the last attempt */
 	bool complete;   /* the last attempt was */
 	bool resized;    /* its job was, since the last attempt */
+	bool confirmed;  /* Slurm has said that the job is of the run's owner */
+	uid_t uid;
 	json_int_t attempt_pk;
 };
 
@@ -131,9 +134,24 @@ static bool has_no_script(struct wlbd *wlbd, const struct wlb_slurm_job *job)
 	return host != NULL && host->down;
 }
 
-static void on_job(void *context, const struct wlbd_job_facts *facts)
+/* Somebody announced a job that is not his, while Slurm could not say so. */
+static void close_by_owner(struct open_run *open, const struct wlbd_job_facts *facts)
 {
-	struct open_run *open = context;
+	char reason[384];
+	snprintf(reason, sizeof(reason), "job %u belongs to %s, as Slurm says", open->job_id, facts->user);
+	close_run(open, "failed", reason);
+}
+
+static void look_at(struct open_run *open, const struct wlbd_job_facts *facts)
+{
+	if (facts->found == 1 && facts->job.uid != open->uid) {
+		close_by_owner(open, facts);
+		return;
+	}
+	if (facts->found == 1)
+		wlbd_attempts_confirm(open->jobs->wlbd, open->run_pk, &facts->job);
+	if (facts->found == 1 && !open->confirmed)
+		wlbd_run_confirm(open->jobs->wlbd, open->run_pk, &facts->job);
 	if (facts->found == 1 && strcmp(facts->job.state, "PENDING") == 0)
 		fit_pending(open);
 	else if (facts->found == 1 && has_no_script(open->jobs->wlbd, &facts->job))
@@ -141,28 +159,43 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 	else if ((facts->found == 0 || (facts->found == 1 && facts->job.finished)) &&
 	         !shows_life(open->jobs->wlbd, open->run_pk))
 		close_by_job(open, facts);
+}
+
+static void on_job(void *context, const struct wlbd_job_facts *facts)
+{
+	struct open_run *open = context;
+	look_at(open, facts);
 	answered(open->jobs);
 	free(open);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------------- */
 
+static bool is_among(json_int_t pk, const json_t *list)
+{
+	size_t i;
+	json_t *entry;
+	json_array_foreach((json_t *)list, i, entry) if (json_integer_value(entry) == pk) return true;
+	return false;
+}
+
 static struct open_run *open_run_from(struct wlbd_jobs *jobs, const json_t *row)
 {
 	struct open_run *open = calloc(1, sizeof(*open));
 	const char *run;
-	json_int_t job_id;
+	json_int_t job_id, uid;
 	int complete, resized;
-	if (open == NULL ||
-	    json_unpack((json_t *)row, "{s:I, s:s, s:I, s:i, s:i, s:i, s:b, s:b}", "run_pk", &open->run_pk, "run", &run,
-	                "job_id", &job_id, "min_nodes", &open->min_nodes, "total_nodes", &open->total_nodes,
-	                "lost_nodes", &open->lost_nodes, "complete", &complete, "resized", &resized) != 0) {
+	if (open == NULL || json_unpack((json_t *)row, "{s:I, s:s, s:I, s:I, s:i, s:i, s:i, s:b, s:b}", "run_pk",
+	                                &open->run_pk, "run", &run, "job_id", &job_id, "uid", &uid, "min_nodes",
+	                                &open->min_nodes, "total_nodes", &open->total_nodes, "lost_nodes",
+	                                &open->lost_nodes, "complete", &complete, "resized", &resized) != 0) {
 		free(open);
 		return NULL;
 	}
 	open->jobs = jobs;
 	snprintf(open->run, sizeof(open->run), "%s", run);
 	open->job_id = (uint32_t)job_id;
+	open->uid = (uid_t)uid;
 	open->complete = complete;
 	open->resized = resized;
 	open->attempt_pk = json_integer_value(json_object_get(row, "attempt_pk")); /* 0: no attempt yet */
@@ -172,15 +205,18 @@ static struct open_run *open_run_from(struct wlbd_jobs *jobs, const json_t *row)
 static void on_open_runs(void *context, const struct wlbd_db_result *result)
 {
 	struct wlbd_jobs *jobs = context;
-	json_t *rows = result->status == WLBD_DB_OK ? json_loads(result->value, 0, NULL) : NULL;
+	json_t *answer = result->status == WLBD_DB_OK ? json_loads(result->value, 0, NULL) : NULL;
+	const json_t *rows = json_object_get(answer, "open");
+	const json_t *provisional = json_object_get(answer, "provisional");
 	for (size_t i = 0; i < json_array_size(rows); i++) {
 		struct open_run *open = open_run_from(jobs, json_array_get(rows, i));
 		if (open == NULL)
 			continue;
+		open->confirmed = !is_among(open->run_pk, provisional);
 		jobs->asked++;
 		wlbd_slurm_job(jobs->wlbd, open->job_id, 0, on_job, open);
 	}
-	json_decref(rows);
+	json_decref(answer);
 	answered(jobs);
 }
 
@@ -188,7 +224,9 @@ static void on_nodes(void *context, const struct wlb_error *error)
 {
 	struct wlbd_jobs *jobs = context;
 	(void)error;
-	wlbd_db_call(jobs->wlbd->reads, "select wlb_runs_open()", 0, NULL, on_open_runs, jobs);
+	wlbd_db_call(jobs->wlbd->reads,
+	             "select json_build_object('open', wlb_runs_open(), 'provisional', wlb_runs_provisional())", 0,
+	             NULL, on_open_runs, jobs);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *context)

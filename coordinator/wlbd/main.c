@@ -14,6 +14,8 @@
 #include "coordinator/wlbd/http.h"
 #include "coordinator/wlbd/jobs.h"
 #include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/lost_nodes.h"
+#include "coordinator/wlbd/node_probe.h"
 #include "coordinator/wlbd/nodes.h"
 #include "coordinator/wlbd/outbox.h"
 #include "coordinator/wlbd/resolve.h"
@@ -24,6 +26,7 @@
 
 enum {
 	AUTH_THREADS = 2,
+	SLURM_THREADS = 3,
 	READ_TIMEOUT_FACTOR = 5, /* a long history may take longer than a short statement */
 	TICK_S = 1,
 	EXIT_BAD_INPUT = 2,
@@ -152,15 +155,20 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 	wlbd->base = event_base_new();
 	wlbd->slurm_uid = (uid_t)-1;
 	wlbd->nodes = wlbd_nodes_new();
+	wlbd->node_probes = wlbd_node_probes_new(wlbd);
+	wlbd->lost_nodes = wlbd_lost_nodes_new(wlbd);
 	wlbd->attempts = wlbd_attempts_new();
 	wlbd->resolutions = wlbd_resolutions_new();
-	if (wlbd->base == NULL || wlbd->nodes == NULL || wlbd->attempts == NULL || wlbd->resolutions == NULL)
+	if (wlbd->base == NULL || wlbd->nodes == NULL || wlbd->node_probes == NULL || wlbd->lost_nodes == NULL ||
+	    wlbd->attempts == NULL || wlbd->resolutions == NULL)
 		return wlb_fail(error, "out of memory");
 	if (wlb_slurm_open(error) != 0)
 		return -1;
 	wlbd->auth = wlbd_worker_new(wlbd->base, AUTH_THREADS, error);
-	wlbd->slurm = wlbd_worker_new(wlbd->base, 1, error);
-	if (wlbd->auth == NULL || wlbd->slurm == NULL || open_database(wlbd, error) != 0)
+	wlbd->slurm_questions = wlbd_worker_new(wlbd->base, SLURM_THREADS, error);
+	wlbd->slurm_orders = wlbd_worker_new(wlbd->base, 1, error);
+	if (wlbd->auth == NULL || wlbd->slurm_questions == NULL || wlbd->slurm_orders == NULL ||
+	    open_database(wlbd, error) != 0)
 		return -1;
 	wlbd->outbox = wlbd_outbox_new(wlbd->writes);
 	wlbd->jobs = wlbd_jobs_new(wlbd);
@@ -173,7 +181,10 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 static void close_parts(struct wlbd *wlbd)
 {
 	wlbd_worker_free(wlbd->auth);
-	wlbd_worker_free(wlbd->slurm);
+	wlbd_worker_free(wlbd->slurm_questions);
+	wlbd_worker_free(wlbd->slurm_orders);
+	wlbd_lost_nodes_free(wlbd->lost_nodes);
+	wlbd_node_probes_free(wlbd->node_probes);
 	wlbd_attempts_free(wlbd->attempts);
 	wlbd_resolutions_free(wlbd->resolutions);
 	wlbd_jobs_free(wlbd->jobs);

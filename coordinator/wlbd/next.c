@@ -8,6 +8,7 @@
 #include "coordinator/wlbd/fields.h"
 #include "coordinator/wlbd/handlers.h"
 #include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/node_probe.h"
 #include "coordinator/wlbd/nodes.h"
 #include "coordinator/wlbd/outbox.h"
 #include "coordinator/wlbd/outdated.h"
@@ -36,6 +37,8 @@ struct question {
 	struct wlbd_offer *offers;
 	int offer_count;
 	int probes; /* under way */
+	bool job_known;
+	struct wlb_slurm_job job; /* as Slurm knows it */
 };
 
 struct probe {
@@ -91,7 +94,8 @@ static int read_previous(struct question *q, struct wlb_error *error)
 	if (wlbd_field_uuid(previous, "attempt_id", &q->previous_id, error) != 0 ||
 	    wlbd_field_integer(previous, "exit_code", WLBD_REQUIRED, -255, 255, &q->previous_exit_code, error) != 0 ||
 	    wlbd_field_text(previous, "step_id", WLBD_OPTIONAL, 31, &q->previous_step, error) != 0 ||
-	    wlbd_first_exit_read(previous, &q->previous_first, error) != 0)
+	    wlbd_first_exit_read(previous, &q->previous_first, error) != 0 ||
+	    (q->previous_step != NULL && wlbd_check_step_id(q->call->run, q->previous_step, error) != 0))
 		return wlb_fail_in(error, "previous");
 	return 0;
 }
@@ -132,9 +136,11 @@ static void on_started(void *context, const struct wlbd_db_result *result)
 	json_t *reply = json_incref(json_object_get(stored, "decision"));
 	if (attempt != NULL) {
 		wlbd_outdated_note(q->call, attempt);
+		if (q->job_known)
+			wlbd_attempts_confirm(q->call->wlbd, attempt->run_pk, &q->job);
 		supersede(q->call->wlbd, attempt);
 		wlbd_log(WLBD_LOG_INFO, "run %s: attempt %lld on %d nodes: %s", attempt->run,
-		         (long long)attempt->number, attempt->node_count,
+		         (long long)attempt->number, attempt->nodes.started_on.count,
 		         json_string_value(json_object_get(reply, "reason")));
 		q->call->wlbd->metrics.attempts_started++;
 	}
@@ -244,10 +250,10 @@ static bool judge_previous(struct question *q)
 	struct wlbd *wlbd = q->call->wlbd;
 	struct wlbd_attempt *previous =
 		q->previous_id != NULL ? wlbd_attempts_find(wlbd->attempts, q->previous_id) : NULL;
-	if (previous == NULL || (previous->uid != q->call->uid && !wlbd_call_privileged(q->call)))
+	if (previous == NULL || previous->run_pk != json_integer_value(json_object_get(q->history, "run_pk")))
 		return false;
 	for (int i = 0; i < q->offer_count && !previous->incident.over; i++)
-		if (q->offers[i].silent && wlbd_attempt_has_node(previous, q->offers[i].name))
+		if (q->offers[i].silent && wlbd_attempt_nodes_have(&previous->nodes, q->offers[i].name))
 			wlbd_verdict_node_dead(previous, q->offers[i].name);
 	wlbd_verdict_over(previous, (int)q->previous_exit_code, &q->previous_first);
 	note_exit(q, previous);
@@ -289,7 +295,7 @@ static void probe_nodes(void *context, const struct wlb_error *error)
 			continue;
 		*probe = (struct probe){.question = q, .offer = i};
 		q->probes++;
-		wlbd_nodes_probe(q->call->wlbd, q->offers[i].name, on_probed, probe);
+		wlbd_node_probe(q->call->wlbd->node_probes, q->offers[i].name, on_probed, probe);
 	}
 	probed(q);
 }
@@ -319,13 +325,25 @@ static void leave_out_lost(struct question *q, const struct wlb_slurm_job *job)
 static void on_job(void *context, const struct wlbd_job_facts *facts)
 {
 	struct question *q = context;
+	uid_t owner = (uid_t)json_integer_value(json_object_get(q->history, "uid"));
+	if (facts->found == 1 && facts->job.uid != owner) {
+		wlbd_call_fail(q->call, 403, "job %u belongs to %s", facts->job.job_id, facts->user);
+		question_free(q);
+		return;
+	}
 	if (facts->found == 1 && !facts->job.running) {
 		/* Slurm takes it back; should it begin again, its new launcher will ask. */
 		wait_more(q, "the job is not running");
 		return;
 	}
-	if (facts->found == 1)
+	if (facts->found == 1) {
+		q->job_known = true;
+		q->job = facts->job;
 		leave_out_lost(q, &facts->job);
+		if (!json_is_true(json_object_get(q->history, "confirmed")))
+			wlbd_run_confirm(q->call->wlbd, json_integer_value(json_object_get(q->history, "run_pk")),
+			                 &facts->job);
+	}
 	wlbd_nodes_refresh(q->call->wlbd, probe_nodes, q);
 }
 
@@ -395,6 +413,8 @@ void wlbd_post_attempt(struct wlbd_call *call)
 		fail(q, 400, error.message);
 		return;
 	}
-	const char *params[] = {call->run, q->attempt_id};
-	wlbd_db_call(call->wlbd->writes, "select wlb_run_history($1, $2)", 2, params, on_history, q);
+	char uid[16];
+	snprintf(uid, sizeof(uid), "%u", call->uid);
+	const char *params[] = {call->run, q->attempt_id, uid, wlbd_call_privileged(call) ? "t" : "f"};
+	wlbd_db_call(call->wlbd->writes, "select wlb_run_history($1, $2, $3, $4)", 4, params, on_history, q);
 }

@@ -7,11 +7,8 @@
 
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/log.h"
-#include "coordinator/wlbd/probe.h"
 #include "coordinator/wlbd/wlbd.h"
 #include "coordinator/wlbd/worker.h"
-
-enum { SECOND_PROBE_MS = 200 };
 
 /* Sorted by name; replaced as a whole. */
 struct table {
@@ -148,7 +145,7 @@ void wlbd_nodes_refresh(struct wlbd *wlbd, void (*then)(void *context, const str
 	refresh->wlbd = wlbd;
 	refresh->then = then;
 	refresh->context = context;
-	wlbd_worker_submit(wlbd->slurm, &refresh->job);
+	wlbd_worker_submit(wlbd->slurm_questions, &refresh->job);
 }
 
 struct wlbd_nodes *wlbd_nodes_new(void)
@@ -166,63 +163,4 @@ void wlbd_nodes_free(struct wlbd_nodes *nodes)
 const struct wlbd_node *wlbd_nodes_find(const struct wlbd_nodes *nodes, const char *name)
 {
 	return find(&nodes->table, name);
-}
-
-/* ---- probing ----------------------------------------------------------------------------------- */
-
-struct double_probe {
-	struct wlbd *wlbd;
-	char name[256];
-	int tries;
-	struct event *pause;
-	void (*done)(void *context, bool alive);
-	void *context;
-};
-
-static void finish_probe(struct double_probe *probe, bool alive)
-{
-	if (probe->pause != NULL)
-		event_free(probe->pause);
-	probe->done(probe->context, alive);
-	free(probe);
-}
-
-static void on_probed(void *context, bool alive)
-{
-	struct double_probe *probe = context;
-	struct timeval pause = {0, SECOND_PROBE_MS * 1000};
-	if (alive || ++probe->tries == 2)
-		finish_probe(probe, alive);
-	else
-		event_add(probe->pause, &pause);
-}
-
-static void try_probe(evutil_socket_t fd, short what, void *context)
-{
-	struct double_probe *probe = context;
-	const struct wlbd_node *node = wlbd_nodes_find(probe->wlbd->nodes, probe->name);
-	(void)fd;
-	(void)what;
-	if (node == NULL || node->address_length == 0) {
-		wlbd_log(WLBD_LOG_WARNING, "node %s: Slurm gave no address that resolves; it cannot be probed",
-		         probe->name);
-		finish_probe(probe, true);
-		return;
-	}
-	wlbd_probe(probe->wlbd->base, (const struct sockaddr *)&node->address, node->address_length, on_probed, probe);
-}
-
-void wlbd_nodes_probe(struct wlbd *wlbd, const char *name, void (*done)(void *context, bool alive), void *context)
-{
-	struct double_probe *probe = calloc(1, sizeof(*probe));
-	if (probe == NULL) {
-		done(context, true);
-		return;
-	}
-	probe->wlbd = wlbd;
-	snprintf(probe->name, sizeof(probe->name), "%s", name);
-	probe->done = done;
-	probe->context = context;
-	probe->pause = evtimer_new(wlbd->base, try_probe, probe);
-	try_probe(-1, 0, probe);
 }

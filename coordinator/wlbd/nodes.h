@@ -27,10 +27,4 @@ void wlbd_nodes_refresh(struct wlbd *wlbd, void (*then)(void *context, const str
 /* NULL: not in the table. Valid until the event loop is returned to. */
 const struct wlbd_node *wlbd_nodes_find(const struct wlbd_nodes *nodes, const char *name);
 
-/*
- * Whether the slurmd of the node answers: asked twice before the answer is no. A node that is not in the table, or
- * whose name does not resolve, counts as alive: nothing is known against it. Calls `done` once.
- */
-void wlbd_nodes_probe(struct wlbd *wlbd, const char *name, void (*done)(void *context, bool alive), void *context);
-
 #endif

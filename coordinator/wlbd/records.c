@@ -5,6 +5,7 @@
 
 #include "coordinator/wlbd/decision.h"
 #include "coordinator/wlbd/handlers.h"
+#include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/outdated.h"
 #include "coordinator/wlbd/record_check.h"
 #include "coordinator/wlbd/resolve.h"
@@ -16,16 +17,19 @@
 static void learn_nodes(struct wlbd_attempt *attempt, const json_t *data)
 {
 	const json_t *map = json_object_get(data, "rank_map");
-	json_t *nodes = json_array();
-	const char *last = "";
+	json_t *nodes = json_array(); /* of each rank */
+	bool in_order = true;
+	int rc = 0;
 	for (size_t i = 0; i < json_array_size(map); i++) {
-		const char *node = json_string_value(json_object_get(json_array_get(map, i), "node"));
-		if (strcmp(node, last) != 0) /* ranks of a node are neighbours */
-			json_array_append_new(nodes, json_string(node));
-		last = node;
+		const json_t *entry = json_array_get(map, i);
+		in_order = in_order && json_integer_value(json_object_get(entry, "rank")) == (json_int_t)i;
+		json_array_append(nodes, json_object_get(entry, "node"));
 	}
 	if (json_array_size(nodes) > 0)
-		wlbd_attempt_set_nodes(attempt, nodes);
+		rc = in_order ? wlbd_attempt_nodes_set_ranks(&attempt->nodes, nodes)
+		              : wlbd_attempt_nodes_set(&attempt->nodes, nodes);
+	if (rc != 0)
+		wlbd_log(WLBD_LOG_ERROR, "run %s: out of memory: the nodes of its ranks are not known", attempt->run);
 	json_decref(nodes);
 }
 

@@ -6,7 +6,9 @@
 
 #include "coordinator/client/clock.h"
 #include "coordinator/wlbd/decision.h"
+#include "coordinator/wlbd/jobs.h"
 #include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/outbox.h"
 #include "coordinator/wlbd/wlbd.h"
 
 /* A call that waits for the answer. */
@@ -21,7 +23,9 @@ struct resolution {
 	struct wlbd *wlbd;
 	char attempt_id[37];
 	char run[WLBD_RUN_NAME_SIZE];
-	uid_t uid; /* who asks: each gets what the job's owner is compared with */
+	uid_t uid;      /* who asks: each gets what the job's owner is compared with */
+	bool job_known; /* Slurm was asked and knows the job, which is this: */
+	struct wlb_slurm_job job;
 	TAILQ_HEAD(, waiter) waiters;
 };
 
@@ -44,6 +48,26 @@ void wlbd_job_params_fill(struct wlbd_job_params *params, uint32_t job_id, const
 	params->submitted[0] = '\0';
 	if (known)
 		snprintf(params->submitted, sizeof(params->submitted), "%lld", (long long)facts->job.submit_time);
+}
+
+void wlbd_run_confirm(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job)
+{
+	char pk[24], submitted[24], restart_count[16];
+	snprintf(pk, sizeof(pk), "%lld", (long long)run_pk);
+	snprintf(submitted, sizeof(submitted), "%lld", (long long)job->submit_time);
+	snprintf(restart_count, sizeof(restart_count), "%u", job->restart_count);
+	const char *params[] = {pk, submitted, restart_count, job->name, wlbd->cluster};
+	wlbd_outbox_put(wlbd->outbox, "select wlb_run_confirm($1, to_timestamp($2::float8), $3::integer, $4, $5)", 5,
+	                params);
+}
+
+int wlbd_check_step_id(const char *run, const char *step_id, struct wlb_error *error)
+{
+	uint32_t step;
+	if (wlbd_slurm_step_number(wlbd_run_job_id(run), step_id, &step))
+		return 0;
+	return wlb_fail(error, "field 'step_id': '%.31s' must be a step of the run's job, such as %u.0", step_id,
+	                wlbd_run_job_id(run));
 }
 
 /* ---- answers --------------------------------------------------------------------------------------- */
@@ -110,6 +134,10 @@ static void take_card(struct resolution *resolution, const char *text)
 	struct wlbd_attempt *attempt = wlbd_attempts_put(resolution->wlbd, card);
 	if (attempt != NULL) {
 		note_state(attempt, card);
+		if (resolution->job_known)
+			wlbd_attempts_confirm(resolution->wlbd, attempt->run_pk, &resolution->job);
+		else if (!attempt->nodes.allocation_known)
+			wlbd_jobs_hurry(resolution->wlbd->jobs);
 		succeed(resolution, attempt);
 	} else {
 		fail(resolution, 500, "the attempt could not be taken from the database; see wlbd's log");
@@ -139,6 +167,8 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 		return;
 	}
 	wlbd_job_params_fill(&job, wlbd_run_job_id(resolution->run), facts);
+	resolution->job_known = facts->found == 1;
+	resolution->job = facts->job;
 	const char *params[] = {resolution->run,
 	                        resolution->attempt_id,
 	                        job.job_id,
@@ -247,9 +277,11 @@ static void on_open_attempts(void *context, const struct wlbd_db_result *result)
 		attempt->expected_ms = wlb_clock_ms() + wlbd->config.restart_grace_ms;
 		found++;
 	}
-	if (found > 0)
+	if (found > 0) {
+		wlbd_jobs_hurry(wlbd->jobs); /* to know which nodes their jobs have */
 		wlbd_log(WLBD_LOG_INFO, "%d open attempts; their nodes have %d s to come back", found,
 		         wlbd->config.restart_grace_ms / 1000);
+	}
 	json_decref(cards);
 }
 

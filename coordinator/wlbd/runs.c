@@ -128,12 +128,12 @@ void wlbd_post_run(struct wlbd_call *call)
 /* ---- POST /v1/runs/RUN/end ----------------------------------------------------------------------- */
 
 /* Its attempts have nothing more to tell; `first` is of the last of them. */
-static void attempts_over(struct wlbd *wlbd, const char *run, int exit_code, const char *last,
+static void attempts_over(struct wlbd *wlbd, json_int_t run_pk, int exit_code, const char *last,
                           const struct wlbd_first_exit *first)
 {
 	struct wlbd_attempt *attempt;
 	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)
-	if (strcmp(attempt->run, run) == 0)
+	if (attempt->run_pk == run_pk)
 		wlbd_verdict_over(attempt, exit_code,
 		                  last != NULL && strcasecmp(attempt->uuid, last) == 0 ? first : NULL);
 }
@@ -145,13 +145,17 @@ static void on_ended(void *context, const struct wlbd_db_result *result)
 		wlbd_call_fail_db(call, result);
 		return;
 	}
+	json_t *ended = json_loads(result->value, 0, NULL);
+	const char *state = json_string_value(json_object_get(ended, "state"));
+	json_int_t run_pk = json_integer_value(json_object_get(ended, "run_pk"));
 	json_int_t exit_code = json_integer_value(json_object_get(call->body, "exit_code"));
 	struct wlbd_first_exit first;
 	wlbd_first_exit_read(call->body, &first, NULL); /* checked before */
-	attempts_over(call->wlbd, call->run, (int)exit_code,
-	              json_string_value(json_object_get(call->body, "attempt_id")), &first);
-	wlbd_log(WLBD_LOG_INFO, "run %s: %s", call->run, result->value);
-	wlbd_call_reply(call, 200, json_pack("{s:s, s:s}", "run_id", call->run, "state", result->value));
+	attempts_over(call->wlbd, run_pk, (int)exit_code, json_string_value(json_object_get(call->body, "attempt_id")),
+	              &first);
+	wlbd_log(WLBD_LOG_INFO, "run %s: %s", call->run, state);
+	wlbd_call_reply(call, 200, json_pack("{s:s, s:s}", "run_id", call->run, "state", state));
+	json_decref(ended);
 }
 
 void wlbd_post_end(struct wlbd_call *call)
@@ -175,5 +179,8 @@ void wlbd_post_end(struct wlbd_call *call)
 	}
 	snprintf(uid, sizeof(uid), "%u", call->uid);
 	const char *params[] = {call->run, wlbd_call_privileged(call) ? NULL : uid, attempt_id, state, reason};
-	wlbd_db_call(call->wlbd->writes, "select wlb_run_end_by($1, $2, $3, $4, $5)", 5, params, on_ended, call);
+	wlbd_db_call(call->wlbd->writes,
+	             "select json_build_object('run_pk', (wlb_run_actable($1, $2)).id, "
+	             "'state', wlb_run_end_by($1, $2, $3, $4, $5))",
+	             5, params, on_ended, call);
 }

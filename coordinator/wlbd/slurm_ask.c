@@ -1,5 +1,7 @@
 #include "coordinator/wlbd/slurm_ask.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,8 +16,10 @@
 
 struct job_ask {
 	struct wlbd_job job;
+	struct wlbd *wlbd;
 	uint32_t job_id;
 	uid_t asker;
+	bool try; /* else Slurm is known not to answer */
 	struct wlbd_job_facts facts;
 	void (*done)(void *context, const struct wlbd_job_facts *facts);
 	void *context;
@@ -36,7 +40,10 @@ static void run_job_ask(struct wlbd_job *job)
 {
 	struct job_ask *ask = (struct job_ask *)job;
 	struct wlbd_job_facts *facts = &ask->facts;
-	facts->found = wlb_slurm_job(ask->job_id, &facts->job, &facts->error);
+	if (ask->try)
+		facts->found = wlb_slurm_job(ask->job_id, &facts->job, &facts->error);
+	else
+		facts->found = wlb_fail(&facts->error, "slurmctld does not answer");
 	facts->uid = facts->found == 1 ? facts->job.uid : ask->asker;
 	name_of(facts->uid, facts->user, sizeof(facts->user));
 }
@@ -44,7 +51,11 @@ static void run_job_ask(struct wlbd_job *job)
 static void finish_job_ask(struct wlbd_job *job)
 {
 	struct job_ask *ask = (struct job_ask *)job;
-	if (ask->facts.found < 0)
+	if (ask->try) {
+		ask->wlbd->slurm_away = ask->facts.found < 0;
+		ask->wlbd->slurm_tried = false;
+	}
+	if (ask->facts.found < 0 && ask->try)
 		wlbd_log(WLBD_LOG_WARNING, "job %u: %s", ask->job_id, ask->facts.error.message);
 	ask->done(ask->context, &ask->facts);
 	free(ask);
@@ -60,11 +71,15 @@ void wlbd_slurm_job(struct wlbd *wlbd, uint32_t job_id, uid_t asker,
 		return;
 	}
 	ask->job = (struct wlbd_job){.run = run_job_ask, .done = finish_job_ask};
+	ask->wlbd = wlbd;
 	ask->job_id = job_id;
 	ask->asker = asker;
+	/* Of a slurmctld that is away one question after the other finds out: the others do not wait for it. */
+	ask->try = !wlbd->slurm_away || !wlbd->slurm_tried;
+	wlbd->slurm_tried = wlbd->slurm_tried || (wlbd->slurm_away && ask->try);
 	ask->done = done;
 	ask->context = context;
-	wlbd_worker_submit(wlbd->slurm, &ask->job);
+	wlbd_worker_submit(wlbd->slurm_questions, &ask->job);
 }
 
 /* ---- orders ---------------------------------------------------------------------------------------- */
@@ -73,6 +88,7 @@ struct order {
 	struct wlbd_job job;
 	int (*carry_out)(struct order *order);
 	uint32_t job_id;
+	uid_t owner; /* of the job, where that is asked again */
 	uint32_t numbers[2];
 	char node[256];
 	char text[512]; /* what it is, for the log and as the reason in Slurm */
@@ -122,26 +138,45 @@ void wlbd_slurm_node_down(struct wlbd *wlbd, const char *node, const char *reaso
 		return;
 	snprintf(order->node, sizeof(order->node), "%s", node);
 	snprintf(order->text, sizeof(order->text), "%s", reason);
-	wlbd_worker_submit(wlbd->slurm, &order->job);
+	wlbd_worker_submit(wlbd->slurm_orders, &order->job);
+}
+
+bool wlbd_slurm_step_number(uint32_t job_id, const char *slurm_step, uint32_t *step)
+{
+	char expected[32];
+	char *end = NULL;
+	size_t length = (size_t)snprintf(expected, sizeof(expected), "%u.", job_id);
+	if (strncmp(slurm_step, expected, length) != 0 || !isdigit((unsigned char)slurm_step[length]))
+		return false;
+	errno = 0;
+	unsigned long number = strtoul(slurm_step + length, &end, 10);
+	*step = (uint32_t)number;
+	return *end == '\0' && errno == 0 && number < UINT32_MAX;
 }
 
 static int carry_out_step_kill(struct order *order)
 {
+	struct wlb_slurm_job job;
+	int found = wlb_slurm_job(order->job_id, &job, &order->error);
+	if (found < 0)
+		return -1;
+	if (found == 0 || job.uid != order->owner)
+		return wlb_fail(&order->error, "Slurm knows no such job of uid %u", order->owner);
 	return wlb_slurm_step_kill(order->job_id, order->numbers[0], SIGKILL, &order->error);
 }
 
-void wlbd_slurm_step_kill(struct wlbd *wlbd, const char *slurm_step, const char *why)
+void wlbd_slurm_step_kill(struct wlbd *wlbd, uint32_t job_id, uid_t owner, const char *slurm_step, const char *why)
 {
-	uint32_t job_id;
 	uint32_t step;
-	if (sscanf(slurm_step, "%u.%u", &job_id, &step) != 2)
+	if (!wlbd_slurm_step_number(job_id, slurm_step, &step))
 		return;
 	struct order *order = order_new(carry_out_step_kill, job_id);
 	if (order == NULL)
 		return;
+	order->owner = owner;
 	order->numbers[0] = step;
 	snprintf(order->text, sizeof(order->text), "kill step %u.%u, since %s", job_id, step, why);
-	wlbd_worker_submit(wlbd->slurm, &order->job);
+	wlbd_worker_submit(wlbd->slurm_orders, &order->job);
 }
 
 static int carry_out_resize(struct order *order)
@@ -158,7 +193,7 @@ void wlbd_slurm_resize(struct wlbd *wlbd, uint32_t job_id, uint32_t min_nodes, u
 	order->numbers[1] = max_nodes;
 	snprintf(order->text, sizeof(order->text), "let the requeued job %u start on %u to %u nodes", job_id, min_nodes,
 	         max_nodes);
-	wlbd_worker_submit(wlbd->slurm, &order->job);
+	wlbd_worker_submit(wlbd->slurm_orders, &order->job);
 }
 
 static int carry_out_requeue(struct order *order)
@@ -172,7 +207,7 @@ void wlbd_slurm_requeue(struct wlbd *wlbd, uint32_t job_id, const char *why)
 	if (order == NULL)
 		return;
 	snprintf(order->text, sizeof(order->text), "requeue job %u, since %s", job_id, why);
-	wlbd_worker_submit(wlbd->slurm, &order->job);
+	wlbd_worker_submit(wlbd->slurm_orders, &order->job);
 }
 
 /* ---- who Slurm is ------------------------------------------------------------------------------------ */
@@ -221,5 +256,5 @@ void wlbd_slurm_identify(struct wlbd *wlbd)
 		return;
 	identity->job = (struct wlbd_job){.run = run_identity, .done = finish_identity};
 	identity->wlbd = wlbd;
-	wlbd_worker_submit(wlbd->slurm, &identity->job);
+	wlbd_worker_submit(wlbd->slurm_questions, &identity->job);
 }

@@ -22,9 +22,13 @@ struct wlbd_job_facts {
 void wlbd_slurm_job(struct wlbd *wlbd, uint32_t job_id, uid_t asker,
                     void (*done)(void *context, const struct wlbd_job_facts *facts), void *context);
 
+/* Whether the text is the id of a step of the job; its number then. */
+bool wlbd_slurm_step_number(uint32_t job_id, const char *slurm_step, uint32_t *step);
+
 /* These say in the log how it went. */
 void wlbd_slurm_node_down(struct wlbd *wlbd, const char *node, const char *reason);
-void wlbd_slurm_step_kill(struct wlbd *wlbd, const char *slurm_step, const char *why); /* "12.0" */
+/* Kills step "12.0" if it is of job 12 = `job_id`, and that job of `owner` by Slurm's word. */
+void wlbd_slurm_step_kill(struct wlbd *wlbd, uint32_t job_id, uid_t owner, const char *slurm_step, const char *why);
 void wlbd_slurm_resize(struct wlbd *wlbd, uint32_t job_id, uint32_t min_nodes, uint32_t max_nodes);
 void wlbd_slurm_requeue(struct wlbd *wlbd, uint32_t job_id, const char *why);
 

@@ -8,14 +8,14 @@
 #include "coordinator/wlbd/decision.h"
 #include "coordinator/wlbd/jobs.h"
 #include "coordinator/wlbd/log.h"
-#include "coordinator/wlbd/nodes.h"
+#include "coordinator/wlbd/lost_nodes.h"
+#include "coordinator/wlbd/node_question.h"
 #include "coordinator/wlbd/outbox.h"
 #include "coordinator/wlbd/slurm_ask.h"
 #include "coordinator/wlbd/wlbd.h"
 
 enum {
 	JUDGE_AGAIN_MS = 50,
-	CONFIRM_MS = 500,
 	KILL_AFTER_MS = 5000,    /* from the order to end until Slurm is asked to see to it */
 	PROBE_AGAIN_MS = 5000,   /* a node that stays silent */
 	FORGET_AFTER_MS = 60000, /* an attempt that is over: late reports still get their order */
@@ -95,10 +95,7 @@ static void record_exit(struct wlbd_attempt *attempt, const char *reason)
 /* Slurm breaks the step on a node that is DOWN. What becomes of the job, jobs.h looks after. */
 static void act_on_lost_node(struct wlbd_attempt *attempt, const char *node)
 {
-	char reason[384];
-	snprintf(reason, sizeof(reason), "wlb: run %s: node %s lost", attempt->run, node);
-	if (attempt->wlbd->config.node_down)
-		wlbd_slurm_node_down(attempt->wlbd, node, reason);
+	wlbd_lost_nodes_add(attempt->wlbd->lost_nodes, attempt, node);
 	wlbd_jobs_hurry(attempt->wlbd->jobs);
 }
 
@@ -186,63 +183,35 @@ static void judge_soon(struct wlbd_attempt *attempt)
 
 /* ---- symptoms -------------------------------------------------------------------------------------- */
 
-struct node_probe {
-	struct wlbd_attempt *attempt;
-	char node[256];
-	bool confirmed; /* this is the second time */
-};
-
-static void on_node_probed(void *context, bool alive);
-
-static void probe_again(evutil_socket_t fd, short what, void *context)
+static void on_node_answer(struct wlbd_attempt *attempt, const char *node, bool alive)
 {
-	struct node_probe *probe = context;
-	(void)fd;
-	(void)what;
-	probe->confirmed = true;
-	wlbd_nodes_probe(probe->attempt->wlbd, probe->node, on_node_probed, probe);
-}
-
-/* A dying node does not die all at once: its slurmd may outlive its tasks by a moment, so that it answers is believed
- * only when it still does a little later. */
-static void on_node_probed(void *context, bool alive)
-{
-	static const struct timeval later = {0, CONFIRM_MS * 1000};
-	struct node_probe *probe = context;
-	struct wlbd_attempt *attempt = probe->attempt;
-	if (alive && !probe->confirmed &&
-	    event_base_once(attempt->wlbd->base, -1, EV_TIMEOUT, probe_again, probe, &later) == 0)
-		return;
-	attempt->probes--;
 	for (int i = 0; i < attempt->incident.count; i++) {
 		struct wlbd_symptom *s = &attempt->incident.symptoms[i];
-		if (s->node_state != WLBD_NODE_ASKED || strcmp(s->node, probe->node) != 0)
+		if (s->node_state != WLBD_NODE_ASKED || strcmp(s->node, node) != 0)
 			continue;
 		s->node_state = alive ? WLBD_NODE_ALIVE : WLBD_NODE_LOST;
 		/* Silent on a live node: it may compute, or hang; neither makes it dead. */
 		s->withdrawn = s->withdrawn || (alive && s->kind == WLBD_SILENT);
 	}
-	free(probe);
 	judge_soon(attempt);
 }
 
-/* NULL when memory is out. */
+/* NULL if out of memory, or when there are too many. */
 static struct wlbd_symptom *raise_symptom(struct wlbd_attempt *attempt, enum wlbd_symptom_kind kind, const char *node,
                                           int rank, int64_t step)
 {
 	struct wlbd_symptom *s = wlbd_incident_add(&attempt->incident, kind, node, rank, wlb_clock_ms());
-	struct node_probe *probe = s != NULL ? calloc(1, sizeof(*probe)) : NULL;
-	if (probe == NULL)
+	if (s == NULL)
 		return NULL;
 	if (s->withdrawn) /* again, after all was well in between */
 		s->at_ms = wlb_clock_ms();
 	s->withdrawn = false;
 	s->step = step;
 	s->node_state = WLBD_NODE_ASKED;
-	probe->attempt = attempt;
-	snprintf(probe->node, sizeof(probe->node), "%s", node);
-	attempt->probes++;
-	wlbd_nodes_probe(attempt->wlbd, node, on_node_probed, probe);
+	/* A launcher may be on a node that is not its job's, which is none of our business then. */
+	if (!wlbd_attempt_nodes_allocated(&attempt->nodes, node) ||
+	    wlbd_node_question_ask(attempt, node, on_node_answer) != 0)
+		s->node_state = WLBD_NODE_ALIVE;
 	judge_soon(attempt);
 	return s;
 }
@@ -290,6 +259,12 @@ void wlbd_verdict_rank_gone(struct wlbd_reporter *reporter, int rank)
 	raise_symptom(attempt, WLBD_RANK_GONE, reporter->node, rank, reporter->step);
 }
 
+void wlbd_verdict_rank_exited(struct wlbd_reporter *reporter, int rank, int code)
+{
+	if (code != 0)
+		wlbd_verdict_rank_gone(reporter, rank);
+}
+
 /* A node that is not the attempt's is no news of it. */
 static void take_first_exit(struct wlbd_attempt *attempt, const struct wlbd_first_exit *first)
 {
@@ -297,7 +272,8 @@ static void take_first_exit(struct wlbd_attempt *attempt, const struct wlbd_firs
 	const struct wlbd_reporter *reporter;
 	int64_t step = -1;
 	if (first->node == NULL || incident->told_first || incident->settled ||
-	    !wlbd_attempt_has_node(attempt, first->node))
+	    !wlbd_attempt_nodes_have(&attempt->nodes, first->node) ||
+	    !wlbd_attempt_nodes_may_run(&attempt->nodes, first->node, first->rank))
 		return;
 	TAILQ_FOREACH(reporter, &attempt->reporters, link)
 	if (strcmp(reporter->node, first->node) == 0 && reporter->rank != WLBD_LAUNCHER)
@@ -362,13 +338,14 @@ static void look_for_missing(struct wlbd_attempt *attempt, int64_t now)
 	if (attempt->expected_ms == 0 || now < attempt->expected_ms)
 		return;
 	attempt->expected_ms = 0;
-	for (int i = 0; i < attempt->node_count; i++) {
+	for (int i = 0; i < attempt->nodes.started_on.count; i++) {
+		const char *node = attempt->nodes.started_on.list[i];
 		bool here = false;
 		struct wlbd_reporter *reporter;
 		TAILQ_FOREACH(reporter, &attempt->reporters, link)
-		here = here || strcmp(reporter->node, attempt->nodes[i]) == 0;
+		here = here || strcmp(reporter->node, node) == 0;
 		if (!here)
-			raise_symptom(attempt, WLBD_SILENT, attempt->nodes[i], WLBD_LAUNCHER, -1);
+			raise_symptom(attempt, WLBD_SILENT, node, WLBD_LAUNCHER, -1);
 	}
 }
 
@@ -378,13 +355,13 @@ static void see_to_the_end(struct wlbd_attempt *attempt, int64_t now)
 	    now - attempt->ordered_ms < KILL_AFTER_MS)
 		return;
 	attempt->kill_sent = true;
-	wlbd_slurm_step_kill(attempt->wlbd, attempt->slurm_step, attempt->reason);
+	wlbd_slurm_step_kill(attempt->wlbd, attempt->job_id, attempt->uid, attempt->slurm_step, attempt->reason);
 }
 
 static bool is_forgettable(const struct wlbd_attempt *attempt, int64_t now)
 {
 	const struct wlbd_reporter *reporter;
-	if (!attempt->incident.over || now - attempt->over_ms < FORGET_AFTER_MS || attempt->probes > 0 ||
+	if (!attempt->incident.over || now - attempt->over_ms < FORGET_AFTER_MS || !TAILQ_EMPTY(&attempt->questions) ||
 	    wlbd_verdict_pending(attempt))
 		return false;
 	TAILQ_FOREACH(reporter, &attempt->reporters, link)

@@ -14,6 +14,8 @@ struct wlbd;
 void wlbd_verdict_alive(struct wlbd_reporter *reporter, struct evhttp_connection *connection);
 void wlbd_verdict_goodbye(struct wlbd_reporter *reporter);
 void wlbd_verdict_rank_gone(struct wlbd_reporter *reporter, int rank);
+/* The rank ended with this exit code, 128 + signal when it was killed. */
+void wlbd_verdict_rank_exited(struct wlbd_reporter *reporter, int rank, int code);
 
 /* The launcher says that the attempt's step has ended, and perhaps which task ended it. */
 void wlbd_verdict_over(struct wlbd_attempt *attempt, int exit_code, const struct wlbd_first_exit *first);

@@ -19,13 +19,18 @@ struct wlbd {
 	struct wlbd_db *reads;                /* may take longer */
 	struct wlbd_outbox *outbox;           /* what wlbd itself found out and PostgreSQL has not stored yet */
 	struct wlbd_worker *auth;             /* threads that ask munged */
-	struct wlbd_worker *slurm;            /* one thread: libslurm's calls, in order */
+	struct wlbd_worker *slurm_questions;  /* threads that ask Slurm: one that hangs delays no other */
+	struct wlbd_worker *slurm_orders;     /* one thread: what Slurm is told, in order */
 	struct wlbd_nodes *nodes;             /* Slurm's node table, cached */
+	struct wlbd_node_probes *node_probes; /* which nodes answer */
+	struct wlbd_lost_nodes *lost_nodes;   /* those that may have to be set DOWN */
 	struct wlbd_attempts *attempts;       /* the live ones */
 	struct wlbd_resolutions *resolutions; /* requests that wait until their attempt is known */
 	struct wlbd_jobs *jobs;               /* the Slurm jobs of open runs, polled */
 	struct wlbd_metrics metrics;
-	uid_t slurm_uid; /* SlurmUser; (uid_t)-1 until slurmctld has answered */
+	bool slurm_away;  /* the last question about a job found no answer */
+	bool slurm_tried; /* somebody waits for whether it answers again */
+	uid_t slurm_uid;  /* SlurmUser; (uid_t)-1 until slurmctld has answered */
 	char cluster[64];
 	bool database_was_up;
 	int exit_code;

@@ -45,10 +45,10 @@ class Api:
         finally:
             connection.close()
 
-    def call(self, method, path, body=None, uid=0):
+    def call(self, method, path, body=None, uid=0, timeout_s=15):
         """(status, JSON) of an authenticated request."""
         data = json.dumps(body).encode() if body is not None else b""
-        status, text = self.send(method, path, data, self.credential(method, path, data, uid))
+        status, text = self.send(method, path, data, self.credential(method, path, data, uid), timeout_s)
         return status, json.loads(text)
 
 
@@ -428,12 +428,12 @@ class RunningJobs(ApiTest):
 
     running = True
 
-    def ask(self, run, nodes, attempt=None, **more):
+    def ask(self, run, nodes, attempt=None, uid=0, **more):
         body = {"attempt_id": attempt or str(uuid.uuid4()), "job_id": int(run), "nodes": nodes, "tasks_per_node": 2,
                 "policy": {"layout": "auto"}, "previous": None} | more
         end = time.monotonic() + 20
         while True:
-            status, reply = self.api.call("POST", f"/v1/runs/{run}/attempts", body)
+            status, reply = self.api.call("POST", f"/v1/runs/{run}/attempts", body, uid)
             self.assertEqual(status, 200, reply)
             if reply["decision"] != "wait" or time.monotonic() > end:
                 return body["attempt_id"], reply

@@ -1,0 +1,33 @@
+/*
+ * Whether a node's slurmd answers, and since when it does not. At most one question of a node is under way: whoever
+ * asks meanwhile gets its answer. What is found here is wlbd's own evidence, whatever clients say.
+ */
+#ifndef WLBD_NODE_PROBE_H
+#define WLBD_NODE_PROBE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct wlbd;
+struct wlbd_node_probes;
+
+struct wlbd_node_probes *wlbd_node_probes_new(struct wlbd *wlbd);
+/* Questions under way are forgotten. */
+void wlbd_node_probes_free(struct wlbd_node_probes *probes);
+
+/*
+ * Asks twice before the answer is no. A node that Slurm does not list, or whose name does not resolve, counts as alive:
+ * nothing is known against it. So does one of which a process has just reported. Calls `done` once, perhaps at once.
+ */
+void wlbd_node_probe(struct wlbd_node_probes *probes, const char *name, void (*done)(void *context, bool alive),
+                     void *context);
+
+/* How long the node has answered none of the probes of it, one after the other, up to the last one; how many those
+ * were. Both are 0 for a node that answered the last probe. */
+struct wlbd_node_silence {
+	int64_t lasted_ms;
+	int probes;
+};
+struct wlbd_node_silence wlbd_node_silence(const struct wlbd_node_probes *probes, const char *name);
+
+#endif

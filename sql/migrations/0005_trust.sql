@@ -1,0 +1,206 @@
+-- Whose run it is. A run is confirmed once Slurm has said that its job exists and who owns it. Until then it is
+-- provisional: it belongs to whoever announced it, nothing is done to nodes or jobs for it, and it hides no other run.
+--
+-- Replaces wlb_run_newest, wlb_run_actable, wlb_run_readable, wlb_run_create, wlb_run_announce, wlb_attempt_ensure,
+-- wlb_attempt_card, and wlb_run_history, which takes the asker now. Adds wlb_run_meant, wlb_run_confirm and
+-- wlb_runs_provisional.
+
+alter table runs add column confirmed boolean not null default false;
+update runs set confirmed = true where submitted_at is not null;
+create index on runs (id) where not confirmed;
+
+-- ---- which run a name means -----------------------------------------------------------------------------------
+
+-- The newest run of the name that is confirmed or the asker's own; for an administrator any other where there is none
+-- of these. All columns are null where there is no run.
+create function wlb_run_meant(p_name text, p_uid bigint, p_admin boolean) returns runs language sql stable as $$
+	select * from runs where name = p_name and (confirmed or uid = p_uid or p_admin)
+	order by (confirmed or uid is not distinct from p_uid) desc, id desc limit 1
+$$;
+
+-- The same, or WL404.
+create function wlb_run_found(p_name text, p_uid bigint, p_admin boolean) returns runs language plpgsql stable as $$
+declare
+	r runs := wlb_run_meant(p_name, p_uid, p_admin);
+begin
+	if r.id is null then
+		raise exception using errcode = 'WL404', message = format('no run %s; wlb runs lists them', p_name);
+	end if;
+	return r;
+end $$;
+
+create or replace function wlb_run_newest(p_name text) returns runs language sql stable as $$
+	select wlb_run_found(p_name, null, true)
+$$;
+
+-- For one who wants to act on it; p_uid null: an administrator.
+create or replace function wlb_run_actable(p_name text, p_uid bigint) returns runs language plpgsql stable as $$
+declare
+	r runs := wlb_run_found(p_name, p_uid, p_uid is null);
+begin
+	if p_uid is not null and r.uid <> p_uid then
+		raise exception using errcode = 'WL403', message = format('run %s belongs to another user', p_name);
+	end if;
+	return r;
+end $$;
+
+-- p_uid null: the caller may read everything; then the owner is not asked for.
+create or replace function wlb_run_readable(p_name text, p_uid bigint) returns runs language plpgsql stable as $$
+declare
+	r runs := wlb_run_found(p_name, p_uid, p_uid is null);
+begin
+	if p_uid is not null and r.uid <> p_uid then
+		raise exception using errcode = 'WL403', message = format(
+			'run %s belongs to another user, and private_data hides it; ask %s or an administrator', p_name, r.user_name);
+	end if;
+	return r;
+end $$;
+
+-- ---- announcing -------------------------------------------------------------------------------------------------
+
+-- p_submitted null, here and below: Slurm was not there to ask, or does not know the job, and p_uid is whoever asks.
+create or replace function wlb_run_create(p_job_id bigint, p_launch integer, p_uid bigint, p_user text, p_cluster text,
+	p_job_name text, p_submitted timestamptz, p_restart_count integer, p_policy jsonb)
+returns runs language plpgsql as $$
+declare
+	r runs;
+begin
+	insert into runs (name, job_id, launch, uid, user_name, cluster, job_name, submitted_at, restart_count, policy,
+		confirmed)
+	values (p_job_id || case when p_launch > 1 then '.' || p_launch else '' end, p_job_id, p_launch, p_uid, p_user,
+		p_cluster, p_job_name, p_submitted, p_restart_count, p_policy, p_submitted is not null)
+	returning * into r;
+	return r;
+end $$;
+
+-- Slurm knows the job of the run, and its owner is the run's.
+create function wlb_run_confirm(p_run bigint, p_submitted timestamptz, p_restart_count integer, p_job_name text,
+	p_cluster text)
+returns void language sql as $$
+	update runs set confirmed = true, submitted_at = coalesce(submitted_at, p_submitted),
+		restart_count = greatest(restart_count, p_restart_count),
+		job_name = case when p_job_name <> '' then p_job_name else job_name end,
+		cluster = case when p_cluster <> '' then p_cluster else cluster end
+	where id = p_run and not confirmed
+$$;
+
+-- Ids of the open runs that Slurm has still to be asked about.
+create function wlb_runs_provisional() returns json language sql stable as $$
+	select coalesce(json_agg(id order by id), '[]')
+	from runs where not confirmed and state in ('starting', 'running', 'restarting')
+$$;
+
+-- Finds or makes the run that a job announces. p_launch is null when the plugin asks. A provisional run of somebody
+-- else is not looked at.
+create or replace function wlb_run_announce(p_job_id bigint, p_launch integer, p_uid bigint, p_user text,
+	p_cluster text, p_job_name text, p_submitted timestamptz, p_restart_count integer, p_policy jsonb)
+returns runs language plpgsql as $$
+declare
+	r runs;
+	over boolean;
+	again boolean;
+begin
+	select * into r from runs where job_id = p_job_id and (uid = p_uid or (confirmed and p_submitted is not null))
+	order by id desc limit 1;
+	if r.id is null or wlb_job_is_another(r, p_uid, p_submitted, p_restart_count) then
+		return wlb_run_create(p_job_id, 1, p_uid, p_user, p_cluster, p_job_name, p_submitted, p_restart_count, p_policy);
+	end if;
+	over := r.state in ('complete', 'failed', 'out_of_nodes', 'cancelled');
+	if over and p_launch is not null and p_restart_count <= r.restart_count then
+		return wlb_run_create(p_job_id, r.launch + 1, p_uid, p_user, p_cluster, p_job_name,
+			coalesce(p_submitted, r.submitted_at), p_restart_count, p_policy);
+	end if;
+	if over and p_launch is not null then -- requeued: the script begins again, and so does its p_launch-th run
+		select * into r from runs where job_id = p_job_id and uid = r.uid and launch <= p_launch
+			and submitted_at is not distinct from r.submitted_at order by launch desc limit 1;
+	end if;
+	again := over and p_restart_count > r.restart_count and p_launch is not null;
+	update runs set
+		confirmed = runs.confirmed or p_submitted is not null,
+		submitted_at = coalesce(runs.submitted_at, p_submitted),
+		restart_count = greatest(runs.restart_count, p_restart_count),
+		job_name = case when p_job_name <> '' then p_job_name else runs.job_name end,
+		cluster = case when p_cluster <> '' then p_cluster else runs.cluster end,
+		policy = runs.policy || p_policy,
+		state = case when again then 'restarting' else runs.state end,
+		ended_by = case when again then null else runs.ended_by end,
+		ended_at = case when again then null else runs.ended_at end
+	where id = r.id returning * into r;
+	return r;
+end $$;
+
+-- ---- attempts ---------------------------------------------------------------------------------------------------
+
+-- What wlbd keeps in memory of an attempt. rank_nodes: the node of each rank, null until rank 0 has recorded them.
+create or replace function wlb_attempt_card(p_attempt bigint) returns json language sql stable as $$
+	select json_build_object('run_pk', r.id, 'run', r.name, 'job_id', r.job_id, 'uid', r.uid,
+		'confirmed', r.confirmed, 'attempt_pk', a.id, 'attempt', a.number, 'attempt_id', a.uuid, 'state', a.state,
+		'reason', a.reason, 'slurm_step', a.slurm_step, 'nodes', to_json(a.nodes),
+		'world_size', coalesce(a.world_size,
+			cardinality(a.nodes) * (a.decision->>'tasks_per_node')::integer),
+		'rank_nodes', (select json_agg(node order by rank) from rank_map where attempt_id = a.id
+			having max(rank) = count(*) - 1))
+	from attempts a join runs r on r.id = a.run_id where a.id = p_attempt
+$$;
+
+-- An attempt that began while wlbd was away, known from its first record or report. The job is announced too.
+create or replace function wlb_attempt_ensure(p_name text, p_uuid uuid, p_job_id bigint, p_uid bigint, p_user text,
+	p_cluster text, p_job_name text, p_submitted timestamptz, p_restart_count integer)
+returns json language plpgsql as $$
+declare
+	r runs;
+	a attempts;
+begin
+	select * into a from attempts where uuid = p_uuid;
+	if a.id is not null then
+		return wlb_attempt_card(a.id);
+	end if;
+	select * into r from runs where name = p_name and (uid = p_uid or (confirmed and p_submitted is not null))
+	order by id desc limit 1;
+	if r.id is null or wlb_job_is_another(r, p_uid, p_submitted, p_restart_count) then
+		r := wlb_run_create(p_job_id,
+			case when p_name ~ '\.[0-9]{1,6}$' then substring(p_name from '\.([0-9]+)$')::integer else 1 end,
+			p_uid, p_user, p_cluster, p_job_name, p_submitted, p_restart_count, '{}');
+	elsif p_submitted is not null then
+		perform wlb_run_confirm(r.id, p_submitted, p_restart_count, p_job_name, p_cluster);
+	end if;
+	a := wlb_attempt_create(r.id, p_uuid);
+	return wlb_attempt_card(a.id);
+end $$;
+
+-- ---- the next attempt -------------------------------------------------------------------------------------------
+
+-- p_uid asks; p_admin: root or SlurmUser. Else as before.
+drop function wlb_run_history(text, uuid);
+create function wlb_run_history(p_name text, p_uuid uuid, p_uid bigint, p_admin boolean)
+returns json language plpgsql stable as $$
+declare
+	r runs := wlb_run_found(p_name, p_uid, p_admin);
+begin
+	if exists (select from attempts where uuid = p_uuid and run_id <> r.id) then
+		raise exception using errcode = 'WL409', message = format(
+			'attempt %s is of another run than %s; make a new attempt_id', p_uuid, p_name);
+	end if;
+	return (with ended as (
+		select a.number, a.new_steps = 0 and not exists (
+			select from faults f where f.attempt_id = a.id and f.kind = 'node_lost') as fruitless
+		from attempts a where a.run_id = r.id and a.uuid <> p_uuid and a.state <> 'complete'
+	), node_faults as (
+		select node, count(*) as faults from faults
+		where run_id = r.id and node is not null and cause and kind <> 'step_failed' group by node
+	), newest as (
+		select step, path from checkpoints where run_id = r.id order by step desc, id desc limit 1
+	)
+	select json_build_object(
+		'run_pk', r.id, 'uid', r.uid, 'confirmed', r.confirmed, 'job_id', r.job_id, 'state', r.state, 'reason', r.reason,
+		'closed', coalesce(r.ended_by = 'launcher', false),
+		'attempts', (select count(*) from attempts where run_id = r.id),
+		'decision', (select decision from attempts where uuid = p_uuid),
+		'newest', (select uuid from attempts where run_id = r.id and launched order by number desc limit 1),
+		'first_total', coalesce((select cardinality(nodes) + cardinality(spares) from attempts
+			where run_id = r.id and launched order by number limit 1), 0),
+		'fruitless', (select count(*) from ended where number > coalesce(
+			(select max(number) from ended where not fruitless), 0)),
+		'node_faults', (select coalesce(json_object_agg(node, faults), '{}') from node_faults),
+		'checkpoint', (select json_build_object('step', step, 'path', path) from newest)));
+end $$;

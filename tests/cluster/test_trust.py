@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""What a user can do to runs, nodes and jobs that are not his: nothing. Attacks on a live cluster."""
+import http.client
+import json
+import os
+import signal
+import subprocess
+import time
+import uuid
+
+import harness
+import test_wlbd_api
+from harness import wait_for
+from test_wlbd_api import NOBODY
+
+DAEMON = 1  # another account without rights
+
+
+class TrustTest(test_wlbd_api.RunningJobs):
+    nodes = 4
+    for_others = True
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.again = {}  # daemons that a test started, by name
+        cls.addClassCleanup(cls.end_daemons)
+
+    @classmethod
+    def end_daemons(cls):
+        for process in cls.again.values():
+            process.kill()
+            process.wait()
+
+    def submit(self, node, uid=0, script="srun sleep 600"):
+        """A running job of `uid` on one node."""
+        result = self.cluster.run("sbatch", "--parsable", "--requeue", "-w", node, "-o", "/dev/null", "--wrap", script,
+                                  user=uid)
+        job = int(result.stdout)
+        self.addCleanup(self.cluster.run, "scancel", job)
+        wait_for(f"job {job}", lambda: self.cluster.job(job)["JobState"] == "RUNNING", 20)
+        return job
+
+    def report(self, run, attempt, uid, link=None, **more):
+        """(status, JSON) of a report; over `link` where it must stay open."""
+        path = f"/v1/runs/{run}/report"
+        body = {"attempt_id": attempt, "source": "node", "node": "n1", "rank": 0} | more
+        if link is None:
+            return self.api.call("POST", path, body, uid)
+        data = json.dumps(body).encode()
+        link.request("POST", path, data, {"Authorization": "MUNGE " + self.api.credential("POST", path, data, uid)})
+        reply = link.getresponse()
+        return reply.status, json.loads(reply.read())
+
+    def announce(self, job, uid):
+        return self.api.call("POST", "/v1/runs", {"job_id": int(job), "launch": 1}, uid,
+                             timeout_s=60)  # libslurm waits long for a slurmctld that is away
+
+    def rows(self, job):
+        """(uid, confirmed, state) of the runs of a job, oldest first."""
+        return [tuple(row) for row in self.cluster.sql(
+            f"select uid, confirmed, state from runs where job_id = {job} order by id")]
+
+    def node_state(self, node):
+        text = self.cluster.run("scontrol", "-o", "show", "node", node).stdout
+        return dict(word.split("=", 1) for word in text.split() if "=" in word)["State"]
+
+    def daemon(self, name, *command):
+        """Kills a daemon of the cluster; returns a function that starts it again."""
+        if name in self.again:
+            self.again[name].kill()
+            self.again[name].wait()
+        else:
+            pid = int((self.cluster.dir / f"run/{name}.pid").read_text(encoding="utf-8").split()[0])
+            os.kill(pid, signal.SIGKILL)
+            wait_for(f"the end of {name}", lambda: not os.path.exists(f"/proc/{pid}"), 5, 0.01)
+
+        def start():
+            with open(self.cluster.dir / f"log/{name}.again", "wb") as log:
+                self.again[name] = subprocess.Popen(command, env=self.cluster.env, stdout=log, stderr=log,
+                                                    stdin=subprocess.DEVNULL)
+
+        return start
+
+
+class Nodes(TrustTest):
+    def test_a_user_without_a_job_brings_down_no_node(self):
+        """He reports the loss of a node while its slurmd is restarted."""
+        victim = self.submit("n4")
+        attempt, run = str(uuid.uuid4()), "99999"
+        self.assertEqual(self.announce(run, NOBODY)[0], 200)
+        link = http.client.HTTPConnection(self.api.address, timeout=10)
+        self.assertEqual(self.report(run, attempt, NOBODY, link, node="n4")[0], 200)
+        start = self.daemon("slurmd-n4", "slurmd", "-D", "-N", "n4")
+        self.report(run, attempt, NOBODY, link, node="n4", lost_ranks=[{"rank": rank} for rank in range(8)])
+        link.close()
+        time.sleep(1)
+        start()
+        end = time.monotonic() + 4
+        while time.monotonic() < end:
+            self.assertNotIn("DOWN", self.node_state("n4"))
+            job = self.cluster.job(victim)
+            self.assertEqual((job["JobState"], job["Restarts"]), ("RUNNING", "0"))
+            time.sleep(0.1)
+
+    def test_a_job_of_ones_own_is_no_more_than_that(self):
+        """Other nodes, ranks and steps than those of one's own attempt are refused, and nothing is done to them."""
+        victim = self.submit("n4")
+        job = self.submit("n1", NOBODY)
+        self.assertEqual(self.announce(job, NOBODY)[0], 200)
+        attempt, reply = self.ask(str(job), ["n1", "n4"], uid=NOBODY)
+        self.assertEqual((reply["decision"], reply["nodes"]), ("start", ["n1"]))
+        self.assertEqual(self.report(job, attempt, NOBODY)[0], 200)
+        for more, word in (
+            ({"node": "n4"}, "n4"),
+            ({"rank": 2}, "rank 2"),
+            ({"lost_ranks": [{"rank": 2}]}, "lost_ranks"),
+            ({"lost_ranks": [{"rank": 0}, {"rank": 1}, {"rank": 1}]}, "at most 2"),
+            ({"exits": [{"rank": 7, "code": 1}]}, "exits"),
+            ({"ranks": [0, 1, 2]}, "ranks"),
+            ({"source": "run", "step_id": f"{victim}.0"}, f"{victim}.0"),
+            ({"source": "run", "step_id": f"{job}.0x"}, "step_id"),
+        ):
+            status, reply = self.report(job, attempt, NOBODY, **more)
+            self.assertEqual((status, word in reply["error"]), (403, True), reply)
+        status, reply = self.api.call("POST", f"/v1/runs/{job}/attempts", {
+            "attempt_id": str(uuid.uuid4()), "nodes": ["n1"],
+            "previous": {"attempt_id": attempt, "exit_code": 1, "step_id": f"{victim}.0"}}, NOBODY)
+        self.assertEqual(status, 400, reply)
+        # He tells the launcher's step and loses a rank, so that wlbd sees to the step's end.
+        self.report(job, attempt, NOBODY, source="run", step_id=f"{victim}.0")
+        self.report(job, attempt, NOBODY, lost_ranks=[{"rank": 0}])
+        time.sleep(7)
+        self.assertIn(f"{victim}.0", self.cluster.run("squeue", "--steps", "-h", "-o", "%i").stdout.split())
+
+    def test_an_attempt_of_somebody_else_is_not_started_again(self):
+        victim = self.submit("n4")
+        self.announce(victim, 0)
+        attempt = str(uuid.uuid4())
+        self.deliver(str(victim), attempt, [test_wlbd_api.event(1)])  # of a plain srun: there is no decision yet
+        job = self.submit("n1", NOBODY)
+        self.announce(job, NOBODY)
+        status, reply = self.api.call("POST", f"/v1/runs/{job}/attempts",
+                                      {"attempt_id": attempt, "nodes": ["n1"]}, NOBODY)
+        self.assertEqual(status, 409, reply)
+        self.assertEqual(self.cluster.sql(f"select launched, nodes from attempts where uuid = '{attempt}'"),
+                         [["f", "{}"]])
+
+    def test_more_lost_ranks_than_a_node_has(self):
+        job = self.submit("n1", NOBODY)
+        self.announce(job, NOBODY)
+        attempt, _ = self.ask(str(job), ["n1"], uid=NOBODY)
+        many = [{"rank": rank} for rank in range(400000)]
+        status, reply = self.report(job, attempt, NOBODY, lost_ranks=many)
+        self.assertEqual(status, 400)
+        self.assertIn("lost_ranks", reply["error"])
+        self.assertEqual(self.show(str(job))["faults"], [])
+
+
+class Owners(TrustTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.restart_wlbd("job_poll_ms = 500\n")
+
+    def stop_slurmctld(self):
+        """Returns a function that starts it again."""
+        start = self.daemon("slurmctld", "slurmctld", "-D")
+
+        def start_and_wait():
+            start()
+            wait_for("slurmctld", lambda: self.cluster.run("sinfo", check=False).returncode == 0, 30)
+
+        return start_and_wait
+
+    def test_the_owner_is_not_shut_out_by_who_came_first(self):
+        job = self.submit("n1", NOBODY)
+        start = self.stop_slurmctld()
+        attempts = {uid: str(uuid.uuid4()) for uid in (DAEMON, NOBODY)}
+        try:
+            for uid, attempt in attempts.items():
+                self.assertEqual(self.announce(job, uid), (200, {"run_id": str(job), "state": "starting"}))
+                self.assertEqual(self.deliver(str(job), attempt, [test_wlbd_api.step(1, 1)], uid=uid),
+                                 (200, {"acked_seq": 1}))
+                self.assertEqual(self.report(job, attempt, uid), (200, {"order": "continue"}))
+            self.assertEqual(self.rows(job), [("1", "f", "starting"), ("65534", "f", "starting")])
+            status, _ = self.api.call("POST", f"/v1/runs/{job}/end", {"state": "failed"}, DAEMON)
+            self.assertEqual(status, 200)
+        finally:
+            start()
+        wait_for("Slurm's word", lambda: self.rows(job) == [("1", "f", "failed"), ("65534", "t", "starting")], 30)
+        self.assertEqual(self.show(str(job))["user"], "nobody")
+        self.assertEqual(self.announce(job, DAEMON)[0], 403)
+        self.assertEqual(self.api.call("POST", f"/v1/runs/{job}/end", {"state": "failed"}, DAEMON)[0], 403)
+        self.assertEqual(self.report(job, attempts[NOBODY], NOBODY)[0], 200)
+
+    def test_a_run_that_is_not_its_announcers_is_closed(self):
+        job = self.submit("n1", NOBODY)
+        start = self.stop_slurmctld()
+        try:
+            self.assertEqual(self.announce(job, DAEMON)[0], 200)
+        finally:
+            start()
+        wait_for("the end of the run", lambda: self.rows(job) == [("1", "f", "failed")], 30)
+        self.assertIn("belongs to nobody", self.cluster.sql(f"select reason from runs where job_id = {job}")[0][0])
+        self.assertEqual(self.announce(job, NOBODY)[0], 200)
+        self.assertEqual(self.rows(job), [("1", "f", "failed"), ("65534", "t", "starting")])
+
+    def test_a_job_that_slurm_has_forgotten(self):
+        """As after MinJobAge: whoever asks has a run of his own."""
+        for uid in (DAEMON, NOBODY):
+            self.assertEqual(self.announce(99998, uid)[0], 200)
+        self.assertEqual(self.rows(99998), [("1", "f", "starting"), ("65534", "f", "starting")])
+        status, reply = self.api.call("POST", "/v1/runs/99998/end", {"state": "complete"}, NOBODY)
+        self.assertEqual((status, reply["state"]), (200, "complete"))
+        self.assertEqual(self.rows(99998)[0], ("1", "f", "starting"))
+
+
+if __name__ == "__main__":
+    harness.main()
