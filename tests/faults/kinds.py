@@ -73,7 +73,7 @@ KINDS = (
     lost_node("wlbd then node", "kill wlbd; sleep 1; kill node {node}; sleep 4; start wlbd", covering="ours"),
     lost_rank("wlbd then local rank 0", "kill wlbd; sleep 1; kill rank {leader}; sleep 4; start wlbd", "{leader}"),
 
-    quiet("database away", "stop database; sleep 15; start database"),
+    quiet("database away", "stop database; sleep 6; start database"),
     quiet("database away at the end", "stop database; wait end; sleep 15; start database", long=False),
     lost_node("database away and node", "stop database; kill node {node}; sleep 5; start database", covering="foreign"),
 
