@@ -1,4 +1,4 @@
-/* The story of one run, in sections, from the reply of GET /v1/runs/RUN?steps=all. */
+/* The story of one run, in sections, from the reply of GET /v1/runs/RUN and from its steps. */
 #ifndef WLB_SHOW_H
 #define WLB_SHOW_H
 
@@ -10,7 +10,7 @@ int wlb_show_attempts(const json_t *run);
 int wlb_show_faults(const json_t *run);
 int wlb_show_checkpoints(const json_t *run);
 int wlb_show_events(const json_t *run);
-int wlb_show_loss(const json_t *run);
-int wlb_show_steps(const json_t *run);
+int wlb_show_loss(const json_t *run, const json_t *steps);
+int wlb_show_steps(const json_t *steps);
 
 #endif

@@ -56,6 +56,19 @@ static void print_training(const json_t *run)
 	       first_loss, last_loss, tokens);
 }
 
+/* A run keeps the newest of what it may have much of. */
+static void print_dropped(const json_t *run)
+{
+	static const char *const lists[] = {"events", "faults", "checkpoints", "evidence"};
+	const json_t *dropped = json_object_get(run, "dropped");
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		json_int_t count = json_integer_value(json_object_get(dropped, lists[i]));
+		if (count > 0)
+			printf("  not kept, since the run has too many: %lld of its oldest %s\n", (long long)count,
+			       lists[i]);
+	}
+}
+
 int wlb_show_summary(const json_t *run)
 {
 	char nodes[512], layout[64];
@@ -69,6 +82,7 @@ int wlb_show_summary(const json_t *run)
 	print_times(run);
 	printf("  on %s, layout %s\n", nodes, layout);
 	print_training(run);
+	print_dropped(run);
 	return 0;
 }
 
@@ -189,9 +203,9 @@ int wlb_show_events(const json_t *run)
 
 /* ---- steps ---------------------------------------------------------------------------------------------------- */
 
-int wlb_show_loss(const json_t *run)
+int wlb_show_loss(const json_t *run, const json_t *steps)
 {
-	const json_t *steps = json_object_get(run, "steps"), *faults = json_object_get(run, "faults"), *item;
+	const json_t *faults = json_object_get(run, "faults"), *item;
 	size_t i, count = json_array_size(steps), mark_count = json_array_size(faults);
 	struct wlb_point *points = calloc(count + 1, sizeof(*points));
 	int64_t *marks = calloc(mark_count + 1, sizeof(*marks));
@@ -227,7 +241,7 @@ static void add_step(struct wlb_table *table, const json_t *step)
 	wlb_table_add(table, (const char *const[]){number, attempt, loss, norm, rate, tokens, time_s, speed});
 }
 
-int wlb_show_steps(const json_t *run)
+int wlb_show_steps(const json_t *steps)
 {
 	static const char *const titles[] = {"STEP", "ATTEMPT", "LOSS",    "GRAD NORM",
 	                                     "LR",   "TOKENS",  "SECONDS", "TOKENS/S"};
@@ -235,7 +249,7 @@ int wlb_show_steps(const json_t *run)
 	const json_t *step;
 	size_t i;
 	wlb_table_add(&table, titles);
-	json_array_foreach(json_object_get(run, "steps"), i, step) add_step(&table, step);
+	json_array_foreach(steps, i, step) add_step(&table, step);
 	puts("\nSteps");
 	return wlb_table_print(&table, "  ", stdout);
 }

@@ -5,6 +5,8 @@
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/fields.h"
 
+enum { UNKNOWN_NODES_MOST = 4096 }; /* of an attempt, while nobody has said which it has */
+
 /* The ranks are places in started_on, and so are forgotten with it. */
 static void forget_ranks(struct wlbd_attempt_nodes *nodes)
 {
@@ -81,7 +83,7 @@ int wlbd_attempt_nodes_most(const struct wlbd_attempt_nodes *nodes)
 {
 	if (nodes->started_on.count > 0)
 		return nodes->started_on.count;
-	return nodes->allocation_known ? nodes->allocation.count : WLBD_NODES_MOST;
+	return nodes->allocation_known ? nodes->allocation.count : UNKNOWN_NODES_MOST;
 }
 
 int wlbd_attempt_nodes_ranks_most(const struct wlbd_attempt_nodes *nodes, const char *node)

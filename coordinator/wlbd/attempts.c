@@ -65,6 +65,7 @@ static void reporter_free(struct wlbd_attempt *attempt, struct wlbd_reporter *re
 	wlbd_reporter_attach(reporter, NULL, NULL);
 	TAILQ_REMOVE(&attempt->reporters, reporter, link);
 	tdelete(reporter, &attempt->reporter_tree, by_place);
+	attempt->reporter_count--;
 	attempt->wlbd->attempts->reporters--;
 	free(reporter);
 }
@@ -185,7 +186,8 @@ struct wlbd_reporter *wlbd_attempt_reporter(struct wlbd_attempt *attempt, const 
 			snprintf((*found)->node, sizeof((*found)->node), "%s", node);
 		return *found;
 	}
-	struct wlbd_reporter *reporter = calloc(1, sizeof(*reporter));
+	bool full = attempt->reporter_count > wlbd_attempt_nodes_most(&attempt->nodes);
+	struct wlbd_reporter *reporter = full ? NULL : calloc(1, sizeof(*reporter));
 	if (reporter == NULL)
 		return NULL;
 	*reporter = key;
@@ -195,6 +197,7 @@ struct wlbd_reporter *wlbd_attempt_reporter(struct wlbd_attempt *attempt, const 
 		return NULL;
 	}
 	TAILQ_INSERT_TAIL(&attempt->reporters, reporter, link);
+	attempt->reporter_count++;
 	attempt->wlbd->attempts->reporters++;
 	return reporter;
 }

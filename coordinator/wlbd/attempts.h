@@ -48,8 +48,9 @@ struct wlbd_attempt {
 	uid_t uid;
 	bool confirmed; /* Slurm has said that the run's job exists and that it is of this uid */
 	struct wlbd_attempt_nodes nodes;
-	char slurm_step[32]; /* "12.0", from the launcher */
-	TAILQ_HEAD(, wlbd_reporter) reporters;
+	char slurm_step[32];                   /* "12.0", from the launcher */
+	TAILQ_HEAD(, wlbd_reporter) reporters; /* at most one for each node, and the launcher */
+	int reporter_count;
 	void *reporter_tree;
 	struct wlbd_incident incident;
 	struct event *judge_timer;
@@ -89,7 +90,8 @@ void wlbd_attempts_confirm(struct wlbd *wlbd, int64_t run_pk, const struct wlb_s
  * 0: none does. Only attempts count whose job has that node by Slurm's word. */
 int64_t wlbd_attempts_node_heard_ms(const struct wlbd_attempts *attempts, const char *node);
 
-/* Finds or makes; NULL if out of memory. An attempt has one launcher, wherever it is. */
+/* Finds or makes; NULL if out of memory, or where the attempt has as many as it can have. An attempt has one launcher,
+ * wherever it is. */
 struct wlbd_reporter *wlbd_attempt_reporter(struct wlbd_attempt *attempt, const char *node, int rank);
 
 /* The reporter speaks over this connection from now on; another that did no longer has one. `closed` is called with

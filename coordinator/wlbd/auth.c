@@ -77,6 +77,8 @@ static void run_check(struct wlbd_job *job)
 static void finish_check(struct wlbd_job *job)
 {
 	struct check *check = (struct check *)job;
+	if (check->call->wlbd->stopping)
+		refuse(check, 503, "wlbd is stopping", "try again");
 	if (check->status == 200) {
 		check->call->uid = check->uid;
 		check->call->credential = check->credential;
@@ -87,6 +89,12 @@ static void finish_check(struct wlbd_job *job)
 	}
 	free(check->credential);
 	free(check);
+}
+
+static void discard_check(struct wlbd_job *job)
+{
+	refuse((struct check *)job, 503, "too many wait to be looked at", "try again");
+	finish_check(job);
 }
 
 void wlbd_auth_check(struct wlbd_call *call, void (*then)(struct wlbd_call *call))
@@ -104,7 +112,7 @@ void wlbd_auth_check(struct wlbd_call *call, void (*then)(struct wlbd_call *call
 		wlbd_call_fail(call, 503, "out of memory; try again");
 		return;
 	}
-	check->job = (struct wlbd_job){.run = run_check, .done = finish_check};
+	check->job = (struct wlbd_job){.run = run_check, .done = finish_check, .discard = discard_check};
 	check->call = call;
 	check->then = then;
 	check->status = 200;

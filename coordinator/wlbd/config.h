@@ -19,7 +19,7 @@ struct wlbd_config {
 	bool private_data;       /* others' runs are hidden */
 	bool node_down;          /* lost nodes are set DOWN in Slurm */
 	int log_level;           /* enum wlbd_log_level */
-	int database_timeout_ms; /* a statement that takes longer counts as a database that is away */
+	int database_timeout_ms; /* a statement that takes longer is cancelled; a read may take five times as long */
 	int reconnect_grace_ms; /* how long a process may be silent after its connection closed, its node being alive */
 	int silence_ms;         /* a node that reports nothing for this long is probed */
 	int restart_grace_ms;   /* after wlbd itself started: how long nodes have to come back */

@@ -14,6 +14,8 @@ enum {
 	RETRY_FIRST_MS = 100,
 	RETRY_MOST_MS = 2000,
 	WATCH_MS = 100,
+	BACKSTOP_MS = 1000, /* after the server's own limit */
+	CALLS_MOST = 4000,
 };
 
 struct call {
@@ -45,7 +47,10 @@ struct wlbd_db {
 	struct event *timer; /* CLOSED: when to try again; else: looks for deadlines */
 	int retry_ms;
 	int64_t connect_deadline_ms;
+	int version;            /* of the schema, while it is asked for; -1: not told */
+	bool no_schema;         /* the database has none */
 	struct call_list calls; /* sent, in order */
+	int count;              /* of them */
 	char reason[512];
 };
 
@@ -63,11 +68,17 @@ static void copy_line(char *to, size_t size, const char *text)
 /* SQLSTATE classes that say "try again", not "the statement is wrong". */
 static bool means_away(const char *sqlstate)
 {
-	static const char *const classes[] = {"08", "53", "57", "58", "40", "25006", "XX"};
+	static const char *const classes[] = {"08", "53", "57", "58", "25006", "XX"};
 	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
 		if (strncmp(sqlstate, classes[i], strlen(classes[i])) == 0)
 			return true;
 	return false;
+}
+
+/* Cancelled by statement_timeout (57014) or lock_timeout (55P03), or chosen to end a deadlock (class 40). */
+static bool means_slow(const char *sqlstate)
+{
+	return strcmp(sqlstate, "57014") == 0 || strcmp(sqlstate, "55P03") == 0 || strncmp(sqlstate, "40", 2) == 0;
 }
 
 static void take_error(struct call *call, const PGresult *result)
@@ -77,7 +88,12 @@ static void take_error(struct call *call, const PGresult *result)
 	copy_line(call->message, sizeof(call->message), primary != NULL ? primary : PQresultErrorMessage(result));
 	call->result.message = call->message;
 	call->result.status = WLBD_DB_REFUSED;
-	if (sqlstate == NULL || means_away(sqlstate)) {
+	if (sqlstate != NULL && means_slow(sqlstate)) {
+		call->result.status = WLBD_DB_SLOW;
+		call->result.http_status = 503;
+		snprintf(call->message, sizeof(call->message), "the database did not do it in time (%.200s); try again",
+		         primary);
+	} else if (sqlstate == NULL || means_away(sqlstate)) {
 		call->result.status = WLBD_DB_AWAY;
 		call->result.http_status = 503;
 	} else if (strncmp(sqlstate, "WL", 2) == 0) {
@@ -100,13 +116,23 @@ static void take_value(struct call *call, const PGresult *result)
 static void finish_call(struct wlbd_db *db, struct call *call)
 {
 	TAILQ_REMOVE(&db->calls, call, link);
+	db->count--;
 	struct call *next = TAILQ_FIRST(&db->calls);
 	if (next != NULL) /* its time in the queue does not count */
-		next->deadline_ms = wlb_clock_ms() + db->timeout_ms;
+		next->deadline_ms = wlb_clock_ms() + db->timeout_ms + BACKSTOP_MS;
 	if (call->done != NULL)
 		call->done(call->context, &call->result);
 	free(call->value);
 	free(call);
+}
+
+static void answer_busy(const struct wlbd_db *db, wlbd_db_done *done, void *context)
+{
+	char message[128];
+	snprintf(message, sizeof(message), "%d statements wait for the database; try again", db->count);
+	struct wlbd_db_result result = {.status = WLBD_DB_SLOW, .http_status = 503, .message = message};
+	if (done != NULL)
+		done(context, &result);
 }
 
 static void answer_away(const char *reason, wlbd_db_done *done, void *context)
@@ -159,12 +185,18 @@ static void ignore_notice(void *context, const PGresult *result)
 
 static void ask_schema(struct wlbd_db *db)
 {
+	char sql[256];
 	PQsetNoticeReceiver(db->connection, ignore_notice, NULL);
-	if (PQsetnonblocking(db->connection, 1) != 0 ||
-	    PQsendQuery(db->connection, "select coalesce(max(version), 0) from schema_version") != 1) {
+	snprintf(sql, sizeof(sql),
+	         "set statement_timeout = %d; set lock_timeout = %d; "
+	         "select coalesce(max(version), 0) from schema_version",
+	         db->timeout_ms, db->timeout_ms / 2);
+	if (PQsetnonblocking(db->connection, 1) != 0 || PQsendQuery(db->connection, sql) != 1) {
 		close_connection(db, PQerrorMessage(db->connection));
 		return;
 	}
+	db->version = -1;
+	db->no_schema = false;
 	db->state = CHECKING;
 	watch(db, EV_READ | EV_WRITE | EV_PERSIST);
 	on_io(-1, EV_WRITE, db);
@@ -181,24 +213,10 @@ static void poll_connection(struct wlbd_db *db)
 		watch(db, next == PGRES_POLLING_READING ? EV_READ : EV_WRITE);
 }
 
-/* Reads the answer to ask_schema. No such table: a database without a schema, version 0. */
-static void read_schema(struct wlbd_db *db)
+static void begin_serving(struct wlbd_db *db)
 {
 	struct wlb_error error;
-	PGresult *result = PQgetResult(db->connection);
-	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
-	bool known = PQresultStatus(result) == PGRES_TUPLES_OK;
-	bool empty = sqlstate != NULL && strcmp(sqlstate, "42P01") == 0;
-	int version = known ? atoi(PQgetvalue(result, 0, 0)) : 0;
-	copy_line(error.message, sizeof(error.message), PQresultErrorMessage(result));
-	PQclear(result);
-	while ((result = PQgetResult(db->connection)) != NULL)
-		PQclear(result);
-	if (!known && !empty) {
-		close_connection(db, error.message);
-		return;
-	}
-	if (wlb_schema_check(version, &error) != 0) {
+	if (wlb_schema_check(db->no_schema ? 0 : db->version, &error) != 0) {
 		close_connection(db, error.message);
 		db->hooks.wrong_schema(db->hooks.context, &error);
 		return;
@@ -211,6 +229,25 @@ static void read_schema(struct wlbd_db *db)
 	db->retry_ms = RETRY_FIRST_MS;
 	db->reason[0] = '\0';
 	db->hooks.ready(db->hooks.context);
+}
+
+/* Reads what has come of the answers to ask_schema. No such table: a database without a schema, version 0. */
+static void read_schema(struct wlbd_db *db)
+{
+	while (!PQisBusy(db->connection)) {
+		PGresult *result = PQgetResult(db->connection);
+		if (result == NULL && (db->version >= 0 || db->no_schema))
+			begin_serving(db);
+		else if (result == NULL)
+			close_connection(db, PQerrorMessage(db->connection));
+		if (result == NULL)
+			return;
+		const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+		if (PQresultStatus(result) == PGRES_TUPLES_OK)
+			db->version = atoi(PQgetvalue(result, 0, 0));
+		db->no_schema = db->no_schema || (sqlstate != NULL && strcmp(sqlstate, "42P01") == 0);
+		PQclear(result);
+	}
 }
 
 static void close_connection(struct wlbd_db *db, const char *reason)
@@ -232,6 +269,7 @@ static void close_connection(struct wlbd_db *db, const char *reason)
 	struct call_list lost;
 	TAILQ_INIT(&lost);
 	TAILQ_CONCAT(&lost, &db->calls, link);
+	db->count = 0;
 	for (struct call *call = TAILQ_FIRST(&lost); call != NULL; call = TAILQ_FIRST(&lost)) {
 		TAILQ_REMOVE(&lost, call, link);
 		answer_away(line, call->done, call->context);
@@ -298,7 +336,7 @@ static void on_io(evutil_socket_t fd, short what, void *context)
 		return;
 	}
 	flush(db);
-	if (db->state == CHECKING && !PQisBusy(db->connection))
+	if (db->state == CHECKING)
 		read_schema(db);
 	else if (db->state == READY)
 		read_results(db);
@@ -376,14 +414,18 @@ const char *wlbd_db_reason(const struct wlbd_db *db)
 void wlbd_db_call(struct wlbd_db *db, const char *sql, int count, const char *const *params, wlbd_db_done *done,
                   void *context)
 {
-	struct call *call = db->state == READY ? calloc(1, sizeof(*call)) : NULL;
+	struct call *call = db->state == READY && db->count < CALLS_MOST ? calloc(1, sizeof(*call)) : NULL;
+	if (call == NULL && db->count >= CALLS_MOST) {
+		answer_busy(db, done, context);
+		return;
+	}
 	if (call == NULL) {
 		answer_away(db->reason, done, context);
 		return;
 	}
 	call->done = done;
 	call->context = context;
-	call->deadline_ms = wlb_clock_ms() + db->timeout_ms;
+	call->deadline_ms = wlb_clock_ms() + db->timeout_ms + BACKSTOP_MS;
 	/* A sync after each statement makes each its own transaction. */
 	if (PQsendQueryParams(db->connection, sql, count, NULL, params, NULL, NULL, 0) != 1 ||
 	    PQpipelineSync(db->connection) != 1) {
@@ -392,5 +434,6 @@ void wlbd_db_call(struct wlbd_db *db, const char *sql, int count, const char *co
 		return;
 	}
 	TAILQ_INSERT_TAIL(&db->calls, call, link);
+	db->count++;
 	flush(db);
 }

@@ -18,6 +18,7 @@ enum wlbd_db_status {
 	WLBD_DB_OK,
 	WLBD_DB_REFUSED, /* the statement failed: asking again would fail again */
 	WLBD_DB_AWAY,    /* not done, or not known to be done */
+	WLBD_DB_SLOW,    /* not done: it ran into its limit, waited for a lock, or too many were before it */
 };
 
 struct wlbd_db_result {
@@ -37,7 +38,8 @@ struct wlbd_db_hooks {
 	void *context;
 };
 
-/* Begins to connect. A statement without an answer for timeout_ms counts as a lost connection. */
+/* Begins to connect. The server cancels a statement after timeout_ms, and one that waits for a lock after half of that:
+ * the connection stays. It is given up when no answer comes for a second more. */
 struct wlbd_db *wlbd_db_new(struct event_base *base, const char *conninfo, int timeout_ms,
                             const struct wlbd_db_hooks *hooks, struct wlb_error *error);
 void wlbd_db_free(struct wlbd_db *db); /* calls under way are forgotten; NULL allowed */

@@ -83,7 +83,7 @@ static void close_run(struct open_run *open, const char *state, const char *reas
 	snprintf(pk, sizeof(pk), "%lld", (long long)open->run_pk);
 	const char *params[] = {pk, state, reason};
 	wlbd_log(WLBD_LOG_INFO, "run %s: %s: %s", open->run, state, reason);
-	wlbd_outbox_put(wlbd->outbox, "select wlb_run_end($1, $2, $3, 'coordinator')", 3, params);
+	wlbd_outbox_put(wlbd->outbox, open->run_pk, "select wlb_run_end($1, $2, $3, 'coordinator')", 3, params);
 	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)
 	if (attempt->run_pk == open->run_pk)
 		wlbd_verdict_over(attempt, WLBD_EXIT_UNKNOWN, NULL);
@@ -121,7 +121,7 @@ static void fit_pending(struct open_run *open)
 	         open->total_nodes);
 	snprintf(time_text, sizeof(time_text), "%.6f", wlb_clock_unix_s());
 	const char *params[] = {run_pk, attempt_pk, detail, time_text};
-	wlbd_outbox_put(open->jobs->wlbd->outbox,
+	wlbd_outbox_put(open->jobs->wlbd->outbox, open->run_pk,
 	                "select wlb_event_add($1, $2, 'job_resized', $3, to_timestamp($4::float8))", 4, params);
 }
 
@@ -164,7 +164,8 @@ static void look_at(struct open_run *open, const struct wlbd_job_facts *facts)
 static void on_job(void *context, const struct wlbd_job_facts *facts)
 {
 	struct open_run *open = context;
-	look_at(open, facts);
+	if (!open->jobs->wlbd->stopping)
+		look_at(open, facts);
 	answered(open->jobs);
 	free(open);
 }
@@ -220,11 +221,29 @@ static void on_open_runs(void *context, const struct wlbd_db_result *result)
 	answered(jobs);
 }
 
+/* Slurm may find a node lost of which nobody reports to wlbd. */
+static void tell_of_down_nodes(struct wlbd *wlbd)
+{
+	struct wlbd_attempt *attempt;
+	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)
+	{
+		const struct wlbd_names *names = &attempt->nodes.started_on;
+		for (int i = 0; i < names->count && !attempt->incident.over && !attempt->incident.settled; i++) {
+			const struct wlbd_node *node = wlbd_nodes_find(wlbd->nodes, names->list[i]);
+			if (node != NULL && node->down)
+				wlbd_verdict_node_dead(attempt, node->name);
+		}
+	}
+}
+
 static void on_nodes(void *context, const struct wlb_error *error)
 {
 	struct wlbd_jobs *jobs = context;
-	(void)error;
-	wlbd_db_call(jobs->wlbd->reads,
+	if (jobs->wlbd->stopping)
+		return;
+	if (error == NULL)
+		tell_of_down_nodes(jobs->wlbd);
+	wlbd_db_call(jobs->wlbd->polls,
 	             "select json_build_object('open', wlb_runs_open(), 'provisional', wlb_runs_provisional())", 0,
 	             NULL, on_open_runs, jobs);
 }

@@ -11,6 +11,7 @@
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/attempts.h"
 #include "coordinator/wlbd/db.h"
+#include "coordinator/wlbd/fields.h"
 #include "coordinator/wlbd/http.h"
 #include "coordinator/wlbd/jobs.h"
 #include "coordinator/wlbd/log.h"
@@ -18,6 +19,7 @@
 #include "coordinator/wlbd/node_probe.h"
 #include "coordinator/wlbd/nodes.h"
 #include "coordinator/wlbd/outbox.h"
+#include "coordinator/wlbd/pool.h"
 #include "coordinator/wlbd/resolve.h"
 #include "coordinator/wlbd/slurm_ask.h"
 #include "coordinator/wlbd/verdict.h"
@@ -27,6 +29,7 @@
 enum {
 	AUTH_THREADS = 2,
 	SLURM_THREADS = 3,
+	WAITING_MOST = 8192, /* for one kind of thread: more than all nodes that come back at once after a restart */
 	READ_TIMEOUT_FACTOR = 5, /* a long history may take longer than a short statement */
 	TICK_S = 1,
 	EXIT_BAD_INPUT = 2,
@@ -126,15 +129,15 @@ static void on_wrong_schema(void *context, const struct wlb_error *error)
 	event_base_loopexit(wlbd->base, NULL);
 }
 
-static void on_reads_ready(void *context)
+static void on_other_ready(void *context)
 {
 	(void)context;
 }
 
-static void on_reads_away(void *context, const char *reason)
+static void on_other_away(void *context, const char *reason)
 {
 	(void)context;
-	(void)reason; /* the other connection says it */
+	(void)reason; /* the connection for decisions says it */
 }
 
 /* ---- parts ----------------------------------------------------------------------------------------- */
@@ -143,11 +146,13 @@ static int open_database(struct wlbd *wlbd, struct wlb_error *error)
 {
 	const struct wlbd_config *config = &wlbd->config;
 	struct wlbd_db_hooks writes = {on_database_ready, on_database_away, on_wrong_schema, wlbd};
-	struct wlbd_db_hooks reads = {on_reads_ready, on_reads_away, on_wrong_schema, wlbd};
-	wlbd->writes = wlbd_db_new(wlbd->base, config->database, config->database_timeout_ms, &writes, error);
-	wlbd->reads = wlbd_db_new(wlbd->base, config->database, config->database_timeout_ms * READ_TIMEOUT_FACTOR,
-	                          &reads, error);
-	return wlbd->writes != NULL && wlbd->reads != NULL ? 0 : -1;
+	struct wlbd_db_hooks others = {on_other_ready, on_other_away, on_wrong_schema, wlbd};
+	int timeout_ms = config->database_timeout_ms;
+	wlbd->writes = wlbd_db_new(wlbd->base, config->database, timeout_ms, &writes, error);
+	wlbd->polls = wlbd_db_new(wlbd->base, config->database, timeout_ms, &others, error);
+	wlbd->deliveries = wlbd_pool_new(wlbd->base, config->database, timeout_ms, &others, error);
+	wlbd->reads = wlbd_pool_new(wlbd->base, config->database, timeout_ms * READ_TIMEOUT_FACTOR, &others, error);
+	return wlbd->writes != NULL && wlbd->polls != NULL && wlbd->deliveries != NULL && wlbd->reads != NULL ? 0 : -1;
 }
 
 static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_error *error)
@@ -164,13 +169,14 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 		return wlb_fail(error, "out of memory");
 	if (wlb_slurm_open(error) != 0)
 		return -1;
-	wlbd->auth = wlbd_worker_new(wlbd->base, AUTH_THREADS, error);
-	wlbd->slurm_questions = wlbd_worker_new(wlbd->base, SLURM_THREADS, error);
-	wlbd->slurm_orders = wlbd_worker_new(wlbd->base, 1, error);
+	wlbd->auth = wlbd_worker_new(wlbd->base, "credentials", AUTH_THREADS, WAITING_MOST, error);
+	wlbd->slurm_questions = wlbd_worker_new(wlbd->base, "questions to Slurm", SLURM_THREADS, WAITING_MOST, error);
+	wlbd->slurm_orders = wlbd_worker_new(wlbd->base, "orders to Slurm", 1, WAITING_MOST, error);
+	wlbd->resolver = wlbd_worker_new(wlbd->base, "names of nodes", 1, WLBD_NODES_MOST, error);
 	if (wlbd->auth == NULL || wlbd->slurm_questions == NULL || wlbd->slurm_orders == NULL ||
-	    open_database(wlbd, error) != 0)
+	    wlbd->resolver == NULL || open_database(wlbd, error) != 0)
 		return -1;
-	wlbd->outbox = wlbd_outbox_new(wlbd->writes);
+	wlbd->outbox = wlbd_outbox_new(wlbd->base, wlbd->writes, &wlbd->metrics.statements_set_aside);
 	wlbd->jobs = wlbd_jobs_new(wlbd);
 	if (wlbd->outbox == NULL || wlbd->jobs == NULL)
 		return wlb_fail(error, "out of memory");
@@ -180,18 +186,22 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 /* Attempts first: connections that end now are no symptoms. */
 static void close_parts(struct wlbd *wlbd)
 {
+	wlbd->stopping = true;
 	wlbd_worker_free(wlbd->auth);
 	wlbd_worker_free(wlbd->slurm_questions);
 	wlbd_worker_free(wlbd->slurm_orders);
-	wlbd_lost_nodes_free(wlbd->lost_nodes);
+	wlbd_worker_free(wlbd->resolver);
 	wlbd_node_probes_free(wlbd->node_probes);
+	wlbd_lost_nodes_free(wlbd->lost_nodes);
 	wlbd_attempts_free(wlbd->attempts);
 	wlbd_resolutions_free(wlbd->resolutions);
 	wlbd_jobs_free(wlbd->jobs);
 	wlbd_http_close(wlbd);
 	wlbd_outbox_free(wlbd->outbox);
 	wlbd_db_free(wlbd->writes);
-	wlbd_db_free(wlbd->reads);
+	wlbd_db_free(wlbd->polls);
+	wlbd_pool_free(wlbd->deliveries);
+	wlbd_pool_free(wlbd->reads);
 	wlbd_nodes_free(wlbd->nodes);
 	if (wlbd->base != NULL)
 		event_base_free(wlbd->base);

@@ -65,6 +65,8 @@ void wlbd_metrics_write(const struct wlbd *wlbd, struct evbuffer *out)
 	one(out, "wlbd_database_up", "gauge", "Whether PostgreSQL answers.", wlbd_db_ready(wlbd->writes));
 	one(out, "wlbd_database_losses_total", "counter", "Connections to PostgreSQL lost or not made.",
 	    (double)m->database_losses);
+	one(out, "wlbd_statements_set_aside_total", "counter",
+	    "Findings of wlbd that the database did not take; the log names each.", (double)m->statements_set_aside);
 	one(out, "wlbd_records_stored_total", "counter", "Records committed.", (double)m->records_stored);
 	one(out, "wlbd_reports_total", "counter", "Reports taken.", (double)m->reports);
 	one(out, "wlbd_reporters", "gauge", "Processes that report.", wlbd->attempts->reporters);

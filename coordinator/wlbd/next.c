@@ -33,7 +33,8 @@ struct question {
 	struct wlb_policy layout_policy;
 	int64_t min_nodes;
 	int64_t spares;
-	json_t *history; /* what PostgreSQL knows of the run */
+	json_t *history;    /* what PostgreSQL knows of the run */
+	bool history_lacks; /* something of this run was still in the outbox when it was read */
 	struct wlbd_offer *offers;
 	int offer_count;
 	int probes; /* under way */
@@ -64,6 +65,15 @@ static void finish(struct question *q, json_t *reply)
 	wlbd_outdated_tell(q->call, reply);
 	wlbd_call_reply(q->call, 200, reply);
 	question_free(q);
+}
+
+/* Whether wlbd ends, so that the question was answered now. */
+static bool is_stopping(struct question *q)
+{
+	bool stopping = q->call->wlbd->stopping;
+	if (stopping)
+		fail(q, 503, "wlbd is stopping; try again");
+	return stopping;
 }
 
 static void wait_more(struct question *q, const char *why)
@@ -148,6 +158,11 @@ static void on_started(void *context, const struct wlbd_db_result *result)
 	finish(q, reply);
 }
 
+static int64_t run_pk(const struct question *q)
+{
+	return json_integer_value(json_object_get(q->history, "run_pk"));
+}
+
 static json_t *names_of(const struct question *q, const int *use, int count)
 {
 	json_t *names = json_array();
@@ -159,7 +174,7 @@ static json_t *names_of(const struct question *q, const int *use, int count)
 static void start(struct question *q, const struct wlbd_decision *decision)
 {
 	const struct wlb_layout *layout = &decision->layout;
-	char run_pk[24];
+	char run_text[24];
 	json_t *reply = json_pack("{s:s, s:o, s:I, s:{s:i, s:i, s:i, s:i}, s:o, s:O, s:s}", "decision", "start",
 	                          "nodes", names_of(q, decision->use, decision->use_count), "tasks_per_node",
 	                          (json_int_t)q->tasks_per_node, "layout", "tp", layout->tp, "cp", layout->cp, "pp",
@@ -169,8 +184,8 @@ static void start(struct question *q, const struct wlbd_decision *decision)
 	char *text = json_dumps(reply, JSON_COMPACT);
 	char *policy = q->policy != NULL ? json_dumps(q->policy, JSON_COMPACT) : NULL;
 	json_decref(reply);
-	snprintf(run_pk, sizeof(run_pk), "%lld", (long long)json_integer_value(json_object_get(q->history, "run_pk")));
-	const char *params[] = {run_pk, q->attempt_id, text, policy != NULL ? policy : "{}"};
+	snprintf(run_text, sizeof(run_text), "%lld", (long long)run_pk(q));
+	const char *params[] = {run_text, q->attempt_id, text, policy != NULL ? policy : "{}"};
 	wlbd_db_call(q->call->wlbd->writes, "select wlb_attempt_start($1, $2, $3::jsonb, $4::jsonb)", 4, params,
 	             on_started, q);
 	free(text);
@@ -179,11 +194,11 @@ static void start(struct question *q, const struct wlbd_decision *decision)
 
 static void stop(struct question *q, const char *state, const char *reason)
 {
-	char run_pk[24];
-	snprintf(run_pk, sizeof(run_pk), "%lld", (long long)json_integer_value(json_object_get(q->history, "run_pk")));
-	const char *params[] = {run_pk, state, reason};
+	char text[24];
+	snprintf(text, sizeof(text), "%lld", (long long)run_pk(q));
+	const char *params[] = {text, state, reason};
 	wlbd_log(WLBD_LOG_INFO, "run %s: %s: %s", q->call->run, state, reason);
-	wlbd_outbox_put(q->call->wlbd->outbox, "select wlb_run_end($1, $2, $3, 'coordinator')", 3, params);
+	wlbd_outbox_put(q->call->wlbd->outbox, run_pk(q), "select wlb_run_end($1, $2, $3, 'coordinator')", 3, params);
 	finish(q, json_pack("{s:s, s:s, s:s}", "decision", "stop", "state", state, "reason", reason));
 }
 
@@ -240,7 +255,7 @@ static void note_exit(struct question *q, struct wlbd_attempt *previous)
 	snprintf(code, sizeof(code), "%d", (int)q->previous_exit_code);
 	snprintf(time_text, sizeof(time_text), "%.6f", wlb_clock_unix_s());
 	const char *params[] = {pk, code, q->previous_step, time_text};
-	wlbd_outbox_put(q->call->wlbd->outbox,
+	wlbd_outbox_put(q->call->wlbd->outbox, previous->run_pk,
 	                "select wlb_attempt_exited($1, $2::integer, $3, to_timestamp($4::float8))", 4, params);
 }
 
@@ -266,9 +281,11 @@ static void probed(struct question *q)
 {
 	if (--q->probes > 0)
 		return;
+	if (is_stopping(q))
+		return;
 	bool judging = judge_previous(q);
-	/* What is on its way to the database is not in the history that was read: ask again. */
-	decide(q, judging || !wlbd_outbox_empty(q->call->wlbd->outbox));
+	/* What was on its way to the database is not in the history that was read: ask again. */
+	decide(q, judging || q->history_lacks || wlbd_outbox_holds(q->call->wlbd->outbox, run_pk(q)));
 }
 
 static void on_probed(void *context, bool alive)
@@ -283,6 +300,8 @@ static void on_probed(void *context, bool alive)
 static void probe_nodes(void *context, const struct wlb_error *error)
 {
 	struct question *q = context;
+	if (is_stopping(q))
+		return;
 	(void)error;   /* the old table is better than none */
 	q->probes = 1; /* ours, so that the last answer is not the first */
 	for (int i = 0; i < q->offer_count; i++) {
@@ -326,6 +345,8 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 {
 	struct question *q = context;
 	uid_t owner = (uid_t)json_integer_value(json_object_get(q->history, "uid"));
+	if (is_stopping(q))
+		return;
 	if (facts->found == 1 && facts->job.uid != owner) {
 		wlbd_call_fail(q->call, 403, "job %u belongs to %s", facts->job.job_id, facts->user);
 		question_free(q);
@@ -379,6 +400,7 @@ static void on_history(void *context, const struct wlbd_db_result *result)
 		return;
 	}
 	q->history = json_loads(result->value, 0, NULL);
+	q->history_lacks = wlbd_outbox_holds(q->call->wlbd->outbox, run_pk(q));
 	const json_t *stored = json_object_get(q->history, "decision");
 	uid_t owner = (uid_t)json_integer_value(json_object_get(q->history, "uid"));
 	if (owner != q->call->uid && !wlbd_call_privileged(q->call)) {

@@ -196,11 +196,7 @@ struct wlbd_node_probes *wlbd_node_probes_new(struct wlbd *wlbd)
 
 static void watch_free(struct watch *watch)
 {
-	struct asker *asker;
-	while ((asker = TAILQ_FIRST(&watch->askers)) != NULL) {
-		TAILQ_REMOVE(&watch->askers, asker, link);
-		free(asker);
-	}
+	answer(watch, true);
 	wlbd_probe_cancel(watch->probe);
 	event_free(watch->pause);
 	tdelete(watch, &watch->probes->tree, by_name);

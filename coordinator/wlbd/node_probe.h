@@ -12,7 +12,7 @@ struct wlbd;
 struct wlbd_node_probes;
 
 struct wlbd_node_probes *wlbd_node_probes_new(struct wlbd *wlbd);
-/* Questions under way are forgotten. */
+/* Nodes that are being asked about count as alive. */
 void wlbd_node_probes_free(struct wlbd_node_probes *probes);
 
 /*

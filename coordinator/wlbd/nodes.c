@@ -18,6 +18,7 @@ struct table {
 
 struct wlbd_nodes {
 	struct table table;
+	int resolving; /* names of hosts that are being asked for */
 };
 
 struct refresh {
@@ -36,6 +37,21 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct wlbd_node *)a)->name, ((const struct wlbd_node *)b)->name);
 }
 
+/* The length of the address; 0: the name does not resolve. */
+static socklen_t find_address(const char *host, uint16_t port, int flags, struct sockaddr_storage *address)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags};
+	struct addrinfo *found = NULL;
+	char service[8];
+	snprintf(service, sizeof(service), "%u", port);
+	if (getaddrinfo(host, service, &hints, &found) != 0)
+		return 0;
+	socklen_t length = found->ai_addrlen;
+	memcpy(address, found->ai_addr, length);
+	freeaddrinfo(found);
+	return length;
+}
+
 static const struct wlbd_node *find(const struct table *table, const char *name)
 {
 	struct wlbd_node key;
@@ -45,20 +61,7 @@ static const struct wlbd_node *find(const struct table *table, const char *name)
 	return bsearch(&key, table->nodes, table->count, sizeof(key), by_name);
 }
 
-/* ---- on Slurm's thread ----------------------------------------------------------------------- */
-
-static void resolve(struct wlbd_node *node, uint16_t port)
-{
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-	struct addrinfo *found = NULL;
-	char service[8];
-	snprintf(service, sizeof(service), "%u", port);
-	if (getaddrinfo(node->host, service, &hints, &found) != 0)
-		return;
-	memcpy(&node->address, found->ai_addr, found->ai_addrlen);
-	node->address_length = found->ai_addrlen;
-	freeaddrinfo(found);
-}
+/* ---- on a thread that asks Slurm --------------------------------------------------------------- */
 
 static uint16_t port_of(const struct sockaddr_storage *address)
 {
@@ -67,9 +70,10 @@ static uint16_t port_of(const struct sockaddr_storage *address)
 	return ntohs(address->ss_family == AF_INET6 ? v6->sin6_port : v4->sin_port);
 }
 
+/* An address that is known stays; a numeric one needs nobody to be asked. */
 static void fill(struct wlbd_node *node, const struct wlb_slurm_node *from, const struct table *old)
 {
-	*node = (struct wlbd_node){.down = from->down};
+	*node = (struct wlbd_node){.port = from->port, .down = from->down};
 	snprintf(node->name, sizeof(node->name), "%s", from->name);
 	snprintf(node->host, sizeof(node->host), "%s", from->address);
 	const struct wlbd_node *known = find(old, node->name);
@@ -79,7 +83,7 @@ static void fill(struct wlbd_node *node, const struct wlb_slurm_node *from, cons
 		node->address_length = known->address_length;
 		return;
 	}
-	resolve(node, from->port);
+	node->address_length = find_address(node->host, node->port, AI_NUMERICHOST, &node->address);
 }
 
 static void run_refresh(struct wlbd_job *job)
@@ -87,9 +91,16 @@ static void run_refresh(struct wlbd_job *job)
 	struct refresh *refresh = (struct refresh *)job;
 	struct wlb_slurm_node *list;
 	int count;
-	refresh->rc = wlb_slurm_nodes(&list, &count, &refresh->error);
-	if (refresh->rc != 0)
+	if (refresh->wlbd->slurm_away) { /* a question about a job finds out when it is back */
+		refresh->rc = wlb_fail(&refresh->error, "slurmctld does not answer");
 		return;
+	}
+	refresh->rc = wlb_slurm_nodes(&list, &count, &refresh->error);
+	refresh->wlbd->slurm_away = refresh->rc != 0;
+	if (refresh->rc != 0) {
+		wlbd_log(WLBD_LOG_WARNING, "Slurm's nodes: %s", refresh->error.message);
+		return;
+	}
 	refresh->new.nodes = calloc((size_t)count + 1, sizeof(*refresh->new.nodes));
 	for (int i = 0; refresh->new.nodes != NULL &&i < count; i++)
 		fill(&refresh->new.nodes[i], &list[i], &refresh->old);
@@ -102,6 +113,59 @@ static void run_refresh(struct wlbd_job *job)
 	qsort(refresh->new.nodes, refresh->new.count, sizeof(*refresh->new.nodes), by_name);
 }
 
+/* ---- names of hosts: a name server that hangs delays nothing else -------------------------------- */
+
+struct resolution {
+	struct wlbd_job job;
+	struct wlbd *wlbd;
+	char name[256];
+	char host[256];
+	uint16_t port;
+	struct sockaddr_storage address;
+	socklen_t length;
+};
+
+static void run_resolution(struct wlbd_job *job)
+{
+	struct resolution *resolution = (struct resolution *)job;
+	resolution->length = find_address(resolution->host, resolution->port, 0, &resolution->address);
+}
+
+/* The table may have been replaced meanwhile. */
+static void finish_resolution(struct wlbd_job *job)
+{
+	struct resolution *resolution = (struct resolution *)job;
+	struct wlbd_nodes *nodes = resolution->wlbd->nodes;
+	struct wlbd_node *node = (struct wlbd_node *)find(&nodes->table, resolution->name);
+	nodes->resolving--;
+	if (node != NULL && strcmp(node->host, resolution->host) == 0 && node->port == resolution->port) {
+		node->address = resolution->address;
+		node->address_length = resolution->length;
+	}
+	free(resolution);
+}
+
+/* Names are asked for once all that were asked for before are answered. */
+static void resolve_missing(struct wlbd *wlbd)
+{
+	struct wlbd_nodes *nodes = wlbd->nodes;
+	if (nodes->resolving > 0 || wlbd->stopping)
+		return;
+	for (size_t i = 0; i < nodes->table.count; i++) {
+		const struct wlbd_node *node = &nodes->table.nodes[i];
+		struct resolution *resolution = node->address_length == 0 ? calloc(1, sizeof(*resolution)) : NULL;
+		if (resolution == NULL)
+			continue;
+		*resolution = (struct resolution){.wlbd = wlbd, .port = node->port};
+		resolution->job = (struct wlbd_job){
+			.run = run_resolution, .done = finish_resolution, .discard = finish_resolution};
+		memcpy(resolution->name, node->name, sizeof(resolution->name));
+		memcpy(resolution->host, node->host, sizeof(resolution->host));
+		nodes->resolving++;
+		wlbd_worker_submit(wlbd->resolver, &resolution->job);
+	}
+}
+
 /* ---- on the loop ------------------------------------------------------------------------------- */
 
 static void finish_refresh(struct wlbd_job *job)
@@ -111,13 +175,19 @@ static void finish_refresh(struct wlbd_job *job)
 	if (refresh->rc == 0) {
 		free(nodes->table.nodes);
 		nodes->table = refresh->new;
-	} else {
-		wlbd_log(WLBD_LOG_WARNING, "Slurm's nodes: %s", refresh->error.message);
+		resolve_missing(refresh->wlbd);
 	}
 	if (refresh->then != NULL)
 		refresh->then(refresh->context, refresh->rc == 0 ? NULL : &refresh->error);
 	free(refresh->old.nodes);
 	free(refresh);
+}
+
+static void discard_refresh(struct wlbd_job *job)
+{
+	struct refresh *refresh = (struct refresh *)job;
+	refresh->rc = wlb_fail(&refresh->error, "Slurm was not asked");
+	finish_refresh(job);
 }
 
 static int copy_table(const struct table *from, struct table *to)
@@ -141,7 +211,7 @@ void wlbd_nodes_refresh(struct wlbd *wlbd, void (*then)(void *context, const str
 			then(context, &error);
 		return;
 	}
-	refresh->job = (struct wlbd_job){.run = run_refresh, .done = finish_refresh};
+	refresh->job = (struct wlbd_job){.run = run_refresh, .done = finish_refresh, .discard = discard_refresh};
 	refresh->wlbd = wlbd;
 	refresh->then = then;
 	refresh->context = context;

@@ -1,8 +1,9 @@
-/* Slurm's nodes as wlbd last saw them, with the address of each slurmd already resolved. */
+/* Slurm's nodes as wlbd last saw them, with the addresses of their slurmds. */
 #ifndef WLBD_NODES_H
 #define WLBD_NODES_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/socket.h>
 
 #include "libwlb/wlb.h"
@@ -13,15 +14,16 @@ struct wlbd_nodes;
 struct wlbd_node {
 	char name[256];
 	char host[256]; /* NodeAddr */
+	uint16_t port;
 	struct sockaddr_storage address;
-	socklen_t address_length; /* 0: the name did not resolve */
+	socklen_t address_length; /* 0: the name is not resolved (yet) */
 	bool down;
 };
 
 struct wlbd_nodes *wlbd_nodes_new(void);
 void wlbd_nodes_free(struct wlbd_nodes *nodes);
 
-/* Asks Slurm on its thread, then calls `then` (with `error` NULL, or why the old table still stands). */
+/* Asks Slurm on a thread, then calls `then` (with `error` NULL, or why the old table still stands). */
 void wlbd_nodes_refresh(struct wlbd *wlbd, void (*then)(void *context, const struct wlb_error *error), void *context);
 
 /* NULL: not in the table. Valid until the event loop is returned to. */

@@ -32,7 +32,7 @@ void wlbd_outdated_note(const struct wlbd_call *call, struct wlbd_attempt *attem
 	snprintf(time_text, sizeof(time_text), "%.6f", wlb_clock_unix_s());
 	const char *params[] = {run, pk, time_text};
 	wlbd_outbox_put(
-		attempt->wlbd->outbox,
+		attempt->wlbd->outbox, attempt->run_pk,
 		"insert into events (run_id, attempt_id, kind, detail, recorded_at) select $1::bigint, $2::bigint, "
 		"'client_outdated', 'a program of this run is older than the coordinator: upgrade it on the submit "
 		"host and the nodes', to_timestamp($3::float8) "

@@ -42,16 +42,24 @@ static void finish_proof(struct wlbd_job *job)
 	free(proof);
 }
 
+static void discard_proof(struct wlbd_job *job)
+{
+	wlb_fail(&((struct proof *)job)->error, "too many wait for theirs, or wlbd is stopping");
+	finish_proof(job);
+}
+
 void wlbd_proof_make(struct wlbd_call *call, const struct wlbd_answer *answer,
                      void (*then)(struct wlbd_call *call, struct wlbd_answer *answer))
 {
-	struct proof *proof = calloc(1, sizeof(*proof));
+	struct proof *proof = call->wlbd->stopping ? NULL : calloc(1, sizeof(*proof));
 	struct wlbd_answer unproved = *answer;
 	if (proof == NULL) {
 		then(call, &unproved);
 		return;
 	}
-	*proof = (struct proof){
-		.job = {.run = run_proof, .done = finish_proof}, .call = call, .answer = *answer, .then = then};
+	*proof = (struct proof){.job = {.run = run_proof, .done = finish_proof, .discard = discard_proof},
+	                        .call = call,
+	                        .answer = *answer,
+	                        .then = then};
 	wlbd_worker_submit(call->wlbd->auth, &proof->job);
 }

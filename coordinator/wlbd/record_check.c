@@ -34,14 +34,15 @@ static int check_rank_map(const json_t *data, struct wlb_error *error)
 {
 	const json_t *map = NULL;
 	const char *node;
-	int64_t number;
-	if (wlbd_field_array(data, "rank_map", WLBD_REQUIRED, WLBD_RANKS_MOST, &map, error) != 0)
+	int64_t world_size, number;
+	if (wlbd_field_integer(data, "world_size", WLBD_REQUIRED, 1, WLBD_RANKS_MOST, &world_size, error) != 0 ||
+	    wlbd_field_array(data, "rank_map", WLBD_REQUIRED, (size_t)world_size, &map, error) != 0)
 		return -1;
 	for (size_t i = 0; i < json_array_size(map); i++) {
 		const json_t *entry = json_array_get(map, i);
 		if (!json_is_object(entry) ||
-		    wlbd_field_integer(entry, "rank", WLBD_REQUIRED, 0, WLBD_RANKS_MOST, &number, error) != 0 ||
-		    wlbd_field_integer(entry, "local_rank", WLBD_REQUIRED, 0, WLBD_RANKS_MOST, &number, error) != 0 ||
+		    wlbd_field_integer(entry, "rank", WLBD_REQUIRED, 0, world_size - 1, &number, error) != 0 ||
+		    wlbd_field_integer(entry, "local_rank", WLBD_REQUIRED, 0, world_size - 1, &number, error) != 0 ||
 		    wlbd_field_text(entry, "node", WLBD_REQUIRED, WLBD_NAME_MOST, &node, error) != 0)
 			return wlb_fail_in(error, "rank_map[%zu]", i);
 	}
@@ -56,7 +57,6 @@ static int check_attempt(const json_t *data, struct wlb_error *error)
 	if (check_layout(data, error) != 0 || check_rank_map(data, error) != 0 ||
 	    wlbd_field_object(data, "model", WLBD_OPTIONAL, &model, error) != 0 ||
 	    wlbd_field_bounded(data, "model", WLBD_MODEL_BYTES_MOST, error) != 0 ||
-	    wlbd_field_integer(data, "world_size", WLBD_REQUIRED, 1, WLBD_RANKS_MOST, &number, error) != 0 ||
 	    wlbd_field_integer(data, "seq_length", WLBD_OPTIONAL, 1, COUNT_MOST, &number, error) != 0 ||
 	    wlbd_field_integer(data, "global_batch_size", WLBD_OPTIONAL, 1, COUNT_MOST, &number, error) != 0 ||
 	    wlbd_field_integer(data, "train_iters", WLBD_OPTIONAL, 0, COUNT_MOST, &number, error) != 0 ||

@@ -7,6 +7,7 @@
 #include "coordinator/wlbd/handlers.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/outdated.h"
+#include "coordinator/wlbd/pool.h"
 #include "coordinator/wlbd/record_check.h"
 #include "coordinator/wlbd/resolve.h"
 #include "coordinator/wlbd/verdict.h"
@@ -89,7 +90,9 @@ static void store(struct wlbd_call *call, struct wlbd_attempt *attempt)
 	learn(attempt, json_object_get(call->body, "records"));
 	snprintf(pk, sizeof(pk), "%lld", (long long)attempt->attempt_pk);
 	const char *params[] = {pk, json_string_value(json_object_get(call->body, "source")), call->text};
-	wlbd_db_call(call->wlbd->writes, "select wlb_deliver($1, $2, $3::jsonb)", 3, params, on_delivered, call);
+	uint64_t source = (uint64_t)attempt->attempt_pk * 2 + (strcmp(params[1], "run") == 0);
+	wlbd_pool_call(call->wlbd->deliveries, call->uid, source, "select wlb_deliver($1, $2, $3::jsonb)", 3, params,
+	               on_delivered, call);
 }
 
 void wlbd_post_records(struct wlbd_call *call)

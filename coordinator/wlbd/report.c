@@ -18,7 +18,8 @@ static void note_step(struct wlbd_attempt *attempt, const char *slurm_step)
 	snprintf(attempt->slurm_step, sizeof(attempt->slurm_step), "%s", slurm_step);
 	snprintf(pk, sizeof(pk), "%lld", (long long)attempt->attempt_pk);
 	const char *params[] = {pk, slurm_step};
-	wlbd_outbox_put(attempt->wlbd->outbox, "update attempts set slurm_step = $2 where id = $1", 2, params);
+	wlbd_outbox_put(attempt->wlbd->outbox, attempt->run_pk, "update attempts set slurm_step = $2 where id = $1", 2,
+	                params);
 }
 
 /* The launcher runs no ranks, and tells of none. */
@@ -74,7 +75,8 @@ static void answer(struct wlbd_call *call, struct wlbd_attempt *attempt)
 	}
 	struct wlbd_reporter *reporter = wlbd_attempt_reporter(attempt, report.node, (int)report.rank);
 	if (reporter == NULL) {
-		wlbd_call_fail(call, 503, "out of memory; try again");
+		wlbd_call_fail(call, 503, "attempt %s has %d reporters, the most it can have, or memory is short",
+		               attempt->uuid, attempt->reporter_count);
 		return;
 	}
 	take(attempt, reporter, &report, evhttp_request_get_connection(call->request));

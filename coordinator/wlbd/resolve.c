@@ -57,8 +57,8 @@ void wlbd_run_confirm(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_
 	snprintf(submitted, sizeof(submitted), "%lld", (long long)job->submit_time);
 	snprintf(restart_count, sizeof(restart_count), "%u", job->restart_count);
 	const char *params[] = {pk, submitted, restart_count, job->name, wlbd->cluster};
-	wlbd_outbox_put(wlbd->outbox, "select wlb_run_confirm($1, to_timestamp($2::float8), $3::integer, $4, $5)", 5,
-	                params);
+	wlbd_outbox_put(wlbd->outbox, run_pk,
+	                "select wlb_run_confirm($1, to_timestamp($2::float8), $3::integer, $4, $5)", 5, params);
 }
 
 int wlbd_check_step_id(const char *run, const char *step_id, struct wlb_error *error)
@@ -161,6 +161,10 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 	struct resolution *resolution = context;
 	struct wlbd *wlbd = resolution->wlbd;
 	struct wlbd_job_params job;
+	if (wlbd->stopping) {
+		fail(resolution, 503, "wlbd is stopping; try again");
+		return;
+	}
 	bool privileged = resolution->uid == 0 || resolution->uid == wlbd->slurm_uid;
 	if (resolution->uid != facts->uid && !privileged) {
 		fail(resolution, 403, "the job belongs to another user");

@@ -96,7 +96,9 @@ static void announce(struct announcement *a, const struct wlbd_job_facts *facts)
 static void on_job(void *context, const struct wlbd_job_facts *facts)
 {
 	struct announcement *a = context;
-	if (a->call->uid != facts->uid && !wlbd_call_privileged(a->call))
+	if (a->call->wlbd->stopping)
+		wlbd_call_fail(a->call, 503, "wlbd is stopping; try again");
+	else if (a->call->uid != facts->uid && !wlbd_call_privileged(a->call))
 		wlbd_call_fail(a->call, 403, "job %lld belongs to %s", (long long)a->job_id, facts->user);
 	else
 		announce(a, facts);

@@ -14,12 +14,14 @@
 
 /* ---- a job --------------------------------------------------------------------------------------- */
 
+/* While slurmctld does not answer, one question at a time finds out whether it does again; the others are answered
+ * at once, not one after the other after libslurm's long wait. */
 struct job_ask {
 	struct wlbd_job job;
 	struct wlbd *wlbd;
 	uint32_t job_id;
 	uid_t asker;
-	bool try; /* else Slurm is known not to answer */
+	bool finds_out;
 	struct wlbd_job_facts facts;
 	void (*done)(void *context, const struct wlbd_job_facts *facts);
 	void *context;
@@ -40,10 +42,15 @@ static void run_job_ask(struct wlbd_job *job)
 {
 	struct job_ask *ask = (struct job_ask *)job;
 	struct wlbd_job_facts *facts = &ask->facts;
-	if (ask->try)
-		facts->found = wlb_slurm_job(ask->job_id, &facts->job, &facts->error);
-	else
+	if (ask->wlbd->slurm_away && !ask->finds_out) {
 		facts->found = wlb_fail(&facts->error, "slurmctld does not answer");
+	} else {
+		facts->found = wlb_slurm_job(ask->job_id, &facts->job, &facts->error);
+		/* A job that cannot be read was an answer too. */
+		ask->wlbd->slurm_away = facts->found < 0 && facts->job.job_id == 0;
+		if (facts->found < 0)
+			wlbd_log(WLBD_LOG_WARNING, "job %u: %s", ask->job_id, facts->error.message);
+	}
 	facts->uid = facts->found == 1 ? facts->job.uid : ask->asker;
 	name_of(facts->uid, facts->user, sizeof(facts->user));
 }
@@ -51,14 +58,19 @@ static void run_job_ask(struct wlbd_job *job)
 static void finish_job_ask(struct wlbd_job *job)
 {
 	struct job_ask *ask = (struct job_ask *)job;
-	if (ask->try) {
-		ask->wlbd->slurm_away = ask->facts.found < 0;
+	if (ask->finds_out)
 		ask->wlbd->slurm_tried = false;
-	}
-	if (ask->facts.found < 0 && ask->try)
-		wlbd_log(WLBD_LOG_WARNING, "job %u: %s", ask->job_id, ask->facts.error.message);
 	ask->done(ask->context, &ask->facts);
 	free(ask);
+}
+
+static void discard_job_ask(struct wlbd_job *job)
+{
+	struct job_ask *ask = (struct job_ask *)job;
+	ask->facts = (struct wlbd_job_facts){.found = -1, .uid = ask->asker};
+	snprintf(ask->facts.user, sizeof(ask->facts.user), "%u", ask->asker);
+	wlb_fail(&ask->facts.error, "job %u: Slurm was not asked", ask->job_id);
+	finish_job_ask(job);
 }
 
 void wlbd_slurm_job(struct wlbd *wlbd, uint32_t job_id, uid_t asker,
@@ -70,13 +82,12 @@ void wlbd_slurm_job(struct wlbd *wlbd, uint32_t job_id, uid_t asker,
 		done(context, &facts);
 		return;
 	}
-	ask->job = (struct wlbd_job){.run = run_job_ask, .done = finish_job_ask};
+	ask->job = (struct wlbd_job){.run = run_job_ask, .done = finish_job_ask, .discard = discard_job_ask};
 	ask->wlbd = wlbd;
 	ask->job_id = job_id;
 	ask->asker = asker;
-	/* Of a slurmctld that is away one question after the other finds out: the others do not wait for it. */
-	ask->try = !wlbd->slurm_away || !wlbd->slurm_tried;
-	wlbd->slurm_tried = wlbd->slurm_tried || (wlbd->slurm_away && ask->try);
+	ask->finds_out = wlbd->slurm_away && !wlbd->slurm_tried;
+	wlbd->slurm_tried = wlbd->slurm_tried || ask->finds_out;
 	ask->done = done;
 	ask->context = context;
 	wlbd_worker_submit(wlbd->slurm_questions, &ask->job);
@@ -112,7 +123,14 @@ static void finish_order(struct wlbd_job *job)
 	free(order);
 }
 
-/* NULL when memory is out, which is said in the log. */
+static void discard_order(struct wlbd_job *job)
+{
+	struct order *order = (struct order *)job;
+	wlbd_log(WLBD_LOG_ERROR, "Slurm: %s: not told", order->text);
+	free(order);
+}
+
+/* NULL if out of memory, which is said in the log. */
 static struct order *order_new(int (*carry_out)(struct order *order), uint32_t job_id)
 {
 	struct order *order = calloc(1, sizeof(*order));
@@ -120,7 +138,7 @@ static struct order *order_new(int (*carry_out)(struct order *order), uint32_t j
 		wlbd_log(WLBD_LOG_ERROR, "out of memory: an order to Slurm is lost");
 		return NULL;
 	}
-	order->job = (struct wlbd_job){.run = run_order, .done = finish_order};
+	order->job = (struct wlbd_job){.run = run_order, .done = finish_order, .discard = discard_order};
 	order->carry_out = carry_out;
 	order->job_id = job_id;
 	return order;
@@ -243,10 +261,15 @@ static void finish_identity(struct wlbd_job *job)
 	wlbd->slurm_uid = identity->uid;
 	memcpy(wlbd->cluster, identity->cluster, sizeof(wlbd->cluster));
 	free(identity);
-	if (wlbd->slurm_uid != (uid_t)-1)
+	if (wlbd->slurm_uid != (uid_t)-1 || wlbd->stopping)
 		return;
 	wlbd_log(WLBD_LOG_WARNING, "slurmctld does not answer; asking again in 5 s");
 	event_base_once(wlbd->base, -1, EV_TIMEOUT, retry_identity, wlbd, &later);
+}
+
+static void discard_identity(struct wlbd_job *job)
+{
+	free(job);
 }
 
 void wlbd_slurm_identify(struct wlbd *wlbd)
@@ -254,7 +277,7 @@ void wlbd_slurm_identify(struct wlbd *wlbd)
 	struct identity *identity = calloc(1, sizeof(*identity));
 	if (identity == NULL)
 		return;
-	identity->job = (struct wlbd_job){.run = run_identity, .done = finish_identity};
+	identity->job = (struct wlbd_job){.run = run_identity, .done = finish_identity, .discard = discard_identity};
 	identity->wlbd = wlbd;
 	wlbd_worker_submit(wlbd->slurm_questions, &identity->job);
 }

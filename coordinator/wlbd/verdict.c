@@ -50,7 +50,7 @@ static void record_fault(struct wlbd_attempt *attempt, const char *kind, const c
 	snprintf(time_text, sizeof(time_text), "%.6f", time_s);
 	const char *params[] = {pk, kind, rank, node, step >= 0 ? step_text : NULL, detail, NULL, time_text};
 	wlbd_outbox_put(
-		attempt->wlbd->outbox,
+		attempt->wlbd->outbox, attempt->run_pk,
 		"select wlb_fault_add($1, $2, $3::integer, $4, $5::bigint, $6, $7::jsonb, to_timestamp($8::float8))", 8,
 		params);
 }
@@ -78,7 +78,8 @@ static void record_blame(struct wlbd_attempt *attempt, const char *reason)
 	snprintf(pk, sizeof(pk), "%lld", (long long)attempt->attempt_pk);
 	snprintf(time_text, sizeof(time_text), "%.6f", wlb_clock_unix_s());
 	const char *params[] = {pk, reason, time_text};
-	wlbd_outbox_put(attempt->wlbd->outbox, "select wlb_attempt_blame($1, $2, to_timestamp($3::float8))", 3, params);
+	wlbd_outbox_put(attempt->wlbd->outbox, attempt->run_pk,
+	                "select wlb_attempt_blame($1, $2, to_timestamp($3::float8))", 3, params);
 }
 
 static void record_exit(struct wlbd_attempt *attempt, const char *reason)
@@ -88,7 +89,7 @@ static void record_exit(struct wlbd_attempt *attempt, const char *reason)
 	snprintf(code, sizeof(code), "%d", attempt->incident.exit_code);
 	snprintf(time_text, sizeof(time_text), "%.6f", wlb_clock_unix_s());
 	const char *params[] = {pk, code, reason, time_text};
-	wlbd_outbox_put(attempt->wlbd->outbox,
+	wlbd_outbox_put(attempt->wlbd->outbox, attempt->run_pk,
 	                "select wlb_attempt_end($1, 'failed', $2::integer, $3, to_timestamp($4::float8))", 4, params);
 }
 

@@ -20,7 +20,7 @@ void wlbd_verdict_rank_exited(struct wlbd_reporter *reporter, int rank, int code
 /* The launcher says that the attempt's step has ended, and perhaps which task ended it. */
 void wlbd_verdict_over(struct wlbd_attempt *attempt, int exit_code, const struct wlbd_first_exit *first);
 
-/* A node of the attempt was found dead when its job's nodes were probed for the next one. */
+/* A node of the attempt was found dead when its job's nodes were probed for the next one, or is DOWN in Slurm. */
 void wlbd_verdict_node_dead(struct wlbd_attempt *attempt, const char *node);
 
 /* A newer attempt of the run has begun: what is left of this one is told to end. */

@@ -15,11 +15,14 @@ struct wlbd {
 	struct event_base *base;
 	struct evhttp *http;
 	struct wlbd_guards *guards;           /* connections that must not be held half-open */
-	struct wlbd_db *writes;               /* short statements, in order */
-	struct wlbd_db *reads;                /* may take longer */
+	struct wlbd_db *writes;               /* decisions and what wlbd found out: short statements, in order */
+	struct wlbd_db *polls;                /* which runs are open, for jobs.h */
+	struct wlbd_pool *deliveries;         /* of records */
+	struct wlbd_pool *reads;              /* what users ask for; may take longer */
 	struct wlbd_outbox *outbox;           /* what wlbd itself found out and PostgreSQL has not stored yet */
 	struct wlbd_worker *auth;             /* threads that ask munged */
 	struct wlbd_worker *slurm_questions;  /* threads that ask Slurm: one that hangs delays no other */
+	struct wlbd_worker *resolver;         /* one thread: names of hosts into addresses */
 	struct wlbd_worker *slurm_orders;     /* one thread: what Slurm is told, in order */
 	struct wlbd_nodes *nodes;             /* Slurm's node table, cached */
 	struct wlbd_node_probes *node_probes; /* which nodes answer */
@@ -28,11 +31,12 @@ struct wlbd {
 	struct wlbd_resolutions *resolutions; /* requests that wait until their attempt is known */
 	struct wlbd_jobs *jobs;               /* the Slurm jobs of open runs, polled */
 	struct wlbd_metrics metrics;
-	bool slurm_away;  /* the last question about a job found no answer */
-	bool slurm_tried; /* somebody waits for whether it answers again */
+	_Atomic bool slurm_away; /* the last question to Slurm found no answer; set by the threads that ask */
+	bool slurm_tried;        /* one question is under way that finds out whether it answers again */
 	uid_t slurm_uid;  /* SlurmUser; (uid_t)-1 until slurmctld has answered */
 	char cluster[64];
 	bool database_was_up;
+	bool stopping; /* nothing new is begun: what is under way is answered that it must be tried again */
 	int exit_code;
 };
 

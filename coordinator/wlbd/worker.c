@@ -4,12 +4,19 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { THREADS_MAX = 8 };
+#include "coordinator/client/clock.h"
+#include "coordinator/wlbd/log.h"
+
+enum {
+	THREADS_MAX = 8,
+	REFUSED_LOG_MS = 10000,
+};
 
 struct queue {
 	struct wlbd_job *first;
@@ -20,6 +27,10 @@ struct wlbd_worker {
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	struct queue waiting;
+	int waiting_count;
+	int waiting_most;
+	char name[32];
+	int64_t refused_log_ms; /* when it was last said that there are too many */
 	struct queue finished;
 	bool stopping;
 	int event_fd; /* tells the loop that `finished` has something */
@@ -68,6 +79,7 @@ static void *thread_main(void *context)
 		while (worker->waiting.first == NULL && !worker->stopping)
 			pthread_cond_wait(&worker->wake, &worker->lock);
 		struct wlbd_job *job = worker->stopping ? NULL : queue_take(&worker->waiting);
+		worker->waiting_count -= job != NULL;
 		pthread_mutex_unlock(&worker->lock);
 		if (job == NULL)
 			return NULL;
@@ -76,13 +88,8 @@ static void *thread_main(void *context)
 	}
 }
 
-static void on_finished(evutil_socket_t fd, short what, void *context)
+static void finish_all(struct wlbd_worker *worker)
 {
-	struct wlbd_worker *worker = context;
-	uint64_t count;
-	(void)what;
-	if (read(fd, &count, sizeof(count)) < 0)
-		return;
 	pthread_mutex_lock(&worker->lock);
 	struct wlbd_job *job = worker->finished.first;
 	queue_clear(&worker->finished);
@@ -92,6 +99,14 @@ static void on_finished(evutil_socket_t fd, short what, void *context)
 		job->done(job);
 		job = next;
 	}
+}
+
+static void on_finished(evutil_socket_t fd, short what, void *context)
+{
+	uint64_t count;
+	(void)what;
+	if (read(fd, &count, sizeof(count)) >= 0)
+		finish_all(context);
 }
 
 /* Signals are the event loop's: the threads are born with all of them blocked. */
@@ -110,7 +125,8 @@ static int start_threads(struct wlbd_worker *worker, int threads)
 	return rc;
 }
 
-struct wlbd_worker *wlbd_worker_new(struct event_base *base, int threads, struct wlb_error *error)
+struct wlbd_worker *wlbd_worker_new(struct event_base *base, const char *name, int threads, int most,
+                                    struct wlb_error *error)
 {
 	struct wlbd_worker *worker = calloc(1, sizeof(*worker));
 	if (worker == NULL) {
@@ -121,6 +137,8 @@ struct wlbd_worker *wlbd_worker_new(struct event_base *base, int threads, struct
 	pthread_cond_init(&worker->wake, NULL);
 	queue_clear(&worker->waiting);
 	queue_clear(&worker->finished);
+	snprintf(worker->name, sizeof(worker->name), "%s", name);
+	worker->waiting_most = most;
 	worker->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	worker->event = event_new(base, worker->event_fd, EV_READ | EV_PERSIST, on_finished, worker);
 	int rc = worker->event_fd < 0 || worker->event == NULL ? errno : start_threads(worker, threads);
@@ -143,6 +161,11 @@ void wlbd_worker_free(struct wlbd_worker *worker)
 	pthread_mutex_unlock(&worker->lock);
 	for (int i = 0; i < worker->thread_count; i++)
 		pthread_join(worker->threads[i], NULL);
+	finish_all(worker);
+	while (worker->waiting.first != NULL) {
+		struct wlbd_job *job = queue_take(&worker->waiting);
+		job->discard(job);
+	}
 	if (worker->event != NULL)
 		event_free(worker->event);
 	if (worker->event_fd >= 0)
@@ -152,10 +175,27 @@ void wlbd_worker_free(struct wlbd_worker *worker)
 	free(worker);
 }
 
+static void refuse(struct wlbd_worker *worker, struct wlbd_job *job)
+{
+	int64_t now_ms = wlb_clock_ms();
+	if (worker->refused_log_ms == 0 || now_ms - worker->refused_log_ms > REFUSED_LOG_MS) {
+		worker->refused_log_ms = now_ms;
+		wlbd_log(WLBD_LOG_WARNING, "%s: %d wait already, which is the most; more are refused", worker->name,
+		         worker->waiting_most);
+	}
+	job->discard(job);
+}
+
 void wlbd_worker_submit(struct wlbd_worker *worker, struct wlbd_job *job)
 {
 	pthread_mutex_lock(&worker->lock);
-	queue_put(&worker->waiting, job);
-	pthread_cond_signal(&worker->wake);
+	bool full = worker->waiting_count >= worker->waiting_most;
+	if (!full) {
+		queue_put(&worker->waiting, job);
+		worker->waiting_count++;
+		pthread_cond_signal(&worker->wake);
+	}
 	pthread_mutex_unlock(&worker->lock);
+	if (full)
+		refuse(worker, job);
 }

@@ -99,7 +99,8 @@ slurm_conf() {
 		SlurmdParameters=config_overrides
 		ReturnToService=2
 		SlurmctldTimeout=10
-		SlurmdTimeout=4
+		# Longer than a node may be frozen without harm: wlbd probes it after silence_ms, 10 s.
+		SlurmdTimeout=15
 		InactiveLimit=0
 		KillWait=2
 		MinJobAge=300

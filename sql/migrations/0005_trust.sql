@@ -7,7 +7,7 @@
 
 alter table runs add column confirmed boolean not null default false;
 update runs set confirmed = true where submitted_at is not null;
-create index on runs (id) where not confirmed;
+create index on runs (uid) where not confirmed and state in ('starting', 'running', 'restarting');
 
 -- ---- which run a name means -----------------------------------------------------------------------------------
 
@@ -64,7 +64,14 @@ create or replace function wlb_run_create(p_job_id bigint, p_launch integer, p_u
 returns runs language plpgsql as $$
 declare
 	r runs;
+	provisional_most constant bigint := 1000;
 begin
+	if p_submitted is null and (select count(*) from runs where uid = p_uid and not confirmed
+			and state in ('starting', 'running', 'restarting')) >= provisional_most then
+		raise exception using errcode = 'WL503', message = format(
+			'job %s: user %s has %s open runs of jobs that Slurm has not confirmed, the most there can be; try again when '
+			'slurmctld answers', p_job_id, p_user, provisional_most);
+	end if;
 	insert into runs (name, job_id, launch, uid, user_name, cluster, job_name, submitted_at, restart_count, policy,
 		confirmed)
 	values (p_job_id || case when p_launch > 1 then '.' || p_launch else '' end, p_job_id, p_launch, p_uid, p_user,

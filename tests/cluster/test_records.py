@@ -1,15 +1,21 @@
 #!/usr/bin/env python3
 """What records may hold, and that nothing stored can make a list or a story fail."""
+import concurrent.futures
 import itertools
 import json
+import random
+import subprocess
+import time
 import uuid
 
 import harness
-from test_wlbd_api import ApiTest, step
+from harness import wait_for
+from test_wlbd_api import NOBODY, ApiTest, event, step
 
 EXTREMES = {
     "bigint": ["-9223372036854775808", "9223372036854775807", "0", "null"],
     "integer": ["-2147483648", "2147483647", "0", "null"],
+    "numeric": ["'NaN'", "'Infinity'", "1e300", "-1e300", "null"],
     "double precision": ["'NaN'", "'Infinity'", "'-Infinity'", "1.7e308", "-1.7e308", "4.9e-324", "1e-300", "null"],
     "timestamp with time zone": ["'infinity'", "'-infinity'", "'294276-12-31'", "'4713-01-01 BC'", "now()", "null"],
     "jsonb": ["""'{"parameters": 1e300, "forward_s": "long"}'""", "'[[1e1000], 99999999999999999999]'", "'\"text\"'",
@@ -80,7 +86,7 @@ class StoredNumbers(RecordsTest):
         self.add_extremes("steps_superseded", **keys, step=numbers)
         self.add_extremes("checkpoints", **keys, path="'a'")
         self.add_extremes("faults", **keys, kind="'hang'", cause="false")
-        self.add_extremes("events", **keys, kind="'note'")
+        self.add_extremes("events", **keys, kind="'note'", detail=[f"'{n}'" for n in range(8)])
         self.add_extremes("rank_map", attempt_id=attempt, rank=[str(n) for n in (0, 1, 2, -1, 2**31 - 1, 5, 6, 7)],
                           node="'n1'")
         self.add_extremes("attempts", run_id=str(pk), number=[str(n) for n in (2, 3, 4, 5, 6, 7, 8, 2**31 - 1)],
@@ -142,6 +148,266 @@ class DeliveredNumbers(RecordsTest):
         self.assertEqual(self.deliver(run, attempt, records), (200, {"acked_seq": 1000}))
         self.check_reads(run)
         self.assertEqual(json.loads(self.cluster.run("wlb", "show", "--json", run).stdout)["tokens"], 10**15)
+
+
+class Totals(RecordsTest):
+    SUMS = """
+        select r.steps = s.steps and r.tokens = s.tokens and r.step_seconds = s.seconds
+            and r.first_step is not distinct from s.first and r.last_step is not distinct from s.last
+            and r.first_loss is not distinct from (select loss from steps where run_id = r.id order by step limit 1)
+            and r.last_loss is not distinct from (select loss from steps where run_id = r.id order by step desc limit 1)
+            and r.steps_repeated = (select count(*) from steps_superseded where run_id = r.id)
+            and r.faults = (select count(*) from faults where run_id = r.id)
+            and s.steps = (select sum(new_steps) from attempts where run_id = r.id)
+        from runs r, lateral (
+            select count(*) as steps, min(step) as first, max(step) as last, coalesce(sum(tokens), 0) as tokens,
+                coalesce(sum(wlb_seconds(step_time_s)), 0) as seconds
+            from steps where run_id = r.id) s
+        where r.name = """
+
+    def test_sums_of_random_histories(self):
+        random.seed(8)
+        for _ in range(4):
+            run, attempts = self.new_run(), [str(uuid.uuid4()) for _ in range(3)]
+            for attempt in attempts:  # the order of their numbers
+                self.assertEqual(self.deliver(run, attempt, [event(1)])[0], 200)
+            sent = {attempt: 1 for attempt in attempts}
+            for _ in range(12):
+                attempt, records = random.choice(attempts), []
+                for _ in range(random.randint(1, 40)):
+                    sent[attempt] += 1
+                    record = step(sent[attempt], random.randint(1, 60), random.choice([None, random.random()]))
+                    record["data"] |= {"tokens": random.choice([None, random.randint(0, 10**12)]),
+                                       "step_time_s": random.choice([None, 0.1, 1e-300, 1e7, random.random()])}
+                    if random.random() < 0.1:
+                        record = {**record, "type": "fault", "data": {"kind": "hang", "detail": str(sent[attempt])}}
+                    records.append(record)
+                self.assertEqual(self.deliver(run, attempt, records)[0], 200)
+                self.assertEqual(self.deliver(run, attempt, records)[0], 200)  # a reply that got lost
+                self.assertEqual(self.cluster.sql(f"{self.SUMS} '{run}'"), [["t"]])
+
+    def test_two_attempts_at_once(self):
+        run, attempts = self.new_run(), [str(uuid.uuid4()) for _ in range(2)]
+
+        def deliver(attempt):
+            for first in range(1, 601, 100):
+                status, reply = self.deliver(run, attempt, [step(n, n) for n in range(first, first + 100)])
+                self.assertEqual(status, 200, reply)
+
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            list(pool.map(deliver, attempts))
+        self.assertEqual(self.cluster.sql(f"{self.SUMS} '{run}'"), [["t"]])
+        self.assertEqual(self.show(run)["steps_done"], 600)
+
+
+class OldDatabase(RecordsTest):
+    """A database of the schema before these bounds, with rows that they exclude."""
+
+    OLD_ROWS = """
+        insert into runs (name, job_id, uid, user_name, state)
+        select n, n, 0, 'root', 'complete' from generate_series(1, 3) n;
+        insert into attempts (run_id, number, uuid, new_steps)
+        select r.id, n, gen_random_uuid(), case when n = 1 then 99 - 33 * (r.id - 1) else 0 end
+        from runs r, generate_series(1, 2) n;
+        insert into steps (run_id, step, attempt_id, loss, tokens, step_time_s, recorded_at)
+        select a.run_id, n, a.id, 'NaN', 9223372036854775807, 1.7e308, now()
+        from attempts a, generate_series((a.run_id - 1) * 33 + 1, 99) n where a.number = 1;
+        update steps set step_time_s = 1e-300, loss = 1 where step % 3 = 0;
+        insert into steps_superseded select * from steps where step < 20;
+        insert into faults (run_id, attempt_id, kind, detected_at) select run_id, id, 'hang', now() from attempts;
+        insert into events (run_id, attempt_id, kind, detail, recorded_at)
+        select run_id, id, 'note', (n % 2)::text, '2026-01-01' from attempts, generate_series(1, 9) n"""
+
+    def psql(self, *words):
+        return self.cluster.run("psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", "old", *words).stdout
+
+    def test_is_taken_over(self):
+        self.cluster.sql("create database old")
+        files = sorted((self.cluster.build / "share/wlb/migrations").glob("000[123]_*.sql"))
+        versions = ", ".join(f"({int(file.name[:4])}, '{file.name}')" for file in files)
+        self.psql(*(word for file in files for word in ("-f", file)),
+                  "-c", "create table schema_version (version integer primary key, file text not null, "
+                        "applied_at timestamptz not null default now())",
+                  "-c", f"insert into schema_version (version, file) values {versions}", "-c", self.OLD_ROWS)
+        conf = (self.cluster.dir / "etc/wlbd.conf").read_text(encoding="utf-8").replace("dbname=wlb", "dbname=old")
+        path = self.cluster.work / "old.conf"
+        path.write_text(conf, encoding="utf-8")
+        self.cluster.run("wlb", "db", "migrate", env={"WLBD_CONF": str(path)})
+        for run in "123":
+            self.assertEqual(self.psql("-c", f"{Totals.SUMS} '{run}'"), "t\n")
+            self.assertEqual(json.loads(self.psql("-c", f"select wlb_run_json('{run}', null, true)"))["tokens"],
+                             2**63 - 1)
+        self.assertEqual(self.psql("-c", "select count(*), count(distinct (run_id, kind, detail)) from events"), "6|6\n")
+        self.check_numbers(json.loads(self.psql("-c", "select wlb_runs_json(null, null, null, 9)")))
+
+
+class Bounds(RecordsTest):
+    def fill(self, run, attempt, kind, count, data):
+        """Delivers `count` records of `kind`; data(n) is that of the n-th."""
+        for first in range(1, count + 1, 500):
+            records = [{"seq": n, "time": 1.0 + n, "type": kind, "data": data(n)}
+                       for n in range(first, min(first + 500, count + 1))]
+            status, reply = self.deliver(run, attempt, records)
+            self.assertEqual(status, 200, reply)
+
+    def test_events(self):
+        """Also that as many do not slow down what is stored: a batch stays below the statement's limit."""
+        run = self.new_run()
+        self.fill(run, str(uuid.uuid4()), "event", 12500, lambda n: {"kind": "note", "detail": f"number {n}"})
+        story = self.show(run)
+        self.assertEqual((len(story["events"]), story["left_out"]["events"], story["dropped"]["events"]),
+                         (1000, 9000, 2500))
+        self.assertEqual(story["events"][-1]["detail"], "number 12500")
+        self.assertIn("2500 of its oldest events", self.cluster.run("wlb", "show", run).stdout)
+        self.assertEqual(self.api.call("GET", "/v1/runs")[0], 200)
+
+    def test_faults_and_evidence(self):
+        run = self.new_run()
+        self.fill(run, str(uuid.uuid4()), "fault", 1200,
+                  lambda n: {"kind": "hang", "detail": str(n), "evidence": {"text": "x" * 10000}})
+        story = self.show(run)
+        self.assertEqual((len(story["faults"]), story["left_out"]["faults"]), (1000, 200))
+        kept = self.cluster.sql("select count(evidence), sum(octet_length(evidence::text)) from faults "
+                                f"where run_id = {story['id']}")[0]
+        self.assertEqual(int(kept[0]) + story["dropped"]["evidence"], 1200)
+        self.assertTrue(3 * 2**20 < int(kept[1]) <= 4 * 2**20, kept)
+
+    def test_checkpoints(self):
+        run = self.new_run()
+        self.fill(run, str(uuid.uuid4()), "checkpoint", 10500, lambda n: {"step": n, "path": f"/c/{n}"})
+        story = self.show(run)
+        self.assertEqual((len(story["checkpoints"]), story["left_out"]["checkpoints"], story["dropped"]["checkpoints"]),
+                         (1000, 9000, 500))
+        self.assertEqual(story["checkpoints"][-1]["step"], 10500)
+
+    def test_ranks(self):
+        run, attempt = self.new_run(), str(uuid.uuid4())
+
+        def tell(seq, world, ranks):
+            data = {"world_size": world,
+                    "rank_map": [{"rank": rank, "node": "n1", "local_rank": 0} for rank in ranks]}
+            return self.deliver(run, attempt, [{"seq": seq, "time": 1.0, "type": "attempt", "data": data}])
+
+        self.assertEqual(tell(1, 2, [0, 1, 1])[0], 400)
+        self.assertEqual(tell(1, 2, [0, 2])[0], 400)
+        self.assertEqual(tell(1, 8, range(8))[0], 200)
+        self.assertEqual(tell(2, 2, range(2))[0], 200)
+        self.assertEqual(len(self.show(run)["rank_map"]), 2)
+
+
+class LongRuns(RecordsTest):
+    def long_run(self, steps, every=1):
+        run, pk = self.stored_run(1)
+        self.cluster.sql("insert into steps (run_id, step, attempt_id, loss, tokens, step_time_s, recorded_at) select "
+                         f"run_id, n, attempt_id, 2, 10, 0.5, now() from steps, generate_series({every + 1}, {steps}, "
+                         f"{every}) n where run_id = {pk}")
+        return run
+
+    def test_pages(self):
+        run = self.long_run(25000)
+        seen, start = [], 0
+        while start is not None:
+            status, reply = self.api.call("GET", f"/v1/runs/{run}/steps?from={start}&limit=100000")
+            self.assertEqual(status, 200, reply)
+            self.assertLessEqual(len(reply["steps"]), 10000)
+            seen += [entry["step"] for entry in reply["steps"]]
+            start = reply["next"]
+        self.assertEqual(seen, list(range(1, 25001)))
+        self.assertEqual(len(self.api.call("GET", f"/v1/runs/{run}/steps")[1]["steps"]), 1000)
+        newest = self.show(run)["steps"]
+        self.assertEqual([newest[0]["step"], len(newest)], [15001, 10000])
+
+    def test_sample(self):
+        run = self.long_run(30000, every=3)
+        for points in (1, 2, 7, 400, 2000):
+            steps = self.api.call("GET", f"/v1/runs/{run}/steps?points={points}")[1]["steps"]
+            numbers = [entry["step"] for entry in steps]
+            self.assertEqual(numbers, sorted(set(numbers)))
+            self.assertTrue(points >= len(numbers) > points * 0.9, (points, len(numbers)))
+            if points > 1:
+                self.assertEqual([numbers[0], numbers[-1] > 29980], [1, True])
+        self.assertEqual(self.api.call("GET", f"/v1/runs/{run}/steps?points=2001")[0], 400)
+        empty = self.new_run()
+        self.assertEqual(self.api.call("GET", f"/v1/runs/{empty}/steps?points=9"), (200, {"steps": [], "next": None}))
+
+    def test_show_of_300000_steps(self):
+        run = self.long_run(300000)
+        text = self.cluster.run("bash", "-c", f"ulimit -v 400000; exec wlb show --json {run}").stdout
+        self.assertEqual([entry["step"] for entry in json.loads(text)["steps"]], list(range(1, 300001)))
+        self.assertIn("Loss", self.cluster.run("wlb", "show", run).stdout)
+
+
+class Lanes(RecordsTest):
+    """One user's slow statements delay nobody else."""
+
+    def hold(self, sql):
+        """Another session holds a lock until the test ends."""
+        session = subprocess.Popen(["psql", "-X", "-q", "-c", f"begin; {sql}; select pg_sleep(60)"],
+                                   env=self.cluster.env, stdout=subprocess.DEVNULL)
+        self.addCleanup(session.wait)
+        self.addCleanup(session.kill)
+        wait_for("the lock", lambda: self.cluster.sql(
+            "select pid from pg_stat_activity where query like '%pg_sleep(60)%' and wait_event = 'PgSleep'"), 5)
+
+    def test_slow_deliveries(self):
+        run, pk = self.stored_run()
+        other = self.new_run()
+        losses = self.losses()
+        self.hold(f"select from runs where id = {pk} for update")
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            slow = [pool.submit(self.deliver, run, str(uuid.uuid4()), [step(1, 1)]) for _ in range(3)]
+            slow += [pool.submit(self.api.call, "POST", f"/v1/runs/{run}/end", {"state": "failed"})]
+            for _ in range(5):
+                self.assertEqual(self.deliver(other, str(uuid.uuid4()), [step(1, 1)])[0], 200)
+                self.assertEqual(self.api.call("GET", f"/v1/runs/{run}")[0], 200)
+            for request in slow:
+                status, reply = request.result()
+                self.assertEqual(status, 503, reply)
+                self.assertIn("try again", reply["error"])
+        self.assertEqual(self.losses(), losses, "connections were dropped")
+
+    def losses(self):
+        return metric(self.api, "wlbd_database_losses_total")
+
+    def test_a_statement_that_fails_is_set_aside(self):
+        """A finding about one run that cannot be stored delays no other's."""
+        run, attempt = self.new_run(), str(uuid.uuid4())
+        other, second = self.new_run(), str(uuid.uuid4())
+        for name, of in ((run, attempt), (other, second)):
+            self.assertEqual(self.deliver(name, of, [event(1)])[0], 200)
+        before = metric(self.api, "wlbd_statements_set_aside_total")
+        self.hold(f"select from attempts where uuid = '{attempt}' for update")
+        for name, of in ((run, attempt), (other, second)):
+            status, reply = self.api.call("POST", f"/v1/runs/{name}/report", {
+                "attempt_id": of, "source": "run", "node": "n1", "step_id": f"{name}.0"})
+            self.assertEqual(status, 200, reply)
+        step_of = f"select slurm_step from attempts where uuid = '{second}'"
+        wait_for("the other run's", lambda: self.cluster.sql(step_of) == [[f"{other}.0"]], 3)
+        wait_for("the alarm", lambda: metric(self.api, "wlbd_statements_set_aside_total") == before + 1, 10)
+        self.assertEqual(self.api.send("GET", "/healthz")[0], 200)
+
+    def test_cheap_read_behind_lists(self):
+        self.new_run()
+        self.cluster.sql("alter function wlb_runs_json rename to wlb_runs_json_fast")
+        self.cluster.sql("create function wlb_runs_json(bigint, text, text, bigint) returns json language sql as "
+                         "$$ select wlb_runs_json_fast($1, $2, $3, $4) from pg_sleep(4) $$")
+        self.addCleanup(self.cluster.sql, "drop function wlb_runs_json; "
+                                          "alter function wlb_runs_json_fast rename to wlb_runs_json")
+        run = self.new_run()
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            lists = [pool.submit(self.api.call, "GET", "/v1/runs", None, NOBODY) for _ in range(6)]
+            time.sleep(0.5)
+            began = time.monotonic()
+            self.assertEqual(self.api.call("GET", f"/v1/runs/{run}")[0], 200)
+            self.assertLess(time.monotonic() - began, 3)
+            self.assertEqual({request.result()[0] for request in lists}, {200})
+
+
+def metric(api, name):
+    for line in api.send("GET", "/metrics")[1].splitlines():
+        if line.startswith(f"{name} "):
+            return int(float(line.split()[1]))
+    raise AssertionError(f"/metrics has no {name}")
 
 
 if __name__ == "__main__":

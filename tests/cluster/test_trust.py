@@ -2,9 +2,6 @@
 """What a user can do to runs, nodes and jobs that are not his: nothing. Attacks on a live cluster."""
 import http.client
 import json
-import os
-import signal
-import subprocess
 import time
 import uuid
 
@@ -19,18 +16,6 @@ DAEMON = 1  # another account without rights
 class TrustTest(test_wlbd_api.RunningJobs):
     nodes = 4
     for_others = True
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.again = {}  # daemons that a test started, by name
-        cls.addClassCleanup(cls.end_daemons)
-
-    @classmethod
-    def end_daemons(cls):
-        for process in cls.again.values():
-            process.kill()
-            process.wait()
 
     def submit(self, node, uid=0, script="srun sleep 600"):
         """A running job of `uid` on one node."""
@@ -65,23 +50,6 @@ class TrustTest(test_wlbd_api.RunningJobs):
         text = self.cluster.run("scontrol", "-o", "show", "node", node).stdout
         return dict(word.split("=", 1) for word in text.split() if "=" in word)["State"]
 
-    def daemon(self, name, *command):
-        """Kills a daemon of the cluster; returns a function that starts it again."""
-        if name in self.again:
-            self.again[name].kill()
-            self.again[name].wait()
-        else:
-            pid = int((self.cluster.dir / f"run/{name}.pid").read_text(encoding="utf-8").split()[0])
-            os.kill(pid, signal.SIGKILL)
-            wait_for(f"the end of {name}", lambda: not os.path.exists(f"/proc/{pid}"), 5, 0.01)
-
-        def start():
-            with open(self.cluster.dir / f"log/{name}.again", "wb") as log:
-                self.again[name] = subprocess.Popen(command, env=self.cluster.env, stdout=log, stderr=log,
-                                                    stdin=subprocess.DEVNULL)
-
-        return start
-
 
 class Nodes(TrustTest):
     def test_a_user_without_a_job_brings_down_no_node(self):
@@ -91,11 +59,11 @@ class Nodes(TrustTest):
         self.assertEqual(self.announce(run, NOBODY)[0], 200)
         link = http.client.HTTPConnection(self.api.address, timeout=10)
         self.assertEqual(self.report(run, attempt, NOBODY, link, node="n4")[0], 200)
-        start = self.daemon("slurmd-n4", "slurmd", "-D", "-N", "n4")
+        self.cluster.verb("kill-service", "slurmd-n4")
         self.report(run, attempt, NOBODY, link, node="n4", lost_ranks=[{"rank": rank} for rank in range(8)])
         link.close()
-        time.sleep(1)
-        start()
+        time.sleep(0.5)
+        self.cluster.verb("start-service", "slurmd-n4")
         end = time.monotonic() + 4
         while time.monotonic() < end:
             self.assertNotIn("DOWN", self.node_state("n4"))
@@ -163,19 +131,13 @@ class Owners(TrustTest):
         super().setUpClass()
         cls.restart_wlbd("job_poll_ms = 500\n")
 
-    def stop_slurmctld(self):
-        """Returns a function that starts it again."""
-        start = self.daemon("slurmctld", "slurmctld", "-D")
-
-        def start_and_wait():
-            start()
-            wait_for("slurmctld", lambda: self.cluster.run("sinfo", check=False).returncode == 0, 30)
-
-        return start_and_wait
+    def start_slurmctld(self):
+        self.cluster.verb("start-service", "slurmctld")
+        wait_for("slurmctld", lambda: self.cluster.run("sinfo", check=False).returncode == 0, 30)
 
     def test_the_owner_is_not_shut_out_by_who_came_first(self):
         job = self.submit("n1", NOBODY)
-        start = self.stop_slurmctld()
+        self.cluster.verb("kill-service", "slurmctld")
         attempts = {uid: str(uuid.uuid4()) for uid in (DAEMON, NOBODY)}
         try:
             for uid, attempt in attempts.items():
@@ -187,7 +149,7 @@ class Owners(TrustTest):
             status, _ = self.api.call("POST", f"/v1/runs/{job}/end", {"state": "failed"}, DAEMON)
             self.assertEqual(status, 200)
         finally:
-            start()
+            self.start_slurmctld()
         wait_for("Slurm's word", lambda: self.rows(job) == [("1", "f", "failed"), ("65534", "t", "starting")], 30)
         self.assertEqual(self.show(str(job))["user"], "nobody")
         self.assertEqual(self.announce(job, DAEMON)[0], 403)
@@ -196,11 +158,11 @@ class Owners(TrustTest):
 
     def test_a_run_that_is_not_its_announcers_is_closed(self):
         job = self.submit("n1", NOBODY)
-        start = self.stop_slurmctld()
+        self.cluster.verb("kill-service", "slurmctld")
         try:
             self.assertEqual(self.announce(job, DAEMON)[0], 200)
         finally:
-            start()
+            self.start_slurmctld()
         wait_for("the end of the run", lambda: self.rows(job) == [("1", "f", "failed")], 30)
         self.assertIn("belongs to nobody", self.cluster.sql(f"select reason from runs where job_id = {job}")[0][0])
         self.assertEqual(self.announce(job, NOBODY)[0], 200)
