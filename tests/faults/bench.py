@@ -5,7 +5,7 @@ import shutil
 
 import harness
 import leftovers
-from case import Case
+from case import Case, Result
 from kinds import NODES
 from trainers import TRAINERS
 
@@ -15,15 +15,17 @@ class Bench:
         """on_failure(case) is called while the cluster of a case that failed is still there."""
         self.on_failure = on_failure
         self.cluster = None
-        atexit.register(self.close)
+        self.ended = False
+        atexit.register(self.end)
 
     def try_case(self, kind, trainer, places):
         """Returns the case's Result."""
-        if self.cluster is None:
-            self.cluster = harness.Cluster(NODES)
-            self.cluster.start()
-            for made in TRAINERS.values():
-                made(self.cluster).prepare()
+        try:
+            if self.cluster is None:
+                self.open()
+        except harness.Failed as error:
+            self.close()
+            return Result(kind.name, trainer, problems=[str(error)])
         case = Case(self.cluster, kind, TRAINERS[trainer](self.cluster), places)
         result = case.conduct()
         if not result.passed:
@@ -31,6 +33,19 @@ class Bench:
         if not result.passed or leftovers.ill_nodes(self.cluster):
             self.close()
         return result
+
+    def open(self):
+        self.cluster = harness.Cluster(NODES)
+        if self.ended:
+            raise harness.Failed("no more clusters are wanted")
+        self.cluster.start()
+        for made in TRAINERS.values():
+            made(self.cluster).prepare()
+
+    def end(self):
+        """At exit, perhaps in the middle of a case of another thread."""
+        self.ended = True
+        self.close()
 
     def close(self):
         cluster, self.cluster = self.cluster, None
