@@ -1,17 +1,14 @@
 #include "spank/announce.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "spank/child.h"
 #include "spank/json.h"
 
 static void write_member(FILE *out, const char *key, const char *value)
@@ -88,15 +85,10 @@ static int send_request(const struct wlb_spank_args *args, const char *body, str
 	return 0;
 }
 
-/* The child: the user's in every respect, and gone no later than slurmstepd. Ends without slurmstepd's exit
- * handlers. */
+/* The child is gone no later than slurmstepd, and ends without slurmstepd's exit handlers. */
 static _Noreturn void run_child(const struct wlb_spank_args *args, const char *body, pid_t parent, int report)
 {
 	struct wlb_error error;
-	uid_t user = geteuid();
-	gid_t group = getegid();
-	if (setresgid(group, group, group) != 0 || setresuid(user, user, user) != 0)
-		_exit(1);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
 		_exit(1);
 	if (send_request(args, body, &error) == 0)
@@ -105,58 +97,22 @@ static _Noreturn void run_child(const struct wlb_spank_args *args, const char *b
 	_exit(write(report, error.message, length) == (ssize_t)length ? 1 : 2);
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-/* What the child reports until the deadline: its message, or "" when it closed the pipe without one. */
-static int read_report(int report, int timeout_ms, struct wlb_error *error)
-{
-	int64_t deadline_ms = now_ms() + timeout_ms;
-	struct pollfd ready = {.fd = report, .events = POLLIN};
-	for (;;) {
-		int64_t left_ms = deadline_ms - now_ms();
-		int n = poll(&ready, 1, left_ms > 0 ? (int)left_ms : 0);
-		if (n > 0)
-			break;
-		if (n == 0)
-			return wlb_fail(error, "no answer from the coordinator or munged within %d ms", timeout_ms);
-		if (errno != EINTR)
-			return wlb_fail(error, "poll: %s", strerror(errno));
-	}
-	ssize_t length = read(report, error->message, sizeof(error->message) - 1);
-	error->message[length > 0 ? length : 0] = '\0';
-	return length > 0 ? -1 : 0;
-}
-
-static int finish_child(pid_t child, int report, int timeout_ms, struct wlb_error *error)
-{
-	int result = read_report(report, timeout_ms, error);
-	int status = 0;
-	if (result != 0)
-		kill(child, SIGKILL);
-	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
-	if (result == 0 && (!WIFEXITED(status) || WEXITSTATUS(status) != 0))
-		return wlb_fail(error, "the announcing process ended with wait status 0x%x", (unsigned)status);
-	return result;
-}
-
 int wlb_announce(const struct wlb_spank_args *args, const char *body, struct wlb_error *error)
 {
-	int report[2];
-	if (pipe2(report, O_CLOEXEC) != 0)
-		return wlb_fail(error, "pipe: %s", strerror(errno));
+	struct wlb_child child;
+	int report, status;
+	char text[sizeof(error->message)];
 	pid_t parent = getpid();
-	pid_t child = fork();
-	if (child == 0)
-		run_child(args, body, parent, report[1]);
-	close(report[1]);
-	int result = child > 0 ? finish_child(child, report[0], args->timeout_ms, error)
-	                       : wlb_fail(error, "fork: %s", strerror(errno));
-	close(report[0]);
-	return result;
+	if (wlb_child_start(&child, &report, error) != 0)
+		return -1;
+	if (child.pid == 0)
+		run_child(args, body, parent, report);
+	if (wlb_child_finish(&child, args->timeout_ms, "the coordinator or munged", text, sizeof(text), &status,
+	                     error) != 0)
+		return -1;
+	if (text[0] != '\0')
+		return wlb_fail(error, "%s", text);
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		return wlb_fail(error, "the announcing process ended with wait status 0x%x", (unsigned)status);
+	return 0;
 }

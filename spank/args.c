@@ -57,6 +57,18 @@ static int parse_announce(const char *value, struct wlb_spank_args *args, struct
 	return 0;
 }
 
+static int parse_agent(const char *value, struct wlb_spank_args *args, struct wlb_error *error)
+{
+	bool none = strcmp(value, "no") == 0;
+	if (!none && (value[0] != '/' || strlen(value) >= sizeof(args->agent)))
+		return wlb_fail(
+			error,
+			"must be no, or an absolute path of at most %zu characters, such as agent=" WLB_AGENT_PATH,
+			sizeof(args->agent) - 1);
+	snprintf(args->agent, sizeof(args->agent), "%s", none ? "" : value);
+	return 0;
+}
+
 static int parse_argument(const char *argument, struct wlb_spank_args *args, struct wlb_error *error)
 {
 	static const struct {
@@ -68,6 +80,7 @@ static int parse_argument(const char *argument, struct wlb_spank_args *args, str
 		{"coordinator_user=", parse_coordinator_user},
 		{"timeout_ms=", parse_timeout},
 		{"announce=", parse_announce},
+		{"agent=", parse_agent},
 	};
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		size_t length = strlen(keys[i].key);
@@ -76,12 +89,12 @@ static int parse_argument(const char *argument, struct wlb_spank_args *args, str
 	}
 	return wlb_fail(error,
 	                "must be one of coordinator=HOST:PORT, munge_socket=PATH, coordinator_user=NAME, timeout_ms=N, "
-	                "announce=yes|no");
+	                "announce=yes|no, agent=PATH|no");
 }
 
 void wlb_spank_args_parse(int argc, char **argv, struct wlb_spank_args *args)
 {
-	*args = (struct wlb_spank_args){.timeout_ms = WLB_SPANK_TIMEOUT_MS, .announce = true};
+	*args = (struct wlb_spank_args){.timeout_ms = WLB_SPANK_TIMEOUT_MS, .announce = true, .agent = WLB_AGENT_PATH};
 	for (int i = 0; i < argc; i++) {
 		struct wlb_error error;
 		if (parse_argument(argv[i], args, &error) == 0 || args->unusable.message[0] != '\0')

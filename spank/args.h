@@ -2,6 +2,7 @@
 #ifndef WLB_SPANK_ARGS_H
 #define WLB_SPANK_ARGS_H
 
+#include <limits.h>
 #include <stdbool.h>
 
 #include "coordinator/client/client.h"
@@ -11,12 +12,13 @@ enum { WLB_SPANK_TIMEOUT_MS = 200 }; /* the default and the most a job's start m
 struct wlb_spank_args {
 	char coordinator[280];           /* as written, HOST:PORT; "": /etc/wlb/wlb.conf says */
 	struct wlb_client_config client; /* the same, parsed; with munge_socket and, not looked up, coordinator_user */
-	int timeout_ms;                  /* for announcing a run */
+	int timeout_ms;                  /* for announcing a run, and for starting an agent */
 	bool announce;
+	char agent[PATH_MAX];      /* the program; "": none is started */
 	struct wlb_error unusable; /* "", or about the first argument that could not be used; its default holds */
 };
 
-/* coordinator=HOST:PORT munge_socket=PATH coordinator_user=NAME timeout_ms=1..200 announce=yes|no */
+/* coordinator=HOST:PORT munge_socket=PATH coordinator_user=NAME timeout_ms=1..200 announce=yes|no agent=PATH|no */
 void wlb_spank_args_parse(int argc, char **argv, struct wlb_spank_args *args);
 
 /* Logs the unusable argument, if there is one. */

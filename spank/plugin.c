@@ -7,7 +7,7 @@
 SPANK_PLUGIN(wlb, 1);
 
 /* Slurm hands callbacks no pointer of ours. */
-static struct wlb_spank plugin;
+static struct wlb_spank plugin = {.agent.fd = -1};
 
 /* Slurm adds a line that repeats option and value; ours, with rule and example, comes first. In slurmstepd nothing
  * is refused: the value was checked where it was given. */
@@ -66,4 +66,27 @@ int slurm_spank_task_init(spank_t sp, int argc, char **argv)
 	(void)argc;
 	(void)argv;
 	return wlb_remote_task_init(sp, &plugin);
+}
+
+int slurm_spank_task_post_fork(spank_t sp, int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return wlb_remote_task_forked(sp, &plugin);
+}
+
+int slurm_spank_task_exit(spank_t sp, int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return wlb_remote_task_exited(sp, &plugin);
+}
+
+int slurm_spank_exit(spank_t sp, int argc, char **argv)
+{
+	(void)sp;
+	(void)argc;
+	(void)argv;
+	wlb_spank_agent_end(&plugin.agent);
+	return 0;
 }

@@ -1,4 +1,5 @@
 /* slurmstepd: the environment of the batch script and of every task, and the announcement of the run. */
+#include "spank/agent.h"
 #include "spank/announce.h"
 #include "spank/environment.h"
 #include "spank/model_path.h"
@@ -82,6 +83,65 @@ static void announce(spank_t sp, const struct wlb_spank *plugin, struct wlb_anno
 		            announcement->run_id, error.message);
 }
 
+/* How the attempt that this step may be is split; a step of another size is not the training: nvidia-smi, a copy of
+ * files. */
+static bool find_layout(spank_t sp, struct wlb_layout *layout)
+{
+	uint32_t tasks = 0;
+	*layout = (struct wlb_layout){
+		.tp = wlb_environment_get_ways(sp, "WLB_TP"),
+		.cp = wlb_environment_get_ways(sp, "WLB_CP"),
+		.pp = wlb_environment_get_ways(sp, "WLB_PP"),
+		.dp = wlb_environment_get_ways(sp, "WLB_DP"),
+	};
+	return spank_get_item(sp, S_JOB_TOTAL_TASK_COUNT, &tasks) == ESPANK_SUCCESS && tasks > 0 &&
+	       (double)layout->tp * layout->cp * layout->pp * layout->dp == (double)tasks;
+}
+
+/* Whether `wlb run` started this step, and not one of the attempt's ranks. */
+static bool is_attempt(spank_t sp, uint32_t step_id)
+{
+	struct wlb_layout layout;
+	char rank[16];
+	wlb_environment_get(sp, "WLB_RANK_TP", rank, sizeof(rank));
+	return step_id <= SLURM_MAX_NORMAL_STEP_ID && rank[0] == '\0' && find_layout(sp, &layout);
+}
+
+static int start_agent(spank_t sp, struct wlb_spank *plugin, struct wlb_spank_step *step, struct wlb_error *error)
+{
+	char page[1024];
+	uint32_t nodes = 0, tasks = 0;
+	if (step->node == NULL || spank_get_item(sp, S_JOB_NNODES, &nodes) != ESPANK_SUCCESS ||
+	    spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS)
+		return wlb_fail(error, "Slurm does not tell the node's name and tasks");
+	step->nodes = (int)nodes;
+	step->tasks = (int)tasks;
+	if (wlb_spank_agent_start(&plugin->agent, sp, &plugin->args, step, page, sizeof(page), error) != 0)
+		return -1;
+	wlb_environment_set(sp, "NODE_PAGE", page);
+	return 0;
+}
+
+/* The agent of the step on this node. A page that came with the environment is another step's. */
+static void watch_step(spank_t sp, struct wlb_spank *plugin, const char *run_id, uint32_t step_id)
+{
+	static const char *const names[] = {"WLB_COORDINATOR", "WLB_MUNGE_SOCKET", "WLB_COORDINATOR_USER",
+	                                    "WLB_CONF",        "SLURM_CONF",       NULL};
+	struct wlb_error error;
+	char attempt_id[64];
+	/* slurmstepd's own: in the job's environment it is the node where the script runs. */
+	struct wlb_spank_step step = {
+		.run_id = run_id, .attempt_id = attempt_id, .node = getenv("SLURMD_NODENAME"), .names = names};
+	spank_unsetenv(sp, "WLB_NODE_PAGE");
+	spank_unsetenv(sp, "SLURM_WLB_NODE_PAGE");
+	wlb_environment_get(sp, "WLB_ATTEMPT_ID", attempt_id, sizeof(attempt_id));
+	if (plugin->args.agent[0] == '\0' || attempt_id[0] == '\0' || !is_attempt(sp, step_id))
+		return;
+	if (start_agent(sp, plugin, &step, &error) != 0)
+		slurm_error("wlb: no agent on %s: %s; the step runs all the same, and its ranks report themselves",
+		            step.node != NULL ? step.node : "this node", error.message);
+}
+
 int wlb_remote_user_init(spank_t sp, struct wlb_spank *plugin)
 {
 	struct wlb_spank_options *options = &plugin->options;
@@ -107,30 +167,41 @@ int wlb_remote_user_init(spank_t sp, struct wlb_spank *plugin)
 		announcement.run_id = run_id;
 		announce(sp, plugin, &announcement);
 	}
+	watch_step(sp, plugin, run_id, step_id);
 	return 0;
 }
 
 int wlb_remote_task_init(spank_t sp, const struct wlb_spank *plugin)
 {
-	if (!wlb_spank_options_active(&plugin->options))
-		return 0;
-	struct wlb_layout layout = {
-		.tp = wlb_environment_get_ways(sp, "WLB_TP"),
-		.cp = wlb_environment_get_ways(sp, "WLB_CP"),
-		.pp = wlb_environment_get_ways(sp, "WLB_PP"),
-		.dp = wlb_environment_get_ways(sp, "WLB_DP"),
-	};
-	uint32_t rank = 0, tasks = 0;
-	if (spank_get_item(sp, S_TASK_GLOBAL_ID, &rank) != ESPANK_SUCCESS ||
-	    spank_get_item(sp, S_JOB_TOTAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS)
-		return 0;
-	/* A step of another size than the layout's is not the training: nvidia-smi, a copy of files. */
-	if (tasks == 0 || (double)layout.tp * layout.cp * layout.pp * layout.dp != (double)tasks)
+	struct wlb_layout layout;
+	uint32_t rank = 0;
+	if (!wlb_spank_options_active(&plugin->options) || !find_layout(sp, &layout) ||
+	    spank_get_item(sp, S_TASK_GLOBAL_ID, &rank) != ESPANK_SUCCESS)
 		return 0;
 	struct wlb_coordinates at = wlb_layout_coordinates(&layout, (int)rank);
 	wlb_environment_set_number(sp, "RANK_TP", at.tp);
 	wlb_environment_set_number(sp, "RANK_CP", at.cp);
 	wlb_environment_set_number(sp, "RANK_PP", at.pp);
 	wlb_environment_set_number(sp, "RANK_DP", at.dp);
+	return 0;
+}
+
+int wlb_remote_task_forked(spank_t sp, const struct wlb_spank *plugin)
+{
+	uint32_t rank = 0;
+	pid_t pid = 0;
+	if (spank_get_item(sp, S_TASK_GLOBAL_ID, &rank) == ESPANK_SUCCESS &&
+	    spank_get_item(sp, S_TASK_PID, &pid) == ESPANK_SUCCESS)
+		wlb_spank_agent_task(&plugin->agent, (int)rank, pid);
+	return 0;
+}
+
+int wlb_remote_task_exited(spank_t sp, const struct wlb_spank *plugin)
+{
+	uint32_t rank = 0;
+	int status = 0;
+	if (spank_get_item(sp, S_TASK_GLOBAL_ID, &rank) == ESPANK_SUCCESS &&
+	    spank_get_item(sp, S_TASK_EXIT_STATUS, &status) == ESPANK_SUCCESS)
+		wlb_spank_agent_exit(&plugin->agent, (int)rank, status);
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "coordinator/client/node_page.h"
 #include "coordinator/client/reporter.h"
 #include "worker/plan.h"
 
@@ -17,6 +18,7 @@ enum { FLUSH_MS = 3000, UUID_LENGTH = 36 };
 struct wlb_recorder {
 	const struct wlb_launch *launch;
 	struct wlb_reporter *reporter; /* NULL: this rank tells nothing */
+	struct wlb_node_page *page;    /* of this node's agent, which reports; NULL: there is none */
 	int records;                   /* 1 on rank 0 */
 	atomic_flag ended;
 	atomic_flag complained;
@@ -185,6 +187,27 @@ static void record_attempt(struct wlb_recorder *recorder, const struct wlb_train
 	                 resumed ? plan->checkpoint : NULL));
 }
 
+/* The agent of this node reports for all its ranks, where the plugin started one. */
+static void find_page(struct wlb_recorder *recorder, const char *attempt_id)
+{
+	struct wlb_error reason = {0};
+	const char *path = getenv("WLB_NODE_PAGE");
+	if (path == NULL)
+		return;
+	recorder->page = wlb_node_page_open(path, attempt_id, &reason);
+	if (recorder->page == NULL && recorder->launch->local_rank == 0)
+		fprintf(stderr, "wlb-worker: rank %d on %s: %s; this rank reports itself\n", recorder->launch->rank,
+		        wlb_launch_node(recorder->launch, recorder->launch->rank), reason.message);
+}
+
+static struct wlb_reporter *start_own_reporter(struct wlb_recorder *recorder, struct wlb_launch *launch,
+                                               const struct wlb_train_plan *plan, struct wlb_error *error)
+{
+	struct wlb_reporter_options records_only = {.attempt_id = plan->attempt_id};
+	return recorder->page != NULL ? start_reporter(launch, &records_only, error)
+	                              : start_node_reporter(launch, plan, error);
+}
+
 struct wlb_recorder *wlb_recorder_start(struct wlb_launch *launch, const struct wlb_train_plan *plan,
                                         const struct wlb_train_options *options, struct wlb_error *error)
 {
@@ -197,10 +220,13 @@ struct wlb_recorder *wlb_recorder_start(struct wlb_launch *launch, const struct 
 	recorder->records = launch->rank == 0;
 	atomic_flag_clear(&recorder->ended);
 	atomic_flag_clear(&recorder->complained);
-	if (plan->attempt_id[0] == '\0' || launch->local_rank != 0)
+	if (plan->attempt_id[0] == '\0')
+		return recorder;
+	find_page(recorder, plan->attempt_id);
+	if (recorder->page != NULL ? launch->rank != 0 : launch->local_rank != 0)
 		return recorder;
 	struct wlb_error reason = {0};
-	recorder->reporter = start_node_reporter(launch, plan, &reason);
+	recorder->reporter = start_own_reporter(recorder, launch, plan, &reason);
 	if (recorder->reporter == NULL)
 		complain(recorder, &reason);
 	record_attempt(recorder, plan, options);
@@ -209,7 +235,9 @@ struct wlb_recorder *wlb_recorder_start(struct wlb_launch *launch, const struct 
 
 void wlb_record_progress(struct wlb_recorder *recorder, int64_t step)
 {
-	if (recorder->reporter != NULL)
+	if (recorder->page != NULL)
+		wlb_node_page_set_step(recorder->page, step);
+	else if (recorder->reporter != NULL)
 		wlb_reporter_progress(recorder->reporter, step);
 }
 
@@ -256,6 +284,8 @@ void wlb_record_refusal(const struct wlb_launch *launch, int exit_code, const ch
 
 int wlb_recorder_must_end(const struct wlb_recorder *recorder, const char **reason)
 {
+	if (recorder->page != NULL)
+		return wlb_node_page_must_end(recorder->page, reason);
 	return recorder->reporter != NULL && wlb_reporter_must_end(recorder->reporter, reason);
 }
 
@@ -265,5 +295,6 @@ void wlb_recorder_stop(struct wlb_recorder *recorder)
 		return;
 	if (recorder->reporter != NULL)
 		wlb_reporter_stop(recorder->reporter, FLUSH_MS);
+	wlb_node_page_close(recorder->page);
 	free(recorder);
 }

@@ -1,7 +1,8 @@
 /*
  * What the run tells the coordinator: rank 0 records attempt, steps, checkpoints and the end; local rank 0 of
- * each node reports that its ranks are alive. Without WLB_RUN_ID nothing is recorded, and a recorder does
- * nothing. Recording never stops training: a spool that cannot be written is said once and given up.
+ * each node reports that its ranks are alive, unless wlb-agent does (WLB_NODE_PAGE). Without WLB_RUN_ID nothing is
+ * recorded, and a recorder does nothing. Recording never stops training: a spool that cannot be written is said once
+ * and given up.
  */
 #ifndef WLB_RECORD_H
 #define WLB_RECORD_H

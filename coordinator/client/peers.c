@@ -67,3 +67,20 @@ bool wlb_peers_check(struct wlb_peers *peers)
 	}
 	return news;
 }
+
+int wlb_peers_kill(const struct wlb_peers *peers)
+{
+	int killed = 0;
+	for (int i = 0; i < peers->count; i++) {
+		const struct wlb_peer *peer = &peers->list[i];
+		if (peer->lost)
+			continue;
+		killed++;
+		/* Through the descriptor, no process that was given the number later is hit. */
+		if (peer->pidfd >= 0)
+			syscall(SYS_pidfd_send_signal, peer->pidfd, SIGKILL, NULL, 0);
+		else
+			kill(peer->pid, SIGKILL);
+	}
+	return killed;
+}

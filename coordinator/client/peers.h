@@ -31,4 +31,7 @@ int wlb_peers_poll(const struct wlb_peers *peers, struct pollfd *polls);
 /* Notes who is gone; true when someone was lost since the last call. */
 bool wlb_peers_check(struct wlb_peers *peers);
 
+/* SIGKILL to those that are not gone; returns how many they are. */
+int wlb_peers_kill(const struct wlb_peers *peers);
+
 #endif

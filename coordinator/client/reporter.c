@@ -9,30 +9,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <jansson.h>
 
+#include "coordinator/client/backoff.h"
 #include "coordinator/client/clock.h"
 #include "coordinator/client/deliver.h"
+#include "coordinator/client/order.h"
 #include "coordinator/client/peers.h"
 #include "coordinator/client/spool.h"
 
 enum {
 	PERIOD_MS = 1000,
-	REPORT_MS = 2000,      /* one report, answered or not */
-	RECORDS_MS = 5000,     /* one batch */
-	BACKOFF_MAX_MS = 5000, /* between tries while the coordinator is away */
+	REPORT_MS = 2000,  /* one report, answered or not */
+	RECORDS_MS = 5000, /* one batch */
 	GOODBYE_MS = 500,
 	FLUSH_RETRY_MS = 200,
-};
-
-/* When to try again after failures. */
-struct backoff {
-	int64_t until_ms;
-	int failures;
 };
 
 struct wlb_reporter {
@@ -59,27 +53,9 @@ struct wlb_reporter {
 	struct wlb_connection *connection; /* NULL: no coordinator is configured */
 	struct wlb_peers peers;
 	struct pollfd *polls;
-	struct backoff reports;
-	struct backoff records;
+	struct wlb_backoff reports;
+	struct wlb_backoff records;
 };
-
-static void backoff_note(struct backoff *backoff, bool failed)
-{
-	if (!failed) {
-		*backoff = (struct backoff){0};
-		return;
-	}
-	int64_t pause_ms = (int64_t)PERIOD_MS << (backoff->failures < 3 ? backoff->failures : 3);
-	if (pause_ms > BACKOFF_MAX_MS)
-		pause_ms = BACKOFF_MAX_MS;
-	/* Thousands of nodes must not come back in the same millisecond. (random() would take numbers from the
-	 * program's own sequence.) */
-	uint32_t chance = 0;
-	(void)!getrandom(&chance, sizeof(chance), GRND_NONBLOCK);
-	pause_ms = pause_ms / 2 + chance % (pause_ms / 2 + 1);
-	backoff->failures++;
-	backoff->until_ms = wlb_clock_ms() + pause_ms;
-}
 
 /* ---- reports -------------------------------------------------------------------------------------------------- */
 
@@ -115,14 +91,8 @@ static char *report_body(struct wlb_reporter *r, bool goodbye)
 
 static void obey(struct wlb_reporter *r, const struct wlb_reply *reply)
 {
-	const char *order = NULL, *reason = "the coordinator asked for it";
-	json_t *root = json_loadb(reply->body, reply->length, 0, NULL);
-	json_unpack(root, "{s:s, s?s}", "order", &order, "reason", &reason);
-	if (order != NULL && strcmp(order, "end") == 0 && !atomic_load(&r->must_end)) {
-		snprintf(r->end_reason, sizeof(r->end_reason), "%s", reason);
+	if (!atomic_load(&r->must_end) && wlb_order_end(reply, r->end_reason, sizeof(r->end_reason)))
 		atomic_store(&r->must_end, true);
-	}
-	json_decref(root);
 }
 
 static void send_report(struct wlb_reporter *r, int timeout_ms, bool goodbye)
@@ -135,7 +105,7 @@ static void send_report(struct wlb_reporter *r, int timeout_ms, bool goodbye)
 	snprintf(path, sizeof(path), "/v1/runs/%s/report", r->identity.run_id);
 	int rc = wlb_connection_call(r->connection, "POST", path, body, timeout_ms, &reply, NULL);
 	free(body);
-	backoff_note(&r->reports, rc != 0);
+	wlb_backoff_note(&r->reports, rc != 0);
 	if (rc != 0)
 		return;
 	if (reply.status == 200) {
@@ -155,7 +125,7 @@ static bool send_records(struct wlb_reporter *r, int64_t until_ms, int timeout_m
 	enum wlb_delivery outcome = WLB_DELIVERY_MORE;
 	while (outcome == WLB_DELIVERY_MORE && wlb_clock_left_ms(until_ms) > 0)
 		outcome = wlb_deliver_batch(r->connection, r->spool, timeout_ms, NULL);
-	backoff_note(&r->records, outcome == WLB_DELIVERY_AWAY || outcome == WLB_DELIVERY_REFUSED);
+	wlb_backoff_note(&r->records, outcome == WLB_DELIVERY_AWAY || outcome == WLB_DELIVERY_REFUSED);
 	return outcome == WLB_DELIVERY_DONE;
 }
 

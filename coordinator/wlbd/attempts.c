@@ -228,7 +228,7 @@ static void detach(struct wlbd_reporter *reporter)
 	reporter->connection = NULL;
 }
 
-static void on_closed(struct evhttp_connection *connection, void *context)
+static void on_closed(struct wlbd_connection *connection, void *context)
 {
 	struct wlbd_reporter *reporter = context;
 	(void)connection;
@@ -236,14 +236,14 @@ static void on_closed(struct evhttp_connection *connection, void *context)
 	reporter->closed(reporter);
 }
 
-void wlbd_reporter_attach(struct wlbd_reporter *reporter, struct evhttp_connection *connection,
+void wlbd_reporter_attach(struct wlbd_reporter *reporter, struct wlbd_connection *connection,
                           void (*closed)(struct wlbd_reporter *reporter))
 {
 	struct wlbd_attempts *attempts = reporter->attempt->wlbd->attempts;
 	if (reporter->connection == connection)
 		return;
 	if (reporter->connection != NULL)
-		evhttp_connection_set_closecb(reporter->connection, NULL, NULL);
+		wlbd_connection_on_close(reporter->connection, NULL, NULL);
 	detach(reporter);
 	if (connection == NULL)
 		return;
@@ -257,5 +257,5 @@ void wlbd_reporter_attach(struct wlbd_reporter *reporter, struct evhttp_connecti
 		reporter->connection = NULL; /* no memory: this reporter's silence will be noticed instead */
 		return;
 	}
-	evhttp_connection_set_closecb(connection, on_closed, reporter);
+	wlbd_connection_on_close(connection, on_closed, reporter);
 }

@@ -5,7 +5,6 @@
 #ifndef WLBD_ATTEMPTS_H
 #define WLBD_ATTEMPTS_H
 
-#include <event2/http.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,6 +12,7 @@
 #include <sys/types.h>
 
 #include "coordinator/wlbd/attempt_nodes.h"
+#include "coordinator/wlbd/connection.h"
 #include "coordinator/wlbd/incident.h"
 #include "coordinator/wlbd/route.h"
 #include "libwlb/wlb.h"
@@ -27,10 +27,10 @@ struct wlbd_reporter {
 	TAILQ_ENTRY(wlbd_reporter) link;
 	struct wlbd_attempt *attempt;
 	char node[256];
-	int rank;                             /* WLBD_LAUNCHER: `wlb run` */
-	struct evhttp_connection *connection; /* NULL: closed, or not seen since wlbd started */
-	int64_t reported_ms;                  /* when it last did */
-	int64_t probed_ms;                    /* when its node was last asked about because of silence */
+	int rank;                           /* WLBD_LAUNCHER: `wlb run` */
+	struct wlbd_connection *connection; /* NULL: closed, or not seen since wlbd started */
+	int64_t reported_ms;                /* when it last did */
+	int64_t probed_ms;                  /* when its node was last asked about because of silence */
 	int64_t step;
 	bool goodbye;
 	void (*closed)(struct wlbd_reporter *reporter);
@@ -96,7 +96,7 @@ struct wlbd_reporter *wlbd_attempt_reporter(struct wlbd_attempt *attempt, const 
 
 /* The reporter speaks over this connection from now on; another that did no longer has one. `closed` is called with
  * the reporter when the connection ends, the reporter being detached by then. NULL only detaches. */
-void wlbd_reporter_attach(struct wlbd_reporter *reporter, struct evhttp_connection *connection,
+void wlbd_reporter_attach(struct wlbd_reporter *reporter, struct wlbd_connection *connection,
                           void (*closed)(struct wlbd_reporter *reporter));
 
 #endif

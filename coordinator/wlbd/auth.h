@@ -4,7 +4,11 @@
 
 struct wlbd_call;
 
-/* Sets call->uid and goes on with `then`, or answers 401, or 503 where munged is away. */
-void wlbd_auth_check(struct wlbd_call *call, void (*then)(struct wlbd_call *call));
+/*
+ * `header` is that of Authorization; NULL: none. Sets call->uid, call->credential and call->claim and goes on with
+ * `then`; or answers 401, or 503 where munged is away. Nothing of the request but its head is needed: what the claim
+ * is compared with comes later.
+ */
+void wlbd_auth_check(struct wlbd_call *call, const char *header, void (*then)(struct wlbd_call *call));
 
 #endif

@@ -1,10 +1,16 @@
 #include "coordinator/wlbd/log.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+
+#include "coordinator/client/clock.h"
+
+enum { WHILE_MS = 10000, LINES_MOST = 10 };
 
 /* Written once, before the first thread. */
 static enum wlbd_log_level highest = WLBD_LOG_INFO;
@@ -34,10 +40,19 @@ static void prefix(enum wlbd_log_level level, char *text, size_t size)
 	snprintf(text, size, "%s.%03ld %s: ", moment, now.tv_nsec / 1000000, names[level]);
 }
 
+static void write_line(enum wlbd_log_level level, const char *text, unsigned left_out)
+{
+	char start[64], more[64] = "";
+	prefix(level, start, sizeof(start));
+	if (left_out > 0)
+		snprintf(more, sizeof(more), " (%u lines like this were left out before it)", left_out);
+	/* One call: lines of two threads do not mix. */
+	fprintf(stderr, "%s%s%s\n", start, text, more);
+}
+
 void wlbd_log(enum wlbd_log_level level, const char *format, ...)
 {
 	char line[2048];
-	char start[64];
 	va_list args;
 
 	if (level > highest)
@@ -45,7 +60,44 @@ void wlbd_log(enum wlbd_log_level level, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	prefix(level, start, sizeof(start));
-	/* One call: lines of two threads do not mix. */
-	fprintf(stderr, "%s%s\n", start, line);
+	write_line(level, line, 0);
+}
+
+/* How many lines of a kind were written and left out since its while began. */
+struct allowance {
+	int64_t until_ms;
+	unsigned written;
+	unsigned left_out;
+};
+
+static bool allow(enum wlbd_log_limit kind, unsigned *left_out)
+{
+	static struct allowance allowances[WLBD_LIMIT_COUNT];
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	struct allowance *allowance = &allowances[kind];
+	pthread_mutex_lock(&lock);
+	if (wlb_clock_ms() >= allowance->until_ms) {
+		allowance->until_ms = wlb_clock_ms() + WHILE_MS;
+		allowance->written = 0;
+	}
+	bool allowed = allowance->written < LINES_MOST;
+	allowance->written += allowed;
+	*left_out = allowed ? allowance->left_out : 0;
+	allowance->left_out = allowed ? 0 : allowance->left_out + 1;
+	pthread_mutex_unlock(&lock);
+	return allowed;
+}
+
+void wlbd_log_limited(enum wlbd_log_level level, enum wlbd_log_limit kind, const char *format, ...)
+{
+	char line[2048];
+	unsigned left_out;
+	va_list args;
+
+	if (level > highest || !allow(kind, &left_out))
+		return;
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	write_line(level, line, left_out);
 }

@@ -12,6 +12,17 @@ enum wlbd_log_level {
 /* Once, before threads are started; until then lines up to INFO are written. */
 void wlbd_log_open(enum wlbd_log_level level);
 
+/* What a client can have said as often as it likes is said a few times in a while, each kind for itself. */
+enum wlbd_log_limit {
+	WLBD_LIMIT_MUNGE,
+	WLBD_LIMIT_HTTP,
+	WLBD_LIMIT_CONNECTIONS,
+	WLBD_LIMIT_END,
+	WLBD_LIMIT_COUNT,
+};
+void wlbd_log_limited(enum wlbd_log_level level, enum wlbd_log_limit kind, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
 /* One line; callable from any thread. */
 void wlbd_log(enum wlbd_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -1,6 +1,7 @@
 /* wlbd: wiring only. */
 #include <getopt.h>
 #include <jansson.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +33,7 @@ enum {
 	WAITING_MOST = 8192, /* for one kind of thread: more than all nodes that come back at once after a restart */
 	READ_TIMEOUT_FACTOR = 5, /* a long history may take longer than a short statement */
 	TICK_S = 1,
+	MAPPED_BYTES = 256 << 10,
 	EXIT_BAD_INPUT = 2,
 };
 
@@ -102,6 +104,7 @@ static void on_tick(evutil_socket_t fd, short what, void *context)
 	(void)fd;
 	(void)what;
 	wlbd_verdict_tick(context);
+	wlbd_http_tick(context);
 }
 
 static void on_database_ready(void *context)
@@ -207,6 +210,14 @@ static void close_parts(struct wlbd *wlbd)
 		event_base_free(wlbd->base);
 }
 
+/* The body of a request comes from the system and goes back to it whole, and what is parsed on other threads lies where
+ * malloc_trim finds it: with malloc's own settings the process stays as large as it has ever been. */
+static void limit_memory(void)
+{
+	mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES);
+	mallopt(M_ARENA_MAX, 1);
+}
+
 /* A descriptor for each node's reporter, and some for probes. */
 static void raise_descriptor_limit(void)
 {
@@ -274,6 +285,7 @@ int main(int argc, char **argv)
 	}
 	signal(SIGPIPE, SIG_IGN);
 	raise_descriptor_limit();
+	limit_memory();
 	wlbd_log_open((enum wlbd_log_level)wlbd.config.log_level);
 	/* Keys of objects come from outside: their order in memory is not to be guessed. */
 	json_object_seed(0);

@@ -5,18 +5,9 @@
 #ifndef WLBD_PROOF_H
 #define WLBD_PROOF_H
 
-#include "coordinator/wlbd/call.h"
+struct wlbd_call;
 
-/* A reply that is ready, and the value of its header WLB-Proof; NULL where munged made none. */
-struct wlbd_answer {
-	int status;
-	const char *type; /* Content-Type; static */
-	struct evbuffer *body;
-	char *proof;
-};
-
-/* Goes on with `then`, which frees the proof. */
-void wlbd_proof_make(struct wlbd_call *call, const struct wlbd_answer *answer,
-                     void (*then)(struct wlbd_call *call, struct wlbd_answer *answer));
+/* Sets call->answer.proof, or leaves it NULL where munged makes none, and goes on with `then`. */
+void wlbd_proof_make(struct wlbd_call *call, void (*then)(struct wlbd_call *call));
 
 #endif

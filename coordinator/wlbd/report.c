@@ -35,7 +35,7 @@ static void take_ranks(struct wlbd_reporter *reporter, const struct wlbd_report 
 }
 
 static void take(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, const struct wlbd_report *report,
-                 struct evhttp_connection *connection)
+                 struct wlbd_connection *connection)
 {
 	if (report->step > reporter->step)
 		reporter->step = report->step;
@@ -79,7 +79,7 @@ static void answer(struct wlbd_call *call, struct wlbd_attempt *attempt)
 		               attempt->uuid, attempt->reporter_count);
 		return;
 	}
-	take(attempt, reporter, &report, evhttp_request_get_connection(call->request));
+	take(attempt, reporter, &report, call->connection);
 	call->wlbd->metrics.reports++;
 	if (attempt->order_end)
 		wlbd_call_reply(call, 200, json_pack("{s:s, s:s}", "order", "end", "reason", attempt->reason));

@@ -155,7 +155,7 @@ static void on_ended(void *context, const struct wlbd_db_result *result)
 	wlbd_first_exit_read(call->body, &first, NULL); /* checked before */
 	attempts_over(call->wlbd, run_pk, (int)exit_code, json_string_value(json_object_get(call->body, "attempt_id")),
 	              &first);
-	wlbd_log(WLBD_LOG_INFO, "run %s: %s", call->run, state);
+	wlbd_log_limited(WLBD_LOG_INFO, WLBD_LIMIT_END, "run %s: %s", call->run, state);
 	wlbd_call_reply(call, 200, json_pack("{s:s, s:s}", "run_id", call->run, "state", state));
 	json_decref(ended);
 }

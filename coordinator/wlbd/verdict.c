@@ -237,7 +237,7 @@ static void on_closed(struct wlbd_reporter *reporter)
 	raise_symptom(attempt, WLBD_CLOSED, reporter->node, reporter->rank, reporter->step);
 }
 
-void wlbd_verdict_alive(struct wlbd_reporter *reporter, struct evhttp_connection *connection)
+void wlbd_verdict_alive(struct wlbd_reporter *reporter, struct wlbd_connection *connection)
 {
 	wlbd_reporter_attach(reporter, connection, on_closed);
 	reporter->reported_ms = wlb_clock_ms();

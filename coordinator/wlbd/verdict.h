@@ -11,7 +11,7 @@
 struct wlbd;
 
 /* The reporter said something over `connection` (NULL: it is closed already). */
-void wlbd_verdict_alive(struct wlbd_reporter *reporter, struct evhttp_connection *connection);
+void wlbd_verdict_alive(struct wlbd_reporter *reporter, struct wlbd_connection *connection);
 void wlbd_verdict_goodbye(struct wlbd_reporter *reporter);
 void wlbd_verdict_rank_gone(struct wlbd_reporter *reporter, int rank);
 /* The rank ended with this exit code, 128 + signal when it was killed. */

@@ -3,7 +3,6 @@
 #define WLBD_H
 
 #include <event2/event.h>
-#include <event2/http.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -13,8 +12,8 @@
 struct wlbd {
 	struct wlbd_config config;
 	struct event_base *base;
-	struct evhttp *http;
-	struct wlbd_guards *guards;           /* connections that must not be held half-open */
+	struct wlbd_http *http;
+	struct wlbd_budget *budget;           /* what users hold: connections, bytes of requests */
 	struct wlbd_db *writes;               /* decisions and what wlbd found out: short statements, in order */
 	struct wlbd_db *polls;                /* which runs are open, for jobs.h */
 	struct wlbd_pool *deliveries;         /* of records */

@@ -1,0 +1,336 @@
+#include "coordinator/agent/agent.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "coordinator/agent/process.h"
+#include "coordinator/agent/report.h"
+#include "coordinator/agent/tasks.h"
+#include "coordinator/agent/words.h"
+#include "coordinator/client/backoff.h"
+#include "coordinator/client/clock.h"
+#include "coordinator/client/order.h"
+
+enum {
+	PERIOD_MS = 1000,
+	REPORT_MS = 2000,       /* one report, answered or not */
+	GOODBYE_MS = 500,       /* the last one: nothing of a step stays for a second after it */
+	NODES_IN_1_MS = 10,     /* reports of one event on all nodes are spread over 1 ms for so many nodes */
+	OBEY_MS = 5000,         /* from the order to end until ranks are killed */
+	KILL_AGAIN_MS = 1000,   /* a process may have been started meanwhile */
+	KILL_MOST_MS = 30000,   /* a process that the kernel does not let go is left to it */
+	ORPHANS_MOST_MS = 60000 /* ranks without slurmstepd, and no coordinator that knows of them */
+};
+
+static const int64_t never = INT64_MAX;
+
+struct agent {
+	const struct wlb_agent_options *options;
+	struct wlb_agent_tasks tasks;
+	struct wlb_connection *connection;
+	struct pollfd *polls;
+	int hangup_fd; /* readable once the plugin's end of the socket is closed */
+	pid_t stepd;
+	struct wlb_backoff backoff;
+
+	bool ended;      /* the plugin said that the step is over */
+	bool stepd_gone; /* it did not, and cannot any more */
+	bool farewell;   /* the coordinator knows that no more reports come */
+
+	int64_t urgent_ms; /* when to report something new; never: there is nothing */
+	int64_t period_ms; /* when to report next in any case */
+	int64_t answered_ms;
+	int64_t ordered_ms; /* 0: not ordered to end */
+	int64_t killed_ms;  /* 0: nobody was killed yet */
+	int64_t first_kill_ms;
+};
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* ---- reports ---------------------------------------------------------------------------------------------------- */
+
+static void report_soon(struct agent *a)
+{
+	int64_t turn_ms = wlb_clock_ms() + wlb_random_upto(a->options->nodes / NODES_IN_1_MS);
+	a->urgent_ms = earlier(a->urgent_ms, turn_ms);
+}
+
+static void order_end(struct agent *a, const char *reason)
+{
+	if (a->ordered_ms != 0)
+		return;
+	a->ordered_ms = wlb_clock_ms();
+	wlb_node_page_order_end(a->options->page, reason);
+}
+
+static void take_reply(struct agent *a, const struct wlb_reply *reply, bool goodbye)
+{
+	char reason[WLB_NODE_PAGE_REASON_SIZE];
+	if (reply->status != 200)
+		return;
+	a->answered_ms = wlb_clock_ms();
+	/* A report that tells of anything is answered with a proof. */
+	if (!reply->proved)
+		return;
+	a->farewell = goodbye;
+	wlb_agent_report_taken(&a->tasks);
+	if (wlb_order_end(reply, reason, sizeof(reason)))
+		order_end(a, reason);
+}
+
+/* Whether the node has nothing more to say once this is said. */
+static bool is_last(const struct agent *a)
+{
+	return a->ended || wlb_agent_tasks_over(&a->tasks);
+}
+
+static void send_report(struct agent *a)
+{
+	char path[128];
+	struct wlb_reply reply;
+	struct wlb_agent_report report = {.attempt_id = a->options->attempt_id,
+	                                  .node = a->options->node,
+	                                  .step = wlb_node_page_step(a->options->page),
+	                                  .goodbye = is_last(a),
+	                                  .stepd_gone = a->stepd_gone};
+	char *body = wlb_agent_report_body(&report, &a->tasks);
+	if (body == NULL)
+		return;
+	snprintf(path, sizeof(path), "/v1/runs/%s/report", a->options->run_id);
+	wlb_connection_cancel_on(a->connection, report.goodbye || a->stepd_gone ? -1 : a->hangup_fd);
+	int rc = wlb_connection_call(a->connection, "POST", path, body, report.goodbye ? GOODBYE_MS : REPORT_MS, &reply,
+	                             NULL);
+	free(body);
+	wlb_backoff_note(&a->backoff, rc != 0);
+	if (rc == 0)
+		take_reply(a, &reply, report.goodbye);
+	free(reply.body);
+}
+
+/* The next moment to report. After the farewell only news are reported. */
+static int64_t report_due(const struct agent *a)
+{
+	if (!wlb_agent_tasks_complete(&a->tasks))
+		return never;
+	int64_t period_ms = a->period_ms > a->backoff.until_ms ? a->period_ms : a->backoff.until_ms;
+	if (a->farewell && !wlb_agent_report_news(&a->tasks))
+		return never;
+	return earlier(a->urgent_ms, period_ms);
+}
+
+static void report_when_due(struct agent *a)
+{
+	if (wlb_clock_ms() < report_due(a))
+		return;
+	a->urgent_ms = never;
+	send_report(a);
+	while (a->period_ms <= wlb_clock_ms())
+		a->period_ms += PERIOD_MS;
+}
+
+/* ---- what is heard and seen ------------------------------------------------------------------------------------- */
+
+/* True when there is something to report. */
+static bool take_word(struct agent *a, const char *text)
+{
+	struct wlb_agent_word word = wlb_agent_word_parse(text);
+	switch (word.kind) {
+	case WLB_AGENT_WORD_TASK:
+		wlb_agent_tasks_add(&a->tasks, word.rank, (pid_t)word.value);
+		return wlb_agent_tasks_complete(&a->tasks);
+	case WLB_AGENT_WORD_EXIT:
+		return wlb_agent_tasks_exited(&a->tasks, word.rank, word.value);
+	case WLB_AGENT_WORD_END:
+		a->ended = true;
+		return false;
+	default:
+		return false;
+	}
+}
+
+/* True when there is something to report. */
+static bool listen_to_plugin(struct agent *a)
+{
+	char text[WLB_AGENT_WORD_SIZE];
+	bool news = false;
+	while (!a->ended && !a->stepd_gone) {
+		ssize_t length = recv(a->options->control_fd, text, sizeof(text) - 1, MSG_DONTWAIT);
+		if (length < 0 && errno == EINTR)
+			continue;
+		if (length < 0 && errno == EAGAIN)
+			break;
+		if (length <= 0) {
+			a->stepd_gone = true;
+			return true;
+		}
+		text[length] = '\0';
+		news = take_word(a, text) || news;
+	}
+	return news;
+}
+
+static bool is_silent(const struct agent *a)
+{
+	return a->stepd_gone || wlb_process_stopped(a->stepd);
+}
+
+static void look(struct agent *a)
+{
+	bool news = listen_to_plugin(a);
+	bool question = wlb_agent_tasks_open_question(&a->tasks);
+	news = wlb_agent_tasks_check(&a->tasks, question && is_silent(a)) || news;
+	if (news)
+		report_soon(a);
+}
+
+static void wait_for_news(struct agent *a, int64_t until_ms)
+{
+	int count = 0;
+	if (wlb_agent_tasks_open_question(&a->tasks))
+		until_ms = earlier(until_ms, wlb_clock_ms() + WLB_AGENT_SILENCE_MS);
+	if (!a->stepd_gone)
+		a->polls[count++] = (struct pollfd){.fd = a->options->control_fd, .events = POLLIN};
+	count += wlb_peers_poll(&a->tasks.peers, a->polls + count);
+	poll(a->polls, (nfds_t)count, until_ms == never ? -1 : wlb_clock_left_ms(until_ms));
+}
+
+/* ---- the end ---------------------------------------------------------------------------------------------------- */
+
+/* Ranks that nobody orders about any more: Slurm cannot end them without slurmstepd. */
+static void end_orphans(struct agent *a)
+{
+	if (a->stepd_gone && wlb_clock_ms() - a->answered_ms >= ORPHANS_MOST_MS)
+		order_end(a, "slurmstepd is gone, and the coordinator does not answer");
+}
+
+static int kill_all(struct agent *a)
+{
+	char attempt[128], node[320];
+	const char *marks[] = {attempt, node, NULL};
+	int killed = wlb_peers_kill(&a->tasks.peers);
+	snprintf(attempt, sizeof(attempt), "WLB_ATTEMPT_ID=%s", a->options->attempt_id);
+	snprintf(node, sizeof(node), "SLURMD_NODENAME=%s", a->options->node);
+	/* While slurmstepd lives it ends what the ranks have started. */
+	if (a->stepd_gone)
+		killed += wlb_process_kill_marked(marks);
+	return killed;
+}
+
+/* The ranks have ended (or slurmstepd died before it had told of all), and nobody ends what they have started. */
+static bool is_abandoned(const struct agent *a)
+{
+	return a->stepd_gone && (wlb_agent_tasks_over(&a->tasks) || !wlb_agent_tasks_complete(&a->tasks));
+}
+
+/* When to kill what is left of the step. */
+static int64_t kill_due(const struct agent *a)
+{
+	bool disobeyed = a->ordered_ms != 0 && !wlb_agent_tasks_over(&a->tasks);
+	if (!disobeyed && !is_abandoned(a))
+		return never;
+	if (a->killed_ms != 0)
+		return a->killed_ms + KILL_AGAIN_MS;
+	return is_abandoned(a) ? 0 : a->ordered_ms + OBEY_MS;
+}
+
+/* True when nothing of the step is left, or nothing more can be done. */
+static bool kill_when_due(struct agent *a)
+{
+	int64_t now_ms = wlb_clock_ms();
+	if (now_ms < kill_due(a))
+		return false;
+	int killed = kill_all(a);
+	if (killed > 0 && a->first_kill_ms == 0) {
+		a->first_kill_ms = now_ms;
+		syslog(LOG_WARNING, "run %s on %s: %d processes are killed: %s", a->options->run_id, a->options->node,
+		       killed, a->stepd_gone ? "their slurmstepd is gone" : "they did not end by order");
+	}
+	a->killed_ms = now_ms;
+	bool given_up = a->first_kill_ms != 0 && now_ms - a->first_kill_ms > KILL_MOST_MS;
+	return a->stepd_gone && ((killed == 0 && is_abandoned(a)) || given_up);
+}
+
+/* What the coordinator has to know, at last. It is not waited for. */
+static void say_farewell(struct agent *a)
+{
+	if (!wlb_agent_tasks_complete(&a->tasks) || (a->farewell && !wlb_agent_report_news(&a->tasks)))
+		return;
+	send_report(a);
+}
+
+static void watch_step(struct agent *a)
+{
+	a->urgent_ms = never;
+	a->answered_ms = wlb_clock_ms();
+	/* From the second report on, nodes that began together report at any moment of the second. */
+	a->period_ms = wlb_clock_ms() + PERIOD_MS / 2 + wlb_random_upto(PERIOD_MS / 2);
+	for (bool over = false; !over && !a->ended;) {
+		look(a);
+		if (a->ended)
+			break;
+		report_when_due(a);
+		end_orphans(a);
+		over = kill_when_due(a);
+		if (!over)
+			wait_for_news(a, earlier(report_due(a), kill_due(a)));
+	}
+	say_farewell(a);
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------- */
+
+/* Readable when the plugin's end is closed, not when it speaks: a request is given up for that alone. */
+static int watch_hangup(int control_fd)
+{
+	struct epoll_event hangup = {.events = EPOLLRDHUP};
+	int fd = epoll_create1(EPOLL_CLOEXEC);
+	if (fd >= 0 && epoll_ctl(fd, EPOLL_CTL_ADD, control_fd, &hangup) != 0) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static int open_parts(struct agent *a, const struct wlb_client_config *config, struct wlb_error *error)
+{
+	struct ucred plugin;
+	socklen_t size = sizeof(plugin);
+	if (getsockopt(a->options->control_fd, SOL_SOCKET, SO_PEERCRED, &plugin, &size) != 0)
+		return wlb_fail(error, "the standard input is no socket of spank_wlb.so: %s", strerror(errno));
+	a->stepd = plugin.pid;
+	a->hangup_fd = watch_hangup(a->options->control_fd);
+	if (a->hangup_fd < 0)
+		return wlb_fail(error, "no file descriptor: %s", strerror(errno));
+	a->connection = wlb_connection_new(config);
+	a->polls = calloc((size_t)a->options->tasks + 1, sizeof(*a->polls));
+	if (a->connection == NULL || a->polls == NULL)
+		return wlb_fail(error, "no memory");
+	return wlb_agent_tasks_open(&a->tasks, a->options->tasks, error);
+}
+
+int wlb_agent_run(const struct wlb_agent_options *options, const struct wlb_client_config *config,
+                  struct wlb_error *error)
+{
+	struct agent a = {.options = options, .hangup_fd = -1};
+	int rc = open_parts(&a, config, error);
+	if (rc == 0)
+		watch_step(&a);
+	wlb_agent_tasks_close(&a.tasks);
+	wlb_connection_free(a.connection);
+	free(a.polls);
+	if (a.hangup_fd >= 0)
+		close(a.hangup_fd);
+	return rc;
+}

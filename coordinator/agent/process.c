@@ -1,0 +1,149 @@
+#include "coordinator/agent/process.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+	STAT_SIZE = 1024,
+	ENVIRON_MOST_BYTES = 4 * 1024 * 1024, /* the kernel allows a process 6 MiB of arguments and environment */
+	FIELD_STATE = 3,                      /* of /proc/PID/stat, proc(5) */
+	FIELD_EXIT_CODE = 52,
+};
+
+/* A field of /proc/PID/stat from FIELD_STATE on, the line being cut in pieces; NULL when there is none. */
+static char *stat_field(pid_t pid, int field, char line[STAT_SIZE])
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	ssize_t length = read(fd, line, STAT_SIZE - 1);
+	close(fd);
+	line[length > 0 ? length : 0] = '\0';
+	char *name_end = strrchr(line, ')'); /* the name may hold blanks and parentheses */
+	char *rest = NULL;
+	char *word = name_end != NULL ? strtok_r(name_end + 1, " \n", &rest) : NULL;
+	for (int i = FIELD_STATE; i < field && word != NULL; i++)
+		word = strtok_r(NULL, " \n", &rest);
+	return word;
+}
+
+/* Of a process that we may not look at, /proc/PID/stat says that its exit code is 0. */
+static bool may_look_at(pid_t pid)
+{
+	char path[64], target[64];
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
+	return readlink(path, target, sizeof(target)) > 0;
+}
+
+int wlb_process_exit_code(pid_t pid)
+{
+	char line[STAT_SIZE];
+	if (!may_look_at(pid))
+		return -1;
+	const char *state = stat_field(pid, FIELD_STATE, line);
+	if (state == NULL || *state != 'Z')
+		return -1;
+	const char *code = stat_field(pid, FIELD_EXIT_CODE, line);
+	if (code == NULL)
+		return -1;
+	int status = atoi(code);
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+bool wlb_process_stopped(pid_t pid)
+{
+	char line[STAT_SIZE];
+	const char *state = stat_field(pid, FIELD_STATE, line);
+	return state != NULL && (*state == 'T' || *state == 't');
+}
+
+/* ---- processes of a step ---------------------------------------------------------------------------------------- */
+
+static bool holds(const char *environment, size_t length, const char *mark)
+{
+	size_t mark_length = strlen(mark);
+	for (const char *at = environment; at < environment + length; at += strlen(at) + 1)
+		if (strncmp(at, mark, mark_length) == 0 && at[mark_length] == '\0')
+			return true;
+	return false;
+}
+
+/* The environment, each entry with its NUL; the caller frees. NULL when it cannot be read. */
+static char *read_environment(pid_t pid, size_t *length)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+	FILE *file = fopen(path, "re");
+	char *text = NULL;
+	size_t size = 0;
+	*length = 0;
+	while (file != NULL && *length < ENVIRON_MOST_BYTES) {
+		if (*length + 1 >= size) {
+			size = size * 2 + 8192;
+			char *larger = realloc(text, size);
+			if (larger == NULL)
+				break;
+			text = larger;
+		}
+		size_t n = fread(text + *length, 1, size - 1 - *length, file);
+		if (n == 0)
+			break;
+		*length += n;
+	}
+	if (file != NULL)
+		fclose(file);
+	if (text != NULL)
+		text[*length] = '\0';
+	return text;
+}
+
+static bool is_marked(pid_t pid, const char *const *marks)
+{
+	size_t length;
+	char *environment = read_environment(pid, &length);
+	bool marked = environment != NULL && length > 0;
+	for (int i = 0; marked && marks[i] != NULL; i++)
+		marked = holds(environment, length, marks[i]);
+	free(environment);
+	return marked;
+}
+
+/* Looked at while the descriptor holds the process: no other that is given the number later is hit. */
+static bool kill_if_marked(pid_t pid, const char *const *marks)
+{
+	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (pidfd < 0 && errno != ENOSYS)
+		return false;
+	bool marked = is_marked(pid, marks);
+	if (marked && pidfd >= 0)
+		syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+	else if (marked)
+		kill(pid, SIGKILL);
+	if (pidfd >= 0)
+		close(pidfd);
+	return marked;
+}
+
+int wlb_process_kill_marked(const char *const *marks)
+{
+	int killed = 0;
+	DIR *folder = opendir("/proc");
+	for (struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;) {
+		pid_t pid = (pid_t)atoi(entry->d_name);
+		if (pid > 0 && pid != getpid())
+			killed += kill_if_marked(pid, marks);
+	}
+	if (folder != NULL)
+		closedir(folder);
+	return killed;
+}

@@ -1,0 +1,70 @@
+#include "coordinator/agent/report.h"
+
+#include <jansson.h>
+
+/* Told as an exit: how it ended is known. */
+static bool has_exit(const struct wlb_agent_task *task)
+{
+	return task->code >= 0 && !task->told_exit;
+}
+
+/* Told as lost: it did not end well, or nobody knows how it ended. A wlbd that reads no `exits` goes by this. */
+static bool has_loss(const struct wlb_agent_task *task)
+{
+	return (task->code > 0 || task->lost) && !task->told_lost;
+}
+
+static int lowest_rank(const struct wlb_agent_tasks *tasks)
+{
+	int lowest = tasks->list[0].rank;
+	for (int i = 1; i < tasks->count; i++)
+		if (tasks->list[i].rank < lowest)
+			lowest = tasks->list[i].rank;
+	return lowest;
+}
+
+static json_t *fill(const struct wlb_agent_report *report, const struct wlb_agent_tasks *tasks)
+{
+	json_t *ranks = json_array(), *exits = json_array(), *lost = json_array();
+	for (int i = 0; i < tasks->count; i++) {
+		const struct wlb_agent_task *task = &tasks->list[i];
+		json_array_append_new(ranks, json_integer(task->rank));
+		if (has_exit(task))
+			json_array_append_new(exits, json_pack("{s:i, s:f, s:i}", "rank", task->rank, "time",
+			                                       task->gone_s, "code", task->code));
+		if (has_loss(task))
+			json_array_append_new(lost, json_pack("{s:i, s:f}", "rank", task->rank, "time", task->gone_s));
+	}
+	json_t *body = json_pack("{s:s, s:s, s:s, s:i, s:o, s:I, s:o, s:o, s:b, s:b}", "attempt_id", report->attempt_id,
+	                         "source", "node", "node", report->node, "rank", lowest_rank(tasks), "ranks", ranks,
+	                         "step", (json_int_t)report->step, "lost_ranks", lost, "exits", exits, "goodbye",
+	                         report->goodbye, "agent", true);
+	if (report->stepd_gone)
+		json_object_set_new(body, "stepd", json_string("gone"));
+	return body;
+}
+
+char *wlb_agent_report_body(const struct wlb_agent_report *report, const struct wlb_agent_tasks *tasks)
+{
+	json_t *body = fill(report, tasks);
+	char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
+	json_decref(body);
+	return text;
+}
+
+void wlb_agent_report_taken(struct wlb_agent_tasks *tasks)
+{
+	for (int i = 0; i < tasks->count; i++) {
+		struct wlb_agent_task *task = &tasks->list[i];
+		task->told_exit = task->told_exit || has_exit(task);
+		task->told_lost = task->told_lost || has_loss(task);
+	}
+}
+
+bool wlb_agent_report_news(const struct wlb_agent_tasks *tasks)
+{
+	for (int i = 0; i < tasks->count; i++)
+		if (has_exit(&tasks->list[i]) || has_loss(&tasks->list[i]))
+			return true;
+	return false;
+}

@@ -1,0 +1,63 @@
+/*
+ * The ranks of a step on this node: which run, which have ended, and what the coordinator knows of that.
+ *
+ * How a rank ended is known from the kernel while nobody has reaped it, else from the plugin. A rank that is gone
+ * without either is lost: slurmstepd died or is stopped, and somebody else reaped it.
+ */
+#ifndef WLB_AGENT_TASKS_H
+#define WLB_AGENT_TASKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "coordinator/client/peers.h"
+#include "libwlb/wlb.h"
+
+struct wlb_agent_task {
+	int rank;
+	pid_t pid;
+	bool gone;       /* its process has ended */
+	int64_t gone_ms; /* of wlb_clock_ms() */
+	double gone_s;   /* since 1970 */
+	int code;        /* -1: not known */
+	bool lost;       /* gone, and nobody says how */
+	bool told_exit;  /* the coordinator knows the code */
+	bool told_lost;  /* the coordinator knows that it is gone, or that it failed */
+};
+
+struct wlb_agent_tasks {
+	struct wlb_agent_task *list; /* room for `expected` */
+	int expected;
+	int count;
+	struct wlb_peers peers; /* in the order of the list; opened when all are known */
+};
+
+int wlb_agent_tasks_open(struct wlb_agent_tasks *tasks, int expected, struct wlb_error *error);
+void wlb_agent_tasks_close(struct wlb_agent_tasks *tasks);
+
+/* One more rank; those beyond the expected, and a rank told twice, are ignored. */
+void wlb_agent_tasks_add(struct wlb_agent_tasks *tasks, int rank, pid_t pid);
+
+/* All are known. */
+bool wlb_agent_tasks_complete(const struct wlb_agent_tasks *tasks);
+
+/* The plugin says how a rank ended; false when that is no news. */
+bool wlb_agent_tasks_exited(struct wlb_agent_tasks *tasks, int rank, int code);
+
+/* Notes who is gone. With `silent`, nobody will say how, and a rank that has been gone for WLB_AGENT_SILENCE_MS is
+ * lost; else the plugin is waited for: a site's task epilog may come before its word. True when there is news. */
+bool wlb_agent_tasks_check(struct wlb_agent_tasks *tasks, bool silent);
+
+enum {
+	WLB_AGENT_SILENCE_MS = 200,
+	WLB_AGENT_EPILOG_MS = 5000,
+};
+
+/* Some rank is gone, and how is not known yet. */
+bool wlb_agent_tasks_open_question(const struct wlb_agent_tasks *tasks);
+
+/* All are known, and have ended. */
+bool wlb_agent_tasks_over(const struct wlb_agent_tasks *tasks);
+
+#endif

@@ -1,0 +1,139 @@
+#include "spank/agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "coordinator/agent/words.h"
+#include "spank/child.h"
+#include "spank/environment.h"
+
+enum {
+	VARIABLES_MOST = 16,
+	WORDS_BUFFER_BYTES = 4 * 1024 * 1024, /* the kernel cuts it to what it allows */
+};
+
+/* ---- starting it ------------------------------------------------------------------------------------------------ */
+
+/* The agent's environment; `variables` has room for VARIABLES_MOST and a NULL. */
+static int make_environment(spank_t sp, const struct wlb_spank_step *step, char **variables)
+{
+	char value[4096];
+	int count = 0;
+	if (asprintf(&variables[count++], "SLURMD_NODENAME=%s", step->node) < 0)
+		return -1;
+	for (int i = 0; step->names[i] != NULL && count < VARIABLES_MOST; i++) {
+		wlb_environment_get(sp, step->names[i], value, sizeof(value));
+		if (value[0] != '\0' && asprintf(&variables[count++], "%s=%s", step->names[i], value) < 0)
+			return -1;
+	}
+	variables[count] = NULL;
+	return 0;
+}
+
+/* The socket becomes its standard input, the report its output; of slurmstepd's own descriptors it keeps none. */
+static _Noreturn void become_agent(const char *path, char *const *argv, char *const *variables, int socket, int report)
+{
+	sigset_t none;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (dup2(socket, STDIN_FILENO) >= 0 && dup2(report, STDOUT_FILENO) >= 0 && dup2(report, STDERR_FILENO) >= 0 &&
+	    chdir("/") == 0) {
+		closefrom(STDERR_FILENO + 1);
+		execve(path, argv, variables);
+	}
+	dprintf(STDERR_FILENO, "%s: cannot be started: %s", path, strerror(errno));
+	_exit(1);
+}
+
+static int start(const char *path, char *const *argv, char *const *variables, int socket, int timeout_ms, char *page,
+                 size_t size, struct wlb_error *error)
+{
+	struct wlb_child child;
+	int report, status;
+	if (wlb_child_start(&child, &report, error) != 0)
+		return -1;
+	if (child.pid == 0)
+		become_agent(path, argv, variables, socket, report);
+	if (wlb_child_finish(&child, timeout_ms, path, page, size, &status, error) != 0)
+		return -1;
+	page[strcspn(page, "\n")] = '\0';
+	if (page[0] == '\0')
+		return wlb_fail(error, "%s: ended with wait status 0x%x", path, (unsigned)status);
+	return strncmp(page, "/proc/", strlen("/proc/")) == 0 ? 0 : wlb_fail(error, "%s", page);
+}
+
+int wlb_spank_agent_start(struct wlb_spank_agent *agent, spank_t sp, const struct wlb_spank_args *args,
+                          const struct wlb_spank_step *step, char *page, size_t size, struct wlb_error *error)
+{
+	char nodes[16], tasks[16], *variables[VARIABLES_MOST + 1] = {NULL};
+	char *argv[] = {"wlb-agent",
+	                "--run",
+	                (char *)step->run_id,
+	                "--attempt",
+	                (char *)step->attempt_id,
+	                "--node",
+	                (char *)step->node,
+	                "--nodes",
+	                nodes,
+	                "--tasks",
+	                tasks,
+	                NULL};
+	int ends[2];
+	snprintf(nodes, sizeof(nodes), "%d", step->nodes);
+	snprintf(tasks, sizeof(tasks), "%d", step->tasks);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+		return wlb_fail(error, "socketpair: %s", strerror(errno));
+	int buffer_bytes = WORDS_BUFFER_BYTES;
+	setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &buffer_bytes, sizeof(buffer_bytes));
+	int rc = make_environment(sp, step, variables) == 0
+	                 ? start(args->agent, argv, variables, ends[1], args->timeout_ms, page, size, error)
+	                 : wlb_fail(error, "no memory");
+	for (int i = 0; i < VARIABLES_MOST && variables[i] != NULL; i++)
+		free(variables[i]);
+	close(ends[1]);
+	if (rc == 0)
+		agent->fd = ends[0];
+	else
+		close(ends[0]);
+	return rc;
+}
+
+/* ---- telling it ------------------------------------------------------------------------------------------------- */
+
+/* A word that finds no space is lost: the agent sees for itself that a process is gone. */
+static void tell(const struct wlb_spank_agent *agent, const char *word)
+{
+	if (agent->fd >= 0)
+		(void)!send(agent->fd, word, strlen(word), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void wlb_spank_agent_task(const struct wlb_spank_agent *agent, int rank, pid_t pid)
+{
+	char word[WLB_AGENT_WORD_SIZE];
+	snprintf(word, sizeof(word), "task %d %d", rank, (int)pid);
+	tell(agent, word);
+}
+
+void wlb_spank_agent_exit(const struct wlb_spank_agent *agent, int rank, int status)
+{
+	char word[WLB_AGENT_WORD_SIZE];
+	snprintf(word, sizeof(word), "exit %d %d", rank,
+	         WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+	tell(agent, word);
+}
+
+void wlb_spank_agent_end(struct wlb_spank_agent *agent)
+{
+	if (agent->fd < 0)
+		return;
+	tell(agent, "end");
+	close(agent->fd);
+	agent->fd = -1;
+}

@@ -1,0 +1,72 @@
+#include "spank/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "coordinator/client/clock.h"
+
+/* Of slurmstepd only the effective user is the job's. */
+static void become_user(void)
+{
+	uid_t user = geteuid();
+	gid_t group = getegid();
+	if (setresgid(group, group, group) != 0 || setresuid(user, user, user) != 0)
+		_exit(1);
+}
+
+int wlb_child_start(struct wlb_child *child, int *report, struct wlb_error *error)
+{
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return wlb_fail(error, "pipe: %s", strerror(errno));
+	*child = (struct wlb_child){.pid = fork(), .report = ends[0]};
+	if (child->pid == 0) {
+		become_user();
+		*report = ends[1];
+		return 0;
+	}
+	close(ends[1]);
+	if (child->pid > 0)
+		return 0;
+	wlb_fail(error, "fork: %s", strerror(errno));
+	close(ends[0]);
+	return -1;
+}
+
+static int read_report(int report, int timeout_ms, const char *who, char *text, size_t size, struct wlb_error *error)
+{
+	int64_t deadline_ms = wlb_clock_ms() + timeout_ms;
+	struct pollfd ready = {.fd = report, .events = POLLIN};
+	text[0] = '\0';
+	for (;;) {
+		int n = poll(&ready, 1, wlb_clock_left_ms(deadline_ms));
+		if (n > 0)
+			break;
+		if (n == 0)
+			return wlb_fail(error, "no answer from %s within %d ms", who, timeout_ms);
+		if (errno != EINTR)
+			return wlb_fail(error, "poll: %s", strerror(errno));
+	}
+	ssize_t length = read(report, text, size - 1);
+	text[length > 0 ? length : 0] = '\0';
+	return 0;
+}
+
+int wlb_child_finish(struct wlb_child *child, int timeout_ms, const char *who, char *text, size_t size, int *status,
+                     struct wlb_error *error)
+{
+	int result = read_report(child->report, timeout_ms, who, text, size, error);
+	/* It has told all it has to tell, or will not be heard. */
+	if (result != 0 || text[0] != '\0')
+		kill(child->pid, SIGKILL);
+	*status = 0;
+	while (waitpid(child->pid, status, 0) < 0 && errno == EINTR)
+		;
+	close(child->report);
+	return result;
+}

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""What a client may take of wlbd before and after it has proved who it is: memory, connections, descriptors, log lines."""
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import threading
+import time
+
+import harness
+import test_wlbd_api
+from harness import wait_for
+
+MIB = 1 << 20
+
+
+class HttpTest(test_wlbd_api.ApiTest):
+    nodes = 1
+
+    @property
+    def pid(self):
+        return int((self.cluster.dir / "run/wlbd.pid").read_text(encoding="utf-8").split()[0])
+
+    def rss(self):
+        text = pathlib.Path(f"/proc/{self.pid}/status").read_text(encoding="utf-8")
+        return int(re.search(r"VmRSS:\s+(\d+) kB", text).group(1)) * 1024
+
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def connect(self, data=b""):
+        host, port = self.api.address.split(":")
+        link = socket.create_connection((host, int(port)), timeout=10)
+        self.addCleanup(link.close)
+        if data:
+            link.sendall(data)
+        return link
+
+    def ask(self, data):
+        """(status, whole reply) of raw bytes; None when the connection was closed without one."""
+        link = self.connect(data)
+        text = b""
+        while b"\r\n\r\n" not in text:
+            more = link.recv(65536)
+            if not more:
+                return None, text
+            text += more
+        return int(text.split()[1]), text
+
+    def health(self):
+        return self.api.send("GET", "/healthz")[0]
+
+
+class BeforeProof(HttpTest):
+    def test_body_is_not_held_before_the_credential_is_accepted(self):
+        before = self.rss()
+        head = b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (8 * MIB)
+        links = []
+
+        def send():
+            link = self.connect()
+            link.settimeout(1)
+            links.append(link)
+            try:
+                link.sendall(head + b"x" * (8 * MIB - 1))
+            except OSError:
+                pass  # closed before all of it was sent
+
+        threads = [threading.Thread(target=send) for _ in range(60)]
+        for thread in threads:
+            thread.start()
+        most = 0
+        while any(thread.is_alive() for thread in threads):
+            most = max(most, self.rss())
+            time.sleep(0.01)
+        self.assertLess(max(most, self.rss()) - before, 40 * MIB)
+        self.assertEqual(self.health(), 200)
+
+    def test_oldest_unproved_connection_gives_way(self):
+        half = b"GET /v1/runs HTTP/1.1\r\nHost: x\r\n"
+        links = [self.connect(half) for _ in range(1100)]
+        wait_for("the first of them to be closed", lambda: self.is_closed(links[0]), 10)
+        self.assertFalse(self.is_closed(links[-1]))
+        self.assertEqual(self.health(), 200)
+
+    @staticmethod
+    def is_closed(link):
+        link.setblocking(False)
+        try:
+            return link.recv(1) == b""
+        except BlockingIOError:
+            return False
+        except ConnectionResetError:
+            return True
+
+    def test_ambiguous_lengths_are_refused(self):
+        for head in (b"Content-Length: 2\r\nContent-Length: 2", b"Content-Length: 2\r\ncontent-length: 40",
+                     b"Content-Length: 0\r\nContent-Length: 2", b"Content-Length: 2\r\nTransfer-Encoding: chunked",
+                     b"Transfer-Encoding: chunked"):
+            status, text = self.ask(b"POST /v1/runs HTTP/1.1\r\nHost: x\r\n" + head + b"\r\n\r\n{}")
+            self.assertEqual(status, 400, head)
+            self.assertIn(b"Connection: close", text, head)
+
+    def test_refusal_of_a_long_body_can_be_read(self):
+        body = b" " * (9 * MIB)
+        path = "/v1/runs/1/records"
+        status, text = self.api.send("POST", path, body, self.api.credential("POST", path, body))
+        self.assertEqual(status, 413, text)
+        path = "/v1/runs/1/report"
+        body = b" " * (2 * MIB)
+        status, text = self.api.send("POST", path, body, self.api.credential("POST", path, body))
+        self.assertEqual(status, 413, text)
+
+
+class AfterProof(HttpTest):
+    def test_object_of_many_values_stalls_nobody(self):
+        body = ("{" + ",".join(f'"k{i:07}":1' for i in range(8 * MIB // 14)) + "}").encode()
+        path = "/v1/runs/1/records"
+        status, text = self.api.send("POST", path, body, self.api.credential("POST", path, body))
+        self.assertEqual(status, 413, text)
+        self.assertIn("values", json.loads(text)["error"])
+
+    def test_bodies_of_one_user_are_bounded(self):
+        before = self.rss()
+        body = b'{"a":"' + b"q" * (7 * MIB) + b'"}'
+        path = "/v1/runs/1/records"
+        found = []
+
+        def send():
+            found.append(self.api.send("POST", path, body, self.api.credential("POST", path, body), 30)[0])
+
+        threads = [threading.Thread(target=send) for _ in range(30)]
+        for thread in threads:
+            thread.start()
+        most = 0
+        while any(thread.is_alive() for thread in threads):
+            most = max(most, self.rss())
+            time.sleep(0.01)
+        self.assertEqual(len(found), 30)
+        self.assertLessEqual(set(found), {400, 503})
+        self.assertLess(most - before, 180 * MIB)
+        if "WLB_TEST_WLBD" not in os.environ:  # with sanitizers, memory that was freed is kept aside
+            wait_for("the memory to be given back", lambda: self.rss() - before < 20 * MIB, 10)
+
+    def test_client_that_vanishes_while_munged_is_asked(self):
+        munged = int((self.cluster.dir / "run/munged.pid").read_text(encoding="utf-8").split()[0])
+        before = self.descriptors()
+        made = [self.api.credential("GET", "/v1/runs", b"") for _ in range(20)]
+        os.kill(munged, signal.SIGSTOP)
+        try:
+            for credential in made:
+                self.connect(f"GET /v1/runs HTTP/1.1\r\nHost: x\r\nAuthorization: MUNGE {credential}\r\n\r\n"
+                             .encode()).close()
+            self.assertEqual(self.health(), 200)
+        finally:
+            os.kill(munged, signal.SIGCONT)
+        wait_for("their connections to be forgotten", lambda: self.descriptors() <= before + 2, 20)
+        self.assertEqual(self.api.call("GET", "/v1/runs")[0], 200)
+
+
+class Descriptors(HttpTest):
+    def test_connections_leave_descriptors_for_the_rest(self):
+        self.cluster.verb("kill-wlbd")
+        self.cluster.run("bash", "-c", f"ulimit -n 300 && {self.cluster.script} start-wlbd --dir {self.cluster.dir}")
+        wait_for("wlbd with its database", lambda: self.health() == 200, 10)
+        log = self.cluster.dir / "log/wlbd.out"
+        before = log.stat().st_size
+        links = []
+        for _ in range(600):
+            try:
+                links.append(self.connect())
+            except OSError:
+                break
+        self.assertLess(self.descriptors(), 250)
+        self.assertEqual(self.health(), 200)
+        time.sleep(2)
+        self.assertLess(log.stat().st_size - before, 20000)
+        for link in links:
+            link.close()
+        self.assertEqual(self.api.call("GET", "/v1/runs")[0], 200)
+
+
+if __name__ == "__main__":
+    harness.main()

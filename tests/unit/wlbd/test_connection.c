@@ -1,0 +1,137 @@
+#include "coordinator/wlbd/connection.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { UNPROVED_MOST = 2, MOST_MS = 300 };
+
+struct fixture {
+	struct event_base *base;
+	struct wlbd_budget *budget;
+	struct wlbd_connections *all;
+	struct wlbd_connection *connections[4];
+	int ends[4][2];
+	int closed; /* calls back */
+};
+
+static void begin(struct fixture *f)
+{
+	const struct wlbd_budget_limits limits = {.connections = 1, .user_bytes = 1, .all_bytes = 1};
+	*f = (struct fixture){.base = event_base_new(), .budget = wlbd_budget_new(&limits)};
+	f->all = wlbd_connections_new(f->base, f->budget, MOST_MS, UNPROVED_MOST);
+}
+
+static void end(struct fixture *f)
+{
+	for (int i = 0; i < 4; i++) {
+		if (f->connections[i] != NULL)
+			wlbd_connection_closed(f->connections[i]);
+		if (f->ends[i][0] > 0) {
+			close(f->ends[i][0]);
+			close(f->ends[i][1]);
+		}
+	}
+	wlbd_connections_free(f->all);
+	wlbd_budget_free(f->budget);
+	event_base_free(f->base);
+}
+
+static void open_one(struct fixture *f, int i)
+{
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, f->ends[i]), 0);
+	f->connections[i] = wlbd_connection_opened(f->all, f->ends[i][0]);
+	assert_non_null(f->connections[i]);
+}
+
+static bool is_cut_off(struct fixture *f, int i)
+{
+	char byte;
+	return recv(f->ends[i][1], &byte, 1, 0) == 0;
+}
+
+static void the_oldest_unproved_gives_way(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f);
+	open_one(&f, 0);
+	open_one(&f, 1);
+	assert_int_equal(wlbd_connection_proved(f.connections[0], 7), WLBD_BUDGET_TAKEN);
+	open_one(&f, 2);
+	assert_false(is_cut_off(&f, 1));
+	open_one(&f, 3); /* the third that is unproved */
+	assert_false(is_cut_off(&f, 0));
+	assert_true(is_cut_off(&f, 1));
+	assert_false(is_cut_off(&f, 2));
+	assert_false(is_cut_off(&f, 3));
+	end(&f);
+}
+
+static void a_user_has_so_many(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f);
+	open_one(&f, 0);
+	open_one(&f, 1);
+	assert_int_equal(wlbd_connection_proved(f.connections[0], 7), WLBD_BUDGET_TAKEN);
+	assert_int_equal(wlbd_connection_proved(f.connections[0], 7), WLBD_BUDGET_TAKEN);
+	assert_int_equal(wlbd_connection_proved(f.connections[1], 7), WLBD_BUDGET_USER_FULL);
+	wlbd_connection_closed(f.connections[0]);
+	f.connections[0] = NULL;
+	assert_int_equal(wlbd_connection_proved(f.connections[1], 7), WLBD_BUDGET_TAKEN);
+	end(&f);
+}
+
+static void who_completes_nothing_is_cut_off(void **state)
+{
+	struct fixture f;
+	const struct timeval while_s = {.tv_sec = 2};
+	(void)state;
+	begin(&f);
+	open_one(&f, 0);
+	open_one(&f, 1);
+	wlbd_connection_busy(f.connections[1], true);
+	event_base_loopexit(f.base, &while_s);
+	event_base_dispatch(f.base);
+	assert_true(is_cut_off(&f, 0));
+	assert_false(is_cut_off(&f, 1));
+	end(&f);
+}
+
+static void count_close(struct wlbd_connection *connection, void *context)
+{
+	(void)connection;
+	((struct fixture *)context)->closed++;
+}
+
+static void the_end_is_told_once(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f);
+	open_one(&f, 0);
+	open_one(&f, 1);
+	wlbd_connection_on_close(f.connections[0], count_close, &f);
+	wlbd_connection_on_close(f.connections[1], count_close, &f);
+	wlbd_connection_on_close(f.connections[1], NULL, NULL);
+	end(&f);
+	assert_int_equal(f.closed, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_oldest_unproved_gives_way),
+		cmocka_unit_test(a_user_has_so_many),
+		cmocka_unit_test(who_completes_nothing_is_cut_off),
+		cmocka_unit_test(the_end_is_told_once),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

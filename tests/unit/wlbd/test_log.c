@@ -1,0 +1,61 @@
+#include "coordinator/wlbd/log.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* What `writes` says on stderr. */
+static void heard(void (*writes)(void), char *text, size_t size)
+{
+	FILE *aside = tmpfile();
+	int before = dup(STDERR_FILENO);
+	fflush(stderr);
+	dup2(fileno(aside), STDERR_FILENO);
+	writes();
+	fflush(stderr);
+	dup2(before, STDERR_FILENO);
+	close(before);
+	rewind(aside);
+	text[fread(text, 1, size - 1, aside)] = '\0';
+	fclose(aside);
+}
+
+static int lines(const char *text, const char *word)
+{
+	int count = 0;
+	for (const char *at = strstr(text, word); at != NULL; at = strstr(at + 1, word))
+		count++;
+	return count;
+}
+
+static void say_often(void)
+{
+	for (int i = 0; i < 1000; i++)
+		wlbd_log_limited(WLBD_LOG_WARNING, WLBD_LIMIT_HTTP, "client %d did it again", i);
+	wlbd_log_limited(WLBD_LOG_WARNING, WLBD_LIMIT_END, "another kind");
+	wlbd_log_limited(WLBD_LOG_DEBUG, WLBD_LIMIT_MUNGE, "below the level");
+	wlbd_log(WLBD_LOG_WARNING, "what is said once");
+}
+
+static void a_kind_is_said_a_few_times(void **state)
+{
+	static char text[65536];
+	(void)state;
+	heard(say_often, text, sizeof(text));
+	assert_int_equal(lines(text, "did it again\n"), 10);
+	assert_int_equal(lines(text, "another kind\n"), 1);
+	assert_int_equal(lines(text, "below the level"), 0);
+	assert_int_equal(lines(text, "what is said once\n"), 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(a_kind_is_said_a_few_times)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
