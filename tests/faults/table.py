@@ -47,8 +47,8 @@ def page(results):
 
 
 def slurm():
-    prefix = f"{harness.SLURM_PREFIX}/bin/" if harness.SLURM_PREFIX else ""
-    return subprocess.run([f"{prefix}scontrol", "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
+    slurmd = f"{harness.SLURM_PREFIX or '/usr'}/sbin/slurmd"
+    return subprocess.run([slurmd, "-V"], capture_output=True, text=True, check=True).stdout.split()[-1]
 
 
 def commit():
