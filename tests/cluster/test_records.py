@@ -374,6 +374,23 @@ class Lanes(RecordsTest):
                 self.assertIn("try again", reply["error"])
         self.assertEqual(self.losses(), losses, "connections were dropped")
 
+    def test_a_delivery_that_takes_too_long(self):
+        run, attempt = self.new_run(), str(uuid.uuid4())
+        other, second = self.new_run(), str(uuid.uuid4())
+        losses = self.losses()
+        self.cluster.sql("create function slow() returns trigger language plpgsql as "
+                         "$$ begin perform pg_sleep(30); return new; end $$; create trigger slow before insert on events "
+                         "for each row when (new.kind = 'slow') execute function slow()")
+        self.addCleanup(self.cluster.sql, "drop function if exists slow cascade")
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            slow = pool.submit(self.deliver, run, attempt, [event(1, "slow")])
+            self.assertEqual(self.deliver(other, second, [event(1)])[0], 200)
+            status, reply = slow.result()
+            self.assertEqual(status, 503, reply)
+        self.assertEqual(self.losses(), losses, "connections were dropped")
+        self.cluster.sql("drop function slow cascade")
+        self.assertEqual(self.deliver(run, attempt, [event(1, "slow")])[0], 200)
+
     def losses(self):
         return metric(self.api, "wlbd_database_losses_total")
 
