@@ -384,6 +384,12 @@ struct wlbd_db *wlbd_db_new(struct event_base *base, const char *conninfo, int t
 	return db;
 }
 
+void wlbd_db_stop(struct wlbd_db *db)
+{
+	if (db != NULL && db->state != CLOSED)
+		close_connection(db, "wlbd is stopping");
+}
+
 void wlbd_db_free(struct wlbd_db *db)
 {
 	if (db == NULL)

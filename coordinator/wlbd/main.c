@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "coordinator/client/clock.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/attempts.h"
 #include "coordinator/wlbd/db.h"
@@ -111,6 +112,7 @@ static void on_database_ready(void *context)
 {
 	struct wlbd *wlbd = context;
 	wlbd->database_was_up = true;
+	wlbd->recording_since_ms = wlb_clock_ms();
 	wlbd_log(WLBD_LOG_INFO, "database: connected");
 	wlbd_resolve_reload(wlbd);
 	wlbd_outbox_resume(wlbd->outbox);
@@ -119,6 +121,8 @@ static void on_database_ready(void *context)
 static void on_database_away(void *context, const char *reason)
 {
 	struct wlbd *wlbd = context;
+	if (wlbd->stopping)
+		return;
 	if (wlbd->metrics.database_losses++ == 0 || wlbd->database_was_up)
 		wlbd_log(WLBD_LOG_WARNING, "database: away: %s", reason);
 	wlbd->database_was_up = false;
@@ -187,7 +191,16 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 	return wlbd_http_open(wlbd, address, size, error);
 }
 
-/* Attempts first: connections that end now are no symptoms. */
+/* Whoever waits for it is answered. */
+static void stop_database(struct wlbd *wlbd)
+{
+	wlbd_db_stop(wlbd->writes);
+	wlbd_db_stop(wlbd->polls);
+	wlbd_pool_stop(wlbd->deliveries);
+	wlbd_pool_stop(wlbd->reads);
+}
+
+/* What is under way is answered first; then the attempts, so that connections that end now are no symptoms. */
 static void close_parts(struct wlbd *wlbd)
 {
 	wlbd->stopping = true;
@@ -197,6 +210,7 @@ static void close_parts(struct wlbd *wlbd)
 	wlbd_worker_free(wlbd->slurm_orders);
 	wlbd_worker_free(wlbd->resolver);
 	wlbd_node_probes_free(wlbd->node_probes);
+	stop_database(wlbd);
 	wlbd_lost_nodes_free(wlbd->lost_nodes);
 	wlbd_attempts_free(wlbd->attempts);
 	wlbd_resolutions_free(wlbd->resolutions);
