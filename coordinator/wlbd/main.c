@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "coordinator/client/clock.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/attempts.h"
 #include "coordinator/wlbd/db.h"
@@ -111,6 +112,7 @@ static void on_database_ready(void *context)
 {
 	struct wlbd *wlbd = context;
 	wlbd->database_was_up = true;
+	wlbd->recording_since_ms = wlb_clock_ms();
 	wlbd_log(WLBD_LOG_INFO, "database: connected");
 	wlbd_resolve_reload(wlbd);
 	wlbd_outbox_resume(wlbd->outbox);
@@ -119,6 +121,8 @@ static void on_database_ready(void *context)
 static void on_database_away(void *context, const char *reason)
 {
 	struct wlbd *wlbd = context;
+	if (wlbd->stopping)
+		return;
 	if (wlbd->metrics.database_losses++ == 0 || wlbd->database_was_up)
 		wlbd_log(WLBD_LOG_WARNING, "database: away: %s", reason);
 	wlbd->database_was_up = false;
@@ -173,10 +177,11 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 	if (wlb_slurm_open(error) != 0)
 		return -1;
 	wlbd->auth = wlbd_worker_new(wlbd->base, "credentials", AUTH_THREADS, WAITING_MOST, error);
+	wlbd->bodies = wlbd_worker_new(wlbd->base, "long requests", 1, WAITING_MOST, error);
 	wlbd->slurm_questions = wlbd_worker_new(wlbd->base, "questions to Slurm", SLURM_THREADS, WAITING_MOST, error);
 	wlbd->slurm_orders = wlbd_worker_new(wlbd->base, "orders to Slurm", 1, WAITING_MOST, error);
 	wlbd->resolver = wlbd_worker_new(wlbd->base, "names of nodes", 1, WLBD_NODES_MOST, error);
-	if (wlbd->auth == NULL || wlbd->slurm_questions == NULL || wlbd->slurm_orders == NULL ||
+	if (wlbd->auth == NULL || wlbd->bodies == NULL || wlbd->slurm_questions == NULL || wlbd->slurm_orders == NULL ||
 	    wlbd->resolver == NULL || open_database(wlbd, error) != 0)
 		return -1;
 	wlbd->outbox = wlbd_outbox_new(wlbd->base, wlbd->writes, &wlbd->metrics.statements_set_aside);
@@ -186,15 +191,26 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 	return wlbd_http_open(wlbd, address, size, error);
 }
 
-/* Attempts first: connections that end now are no symptoms. */
+/* Whoever waits for it is answered. */
+static void stop_database(struct wlbd *wlbd)
+{
+	wlbd_db_stop(wlbd->writes);
+	wlbd_db_stop(wlbd->polls);
+	wlbd_pool_stop(wlbd->deliveries);
+	wlbd_pool_stop(wlbd->reads);
+}
+
+/* What is under way is answered first; then the attempts, so that connections that end now are no symptoms. */
 static void close_parts(struct wlbd *wlbd)
 {
 	wlbd->stopping = true;
 	wlbd_worker_free(wlbd->auth);
+	wlbd_worker_free(wlbd->bodies);
 	wlbd_worker_free(wlbd->slurm_questions);
 	wlbd_worker_free(wlbd->slurm_orders);
 	wlbd_worker_free(wlbd->resolver);
 	wlbd_node_probes_free(wlbd->node_probes);
+	stop_database(wlbd);
 	wlbd_lost_nodes_free(wlbd->lost_nodes);
 	wlbd_attempts_free(wlbd->attempts);
 	wlbd_resolutions_free(wlbd->resolutions);

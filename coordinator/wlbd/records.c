@@ -30,7 +30,9 @@ static void learn_nodes(struct wlbd_attempt *attempt, const json_t *data)
 		rc = in_order ? wlbd_attempt_nodes_set_ranks(&attempt->nodes, nodes)
 		              : wlbd_attempt_nodes_set(&attempt->nodes, nodes);
 	if (rc != 0)
-		wlbd_log(WLBD_LOG_ERROR, "run %s: out of memory: the nodes of its ranks are not known", attempt->run);
+		wlbd_log(WLBD_LOG_ERROR,
+		         "run %s: the nodes of its ranks are not taken: out of memory, or more than its job has",
+		         attempt->run);
 	json_decref(nodes);
 }
 
@@ -41,7 +43,9 @@ static void learn_end(struct wlbd_attempt *attempt, const json_t *data)
 	int by_state = strcmp(state, "complete") == 0 ? 0 : strcmp(state, "ended") == 0 ? WLBD_EXIT_ORDERED : 1;
 	struct wlbd_first_exit first;
 	wlbd_first_exit_read(data, &first, NULL); /* checked before it was stored */
-	wlbd_verdict_over(attempt, json_is_integer(code) ? (int)json_integer_value(code) : by_state, &first);
+	/* "ended": by order or cancelled; the exit code is then only that of the signal. */
+	bool is_told = json_is_integer(code) && by_state != WLBD_EXIT_ORDERED;
+	wlbd_verdict_over(attempt, is_told ? (int)json_integer_value(code) : by_state, &first);
 }
 
 static void learn(struct wlbd_attempt *attempt, const json_t *records)

@@ -20,6 +20,7 @@ struct wlbd {
 	struct wlbd_pool *reads;              /* what users ask for; may take longer */
 	struct wlbd_outbox *outbox;           /* what wlbd itself found out and PostgreSQL has not stored yet */
 	struct wlbd_worker *auth;             /* threads that ask munged */
+	struct wlbd_worker *bodies;           /* one thread: hashes and parses what is long */
 	struct wlbd_worker *slurm_questions;  /* threads that ask Slurm: one that hangs delays no other */
 	struct wlbd_worker *resolver;         /* one thread: names of hosts into addresses */
 	struct wlbd_worker *slurm_orders;     /* one thread: what Slurm is told, in order */
@@ -32,10 +33,11 @@ struct wlbd {
 	struct wlbd_metrics metrics;
 	_Atomic bool slurm_away; /* the last question to Slurm found no answer; set by the threads that ask */
 	bool slurm_tried;        /* one question is under way that finds out whether it answers again */
-	uid_t slurm_uid;  /* SlurmUser; (uid_t)-1 until slurmctld has answered */
+	uid_t slurm_uid;         /* SlurmUser; (uid_t)-1 until slurmctld has answered */
 	char cluster[64];
 	bool database_was_up;
 	bool stopping; /* nothing new is begun: what is under way is answered that it must be tried again */
+	int64_t recording_since_ms; /* since when the database is there; 0: it has not been yet */
 	int exit_code;
 };
 

@@ -102,10 +102,13 @@ class TrainingTest(ClusterTest):
         self.assertEqual([int(step) for step, _ in steps], list(range(1, iterations + 1)))
         expected = single_process_losses(dtype, iterations)
         worst = max(abs(float(loss) - expected[int(step)]) / expected[int(step)] for step, loss in steps)
-        print(f"losses differ by {worst:.1e} at most", end=" ")
+        self.say(f"losses differ by {worst:.1e} at most")
         self.assertLess(worst, TOLERANCE[dtype])
         self.assertEqual([step["step"] for step in run["steps"]], list(range(1, iterations + 1)))
         self.assertLess(run["last_loss"], run["first_loss"])
+
+    def say(self, text):
+        print(text, end=" ")
 
     def check_repeats(self, run, attempts):
         """The run took so many attempts, and no more was repeated than what came after the last checkpoint."""

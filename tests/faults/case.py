@@ -1,0 +1,192 @@
+"""One kind of fault tried on one run: done, waited for, judged."""
+import dataclasses
+import datetime
+import json
+import re
+import time
+
+import leftovers
+from harness import JOB_ENDED, Failed, wait_for
+from inject import Injector
+from kinds import NODES, RANKS_PER_NODE, fill
+
+DEADLINE_S = 100  # of what is waited for: nothing hangs
+CLEAN_S = 10
+GONE_S = 30  # how long a job that failed has to be requeued
+
+
+@dataclasses.dataclass
+class Result:
+    kind: str
+    trainer: str
+    found_s: float | None = None  # from the fault until wlbd knew of it
+    cause: str = "-"
+    reason: str = ""
+    attempts: int = 0
+    requeues: int = 0
+    took_s: float = 0
+    problems: list = dataclasses.field(default_factory=list)
+
+    @property
+    def passed(self):
+        return not self.problems
+
+
+class Case:
+    def __init__(self, cluster, kind, trainer, places):
+        self.cluster, self.kind, self.trainer, self.places = cluster, fill(kind, places), trainer, places
+        self.result = Result(kind.name, trainer.name)
+        self.job, self.injector, self.run = None, None, None
+
+    def conduct(self):
+        """Never raises what a run may be at fault for: that is in the result's problems."""
+        began = time.monotonic()
+        try:
+            self.try_it()
+            self.judge()
+        except (Failed, OSError, KeyError, ValueError) as error:
+            self.problem(f"{type(error).__name__}: {error}")
+        finally:
+            self.result.took_s = time.monotonic() - began
+            self.restore()
+        return self.result
+
+    def problem(self, *texts):
+        self.result.problems.extend(texts)
+
+    # ---- what happens ---------------------------------------------------------------------------------------------
+
+    def try_it(self):
+        self.job = self.trainer.submit(self.kind.long)
+        self.injector = Injector(self.cluster, self.job, self.wait_trained)
+        wait_for(f"step {self.places.step}", lambda: self.trainer.step_done(self.job) >= self.places.step, DEADLINE_S, 0.02)
+        self.injector.play(self.kind.script)
+        self.wait_end()
+
+    def wait_trained(self):
+        last = self.trainer.steps(self.kind.long)
+        wait_for("the last step", lambda: self.trainer.step_done(self.job) >= last, DEADLINE_S)
+
+    def wait_end(self):
+        """For the good end of the run, or one that nothing follows."""
+        deadline, ended = time.monotonic() + DEADLINE_S, None
+        while not self.is_complete():
+            over = self.job_state() in JOB_ENDED
+            ended = (ended or time.monotonic()) if over else None
+            if time.monotonic() > deadline or (over and time.monotonic() - ended > GONE_S):
+                self.problem(f"the run did not complete: job {self.job_state()}, run {self.run and self.run['state']} "
+                             f"({self.run and self.run['reason']})")
+                return
+            time.sleep(0.2)
+
+    def is_complete(self):
+        return self.job_state() == "COMPLETED" and self.load() and self.run["state"] == "complete"
+
+    def job_state(self):
+        try:
+            return self.cluster.job(self.job)["JobState"]
+        except (Failed, KeyError):
+            return "UNKNOWN"
+
+    def load(self):
+        """What `wlb show --json` knows of the run; false while it cannot be asked."""
+        result = self.cluster.run("wlb", "show", self.job, "--json", check=False)
+        if result.returncode == 0:
+            self.run = json.loads(result.stdout)
+        return result.returncode == 0
+
+    def restore(self):
+        try:
+            if self.injector:
+                self.injector.undo()
+            if self.job and self.job_state() not in JOB_ENDED:
+                self.cluster.run("scancel", self.job, check=False)
+            self.clean("after it", lambda: leftovers.processes(self.cluster) + leftovers.ill_nodes(self.cluster))
+        except Failed as error:
+            self.problem(f"the cluster was not restored: {error}")
+
+    # ---- what is right --------------------------------------------------------------------------------------------
+
+    def judge(self):
+        if not self.load():
+            self.problem("wlb show does not know the run")
+            return
+        self.judge_left()
+        self.load()
+        self.judge_cause()
+        self.judge_count()
+        self.judge_nodes()
+        if self.run["state"] == "complete":
+            self.problem(*self.trainer.problems(self.job, self.run, self.kind.long))
+        self.problem(*leftovers.disagreements(self.cluster.run("wlb", "show", self.job).stdout, self.run))
+
+    def judge_left(self):
+        """What a node that is still frozen had is looked for after it has thawed."""
+        frozen = any(words[0] == "thaw-node" for words in self.injector.to_undo.values())
+        self.clean("after the run", lambda: (
+            leftovers.processes(self.cluster, stopped=not frozen) + leftovers.of_slurm(self.cluster)
+            + leftovers.of_spool(self.cluster) + leftovers.of_database(self.cluster, self.job)
+            + leftovers.ill_nodes(self.cluster, self.kind.dead.split())))
+
+    def clean(self, when, look):
+        """Nothing is left within CLEAN_S."""
+        left = []
+        try:
+            wait_for("clean", lambda: not left_into(left, look()), CLEAN_S, 0.3)
+        except Failed:
+            self.problem(*(f"{when}: {text}" for text in left))
+
+    def judge_cause(self):
+        faults = [fault for fault in self.run["faults"] if fault["attempt"] == 1]
+        causes = [describe(fault) for fault in faults if fault["cause"]]
+        self.result.cause = ", ".join(causes) or "-"
+        self.result.reason = self.run["attempts"][0]["reason"] if self.run["attempts"] else ""
+        if faults:
+            self.result.found_s = max(0, min(map(time_of, faults)) - self.injector.began)
+        if (causes not in [[cause] for cause in self.kind.causes if cause]
+                and not (causes == [] and (not self.kind.causes or "" in self.kind.causes))):
+            self.problem(f"cause {causes}, not {' or '.join(self.kind.causes) or 'none'}")
+        if not re.search(self.kind.reason, self.result.reason):
+            self.problem(f"reason '{self.result.reason}' does not match '{self.kind.reason}'")
+        self.judge_names()
+
+    def judge_names(self):
+        """No reason and no loss of a node names what nothing was done to."""
+        allowed = set(" ".join([*self.kind.causes, self.kind.dead]).split())
+        for attempt in self.run["attempts"]:
+            named = re.findall(r"\bn\d+\b", attempt["reason"]) + re.findall(r"\brank (\d+)\b", attempt["reason"])
+            if set(named) - allowed:
+                self.problem(f"the reason of attempt {attempt['attempt']} names "
+                             f"{', '.join(set(named) - allowed)}: '{attempt['reason']}'")
+        for fault in self.run["faults"]:
+            if fault["kind"] == "node_lost" and fault["node"] not in self.kind.dead.split():
+                self.problem(f"{describe(fault)} is recorded: {fault['detail']}")
+
+    def judge_count(self):
+        self.result.attempts = len(self.run["attempts"])
+        self.result.requeues = int(self.cluster.job(self.job).get("Restarts", 0))
+        for what, value, (least, most) in (("attempts", self.result.attempts, self.kind.attempts),
+                                           ("requeues", self.result.requeues, self.kind.requeues)):
+            if not least <= value <= most:
+                self.problem(f"{value} {what}, not {least}" + (f" to {most}" if most > least else ""))
+
+
+    def judge_nodes(self):
+        """The run ended on all nodes that were left, with all their ranks."""
+        nodes = sorted({f"n{i}" for i in range(1, NODES + 1)} - set(self.kind.dead.split()))
+        ways = self.run["layout"]
+        if self.run["nodes"] != nodes or ways["tp"] * ways["cp"] * ways["pp"] * ways["dp"] != RANKS_PER_NODE * len(nodes):
+            self.problem(f"the run ended on {' '.join(self.run['nodes'])} as {ways}, not on {' '.join(nodes)}")
+
+
+def left_into(left, found):
+    left[:] = found
+    return found
+
+
+def describe(fault):
+    return f"{fault['kind']} {fault['node'] or '-'} {'-' if fault['rank'] is None else fault['rank']}"
+
+
+def time_of(fault):
+    return datetime.datetime.fromisoformat(fault["time"].replace("Z", "+00:00")).timestamp()

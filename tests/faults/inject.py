@@ -1,0 +1,160 @@
+"""Faults as the operating system makes them, on the private cluster of a test."""
+import os
+import pathlib
+import signal
+import time
+
+from harness import Failed, wait_for
+
+SIGNALS = {"kill": signal.SIGKILL, "freeze": signal.SIGSTOP, "thaw": signal.SIGCONT}
+UNDONE_BY = {"kill": "start", "freeze": "thaw", "stop": "start"}
+WAIT_S = 20
+
+
+def read_environment(pid):
+    """NAME -> value; {} when the process is gone."""
+    try:
+        words = pathlib.Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return {}
+    return dict(word.split("=", 1) for word in words if "=" in word)
+
+
+def read_command(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def read_parent(pid):
+    text = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    return int(text.rpartition(")")[2].split()[1])
+
+
+def program(pid):
+    """The name of its program's file; "" when the process is gone. Debian's Slurm has names such as slurmstepd-wlm."""
+    try:
+        return os.path.basename(os.readlink(f"/proc/{pid}/exe")).removesuffix("-wlm")
+    except OSError:
+        return ""
+
+
+def stepds(cluster, node="n*"):
+    """pid -> title of the slurmstepds. The title overwrites their environment, but they write to their slurmd's log."""
+    logs = {str(path) for path in cluster.dir.glob(f"log/slurmd-{node}.log")}
+    found = {}
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if ((folder / "comm").read_text(encoding="ascii", errors="replace") == "slurmstepd\n"
+                    and logs & {os.readlink(file) for file in (folder / "fd").iterdir()}):
+                found[int(folder.name)] = read_command(folder.name)
+        except OSError:  # it has just ended
+            continue
+    return found
+
+
+class Injector:
+    """Does what a script says to the cluster and to the processes of a job; undoes what must not outlast the case.
+
+        kill | freeze | thaw rank R... | launcher | script | srun | srun-helper | stepd NODE | batch-stepd
+        kill | freeze | thaw | start node NODE | munged | slurmctld | wlbd | slurmd-NODE
+        stop | start database
+        sleep SECONDS, wait end
+    """
+
+    def __init__(self, cluster, job, wait_end):
+        self.cluster, self.job, self.wait_end = cluster, job, wait_end
+        self.began = None  # time.time() of the first deed
+        self.to_undo = {}  # what it was done to -> the words that undo it
+        self.frozen = set()  # pids
+
+    def play(self, script):
+        for line in script.split("; "):
+            verb, target, *rest = line.split()
+            if verb == "sleep":
+                time.sleep(float(target))
+            elif verb == "wait":
+                self.wait_end()
+            elif target in ("node", "database") or self.is_service(target):
+                self.act_on_service(verb, target, *rest)
+            else:
+                self.act_on_processes(verb, target, *rest)
+
+    def undo(self):
+        while self.to_undo:
+            _, words = self.to_undo.popitem()
+            self.cluster.verb(*words)
+        self.signal("thaw", [pid for pid in self.frozen if os.path.exists(f"/proc/{pid}")])
+
+    def is_service(self, name):
+        return name in ("munged", "slurmctld", "wlbd") or name.startswith("slurmd-")
+
+    def act_on_service(self, verb, target, *rest):
+        if target == "slurmctld" and verb == "kill":
+            self.wait_saved()
+        thing = (target, *rest)
+        self.began = self.began or time.time()
+        if verb in UNDONE_BY:
+            self.to_undo[thing] = self.cluster_words(UNDONE_BY[verb], *thing)
+        self.cluster.verb(*self.cluster_words(verb, *thing))
+        if verb not in UNDONE_BY:
+            self.to_undo.pop(thing, None)
+
+    def cluster_words(self, verb, target, *rest):
+        if target == "database":
+            return (f"{verb}-db",)
+        if target == "node":
+            return ("restore-node" if verb == "start" else f"{verb}-node", *rest)
+        return (f"{verb}-service", target)
+
+    def wait_saved(self):
+        """slurmctld saves jobs every few seconds; killed before, it would have the job started again."""
+        self.cluster.run("scontrol", "show", "step", f"{self.job}.0", "-o")
+        state, now = self.cluster.dir / "slurm" / "job_state", time.time()
+        wait_for("slurmctld's saved state", lambda: state.exists() and state.stat().st_mtime > now, WAIT_S)
+
+    def act_on_processes(self, verb, target, *rest):
+        pids = list(self.frozen) if verb == "thaw" else self.find(target, *rest)
+        self.began = self.began or time.time()
+        self.signal(verb, pids)
+        if verb == "freeze":
+            self.frozen |= set(pids)
+        elif verb == "thaw":
+            self.frozen.clear()
+
+    def signal(self, verb, pids):
+        for pid in pids:
+            os.kill(pid, SIGNALS[verb])
+
+    def find(self, target, *rest):
+        """Pids of what is named, at least one."""
+        if target == "rank":
+            return [self.rank(number) for number in rest]
+        if target in ("stepd", "batch-stepd"):
+            title = f"[{self.job}.batch]" if target == "batch-stepd" else f"[{self.job}.0]"
+            pids = [pid for pid, words in stepds(self.cluster, *rest).items() if title in words]
+        else:
+            pids = [pid for pid in self.job_processes() if self.is_target(pid, target)]
+        if not pids:
+            raise Failed(f"job {self.job} has no process '{target}'")
+        return pids
+
+    def job_processes(self):
+        return [pid for pid in self.cluster.processes() if read_environment(pid).get("SLURM_JOB_ID") == str(self.job)]
+
+    def is_target(self, pid, target):
+        name = program(pid)
+        if target == "launcher":
+            return name == "wlb"
+        if target == "srun":
+            return name == "srun" and program(read_parent(pid)) == "wlb"
+        if target == "srun-helper":
+            return name == "srun" and program(read_parent(pid)) == "srun"
+        return target == "script" and "/slurm_script" in read_command(pid)
+
+    def rank(self, number):
+        for pid in self.job_processes():
+            if read_environment(pid).get("PMIX_RANK") == number and program(read_parent(pid)) == "slurmstepd":
+                return pid
+        raise Failed(f"job {self.job} has no process of rank {number}")

@@ -1,0 +1,147 @@
+"""The kinds of fault: what is done to a run, and what must become of it.
+
+A run has four nodes of two ranks each; n1 has the job's script, `wlb run` and srun. {node}, {second} are two of the others,
+{leader} and {rank} the local ranks 0 and 1 of {node}.
+"""
+import dataclasses
+import random
+
+NODES = 4
+RANKS_PER_NODE = 2
+BATCH_NODE = "n1"
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    name: str
+    script: str  # what is done once the run is under way: words of inject.py
+    causes: tuple = ()  # one of these is the cause of the first attempt's end: kind, node, rank; () when nothing may be
+    reason: str = ""  # what the reason of that attempt must match
+    attempts: tuple = (1, 1)  # least and most
+    requeues: tuple = (0, 0)
+    dead: str = ""  # nodes that were really lost: reasons may name them, and the run ends without them
+    long: bool = False  # the run goes on for longer than what is done to it
+    covering: str = ""  # the trainer with which continuous integration runs it
+
+
+def quiet(name, script, **more):
+    """Nothing may come of it."""
+    return Kind(name, script, **{"long": True, **more})
+
+
+def lost_rank(name, script, rank, node="{node}", **more):
+    return Kind(name, script, (f"rank_lost {node} {rank}",), rf"\brank {rank} on {node}\b", **{"attempts": (2, 2), **more})
+
+
+def lost_node(name, script, node="{node}", **more):
+    return Kind(name, script, (f"node_lost {node} -",), rf"\bnode {node}\b", **{
+        "dead": node, "attempts": (2, 2), "requeues": (1, 1) if node == BATCH_NODE else (0, 0), **more})
+
+
+def requeued(name, script, cause, reason, **more):
+    return Kind(name, script, (cause,), reason, attempts=(2, 2), requeues=(1, 1), **more)
+
+
+def lost_step(name, script, reason, **more):
+    return Kind(name, script, ("step_failed - -", "step_failed n1 -"), reason, attempts=(2, 2), **more)
+
+
+LAUNCHER = ("launcher_lost n1 -", r"\bwlb run\b")
+SCRIPT = ("script_lost n1 -", r"\bscript\b")
+NODE = ("node_lost {node} -", r"\bnode {node}\b")
+
+KINDS = (
+    lost_rank("rank", "kill rank {rank}", "{rank}", covering="foreign"),
+    lost_rank("local rank 0", "kill rank {leader}", "{leader}", covering="ours"),
+    lost_rank("rank 0", "kill rank 0", "0", "n1"),
+    Kind("two ranks of a node", "kill rank {leader} {rank}", ("rank_lost {node} {leader}", "rank_lost {node} {rank}"),
+         r"\brank ({leader}|{rank}) on {node}\b", attempts=(2, 2), covering="foreign"),
+    quiet("local rank 0 stopped", "freeze rank {leader}; sleep 12; thaw rank {leader}"),
+
+    lost_node("node", "kill node {node}", covering="ours"),
+    lost_node("batch node", "kill node n1", "n1", covering="foreign"),
+    lost_node("two nodes", "kill node {node}; sleep 1.5; kill node {second}", attempts=(2, 3),
+              dead="{node} {second}", covering="ours"),
+    lost_rank("rank then node", "kill rank {rank}; sleep 1.5; kill node {second}", "{rank}", attempts=(2, 3),
+              dead="{second}"),
+    lost_rank("local rank 0 then node", "kill rank {leader}; sleep 1.5; kill node {second}", "{leader}", attempts=(2, 3),
+              dead="{second}"),
+
+    quiet("wlbd killed", "kill wlbd; sleep 4; start wlbd", covering="ours"),
+    quiet("wlbd stopped", "freeze wlbd; sleep 6; thaw wlbd"),
+    lost_node("node and wlbd", "kill node {node}; kill wlbd; sleep 4; start wlbd"),
+    lost_node("wlbd then node", "kill wlbd; sleep 1; kill node {node}; sleep 4; start wlbd", covering="ours"),
+    lost_rank("wlbd then local rank 0", "kill wlbd; sleep 1; kill rank {leader}; sleep 4; start wlbd", "{leader}"),
+
+    quiet("database away", "stop database; sleep 6; start database"),
+    quiet("database away at the end", "stop database; wait end; sleep 15; start database", long=False),
+    lost_node("database away and node", "stop database; kill node {node}; sleep 5; start database", covering="foreign"),
+
+    quiet("slurmctld killed", "kill slurmctld; sleep 5; start slurmctld"),
+    quiet("slurmctld stopped", "freeze slurmctld; sleep 6; thaw slurmctld", covering="foreign"),
+    lost_rank("slurmctld killed and rank", "kill slurmctld; kill rank {rank}; sleep 5; start slurmctld", "{rank}"),
+    lost_rank("slurmctld killed and local rank 0",
+              "kill slurmctld; kill rank {leader}; sleep 5; start slurmctld", "{leader}", covering="ours"),
+    lost_node("slurmctld killed and node", "kill slurmctld; kill node {node}; sleep 5; start slurmctld"),
+    lost_node("slurmctld killed and batch node", "kill slurmctld; kill node n1; sleep 5; start slurmctld", "n1"),
+    lost_rank("slurmctld stopped and rank", "freeze slurmctld; kill rank {rank}; sleep 6; thaw slurmctld", "{rank}"),
+    lost_rank("slurmctld stopped and local rank 0",
+              "freeze slurmctld; kill rank {leader}; sleep 6; thaw slurmctld", "{leader}"),
+    lost_node("slurmctld stopped and node", "freeze slurmctld; kill node {node}; sleep 6; thaw slurmctld"),
+    lost_node("slurmctld stopped and batch node", "freeze slurmctld; kill node n1; sleep 6; thaw slurmctld", "n1"),
+
+    lost_step("srun killed", "kill srun", r"\bsrun\b", covering="foreign"),
+    lost_step("srun killed with its helper", "kill srun srun-helper", r"\bsrun\b"),
+    Kind("slurmstepd killed", "kill stepd {node}",
+         ("step_failed {node} -", "rank_lost {node} {leader}", "rank_lost {node} {rank}"), r"\b{node}\b", attempts=(2, 2),
+         covering="ours"),
+    quiet("slurmstepd stopped", "freeze stepd {node}; sleep 6; thaw stepd {node}"),
+    # Slurm may find out only when the script has ended in order: then nothing was lost.
+    Kind("batch slurmstepd killed", "kill batch-stepd", ("script_lost n1 -", ""), r"\bscript\b|^$", attempts=(1, 2),
+         requeues=(0, 1)),
+    quiet("batch slurmstepd stopped", "freeze batch-stepd; sleep 6; thaw batch-stepd"),
+    quiet("slurmd killed", "kill slurmd-{node}; sleep 3; start slurmd-{node}"),
+    quiet("slurmd stopped", "freeze slurmd-{node}; sleep 6; thaw slurmd-{node}"),
+    quiet("batch slurmd killed", "kill slurmd-n1; sleep 3; start slurmd-n1"),
+    quiet("munged stopped", "freeze munged; sleep 6; thaw munged"),
+
+    quiet("node frozen for 8 s", "freeze node {node}; sleep 8; thaw node {node}"),
+    lost_node("node frozen", "freeze node {node}", covering="ours"),
+    lost_node("batch node frozen", "freeze node n1", "n1"),
+
+    requeued("wlb run killed", "kill launcher", *LAUNCHER, covering="ours"),
+    requeued("wlb run and wlbd killed", "kill wlbd; kill launcher; sleep 4; start wlbd", *LAUNCHER),
+    requeued("wlb run and node killed", "kill launcher; kill node {node}", *NODE, dead="{node}"),
+    requeued("script killed", "kill script", *SCRIPT, covering="foreign"),
+    requeued("script and wlbd killed", "kill wlbd; kill script; sleep 4; start wlbd", *SCRIPT),
+    requeued("script and node killed", "kill script; kill node {node}", *NODE, dead="{node}"),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Places:
+    """Where it hits, and when: the values of the words in braces."""
+
+    node: str = "n3"
+    second: str = "n2"
+    step: int = 18
+
+    @classmethod
+    def draw(cls, seed):
+        """Some others, the same for the same seed."""
+        draw = random.Random(seed)
+        node, second = draw.sample(range(2, NODES + 1), 2)
+        return cls(f"n{node}", f"n{second}", draw.randrange(14, 34))
+
+    def fill(self, text):
+        leader = (int(self.node[1:]) - 1) * RANKS_PER_NODE
+        for word, value in (("node", self.node), ("second", self.second), ("leader", leader), ("rank", leader + 1)):
+            text = text.replace(f"{{{word}}}", str(value))
+        return text
+
+
+def fill(kind, places):
+    """The kind at those places."""
+    return dataclasses.replace(kind, script=places.fill(kind.script), reason=places.fill(kind.reason),
+                               causes=tuple(map(places.fill, kind.causes)),
+                               dead=places.fill(kind.dead))

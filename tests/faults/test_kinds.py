@@ -1,0 +1,31 @@
+#!/usr/bin/env python3
+"""A part of the table of kinds.py in which every way to make a fault occurs; tests/faults/run has all of it."""
+import unittest
+
+import harness
+from bench import Bench, show_logs
+from kinds import KINDS, Places
+
+
+class Kinds(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.bench = Bench(show_logs)
+        cls.addClassCleanup(cls.bench.close)
+
+    def try_case(self, kind, trainer):
+        result = self.bench.try_case(kind, trainer, Places())
+        print(f"cause {result.cause}, {result.attempts} attempts, {result.took_s:.0f} s", end=" ")
+        self.assertEqual(result.problems, [])
+
+
+def add_tests():
+    for kind in KINDS:
+        if kind.covering:
+            name = f"test_{kind.name}".replace(" ", "_")
+            setattr(Kinds, name, lambda self, kind=kind: self.try_case(kind, kind.covering))
+
+
+add_tests()
+if __name__ == "__main__":
+    harness.main()
