@@ -10,18 +10,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "coordinator/agent/words.h"
+#include "coordinator/agent/message.h"
 #include "spank/child.h"
 #include "spank/environment.h"
 
 enum {
 	VARIABLES_MOST = 16,
-	WORDS_BUFFER_BYTES = 4 * 1024 * 1024, /* the kernel cuts it to what it allows */
+	MESSAGES_BUFFER_BYTES = 4 * 1024 * 1024, /* the kernel cuts it to what it allows */
 };
 
 /* ---- starting it ------------------------------------------------------------------------------------------------ */
 
-/* The agent's environment; `variables` has room for VARIABLES_MOST and a NULL. */
+/* The agent's environment; `variables` takes VARIABLES_MOST and a NULL. */
 static int make_environment(spank_t sp, const struct wlb_spank_step *step, char **variables)
 {
 	char value[4096];
@@ -90,7 +90,7 @@ int wlb_spank_agent_start(struct wlb_spank_agent *agent, spank_t sp, const struc
 	snprintf(tasks, sizeof(tasks), "%d", step->tasks);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
 		return wlb_fail(error, "socketpair: %s", strerror(errno));
-	int buffer_bytes = WORDS_BUFFER_BYTES;
+	int buffer_bytes = MESSAGES_BUFFER_BYTES;
 	setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &buffer_bytes, sizeof(buffer_bytes));
 	int rc = make_environment(sp, step, variables) == 0
 	                 ? start(args->agent, argv, variables, ends[1], args->timeout_ms, page, size, error)
@@ -107,26 +107,26 @@ int wlb_spank_agent_start(struct wlb_spank_agent *agent, spank_t sp, const struc
 
 /* ---- telling it ------------------------------------------------------------------------------------------------- */
 
-/* A word that finds no space is lost: the agent sees for itself that a process is gone. */
-static void tell(const struct wlb_spank_agent *agent, const char *word)
+/* A message that does not fit into the socket's buffer is lost: the agent sees for itself that a process is gone. */
+static void tell(const struct wlb_spank_agent *agent, const char *message)
 {
 	if (agent->fd >= 0)
-		(void)!send(agent->fd, word, strlen(word), MSG_DONTWAIT | MSG_NOSIGNAL);
+		(void)!send(agent->fd, message, strlen(message), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void wlb_spank_agent_task(const struct wlb_spank_agent *agent, int rank, pid_t pid)
 {
-	char word[WLB_AGENT_WORD_SIZE];
-	snprintf(word, sizeof(word), "task %d %d", rank, (int)pid);
-	tell(agent, word);
+	char message[WLB_AGENT_MESSAGE_SIZE];
+	snprintf(message, sizeof(message), "task %d %d", rank, (int)pid);
+	tell(agent, message);
 }
 
 void wlb_spank_agent_exit(const struct wlb_spank_agent *agent, int rank, int status)
 {
-	char word[WLB_AGENT_WORD_SIZE];
-	snprintf(word, sizeof(word), "exit %d %d", rank,
+	char message[WLB_AGENT_MESSAGE_SIZE];
+	snprintf(message, sizeof(message), "exit %d %d", rank,
 	         WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
-	tell(agent, word);
+	tell(agent, message);
 }
 
 void wlb_spank_agent_end(struct wlb_spank_agent *agent)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <slurm/slurm.h> /* SLURM_BATCH_SCRIPT */
 
@@ -111,7 +112,7 @@ static int start_agent(spank_t sp, struct wlb_spank *plugin, struct wlb_spank_st
 {
 	char page[1024];
 	uint32_t nodes = 0, tasks = 0;
-	if (step->node == NULL || spank_get_item(sp, S_JOB_NNODES, &nodes) != ESPANK_SUCCESS ||
+	if (step->node[0] == '\0' || spank_get_item(sp, S_JOB_NNODES, &nodes) != ESPANK_SUCCESS ||
 	    spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS)
 		return wlb_fail(error, "Slurm does not tell the node's name and tasks");
 	step->nodes = (int)nodes;
@@ -122,24 +123,34 @@ static int start_agent(spank_t sp, struct wlb_spank *plugin, struct wlb_spank_st
 	return 0;
 }
 
+/* slurmd sets it in its own environment: in the job's it is the node where the script runs. Where it does not, slurmd
+ * knows its node by the host's short name. */
+static void find_node(char *node, size_t size)
+{
+	const char *name = getenv("SLURMD_NODENAME");
+	if (name != NULL)
+		snprintf(node, size, "%s", name);
+	else if (gethostname(node, size - 1) == 0)
+		node[strcspn(node, ".")] = '\0';
+}
+
 /* The agent of the step on this node. A page that came with the environment is another step's. */
 static void watch_step(spank_t sp, struct wlb_spank *plugin, const char *run_id, uint32_t step_id)
 {
 	static const char *const names[] = {"WLB_COORDINATOR", "WLB_MUNGE_SOCKET", "WLB_COORDINATOR_USER",
 	                                    "WLB_CONF",        "SLURM_CONF",       NULL};
 	struct wlb_error error;
-	char attempt_id[64];
-	/* slurmstepd's own: in the job's environment it is the node where the script runs. */
-	struct wlb_spank_step step = {
-		.run_id = run_id, .attempt_id = attempt_id, .node = getenv("SLURMD_NODENAME"), .names = names};
+	char attempt_id[64], node[256] = "";
+	struct wlb_spank_step step = {.run_id = run_id, .attempt_id = attempt_id, .node = node, .names = names};
 	spank_unsetenv(sp, "WLB_NODE_PAGE");
 	spank_unsetenv(sp, "SLURM_WLB_NODE_PAGE");
 	wlb_environment_get(sp, "WLB_ATTEMPT_ID", attempt_id, sizeof(attempt_id));
 	if (plugin->args.agent[0] == '\0' || attempt_id[0] == '\0' || !is_attempt(sp, step_id))
 		return;
+	find_node(node, sizeof(node));
 	if (start_agent(sp, plugin, &step, &error) != 0)
 		slurm_error("wlb: no agent on %s: %s; the step runs all the same, and its ranks report themselves",
-		            step.node != NULL ? step.node : "this node", error.message);
+		            node, error.message);
 }
 
 int wlb_remote_user_init(spank_t sp, struct wlb_spank *plugin)

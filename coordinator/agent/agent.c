@@ -12,10 +12,10 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "coordinator/agent/message.h"
 #include "coordinator/agent/process.h"
 #include "coordinator/agent/report.h"
 #include "coordinator/agent/tasks.h"
-#include "coordinator/agent/words.h"
 #include "coordinator/client/backoff.h"
 #include "coordinator/client/clock.h"
 #include "coordinator/client/order.h"
@@ -42,15 +42,15 @@ struct agent {
 	pid_t stepd;
 	struct wlb_backoff backoff;
 
-	bool ended;      /* the plugin said that the step is over */
-	bool stepd_gone; /* it did not, and cannot any more */
-	bool farewell;   /* the coordinator knows that no more reports come */
+	bool ended;         /* the plugin said that the step is over */
+	bool stepd_gone;    /* it did not, and cannot any more */
+	bool goodbye_taken; /* the coordinator knows that no more reports come */
 
 	int64_t urgent_ms; /* when to report something new; never: there is nothing */
 	int64_t period_ms; /* when to report next in any case */
 	int64_t answered_ms;
 	int64_t ordered_ms; /* 0: not ordered to end */
-	int64_t killed_ms;  /* 0: nobody was killed yet */
+	int64_t killed_ms;  /* 0: none was killed yet */
 	int64_t first_kill_ms;
 };
 
@@ -84,7 +84,7 @@ static void take_reply(struct agent *a, const struct wlb_reply *reply, bool good
 	/* A report that tells of anything is answered with a proof. */
 	if (!reply->proved)
 		return;
-	a->farewell = goodbye;
+	a->goodbye_taken = goodbye;
 	wlb_agent_report_taken(&a->tasks);
 	if (wlb_order_end(reply, reason, sizeof(reason)))
 		order_end(a, reason);
@@ -119,13 +119,13 @@ static void send_report(struct agent *a)
 	free(reply.body);
 }
 
-/* The next moment to report. After the farewell only news are reported. */
+/* The next moment to report. After the goodbye only news is reported. */
 static int64_t report_due(const struct agent *a)
 {
 	if (!wlb_agent_tasks_complete(&a->tasks))
 		return never;
 	int64_t period_ms = a->period_ms > a->backoff.until_ms ? a->period_ms : a->backoff.until_ms;
-	if (a->farewell && !wlb_agent_report_news(&a->tasks))
+	if (a->goodbye_taken && !wlb_agent_report_news(&a->tasks))
 		return never;
 	return earlier(a->urgent_ms, period_ms);
 }
@@ -143,16 +143,16 @@ static void report_when_due(struct agent *a)
 /* ---- what is heard and seen ------------------------------------------------------------------------------------- */
 
 /* True when there is something to report. */
-static bool take_word(struct agent *a, const char *text)
+static bool take_message(struct agent *a, const char *text)
 {
-	struct wlb_agent_word word = wlb_agent_word_parse(text);
-	switch (word.kind) {
-	case WLB_AGENT_WORD_TASK:
-		wlb_agent_tasks_add(&a->tasks, word.rank, (pid_t)word.value);
+	struct wlb_agent_message message = wlb_agent_message_parse(text);
+	switch (message.kind) {
+	case WLB_AGENT_MESSAGE_TASK:
+		wlb_agent_tasks_add(&a->tasks, message.rank, (pid_t)message.value);
 		return wlb_agent_tasks_complete(&a->tasks);
-	case WLB_AGENT_WORD_EXIT:
-		return wlb_agent_tasks_exited(&a->tasks, word.rank, word.value);
-	case WLB_AGENT_WORD_END:
+	case WLB_AGENT_MESSAGE_EXIT:
+		return wlb_agent_tasks_exited(&a->tasks, message.rank, message.value);
+	case WLB_AGENT_MESSAGE_END:
 		a->ended = true;
 		return false;
 	default:
@@ -163,7 +163,7 @@ static bool take_word(struct agent *a, const char *text)
 /* True when there is something to report. */
 static bool listen_to_plugin(struct agent *a)
 {
-	char text[WLB_AGENT_WORD_SIZE];
+	char text[WLB_AGENT_MESSAGE_SIZE];
 	bool news = false;
 	while (!a->ended && !a->stepd_gone) {
 		ssize_t length = recv(a->options->control_fd, text, sizeof(text) - 1, MSG_DONTWAIT);
@@ -176,7 +176,7 @@ static bool listen_to_plugin(struct agent *a)
 			return true;
 		}
 		text[length] = '\0';
-		news = take_word(a, text) || news;
+		news = take_message(a, text) || news;
 	}
 	return news;
 }
@@ -189,8 +189,8 @@ static bool is_silent(const struct agent *a)
 static void look(struct agent *a)
 {
 	bool news = listen_to_plugin(a);
-	bool question = wlb_agent_tasks_open_question(&a->tasks);
-	news = wlb_agent_tasks_check(&a->tasks, question && is_silent(a)) || news;
+	bool undecided = wlb_agent_tasks_undecided(&a->tasks);
+	news = wlb_agent_tasks_check(&a->tasks, undecided && is_silent(a)) || news;
 	if (news)
 		report_soon(a);
 }
@@ -198,7 +198,7 @@ static void look(struct agent *a)
 static void wait_for_news(struct agent *a, int64_t until_ms)
 {
 	int count = 0;
-	if (wlb_agent_tasks_open_question(&a->tasks))
+	if (wlb_agent_tasks_undecided(&a->tasks))
 		until_ms = earlier(until_ms, wlb_clock_ms() + WLB_AGENT_SILENCE_MS);
 	if (!a->stepd_gone)
 		a->polls[count++] = (struct pollfd){.fd = a->options->control_fd, .events = POLLIN};
@@ -208,7 +208,7 @@ static void wait_for_news(struct agent *a, int64_t until_ms)
 
 /* ---- the end ---------------------------------------------------------------------------------------------------- */
 
-/* Ranks that nobody orders about any more: Slurm cannot end them without slurmstepd. */
+/* Ranks that neither Slurm, for want of slurmstepd, nor the coordinator can end. */
 static void end_orphans(struct agent *a)
 {
 	if (a->stepd_gone && wlb_clock_ms() - a->answered_ms >= ORPHANS_MOST_MS)
@@ -228,7 +228,8 @@ static int kill_all(struct agent *a)
 	return killed;
 }
 
-/* The ranks have ended (or slurmstepd died before it had told of all), and nobody ends what they have started. */
+/* The ranks have ended (or slurmstepd died before it had told of all), and no slurmstepd ends what they have started.
+ */
 static bool is_abandoned(const struct agent *a)
 {
 	return a->stepd_gone && (wlb_agent_tasks_over(&a->tasks) || !wlb_agent_tasks_complete(&a->tasks));
@@ -263,11 +264,20 @@ static bool kill_when_due(struct agent *a)
 }
 
 /* What the coordinator has to know, at last. It is not waited for. */
-static void say_farewell(struct agent *a)
+static void say_goodbye(struct agent *a)
 {
-	if (!wlb_agent_tasks_complete(&a->tasks) || (a->farewell && !wlb_agent_report_news(&a->tasks)))
+	if (!wlb_agent_tasks_complete(&a->tasks) || (a->goodbye_taken && !wlb_agent_report_news(&a->tasks)))
 		return;
 	send_report(a);
+}
+
+/* The coordinator knows how each rank ended, and slurmstepd ends what they have started: nothing is left to do. */
+static bool is_done(const struct agent *a)
+{
+	for (int i = 0; i < a->tasks.count; i++)
+		if (a->tasks.list[i].code < 0)
+			return false;
+	return a->goodbye_taken && !a->stepd_gone;
 }
 
 static void watch_step(struct agent *a)
@@ -282,11 +292,11 @@ static void watch_step(struct agent *a)
 			break;
 		report_when_due(a);
 		end_orphans(a);
-		over = kill_when_due(a);
+		over = kill_when_due(a) || is_done(a);
 		if (!over)
 			wait_for_news(a, earlier(report_due(a), kill_due(a)));
 	}
-	say_farewell(a);
+	say_goodbye(a);
 }
 
 /* ---- life ------------------------------------------------------------------------------------------------------- */

@@ -16,7 +16,7 @@ struct wlb_agent_options {
 	const char *node;
 	int nodes;                  /* of the step: the more there are, the longer a report may wait for its turn */
 	int tasks;                  /* of the step on this node */
-	int control_fd;             /* the socket that the plugin speaks through (words.h) */
+	int control_fd;             /* the socket that the plugin speaks through (message.h) */
 	struct wlb_node_page *page; /* belongs to the caller */
 };
 

@@ -1,8 +1,8 @@
 /*
  * wlb-agent: one process of a node for each step of a run, started by spank_wlb.so in slurmstepd.
  *
- * It prints the path of its node page, or why there is none, on its standard output, and goes on in a child that is
- * nobody's: slurmstepd waits for its tasks alone.
+ * It prints the path of its node page, or why there is none, on its standard output, and goes on in a detached
+ * child: slurmstepd must find no children but its tasks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "coordinator/agent/agent.h"
-#include "coordinator/agent/words.h"
+#include "coordinator/agent/message.h"
 #include "coordinator/client/spool.h"
 
 enum { NODES_MOST = 65533, NAME_MOST = 255, EXIT_USAGE = 2 };

@@ -31,10 +31,10 @@ static char *stat_field(pid_t pid, int field, char line[STAT_SIZE])
 	line[length > 0 ? length : 0] = '\0';
 	char *name_end = strrchr(line, ')'); /* the name may hold blanks and parentheses */
 	char *rest = NULL;
-	char *word = name_end != NULL ? strtok_r(name_end + 1, " \n", &rest) : NULL;
-	for (int i = FIELD_STATE; i < field && word != NULL; i++)
-		word = strtok_r(NULL, " \n", &rest);
-	return word;
+	char *text = name_end != NULL ? strtok_r(name_end + 1, " \n", &rest) : NULL;
+	for (int i = FIELD_STATE; i < field && text != NULL; i++)
+		text = strtok_r(NULL, " \n", &rest);
+	return text;
 }
 
 /* Of a process that we may not look at, /proc/PID/stat says that its exit code is 0. */

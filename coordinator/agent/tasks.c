@@ -35,7 +35,7 @@ static void watch(struct wlb_agent_tasks *tasks)
 		ranks[i] = tasks->list[i].rank;
 		pids[i] = tasks->list[i].pid;
 	}
-	/* Without memory the plugin's words are all there is. */
+	/* Without memory, only the plugin tells how ranks end. */
 	if (ranks != NULL && pids != NULL)
 		wlb_peers_open(&tasks->peers, ranks, pids, tasks->count, NULL);
 	free(ranks);
@@ -105,7 +105,7 @@ bool wlb_agent_tasks_check(struct wlb_agent_tasks *tasks, bool silent)
 	return news;
 }
 
-bool wlb_agent_tasks_open_question(const struct wlb_agent_tasks *tasks)
+bool wlb_agent_tasks_undecided(const struct wlb_agent_tasks *tasks)
 {
 	for (int i = 0; i < tasks->count; i++)
 		if (tasks->list[i].gone && tasks->list[i].code < 0 && !tasks->list[i].lost)

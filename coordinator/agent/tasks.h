@@ -21,13 +21,13 @@ struct wlb_agent_task {
 	int64_t gone_ms; /* of wlb_clock_ms() */
 	double gone_s;   /* since 1970 */
 	int code;        /* -1: not known */
-	bool lost;       /* gone, and nobody says how */
+	bool lost;       /* gone, and how it ended stays unknown */
 	bool told_exit;  /* the coordinator knows the code */
 	bool told_lost;  /* the coordinator knows that it is gone, or that it failed */
 };
 
 struct wlb_agent_tasks {
-	struct wlb_agent_task *list; /* room for `expected` */
+	struct wlb_agent_task *list; /* [expected] */
 	int expected;
 	int count;
 	struct wlb_peers peers; /* in the order of the list; opened when all are known */
@@ -45,8 +45,8 @@ bool wlb_agent_tasks_complete(const struct wlb_agent_tasks *tasks);
 /* The plugin says how a rank ended; false when that is no news. */
 bool wlb_agent_tasks_exited(struct wlb_agent_tasks *tasks, int rank, int code);
 
-/* Notes who is gone. With `silent`, nobody will say how, and a rank that has been gone for WLB_AGENT_SILENCE_MS is
- * lost; else the plugin is waited for: a site's task epilog may come before its word. True when there is news. */
+/* Notes who is gone. With `silent`, the plugin cannot say how, and a rank that has been gone for WLB_AGENT_SILENCE_MS
+ * is lost; else the plugin is waited for: a site's task epilog may run before its message. True when there is news. */
 bool wlb_agent_tasks_check(struct wlb_agent_tasks *tasks, bool silent);
 
 enum {
@@ -54,8 +54,8 @@ enum {
 	WLB_AGENT_EPILOG_MS = 5000,
 };
 
-/* Some rank is gone, and how is not known yet. */
-bool wlb_agent_tasks_open_question(const struct wlb_agent_tasks *tasks);
+/* Some rank is gone, and how it ended is not known yet. */
+bool wlb_agent_tasks_undecided(const struct wlb_agent_tasks *tasks);
 
 /* All are known, and have ended. */
 bool wlb_agent_tasks_over(const struct wlb_agent_tasks *tasks);

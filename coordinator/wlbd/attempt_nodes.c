@@ -5,7 +5,7 @@
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/fields.h"
 
-enum { UNKNOWN_NODES_MOST = 4096 }; /* of an attempt, while nobody has said which it has */
+enum { CLAIMED_NODES_MOST = 8192 }; /* of an attempt, while Slurm has not said which its job has */
 
 /* The ranks are places in started_on, and so are forgotten with it. */
 static void forget_ranks(struct wlbd_attempt_nodes *nodes)
@@ -16,9 +16,23 @@ static void forget_ranks(struct wlbd_attempt_nodes *nodes)
 	nodes->ranks_of_node = NULL;
 }
 
-int wlbd_attempt_nodes_set(struct wlbd_attempt_nodes *nodes, const json_t *names)
+/* Frees `names` when there are more of them than the job has, or can have. */
+static int take_names(struct wlbd_attempt_nodes *nodes, struct wlbd_names *names)
 {
-	if (wlbd_names_from_json(&nodes->started_on, names) != 0)
+	int most = nodes->allocation_known ? nodes->allocation.count : CLAIMED_NODES_MOST;
+	if (names->count > most) {
+		wlbd_names_free(names);
+		return -1;
+	}
+	wlbd_names_free(&nodes->started_on);
+	nodes->started_on = *names;
+	return 0;
+}
+
+int wlbd_attempt_nodes_set(struct wlbd_attempt_nodes *nodes, const json_t *list)
+{
+	struct wlbd_names names = {0};
+	if (wlbd_names_from_json(&names, list) != 0 || take_names(nodes, &names) != 0)
 		return -1;
 	forget_ranks(nodes);
 	return 0;
@@ -27,19 +41,21 @@ int wlbd_attempt_nodes_set(struct wlbd_attempt_nodes *nodes, const json_t *names
 int wlbd_attempt_nodes_set_ranks(struct wlbd_attempt_nodes *nodes, const json_t *node_of_rank)
 {
 	size_t ranks = json_array_size(node_of_rank);
+	struct wlbd_names names = {0};
 	int *places = calloc(ranks + 1, sizeof(*places));
 	int *counts = calloc(ranks + 1, sizeof(*counts)); /* there are no more nodes than ranks */
-	if (places == NULL || counts == NULL || wlbd_names_from_json(&nodes->started_on, node_of_rank) != 0) {
+	if (places == NULL || counts == NULL || wlbd_names_from_json(&names, node_of_rank) != 0 ||
+	    take_names(nodes, &names) != 0) {
 		free(places);
 		free(counts);
 		return -1;
 	}
+	forget_ranks(nodes);
 	for (size_t i = 0; i < ranks; i++) {
 		const char *name = json_string_value(json_array_get(node_of_rank, i));
 		places[i] = wlbd_names_find(&nodes->started_on, name);
 		counts[places[i]]++;
 	}
-	forget_ranks(nodes);
 	nodes->node_of_rank = places;
 	nodes->ranks_of_node = counts;
 	nodes->world_size = (int)ranks;
@@ -83,7 +99,7 @@ int wlbd_attempt_nodes_most(const struct wlbd_attempt_nodes *nodes)
 {
 	if (nodes->started_on.count > 0)
 		return nodes->started_on.count;
-	return nodes->allocation_known ? nodes->allocation.count : UNKNOWN_NODES_MOST;
+	return nodes->allocation_known ? nodes->allocation.count : CLAIMED_NODES_MOST;
 }
 
 int wlbd_attempt_nodes_ranks_most(const struct wlbd_attempt_nodes *nodes, const char *node)

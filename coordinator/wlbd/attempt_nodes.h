@@ -21,8 +21,9 @@ struct wlbd_attempt_nodes {
 	int *ranks_of_node;           /* for each place in started_on, how many ranks; NULL: not known yet */
 };
 
-/* Each returns -1 if out of memory; `nodes` is unchanged then. */
-int wlbd_attempt_nodes_set(struct wlbd_attempt_nodes *nodes, const json_t *names);
+/* Each returns -1 if out of memory, or where there are more names than the job has nodes (8,192 while that is not
+ * known); `nodes` is unchanged then. */
+int wlbd_attempt_nodes_set(struct wlbd_attempt_nodes *nodes, const json_t *list);
 /* `node_of_rank` has the name of the node of each rank, in the order of ranks. */
 int wlbd_attempt_nodes_set_ranks(struct wlbd_attempt_nodes *nodes, const json_t *node_of_rank);
 /* A job that has no nodes at the moment leaves the allocation unknown. */

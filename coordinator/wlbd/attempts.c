@@ -11,6 +11,11 @@
 #include "coordinator/wlbd/node_question.h"
 #include "coordinator/wlbd/wlbd.h"
 
+enum {
+	USER_ATTEMPTS_MOST = 4096,
+	USER_CLAIMED_MOST = 64,
+};
+
 static int by_uuid(const void *a, const void *b)
 {
 	return strcmp(((const struct wlbd_attempt *)a)->uuid, ((const struct wlbd_attempt *)b)->uuid);
@@ -56,6 +61,21 @@ struct wlbd_attempt *wlbd_attempts_find(const struct wlbd_attempts *attempts, co
 	copy_uuid(key.uuid, uuid);
 	struct wlbd_attempt **found = tfind(&key, &attempts->tree, by_uuid);
 	return found != NULL ? *found : NULL;
+}
+
+/* What a user's own requests can take of the memory is bounded; of an attempt whose job's nodes Slurm has not said, by
+ * less, since its nodes are only claimed. */
+bool wlbd_attempts_full(const struct wlbd_attempts *attempts, uid_t uid)
+{
+	const struct wlbd_attempt *attempt;
+	int count = 0;
+	int claimed = 0;
+	TAILQ_FOREACH(attempt, &attempts->list, link)
+	{
+		count += attempt->uid == uid;
+		claimed += attempt->uid == uid && !attempt->nodes.allocation_known;
+	}
+	return count >= USER_ATTEMPTS_MOST || claimed >= USER_CLAIMED_MOST;
 }
 
 /* ---- life of an attempt ------------------------------------------------------------------------ */
@@ -157,7 +177,7 @@ struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card)
 	if (slurm_step != NULL)
 		snprintf(attempt->slurm_step, sizeof(attempt->slurm_step), "%s", slurm_step);
 	if (take_nodes(attempt, card) != 0)
-		wlbd_log(WLBD_LOG_ERROR, "out of memory: the nodes of attempt %s are not known", uuid);
+		wlbd_log(WLBD_LOG_ERROR, "the nodes of attempt %s are not taken: out of memory, or too many", uuid);
 	return attempt;
 }
 

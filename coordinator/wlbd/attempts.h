@@ -78,6 +78,9 @@ void wlbd_attempts_free(struct wlbd_attempts *attempts);
 
 struct wlbd_attempt *wlbd_attempts_find(const struct wlbd_attempts *attempts, const char *uuid);
 
+/* Whether a user has as many attempts in memory as one can have. */
+bool wlbd_attempts_full(const struct wlbd_attempts *attempts, uid_t uid);
+
 /* From the card that wlb_attempt_card() of the schema makes; the one already there is updated. NULL: the card is not
  * readable or memory is out, which is said in the log. */
 struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card);

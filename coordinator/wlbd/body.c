@@ -62,7 +62,7 @@ static void do_job(struct wlbd_call *call, void (*run)(struct wlbd_job *job), vo
 {
 	call->job = (struct wlbd_job){.run = run, .done = done, .discard = discard};
 	if (call->text_length > SHORT_BYTES) {
-		wlbd_worker_submit(call->wlbd->auth, &call->job);
+		wlbd_worker_submit(call->wlbd->bodies, &call->job);
 	} else {
 		run(&call->job);
 		done(&call->job);

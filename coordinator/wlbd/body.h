@@ -1,6 +1,6 @@
 /*
  * The body of a request, once it is whole. Hashing and parsing a long one takes as long as hundreds of short requests:
- * it is done on the threads of wlbd->auth, a short one at once.
+ * it is done on a thread of its own, a short one at once.
  */
 #ifndef WLBD_BODY_H
 #define WLBD_BODY_H

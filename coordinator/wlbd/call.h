@@ -32,8 +32,7 @@ struct wlbd_answer {
 };
 
 struct wlbd_call {
-	struct wlbd_job
-		job; /* first: munged is asked, and a long body parsed, on the threads of wlbd->auth, one at a time */
+	struct wlbd_job job; /* first: munged is asked, and a long body parsed, on threads, one after the other */
 	struct wlbd *wlbd;
 	struct wlbd_exchange *exchange;
 	struct wlbd_connection *connection;

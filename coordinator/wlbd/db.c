@@ -102,7 +102,7 @@ static void take_error(struct call *call, const PGresult *result)
 		/* Data the checks should have caught (22, 23) is the caller's; the rest is ours. */
 		bool data = strncmp(sqlstate, "22", 2) == 0 || strncmp(sqlstate, "23", 2) == 0;
 		call->result.http_status = data ? 400 : 500;
-		wlbd_log(WLBD_LOG_ERROR, "database: %s: %s", sqlstate, call->message);
+		wlbd_log_limited(WLBD_LOG_ERROR, WLBD_LIMIT_DATABASE, "database: %s: %s", sqlstate, call->message);
 	}
 }
 
@@ -382,6 +382,12 @@ struct wlbd_db *wlbd_db_new(struct event_base *base, const char *conninfo, int t
 	TAILQ_INIT(&db->calls);
 	set_timer(db, 0);
 	return db;
+}
+
+void wlbd_db_stop(struct wlbd_db *db)
+{
+	if (db != NULL && db->state != CLOSED)
+		close_connection(db, "wlbd is stopping");
 }
 
 void wlbd_db_free(struct wlbd_db *db)

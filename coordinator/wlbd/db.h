@@ -42,6 +42,8 @@ struct wlbd_db_hooks {
  * the connection stays. It is given up when no answer comes for a second more. */
 struct wlbd_db *wlbd_db_new(struct event_base *base, const char *conninfo, int timeout_ms,
                             const struct wlbd_db_hooks *hooks, struct wlb_error *error);
+/* Closes the connection: calls under way, and all that come, are answered AWAY. NULL allowed. */
+void wlbd_db_stop(struct wlbd_db *db);
 void wlbd_db_free(struct wlbd_db *db); /* calls under way are forgotten; NULL allowed */
 
 bool wlbd_db_ready(const struct wlbd_db *db);

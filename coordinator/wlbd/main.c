@@ -119,6 +119,8 @@ static void on_database_ready(void *context)
 static void on_database_away(void *context, const char *reason)
 {
 	struct wlbd *wlbd = context;
+	if (wlbd->stopping)
+		return;
 	if (wlbd->metrics.database_losses++ == 0 || wlbd->database_was_up)
 		wlbd_log(WLBD_LOG_WARNING, "database: away: %s", reason);
 	wlbd->database_was_up = false;
@@ -173,10 +175,11 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 	if (wlb_slurm_open(error) != 0)
 		return -1;
 	wlbd->auth = wlbd_worker_new(wlbd->base, "credentials", AUTH_THREADS, WAITING_MOST, error);
+	wlbd->bodies = wlbd_worker_new(wlbd->base, "long requests", 1, WAITING_MOST, error);
 	wlbd->slurm_questions = wlbd_worker_new(wlbd->base, "questions to Slurm", SLURM_THREADS, WAITING_MOST, error);
 	wlbd->slurm_orders = wlbd_worker_new(wlbd->base, "orders to Slurm", 1, WAITING_MOST, error);
 	wlbd->resolver = wlbd_worker_new(wlbd->base, "names of nodes", 1, WLBD_NODES_MOST, error);
-	if (wlbd->auth == NULL || wlbd->slurm_questions == NULL || wlbd->slurm_orders == NULL ||
+	if (wlbd->auth == NULL || wlbd->bodies == NULL || wlbd->slurm_questions == NULL || wlbd->slurm_orders == NULL ||
 	    wlbd->resolver == NULL || open_database(wlbd, error) != 0)
 		return -1;
 	wlbd->outbox = wlbd_outbox_new(wlbd->base, wlbd->writes, &wlbd->metrics.statements_set_aside);
@@ -186,15 +189,26 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 	return wlbd_http_open(wlbd, address, size, error);
 }
 
-/* Attempts first: connections that end now are no symptoms. */
+/* Whoever waits for it is answered. */
+static void stop_database(struct wlbd *wlbd)
+{
+	wlbd_db_stop(wlbd->writes);
+	wlbd_db_stop(wlbd->polls);
+	wlbd_pool_stop(wlbd->deliveries);
+	wlbd_pool_stop(wlbd->reads);
+}
+
+/* What is under way is answered first; then the attempts, so that connections that end now are no symptoms. */
 static void close_parts(struct wlbd *wlbd)
 {
 	wlbd->stopping = true;
 	wlbd_worker_free(wlbd->auth);
+	wlbd_worker_free(wlbd->bodies);
 	wlbd_worker_free(wlbd->slurm_questions);
 	wlbd_worker_free(wlbd->slurm_orders);
 	wlbd_worker_free(wlbd->resolver);
 	wlbd_node_probes_free(wlbd->node_probes);
+	stop_database(wlbd);
 	wlbd_lost_nodes_free(wlbd->lost_nodes);
 	wlbd_attempts_free(wlbd->attempts);
 	wlbd_resolutions_free(wlbd->resolutions);

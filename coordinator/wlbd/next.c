@@ -12,6 +12,7 @@
 #include "coordinator/wlbd/nodes.h"
 #include "coordinator/wlbd/outbox.h"
 #include "coordinator/wlbd/outdated.h"
+#include "coordinator/wlbd/policy.h"
 #include "coordinator/wlbd/resolve.h"
 #include "coordinator/wlbd/slurm_ask.h"
 #include "coordinator/wlbd/verdict.h"
@@ -87,10 +88,11 @@ static int read_policy(struct question *q, struct wlb_error *error)
 {
 	const char *layout = "auto";
 	if (q->policy != NULL &&
-	    (wlbd_field_text(q->policy, "layout", WLBD_OPTIONAL, WLBD_NAME_MOST, &layout, error) != 0 ||
+	    (wlbd_policy_check(q->policy, error) != 0 ||
+	     wlbd_field_text(q->policy, "layout", WLBD_OPTIONAL, WLBD_NAME_MOST, &layout, error) != 0 ||
 	     wlbd_field_integer(q->policy, "min_nodes", WLBD_OPTIONAL, 0, WLBD_NODES_MOST, &q->min_nodes, error) != 0 ||
 	     wlbd_field_integer(q->policy, "spares", WLBD_OPTIONAL, 0, WLBD_NODES_MOST, &q->spares, error) != 0))
-		return wlb_fail_in(error, "policy");
+		return -1;
 	return wlb_policy_parse(layout, &q->layout_policy, error);
 }
 
@@ -182,7 +184,7 @@ static void start(struct question *q, const struct wlbd_decision *decision)
 	                          names_of(q, decision->use + decision->use_count, decision->spare_count), "checkpoint",
 	                          json_object_get(q->history, "checkpoint"), "reason", decision->reason);
 	char *text = json_dumps(reply, JSON_COMPACT);
-	char *policy = q->policy != NULL ? json_dumps(q->policy, JSON_COMPACT) : NULL;
+	char *policy = wlbd_policy_text(q->policy);
 	json_decref(reply);
 	snprintf(run_text, sizeof(run_text), "%lld", (long long)run_pk(q));
 	const char *params[] = {run_text, q->attempt_id, text, policy != NULL ? policy : "{}"};

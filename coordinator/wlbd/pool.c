@@ -263,6 +263,12 @@ struct wlbd_pool *wlbd_pool_new(struct event_base *base, const char *conninfo, i
 	return pool;
 }
 
+void wlbd_pool_stop(struct wlbd_pool *pool)
+{
+	for (int i = 0; pool != NULL && i < WLBD_POOL_CONNECTIONS; i++)
+		wlbd_db_stop(pool->slots[i].db);
+}
+
 void wlbd_pool_free(struct wlbd_pool *pool)
 {
 	if (pool == NULL)

@@ -20,6 +20,7 @@ enum { WLBD_POOL_CONNECTIONS = 4 };
 /* timeout_ms is that of each connection: wlbd_db_new. Of `hooks` only wrong_schema is called. */
 struct wlbd_pool *wlbd_pool_new(struct event_base *base, const char *conninfo, int timeout_ms,
                                 const struct wlbd_db_hooks *hooks, struct wlb_error *error);
+void wlbd_pool_stop(struct wlbd_pool *pool); /* as wlbd_db_stop; NULL allowed */
 void wlbd_pool_free(struct wlbd_pool *pool); /* calls under way are forgotten; NULL allowed */
 
 bool wlbd_pool_ready(const struct wlbd_pool *pool); /* one connection at least is */

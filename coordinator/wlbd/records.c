@@ -30,7 +30,9 @@ static void learn_nodes(struct wlbd_attempt *attempt, const json_t *data)
 		rc = in_order ? wlbd_attempt_nodes_set_ranks(&attempt->nodes, nodes)
 		              : wlbd_attempt_nodes_set(&attempt->nodes, nodes);
 	if (rc != 0)
-		wlbd_log(WLBD_LOG_ERROR, "run %s: out of memory: the nodes of its ranks are not known", attempt->run);
+		wlbd_log(WLBD_LOG_ERROR,
+		         "run %s: the nodes of its ranks are not taken: out of memory, or more than its job has",
+		         attempt->run);
 	json_decref(nodes);
 }
 

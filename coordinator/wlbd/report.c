@@ -13,7 +13,7 @@
 static void note_step(struct wlbd_attempt *attempt, const char *slurm_step)
 {
 	char pk[24];
-	if (slurm_step == NULL || strcmp(attempt->slurm_step, slurm_step) == 0)
+	if (slurm_step == NULL || attempt->slurm_step[0] != '\0') /* an attempt has one step */
 		return;
 	snprintf(attempt->slurm_step, sizeof(attempt->slurm_step), "%s", slurm_step);
 	snprintf(pk, sizeof(pk), "%lld", (long long)attempt->attempt_pk);

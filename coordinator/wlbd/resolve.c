@@ -230,6 +230,12 @@ void wlbd_resolve(struct wlbd_call *call, const char *attempt_id,
 		deliver(call, attempt, then);
 		return;
 	}
+	if (!wlbd_call_privileged(call) && wlbd_attempts_full(call->wlbd->attempts, call->uid)) {
+		wlbd_call_fail(call, 503,
+		               "attempt %s: its user has as many attempts as can be watched; try again later",
+		               attempt_id);
+		return;
+	}
 	struct resolution *resolution = find_same(call, attempt_id);
 	bool is_new = resolution == NULL;
 	struct waiter *waiter = calloc(1, sizeof(*waiter));

@@ -7,26 +7,12 @@
 #include "coordinator/wlbd/fields.h"
 #include "coordinator/wlbd/handlers.h"
 #include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/policy.h"
 #include "coordinator/wlbd/resolve.h"
 #include "coordinator/wlbd/verdict.h"
 #include "coordinator/wlbd/wlbd.h"
 
 /* ---- POST /v1/runs ----------------------------------------------------------------------------- */
-
-static int check_policy(const json_t *policy, struct wlb_error *error)
-{
-	const char *text = NULL;
-	struct wlb_policy parsed;
-	int64_t number;
-	if (wlbd_field_text(policy, "layout", WLBD_OPTIONAL, WLBD_NAME_MOST, &text, error) != 0 ||
-	    (text != NULL && wlb_policy_parse(text, &parsed, error) != 0) ||
-	    wlbd_field_text(policy, "model", WLBD_OPTIONAL, WLBD_TEXT_MOST, &text, error) != 0 ||
-	    wlbd_field_integer(policy, "seq_length", WLBD_OPTIONAL, 0, INT64_MAX, &number, error) != 0 ||
-	    wlbd_field_integer(policy, "min_nodes", WLBD_OPTIONAL, 0, WLBD_NODES_MOST, &number, error) != 0 ||
-	    wlbd_field_integer(policy, "spares", WLBD_OPTIONAL, 0, WLBD_NODES_MOST, &number, error) != 0)
-		return wlb_fail_in(error, "policy");
-	return 0;
-}
 
 struct announcement {
 	struct wlbd_call *call;
@@ -53,7 +39,7 @@ static int read_announcement(struct announcement *a, struct wlb_error *error)
 	if (run != NULL && (!wlbd_run_name_valid(run) || wlbd_run_job_id(run) != a->job_id))
 		return wlb_fail(error, "field 'run_id': '%.60s' must be the job's id, %lld, or %lld.N", run,
 		                (long long)a->job_id, (long long)a->job_id);
-	return a->policy != NULL ? check_policy(a->policy, error) : 0;
+	return a->policy != NULL ? wlbd_policy_check(a->policy, error) : 0;
 }
 
 static void on_announced(void *context, const struct wlbd_db_result *result)
@@ -70,7 +56,7 @@ static void announce(struct announcement *a, const struct wlbd_job_facts *facts)
 	struct wlbd *wlbd = a->call->wlbd;
 	struct wlbd_job_params job;
 	char launch[24], restart_count[24];
-	char *policy = a->policy != NULL ? json_dumps(a->policy, JSON_COMPACT) : NULL;
+	char *policy = wlbd_policy_text(a->policy);
 	bool known = facts->found == 1;
 
 	wlbd_job_params_fill(&job, (uint32_t)a->job_id, facts);

@@ -49,7 +49,8 @@ static void run_job_ask(struct wlbd_job *job)
 		/* A job that cannot be read was an answer too. */
 		ask->wlbd->slurm_away = facts->found < 0 && facts->job.job_id == 0;
 		if (facts->found < 0)
-			wlbd_log(WLBD_LOG_WARNING, "job %u: %s", ask->job_id, facts->error.message);
+			wlbd_log_limited(WLBD_LOG_WARNING, WLBD_LIMIT_SLURM, "job %u: %s", ask->job_id,
+			                 facts->error.message);
 	}
 	facts->uid = facts->found == 1 ? facts->job.uid : ask->asker;
 	name_of(facts->uid, facts->user, sizeof(facts->user));

@@ -20,6 +20,7 @@ struct wlbd {
 	struct wlbd_pool *reads;              /* what users ask for; may take longer */
 	struct wlbd_outbox *outbox;           /* what wlbd itself found out and PostgreSQL has not stored yet */
 	struct wlbd_worker *auth;             /* threads that ask munged */
+	struct wlbd_worker *bodies;           /* one thread: hashes and parses what is long */
 	struct wlbd_worker *slurm_questions;  /* threads that ask Slurm: one that hangs delays no other */
 	struct wlbd_worker *resolver;         /* one thread: names of hosts into addresses */
 	struct wlbd_worker *slurm_orders;     /* one thread: what Slurm is told, in order */

@@ -172,6 +172,9 @@ begin
 		perform wlb_run_confirm(r.id, p_submitted, p_restart_count, p_job_name, p_cluster);
 	end if;
 	a := wlb_attempt_create(r.id, p_uuid);
+	-- Of so many attempts that nobody ended, the old ones are over: memory is bounded by what is open.
+	update attempts set state = 'lost', reason = format('attempt %s has begun', a.number), ended_at = now()
+	where run_id = r.id and number <= a.number - 64 and state in ('starting', 'running');
 	return wlb_attempt_card(a.id);
 end $$;
 

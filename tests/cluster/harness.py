@@ -10,6 +10,7 @@ Each class gets a cluster of its own (about a second). It is ended whatever happ
 deadline that ctest gives in WLB_TEST_DEADLINE_S. When a test fails the ends of all logs are shown.
 """
 import atexit
+import hashlib
 import json
 import os
 import pathlib
@@ -41,6 +42,20 @@ def wait_for(what, condition, timeout_s, interval_s=0.1):
         if time.monotonic() > end:
             raise Failed(f"{what}: not within {timeout_s} s")
         time.sleep(interval_s)
+
+
+def prove(socket, authorization, status, method, path, body, user=None):
+    """The header WLB-Proof of a reply, as docs/api.md has it, made by `user`; `authorization` is the request's header."""
+
+    def digest(data):
+        return hashlib.sha256(data).hexdigest()
+
+    credential = authorization.split(" ", 1)[1]
+    parts = ["reply", digest(credential.encode()), str(status), method, path, digest(body)]
+    text = digest("\n".join(parts).encode())
+    made = subprocess.run(["munge", "-S", str(socket), "-s", text], capture_output=True, text=True, check=True,
+                          timeout=10, user=user).stdout.strip()
+    return text, f"MUNGE {made}"
 
 
 def copy_for_others(folder):

@@ -57,6 +57,13 @@ class AgentTest(training.TrainingTest):
                 found[words[words.index("--node") + 1]] = int(words[words.index("--tasks") + 1])
         return found
 
+    def set_agent(self, value):
+        """The plugin's argument, until the test ends."""
+        plugstack = self.cluster.dir / "etc" / "plugstack.conf"
+        before = plugstack.read_text(encoding="utf-8")
+        self.addCleanup(plugstack.write_text, before, encoding="utf-8")
+        plugstack.write_text(re.sub(r"agent=\S+", f"agent={value}", before), encoding="utf-8")
+
     def causes(self, job):
         return self.cluster.sql("SELECT f.kind, coalesce(f.node, ''), coalesce(f.rank::text, '') FROM faults f "
                                 "JOIN attempts a ON a.id = f.attempt_id JOIN runs r ON r.id = a.run_id "
@@ -201,10 +208,7 @@ class Steps(AgentTest):
         self.assertEqual(lines[1:], ["page="], result.stdout)
 
     def test_without_the_program_a_step_runs(self):
-        plugstack = self.cluster.dir / "etc" / "plugstack.conf"
-        before = plugstack.read_text(encoding="utf-8")
-        self.addCleanup(plugstack.write_text, before, encoding="utf-8")
-        plugstack.write_text(re.sub(r"agent=\S+", "agent=/nowhere/wlb-agent", before), encoding="utf-8")
+        self.set_agent("/nowhere/wlb-agent")
         result = self.srun("-N1", "-n5", "sh", "-c", "echo page=$WLB_NODE_PAGE")
         self.assertEqual(result.stdout.split(), ["page="] * 5)
         self.assertEqual(result.stderr.count("/nowhere/wlb-agent: cannot be started: No such file"), 1, result.stderr)
@@ -250,6 +254,16 @@ class Worker(AgentTest):
         os.kill(self.rank_pid(2), signal.SIGKILL)
         run = self.finish(job)
         self.assertGreaterEqual(max(fault["step"] or 0 for fault in run["faults"] if fault["cause"]), 15)
+        self.assertEqual([(f["kind"], f["node"], f["rank"]) for f in run["faults"] if f["cause"]], [("rank_lost", "n2", 2)])
+
+    def test_without_an_agent_its_ranks_report(self):
+        self.set_agent("no")
+        job = self.submit(nodes=2)
+        self.wait_step(job, training.SAVE_INTERVAL + 6)
+        self.assertEqual(self.agents(), {})
+        os.kill(self.rank_pid(2), signal.SIGKILL)
+        run = self.finish(job)
+        self.check_complete(run)
         self.assertEqual([(f["kind"], f["node"], f["rank"]) for f in run["faults"] if f["cause"]], [("rank_lost", "n2", 2)])
 
 

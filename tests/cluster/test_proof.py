@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """Whoever listens on wlbd's port while wlbd is away decides nothing: replies are proved, each for its own request."""
-import hashlib
 import http.client
 import http.server
 import json
@@ -72,15 +71,6 @@ def harmful(handler):
     return next((json.dumps(reply).encode() for end, reply in HARM.items() if path.endswith(end)), b"{}")
 
 
-def digest(*parts):
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-def payload(credential, status, method, path, body):
-    """As docs/api.md has it."""
-    return digest("reply", digest(credential), str(status), method, path, hashlib.sha256(body).hexdigest())
-
-
 class ProofTest(training.TrainingTest):
     @property
     def address(self):
@@ -88,11 +78,8 @@ class ProofTest(training.TrainingTest):
 
     def proof_of_nobody(self, handler, status, body):
         """A right proof, but for the account that makes it."""
-        credential = handler.headers["Authorization"].split(" ", 1)[1]
-        text = payload(credential, status, handler.command, handler.path, body)
-        made = subprocess.run(["munge", "-S", self.cluster.dir / "munge/munge.sock", "-s", text], capture_output=True,
-                              text=True, check=True, timeout=10, user=NOBODY).stdout.strip()
-        return f"MUNGE {made}"
+        return harness.prove(self.cluster.dir / "munge/munge.sock", handler.headers["Authorization"], status,
+                             handler.command, handler.path, body, NOBODY)[1]
 
     def impostor(self, answer=harmful, proof=lambda *_: None):
         server = wait_for("wlbd's port", lambda: self.try_impostor(answer, proof), 10)
@@ -182,7 +169,8 @@ class Replies(test_wlbd_api.RunningJobs):
             return reply.status, text, None
         found = subprocess.run(["unmunge", "-S", self.api.socket], input=proof.split(" ", 1)[1], capture_output=True,
                                text=True, check=True, timeout=10, user=uid).stdout
-        self.assertEqual(found.split("\n")[-1], payload(credential, reply.status, method, path, text))
+        wanted, _ = harness.prove(self.api.socket, f"MUNGE {credential}", reply.status, method, path, text)
+        self.assertEqual(found.split("\n")[-1], wanted)
         return reply.status, text, proof
 
     def test_every_reply_but_to_go_on_is_proved(self):

@@ -280,6 +280,14 @@ class Bounds(RecordsTest):
                          (1000, 9000, 500))
         self.assertEqual(story["checkpoints"][-1]["step"], 10500)
 
+    def test_policy(self):
+        """Options that wlbd does not know would be added up over the announcements of a run."""
+        run = self.new_run()
+        many = {f"option{n}": "x" * 1000 for n in range(100)}
+        announcement = {"run_id": run, "job_id": int(run), "policy": {"spares": 1, **many}}
+        self.assertEqual(self.api.call("POST", "/v1/runs", announcement)[0], 200)
+        self.assertEqual(self.show(run)["policy"], {"layout": "auto", "min_nodes": 1, "spares": 1})
+
     def test_ranks(self):
         run, attempt = self.new_run(), str(uuid.uuid4())
 

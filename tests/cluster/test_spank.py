@@ -12,7 +12,7 @@ import subprocess
 import threading
 import unittest
 
-from harness import ClusterTest, main, wait_for
+from harness import ClusterTest, main, prove, wait_for
 
 OPTIONS = ("--wlb-layout", "--wlb-model", "--wlb-seq-length", "--wlb-min-nodes", "--wlb-spares")
 DUMP = "/usr/bin/env > {name}.$SLURM_PROCID"  # full paths: --export=NONE leaves no PATH
@@ -204,6 +204,9 @@ class NotingCoordinator(http.server.BaseHTTPRequestHandler):
         reply = self.server.reply
         self.send_response(self.server.status)
         self.send_header("Content-Length", str(len(reply)))
+        _, proof = prove(self.server.socket_of_munged, self.headers["Authorization"], self.server.status, "POST",
+                         self.path, reply)
+        self.send_header("WLB-Proof", proof)
         self.end_headers()
         self.wfile.write(reply)
 
@@ -215,10 +218,11 @@ class Announcement(PluginTest):
     def start_coordinator(self, status=200, reply=b'{"run_id":"1","state":"starting"}'):
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), NotingCoordinator)
         server.requests, server.status, server.reply = [], status, reply
+        server.socket_of_munged = self.socket
         threading.Thread(target=server.serve_forever, daemon=True).start()
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
-        self.plugin_arguments(f"coordinator=127.0.0.1:{server.server_port}")
+        self.plugin_arguments(f"coordinator=127.0.0.1:{server.server_port}", f"coordinator_user={os.getuid()}")
         return server
 
     def warnings(self, job):

@@ -10,7 +10,7 @@ import test_wlbd_api
 from harness import wait_for
 from test_wlbd_api import NOBODY
 
-DAEMON = 1  # another account without rights
+DAEMON, BIN = 1, 2  # other accounts without rights
 
 
 class TrustTest(test_wlbd_api.RunningJobs):
@@ -123,6 +123,13 @@ class Nodes(TrustTest):
         self.assertEqual(status, 400)
         self.assertIn("lost_ranks", reply["error"])
         self.assertEqual(self.show(str(job))["faults"], [])
+
+
+    def test_more_attempts_than_one_user_can_have(self):
+        """Of jobs that Slurm does not know; other users' are taken as before."""
+        replies = [self.deliver("99997", str(uuid.uuid4()), [test_wlbd_api.event(1)], uid=BIN)[0] for _ in range(70)]
+        self.assertEqual(replies, [200] * 64 + [503] * 6)
+        self.assertEqual(self.deliver("99997", str(uuid.uuid4()), [test_wlbd_api.event(1)], uid=DAEMON)[0], 200)
 
 
 class Owners(TrustTest):

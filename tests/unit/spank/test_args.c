@@ -18,6 +18,7 @@ static void has_defaults(void **state)
 	assert_string_equal(args.client.host, "");
 	assert_int_equal(args.timeout_ms, 200);
 	assert_true(args.announce);
+	assert_string_equal(args.agent, WLB_AGENT_PATH);
 	fake_spank_reset();
 	wlb_spank_args_report(&args);
 	assert_string_equal(fake_spank_logged(), "");
@@ -27,9 +28,10 @@ static void reads_each_argument(void **state)
 {
 	(void)state;
 	char *argv[] = {"coordinator=[fd00::1]:8642", "munge_socket=/run/m.sock", "timeout_ms=50", "announce=no",
-	                "coordinator_user=slurm"};
+	                "coordinator_user=slurm",     "agent=/opt/wlb/wlb-agent"};
 	struct wlb_spank_args args;
-	wlb_spank_args_parse(5, argv, &args);
+	wlb_spank_args_parse(6, argv, &args);
+	assert_string_equal(args.agent, "/opt/wlb/wlb-agent");
 	assert_string_equal(args.unusable.message, "");
 	assert_string_equal(args.coordinator, "[fd00::1]:8642");
 	assert_string_equal(args.client.host, "fd00::1");
@@ -60,6 +62,16 @@ static void names_what_it_cannot_use_and_keeps_the_default(void **state)
 	}
 }
 
+static void starts_no_agent_where_none_is_wanted(void **state)
+{
+	(void)state;
+	char *argv[] = {"agent=no"};
+	struct wlb_spank_args args;
+	wlb_spank_args_parse(1, argv, &args);
+	assert_string_equal(args.agent, "");
+	assert_string_equal(args.unusable.message, "");
+}
+
 static void uses_the_rest_when_one_is_unusable(void **state)
 {
 	(void)state;
@@ -76,6 +88,7 @@ int main(void)
 		cmocka_unit_test(has_defaults),
 		cmocka_unit_test(reads_each_argument),
 		cmocka_unit_test(names_what_it_cannot_use_and_keeps_the_default),
+		cmocka_unit_test(starts_no_agent_where_none_is_wanted),
 		cmocka_unit_test(uses_the_rest_when_one_is_unusable),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
