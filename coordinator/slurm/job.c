@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 
 static const char *base_state_name(uint32_t base)
 {
@@ -28,6 +29,10 @@ static int fill_job(const slurm_job_info_t *from, struct wlb_slurm_job *job, str
 		.submit_time = from->submit_time,
 		.restart_count = from->restart_cnt,
 		.requeue = from->requeue != 0,
+		.batch = from->batch_flag != 0,
+		.end_time = from->end_time,
+		.exit_code = WIFEXITED(from->exit_code) ? WEXITSTATUS(from->exit_code) : 0,
+		.exit_signal = WIFSIGNALED(from->exit_code) ? WTERMSIG(from->exit_code) : 0,
 	};
 	if (strlen(from->nodes ?: "") >= sizeof(job->nodes))
 		return wlb_fail(error, "job %u: its node list has %zu characters, more than the %zu WLB keeps",
@@ -66,7 +71,9 @@ int wlb_slurm_job(uint32_t job_id, struct wlb_slurm_job *job, struct wlb_error *
 
 int wlb_slurm_step_kill(uint32_t job_id, uint32_t step_id, int signal, struct wlb_error *error)
 {
-	if (wlb_compat_kill_step(job_id, step_id, (uint16_t)signal) == SLURM_SUCCESS || errno == ESLURM_ALREADY_DONE)
+	/* A step that is gone is not known by its id any more. */
+	if (wlb_compat_kill_step(job_id, step_id, (uint16_t)signal) == SLURM_SUCCESS || errno == ESLURM_ALREADY_DONE ||
+	    errno == ESLURM_INVALID_JOB_ID)
 		return 0;
 	return wlb_fail(error, "step %u.%u: Slurm refuses signal %d: %s", job_id, step_id, signal,
 	                slurm_strerror(errno));

@@ -28,6 +28,12 @@ struct wlb_slurm_job {
 	char nodes[8192]; /* hostlist expression of the current allocation; "" when none */
 	char batch_host[256];
 	bool requeue; /* --requeue; of --no-kill Slurm tells nobody, see docs/slurm-versions.md */
+	bool batch;   /* sbatch: only such a job can be queued again */
+
+	/* Of a finished job. */
+	time_t end_time;
+	int exit_code;   /* of its script */
+	int exit_signal; /* that killed its script; 0: none did */
 };
 /* 1 found, 0 Slurm does not know the job (any more), -1 error. */
 int wlb_slurm_job(uint32_t job_id, struct wlb_slurm_job *job, struct wlb_error *error);

@@ -165,8 +165,9 @@ static void record_end(const struct wlb_run *run, struct wlb_reporter *reporter,
 	                    : attempt->ended_by_order || attempt->cancelled ? "ended"
 	                                                                    : "failed";
 	struct wlb_error error;
-	json_t *data = json_pack("{s:s, s:i, s:s, s:o*}", "state", state, "exit_code", attempt->exit_code, "reason",
-	                         attempt->end_reason, "first_exit", wlb_run_first_exit(run));
+	json_t *data = json_pack("{s:s, s:i, s:s}", "state", state, "exit_code", attempt->exit_code, "reason",
+	                         attempt->end_reason);
+	wlb_run_put_first_exit(run, data);
 	char *text = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
 	if (text != NULL && wlb_reporter_record(reporter, "attempt_end", text, &error) != 0)
 		wlb_run_say("the end of attempt %d is not recorded: %s", attempt->number, error.message);

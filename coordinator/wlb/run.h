@@ -70,6 +70,7 @@ struct wlb_run {
 	bool announced;
 	char attempt_id[37];              /* of the last attempt, "" before the first */
 	struct wlb_first_exit first_exit; /* of the last attempt */
+	int srun_signal;                  /* that killed the srun of the last attempt; 0: none did */
 	sigset_t signals;                 /* blocked here and read from signal_fd */
 	sigset_t signals_before;          /* what the command gets back */
 	int signal_fd;
@@ -105,8 +106,9 @@ int wlb_run_decide_alone(const struct wlb_run *run, struct wlb_attempt *attempt,
 /* Tells that the run is over; a coordinator that is away learns it from the spool. */
 void wlb_run_end(struct wlb_run *run, const char *state, int exit_code, const char *reason);
 
-/* {"rank":5,"node":"n3","signal":9} of the last attempt; NULL when no task is known to have been killed. */
-json_t *wlb_run_first_exit(const struct wlb_run *run);
+/* Adds to `object` what ended the last attempt, as far as it is known: "first_exit" {"rank":5,"node":"n3","signal":9}
+ * when a task was killed, "srun_signal" when srun was. */
+void wlb_run_put_first_exit(const struct wlb_run *run, json_t *object);
 
 /* ---- run_launch.c: starts srun; its pid, or -1. *srun_stderr is the end to read from, and the caller closes it. */
 pid_t wlb_run_launch(const struct wlb_run *run, const struct wlb_attempt *attempt, int *srun_stderr,

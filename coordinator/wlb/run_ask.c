@@ -32,12 +32,15 @@ int wlb_run_announce(struct wlb_run *run, struct wlb_error *error)
 	return 0;
 }
 
-json_t *wlb_run_first_exit(const struct wlb_run *run)
+void wlb_run_put_first_exit(const struct wlb_run *run, json_t *object)
 {
 	const struct wlb_first_exit *first = &run->first_exit;
-	if (!first->known || first->signal == 0)
-		return NULL;
-	return json_pack("{s:i, s:s, s:i}", "rank", first->rank, "node", first->node, "signal", first->signal);
+	if (first->known && first->signal != 0)
+		json_object_set_new(object, "first_exit",
+		                    json_pack("{s:i, s:s, s:i}", "rank", first->rank, "node", first->node, "signal",
+		                              first->signal));
+	if (run->srun_signal != 0)
+		json_object_set_new(object, "srun_signal", json_integer(run->srun_signal));
 }
 
 static json_t *ask_body(const struct wlb_run *run, const struct wlb_attempt *previous,
@@ -48,10 +51,12 @@ static json_t *ask_body(const struct wlb_run *run, const struct wlb_attempt *pre
 	json_t *before = json_null();
 	for (int i = 0; i < job->node_count; i++)
 		json_array_append_new(nodes, json_string(job->nodes[i]));
-	if (previous != NULL)
-		before =
-			json_pack("{s:s, s:i, s:s, s:o*}", "attempt_id", previous->id, "exit_code", previous->exit_code,
-		                  "step_id", previous->step_id, "first_exit", wlb_run_first_exit(run));
+	if (previous != NULL) {
+		json_decref(before);
+		before = json_pack("{s:s, s:i, s:s}", "attempt_id", previous->id, "exit_code", previous->exit_code,
+		                   "step_id", previous->step_id);
+		wlb_run_put_first_exit(run, before);
+	}
 	return json_pack("{s:s, s:I, s:o, s:i, s:i, s:O, s:o}", "attempt_id", attempt->id, "job_id",
 	                 (json_int_t)job->job_id, "nodes", nodes, "tasks_per_node", job->tasks_per_node,
 	                 "gpus_per_node", job->gpus_per_node, "policy", job->policy, "previous", before);
@@ -150,8 +155,10 @@ enum wlb_decision wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *pre
 	for (;;) {
 		int status = 0, again_ms = AGAIN_MS;
 		json_t *reply = NULL;
+		bool announced = run->announced || wlb_run_announce(run, error) == 0;
+		/* The announcement may have named the run anew. */
 		snprintf(path, sizeof(path), "/v1/runs/%s/attempts", run->id);
-		if (run->announced || wlb_run_announce(run, error) == 0)
+		if (announced)
 			reply = wlb_api_call(run->connection, "POST", path, body, ASK_MS, &status, error);
 		bool done = reply != NULL && decided(run, reply, attempt, state, &decision, &again_ms, error);
 		json_decref(reply);
@@ -193,8 +200,8 @@ void wlb_run_end(struct wlb_run *run, const char *state, int exit_code, const ch
 	if (run->connection == NULL || !run->announced)
 		return;
 	snprintf(path, sizeof(path), "/v1/runs/%s/end", run->id);
-	json_t *body = json_pack("{s:s, s:i, s:s, s:o*}", "state", state, "exit_code", exit_code, "reason", reason,
-	                         "first_exit", wlb_run_first_exit(run));
+	json_t *body = json_pack("{s:s, s:i, s:s}", "state", state, "exit_code", exit_code, "reason", reason);
+	wlb_run_put_first_exit(run, body);
 	if (run->attempt_id[0] != '\0')
 		json_object_set_new(body, "attempt_id", json_string(run->attempt_id));
 	json_decref(wlb_api_call(run->connection, "POST", path, body, END_MS, NULL, NULL));

@@ -136,6 +136,14 @@ static void pass_signal(struct watch *w)
 	w->next_ending_ms = wlb_clock_ms() + CANCEL_GRACE_MS;
 }
 
+/* By somebody else: what its tasks do afterwards explains nothing. */
+static void note_srun_killed(struct watch *w, int number)
+{
+	w->run->srun_signal = number;
+	w->scan.closed = true;
+	snprintf(w->attempt->end_reason, sizeof(w->attempt->end_reason), "srun was killed by signal %d", number);
+}
+
 static bool has_ended(struct watch *w)
 {
 	siginfo_t info = {0};
@@ -147,6 +155,8 @@ static bool has_ended(struct watch *w)
 	if (waitpid(w->srun, &status, 0) != w->srun)
 		return false;
 	w->attempt->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	if (WIFSIGNALED(status) && w->ending == ENDING_NOT)
+		note_srun_killed(w, WTERMSIG(status));
 	return true;
 }
 
@@ -221,6 +231,7 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 {
 	struct watch w = {.run = run, .attempt = attempt, .reporter = reporter, .srun = srun, .stderr_fd = srun_stderr};
 	run->first_exit = (struct wlb_first_exit){0};
+	run->srun_signal = 0;
 	while (!has_ended(&w)) {
 		struct pollfd ready[] = {stderr_side(&w), {.fd = run->signal_fd, .events = POLLIN}};
 		find_step(&w);

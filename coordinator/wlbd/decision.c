@@ -24,7 +24,9 @@ static const char *why_left_out(const struct wlbd_offer *node)
 		return "is lost";
 	if (node->down)
 		return "is down";
-	return node->faults > WLBD_NODE_FAULTS_MOST ? "failed twice" : NULL;
+	if (node->losses > WLBD_NODE_LOSSES_MOST)
+		return "was lost twice";
+	return node->suspected ? "failed again and again" : NULL;
 }
 
 /* "n3 is lost, n7 is down; 6 nodes are left", cut where it grows too long; "8 nodes" when none is missing. */
@@ -67,8 +69,7 @@ static int layout_of(const struct wlbd_decision_facts *facts, int nodes, struct 
 	/* After a loss the run goes on with as many replicas of the model as there is room for. */
 	if (facts->first_total > 0)
 		policy.fixed.dp = 0;
-	return wlb_layout_choose(&policy, &any, nodes * facts->tasks_per_node, facts->tasks_per_node, layout,
-	                         error);
+	return wlb_layout_choose(&policy, &any, nodes * facts->tasks_per_node, facts->tasks_per_node, layout, error);
 }
 
 /* The most nodes, of at most `most`, that the layout can use. The first attempt uses what the user asked for or none:
@@ -113,6 +114,17 @@ static int choose_nodes(const struct wlbd_decision_facts *facts, int left, struc
 	return 0;
 }
 
+static int stop_without_progress(const struct wlbd_decision_facts *facts, struct wlbd_decision *decision)
+{
+	char program[96] = "";
+	if (facts->program_step >= 0)
+		snprintf(program, sizeof(program), "; the program fails at step %lld on more than one node",
+		         (long long)facts->program_step);
+	return stop(decision, WLBD_STOP_FAILED,
+	            "%d attempts in a row ended without a new step and without a lost node%s",
+	            facts->attempts_without_progress, program);
+}
+
 int wlbd_decide(const struct wlbd_decision_facts *facts, struct wlbd_decision *decision)
 {
 	*decision = (struct wlbd_decision){.verb = WLBD_WAIT};
@@ -122,9 +134,8 @@ int wlbd_decide(const struct wlbd_decision_facts *facts, struct wlbd_decision *d
 		return stop(
 			decision, WLBD_STOP_FAILED,
 			"the last attempt ended with exit code 2, bad input: the same again would fail the same way");
-	if (facts->fruitless >= WLBD_FRUITLESS_MOST)
-		return stop(decision, WLBD_STOP_FAILED,
-		            "%d attempts in a row ended without a new step and without a lost node", facts->fruitless);
+	if (facts->attempts_without_progress >= WLBD_WITHOUT_PROGRESS_MOST)
+		return stop_without_progress(facts, decision);
 	decision->use = calloc((size_t)facts->node_count + 1, sizeof(*decision->use));
 	if (decision->use == NULL)
 		return -1;

@@ -5,22 +5,24 @@
 #define WLBD_DECISION_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "libwlb/wlb.h"
 
 enum {
-	WLBD_FRUITLESS_MOST = 3,   /* attempts in a row without one new step and without a lost node */
-	WLBD_NODE_FAULTS_MOST = 1, /* a node that broke the run more often is left out */
-	WLBD_EXIT_BAD_INPUT = 2,   /* exit codes of docs/api.md */
+	WLBD_WITHOUT_PROGRESS_MOST = 3, /* attempts in a row without one new step and without a lost node */
+	WLBD_NODE_LOSSES_MOST = 1,      /* a node that was lost more often is left out */
+	WLBD_EXIT_BAD_INPUT = 2,        /* exit codes of docs/api.md */
 	WLBD_EXIT_ORDERED = 75,
 	WLBD_EXIT_UNKNOWN = -1000,
 };
 
 struct wlbd_offer {
 	const char *name;
-	bool down;   /* Slurm says so, or the job no longer has it */
-	bool silent; /* its slurmd does not answer */
-	int faults;  /* of this run, caused by this node */
+	bool down;      /* Slurm says so, or the job no longer has it */
+	bool silent;    /* its slurmd does not answer */
+	int losses;     /* how often this run lost it */
+	bool suspected; /* ranks died on it again and again: crashes.h */
 };
 
 struct wlbd_decision_facts {
@@ -28,12 +30,13 @@ struct wlbd_decision_facts {
 	int node_count;
 	int tasks_per_node;
 	struct wlb_policy policy;
-	int min_nodes;          /* 0: one is enough */
-	int spares;             /* to hold back */
-	int first_total;        /* nodes the run had at its first attempt, spares included; 0: this is the first */
-	int fruitless;          /* attempts in a row */
-	int previous_exit_code; /* WLBD_EXIT_UNKNOWN: there was no previous attempt */
-	bool judging;           /* what became of the previous attempt is still being established */
+	int min_nodes;   /* 0: one is enough */
+	int spares;      /* to hold back */
+	int first_total; /* nodes the run had at its first attempt, spares included; 0: this is the first */
+	int attempts_without_progress; /* in a row */
+	int64_t program_step;          /* the program fails there on any node; -1: no such step is known */
+	int previous_exit_code;        /* WLBD_EXIT_UNKNOWN: there was no previous attempt */
+	bool judging;                  /* what became of the previous attempt is still being established */
 };
 
 enum wlbd_verb {

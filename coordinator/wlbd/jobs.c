@@ -9,6 +9,7 @@
 #include "coordinator/wlbd/attempts.h"
 #include "coordinator/wlbd/db.h"
 #include "coordinator/wlbd/decision.h"
+#include "coordinator/wlbd/job_end.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/nodes.h"
 #include "coordinator/wlbd/outbox.h"
@@ -38,11 +39,15 @@ struct open_run {
 	int min_nodes;
 	int total_nodes; /* of the last attempt, spares included */
 	int lost_nodes;  /* in the last attempt */
-	bool complete;   /* the last attempt was */
 	bool resized;    /* its job was, since the last attempt */
 	bool confirmed;  /* Slurm has said that the job is of the run's owner */
 	uid_t uid;
-	json_int_t attempt_pk;
+	json_int_t attempt_pk; /* of the last attempt; 0: there is none */
+	bool launched;         /* this and the following as in job_end.h, by the database's word */
+	bool complete;
+	bool told;
+	bool launcher_lost;
+	char why[256]; /* it is queued again */
 };
 
 static void set_timer(struct wlbd_jobs *jobs)
@@ -75,35 +80,120 @@ static bool shows_life(struct wlbd *wlbd, json_int_t run_pk)
 	return false;
 }
 
-static void close_run(struct open_run *open, const char *state, const char *reason)
+static void attempts_over(const struct open_run *open)
 {
-	struct wlbd *wlbd = open->jobs->wlbd;
 	struct wlbd_attempt *attempt;
-	char pk[24];
-	snprintf(pk, sizeof(pk), "%lld", (long long)open->run_pk);
-	const char *params[] = {pk, state, reason};
-	wlbd_log(WLBD_LOG_INFO, "run %s: %s: %s", open->run, state, reason);
-	wlbd_outbox_put(wlbd->outbox, open->run_pk, "select wlb_run_end($1, $2, $3, 'coordinator')", 3, params);
-	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)
+	TAILQ_FOREACH(attempt, &open->jobs->wlbd->attempts->list, link)
 	if (attempt->run_pk == open->run_pk)
 		wlbd_verdict_over(attempt, WLBD_EXIT_UNKNOWN, NULL);
 }
 
-static void close_by_job(struct open_run *open, const struct wlbd_job_facts *facts)
+static void close_run(const struct open_run *open, const char *state, const char *reason)
 {
-	char reason[256];
-	const char *state = facts->found == 1 ? facts->job.state : "";
-	if (open->complete) {
-		close_run(open, "complete", "");
+	char pk[24];
+	snprintf(pk, sizeof(pk), "%lld", (long long)open->run_pk);
+	const char *params[] = {pk, state, strcmp(state, "complete") == 0 ? "" : reason};
+	wlbd_log(WLBD_LOG_INFO, "run %s: %s: %s", open->run, state, reason);
+	wlbd_outbox_put(open->jobs->wlbd->outbox, open->run_pk, "select wlb_run_end($1, $2, $3, 'slurm')", 3, params);
+	attempts_over(open);
+}
+
+/* What wlbd has heard and the database has not stored, since it was away. */
+static void add_what_is_in_memory(const struct open_run *open, struct wlbd_job_end_facts *facts)
+{
+	const struct wlbd_attempt *attempt;
+	const struct wlbd_reporter *reporter;
+	TAILQ_FOREACH(attempt, &open->jobs->wlbd->attempts->list, link)
+	{
+		if (attempt->attempt_pk != open->attempt_pk)
+			continue;
+		facts->complete = facts->complete || (attempt->incident.over && attempt->incident.exit_code == 0);
+		TAILQ_FOREACH(reporter, &attempt->reporters, link)
+		facts->goodbye = facts->goodbye || (reporter->rank == WLBD_LAUNCHER && reporter->goodbye);
+	}
+}
+
+static void record_killed(const struct open_run *open, const struct wlb_slurm_job *job, const struct wlbd_job_end *end)
+{
+	char detail[128];
+	if (end->script_lost) {
+		snprintf(detail, sizeof(detail), "the script of job %u was killed by signal %d", job->job_id,
+		         job->exit_signal);
+		wlbd_verdict_job_killed(open->jobs->wlbd, open->run_pk, open->attempt_pk, "script_lost",
+		                        job->batch_host, detail, (double)job->end_time);
+	} else if (end->launcher_lost) {
+		snprintf(detail, sizeof(detail), "job %u is over, and wlb run did not say how the run ended",
+		         job->job_id);
+		wlbd_verdict_job_killed(open->jobs->wlbd, open->run_pk, open->attempt_pk, "launcher_lost",
+		                        job->batch_host, detail, 0);
+	}
+}
+
+static void on_requeue_allowed(void *context, const struct wlbd_db_result *result)
+{
+	struct open_run *open = context;
+	int time = result->status == WLBD_DB_OK && result->value != NULL ? atoi(result->value) : -1;
+	char reason[512];
+	if (time > 0) {
+		wlbd_log(WLBD_LOG_WARNING, "run %s: %s; its job is queued again, %d of at most %d times", open->run,
+		         open->why, time, WLBD_REQUEUES_MOST);
+		attempts_over(open);
+		wlbd_slurm_requeue(open->jobs->wlbd, open->job_id, open->why);
+	} else if (time == 0) {
+		snprintf(reason, sizeof(reason), "job %u is not queued again: it was %d times", open->job_id,
+		         WLBD_REQUEUES_MOST);
+		close_run(open, "failed", reason);
+	}
+	free(open);
+}
+
+/* The count is stored first: it is right whatever happens to wlbd in between. */
+static void requeue(const struct open_run *from, const struct wlbd_job_end *end)
+{
+	char run_pk[24], attempt_pk[24], most[8];
+	struct open_run *open = malloc(sizeof(*open));
+	if (open == NULL)
+		return; /* the next look finds the same */
+	*open = *from;
+	snprintf(open->why, sizeof(open->why), "%s", end->reason);
+	snprintf(run_pk, sizeof(run_pk), "%lld", (long long)open->run_pk);
+	snprintf(attempt_pk, sizeof(attempt_pk), "%lld", (long long)open->attempt_pk);
+	snprintf(most, sizeof(most), "%d", WLBD_REQUEUES_MOST);
+	const char *params[] = {run_pk, attempt_pk, open->why, most};
+	wlbd_jobs_hurry(open->jobs);
+	wlbd_db_call(open->jobs->wlbd->writes, "select wlb_run_requeue($1, $2, $3, $4::integer)", 4, params,
+	             on_requeue_allowed, open);
+}
+
+static void see_to_ended_job(const struct open_run *open, const struct wlb_slurm_job *job)
+{
+	struct wlbd *wlbd = open->jobs->wlbd;
+	struct wlbd_job_end end;
+	struct wlbd_job_end_facts facts = {
+		.job = job,
+		.job_id = open->job_id,
+		.ended_ago_s = job != NULL ? (int64_t)(wlb_clock_unix_s() - (double)job->end_time) : 0,
+		.recording_s = wlbd->database_was_up ? (wlb_clock_ms() - wlbd->recording_since_ms) / 1000 : 0,
+		.may_requeue = job != NULL && job->requeue && job->batch,
+		.has_attempt = open->attempt_pk != 0,
+		.launched = open->launched,
+		.complete = open->complete,
+		.told = open->told,
+		.launcher_lost = open->launcher_lost,
+	};
+	add_what_is_in_memory(open, &facts);
+	wlbd_job_end_judge(&facts, &end);
+	/* What wlbd found out is stored before what follows from it. */
+	if (end.verb == WLBD_JOB_END_WAIT || wlbd_outbox_holds(wlbd->outbox, open->run_pk)) {
+		wlbd_jobs_hurry(open->jobs);
 		return;
 	}
-	if (facts->found == 1)
-		snprintf(reason, sizeof(reason), "job %u ended %s before the run said how it ended", open->job_id,
-		         state);
+	if (job != NULL)
+		record_killed(open, job, &end);
+	if (end.verb == WLBD_JOB_END_REQUEUE)
+		requeue(open, &end);
 	else
-		snprintf(reason, sizeof(reason), "Slurm no longer knows job %u, and the run did not say how it ended",
-		         open->job_id);
-	close_run(open, strcmp(state, "CANCELLED") == 0 ? "cancelled" : "failed", reason);
+		close_run(open, end.state, end.reason);
 }
 
 /* A range, not a number: Slurm gives what it has, up to what the user asked for. */
@@ -134,6 +224,12 @@ static bool has_no_script(struct wlbd *wlbd, const struct wlb_slurm_job *job)
 	return host != NULL && host->down;
 }
 
+static bool is_over(const struct open_run *open, const struct wlbd_job_facts *facts)
+{
+	return (facts->found == 0 || (facts->found == 1 && facts->job.finished)) &&
+	       !shows_life(open->jobs->wlbd, open->run_pk);
+}
+
 /* Somebody announced a job that is not his, while Slurm could not say so. */
 static void close_by_owner(struct open_run *open, const struct wlbd_job_facts *facts)
 {
@@ -144,21 +240,21 @@ static void close_by_owner(struct open_run *open, const struct wlbd_job_facts *f
 
 static void look_at(struct open_run *open, const struct wlbd_job_facts *facts)
 {
+	struct wlbd *wlbd = open->jobs->wlbd;
 	if (facts->found == 1 && facts->job.uid != open->uid) {
 		close_by_owner(open, facts);
 		return;
 	}
 	if (facts->found == 1)
-		wlbd_attempts_confirm(open->jobs->wlbd, open->run_pk, &facts->job);
+		wlbd_attempts_confirm(wlbd, open->run_pk, &facts->job);
 	if (facts->found == 1 && !open->confirmed)
-		wlbd_run_confirm(open->jobs->wlbd, open->run_pk, &facts->job);
+		wlbd_run_confirm(wlbd, open->run_pk, &facts->job);
 	if (facts->found == 1 && strcmp(facts->job.state, "PENDING") == 0)
 		fit_pending(open);
-	else if (facts->found == 1 && has_no_script(open->jobs->wlbd, &facts->job))
-		wlbd_slurm_requeue(open->jobs->wlbd, open->job_id, "the node of its script is down");
-	else if ((facts->found == 0 || (facts->found == 1 && facts->job.finished)) &&
-	         !shows_life(open->jobs->wlbd, open->run_pk))
-		close_by_job(open, facts);
+	else if (facts->found == 1 && has_no_script(wlbd, &facts->job))
+		wlbd_slurm_requeue(wlbd, open->job_id, "the node of its script is down");
+	else if (is_over(open, facts))
+		see_to_ended_job(open, facts->found == 1 ? &facts->job : NULL);
 }
 
 static void on_job(void *context, const struct wlbd_job_facts *facts)
@@ -185,11 +281,9 @@ static struct open_run *open_run_from(struct wlbd_jobs *jobs, const json_t *row)
 	struct open_run *open = calloc(1, sizeof(*open));
 	const char *run;
 	json_int_t job_id, uid;
-	int complete, resized;
-	if (open == NULL || json_unpack((json_t *)row, "{s:I, s:s, s:I, s:I, s:i, s:i, s:i, s:b, s:b}", "run_pk",
-	                                &open->run_pk, "run", &run, "job_id", &job_id, "uid", &uid, "min_nodes",
-	                                &open->min_nodes, "total_nodes", &open->total_nodes, "lost_nodes",
-	                                &open->lost_nodes, "complete", &complete, "resized", &resized) != 0) {
+	if (open == NULL || json_unpack((json_t *)row, "{s:I, s:s, s:I, s:I, s:i, s:i, s:i}", "run_pk", &open->run_pk,
+	                                "run", &run, "job_id", &job_id, "uid", &uid, "min_nodes", &open->min_nodes,
+	                                "total_nodes", &open->total_nodes, "lost_nodes", &open->lost_nodes) != 0) {
 		free(open);
 		return NULL;
 	}
@@ -197,9 +291,12 @@ static struct open_run *open_run_from(struct wlbd_jobs *jobs, const json_t *row)
 	snprintf(open->run, sizeof(open->run), "%s", run);
 	open->job_id = (uint32_t)job_id;
 	open->uid = (uid_t)uid;
-	open->complete = complete;
-	open->resized = resized;
-	open->attempt_pk = json_integer_value(json_object_get(row, "attempt_pk")); /* 0: no attempt yet */
+	open->attempt_pk = json_integer_value(json_object_get(row, "attempt_pk"));
+	open->resized = json_is_true(json_object_get(row, "resized"));
+	open->launched = json_is_true(json_object_get(row, "launched"));
+	open->complete = json_is_true(json_object_get(row, "complete"));
+	open->told = json_is_true(json_object_get(row, "told"));
+	open->launcher_lost = json_is_true(json_object_get(row, "launcher_lost"));
 	return open;
 }
 

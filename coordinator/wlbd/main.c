@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "coordinator/client/clock.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/attempts.h"
 #include "coordinator/wlbd/db.h"
@@ -111,6 +112,7 @@ static void on_database_ready(void *context)
 {
 	struct wlbd *wlbd = context;
 	wlbd->database_was_up = true;
+	wlbd->recording_since_ms = wlb_clock_ms();
 	wlbd_log(WLBD_LOG_INFO, "database: connected");
 	wlbd_resolve_reload(wlbd);
 	wlbd_outbox_resume(wlbd->outbox);

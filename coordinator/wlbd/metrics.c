@@ -36,6 +36,10 @@ static void write_faults(const struct wlbd_metrics *m, struct evbuffer *out)
 	                    (unsigned long long)m->faults_rank_lost);
 	evbuffer_add_printf(out, "wlbd_faults_total{kind=\"step_failed\"} %llu\n",
 	                    (unsigned long long)m->faults_step_failed);
+	evbuffer_add_printf(out, "wlbd_faults_total{kind=\"launcher_lost\"} %llu\n",
+	                    (unsigned long long)m->faults_launcher_lost);
+	evbuffer_add_printf(out, "wlbd_faults_total{kind=\"script_lost\"} %llu\n",
+	                    (unsigned long long)m->faults_script_lost);
 }
 
 /* The furthest step that any process of a live attempt has reported. */

@@ -15,6 +15,8 @@ struct wlbd_metrics {
 	uint64_t faults_node_lost;
 	uint64_t faults_rank_lost;
 	uint64_t faults_step_failed;
+	uint64_t faults_launcher_lost;
+	uint64_t faults_script_lost;
 	uint64_t statements_set_aside; /* of the outbox: what wlbd found out and could not store */
 	uint64_t database_losses;      /* connections lost or not made */
 	double request_seconds;        /* sum, from the first byte handled to the reply */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "coordinator/client/clock.h"
+#include "coordinator/wlbd/crashes.h"
 #include "coordinator/wlbd/decision.h"
 #include "coordinator/wlbd/fields.h"
 #include "coordinator/wlbd/handlers.h"
@@ -38,7 +39,8 @@ struct question {
 	bool history_lacks; /* something of this run was still in the outbox when it was read */
 	struct wlbd_offer *offers;
 	int offer_count;
-	int probes; /* under way */
+	int64_t program_step; /* crashes.h */
+	int probes;           /* under way */
 	bool job_known;
 	struct wlb_slurm_job job; /* as Slurm knows it */
 };
@@ -220,7 +222,8 @@ static void decide(struct question *q, bool judging)
 		.min_nodes = (int)q->min_nodes,
 		.spares = (int)q->spares,
 		.first_total = history_number(q, "first_total"),
-		.fruitless = history_number(q, "fruitless"),
+		.attempts_without_progress = history_number(q, "attempts_without_progress"),
+		.program_step = q->program_step,
 		.previous_exit_code = (int)q->previous_exit_code,
 		.judging = judging,
 	};
@@ -370,18 +373,51 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 	wlbd_nodes_refresh(q->call->wlbd, probe_nodes, q);
 }
 
+/* Returns how many; the newest first. */
+static int read_crashes(const json_t *history, struct wlbd_crash crashes[WLBD_CRASHES_MOST])
+{
+	const json_t *list = json_object_get(history, "crashes");
+	int count = 0;
+	for (size_t i = 0; i < json_array_size(list) && count < WLBD_CRASHES_MOST; i++) {
+		const json_t *entry = json_array_get(list, i);
+		crashes[count++] = (struct wlbd_crash){
+			.node = json_string_value(json_object_get(entry, "node")),
+			.step = json_integer_value(json_object_get(entry, "step")),
+			.age_s = json_number_value(json_object_get(entry, "age_s")),
+		};
+	}
+	return count;
+}
+
+static int suspect_nodes(struct question *q)
+{
+	struct wlbd_crash crashes[WLBD_CRASHES_MOST];
+	int count = read_crashes(q->history, crashes);
+	struct wlbd_suspect *nodes = calloc((size_t)q->offer_count + 1, sizeof(*nodes));
+	if (nodes == NULL)
+		return -1;
+	for (int i = 0; i < q->offer_count; i++)
+		nodes[i] = (struct wlbd_suspect){.node = q->offers[i].name, .losses = q->offers[i].losses};
+	wlbd_crashes_suspect(crashes, count, nodes, q->offer_count);
+	for (int i = 0; i < q->offer_count; i++)
+		q->offers[i].suspected = nodes[i].suspected;
+	q->program_step = wlbd_crashes_program_step(crashes, count);
+	free(nodes);
+	return 0;
+}
+
 static int fill_offers(struct question *q)
 {
-	const json_t *faults = json_object_get(q->history, "node_faults");
+	const json_t *losses = json_object_get(q->history, "node_losses");
 	q->offer_count = (int)json_array_size(q->nodes);
 	q->offers = calloc((size_t)q->offer_count + 1, sizeof(*q->offers));
 	if (q->offers == NULL)
 		return -1;
 	for (int i = 0; i < q->offer_count; i++) {
 		q->offers[i].name = json_string_value(json_array_get(q->nodes, (size_t)i));
-		q->offers[i].faults = (int)json_integer_value(json_object_get(faults, q->offers[i].name));
+		q->offers[i].losses = (int)json_integer_value(json_object_get(losses, q->offers[i].name));
 	}
-	return 0;
+	return suspect_nodes(q);
 }
 
 /* ---- 2: what is known of the run? ------------------------------------------------------------------------ */
@@ -390,8 +426,10 @@ static int fill_offers(struct question *q)
 static bool is_replaced(const struct question *q)
 {
 	const char *newest = json_string_value(json_object_get(q->history, "newest"));
-	return q->previous_id != NULL && newest != NULL && strcasecmp(newest, q->previous_id) != 0 &&
-	       strcasecmp(newest, q->attempt_id) != 0;
+	if (q->previous_id == NULL)
+		return false;
+	return json_is_true(json_object_get(q->history, "requeued")) ||
+	       (newest != NULL && strcasecmp(newest, q->previous_id) != 0 && strcasecmp(newest, q->attempt_id) != 0);
 }
 
 static void on_history(void *context, const struct wlbd_db_result *result)

@@ -43,7 +43,9 @@ static void learn_end(struct wlbd_attempt *attempt, const json_t *data)
 	int by_state = strcmp(state, "complete") == 0 ? 0 : strcmp(state, "ended") == 0 ? WLBD_EXIT_ORDERED : 1;
 	struct wlbd_first_exit first;
 	wlbd_first_exit_read(data, &first, NULL); /* checked before it was stored */
-	wlbd_verdict_over(attempt, json_is_integer(code) ? (int)json_integer_value(code) : by_state, &first);
+	/* "ended": by order or cancelled; the exit code is then only that of the signal. */
+	bool is_told = json_is_integer(code) && by_state != WLBD_EXIT_ORDERED;
+	wlbd_verdict_over(attempt, is_told ? (int)json_integer_value(code) : by_state, &first);
 }
 
 static void learn(struct wlbd_attempt *attempt, const json_t *records)

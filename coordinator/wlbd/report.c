@@ -42,6 +42,9 @@ static void take(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, c
 	if (report->launcher)
 		note_step(attempt, report->step_id);
 	wlbd_verdict_alive(reporter, connection);
+	/* Before its ranks: they ended since it did. */
+	if (report->stepd_gone)
+		wlbd_verdict_stepd_gone(reporter);
 	if (!report->launcher)
 		take_ranks(reporter, report);
 	if (report->goodbye)

@@ -49,7 +49,9 @@ static int read_arrays(const json_t *body, struct wlbd_report *report, struct wl
 int wlbd_report_read(const json_t *body, struct wlbd_report *report, struct wlb_error *error)
 {
 	static const char *const sources[] = {"node", "run", NULL};
+	static const char *const stepd_states[] = {"gone", NULL};
 	const char *source = NULL;
+	const char *stepd = NULL;
 	*report = (struct wlbd_report){.rank = WLBD_LAUNCHER};
 	if (wlbd_field_uuid(body, "attempt_id", &report->attempt_id, error) != 0 ||
 	    wlbd_field_choice(body, "source", WLBD_REQUIRED, sources, &source, error) != 0 ||
@@ -58,10 +60,12 @@ int wlbd_report_read(const json_t *body, struct wlbd_report *report, struct wlb_
 	            0 ||
 	    wlbd_field_integer(body, "step", WLBD_OPTIONAL, 0, INT64_MAX, &report->step, error) != 0 ||
 	    wlbd_field_text(body, "step_id", WLBD_OPTIONAL, 31, &report->step_id, error) != 0 ||
+	    wlbd_field_choice(body, "stepd", WLBD_OPTIONAL, stepd_states, &stepd, error) != 0 ||
 	    wlbd_field_boolean(body, "goodbye", WLBD_OPTIONAL, &report->goodbye, error) != 0 ||
 	    read_arrays(body, report, error) != 0)
 		return -1;
 	report->launcher = strcmp(source, "run") == 0;
+	report->stepd_gone = stepd != NULL && !report->launcher;
 	if (report->launcher)
 		report->rank = WLBD_LAUNCHER;
 	else if (report->rank == WLBD_LAUNCHER)

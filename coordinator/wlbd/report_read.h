@@ -20,6 +20,7 @@ struct wlbd_report {
 	const json_t *lost_ranks; /* {"rank", "time"}: vanished, nobody knows how */
 	const json_t *exits;      /* {"rank", "time", "code"}: ended, with this exit code */
 	const char *step_id;      /* of the launcher; NULL: not known yet */
+	bool stepd_gone;          /* the slurmstepd of the step on that node is dead */
 	bool goodbye;
 };
 

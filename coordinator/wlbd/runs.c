@@ -139,6 +139,8 @@ static void on_ended(void *context, const struct wlbd_db_result *result)
 	json_int_t exit_code = json_integer_value(json_object_get(call->body, "exit_code"));
 	struct wlbd_first_exit first;
 	wlbd_first_exit_read(call->body, &first, NULL); /* checked before */
+	if (strcmp(json_string_value(json_object_get(call->body, "state")), "cancelled") == 0)
+		exit_code = WLBD_EXIT_ORDERED; /* nobody was lost */
 	attempts_over(call->wlbd, run_pk, (int)exit_code, json_string_value(json_object_get(call->body, "attempt_id")),
 	              &first);
 	wlbd_log_limited(WLBD_LOG_INFO, WLBD_LIMIT_END, "run %s: %s", call->run, state);

@@ -23,53 +23,109 @@ enum {
 
 /* ---- what was found ------------------------------------------------------------------------------ */
 
+/* As wlb_fault_text of the schema has it. */
 static void describe(const struct wlbd_finding *finding, char *text, size_t size)
 {
-	if (finding->node_lost)
-		snprintf(text, size, "node %s is lost", finding->symptom->node);
+	const struct wlbd_symptom *s = finding->symptom;
+	if (finding->what == WLBD_FOUND_NODE)
+		snprintf(text, size, "node %s is lost", s->node);
+	else if (finding->what == WLBD_FOUND_LAUNCHER)
+		snprintf(text, size, "wlb run on %s was killed", s->node);
+	else if (s->exit_code > 128)
+		snprintf(text, size, "rank %d on %s was killed by signal %d", s->rank, s->node, s->exit_code - 128);
+	else if (s->exit_code != 0)
+		snprintf(text, size, "rank %d on %s ended with exit code %d", s->rank, s->node, s->exit_code);
 	else
-		snprintf(text, size, "rank %d on %s is lost", finding->symptom->rank, finding->symptom->node);
+		snprintf(text, size, "rank %d on %s is lost", s->rank, s->node);
 }
 
-static const char *evidence_of(const struct wlbd_finding *finding)
+static const char *detail_of(const struct wlbd_finding *finding)
 {
-	if (finding->node_lost)
+	if (finding->what == WLBD_FOUND_NODE)
 		return finding->symptom->kind == WLBD_SILENT ? "its reports stopped and its slurmd does not answer"
 		                                             : "its connection closed and its slurmd does not answer";
+	if (finding->symptom->exit_code != 0)
+		return "its exit was told by Slurm";
 	return finding->symptom->kind == WLBD_RANK_GONE
 	               ? "its process is gone"
 	               : "its connection closed and did not come back; its node is alive";
 }
 
-static void record_fault(struct wlbd_attempt *attempt, const char *kind, const char *rank, const char *node,
-                         int64_t step, const char *detail, double time_s)
+/* A time of the monotonic clock, in seconds since 1970. */
+static double unix_time_s(int64_t at_ms)
 {
-	char pk[24], step_text[24], time_text[32];
-	snprintf(pk, sizeof(pk), "%lld", (long long)attempt->attempt_pk);
-	snprintf(step_text, sizeof(step_text), "%lld", (long long)step);
-	snprintf(time_text, sizeof(time_text), "%.6f", time_s);
-	const char *params[] = {pk, kind, rank, node, step >= 0 ? step_text : NULL, detail, NULL, time_text};
-	wlbd_outbox_put(
-		attempt->wlbd->outbox, attempt->run_pk,
-		"select wlb_fault_add($1, $2, $3::integer, $4, $5::bigint, $6, $7::jsonb, to_timestamp($8::float8))", 8,
-		params);
+	return wlb_clock_unix_s() - (double)(wlb_clock_ms() - at_ms) / 1000;
 }
 
-static void record_finding(struct wlbd_attempt *attempt, const struct wlbd_finding *finding)
+/* What wlb_attempt_cause of the schema decides by; NULL: nothing. */
+static json_t *proof_of(const struct wlbd_finding *finding, bool is_cause)
 {
-	char detail[512], rank[16];
 	const struct wlbd_symptom *s = finding->symptom;
-	double age_s = (double)(wlb_clock_ms() - s->at_ms) / 1000;
-	describe(finding, detail, sizeof(detail));
-	wlbd_log(WLBD_LOG_WARNING, "run %s, attempt %lld: %s: %s", attempt->run, (long long)attempt->number, detail,
-	         evidence_of(finding));
-	snprintf(rank, sizeof(rank), "%d", s->rank);
-	record_fault(attempt, finding->node_lost ? "node_lost" : "rank_lost", finding->node_lost ? NULL : rank, s->node,
-	             s->step, evidence_of(finding), wlb_clock_unix_s() - age_s);
-	if (finding->node_lost)
-		attempt->wlbd->metrics.faults_node_lost++;
+	if (finding->what == WLBD_FOUND_LAUNCHER)
+		return json_pack("{s:f}", "during", unix_time_s(s->at_ms));
+	if (finding->what == WLBD_FOUND_NODE)
+		return s->alive_ms != 0 ? json_pack("{s:f}", "alive_at", unix_time_s(s->alive_ms)) : NULL;
+	return s->exit_code != 0 ? json_pack("{s:i, s:b}", "exit_code", s->exit_code, "first", is_cause) : NULL;
+}
+
+struct fault {
+	const char *kind;
+	const char *rank; /* NULL: of none */
+	const char *node; /* NULL: of none */
+	int64_t step;     /* -1: unknown */
+	const char *detail;
+	json_t *proof; /* NULL: none; taken over */
+	double time_s;
+};
+
+static void record_fault(struct wlbd *wlbd, int64_t run_pk, int64_t attempt_pk, const struct fault *fault)
+{
+	char pk[24], step[24], time_text[32];
+	char *proof = fault->proof != NULL ? json_dumps(fault->proof, JSON_COMPACT) : NULL;
+	snprintf(pk, sizeof(pk), "%lld", (long long)attempt_pk);
+	snprintf(step, sizeof(step), "%lld", (long long)fault->step);
+	snprintf(time_text, sizeof(time_text), "%.6f", fault->time_s);
+	const char *params[] = {
+		pk,    fault->kind, fault->rank, fault->node, fault->step >= 0 ? step : NULL, fault->detail,
+		proof, time_text};
+	wlbd_outbox_put(
+		wlbd->outbox, run_pk,
+		"select wlb_fault_found($1, $2, $3::integer, $4, $5::bigint, $6, $7::jsonb, to_timestamp($8::float8))",
+		8, params);
+	json_decref(fault->proof);
+	free(proof);
+}
+
+static void count_fault(struct wlbd_metrics *metrics, enum wlbd_found what)
+{
+	if (what == WLBD_FOUND_NODE)
+		metrics->faults_node_lost++;
+	else if (what == WLBD_FOUND_RANK)
+		metrics->faults_rank_lost++;
 	else
-		attempt->wlbd->metrics.faults_rank_lost++;
+		metrics->faults_launcher_lost++;
+}
+
+static void record_finding(struct wlbd_attempt *attempt, const struct wlbd_finding *finding, bool is_cause)
+{
+	static const char *const kinds[] = {[WLBD_FOUND_NODE] = "node_lost",
+	                                    [WLBD_FOUND_RANK] = "rank_lost",
+	                                    [WLBD_FOUND_LAUNCHER] = "launcher_lost"};
+	char text[512], rank[16];
+	const struct wlbd_symptom *s = finding->symptom;
+	describe(finding, text, sizeof(text));
+	wlbd_log(WLBD_LOG_WARNING, "run %s, attempt %lld: %s: %s", attempt->run, (long long)attempt->number, text,
+	         detail_of(finding));
+	snprintf(rank, sizeof(rank), "%d", s->rank);
+	struct fault fault = {.kind = kinds[finding->what],
+	                      .rank = finding->what == WLBD_FOUND_RANK ? rank : NULL,
+	                      .node = s->node,
+	                      .step = s->step,
+	                      .detail = detail_of(finding),
+	                      .proof = proof_of(finding, is_cause),
+	                      .time_s = unix_time_s(s->at_ms)};
+	record_fault(attempt->wlbd, attempt->run_pk, attempt->attempt_pk, &fault);
+	count_fault(&attempt->wlbd->metrics, finding->what);
 }
 
 static void record_blame(struct wlbd_attempt *attempt, const char *reason)
@@ -114,30 +170,50 @@ static void settle(struct wlbd_attempt *attempt, const struct wlbd_finding *find
 	char reason[sizeof(attempt->reason)];
 	describe(&findings[0], reason, sizeof(reason));
 	for (int i = 0; i < count; i++)
-		record_finding(attempt, &findings[i]);
+		record_finding(attempt, &findings[i], i == 0);
 	if (!attempt->incident.settled)
 		record_blame(attempt, reason);
+	/* A node explains what was found before it: who asks from now on is told so. */
+	else if (attempt->order_end && findings[0].what == WLBD_FOUND_NODE)
+		snprintf(attempt->reason, sizeof(attempt->reason), "%s", reason);
 	attempt->incident.settled = true;
 	order_end(attempt, reason);
 	for (int i = 0; i < count; i++)
-		if (findings[i].node_lost)
+		if (findings[i].what == WLBD_FOUND_NODE)
 			act_on_lost_node(attempt, findings[i].symptom->node);
+	if (findings[count - 1].what == WLBD_FOUND_LAUNCHER || findings[0].what == WLBD_FOUND_LAUNCHER)
+		wlbd_jobs_hurry(attempt->wlbd->jobs);
 	wlbd_incident_clear(&attempt->incident);
 }
 
-/* The step failed and nothing says why: that, at least, is recorded. */
+static void record_step_failed(struct wlbd_attempt *attempt, const char *node, const char *detail, bool is_broken)
+{
+	struct fault fault = {.kind = "step_failed",
+	                      .node = node,
+	                      .step = -1,
+	                      .detail = detail,
+	                      .proof = is_broken ? json_pack("{s:b}", "step_broken", 1) : NULL,
+	                      .time_s = wlb_clock_unix_s()};
+	record_fault(attempt->wlbd, attempt->run_pk, attempt->attempt_pk, &fault);
+	attempt->wlbd->metrics.faults_step_failed++;
+	attempt->incident.settled = true;
+}
+
+/* The step failed and no rank or node says why: that, at least, is recorded. */
 static void settle_unexplained(struct wlbd_attempt *attempt)
 {
 	char detail[128];
 	int code = attempt->incident.exit_code;
+	int number = attempt->incident.srun_signal;
 	if (attempt->incident.settled || !attempt->incident.over || code == 0 || code == WLBD_EXIT_ORDERED ||
 	    code == WLBD_EXIT_UNKNOWN)
 		return;
-	snprintf(detail, sizeof(detail), "the step ended with exit code %d", code);
-	record_fault(attempt, "step_failed", NULL, NULL, -1, detail, wlb_clock_unix_s());
+	if (number != 0)
+		snprintf(detail, sizeof(detail), "srun was killed by signal %d", number);
+	else
+		snprintf(detail, sizeof(detail), "the step ended with exit code %d", code);
+	record_step_failed(attempt, NULL, detail, number != 0);
 	record_exit(attempt, detail);
-	attempt->wlbd->metrics.faults_step_failed++;
-	attempt->incident.settled = true;
 }
 
 /* ---- judging --------------------------------------------------------------------------------------- */
@@ -197,6 +273,19 @@ static void on_node_answer(struct wlbd_attempt *attempt, const char *node, bool 
 	judge_soon(attempt);
 }
 
+/* Of the node, as its reporters show it; 0 when none has been seen. A connection that closed was alive until then. */
+static int64_t last_sign_of_life(const struct wlbd_attempt *attempt, enum wlbd_symptom_kind kind, const char *node)
+{
+	const struct wlbd_reporter *reporter;
+	int64_t latest_ms = 0;
+	if (kind != WLBD_SILENT)
+		return wlb_clock_ms();
+	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	if (strcmp(reporter->node, node) == 0 && reporter->reported_ms > latest_ms)
+		latest_ms = reporter->reported_ms;
+	return latest_ms;
+}
+
 /* NULL if out of memory, or when there are too many. */
 static struct wlbd_symptom *raise_symptom(struct wlbd_attempt *attempt, enum wlbd_symptom_kind kind, const char *node,
                                           int rank, int64_t step)
@@ -208,6 +297,7 @@ static struct wlbd_symptom *raise_symptom(struct wlbd_attempt *attempt, enum wlb
 		s->at_ms = wlb_clock_ms();
 	s->withdrawn = false;
 	s->step = step;
+	s->alive_ms = last_sign_of_life(attempt, kind, node);
 	s->node_state = WLBD_NODE_ASKED;
 	/* A launcher may be on a node that is not its job's, which is none of our business then. */
 	if (!wlbd_attempt_nodes_allocated(&attempt->nodes, node) ||
@@ -227,6 +317,13 @@ static void withdraw(struct wlbd_reporter *reporter)
 	}
 }
 
+/* A launcher that had been silent for long before: wlbd itself closes such connections, and it may go on. */
+static bool was_stopped(const struct wlbd_reporter *reporter)
+{
+	return reporter->rank == WLBD_LAUNCHER &&
+	       wlb_clock_ms() - reporter->reported_ms > reporter->attempt->wlbd->config.silence_ms;
+}
+
 static void on_closed(struct wlbd_reporter *reporter)
 {
 	struct wlbd_attempt *attempt = reporter->attempt;
@@ -234,7 +331,8 @@ static void on_closed(struct wlbd_reporter *reporter)
 		return;
 	wlbd_log(WLBD_LOG_DEBUG, "run %s: %s of %s closed its connection", attempt->run,
 	         reporter->rank == WLBD_LAUNCHER ? "the launcher" : "the reporter", reporter->node);
-	raise_symptom(attempt, WLBD_CLOSED, reporter->node, reporter->rank, reporter->step);
+	raise_symptom(attempt, was_stopped(reporter) ? WLBD_SILENT : WLBD_CLOSED, reporter->node, reporter->rank,
+	              reporter->step);
 }
 
 void wlbd_verdict_alive(struct wlbd_reporter *reporter, struct wlbd_connection *connection)
@@ -260,10 +358,50 @@ void wlbd_verdict_rank_gone(struct wlbd_reporter *reporter, int rank)
 	raise_symptom(attempt, WLBD_RANK_GONE, reporter->node, rank, reporter->step);
 }
 
+static struct wlbd_symptom *find_gone_rank(struct wlbd_incident *incident, int rank)
+{
+	for (int i = 0; i < incident->count; i++)
+		if (incident->symptoms[i].kind == WLBD_RANK_GONE && incident->symptoms[i].rank == rank)
+			return &incident->symptoms[i];
+	return NULL;
+}
+
+/* A rank that ends by order or for bad input is no loss, and takes the others of its step along. */
+static void take_deliberate_exit(struct wlbd_incident *incident, int rank)
+{
+	struct wlbd_symptom *gone = find_gone_rank(incident, rank);
+	if (gone != NULL)
+		gone->withdrawn = true;
+	incident->deliberate_ms = wlb_clock_ms();
+}
+
 void wlbd_verdict_rank_exited(struct wlbd_reporter *reporter, int rank, int code)
 {
-	if (code != 0)
-		wlbd_verdict_rank_gone(reporter, rank);
+	struct wlbd_incident *incident = &reporter->attempt->incident;
+	if (code == 0)
+		return;
+	if (code == WLBD_EXIT_ORDERED || code == WLBD_EXIT_BAD_INPUT) {
+		take_deliberate_exit(incident, rank);
+		return;
+	}
+	wlbd_verdict_rank_gone(reporter, rank);
+	struct wlbd_symptom *gone = find_gone_rank(incident, rank);
+	if (gone != NULL && gone->exit_code == 0)
+		gone->exit_code = code;
+}
+
+void wlbd_verdict_stepd_gone(struct wlbd_reporter *reporter)
+{
+	struct wlbd_attempt *attempt = reporter->attempt;
+	char detail[384];
+	if (attempt->incident.settled || attempt->incident.over)
+		return;
+	snprintf(detail, sizeof(detail), "slurmstepd of step %s on %s is gone",
+	         attempt->slurm_step[0] != '\0' ? attempt->slurm_step : "?", reporter->node);
+	wlbd_log(WLBD_LOG_WARNING, "run %s, attempt %lld: %s", attempt->run, (long long)attempt->number, detail);
+	record_step_failed(attempt, reporter->node, detail, true);
+	record_blame(attempt, detail);
+	order_end(attempt, detail);
 }
 
 /* A node that is not the attempt's is no news of it. */
@@ -281,8 +419,10 @@ static void take_first_exit(struct wlbd_attempt *attempt, const struct wlbd_firs
 		step = reporter->step;
 	incident->told_first = true;
 	struct wlbd_symptom *s = raise_symptom(attempt, WLBD_RANK_GONE, first->node, (int)first->rank, step);
-	if (s != NULL)
-		s->first = true;
+	if (s == NULL)
+		return;
+	s->first = true;
+	s->exit_code = 128 + (int)first->signal;
 }
 
 void wlbd_verdict_over(struct wlbd_attempt *attempt, int exit_code, const struct wlbd_first_exit *first)
@@ -293,8 +433,25 @@ void wlbd_verdict_over(struct wlbd_attempt *attempt, int exit_code, const struct
 		return;
 	attempt->incident.over = true;
 	attempt->incident.exit_code = exit_code;
+	attempt->incident.srun_signal = first != NULL ? (int)first->srun_signal : 0;
 	attempt->over_ms = wlb_clock_ms();
 	judge_soon(attempt);
+}
+
+void wlbd_verdict_job_killed(struct wlbd *wlbd, int64_t run_pk, int64_t attempt_pk, const char *kind, const char *node,
+                             const char *detail, double time_s)
+{
+	struct fault fault = {.kind = kind,
+	                      .node = node[0] != '\0' ? node : NULL,
+	                      .step = -1,
+	                      .detail = detail,
+	                      .proof = time_s > 0 ? json_pack("{s:f}", "during", time_s) : NULL,
+	                      .time_s = time_s > 0 ? time_s : wlb_clock_unix_s()};
+	record_fault(wlbd, run_pk, attempt_pk, &fault);
+	if (strcmp(kind, "script_lost") == 0)
+		wlbd->metrics.faults_script_lost++;
+	else
+		wlbd->metrics.faults_launcher_lost++;
 }
 
 void wlbd_verdict_node_dead(struct wlbd_attempt *attempt, const char *node)
@@ -359,11 +516,17 @@ static void see_to_the_end(struct wlbd_attempt *attempt, int64_t now)
 	wlbd_slurm_step_kill(attempt->wlbd, attempt->job_id, attempt->uid, attempt->slurm_step, attempt->reason);
 }
 
+/* While the database is away, what its launcher said of the end is known here alone. */
+static bool has_recorded_for(const struct wlbd *wlbd, int64_t now, int64_t ms)
+{
+	return wlbd->database_was_up && now - wlbd->recording_since_ms >= ms;
+}
+
 static bool is_forgettable(const struct wlbd_attempt *attempt, int64_t now)
 {
 	const struct wlbd_reporter *reporter;
 	if (!attempt->incident.over || now - attempt->over_ms < FORGET_AFTER_MS || !TAILQ_EMPTY(&attempt->questions) ||
-	    wlbd_verdict_pending(attempt))
+	    wlbd_verdict_pending(attempt) || !has_recorded_for(attempt->wlbd, now, FORGET_AFTER_MS))
 		return false;
 	TAILQ_FOREACH(reporter, &attempt->reporters, link)
 	if (reporter->connection != NULL)

@@ -33,10 +33,11 @@ struct wlbd {
 	struct wlbd_metrics metrics;
 	_Atomic bool slurm_away; /* the last question to Slurm found no answer; set by the threads that ask */
 	bool slurm_tried;        /* one question is under way that finds out whether it answers again */
-	uid_t slurm_uid;  /* SlurmUser; (uid_t)-1 until slurmctld has answered */
+	uid_t slurm_uid;         /* SlurmUser; (uid_t)-1 until slurmctld has answered */
 	char cluster[64];
 	bool database_was_up;
 	bool stopping; /* nothing new is begun: what is under way is answered that it must be tried again */
+	int64_t recording_since_ms; /* since when the database is there; 0: it has not been yet */
 	int exit_code;
 };
 

@@ -73,7 +73,7 @@ class Plain(RunTest):
         run = self.cluster.show(job)
         self.assertEqual((run["state"], len(run["attempts"])), ("failed", 1))
 
-    def test_fruitless_attempts_end(self):
+    def test_attempts_without_progress_end(self):
         job = self.submit("wlb run -- sh -c 'exit 7'; exit $?", nodes=2, tasks=1)
         self.assertEqual(self.cluster.wait_job(job), "FAILED")
         self.assertEqual(self.cluster.job(job)["ExitCode"], "7:0")

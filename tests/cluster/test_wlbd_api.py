@@ -575,6 +575,37 @@ class Losses(RunningJobs):
         fault, = wait_for("the fault", lambda: self.show(run)["faults"], 3)
         self.assertEqual((fault["kind"], fault["rank"]), ("rank_lost", 1))
 
+    def test_told_exits_are_cause_and_reason(self):
+        """Exit codes 0, 2 and 75 are no faults; the order that ranks get says what the run's story says."""
+        run = self.new_run()
+        attempt, _ = self.ask(run, ["n1", "n2"])
+        path, body = f"/v1/runs/{run}/report", {"attempt_id": attempt, "source": "node", "goodbye": True}
+        self.api.call("POST", path, body | {"node": "n1", "rank": 0, "exits": [{"rank": 0, "time": 1, "code": 0}]})
+        time.sleep(1)
+        self.assertEqual(self.show(run)["faults"], [])
+        reply = self.api.call("POST", path, body | {"node": "n2", "rank": 2, "exits": [{"rank": 3, "time": 1, "code": 139}],
+                                                    "lost_ranks": [{"rank": 3, "time": 1}]})[1]
+        wait_for("the fault", lambda: self.show(run)["faults"], 3)
+        self.deliver(run, attempt, [{"seq": 1, "time": 1790000000, "type": "attempt_end", "data": {
+            "state": "failed", "exit_code": 139, "reason": "srun ended with exit code 139"}}], source="run")
+        reply = self.api.call("POST", path, body | {"node": "n1", "rank": 0})[1]
+        self.assertEqual(reply, {"order": "end", "reason": "rank 3 on n2 was killed by signal 11"})
+        shown = self.show(run)
+        self.assertEqual([(f["kind"], f["rank"], f["cause"]) for f in shown["faults"]], [("rank_lost", 3, True)])
+        self.assertEqual(shown["attempts"][0]["reason"], reply["reason"])
+
+    def test_dead_slurmstepd(self):
+        run = self.new_run()
+        attempt, _ = self.ask(run, ["n1"])
+        body = {"attempt_id": attempt, "source": "node", "node": "n1", "rank": 0, "stepd": "gone", "goodbye": True,
+                "exits": [{"rank": 1, "time": 1, "code": 137}]}
+        reply = self.api.call("POST", f"/v1/runs/{run}/report", body)[1]
+        self.assertEqual(reply["order"], "end")
+        self.assertRegex(reply["reason"], "^slurmstepd of step .* on n1 is gone$")
+        shown = wait_for("the fault", lambda: (lambda r: r if r["faults"] else None)(self.show(run)), 3)
+        self.assertEqual([(f["kind"], f["node"], f["cause"]) for f in shown["faults"]], [("step_failed", "n1", True)])
+        self.assertEqual(shown["attempts"][0]["reason"], reply["reason"])
+
     def kill_slurmd(self, number):
         """The node's slurmd, and it alone: the job's processes go on. It may take a moment to die."""
         pid_file = self.cluster.dir / f"run/slurmd-n{number}.pid"
@@ -638,8 +669,14 @@ class Losses(RunningJobs):
         job = self.cluster.sbatch("true")
         self.cluster.wait_job(job)
         self.api.call("POST", "/v1/runs", {"job_id": job})
-        wait_for("the end of the run", lambda: self.show(job)["state"] == "failed", 10)
-        self.assertIn("COMPLETED", self.show(job)["reason"])
+        wait_for("the end of the run", lambda: self.show(job)["ended_at"], 30)
+        self.assertEqual(self.show(job)["state"], "complete")
+        failed = self.cluster.sbatch("exit 3")
+        self.cluster.wait_job(failed)
+        self.api.call("POST", "/v1/runs", {"job_id": failed})
+        wait_for("the end of the run", lambda: self.show(failed)["ended_at"], 30)
+        self.assertEqual((self.show(failed)["state"], self.show(failed)["reason"]),
+                         ("failed", f"job {failed} ended FAILED with exit code 3"))
 
 
 if __name__ == "__main__":

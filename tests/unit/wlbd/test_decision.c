@@ -12,6 +12,7 @@ static const struct wlbd_decision_facts plain = {
 	.tasks_per_node = 2,
 	.policy = {.kind = WLB_POLICY_AUTO},
 	.previous_exit_code = WLBD_EXIT_UNKNOWN,
+	.program_step = -1,
 };
 
 static struct wlbd_decision decide(const struct wlbd_decision_facts *facts)
@@ -45,16 +46,14 @@ static void test_first_attempt_uses_all(void **state)
 
 static void test_lost_nodes_are_left_out(void **state)
 {
-	struct wlbd_offer nodes[] = {{.name = "n1", .down = true},
-	                             {.name = "n2"},
-	                             {.name = "n3", .silent = true},
-	                             {.name = "n4", .faults = 2},
-	                             {.name = "n5", .faults = 1}};
+	struct wlbd_offer nodes[] = {{.name = "n1", .down = true},   {.name = "n2"},
+	                             {.name = "n3", .silent = true}, {.name = "n4", .losses = 2},
+	                             {.name = "n5", .losses = 1},    {.name = "n6", .suspected = true}};
 	struct wlbd_decision_facts facts = plain;
 	(void)state;
 	facts.nodes = nodes;
-	facts.node_count = 5;
-	facts.first_total = 5;
+	facts.node_count = 6;
+	facts.first_total = 6;
 	facts.previous_exit_code = 137;
 	struct wlbd_decision d = decide(&facts);
 	assert_int_equal(d.verb, WLBD_START);
@@ -63,7 +62,8 @@ static void test_lost_nodes_are_left_out(void **state)
 	assert_int_equal(d.use[1], 4);
 	assert_says(&d, "n1 is down");
 	assert_says(&d, "n3 is lost");
-	assert_says(&d, "n4 failed twice");
+	assert_says(&d, "n4 was lost twice");
+	assert_says(&d, "n6 failed again and again");
 	assert_says(&d, "2 nodes are left");
 	wlbd_decision_free(&d);
 }
@@ -210,13 +210,13 @@ static void test_when_not_to_start(void **state)
 	wlbd_decision_free(&d);
 
 	facts.previous_exit_code = 1;
-	facts.fruitless = WLBD_FRUITLESS_MOST;
+	facts.attempts_without_progress = WLBD_WITHOUT_PROGRESS_MOST;
 	d = decide(&facts);
 	assert_int_equal(d.verb, WLBD_STOP_FAILED);
 	assert_says(&d, "3 attempts");
 	wlbd_decision_free(&d);
 
-	facts.fruitless = WLBD_FRUITLESS_MOST - 1;
+	facts.attempts_without_progress = WLBD_WITHOUT_PROGRESS_MOST - 1;
 	d = decide(&facts);
 	assert_int_equal(d.verb, WLBD_START);
 	wlbd_decision_free(&d);

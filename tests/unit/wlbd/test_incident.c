@@ -49,9 +49,9 @@ static void test_lost_node_is_the_cause_of_all(void **state)
 	assert_int_equal(judge(&incident, 1100, &count), WLBD_JUDGE_LATER); /* more may come */
 	assert_int_equal(judge(&incident, 1000 + WLBD_GATHER_MS, &count), WLBD_JUDGE_FAULTS);
 	assert_int_equal(count, 2);
-	assert_true(findings[0].node_lost);
+	assert_int_equal(findings[0].what, WLBD_FOUND_NODE);
 	assert_string_equal(findings[0].symptom->node, "n3");
-	assert_false(findings[1].node_lost);
+	assert_int_equal(findings[1].what, WLBD_FOUND_RANK);
 	assert_int_equal(findings[1].symptom->rank, 1);
 	wlbd_incident_clear(&incident);
 }
@@ -65,7 +65,7 @@ static void test_closed_connection_has_time_to_come_back(void **state)
 	assert_int_equal(judge(&incident, 1000 + GRACE_MS - 1, &count), WLBD_JUDGE_LATER);
 	assert_int_equal(judge(&incident, 1000 + GRACE_MS, &count), WLBD_JUDGE_FAULTS);
 	assert_int_equal(count, 1);
-	assert_false(findings[0].node_lost);
+	assert_int_equal(findings[0].what, WLBD_FOUND_RANK);
 	assert_int_equal(findings[0].symptom->rank, 2);
 	symptom->withdrawn = true;
 	assert_int_equal(judge(&incident, 1000 + GRACE_MS, &count), WLBD_JUDGE_NOTHING);
@@ -97,17 +97,109 @@ static void test_steps_that_end_by_themselves_lose_nobody(void **state)
 		add(&incident, WLBD_CLOSED, "n3", 4, 1000, WLBD_NODE_LOST);
 		assert_int_equal(judge(&incident, 1300, &count), WLBD_JUDGE_FAULTS);
 		assert_int_equal(count, 1);
-		assert_true(findings[0].node_lost);
+		assert_int_equal(findings[0].what, WLBD_FOUND_NODE);
 		wlbd_incident_clear(&incident);
 	}
 }
 
-static void test_launcher_is_no_rank(void **state)
+static void test_killed_launcher_takes_its_ranks_along(void **state)
 {
 	struct wlbd_incident incident = {0};
 	int count;
 	(void)state;
 	add(&incident, WLBD_CLOSED, "n1", WLBD_LAUNCHER, 1000, WLBD_NODE_ALIVE);
+	add(&incident, WLBD_RANK_GONE, "n1", 1, 1200, WLBD_NODE_ALIVE)->exit_code = 143;
+	add(&incident, WLBD_RANK_GONE, "n2", 2, 1210, WLBD_NODE_ALIVE);
+	assert_int_equal(judge(&incident, 1000 + GRACE_MS - 1, &count), WLBD_JUDGE_LATER); /* it may come back */
+	assert_int_equal(judge(&incident, 1000 + GRACE_MS, &count), WLBD_JUDGE_FAULTS);
+	assert_int_equal(count, 1);
+	assert_int_equal(findings[0].what, WLBD_FOUND_LAUNCHER);
+	assert_string_equal(findings[0].symptom->node, "n1");
+	incident.exit_code = 137;
+	incident.over = true; /* it said how the step ended: it had no need of its connection any more */
+	assert_int_equal(judge(&incident, 1000 + GRACE_MS, &count), WLBD_JUDGE_FAULTS);
+	assert_int_equal(findings[0].what, WLBD_FOUND_RANK);
+	wlbd_incident_clear(&incident);
+}
+
+static void test_launcher_killed_after_a_rank_is_not_the_cause(void **state)
+{
+	struct wlbd_incident incident = {0};
+	int count;
+	(void)state;
+	add(&incident, WLBD_RANK_GONE, "n2", 2, 1000, WLBD_NODE_ALIVE)->exit_code = 139;
+	add(&incident, WLBD_CLOSED, "n1", WLBD_LAUNCHER, 1500, WLBD_NODE_ALIVE);
+	assert_int_equal(judge(&incident, 1500 + GRACE_MS, &count), WLBD_JUDGE_FAULTS);
+	assert_int_equal(count, 2);
+	assert_int_equal(findings[0].symptom->rank, 2);
+	assert_int_equal(findings[1].what, WLBD_FOUND_LAUNCHER);
+	wlbd_incident_clear(&incident);
+}
+
+static void test_ranks_of_a_killed_srun_followed_it(void **state)
+{
+	struct wlbd_incident incident = {.over = true, .exit_code = 137, .srun_signal = 9};
+	int count;
+	(void)state;
+	add(&incident, WLBD_RANK_GONE, "n2", 2, 1000, WLBD_NODE_ALIVE)->exit_code = 137;
+	add(&incident, WLBD_CLOSED, "n1", 0, 1000, WLBD_NODE_ALIVE);
+	assert_int_equal(judge(&incident, 9000, &count), WLBD_JUDGE_NOTHING);
+	wlbd_incident_clear(&incident);
+}
+
+static void test_told_exits(void **state)
+{
+	struct wlbd_incident incident = {0};
+	int count;
+	(void)state;
+	add(&incident, WLBD_CLOSED, "n4", 6, 990, WLBD_NODE_ALIVE);
+	add(&incident, WLBD_RANK_GONE, "n1", 1, 1000, WLBD_NODE_ALIVE)->exit_code = 134; /* MPI aborted it */
+	add(&incident, WLBD_RANK_GONE, "n3", 5, 1000 + WLBD_SAME_MOMENT_MS, WLBD_NODE_ALIVE)->exit_code = 137;
+	add(&incident, WLBD_RANK_GONE, "n2", 3, 1300, WLBD_NODE_ALIVE)->exit_code = 137; /* Slurm ended it */
+	assert_int_equal(judge(&incident, 1400, &count), WLBD_JUDGE_FAULTS);
+	assert_int_equal(findings[0].symptom->rank, 5);
+	assert_int_equal(count, 3);
+	wlbd_incident_clear(&incident);
+}
+
+static void test_sigterm_waits_for_the_word_of_the_launcher(void **state)
+{
+	struct wlbd_incident incident = {0};
+	int count;
+	(void)state;
+	add(&incident, WLBD_RANK_GONE, "n1", 1, 1000, WLBD_NODE_ALIVE)->exit_code = 143;
+	assert_int_equal(judge(&incident, 1000 + GRACE_MS - 1, &count), WLBD_JUDGE_LATER);
+	assert_int_equal(judge(&incident, 1000 + GRACE_MS, &count), WLBD_JUDGE_FAULTS);
+	incident.over = true;
+	incident.exit_code = WLBD_EXIT_ORDERED; /* cancelled */
+	assert_int_equal(judge(&incident, 1001, &count), WLBD_JUDGE_NOTHING);
+	wlbd_incident_clear(&incident);
+}
+
+static void test_rank_then_node(void **state)
+{
+	struct wlbd_incident incident = {0};
+	int count;
+	(void)state;
+	add(&incident, WLBD_RANK_GONE, "n2", 2, 1000, WLBD_NODE_ALIVE)->exit_code = 137;
+	struct wlbd_symptom *node = add(&incident, WLBD_CLOSED, "n3", 4, 2500, WLBD_NODE_LOST);
+	node->alive_ms = 2500; /* it was there long after that rank's end */
+	assert_int_equal(judge(&incident, 9000, &count), WLBD_JUDGE_FAULTS);
+	assert_int_equal(count, 2);
+	assert_int_equal(findings[0].what, WLBD_FOUND_RANK);
+	assert_int_equal(findings[1].what, WLBD_FOUND_NODE);
+	node->alive_ms = 1000 + WLBD_ALIVE_MS; /* that rank may have aborted since the node was gone */
+	judge(&incident, 9000, &count);
+	assert_int_equal(findings[0].what, WLBD_FOUND_NODE);
+	wlbd_incident_clear(&incident);
+}
+
+static void test_wrong_input_of_a_rank_ends_the_others(void **state)
+{
+	struct wlbd_incident incident = {.deliberate_ms = 1000};
+	int count;
+	(void)state;
+	add(&incident, WLBD_RANK_GONE, "n2", 2, 1100, WLBD_NODE_ALIVE)->exit_code = 137;
 	assert_int_equal(judge(&incident, 9000, &count), WLBD_JUDGE_NOTHING);
 	wlbd_incident_clear(&incident);
 }
@@ -151,7 +243,7 @@ static void test_lost_node_explains_the_rank_that_srun_saw_first(void **state)
 	add(&incident, WLBD_RANK_GONE, "n3", 5, 1000, WLBD_NODE_LOST)->first = true;
 	assert_int_equal(judge(&incident, 1000, &count), WLBD_JUDGE_FAULTS);
 	assert_int_equal(count, 1);
-	assert_true(findings[0].node_lost);
+	assert_int_equal(findings[0].what, WLBD_FOUND_NODE);
 	wlbd_incident_clear(&incident);
 }
 
@@ -165,7 +257,7 @@ static void test_settled_incident_has_news_of_nodes_only(void **state)
 	add(&incident, WLBD_CLOSED, "n2", 2, 1000, WLBD_NODE_LOST);
 	assert_int_equal(judge(&incident, 1000 + WLBD_GATHER_MS, &count), WLBD_JUDGE_FAULTS);
 	assert_int_equal(count, 1);
-	assert_true(findings[0].node_lost);
+	assert_int_equal(findings[0].what, WLBD_FOUND_NODE);
 	wlbd_incident_clear(&incident);
 }
 
@@ -192,7 +284,13 @@ int main(void)
 		cmocka_unit_test(test_closed_connection_has_time_to_come_back),
 		cmocka_unit_test(test_end_of_step_makes_the_first_one_the_cause),
 		cmocka_unit_test(test_steps_that_end_by_themselves_lose_nobody),
-		cmocka_unit_test(test_launcher_is_no_rank),
+		cmocka_unit_test(test_killed_launcher_takes_its_ranks_along),
+		cmocka_unit_test(test_launcher_killed_after_a_rank_is_not_the_cause),
+		cmocka_unit_test(test_ranks_of_a_killed_srun_followed_it),
+		cmocka_unit_test(test_told_exits),
+		cmocka_unit_test(test_sigterm_waits_for_the_word_of_the_launcher),
+		cmocka_unit_test(test_rank_then_node),
+		cmocka_unit_test(test_wrong_input_of_a_rank_ends_the_others),
 		cmocka_unit_test(test_gone_rank_needs_no_grace),
 		cmocka_unit_test(test_rank_that_srun_saw_first_is_the_cause),
 		cmocka_unit_test(test_lost_node_explains_the_rank_that_srun_saw_first),

@@ -36,19 +36,22 @@ static void test_reads(void **state)
 {
 	struct wlbd_report report;
 	struct wlb_error error;
-	json_t *body =
-		body_of("node", "n1", "\"rank\":2,\"ranks\":[2,3],\"step\":7,\"exits\":[{\"rank\":3,\"code\":137}]");
+	json_t *body = body_of(
+		"node", "n1",
+		"\"rank\":2,\"ranks\":[2,3],\"step\":7,\"stepd\":\"gone\",\"exits\":[{\"rank\":3,\"code\":137}]");
 	(void)state;
 	assert_int_equal(wlbd_report_read(body, &report, &error), 0);
 	assert_string_equal(report.node, "n1");
 	assert_false(report.launcher);
 	assert_int_equal(report.rank, 2);
 	assert_int_equal(report.step, 7);
+	assert_true(report.stepd_gone);
 	assert_int_equal(json_array_size(report.ranks), 2);
 	assert_int_equal(json_array_size(report.exits), 1);
 	assert_null(report.lost_ranks);
 	json_decref(body);
 	assert_int_equal(read_it("\"step\":7"), -1); /* no rank */
+	assert_int_equal(read_it("\"rank\":0,\"stepd\":\"well\""), -1);
 	assert_int_equal(read_it("\"rank\":0,\"ranks\":[-1]"), -1);
 	assert_int_equal(read_it("\"rank\":0,\"ranks\":[\"0\"]"), -1);
 	assert_int_equal(read_it("\"rank\":0,\"lost_ranks\":[0]"), -1);

@@ -1,0 +1,320 @@
+#!/usr/bin/env python3
+"""What is recorded as the cause and the reason is what was done, and a job whose launcher or script was killed goes on."""
+import itertools
+import os
+import signal
+import time
+
+import harness
+import training
+from harness import ClusterTest, wait_for
+
+# A trainer that knows nothing of WLB: it counts, and goes on from its own checkpoint. {end} is a file that ends it.
+TRAINER = ("n=$(cat count-$SLURM_JOB_ID 2>/dev/null || echo 0); while ! [ -e end-$SLURM_JOB_ID ]; do n=$((n + 1)); "
+           "[ $SLURM_PROCID != 0 ] || {{ echo $n > count-$SLURM_JOB_ID.new; mv count-$SLURM_JOB_ID.new "
+           "count-$SLURM_JOB_ID; }}; sleep 0.2; done")
+
+
+class VerdictTest(ClusterTest):
+    nodes = 4
+
+    def submit(self, *options, after="echo next line", nodes=1, arguments=""):
+        script = f"echo start ${{SLURM_RESTART_COUNT:-0}}\nwlb run {arguments} -- bash -c '{TRAINER.format()}'\n{after}"
+        return self.cluster.sbatch(script, "--wlb-layout=auto", "--no-kill", "--requeue", "--open-mode=append",
+                                   "--ntasks-per-node=1", *options, nodes=nodes)
+
+    def end(self, job):
+        (self.cluster.work / f"end-{job}").touch()
+
+    def count(self, job):
+        path = self.cluster.work / f"count-{job}"
+        return int(path.read_text(encoding="ascii").strip() or 0) if path.exists() else 0
+
+    def wait_running(self, job, attempts=1, timeout_s=60):
+        """The run's newest attempt runs, its trainer counting."""
+
+        def running():
+            shown = self.cluster.run("wlb", "show", job, "--json", check=False)
+            if shown.returncode != 0:
+                return False
+            run = self.cluster.show(job)
+            return (run["state"] == "running" and len(run["attempts"]) == attempts
+                    and run["attempts"][-1]["state"] == "running" and self.count(job) > 0)
+
+        wait_for(f"attempt {attempts} of job {job}", running, timeout_s)
+
+    def pids(self, job, *words, begins=""):
+        found = []
+        for pid in self.cluster.processes(*words):
+            try:
+                with open(f"/proc/{pid}/environ", "rb") as file:
+                    mine = f"SLURM_JOB_ID={job}\0".encode() in file.read()
+                with open(f"/proc/{pid}/cmdline", "rb") as file:
+                    line = file.read().replace(b"\0", b" ").decode()
+            except OSError:
+                continue
+            if mine and line.startswith(begins):
+                found.append(pid)
+        return found
+
+    def kill(self, job, *words, begins=""):
+        found = self.pids(job, *words, begins=begins)
+        self.assertTrue(found, f"no process {words} of job {job}")
+        for pid in found:
+            os.kill(pid, signal.SIGKILL)
+
+    def kill_launcher(self, job):
+        self.kill(job, "wlb run", begins="wlb run")
+
+    def kill_script(self, job):
+        self.kill(job, "slurm_script")
+
+    def wait_state(self, job, *states, timeout_s=90):
+        wait_for(f"run {job} {states}", lambda: self.cluster.show(job)["state"] in states, timeout_s, 0.5)
+        return self.cluster.show(job)
+
+    def causes(self, run):
+        return [(fault["attempt"], fault["kind"]) for fault in run["faults"] if fault["cause"]]
+
+    def runs_of(self, job):
+        return [row[0] for row in self.cluster.sql(f"select name from runs where job_id = {job} order by id")]
+
+    def requeues(self, run):
+        return [event for event in run["events"] if event["kind"] == "job_requeued"]
+
+
+class Requeue(VerdictTest):
+    """The waits of several jobs go on side by side."""
+
+    def check_continued(self, job, kind, reason):
+        run = self.wait_state(job, "complete")
+        self.assertEqual(self.causes(run), [(1, kind)], run["faults"])
+        self.assertRegex(run["attempts"][0]["reason"], reason)
+        self.assertEqual([a["state"] for a in run["attempts"]], ["failed", "complete"])
+        self.assertEqual(len(self.requeues(run)), 1, run["events"])
+        self.assertEqual(self.runs_of(job), [str(job)])
+        self.assertEqual(self.cluster.job(job)["Restarts"], "1")
+
+    def test_killed_launcher_and_script(self):
+        goes_on, fails, script = self.submit(), self.submit(after="exit $?"), self.submit()
+        kept = self.submit("--no-requeue", after="exit $?")
+        jobs = (goes_on, fails, script, kept)
+        for job in jobs:
+            self.wait_running(job)
+        self.kill_launcher(goes_on)
+        self.kill_launcher(fails)
+        self.kill_launcher(kept)
+        self.kill_script(script)
+        counts = {job: self.count(job) for job in jobs}
+        for job in (goes_on, fails, script):
+            self.wait_running(job, attempts=2, timeout_s=90)
+            self.assertGreaterEqual(self.count(job), counts[job])
+            self.end(job)
+        self.check_continued(goes_on, "launcher_lost", r"^wlb run on n\d was killed$")
+        self.check_continued(fails, "launcher_lost", r"^wlb run on n\d was killed$")
+        self.check_continued(script, "script_lost", rf"^the script of job {script} was killed by signal 9$")
+        run = self.wait_state(kept, "failed")
+        self.assertRegex(run["reason"], rf"^wlb run on n\d was killed; job {kept} ended FAILED with exit code 137$")
+        self.assertEqual(self.cluster.job(kept)["Restarts"], "0")
+
+    def test_not_again_after_scancel_or_its_own_failure(self):
+        cancelled, failed, limit = self.submit(after="sleep 1000"), self.submit(after="exit 3"), \
+            self.submit("--time=1", after="sleep 1000")
+        alone = self.submit("--job-name=alone")
+        for job in (cancelled, failed, limit, alone):
+            self.wait_running(job)
+        self.kill_launcher(cancelled)
+        self.kill_launcher(limit)
+        self.end(failed)  # complete: the script fails of its own
+        self.cluster.run("scancel", alone)
+        time.sleep(3)
+        self.cluster.run("scancel", cancelled)
+        self.assertEqual(self.wait_state(alone, "cancelled")["faults"], [])
+        self.assertEqual(self.wait_state(failed, "complete", "failed")["state"], "complete")
+        self.assertRegex(self.wait_state(cancelled, "cancelled")["reason"], "wlb run on n. was killed; .*CANCELLED")
+        self.assertEqual(self.cluster.wait_job(limit, 150), "TIMEOUT")
+        self.assertRegex(self.wait_state(limit, "failed")["reason"], f"wlb run on n. was killed; job {limit} ended TIMEOUT")
+        time.sleep(15)
+        for job in (cancelled, failed, limit, alone):
+            self.assertEqual(self.cluster.job(job)["Restarts"], "0")
+            self.assertEqual(self.runs_of(job), [str(job)])
+
+    def test_not_more_than_three_times(self):
+        job = self.submit()
+        for attempt in range(1, 5):
+            self.wait_running(job, attempts=attempt, timeout_s=90)
+            if attempt == 2:  # the count outlives wlbd
+                self.cluster.verb("kill-wlbd")
+                self.cluster.verb("start-wlbd")
+                time.sleep(2)
+            self.kill_launcher(job)
+        run = self.wait_state(job, "failed", timeout_s=60)
+        self.assertEqual(len(self.requeues(run)), 3)
+        self.assertEqual(self.causes(run), [(attempt, "launcher_lost") for attempt in range(1, 5)])
+        self.assertIn("is not queued again: it was 3 times", run["reason"])
+        self.assertEqual(self.cluster.job(job)["Restarts"], "3")
+
+    def test_launcher_and_wlbd_killed_together(self):
+        job = self.submit()
+        self.wait_running(job)
+        self.cluster.verb("kill-wlbd")
+        self.kill_launcher(job)
+        time.sleep(2)
+        self.cluster.verb("start-wlbd")
+        self.wait_running(job, attempts=2, timeout_s=90)
+        self.end(job)
+        run = self.wait_state(job, "complete")
+        self.assertEqual(self.causes(run), [(1, "launcher_lost")])
+
+    def test_killed_batch_slurmstepd(self):
+        """Slurm notices it once the steps are over, and queues the job again: the same run goes on."""
+        job = self.submit()
+        self.wait_running(job)
+        for pid in self.cluster.processes(f"slurmstepd: [{job}.batch]"):
+            os.kill(pid, signal.SIGKILL)
+        self.end(job)
+        self.wait_state(job, "complete")
+        wait_for("the job's second start", lambda: self.cluster.job(job)["Restarts"] == "1"
+                 and self.cluster.job(job)["JobState"] == "COMPLETED", 90, 1)
+        run = self.wait_state(job, "complete")
+        self.assertEqual(self.runs_of(job), [str(job)])
+        self.assertEqual([a["state"] for a in run["attempts"]], ["complete", "complete"])
+
+
+class Ends(VerdictTest):
+    nodes = 2
+
+    def test_srun_is_killed(self):
+        job = self.submit(nodes=2)
+        self.wait_running(job)
+        self.kill(job, "srun", "--mpi=pmix")
+        self.wait_running(job, attempts=2)
+        self.end(job)
+        run = self.wait_state(job, "complete")
+        self.assertEqual(self.causes(run), [(1, "step_failed")])
+        self.assertEqual(run["attempts"][0]["reason"], "srun was killed by signal 9")
+
+    def test_slurmstepd_is_killed(self):
+        """The agent of its node outlives it, and tells; what Slurm and the agent end afterwards is not the cause."""
+        job = self.submit(nodes=2)
+        self.wait_running(job)
+        os.kill(self.cluster.processes(f"slurmstepd: [{job}.0]")[0], signal.SIGKILL)
+        self.wait_running(job, attempts=2)
+        self.end(job)
+        run = self.wait_state(job, "complete")
+        self.assertEqual(self.causes(run), [(1, "step_failed")], run["faults"])
+        self.assertRegex(run["attempts"][0]["reason"], rf"^slurmstepd of step {job}\.0 on n[12] is gone$")
+
+    def test_rank_is_killed(self):
+        job = self.submit(nodes=2)
+        self.wait_running(job)
+        task = next(pid for pid in self.pids(job, "bash", "count-") if self.environment(pid).get("SLURM_PROCID") == "1")
+        os.kill(task, signal.SIGKILL)
+        self.wait_running(job, attempts=2)
+        self.end(job)
+        run = self.wait_state(job, "complete")
+        self.assertEqual([(f["kind"], f["rank"]) for f in run["faults"] if f["cause"]], [("rank_lost", 1)], run["faults"])
+        self.assertEqual(run["attempts"][0]["reason"], "rank 1 on n2 was killed by signal 9")
+
+    def environment(self, pid):
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return dict(word.split("=", 1) for word in file.read().decode().split("\0") if "=" in word)
+
+    def test_completed_while_the_database_was_away(self):
+        job = self.submit()
+        self.wait_running(job)
+        self.cluster.verb("stop-db")
+        self.end(job)
+        self.assertEqual(self.cluster.wait_job(job), "COMPLETED")
+        time.sleep(15)
+        self.cluster.verb("start-db")
+        wait_for("the database", lambda: self.cluster.run("wlb", "runs", check=False).returncode == 0, 30)
+        run = self.wait_state(job, "complete", "failed", timeout_s=60)
+        self.assertEqual((run["state"], run["reason"]), ("complete", ""))
+        self.cluster.run("wlb", "flush", ".wlb")
+        run = self.cluster.show(job)
+        self.assertEqual([(a["state"], a["exit_code"]) for a in run["attempts"]], [("complete", 0)])
+        self.assertEqual(self.cluster.job(job)["Restarts"], "0")
+
+
+class Settle(ClusterTest):
+    """Whatever is told of an attempt, by whomever and in whatever order: cause and reason are the same in the end."""
+
+    nodes = 1
+    NODE = ("'node_lost'", "null", "'n3'", "'{\"alive_at\": 100}'", 100)
+    LATER_NODE = ("'node_lost'", "null", "'n3'", "'{\"alive_at\": 103}'", 103)
+    KILLED = ("'rank_lost'", "2", "'n2'", "'{\"exit_code\": 137, \"first\": true}'", 101)
+    FAILED = ("'rank_lost'", "4", "'n4'", "'{\"exit_code\": 7}'", 101)
+    CLOSED = ("'rank_lost'", "0", "'n1'", "null", 99)
+    LAUNCHER = ("'launcher_lost'", "null", "'n1'", "'{\"during\": 100}'", 100)
+    SCRIPT = ("'script_lost'", "null", "'n1'", "'{\"during\": 101}'", 101)
+    SRUN = ("'step_failed'", "null", "null", "'{\"step_broken\": true}'", 101)
+    STEP = ("'step_failed'", "null", "null", "null", 102)
+    TEXTS = {NODE: "node n3 is lost", LATER_NODE: "node n3 is lost", KILLED: "rank 2 on n2 was killed by signal 9",
+             FAILED: "rank 4 on n4 ended with exit code 7", CLOSED: "rank 0 on n1 is lost",
+             LAUNCHER: "wlb run on n1 was killed", SCRIPT: "told", SRUN: "told", STEP: "rank 9 was it"}
+
+    def settle(self, name, faults, end_at):
+        """The faults in this order, and the launcher's word of the attempt's end as the end_at-th thing said."""
+        uuid = f"00000000-0000-4000-8000-{name:012d}"
+        told = [f"select wlb_fault_found((select id from attempts where uuid = '{uuid}'), {kind}, {rank}, {node}, 5, 'told', "
+                f"{evidence}, to_timestamp({at}))" for kind, rank, node, evidence, at in faults]
+        told.insert(end_at, f"select wlb_attempt_end((select id from attempts where uuid = '{uuid}'), 'failed', 137, "
+                            "'rank 9 was it', to_timestamp(104))")
+        told.append(f"select wlb_run_end((select id from runs where job_id = {name}), 'failed', "
+                    "'rank 9 was it, and there is no next attempt', 'launcher')")
+        self.cluster.sql(f"insert into runs (name, job_id, uid, user_name) values ('{name}', {name}, 0, 'root');"
+                         f"select wlb_attempt_create((select id from runs where job_id = {name}), '{uuid}');"
+                         + ";".join(told))
+        return self.cluster.sql(f"select a.reason, r.reason from attempts a join runs r on r.id = run_id where uuid = '{uuid}'")[0]
+
+    def test_order_does_not_matter(self):
+        cases = ((self.NODE, self.KILLED, self.CLOSED, self.STEP), (self.KILLED, self.LATER_NODE, self.STEP),
+                 (self.FAILED, self.CLOSED, self.STEP), (self.LAUNCHER, self.KILLED, self.CLOSED),
+                 (self.LAUNCHER, self.FAILED), (self.SCRIPT, self.LAUNCHER, self.KILLED), (self.SRUN, self.KILLED, self.CLOSED),
+                 (self.NODE, self.LAUNCHER, self.STEP), (self.CLOSED, self.STEP), (self.STEP,))
+        name = 1000
+        for faults in cases:
+            for order in itertools.permutations(faults):
+                name += 1
+                with self.subTest(faults=order):
+                    reason, run_reason = self.settle(name, order, name % (len(order) + 1))
+                    self.assertEqual(reason, self.TEXTS[faults[0]])
+                    self.assertEqual(run_reason, f"{reason}, and there is no next attempt")
+
+
+class LostNode(training.TrainingTest):
+    """With our trainer, whose ranks elsewhere abort when a node is gone: they are not the cause."""
+
+    def check(self, job):
+        run = self.finish(job)
+        self.check_complete(run)
+        self.assertEqual([(fault["attempt"], fault["kind"], fault["node"]) for fault in run["faults"] if fault["cause"]],
+                         [(1, "node_lost", "n3")], run["faults"])
+        self.assertEqual(run["attempts"][0]["reason"], "node n3 is lost")
+
+    def lose_node(self):
+        self.cluster.kill_node(3)
+        self.addCleanup(self.cluster.restore_node, 3)
+
+    def test_node_and_wlbd_killed_together(self):
+        job = self.submit()
+        self.wait_step(job, training.SAVE_INTERVAL + 6)
+        self.cluster.verb("kill-wlbd")
+        self.lose_node()
+        time.sleep(3)
+        self.cluster.verb("start-wlbd")
+        self.check(job)
+
+    def test_wlbd_then_node(self):
+        job = self.submit()
+        self.wait_step(job, training.SAVE_INTERVAL + 6)
+        self.cluster.verb("kill-wlbd")
+        time.sleep(1.5)
+        self.lose_node()
+        self.cluster.verb("start-wlbd")
+        self.check(job)
+
+
+if __name__ == "__main__":
+    harness.main()
