@@ -222,8 +222,11 @@ slurm_node_stepds() {
 	done
 }
 
-# slurm_node_kill N: everything of the node at once, as when its power fails.
+# slurm_node_kill N: everything of the node at once, as when its power fails. A slurmstepd that slurmd was just starting
+# can be told for one only a moment later.
 slurm_node_kill() {
+	kill_all slurm_node_processes "$1"
+	sleep 0.1
 	kill_all slurm_node_processes "$1"
 	rm -f "$CLUSTER_DIR/run/slurmd-n$1.pid"
 }
