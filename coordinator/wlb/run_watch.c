@@ -20,6 +20,7 @@ enum {
 	SRUN_GRACE_MS = 5000,    /* for srun to notice that its step is gone */
 	CANCEL_GRACE_MS = 35000, /* KillWait is 30 s by default */
 	DRAIN_MS = 1000,         /* for what srun wrote last, when nobody reads ours */
+	STEP_GONE_MS = 15000,    /* for a step whose srun was killed to end */
 };
 
 /* How far the ending of a step has come. */
@@ -167,6 +168,21 @@ static void note_srun_killed(struct watch *w, int number)
 	snprintf(w->attempt->end_reason, sizeof(w->attempt->end_reason), "srun was killed by signal %d", number);
 }
 
+/* The ranks of a killed srun run on, since Slurm does not end its step: the next attempt would train beside them. */
+static void end_orphaned_step(struct watch *w)
+{
+	int64_t until_ms = wlb_clock_ms() + STEP_GONE_MS;
+	uint32_t job_id = w->run->job.job_id;
+	uint32_t step_id;
+	int found;
+	while ((found = wlb_slurm_step_of(job_id, w->srun, &step_id, NULL)) != 0 && wlb_clock_left_ms(until_ms) > 0) {
+		if (found == 1)
+			wlb_slurm_step_kill(job_id, step_id, SIGKILL, NULL);
+		if (!wlb_run_pause(w->run, LOOK_MS))
+			return;
+	}
+}
+
 static bool has_ended(struct watch *w)
 {
 	siginfo_t info = {0};
@@ -275,6 +291,8 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 	if (attempt->exit_code != 0)
 		wlb_run_look_at_parent(run, true);
 	drain(&w);
+	if (run->srun_signal != 0)
+		end_orphaned_step(&w);
 	note_first_exit(&w);
 }
 
