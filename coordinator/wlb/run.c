@@ -283,6 +283,7 @@ static int run_attempts(struct wlb_run *run)
 		if (mint_id(attempt.id, &error) != 0)
 			return conclude(run, "failed", WLB_EXIT_FAILED, done, error.message);
 		enum wlb_decision decision = decide(run, done > 0 ? &previous : NULL, &attempt, state);
+		wlb_run_end_orphaned_step(run);
 		if (run->abandoned)
 			return WLB_EXIT_FAILED;
 		if (decision == WLB_DECISION_STOP)

@@ -71,6 +71,7 @@ struct wlb_run {
 	char attempt_id[37];              /* of the last attempt, "" before the first */
 	struct wlb_first_exit first_exit; /* of the last attempt */
 	int srun_signal;                  /* that killed the srun of the last attempt; 0: none did */
+	pid_t killed_srun;                /* the same srun, while its step may run on; 0: there is none */
 	sigset_t signals;                 /* blocked here and read from signal_fd */
 	sigset_t signals_before;          /* what the command gets back */
 	int signal_fd;
@@ -130,8 +131,8 @@ void wlb_run_deliver_last(struct wlb_run *run);
 /* ---- run_parent.c */
 void wlb_run_parent_open(struct wlb_run *run);
 void wlb_run_parent_close(struct wlb_run *run);
-/* Whether the run is to end, since the script is gone and the job is no longer running: cancelled or abandoned. Slurm is
- * asked in intervals, or `at_once`. */
+/* Whether the run is to end, since the script is gone and the job is no longer running: cancelled or abandoned. Slurm
+ * is asked in intervals, or `at_once`. */
 bool wlb_run_look_at_parent(struct wlb_run *run, bool at_once);
 /* SIGTERM came: sets cancelled, or abandoned where Slurm ends a job whose script was killed. */
 void wlb_run_note_term(struct wlb_run *run);
@@ -144,5 +145,9 @@ pid_t wlb_run_launch(const struct wlb_run *run, const struct wlb_attempt *attemp
  * how the attempt went, and run->first_exit. */
 void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun, int srun_stderr,
                    struct wlb_reporter *reporter);
+/* Ends the step of an srun that was killed, and waits until Slurm says that it is gone, 15 s at most: Slurm lets its
+ * ranks run on, beside those of the next attempt. The coordinator is told of the kill before, so that it does not take
+ * the ranks that end here for the cause. */
+void wlb_run_end_orphaned_step(struct wlb_run *run);
 
 #endif

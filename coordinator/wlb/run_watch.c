@@ -164,23 +164,9 @@ static void pass_signal(struct watch *w)
 static void note_srun_killed(struct watch *w, int number)
 {
 	w->run->srun_signal = number;
+	w->run->killed_srun = w->srun;
 	w->scan.closed = true;
 	snprintf(w->attempt->end_reason, sizeof(w->attempt->end_reason), "srun was killed by signal %d", number);
-}
-
-/* The ranks of a killed srun run on, since Slurm does not end its step: the next attempt would train beside them. */
-static void end_orphaned_step(struct watch *w)
-{
-	int64_t until_ms = wlb_clock_ms() + STEP_GONE_MS;
-	uint32_t job_id = w->run->job.job_id;
-	uint32_t step_id;
-	int found;
-	while ((found = wlb_slurm_step_of(job_id, w->srun, &step_id, NULL)) != 0 && wlb_clock_left_ms(until_ms) > 0) {
-		if (found == 1)
-			wlb_slurm_step_kill(job_id, step_id, SIGKILL, NULL);
-		if (!wlb_run_pause(w->run, LOOK_MS))
-			return;
-	}
 }
 
 static bool has_ended(struct watch *w)
@@ -291,9 +277,22 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 	if (attempt->exit_code != 0)
 		wlb_run_look_at_parent(run, true);
 	drain(&w);
-	if (run->srun_signal != 0)
-		end_orphaned_step(&w);
 	note_first_exit(&w);
+}
+
+void wlb_run_end_orphaned_step(struct wlb_run *run)
+{
+	int64_t until_ms = wlb_clock_ms() + STEP_GONE_MS;
+	uint32_t step_id;
+	int found = -1;
+	while (run->killed_srun != 0 && wlb_clock_left_ms(until_ms) > 0 &&
+	       (found = wlb_slurm_step_of(run->job.job_id, run->killed_srun, &step_id, NULL)) != 0) {
+		if (found == 1)
+			wlb_slurm_step_kill(run->job.job_id, step_id, SIGKILL, NULL);
+		if (!wlb_run_pause(run, LOOK_MS))
+			break;
+	}
+	run->killed_srun = 0;
 }
 
 bool wlb_run_pause(struct wlb_run *run, int ms)
