@@ -1,6 +1,6 @@
 /*
  * Nodes that an attempt lost are set DOWN in Slurm, which then breaks the steps on them, whoever they belong to. So
- * what a client says is not enough: Slurm must say, when it comes to it, that the run's job has the node, and wlbd
+ * what a client says is not enough: Slurm must say, at that moment, that the run's job has the node, and wlbd
  * itself must have found the node silent for node_down_after_ms, probe after probe, while no process of it reports.
  */
 #ifndef WLBD_LOST_NODES_H

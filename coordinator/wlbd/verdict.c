@@ -299,7 +299,7 @@ static struct wlbd_symptom *raise_symptom(struct wlbd_attempt *attempt, enum wlb
 	s->step = step;
 	s->alive_ms = last_sign_of_life(attempt, kind, node);
 	s->node_state = WLBD_NODE_ASKED;
-	/* A launcher may be on a node that is not its job's, which is none of our business then. */
+	/* A launcher may be on a node that is not its job's: that one is not probed. */
 	if (!wlbd_attempt_nodes_allocated(&attempt->nodes, node) ||
 	    wlbd_node_question_ask(attempt, node, on_node_answer) != 0)
 		s->node_state = WLBD_NODE_ALIVE;
