@@ -7,6 +7,8 @@
 
 #include <slurm/spank.h>
 
+#define STATE_DIR "/run/wlb"
+
 static int parse_coordinator(const char *value, struct wlb_spank_args *args, struct wlb_error *error)
 {
 	struct wlb_client_config parsed = args->client;
@@ -14,16 +16,6 @@ static int parse_coordinator(const char *value, struct wlb_spank_args *args, str
 		return -1;
 	args->client = parsed;
 	snprintf(args->coordinator, sizeof(args->coordinator), "%s", value);
-	return 0;
-}
-
-static int parse_munge_socket(const char *value, struct wlb_spank_args *args, struct wlb_error *error)
-{
-	if (value[0] != '/' || strlen(value) >= sizeof(args->client.munge_socket))
-		return wlb_fail(error,
-		                "must be an absolute path of at most %zu characters, such as /run/munge/munge.socket.2",
-		                sizeof(args->client.munge_socket) - 1);
-	snprintf(args->client.munge_socket, sizeof(args->client.munge_socket), "%s", value);
 	return 0;
 }
 
@@ -57,6 +49,31 @@ static int parse_announce(const char *value, struct wlb_spank_args *args, struct
 	return 0;
 }
 
+static int parse_path(const char *value, char *path, size_t size, const char *example, struct wlb_error *error)
+{
+	if (value[0] != '/' || strlen(value) >= size)
+		return wlb_fail(error, "must be an absolute path of at most %zu characters, such as %s", size - 1,
+		                example);
+	snprintf(path, size, "%s", value);
+	return 0;
+}
+
+static int parse_munge_socket(const char *value, struct wlb_spank_args *args, struct wlb_error *error)
+{
+	return parse_path(value, args->client.munge_socket, sizeof(args->client.munge_socket),
+	                  "/run/munge/munge.socket.2", error);
+}
+
+static int parse_state_dir(const char *value, struct wlb_spank_args *args, struct wlb_error *error)
+{
+	return parse_path(value, args->state_dir, sizeof(args->state_dir), STATE_DIR, error);
+}
+
+static int parse_wlb(const char *value, struct wlb_spank_args *args, struct wlb_error *error)
+{
+	return parse_path(value, args->wlb, sizeof(args->wlb), WLB_COMMAND, error);
+}
+
 static int parse_agent(const char *value, struct wlb_spank_args *args, struct wlb_error *error)
 {
 	bool none = strcmp(value, "no") == 0;
@@ -81,6 +98,8 @@ static int parse_argument(const char *argument, struct wlb_spank_args *args, str
 		{"timeout_ms=", parse_timeout},
 		{"announce=", parse_announce},
 		{"agent=", parse_agent},
+		{"state_dir=", parse_state_dir},
+		{"wlb=", parse_wlb},
 	};
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		size_t length = strlen(keys[i].key);
@@ -89,12 +108,16 @@ static int parse_argument(const char *argument, struct wlb_spank_args *args, str
 	}
 	return wlb_fail(error,
 	                "must be one of coordinator=HOST:PORT, munge_socket=PATH, coordinator_user=NAME, timeout_ms=N, "
-	                "announce=yes|no, agent=PATH|no");
+	                "announce=yes|no, agent=PATH|no, state_dir=PATH, wlb=PATH");
 }
 
 void wlb_spank_args_parse(int argc, char **argv, struct wlb_spank_args *args)
 {
-	*args = (struct wlb_spank_args){.timeout_ms = WLB_SPANK_TIMEOUT_MS, .announce = true, .agent = WLB_AGENT_PATH};
+	*args = (struct wlb_spank_args){.timeout_ms = WLB_SPANK_TIMEOUT_MS,
+	                                .announce = true,
+	                                .agent = WLB_AGENT_PATH,
+	                                .state_dir = STATE_DIR,
+	                                .wlb = WLB_COMMAND};
 	for (int i = 0; i < argc; i++) {
 		struct wlb_error error;
 		if (parse_argument(argv[i], args, &error) == 0 || args->unusable.message[0] != '\0')

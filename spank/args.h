@@ -15,10 +15,13 @@ struct wlb_spank_args {
 	int timeout_ms;                  /* for announcing a run, and for starting an agent */
 	bool announce;
 	char agent[PATH_MAX];      /* the program; "": none is started */
+	char state_dir[256];       /* notes of running jobs, see delivery.h */
+	char wlb[PATH_MAX];        /* the wlb command */
 	struct wlb_error unusable; /* "", or about the first argument that could not be used; its default holds */
 };
 
-/* coordinator=HOST:PORT munge_socket=PATH coordinator_user=NAME timeout_ms=1..200 announce=yes|no agent=PATH|no */
+/* coordinator=HOST:PORT munge_socket=PATH coordinator_user=NAME timeout_ms=1..200 announce=yes|no agent=PATH|no
+ * state_dir=PATH wlb=PATH */
 void wlb_spank_args_parse(int argc, char **argv, struct wlb_spank_args *args);
 
 /* Logs the unusable argument, if there is one. */

@@ -1,8 +1,9 @@
 /*
  * spank_wlb: options in, environment out. This file only dispatches by where the plugin was loaded: sbatch and
- * salloc (allocator.c, submit.c), srun (submit.c), slurmstepd (remote.c).
+ * salloc (allocator.c, submit.c), srun (submit.c), slurmstepd (remote.c), the job's epilog (delivery.c).
  */
 #include "spank/plugin.h"
+#include "spank/delivery.h"
 
 SPANK_PLUGIN(wlb, 1);
 
@@ -42,13 +43,14 @@ int slurm_spank_init(spank_t sp, int argc, char **argv)
 
 int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
 {
-	(void)sp;
 	(void)argc;
 	(void)argv;
 	switch (spank_context()) {
 	case S_CTX_ALLOCATOR:
 	case S_CTX_LOCAL:
 		return wlb_submit(&plugin);
+	case S_CTX_REMOTE:
+		return wlb_remote_init(sp, &plugin);
 	default:
 		return 0;
 	}
@@ -88,5 +90,13 @@ int slurm_spank_exit(spank_t sp, int argc, char **argv)
 	(void)argc;
 	(void)argv;
 	wlb_spank_agent_end(&plugin.agent);
+	return 0;
+}
+
+/* Always 0: an epilog that fails drains the node. Slurm does not call slurm_spank_init before. */
+int slurm_spank_job_epilog(spank_t sp, int argc, char **argv)
+{
+	wlb_spank_args_parse(argc, argv, &plugin.args);
+	wlb_delivery_start(sp, &plugin.args);
 	return 0;
 }

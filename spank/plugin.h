@@ -19,6 +19,7 @@ void wlb_allocator_begin(void);
 int wlb_submit(const struct wlb_spank *plugin);
 
 /* remote.c: slurmstepd. Always 0: a plugin that fails here can drain the node (docs/slurm-versions.md). */
+int wlb_remote_init(spank_t sp, struct wlb_spank *plugin);
 int wlb_remote_user_init(spank_t sp, struct wlb_spank *plugin);
 int wlb_remote_task_init(spank_t sp, const struct wlb_spank *plugin);
 int wlb_remote_task_forked(spank_t sp, const struct wlb_spank *plugin);

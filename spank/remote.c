@@ -1,6 +1,7 @@
 /* slurmstepd: the environment of the batch script and of every task, and the announcement of the run. */
 #include "spank/agent.h"
 #include "spank/announce.h"
+#include "spank/delivery.h"
 #include "spank/environment.h"
 #include "spank/model_path.h"
 #include "spank/plugin.h"
@@ -82,6 +83,14 @@ static void announce(spank_t sp, const struct wlb_spank *plugin, struct wlb_anno
 	if (result != 0)
 		slurm_error("wlb: run %s is not announced: %s; the job starts all the same, and is recorded later",
 		            announcement->run_id, error.message);
+}
+
+int wlb_remote_init(spank_t sp, struct wlb_spank *plugin)
+{
+	recall_options(sp, &plugin->options);
+	if (wlb_spank_options_active(&plugin->options))
+		wlb_delivery_note(sp, &plugin->args);
+	return 0;
 }
 
 /* How the attempt that this step may be is split; a step of another size is not the training: nvidia-smi, a copy of

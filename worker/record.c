@@ -13,7 +13,7 @@
 #include "coordinator/client/reporter.h"
 #include "worker/plan.h"
 
-enum { FLUSH_MS = 3000, UUID_LENGTH = 36 };
+enum { FLUSH_MS = 300, UUID_LENGTH = 36 };
 
 struct wlb_recorder {
 	const struct wlb_launch *launch;

@@ -39,7 +39,6 @@ struct agent {
 	struct wlb_connection *connection;
 	struct pollfd *polls;
 	int hangup_fd; /* readable once the plugin's end of the socket is closed */
-	pid_t stepd;
 	struct wlb_backoff backoff;
 
 	bool ended;         /* the plugin said that the step is over */
@@ -183,7 +182,7 @@ static bool listen_to_plugin(struct agent *a)
 
 static bool is_silent(const struct agent *a)
 {
-	return a->stepd_gone || wlb_process_stopped(a->stepd);
+	return a->stepd_gone || wlb_process_stopped(a->options->stepd);
 }
 
 static void look(struct agent *a)
@@ -315,11 +314,6 @@ static int watch_hangup(int control_fd)
 
 static int open_parts(struct agent *a, const struct wlb_client_config *config, struct wlb_error *error)
 {
-	struct ucred plugin;
-	socklen_t size = sizeof(plugin);
-	if (getsockopt(a->options->control_fd, SOL_SOCKET, SO_PEERCRED, &plugin, &size) != 0)
-		return wlb_fail(error, "the standard input is no socket of spank_wlb.so: %s", strerror(errno));
-	a->stepd = plugin.pid;
 	a->hangup_fd = watch_hangup(a->options->control_fd);
 	if (a->hangup_fd < 0)
 		return wlb_fail(error, "no file descriptor: %s", strerror(errno));

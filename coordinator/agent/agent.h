@@ -17,6 +17,7 @@ struct wlb_agent_options {
 	int nodes;                  /* of the step: the more there are, the longer a report may wait for its turn */
 	int tasks;                  /* of the step on this node */
 	int control_fd;             /* the socket that the plugin speaks through (message.h) */
+	pid_t stepd;                /* the slurmstepd that the plugin is in */
 	struct wlb_node_page *page; /* belongs to the caller */
 };
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -113,11 +114,22 @@ static int live(const struct wlb_agent_options *options, const struct wlb_client
 	return 1;
 }
 
+static int find_stepd(struct wlb_agent_options *options, struct wlb_error *error)
+{
+	struct ucred plugin;
+	socklen_t size = sizeof(plugin);
+	if (getsockopt(options->control_fd, SOL_SOCKET, SO_PEERCRED, &plugin, &size) != 0)
+		return wlb_fail(error, "the standard input is no socket of spank_wlb.so, which starts this program: %s",
+		                strerror(errno));
+	options->stepd = plugin.pid;
+	return 0;
+}
+
 static int begin(struct wlb_agent_options *options, struct wlb_error *error)
 {
 	int page_fd;
 	struct wlb_client_config config;
-	if (wlb_client_config_load(&config, error) != 0)
+	if (find_stepd(options, error) != 0 || wlb_client_config_load(&config, error) != 0)
 		return -1;
 	options->page = wlb_node_page_create(options->attempt_id, &page_fd, error);
 	if (options->page == NULL)

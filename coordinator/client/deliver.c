@@ -2,19 +2,27 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
 #include "coordinator/client/clock.h"
+#include "coordinator/client/refused.h"
 #include "coordinator/client/reply.h"
-#include "coordinator/client/reporter.h"
 
-enum { BATCH_RECORDS = 1000, REQUEST_MS = 5000 };
+enum {
+	BATCH_RECORDS = 1000,
+	BATCH_REQUESTS = 64, /* to find the refused records of a batch */
+	REQUEST_MS = 5000,
+	ENTRIES_MAX = 20000, /* of a folder that are looked at */
+	SPOOLS_MAX = 4096,
+};
+
+/* ---- one batch ------------------------------------------------------------------------------------------------ */
 
 /* acked_seq of a reply; -1 when it has none. */
 static int64_t reply_acked(const struct wlb_reply *reply)
@@ -26,55 +34,115 @@ static int64_t reply_acked(const struct wlb_reply *reply)
 	return acked;
 }
 
-static enum wlb_delivery accept_reply(struct wlb_spool *spool, const struct wlb_reply *reply, struct wlb_error *error)
+enum verdict { VERDICT_STORED, VERDICT_AWAY, VERDICT_REFUSED_RECORD, VERDICT_REFUSED_ALL };
+
+/* 400, 413 and 422 are about what the records say, 403, 404, 409 and 410 about run and attempt. Anything else may be
+ * over in a moment; so may 401, which is about a credential. */
+static enum verdict judge_status(int status)
+{
+	switch (status) {
+	case 400:
+	case 413:
+	case 422:
+		return VERDICT_REFUSED_RECORD;
+	case 403:
+	case 404:
+	case 409:
+	case 410:
+		return VERDICT_REFUSED_ALL;
+	default:
+		return VERDICT_AWAY;
+	}
+}
+
+static enum verdict accept_reply(struct wlb_spool *spool, const struct wlb_reply *reply, struct wlb_error *error)
 {
 	int64_t before = wlb_spool_acked(spool);
 	int64_t acked = reply->status == 200 || reply->status == 409 ? reply_acked(reply) : -1;
+	/* What has no message of ours is another program's answer on that port, and no refusal. */
+	bool said = wlb_reply_failure(reply, error);
 	if (acked < 0)
-		wlb_reply_failure(reply, error);
-	/* Anything but a clear refusal of a live service may be over in a moment. */
-	if (acked < 0 && (reply->status >= 500 || reply->status < 400))
-		return WLB_DELIVERY_AWAY;
-	if (acked < 0 || wlb_spool_acknowledge(spool, acked, error) != 0)
-		return WLB_DELIVERY_REFUSED;
-	if (wlb_spool_pending(spool) == 0)
-		return WLB_DELIVERY_DONE;
-	if (wlb_spool_acked(spool) != before)
-		return WLB_DELIVERY_MORE;
-	wlb_reply_failure(reply, error);
-	return WLB_DELIVERY_REFUSED;
+		return said ? judge_status(reply->status) : VERDICT_AWAY;
+	if (wlb_spool_acknowledge(spool, acked, error) != 0)
+		return VERDICT_AWAY;
+	return wlb_spool_acked(spool) != before || wlb_spool_pending(spool) == 0 ? VERDICT_STORED : VERDICT_REFUSED_ALL;
 }
 
-enum wlb_delivery wlb_deliver_batch(struct wlb_connection *connection, struct wlb_spool *spool, int timeout_ms,
-                                    struct wlb_error *error)
+static void leave_notice(const struct wlb_spool *spool, long long records, const char *why)
+{
+	char line[1000];
+	snprintf(line, sizeof(line),
+	         "%lld record%s of %s refused and moved into refused/ beside it ('wlb flush --refused' tries again): "
+	         "%.400s",
+	         records, records == 1 ? "" : "s", wlb_spool_path(spool), why);
+	wlb_refused_leave_notice(wlb_spool_path(spool), line);
+}
+
+/* One request of at most `records`. */
+static enum verdict send_batch(struct wlb_connection *connection, struct wlb_spool *spool, int records, int timeout_ms,
+                               struct wlb_error *error)
 {
 	char path[128];
 	struct wlb_reply reply;
 	snprintf(path, sizeof(path), "/v1/runs/%s/records", wlb_spool_whose(spool)->run_id);
-	for (int records = BATCH_RECORDS; records > 0; records /= 2) {
-		if (wlb_spool_pending(spool) == 0)
-			return WLB_DELIVERY_DONE;
-		char *body = wlb_spool_batch(spool, records, error);
-		if (body == NULL)
-			return WLB_DELIVERY_REFUSED;
-		int rc = wlb_connection_call(connection, "POST", path, body, timeout_ms, &reply, error);
-		free(body);
-		if (rc != 0)
-			return WLB_DELIVERY_AWAY;
-		if (reply.status != 413 || records == 1)
-			break;
-		free(reply.body);
-	}
-	enum wlb_delivery outcome = accept_reply(spool, &reply, error);
+	char *body = wlb_spool_batch(spool, records, error);
+	if (body == NULL)
+		return VERDICT_AWAY; /* no memory, or a disk that fails */
+	int rc = wlb_connection_call(connection, "POST", path, body, timeout_ms, &reply, error);
+	free(body);
+	if (rc != 0)
+		return VERDICT_AWAY;
+	enum verdict verdict = accept_reply(spool, &reply, error);
 	free(reply.body);
-	return outcome;
+	return verdict;
+}
+
+enum wlb_delivery wlb_deliver_batch(struct wlb_connection *connection, struct wlb_spool *spool, int timeout_ms,
+                                    struct wlb_error *caller_error)
+{
+	struct wlb_error unseen, *error = caller_error != NULL ? caller_error : &unseen;
+	int64_t deadline_ms = wlb_clock_ms() + timeout_ms;
+	int records = BATCH_RECORDS;
+	for (int i = 0; i < BATCH_REQUESTS; i++) {
+		int64_t pending = wlb_spool_pending(spool);
+		if (pending == 0)
+			return WLB_DELIVERY_DONE;
+		if (i > 0 && wlb_clock_left_ms(deadline_ms) == 0)
+			return WLB_DELIVERY_MORE;
+		if (records > pending)
+			records = (int)pending;
+		switch (send_batch(connection, spool, records, wlb_clock_left_ms(deadline_ms), error)) {
+		case VERDICT_STORED:
+			return wlb_spool_pending(spool) == 0 ? WLB_DELIVERY_DONE : WLB_DELIVERY_MORE;
+		case VERDICT_AWAY:
+			return WLB_DELIVERY_AWAY;
+		case VERDICT_REFUSED_ALL:
+			return WLB_DELIVERY_REFUSED;
+		case VERDICT_REFUSED_RECORD:
+			break;
+		}
+		if (records > 1) {
+			records /= 2;
+			continue;
+		}
+		struct wlb_error why = *error;
+		if (wlb_spool_refuse(spool, why.message, error) != 0)
+			return WLB_DELIVERY_REFUSED;
+		leave_notice(spool, 1, why.message);
+	}
+	return WLB_DELIVERY_MORE;
 }
 
 /* ---- what earlier processes left ------------------------------------------------------------------------------ */
 
 struct leftover {
-	char path[PATH_MAX];
+	char *path;
 	time_t written;
+};
+
+struct leftovers {
+	struct leftover *list;
+	int count;
 };
 
 static int by_age(const void *a, const void *b)
@@ -89,73 +157,203 @@ static bool is_spool(const char *name)
 	return name[0] != '.' && length > 6 && strcmp(name + length - 6, ".jsonl") == 0;
 }
 
-/* Spools in `dir`, oldest first; a folder that is not there has none. */
-static int list_leftovers(const char *dir, struct leftover **list, int *count, struct wlb_error *error)
+static void leftovers_free(struct leftovers *all)
 {
-	*list = NULL;
-	*count = 0;
+	for (int i = 0; i < all->count; i++)
+		free(all->list[i].path);
+	free(all->list);
+}
+
+static int leftovers_add(struct leftovers *all, const char *dir, const char *name)
+{
+	struct stat about;
+	struct leftover item = {0};
+	if (asprintf(&item.path, "%s/%s", dir, name) < 0)
+		return -1;
+	struct leftover *more = stat(item.path, &about) == 0 && S_ISREG(about.st_mode)
+	                                ? realloc(all->list, sizeof(item) * (size_t)(all->count + 1))
+	                                : NULL;
+	if (more == NULL) {
+		free(item.path);
+		return 0;
+	}
+	item.written = about.st_mtime;
+	all->list = more;
+	more[all->count++] = item;
+	return 0;
+}
+
+/* Spools in `dir`, oldest first; a folder that is not there has none. What is over the bounds is looked at when the
+ * rest is delivered. */
+static int list_leftovers(const char *dir, struct leftovers *all, struct wlb_error *error)
+{
+	*all = (struct leftovers){0};
 	DIR *folder = opendir(dir);
 	if (folder == NULL && errno == ENOENT)
 		return 0;
 	if (folder == NULL)
 		return wlb_fail(error, "spool folder %s: cannot be read: %s", dir, strerror(errno));
-	for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
-		struct leftover item;
-		struct stat about;
-		int n = snprintf(item.path, sizeof(item.path), "%s/%s", dir, entry->d_name);
-		if (!is_spool(entry->d_name) || n >= (int)sizeof(item.path) || stat(item.path, &about) != 0)
-			continue;
-		item.written = about.st_mtime;
-		struct leftover *more = realloc(*list, sizeof(item) * (size_t)(*count + 1));
-		if (more == NULL)
+	int entries = 0;
+	for (struct dirent *entry = readdir(folder); entry != NULL && entries < ENTRIES_MAX && all->count < SPOOLS_MAX;
+	     entry = readdir(folder), entries++)
+		if (is_spool(entry->d_name) && leftovers_add(all, dir, entry->d_name) != 0)
 			break;
-		*list = more;
-		more[(*count)++] = item;
-	}
 	closedir(folder);
-	qsort(*list, (size_t)*count, sizeof(**list), by_age);
+	if (all->count > 0)
+		qsort(all->list, (size_t)all->count, sizeof(*all->list), by_age);
 	return 0;
 }
 
-/* Records of one spool that could not be delivered by the deadline; what stood in the way is in `error`. */
-static int64_t deliver_leftover(struct wlb_connection *connection, const char *path, int64_t deadline_ms, bool *away,
-                                struct wlb_error *error)
+struct round {
+	struct wlb_connection *connection;
+	const struct wlb_deliver_options *options;
+	int64_t deadline_ms;
+	struct wlb_deliver_result *result;
+	struct wlb_error *error;
+};
+
+static bool is_of_run(const struct round *round, const char *path)
 {
-	bool busy;
-	struct wlb_spool *spool = wlb_spool_adopt(path, &busy, error);
-	if (spool == NULL)
-		return busy ? 0 : 1;
-	enum wlb_delivery outcome = WLB_DELIVERY_MORE;
-	while (!*away && outcome == WLB_DELIVERY_MORE) {
-		int left_ms = wlb_clock_left_ms(deadline_ms);
-		if (left_ms == 0)
-			outcome = WLB_DELIVERY_AWAY;
-		else
-			outcome = wlb_deliver_batch(connection, spool, left_ms < REQUEST_MS ? left_ms : REQUEST_MS,
-			                            error);
-	}
-	*away = *away || outcome == WLB_DELIVERY_AWAY;
-	int64_t left = wlb_spool_pending(spool);
-	wlb_spool_close(spool, true);
-	return left;
+	struct wlb_spool_identity whose;
+	int64_t first_seq;
+	return round->options->run_id == NULL || (wlb_spool_peek(path, &whose, &first_seq, NULL) == 0 &&
+	                                          strcmp(whose.run_id, round->options->run_id) == 0);
 }
 
-int64_t wlb_spool_deliver(const struct wlb_client_config *config, const char *spool_dir, int timeout_ms,
-                          struct wlb_error *error)
+static void refuse_rest(const struct round *round, struct wlb_spool *spool)
 {
-	struct leftover *list;
-	int count;
-	if (list_leftovers(spool_dir, &list, &count, error) != 0)
+	struct wlb_error why = *round->error;
+	int64_t refused = wlb_spool_refuse_rest(spool, why.message, round->error);
+	if (refused <= 0)
+		return;
+	leave_notice(spool, (long long)refused, why.message);
+	round->result->refused += refused;
+}
+
+/* A spool that is no spool was moved into refused/; one that cannot be opened is still there. */
+static void count_unreadable(const struct round *round, const char *path)
+{
+	if (access(path, F_OK) == 0) {
+		round->result->left++;
+		return;
+	}
+	round->result->refused++;
+	wlb_refused_leave_notice(path, round->error->message);
+}
+
+static void deliver_leftover(const struct round *round, const char *path)
+{
+	bool busy;
+	struct wlb_deliver_result *result = round->result;
+	struct wlb_spool *spool = wlb_spool_adopt(path, &busy, round->error);
+	result->busy += busy;
+	result->spools += !busy;
+	if (spool == NULL) {
+		if (!busy)
+			count_unreadable(round, path);
+		return;
+	}
+	int most_ms = round->options->request_ms > 0 ? round->options->request_ms : REQUEST_MS;
+	enum wlb_delivery outcome = WLB_DELIVERY_MORE;
+	while (!result->away && outcome == WLB_DELIVERY_MORE) {
+		int left_ms = wlb_clock_left_ms(round->deadline_ms);
+		if (left_ms == 0)
+			break;
+		outcome = wlb_deliver_batch(round->connection, spool, left_ms < most_ms ? left_ms : most_ms,
+		                            round->error);
+	}
+	if (outcome == WLB_DELIVERY_REFUSED)
+		refuse_rest(round, spool);
+	result->away = result->away || outcome == WLB_DELIVERY_AWAY;
+	result->left += wlb_spool_pending(spool);
+	wlb_spool_close(spool, true);
+}
+
+int wlb_deliver_folder(const struct wlb_client_config *config, const char *spool_dir,
+                       const struct wlb_deliver_options *options, struct wlb_deliver_result *result,
+                       struct wlb_error *caller_error)
+{
+	struct wlb_error unseen, *error = caller_error != NULL ? caller_error : &unseen;
+	struct leftovers all;
+	*result = (struct wlb_deliver_result){0};
+	if (list_leftovers(spool_dir, &all, error) != 0)
 		return -1;
-	struct wlb_connection *connection = count > 0 ? wlb_connection_new(config) : NULL;
+	struct round round = {.connection = all.count > 0 ? wlb_connection_new(config) : NULL,
+	                      .options = options,
+	                      .deadline_ms = wlb_clock_ms() + options->timeout_ms,
+	                      .result = result,
+	                      .error = error};
+	for (int i = 0; round.connection != NULL && i < all.count; i++)
+		if (is_of_run(&round, all.list[i].path))
+			deliver_leftover(&round, all.list[i].path);
+	int rc = all.count > 0 && round.connection == NULL ? wlb_fail(error, "no memory for a connection") : 0;
+	wlb_connection_free(round.connection);
+	leftovers_free(&all);
+	return rc;
+}
+
+bool wlb_deliver_pending(const char *spool_dir)
+{
+	DIR *folder = opendir(spool_dir);
+	bool pending = false;
+	if (folder == NULL)
+		return false;
+	struct dirent *entry;
+	for (int entries = 0; !pending && entries < ENTRIES_MAX && (entry = readdir(folder)) != NULL; entries++)
+		pending = is_spool(entry->d_name);
+	closedir(folder);
+	return pending;
+}
+
+/* ---- refused records, once more ------------------------------------------------------------------------------- */
+
+/* The number behind the last record that the coordinator has of a source: what it says about records far behind. */
+static int64_t ask_next_seq(struct wlb_connection *connection, const struct wlb_spool_identity *whose, int timeout_ms,
+                            struct wlb_error *error)
+{
+	char path[128], body[256];
+	struct wlb_reply reply;
+	snprintf(path, sizeof(path), "/v1/runs/%s/records", whose->run_id);
+	snprintf(body, sizeof(body), "{\"attempt_id\":\"%s\",\"source\":\"%s\",\"first_seq\":%lld,\"records\":[]}",
+	         whose->attempt_id, whose->source, (long long)INT64_MAX / 4);
+	if (wlb_connection_call(connection, "POST", path, body, timeout_ms, &reply, error) != 0)
+		return -1;
+	int64_t acked = reply.status == 409 ? reply_acked(&reply) : -1;
+	if (acked < 0)
+		wlb_reply_failure(&reply, error);
+	free(reply.body);
+	return acked >= 0 ? acked + 1 : -1;
+}
+
+static int restore_file(struct wlb_connection *connection, const char *dir, const char *path, int timeout_ms,
+                        struct wlb_error *error)
+{
+	struct wlb_spool_identity whose;
+	int64_t first_seq;
+	if (wlb_spool_peek(path, &whose, &first_seq, error) != 0)
+		return -1;
+	if (first_seq == WLB_SPOOL_UNNUMBERED)
+		first_seq = ask_next_seq(connection, &whose, timeout_ms, error);
+	return first_seq > 0 ? wlb_refused_restore(dir, strrchr(path, '/') + 1, first_seq, error) : -1;
+}
+
+int wlb_deliver_restore(const struct wlb_client_config *config, const char *spool_dir, int timeout_ms,
+                        struct wlb_error *error)
+{
+	char refused[PATH_MAX];
+	struct leftovers all;
+	if (snprintf(refused, sizeof(refused), "%s/refused", spool_dir) >= (int)sizeof(refused))
+		return wlb_fail(error, "folder %.100s...: the path is too long", spool_dir);
+	if (list_leftovers(refused, &all, error) != 0)
+		return -1;
 	int64_t deadline_ms = wlb_clock_ms() + timeout_ms;
-	bool away = false;
-	int64_t left = 0;
-	for (int i = 0; connection != NULL && i < count; i++)
-		left += deliver_leftover(connection, list[i].path, deadline_ms, &away, error);
-	if (connection == NULL && count > 0)
-		left = wlb_fail(error, "no memory for a connection");
+	struct wlb_connection *connection = wlb_connection_new(config);
+	int restored = connection != NULL ? 0 : wlb_fail(error, "no memory for a connection");
+	for (int i = 0; restored >= 0 && i < all.count; i++) {
+		int rc = restore_file(connection, spool_dir, all.list[i].path, wlb_clock_left_ms(deadline_ms), error);
+		restored = rc >= 0 ? restored + rc : -1;
+	}
 	wlb_connection_free(connection);
-	free(list);
-	return left;
+	leftovers_free(&all);
+	return restored;
 }

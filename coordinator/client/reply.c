@@ -2,7 +2,7 @@
 
 #include <jansson.h>
 
-void wlb_reply_failure(const struct wlb_reply *reply, struct wlb_error *error)
+bool wlb_reply_failure(const struct wlb_reply *reply, struct wlb_error *error)
 {
 	const char *text = NULL;
 	json_t *root = json_loadb(reply->body, reply->length, 0, NULL);
@@ -11,5 +11,7 @@ void wlb_reply_failure(const struct wlb_reply *reply, struct wlb_error *error)
 		wlb_fail(error, "%s", text);
 	else
 		wlb_fail(error, "the coordinator answered with status %d", reply->status);
+	bool said = text != NULL;
 	json_decref(root);
+	return said;
 }

@@ -26,7 +26,8 @@ enum {
 	REPORT_MS = 2000,  /* one report, answered or not */
 	RECORDS_MS = 5000, /* one batch */
 	GOODBYE_MS = 500,
-	FLUSH_RETRY_MS = 200,
+	AWAY_MS = 100, /* for the last tries, when the one before was not answered */
+	FLUSH_RETRY_MS = 50,
 };
 
 struct wlb_reporter {
@@ -44,6 +45,8 @@ struct wlb_reporter {
 	_Atomic int64_t step;
 	atomic_bool stopping;
 	_Atomic int64_t stop_deadline_ms;
+	atomic_bool silent; /* stopping says nothing to the coordinator */
+	atomic_bool away;   /* the last request was not answered, or not by the database */
 	atomic_bool must_end;
 	char end_reason[512]; /* written once, before must_end */
 	pthread_mutex_t lock;
@@ -106,6 +109,7 @@ static void send_report(struct wlb_reporter *r, int timeout_ms, bool goodbye)
 	int rc = wlb_connection_call(r->connection, "POST", path, body, timeout_ms, &reply, NULL);
 	free(body);
 	wlb_backoff_note(&r->reports, rc != 0);
+	atomic_store(&r->away, rc != 0);
 	if (rc != 0)
 		return;
 	if (reply.status == 200) {
@@ -126,6 +130,7 @@ static bool send_records(struct wlb_reporter *r, int64_t until_ms, int timeout_m
 	while (outcome == WLB_DELIVERY_MORE && wlb_clock_left_ms(until_ms) > 0)
 		outcome = wlb_deliver_batch(r->connection, r->spool, timeout_ms, NULL);
 	wlb_backoff_note(&r->records, outcome == WLB_DELIVERY_AWAY || outcome == WLB_DELIVERY_REFUSED);
+	atomic_store(&r->away, outcome == WLB_DELIVERY_AWAY);
 	return outcome == WLB_DELIVERY_DONE;
 }
 
@@ -158,24 +163,28 @@ static bool pause_until(struct wlb_reporter *r, int64_t next_ms)
 	return true;
 }
 
-/* What stop() allows for: the rest of the records, then a goodbye. */
+/* What stop() allows for: the rest of the records, then a goodbye, all within the deadline. Who was away a moment ago
+ * is tried once more, and not waited for. */
 static void finish(struct wlb_reporter *r)
 {
 	int64_t deadline_ms = atomic_load(&r->stop_deadline_ms);
 	if (r->spool != NULL)
 		wlb_spool_sync(r->spool, NULL);
-	if (r->connection == NULL)
+	if (r->connection == NULL || atomic_load(&r->silent))
 		return;
+	bool away = r->records.failures > 0 || r->reports.failures > 0;
+	int most_ms = away ? AWAY_MS : RECORDS_MS;
 	while (r->spool != NULL && wlb_spool_pending(r->spool) > 0 && wlb_clock_left_ms(deadline_ms) > 0) {
 		int left_ms = wlb_clock_left_ms(deadline_ms);
-		if (send_records(r, deadline_ms, left_ms < RECORDS_MS ? left_ms : RECORDS_MS))
+		if (send_records(r, deadline_ms, left_ms < most_ms ? left_ms : most_ms) || r->records.failures > 0)
 			break;
-		left_ms = wlb_clock_left_ms(deadline_ms);
-		wlb_clock_sleep_ms(left_ms < FLUSH_RETRY_MS ? left_ms : FLUSH_RETRY_MS);
+		wlb_clock_sleep_ms(FLUSH_RETRY_MS);
 	}
 	wlb_connection_cancel_on(r->connection, -1);
+	/* A database that is away does not concern it: a connection that closes without it is taken for a death. */
+	int left_ms = r->reports.failures > 0 ? 0 : wlb_clock_left_ms(deadline_ms);
 	if (r->node != NULL)
-		send_report(r, GOODBYE_MS, true);
+		send_report(r, left_ms < AWAY_MS ? AWAY_MS : left_ms < GOODBYE_MS ? left_ms : GOODBYE_MS, true);
 }
 
 static void *reporter_thread(void *argument)
@@ -263,6 +272,19 @@ struct wlb_reporter *wlb_reporter_start(const struct wlb_client_config *config,
 		return r;
 	reporter_free(r);
 	return NULL;
+}
+
+void wlb_reporter_abandon(struct wlb_reporter *reporter)
+{
+	if (reporter == NULL || reporter->owner != getpid())
+		return;
+	atomic_store(&reporter->silent, true);
+	wlb_reporter_stop(reporter, 0);
+}
+
+bool wlb_reporter_away(const struct wlb_reporter *reporter)
+{
+	return atomic_load(&reporter->away);
 }
 
 int64_t wlb_reporter_stop(struct wlb_reporter *reporter, int flush_ms)

@@ -14,6 +14,7 @@
 #ifndef WLB_REPORTER_H
 #define WLB_REPORTER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -53,15 +54,16 @@ void wlb_reporter_step_id(struct wlb_reporter *reporter, const char *step_id);
  * owned by the reporter. */
 int wlb_reporter_must_end(const struct wlb_reporter *reporter, const char **reason);
 
-/* Stops watching peers (they may exit from now on), waits at most flush_ms for the spool to be acknowledged,
- * says goodbye (half a second more at most), stops the thread, frees all. A spool that is fully acknowledged is
- * removed; what is left is delivered later by wlb_spool_deliver. Returns the number of records still unacknowledged. */
+/* Stops watching peers (they may exit from now on), waits at most flush_ms for the spool to be acknowledged and for a
+ * goodbye to be answered, stops the thread, frees all. A coordinator that did not answer a moment ago is not waited
+ * for. A spool that is fully acknowledged is removed; what is left is delivered later (deliver.h). Returns the number
+ * of records still unacknowledged. */
 int64_t wlb_reporter_stop(struct wlb_reporter *reporter, int flush_ms);
 
-/* Delivers what earlier processes left in spool_dir (`wlb run` calls it before and after each attempt, and
- * `wlb flush DIR` by hand). Spools in use are left to their users. Returns the number of records still undelivered
- * (then the message says what stood in the way), or -1 when the folder cannot be read. */
-int64_t wlb_spool_deliver(const struct wlb_client_config *config, const char *spool_dir, int timeout_ms,
-                          struct wlb_error *error);
+/* The same without a word to the coordinator: what is not acknowledged yet stays in the spool. */
+void wlb_reporter_abandon(struct wlb_reporter *reporter);
+
+/* Whether the coordinator, or its database, failed to answer the last request. */
+bool wlb_reporter_away(const struct wlb_reporter *reporter);
 
 #endif

@@ -17,25 +17,40 @@
 
 #include "coordinator/client/clock.h"
 #include "coordinator/client/file.h"
+#include "coordinator/client/refused.h"
+#include "coordinator/client/text.h"
 
 enum {
-	FORMAT = 1,
+	FORMAT_FROM_1 = 1,   /* the first record has number 1 */
+	FORMAT_FROM_N = 2,   /* the header says which number it has */
 	BUSY_WAIT_MS = 2000, /* for someone who delivers it just now */
 	BATCH_BYTES = 4 * 1024 * 1024,
 	LINE_BYTES_MAX = 64 * 1024 * 1024,
+	TORN_BYTES_MAX = 64 * 1024,
+	DETAIL_MAX = 512,  /* of an event that stands for a record */
+	REFUSALS_MAX = 64, /* a spool with more is refused as a whole */
+};
+
+/* A record that an event stands for. */
+struct refusal {
+	int64_t seq;
+	char why[256];
 };
 
 struct wlb_spool {
 	struct wlb_spool_identity identity;
 	char path[PATH_MAX];
 	int fd;
-	off_t first;          /* of record 1: behind the header */
+	off_t first; /* of the first record: behind the header */
+	int64_t first_seq;
 	pthread_mutex_t lock; /* guards end, last_seq, dirty */
 	off_t end;
 	int64_t last_seq;
 	bool dirty;
 	off_t cursor; /* of the record behind the acknowledged ones; the reader's alone, as is acked */
 	int64_t acked;
+	struct refusal refusals[REFUSALS_MAX]; /* likewise */
+	int refusal_count;
 };
 
 static int copy_name(char *to, size_t size, const char *name, const char *what, struct wlb_error *error)
@@ -108,13 +123,21 @@ static char *line_read(const struct wlb_spool *spool, off_t offset, ssize_t leng
 
 /* ---- opening ---------------------------------------------------------------------------------------------- */
 
+int wlb_spool_header(char header[WLB_SPOOL_HEADER_MAX], const struct wlb_spool_identity *identity, int64_t first_seq)
+{
+	char numbers[48] = "";
+	if (first_seq != 1)
+		snprintf(numbers, sizeof(numbers), ",\"first_seq\":%" PRId64, first_seq);
+	return snprintf(header, WLB_SPOOL_HEADER_MAX,
+	                "{\"wlb_spool\":%d,\"run_id\":\"%s\",\"attempt_id\":\"%s\",\"source\":\"%s\"%s}\n",
+	                first_seq == 1 ? FORMAT_FROM_1 : FORMAT_FROM_N, identity->run_id, identity->attempt_id,
+	                identity->source, numbers);
+}
+
 static int write_header(struct wlb_spool *spool, struct wlb_error *error)
 {
-	const struct wlb_spool_identity *id = &spool->identity;
-	char header[320];
-	int n = snprintf(header, sizeof(header),
-	                 "{\"wlb_spool\":%d,\"run_id\":\"%s\",\"attempt_id\":\"%s\",\"source\":\"%s\"}\n", FORMAT,
-	                 id->run_id, id->attempt_id, id->source);
+	char header[WLB_SPOOL_HEADER_MAX];
+	int n = wlb_spool_header(header, &spool->identity, 1);
 	if (ftruncate(spool->fd, 0) != 0 || wlb_pwrite_all(spool->fd, header, (size_t)n, 0) != 0) {
 		fail_io(spool, "written", error);
 		return ftruncate(spool->fd, 0), -1;
@@ -123,24 +146,69 @@ static int write_header(struct wlb_spool *spool, struct wlb_error *error)
 	return 0;
 }
 
-static int parse_header(struct wlb_spool *spool, struct wlb_spool_identity *found, struct wlb_error *error)
+static int parse_header(const char *path, const char *line, struct wlb_spool_identity *found, int64_t *first_seq,
+                        struct wlb_error *error)
 {
+	json_t *header = json_loads(line, 0, NULL);
+	int format = 0;
+	const char *run, *attempt, *source;
+	json_int_t first = 1;
+	int rc = json_unpack(header, "{s:i, s:s, s:s, s:s, s?I}", "wlb_spool", &format, "run_id", &run, "attempt_id",
+	                     &attempt, "source", &source, "first_seq", &first);
+	if (rc != 0 || format < FORMAT_FROM_1 || format > FORMAT_FROM_N || first < 0 || first > INT64_MAX / 2)
+		rc = wlb_fail(error, "spool %s: its first line is not the header of a spool of format %d or %d", path,
+		              FORMAT_FROM_1, FORMAT_FROM_N);
+	else
+		rc = wlb_spool_identify(found, run, attempt, source, error);
+	*first_seq = format == FORMAT_FROM_1 ? 1 : first;
+	json_decref(header);
+	return rc;
+}
+
+/* Of the spool that is open; one without numbers is none. */
+static int read_header(struct wlb_spool *spool, struct wlb_spool_identity *found, struct wlb_error *error)
+{
+	int64_t first_seq;
 	char *line = line_read(spool, 0, spool->first - 1, error);
 	if (line == NULL)
 		return -1;
-	json_t *header = json_loads(line, 0, NULL);
+	int rc = parse_header(spool->path, line, found, &first_seq, error);
 	free(line);
-	int format;
-	const char *run, *attempt, *source;
-	int rc = json_unpack(header, "{s:i, s:s, s:s, s:s}", "wlb_spool", &format, "run_id", &run, "attempt_id",
-	                     &attempt, "source", &source);
-	if (rc != 0 || format != FORMAT)
-		rc = wlb_fail(error, "spool %s: its first line is not the header of a spool of format %d", spool->path,
-		              FORMAT);
-	else
-		rc = wlb_spool_identify(found, run, attempt, source, error);
-	json_decref(header);
-	return rc;
+	if (rc == 0 && first_seq == WLB_SPOOL_UNNUMBERED)
+		rc = wlb_fail(error, "spool %s: its records have no numbers", spool->path);
+	if (rc != 0)
+		return -1;
+	spool->first_seq = first_seq;
+	spool->acked += first_seq - 1;
+	spool->last_seq += first_seq - 1;
+	return 0;
+}
+
+int wlb_spool_peek(const char *path, struct wlb_spool_identity *identity, int64_t *first_seq, struct wlb_error *error)
+{
+	char line[WLB_SPOOL_HEADER_MAX];
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+	if (fd < 0)
+		return wlb_fail(error, "spool %s: cannot be opened: %s", path, strerror(errno));
+	ssize_t length = read(fd, line, sizeof(line) - 1);
+	close(fd);
+	line[length > 0 ? length : 0] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	return parse_header(path, line, identity, first_seq, error);
+}
+
+/* Cuts what is behind the last whole line, and keeps it: a disk that was full may have swallowed the newline alone. */
+static int cut_torn_line(struct wlb_spool *spool, off_t size, struct wlb_error *error)
+{
+	size_t length = (size_t)(size - spool->end);
+	char *bytes = malloc(length < TORN_BYTES_MAX ? length : TORN_BYTES_MAX);
+	ssize_t n = bytes != NULL
+	                    ? pread(spool->fd, bytes, length < TORN_BYTES_MAX ? length : TORN_BYTES_MAX, spool->end)
+	                    : -1;
+	if (n > 0)
+		wlb_refused_keep_bytes(spool->path, spool->last_seq + 1, bytes, (size_t)n, NULL);
+	free(bytes);
+	return ftruncate(spool->fd, spool->end) == 0 ? 0 : fail_io(spool, "cut to its last whole line", error);
 }
 
 /* Finds the records that are there and cuts a torn last line. An empty file, or one whose header is torn, has
@@ -159,9 +227,7 @@ static int scan(struct wlb_spool *spool, struct wlb_error *error)
 		spool->end += length + 1;
 		spool->last_seq++;
 	}
-	if (spool->end < about.st_size && ftruncate(spool->fd, spool->end) != 0)
-		return fail_io(spool, "cut to its last whole line", error);
-	return 0;
+	return spool->end < about.st_size ? cut_torn_line(spool, about.st_size, error) : 0;
 }
 
 /* 1 locked, 0 somebody has it (or it was removed meanwhile), -1 error. File systems without locks count as locked: a
@@ -190,6 +256,7 @@ static struct wlb_spool *spool_new(struct wlb_error *error)
 		return NULL;
 	}
 	spool->fd = -1;
+	spool->first_seq = 1;
 	pthread_mutex_init(&spool->lock, NULL);
 	return spool;
 }
@@ -201,7 +268,7 @@ static int begin_or_continue(struct wlb_spool *spool, struct wlb_error *error)
 		return -1;
 	if (spool->first == 0)
 		return write_header(spool, error);
-	if (parse_header(spool, &found, error) != 0)
+	if (read_header(spool, &found, error) != 0)
 		return -1;
 	if (strcmp(found.run_id, spool->identity.run_id) != 0)
 		return wlb_fail(error, "spool %s: belongs to run %s, not %s", spool->path, found.run_id,
@@ -243,9 +310,11 @@ struct wlb_spool *wlb_spool_adopt(const char *path, bool *busy, struct wlb_error
 	int locked = open_locked(spool, O_RDWR, error);
 	*busy = locked == 0;
 	/* A spool without a whole header never had a record: closing it as delivered removes it. */
-	if (locked == 1 && scan(spool, error) == 0 &&
-	    (spool->first == 0 || parse_header(spool, &spool->identity, error) == 0))
+	bool scanned = locked == 1 && scan(spool, error) == 0;
+	if (scanned && (spool->first == 0 || read_header(spool, &spool->identity, error) == 0))
 		return spool;
+	if (scanned && wlb_refused_keep_spool(path, NULL) == 0)
+		wlb_fail_in(error, "moved into refused/");
 	wlb_spool_close(spool, false);
 	return NULL;
 }
@@ -360,21 +429,46 @@ static bool record_sound(const char *line, int64_t seq)
 	return sound;
 }
 
+static const struct refusal *find_refusal(const struct wlb_spool *spool, int64_t seq)
+{
+	for (int i = 0; i < spool->refusal_count; i++)
+		if (spool->refusals[i].seq == seq)
+			return &spool->refusals[i];
+	return NULL;
+}
+
+/* The event that stands for a record, so that the sequence has no gap. */
+static int put_event(FILE *body, int64_t seq, const char *kind, const char *detail)
+{
+	json_t *event = json_pack("{s:I, s:f, s:s, s:{s:s, s:o}}", "seq", (json_int_t)seq, "time", wlb_clock_unix_s(),
+	                          "type", "event", "data", "kind", kind, "detail", wlb_text_json(detail, DETAIL_MAX));
+	int rc = event != NULL ? json_dumpf(event, body, JSON_COMPACT) : -1;
+	json_decref(event);
+	return rc;
+}
+
 static int put_record(struct wlb_spool *spool, FILE *body, off_t offset, ssize_t length, int64_t seq,
                       struct wlb_error *error)
 {
+	char detail[DETAIL_MAX];
+	const struct refusal *refusal = find_refusal(spool, seq);
 	char *line = line_read(spool, offset, length, error);
 	if (line == NULL)
 		return -1;
-	if (record_sound(line, seq))
+	int rc = 0;
+	if (refusal != NULL) {
+		snprintf(detail, sizeof(detail), "record %" PRId64 " was refused and is kept in refused/: %s", seq,
+		         refusal->why);
+		rc = put_event(body, seq, "record_refused", detail);
+	} else if (record_sound(line, seq)) {
 		fputs(line, body);
-	else
-		fprintf(body,
-		        "{\"seq\":%" PRId64 ",\"time\":%.3f,\"type\":\"event\",\"data\":{\"kind\":\"spool_damaged\","
-		        "\"detail\":\"record %" PRId64 " could not be read back from the spool\"}}",
-		        seq, wlb_clock_unix_s(), seq);
+	} else {
+		wlb_refused_keep_bytes(spool->path, seq, line, (size_t)length, NULL);
+		snprintf(detail, sizeof(detail), "record %" PRId64 " could not be read back from the spool", seq);
+		rc = put_event(body, seq, "spool_damaged", detail);
+	}
 	free(line);
-	return 0;
+	return rc == 0 ? 0 : wlb_fail(error, "spool %s: no memory for a batch", spool->path);
 }
 
 static int put_records(struct wlb_spool *spool, FILE *body, int max_records, struct wlb_error *error)
@@ -431,9 +525,10 @@ int wlb_spool_acknowledge(struct wlb_spool *spool, int64_t seq, struct wlb_error
 	off_t end;
 	int64_t last_seq;
 	snapshot(spool, &end, &last_seq);
-	seq = seq < 0 ? 0 : seq > last_seq ? last_seq : seq;
+	int64_t least = spool->first_seq - 1;
+	seq = seq < least ? least : seq > last_seq ? last_seq : seq;
 	off_t at = seq >= spool->acked ? spool->cursor : spool->first;
-	for (int64_t i = seq >= spool->acked ? spool->acked : 0; i < seq; i++) {
+	for (int64_t i = seq >= spool->acked ? spool->acked : least; i < seq; i++) {
 		ssize_t length = line_length(spool->fd, at, end);
 		if (length < 0) {
 			errno = EIO;
@@ -444,4 +539,71 @@ int wlb_spool_acknowledge(struct wlb_spool *spool, int64_t seq, struct wlb_error
 	spool->cursor = at;
 	spool->acked = seq;
 	return 0;
+}
+
+/* ---- refused ---------------------------------------------------------------------------------------------- */
+
+const char *wlb_spool_path(const struct wlb_spool *spool)
+{
+	return spool->path;
+}
+
+/* Adds the first `count` pending records to `refused`: those that are records, and were not added before. */
+static int64_t add_refused(struct wlb_spool *spool, struct wlb_refused *refused, int64_t count, const char *why,
+                           struct wlb_error *error)
+{
+	off_t end, at = spool->cursor;
+	int64_t last_seq, added = 0;
+	snapshot(spool, &end, &last_seq);
+	for (int64_t seq = spool->acked + 1; seq <= last_seq && seq <= spool->acked + count; seq++) {
+		ssize_t length = line_length(spool->fd, at, end);
+		char *line = length >= 0 ? line_read(spool, at, length, error) : NULL;
+		if (line == NULL)
+			return length < 0 ? wlb_fail(error, "spool %s: cannot be read", spool->path) : -1;
+		int rc = 0;
+		if (!record_sound(line, seq))
+			rc = wlb_refused_keep_bytes(spool->path, seq, line, (size_t)length, error);
+		else if (find_refusal(spool, seq) == NULL)
+			rc = wlb_refused_add(refused, line, why, error);
+		free(line);
+		if (rc != 0)
+			return -1;
+		added++;
+		at += length + 1;
+	}
+	return added;
+}
+
+static int64_t keep_refused(struct wlb_spool *spool, int64_t count, const char *why, struct wlb_error *error)
+{
+	struct wlb_refused *refused = wlb_refused_open(spool->path, &spool->identity, error);
+	if (refused == NULL)
+		return -1;
+	int64_t added = add_refused(spool, refused, count, why, error);
+	return wlb_refused_close(refused, added >= 0 ? error : NULL) == 0 ? added : -1;
+}
+
+int wlb_spool_refuse(struct wlb_spool *spool, const char *why, struct wlb_error *error)
+{
+	int64_t seq = spool->acked + 1;
+	if (find_refusal(spool, seq) != NULL)
+		return wlb_fail(error, "spool %s: the event that stands for record %" PRId64 " is refused too: %s",
+		                spool->path, seq, why);
+	if (spool->refusal_count == REFUSALS_MAX)
+		return wlb_fail(error, "spool %s: more than %d records are refused, the last because: %s", spool->path,
+		                REFUSALS_MAX, why);
+	if (keep_refused(spool, 1, why, error) != 1)
+		return -1;
+	struct refusal *refusal = &spool->refusals[spool->refusal_count++];
+	refusal->seq = seq;
+	snprintf(refusal->why, sizeof(refusal->why), "%s", why);
+	return 0;
+}
+
+int64_t wlb_spool_refuse_rest(struct wlb_spool *spool, const char *why, struct wlb_error *error)
+{
+	int64_t moved = keep_refused(spool, wlb_spool_pending(spool), why, error);
+	if (moved > 0 && wlb_spool_acknowledge(spool, spool->acked + moved, error) != 0)
+		return -1;
+	return moved;
 }

@@ -3,8 +3,9 @@
  *
  * `DIR/ATTEMPT_ID.SOURCE.jsonl`: line 0 says whose records these are, line n is record n of docs/api.md. A crash can
  * leave a torn last line: it is cut. A whole line that does not parse (a disk's doing) is delivered as an event
- * `spool_damaged` in its place, so that the sequence has no gap. Whoever has the file open holds its flock(); a spool
- * in use is left alone by everybody else.
+ * `spool_damaged` in its place, so that the sequence has no gap; a record that the coordinator refuses for good is
+ * delivered as an event `record_refused`. What was cut, damaged or refused is kept in DIR/refused/ (refused.h). Whoever
+ * has the file open holds its flock(); a spool in use is left alone by everybody else.
  *
  * One thread may append while another reads and acknowledges; nothing else is concurrent.
  */
@@ -30,10 +31,19 @@ struct wlb_spool;
 int wlb_spool_identify(struct wlb_spool_identity *identity, const char *run_id, const char *attempt_id,
                        const char *source, struct wlb_error *error);
 
+/* The first line of a file of records, with its newline, for record `first_seq` to follow; its length. A file whose
+ * records have no numbers yet is no spool: it is kept in refused/. */
+enum { WLB_SPOOL_HEADER_MAX = 384, WLB_SPOOL_UNNUMBERED = 0 };
+int wlb_spool_header(char header[WLB_SPOOL_HEADER_MAX], const struct wlb_spool_identity *identity, int64_t first_seq);
+
+/* Reads the first line of a file of records, and nothing else. */
+int wlb_spool_peek(const char *path, struct wlb_spool_identity *identity, int64_t *first_seq, struct wlb_error *error);
+
 /* Creates the spool in `dir` (made when missing), or continues it. NULL on error, also when another process has it. */
 struct wlb_spool *wlb_spool_open(const char *dir, const struct wlb_spool_identity *identity, struct wlb_error *error);
 
-/* Takes over a spool that an earlier process left. NULL with *busy set when it is in use, or is gone. */
+/* Takes over a spool that an earlier process left. NULL with *busy set when it is in use, or is gone. One whose header
+ * cannot be read is moved into refused/. */
 struct wlb_spool *wlb_spool_adopt(const char *path, bool *busy, struct wlb_error *error);
 
 /* Closes; with `remove_delivered`, a spool without pending records is removed. NULL allowed. */
@@ -57,6 +67,15 @@ char *wlb_spool_batch(struct wlb_spool *spool, int max_records, struct wlb_error
  * beyond the end counts as the end. */
 int wlb_spool_acknowledge(struct wlb_spool *spool, int64_t seq, struct wlb_error *error);
 
+/* The coordinator refuses the first pending record for good: keeps it in refused/, and has an event stand for it in the
+ * next batch. -1: it stands for it already, too many were refused, or it cannot be kept; then nothing has changed. */
+int wlb_spool_refuse(struct wlb_spool *spool, const char *why, struct wlb_error *error);
+
+/* It refuses all of them: moves the pending records into refused/; nothing is pending then. Returns how many were
+ * moved, -1 on error. */
+int64_t wlb_spool_refuse_rest(struct wlb_spool *spool, const char *why, struct wlb_error *error);
+
+const char *wlb_spool_path(const struct wlb_spool *spool);
 const struct wlb_spool_identity *wlb_spool_whose(const struct wlb_spool *spool);
 
 #endif

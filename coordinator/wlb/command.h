@@ -14,6 +14,7 @@ struct wlb_command {
 	const char *summary; /* a line of `wlb --help` */
 	const char *help;    /* all of `wlb help NAME` */
 	bool takes_command;  /* options end at the first argument: what follows is a command with options of its own */
+	bool delivers;       /* has what waits of the user's other runs delivered beside it */
 	/* argv[0] is the subcommand's name. Returns the exit code; has printed its one error itself. */
 	int (*main)(const struct wlb_command *self, int argc, char **argv);
 };

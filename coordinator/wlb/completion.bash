@@ -30,7 +30,7 @@ _wlb() {
 			run) words='--tasks-per-node --spool-dir --max-restarts --wait --srun-args --help' ;;
 			runs) words='--user --state --limit --json --help' ;;
 			show) words='--json --steps --help' ;;
-			flush) words='--timeout --help' ;;
+			flush) words='--timeout --wait --refused --quiet --help' ;;
 			db) words='migrate status --database --config --help' ;;
 			doctor) words='--save-dir --json --help' ;;
 			pack)

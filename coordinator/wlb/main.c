@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "coordinator/wlb/command.h"
+#include "coordinator/wlb/pending.h"
 
 static const struct wlb_command *const commands[] = {
 	&wlb_command_run,    &wlb_command_runs, &wlb_command_show,  &wlb_command_flush, &wlb_command_db,
@@ -103,5 +104,7 @@ int main(int argc, char **argv)
 	const struct wlb_command *command = find_command(name);
 	if (command == NULL)
 		return run_unknown(name, argv + 1);
+	if (command->delivers)
+		wlb_pending_deliver();
 	return finish(command->main(command, argc - 1, argv + 1));
 }

@@ -14,12 +14,9 @@
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/command.h"
 
-enum {
-	DELIVER_MS = 5000,        /* before the coordinator is asked: what it decides on should be there */
-	LAST_DELIVER_MS = 10000,  /* at the end of the run, with the coordinator away */
-	CANCEL_DELIVER_MS = 1000, /* Slurm kills us KillWait after SIGTERM */
-	FLUSH_MS = 3000,
-};
+/* From the end of srun to ours; with what wlb-worker takes before, less than a second. Slurm kills us KillWait after
+ * SIGTERM. */
+enum { END_MS = 600 };
 
 static const char help[] =
 	"Usage: wlb run [OPTIONS] -- COMMAND [ARGUMENTS]\n\n"
@@ -128,21 +125,6 @@ static void attempt_free(struct wlb_attempt *attempt)
 	attempt->node_count = 0;
 }
 
-static void deliver(struct wlb_run *run, int limit_ms)
-{
-	int64_t until_ms = wlb_clock_ms() + limit_ms;
-	int64_t left = 0;
-	struct wlb_error error = {0};
-	if (run->connection == NULL)
-		return;
-	do {
-		left = wlb_spool_deliver(&run->config, run->job.spool_dir, wlb_clock_left_ms(until_ms), &error);
-	} while (left > 0 && wlb_clock_left_ms(until_ms) > 0 && wlb_run_pause(run, 500));
-	if (left != 0 && limit_ms == LAST_DELIVER_MS)
-		wlb_run_say("%lld records wait in %s ('wlb flush %s' delivers them): %s", (long long)left,
-		            run->job.spool_dir, run->job.spool_dir, error.message);
-}
-
 static struct wlb_reporter *start_reporter(struct wlb_run *run, const struct wlb_attempt *attempt)
 {
 	struct wlb_error error;
@@ -228,14 +210,20 @@ static int conduct(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_
 		wlb_run_watch(run, attempt, srun, srun_stderr, reporter);
 	else
 		attempt->exit_code = WLB_EXIT_FAILED;
+	if (run->abandoned) {
+		wlb_reporter_abandon(reporter);
+		return 0;
+	}
 	if (attempt->exit_code != 0 && !run->cancelled)
 		record_lost_nodes(run, reporter, attempt);
 	if (attempt->exit_code != 0 && attempt->end_reason[0] == '\0')
 		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "srun ended with exit code %d",
 		         attempt->exit_code);
+	run->end_until_ms = wlb_clock_ms() + END_MS;
 	if (reporter != NULL) {
 		record_end(run, reporter, attempt);
-		wlb_reporter_stop(reporter, run->cancelled ? CANCEL_DELIVER_MS : FLUSH_MS);
+		run->away = wlb_reporter_away(reporter);
+		wlb_reporter_stop(reporter, END_MS);
 	}
 	return srun > 0 ? 0 : -1;
 }
@@ -271,7 +259,9 @@ static enum wlb_decision decide(struct wlb_run *run, const struct wlb_attempt *p
 /* Says and records how the run ended; the exit code. */
 static int conclude(struct wlb_run *run, const char *state, int exit_code, int attempts, const char *reason)
 {
-	deliver(run, run->cancelled ? CANCEL_DELIVER_MS : LAST_DELIVER_MS);
+	if (run->end_until_ms == 0)
+		run->end_until_ms = wlb_clock_ms() + END_MS;
+	wlb_run_deliver_last(run);
 	wlb_run_end(run, state, exit_code, reason);
 	wlb_run_say("run %s %s after %d attempt%s%s%s", run->id, state, attempts, attempts == 1 ? "" : "s",
 	            *reason ? ": " : "", reason);
@@ -292,12 +282,17 @@ static int run_attempts(struct wlb_run *run)
 		struct wlb_attempt attempt = {.number = done + 1};
 		if (mint_id(attempt.id, &error) != 0)
 			return conclude(run, "failed", WLB_EXIT_FAILED, done, error.message);
-		if (decide(run, done > 0 ? &previous : NULL, &attempt, state) == WLB_DECISION_STOP)
+		enum wlb_decision decision = decide(run, done > 0 ? &previous : NULL, &attempt, state);
+		if (run->abandoned)
+			return WLB_EXIT_FAILED;
+		if (decision == WLB_DECISION_STOP)
 			return run->cancelled ? conclude(run, "cancelled", 128 + SIGTERM, done, "")
 			                      : conclude(run, state, nonzero(previous.exit_code, WLB_EXIT_FAILED), done,
 			                                 attempt.reason);
 		int rc = conduct(run, &attempt, &error);
 		attempt_free(&attempt);
+		if (run->abandoned)
+			return WLB_EXIT_FAILED;
 		if (rc != 0)
 			return conclude(run, "failed", WLB_EXIT_FAILED, done + 1, error.message);
 		if (run->cancelled)
@@ -310,7 +305,6 @@ static int run_attempts(struct wlb_run *run)
 			return conclude(run, "failed", attempt.exit_code, done + 1,
 			                "no restart is left (--max-restarts)");
 		previous = attempt;
-		deliver(run, DELIVER_MS);
 	}
 }
 
@@ -379,25 +373,27 @@ static int start(struct wlb_run *run)
 		return run_plain(run);
 	name_run(run);
 	open_coordinator(run);
-	deliver(run, DELIVER_MS);
+	wlb_run_deliver_others(run);
 	return run_attempts(run);
 }
 
 static int run_main(const struct wlb_command *self, int argc, char **argv)
 {
-	struct wlb_run run = {.signal_fd = -1};
+	struct wlb_run run = {.signal_fd = -1, .parent_fd = -1};
 	struct wlb_error error;
 	int code = parse_options(self, argc, argv, &run.options);
 	if (code != 0) {
 		free(run.options.srun_args);
 		return code - 1;
 	}
+	wlb_run_parent_open(&run);
 	if (take_signals(&run, &error) != 0)
 		code = wlb_command_fail(self, WLB_EXIT_FAILED, error.message);
 	else if (wlb_run_job_load(&run.job, &run.options, &error) != 0)
 		code = wlb_command_fail(self, WLB_EXIT_USAGE, error.message);
 	else
 		code = start(&run);
+	wlb_run_parent_close(&run);
 	wlb_connection_free(run.connection);
 	wlb_run_job_free(&run.job);
 	free(run.options.srun_args);

@@ -74,10 +74,19 @@ struct wlb_run {
 	sigset_t signals;                 /* blocked here and read from signal_fd */
 	sigset_t signals_before;          /* what the command gets back */
 	int signal_fd;
-	bool cancelled; /* SIGTERM or SIGINT came */
+	bool cancelled;       /* SIGTERM or SIGINT came, or Slurm says so */
+	bool away;            /* the coordinator, or its database, did not answer a moment ago */
+	int64_t end_until_ms; /* what is left to be told is told until then */
+
+	/* The script that started us, run_parent.c. */
+	int parent_fd; /* -1: none, or gone */
+	bool parent_gone;
+	int parent_look_ms;
+	int64_t parent_next_ms;
+	bool abandoned; /* it was killed and the job is over: we end and tell nothing */
 };
 
-/* Sleeps; false at once when the run is to be cancelled (run->cancelled is then set). */
+/* Sleeps; false at once when the run is to end (run->cancelled or run->abandoned is then set). */
 bool wlb_run_pause(struct wlb_run *run, int ms);
 
 /* Prints "wlb: ..." as one line on stderr. */
@@ -103,12 +112,29 @@ enum wlb_decision wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *pre
                               struct wlb_attempt *attempt, char state[32], struct wlb_error *error);
 /* The attempt on all nodes of the job with a layout worked out here. */
 int wlb_run_decide_alone(const struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error);
-/* Tells that the run is over; a coordinator that is away learns it from the spool. */
+/* Tells that the run is over, until run->end_until_ms; a coordinator that is away learns it from the spool. */
 void wlb_run_end(struct wlb_run *run, const char *state, int exit_code, const char *reason);
 
 /* Adds to `object` what ended the last attempt, as far as it is known: "first_exit" {"rank":5,"node":"n3","signal":9}
  * when a task was killed, "srun_signal" when srun was. */
 void wlb_run_put_first_exit(const struct wlb_run *run, json_t *object);
+
+/* ---- run_deliver.c */
+/* This run's records, for at most so long, and not at all where nobody answers; how many are left. */
+int64_t wlb_run_deliver(struct wlb_run *run, int limit_ms, struct wlb_error *error);
+/* Starts the delivery of what other runs left, in a process that ends with us. */
+void wlb_run_deliver_others(const struct wlb_run *run);
+/* This run's records until run->end_until_ms; says what is left, and what was refused. */
+void wlb_run_deliver_last(struct wlb_run *run);
+
+/* ---- run_parent.c */
+void wlb_run_parent_open(struct wlb_run *run);
+void wlb_run_parent_close(struct wlb_run *run);
+/* Whether the run is to end, since the script is gone and the job is no longer running: cancelled or abandoned. Slurm is
+ * asked in intervals, or `at_once`. */
+bool wlb_run_look_at_parent(struct wlb_run *run, bool at_once);
+/* SIGTERM came: sets cancelled, or abandoned where Slurm ends a job whose script was killed. */
+void wlb_run_note_term(struct wlb_run *run);
 
 /* ---- run_launch.c: starts srun; its pid, or -1. *srun_stderr is the end to read from, and the caller closes it. */
 pid_t wlb_run_launch(const struct wlb_run *run, const struct wlb_attempt *attempt, int *srun_stderr,

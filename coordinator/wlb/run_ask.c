@@ -9,7 +9,12 @@
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/api.h"
 
-enum { ASK_MS = 5000, END_MS = 2000, AGAIN_MS = 1000 };
+enum {
+	ASK_MS = 5000,
+	AGAIN_MS = 1000,
+	DELIVER_MS = 5000,  /* before each question: what the coordinator decides on should be there */
+	END_LEAST_MS = 100, /* for the run's end, however late it is */
+};
 
 int wlb_run_announce(struct wlb_run *run, struct wlb_error *error)
 {
@@ -156,6 +161,8 @@ enum wlb_decision wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *pre
 		int status = 0, again_ms = AGAIN_MS;
 		json_t *reply = NULL;
 		bool announced = run->announced || wlb_run_announce(run, error) == 0;
+		if (announced && (previous != NULL || run->job.restart_count > 0))
+			wlb_run_deliver(run, DELIVER_MS, NULL);
 		/* The announcement may have named the run anew. */
 		snprintf(path, sizeof(path), "/v1/runs/%s/attempts", run->id);
 		if (announced)
@@ -197,13 +204,15 @@ int wlb_run_decide_alone(const struct wlb_run *run, struct wlb_attempt *attempt,
 void wlb_run_end(struct wlb_run *run, const char *state, int exit_code, const char *reason)
 {
 	char path[128];
-	if (run->connection == NULL || !run->announced)
+	int left_ms = wlb_clock_left_ms(run->end_until_ms);
+	if (run->connection == NULL || !run->announced || run->away)
 		return;
 	snprintf(path, sizeof(path), "/v1/runs/%s/end", run->id);
 	json_t *body = json_pack("{s:s, s:i, s:s}", "state", state, "exit_code", exit_code, "reason", reason);
 	wlb_run_put_first_exit(run, body);
 	if (run->attempt_id[0] != '\0')
 		json_object_set_new(body, "attempt_id", json_string(run->attempt_id));
-	json_decref(wlb_api_call(run->connection, "POST", path, body, END_MS, NULL, NULL));
+	json_decref(wlb_api_call(run->connection, "POST", path, body, left_ms > END_LEAST_MS ? left_ms : END_LEAST_MS,
+	                         NULL, NULL));
 	json_decref(body);
 }

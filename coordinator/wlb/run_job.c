@@ -150,7 +150,8 @@ void wlb_run_job_refresh(struct wlb_run_job *job)
 	if (wlb_slurm_job(job->job_id, &now, NULL) != 1)
 		return;
 	job->submit_time = now.submit_time;
-	if (now.nodes[0] == '\0' || wlb_hostlist_expand(now.nodes, &nodes, &count, NULL) != 0)
+	/* A job that is ending gives its nodes back one after the other: none of them is lost. */
+	if (!now.running || now.nodes[0] == '\0' || wlb_hostlist_expand(now.nodes, &nodes, &count, NULL) != 0)
 		return;
 	wlb_strings_free(job->nodes, job->node_count);
 	job->nodes = nodes;

@@ -20,6 +20,7 @@ enum {
 	SRUN_GRACE_MS = 5000,    /* for srun to notice that its step is gone */
 	CANCEL_GRACE_MS = 35000, /* KillWait is 30 s by default */
 	DRAIN_MS = 1000,         /* for what srun wrote last, when nobody reads ours */
+	STEP_GONE_MS = 15000,    /* for a step whose srun was killed to end */
 };
 
 /* How far the ending of a step has come. */
@@ -115,25 +116,48 @@ static bool take_signal(struct wlb_run *run, int *number)
 	*number = (int)info.ssi_signo;
 	if (*number != SIGTERM && *number != SIGINT && *number != SIGHUP)
 		return false;
-	run->cancelled = true;
+	if (*number == SIGTERM)
+		wlb_run_note_term(run);
+	else
+		run->cancelled = true;
 	return true;
+}
+
+static void end_cancelled(struct watch *w, const char *why)
+{
+	w->attempt->cancelled = true;
+	w->scan.closed = true;
+	snprintf(w->attempt->end_reason, sizeof(w->attempt->end_reason), "%s", why);
+	w->ending = ENDING_TERMINATED;
+	w->next_ending_ms = wlb_clock_ms() + CANCEL_GRACE_MS;
+}
+
+/* The job is over, and Slurm ends its steps: srun has nothing more to do than to go. */
+static void look_at_job(struct watch *w)
+{
+	if (!wlb_run_look_at_parent(w->run, false))
+		return;
+	if (w->run->abandoned) {
+		kill(-w->srun, SIGKILL);
+		w->ending = ENDING_FORCED;
+	} else if (w->ending == ENDING_NOT) {
+		kill(-w->srun, SIGTERM);
+		end_cancelled(w, "cancelled by Slurm");
+	}
 }
 
 static void pass_signal(struct watch *w)
 {
 	int number;
+	char why[64];
 	bool ends = take_signal(w->run, &number);
-	if (number == 0 || number == SIGCHLD)
+	if (number == 0 || number == SIGCHLD || w->run->abandoned)
 		return;
 	kill(-w->srun, ends ? SIGTERM : number);
 	if (!ends || w->ending != ENDING_NOT)
 		return;
-	w->attempt->cancelled = true;
-	w->scan.closed = true;
-	snprintf(w->attempt->end_reason, sizeof(w->attempt->end_reason), "cancelled by signal %s",
-	         sigabbrev_np(number));
-	w->ending = ENDING_TERMINATED;
-	w->next_ending_ms = wlb_clock_ms() + CANCEL_GRACE_MS;
+	snprintf(why, sizeof(why), "cancelled by signal %s", sigabbrev_np(number));
+	end_cancelled(w, why);
 }
 
 /* By somebody else: what its tasks do afterwards explains nothing. */
@@ -142,6 +166,21 @@ static void note_srun_killed(struct watch *w, int number)
 	w->run->srun_signal = number;
 	w->scan.closed = true;
 	snprintf(w->attempt->end_reason, sizeof(w->attempt->end_reason), "srun was killed by signal %d", number);
+}
+
+/* The ranks of a killed srun run on, since Slurm does not end its step: the next attempt would train beside them. */
+static void end_orphaned_step(struct watch *w)
+{
+	int64_t until_ms = wlb_clock_ms() + STEP_GONE_MS;
+	uint32_t job_id = w->run->job.job_id;
+	uint32_t step_id;
+	int found;
+	while ((found = wlb_slurm_step_of(job_id, w->srun, &step_id, NULL)) != 0 && wlb_clock_left_ms(until_ms) > 0) {
+		if (found == 1)
+			wlb_slurm_step_kill(job_id, step_id, SIGKILL, NULL);
+		if (!wlb_run_pause(w->run, LOOK_MS))
+			return;
+	}
 }
 
 static bool has_ended(struct watch *w)
@@ -233,19 +272,27 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 	run->first_exit = (struct wlb_first_exit){0};
 	run->srun_signal = 0;
 	while (!has_ended(&w)) {
-		struct pollfd ready[] = {stderr_side(&w), {.fd = run->signal_fd, .events = POLLIN}};
+		struct pollfd ready[] = {stderr_side(&w),
+		                         {.fd = run->signal_fd, .events = POLLIN},
+		                         {.fd = run->parent_fd, .events = POLLIN}};
+		look_at_job(&w);
 		find_step(&w);
 		obey_order(&w);
 		if (w.ending != ENDING_NOT && wlb_clock_left_ms(w.next_ending_ms) == 0)
 			end_harder(&w);
-		if (poll(ready, 2, LOOK_MS) <= 0)
+		if (poll(ready, 3, LOOK_MS) <= 0)
 			continue;
 		if (ready[0].revents != 0)
 			pass_on(&w);
 		if (ready[1].revents != 0)
 			pass_signal(&w);
 	}
+	/* Slurm knew of the job's end before srun did. */
+	if (attempt->exit_code != 0)
+		wlb_run_look_at_parent(run, true);
 	drain(&w);
+	if (run->srun_signal != 0)
+		end_orphaned_step(&w);
 	note_first_exit(&w);
 }
 
@@ -254,8 +301,10 @@ bool wlb_run_pause(struct wlb_run *run, int ms)
 	struct pollfd ready = {.fd = run->signal_fd, .events = POLLIN};
 	int64_t until_ms = wlb_clock_ms() + ms;
 	int number;
-	while (!run->cancelled && wlb_clock_left_ms(until_ms) > 0)
-		if (poll(&ready, 1, wlb_clock_left_ms(until_ms)) > 0)
+	while (!wlb_run_look_at_parent(run, false) && wlb_clock_left_ms(until_ms) > 0) {
+		int left_ms = wlb_clock_left_ms(until_ms);
+		if (poll(&ready, 1, left_ms < LOOK_MS ? left_ms : LOOK_MS) > 0)
 			take_signal(run, &number);
-	return !run->cancelled;
+	}
+	return !run->cancelled && !run->abandoned;
 }

@@ -137,5 +137,6 @@ const struct wlb_command wlb_command_runs = {
 	.name = "runs",
 	.summary = "List runs",
 	.help = help,
+	.delivers = true,
 	.main = runs_main,
 };

@@ -137,5 +137,6 @@ const struct wlb_command wlb_command_show = {
 	.name = "show",
 	.summary = "Tell the story of a run",
 	.help = help,
+	.delivers = true,
 	.main = show_main,
 };

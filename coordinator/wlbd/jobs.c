@@ -351,6 +351,7 @@ static void on_timer(evutil_socket_t fd, short what, void *context)
 	(void)fd;
 	(void)what;
 	jobs->asked = 1; /* ours, until each run's job was asked for */
+	wlbd_slurm_find_out(jobs->wlbd);
 	wlbd_nodes_refresh(jobs->wlbd, on_nodes, jobs);
 }
 

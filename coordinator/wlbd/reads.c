@@ -88,20 +88,21 @@ void wlbd_get_runs(struct wlbd_call *call)
 
 void wlbd_get_run(struct wlbd_call *call)
 {
-	char uid[16];
+	char uid[16], asker[16];
 	const char *steps = wlbd_call_parameter(call, "steps");
 	if (steps != NULL && strcmp(steps, "all") != 0) {
 		wlbd_call_fail(call, 400, "parameter 'steps': '%.60s' must be all; without it the steps are left out",
 		               steps);
 		return;
 	}
-	const char *params[] = {call->run, reader(call, uid), steps != NULL ? "t" : "f"};
-	ask(call, "select wlb_run_json($1, $2, $3)", 3, params);
+	snprintf(asker, sizeof(asker), "%u", call->uid);
+	const char *params[] = {call->run, reader(call, uid), steps != NULL ? "t" : "f", asker};
+	ask(call, "select wlb_run_json($1, $2, $3, $4)", 4, params);
 }
 
 void wlbd_get_steps(struct wlbd_call *call)
 {
-	char uid[16];
+	char uid[16], asker[16];
 	char from[24] = "0";
 	char limit[24];
 	char points[24] = "";
@@ -110,6 +111,7 @@ void wlbd_get_steps(struct wlbd_call *call)
 	    parameter_number(call, "limit", 0, ROWS_MOST, limit) != 0 ||
 	    parameter_number(call, "points", 1, POINTS_MOST, points) != 0)
 		return;
-	const char *params[] = {call->run, reader(call, uid), from, limit, points[0] != '\0' ? points : NULL};
-	ask(call, "select wlb_run_steps_json($1, $2, $3, $4, $5)", 5, params);
+	snprintf(asker, sizeof(asker), "%u", call->uid);
+	const char *params[] = {call->run, reader(call, uid), from, limit, points[0] != '\0' ? points : NULL, asker};
+	ask(call, "select wlb_run_steps_json($1, $2, $3, $4, $5, $6)", 6, params);
 }

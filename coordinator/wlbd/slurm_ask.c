@@ -14,8 +14,8 @@
 
 /* ---- a job --------------------------------------------------------------------------------------- */
 
-/* While slurmctld does not answer, one question at a time finds out whether it does again; the others are answered
- * at once, not one after the other after libslurm's long wait. */
+/* While slurmctld does not answer, one question at a time finds out whether it does again, for which nobody waits; all
+ * others are answered at once, not after libslurm's long wait. */
 struct job_ask {
 	struct wlbd_job job;
 	struct wlbd *wlbd;
@@ -49,8 +49,7 @@ static void run_job_ask(struct wlbd_job *job)
 		/* A job that cannot be read was an answer too. */
 		ask->wlbd->slurm_away = facts->found < 0 && facts->job.job_id == 0;
 		if (facts->found < 0)
-			wlbd_log_limited(WLBD_LOG_WARNING, WLBD_LIMIT_SLURM, "job %u: %s", ask->job_id,
-			                 facts->error.message);
+			wlbd_log_limited(WLBD_LOG_WARNING, WLBD_LIMIT_SLURM, "%s", facts->error.message);
 	}
 	facts->uid = facts->found == 1 ? facts->job.uid : ask->asker;
 	name_of(facts->uid, facts->user, sizeof(facts->user));
@@ -61,7 +60,8 @@ static void finish_job_ask(struct wlbd_job *job)
 	struct job_ask *ask = (struct job_ask *)job;
 	if (ask->finds_out)
 		ask->wlbd->slurm_tried = false;
-	ask->done(ask->context, &ask->facts);
+	if (ask->done != NULL)
+		ask->done(ask->context, &ask->facts);
 	free(ask);
 }
 
@@ -74,24 +74,42 @@ static void discard_job_ask(struct wlbd_job *job)
 	finish_job_ask(job);
 }
 
+static struct job_ask *job_ask_new(struct wlbd *wlbd, uint32_t job_id, uid_t asker)
+{
+	struct job_ask *ask = calloc(1, sizeof(*ask));
+	if (ask == NULL)
+		return NULL;
+	ask->job = (struct wlbd_job){.run = run_job_ask, .done = finish_job_ask, .discard = discard_job_ask};
+	ask->wlbd = wlbd;
+	ask->job_id = job_id;
+	ask->asker = asker;
+	return ask;
+}
+
+void wlbd_slurm_find_out(struct wlbd *wlbd)
+{
+	bool needed = wlbd->slurm_away && !wlbd->slurm_tried;
+	struct job_ask *ask = needed ? job_ask_new(wlbd, 1, 0) : NULL; /* whether there is such a job does not matter */
+	if (ask == NULL)
+		return;
+	ask->finds_out = true;
+	wlbd->slurm_tried = true;
+	wlbd_worker_submit(wlbd->slurm_questions, &ask->job);
+}
+
 void wlbd_slurm_job(struct wlbd *wlbd, uint32_t job_id, uid_t asker,
                     void (*done)(void *context, const struct wlbd_job_facts *facts), void *context)
 {
-	struct job_ask *ask = calloc(1, sizeof(*ask));
+	struct job_ask *ask = job_ask_new(wlbd, job_id, asker);
 	if (ask == NULL) {
 		struct wlbd_job_facts facts = {.found = -1, .uid = asker, .error = {"out of memory"}};
 		done(context, &facts);
 		return;
 	}
-	ask->job = (struct wlbd_job){.run = run_job_ask, .done = finish_job_ask, .discard = discard_job_ask};
-	ask->wlbd = wlbd;
-	ask->job_id = job_id;
-	ask->asker = asker;
-	ask->finds_out = wlbd->slurm_away && !wlbd->slurm_tried;
-	wlbd->slurm_tried = wlbd->slurm_tried || ask->finds_out;
 	ask->done = done;
 	ask->context = context;
 	wlbd_worker_submit(wlbd->slurm_questions, &ask->job);
+	wlbd_slurm_find_out(wlbd);
 }
 
 /* ---- orders ---------------------------------------------------------------------------------------- */

@@ -22,6 +22,9 @@ struct wlbd_job_facts {
 void wlbd_slurm_job(struct wlbd *wlbd, uint32_t job_id, uid_t asker,
                     void (*done)(void *context, const struct wlbd_job_facts *facts), void *context);
 
+/* Where slurmctld did not answer the last question: finds out whether it does again. */
+void wlbd_slurm_find_out(struct wlbd *wlbd);
+
 /* Whether the text is the id of a step of the job; its number then. */
 bool wlbd_slurm_step_number(uint32_t job_id, const char *slurm_step, uint32_t *step);
 

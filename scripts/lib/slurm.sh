@@ -24,15 +24,22 @@ slurm_configure() {
 	# Without the ring, PMIx_Fence without data is no barrier on fewer nodes than TreeWidth, and MPI_Init may crash.
 	printf 'PMIxCollFence=ring\nPMIxTimeout=10\n' > "$CLUSTER_DIR/etc/mpi.conf"
 	printf 'CgroupPlugin=%s\n' "$(slurm_cgroup_plugin)" > "$CLUSTER_DIR/etc/cgroup.conf"
-	printf 'required %s coordinator=%s coordinator_user=%s munge_socket=%s%s\n' "$BUILD_DIR/lib/spank_wlb.so" \
+	printf 'required %s coordinator=%s coordinator_user=%s munge_socket=%s%s%s\n' "$BUILD_DIR/lib/spank_wlb.so" \
 		"$(wlbd_address)" "$EUID" "$CLUSTER_DIR/$MUNGE_SOCKET_NAME" "$(slurm_agent_argument)" \
-		> "$CLUSTER_DIR/etc/plugstack.conf"
+		"$(slurm_delivery_arguments)" > "$CLUSTER_DIR/etc/plugstack.conf"
 }
 
-# A build of an earlier release has no agent, and its plugin does not know the argument.
+# A build of an earlier release has no agent and delivers nothing at a job's end: its plugin does not know the arguments.
 slurm_agent_argument() {
 	local agent=$BUILD_DIR/libexec/wlb/wlb-agent
 	[[ ! -x $agent ]] || printf ' agent=%s' "$agent"
+}
+
+slurm_delivery_arguments() {
+	local wlb=$BUILD_DIR/bin/wlb
+	if "$wlb" help flush 2> /dev/null | grep -q -e --wait; then
+		printf ' state_dir=%s wlb=%s' "$CLUSTER_DIR/state" "$wlb"
+	fi
 }
 
 # Stand-in GPUs are device nodes that nothing opens; who may not make one gets a cluster without GPUs.
@@ -215,8 +222,11 @@ slurm_node_stepds() {
 	done
 }
 
-# slurm_node_kill N: everything of the node at once, as when its power fails.
+# slurm_node_kill N: everything of the node at once, as when its power fails. A slurmstepd that slurmd was just starting
+# can be told for one only a moment later.
 slurm_node_kill() {
+	kill_all slurm_node_processes "$1"
+	sleep 0.1
 	kill_all slurm_node_processes "$1"
 	rm -f "$CLUSTER_DIR/run/slurmd-n$1.pid"
 }

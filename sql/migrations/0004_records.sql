@@ -443,11 +443,13 @@ create function wlb_left_out_json(r runs) returns json language sql stable as $$
 		'events', greatest((select count(*) from events where run_id = r.id) - 1000, 0))
 $$;
 
+drop function wlb_run_json(text, bigint, boolean);
+
 -- Not jsonb, which would print a loss of 1e100 as an integer of 101 digits.
-create or replace function wlb_run_json(p_name text, p_uid bigint, p_steps boolean)
+create function wlb_run_json(p_name text, p_uid bigint, p_steps boolean, p_asker bigint default null)
 returns json language plpgsql stable as $$
 declare
-	r runs := wlb_run_readable(p_name, p_uid);
+	r runs := wlb_run_readable(p_name, p_uid, p_asker);
 	last attempts;
 	story json;
 begin
@@ -478,10 +480,11 @@ end $$;
 drop function wlb_run_steps_json(text, bigint, bigint, bigint);
 
 -- p_points is null for a page, else for a sample.
-create function wlb_run_steps_json(p_name text, p_uid bigint, p_from bigint, p_limit bigint, p_points bigint)
+create function wlb_run_steps_json(p_name text, p_uid bigint, p_from bigint, p_limit bigint, p_points bigint,
+	p_asker bigint default null)
 returns json language plpgsql stable as $$
 declare
-	r runs := wlb_run_readable(p_name, p_uid);
+	r runs := wlb_run_readable(p_name, p_uid, p_asker);
 begin
 	if p_points is not null then
 		return wlb_steps_sample(r.id, p_points);

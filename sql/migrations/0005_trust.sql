@@ -44,10 +44,12 @@ begin
 	return r;
 end $$;
 
--- p_uid null: the caller may read everything; then the owner is not asked for.
-create or replace function wlb_run_readable(p_name text, p_uid bigint) returns runs language plpgsql stable as $$
+drop function wlb_run_readable(text, bigint);
+
+-- p_uid null: the caller, p_asker, may read everything; then the owner is not asked for.
+create function wlb_run_readable(p_name text, p_uid bigint, p_asker bigint) returns runs language plpgsql stable as $$
 declare
-	r runs := wlb_run_found(p_name, p_uid, p_uid is null);
+	r runs := wlb_run_found(p_name, coalesce(p_uid, p_asker), p_uid is null);
 begin
 	if p_uid is not null and r.uid <> p_uid then
 		raise exception using errcode = 'WL403', message = format(

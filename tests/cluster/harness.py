@@ -91,7 +91,7 @@ class Cluster:
         self.dir = self.home / "c"
         self.work = self.home / "work"  # where jobs run and write
         self.work.mkdir(mode=0o755)
-        self.env = dict(os.environ)
+        self.env = {**os.environ, "XDG_STATE_HOME": str(self.home / "state")}
 
     def start(self):
         began = time.monotonic()

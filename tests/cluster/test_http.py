@@ -140,8 +140,8 @@ class AfterProof(HttpTest):
             time.sleep(0.01)
         self.assertEqual(len(found), 30)
         self.assertLessEqual(set(found), {400, 503})
-        self.assertLess(most - before, 180 * MIB)
         if "WLB_TEST_WLBD" not in os.environ:  # with sanitizers, memory that was freed is kept aside
+            self.assertLess(most - before, 180 * MIB)
             wait_for("the memory to be given back", lambda: self.rss() - before < 20 * MIB, 10)
 
     def test_client_that_vanishes_while_munged_is_asked(self):

@@ -98,18 +98,18 @@ class Impostors(ProofTest):
         self.cluster.dir.joinpath("munge").chmod(0o755)
 
     def test_run_goes_on_and_forgets_nothing(self):
-        job = self.submit(iterations=300)
+        job = self.submit(iterations=200)
         self.wait_step(job, 10)
         self.cluster.verb("kill-wlbd")
         server = self.impostor(proof=self.proof_of_nobody)
         step = self.step_done(job)
         wait_for("reports and records to the impostor",
-                 lambda: server.asked_for("/report") > 4 and server.asked_for("/records") > 0, 30)
+                 lambda: server.asked_for("/report") > 2 and server.asked_for("/records") > 0, 30)
         self.wait_step(job, step + 20)
         server.stop()
         self.cluster.verb("start-wlbd")
         run = self.finish(job)
-        self.check_complete(run, iterations=300)
+        self.check_complete(run, iterations=200)
         self.check_repeats(run, attempts=1)
         self.assertEqual(run["faults"], [])
 

@@ -41,7 +41,8 @@ class PluginTest(ClusterTest):
     @classmethod
     def plugin_arguments(cls, *arguments):
         """slurmstepd, sbatch and srun read plugstack.conf each time."""
-        line = f"required {cls.cluster.build}/lib/spank_wlb.so munge_socket={cls.socket} {' '.join(arguments)}\n"
+        line = (f"required {cls.cluster.build}/lib/spank_wlb.so munge_socket={cls.socket} state_dir={cls.cluster.dir}/state "
+                f"{' '.join(arguments)}\n")
         (cls.cluster.dir / "etc" / "plugstack.conf").write_text(line if arguments else "", encoding="utf-8")
 
     def completed(self, script, *options, **keywords):

@@ -152,6 +152,8 @@ class Owners(TrustTest):
                                  (200, {"acked_seq": 1}))
                 self.assertEqual(self.report(job, attempt, uid), (200, {"order": "continue"}))
             self.assertEqual(self.rows(job), [("1", "f", "starting"), ("65534", "f", "starting")])
+            for uid, user in ((DAEMON, "daemon"), (NOBODY, "nobody")):
+                self.assertEqual(self.api.call("GET", f"/v1/runs/{job}", uid=uid)[1]["user"], user)
             status, _ = self.api.call("POST", f"/v1/runs/{job}/end", {"state": "failed"}, DAEMON)
             self.assertEqual(status, 200)
         finally:

@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
-"""What is recorded as the cause and the reason is what was done, and a job whose launcher or script was killed goes on."""
-import itertools
+"""A job whose launcher or script was killed goes on, and how a job ended is how its run did."""
 import os
 import signal
 import time
 
 import harness
-import training
 from harness import ClusterTest, wait_for
 
 # A trainer that knows nothing of WLB: it counts, and goes on from its own checkpoint. {end} is a file that ends it.
@@ -235,85 +233,6 @@ class Ends(VerdictTest):
         run = self.cluster.show(job)
         self.assertEqual([(a["state"], a["exit_code"]) for a in run["attempts"]], [("complete", 0)])
         self.assertEqual(self.cluster.job(job)["Restarts"], "0")
-
-
-class Settle(ClusterTest):
-    """Whatever is told of an attempt, by whomever and in whatever order: cause and reason are the same in the end."""
-
-    nodes = 1
-    NODE = ("'node_lost'", "null", "'n3'", "'{\"alive_at\": 100}'", 100)
-    LATER_NODE = ("'node_lost'", "null", "'n3'", "'{\"alive_at\": 103}'", 103)
-    KILLED = ("'rank_lost'", "2", "'n2'", "'{\"exit_code\": 137, \"first\": true}'", 101)
-    FAILED = ("'rank_lost'", "4", "'n4'", "'{\"exit_code\": 7}'", 101)
-    CLOSED = ("'rank_lost'", "0", "'n1'", "null", 99)
-    LAUNCHER = ("'launcher_lost'", "null", "'n1'", "'{\"during\": 100}'", 100)
-    SCRIPT = ("'script_lost'", "null", "'n1'", "'{\"during\": 101}'", 101)
-    SRUN = ("'step_failed'", "null", "null", "'{\"step_broken\": true}'", 101)
-    STEP = ("'step_failed'", "null", "null", "null", 102)
-    TEXTS = {NODE: "node n3 is lost", LATER_NODE: "node n3 is lost", KILLED: "rank 2 on n2 was killed by signal 9",
-             FAILED: "rank 4 on n4 ended with exit code 7", CLOSED: "rank 0 on n1 is lost",
-             LAUNCHER: "wlb run on n1 was killed", SCRIPT: "told", SRUN: "told", STEP: "rank 9 was it"}
-
-    def settle(self, name, faults, end_at):
-        """The faults in this order, and the launcher's word of the attempt's end as the end_at-th thing said."""
-        uuid = f"00000000-0000-4000-8000-{name:012d}"
-        told = [f"select wlb_fault_found((select id from attempts where uuid = '{uuid}'), {kind}, {rank}, {node}, 5, 'told', "
-                f"{evidence}, to_timestamp({at}))" for kind, rank, node, evidence, at in faults]
-        told.insert(end_at, f"select wlb_attempt_end((select id from attempts where uuid = '{uuid}'), 'failed', 137, "
-                            "'rank 9 was it', to_timestamp(104))")
-        told.append(f"select wlb_run_end((select id from runs where job_id = {name}), 'failed', "
-                    "'rank 9 was it, and there is no next attempt', 'launcher')")
-        self.cluster.sql(f"insert into runs (name, job_id, uid, user_name) values ('{name}', {name}, 0, 'root');"
-                         f"select wlb_attempt_create((select id from runs where job_id = {name}), '{uuid}');"
-                         + ";".join(told))
-        return self.cluster.sql(f"select a.reason, r.reason from attempts a join runs r on r.id = run_id where uuid = '{uuid}'")[0]
-
-    def test_order_does_not_matter(self):
-        cases = ((self.NODE, self.KILLED, self.CLOSED, self.STEP), (self.KILLED, self.LATER_NODE, self.STEP),
-                 (self.FAILED, self.CLOSED, self.STEP), (self.LAUNCHER, self.KILLED, self.CLOSED),
-                 (self.LAUNCHER, self.FAILED), (self.SCRIPT, self.LAUNCHER, self.KILLED), (self.SRUN, self.KILLED, self.CLOSED),
-                 (self.NODE, self.LAUNCHER, self.STEP), (self.CLOSED, self.STEP), (self.STEP,))
-        name = 1000
-        for faults in cases:
-            for order in itertools.permutations(faults):
-                name += 1
-                with self.subTest(faults=order):
-                    reason, run_reason = self.settle(name, order, name % (len(order) + 1))
-                    self.assertEqual(reason, self.TEXTS[faults[0]])
-                    self.assertEqual(run_reason, f"{reason}, and there is no next attempt")
-
-
-class LostNode(training.TrainingTest):
-    """With our trainer, whose ranks elsewhere abort when a node is gone: they are not the cause."""
-
-    def check(self, job):
-        run = self.finish(job)
-        self.check_complete(run)
-        self.assertEqual([(fault["attempt"], fault["kind"], fault["node"]) for fault in run["faults"] if fault["cause"]],
-                         [(1, "node_lost", "n3")], run["faults"])
-        self.assertEqual(run["attempts"][0]["reason"], "node n3 is lost")
-
-    def lose_node(self):
-        self.cluster.kill_node(3)
-        self.addCleanup(self.cluster.restore_node, 3)
-
-    def test_node_and_wlbd_killed_together(self):
-        job = self.submit()
-        self.wait_step(job, training.SAVE_INTERVAL + 6)
-        self.cluster.verb("kill-wlbd")
-        self.lose_node()
-        time.sleep(3)
-        self.cluster.verb("start-wlbd")
-        self.check(job)
-
-    def test_wlbd_then_node(self):
-        job = self.submit()
-        self.wait_step(job, training.SAVE_INTERVAL + 6)
-        self.cluster.verb("kill-wlbd")
-        time.sleep(1.5)
-        self.lose_node()
-        self.cluster.verb("start-wlbd")
-        self.check(job)
 
 
 if __name__ == "__main__":

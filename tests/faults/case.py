@@ -74,8 +74,8 @@ class Case:
             over = self.job_state() in JOB_ENDED
             ended = (ended or time.monotonic()) if over else None
             if time.monotonic() > deadline or (over and time.monotonic() - ended > GONE_S):
-                self.problem(f"the run did not complete: job {self.job_state()}, run {self.run and self.run['state']} "
-                             f"({self.run and self.run['reason']})")
+                run = self.run if self.load() else {"state": "unknown", "reason": ""}
+                self.problem(f"the run did not complete: job {self.job_state()}, run {run['state']} ({run['reason']})")
                 return
             time.sleep(0.2)
 

@@ -41,14 +41,16 @@ def program(pid):
 
 
 def stepds(cluster, node="n*"):
-    """pid -> title of the slurmstepds. The title overwrites their environment, but they write to their slurmd's log."""
+    """pid -> title of the slurmstepds, and the log of their slurmd, which tells the node: the title overwrites their
+    environment."""
     logs = {str(path) for path in cluster.dir.glob(f"log/slurmd-{node}.log")}
     found = {}
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            if ((folder / "comm").read_text(encoding="ascii", errors="replace") == "slurmstepd\n"
-                    and logs & {os.readlink(file) for file in (folder / "fd").iterdir()}):
-                found[int(folder.name)] = read_command(folder.name)
+            if (folder / "comm").read_text(encoding="ascii", errors="replace") != "slurmstepd\n":
+                continue
+            for log in logs & {os.readlink(file) for file in (folder / "fd").iterdir()}:
+                found[int(folder.name)] = f"{read_command(folder.name)} {os.path.basename(log)}"
         except OSError:  # it has just ended
             continue
     return found

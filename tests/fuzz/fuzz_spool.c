@@ -1,7 +1,9 @@
-/* Any file in the place of a spool: refused, or every record of it is delivered in order, damaged ones by name. */
+/* Any file in the place of a spool: refused, or every record of it is delivered in order, damaged ones by name. Of
+ * some, single records are refused, and in the end all that is left. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "coordinator/client/spool.h"
 #include "tests/fuzz/scratch.h"
@@ -38,7 +40,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		must(wlb_spool_acknowledge(spool, acked + check_batch(batch, acked + 1), &error) == 0);
 		must(wlb_spool_pending(spool) < pending);
 		free(batch);
+		if (data[bytes - 1] % 4 == 1)
+			wlb_spool_refuse(spool, "refused", &error);
+		if (data[bytes - 1] % 4 == 2 && wlb_spool_refuse_rest(spool, "refused", &error) >= 0)
+			must(wlb_spool_pending(spool) == 0);
 	}
 	wlb_spool_close(spool, true);
+	unlink(scratch_path("refused/a.rank0.jsonl"));
 	return 0;
 }

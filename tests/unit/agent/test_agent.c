@@ -84,6 +84,7 @@ static pid_t start_agent(struct scene *s, int socket)
 	                                    .nodes = 4,
 	                                    .tasks = 2,
 	                                    .control_fd = socket,
+	                                    .stepd = getpid(),
 	                                    .page = s->page};
 	pid_t pid = fork();
 	if (pid == 0) {

@@ -14,6 +14,8 @@
 #include <jansson.h>
 
 #include "coordinator/client/clock.h"
+#include "coordinator/client/deliver.h"
+#include "coordinator/client/file.h"
 #include "coordinator/client/reporter.h"
 #include "munged.h"
 #include "server.h"
@@ -160,6 +162,15 @@ static struct wlb_reporter *started(struct coordinator *c, const struct wlb_repo
 	return reporter;
 }
 
+/* Records that are left in the tests' folder. */
+static int64_t deliver(const struct wlb_client_config *config, int timeout_ms, struct wlb_error *error)
+{
+	struct wlb_deliver_options options = {.timeout_ms = timeout_ms};
+	struct wlb_deliver_result result;
+	assert_int_equal(wlb_deliver_folder(config, munged_folder(), &options, &result, error), 0);
+	return result.left;
+}
+
 static void record_steps(struct wlb_reporter *reporter, int count)
 {
 	for (int i = 0; i < count; i++)
@@ -200,12 +211,12 @@ static void what_is_left_is_delivered_later(void **state)
 	SET(c, away_status, 503);
 	struct wlb_reporter *reporter = started(c, &(struct wlb_reporter_options){.source = "rank0"});
 	record_steps(reporter, 30);
-	assert_int_equal(wlb_spool_deliver(&config, munged_folder(), 1000, &error), 0); /* in use */
+	assert_int_equal(deliver(&config, 1000, &error), 0); /* in use */
 	assert_int_equal(wlb_reporter_stop(reporter, 300), 30);
-	assert_int_equal(wlb_spool_deliver(&config, munged_folder(), 1000, &error), 30);
+	assert_int_equal(deliver(&config, 1000, &error), 30);
 	assert_non_null(strstr(error.message, "database is away"));
 	SET(c, away_status, 0);
-	assert_int_equal(wlb_spool_deliver(&config, munged_folder(), 5000, &error), 0);
+	assert_int_equal(deliver(&config, 5000, &error), 0);
 	assert_each_once(c, 30);
 	assert_false(spool_is_there());
 }
@@ -251,7 +262,7 @@ static void a_silent_coordinator_holds_nobody_up(void **state)
 	pthread_mutex_unlock(&c->lock);
 	assert_in_range(took_ms, 0, 1500);
 	struct wlb_client_config config = server_config(c->server);
-	assert_int_equal(wlb_spool_deliver(&config, munged_folder(), 5000, NULL), 0);
+	assert_int_equal(deliver(&config, 5000, NULL), 0);
 }
 
 static void reports_carry_progress_and_bring_orders(void **state)
@@ -358,7 +369,7 @@ static void without_a_coordinator_records_are_kept(void **state)
 	record_steps(reporter, 4);
 	assert_int_equal(wlb_reporter_stop(reporter, 100), 4);
 	struct wlb_client_config config = server_config(c->server);
-	assert_int_equal(wlb_spool_deliver(&config, munged_folder(), 5000, NULL), 0);
+	assert_int_equal(deliver(&config, 5000, NULL), 0);
 	assert_each_once(c, 4);
 }
 
@@ -370,7 +381,9 @@ static void a_folder_that_cannot_be_is_an_error(void **state)
 	(void)state;
 	assert_null(wlb_reporter_start(NULL, &options, &error));
 	assert_non_null(strstr(error.message, "/proc/nowhere"));
-	assert_int_equal(wlb_spool_deliver(NULL, "/nowhere", 100, &error), 0);
+	struct wlb_deliver_result result;
+	assert_int_equal(wlb_deliver_folder(NULL, "/nowhere", &(struct wlb_deliver_options){0}, &result, &error), 0);
+	assert_int_equal(result.left, 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)

@@ -35,11 +35,32 @@ static int remove_folder(void **state)
 	return rmdir(folder);
 }
 
+/* What is kept of line `line`. */
+static const char *kept_path(int line)
+{
+	static char kept[160];
+	snprintf(kept, sizeof(kept), "%s/refused/a-1.rank0.%d.damaged", folder, line);
+	return kept;
+}
+
 static int remove_spool(void **state)
 {
+	char refused[64];
 	(void)state;
 	unlink(path);
+	for (int line = 1; line < 20; line++)
+		unlink(kept_path(line));
+	snprintf(refused, sizeof(refused), "%s/refused", folder);
+	rmdir(refused);
 	return 0;
+}
+
+static void assert_kept(int line, const char *text)
+{
+	char *bytes;
+	assert_int_equal(wlb_file_read(kept_path(line), 1000, &bytes, NULL, NULL), 0);
+	assert_string_equal(bytes, text);
+	free(bytes);
 }
 
 static struct wlb_spool *opened(void)
@@ -138,6 +159,7 @@ static void a_spool_goes_on_after_a_crash(void **state)
 	fclose(file);
 	spool = opened();
 	assert_whole();
+	assert_kept(5, "{\"seq\":5,\"time\":1.5,\"ty");
 	assert_int_equal(wlb_spool_pending(spool), 4);
 	append_steps(spool, 5, 6);
 	assert_batch(spool, 100, 1, 6);
@@ -183,6 +205,7 @@ static void a_damaged_line_leaves_no_gap(void **state)
 	                 0);
 	assert_int_equal(seq, 2);
 	assert_string_equal(kind, "spool_damaged");
+	assert_int_equal(access(kept_path(2), F_OK), 0);
 	json_decref(body);
 	free(text);
 	wlb_spool_close(spool, false);
@@ -278,6 +301,7 @@ static void sigkill_tears_at_most_the_last_line(void **state)
 	waitpid(child, NULL, 0);
 	struct wlb_spool *spool = opened();
 	int64_t count = wlb_spool_pending(spool);
+	unlink(kept_path((int)count + 1));
 	assert_true(count > 10);
 	assert_batch(spool, 10, 1, 10);
 	append_steps(spool, (int)count + 1, (int)count + 1);

@@ -19,6 +19,8 @@ static void has_defaults(void **state)
 	assert_int_equal(args.timeout_ms, 200);
 	assert_true(args.announce);
 	assert_string_equal(args.agent, WLB_AGENT_PATH);
+	assert_string_equal(args.state_dir, "/run/wlb");
+	assert_int_equal(args.wlb[0], '/');
 	fake_spank_reset();
 	wlb_spank_args_report(&args);
 	assert_string_equal(fake_spank_logged(), "");
@@ -27,10 +29,16 @@ static void has_defaults(void **state)
 static void reads_each_argument(void **state)
 {
 	(void)state;
-	char *argv[] = {"coordinator=[fd00::1]:8642", "munge_socket=/run/m.sock", "timeout_ms=50", "announce=no",
-	                "coordinator_user=slurm",     "agent=/opt/wlb/wlb-agent"};
+	char *argv[] = {"coordinator=[fd00::1]:8642",
+	                "munge_socket=/run/m.sock",
+	                "timeout_ms=50",
+	                "announce=no",
+	                "coordinator_user=slurm",
+	                "agent=/opt/wlb/wlb-agent",
+	                "state_dir=/var/lib/wlb",
+	                "wlb=/opt/wlb/bin/wlb"};
 	struct wlb_spank_args args;
-	wlb_spank_args_parse(6, argv, &args);
+	wlb_spank_args_parse(8, argv, &args);
 	assert_string_equal(args.agent, "/opt/wlb/wlb-agent");
 	assert_string_equal(args.unusable.message, "");
 	assert_string_equal(args.coordinator, "[fd00::1]:8642");
@@ -39,14 +47,17 @@ static void reads_each_argument(void **state)
 	assert_string_equal(args.client.munge_socket, "/run/m.sock");
 	assert_int_equal(args.timeout_ms, 50);
 	assert_string_equal(args.client.coordinator_user, "slurm");
+	assert_string_equal(args.state_dir, "/var/lib/wlb");
+	assert_string_equal(args.wlb, "/opt/wlb/bin/wlb");
 	assert_false(args.announce);
 }
 
 static void names_what_it_cannot_use_and_keeps_the_default(void **state)
 {
 	(void)state;
-	static char *const bad[] = {"coordinator=login1", "munge_socket=m.sock", "timeout_ms=201", "timeout_ms=0",
-	                            "timeout_ms=",        "announce=maybe",      "colour=red",     "coordinator_user="};
+	static char *const bad[] = {
+		"coordinator=login1", "munge_socket=m.sock", "timeout_ms=201",    "timeout_ms=0",  "timeout_ms=",
+		"announce=maybe",     "colour=red",          "coordinator_user=", "state_dir=run", "wlb=wlb"};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		char *argv[] = {bad[i]};
 		struct wlb_spank_args args;

@@ -1,0 +1,282 @@
+#include "spank/delivery.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <slurm/slurm.h> /* SLURM_BATCH_SCRIPT */
+
+#include "spank/environment.h"
+
+enum {
+	FOLDERS_MAX = 16,
+	WORDS = 5, /* of the command before the folders */
+	NOTE_BYTES_MAX = FOLDERS_MAX * PATH_MAX,
+	ENTRIES_MAX = 20000, /* of a folder that are looked at */
+	SESSION_MS = 1000,   /* for the child to have a session of its own; takes microseconds */
+};
+
+static const char wait_s[] = "86400";
+
+/* ---- the note ------------------------------------------------------------------------------------------------- */
+
+/* A folder of ours that nobody else may write, -1 otherwise. */
+static int open_folder(const char *path, bool make)
+{
+	struct stat about;
+	if (make && mkdir(path, 0755) != 0 && errno != EEXIST)
+		return -1;
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &about) == 0 && about.st_uid == geteuid() && (about.st_mode & (S_IWGRP | S_IWOTH)) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* Where slurmd is not root's, its user may not be able to write state_dir. */
+static int open_state(const struct wlb_spank_args *args, bool make)
+{
+	char own[64];
+	int fd = open_folder(args->state_dir, make);
+	if (fd >= 0 || geteuid() == 0)
+		return fd;
+	snprintf(own, sizeof(own), "/tmp/wlb-%u", geteuid());
+	return open_folder(own, make);
+}
+
+/* NODE.JOBID; false when Slurm does not say so much. */
+static bool note_name(const char *node, uint32_t job_id, char *name, size_t size)
+{
+	if (node == NULL || node[0] == '\0' || node[0] == '.' || strchr(node, '/') != NULL)
+		return false;
+	return snprintf(name, size, "%s.%u", node, job_id) < (int)size;
+}
+
+static bool is_noted(int fd, const char *folder)
+{
+	char text[NOTE_BYTES_MAX + 1];
+	ssize_t length = pread(fd, text, NOTE_BYTES_MAX, 0);
+	size_t want = strlen(folder);
+	text[length > 0 ? length : 0] = '\0';
+	for (const char *line = text; line != NULL && *line != '\0'; line = strchr(line, '\n'), line += line != NULL)
+		if (strncmp(line, folder, want) == 0 && line[want] == '\n')
+			return true;
+	return false;
+}
+
+static void append_folder(int fd, const char *folder)
+{
+	char line[PATH_MAX + 1];
+	struct stat about;
+	int length = snprintf(line, sizeof(line), "%s\n", folder);
+	if (folder[0] != '/' || strchr(folder, '\n') != NULL || length >= (int)sizeof(line))
+		return;
+	if (fstat(fd, &about) == 0 && about.st_size + length <= NOTE_BYTES_MAX && !is_noted(fd, folder))
+		(void)!write(fd, line, (size_t)length);
+}
+
+/* Where `wlb run` and the workers of this step keep their records, as far as the environment tells. */
+static void find_folder(spank_t sp, char *folder, size_t size)
+{
+	char submitted[PATH_MAX];
+	wlb_environment_get(sp, "WLB_SPOOL_DIR", folder, size);
+	if (folder[0] == '\0')
+		wlb_environment_get(sp, "SLURM_WLB_SPOOL_DIR", folder, size);
+	wlb_environment_get(sp, "SLURM_SUBMIT_DIR", submitted, sizeof(submitted));
+	if (folder[0] == '\0' && submitted[0] != '\0' && snprintf(folder, size, "%s/.wlb", submitted) >= (int)size)
+		folder[0] = '\0';
+}
+
+void wlb_delivery_note(spank_t sp, const struct wlb_spank_args *args)
+{
+	char folder[PATH_MAX], name[NAME_MAX + 1];
+	uint32_t job_id = 0, step_id = 0;
+	if (spank_get_item(sp, S_JOB_ID, &job_id) != ESPANK_SUCCESS ||
+	    spank_get_item(sp, S_JOB_STEPID, &step_id) != ESPANK_SUCCESS)
+		return;
+	bool batch = step_id == SLURM_BATCH_SCRIPT;
+	/* slurmstepd's own: in the job's environment it is the node where the script runs. */
+	if (!note_name(getenv("SLURMD_NODENAME"), job_id, name, sizeof(name)))
+		return;
+	find_folder(sp, folder, sizeof(folder));
+	int state = open_state(args, batch);
+	/* A step on another host than the batch script's finds no note, and leaves none. */
+	int fd = state >= 0 ? openat(state, name,
+	                             O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC | (batch ? O_CREAT | O_TRUNC : 0), 0600)
+	                    : -1;
+	if (fd >= 0)
+		append_folder(fd, folder);
+	else if (batch)
+		slurm_debug("wlb: %s: cannot be written: records that wait at the job's end wait for the user's next "
+		            "wlb command: %s",
+		            args->state_dir, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	if (state >= 0)
+		close(state);
+}
+
+/* ---- the process ---------------------------------------------------------------------------------------------- */
+
+struct delivery {
+	const struct wlb_spank_args *args;
+	uid_t uid;
+	char *folders[FOLDERS_MAX + 1];
+	int count;
+	char *note;
+	int started; /* closed once the child has a session of its own */
+};
+
+/* The job's user in every respect; -1 when that fails. */
+static int become_user(const struct delivery *delivery, const struct passwd *user)
+{
+	if (geteuid() != 0)
+		return geteuid() == delivery->uid ? 0 : -1;
+	if (delivery->uid == 0)
+		return 0;
+	if (initgroups(user->pw_name, user->pw_gid) != 0 || setresgid(user->pw_gid, user->pw_gid, user->pw_gid) != 0 ||
+	    setresuid(delivery->uid, delivery->uid, delivery->uid) != 0)
+		return -1;
+	return setuid(0) != 0 ? 0 : -1;
+}
+
+static bool has_spool(const char *path)
+{
+	struct dirent *entry;
+	bool found = false;
+	DIR *folder = opendir(path);
+	if (folder == NULL)
+		return false;
+	for (int entries = 0; !found && entries < ENTRIES_MAX && (entry = readdir(folder)) != NULL; entries++) {
+		size_t length = strlen(entry->d_name);
+		found = length > 6 && strcmp(entry->d_name + length - 6, ".jsonl") == 0;
+	}
+	closedir(folder);
+	return found;
+}
+
+static void set(const char *name, const char *value)
+{
+	if (value != NULL && value[0] != '\0')
+		setenv(name, value, 1);
+}
+
+static void make_environment(const struct delivery *delivery, const struct passwd *user)
+{
+	/* Whoever ends all that runs on a node finds this process by the first two. */
+	static const char *const kept[] = {"SLURM_CONF", "SLURMD_NODENAME"};
+	char *values[2];
+	for (int i = 0; i < 2; i++)
+		values[i] = getenv(kept[i]) != NULL ? strdup(getenv(kept[i])) : NULL;
+	clearenv();
+	for (int i = 0; i < 2; i++)
+		set(kept[i], values[i]);
+	set("PATH", "/usr/local/bin:/usr/bin:/bin");
+	set("HOME", user->pw_dir);
+	set("USER", user->pw_name);
+	set("LOGNAME", user->pw_name);
+	set("WLB_COORDINATOR", delivery->args->coordinator);
+	set("WLB_MUNGE_SOCKET", delivery->args->client.munge_socket);
+	set("WLB_COORDINATOR_USER", delivery->args->client.coordinator_user);
+}
+
+static void leave_slurm(void)
+{
+	sigset_t none;
+	sigemptyset(&none);
+	for (int number = 1; number < NSIG; number++)
+		signal(number, SIG_DFL);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	int null = open("/dev/null", O_RDWR);
+	for (int fd = 0; fd <= 2; fd++)
+		dup2(null, fd);
+	close_range(3, ~0U, 0);
+	umask(077);
+	(void)!chdir("/");
+}
+
+/* The child. A directory of users may be slow to answer, and so may a folder: nobody waits for this process. */
+static _Noreturn void run_delivery(struct delivery *delivery)
+{
+	const char *argv[WORDS + FOLDERS_MAX + 1] = {"wlb", "flush", "--quiet", "--wait", wait_s};
+	int count = WORDS;
+	setsid();
+	close(delivery->started);
+	leave_slurm();
+	const struct passwd *user = getpwuid(delivery->uid);
+	if (user == NULL || become_user(delivery, user) != 0)
+		_exit(1);
+	for (int i = 0; i < delivery->count; i++)
+		if (has_spool(delivery->folders[i]))
+			argv[count++] = delivery->folders[i];
+	argv[count] = NULL;
+	if (count == WORDS)
+		_exit(0);
+	make_environment(delivery, user);
+	execv(delivery->args->wlb, (char *const *)argv);
+	_exit(127);
+}
+
+/* Reads the note and removes it: the job is over, or begins anew with another one. */
+static int take_note(struct delivery *delivery, const char *name)
+{
+	char *rest;
+	int state = open_state(delivery->args, false);
+	int fd = state >= 0 ? openat(state, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
+	delivery->note = fd >= 0 ? calloc(1, NOTE_BYTES_MAX + 1) : NULL;
+	if (delivery->note != NULL && read(fd, delivery->note, NOTE_BYTES_MAX) > 0)
+		for (char *line = strtok_r(delivery->note, "\n", &rest); line != NULL && delivery->count < FOLDERS_MAX;
+		     line = strtok_r(NULL, "\n", &rest))
+			delivery->folders[delivery->count++] = line;
+	if (fd >= 0) {
+		unlinkat(state, name, 0);
+		close(fd);
+	}
+	if (state >= 0)
+		close(state);
+	return delivery->count;
+}
+
+/* slurmd kills what is left of the epilog's process group, so the child must have left it before we return. */
+static void start_process(struct delivery *delivery)
+{
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return;
+	delivery->started = ends[1];
+	pid_t child = fork();
+	if (child == 0)
+		run_delivery(delivery);
+	close(ends[1]);
+	struct pollfd closed = {.fd = ends[0], .events = POLLIN};
+	if (child > 0)
+		poll(&closed, 1, SESSION_MS);
+	else
+		slurm_error("wlb: records of this job are not delivered now: fork: %s", strerror(errno));
+	close(ends[0]);
+}
+
+void wlb_delivery_start(spank_t sp, const struct wlb_spank_args *args)
+{
+	struct delivery delivery = {.args = args};
+	char name[NAME_MAX + 1];
+	uint32_t job_id = 0;
+	if (spank_get_item(sp, S_JOB_ID, &job_id) != ESPANK_SUCCESS ||
+	    spank_get_item(sp, S_JOB_UID, &delivery.uid) != ESPANK_SUCCESS ||
+	    !note_name(getenv("SLURMD_NODENAME"), job_id, name, sizeof(name)))
+		return;
+	if (take_note(&delivery, name) > 0)
+		start_process(&delivery);
+	free(delivery.note);
+}

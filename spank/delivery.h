@@ -1,0 +1,20 @@
+/*
+ * What a job could not deliver while it ran is delivered after its end by a process outside of it, `wlb flush --wait`,
+ * on the batch host and as the job's user.
+ *
+ * Where to look is noted, as root, in STATE_DIR/NODE.JOBID: a folder in each line, first the default one when the batch
+ * step starts, then those that steps name on the same host. Nothing of it is anybody's but root's: the user's part is
+ * done after all rights were given up.
+ */
+#ifndef WLB_SPANK_DELIVERY_H
+#define WLB_SPANK_DELIVERY_H
+
+#include "spank/plugin.h"
+
+/* slurmstepd, before it becomes the user: notes the step's spool folder. */
+void wlb_delivery_note(spank_t sp, const struct wlb_spank_args *args);
+
+/* The epilog of a job: starts the process where there is something to deliver, and does not wait for it. */
+void wlb_delivery_start(spank_t sp, const struct wlb_spank_args *args);
+
+#endif

@@ -1,0 +1,293 @@
+#!/usr/bin/env python3
+"""Records that could not be delivered while their job ran: who delivers them, what is refused, and whom it holds up."""
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import time
+import uuid
+
+from harness import ClusterTest, main, wait_for
+
+MINUTE = 60
+NOBODY = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
+RETURN_S = 10  # everything is stored so soon after coordinator and database are back
+
+
+class DeliveryTest(ClusterTest):
+    nodes = 2
+
+    def submit(self, script, *options, nodes=1):
+        return self.cluster.sbatch(script, "--wlb-layout=auto", "--no-kill", "--ntasks-per-node=1", *options, nodes=nodes)
+
+    def complete(self, job):
+        self.assertEqual(self.cluster.wait_job(job, MINUTE), "COMPLETED", self.cluster.output(job))
+
+    def folder(self, name=".wlb"):
+        return self.cluster.work / name
+
+    def spools(self, name=".wlb"):
+        return sorted(path.name for path in self.folder(name).glob("*.jsonl"))
+
+    def flushes(self):
+        """Pids of processes that deliver on their own."""
+        return [pid for pid in self.cluster.processes("flush", "--wait")
+                if os.readlink(f"/proc/{pid}/exe").endswith("/wlb")]
+
+    def show(self, run):
+        """None while the coordinator does not know it, or is not there yet. Without a list of pending folders: the
+        command would deliver them."""
+        result = self.cluster.run("wlb", "show", run, "--json", check=False, env={"XDG_STATE_HOME": "/nowhere"})
+        return json.loads(result.stdout) if result.returncode == 0 else None
+
+    def go_away(self):
+        self.cluster.verb("kill-wlbd")
+        self.cluster.verb("stop-db")
+
+    def come_back(self):
+        self.cluster.verb("start-db")
+        self.cluster.verb("start-wlbd")
+
+    def write_spool(self, run, records, name=".wlb", attempt=None, source="rank0"):
+        """A spool as an earlier process left it: `records` are pairs of type and data, or lines as they are."""
+        attempt = attempt or str(uuid.uuid4())
+        lines = [json.dumps({"wlb_spool": 1, "run_id": str(run), "attempt_id": attempt, "source": source})]
+        for seq, record in enumerate(records, 1):
+            lines.append(record if isinstance(record, str) else
+                         json.dumps({"seq": seq, "time": time.time(), "type": record[0], "data": record[1]}))
+        self.folder(name).mkdir(exist_ok=True)
+        path = self.folder(name) / f"{attempt}.{source}.jsonl"
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return path
+
+
+class Away(DeliveryTest):
+    def check_delivered(self, job, folder=".wlb"):
+        """By nobody's hand, within the time that is promised."""
+        self.assertNotEqual(self.spools(folder), [])
+        self.come_back()
+        wait_for("the run in the database", lambda: (self.show(job) or {}).get("state") == "complete", RETURN_S)
+        wait_for("an empty folder", lambda: self.spools(folder) == [], 2)
+        self.assertEqual([attempt["state"] for attempt in self.show(job)["attempts"]], ["complete"])
+        wait_for("the end of the process that delivered", lambda: not self.flushes(), 10)
+        self.assertFalse((self.folder(folder) / "flush.lock").exists())
+
+    def test_during_all_of_a_run(self):
+        self.go_away()
+        job = self.submit("wlb run -- true")
+        self.complete(job)
+        self.assertIn("records wait in", self.cluster.output(job))
+        self.check_delivered(job)
+
+    def test_with_a_spool_of_its_own_choice(self):
+        self.go_away()
+        job = self.submit("wlb run --spool-dir kept -- true")
+        self.complete(job)
+        self.assertEqual(self.spools(), [])
+        self.check_delivered(job, "kept")
+
+    def test_when_only_the_launcher_was_killed(self):
+        """Its last record is on disk; nobody else would tell of it."""
+        self.go_away()
+        job = self.submit("wlb run -- sleep 2021; true")
+        wait_for("a record", lambda: any("step_started" in path.read_text(encoding="utf-8")
+                                         for path in self.folder().glob("*.jsonl")), 30)
+        for pid in self.cluster.processes("wlb run"):
+            if os.readlink(f"/proc/{pid}/exe").endswith("/wlb"):
+                os.kill(pid, signal.SIGKILL)
+        self.cluster.wait_job(job, MINUTE)
+        self.assertNotEqual(self.spools(), [])
+        self.come_back()
+        wait_for("an empty folder", lambda: self.spools() == [], RETURN_S)
+
+    def test_what_was_given_up_is_delivered_by_the_next_command(self):
+        job = self.submit("wlb run -- true")
+        self.complete(job)
+        self.cluster.verb("kill-wlbd")
+        home = self.cluster.work / "home"
+        home.mkdir(exist_ok=True)
+        env = {"HOME": str(home), "XDG_STATE_HOME": ""}  # where most users have it
+        self.write_spool(job, [("event", {"kind": "late", "detail": "x"})], "given-up")
+        listed = home / ".local/state/wlb/pending"
+        result = self.cluster.run("wlb", "flush", "--wait", "1", "given-up", check=False, env=env)
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(listed.read_text(encoding="utf-8"), f"{self.folder('given-up')}\n")
+        self.cluster.verb("start-wlbd")
+        wait_for("the coordinator", lambda: self.show(job), 10)
+        self.cluster.run("wlb", "runs", env=env)
+        wait_for("an empty folder", lambda: self.spools("given-up") == [], 5)
+        wait_for("an empty list", lambda: not listed.exists(), 5)
+
+
+class OtherUser(DeliveryTest):
+    for_others = True
+
+    def test_the_process_is_the_users_in_every_respect(self):
+        os.chown(self.cluster.work, 65534, 65534)
+        self.cluster.verb("kill-wlbd")
+        script = self.cluster.work / "job.sh"
+        script.write_text("#!/bin/sh\nwlb run -- true\n", encoding="utf-8")
+        job = self.cluster.run(*NOBODY, "sbatch", "--parsable", "--wlb-layout=auto", "-o", "%j.out", script).stdout.strip()
+        self.complete(job)
+        pids = wait_for("the process that delivers", self.flushes, 5)
+        status = dict(line.split(":\t", 1) for line in
+                      pathlib.Path(f"/proc/{pids[0]}/status").read_text(encoding="utf-8").splitlines())
+        self.assertEqual(set(status["Uid"].split()), {"65534"})
+        self.assertEqual(set(status["Gid"].split()), {"65534"})
+        self.assertLessEqual(set(status["Groups"].split()), {"65534"})
+        self.assertEqual(int(status["CapEff"], 16), 0)
+        self.assertEqual({os.readlink(path) for path in pathlib.Path(f"/proc/{pids[0]}/fd").glob("[012]")},
+                         {"/dev/null"})
+        about = (self.cluster.dir / "state").stat()  # where only root may write what the epilog believes
+        self.assertEqual((about.st_uid, about.st_mode & 0o777), (0, 0o755))
+        self.assertEqual(list((self.cluster.dir / "state").iterdir()), [])
+        self.cluster.verb("start-wlbd")
+        wait_for("an empty folder", lambda: self.spools() == [], RETURN_S)
+
+
+class Refused(DeliveryTest):
+    for_others = True
+    BAD = ("step", {"step": -1})
+
+    def finished_job(self):
+        job = self.submit("wlb run -- true")
+        self.complete(job)
+        return job
+
+    def said(self, *jobs):
+        return sum(self.cluster.output(job).count("refused and moved") for job in jobs)
+
+    def test_an_undeliverable_record_is_set_aside_and_said_once(self):
+        earlier = self.finished_job()
+        good = [("event", {"kind": "note", "detail": str(i)}) for i in range(40)]
+        path = self.write_spool(earlier, good[:17] + [self.BAD] + good[17:])
+        began = time.monotonic()
+        jobs = [self.finished_job() for _ in range(3)]
+        self.assertLess(time.monotonic() - began, 15)
+        wait_for("an empty folder", lambda: self.spools() == [], 5)
+        events = self.show(earlier)["events"]
+        self.assertEqual(sorted(int(e["detail"]) for e in events if e["kind"] == "note"), list(range(40)))
+        self.assertEqual([e["kind"] for e in events].count("record_refused"), 1)
+        kept = (self.folder() / "refused" / path.name).read_text(encoding="utf-8").splitlines()
+        self.assertEqual(len(kept), 2)
+        self.assertIn("step", json.loads(kept[1])["refused"])
+        self.assertEqual(json.loads(kept[1])["data"], self.BAD[1])
+        self.assertEqual(self.said(*jobs), 1, [self.cluster.output(job) for job in jobs])
+        line = next(line for job in jobs for line in self.cluster.output(job).splitlines() if "refused and" in line)
+        self.assertIn(path.name, line)
+
+    def test_refused_records_are_tried_again_by_hand(self):
+        """Records of a run that is somebody else's, and is not any more."""
+        earlier = self.finished_job()
+        path = self.write_spool(earlier, [("event", {"kind": "again", "detail": str(i)}) for i in range(5)], "again")
+        self.cluster.run("chown", "-R", "nobody", self.folder("again"))
+        result = self.cluster.run(*NOBODY, "wlb", "flush", "again", check=False)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("belongs to", result.stderr)
+        self.assertEqual(self.spools("again"), [])
+        self.assertTrue((self.folder("again") / "refused" / path.name).exists())
+        result = self.cluster.run("wlb", "flush", "--refused", "again", check=False)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(sorted(e["detail"] for e in self.show(earlier)["events"] if e["kind"] == "again"),
+                         list("01234"))
+        self.assertFalse((self.folder("again") / "refused" / path.name).exists())
+
+    def test_damaged_spools_are_set_aside(self):
+        earlier = self.finished_job()
+        whole = json.dumps({"seq": 2, "time": time.time(), "type": "event", "data": {"kind": "whole", "detail": ""}})
+        damaged = self.write_spool(earlier, ["this is not JSON", whole], "damaged")
+        with damaged.open("a", encoding="utf-8") as file:
+            file.write('{"seq":3,"time":17')
+        headless = self.folder("damaged") / "x.rank0.jsonl"
+        headless.write_text("no header\n", encoding="utf-8")
+        result = self.cluster.run("wlb", "flush", "damaged")
+        self.assertIn(headless.name, result.stderr)
+        self.assertEqual(self.spools("damaged"), [])
+        kinds = [event["kind"] for event in self.show(earlier)["events"]]
+        self.assertEqual((kinds.count("whole"), kinds.count("spool_damaged")), (1, 1))
+        kept = {path.name: path.read_text(encoding="utf-8") for path in (self.folder("damaged") / "refused").iterdir()}
+        self.assertEqual(kept, {damaged.name.replace(".jsonl", ".1.damaged"): "this is not JSON",
+                                damaged.name.replace(".jsonl", ".3.damaged"): '{"seq":3,"time":17',
+                                headless.name + ".damaged": "no header\n"})
+        self.assertEqual(self.cluster.run("wlb", "flush", "damaged").stderr, "")
+
+    def test_leftovers_of_other_runs_hold_nobody_up(self):
+        """A folder with more of them than a job has time for, and a coordinator that is away."""
+        self.cluster.verb("kill-wlbd")
+        self.addCleanup(self.cluster.verb, "start-wlbd")
+        for _ in range(200):
+            self.write_spool(990000, [("event", {"kind": "x"})] * 20)
+        began = time.monotonic()
+        self.finished_job()
+        self.assertLess(time.monotonic() - began, 8)
+
+
+class Killed(DeliveryTest):
+    STEPS = 30000
+
+    def test_a_flush_that_is_killed_at_any_moment_stores_each_record_once(self):
+        job = self.submit("wlb run -- true")
+        self.complete(job)
+        steps = [("step", {"step": step, "loss": 1.0, "tokens": 7}) for step in range(1, self.STEPS + 1)]
+        steps[12345] = ("step", {"step": -1})
+        self.write_spool(job, steps, "killed")
+        count = f"SELECT count(*), count(DISTINCT step) FROM steps JOIN runs ON runs.id = run_id WHERE runs.name = '{job}'"
+        draw, kills = random.Random(8), 0
+        while self.spools("killed"):
+            process = subprocess.Popen(["wlb", "flush", "killed"], cwd=self.cluster.work, env=self.cluster.env,
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                process.wait(draw.uniform(0.005, 0.4))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+                kills += 1
+        self.assertGreater(kills, 3)
+        self.assertEqual(self.cluster.sql(count), [[str(self.STEPS - 1)] * 2])
+        refused = (self.folder("killed") / "refused").glob("*.jsonl")
+        self.assertEqual([len(path.read_text(encoding="utf-8").splitlines()) for path in refused], [2])
+        events = [event["kind"] for event in self.show(job)["events"]]
+        self.assertEqual(events.count("record_refused"), 1)
+
+
+class Script(DeliveryTest):
+    """The launcher and the script that started it."""
+
+    def launchers(self):
+        return [pid for pid in self.cluster.processes("wlb", "run")
+                if os.readlink(f"/proc/{pid}/exe").endswith("/wlb")]
+
+    def script_pid(self, launcher):
+        with open(f"/proc/{launcher}/stat", encoding="utf-8") as file:
+            return int(file.read().rsplit(")", 1)[1].split()[1])
+
+    def test_a_launcher_ends_with_its_job_when_the_script_is_killed(self):
+        job = self.submit("wlb run -- sleep 2031\ntrue", nodes=2)
+        wait_for("the tasks", lambda: len(self.cluster.processes("sleep 2031")) >= 2, 30)
+        launcher, = self.launchers()
+        os.kill(self.script_pid(launcher), signal.SIGKILL)
+        self.cluster.wait_job(job, MINUTE)
+        wait_for("the end of the launcher", lambda: not self.launchers(), 2)
+        wait_for("the end of srun", lambda: not self.cluster.processes("srun", "2031"), 2)
+        self.assertNotIn("cancelled", self.cluster.output(job))
+        self.assertNotIn(f"run {job} failed", self.cluster.output(job))
+        self.assertNotEqual(self.show(job)["state"], "cancelled")
+
+    def test_a_launcher_goes_on_without_the_shell_that_started_it(self):
+        job = self.submit("( wlb run -- sleep 3 > quiet.out 2>&1 & )\nwhile ! grep -q complete quiet.out; do sleep 0.2; done")
+        self.complete(job)
+        self.assertEqual(self.show(job)["state"], "complete")
+
+    def test_scancel_is_still_a_cancelled_run(self):
+        job = self.submit("wlb run -- sleep 2032")
+        wait_for("the task", lambda: self.cluster.processes("sleep 2032"), 30)
+        self.cluster.run("scancel", job)
+        self.assertEqual(self.cluster.wait_job(job, 30), "CANCELLED")
+        wait_for("the run's end", lambda: self.show(job)["state"] == "cancelled", 20)
+        wait_for("the end of the launcher", lambda: not self.launchers(), 5)
+
+
+if __name__ == "__main__":
+    main()

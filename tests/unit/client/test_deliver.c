@@ -1,0 +1,280 @@
+/* What a coordinator refuses for good, and what only looks like it. */
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "coordinator/client/deliver.h"
+#include "coordinator/client/file.h"
+#include "coordinator/client/refused.h"
+#include "munged.h"
+#include "server.h"
+
+enum { RECORDS_MAX = 4000 };
+
+/* Stores records in order as wlbd does, and refuses a batch with a record of type "bad" in it. */
+struct coordinator {
+	struct server *server;
+	int64_t stored;
+	int kinds[RECORDS_MAX]; /* what is stored at a number: see below */
+	int requests;
+	int status;       /* not 0: every request is answered so */
+	const char *text; /* with this body, NULL: an error of ours */
+	bool takes_all;
+};
+enum { KIND_GOOD = 1, KIND_BAD, KIND_EVENT };
+
+static char folder[128], refused[160], path[160];
+
+static int kind_of(const json_t *record)
+{
+	const char *type = json_string_value(json_object_get(record, "type"));
+	assert_null(json_object_get(record, "refused"));
+	return strcmp(type, "good") == 0 ? KIND_GOOD : strcmp(type, "bad") == 0 ? KIND_BAD : KIND_EVENT;
+}
+
+static bool has_bad(const json_t *records)
+{
+	for (size_t i = 0; i < json_array_size(records); i++)
+		if (kind_of(json_array_get(records, i)) == KIND_BAD)
+			return true;
+	return false;
+}
+
+static bool answer(void *context, int fd, const struct request *request)
+{
+	struct coordinator *c = context;
+	char reply[64];
+	json_int_t first_seq = 0;
+	json_t *body = json_loads(request->body, 0, NULL);
+	const json_t *records = json_object_get(body, "records");
+	c->requests++;
+	json_unpack(body, "{s:I}", "first_seq", &first_seq);
+	int status = c->status;
+	if (status == 0 && first_seq > c->stored + 1)
+		status = 409;
+	else if (status == 0 && !c->takes_all && has_bad(records))
+		status = 400;
+	for (size_t i = 0; status == 0 && i < json_array_size(records); i++)
+		if (first_seq + (int64_t)i > c->stored)
+			c->kinds[++c->stored] = kind_of(json_array_get(records, i));
+	json_decref(body);
+	snprintf(reply, sizeof(reply), "{\"acked_seq\":%lld,\"error\":\"a gap\"}", (long long)c->stored);
+	if (c->status != 0 || status == 400)
+		return server_reply(fd, request, status, c->text != NULL ? c->text : "{\"error\":\"a bad record\"}");
+	return server_reply(fd, request, status == 0 ? 200 : status, reply);
+}
+
+static void empty_folder(const char *name)
+{
+	char entry_path[512];
+	DIR *dir = opendir(name);
+	for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) {
+		snprintf(entry_path, sizeof(entry_path), "%s/%s", name, entry->d_name);
+		unlink(entry_path);
+	}
+	if (dir != NULL)
+		closedir(dir);
+	rmdir(name);
+}
+
+static int begin(void **state)
+{
+	struct coordinator *c = calloc(1, sizeof(*c));
+	snprintf(folder, sizeof(folder), "%s/spool", munged_folder());
+	snprintf(refused, sizeof(refused), "%s/refused", folder);
+	snprintf(path, sizeof(path), "%s/a-1.rank0.jsonl", folder);
+	c->server = server_start(answer, c);
+	*state = c;
+	return c->server != NULL ? 0 : -1;
+}
+
+static int end(void **state)
+{
+	struct coordinator *c = *state;
+	server_stop(c->server);
+	free(c);
+	empty_folder(refused);
+	empty_folder(folder);
+	return 0;
+}
+
+/* Leaves a spool of `count` records; those whose numbers are in `bad` (ended by 0) are bad. */
+static void leave_spool(int count, const int *bad)
+{
+	struct wlb_spool_identity identity;
+	wlb_spool_identify(&identity, "12", "a-1", "rank0", NULL);
+	struct wlb_spool *spool = wlb_spool_open(folder, &identity, NULL);
+	assert_non_null(spool);
+	for (int seq = 1; seq <= count; seq++) {
+		bool is_bad = *bad == seq;
+		bad += is_bad;
+		assert_int_equal(wlb_spool_append(spool, is_bad ? "bad" : "good", "{}", NULL), 0);
+	}
+	wlb_spool_close(spool, false);
+}
+
+static struct wlb_deliver_result deliver_of(struct coordinator *c, const char *run_id, struct wlb_error *error)
+{
+	struct wlb_client_config config = server_config(c->server);
+	struct wlb_deliver_options options = {.run_id = run_id, .timeout_ms = 20000};
+	struct wlb_deliver_result result;
+	assert_int_equal(wlb_deliver_folder(&config, folder, &options, &result, error), 0);
+	return result;
+}
+
+static int restore(struct coordinator *c)
+{
+	struct wlb_client_config config = server_config(c->server);
+	struct wlb_error error;
+	int restored = wlb_deliver_restore(&config, folder, 5000, &error);
+	if (restored < 0)
+		print_message("%s\n", error.message);
+	return restored;
+}
+
+static int lines_kept(void)
+{
+	char kept[200], *text;
+	int lines = 0;
+	snprintf(kept, sizeof(kept), "%s/a-1.rank0.jsonl", refused);
+	if (wlb_file_read(kept, 1 << 20, &text, NULL, NULL) != 0)
+		return -1;
+	for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++)
+		lines++;
+	free(text);
+	return lines - 1; /* the header */
+}
+
+static void bad_records_alone_are_set_aside(void **state)
+{
+	struct coordinator *c = *state;
+	leave_spool(2500, (const int[]){1, 417, 418, 2500, 0});
+	struct wlb_deliver_result result = deliver_of(c, NULL, NULL);
+	assert_int_equal(result.left, 0);
+	assert_int_equal(c->stored, 2500);
+	for (int seq = 1; seq <= 2500; seq++)
+		assert_int_equal(c->kinds[seq],
+		                 seq == 1 || seq == 417 || seq == 418 || seq == 2500 ? KIND_EVENT : KIND_GOOD);
+	assert_int_equal(lines_kept(), 4);
+	assert_int_equal(access(path, F_OK), -1);
+	assert_in_range(c->requests, 1, 120);
+	char *notice = wlb_refused_take_notice(folder);
+	assert_non_null(notice);
+	assert_non_null(strstr(notice, "a bad record"));
+	assert_non_null(strstr(notice, path));
+	free(notice);
+	assert_null(wlb_refused_take_notice(folder));
+	int before = c->requests;
+	assert_int_equal(deliver_of(c, NULL, NULL).spools, 0);
+	assert_int_equal(c->requests, before);
+}
+
+static void they_are_stored_once_when_they_are_tried_again(void **state)
+{
+	struct coordinator *c = *state;
+	leave_spool(10, (const int[]){3, 7, 0});
+	deliver_of(c, NULL, NULL);
+	assert_int_equal(restore(c), 1);
+	assert_int_equal(deliver_of(c, NULL, NULL).left, 0); /* refused again */
+	assert_int_equal(lines_kept(), 2);
+	c->takes_all = true;
+	int64_t before = c->stored;
+	assert_int_equal(restore(c), 1);
+	assert_int_equal(restore(c), 0);
+	assert_int_equal(deliver_of(c, NULL, NULL).left, 0);
+	assert_int_equal(c->stored, before + 2);
+	assert_int_equal(c->kinds[before + 1], KIND_BAD);
+	assert_int_equal(c->kinds[before + 2], KIND_BAD);
+	assert_int_equal(lines_kept(), -1);
+}
+
+static void a_run_that_is_refused_is_set_aside_as_a_whole(void **state)
+{
+	struct coordinator *c = *state;
+	c->status = 403;
+	leave_spool(300, (const int[]){0});
+	struct wlb_deliver_result result = deliver_of(c, NULL, NULL);
+	assert_int_equal(result.refused, 300);
+	assert_int_equal(result.left, 0);
+	assert_int_equal(c->requests, 1);
+	assert_int_equal(lines_kept(), 300);
+	assert_int_equal(access(path, F_OK), -1);
+	c->status = 0;
+	assert_int_equal(restore(c), 1);
+	assert_int_equal(deliver_of(c, NULL, NULL).left, 0);
+	assert_int_equal(c->stored, 300);
+}
+
+static void an_answer_that_is_no_refusal_changes_nothing(void **state)
+{
+	static const struct {
+		int status;
+		const char *text;
+	} answers[] = {{503, NULL}, {401, NULL}, {429, NULL}, {500, NULL}, {404, "<html>not found</html>"},
+	               {403, "{}"}};
+	struct coordinator *c = *state;
+	leave_spool(5, (const int[]){0});
+	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+		c->status = answers[i].status;
+		c->text = answers[i].text;
+		struct wlb_deliver_result result = deliver_of(c, NULL, NULL);
+		assert_int_equal(result.left, 5);
+		assert_true(result.away);
+	}
+	assert_int_equal(lines_kept(), -1);
+	c->status = 0;
+	assert_int_equal(deliver_of(c, NULL, NULL).left, 0);
+	assert_int_equal(c->stored, 5);
+}
+
+static void spools_of_other_runs_are_not_asked_about(void **state)
+{
+	struct coordinator *c = *state;
+	leave_spool(5, (const int[]){0});
+	assert_int_equal(deliver_of(c, "13", NULL).spools, 0);
+	assert_int_equal(c->requests, 0);
+	assert_int_equal(deliver_of(c, "12", NULL).spools, 1);
+	assert_int_equal(c->stored, 5);
+}
+
+static void what_is_no_spool_is_moved_and_said_once(void **state)
+{
+	struct coordinator *c = *state;
+	char moved[200];
+	assert_int_equal(wlb_dir_make(folder, 0700, NULL), 0);
+	assert_int_equal(wlb_file_write(path, "no header\n", 10, 0600, NULL), 0);
+	struct wlb_error error;
+	struct wlb_deliver_result result = deliver_of(c, NULL, &error);
+	assert_int_equal(result.left, 0);
+	assert_int_equal(result.refused, 1);
+	snprintf(moved, sizeof(moved), "%s/a-1.rank0.jsonl.damaged", refused);
+	assert_int_equal(access(moved, F_OK), 0);
+	char *notice = wlb_refused_take_notice(folder);
+	assert_non_null(strstr(notice, path));
+	free(notice);
+	assert_int_equal(deliver_of(c, NULL, &error).spools, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(bad_records_alone_are_set_aside),
+		TEST(they_are_stored_once_when_they_are_tried_again),
+		TEST(a_run_that_is_refused_is_set_aside_as_a_whole),
+		TEST(an_answer_that_is_no_refusal_changes_nothing),
+		TEST(spools_of_other_runs_are_not_asked_about),
+		TEST(what_is_no_spool_is_moved_and_said_once),
+	};
+	return cmocka_run_group_tests(tests, munged_start, munged_stop);
+}
