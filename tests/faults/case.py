@@ -150,7 +150,16 @@ class Case:
             self.problem(f"cause {causes}, not {' or '.join(self.kind.causes) or 'none'}")
         if not re.search(self.kind.reason, self.result.reason):
             self.problem(f"reason '{self.result.reason}' does not match '{self.kind.reason}'")
+        self.judge_ends()
         self.judge_names()
+
+    def judge_ends(self):
+        """Each attempt that did not complete has one cause, and a reason."""
+        for attempt in self.run["attempts"]:
+            number = attempt["attempt"]
+            causes = sum(fault["cause"] for fault in self.run["faults"] if fault["attempt"] == number)
+            if attempt["state"] != "complete" and (causes != 1 or not attempt["reason"]):
+                self.problem(f"attempt {number} is {attempt['state']} with {causes} causes, reason '{attempt['reason']}'")
 
     def judge_names(self):
         """No reason and no loss of a node names what nothing was done to."""
