@@ -12,6 +12,7 @@ from kinds import NODES, RANKS_PER_NODE, fill
 
 DEADLINE_S = 100  # of what is waited for: nothing hangs
 CLEAN_S = 10
+RETURN_S = 40  # until Slurm uses a node again that has thawed
 GONE_S = 30  # how long a job that failed has to be requeued
 
 
@@ -101,7 +102,8 @@ class Case:
                 self.injector.undo()
             if self.job and self.job_state() not in JOB_ENDED:
                 self.cluster.run("scancel", self.job, check=False)
-            self.clean("after it", lambda: leftovers.processes(self.cluster) + leftovers.ill_nodes(self.cluster))
+            self.clean("when all was well again", RETURN_S,
+                       lambda: leftovers.processes(self.cluster) + leftovers.ill_nodes(self.cluster))
         except Failed as error:
             self.problem(f"the cluster was not restored: {error}")
 
@@ -123,16 +125,16 @@ class Case:
     def judge_left(self):
         """What a node that is still frozen had is looked for after it has thawed."""
         frozen = any(words[0] == "thaw-node" for words in self.injector.to_undo.values())
-        self.clean("after the run", lambda: (
+        self.clean("after the run", CLEAN_S, lambda: (
             leftovers.processes(self.cluster, stopped=not frozen) + leftovers.of_slurm(self.cluster)
             + leftovers.of_spool(self.cluster) + leftovers.of_database(self.cluster, self.job)
             + leftovers.ill_nodes(self.cluster, self.kind.dead.split())))
 
-    def clean(self, when, look):
-        """Nothing is left within CLEAN_S."""
+    def clean(self, when, within_s, look):
+        """What look() finds must be gone by then."""
         left = []
         try:
-            wait_for("clean", lambda: not left_into(left, look()), CLEAN_S, 0.3)
+            wait_for("clean", lambda: not left_into(left, look()), within_s, 0.3)
         except Failed:
             self.problem(*(f"{when}: {text}" for text in left))
 
@@ -148,7 +150,16 @@ class Case:
             self.problem(f"cause {causes}, not {' or '.join(self.kind.causes) or 'none'}")
         if not re.search(self.kind.reason, self.result.reason):
             self.problem(f"reason '{self.result.reason}' does not match '{self.kind.reason}'")
+        self.judge_ends()
         self.judge_names()
+
+    def judge_ends(self):
+        """Each attempt that did not complete has one cause, and a reason."""
+        for attempt in self.run["attempts"]:
+            number = attempt["attempt"]
+            causes = sum(fault["cause"] for fault in self.run["faults"] if fault["attempt"] == number)
+            if attempt["state"] != "complete" and (causes != 1 or not attempt["reason"]):
+                self.problem(f"attempt {number} is {attempt['state']} with {causes} causes, reason '{attempt['reason']}'")
 
     def judge_names(self):
         """No reason and no loss of a node names what nothing was done to."""

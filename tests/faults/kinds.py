@@ -38,17 +38,17 @@ def lost_node(name, script, node="{node}", **more):
         "dead": node, "attempts": (2, 2), "requeues": (1, 1) if node == BATCH_NODE else (0, 0), **more})
 
 
-def requeued(name, script, cause, reason, **more):
-    return Kind(name, script, (cause,), reason, attempts=(2, 2), requeues=(1, 1), **more)
+def requeued(name, script, causes, reason, **more):
+    return Kind(name, script, causes, reason, attempts=(2, 2), requeues=(1, 1), **more)
 
 
 def lost_step(name, script, reason, **more):
     return Kind(name, script, ("step_failed - -", "step_failed n1 -"), reason, attempts=(2, 2), **more)
 
 
-LAUNCHER = ("launcher_lost n1 -", r"\bwlb run\b")
-SCRIPT = ("script_lost n1 -", r"\bscript\b")
-NODE = ("node_lost {node} -", r"\bnode {node}\b")
+LAUNCHER = (("launcher_lost n1 -",), r"\bwlb run\b")
+SCRIPT = (("script_lost n1 -", "script_lost - -"), r"\bscript\b")
+NODE = (("node_lost {node} -",), r"\bnode {node}\b")
 
 KINDS = (
     lost_rank("rank", "kill rank {rank}", "{rank}", covering="foreign"),
@@ -97,7 +97,7 @@ KINDS = (
          covering="ours"),
     quiet("slurmstepd stopped", "freeze stepd {node}; sleep 6; thaw stepd {node}"),
     # Slurm may find out only when the script has ended in order: then nothing was lost.
-    Kind("batch slurmstepd killed", "kill batch-stepd", ("script_lost n1 -", ""), r"\bscript\b|^$", attempts=(1, 2),
+    Kind("batch slurmstepd killed", "kill batch-stepd", (*SCRIPT[0], ""), r"\bscript\b|^$", attempts=(1, 2),
          requeues=(0, 1)),
     quiet("batch slurmstepd stopped", "freeze batch-stepd; sleep 6; thaw batch-stepd"),
     quiet("slurmd killed", "kill slurmd-{node}; sleep 3; start slurmd-{node}"),
