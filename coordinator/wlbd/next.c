@@ -108,8 +108,12 @@ static int read_previous(struct question *q, struct wlb_error *error)
 	if (wlbd_field_uuid(previous, "attempt_id", &q->previous_id, error) != 0 ||
 	    wlbd_field_integer(previous, "exit_code", WLBD_REQUIRED, -255, 255, &q->previous_exit_code, error) != 0 ||
 	    wlbd_field_text(previous, "step_id", WLBD_OPTIONAL, 31, &q->previous_step, error) != 0 ||
-	    wlbd_first_exit_read(previous, &q->previous_first, error) != 0 ||
-	    (q->previous_step != NULL && wlbd_check_step_id(q->call->run, q->previous_step, error) != 0))
+	    wlbd_first_exit_read(previous, &q->previous_first, error) != 0)
+		return wlb_fail_in(error, "previous");
+	/* Empty: the step was over before its launcher had learnt its number. */
+	if (q->previous_step != NULL && q->previous_step[0] == '\0')
+		q->previous_step = NULL;
+	if (q->previous_step != NULL && wlbd_check_step_id(q->call->run, q->previous_step, error) != 0)
 		return wlb_fail_in(error, "previous");
 	return 0;
 }
