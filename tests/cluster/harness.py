@@ -213,14 +213,15 @@ class ClusterTest(unittest.TestCase):
 
     def run(self, result=None):
         """Shows the logs when the test fails, while they are still there."""
-        before = _problems(result)
+        before = problem_count(result)
         super().run(result)
-        if _problems(result) > before and self.cluster:
+        if problem_count(result) > before and self.cluster:
             self.cluster.show_logs()
         return result
 
 
-def _problems(result):
+def problem_count(result):
+    """Failures and errors of a unittest result so far."""
     return len(result.failures) + len(result.errors) if result else 0
 
 
@@ -229,8 +230,9 @@ def mpi_check():
     return BUILD / "tests" / "mpi_check"
 
 
-def main():
-    """Runs the tests of the calling script; SIGTERM and the deadline end it as Ctrl-C does: with everything cleared."""
+def main(names=None):
+    """Runs the tests of the calling script, or those named; SIGTERM and the deadline end it as Ctrl-C does: with everything
+    cleared."""
 
     def interrupt(number, _frame):
         raise KeyboardInterrupt(f"deadline of {deadline_s} s" if number == signal.SIGALRM else "SIGTERM")
@@ -239,4 +241,7 @@ def main():
     signal.signal(signal.SIGTERM, interrupt)
     signal.signal(signal.SIGALRM, interrupt)
     signal.alarm(deadline_s)
-    unittest.main(verbosity=2)
+    if names:
+        unittest.main(module=None, argv=[sys.argv[0], *names], verbosity=2)
+    else:
+        unittest.main(verbosity=2)

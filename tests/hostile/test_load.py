@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Reads of the largest run, by many and without an end, keep nobody from reading, recording or restarting."""
+import json
+import time
+import uuid
+
+import hostile
+from hostile import BOTH, Caller, HostileTest, close_all, delivery, event, head_of
+
+STEPS = 300_000
+
+
+def read_again_and_again(place, paths, seconds):
+    """How often each status was answered."""
+    caller, end, found = Caller(place), time.monotonic() + seconds, {}
+    while time.monotonic() < end:
+        for path in paths:
+            status, _ = caller.get(path)
+            found[status] = found.get(status, 0) + 1
+    return found
+
+
+def ask_and_leave(place, path, seconds):
+    """Requests whose sender does not wait for the answer."""
+    caller, end = Caller(place), time.monotonic() + seconds
+    while time.monotonic() < end:
+        links = []
+        try:
+            for _ in range(20):
+                links.append(place.connect(2))
+                links[-1].sendall(head_of("GET", path, 0, caller.credential("GET", path)))
+        except OSError:
+            pass
+        time.sleep(0.1)
+        close_all(links)
+
+
+def ask_and_read_nothing(place, path, seconds):
+    """Requests whose answers stay in wlbd, since nobody takes them."""
+    caller, links = Caller(place), []
+    for _ in range(40):
+        try:
+            links.append(place.connect(2))
+            links[-1].sendall(head_of("GET", path, 0, caller.credential("GET", path)))
+        except OSError:
+            continue
+    time.sleep(seconds)
+    close_all(links)
+
+
+class LargestTest(HostileTest):
+    """With a run of 300,000 steps, of nobody's."""
+
+    LARGEST = "900000"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        if not cls.shown(cls.LARGEST):
+            cls.make_largest()
+
+    @classmethod
+    def make_largest(cls):
+        cls.cluster.sql(f"""
+            with run as (insert into runs (name, job_id, uid, user_name, state, submitted_at, ended_at)
+                         values ('900000', 900000, 65534, 'nobody', 'complete', now(), now()) returning id),
+            attempt as (insert into attempts (run_id, number, uuid, state)
+                        select id, 1, gen_random_uuid(), 'complete' from run returning id, run_id)
+            insert into steps (run_id, step, attempt_id, loss, tokens, step_time_s, tokens_per_s, recorded_at, parts)
+            select run_id, s, id, 5.0 / s, 4096, 0.5, 8192, now(), '{{"forward_s": 0.1, "backward_s": 0.2}}'
+            from attempt, generate_series(1, {STEPS}) s""")
+        cls.cluster.sql("analyze")
+
+    def paths(self):
+        return [f"/v1/runs/{self.LARGEST}?steps=all", "/v1/runs?limit=100000", f"/v1/runs/{self.LARGEST}",
+                f"/v1/runs/{self.LARGEST}/steps?from=1&limit=100000", "/v1/runs?user=nobody"]
+
+    def under_way(self):
+        return int(self.cluster.sql("select count(*) from pg_stat_activity where state = 'active' and "
+                                    "datname = current_database() and pid <> pg_backend_pid()")[0][0])
+
+
+class Reads(LargestTest):
+    def test_largest_run(self):
+        self.attack(read_again_and_again, self.paths(), 4, uid=BOTH, processes=6)
+        self.assertLessEqual(self.under_way(), 16)
+
+    def test_senders_that_leave(self):
+        self.attack(ask_and_leave, self.paths()[0], 3, uid=BOTH, processes=2)
+        self.assertLessEqual(self.under_way(), 16)
+        self.watch.stop()
+        began = time.monotonic()
+        self.assertTrue(self.becomes(lambda: self.under_way() == 0, 40), "statements of senders that left go on")
+        print(f"the last statement ended after {time.monotonic() - began:.1f} s", end=" ")
+
+    def test_answers_that_nobody_takes(self):
+        self.attack(ask_and_read_nothing, self.paths()[0], 3, uid=BOTH, processes=2)
+
+    def test_list_in_a_loop(self):
+        self.attack(read_again_and_again, ["/v1/runs?limit=1", "/v1/runs"], 3, uid=BOTH, processes=6)
+
+    def test_show_in_a_loop(self):
+        """The command, as anybody may type it."""
+        end = time.monotonic() + 3
+        while time.monotonic() < end:
+            self.as_user("wlb", "show", self.LARGEST, timeout_s=60)
+            self.as_user("wlb", "runs", timeout_s=60)
+
+
+# ---- what waits for the database ------------------------------------------------------------------------------------------
+
+def reads_that_wait(place, path, count, seconds):
+    """So many reads of one user at once that most wait."""
+    caller, links = Caller(place), []
+    for _ in range(count):
+        try:
+            links.append(place.connect(2))
+            links[-1].sendall(head_of("GET", path, 0, caller.credential("GET", path)))
+        except OSError:
+            continue
+    time.sleep(seconds)
+    close_all(links)
+
+
+def deliveries_that_wait(place, run, count, seconds):
+    """So many large deliveries of one user at once, each of another source, that most wait."""
+    caller, links, path = Caller(place), [], f"/v1/runs/{run}/records"
+    for number in range(count):
+        body = json.dumps(delivery(run, str(uuid.uuid4()), [event(seq, f"{number} {seq} " + "x" * 4000)
+                                                            for seq in range(1, 1001)])).encode()
+        try:
+            links.append(place.connect(2))
+            links[-1].settimeout(5)
+            links[-1].sendall(head_of("POST", path, len(body), caller.credential("POST", path, body)) + body)
+        except OSError:
+            continue
+    time.sleep(seconds)
+    close_all(links)
+
+
+class Waiting(LargestTest):
+    """Some users' statements wait for the database in such numbers that there might be no place for root's."""
+
+    def test_reads_of_two_users(self):
+        self.attack(reads_that_wait, self.paths()[0], 300, 3, uid=BOTH, processes=4)
+        self.watch.stop()
+        self.becomes(lambda: self.under_way() == 0, 60)
+
+    def test_large_deliveries_of_one_user(self):
+        run, _ = self.own_run()
+        self.attack(deliveries_that_wait, run, 10, 3, processes=3)
+
+
+if __name__ == "__main__":
+    hostile.main()

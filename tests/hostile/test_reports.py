@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Reports for one's own run: huge ones, many, from places that are not of the run, and while its job ends."""
+import os
+import threading
+import time
+
+import hostile
+from hostile import MIB, Caller, HostileTest, report
+
+
+def lost_ranks(place, run, attempt, count):
+    ranks = [{"rank": rank, "time": 1e9} for rank in range(count)]
+    return Caller(place).post(f"/v1/runs/{run}/report", report(attempt, "n1", lost_ranks=ranks))[0]
+
+
+def huge_reports(place, run, attempt, count):
+    """Statuses of reports of almost 8 MB: of one text, of many fields, of many ranks."""
+    caller, found = Caller(place), set()
+    for _ in range(count):
+        for more in ({"x": "y" * (7 * MIB)}, {f"k{n}": n for n in range(300000)}, {"ranks": list(range(900000))},
+                     {"exits": [{"rank": n, "code": 9, "time": 1e9} for n in range(150000)]}, {"node": "n" * MIB},
+                     {"ranks": [[]] * 2000000}):
+            found.add(caller.post(f"/v1/runs/{run}/report", report(attempt, "n1") | more)[0])
+    return found
+
+
+def many_reporters(place, run, attempt, first, count):
+    caller = Caller(place)
+    for number in range(first, first + count):
+        caller.post(f"/v1/runs/{run}/report", report(attempt, f"x{number}", number))
+        caller.post(f"/v1/runs/{run}/report", report(attempt, "n1", number))
+
+
+def connections_that_report(place, run, attempt, count, seconds):
+    """Many connections, each one the reporter of the same place; they close and open again."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        callers = [Caller(place, 5) for _ in range(count)]
+        for number, caller in enumerate(callers):
+            caller.post(f"/v1/runs/{run}/report", report(attempt, "n1", number % 8))
+        for caller in callers:
+            caller.close()
+
+
+def flood(place, run, attempt, seconds):
+    caller, end, count = Caller(place), time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        caller.post(f"/v1/runs/{run}/report", report(attempt, "n1", step=count))
+        count += 1
+    return count
+
+
+STRANGE = [{"rank": -2}, {"rank": 2**31}, {"rank": 2**63}, {"rank": 1.5}, {"rank": "0"}, {"rank": None}, {"ranks": {}},
+           {"ranks": [-1, 2**40]}, {"step": -1}, {"step": 2**63 - 1}, {"step": 1e300}, {"node": ""}, {"node": "n1\n"},
+           {"node": "n[1-4]"}, {"node": "../n1"}, {"node": "n" * 300}, {"node": 1}, {"source": "rank0"}, {"source": "run"},
+           {"source": "run", "step_id": "1.0; scontrol"}, {"source": "run", "step_id": "4294967295.4294967295"},
+           {"source": "run", "step_id": 12.0}, {"goodbye": "yes"}, {"lost_ranks": [1]}, {"lost_ranks": [{}]},
+           {"lost_ranks": [{"rank": 0, "time": 1e300}]}, {"lost_ranks": [{"rank": 0, "time": -1e300}]},
+           {"exits": [{"rank": 0, "code": 256, "time": 1}]}, {"exits": [{"rank": 0, "code": -1, "time": 1}]},
+           {"exits": 3}, {"agent": 1}, {"stepd": "gone"}, {"stepd": 7}, {"attempt_id": "x"}, {"attempt_id": None}]
+
+
+def strange_reports(place, run, attempt):
+    caller, found = Caller(place), []
+    for more in STRANGE:
+        status, text = caller.post(f"/v1/runs/{run}/report", report(attempt, "n1") | more)
+        if status not in (200, 400, 403, 404):
+            found.append((more, status, text[:200]))
+    return found
+
+
+class Reports(HostileTest):
+    def most_descriptors(self, during):
+        """The most descriptors that wlbd had while `during` was called."""
+        most, stopping = [0], threading.Event()
+
+        def count():
+            while not stopping.is_set():
+                most[0] = max(most[0], len(os.listdir(f"/proc/{self.daemon.pid}/fd")))
+
+        counter = threading.Thread(target=count)
+        counter.start()
+        try:
+            during()
+        finally:
+            stopping.set()
+            counter.join()
+        return most[0]
+
+    def test_lost_ranks(self):
+        run, attempt = self.own_run()
+        before = len(os.listdir(f"/proc/{self.daemon.pid}/fd"))
+        most = self.most_descriptors(lambda: self.attack(lost_ranks, run, attempt, 200000, processes=2))
+        self.assertLess(most - before, 64)
+
+    def test_huge_reports(self):
+        run, attempt = self.own_run()
+        self.assertLessEqual(self.attack(huge_reports, run, attempt, 1)[0], {0, 400, 413})
+
+    def test_many_reporters(self):
+        run, attempt = self.own_run()
+        self.begin_attack(many_reporters, run, attempt, 0, 1500).results()
+        self.assertLess(self.daemon.metric("wlbd_reporters"), 64)
+
+    def test_connections(self):
+        run, attempt = self.own_run()
+        self.attack(connections_that_report, run, attempt, 50, 2, processes=3)
+
+    def test_flood(self):
+        run, attempt = self.own_run()
+        self.attack(flood, run, attempt, 2.5, processes=4)
+
+    def test_strange(self):
+        run, attempt = self.own_run()
+        self.assertEqual(self.attack(strange_reports, run, attempt), [[]])
+
+    def test_job_that_ends_meanwhile(self):
+        run, attempt = self.own_run("--nodelist=n2", "--requeue")
+        attack = self.begin_attack(flood, run, attempt, 3, processes=2)
+        others = self.begin_attack(connections_that_report, run, attempt, 10, 3)
+        time.sleep(1)
+        self.cluster.run("scontrol", "requeue", run)
+        time.sleep(1)
+        self.cluster.run("scancel", run)
+        attack.results()
+        others.results()
+
+
+if __name__ == "__main__":
+    hostile.main()
