@@ -12,7 +12,7 @@ from kinds import NODES, RANKS_PER_NODE, fill
 
 DEADLINE_S = 100  # of what is waited for: nothing hangs
 CLEAN_S = 10
-RETURN_S = 40  # until Slurm uses a node again that has thawed
+RETURN_S = 75  # until Slurm uses a node again that has thawed, and the last slurmstepd is gone
 GONE_S = 30  # how long a job that failed has to be requeued
 
 
@@ -126,8 +126,9 @@ class Case:
         """What a node that is still frozen had is looked for after it has thawed."""
         frozen = any(words[0] == "thaw-node" for words in self.injector.to_undo.values())
         self.clean("after the run", CLEAN_S, lambda: (
-            leftovers.processes(self.cluster, stopped=not frozen) + leftovers.of_slurm(self.cluster)
-            + leftovers.of_spool(self.cluster) + leftovers.of_database(self.cluster, self.job)
+            leftovers.processes(self.cluster, stopped=not frozen, of_slurm=False)
+            + leftovers.of_slurm(self.cluster) + leftovers.of_spool(self.cluster)
+            + leftovers.of_database(self.cluster, self.job)
             + leftovers.ill_nodes(self.cluster, self.kind.dead.split())))
 
     def clean(self, when, within_s, look):
