@@ -442,6 +442,7 @@ class HostileTest(unittest.TestCase):
         self.heal()
         self.log_bytes = self.daemon.log.stat().st_size
         self.same_pid = self.daemon.pid
+        self.began = time.monotonic()
         self.daemon.forget_peak()
         self.watch.start()
 
@@ -462,7 +463,8 @@ class HostileTest(unittest.TestCase):
             self.becomes(self.watch.has_seen_all)
             self.watch.stop()
         problems = self.watch.problems() + self.victim_problems() + self.daemon_problems()
-        print(f"[{self.watch.summary()}; peak {self.peak_mib:.0f} MiB]", end=" ", flush=True)
+        print(f"[{self.watch.summary()}; peak {self.peak_mib:.0f} MiB; {time.monotonic() - self.began:.1f} s]", end=" ",
+              flush=True)
         self.assertEqual(problems, [])
 
     def victim_problems(self):
