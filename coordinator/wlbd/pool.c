@@ -5,11 +5,13 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "coordinator/client/clock.h"
+
 enum {
 	OWNER_MOST = WLBD_POOL_CONNECTIONS - 1, /* under way */
 	WAITING_MOST = 1024,
-	WAITING_OF_OWNER_MOST = 512,
 	WAITING_BYTES_MOST = 32 * 1024 * 1024,
+	WAIT_MOST_MS = 10000, /* looked at whenever a statement ends, which the limit of statements bounds */
 };
 
 /* A statement that waits. */
@@ -21,6 +23,7 @@ struct entry {
 	int count;
 	char *params[WLBD_DB_PARAMS_MAX];
 	size_t bytes;
+	int64_t since_ms;
 	wlbd_db_done *done;
 	void *context;
 };
@@ -35,12 +38,21 @@ struct slot {
 	void *context;
 };
 
+/* What an owner has waiting. */
+struct share {
+	uid_t owner;
+	int count;
+	size_t bytes;
+};
+
 struct wlbd_pool {
 	struct slot slots[WLBD_POOL_CONNECTIONS];
 	struct wlbd_db_hooks hooks;
-	TAILQ_HEAD(, entry) waiting;
+	TAILQ_HEAD(entries, entry) waiting; /* the oldest first */
 	int count;
 	size_t bytes;
+	struct share shares[WAITING_MOST + 1]; /* of owners with anything waiting */
+	int share_count;
 };
 
 static void entry_free(struct entry *entry)
@@ -50,11 +62,87 @@ static void entry_free(struct entry *entry)
 	free(entry);
 }
 
+static struct share *share_of(struct wlbd_pool *pool, uid_t owner)
+{
+	for (int i = 0; i < pool->share_count; i++)
+		if (pool->shares[i].owner == owner)
+			return &pool->shares[i];
+	pool->shares[pool->share_count] = (struct share){.owner = owner};
+	return &pool->shares[pool->share_count++];
+}
+
+static void insert_entry(struct wlbd_pool *pool, struct entry *entry)
+{
+	struct share *share = share_of(pool, entry->owner);
+	TAILQ_INSERT_TAIL(&pool->waiting, entry, link);
+	pool->count++;
+	pool->bytes += entry->bytes;
+	share->count++;
+	share->bytes += entry->bytes;
+}
+
 static void remove_entry(struct wlbd_pool *pool, struct entry *entry)
 {
+	struct share *share = share_of(pool, entry->owner);
 	TAILQ_REMOVE(&pool->waiting, entry, link);
 	pool->count--;
 	pool->bytes -= entry->bytes;
+	share->bytes -= entry->bytes;
+	if (--share->count == 0)
+		*share = pool->shares[--pool->share_count];
+}
+
+/* ---- what waits too long, or is too much -------------------------------------------------- */
+
+static void refuse(int waiting, wlbd_db_done *done, void *context)
+{
+	char message[128];
+	snprintf(message, sizeof(message), "%d requests wait for the database; try again", waiting);
+	struct wlbd_db_result result = {.status = WLBD_DB_SLOW, .http_status = 503, .message = message};
+	if (done != NULL)
+		done(context, &result);
+}
+
+static void refuse_entry(struct wlbd_pool *pool, struct entry *entry)
+{
+	int waiting = pool->count;
+	remove_entry(pool, entry);
+	refuse(waiting, entry->done, entry->context);
+	entry_free(entry);
+}
+
+static void refuse_overdue(struct wlbd_pool *pool)
+{
+	int64_t now_ms = wlb_clock_ms();
+	struct entry *oldest;
+	while ((oldest = TAILQ_FIRST(&pool->waiting)) != NULL && now_ms - oldest->since_ms > WAIT_MOST_MS)
+		refuse_entry(pool, oldest);
+}
+
+static bool is_full(const struct wlbd_pool *pool)
+{
+	return pool->count > WAITING_MOST || pool->bytes > WAITING_BYTES_MOST;
+}
+
+/* Of what may wait in all: of the number or of the bytes, whichever is more. */
+static double portion(const struct share *share)
+{
+	double count = (double)share->count / WAITING_MOST, bytes = (double)share->bytes / WAITING_BYTES_MOST;
+	return count > bytes ? count : bytes;
+}
+
+/* The newest of the owner who has most waiting: who asks little is served whatever others ask. */
+static void refuse_one(struct wlbd_pool *pool)
+{
+	const struct share *most = &pool->shares[0];
+	struct entry *entry;
+	for (int i = 1; i < pool->share_count; i++)
+		if (portion(&pool->shares[i]) > portion(most))
+			most = &pool->shares[i];
+	TAILQ_FOREACH_REVERSE(entry, &pool->waiting, entries, link)
+	if (entry->owner == most->owner)
+		break;
+	refuse_entry(pool, entry);
 }
 
 /* ---- whose turn it is ---------------------------------------------------------------------- */
@@ -155,6 +243,7 @@ static void dispatch(struct wlbd_pool *pool)
 	struct slot *slot;
 	struct entry *entry;
 	answer_away(pool);
+	refuse_overdue(pool);
 	while ((slot = free_slot(pool)) != NULL && (entry = next_entry(pool)) != NULL) {
 		remove_entry(pool, entry);
 		start(slot, entry);
@@ -162,24 +251,6 @@ static void dispatch(struct wlbd_pool *pool)
 }
 
 /* ---- asking ------------------------------------------------------------------------------------ */
-
-static void refuse(int waiting, wlbd_db_done *done, void *context)
-{
-	char message[128];
-	snprintf(message, sizeof(message), "%d requests wait for the database; try again", waiting);
-	struct wlbd_db_result result = {.status = WLBD_DB_SLOW, .http_status = 503, .message = message};
-	if (done != NULL)
-		done(context, &result);
-}
-
-static int waiting_of(const struct wlbd_pool *pool, uid_t owner)
-{
-	const struct entry *entry;
-	int count = 0;
-	TAILQ_FOREACH(entry, &pool->waiting, link)
-	count += entry->owner == owner;
-	return count;
-}
 
 /* NULL without memory. */
 static struct entry *entry_new(const char *sql, int count, const char *const *params)
@@ -203,23 +274,20 @@ static struct entry *entry_new(const char *sql, int count, const char *const *pa
 void wlbd_pool_call(struct wlbd_pool *pool, uid_t owner, uint64_t key, const char *sql, int count,
                     const char *const *params, wlbd_db_done *done, void *context)
 {
-	struct entry *entry = NULL;
-	if (pool->count < WAITING_MOST && waiting_of(pool, owner) < WAITING_OF_OWNER_MOST)
-		entry = entry_new(sql, count, params);
-	if (entry == NULL || pool->bytes + entry->bytes > WAITING_BYTES_MOST) {
-		if (entry != NULL)
-			entry_free(entry);
+	struct entry *entry = entry_new(sql, count, params);
+	if (entry == NULL) {
 		refuse(pool->count, done, context);
 		return;
 	}
 	entry->owner = owner;
 	entry->key = key;
+	entry->since_ms = wlb_clock_ms();
 	entry->done = done;
 	entry->context = context;
-	TAILQ_INSERT_TAIL(&pool->waiting, entry, link);
-	pool->count++;
-	pool->bytes += entry->bytes;
+	insert_entry(pool, entry);
 	dispatch(pool);
+	while (is_full(pool))
+		refuse_one(pool);
 }
 
 /* ---- its connections ----------------------------------------------------------------------------- */

@@ -25,7 +25,8 @@ void wlbd_pool_free(struct wlbd_pool *pool); /* calls under way are forgotten; N
 
 bool wlbd_pool_ready(const struct wlbd_pool *pool); /* one connection at least is */
 
-/* As wlbd_db_call. SLOW at once when too many wait, of this owner or in all. key 0: in no order. */
+/* As wlbd_db_call. SLOW for one that waits for more than 10 s, and, when too many wait, for the newest of the owner who
+ * has most waiting. key 0: in no order. */
 void wlbd_pool_call(struct wlbd_pool *pool, uid_t owner, uint64_t key, const char *sql, int count,
                     const char *const *params, wlbd_db_done *done, void *context);
 
