@@ -111,9 +111,9 @@ class Injector:
         return (f"{verb}-service", target)
 
     def wait_saved(self):
-        """slurmctld saves jobs every few seconds; killed before, it would have the job started again."""
-        self.cluster.run("scontrol", "show", "step", f"{self.job}.0", "-o")
+        """slurmctld saves a job some seconds after it has changed; killed before, it would start the job again."""
         state, now = self.cluster.dir / "slurm" / "job_state", time.time()
+        self.cluster.run("scontrol", "update", f"jobid={self.job}", "comment=to be saved")
         wait_for("slurmctld's saved state", lambda: state.exists() and state.stat().st_mtime > now, WAIT_S)
 
     def act_on_processes(self, verb, target, *rest):
