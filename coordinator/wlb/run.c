@@ -18,6 +18,9 @@
  * SIGTERM. */
 enum { END_MS = 600 };
 
+/* How long srun is started again when Slurm has no step for it, and the pauses between. */
+enum { STEP_TRIES_MS = 60000, STEP_PAUSE_MS = 1000, STEP_PAUSE_MOST_MS = 8000 };
+
 static const char help[] =
 	"Usage: wlb run [OPTIONS] -- COMMAND [ARGUMENTS]\n\n"
 	"Inside a Slurm job (sbatch or salloc): starts COMMAND on the job's nodes with srun and PMIx, and after the "
@@ -198,18 +201,34 @@ static void announce_attempt(const struct wlb_run *run, const struct wlb_attempt
 	free(nodes);
 }
 
+/* Starts srun until it has a step: for a while after slurmctld was away, or while the step before is still being
+ * cleared up, Slurm refuses one. That says nothing about the command. */
+static pid_t run_step(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_reporter *reporter,
+                      struct wlb_error *error)
+{
+	int64_t until_ms = wlb_clock_ms() + STEP_TRIES_MS;
+	int pause_ms = STEP_PAUSE_MS;
+	int srun_stderr;
+	for (;;) {
+		pid_t srun = wlb_run_launch(run, attempt, &srun_stderr, error);
+		if (srun <= 0) {
+			attempt->exit_code = WLB_EXIT_FAILED;
+			return srun;
+		}
+		wlb_run_watch(run, attempt, srun, srun_stderr, reporter);
+		if (!attempt->no_step || wlb_clock_left_ms(until_ms) == 0 || !wlb_run_pause(run, pause_ms))
+			return srun;
+		pause_ms = pause_ms < STEP_PAUSE_MOST_MS ? 2 * pause_ms : pause_ms;
+	}
+}
+
 /* One attempt from start to end. -1 when it could not even be started. */
 static int conduct(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error)
 {
-	int srun_stderr;
 	announce_attempt(run, attempt);
 	memcpy(run->attempt_id, attempt->id, sizeof(run->attempt_id));
 	struct wlb_reporter *reporter = start_reporter(run, attempt);
-	pid_t srun = wlb_run_launch(run, attempt, &srun_stderr, error);
-	if (srun > 0)
-		wlb_run_watch(run, attempt, srun, srun_stderr, reporter);
-	else
-		attempt->exit_code = WLB_EXIT_FAILED;
+	pid_t srun = run_step(run, attempt, reporter, error);
 	if (run->abandoned) {
 		wlb_reporter_abandon(reporter);
 		return 0;

@@ -55,6 +55,7 @@ struct wlb_attempt {
 	/* How it went. */
 	char step_id[32]; /* "12.0"; "" when it never got one */
 	int exit_code;    /* of the task that failed first, else srun's; 128 + signal when it was killed */
+	bool no_step;     /* srun could not create its step, for a reason that passes: no task has run */
 	bool ended_by_order;
 	bool cancelled;
 	char end_reason[512];

@@ -277,6 +277,7 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 	if (attempt->exit_code != 0)
 		wlb_run_look_at_parent(run, true);
 	drain(&w);
+	attempt->no_step = w.scan.no_step && attempt->exit_code != 0 && w.ending == ENDING_NOT;
 	note_first_exit(&w);
 }
 

@@ -79,6 +79,25 @@ static void what_is_no_such_line(void **state)
 		assert_false(scan(lines[i]).known);
 }
 
+static void a_step_that_slurm_refused_for_now(void **state)
+{
+	static const struct {
+		const char *line;
+		bool no_step;
+	} lines[] = {
+		{"srun: error: Unable to create step for job 12: Requested nodes are busy\n", true},
+		{"srun: error: Unable to create step for job 12: Memory required by task is not available\n", true},
+		{"srun: error: Unable to create step for job 12: More processors requested than permitted\n", false},
+		{"a task: srun: error: Unable to create step for job 12: Requested nodes are busy\n", false},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		struct wlb_first_exit_scan scan = {0};
+		wlb_first_exit_feed(&scan, lines[i].line, strlen(lines[i].line));
+		assert_int_equal(scan.no_step, lines[i].no_step);
+	}
+}
+
 static void the_first_one_counts(void **state)
 {
 	(void)state;
@@ -122,6 +141,7 @@ int main(void)
 		cmocka_unit_test(what_srun_prints),
 		cmocka_unit_test(every_signal),
 		cmocka_unit_test(what_is_no_such_line),
+		cmocka_unit_test(a_step_that_slurm_refused_for_now),
 		cmocka_unit_test(the_first_one_counts),
 		cmocka_unit_test(nothing_after_the_step_was_ended_by_others),
 		cmocka_unit_test(bytes_cut_anywhere_and_long_lines),
