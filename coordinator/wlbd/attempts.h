@@ -33,6 +33,7 @@ struct wlbd_reporter {
 	int64_t probed_ms;                  /* when its node was last asked about because of silence */
 	int64_t step;
 	bool goodbye;
+	bool agent; /* wlb-agent, which is none of the ranks: that it dies says nothing of them */
 	void (*closed)(struct wlbd_reporter *reporter);
 };
 

@@ -41,6 +41,7 @@ static void take(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, c
 		reporter->step = report->step;
 	if (report->launcher)
 		note_step(attempt, report->step_id);
+	reporter->agent = report->agent;
 	wlbd_verdict_alive(reporter, connection);
 	/* Before its ranks: they ended since it did. */
 	if (report->stepd_gone)

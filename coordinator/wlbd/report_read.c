@@ -62,6 +62,7 @@ int wlbd_report_read(const json_t *body, struct wlbd_report *report, struct wlb_
 	    wlbd_field_text(body, "step_id", WLBD_OPTIONAL, 31, &report->step_id, error) != 0 ||
 	    wlbd_field_choice(body, "stepd", WLBD_OPTIONAL, stepd_states, &stepd, error) != 0 ||
 	    wlbd_field_boolean(body, "goodbye", WLBD_OPTIONAL, &report->goodbye, error) != 0 ||
+	    wlbd_field_boolean(body, "agent", WLBD_OPTIONAL, &report->agent, error) != 0 ||
 	    read_arrays(body, report, error) != 0)
 		return -1;
 	report->launcher = strcmp(source, "run") == 0;

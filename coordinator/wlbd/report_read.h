@@ -22,6 +22,7 @@ struct wlbd_report {
 	const char *step_id;      /* of the launcher; NULL: not known yet */
 	bool stepd_gone;          /* the slurmstepd of the step on that node is dead */
 	bool goodbye;
+	bool agent;
 };
 
 /* -1 where the body breaks a rule of its own. No array has more entries than a node has ranks. */

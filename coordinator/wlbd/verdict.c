@@ -331,8 +331,8 @@ static void on_closed(struct wlbd_reporter *reporter)
 		return;
 	wlbd_log(WLBD_LOG_DEBUG, "run %s: %s of %s closed its connection", attempt->run,
 	         reporter->rank == WLBD_LAUNCHER ? "the launcher" : "the reporter", reporter->node);
-	raise_symptom(attempt, was_stopped(reporter) ? WLBD_SILENT : WLBD_CLOSED, reporter->node, reporter->rank,
-	              reporter->step);
+	raise_symptom(attempt, reporter->agent || was_stopped(reporter) ? WLBD_SILENT : WLBD_CLOSED, reporter->node,
+	              reporter->rank, reporter->step);
 }
 
 void wlbd_verdict_alive(struct wlbd_reporter *reporter, struct wlbd_connection *connection)
@@ -476,12 +476,13 @@ bool wlbd_verdict_pending(const struct wlbd_attempt *attempt)
 
 /* ---- the passing of time ---------------------------------------------------------------------------- */
 
+/* A node whose agent has died is asked after for as long as the step runs, since nobody reports from it. */
 static void look_for_silence(struct wlbd_attempt *attempt, int64_t now)
 {
 	struct wlbd_reporter *reporter;
 	TAILQ_FOREACH(reporter, &attempt->reporters, link)
 	{
-		if (reporter->connection == NULL || reporter->goodbye ||
+		if ((reporter->connection == NULL && !reporter->agent) || reporter->goodbye ||
 		    now - reporter->reported_ms < attempt->wlbd->config.silence_ms ||
 		    now - reporter->probed_ms < PROBE_AGAIN_MS)
 			continue;
