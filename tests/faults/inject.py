@@ -59,7 +59,7 @@ def stepds(cluster, node="n*"):
 class Injector:
     """Does what a script says to the cluster and to the processes of a job; undoes what must not outlast the case.
 
-        kill | freeze | thaw rank R... | launcher | script | srun | srun-helper | stepd NODE | batch-stepd
+        kill | freeze | thaw rank R... | agent NODE | launcher | script | srun | srun-helper | stepd NODE | batch-stepd
         kill | freeze | thaw | start node NODE | munged | slurmctld | wlbd | slurmd-NODE
         stop | start database
         sleep SECONDS, wait end
@@ -136,6 +136,9 @@ class Injector:
         if target in ("stepd", "batch-stepd"):
             title = f"[{self.job}.batch]" if target == "batch-stepd" else f"[{self.job}.0]"
             pids = [pid for pid, words in stepds(self.cluster, *rest).items() if title in words]
+        elif target == "agent":
+            pids = [pid for pid in self.cluster.processes("wlb-agent")
+                    if read_environment(pid).get("SLURMD_NODENAME") in rest]
         else:
             pids = [pid for pid in self.job_processes() if self.is_target(pid, target)]
         if not pids:

@@ -58,6 +58,11 @@ KINDS = (
          r"\brank ({leader}|{rank}) on {node}\b", attempts=(2, 2), covering="foreign"),
     quiet("local rank 0 stopped", "freeze rank {leader}; sleep 12; thaw rank {leader}"),
 
+    quiet("agent killed", "kill agent {node}; sleep 4", covering="foreign"),
+    quiet("agent stopped", "freeze agent {node}; sleep 12; thaw agent {node}"),
+    lost_rank("agent then its local rank 0", "kill agent {node}; sleep 2; kill rank {leader}", "{leader}", long=True),
+    lost_node("agent then its node", "kill agent {node}; sleep 2; kill node {node}", long=True),
+
     lost_node("node", "kill node {node}", covering="ours"),
     lost_node("batch node", "kill node n1", "n1", covering="foreign"),
     lost_node("two nodes", "kill node {node}; sleep 1.5; kill node {second}", attempts=(2, 3),
