@@ -396,8 +396,9 @@ void wlbd_verdict_stepd_gone(struct wlbd_reporter *reporter)
 	char detail[384];
 	if (attempt->incident.settled || attempt->incident.over)
 		return;
-	snprintf(detail, sizeof(detail), "slurmstepd of step %s on %s is gone",
-	         attempt->slurm_step[0] != '\0' ? attempt->slurm_step : "?", reporter->node);
+	bool known = attempt->slurm_step[0] != '\0';
+	snprintf(detail, sizeof(detail), "slurmstepd%s%s on %s is gone", known ? " of step " : "", attempt->slurm_step,
+	         reporter->node);
 	wlbd_log(WLBD_LOG_WARNING, "run %s, attempt %lld: %s", attempt->run, (long long)attempt->number, detail);
 	record_step_failed(attempt, reporter->node, detail, true);
 	record_blame(attempt, detail);
