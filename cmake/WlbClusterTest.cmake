@@ -1,7 +1,8 @@
 # Tests against a private Slurm cluster: each test_*.py of the calling folder is one test of ctest.
 #
-# They run one at a time. The deadline is the test's own, so that it can still clear up; ctest's TIMEOUT, by SIGKILL,
-# comes later. With sanitizers they are left out: Slurm cannot load a sanitized plugin.
+# They may run side by side, each on a cluster of its own; scripts/test runs two at a time. The deadline is the test's
+# own, so that it can still clear up; ctest's TIMEOUT, by SIGKILL, comes later. With sanitizers they are left out: Slurm cannot
+# load a sanitized plugin.
 function(wlb_add_cluster_tests label)
   if(WLB_SANITIZE)
     return()
@@ -13,7 +14,7 @@ function(wlb_add_cluster_tests label)
     string(REGEX REPLACE "^test" "${label}" name ${name})
     add_test(NAME ${name} COMMAND ${WLB_PYTHON} ${file})
     set_tests_properties(${name} PROPERTIES
-      LABELS "${label}" RESOURCE_LOCK cluster TIMEOUT 660
+      LABELS "${label}" TIMEOUT 660
       ENVIRONMENT "WLB_BUILD_DIR=${CMAKE_BINARY_DIR};WLB_SLURM_PREFIX=${WLB_SLURM_PREFIX};WLB_TEST_DEADLINE_S=600;PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/cluster")
   endforeach()
 endfunction()
