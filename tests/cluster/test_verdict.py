@@ -172,8 +172,12 @@ class Requeue(VerdictTest):
             os.kill(pid, signal.SIGKILL)
         self.end(job)
         self.wait_state(job, "complete")
-        wait_for("the job's second start", lambda: self.cluster.job(job)["Restarts"] == "1"
-                 and self.cluster.job(job)["JobState"] == "COMPLETED", 90, 1)
+
+        def ended_again():
+            self.cluster.run("scontrol", "reconfigure")  # has the nodes say which jobs they have, now and not in minutes
+            return self.cluster.job(job)["Restarts"] == "1" and self.cluster.job(job)["JobState"] == "COMPLETED"
+
+        wait_for("the job's second start", ended_again, 180, 4)
         run = self.wait_state(job, "complete")
         self.assertEqual(self.runs_of(job), [str(job)])
         self.assertEqual([a["state"] for a in run["attempts"]], ["complete", "complete"])
