@@ -4,8 +4,8 @@
 -- a list fail for all: no view and no function below can fail on what the tables accept, and none returns a number that
 -- a reader of JSON refuses.
 --
--- Replaces: views run_attempts, run_summary; functions wlb_event_add, wlb_record_attempt, wlb_record_step, wlb_record
--- (which returns what it added), wlb_deliver, wlb_rank_map_json, wlb_steps_json, wlb_attempts_json, wlb_faults_json,
+-- Replaces: views run_attempts, run_summary; functions wlb_event_add, wlb_record_attempt, wlb_record_step (which
+-- returns what it added), wlb_rank_map_json, wlb_steps_json, wlb_attempts_json, wlb_faults_json,
 -- wlb_checkpoints_json, wlb_events_json, wlb_run_json, wlb_run_steps_json, wlb_runs_json.
 
 -- ---- numbers that every reader takes ----------------------------------------------------------------------------
@@ -202,34 +202,6 @@ begin
 		wlb_seconds(new.step_time_s) - wlb_seconds(old.step_time_s), false)::wlb_added;
 end $$;
 
-drop function wlb_record(attempts, text, jsonb);
-
-create function wlb_record(a attempts, p_source text, p_record jsonb) returns wlb_added language plpgsql as $$
-declare
-	d jsonb := p_record->'data';
-	at timestamptz := to_timestamp((p_record->>'time')::float8);
-begin
-	case p_record->>'type'
-	when 'attempt' then
-		perform wlb_record_attempt(a, d, at);
-	when 'step' then
-		return wlb_record_step(a, d, at);
-	when 'checkpoint' then
-		insert into checkpoints (run_id, attempt_id, step, path, size_bytes, duration_s, recorded_at)
-		values (a.run_id, a.id, (d->>'step')::bigint, d->>'path', (d->>'bytes')::bigint, (d->>'duration_s')::float8, at);
-	when 'fault' then
-		perform wlb_fault_add(a.id, d->>'kind', (d->>'rank')::integer, d->>'node', (d->>'step')::bigint,
-			coalesce(d->>'detail', ''), d->'evidence', at);
-	when 'event' then
-		if d->>'kind' = 'step_started' then
-			perform wlb_attempt_begun(a, at);
-		end if;
-		perform wlb_event_add(a.run_id, a.id, d->>'kind', coalesce(d->>'detail', ''), at);
-	when 'attempt_end' then
-		perform wlb_record_attempt_end(a, p_source, d, at);
-	end case;
-	return (0, 0, 0, 0, true)::wlb_added;
-end $$;
 
 -- Removes the oldest of what a run has too much of, and counts it. wlbd acts upon job_resized: it stays.
 create function wlb_run_trim(p_run bigint) returns void language plpgsql as $$
@@ -277,41 +249,6 @@ begin
 	if added.steps > 0 then
 		update attempts set new_steps = new_steps + added.steps where id = a.id;
 	end if;
-end $$;
-
--- Stores the records of one request that are not stored yet. The sequence number moves in the same transaction. Several
--- connections deliver: the run's row is held first, so that one delivery of a run follows the other, and each takes its
--- locks in one order.
-create or replace function wlb_deliver(p_attempt bigint, p_source text, p_body jsonb)
-returns json language plpgsql as $$
-declare
-	a attempts;
-	stored bigint;
-	record jsonb;
-	one wlb_added;
-	added wlb_added := (0, 0, 0, 0, false);
-begin
-	select * into strict a from attempts where id = p_attempt;
-	perform from runs where id = a.run_id for no key update;
-	insert into sources (attempt_id, source) values (p_attempt, p_source) on conflict do nothing;
-	select last_seq into stored from sources where attempt_id = p_attempt and source = p_source for update;
-	if (p_body->>'first_seq')::bigint > stored + 1 then
-		return json_build_object('acked_seq', stored, 'gap', true);
-	end if;
-	for record in select value from jsonb_array_elements(p_body->'records') where (value->>'seq')::bigint > stored loop
-		one := wlb_record(a, p_source, record);
-		added := (added.steps + one.steps, added.repeated + one.repeated, added.tokens + one.tokens,
-			added.seconds + one.seconds, added.trimmed or one.trimmed)::wlb_added;
-		stored := (record->>'seq')::bigint;
-	end loop;
-	if added.steps + added.repeated > 0 then
-		perform wlb_run_total(a, added);
-	end if;
-	if added.trimmed then
-		perform wlb_run_trim(a.run_id);
-	end if;
-	update sources set last_seq = stored, updated_at = now() where attempt_id = p_attempt and source = p_source;
-	return json_build_object('acked_seq', stored, 'gap', false);
 end $$;
 
 -- ---- views ------------------------------------------------------------------------------------------------------

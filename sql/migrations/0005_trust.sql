@@ -1,9 +1,8 @@
 -- Whose run it is. A run is confirmed once Slurm has said that its job exists and who owns it. Until then it is
 -- provisional: it belongs to whoever announced it, nothing is done to nodes or jobs for it, and it hides no other run.
 --
--- Replaces wlb_run_newest, wlb_run_actable, wlb_run_readable, wlb_run_create, wlb_run_announce, wlb_attempt_ensure,
--- wlb_attempt_card, and wlb_run_history, which takes the asker now. Adds wlb_run_meant, wlb_run_confirm and
--- wlb_runs_provisional.
+-- Replaces wlb_run_newest, wlb_run_actable, wlb_run_readable, wlb_run_create, wlb_attempt_ensure and wlb_attempt_card.
+-- Adds wlb_run_meant, wlb_run_confirm and wlb_runs_provisional.
 
 alter table runs add column confirmed boolean not null default false;
 update runs set confirmed = true where submitted_at is not null;
@@ -99,45 +98,6 @@ create function wlb_runs_provisional() returns json language sql stable as $$
 	from runs where not confirmed and state in ('starting', 'running', 'restarting')
 $$;
 
--- Finds or makes the run that a job announces. p_launch is null when the plugin asks. A provisional run of somebody
--- else is not looked at.
-create or replace function wlb_run_announce(p_job_id bigint, p_launch integer, p_uid bigint, p_user text,
-	p_cluster text, p_job_name text, p_submitted timestamptz, p_restart_count integer, p_policy jsonb)
-returns runs language plpgsql as $$
-declare
-	r runs;
-	over boolean;
-	again boolean;
-begin
-	select * into r from runs where job_id = p_job_id and (uid = p_uid or (confirmed and p_submitted is not null))
-	order by id desc limit 1;
-	if r.id is null or wlb_job_is_another(r, p_uid, p_submitted, p_restart_count) then
-		return wlb_run_create(p_job_id, 1, p_uid, p_user, p_cluster, p_job_name, p_submitted, p_restart_count, p_policy);
-	end if;
-	over := r.state in ('complete', 'failed', 'out_of_nodes', 'cancelled');
-	if over and p_launch is not null and p_restart_count <= r.restart_count then
-		return wlb_run_create(p_job_id, r.launch + 1, p_uid, p_user, p_cluster, p_job_name,
-			coalesce(p_submitted, r.submitted_at), p_restart_count, p_policy);
-	end if;
-	if over and p_launch is not null then -- requeued: the script begins again, and so does its p_launch-th run
-		select * into r from runs where job_id = p_job_id and uid = r.uid and launch <= p_launch
-			and submitted_at is not distinct from r.submitted_at order by launch desc limit 1;
-	end if;
-	again := over and p_restart_count > r.restart_count and p_launch is not null;
-	update runs set
-		confirmed = runs.confirmed or p_submitted is not null,
-		submitted_at = coalesce(runs.submitted_at, p_submitted),
-		restart_count = greatest(runs.restart_count, p_restart_count),
-		job_name = case when p_job_name <> '' then p_job_name else runs.job_name end,
-		cluster = case when p_cluster <> '' then p_cluster else runs.cluster end,
-		policy = runs.policy || p_policy,
-		state = case when again then 'restarting' else runs.state end,
-		ended_by = case when again then null else runs.ended_by end,
-		ended_at = case when again then null else runs.ended_at end
-	where id = r.id returning * into r;
-	return r;
-end $$;
-
 -- ---- attempts ---------------------------------------------------------------------------------------------------
 
 -- What wlbd keeps in memory of an attempt. rank_nodes: the node of each rank, null until rank 0 has recorded them.
@@ -182,37 +142,3 @@ end $$;
 
 -- ---- the next attempt -------------------------------------------------------------------------------------------
 
--- p_uid asks; p_admin: root or SlurmUser. Else as before.
-drop function wlb_run_history(text, uuid);
-create function wlb_run_history(p_name text, p_uuid uuid, p_uid bigint, p_admin boolean)
-returns json language plpgsql stable as $$
-declare
-	r runs := wlb_run_found(p_name, p_uid, p_admin);
-begin
-	if exists (select from attempts where uuid = p_uuid and run_id <> r.id) then
-		raise exception using errcode = 'WL409', message = format(
-			'attempt %s is of another run than %s; make a new attempt_id', p_uuid, p_name);
-	end if;
-	return (with ended as (
-		select a.number, a.new_steps = 0 and not exists (
-			select from faults f where f.attempt_id = a.id and f.kind = 'node_lost') as fruitless
-		from attempts a where a.run_id = r.id and a.uuid <> p_uuid and a.state <> 'complete'
-	), node_faults as (
-		select node, count(*) as faults from faults
-		where run_id = r.id and node is not null and cause and kind <> 'step_failed' group by node
-	), newest as (
-		select step, path from checkpoints where run_id = r.id order by step desc, id desc limit 1
-	)
-	select json_build_object(
-		'run_pk', r.id, 'uid', r.uid, 'confirmed', r.confirmed, 'job_id', r.job_id, 'state', r.state, 'reason', r.reason,
-		'closed', coalesce(r.ended_by = 'launcher', false),
-		'attempts', (select count(*) from attempts where run_id = r.id),
-		'decision', (select decision from attempts where uuid = p_uuid),
-		'newest', (select uuid from attempts where run_id = r.id and launched order by number desc limit 1),
-		'first_total', coalesce((select cardinality(nodes) + cardinality(spares) from attempts
-			where run_id = r.id and launched order by number limit 1), 0),
-		'fruitless', (select count(*) from ended where number > coalesce(
-			(select max(number) from ended where not fruitless), 0)),
-		'node_faults', (select coalesce(json_object_agg(node, faults), '{}') from node_faults),
-		'checkpoint', (select json_build_object('step', step, 'path', path) from newest)));
-end $$;
