@@ -56,13 +56,13 @@ static void load(const char *path, struct state *state)
 
 static void save(const char *path, const struct state *state)
 {
-	char aside[4096];
-	snprintf(aside, sizeof(aside), "%s.new", path);
-	FILE *file = fopen(aside, "w");
+	char temporary[4096];
+	snprintf(temporary, sizeof(temporary), "%s.new", path);
+	FILE *file = fopen(temporary, "w");
 	if (file == NULL ||
 	    fprintf(file, "%llu %llu\n", (unsigned long long)state->step, (unsigned long long)state->value) < 0)
-		fail("cannot write", aside);
-	if (fflush(file) != 0 || fsync(fileno(file)) != 0 || fclose(file) != 0 || rename(aside, path) != 0)
+		fail("cannot write", temporary);
+	if (fflush(file) != 0 || fsync(fileno(file)) != 0 || fclose(file) != 0 || rename(temporary, path) != 0)
 		fail("cannot save", path);
 }
 

@@ -22,7 +22,7 @@
 
 #define ATTEMPT "6e1b0f3c-3c1e-4c39-9ad5-0d6a3d0c1f11"
 
-struct scene {
+struct fixture {
 	pthread_mutex_t lock;
 	struct server *server;
 	struct wlb_node_page *page;
@@ -40,7 +40,7 @@ struct scene {
 
 static bool answer(void *context, int fd, const struct request *request)
 {
-	struct scene *s = context;
+	struct fixture *s = context;
 	pthread_mutex_lock(&s->lock);
 	json_t *report = json_loads(request->body, 0, NULL);
 	bool stalled = s->stalled;
@@ -68,14 +68,14 @@ static pid_t start_rank(void)
 	return pid;
 }
 
-static void tell(const struct scene *s, const char *format, int rank, int value)
+static void tell(const struct fixture *s, const char *format, int rank, int value)
 {
 	char message[64];
 	snprintf(message, sizeof(message), format, rank, value);
 	assert_true(send(s->socket, message, strlen(message), MSG_NOSIGNAL) > 0);
 }
 
-static pid_t start_agent(struct scene *s, int socket)
+static pid_t start_agent(struct fixture *s, int socket)
 {
 	struct wlb_client_config config = server_config(s->server);
 	struct wlb_agent_options options = {.run_id = "12",
@@ -96,7 +96,7 @@ static pid_t start_agent(struct scene *s, int socket)
 
 static int begin(void **state)
 {
-	struct scene *s = calloc(1, sizeof(*s));
+	struct fixture *s = calloc(1, sizeof(*s));
 	int ends[2];
 	pthread_mutex_init(&s->lock, NULL);
 	s->status = 200;
@@ -117,7 +117,7 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-	struct scene *s = *state;
+	struct fixture *s = *state;
 	for (int i = 0; i < 2; i++) {
 		kill(s->ranks[i], SIGKILL);
 		waitpid(s->ranks[i], NULL, 0);
@@ -138,7 +138,7 @@ static int end(void **state)
 }
 
 /* Whether the last report has such a member; `expected` is stolen. */
-static bool last_has(struct scene *s, const char *name, json_t *expected)
+static bool last_has(struct fixture *s, const char *name, json_t *expected)
 {
 	pthread_mutex_lock(&s->lock);
 	bool equal = json_equal(json_object_get(s->last, name), expected);
@@ -147,7 +147,7 @@ static bool last_has(struct scene *s, const char *name, json_t *expected)
 	return equal;
 }
 
-static int reports(struct scene *s)
+static int reports(struct fixture *s)
 {
 	pthread_mutex_lock(&s->lock);
 	int count = s->reports;
@@ -163,7 +163,7 @@ static int reports(struct scene *s)
 		assert_true(condition);                                                                                \
 	} while (0)
 
-static bool agent_ended(struct scene *s)
+static bool agent_ended(struct fixture *s)
 {
 	int status;
 	if (s->agent > 0 && waitpid(s->agent, &status, WNOHANG) == s->agent) {
@@ -174,7 +174,7 @@ static bool agent_ended(struct scene *s)
 }
 
 /* The code of the rank in an acknowledged report, -1 while there is none. */
-static int told_code(struct scene *s, int rank, size_t *times)
+static int told_code(struct fixture *s, int rank, size_t *times)
 {
 	int code = -1;
 	size_t i;
@@ -194,7 +194,7 @@ static int told_code(struct scene *s, int rank, size_t *times)
 
 static void reports_each_second(void **state)
 {
-	struct scene *s = *state;
+	struct fixture *s = *state;
 	WAIT_FOR(reports(s) > 0, 1000);
 	assert_true(last_has(s, "attempt_id", json_string(ATTEMPT)));
 	assert_true(last_has(s, "source", json_string("node")));
@@ -213,7 +213,7 @@ static void reports_each_second(void **state)
 
 static void tells_how_ranks_ended(void **state)
 {
-	struct scene *s = *state;
+	struct fixture *s = *state;
 	size_t times;
 	WAIT_FOR(reports(s) > 0, 1000);
 	kill(s->ranks[1], SIGKILL); /* the plugin says nothing, and nobody reaps it */
@@ -229,7 +229,7 @@ static void tells_how_ranks_ended(void **state)
 
 static void tells_again_what_was_not_taken(void **state)
 {
-	struct scene *s = *state;
+	struct fixture *s = *state;
 	size_t times;
 	pthread_mutex_lock(&s->lock);
 	s->status = 503;
@@ -247,7 +247,7 @@ static void tells_again_what_was_not_taken(void **state)
 
 static void does_not_wait_at_the_end(void **state)
 {
-	struct scene *s = *state;
+	struct fixture *s = *state;
 	WAIT_FOR(reports(s) > 0, 1000);
 	pthread_mutex_lock(&s->lock);
 	s->stalled = true;
@@ -262,7 +262,7 @@ static void does_not_wait_at_the_end(void **state)
 
 static void obeys_with_force(void **state)
 {
-	struct scene *s = *state;
+	struct fixture *s = *state;
 	const char *reason = "";
 	WAIT_FOR(reports(s) > 0, 1000);
 	pthread_mutex_lock(&s->lock);
@@ -279,7 +279,7 @@ static void obeys_with_force(void **state)
 
 static void outlives_slurmstepd(void **state)
 {
-	struct scene *s = *state;
+	struct fixture *s = *state;
 	WAIT_FOR(reports(s) > 0, 1000);
 	close(s->socket);
 	s->socket = -1;

@@ -13,17 +13,17 @@
 /* What `writes` says on stderr. */
 static void heard(void (*writes)(void), char *text, size_t size)
 {
-	FILE *aside = tmpfile();
+	FILE *temporary = tmpfile();
 	int before = dup(STDERR_FILENO);
 	fflush(stderr);
-	dup2(fileno(aside), STDERR_FILENO);
+	dup2(fileno(temporary), STDERR_FILENO);
 	writes();
 	fflush(stderr);
 	dup2(before, STDERR_FILENO);
 	close(before);
-	rewind(aside);
-	text[fread(text, 1, size - 1, aside)] = '\0';
-	fclose(aside);
+	rewind(temporary);
+	text[fread(text, 1, size - 1, temporary)] = '\0';
+	fclose(temporary);
 }
 
 static int lines(const char *text, const char *word)
