@@ -103,7 +103,7 @@ class Case:
             if self.job and self.job_state() not in JOB_ENDED:
                 self.cluster.run("scancel", self.job, check=False)
             self.clean("when all was well again", RETURN_S,
-                       lambda: leftovers.processes(self.cluster) + leftovers.ill_nodes(self.cluster))
+                       lambda: self.left_running() + leftovers.ill_nodes(self.cluster))
         except Failed as error:
             self.problem(f"the cluster was not restored: {error}")
 
@@ -123,13 +123,15 @@ class Case:
         self.problem(*leftovers.disagreements(self.cluster.run("wlb", "show", self.job).stdout, self.run))
 
     def judge_left(self):
-        """What a node that is still frozen had is looked for after it has thawed."""
+        """What a frozen node holds, its locks of records included, is looked for when it has thawed."""
         frozen = any(words[0] == "thaw-node" for words in self.injector.to_undo.values())
         self.clean("after the run", CLEAN_S, lambda: (
-            leftovers.processes(self.cluster, stopped=not frozen, of_slurm=False)
-            + leftovers.of_slurm(self.cluster) + leftovers.of_spool(self.cluster)
+            ([] if frozen else self.left_running(of_slurm=False)) + leftovers.of_slurm(self.cluster)
             + leftovers.of_database(self.cluster, self.job)
             + leftovers.ill_nodes(self.cluster, self.kind.dead.split())))
+
+    def left_running(self, **options):
+        return leftovers.processes(self.cluster, **options) + leftovers.of_spool(self.cluster)
 
     def clean(self, when, within_s, look):
         """What look() finds must be gone by then."""

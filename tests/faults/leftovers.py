@@ -13,9 +13,9 @@ def state_of(pid):
         return "X"
 
 
-def processes(cluster, stopped=True, of_slurm=True):
-    """What is there of the cluster beside its daemons, a text each; without stopped processes and slurmstepds if so
-    wished: a slurmstepd whose step is over waits up to a minute for those of nodes that are gone."""
+def processes(cluster, of_slurm=True):
+    """What runs on the cluster beside its daemons, a text each; without slurmstepds if so wished: one whose step is over
+    waits up to a minute for those of nodes that are gone."""
     daemons = {int(path.read_text(encoding="ascii").split()[0]) for path in cluster.dir.glob("run/*.pid")}
     managers = stepds(cluster)
     found = dict(managers) if of_slurm else {}
@@ -24,7 +24,7 @@ def processes(cluster, stopped=True, of_slurm=True):
         if pid not in managers and belongs(pid, folder, cluster) and not is_daemon(pid, daemons):
             found[pid] = read_command(pid)
     return [f"{command[:100]} ({place(pid)}, state {state_of(pid)})" for pid, command in found.items()
-            if state_of(pid) not in ("ZX" if stopped else "ZXT")]
+            if state_of(pid) not in "ZX"]
 
 
 def belongs(pid, folder, cluster):
