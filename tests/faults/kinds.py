@@ -75,7 +75,7 @@ KINDS = (
     quiet("wlbd killed", "kill wlbd; sleep 4; start wlbd", covering="ours"),
     quiet("wlbd stopped", "freeze wlbd; sleep 6; thaw wlbd"),
     lost_node("node and wlbd", "kill node {node}; kill wlbd; sleep 4; start wlbd"),
-    lost_node("wlbd then node", "kill wlbd; sleep 1; kill node {node}; sleep 4; start wlbd", covering="ours"),
+    lost_node("wlbd then node", "kill wlbd; sleep 1; kill node {node}; sleep 4; start wlbd"),
     lost_rank("wlbd then local rank 0", "kill wlbd; sleep 1; kill rank {leader}; sleep 4; start wlbd", "{leader}"),
 
     quiet("database away", "stop database; sleep 6; start database"),
@@ -86,7 +86,7 @@ KINDS = (
     quiet("slurmctld stopped", "freeze slurmctld; sleep 6; thaw slurmctld", covering="foreign"),
     lost_rank("slurmctld killed and rank", "kill slurmctld; kill rank {rank}; sleep 5; start slurmctld", "{rank}", long=True),
     lost_rank("slurmctld killed and local rank 0",
-              "kill slurmctld; kill rank {leader}; sleep 5; start slurmctld", "{leader}", long=True, covering="ours"),
+              "kill slurmctld; kill rank {leader}; sleep 5; start slurmctld", "{leader}", long=True),
     lost_node("slurmctld killed and node", "kill slurmctld; kill node {node}; sleep 5; start slurmctld", long=True),
     lost_node("slurmctld killed and batch node", "kill slurmctld; kill node n1; sleep 5; start slurmctld", "n1", long=True),
     lost_rank("slurmctld stopped and rank", "freeze slurmctld; kill rank {rank}; sleep 6; thaw slurmctld", "{rank}"),
