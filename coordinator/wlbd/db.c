@@ -407,6 +407,11 @@ void wlbd_db_free(struct wlbd_db *db)
 	free(db);
 }
 
+void wlbd_db_renew(struct wlbd_db *db)
+{
+	close_connection(db, "the connection is made anew");
+}
+
 bool wlbd_db_ready(const struct wlbd_db *db)
 {
 	return db->state == READY;

@@ -46,6 +46,9 @@ struct wlbd_db *wlbd_db_new(struct event_base *base, const char *conninfo, int t
 void wlbd_db_stop(struct wlbd_db *db);
 void wlbd_db_free(struct wlbd_db *db); /* calls under way are forgotten; NULL allowed */
 
+/* Ends the connection, which must have no call under way, and makes it anew; until then the database is away. */
+void wlbd_db_renew(struct wlbd_db *db);
+
 bool wlbd_db_ready(const struct wlbd_db *db);
 const char *wlbd_db_reason(const struct wlbd_db *db); /* why it is not ready; "" when it is */
 

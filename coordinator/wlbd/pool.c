@@ -11,7 +11,8 @@ enum {
 	OWNER_MOST = WLBD_POOL_CONNECTIONS - 1, /* under way */
 	WAITING_MOST = 1024,
 	WAITING_BYTES_MOST = 32 * 1024 * 1024,
-	WAIT_MOST_MS = 10000, /* looked at whenever a statement ends, which the limit of statements bounds */
+	LARGE_BYTES = 1024 * 1024, /* of an answer, after which its connection is made anew */
+	WAIT_MOST_MS = 10000,      /* looked at whenever a statement ends, which the limit of statements bounds */
 };
 
 /* A statement that waits. */
@@ -31,7 +32,8 @@ struct entry {
 struct slot {
 	struct wlbd_pool *pool;
 	struct wlbd_db *db;
-	bool busy; /* what follows is of the statement under way */
+	bool large; /* an answer was */
+	bool busy;  /* what follows is of the statement under way */
 	uid_t owner;
 	uint64_t key;
 	wlbd_db_done *done;
@@ -211,6 +213,7 @@ static void on_done(void *context, const struct wlbd_db_result *result)
 	struct slot *slot = context;
 	wlbd_db_done *done = slot->done;
 	slot->busy = false;
+	slot->large = slot->large || (result->value != NULL && strlen(result->value) > LARGE_BYTES);
 	if (done != NULL)
 		done(slot->context, result);
 	dispatch(slot->pool);
@@ -238,6 +241,24 @@ static void answer_away(struct wlbd_pool *pool)
 	}
 }
 
+/* libpq keeps the memory of the largest answer for as long as the connection lasts. Another connection must be there.
+ */
+static void renew_one(struct wlbd_pool *pool)
+{
+	struct slot *large = NULL;
+	int ready = 0;
+	for (int i = 0; i < WLBD_POOL_CONNECTIONS; i++) {
+		struct slot *slot = &pool->slots[i];
+		ready += wlbd_db_ready(slot->db);
+		if (slot->large && !slot->busy && wlbd_db_ready(slot->db))
+			large = slot;
+	}
+	if (large == NULL || ready < 2 || !TAILQ_EMPTY(&pool->waiting))
+		return;
+	large->large = false;
+	wlbd_db_renew(large->db);
+}
+
 static void dispatch(struct wlbd_pool *pool)
 {
 	struct slot *slot;
@@ -248,6 +269,7 @@ static void dispatch(struct wlbd_pool *pool)
 		remove_entry(pool, entry);
 		start(slot, entry);
 	}
+	renew_one(pool);
 }
 
 /* ---- asking ------------------------------------------------------------------------------------ */
