@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,6 +158,13 @@ static bool is_spool(const char *name)
 	return name[0] != '.' && length > 6 && strcmp(name + length - 6, ".jsonl") == 0;
 }
 
+/* A regular file of this account; those of others are theirs to deliver. */
+static bool is_own_file(int folder, const char *name, struct stat *about)
+{
+	return fstatat(folder, name, about, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(about->st_mode) &&
+	       about->st_uid == geteuid();
+}
+
 static void leftovers_free(struct leftovers *all)
 {
 	for (int i = 0; i < all->count; i++)
@@ -164,20 +172,16 @@ static void leftovers_free(struct leftovers *all)
 	free(all->list);
 }
 
-static int leftovers_add(struct leftovers *all, const char *dir, const char *name)
+static int leftovers_add(struct leftovers *all, const char *dir, const char *name, time_t written)
 {
-	struct stat about;
-	struct leftover item = {0};
+	struct leftover item = {.written = written};
 	if (asprintf(&item.path, "%s/%s", dir, name) < 0)
 		return -1;
-	struct leftover *more = stat(item.path, &about) == 0 && S_ISREG(about.st_mode)
-	                                ? realloc(all->list, sizeof(item) * (size_t)(all->count + 1))
-	                                : NULL;
+	struct leftover *more = realloc(all->list, sizeof(item) * (size_t)(all->count + 1));
 	if (more == NULL) {
 		free(item.path);
-		return 0;
+		return -1;
 	}
-	item.written = about.st_mtime;
 	all->list = more;
 	more[all->count++] = item;
 	return 0;
@@ -193,10 +197,12 @@ static int list_leftovers(const char *dir, struct leftovers *all, struct wlb_err
 		return 0;
 	if (folder == NULL)
 		return wlb_fail(error, "spool folder %s: cannot be read: %s", dir, strerror(errno));
+	struct stat about;
 	int entries = 0;
 	for (struct dirent *entry = readdir(folder); entry != NULL && entries < ENTRIES_MAX && all->count < SPOOLS_MAX;
 	     entry = readdir(folder), entries++)
-		if (is_spool(entry->d_name) && leftovers_add(all, dir, entry->d_name) != 0)
+		if (is_spool(entry->d_name) && is_own_file(dirfd(folder), entry->d_name, &about) &&
+		    leftovers_add(all, dir, entry->d_name, about.st_mtime) != 0)
 			break;
 	closedir(folder);
 	if (all->count > 0)
@@ -299,8 +305,9 @@ bool wlb_deliver_pending(const char *spool_dir)
 	if (folder == NULL)
 		return false;
 	struct dirent *entry;
+	struct stat about;
 	for (int entries = 0; !pending && entries < ENTRIES_MAX && (entry = readdir(folder)) != NULL; entries++)
-		pending = is_spool(entry->d_name);
+		pending = is_spool(entry->d_name) && is_own_file(dirfd(folder), entry->d_name, &about);
 	closedir(folder);
 	return pending;
 }

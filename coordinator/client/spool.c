@@ -235,7 +235,7 @@ static int scan(struct wlb_spool *spool, struct wlb_error *error)
 static int open_locked(struct wlb_spool *spool, int flags, struct wlb_error *error)
 {
 	struct stat about;
-	spool->fd = open(spool->path, flags | O_CLOEXEC, 0600);
+	spool->fd = open(spool->path, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (spool->fd < 0)
 		return errno == ENOENT ? 0 : fail_io(spool, "opened", error);
 	bool busy = flock(spool->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
@@ -300,6 +300,13 @@ struct wlb_spool *wlb_spool_open(const char *dir, const struct wlb_spool_identit
 	return spool;
 }
 
+/* What another account laid into the folder would be delivered with this account's credential. */
+static bool is_own(const struct wlb_spool *spool)
+{
+	struct stat about;
+	return fstat(spool->fd, &about) == 0 && about.st_uid == geteuid();
+}
+
 struct wlb_spool *wlb_spool_adopt(const char *path, bool *busy, struct wlb_error *error)
 {
 	*busy = false;
@@ -308,7 +315,11 @@ struct wlb_spool *wlb_spool_adopt(const char *path, bool *busy, struct wlb_error
 		return NULL;
 	snprintf(spool->path, sizeof(spool->path), "%s", path);
 	int locked = open_locked(spool, O_RDWR, error);
-	*busy = locked == 0;
+	*busy = locked == 0 || (locked == 1 && !is_own(spool));
+	if (*busy) {
+		wlb_spool_close(spool, false);
+		return NULL;
+	}
 	/* A spool without a whole header never had a record: closing it as delivered removes it. */
 	bool scanned = locked == 1 && scan(spool, error) == 0;
 	if (scanned && (spool->first == 0 || read_header(spool, &spool->identity, error) == 0))

@@ -42,8 +42,8 @@ int wlb_spool_peek(const char *path, struct wlb_spool_identity *identity, int64_
 /* Creates the spool in `dir` (made when missing), or continues it. NULL on error, also when another process has it. */
 struct wlb_spool *wlb_spool_open(const char *dir, const struct wlb_spool_identity *identity, struct wlb_error *error);
 
-/* Takes over a spool that an earlier process left. NULL with *busy set when it is in use, or is gone. One whose header
- * cannot be read is moved into refused/. */
+/* Takes over a spool that an earlier process left. NULL with *busy set when it is in use, is gone, or is another
+ * account's. One whose header cannot be read is moved into refused/. */
 struct wlb_spool *wlb_spool_adopt(const char *path, bool *busy, struct wlb_error *error);
 
 /* Closes; with `remove_delivered`, a spool without pending records is removed. NULL allowed. */
