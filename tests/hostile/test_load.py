@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Reads of the largest run, by many and without an end, keep nobody from reading, recording or restarting."""
+import json
 import time
+import uuid
 
 import hostile
-from hostile import BOTH, Caller, HostileTest, close_all, head_of
+from hostile import BOTH, Caller, HostileTest, close_all, delivery, event, head_of
 
 STEPS = 300_000
 
@@ -103,6 +105,50 @@ class Reads(LargestTest):
         while time.monotonic() < end:
             self.as_user("wlb", "show", self.LARGEST, timeout_s=60)
             self.as_user("wlb", "runs", timeout_s=60)
+
+
+# ---- what waits for the database ------------------------------------------------------------------------------------------
+
+def reads_that_wait(place, path, count, seconds):
+    """So many reads of one user at once that most wait."""
+    caller, links = Caller(place), []
+    for _ in range(count):
+        try:
+            links.append(place.connect(2))
+            links[-1].sendall(head_of("GET", path, 0, caller.credential("GET", path)))
+        except OSError:
+            continue
+    time.sleep(seconds)
+    close_all(links)
+
+
+def deliveries_that_wait(place, run, count, seconds):
+    """So many large deliveries of one user at once, each of another source, that most wait."""
+    caller, links, path = Caller(place), [], f"/v1/runs/{run}/records"
+    for number in range(count):
+        body = json.dumps(delivery(run, str(uuid.uuid4()), [event(seq, f"{number} {seq} " + "x" * 4000)
+                                                            for seq in range(1, 1001)])).encode()
+        try:
+            links.append(place.connect(2))
+            links[-1].settimeout(5)
+            links[-1].sendall(head_of("POST", path, len(body), caller.credential("POST", path, body)) + body)
+        except OSError:
+            continue
+    time.sleep(seconds)
+    close_all(links)
+
+
+class Waiting(LargestTest):
+    """Some users' statements wait for the database in such numbers that there might be no place for root's."""
+
+    def test_reads_of_two_users(self):
+        self.attack(reads_that_wait, self.paths()[0], 300, 3, uid=BOTH, processes=4)
+        self.watch.stop()
+        self.becomes(lambda: self.under_way() == 0, 60)
+
+    def test_large_deliveries_of_one_user(self):
+        run, _ = self.own_run()
+        self.attack(deliveries_that_wait, run, 10, 3, processes=3)
 
 
 if __name__ == "__main__":
