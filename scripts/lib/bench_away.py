@@ -67,6 +67,7 @@ def series(name, values):
 class Bench:
     def __init__(self, build, folder):
         self.build, self.work, self.dir = build, folder / "work", folder / "c"
+        folder.chmod(0o755)  # PostgreSQL runs as an account of its own
         self.work.mkdir()
         self.env = {**os.environ, "XDG_STATE_HOME": str(folder / "state")}
 
