@@ -188,6 +188,9 @@ class Refused(DeliveryTest):
         self.assertIn("belongs to", result.stderr)
         self.assertEqual(self.spools("again"), [])
         self.assertTrue((self.folder("again") / "refused" / path.name).exists())
+        self.cluster.run("wlb", "flush", "again")
+        self.assertEqual([e for e in self.show(earlier)["events"] if e["kind"] == "again"], [])  # not root's files
+        self.cluster.run("chown", "-R", "root", self.folder("again"))
         result = self.cluster.run("wlb", "flush", "--refused", "again", check=False)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(sorted(e["detail"] for e in self.show(earlier)["events"] if e["kind"] == "again"),
