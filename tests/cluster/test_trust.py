@@ -2,6 +2,7 @@
 """What a user can do to runs, nodes and jobs that are not his: nothing. Attacks on a live cluster."""
 import http.client
 import json
+import threading
 import time
 import uuid
 
@@ -17,13 +18,17 @@ class TrustTest(test_wlbd_api.RunningJobs):
     nodes = 4
     for_others = True
 
-    def submit(self, node, uid=0, script="srun sleep 600"):
-        """A running job of `uid` on one node."""
-        result = self.cluster.run("sbatch", "--parsable", "--requeue", "-w", node, "-o", "/dev/null", "--wrap", script,
-                                  user=uid)
+    def submit(self, node, uid=0, options=()):
+        """A job of `uid` on one node whose step runs: a slurmd that is restarted while a step starts fails it."""
+        started = self.cluster.home / "started"
+        started.mkdir(exist_ok=True)
+        started.chmod(0o777)
+        script = f"srun sh -c 'touch {started}/$SLURM_JOB_ID; exec sleep 600'"
+        result = self.cluster.run("sbatch", "--parsable", "--requeue", "-w", node, "-o", "/dev/null", *options, "--wrap",
+                                  script, user=uid)
         job = int(result.stdout)
         self.addCleanup(self.cluster.run, "scancel", job)
-        wait_for(f"job {job}", lambda: self.cluster.job(job)["JobState"] == "RUNNING", 20)
+        wait_for(f"the step of job {job}", lambda: (started / str(job)).exists(), 20)
         return job
 
     def report(self, run, attempt, uid, link=None, **more):
@@ -70,6 +75,32 @@ class Nodes(TrustTest):
             job = self.cluster.job(victim)
             self.assertEqual((job["JobState"], job["Restarts"]), ("RUNNING", "0"))
             time.sleep(0.1)
+
+    def test_reports_from_elsewhere_do_not_hide_a_lost_node(self):
+        """A user who shares n4 goes on reporting of it, from another address, after its slurmd has stopped."""
+        victim, job = self.submit("n4", options=["-n1"]), self.submit("n4", NOBODY, options=["-n1"])
+        attempts = {}
+        for run, uid in ((victim, 0), (job, NOBODY)):
+            self.assertEqual(self.announce(run, uid)[0], 200)
+            attempts[uid], reply = self.ask(str(run), ["n4"], uid=uid)
+            self.assertEqual(reply["decision"], "start")
+        link = http.client.HTTPConnection(self.api.address, timeout=10, source_address=("127.0.0.2", 0))
+        self.addCleanup(link.close)
+        elsewhere = threading.Event()
+        self.addCleanup(elsewhere.set)
+
+        def go_on_reporting():
+            while not elsewhere.wait(0.3):
+                self.report(job, attempts[NOBODY], NOBODY, link, node="n4")
+
+        thread = threading.Thread(target=go_on_reporting)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(elsewhere.set)
+        self.cluster.verb("kill-service", "slurmd-n4")
+        self.addCleanup(self.cluster.verb, "restore-node", "4")
+        self.assertEqual(self.report(victim, attempts[0], 0, node="n4", lost_ranks=[{"rank": 0}])[0], 200)
+        wait_for("n4 to be set DOWN", lambda: "DOWN" in self.node_state("n4"), 15)
 
     def test_a_job_of_ones_own_is_no_more_than_that(self):
         """Other nodes, ranks and steps than those of one's own attempt are refused, and nothing is done to them."""
