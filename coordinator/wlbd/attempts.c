@@ -9,6 +9,7 @@
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/node_question.h"
+#include "coordinator/wlbd/nodes.h"
 #include "coordinator/wlbd/wlbd.h"
 
 enum {
@@ -222,7 +223,20 @@ struct wlbd_reporter *wlbd_attempt_reporter(struct wlbd_attempt *attempt, const 
 	return reporter;
 }
 
-int64_t wlbd_attempts_node_heard_ms(const struct wlbd_attempts *attempts, const char *node)
+static bool is_from_node(const struct wlbd_reporter *reporter)
+{
+	struct sockaddr_storage peer;
+	const struct wlbd_node *node = wlbd_nodes_find(reporter->attempt->wlbd->nodes, reporter->node);
+	return node != NULL && wlbd_connection_peer(reporter->connection, &peer) == 0 && wlbd_node_has_address(node, &peer);
+}
+
+static bool shows_life(const struct wlbd_attempt *attempt, const struct wlbd_reporter *reporter, uid_t uid)
+{
+	return reporter->connection != NULL && (attempt->uid == uid || is_from_node(reporter)) &&
+	       attempt->nodes.allocation_known && wlbd_attempt_nodes_may_have(&attempt->nodes, reporter->node);
+}
+
+int64_t wlbd_attempts_node_heard_ms(const struct wlbd_attempts *attempts, const char *node, uid_t uid)
 {
 	const struct wlbd_attempt *attempt;
 	struct wlbd_reporter key = {.rank = 0};
@@ -231,8 +245,7 @@ int64_t wlbd_attempts_node_heard_ms(const struct wlbd_attempts *attempts, const 
 	TAILQ_FOREACH(attempt, &attempts->list, link)
 	{
 		struct wlbd_reporter **found = tfind(&key, &attempt->reporter_tree, by_place);
-		if (found != NULL && (*found)->connection != NULL && (*found)->reported_ms > heard_ms &&
-		    attempt->nodes.allocation_known && wlbd_attempt_nodes_may_have(&attempt->nodes, node))
+		if (found != NULL && (*found)->reported_ms > heard_ms && shows_life(attempt, *found, uid))
 			heard_ms = (*found)->reported_ms;
 	}
 	return heard_ms;

@@ -90,9 +90,10 @@ void wlbd_attempts_remove(struct wlbd *wlbd, struct wlbd_attempt *attempt);
 /* What Slurm says of the job of a run, to the run's attempts: whether it is theirs, and which nodes it has. */
 void wlbd_attempts_confirm(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job);
 
-/* When a process of the node last reported over a connection that is still open, whichever attempt it belongs to;
- * 0: none does. Only attempts count whose job has that node by Slurm's word. */
-int64_t wlbd_attempts_node_heard_ms(const struct wlbd_attempts *attempts, const char *node);
+/* When a process of the node last reported over a connection that is still open; 0: none does. Only attempts count whose
+ * job has that node by Slurm's word, and of users other than `uid` only connections from the node's own address: a
+ * user who shares a node could otherwise hide its loss by reporting from elsewhere. */
+int64_t wlbd_attempts_node_heard_ms(const struct wlbd_attempts *attempts, const char *node, uid_t uid);
 
 /* Finds or makes; NULL if out of memory, or where the attempt has as many as it can have. An attempt has one launcher,
  * wherever it is. */

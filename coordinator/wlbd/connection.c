@@ -125,6 +125,12 @@ void wlbd_connection_closed(struct wlbd_connection *connection)
 	free(connection);
 }
 
+int wlbd_connection_peer(const struct wlbd_connection *connection, struct sockaddr_storage *peer)
+{
+	socklen_t length = sizeof(*peer);
+	return getpeername(connection->fd, (struct sockaddr *)peer, &length);
+}
+
 enum wlbd_budget_answer wlbd_connection_proved(struct wlbd_connection *connection, uid_t uid)
 {
 	if (connection->proved)

@@ -8,6 +8,7 @@
 
 #include <event2/event.h>
 #include <stdbool.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include "coordinator/wlbd/budget.h"
@@ -25,6 +26,9 @@ void wlbd_connection_closed(struct wlbd_connection *connection); /* calls back, 
 
 /* A credential of `uid` was accepted on it. Anything but WLBD_BUDGET_TAKEN: the user has too many. */
 enum wlbd_budget_answer wlbd_connection_proved(struct wlbd_connection *connection, uid_t uid);
+
+/* The address of the other side; -1: it is unknown. */
+int wlbd_connection_peer(const struct wlbd_connection *connection, struct sockaddr_storage *peer);
 
 /* A request was read whole: until its reply the connection is ours to hold. */
 void wlbd_connection_busy(struct wlbd_connection *connection, bool busy);

@@ -108,7 +108,7 @@ static void on_timer(evutil_socket_t fd, short what, void *context)
 	struct watch *watch = context;
 	(void)fd;
 	(void)what;
-	wlbd_node_probe(watch->lost->wlbd->node_probes, watch->node, on_probed, watch);
+	wlbd_node_probe(watch->lost->wlbd->node_probes, watch->node, watch->uid, on_probed, watch);
 }
 
 static bool is_watched(const struct wlbd_lost_nodes *lost, uint32_t job_id, const char *node)

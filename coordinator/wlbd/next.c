@@ -323,7 +323,7 @@ static void probe_nodes(void *context, const struct wlb_error *error)
 			continue;
 		*probe = (struct probe){.question = q, .offer = i};
 		q->probes++;
-		wlbd_node_probe(q->call->wlbd->node_probes, q->offers[i].name, on_probed, probe);
+		wlbd_node_probe(q->call->wlbd->node_probes, q->offers[i].name, q->call->uid, on_probed, probe);
 	}
 	probed(q);
 }

@@ -23,6 +23,7 @@ enum {
 /* Who waits for the answer. */
 struct asker {
 	TAILQ_ENTRY(asker) link;
+	uid_t uid; /* for whom */
 	void (*done)(void *context, bool alive);
 	void *context;
 };
@@ -62,15 +63,21 @@ static struct watch *find(const struct wlbd_node_probes *probes, const char *nam
 
 /* ---- one question ---------------------------------------------------------------------------------- */
 
+static bool is_heard(const struct watch *watch, uid_t uid)
+{
+	int64_t heard_ms = wlbd_attempts_node_heard_ms(watch->probes->wlbd->attempts, watch->name, uid);
+	return heard_ms > 0 && wlb_clock_ms() - heard_ms < HEARD_WITHIN_MS;
+}
+
 /* Askers may ask again at once: they are taken off the watch first. */
-static void answer(struct watch *watch, bool alive)
+static void answer(struct watch *watch, bool slurmd_answered)
 {
 	TAILQ_HEAD(, asker) askers = TAILQ_HEAD_INITIALIZER(askers);
 	struct asker *asker;
 	TAILQ_CONCAT(&askers, &watch->askers, link);
 	while ((asker = TAILQ_FIRST(&askers)) != NULL) {
 		TAILQ_REMOVE(&askers, asker, link);
-		asker->done(asker->context, alive);
+		asker->done(asker->context, slurmd_answered || is_heard(watch, asker->uid));
 		free(asker);
 	}
 }
@@ -90,12 +97,6 @@ static void note_silence(struct watch *watch, int64_t asked_ms)
 	watch->silent_until_ms = wlb_clock_ms();
 }
 
-static bool is_heard(const struct watch *watch)
-{
-	int64_t heard_ms = wlbd_attempts_node_heard_ms(watch->probes->wlbd->attempts, watch->name);
-	return heard_ms > 0 && wlb_clock_ms() - heard_ms < HEARD_WITHIN_MS;
-}
-
 static void on_probed(void *context, bool alive, int64_t took_ms)
 {
 	static const struct timeval pause = {0, SECOND_PROBE_MS * 1000};
@@ -106,7 +107,7 @@ static void on_probed(void *context, bool alive, int64_t took_ms)
 	else
 		note_silence(watch, wlb_clock_ms() - took_ms);
 	if (alive || ++watch->tries == TRIES)
-		answer(watch, alive || is_heard(watch));
+		answer(watch, alive);
 	else
 		event_add(watch->pause, &pause);
 }
@@ -151,8 +152,8 @@ static struct watch *watch_new(struct wlbd_node_probes *probes, const char *name
 	return watch;
 }
 
-void wlbd_node_probe(struct wlbd_node_probes *probes, const char *name, void (*done)(void *context, bool alive),
-                     void *context)
+void wlbd_node_probe(struct wlbd_node_probes *probes, const char *name, uid_t uid,
+                     void (*done)(void *context, bool alive), void *context)
 {
 	struct watch *watch = NULL;
 	struct asker *asker = NULL;
@@ -166,6 +167,7 @@ void wlbd_node_probe(struct wlbd_node_probes *probes, const char *name, void (*d
 		return;
 	}
 	bool under_way = !TAILQ_EMPTY(&watch->askers);
+	asker->uid = uid;
 	asker->done = done;
 	asker->context = context;
 	TAILQ_INSERT_TAIL(&watch->askers, asker, link);

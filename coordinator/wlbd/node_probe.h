@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct wlbd;
 struct wlbd_node_probes;
@@ -17,10 +18,11 @@ void wlbd_node_probes_free(struct wlbd_node_probes *probes);
 
 /*
  * Asks twice before the answer is no. A node that Slurm does not list, or whose name does not resolve, counts as alive:
- * nothing is known against it. So does one of which a process has just reported. Calls `done` once, perhaps at once.
+ * nothing is known against it. So does one from which a process has just reported: one of the user `uid`, on whose behalf
+ * is asked, or any whose connection comes from the node's own address. Calls `done` once, perhaps at once.
  */
-void wlbd_node_probe(struct wlbd_node_probes *probes, const char *name, void (*done)(void *context, bool alive),
-                     void *context);
+void wlbd_node_probe(struct wlbd_node_probes *probes, const char *name, uid_t uid,
+                     void (*done)(void *context, bool alive), void *context);
 
 /* How long the node has answered none of the probes of it, one after the other, up to the last one; how many those
  * were. Both are 0 for a node that answered the last probe. */

@@ -42,7 +42,7 @@ static void on_probed(void *context, bool alive)
 
 static void ask(struct wlbd_node_question *question)
 {
-	wlbd_node_probe(question->attempt->wlbd->node_probes, question->node, on_probed, question);
+	wlbd_node_probe(question->attempt->wlbd->node_probes, question->node, question->attempt->uid, on_probed, question);
 }
 
 static void on_confirm(evutil_socket_t fd, short what, void *context)

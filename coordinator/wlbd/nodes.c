@@ -1,6 +1,7 @@
 #include "coordinator/wlbd/nodes.h"
 
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,4 +234,24 @@ void wlbd_nodes_free(struct wlbd_nodes *nodes)
 const struct wlbd_node *wlbd_nodes_find(const struct wlbd_nodes *nodes, const char *name)
 {
 	return find(&nodes->table, name);
+}
+
+/* An IPv4 address as IPv6 writes it, so that both compare. False: of neither family. */
+static bool as_ipv6(const struct sockaddr_storage *address, struct in6_addr *ipv6)
+{
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
+	if (address->ss_family == AF_INET6)
+		*ipv6 = ((const struct sockaddr_in6 *)address)->sin6_addr;
+	else
+		*ipv6 = (struct in6_addr){.s6_addr = {[10] = 0xff, [11] = 0xff}};
+	if (address->ss_family == AF_INET)
+		memcpy(&ipv6->s6_addr[12], &v4->sin_addr, sizeof(v4->sin_addr));
+	return address->ss_family == AF_INET || address->ss_family == AF_INET6;
+}
+
+bool wlbd_node_has_address(const struct wlbd_node *node, const struct sockaddr_storage *address)
+{
+	struct in6_addr own, other;
+	return node->address_length > 0 && as_ipv6(&node->address, &own) && as_ipv6(address, &other) &&
+	       memcmp(&own, &other, sizeof(own)) == 0;
 }

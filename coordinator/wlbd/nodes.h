@@ -29,4 +29,7 @@ void wlbd_nodes_refresh(struct wlbd *wlbd, void (*then)(void *context, const str
 /* NULL: not in the table. Valid until the event loop is returned to. */
 const struct wlbd_node *wlbd_nodes_find(const struct wlbd_nodes *nodes, const char *name);
 
+/* Whether that is the address, whatever the port, of the node's slurmd; an IPv4 address within IPv6 is that address. */
+bool wlbd_node_has_address(const struct wlbd_node *node, const struct sockaddr_storage *address);
+
 #endif
