@@ -555,10 +555,14 @@ def announce_and_start(place, job, nodes):
     attempt = str(uuid.uuid4())
     status, text = caller.post("/v1/runs", {"run_id": str(job), "job_id": job, "restart_count": 0,
                                             "policy": {"layout": "auto"}})
-    if status == 200:
+    end = time.monotonic() + 10
+    while status == 200 and time.monotonic() < end:
         status, text = caller.post(f"/v1/runs/{job}/attempts", {
             "attempt_id": attempt, "job_id": job, "nodes": nodes, "tasks_per_node": 1, "policy": {"layout": "auto"},
             "previous": None})
+        if json.loads(text).get("decision") != "wait":
+            break
+        time.sleep(0.2)
     if status != 200 or json.loads(text)["decision"] != "start":
         raise harness.Failed(f"own run: {status} {text}")
     return attempt
