@@ -14,8 +14,8 @@
  *  - Results do not depend on anything but the inputs, the thread count and the kind of processor:
  *    reductions have a fixed order.
  */
-#ifndef WLB_OPS_H
-#define WLB_OPS_H
+#ifndef KERNELS_OPS_H
+#define KERNELS_OPS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  *
  * A step without its agent runs all the same: a rank reports instead.
  */
-#ifndef WLB_SPANK_AGENT_H
-#define WLB_SPANK_AGENT_H
+#ifndef SPANK_AGENT_H
+#define SPANK_AGENT_H
 
 #include <sys/types.h>
 

@@ -1,6 +1,6 @@
 /* Tells the coordinator, once for each start of a job's script, that a run begins. */
-#ifndef WLB_SPANK_ANNOUNCE_H
-#define WLB_SPANK_ANNOUNCE_H
+#ifndef SPANK_ANNOUNCE_H
+#define SPANK_ANNOUNCE_H
 
 #include <stdint.h>
 

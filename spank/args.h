@@ -1,6 +1,6 @@
 /* The plugin's arguments: what stands behind its path in plugstack.conf. */
-#ifndef WLB_SPANK_ARGS_H
-#define WLB_SPANK_ARGS_H
+#ifndef SPANK_ARGS_H
+#define SPANK_ARGS_H
 
 #include <limits.h>
 #include <stdbool.h>

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "coordinator/client/clock.h"
+#include "common/clock.h"
 
 /* Of slurmstepd only the effective user is the job's. */
 static void become_user(void)

@@ -1,6 +1,6 @@
 /* A child process of slurmstepd's that does what might hang, and tells by a pipe what came of it. */
-#ifndef WLB_SPANK_CHILD_H
-#define WLB_SPANK_CHILD_H
+#ifndef SPANK_CHILD_H
+#define SPANK_CHILD_H
 
 #include <stddef.h>
 #include <sys/types.h>

@@ -6,8 +6,8 @@
  * step starts, then those that steps name on the same host. Nothing of it is anybody's but root's: the user's part is
  * done after all rights were given up.
  */
-#ifndef WLB_SPANK_DELIVERY_H
-#define WLB_SPANK_DELIVERY_H
+#ifndef SPANK_DELIVERY_H
+#define SPANK_DELIVERY_H
 
 #include "spank/plugin.h"
 

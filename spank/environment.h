@@ -2,8 +2,8 @@
  * The environment of a job's processes, from within slurmstepd. Every variable is set twice: as WLB_X for programs,
  * and as SLURM_WLB_X because srun passes SLURM_* on even under --export=NONE.
  */
-#ifndef WLB_SPANK_ENVIRONMENT_H
-#define WLB_SPANK_ENVIRONMENT_H
+#ifndef SPANK_ENVIRONMENT_H
+#define SPANK_ENVIRONMENT_H
 
 #include <stdbool.h>
 #include <stddef.h>

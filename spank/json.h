@@ -1,6 +1,6 @@
 /* Writes JSON text. The plugin lives in every slurmstepd and links no JSON library for one object. */
-#ifndef WLB_SPANK_JSON_H
-#define WLB_SPANK_JSON_H
+#ifndef SPANK_JSON_H
+#define SPANK_JSON_H
 
 #include <stdio.h>
 

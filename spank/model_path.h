@@ -1,6 +1,6 @@
 /* The file of --wlb-model: the user types it relative to where the job is submitted, the job runs elsewhere. */
-#ifndef WLB_SPANK_MODEL_PATH_H
-#define WLB_SPANK_MODEL_PATH_H
+#ifndef SPANK_MODEL_PATH_H
+#define SPANK_MODEL_PATH_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* The user's options, --wlb-..., as sbatch, salloc and srun take them. */
-#ifndef WLB_SPANK_OPTIONS_H
-#define WLB_SPANK_OPTIONS_H
+#ifndef SPANK_OPTIONS_H
+#define SPANK_OPTIONS_H
 
 #include <limits.h>
 #include <stdbool.h>

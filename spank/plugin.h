@@ -1,6 +1,6 @@
 /* What the rooms of the plugin share. plugin.c owns the one struct wlb_spank and dispatches by context. */
-#ifndef WLB_SPANK_PLUGIN_H
-#define WLB_SPANK_PLUGIN_H
+#ifndef SPANK_PLUGIN_H
+#define SPANK_PLUGIN_H
 
 #include "spank/agent.h"
 #include "spank/args.h"

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "worker/train.h"
+#include "worker/train/train.h"
 
 static void help(FILE *to)
 {

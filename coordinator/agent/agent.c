@@ -12,12 +12,12 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "coordinator/agent/message.h"
 #include "coordinator/agent/process.h"
 #include "coordinator/agent/report.h"
 #include "coordinator/agent/tasks.h"
 #include "coordinator/client/backoff.h"
-#include "coordinator/client/clock.h"
 #include "coordinator/client/order.h"
 
 enum {

@@ -2,8 +2,8 @@
  * The agent of a step on one node: says each second that the node is there, at once when a rank has ended, and sees to
  * it that an order of the coordinator is obeyed. One thread; ends with the step.
  */
-#ifndef WLB_AGENT_H
-#define WLB_AGENT_H
+#ifndef COORDINATOR_AGENT_AGENT_H
+#define COORDINATOR_AGENT_AGENT_H
 
 #include <sys/types.h>
 

@@ -7,8 +7,8 @@
  *
  * The socket closes without `end` when slurmstepd dies.
  */
-#ifndef WLB_AGENT_MESSAGE_H
-#define WLB_AGENT_MESSAGE_H
+#ifndef COORDINATOR_AGENT_MESSAGE_H
+#define COORDINATOR_AGENT_MESSAGE_H
 
 enum {
 	WLB_AGENT_MESSAGE_SIZE = 64,

@@ -1,6 +1,6 @@
 /* What the kernel tells about processes that are not ours to wait for. */
-#ifndef WLB_AGENT_PROCESS_H
-#define WLB_AGENT_PROCESS_H
+#ifndef COORDINATOR_AGENT_PROCESS_H
+#define COORDINATOR_AGENT_PROCESS_H
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -1,6 +1,6 @@
 /* The agent's reports: POST /v1/runs/RUN/report of docs/api.md. */
-#ifndef WLB_AGENT_REPORT_H
-#define WLB_AGENT_REPORT_H
+#ifndef COORDINATOR_AGENT_REPORT_H
+#define COORDINATOR_AGENT_REPORT_H
 
 #include "coordinator/agent/tasks.h"
 

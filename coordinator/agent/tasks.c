@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
+#include "common/clock.h"
 #include "coordinator/agent/process.h"
-#include "coordinator/client/clock.h"
 
 int wlb_agent_tasks_open(struct wlb_agent_tasks *tasks, int expected, struct wlb_error *error)
 {

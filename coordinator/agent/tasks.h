@@ -4,8 +4,8 @@
  * How a rank ended is known from the kernel while nobody has reaped it, else from the plugin. A rank that is gone
  * without either is lost: slurmstepd died or is stopped, and somebody else reaped it.
  */
-#ifndef WLB_AGENT_TASKS_H
-#define WLB_AGENT_TASKS_H
+#ifndef COORDINATOR_AGENT_TASKS_H
+#define COORDINATOR_AGENT_TASKS_H
 
 #include <stdbool.h>
 #include <stdint.h>

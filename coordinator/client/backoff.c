@@ -2,7 +2,7 @@
 
 #include <sys/random.h>
 
-#include "coordinator/client/clock.h"
+#include "common/clock.h"
 
 enum {
 	FIRST_MS = 1000,

@@ -1,6 +1,6 @@
 /* When to ask a coordinator again that did not answer. */
-#ifndef WLB_BACKOFF_H
-#define WLB_BACKOFF_H
+#ifndef COORDINATOR_CLIENT_BACKOFF_H
+#define COORDINATOR_CLIENT_BACKOFF_H
 
 #include <stdbool.h>
 #include <stdint.h>

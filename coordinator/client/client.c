@@ -11,9 +11,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "coordinator/client/clock.h"
+#include "common/clock.h"
+#include "common/digest.h"
 #include "coordinator/client/credential.h"
-#include "coordinator/client/digest.h"
 #include "coordinator/client/http.h"
 #include "coordinator/client/proof.h"
 #include "coordinator/client/resolve.h"

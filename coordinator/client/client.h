@@ -4,8 +4,8 @@
  * The protocol is docs/api.md. Nothing here needs more than libmunge: the Slurm plugin links it.
  * Thread-safe as long as one connection is used by one thread.
  */
-#ifndef WLB_CLIENT_H
-#define WLB_CLIENT_H
+#ifndef COORDINATOR_CLIENT_CLIENT_H
+#define COORDINATOR_CLIENT_CLIENT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Who asks and who answers, proved by the cluster's own MUNGE. */
-#ifndef WLB_CREDENTIAL_H
-#define WLB_CREDENTIAL_H
+#ifndef COORDINATOR_CLIENT_CREDENTIAL_H
+#define COORDINATOR_CLIENT_CREDENTIAL_H
 
 #include <stddef.h>
 #include <sys/types.h>

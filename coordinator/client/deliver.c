@@ -11,7 +11,7 @@
 
 #include <jansson.h>
 
-#include "coordinator/client/clock.h"
+#include "common/clock.h"
 #include "coordinator/client/refused.h"
 #include "coordinator/client/reply.h"
 

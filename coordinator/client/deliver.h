@@ -1,6 +1,6 @@
 /* Delivery: the next records of a spool in one request, or whatever earlier processes left in a folder. */
-#ifndef WLB_DELIVER_H
-#define WLB_DELIVER_H
+#ifndef COORDINATOR_CLIENT_DELIVER_H
+#define COORDINATOR_CLIENT_DELIVER_H
 
 #include <stdbool.h>
 #include <stdint.h>

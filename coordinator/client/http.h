@@ -1,6 +1,6 @@
 /* The head of an HTTP/1.1 reply. */
-#ifndef WLB_HTTP_H
-#define WLB_HTTP_H
+#ifndef COORDINATOR_CLIENT_HTTP_H
+#define COORDINATOR_CLIENT_HTTP_H
 
 #include <stdbool.h>
 #include <stddef.h>

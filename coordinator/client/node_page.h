@@ -5,8 +5,8 @@
  * other. The page is a memory file of the agent's, found as /proc/PID/fd/N (WLB_NODE_PAGE): it leaves nothing behind,
  * whoever is killed when. Any trainer may use it; docs/api.md has its layout.
  */
-#ifndef WLB_NODE_PAGE_H
-#define WLB_NODE_PAGE_H
+#ifndef COORDINATOR_CLIENT_NODE_PAGE_H
+#define COORDINATOR_CLIENT_NODE_PAGE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* What the coordinator's answer to a report orders. */
-#ifndef WLB_ORDER_H
-#define WLB_ORDER_H
+#ifndef COORDINATOR_CLIENT_ORDER_H
+#define COORDINATOR_CLIENT_ORDER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "coordinator/client/clock.h"
+#include "common/clock.h"
 
 int wlb_peers_open(struct wlb_peers *peers, const int *ranks, const pid_t *pids, int count, struct wlb_error *error)
 {

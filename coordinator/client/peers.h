@@ -1,6 +1,6 @@
 /* The other processes of this node, watched so that a death is noticed in milliseconds. */
-#ifndef WLB_PEERS_H
-#define WLB_PEERS_H
+#ifndef COORDINATOR_CLIENT_PEERS_H
+#define COORDINATOR_CLIENT_PEERS_H
 
 #include <poll.h>
 #include <stdbool.h>

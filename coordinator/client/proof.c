@@ -2,8 +2,8 @@
 
 #include <string.h>
 
+#include "common/digest.h"
 #include "coordinator/client/credential.h"
-#include "coordinator/client/digest.h"
 
 /* Says nothing but that all goes on as before, so it need not be proved: each node is answered so each second. */
 static bool is_plain(const struct wlb_proof_request *request, const struct wlb_reply *reply)

@@ -3,8 +3,8 @@
  * its own account over the request's credential, which is used once, and over the reply: so a proof is of one reply to
  * one request, and who else listens on wlbd's port has none.
  */
-#ifndef WLB_PROOF_H
-#define WLB_PROOF_H
+#ifndef COORDINATOR_CLIENT_PROOF_H
+#define COORDINATOR_CLIENT_PROOF_H
 
 #include <stdbool.h>
 

@@ -14,8 +14,8 @@
 
 #include <jansson.h>
 
-#include "coordinator/client/file.h"
-#include "coordinator/client/text.h"
+#include "common/file.h"
+#include "common/text.h"
 
 enum {
 	REFUSED_BYTES_MAX = 64 * 1024 * 1024, /* of one file */

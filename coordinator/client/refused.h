@@ -6,8 +6,8 @@
  * `ATTEMPT_ID.SOURCE.N.damaged` holds the bytes of line N of a spool that are not a record; `NAME.damaged` is a spool
  * whose header cannot be read. `notice` holds one line for the next command that can say it to the user.
  */
-#ifndef WLB_REFUSED_H
-#define WLB_REFUSED_H
+#ifndef COORDINATOR_CLIENT_REFUSED_H
+#define COORDINATOR_CLIENT_REFUSED_H
 
 #include <stddef.h>
 #include <stdint.h>

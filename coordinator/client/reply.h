@@ -1,6 +1,6 @@
 /* What a reply that is not a success says. */
-#ifndef WLB_REPLY_H
-#define WLB_REPLY_H
+#ifndef COORDINATOR_CLIENT_REPLY_H
+#define COORDINATOR_CLIENT_REPLY_H
 
 #include <stdbool.h>
 

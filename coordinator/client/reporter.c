@@ -14,8 +14,8 @@
 
 #include <jansson.h>
 
+#include "common/clock.h"
 #include "coordinator/client/backoff.h"
-#include "coordinator/client/clock.h"
 #include "coordinator/client/deliver.h"
 #include "coordinator/client/order.h"
 #include "coordinator/client/peers.h"

@@ -11,8 +11,8 @@
  * watches the other local ranks through pidfds: a rank that vanishes is reported at once. That the
  * connection itself closes without a goodbye tells the coordinator that this process is gone.
  */
-#ifndef WLB_REPORTER_H
-#define WLB_REPORTER_H
+#ifndef COORDINATOR_CLIENT_REPORTER_H
+#define COORDINATOR_CLIENT_REPORTER_H
 
 #include <stdbool.h>
 #include <stdint.h>

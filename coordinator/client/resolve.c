@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "coordinator/client/clock.h"
+#include "common/clock.h"
 
 /* All that getaddrinfo_a() goes on reading and writing after we have lost patience. */
 struct question {

@@ -1,6 +1,6 @@
 /* Names to addresses under a deadline: a dead name server must not hold anyone up. */
-#ifndef WLB_RESOLVE_H
-#define WLB_RESOLVE_H
+#ifndef COORDINATOR_CLIENT_RESOLVE_H
+#define COORDINATOR_CLIENT_RESOLVE_H
 
 #include <netdb.h>
 #include <stdint.h>

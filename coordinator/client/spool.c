@@ -15,10 +15,10 @@
 
 #include <jansson.h>
 
-#include "coordinator/client/clock.h"
-#include "coordinator/client/file.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/text.h"
 #include "coordinator/client/refused.h"
-#include "coordinator/client/text.h"
 
 enum {
 	FORMAT_FROM_1 = 1,   /* the first record has number 1 */

@@ -9,8 +9,8 @@
  *
  * One thread may append while another reads and acknowledges; nothing else is concurrent.
  */
-#ifndef WLB_SPOOL_H
-#define WLB_SPOOL_H
+#ifndef COORDINATOR_CLIENT_SPOOL_H
+#define COORDINATOR_CLIENT_SPOOL_H
 
 #include <stdbool.h>
 #include <stdint.h>

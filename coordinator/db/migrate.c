@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "coordinator/client/file.h"
+#include "common/file.h"
 
 enum {
 	MIGRATION_LIMIT_BYTES = 4 << 20,

@@ -5,8 +5,8 @@
  * WLB_SCHEMA_VERSION (from the build) is the schema these programs speak: the number of the last file in
  * sql/migrations. These calls block; the service asks with its own connection and judges with wlb_schema_check.
  */
-#ifndef WLB_MIGRATE_H
-#define WLB_MIGRATE_H
+#ifndef COORDINATOR_DB_MIGRATE_H
+#define COORDINATOR_DB_MIGRATE_H
 
 #include <stddef.h>
 

@@ -2,8 +2,8 @@
  * The only place that knows which Slurm release it is compiled against: 22.05 to 26.05. Everything else in
  * this folder uses the names below where a release differs. docs/slurm-versions.md lists the differences.
  */
-#ifndef WLB_SLURM_COMPAT_H
-#define WLB_SLURM_COMPAT_H
+#ifndef COORDINATOR_SLURM_COMPAT_H
+#define COORDINATOR_SLURM_COMPAT_H
 
 #include <stdint.h>
 

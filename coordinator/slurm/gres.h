@@ -1,6 +1,6 @@
 /* The generic resources of a node, as Slurm writes them. */
-#ifndef WLB_SLURM_GRES_H
-#define WLB_SLURM_GRES_H
+#ifndef COORDINATOR_SLURM_GRES_H
+#define COORDINATOR_SLURM_GRES_H
 
 #include <stdint.h>
 

@@ -3,8 +3,8 @@
  * compat.h; nobody else calls libslurm. Calls block for as long as libslurm does (up to
  * MessageTimeout and retries when slurmctld is away): wlbd makes them on a thread of its own.
  */
-#ifndef WLB_SLURM_API_H
-#define WLB_SLURM_API_H
+#ifndef COORDINATOR_SLURM_SLURM_API_H
+#define COORDINATOR_SLURM_SLURM_API_H
 
 #include <stdbool.h>
 #include <stdint.h>

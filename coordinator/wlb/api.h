@@ -1,6 +1,6 @@
 /* Requests of the command: JSON out, JSON in. */
-#ifndef WLB_API_H
-#define WLB_API_H
+#ifndef COORDINATOR_WLB_API_H
+#define COORDINATOR_WLB_API_H
 
 #include <jansson.h>
 

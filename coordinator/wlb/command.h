@@ -1,6 +1,6 @@
 /* A subcommand of wlb: one file each, listed in main.c. */
-#ifndef WLB_COMMAND_H
-#define WLB_COMMAND_H
+#ifndef COORDINATOR_WLB_COMMAND_H
+#define COORDINATOR_WLB_COMMAND_H
 
 #include <getopt.h>
 #include <stdbool.h>

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "coordinator/wlb/command.h"
-#include "coordinator/wlb/pending.h"
+#include "coordinator/wlb/delivery/pending.h"
 
 static const struct wlb_command *const commands[] = {
 	&wlb_command_run,    &wlb_command_runs, &wlb_command_show,  &wlb_command_flush, &wlb_command_db,

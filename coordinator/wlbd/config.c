@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/client/file.h"
+#include "common/file.h"
 #include "coordinator/wlbd/log.h"
 
 enum { CONFIG_LIMIT_BYTES = 1 << 20 };

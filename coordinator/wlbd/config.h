@@ -2,8 +2,8 @@
  * wlbd.conf: lines `key = value`, '#' begins a comment. The table in config.c is the list of keys; the man page
  * wlbd.conf(5) explains them.
  */
-#ifndef WLBD_CONFIG_H
-#define WLBD_CONFIG_H
+#ifndef COORDINATOR_WLBD_CONFIG_H
+#define COORDINATOR_WLBD_CONFIG_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "coordinator/client/clock.h"
+#include "common/clock.h"
 
 enum { WHILE_MS = 10000, LINES_MOST = 10 };
 

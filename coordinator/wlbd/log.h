@@ -1,6 +1,6 @@
 /* Lines on stderr: with the time, or for journald with the priority it understands. */
-#ifndef WLBD_LOG_H
-#define WLBD_LOG_H
+#ifndef COORDINATOR_WLBD_LOG_H
+#define COORDINATOR_WLBD_LOG_H
 
 enum wlbd_log_level {
 	WLBD_LOG_ERROR,

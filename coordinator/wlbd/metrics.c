@@ -2,8 +2,8 @@
 
 #include <event2/buffer.h>
 
-#include "coordinator/wlbd/attempts.h"
-#include "coordinator/wlbd/db.h"
+#include "coordinator/wlbd/database/db.h"
+#include "coordinator/wlbd/liveness/attempts.h"
 #include "coordinator/wlbd/wlbd.h"
 
 static void head(struct evbuffer *out, const char *name, const char *type, const char *help)

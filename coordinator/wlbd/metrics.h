@@ -1,6 +1,6 @@
 /* Counters, and the text that Prometheus reads at /metrics. Nothing there tells about users. */
-#ifndef WLBD_METRICS_H
-#define WLBD_METRICS_H
+#ifndef COORDINATOR_WLBD_METRICS_H
+#define COORDINATOR_WLBD_METRICS_H
 
 #include <stdint.h>
 

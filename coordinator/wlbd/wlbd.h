@@ -1,6 +1,6 @@
 /* The one struct that main owns: every part of the service is reached through it. */
-#ifndef WLBD_H
-#define WLBD_H
+#ifndef COORDINATOR_WLBD_WLBD_H
+#define COORDINATOR_WLBD_WLBD_H
 
 #include <event2/event.h>
 #include <stdbool.h>

@@ -10,7 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "coordinator/client/clock.h"
+#include "common/clock.h"
 #include "coordinator/wlbd/log.h"
 
 enum {

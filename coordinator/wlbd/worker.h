@@ -2,8 +2,8 @@
  * Threads for what can only be asked by blocking calls (libslurm, libmunge). A job runs on one of the worker's
  * threads; its `done` runs later on the event loop. Jobs of a worker with one thread run in order.
  */
-#ifndef WLBD_WORKER_H
-#define WLBD_WORKER_H
+#ifndef COORDINATOR_WLBD_WORKER_H
+#define COORDINATOR_WLBD_WORKER_H
 
 #include <event2/event.h>
 

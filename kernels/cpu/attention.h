@@ -1,8 +1,8 @@
 /*
  * What attention's forward and backward share: tiles of queries against tiles of keys, through small products.
  */
-#ifndef WLB_CPU_ATTENTION_H
-#define WLB_CPU_ATTENTION_H
+#ifndef KERNELS_CPU_ATTENTION_H
+#define KERNELS_CPU_ATTENTION_H
 
 #include "kernels/cpu/operations.h"
 

@@ -8,8 +8,8 @@
  * Work is cut into parts whose number depends on the device's thread count only, never on how many threads OpenMP
  * gave or which was first: that keeps results the same, bit by bit, run after run.
  */
-#ifndef WLB_CPU_H
-#define WLB_CPU_H
+#ifndef KERNELS_CPU_CPU_H
+#define KERNELS_CPU_CPU_H
 
 #include <cblas.h>
 

@@ -1,8 +1,8 @@
 /*
  * The operations of the CPU device for one element type and instruction set; kernels/ops.h says what each does.
  */
-#ifndef WLB_CPU_OPERATIONS_H
-#define WLB_CPU_OPERATIONS_H
+#ifndef KERNELS_CPU_OPERATIONS_H
+#define KERNELS_CPU_OPERATIONS_H
 
 #include "kernels/cpu/real.h"
 

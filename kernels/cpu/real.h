@@ -1,8 +1,8 @@
 /*
  * The element type of this compilation, and an exponential that loops can be vectorised with.
  */
-#ifndef WLB_CPU_REAL_H
-#define WLB_CPU_REAL_H
+#ifndef KERNELS_CPU_REAL_H
+#define KERNELS_CPU_REAL_H
 
 #include <omp.h>
 #include <tgmath.h>

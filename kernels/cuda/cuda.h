@@ -4,8 +4,8 @@
  * Everything is queued on one stream. The device belongs to the thread that opened it (CUDA's current device is a
  * property of the thread). Sums are added in an order that depends on the sizes only; there are no float atomics.
  */
-#ifndef WLB_CUDA_H
-#define WLB_CUDA_H
+#ifndef KERNELS_CUDA_CUDA_H
+#define KERNELS_CUDA_CUDA_H
 
 #include <cuda_runtime_api.h>
 

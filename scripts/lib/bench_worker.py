@@ -46,7 +46,7 @@ BATCH_TOKENS = 4 * 64
 
 
 def write_dataset(prefix, documents):
-    """Megatron-LM's indexed dataset (worker/data/index_format.h), uint16."""
+    """Megatron-LM's indexed dataset (common/index_format.h), uint16."""
     lengths = array.array("i", map(len, documents))
     starts = array.array("q", [0])
     for length in lengths:

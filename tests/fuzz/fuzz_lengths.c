@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/wlb/lengths_file.h"
+#include "coordinator/wlb/calculators/lengths_file.h"
 #include "tests/fuzz/scratch.h"
 
 static void check(int rc, struct wlb_length_list *list, const struct wlb_error *error)

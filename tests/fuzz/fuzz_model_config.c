@@ -1,5 +1,5 @@
 /* Any config.json: refused, or a model that can be built. */
-#include "coordinator/client/model_config.h"
+#include "common/model_config.h"
 #include "tests/fuzz/scratch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

@@ -4,7 +4,7 @@
 
 #include "coordinator/client/client.h"
 #include "coordinator/wlbd/config.h"
-#include "coordinator/wlbd/route.h"
+#include "coordinator/wlbd/http/route.h"
 #include "tests/fuzz/scratch.h"
 
 static void check_address(const char *text)

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/wlb/plan_topology.h"
+#include "coordinator/wlb/calculators/plan/topology.h"
 #include "tests/fuzz/scratch.h"
 
 /* libslurm loses a few bytes of a node list that it refuses; read once at the sanitizer's start. */

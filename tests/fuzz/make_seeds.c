@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "coordinator/client/file.h"
+#include "common/file.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/safetensors.h"
 #include "worker/data/index_writer.h"

@@ -1,6 +1,6 @@
 /* A folder for the files of a fuzz target, removed at exit. A target that cannot go on aborts. */
-#ifndef FUZZ_SCRATCH_H
-#define FUZZ_SCRATCH_H
+#ifndef TESTS_FUZZ_SCRATCH_H
+#define TESTS_FUZZ_SCRATCH_H
 
 #include <stddef.h>
 #include <stdint.h>

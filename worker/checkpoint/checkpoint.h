@@ -9,8 +9,8 @@
  * Names are Hugging Face's for weights ("model.layers.0.self_attn.q_proj.weight"), the same with a
  * prefix "optimizer.m." and "optimizer.v." for AdamW's moments.
  */
-#ifndef WLB_CHECKPOINT_H
-#define WLB_CHECKPOINT_H
+#ifndef WORKER_CHECKPOINT_CHECKPOINT_H
+#define WORKER_CHECKPOINT_CHECKPOINT_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* Stored numbers to the element type of a device. */
-#ifndef WLB_CONVERT_H
-#define WLB_CONVERT_H
+#ifndef WORKER_CHECKPOINT_CONVERT_H
+#define WORKER_CHECKPOINT_CONVERT_H
 
 #include "worker/checkpoint/safetensors.h"
 

@@ -1,6 +1,6 @@
 /* The folders of a checkpoint directory: step_00000060, and hidden ones that are not checkpoints (yet). */
-#ifndef WLB_FOLDER_H
-#define WLB_FOLDER_H
+#ifndef WORKER_CHECKPOINT_FOLDER_H
+#define WORKER_CHECKPOINT_FOLDER_H
 
 #include <stdint.h>
 #include <sys/types.h>

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/client/file.h"
+#include "common/file.h"
 #include "worker/checkpoint/folder.h"
 
 enum { VERSION = 2, LARGEST_MANIFEST_BYTES = 1 << 30 };

@@ -1,6 +1,6 @@
 /* manifest.json of a checkpoint: its facts, its files, and which block of which tensor each shard holds. */
-#ifndef WLB_MANIFEST_H
-#define WLB_MANIFEST_H
+#ifndef WORKER_CHECKPOINT_MANIFEST_H
+#define WORKER_CHECKPOINT_MANIFEST_H
 
 #include <jansson.h>
 

@@ -4,8 +4,8 @@
  * the data. Offsets count from the end of the header; together the tensors cover the data without gap or
  * overlap.
  */
-#ifndef WLB_SAFETENSORS_H
-#define WLB_SAFETENSORS_H
+#ifndef WORKER_CHECKPOINT_SAFETENSORS_H
+#define WORKER_CHECKPOINT_SAFETENSORS_H
 
 #include <stdint.h>
 

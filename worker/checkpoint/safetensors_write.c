@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "coordinator/client/file.h"
+#include "common/file.h"
 #include "worker/checkpoint/convert.h"
 #include "worker/checkpoint/safetensors.h"
 

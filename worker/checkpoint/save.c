@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "coordinator/client/file.h"
+#include "common/file.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/folder.h"
 #include "worker/checkpoint/manifest.h"

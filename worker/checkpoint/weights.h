@@ -1,6 +1,6 @@
 /* Which file of a folder holds which block of which tensor. */
-#ifndef WLB_WEIGHTS_H
-#define WLB_WEIGHTS_H
+#ifndef WORKER_CHECKPOINT_WEIGHTS_H
+#define WORKER_CHECKPOINT_WEIGHTS_H
 
 #include "worker/checkpoint/safetensors.h"
 

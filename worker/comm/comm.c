@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "worker/seconds.h"
+#include "worker/train/seconds.h"
 
 enum { TRACE_EVENTS = 4096 };
 

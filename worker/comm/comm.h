@@ -10,8 +10,8 @@
  * On failure -1 and a message naming communicator, collective and cause; the communicator is then
  * unusable and the process should end.
  */
-#ifndef WLB_COMM_H
-#define WLB_COMM_H
+#ifndef WORKER_COMM_COMM_H
+#define WORKER_COMM_COMM_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -63,7 +63,7 @@ struct wlb_comm_request *wlb_comm_send_start(struct wlb_comm *comm, const void *
 struct wlb_comm_request *wlb_comm_reduce_scatter_start(struct wlb_comm *comm, void *out, const void *in, size_t count,
                                                        struct wlb_error *error);
 /* Ends the request, which is then gone, also on failure. NULL is done already. What was started is bounded while it is
- * waited for, as any other call (worker/watchdog.h). */
+ * waited for, as any other call (worker/record/watchdog.h). */
 int wlb_comm_wait(struct wlb_comm_request *request, struct wlb_error *error);
 /* Lets what was started move on: for transports that only move inside a call (MPI without a thread of its own).
  * Cheap where nothing is under way; no error is lost, the wait tells it. */

@@ -4,8 +4,8 @@
  * event when it is waited for: so the order is that in which the caller was held up. A rank that is alone in its
  * communicator leaves no events.
  */
-#ifndef WLB_COMM_TRACE_H
-#define WLB_COMM_TRACE_H
+#ifndef WORKER_COMM_COMM_TRACE_H
+#define WORKER_COMM_COMM_TRACE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* What a communicator is made of, for the files that implement comm.h. Private to worker/comm. */
-#ifndef WLB_COMMUNICATOR_H
-#define WLB_COMMUNICATOR_H
+#ifndef WORKER_COMM_COMMUNICATOR_H
+#define WORKER_COMM_COMMUNICATOR_H
 
 #include "worker/comm/comm.h"
 #include "worker/comm/comm_trace.h"

@@ -1,5 +1,5 @@
-#ifndef WLB_MPI_COMPONENTS_H
-#define WLB_MPI_COMPONENTS_H
+#ifndef WORKER_COMM_MPI_COMPONENTS_H
+#define WORKER_COMM_MPI_COMPONENTS_H
 
 /* Keeps the components that MPI has loaded so far in memory until the process ends. Open MPI unloads them in
  * MPI_Finalize while a thread of its own may still be on its way through one: about one process in ten thousand then

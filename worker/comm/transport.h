@@ -1,6 +1,6 @@
 /* What a transport behind comm.h does. Private to worker/comm. */
-#ifndef WLB_TRANSPORT_H
-#define WLB_TRANSPORT_H
+#ifndef WORKER_COMM_TRANSPORT_H
+#define WORKER_COMM_TRANSPORT_H
 
 #include <stddef.h>
 

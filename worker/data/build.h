@@ -1,6 +1,6 @@
 /* `wlb data build`: directories of text or JSONL to a dataset. */
-#ifndef WLB_BUILD_H
-#define WLB_BUILD_H
+#ifndef WORKER_DATA_BUILD_H
+#define WORKER_DATA_BUILD_H
 
 #include <signal.h>
 #include <stdint.h>

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "worker/data/index_format.h"
+#include "common/index_format.h"
 #include "worker/data/input.h"
 
 enum { READ_CHUNK_TOKENS = 8192 };

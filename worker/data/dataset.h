@@ -2,8 +2,8 @@
  * Megatron-LM's indexed dataset: PREFIX.bin (token ids) and PREFIX.idx (lengths, offsets, documents).
  * Format: megatron/core/datasets/indexed_dataset.py, version 1, magic "MMIDIDX\0\0".
  */
-#ifndef WLB_DATASET_H
-#define WLB_DATASET_H
+#ifndef WORKER_DATA_DATASET_H
+#define WORKER_DATA_DATASET_H
 
 #include <stddef.h>
 #include <stdint.h>

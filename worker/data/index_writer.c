@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "coordinator/client/file.h"
-#include "worker/data/index_format.h"
+#include "common/file.h"
+#include "common/index_format.h"
 
 struct wlb_index_writer {
 	char *bin_path;

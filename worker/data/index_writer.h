@@ -3,8 +3,8 @@
  * Both are written under other names beside the final ones and get those only in commit, .idx last: whoever
  * opens the prefix finds the old dataset, none, or the new one, never a mixture.
  */
-#ifndef WLB_INDEX_WRITER_H
-#define WLB_INDEX_WRITER_H
+#ifndef WORKER_DATA_INDEX_WRITER_H
+#define WORKER_DATA_INDEX_WRITER_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* `wlb data info`: how many documents a dataset has and how long they are. */
-#ifndef WLB_INFO_H
-#define WLB_INFO_H
+#ifndef WORKER_DATA_INFO_H
+#define WORKER_DATA_INFO_H
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* Input files read by position: every error names the file and the byte. */
-#ifndef WLB_INPUT_H
-#define WLB_INPUT_H
+#ifndef WORKER_DATA_INPUT_H
+#define WORKER_DATA_INPUT_H
 
 #include <stddef.h>
 #include <stdint.h>

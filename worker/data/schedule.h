@@ -9,8 +9,8 @@
  * shuffles samples, or one huge document would be all that a thousand steps see. A step takes pieces
  * in order until the next one would exceed global_batch_size * seq_length inputs; a step is never empty.
  */
-#ifndef WLB_SCHEDULE_H
-#define WLB_SCHEDULE_H
+#ifndef WORKER_DATA_SCHEDULE_H
+#define WORKER_DATA_SCHEDULE_H
 
 #include <stdint.h>
 

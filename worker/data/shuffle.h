@@ -8,8 +8,8 @@
  * finalizer of SplitMix64 (Steele, Lea & Flood, "Fast Splittable Pseudorandom Number Generators", 2014).
  * It is a shuffle, not a cipher: it keeps no secrets.
  */
-#ifndef WLB_SHUFFLE_H
-#define WLB_SHUFFLE_H
+#ifndef WORKER_DATA_SHUFFLE_H
+#define WORKER_DATA_SHUFFLE_H
 
 #include <stdint.h>
 

@@ -2,8 +2,8 @@
  * Documents out of one input file, decompressed where it is gzip: a text file is one document, a file named
  * *.jsonl or *.jsonl.gz holds one in each line.
  */
-#ifndef WLB_SOURCE_H
-#define WLB_SOURCE_H
+#ifndef WORKER_DATA_SOURCE_H
+#define WORKER_DATA_SOURCE_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* The built-in byte-level tokenizer: each byte is a token, and one more ends a document. */
-#ifndef WLB_TOKENIZE_H
-#define WLB_TOKENIZE_H
+#ifndef WORKER_DATA_TOKENIZE_H
+#define WORKER_DATA_TOKENIZE_H
 
 #include <stdint.h>
 

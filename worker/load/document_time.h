@@ -7,8 +7,8 @@
  * the bit. The packer weighs with them too, always those of the CPU device with tp 1, whatever the run computes on:
  * which documents enter a step must not depend on that.
  */
-#ifndef WLB_DOCUMENT_TIME_H
-#define WLB_DOCUMENT_TIME_H
+#ifndef WORKER_LOAD_DOCUMENT_TIME_H
+#define WORKER_LOAD_DOCUMENT_TIME_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* Arrays that soon grow no more. */
-#ifndef WLB_GROW_H
-#define WLB_GROW_H
+#ifndef WORKER_LOAD_GROW_H
+#define WORKER_LOAD_GROW_H
 
 #include <stddef.h>
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "worker/load/prepare.h"
-#include "worker/seconds.h"
+#include "worker/train/seconds.h"
 
 /* A step in both memories. The thread touches the host's only, and only until the step is taken. */
 struct buffer {

@@ -7,8 +7,8 @@
  * its context-parallel ranks, and this rank's tokens are read from the dataset. All of that happens in a thread;
  * every rank finds the same without asking the others.
  */
-#ifndef WLB_LOADER_H
-#define WLB_LOADER_H
+#ifndef WORKER_LOAD_LOADER_H
+#define WORKER_LOAD_LOADER_H
 
 #include <stddef.h>
 #include <stdint.h>

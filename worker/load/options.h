@@ -1,6 +1,6 @@
 /* What the options of the loader mean for packing and dealing. */
-#ifndef WLB_LOAD_OPTIONS_H
-#define WLB_LOAD_OPTIONS_H
+#ifndef WORKER_LOAD_OPTIONS_H
+#define WORKER_LOAD_OPTIONS_H
 
 #include "worker/load/loader.h"
 

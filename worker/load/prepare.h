@@ -1,10 +1,10 @@
 /* A step in host memory: schedule, packer, deal, shards and tokens, one after the other. No thread, no device. */
-#ifndef WLB_PREPARE_H
-#define WLB_PREPARE_H
+#ifndef WORKER_LOAD_PREPARE_H
+#define WORKER_LOAD_PREPARE_H
 
 #include <stdatomic.h>
 
-#include "worker/load/deal.h"
+#include "worker/load/assign.h"
 #include "worker/load/rows.h"
 
 /* What is made in each step; two of them take turns. */
@@ -19,8 +19,9 @@ struct wlb_preparer {
 	const struct wlb_dataset *dataset;
 	struct wlb_model model;
 	struct wlb_loader_options options;
-	struct wlb_document_time time;    /* on this rank's device: for dealing and sharding */
-	struct wlb_document_time packing; /* the same in every run, whatever device and layout: decides what a step has */
+	struct wlb_document_time time; /* on this rank's device: for dealing and sharding */
+	struct wlb_document_time
+		packing; /* the same in every run, whatever device and layout: decides what a step has */
 	struct wlb_schedule *schedule;
 	struct wlb_packer *packer;
 	struct wlb_dealer dealer;

@@ -1,6 +1,6 @@
 /* Tokens from the dataset into the rows of a micro-batch. */
-#ifndef WLB_READ_H
-#define WLB_READ_H
+#ifndef WORKER_LOAD_READ_H
+#define WORKER_LOAD_READ_H
 
 #include "worker/data/dataset.h"
 #include "worker/load/rows.h"

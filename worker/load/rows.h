@@ -1,6 +1,6 @@
 /* The arrays of a step's micro-batches, on one rank, in one block of host memory that goes to the device as a whole. */
-#ifndef WLB_ROWS_H
-#define WLB_ROWS_H
+#ifndef WORKER_LOAD_ROWS_H
+#define WORKER_LOAD_ROWS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  *
  * n, h, q, kv and f as in transformer.h.
  */
-#ifndef WLB_ACTIVATIONS_H
-#define WLB_ACTIVATIONS_H
+#ifndef WORKER_MODEL_ACTIVATIONS_H
+#define WORKER_MODEL_ACTIVATIONS_H
 
 #include <stddef.h>
 

@@ -3,8 +3,8 @@
  * into document order; their gradients go back to the ranks that made them, and are summed there (Llama 3, Dubey et al.
  * 2024). Where cp is 1 nothing is copied.
  */
-#ifndef WLB_CONTEXT_PARALLEL_H
-#define WLB_CONTEXT_PARALLEL_H
+#ifndef WORKER_MODEL_CONTEXT_PARALLEL_H
+#define WORKER_MODEL_CONTEXT_PARALLEL_H
 
 #include "worker/model/activations.h"
 

@@ -1,6 +1,6 @@
 /* The embedding, each tensor-parallel rank holding a slice of the vocabulary. -1 where a collective failed. */
-#ifndef WLB_EMBEDDING_H
-#define WLB_EMBEDDING_H
+#ifndef WORKER_MODEL_EMBEDDING_H
+#define WORKER_MODEL_EMBEDDING_H
 
 #include "worker/model/activations.h"
 

@@ -1,6 +1,6 @@
 /* The two halves of a layer's forward pass; recomputation runs them again. -1 where a collective failed. */
-#ifndef WLB_FORWARD_H
-#define WLB_FORWARD_H
+#ifndef WORKER_MODEL_FORWARD_H
+#define WORKER_MODEL_FORWARD_H
 
 #include "worker/model/activations.h"
 

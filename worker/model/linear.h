@@ -1,6 +1,6 @@
 /* Matrices of the model, on the rows that a rank has. */
-#ifndef WLB_LINEAR_H
-#define WLB_LINEAR_H
+#ifndef WORKER_MODEL_LINEAR_H
+#define WORKER_MODEL_LINEAR_H
 
 #include "worker/model/parameters.h"
 

@@ -3,8 +3,8 @@
  * by libwlb; each of those has `rows` rows, which its tensor-parallel ranks share in equal parts where they need not
  * all be in one place (sequence parallelism). Made by the loader (worker/load), used by the model.
  */
-#ifndef WLB_MICRO_BATCH_H
-#define WLB_MICRO_BATCH_H
+#ifndef WORKER_MODEL_MICRO_BATCH_H
+#define WORKER_MODEL_MICRO_BATCH_H
 
 #include <stdint.h>
 

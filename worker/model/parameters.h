@@ -10,8 +10,8 @@
  *
  * The flat buffers are made of buckets, each padded so that it divides evenly among the ranks of the data group.
  */
-#ifndef WLB_PARAMETERS_H
-#define WLB_PARAMETERS_H
+#ifndef WORKER_MODEL_PARAMETERS_H
+#define WORKER_MODEL_PARAMETERS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* How the parameters of a rank come about. Private to worker/model. */
-#ifndef WLB_PARTITION_H
-#define WLB_PARTITION_H
+#ifndef WORKER_MODEL_PARTITION_H
+#define WORKER_MODEL_PARTITION_H
 
 #include "worker/model/parameters.h"
 

@@ -3,8 +3,8 @@
  * easy as 1, 2, 3" (SC 2011). Element i of a stream costs the same wherever one begins, so that any rank can
  * make any slice of a tensor.
  */
-#ifndef WLB_PHILOX_H
-#define WLB_PHILOX_H
+#ifndef WORKER_MODEL_PHILOX_H
+#define WORKER_MODEL_PHILOX_H
 
 #include <stdint.h>
 

@@ -2,8 +2,8 @@
  * What the backward pass of a layer needs and the forward pass did not keep, computed again by the same operations on
  * the same numbers: the same bits. -1 where a collective failed.
  */
-#ifndef WLB_RECOMPUTE_H
-#define WLB_RECOMPUTE_H
+#ifndef WORKER_MODEL_RECOMPUTE_H
+#define WORKER_MODEL_RECOMPUTE_H
 
 #include "worker/model/activations.h"
 

@@ -5,8 +5,8 @@
  *
  * n rows of the micro-batch, h hidden size. -1 where a collective failed.
  */
-#ifndef WLB_TENSOR_PARALLEL_H
-#define WLB_TENSOR_PARALLEL_H
+#ifndef WORKER_MODEL_TENSOR_PARALLEL_H
+#define WORKER_MODEL_TENSOR_PARALLEL_H
 
 #include "worker/model/activations.h"
 

@@ -6,8 +6,8 @@
  *
  * n = batch->rows; the residual stream has n / tp rows on a rank, everything between two collectives n.
  */
-#ifndef WLB_TRANSFORMER_H
-#define WLB_TRANSFORMER_H
+#ifndef WORKER_MODEL_TRANSFORMER_H
+#define WORKER_MODEL_TRANSFORMER_H
 
 #include "worker/model/micro_batch.h"
 #include "worker/model/parameters.h"

@@ -1,6 +1,6 @@
 /* The learning rate of each step: warm-up, then decay. */
-#ifndef WLB_LEARNING_RATE_H
-#define WLB_LEARNING_RATE_H
+#ifndef WORKER_OPTIMIZER_LEARNING_RATE_H
+#define WORKER_OPTIMIZER_LEARNING_RATE_H
 
 #include <stdint.h>
 

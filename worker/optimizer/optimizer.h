@@ -3,8 +3,8 @@
  * receives the summed gradients of its part (reduce-scatter, begun as soon as the backward pass has completed the
  * bucket), keeps the moments of that part alone, updates it, and all ranks gather the weights.
  */
-#ifndef WLB_OPTIMIZER_H
-#define WLB_OPTIMIZER_H
+#ifndef WORKER_OPTIMIZER_OPTIMIZER_H
+#define WORKER_OPTIMIZER_OPTIMIZER_H
 
 #include <stdint.h>
 

@@ -2,8 +2,8 @@
  * From every rank's gradients to the sums of this rank's parts: bucket by bucket, begun while the backward pass goes
  * on. Private to worker/optimizer.
  */
-#ifndef WLB_REDUCE_H
-#define WLB_REDUCE_H
+#ifndef WORKER_OPTIMIZER_REDUCE_H
+#define WORKER_OPTIMIZER_REDUCE_H
 
 #include "worker/model/parameters.h"
 #include "worker/parallel/groups.h"

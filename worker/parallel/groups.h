@@ -5,8 +5,8 @@
  * order the launcher dealt ranks to nodes in (srun --distribution=cyclic would else tear tensor-parallel groups apart).
  * Within the places tp varies fastest, then cp, pp, dp (wlb_layout_coordinates).
  */
-#ifndef WLB_GROUPS_H
-#define WLB_GROUPS_H
+#ifndef WORKER_PARALLEL_GROUPS_H
+#define WORKER_PARALLEL_GROUPS_H
 
 #include "libwlb/wlb.h"
 #include "worker/comm/comm.h"

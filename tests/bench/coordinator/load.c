@@ -14,8 +14,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/clock.h"
 #include "coordinator/client/client.h"
-#include "coordinator/client/clock.h"
 
 enum {
 	REPORT_THREADS = 8,

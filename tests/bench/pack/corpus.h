@@ -1,9 +1,9 @@
 /* The workload that packing is judged by: a 7B class model, and the documents of wlb_lengths in global batches. */
-#ifndef WLB_BENCH_CORPUS_H
-#define WLB_BENCH_CORPUS_H
+#ifndef TESTS_BENCH_PACK_CORPUS_H
+#define TESTS_BENCH_PACK_CORPUS_H
 
-#include "coordinator/wlb/model_class.h"
-#include "coordinator/wlb/pack_batches.h"
+#include "coordinator/wlb/calculators/model_class.h"
+#include "coordinator/wlb/calculators/pack/batches.h"
 
 #define corpus_model wlb_model_7b
 

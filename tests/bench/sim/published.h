@@ -1,6 +1,6 @@
 /* What WLB-LLM (Wang et al., OSDI 2025) measured: models, layouts and speed-ups. */
-#ifndef WLB_BENCH_PUBLISHED_H
-#define WLB_BENCH_PUBLISHED_H
+#ifndef TESTS_BENCH_SIM_PUBLISHED_H
+#define TESTS_BENCH_SIM_PUBLISHED_H
 
 #include "libwlb/wlb.h"
 

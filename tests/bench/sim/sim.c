@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "coordinator/wlb/plan_machine.h"
+#include "coordinator/wlb/calculators/plan/machine.h"
 #include "tests/bench/pack/corpus.h"
 #include "tests/bench/sim/published.h"
 

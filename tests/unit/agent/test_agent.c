@@ -15,8 +15,8 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "common/clock.h"
 #include "coordinator/agent/agent.h"
-#include "coordinator/client/clock.h"
 #include "tests/unit/client/munged.h"
 #include "tests/unit/client/server.h"
 

@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
+#include "common/clock.h"
 #include "coordinator/agent/process.h"
 #include "coordinator/agent/tasks.h"
-#include "coordinator/client/clock.h"
 
 static pid_t start(int exit_code)
 {

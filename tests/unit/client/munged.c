@@ -11,9 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "coordinator/client/clock.h"
+#include "common/clock.h"
+#include "common/file.h"
 #include "coordinator/client/credential.h"
-#include "coordinator/client/file.h"
 
 static char folder[] = "/tmp/wlb-client-XXXXXX";
 static char socket_path[64];

@@ -1,6 +1,6 @@
 /* A munged of the test's own. */
-#ifndef TEST_MUNGED_H
-#define TEST_MUNGED_H
+#ifndef TESTS_UNIT_CLIENT_MUNGED_H
+#define TESTS_UNIT_CLIENT_MUNGED_H
 
 /* For cmocka's group set-up and tear-down. */
 int munged_start(void **state);

@@ -11,8 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/digest.h"
 #include "coordinator/client/credential.h"
-#include "coordinator/client/digest.h"
 #include "munged.h"
 
 enum { CONNECTIONS = 16, REQUEST_BYTES = 1 << 20 };

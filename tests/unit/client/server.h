@@ -1,6 +1,6 @@
 /* A coordinator for tests: one thread, as many connections as come; the test says how each request is answered. */
-#ifndef TEST_SERVER_H
-#define TEST_SERVER_H
+#ifndef TESTS_UNIT_CLIENT_SERVER_H
+#define TESTS_UNIT_CLIENT_SERVER_H
 
 #include <stdbool.h>
 #include <stddef.h>

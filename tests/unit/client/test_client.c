@@ -12,9 +12,9 @@
 #include <cmocka.h>
 #include <munge.h>
 
+#include "common/clock.h"
+#include "common/digest.h"
 #include "coordinator/client/client.h"
-#include "coordinator/client/clock.h"
-#include "coordinator/client/digest.h"
 #include "munged.h"
 #include "server.h"
 

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
+#include "common/file.h"
 #include "coordinator/client/client.h"
-#include "coordinator/client/file.h"
 
 static char path[] = "/tmp/wlb-config-XXXXXX";
 

@@ -12,8 +12,8 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "common/file.h"
 #include "coordinator/client/deliver.h"
-#include "coordinator/client/file.h"
 #include "coordinator/client/refused.h"
 #include "munged.h"
 #include "server.h"

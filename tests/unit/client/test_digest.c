@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/client/digest.h"
+#include "common/digest.h"
 
 /* printf 'GET\n/v1/runs\n' | sha256sum, and the same with a body. */
 static void matches_sha256sum(void **state)

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/client/file.h"
+#include "common/file.h"
 
 static char folder[] = "/tmp/wlb-file-XXXXXX";
 

@@ -13,9 +13,9 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "coordinator/client/clock.h"
+#include "common/clock.h"
+#include "common/file.h"
 #include "coordinator/client/deliver.h"
-#include "coordinator/client/file.h"
 #include "coordinator/client/reporter.h"
 #include "munged.h"
 #include "server.h"

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "coordinator/client/file.h"
+#include "common/file.h"
 #include "coordinator/client/spool.h"
 
 static char folder[] = "/tmp/wlb-spool-XXXXXX";

@@ -1,6 +1,6 @@
 /* A folder for one test, and files in it. Failures end the test. */
-#ifndef DATA_FIXTURE_H
-#define DATA_FIXTURE_H
+#ifndef TESTS_UNIT_DATA_FIXTURE_H
+#define TESTS_UNIT_DATA_FIXTURE_H
 
 #include <setjmp.h>
 #include <stdarg.h>

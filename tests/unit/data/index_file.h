@@ -1,6 +1,6 @@
 /* Makes .idx and .bin files field by field, as Megatron-LM would and as it never would. */
-#ifndef INDEX_FILE_H
-#define INDEX_FILE_H
+#ifndef TESTS_UNIT_DATA_INDEX_FILE_H
+#define TESTS_UNIT_DATA_INDEX_FILE_H
 
 #include <stdint.h>
 

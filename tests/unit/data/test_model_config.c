@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/client/model_config.h"
+#include "common/model_config.h"
 #include "tests/unit/data/fixture.h"
 
 #define REQUIRED                                                                                                       \

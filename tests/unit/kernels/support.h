@@ -5,8 +5,8 @@
  * Tests hold numbers in double; "device arrays" are in the device's element type. Small enough inputs are the point:
  * every operation is compared with a slow and clear version written in double in the test itself.
  */
-#ifndef WLB_TEST_KERNELS_SUPPORT_H
-#define WLB_TEST_KERNELS_SUPPORT_H
+#ifndef TESTS_UNIT_KERNELS_SUPPORT_H
+#define TESTS_UNIT_KERNELS_SUPPORT_H
 
 #include <setjmp.h>
 #include <stdarg.h>

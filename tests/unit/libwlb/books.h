@@ -1,6 +1,6 @@
 /* The books of every token that goes into a packer and comes out. */
-#ifndef WLB_TEST_BOOKS_H
-#define WLB_TEST_BOOKS_H
+#ifndef TESTS_UNIT_LIBWLB_BOOKS_H
+#define TESTS_UNIT_LIBWLB_BOOKS_H
 
 #include "libwlb/wlb.h"
 

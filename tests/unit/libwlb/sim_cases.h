@@ -1,6 +1,6 @@
 /* Machines, models and steps that the simulator and the search are tested on. */
-#ifndef WLB_TEST_SIM_CASES_H
-#define WLB_TEST_SIM_CASES_H
+#ifndef TESTS_UNIT_LIBWLB_SIM_CASES_H
+#define TESTS_UNIT_LIBWLB_SIM_CASES_H
 
 #include "libwlb/wlb.h"
 

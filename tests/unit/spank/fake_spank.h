@@ -1,6 +1,6 @@
 /* SPANK's functions for tests: what the plugin logs, registers and sets is kept and can be looked at. */
-#ifndef WLB_FAKE_SPANK_H
-#define WLB_FAKE_SPANK_H
+#ifndef TESTS_UNIT_SPANK_FAKE_SPANK_H
+#define TESTS_UNIT_SPANK_FAKE_SPANK_H
 
 /* The last line logged; "" at the start and after fake_spank_reset(). */
 const char *fake_spank_logged(void);

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/wlb/chart.h"
+#include "coordinator/wlb/output/chart.h"
 
 static void check(bool blocks, const char *expected)
 {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/wlb/plan_topology.h"
+#include "coordinator/wlb/calculators/plan/topology.h"
 
 static int parse(const char *text, struct wlb_topology_file *file, struct wlb_error *error)
 {

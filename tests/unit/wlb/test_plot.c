@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/wlb/plot.h"
+#include "coordinator/wlb/output/plot.h"
 
 static char *drawn(const struct wlb_point *points, int count, const int64_t *marks, int mark_count, bool blocks)
 {

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/wlb/table.h"
+#include "coordinator/wlb/output/table.h"
 
 static void columns_are_as_wide_as_their_widest(void **state)
 {

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/wlb/when.h"
+#include "coordinator/wlb/output/time_format.h"
 
 static void reads_utc_and_writes_local(void **state)
 {

@@ -1,4 +1,4 @@
-#include "coordinator/wlbd/body.h"
+#include "coordinator/wlbd/http/body.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "coordinator/wlbd/connection.h"
+#include "coordinator/wlbd/http/connection.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

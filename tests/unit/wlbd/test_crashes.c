@@ -1,4 +1,4 @@
-#include "coordinator/wlbd/crashes.h"
+#include "coordinator/wlbd/rules/crashes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "coordinator/wlbd/decision.h"
+#include "coordinator/wlbd/rules/decision.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

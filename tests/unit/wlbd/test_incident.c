@@ -1,4 +1,4 @@
-#include "coordinator/wlbd/incident.h"
+#include "coordinator/wlbd/rules/incident.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/wlbd/decision.h"
+#include "coordinator/wlbd/rules/decision.h"
 
 enum { GRACE_MS = 2000 };
 

@@ -1,4 +1,4 @@
-#include "coordinator/wlbd/job_end.h"
+#include "coordinator/wlbd/rules/job_end.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

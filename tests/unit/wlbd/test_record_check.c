@@ -1,4 +1,4 @@
-#include "coordinator/wlbd/record_check.h"
+#include "coordinator/wlbd/requests/record_check.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/wlbd/fields.h"
+#include "coordinator/wlbd/http/fields.h"
 
 #define UUID "6f1c0a52-7f0e-4f0e-8f3e-0c9d7c1f2a3b"
 

@@ -1,4 +1,4 @@
-#include "coordinator/wlbd/report_read.h"
+#include "coordinator/wlbd/requests/report_read.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "coordinator/slurm/slurm_api.h"
-#include "coordinator/wlbd/fields.h"
+#include "coordinator/wlbd/http/fields.h"
 
 #define REPORT "{\"attempt_id\":\"6f1c5b5e-4a53-4c8e-9a39-3a8c2b1d0e4f\",\"source\":\"%s\",\"node\":\"%s\",%s}"
 

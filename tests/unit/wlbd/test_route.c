@@ -1,4 +1,4 @@
-#include "coordinator/wlbd/route.h"
+#include "coordinator/wlbd/http/route.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* Datasets to load from, and what the loaders of all ranks of a layout give, copied to the host. */
-#ifndef LOADS_H
-#define LOADS_H
+#ifndef TESTS_UNIT_WORKER_LOADS_H
+#define TESTS_UNIT_WORKER_LOADS_H
 
 #include "tests/unit/data/fixture.h"
 #include "worker/load/document_time.h"

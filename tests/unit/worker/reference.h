@@ -1,5 +1,5 @@
-#ifndef WLB_TEST_REFERENCE_H
-#define WLB_TEST_REFERENCE_H
+#ifndef TESTS_UNIT_WORKER_REFERENCE_H
+#define TESTS_UNIT_WORKER_REFERENCE_H
 
 #include "worker/model/parameters.h"
 

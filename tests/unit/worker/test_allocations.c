@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/train.h"
-#include "worker/trainer.h"
+#include "worker/train/train.h"
+#include "worker/train/trainer.h"
 
 enum { FIRST_STEP = 10, LAST_STEP = 20 };
 

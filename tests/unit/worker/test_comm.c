@@ -14,7 +14,7 @@
 
 #include "worker/comm/comm.h"
 #include "worker/comm/comm_trace.h"
-#include "worker/launch.h"
+#include "worker/launch/launch.h"
 
 enum {
 	COUNT = 1000,

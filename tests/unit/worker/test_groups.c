@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "worker/launch.h"
+#include "worker/launch/launch.h"
 #include "worker/parallel/groups.h"
 
 enum { RANKS = 8, GROUPS = 7 };

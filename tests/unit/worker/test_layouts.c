@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/worker/tiny.h"
-#include "worker/launch.h"
+#include "worker/launch/launch.h"
 
 enum { MOST_RANKS = 4 };
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tests/unit/worker/loads.h"
-#include "worker/load/deal.h"
+#include "worker/load/assign.h"
 #include "worker/load/document_time.h"
 
 enum { SEQ_LENGTH = 4096, WINDOWS = 16, STEPS = 20, MOST_RANKS = 16 };

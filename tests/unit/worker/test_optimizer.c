@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "worker/launch.h"
+#include "worker/launch/launch.h"
 #include "worker/model/philox.h"
 #include "worker/optimizer/learning_rate.h"
 #include "worker/optimizer/optimizer.h"

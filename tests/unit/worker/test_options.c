@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "worker/options.h"
+#include "worker/launch/options.h"
 
 enum { MAX_WORDS = 32 };
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/data/fixture.h"
-#include "worker/parts.h"
+#include "worker/train/checkpoint_tensors.h"
 
 struct layout_case {
 	int tp;

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/client/model_config.h"
+#include "common/model_config.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/model/transformer.h"
 

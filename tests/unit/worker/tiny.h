@@ -1,6 +1,6 @@
 /* A model small enough to differentiate by hand, on the CPU in float64, in any layout, and documents for it. */
-#ifndef WLB_TEST_TINY_H
-#define WLB_TEST_TINY_H
+#ifndef TESTS_UNIT_WORKER_TINY_H
+#define TESTS_UNIT_WORKER_TINY_H
 
 #include "tests/unit/worker/tiny_batch.h"
 #include "worker/model/transformer.h"

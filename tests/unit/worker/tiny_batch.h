@@ -1,7 +1,7 @@
 /* Documents as one context-parallel rank sees them in a micro-batch: made here from what libwlb says, beside the
  * loader. */
-#ifndef WLB_TEST_TINY_BATCH_H
-#define WLB_TEST_TINY_BATCH_H
+#ifndef TESTS_UNIT_WORKER_TINY_BATCH_H
+#define TESTS_UNIT_WORKER_TINY_BATCH_H
 
 #include "worker/model/micro_batch.h"
 

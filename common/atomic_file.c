@@ -1,0 +1,70 @@
+#include "common/atomic_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/file.h"
+
+static int fail_at(const char *path, struct wlb_error *error)
+{
+	return wlb_fail(error, "file %s: cannot be written: %s", path, strerror(errno));
+}
+
+int wlb_aside_open(struct wlb_aside *file, const char *path, struct wlb_error *error)
+{
+	struct stat about;
+	int fd;
+	*file = (struct wlb_aside){.path = path};
+	if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) {
+		fd = open(path, O_WRONLY | O_CLOEXEC);
+	} else {
+		if (snprintf(file->aside, sizeof(file->aside), "%s.XXXXXX", path) >= (int)sizeof(file->aside))
+			return wlb_fail(error, "file %.100s...: the path is longer than %d bytes", path, PATH_MAX - 8);
+		fd = mkostemp(file->aside, O_CLOEXEC);
+	}
+	if (fd < 0)
+		return fail_at(path, error);
+	file->out = fdopen(fd, "w");
+	if (file->out != NULL && (file->aside[0] == '\0' || fchmod(fd, 0644) == 0))
+		return 0;
+	fail_at(path, error);
+	if (file->out == NULL) {
+		close(fd);
+		unlink(file->aside);
+	}
+	wlb_aside_drop(file);
+	return -1;
+}
+
+int wlb_aside_commit(struct wlb_aside *file, struct wlb_error *error)
+{
+	bool failed = fflush(file->out) != 0 || ferror(file->out);
+	if (failed) {
+		fail_at(file->path, error);
+		wlb_aside_drop(file);
+		return -1;
+	}
+	FILE *out = file->out;
+	file->out = NULL;
+	if (fclose(out) != 0) {
+		fail_at(file->path, error);
+		unlink(file->aside);
+		return -1;
+	}
+	return file->aside[0] != '\0' ? wlb_file_commit(file->aside, file->path, error) : 0;
+}
+
+void wlb_aside_drop(struct wlb_aside *file)
+{
+	if (file->out == NULL)
+		return;
+	fclose(file->out);
+	file->out = NULL;
+	if (file->aside[0] != '\0')
+		unlink(file->aside);
+}

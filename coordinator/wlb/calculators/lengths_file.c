@@ -1,0 +1,173 @@
+#include "coordinator/wlb/calculators/lengths_file.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/file.h"
+
+/* A sum of lengths stays far from 2^63. */
+static const int64_t longest_tokens = INT64_C(1) << 40, most_tokens = INT64_C(1) << 60;
+
+enum { COUNT_DEFAULT = 100000, COUNT_MAX = 100 * 1000 * 1000 };
+
+int wlb_length_list_add(struct wlb_length_list *list, int64_t tokens, struct wlb_error *error)
+{
+	if (tokens < 0 || tokens > longest_tokens)
+		return wlb_fail(error, "a length of %" PRId64 " tokens: must be from 0 to %" PRId64, tokens,
+		                longest_tokens);
+	if (tokens > most_tokens - list->total_tokens)
+		return wlb_fail(error, "more than %" PRId64 " tokens in all: give fewer documents", most_tokens);
+	if (list->count == list->capacity) {
+		size_t capacity = 2 * list->capacity + 1024;
+		int64_t *grown = reallocarray(list->tokens, capacity, sizeof(*grown));
+		if (grown == NULL)
+			return wlb_fail(error, "no memory for the lengths of %zu documents", capacity);
+		list->tokens = grown;
+		list->capacity = capacity;
+	}
+	list->tokens[list->count++] = tokens;
+	list->total_tokens += tokens;
+	return 0;
+}
+
+void wlb_length_list_free(struct wlb_length_list *list)
+{
+	free(list->tokens);
+	memset(list, 0, sizeof(*list));
+}
+
+bool wlb_length_stream_next(void *context, int64_t *tokens)
+{
+	struct wlb_length_stream *stream = context;
+	if (stream->taken == stream->list->count && stream->again)
+		stream->taken = 0;
+	if (stream->taken == stream->list->count)
+		return false;
+	*tokens = stream->list->tokens[stream->taken++];
+	return true;
+}
+
+/* A line of `length` bytes without its end. It may hold NUL bytes. */
+static int add_line(struct wlb_length_list *list, const char *line, size_t length, struct wlb_error *error)
+{
+	char *end;
+	errno = 0;
+	long long tokens = strtoll(line, &end, 10);
+	while (*end == ' ' || *end == '\t')
+		end++;
+	if (errno != 0 || end == line || end != line + length)
+		return wlb_fail(error, "'%.40s': must be a whole number of tokens from 0 to %" PRId64, line,
+		                longest_tokens);
+	return wlb_length_list_add(list, tokens, error);
+}
+
+int wlb_length_list_read_text(FILE *in, const char *name, struct wlb_length_list *list, struct wlb_error *error)
+{
+	char *line = NULL;
+	size_t size = 0, number = 0;
+	ssize_t length;
+	int rc = 0;
+	while (rc == 0 && (length = getline(&line, &size, in)) >= 0) {
+		number++;
+		while (length > 0 && (line[length - 1] == '\n' || line[length - 1] == '\r'))
+			line[--length] = '\0';
+		rc = add_line(list, line, (size_t)length, error);
+		if (rc < 0)
+			wlb_fail_in(error, "%s, line %zu", name, number);
+	}
+	if (rc == 0 && ferror(in))
+		rc = wlb_fail(error, "%s: cannot be read: %s", name, strerror(errno));
+	else if (rc == 0 && number == 0)
+		rc = wlb_fail(error, "%s: is empty; one length a line is needed, in tokens", name);
+	free(line);
+	return rc;
+}
+
+/* "seed=S", "tail=X" or "count=N" into its place. */
+static int parse_setting(const char *word, double *seed, double *tail, double *count, struct wlb_error *error)
+{
+	const struct {
+		const char *key;
+		double *value;
+		double most;
+	} keys[] = {{"seed=", seed, 0x1p53}, {"tail=", tail, 4.0}, {"count=", count, COUNT_MAX}};
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		size_t length = strlen(keys[i].key);
+		if (strncmp(word, keys[i].key, length) != 0)
+			continue;
+		char *end;
+		double value = strtod(word + length, &end);
+		bool within = value >= 0.0 && value <= keys[i].most; /* else no integer may hold it */
+		bool whole = within && (keys[i].value == tail || value == (double)(int64_t)value);
+		if (end == word + length || *end != '\0' || !whole)
+			return wlb_fail(error, "'%.40s': must be a%s number from 0 to %.0f", word,
+			                keys[i].value == tail ? "" : " whole", keys[i].most);
+		*keys[i].value = value;
+		return 0;
+	}
+	return wlb_fail(error, "'%.40s' is unknown: use seed=S, tail=X and count=N", word);
+}
+
+int wlb_length_list_generate(const char *how, struct wlb_length_list *list, struct wlb_error *error)
+{
+	double seed = 1.0, tail = 1.0, count = COUNT_DEFAULT;
+	char *words = strdup(how), *rest = words;
+	if (words == NULL)
+		return wlb_fail(error, "no memory for '%.40s'", how);
+	const char *kind = strsep(&rest, ",");
+	int rc = 0;
+	if (strcmp(kind, "skewed") != 0)
+		rc = wlb_fail(error, "generator '%.40s' is unknown: use gen:skewed", kind);
+	for (const char *word; rc == 0 && (word = strsep(&rest, ",")) != NULL;)
+		rc = parse_setting(word, &seed, &tail, &count, error);
+	free(words);
+	struct wlb_lengths lengths;
+	if (rc == 0)
+		wlb_lengths_init(&lengths, (uint64_t)seed, tail);
+	for (double i = 0.0; rc == 0 && i < count; i++)
+		rc = wlb_length_list_add(list, wlb_lengths_next(&lengths), error);
+	return rc;
+}
+
+static int read_named(const char *path, struct wlb_length_list *list, struct wlb_error *error)
+{
+	FILE *in = fopen(path, "re");
+	if (in == NULL)
+		return wlb_fail(error, "%s: cannot be opened: %s", path, strerror(errno));
+	int rc = wlb_length_list_read_text(in, path, list, error);
+	fclose(in);
+	return rc;
+}
+
+static int read_index(const char *path, struct wlb_length_list *list, struct wlb_error *error)
+{
+	char *data;
+	size_t bytes;
+	if (wlb_file_read(path, (size_t)1 << 36, &data, &bytes, error) < 0)
+		return -1;
+	int rc = wlb_length_list_parse_index(data, bytes, path, list, error);
+	free(data);
+	return rc;
+}
+
+int wlb_length_list_read(const char *from, struct wlb_length_list *list, struct wlb_error *error)
+{
+	static const char generator[] = "gen:";
+	char index[4096];
+	int rc, length = snprintf(index, sizeof(index), "%s.idx", from);
+	if (strcmp(from, "-") == 0)
+		rc = wlb_length_list_read_text(stdin, "standard input", list, error);
+	else if (strncmp(from, generator, strlen(generator)) == 0)
+		rc = wlb_length_list_generate(from + strlen(generator), list, error);
+	else if (access(from, F_OK) < 0 && length < (int)sizeof(index) && access(index, F_OK) == 0)
+		rc = read_index(index, list, error);
+	else
+		rc = read_named(from, list, error);
+	if (rc == 0 && list->total_tokens == 0)
+		rc = wlb_fail(error, "%s: %zu documents without one token; there is nothing to work on", from,
+		              list->count);
+	return rc < 0 ? wlb_fail_in(error, "--lengths") : 0;
+}

@@ -1,0 +1,17 @@
+/* The shapes of published models by their size, for calculations without a config.json. */
+#ifndef COORDINATOR_WLB_CALCULATORS_MODEL_CLASS_H
+#define COORDINATOR_WLB_CALCULATORS_MODEL_CLASS_H
+
+#include "libwlb/wlb.h"
+
+/* hidden 4096, 32 layers, 32 heads, intermediate 11008: what is meant where no class is named. A document's attention
+ * outweighs the rest of its work from 49,400 tokens on. */
+extern const struct wlb_model wlb_model_7b;
+
+/* The shape of a class, such as "7B"; NULL where there is none of that name. */
+const struct wlb_model *wlb_model_class(const char *name);
+
+/* "7B, ...", all that there are. */
+extern const char wlb_model_class_names[];
+
+#endif

@@ -1,0 +1,172 @@
+#include "coordinator/wlb/calculators/plan/input.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlb/command.h"
+
+enum { NODES_MAX = 1 << 20, GPUS_MAX = 1024, ALL_GPUS_MAX = 1 << 24 };
+
+void wlb_plan_request_init(struct wlb_plan_request *request)
+{
+	*request = (struct wlb_plan_request){
+		.gpu = "H100", .from = "gen:skewed", .zero_stage = 1, .max_length_ratio = 1.25};
+}
+
+int wlb_plan_request_option(struct wlb_plan_request *request, int option, const char *value, struct wlb_error *error)
+{
+	const char **const texts[] = {&request->model, &request->gpu, &request->from, &request->topology,
+	                              &request->down};
+	const struct {
+		const char *name;
+		int *number;
+		int least, most;
+	} numbers[] = {{"--nodes", &request->nodes, 1, NODES_MAX},
+	               {"--gpus-per-node", &request->gpus_per_node, 1, GPUS_MAX},
+	               {"--seq-length", &request->seq_length, 1, 1 << 30},
+	               {"--global-batch-size", &request->global_batch, 1, 1 << 20},
+	               {"--zero-stage", &request->zero_stage, 0, 3}};
+	enum { TEXTS = sizeof(texts) / sizeof(texts[0]), NUMBERS = sizeof(numbers) / sizeof(numbers[0]) };
+	int at = option - WLB_PLAN_OPTION_FIRST, rc = 0;
+	if (at < 0 || at > TEXTS + NUMBERS)
+		return 0;
+	if (at < TEXTS)
+		*texts[at] = value;
+	else if (at < TEXTS + NUMBERS)
+		rc = wlb_command_number(numbers[at - TEXTS].name, value, numbers[at - TEXTS].least,
+		                        numbers[at - TEXTS].most, numbers[at - TEXTS].number, error);
+	else
+		rc = wlb_command_real("--max-length-ratio", value, 1.0, 64.0, &request->max_length_ratio, error);
+	return rc < 0 ? -1 : 1;
+}
+
+static int check_request(const struct wlb_plan_request *request, struct wlb_error *error)
+{
+	if (request->nodes == 0)
+		return wlb_fail(error, "--nodes is needed: how many nodes, such as 32");
+	if (request->seq_length == 0)
+		return wlb_fail(error, "--seq-length is needed: tokens of the window, such as 131072");
+	if (request->global_batch == 0)
+		return wlb_fail(error, "--global-batch-size is needed: windows in a step, such as 64");
+	return 0;
+}
+
+/* The node of that name, or number. */
+static int find_node(const struct wlb_plan_input *input, const char *name, int32_t *node, struct wlb_error *error)
+{
+	char *end;
+	long number = strtol(name, &end, 10);
+	*node = -1;
+	if (end != name && *end == '\0' && number >= 0 && number < input->nodes)
+		*node = (int32_t)number;
+	for (int32_t i = 0; *node < 0 && i < input->nodes && i < input->topology.node_count; i++)
+		if (strcmp(input->topology.nodes[i], name) == 0)
+			*node = i;
+	return *node >= 0 ? 0 : wlb_fail(error, "there is no node '%.60s' among %d", name, input->nodes);
+}
+
+/* "n[7-8]", or "n7:6" for one that has 6 GPUs left. */
+static int take_down(struct wlb_plan_input *input, char *word, struct wlb_error *error)
+{
+	char *colon = strchr(word, ':'), **names;
+	int left = 0, count, rc = 0;
+	if (colon != NULL) {
+		*colon = '\0';
+		if (wlb_command_number("GPUs left", colon + 1, 0, input->machine.gpus_per_node, &left, error) < 0)
+			return -1;
+	}
+	if (wlb_topology_names(word, &names, &count, error) < 0)
+		return -1;
+	for (int i = 0; rc == 0 && i < count; i++) {
+		int32_t node;
+		rc = find_node(input, names[i], &node, error);
+		if (rc == 0)
+			input->gpus_of_node[node] = left;
+	}
+	wlb_strings_free(names, count);
+	return rc;
+}
+
+/* Where the next word begins: behind a comma outside of brackets. */
+static char *split(char **rest)
+{
+	char *word = *rest, *c = word;
+	for (int depth = 0; *c != '\0' && (*c != ',' || depth > 0); c++)
+		depth += (*c == '[') - (*c == ']');
+	*rest = *c != '\0' ? c + 1 : NULL;
+	*c = '\0';
+	return word;
+}
+
+static int read_nodes(const struct wlb_plan_request *request, struct wlb_plan_input *input, struct wlb_error *error)
+{
+	input->nodes = request->nodes;
+	input->gpus_of_node = calloc((size_t)input->nodes, sizeof(*input->gpus_of_node));
+	char *words = request->down != NULL ? strdup(request->down) : NULL, *rest = words;
+	int rc = 0;
+	if (input->gpus_of_node == NULL || (request->down != NULL && words == NULL))
+		rc = wlb_fail(error, "no memory for %d nodes", input->nodes);
+	for (int32_t i = 0; rc == 0 && i < input->nodes; i++)
+		input->gpus_of_node[i] = input->machine.gpus_per_node;
+	while (rc == 0 && rest != NULL)
+		if ((rc = take_down(input, split(&rest), error)) < 0)
+			wlb_fail_in(error, "--down %.200s", request->down);
+	free(words);
+	int64_t gpus = 0;
+	for (int32_t i = 0; rc == 0 && i < input->nodes; i++)
+		gpus += input->gpus_of_node[i];
+	if (rc == 0 && (gpus < 1 || gpus > ALL_GPUS_MAX))
+		return wlb_fail(error, "%lld GPUs on %d nodes: must be from 1 to %d", (long long)gpus, input->nodes,
+		                ALL_GPUS_MAX);
+	input->gpus = (int32_t)gpus;
+	return rc;
+}
+
+static int read_leaves(struct wlb_plan_input *input, struct wlb_error *error)
+{
+	int32_t *order = calloc((size_t)input->nodes, sizeof(*order)), used = 0;
+	input->leaf = calloc((size_t)input->nodes, sizeof(*input->leaf));
+	int rc = order != NULL && input->leaf != NULL
+	                 ? wlb_topology_order(&input->topology.topology, input->nodes, order, input->leaf, error)
+	                 : wlb_fail(error, "no memory for %d nodes", input->nodes);
+	for (int32_t i = 0; rc == 0 && i < input->nodes; i++)
+		if (input->gpus_of_node[order[i]] > 0)
+			input->leaf[used++] = input->leaf[i];
+	free(order);
+	return rc < 0 ? wlb_fail_in(error, "--topology") : 0;
+}
+
+int wlb_plan_input_read(const struct wlb_plan_request *request, struct wlb_plan_input *input, struct wlb_error *error)
+{
+	if (check_request(request, error) < 0 || wlb_model_file_read(request->model, &input->model, error) < 0 ||
+	    wlb_machine_file_read(request->gpu, &input->machine, error) < 0 ||
+	    wlb_length_list_read(request->from, &input->list, error) < 0)
+		return -1;
+	input->stream = (struct wlb_length_stream){.list = &input->list, .again = true};
+	if (request->gpus_per_node > 0)
+		input->machine.gpus_per_node = request->gpus_per_node;
+	if (request->topology != NULL && wlb_topology_file_read(request->topology, &input->topology, error) < 0)
+		return -1;
+	wlb_topology_file_keep(&input->topology, request->nodes);
+	if (read_nodes(request, input, error) < 0)
+		return -1;
+	return request->topology != NULL ? read_leaves(input, error) : 0;
+}
+
+void wlb_plan_input_free(struct wlb_plan_input *input)
+{
+	wlb_length_list_free(&input->list);
+	wlb_topology_file_free(&input->topology);
+	free(input->gpus_of_node);
+	free(input->leaf);
+	*input = (struct wlb_plan_input){0};
+}
+
+const char *wlb_plan_node_name(const struct wlb_plan_input *input, int32_t node, char *text, size_t size)
+{
+	if (node < input->topology.node_count)
+		return input->topology.nodes[node];
+	snprintf(text, size, "%d", node);
+	return text;
+}

@@ -1,0 +1,102 @@
+/* The result of a search as JSON. */
+#include "coordinator/wlb/calculators/plan/plan.h"
+
+const char *wlb_recompute_name(enum wlb_recompute recompute)
+{
+	static const char *const names[] = {
+		[WLB_RECOMPUTE_NONE] = "none",
+		[WLB_RECOMPUTE_SELECTIVE] = "selective",
+		[WLB_RECOMPUTE_FULL] = "full",
+	};
+	return names[recompute];
+}
+
+json_t *wlb_plan_to_json(const struct wlb_plan *plan)
+{
+	return json_pack("{s:{s:i, s:i, s:i, s:i}, s:i, s:i, s:i, s:s}", "layout", "tp", plan->layout.tp, "cp",
+	                 plan->layout.cp, "pp", plan->layout.pp, "dp", plan->layout.dp, "micro_batches",
+	                 (int)plan->micro_batches, "interleave", (int)plan->interleave, "zero_stage",
+	                 (int)plan->zero_stage, "recompute", wlb_recompute_name(plan->recompute));
+}
+
+static json_t *memory_to_json(const struct wlb_memory *m)
+{
+	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "weights", m->weights, "gradients", m->gradients,
+	                 "optimizer", m->optimizer, "activations", m->activations, "logits", m->logits, "buffers",
+	                 m->buffers, "margin", m->margin, "total", m->total);
+}
+
+/* With the time where it was simulated, with what it lacks where it does not fit. */
+static json_t *candidate_to_json(const struct wlb_candidate *candidate)
+{
+	json_t *object = wlb_plan_to_json(&candidate->plan);
+	if (object == NULL)
+		return NULL;
+	int rc = json_object_set_new(object, "gpus", json_integer(candidate->gpus));
+	rc |= json_object_set_new(object, "micro_batch_tokens", json_integer(candidate->micro_batch_tokens));
+	rc |= json_object_set_new(object, "memory_bytes", memory_to_json(&candidate->memory));
+	rc |= json_object_set_new(object, "fullest_stage", json_integer(candidate->stage));
+	if (candidate->step_s > 0.0)
+		rc |= json_object_set_new(object, "time", wlb_time_to_json(&candidate->time));
+	if (candidate->missing_bytes > 0.0)
+		rc |= json_object_set_new(object, "missing_bytes", json_real(candidate->missing_bytes));
+	if (rc == 0)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+static json_t *candidates_to_json(const struct wlb_candidate *candidates, size_t count)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; list != NULL && i < count; i++)
+		if (json_array_append_new(list, candidate_to_json(&candidates[i])) < 0) {
+			json_decref(list);
+			list = NULL;
+		}
+	return list;
+}
+
+/* [{"node": name, "gpu": number}, ...] */
+static json_t *gpus_to_json(const struct wlb_plan_input *input, const int32_t *nodes, const int32_t *gpus,
+                            int32_t count)
+{
+	json_t *list = json_array();
+	char text[16];
+	for (int32_t i = 0; list != NULL && i < count; i++) {
+		json_t *gpu = json_pack("{s:s, s:i}", "node", wlb_plan_node_name(input, nodes[i], text, sizeof(text)),
+		                        "gpu", (int)gpus[i]);
+		if (json_array_append_new(list, gpu) < 0) {
+			json_decref(list);
+			list = NULL;
+		}
+	}
+	return list;
+}
+
+json_t *wlb_search_to_json(const struct wlb_plan_input *input, const struct wlb_search_result *result)
+{
+	const struct wlb_candidate *best = &result->ranked[0];
+	json_t *object = candidate_to_json(best);
+	if (object == NULL)
+		return NULL;
+	int rc = json_object_set_new(object, "gpu", json_string(input->machine.name));
+	rc |= json_object_set_new(object, "gpus_usable", json_integer(result->gpus));
+	rc |= json_object_set_new(object, "step_s", json_real(best->step_s));
+	rc |= json_object_set_new(object, "tried", json_integer(result->tried));
+	rc |= json_object_set_new(object, "no_memory", json_integer(result->no_memory));
+	rc |= json_object_set_new(object, "pruned", json_integer(result->pruned));
+	rc |= json_object_set_new(object, "simulated", json_integer(result->simulated));
+	rc |= json_object_set_new(object, "unexplored", json_integer(result->unexplored));
+	rc |= json_object_set_new(object, "next_best",
+	                          candidates_to_json(result->ranked + 1, result->ranked_count - 1));
+	rc |= json_object_set_new(object, "misfits", candidates_to_json(result->misfits, result->misfit_count));
+	rc |= json_object_set_new(object, "idle",
+	                          gpus_to_json(input, result->idle_node, result->idle_gpu, result->idle));
+	rc |= json_object_set_new(object, "ranks",
+	                          gpus_to_json(input, result->rank_node, result->rank_gpu, result->ranks));
+	if (rc == 0)
+		return object;
+	json_decref(object);
+	return NULL;
+}

@@ -1,0 +1,23 @@
+/* The kind of node that a plan is made for: JSON files of libwlb/machines into struct wlb_machine. */
+#ifndef COORDINATOR_WLB_CALCULATORS_PLAN_MACHINE_H
+#define COORDINATOR_WLB_CALCULATORS_PLAN_MACHINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "libwlb/wlb.h"
+
+/* What --gpu may name, for help texts. */
+#define WLB_MACHINE_HELP                                                                                               \
+	"  --gpu NAME|FILE         the kind of GPU and node: H100, H200, B200, A100, MI300X, CPU, or a file like "     \
+	"those\n"
+
+/* `from` is a file where it ends in ".json", else the name, in any case of letters, of one in the folder of machines:
+ * WLB_MACHINES where it is set, else ../share/wlb/machines from the program's own folder. -1 with the file, field,
+ * value and rule, or the names that there are. */
+int wlb_machine_file_read(const char *from, struct wlb_machine *machine, struct wlb_error *error);
+
+/* The text of such a file. */
+int wlb_machine_file_parse(const char *text, size_t bytes, struct wlb_machine *machine, struct wlb_error *error);
+
+#endif

@@ -1,0 +1,158 @@
+/* The result of a search for people. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlb/calculators/plan/plan.h"
+#include "coordinator/wlb/output/chart.h"
+#include "coordinator/wlb/output/table.h"
+#include "coordinator/wlb/output/terminal.h"
+
+static const double gib = 1024.0 * 1024.0 * 1024.0;
+
+static void print_best(const struct wlb_plan_input *input, const struct wlb_search_result *result)
+{
+	const struct wlb_candidate *best = &result->ranked[0];
+	char layout[64];
+	wlb_layout_format(&best->plan.layout, layout, sizeof(layout));
+	printf("%s: %d of %d GPUs, %d micro-batches for each replica, up to %" PRId64 " tokens in one\n", layout,
+	       best->gpus, result->gpus, best->plan.micro_batches, best->micro_batch_tokens);
+	printf("  interleave %d, recomputation %s, ZeRO stage %d, %s\n", best->plan.interleave,
+	       wlb_recompute_name(best->plan.recompute), best->plan.zero_stage, input->machine.name);
+	printf("  step %.3f s; %" PRId64 " plans: %" PRId64 " do not fit, %" PRId64 " cannot be better, %" PRId64
+	       " simulated",
+	       best->step_s, result->tried, result->no_memory, result->pruned, result->simulated);
+	if (result->unexplored > 0)
+		printf(", %" PRId64 " less promising left out", result->unexplored);
+	puts("");
+	puts("\nWhere the step's time goes");
+	wlb_time_print(&best->time);
+}
+
+static void print_memory(const struct wlb_plan_input *input, const struct wlb_candidate *best)
+{
+	const struct {
+		const char *label;
+		double bytes;
+	} parts[] = {{"weights", best->memory.weights},     {"gradients", best->memory.gradients},
+	             {"optimizer", best->memory.optimizer}, {"activations", best->memory.activations},
+	             {"logits", best->memory.logits},       {"communication", best->memory.buffers},
+	             {"fragmentation", best->memory.margin}};
+	struct wlb_bar bars[sizeof(parts) / sizeof(parts[0])];
+	int count = 0;
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		if (parts[i].bytes <= 0.0)
+			continue;
+		struct wlb_bar *bar = &bars[count++];
+		snprintf(bar->label, sizeof(bar->label), "%s", parts[i].label);
+		snprintf(bar->note, sizeof(bar->note), "%6.2f GiB", parts[i].bytes / gib);
+		bar->value = parts[i].bytes;
+	}
+	printf("\nMemory of a GPU of stage %d, the fullest: %.1f of %.1f GiB\n", best->stage, best->memory.total / gib,
+	       input->machine.memory_bytes / gib);
+	wlb_bars(stdout, bars, count, wlb_terminal_columns(), wlb_terminal_unicode());
+}
+
+static void format_plan(const struct wlb_candidate *candidate, char *layout, char *rest, size_t size)
+{
+	wlb_layout_format(&candidate->plan.layout, layout, size);
+	snprintf(rest, size, "%d x %d, %s", candidate->plan.micro_batches, candidate->plan.interleave,
+	         wlb_recompute_name(candidate->plan.recompute));
+}
+
+/* The part of the step that grew most against the best: what makes it slower. */
+static int grown_part(const struct wlb_sim_time *time, const struct wlb_sim_time *best)
+{
+	int most = 0;
+	for (int i = 1; i < WLB_TIME_PARTS; i++)
+		if (wlb_time_part(time, i) - wlb_time_part(best, i) >
+		    wlb_time_part(time, most) - wlb_time_part(best, most))
+			most = i;
+	return most;
+}
+
+static int print_next(const struct wlb_search_result *result)
+{
+	struct wlb_table table = {.columns = 6, .right = "llrrrl"};
+	const struct wlb_candidate *best = &result->ranked[0];
+	if (result->ranked_count < 2)
+		return 0;
+	puts("\nThe next best");
+	wlb_table_add(&table, (const char *const[]){"LAYOUT", "MICRO-BATCHES x INTERLEAVE, RECOMPUTATION", "STEP", "",
+	                                            "GIB", "MOST OF IT"});
+	for (size_t i = 1; i < result->ranked_count; i++) {
+		const struct wlb_candidate *next = &result->ranked[i];
+		char layout[64], rest[64], step[32], more[32], memory[32], why[96];
+		int part = grown_part(&next->time, &best->time);
+		format_plan(next, layout, rest, sizeof(layout));
+		snprintf(step, sizeof(step), "%.3f s", next->step_s);
+		snprintf(more, sizeof(more), "+%.1f%%", 100.0 * (next->step_s / best->step_s - 1.0));
+		snprintf(memory, sizeof(memory), "%.1f", next->memory.total / gib);
+		snprintf(why, sizeof(why), "%s +%.3f s", wlb_time_words(part),
+		         wlb_time_part(&next->time, part) - wlb_time_part(&best->time, part));
+		wlb_table_add(&table, (const char *const[]){layout, rest, step, more, memory, why});
+	}
+	return wlb_table_print(&table, "  ", stdout);
+}
+
+static int print_misfits(const struct wlb_search_result *result)
+{
+	struct wlb_table table = {.columns = 4, .right = "llrr"};
+	if (result->misfit_count == 0)
+		return 0;
+	puts("\nWhat would not fit, and by how much");
+	wlb_table_add(&table,
+	              (const char *const[]){"LAYOUT", "MICRO-BATCHES x INTERLEAVE, RECOMPUTATION", "GIB", "MISSING"});
+	for (size_t i = 0; i < result->misfit_count; i++) {
+		const struct wlb_candidate *misfit = &result->misfits[i];
+		char layout[64], rest[64], memory[32], missing[32];
+		format_plan(misfit, layout, rest, sizeof(layout));
+		snprintf(memory, sizeof(memory), "%.1f", misfit->memory.total / gib);
+		snprintf(missing, sizeof(missing), "%.1f", misfit->missing_bytes / gib);
+		wlb_table_add(&table, (const char *const[]){layout, rest, memory, missing});
+	}
+	return wlb_table_print(&table, "  ", stdout);
+}
+
+/* The nodes of a list of GPUs, each once, as a hostlist in their order; the caller frees. */
+static char *fold_nodes(const struct wlb_plan_input *input, const int32_t *node, int32_t count)
+{
+	char **names = calloc((size_t)count + 1, sizeof(*names)), text[16];
+	int used = 0;
+	for (int32_t i = 0; names != NULL && i < count; i++)
+		if (i == 0 || node[i] != node[i - 1])
+			names[used++] = strdup(wlb_plan_node_name(input, node[i], text, sizeof(text)));
+	struct wlb_error error;
+	char *folded = names != NULL ? wlb_hostlist_fold(names, used, &error) : NULL;
+	wlb_strings_free(names, used);
+	return folded;
+}
+
+static int print_places(const struct wlb_plan_input *input, const struct wlb_search_result *result)
+{
+	const struct wlb_layout *layout = &result->ranked[0].plan.layout;
+	char *nodes = fold_nodes(input, result->rank_node, result->ranks);
+	if (nodes == NULL)
+		return -1;
+	printf("\nRanks 0 to %d on nodes %s in this order: tp fastest (%d neighbours), then cp, pp, dp\n",
+	       result->ranks - 1, nodes, layout->tp);
+	free(nodes);
+	if (result->idle == 0)
+		return 0;
+	char *idle = fold_nodes(input, result->idle_node, result->idle);
+	if (idle == NULL)
+		return -1;
+	printf("Idle: %d GPUs, on %s\n", result->idle, idle);
+	free(idle);
+	return 0;
+}
+
+int wlb_search_print(const struct wlb_plan_input *input, const struct wlb_search_result *result)
+{
+	print_best(input, result);
+	print_memory(input, &result->ranked[0]);
+	if (print_next(result) < 0 || print_misfits(result) < 0)
+		return -1;
+	return print_places(input, result);
+}

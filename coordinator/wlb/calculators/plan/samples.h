@@ -1,0 +1,18 @@
+/* Packed steps of a stream, kept: what the search and the simulator run over. */
+#ifndef COORDINATOR_WLB_CALCULATORS_PLAN_SAMPLES_H
+#define COORDINATOR_WLB_CALCULATORS_PLAN_SAMPLES_H
+
+#include "coordinator/wlb/calculators/plan/input.h"
+
+struct wlb_samples {
+	struct wlb_step *steps; /* each owns its pieces and loads */
+	size_t count;
+};
+
+/* Packs the stream from its start and keeps `count` steps behind `skip` of them. The samples start zeroed; free them in
+ * any case. */
+int wlb_samples_take(struct wlb_samples *samples, struct wlb_plan_input *input,
+                     const struct wlb_packer_options *options, size_t skip, size_t count, struct wlb_error *error);
+void wlb_samples_free(struct wlb_samples *samples);
+
+#endif

@@ -1,0 +1,61 @@
+#include "coordinator/wlb/calculators/plan/search.h"
+
+#include <math.h>
+
+#include "coordinator/wlb/calculators/plan/samples.h"
+
+/* The first steps of a stream have no documents that waited yet. A larger batch looks like several of WINDOWS. */
+enum { SKIPPED_STEPS = 4, STEPS = 20, WINDOWS = 256 };
+
+static double work_of(const struct wlb_step *step)
+{
+	double work = 0.0;
+	for (int32_t b = 0; b < step->micro_batches; b++)
+		work += step->loads[b].work;
+	return work;
+}
+
+/* Long documents wait to come together, so that steps differ: the one whose work for a token is nearest to the mean. */
+static const struct wlb_step *typical_step(const struct wlb_samples *samples)
+{
+	const struct wlb_step *typical = &samples->steps[0];
+	double work = 0.0, tokens = 0.0, nearest = INFINITY;
+	for (size_t i = 0; i < samples->count; i++) {
+		work += work_of(&samples->steps[i]);
+		tokens += (double)samples->steps[i].tokens;
+	}
+	for (size_t i = 0; i < samples->count; i++) {
+		const struct wlb_step *step = &samples->steps[i];
+		double off = fabs(work_of(step) / fmax((double)step->tokens, 1.0) - work / tokens);
+		if (off < nearest) {
+			nearest = off;
+			typical = step;
+		}
+	}
+	return typical;
+}
+
+struct wlb_search_result *wlb_plan_search(const struct wlb_plan_request *request, struct wlb_plan_input *input,
+                                          int keep, struct wlb_error *error)
+{
+	struct wlb_packer_options packing;
+	struct wlb_search_options options;
+	struct wlb_samples samples = {0};
+	struct wlb_search_result *result = NULL;
+	wlb_packer_options_init(&packing, request->seq_length,
+	                        request->global_batch < WINDOWS ? request->global_batch : WINDOWS);
+	packing.max_length_ratio = request->max_length_ratio;
+	wlb_search_options_init(&options, input->nodes, request->seq_length, request->global_batch);
+	if (wlb_samples_take(&samples, input, &packing, SKIPPED_STEPS, STEPS, error) == 0) {
+		options.gpus_of_node = input->gpus_of_node;
+		options.topology = request->topology != NULL ? &input->topology.topology : NULL;
+		options.max_length_ratio = request->max_length_ratio;
+		options.zero_stage = request->zero_stage;
+		options.sample = typical_step(&samples);
+		options.samples = 1;
+		options.keep = keep;
+		result = wlb_search(&input->model, &input->machine, &options, error);
+	}
+	wlb_samples_free(&samples);
+	return result;
+}

@@ -1,0 +1,288 @@
+/* wlb shard: how equal the ranks of context parallelism get. */
+#include "coordinator/wlb/calculators/shard/shard.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/atomic_file.h"
+#include "coordinator/wlb/api.h"
+#include "coordinator/wlb/calculators/lengths_file.h"
+#include "coordinator/wlb/calculators/model_file.h"
+#include "coordinator/wlb/calculators/pack/batches.h"
+#include "coordinator/wlb/calculators/plan/machine.h"
+#include "coordinator/wlb/command.h"
+
+enum { RANKS_MAX = 65536, MICRO_BATCH_TOKENS_MAX = 1 << 30 };
+
+static const char help[] =
+	"Usage: wlb shard --cp C --lengths FROM [OPTIONS]\n\n"
+	"Splits micro-batches over the ranks of context parallelism and says how equal their work and tokens "
+	"become.\n\n"
+	"  --cp C                  ranks\n" WLB_LENGTHS_HELP
+	"  --seq-length N          micro-batches of at most N tokens, longer documents cut at its multiples; without "
+	"it\n"
+	"                          all documents are one micro-batch\n"
+	"  --strategy S            per-document (default), per-sequence, or adaptive: for each micro-batch the one\n"
+	"                          whose attention takes less time; dynamic: each document on 1, 2, 4 ... of cp x dp "
+	"ranks\n"
+	"  --dp D                  dynamic: groups of cp ranks, each with a window of its own (default "
+	"1)\n" WLB_MODEL_HELP WLB_MACHINE_HELP "                          (default H100): for the time of attention\n"
+	"  --json                  the measures as a JSON object\n"
+	"  --dump FILE             a line for each shard: micro-batch, rank, document, its first token, tokens, and\n"
+	"                          which of the micro-batch's tokens they attend to: the first, how many\n";
+
+struct request {
+	int cp, dp, seq_length;
+	const char *strategy;
+	enum wlb_sharding sharding; /* not read where dynamic */
+	bool dynamic;
+	const char *from, *model, *gpu, *dump;
+	bool json;
+};
+
+struct job {
+	const struct request *request;
+	struct wlb_model model;
+	struct wlb_kernel_time time;
+	struct wlb_length_list list;
+	struct wlb_length_stream stream;
+	struct wlb_batches batches;
+	int64_t *tokens;          /* of the documents of a micro-batch */
+	struct wlb_place *places; /* dynamic: where they run */
+	struct wlb_load *loads;   /* dynamic: of the ranks */
+	struct wlb_shards shards;
+	struct wlb_shard_summary summary;
+	struct wlb_aside dump;
+};
+
+static int reserve(struct job *job, size_t documents, struct wlb_error *error)
+{
+	int64_t *tokens = reallocarray(job->tokens, documents, sizeof(*tokens));
+	if (tokens != NULL)
+		job->tokens = tokens;
+	struct wlb_place *places = reallocarray(job->places, documents, sizeof(*places));
+	if (places != NULL)
+		job->places = places;
+	if (tokens == NULL || places == NULL)
+		return wlb_fail(error, "no memory for a micro-batch of %zu documents", documents);
+	return 0;
+}
+
+/* A rank may hold twice its share, so that a long document need not be on more ranks than its work asks for. */
+static int spread(struct job *job, int64_t tokens, struct wlb_error *error)
+{
+	size_t count = job->batches.count;
+	int ranks = job->summary.ranks;
+	if (wlb_spread(&job->model, job->tokens, count, ranks, 1, 2 * tokens / ranks + 1, job->places, job->loads,
+	               error) < 0)
+		return -1;
+	return wlb_shard_places(job->tokens, job->places, count, ranks, 0, &job->shards, error);
+}
+
+static int shard_batch(struct job *job, struct wlb_error *error)
+{
+	const struct wlb_batches *batch = &job->batches;
+	const struct request *request = job->request;
+	if (reserve(job, batch->count, error) < 0)
+		return -1;
+	for (size_t i = 0; i < batch->count; i++)
+		job->tokens[i] = batch->spans[i].tokens;
+	int rc = request->dynamic ? spread(job, batch->max_tokens, error)
+	                          : wlb_shard(request->sharding, &job->time, job->tokens, batch->count, request->cp,
+	                                      &job->shards, error);
+	if (rc < 0)
+		return -1;
+	if (request->dump != NULL)
+		wlb_shard_dump(job->dump.out, job->summary.micro_batches, &job->shards, batch->spans);
+	wlb_shard_summary_add(&job->summary, &job->shards, &job->model, &job->time);
+	return 0;
+}
+
+static int shard_all(struct job *job, struct wlb_error *error)
+{
+	int got = 0, rc = 0;
+	while (rc == 0 && (got = wlb_batches_next(&job->batches, error)) == 1)
+		rc = shard_batch(job, error);
+	if (rc < 0 || got < 0)
+		return -1;
+	return job->batches.count > 0 ? shard_batch(job, error) : 0;
+}
+
+static int report(const struct job *job, struct wlb_error *error)
+{
+	int rc;
+	if (job->request->json) {
+		json_t *object = wlb_shard_json(&job->summary);
+		rc = object != NULL ? wlb_api_print(object) : -1;
+		json_decref(object);
+	} else {
+		rc = wlb_shard_print(&job->summary);
+		if (rc == 0)
+			wlb_shard_print_ranks(&job->shards, &job->model);
+	}
+	return rc == 0 ? 0 : wlb_fail(error, "no memory for the report");
+}
+
+static int run_job(struct job *job, struct wlb_error *error)
+{
+	const struct request *request = job->request;
+	int64_t window = request->seq_length > 0 ? request->seq_length : job->list.total_tokens;
+	job->stream.list = &job->list;
+	wlb_batches_init(&job->batches, wlb_length_stream_next, &job->stream, window, window * request->dp);
+	job->summary = (struct wlb_shard_summary){
+		.strategy = request->strategy,
+		.ranks = request->cp * request->dp,
+		.documents = (int64_t)job->list.count,
+	};
+	job->loads = calloc((size_t)job->summary.ranks, sizeof(*job->loads));
+	if (job->loads == NULL)
+		return wlb_fail(error, "no memory for %d ranks", job->summary.ranks);
+	if (request->dump != NULL) {
+		if (wlb_aside_open(&job->dump, request->dump, error) < 0)
+			return -1;
+		wlb_shard_dump_header(job->dump.out);
+	}
+	if (shard_all(job, error) < 0)
+		return -1;
+	if (request->dump != NULL && wlb_aside_commit(&job->dump, error) < 0)
+		return -1;
+	return report(job, error);
+}
+
+/* What the GPU's kernels take, from what its file says they reach. */
+static int read_gpu(struct job *job, struct wlb_error *error)
+{
+	struct wlb_machine machine;
+	if (wlb_machine_file_read(job->request->gpu, &machine, error) < 0)
+		return -1;
+	wlb_kernel_time_init(&job->time, &job->model, 1, machine.peak_flops * machine.attention_efficiency,
+	                     machine.peak_flops * machine.gemm_efficiency);
+	return 0;
+}
+
+static int check_window(const struct job *job, struct wlb_error *error)
+{
+	if ((int64_t)job->request->seq_length * job->request->dp > MICRO_BATCH_TOKENS_MAX)
+		return wlb_fail(error, "--seq-length %d x --dp %d: a micro-batch has at most %d tokens",
+		                job->request->seq_length, job->request->dp, MICRO_BATCH_TOKENS_MAX);
+	if (job->request->seq_length == 0 && job->list.total_tokens > MICRO_BATCH_TOKENS_MAX)
+		return wlb_fail(error,
+		                "--lengths %s: %lld tokens, and a micro-batch has at most %d; cut the stream into "
+		                "micro-batches with --seq-length",
+		                job->request->from, (long long)job->list.total_tokens, MICRO_BATCH_TOKENS_MAX);
+	return 0;
+}
+
+/* The input is judged before anything is done: what is wrong with it is the user's to put right. */
+static int shard(const struct wlb_command *self, const struct request *request)
+{
+	struct job job = {.request = request};
+	struct wlb_error error;
+	int code = WLB_EXIT_USAGE;
+	if (wlb_model_file_read(request->model, &job.model, &error) == 0 && read_gpu(&job, &error) == 0 &&
+	    wlb_length_list_read(request->from, &job.list, &error) == 0 && check_window(&job, &error) == 0)
+		code = run_job(&job, &error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
+	if (code != WLB_EXIT_DONE)
+		wlb_command_fail(self, code, error.message);
+	wlb_aside_drop(&job.dump);
+	wlb_shards_free(&job.shards);
+	free(job.tokens);
+	free(job.places);
+	free(job.loads);
+	wlb_batches_free(&job.batches);
+	wlb_length_list_free(&job.list);
+	return code;
+}
+
+static int read_strategy(struct request *request, struct wlb_error *error)
+{
+	request->strategy = optarg;
+	request->dynamic = strcmp(optarg, "dynamic") == 0;
+	if (request->dynamic || wlb_sharding_parse(optarg, &request->sharding, error) == 0)
+		return 0;
+	return wlb_fail_in(error, "--strategy, dynamic or");
+}
+
+static int read_option(struct request *request, int option, struct wlb_error *error)
+{
+	switch (option) {
+	case 'c':
+		return wlb_command_number("--cp", optarg, 1, RANKS_MAX, &request->cp, error);
+	case 'd':
+		return wlb_command_number("--dp", optarg, 1, RANKS_MAX, &request->dp, error);
+	case 'n':
+		return wlb_command_number("--seq-length", optarg, 1, MICRO_BATCH_TOKENS_MAX, &request->seq_length,
+		                          error);
+	case 's':
+		return read_strategy(request, error);
+	case 'l':
+		request->from = optarg;
+		return 0;
+	case 'm':
+		request->model = optarg;
+		return 0;
+	case 'g':
+		request->gpu = optarg;
+		return 0;
+	case 'D':
+		request->dump = optarg;
+		return 0;
+	default:
+		request->json = true;
+		return 0;
+	}
+}
+
+static int check_request(const struct request *request, struct wlb_error *error)
+{
+	int64_t ranks = (int64_t)request->cp * request->dp;
+	if (request->cp == 0)
+		return wlb_fail(error, "--cp is needed: the ranks of context parallelism, such as 4");
+	if (!request->dynamic && request->dp != 1)
+		return wlb_fail(error, "--dp %d: is for --strategy dynamic only; the others shard over cp ranks",
+		                request->dp);
+	if (ranks > RANKS_MAX)
+		return wlb_fail(error, "--cp %d x --dp %d: must be at most %d ranks", request->cp, request->dp,
+		                RANKS_MAX);
+	if (request->from == NULL)
+		return wlb_fail(error, "--lengths is needed: a file of one length a line, '-', or gen:skewed");
+	return 0;
+}
+
+static int shard_main(const struct wlb_command *self, int argc, char **argv)
+{
+	static const struct option options[] = {{"cp", required_argument, NULL, 'c'},
+	                                        {"lengths", required_argument, NULL, 'l'},
+	                                        {"dp", required_argument, NULL, 'd'},
+	                                        {"model", required_argument, NULL, 'm'},
+	                                        {"seq-length", required_argument, NULL, 'n'},
+	                                        {"strategy", required_argument, NULL, 's'},
+	                                        {"gpu", required_argument, NULL, 'g'},
+	                                        {"json", no_argument, NULL, 'j'},
+	                                        {"dump", required_argument, NULL, 'D'},
+	                                        {"help", no_argument, NULL, WLB_OPTION_HELP},
+	                                        {0}};
+	struct request request = {
+		.dp = 1, .strategy = "per-document", .sharding = WLB_SHARDING_DOCUMENT, .gpu = "H100"};
+	struct wlb_error error;
+	int option, rc = 0;
+	while (rc == 0 && (option = wlb_command_option(self, argc, argv, options)) != -1) {
+		if (option == WLB_OPTION_HELP || option == WLB_OPTION_WRONG)
+			return option == WLB_OPTION_HELP ? WLB_EXIT_DONE : WLB_EXIT_USAGE;
+		rc = read_option(&request, option, &error);
+	}
+	if (rc == 0 && optind < argc)
+		rc = wlb_fail(&error, "'%.60s': takes no argument; lengths come with --lengths", argv[optind]);
+	if (rc == 0)
+		rc = check_request(&request, &error);
+	if (rc != 0)
+		return wlb_command_fail(self, WLB_EXIT_USAGE, error.message);
+	return shard(self, &request);
+}
+
+const struct wlb_command wlb_command_shard = {
+	.name = "shard",
+	.summary = "Split micro-batches over context-parallel ranks",
+	.help = help,
+	.main = shard_main,
+};

@@ -1,0 +1,284 @@
+/* wlb sim: what each way to pack and shard is worth on a cluster that need not be there. */
+#include "coordinator/wlb/calculators/sim/sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/wlb/api.h"
+#include "coordinator/wlb/calculators/plan/plan.h"
+#include "coordinator/wlb/calculators/plan/search.h"
+#include "coordinator/wlb/command.h"
+
+static const char help[] =
+	"Usage: wlb sim --nodes N --seq-length N --global-batch-size N [OPTIONS]\n\n"
+	"Simulates training steps and prints how much faster each way to pack and shard documents is than the plain "
+	"one,\n"
+	"and where that comes from.\n\n" WLB_PLAN_INPUT_HELP
+	"  --layout LAYOUT         such as tp=8,cp=2,pp=4[,dp=4]: the product must be the number of GPUs (default:\n"
+	"                          what 'wlb plan' finds)\n"
+	"  --interleave N          chunks of layers on each pipeline stage, with --layout (default 1)\n"
+	"  --recompute HOW         none, selective or full, with --layout (default selective)\n"
+	"  --strategies LIST       of plain, fixed, greedy, balanced and dynamic (default plain,greedy,balanced)\n"
+	"  --steps N               (default 100)\n"
+	"  --slow LIST             RANK:FACTOR,...: the computation of these ranks takes so many times longer\n"
+	"  --node-mtbf HOURS       mean time between failures of a node: what they cost the run\n"
+	"  --checkpoint-time S     seconds that a checkpoint stops training (default 60)\n"
+	"  --restart-time S        seconds from a failure to training again (default 300)\n"
+	"  --json                  all of it as a JSON object\n"
+	"  --svg FILE              a picture of the pipelines\n";
+
+struct request {
+	struct wlb_plan_request input;
+	const char *layout, *strategies, *svg, *slow;
+	int interleave, steps;
+	enum wlb_recompute recompute;
+	double node_mtbf_h, checkpoint_s, restart_s;
+	bool json;
+};
+
+/* The names of --strategies into the report's runs. */
+static int read_strategies(const char *list, struct wlb_sim_report *report, struct wlb_error *error)
+{
+	char *words = strdup(list), *rest = words;
+	int rc = words != NULL ? 0 : wlb_fail(error, "no memory for --strategies");
+	for (const char *word; rc == 0 && (word = strsep(&rest, ",")) != NULL;) {
+		const struct wlb_sim_strategy *strategy = wlb_sim_strategy_find(word);
+		if (strategy == NULL)
+			rc = wlb_fail(error,
+			              "--strategies '%.60s': use some of plain, fixed, greedy, balanced and dynamic",
+			              word);
+		else if (report->count == WLB_SIM_RUNS_MAX)
+			rc = wlb_fail(error, "--strategies: more than %d", WLB_SIM_RUNS_MAX);
+		else if (strcmp(word, "plain") == 0)
+			report->base = report->count;
+		if (rc == 0)
+			report->runs[report->count++].strategy = strategy;
+	}
+	free(words);
+	return rc;
+}
+
+static int read_recompute(const char *text, enum wlb_recompute *recompute, struct wlb_error *error)
+{
+	for (int i = WLB_RECOMPUTE_NONE; i <= WLB_RECOMPUTE_FULL; i++)
+		if (strcmp(text, wlb_recompute_name((enum wlb_recompute)i)) == 0) {
+			*recompute = (enum wlb_recompute)i;
+			return 0;
+		}
+	return wlb_fail(error, "--recompute '%.40s': must be none, selective or full", text);
+}
+
+/* The layout asked for, with as many micro-batches as there are windows. */
+static int read_plan(const struct request *request, const struct wlb_plan_input *input, struct wlb_plan *plan,
+                     struct wlb_error *error)
+{
+	struct wlb_policy policy;
+	int batch = request->input.global_batch;
+	if (wlb_policy_parse(request->layout, &policy, error) < 0)
+		return -1;
+	if (policy.kind != WLB_POLICY_FIXED)
+		return wlb_fail(error, "'%.60s': must name ways, such as tp=8,cp=2,pp=4", request->layout);
+	struct wlb_layout *layout = &policy.fixed;
+	int64_t inner = (int64_t)layout->tp * layout->cp * layout->pp;
+	if (layout->dp == 0 && input->gpus % inner == 0)
+		layout->dp = (int)(input->gpus / inner);
+	if (layout->dp == 0)
+		return wlb_fail(error, "'%.60s': tp x cp x pp is %lld and must divide the %d GPUs", request->layout,
+		                (long long)inner, input->gpus);
+	if (inner * layout->dp != input->gpus)
+		return wlb_fail(error, "'%.60s': tp x cp x pp x dp is %lld and there are %d GPUs: they must be equal",
+		                request->layout, (long long)(inner * layout->dp), input->gpus);
+	if (batch % layout->dp != 0)
+		return wlb_fail(error, "'%.60s': --global-batch-size %d must be a multiple of dp %d", request->layout,
+		                batch, layout->dp);
+	*plan = (struct wlb_plan){
+		.layout = *layout,
+		.interleave = request->interleave,
+		.micro_batches = batch / layout->dp,
+		.zero_stage = request->input.zero_stage,
+		.recompute = request->recompute,
+	};
+	return wlb_plan_check(plan, &input->model, error);
+}
+
+/* The best of the search whose micro-batches are one window each, as the packers make them. */
+static int find_plan(const struct request *request, struct wlb_plan_input *input, struct wlb_plan *plan,
+                     struct wlb_error *error)
+{
+	enum { CANDIDATES = 1000 };
+	struct wlb_search_result *result = wlb_plan_search(&request->input, input, CANDIDATES, error);
+	if (result == NULL)
+		return -1;
+	int rc = -1;
+	for (size_t i = 0; rc < 0 && i < result->ranked_count; i++) {
+		*plan = result->ranked[i].plan;
+		if (plan->layout.dp * plan->micro_batches == request->input.global_batch)
+			rc = 0;
+	}
+	wlb_search_free(result);
+	if (rc < 0)
+		wlb_fail(error, "no layout that was simulated has one window in a micro-batch: name one with --layout");
+	return rc;
+}
+
+static int find_failures(const struct request *request, const struct wlb_plan_input *input,
+                         struct wlb_sim_failures *failures, struct wlb_error *error)
+{
+	failures->given = (struct wlb_failures){
+		.mtbf_s = 3600.0 * request->node_mtbf_h,
+		.nodes = input->nodes,
+		.checkpoint_s = request->checkpoint_s,
+		.restart_s = request->restart_s,
+	};
+	return request->node_mtbf_h > 0.0 ? wlb_goodput(&failures->given, &failures->found, error) : 0;
+}
+
+static int run_all(const struct request *request, struct wlb_plan_input *input, const double *slowdown,
+                   struct wlb_sim_report *report, struct wlb_error *error)
+{
+	struct wlb_sim_options options;
+	wlb_sim_options_init(&options, &report->plan);
+	options.leaf = input->leaf;
+	options.slowdown = slowdown;
+	report->steps = request->steps;
+	for (int i = 0; i < report->count; i++)
+		if (wlb_sim_run_strategy(&request->input, input, &options, request->steps, &report->runs[i], error) < 0)
+			return -1;
+	return find_failures(request, input, &report->failures, error);
+}
+
+/* Simulates; *slowdown is the caller's to free. */
+static int simulate(const struct request *request, struct wlb_plan_input *input, double **slowdown,
+                    struct wlb_sim_report *report, struct wlb_error *error)
+{
+	int ranks = wlb_layout_ranks(&report->plan.layout);
+	if (request->slow != NULL) {
+		*slowdown = calloc((size_t)ranks, sizeof(**slowdown));
+		if (*slowdown == NULL)
+			return wlb_fail(error, "no memory for %d ranks", ranks);
+		if (wlb_sim_parse_slow(request->slow, ranks, *slowdown, error) < 0)
+			return wlb_fail_in(error, "--slow");
+	}
+	return run_all(request, input, *slowdown, report, error);
+}
+
+static int show(const struct request *request, const struct wlb_plan_input *input, const struct wlb_sim_report *report,
+                struct wlb_error *error)
+{
+	if (request->svg != NULL && wlb_sim_draw(request->svg, report, error) < 0)
+		return -1;
+	int rc = 0;
+	if (request->json) {
+		json_t *object = wlb_sim_to_json(input, report);
+		rc = object != NULL ? wlb_api_print(object) : -1;
+		json_decref(object);
+	} else {
+		rc = wlb_sim_print(input, report);
+	}
+	return rc == 0 ? 0 : wlb_fail(error, "no memory for the report");
+}
+
+static int sim(const struct wlb_command *self, const struct request *request)
+{
+	struct wlb_plan_input input = {0};
+	struct wlb_sim_report report = {0};
+	struct wlb_error error;
+	double *slowdown = NULL;
+	int code = WLB_EXIT_USAGE;
+	int rc = read_strategies(request->strategies, &report, &error);
+	if (rc == 0)
+		rc = wlb_plan_input_read(&request->input, &input, &error);
+	if (rc == 0 && request->layout != NULL && (rc = read_plan(request, &input, &report.plan, &error)) < 0)
+		wlb_fail_in(&error, "--layout");
+	if (rc == 0 && request->layout == NULL)
+		rc = find_plan(request, &input, &report.plan, &error);
+	if (rc == 0)
+		rc = simulate(request, &input, &slowdown, &report, &error);
+	if (rc == 0)
+		code = show(request, &input, &report, &error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
+	if (code != WLB_EXIT_DONE)
+		wlb_command_fail(self, code, error.message);
+	free(slowdown);
+	wlb_sim_report_free(&report);
+	wlb_plan_input_free(&input);
+	return code;
+}
+
+static int read_option(struct request *request, int option, struct wlb_error *error)
+{
+	switch (option) {
+	case 'L':
+		request->layout = optarg;
+		return 0;
+	case 'S':
+		request->strategies = optarg;
+		return 0;
+	case 'v':
+		request->svg = optarg;
+		return 0;
+	case 'j':
+		request->json = true;
+		return 0;
+	case 'i':
+		return wlb_command_number("--interleave", optarg, 1, 1024, &request->interleave, error);
+	case 'n':
+		return wlb_command_number("--steps", optarg, 1, 100000, &request->steps, error);
+	case 'w':
+		request->slow = optarg;
+		return 0;
+	case 'f':
+		return wlb_command_real("--node-mtbf", optarg, 1e-3, 1e9, &request->node_mtbf_h, error);
+	case 'c':
+		return wlb_command_real("--checkpoint-time", optarg, 0.0, 1e6, &request->checkpoint_s, error);
+	case 'R':
+		return wlb_command_real("--restart-time", optarg, 0.0, 1e6, &request->restart_s, error);
+	case 'r':
+		return read_recompute(optarg, &request->recompute, error);
+	default:
+		return wlb_plan_request_option(&request->input, option, optarg, error);
+	}
+}
+
+static int sim_main(const struct wlb_command *self, int argc, char **argv)
+{
+	static const struct option options[] = {WLB_PLAN_INPUT_OPTIONS,
+	                                        {"layout", required_argument, NULL, 'L'},
+	                                        {"interleave", required_argument, NULL, 'i'},
+	                                        {"recompute", required_argument, NULL, 'r'},
+	                                        {"strategies", required_argument, NULL, 'S'},
+	                                        {"steps", required_argument, NULL, 'n'},
+	                                        {"slow", required_argument, NULL, 'w'},
+	                                        {"node-mtbf", required_argument, NULL, 'f'},
+	                                        {"checkpoint-time", required_argument, NULL, 'c'},
+	                                        {"restart-time", required_argument, NULL, 'R'},
+	                                        {"json", no_argument, NULL, 'j'},
+	                                        {"svg", required_argument, NULL, 'v'},
+	                                        {"help", no_argument, NULL, WLB_OPTION_HELP},
+	                                        {0}};
+	struct request request = {.strategies = "plain,greedy,balanced",
+	                          .interleave = 1,
+	                          .steps = 100,
+	                          .checkpoint_s = 60.0,
+	                          .restart_s = 300.0,
+	                          .recompute = WLB_RECOMPUTE_SELECTIVE};
+	struct wlb_error error;
+	int option, rc = 0;
+	wlb_plan_request_init(&request.input);
+	while (rc >= 0 && (option = wlb_command_option(self, argc, argv, options)) != -1) {
+		if (option == WLB_OPTION_HELP || option == WLB_OPTION_WRONG)
+			return option == WLB_OPTION_HELP ? WLB_EXIT_DONE : WLB_EXIT_USAGE;
+		rc = read_option(&request, option, &error);
+	}
+	if (rc >= 0 && optind < argc)
+		rc = wlb_fail(&error, "'%.60s': takes no argument; all is said with options", argv[optind]);
+	if (rc < 0)
+		return wlb_command_fail(self, WLB_EXIT_USAGE, error.message);
+	return sim(self, &request);
+}
+
+const struct wlb_command wlb_command_sim = {
+	.name = "sim",
+	.summary = "Simulate steps: what balance is worth",
+	.help = help,
+	.main = sim_main,
+};

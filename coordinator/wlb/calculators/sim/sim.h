@@ -1,0 +1,68 @@
+/* Parts of `wlb sim`: the strategies that are compared, and how the result is shown. */
+#ifndef COORDINATOR_WLB_CALCULATORS_SIM_SIM_H
+#define COORDINATOR_WLB_CALCULATORS_SIM_SIM_H
+
+#include <jansson.h>
+
+#include "coordinator/wlb/calculators/plan/input.h"
+#include "coordinator/wlb/calculators/plan/samples.h"
+
+/* How documents are packed, and how micro-batches are sharded then. */
+struct wlb_sim_strategy {
+	const char *name;
+	const char *words; /* for people */
+	enum wlb_strategy packing;
+	enum wlb_sharding sharding;
+	int dynamic; /* context parallelism, see wlb_sim_options */
+};
+
+/* "plain", "fixed", "greedy", "balanced", "dynamic"; NULL for others. */
+const struct wlb_sim_strategy *wlb_sim_strategy_find(const char *name);
+
+/* What one strategy gave: means over its steps. */
+struct wlb_sim_run {
+	const struct wlb_sim_strategy *strategy;
+	struct wlb_sim_time time;
+	double tokens_per_s; /* all tokens / all time */
+	double utilization;
+	double imbalance;           /* of the packed steps */
+	struct wlb_sim_event *bars; /* of the last step, the replica that ends last; owned */
+	size_t bar_count;
+};
+
+enum { WLB_SIM_RUNS_MAX = 8 };
+
+/* What failures cost a run; mtbf_s 0: not asked. */
+struct wlb_sim_failures {
+	struct wlb_failures given;
+	struct wlb_goodput found;
+};
+
+struct wlb_sim_report {
+	struct wlb_plan plan;
+	int steps;
+	struct wlb_sim_run runs[WLB_SIM_RUNS_MAX];
+	int count;
+	int base; /* the run that the others are compared with: plain, else the first */
+	struct wlb_sim_failures failures;
+};
+
+/* "5:1.5,9:2": rank 5's computation takes 1.5 times longer. slowdown[] has a factor for each of `ranks` ranks. */
+int wlb_sim_parse_slow(const char *list, int ranks, double *slowdown, struct wlb_error *error);
+
+/* Packs and simulates `steps` steps. */
+int wlb_sim_run_strategy(const struct wlb_plan_request *request, struct wlb_plan_input *input,
+                         const struct wlb_sim_options *options, int steps, struct wlb_sim_run *run,
+                         struct wlb_error *error);
+void wlb_sim_report_free(struct wlb_sim_report *report);
+
+/* NULL without memory. */
+json_t *wlb_sim_to_json(const struct wlb_plan_input *input, const struct wlb_sim_report *report);
+
+/* The table of speed-ups, and where they come from. -1 without memory. */
+int wlb_sim_print(const struct wlb_plan_input *input, const struct wlb_sim_report *report);
+
+/* A picture: the pipeline of each strategy below the other, on one scale of time. */
+int wlb_sim_draw(const char *path, const struct wlb_sim_report *report, struct wlb_error *error);
+
+#endif

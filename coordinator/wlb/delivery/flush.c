@@ -1,0 +1,320 @@
+/* wlb flush: delivers what waits on disk. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "coordinator/client/deliver.h"
+#include "coordinator/client/refused.h"
+#include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlb/command.h"
+#include "coordinator/wlb/delivery/pending.h"
+
+enum {
+	FOLDERS_MAX = 256,
+	ROUND_MS = 60000,       /* for one look at a folder */
+	PAUSE_MIN_MS = 500,     /* between tries while the coordinator is away */
+	PAUSE_MAX_MS = 5000,    /* everything is stored a few seconds after it came back */
+	IN_USE_MS = 3000,       /* for a spool that somebody else delivers just now */
+	IN_USE_WAIT_MS = 30000, /* for one whose job is about to end; the end of another job starts another flush */
+	OTHER_FLUSH_MS = 10000, /* for another flush of the folder: longer than it pauses between two looks */
+	HEALTH_MS = 2000,
+};
+
+static const char help[] =
+	"Usage: wlb flush [OPTIONS] [DIR...]\n\n"
+	"Delivers the records that wait in DIR (a job's .wlb folder) to the coordinator; without DIR, in the folders "
+	"where\n"
+	"records of yours are known to wait. Records it has already are ignored there, so this may be repeated. Spools "
+	"that\n"
+	"a running job writes are left to it.\n\n"
+	"  --timeout SECONDS  give up after this long (default 60)\n"
+	"  --wait SECONDS     while the coordinator is away, go on trying for this long\n"
+	"  --refused          first take back what the coordinator refused before, and try it again\n"
+	"  --quiet            say nothing; the next command says what was refused\n";
+
+struct folder {
+	char path[PATH_MAX];
+	int lock; /* --wait: one flush for each folder; -1: not ours */
+	bool done;
+	bool listed;
+	int64_t in_use_since_ms; /* 0: no spool is in use */
+};
+
+struct flush {
+	const struct wlb_command *self;
+	struct wlb_client_config config;
+	struct folder *folders;
+	int count;
+	int timeout_s;
+	int wait_s; /* 0: one look */
+	bool refused;
+	bool quiet;
+	int64_t began_ms;
+	int64_t left;
+	bool away;
+	struct wlb_error error; /* why something is left */
+};
+
+static void say_notice(const struct flush *flush, const char *dir)
+{
+	char *notice = flush->quiet ? NULL : wlb_refused_take_notice(dir);
+	char *rest;
+	for (char *line = notice != NULL ? strtok_r(notice, "\n", &rest) : NULL; line != NULL;
+	     line = strtok_r(NULL, "\n", &rest))
+		fprintf(stderr, "wlb %s: %s\n", flush->self->name, line);
+	free(notice);
+}
+
+/* ---- one look ------------------------------------------------------------------------------------------------- */
+
+static int flush_once(struct flush *flush, struct folder *folder)
+{
+	struct wlb_deliver_result result;
+	int64_t until_ms = flush->began_ms + flush->timeout_s * INT64_C(1000);
+	int64_t in_use_until_ms = wlb_clock_ms() + IN_USE_MS;
+	for (;;) {
+		struct wlb_deliver_options options = {.timeout_ms = wlb_clock_left_ms(until_ms)};
+		if (wlb_deliver_folder(&flush->config, folder->path, &options, &result, &flush->error) != 0)
+			return -1;
+		if (result.left > 0 || result.busy == 0 || wlb_clock_left_ms(in_use_until_ms) == 0)
+			break;
+		wlb_clock_sleep_ms(100);
+	}
+	say_notice(flush, folder->path);
+	if (result.left > 0)
+		return wlb_fail_in(&flush->error, "%lld records are left in %s", (long long)result.left, folder->path);
+	if (result.busy == 0)
+		wlb_pending_remove(folder->path);
+	if (!flush->quiet)
+		printf(result.busy == 0 ? "everything in %s is delivered\n"
+		                        : "everything in %s is delivered but what a running job still writes\n",
+		       folder->path);
+	return 0;
+}
+
+/* ---- --wait --------------------------------------------------------------------------------------------------- */
+
+/* The lock on a folder, -1 when another flush has it. A file system without locks counts as locked: a record that two
+ * deliver is stored once all the same. */
+static int lock_folder(const char *dir)
+{
+	char path[PATH_MAX + 16];
+	struct stat about;
+	snprintf(path, sizeof(path), "%s/flush.lock", dir);
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -1;
+	if ((flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) && fstat(fd, &about) == 0 && about.st_nlink > 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static void unlock_folder(struct folder *folder)
+{
+	char path[PATH_MAX + 16];
+	if (folder->lock < 0)
+		return;
+	snprintf(path, sizeof(path), "%s/flush.lock", folder->path);
+	unlink(path);
+	close(folder->lock);
+	folder->lock = -1;
+}
+
+static void finish_folder(struct folder *folder, bool empty)
+{
+	if (empty)
+		wlb_pending_remove(folder->path);
+	unlock_folder(folder);
+	folder->done = true;
+}
+
+/* A look at one folder. It is done once a look finds nothing, so that whoever waits for our lock may go. */
+static void look(struct flush *flush, struct folder *folder)
+{
+	struct wlb_deliver_result result;
+	struct wlb_deliver_options options = {.timeout_ms = ROUND_MS};
+	if (folder->lock < 0 && (folder->lock = lock_folder(folder->path)) < 0) {
+		if (wlb_clock_ms() - flush->began_ms > OTHER_FLUSH_MS || access(folder->path, W_OK) != 0)
+			folder->done = true;
+		return;
+	}
+	if (wlb_deliver_folder(&flush->config, folder->path, &options, &result, &flush->error) != 0) {
+		finish_folder(folder, false);
+		return;
+	}
+	flush->away = flush->away || result.away;
+	flush->left += result.left;
+	if (result.left > 0 && !folder->listed) {
+		wlb_pending_add(folder->path); /* whatever becomes of this process */
+		folder->listed = true;
+	}
+	if (result.busy == 0 || result.left > 0)
+		folder->in_use_since_ms = 0;
+	else if (folder->in_use_since_ms == 0)
+		folder->in_use_since_ms = wlb_clock_ms();
+	if (result.spools == 0 && result.busy == 0)
+		finish_folder(folder, true);
+	else if (folder->in_use_since_ms != 0 && wlb_clock_ms() - folder->in_use_since_ms > IN_USE_WAIT_MS)
+		finish_folder(folder, false);
+}
+
+static bool all_done(const struct flush *flush)
+{
+	for (int i = 0; i < flush->count; i++)
+		if (!flush->folders[i].done)
+			return false;
+	return true;
+}
+
+/* Whether coordinator and database answer: cheaper than reading the spools for every try. */
+static bool is_back(struct wlb_connection *connection)
+{
+	struct wlb_reply reply;
+	if (connection == NULL ||
+	    wlb_connection_call(connection, "GET", "/healthz", NULL, HEALTH_MS, &reply, NULL) != 0)
+		return false;
+	free(reply.body);
+	return reply.status == 200;
+}
+
+static int flush_waiting(struct flush *flush)
+{
+	int64_t until_ms = flush->began_ms + flush->wait_s * INT64_C(1000);
+	int pause_ms = PAUSE_MIN_MS;
+	struct wlb_connection *connection = wlb_connection_new(&flush->config);
+	while (!all_done(flush) && wlb_clock_left_ms(until_ms) > 0) {
+		if (!flush->away || is_back(connection)) {
+			flush->away = false;
+			flush->left = 0;
+			for (int i = 0; i < flush->count; i++)
+				if (!flush->folders[i].done)
+					look(flush, &flush->folders[i]);
+		}
+		if (!flush->away)
+			pause_ms = PAUSE_MIN_MS;
+		if (all_done(flush))
+			break;
+		wlb_clock_sleep_ms(pause_ms);
+		if (flush->away && pause_ms < PAUSE_MAX_MS)
+			pause_ms = 2 * pause_ms < PAUSE_MAX_MS ? 2 * pause_ms : PAUSE_MAX_MS;
+	}
+	wlb_connection_free(connection);
+	for (int i = 0; i < flush->count; i++) {
+		say_notice(flush, flush->folders[i].path);
+		unlock_folder(&flush->folders[i]);
+	}
+	return flush->left == 0 ? 0 : wlb_fail_in(&flush->error, "%lld records are left", (long long)flush->left);
+}
+
+/* ---- the command ---------------------------------------------------------------------------------------------- */
+
+static int add_folder(struct flush *flush, const char *path, struct wlb_error *error)
+{
+	struct folder *folder = &flush->folders[flush->count];
+	*folder = (struct folder){.lock = -1};
+	if (realpath(path, folder->path) == NULL || access(folder->path, R_OK | X_OK) != 0)
+		return wlb_fail(error, "folder %s: cannot be read", path);
+	flush->count++;
+	return 0;
+}
+
+/* Those of the user's list; what is gone from there leaves the list. */
+static int add_listed(struct flush *flush)
+{
+	int count;
+	char **list = wlb_pending_list(&count);
+	for (int i = 0; i < count && flush->count < FOLDERS_MAX; i++)
+		if (add_folder(flush, list[i], NULL) != 0 && errno == ENOENT)
+			wlb_pending_remove(list[i]);
+	wlb_strings_free(list, count);
+	return 0;
+}
+
+static int find_folders(struct flush *flush, char **paths, int count, struct wlb_error *error)
+{
+	if (count > FOLDERS_MAX)
+		return wlb_fail(error, "%d folders: at most %d can be given", count, FOLDERS_MAX);
+	flush->folders = calloc(FOLDERS_MAX, sizeof(*flush->folders));
+	if (flush->folders == NULL)
+		return wlb_fail(error, "no memory for %d folders", FOLDERS_MAX);
+	if (count == 0)
+		return add_listed(flush);
+	for (int i = 0; i < count; i++)
+		if (add_folder(flush, paths[i], error) != 0 && flush->wait_s == 0)
+			return -1;
+	return 0;
+}
+
+static int take_back(struct flush *flush)
+{
+	for (int i = 0; flush->refused && i < flush->count; i++)
+		if (wlb_deliver_restore(&flush->config, flush->folders[i].path, flush->timeout_s * 1000,
+		                        &flush->error) < 0)
+			return -1;
+	return 0;
+}
+
+static int deliver(struct flush *flush)
+{
+	int rc = 0;
+	if (wlb_client_config_load(&flush->config, &flush->error) != 0 || take_back(flush) != 0)
+		return -1;
+	if (flush->wait_s > 0)
+		return flush_waiting(flush);
+	for (int i = 0; i < flush->count && rc == 0; i++)
+		rc = flush_once(flush, &flush->folders[i]);
+	return rc;
+}
+
+static int parse_option(struct flush *flush, int option, const char *value)
+{
+	if (option == 'r')
+		flush->refused = true;
+	else if (option == 'q')
+		flush->quiet = true;
+	else if (option == 't')
+		return wlb_command_number("--timeout", value, 1, 86400, &flush->timeout_s, &flush->error);
+	else
+		return wlb_command_number("--wait", value, 1, 7 * 86400, &flush->wait_s, &flush->error);
+	return 0;
+}
+
+static int flush_main(const struct wlb_command *self, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"timeout", required_argument, NULL, 't'},    {"wait", required_argument, NULL, 'w'},
+		{"refused", no_argument, NULL, 'r'},          {"quiet", no_argument, NULL, 'q'},
+		{"help", no_argument, NULL, WLB_OPTION_HELP}, {0}};
+	struct flush flush = {.self = self, .timeout_s = 60, .began_ms = wlb_clock_ms()};
+	int option;
+	while ((option = wlb_command_option(self, argc, argv, options)) != -1) {
+		if (option == WLB_OPTION_HELP || option == WLB_OPTION_WRONG)
+			return option == WLB_OPTION_HELP ? WLB_EXIT_DONE : WLB_EXIT_USAGE;
+		if (parse_option(&flush, option, optarg) != 0)
+			return wlb_command_fail(self, WLB_EXIT_USAGE, flush.error.message);
+	}
+	int rc = find_folders(&flush, argv + optind, argc - optind, &flush.error);
+	if (rc == 0 && flush.count == 0 && !flush.quiet)
+		puts("no folder is known where records wait");
+	else if (rc == 0 && flush.count > 0)
+		rc = deliver(&flush);
+	free(flush.folders);
+	if (rc == 0 || flush.quiet)
+		return rc == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
+	return wlb_command_fail(self, WLB_EXIT_FAILED, flush.error.message);
+}
+
+const struct wlb_command wlb_command_flush = {
+	.name = "flush",
+	.summary = "Deliver records that wait on disk",
+	.help = help,
+	.main = flush_main,
+};

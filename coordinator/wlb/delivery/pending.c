@@ -1,0 +1,143 @@
+#include "coordinator/wlb/delivery/pending.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/file.h"
+#include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlb/delivery/detach.h"
+
+enum { FOLDERS_MAX = 256, LIST_BYTES_MAX = FOLDERS_MAX * PATH_MAX, LOCK_MS = 200 };
+
+static int list_path(char path[PATH_MAX], const char *name)
+{
+	const char *state = getenv("XDG_STATE_HOME");
+	const char *home = getenv("HOME");
+	const struct passwd *user = home == NULL ? getpwuid(getuid()) : NULL;
+	int n;
+	if (state != NULL && state[0] == '/')
+		n = snprintf(path, PATH_MAX, "%s/wlb/%s", state, name);
+	else if (home != NULL || user != NULL)
+		n = snprintf(path, PATH_MAX, "%s/.local/state/wlb/%s", home != NULL ? home : user->pw_dir, name);
+	else
+		return -1;
+	return n < PATH_MAX && path[0] == '/' ? 0 : -1;
+}
+
+static char **read_list(const char *path, int *count)
+{
+	char *text, *rest;
+	*count = 0;
+	if (wlb_file_read(path, LIST_BYTES_MAX, &text, NULL, NULL) != 0)
+		return NULL;
+	char **list = calloc(FOLDERS_MAX, sizeof(*list));
+	for (char *line = strtok_r(text, "\n", &rest); list != NULL && line != NULL && *count < FOLDERS_MAX;
+	     line = strtok_r(NULL, "\n", &rest))
+		if (line[0] == '/' && (list[*count] = strdup(line)) != NULL)
+			(*count)++;
+	free(text);
+	if (*count > 0)
+		return list;
+	free(list);
+	return NULL;
+}
+
+/* The list without `dir`, and with it at the end when it is to be there. */
+static void write_list(const char *path, char *const *list, int count, const char *dir, bool present)
+{
+	char *text = NULL;
+	size_t length;
+	FILE *out = open_memstream(&text, &length);
+	if (out == NULL)
+		return;
+	for (int i = present && count == FOLDERS_MAX ? 1 : 0; i < count; i++)
+		if (strcmp(list[i], dir) != 0)
+			fprintf(out, "%s\n", list[i]);
+	if (present)
+		fprintf(out, "%s\n", dir);
+	if (fclose(out) == 0 && length > 0)
+		wlb_file_write(path, text, length, 0600, NULL);
+	else
+		unlink(path);
+	free(text);
+}
+
+static bool has(char *const *list, int count, const char *dir)
+{
+	for (int i = 0; i < count; i++)
+		if (strcmp(list[i], dir) == 0)
+			return true;
+	return false;
+}
+
+/* False when another process holds it for longer than a small write takes. */
+static bool lock(int fd)
+{
+	int64_t until_ms = wlb_clock_ms() + LOCK_MS;
+	while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+		if (errno != EWOULDBLOCK)
+			return true; /* a file system without locks */
+		if (wlb_clock_left_ms(until_ms) == 0)
+			return false;
+		wlb_clock_sleep_ms(10);
+	}
+	return true;
+}
+
+static void change(const char *dir, bool present)
+{
+	char path[PATH_MAX], lock_path[PATH_MAX], folder[PATH_MAX];
+	int count;
+	if (dir[0] != '/' || strchr(dir, '\n') != NULL || strlen(dir) >= PATH_MAX || list_path(path, "pending") != 0 ||
+	    list_path(lock_path, "pending.lock") != 0)
+		return;
+	snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(path, '/') - path), path);
+	if (!present && access(path, F_OK) != 0)
+		return;
+	if (wlb_dir_make(folder, 0700, NULL) != 0)
+		return;
+	int fd = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return;
+	if (lock(fd)) {
+		char **list = read_list(path, &count);
+		if (has(list, count, dir) != present)
+			write_list(path, list, count, dir, present);
+		wlb_strings_free(list, count);
+	}
+	close(fd);
+}
+
+void wlb_pending_add(const char *dir)
+{
+	change(dir, true);
+}
+
+void wlb_pending_remove(const char *dir)
+{
+	change(dir, false);
+}
+
+char **wlb_pending_list(int *count)
+{
+	char path[PATH_MAX];
+	*count = 0;
+	return list_path(path, "pending") == 0 ? read_list(path, count) : NULL;
+}
+
+void wlb_pending_deliver(void)
+{
+	char path[PATH_MAX];
+	if (list_path(path, "pending") == 0 && access(path, R_OK) == 0)
+		wlb_detach((const char *const[]){"wlb", "flush", "--quiet", "--wait", "10", NULL});
+}

@@ -1,0 +1,125 @@
+#include "coordinator/wlb/doctor/doctor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/slurm/slurm_api.h"
+
+/* "25.11" of "25.11.7". */
+static void series(const char *version, char *text, size_t size)
+{
+	const char *dot = strchr(version, '.');
+	dot = dot != NULL ? strchr(dot + 1, '.') : NULL;
+	int length = dot != NULL ? (int)(dot - version) : (int)strcspn(version, " \n");
+	snprintf(text, size, "%.*s", length, version);
+}
+
+static void check_version(struct wlb_doctor *doctor)
+{
+	char output[256], running[16], built[16];
+	if (wlb_doctor_ask((char *[]){"sinfo", "--version", NULL}, output, sizeof(output)) != 0) {
+		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "slurm", "install Slurm's client commands or mend PATH",
+		                "sinfo cannot be run");
+		return;
+	}
+	const char *version = strchr(output, ' ');
+	series(version != NULL ? version + 1 : output, running, sizeof(running));
+	series(WLB_SLURM_VERSION, built, sizeof(built));
+	output[strcspn(output, "\n")] = '\0';
+	if (strcmp(running, built) == 0)
+		wlb_doctor_note(doctor, WLB_FINDING_OK, "version", "", "%s, as WLB was built for", output);
+	else
+		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "version", "install the WLB built for this Slurm series",
+		                "%s, but WLB was built for " WLB_SLURM_VERSION, output);
+}
+
+static void check_nodes(struct wlb_doctor *doctor)
+{
+	struct wlb_slurm_node *nodes = NULL;
+	struct wlb_error error;
+	int count = 0, down = 0;
+	if (wlb_slurm_nodes(&nodes, &count, &error) != 0) {
+		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "slurm", "check 'scontrol ping'", "%s", error.message);
+		return;
+	}
+	for (int i = 0; i < count; i++)
+		down += nodes[i].down;
+	free(nodes);
+	if (down > 0)
+		wlb_doctor_note(doctor, down == count ? WLB_FINDING_FAIL : WLB_FINDING_WARN, "slurm",
+		                "'sinfo -R' says why", "%d of %d nodes are down", down, count);
+	else
+		wlb_doctor_note(doctor, WLB_FINDING_OK, "slurm", "", "slurmctld answers, %d nodes", count);
+}
+
+void wlb_doctor_slurm(struct wlb_doctor *doctor)
+{
+	struct wlb_error error;
+	if (wlb_slurm_open(&error) != 0) {
+		/* Slurm's commands would each look for their configuration for a minute. */
+		doctor->without_slurm = true;
+		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "slurm", "", "%s", error.message);
+		return;
+	}
+	check_version(doctor);
+	check_nodes(doctor);
+}
+
+void wlb_doctor_plugin(struct wlb_doctor *doctor)
+{
+	static const char remedy[] =
+		"add 'optional spank_wlb.so coordinator=HOST:PORT' to plugstack.conf beside slurm.conf";
+	static char output[65536];
+	int code = wlb_doctor_ask((char *[]){"srun", "--help", NULL}, output, sizeof(output));
+	const char *complaint = strstr(output, "spank_wlb");
+	if (strstr(output, "--wlb-layout") != NULL)
+		wlb_doctor_note(doctor, WLB_FINDING_OK, "plugin", "", "srun knows --wlb-layout");
+	else if (complaint != NULL)
+		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "plugin", remedy, "%.*s", (int)strcspn(complaint, "\n"),
+		                complaint);
+	else if (code < 0)
+		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "plugin", "install Slurm's client commands or mend PATH",
+		                "srun cannot be run");
+	else
+		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "plugin", remedy, "srun does not know --wlb-layout");
+}
+
+void wlb_doctor_pmix(struct wlb_doctor *doctor)
+{
+	char output[4096];
+	wlb_doctor_ask((char *[]){"srun", "--mpi=list", NULL}, output, sizeof(output));
+	if (strstr(output, "pmix") != NULL)
+		wlb_doctor_note(doctor, WLB_FINDING_OK, "pmix", "", "srun has the PMIx plugin");
+	else
+		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "pmix",
+		                "install mpi_pmix (Debian: slurm-wlm-basic-plugins and libpmix-dev)",
+		                "srun --mpi=list has no pmix");
+}
+
+/* The fence of Slurm's PMIx plugin returns early when its tree is wider than the step has nodes. */
+void wlb_doctor_fence(struct wlb_doctor *doctor)
+{
+	static char output[65536];
+	const char *ours = getenv("SLURM_PMIX_FENCE");
+	if (wlb_doctor_ask((char *[]){"scontrol", "show", "config", NULL}, output, sizeof(output)) != 0) {
+		wlb_doctor_note(doctor, WLB_FINDING_WARN, "fence", "check 'scontrol show config'",
+		                "the cluster's configuration cannot be read");
+		return;
+	}
+	const char *line = strstr(output, "PMIxCollFence");
+	const char *value = line != NULL ? strchr(line, '=') : NULL;
+	bool ring = value != NULL && strncmp(value + strspn(value, "= "), "ring", 4) == 0;
+	const char *width = strstr(output, "TreeWidth");
+	width = width != NULL ? strchr(width, '=') : NULL;
+	if (ring)
+		wlb_doctor_note(doctor, WLB_FINDING_OK, "fence", "", "mpi.conf has PMIxCollFence=ring");
+	else if (width != NULL && atoi(width + 1) == 2)
+		wlb_doctor_note(doctor, WLB_FINDING_OK, "fence", "", "TreeWidth is 2");
+	else if (ours != NULL && strcmp(ours, "ring") == 0)
+		wlb_doctor_note(doctor, WLB_FINDING_OK, "fence", "", "SLURM_PMIX_FENCE=ring is set here");
+	else
+		wlb_doctor_note(doctor, WLB_FINDING_WARN, "fence",
+		                "put PMIxCollFence=ring into mpi.conf beside slurm.conf",
+		                "'wlb run' works around Slurm's early PMIx fence, a plain srun does not");
+}

@@ -1,0 +1,18 @@
+/* The steps of a run from the coordinator, in pages: a long run does not fit one reply. */
+#ifndef COORDINATOR_WLB_HISTORY_STEPS_H
+#define COORDINATOR_WLB_HISTORY_STEPS_H
+
+#include <jansson.h>
+
+#include "libwlb/wlb.h"
+
+/* Told of each page, an array ordered by step. Not 0 ends it. */
+typedef int wlb_steps_page(const json_t *steps, void *context);
+
+/* 0: all pages were told; -1: a page could not be had, or `page` ended it. `error` says which. */
+int wlb_steps_each_page(const char *run, wlb_steps_page *page, void *context, struct wlb_error *error);
+
+/* At most `points` steps, evenly spaced over the run; NULL with the reason otherwise. The caller decrefs. */
+json_t *wlb_steps_sample(const char *run, int points, struct wlb_error *error);
+
+#endif

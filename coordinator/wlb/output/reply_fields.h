@@ -1,0 +1,19 @@
+/* Fields of the coordinator's replies as short texts; what is absent or null reads "-". */
+#ifndef COORDINATOR_WLB_OUTPUT_REPLY_FIELDS_H
+#define COORDINATOR_WLB_OUTPUT_REPLY_FIELDS_H
+
+#include <stddef.h>
+
+#include <jansson.h>
+
+/* The object's text, or `otherwise`; lives as long as the object. */
+const char *wlb_field_text(const json_t *object, const char *key, const char *otherwise);
+
+void wlb_field_number(const json_t *object, const char *key, char *text, size_t size);
+void wlb_field_real(const json_t *object, const char *key, int digits, char *text, size_t size);
+/* "nodes": ["n1","n2"] as "n[1-2]". */
+void wlb_field_nodes(const json_t *object, char *text, size_t size);
+/* "layout" as "tp=1,cp=1,pp=1,dp=8". */
+void wlb_field_layout(const json_t *object, char *text, size_t size);
+
+#endif

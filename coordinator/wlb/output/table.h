@@ -1,0 +1,23 @@
+/* Columns that are as wide as what is in them. */
+#ifndef COORDINATOR_WLB_OUTPUT_TABLE_H
+#define COORDINATOR_WLB_OUTPUT_TABLE_H
+
+#include <stdio.h>
+
+enum { WLB_TABLE_COLUMNS = 12 };
+
+struct wlb_table {
+	int columns;
+	const char *right; /* one character a column: 'r' aligns right, anything else left */
+	char **cells;      /* rows * columns, owned */
+	int rows;
+	int failed; /* no memory: the table prints nothing */
+};
+
+/* Copies the strings; there is one for each column. */
+void wlb_table_add(struct wlb_table *table, const char *const *cells);
+
+/* Prints each row behind `indent` and frees the table. -1 without memory. */
+int wlb_table_print(struct wlb_table *table, const char *indent, FILE *out);
+
+#endif

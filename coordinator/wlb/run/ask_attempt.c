@@ -1,0 +1,218 @@
+#include "coordinator/wlb/run/run.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlb/api.h"
+
+enum {
+	ASK_MS = 5000,
+	AGAIN_MS = 1000,
+	DELIVER_MS = 5000,  /* before each question: what the coordinator decides on should be there */
+	END_LEAST_MS = 100, /* for the run's end, however late it is */
+};
+
+int wlb_run_announce(struct wlb_run *run, struct wlb_error *error)
+{
+	const struct wlb_run_job *job = &run->job;
+	const char *name = NULL;
+	char *nodes = wlb_hostlist_fold(job->nodes, job->node_count, NULL);
+	json_t *body = json_pack("{s:s, s:I, s:I, s:s, s:s, s:s*, s:i, s:O}", "run_id", run->id, "job_id",
+	                         (json_int_t)job->job_id, "restart_count", (json_int_t)job->restart_count, "cluster",
+	                         job->cluster, "job_name", job->name, "nodes", nodes, "launch", run->launch, "policy",
+	                         job->policy);
+	free(nodes);
+	json_t *reply = wlb_api_call(run->connection, "POST", "/v1/runs", body, ASK_MS, NULL, error);
+	json_decref(body);
+	if (reply == NULL)
+		return -1;
+	if (json_unpack(reply, "{s:s}", "run_id", &name) == 0 && strlen(name) < sizeof(run->id))
+		snprintf(run->id, sizeof(run->id), "%s", name);
+	json_decref(reply);
+	run->announced = true;
+	return 0;
+}
+
+void wlb_run_put_first_exit(const struct wlb_run *run, json_t *object)
+{
+	const struct wlb_first_exit *first = &run->first_exit;
+	if (first->known && first->signal != 0)
+		json_object_set_new(object, "first_exit",
+		                    json_pack("{s:i, s:s, s:i}", "rank", first->rank, "node", first->node, "signal",
+		                              first->signal));
+	if (run->srun_signal != 0)
+		json_object_set_new(object, "srun_signal", json_integer(run->srun_signal));
+}
+
+static json_t *ask_body(const struct wlb_run *run, const struct wlb_attempt *previous,
+                        const struct wlb_attempt *attempt)
+{
+	const struct wlb_run_job *job = &run->job;
+	json_t *nodes = json_array();
+	json_t *before = json_null();
+	for (int i = 0; i < job->node_count; i++)
+		json_array_append_new(nodes, json_string(job->nodes[i]));
+	if (previous != NULL) {
+		json_decref(before);
+		before = json_pack("{s:s, s:i, s:s}", "attempt_id", previous->id, "exit_code", previous->exit_code,
+		                   "step_id", previous->step_id);
+		wlb_run_put_first_exit(run, before);
+	}
+	return json_pack("{s:s, s:I, s:o, s:i, s:i, s:O, s:o}", "attempt_id", attempt->id, "job_id",
+	                 (json_int_t)job->job_id, "nodes", nodes, "tasks_per_node", job->tasks_per_node,
+	                 "gpus_per_node", job->gpus_per_node, "policy", job->policy, "previous", before);
+}
+
+static int read_nodes(const json_t *list, struct wlb_attempt *attempt, struct wlb_error *error)
+{
+	size_t count = json_array_size(list);
+	char **nodes = calloc(count + 1, sizeof(*nodes));
+	if (nodes == NULL)
+		return wlb_fail(error, "no memory for %zu nodes", count);
+	for (size_t i = 0; i < count; i++) {
+		const char *name = json_string_value(json_array_get(list, i));
+		if (name == NULL || (nodes[i] = strdup(name)) == NULL) {
+			wlb_strings_free(nodes, (int)i);
+			return wlb_fail(error, "the coordinator's reply names a node that is not text");
+		}
+	}
+	attempt->nodes = nodes;
+	attempt->node_count = (int)count;
+	return 0;
+}
+
+static int read_start(const struct wlb_run *run, json_t *reply, struct wlb_attempt *attempt, struct wlb_error *error)
+{
+	json_t *nodes, *layout = NULL;
+	const char *reason = NULL;
+	json_error_t why;
+	attempt->tasks_per_node = run->job.tasks_per_node;
+	if (json_unpack_ex(reply, &why, 0, "{s:i, s:o, s?i, s?o, s?s}", "attempt", &attempt->number, "nodes", &nodes,
+	                   "tasks_per_node", &attempt->tasks_per_node, "layout", &layout, "reason", &reason) != 0)
+		return wlb_fail(error, "the coordinator's reply is not understood: %s", why.text);
+	if (json_array_size(nodes) == 0 || attempt->tasks_per_node < 1)
+		return wlb_fail(error, "the coordinator's reply names no node or no task");
+	struct wlb_layout *l = &attempt->layout;
+	attempt->has_layout = json_unpack(layout, "{s:i, s:i, s:i, s:i}", "tp", &l->tp, "cp", &l->cp, "pp", &l->pp,
+	                                  "dp", &l->dp) == 0;
+	snprintf(attempt->reason, sizeof(attempt->reason), "%s", reason != NULL ? reason : "");
+	return read_nodes(nodes, attempt, error);
+}
+
+/* One question. False: ask again after *again_ms. */
+static bool decided(struct wlb_run *run, json_t *reply, struct wlb_attempt *attempt, char state[32],
+                    enum wlb_decision *decision, int *again_ms, struct wlb_error *error)
+{
+	const char *word = "", *reason = "", *end_state = "failed";
+	double after_s = 1;
+	json_unpack(reply, "{s:s, s?s, s?s, s?F}", "decision", &word, "reason", &reason, "state", &end_state,
+	            "retry_after_s", &after_s);
+	if (strcmp(word, "start") == 0) {
+		*decision = WLB_DECISION_START;
+		return read_start(run, reply, attempt, error) == 0;
+	}
+	if (strcmp(word, "stop") == 0) {
+		*decision = WLB_DECISION_STOP;
+		snprintf(attempt->reason, sizeof(attempt->reason), "%s", reason);
+		snprintf(state, 32, "%s", end_state);
+		return true;
+	}
+	*again_ms = after_s > 0.05 && after_s < 30 ? (int)(after_s * 1000) : AGAIN_MS;
+	wlb_fail(error, "%s", *reason ? reason : "no decision yet");
+	return false;
+}
+
+/* How long to go on asking: without an answer for as long as the caller allows, with "wait" for the user's limit. */
+struct patience {
+	int64_t away_until_ms;
+	int64_t wait_until_ms;
+	bool said;
+};
+
+/* False when it is time to give up. */
+static bool be_patient(struct wlb_run *run, struct patience *patience, int status, int again_ms,
+                       const struct wlb_error *why)
+{
+	/* 401, 403, 409 stay as they are however long one asks; after a 404 the run is announced again. */
+	if (status >= 400 && status < 500 && status != 404)
+		return false;
+	if (wlb_clock_left_ms(status == 200 ? patience->wait_until_ms : patience->away_until_ms) == 0)
+		return false;
+	if (!patience->said && status != 200)
+		wlb_run_say("waiting for the coordinator: %s", why->message);
+	patience->said = patience->said || status != 200;
+	return wlb_run_pause(run, again_ms);
+}
+
+enum wlb_decision wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *previous, int away_s,
+                              struct wlb_attempt *attempt, char state[32], struct wlb_error *error)
+{
+	char path[128];
+	int64_t now_ms = wlb_clock_ms();
+	struct patience patience = {.away_until_ms = now_ms + away_s * INT64_C(1000),
+	                            .wait_until_ms = now_ms + run->options.wait_s * INT64_C(1000)};
+	enum wlb_decision decision = WLB_DECISION_AWAY;
+	json_t *body = ask_body(run, previous, attempt);
+	for (;;) {
+		int status = 0, again_ms = AGAIN_MS;
+		json_t *reply = NULL;
+		bool announced = run->announced || wlb_run_announce(run, error) == 0;
+		if (announced && (previous != NULL || run->job.restart_count > 0))
+			wlb_run_deliver(run, DELIVER_MS, NULL);
+		/* The announcement may have named the run anew. */
+		snprintf(path, sizeof(path), "/v1/runs/%s/attempts", run->id);
+		if (announced)
+			reply = wlb_api_call(run->connection, "POST", path, body, ASK_MS, &status, error);
+		bool done = reply != NULL && decided(run, reply, attempt, state, &decision, &again_ms, error);
+		json_decref(reply);
+		if (status == 404)
+			run->announced = false;
+		if (done || !be_patient(run, &patience, status, again_ms, error))
+			break;
+	}
+	json_decref(body);
+	return decision;
+}
+
+/* Heads and layers of the model are the trainer's own to check when it is not ours: a fixed layout is taken as said. */
+int wlb_run_decide_alone(const struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error)
+{
+	const struct wlb_run_job *job = &run->job;
+	struct wlb_policy policy;
+	const char *text = json_string_value(json_object_get(job->policy, "layout"));
+	if (wlb_policy_parse(text, &policy, error) != 0)
+		return -1;
+	struct wlb_model model = {.num_attention_heads = policy.fixed.tp, .num_hidden_layers = policy.fixed.pp};
+	int ranks = job->node_count * job->tasks_per_node;
+	attempt->tasks_per_node = job->tasks_per_node;
+	attempt->has_layout = policy.kind != WLB_POLICY_OFF;
+	if (attempt->has_layout &&
+	    wlb_layout_choose(&policy, &model, ranks, job->tasks_per_node, &attempt->layout, error) != 0)
+		return -1;
+	attempt->nodes = calloc((size_t)job->node_count + 1, sizeof(*attempt->nodes));
+	for (int i = 0; attempt->nodes != NULL && i < job->node_count; i++) {
+		attempt->nodes[i] = strdup(job->nodes[i]);
+		attempt->node_count = i + 1;
+	}
+	return attempt->nodes != NULL ? 0 : wlb_fail(error, "no memory for %d nodes", job->node_count);
+}
+
+void wlb_run_end(struct wlb_run *run, const char *state, int exit_code, const char *reason)
+{
+	char path[128];
+	int left_ms = wlb_clock_left_ms(run->end_until_ms);
+	if (run->connection == NULL || !run->announced || run->away)
+		return;
+	snprintf(path, sizeof(path), "/v1/runs/%s/end", run->id);
+	json_t *body = json_pack("{s:s, s:i, s:s}", "state", state, "exit_code", exit_code, "reason", reason);
+	wlb_run_put_first_exit(run, body);
+	if (run->attempt_id[0] != '\0')
+		json_object_set_new(body, "attempt_id", json_string(run->attempt_id));
+	json_decref(wlb_api_call(run->connection, "POST", path, body, left_ms > END_LEAST_MS ? left_ms : END_LEAST_MS,
+	                         NULL, NULL));
+	json_decref(body);
+}

@@ -1,0 +1,73 @@
+/* Records that wait in the spool folder: this run's are delivered where the coordinator decides on them and, for a
+ * moment, at the end; all others beside the run. */
+#include "coordinator/wlb/run/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "coordinator/client/deliver.h"
+#include "coordinator/client/refused.h"
+#include "coordinator/wlb/delivery/detach.h"
+#include "coordinator/wlb/delivery/pending.h"
+
+enum {
+	AWAY_MS = 200,  /* a request to a coordinator that did not answer a moment ago */
+	BUSY_MS = 1000, /* for a spool that another process delivers just now */
+};
+
+int64_t wlb_run_deliver(struct wlb_run *run, int limit_ms, struct wlb_error *error)
+{
+	struct wlb_deliver_result result = {0};
+	int64_t now_ms = wlb_clock_ms(), until_ms = now_ms + limit_ms;
+	int64_t busy_until_ms = now_ms + (limit_ms < BUSY_MS ? limit_ms : BUSY_MS);
+	if (run->connection == NULL)
+		return 0;
+	for (;;) {
+		struct wlb_deliver_options options = {.run_id = run->id,
+		                                      .timeout_ms = wlb_clock_left_ms(until_ms),
+		                                      .request_ms = run->away ? AWAY_MS : 0};
+		if (wlb_deliver_folder(&run->config, run->job.spool_dir, &options, &result, error) != 0)
+			return 0;
+		run->away = result.away;
+		if (result.busy == 0 || result.away || wlb_clock_left_ms(busy_until_ms) == 0)
+			return result.left;
+		wlb_clock_sleep_ms(20);
+	}
+}
+
+void wlb_run_deliver_others(const struct wlb_run *run)
+{
+	const char *const argv[] = {"wlb", "flush", "--quiet", "--wait", "60", run->job.spool_dir, NULL};
+	if (run->connection != NULL && wlb_deliver_pending(run->job.spool_dir))
+		wlb_accompany(argv);
+	wlb_pending_deliver();
+}
+
+static void say_notice(const struct wlb_run *run)
+{
+	char *notice = wlb_refused_take_notice(run->job.spool_dir);
+	char *rest;
+	for (char *line = notice != NULL ? strtok_r(notice, "\n", &rest) : NULL; line != NULL;
+	     line = strtok_r(NULL, "\n", &rest))
+		wlb_run_say("%s", line);
+	free(notice);
+}
+
+/* Whether the job's epilog delivers what is left is not known here: the list is for when it does not. */
+void wlb_run_deliver_last(struct wlb_run *run)
+{
+	struct wlb_error error = {0};
+	bool left = run->connection != NULL;
+	if (left && !run->away)
+		left = wlb_run_deliver(run, wlb_clock_left_ms(run->end_until_ms), &error) > 0;
+	else
+		left = left && wlb_deliver_pending(run->job.spool_dir);
+	if (left) {
+		wlb_pending_add(run->job.spool_dir);
+		wlb_run_say("records wait in %s until the coordinator answers%s%s", run->job.spool_dir,
+		            error.message[0] != '\0' ? ": " : "", error.message);
+	}
+	say_notice(run);
+}

@@ -1,0 +1,133 @@
+#include "coordinator/wlb/run/first_exit.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Moves *at behind `text` when that is what is there. */
+static bool skip(const char **at, const char *text)
+{
+	size_t length = strlen(text);
+	if (strncmp(*at, text, length) != 0)
+		return false;
+	*at += length;
+	return true;
+}
+
+static bool take_number(const char **at, long most, int *number)
+{
+	char *end;
+	if (**at < '0' || **at > '9')
+		return false;
+	long value = strtol(*at, &end, 10);
+	if (value > most)
+		return false;
+	*number = (int)value;
+	*at = end;
+	return true;
+}
+
+/* The first name of a host list that ends with ':'; of "n[08-10,12]:" it is "n08". */
+static bool take_node(const char **at, char *node, size_t size)
+{
+	const char *end = strchr(*at, ':');
+	size_t length = 0;
+	bool inside = false, skipping = false;
+	if (end == NULL)
+		return false;
+	for (const char *c = *at; c < end && (inside || *c != ','); c++) {
+		if (*c == ' ' || length + 1 == size)
+			return false;
+		if (*c == '[' || *c == ']')
+			inside = *c == '[';
+		skipping = inside && (skipping || *c == '-' || *c == ',');
+		if (*c != '[' && *c != ']' && !skipping)
+			node[length++] = *c;
+	}
+	node[length] = '\0';
+	*at = end;
+	return length > 0;
+}
+
+/* srun prints strsignal(), which has no inverse. */
+static int signal_named(const char *text)
+{
+	const char *core = strstr(text, " (core dumped)");
+	size_t length = core != NULL ? (size_t)(core - text) : strlen(text);
+	if (strncmp(text, "Out Of Memory", length) == 0 && length == strlen("Out Of Memory"))
+		return SIGKILL;
+	for (int number = 1; number <= SIGRTMAX; number++) {
+		const char *name = strsignal(number);
+		if (strlen(name) == length && strncmp(name, text, length) == 0)
+			return number;
+	}
+	return 0;
+}
+
+static bool take_end(const char *at, struct wlb_first_exit *first)
+{
+	if (skip(&at, "Exited with exit code "))
+		return take_number(&at, 255, &first->exit_code) && *at == '\0' && first->exit_code > 0;
+	first->signal = signal_named(at);
+	first->exit_code = 128 + first->signal;
+	return first->signal > 0;
+}
+
+/* Of "5", "0-3,7" the first. */
+static bool take_ranks(const char **at, int *rank)
+{
+	if (!skip(at, ": task ") && !skip(at, ": tasks "))
+		return false;
+	if (!take_number(at, 1 << 30, rank))
+		return false;
+	*at += strspn(*at, "0123456789-,");
+	return skip(at, ": ");
+}
+
+/* srun: error: Unable to create step for job 12: Requested nodes are busy */
+static bool tells_of_no_step(const char *line)
+{
+	static const char start[] = "srun: error: Unable to create step for job ";
+	static const char *const passing[] = {": Memory required by task is not available",
+	                                      ": Requested nodes are busy", ": Unable to contact slurm controller",
+	                                      ": Socket timed out"};
+	if (strncmp(line, start, strlen(start)) != 0)
+		return false;
+	for (size_t i = 0; i < sizeof(passing) / sizeof(passing[0]); i++)
+		if (strstr(line, passing[i]) != NULL)
+			return true;
+	return false;
+}
+
+static void read_line(struct wlb_first_exit_scan *scan)
+{
+	static const char *const ended_by_others[] = {"CANCELLED", "Node failure", "Job step aborted",
+	                                              "Force Terminated"};
+	struct wlb_first_exit first = {.known = true};
+	/* Not only where the line begins: a task may have died within a line of its own. */
+	const char *at = strstr(scan->line, "srun: error: ");
+	for (size_t i = 0; i < sizeof(ended_by_others) / sizeof(ended_by_others[0]); i++)
+		scan->closed = scan->closed || strstr(scan->line, ended_by_others[i]) != NULL;
+	scan->no_step = scan->no_step || tells_of_no_step(scan->line);
+	if (scan->closed || at == NULL || !skip(&at, "srun: error: ") ||
+	    !take_node(&at, first.node, sizeof(first.node)) || !take_ranks(&at, &first.rank) || !take_end(at, &first))
+		return;
+	scan->first = first;
+	scan->closed = true;
+}
+
+void wlb_first_exit_feed(struct wlb_first_exit_scan *scan, const char *bytes, size_t count)
+{
+	for (size_t i = 0; i < count && !scan->closed; i++) {
+		if (bytes[i] != '\n') {
+			if (scan->length < sizeof(scan->line))
+				scan->line[scan->length++] = bytes[i];
+			continue;
+		}
+		if (scan->length < sizeof(scan->line)) {
+			scan->line[scan->length] = '\0';
+			read_line(scan);
+		}
+		scan->length = 0;
+	}
+}

@@ -1,0 +1,195 @@
+#include "coordinator/wlb/run/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "common/file.h"
+#include "coordinator/slurm/slurm_api.h"
+
+static const char *setting(const char *name)
+{
+	const char *value = getenv(name);
+	return value != NULL && *value != '\0' ? value : NULL;
+}
+
+/* A variable of the plugin: below salloc only its SLURM_ twin is there. */
+static const char *plugin_setting(const char *name)
+{
+	char twin[64];
+	const char *value = setting(name);
+	snprintf(twin, sizeof(twin), "SLURM_%s", name);
+	return value != NULL ? value : setting(twin);
+}
+
+/* The number a variable begins with ("2(x4)", "gpu:4" counts behind its last colon), or 0. */
+static int leading_number(const char *name)
+{
+	const char *value = setting(name);
+	if (value == NULL)
+		return 0;
+	const char *colon = strrchr(value, ':');
+	long number = strtol(colon != NULL ? colon + 1 : value, NULL, 10);
+	return number > 0 && number <= INT_MAX ? (int)number : 0;
+}
+
+static void load_sizes(struct wlb_run_job *job, const struct wlb_run_options *options)
+{
+	job->gpus_per_node = leading_number("SLURM_GPUS_ON_NODE");
+	if (job->gpus_per_node == 0)
+		job->gpus_per_node = leading_number("SLURM_GPUS_PER_NODE");
+	/* SLURM_TASKS_PER_NODE is what would fit where --ntasks-per-node was not given: GPUs are the better guess. */
+	int asked = options->tasks_per_node > 0 ? options->tasks_per_node : leading_number("SLURM_NTASKS_PER_NODE");
+	if (asked == 0)
+		asked = job->gpus_per_node > 0 ? job->gpus_per_node : leading_number("SLURM_TASKS_PER_NODE");
+	job->tasks_per_node = asked > 0 ? asked : 1;
+}
+
+static int put_number(json_t *policy, const char *key, const char *variable, struct wlb_error *error)
+{
+	const char *value = plugin_setting(variable);
+	char *end;
+	if (value == NULL)
+		return 0;
+	long long number = strtoll(value, &end, 10);
+	if (*end != '\0' || number < 0)
+		return wlb_fail(error, "%s '%.40s': must be a whole number", variable, value);
+	return json_object_set_new(policy, key, json_integer(number));
+}
+
+static int load_policy(struct wlb_run_job *job, struct wlb_error *error)
+{
+	struct wlb_policy policy;
+	const char *layout = plugin_setting("WLB_LAYOUT");
+	const char *model = plugin_setting("WLB_MODEL");
+	if (layout == NULL)
+		layout = "off"; /* which the plugin does not export either */
+	if (wlb_policy_parse(layout, &policy, error) != 0)
+		return wlb_fail_in(error, "WLB_LAYOUT");
+	job->off = policy.kind == WLB_POLICY_OFF;
+	job->policy = json_pack("{s:s}", "layout", layout);
+	if (model != NULL)
+		json_object_set_new(job->policy, "model", json_string(model));
+	if (put_number(job->policy, "seq_length", "WLB_SEQ_LENGTH", error) != 0 ||
+	    put_number(job->policy, "min_nodes", "WLB_MIN_NODES", error) != 0 ||
+	    put_number(job->policy, "spares", "WLB_SPARES", error) != 0)
+		return -1;
+	return 0;
+}
+
+static int load_spool_dir(struct wlb_run_job *job, const char *option, struct wlb_error *error)
+{
+	char here[PATH_MAX];
+	const char *named = option != NULL ? option : setting("WLB_SPOOL_DIR");
+	const char *base = setting("SLURM_SUBMIT_DIR");
+	if (getcwd(here, sizeof(here)) == NULL)
+		return wlb_fail(error, "the current folder cannot be named: %s", strerror(errno));
+	int n;
+	if (named == NULL)
+		n = snprintf(job->spool_dir, sizeof(job->spool_dir), "%s/.wlb", base != NULL ? base : here);
+	else
+		n = snprintf(job->spool_dir, sizeof(job->spool_dir), "%s%s%s", named[0] == '/' ? "" : here,
+		             named[0] == '/' ? "" : "/", named);
+	if (n >= (int)sizeof(job->spool_dir))
+		return wlb_fail(error, "spool folder '%.80s...': the path is too long", job->spool_dir);
+	return 0;
+}
+
+static void copy_setting(char *to, size_t size, const char *name, const char *fallback)
+{
+	const char *value = setting(name);
+	snprintf(to, size, "%s", value != NULL ? value : fallback);
+}
+
+int wlb_run_job_load(struct wlb_run_job *job, const struct wlb_run_options *options, struct wlb_error *error)
+{
+	char host[256] = "localhost";
+	const char *id = setting("SLURM_JOB_ID");
+	const char *nodes = setting("SLURM_JOB_NODELIST");
+	*job = (struct wlb_run_job){0};
+	if (id == NULL || nodes == NULL)
+		return wlb_fail(error,
+		                "there is no Slurm job here (SLURM_JOB_ID is not set); put this line into a batch "
+		                "script and submit it: sbatch --wlb-layout=auto SCRIPT");
+	if (wlb_slurm_open(error) != 0)
+		return -1;
+	job->job_id = (uint32_t)strtoul(id, NULL, 10);
+	job->restart_count = (uint32_t)leading_number("SLURM_RESTART_COUNT");
+	gethostname(host, sizeof(host) - 1);
+	host[strcspn(host, ".")] = '\0';
+	copy_setting(job->cluster, sizeof(job->cluster), "SLURM_CLUSTER_NAME", "");
+	copy_setting(job->name, sizeof(job->name), "SLURM_JOB_NAME", "");
+	copy_setting(job->this_node, sizeof(job->this_node), "SLURMD_NODENAME", host);
+	load_sizes(job, options);
+	if (load_policy(job, error) != 0 || load_spool_dir(job, options->spool_dir, error) != 0)
+		return -1;
+	if (wlb_hostlist_expand(nodes, &job->nodes, &job->node_count, error) != 0)
+		return wlb_fail_in(error, "SLURM_JOB_NODELIST");
+	wlb_run_job_refresh(job);
+	return 0;
+}
+
+void wlb_run_job_free(struct wlb_run_job *job)
+{
+	wlb_strings_free(job->nodes, job->node_count);
+	json_decref(job->policy);
+	*job = (struct wlb_run_job){0};
+}
+
+void wlb_run_job_refresh(struct wlb_run_job *job)
+{
+	struct wlb_slurm_job now;
+	char **nodes;
+	int count;
+	if (wlb_slurm_job(job->job_id, &now, NULL) != 1)
+		return;
+	job->submit_time = now.submit_time;
+	/* A job that is ending gives its nodes back one after the other: none of them is lost. */
+	if (!now.running || now.nodes[0] == '\0' || wlb_hostlist_expand(now.nodes, &nodes, &count, NULL) != 0)
+		return;
+	wlb_strings_free(job->nodes, job->node_count);
+	job->nodes = nodes;
+	job->node_count = count;
+}
+
+/* The file holds "SUBMIT_TIME RESTART_COUNT LAUNCHES": job ids come again, and a requeued job counts from 1. */
+static int count_launch(const struct wlb_run_job *job, int fd, int *launch)
+{
+	char text[64] = "";
+	int64_t submit_time = -1;
+	unsigned restart = 0;
+	int launches = 0;
+	if (flock(fd, LOCK_EX) != 0 && errno == EINTR)
+		return -1;
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+	if (n < 0)
+		return -1;
+	if (sscanf(text, "%" SCNd64 " %u %d", &submit_time, &restart, &launches) != 3 ||
+	    submit_time != job->submit_time || restart != job->restart_count)
+		launches = 0;
+	*launch = launches + 1;
+	int length = snprintf(text, sizeof(text), "%" PRId64 " %u %d\n", job->submit_time, job->restart_count, *launch);
+	return ftruncate(fd, 0) == 0 ? wlb_pwrite_all(fd, text, (size_t)length, 0) : -1;
+}
+
+int wlb_run_job_launch(const struct wlb_run_job *job, int *launch, struct wlb_error *error)
+{
+	char path[PATH_MAX + 32];
+	*launch = 1;
+	if (wlb_dir_make(job->spool_dir, 0700, error) != 0)
+		return -1;
+	snprintf(path, sizeof(path), "%s/%u.launches", job->spool_dir, job->job_id);
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	int rc = fd >= 0 ? count_launch(job, fd, launch) : -1;
+	if (rc != 0)
+		wlb_fail(error, "file %s: cannot be written: %s", path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}

@@ -1,0 +1,141 @@
+#include "coordinator/wlb/run/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "coordinator/slurm/slurm_api.h"
+
+enum { ARGUMENTS_OF_OURS = 16 };
+
+/* Sets NAME, and SLURM_NAME: srun passes the latter on also under --export=NONE, where the plugin restores NAME. */
+static void export(const char *name, const char *value)
+{
+	char twin[64];
+	snprintf(twin, sizeof(twin), "SLURM_%s", name);
+	setenv(name, value, 1);
+	setenv(twin, value, 1);
+}
+
+static void export_number(const char *name, int value)
+{
+	char text[16];
+	snprintf(text, sizeof(text), "%d", value);
+	export(name, text);
+}
+
+static void set_environment(const struct wlb_run *run, const struct wlb_attempt *attempt)
+{
+	const char *cpus = getenv("SLURM_CPUS_PER_TASK");
+	if (run->id[0] != '\0')
+		export("WLB_RUN_ID", run->id);
+	export("WLB_ATTEMPT_ID", attempt->id);
+	export_number("WLB_ATTEMPT", attempt->number);
+	export("WLB_SPOOL_DIR", run->job.spool_dir);
+	if (attempt->has_layout) {
+		export_number("WLB_TP", attempt->layout.tp);
+		export_number("WLB_CP", attempt->layout.cp);
+		export_number("WLB_PP", attempt->layout.pp);
+		export_number("WLB_DP", attempt->layout.dp);
+	}
+	/* Slurm's tree fence returns early on few nodes, on every release: docs/slurm-versions.md. */
+	setenv("SLURM_PMIX_FENCE", "ring", 1);
+	/* Between 22.05 and 24.11 srun does not take this from sbatch by itself. */
+	if (cpus != NULL)
+		setenv("SRUN_CPUS_PER_TASK", cpus, 0);
+}
+
+/* The command line of srun; strings that are made for it go to `made`, one of each kind. */
+struct command_line {
+	const char **arguments;
+	char *nodelist;
+	char counts[3][64];
+};
+
+static int build_command(const struct wlb_run *run, const struct wlb_attempt *attempt, struct command_line *line,
+                         struct wlb_error *error)
+{
+	int words = 0, at = 0;
+	while (run->options.command[words] != NULL)
+		words++;
+	char *nodes = wlb_hostlist_fold(attempt->nodes, attempt->node_count, error);
+	if (nodes == NULL)
+		return -1;
+	int n = asprintf(&line->nodelist, "--nodelist=%s", nodes);
+	free(nodes);
+	line->arguments = calloc((size_t)(ARGUMENTS_OF_OURS + run->options.srun_arg_count + words), sizeof(char *));
+	if (n < 0 || line->arguments == NULL)
+		return wlb_fail(error, "no memory for a command line");
+	snprintf(line->counts[0], sizeof(line->counts[0]), "--nodes=%d", attempt->node_count);
+	snprintf(line->counts[1], sizeof(line->counts[1]), "--ntasks=%d",
+	         attempt->node_count * attempt->tasks_per_node);
+	snprintf(line->counts[2], sizeof(line->counts[2]), "--ntasks-per-node=%d", attempt->tasks_per_node);
+	const char **a = line->arguments;
+	a[at++] = "srun";
+	a[at++] = "--mpi=pmix";
+	a[at++] = "--kill-on-bad-exit=1";
+	/* What a dead node still holds of the job's CPUs must not keep the next attempt waiting. */
+	a[at++] = "--overlap";
+	a[at++] = line->nodelist;
+	for (int i = 0; i < 3; i++)
+		a[at++] = line->counts[i];
+	for (int i = 0; i < run->options.srun_arg_count; i++)
+		a[at++] = run->options.srun_args[i];
+	for (int i = 0; i < words; i++)
+		a[at++] = run->options.command[i];
+	return 0;
+}
+
+/* In the child: a process group of its own, which ends when `wlb run` is gone. Does not return. */
+static void become_srun(const struct wlb_run *run, const struct command_line *line, pid_t parent, int stderr_fd)
+{
+	setpgid(0, 0);
+	/* SIGTERM, not SIGKILL: srun then takes its tasks along. */
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != parent)
+		_exit(1);
+	/* A process group in the background must not read from the terminal. */
+	if (isatty(STDIN_FILENO)) {
+		int null = open("/dev/null", O_RDONLY);
+		dup2(null, STDIN_FILENO);
+		close(null);
+	}
+	dup2(stderr_fd, STDERR_FILENO);
+	signal(SIGPIPE, SIG_DFL);
+	sigprocmask(SIG_SETMASK, &run->signals_before, NULL);
+	execvp("srun", (char *const *)line->arguments);
+	fprintf(stderr, "wlb: srun cannot be run: %s\n", strerror(errno));
+	_exit(127);
+}
+
+pid_t wlb_run_launch(const struct wlb_run *run, const struct wlb_attempt *attempt, int *srun_stderr,
+                     struct wlb_error *error)
+{
+	struct command_line line = {0};
+	int ends[2] = {-1, -1};
+	pid_t child = -1, parent = getpid();
+	if (pipe2(ends, O_CLOEXEC) != 0) {
+		wlb_fail(error, "srun cannot be started: no pipe for its stderr: %s", strerror(errno));
+	} else if (build_command(run, attempt, &line, error) == 0) {
+		set_environment(run, attempt);
+		child = fork();
+		if (child == 0)
+			become_srun(run, &line, parent, ends[1]);
+		if (child < 0)
+			wlb_fail(error, "srun cannot be started: %s", strerror(errno));
+		else
+			setpgid(child, child);
+	}
+	free(line.nodelist);
+	free(line.arguments);
+	if (ends[1] >= 0)
+		close(ends[1]);
+	if (child < 0 && ends[0] >= 0)
+		close(ends[0]);
+	*srun_stderr = ends[0];
+	return child;
+}

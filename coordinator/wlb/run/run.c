@@ -1,0 +1,432 @@
+/* wlb run: brings a command to its end on whatever nodes are left. */
+#include "coordinator/wlb/run/run.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlb/command.h"
+
+/* From the end of srun to ours; with what wlb-worker takes before, less than a second. Slurm kills us KillWait after
+ * SIGTERM. */
+enum { END_MS = 600 };
+
+/* How long srun is started again when Slurm has no step for it, and the pauses between. */
+enum { STEP_TRIES_MS = 60000, STEP_PAUSE_MS = 1000, STEP_PAUSE_MOST_MS = 8000 };
+
+static const char help[] =
+	"Usage: wlb run [OPTIONS] -- COMMAND [ARGUMENTS]\n\n"
+	"Inside a Slurm job (sbatch or salloc): starts COMMAND on the job's nodes with srun and PMIx, and after the "
+	"loss of\n"
+	"a rank or node starts it again on the nodes that are left, until it succeeds or nothing more can be done. "
+	"Submit\n"
+	"the job with --no-kill, or Slurm ends all of it when one node is lost.\n"
+	"COMMAND finds its layout in WLB_TP, WLB_CP, WLB_PP, WLB_DP. A job without --wlb-layout, or with off, gets one "
+	"srun\n"
+	"and nothing else.\n\n"
+	"  --tasks-per-node N   tasks on each node (default: as the job was submitted; else one for each GPU; else 1)\n"
+	"  --spool-dir DIR      where records wait for the coordinator (default: .wlb in the folder of submission)\n"
+	"  --max-restarts N     give up after N restarts (default 100)\n"
+	"  --wait SECONDS       after a fault, wait this long for a coordinator that is away (default 300)\n"
+	"  --srun-args WORDS    more options for srun, separated by blanks; may be given several times\n\n"
+	"Exit code: that of the last attempt, which is that of its first task to fail (128 + signal if killed);\n"
+	"0 only when COMMAND succeeded; 2 for wrong usage.\n";
+
+void wlb_run_say(const char *format, ...)
+{
+	char line[1200];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	fprintf(stderr, "wlb: %s\n", line);
+}
+
+/* ---- options -------------------------------------------------------------------------------------------------- */
+
+static int add_srun_args(struct wlb_run_options *o, char *words)
+{
+	for (char *word = strtok(words, " \t"); word != NULL; word = strtok(NULL, " \t")) {
+		char **more = realloc(o->srun_args, sizeof(char *) * (size_t)(o->srun_arg_count + 1));
+		if (more == NULL)
+			return -1;
+		o->srun_args = more;
+		o->srun_args[o->srun_arg_count++] = word;
+	}
+	return 0;
+}
+
+static int apply_option(struct wlb_run_options *o, int option, char *value, struct wlb_error *error)
+{
+	switch (option) {
+	case 't':
+		return wlb_command_number("--tasks-per-node", value, 1, 4096, &o->tasks_per_node, error);
+	case 'm':
+		return wlb_command_number("--max-restarts", value, 0, 1000000, &o->max_restarts, error);
+	case 'w':
+		return wlb_command_number("--wait", value, 0, 86400, &o->wait_s, error);
+	case 's':
+		o->spool_dir = value;
+		return 0;
+	default:
+		return add_srun_args(o, value) == 0 ? 0 : wlb_fail(error, "--srun-args: no memory");
+	}
+}
+
+/* 0, or the exit code + 1 where there is nothing more to do. */
+static int parse_options(const struct wlb_command *self, int argc, char **argv, struct wlb_run_options *o)
+{
+	static const struct option options[] = {{"tasks-per-node", required_argument, NULL, 't'},
+	                                        {"spool-dir", required_argument, NULL, 's'},
+	                                        {"max-restarts", required_argument, NULL, 'm'},
+	                                        {"wait", required_argument, NULL, 'w'},
+	                                        {"srun-args", required_argument, NULL, 'a'},
+	                                        {"help", no_argument, NULL, WLB_OPTION_HELP},
+	                                        {0}};
+	struct wlb_error error;
+	int option;
+	*o = (struct wlb_run_options){.max_restarts = 100, .wait_s = 300};
+	while ((option = wlb_command_option(self, argc, argv, options)) != -1) {
+		if (option == WLB_OPTION_HELP)
+			return WLB_EXIT_DONE + 1;
+		if (option == WLB_OPTION_WRONG)
+			return WLB_EXIT_USAGE + 1;
+		if (apply_option(o, option, optarg, &error) != 0)
+			return wlb_command_fail(self, WLB_EXIT_USAGE, error.message) + 1;
+	}
+	o->command = argv + optind;
+	if (o->command[0] == NULL)
+		return wlb_command_fail(self, WLB_EXIT_USAGE, "a command is needed: wlb run -- COMMAND") + 1;
+	return 0;
+}
+
+/* ---- attempts ------------------------------------------------------------------------------------------------- */
+
+static int mint_id(char id[37], struct wlb_error *error)
+{
+	unsigned char b[16];
+	if (getrandom(b, sizeof(b), 0) != sizeof(b))
+		return wlb_fail(error, "no random number for an attempt's id: %s", strerror(errno));
+	b[6] = (b[6] & 0x0f) | 0x40;
+	b[8] = (b[8] & 0x3f) | 0x80;
+	snprintf(id, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2], b[3],
+	         b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+	return 0;
+}
+
+static void attempt_free(struct wlb_attempt *attempt)
+{
+	wlb_strings_free(attempt->nodes, attempt->node_count);
+	attempt->nodes = NULL;
+	attempt->node_count = 0;
+}
+
+static struct wlb_reporter *start_reporter(struct wlb_run *run, const struct wlb_attempt *attempt)
+{
+	struct wlb_error error;
+	struct wlb_reporter_options options = {.run_id = run->id,
+	                                       .attempt_id = attempt->id,
+	                                       .source = "run",
+	                                       .spool_dir = run->job.spool_dir,
+	                                       .node = run->job.this_node,
+	                                       .rank = -1};
+	struct wlb_reporter *reporter =
+		wlb_reporter_start(run->connection != NULL ? &run->config : NULL, &options, &error);
+	if (reporter == NULL)
+		wlb_run_say("this attempt's end will not be recorded: %s", error.message);
+	return reporter;
+}
+
+static void record_end(const struct wlb_run *run, struct wlb_reporter *reporter, const struct wlb_attempt *attempt)
+{
+	const char *state = attempt->exit_code == 0                         ? "complete"
+	                    : attempt->ended_by_order || attempt->cancelled ? "ended"
+	                                                                    : "failed";
+	struct wlb_error error;
+	json_t *data = json_pack("{s:s, s:i, s:s}", "state", state, "exit_code", attempt->exit_code, "reason",
+	                         attempt->end_reason);
+	wlb_run_put_first_exit(run, data);
+	char *text = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
+	if (text != NULL && wlb_reporter_record(reporter, "attempt_end", text, &error) != 0)
+		wlb_run_say("the end of attempt %d is not recorded: %s", attempt->number, error.message);
+	free(text);
+	json_decref(data);
+}
+
+static bool has_node(char *const *nodes, int count, const char *name)
+{
+	for (int i = 0; i < count; i++)
+		if (strcmp(nodes[i], name) == 0)
+			return true;
+	return false;
+}
+
+/* Nodes that Slurm took from the job (--no-kill) while the attempt ran on them: a trainer other than wlb-worker has
+ * nobody else who tells of them. */
+static void record_lost_nodes(struct wlb_run *run, struct wlb_reporter *reporter, struct wlb_attempt *attempt)
+{
+	wlb_run_job_refresh(&run->job);
+	for (int i = 0; i < attempt->node_count; i++) {
+		const char *node = attempt->nodes[i];
+		if (has_node(run->job.nodes, run->job.node_count, node))
+			continue;
+		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "node %s is lost", node);
+		json_t *data = json_pack("{s:s, s:s, s:s}", "kind", "node_lost", "node", node, "detail",
+		                         "Slurm took the node from the job");
+		char *text = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
+		if (text != NULL && reporter != NULL)
+			wlb_reporter_record(reporter, "fault", text, NULL);
+		free(text);
+		json_decref(data);
+	}
+}
+
+static void announce_attempt(const struct wlb_run *run, const struct wlb_attempt *attempt)
+{
+	char layout[64] = "no layout";
+	char *nodes = wlb_hostlist_fold(attempt->nodes, attempt->node_count, NULL);
+	/* That a first attempt has all the nodes needs no reason. */
+	bool reason = *attempt->reason && (attempt->number > 1 || attempt->node_count < run->job.node_count);
+	if (attempt->has_layout)
+		wlb_layout_format(&attempt->layout, layout, sizeof(layout));
+	wlb_run_say("attempt %d on %s, %s%s%s%s", attempt->number, nodes != NULL ? nodes : "?", layout,
+	            reason ? " (" : "", reason ? attempt->reason : "", reason ? ")" : "");
+	free(nodes);
+}
+
+/* Starts srun until it has a step: for a while after slurmctld was away, or while the step before is still being
+ * cleared up, Slurm refuses one. That says nothing about the command. */
+static pid_t run_step(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_reporter *reporter,
+                      struct wlb_error *error)
+{
+	int64_t until_ms = wlb_clock_ms() + STEP_TRIES_MS;
+	int pause_ms = STEP_PAUSE_MS;
+	int srun_stderr;
+	for (;;) {
+		pid_t srun = wlb_run_launch(run, attempt, &srun_stderr, error);
+		if (srun <= 0) {
+			attempt->exit_code = WLB_EXIT_FAILED;
+			return srun;
+		}
+		wlb_run_watch(run, attempt, srun, srun_stderr, reporter);
+		if (!attempt->no_step || wlb_clock_left_ms(until_ms) == 0 || !wlb_run_pause(run, pause_ms))
+			return srun;
+		pause_ms = pause_ms < STEP_PAUSE_MOST_MS ? 2 * pause_ms : pause_ms;
+	}
+}
+
+/* One attempt from start to end. -1 when it could not even be started. */
+static int conduct(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error)
+{
+	announce_attempt(run, attempt);
+	memcpy(run->attempt_id, attempt->id, sizeof(run->attempt_id));
+	struct wlb_reporter *reporter = start_reporter(run, attempt);
+	pid_t srun = run_step(run, attempt, reporter, error);
+	if (run->abandoned) {
+		wlb_reporter_abandon(reporter);
+		return 0;
+	}
+	if (attempt->exit_code != 0 && !run->cancelled)
+		record_lost_nodes(run, reporter, attempt);
+	if (attempt->exit_code != 0 && attempt->end_reason[0] == '\0')
+		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "srun ended with exit code %d",
+		         attempt->exit_code);
+	run->end_until_ms = wlb_clock_ms() + END_MS;
+	if (reporter != NULL) {
+		record_end(run, reporter, attempt);
+		run->away = wlb_reporter_away(reporter);
+		wlb_reporter_stop(reporter, END_MS);
+	}
+	return srun > 0 ? 0 : -1;
+}
+
+static enum wlb_decision decide(struct wlb_run *run, const struct wlb_attempt *previous, struct wlb_attempt *attempt,
+                                char state[32])
+{
+	struct wlb_error error = {0};
+	enum wlb_decision decision = WLB_DECISION_AWAY;
+	int away_s = previous != NULL && previous->exit_code != WLB_EXIT_USAGE ? run->options.wait_s : 0;
+	snprintf(state, 32, "failed");
+	if (run->connection != NULL)
+		decision = wlb_run_ask(run, previous, away_s, attempt, state, &error);
+	if (decision != WLB_DECISION_AWAY)
+		return decision;
+	if (previous == NULL) {
+		if (run->connection != NULL)
+			wlb_run_say("going on without the coordinator, records wait in %s: %s", run->job.spool_dir,
+			            error.message);
+		if (wlb_run_decide_alone(run, attempt, &error) == 0)
+			return WLB_DECISION_START;
+		snprintf(attempt->reason, sizeof(attempt->reason), "%s", error.message);
+	} else if (run->connection != NULL) {
+		snprintf(attempt->reason, sizeof(attempt->reason), "%.200s, and there is no next attempt: %.700s",
+		         previous->end_reason, error.message);
+	} else {
+		snprintf(attempt->reason, sizeof(attempt->reason),
+		         "%.200s, and without a coordinator there is no next attempt", previous->end_reason);
+	}
+	return WLB_DECISION_STOP;
+}
+
+/* Says and records how the run ended; the exit code. */
+static int conclude(struct wlb_run *run, const char *state, int exit_code, int attempts, const char *reason)
+{
+	if (run->end_until_ms == 0)
+		run->end_until_ms = wlb_clock_ms() + END_MS;
+	wlb_run_deliver_last(run);
+	wlb_run_end(run, state, exit_code, reason);
+	wlb_run_say("run %s %s after %d attempt%s%s%s", run->id, state, attempts, attempts == 1 ? "" : "s",
+	            *reason ? ": " : "", reason);
+	return exit_code;
+}
+
+static int nonzero(int exit_code, int otherwise)
+{
+	return exit_code != 0 ? exit_code : otherwise;
+}
+
+static int run_attempts(struct wlb_run *run)
+{
+	struct wlb_attempt previous = {0};
+	struct wlb_error error;
+	char state[32];
+	for (int done = 0;; done++) {
+		struct wlb_attempt attempt = {.number = done + 1};
+		if (mint_id(attempt.id, &error) != 0)
+			return conclude(run, "failed", WLB_EXIT_FAILED, done, error.message);
+		enum wlb_decision decision = decide(run, done > 0 ? &previous : NULL, &attempt, state);
+		wlb_run_end_orphaned_step(run);
+		if (run->abandoned)
+			return WLB_EXIT_FAILED;
+		if (decision == WLB_DECISION_STOP)
+			return run->cancelled ? conclude(run, "cancelled", 128 + SIGTERM, done, "")
+			                      : conclude(run, state, nonzero(previous.exit_code, WLB_EXIT_FAILED), done,
+			                                 attempt.reason);
+		int rc = conduct(run, &attempt, &error);
+		attempt_free(&attempt);
+		if (run->abandoned)
+			return WLB_EXIT_FAILED;
+		if (rc != 0)
+			return conclude(run, "failed", WLB_EXIT_FAILED, done + 1, error.message);
+		if (run->cancelled)
+			return conclude(run, "cancelled", nonzero(attempt.exit_code, 128 + SIGTERM), done + 1,
+			                attempt.end_reason);
+		if (attempt.exit_code == 0)
+			return conclude(run, "complete", 0, done + 1, "");
+		wlb_run_say("attempt %d: %s", attempt.number, attempt.end_reason);
+		if (done >= run->options.max_restarts)
+			return conclude(run, "failed", attempt.exit_code, done + 1,
+			                "no restart is left (--max-restarts)");
+		previous = attempt;
+	}
+}
+
+/* ---- the command ---------------------------------------------------------------------------------------------- */
+
+/* Before the first thread: every thread then leaves these signals to signal_fd. */
+static int take_signals(struct wlb_run *run, struct wlb_error *error)
+{
+	static const int numbers[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT};
+	sigemptyset(&run->signals);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		sigaddset(&run->signals, numbers[i]);
+	sigprocmask(SIG_BLOCK, &run->signals, &run->signals_before);
+	signal(SIGPIPE, SIG_IGN); /* that nobody reads our stderr does not end the run */
+	run->signal_fd = signalfd(-1, &run->signals, SFD_CLOEXEC);
+	return run->signal_fd >= 0 ? 0 : wlb_fail(error, "signals cannot be read: %s", strerror(errno));
+}
+
+static void open_coordinator(struct wlb_run *run)
+{
+	struct wlb_error error;
+	if (wlb_client_config_load(&run->config, &error) == 0)
+		run->connection = wlb_connection_new(&run->config);
+	if (run->connection == NULL)
+		wlb_run_say("this run is neither recorded nor restarted: %s", error.message);
+}
+
+static void name_run(struct wlb_run *run)
+{
+	struct wlb_error error;
+	const char *id = getenv("WLB_RUN_ID");
+	if (wlb_run_job_launch(&run->job, &run->launch, &error) != 0)
+		wlb_run_say("%s", error.message);
+	if (id != NULL && *id != '\0' && run->launch == 1)
+		snprintf(run->id, sizeof(run->id), "%s", id);
+	else if (run->launch == 1)
+		snprintf(run->id, sizeof(run->id), "%u", run->job.job_id);
+	else
+		snprintf(run->id, sizeof(run->id), "%u.%d", run->job.job_id, run->launch);
+}
+
+/* --wlb-layout=off: srun and nothing else. */
+static int run_plain(struct wlb_run *run)
+{
+	struct wlb_attempt attempt = {.number = 1};
+	struct wlb_error error;
+	int code = WLB_EXIT_FAILED;
+	int srun_stderr;
+	pid_t srun = -1;
+	wlb_run_say("this job has no --wlb-layout (or off): the command runs once, neither recorded nor started again");
+	if (mint_id(attempt.id, &error) == 0 && wlb_run_decide_alone(run, &attempt, &error) == 0)
+		srun = wlb_run_launch(run, &attempt, &srun_stderr, &error);
+	if (srun > 0) {
+		wlb_run_watch(run, &attempt, srun, srun_stderr, NULL);
+		code = attempt.exit_code;
+	} else {
+		wlb_run_say("%s", error.message);
+	}
+	attempt_free(&attempt);
+	return code;
+}
+
+static int start(struct wlb_run *run)
+{
+	if (run->job.off)
+		return run_plain(run);
+	name_run(run);
+	open_coordinator(run);
+	wlb_run_deliver_others(run);
+	return run_attempts(run);
+}
+
+static int run_main(const struct wlb_command *self, int argc, char **argv)
+{
+	struct wlb_run run = {.signal_fd = -1, .parent_fd = -1};
+	struct wlb_error error;
+	int code = parse_options(self, argc, argv, &run.options);
+	if (code != 0) {
+		free(run.options.srun_args);
+		return code - 1;
+	}
+	wlb_run_parent_open(&run);
+	if (take_signals(&run, &error) != 0)
+		code = wlb_command_fail(self, WLB_EXIT_FAILED, error.message);
+	else if (wlb_run_job_load(&run.job, &run.options, &error) != 0)
+		code = wlb_command_fail(self, WLB_EXIT_USAGE, error.message);
+	else
+		code = start(&run);
+	wlb_run_parent_close(&run);
+	wlb_connection_free(run.connection);
+	wlb_run_job_free(&run.job);
+	free(run.options.srun_args);
+	if (run.signal_fd >= 0)
+		close(run.signal_fd);
+	wlb_slurm_close();
+	return code;
+}
+
+const struct wlb_command wlb_command_run = {
+	.name = "run",
+	.summary = "Run a command in this Slurm job, and again after a fault",
+	.help = help,
+	.takes_command = true,
+	.main = run_main,
+};

@@ -1,0 +1,310 @@
+#include "coordinator/wlb/run/run.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "coordinator/slurm/slurm_api.h"
+
+enum {
+	LOOK_MS = 200,           /* between two looks at the reporter's orders */
+	ORDER_GRACE_MS = 2000,   /* for workers to leave by themselves */
+	SRUN_GRACE_MS = 5000,    /* for srun to notice that its step is gone */
+	CANCEL_GRACE_MS = 35000, /* KillWait is 30 s by default */
+	DRAIN_MS = 1000,         /* for what srun wrote last, when nobody reads ours */
+	STEP_GONE_MS = 15000,    /* for a step whose srun was killed to end */
+};
+
+/* How far the ending of a step has come. */
+enum ending { ENDING_NOT, ENDING_GRACE, ENDING_KILLED, ENDING_TERMINATED, ENDING_FORCED };
+
+struct watch {
+	struct wlb_run *run;
+	struct wlb_attempt *attempt;
+	struct wlb_reporter *reporter;
+	pid_t srun;
+	bool has_step;
+	uint32_t step_id;
+	int64_t next_look_ms; /* for the step id */
+	enum ending ending;
+	int64_t next_ending_ms;
+	int stderr_fd;        /* srun's; -1 once it is closed */
+	char bytes[PIPE_BUF]; /* of it, not passed on yet; a pipe that is ready takes as many without blocking */
+	size_t byte_count;
+	struct wlb_first_exit_scan scan;
+};
+
+/* Commands other than wlb-worker record nothing: that they run is known from here. */
+static void record_step_started(struct watch *w)
+{
+	json_t *data = json_pack("{s:s, s:s}", "kind", "step_started", "detail", w->attempt->step_id);
+	char *text = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
+	if (text != NULL)
+		wlb_reporter_record(w->reporter, "event", text, NULL);
+	free(text);
+	json_decref(data);
+}
+
+static void find_step(struct watch *w)
+{
+	if (w->has_step || wlb_clock_left_ms(w->next_look_ms) > 0)
+		return;
+	w->next_look_ms = wlb_clock_ms() + 1000;
+	if (wlb_slurm_step_of(w->run->job.job_id, w->srun, &w->step_id, NULL) != 1)
+		return;
+	w->has_step = true;
+	snprintf(w->attempt->step_id, sizeof(w->attempt->step_id), "%" PRIu32 ".%" PRIu32, w->run->job.job_id,
+	         w->step_id);
+	if (w->reporter == NULL)
+		return;
+	wlb_reporter_step_id(w->reporter, w->attempt->step_id);
+	record_step_started(w);
+}
+
+/* The next, harder means each time: leave alone, kill the step, ask srun to end, kill srun. */
+static void end_harder(struct watch *w)
+{
+	switch (w->ending) {
+	case ENDING_NOT:
+	case ENDING_FORCED:
+		return;
+	case ENDING_GRACE:
+		if (w->has_step)
+			wlb_slurm_step_kill(w->run->job.job_id, w->step_id, SIGKILL, NULL);
+		w->ending = ENDING_KILLED;
+		break;
+	case ENDING_KILLED:
+		kill(-w->srun, SIGTERM);
+		w->ending = ENDING_TERMINATED;
+		break;
+	case ENDING_TERMINATED:
+		kill(-w->srun, SIGKILL);
+		w->ending = ENDING_FORCED;
+		break;
+	}
+	w->next_ending_ms = wlb_clock_ms() + SRUN_GRACE_MS;
+}
+
+static void obey_order(struct watch *w)
+{
+	const char *reason = "";
+	if (w->ending != ENDING_NOT || w->reporter == NULL || !wlb_reporter_must_end(w->reporter, &reason))
+		return;
+	w->attempt->ended_by_order = true;
+	w->scan.closed = true;
+	snprintf(w->attempt->end_reason, sizeof(w->attempt->end_reason), "%s", reason);
+	wlb_run_say("ending attempt %d: %s", w->attempt->number, reason);
+	w->ending = ENDING_GRACE;
+	w->next_ending_ms = wlb_clock_ms() + ORDER_GRACE_MS;
+}
+
+/* True for the signals that end the run. */
+static bool take_signal(struct wlb_run *run, int *number)
+{
+	struct signalfd_siginfo info;
+	*number = 0;
+	if (read(run->signal_fd, &info, sizeof(info)) != sizeof(info))
+		return false;
+	*number = (int)info.ssi_signo;
+	if (*number != SIGTERM && *number != SIGINT && *number != SIGHUP)
+		return false;
+	if (*number == SIGTERM)
+		wlb_run_note_term(run);
+	else
+		run->cancelled = true;
+	return true;
+}
+
+static void end_cancelled(struct watch *w, const char *why)
+{
+	w->attempt->cancelled = true;
+	w->scan.closed = true;
+	snprintf(w->attempt->end_reason, sizeof(w->attempt->end_reason), "%s", why);
+	w->ending = ENDING_TERMINATED;
+	w->next_ending_ms = wlb_clock_ms() + CANCEL_GRACE_MS;
+}
+
+/* The job is over, and Slurm ends its steps: srun has nothing more to do than to go. */
+static void look_at_job(struct watch *w)
+{
+	if (!wlb_run_look_at_parent(w->run, false))
+		return;
+	if (w->run->abandoned) {
+		kill(-w->srun, SIGKILL);
+		w->ending = ENDING_FORCED;
+	} else if (w->ending == ENDING_NOT) {
+		kill(-w->srun, SIGTERM);
+		end_cancelled(w, "cancelled by Slurm");
+	}
+}
+
+static void pass_signal(struct watch *w)
+{
+	int number;
+	char why[64];
+	bool ends = take_signal(w->run, &number);
+	if (number == 0 || number == SIGCHLD || w->run->abandoned)
+		return;
+	kill(-w->srun, ends ? SIGTERM : number);
+	if (!ends || w->ending != ENDING_NOT)
+		return;
+	snprintf(why, sizeof(why), "cancelled by signal %s", sigabbrev_np(number));
+	end_cancelled(w, why);
+}
+
+/* By somebody else: what its tasks do afterwards explains nothing. */
+static void note_srun_killed(struct watch *w, int number)
+{
+	w->run->srun_signal = number;
+	w->run->killed_srun = w->srun;
+	w->scan.closed = true;
+	snprintf(w->attempt->end_reason, sizeof(w->attempt->end_reason), "srun was killed by signal %d", number);
+}
+
+static bool has_ended(struct watch *w)
+{
+	siginfo_t info = {0};
+	int status;
+	if (waitid(P_PID, (id_t)w->srun, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
+		return false;
+	/* srun's helper is in its group too; until srun is reaped the group's number cannot be someone else's. */
+	kill(-w->srun, SIGKILL);
+	if (waitpid(w->srun, &status, 0) != w->srun)
+		return false;
+	w->attempt->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	if (WIFSIGNALED(status) && w->ending == ENDING_NOT)
+		note_srun_killed(w, WTERMSIG(status));
+	return true;
+}
+
+/* Where nobody reads ours any more, what srun says is lost, not the run. */
+static void pass_bytes(struct watch *w)
+{
+	ssize_t n = write(STDERR_FILENO, w->bytes, w->byte_count);
+	if (n < 0 && errno == EAGAIN)
+		return;
+	if (n < 0)
+		n = (ssize_t)w->byte_count;
+	w->byte_count -= (size_t)n;
+	memmove(w->bytes, w->bytes + n, w->byte_count);
+}
+
+static void take_bytes(struct watch *w)
+{
+	ssize_t n = read(w->stderr_fd, w->bytes, sizeof(w->bytes));
+	if (n > 0) {
+		w->byte_count = (size_t)n;
+		wlb_first_exit_feed(&w->scan, w->bytes, w->byte_count);
+	} else {
+		close(w->stderr_fd);
+		w->stderr_fd = -1;
+	}
+}
+
+/* What to wait for: srun's stderr, or ours while that has not taken what srun wrote. */
+static struct pollfd stderr_side(const struct watch *w)
+{
+	return w->byte_count > 0 ? (struct pollfd){.fd = STDERR_FILENO, .events = POLLOUT}
+	                         : (struct pollfd){.fd = w->stderr_fd, .events = POLLIN};
+}
+
+static void pass_on(struct watch *w)
+{
+	if (w->byte_count == 0)
+		take_bytes(w);
+	else
+		pass_bytes(w);
+}
+
+/* What srun wrote is in the pipe by now; that a stray process still holds the pipe must not keep us. */
+static void drain(struct watch *w)
+{
+	int64_t until_ms = wlb_clock_ms() + DRAIN_MS;
+	while (wlb_clock_left_ms(until_ms) > 0) {
+		struct pollfd ready = stderr_side(w);
+		if (poll(&ready, 1, w->byte_count > 0 ? wlb_clock_left_ms(until_ms) : 0) <= 0)
+			break;
+		pass_on(w);
+	}
+	if (w->stderr_fd >= 0)
+		close(w->stderr_fd);
+}
+
+static void note_first_exit(struct watch *w)
+{
+	struct wlb_attempt *attempt = w->attempt;
+	const struct wlb_first_exit *first = &w->scan.first;
+	if (!first->known || attempt->exit_code == 0 || attempt->cancelled)
+		return;
+	w->run->first_exit = *first;
+	attempt->exit_code = first->exit_code;
+	if (attempt->end_reason[0] == '\0')
+		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "rank %d on %s ended with exit code %d",
+		         first->rank, first->node, first->exit_code);
+}
+
+void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun, int srun_stderr,
+                   struct wlb_reporter *reporter)
+{
+	struct watch w = {.run = run, .attempt = attempt, .reporter = reporter, .srun = srun, .stderr_fd = srun_stderr};
+	run->first_exit = (struct wlb_first_exit){0};
+	run->srun_signal = 0;
+	while (!has_ended(&w)) {
+		struct pollfd ready[] = {stderr_side(&w),
+		                         {.fd = run->signal_fd, .events = POLLIN},
+		                         {.fd = run->parent_fd, .events = POLLIN}};
+		look_at_job(&w);
+		find_step(&w);
+		obey_order(&w);
+		if (w.ending != ENDING_NOT && wlb_clock_left_ms(w.next_ending_ms) == 0)
+			end_harder(&w);
+		if (poll(ready, 3, LOOK_MS) <= 0)
+			continue;
+		if (ready[0].revents != 0)
+			pass_on(&w);
+		if (ready[1].revents != 0)
+			pass_signal(&w);
+	}
+	/* Slurm knew of the job's end before srun did. */
+	if (attempt->exit_code != 0)
+		wlb_run_look_at_parent(run, true);
+	drain(&w);
+	attempt->no_step = w.scan.no_step && attempt->exit_code != 0 && w.ending == ENDING_NOT;
+	note_first_exit(&w);
+}
+
+void wlb_run_end_orphaned_step(struct wlb_run *run)
+{
+	int64_t until_ms = wlb_clock_ms() + STEP_GONE_MS;
+	uint32_t step_id;
+	int found = -1;
+	while (run->killed_srun != 0 && wlb_clock_left_ms(until_ms) > 0 &&
+	       (found = wlb_slurm_step_of(run->job.job_id, run->killed_srun, &step_id, NULL)) != 0) {
+		if (found == 1)
+			wlb_slurm_step_kill(run->job.job_id, step_id, SIGKILL, NULL);
+		if (!wlb_run_pause(run, LOOK_MS))
+			break;
+	}
+	run->killed_srun = 0;
+}
+
+bool wlb_run_pause(struct wlb_run *run, int ms)
+{
+	struct pollfd ready = {.fd = run->signal_fd, .events = POLLIN};
+	int64_t until_ms = wlb_clock_ms() + ms;
+	int number;
+	while (!wlb_run_look_at_parent(run, false) && wlb_clock_left_ms(until_ms) > 0) {
+		int left_ms = wlb_clock_left_ms(until_ms);
+		if (poll(&ready, 1, left_ms < LOOK_MS ? left_ms : LOOK_MS) > 0)
+			take_signal(run, &number);
+	}
+	return !run->cancelled && !run->abandoned;
+}

@@ -1,0 +1,450 @@
+#include "coordinator/wlbd/database/db.h"
+
+#include <libpq-fe.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "common/clock.h"
+#include "coordinator/db/migrate.h"
+#include "coordinator/wlbd/log.h"
+
+enum {
+	RETRY_FIRST_MS = 100,
+	RETRY_MOST_MS = 2000,
+	WATCH_MS = 100,
+	BACKSTOP_MS = 1000, /* after the server's own limit */
+	CALLS_MOST = 4000,
+};
+
+struct call {
+	TAILQ_ENTRY(call) link;
+	wlbd_db_done *done;
+	void *context;
+	int64_t deadline_ms;
+	struct wlbd_db_result result;
+	char *value; /* what result.value points to */
+	char message[512];
+};
+TAILQ_HEAD(call_list, call);
+
+enum state {
+	CLOSED, /* the timer tries again */
+	CONNECTING,
+	CHECKING, /* the schema */
+	READY,
+};
+
+struct wlbd_db {
+	struct event_base *base;
+	char *conninfo;
+	int timeout_ms;
+	struct wlbd_db_hooks hooks;
+	enum state state;
+	PGconn *connection;
+	struct event *io;
+	struct event *timer; /* CLOSED: when to try again; else: looks for deadlines */
+	int retry_ms;
+	int64_t connect_deadline_ms;
+	int version;            /* of the schema, while it is asked for; -1: not told */
+	bool no_schema;         /* the database has none */
+	struct call_list calls; /* sent, in order */
+	int count;              /* of them */
+	char reason[512];
+};
+
+static void on_io(evutil_socket_t fd, short what, void *context);
+static void close_connection(struct wlbd_db *db, const char *reason);
+
+/* ---- the outcome of a call ----------------------------------------------------------------- */
+
+static void copy_line(char *to, size_t size, const char *text)
+{
+	snprintf(to, size, "%s", text != NULL && *text != '\0' ? text : "no reason given");
+	to[strcspn(to, "\n")] = '\0';
+}
+
+/* SQLSTATE classes that say "try again", not "the statement is wrong". */
+static bool means_away(const char *sqlstate)
+{
+	static const char *const classes[] = {"08", "53", "57", "58", "25006", "XX"};
+	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
+		if (strncmp(sqlstate, classes[i], strlen(classes[i])) == 0)
+			return true;
+	return false;
+}
+
+/* Cancelled by statement_timeout (57014) or lock_timeout (55P03), or chosen to end a deadlock (class 40). */
+static bool means_slow(const char *sqlstate)
+{
+	return strcmp(sqlstate, "57014") == 0 || strcmp(sqlstate, "55P03") == 0 || strncmp(sqlstate, "40", 2) == 0;
+}
+
+static void take_error(struct call *call, const PGresult *result)
+{
+	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+	const char *primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+	copy_line(call->message, sizeof(call->message), primary != NULL ? primary : PQresultErrorMessage(result));
+	call->result.message = call->message;
+	call->result.status = WLBD_DB_REFUSED;
+	if (sqlstate != NULL && means_slow(sqlstate)) {
+		call->result.status = WLBD_DB_SLOW;
+		call->result.http_status = 503;
+		snprintf(call->message, sizeof(call->message), "the database did not do it in time (%.200s); try again",
+		         primary);
+	} else if (sqlstate == NULL || means_away(sqlstate)) {
+		call->result.status = WLBD_DB_AWAY;
+		call->result.http_status = 503;
+	} else if (strncmp(sqlstate, "WL", 2) == 0) {
+		call->result.http_status = atoi(sqlstate + 2);
+	} else {
+		/* Data the checks should have caught (22, 23) is the caller's; the rest is ours. */
+		bool data = strncmp(sqlstate, "22", 2) == 0 || strncmp(sqlstate, "23", 2) == 0;
+		call->result.http_status = data ? 400 : 500;
+		wlbd_log_limited(WLBD_LOG_ERROR, WLBD_LIMIT_DATABASE, "database: %s: %s", sqlstate, call->message);
+	}
+}
+
+static void take_value(struct call *call, const PGresult *result)
+{
+	if (PQntuples(result) > 0 && PQnfields(result) > 0 && !PQgetisnull(result, 0, 0))
+		call->value = strdup(PQgetvalue(result, 0, 0));
+	call->result.value = call->value;
+}
+
+static void finish_call(struct wlbd_db *db, struct call *call)
+{
+	TAILQ_REMOVE(&db->calls, call, link);
+	db->count--;
+	struct call *next = TAILQ_FIRST(&db->calls);
+	if (next != NULL) /* its time in the queue does not count */
+		next->deadline_ms = wlb_clock_ms() + db->timeout_ms + BACKSTOP_MS;
+	if (call->done != NULL)
+		call->done(call->context, &call->result);
+	free(call->value);
+	free(call);
+}
+
+static void answer_busy(const struct wlbd_db *db, wlbd_db_done *done, void *context)
+{
+	char message[128];
+	snprintf(message, sizeof(message), "%d statements wait for the database; try again", db->count);
+	struct wlbd_db_result result = {.status = WLBD_DB_SLOW, .http_status = 503, .message = message};
+	if (done != NULL)
+		done(context, &result);
+}
+
+static void answer_away(const char *reason, wlbd_db_done *done, void *context)
+{
+	char message[600];
+	snprintf(message, sizeof(message), "the database is away (%s); try again", reason);
+	struct wlbd_db_result result = {.status = WLBD_DB_AWAY, .http_status = 503, .message = message};
+	if (done != NULL)
+		done(context, &result);
+}
+
+/* ---- connecting ---------------------------------------------------------------------------- */
+
+static void set_timer(struct wlbd_db *db, int ms)
+{
+	struct timeval after = {ms / 1000, ms % 1000 * 1000};
+	event_add(db->timer, &after);
+}
+
+static void watch(struct wlbd_db *db, short what)
+{
+	int fd = PQsocket(db->connection);
+	if (db->io != NULL)
+		event_free(db->io);
+	db->io = event_new(db->base, fd, what, on_io, db);
+	event_add(db->io, NULL);
+}
+
+static void begin_connecting(struct wlbd_db *db)
+{
+	static const char *const keys[] = {"fallback_application_name", "tcp_user_timeout", "dbname", NULL};
+	const char *const values[] = {"wlbd", "5000", db->conninfo, NULL};
+
+	db->state = CONNECTING;
+	db->connect_deadline_ms = wlb_clock_ms() + db->timeout_ms;
+	db->connection = PQconnectStartParams(keys, values, 1);
+	if (PQstatus(db->connection) == CONNECTION_BAD) {
+		close_connection(db, PQerrorMessage(db->connection));
+		return;
+	}
+	watch(db, EV_WRITE);
+	set_timer(db, WATCH_MS);
+}
+
+static void ignore_notice(void *context, const PGresult *result)
+{
+	(void)context;
+	wlbd_log(WLBD_LOG_DEBUG, "database: %s", PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY));
+}
+
+static void ask_schema(struct wlbd_db *db)
+{
+	char sql[256];
+	PQsetNoticeReceiver(db->connection, ignore_notice, NULL);
+	snprintf(sql, sizeof(sql),
+	         "set statement_timeout = %d; set lock_timeout = %d; "
+	         "select coalesce(max(version), 0) from schema_version",
+	         db->timeout_ms, db->timeout_ms / 2);
+	if (PQsetnonblocking(db->connection, 1) != 0 || PQsendQuery(db->connection, sql) != 1) {
+		close_connection(db, PQerrorMessage(db->connection));
+		return;
+	}
+	db->version = -1;
+	db->no_schema = false;
+	db->state = CHECKING;
+	watch(db, EV_READ | EV_WRITE | EV_PERSIST);
+	on_io(-1, EV_WRITE, db);
+}
+
+static void poll_connection(struct wlbd_db *db)
+{
+	PostgresPollingStatusType next = PQconnectPoll(db->connection);
+	if (next == PGRES_POLLING_OK)
+		ask_schema(db);
+	else if (next == PGRES_POLLING_FAILED)
+		close_connection(db, PQerrorMessage(db->connection));
+	else
+		watch(db, next == PGRES_POLLING_READING ? EV_READ : EV_WRITE);
+}
+
+static void begin_serving(struct wlbd_db *db)
+{
+	struct wlb_error error;
+	if (wlb_schema_check(db->no_schema ? 0 : db->version, &error) != 0) {
+		close_connection(db, error.message);
+		db->hooks.wrong_schema(db->hooks.context, &error);
+		return;
+	}
+	if (PQenterPipelineMode(db->connection) != 1) {
+		close_connection(db, PQerrorMessage(db->connection));
+		return;
+	}
+	db->state = READY;
+	db->retry_ms = RETRY_FIRST_MS;
+	db->reason[0] = '\0';
+	db->hooks.ready(db->hooks.context);
+}
+
+/* Reads what has come of the answers to ask_schema. No such table: a database without a schema, version 0. */
+static void read_schema(struct wlbd_db *db)
+{
+	while (!PQisBusy(db->connection)) {
+		PGresult *result = PQgetResult(db->connection);
+		if (result == NULL && (db->version >= 0 || db->no_schema))
+			begin_serving(db);
+		else if (result == NULL)
+			close_connection(db, PQerrorMessage(db->connection));
+		if (result == NULL)
+			return;
+		const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+		if (PQresultStatus(result) == PGRES_TUPLES_OK)
+			db->version = atoi(PQgetvalue(result, 0, 0));
+		db->no_schema = db->no_schema || (sqlstate != NULL && strcmp(sqlstate, "42P01") == 0);
+		PQclear(result);
+	}
+}
+
+static void close_connection(struct wlbd_db *db, const char *reason)
+{
+	char line[sizeof(db->reason)];
+	copy_line(line, sizeof(line), reason); /* before PQfinish: it may be the connection's own text */
+	bool was_ready = db->state == READY;
+	db->state = CLOSED;
+	memcpy(db->reason, line, sizeof(line));
+	if (db->io != NULL)
+		event_free(db->io);
+	db->io = NULL;
+	PQfinish(db->connection);
+	db->connection = NULL;
+	set_timer(db, was_ready ? 0 : db->retry_ms);
+	if (!was_ready && db->retry_ms < RETRY_MOST_MS)
+		db->retry_ms *= 2;
+	/* What follows may come back to us: the state is already CLOSED, and new calls are answered at once. */
+	struct call_list lost;
+	TAILQ_INIT(&lost);
+	TAILQ_CONCAT(&lost, &db->calls, link);
+	db->count = 0;
+	for (struct call *call = TAILQ_FIRST(&lost); call != NULL; call = TAILQ_FIRST(&lost)) {
+		TAILQ_REMOVE(&lost, call, link);
+		answer_away(line, call->done, call->context);
+		free(call->value);
+		free(call);
+	}
+	db->hooks.away(db->hooks.context, line);
+}
+
+/* ---- the pipeline -------------------------------------------------------------------------- */
+
+static void take_result(struct wlbd_db *db, struct call *call, const PGresult *result)
+{
+	switch (PQresultStatus(result)) {
+	case PGRES_TUPLES_OK:
+		take_value(call, result);
+		break;
+	case PGRES_COMMAND_OK:
+	case PGRES_PIPELINE_ABORTED:
+		break;
+	case PGRES_PIPELINE_SYNC: /* the transaction is committed, or its error is known */
+		finish_call(db, call);
+		break;
+	default:
+		take_error(call, result);
+	}
+}
+
+static void read_results(struct wlbd_db *db)
+{
+	int empty_in_a_row = 0; /* a NULL ends each statement; two of them: nothing is there */
+	while (db->state == READY && !TAILQ_EMPTY(&db->calls) && empty_in_a_row < 2 && !PQisBusy(db->connection)) {
+		PGresult *result = PQgetResult(db->connection);
+		empty_in_a_row = result == NULL ? empty_in_a_row + 1 : 0;
+		if (result != NULL)
+			take_result(db, TAILQ_FIRST(&db->calls), result);
+		PQclear(result);
+	}
+}
+
+static void flush(struct wlbd_db *db)
+{
+	int left = PQflush(db->connection);
+	if (left < 0) {
+		close_connection(db, PQerrorMessage(db->connection));
+		return;
+	}
+	watch(db, left > 0 ? EV_READ | EV_WRITE | EV_PERSIST : EV_READ | EV_PERSIST);
+}
+
+static void on_io(evutil_socket_t fd, short what, void *context)
+{
+	struct wlbd_db *db = context;
+	(void)fd;
+	if (db->state == CONNECTING) {
+		poll_connection(db);
+		return;
+	}
+	if ((what & EV_READ) && PQconsumeInput(db->connection) != 1) {
+		/* What arrived before the end may still answer calls. */
+		if (db->state == READY)
+			read_results(db);
+		close_connection(db, PQerrorMessage(db->connection));
+		return;
+	}
+	flush(db);
+	if (db->state == CHECKING)
+		read_schema(db);
+	else if (db->state == READY)
+		read_results(db);
+}
+
+/* Deadlines: of the connection while it is made, of the oldest call afterwards. */
+static void on_timer(evutil_socket_t fd, short what, void *context)
+{
+	struct wlbd_db *db = context;
+	int64_t now = wlb_clock_ms();
+	struct call *oldest = TAILQ_FIRST(&db->calls);
+	(void)fd;
+	(void)what;
+	if (db->state == CLOSED) {
+		begin_connecting(db);
+		return;
+	}
+	if (db->state == READY && oldest != NULL && now >= oldest->deadline_ms)
+		close_connection(db, "it does not answer");
+	else if (db->state != READY && now >= db->connect_deadline_ms)
+		close_connection(db, "no connection in time");
+	else
+		set_timer(db, WATCH_MS);
+}
+
+/* ---- public ---------------------------------------------------------------------------------- */
+
+struct wlbd_db *wlbd_db_new(struct event_base *base, const char *conninfo, int timeout_ms,
+                            const struct wlbd_db_hooks *hooks, struct wlb_error *error)
+{
+	struct wlbd_db *db = calloc(1, sizeof(*db));
+	if (db == NULL) {
+		wlb_fail(error, "out of memory");
+		return NULL;
+	}
+	db->base = base;
+	db->conninfo = strdup(conninfo);
+	db->timeout_ms = timeout_ms;
+	db->hooks = *hooks;
+	db->retry_ms = RETRY_FIRST_MS;
+	db->timer = evtimer_new(base, on_timer, db);
+	copy_line(db->reason, sizeof(db->reason), "not connected yet");
+	TAILQ_INIT(&db->calls);
+	set_timer(db, 0);
+	return db;
+}
+
+void wlbd_db_stop(struct wlbd_db *db)
+{
+	if (db != NULL && db->state != CLOSED)
+		close_connection(db, "wlbd is stopping");
+}
+
+void wlbd_db_free(struct wlbd_db *db)
+{
+	if (db == NULL)
+		return;
+	for (struct call *call = TAILQ_FIRST(&db->calls); call != NULL; call = TAILQ_FIRST(&db->calls)) {
+		TAILQ_REMOVE(&db->calls, call, link);
+		free(call->value);
+		free(call);
+	}
+	if (db->io != NULL)
+		event_free(db->io);
+	event_free(db->timer);
+	PQfinish(db->connection);
+	free(db->conninfo);
+	free(db);
+}
+
+void wlbd_db_renew(struct wlbd_db *db)
+{
+	close_connection(db, "the connection is made anew");
+}
+
+bool wlbd_db_ready(const struct wlbd_db *db)
+{
+	return db->state == READY;
+}
+
+const char *wlbd_db_reason(const struct wlbd_db *db)
+{
+	return db->reason;
+}
+
+void wlbd_db_call(struct wlbd_db *db, const char *sql, int count, const char *const *params, wlbd_db_done *done,
+                  void *context)
+{
+	struct call *call = db->state == READY && db->count < CALLS_MOST ? calloc(1, sizeof(*call)) : NULL;
+	if (call == NULL && db->count >= CALLS_MOST) {
+		answer_busy(db, done, context);
+		return;
+	}
+	if (call == NULL) {
+		answer_away(db->reason, done, context);
+		return;
+	}
+	call->done = done;
+	call->context = context;
+	call->deadline_ms = wlb_clock_ms() + db->timeout_ms + BACKSTOP_MS;
+	/* A sync after each statement makes each its own transaction. */
+	if (PQsendQueryParams(db->connection, sql, count, NULL, params, NULL, NULL, 0) != 1 ||
+	    PQpipelineSync(db->connection) != 1) {
+		answer_away(PQerrorMessage(db->connection), done, context);
+		free(call);
+		return;
+	}
+	TAILQ_INSERT_TAIL(&db->calls, call, link);
+	db->count++;
+	flush(db);
+}

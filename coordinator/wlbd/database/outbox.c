@@ -1,0 +1,202 @@
+#include "coordinator/wlbd/database/outbox.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "common/clock.h"
+#include "coordinator/wlbd/log.h"
+
+enum {
+	STATEMENTS_MOST = 10000,
+	STATEMENTS_OF_RUN_MOST = 1000,
+	TRIES_MOST = 3,
+	RETRY_MS = 200,
+	DELAYED_MOST = 64, /* runs that wait for their next try while others go on */
+};
+
+struct statement {
+	TAILQ_ENTRY(statement) link;
+	int64_t run_pk;
+	const char *sql;
+	int count;
+	char *params[WLBD_DB_PARAMS_MAX];
+	int tries;           /* that were cancelled */
+	int64_t retry_at_ms; /* not before */
+	struct wlbd_outbox *outbox;
+};
+
+struct wlbd_outbox {
+	struct wlbd_db *db;
+	struct event *timer;
+	uint64_t *set_aside;
+	TAILQ_HEAD(, statement) statements;
+	int count;
+	bool sending; /* one is under way */
+};
+
+static void send_next(struct wlbd_outbox *outbox);
+
+static void statement_free(struct wlbd_outbox *outbox, struct statement *statement)
+{
+	TAILQ_REMOVE(&outbox->statements, statement, link);
+	outbox->count--;
+	for (int i = 0; i < statement->count; i++)
+		free(statement->params[i]);
+	free(statement);
+}
+
+static void set_aside(struct wlbd_outbox *outbox, struct statement *statement, const char *why)
+{
+	(*outbox->set_aside)++;
+	wlbd_log(WLBD_LOG_ERROR, "not recorded: %s, of the run with id %lld (%s)", statement->sql,
+	         (long long)statement->run_pk, why);
+	statement_free(outbox, statement);
+}
+
+static void set_timer(struct wlbd_outbox *outbox)
+{
+	struct timeval after = {0, RETRY_MS * 1000};
+	if (!evtimer_pending(outbox->timer, NULL))
+		event_add(outbox->timer, &after);
+}
+
+static void on_sent(void *context, const struct wlbd_db_result *result)
+{
+	struct statement *statement = context;
+	struct wlbd_outbox *outbox = statement->outbox;
+	outbox->sending = false;
+	switch (result->status) {
+	case WLBD_DB_OK:
+		statement_free(outbox, statement);
+		break;
+	case WLBD_DB_REFUSED:
+		set_aside(outbox, statement, result->message);
+		break;
+	case WLBD_DB_SLOW:
+		statement->retry_at_ms = wlb_clock_ms() + RETRY_MS;
+		if (++statement->tries >= TRIES_MOST)
+			set_aside(outbox, statement, result->message);
+		break;
+	case WLBD_DB_AWAY: /* wlbd_outbox_resume goes on, or the timer where the connection has stayed */
+		set_timer(outbox);
+		return;
+	}
+	send_next(outbox);
+}
+
+static bool is_in(int64_t run_pk, const int64_t *runs, int count)
+{
+	for (int i = 0; i < count; i++)
+		if (runs[i] == run_pk)
+			return true;
+	return false;
+}
+
+/* The oldest statement that may go; a run's statements wait for those before them. */
+static struct statement *next_statement(struct wlbd_outbox *outbox)
+{
+	struct statement *statement;
+	int64_t delayed[DELAYED_MOST];
+	int count = 0;
+	int64_t now_ms = wlb_clock_ms();
+	TAILQ_FOREACH(statement, &outbox->statements, link)
+	{
+		if (is_in(statement->run_pk, delayed, count))
+			continue;
+		if (statement->retry_at_ms <= now_ms)
+			return statement;
+		if (count == DELAYED_MOST)
+			return NULL;
+		delayed[count++] = statement->run_pk;
+	}
+	return NULL;
+}
+
+static void send_next(struct wlbd_outbox *outbox)
+{
+	if (outbox->sending || outbox->count == 0 || !wlbd_db_ready(outbox->db))
+		return;
+	struct statement *statement = next_statement(outbox);
+	if (statement == NULL) {
+		set_timer(outbox);
+		return;
+	}
+	outbox->sending = true;
+	wlbd_db_call(outbox->db, statement->sql, statement->count, (const char *const *)statement->params, on_sent,
+	             statement);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *context)
+{
+	(void)fd;
+	(void)what;
+	send_next(context);
+}
+
+struct wlbd_outbox *wlbd_outbox_new(struct event_base *base, struct wlbd_db *db, uint64_t *set_aside)
+{
+	struct wlbd_outbox *outbox = calloc(1, sizeof(*outbox));
+	if (outbox == NULL)
+		return NULL;
+	outbox->db = db;
+	outbox->set_aside = set_aside;
+	TAILQ_INIT(&outbox->statements);
+	outbox->timer = evtimer_new(base, on_timer, outbox);
+	if (outbox->timer == NULL) {
+		free(outbox);
+		return NULL;
+	}
+	return outbox;
+}
+
+void wlbd_outbox_free(struct wlbd_outbox *outbox)
+{
+	if (outbox == NULL)
+		return;
+	while (!TAILQ_EMPTY(&outbox->statements))
+		statement_free(outbox, TAILQ_FIRST(&outbox->statements));
+	event_free(outbox->timer);
+	free(outbox);
+}
+
+static int count_of(const struct wlbd_outbox *outbox, int64_t run_pk)
+{
+	const struct statement *statement;
+	int count = 0;
+	TAILQ_FOREACH(statement, &outbox->statements, link)
+	count += statement->run_pk == run_pk;
+	return count;
+}
+
+void wlbd_outbox_put(struct wlbd_outbox *outbox, int64_t run_pk, const char *sql, int count, const char *const *params)
+{
+	bool fits = outbox->count < STATEMENTS_OF_RUN_MOST ||
+	            (outbox->count < STATEMENTS_MOST && count_of(outbox, run_pk) < STATEMENTS_OF_RUN_MOST);
+	struct statement *statement = fits ? calloc(1, sizeof(*statement)) : NULL;
+	if (statement == NULL) {
+		(*outbox->set_aside)++;
+		wlbd_log(WLBD_LOG_ERROR, "too much waits for the database: not recorded: %s, of the run with id %lld",
+		         sql, (long long)run_pk);
+		return;
+	}
+	statement->outbox = outbox;
+	statement->run_pk = run_pk;
+	statement->sql = sql;
+	statement->count = count;
+	for (int i = 0; i < count; i++)
+		statement->params[i] = params[i] != NULL ? strdup(params[i]) : NULL;
+	TAILQ_INSERT_TAIL(&outbox->statements, statement, link);
+	outbox->count++;
+	send_next(outbox);
+}
+
+bool wlbd_outbox_holds(const struct wlbd_outbox *outbox, int64_t run_pk)
+{
+	return count_of(outbox, run_pk) > 0;
+}
+
+void wlbd_outbox_resume(struct wlbd_outbox *outbox)
+{
+	send_next(outbox);
+}

@@ -1,0 +1,382 @@
+#include "coordinator/wlbd/database/pool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "common/clock.h"
+
+enum {
+	OWNER_MOST = WLBD_POOL_CONNECTIONS - 1, /* under way */
+	WAITING_MOST = 1024,
+	WAITING_BYTES_MOST = 32 * 1024 * 1024,
+	LARGE_BYTES = 1024 * 1024, /* of an answer, after which its connection is made anew */
+	WAIT_MOST_MS = 10000,      /* looked at whenever a statement ends, which the limit of statements bounds */
+};
+
+/* A statement that waits. */
+struct entry {
+	TAILQ_ENTRY(entry) link;
+	uid_t owner;
+	uint64_t key;
+	const char *sql; /* of static lifetime */
+	int count;
+	char *params[WLBD_DB_PARAMS_MAX];
+	size_t bytes;
+	int64_t since_ms;
+	wlbd_db_done *done;
+	void *context;
+};
+
+struct slot {
+	struct wlbd_pool *pool;
+	struct wlbd_db *db;
+	bool large; /* an answer was */
+	bool busy;  /* what follows is of the statement under way */
+	uid_t owner;
+	uint64_t key;
+	wlbd_db_done *done;
+	void *context;
+};
+
+/* What an owner has waiting. */
+struct share {
+	uid_t owner;
+	int count;
+	size_t bytes;
+};
+
+struct wlbd_pool {
+	struct slot slots[WLBD_POOL_CONNECTIONS];
+	struct wlbd_db_hooks hooks;
+	TAILQ_HEAD(entries, entry) waiting; /* the oldest first */
+	int count;
+	size_t bytes;
+	struct share shares[WAITING_MOST + 1]; /* of owners with anything waiting */
+	int share_count;
+};
+
+static void entry_free(struct entry *entry)
+{
+	for (int i = 0; i < entry->count; i++)
+		free(entry->params[i]);
+	free(entry);
+}
+
+static struct share *share_of(struct wlbd_pool *pool, uid_t owner)
+{
+	for (int i = 0; i < pool->share_count; i++)
+		if (pool->shares[i].owner == owner)
+			return &pool->shares[i];
+	pool->shares[pool->share_count] = (struct share){.owner = owner};
+	return &pool->shares[pool->share_count++];
+}
+
+static void insert_entry(struct wlbd_pool *pool, struct entry *entry)
+{
+	struct share *share = share_of(pool, entry->owner);
+	TAILQ_INSERT_TAIL(&pool->waiting, entry, link);
+	pool->count++;
+	pool->bytes += entry->bytes;
+	share->count++;
+	share->bytes += entry->bytes;
+}
+
+static void remove_entry(struct wlbd_pool *pool, struct entry *entry)
+{
+	struct share *share = share_of(pool, entry->owner);
+	TAILQ_REMOVE(&pool->waiting, entry, link);
+	pool->count--;
+	pool->bytes -= entry->bytes;
+	share->bytes -= entry->bytes;
+	if (--share->count == 0)
+		*share = pool->shares[--pool->share_count];
+}
+
+/* ---- what waits too long, or is too much -------------------------------------------------- */
+
+static void refuse(int waiting, wlbd_db_done *done, void *context)
+{
+	char message[128];
+	snprintf(message, sizeof(message), "%d requests wait for the database; try again", waiting);
+	struct wlbd_db_result result = {.status = WLBD_DB_SLOW, .http_status = 503, .message = message};
+	if (done != NULL)
+		done(context, &result);
+}
+
+static void refuse_entry(struct wlbd_pool *pool, struct entry *entry)
+{
+	int waiting = pool->count;
+	remove_entry(pool, entry);
+	refuse(waiting, entry->done, entry->context);
+	entry_free(entry);
+}
+
+static void refuse_overdue(struct wlbd_pool *pool)
+{
+	int64_t now_ms = wlb_clock_ms();
+	struct entry *oldest;
+	while ((oldest = TAILQ_FIRST(&pool->waiting)) != NULL && now_ms - oldest->since_ms > WAIT_MOST_MS)
+		refuse_entry(pool, oldest);
+}
+
+static bool is_full(const struct wlbd_pool *pool)
+{
+	return pool->count > WAITING_MOST || pool->bytes > WAITING_BYTES_MOST;
+}
+
+/* Of what may wait in all: of the number or of the bytes, whichever is more. */
+static double portion(const struct share *share)
+{
+	double count = (double)share->count / WAITING_MOST, bytes = (double)share->bytes / WAITING_BYTES_MOST;
+	return count > bytes ? count : bytes;
+}
+
+/* The newest of the owner who has most waiting: who asks little is served whatever others ask. */
+static void refuse_one(struct wlbd_pool *pool)
+{
+	const struct share *most = &pool->shares[0];
+	struct entry *entry;
+	for (int i = 1; i < pool->share_count; i++)
+		if (portion(&pool->shares[i]) > portion(most))
+			most = &pool->shares[i];
+	TAILQ_FOREACH_REVERSE(entry, &pool->waiting, entries, link)
+	if (entry->owner == most->owner)
+		break;
+	refuse_entry(pool, entry);
+}
+
+/* ---- whose turn it is ---------------------------------------------------------------------- */
+
+static int under_way(const struct wlbd_pool *pool, uid_t owner)
+{
+	int count = 0;
+	for (int i = 0; i < WLBD_POOL_CONNECTIONS; i++)
+		count += pool->slots[i].busy && pool->slots[i].owner == owner;
+	return count;
+}
+
+static bool key_is_busy(const struct wlbd_pool *pool, uint64_t key)
+{
+	for (int i = 0; i < WLBD_POOL_CONNECTIONS; i++)
+		if (key != 0 && pool->slots[i].busy && pool->slots[i].key == key)
+			return true;
+	return false;
+}
+
+/* An older one with the same key has not gone yet. */
+static bool key_waits_before(const struct wlbd_pool *pool, const struct entry *entry)
+{
+	const struct entry *older;
+	TAILQ_FOREACH(older, &pool->waiting, link)
+	{
+		if (older == entry)
+			return false;
+		if (entry->key != 0 && older->key == entry->key)
+			return true;
+	}
+	return false;
+}
+
+static struct entry *next_entry(struct wlbd_pool *pool)
+{
+	struct entry *entry, *best = NULL;
+	int fewest = OWNER_MOST;
+	TAILQ_FOREACH(entry, &pool->waiting, link)
+	{
+		int count = under_way(pool, entry->owner);
+		if (count < fewest && !key_is_busy(pool, entry->key) && !key_waits_before(pool, entry)) {
+			best = entry;
+			fewest = count;
+		}
+		if (fewest == 0)
+			break;
+	}
+	return best;
+}
+
+static struct slot *free_slot(struct wlbd_pool *pool)
+{
+	for (int i = 0; i < WLBD_POOL_CONNECTIONS; i++)
+		if (!pool->slots[i].busy && wlbd_db_ready(pool->slots[i].db))
+			return &pool->slots[i];
+	return NULL;
+}
+
+/* ---- going ----------------------------------------------------------------------------------- */
+
+static void dispatch(struct wlbd_pool *pool);
+
+static void on_done(void *context, const struct wlbd_db_result *result)
+{
+	struct slot *slot = context;
+	wlbd_db_done *done = slot->done;
+	slot->busy = false;
+	slot->large = slot->large || (result->value != NULL && strlen(result->value) > LARGE_BYTES);
+	if (done != NULL)
+		done(slot->context, result);
+	dispatch(slot->pool);
+}
+
+static void start(struct slot *slot, struct entry *entry)
+{
+	slot->busy = true;
+	slot->owner = entry->owner;
+	slot->key = entry->key;
+	slot->done = entry->done;
+	slot->context = entry->context;
+	wlbd_db_call(slot->db, entry->sql, entry->count, (const char *const *)entry->params, on_done, slot);
+	entry_free(entry);
+}
+
+/* With no connection at all the first one's answer says why. */
+static void answer_away(struct wlbd_pool *pool)
+{
+	while (!TAILQ_EMPTY(&pool->waiting) && !wlbd_pool_ready(pool)) {
+		struct entry *entry = TAILQ_FIRST(&pool->waiting);
+		remove_entry(pool, entry);
+		wlbd_db_call(pool->slots[0].db, entry->sql, 0, NULL, entry->done, entry->context);
+		entry_free(entry);
+	}
+}
+
+/* libpq keeps the memory of the largest answer for as long as the connection lasts. Another connection must be there.
+ */
+static void renew_one(struct wlbd_pool *pool)
+{
+	struct slot *large = NULL;
+	int ready = 0;
+	for (int i = 0; i < WLBD_POOL_CONNECTIONS; i++) {
+		struct slot *slot = &pool->slots[i];
+		ready += wlbd_db_ready(slot->db);
+		if (slot->large && !slot->busy && wlbd_db_ready(slot->db))
+			large = slot;
+	}
+	if (large == NULL || ready < 2 || !TAILQ_EMPTY(&pool->waiting))
+		return;
+	large->large = false;
+	wlbd_db_renew(large->db);
+}
+
+static void dispatch(struct wlbd_pool *pool)
+{
+	struct slot *slot;
+	struct entry *entry;
+	answer_away(pool);
+	refuse_overdue(pool);
+	while ((slot = free_slot(pool)) != NULL && (entry = next_entry(pool)) != NULL) {
+		remove_entry(pool, entry);
+		start(slot, entry);
+	}
+	renew_one(pool);
+}
+
+/* ---- asking ------------------------------------------------------------------------------------ */
+
+/* NULL without memory. */
+static struct entry *entry_new(const char *sql, int count, const char *const *params)
+{
+	struct entry *entry = calloc(1, sizeof(*entry));
+	if (entry == NULL)
+		return NULL;
+	entry->sql = sql;
+	for (int i = 0; i < count; i++) {
+		entry->params[i] = params[i] != NULL ? strdup(params[i]) : NULL;
+		entry->count = i + 1;
+		entry->bytes += params[i] != NULL ? strlen(params[i]) : 0;
+		if (params[i] != NULL && entry->params[i] == NULL) {
+			entry_free(entry);
+			return NULL;
+		}
+	}
+	return entry;
+}
+
+void wlbd_pool_call(struct wlbd_pool *pool, uid_t owner, uint64_t key, const char *sql, int count,
+                    const char *const *params, wlbd_db_done *done, void *context)
+{
+	struct entry *entry = entry_new(sql, count, params);
+	if (entry == NULL) {
+		refuse(pool->count, done, context);
+		return;
+	}
+	entry->owner = owner;
+	entry->key = key;
+	entry->since_ms = wlb_clock_ms();
+	entry->done = done;
+	entry->context = context;
+	insert_entry(pool, entry);
+	dispatch(pool);
+	while (is_full(pool))
+		refuse_one(pool);
+}
+
+/* ---- its connections ----------------------------------------------------------------------------- */
+
+static void on_ready(void *context)
+{
+	dispatch(context);
+}
+
+static void on_away(void *context, const char *reason)
+{
+	(void)reason; /* said by the connection for decisions */
+	answer_away(context);
+}
+
+static void on_wrong_schema(void *context, const struct wlb_error *error)
+{
+	struct wlbd_pool *pool = context;
+	pool->hooks.wrong_schema(pool->hooks.context, error);
+}
+
+struct wlbd_pool *wlbd_pool_new(struct event_base *base, const char *conninfo, int timeout_ms,
+                                const struct wlbd_db_hooks *hooks, struct wlb_error *error)
+{
+	struct wlbd_pool *pool = calloc(1, sizeof(*pool));
+	if (pool == NULL) {
+		wlb_fail(error, "out of memory");
+		return NULL;
+	}
+	struct wlbd_db_hooks own = {on_ready, on_away, on_wrong_schema, pool};
+	pool->hooks = *hooks;
+	TAILQ_INIT(&pool->waiting);
+	for (int i = 0; i < WLBD_POOL_CONNECTIONS; i++) {
+		pool->slots[i].pool = pool;
+		pool->slots[i].db = wlbd_db_new(base, conninfo, timeout_ms, &own, error);
+		if (pool->slots[i].db == NULL) {
+			wlbd_pool_free(pool);
+			return NULL;
+		}
+	}
+	return pool;
+}
+
+void wlbd_pool_stop(struct wlbd_pool *pool)
+{
+	for (int i = 0; pool != NULL && i < WLBD_POOL_CONNECTIONS; i++)
+		wlbd_db_stop(pool->slots[i].db);
+}
+
+void wlbd_pool_free(struct wlbd_pool *pool)
+{
+	if (pool == NULL)
+		return;
+	for (int i = 0; i < WLBD_POOL_CONNECTIONS; i++)
+		wlbd_db_free(pool->slots[i].db);
+	while (!TAILQ_EMPTY(&pool->waiting)) {
+		struct entry *entry = TAILQ_FIRST(&pool->waiting);
+		remove_entry(pool, entry);
+		entry_free(entry);
+	}
+	free(pool);
+}
+
+bool wlbd_pool_ready(const struct wlbd_pool *pool)
+{
+	for (int i = 0; i < WLBD_POOL_CONNECTIONS; i++)
+		if (wlbd_db_ready(pool->slots[i].db))
+			return true;
+	return false;
+}

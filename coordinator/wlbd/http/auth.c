@@ -1,0 +1,102 @@
+#include "coordinator/wlbd/http/auth.h"
+
+#include <munge.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/wlbd/http/call.h"
+#include "coordinator/wlbd/wlbd.h"
+
+static void refuse(struct wlbd_call *call, int status, const char *why, const char *remedy)
+{
+	call->refusal_status = status;
+	wlb_fail(&call->refusal, "credential: %s; %s", why, remedy);
+}
+
+static void refuse_munge(struct wlbd_call *call, munge_err_t rc, munge_ctx_t context)
+{
+	const char *why = munge_ctx_strerror(context);
+	if (why == NULL)
+		why = munge_strerror(rc);
+	switch (rc) {
+	case EMUNGE_SOCKET:
+	case EMUNGE_TIMEOUT:
+		refuse(call, 503, why, "munged must run where wlbd runs");
+		break;
+	case EMUNGE_CRED_REPLAYED:
+		refuse(call, 401, "it was used before", "make a new one for each request");
+		break;
+	case EMUNGE_CRED_EXPIRED:
+	case EMUNGE_CRED_REWOUND:
+		refuse(call, 401, why, "make it when it is needed, on a host whose clock is right");
+		break;
+	default:
+		refuse(call, 401, why, "send the header Authorization: MUNGE and a credential made by munge");
+	}
+}
+
+static void run_check(struct wlbd_job *job)
+{
+	struct wlbd_call *call = (struct wlbd_call *)job;
+	const char *socket = call->wlbd->config.munge_socket;
+	munge_ctx_t context = munge_ctx_create();
+	void *payload = NULL;
+	int length = 0;
+	gid_t gid;
+
+	if (context == NULL) {
+		refuse(call, 503, "out of memory", "try again");
+		return;
+	}
+	if (*socket != '\0')
+		munge_ctx_set(context, MUNGE_OPT_SOCKET, socket);
+	munge_err_t rc = munge_decode(call->credential, context, &payload, &length, &call->uid, &gid);
+	if (rc != EMUNGE_SUCCESS)
+		refuse_munge(call, rc, context);
+	else if (length != WLB_DIGEST_SIZE - 1)
+		refuse(call, 401, "its payload is no digest",
+		       "it must be the SHA-256 of METHOD, path with query, and body");
+	else
+		memcpy(call->claim, payload, (size_t)length);
+	free(payload);
+	munge_ctx_destroy(context);
+}
+
+static void finish_check(struct wlbd_job *job)
+{
+	struct wlbd_call *call = (struct wlbd_call *)job;
+	if (call->wlbd->stopping)
+		refuse(call, 503, "wlbd is stopping", "try again");
+	if (call->refusal_status == 0) {
+		call->then(call);
+		return;
+	}
+	call->uid = (uid_t)-1;
+	free(call->credential);
+	call->credential = NULL;
+	wlbd_call_fail(call, call->refusal_status, "%s", call->refusal.message);
+}
+
+static void discard_check(struct wlbd_job *job)
+{
+	refuse((struct wlbd_call *)job, 503, "too many wait to be looked at", "try again");
+	finish_check(job);
+}
+
+void wlbd_auth_check(struct wlbd_call *call, const char *header, void (*then)(struct wlbd_call *call))
+{
+	if (header == NULL || strncasecmp(header, "MUNGE ", 6) != 0) {
+		wlbd_call_fail(call, 401,
+		               "credential: there is none; send the header Authorization: MUNGE and a "
+		               "credential made by munge");
+		return;
+	}
+	if ((call->credential = strdup(header + 6)) == NULL) {
+		wlbd_call_fail(call, 503, "out of memory; try again");
+		return;
+	}
+	call->then = then;
+	call->job = (struct wlbd_job){.run = run_check, .done = finish_check, .discard = discard_check};
+	wlbd_worker_submit(call->wlbd->auth, &call->job);
+}

@@ -1,0 +1,136 @@
+#include "coordinator/wlbd/http/body.h"
+
+#include <string.h>
+
+#include "coordinator/wlbd/http/call.h"
+#include "coordinator/wlbd/http/fields.h"
+#include "coordinator/wlbd/wlbd.h"
+
+enum {
+	SHORT_BYTES = 16 << 10,
+	VALUES_MOST = 400000, /* ranks of 100,000 processes in one record; freeing them takes 30 ms */
+	VALUE_BYTES = 96,     /* of jansson: a value, its key, its place in the object */
+};
+
+size_t wlbd_body_values(const char *text, size_t length)
+{
+	size_t values = 1;
+	bool quoted = false;
+	for (size_t i = 0; i < length; i++) {
+		char c = text[i];
+		if (quoted && c == '\\')
+			i++;
+		else if (c == '"')
+			quoted = !quoted;
+		else if (!quoted)
+			values += c == ',' || c == ':' || c == '[' || c == '{';
+	}
+	return values;
+}
+
+int wlbd_body_hold(struct wlbd_call *call, size_t bytes)
+{
+	switch (wlbd_budget_take(call->wlbd->budget, call->uid, bytes)) {
+	case WLBD_BUDGET_TAKEN:
+		call->held_bytes += bytes;
+		return 0;
+	case WLBD_BUDGET_USER_FULL:
+		wlbd_call_fail(call, 503, "uid %u has too many long requests under way; try again when some are done",
+		               call->uid);
+		return -1;
+	case WLBD_BUDGET_FULL:
+		wlbd_call_fail(call, 503, "too many long requests are under way; try again");
+		return -1;
+	}
+	return -1;
+}
+
+static void refuse_later(struct wlbd_call *call, const char *why)
+{
+	call->refusal_status = 503;
+	wlb_fail(&call->refusal, "%s; try again", why);
+}
+
+static void discard(struct wlbd_job *job)
+{
+	struct wlbd_call *call = (struct wlbd_call *)job;
+	refuse_later(call, "too many long requests wait");
+	wlbd_call_fail(call, call->refusal_status, "%s", call->refusal.message);
+}
+
+static void do_job(struct wlbd_call *call, void (*run)(struct wlbd_job *job), void (*done)(struct wlbd_job *job))
+{
+	call->job = (struct wlbd_job){.run = run, .done = done, .discard = discard};
+	if (call->text_length > SHORT_BYTES) {
+		wlbd_worker_submit(call->wlbd->bodies, &call->job);
+	} else {
+		run(&call->job);
+		done(&call->job);
+	}
+}
+
+/* Answers when the job refused, or nothing more can be begun. */
+static bool was_refused(struct wlbd_call *call)
+{
+	if (call->refusal_status == 0 && call->wlbd->stopping)
+		refuse_later(call, "wlbd is stopping");
+	if (call->refusal_status == 0)
+		return false;
+	wlbd_call_fail(call, call->refusal_status, "%s", call->refusal.message);
+	return true;
+}
+
+/* ---- 2: parse -------------------------------------------------------------------------------------- */
+
+static void run_parse(struct wlbd_job *job)
+{
+	struct wlbd_call *call = (struct wlbd_call *)job;
+	call->body = wlbd_body_parse(call->text, call->text_length, &call->refusal);
+	if (call->body == NULL)
+		call->refusal_status = 400;
+}
+
+static void done_parse(struct wlbd_job *job)
+{
+	struct wlbd_call *call = (struct wlbd_call *)job;
+	if (!was_refused(call))
+		call->then(call);
+}
+
+/* ---- 1: is it what the credential was made for, and of a size that can be held? --------------------- */
+
+static void run_check(struct wlbd_job *job)
+{
+	struct wlbd_call *call = (struct wlbd_call *)job;
+	char digest[WLB_DIGEST_SIZE];
+	wlb_digest_request(call->method, call->uri, call->text, call->text_length, digest);
+	call->values = wlbd_body_values(call->text, call->text_length);
+	if (strcmp(digest, call->claim) != 0) {
+		call->refusal_status = 401;
+		wlb_fail(&call->refusal, "credential: it is for another request; its payload is the SHA-256 of METHOD, "
+		                         "path with query, and body");
+	} else if (call->values > VALUES_MOST) {
+		call->refusal_status = 413;
+		wlb_fail(&call->refusal, "body: %zu values, at most %d are taken in one request", call->values,
+		         VALUES_MOST);
+	}
+}
+
+/* A 401 goes without proof: whoever holds the credential is not who sent this. */
+static void done_check(struct wlbd_job *job)
+{
+	struct wlbd_call *call = (struct wlbd_call *)job;
+	call->plain = call->refusal_status == 401;
+	if (was_refused(call))
+		return;
+	if (call->text == NULL)
+		call->then(call);
+	else if (wlbd_body_hold(call, call->values * VALUE_BYTES) == 0)
+		do_job(call, run_parse, done_parse);
+}
+
+void wlbd_body_take(struct wlbd_call *call, void (*then)(struct wlbd_call *call))
+{
+	call->then = then;
+	do_job(call, run_check, done_check);
+}

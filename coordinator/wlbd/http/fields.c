@@ -1,0 +1,272 @@
+#include "coordinator/wlbd/http/fields.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEPTH_MOST = 32 };
+
+/* jansson's own limit is 2,048: enough to exhaust the stack of whoever walks the result. */
+static bool too_deep(const char *text, size_t length)
+{
+	int depth = 0;
+	bool quoted = false;
+	for (size_t i = 0; i < length; i++) {
+		char c = text[i];
+		if (quoted && c == '\\')
+			i++;
+		else if (c == '"')
+			quoted = !quoted;
+		else if (!quoted && (c == '{' || c == '[') && ++depth > DEPTH_MOST)
+			return true;
+		else if (!quoted && (c == '}' || c == ']'))
+			depth--;
+	}
+	return false;
+}
+
+json_t *wlbd_body_parse(const char *text, size_t length, struct wlb_error *error)
+{
+	json_error_t at;
+	if (too_deep(text, length)) {
+		wlb_fail(error, "body: nested deeper than %d; no request needs that", DEPTH_MOST);
+		return NULL;
+	}
+	json_t *body = json_loadb(text, length, JSON_REJECT_DUPLICATES, &at);
+	if (body == NULL) {
+		wlb_fail(error, "body, line %d, column %d: %s; it must be a JSON object", at.line, at.column, at.text);
+		return NULL;
+	}
+	if (!json_is_object(body)) {
+		json_decref(body);
+		wlb_fail(error, "body: must be a JSON object, such as {\"run_id\":\"12\"}");
+		return NULL;
+	}
+	return body;
+}
+
+/* "field 'x': '<value>' must be <rule>", the value cut to what fits a line. */
+static int refuse(const char *name, const json_t *value, const char *rule, struct wlb_error *error)
+{
+	char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+	wlb_fail(error, "field '%s': %.80s must be %s", name, text != NULL ? text : "the value", rule);
+	free(text);
+	return -1;
+}
+
+/* *value NULL: absent and allowed to be. */
+static int find(const json_t *object, const char *name, enum wlbd_need need, const json_t **value,
+                struct wlb_error *error)
+{
+	*value = json_object_get(object, name);
+	if (json_is_null(*value))
+		*value = NULL;
+	if (*value == NULL && need == WLBD_REQUIRED)
+		return wlb_fail(error, "field '%s': is missing", name);
+	return 0;
+}
+
+int wlbd_field_text(const json_t *object, const char *name, enum wlbd_need need, size_t most, const char **value,
+                    struct wlb_error *error)
+{
+	const json_t *field;
+	char rule[64];
+	if (find(object, name, need, &field, error) != 0)
+		return -1;
+	if (field == NULL)
+		return 0;
+	snprintf(rule, sizeof(rule), "a text of at most %zu bytes", most);
+	if (!json_is_string(field) || json_string_length(field) > most)
+		return refuse(name, field, rule, error);
+	*value = json_string_value(field);
+	return 0;
+}
+
+int wlbd_field_integer(const json_t *object, const char *name, enum wlbd_need need, int64_t least, int64_t most,
+                       int64_t *value, struct wlb_error *error)
+{
+	const json_t *field;
+	char rule[96];
+	if (find(object, name, need, &field, error) != 0)
+		return -1;
+	if (field == NULL)
+		return 0;
+	snprintf(rule, sizeof(rule), "a whole number from %lld to %lld", (long long)least, (long long)most);
+	if (!json_is_integer(field) || json_integer_value(field) < least || json_integer_value(field) > most)
+		return refuse(name, field, rule, error);
+	*value = json_integer_value(field);
+	return 0;
+}
+
+int wlbd_field_number(const json_t *object, const char *name, enum wlbd_need need, double *value,
+                      struct wlb_error *error)
+{
+	const json_t *field;
+	if (find(object, name, need, &field, error) != 0)
+		return -1;
+	if (field == NULL)
+		return 0;
+	if (!json_is_number(field))
+		return refuse(name, field, "a number", error);
+	*value = json_number_value(field);
+	return 0;
+}
+
+int wlbd_field_number_within(const json_t *object, const char *name, enum wlbd_need need, double least, double most,
+                             double *value, struct wlb_error *error)
+{
+	const json_t *field;
+	char rule[96];
+	if (find(object, name, need, &field, error) != 0)
+		return -1;
+	if (field == NULL)
+		return 0;
+	double number = json_number_value(field);
+	snprintf(rule, sizeof(rule), "a number from %g to %g", least, most);
+	if (!json_is_number(field) || !(number >= least && number <= most))
+		return refuse(name, field, rule, error);
+	*value = number;
+	return 0;
+}
+
+/* PostgreSQL prints a number of jsonb digit by digit, without an exponent: 1e300 has 301 of them there, and a reader
+ * takes it for an integer that does not fit. */
+static bool numbers_fit(const json_t *value)
+{
+	static const double most = 1e18;
+	const char *key;
+	json_t *entry;
+	size_t i;
+	if (json_is_number(value))
+		return fabs(json_number_value(value)) <= most;
+	json_array_foreach((json_t *)value, i, entry)
+	{
+		if (!numbers_fit(entry))
+			return false;
+	}
+	json_object_foreach((json_t *)value, key, entry)
+	{
+		if (!numbers_fit(entry))
+			return false;
+	}
+	return true;
+}
+
+int wlbd_field_bounded(const json_t *object, const char *name, size_t most_bytes, struct wlb_error *error)
+{
+	const json_t *field;
+	char rule[96];
+	if (find(object, name, WLBD_OPTIONAL, &field, error) != 0 || field == NULL)
+		return 0;
+	snprintf(rule, sizeof(rule), "at most %zu bytes of JSON, with numbers from -1e18 to 1e18", most_bytes);
+	if (json_dumpb(field, NULL, 0, JSON_ENCODE_ANY | JSON_COMPACT) > most_bytes || !numbers_fit(field))
+		return refuse(name, field, rule, error);
+	return 0;
+}
+
+int wlbd_field_boolean(const json_t *object, const char *name, enum wlbd_need need, bool *value,
+                       struct wlb_error *error)
+{
+	const json_t *field;
+	if (find(object, name, need, &field, error) != 0)
+		return -1;
+	if (field == NULL)
+		return 0;
+	if (!json_is_boolean(field))
+		return refuse(name, field, "true or false", error);
+	*value = json_is_true(field);
+	return 0;
+}
+
+int wlbd_field_object(const json_t *object, const char *name, enum wlbd_need need, const json_t **value,
+                      struct wlb_error *error)
+{
+	const json_t *field;
+	if (find(object, name, need, &field, error) != 0)
+		return -1;
+	if (field == NULL)
+		return 0;
+	if (!json_is_object(field))
+		return refuse(name, field, "an object", error);
+	*value = field;
+	return 0;
+}
+
+int wlbd_field_array(const json_t *object, const char *name, enum wlbd_need need, size_t most, const json_t **value,
+                     struct wlb_error *error)
+{
+	const json_t *field;
+	char rule[64];
+	if (find(object, name, need, &field, error) != 0)
+		return -1;
+	if (field == NULL)
+		return 0;
+	snprintf(rule, sizeof(rule), "an array of at most %zu entries", most);
+	if (!json_is_array(field) || json_array_size(field) > most)
+		return refuse(name, field, rule, error);
+	*value = field;
+	return 0;
+}
+
+int wlbd_field_names(const json_t *object, const char *name, enum wlbd_need need, size_t most, const json_t **value,
+                     struct wlb_error *error)
+{
+	const json_t *field = NULL;
+	if (wlbd_field_array(object, name, need, most, &field, error) != 0)
+		return -1;
+	for (size_t i = 0; i < json_array_size(field); i++) {
+		const json_t *entry = json_array_get(field, i);
+		if (!json_is_string(entry) || json_string_length(entry) < 1 ||
+		    json_string_length(entry) > WLBD_NAME_MOST)
+			return refuse(name, entry, "a name of 1 to 255 bytes", error);
+	}
+	if (field != NULL)
+		*value = field;
+	return 0;
+}
+
+static bool is_uuid(const char *text)
+{
+	if (strlen(text) != 36)
+		return false;
+	for (int i = 0; i < 36; i++) {
+		bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+		if (dash ? text[i] != '-' : !isxdigit((unsigned char)text[i]))
+			return false;
+	}
+	return true;
+}
+
+int wlbd_field_uuid(const json_t *object, const char *name, const char **value, struct wlb_error *error)
+{
+	const char *text = NULL;
+	if (wlbd_field_text(object, name, WLBD_REQUIRED, WLBD_NAME_MOST, &text, error) != 0)
+		return -1;
+	if (!is_uuid(text))
+		return refuse(name, json_object_get(object, name),
+		              "a UUID, such as 6f1c0a52-7f0e-4f0e-8f3e-0c9d7c1f2a3b", error);
+	*value = text;
+	return 0;
+}
+
+int wlbd_field_choice(const json_t *object, const char *name, enum wlbd_need need, const char *const *choices,
+                      const char **value, struct wlb_error *error)
+{
+	const char *text = NULL;
+	char rule[256] = "one of";
+	if (wlbd_field_text(object, name, need, WLBD_NAME_MOST, &text, error) != 0)
+		return -1;
+	if (text == NULL)
+		return 0;
+	for (int i = 0; choices[i] != NULL; i++) {
+		if (strcmp(text, choices[i]) == 0) {
+			*value = text;
+			return 0;
+		}
+		size_t length = strlen(rule);
+		snprintf(rule + length, sizeof(rule) - length, "%s %s", i > 0 ? "," : "", choices[i]);
+	}
+	return refuse(name, json_object_get(object, name), rule, error);
+}

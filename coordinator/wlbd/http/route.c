@@ -1,0 +1,64 @@
+#include "coordinator/wlbd/http/route.h"
+
+#include <string.h>
+
+/* Digits without a leading zero, at most `most` of them; how many, or 0. */
+static size_t number_length(const char *text, size_t most)
+{
+	size_t length = strspn(text, "0123456789");
+	return text[0] != '0' && length <= most ? length : 0;
+}
+
+bool wlbd_run_name_valid(const char *name)
+{
+	size_t job = number_length(name, 10);
+	if (job == 0)
+		return false;
+	if (name[job] == '\0')
+		return true;
+	const char *launch = name + job + 1;
+	size_t length = number_length(launch, 6);
+	return name[job] == '.' && length > 0 && launch[length] == '\0';
+}
+
+/* Compares segment by segment; what stands at the '*' is copied to run. */
+static bool matches(const char *pattern, const char *path, char run[WLBD_RUN_NAME_SIZE], bool *run_valid)
+{
+	run[0] = '\0';
+	*run_valid = true;
+	const char *star = strchr(pattern, '*');
+	if (star == NULL)
+		return strcmp(pattern, path) == 0;
+	size_t before = (size_t)(star - pattern);
+	if (strncmp(pattern, path, before) != 0)
+		return false;
+	const char *name = path + before;
+	size_t length = strcspn(name, "/");
+	if (length == 0 || strcmp(name + length, star + 1) != 0)
+		return false;
+	*run_valid = false;
+	if (length < WLBD_RUN_NAME_SIZE) {
+		memcpy(run, name, length);
+		run[length] = '\0';
+		*run_valid = wlbd_run_name_valid(run);
+	}
+	return true;
+}
+
+enum wlbd_match wlbd_route_match(const struct wlbd_route *routes, size_t count, const char *method, const char *path,
+                                 const struct wlbd_route **route, char run[WLBD_RUN_NAME_SIZE])
+{
+	enum wlbd_match result = WLBD_MATCH_NO_PATH;
+	bool run_valid;
+	for (size_t i = 0; i < count; i++) {
+		if (!matches(routes[i].pattern, path, run, &run_valid))
+			continue;
+		if (strcmp(routes[i].method, method) != 0) {
+			result = WLBD_MATCH_NO_METHOD;
+			continue;
+		}
+		*route = &routes[i];
+		return run_valid ? WLBD_MATCH : WLBD_MATCH_BAD_RUN;
+	}
+	return result;
+}

@@ -1,0 +1,119 @@
+#include "coordinator/wlbd/liveness/attempt_nodes.h"
+
+#include <stdlib.h>
+
+#include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlbd/http/fields.h"
+
+enum { CLAIMED_NODES_MOST = 8192 }; /* of an attempt, while Slurm has not said which its job has */
+
+/* The ranks are places in started_on, and so are forgotten with it. */
+static void forget_ranks(struct wlbd_attempt_nodes *nodes)
+{
+	free(nodes->node_of_rank);
+	free(nodes->ranks_of_node);
+	nodes->node_of_rank = NULL;
+	nodes->ranks_of_node = NULL;
+}
+
+/* Frees `names` when there are more of them than the job has, or can have. */
+static int take_names(struct wlbd_attempt_nodes *nodes, struct wlbd_names *names)
+{
+	int most = nodes->allocation_known ? nodes->allocation.count : CLAIMED_NODES_MOST;
+	if (names->count > most) {
+		wlbd_names_free(names);
+		return -1;
+	}
+	wlbd_names_free(&nodes->started_on);
+	nodes->started_on = *names;
+	return 0;
+}
+
+int wlbd_attempt_nodes_set(struct wlbd_attempt_nodes *nodes, const json_t *list)
+{
+	struct wlbd_names names = {0};
+	if (wlbd_names_from_json(&names, list) != 0 || take_names(nodes, &names) != 0)
+		return -1;
+	forget_ranks(nodes);
+	return 0;
+}
+
+int wlbd_attempt_nodes_set_ranks(struct wlbd_attempt_nodes *nodes, const json_t *node_of_rank)
+{
+	size_t ranks = json_array_size(node_of_rank);
+	struct wlbd_names names = {0};
+	int *places = calloc(ranks + 1, sizeof(*places));
+	int *counts = calloc(ranks + 1, sizeof(*counts)); /* there are no more nodes than ranks */
+	if (places == NULL || counts == NULL || wlbd_names_from_json(&names, node_of_rank) != 0 ||
+	    take_names(nodes, &names) != 0) {
+		free(places);
+		free(counts);
+		return -1;
+	}
+	forget_ranks(nodes);
+	for (size_t i = 0; i < ranks; i++) {
+		const char *name = json_string_value(json_array_get(node_of_rank, i));
+		places[i] = wlbd_names_find(&nodes->started_on, name);
+		counts[places[i]]++;
+	}
+	nodes->node_of_rank = places;
+	nodes->ranks_of_node = counts;
+	nodes->world_size = (int)ranks;
+	return 0;
+}
+
+int wlbd_attempt_nodes_set_allocation(struct wlbd_attempt_nodes *nodes, const struct wlb_slurm_job *job)
+{
+	if (!job->running || job->nodes[0] == '\0')
+		return 0;
+	if (wlbd_names_from_hostlist(&nodes->allocation, job->nodes) != 0)
+		return -1;
+	nodes->allocation_known = true;
+	return 0;
+}
+
+void wlbd_attempt_nodes_free(struct wlbd_attempt_nodes *nodes)
+{
+	wlbd_names_free(&nodes->started_on);
+	wlbd_names_free(&nodes->allocation);
+	forget_ranks(nodes);
+}
+
+bool wlbd_attempt_nodes_allocated(const struct wlbd_attempt_nodes *nodes, const char *node)
+{
+	return !nodes->allocation_known || wlbd_names_find(&nodes->allocation, node) >= 0;
+}
+
+bool wlbd_attempt_nodes_have(const struct wlbd_attempt_nodes *nodes, const char *node)
+{
+	return wlbd_names_find(&nodes->started_on, node) >= 0 && wlbd_attempt_nodes_allocated(nodes, node);
+}
+
+bool wlbd_attempt_nodes_may_have(const struct wlbd_attempt_nodes *nodes, const char *node)
+{
+	return (nodes->started_on.count == 0 || wlbd_names_find(&nodes->started_on, node) >= 0) &&
+	       wlbd_attempt_nodes_allocated(nodes, node);
+}
+
+int wlbd_attempt_nodes_most(const struct wlbd_attempt_nodes *nodes)
+{
+	if (nodes->started_on.count > 0)
+		return nodes->started_on.count;
+	return nodes->allocation_known ? nodes->allocation.count : CLAIMED_NODES_MOST;
+}
+
+int wlbd_attempt_nodes_ranks_most(const struct wlbd_attempt_nodes *nodes, const char *node)
+{
+	int place = wlbd_names_find(&nodes->started_on, node);
+	if (nodes->ranks_of_node != NULL && place >= 0)
+		return nodes->ranks_of_node[place];
+	bool few = nodes->world_size > 0 && nodes->world_size < WLBD_NODE_RANKS_MOST;
+	return few ? nodes->world_size : WLBD_NODE_RANKS_MOST;
+}
+
+bool wlbd_attempt_nodes_may_run(const struct wlbd_attempt_nodes *nodes, const char *node, int64_t rank)
+{
+	if (rank < 0 || (nodes->world_size > 0 && rank >= nodes->world_size))
+		return false;
+	return nodes->node_of_rank == NULL || nodes->node_of_rank[rank] == wlbd_names_find(&nodes->started_on, node);
+}

@@ -1,0 +1,295 @@
+#include "coordinator/wlbd/liveness/attempts.h"
+
+#include <ctype.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlbd/liveness/node_question.h"
+#include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/slurm/nodes.h"
+#include "coordinator/wlbd/wlbd.h"
+
+enum {
+	USER_ATTEMPTS_MOST = 4096,
+	USER_CLAIMED_MOST = 64,
+};
+
+static int by_uuid(const void *a, const void *b)
+{
+	return strcmp(((const struct wlbd_attempt *)a)->uuid, ((const struct wlbd_attempt *)b)->uuid);
+}
+
+/* One for each node, and one for the launcher, which may share its node with a rank's reporter. */
+static int by_place(const void *a, const void *b)
+{
+	const struct wlbd_reporter *x = a;
+	const struct wlbd_reporter *y = b;
+	bool launcher = x->rank == WLBD_LAUNCHER;
+	if (launcher != (y->rank == WLBD_LAUNCHER))
+		return launcher ? 1 : -1;
+	return launcher ? 0 : strcmp(x->node, y->node);
+}
+
+static int by_connection(const void *a, const void *b)
+{
+	const struct wlbd_reporter *x = a;
+	const struct wlbd_reporter *y = b;
+	return (x->connection > y->connection) - (x->connection < y->connection);
+}
+
+static void copy_uuid(char to[37], const char *from)
+{
+	size_t i = 0;
+	for (; i < 36 && from[i] != '\0'; i++)
+		to[i] = (char)tolower((unsigned char)from[i]);
+	to[i] = '\0';
+}
+
+struct wlbd_attempts *wlbd_attempts_new(void)
+{
+	struct wlbd_attempts *attempts = calloc(1, sizeof(*attempts));
+	if (attempts != NULL)
+		TAILQ_INIT(&attempts->list);
+	return attempts;
+}
+
+struct wlbd_attempt *wlbd_attempts_find(const struct wlbd_attempts *attempts, const char *uuid)
+{
+	struct wlbd_attempt key;
+	copy_uuid(key.uuid, uuid);
+	struct wlbd_attempt **found = tfind(&key, &attempts->tree, by_uuid);
+	return found != NULL ? *found : NULL;
+}
+
+/* What a user's own requests can take of the memory is bounded; of an attempt whose job's nodes Slurm has not said, by
+ * less, since its nodes are only claimed. */
+bool wlbd_attempts_full(const struct wlbd_attempts *attempts, uid_t uid)
+{
+	const struct wlbd_attempt *attempt;
+	int count = 0;
+	int claimed = 0;
+	TAILQ_FOREACH(attempt, &attempts->list, link)
+	{
+		count += attempt->uid == uid;
+		claimed += attempt->uid == uid && !attempt->nodes.allocation_known;
+	}
+	return count >= USER_ATTEMPTS_MOST || claimed >= USER_CLAIMED_MOST;
+}
+
+/* ---- life of an attempt ------------------------------------------------------------------------ */
+
+static void reporter_free(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter)
+{
+	wlbd_reporter_attach(reporter, NULL, NULL);
+	TAILQ_REMOVE(&attempt->reporters, reporter, link);
+	tdelete(reporter, &attempt->reporter_tree, by_place);
+	attempt->reporter_count--;
+	attempt->wlbd->attempts->reporters--;
+	free(reporter);
+}
+
+static void attempt_free(struct wlbd_attempt *attempt)
+{
+	while (!TAILQ_EMPTY(&attempt->reporters))
+		reporter_free(attempt, TAILQ_FIRST(&attempt->reporters));
+	if (attempt->judge_timer != NULL)
+		event_free(attempt->judge_timer);
+	wlbd_node_questions_free(attempt);
+	wlbd_incident_clear(&attempt->incident);
+	wlbd_attempt_nodes_free(&attempt->nodes);
+	free(attempt);
+}
+
+void wlbd_attempts_remove(struct wlbd *wlbd, struct wlbd_attempt *attempt)
+{
+	TAILQ_REMOVE(&wlbd->attempts->list, attempt, link);
+	tdelete(attempt, &wlbd->attempts->tree, by_uuid);
+	wlbd->attempts->count--;
+	attempt_free(attempt);
+}
+
+void wlbd_attempts_free(struct wlbd_attempts *attempts)
+{
+	while (attempts != NULL && !TAILQ_EMPTY(&attempts->list))
+		wlbd_attempts_remove(TAILQ_FIRST(&attempts->list)->wlbd, TAILQ_FIRST(&attempts->list));
+	free(attempts);
+}
+
+static struct wlbd_attempt *attempt_new(struct wlbd *wlbd, const char *uuid)
+{
+	struct wlbd_attempt *attempt = calloc(1, sizeof(*attempt));
+	if (attempt == NULL)
+		return NULL;
+	attempt->wlbd = wlbd;
+	copy_uuid(attempt->uuid, uuid);
+	TAILQ_INIT(&attempt->reporters);
+	TAILQ_INIT(&attempt->questions);
+	if (tsearch(attempt, &wlbd->attempts->tree, by_uuid) == NULL) {
+		free(attempt);
+		return NULL;
+	}
+	TAILQ_INSERT_TAIL(&wlbd->attempts->list, attempt, link);
+	wlbd->attempts->count++;
+	return attempt;
+}
+
+/* Nodes and ranks, as far as the card has them. */
+static int take_nodes(struct wlbd_attempt *attempt, const json_t *card)
+{
+	const json_t *ranks = json_object_get(card, "rank_nodes");
+	attempt->nodes.world_size = (int)json_integer_value(json_object_get(card, "world_size"));
+	if (json_array_size(ranks) > 0)
+		return wlbd_attempt_nodes_set_ranks(&attempt->nodes, ranks);
+	return wlbd_attempt_nodes_set(&attempt->nodes, json_object_get(card, "nodes"));
+}
+
+struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card)
+{
+	const char *uuid;
+	const char *run;
+	json_int_t run_pk, attempt_pk, number, job_id, uid;
+	int confirmed;
+	json_error_t error;
+
+	if (json_unpack_ex((json_t *)card, &error, 0, "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:b}", "attempt_id", &uuid,
+	                   "run", &run, "run_pk", &run_pk, "attempt_pk", &attempt_pk, "attempt", &number, "job_id",
+	                   &job_id, "uid", &uid, "confirmed", &confirmed) != 0) {
+		wlbd_log(WLBD_LOG_ERROR, "an attempt's card from the database is not readable: %s", error.text);
+		return NULL;
+	}
+	struct wlbd_attempt *attempt = wlbd_attempts_find(wlbd->attempts, uuid);
+	if (attempt == NULL)
+		attempt = attempt_new(wlbd, uuid);
+	if (attempt == NULL) {
+		wlbd_log(WLBD_LOG_ERROR, "out of memory: attempt %s is not watched", uuid);
+		return NULL;
+	}
+	snprintf(attempt->run, sizeof(attempt->run), "%s", run);
+	attempt->run_pk = run_pk;
+	attempt->attempt_pk = attempt_pk;
+	attempt->number = number;
+	attempt->job_id = (uint32_t)job_id;
+	attempt->uid = (uid_t)uid;
+	attempt->confirmed = attempt->confirmed || confirmed;
+	const char *slurm_step = json_string_value(json_object_get(card, "slurm_step"));
+	if (slurm_step != NULL)
+		snprintf(attempt->slurm_step, sizeof(attempt->slurm_step), "%s", slurm_step);
+	if (take_nodes(attempt, card) != 0)
+		wlbd_log(WLBD_LOG_ERROR, "the nodes of attempt %s are not taken: out of memory, or too many", uuid);
+	return attempt;
+}
+
+void wlbd_attempts_confirm(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job)
+{
+	struct wlbd_attempt *attempt;
+	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)
+	{
+		if (attempt->run_pk != run_pk || attempt->uid != job->uid)
+			continue;
+		attempt->confirmed = true;
+		if (!attempt->nodes.allocation_known)
+			wlbd_attempt_nodes_set_allocation(&attempt->nodes, job);
+	}
+}
+
+/* ---- reporters ----------------------------------------------------------------------------------- */
+
+struct wlbd_reporter *wlbd_attempt_reporter(struct wlbd_attempt *attempt, const char *node, int rank)
+{
+	struct wlbd_reporter key = {.rank = rank};
+	snprintf(key.node, sizeof(key.node), "%s", node);
+	struct wlbd_reporter **found = tfind(&key, &attempt->reporter_tree, by_place);
+	if (found != NULL) {
+		if (rank == WLBD_LAUNCHER) /* of a requeued job: it may be on another node */
+			snprintf((*found)->node, sizeof((*found)->node), "%s", node);
+		return *found;
+	}
+	bool full = attempt->reporter_count > wlbd_attempt_nodes_most(&attempt->nodes);
+	struct wlbd_reporter *reporter = full ? NULL : calloc(1, sizeof(*reporter));
+	if (reporter == NULL)
+		return NULL;
+	*reporter = key;
+	reporter->attempt = attempt;
+	if (tsearch(reporter, &attempt->reporter_tree, by_place) == NULL) {
+		free(reporter);
+		return NULL;
+	}
+	TAILQ_INSERT_TAIL(&attempt->reporters, reporter, link);
+	attempt->reporter_count++;
+	attempt->wlbd->attempts->reporters++;
+	return reporter;
+}
+
+static bool is_from_node(const struct wlbd_reporter *reporter)
+{
+	struct sockaddr_storage peer;
+	const struct wlbd_node *node = wlbd_nodes_find(reporter->attempt->wlbd->nodes, reporter->node);
+	return node != NULL && wlbd_connection_peer(reporter->connection, &peer) == 0 &&
+	       wlbd_node_has_address(node, &peer);
+}
+
+static bool shows_life(const struct wlbd_attempt *attempt, const struct wlbd_reporter *reporter, uid_t uid)
+{
+	return reporter->connection != NULL && (attempt->uid == uid || is_from_node(reporter)) &&
+	       attempt->nodes.allocation_known && wlbd_attempt_nodes_may_have(&attempt->nodes, reporter->node);
+}
+
+int64_t wlbd_attempts_node_heard_ms(const struct wlbd_attempts *attempts, const char *node, uid_t uid)
+{
+	const struct wlbd_attempt *attempt;
+	struct wlbd_reporter key = {.rank = 0};
+	int64_t heard_ms = 0;
+	snprintf(key.node, sizeof(key.node), "%s", node);
+	TAILQ_FOREACH(attempt, &attempts->list, link)
+	{
+		struct wlbd_reporter **found = tfind(&key, &attempt->reporter_tree, by_place);
+		if (found != NULL && (*found)->reported_ms > heard_ms && shows_life(attempt, *found, uid))
+			heard_ms = (*found)->reported_ms;
+	}
+	return heard_ms;
+}
+
+/* ---- connections --------------------------------------------------------------------------------- */
+
+static void detach(struct wlbd_reporter *reporter)
+{
+	if (reporter->connection == NULL)
+		return;
+	tdelete(reporter, &reporter->attempt->wlbd->attempts->connections, by_connection);
+	reporter->connection = NULL;
+}
+
+static void on_closed(struct wlbd_connection *connection, void *context)
+{
+	struct wlbd_reporter *reporter = context;
+	(void)connection;
+	detach(reporter);
+	reporter->closed(reporter);
+}
+
+void wlbd_reporter_attach(struct wlbd_reporter *reporter, struct wlbd_connection *connection,
+                          void (*closed)(struct wlbd_reporter *reporter))
+{
+	struct wlbd_attempts *attempts = reporter->attempt->wlbd->attempts;
+	if (reporter->connection == connection)
+		return;
+	if (reporter->connection != NULL)
+		wlbd_connection_on_close(reporter->connection, NULL, NULL);
+	detach(reporter);
+	if (connection == NULL)
+		return;
+	struct wlbd_reporter key = {.connection = connection};
+	struct wlbd_reporter **other = tfind(&key, &attempts->connections, by_connection);
+	if (other != NULL)
+		detach(*other);
+	reporter->connection = connection;
+	reporter->closed = closed;
+	if (tsearch(reporter, &attempts->connections, by_connection) == NULL) {
+		reporter->connection = NULL; /* no memory: this reporter's silence will be noticed instead */
+		return;
+	}
+	wlbd_connection_on_close(connection, on_closed, reporter);
+}

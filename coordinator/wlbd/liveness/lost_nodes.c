@@ -1,0 +1,162 @@
+#include "coordinator/wlbd/liveness/lost_nodes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlbd/liveness/node_probe.h"
+#include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/slurm/jobs.h"
+#include "coordinator/wlbd/slurm/slurm_ask.h"
+#include "coordinator/wlbd/wlbd.h"
+
+enum {
+	PROBE_EVERY_MS = 300,
+	PROBES_LEAST = 4,
+	ASK_AGAIN_MS = 2000,    /* when slurmctld does not answer */
+	WATCH_MOST_MS = 120000, /* then Slurm has found out by itself, or will */
+	WATCHED_MOST = 4096,
+};
+
+/* A node that one job lost. Its steps: probed, until there is evidence; then Slurm is asked about the job. */
+struct watch {
+	TAILQ_ENTRY(watch) link;
+	struct wlbd_lost_nodes *lost;
+	char node[256];
+	char run[WLBD_RUN_NAME_SIZE];
+	uint32_t job_id;
+	uid_t uid;
+	int64_t began_ms;
+	struct event *timer;
+};
+
+struct wlbd_lost_nodes {
+	struct wlbd *wlbd;
+	TAILQ_HEAD(, watch) list;
+	int count;
+};
+
+static void watch_free(struct watch *watch)
+{
+	TAILQ_REMOVE(&watch->lost->list, watch, link);
+	watch->lost->count--;
+	event_free(watch->timer);
+	free(watch);
+}
+
+static void give_up(struct watch *watch, const char *why)
+{
+	wlbd_log(WLBD_LOG_INFO, "run %s: node %s is not set DOWN: %s", watch->run, watch->node, why);
+	watch_free(watch);
+}
+
+static void again_in(struct watch *watch, int ms)
+{
+	struct timeval later = {ms / 1000, ms % 1000 * 1000};
+	event_add(watch->timer, &later);
+}
+
+static void set_down(struct watch *watch)
+{
+	char reason[384];
+	snprintf(reason, sizeof(reason), "wlb: run %s: node %s lost", watch->run, watch->node);
+	wlbd_slurm_node_down(watch->lost->wlbd, watch->node, reason);
+	wlbd_jobs_hurry(watch->lost->wlbd->jobs);
+	watch_free(watch);
+}
+
+static bool has_node(const struct wlb_slurm_job *job, const char *node)
+{
+	struct wlbd_names names = {0};
+	bool has = wlbd_names_from_hostlist(&names, job->nodes) == 0 && wlbd_names_find(&names, node) >= 0;
+	wlbd_names_free(&names);
+	return has;
+}
+
+static void on_job(void *context, const struct wlbd_job_facts *facts)
+{
+	struct watch *watch = context;
+	if (facts->found < 0)
+		again_in(watch, ASK_AGAIN_MS);
+	else if (facts->found == 0 || facts->job.uid != watch->uid)
+		give_up(watch, "Slurm does not know such a job of the run's owner");
+	else if (!facts->job.running || !has_node(&facts->job, watch->node))
+		give_up(watch, "the run's job does not have it any more");
+	else
+		set_down(watch);
+}
+
+static void on_probed(void *context, bool alive)
+{
+	struct watch *watch = context;
+	struct wlbd *wlbd = watch->lost->wlbd;
+	struct wlbd_node_silence silence = wlbd_node_silence(wlbd->node_probes, watch->node);
+	if (alive)
+		give_up(watch, "it answers");
+	else if (wlb_clock_ms() - watch->began_ms > WATCH_MOST_MS)
+		give_up(watch, "slurmctld did not answer for too long");
+	else if (silence.probes < PROBES_LEAST || silence.lasted_ms < wlbd->config.node_down_after_ms)
+		again_in(watch, PROBE_EVERY_MS);
+	else
+		wlbd_slurm_job(wlbd, watch->job_id, watch->uid, on_job, watch);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *context)
+{
+	struct watch *watch = context;
+	(void)fd;
+	(void)what;
+	wlbd_node_probe(watch->lost->wlbd->node_probes, watch->node, watch->uid, on_probed, watch);
+}
+
+static bool is_watched(const struct wlbd_lost_nodes *lost, uint32_t job_id, const char *node)
+{
+	const struct watch *watch;
+	TAILQ_FOREACH(watch, &lost->list, link)
+	if (watch->job_id == job_id && strcmp(watch->node, node) == 0)
+		return true;
+	return false;
+}
+
+void wlbd_lost_nodes_add(struct wlbd_lost_nodes *lost, const struct wlbd_attempt *attempt, const char *node)
+{
+	if (!lost->wlbd->config.node_down || is_watched(lost, attempt->job_id, node))
+		return;
+	struct watch *watch = lost->count < WATCHED_MOST ? calloc(1, sizeof(*watch)) : NULL;
+	if (watch != NULL)
+		watch->timer = evtimer_new(lost->wlbd->base, on_timer, watch);
+	if (watch == NULL || watch->timer == NULL) {
+		wlbd_log(WLBD_LOG_ERROR, "run %s: node %s is not set DOWN: too many lost nodes, or out of memory",
+		         attempt->run, node);
+		free(watch);
+		return;
+	}
+	watch->lost = lost;
+	snprintf(watch->node, sizeof(watch->node), "%s", node);
+	snprintf(watch->run, sizeof(watch->run), "%s", attempt->run);
+	watch->job_id = attempt->job_id;
+	watch->uid = attempt->uid;
+	watch->began_ms = wlb_clock_ms();
+	TAILQ_INSERT_TAIL(&lost->list, watch, link);
+	lost->count++;
+	again_in(watch, 0);
+}
+
+struct wlbd_lost_nodes *wlbd_lost_nodes_new(struct wlbd *wlbd)
+{
+	struct wlbd_lost_nodes *lost = calloc(1, sizeof(*lost));
+	if (lost != NULL) {
+		lost->wlbd = wlbd;
+		TAILQ_INIT(&lost->list);
+	}
+	return lost;
+}
+
+void wlbd_lost_nodes_free(struct wlbd_lost_nodes *lost)
+{
+	while (lost != NULL && !TAILQ_EMPTY(&lost->list))
+		watch_free(TAILQ_FIRST(&lost->list));
+	free(lost);
+}

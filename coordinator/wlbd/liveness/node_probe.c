@@ -1,0 +1,216 @@
+#include "coordinator/wlbd/liveness/node_probe.h"
+
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "common/clock.h"
+#include "coordinator/wlbd/liveness/attempts.h"
+#include "coordinator/wlbd/liveness/probe.h"
+#include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/slurm/nodes.h"
+#include "coordinator/wlbd/wlbd.h"
+
+enum {
+	SECOND_PROBE_MS = 200,
+	TRIES = 2,
+	HEARD_WITHIN_MS = 2000,   /* a report this recent, over a connection that is open: the node's programs run */
+	SILENCE_BROKEN_MS = 5000, /* failed probes further apart than this tell nothing of the time between */
+};
+
+/* Who waits for the answer. */
+struct asker {
+	TAILQ_ENTRY(asker) link;
+	uid_t uid; /* for whom */
+	void (*done)(void *context, bool alive);
+	void *context;
+};
+
+/* A node that was asked about at least once: there are at most as many as Slurm has nodes. */
+struct watch {
+	TAILQ_ENTRY(watch) link;
+	struct wlbd_node_probes *probes;
+	char name[256];
+	TAILQ_HEAD(, asker) askers; /* none: nothing is under way */
+	int tries;
+	struct event *pause;
+	struct wlbd_probe *probe;
+	int64_t silent_since_ms;
+	int64_t silent_until_ms; /* the last failed probe */
+	int silent_probes;
+};
+
+struct wlbd_node_probes {
+	struct wlbd *wlbd;
+	TAILQ_HEAD(, watch) list;
+	void *tree; /* by name */
+};
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct watch *)a)->name, ((const struct watch *)b)->name);
+}
+
+static struct watch *find(const struct wlbd_node_probes *probes, const char *name)
+{
+	struct watch key;
+	snprintf(key.name, sizeof(key.name), "%s", name);
+	struct watch **found = tfind(&key, &probes->tree, by_name);
+	return found != NULL ? *found : NULL;
+}
+
+/* ---- one question ---------------------------------------------------------------------------------- */
+
+static bool is_heard(const struct watch *watch, uid_t uid)
+{
+	int64_t heard_ms = wlbd_attempts_node_heard_ms(watch->probes->wlbd->attempts, watch->name, uid);
+	return heard_ms > 0 && wlb_clock_ms() - heard_ms < HEARD_WITHIN_MS;
+}
+
+/* Askers may ask again at once: they are taken off the watch first. */
+static void answer(struct watch *watch, bool slurmd_answered)
+{
+	TAILQ_HEAD(, asker) askers = TAILQ_HEAD_INITIALIZER(askers);
+	struct asker *asker;
+	TAILQ_CONCAT(&askers, &watch->askers, link);
+	while ((asker = TAILQ_FIRST(&askers)) != NULL) {
+		TAILQ_REMOVE(&askers, asker, link);
+		asker->done(asker->context, slurmd_answered || is_heard(watch, asker->uid));
+		free(asker);
+	}
+}
+
+static void note_answer(struct watch *watch)
+{
+	watch->silent_probes = 0;
+}
+
+static void note_silence(struct watch *watch, int64_t asked_ms)
+{
+	if (watch->silent_probes == 0 || asked_ms - watch->silent_until_ms > SILENCE_BROKEN_MS) {
+		watch->silent_probes = 0;
+		watch->silent_since_ms = asked_ms;
+	}
+	watch->silent_probes++;
+	watch->silent_until_ms = wlb_clock_ms();
+}
+
+static void on_probed(void *context, bool alive, int64_t took_ms)
+{
+	static const struct timeval pause = {0, SECOND_PROBE_MS * 1000};
+	struct watch *watch = context;
+	watch->probe = NULL;
+	if (alive)
+		note_answer(watch);
+	else
+		note_silence(watch, wlb_clock_ms() - took_ms);
+	if (alive || ++watch->tries == TRIES)
+		answer(watch, alive);
+	else
+		event_add(watch->pause, &pause);
+}
+
+static void try_probe(evutil_socket_t fd, short what, void *context)
+{
+	struct watch *watch = context;
+	struct wlbd *wlbd = watch->probes->wlbd;
+	const struct wlbd_node *node = wlbd_nodes_find(wlbd->nodes, watch->name);
+	(void)fd;
+	(void)what;
+	if (node != NULL && node->address_length > 0)
+		watch->probe = wlbd_probe_start(wlbd->base, (const struct sockaddr *)&node->address,
+		                                node->address_length, on_probed, watch);
+	if (watch->probe != NULL)
+		return;
+	wlbd_log(WLBD_LOG_WARNING, "node %s cannot be probed, and is taken for alive: %s", watch->name,
+	         node == NULL || node->address_length == 0 ? "Slurm gave no address that resolves"
+	                                                   : "out of memory or descriptors");
+	note_answer(watch);
+	answer(watch, true);
+}
+
+/* ---- who asks -------------------------------------------------------------------------------------- */
+
+static struct watch *watch_new(struct wlbd_node_probes *probes, const char *name)
+{
+	struct watch *watch = calloc(1, sizeof(*watch));
+	if (watch == NULL)
+		return NULL;
+	watch->probes = probes;
+	snprintf(watch->name, sizeof(watch->name), "%s", name);
+	watch->pause = evtimer_new(probes->wlbd->base, try_probe, watch);
+	TAILQ_INIT(&watch->askers);
+	if (watch->pause == NULL || tsearch(watch, &probes->tree, by_name) == NULL) {
+		if (watch->pause != NULL)
+			event_free(watch->pause);
+		free(watch);
+		return NULL;
+	}
+	TAILQ_INSERT_TAIL(&probes->list, watch, link);
+	return watch;
+}
+
+void wlbd_node_probe(struct wlbd_node_probes *probes, const char *name, uid_t uid,
+                     void (*done)(void *context, bool alive), void *context)
+{
+	struct watch *watch = NULL;
+	struct asker *asker = NULL;
+	if (wlbd_nodes_find(probes->wlbd->nodes, name) != NULL) {
+		watch = find(probes, name);
+		watch = watch != NULL ? watch : watch_new(probes, name);
+		asker = watch != NULL ? calloc(1, sizeof(*asker)) : NULL;
+	}
+	if (asker == NULL) {
+		done(context, true);
+		return;
+	}
+	bool under_way = !TAILQ_EMPTY(&watch->askers);
+	asker->uid = uid;
+	asker->done = done;
+	asker->context = context;
+	TAILQ_INSERT_TAIL(&watch->askers, asker, link);
+	if (under_way)
+		return;
+	watch->tries = 0;
+	try_probe(-1, 0, watch);
+}
+
+struct wlbd_node_silence wlbd_node_silence(const struct wlbd_node_probes *probes, const char *name)
+{
+	const struct watch *watch = find(probes, name);
+	if (watch == NULL || watch->silent_probes == 0)
+		return (struct wlbd_node_silence){0};
+	return (struct wlbd_node_silence){.lasted_ms = watch->silent_until_ms - watch->silent_since_ms,
+	                                  .probes = watch->silent_probes};
+}
+
+struct wlbd_node_probes *wlbd_node_probes_new(struct wlbd *wlbd)
+{
+	struct wlbd_node_probes *probes = calloc(1, sizeof(*probes));
+	if (probes != NULL) {
+		probes->wlbd = wlbd;
+		TAILQ_INIT(&probes->list);
+	}
+	return probes;
+}
+
+static void watch_free(struct watch *watch)
+{
+	answer(watch, true);
+	wlbd_probe_cancel(watch->probe);
+	event_free(watch->pause);
+	tdelete(watch, &watch->probes->tree, by_name);
+	free(watch);
+}
+
+void wlbd_node_probes_free(struct wlbd_node_probes *probes)
+{
+	struct watch *watch;
+	while (probes != NULL && (watch = TAILQ_FIRST(&probes->list)) != NULL) {
+		TAILQ_REMOVE(&probes->list, watch, link);
+		watch_free(watch);
+	}
+	free(probes);
+}

@@ -1,0 +1,92 @@
+#include "coordinator/wlbd/liveness/node_question.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/wlbd/liveness/node_probe.h"
+#include "coordinator/wlbd/wlbd.h"
+
+enum { CONFIRM_MS = 500 };
+
+struct wlbd_node_question {
+	TAILQ_ENTRY(wlbd_node_question) link;
+	struct wlbd_attempt *attempt;
+	char node[256];
+	struct event *confirm;
+	bool confirming; /* it answered once */
+	bool renewed;    /* there was another symptom since: the time to confirm begins anew */
+	void (*done)(struct wlbd_attempt *attempt, const char *node, bool alive);
+};
+
+static void question_free(struct wlbd_node_question *question)
+{
+	TAILQ_REMOVE(&question->attempt->questions, question, link);
+	event_free(question->confirm);
+	free(question);
+}
+
+static void on_probed(void *context, bool alive)
+{
+	static const struct timeval later = {0, CONFIRM_MS * 1000};
+	struct wlbd_node_question *question = context;
+	if (alive && (!question->confirming || question->renewed)) {
+		question->confirming = true;
+		question->renewed = false;
+		event_add(question->confirm, &later);
+		return;
+	}
+	question->done(question->attempt, question->node, alive);
+	question_free(question);
+}
+
+static void ask(struct wlbd_node_question *question)
+{
+	wlbd_node_probe(question->attempt->wlbd->node_probes, question->node, question->attempt->uid, on_probed,
+	                question);
+}
+
+static void on_confirm(evutil_socket_t fd, short what, void *context)
+{
+	(void)fd;
+	(void)what;
+	ask(context);
+}
+
+static struct wlbd_node_question *find(struct wlbd_attempt *attempt, const char *node)
+{
+	struct wlbd_node_question *question;
+	TAILQ_FOREACH(question, &attempt->questions, link)
+	if (strcmp(question->node, node) == 0)
+		return question;
+	return NULL;
+}
+
+int wlbd_node_question_ask(struct wlbd_attempt *attempt, const char *node,
+                           void (*done)(struct wlbd_attempt *attempt, const char *node, bool alive))
+{
+	struct wlbd_node_question *question = find(attempt, node);
+	if (question != NULL) {
+		question->renewed = true;
+		return 0;
+	}
+	question = calloc(1, sizeof(*question));
+	if (question != NULL)
+		question->confirm = evtimer_new(attempt->wlbd->base, on_confirm, question);
+	if (question == NULL || question->confirm == NULL) {
+		free(question);
+		return -1;
+	}
+	question->attempt = attempt;
+	snprintf(question->node, sizeof(question->node), "%s", node);
+	question->done = done;
+	TAILQ_INSERT_HEAD(&attempt->questions, question, link);
+	ask(question);
+	return 0;
+}
+
+void wlbd_node_questions_free(struct wlbd_attempt *attempt)
+{
+	while (!TAILQ_EMPTY(&attempt->questions))
+		question_free(TAILQ_FIRST(&attempt->questions));
+}

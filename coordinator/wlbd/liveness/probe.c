@@ -1,0 +1,95 @@
+#include "coordinator/wlbd/liveness/probe.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+
+struct wlbd_probe {
+	struct event_base *base;
+	int fd;
+	struct event *event;
+	int64_t began_ms;
+	void (*done)(void *context, bool alive, int64_t took_ms);
+	void *context;
+};
+
+void wlbd_probe_cancel(struct wlbd_probe *probe)
+{
+	if (probe == NULL)
+		return;
+	if (probe->event != NULL)
+		event_free(probe->event);
+	close(probe->fd);
+	free(probe);
+}
+
+static void finish(struct wlbd_probe *probe, bool alive)
+{
+	void (*done)(void *context, bool alive, int64_t took_ms) = probe->done;
+	void *context = probe->context;
+	int64_t took_ms = wlb_clock_ms() - probe->began_ms;
+	wlbd_probe_cancel(probe);
+	done(context, alive, took_ms);
+}
+
+/* All of it within one bound, which began with the probe. */
+static int wait_for(struct wlbd_probe *probe, short what, event_callback_fn then)
+{
+	int64_t left_ms = probe->began_ms + WLBD_PROBE_MS - wlb_clock_ms();
+	left_ms = left_ms > 0 ? left_ms : 0;
+	struct timeval limit = {left_ms / 1000, left_ms % 1000 * 1000};
+	if (probe->event != NULL)
+		event_free(probe->event);
+	probe->event = event_new(probe->base, probe->fd, what, then, probe);
+	return probe->event != NULL ? event_add(probe->event, &limit) : -1;
+}
+
+/* Its end of the connection, or data, come from the program; a reset may come from the kernel, after it died. */
+static void on_closed(evutil_socket_t fd, short what, void *context)
+{
+	char byte;
+	finish(context, (what & EV_READ) && recv(fd, &byte, 1, 0) >= 0);
+}
+
+static void on_connected(evutil_socket_t fd, short what, void *context)
+{
+	struct wlbd_probe *probe = context;
+	int failure = ETIMEDOUT;
+	socklen_t size = sizeof(failure);
+	if (what & EV_WRITE)
+		getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &size);
+	if (failure != 0 || shutdown(fd, SHUT_WR) != 0)
+		finish(probe, false);
+	else if (wait_for(probe, EV_READ, on_closed) != 0) /* out of memory: nothing is known against it */
+		finish(probe, true);
+}
+
+/* Descriptors or memory are short here: that must not make a node look dead. */
+static bool is_short_here(int failure)
+{
+	return failure == EMFILE || failure == ENFILE || failure == ENOMEM || failure == ENOBUFS ||
+	       failure == EADDRNOTAVAIL;
+}
+
+struct wlbd_probe *wlbd_probe_start(struct event_base *base, const struct sockaddr *address, socklen_t length,
+                                    void (*done)(void *context, bool alive, int64_t took_ms), void *context)
+{
+	struct wlbd_probe *probe = calloc(1, sizeof(*probe));
+	if (probe == NULL)
+		return NULL;
+	*probe = (struct wlbd_probe){.base = base, .began_ms = wlb_clock_ms(), .done = done, .context = context};
+	probe->fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (probe->fd < 0) {
+		free(probe);
+		return NULL;
+	}
+	/* One that is refused at once is ready for writing too, and is answered from the loop like any other. */
+	int rc = connect(probe->fd, address, length);
+	if ((rc != 0 && is_short_here(errno)) || wait_for(probe, EV_WRITE, on_connected) != 0) {
+		wlbd_probe_cancel(probe);
+		return NULL;
+	}
+	return probe;
+}

@@ -1,0 +1,42 @@
+/* From the attempt_id of a request to the live attempt, which may have to be created: wlbd was away when it began. */
+#ifndef COORDINATOR_WLBD_REQUESTS_FIND_ATTEMPT_H
+#define COORDINATOR_WLBD_REQUESTS_FIND_ATTEMPT_H
+
+#include <stdint.h>
+
+#include "coordinator/wlbd/http/call.h"
+#include "coordinator/wlbd/liveness/attempts.h"
+#include "coordinator/wlbd/slurm/slurm_ask.h"
+
+struct wlbd_resolutions;
+
+/* Calls `then` with the attempt, which the caller may act on and which belongs to the run of the path; or answers
+ * 400, 403, 503 itself. Requests for the same attempt wait for one answer. */
+void wlbd_resolve(struct wlbd_call *call, const char *attempt_id,
+                  void (*then)(struct wlbd_call *call, struct wlbd_attempt *attempt));
+
+struct wlbd_resolutions *wlbd_resolutions_new(void);
+void wlbd_resolutions_free(struct wlbd_resolutions *resolutions);
+
+/* Takes the open attempts from PostgreSQL into memory, when wlbd has just started. */
+void wlbd_resolve_reload(struct wlbd *wlbd);
+
+/* What Slurm says of a job, as parameters of the schema's functions. */
+struct wlbd_job_params {
+	char job_id[16];
+	char uid[16];
+	char submitted[24]; /* "": not known */
+	char restart_count[16];
+};
+void wlbd_job_params_fill(struct wlbd_job_params *params, uint32_t job_id, const struct wlbd_job_facts *facts);
+
+/* Slurm says that the job of a run exists, and that it is of the run's owner: the run is no longer provisional. */
+void wlbd_run_confirm(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job);
+
+/* The job of "12" and of "12.2" is 12. */
+uint32_t wlbd_run_job_id(const char *run);
+
+/* 0 when `step_id` is a step of the job of the run, such as "12.0"; else -1 with the rule. */
+int wlbd_check_step_id(const char *run, const char *step_id, struct wlb_error *error);
+
+#endif

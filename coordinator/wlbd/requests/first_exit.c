@@ -1,0 +1,19 @@
+#include "coordinator/wlbd/requests/first_exit.h"
+
+#include "coordinator/wlbd/http/fields.h"
+
+int wlbd_first_exit_read(const json_t *object, struct wlbd_first_exit *first, struct wlb_error *error)
+{
+	const json_t *field = NULL;
+	*first = (struct wlbd_first_exit){0};
+	if (wlbd_field_object(object, "first_exit", WLBD_OPTIONAL, &field, error) != 0 ||
+	    wlbd_field_integer(object, "srun_signal", WLBD_OPTIONAL, 0, 127, &first->srun_signal, error) != 0)
+		return -1;
+	if (field == NULL)
+		return 0;
+	if (wlbd_field_integer(field, "rank", WLBD_REQUIRED, 0, WLBD_RANKS_MOST, &first->rank, error) != 0 ||
+	    wlbd_field_integer(field, "signal", WLBD_REQUIRED, 1, 127, &first->signal, error) != 0 ||
+	    wlbd_field_text(field, "node", WLBD_REQUIRED, WLBD_NAME_MOST, &first->node, error) != 0)
+		return wlb_fail_in(error, "first_exit");
+	return 0;
+}

@@ -1,0 +1,27 @@
+/* One function for each request of docs/api.md. The call is authenticated, and a POST has a body that is an object. */
+#ifndef COORDINATOR_WLBD_REQUESTS_HANDLERS_H
+#define COORDINATOR_WLBD_REQUESTS_HANDLERS_H
+
+#include "coordinator/wlbd/http/call.h"
+
+/* reads.c */
+void wlbd_get_health(struct wlbd_call *call);
+void wlbd_get_metrics(struct wlbd_call *call);
+void wlbd_get_runs(struct wlbd_call *call);
+void wlbd_get_run(struct wlbd_call *call);
+void wlbd_get_steps(struct wlbd_call *call);
+
+/* runs.c */
+void wlbd_post_run(struct wlbd_call *call);
+void wlbd_post_end(struct wlbd_call *call);
+
+/* next.c */
+void wlbd_post_attempt(struct wlbd_call *call);
+
+/* records.c */
+void wlbd_post_records(struct wlbd_call *call);
+
+/* report.c */
+void wlbd_post_report(struct wlbd_call *call);
+
+#endif

@@ -1,0 +1,34 @@
+#include "coordinator/wlbd/requests/policy.h"
+
+#include <stdint.h>
+
+#include "coordinator/wlbd/http/fields.h"
+
+int wlbd_policy_check(const json_t *policy, struct wlb_error *error)
+{
+	const char *text = NULL;
+	struct wlb_policy parsed;
+	int64_t number;
+	if (wlbd_field_text(policy, "layout", WLBD_OPTIONAL, WLBD_NAME_MOST, &text, error) != 0 ||
+	    (text != NULL && wlb_policy_parse(text, &parsed, error) != 0) ||
+	    wlbd_field_text(policy, "model", WLBD_OPTIONAL, WLBD_TEXT_MOST, &text, error) != 0 ||
+	    wlbd_field_integer(policy, "seq_length", WLBD_OPTIONAL, 0, INT64_MAX, &number, error) != 0 ||
+	    wlbd_field_integer(policy, "min_nodes", WLBD_OPTIONAL, 0, WLBD_NODES_MOST, &number, error) != 0 ||
+	    wlbd_field_integer(policy, "spares", WLBD_OPTIONAL, 0, WLBD_NODES_MOST, &number, error) != 0)
+		return wlb_fail_in(error, "policy");
+	return 0;
+}
+
+char *wlbd_policy_text(const json_t *policy)
+{
+	static const char *const names[] = {"layout", "model", "seq_length", "min_nodes", "spares"};
+	json_t *kept = json_object();
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		json_t *value = json_object_get(policy, names[i]);
+		if (value != NULL)
+			json_object_set(kept, names[i], value);
+	}
+	char *text = json_dumps(kept, JSON_COMPACT);
+	json_decref(kept);
+	return text;
+}

@@ -1,0 +1,29 @@
+/* The body of POST /v1/runs/RUN/records: everything the database would refuse is refused here, by name. */
+#ifndef COORDINATOR_WLBD_REQUESTS_RECORD_CHECK_H
+#define COORDINATOR_WLBD_REQUESTS_RECORD_CHECK_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "libwlb/wlb.h"
+
+enum {
+	WLBD_RECORDS_MOST = 1000,
+	WLBD_MODEL_BYTES_MOST = 65536,
+	WLBD_EVIDENCE_BYTES_MOST = 16384,
+	WLBD_PARTS_MOST = 32,
+	WLBD_PART_NAME_BYTES_MOST = 64,
+};
+
+struct wlbd_delivery {
+	const char *attempt_id; /* these point into the body */
+	const char *source;
+	const json_t *records;
+	int64_t job_id; /* 0: not said */
+	int64_t first_seq;
+};
+
+/* -1 with the record and field that is wrong. Sequence numbers must be first_seq, first_seq + 1, ... */
+int wlbd_delivery_check(const json_t *body, struct wlbd_delivery *delivery, struct wlb_error *error);
+
+#endif

@@ -1,0 +1,116 @@
+/* POST /v1/runs/RUN/records: acknowledged only once committed. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/wlbd/database/pool.h"
+#include "coordinator/wlbd/http/outdated.h"
+#include "coordinator/wlbd/liveness/verdict.h"
+#include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/requests/find_attempt.h"
+#include "coordinator/wlbd/requests/handlers.h"
+#include "coordinator/wlbd/requests/record_check.h"
+#include "coordinator/wlbd/rules/decision.h"
+#include "coordinator/wlbd/wlbd.h"
+
+/* ---- what liveness learns from records ------------------------------------------------------------- */
+
+static void learn_nodes(struct wlbd_attempt *attempt, const json_t *data)
+{
+	const json_t *map = json_object_get(data, "rank_map");
+	json_t *nodes = json_array(); /* of each rank */
+	bool in_order = true;
+	int rc = 0;
+	for (size_t i = 0; i < json_array_size(map); i++) {
+		const json_t *entry = json_array_get(map, i);
+		in_order = in_order && json_integer_value(json_object_get(entry, "rank")) == (json_int_t)i;
+		json_array_append(nodes, json_object_get(entry, "node"));
+	}
+	if (json_array_size(nodes) > 0)
+		rc = in_order ? wlbd_attempt_nodes_set_ranks(&attempt->nodes, nodes)
+		              : wlbd_attempt_nodes_set(&attempt->nodes, nodes);
+	if (rc != 0)
+		wlbd_log(WLBD_LOG_ERROR,
+		         "run %s: the nodes of its ranks are not taken: out of memory, or more than its job has",
+		         attempt->run);
+	json_decref(nodes);
+}
+
+static void learn_end(struct wlbd_attempt *attempt, const json_t *data)
+{
+	const char *state = json_string_value(json_object_get(data, "state"));
+	const json_t *code = json_object_get(data, "exit_code");
+	int by_state = strcmp(state, "complete") == 0 ? 0 : strcmp(state, "ended") == 0 ? WLBD_EXIT_ORDERED : 1;
+	struct wlbd_first_exit first;
+	wlbd_first_exit_read(data, &first, NULL); /* checked before it was stored */
+	/* "ended": by order or cancelled; the exit code is then only that of the signal. */
+	bool is_told = json_is_integer(code) && by_state != WLBD_EXIT_ORDERED;
+	wlbd_verdict_over(attempt, is_told ? (int)json_integer_value(code) : by_state, &first);
+}
+
+static void learn(struct wlbd_attempt *attempt, const json_t *records)
+{
+	size_t i;
+	json_t *record;
+	json_array_foreach((json_t *)records, i, record)
+	{
+		const char *type = json_string_value(json_object_get(record, "type"));
+		const json_t *data = json_object_get(record, "data");
+		if (strcmp(type, "attempt") == 0)
+			learn_nodes(attempt, data);
+		else if (strcmp(type, "attempt_end") == 0)
+			learn_end(attempt, data);
+	}
+}
+
+/* ---- the request ------------------------------------------------------------------------------------- */
+
+static void on_delivered(void *context, const struct wlbd_db_result *result)
+{
+	struct wlbd_call *call = context;
+	json_t *reply = result->status == WLBD_DB_OK ? json_loads(result->value, 0, NULL) : NULL;
+	json_int_t acked = json_integer_value(json_object_get(reply, "acked_seq"));
+	if (result->status != WLBD_DB_OK) {
+		wlbd_call_fail_db(call, result);
+	} else if (json_is_true(json_object_get(reply, "gap"))) {
+		wlbd_call_reply(
+			call, 409,
+			json_pack("{s:o, s:I}", "error",
+		                  json_sprintf(
+					  "field 'first_seq': a gap: %lld is the next that is wanted; send from there",
+					  (long long)acked + 1),
+		                  "acked_seq", acked));
+	} else {
+		call->wlbd->metrics.records_stored += json_array_size(json_object_get(call->body, "records"));
+		wlbd_call_reply(call, 200, json_pack("{s:I}", "acked_seq", acked));
+	}
+	json_decref(reply);
+}
+
+static void store(struct wlbd_call *call, struct wlbd_attempt *attempt)
+{
+	char pk[24];
+	wlbd_outdated_note(call, attempt);
+	learn(attempt, json_object_get(call->body, "records"));
+	snprintf(pk, sizeof(pk), "%lld", (long long)attempt->attempt_pk);
+	const char *params[] = {pk, json_string_value(json_object_get(call->body, "source")), call->text};
+	uint64_t source = (uint64_t)attempt->attempt_pk * 2 + (strcmp(params[1], "run") == 0);
+	wlbd_pool_call(call->wlbd->deliveries, call->uid, source, "select wlb_deliver($1, $2, $3::jsonb)", 3, params,
+	               on_delivered, call);
+}
+
+void wlbd_post_records(struct wlbd_call *call)
+{
+	struct wlb_error error = {0};
+	struct wlbd_delivery delivery;
+	if (wlbd_delivery_check(call->body, &delivery, &error) != 0) {
+		wlbd_call_fail(call, 400, "%s", error.message);
+		return;
+	}
+	if (delivery.job_id != 0 && delivery.job_id != wlbd_run_job_id(call->run)) {
+		wlbd_call_fail(call, 400, "field 'job_id': %lld must be the job of run %s", (long long)delivery.job_id,
+		               call->run);
+		return;
+	}
+	wlbd_resolve(call, delivery.attempt_id, store);
+}

@@ -1,0 +1,102 @@
+/* POST /v1/runs/RUN/report: each second from every node, so nothing here asks the database. */
+#include <stdio.h>
+#include <string.h>
+
+#include "coordinator/wlbd/database/outbox.h"
+#include "coordinator/wlbd/liveness/verdict.h"
+#include "coordinator/wlbd/requests/find_attempt.h"
+#include "coordinator/wlbd/requests/handlers.h"
+#include "coordinator/wlbd/requests/report_read.h"
+#include "coordinator/wlbd/wlbd.h"
+
+/* The step's id survives a restart of wlbd, which may have to end the step. */
+static void note_step(struct wlbd_attempt *attempt, const char *slurm_step)
+{
+	char pk[24];
+	if (slurm_step == NULL || attempt->slurm_step[0] != '\0') /* an attempt has one step */
+		return;
+	snprintf(attempt->slurm_step, sizeof(attempt->slurm_step), "%s", slurm_step);
+	snprintf(pk, sizeof(pk), "%lld", (long long)attempt->attempt_pk);
+	const char *params[] = {pk, slurm_step};
+	wlbd_outbox_put(attempt->wlbd->outbox, attempt->run_pk, "update attempts set slurm_step = $2 where id = $1", 2,
+	                params);
+}
+
+/* The launcher runs no ranks, and tells of none. */
+static void take_ranks(struct wlbd_reporter *reporter, const struct wlbd_report *report)
+{
+	size_t i;
+	json_t *entry;
+	json_array_foreach((json_t *)report->lost_ranks, i, entry)
+		wlbd_verdict_rank_gone(reporter, (int)json_integer_value(json_object_get(entry, "rank")));
+	json_array_foreach((json_t *)report->exits, i, entry)
+		wlbd_verdict_rank_exited(reporter, (int)json_integer_value(json_object_get(entry, "rank")),
+	                                 (int)json_integer_value(json_object_get(entry, "code")));
+}
+
+static void take(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, const struct wlbd_report *report,
+                 struct wlbd_connection *connection)
+{
+	if (report->step > reporter->step)
+		reporter->step = report->step;
+	if (report->launcher)
+		note_step(attempt, report->step_id);
+	reporter->agent = report->agent;
+	wlbd_verdict_alive(reporter, connection);
+	/* Before its ranks: they ended since it did. */
+	if (report->stepd_gone)
+		wlbd_verdict_stepd_gone(reporter);
+	if (!report->launcher)
+		take_ranks(reporter, report);
+	if (report->goodbye)
+		wlbd_verdict_goodbye(reporter);
+}
+
+/* Proved only where the reporter takes it for a receipt: what it told will not be told again. */
+static void go_on(struct wlbd_call *call, const struct wlbd_report *report)
+{
+	call->plain =
+		json_array_size(report->lost_ranks) == 0 && json_array_size(report->exits) == 0 && !report->goodbye;
+	wlbd_call_reply(call, 200, json_pack("{s:s}", "order", "continue"));
+}
+
+static int check(const struct wlbd_attempt *attempt, const struct wlbd_report *report, struct wlb_error *error)
+{
+	if (report->step_id != NULL && wlbd_check_step_id(attempt->run, report->step_id, error) != 0)
+		return -1;
+	return wlbd_report_belongs(report, &attempt->nodes, error);
+}
+
+static void answer(struct wlbd_call *call, struct wlbd_attempt *attempt)
+{
+	struct wlbd_report report;
+	struct wlb_error error = {0};
+	wlbd_report_read(call->body, &report, NULL); /* checked before */
+	if (check(attempt, &report, &error) != 0) {
+		wlbd_call_fail(call, 403, "run %s, attempt %lld: %s", attempt->run, (long long)attempt->number,
+		               error.message);
+		return;
+	}
+	struct wlbd_reporter *reporter = wlbd_attempt_reporter(attempt, report.node, (int)report.rank);
+	if (reporter == NULL) {
+		wlbd_call_fail(call, 503, "attempt %s has %d reporters, the most it can have, or memory is short",
+		               attempt->uuid, attempt->reporter_count);
+		return;
+	}
+	take(attempt, reporter, &report, call->connection);
+	call->wlbd->metrics.reports++;
+	if (attempt->order_end)
+		wlbd_call_reply(call, 200, json_pack("{s:s, s:s}", "order", "end", "reason", attempt->reason));
+	else
+		go_on(call, &report);
+}
+
+void wlbd_post_report(struct wlbd_call *call)
+{
+	struct wlbd_report report;
+	struct wlb_error error = {0};
+	if (wlbd_report_read(call->body, &report, &error) != 0)
+		wlbd_call_fail(call, 400, "%s", error.message);
+	else
+		wlbd_resolve(call, report.attempt_id, answer);
+}

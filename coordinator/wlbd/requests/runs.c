@@ -1,0 +1,176 @@
+/* A run is announced, and a run ends. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/wlbd/http/fields.h"
+#include "coordinator/wlbd/liveness/verdict.h"
+#include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/requests/find_attempt.h"
+#include "coordinator/wlbd/requests/handlers.h"
+#include "coordinator/wlbd/requests/policy.h"
+#include "coordinator/wlbd/rules/decision.h"
+#include "coordinator/wlbd/wlbd.h"
+
+/* ---- POST /v1/runs ----------------------------------------------------------------------------- */
+
+struct announcement {
+	struct wlbd_call *call;
+	int64_t job_id;
+	int64_t launch; /* 0: the plugin asks */
+	int64_t restart_count;
+	const char *job_name;
+	const char *cluster;
+	const json_t *policy;
+};
+
+static int read_announcement(struct announcement *a, struct wlb_error *error)
+{
+	const json_t *body = a->call->body;
+	const char *run = NULL;
+	if (wlbd_field_text(body, "run_id", WLBD_OPTIONAL, WLBD_NAME_MOST, &run, error) != 0 ||
+	    wlbd_field_integer(body, "job_id", WLBD_REQUIRED, 1, UINT32_MAX, &a->job_id, error) != 0 ||
+	    wlbd_field_integer(body, "launch", WLBD_OPTIONAL, 1, 999999, &a->launch, error) != 0 ||
+	    wlbd_field_integer(body, "restart_count", WLBD_OPTIONAL, 0, UINT32_MAX, &a->restart_count, error) != 0 ||
+	    wlbd_field_text(body, "job_name", WLBD_OPTIONAL, WLBD_TEXT_MOST, &a->job_name, error) != 0 ||
+	    wlbd_field_text(body, "cluster", WLBD_OPTIONAL, WLBD_NAME_MOST, &a->cluster, error) != 0 ||
+	    wlbd_field_object(body, "policy", WLBD_OPTIONAL, &a->policy, error) != 0)
+		return -1;
+	if (run != NULL && (!wlbd_run_name_valid(run) || wlbd_run_job_id(run) != a->job_id))
+		return wlb_fail(error, "field 'run_id': '%.60s' must be the job's id, %lld, or %lld.N", run,
+		                (long long)a->job_id, (long long)a->job_id);
+	return a->policy != NULL ? wlbd_policy_check(a->policy, error) : 0;
+}
+
+static void on_announced(void *context, const struct wlbd_db_result *result)
+{
+	struct wlbd_call *call = context;
+	if (result->status == WLBD_DB_OK)
+		wlbd_call_reply_text(call, 200, result->value);
+	else
+		wlbd_call_fail_db(call, result);
+}
+
+static void announce(struct announcement *a, const struct wlbd_job_facts *facts)
+{
+	struct wlbd *wlbd = a->call->wlbd;
+	struct wlbd_job_params job;
+	char launch[24], restart_count[24];
+	char *policy = wlbd_policy_text(a->policy);
+	bool known = facts->found == 1;
+
+	wlbd_job_params_fill(&job, (uint32_t)a->job_id, facts);
+	snprintf(launch, sizeof(launch), "%lld", (long long)a->launch);
+	snprintf(restart_count, sizeof(restart_count), "%lld", (long long)a->restart_count);
+	const char *params[] = {job.job_id,
+	                        a->launch > 0 ? launch : NULL,
+	                        job.uid,
+	                        facts->user,
+	                        wlbd->cluster[0] != '\0' ? wlbd->cluster : a->cluster,
+	                        known ? facts->job.name : a->job_name,
+	                        job.submitted[0] != '\0' ? job.submitted : NULL,
+	                        known ? job.restart_count : restart_count,
+	                        policy != NULL ? policy : "{}"};
+	wlbd_db_call(
+		wlbd->writes,
+		"select json_build_object('run_id', name, 'state', state) from wlb_run_announce($1, $2::integer, $3, "
+		"$4, $5, $6, to_timestamp($7::float8), $8::integer, $9::jsonb)",
+		9, params, on_announced, a->call);
+	free(policy);
+}
+
+static void on_job(void *context, const struct wlbd_job_facts *facts)
+{
+	struct announcement *a = context;
+	if (a->call->wlbd->stopping)
+		wlbd_call_fail(a->call, 503, "wlbd is stopping; try again");
+	else if (a->call->uid != facts->uid && !wlbd_call_privileged(a->call))
+		wlbd_call_fail(a->call, 403, "job %lld belongs to %s", (long long)a->job_id, facts->user);
+	else
+		announce(a, facts);
+	free(a);
+}
+
+void wlbd_post_run(struct wlbd_call *call)
+{
+	struct wlb_error error = {0};
+	struct announcement *a = calloc(1, sizeof(*a));
+	if (a == NULL) {
+		wlbd_call_fail(call, 503, "out of memory; try again");
+		return;
+	}
+	*a = (struct announcement){.call = call, .job_name = "", .cluster = ""};
+	if (read_announcement(a, &error) != 0) {
+		wlbd_call_fail(call, 400, "%s", error.message);
+		free(a);
+		return;
+	}
+	if (!wlbd_db_ready(call->wlbd->writes)) { /* before Slurm is asked: the answer would be the same, later */
+		wlbd_call_fail(call, 503, "the database is away (%s); try again", wlbd_db_reason(call->wlbd->writes));
+		free(a);
+		return;
+	}
+	wlbd_slurm_job(call->wlbd, (uint32_t)a->job_id, call->uid, on_job, a);
+}
+
+/* ---- POST /v1/runs/RUN/end ----------------------------------------------------------------------- */
+
+/* Its attempts have nothing more to tell; `first` is of the last of them. */
+static void attempts_over(struct wlbd *wlbd, json_int_t run_pk, int exit_code, const char *last,
+                          const struct wlbd_first_exit *first)
+{
+	struct wlbd_attempt *attempt;
+	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)
+	if (attempt->run_pk == run_pk)
+		wlbd_verdict_over(attempt, exit_code,
+		                  last != NULL && strcasecmp(attempt->uuid, last) == 0 ? first : NULL);
+}
+
+static void on_ended(void *context, const struct wlbd_db_result *result)
+{
+	struct wlbd_call *call = context;
+	if (result->status != WLBD_DB_OK) {
+		wlbd_call_fail_db(call, result);
+		return;
+	}
+	json_t *ended = json_loads(result->value, 0, NULL);
+	const char *state = json_string_value(json_object_get(ended, "state"));
+	json_int_t run_pk = json_integer_value(json_object_get(ended, "run_pk"));
+	json_int_t exit_code = json_integer_value(json_object_get(call->body, "exit_code"));
+	struct wlbd_first_exit first;
+	wlbd_first_exit_read(call->body, &first, NULL); /* checked before */
+	if (strcmp(json_string_value(json_object_get(call->body, "state")), "cancelled") == 0)
+		exit_code = WLBD_EXIT_ORDERED; /* nobody was lost */
+	attempts_over(call->wlbd, run_pk, (int)exit_code, json_string_value(json_object_get(call->body, "attempt_id")),
+	              &first);
+	wlbd_log_limited(WLBD_LOG_INFO, WLBD_LIMIT_END, "run %s: %s", call->run, state);
+	wlbd_call_reply(call, 200, json_pack("{s:s, s:s}", "run_id", call->run, "state", state));
+	json_decref(ended);
+}
+
+void wlbd_post_end(struct wlbd_call *call)
+{
+	static const char *const states[] = {"complete", "failed", "out_of_nodes", "cancelled", NULL};
+	struct wlb_error error = {0};
+	const char *state = NULL;
+	const char *reason = "";
+	const char *attempt_id = NULL;
+	struct wlbd_first_exit first;
+	int64_t exit_code = 0;
+	char uid[16];
+	if ((json_object_get(call->body, "attempt_id") != NULL &&
+	     wlbd_field_uuid(call->body, "attempt_id", &attempt_id, &error) != 0) ||
+	    wlbd_field_choice(call->body, "state", WLBD_REQUIRED, states, &state, &error) != 0 ||
+	    wlbd_field_integer(call->body, "exit_code", WLBD_OPTIONAL, -255, 255, &exit_code, &error) != 0 ||
+	    wlbd_field_text(call->body, "reason", WLBD_OPTIONAL, WLBD_TEXT_MOST, &reason, &error) != 0 ||
+	    wlbd_first_exit_read(call->body, &first, &error) != 0) {
+		wlbd_call_fail(call, 400, "%s", error.message);
+		return;
+	}
+	snprintf(uid, sizeof(uid), "%u", call->uid);
+	const char *params[] = {call->run, wlbd_call_privileged(call) ? NULL : uid, attempt_id, state, reason};
+	wlbd_db_call(call->wlbd->writes,
+	             "select json_build_object('run_pk', (wlb_run_actable($1, $2)).id, "
+	             "'state', wlb_run_end_by($1, $2, $3, $4, $5))",
+	             5, params, on_ended, call);
+}

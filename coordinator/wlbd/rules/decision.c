@@ -1,0 +1,149 @@
+#include "coordinator/wlbd/rules/decision.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int stop(struct wlbd_decision *decision, enum wlbd_verb verb, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int stop(struct wlbd_decision *decision, enum wlbd_verb verb, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	vsnprintf(decision->reason, sizeof(decision->reason), format, args);
+	va_end(args);
+	decision->verb = verb;
+	return 0;
+}
+
+static const char *why_left_out(const struct wlbd_offer *node)
+{
+	if (node->silent)
+		return "is lost";
+	if (node->down)
+		return "is down";
+	if (node->losses > WLBD_NODE_LOSSES_MOST)
+		return "was lost twice";
+	return node->suspected ? "failed again and again" : NULL;
+}
+
+/* "n3 is lost, n7 is down; 6 nodes are left", cut where it grows too long; "8 nodes" when none is missing. */
+static void explain(const struct wlbd_decision_facts *facts, int left, char *text, size_t size)
+{
+	size_t length = 0;
+	text[0] = '\0';
+	for (int i = 0; i < facts->node_count; i++) {
+		const char *why = why_left_out(&facts->nodes[i]);
+		if (why == NULL || length > size / 2)
+			continue;
+		length += (size_t)snprintf(text + length, size - length, "%s%.64s %s", length > 0 ? ", " : "",
+		                           facts->nodes[i].name, why);
+	}
+	if (length == 0)
+		snprintf(text, size, "%d node%s", left, left == 1 ? "" : "s");
+	else
+		snprintf(text + length, size - length, "; %d node%s left", left, left == 1 ? " is" : "s are");
+}
+
+static int list_good(const struct wlbd_decision_facts *facts, int *use)
+{
+	int count = 0;
+	for (int i = 0; i < facts->node_count; i++)
+		if (why_left_out(&facts->nodes[i]) == NULL)
+			use[count++] = i;
+	return count;
+}
+
+/* Whatever the ranks alone can tell: the model is known to rank 0 only, which asks libwlb again with it. */
+static int layout_of(const struct wlbd_decision_facts *facts, int nodes, struct wlb_layout *layout,
+                     struct wlb_error *error)
+{
+	struct wlb_policy policy = facts->policy;
+	bool is_fixed = policy.kind == WLB_POLICY_FIXED;
+	struct wlb_model any = {
+		.num_attention_heads = is_fixed ? policy.fixed.tp : 1,
+		.num_hidden_layers = is_fixed ? policy.fixed.pp : 1,
+	};
+	/* After a loss the run goes on with as many replicas of the model as there is room for. */
+	if (facts->first_total > 0)
+		policy.fixed.dp = 0;
+	return wlb_layout_choose(&policy, &any, nodes * facts->tasks_per_node, facts->tasks_per_node, layout, error);
+}
+
+/* The most nodes, of at most `most`, that the layout can use. The first attempt uses what the user asked for or none:
+ * a product that does not fit is then the user's mistake and not a loss. */
+static int fit(const struct wlbd_decision_facts *facts, int most, int least, struct wlb_layout *layout,
+               struct wlb_error *error)
+{
+	struct wlb_error first;
+	for (int nodes = most; nodes >= least; nodes--) {
+		if (layout_of(facts, nodes, layout, nodes == most ? &first : NULL) == 0)
+			return nodes;
+		if (facts->first_total == 0)
+			break;
+	}
+	*error = first;
+	return 0;
+}
+
+static int choose_nodes(const struct wlbd_decision_facts *facts, int left, struct wlbd_decision *decision)
+{
+	char left_text[384];
+	struct wlb_error error;
+	int least = facts->min_nodes > 0 ? facts->min_nodes : 1;
+	int total = facts->first_total > 0 ? facts->first_total : facts->node_count;
+	int most = total - facts->spares;
+
+	explain(facts, left, left_text, sizeof(left_text));
+	if (left < least)
+		return stop(decision, WLBD_STOP_OUT_OF_NODES, "%s, at least %d must be", left_text, least);
+	if (most < least) /* more spares than the run can spare */
+		most = least;
+	if (most > left)
+		most = left;
+	int nodes = fit(facts, most, least, &decision->layout, &error);
+	if (nodes == 0)
+		return stop(decision, facts->first_total == 0 ? WLBD_STOP_FAILED : WLBD_STOP_OUT_OF_NODES, "%s; %.100s",
+		            left_text, error.message);
+	decision->verb = WLBD_START;
+	decision->use_count = nodes;
+	decision->spare_count = left - nodes;
+	snprintf(decision->reason, sizeof(decision->reason), "%s", left_text);
+	return 0;
+}
+
+static int stop_without_progress(const struct wlbd_decision_facts *facts, struct wlbd_decision *decision)
+{
+	char program[96] = "";
+	if (facts->program_step >= 0)
+		snprintf(program, sizeof(program), "; the program fails at step %lld on more than one node",
+		         (long long)facts->program_step);
+	return stop(decision, WLBD_STOP_FAILED,
+	            "%d attempts in a row ended without a new step and without a lost node%s",
+	            facts->attempts_without_progress, program);
+}
+
+int wlbd_decide(const struct wlbd_decision_facts *facts, struct wlbd_decision *decision)
+{
+	*decision = (struct wlbd_decision){.verb = WLBD_WAIT};
+	if (facts->judging)
+		return stop(decision, WLBD_WAIT, "what broke the previous attempt is being established");
+	if (facts->previous_exit_code == WLBD_EXIT_BAD_INPUT)
+		return stop(
+			decision, WLBD_STOP_FAILED,
+			"the last attempt ended with exit code 2, bad input: the same again would fail the same way");
+	if (facts->attempts_without_progress >= WLBD_WITHOUT_PROGRESS_MOST)
+		return stop_without_progress(facts, decision);
+	decision->use = calloc((size_t)facts->node_count + 1, sizeof(*decision->use));
+	if (decision->use == NULL)
+		return -1;
+	return choose_nodes(facts, list_good(facts, decision->use), decision);
+}
+
+void wlbd_decision_free(struct wlbd_decision *decision)
+{
+	free(decision->use);
+	decision->use = NULL;
+}

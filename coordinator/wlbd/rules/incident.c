@@ -1,0 +1,252 @@
+#include "coordinator/wlbd/rules/incident.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/wlbd/rules/decision.h"
+
+struct wlbd_symptom *wlbd_incident_add(struct wlbd_incident *incident, enum wlbd_symptom_kind kind, const char *node,
+                                       int rank, int64_t now_ms)
+{
+	for (int i = 0; i < incident->count; i++) {
+		struct wlbd_symptom *old = &incident->symptoms[i];
+		if (old->kind == kind && old->rank == rank && strcmp(old->node, node) == 0)
+			return old;
+	}
+	if (incident->count == WLBD_SYMPTOMS_MOST)
+		return NULL;
+	size_t size = sizeof(*incident->symptoms);
+	struct wlbd_symptom *more = realloc(incident->symptoms, size * (size_t)(incident->count + 1));
+	if (more == NULL)
+		return NULL;
+	incident->symptoms = more;
+	if (incident->count == 0)
+		incident->opened_ms = now_ms;
+	struct wlbd_symptom *symptom = &more[incident->count++];
+	*symptom = (struct wlbd_symptom){.kind = kind, .rank = rank, .at_ms = now_ms, .step = -1};
+	snprintf(symptom->node, sizeof(symptom->node), "%s", node);
+	return symptom;
+}
+
+void wlbd_incident_clear(struct wlbd_incident *incident)
+{
+	free(incident->symptoms);
+	incident->symptoms = NULL;
+	incident->count = 0;
+}
+
+static bool node_is_lost(const struct wlbd_incident *incident, const char *node)
+{
+	for (int i = 0; i < incident->count; i++) {
+		const struct wlbd_symptom *s = &incident->symptoms[i];
+		if (s->node_state == WLBD_NODE_LOST && !s->withdrawn && strcmp(s->node, node) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* wlb run was killed: it is still away though its node is alive, and it has not said how the step ended. */
+static const struct wlbd_symptom *find_lost_launcher(const struct wlbd_incident *incident)
+{
+	for (int i = 0; i < incident->count && !incident->over; i++) {
+		const struct wlbd_symptom *s = &incident->symptoms[i];
+		if (!s->withdrawn && s->kind == WLBD_CLOSED && s->rank == WLBD_LAUNCHER &&
+		    s->node_state != WLBD_NODE_LOST && !node_is_lost(incident, s->node))
+			return s;
+	}
+	return NULL;
+}
+
+/* Slurm ends the ranks of a step whose srun or launcher was killed, with these signals. */
+static bool is_ended_by_slurm(const struct wlbd_symptom *s)
+{
+	return s->exit_code == 0 || s->exit_code == 128 + SIGTERM || s->exit_code == 128 + SIGKILL;
+}
+
+static bool followed(const struct wlbd_incident *incident, const struct wlbd_symptom *s)
+{
+	const struct wlbd_symptom *launcher = find_lost_launcher(incident);
+	bool deliberate = incident->deliberate_ms != 0 && s->at_ms > incident->deliberate_ms - WLBD_FOLLOW_MS;
+	if (incident->srun_signal != 0 || deliberate)
+		return is_ended_by_slurm(s);
+	if (launcher == NULL)
+		return false;
+	return s->at_ms >= launcher->at_ms || (is_ended_by_slurm(s) && s->at_ms > launcher->at_ms - WLBD_FOLLOW_MS);
+}
+
+/* Whether the symptom says that a rank is gone, its node being alive. */
+static bool tells_of_rank(const struct wlbd_incident *incident, const struct wlbd_symptom *s)
+{
+	return !s->withdrawn && s->kind != WLBD_SILENT && s->rank != WLBD_LAUNCHER &&
+	       !node_is_lost(incident, s->node) && !followed(incident, s);
+}
+
+/* A step that ended well, by order, or for bad input takes its processes with it: nobody was lost. */
+static bool ended_by_itself(const struct wlbd_incident *incident)
+{
+	return incident->over && (incident->exit_code == 0 || incident->exit_code == WLBD_EXIT_BAD_INPUT ||
+	                          incident->exit_code == WLBD_EXIT_ORDERED);
+}
+
+/* SIGTERM is how Slurm ends the ranks of a job that is cancelled: its launcher says so in a moment. */
+static bool may_be_cancelled(const struct wlbd_symptom *s)
+{
+	return s->exit_code == 128 + SIGTERM;
+}
+
+/* Whether there is proof of a fault that does not need to wait for anybody to come back. */
+static bool is_certain(const struct wlbd_incident *incident)
+{
+	for (int i = 0; i < incident->count; i++) {
+		const struct wlbd_symptom *s = &incident->symptoms[i];
+		if (!s->withdrawn &&
+		    (s->node_state == WLBD_NODE_LOST || (s->kind == WLBD_RANK_GONE && !may_be_cancelled(s))))
+			return true;
+	}
+	return false;
+}
+
+/* A launcher has its time to come back whatever else is known: its end explains the end of its ranks. */
+static bool may_come_back(const struct wlbd_incident *incident, const struct wlbd_symptom *s)
+{
+	return (s->kind == WLBD_CLOSED || may_be_cancelled(s)) && s->node_state != WLBD_NODE_LOST && !incident->over &&
+	       !incident->settled && (s->rank == WLBD_LAUNCHER || !is_certain(incident));
+}
+
+static bool must_wait(const struct wlbd_incident *incident, int64_t now_ms, int64_t grace_ms)
+{
+	if (!incident->over && now_ms < incident->opened_ms + WLBD_GATHER_MS)
+		return true;
+	for (int i = 0; i < incident->count; i++) {
+		const struct wlbd_symptom *s = &incident->symptoms[i];
+		if (s->withdrawn)
+			continue;
+		if (s->node_state == WLBD_NODE_ASKED)
+			return true;
+		if (now_ms < s->at_ms + grace_ms && may_come_back(incident, s))
+			return true;
+	}
+	return false;
+}
+
+static int find_lost_nodes(const struct wlbd_incident *incident, struct wlbd_finding *findings)
+{
+	int count = 0;
+	for (int i = 0; i < incident->count; i++) {
+		const struct wlbd_symptom *s = &incident->symptoms[i];
+		bool known = false;
+		if (s->withdrawn || s->node_state != WLBD_NODE_LOST)
+			continue;
+		for (int k = 0; k < count; k++)
+			known = known || strcmp(findings[k].symptom->node, s->node) == 0;
+		if (!known)
+			findings[count++] = (struct wlbd_finding){.what = WLBD_FOUND_NODE, .symptom = s};
+	}
+	return count;
+}
+
+static bool is_found(const struct wlbd_finding *findings, int count, int rank)
+{
+	for (int i = 0; i < count; i++)
+		if (findings[i].what == WLBD_FOUND_RANK && findings[i].symptom->rank == rank)
+			return true;
+	return false;
+}
+
+/* A process that was killed, or failed in its own code, did not just follow another's end, as one may that aborts. */
+static bool is_violent(const struct wlbd_symptom *s)
+{
+	static const int signals[] = {SIGKILL, SIGSEGV, SIGBUS, SIGILL, SIGFPE};
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		if (s->exit_code == 128 + signals[i])
+			return true;
+	return false;
+}
+
+/* The rank whose exit began it: the one that srun saw end first, else the first that was told, else, in order of
+ * arrival, the first that tells of a rank. */
+static const struct wlbd_symptom *find_first_rank(const struct wlbd_incident *incident)
+{
+	const struct wlbd_symptom *told = NULL;
+	const struct wlbd_symptom *any = NULL;
+	for (int i = 0; i < incident->count; i++) {
+		const struct wlbd_symptom *s = &incident->symptoms[i];
+		if (!tells_of_rank(incident, s))
+			continue;
+		if (s->first)
+			return s;
+		if (any == NULL)
+			any = s;
+		if (s->exit_code != 0 && (told == NULL || (s->at_ms <= told->at_ms + WLBD_SAME_MOMENT_MS &&
+		                                           is_violent(s) && !is_violent(told))))
+			told = s;
+	}
+	return told != NULL ? told : any;
+}
+
+/* First the cause. After it only ranks that were seen to go count, and closed connections while the step still runs:
+ * once it has ended, Slurm itself took the others away. */
+static int find_lost_ranks(const struct wlbd_incident *incident, struct wlbd_finding *findings, int before)
+{
+	int count = before;
+	const struct wlbd_symptom *first = find_first_rank(incident);
+	if (first == NULL)
+		return count;
+	if (before == 0 || first->kind == WLBD_RANK_GONE)
+		findings[count++] = (struct wlbd_finding){.what = WLBD_FOUND_RANK, .symptom = first};
+	for (int i = 0; i < incident->count && count < before + WLBD_CONSEQUENCES_MOST; i++) {
+		const struct wlbd_symptom *s = &incident->symptoms[i];
+		if (!tells_of_rank(incident, s) || is_found(findings, count, s->rank))
+			continue;
+		if (s->kind == WLBD_RANK_GONE || (!incident->over && before == 0 && !is_certain(incident)))
+			findings[count++] = (struct wlbd_finding){.what = WLBD_FOUND_RANK, .symptom = s};
+	}
+	return count;
+}
+
+/* It is the cause where no node was lost, unless a rank ended by itself before. */
+static int put_launcher(const struct wlbd_incident *incident, struct wlbd_finding *findings, int nodes, int count)
+{
+	const struct wlbd_symptom *launcher = find_lost_launcher(incident);
+	int at = count > nodes && findings[nodes].symptom->exit_code != 0 ? count : nodes;
+	if (launcher == NULL)
+		return count;
+	memmove(&findings[at + 1], &findings[at], sizeof(*findings) * (size_t)(count - at));
+	findings[at] = (struct wlbd_finding){.what = WLBD_FOUND_LAUNCHER, .symptom = launcher};
+	return count + 1;
+}
+
+/* A rank whose exit was told is the cause, and not the nodes, when each of them was still alive afterwards. */
+static void put_cause_first(struct wlbd_finding *findings, int nodes, int count)
+{
+	if (nodes == 0 || count == nodes)
+		return;
+	struct wlbd_finding rank = findings[nodes];
+	if (rank.what != WLBD_FOUND_RANK || rank.symptom->exit_code == 0)
+		return;
+	for (int i = 0; i < nodes; i++)
+		if (findings[i].symptom->alive_ms <= rank.symptom->at_ms + WLBD_ALIVE_MS)
+			return;
+	memmove(&findings[1], &findings[0], sizeof(rank) * (size_t)nodes);
+	findings[0] = rank;
+}
+
+enum wlbd_judgement wlbd_incident_judge(const struct wlbd_incident *incident, int64_t now_ms, int64_t grace_ms,
+                                        struct wlbd_finding *findings, int *count)
+{
+	*count = 0;
+	if (incident->count == 0)
+		return WLBD_JUDGE_NOTHING;
+	if (must_wait(incident, now_ms, grace_ms))
+		return WLBD_JUDGE_LATER;
+	int nodes = find_lost_nodes(incident, findings);
+	*count = nodes;
+	if (!incident->settled && !ended_by_itself(incident)) {
+		*count = find_lost_ranks(incident, findings, nodes);
+		*count = put_launcher(incident, findings, nodes, *count);
+		put_cause_first(findings, nodes, *count);
+	}
+	return *count > 0 ? WLBD_JUDGE_FAULTS : WLBD_JUDGE_NOTHING;
+}

@@ -1,0 +1,257 @@
+#include "coordinator/wlbd/slurm/nodes.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/wlbd.h"
+#include "coordinator/wlbd/worker.h"
+
+/* Sorted by name; replaced as a whole. */
+struct table {
+	struct wlbd_node *nodes;
+	size_t count;
+};
+
+struct wlbd_nodes {
+	struct table table;
+	int resolving; /* names of hosts that are being asked for */
+};
+
+struct refresh {
+	struct wlbd_job job;
+	struct wlbd *wlbd;
+	struct table old; /* a copy: for addresses already known */
+	struct table new;
+	int rc;
+	struct wlb_error error;
+	void (*then)(void *context, const struct wlb_error *error);
+	void *context;
+};
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct wlbd_node *)a)->name, ((const struct wlbd_node *)b)->name);
+}
+
+/* The length of the address; 0: the name does not resolve. */
+static socklen_t find_address(const char *host, uint16_t port, int flags, struct sockaddr_storage *address)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags};
+	struct addrinfo *found = NULL;
+	char service[8];
+	snprintf(service, sizeof(service), "%u", port);
+	if (getaddrinfo(host, service, &hints, &found) != 0)
+		return 0;
+	socklen_t length = found->ai_addrlen;
+	memcpy(address, found->ai_addr, length);
+	freeaddrinfo(found);
+	return length;
+}
+
+static const struct wlbd_node *find(const struct table *table, const char *name)
+{
+	struct wlbd_node key;
+	if (table->count == 0)
+		return NULL;
+	snprintf(key.name, sizeof(key.name), "%s", name);
+	return bsearch(&key, table->nodes, table->count, sizeof(key), by_name);
+}
+
+/* ---- on a thread that asks Slurm --------------------------------------------------------------- */
+
+static uint16_t port_of(const struct sockaddr_storage *address)
+{
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
+	return ntohs(address->ss_family == AF_INET6 ? v6->sin6_port : v4->sin_port);
+}
+
+/* An address that is known stays; a numeric one needs nobody to be asked. */
+static void fill(struct wlbd_node *node, const struct wlb_slurm_node *from, const struct table *old)
+{
+	*node = (struct wlbd_node){.port = from->port, .down = from->down};
+	snprintf(node->name, sizeof(node->name), "%s", from->name);
+	snprintf(node->host, sizeof(node->host), "%s", from->address);
+	const struct wlbd_node *known = find(old, node->name);
+	if (known != NULL && known->address_length > 0 && strcmp(known->host, node->host) == 0 &&
+	    port_of(&known->address) == from->port) {
+		node->address = known->address;
+		node->address_length = known->address_length;
+		return;
+	}
+	node->address_length = find_address(node->host, node->port, AI_NUMERICHOST, &node->address);
+}
+
+static void run_refresh(struct wlbd_job *job)
+{
+	struct refresh *refresh = (struct refresh *)job;
+	struct wlb_slurm_node *list;
+	int count;
+	if (refresh->wlbd->slurm_away) { /* a question about a job finds out when it is back */
+		refresh->rc = wlb_fail(&refresh->error, "slurmctld does not answer");
+		return;
+	}
+	refresh->rc = wlb_slurm_nodes(&list, &count, &refresh->error);
+	refresh->wlbd->slurm_away = refresh->rc != 0;
+	if (refresh->rc != 0) {
+		wlbd_log(WLBD_LOG_WARNING, "Slurm's nodes: %s", refresh->error.message);
+		return;
+	}
+	refresh->new.nodes = calloc((size_t)count + 1, sizeof(*refresh->new.nodes));
+	for (int i = 0; refresh->new.nodes != NULL &&i < count; i++)
+		fill(&refresh->new.nodes[i], &list[i], &refresh->old);
+	free(list);
+	if (refresh->new.nodes == NULL) {
+		refresh->rc = wlb_fail(&refresh->error, "out of memory");
+		return;
+	}
+	refresh->new.count = (size_t)count;
+	qsort(refresh->new.nodes, refresh->new.count, sizeof(*refresh->new.nodes), by_name);
+}
+
+/* ---- names of hosts: a name server that hangs delays nothing else -------------------------------- */
+
+struct resolution {
+	struct wlbd_job job;
+	struct wlbd *wlbd;
+	char name[256];
+	char host[256];
+	uint16_t port;
+	struct sockaddr_storage address;
+	socklen_t length;
+};
+
+static void run_resolution(struct wlbd_job *job)
+{
+	struct resolution *resolution = (struct resolution *)job;
+	resolution->length = find_address(resolution->host, resolution->port, 0, &resolution->address);
+}
+
+/* The table may have been replaced meanwhile. */
+static void finish_resolution(struct wlbd_job *job)
+{
+	struct resolution *resolution = (struct resolution *)job;
+	struct wlbd_nodes *nodes = resolution->wlbd->nodes;
+	struct wlbd_node *node = (struct wlbd_node *)find(&nodes->table, resolution->name);
+	nodes->resolving--;
+	if (node != NULL && strcmp(node->host, resolution->host) == 0 && node->port == resolution->port) {
+		node->address = resolution->address;
+		node->address_length = resolution->length;
+	}
+	free(resolution);
+}
+
+/* Names are asked for once all that were asked for before are answered. */
+static void resolve_missing(struct wlbd *wlbd)
+{
+	struct wlbd_nodes *nodes = wlbd->nodes;
+	if (nodes->resolving > 0 || wlbd->stopping)
+		return;
+	for (size_t i = 0; i < nodes->table.count; i++) {
+		const struct wlbd_node *node = &nodes->table.nodes[i];
+		struct resolution *resolution = node->address_length == 0 ? calloc(1, sizeof(*resolution)) : NULL;
+		if (resolution == NULL)
+			continue;
+		*resolution = (struct resolution){.wlbd = wlbd, .port = node->port};
+		resolution->job = (struct wlbd_job){
+			.run = run_resolution, .done = finish_resolution, .discard = finish_resolution};
+		memcpy(resolution->name, node->name, sizeof(resolution->name));
+		memcpy(resolution->host, node->host, sizeof(resolution->host));
+		nodes->resolving++;
+		wlbd_worker_submit(wlbd->resolver, &resolution->job);
+	}
+}
+
+/* ---- on the loop ------------------------------------------------------------------------------- */
+
+static void finish_refresh(struct wlbd_job *job)
+{
+	struct refresh *refresh = (struct refresh *)job;
+	struct wlbd_nodes *nodes = refresh->wlbd->nodes;
+	if (refresh->rc == 0) {
+		free(nodes->table.nodes);
+		nodes->table = refresh->new;
+		resolve_missing(refresh->wlbd);
+	}
+	if (refresh->then != NULL)
+		refresh->then(refresh->context, refresh->rc == 0 ? NULL : &refresh->error);
+	free(refresh->old.nodes);
+	free(refresh);
+}
+
+static void discard_refresh(struct wlbd_job *job)
+{
+	struct refresh *refresh = (struct refresh *)job;
+	refresh->rc = wlb_fail(&refresh->error, "Slurm was not asked");
+	finish_refresh(job);
+}
+
+static int copy_table(const struct table *from, struct table *to)
+{
+	to->nodes = calloc(from->count + 1, sizeof(*to->nodes));
+	if (to->nodes == NULL)
+		return -1;
+	if (from->count > 0)
+		memcpy(to->nodes, from->nodes, from->count * sizeof(*to->nodes));
+	to->count = from->count;
+	return 0;
+}
+
+void wlbd_nodes_refresh(struct wlbd *wlbd, void (*then)(void *context, const struct wlb_error *error), void *context)
+{
+	struct refresh *refresh = calloc(1, sizeof(*refresh));
+	if (refresh == NULL || copy_table(&wlbd->nodes->table, &refresh->old) != 0) {
+		struct wlb_error error = {.message = "out of memory"};
+		free(refresh);
+		if (then != NULL)
+			then(context, &error);
+		return;
+	}
+	refresh->job = (struct wlbd_job){.run = run_refresh, .done = finish_refresh, .discard = discard_refresh};
+	refresh->wlbd = wlbd;
+	refresh->then = then;
+	refresh->context = context;
+	wlbd_worker_submit(wlbd->slurm_questions, &refresh->job);
+}
+
+struct wlbd_nodes *wlbd_nodes_new(void)
+{
+	return calloc(1, sizeof(struct wlbd_nodes));
+}
+
+void wlbd_nodes_free(struct wlbd_nodes *nodes)
+{
+	if (nodes != NULL)
+		free(nodes->table.nodes);
+	free(nodes);
+}
+
+const struct wlbd_node *wlbd_nodes_find(const struct wlbd_nodes *nodes, const char *name)
+{
+	return find(&nodes->table, name);
+}
+
+/* An IPv4 address as IPv6 writes it, so that both compare. False: of neither family. */
+static bool as_ipv6(const struct sockaddr_storage *address, struct in6_addr *ipv6)
+{
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
+	if (address->ss_family == AF_INET6)
+		*ipv6 = ((const struct sockaddr_in6 *)address)->sin6_addr;
+	else
+		*ipv6 = (struct in6_addr){.s6_addr = {[10] = 0xff, [11] = 0xff}};
+	if (address->ss_family == AF_INET)
+		memcpy(&ipv6->s6_addr[12], &v4->sin_addr, sizeof(v4->sin_addr));
+	return address->ss_family == AF_INET || address->ss_family == AF_INET6;
+}
+
+bool wlbd_node_has_address(const struct wlbd_node *node, const struct sockaddr_storage *address)
+{
+	struct in6_addr own, other;
+	return node->address_length > 0 && as_ipv6(&node->address, &own) && as_ipv6(address, &other) &&
+	       memcmp(&own, &other, sizeof(own)) == 0;
+}

@@ -1,0 +1,302 @@
+#include "coordinator/wlbd/slurm/slurm_ask.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/wlbd.h"
+#include "coordinator/wlbd/worker.h"
+
+/* ---- a job --------------------------------------------------------------------------------------- */
+
+/* While slurmctld does not answer, one question at a time finds out whether it does again, for which nobody waits; all
+ * others are answered at once, not after libslurm's long wait. */
+struct job_ask {
+	struct wlbd_job job;
+	struct wlbd *wlbd;
+	uint32_t job_id;
+	uid_t asker;
+	bool finds_out;
+	struct wlbd_job_facts facts;
+	void (*done)(void *context, const struct wlbd_job_facts *facts);
+	void *context;
+};
+
+static void name_of(uid_t uid, char *name, size_t size)
+{
+	struct passwd entry;
+	struct passwd *found = NULL;
+	char text[4096];
+	if (getpwuid_r(uid, &entry, text, sizeof(text), &found) == 0 && found != NULL)
+		snprintf(name, size, "%s", entry.pw_name);
+	else
+		snprintf(name, size, "%u", uid);
+}
+
+static void run_job_ask(struct wlbd_job *job)
+{
+	struct job_ask *ask = (struct job_ask *)job;
+	struct wlbd_job_facts *facts = &ask->facts;
+	if (ask->wlbd->slurm_away && !ask->finds_out) {
+		facts->found = wlb_fail(&facts->error, "slurmctld does not answer");
+	} else {
+		facts->found = wlb_slurm_job(ask->job_id, &facts->job, &facts->error);
+		/* A job that cannot be read was an answer too. */
+		ask->wlbd->slurm_away = facts->found < 0 && facts->job.job_id == 0;
+		if (facts->found < 0)
+			wlbd_log_limited(WLBD_LOG_WARNING, WLBD_LIMIT_SLURM, "%s", facts->error.message);
+	}
+	facts->uid = facts->found == 1 ? facts->job.uid : ask->asker;
+	name_of(facts->uid, facts->user, sizeof(facts->user));
+}
+
+static void finish_job_ask(struct wlbd_job *job)
+{
+	struct job_ask *ask = (struct job_ask *)job;
+	if (ask->finds_out)
+		ask->wlbd->slurm_tried = false;
+	if (ask->done != NULL)
+		ask->done(ask->context, &ask->facts);
+	free(ask);
+}
+
+static void discard_job_ask(struct wlbd_job *job)
+{
+	struct job_ask *ask = (struct job_ask *)job;
+	ask->facts = (struct wlbd_job_facts){.found = -1, .uid = ask->asker};
+	snprintf(ask->facts.user, sizeof(ask->facts.user), "%u", ask->asker);
+	wlb_fail(&ask->facts.error, "job %u: Slurm was not asked", ask->job_id);
+	finish_job_ask(job);
+}
+
+static struct job_ask *job_ask_new(struct wlbd *wlbd, uint32_t job_id, uid_t asker)
+{
+	struct job_ask *ask = calloc(1, sizeof(*ask));
+	if (ask == NULL)
+		return NULL;
+	ask->job = (struct wlbd_job){.run = run_job_ask, .done = finish_job_ask, .discard = discard_job_ask};
+	ask->wlbd = wlbd;
+	ask->job_id = job_id;
+	ask->asker = asker;
+	return ask;
+}
+
+void wlbd_slurm_find_out(struct wlbd *wlbd)
+{
+	bool needed = wlbd->slurm_away && !wlbd->slurm_tried;
+	struct job_ask *ask = needed ? job_ask_new(wlbd, 1, 0) : NULL; /* whether there is such a job does not matter */
+	if (ask == NULL)
+		return;
+	ask->finds_out = true;
+	wlbd->slurm_tried = true;
+	wlbd_worker_submit(wlbd->slurm_questions, &ask->job);
+}
+
+void wlbd_slurm_job(struct wlbd *wlbd, uint32_t job_id, uid_t asker,
+                    void (*done)(void *context, const struct wlbd_job_facts *facts), void *context)
+{
+	struct job_ask *ask = job_ask_new(wlbd, job_id, asker);
+	if (ask == NULL) {
+		struct wlbd_job_facts facts = {.found = -1, .uid = asker, .error = {"out of memory"}};
+		done(context, &facts);
+		return;
+	}
+	ask->done = done;
+	ask->context = context;
+	wlbd_worker_submit(wlbd->slurm_questions, &ask->job);
+	wlbd_slurm_find_out(wlbd);
+}
+
+/* ---- orders ---------------------------------------------------------------------------------------- */
+
+struct order {
+	struct wlbd_job job;
+	int (*carry_out)(struct order *order);
+	uint32_t job_id;
+	uid_t owner; /* of the job, where that is asked again */
+	uint32_t numbers[2];
+	char node[256];
+	char text[512]; /* what it is, for the log and as the reason in Slurm */
+	int rc;         /* 0 done, 1 not needed, -1 failed */
+	struct wlb_error error;
+};
+
+static void run_order(struct wlbd_job *job)
+{
+	struct order *order = (struct order *)job;
+	order->rc = order->carry_out(order);
+}
+
+static void finish_order(struct wlbd_job *job)
+{
+	struct order *order = (struct order *)job;
+	if (order->rc == 0)
+		wlbd_log(WLBD_LOG_INFO, "Slurm: %s: done", order->text);
+	else if (order->rc < 0)
+		wlbd_log(WLBD_LOG_ERROR, "Slurm: %s: %s", order->text, order->error.message);
+	free(order);
+}
+
+static void discard_order(struct wlbd_job *job)
+{
+	struct order *order = (struct order *)job;
+	wlbd_log(WLBD_LOG_ERROR, "Slurm: %s: not told", order->text);
+	free(order);
+}
+
+/* NULL if out of memory, which is said in the log. */
+static struct order *order_new(int (*carry_out)(struct order *order), uint32_t job_id)
+{
+	struct order *order = calloc(1, sizeof(*order));
+	if (order == NULL) {
+		wlbd_log(WLBD_LOG_ERROR, "out of memory: an order to Slurm is lost");
+		return NULL;
+	}
+	order->job = (struct wlbd_job){.run = run_order, .done = finish_order, .discard = discard_order};
+	order->carry_out = carry_out;
+	order->job_id = job_id;
+	return order;
+}
+
+static int carry_out_node_down(struct order *order)
+{
+	return wlb_slurm_node_down(order->node, order->text, &order->error);
+}
+
+void wlbd_slurm_node_down(struct wlbd *wlbd, const char *node, const char *reason)
+{
+	struct order *order = order_new(carry_out_node_down, 0);
+	if (order == NULL)
+		return;
+	snprintf(order->node, sizeof(order->node), "%s", node);
+	snprintf(order->text, sizeof(order->text), "%s", reason);
+	wlbd_worker_submit(wlbd->slurm_orders, &order->job);
+}
+
+bool wlbd_slurm_step_number(uint32_t job_id, const char *slurm_step, uint32_t *step)
+{
+	char expected[32];
+	char *end = NULL;
+	size_t length = (size_t)snprintf(expected, sizeof(expected), "%u.", job_id);
+	if (strncmp(slurm_step, expected, length) != 0 || !isdigit((unsigned char)slurm_step[length]))
+		return false;
+	errno = 0;
+	unsigned long number = strtoul(slurm_step + length, &end, 10);
+	*step = (uint32_t)number;
+	return *end == '\0' && errno == 0 && number < UINT32_MAX;
+}
+
+static int carry_out_step_kill(struct order *order)
+{
+	struct wlb_slurm_job job;
+	int found = wlb_slurm_job(order->job_id, &job, &order->error);
+	if (found < 0)
+		return -1;
+	if (found == 0 || job.uid != order->owner)
+		return wlb_fail(&order->error, "Slurm knows no such job of uid %u", order->owner);
+	return wlb_slurm_step_kill(order->job_id, order->numbers[0], SIGKILL, &order->error);
+}
+
+void wlbd_slurm_step_kill(struct wlbd *wlbd, uint32_t job_id, uid_t owner, const char *slurm_step, const char *why)
+{
+	uint32_t step;
+	if (!wlbd_slurm_step_number(job_id, slurm_step, &step))
+		return;
+	struct order *order = order_new(carry_out_step_kill, job_id);
+	if (order == NULL)
+		return;
+	order->owner = owner;
+	order->numbers[0] = step;
+	snprintf(order->text, sizeof(order->text), "kill step %u.%u, since %s", job_id, step, why);
+	wlbd_worker_submit(wlbd->slurm_orders, &order->job);
+}
+
+static int carry_out_resize(struct order *order)
+{
+	return wlb_slurm_job_resize_pending(order->job_id, order->numbers[0], order->numbers[1], &order->error);
+}
+
+void wlbd_slurm_resize(struct wlbd *wlbd, uint32_t job_id, uint32_t min_nodes, uint32_t max_nodes)
+{
+	struct order *order = order_new(carry_out_resize, job_id);
+	if (order == NULL)
+		return;
+	order->numbers[0] = min_nodes;
+	order->numbers[1] = max_nodes;
+	snprintf(order->text, sizeof(order->text), "let the requeued job %u start on %u to %u nodes", job_id, min_nodes,
+	         max_nodes);
+	wlbd_worker_submit(wlbd->slurm_orders, &order->job);
+}
+
+static int carry_out_requeue(struct order *order)
+{
+	return wlb_slurm_requeue(order->job_id, &order->error);
+}
+
+void wlbd_slurm_requeue(struct wlbd *wlbd, uint32_t job_id, const char *why)
+{
+	struct order *order = order_new(carry_out_requeue, job_id);
+	if (order == NULL)
+		return;
+	snprintf(order->text, sizeof(order->text), "requeue job %u, since %s", job_id, why);
+	wlbd_worker_submit(wlbd->slurm_orders, &order->job);
+}
+
+/* ---- who Slurm is ------------------------------------------------------------------------------------ */
+
+struct identity {
+	struct wlbd_job job;
+	struct wlbd *wlbd;
+	uid_t uid;
+	char cluster[64];
+};
+
+static void run_identity(struct wlbd_job *job)
+{
+	struct identity *identity = (struct identity *)job;
+	identity->uid = wlb_slurm_user();
+	if (identity->uid == (uid_t)-1 ||
+	    !wlb_slurm_config("ClusterName", identity->cluster, sizeof(identity->cluster)))
+		identity->cluster[0] = '\0';
+}
+
+static void retry_identity(evutil_socket_t fd, short what, void *context)
+{
+	(void)fd;
+	(void)what;
+	wlbd_slurm_identify(context);
+}
+
+static void finish_identity(struct wlbd_job *job)
+{
+	struct identity *identity = (struct identity *)job;
+	struct wlbd *wlbd = identity->wlbd;
+	struct timeval later = {5, 0};
+	wlbd->slurm_uid = identity->uid;
+	memcpy(wlbd->cluster, identity->cluster, sizeof(wlbd->cluster));
+	free(identity);
+	if (wlbd->slurm_uid != (uid_t)-1 || wlbd->stopping)
+		return;
+	wlbd_log(WLBD_LOG_WARNING, "slurmctld does not answer; asking again in 5 s");
+	event_base_once(wlbd->base, -1, EV_TIMEOUT, retry_identity, wlbd, &later);
+}
+
+static void discard_identity(struct wlbd_job *job)
+{
+	free(job);
+}
+
+void wlbd_slurm_identify(struct wlbd *wlbd)
+{
+	struct identity *identity = calloc(1, sizeof(*identity));
+	if (identity == NULL)
+		return;
+	identity->job = (struct wlbd_job){.run = run_identity, .done = finish_identity, .discard = discard_identity};
+	identity->wlbd = wlbd;
+	wlbd_worker_submit(wlbd->slurm_questions, &identity->job);
+}

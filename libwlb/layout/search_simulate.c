@@ -1,0 +1,156 @@
+/* A candidate's step time, from the documents of the samples dealt anew to its micro-batches. */
+#include "libwlb/layout/search.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Micro-batches that are simulated for a candidate: of all replicas; of one, at least this many times pp, so that the
+ * pipeline is in its steady state for most of the time. */
+enum { WANTED_MICRO_BATCHES = 64, WANTED_ROUNDS = 4 };
+
+struct deal {
+	int64_t *tokens;
+	int32_t *bin_of;
+	struct wlb_packed *pieces;
+	size_t count, capacity;
+};
+
+static void free_deal(struct deal *deal)
+{
+	free(deal->tokens);
+	free(deal->bin_of);
+	free(deal->pieces);
+}
+
+/* Takes documents of the samples, over again from the first where they do not suffice, up to `wanted` tokens. */
+static int take_documents(const struct wlb_search *search, double wanted, struct deal *deal)
+{
+	double mean = 0.0, sum = 0.0;
+	for (size_t i = 0; i < search->documents; i++)
+		mean += (double)search->tokens[i] / (double)search->documents;
+	deal->capacity = (size_t)(wanted / mean * 2.0) + search->documents + 16;
+	deal->tokens = calloc(deal->capacity, sizeof(*deal->tokens));
+	deal->bin_of = calloc(deal->capacity, sizeof(*deal->bin_of));
+	deal->pieces = calloc(deal->capacity, sizeof(*deal->pieces));
+	if (deal->tokens == NULL || deal->bin_of == NULL || deal->pieces == NULL)
+		return -1;
+	for (size_t i = 0; deal->count < deal->capacity; i = (i + 1) % search->documents) {
+		if (sum + (double)search->tokens[i] > wanted && deal->count > 0)
+			break;
+		deal->tokens[deal->count++] = search->tokens[i];
+		sum += (double)search->tokens[i];
+	}
+	return 0;
+}
+
+/* Puts the pieces in the order of micro-batches. */
+static int sort_pieces(struct deal *deal, int32_t bins)
+{
+	size_t *next = calloc((size_t)bins + 1, sizeof(*next));
+	if (next == NULL)
+		return -1;
+	for (size_t i = 0; i < deal->count; i++)
+		next[deal->bin_of[i] + 1]++;
+	for (int32_t b = 0; b < bins; b++)
+		next[b + 1] += next[b];
+	for (size_t i = 0; i < deal->count; i++)
+		deal->pieces[next[deal->bin_of[i]]++] = (struct wlb_packed){
+			.span = {.document = (int64_t)i, .tokens = deal->tokens[i]}, .micro_batch = deal->bin_of[i]};
+	free(next);
+	return 0;
+}
+
+/* The switch of each full node of ranks: ranks fill nodes in the topology's order, tp by tp. */
+static int32_t *leaves_of(const struct wlb_search *search, const struct wlb_plan *plan, int32_t gpus)
+{
+	int ranks = wlb_layout_ranks(&plan->layout);
+	size_t nodes = (size_t)(ranks + gpus - 1) / (size_t)gpus;
+	int32_t *leaf = calloc(nodes, sizeof(*leaf));
+	if (leaf == NULL)
+		return NULL;
+	int64_t before = 0; /* ranks on the nodes before this place */
+	for (int32_t place = 0; place < search->options.nodes; place++) {
+		int64_t here = search->usable[search->order[place]] / plan->layout.tp * plan->layout.tp;
+		for (int64_t r = (before + gpus - 1) / gpus; r * gpus < before + here && r < (int64_t)nodes; r++)
+			leaf[r] = search->leaf[place];
+		before += here;
+	}
+	return leaf;
+}
+
+/* Passes and what they wait for grow with the number of micro-batches; filling and draining the pipeline, the
+ * gradients and the optimizer do not. */
+static void scale_time(const struct wlb_sim_time *time, double times, struct wlb_candidate *c)
+{
+	c->time = *time;
+	double *grows[] = {&c->time.compute_s, &c->time.recompute_s,    &c->time.tp_s,
+	                   &c->time.cp_s,      &c->time.cp_imbalance_s, &c->time.imbalance_s};
+	for (size_t i = 0; i < sizeof(grows) / sizeof(grows[0]); i++) {
+		c->time.step_s += *grows[i] * (times - 1.0);
+		*grows[i] *= times;
+	}
+	c->step_s = c->time.step_s;
+}
+
+/* Of one replica, enough to know how it goes on. */
+static int32_t simulated_micro_batches(const struct wlb_plan *plan)
+{
+	int32_t pp = plan->layout.pp;
+	int32_t enough = WANTED_ROUNDS * pp > WANTED_MICRO_BATCHES ? WANTED_ROUNDS * pp : WANTED_MICRO_BATCHES;
+	enough = (enough + pp - 1) / pp * pp;
+	return plan->micro_batches < enough ? plan->micro_batches : enough;
+}
+
+static int simulate(const struct wlb_search *search, struct wlb_candidate *c, int32_t micro_batches,
+                    const struct wlb_step *step, struct wlb_error *error)
+{
+	struct wlb_machine machine = search->machine;
+	/* Ranks fill what tp leaves of the roomiest node. */
+	machine.gpus_per_node = search->most_usable / c->plan.layout.tp * c->plan.layout.tp;
+	int32_t *leaf = leaves_of(search, &c->plan, machine.gpus_per_node);
+	if (leaf == NULL)
+		return wlb_fail(error, "out of memory for the switches of %d nodes", search->options.nodes);
+	struct wlb_sim_options options;
+	wlb_sim_options_init(&options, &c->plan);
+	options.sharding = search->options.sharding;
+	options.dynamic = search->options.dynamic;
+	options.tp_overlap = search->options.tp_overlap;
+	options.cp_overlap = search->options.cp_overlap;
+	options.leaf = leaf;
+	options.timeline = 0;
+	options.plan.micro_batches = micro_batches;
+	struct wlb_sim *sim = wlb_sim_new(&search->model, &machine, &options, error);
+	struct wlb_sim_result result;
+	int rc = sim == NULL ? -1 : wlb_sim_step(sim, step, &result, error);
+	if (rc == 0)
+		scale_time(&result.time, (double)c->plan.micro_batches / micro_batches, c);
+	wlb_sim_free(sim);
+	free(leaf);
+	return rc;
+}
+
+int wlb_search_simulate(const struct wlb_search *search, struct wlb_candidate *c, struct wlb_error *error)
+{
+	int32_t m = simulated_micro_batches(&c->plan), dp = c->plan.layout.dp;
+	int32_t replicas = m < WANTED_MICRO_BATCHES ? WANTED_MICRO_BATCHES / m : 1;
+	replicas = replicas < dp ? replicas : dp;
+	struct deal deal = {0};
+	struct wlb_step step = {.micro_batches = replicas * m};
+	double share = (double)step.micro_batches / ((double)c->plan.micro_batches * dp);
+	int rc = 0, packed = 0;
+	if (take_documents(search, search->work.tokens * share, &deal) < 0)
+		rc = wlb_fail(error, "out of memory for the documents of %d micro-batches", step.micro_batches);
+	else
+		packed = wlb_pack_balanced(&search->model, deal.tokens, deal.count, step.micro_batches,
+		                           c->micro_batch_tokens, deal.bin_of, NULL) == 0;
+	if (packed && sort_pieces(&deal, step.micro_batches) < 0)
+		rc = wlb_fail(error, "out of memory for the documents of %d micro-batches", step.micro_batches);
+	else if (packed) {
+		step.pieces = deal.pieces;
+		step.count = deal.count;
+		rc = simulate(search, c, m, &step, error);
+	}
+	free_deal(&deal);
+	return rc;
+}

@@ -1,0 +1,91 @@
+/* Dealing the pieces of one step by themselves, as balanced deals them. */
+#include "libwlb/packing/assign.h"
+
+#include <stdlib.h>
+
+struct wlb_balancer {
+	double (*work)(const void *context, int64_t tokens);
+	const void *work_context;
+	struct wlb_deal deal;
+};
+
+enum { NO_ROOM = 1 };
+
+static int deal_whole(struct wlb_balancer *balancer, const int64_t *tokens, size_t count, struct wlb_error *error)
+{
+	struct wlb_deal *deal = &balancer->deal;
+	for (size_t i = 0; i < count; i++) {
+		if (tokens[i] < 0)
+			return wlb_fail(error, "piece %zu has %lld tokens: it must not be negative", i,
+			                (long long)tokens[i]);
+		double work = balancer->work(balancer->work_context, tokens[i]);
+		deal->items[i] = (struct wlb_item){.span.tokens = tokens[i], .work = work, .bin = -1};
+		wlb_deal_rank(deal, i);
+	}
+	wlb_deal_sort(deal);
+	wlb_deal_place(deal, INT64_MAX);
+	for (size_t i = 0; i < count; i++)
+		if (deal->items[i].bin < 0) {
+			wlb_fail(error, "piece %zu of %lld tokens finds no room in %d micro-batches of %lld", i,
+			         (long long)tokens[i], deal->bins.count, (long long)deal->bins.max_tokens);
+			return NO_ROOM;
+		}
+	wlb_deal_refine(deal);
+	return 0;
+}
+
+static int reserve(struct wlb_balancer *balancer, size_t count, int32_t bins, int64_t max_tokens)
+{
+	struct wlb_deal *deal = &balancer->deal;
+	if (wlb_deal_init(deal, bins, max_tokens) < 0)
+		return -1;
+	return count < deal->capacity ? 0 : wlb_deal_reserve(deal, count + count / 2 + 1);
+}
+
+struct wlb_balancer *wlb_balancer_new(double (*work)(const void *context, int64_t tokens), const void *work_context,
+                                      struct wlb_error *error)
+{
+	struct wlb_balancer *balancer = calloc(1, sizeof(*balancer));
+	if (balancer == NULL) {
+		wlb_fail(error, "out of memory while making a balancer");
+		return NULL;
+	}
+	balancer->work = work;
+	balancer->work_context = work_context;
+	return balancer;
+}
+
+void wlb_balancer_free(struct wlb_balancer *balancer)
+{
+	if (balancer == NULL)
+		return;
+	wlb_deal_free(&balancer->deal);
+	free(balancer);
+}
+
+int wlb_balancer_pack(struct wlb_balancer *balancer, const int64_t *tokens, size_t count, int32_t bins,
+                      int64_t max_tokens, int32_t *bin_of, struct wlb_error *error)
+{
+	if (bins < 1)
+		return wlb_fail(error, "%d micro-batches: at least 1 is needed", bins);
+	if (reserve(balancer, count, bins, max_tokens) < 0)
+		return wlb_fail(error, "out of memory while packing %zu pieces", count);
+	int rc = deal_whole(balancer, tokens, count, error);
+	for (size_t i = 0; rc == 0 && i < count; i++)
+		bin_of[i] = balancer->deal.items[i].bin;
+	return rc;
+}
+
+static double flops(const void *model, int64_t tokens)
+{
+	return wlb_cost_document(model, tokens);
+}
+
+int wlb_pack_balanced(const struct wlb_model *model, const int64_t *tokens, size_t count, int32_t bins,
+                      int64_t max_tokens, int32_t *bin_of, struct wlb_error *error)
+{
+	struct wlb_balancer once = {.work = flops, .work_context = model};
+	int rc = wlb_balancer_pack(&once, tokens, count, bins, max_tokens, bin_of, error);
+	wlb_deal_free(&once.deal);
+	return rc == 0 ? 0 : -1;
+}

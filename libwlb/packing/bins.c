@@ -1,0 +1,98 @@
+#include "libwlb/packing/bins.h"
+
+#include <string.h>
+
+int wlb_bins_init(struct wlb_bins *bins, int32_t count, int64_t max_tokens)
+{
+	bins->count = count;
+	bins->max_tokens = max_tokens;
+	bins->loads = wlb_room_take(&bins->loads_room, (size_t)count, sizeof(*bins->loads));
+	bins->heap = wlb_room_take(&bins->heap_room, (size_t)count, sizeof(*bins->heap));
+	if (bins->loads == NULL || bins->heap == NULL)
+		return -1;
+	wlb_bins_reset(bins);
+	return 0;
+}
+
+void wlb_bins_free(struct wlb_bins *bins)
+{
+	wlb_room_free(&bins->loads_room);
+	wlb_room_free(&bins->heap_room);
+	*bins = (struct wlb_bins){0};
+}
+
+void wlb_bins_reset(struct wlb_bins *bins)
+{
+	memset(bins->loads, 0, (size_t)bins->count * sizeof(*bins->loads));
+	for (int32_t b = 0; b < bins->count; b++)
+		bins->heap[b] = b;
+}
+
+/* Whether the bin at place x of the heap comes before the one at place y. */
+static int before(const struct wlb_bins *bins, int32_t x, int32_t y)
+{
+	int32_t a = bins->heap[x], b = bins->heap[y];
+	if (bins->loads[a].work != bins->loads[b].work)
+		return bins->loads[a].work < bins->loads[b].work;
+	return a < b;
+}
+
+static void sift_down(struct wlb_bins *bins, int32_t at)
+{
+	for (;;) {
+		int32_t least = at;
+		for (int32_t child = 2 * at + 1; child <= 2 * at + 2 && child < bins->count; child++)
+			if (before(bins, child, least))
+				least = child;
+		if (least == at)
+			return;
+		int32_t bin = bins->heap[at];
+		bins->heap[at] = bins->heap[least];
+		bins->heap[least] = bin;
+		at = least;
+	}
+}
+
+/* Place in the heap, at or below `at`, of the lightest bin with room, if lighter than `best`; a bin with room
+ * hides all below it. */
+static int32_t find_room(const struct wlb_bins *bins, int32_t at, int64_t tokens, int32_t best)
+{
+	if (at >= bins->count || (best >= 0 && !before(bins, at, best)))
+		return best;
+	if (bins->loads[bins->heap[at]].tokens + tokens <= bins->max_tokens)
+		return at;
+	best = find_room(bins, 2 * at + 1, tokens, best);
+	return find_room(bins, 2 * at + 2, tokens, best);
+}
+
+int32_t wlb_bins_put(struct wlb_bins *bins, int64_t tokens, double work)
+{
+	int32_t at = find_room(bins, 0, tokens, -1);
+	if (at < 0)
+		return -1;
+	int32_t bin = bins->heap[at];
+	wlb_bins_add(bins, bin, tokens, work);
+	sift_down(bins, at);
+	return bin;
+}
+
+int32_t wlb_bins_roomiest(const struct wlb_bins *bins)
+{
+	int32_t best = 0;
+	for (int32_t b = 1; b < bins->count; b++)
+		if (bins->loads[b].tokens < bins->loads[best].tokens)
+			best = b;
+	return best;
+}
+
+void wlb_bins_add(struct wlb_bins *bins, int32_t bin, int64_t tokens, double work)
+{
+	bins->loads[bin].tokens += tokens;
+	bins->loads[bin].work += work;
+}
+
+void wlb_bins_heapify(struct wlb_bins *bins)
+{
+	for (int32_t at = bins->count / 2; at >= 0; at--)
+		sift_down(bins, at);
+}

@@ -1,0 +1,214 @@
+/*
+ * Dynamic context parallelism: every document on as many ranks as it needs, 1, 2, 4 ... or all.
+ *
+ * Groups of 2^k ranks lie at multiples of 2^k, and larger groups are dealt first. So all ranks of a group have the
+ * same load when its documents come, nothing is lost to waiting inside it, and two groups that share ranks run
+ * in the same order everywhere.
+ */
+#include "libwlb/packing/assign.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A document's part on one rank is at most this share of a rank's mean work, halved until the ranks are equal. */
+enum { MOST_HALVINGS = 4 };
+static const double equal_enough = 1.004;
+
+struct spread {
+	struct wlb_deal deal; /* its bins are the slots, one for each rank of each micro-batch */
+	struct wlb_bins groups;
+	struct wlb_place *places; /* of the attempt at hand */
+	size_t count;
+	int32_t ranks;
+	int32_t micro_batches;
+};
+
+static void spread_free(struct spread *spread)
+{
+	wlb_deal_free(&spread->deal);
+	wlb_bins_free(&spread->groups);
+	free(spread->places);
+}
+
+static int spread_init(struct spread *s, size_t count, int32_t ranks, int32_t micro_batches, int64_t max_tokens)
+{
+	*s = (struct spread){.count = count, .ranks = ranks, .micro_batches = micro_batches};
+	s->places = calloc(count + 1, sizeof(*s->places));
+	if (s->places != NULL && wlb_deal_init(&s->deal, ranks * micro_batches, max_tokens) == 0 &&
+	    wlb_deal_reserve(&s->deal, count + 1) == 0 &&
+	    wlb_bins_init(&s->groups, ranks * micro_batches, max_tokens) == 0)
+		return 0;
+	spread_free(s);
+	return -1;
+}
+
+static int64_t part_of(int64_t tokens, int32_t ranks)
+{
+	return (tokens + ranks - 1) / ranks;
+}
+
+/* The next smaller group: all ranks, then the powers of two below. */
+static int32_t smaller_group(int32_t ranks)
+{
+	int32_t power = 1;
+	while (2 * power < ranks)
+		power *= 2;
+	return power;
+}
+
+static int32_t group_for(const struct spread *s, const struct wlb_item *item, double most_work)
+{
+	int32_t group = s->ranks;
+	while (group > 1) {
+		int32_t smaller = smaller_group(group);
+		if (item->work / smaller > most_work || part_of(item->span.tokens, smaller) > s->deal.bins.max_tokens)
+			break;
+		group = smaller;
+	}
+	return group;
+}
+
+/* Adds a document's parts to the slots of its ranks; the first carry the remainder of its tokens. */
+static void load_slots(struct spread *s, const struct wlb_item *item, const struct wlb_place *place)
+{
+	for (int32_t r = 0; r < place->ranks; r++) {
+		int64_t tokens = item->span.tokens / place->ranks + (r < item->span.tokens % place->ranks);
+		wlb_bins_add(&s->deal.bins, place->micro_batch * s->ranks + place->first_rank + r, tokens,
+		             item->work / place->ranks);
+	}
+}
+
+/* The groups of one size as bins, each as loaded as its fullest rank. */
+static void gather_groups(struct spread *s, int32_t group)
+{
+	int32_t each = s->ranks / group;
+	s->groups.count = each * s->micro_batches;
+	wlb_bins_reset(&s->groups);
+	for (int32_t g = 0; g < s->groups.count; g++) {
+		const struct wlb_load *slots = &s->deal.bins.loads[g / each * s->ranks + g % each * group];
+		for (int32_t r = 0; r < group; r++) {
+			struct wlb_load *load = &s->groups.loads[g];
+			load->work = slots[r].work > load->work ? slots[r].work : load->work;
+			load->tokens = slots[r].tokens > load->tokens ? slots[r].tokens : load->tokens;
+		}
+	}
+	wlb_bins_heapify(&s->groups);
+}
+
+/* Ranks the documents that need groups of this size; whether there are any. */
+static int rank_group(struct spread *s, int32_t group)
+{
+	s->deal.ranked = 0;
+	for (size_t i = 0; i < s->count; i++)
+		if (s->places[i].ranks == group)
+			wlb_deal_rank(&s->deal, i);
+	wlb_deal_sort(&s->deal);
+	return s->deal.ranked > 0;
+}
+
+/* Deals the ranked documents to groups of this size; -1 where one finds no room. */
+static int deal_groups(struct spread *s, int32_t group)
+{
+	int32_t each = s->ranks / group;
+	gather_groups(s, group);
+	for (size_t r = 0; r < s->deal.ranked; r++) {
+		size_t i = s->deal.ranks[r].item;
+		const struct wlb_item *item = &s->deal.items[i];
+		int32_t g = wlb_bins_put(&s->groups, part_of(item->span.tokens, group), item->work / group);
+		if (g < 0)
+			return -1;
+		s->places[i].micro_batch = g / each;
+		s->places[i].first_rank = g % each * group;
+		load_slots(s, item, &s->places[i]);
+	}
+	return 0;
+}
+
+/* Deals the ranked documents of one rank each, with exchanges; -1 where one finds no room. */
+static int deal_singles(struct spread *s)
+{
+	struct wlb_deal *deal = &s->deal;
+	wlb_bins_heapify(&deal->bins);
+	wlb_deal_place(deal, INT64_MAX);
+	for (size_t r = 0; r < deal->ranked; r++)
+		if (deal->items[deal->ranks[r].item].bin < 0)
+			return -1;
+	wlb_deal_refine(deal);
+	for (size_t r = 0; r < deal->ranked; r++) {
+		size_t i = deal->ranks[r].item;
+		s->places[i].micro_batch = deal->items[i].bin / s->ranks;
+		s->places[i].first_rank = deal->items[i].bin % s->ranks;
+	}
+	return 0;
+}
+
+/* Deals everything, no document's part on a rank above `most_work` where ranks allow. Gives the work of the fullest
+ * rank, or -1 where a document finds no room. */
+static double attempt(struct spread *s, double most_work)
+{
+	double fullest = 0.0;
+	wlb_bins_reset(&s->deal.bins);
+	for (size_t i = 0; i < s->count; i++) {
+		s->deal.items[i].bin = -1;
+		s->places[i].ranks = group_for(s, &s->deal.items[i], most_work);
+	}
+	for (int32_t group = s->ranks; group > 1; group = smaller_group(group))
+		if (rank_group(s, group) && deal_groups(s, group) < 0)
+			return -1.0;
+	rank_group(s, 1);
+	if (deal_singles(s) < 0)
+		return -1.0;
+	for (int32_t b = 0; b < s->deal.bins.count; b++)
+		fullest = fmax(fullest, s->deal.bins.loads[b].work);
+	return fullest;
+}
+
+/* Larger and larger groups until the ranks are equal; keeps the most equal of all attempts. */
+static int search(struct spread *s, struct wlb_place *places, struct wlb_load *loads, struct wlb_error *error)
+{
+	double mean = 0.0, best = -1.0, part = 1.0;
+	for (size_t i = 0; i < s->count; i++)
+		mean += s->deal.items[i].work / s->deal.bins.count;
+	for (int halvings = 0; halvings <= MOST_HALVINGS; halvings++, part /= 2.0) {
+		double fullest = attempt(s, mean * part);
+		if (fullest < 0.0 || (best >= 0.0 && fullest >= best))
+			continue;
+		best = fullest;
+		memcpy(places, s->places, s->count * sizeof(*places));
+		memcpy(loads, s->deal.bins.loads, (size_t)s->deal.bins.count * sizeof(*loads));
+		if (best <= mean * equal_enough)
+			break;
+	}
+	if (best < 0.0)
+		return wlb_fail(error,
+		                "%zu documents find no room on %d ranks of %lld tokens in %d micro-batches: "
+		                "raise the number of micro-batches",
+		                s->count, s->ranks, (long long)s->deal.bins.max_tokens, s->micro_batches);
+	return 0;
+}
+
+int wlb_spread(const struct wlb_model *model, const int64_t *tokens, size_t count, int32_t ranks, int32_t micro_batches,
+               int64_t max_tokens, struct wlb_place *places, struct wlb_load *loads, struct wlb_error *error)
+{
+	if (ranks < 1 || micro_batches < 1 || ranks > (1 << 20) / micro_batches)
+		return wlb_fail(error,
+		                "%d ranks in %d micro-batches: both must be at least 1, their product at most %d",
+		                ranks, micro_batches, 1 << 20);
+	struct spread spread;
+	if (spread_init(&spread, count, ranks, micro_batches, max_tokens) < 0)
+		return wlb_fail(error, "out of memory while spreading %zu documents", count);
+	int rc = 0;
+	for (size_t i = 0; i < count && rc == 0; i++) {
+		if (tokens[i] < 0)
+			rc = wlb_fail(error, "document %zu has %lld tokens: it must not be negative", i,
+			              (long long)tokens[i]);
+		else
+			spread.deal.items[i] = (struct wlb_item){.span.tokens = tokens[i],
+			                                         .work = wlb_cost_document(model, tokens[i])};
+	}
+	if (rc == 0)
+		rc = search(&spread, places, loads, error);
+	spread_free(&spread);
+	return rc;
+}

@@ -1,0 +1,308 @@
+#include "libwlb/packing/packer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+	const char *name;
+	void (*pack)(struct wlb_packer *packer);
+} strategies[] = {
+	[WLB_STRATEGY_BALANCED] = {"balanced", wlb_packer_balanced},
+	[WLB_STRATEGY_GREEDY] = {"greedy", wlb_packer_greedy},
+	[WLB_STRATEGY_FIXED] = {"fixed", wlb_packer_fixed},
+	[WLB_STRATEGY_PLAIN] = {"plain", wlb_packer_plain},
+};
+enum { STRATEGIES = sizeof(strategies) / sizeof(strategies[0]) };
+
+/* Where the price of waiting starts; it is steered from there. */
+static const double first_price = 0.2;
+
+const char *wlb_strategy_name(enum wlb_strategy strategy)
+{
+	return (unsigned)strategy < STRATEGIES ? strategies[strategy].name : "unknown";
+}
+
+int wlb_strategy_parse(const char *text, enum wlb_strategy *strategy, struct wlb_error *error)
+{
+	for (int i = 0; i < STRATEGIES; i++)
+		if (strcmp(text, strategies[i].name) == 0) {
+			*strategy = (enum wlb_strategy)i;
+			return 0;
+		}
+	return wlb_fail(error, "strategy \"%s\" is unknown: use balanced, greedy, fixed or plain", text);
+}
+
+void wlb_packer_options_init(struct wlb_packer_options *options, int64_t seq_length, int32_t micro_batches)
+{
+	*options = (struct wlb_packer_options){
+		.strategy = WLB_STRATEGY_BALANCED,
+		.seq_length = seq_length,
+		.micro_batches = micro_batches,
+		.max_length_ratio = 1.25,
+		.max_delay_steps = 32,
+		.target_delay_steps = 0.45,
+	};
+}
+
+static int check_options(const struct wlb_packer_options *o, struct wlb_error *error)
+{
+	if ((unsigned)o->strategy >= STRATEGIES)
+		return wlb_fail(error, "strategy %d is unknown: use one of enum wlb_strategy", (int)o->strategy);
+	if (o->seq_length < 1 || o->seq_length > 1 << 30)
+		return wlb_fail(error, "seq_length is %lld: it must be between 1 and %d", (long long)o->seq_length,
+		                1 << 30);
+	if (o->micro_batches < 1 || o->micro_batches > 1 << 20)
+		return wlb_fail(error, "%d micro-batches: it must be between 1 and %d", o->micro_batches, 1 << 20);
+	if (!(o->max_length_ratio >= 1.0 && o->max_length_ratio <= 64.0))
+		return wlb_fail(error, "max_length_ratio is %g: it must be between 1 and 64", o->max_length_ratio);
+	if (o->max_delay_steps < 0 || o->max_delay_steps > 1 << 20)
+		return wlb_fail(error, "max_delay_steps is %d: it must be between 0 and %d", o->max_delay_steps,
+		                1 << 20);
+	if (!(o->target_delay_steps > 0.0 && isfinite(o->target_delay_steps)))
+		return wlb_fail(error, "target_delay_steps is %g: it must be a finite number above 0",
+		                o->target_delay_steps);
+	return 0;
+}
+
+/* Equal lengths are what plain and fixed are; the others may go above the window. */
+static int64_t max_tokens_of(const struct wlb_packer_options *o)
+{
+	if (o->strategy == WLB_STRATEGY_PLAIN || o->strategy == WLB_STRATEGY_FIXED)
+		return o->seq_length;
+	return (int64_t)((double)o->seq_length * o->max_length_ratio);
+}
+
+struct wlb_packer *wlb_packer_new(const struct wlb_model *model, const struct wlb_packer_options *options,
+                                  struct wlb_error *error)
+{
+	if (check_options(options, error) < 0)
+		return NULL;
+	if (options->work == NULL && model == NULL) {
+		wlb_fail(error, "no model and no work function: the packer needs one of them to weigh documents");
+		return NULL;
+	}
+	if (options->work == NULL && wlb_model_check(model, error) < 0)
+		return NULL;
+	struct wlb_packer *packer = calloc(1, sizeof(*packer));
+	if (packer == NULL) {
+		wlb_fail(error, "out of memory while making a packer");
+		return NULL;
+	}
+	size_t bins = (size_t)options->micro_batches;
+	packer->options = *options;
+	if (model != NULL)
+		packer->model = *model;
+	packer->price = first_price;
+	packer->full_at = calloc(bins, sizeof(*packer->full_at));
+	packer->first_of = calloc(bins + 1, sizeof(*packer->first_of));
+	if (packer->full_at == NULL || packer->first_of == NULL ||
+	    wlb_deal_init(&packer->deal, options->micro_batches, max_tokens_of(options)) < 0 ||
+	    wlb_bins_init(&packer->trial, options->micro_batches, max_tokens_of(options)) < 0) {
+		wlb_packer_free(packer);
+		wlb_fail(error, "out of memory while making a packer of %d micro-batches", options->micro_batches);
+		return NULL;
+	}
+	return packer;
+}
+
+void wlb_packer_free(struct wlb_packer *packer)
+{
+	if (packer == NULL)
+		return;
+	wlb_deal_free(&packer->deal);
+	wlb_bins_free(&packer->trial);
+	free(packer->full_at);
+	free(packer->first_of);
+	free(packer->pieces);
+	free(packer);
+}
+
+double wlb_packer_work(const struct wlb_packer *packer, int64_t tokens)
+{
+	if (packer->options.work != NULL)
+		return packer->options.work(packer->options.work_context, tokens);
+	return wlb_cost_document(&packer->model, tokens);
+}
+
+void wlb_packer_cut(struct wlb_packer *packer, size_t item, int64_t tokens, int32_t bin)
+{
+	struct wlb_deal *deal = &packer->deal;
+	struct wlb_item *whole = &deal->items[item];
+	if (tokens < whole->span.tokens) {
+		struct wlb_item *part = &deal->items[deal->count++];
+		*part = *whole;
+		part->span.tokens = tokens;
+		part->work = wlb_packer_work(packer, tokens);
+		whole->span.start += tokens;
+		whole->span.tokens -= tokens;
+		whole->work = wlb_packer_work(packer, whole->span.tokens);
+		packer->cuts++;
+		whole = part;
+	}
+	whole->bin = bin;
+	wlb_bins_add(&deal->bins, bin, whole->span.tokens, whole->work);
+}
+
+void wlb_packer_cut_rest(struct wlb_packer *packer, int64_t came_by)
+{
+	struct wlb_deal *deal = &packer->deal;
+	for (size_t r = 0; r < deal->ranked; r++) {
+		const struct wlb_item *item = &deal->items[deal->ranks[r].item];
+		while (item->bin < 0 && item->came_step <= came_by) {
+			int32_t bin = wlb_bins_roomiest(&deal->bins);
+			int64_t room = deal->bins.max_tokens - deal->bins.loads[bin].tokens;
+			if (room <= 0)
+				break;
+			wlb_packer_cut(packer, deal->ranks[r].item, room < item->span.tokens ? room : item->span.tokens,
+			               bin);
+		}
+	}
+	wlb_bins_heapify(&deal->bins);
+}
+
+/* Whether the batch may come; *pieces is what it is cut to at the window. */
+static int check_batch(const struct wlb_packer *packer, const struct wlb_span *batch, size_t count, int64_t *tokens,
+                       size_t *pieces, struct wlb_error *error)
+{
+	int64_t window = packer->options.seq_length;
+	int64_t limit = window * packer->options.micro_batches;
+	*tokens = 0;
+	*pieces = 0;
+	for (size_t i = 0; i < count; i++) {
+		const struct wlb_span *span = &batch[i];
+		if (span->tokens < 0 || span->start < 0 || span->start > INT64_MAX - span->tokens)
+			return wlb_fail(error,
+			                "document %lld has tokens %lld from %lld on: neither may be negative, "
+			                "nor their sum exceed 2^63 - 1",
+			                (long long)span->document, (long long)span->tokens, (long long)span->start);
+		if (span->tokens > limit - *tokens)
+			return wlb_fail(error,
+			                "document %lld of %lld tokens makes the batch longer than %d micro-batches of "
+			                "%lld tokens: give its rest to the next batch",
+			                (long long)span->document, (long long)span->tokens,
+			                packer->options.micro_batches, (long long)window);
+		*tokens += span->tokens;
+		*pieces += (size_t)((span->tokens + window - 1) / window);
+	}
+	return 0;
+}
+
+int wlb_packer_reserve(struct wlb_packer *packer, size_t pieces, struct wlb_error *error)
+{
+	size_t least = packer->deal.count + pieces + (size_t)packer->options.micro_batches + 1;
+	if (least <= packer->pieces_capacity)
+		return 0;
+	size_t capacity = least + least / 2;
+	struct wlb_packed *grown = reallocarray(packer->pieces, capacity, sizeof(*grown));
+	if (grown != NULL)
+		packer->pieces = grown;
+	if (grown == NULL || wlb_deal_reserve(&packer->deal, capacity) < 0)
+		return wlb_fail(error, "out of memory while packing %zu pieces", least);
+	packer->pieces_capacity = capacity;
+	return 0;
+}
+
+static void take_in(struct wlb_packer *packer, const struct wlb_span *batch, size_t count)
+{
+	struct wlb_deal *deal = &packer->deal;
+	for (size_t i = 0; i < count; i++) {
+		struct wlb_span left = batch[i];
+		while (left.tokens > 0) {
+			struct wlb_item *item = &deal->items[deal->count++];
+			*item = (struct wlb_item){.span = left, .came_step = packer->step, .bin = -1};
+			if (left.tokens > packer->options.seq_length)
+				item->span.tokens = packer->options.seq_length;
+			item->work = wlb_packer_work(packer, item->span.tokens);
+			left.start += item->span.tokens;
+			left.tokens -= item->span.tokens;
+		}
+	}
+}
+
+/* Hands out what has a bin, by micro-batch, and closes up what waits. */
+static void hand_out(struct wlb_packer *packer)
+{
+	struct wlb_deal *deal = &packer->deal;
+	size_t bins = (size_t)deal->bins.count, held = 0, *first = packer->first_of;
+	memset(first, 0, (bins + 1) * sizeof(*first));
+	for (size_t i = 0; i < deal->count; i++)
+		if (deal->items[i].bin >= 0)
+			first[deal->items[i].bin + 1]++;
+	for (size_t b = 0; b < bins; b++)
+		first[b + 1] += first[b];
+	packer->out.count = first[bins];
+	for (size_t i = 0; i < deal->count; i++) {
+		const struct wlb_item *item = &deal->items[i];
+		if (item->bin < 0) {
+			deal->items[held++] = *item;
+			continue;
+		}
+		packer->pieces[first[item->bin]++] = (struct wlb_packed){
+			.span = item->span,
+			.micro_batch = item->bin,
+			.waited_steps = (int32_t)(packer->step - item->came_step),
+		};
+	}
+	deal->count = held;
+}
+
+static void describe(struct wlb_packer *packer)
+{
+	const struct wlb_deal *deal = &packer->deal;
+	struct wlb_step *out = &packer->out;
+	out->index = packer->step;
+	out->pieces = packer->pieces;
+	out->loads = deal->bins.loads;
+	out->micro_batches = deal->bins.count;
+	out->cuts = packer->cuts;
+	out->tokens = 0;
+	out->held_tokens = 0;
+	for (int32_t b = 0; b < deal->bins.count; b++)
+		out->tokens += deal->bins.loads[b].tokens;
+	for (size_t i = 0; i < deal->count; i++)
+		out->held_tokens += deal->items[i].span.tokens;
+}
+
+/* Tokens wait held / flow steps in the mean (Little's law): dearer waiting where that is above the target. */
+static void steer_price(struct wlb_packer *packer)
+{
+	static const double calm = 25.0, least = 0.01, most = 10.0;
+	if (packer->came_tokens == 0)
+		return;
+	double flow = (double)packer->came_tokens / (double)packer->step;
+	double off = (double)packer->out.held_tokens / flow - packer->options.target_delay_steps;
+	packer->price = fmin(fmax(packer->price * (1.0 + fmin(off, calm) / calm), least), most);
+}
+
+const struct wlb_step *wlb_packer_next(struct wlb_packer *packer, const struct wlb_span *batch, size_t count,
+                                       struct wlb_error *error)
+{
+	int64_t tokens;
+	size_t pieces;
+	if (check_batch(packer, batch, count, &tokens, &pieces, error) < 0 ||
+	    wlb_packer_reserve(packer, pieces, error) < 0)
+		return NULL;
+	take_in(packer, batch, count);
+	packer->came_tokens += tokens;
+	packer->batch_tokens = tokens;
+	packer->cuts = 0;
+	packer->deal.ranked = 0;
+	wlb_bins_reset(&packer->deal.bins);
+	strategies[packer->options.strategy].pack(packer);
+	hand_out(packer);
+	describe(packer);
+	packer->step++;
+	steer_price(packer);
+	return &packer->out;
+}
+
+double wlb_step_imbalance(const struct wlb_step *step)
+{
+	double most = 0.0, sum = 0.0;
+	for (int32_t b = 0; b < step->micro_batches; b++) {
+		most = fmax(most, step->loads[b].work);
+		sum += step->loads[b].work;
+	}
+	return sum > 0.0 ? most * step->micro_batches / sum : 1.0;
+}

@@ -1,0 +1,206 @@
+/*
+ * Which documents leave at a step, and how they are dealt.
+ *
+ * Work grows with the square of a document's length, so a micro-batch with a long document can only be matched
+ * by others that hold long ones too: long documents wait until enough are there. Waiting has a price. Every
+ * release worth a thought holds the heaviest long documents back, lets all other long ones go, and fills up with
+ * short ones, oldest first, to some level of work. For each it is computed how unequal the micro-batches will be
+ * and what the documents left behind cost; the cheapest is taken. The price follows the mean wait aimed at.
+ */
+#include "libwlb/packing/packer.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Longer than this part of the window is long: few enough to think about one by one. */
+enum { LONG_PART = 8, FULL_SEARCH = 256, LEAST_STEP_PART = 4 };
+
+/* A document waiting for n steps counts 1 + n times this, so that the old go before the limit makes them. */
+static const double impatience = 0.1;
+
+struct release {
+	size_t held;           /* the heaviest long documents, which stay */
+	double short_tokens;   /* that go */
+	double missing_tokens; /* for a step; comes before the cost */
+	double cost;
+};
+
+struct scene {
+	size_t longs;
+	size_t most_held; /* the first that is due must go, and all lighter ones with it */
+	double short_tokens;
+	double short_work;
+	double flow_tokens; /* of a step, in the mean */
+	double least_tokens;
+	struct release best;
+};
+
+/* The trial bins once the long documents are in. */
+struct trial {
+	double waiting_tokens; /* weighed by impatience */
+	double tokens;
+	double work;
+	double level; /* work of the heaviest bin */
+};
+
+static int is_long(const struct wlb_packer *packer, const struct wlb_item *item)
+{
+	return item->span.tokens > packer->options.seq_length / LONG_PART;
+}
+
+static int64_t due_step(const struct wlb_packer *packer)
+{
+	return packer->step - packer->options.max_delay_steps;
+}
+
+static double waiting_tokens(const struct wlb_packer *packer, const struct wlb_item *item)
+{
+	return (double)item->span.tokens * (1.0 + impatience * (double)(packer->step - item->came_step));
+}
+
+static void survey(struct wlb_packer *packer, struct scene *scene)
+{
+	struct wlb_deal *deal = &packer->deal;
+	double all_tokens = 0.0;
+	*scene = (struct scene){.best = {.missing_tokens = DBL_MAX}};
+	for (size_t i = 0; i < deal->count; i++) {
+		const struct wlb_item *item = &deal->items[i];
+		all_tokens += (double)item->span.tokens;
+		if (is_long(packer, item)) {
+			wlb_deal_rank(deal, i);
+			continue;
+		}
+		scene->short_tokens += (double)item->span.tokens;
+		scene->short_work += item->work;
+	}
+	wlb_deal_sort(deal);
+	scene->longs = deal->ranked;
+	while (scene->most_held < scene->longs &&
+	       deal->items[deal->ranks[scene->most_held].item].came_step > due_step(packer))
+		scene->most_held++;
+	scene->flow_tokens = fmax((double)packer->came_tokens / (double)(packer->step + 1), 1.0);
+	scene->least_tokens = fmax((double)packer->batch_tokens / LEAST_STEP_PART, 1.0);
+	if (packer->batch_tokens == 0)
+		scene->least_tokens = all_tokens;
+}
+
+static void propose(const struct wlb_packer *packer, struct scene *scene, const struct trial *trial, size_t held,
+                    double level, double short_work)
+{
+	double go = scene->short_work > 0.0 ? scene->short_tokens * (short_work / scene->short_work) : 0.0;
+	double work = trial->work + short_work;
+	double waiting = trial->waiting_tokens + scene->short_tokens - go;
+	double imbalance = work > 0.0 ? level * packer->trial.count / work : 1.0;
+	struct release release = {
+		.held = held,
+		.short_tokens = go,
+		.cost = imbalance - 1.0 + packer->price * waiting / scene->flow_tokens,
+		.missing_tokens = fmax(scene->least_tokens - trial->tokens - go, 0.0),
+	};
+	if (release.missing_tokens < scene->best.missing_tokens ||
+	    (release.missing_tokens == scene->best.missing_tokens && release.cost < scene->best.cost))
+		scene->best = release;
+}
+
+static int less_first(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return x < y ? -1 : x > y;
+}
+
+/* Pours short documents, taken as a fluid, over the trial bins: up to the heaviest bin costs no balance; above,
+ * bins without room fall behind one by one, and each such level is a release worth a thought. */
+static void pour(const struct wlb_packer *packer, struct scene *scene, const struct trial *trial, size_t held)
+{
+	const struct wlb_bins *bins = &packer->trial;
+	double density = scene->short_tokens > 0.0 ? scene->short_work / scene->short_tokens : 0.0;
+	double level = trial->level, poured = 0.0;
+	size_t open = 0;
+	for (int32_t b = 0; b < bins->count; b++) {
+		double work = bins->loads[b].work;
+		double full_at = work + density * (double)(bins->max_tokens - bins->loads[b].tokens);
+		poured += fmin(full_at, level) - work;
+		if (full_at > level)
+			packer->full_at[open++] = full_at;
+	}
+	propose(packer, scene, trial, held, level, fmin(poured, scene->short_work));
+	qsort(packer->full_at, open, sizeof(*packer->full_at), less_first);
+	for (size_t full = 0; full < open && poured < scene->short_work; full++) {
+		double still_open = (double)(open - full);
+		double rise = fmin(packer->full_at[full] - level, (scene->short_work - poured) / still_open);
+		level += rise;
+		poured += rise * still_open;
+		propose(packer, scene, trial, held, level, fmin(poured, scene->short_work));
+	}
+}
+
+/* Thinks the release through that holds back the `held` heaviest; 0 where holding so much cannot be cheapest. */
+static int think(struct wlb_packer *packer, struct scene *scene, size_t held)
+{
+	const struct wlb_deal *deal = &packer->deal;
+	struct trial trial = {0};
+	for (size_t r = 0; r < held; r++)
+		trial.waiting_tokens += waiting_tokens(packer, &deal->items[deal->ranks[r].item]);
+	if (scene->best.missing_tokens == 0.0 &&
+	    packer->price * trial.waiting_tokens / scene->flow_tokens >= scene->best.cost)
+		return 0;
+	wlb_bins_reset(&packer->trial);
+	for (size_t r = held; r < scene->longs; r++) {
+		const struct wlb_item *item = &deal->items[deal->ranks[r].item];
+		int32_t bin = wlb_bins_put(&packer->trial, item->span.tokens, item->work);
+		if (bin < 0) {
+			trial.waiting_tokens += waiting_tokens(packer, item);
+			continue;
+		}
+		trial.tokens += (double)item->span.tokens;
+		trial.work += item->work;
+		trial.level = fmax(trial.level, packer->trial.loads[bin].work);
+	}
+	pour(packer, scene, &trial, held);
+	return 1;
+}
+
+/* All releases where there are few, else every stride-th and then those around the best. */
+static void choose(struct wlb_packer *packer, struct scene *scene)
+{
+	size_t stride = 1 + scene->longs / FULL_SEARCH;
+	for (size_t held = 0; held <= scene->most_held && think(packer, scene, held);)
+		held += stride;
+	if (stride == 1)
+		return;
+	size_t around = scene->best.held;
+	for (size_t held = around >= stride ? around - stride + 1 : 0; held < around + stride; held++)
+		if (held <= scene->most_held)
+			think(packer, scene, held);
+}
+
+/* Ranks what goes: the long documents are ranked already, the short ones follow, oldest first. */
+static void release(struct wlb_packer *packer, const struct release *best)
+{
+	struct wlb_deal *deal = &packer->deal;
+	double tokens = 0.0;
+	deal->ranked -= best->held;
+	memmove(deal->ranks, deal->ranks + best->held, deal->ranked * sizeof(*deal->ranks));
+	for (size_t i = 0; i < deal->count; i++) {
+		const struct wlb_item *item = &deal->items[i];
+		if (is_long(packer, item) || (tokens >= best->short_tokens && item->came_step > due_step(packer)))
+			continue;
+		tokens += (double)item->span.tokens;
+		wlb_deal_rank(deal, i);
+	}
+	wlb_deal_sort(deal);
+}
+
+void wlb_packer_balanced(struct wlb_packer *packer)
+{
+	struct scene scene;
+	survey(packer, &scene);
+	choose(packer, &scene);
+	release(packer, &scene.best);
+	wlb_deal_place(&packer->deal, due_step(packer));
+	wlb_packer_cut_rest(packer, due_step(packer));
+	wlb_deal_place(&packer->deal, INT64_MAX);
+	wlb_deal_refine(&packer->deal);
+}

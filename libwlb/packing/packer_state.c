@@ -1,0 +1,176 @@
+/* The packer's state as bytes: words of 64 bits, least byte first, and a checksum over them. */
+#include "libwlb/packing/packer.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+	OPTION_WORDS = 8,
+	HEADER_WORDS = 1 + OPTION_WORDS + 4, /* magic, options, where the stream stands */
+	ITEM_WORDS = 4,
+	WORD_BYTES = 8,
+};
+static const char magic[WORD_BYTES] = {'W', 'L', 'B', 'P', 'A', 'C', 'K', '1'};
+
+/* Where the stream stands, beside the documents held. */
+struct position {
+	int64_t step;
+	int64_t came_tokens;
+	double price;
+	uint64_t items;
+};
+
+static uint64_t bits_of(double value)
+{
+	uint64_t bits;
+	memcpy(&bits, &value, sizeof(bits));
+	return bits;
+}
+
+static double of_bits(uint64_t bits)
+{
+	double value;
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+
+static void put(unsigned char **at, uint64_t word)
+{
+	for (int byte = 0; byte < WORD_BYTES; byte++)
+		*(*at)++ = (unsigned char)(word >> (8 * byte));
+}
+
+static uint64_t get(const unsigned char **at)
+{
+	uint64_t word = 0;
+	for (int byte = 0; byte < WORD_BYTES; byte++)
+		word |= (uint64_t) * (*at)++ << (8 * byte);
+	return word;
+}
+
+/* FNV-1a. */
+static uint64_t checksum(const unsigned char *bytes, size_t count)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	for (size_t i = 0; i < count; i++)
+		hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+/* What must be equal where the state is restored; work is known by two of its values. */
+static void put_options(const struct wlb_packer *packer, unsigned char **at)
+{
+	const struct wlb_packer_options *o = &packer->options;
+	put(at, (uint64_t)o->strategy);
+	put(at, (uint64_t)o->seq_length);
+	put(at, (uint64_t)o->micro_batches);
+	put(at, bits_of(o->max_length_ratio));
+	put(at, (uint64_t)o->max_delay_steps);
+	put(at, bits_of(o->target_delay_steps));
+	put(at, bits_of(wlb_packer_work(packer, 1)));
+	put(at, bits_of(wlb_packer_work(packer, o->seq_length)));
+}
+
+static size_t state_bytes(size_t items)
+{
+	return (HEADER_WORDS + ITEM_WORDS * items + 1) * WORD_BYTES;
+}
+
+size_t wlb_packer_state_bytes(const struct wlb_packer *packer)
+{
+	return state_bytes(packer->deal.count);
+}
+
+void wlb_packer_save(const struct wlb_packer *packer, void *state)
+{
+	unsigned char *at = state;
+	memcpy(at, magic, sizeof(magic));
+	at += sizeof(magic);
+	put_options(packer, &at);
+	put(&at, (uint64_t)packer->step);
+	put(&at, (uint64_t)packer->came_tokens);
+	put(&at, bits_of(packer->price));
+	put(&at, (uint64_t)packer->deal.count);
+	for (size_t i = 0; i < packer->deal.count; i++) {
+		const struct wlb_item *item = &packer->deal.items[i];
+		put(&at, (uint64_t)item->span.document);
+		put(&at, (uint64_t)item->span.start);
+		put(&at, (uint64_t)item->span.tokens);
+		put(&at, (uint64_t)item->came_step);
+	}
+	put(&at, checksum(state, (size_t)(at - (unsigned char *)state)));
+}
+
+/* Whether the bytes are a whole state of a packer like this one; then *position is what they say. */
+static int check_state(const struct wlb_packer *packer, const unsigned char *state, size_t bytes,
+                       struct position *position, struct wlb_error *error)
+{
+	if (bytes < state_bytes(0) || memcmp(state, magic, sizeof(magic)) != 0)
+		return wlb_fail(error, "%zu bytes are no packer state of version %c: it begins with %.8s", bytes,
+		                magic[WORD_BYTES - 1], magic);
+	const unsigned char *at = state + bytes - WORD_BYTES;
+	if (get(&at) != checksum(state, bytes - WORD_BYTES))
+		return wlb_fail(error, "the packer state of %zu bytes is damaged: its checksum differs", bytes);
+	unsigned char own[OPTION_WORDS * WORD_BYTES], *end = own;
+	put_options(packer, &end);
+	if (memcmp(state + WORD_BYTES, own, sizeof(own)) != 0)
+		return wlb_fail(error, "the packer state was saved with other options or another model: "
+		                       "go on with those it was saved with");
+	at = state + WORD_BYTES + sizeof(own);
+	position->step = (int64_t)get(&at);
+	position->came_tokens = (int64_t)get(&at);
+	position->price = of_bits(get(&at));
+	position->items = get(&at);
+	if (position->items > bytes || bytes != state_bytes((size_t)position->items))
+		return wlb_fail(error, "the packer state of %zu bytes names %llu documents: its length differs", bytes,
+		                (unsigned long long)position->items);
+	return 0;
+}
+
+static struct wlb_item get_item(const unsigned char **at)
+{
+	struct wlb_item item = {.bin = -1};
+	item.span.document = (int64_t)get(at);
+	item.span.start = (int64_t)get(at);
+	item.span.tokens = (int64_t)get(at);
+	item.came_step = (int64_t)get(at);
+	return item;
+}
+
+/* Whether a packer that gave position->step steps can hold every document of the state. */
+static int check_items(const struct wlb_packer *packer, const unsigned char *state, const struct position *position,
+                       struct wlb_error *error)
+{
+	const unsigned char *at = state + HEADER_WORDS * WORD_BYTES;
+	int sane =
+		position->step >= 0 && position->came_tokens >= 0 && position->price > 0.0 && isfinite(position->price);
+	for (uint64_t i = 0; i < position->items && sane; i++) {
+		struct wlb_item item = get_item(&at);
+		sane = item.span.tokens >= 1 && item.span.tokens <= packer->options.seq_length &&
+		       item.span.start >= 0 && item.span.start <= INT64_MAX - item.span.tokens && item.came_step >= 0 &&
+		       item.came_step < position->step;
+	}
+	if (!sane)
+		return wlb_fail(error, "the packer state holds what no packer can: it was not saved by one");
+	return 0;
+}
+
+int wlb_packer_restore(struct wlb_packer *packer, const void *state, size_t bytes, struct wlb_error *error)
+{
+	struct position position = {0};
+	if (check_state(packer, state, bytes, &position, error) < 0 ||
+	    check_items(packer, state, &position, error) < 0 ||
+	    wlb_packer_reserve(packer, (size_t)position.items, error) < 0)
+		return -1;
+	packer->step = position.step;
+	packer->came_tokens = position.came_tokens;
+	packer->price = position.price;
+	packer->deal.count = (size_t)position.items;
+	const unsigned char *at = (const unsigned char *)state + HEADER_WORDS * WORD_BYTES;
+	for (size_t i = 0; i < packer->deal.count; i++) {
+		struct wlb_item item = get_item(&at);
+		item.work = wlb_packer_work(packer, item.span.tokens);
+		packer->deal.items[i] = item;
+	}
+	return 0;
+}

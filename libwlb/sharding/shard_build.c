@@ -1,0 +1,92 @@
+/* From pieces of documents to the shards of every rank. */
+#include "libwlb/sharding/shard.h"
+
+enum { NONE = -1 };
+
+int wlb_shard_builder_init(struct wlb_shard_builder *b, const struct wlb_shard_batch *batch,
+                           struct wlb_shard_memory *memory, struct wlb_shard_result *result, size_t pieces)
+{
+	struct wlb_shards *made = &result->shards;
+	size_t ranks = (size_t)batch->ranks;
+	*b = (struct wlb_shard_builder){.memory = memory, .result = result};
+	b->pieces = wlb_room_take(&memory->pieces, pieces, sizeof(*b->pieces));
+	b->newest = wlb_room_take(&memory->newest, ranks, sizeof(*b->newest));
+	*made = (struct wlb_shards){.ranks = batch->ranks};
+	made->first_shard = wlb_room_take(&result->first_shard_room, ranks + 1, sizeof(*made->first_shard));
+	made->first_row = wlb_room_take(&result->first_row_room, ranks + 1, sizeof(*made->first_row));
+	if (b->pieces == NULL || b->newest == NULL || made->first_shard == NULL || made->first_row == NULL)
+		return -1;
+	for (size_t r = 0; r < ranks; r++)
+		b->newest[r] = NONE;
+	return 0;
+}
+
+void wlb_shard_builder_add(struct wlb_shard_builder *b, struct wlb_cut_piece piece)
+{
+	if (piece.count == 0)
+		return;
+	struct wlb_shards *made = &b->result->shards;
+	made->first_row[piece.rank + 1] += piece.count;
+	made->tokens += piece.count;
+	int64_t *newest = &b->newest[piece.rank];
+	if (*newest != NONE) {
+		struct wlb_cut_piece *last = &b->pieces[*newest];
+		if (last->document == piece.document && last->start + last->count == piece.start) {
+			last->count += piece.count;
+			return;
+		}
+	}
+	*newest = (int64_t)b->count;
+	b->pieces[b->count++] = piece;
+	made->first_shard[piece.rank + 1]++;
+}
+
+/* Where the keys of each document begin. */
+static void find_keys(const struct wlb_shard_batch *batch, int32_t *keys)
+{
+	int32_t tokens = 0;
+	for (size_t i = 0; i < batch->count; i++) {
+		keys[i] = tokens;
+		if (wlb_shard_group(batch, i) > 0)
+			tokens += (int32_t)batch->tokens[i];
+	}
+}
+
+/* Sorts the pieces by rank, each rank's in the order they came. next: one for each rank. */
+static void place_shards(struct wlb_shard_builder *b, const int32_t *keys, size_t *next)
+{
+	struct wlb_shards *made = &b->result->shards;
+	for (int32_t r = 0; r < made->ranks; r++) {
+		made->first_shard[r + 1] += made->first_shard[r];
+		made->first_row[r + 1] += made->first_row[r];
+		next[r] = made->first_shard[r];
+	}
+	for (size_t p = 0; p < b->count; p++) {
+		const struct wlb_cut_piece *piece = &b->pieces[p];
+		struct wlb_shard *shard = &made->shards[next[piece->rank]];
+		int is_first = next[piece->rank]++ == made->first_shard[piece->rank];
+		*shard = (struct wlb_shard){
+			.document = piece->document,
+			.q_start = is_first ? 0 : shard[-1].q_start + shard[-1].q_count,
+			.q_count = piece->count,
+			.k_start = keys[piece->document],
+			.k_count = piece->start + piece->count,
+			.q_offset = piece->start,
+		};
+	}
+}
+
+int wlb_shard_builder_finish(struct wlb_shard_builder *b, const struct wlb_shard_batch *batch,
+                             enum wlb_sharding sharding)
+{
+	struct wlb_shards *made = &b->result->shards;
+	int32_t *keys = wlb_room_take(&b->memory->keys, batch->count, sizeof(*keys));
+	size_t *next = wlb_room_take(&b->memory->next, (size_t)batch->ranks, sizeof(*next));
+	made->shards = wlb_room_take(&b->result->shards_room, b->count, sizeof(*made->shards));
+	if (keys == NULL || next == NULL || made->shards == NULL)
+		return -1;
+	find_keys(batch, keys);
+	place_shards(b, keys, next);
+	made->sharding = sharding;
+	return 0;
+}

@@ -1,0 +1,157 @@
+/*
+ * Per-document cuts without padding. A document of n tokens on g ranks has 2 g chunks of n / 2g tokens; n mod 2g of
+ * them have one more:
+ *
+ *  - The n mod g tokens that are over when each rank has as many as the others go round the ranks, on from where
+ *    the last document stopped. So ranks stay within one token of each other after every document.
+ *  - A rank with an odd number of tokens has the longer chunk in front (light, few keys) or at the back (heavy):
+ *    whichever leaves it, and the ranks further in, nearer to equal attention over all documents so far. The
+ *    longest document comes first, since shorter ones correct what it leaves.
+ *
+ * All of it in whole numbers.
+ */
+#include "libwlb/sharding/shard.h"
+
+#include <stdlib.h>
+
+struct document {
+	int64_t tokens;
+	size_t index;
+};
+
+struct cutter {
+	struct document *documents; /* longest first */
+	int64_t *pairs;             /* of a query and a key, of each rank so far */
+	int64_t next;               /* the rank that gets the next token that is over */
+};
+
+/* A document that is being cut from both ends inwards, a rank at a time. */
+struct cut {
+	int64_t front; /* the tokens [front, back) are left */
+	int64_t back;
+	int64_t mean;       /* pairs of a rank, were all equal */
+	int64_t excess;     /* pairs that the ranks cut so far have above the mean, together */
+	int32_t ranks_left; /* after the one at hand */
+};
+
+int32_t wlb_shard_group(const struct wlb_shard_batch *batch, size_t document)
+{
+	if (batch->places == NULL)
+		return batch->ranks;
+	const struct wlb_place *place = &batch->places[document];
+	return place->micro_batch == batch->micro_batch ? place->ranks : 0;
+}
+
+int32_t wlb_shard_first(const struct wlb_shard_batch *batch, size_t document)
+{
+	return batch->places == NULL ? 0 : batch->places[document].first_rank;
+}
+
+/* Longest first; the index breaks ties, so that equal inputs are cut equally. */
+static int longer_first(const void *a, const void *b)
+{
+	const struct document *x = a, *y = b;
+	if (x->tokens != y->tokens)
+		return x->tokens > y->tokens ? -1 : 1;
+	return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* Sum of first + 1 ... first + count: the keys that queries at these positions see. */
+static int64_t pairs_of(int64_t first, int64_t count)
+{
+	return count * first + count * (count + 1) / 2;
+}
+
+static int64_t pairs_with(const struct cut *cut, int64_t head, int64_t tail)
+{
+	return pairs_of(cut->front, head) + pairs_of(cut->back - tail, tail);
+}
+
+static int64_t mean_pairs(const int64_t *pairs, int32_t ranks, int64_t tokens)
+{
+	int64_t sum = pairs_of(0, tokens);
+	for (int32_t r = 0; r < ranks; r++)
+		sum += pairs[r];
+	return sum / ranks;
+}
+
+/* How far from the mean a rank comes to stand, or the ranks still to be cut, which share what is left. */
+static int64_t unevenness(const struct cut *cut, int64_t pairs)
+{
+	int64_t own = llabs(pairs - cut->mean);
+	int64_t others = cut->ranks_left > 0 ? llabs(cut->excess + pairs - cut->mean) / cut->ranks_left : 0;
+	return own > others ? own : others;
+}
+
+/* The tokens of a rank's chunk in front, of `each` in both; `pairs` is what it has of other documents. */
+static int64_t choose_head(const struct cut *cut, int64_t pairs, int64_t each)
+{
+	int64_t fewer = each / 2, more = each - fewer;
+	int64_t light = unevenness(cut, pairs + pairs_with(cut, more, fewer));
+	int64_t heavy = unevenness(cut, pairs + pairs_with(cut, fewer, more));
+	return light <= heavy ? more : fewer;
+}
+
+/* Gives each rank its two chunks. The tokens that are over go to `remainder` ranks from `next` on. */
+static void cut_document(int64_t *pairs, int32_t ranks, int64_t tokens, int64_t next, uint8_t *longer)
+{
+	struct cut cut = {.back = tokens, .mean = mean_pairs(pairs, ranks, tokens)};
+	int64_t shortest = tokens / (2 * ranks), remainder = tokens % ranks;
+	for (int32_t r = 0; r < ranks; r++) {
+		cut.ranks_left = ranks - 1 - r;
+		int64_t each = tokens / ranks + ((r - next + ranks) % ranks < remainder);
+		int64_t head = choose_head(&cut, pairs[r], each), tail = each - head;
+		longer[r] = (uint8_t)(head - shortest);
+		longer[2 * ranks - 1 - r] = (uint8_t)(tail - shortest);
+		pairs[r] += pairs_with(&cut, head, tail);
+		cut.excess += pairs[r] - cut.mean;
+		cut.front += head;
+		cut.back -= tail;
+	}
+}
+
+static int cutter_init(struct cutter *cutter, const struct wlb_shard_batch *batch, struct wlb_shard_memory *memory)
+{
+	*cutter = (struct cutter){0};
+	cutter->pairs = wlb_room_take(&memory->pairs, (size_t)batch->ranks, sizeof(*cutter->pairs));
+	cutter->documents = wlb_room_take(&memory->documents, batch->count, sizeof(*cutter->documents));
+	if (cutter->pairs == NULL || cutter->documents == NULL)
+		return -1;
+	for (size_t i = 0; i < batch->count; i++)
+		cutter->documents[i] = (struct document){.tokens = batch->tokens[i], .index = i};
+	qsort(cutter->documents, batch->count, sizeof(*cutter->documents), longer_first);
+	return 0;
+}
+
+/* Fills what wlb_cuts.longer points to. */
+static void cut_all(struct cutter *cutter, const struct wlb_shard_batch *batch, const size_t *first_chunk,
+                    uint8_t *longer)
+{
+	for (size_t d = 0; d < batch->count; d++) {
+		size_t i = cutter->documents[d].index;
+		int32_t ranks = wlb_shard_group(batch, i);
+		if (ranks == 0)
+			continue;
+		cut_document(&cutter->pairs[wlb_shard_first(batch, i)], ranks, batch->tokens[i], cutter->next,
+		             &longer[first_chunk[i]]);
+		/* With places the first ranks have the remainder, as the loads of wlb_spread say. */
+		if (batch->places == NULL)
+			cutter->next = (cutter->next + batch->tokens[i]) % ranks;
+	}
+}
+
+int wlb_cuts_init(struct wlb_cuts *cuts, const struct wlb_shard_batch *batch, struct wlb_shard_memory *memory)
+{
+	struct cutter cutter;
+	size_t *first_chunk = wlb_room_take(&memory->first_chunk, batch->count + 1, sizeof(*first_chunk));
+	if (first_chunk == NULL)
+		return -1;
+	for (size_t i = 0; i < batch->count; i++)
+		first_chunk[i + 1] = first_chunk[i] + 2 * (size_t)wlb_shard_group(batch, i);
+	uint8_t *longer = wlb_room_take(&memory->longer, first_chunk[batch->count], sizeof(*longer));
+	if (longer == NULL || cutter_init(&cutter, batch, memory) < 0)
+		return -1;
+	cut_all(&cutter, batch, first_chunk, longer);
+	*cuts = (struct wlb_cuts){.first_chunk = first_chunk, .longer = longer};
+	return 0;
+}

@@ -1,0 +1,176 @@
+#include "libwlb/simulation/sim.h"
+#include "libwlb/layout/plan.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void wlb_sim_options_init(struct wlb_sim_options *options, const struct wlb_plan *plan)
+{
+	*options = (struct wlb_sim_options){
+		.plan = *plan,
+		.sharding = WLB_SHARDING_ADAPTIVE,
+		.timeline = 1,
+		.overlap_dp = 1,
+		.overlap_pp = 1,
+	};
+}
+
+static int check_options(const struct wlb_sim_options *options, struct wlb_error *error)
+{
+	if (!(options->tp_overlap >= 0.0 && options->tp_overlap <= 1.0))
+		return wlb_fail(error, "tp_overlap is %g: it must lie between 0 and 1", options->tp_overlap);
+	if (!(options->cp_overlap >= 0.0 && options->cp_overlap <= 1.0))
+		return wlb_fail(error, "cp_overlap is %g: it must lie between 0 and 1", options->cp_overlap);
+	if (options->sharding > WLB_SHARDING_ADAPTIVE)
+		return wlb_fail(error, "sharding is %d: it must be per-sequence, per-document or adaptive",
+		                (int)options->sharding);
+	int ranks = wlb_layout_ranks(&options->plan.layout);
+	for (int r = 0; options->slowdown != NULL && r < ranks; r++)
+		if (!(options->slowdown[r] >= 1.0 && options->slowdown[r] <= 1e6))
+			return wlb_fail(error, "slowdown of rank %d is %g: it must be a number from 1 to 1000000", r,
+			                options->slowdown[r]);
+	return 0;
+}
+
+static int least(int a, int b)
+{
+	return a < b ? a : b;
+}
+
+/* Whether ranks `first` to `last` of the layout stand under different leaf switches. */
+static int crosses(const struct wlb_sim *sim, int first, int last)
+{
+	const int32_t *leaf = sim->options.leaf;
+	int gpus = sim->machine.gpus_per_node;
+	return leaf != NULL && leaf[first / gpus] != leaf[last / gpus];
+}
+
+static int stage_crosses(const struct wlb_sim *sim, int first, int last)
+{
+	return first / sim->machine.gpus_per_node != last / sim->machine.gpus_per_node && crosses(sim, first, last);
+}
+
+/* Where the groups lie: the nodes of a group are neighbours, so that its first and last rank tell. */
+static void find_groups(struct wlb_sim *sim)
+{
+	const struct wlb_layout *l = &sim->options.plan.layout;
+	int gpus = sim->machine.gpus_per_node, stage = l->tp * l->cp, replica = stage * l->pp;
+	sim->tp_on_node = least(l->tp, gpus);
+	sim->cp_on_node = least(l->cp, gpus / l->tp > 0 ? gpus / l->tp : 1);
+	sim->dp_on_node = sim->cp_on_node * least(l->dp, gpus / replica > 0 ? gpus / replica : 1);
+	for (int r = 0; r < replica * l->dp; r += stage)
+		sim->cp_crosses |= stage_crosses(sim, r, r + stage - 1);
+	for (int r = 0; r < replica * l->dp; r += l->tp)
+		sim->tp_crosses |= stage_crosses(sim, r, r + l->tp - 1);
+	sim->dp_crosses = crosses(sim, 0, replica * l->dp - 1);
+}
+
+static void set_costs(struct wlb_sim *sim)
+{
+	const struct wlb_model *m = &sim->model;
+	double tp = (double)sim->options.plan.layout.tp, hidden = (double)m->hidden_size;
+	double q = (double)(m->num_attention_heads * m->head_dim), kv = (double)(m->num_key_value_heads * m->head_dim);
+	sim->layer_token_flops = 2.0 * wlb_plan_layer_matrices(m) / tp;
+	/* bfloat16, read and written: both norms and residual sums, rotary embeddings, the gated product. */
+	sim->layer_token_bytes = 2.0 * (10.0 * hidden + 2.0 * (q + kv) + 3.0 * (double)m->intermediate_size) / tp;
+	sim->head_token_flops = 2.0 * hidden * (double)m->vocab_size / tp;
+	/* Two products of 2 FLOPs in each of the head's dimensions. */
+	sim->pair_s = 4.0 * q / tp / (sim->machine.peak_flops * sim->machine.attention_efficiency);
+	sim->kv_token_bytes = 2.0 * 2.0 * wlb_plan_kv_width(&sim->options.plan, m);
+}
+
+/* Each stage of each replica goes at the pace of its slowest rank. */
+static void set_slowdown(struct wlb_sim *sim)
+{
+	const struct wlb_layout *l = &sim->options.plan.layout;
+	int ranks = wlb_layout_ranks(l), stage = l->tp * l->cp;
+	for (int r = 0; r < ranks; r++)
+		sim->slow[r / stage] =
+			fmax(sim->slow[r / stage], sim->options.slowdown != NULL ? sim->options.slowdown[r] : 1.0);
+}
+
+static int allocate(struct wlb_sim *sim)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	size_t pp = (size_t)plan->layout.pp, cp = (size_t)plan->layout.cp, dp = (size_t)plan->layout.dp;
+	size_t passes = wlb_sim_pipeline_passes(plan), m = (size_t)plan->micro_batches;
+	size_t chunks = pp * (size_t)plan->interleave;
+	struct wlb_sim_pipeline *p = &sim->pipeline;
+	sim->event_count = sim->options.timeline ? 2 * passes * dp : 0;
+	struct {
+		void *array;
+		size_t count, size;
+	} wanted[] = {
+		{&sim->slow, pp * dp, sizeof(*sim->slow)},
+		{&sim->loads, m * dp, sizeof(*sim->loads)},
+		{&sim->rank_s, cp, sizeof(*sim->rank_s)},
+		{&sim->rank_bytes, cp, sizeof(*sim->rank_bytes)},
+		{&sim->rank_loads, cp, sizeof(*sim->rank_loads)},
+		{&sim->chunk_start_s, chunks, sizeof(*sim->chunk_start_s)},
+		{&sim->chunk_end_s, chunks, sizeof(*sim->chunk_end_s)},
+		{&sim->events, sim->event_count, sizeof(*sim->events)},
+		{&p->forward_s, passes, sizeof(*p->forward_s)},
+		{&p->backward_s, passes, sizeof(*p->backward_s)},
+		{&p->forward_end_s, passes, sizeof(*p->forward_end_s)},
+		{&p->backward_end_s, passes, sizeof(*p->backward_end_s)},
+		{&p->send_s, pp * m, sizeof(*p->send_s)},
+		{&p->stage_end_s, pp, sizeof(*p->stage_end_s)},
+		{&p->next, pp, sizeof(*p->next)},
+		{&p->last_start_s, chunks, sizeof(*p->last_start_s)},
+		{&p->last_end_s, chunks, sizeof(*p->last_end_s)},
+	};
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+		void *array = calloc(wanted[i].count + 1, wanted[i].size);
+		if (array == NULL)
+			return -1;
+		memcpy(wanted[i].array, &array, sizeof(array));
+	}
+	return 0;
+}
+
+struct wlb_sim *wlb_sim_new(const struct wlb_model *model, const struct wlb_machine *machine,
+                            const struct wlb_sim_options *options, struct wlb_error *error)
+{
+	if (wlb_model_check(model, error) < 0 || wlb_machine_check(machine, error) < 0 ||
+	    wlb_plan_check(&options->plan, model, error) < 0 || check_options(options, error) < 0)
+		return NULL;
+	struct wlb_sim *sim = calloc(1, sizeof(*sim));
+	if (sim != NULL) {
+		sim->model = *model;
+		sim->machine = *machine;
+		sim->options = *options;
+		sim->pipeline.plan = options->plan;
+		sim->pipeline.overlap_pp = options->overlap_pp;
+	}
+	if (sim == NULL || allocate(sim) < 0) {
+		wlb_sim_free(sim);
+		wlb_fail(error, "out of memory for the simulation of %d GPUs, %d micro-batches each",
+		         wlb_layout_ranks(&options->plan.layout), options->plan.micro_batches);
+		return NULL;
+	}
+	find_groups(sim);
+	set_costs(sim);
+	set_slowdown(sim);
+	return sim;
+}
+
+void wlb_sim_free(struct wlb_sim *sim)
+{
+	if (sim == NULL)
+		return;
+	struct wlb_sim_pipeline *p = &sim->pipeline;
+	void *arrays[] = {sim->slow,          sim->loads,       sim->rank_s,      sim->rank_bytes,   sim->rank_loads,
+	                  sim->chunk_start_s, sim->chunk_end_s, sim->events,      sim->tokens,       sim->places,
+	                  p->forward_s,       p->backward_s,    p->forward_end_s, p->backward_end_s, p->send_s,
+	                  p->stage_end_s,     p->next,          p->last_start_s,  p->last_end_s};
+	for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
+		free(arrays[i]);
+	free(sim);
+}
+
+const struct wlb_sim_event *wlb_sim_timeline(const struct wlb_sim *sim, size_t *count)
+{
+	*count = sim->options.timeline ? 2 * wlb_sim_pipeline_passes(&sim->options.plan) * (size_t)sim->replicas : 0;
+	return sim->events;
+}

@@ -1,0 +1,254 @@
+/* One training step: the pipelines of all replicas, then what joins them. */
+#include "libwlb/layout/plan.h"
+#include "libwlb/simulation/sim.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int reserve(struct wlb_sim *sim, size_t count, struct wlb_error *error)
+{
+	if (count <= sim->tokens_capacity)
+		return 0;
+	size_t capacity = 2 * count + 64;
+	int64_t *tokens = reallocarray(sim->tokens, capacity, sizeof(*tokens));
+	if (tokens != NULL)
+		sim->tokens = tokens;
+	struct wlb_place *places = reallocarray(sim->places, capacity, sizeof(*places));
+	if (places != NULL)
+		sim->places = places;
+	if (tokens == NULL || places == NULL)
+		return wlb_fail(error, "out of memory for a micro-batch of %zu documents", count);
+	sim->tokens_capacity = capacity;
+	return 0;
+}
+
+/* The load of every micro-batch, in the order of the step. */
+static int load_step(struct wlb_sim *sim, const struct wlb_step *step, struct wlb_error *error)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	int64_t most = (int64_t)plan->layout.dp * plan->micro_batches;
+	if (step->micro_batches < 1 || step->micro_batches > most || step->micro_batches % plan->micro_batches != 0)
+		return wlb_fail(error,
+		                "the step has %d micro-batches: the plan runs dp x micro_batches, %d x %d, and a "
+		                "sample of its replicas is a multiple of the latter",
+		                step->micro_batches, plan->layout.dp, plan->micro_batches);
+	sim->replicas = step->micro_batches / plan->micro_batches;
+	size_t at = 0;
+	for (int32_t j = 0; j < step->micro_batches; j++) {
+		size_t first = at;
+		while (at < step->count && step->pieces[at].micro_batch == j)
+			at++;
+		if (reserve(sim, at - first, error) < 0)
+			return -1;
+		for (size_t i = first; i < at; i++)
+			sim->tokens[i - first] = step->pieces[i].span.tokens;
+		wlb_sim_load(sim, at - first, &sim->loads[j]);
+	}
+	if (at != step->count)
+		return wlb_fail(error,
+		                "piece %zu is of micro-batch %d: pieces must be in the order of micro-batches, 0 "
+		                "to %d",
+		                at, step->pieces[at].micro_batch, step->micro_batches - 1);
+	return 0;
+}
+
+/* ZeRO-2 and 3 meet in every micro-batch: all replicas go at the pace of the one with most to do. */
+static const struct wlb_sim_load *load_of(const struct wlb_sim *sim, int32_t replica, int32_t j)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	const struct wlb_sim_load *load = &sim->loads[(size_t)j * sim->replicas + replica];
+	for (int32_t r = 0; plan->zero_stage >= 2 && r < sim->replicas; r++) {
+		const struct wlb_sim_load *other = &sim->loads[(size_t)j * sim->replicas + r];
+		if (other->forward_s + other->backward_s > load->forward_s + load->backward_s)
+			load = other;
+	}
+	return load;
+}
+
+static void fill_pipeline(struct wlb_sim *sim, int32_t replica, int with_slowdown)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	struct wlb_sim_pipeline *p = &sim->pipeline;
+	int32_t pp = plan->layout.pp, m = plan->micro_batches;
+	for (int32_t j = 0; j < m; j++) {
+		const struct wlb_sim_load *load = load_of(sim, replica, j);
+		for (int32_t s = 0; s < pp; s++) {
+			double slow = with_slowdown ? sim->slow[(size_t)replica * pp + s] : 1.0;
+			p->send_s[(size_t)s * m + j] = pp > 1 ? wlb_sim_send_s(sim, replica, s, load->send_bytes) : 0.0;
+			for (int32_t c = 0; c < plan->interleave; c++) {
+				size_t at = ((size_t)c * pp + s) * m + j;
+				wlb_sim_time_passes(sim, load, s, c, slow, &p->forward_s[at], &p->backward_s[at]);
+			}
+		}
+	}
+}
+
+/* Seconds at which the gradients of all stages are reduced; chunks are reduced one after another, each as its last
+ * backward pass goes through its layers, the last layer's share at the earliest when the pass ends. */
+static double reduced_s(const struct wlb_sim *sim, double pipelines_end_s)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	double all_s = pipelines_end_s;
+	for (int32_t s = 0; s < plan->layout.pp; s++) {
+		double at_s = sim->options.overlap_dp ? 0.0 : pipelines_end_s;
+		for (int32_t c = plan->interleave - 1; c >= 0 && plan->zero_stage < 2; c--) {
+			double takes_s = wlb_sim_reduce_s(sim, s, c);
+			double layers = (double)wlb_plan_layers(plan, &sim->model, s, c);
+			size_t q = (size_t)c * plan->layout.pp + s;
+			at_s = fmax(at_s, sim->chunk_start_s[q]) + takes_s;
+			at_s = fmax(at_s, sim->chunk_end_s[q] + takes_s / layers);
+		}
+		all_s = fmax(all_s, at_s);
+	}
+	return all_s;
+}
+
+struct run {
+	double pipelines_end_s; /* of the replica that ends last */
+	double reduced_s;
+	int32_t worst_replica;
+};
+
+static struct run run_replicas(struct wlb_sim *sim, int with_slowdown)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	size_t chunks = (size_t)plan->layout.pp * plan->interleave, passes = wlb_sim_pipeline_passes(plan);
+	struct run run = {.pipelines_end_s = -1.0};
+	memset(sim->chunk_start_s, 0, chunks * sizeof(*sim->chunk_start_s));
+	memset(sim->chunk_end_s, 0, chunks * sizeof(*sim->chunk_end_s));
+	for (int32_t r = 0; r < sim->replicas; r++) {
+		fill_pipeline(sim, r, with_slowdown);
+		sim->pipeline.events = sim->options.timeline ? sim->events + 2 * passes * (size_t)r : NULL;
+		double end_s = wlb_sim_pipeline_run(&sim->pipeline);
+		for (size_t i = 0; sim->options.timeline && i < 2 * passes; i++) {
+			struct wlb_sim_event *event = &sim->pipeline.events[i];
+			event->replica = r;
+			event->micro_batch = event->micro_batch * sim->replicas + r;
+		}
+		for (size_t q = 0; q < chunks; q++) {
+			sim->chunk_start_s[q] = fmax(sim->chunk_start_s[q], sim->pipeline.last_start_s[q]);
+			sim->chunk_end_s[q] = fmax(sim->chunk_end_s[q], sim->pipeline.last_end_s[q]);
+		}
+		if (end_s > run.pipelines_end_s) {
+			run.pipelines_end_s = end_s;
+			run.worst_replica = r;
+		}
+	}
+	run.reduced_s = reduced_s(sim, run.pipelines_end_s);
+	return run;
+}
+
+/* A pipeline of equal passes with the same work in all: how long it takes, sending at once or as it does. */
+static double run_equal(struct wlb_sim *sim, double forward_s, double backward_s, double send)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	struct wlb_sim_pipeline *p = &sim->pipeline;
+	size_t passes = wlb_sim_pipeline_passes(plan);
+	for (size_t i = 0; i < passes; i++) {
+		p->forward_s[i] = forward_s / (double)passes;
+		p->backward_s[i] = backward_s / (double)passes;
+	}
+	for (size_t i = 0; i < (size_t)plan->layout.pp * plan->micro_batches; i++)
+		p->send_s[i] = send;
+	p->events = NULL;
+	return wlb_sim_pipeline_run(p);
+}
+
+/* Sums over the micro-batches of a mean replica, all stages. */
+struct sums {
+	double forward_s, backward_s; /* all that the passes take */
+	double send_s;                /* mean over micro-batches and boundaries */
+};
+
+static struct sums sum_loads(struct wlb_sim *sim, struct wlb_sim_time *time, struct wlb_sim_result *result)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	struct sums sums = {0};
+	double layers = (double)sim->model.num_hidden_layers, replicas = (double)sim->replicas;
+	double gpus = replicas * plan->layout.pp; /* that share this work, of one tp and cp place */
+	int32_t count = plan->micro_batches * sim->replicas;
+	for (int32_t i = 0; i < count; i++) {
+		const struct wlb_sim_load *load = &sim->loads[i];
+		double head_s = load->head_forward_s + load->head_backward_s;
+		double again = plan->recompute == WLB_RECOMPUTE_FULL ? 1.0 : 0.0;
+		time->compute_s += (layers * (load->forward_mean_s + load->backward_mean_s) + head_s) / gpus;
+		time->recompute_s += again * layers * load->forward_mean_s / gpus;
+		time->cp_imbalance_s += layers *
+		                        ((1.0 + again) * (load->forward_s - load->forward_mean_s) + load->backward_s -
+		                         load->backward_mean_s) /
+		                        gpus;
+		time->tp_s += layers * ((1.0 + again) * load->tp_forward_s + load->tp_backward_s) / gpus;
+		time->cp_s += layers * ((1.0 + again) * load->cp_forward_s + load->cp_backward_s) / gpus;
+		sums.forward_s +=
+			(layers * (load->forward_s + load->tp_forward_s + load->cp_forward_s) + load->head_forward_s) /
+			replicas;
+		sums.backward_s += (layers * (load->backward_s + load->tp_backward_s + load->cp_backward_s +
+		                              wlb_sim_recompute_s(sim, load, 1.0)) +
+		                    load->head_backward_s) /
+		                   replicas;
+		for (int32_t s = 0; plan->layout.pp > 1 && s < plan->layout.pp; s++)
+			sums.send_s += wlb_sim_send_s(sim, 0, s, load->send_bytes) / plan->layout.pp / count;
+		result->tokens += load->tokens;
+		result->per_document += load->per_document;
+		result->flops += 3.0 * load->flops;
+	}
+	return sums;
+}
+
+/* Seconds to gather the weights that the optimizer has changed: the stage that takes longest. ZeRO-3 gathers them when
+ * they are used. */
+static double gather_s(const struct wlb_sim *sim)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	double most_s = 0.0;
+	if (plan->zero_stage == 0 || plan->zero_stage == 3)
+		return 0.0;
+	for (int32_t s = 0; s < plan->layout.pp; s++) {
+		double stage_s = 0.0;
+		for (int32_t c = 0; c < plan->interleave; c++)
+			stage_s += wlb_sim_gather_weights_s(sim, s, c);
+		most_s = fmax(most_s, stage_s);
+	}
+	return most_s;
+}
+
+/* Seconds that the passes of a mean GPU wait for ZeRO-2 and 3, which have one stage. */
+static double zero_s(const struct wlb_sim *sim)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	double sum_s = 0.0, forward_s, backward_s;
+	for (int32_t i = 0; plan->zero_stage >= 2 && i < plan->micro_batches * sim->replicas; i++)
+		sum_s += wlb_sim_time_passes(sim, &sim->loads[i], 0, 0, 1.0, &forward_s, &backward_s);
+	return sum_s / sim->replicas;
+}
+
+int wlb_sim_step(struct wlb_sim *sim, const struct wlb_step *step, struct wlb_sim_result *result,
+                 struct wlb_error *error)
+{
+	const struct wlb_layout *l = &sim->options.plan.layout;
+	*result = (struct wlb_sim_result){0};
+	if (load_step(sim, step, error) < 0)
+		return -1;
+	struct wlb_sim_time *time = &result->time;
+	struct sums sums = sum_loads(sim, time, result);
+	double busy_s = time->compute_s + time->recompute_s + time->cp_imbalance_s + time->tp_s + time->cp_s;
+	double equal_s = run_equal(sim, sums.forward_s, sums.backward_s, 0.0);
+	time->pp_s = run_equal(sim, sums.forward_s, sums.backward_s, sums.send_s) - equal_s;
+	time->bubble_s = equal_s - busy_s;
+	struct run even = run_replicas(sim, 0), run = even;
+	if (sim->options.slowdown != NULL)
+		run = run_replicas(sim, 1);
+	double weights_s = gather_s(sim), waits_s = zero_s(sim);
+	time->optimizer_s = wlb_sim_optimizer_s(sim);
+	time->imbalance_s = even.pipelines_end_s - waits_s - busy_s - time->bubble_s - time->pp_s;
+	time->dp_s = even.reduced_s - even.pipelines_end_s + waits_s + weights_s;
+	time->straggler_s = run.reduced_s - even.reduced_s;
+	time->step_s = run.reduced_s + weights_s + time->optimizer_s;
+	double scale = (double)l->dp / sim->replicas;
+	result->worst_replica = run.worst_replica;
+	result->flops *= scale;
+	result->tokens_per_s = (double)result->tokens * scale / time->step_s;
+	result->utilization = result->flops / (time->step_s * wlb_layout_ranks(l) * sim->machine.peak_flops);
+	return 0;
+}

@@ -1,0 +1,156 @@
+#include "worker/launch/attempt_setup.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/model_config.h"
+#include "worker/load/loader.h"
+#include "worker/parallel/groups.h"
+#include "worker/record/record.h"
+
+/* The policy that the launcher resolved into WLB_TP, WLB_CP, WLB_PP and WLB_DP: 1 when it did. */
+static int policy_of_launcher(struct wlb_policy *policy, struct wlb_error *error)
+{
+	const char *tp = getenv("WLB_TP"), *cp = getenv("WLB_CP"), *pp = getenv("WLB_PP"), *dp = getenv("WLB_DP");
+	if (tp == NULL || cp == NULL || pp == NULL || dp == NULL)
+		return 0;
+	char text[128];
+	snprintf(text, sizeof(text), "tp=%.20s,cp=%.20s,pp=%.20s,dp=%.20s", tp, cp, pp, dp);
+	if (wlb_policy_parse(text, policy, error) < 0)
+		return wlb_fail_in(error, "WLB_TP, WLB_CP, WLB_PP, WLB_DP");
+	return 1;
+}
+
+/* --layout where given, else what the launcher chose, else the job's policy, else auto. */
+static int find_policy(const struct wlb_train_options *options, struct wlb_policy *policy, struct wlb_error *error)
+{
+	if (options->layout != NULL)
+		return wlb_policy_parse(options->layout, policy, error) < 0 ? wlb_fail_in(error, "--layout") : 0;
+	int chosen = policy_of_launcher(policy, error);
+	if (chosen != 0)
+		return chosen < 0 ? -1 : 0;
+	const char *text = getenv("WLB_LAYOUT");
+	if (wlb_policy_parse(text != NULL ? text : "auto", policy, error) < 0)
+		return wlb_fail_in(error, "WLB_LAYOUT");
+	return 0;
+}
+
+/* How the ranks share the work: the layout, and the micro-batches that follow from it. */
+static int choose_split(const struct wlb_launch *launch, const struct wlb_train_options *options,
+                        struct wlb_train_plan *plan, struct wlb_error *error)
+{
+	struct wlb_policy policy;
+	struct wlb_plan *split = &plan->split;
+	struct wlb_loader_options deal = {.packing = (enum wlb_strategy)options->packing};
+	if (find_policy(options, &policy, error) < 0 ||
+	    wlb_layout_choose(&policy, &plan->model, launch->size, launch->max_local_size, &deal.layout, error) < 0 ||
+	    wlb_loader_micro_batches(options->seq_length, options->global_batch_size, options->micro_batch_size,
+	                             options->max_tokens, (int32_t)options->virtual_stages, &deal, error) < 0)
+		return -1;
+	*split = (struct wlb_plan){
+		.layout = deal.layout,
+		.interleave = (int32_t)options->virtual_stages,
+		.micro_batches = deal.micro_batches,
+		.zero_stage = 1,
+		.recompute = (enum wlb_recompute)options->recompute,
+	};
+	plan->max_tokens = deal.max_tokens;
+	return wlb_groups_check(split, &plan->model, launch->node_of, launch->nodes, launch->size, error);
+}
+
+static int check_same(const char *what, long long of_checkpoint, long long asked, struct wlb_error *error)
+{
+	if (of_checkpoint == asked)
+		return 0;
+	return wlb_fail(error, "it was made with %s %lld, %lld is asked for; give the same, or another --load folder",
+	                what, of_checkpoint, asked);
+}
+
+static int check_same_model(const struct wlb_model *was, const struct wlb_model *is, struct wlb_error *error)
+{
+	if (check_same("hidden_size", was->hidden_size, is->hidden_size, error) < 0 ||
+	    check_same("intermediate_size", was->intermediate_size, is->intermediate_size, error) < 0 ||
+	    check_same("num_hidden_layers", was->num_hidden_layers, is->num_hidden_layers, error) < 0 ||
+	    check_same("num_attention_heads", was->num_attention_heads, is->num_attention_heads, error) < 0 ||
+	    check_same("num_key_value_heads", was->num_key_value_heads, is->num_key_value_heads, error) < 0 ||
+	    check_same("head_dim", was->head_dim, is->head_dim, error) < 0 ||
+	    check_same("vocab_size", was->vocab_size, is->vocab_size, error) < 0)
+		return -1;
+	return check_same("tie_word_embeddings", was->tie_word_embeddings, is->tie_word_embeddings, error);
+}
+
+static int check_same_packing(enum wlb_strategy was, enum wlb_strategy is, struct wlb_error *error)
+{
+	if (was == is)
+		return 0;
+	return wlb_fail(error,
+	                "it was made with --packing %s, %s is asked for; give the same, or another --load folder",
+	                wlb_strategy_name(was), wlb_strategy_name(is));
+}
+
+/* Another batch, packing or seed would give other documents: the run would not be the same run any more. */
+static int check_resume(const struct wlb_train_options *options, const struct wlb_train_plan *plan,
+                        struct wlb_error *error)
+{
+	const struct wlb_checkpoint_facts *facts = &plan->facts;
+	if (check_same_model(&facts->model, &plan->model, error) < 0 ||
+	    check_same("--seq-length", facts->seq_length, options->seq_length, error) < 0 ||
+	    check_same("--global-batch-size", facts->global_batch_size, options->global_batch_size, error) < 0 ||
+	    check_same("--seed", (long long)facts->seed, options->seed, error) < 0 ||
+	    check_same_packing(facts->packing, (enum wlb_strategy)options->packing, error) < 0)
+		return wlb_fail_in(error, "checkpoint %.1000s", plan->checkpoint);
+	return 0;
+}
+
+static int find_checkpoint(const struct wlb_train_options *options, struct wlb_train_plan *plan,
+                           struct wlb_error *error)
+{
+	if (options->load == NULL)
+		return 0;
+	int found = wlb_checkpoint_newest(options->load, plan->checkpoint, error);
+	if (found < 0)
+		return wlb_fail_in(error, "--load");
+	if (found == 0) {
+		plan->checkpoint[0] = '\0';
+		return 0;
+	}
+	if (wlb_checkpoint_read_facts(plan->checkpoint, &plan->facts, error) < 0)
+		return -1;
+	return check_resume(options, plan, error);
+}
+
+static int check_sequence(const struct wlb_train_options *options, const struct wlb_model *model,
+                          struct wlb_error *error)
+{
+	if (options->seq_length <= model->max_position_embeddings)
+		return 0;
+	return wlb_fail(error, "--seq-length %lld: it must not exceed max_position_embeddings of %.500s, %lld",
+	                (long long)options->seq_length, options->model, (long long)model->max_position_embeddings);
+}
+
+/* What every rank will do, from what rank 0 can see without a device or a peer. */
+static int make(const struct wlb_launch *launch, const struct wlb_train_options *options, struct wlb_train_plan *plan,
+                struct wlb_error *error)
+{
+	if (wlb_model_config_read(options->model, &plan->model, error) < 0 ||
+	    check_sequence(options, &plan->model, error) < 0 || choose_split(launch, options, plan, error) < 0 ||
+	    find_checkpoint(options, plan, error) < 0)
+		return -1;
+	return wlb_record_attempt_id(plan->attempt_id, sizeof(plan->attempt_id), error);
+}
+
+int wlb_train_plan_agree(struct wlb_launch *launch, const struct wlb_train_options *options, const char *trouble,
+                         struct wlb_train_plan *plan, struct wlb_error *error)
+{
+	memset(plan, 0, sizeof(*plan));
+	struct wlb_error reason = {0};
+	int rc = 0;
+	if (launch->rank == 0)
+		rc = trouble != NULL ? wlb_fail(&reason, "%s", trouble) : make(launch, options, plan, &reason);
+	if (rc < 0) {
+		plan->refused = 1;
+		memcpy(plan->reason, reason.message, sizeof(plan->reason));
+	}
+	return wlb_launch_share(launch, "wlb.plan", plan, sizeof(*plan), error);
+}

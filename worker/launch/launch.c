@@ -1,0 +1,251 @@
+#include "worker/launch/launch.h"
+
+#include <limits.h>
+#include <pmix.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PID_KEY "wlb.pid"
+
+enum { FENCE_TIMEOUT_S = 120, GET_TIMEOUT_S = 30 };
+
+static int refuse(struct wlb_error *error, const char *what, pmix_status_t status)
+{
+	return wlb_fail(
+		error,
+		"PMIx: %s: %s (%d); start with srun --mpi=pmix or mpirun, and let `wlb doctor` check the cluster", what,
+		PMIx_Error_string(status), status);
+}
+
+static pmix_proc_t proc_of(const struct wlb_launch *launch, pmix_rank_t rank)
+{
+	pmix_proc_t proc;
+	PMIX_PROC_LOAD(&proc, launch->space, rank);
+	return proc;
+}
+
+/* Waits until every rank is here and has the data that the others put. Without data Slurm's default fence does
+ * not wait, so data is always asked for. */
+static int fence(struct wlb_error *error)
+{
+	bool collect = true;
+	int timeout_s = FENCE_TIMEOUT_S;
+	pmix_info_t info[2];
+	PMIX_INFO_LOAD(&info[0], PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
+	PMIX_INFO_LOAD(&info[1], PMIX_TIMEOUT, &timeout_s, PMIX_INT);
+	pmix_status_t status = PMIx_Fence(NULL, 0, info, 2);
+	return status == PMIX_SUCCESS ? 0 : refuse(error, "not every rank came to the fence", status);
+}
+
+static int put(const char *key, pmix_value_t *value, struct wlb_error *error)
+{
+	pmix_status_t status = PMIx_Put(PMIX_GLOBAL, key, value);
+	if (status == PMIX_SUCCESS)
+		status = PMIx_Commit();
+	return status == PMIX_SUCCESS ? 0 : refuse(error, key, status);
+}
+
+/* The value of a rank's key, which the caller releases; NULL with the reason when it does not come in time. */
+static pmix_value_t *get(const struct wlb_launch *launch, pmix_rank_t rank, const char *key, pmix_data_type_t type,
+                         struct wlb_error *error)
+{
+	int timeout_s = GET_TIMEOUT_S;
+	pmix_info_t info;
+	PMIX_INFO_LOAD(&info, PMIX_TIMEOUT, &timeout_s, PMIX_INT);
+	pmix_proc_t proc = proc_of(launch, rank);
+	pmix_value_t *value = NULL;
+	pmix_status_t status = PMIx_Get(&proc, key, &info, 1, &value);
+	if (status == PMIX_SUCCESS && value->type == type)
+		return value;
+	if (status == PMIX_SUCCESS) {
+		PMIX_VALUE_RELEASE(value);
+		status = PMIX_ERR_TYPE_MISMATCH;
+	}
+	refuse(error, key, status);
+	return NULL;
+}
+
+/* The number of the node with that name, added when it is new; -1 when memory is out. */
+static int node_index(struct wlb_launch *launch, const char *name)
+{
+	/* Neighbouring ranks share a node: look at the newest first. */
+	for (int i = launch->node_count - 1; i >= 0; i--)
+		if (strcmp(launch->nodes[i], name) == 0)
+			return i;
+	launch->nodes[launch->node_count] = strdup(name);
+	return launch->nodes[launch->node_count] != NULL ? launch->node_count++ : -1;
+}
+
+static int map_rank(struct wlb_launch *launch, int rank, struct wlb_error *error)
+{
+	pmix_value_t *value = get(launch, (pmix_rank_t)rank, PMIX_HOSTNAME, PMIX_STRING, error);
+	if (value == NULL)
+		return wlb_fail_in(error, "node of rank %d", rank);
+	launch->node_of[rank] = node_index(launch, value->data.string);
+	PMIX_VALUE_RELEASE(value);
+	return launch->node_of[rank] >= 0 ? 0 : wlb_fail(error, "out of memory for the node map");
+}
+
+static int make_map(struct wlb_launch *launch, struct wlb_error *error)
+{
+	launch->nodes = calloc((size_t)launch->size, sizeof(*launch->nodes));
+	launch->node_of = calloc((size_t)launch->size, sizeof(*launch->node_of));
+	int *ranks_on = calloc((size_t)launch->size, sizeof(*ranks_on));
+	int rc = 0;
+	if (launch->nodes == NULL || launch->node_of == NULL || ranks_on == NULL)
+		rc = wlb_fail(error, "out of memory for the map of %d ranks", launch->size);
+	for (int rank = 0; rc == 0 && rank < launch->size; rank++) {
+		rc = map_rank(launch, rank, error);
+		if (rc == 0 && ++ranks_on[launch->node_of[rank]] > launch->max_local_size)
+			launch->max_local_size = ranks_on[launch->node_of[rank]];
+	}
+	if (rc == 0) {
+		launch->local_size = ranks_on[launch->node_of[launch->rank]];
+		launch->local_rank = wlb_launch_local_rank(launch, launch->rank);
+	}
+	free(ranks_on);
+	return rc;
+}
+
+/* Joins the server: who we are, what the others need of us, and where everybody is. */
+static int join(struct wlb_launch *launch, struct wlb_error *error)
+{
+	pmix_proc_t me;
+	pmix_status_t status = PMIx_Init(&me, NULL, 0);
+	if (status != PMIX_SUCCESS)
+		return refuse(error, "the server that started this process does not answer", status);
+	launch->has_server = 1;
+	launch->rank = (int)me.rank;
+	snprintf(launch->space, sizeof(launch->space), "%.255s", me.nspace);
+	pmix_value_t *size = get(launch, PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, PMIX_UINT32, error);
+	if (size == NULL)
+		return -1;
+	launch->size = (int)size->data.uint32;
+	PMIX_VALUE_RELEASE(size);
+	pmix_value_t pid = {.type = PMIX_UINT32, .data.uint32 = (uint32_t)getpid()};
+	if (put(PID_KEY, &pid, error) < 0 || fence(error) < 0)
+		return -1;
+	return make_map(launch, error);
+}
+
+/* A world of one process on this host. */
+static int alone(struct wlb_launch *launch, struct wlb_error *error)
+{
+	char host[HOST_NAME_MAX + 1] = "";
+	const char *node = getenv("SLURMD_NODENAME");
+	if (node == NULL && gethostname(host, sizeof(host) - 1) == 0)
+		node = host;
+	launch->size = launch->local_size = launch->max_local_size = 1;
+	launch->nodes = calloc(1, sizeof(*launch->nodes));
+	launch->node_of = calloc(1, sizeof(*launch->node_of));
+	if (launch->nodes == NULL || launch->node_of == NULL || node_index(launch, node) < 0)
+		return wlb_fail(error, "out of memory for the node map");
+	return 0;
+}
+
+/* srun without PMIx starts tasks that know nothing of each other: each would train by itself. */
+static int check_tasks(struct wlb_error *error)
+{
+	const char *tasks = getenv("SLURM_STEP_NUM_TASKS"), *task = getenv("SLURM_PROCID");
+	if (getenv("SLURM_STEP_ID") == NULL || tasks == NULL || atoi(tasks) < 2)
+		return 0;
+	error->message[0] = '\0';
+	if (task != NULL && atoi(task) > 0)
+		return -1; /* task 0 says it */
+	return wlb_fail(error, "srun started %.20s tasks without PMIx: add --mpi=pmix to srun", tasks);
+}
+
+struct wlb_launch *wlb_launch_open(int *exit_code, struct wlb_error *error)
+{
+	int has_server = getenv("PMIX_NAMESPACE") != NULL;
+	*exit_code = 2;
+	if (!has_server && check_tasks(error) < 0)
+		return NULL;
+	*exit_code = 1;
+	struct wlb_launch *launch = calloc(1, sizeof(*launch));
+	if (launch == NULL) {
+		wlb_fail(error, "out of memory for the launch");
+		return NULL;
+	}
+	int rc = has_server ? join(launch, error) : alone(launch, error);
+	if (rc == 0)
+		return launch;
+	wlb_launch_close(launch);
+	return NULL;
+}
+
+void wlb_launch_leave(struct wlb_launch *launch)
+{
+	if (launch->has_server)
+		PMIx_Finalize(NULL, 0);
+	launch->has_server = 0;
+}
+
+void wlb_launch_close(struct wlb_launch *launch)
+{
+	if (launch == NULL)
+		return;
+	wlb_launch_leave(launch);
+	for (int i = 0; i < launch->node_count; i++)
+		free(launch->nodes[i]);
+	free(launch->nodes);
+	free(launch->node_of);
+	free(launch);
+}
+
+const char *wlb_launch_node(const struct wlb_launch *launch, int rank)
+{
+	return launch->nodes[launch->node_of[rank]];
+}
+
+int wlb_launch_local_rank(const struct wlb_launch *launch, int rank)
+{
+	int before = 0;
+	for (int r = 0; r < rank; r++)
+		before += launch->node_of[r] == launch->node_of[rank];
+	return before;
+}
+
+int wlb_launch_share(struct wlb_launch *launch, const char *key, void *blob, size_t bytes, struct wlb_error *error)
+{
+	if (launch->size == 1)
+		return 0;
+	pmix_value_t mine = {.type = PMIX_BYTE_OBJECT, .data.bo = {.bytes = blob, .size = bytes}};
+	if (launch->rank == 0 && put(key, &mine, error) < 0)
+		return -1;
+	if (fence(error) < 0)
+		return -1;
+	if (launch->rank == 0)
+		return 0;
+	pmix_value_t *value = get(launch, 0, key, PMIX_BYTE_OBJECT, error);
+	if (value == NULL)
+		return -1;
+	int rc = 0;
+	if (value->data.bo.size == bytes)
+		memcpy(blob, value->data.bo.bytes, bytes);
+	else
+		rc = wlb_fail(error,
+		              "%s: rank 0 sent %zu bytes, %zu are expected: all nodes must run the same wlb-worker",
+		              key, value->data.bo.size, bytes);
+	PMIX_VALUE_RELEASE(value);
+	return rc;
+}
+
+int wlb_launch_peer_pid(struct wlb_launch *launch, int rank, pid_t *pid, struct wlb_error *error)
+{
+	pmix_value_t *value = get(launch, (pmix_rank_t)rank, PID_KEY, PMIX_UINT32, error);
+	if (value == NULL)
+		return wlb_fail_in(error, "process of rank %d", rank);
+	*pid = (pid_t)value->data.uint32;
+	PMIX_VALUE_RELEASE(value);
+	return 0;
+}
+
+void wlb_launch_abort(struct wlb_launch *launch, int code)
+{
+	if (launch->has_server && launch->size > 1)
+		PMIx_Abort(code, "wlb-worker ended the run", NULL, 0);
+	_exit(code);
+}

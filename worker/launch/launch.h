@@ -1,0 +1,49 @@
+/*
+ * Who started us: this process's rank, how many there are, and on which node each runs. From PMIx under
+ * srun --mpi=pmix and mpirun; a process without a PMIx server is alone. No other file speaks PMIx.
+ */
+#ifndef WORKER_LAUNCH_LAUNCH_H
+#define WORKER_LAUNCH_LAUNCH_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "libwlb/wlb.h"
+
+struct wlb_launch {
+	int rank;
+	int size;
+	int local_rank; /* among the ranks of this node, in rank order */
+	int local_size;
+	int max_local_size; /* of the fullest node */
+	int node_count;
+	char **nodes;    /* [node_count] names, in order of their first rank */
+	int *node_of;    /* [size] index into nodes */
+	int has_server;  /* 0: alone, without PMIx, or left it */
+	char space[256]; /* PMIx namespace */
+};
+
+/* NULL with the reason when the server cannot be reached, or when srun started several tasks without one; the
+ * message is "" in those that another task speaks for. *exit_code is then what to exit with. */
+struct wlb_launch *wlb_launch_open(int *exit_code, struct wlb_error *error);
+/* To be called before the world is closed (comm/comm.h). MPI is a client of PMIx too, and unloads what PMIx calls back
+ * into when it ends: it must be the last to leave, or a late event finds nothing there. No call but close, node and
+ * local_rank may follow. */
+void wlb_launch_leave(struct wlb_launch *launch);
+void wlb_launch_close(struct wlb_launch *launch); /* NULL allowed */
+
+const char *wlb_launch_node(const struct wlb_launch *launch, int rank);
+/* Number of `rank` among the ranks of its node. */
+int wlb_launch_local_rank(const struct wlb_launch *launch, int rank);
+
+/* Collective: every rank's `blob` becomes rank 0's. A rank that never comes ends the wait by the server's
+ * own limit (PMIxTimeout of Slurm's mpi.conf). `key` is used once in a run. */
+int wlb_launch_share(struct wlb_launch *launch, const char *key, void *blob, size_t bytes, struct wlb_error *error);
+
+/* The process of another rank on this node. */
+int wlb_launch_peer_pid(struct wlb_launch *launch, int rank, pid_t *pid, struct wlb_error *error);
+
+/* Ends every rank with this exit code; does not return. */
+void wlb_launch_abort(struct wlb_launch *launch, int code) __attribute__((noreturn));
+
+#endif

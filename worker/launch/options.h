@@ -1,0 +1,58 @@
+/* The options of `wlb-worker train`, named as Megatron-LM names them where the meaning is the same. */
+#ifndef WORKER_LAUNCH_OPTIONS_H
+#define WORKER_LAUNCH_OPTIONS_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "kernels/ops.h"
+#include "libwlb/wlb.h"
+#include "worker/optimizer/learning_rate.h"
+
+enum wlb_device_kind { WLB_DEVICE_CPU, WLB_DEVICE_CUDA };
+
+/* Texts point into argv; NULL where an option was not given. */
+struct wlb_train_options {
+	int help;
+	const char *model;
+	const char *data_path;
+	const char *save;
+	const char *load;
+	const char *metrics_file;
+	const char *layout;
+	int64_t seq_length;
+	int64_t global_batch_size;
+	int64_t train_iters;
+	int64_t lr_warmup_iters;
+	int64_t lr_decay_iters; /* 0: train_iters */
+	int64_t save_interval;  /* 0: only after the last step */
+	int64_t keep;           /* checkpoints; 0: all */
+	int64_t log_interval;
+	int64_t micro_batch_size; /* windows of seq_length */
+	int64_t max_tokens;       /* of a micro-batch; 0: what micro_batch_size windows give */
+	int64_t virtual_stages;   /* chunks of layers on each pipeline stage */
+	int64_t seed;
+	int64_t threads; /* 0: this node's CPUs / its ranks */
+	double lr;
+	double min_lr;
+	double weight_decay;
+	double adam_beta1;
+	double adam_beta2;
+	double adam_eps;
+	double clip_grad;
+	double init_method_std;
+	double timeout_minutes; /* of one collective */
+	int lr_decay_style;     /* enum wlb_lr_decay */
+	int dtype;              /* enum wlb_dtype */
+	int packing;            /* enum wlb_strategy */
+	int cp_sharding;        /* enum wlb_sharding */
+	int recompute;          /* enum wlb_recompute */
+	int device;             /* enum wlb_device_kind */
+};
+
+/* Reads argv[1..]; argv[0] is the name of the subcommand. On -1 the message names option, value and rule. With
+ * --help only `help` is set. */
+int wlb_train_options_parse(int argc, char **argv, struct wlb_train_options *options, struct wlb_error *error);
+void wlb_train_options_help(FILE *to);
+
+#endif

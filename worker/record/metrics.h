@@ -1,0 +1,43 @@
+/* What a step did, as JSON for the metrics file and the record, and as a line for people. */
+#ifndef WORKER_RECORD_METRICS_H
+#define WORKER_RECORD_METRICS_H
+
+#include <stdint.h>
+
+#include "libwlb/wlb.h"
+#include "worker/train/step_times.h"
+
+struct wlb_step_facts {
+	int64_t step;
+	double loss;      /* mean cross-entropy of the global batch, in nats a token */
+	double grad_norm; /* before clipping */
+	double lr;
+	int64_t tokens;      /* trained in the step, by all ranks */
+	int documents;       /* pieces of documents */
+	int64_t held_tokens; /* read and kept by the packer for a later step */
+	double step_time_s;
+	double time_s[WLB_STEP_PARTS]; /* where it went, mean over ranks */
+	/* Heaviest rank x ranks / all ranks: of the work that was predicted, of the seconds that were computed. */
+	double predicted_imbalance;
+	double imbalance;
+	int ranks;
+	const double *rank_work; /* [ranks] by place in the layout: predicted FLOPs of the forward pass */
+	const double *rank_compute_s;
+};
+
+/* One JSON object without line end; the caller frees. with_ranks: the numbers of every rank too. NULL with the
+ * reason. */
+char *wlb_step_json(const struct wlb_step_facts *facts, int with_ranks, struct wlb_error *error);
+
+struct wlb_metrics;
+
+/* Opens FILE for appending. */
+struct wlb_metrics *wlb_metrics_open(const char *path, struct wlb_error *error);
+/* Appends one line, whole or not at all. */
+int wlb_metrics_write(struct wlb_metrics *metrics, const char *json, struct wlb_error *error);
+void wlb_metrics_close(struct wlb_metrics *metrics); /* NULL allowed */
+
+/* "step 10/120 | loss 2.3100 | ..." on standard output, at once. */
+void wlb_metrics_print(const struct wlb_step_facts *facts, int64_t train_iters);
+
+#endif

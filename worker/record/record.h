@@ -1,0 +1,48 @@
+/*
+ * What the run tells the coordinator: rank 0 records attempt, steps, checkpoints and the end; local rank 0 of
+ * each node reports that its ranks are alive, unless wlb-agent does (WLB_NODE_PAGE). Without WLB_RUN_ID nothing is
+ * recorded, and a recorder does nothing. Recording never stops training: a spool that cannot be written is said once
+ * and given up.
+ */
+#ifndef WORKER_RECORD_RECORD_H
+#define WORKER_RECORD_RECORD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libwlb/wlb.h"
+#include "worker/launch/launch.h"
+#include "worker/launch/options.h"
+#include "worker/record/metrics.h"
+
+struct wlb_train_plan;
+struct wlb_recorder;
+
+/* The name of this attempt: WLB_ATTEMPT_ID, or a fresh UUID where a plain srun started us in a job of WLB, or
+ * "" where nothing is recorded. */
+int wlb_record_attempt_id(char *id, size_t size, struct wlb_error *error);
+
+/* Records that the attempt ended before it began. For rank 0. */
+void wlb_record_refusal(const struct wlb_launch *launch, int exit_code, const char *reason);
+
+/* Every rank calls it; those that have nothing to tell get a recorder that does nothing. Records the attempt.
+ * NULL: no memory. */
+struct wlb_recorder *wlb_recorder_start(struct wlb_launch *launch, const struct wlb_train_plan *plan,
+                                        const struct wlb_train_options *options, struct wlb_error *error);
+
+/* The step that is done, for the next report. */
+void wlb_record_progress(struct wlb_recorder *recorder, int64_t step);
+/* `json` is that of wlb_step_json. */
+void wlb_record_step(struct wlb_recorder *recorder, const char *json);
+void wlb_record_checkpoint(struct wlb_recorder *recorder, int64_t step, const char *path, int64_t bytes,
+                           double duration_s);
+/* state: "complete", "failed", "ended". Of several ends the first counts; callable from any thread. */
+void wlb_record_end(struct wlb_recorder *recorder, const char *state, int exit_code, const char *reason);
+
+/* Nonzero once the coordinator wants the attempt to end; callable from any thread. */
+int wlb_recorder_must_end(const struct wlb_recorder *recorder, const char **reason);
+
+/* Waits a little for what is not delivered yet (the spool keeps it), then frees. NULL allowed. */
+void wlb_recorder_stop(struct wlb_recorder *recorder);
+
+#endif

@@ -1,0 +1,136 @@
+#include "worker/record/watchdog.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "worker/train/seconds.h"
+
+enum { LOOK_EVERY_MS = 50 };
+
+enum phase { CONNECTING, TRAINING, LEAVING };
+
+struct wlb_watchdog {
+	pthread_t thread;
+	atomic_bool stopping;
+	const struct wlb_launch *launch;
+	double timeout_s;
+	pthread_mutex_t lock; /* of what follows */
+	enum phase phase;
+	double phase_began_s;
+	struct wlb_recorder *recorder; /* NULL when leaving */
+	struct wlb_comm_trace *trace;  /* NULL unless training */
+};
+
+/* What is waited for too long: 1 and the sentence that says so. */
+static int waits_too_long(const struct wlb_watchdog *w, char *text, size_t size)
+{
+	struct wlb_comm_event event = {.blocked_s = w->phase_began_s};
+	if (w->phase == TRAINING && !wlb_comm_trace_waiting(w->trace, &event))
+		return 0;
+	double waited_s = wlb_now_s() - event.blocked_s;
+	if (waited_s <= w->timeout_s)
+		return 0;
+	if (w->phase == TRAINING)
+		snprintf(text, size, "%s %llu of communicator %s (%llu bytes) has waited %.1f s",
+		         wlb_comm_kind_name(event.kind), (unsigned long long)event.seq, event.comm,
+		         (unsigned long long)event.bytes, waited_s);
+	else
+		snprintf(text, size, "%s the %d ranks has taken %.1f s",
+		         w->phase == CONNECTING ? "connecting" : "parting", w->launch->size, waited_s);
+	return 1;
+}
+
+/* The main thread may hold any lock of stdio or MPI: nothing is cleaned up, the process just ends. */
+static void end(struct wlb_watchdog *w, const char *state, int exit_code, const char *reason)
+{
+	if (w->recorder != NULL)
+		wlb_record_end(w->recorder, state, exit_code, reason);
+	_exit(exit_code);
+}
+
+static void look(struct wlb_watchdog *w)
+{
+	const char *order = NULL;
+	char text[256];
+	int rank = w->launch->rank;
+	if (w->recorder != NULL && wlb_recorder_must_end(w->recorder, &order)) {
+		if (rank == 0)
+			dprintf(STDERR_FILENO, "wlb-worker: ended by order of the coordinator: %s\n", order);
+		end(w, "ended", WLB_EXIT_ORDERED, order);
+	}
+	if (waits_too_long(w, text, sizeof(text))) {
+		dprintf(STDERR_FILENO, "wlb-worker: rank %d on %s: %s, more than --distributed-timeout-minutes %g\n",
+		        rank, wlb_launch_node(w->launch, rank), text, w->timeout_s / 60.0);
+		end(w, "failed", 1, text);
+	}
+}
+
+static void *watch(void *argument)
+{
+	struct wlb_watchdog *w = argument;
+	while (!atomic_load(&w->stopping)) {
+		pthread_mutex_lock(&w->lock);
+		look(w);
+		pthread_mutex_unlock(&w->lock);
+		nanosleep(&(struct timespec){.tv_nsec = LOOK_EVERY_MS * 1000000L}, NULL);
+	}
+	return NULL;
+}
+
+struct wlb_watchdog *wlb_watchdog_start(const struct wlb_launch *launch, struct wlb_recorder *recorder,
+                                        double timeout_s, struct wlb_error *error)
+{
+	struct wlb_watchdog *w = calloc(1, sizeof(*w));
+	if (w == NULL) {
+		wlb_fail(error, "out of memory for the watchdog");
+		return NULL;
+	}
+	w->launch = launch;
+	w->recorder = recorder;
+	w->timeout_s = timeout_s;
+	w->phase_began_s = wlb_now_s();
+	pthread_mutex_init(&w->lock, NULL);
+	if (pthread_create(&w->thread, NULL, watch, w) == 0)
+		return w;
+	wlb_fail(error, "the watchdog's thread cannot be started: too many threads?");
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+	return NULL;
+}
+
+static void enter_phase(struct wlb_watchdog *w, enum phase phase, struct wlb_comm_trace *trace)
+{
+	pthread_mutex_lock(&w->lock);
+	w->phase = phase;
+	w->phase_began_s = wlb_now_s();
+	w->trace = trace;
+	if (phase == LEAVING)
+		w->recorder = NULL;
+	pthread_mutex_unlock(&w->lock);
+}
+
+void wlb_watchdog_watch(struct wlb_watchdog *w, struct wlb_comm_trace *trace)
+{
+	enter_phase(w, TRAINING, trace);
+}
+
+void wlb_watchdog_leave(struct wlb_watchdog *w)
+{
+	if (w != NULL)
+		enter_phase(w, LEAVING, NULL);
+}
+
+void wlb_watchdog_stop(struct wlb_watchdog *w)
+{
+	if (w == NULL)
+		return;
+	atomic_store(&w->stopping, true);
+	pthread_join(w->thread, NULL);
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+}

@@ -1,0 +1,27 @@
+/*
+ * Ends a process that can no longer do so itself, because it waits in a collective: when the coordinator
+ * orders the attempt to end, and when a collective lasts longer than --distributed-timeout-minutes.
+ */
+#ifndef WORKER_RECORD_WATCHDOG_H
+#define WORKER_RECORD_WATCHDOG_H
+
+#include "libwlb/wlb.h"
+#include "worker/comm/comm_trace.h"
+#include "worker/launch/launch.h"
+#include "worker/record/record.h"
+
+enum { WLB_EXIT_ORDERED = 75 }; /* the coordinator asked: the next attempt follows */
+
+struct wlb_watchdog;
+
+/* Starts the thread; until wlb_watchdog_watch it bounds the time that connecting the ranks takes. */
+struct wlb_watchdog *wlb_watchdog_start(const struct wlb_launch *launch, struct wlb_recorder *recorder,
+                                        double timeout_s, struct wlb_error *error);
+/* The ranks are connected: from now on each of their collectives is bounded. */
+void wlb_watchdog_watch(struct wlb_watchdog *watchdog, struct wlb_comm_trace *trace);
+/* The work is done: from now on only the time that leaving takes is bounded, and neither trace nor recorder is
+ * used any more. NULL allowed. */
+void wlb_watchdog_leave(struct wlb_watchdog *watchdog);
+void wlb_watchdog_stop(struct wlb_watchdog *watchdog); /* NULL allowed */
+
+#endif

@@ -1,7 +1,0 @@
-#ifndef WLB_TRAIN_H
-#define WLB_TRAIN_H
-
-/* `wlb-worker train`: argv[0] is "train". Returns the exit code (docs/api.md). */
-int wlb_train(int argc, char **argv);
-
-#endif

@@ -1,0 +1,137 @@
+#include <math.h>
+#include <string.h>
+
+#include "worker/train/seconds.h"
+#include "worker/train/trainer.h"
+
+static double learning_rate(const struct wlb_train_options *o, int64_t step)
+{
+	struct wlb_lr_schedule schedule = {
+		.max_lr = o->lr,
+		.min_lr = o->min_lr,
+		.warmup_iters = o->lr_warmup_iters,
+		.decay_iters = o->lr_decay_iters,
+		.decay = (enum wlb_lr_decay)o->lr_decay_style,
+	};
+	return wlb_learning_rate(&schedule, step);
+}
+
+static int load(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
+{
+	if (wlb_loader_next(t->loader, &t->loaded, &t->times.s[WLB_TIME_LOADER], error) < 0)
+		return -1;
+	*facts = (struct wlb_step_facts){
+		.step = t->loaded->step,
+		.lr = learning_rate(t->options, t->loaded->step),
+		.tokens = t->loaded->tokens,
+		.documents = t->loaded->documents,
+		.held_tokens = t->loaded->held_tokens,
+	};
+	return 0;
+}
+
+/* The mean loss of the global batch: ranks without a head, and all but one that share one, add 0. */
+static int sum_loss(struct wlb_trainer *t, double *loss, struct wlb_error *error)
+{
+	double sum = 0.0;
+	t->device->ops->to_host(t->device, &sum, t->loss_sum, sizeof(sum));
+	if (wlb_comm_all_reduce_double(t->world, &sum, 1, WLB_SUM, error) < 0)
+		return -1;
+	*loss = sum / (double)t->loaded->tokens;
+	return 0;
+}
+
+static int pass(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
+{
+	double started_s = wlb_now_s();
+	wlb_optimizer_begin(t->optimizer);
+	t->device->ops->zero(t->device, t->loss_sum, sizeof(double));
+	t->times.s[WLB_TIME_OPTIMIZER] += wlb_now_s() - started_s;
+	if (wlb_pipeline_run(t->pipeline, t->loaded, t->loss_sum, &t->times, error) < 0)
+		return -1;
+	return sum_loss(t, &facts->loss, error);
+}
+
+static double total_s(const struct wlb_trainer *t)
+{
+	double parts[WLB_STEP_PARTS], sum_s = 0.0;
+	wlb_step_times_of_groups(t->groups, parts);
+	for (int i = 0; i < WLB_STEP_PARTS; i++)
+		sum_s += parts[i];
+	return sum_s;
+}
+
+/* Loss and norm are the same on all ranks, and so is what is wrong with them: WLB_FAILED_EVERYWHERE. */
+static int update(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
+{
+	double started_s = wlb_now_s(), communicated_s = total_s(t);
+	int rc = 1;
+	if (isfinite(facts->loss))
+		rc = wlb_optimizer_step(t->optimizer, facts->step, facts->lr, &facts->grad_norm, error);
+	if (rc < 0)
+		return WLB_FAILED_HERE;
+	if (rc > 0) {
+		wlb_fail(error, "step %lld: the %s not finite: lower --lr, or raise --lr-warmup-iters",
+		         (long long)facts->step, isfinite(facts->loss) ? "gradients are" : "loss is");
+		if (t->launch->rank != 0)
+			error->message[0] = '\0'; /* rank 0 says the same */
+		return WLB_FAILED_EVERYWHERE;
+	}
+	t->times.s[WLB_TIME_OPTIMIZER] += wlb_now_s() - started_s - (total_s(t) - communicated_s);
+	return 0;
+}
+
+/* Heaviest rank x ranks / all; 1 is perfect. */
+static double imbalance(const double *of_ranks, int ranks)
+{
+	double most = 0.0, sum = 0.0;
+	for (int i = 0; i < ranks; i++) {
+		most = fmax(most, of_ranks[i]);
+		sum += of_ranks[i];
+	}
+	return sum > 0.0 ? most * ranks / sum : 1.0;
+}
+
+/* Has every rank know where the time of all went: t->report holds the sums of the parts, then each rank's predicted
+ * work, then its measured one, by place in the layout. */
+static int report(struct wlb_trainer *t, const double before[WLB_STEP_PARTS], struct wlb_step_facts *facts,
+                  struct wlb_error *error)
+{
+	int ranks = t->launch->size;
+	double after[WLB_STEP_PARTS], *work = t->report + WLB_STEP_PARTS, *compute_s = work + ranks;
+	wlb_step_times_of_groups(t->groups, after);
+	for (int i = 0; i < WLB_STEP_PARTS; i++)
+		t->times.s[i] += after[i] - before[i];
+	t->times.s[WLB_TIME_PP] -= t->times.s[WLB_TIME_BUBBLE];
+	memset(t->report, 0, (WLB_STEP_PARTS + 2 * (size_t)ranks) * sizeof(double));
+	memcpy(t->report, t->times.s, sizeof(t->times.s));
+	work[t->groups->place] = t->loaded->work;
+	compute_s[t->groups->place] = t->times.compute_s;
+	if (wlb_comm_all_reduce_double(t->world, t->report, WLB_STEP_PARTS + 2 * (size_t)ranks, WLB_SUM, error) < 0)
+		return -1;
+	for (int i = 0; i < WLB_STEP_PARTS; i++)
+		facts->time_s[i] = t->report[i] / ranks;
+	facts->ranks = ranks;
+	facts->rank_work = work;
+	facts->rank_compute_s = compute_s;
+	facts->predicted_imbalance = imbalance(work, ranks);
+	facts->imbalance = imbalance(compute_s, ranks);
+	return 0;
+}
+
+int wlb_trainer_step(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
+{
+	double started_s = wlb_now_s(), before[WLB_STEP_PARTS];
+	t->times = (struct wlb_step_times){0};
+	wlb_step_times_of_groups(t->groups, before);
+	if (load(t, facts, error) < 0 || pass(t, facts, error) < 0)
+		return WLB_FAILED_HERE;
+	int rc = update(t, facts, error);
+	if (rc < 0)
+		return rc;
+	if (report(t, before, facts, error) < 0)
+		return WLB_FAILED_HERE;
+	t->step = facts->step;
+	facts->step_time_s = wlb_now_s() - started_s;
+	return 0;
+}

@@ -1,0 +1,192 @@
+#include "worker/train/train.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "worker/train/trainer.h"
+
+/* The one line that says why the run ends; a rank other than the first says which it is. */
+static void say(const struct wlb_launch *launch, const char *message)
+{
+	if (message[0] == '\0')
+		return;
+	if (launch->rank == 0)
+		fprintf(stderr, "wlb-worker: %s\n", message);
+	else
+		fprintf(stderr, "wlb-worker: rank %d on %s: %s\n", launch->rank, wlb_launch_node(launch, launch->rank),
+		        message);
+}
+
+/* To be called before ranks that fail together part: srun --kill-on-bad-exit ends those that are slower to leave,
+ * and the step's exit code would be the signal's. */
+static void keep_exit_code(void)
+{
+	signal(SIGTERM, SIG_IGN);
+}
+
+/* Bad input that every rank knows of: rank 0 speaks for all. */
+static int refuse(struct wlb_launch *launch, const char *message)
+{
+	char done = 0;
+	keep_exit_code();
+	if (launch->rank == 0) {
+		say(launch, message);
+		wlb_record_refusal(launch, WLB_EXIT_INPUT, message);
+	}
+	/* All wait until it is recorded. When that fails they leave all the same. */
+	wlb_launch_share(launch, "wlb.refused", &done, sizeof(done), NULL);
+	return WLB_EXIT_INPUT;
+}
+
+static void introduce(const struct wlb_trainer *t)
+{
+	char layout[64];
+	wlb_layout_format(&t->plan->split.layout, layout, sizeof(layout));
+	printf("%lld parameters, %s, %s | %d ranks on %d nodes, %s | %lld documents, %lld tokens\n",
+	       (long long)wlb_model_parameters(&t->plan->model), t->device->name, wlb_dtype_name(t->device->dtype),
+	       t->launch->size, t->launch->node_count, layout, (long long)wlb_dataset_documents(t->dataset),
+	       (long long)wlb_dataset_tokens(t->dataset));
+	if (t->step > 0)
+		printf("resuming after step %lld from %s%s\n", (long long)t->step, t->plan->checkpoint,
+		       t->step < t->options->train_iters ? "" : ": nothing is left of --train-iters");
+	fflush(stdout);
+}
+
+/* What rank 0 writes down of a step. */
+static int write_down(struct wlb_trainer *t, const struct wlb_step_facts *facts, struct wlb_error *error)
+{
+	/* The record keeps what every rank did to its summary: thousands of ranks would fill the database. */
+	char *of_ranks = t->metrics != NULL ? wlb_step_json(facts, 1, error) : NULL;
+	char *summary = wlb_step_json(facts, 0, error);
+	int rc = summary != NULL ? 0 : -1;
+	if (rc == 0 && t->metrics != NULL)
+		rc = of_ranks != NULL ? wlb_metrics_write(t->metrics, of_ranks, error) : -1;
+	if (summary != NULL)
+		wlb_record_step(t->recorder, summary);
+	free(of_ranks);
+	free(summary);
+	if (facts->step % t->options->log_interval == 0 || facts->step == t->options->train_iters)
+		wlb_metrics_print(facts, t->options->train_iters);
+	return rc;
+}
+
+static int save_is_due(const struct wlb_trainer *t)
+{
+	const struct wlb_train_options *o = t->options;
+	if (o->save == NULL)
+		return 0;
+	return t->step == o->train_iters || (o->save_interval > 0 && t->step % o->save_interval == 0);
+}
+
+/* Steps until --train-iters; 0 or one of the failures of a step. */
+static int run_steps(struct wlb_trainer *t, struct wlb_error *error)
+{
+	while (t->step < t->options->train_iters) {
+		struct wlb_step_facts facts;
+		int rc = wlb_trainer_step(t, &facts, error);
+		if (rc < 0)
+			return rc;
+		wlb_record_progress(t->recorder, facts.step);
+		if (t->launch->rank == 0 && write_down(t, &facts, error) < 0)
+			return WLB_FAILED_HERE;
+		if (save_is_due(t) && wlb_trainer_save(t, facts.loss, error) < 0)
+			return WLB_FAILED_EVERYWHERE;
+	}
+	return 0;
+}
+
+/* Says and records a failure; the exit code. One that the other ranks cannot know of ends them here. */
+static int fail(struct wlb_trainer *t, const char *message, int everywhere)
+{
+	keep_exit_code();
+	say(t->launch, message);
+	wlb_record_end(t->recorder, "failed", t->exit_code,
+	               message[0] != '\0' ? message : "a rank failed: the job's output says why");
+	if (!everywhere)
+		wlb_launch_abort(t->launch, t->exit_code);
+	return t->exit_code;
+}
+
+/* Trains; the exit code. */
+static int work(struct wlb_trainer *t)
+{
+	struct wlb_error error = {0};
+	if (wlb_trainer_open(t, &error) < 0)
+		return fail(t, error.message, t->groups != NULL);
+	if (t->launch->rank == 0)
+		introduce(t);
+	t->exit_code = WLB_EXIT_FAILED;
+	int rc = run_steps(t, &error);
+	if (rc == 0)
+		wlb_record_end(t->recorder, "complete", 0, "");
+	return rc == 0 ? 0 : fail(t, error.message, rc == WLB_FAILED_EVERYWHERE);
+}
+
+static int train_planned(struct wlb_launch *launch, const struct wlb_train_options *options,
+                         const struct wlb_train_plan *plan, struct wlb_device *device)
+{
+	struct wlb_error error = {0};
+	struct wlb_trainer trainer = {.launch = launch, .options = options, .plan = plan, .device = device};
+	trainer.recorder = wlb_recorder_start(launch, plan, options, &error);
+	if (trainer.recorder == NULL) {
+		say(launch, error.message);
+		wlb_launch_abort(launch, WLB_EXIT_FAILED);
+	}
+	int code = work(&trainer);
+	/* The ranks leave together: until its goodbye the recorder takes a rank that is gone for dead. */
+	wlb_watchdog_leave(trainer.watchdog);
+	wlb_recorder_stop(trainer.recorder);
+	wlb_launch_leave(launch);
+	wlb_trainer_close(&trainer);
+	return code;
+}
+
+/* With options that are the same on every rank: rank 0 decides, and speaks for all. */
+static int train_as_asked(struct wlb_launch *launch, const struct wlb_train_options *options)
+{
+	struct wlb_error trouble = {0}, error = {0};
+	struct wlb_train_plan plan;
+	struct wlb_device *device = wlb_trainer_open_device(launch, options, &trouble);
+	if (wlb_train_plan_agree(launch, options, device == NULL ? trouble.message : NULL, &plan, &error) < 0) {
+		say(launch, error.message);
+		wlb_launch_abort(launch, WLB_EXIT_FAILED);
+	}
+	if (plan.refused) {
+		wlb_device_close(device);
+		return refuse(launch, plan.reason);
+	}
+	if (device == NULL) { /* here, but not on rank 0 */
+		say(launch, trouble.message);
+		wlb_launch_abort(launch, WLB_EXIT_INPUT);
+	}
+	return train_planned(launch, options, &plan, device);
+}
+
+static int train_launched(struct wlb_launch *launch, int argc, char **argv)
+{
+	struct wlb_error error = {0};
+	struct wlb_train_options options;
+	if (wlb_train_options_parse(argc, argv, &options, &error) < 0)
+		return refuse(launch, error.message);
+	if (!options.help)
+		return train_as_asked(launch, &options);
+	if (launch->rank == 0)
+		wlb_train_options_help(stdout);
+	return 0;
+}
+
+int wlb_train(int argc, char **argv)
+{
+	struct wlb_error error = {0};
+	int code = 0;
+	struct wlb_launch *launch = wlb_launch_open(&code, &error);
+	if (launch == NULL) {
+		if (error.message[0] != '\0')
+			fprintf(stderr, "wlb-worker: %s\n", error.message);
+		return code;
+	}
+	code = train_launched(launch, argc, argv);
+	wlb_launch_close(launch);
+	return code;
+}

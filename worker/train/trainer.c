@@ -1,0 +1,189 @@
+#include "worker/train/trainer.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/file.h"
+
+/* A dataset of more tokens is not read through before the run: ids are then checked as they are used. */
+#define SCAN_TOKENS INT64_C(2000000000)
+
+int wlb_trainer_agree(struct wlb_trainer *t, int rc, struct wlb_error *error)
+{
+	/* The largest number is that of the lowest rank that failed. */
+	double mine = rc < 0 ? (double)(t->launch->size - t->launch->rank) : 0.0;
+	double largest = mine;
+	if (wlb_comm_all_reduce_double(t->world, &largest, 1, WLB_MAX, error) < 0)
+		return -1;
+	if (largest == 0.0)
+		return 0;
+	if (largest != mine)
+		error->message[0] = '\0';
+	return -1;
+}
+
+/* As many threads as this rank's share of the CPUs that it may use. */
+static int default_threads(const struct wlb_launch *launch)
+{
+	cpu_set_t set;
+	int cpus = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+	return cpus > launch->local_size ? cpus / launch->local_size : 1;
+}
+
+struct wlb_device *wlb_trainer_open_device(const struct wlb_launch *launch, const struct wlb_train_options *options,
+                                           struct wlb_error *error)
+{
+	enum wlb_dtype dtype = (enum wlb_dtype)options->dtype;
+	int threads = options->threads > 0 ? (int)options->threads : default_threads(launch);
+	struct wlb_device *device = options->device == WLB_DEVICE_CUDA
+	                                    ? wlb_device_open_cuda(launch->local_rank, dtype, error)
+	                                    : wlb_device_open_cpu(dtype, threads, error);
+	if (device != NULL && wlb_transformer_check_device(device, error) == 0)
+		return device;
+	wlb_device_close(device);
+	return NULL;
+}
+
+static int connect_ranks(struct wlb_trainer *t, struct wlb_error *error)
+{
+	const struct wlb_launch *l = t->launch;
+	t->exit_code = WLB_EXIT_FAILED;
+	t->watchdog = wlb_watchdog_start(l, t->recorder, 60.0 * t->options->timeout_minutes, error);
+	if (t->watchdog == NULL)
+		return -1;
+	t->world = wlb_comm_open_world(t->device, l->rank, l->size, error);
+	if (t->world == NULL)
+		return -1;
+	wlb_watchdog_watch(t->watchdog, wlb_comm_get_trace(t->world));
+	t->groups = wlb_groups_open(t->world, &t->plan->split.layout, &t->plan->model, l->node_of, error);
+	return t->groups != NULL ? 0 : -1;
+}
+
+static int check_tokens(struct wlb_trainer *t, struct wlb_error *error)
+{
+	if (t->launch->rank != 0 || wlb_dataset_tokens(t->dataset) > SCAN_TOKENS)
+		return 0;
+	int64_t largest = wlb_dataset_max_token(t->dataset, error);
+	if (largest < 0)
+		return -1;
+	if (largest < t->plan->model.vocab_size)
+		return 0;
+	return wlb_fail(error,
+	                "--data-path %.500s: it holds token id %lld, vocab_size of %.500s is %lld; ids must be below "
+	                "vocab_size",
+	                t->options->data_path, (long long)largest, t->options->model,
+	                (long long)t->plan->model.vocab_size);
+}
+
+static struct wlb_loader_options loader_options(const struct wlb_trainer *t)
+{
+	const struct wlb_train_options *o = t->options;
+	return (struct wlb_loader_options){
+		.seq_length = o->seq_length,
+		.global_batch_size = o->global_batch_size,
+		.seed = (uint64_t)o->seed,
+		.packing = (enum wlb_strategy)o->packing,
+		.sharding = (enum wlb_sharding)o->cp_sharding,
+		.micro_batches = t->plan->split.micro_batches,
+		.max_tokens = t->plan->max_tokens,
+		.layout = t->plan->split.layout,
+		.at = t->groups->at,
+	};
+}
+
+static int open_data(struct wlb_trainer *t, struct wlb_error *error)
+{
+	struct wlb_loader_options options = loader_options(t);
+	t->exit_code = WLB_EXIT_INPUT;
+	t->dataset = wlb_dataset_open(t->options->data_path, error);
+	if (t->dataset == NULL || check_tokens(t, error) < 0)
+		return -1;
+	t->loader = wlb_loader_new(t->dataset, &t->plan->model, &options, t->device, error);
+	return t->loader != NULL ? 0 : -1;
+}
+
+/* What is written later must be writable now. */
+static int open_outputs(struct wlb_trainer *t, struct wlb_error *error)
+{
+	const struct wlb_train_options *o = t->options;
+	t->exit_code = WLB_EXIT_INPUT;
+	if (t->launch->rank != 0)
+		return 0;
+	if (o->save != NULL && wlb_dir_make(o->save, 0777, error) < 0)
+		return wlb_fail_in(error, "--save");
+	if (o->save != NULL && access(o->save, W_OK | X_OK) < 0)
+		return wlb_fail(error, "--save %.500s: it cannot be written: %s", o->save, strerror(errno));
+	if (o->metrics_file == NULL)
+		return 0;
+	t->metrics = wlb_metrics_open(o->metrics_file, error);
+	return t->metrics != NULL ? 0 : -1;
+}
+
+static int make_model(struct wlb_trainer *t, struct wlb_error *error)
+{
+	const struct wlb_train_options *o = t->options;
+	const struct wlb_plan *split = &t->plan->split;
+	struct wlb_loader_options load = loader_options(t);
+	struct wlb_optimizer_options optimizer = {
+		.beta1 = o->adam_beta1,
+		.beta2 = o->adam_beta2,
+		.epsilon = o->adam_eps,
+		.weight_decay = o->weight_decay,
+		.clip_grad = o->clip_grad,
+	};
+	t->exit_code = WLB_EXIT_FAILED;
+	t->parameters = wlb_parameters_new(&t->plan->model, split, &t->groups->at, t->device, error);
+	if (t->parameters == NULL)
+		return -1;
+	t->optimizer = wlb_optimizer_new(t->parameters, t->groups, &optimizer, error);
+	if (t->optimizer == NULL)
+		return -1;
+	t->transformer = wlb_transformer_new(t->parameters, t->groups, split->recompute,
+	                                     wlb_pipeline_slots(split, t->groups->at.pp), wlb_loader_max_rows(&load),
+	                                     t->plan->max_tokens, error);
+	if (t->transformer == NULL)
+		return -1;
+	t->pipeline = wlb_pipeline_new(split, t->parameters, t->groups, t->transformer, t->optimizer, error);
+	t->loss_sum = t->device->ops->alloc(t->device, sizeof(double), error);
+	t->report = calloc(WLB_STEP_PARTS + 2 * (size_t)t->launch->size, sizeof(*t->report));
+	if (t->pipeline == NULL || t->loss_sum == NULL)
+		return -1;
+	if (t->report == NULL)
+		return wlb_fail(error, "out of memory for the times of %d ranks", t->launch->size);
+	if (t->plan->checkpoint[0] != '\0')
+		return wlb_trainer_resume(t, error);
+	return wlb_parameters_init(t->parameters, (uint64_t)o->seed, o->init_method_std, error);
+}
+
+int wlb_trainer_open(struct wlb_trainer *t, struct wlb_error *error)
+{
+	if (connect_ranks(t, error) < 0)
+		return -1;
+	if (wlb_trainer_agree(t, open_data(t, error), error) < 0 ||
+	    wlb_trainer_agree(t, open_outputs(t, error), error) < 0)
+		return -1;
+	return wlb_trainer_agree(t, make_model(t, error), error);
+}
+
+void wlb_trainer_close(struct wlb_trainer *t)
+{
+	/* Closing communicators takes the trace that the watchdog looks at, and waits for the other ranks. */
+	wlb_watchdog_leave(t->watchdog);
+	free(t->report);
+	wlb_pipeline_free(t->pipeline);
+	wlb_transformer_free(t->transformer);
+	wlb_optimizer_free(t->optimizer);
+	wlb_parameters_free(t->parameters);
+	wlb_loader_free(t->loader);
+	wlb_dataset_close(t->dataset);
+	wlb_metrics_close(t->metrics);
+	if (t->device != NULL)
+		t->device->ops->release(t->device, t->loss_sum);
+	wlb_groups_close(t->groups);
+	wlb_comm_close(t->world);
+	wlb_watchdog_stop(t->watchdog);
+	wlb_device_close(t->device);
+}

@@ -1,0 +1,77 @@
+/* Everything that one rank trains with, and what is done with it: open, step, save, close. */
+#ifndef WORKER_TRAIN_TRAINER_H
+#define WORKER_TRAIN_TRAINER_H
+
+#include "worker/comm/comm.h"
+#include "worker/launch/attempt_setup.h"
+#include "worker/launch/launch.h"
+#include "worker/launch/options.h"
+#include "worker/load/loader.h"
+#include "worker/model/transformer.h"
+#include "worker/optimizer/optimizer.h"
+#include "worker/parallel/groups.h"
+#include "worker/record/metrics.h"
+#include "worker/record/record.h"
+#include "worker/record/watchdog.h"
+#include "worker/train/pipeline.h"
+
+enum {
+	WLB_EXIT_FAILED = 1,
+	WLB_EXIT_INPUT = 2, /* the same input would fail the same way */
+};
+
+struct wlb_trainer {
+	struct wlb_launch *launch;
+	const struct wlb_train_options *options;
+	const struct wlb_train_plan *plan;
+	struct wlb_recorder *recorder;
+	struct wlb_watchdog *watchdog;
+	struct wlb_device *device;
+	struct wlb_comm *world;
+	struct wlb_groups *groups; /* there: the ranks are connected */
+	struct wlb_dataset *dataset;
+	struct wlb_loader *loader;
+	const struct wlb_loaded_step *loaded; /* the step under way, or the one just done */
+	struct wlb_parameters *parameters;
+	struct wlb_optimizer *optimizer;
+	struct wlb_transformer *transformer;
+	struct wlb_pipeline *pipeline;
+	struct wlb_metrics *metrics; /* rank 0, where asked for */
+	struct wlb_step_times times; /* of this rank in the step under way */
+	double *report;              /* what ranks tell each other of a step, see step.c */
+	double *loss_sum;            /* device */
+	int64_t step;                /* done so far */
+	int exit_code;               /* of the failure that an error tells of */
+};
+
+/* The device of --device, checked to have what training needs; NULL with the reason. */
+struct wlb_device *wlb_trainer_open_device(const struct wlb_launch *launch, const struct wlb_train_options *options,
+                                           struct wlb_error *error);
+
+/* Makes all the rest, checks the data, initialises the weights or resumes. On -1 exit_code is set, and once the
+ * ranks are connected (`groups` is there) all fail together and only one has the message: it is "" on the others.
+ * What was made is closed by wlb_trainer_close in either case. Expects launch, options, plan, recorder and device
+ * to be set. */
+int wlb_trainer_open(struct wlb_trainer *trainer, struct wlb_error *error);
+void wlb_trainer_close(struct wlb_trainer *trainer);
+
+/* Collective. 0 when every rank says 0; else -1 everywhere, and only the first rank that failed keeps its
+ * message. */
+int wlb_trainer_agree(struct wlb_trainer *trainer, int rc, struct wlb_error *error);
+
+/* What a failure within a step means for the other ranks. */
+enum {
+	WLB_FAILED_HERE = -1,       /* they do not know and must be ended */
+	WLB_FAILED_EVERYWHERE = -2, /* they fail too; the message is "" on all but one */
+};
+
+/* Trains the next step; *facts is the same on all ranks but for the time; what it points to is valid until the next. 0
+ * or one of the failures. */
+int wlb_trainer_step(struct wlb_trainer *trainer, struct wlb_step_facts *facts, struct wlb_error *error);
+
+/* Writes a checkpoint of the step just done. Collective; fails on all ranks together, as wlb_trainer_open. */
+int wlb_trainer_save(struct wlb_trainer *trainer, double loss, struct wlb_error *error);
+/* Reads weights, moments and the loader's place from the plan's checkpoint. */
+int wlb_trainer_resume(struct wlb_trainer *trainer, struct wlb_error *error);
+
+#endif
