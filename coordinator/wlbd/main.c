@@ -1,7 +1,6 @@
 /* wlbd: wiring only. */
 #include <getopt.h>
 #include <jansson.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +20,7 @@
 #include "coordinator/wlbd/liveness/node_probe.h"
 #include "coordinator/wlbd/liveness/verdict.h"
 #include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/memory.h"
 #include "coordinator/wlbd/requests/find_attempt.h"
 #include "coordinator/wlbd/slurm/jobs.h"
 #include "coordinator/wlbd/slurm/nodes.h"
@@ -34,7 +34,6 @@ enum {
 	WAITING_MOST = 8192, /* for one kind of thread: more than all nodes that come back at once after a restart */
 	READ_TIMEOUT_FACTOR = 5, /* a long history may take longer than a short statement */
 	TICK_S = 1,
-	MAPPED_BYTES = 256 << 10,
 	EXIT_BAD_INPUT = 2,
 };
 
@@ -105,7 +104,7 @@ static void on_tick(evutil_socket_t fd, short what, void *context)
 	(void)fd;
 	(void)what;
 	wlbd_verdict_tick(context);
-	wlbd_http_tick(context);
+	wlbd_memory_return_freed();
 }
 
 static void on_database_ready(void *context)
@@ -226,14 +225,6 @@ static void close_parts(struct wlbd *wlbd)
 		event_base_free(wlbd->base);
 }
 
-/* The body of a request comes from the system and goes back to it whole, and what is parsed on other threads lies where
- * malloc_trim finds it: with malloc's own settings the process stays as large as it has ever been. */
-static void limit_memory(void)
-{
-	mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES);
-	mallopt(M_ARENA_MAX, 1);
-}
-
 /* A descriptor for each node's reporter, and some for probes. */
 static void raise_descriptor_limit(void)
 {
@@ -301,7 +292,7 @@ int main(int argc, char **argv)
 	}
 	signal(SIGPIPE, SIG_IGN);
 	raise_descriptor_limit();
-	limit_memory();
+	wlbd_memory_configure();
 	wlbd_log_open((enum wlbd_log_level)wlbd.config.log_level);
 	/* Keys of objects come from outside: their order in memory is not to be guessed. */
 	json_object_seed(0);

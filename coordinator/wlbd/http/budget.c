@@ -13,7 +13,6 @@ struct wlbd_budget {
 	struct wlbd_budget_limits limits;
 	void *users; /* tsearch(3) by uid */
 	size_t bytes;
-	size_t peak_bytes;
 };
 
 static int by_uid(const void *a, const void *b)
@@ -101,19 +100,10 @@ enum wlbd_budget_answer wlbd_budget_take(struct wlbd_budget *budget, uid_t uid, 
 	if (answer == WLBD_BUDGET_TAKEN) {
 		user->bytes += bytes;
 		budget->bytes += bytes;
-		budget->peak_bytes = budget->bytes > budget->peak_bytes ? budget->bytes : budget->peak_bytes;
 	} else if (user != NULL) {
 		forget_idle(budget, user);
 	}
 	return answer;
-}
-
-size_t wlbd_budget_peak_over(struct wlbd_budget *budget)
-{
-	size_t peak_bytes = budget->bytes == 0 ? budget->peak_bytes : 0;
-	if (budget->bytes == 0)
-		budget->peak_bytes = 0;
-	return peak_bytes;
 }
 
 void wlbd_budget_give(struct wlbd_budget *budget, uid_t uid, size_t bytes)

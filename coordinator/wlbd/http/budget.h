@@ -30,9 +30,6 @@ enum wlbd_budget_answer wlbd_budget_connect(struct wlbd_budget *budget, uid_t ui
 void wlbd_budget_disconnect(struct wlbd_budget *budget, uid_t uid);
 
 enum wlbd_budget_answer wlbd_budget_take(struct wlbd_budget *budget, uid_t uid, size_t bytes);
-/* The most bytes that were held at a time since this was last asked; 0 while any are held. */
-size_t wlbd_budget_peak_over(struct wlbd_budget *budget);
-
 void wlbd_budget_give(struct wlbd_budget *budget, uid_t uid, size_t bytes);
 
 #endif

@@ -1,7 +1,6 @@
 #include "coordinator/wlbd/http/http.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <netdb.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,8 +21,6 @@ enum {
 	CONNECTION_BYTES = 16 << 10, /* of a connection without a body: its head, and that of the reply */
 	USER_BYTES = 64 << 20,       /* of bodies, as text and as values */
 	ALL_BYTES = 128 << 20,
-	TRIM_BYTES = 8 << 20,
-	TRIM_CONNECTIONS = 256,
 };
 
 struct wlbd_http {
@@ -34,7 +31,6 @@ struct wlbd_http {
 	struct wlbd_exchanges exchanges;
 	int connections_most;
 	int connection_count;
-	int connection_peak; /* since memory was last given back */
 };
 
 /* ---- the socket ------------------------------------------------------------------------------------ */
@@ -120,8 +116,6 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **sock
 		const union MHD_ConnectionInfo *about = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
 		*socket_context = wlbd_connection_opened(http->connections, about->connect_fd);
 		http->connection_count++;
-		if (http->connection_count > http->connection_peak)
-			http->connection_peak = http->connection_count;
 		if (http->connection_count == http->connections_most)
 			wlbd_log_limited(
 				WLBD_LOG_WARNING, WLBD_LIMIT_CONNECTIONS,
@@ -221,18 +215,6 @@ void wlbd_http_close(struct wlbd *wlbd)
 	wlbd_connections_free(http->connections);
 	wlbd_budget_free(wlbd->budget);
 	free(http);
-}
-
-/* Values of a body are small pieces, which malloc keeps for later use: without this, what a peak took is never
- * given back. */
-void wlbd_http_tick(struct wlbd *wlbd)
-{
-	struct wlbd_http *http = wlbd->http;
-	bool fewer = http->connection_peak - http->connection_count > TRIM_CONNECTIONS;
-	if (wlbd_budget_peak_over(wlbd->budget) <= TRIM_BYTES && !fewer)
-		return;
-	http->connection_peak = http->connection_count;
-	malloc_trim(0);
 }
 
 void wlbd_http_wake(struct wlbd_http *http)

@@ -15,9 +15,6 @@ void wlbd_http_close(struct wlbd *wlbd);
 /* A connection was resumed: the library, which does not notice by itself, runs soon. */
 void wlbd_http_wake(struct wlbd_http *http);
 
-/* Each second: gives memory that long requests took back to the system. */
-void wlbd_http_tick(struct wlbd *wlbd);
-
 /* The requests under way. */
 struct wlbd_exchanges *wlbd_http_exchanges(struct wlbd_http *http);
 
