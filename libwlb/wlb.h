@@ -165,8 +165,8 @@ struct wlb_packer_options {
 /* balanced, ratio 1.25, at most 32 steps of delay, 0.45 steps aimed at, work from the model. */
 void wlb_packer_options_init(struct wlb_packer_options *options, int64_t seq_length, int32_t micro_batches);
 
-/* One piece of a document in a step. Attention stays inside it. */
-struct wlb_packed {
+/* One span of a document in a step. Attention stays inside it. */
+struct wlb_packed_span {
 	struct wlb_span span;
 	int32_t micro_batch;  /* 0 to N - 1 */
 	int32_t waited_steps; /* 0: packed in the step it came with */
@@ -179,8 +179,8 @@ struct wlb_load {
 };
 
 struct wlb_step {
-	int64_t index;                   /* 0 for the first step of the stream */
-	const struct wlb_packed *pieces; /* `count`, by micro-batch, in the order they came within one */
+	int64_t index;                       /* 0 for the first step of the stream */
+	const struct wlb_packed_span *spans; /* `count`, by micro-batch, in the order they came within one */
 	size_t count;
 	const struct wlb_load *loads; /* one for each micro-batch; an empty one has no work */
 	int32_t micro_batches;
@@ -202,9 +202,9 @@ void wlb_packer_free(struct wlb_packer *packer);
 /* Takes the next global batch, at most N * seq_length tokens, and gives the step it makes; owned by the
  * packer, valid until the next call. NULL with a message on error, the packer being as it was before.
  *
- * Every token leaves in exactly one step. A span without tokens leaves nothing to train and gives no piece.
+ * Every token leaves in exactly one step. A span without tokens leaves nothing to train and gives no span.
  * balanced: a token leaves at most max_delay_steps after it came, so that at most max_delay_steps * N * seq_length
- * tokens are held. Pieces that are due are placed first; where one fits nowhere whole it is cut, which `cuts` counts
+ * tokens are held. Spans that are due are placed first; where one fits nowhere whole it is cut, which `cuts` counts
  * and no stream of the tested kinds needs. (The bound holds always: those due came with one batch, at most
  * N * seq_length tokens, and cut they fit.) A step aims at no less than a quarter of the tokens that came with it,
  * and is never empty while tokens are held.
@@ -220,9 +220,9 @@ size_t wlb_packer_state_bytes(const struct wlb_packer *packer);
 void wlb_packer_save(const struct wlb_packer *packer, void *state);
 int wlb_packer_restore(struct wlb_packer *packer, const void *state, size_t bytes, struct wlb_error *error);
 
-/* Deals `count` pieces of tokens[] tokens to `bins` micro-batches of at most `max_tokens`: longest first to the
- * lightest with room, then exchanges with the heaviest until none helps. bin_of[i] receives the bin of piece
- * i. Work is wlb_cost_document. -1 where a piece finds no room. */
+/* Deals `count` spans of tokens[] tokens to `bins` micro-batches of at most `max_tokens`: longest first to the
+ * lightest with room, then exchanges with the heaviest until none helps. bin_of[i] receives the bin of span
+ * i. Work is wlb_cost_document. -1 where a span finds no room. */
 int wlb_pack_balanced(const struct wlb_model *model, const int64_t *tokens, size_t count, int32_t bins,
                       int64_t max_tokens, int32_t *bin_of, struct wlb_error *error);
 
@@ -234,7 +234,7 @@ struct wlb_balancer *wlb_balancer_new(double (*work)(const void *context, int64_
                                       struct wlb_error *error);
 void wlb_balancer_free(struct wlb_balancer *balancer);
 
-/* 1 where a piece finds no room, so that who has another way can tell that from an error, which is -1. After either the
+/* 1 where a span finds no room, so that who has another way can tell that from an error, which is -1. After either the
  * balancer can be used again. */
 int wlb_balancer_pack(struct wlb_balancer *balancer, const int64_t *tokens, size_t count, int32_t bins,
                       int64_t max_tokens, int32_t *bin_of, struct wlb_error *error);
@@ -255,8 +255,9 @@ struct wlb_place {
  * (Wang et al., ASPLOS 2025). A rank runs its documents of a micro-batch by falling `ranks`, so that no two groups
  * wait for each other. places[i] receives where document i runs, loads[micro_batch * ranks + rank] what a rank
  * then has. -1 where documents find no room. */
-int wlb_spread(const struct wlb_model *model, const int64_t *tokens, size_t count, int32_t ranks, int32_t micro_batches,
-               int64_t max_tokens, struct wlb_place *places, struct wlb_load *loads, struct wlb_error *error);
+int wlb_dynamic_cp(const struct wlb_model *model, const int64_t *tokens, size_t count, int32_t ranks,
+                   int32_t micro_batches, int64_t max_tokens, struct wlb_place *places, struct wlb_load *loads,
+                   struct wlb_error *error);
 
 /* ---- kernel time ----------------------------------------------------------------------- */
 
@@ -324,7 +325,7 @@ enum wlb_sharding {
 const char *wlb_sharding_name(enum wlb_sharding sharding);
 int wlb_sharding_parse(const char *text, enum wlb_sharding *sharding, struct wlb_error *error);
 
-/* A piece of a document on a rank: one segment of an attention kernel, once the keys and values of all ranks are
+/* A span of a document on a rank: one segment of an attention kernel, once the keys and values of all ranks are
  * gathered and in document order. Query q_start + i, of the rank's rows, stands at position q_offset + i of its
  * document and sees the keys k_start to k_start + q_offset + i. k_count is q_offset + q_count, so that kernels that
  * align causal masks at the end (flash attention of variable lengths) need no more than the two lengths. */
@@ -364,7 +365,7 @@ int wlb_shard(enum wlb_sharding sharding, const struct wlb_kernel_time *time, co
               int32_t ranks, struct wlb_shards *shards, struct wlb_error *error);
 
 /* The same for one micro-batch of dynamic context parallelism: the documents that places[] has in `micro_batch`, each
- * per document over its own ranks. Ranks have the tokens that the loads of wlb_spread say. Keys are those of
+ * per document over its own ranks. Ranks have the tokens that the loads of wlb_dynamic_cp say. Keys are those of
  * all documents of the micro-batch, in their order. */
 int wlb_shard_places(const int64_t *tokens, const struct wlb_place *places, size_t count, int32_t ranks,
                      int32_t micro_batch, struct wlb_shards *shards, struct wlb_error *error);
@@ -546,8 +547,8 @@ int64_t wlb_plan_first_layer(const struct wlb_plan *plan, const struct wlb_model
 struct wlb_sim_options {
 	struct wlb_plan plan;
 	enum wlb_sharding sharding;
-	int dynamic;  /* dynamic context parallelism instead: documents on 1, 2, 4 ... cp ranks (wlb_spread), none with
-	               * more than 1.25 equal shares of tokens; `sharding` where they find no such room */
+	int dynamic;  /* dynamic context parallelism instead: documents on 1, 2, 4 ... cp ranks (wlb_dynamic_cp), none
+	               * with  more than 1.25 equal shares of tokens; `sharding` where they find no such room */
 	int timeline; /* the bars are wanted */
 	double tp_overlap;   /* share of tensor-parallel communication hidden behind computation, 0 to 1 */
 	double cp_overlap;   /* the same, context-parallel */

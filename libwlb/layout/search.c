@@ -70,7 +70,7 @@ static int read_samples(struct wlb_search *search, struct wlb_error *error)
 	double tokens = 0.0, pairs = 0.0;
 	for (size_t s = 0; s < o->samples; s++)
 		for (size_t i = 0; i < o->sample[s].count; i++) {
-			int64_t length = o->sample[s].pieces[i].span.tokens;
+			int64_t length = o->sample[s].spans[i].span.tokens;
 			if (length < 1)
 				continue;
 			search->tokens[search->documents++] = length;

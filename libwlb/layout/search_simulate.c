@@ -12,7 +12,7 @@ enum { WANTED_MICRO_BATCHES = 64, WANTED_ROUNDS = 4 };
 struct deal {
 	int64_t *tokens;
 	int32_t *bin_of;
-	struct wlb_packed *pieces;
+	struct wlb_packed_span *spans;
 	size_t count, capacity;
 };
 
@@ -20,7 +20,7 @@ static void free_deal(struct deal *deal)
 {
 	free(deal->tokens);
 	free(deal->bin_of);
-	free(deal->pieces);
+	free(deal->spans);
 }
 
 /* Takes documents of the samples, over again from the first where they do not suffice, up to `wanted` tokens. */
@@ -32,8 +32,8 @@ static int take_documents(const struct wlb_search *search, double wanted, struct
 	deal->capacity = (size_t)(wanted / mean * 2.0) + search->documents + 16;
 	deal->tokens = calloc(deal->capacity, sizeof(*deal->tokens));
 	deal->bin_of = calloc(deal->capacity, sizeof(*deal->bin_of));
-	deal->pieces = calloc(deal->capacity, sizeof(*deal->pieces));
-	if (deal->tokens == NULL || deal->bin_of == NULL || deal->pieces == NULL)
+	deal->spans = calloc(deal->capacity, sizeof(*deal->spans));
+	if (deal->tokens == NULL || deal->bin_of == NULL || deal->spans == NULL)
 		return -1;
 	for (size_t i = 0; deal->count < deal->capacity; i = (i + 1) % search->documents) {
 		if (sum + (double)search->tokens[i] > wanted && deal->count > 0)
@@ -44,8 +44,8 @@ static int take_documents(const struct wlb_search *search, double wanted, struct
 	return 0;
 }
 
-/* Puts the pieces in the order of micro-batches. */
-static int sort_pieces(struct deal *deal, int32_t bins)
+/* Puts the spans in the order of micro-batches. */
+static int sort_spans(struct deal *deal, int32_t bins)
 {
 	size_t *next = calloc((size_t)bins + 1, sizeof(*next));
 	if (next == NULL)
@@ -55,7 +55,7 @@ static int sort_pieces(struct deal *deal, int32_t bins)
 	for (int32_t b = 0; b < bins; b++)
 		next[b + 1] += next[b];
 	for (size_t i = 0; i < deal->count; i++)
-		deal->pieces[next[deal->bin_of[i]]++] = (struct wlb_packed){
+		deal->spans[next[deal->bin_of[i]]++] = (struct wlb_packed_span){
 			.span = {.document = (int64_t)i, .tokens = deal->tokens[i]}, .micro_batch = deal->bin_of[i]};
 	free(next);
 	return 0;
@@ -144,10 +144,10 @@ int wlb_search_simulate(const struct wlb_search *search, struct wlb_candidate *c
 	else
 		packed = wlb_pack_balanced(&search->model, deal.tokens, deal.count, step.micro_batches,
 		                           c->micro_batch_tokens, deal.bin_of, NULL) == 0;
-	if (packed && sort_pieces(&deal, step.micro_batches) < 0)
+	if (packed && sort_spans(&deal, step.micro_batches) < 0)
 		rc = wlb_fail(error, "out of memory for the documents of %d micro-batches", step.micro_batches);
 	else if (packed) {
-		step.pieces = deal.pieces;
+		step.spans = deal.spans;
 		step.count = deal.count;
 		rc = simulate(search, c, m, &step, error);
 	}

@@ -1,51 +1,52 @@
-/* Dealing pieces to bins: most work first to the lightest with room (Graham 1969), then exchanges. */
+/* Assigning spans to bins: most work first to the lightest that has space (Graham 1969), then exchanges. */
 #ifndef LIBWLB_PACKING_ASSIGN_H
 #define LIBWLB_PACKING_ASSIGN_H
 
 #include "libwlb/packing/bins.h"
 
-struct wlb_item {
+struct wlb_assigned_span {
 	struct wlb_span span;
 	double work;
 	int64_t came_step;
 	int32_t bin; /* -1: in none */
 };
 
-/* An item by its place in the array, ranked by work. */
-struct wlb_rank {
+/* A span by its index in the array, to be ordered by work. */
+struct wlb_work_order {
 	double work;
-	size_t item;
+	size_t span;
 };
 
-struct wlb_deal {
+struct wlb_assignment {
 	struct wlb_bins bins;
-	struct wlb_item *items; /* `count` of `capacity`; the order they came in */
+	struct wlb_assigned_span *spans; /* `count` of `capacity`; the order they came in */
 	size_t count;
 	size_t capacity;
-	struct wlb_rank *ranks; /* `ranked` of `capacity`: the items that take part */
-	size_t ranked;
-	size_t *head; /* of each bin's chain of items, most work first; while refining */
+	struct wlb_work_order *order; /* `ordered` of `capacity`: the spans that are assigned */
+	size_t ordered;
+	size_t *head; /* of each bin's chain of spans, most work first; while refining */
 	size_t *next;
 	struct wlb_room head_room;
 };
 
-/* No items and empty bins, in the memory of the last use where there was one; zero it before the first. -1 without
- * memory: to be freed, or initialized again. A zeroed deal may be freed. */
-int wlb_deal_init(struct wlb_deal *deal, int32_t bins, int64_t max_tokens);
-void wlb_deal_free(struct wlb_deal *deal);
+/* Makes it hold no spans and empty bins, in the memory of its last use; zero it before the first. Returns -1 if out of
+ * memory: then it may be freed or initialized again. A zeroed assignment may be freed. */
+int wlb_assignment_init(struct wlb_assignment *assignment, int32_t bins, int64_t max_tokens);
+void wlb_assignment_free(struct wlb_assignment *assignment);
 
-/* Room for `capacity` items; -1 without memory, the deal being as it was. */
-int wlb_deal_reserve(struct wlb_deal *deal, size_t capacity);
+/* Makes space for `capacity` spans. Returns -1 if out of memory; the assignment is unchanged. */
+int wlb_assignment_reserve(struct wlb_assignment *assignment, size_t capacity);
 
-/* Has an item take part; sort once all do: most work first, equal work in the order of the array. */
-void wlb_deal_rank(struct wlb_deal *deal, size_t item);
-void wlb_deal_sort(struct wlb_deal *deal);
+/* Adds a span, by its index, to those that are assigned. Sort once all are added: most work first, equal work in the
+ * order of the array. */
+void wlb_assignment_add(struct wlb_assignment *assignment, size_t span);
+void wlb_assignment_sort(struct wlb_assignment *assignment);
 
-/* Puts the ranked items that came by `came_by` and are in no bin into the lightest with room, by rank; what fits
- * nowhere stays out. */
-void wlb_deal_place(struct wlb_deal *deal, int64_t came_by);
+/* Puts the added spans that came by step `came_by` and are in no bin into the lightest bin that has space, in order; a span
+ * that fits nowhere stays out. */
+void wlb_assignment_place(struct wlb_assignment *assignment, int64_t came_by);
 
-/* Moves and swaps ranked items out of the heaviest bin while that lowers it. Voids the heap of the bins. */
-void wlb_deal_refine(struct wlb_deal *deal);
+/* Moves and swaps spans out of the heaviest bin while that lowers its work. The heap of the bins is invalid afterwards. */
+void wlb_assignment_refine(struct wlb_assignment *assignment);
 
 #endif

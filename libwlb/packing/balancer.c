@@ -1,4 +1,4 @@
-/* Dealing the pieces of one step by themselves, as balanced deals them. */
+/* Dealing the spans of one step by themselves, as balanced deals them. */
 #include "libwlb/packing/assign.h"
 
 #include <stdlib.h>
@@ -6,40 +6,40 @@
 struct wlb_balancer {
 	double (*work)(const void *context, int64_t tokens);
 	const void *work_context;
-	struct wlb_deal deal;
+	struct wlb_assignment assignment;
 };
 
 enum { NO_ROOM = 1 };
 
 static int deal_whole(struct wlb_balancer *balancer, const int64_t *tokens, size_t count, struct wlb_error *error)
 {
-	struct wlb_deal *deal = &balancer->deal;
+	struct wlb_assignment *assignment = &balancer->assignment;
 	for (size_t i = 0; i < count; i++) {
 		if (tokens[i] < 0)
-			return wlb_fail(error, "piece %zu has %lld tokens: it must not be negative", i,
+			return wlb_fail(error, "span %zu has %lld tokens: it must not be negative", i,
 			                (long long)tokens[i]);
 		double work = balancer->work(balancer->work_context, tokens[i]);
-		deal->items[i] = (struct wlb_item){.span.tokens = tokens[i], .work = work, .bin = -1};
-		wlb_deal_rank(deal, i);
+		assignment->spans[i] = (struct wlb_assigned_span){.span.tokens = tokens[i], .work = work, .bin = -1};
+		wlb_assignment_add(assignment, i);
 	}
-	wlb_deal_sort(deal);
-	wlb_deal_place(deal, INT64_MAX);
+	wlb_assignment_sort(assignment);
+	wlb_assignment_place(assignment, INT64_MAX);
 	for (size_t i = 0; i < count; i++)
-		if (deal->items[i].bin < 0) {
-			wlb_fail(error, "piece %zu of %lld tokens finds no room in %d micro-batches of %lld", i,
-			         (long long)tokens[i], deal->bins.count, (long long)deal->bins.max_tokens);
+		if (assignment->spans[i].bin < 0) {
+			wlb_fail(error, "span %zu of %lld tokens finds no room in %d micro-batches of %lld", i,
+			         (long long)tokens[i], assignment->bins.count, (long long)assignment->bins.max_tokens);
 			return NO_ROOM;
 		}
-	wlb_deal_refine(deal);
+	wlb_assignment_refine(assignment);
 	return 0;
 }
 
 static int reserve(struct wlb_balancer *balancer, size_t count, int32_t bins, int64_t max_tokens)
 {
-	struct wlb_deal *deal = &balancer->deal;
-	if (wlb_deal_init(deal, bins, max_tokens) < 0)
+	struct wlb_assignment *assignment = &balancer->assignment;
+	if (wlb_assignment_init(assignment, bins, max_tokens) < 0)
 		return -1;
-	return count < deal->capacity ? 0 : wlb_deal_reserve(deal, count + count / 2 + 1);
+	return count < assignment->capacity ? 0 : wlb_assignment_reserve(assignment, count + count / 2 + 1);
 }
 
 struct wlb_balancer *wlb_balancer_new(double (*work)(const void *context, int64_t tokens), const void *work_context,
@@ -59,7 +59,7 @@ void wlb_balancer_free(struct wlb_balancer *balancer)
 {
 	if (balancer == NULL)
 		return;
-	wlb_deal_free(&balancer->deal);
+	wlb_assignment_free(&balancer->assignment);
 	free(balancer);
 }
 
@@ -69,10 +69,10 @@ int wlb_balancer_pack(struct wlb_balancer *balancer, const int64_t *tokens, size
 	if (bins < 1)
 		return wlb_fail(error, "%d micro-batches: at least 1 is needed", bins);
 	if (reserve(balancer, count, bins, max_tokens) < 0)
-		return wlb_fail(error, "out of memory while packing %zu pieces", count);
+		return wlb_fail(error, "out of memory while packing %zu spans", count);
 	int rc = deal_whole(balancer, tokens, count, error);
 	for (size_t i = 0; rc == 0 && i < count; i++)
-		bin_of[i] = balancer->deal.items[i].bin;
+		bin_of[i] = balancer->assignment.spans[i].bin;
 	return rc;
 }
 
@@ -86,6 +86,6 @@ int wlb_pack_balanced(const struct wlb_model *model, const int64_t *tokens, size
 {
 	struct wlb_balancer once = {.work = flops, .work_context = model};
 	int rc = wlb_balancer_pack(&once, tokens, count, bins, max_tokens, bin_of, error);
-	wlb_deal_free(&once.deal);
+	wlb_assignment_free(&once.assignment);
 	return rc == 0 ? 0 : -1;
 }

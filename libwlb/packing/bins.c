@@ -76,7 +76,7 @@ int32_t wlb_bins_put(struct wlb_bins *bins, int64_t tokens, double work)
 	return bin;
 }
 
-int32_t wlb_bins_roomiest(const struct wlb_bins *bins)
+int32_t wlb_bins_emptiest(const struct wlb_bins *bins)
 {
 	int32_t best = 0;
 	for (int32_t b = 1; b < bins->count; b++)

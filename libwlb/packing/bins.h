@@ -1,4 +1,4 @@
-/* Micro-batches that are being filled: their loads, and which is the lightest with room. */
+/* Micro-batches that are being filled: their loads, and which is the lightest that has space. */
 #ifndef LIBWLB_PACKING_BINS_H
 #define LIBWLB_PACKING_BINS_H
 
@@ -13,19 +13,19 @@ struct wlb_bins {
 	struct wlb_room loads_room, heap_room;
 };
 
-/* `count` empty bins, in the memory of the last use where there was one; zero them before the first. -1 without memory:
- * to be freed, or initialized again. Zeroed bins may be freed. */
+/* Makes `count` empty bins in the memory of the last use; zero them before the first. Returns -1 if out of memory: then
+ * they may be freed or initialized again. Zeroed bins may be freed. */
 int wlb_bins_init(struct wlb_bins *bins, int32_t count, int64_t max_tokens);
 void wlb_bins_free(struct wlb_bins *bins);
 void wlb_bins_reset(struct wlb_bins *bins);
 
-/* Puts a piece into the lightest bin that has room for it; gives the bin, or -1. */
+/* Puts a span into the lightest bin that has space for it. Returns the bin, or -1. */
 int32_t wlb_bins_put(struct wlb_bins *bins, int64_t tokens, double work);
 
-/* The bin with the most room for tokens, the first of equals. */
-int32_t wlb_bins_roomiest(const struct wlb_bins *bins);
+/* The bin with the fewest tokens, the first of equals. */
+int32_t wlb_bins_emptiest(const struct wlb_bins *bins);
 
-/* Adds to one bin whatever its room; both may be negative. The heap is void until wlb_bins_heapify(). */
+/* Adds to one bin without regard to its limit; both may be negative. The heap is invalid until wlb_bins_heapify(). */
 void wlb_bins_add(struct wlb_bins *bins, int32_t bin, int64_t tokens, double work);
 void wlb_bins_heapify(struct wlb_bins *bins);
 

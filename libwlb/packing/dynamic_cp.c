@@ -16,7 +16,7 @@ enum { MOST_HALVINGS = 4 };
 static const double equal_enough = 1.004;
 
 struct spread {
-	struct wlb_deal deal; /* its bins are the slots, one for each rank of each micro-batch */
+	struct wlb_assignment assignment; /* its bins are the slots, one for each rank of each micro-batch */
 	struct wlb_bins groups;
 	struct wlb_place *places; /* of the attempt at hand */
 	size_t count;
@@ -26,7 +26,7 @@ struct spread {
 
 static void spread_free(struct spread *spread)
 {
-	wlb_deal_free(&spread->deal);
+	wlb_assignment_free(&spread->assignment);
 	wlb_bins_free(&spread->groups);
 	free(spread->places);
 }
@@ -35,8 +35,8 @@ static int spread_init(struct spread *s, size_t count, int32_t ranks, int32_t mi
 {
 	*s = (struct spread){.count = count, .ranks = ranks, .micro_batches = micro_batches};
 	s->places = calloc(count + 1, sizeof(*s->places));
-	if (s->places != NULL && wlb_deal_init(&s->deal, ranks * micro_batches, max_tokens) == 0 &&
-	    wlb_deal_reserve(&s->deal, count + 1) == 0 &&
+	if (s->places != NULL && wlb_assignment_init(&s->assignment, ranks * micro_batches, max_tokens) == 0 &&
+	    wlb_assignment_reserve(&s->assignment, count + 1) == 0 &&
 	    wlb_bins_init(&s->groups, ranks * micro_batches, max_tokens) == 0)
 		return 0;
 	spread_free(s);
@@ -57,12 +57,13 @@ static int32_t smaller_group(int32_t ranks)
 	return power;
 }
 
-static int32_t group_for(const struct spread *s, const struct wlb_item *item, double most_work)
+static int32_t group_for(const struct spread *s, const struct wlb_assigned_span *assigned, double most_work)
 {
 	int32_t group = s->ranks;
 	while (group > 1) {
 		int32_t smaller = smaller_group(group);
-		if (item->work / smaller > most_work || part_of(item->span.tokens, smaller) > s->deal.bins.max_tokens)
+		if (assigned->work / smaller > most_work ||
+		    part_of(assigned->span.tokens, smaller) > s->assignment.bins.max_tokens)
 			break;
 		group = smaller;
 	}
@@ -70,12 +71,12 @@ static int32_t group_for(const struct spread *s, const struct wlb_item *item, do
 }
 
 /* Adds a document's parts to the slots of its ranks; the first carry the remainder of its tokens. */
-static void load_slots(struct spread *s, const struct wlb_item *item, const struct wlb_place *place)
+static void load_slots(struct spread *s, const struct wlb_assigned_span *assigned, const struct wlb_place *place)
 {
 	for (int32_t r = 0; r < place->ranks; r++) {
-		int64_t tokens = item->span.tokens / place->ranks + (r < item->span.tokens % place->ranks);
-		wlb_bins_add(&s->deal.bins, place->micro_batch * s->ranks + place->first_rank + r, tokens,
-		             item->work / place->ranks);
+		int64_t tokens = assigned->span.tokens / place->ranks + (r < assigned->span.tokens % place->ranks);
+		wlb_bins_add(&s->assignment.bins, place->micro_batch * s->ranks + place->first_rank + r, tokens,
+		             assigned->work / place->ranks);
 	}
 }
 
@@ -86,7 +87,7 @@ static void gather_groups(struct spread *s, int32_t group)
 	s->groups.count = each * s->micro_batches;
 	wlb_bins_reset(&s->groups);
 	for (int32_t g = 0; g < s->groups.count; g++) {
-		const struct wlb_load *slots = &s->deal.bins.loads[g / each * s->ranks + g % each * group];
+		const struct wlb_load *slots = &s->assignment.bins.loads[g / each * s->ranks + g % each * group];
 		for (int32_t r = 0; r < group; r++) {
 			struct wlb_load *load = &s->groups.loads[g];
 			load->work = slots[r].work > load->work ? slots[r].work : load->work;
@@ -99,12 +100,12 @@ static void gather_groups(struct spread *s, int32_t group)
 /* Ranks the documents that need groups of this size; whether there are any. */
 static int rank_group(struct spread *s, int32_t group)
 {
-	s->deal.ranked = 0;
+	s->assignment.ordered = 0;
 	for (size_t i = 0; i < s->count; i++)
 		if (s->places[i].ranks == group)
-			wlb_deal_rank(&s->deal, i);
-	wlb_deal_sort(&s->deal);
-	return s->deal.ranked > 0;
+			wlb_assignment_add(&s->assignment, i);
+	wlb_assignment_sort(&s->assignment);
+	return s->assignment.ordered > 0;
 }
 
 /* Deals the ranked documents to groups of this size; -1 where one finds no room. */
@@ -112,15 +113,15 @@ static int deal_groups(struct spread *s, int32_t group)
 {
 	int32_t each = s->ranks / group;
 	gather_groups(s, group);
-	for (size_t r = 0; r < s->deal.ranked; r++) {
-		size_t i = s->deal.ranks[r].item;
-		const struct wlb_item *item = &s->deal.items[i];
-		int32_t g = wlb_bins_put(&s->groups, part_of(item->span.tokens, group), item->work / group);
+	for (size_t r = 0; r < s->assignment.ordered; r++) {
+		size_t i = s->assignment.order[r].span;
+		const struct wlb_assigned_span *assigned = &s->assignment.spans[i];
+		int32_t g = wlb_bins_put(&s->groups, part_of(assigned->span.tokens, group), assigned->work / group);
 		if (g < 0)
 			return -1;
 		s->places[i].micro_batch = g / each;
 		s->places[i].first_rank = g % each * group;
-		load_slots(s, item, &s->places[i]);
+		load_slots(s, assigned, &s->places[i]);
 	}
 	return 0;
 }
@@ -128,17 +129,17 @@ static int deal_groups(struct spread *s, int32_t group)
 /* Deals the ranked documents of one rank each, with exchanges; -1 where one finds no room. */
 static int deal_singles(struct spread *s)
 {
-	struct wlb_deal *deal = &s->deal;
-	wlb_bins_heapify(&deal->bins);
-	wlb_deal_place(deal, INT64_MAX);
-	for (size_t r = 0; r < deal->ranked; r++)
-		if (deal->items[deal->ranks[r].item].bin < 0)
+	struct wlb_assignment *assignment = &s->assignment;
+	wlb_bins_heapify(&assignment->bins);
+	wlb_assignment_place(assignment, INT64_MAX);
+	for (size_t r = 0; r < assignment->ordered; r++)
+		if (assignment->spans[assignment->order[r].span].bin < 0)
 			return -1;
-	wlb_deal_refine(deal);
-	for (size_t r = 0; r < deal->ranked; r++) {
-		size_t i = deal->ranks[r].item;
-		s->places[i].micro_batch = deal->items[i].bin / s->ranks;
-		s->places[i].first_rank = deal->items[i].bin % s->ranks;
+	wlb_assignment_refine(assignment);
+	for (size_t r = 0; r < assignment->ordered; r++) {
+		size_t i = assignment->order[r].span;
+		s->places[i].micro_batch = assignment->spans[i].bin / s->ranks;
+		s->places[i].first_rank = assignment->spans[i].bin % s->ranks;
 	}
 	return 0;
 }
@@ -148,10 +149,10 @@ static int deal_singles(struct spread *s)
 static double attempt(struct spread *s, double most_work)
 {
 	double fullest = 0.0;
-	wlb_bins_reset(&s->deal.bins);
+	wlb_bins_reset(&s->assignment.bins);
 	for (size_t i = 0; i < s->count; i++) {
-		s->deal.items[i].bin = -1;
-		s->places[i].ranks = group_for(s, &s->deal.items[i], most_work);
+		s->assignment.spans[i].bin = -1;
+		s->places[i].ranks = group_for(s, &s->assignment.spans[i], most_work);
 	}
 	for (int32_t group = s->ranks; group > 1; group = smaller_group(group))
 		if (rank_group(s, group) && deal_groups(s, group) < 0)
@@ -159,8 +160,8 @@ static double attempt(struct spread *s, double most_work)
 	rank_group(s, 1);
 	if (deal_singles(s) < 0)
 		return -1.0;
-	for (int32_t b = 0; b < s->deal.bins.count; b++)
-		fullest = fmax(fullest, s->deal.bins.loads[b].work);
+	for (int32_t b = 0; b < s->assignment.bins.count; b++)
+		fullest = fmax(fullest, s->assignment.bins.loads[b].work);
 	return fullest;
 }
 
@@ -169,14 +170,14 @@ static int search(struct spread *s, struct wlb_place *places, struct wlb_load *l
 {
 	double mean = 0.0, best = -1.0, part = 1.0;
 	for (size_t i = 0; i < s->count; i++)
-		mean += s->deal.items[i].work / s->deal.bins.count;
+		mean += s->assignment.spans[i].work / s->assignment.bins.count;
 	for (int halvings = 0; halvings <= MOST_HALVINGS; halvings++, part /= 2.0) {
 		double fullest = attempt(s, mean * part);
 		if (fullest < 0.0 || (best >= 0.0 && fullest >= best))
 			continue;
 		best = fullest;
 		memcpy(places, s->places, s->count * sizeof(*places));
-		memcpy(loads, s->deal.bins.loads, (size_t)s->deal.bins.count * sizeof(*loads));
+		memcpy(loads, s->assignment.bins.loads, (size_t)s->assignment.bins.count * sizeof(*loads));
 		if (best <= mean * equal_enough)
 			break;
 	}
@@ -184,12 +185,13 @@ static int search(struct spread *s, struct wlb_place *places, struct wlb_load *l
 		return wlb_fail(error,
 		                "%zu documents find no room on %d ranks of %lld tokens in %d micro-batches: "
 		                "raise the number of micro-batches",
-		                s->count, s->ranks, (long long)s->deal.bins.max_tokens, s->micro_batches);
+		                s->count, s->ranks, (long long)s->assignment.bins.max_tokens, s->micro_batches);
 	return 0;
 }
 
-int wlb_spread(const struct wlb_model *model, const int64_t *tokens, size_t count, int32_t ranks, int32_t micro_batches,
-               int64_t max_tokens, struct wlb_place *places, struct wlb_load *loads, struct wlb_error *error)
+int wlb_dynamic_cp(const struct wlb_model *model, const int64_t *tokens, size_t count, int32_t ranks,
+                   int32_t micro_batches, int64_t max_tokens, struct wlb_place *places, struct wlb_load *loads,
+                   struct wlb_error *error)
 {
 	if (ranks < 1 || micro_batches < 1 || ranks > (1 << 20) / micro_batches)
 		return wlb_fail(error,
@@ -204,8 +206,8 @@ int wlb_spread(const struct wlb_model *model, const int64_t *tokens, size_t coun
 			rc = wlb_fail(error, "document %zu has %lld tokens: it must not be negative", i,
 			              (long long)tokens[i]);
 		else
-			spread.deal.items[i] = (struct wlb_item){.span.tokens = tokens[i],
-			                                         .work = wlb_cost_document(model, tokens[i])};
+			spread.assignment.spans[i] = (struct wlb_assigned_span){
+				.span.tokens = tokens[i], .work = wlb_cost_document(model, tokens[i])};
 	}
 	if (rc == 0)
 		rc = search(&spread, places, loads, error);

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-struct piece {
+struct span {
 	int32_t index;
 	int32_t tokens;
 };
@@ -10,7 +10,7 @@ struct piece {
 /* Longest first; the index breaks ties, so that equal inputs give equal outputs. */
 static int longer_first(const void *a, const void *b)
 {
-	const struct piece *x = a, *y = b;
+	const struct span *x = a, *y = b;
 	if (x->tokens != y->tokens)
 		return x->tokens > y->tokens ? -1 : 1;
 	return x->index < y->index ? -1 : x->index > y->index;
@@ -36,31 +36,31 @@ int wlb_pack_greedy(const struct wlb_model *model, const int32_t *lengths, int c
 {
 	if (bins < 1)
 		return wlb_fail(error, "%d micro-batches: at least 1 is needed", bins);
-	struct piece *pieces = malloc(((size_t)count + 1) * sizeof(*pieces));
+	struct span *spans = malloc(((size_t)count + 1) * sizeof(*spans));
 	struct bin *loads = calloc((size_t)bins, sizeof(*loads));
 	int rc = 0;
-	if (pieces == NULL || loads == NULL)
+	if (spans == NULL || loads == NULL)
 		rc = wlb_fail(error, "out of memory while packing %d documents", count);
 	for (int i = 0; rc == 0 && i < count; i++) {
-		pieces[i] = (struct piece){.index = i, .tokens = lengths[i]};
+		spans[i] = (struct span){.index = i, .tokens = lengths[i]};
 		if (lengths[i] < 0 || lengths[i] > max_tokens)
 			rc = wlb_fail(error, "document %d has %d tokens: a micro-batch holds 0 to %lld", i, lengths[i],
 			              (long long)max_tokens);
 	}
 	if (rc == 0)
-		qsort(pieces, (size_t)count, sizeof(*pieces), longer_first);
+		qsort(spans, (size_t)count, sizeof(*spans), longer_first);
 	for (int i = 0; rc == 0 && i < count; i++) {
-		int b = lightest_with_room(loads, bins, pieces[i].tokens, max_tokens);
+		int b = lightest_with_room(loads, bins, spans[i].tokens, max_tokens);
 		if (b < 0) {
 			rc = wlb_fail(error, "%d documents do not fit %d micro-batches of %lld tokens", count, bins,
 			              (long long)max_tokens);
 			break;
 		}
-		loads[b].work += wlb_cost_document(model, pieces[i].tokens);
-		loads[b].tokens += pieces[i].tokens;
-		bin_of[pieces[i].index] = b;
+		loads[b].work += wlb_cost_document(model, spans[i].tokens);
+		loads[b].tokens += spans[i].tokens;
+		bin_of[spans[i].index] = b;
 	}
 	free(loads);
-	free(pieces);
+	free(spans);
 	return rc;
 }

@@ -97,7 +97,7 @@ struct wlb_packer *wlb_packer_new(const struct wlb_model *model, const struct wl
 	packer->full_at = calloc(bins, sizeof(*packer->full_at));
 	packer->first_of = calloc(bins + 1, sizeof(*packer->first_of));
 	if (packer->full_at == NULL || packer->first_of == NULL ||
-	    wlb_deal_init(&packer->deal, options->micro_batches, max_tokens_of(options)) < 0 ||
+	    wlb_assignment_init(&packer->assignment, options->micro_batches, max_tokens_of(options)) < 0 ||
 	    wlb_bins_init(&packer->trial, options->micro_batches, max_tokens_of(options)) < 0) {
 		wlb_packer_free(packer);
 		wlb_fail(error, "out of memory while making a packer of %d micro-batches", options->micro_batches);
@@ -110,11 +110,11 @@ void wlb_packer_free(struct wlb_packer *packer)
 {
 	if (packer == NULL)
 		return;
-	wlb_deal_free(&packer->deal);
+	wlb_assignment_free(&packer->assignment);
 	wlb_bins_free(&packer->trial);
 	free(packer->full_at);
 	free(packer->first_of);
-	free(packer->pieces);
+	free(packer->packed);
 	free(packer);
 }
 
@@ -125,12 +125,12 @@ double wlb_packer_work(const struct wlb_packer *packer, int64_t tokens)
 	return wlb_cost_document(&packer->model, tokens);
 }
 
-void wlb_packer_cut(struct wlb_packer *packer, size_t item, int64_t tokens, int32_t bin)
+void wlb_packer_cut(struct wlb_packer *packer, size_t span, int64_t tokens, int32_t bin)
 {
-	struct wlb_deal *deal = &packer->deal;
-	struct wlb_item *whole = &deal->items[item];
+	struct wlb_assignment *assignment = &packer->assignment;
+	struct wlb_assigned_span *whole = &assignment->spans[span];
 	if (tokens < whole->span.tokens) {
-		struct wlb_item *part = &deal->items[deal->count++];
+		struct wlb_assigned_span *part = &assignment->spans[assignment->count++];
 		*part = *whole;
 		part->span.tokens = tokens;
 		part->work = wlb_packer_work(packer, tokens);
@@ -141,34 +141,34 @@ void wlb_packer_cut(struct wlb_packer *packer, size_t item, int64_t tokens, int3
 		whole = part;
 	}
 	whole->bin = bin;
-	wlb_bins_add(&deal->bins, bin, whole->span.tokens, whole->work);
+	wlb_bins_add(&assignment->bins, bin, whole->span.tokens, whole->work);
 }
 
 void wlb_packer_cut_rest(struct wlb_packer *packer, int64_t came_by)
 {
-	struct wlb_deal *deal = &packer->deal;
-	for (size_t r = 0; r < deal->ranked; r++) {
-		const struct wlb_item *item = &deal->items[deal->ranks[r].item];
-		while (item->bin < 0 && item->came_step <= came_by) {
-			int32_t bin = wlb_bins_roomiest(&deal->bins);
-			int64_t room = deal->bins.max_tokens - deal->bins.loads[bin].tokens;
+	struct wlb_assignment *assignment = &packer->assignment;
+	for (size_t r = 0; r < assignment->ordered; r++) {
+		const struct wlb_assigned_span *assigned = &assignment->spans[assignment->order[r].span];
+		while (assigned->bin < 0 && assigned->came_step <= came_by) {
+			int32_t bin = wlb_bins_emptiest(&assignment->bins);
+			int64_t room = assignment->bins.max_tokens - assignment->bins.loads[bin].tokens;
 			if (room <= 0)
 				break;
-			wlb_packer_cut(packer, deal->ranks[r].item, room < item->span.tokens ? room : item->span.tokens,
-			               bin);
+			wlb_packer_cut(packer, assignment->order[r].span,
+			               room < assigned->span.tokens ? room : assigned->span.tokens, bin);
 		}
 	}
-	wlb_bins_heapify(&deal->bins);
+	wlb_bins_heapify(&assignment->bins);
 }
 
-/* Whether the batch may come; *pieces is what it is cut to at the window. */
+/* Whether the batch may come; *spans is what it is cut to at the window. */
 static int check_batch(const struct wlb_packer *packer, const struct wlb_span *batch, size_t count, int64_t *tokens,
-                       size_t *pieces, struct wlb_error *error)
+                       size_t *spans, struct wlb_error *error)
 {
 	int64_t window = packer->options.seq_length;
 	int64_t limit = window * packer->options.micro_batches;
 	*tokens = 0;
-	*pieces = 0;
+	*spans = 0;
 	for (size_t i = 0; i < count; i++) {
 		const struct wlb_span *span = &batch[i];
 		if (span->tokens < 0 || span->start < 0 || span->start > INT64_MAX - span->tokens)
@@ -183,39 +183,39 @@ static int check_batch(const struct wlb_packer *packer, const struct wlb_span *b
 			                (long long)span->document, (long long)span->tokens,
 			                packer->options.micro_batches, (long long)window);
 		*tokens += span->tokens;
-		*pieces += (size_t)((span->tokens + window - 1) / window);
+		*spans += (size_t)((span->tokens + window - 1) / window);
 	}
 	return 0;
 }
 
-int wlb_packer_reserve(struct wlb_packer *packer, size_t pieces, struct wlb_error *error)
+int wlb_packer_reserve(struct wlb_packer *packer, size_t spans, struct wlb_error *error)
 {
-	size_t least = packer->deal.count + pieces + (size_t)packer->options.micro_batches + 1;
-	if (least <= packer->pieces_capacity)
+	size_t least = packer->assignment.count + spans + (size_t)packer->options.micro_batches + 1;
+	if (least <= packer->packed_capacity)
 		return 0;
 	size_t capacity = least + least / 2;
-	struct wlb_packed *grown = reallocarray(packer->pieces, capacity, sizeof(*grown));
+	struct wlb_packed_span *grown = reallocarray(packer->packed, capacity, sizeof(*grown));
 	if (grown != NULL)
-		packer->pieces = grown;
-	if (grown == NULL || wlb_deal_reserve(&packer->deal, capacity) < 0)
-		return wlb_fail(error, "out of memory while packing %zu pieces", least);
-	packer->pieces_capacity = capacity;
+		packer->packed = grown;
+	if (grown == NULL || wlb_assignment_reserve(&packer->assignment, capacity) < 0)
+		return wlb_fail(error, "out of memory while packing %zu spans", least);
+	packer->packed_capacity = capacity;
 	return 0;
 }
 
 static void take_in(struct wlb_packer *packer, const struct wlb_span *batch, size_t count)
 {
-	struct wlb_deal *deal = &packer->deal;
+	struct wlb_assignment *assignment = &packer->assignment;
 	for (size_t i = 0; i < count; i++) {
 		struct wlb_span left = batch[i];
 		while (left.tokens > 0) {
-			struct wlb_item *item = &deal->items[deal->count++];
-			*item = (struct wlb_item){.span = left, .came_step = packer->step, .bin = -1};
+			struct wlb_assigned_span *assigned = &assignment->spans[assignment->count++];
+			*assigned = (struct wlb_assigned_span){.span = left, .came_step = packer->step, .bin = -1};
 			if (left.tokens > packer->options.seq_length)
-				item->span.tokens = packer->options.seq_length;
-			item->work = wlb_packer_work(packer, item->span.tokens);
-			left.start += item->span.tokens;
-			left.tokens -= item->span.tokens;
+				assigned->span.tokens = packer->options.seq_length;
+			assigned->work = wlb_packer_work(packer, assigned->span.tokens);
+			left.start += assigned->span.tokens;
+			left.tokens -= assigned->span.tokens;
 		}
 	}
 }
@@ -223,45 +223,45 @@ static void take_in(struct wlb_packer *packer, const struct wlb_span *batch, siz
 /* Hands out what has a bin, by micro-batch, and closes up what waits. */
 static void hand_out(struct wlb_packer *packer)
 {
-	struct wlb_deal *deal = &packer->deal;
-	size_t bins = (size_t)deal->bins.count, held = 0, *first = packer->first_of;
+	struct wlb_assignment *assignment = &packer->assignment;
+	size_t bins = (size_t)assignment->bins.count, held = 0, *first = packer->first_of;
 	memset(first, 0, (bins + 1) * sizeof(*first));
-	for (size_t i = 0; i < deal->count; i++)
-		if (deal->items[i].bin >= 0)
-			first[deal->items[i].bin + 1]++;
+	for (size_t i = 0; i < assignment->count; i++)
+		if (assignment->spans[i].bin >= 0)
+			first[assignment->spans[i].bin + 1]++;
 	for (size_t b = 0; b < bins; b++)
 		first[b + 1] += first[b];
 	packer->out.count = first[bins];
-	for (size_t i = 0; i < deal->count; i++) {
-		const struct wlb_item *item = &deal->items[i];
-		if (item->bin < 0) {
-			deal->items[held++] = *item;
+	for (size_t i = 0; i < assignment->count; i++) {
+		const struct wlb_assigned_span *assigned = &assignment->spans[i];
+		if (assigned->bin < 0) {
+			assignment->spans[held++] = *assigned;
 			continue;
 		}
-		packer->pieces[first[item->bin]++] = (struct wlb_packed){
-			.span = item->span,
-			.micro_batch = item->bin,
-			.waited_steps = (int32_t)(packer->step - item->came_step),
+		packer->packed[first[assigned->bin]++] = (struct wlb_packed_span){
+			.span = assigned->span,
+			.micro_batch = assigned->bin,
+			.waited_steps = (int32_t)(packer->step - assigned->came_step),
 		};
 	}
-	deal->count = held;
+	assignment->count = held;
 }
 
 static void describe(struct wlb_packer *packer)
 {
-	const struct wlb_deal *deal = &packer->deal;
+	const struct wlb_assignment *assignment = &packer->assignment;
 	struct wlb_step *out = &packer->out;
 	out->index = packer->step;
-	out->pieces = packer->pieces;
-	out->loads = deal->bins.loads;
-	out->micro_batches = deal->bins.count;
+	out->spans = packer->packed;
+	out->loads = assignment->bins.loads;
+	out->micro_batches = assignment->bins.count;
 	out->cuts = packer->cuts;
 	out->tokens = 0;
 	out->held_tokens = 0;
-	for (int32_t b = 0; b < deal->bins.count; b++)
-		out->tokens += deal->bins.loads[b].tokens;
-	for (size_t i = 0; i < deal->count; i++)
-		out->held_tokens += deal->items[i].span.tokens;
+	for (int32_t b = 0; b < assignment->bins.count; b++)
+		out->tokens += assignment->bins.loads[b].tokens;
+	for (size_t i = 0; i < assignment->count; i++)
+		out->held_tokens += assignment->spans[i].span.tokens;
 }
 
 /* Tokens wait held / flow steps in the mean (Little's law): dearer waiting where that is above the target. */
@@ -279,16 +279,16 @@ const struct wlb_step *wlb_packer_next(struct wlb_packer *packer, const struct w
                                        struct wlb_error *error)
 {
 	int64_t tokens;
-	size_t pieces;
-	if (check_batch(packer, batch, count, &tokens, &pieces, error) < 0 ||
-	    wlb_packer_reserve(packer, pieces, error) < 0)
+	size_t spans;
+	if (check_batch(packer, batch, count, &tokens, &spans, error) < 0 ||
+	    wlb_packer_reserve(packer, spans, error) < 0)
 		return NULL;
 	take_in(packer, batch, count);
 	packer->came_tokens += tokens;
 	packer->batch_tokens = tokens;
 	packer->cuts = 0;
-	packer->deal.ranked = 0;
-	wlb_bins_reset(&packer->deal.bins);
+	packer->assignment.ordered = 0;
+	wlb_bins_reset(&packer->assignment.bins);
 	strategies[packer->options.strategy].pack(packer);
 	hand_out(packer);
 	describe(packer);

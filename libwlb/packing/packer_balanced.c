@@ -45,9 +45,9 @@ struct trial {
 	double level; /* work of the heaviest bin */
 };
 
-static int is_long(const struct wlb_packer *packer, const struct wlb_item *item)
+static int is_long(const struct wlb_packer *packer, const struct wlb_assigned_span *assigned)
 {
-	return item->span.tokens > packer->options.seq_length / LONG_PART;
+	return assigned->span.tokens > packer->options.seq_length / LONG_PART;
 }
 
 static int64_t due_step(const struct wlb_packer *packer)
@@ -55,30 +55,30 @@ static int64_t due_step(const struct wlb_packer *packer)
 	return packer->step - packer->options.max_delay_steps;
 }
 
-static double waiting_tokens(const struct wlb_packer *packer, const struct wlb_item *item)
+static double waiting_tokens(const struct wlb_packer *packer, const struct wlb_assigned_span *assigned)
 {
-	return (double)item->span.tokens * (1.0 + impatience * (double)(packer->step - item->came_step));
+	return (double)assigned->span.tokens * (1.0 + impatience * (double)(packer->step - assigned->came_step));
 }
 
 static void survey(struct wlb_packer *packer, struct scene *scene)
 {
-	struct wlb_deal *deal = &packer->deal;
+	struct wlb_assignment *assignment = &packer->assignment;
 	double all_tokens = 0.0;
 	*scene = (struct scene){.best = {.missing_tokens = DBL_MAX}};
-	for (size_t i = 0; i < deal->count; i++) {
-		const struct wlb_item *item = &deal->items[i];
-		all_tokens += (double)item->span.tokens;
-		if (is_long(packer, item)) {
-			wlb_deal_rank(deal, i);
+	for (size_t i = 0; i < assignment->count; i++) {
+		const struct wlb_assigned_span *assigned = &assignment->spans[i];
+		all_tokens += (double)assigned->span.tokens;
+		if (is_long(packer, assigned)) {
+			wlb_assignment_add(assignment, i);
 			continue;
 		}
-		scene->short_tokens += (double)item->span.tokens;
-		scene->short_work += item->work;
+		scene->short_tokens += (double)assigned->span.tokens;
+		scene->short_work += assigned->work;
 	}
-	wlb_deal_sort(deal);
-	scene->longs = deal->ranked;
+	wlb_assignment_sort(assignment);
+	scene->longs = assignment->ordered;
 	while (scene->most_held < scene->longs &&
-	       deal->items[deal->ranks[scene->most_held].item].came_step > due_step(packer))
+	       assignment->spans[assignment->order[scene->most_held].span].came_step > due_step(packer))
 		scene->most_held++;
 	scene->flow_tokens = fmax((double)packer->came_tokens / (double)(packer->step + 1), 1.0);
 	scene->least_tokens = fmax((double)packer->batch_tokens / LEAST_STEP_PART, 1.0);
@@ -139,23 +139,23 @@ static void pour(const struct wlb_packer *packer, struct scene *scene, const str
 /* Thinks the release through that holds back the `held` heaviest; 0 where holding so much cannot be cheapest. */
 static int think(struct wlb_packer *packer, struct scene *scene, size_t held)
 {
-	const struct wlb_deal *deal = &packer->deal;
+	const struct wlb_assignment *assignment = &packer->assignment;
 	struct trial trial = {0};
 	for (size_t r = 0; r < held; r++)
-		trial.waiting_tokens += waiting_tokens(packer, &deal->items[deal->ranks[r].item]);
+		trial.waiting_tokens += waiting_tokens(packer, &assignment->spans[assignment->order[r].span]);
 	if (scene->best.missing_tokens == 0.0 &&
 	    packer->price * trial.waiting_tokens / scene->flow_tokens >= scene->best.cost)
 		return 0;
 	wlb_bins_reset(&packer->trial);
 	for (size_t r = held; r < scene->longs; r++) {
-		const struct wlb_item *item = &deal->items[deal->ranks[r].item];
-		int32_t bin = wlb_bins_put(&packer->trial, item->span.tokens, item->work);
+		const struct wlb_assigned_span *assigned = &assignment->spans[assignment->order[r].span];
+		int32_t bin = wlb_bins_put(&packer->trial, assigned->span.tokens, assigned->work);
 		if (bin < 0) {
-			trial.waiting_tokens += waiting_tokens(packer, item);
+			trial.waiting_tokens += waiting_tokens(packer, assigned);
 			continue;
 		}
-		trial.tokens += (double)item->span.tokens;
-		trial.work += item->work;
+		trial.tokens += (double)assigned->span.tokens;
+		trial.work += assigned->work;
 		trial.level = fmax(trial.level, packer->trial.loads[bin].work);
 	}
 	pour(packer, scene, &trial, held);
@@ -179,18 +179,19 @@ static void choose(struct wlb_packer *packer, struct scene *scene)
 /* Ranks what goes: the long documents are ranked already, the short ones follow, oldest first. */
 static void release(struct wlb_packer *packer, const struct release *best)
 {
-	struct wlb_deal *deal = &packer->deal;
+	struct wlb_assignment *assignment = &packer->assignment;
 	double tokens = 0.0;
-	deal->ranked -= best->held;
-	memmove(deal->ranks, deal->ranks + best->held, deal->ranked * sizeof(*deal->ranks));
-	for (size_t i = 0; i < deal->count; i++) {
-		const struct wlb_item *item = &deal->items[i];
-		if (is_long(packer, item) || (tokens >= best->short_tokens && item->came_step > due_step(packer)))
+	assignment->ordered -= best->held;
+	memmove(assignment->order, assignment->order + best->held, assignment->ordered * sizeof(*assignment->order));
+	for (size_t i = 0; i < assignment->count; i++) {
+		const struct wlb_assigned_span *assigned = &assignment->spans[i];
+		if (is_long(packer, assigned) ||
+		    (tokens >= best->short_tokens && assigned->came_step > due_step(packer)))
 			continue;
-		tokens += (double)item->span.tokens;
-		wlb_deal_rank(deal, i);
+		tokens += (double)assigned->span.tokens;
+		wlb_assignment_add(assignment, i);
 	}
-	wlb_deal_sort(deal);
+	wlb_assignment_sort(assignment);
 }
 
 void wlb_packer_balanced(struct wlb_packer *packer)
@@ -199,8 +200,8 @@ void wlb_packer_balanced(struct wlb_packer *packer)
 	survey(packer, &scene);
 	choose(packer, &scene);
 	release(packer, &scene.best);
-	wlb_deal_place(&packer->deal, due_step(packer));
+	wlb_assignment_place(&packer->assignment, due_step(packer));
 	wlb_packer_cut_rest(packer, due_step(packer));
-	wlb_deal_place(&packer->deal, INT64_MAX);
-	wlb_deal_refine(&packer->deal);
+	wlb_assignment_place(&packer->assignment, INT64_MAX);
+	wlb_assignment_refine(&packer->assignment);
 }

@@ -4,33 +4,35 @@
 /* Concatenates all that came and cuts at every multiple of the window. */
 void wlb_packer_plain(struct wlb_packer *packer)
 {
-	struct wlb_deal *deal = &packer->deal;
-	size_t whole = deal->count;
+	struct wlb_assignment *assignment = &packer->assignment;
+	size_t whole = assignment->count;
 	int32_t bin = 0;
 	for (size_t i = 0; i < whole; i++)
-		while (deal->items[i].bin < 0) {
-			int64_t room = deal->bins.max_tokens - deal->bins.loads[bin].tokens;
+		while (assignment->spans[i].bin < 0) {
+			int64_t room = assignment->bins.max_tokens - assignment->bins.loads[bin].tokens;
 			if (room == 0)
 				bin++;
 			else
 				wlb_packer_cut(packer, i,
-				               room < deal->items[i].span.tokens ? room : deal->items[i].span.tokens,
+				               room < assignment->spans[i].span.tokens
+				                       ? room
+				                       : assignment->spans[i].span.tokens,
 				               bin);
 		}
 }
 
-static void rank_all(struct wlb_deal *deal)
+static void rank_all(struct wlb_assignment *assignment)
 {
-	for (size_t i = 0; i < deal->count; i++)
-		wlb_deal_rank(deal, i);
-	wlb_deal_sort(deal);
+	for (size_t i = 0; i < assignment->count; i++)
+		wlb_assignment_add(assignment, i);
+	wlb_assignment_sort(assignment);
 }
 
 /* Most work first to the lightest with room in the window; what fits nowhere whole fills the rooms left. */
 void wlb_packer_fixed(struct wlb_packer *packer)
 {
-	rank_all(&packer->deal);
-	wlb_deal_place(&packer->deal, INT64_MAX);
+	rank_all(&packer->assignment);
+	wlb_assignment_place(&packer->assignment, INT64_MAX);
 	wlb_packer_cut_rest(packer, INT64_MAX);
 }
 
@@ -38,15 +40,15 @@ void wlb_packer_fixed(struct wlb_packer *packer)
  * the data the queue need not be full. */
 static void release_queue(struct wlb_packer *packer, int64_t over, int64_t up_to)
 {
-	struct wlb_deal *deal = &packer->deal;
-	size_t waiting = 0, bins = (size_t)deal->bins.count;
-	for (size_t i = 0; i < deal->count; i++)
-		waiting += deal->items[i].span.tokens > over && deal->items[i].span.tokens <= up_to;
+	struct wlb_assignment *assignment = &packer->assignment;
+	size_t waiting = 0, bins = (size_t)assignment->bins.count;
+	for (size_t i = 0; i < assignment->count; i++)
+		waiting += assignment->spans[i].span.tokens > over && assignment->spans[i].span.tokens <= up_to;
 	if (waiting < bins && packer->batch_tokens > 0)
 		return;
-	for (size_t i = 0, released = 0; i < deal->count && released < bins; i++)
-		if (deal->items[i].span.tokens > over && deal->items[i].span.tokens <= up_to) {
-			wlb_deal_rank(deal, i);
+	for (size_t i = 0, released = 0; i < assignment->count && released < bins; i++)
+		if (assignment->spans[i].span.tokens > over && assignment->spans[i].span.tokens <= up_to) {
+			wlb_assignment_add(assignment, i);
 			released++;
 		}
 }
@@ -54,7 +56,7 @@ static void release_queue(struct wlb_packer *packer, int64_t over, int64_t up_to
 /* Into the lightest micro-batch if it has room, else into the shortest, else kept for the next step. */
 static int32_t greedy_bin(const struct wlb_bins *bins, int64_t tokens)
 {
-	int32_t lightest = 0, shortest = wlb_bins_roomiest(bins);
+	int32_t lightest = 0, shortest = wlb_bins_emptiest(bins);
 	for (int32_t b = 1; b < bins->count; b++)
 		if (bins->loads[b].work < bins->loads[lightest].work)
 			lightest = b;
@@ -66,18 +68,18 @@ static int32_t greedy_bin(const struct wlb_bins *bins, int64_t tokens)
 /* WLB-LLM (Wang et al., OSDI 2025), algorithm 1, with two queues. */
 void wlb_packer_greedy(struct wlb_packer *packer)
 {
-	struct wlb_deal *deal = &packer->deal;
+	struct wlb_assignment *assignment = &packer->assignment;
 	int64_t window = packer->options.seq_length, first = window / 4, second = window / 2;
-	for (size_t i = 0; i < deal->count; i++)
-		if (deal->items[i].span.tokens <= first)
-			wlb_deal_rank(deal, i);
+	for (size_t i = 0; i < assignment->count; i++)
+		if (assignment->spans[i].span.tokens <= first)
+			wlb_assignment_add(assignment, i);
 	release_queue(packer, first, second);
 	release_queue(packer, second, window);
-	wlb_deal_sort(deal);
-	for (size_t r = 0; r < deal->ranked; r++) {
-		struct wlb_item *item = &deal->items[deal->ranks[r].item];
-		item->bin = greedy_bin(&deal->bins, item->span.tokens);
-		if (item->bin >= 0)
-			wlb_bins_add(&deal->bins, item->bin, item->span.tokens, item->work);
+	wlb_assignment_sort(assignment);
+	for (size_t r = 0; r < assignment->ordered; r++) {
+		struct wlb_assigned_span *assigned = &assignment->spans[assignment->order[r].span];
+		assigned->bin = greedy_bin(&assignment->bins, assigned->span.tokens);
+		if (assigned->bin >= 0)
+			wlb_bins_add(&assignment->bins, assigned->bin, assigned->span.tokens, assigned->work);
 	}
 }

@@ -7,7 +7,7 @@
 enum {
 	OPTION_WORDS = 8,
 	HEADER_WORDS = 1 + OPTION_WORDS + 4, /* magic, options, where the stream stands */
-	ITEM_WORDS = 4,
+	SPAN_WORDS = 4,
 	WORD_BYTES = 8,
 };
 static const char magic[WORD_BYTES] = {'W', 'L', 'B', 'P', 'A', 'C', 'K', '1'};
@@ -17,7 +17,7 @@ struct position {
 	int64_t step;
 	int64_t came_tokens;
 	double price;
-	uint64_t items;
+	uint64_t spans;
 };
 
 static uint64_t bits_of(double value)
@@ -71,14 +71,14 @@ static void put_options(const struct wlb_packer *packer, unsigned char **at)
 	put(at, bits_of(wlb_packer_work(packer, o->seq_length)));
 }
 
-static size_t state_bytes(size_t items)
+static size_t state_bytes(size_t spans)
 {
-	return (HEADER_WORDS + ITEM_WORDS * items + 1) * WORD_BYTES;
+	return (HEADER_WORDS + SPAN_WORDS * spans + 1) * WORD_BYTES;
 }
 
 size_t wlb_packer_state_bytes(const struct wlb_packer *packer)
 {
-	return state_bytes(packer->deal.count);
+	return state_bytes(packer->assignment.count);
 }
 
 void wlb_packer_save(const struct wlb_packer *packer, void *state)
@@ -90,13 +90,13 @@ void wlb_packer_save(const struct wlb_packer *packer, void *state)
 	put(&at, (uint64_t)packer->step);
 	put(&at, (uint64_t)packer->came_tokens);
 	put(&at, bits_of(packer->price));
-	put(&at, (uint64_t)packer->deal.count);
-	for (size_t i = 0; i < packer->deal.count; i++) {
-		const struct wlb_item *item = &packer->deal.items[i];
-		put(&at, (uint64_t)item->span.document);
-		put(&at, (uint64_t)item->span.start);
-		put(&at, (uint64_t)item->span.tokens);
-		put(&at, (uint64_t)item->came_step);
+	put(&at, (uint64_t)packer->assignment.count);
+	for (size_t i = 0; i < packer->assignment.count; i++) {
+		const struct wlb_assigned_span *assigned = &packer->assignment.spans[i];
+		put(&at, (uint64_t)assigned->span.document);
+		put(&at, (uint64_t)assigned->span.start);
+		put(&at, (uint64_t)assigned->span.tokens);
+		put(&at, (uint64_t)assigned->came_step);
 	}
 	put(&at, checksum(state, (size_t)(at - (unsigned char *)state)));
 }
@@ -120,21 +120,21 @@ static int check_state(const struct wlb_packer *packer, const unsigned char *sta
 	position->step = (int64_t)get(&at);
 	position->came_tokens = (int64_t)get(&at);
 	position->price = of_bits(get(&at));
-	position->items = get(&at);
-	if (position->items > bytes || bytes != state_bytes((size_t)position->items))
+	position->spans = get(&at);
+	if (position->spans > bytes || bytes != state_bytes((size_t)position->spans))
 		return wlb_fail(error, "the packer state of %zu bytes names %llu documents: its length differs", bytes,
-		                (unsigned long long)position->items);
+		                (unsigned long long)position->spans);
 	return 0;
 }
 
-static struct wlb_item get_item(const unsigned char **at)
+static struct wlb_assigned_span get_span(const unsigned char **at)
 {
-	struct wlb_item item = {.bin = -1};
-	item.span.document = (int64_t)get(at);
-	item.span.start = (int64_t)get(at);
-	item.span.tokens = (int64_t)get(at);
-	item.came_step = (int64_t)get(at);
-	return item;
+	struct wlb_assigned_span assigned = {.bin = -1};
+	assigned.span.document = (int64_t)get(at);
+	assigned.span.start = (int64_t)get(at);
+	assigned.span.tokens = (int64_t)get(at);
+	assigned.came_step = (int64_t)get(at);
+	return assigned;
 }
 
 /* Whether a packer that gave position->step steps can hold every document of the state. */
@@ -144,11 +144,11 @@ static int check_items(const struct wlb_packer *packer, const unsigned char *sta
 	const unsigned char *at = state + HEADER_WORDS * WORD_BYTES;
 	int sane =
 		position->step >= 0 && position->came_tokens >= 0 && position->price > 0.0 && isfinite(position->price);
-	for (uint64_t i = 0; i < position->items && sane; i++) {
-		struct wlb_item item = get_item(&at);
-		sane = item.span.tokens >= 1 && item.span.tokens <= packer->options.seq_length &&
-		       item.span.start >= 0 && item.span.start <= INT64_MAX - item.span.tokens && item.came_step >= 0 &&
-		       item.came_step < position->step;
+	for (uint64_t i = 0; i < position->spans && sane; i++) {
+		struct wlb_assigned_span assigned = get_span(&at);
+		sane = assigned.span.tokens >= 1 && assigned.span.tokens <= packer->options.seq_length &&
+		       assigned.span.start >= 0 && assigned.span.start <= INT64_MAX - assigned.span.tokens &&
+		       assigned.came_step >= 0 && assigned.came_step < position->step;
 	}
 	if (!sane)
 		return wlb_fail(error, "the packer state holds what no packer can: it was not saved by one");
@@ -160,17 +160,17 @@ int wlb_packer_restore(struct wlb_packer *packer, const void *state, size_t byte
 	struct position position = {0};
 	if (check_state(packer, state, bytes, &position, error) < 0 ||
 	    check_items(packer, state, &position, error) < 0 ||
-	    wlb_packer_reserve(packer, (size_t)position.items, error) < 0)
+	    wlb_packer_reserve(packer, (size_t)position.spans, error) < 0)
 		return -1;
 	packer->step = position.step;
 	packer->came_tokens = position.came_tokens;
 	packer->price = position.price;
-	packer->deal.count = (size_t)position.items;
+	packer->assignment.count = (size_t)position.spans;
 	const unsigned char *at = (const unsigned char *)state + HEADER_WORDS * WORD_BYTES;
-	for (size_t i = 0; i < packer->deal.count; i++) {
-		struct wlb_item item = get_item(&at);
-		item.work = wlb_packer_work(packer, item.span.tokens);
-		packer->deal.items[i] = item;
+	for (size_t i = 0; i < packer->assignment.count; i++) {
+		struct wlb_assigned_span assigned = get_span(&at);
+		assigned.work = wlb_packer_work(packer, assigned.span.tokens);
+		packer->assignment.spans[i] = assigned;
 	}
 	return 0;
 }

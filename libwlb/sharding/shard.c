@@ -68,7 +68,7 @@ static void add_documents(struct wlb_shard_builder *builder, const struct wlb_sh
 		for (int32_t c = 0; c < 2 * ranks; c++) {
 			int32_t count = (int32_t)(batch->tokens[i] / (2 * ranks)) + longer[c];
 			int32_t rank = wlb_shard_first(batch, i) + owner(c, ranks);
-			wlb_shard_builder_add(builder, (struct wlb_cut_piece){(int32_t)i, rank, start, count});
+			wlb_shard_builder_add(builder, (struct wlb_rank_span){(int32_t)i, rank, start, count});
 			start += count;
 		}
 	}
@@ -100,7 +100,7 @@ static void add_sequence(struct wlb_shard_builder *builder, const struct wlb_sha
 			int64_t left = batch->tokens[i] - start;
 			int32_t count = (int32_t)(left < room ? left : room);
 			wlb_shard_builder_add(builder,
-			                      (struct wlb_cut_piece){(int32_t)i, owner(c, batch->ranks), start, count});
+			                      (struct wlb_rank_span){(int32_t)i, owner(c, batch->ranks), start, count});
 			room -= count;
 			start += count;
 			if (start == batch->tokens[i]) {
@@ -115,8 +115,8 @@ static int shard_sequence(const struct wlb_shard_batch *batch, struct wlb_shard_
                           struct wlb_shard_result *result)
 {
 	struct wlb_shard_builder builder;
-	size_t pieces = batch->count + 2 * (size_t)batch->ranks;
-	if (wlb_shard_builder_init(&builder, batch, memory, result, pieces) < 0)
+	size_t spans = batch->count + 2 * (size_t)batch->ranks;
+	if (wlb_shard_builder_init(&builder, batch, memory, result, spans) < 0)
 		return -1;
 	add_sequence(&builder, batch);
 	return wlb_shard_builder_finish(&builder, batch, WLB_SHARDING_SEQUENCE);
@@ -150,7 +150,7 @@ static void memory_free(struct wlb_shard_memory *memory)
 {
 	struct wlb_shard_result *results[] = {&memory->kept, &memory->made[0], &memory->made[1]};
 	struct wlb_room *rooms[] = {&memory->first_chunk, &memory->longer, &memory->documents, &memory->pairs,
-	                            &memory->pieces,      &memory->newest, &memory->keys,      &memory->next};
+	                            &memory->spans,       &memory->newest, &memory->keys,      &memory->next};
 	for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++) {
 		wlb_room_free(&results[i]->shards_room);
 		wlb_room_free(&results[i]->first_shard_room);

@@ -1,4 +1,4 @@
-/* Where documents are cut for the ranks of context parallelism, and how the pieces become shards. */
+/* Where documents are cut for the ranks of context parallelism, and how the spans become shards. */
 #ifndef LIBWLB_SHARDING_SHARD_H
 #define LIBWLB_SHARDING_SHARD_H
 
@@ -17,7 +17,7 @@ struct wlb_shard_memory {
 	struct wlb_shard_result kept;
 	struct wlb_shard_result made[2]; /* adaptive makes both */
 	struct wlb_room first_chunk, longer, documents, pairs;
-	struct wlb_room pieces, newest, keys, next;
+	struct wlb_room spans, newest, keys, next;
 };
 
 /* The documents of a micro-batch. */
@@ -44,28 +44,28 @@ struct wlb_cuts {
 int wlb_cuts_init(struct wlb_cuts *cuts, const struct wlb_shard_batch *batch, struct wlb_shard_memory *memory);
 
 /* The tokens [start, start + count) of a document on a rank. */
-struct wlb_cut_piece {
+struct wlb_rank_span {
 	int32_t document;
 	int32_t rank;
 	int32_t start;
 	int32_t count;
 };
 
-/* Makes shards of pieces, which come in the order of their tokens. */
+/* Makes shards of spans, which come in the order of their tokens. */
 struct wlb_shard_builder {
 	struct wlb_shard_memory *memory;
 	struct wlb_shard_result *result;
-	struct wlb_cut_piece *pieces; /* `count` of them, each a shard */
+	struct wlb_rank_span *spans; /* `count` of them, each a shard */
 	size_t count;
-	int64_t *newest; /* of each rank: the number of its last piece, or -1 */
+	int64_t *newest; /* of each rank: the number of its last span, or -1 */
 };
 
-/* Makes *result, with room for `pieces`; -1 without memory. One builder of a memory at a time. */
+/* Makes *result, with room for `spans`; -1 without memory. One builder of a memory at a time. */
 int wlb_shard_builder_init(struct wlb_shard_builder *builder, const struct wlb_shard_batch *batch,
-                           struct wlb_shard_memory *memory, struct wlb_shard_result *result, size_t pieces);
+                           struct wlb_shard_memory *memory, struct wlb_shard_result *result, size_t spans);
 
-/* A piece without tokens makes no shard; one that goes on where the last of its rank ended makes that longer. */
-void wlb_shard_builder_add(struct wlb_shard_builder *builder, struct wlb_cut_piece piece);
+/* A span without tokens makes no shard; one that goes on where the last of its rank ended makes that longer. */
+void wlb_shard_builder_add(struct wlb_shard_builder *builder, struct wlb_rank_span span);
 
 /* Now the result is whole; -1 without memory. */
 int wlb_shard_builder_finish(struct wlb_shard_builder *builder, const struct wlb_shard_batch *batch,

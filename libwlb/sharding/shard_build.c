@@ -1,44 +1,44 @@
-/* From pieces of documents to the shards of every rank. */
+/* From spans of documents to the shards of every rank. */
 #include "libwlb/sharding/shard.h"
 
 enum { NONE = -1 };
 
 int wlb_shard_builder_init(struct wlb_shard_builder *b, const struct wlb_shard_batch *batch,
-                           struct wlb_shard_memory *memory, struct wlb_shard_result *result, size_t pieces)
+                           struct wlb_shard_memory *memory, struct wlb_shard_result *result, size_t spans)
 {
 	struct wlb_shards *made = &result->shards;
 	size_t ranks = (size_t)batch->ranks;
 	*b = (struct wlb_shard_builder){.memory = memory, .result = result};
-	b->pieces = wlb_room_take(&memory->pieces, pieces, sizeof(*b->pieces));
+	b->spans = wlb_room_take(&memory->spans, spans, sizeof(*b->spans));
 	b->newest = wlb_room_take(&memory->newest, ranks, sizeof(*b->newest));
 	*made = (struct wlb_shards){.ranks = batch->ranks};
 	made->first_shard = wlb_room_take(&result->first_shard_room, ranks + 1, sizeof(*made->first_shard));
 	made->first_row = wlb_room_take(&result->first_row_room, ranks + 1, sizeof(*made->first_row));
-	if (b->pieces == NULL || b->newest == NULL || made->first_shard == NULL || made->first_row == NULL)
+	if (b->spans == NULL || b->newest == NULL || made->first_shard == NULL || made->first_row == NULL)
 		return -1;
 	for (size_t r = 0; r < ranks; r++)
 		b->newest[r] = NONE;
 	return 0;
 }
 
-void wlb_shard_builder_add(struct wlb_shard_builder *b, struct wlb_cut_piece piece)
+void wlb_shard_builder_add(struct wlb_shard_builder *b, struct wlb_rank_span span)
 {
-	if (piece.count == 0)
+	if (span.count == 0)
 		return;
 	struct wlb_shards *made = &b->result->shards;
-	made->first_row[piece.rank + 1] += piece.count;
-	made->tokens += piece.count;
-	int64_t *newest = &b->newest[piece.rank];
+	made->first_row[span.rank + 1] += span.count;
+	made->tokens += span.count;
+	int64_t *newest = &b->newest[span.rank];
 	if (*newest != NONE) {
-		struct wlb_cut_piece *last = &b->pieces[*newest];
-		if (last->document == piece.document && last->start + last->count == piece.start) {
-			last->count += piece.count;
+		struct wlb_rank_span *last = &b->spans[*newest];
+		if (last->document == span.document && last->start + last->count == span.start) {
+			last->count += span.count;
 			return;
 		}
 	}
 	*newest = (int64_t)b->count;
-	b->pieces[b->count++] = piece;
-	made->first_shard[piece.rank + 1]++;
+	b->spans[b->count++] = span;
+	made->first_shard[span.rank + 1]++;
 }
 
 /* Where the keys of each document begin. */
@@ -52,7 +52,7 @@ static void find_keys(const struct wlb_shard_batch *batch, int32_t *keys)
 	}
 }
 
-/* Sorts the pieces by rank, each rank's in the order they came. next: one for each rank. */
+/* Sorts the spans by rank, each rank's in the order they came. next: one for each rank. */
 static void place_shards(struct wlb_shard_builder *b, const int32_t *keys, size_t *next)
 {
 	struct wlb_shards *made = &b->result->shards;
@@ -62,16 +62,16 @@ static void place_shards(struct wlb_shard_builder *b, const int32_t *keys, size_
 		next[r] = made->first_shard[r];
 	}
 	for (size_t p = 0; p < b->count; p++) {
-		const struct wlb_cut_piece *piece = &b->pieces[p];
-		struct wlb_shard *shard = &made->shards[next[piece->rank]];
-		int is_first = next[piece->rank]++ == made->first_shard[piece->rank];
+		const struct wlb_rank_span *span = &b->spans[p];
+		struct wlb_shard *shard = &made->shards[next[span->rank]];
+		int is_first = next[span->rank]++ == made->first_shard[span->rank];
 		*shard = (struct wlb_shard){
-			.document = piece->document,
+			.document = span->document,
 			.q_start = is_first ? 0 : shard[-1].q_start + shard[-1].q_count,
-			.q_count = piece->count,
-			.k_start = keys[piece->document],
-			.k_count = piece->start + piece->count,
-			.q_offset = piece->start,
+			.q_count = span->count,
+			.k_start = keys[span->document],
+			.k_count = span->start + span->count,
+			.q_offset = span->start,
 		};
 	}
 }

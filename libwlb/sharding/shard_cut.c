@@ -134,7 +134,7 @@ static void cut_all(struct cutter *cutter, const struct wlb_shard_batch *batch, 
 			continue;
 		cut_document(&cutter->pairs[wlb_shard_first(batch, i)], ranks, batch->tokens[i], cutter->next,
 		             &longer[first_chunk[i]]);
-		/* With places the first ranks have the remainder, as the loads of wlb_spread say. */
+		/* With places the first ranks have the remainder, as the loads of wlb_dynamic_cp say. */
 		if (batch->places == NULL)
 			cutter->next = (cutter->next + batch->tokens[i]) % ranks;
 	}

@@ -128,14 +128,14 @@ static void add_backward(const struct wlb_sim *sim, double linear, double attent
 	*backward_s = 2.0 * linear + ratio * attention;
 }
 
-/* Documents on 1, 2, 4 ... cp ranks of their own, and the work of ranks made equal by wlb_spread. 0 where they find no
- * room, else 1. */
+/* Documents on 1, 2, 4 ... cp ranks of their own, and the work of ranks made equal by wlb_dynamic_cp. 0 where they find
+ * no room, else 1. */
 static int load_dynamic(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load, double *kv_bytes,
                         double *most_tokens)
 {
 	int32_t cp = sim->options.plan.layout.cp;
 	int64_t most = (int64_t)(most_rank_share * (double)load->tokens / cp) + 1;
-	if (wlb_spread(&sim->model, sim->tokens, count, cp, 1, most, sim->places, sim->rank_loads, NULL) < 0)
+	if (wlb_dynamic_cp(&sim->model, sim->tokens, count, cp, 1, most, sim->places, sim->rank_loads, NULL) < 0)
 		return 0;
 	memset(sim->rank_s, 0, (size_t)cp * sizeof(*sim->rank_s));
 	memset(sim->rank_bytes, 0, (size_t)cp * sizeof(*sim->rank_bytes));

@@ -37,19 +37,19 @@ static int load_step(struct wlb_sim *sim, const struct wlb_step *step, struct wl
 	size_t at = 0;
 	for (int32_t j = 0; j < step->micro_batches; j++) {
 		size_t first = at;
-		while (at < step->count && step->pieces[at].micro_batch == j)
+		while (at < step->count && step->spans[at].micro_batch == j)
 			at++;
 		if (reserve(sim, at - first, error) < 0)
 			return -1;
 		for (size_t i = first; i < at; i++)
-			sim->tokens[i - first] = step->pieces[i].span.tokens;
+			sim->tokens[i - first] = step->spans[i].span.tokens;
 		wlb_sim_load(sim, at - first, &sim->loads[j]);
 	}
 	if (at != step->count)
 		return wlb_fail(error,
-		                "piece %zu is of micro-batch %d: pieces must be in the order of micro-batches, 0 "
+		                "span %zu is of micro-batch %d: spans must be in the order of micro-batches, 0 "
 		                "to %d",
-		                at, step->pieces[at].micro_batch, step->micro_batches - 1);
+		                at, step->spans[at].micro_batch, step->micro_batches - 1);
 	return 0;
 }
 

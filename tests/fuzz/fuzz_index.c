@@ -25,11 +25,11 @@ static void schedule_some(const struct wlb_dataset *dataset)
 	struct wlb_error error;
 	struct wlb_schedule *schedule = wlb_schedule_new(dataset, 7, 3, 1, &error);
 	for (int step = 0; schedule != NULL && step < STEPS; step++) {
-		const struct wlb_piece *pieces;
-		int count = wlb_schedule_next(schedule, &pieces, &error);
+		const struct wlb_span *spans;
+		int count = wlb_schedule_next(schedule, &spans, &error);
 		must(count > 0);
 		for (int p = 0; p < count; p++)
-			must(pieces[p].start + pieces[p].length < wlb_dataset_length(dataset, pieces[p].document));
+			must(spans[p].start + spans[p].tokens < wlb_dataset_length(dataset, spans[p].document));
 	}
 	wlb_schedule_free(schedule);
 }

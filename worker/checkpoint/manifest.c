@@ -22,10 +22,10 @@ void wlb_manifest_shard_name(int shard, char name[32])
 
 static json_t *format_schedule(const struct wlb_schedule_state *s)
 {
-	/* Seeds use all 64 bits, JSON integers 63: so a text. */
+	/* Seeds use all 64 bits, JSON integers 63: so a text. "pieces" is what the format calls spans. */
 	return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "seed", json_sprintf("%" PRIu64, s->seed), "documents",
 	                 (json_int_t)s->documents, "tokens", (json_int_t)s->tokens, "epoch", (json_int_t)s->epoch,
-	                 "position", (json_int_t)s->position, "pieces", (json_int_t)s->pieces, "step",
+	                 "position", (json_int_t)s->position, "pieces", (json_int_t)s->spans, "step",
 	                 (json_int_t)s->step);
 }
 
@@ -115,16 +115,16 @@ static int parse_schedule(json_t *json, struct wlb_schedule_state *s, struct wlb
 {
 	json_error_t at;
 	const char *seed;
-	json_int_t documents, tokens, epoch, position, pieces, step;
+	json_int_t documents, tokens, epoch, position, spans, step;
 	if (json_unpack_ex(json, &at, 0, "{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "seed", &seed, "documents", &documents,
-	                   "tokens", &tokens, "epoch", &epoch, "position", &position, "pieces", &pieces, "step",
+	                   "tokens", &tokens, "epoch", &epoch, "position", &position, "pieces", &spans, "step",
 	                   &step) < 0)
 		return wlb_fail(error, "schedule: %s", at.text);
 	*s = (struct wlb_schedule_state){.documents = documents,
 	                                 .tokens = tokens,
 	                                 .epoch = epoch,
 	                                 .position = position,
-	                                 .pieces = pieces,
+	                                 .spans = spans,
 	                                 .step = step};
 	return parse_seed(seed, &s->seed, error);
 }

@@ -7,11 +7,11 @@
 struct wlb_schedule {
 	const struct wlb_dataset *dataset;
 	int64_t seq_length;
-	int64_t step_inputs;  /* what a step may hold */
-	int64_t *first_piece; /* [documents + 1]: pieces of all documents before this one */
+	int64_t step_inputs; /* what a step may hold */
+	int64_t *first_span; /* [documents + 1]: spans of all documents before this one */
 	struct wlb_schedule_state at;
 	struct wlb_shuffle order; /* of epoch at.epoch */
-	struct wlb_piece *pieces; /* of the last step given */
+	struct wlb_span *spans;   /* of the last step given */
 	int count;
 	int room;
 };
@@ -20,26 +20,25 @@ static void begin_epoch(struct wlb_schedule *s, int64_t epoch)
 {
 	s->at.epoch = epoch;
 	s->at.position = 0;
-	wlb_shuffle_init(&s->order, s->at.seed, (uint64_t)epoch, s->at.pieces);
+	wlb_shuffle_init(&s->order, s->at.seed, (uint64_t)epoch, s->at.spans);
 }
 
-/* A document of 0 or 1 tokens has no piece: nothing in it is predicted from anything. */
-static int64_t count_pieces(int64_t tokens, int64_t seq_length)
+/* A document of 0 or 1 tokens has no span: nothing in it is predicted from anything. */
+static int64_t count_spans(int64_t tokens, int64_t seq_length)
 {
 	return tokens < 2 ? 0 : (tokens - 2) / seq_length + 1;
 }
 
-static int index_pieces(struct wlb_schedule *s, struct wlb_error *error)
+static int index_spans(struct wlb_schedule *s, struct wlb_error *error)
 {
 	int64_t documents = wlb_dataset_documents(s->dataset);
-	s->first_piece = malloc(((size_t)documents + 1) * sizeof(*s->first_piece));
-	if (s->first_piece == NULL)
+	s->first_span = malloc(((size_t)documents + 1) * sizeof(*s->first_span));
+	if (s->first_span == NULL)
 		return wlb_fail(error, "out of memory for the schedule of %lld documents", (long long)documents);
-	s->first_piece[0] = 0;
+	s->first_span[0] = 0;
 	for (int64_t i = 0; i < documents; i++)
-		s->first_piece[i + 1] =
-			s->first_piece[i] + count_pieces(wlb_dataset_length(s->dataset, i), s->seq_length);
-	if (s->first_piece[documents] == 0)
+		s->first_span[i + 1] = s->first_span[i] + count_spans(wlb_dataset_length(s->dataset, i), s->seq_length);
+	if (s->first_span[documents] == 0)
 		return wlb_fail(
 			error,
 			"the dataset has no document of at least 2 tokens among its %lld: nothing can be trained",
@@ -67,14 +66,14 @@ struct wlb_schedule *wlb_schedule_new(const struct wlb_dataset *dataset, int64_t
 	s->dataset = dataset;
 	s->seq_length = seq_length;
 	s->step_inputs = step_inputs;
-	if (index_pieces(s, error) < 0) {
+	if (index_spans(s, error) < 0) {
 		wlb_schedule_free(s);
 		return NULL;
 	}
 	s->at = (struct wlb_schedule_state){.seed = seed,
 	                                    .documents = wlb_dataset_documents(dataset),
 	                                    .tokens = wlb_dataset_tokens(dataset),
-	                                    .pieces = s->first_piece[wlb_dataset_documents(dataset)]};
+	                                    .spans = s->first_span[wlb_dataset_documents(dataset)]};
 	begin_epoch(s, 0);
 	return s;
 }
@@ -83,18 +82,18 @@ void wlb_schedule_free(struct wlb_schedule *s)
 {
 	if (s == NULL)
 		return;
-	free(s->first_piece);
-	free(s->pieces);
+	free(s->first_span);
+	free(s->spans);
 	free(s);
 }
 
-/* The document that holds this piece: the last one with first_piece[document] <= piece. */
-static int64_t find_document(const struct wlb_schedule *s, int64_t piece)
+/* The document that holds this span: the last one with first_span[document] <= span. */
+static int64_t find_document(const struct wlb_schedule *s, int64_t span)
 {
 	int64_t low = 0, high = s->at.documents;
 	while (high - low > 1) {
 		int64_t middle = low + (high - low) / 2;
-		if (s->first_piece[middle] <= piece)
+		if (s->first_span[middle] <= span)
 			low = middle;
 		else
 			high = middle;
@@ -102,48 +101,48 @@ static int64_t find_document(const struct wlb_schedule *s, int64_t piece)
 	return low;
 }
 
-/* The piece that comes next, without taking it. */
-static struct wlb_piece peek(struct wlb_schedule *s)
+/* The span that comes next, without taking it. */
+static struct wlb_span peek(struct wlb_schedule *s)
 {
-	if (s->at.position == s->at.pieces)
+	if (s->at.position == s->at.spans)
 		begin_epoch(s, s->at.epoch + 1);
-	int64_t piece = wlb_shuffle_at(&s->order, s->at.position);
-	int64_t document = find_document(s, piece);
-	int64_t start = (piece - s->first_piece[document]) * s->seq_length;
+	int64_t span = wlb_shuffle_at(&s->order, s->at.position);
+	int64_t document = find_document(s, span);
+	int64_t start = (span - s->first_span[document]) * s->seq_length;
 	int64_t left = wlb_dataset_length(s->dataset, document) - 1 - start;
-	return (struct wlb_piece){
-		.document = document, .start = start, .length = (int32_t)(left < s->seq_length ? left : s->seq_length)};
+	return (struct wlb_span){
+		.document = document, .start = start, .tokens = (int32_t)(left < s->seq_length ? left : s->seq_length)};
 }
 
-static int append(struct wlb_schedule *s, const struct wlb_piece *piece, struct wlb_error *error)
+static int append(struct wlb_schedule *s, const struct wlb_span *span, struct wlb_error *error)
 {
 	if (s->count == s->room) {
 		int room = s->room < 64 ? 64 : s->room * 2;
-		struct wlb_piece *grown = realloc(s->pieces, (size_t)room * sizeof(*grown));
+		struct wlb_span *grown = realloc(s->spans, (size_t)room * sizeof(*grown));
 		if (grown == NULL)
 			return wlb_fail(error, "out of memory for a step of %d documents", room);
-		s->pieces = grown;
+		s->spans = grown;
 		s->room = room;
 	}
-	s->pieces[s->count++] = *piece;
+	s->spans[s->count++] = *span;
 	return 0;
 }
 
-int wlb_schedule_next(struct wlb_schedule *s, const struct wlb_piece **pieces, struct wlb_error *error)
+int wlb_schedule_next(struct wlb_schedule *s, const struct wlb_span **spans, struct wlb_error *error)
 {
 	int64_t inputs = 0;
 	s->count = 0;
 	for (;;) {
-		struct wlb_piece piece = peek(s);
-		if (inputs + piece.length > s->step_inputs)
+		struct wlb_span span = peek(s);
+		if (inputs + span.tokens > s->step_inputs)
 			break;
-		if (append(s, &piece, error) < 0)
+		if (append(s, &span, error) < 0)
 			return -1;
 		s->at.position++;
-		inputs += piece.length;
+		inputs += span.tokens;
 	}
 	s->at.step++;
-	*pieces = s->pieces;
+	*spans = s->spans;
 	return s->count;
 }
 
@@ -164,19 +163,19 @@ int wlb_schedule_restore(struct wlb_schedule *s, const struct wlb_schedule_state
 		                "%lld and %lld: use the dataset of the run",
 		                (long long)state->documents, (long long)state->tokens, (long long)s->at.documents,
 		                (long long)s->at.tokens);
-	if (state->pieces != s->at.pieces)
+	if (state->spans != s->at.spans)
 		return wlb_fail(
 			error,
-			"the schedule was saved with %lld pieces an epoch, this one has %lld: use the seq_length "
+			"the schedule was saved with %lld spans an epoch, this one has %lld: use the seq_length "
 			"of the run",
-			(long long)state->pieces, (long long)s->at.pieces);
-	if (state->epoch < 0 || state->step < 0 || state->position < 0 || state->position > state->pieces)
+			(long long)state->spans, (long long)s->at.spans);
+	if (state->epoch < 0 || state->step < 0 || state->position < 0 || state->position > state->spans)
 		return wlb_fail(
 			error,
 			"the saved schedule has epoch %lld, position %lld, step %lld: none may be negative, and "
 			"position at most %lld",
 			(long long)state->epoch, (long long)state->position, (long long)state->step,
-			(long long)state->pieces);
+			(long long)state->spans);
 	begin_epoch(s, state->epoch);
 	s->at = *state;
 	return 0;

@@ -6,11 +6,11 @@
 #include "worker/load/grow.h"
 #include "worker/load/options.h"
 
-int wlb_dealer_init(struct wlb_dealer *d, const struct wlb_loader_options *options,
-                    const struct wlb_document_time *time, struct wlb_error *error)
+int wlb_assigner_init(struct wlb_assigner *d, const struct wlb_loader_options *options,
+                      const struct wlb_document_time *time, struct wlb_error *error)
 {
 	size_t bins = (size_t)wlb_loader_bins(options), dp = (size_t)options->layout.dp;
-	*d = (struct wlb_dealer){
+	*d = (struct wlb_assigner){
 		.options = *options,
 		.time = time,
 		.balancer = wlb_balancer_new(wlb_document_s, time, error),
@@ -26,11 +26,11 @@ int wlb_dealer_init(struct wlb_dealer *d, const struct wlb_loader_options *optio
 	if (d->balancer != NULL && d->first != NULL && d->replica_of != NULL && d->slot_of != NULL &&
 	    d->ranks != NULL && d->replica_s != NULL && d->replica_bins != NULL)
 		return 0;
-	wlb_dealer_free(d);
+	wlb_assigner_free(d);
 	return wlb_fail(error, "out of memory for dealing to %zu micro-batches", bins);
 }
 
-void wlb_dealer_free(struct wlb_dealer *d)
+void wlb_assigner_free(struct wlb_assigner *d)
 {
 	wlb_balancer_free(d->balancer);
 	free(d->spans);
@@ -42,10 +42,10 @@ void wlb_dealer_free(struct wlb_dealer *d)
 	free(d->replica_bins);
 	free(d->tokens);
 	free(d->bin_of);
-	*d = (struct wlb_dealer){0};
+	*d = (struct wlb_assigner){0};
 }
 
-static int reserve(struct wlb_dealer *d, size_t count, struct wlb_error *error)
+static int reserve(struct wlb_assigner *d, size_t count, struct wlb_error *error)
 {
 	if (wlb_grow((void **)&d->spans, &d->spans_room, count, sizeof(*d->spans), error) < 0 ||
 	    wlb_grow((void **)&d->tokens, &d->tokens_room, count, sizeof(*d->tokens), error) < 0)
@@ -54,31 +54,31 @@ static int reserve(struct wlb_dealer *d, size_t count, struct wlb_error *error)
 }
 
 /* The packer's micro-batches, neighbours joined where the layout has fewer. */
-static void keep_packed(struct wlb_dealer *d, const struct wlb_step *step)
+static void keep_packed(struct wlb_assigner *d, const struct wlb_step *step)
 {
 	int32_t joined = (step->micro_batches + d->bins - 1) / d->bins;
 	for (size_t i = 0; i < step->count; i++)
-		d->bin_of[i] = step->pieces[i].micro_batch / joined;
+		d->bin_of[i] = step->spans[i].micro_batch / joined;
 }
 
-static int is_dealt_anew(const struct wlb_dealer *d, const struct wlb_step *step)
+static int is_dealt_anew(const struct wlb_assigner *d, const struct wlb_step *step)
 {
 	if (d->options.packing == WLB_STRATEGY_BALANCED)
 		return 1;
 	return d->options.packing == WLB_STRATEGY_GREEDY && d->bins != step->micro_batches;
 }
 
-static int choose_bins(struct wlb_dealer *d, const struct wlb_step *step, struct wlb_error *error)
+static int choose_bins(struct wlb_assigner *d, const struct wlb_step *step, struct wlb_error *error)
 {
 	int rc = 0;
 	for (size_t i = 0; i < step->count; i++)
-		d->tokens[i] = step->pieces[i].span.tokens;
+		d->tokens[i] = step->spans[i].span.tokens;
 	if (is_dealt_anew(d, step))
 		rc = wlb_balancer_pack(d->balancer, d->tokens, step->count, d->bins, d->options.max_tokens, d->bin_of,
 		                       error);
 	else
 		keep_packed(d, step);
-	/* Now and then longest first leaves no room for a piece: then the packer's, less even. */
+	/* Now and then longest first leaves no room for a span: then the packer's, less even. */
 	if (rc > 0 && d->options.max_tokens >= d->packed_tokens) {
 		keep_packed(d, step);
 		rc = 0;
@@ -88,23 +88,23 @@ static int choose_bins(struct wlb_dealer *d, const struct wlb_step *step, struct
 
 static int most_first(const void *a, const void *b)
 {
-	const struct wlb_bin_rank *x = a, *y = b;
+	const struct wlb_bin_order *x = a, *y = b;
 	if (x->seconds != y->seconds)
 		return x->seconds > y->seconds ? -1 : 1;
 	return x->bin < y->bin ? -1 : x->bin > y->bin;
 }
 
-static void rank_bins(struct wlb_dealer *d, const struct wlb_step *step)
+static void rank_bins(struct wlb_assigner *d, const struct wlb_step *step)
 {
 	for (int32_t b = 0; b < d->bins; b++)
-		d->ranks[b] = (struct wlb_bin_rank){.bin = b};
+		d->ranks[b] = (struct wlb_bin_order){.bin = b};
 	for (size_t i = 0; i < step->count; i++)
 		d->ranks[d->bin_of[i]].seconds += wlb_document_s(d->time, d->tokens[i]);
 	qsort(d->ranks, (size_t)d->bins, sizeof(*d->ranks), most_first);
 }
 
 /* The replica with least to do that has a micro-batch free. */
-static int32_t lightest_replica(const struct wlb_dealer *d)
+static int32_t lightest_replica(const struct wlb_assigner *d)
 {
 	int32_t best = -1;
 	for (int32_t r = 0; r < d->options.layout.dp; r++)
@@ -113,7 +113,7 @@ static int32_t lightest_replica(const struct wlb_dealer *d)
 	return best;
 }
 
-static void choose_replicas_by_time(struct wlb_dealer *d, const struct wlb_step *step)
+static void choose_replicas_by_time(struct wlb_assigner *d, const struct wlb_step *step)
 {
 	size_t dp = (size_t)d->options.layout.dp;
 	memset(d->replica_s, 0, dp * sizeof(*d->replica_s));
@@ -127,7 +127,7 @@ static void choose_replicas_by_time(struct wlb_dealer *d, const struct wlb_step 
 	}
 }
 
-static void choose_replicas(struct wlb_dealer *d, const struct wlb_step *step)
+static void choose_replicas(struct wlb_assigner *d, const struct wlb_step *step)
 {
 	if (d->options.packing == WLB_STRATEGY_BALANCED || d->options.packing == WLB_STRATEGY_GREEDY)
 		choose_replicas_by_time(d, step);
@@ -139,8 +139,8 @@ static void choose_replicas(struct wlb_dealer *d, const struct wlb_step *step)
 		d->slot_of[b] = d->replica_bins[d->replica_of[b]]++;
 }
 
-/* Hands out this replica's pieces by micro-batch. */
-static void collect(struct wlb_dealer *d, const struct wlb_step *step)
+/* Hands out this replica's spans by micro-batch. */
+static void collect(struct wlb_assigner *d, const struct wlb_step *step)
 {
 	size_t *first = d->first, count = (size_t)d->options.micro_batches;
 	memset(first, 0, (count + 1) * sizeof(*first));
@@ -152,12 +152,12 @@ static void collect(struct wlb_dealer *d, const struct wlb_step *step)
 	/* Each entry moves on to where the next one began; then all are put back by one place. */
 	for (size_t i = 0; i < step->count; i++)
 		if (d->replica_of[d->bin_of[i]] == d->options.at.dp)
-			d->spans[first[d->slot_of[d->bin_of[i]]]++] = step->pieces[i].span;
+			d->spans[first[d->slot_of[d->bin_of[i]]]++] = step->spans[i].span;
 	memmove(first + 1, first, count * sizeof(*first));
 	first[0] = 0;
 }
 
-int wlb_dealer_deal(struct wlb_dealer *d, const struct wlb_step *step, struct wlb_error *error)
+int wlb_assigner_assign(struct wlb_assigner *d, const struct wlb_step *step, struct wlb_error *error)
 {
 	if (reserve(d, step->count, error) < 0 || choose_bins(d, step, error) < 0)
 		return -1;

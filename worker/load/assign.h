@@ -1,9 +1,9 @@
 /*
- * Which pieces of a packed step are trained in which micro-batch of which replica. Equal inputs give equal outputs:
+ * Which spans of a packed step are trained in which micro-batch of which replica. Equal inputs give equal outputs:
  * every rank finds the same.
  *
  * plain and fixed are what others are compared with, and are dealt as Megatron-LM's sampler does: packed micro-batch j
- * goes to replica j mod dp. For balanced and greedy the pieces are dealt anew, to micro-batches of equal predicted
+ * goes to replica j mod dp. For balanced and greedy the spans are dealt anew, to micro-batches of equal predicted
  * time, and these are given to replicas, the heaviest first to the replica with least (Graham 1969). greedy keeps the
  * packer's micro-batches where their number is the layout's: that is WLB-LLM as published.
  */
@@ -17,13 +17,13 @@
 #include "worker/load/loader.h"
 
 /* A micro-batch by its predicted time. */
-struct wlb_bin_rank {
+struct wlb_bin_order {
 	double seconds;
 	int32_t bin;
 };
 
-struct wlb_dealer {
-	/* The last step's pieces for this rank's replica: those of its micro-batch m are
+struct wlb_assigner {
+	/* The last step's spans for this rank's replica: those of its micro-batch m are
 	 * spans[first[m]] to spans[first[m + 1] - 1], in the packer's order. */
 	struct wlb_span *spans;
 	size_t *first;
@@ -32,13 +32,13 @@ struct wlb_dealer {
 	const struct wlb_document_time *time;
 	struct wlb_balancer *balancer;
 	int32_t bins;
-	int64_t packed_tokens;      /* of a micro-batch of the packer, at most */
-	int32_t *replica_of;        /* [bins] */
-	int32_t *slot_of;           /* [bins]: which of the replica's micro-batches */
-	struct wlb_bin_rank *ranks; /* [bins] */
-	double *replica_s;          /* [dp] */
-	int32_t *replica_bins;      /* [dp] */
-	/* [pieces], each with its room */
+	int64_t packed_tokens;       /* of a micro-batch of the packer, at most */
+	int32_t *replica_of;         /* [bins] */
+	int32_t *slot_of;            /* [bins]: which of the replica's micro-batches */
+	struct wlb_bin_order *ranks; /* [bins] */
+	double *replica_s;           /* [dp] */
+	int32_t *replica_bins;       /* [dp] */
+	/* [spans], each with its room */
 	size_t spans_room;
 	int64_t *tokens;
 	size_t tokens_room;
@@ -47,11 +47,11 @@ struct wlb_dealer {
 };
 
 /* The options have passed wlb_loader_check; `time` stays the caller's. A zeroed dealer may be freed. */
-int wlb_dealer_init(struct wlb_dealer *dealer, const struct wlb_loader_options *options,
-                    const struct wlb_document_time *time, struct wlb_error *error);
-void wlb_dealer_free(struct wlb_dealer *dealer);
+int wlb_assigner_init(struct wlb_assigner *dealer, const struct wlb_loader_options *options,
+                      const struct wlb_document_time *time, struct wlb_error *error);
+void wlb_assigner_free(struct wlb_assigner *dealer);
 
 /* -1 without memory only: every step that the options allow finds room. */
-int wlb_dealer_deal(struct wlb_dealer *dealer, const struct wlb_step *step, struct wlb_error *error);
+int wlb_assigner_assign(struct wlb_assigner *dealer, const struct wlb_step *step, struct wlb_error *error);
 
 #endif

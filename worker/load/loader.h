@@ -2,8 +2,8 @@
  * What this rank trains in each step, prepared while the step before is computed.
  *
  * The schedule (worker/data/schedule.h) gives the documents of a global batch; libwlb's packer decides which of their
- * pieces enter the step, from seed, data, sequence length and global batch alone; from here on the layout decides: the
- * pieces are dealt to dp x micro_batches micro-batches of equal predicted work, those of a replica are shared out to
+ * spans enter the step, from seed, data, sequence length and global batch alone; from here on the layout decides: the
+ * spans are dealt to dp x micro_batches micro-batches of equal predicted work, those of a replica are shared out to
  * its context-parallel ranks, and this rank's tokens are read from the dataset. All of that happens in a thread;
  * every rank finds the same without asking the others.
  */
@@ -49,7 +49,7 @@ int64_t wlb_loader_max_rows(const struct wlb_loader_options *options);
 struct wlb_loaded_step {
 	int64_t step;        /* 1 for the first of the run */
 	int64_t tokens;      /* of the global batch: what the loss is divided by */
-	int documents;       /* pieces of documents */
+	int documents;       /* spans of documents */
 	int64_t held_tokens; /* read by the packer and kept for a later step */
 	int32_t micro_batches;
 	const struct wlb_micro_batch *list; /* [micro_batches] of this rank, in the order they are to be run */

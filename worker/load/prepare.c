@@ -24,16 +24,15 @@ int wlb_preparer_init(struct wlb_preparer *p, const struct wlb_dataset *dataset,
 	if (p->schedule == NULL)
 		return -1;
 	p->packer = wlb_packer_new(model, &packing, error);
-	return p->packer == NULL ? -1 : wlb_dealer_init(&p->dealer, options, &p->time, error);
+	return p->packer == NULL ? -1 : wlb_assigner_init(&p->dealer, options, &p->time, error);
 }
 
 void wlb_preparer_free(struct wlb_preparer *p)
 {
 	wlb_schedule_free(p->schedule);
 	wlb_packer_free(p->packer);
-	wlb_dealer_free(&p->dealer);
+	wlb_assigner_free(&p->dealer);
 	wlb_shards_free(&p->shards);
-	free(p->spans);
 	free(p->tokens);
 }
 
@@ -46,14 +45,11 @@ void wlb_prepared_free(struct wlb_prepared *prepared)
 /* The documents of a global batch, packed. */
 static const struct wlb_step *pack(struct wlb_preparer *p, struct wlb_error *error)
 {
-	const struct wlb_piece *pieces = NULL;
-	int count = wlb_schedule_next(p->schedule, &pieces, error);
-	if (count < 0 || wlb_grow((void **)&p->spans, &p->spans_room, (size_t)count, sizeof(*p->spans), error) < 0)
+	const struct wlb_span *spans = NULL;
+	int count = wlb_schedule_next(p->schedule, &spans, error);
+	if (count < 0)
 		return NULL;
-	for (int i = 0; i < count; i++)
-		p->spans[i] = (struct wlb_span){
-			.document = pieces[i].document, .start = pieces[i].start, .tokens = pieces[i].length};
-	const struct wlb_step *step = wlb_packer_next(p->packer, p->spans, (size_t)count, error);
+	const struct wlb_step *step = wlb_packer_next(p->packer, spans, (size_t)count, error);
 	/* The queues of greedy may keep all that came. A step trains something: as at the end of the data, they give
 	 * out what they hold. */
 	if (step != NULL && step->tokens == 0)
@@ -97,7 +93,7 @@ static int save(struct wlb_preparer *p, struct wlb_prepared *out, struct wlb_err
 int wlb_prepare(struct wlb_preparer *p, struct wlb_prepared *out, const atomic_bool *stopping, struct wlb_error *error)
 {
 	const struct wlb_step *step = pack(p, error);
-	if (step == NULL || wlb_dealer_deal(&p->dealer, step, error) < 0)
+	if (step == NULL || wlb_assigner_assign(&p->dealer, step, error) < 0)
 		return -1;
 	wlb_rows_clear(&out->rows);
 	out->step = (struct wlb_loaded_step){

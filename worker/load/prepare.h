@@ -24,10 +24,8 @@ struct wlb_preparer {
 		packing; /* the same in every run, whatever device and layout: decides what a step has */
 	struct wlb_schedule *schedule;
 	struct wlb_packer *packer;
-	struct wlb_dealer dealer;
+	struct wlb_assigner dealer;
 	struct wlb_shards shards;
-	struct wlb_span *spans; /* that the schedule gave */
-	size_t spans_room;
 	int64_t *tokens; /* of each document of a micro-batch */
 	size_t tokens_room;
 };

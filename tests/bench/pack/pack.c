@@ -49,13 +49,13 @@ static int less_first(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Tokens x steps that the pieces waited. */
+/* Tokens x steps that the spans waited. */
 static double waited(const struct wlb_step *step, int32_t *delay_max_steps)
 {
 	double sum = 0.0;
 	for (size_t i = 0; i < step->count; i++) {
-		int32_t steps = step->pieces[i].waited_steps;
-		sum += (double)step->pieces[i].span.tokens * steps;
+		int32_t steps = step->spans[i].waited_steps;
+		sum += (double)step->spans[i].span.tokens * steps;
 		if (steps > *delay_max_steps)
 			*delay_max_steps = steps;
 	}

@@ -37,7 +37,7 @@ static void print_row(int32_t ranks, int steps)
 		for (size_t i = 0; i < count; i++)
 			tokens[i] = corpus.batch[i].tokens;
 		clock_t start = clock();
-		if (wlb_spread(&corpus_model, tokens, count, ranks, 1, WINDOW / 4, places, loads, &error) < 0) {
+		if (wlb_dynamic_cp(&corpus_model, tokens, count, ranks, 1, WINDOW / 4, places, loads, &error) < 0) {
 			fprintf(stderr, "wlb-spread-bench: %s\n", error.message);
 			exit(1);
 		}

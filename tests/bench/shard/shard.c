@@ -54,7 +54,7 @@ static int shard_dynamically(const struct micro_batch *batch, int32_t ranks, str
 	static struct wlb_place places[MOST_DOCUMENTS];
 	struct wlb_load loads[MOST_RANKS];
 	int64_t most = batch->sum / ranks * 5 / 4;
-	if (wlb_spread(&corpus_model, batch->tokens, batch->count, ranks, 1, most, places, loads, error) < 0)
+	if (wlb_dynamic_cp(&corpus_model, batch->tokens, batch->count, ranks, 1, most, places, loads, error) < 0)
 		return -1;
 	return wlb_shard_places(batch->tokens, places, batch->count, ranks, 0, shards, error);
 }

@@ -87,7 +87,7 @@ static const struct wlb_checkpoint_facts some_facts = {
                      .tokens = 123456789,
                      .epoch = 2,
                      .position = 17,
-                     .pieces = 512,
+                     .spans = 512,
                      .step = 60},
 	.model = {.hidden_size = 64,
                   .intermediate_size = 128,

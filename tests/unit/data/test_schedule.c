@@ -93,20 +93,20 @@ static void test_every_input_once_an_epoch(void **state)
 	for (int i = 0; i < COUNT; i++)
 		epoch_inputs += lengths[i] > 1 ? lengths[i] - 1 : 0;
 	while (inputs < 3 * epoch_inputs) {
-		const struct wlb_piece *pieces;
+		const struct wlb_span *spans;
 		struct wlb_error error;
-		int count = wlb_schedule_next(s, &pieces, &error);
+		int count = wlb_schedule_next(s, &spans, &error);
 		assert_true(count > 0);
 		for (int p = 0; p < count && inputs < 3 * epoch_inputs; p++) {
-			assert_in_range(pieces[p].length, 1, SEQ_LENGTH);
-			assert_int_equal(pieces[p].start % SEQ_LENGTH, 0);
-			assert_true(pieces[p].start + pieces[p].length <= lengths[pieces[p].document] - 1);
-			for (int i = 0; i < pieces[p].length; i++)
-				given[pieces[p].document][pieces[p].start + i]++;
-			inputs += pieces[p].length;
+			assert_in_range(spans[p].tokens, 1, SEQ_LENGTH);
+			assert_int_equal(spans[p].start % SEQ_LENGTH, 0);
+			assert_true(spans[p].start + spans[p].tokens <= lengths[spans[p].document] - 1);
+			for (int i = 0; i < spans[p].tokens; i++)
+				given[spans[p].document][spans[p].start + i]++;
+			inputs += spans[p].tokens;
 		}
 	}
-	assert_int_equal(inputs, 3 * epoch_inputs); /* epochs end at pieces */
+	assert_int_equal(inputs, 3 * epoch_inputs); /* epochs end at spans */
 	for (int i = 0; i < COUNT; i++)
 		for (int t = 0; t < lengths[i] - 1; t++)
 			assert_int_equal(given[i][t], 3);
@@ -123,16 +123,16 @@ static void test_steps_are_bounded_and_greedy(void **state)
 	struct wlb_schedule *s = make_schedule(d, BATCH, 7);
 	int64_t before = 0;
 	for (int step = 0; step < 200; step++) {
-		const struct wlb_piece *pieces;
+		const struct wlb_span *spans;
 		struct wlb_error error;
-		int count = wlb_schedule_next(s, &pieces, &error);
+		int count = wlb_schedule_next(s, &spans, &error);
 		assert_true(count > 0);
 		int64_t inputs = 0;
 		for (int p = 0; p < count; p++)
-			inputs += pieces[p].length;
+			inputs += spans[p].tokens;
 		assert_true(inputs <= BATCH * SEQ_LENGTH);
-		if (step > 0) /* the first piece did not fit the step before */
-			assert_true(before + pieces[0].length > BATCH * SEQ_LENGTH);
+		if (step > 0) /* the first span did not fit the step before */
+			assert_true(before + spans[0].tokens > BATCH * SEQ_LENGTH);
 		before = inputs;
 	}
 	wlb_schedule_free(s);
@@ -143,7 +143,7 @@ static void test_cutting(void **state)
 {
 	static const struct {
 		int32_t length;
-		int32_t pieces[5];
+		int32_t spans[5];
 	} cases[] = {{2, {1}},
 	             {SEQ_LENGTH, {SEQ_LENGTH - 1}},
 	             {SEQ_LENGTH + 1, {SEQ_LENGTH}},
@@ -154,17 +154,17 @@ static void test_cutting(void **state)
 		const int32_t lengths[] = {0, cases[c].length, 1};
 		struct wlb_dataset *d = make_dataset(state, lengths, 3);
 		struct wlb_schedule *s = make_schedule(d, 5, 0); /* a step holds an epoch */
-		const struct wlb_piece *pieces;
+		const struct wlb_span *spans;
 		struct wlb_error error;
 		int count = 0;
-		while (count < 5 && cases[c].pieces[count] > 0)
+		while (count < 5 && cases[c].spans[count] > 0)
 			count++;
-		assert_true(wlb_schedule_next(s, &pieces, &error) >= count);
+		assert_true(wlb_schedule_next(s, &spans, &error) >= count);
 		for (int p = 0; p < count; p++) { /* in some order */
-			assert_int_equal(pieces[p].document, 1);
-			assert_int_equal(pieces[p].start % SEQ_LENGTH, 0);
-			assert_in_range(pieces[p].start / SEQ_LENGTH, 0, count - 1);
-			assert_int_equal(pieces[p].length, cases[c].pieces[pieces[p].start / SEQ_LENGTH]);
+			assert_int_equal(spans[p].document, 1);
+			assert_int_equal(spans[p].start % SEQ_LENGTH, 0);
+			assert_in_range(spans[p].start / SEQ_LENGTH, 0, count - 1);
+			assert_int_equal(spans[p].tokens, cases[c].spans[spans[p].start / SEQ_LENGTH]);
 		}
 		wlb_schedule_free(s);
 		wlb_dataset_close(d);
@@ -172,7 +172,7 @@ static void test_cutting(void **state)
 }
 
 /* One huge document among many small ones must not fill steps on end. */
-static void test_pieces_are_shuffled_not_documents(void **state)
+static void test_spans_are_shuffled_not_documents(void **state)
 {
 	enum { COUNT = 201, HUGE_PIECES = 200 };
 	int32_t lengths[COUNT];
@@ -182,12 +182,12 @@ static void test_pieces_are_shuffled_not_documents(void **state)
 	struct wlb_dataset *d = make_dataset(state, lengths, COUNT);
 	struct wlb_schedule *s = make_schedule(d, 10, 3);
 	for (int step = 0; step < 2 * HUGE_PIECES / 10; step++) {
-		const struct wlb_piece *pieces;
+		const struct wlb_span *spans;
 		struct wlb_error error;
-		int huge = 0, count = wlb_schedule_next(s, &pieces, &error);
+		int huge = 0, count = wlb_schedule_next(s, &spans, &error);
 		assert_int_equal(count, 10);
 		for (int p = 0; p < count; p++)
-			huge += pieces[p].document == 100;
+			huge += spans[p].document == 100;
 		assert_in_range(huge, 0, 9); /* 5 expected; 10 have odds of 1 in 1000 for a step of this seed */
 	}
 	wlb_schedule_free(s);
@@ -197,7 +197,7 @@ static void test_pieces_are_shuffled_not_documents(void **state)
 static void assert_same_future(struct wlb_schedule *a, struct wlb_schedule *b, int steps)
 {
 	for (int step = 0; step < steps; step++) {
-		const struct wlb_piece *x, *y;
+		const struct wlb_span *x, *y;
 		struct wlb_error error;
 		int count = wlb_schedule_next(a, &x, &error);
 		assert_int_equal(wlb_schedule_next(b, &y, &error), count);
@@ -205,7 +205,7 @@ static void assert_same_future(struct wlb_schedule *a, struct wlb_schedule *b, i
 		for (int p = 0; p < count; p++) {
 			assert_int_equal(x[p].document, y[p].document);
 			assert_int_equal(x[p].start, y[p].start);
-			assert_int_equal(x[p].length, y[p].length);
+			assert_int_equal(x[p].tokens, y[p].tokens);
 		}
 	}
 }
@@ -241,15 +241,15 @@ static void test_seeds_and_epochs_differ(void **state)
 		lengths[i] = SEQ_LENGTH + 1;
 	struct wlb_dataset *d = make_dataset(state, lengths, COUNT);
 	struct wlb_schedule *a = make_schedule(d, 1, 1), *b = make_schedule(d, 1, 2);
-	const struct wlb_piece *pieces;
+	const struct wlb_span *spans;
 	struct wlb_error error;
 	for (int i = 0; i < 2 * COUNT; i++) {
-		assert_int_equal(wlb_schedule_next(a, &pieces, &error), 1);
-		order[i / COUNT][i % COUNT] = pieces[0].document;
+		assert_int_equal(wlb_schedule_next(a, &spans, &error), 1);
+		order[i / COUNT][i % COUNT] = spans[0].document;
 	}
 	for (int i = 0; i < COUNT; i++) {
-		assert_int_equal(wlb_schedule_next(b, &pieces, &error), 1);
-		order[2][i] = pieces[0].document;
+		assert_int_equal(wlb_schedule_next(b, &spans, &error), 1);
+		order[2][i] = spans[0].document;
 	}
 	int same_epoch = 0, same_seed = 0;
 	for (int i = 0; i < COUNT; i++) {
@@ -294,8 +294,8 @@ static void test_foreign_states_are_refused(void **state)
 	bad.epoch = -1;
 	expect_not_restored(s, &bad, "epoch -1");
 	bad = good;
-	bad.pieces = 99;
-	expect_not_restored(s, &bad, "saved with 99 pieces");
+	bad.spans = 99;
+	expect_not_restored(s, &bad, "saved with 99 spans");
 	wlb_schedule_free(s);
 	wlb_dataset_close(d);
 }
@@ -322,8 +322,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_every_input_once_an_epoch, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_steps_are_bounded_and_greedy, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_cutting, fixture_setup, fixture_teardown),
-		cmocka_unit_test_setup_teardown(test_pieces_are_shuffled_not_documents, fixture_setup,
-	                                        fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_spans_are_shuffled_not_documents, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_restore_at_every_step, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_seeds_and_epochs_differ, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_foreign_states_are_refused, fixture_setup, fixture_teardown),

@@ -30,10 +30,10 @@ static void check_loads(const struct wlb_step *step, int64_t max_tokens)
 	int64_t *tokens = calloc((size_t)step->micro_batches, sizeof(*tokens));
 	assert_non_null(tokens);
 	for (size_t i = 0; i < step->count; i++) {
-		int32_t bin = step->pieces[i].micro_batch;
+		int32_t bin = step->spans[i].micro_batch;
 		assert_in_range(bin, 0, step->micro_batches - 1);
-		assert_true(i == 0 || bin >= step->pieces[i - 1].micro_batch);
-		tokens[bin] += step->pieces[i].span.tokens;
+		assert_true(i == 0 || bin >= step->spans[i - 1].micro_batch);
+		tokens[bin] += step->spans[i].span.tokens;
 	}
 	for (int32_t b = 0; b < step->micro_batches; b++) {
 		assert_int_equal(tokens[b], step->loads[b].tokens);
@@ -47,12 +47,12 @@ void books_out(struct books *books, const struct wlb_step *step, int64_t max_tok
 	int64_t tokens = 0;
 	check_loads(step, max_tokens);
 	for (size_t i = 0; i < step->count; i++) {
-		const struct wlb_packed *piece = &step->pieces[i];
-		assert_true(piece->span.tokens > 0);
-		assert_true(piece->waited_steps >= 0);
-		assert_true(max_delay_steps < 0 || piece->waited_steps <= max_delay_steps);
-		add(&books->out, &books->out_count, &books->out_capacity, piece->span);
-		tokens += piece->span.tokens;
+		const struct wlb_packed_span *span = &step->spans[i];
+		assert_true(span->span.tokens > 0);
+		assert_true(span->waited_steps >= 0);
+		assert_true(max_delay_steps < 0 || span->waited_steps <= max_delay_steps);
+		add(&books->out, &books->out_count, &books->out_capacity, span->span);
+		tokens += span->span.tokens;
 	}
 	assert_int_equal(tokens, step->tokens);
 	books->out_tokens += tokens;

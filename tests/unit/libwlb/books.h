@@ -13,7 +13,7 @@ struct books {
 };
 void books_in(struct books *books, const struct wlb_span *spans, size_t count);
 
-/* Also checks what every step promises: loads that are the sums of the pieces, none above max_tokens, pieces by
+/* Also checks what every step promises: loads that are the sums of the spans, none above max_tokens, spans by
  * micro-batch, none empty, none waiting longer than max_delay_steps (negative: any), held tokens that are right. */
 void books_out(struct books *books, const struct wlb_step *step, int64_t max_tokens, int32_t max_delay_steps);
 

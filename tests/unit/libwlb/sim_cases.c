@@ -65,13 +65,13 @@ struct wlb_plan plan_of(int tp, int cp, int pp, int dp, int interleave, int micr
 
 struct wlb_step equal_step(int32_t micro_batches, const int64_t *tokens, size_t count)
 {
-	struct wlb_packed *pieces = calloc((size_t)micro_batches * count, sizeof(*pieces));
-	assert_non_null(pieces);
+	struct wlb_packed_span *spans = calloc((size_t)micro_batches * count, sizeof(*spans));
+	assert_non_null(spans);
 	for (size_t i = 0; i < (size_t)micro_batches * count; i++)
-		pieces[i] = (struct wlb_packed){.span = {.document = (int64_t)i, .tokens = tokens[i % count]},
-		                                .micro_batch = (int32_t)(i / count)};
+		spans[i] = (struct wlb_packed_span){.span = {.document = (int64_t)i, .tokens = tokens[i % count]},
+		                                    .micro_batch = (int32_t)(i / count)};
 	return (struct wlb_step){
-		.pieces = pieces, .count = (size_t)micro_batches * count, .micro_batches = micro_batches};
+		.spans = spans, .count = (size_t)micro_batches * count, .micro_batches = micro_batches};
 }
 
 uint64_t random_bits(uint64_t *state)
@@ -84,20 +84,20 @@ uint64_t random_bits(uint64_t *state)
 
 struct wlb_step random_step(int32_t micro_batches, int64_t max_tokens, uint64_t *state)
 {
-	struct wlb_packed *pieces = calloc((size_t)micro_batches * 4, sizeof(*pieces));
-	assert_non_null(pieces);
+	struct wlb_packed_span *spans = calloc((size_t)micro_batches * 4, sizeof(*spans));
+	assert_non_null(spans);
 	size_t count = 0;
 	for (int32_t j = 0; j < micro_batches; j++)
 		for (uint64_t n = random_bits(state) % 5; n > 0; n--) {
 			int64_t tokens = (int64_t)(random_bits(state) % (uint64_t)max_tokens);
-			pieces[count++] = (struct wlb_packed){.span = {.tokens = tokens}, .micro_batch = j};
+			spans[count++] = (struct wlb_packed_span){.span = {.tokens = tokens}, .micro_batch = j};
 		}
-	return (struct wlb_step){.pieces = pieces, .count = count, .micro_batches = micro_batches};
+	return (struct wlb_step){.spans = spans, .count = count, .micro_batches = micro_batches};
 }
 
 void free_step(struct wlb_step *step)
 {
-	free((void *)step->pieces);
+	free((void *)step->spans);
 }
 
 struct wlb_sim_result simulate(const struct wlb_model *model, const struct wlb_machine *machine,

@@ -12,7 +12,7 @@
 
 enum { MOST_PIECES = 14, MOST_BINS = 4 };
 
-/* Branch and bound: piece by piece into every bin that differs and has room, unless that reaches the best. */
+/* Branch and bound: span by span into every bin that differs and has room, unless that reaches the best. */
 struct solver {
 	const int64_t *tokens;
 	int count;
@@ -23,24 +23,24 @@ struct solver {
 	double best;
 };
 
-static void solve(struct solver *s, int piece, double heaviest)
+static void solve(struct solver *s, int span, double heaviest)
 {
 	if (heaviest >= s->best)
 		return;
-	if (piece == s->count) {
+	if (span == s->count) {
 		s->best = heaviest;
 		return;
 	}
-	double work = wlb_cost_document(&corpus_model, s->tokens[piece]);
+	double work = wlb_cost_document(&corpus_model, s->tokens[span]);
 	for (int b = 0; b < s->bins; b++) {
-		if (s->used[b] + s->tokens[piece] > s->max_tokens)
+		if (s->used[b] + s->tokens[span] > s->max_tokens)
 			continue;
 		double before = s->work[b];
 		s->work[b] += work;
-		s->used[b] += s->tokens[piece];
-		solve(s, piece + 1, s->work[b] > heaviest ? s->work[b] : heaviest);
+		s->used[b] += s->tokens[span];
+		solve(s, span + 1, s->work[b] > heaviest ? s->work[b] : heaviest);
 		s->work[b] = before;
-		s->used[b] -= s->tokens[piece];
+		s->used[b] -= s->tokens[span];
 		if (before == 0.0)
 			break;
 	}
@@ -135,9 +135,9 @@ static void refuses_what_fits_nowhere(void **state)
 	int32_t bin_of[3];
 	struct wlb_error error;
 	assert_int_equal(wlb_pack_balanced(&corpus_model, tokens, 3, 2, 10, bin_of, &error), -1);
-	assert_string_equal(error.message, "piece 1 of 11 tokens finds no room in 2 micro-batches of 10");
+	assert_string_equal(error.message, "span 1 of 11 tokens finds no room in 2 micro-batches of 10");
 	assert_int_equal(wlb_pack_balanced(&corpus_model, negative, 2, 2, 10, bin_of, &error), -1);
-	assert_string_equal(error.message, "piece 1 has -2 tokens: it must not be negative");
+	assert_string_equal(error.message, "span 1 has -2 tokens: it must not be negative");
 	assert_int_equal(wlb_pack_balanced(&corpus_model, tokens, 3, 0, 10, bin_of, &error), -1);
 	assert_string_equal(error.message, "0 micro-batches: at least 1 is needed");
 }
@@ -170,7 +170,7 @@ static void tells_no_room_from_an_error(void **state)
 	struct wlb_error error;
 	struct wlb_balancer *balancer = wlb_balancer_new(squared, &unit, NULL);
 	assert_int_equal(wlb_balancer_pack(balancer, full, 3, 2, 9, bin_of, &error), 1);
-	assert_string_equal(error.message, "piece 2 of 5 tokens finds no room in 2 micro-batches of 9");
+	assert_string_equal(error.message, "span 2 of 5 tokens finds no room in 2 micro-batches of 9");
 	assert_int_equal(wlb_balancer_pack(balancer, negative, 2, 2, 9, bin_of, &error), -1);
 	assert_int_equal(wlb_balancer_pack(balancer, full, 3, 0, 9, bin_of, &error), -1);
 	assert_int_equal(wlb_balancer_pack(balancer, full, 3, 3, 9, bin_of, &error), 0);

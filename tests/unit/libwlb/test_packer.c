@@ -127,8 +127,7 @@ static struct quality run_corpus(const struct wlb_packer_options *options, doubl
 		quality.imbalance += wlb_step_imbalance(step) / steps;
 		tokens += (double)step->tokens;
 		for (size_t i = 0; i < step->count; i++)
-			quality.delay_steps +=
-				(double)step->pieces[i].span.tokens * (double)step->pieces[i].waited_steps;
+			quality.delay_steps += (double)step->spans[i].span.tokens * (double)step->spans[i].waited_steps;
 	}
 	quality.delay_steps /= tokens;
 	corpus_free(&corpus);

@@ -100,7 +100,7 @@ static double as_many(const void *context, int64_t tokens)
 
 static const int64_t step_tokens[] = {7, 1, 6, 2, 5, 3, 4, 4};
 
-/* Eight pieces to four micro-batches. */
+/* Eight spans to four micro-batches. */
 static int balance(struct wlb_balancer *balancer, struct wlb_error *error)
 {
 	int32_t bin_of[8];
@@ -126,7 +126,7 @@ static int growing_fails_at(long n)
 	int rc = balance(balancer, &error);
 	allocations_left = -1;
 	if (rc < 0)
-		assert_string_equal(error.message, "out of memory while packing 8 pieces");
+		assert_string_equal(error.message, "out of memory while packing 8 spans");
 	assert_int_equal(balance(balancer, NULL), 0);
 	wlb_balancer_free(balancer);
 	return rc < 0;

@@ -47,7 +47,7 @@ static void assert_equal_steps(const struct wlb_step *x, const struct wlb_step *
 	assert_int_equal(x->index, y->index);
 	assert_int_equal(x->count, y->count);
 	assert_int_equal(x->held_tokens, y->held_tokens);
-	assert_memory_equal(x->pieces, y->pieces, x->count * sizeof(*x->pieces));
+	assert_memory_equal(x->spans, y->spans, x->count * sizeof(*x->spans));
 	for (int32_t b = 0; b < x->micro_batches; b++)
 		assert_true(x->loads[b].work == y->loads[b].work && x->loads[b].tokens == y->loads[b].tokens);
 }
@@ -231,8 +231,8 @@ static void packs_the_same_everywhere(void **state)
 		const struct wlb_step *step = wlb_packer_next(packer, corpus.batch, count, NULL);
 		assert_non_null(step);
 		for (size_t i = 0; i < step->count; i++) {
-			hash = (hash ^ (uint64_t)step->pieces[i].span.document) * UINT64_C(0x100000001b3);
-			hash = (hash ^ (uint64_t)step->pieces[i].micro_batch) * UINT64_C(0x100000001b3);
+			hash = (hash ^ (uint64_t)step->spans[i].span.document) * UINT64_C(0x100000001b3);
+			hash = (hash ^ (uint64_t)step->spans[i].micro_batch) * UINT64_C(0x100000001b3);
 		}
 	}
 	if (hash != UINT64_C(0x735f66e7d88eeb6b))

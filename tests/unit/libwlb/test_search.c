@@ -43,7 +43,7 @@ static double step_s_of(const struct wlb_model *model, const struct wlb_machine 
 {
 	int64_t tokens[MOST_DOCUMENTS], sum = 0;
 	int32_t bin_of[MOST_DOCUMENTS], bins = plan->micro_batches * plan->layout.dp;
-	struct wlb_packed pieces[MOST_DOCUMENTS];
+	struct wlb_packed_span spans[MOST_DOCUMENTS];
 	size_t count = 0, at = 0;
 	for (; sum + lengths[count % LENGTHS] <= BATCH * WINDOW; count++)
 		sum += tokens[count] = lengths[count % LENGTHS];
@@ -54,8 +54,8 @@ static double step_s_of(const struct wlb_model *model, const struct wlb_machine 
 	for (int32_t b = 0; b < bins; b++)
 		for (size_t i = 0; i < count; i++)
 			if (bin_of[i] == b)
-				pieces[at++] = (struct wlb_packed){.span = {.tokens = tokens[i]}, .micro_batch = b};
-	struct wlb_step step = {.pieces = pieces, .count = count, .micro_batches = bins};
+				spans[at++] = (struct wlb_packed_span){.span = {.tokens = tokens[i]}, .micro_batch = b};
+	struct wlb_step step = {.spans = spans, .count = count, .micro_batches = bins};
 	struct wlb_machine whole = *machine;
 	whole.gpus_per_node = machine->gpus_per_node / plan->layout.tp * plan->layout.tp;
 	struct wlb_sim_options options;

@@ -121,9 +121,9 @@ static void shards_what_dynamic_context_parallelism_places(void **state)
 		struct wlb_load loads[24 * 3];
 		for (size_t i = 0; i < count; i++)
 			tokens[i] = (int64_t)(corpus_random(&random) % (corpus_random(&random) % 5 ? 200 : 20000));
-		assert_int_equal(
-			wlb_spread(&corpus_model, tokens, count, ranks, micro_batches, WINDOW * 8, places, loads, NULL),
-			0);
+		assert_int_equal(wlb_dynamic_cp(&corpus_model, tokens, count, ranks, micro_batches, WINDOW * 8, places,
+		                                loads, NULL),
+		                 0);
 		for (int32_t m = 0; m < micro_batches; m++) {
 			assert_int_equal(wlb_shard_places(tokens, places, count, ranks, m, &shards, NULL), 0);
 			check_spread_shards(&shards, tokens, places, count, m, &loads[m * ranks]);

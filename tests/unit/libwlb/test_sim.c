@@ -242,9 +242,9 @@ static void bad_plans_and_steps_are_refused(void **state)
 	struct wlb_plan plan = plan_of(1, 1, 2, 1, 1, 6);
 	plan.zero_stage = 2;
 	assert_refused(plan, &step, "zero 2 and 3 need pp 1");
-	struct wlb_packed pieces[] = {{.span = {.tokens = 5}, .micro_batch = 1},
-	                              {.span = {.tokens = 5}, .micro_batch = 0}};
-	struct wlb_step mixed = {.pieces = pieces, .count = 2, .micro_batches = 6};
+	struct wlb_packed_span spans[] = {{.span = {.tokens = 5}, .micro_batch = 1},
+	                                  {.span = {.tokens = 5}, .micro_batch = 0}};
+	struct wlb_step mixed = {.spans = spans, .count = 2, .micro_batches = 6};
 	assert_refused(plan_of(1, 1, 1, 1, 1, 6), &mixed, "order of micro-batches");
 	free_step(&step);
 }

@@ -137,8 +137,8 @@ static void no_step_is_shorter_than_its_largest_micro_batch(void **state)
 	struct wlb_plan plan = plan_of(1, 1, 4, 1, 4, 4);
 	struct wlb_sim_options options;
 	wlb_sim_options_init(&options, &plan);
-	struct wlb_packed piece = {.span = {.tokens = large}, .micro_batch = 2};
-	struct wlb_step step = {.pieces = &piece, .count = 1, .micro_batches = 4};
+	struct wlb_packed_span span = {.span = {.tokens = large}, .micro_batch = 2};
+	struct wlb_step step = {.spans = &span, .count = 1, .micro_batches = 4};
 	struct wlb_sim_result alone = simulate(&model, &machine, &options, &step);
 	assert_true(alone.time.step_s >= 4.0 * alone.time.compute_s);
 	assert_true(alone.time.imbalance_s > alone.time.compute_s);

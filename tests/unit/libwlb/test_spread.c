@@ -69,7 +69,8 @@ static void holds_what_it_promises_on_any_documents(void **state)
 		struct wlb_place places[100];
 		for (size_t i = 0; i < count; i++)
 			tokens[i] = (int64_t)(corpus_random(&random) % (corpus_random(&random) % 5 == 0 ? 3000 : 100));
-		if (wlb_spread(&corpus_model, tokens, count, ranks, micro_batches, max_tokens, places, loads, NULL) < 0)
+		if (wlb_dynamic_cp(&corpus_model, tokens, count, ranks, micro_batches, max_tokens, places, loads,
+		                   NULL) < 0)
 			refused++;
 		else
 			check_spread(tokens, count, ranks, micro_batches, max_tokens, places, loads);
@@ -93,8 +94,8 @@ static void makes_ranks_equal_without_delay(void **state)
 			assert_true(tokens != NULL && places != NULL);
 			for (size_t i = 0; i < count; i++)
 				tokens[i] = corpus.batch[i].tokens;
-			assert_int_equal(wlb_spread(&corpus_model, tokens, count, ranks, 1, 32768, places, loads, NULL),
-			                 0);
+			assert_int_equal(
+				wlb_dynamic_cp(&corpus_model, tokens, count, ranks, 1, 32768, places, loads, NULL), 0);
 			check_spread(tokens, count, ranks, 1, 32768, places, loads);
 			mean += imbalance(loads, ranks) / 100.0;
 			free(tokens);
@@ -115,7 +116,7 @@ static void keeps_small_documents_on_one_rank_and_splits_the_long(void **state)
 	tokens[0] = 100000;
 	for (int i = 1; i < 101; i++)
 		tokens[i] = (int64_t)(1000 + corpus_random(&random) % 3000);
-	assert_int_equal(wlb_spread(&corpus_model, tokens, 101, 8, 1, 100000, places, loads, NULL), 0);
+	assert_int_equal(wlb_dynamic_cp(&corpus_model, tokens, 101, 8, 1, 100000, places, loads, NULL), 0);
 	assert_true(places[0].ranks > 1);
 	int split = 0;
 	for (int i = 1; i < 101; i++)
@@ -129,7 +130,7 @@ static void splits_what_one_rank_has_no_room_for(void **state)
 	static struct wlb_load loads[8];
 	static const int64_t tokens[] = {1000, 1000, 1000, 1000};
 	struct wlb_place places[4];
-	assert_int_equal(wlb_spread(&corpus_model, tokens, 4, 8, 1, 500, places, loads, NULL), 0);
+	assert_int_equal(wlb_dynamic_cp(&corpus_model, tokens, 4, 8, 1, 500, places, loads, NULL), 0);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(places[i].ranks, 2);
 }
@@ -141,14 +142,14 @@ static void refuses_what_cannot_be(void **state)
 	static const int64_t tokens[] = {1000, -3};
 	struct wlb_place places[2];
 	struct wlb_error error;
-	assert_int_equal(wlb_spread(&corpus_model, tokens, 1, 8, 1, 124, places, loads, &error), -1);
+	assert_int_equal(wlb_dynamic_cp(&corpus_model, tokens, 1, 8, 1, 124, places, loads, &error), -1);
 	assert_string_equal(error.message,
 	                    "1 documents find no room on 8 ranks of 124 tokens in 1 micro-batches: raise "
 	                    "the number of micro-batches");
-	assert_int_equal(wlb_spread(&corpus_model, tokens, 2, 8, 1, 1000, places, loads, &error), -1);
+	assert_int_equal(wlb_dynamic_cp(&corpus_model, tokens, 2, 8, 1, 1000, places, loads, &error), -1);
 	assert_string_equal(error.message, "document 1 has -3 tokens: it must not be negative");
-	assert_int_equal(wlb_spread(&corpus_model, tokens, 1, 0, 1, 1000, places, loads, &error), -1);
-	assert_int_equal(wlb_spread(&corpus_model, tokens, 1, 1 << 20, 2, 1000, places, loads, &error), -1);
+	assert_int_equal(wlb_dynamic_cp(&corpus_model, tokens, 1, 0, 1, 1000, places, loads, &error), -1);
+	assert_int_equal(wlb_dynamic_cp(&corpus_model, tokens, 1, 1 << 20, 2, 1000, places, loads, &error), -1);
 	assert_string_equal(error.message,
 	                    "1048576 ranks in 2 micro-batches: both must be at least 1, their product at "
 	                    "most 1048576");

@@ -194,15 +194,11 @@ void loads_stream_close(struct loads_stream *s)
 
 const struct wlb_step *loads_stream_next(struct loads_stream *s)
 {
-	const struct wlb_piece *pieces;
+	const struct wlb_span *spans;
 	struct wlb_error error;
-	int count = wlb_schedule_next(s->schedule, &pieces, &error);
-	struct wlb_span *spans = calloc((size_t)count + 1, sizeof(*spans));
-	assert_true(count > 0 && spans != NULL);
-	for (int i = 0; i < count; i++)
-		spans[i] = (struct wlb_span){pieces[i].document, pieces[i].start, pieces[i].length};
+	int count = wlb_schedule_next(s->schedule, &spans, &error);
+	assert_true(count > 0);
 	const struct wlb_step *step = wlb_packer_next(s->packer, spans, (size_t)count, &error);
-	free(spans);
 	assert_non_null(step);
 	return step->tokens > 0 ? step : wlb_packer_next(s->packer, NULL, 0, &error);
 }

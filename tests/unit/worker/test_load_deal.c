@@ -132,12 +132,12 @@ static void greedy_is_as_published(void **state)
 /* Longest first gives 63 + 38 and 62 + 50, and has no room for 37. */
 static void packed_micro_batches_are_kept_where_dealing_finds_no_room(void **state)
 {
-	static const struct wlb_packed pieces[] = {
+	static const struct wlb_packed_span spans[] = {
 		{.span = {0, 0, 63}, .micro_batch = 0}, {.span = {1, 0, 62}, .micro_batch = 0},
 		{.span = {2, 0, 50}, .micro_batch = 1}, {.span = {3, 0, 38}, .micro_batch = 1},
 		{.span = {4, 0, 37}, .micro_batch = 1},
 	};
-	static const struct wlb_step step = {.pieces = pieces, .count = 5, .micro_batches = 2, .tokens = 250};
+	static const struct wlb_step step = {.spans = spans, .count = 5, .micro_batches = 2, .tokens = 250};
 	static const struct wlb_model model = {.hidden_size = 64,
 	                                       .intermediate_size = 128,
 	                                       .num_hidden_layers = 2,
@@ -146,19 +146,19 @@ static void packed_micro_batches_are_kept_where_dealing_finds_no_room(void **sta
 	                                       .head_dim = 16,
 	                                       .vocab_size = 256};
 	struct wlb_document_time time;
-	struct wlb_dealer dealer;
+	struct wlb_assigner dealer;
 	struct wlb_error error;
 	struct wlb_loader_options o = loads_options(WLB_STRATEGY_BALANCED, WLB_SHARDING_ADAPTIVE, 100, 2, 1, 0,
 	                                            (struct wlb_layout){1, 1, 1, 1});
 	(void)state;
 	wlb_document_time_init(&time, &model, 1);
-	assert_int_equal(wlb_dealer_init(&dealer, &o, &time, &error), 0);
-	assert_int_equal(wlb_dealer_deal(&dealer, &step, &error), 0);
+	assert_int_equal(wlb_assigner_init(&dealer, &o, &time, &error), 0);
+	assert_int_equal(wlb_assigner_assign(&dealer, &step, &error), 0);
 	assert_int_equal(dealer.first[1], 2);
 	assert_int_equal(dealer.first[2], 5);
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(dealer.spans[i].document, i);
-	wlb_dealer_free(&dealer);
+	wlb_assigner_free(&dealer);
 }
 
 /* The documents of the packed micro-batches [from, to), end to end, are what replica and slot have. */
@@ -168,12 +168,12 @@ static void expect_packed(const struct loads_group *g, int replica, int slot, co
 	const struct loads_batch *b = loads_group_batch(g, replica, 0, slot);
 	int64_t row = 0;
 	for (size_t i = 0; i < step->count; i++) {
-		const struct wlb_packed *piece = &step->pieces[i];
-		if (piece->micro_batch < from || piece->micro_batch >= to)
+		const struct wlb_packed_span *span = &step->spans[i];
+		if (span->micro_batch < from || span->micro_batch >= to)
 			continue;
-		assert_true(row + piece->span.tokens <= b->about.tokens);
-		assert_int_equal(b->ids[row], loads_first_id(g->data, &piece->span));
-		row += piece->span.tokens;
+		assert_true(row + span->span.tokens <= b->about.tokens);
+		assert_int_equal(b->ids[row], loads_first_id(g->data, &span->span));
+		row += span->span.tokens;
 	}
 	assert_int_equal(row, b->about.tokens);
 }

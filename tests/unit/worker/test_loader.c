@@ -17,7 +17,7 @@ static const struct wlb_layout layouts[] = {
 };
 enum { LAYOUTS = sizeof(layouts) / sizeof(layouts[0]) };
 
-/* Odd lengths, the least that trains (2 tokens, a piece of 1), windows and what is just above, documents that are cut.
+/* Odd lengths, the least that trains (2 tokens, a span of 1), windows and what is just above, documents that are cut.
  */
 static void open_mixed(struct loads_dataset *d, void **state)
 {
@@ -145,7 +145,7 @@ static void expect_step(const struct loads_group *g, const struct wlb_step *step
 	assert_true(times != NULL && wanted != NULL);
 	double work = 0.0, wanted_work = 0.0;
 	for (size_t i = 0; i < step->count; i++) {
-		const struct wlb_span *span = &step->pieces[i].span;
+		const struct wlb_span *span = &step->spans[i].span;
 		wanted_work += wlb_cost_document(&g->data->model, span->tokens);
 		for (int64_t t = 0; t < span->tokens; t++)
 			wanted[loads_first_id(g->data, span) + t]++;
@@ -213,7 +213,7 @@ static void more_ranks_than_tokens(void **state)
 	loads_close(&d);
 }
 
-/* Pieces of just over half a window: balanced packs two where little over one window's tokens are allowed, and only
+/* Spans of just over half a window: balanced packs two where little over one window's tokens are allowed, and only
  * one fits a micro-batch of a window. */
 static void tight_micro_batches_hold_every_step(void **state)
 {
@@ -245,7 +245,7 @@ static int first_step_is_empty(const struct loads_dataset *d, const struct wlb_l
 	const struct wlb_step *step = loads_stream_next(&stream);
 	assert_in_range(step->count, 1, 2 * WINDOWS);
 	for (size_t i = 0; i < step->count; i++)
-		spans[i] = step->pieces[i].span;
+		spans[i] = step->spans[i].span;
 	int empty = wlb_packer_next(packer, spans, step->count, &error)->tokens == 0;
 	wlb_packer_free(packer);
 	loads_stream_close(&stream);

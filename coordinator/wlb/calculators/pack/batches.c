@@ -30,8 +30,8 @@ static int add(struct wlb_batches *batches, struct wlb_span span, struct wlb_err
 	return 0;
 }
 
-/* Whether there is a piece to place: more of the document at hand, or of the next that has a token. */
-static bool find_piece(struct wlb_batches *batches)
+/* Whether there is a span to place: more of the document at hand, or of the next that has a token. */
+static bool find_span(struct wlb_batches *batches)
 {
 	struct wlb_span *left = &batches->left;
 	while (left->tokens == 0) {
@@ -48,17 +48,17 @@ int wlb_batches_next(struct wlb_batches *batches, struct wlb_error *error)
 	batches->count = 0;
 	batches->tokens = 0;
 	while (batches->tokens < batches->max_tokens) {
-		if (!find_piece(batches))
+		if (!find_span(batches))
 			return 0;
-		struct wlb_span piece = batches->left;
-		if (piece.tokens > batches->seq_length)
-			piece.tokens = batches->seq_length;
-		if (piece.tokens > batches->max_tokens - batches->tokens)
+		struct wlb_span span = batches->left;
+		if (span.tokens > batches->seq_length)
+			span.tokens = batches->seq_length;
+		if (span.tokens > batches->max_tokens - batches->tokens)
 			return 1;
-		if (add(batches, piece, error) < 0)
+		if (add(batches, span, error) < 0)
 			return -1;
-		batches->left.start += piece.tokens;
-		batches->left.tokens -= piece.tokens;
+		batches->left.start += span.tokens;
+		batches->left.tokens -= span.tokens;
 	}
 	return 1;
 }

@@ -23,16 +23,16 @@ struct panel {
 	double used[ROWS_MAX];
 };
 
-static void add_box(struct wlb_svg *svg, struct panel *panel, const struct wlb_packed *piece, double value,
+static void add_box(struct wlb_svg *svg, struct panel *panel, const struct wlb_packed_span *span, double value,
                     const char *title)
 {
-	double x = panel->x + panel->used[piece->micro_batch] / panel->full * PANEL;
-	double y = TOP + piece->micro_batch * (ROW + GAP);
+	double x = panel->x + panel->used[span->micro_batch] / panel->full * PANEL;
+	double y = TOP + span->micro_batch * (ROW + GAP);
 	/* Long documents dark, those that waited in another colour. */
-	double shade = log2((double)piece->span.tokens) / 17.0;
-	wlb_svg_box(svg, x, y, value / panel->full * PANEL, ROW,
-	            piece->waited_steps > 0 ? WLB_INK_ORANGE : WLB_INK_BLUE, shade * shade * shade, title);
-	panel->used[piece->micro_batch] += value;
+	double shade = log2((double)span->span.tokens) / 17.0;
+	wlb_svg_box(svg, x, y, value / panel->full * PANEL, ROW, span->waited_steps > 0 ? WLB_INK_ORANGE : WLB_INK_BLUE,
+	            shade * shade * shade, title);
+	panel->used[span->micro_batch] += value;
 }
 
 static void add_frame(struct wlb_svg *svg, const struct panel *panel, int rows, double mark, const char *title,
@@ -63,12 +63,12 @@ static void draw(struct wlb_svg *svg, const struct wlb_step *step, int rows, con
 		tokens.full = fmax(tokens.full, (double)step->loads[b].tokens);
 	}
 	char text[160];
-	for (size_t i = 0; i < step->count && step->pieces[i].micro_batch < rows; i++) {
-		const struct wlb_packed *piece = &step->pieces[i];
+	for (size_t i = 0; i < step->count && step->spans[i].micro_batch < rows; i++) {
+		const struct wlb_packed_span *span = &step->spans[i];
 		snprintf(text, sizeof(text), "document %" PRId64 ": %" PRId64 " tokens, waited %d steps",
-		         piece->span.document, piece->span.tokens, piece->waited_steps);
-		add_box(svg, &work, piece, wlb_cost_document(model, piece->span.tokens), text);
-		add_box(svg, &tokens, piece, (double)piece->span.tokens, text);
+		         span->span.document, span->span.tokens, span->waited_steps);
+		add_box(svg, &work, span, wlb_cost_document(model, span->span.tokens), text);
+		add_box(svg, &tokens, span, (double)span->span.tokens, text);
 	}
 	for (int b = 0; b < rows; b++) {
 		snprintf(text, sizeof(text), "%d", b);

@@ -21,7 +21,7 @@ static const char help[] =
 	"  --drain                 go on with what is held, and the last documents that fill no batch, until all is "
 	"packed\n"
 	"  --json                  the measures as a JSON object\n"
-	"  --dump FILE             a line for each piece: step, micro-batch, document, its first token, tokens\n"
+	"  --dump FILE             a line for each span: step, micro-batch, document, its first token, tokens\n"
 	"  --svg FILE              a picture of the last full step\n\n"
 	"Documents that fill no whole batch at the end of the stream are not packed without --drain, but when there "
 	"is\n"

@@ -107,8 +107,8 @@ void wlb_pack_dump_header(FILE *out)
 void wlb_pack_dump_step(FILE *out, const struct wlb_step *step)
 {
 	for (size_t i = 0; i < step->count; i++) {
-		const struct wlb_packed *piece = &step->pieces[i];
-		fprintf(out, "%" PRId64 " %d %" PRId64 " %" PRId64 " %" PRId64 "\n", step->index, piece->micro_batch,
-		        piece->span.document, piece->span.start, piece->span.tokens);
+		const struct wlb_packed_span *span = &step->spans[i];
+		fprintf(out, "%" PRId64 " %d %" PRId64 " %" PRId64 " %" PRId64 "\n", step->index, span->micro_batch,
+		        span->span.document, span->span.start, span->span.tokens);
 	}
 }

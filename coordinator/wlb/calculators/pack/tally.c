@@ -16,10 +16,10 @@ int wlb_pack_tally_add(struct wlb_pack_tally *tally, const struct wlb_step *step
 	}
 	tally->imbalances[tally->steps++] = wlb_step_imbalance(step);
 	for (size_t i = 0; i < step->count; i++) {
-		const struct wlb_packed *piece = &step->pieces[i];
-		tally->waited_token_steps += (double)piece->span.tokens * piece->waited_steps;
-		if (piece->waited_steps > tally->delay_max_steps)
-			tally->delay_max_steps = piece->waited_steps;
+		const struct wlb_packed_span *span = &step->spans[i];
+		tally->waited_token_steps += (double)span->span.tokens * span->waited_steps;
+		if (span->waited_steps > tally->delay_max_steps)
+			tally->delay_max_steps = span->waited_steps;
 	}
 	tally->tokens_packed += step->tokens;
 	tally->cuts += step->cuts;

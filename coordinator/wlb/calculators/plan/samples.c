@@ -17,9 +17,9 @@ static int keep(struct wlb_samples *samples, const struct wlb_step *step, struct
 {
 	struct wlb_step *copy = &samples->steps[samples->count++];
 	*copy = *step;
-	copy->pieces = copy_of(step->pieces, step->count, sizeof(*step->pieces));
+	copy->spans = copy_of(step->spans, step->count, sizeof(*step->spans));
 	copy->loads = copy_of(step->loads, (size_t)step->micro_batches, sizeof(*step->loads));
-	if (copy->pieces == NULL || copy->loads == NULL)
+	if (copy->spans == NULL || copy->loads == NULL)
 		return wlb_fail(error, "no memory for a step of %zu documents", step->count);
 	return 0;
 }
@@ -58,7 +58,7 @@ int wlb_samples_take(struct wlb_samples *samples, struct wlb_plan_input *input,
 void wlb_samples_free(struct wlb_samples *samples)
 {
 	for (size_t i = 0; i < samples->count; i++) {
-		free((void *)samples->steps[i].pieces);
+		free((void *)samples->steps[i].spans);
 		free((void *)samples->steps[i].loads);
 	}
 	free(samples->steps);

@@ -5,7 +5,7 @@
 #include "coordinator/wlb/calculators/plan/input.h"
 
 struct wlb_samples {
-	struct wlb_step *steps; /* each owns its pieces and loads */
+	struct wlb_step *steps; /* each owns its spans and loads */
 	size_t count;
 };
 

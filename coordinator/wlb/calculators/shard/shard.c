@@ -73,8 +73,8 @@ static int spread(struct job *job, int64_t tokens, struct wlb_error *error)
 {
 	size_t count = job->batches.count;
 	int ranks = job->summary.ranks;
-	if (wlb_spread(&job->model, job->tokens, count, ranks, 1, 2 * tokens / ranks + 1, job->places, job->loads,
-	               error) < 0)
+	if (wlb_dynamic_cp(&job->model, job->tokens, count, ranks, 1, 2 * tokens / ranks + 1, job->places, job->loads,
+	                   error) < 0)
 		return -1;
 	return wlb_shard_places(job->tokens, job->places, count, ranks, 0, &job->shards, error);
 }
