@@ -11,8 +11,8 @@
 #include "common/clock.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/database/db.h"
+#include "coordinator/wlbd/database/db_pool.h"
 #include "coordinator/wlbd/database/outbox.h"
-#include "coordinator/wlbd/database/pool.h"
 #include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/http/http.h"
 #include "coordinator/wlbd/liveness/attempts.h"
@@ -25,8 +25,8 @@
 #include "coordinator/wlbd/slurm/jobs.h"
 #include "coordinator/wlbd/slurm/nodes.h"
 #include "coordinator/wlbd/slurm/slurm_ask.h"
+#include "coordinator/wlbd/thread_pool.h"
 #include "coordinator/wlbd/wlbd.h"
-#include "coordinator/wlbd/worker.h"
 
 enum {
 	AUTH_THREADS = 2,
@@ -156,8 +156,8 @@ static int open_database(struct wlbd *wlbd, struct wlb_error *error)
 	int timeout_ms = config->database_timeout_ms;
 	wlbd->writes = wlbd_db_new(wlbd->base, config->database, timeout_ms, &writes, error);
 	wlbd->polls = wlbd_db_new(wlbd->base, config->database, timeout_ms, &others, error);
-	wlbd->deliveries = wlbd_pool_new(wlbd->base, config->database, timeout_ms, &others, error);
-	wlbd->reads = wlbd_pool_new(wlbd->base, config->database, timeout_ms * READ_TIMEOUT_FACTOR, &others, error);
+	wlbd->deliveries = wlbd_db_pool_new(wlbd->base, config->database, timeout_ms, &others, error);
+	wlbd->reads = wlbd_db_pool_new(wlbd->base, config->database, timeout_ms * READ_TIMEOUT_FACTOR, &others, error);
 	return wlbd->writes != NULL && wlbd->polls != NULL && wlbd->deliveries != NULL && wlbd->reads != NULL ? 0 : -1;
 }
 
@@ -175,11 +175,12 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 		return wlb_fail(error, "out of memory");
 	if (wlb_slurm_open(error) != 0)
 		return -1;
-	wlbd->auth = wlbd_worker_new(wlbd->base, "credentials", AUTH_THREADS, WAITING_MOST, error);
-	wlbd->bodies = wlbd_worker_new(wlbd->base, "long requests", 1, WAITING_MOST, error);
-	wlbd->slurm_questions = wlbd_worker_new(wlbd->base, "questions to Slurm", SLURM_THREADS, WAITING_MOST, error);
-	wlbd->slurm_orders = wlbd_worker_new(wlbd->base, "orders to Slurm", 1, WAITING_MOST, error);
-	wlbd->resolver = wlbd_worker_new(wlbd->base, "names of nodes", 1, WLBD_NODES_MOST, error);
+	wlbd->auth = wlbd_thread_pool_new(wlbd->base, "credentials", AUTH_THREADS, WAITING_MOST, error);
+	wlbd->bodies = wlbd_thread_pool_new(wlbd->base, "long requests", 1, WAITING_MOST, error);
+	wlbd->slurm_questions =
+		wlbd_thread_pool_new(wlbd->base, "questions to Slurm", SLURM_THREADS, WAITING_MOST, error);
+	wlbd->slurm_orders = wlbd_thread_pool_new(wlbd->base, "orders to Slurm", 1, WAITING_MOST, error);
+	wlbd->resolver = wlbd_thread_pool_new(wlbd->base, "names of nodes", 1, WLBD_NODES_MOST, error);
 	if (wlbd->auth == NULL || wlbd->bodies == NULL || wlbd->slurm_questions == NULL || wlbd->slurm_orders == NULL ||
 	    wlbd->resolver == NULL || open_database(wlbd, error) != 0)
 		return -1;
@@ -195,19 +196,19 @@ static void stop_database(struct wlbd *wlbd)
 {
 	wlbd_db_stop(wlbd->writes);
 	wlbd_db_stop(wlbd->polls);
-	wlbd_pool_stop(wlbd->deliveries);
-	wlbd_pool_stop(wlbd->reads);
+	wlbd_db_pool_stop(wlbd->deliveries);
+	wlbd_db_pool_stop(wlbd->reads);
 }
 
 /* What is under way is answered first; then the attempts, so that connections that end now are no symptoms. */
 static void close_parts(struct wlbd *wlbd)
 {
 	wlbd->stopping = true;
-	wlbd_worker_free(wlbd->auth);
-	wlbd_worker_free(wlbd->bodies);
-	wlbd_worker_free(wlbd->slurm_questions);
-	wlbd_worker_free(wlbd->slurm_orders);
-	wlbd_worker_free(wlbd->resolver);
+	wlbd_thread_pool_free(wlbd->auth);
+	wlbd_thread_pool_free(wlbd->bodies);
+	wlbd_thread_pool_free(wlbd->slurm_questions);
+	wlbd_thread_pool_free(wlbd->slurm_orders);
+	wlbd_thread_pool_free(wlbd->resolver);
 	wlbd_node_probes_free(wlbd->node_probes);
 	stop_database(wlbd);
 	wlbd_lost_nodes_free(wlbd->lost_nodes);
@@ -218,8 +219,8 @@ static void close_parts(struct wlbd *wlbd)
 	wlbd_outbox_free(wlbd->outbox);
 	wlbd_db_free(wlbd->writes);
 	wlbd_db_free(wlbd->polls);
-	wlbd_pool_free(wlbd->deliveries);
-	wlbd_pool_free(wlbd->reads);
+	wlbd_db_pool_free(wlbd->deliveries);
+	wlbd_db_pool_free(wlbd->reads);
 	wlbd_nodes_free(wlbd->nodes);
 	if (wlbd->base != NULL)
 		event_base_free(wlbd->base);

@@ -15,7 +15,7 @@
 #include "coordinator/wlbd/database/db.h"
 #include "coordinator/wlbd/http/connection.h"
 #include "coordinator/wlbd/http/route.h"
-#include "coordinator/wlbd/worker.h"
+#include "coordinator/wlbd/thread_pool.h"
 #include "libwlb/wlb.h"
 
 struct evbuffer;
@@ -32,7 +32,7 @@ struct wlbd_answer {
 };
 
 struct wlbd_call {
-	struct wlbd_job job; /* first: munged is asked, and a long body parsed, on threads, one after the other */
+	struct wlbd_task task; /* first: munged is asked, and a long body parsed, on threads, one after the other */
 	struct wlbd *wlbd;
 	struct wlbd_exchange *exchange;
 	struct wlbd_connection *connection;
@@ -44,8 +44,8 @@ struct wlbd_call {
 	uid_t uid;                            /* who asks, by the credential */
 	char *credential;                     /* of the request; NULL until it is proved */
 	char claim[WLB_DIGEST_SIZE];          /* the digest that the credential vouches for */
-	void (*then)(struct wlbd_call *call); /* after the job */
-	struct wlb_error refusal;             /* of the job; "" */
+	void (*then)(struct wlbd_call *call); /* after the task */
+	struct wlb_error refusal;             /* of the task; "" */
 	int refusal_status;                   /* 0: none */
 	json_t *body;                         /* of a POST; an object */
 	char *text;                           /* the same as it came, with a NUL after it */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/wlbd/database/pool.h"
+#include "coordinator/wlbd/database/db_pool.h"
 #include "coordinator/wlbd/requests/handlers.h"
 #include "coordinator/wlbd/wlbd.h"
 
@@ -18,7 +18,8 @@ enum {
 void wlbd_get_health(struct wlbd_call *call)
 {
 	const struct wlbd *wlbd = call->wlbd;
-	bool ok = wlbd_db_ready(wlbd->writes) && wlbd_pool_ready(wlbd->deliveries) && wlbd_pool_ready(wlbd->reads);
+	bool ok =
+		wlbd_db_ready(wlbd->writes) && wlbd_db_pool_ready(wlbd->deliveries) && wlbd_db_pool_ready(wlbd->reads);
 	const char *reason = wlbd_db_reason(wlbd->writes);
 	wlbd_call_reply(call, ok ? 200 : 503,
 	                json_pack("{s:s, s:s, s:s}", "status", ok ? "ok" : "degraded", "version", WLB_VERSION,
@@ -46,7 +47,7 @@ static void on_read(void *context, const struct wlbd_db_result *result)
 
 static void ask(struct wlbd_call *call, const char *sql, int count, const char *const *params)
 {
-	wlbd_pool_call(call->wlbd->reads, call->uid, 0, sql, count, params, on_read, call);
+	wlbd_db_pool_call(call->wlbd->reads, call->uid, 0, sql, count, params, on_read, call);
 }
 
 /* The uid a row must have to be read by the caller; NULL: any. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/wlbd/database/pool.h"
+#include "coordinator/wlbd/database/db_pool.h"
 #include "coordinator/wlbd/http/outdated.h"
 #include "coordinator/wlbd/liveness/verdict.h"
 #include "coordinator/wlbd/log.h"
@@ -95,8 +95,8 @@ static void store(struct wlbd_call *call, struct wlbd_attempt *attempt)
 	snprintf(pk, sizeof(pk), "%lld", (long long)attempt->attempt_pk);
 	const char *params[] = {pk, json_string_value(json_object_get(call->body, "source")), call->text};
 	uint64_t source = (uint64_t)attempt->attempt_pk * 2 + (strcmp(params[1], "run") == 0);
-	wlbd_pool_call(call->wlbd->deliveries, call->uid, source, "select wlb_deliver($1, $2, $3::jsonb)", 3, params,
-	               on_delivered, call);
+	wlbd_db_pool_call(call->wlbd->deliveries, call->uid, source, "select wlb_deliver($1, $2, $3::jsonb)", 3, params,
+	                  on_delivered, call);
 }
 
 void wlbd_post_records(struct wlbd_call *call)
