@@ -20,10 +20,9 @@ struct entry {
 	TAILQ_ENTRY(entry) link;
 	uid_t owner;
 	uint64_t key;
-	const char *sql; /* of static lifetime */
-	int count;
-	char *params[WLBD_DB_PARAMS_MAX];
-	size_t bytes;
+	const char *sql;            /* of static lifetime */
+	struct wlbd_params *params; /* owned */
+	size_t bytes;               /* of its parameters */
 	int64_t since_ms;
 	wlbd_db_done *done;
 	void *context;
@@ -59,8 +58,7 @@ struct wlbd_db_pool {
 
 static void entry_free(struct entry *entry)
 {
-	for (int i = 0; i < entry->count; i++)
-		free(entry->params[i]);
+	free(entry->params);
 	free(entry);
 }
 
@@ -226,7 +224,7 @@ static void start(struct slot *slot, struct entry *entry)
 	slot->key = entry->key;
 	slot->done = entry->done;
 	slot->context = entry->context;
-	wlbd_db_call(slot->db, entry->sql, entry->count, (const char *const *)entry->params, on_done, slot);
+	wlbd_db_call(slot->db, entry->sql, entry->params, on_done, slot);
 	entry_free(entry);
 }
 
@@ -236,7 +234,7 @@ static void answer_away(struct wlbd_db_pool *pool)
 	while (!TAILQ_EMPTY(&pool->waiting) && !wlbd_db_pool_ready(pool)) {
 		struct entry *entry = TAILQ_FIRST(&pool->waiting);
 		remove_entry(pool, entry);
-		wlbd_db_call(pool->slots[0].db, entry->sql, 0, NULL, entry->done, entry->context);
+		wlbd_db_call(pool->slots[0].db, entry->sql, entry->params, entry->done, entry->context);
 		entry_free(entry);
 	}
 }
@@ -274,29 +272,25 @@ static void dispatch(struct wlbd_db_pool *pool)
 
 /* ---- asking ------------------------------------------------------------------------------------ */
 
-/* NULL without memory. */
-static struct entry *entry_new(const char *sql, int count, const char *const *params)
+/* Returns NULL if out of memory. */
+static struct entry *entry_new(const char *sql, const struct wlbd_params *params)
 {
 	struct entry *entry = calloc(1, sizeof(*entry));
 	if (entry == NULL)
 		return NULL;
 	entry->sql = sql;
-	for (int i = 0; i < count; i++) {
-		entry->params[i] = params[i] != NULL ? strdup(params[i]) : NULL;
-		entry->count = i + 1;
-		entry->bytes += params[i] != NULL ? strlen(params[i]) : 0;
-		if (params[i] != NULL && entry->params[i] == NULL) {
-			entry_free(entry);
-			return NULL;
-		}
+	entry->params = wlbd_params_copy(params, &entry->bytes);
+	if (entry->params == NULL) {
+		free(entry);
+		return NULL;
 	}
 	return entry;
 }
 
-void wlbd_db_pool_call(struct wlbd_db_pool *pool, uid_t owner, uint64_t key, const char *sql, int count,
-                       const char *const *params, wlbd_db_done *done, void *context)
+void wlbd_db_pool_call(struct wlbd_db_pool *pool, uid_t owner, uint64_t key, const char *sql,
+                       const struct wlbd_params *params, wlbd_db_done *done, void *context)
 {
-	struct entry *entry = entry_new(sql, count, params);
+	struct entry *entry = entry_new(sql, params);
 	if (entry == NULL) {
 		refuse(pool->count, done, context);
 		return;

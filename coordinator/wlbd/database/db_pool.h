@@ -27,7 +27,7 @@ bool wlbd_db_pool_ready(const struct wlbd_db_pool *pool); /* one connection at l
 
 /* As wlbd_db_call. SLOW for one that waits for more than 10 s, and, when too many wait, for the newest of the owner who
  * has most waiting. key 0: in no order. */
-void wlbd_db_pool_call(struct wlbd_db_pool *pool, uid_t owner, uint64_t key, const char *sql, int count,
-                       const char *const *params, wlbd_db_done *done, void *context);
+void wlbd_db_pool_call(struct wlbd_db_pool *pool, uid_t owner, uint64_t key, const char *sql,
+                       const struct wlbd_params *params, wlbd_db_done *done, void *context);
 
 #endif

@@ -21,15 +21,6 @@ void wlbd_resolutions_free(struct wlbd_resolutions *resolutions);
 /* Takes the open attempts from PostgreSQL into memory, when wlbd has just started. */
 void wlbd_resolve_reload(struct wlbd *wlbd);
 
-/* What Slurm says of a job, as parameters of the schema's functions. */
-struct wlbd_job_params {
-	char job_id[16];
-	char uid[16];
-	char submitted[24]; /* "": not known */
-	char restart_count[16];
-};
-void wlbd_job_params_fill(struct wlbd_job_params *params, uint32_t job_id, const struct wlbd_job_facts *facts);
-
 /* Slurm says that the job of a run exists, and that it is of the run's owner: the run is no longer provisional. */
 void wlbd_run_confirm(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job);
 

@@ -89,13 +89,15 @@ static void on_delivered(void *context, const struct wlbd_db_result *result)
 
 static void store(struct wlbd_call *call, struct wlbd_attempt *attempt)
 {
-	char pk[24];
+	const char *source = json_string_value(json_object_get(call->body, "source"));
+	struct wlbd_params params = {0};
 	wlbd_outdated_note(call, attempt);
 	learn(attempt, json_object_get(call->body, "records"));
-	snprintf(pk, sizeof(pk), "%lld", (long long)attempt->attempt_pk);
-	const char *params[] = {pk, json_string_value(json_object_get(call->body, "source")), call->text};
-	uint64_t source = (uint64_t)attempt->attempt_pk * 2 + (strcmp(params[1], "run") == 0);
-	wlbd_db_pool_call(call->wlbd->deliveries, call->uid, source, "select wlb_deliver($1, $2, $3::jsonb)", 3, params,
+	wlbd_params_add_integer(&params, attempt->attempt_pk);
+	wlbd_params_add_text(&params, source);
+	wlbd_params_add_text(&params, call->text);
+	uint64_t key = (uint64_t)attempt->attempt_pk * 2 + (strcmp(source, "run") == 0);
+	wlbd_db_pool_call(call->wlbd->deliveries, call->uid, key, "select wlb_deliver($1, $2, $3::jsonb)", &params,
 	                  on_delivered, call);
 }
 

@@ -12,14 +12,14 @@
 /* The step's id survives a restart of wlbd, which may have to end the step. */
 static void note_step(struct wlbd_attempt *attempt, const char *slurm_step)
 {
-	char pk[24];
+	struct wlbd_params params = {0};
 	if (slurm_step == NULL || attempt->slurm_step[0] != '\0') /* an attempt has one step */
 		return;
 	snprintf(attempt->slurm_step, sizeof(attempt->slurm_step), "%s", slurm_step);
-	snprintf(pk, sizeof(pk), "%lld", (long long)attempt->attempt_pk);
-	const char *params[] = {pk, slurm_step};
-	wlbd_outbox_put(attempt->wlbd->outbox, attempt->run_pk, "update attempts set slurm_step = $2 where id = $1", 2,
-	                params);
+	wlbd_params_add_integer(&params, attempt->attempt_pk);
+	wlbd_params_add_text(&params, slurm_step);
+	wlbd_outbox_put(attempt->wlbd->outbox, attempt->run_pk, "update attempts set slurm_step = $2 where id = $1",
+	                &params);
 }
 
 /* The launcher runs no ranks, and tells of none. */
