@@ -22,6 +22,7 @@
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/memory.h"
 #include "coordinator/wlbd/requests/find_attempt.h"
+#include "coordinator/wlbd/requests/routes.h"
 #include "coordinator/wlbd/slurm/jobs.h"
 #include "coordinator/wlbd/slurm/nodes.h"
 #include "coordinator/wlbd/slurm/slurm_ask.h"
@@ -122,7 +123,7 @@ static void on_database_away(void *context, const char *reason)
 	struct wlbd *wlbd = context;
 	if (wlbd->stopping)
 		return;
-	if (wlbd->metrics.database_losses++ == 0 || wlbd->database_was_up)
+	if (wlbd->counters.database_losses++ == 0 || wlbd->database_was_up)
 		wlbd_log(WLBD_LOG_WARNING, "database: away: %s", reason);
 	wlbd->database_was_up = false;
 }
@@ -164,6 +165,7 @@ static int open_database(struct wlbd *wlbd, struct wlb_error *error)
 static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_error *error)
 {
 	wlbd->base = event_base_new();
+	wlbd->routes = &wlbd_routes;
 	wlbd->slurm_uid = (uid_t)-1;
 	wlbd->nodes = wlbd_nodes_new();
 	wlbd->node_probes = wlbd_node_probes_new(wlbd);
@@ -184,7 +186,7 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 	if (wlbd->auth == NULL || wlbd->bodies == NULL || wlbd->slurm_questions == NULL || wlbd->slurm_orders == NULL ||
 	    wlbd->resolver == NULL || open_database(wlbd, error) != 0)
 		return -1;
-	wlbd->outbox = wlbd_outbox_new(wlbd->base, wlbd->writes, &wlbd->metrics.statements_set_aside);
+	wlbd->outbox = wlbd_outbox_new(wlbd->base, wlbd->writes, &wlbd->counters.statements_set_aside);
 	wlbd->jobs = wlbd_jobs_new(wlbd);
 	if (wlbd->outbox == NULL || wlbd->jobs == NULL)
 		return wlb_fail(error, "out of memory");

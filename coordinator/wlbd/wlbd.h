@@ -7,12 +7,14 @@
 #include <sys/types.h>
 
 #include "coordinator/wlbd/config.h"
-#include "coordinator/wlbd/metrics.h"
+#include "coordinator/wlbd/counters.h"
 
 struct wlbd {
 	struct wlbd_config config;
 	struct event_base *base;
+	const struct wlbd_routes *routes;
 	struct wlbd_http *http;
+	struct wlbd_exchanges *exchanges;         /* the requests under way; in http */
 	struct wlbd_budget *budget;               /* what users hold: connections, bytes of requests */
 	struct wlbd_db *writes;                   /* decisions and what wlbd found out: short statements, in order */
 	struct wlbd_db *polls;                    /* which runs are open, for jobs.h */
@@ -30,7 +32,7 @@ struct wlbd {
 	struct wlbd_attempts *attempts;           /* the live ones */
 	struct wlbd_resolutions *resolutions;     /* requests that wait until their attempt is known */
 	struct wlbd_jobs *jobs;                   /* the Slurm jobs of open runs, polled */
-	struct wlbd_metrics metrics;
+	struct wlbd_counters counters;
 	_Atomic bool slurm_away; /* the last question to Slurm found no answer; set by the threads that ask */
 	bool slurm_tried;        /* one question is under way that finds out whether it answers again */
 	uid_t slurm_uid;         /* SlurmUser; (uid_t)-1 until slurmctld has answered */

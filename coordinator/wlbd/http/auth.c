@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coordinator/wlbd/http/admit.h"
 #include "coordinator/wlbd/http/call.h"
+#include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/wlbd.h"
 
 static void refuse(struct wlbd_call *call, int status, const char *why, const char *remedy)
@@ -69,7 +71,7 @@ static void finish_check(struct wlbd_task *task)
 	if (call->wlbd->stopping)
 		refuse(call, 503, "wlbd is stopping", "try again");
 	if (call->refusal_status == 0) {
-		call->then(call);
+		wlbd_admit(call);
 		return;
 	}
 	call->uid = (uid_t)-1;
@@ -80,23 +82,22 @@ static void finish_check(struct wlbd_task *task)
 
 static void discard_check(struct wlbd_task *task)
 {
-	refuse((struct wlbd_call *)task, 503, "too many wait to be looked at", "try again");
+	refuse((struct wlbd_call *)task, 503, "too many wait to be checked", "try again");
 	finish_check(task);
 }
 
-void wlbd_auth_check(struct wlbd_call *call, const char *header, void (*then)(struct wlbd_call *call))
+void wlbd_auth_check(struct wlbd_call *call, const char *header)
 {
 	if (header == NULL || strncasecmp(header, "MUNGE ", 6) != 0) {
-		wlbd_call_fail(call, 401,
-		               "credential: there is none; send the header Authorization: MUNGE and a "
-		               "credential made by munge");
+		wlbd_call_fail(
+			call, 401,
+			"credential: is missing; send the header Authorization: MUNGE and a credential made by munge");
 		return;
 	}
 	if ((call->credential = strdup(header + 6)) == NULL) {
-		wlbd_call_fail(call, 503, "out of memory; try again");
+		wlbd_call_fail_memory(call);
 		return;
 	}
-	call->then = then;
 	call->task = (struct wlbd_task){.run = run_check, .done = finish_check, .discard = discard_check};
 	wlbd_thread_pool_submit(call->wlbd->auth, &call->task);
 }

@@ -4,6 +4,7 @@
 
 #include "coordinator/wlbd/http/call.h"
 #include "coordinator/wlbd/http/fields.h"
+#include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/wlbd.h"
 
 enum {
@@ -69,7 +70,7 @@ static void do_task(struct wlbd_call *call, void (*run)(struct wlbd_task *task),
 	}
 }
 
-/* Answers when the task refused, or nothing more can be begun. */
+/* Returns whether the task refused the body, or wlbd is stopping; the call is answered then. */
 static bool was_refused(struct wlbd_call *call)
 {
 	if (call->refusal_status == 0 && call->wlbd->stopping)
@@ -94,10 +95,10 @@ static void done_parse(struct wlbd_task *task)
 {
 	struct wlbd_call *call = (struct wlbd_call *)task;
 	if (!was_refused(call))
-		call->then(call);
+		call->route->handle(call);
 }
 
-/* ---- 1: is it what the credential was made for, and of a size that can be held? --------------------- */
+/* ---- 1: compare with the credential, count the values ------------------------------------------------ */
 
 static void run_check(struct wlbd_task *task)
 {
@@ -107,30 +108,29 @@ static void run_check(struct wlbd_task *task)
 	call->values = wlbd_body_values(call->text, call->text_length);
 	if (strcmp(digest, call->claim) != 0) {
 		call->refusal_status = 401;
-		wlb_fail(&call->refusal, "credential: it is for another request; its payload is the SHA-256 of METHOD, "
-		                         "path with query, and body");
+		wlb_fail(&call->refusal, "credential: was made for another request; its payload must be the SHA-256 of "
+		                         "METHOD, path with query, and body");
 	} else if (call->values > VALUES_MOST) {
 		call->refusal_status = 413;
-		wlb_fail(&call->refusal, "body: %zu values, at most %d are taken in one request", call->values,
+		wlb_fail(&call->refusal, "body: %zu values; at most %d are accepted in one request", call->values,
 		         VALUES_MOST);
 	}
 }
 
-/* A 401 goes without proof: whoever holds the credential is not who sent this. */
+/* A 401 has no proof: the credential was made by somebody else than the sender. */
 static void done_check(struct wlbd_task *task)
 {
 	struct wlbd_call *call = (struct wlbd_call *)task;
-	call->plain = call->refusal_status == 401;
+	call->is_plain = call->refusal_status == 401;
 	if (was_refused(call))
 		return;
 	if (call->text == NULL)
-		call->then(call);
+		call->route->handle(call);
 	else if (wlbd_body_hold(call, call->values * VALUE_BYTES) == 0)
 		do_task(call, run_parse, done_parse);
 }
 
-void wlbd_body_take(struct wlbd_call *call, void (*then)(struct wlbd_call *call))
+void wlbd_body_handle(struct wlbd_call *call)
 {
-	call->then = then;
 	do_task(call, run_check, done_check);
 }

@@ -98,14 +98,14 @@ static void record_fault(struct wlbd *wlbd, int64_t run_pk, int64_t attempt_pk, 
 	free(proof);
 }
 
-static void count_fault(struct wlbd_metrics *metrics, enum wlbd_found what)
+static void count_fault(struct wlbd_counters *counters, enum wlbd_found what)
 {
 	if (what == WLBD_FOUND_NODE)
-		metrics->faults_node_lost++;
+		counters->faults_node_lost++;
 	else if (what == WLBD_FOUND_RANK)
-		metrics->faults_rank_lost++;
+		counters->faults_rank_lost++;
 	else
-		metrics->faults_launcher_lost++;
+		counters->faults_launcher_lost++;
 }
 
 static void record_finding(struct wlbd_attempt *attempt, const struct wlbd_finding *finding, bool is_cause)
@@ -126,7 +126,7 @@ static void record_finding(struct wlbd_attempt *attempt, const struct wlbd_findi
 	                      .proof = proof_of(finding, is_cause),
 	                      .time_s = unix_time_s(s->at_ms)};
 	record_fault(attempt->wlbd, attempt->run_pk, attempt->attempt_pk, &fault);
-	count_fault(&attempt->wlbd->metrics, finding->what);
+	count_fault(&attempt->wlbd->counters, finding->what);
 }
 
 static void record_blame(struct wlbd_attempt *attempt, const char *reason)
@@ -197,7 +197,7 @@ static void record_step_failed(struct wlbd_attempt *attempt, const char *node, c
 	                      .proof = is_broken ? json_pack("{s:b}", "step_broken", 1) : NULL,
 	                      .time_s = wlb_clock_unix_s()};
 	record_fault(attempt->wlbd, attempt->run_pk, attempt->attempt_pk, &fault);
-	attempt->wlbd->metrics.faults_step_failed++;
+	attempt->wlbd->counters.faults_step_failed++;
 	attempt->incident.settled = true;
 }
 
@@ -453,9 +453,9 @@ void wlbd_verdict_job_killed(struct wlbd *wlbd, int64_t run_pk, int64_t attempt_
 	                      .time_s = time_s > 0 ? time_s : wlb_clock_unix_s()};
 	record_fault(wlbd, run_pk, attempt_pk, &fault);
 	if (strcmp(kind, "script_lost") == 0)
-		wlbd->metrics.faults_script_lost++;
+		wlbd->counters.faults_script_lost++;
 	else
-		wlbd->metrics.faults_launcher_lost++;
+		wlbd->counters.faults_launcher_lost++;
 }
 
 void wlbd_verdict_node_dead(struct wlbd_attempt *attempt, const char *node)

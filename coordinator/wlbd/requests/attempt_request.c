@@ -6,12 +6,13 @@
 #include "common/clock.h"
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/http/fields.h"
-#include "coordinator/wlbd/http/outdated.h"
+#include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/liveness/node_probe.h"
 #include "coordinator/wlbd/liveness/verdict.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/requests/find_attempt.h"
 #include "coordinator/wlbd/requests/handlers.h"
+#include "coordinator/wlbd/requests/outdated.h"
 #include "coordinator/wlbd/requests/policy.h"
 #include "coordinator/wlbd/rules/crashes.h"
 #include "coordinator/wlbd/rules/decision.h"
@@ -160,7 +161,7 @@ static void on_started(void *context, const struct wlbd_db_result *result)
 		wlbd_log(WLBD_LOG_INFO, "run %s: attempt %lld on %d nodes: %s", attempt->run,
 		         (long long)attempt->number, attempt->nodes.started_on.count,
 		         json_string_value(json_object_get(reply, "reason")));
-		q->call->wlbd->metrics.attempts_started++;
+		q->call->wlbd->counters.attempts_started++;
 	}
 	json_decref(stored);
 	finish(q, reply);
@@ -474,7 +475,7 @@ void wlbd_post_attempt(struct wlbd_call *call)
 	struct wlb_error error = {0};
 	struct question *q = calloc(1, sizeof(*q));
 	if (q == NULL) {
-		wlbd_call_fail(call, 503, "out of memory; try again");
+		wlbd_call_fail_memory(call);
 		return;
 	}
 	q->call = call;

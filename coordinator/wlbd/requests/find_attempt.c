@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "coordinator/wlbd/database/outbox.h"
+#include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/rules/decision.h"
 #include "coordinator/wlbd/slurm/jobs.h"
@@ -32,12 +33,6 @@ struct resolution {
 struct wlbd_resolutions {
 	TAILQ_HEAD(, resolution) list;
 };
-
-uint32_t wlbd_run_job_id(const char *run)
-{
-	unsigned long long number = strtoull(run, NULL, 10);
-	return number <= UINT32_MAX ? (uint32_t)number : 0;
-}
 
 void wlbd_run_confirm(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job)
 {
@@ -233,7 +228,7 @@ void wlbd_resolve(struct wlbd_call *call, const char *attempt_id,
 		resolution = begin(call, attempt_id);
 	if (waiter == NULL || resolution == NULL) {
 		free(waiter);
-		wlbd_call_fail(call, 503, "out of memory; try again");
+		wlbd_call_fail_memory(call);
 		return;
 	}
 	waiter->call = call;

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "coordinator/wlbd/database/db_pool.h"
+#include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/requests/handlers.h"
+#include "coordinator/wlbd/requests/metrics.h"
 #include "coordinator/wlbd/wlbd.h"
 
 enum {

@@ -4,11 +4,12 @@
 #include <string.h>
 
 #include "coordinator/wlbd/database/db_pool.h"
-#include "coordinator/wlbd/http/outdated.h"
+#include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/liveness/verdict.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/requests/find_attempt.h"
 #include "coordinator/wlbd/requests/handlers.h"
+#include "coordinator/wlbd/requests/outdated.h"
 #include "coordinator/wlbd/requests/record_check.h"
 #include "coordinator/wlbd/rules/decision.h"
 #include "coordinator/wlbd/wlbd.h"
@@ -81,7 +82,7 @@ static void on_delivered(void *context, const struct wlbd_db_result *result)
 					  (long long)acked + 1),
 		                  "acked_seq", acked));
 	} else {
-		call->wlbd->metrics.records_stored += json_array_size(json_object_get(call->body, "records"));
+		call->wlbd->counters.records_stored += json_array_size(json_object_get(call->body, "records"));
 		wlbd_call_reply(call, 200, json_pack("{s:I}", "acked_seq", acked));
 	}
 	json_decref(reply);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "coordinator/wlbd/database/outbox.h"
+#include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/liveness/verdict.h"
 #include "coordinator/wlbd/requests/find_attempt.h"
 #include "coordinator/wlbd/requests/handlers.h"
@@ -55,7 +56,7 @@ static void take(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, c
 /* Proved only where the reporter takes it for a receipt: what it told will not be told again. */
 static void go_on(struct wlbd_call *call, const struct wlbd_report *report)
 {
-	call->plain =
+	call->is_plain =
 		json_array_size(report->lost_ranks) == 0 && json_array_size(report->exits) == 0 && !report->goodbye;
 	wlbd_call_reply(call, 200, json_pack("{s:s}", "order", "continue"));
 }
@@ -84,7 +85,7 @@ static void answer(struct wlbd_call *call, struct wlbd_attempt *attempt)
 		return;
 	}
 	take(attempt, reporter, &report, call->connection);
-	call->wlbd->metrics.reports++;
+	call->wlbd->counters.reports++;
 	if (attempt->order_end)
 		wlbd_call_reply(call, 200, json_pack("{s:s, s:s}", "order", "end", "reason", attempt->reason));
 	else

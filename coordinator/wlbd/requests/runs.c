@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "coordinator/wlbd/http/fields.h"
+#include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/liveness/verdict.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/requests/find_attempt.h"
@@ -92,7 +93,7 @@ void wlbd_post_run(struct wlbd_call *call)
 	struct wlb_error error = {0};
 	struct announcement *a = calloc(1, sizeof(*a));
 	if (a == NULL) {
-		wlbd_call_fail(call, 503, "out of memory; try again");
+		wlbd_call_fail_memory(call);
 		return;
 	}
 	*a = (struct announcement){.call = call, .job_name = "", .cluster = ""};

@@ -1,4 +1,4 @@
-#include "coordinator/wlbd/http/outdated.h"
+#include "coordinator/wlbd/requests/outdated.h"
 
 #include <stdio.h>
 
@@ -19,7 +19,7 @@ static bool is_noted(const struct wlbd_attempt *of)
 void wlbd_outdated_note(const struct wlbd_call *call, struct wlbd_attempt *attempt)
 {
 	struct wlbd_params params = {0};
-	if (!call->outdated || is_noted(attempt))
+	if (!call->is_outdated || is_noted(attempt))
 		return;
 	attempt->outdated = true;
 	wlbd_log(
@@ -42,7 +42,7 @@ void wlbd_outdated_note(const struct wlbd_call *call, struct wlbd_attempt *attem
 void wlbd_outdated_tell(const struct wlbd_call *call, json_t *decision)
 {
 	const char *reason = json_string_value(json_object_get(decision, "reason"));
-	if (call->outdated && reason != NULL)
+	if (call->is_outdated && reason != NULL)
 		json_object_set_new(
 			decision, "reason",
 			json_sprintf("%s; this wlb is older than the coordinator: upgrade it on the submit host",
