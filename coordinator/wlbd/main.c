@@ -11,8 +11,8 @@
 #include "common/clock.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/database/db.h"
+#include "coordinator/wlbd/database/db_pool.h"
 #include "coordinator/wlbd/database/outbox.h"
-#include "coordinator/wlbd/database/pool.h"
 #include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/http/http.h"
 #include "coordinator/wlbd/liveness/attempts.h"
@@ -22,11 +22,12 @@
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/memory.h"
 #include "coordinator/wlbd/requests/find_attempt.h"
+#include "coordinator/wlbd/requests/routes.h"
 #include "coordinator/wlbd/slurm/jobs.h"
 #include "coordinator/wlbd/slurm/nodes.h"
 #include "coordinator/wlbd/slurm/slurm_ask.h"
+#include "coordinator/wlbd/thread_pool.h"
 #include "coordinator/wlbd/wlbd.h"
-#include "coordinator/wlbd/worker.h"
 
 enum {
 	AUTH_THREADS = 2,
@@ -122,7 +123,7 @@ static void on_database_away(void *context, const char *reason)
 	struct wlbd *wlbd = context;
 	if (wlbd->stopping)
 		return;
-	if (wlbd->metrics.database_losses++ == 0 || wlbd->database_was_up)
+	if (wlbd->counters.database_losses++ == 0 || wlbd->database_was_up)
 		wlbd_log(WLBD_LOG_WARNING, "database: away: %s", reason);
 	wlbd->database_was_up = false;
 }
@@ -156,14 +157,15 @@ static int open_database(struct wlbd *wlbd, struct wlb_error *error)
 	int timeout_ms = config->database_timeout_ms;
 	wlbd->writes = wlbd_db_new(wlbd->base, config->database, timeout_ms, &writes, error);
 	wlbd->polls = wlbd_db_new(wlbd->base, config->database, timeout_ms, &others, error);
-	wlbd->deliveries = wlbd_pool_new(wlbd->base, config->database, timeout_ms, &others, error);
-	wlbd->reads = wlbd_pool_new(wlbd->base, config->database, timeout_ms * READ_TIMEOUT_FACTOR, &others, error);
+	wlbd->deliveries = wlbd_db_pool_new(wlbd->base, config->database, timeout_ms, &others, error);
+	wlbd->reads = wlbd_db_pool_new(wlbd->base, config->database, timeout_ms * READ_TIMEOUT_FACTOR, &others, error);
 	return wlbd->writes != NULL && wlbd->polls != NULL && wlbd->deliveries != NULL && wlbd->reads != NULL ? 0 : -1;
 }
 
 static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_error *error)
 {
 	wlbd->base = event_base_new();
+	wlbd->routes = &wlbd_routes;
 	wlbd->slurm_uid = (uid_t)-1;
 	wlbd->nodes = wlbd_nodes_new();
 	wlbd->node_probes = wlbd_node_probes_new(wlbd);
@@ -175,15 +177,16 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 		return wlb_fail(error, "out of memory");
 	if (wlb_slurm_open(error) != 0)
 		return -1;
-	wlbd->auth = wlbd_worker_new(wlbd->base, "credentials", AUTH_THREADS, WAITING_MOST, error);
-	wlbd->bodies = wlbd_worker_new(wlbd->base, "long requests", 1, WAITING_MOST, error);
-	wlbd->slurm_questions = wlbd_worker_new(wlbd->base, "questions to Slurm", SLURM_THREADS, WAITING_MOST, error);
-	wlbd->slurm_orders = wlbd_worker_new(wlbd->base, "orders to Slurm", 1, WAITING_MOST, error);
-	wlbd->resolver = wlbd_worker_new(wlbd->base, "names of nodes", 1, WLBD_NODES_MOST, error);
+	wlbd->auth = wlbd_thread_pool_new(wlbd->base, "credentials", AUTH_THREADS, WAITING_MOST, error);
+	wlbd->bodies = wlbd_thread_pool_new(wlbd->base, "long requests", 1, WAITING_MOST, error);
+	wlbd->slurm_questions =
+		wlbd_thread_pool_new(wlbd->base, "questions to Slurm", SLURM_THREADS, WAITING_MOST, error);
+	wlbd->slurm_orders = wlbd_thread_pool_new(wlbd->base, "orders to Slurm", 1, WAITING_MOST, error);
+	wlbd->resolver = wlbd_thread_pool_new(wlbd->base, "names of nodes", 1, WLBD_NODES_MOST, error);
 	if (wlbd->auth == NULL || wlbd->bodies == NULL || wlbd->slurm_questions == NULL || wlbd->slurm_orders == NULL ||
 	    wlbd->resolver == NULL || open_database(wlbd, error) != 0)
 		return -1;
-	wlbd->outbox = wlbd_outbox_new(wlbd->base, wlbd->writes, &wlbd->metrics.statements_set_aside);
+	wlbd->outbox = wlbd_outbox_new(wlbd->base, wlbd->writes, &wlbd->counters.statements_set_aside);
 	wlbd->jobs = wlbd_jobs_new(wlbd);
 	if (wlbd->outbox == NULL || wlbd->jobs == NULL)
 		return wlb_fail(error, "out of memory");
@@ -195,19 +198,19 @@ static void stop_database(struct wlbd *wlbd)
 {
 	wlbd_db_stop(wlbd->writes);
 	wlbd_db_stop(wlbd->polls);
-	wlbd_pool_stop(wlbd->deliveries);
-	wlbd_pool_stop(wlbd->reads);
+	wlbd_db_pool_stop(wlbd->deliveries);
+	wlbd_db_pool_stop(wlbd->reads);
 }
 
 /* What is under way is answered first; then the attempts, so that connections that end now are no symptoms. */
 static void close_parts(struct wlbd *wlbd)
 {
 	wlbd->stopping = true;
-	wlbd_worker_free(wlbd->auth);
-	wlbd_worker_free(wlbd->bodies);
-	wlbd_worker_free(wlbd->slurm_questions);
-	wlbd_worker_free(wlbd->slurm_orders);
-	wlbd_worker_free(wlbd->resolver);
+	wlbd_thread_pool_free(wlbd->auth);
+	wlbd_thread_pool_free(wlbd->bodies);
+	wlbd_thread_pool_free(wlbd->slurm_questions);
+	wlbd_thread_pool_free(wlbd->slurm_orders);
+	wlbd_thread_pool_free(wlbd->resolver);
 	wlbd_node_probes_free(wlbd->node_probes);
 	stop_database(wlbd);
 	wlbd_lost_nodes_free(wlbd->lost_nodes);
@@ -218,8 +221,8 @@ static void close_parts(struct wlbd *wlbd)
 	wlbd_outbox_free(wlbd->outbox);
 	wlbd_db_free(wlbd->writes);
 	wlbd_db_free(wlbd->polls);
-	wlbd_pool_free(wlbd->deliveries);
-	wlbd_pool_free(wlbd->reads);
+	wlbd_db_pool_free(wlbd->deliveries);
+	wlbd_db_pool_free(wlbd->reads);
 	wlbd_nodes_free(wlbd->nodes);
 	if (wlbd->base != NULL)
 		event_base_free(wlbd->base);

@@ -422,7 +422,7 @@ const char *wlbd_db_reason(const struct wlbd_db *db)
 	return db->reason;
 }
 
-void wlbd_db_call(struct wlbd_db *db, const char *sql, int count, const char *const *params, wlbd_db_done *done,
+void wlbd_db_call(struct wlbd_db *db, const char *sql, const struct wlbd_params *params, wlbd_db_done *done,
                   void *context)
 {
 	struct call *call = db->state == READY && db->count < CALLS_MOST ? calloc(1, sizeof(*call)) : NULL;
@@ -438,7 +438,7 @@ void wlbd_db_call(struct wlbd_db *db, const char *sql, int count, const char *co
 	call->context = context;
 	call->deadline_ms = wlb_clock_ms() + db->timeout_ms + BACKSTOP_MS;
 	/* A sync after each statement makes each its own transaction. */
-	if (PQsendQueryParams(db->connection, sql, count, NULL, params, NULL, NULL, 0) != 1 ||
+	if (PQsendQueryParams(db->connection, sql, params->count, NULL, params->list, NULL, NULL, 0) != 1 ||
 	    PQpipelineSync(db->connection) != 1) {
 		answer_away(PQerrorMessage(db->connection), done, context);
 		free(call);

@@ -10,6 +10,7 @@
 #include <event2/event.h>
 #include <stdbool.h>
 
+#include "coordinator/wlbd/database/params.h"
 #include "libwlb/wlb.h"
 
 struct wlbd_db;
@@ -52,10 +53,8 @@ void wlbd_db_renew(struct wlbd_db *db);
 bool wlbd_db_ready(const struct wlbd_db *db);
 const char *wlbd_db_reason(const struct wlbd_db *db); /* why it is not ready; "" when it is */
 
-enum { WLBD_DB_PARAMS_MAX = 9 };
-
-/* `params` are text, NULL for SQL's null; copied. `done` may run before this returns (when away), and may be NULL. */
-void wlbd_db_call(struct wlbd_db *db, const char *sql, int count, const char *const *params, wlbd_db_done *done,
+/* `params` are copied. `done` is called once, before this returns where the database is away; it may be NULL. */
+void wlbd_db_call(struct wlbd_db *db, const char *sql, const struct wlbd_params *params, wlbd_db_done *done,
                   void *context);
 
 #endif

@@ -1,7 +1,6 @@
 #include "coordinator/wlbd/database/outbox.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <sys/queue.h>
 
 #include "common/clock.h"
@@ -19,10 +18,9 @@ struct statement {
 	TAILQ_ENTRY(statement) link;
 	int64_t run_pk;
 	const char *sql;
-	int count;
-	char *params[WLBD_DB_PARAMS_MAX];
-	int tries;           /* that were cancelled */
-	int64_t retry_at_ms; /* not before */
+	struct wlbd_params *params; /* owned */
+	int tries;                  /* that were cancelled */
+	int64_t retry_at_ms;        /* not before */
 	struct wlbd_outbox *outbox;
 };
 
@@ -41,8 +39,7 @@ static void statement_free(struct wlbd_outbox *outbox, struct statement *stateme
 {
 	TAILQ_REMOVE(&outbox->statements, statement, link);
 	outbox->count--;
-	for (int i = 0; i < statement->count; i++)
-		free(statement->params[i]);
+	free(statement->params);
 	free(statement);
 }
 
@@ -123,8 +120,7 @@ static void send_next(struct wlbd_outbox *outbox)
 		return;
 	}
 	outbox->sending = true;
-	wlbd_db_call(outbox->db, statement->sql, statement->count, (const char *const *)statement->params, on_sent,
-	             statement);
+	wlbd_db_call(outbox->db, statement->sql, statement->params, on_sent, statement);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *context)
@@ -169,11 +165,25 @@ static int count_of(const struct wlbd_outbox *outbox, int64_t run_pk)
 	return count;
 }
 
-void wlbd_outbox_put(struct wlbd_outbox *outbox, int64_t run_pk, const char *sql, int count, const char *const *params)
+/* Returns NULL if out of memory. */
+static struct statement *statement_new(const char *sql, const struct wlbd_params *params)
+{
+	struct statement *statement = calloc(1, sizeof(*statement));
+	if (statement != NULL)
+		statement->params = wlbd_params_copy(params, NULL);
+	if (statement == NULL || statement->params == NULL) {
+		free(statement);
+		return NULL;
+	}
+	statement->sql = sql;
+	return statement;
+}
+
+void wlbd_outbox_put(struct wlbd_outbox *outbox, int64_t run_pk, const char *sql, const struct wlbd_params *params)
 {
 	bool fits = outbox->count < STATEMENTS_OF_RUN_MOST ||
 	            (outbox->count < STATEMENTS_MOST && count_of(outbox, run_pk) < STATEMENTS_OF_RUN_MOST);
-	struct statement *statement = fits ? calloc(1, sizeof(*statement)) : NULL;
+	struct statement *statement = fits ? statement_new(sql, params) : NULL;
 	if (statement == NULL) {
 		(*outbox->set_aside)++;
 		wlbd_log(WLBD_LOG_ERROR, "too much waits for the database: not recorded: %s, of the run with id %lld",
@@ -182,10 +192,6 @@ void wlbd_outbox_put(struct wlbd_outbox *outbox, int64_t run_pk, const char *sql
 	}
 	statement->outbox = outbox;
 	statement->run_pk = run_pk;
-	statement->sql = sql;
-	statement->count = count;
-	for (int i = 0; i < count; i++)
-		statement->params[i] = params[i] != NULL ? strdup(params[i]) : NULL;
 	TAILQ_INSERT_TAIL(&outbox->statements, statement, link);
 	outbox->count++;
 	send_next(outbox);

@@ -17,8 +17,8 @@ struct wlbd_outbox;
 struct wlbd_outbox *wlbd_outbox_new(struct event_base *base, struct wlbd_db *db, uint64_t *set_aside);
 void wlbd_outbox_free(struct wlbd_outbox *outbox);
 
-/* `params` are copied; `sql` is of static lifetime. */
-void wlbd_outbox_put(struct wlbd_outbox *outbox, int64_t run_pk, const char *sql, int count, const char *const *params);
+/* `params` are copied; `sql` has static lifetime. What cannot be kept is counted and logged. */
+void wlbd_outbox_put(struct wlbd_outbox *outbox, int64_t run_pk, const char *sql, const struct wlbd_params *params);
 
 /* Whether something of this run has not been stored yet. */
 bool wlbd_outbox_holds(const struct wlbd_outbox *outbox, int64_t run_pk);

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coordinator/wlbd/http/admit.h"
 #include "coordinator/wlbd/http/call.h"
+#include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/wlbd.h"
 
 static void refuse(struct wlbd_call *call, int status, const char *why, const char *remedy)
@@ -36,9 +38,9 @@ static void refuse_munge(struct wlbd_call *call, munge_err_t rc, munge_ctx_t con
 	}
 }
 
-static void run_check(struct wlbd_job *job)
+static void run_check(struct wlbd_task *task)
 {
-	struct wlbd_call *call = (struct wlbd_call *)job;
+	struct wlbd_call *call = (struct wlbd_call *)task;
 	const char *socket = call->wlbd->config.munge_socket;
 	munge_ctx_t context = munge_ctx_create();
 	void *payload = NULL;
@@ -63,13 +65,13 @@ static void run_check(struct wlbd_job *job)
 	munge_ctx_destroy(context);
 }
 
-static void finish_check(struct wlbd_job *job)
+static void finish_check(struct wlbd_task *task)
 {
-	struct wlbd_call *call = (struct wlbd_call *)job;
+	struct wlbd_call *call = (struct wlbd_call *)task;
 	if (call->wlbd->stopping)
 		refuse(call, 503, "wlbd is stopping", "try again");
 	if (call->refusal_status == 0) {
-		call->then(call);
+		wlbd_admit(call);
 		return;
 	}
 	call->uid = (uid_t)-1;
@@ -78,25 +80,24 @@ static void finish_check(struct wlbd_job *job)
 	wlbd_call_fail(call, call->refusal_status, "%s", call->refusal.message);
 }
 
-static void discard_check(struct wlbd_job *job)
+static void discard_check(struct wlbd_task *task)
 {
-	refuse((struct wlbd_call *)job, 503, "too many wait to be looked at", "try again");
-	finish_check(job);
+	refuse((struct wlbd_call *)task, 503, "too many wait to be checked", "try again");
+	finish_check(task);
 }
 
-void wlbd_auth_check(struct wlbd_call *call, const char *header, void (*then)(struct wlbd_call *call))
+void wlbd_auth_check(struct wlbd_call *call, const char *header)
 {
 	if (header == NULL || strncasecmp(header, "MUNGE ", 6) != 0) {
-		wlbd_call_fail(call, 401,
-		               "credential: there is none; send the header Authorization: MUNGE and a "
-		               "credential made by munge");
+		wlbd_call_fail(
+			call, 401,
+			"credential: is missing; send the header Authorization: MUNGE and a credential made by munge");
 		return;
 	}
 	if ((call->credential = strdup(header + 6)) == NULL) {
-		wlbd_call_fail(call, 503, "out of memory; try again");
+		wlbd_call_fail_memory(call);
 		return;
 	}
-	call->then = then;
-	call->job = (struct wlbd_job){.run = run_check, .done = finish_check, .discard = discard_check};
-	wlbd_worker_submit(call->wlbd->auth, &call->job);
+	call->task = (struct wlbd_task){.run = run_check, .done = finish_check, .discard = discard_check};
+	wlbd_thread_pool_submit(call->wlbd->auth, &call->task);
 }

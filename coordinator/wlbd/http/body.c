@@ -4,6 +4,7 @@
 
 #include "coordinator/wlbd/http/call.h"
 #include "coordinator/wlbd/http/fields.h"
+#include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/wlbd.h"
 
 enum {
@@ -51,25 +52,25 @@ static void refuse_later(struct wlbd_call *call, const char *why)
 	wlb_fail(&call->refusal, "%s; try again", why);
 }
 
-static void discard(struct wlbd_job *job)
+static void discard(struct wlbd_task *task)
 {
-	struct wlbd_call *call = (struct wlbd_call *)job;
+	struct wlbd_call *call = (struct wlbd_call *)task;
 	refuse_later(call, "too many long requests wait");
 	wlbd_call_fail(call, call->refusal_status, "%s", call->refusal.message);
 }
 
-static void do_job(struct wlbd_call *call, void (*run)(struct wlbd_job *job), void (*done)(struct wlbd_job *job))
+static void do_task(struct wlbd_call *call, void (*run)(struct wlbd_task *task), void (*done)(struct wlbd_task *task))
 {
-	call->job = (struct wlbd_job){.run = run, .done = done, .discard = discard};
+	call->task = (struct wlbd_task){.run = run, .done = done, .discard = discard};
 	if (call->text_length > SHORT_BYTES) {
-		wlbd_worker_submit(call->wlbd->bodies, &call->job);
+		wlbd_thread_pool_submit(call->wlbd->bodies, &call->task);
 	} else {
-		run(&call->job);
-		done(&call->job);
+		run(&call->task);
+		done(&call->task);
 	}
 }
 
-/* Answers when the job refused, or nothing more can be begun. */
+/* Returns whether the task refused the body, or wlbd is stopping; the call is answered then. */
 static bool was_refused(struct wlbd_call *call)
 {
 	if (call->refusal_status == 0 && call->wlbd->stopping)
@@ -82,55 +83,54 @@ static bool was_refused(struct wlbd_call *call)
 
 /* ---- 2: parse -------------------------------------------------------------------------------------- */
 
-static void run_parse(struct wlbd_job *job)
+static void run_parse(struct wlbd_task *task)
 {
-	struct wlbd_call *call = (struct wlbd_call *)job;
+	struct wlbd_call *call = (struct wlbd_call *)task;
 	call->body = wlbd_body_parse(call->text, call->text_length, &call->refusal);
 	if (call->body == NULL)
 		call->refusal_status = 400;
 }
 
-static void done_parse(struct wlbd_job *job)
+static void done_parse(struct wlbd_task *task)
 {
-	struct wlbd_call *call = (struct wlbd_call *)job;
+	struct wlbd_call *call = (struct wlbd_call *)task;
 	if (!was_refused(call))
-		call->then(call);
+		call->route->handle(call);
 }
 
-/* ---- 1: is it what the credential was made for, and of a size that can be held? --------------------- */
+/* ---- 1: compare with the credential, count the values ------------------------------------------------ */
 
-static void run_check(struct wlbd_job *job)
+static void run_check(struct wlbd_task *task)
 {
-	struct wlbd_call *call = (struct wlbd_call *)job;
+	struct wlbd_call *call = (struct wlbd_call *)task;
 	char digest[WLB_DIGEST_SIZE];
 	wlb_digest_request(call->method, call->uri, call->text, call->text_length, digest);
 	call->values = wlbd_body_values(call->text, call->text_length);
 	if (strcmp(digest, call->claim) != 0) {
 		call->refusal_status = 401;
-		wlb_fail(&call->refusal, "credential: it is for another request; its payload is the SHA-256 of METHOD, "
-		                         "path with query, and body");
+		wlb_fail(&call->refusal, "credential: was made for another request; its payload must be the SHA-256 of "
+		                         "METHOD, path with query, and body");
 	} else if (call->values > VALUES_MOST) {
 		call->refusal_status = 413;
-		wlb_fail(&call->refusal, "body: %zu values, at most %d are taken in one request", call->values,
+		wlb_fail(&call->refusal, "body: %zu values; at most %d are accepted in one request", call->values,
 		         VALUES_MOST);
 	}
 }
 
-/* A 401 goes without proof: whoever holds the credential is not who sent this. */
-static void done_check(struct wlbd_job *job)
+/* A 401 has no proof: the credential was made by somebody else than the sender. */
+static void done_check(struct wlbd_task *task)
 {
-	struct wlbd_call *call = (struct wlbd_call *)job;
-	call->plain = call->refusal_status == 401;
+	struct wlbd_call *call = (struct wlbd_call *)task;
+	call->is_plain = call->refusal_status == 401;
 	if (was_refused(call))
 		return;
 	if (call->text == NULL)
-		call->then(call);
+		call->route->handle(call);
 	else if (wlbd_body_hold(call, call->values * VALUE_BYTES) == 0)
-		do_job(call, run_parse, done_parse);
+		do_task(call, run_parse, done_parse);
 }
 
-void wlbd_body_take(struct wlbd_call *call, void (*then)(struct wlbd_call *call))
+void wlbd_body_handle(struct wlbd_call *call)
 {
-	call->then = then;
-	do_job(call, run_check, done_check);
+	do_task(call, run_check, done_check);
 }

@@ -1,28 +1,27 @@
 /*
  * A request under way: from its first line until its reply was sent, which may be much later than the handler's
- * return. Exactly one of the wlbd_call_reply functions answers it; after that the call is no longer the handler's.
+ * return. The handler answers it with one of the functions of reply.h.
  */
 #ifndef COORDINATOR_WLBD_HTTP_CALL_H
 #define COORDINATOR_WLBD_HTTP_CALL_H
 
 #include <event2/keyvalq_struct.h>
 #include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 #include <sys/types.h>
 
 #include "common/digest.h"
-#include "coordinator/wlbd/database/db.h"
 #include "coordinator/wlbd/http/connection.h"
 #include "coordinator/wlbd/http/route.h"
-#include "coordinator/wlbd/worker.h"
+#include "coordinator/wlbd/thread_pool.h"
 #include "libwlb/wlb.h"
 
-struct evbuffer;
 struct wlbd;
-struct wlbd_exchange; /* the request as the HTTP library has it: request.c's own */
+struct wlbd_exchange;
 
-/* What is sent when the call is over. */
 struct wlbd_answer {
 	int status;
 	const char *type; /* Content-Type; static */
@@ -32,47 +31,40 @@ struct wlbd_answer {
 };
 
 struct wlbd_call {
-	struct wlbd_job job; /* first: munged is asked, and a long body parsed, on threads, one after the other */
+	struct wlbd_task task; /* first; one at a time: checks the credential, reads a long body, makes the proof */
 	struct wlbd *wlbd;
 	struct wlbd_exchange *exchange;
 	struct wlbd_connection *connection;
 	const struct wlbd_route *route; /* NULL: none matches */
 	const char *method;
-	char *uri;                            /* path with query, as it was asked for */
-	char run[WLBD_RUN_NAME_SIZE];         /* the RUN of the path; "" where it has none */
-	struct evkeyvalq query;               /* after the '?' */
-	uid_t uid;                            /* who asks, by the credential */
-	char *credential;                     /* of the request; NULL until it is proved */
-	char claim[WLB_DIGEST_SIZE];          /* the digest that the credential vouches for */
-	void (*then)(struct wlbd_call *call); /* after the job */
-	struct wlb_error refusal;             /* of the job; "" */
-	int refusal_status;                   /* 0: none */
-	json_t *body;                         /* of a POST; an object */
-	char *text;                           /* the same as it came, with a NUL after it */
-	size_t text_length;                   /* that has come */
-	size_t values;                        /* it has at most */
-	size_t held_bytes;                    /* of the user's budget */
-	bool outdated;                        /* asked by a wlb that does not know proofs */
-	bool plain; /* set by the handler: nothing depends on the reply, so it goes without proof */
+	char *uri;                    /* path with query, as the client sent it */
+	char run[WLBD_RUN_NAME_SIZE]; /* the RUN of the path; "" where it has none */
+	struct evkeyvalq query;       /* after the '?' */
+	uid_t uid;                    /* of the client, by its credential */
+	char *credential;             /* of the request; NULL until it is accepted */
+	char claim[WLB_DIGEST_SIZE];  /* the digest that the credential holds */
+	struct wlb_error refusal;     /* of the task; "" */
+	int refusal_status;           /* HTTP's; 0: none */
+	json_t *body;                 /* of a POST; an object */
+	char *text;                   /* the same as it was sent, with a NUL after it */
+	size_t text_length;           /* that has arrived */
+	size_t values;                /* the body has at most so many */
+	size_t held_bytes;            /* of the user's budget */
+	void *parsed;                 /* the handler's, freed with the call: what it has read of the body; NULL: none */
+	bool is_outdated;             /* the client is a wlb that does not know proofs */
+	bool is_plain;                /* set by the handler: nothing depends on the reply, so it carries no proof */
 	int64_t began_ms;
 	struct wlbd_answer answer;
 };
 
-/* NULL when memory is out. */
+/* Returns NULL if out of memory. */
 struct wlbd_call *wlbd_call_new(struct wlbd *wlbd, const char *uri);
 void wlbd_call_free(struct wlbd_call *call);
-
-void wlbd_call_reply_buffer(struct wlbd_call *call, const char *type, struct evbuffer *out); /* 200; frees out */
-void wlbd_call_reply_text(struct wlbd_call *call, int status, const char *json);
-void wlbd_call_reply(struct wlbd_call *call, int status, json_t *json); /* steals the reference */
-void wlbd_call_fail(struct wlbd_call *call, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* When the database did not do it: its status and message. */
-void wlbd_call_fail_db(struct wlbd_call *call, const struct wlbd_db_result *result);
 
 /* root and SlurmUser may act on every run. */
 bool wlbd_call_privileged(const struct wlbd_call *call);
 
-/* A query parameter, NULL when absent or empty. */
+/* Returns a query parameter; NULL where it is absent or empty. */
 const char *wlbd_call_parameter(const struct wlbd_call *call, const char *name);
 
 #endif

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "coordinator/wlbd/http/connection.h"
+#include "coordinator/wlbd/http/exchange.h"
+#include "coordinator/wlbd/http/request.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/wlbd.h"
 
@@ -26,7 +28,6 @@ enum {
 struct wlbd_http {
 	struct MHD_Daemon *daemon;
 	struct event *ready; /* the library's epoll has something */
-	struct event *again; /* the library wants to run */
 	struct wlbd_connections *connections;
 	struct wlbd_exchanges exchanges;
 	int connections_most;
@@ -84,11 +85,11 @@ static void run(struct wlbd_http *http)
 {
 	MHD_UNSIGNED_LONG_LONG left_ms;
 	MHD_run(http->daemon);
-	if (evtimer_pending(http->again, NULL) || MHD_get_timeout(http->daemon, &left_ms) != MHD_YES)
+	if (evtimer_pending(http->exchanges.wake, NULL) || MHD_get_timeout(http->daemon, &left_ms) != MHD_YES)
 		return;
 	const struct timeval after = {.tv_sec = (time_t)(left_ms / 1000),
 	                              .tv_usec = (suseconds_t)(left_ms % 1000) * 1000};
-	event_add(http->again, &after);
+	event_add(http->exchanges.wake, &after);
 }
 
 static void on_ready(evutil_socket_t fd, short what, void *context)
@@ -169,8 +170,8 @@ static int drive(struct wlbd *wlbd, struct wlbd_http *http)
 {
 	const union MHD_DaemonInfo *about = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);
 	http->ready = event_new(wlbd->base, about->epoll_fd, EV_READ | EV_PERSIST, on_ready, http);
-	http->again = event_new(wlbd->base, -1, 0, on_ready, http);
-	if (http->ready == NULL || http->again == NULL || event_add(http->ready, NULL) != 0)
+	http->exchanges.wake = event_new(wlbd->base, -1, 0, on_ready, http);
+	if (http->ready == NULL || http->exchanges.wake == NULL || event_add(http->ready, NULL) != 0)
 		return -1;
 	run(http);
 	return 0;
@@ -187,7 +188,8 @@ int wlbd_http_open(struct wlbd *wlbd, char *address, size_t size, struct wlb_err
 		return wlb_fail(error, "out of memory");
 	}
 	wlbd->http = http;
-	TAILQ_INIT(&http->exchanges);
+	TAILQ_INIT(&http->exchanges.list);
+	wlbd->exchanges = &http->exchanges;
 	http->connections_most = most_connections();
 	name_socket(fd, address, size);
 	if (make_parts(wlbd, http) == 0)
@@ -205,25 +207,14 @@ void wlbd_http_close(struct wlbd *wlbd)
 	struct wlbd_http *http = wlbd->http;
 	if (http == NULL)
 		return;
-	wlbd_request_abandon_all(&http->exchanges);
+	wlbd_exchanges_resume_all(&http->exchanges);
 	if (http->daemon != NULL)
 		MHD_stop_daemon(http->daemon);
 	if (http->ready != NULL)
 		event_free(http->ready);
-	if (http->again != NULL)
-		event_free(http->again);
+	if (http->exchanges.wake != NULL)
+		event_free(http->exchanges.wake);
 	wlbd_connections_free(http->connections);
 	wlbd_budget_free(wlbd->budget);
 	free(http);
-}
-
-void wlbd_http_wake(struct wlbd_http *http)
-{
-	const struct timeval now = {0};
-	event_add(http->again, &now);
-}
-
-struct wlbd_exchanges *wlbd_http_exchanges(struct wlbd_http *http)
-{
-	return &http->exchanges;
 }

@@ -2,7 +2,8 @@
 #ifndef COORDINATOR_WLBD_HTTP_HTTP_H
 #define COORDINATOR_WLBD_HTTP_HTTP_H
 
-#include "coordinator/wlbd/http/request.h"
+#include <stddef.h>
+
 #include "libwlb/wlb.h"
 
 struct wlbd;
@@ -11,11 +12,5 @@ struct wlbd_http;
 /* Binds config.listen; `address` receives what was bound, "127.0.0.1:8642". */
 int wlbd_http_open(struct wlbd *wlbd, char *address, size_t size, struct wlb_error *error);
 void wlbd_http_close(struct wlbd *wlbd);
-
-/* A connection was resumed: the library, which does not notice by itself, runs soon. */
-void wlbd_http_wake(struct wlbd_http *http);
-
-/* The requests under way. */
-struct wlbd_exchanges *wlbd_http_exchanges(struct wlbd_http *http);
 
 #endif

@@ -1,8 +1,9 @@
 #include "coordinator/wlbd/http/route.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-/* Digits without a leading zero, at most `most` of them; how many, or 0. */
+/* Returns the number of digits that `text` begins with; 0 where they are more than `most` or begin with a zero. */
 static size_t number_length(const char *text, size_t most)
 {
 	size_t length = strspn(text, "0123456789");
@@ -21,7 +22,13 @@ bool wlbd_run_name_valid(const char *name)
 	return name[job] == '.' && length > 0 && launch[length] == '\0';
 }
 
-/* Compares segment by segment; what stands at the '*' is copied to run. */
+uint32_t wlbd_run_job_id(const char *run)
+{
+	unsigned long long number = strtoull(run, NULL, 10);
+	return number <= UINT32_MAX ? (uint32_t)number : 0;
+}
+
+/* Compares segment by segment; copies what matches the '*' to run. */
 static bool matches(const char *pattern, const char *path, char run[WLBD_RUN_NAME_SIZE], bool *run_valid)
 {
 	run[0] = '\0';

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct wlbd_call;
 
@@ -11,23 +12,32 @@ enum { WLBD_RUN_NAME_SIZE = 24 }; /* "4294967295.999999" */
 
 struct wlbd_route {
 	const char *method;
-	const char *pattern; /* "*" stands for a run's name */
-	bool open;           /* no credential is asked for */
+	const char *pattern;    /* "*" matches a run's name */
+	bool is_open;           /* needs no credential */
+	size_t body_most_bytes; /* of a POST */
 	void (*handle)(struct wlbd_call *call);
+};
+
+struct wlbd_routes {
+	const struct wlbd_route *list;
+	size_t count;
 };
 
 enum wlbd_match {
 	WLBD_MATCH,
 	WLBD_MATCH_NO_PATH,   /* 404 */
 	WLBD_MATCH_NO_METHOD, /* 405 */
-	WLBD_MATCH_BAD_RUN,   /* 400: a run is JOBID or JOBID.N */
+	WLBD_MATCH_BAD_RUN,   /* 400: a run's name is JOBID or JOBID.N */
 };
 
-/* `path` without its query. *route and run[] are set on WLBD_MATCH. */
+/* `path` has no query. Sets *route and run[] where it returns WLBD_MATCH. */
 enum wlbd_match wlbd_route_match(const struct wlbd_route *routes, size_t count, const char *method, const char *path,
                                  const struct wlbd_route **route, char run[WLBD_RUN_NAME_SIZE]);
 
-/* "12" or "12.2". */
+/* Whether `name` is JOBID or JOBID.N, such as "12" or "12.2". */
 bool wlbd_run_name_valid(const char *name);
+
+/* Returns the JOBID of a run's name; 0 where it is out of range. */
+uint32_t wlbd_run_job_id(const char *run);
 
 #endif

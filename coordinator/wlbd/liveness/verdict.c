@@ -70,7 +70,7 @@ static json_t *proof_of(const struct wlbd_finding *finding, bool is_cause)
 
 struct fault {
 	const char *kind;
-	const char *rank; /* NULL: of none */
+	int rank;         /* -1: of none */
 	const char *node; /* NULL: of none */
 	int64_t step;     /* -1: unknown */
 	const char *detail;
@@ -80,30 +80,32 @@ struct fault {
 
 static void record_fault(struct wlbd *wlbd, int64_t run_pk, int64_t attempt_pk, const struct fault *fault)
 {
-	char pk[24], step[24], time_text[32];
+	struct wlbd_params params = {0};
 	char *proof = fault->proof != NULL ? json_dumps(fault->proof, JSON_COMPACT) : NULL;
-	snprintf(pk, sizeof(pk), "%lld", (long long)attempt_pk);
-	snprintf(step, sizeof(step), "%lld", (long long)fault->step);
-	snprintf(time_text, sizeof(time_text), "%.6f", fault->time_s);
-	const char *params[] = {
-		pk,    fault->kind, fault->rank, fault->node, fault->step >= 0 ? step : NULL, fault->detail,
-		proof, time_text};
+	wlbd_params_add_integer(&params, attempt_pk);
+	wlbd_params_add_text(&params, fault->kind);
+	wlbd_params_add_integer_if(&params, fault->rank >= 0, fault->rank);
+	wlbd_params_add_text(&params, fault->node);
+	wlbd_params_add_integer_if(&params, fault->step >= 0, fault->step);
+	wlbd_params_add_text(&params, fault->detail);
+	wlbd_params_add_text(&params, proof);
+	wlbd_params_add_seconds(&params, fault->time_s);
 	wlbd_outbox_put(
 		wlbd->outbox, run_pk,
 		"select wlb_fault_found($1, $2, $3::integer, $4, $5::bigint, $6, $7::jsonb, to_timestamp($8::float8))",
-		8, params);
+		&params);
 	json_decref(fault->proof);
 	free(proof);
 }
 
-static void count_fault(struct wlbd_metrics *metrics, enum wlbd_found what)
+static void count_fault(struct wlbd_counters *counters, enum wlbd_found what)
 {
 	if (what == WLBD_FOUND_NODE)
-		metrics->faults_node_lost++;
+		counters->faults_node_lost++;
 	else if (what == WLBD_FOUND_RANK)
-		metrics->faults_rank_lost++;
+		counters->faults_rank_lost++;
 	else
-		metrics->faults_launcher_lost++;
+		counters->faults_launcher_lost++;
 }
 
 static void record_finding(struct wlbd_attempt *attempt, const struct wlbd_finding *finding, bool is_cause)
@@ -111,42 +113,41 @@ static void record_finding(struct wlbd_attempt *attempt, const struct wlbd_findi
 	static const char *const kinds[] = {[WLBD_FOUND_NODE] = "node_lost",
 	                                    [WLBD_FOUND_RANK] = "rank_lost",
 	                                    [WLBD_FOUND_LAUNCHER] = "launcher_lost"};
-	char text[512], rank[16];
+	char text[512];
 	const struct wlbd_symptom *s = finding->symptom;
 	describe(finding, text, sizeof(text));
 	wlbd_log(WLBD_LOG_WARNING, "run %s, attempt %lld: %s: %s", attempt->run, (long long)attempt->number, text,
 	         detail_of(finding));
-	snprintf(rank, sizeof(rank), "%d", s->rank);
 	struct fault fault = {.kind = kinds[finding->what],
-	                      .rank = finding->what == WLBD_FOUND_RANK ? rank : NULL,
+	                      .rank = finding->what == WLBD_FOUND_RANK ? s->rank : -1,
 	                      .node = s->node,
 	                      .step = s->step,
 	                      .detail = detail_of(finding),
 	                      .proof = proof_of(finding, is_cause),
 	                      .time_s = unix_time_s(s->at_ms)};
 	record_fault(attempt->wlbd, attempt->run_pk, attempt->attempt_pk, &fault);
-	count_fault(&attempt->wlbd->metrics, finding->what);
+	count_fault(&attempt->wlbd->counters, finding->what);
 }
 
 static void record_blame(struct wlbd_attempt *attempt, const char *reason)
 {
-	char pk[24], time_text[32];
-	snprintf(pk, sizeof(pk), "%lld", (long long)attempt->attempt_pk);
-	snprintf(time_text, sizeof(time_text), "%.6f", wlb_clock_unix_s());
-	const char *params[] = {pk, reason, time_text};
+	struct wlbd_params params = {0};
+	wlbd_params_add_integer(&params, attempt->attempt_pk);
+	wlbd_params_add_text(&params, reason);
+	wlbd_params_add_seconds(&params, wlb_clock_unix_s());
 	wlbd_outbox_put(attempt->wlbd->outbox, attempt->run_pk,
-	                "select wlb_attempt_blame($1, $2, to_timestamp($3::float8))", 3, params);
+	                "select wlb_attempt_blame($1, $2, to_timestamp($3::float8))", &params);
 }
 
 static void record_exit(struct wlbd_attempt *attempt, const char *reason)
 {
-	char pk[24], code[16], time_text[32];
-	snprintf(pk, sizeof(pk), "%lld", (long long)attempt->attempt_pk);
-	snprintf(code, sizeof(code), "%d", attempt->incident.exit_code);
-	snprintf(time_text, sizeof(time_text), "%.6f", wlb_clock_unix_s());
-	const char *params[] = {pk, code, reason, time_text};
+	struct wlbd_params params = {0};
+	wlbd_params_add_integer(&params, attempt->attempt_pk);
+	wlbd_params_add_integer(&params, attempt->incident.exit_code);
+	wlbd_params_add_text(&params, reason);
+	wlbd_params_add_seconds(&params, wlb_clock_unix_s());
 	wlbd_outbox_put(attempt->wlbd->outbox, attempt->run_pk,
-	                "select wlb_attempt_end($1, 'failed', $2::integer, $3, to_timestamp($4::float8))", 4, params);
+	                "select wlb_attempt_end($1, 'failed', $2::integer, $3, to_timestamp($4::float8))", &params);
 }
 
 /* Slurm breaks the step on a node that is DOWN. What becomes of the job, jobs.h looks after. */
@@ -189,13 +190,14 @@ static void settle(struct wlbd_attempt *attempt, const struct wlbd_finding *find
 static void record_step_failed(struct wlbd_attempt *attempt, const char *node, const char *detail, bool is_broken)
 {
 	struct fault fault = {.kind = "step_failed",
+	                      .rank = -1,
 	                      .node = node,
 	                      .step = -1,
 	                      .detail = detail,
 	                      .proof = is_broken ? json_pack("{s:b}", "step_broken", 1) : NULL,
 	                      .time_s = wlb_clock_unix_s()};
 	record_fault(attempt->wlbd, attempt->run_pk, attempt->attempt_pk, &fault);
-	attempt->wlbd->metrics.faults_step_failed++;
+	attempt->wlbd->counters.faults_step_failed++;
 	attempt->incident.settled = true;
 }
 
@@ -443,6 +445,7 @@ void wlbd_verdict_job_killed(struct wlbd *wlbd, int64_t run_pk, int64_t attempt_
                              const char *detail, double time_s)
 {
 	struct fault fault = {.kind = kind,
+	                      .rank = -1,
 	                      .node = node[0] != '\0' ? node : NULL,
 	                      .step = -1,
 	                      .detail = detail,
@@ -450,9 +453,9 @@ void wlbd_verdict_job_killed(struct wlbd *wlbd, int64_t run_pk, int64_t attempt_
 	                      .time_s = time_s > 0 ? time_s : wlb_clock_unix_s()};
 	record_fault(wlbd, run_pk, attempt_pk, &fault);
 	if (strcmp(kind, "script_lost") == 0)
-		wlbd->metrics.faults_script_lost++;
+		wlbd->counters.faults_script_lost++;
 	else
-		wlbd->metrics.faults_launcher_lost++;
+		wlbd->counters.faults_launcher_lost++;
 }
 
 void wlbd_verdict_node_dead(struct wlbd_attempt *attempt, const char *node)

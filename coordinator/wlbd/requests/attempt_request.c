@@ -6,12 +6,13 @@
 #include "common/clock.h"
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/http/fields.h"
-#include "coordinator/wlbd/http/outdated.h"
+#include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/liveness/node_probe.h"
 #include "coordinator/wlbd/liveness/verdict.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/requests/find_attempt.h"
 #include "coordinator/wlbd/requests/handlers.h"
+#include "coordinator/wlbd/requests/outdated.h"
 #include "coordinator/wlbd/requests/policy.h"
 #include "coordinator/wlbd/rules/crashes.h"
 #include "coordinator/wlbd/rules/decision.h"
@@ -160,7 +161,7 @@ static void on_started(void *context, const struct wlbd_db_result *result)
 		wlbd_log(WLBD_LOG_INFO, "run %s: attempt %lld on %d nodes: %s", attempt->run,
 		         (long long)attempt->number, attempt->nodes.started_on.count,
 		         json_string_value(json_object_get(reply, "reason")));
-		q->call->wlbd->metrics.attempts_started++;
+		q->call->wlbd->counters.attempts_started++;
 	}
 	json_decref(stored);
 	finish(q, reply);
@@ -182,7 +183,7 @@ static json_t *names_of(const struct question *q, const int *use, int count)
 static void start(struct question *q, const struct wlbd_decision *decision)
 {
 	const struct wlb_layout *layout = &decision->layout;
-	char run_text[24];
+	struct wlbd_params params = {0};
 	json_t *reply = json_pack("{s:s, s:o, s:I, s:{s:i, s:i, s:i, s:i}, s:o, s:O, s:s}", "decision", "start",
 	                          "nodes", names_of(q, decision->use, decision->use_count), "tasks_per_node",
 	                          (json_int_t)q->tasks_per_node, "layout", "tp", layout->tp, "cp", layout->cp, "pp",
@@ -192,9 +193,11 @@ static void start(struct question *q, const struct wlbd_decision *decision)
 	char *text = json_dumps(reply, JSON_COMPACT);
 	char *policy = wlbd_policy_text(q->policy);
 	json_decref(reply);
-	snprintf(run_text, sizeof(run_text), "%lld", (long long)run_pk(q));
-	const char *params[] = {run_text, q->attempt_id, text, policy != NULL ? policy : "{}"};
-	wlbd_db_call(q->call->wlbd->writes, "select wlb_attempt_start($1, $2, $3::jsonb, $4::jsonb)", 4, params,
+	wlbd_params_add_integer(&params, run_pk(q));
+	wlbd_params_add_text(&params, q->attempt_id);
+	wlbd_params_add_text(&params, text);
+	wlbd_params_add_text(&params, policy != NULL ? policy : "{}");
+	wlbd_db_call(q->call->wlbd->writes, "select wlb_attempt_start($1, $2, $3::jsonb, $4::jsonb)", &params,
 	             on_started, q);
 	free(text);
 	free(policy);
@@ -202,11 +205,12 @@ static void start(struct question *q, const struct wlbd_decision *decision)
 
 static void stop(struct question *q, const char *state, const char *reason)
 {
-	char text[24];
-	snprintf(text, sizeof(text), "%lld", (long long)run_pk(q));
-	const char *params[] = {text, state, reason};
+	struct wlbd_params params = {0};
+	wlbd_params_add_integer(&params, run_pk(q));
+	wlbd_params_add_text(&params, state);
+	wlbd_params_add_text(&params, reason);
 	wlbd_log(WLBD_LOG_INFO, "run %s: %s: %s", q->call->run, state, reason);
-	wlbd_outbox_put(q->call->wlbd->outbox, run_pk(q), "select wlb_run_end($1, $2, $3, 'coordinator')", 3, params);
+	wlbd_outbox_put(q->call->wlbd->outbox, run_pk(q), "select wlb_run_end($1, $2, $3, 'coordinator')", &params);
 	finish(q, json_pack("{s:s, s:s, s:s}", "decision", "stop", "state", state, "reason", reason));
 }
 
@@ -256,16 +260,16 @@ static void decide(struct question *q, bool judging)
 
 static void note_exit(struct question *q, struct wlbd_attempt *previous)
 {
-	char pk[24], code[16], time_text[32];
+	struct wlbd_params params = {0};
 	if (previous->exit_noted)
 		return;
 	previous->exit_noted = true;
-	snprintf(pk, sizeof(pk), "%lld", (long long)previous->attempt_pk);
-	snprintf(code, sizeof(code), "%d", (int)q->previous_exit_code);
-	snprintf(time_text, sizeof(time_text), "%.6f", wlb_clock_unix_s());
-	const char *params[] = {pk, code, q->previous_step, time_text};
+	wlbd_params_add_integer(&params, previous->attempt_pk);
+	wlbd_params_add_integer(&params, q->previous_exit_code);
+	wlbd_params_add_text(&params, q->previous_step);
+	wlbd_params_add_seconds(&params, wlb_clock_unix_s());
 	wlbd_outbox_put(q->call->wlbd->outbox, previous->run_pk,
-	                "select wlb_attempt_exited($1, $2::integer, $3, to_timestamp($4::float8))", 4, params);
+	                "select wlb_attempt_exited($1, $2::integer, $3, to_timestamp($4::float8))", &params);
 }
 
 /* Dead nodes are symptoms of what broke it; told before it is called over, so that they are judged together. */
@@ -471,7 +475,7 @@ void wlbd_post_attempt(struct wlbd_call *call)
 	struct wlb_error error = {0};
 	struct question *q = calloc(1, sizeof(*q));
 	if (q == NULL) {
-		wlbd_call_fail(call, 503, "out of memory; try again");
+		wlbd_call_fail_memory(call);
 		return;
 	}
 	q->call = call;
@@ -479,8 +483,10 @@ void wlbd_post_attempt(struct wlbd_call *call)
 		fail(q, 400, error.message);
 		return;
 	}
-	char uid[16];
-	snprintf(uid, sizeof(uid), "%u", call->uid);
-	const char *params[] = {call->run, q->attempt_id, uid, wlbd_call_privileged(call) ? "t" : "f"};
-	wlbd_db_call(call->wlbd->writes, "select wlb_run_history($1, $2, $3, $4)", 4, params, on_history, q);
+	struct wlbd_params params = {0};
+	wlbd_params_add_text(&params, call->run);
+	wlbd_params_add_text(&params, q->attempt_id);
+	wlbd_params_add_integer(&params, call->uid);
+	wlbd_params_add_boolean(&params, wlbd_call_privileged(call));
+	wlbd_db_call(call->wlbd->writes, "select wlb_run_history($1, $2, $3, $4)", &params, on_history, q);
 }

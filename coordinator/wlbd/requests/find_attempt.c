@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "coordinator/wlbd/database/outbox.h"
+#include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/rules/decision.h"
 #include "coordinator/wlbd/slurm/jobs.h"
@@ -33,32 +34,16 @@ struct wlbd_resolutions {
 	TAILQ_HEAD(, resolution) list;
 };
 
-uint32_t wlbd_run_job_id(const char *run)
-{
-	unsigned long long number = strtoull(run, NULL, 10);
-	return number <= UINT32_MAX ? (uint32_t)number : 0;
-}
-
-void wlbd_job_params_fill(struct wlbd_job_params *params, uint32_t job_id, const struct wlbd_job_facts *facts)
-{
-	bool known = facts->found == 1;
-	snprintf(params->job_id, sizeof(params->job_id), "%u", job_id);
-	snprintf(params->uid, sizeof(params->uid), "%u", facts->uid);
-	snprintf(params->restart_count, sizeof(params->restart_count), "%u", known ? facts->job.restart_count : 0);
-	params->submitted[0] = '\0';
-	if (known)
-		snprintf(params->submitted, sizeof(params->submitted), "%lld", (long long)facts->job.submit_time);
-}
-
 void wlbd_run_confirm(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job)
 {
-	char pk[24], submitted[24], restart_count[16];
-	snprintf(pk, sizeof(pk), "%lld", (long long)run_pk);
-	snprintf(submitted, sizeof(submitted), "%lld", (long long)job->submit_time);
-	snprintf(restart_count, sizeof(restart_count), "%u", job->restart_count);
-	const char *params[] = {pk, submitted, restart_count, job->name, wlbd->cluster};
+	struct wlbd_params params = {0};
+	wlbd_params_add_integer(&params, run_pk);
+	wlbd_params_add_integer(&params, job->submit_time);
+	wlbd_params_add_integer(&params, job->restart_count);
+	wlbd_params_add_text(&params, job->name);
+	wlbd_params_add_text(&params, wlbd->cluster);
 	wlbd_outbox_put(wlbd->outbox, run_pk,
-	                "select wlb_run_confirm($1, to_timestamp($2::float8), $3::integer, $4, $5)", 5, params);
+	                "select wlb_run_confirm($1, to_timestamp($2::float8), $3::integer, $4, $5)", &params);
 }
 
 int wlbd_check_step_id(const char *run, const char *step_id, struct wlb_error *error)
@@ -160,7 +145,7 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 {
 	struct resolution *resolution = context;
 	struct wlbd *wlbd = resolution->wlbd;
-	struct wlbd_job_params job;
+	struct wlbd_params params = {0};
 	if (wlbd->stopping) {
 		fail(resolution, 503, "wlbd is stopping; try again");
 		return;
@@ -170,21 +155,21 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 		fail(resolution, 403, "the job belongs to another user");
 		return;
 	}
-	wlbd_job_params_fill(&job, wlbd_run_job_id(resolution->run), facts);
-	resolution->job_known = facts->found == 1;
+	bool known = facts->found == 1;
+	resolution->job_known = known;
 	resolution->job = facts->job;
-	const char *params[] = {resolution->run,
-	                        resolution->attempt_id,
-	                        job.job_id,
-	                        job.uid,
-	                        facts->user,
-	                        wlbd->cluster,
-	                        facts->found == 1 ? facts->job.name : "",
-	                        job.submitted[0] != '\0' ? job.submitted : NULL,
-	                        job.restart_count};
+	wlbd_params_add_text(&params, resolution->run);
+	wlbd_params_add_text(&params, resolution->attempt_id);
+	wlbd_params_add_integer(&params, wlbd_run_job_id(resolution->run));
+	wlbd_params_add_integer(&params, facts->uid);
+	wlbd_params_add_text(&params, facts->user);
+	wlbd_params_add_text(&params, wlbd->cluster);
+	wlbd_params_add_text(&params, known ? facts->job.name : "");
+	wlbd_params_add_integer_if(&params, known, facts->job.submit_time);
+	wlbd_params_add_integer(&params, known ? facts->job.restart_count : 0);
 	wlbd_db_call(wlbd->writes,
-	             "select wlb_attempt_ensure($1, $2, $3, $4, $5, $6, $7, to_timestamp($8::float8), $9::integer)", 9,
-	             params, on_ensured, resolution);
+	             "select wlb_attempt_ensure($1, $2, $3, $4, $5, $6, $7, to_timestamp($8::float8), $9::integer)",
+	             &params, on_ensured, resolution);
 }
 
 static void on_found(void *context, const struct wlbd_db_result *result)
@@ -243,15 +228,16 @@ void wlbd_resolve(struct wlbd_call *call, const char *attempt_id,
 		resolution = begin(call, attempt_id);
 	if (waiter == NULL || resolution == NULL) {
 		free(waiter);
-		wlbd_call_fail(call, 503, "out of memory; try again");
+		wlbd_call_fail_memory(call);
 		return;
 	}
 	waiter->call = call;
 	waiter->then = then;
 	TAILQ_INSERT_TAIL(&resolution->waiters, waiter, link);
-	const char *params[] = {attempt_id};
+	struct wlbd_params params = {0};
+	wlbd_params_add_text(&params, attempt_id);
 	if (is_new)
-		wlbd_db_call(call->wlbd->writes, "select wlb_attempt_find($1)", 1, params, on_found, resolution);
+		wlbd_db_call(call->wlbd->writes, "select wlb_attempt_find($1)", &params, on_found, resolution);
 }
 
 struct wlbd_resolutions *wlbd_resolutions_new(void)
@@ -297,5 +283,6 @@ static void on_open_attempts(void *context, const struct wlbd_db_result *result)
 
 void wlbd_resolve_reload(struct wlbd *wlbd)
 {
-	wlbd_db_call(wlbd->writes, "select wlb_attempts_open()", 0, NULL, on_open_attempts, wlbd);
+	static const struct wlbd_params none;
+	wlbd_db_call(wlbd->writes, "select wlb_attempts_open()", &none, on_open_attempts, wlbd);
 }

@@ -21,20 +21,8 @@ void wlbd_resolutions_free(struct wlbd_resolutions *resolutions);
 /* Takes the open attempts from PostgreSQL into memory, when wlbd has just started. */
 void wlbd_resolve_reload(struct wlbd *wlbd);
 
-/* What Slurm says of a job, as parameters of the schema's functions. */
-struct wlbd_job_params {
-	char job_id[16];
-	char uid[16];
-	char submitted[24]; /* "": not known */
-	char restart_count[16];
-};
-void wlbd_job_params_fill(struct wlbd_job_params *params, uint32_t job_id, const struct wlbd_job_facts *facts);
-
 /* Slurm says that the job of a run exists, and that it is of the run's owner: the run is no longer provisional. */
 void wlbd_run_confirm(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job);
-
-/* The job of "12" and of "12.2" is 12. */
-uint32_t wlbd_run_job_id(const char *run);
 
 /* 0 when `step_id` is a step of the job of the run, such as "12.0"; else -1 with the rule. */
 int wlbd_check_step_id(const char *run, const char *step_id, struct wlb_error *error);

@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/wlbd/database/pool.h"
+#include "coordinator/wlbd/database/db_pool.h"
+#include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/requests/handlers.h"
+#include "coordinator/wlbd/requests/metrics.h"
 #include "coordinator/wlbd/wlbd.h"
 
 enum {
@@ -18,7 +20,8 @@ enum {
 void wlbd_get_health(struct wlbd_call *call)
 {
 	const struct wlbd *wlbd = call->wlbd;
-	bool ok = wlbd_db_ready(wlbd->writes) && wlbd_pool_ready(wlbd->deliveries) && wlbd_pool_ready(wlbd->reads);
+	bool ok =
+		wlbd_db_ready(wlbd->writes) && wlbd_db_pool_ready(wlbd->deliveries) && wlbd_db_pool_ready(wlbd->reads);
 	const char *reason = wlbd_db_reason(wlbd->writes);
 	wlbd_call_reply(call, ok ? 200 : 503,
 	                json_pack("{s:s, s:s, s:s}", "status", ok ? "ok" : "degraded", "version", WLB_VERSION,
@@ -44,74 +47,80 @@ static void on_read(void *context, const struct wlbd_db_result *result)
 		wlbd_call_fail_db(call, result);
 }
 
-static void ask(struct wlbd_call *call, const char *sql, int count, const char *const *params)
+static void ask(struct wlbd_call *call, const char *sql, const struct wlbd_params *params)
 {
-	wlbd_pool_call(call->wlbd->reads, call->uid, 0, sql, count, params, on_read, call);
+	wlbd_db_pool_call(call->wlbd->reads, call->uid, 0, sql, params, on_read, call);
 }
 
-/* The uid a row must have to be read by the caller; NULL: any. */
-static const char *reader(const struct wlbd_call *call, char text[16])
+/* Adds the uid that a row must have so that the caller may read it, or null: any. */
+static void add_reader(struct wlbd_params *params, const struct wlbd_call *call)
 {
-	if (!call->wlbd->config.private_data || wlbd_call_privileged(call))
-		return NULL;
-	snprintf(text, 16, "%u", call->uid);
-	return text;
+	bool is_restricted = call->wlbd->config.private_data && !wlbd_call_privileged(call);
+	wlbd_params_add_integer_if(params, is_restricted, call->uid);
 }
 
-/* A whole number from `least` to `most`; `text` stays where the caller does not say one. Answers 400 itself. */
-static int parameter_number(struct wlbd_call *call, const char *name, long long least, long long most, char text[24])
+/* Reads a whole number from `least` to `most`; *number is unchanged where the request has no such parameter. Answers
+ * 400 and returns -1 where it is none. */
+static int parameter_number(struct wlbd_call *call, const char *name, int64_t least, int64_t most, int64_t *number)
 {
 	const char *value = wlbd_call_parameter(call, name);
 	char *end;
 	if (value == NULL)
 		return 0;
-	long long number = strtoll(value, &end, 10);
-	if (*end != '\0' || number < least || number > most) {
+	long long parsed = strtoll(value, &end, 10);
+	if (*end != '\0' || parsed < least || parsed > most) {
 		wlbd_call_fail(call, 400, "parameter '%s': '%.60s' must be a whole number from %lld to %lld", name,
-		               value, least, most);
+		               value, (long long)least, (long long)most);
 		return -1;
 	}
-	snprintf(text, 24, "%lld", number);
+	*number = parsed;
 	return 0;
 }
 
 void wlbd_get_runs(struct wlbd_call *call)
 {
-	char uid[16], limit[24];
-	snprintf(limit, sizeof(limit), "%d", RUNS_LIMIT);
-	if (parameter_number(call, "limit", 0, ROWS_MOST, limit) != 0)
+	struct wlbd_params params = {0};
+	int64_t limit = RUNS_LIMIT;
+	if (parameter_number(call, "limit", 0, ROWS_MOST, &limit) != 0)
 		return;
-	const char *params[] = {reader(call, uid), wlbd_call_parameter(call, "user"),
-	                        wlbd_call_parameter(call, "state"), limit};
-	ask(call, "select wlb_runs_json($1, $2, $3, $4)", 4, params);
+	add_reader(&params, call);
+	wlbd_params_add_text(&params, wlbd_call_parameter(call, "user"));
+	wlbd_params_add_text(&params, wlbd_call_parameter(call, "state"));
+	wlbd_params_add_integer(&params, limit);
+	ask(call, "select wlb_runs_json($1, $2, $3, $4)", &params);
 }
 
 void wlbd_get_run(struct wlbd_call *call)
 {
-	char uid[16], asker[16];
+	struct wlbd_params params = {0};
 	const char *steps = wlbd_call_parameter(call, "steps");
 	if (steps != NULL && strcmp(steps, "all") != 0) {
 		wlbd_call_fail(call, 400, "parameter 'steps': '%.60s' must be all; without it the steps are left out",
 		               steps);
 		return;
 	}
-	snprintf(asker, sizeof(asker), "%u", call->uid);
-	const char *params[] = {call->run, reader(call, uid), steps != NULL ? "t" : "f", asker};
-	ask(call, "select wlb_run_json($1, $2, $3, $4)", 4, params);
+	wlbd_params_add_text(&params, call->run);
+	add_reader(&params, call);
+	wlbd_params_add_boolean(&params, steps != NULL);
+	wlbd_params_add_integer(&params, call->uid);
+	ask(call, "select wlb_run_json($1, $2, $3, $4)", &params);
 }
 
 void wlbd_get_steps(struct wlbd_call *call)
 {
-	char uid[16], asker[16];
-	char from[24] = "0";
-	char limit[24];
-	char points[24] = "";
-	snprintf(limit, sizeof(limit), "%d", STEPS_LIMIT);
-	if (parameter_number(call, "from", 0, INT64_MAX, from) != 0 ||
-	    parameter_number(call, "limit", 0, ROWS_MOST, limit) != 0 ||
-	    parameter_number(call, "points", 1, POINTS_MOST, points) != 0)
+	struct wlbd_params params = {0};
+	int64_t from = 0;
+	int64_t limit = STEPS_LIMIT;
+	int64_t points = 0; /* all */
+	if (parameter_number(call, "from", 0, INT64_MAX, &from) != 0 ||
+	    parameter_number(call, "limit", 0, ROWS_MOST, &limit) != 0 ||
+	    parameter_number(call, "points", 1, POINTS_MOST, &points) != 0)
 		return;
-	snprintf(asker, sizeof(asker), "%u", call->uid);
-	const char *params[] = {call->run, reader(call, uid), from, limit, points[0] != '\0' ? points : NULL, asker};
-	ask(call, "select wlb_run_steps_json($1, $2, $3, $4, $5, $6)", 6, params);
+	wlbd_params_add_text(&params, call->run);
+	add_reader(&params, call);
+	wlbd_params_add_integer(&params, from);
+	wlbd_params_add_integer(&params, limit);
+	wlbd_params_add_integer_if(&params, points > 0, points);
+	wlbd_params_add_integer(&params, call->uid);
+	ask(call, "select wlb_run_steps_json($1, $2, $3, $4, $5, $6)", &params);
 }

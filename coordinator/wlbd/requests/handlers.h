@@ -1,10 +1,11 @@
-/* One function for each request of docs/api.md. The call is authenticated, and a POST has a body that is an object. */
+/* One function for each request of docs/api.md. The call's credential was accepted, and a POST has a body, which is an
+ * object. */
 #ifndef COORDINATOR_WLBD_REQUESTS_HANDLERS_H
 #define COORDINATOR_WLBD_REQUESTS_HANDLERS_H
 
-#include "coordinator/wlbd/http/call.h"
+struct wlbd_call;
 
-/* reads.c */
+/* get_handlers.c */
 void wlbd_get_health(struct wlbd_call *call);
 void wlbd_get_metrics(struct wlbd_call *call);
 void wlbd_get_runs(struct wlbd_call *call);
@@ -15,7 +16,7 @@ void wlbd_get_steps(struct wlbd_call *call);
 void wlbd_post_run(struct wlbd_call *call);
 void wlbd_post_end(struct wlbd_call *call);
 
-/* next.c */
+/* attempt_request.c */
 void wlbd_post_attempt(struct wlbd_call *call);
 
 /* records.c */

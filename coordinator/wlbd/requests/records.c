@@ -3,12 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/wlbd/database/pool.h"
-#include "coordinator/wlbd/http/outdated.h"
+#include "coordinator/wlbd/database/db_pool.h"
+#include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/liveness/verdict.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/requests/find_attempt.h"
 #include "coordinator/wlbd/requests/handlers.h"
+#include "coordinator/wlbd/requests/outdated.h"
 #include "coordinator/wlbd/requests/record_check.h"
 #include "coordinator/wlbd/rules/decision.h"
 #include "coordinator/wlbd/wlbd.h"
@@ -81,7 +82,7 @@ static void on_delivered(void *context, const struct wlbd_db_result *result)
 					  (long long)acked + 1),
 		                  "acked_seq", acked));
 	} else {
-		call->wlbd->metrics.records_stored += json_array_size(json_object_get(call->body, "records"));
+		call->wlbd->counters.records_stored += json_array_size(json_object_get(call->body, "records"));
 		wlbd_call_reply(call, 200, json_pack("{s:I}", "acked_seq", acked));
 	}
 	json_decref(reply);
@@ -89,14 +90,16 @@ static void on_delivered(void *context, const struct wlbd_db_result *result)
 
 static void store(struct wlbd_call *call, struct wlbd_attempt *attempt)
 {
-	char pk[24];
+	const char *source = json_string_value(json_object_get(call->body, "source"));
+	struct wlbd_params params = {0};
 	wlbd_outdated_note(call, attempt);
 	learn(attempt, json_object_get(call->body, "records"));
-	snprintf(pk, sizeof(pk), "%lld", (long long)attempt->attempt_pk);
-	const char *params[] = {pk, json_string_value(json_object_get(call->body, "source")), call->text};
-	uint64_t source = (uint64_t)attempt->attempt_pk * 2 + (strcmp(params[1], "run") == 0);
-	wlbd_pool_call(call->wlbd->deliveries, call->uid, source, "select wlb_deliver($1, $2, $3::jsonb)", 3, params,
-	               on_delivered, call);
+	wlbd_params_add_integer(&params, attempt->attempt_pk);
+	wlbd_params_add_text(&params, source);
+	wlbd_params_add_text(&params, call->text);
+	uint64_t key = (uint64_t)attempt->attempt_pk * 2 + (strcmp(source, "run") == 0);
+	wlbd_db_pool_call(call->wlbd->deliveries, call->uid, key, "select wlb_deliver($1, $2, $3::jsonb)", &params,
+	                  on_delivered, call);
 }
 
 void wlbd_post_records(struct wlbd_call *call)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "coordinator/wlbd/database/outbox.h"
+#include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/liveness/verdict.h"
 #include "coordinator/wlbd/requests/find_attempt.h"
 #include "coordinator/wlbd/requests/handlers.h"
@@ -12,14 +13,14 @@
 /* The step's id survives a restart of wlbd, which may have to end the step. */
 static void note_step(struct wlbd_attempt *attempt, const char *slurm_step)
 {
-	char pk[24];
+	struct wlbd_params params = {0};
 	if (slurm_step == NULL || attempt->slurm_step[0] != '\0') /* an attempt has one step */
 		return;
 	snprintf(attempt->slurm_step, sizeof(attempt->slurm_step), "%s", slurm_step);
-	snprintf(pk, sizeof(pk), "%lld", (long long)attempt->attempt_pk);
-	const char *params[] = {pk, slurm_step};
-	wlbd_outbox_put(attempt->wlbd->outbox, attempt->run_pk, "update attempts set slurm_step = $2 where id = $1", 2,
-	                params);
+	wlbd_params_add_integer(&params, attempt->attempt_pk);
+	wlbd_params_add_text(&params, slurm_step);
+	wlbd_outbox_put(attempt->wlbd->outbox, attempt->run_pk, "update attempts set slurm_step = $2 where id = $1",
+	                &params);
 }
 
 /* The launcher runs no ranks, and tells of none. */
@@ -55,7 +56,7 @@ static void take(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, c
 /* Proved only where the reporter takes it for a receipt: what it told will not be told again. */
 static void go_on(struct wlbd_call *call, const struct wlbd_report *report)
 {
-	call->plain =
+	call->is_plain =
 		json_array_size(report->lost_ranks) == 0 && json_array_size(report->exits) == 0 && !report->goodbye;
 	wlbd_call_reply(call, 200, json_pack("{s:s}", "order", "continue"));
 }
@@ -84,7 +85,7 @@ static void answer(struct wlbd_call *call, struct wlbd_attempt *attempt)
 		return;
 	}
 	take(attempt, reporter, &report, call->connection);
-	call->wlbd->metrics.reports++;
+	call->wlbd->counters.reports++;
 	if (attempt->order_end)
 		wlbd_call_reply(call, 200, json_pack("{s:s, s:s}", "order", "end", "reason", attempt->reason));
 	else

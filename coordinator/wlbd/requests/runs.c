@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "coordinator/wlbd/http/fields.h"
+#include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/liveness/verdict.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/requests/find_attempt.h"
@@ -54,28 +55,24 @@ static void on_announced(void *context, const struct wlbd_db_result *result)
 static void announce(struct announcement *a, const struct wlbd_job_facts *facts)
 {
 	struct wlbd *wlbd = a->call->wlbd;
-	struct wlbd_job_params job;
-	char launch[24], restart_count[24];
+	struct wlbd_params params = {0};
 	char *policy = wlbd_policy_text(a->policy);
 	bool known = facts->found == 1;
 
-	wlbd_job_params_fill(&job, (uint32_t)a->job_id, facts);
-	snprintf(launch, sizeof(launch), "%lld", (long long)a->launch);
-	snprintf(restart_count, sizeof(restart_count), "%lld", (long long)a->restart_count);
-	const char *params[] = {job.job_id,
-	                        a->launch > 0 ? launch : NULL,
-	                        job.uid,
-	                        facts->user,
-	                        wlbd->cluster[0] != '\0' ? wlbd->cluster : a->cluster,
-	                        known ? facts->job.name : a->job_name,
-	                        job.submitted[0] != '\0' ? job.submitted : NULL,
-	                        known ? job.restart_count : restart_count,
-	                        policy != NULL ? policy : "{}"};
+	wlbd_params_add_integer(&params, a->job_id);
+	wlbd_params_add_integer_if(&params, a->launch > 0, a->launch);
+	wlbd_params_add_integer(&params, facts->uid);
+	wlbd_params_add_text(&params, facts->user);
+	wlbd_params_add_text(&params, wlbd->cluster[0] != '\0' ? wlbd->cluster : a->cluster);
+	wlbd_params_add_text(&params, known ? facts->job.name : a->job_name);
+	wlbd_params_add_integer_if(&params, known, facts->job.submit_time);
+	wlbd_params_add_integer(&params, known ? facts->job.restart_count : a->restart_count);
+	wlbd_params_add_text(&params, policy != NULL ? policy : "{}");
 	wlbd_db_call(
 		wlbd->writes,
 		"select json_build_object('run_id', name, 'state', state) from wlb_run_announce($1, $2::integer, $3, "
 		"$4, $5, $6, to_timestamp($7::float8), $8::integer, $9::jsonb)",
-		9, params, on_announced, a->call);
+		&params, on_announced, a->call);
 	free(policy);
 }
 
@@ -96,7 +93,7 @@ void wlbd_post_run(struct wlbd_call *call)
 	struct wlb_error error = {0};
 	struct announcement *a = calloc(1, sizeof(*a));
 	if (a == NULL) {
-		wlbd_call_fail(call, 503, "out of memory; try again");
+		wlbd_call_fail_memory(call);
 		return;
 	}
 	*a = (struct announcement){.call = call, .job_name = "", .cluster = ""};
@@ -157,7 +154,7 @@ void wlbd_post_end(struct wlbd_call *call)
 	const char *attempt_id = NULL;
 	struct wlbd_first_exit first;
 	int64_t exit_code = 0;
-	char uid[16];
+	struct wlbd_params params = {0};
 	if ((json_object_get(call->body, "attempt_id") != NULL &&
 	     wlbd_field_uuid(call->body, "attempt_id", &attempt_id, &error) != 0) ||
 	    wlbd_field_choice(call->body, "state", WLBD_REQUIRED, states, &state, &error) != 0 ||
@@ -167,10 +164,13 @@ void wlbd_post_end(struct wlbd_call *call)
 		wlbd_call_fail(call, 400, "%s", error.message);
 		return;
 	}
-	snprintf(uid, sizeof(uid), "%u", call->uid);
-	const char *params[] = {call->run, wlbd_call_privileged(call) ? NULL : uid, attempt_id, state, reason};
+	wlbd_params_add_text(&params, call->run);
+	wlbd_params_add_integer_if(&params, !wlbd_call_privileged(call), call->uid);
+	wlbd_params_add_text(&params, attempt_id);
+	wlbd_params_add_text(&params, state);
+	wlbd_params_add_text(&params, reason);
 	wlbd_db_call(call->wlbd->writes,
 	             "select json_build_object('run_pk', (wlb_run_actable($1, $2)).id, "
 	             "'state', wlb_run_end_by($1, $2, $3, $4, $5))",
-	             5, params, on_ended, call);
+	             &params, on_ended, call);
 }

@@ -90,11 +90,12 @@ static void attempts_over(const struct open_run *open)
 
 static void close_run(const struct open_run *open, const char *state, const char *reason)
 {
-	char pk[24];
-	snprintf(pk, sizeof(pk), "%lld", (long long)open->run_pk);
-	const char *params[] = {pk, state, strcmp(state, "complete") == 0 ? "" : reason};
+	struct wlbd_params params = {0};
+	wlbd_params_add_integer(&params, open->run_pk);
+	wlbd_params_add_text(&params, state);
+	wlbd_params_add_text(&params, strcmp(state, "complete") == 0 ? "" : reason);
 	wlbd_log(WLBD_LOG_INFO, "run %s: %s: %s", open->run, state, reason);
-	wlbd_outbox_put(open->jobs->wlbd->outbox, open->run_pk, "select wlb_run_end($1, $2, $3, 'slurm')", 3, params);
+	wlbd_outbox_put(open->jobs->wlbd->outbox, open->run_pk, "select wlb_run_end($1, $2, $3, 'slurm')", &params);
 	attempts_over(open);
 }
 
@@ -150,18 +151,18 @@ static void on_requeue_allowed(void *context, const struct wlbd_db_result *resul
 /* The count is stored first: it is right whatever happens to wlbd in between. */
 static void requeue(const struct open_run *from, const struct wlbd_job_end *end)
 {
-	char run_pk[24], attempt_pk[24], most[8];
+	struct wlbd_params params = {0};
 	struct open_run *open = malloc(sizeof(*open));
 	if (open == NULL)
 		return; /* the next look finds the same */
 	*open = *from;
 	snprintf(open->why, sizeof(open->why), "%s", end->reason);
-	snprintf(run_pk, sizeof(run_pk), "%lld", (long long)open->run_pk);
-	snprintf(attempt_pk, sizeof(attempt_pk), "%lld", (long long)open->attempt_pk);
-	snprintf(most, sizeof(most), "%d", WLBD_REQUEUES_MOST);
-	const char *params[] = {run_pk, attempt_pk, open->why, most};
+	wlbd_params_add_integer(&params, open->run_pk);
+	wlbd_params_add_integer(&params, open->attempt_pk);
+	wlbd_params_add_text(&params, open->why);
+	wlbd_params_add_integer(&params, WLBD_REQUEUES_MOST);
 	wlbd_jobs_hurry(open->jobs);
-	wlbd_db_call(open->jobs->wlbd->writes, "select wlb_run_requeue($1, $2, $3, $4::integer)", 4, params,
+	wlbd_db_call(open->jobs->wlbd->writes, "select wlb_run_requeue($1, $2, $3, $4::integer)", &params,
 	             on_requeue_allowed, open);
 }
 
@@ -199,20 +200,21 @@ static void see_to_ended_job(const struct open_run *open, const struct wlb_slurm
 /* A range, not a number: Slurm gives what it has, up to what the user asked for. */
 static void fit_pending(struct open_run *open)
 {
-	char run_pk[24], attempt_pk[24], detail[128], time_text[32];
+	struct wlbd_params params = {0};
+	char detail[128];
 	int left = open->total_nodes - open->lost_nodes;
 	int least = open->min_nodes > left ? open->min_nodes : left;
 	if (open->resized || open->lost_nodes == 0 || least < 1 || least >= open->total_nodes)
 		return;
 	wlbd_slurm_resize(open->jobs->wlbd, open->job_id, (uint32_t)least, (uint32_t)open->total_nodes);
-	snprintf(run_pk, sizeof(run_pk), "%lld", (long long)open->run_pk);
-	snprintf(attempt_pk, sizeof(attempt_pk), "%lld", (long long)open->attempt_pk);
 	snprintf(detail, sizeof(detail), "job %u was requeued and may start on %d to %d nodes", open->job_id, least,
 	         open->total_nodes);
-	snprintf(time_text, sizeof(time_text), "%.6f", wlb_clock_unix_s());
-	const char *params[] = {run_pk, attempt_pk, detail, time_text};
+	wlbd_params_add_integer(&params, open->run_pk);
+	wlbd_params_add_integer(&params, open->attempt_pk);
+	wlbd_params_add_text(&params, detail);
+	wlbd_params_add_seconds(&params, wlb_clock_unix_s());
 	wlbd_outbox_put(open->jobs->wlbd->outbox, open->run_pk,
-	                "select wlb_event_add($1, $2, 'job_resized', $3, to_timestamp($4::float8))", 4, params);
+	                "select wlb_event_add($1, $2, 'job_resized', $3, to_timestamp($4::float8))", &params);
 }
 
 /* Slurm ends or requeues a job whose batch host goes DOWN; one submitted with --no-kill it keeps, and that stays
@@ -335,14 +337,15 @@ static void tell_of_down_nodes(struct wlbd *wlbd)
 
 static void on_nodes(void *context, const struct wlb_error *error)
 {
+	static const struct wlbd_params none;
 	struct wlbd_jobs *jobs = context;
 	if (jobs->wlbd->stopping)
 		return;
 	if (error == NULL)
 		tell_of_down_nodes(jobs->wlbd);
 	wlbd_db_call(jobs->wlbd->polls,
-	             "select json_build_object('open', wlb_runs_open(), 'provisional', wlb_runs_provisional())", 0,
-	             NULL, on_open_runs, jobs);
+	             "select json_build_object('open', wlb_runs_open(), 'provisional', wlb_runs_provisional())", &none,
+	             on_open_runs, jobs);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *context)

@@ -8,8 +8,8 @@
 
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/thread_pool.h"
 #include "coordinator/wlbd/wlbd.h"
-#include "coordinator/wlbd/worker.h"
 
 /* Sorted by name; replaced as a whole. */
 struct table {
@@ -23,7 +23,7 @@ struct wlbd_nodes {
 };
 
 struct refresh {
-	struct wlbd_job job;
+	struct wlbd_task task;
 	struct wlbd *wlbd;
 	struct table old; /* a copy: for addresses already known */
 	struct table new;
@@ -87,9 +87,9 @@ static void fill(struct wlbd_node *node, const struct wlb_slurm_node *from, cons
 	node->address_length = find_address(node->host, node->port, AI_NUMERICHOST, &node->address);
 }
 
-static void run_refresh(struct wlbd_job *job)
+static void run_refresh(struct wlbd_task *task)
 {
-	struct refresh *refresh = (struct refresh *)job;
+	struct refresh *refresh = (struct refresh *)task;
 	struct wlb_slurm_node *list;
 	int count;
 	if (refresh->wlbd->slurm_away) { /* a question about a job finds out when it is back */
@@ -117,7 +117,7 @@ static void run_refresh(struct wlbd_job *job)
 /* ---- names of hosts: a name server that hangs delays nothing else -------------------------------- */
 
 struct resolution {
-	struct wlbd_job job;
+	struct wlbd_task task;
 	struct wlbd *wlbd;
 	char name[256];
 	char host[256];
@@ -126,16 +126,16 @@ struct resolution {
 	socklen_t length;
 };
 
-static void run_resolution(struct wlbd_job *job)
+static void run_resolution(struct wlbd_task *task)
 {
-	struct resolution *resolution = (struct resolution *)job;
+	struct resolution *resolution = (struct resolution *)task;
 	resolution->length = find_address(resolution->host, resolution->port, 0, &resolution->address);
 }
 
 /* The table may have been replaced meanwhile. */
-static void finish_resolution(struct wlbd_job *job)
+static void finish_resolution(struct wlbd_task *task)
 {
-	struct resolution *resolution = (struct resolution *)job;
+	struct resolution *resolution = (struct resolution *)task;
 	struct wlbd_nodes *nodes = resolution->wlbd->nodes;
 	struct wlbd_node *node = (struct wlbd_node *)find(&nodes->table, resolution->name);
 	nodes->resolving--;
@@ -158,20 +158,20 @@ static void resolve_missing(struct wlbd *wlbd)
 		if (resolution == NULL)
 			continue;
 		*resolution = (struct resolution){.wlbd = wlbd, .port = node->port};
-		resolution->job = (struct wlbd_job){
+		resolution->task = (struct wlbd_task){
 			.run = run_resolution, .done = finish_resolution, .discard = finish_resolution};
 		memcpy(resolution->name, node->name, sizeof(resolution->name));
 		memcpy(resolution->host, node->host, sizeof(resolution->host));
 		nodes->resolving++;
-		wlbd_worker_submit(wlbd->resolver, &resolution->job);
+		wlbd_thread_pool_submit(wlbd->resolver, &resolution->task);
 	}
 }
 
 /* ---- on the loop ------------------------------------------------------------------------------- */
 
-static void finish_refresh(struct wlbd_job *job)
+static void finish_refresh(struct wlbd_task *task)
 {
-	struct refresh *refresh = (struct refresh *)job;
+	struct refresh *refresh = (struct refresh *)task;
 	struct wlbd_nodes *nodes = refresh->wlbd->nodes;
 	if (refresh->rc == 0) {
 		free(nodes->table.nodes);
@@ -184,11 +184,11 @@ static void finish_refresh(struct wlbd_job *job)
 	free(refresh);
 }
 
-static void discard_refresh(struct wlbd_job *job)
+static void discard_refresh(struct wlbd_task *task)
 {
-	struct refresh *refresh = (struct refresh *)job;
+	struct refresh *refresh = (struct refresh *)task;
 	refresh->rc = wlb_fail(&refresh->error, "Slurm was not asked");
-	finish_refresh(job);
+	finish_refresh(task);
 }
 
 static int copy_table(const struct table *from, struct table *to)
@@ -212,11 +212,11 @@ void wlbd_nodes_refresh(struct wlbd *wlbd, void (*then)(void *context, const str
 			then(context, &error);
 		return;
 	}
-	refresh->job = (struct wlbd_job){.run = run_refresh, .done = finish_refresh, .discard = discard_refresh};
+	refresh->task = (struct wlbd_task){.run = run_refresh, .done = finish_refresh, .discard = discard_refresh};
 	refresh->wlbd = wlbd;
 	refresh->then = then;
 	refresh->context = context;
-	wlbd_worker_submit(wlbd->slurm_questions, &refresh->job);
+	wlbd_thread_pool_submit(wlbd->slurm_questions, &refresh->task);
 }
 
 struct wlbd_nodes *wlbd_nodes_new(void)

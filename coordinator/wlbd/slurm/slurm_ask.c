@@ -9,15 +9,15 @@
 #include <string.h>
 
 #include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/thread_pool.h"
 #include "coordinator/wlbd/wlbd.h"
-#include "coordinator/wlbd/worker.h"
 
 /* ---- a job --------------------------------------------------------------------------------------- */
 
 /* While slurmctld does not answer, one question at a time finds out whether it does again, for which nobody waits; all
  * others are answered at once, not after libslurm's long wait. */
 struct job_ask {
-	struct wlbd_job job;
+	struct wlbd_task task;
 	struct wlbd *wlbd;
 	uint32_t job_id;
 	uid_t asker;
@@ -38,9 +38,9 @@ static void name_of(uid_t uid, char *name, size_t size)
 		snprintf(name, size, "%u", uid);
 }
 
-static void run_job_ask(struct wlbd_job *job)
+static void run_job_ask(struct wlbd_task *task)
 {
-	struct job_ask *ask = (struct job_ask *)job;
+	struct job_ask *ask = (struct job_ask *)task;
 	struct wlbd_job_facts *facts = &ask->facts;
 	if (ask->wlbd->slurm_away && !ask->finds_out) {
 		facts->found = wlb_fail(&facts->error, "slurmctld does not answer");
@@ -55,9 +55,9 @@ static void run_job_ask(struct wlbd_job *job)
 	name_of(facts->uid, facts->user, sizeof(facts->user));
 }
 
-static void finish_job_ask(struct wlbd_job *job)
+static void finish_job_ask(struct wlbd_task *task)
 {
-	struct job_ask *ask = (struct job_ask *)job;
+	struct job_ask *ask = (struct job_ask *)task;
 	if (ask->finds_out)
 		ask->wlbd->slurm_tried = false;
 	if (ask->done != NULL)
@@ -65,13 +65,13 @@ static void finish_job_ask(struct wlbd_job *job)
 	free(ask);
 }
 
-static void discard_job_ask(struct wlbd_job *job)
+static void discard_job_ask(struct wlbd_task *task)
 {
-	struct job_ask *ask = (struct job_ask *)job;
+	struct job_ask *ask = (struct job_ask *)task;
 	ask->facts = (struct wlbd_job_facts){.found = -1, .uid = ask->asker};
 	snprintf(ask->facts.user, sizeof(ask->facts.user), "%u", ask->asker);
 	wlb_fail(&ask->facts.error, "job %u: Slurm was not asked", ask->job_id);
-	finish_job_ask(job);
+	finish_job_ask(task);
 }
 
 static struct job_ask *job_ask_new(struct wlbd *wlbd, uint32_t job_id, uid_t asker)
@@ -79,7 +79,7 @@ static struct job_ask *job_ask_new(struct wlbd *wlbd, uint32_t job_id, uid_t ask
 	struct job_ask *ask = calloc(1, sizeof(*ask));
 	if (ask == NULL)
 		return NULL;
-	ask->job = (struct wlbd_job){.run = run_job_ask, .done = finish_job_ask, .discard = discard_job_ask};
+	ask->task = (struct wlbd_task){.run = run_job_ask, .done = finish_job_ask, .discard = discard_job_ask};
 	ask->wlbd = wlbd;
 	ask->job_id = job_id;
 	ask->asker = asker;
@@ -94,7 +94,7 @@ void wlbd_slurm_find_out(struct wlbd *wlbd)
 		return;
 	ask->finds_out = true;
 	wlbd->slurm_tried = true;
-	wlbd_worker_submit(wlbd->slurm_questions, &ask->job);
+	wlbd_thread_pool_submit(wlbd->slurm_questions, &ask->task);
 }
 
 void wlbd_slurm_job(struct wlbd *wlbd, uint32_t job_id, uid_t asker,
@@ -108,14 +108,14 @@ void wlbd_slurm_job(struct wlbd *wlbd, uint32_t job_id, uid_t asker,
 	}
 	ask->done = done;
 	ask->context = context;
-	wlbd_worker_submit(wlbd->slurm_questions, &ask->job);
+	wlbd_thread_pool_submit(wlbd->slurm_questions, &ask->task);
 	wlbd_slurm_find_out(wlbd);
 }
 
 /* ---- orders ---------------------------------------------------------------------------------------- */
 
 struct order {
-	struct wlbd_job job;
+	struct wlbd_task task;
 	int (*carry_out)(struct order *order);
 	uint32_t job_id;
 	uid_t owner; /* of the job, where that is asked again */
@@ -126,15 +126,15 @@ struct order {
 	struct wlb_error error;
 };
 
-static void run_order(struct wlbd_job *job)
+static void run_order(struct wlbd_task *task)
 {
-	struct order *order = (struct order *)job;
+	struct order *order = (struct order *)task;
 	order->rc = order->carry_out(order);
 }
 
-static void finish_order(struct wlbd_job *job)
+static void finish_order(struct wlbd_task *task)
 {
-	struct order *order = (struct order *)job;
+	struct order *order = (struct order *)task;
 	if (order->rc == 0)
 		wlbd_log(WLBD_LOG_INFO, "Slurm: %s: done", order->text);
 	else if (order->rc < 0)
@@ -142,9 +142,9 @@ static void finish_order(struct wlbd_job *job)
 	free(order);
 }
 
-static void discard_order(struct wlbd_job *job)
+static void discard_order(struct wlbd_task *task)
 {
-	struct order *order = (struct order *)job;
+	struct order *order = (struct order *)task;
 	wlbd_log(WLBD_LOG_ERROR, "Slurm: %s: not told", order->text);
 	free(order);
 }
@@ -157,7 +157,7 @@ static struct order *order_new(int (*carry_out)(struct order *order), uint32_t j
 		wlbd_log(WLBD_LOG_ERROR, "out of memory: an order to Slurm is lost");
 		return NULL;
 	}
-	order->job = (struct wlbd_job){.run = run_order, .done = finish_order, .discard = discard_order};
+	order->task = (struct wlbd_task){.run = run_order, .done = finish_order, .discard = discard_order};
 	order->carry_out = carry_out;
 	order->job_id = job_id;
 	return order;
@@ -175,7 +175,7 @@ void wlbd_slurm_node_down(struct wlbd *wlbd, const char *node, const char *reaso
 		return;
 	snprintf(order->node, sizeof(order->node), "%s", node);
 	snprintf(order->text, sizeof(order->text), "%s", reason);
-	wlbd_worker_submit(wlbd->slurm_orders, &order->job);
+	wlbd_thread_pool_submit(wlbd->slurm_orders, &order->task);
 }
 
 bool wlbd_slurm_step_number(uint32_t job_id, const char *slurm_step, uint32_t *step)
@@ -213,7 +213,7 @@ void wlbd_slurm_step_kill(struct wlbd *wlbd, uint32_t job_id, uid_t owner, const
 	order->owner = owner;
 	order->numbers[0] = step;
 	snprintf(order->text, sizeof(order->text), "kill step %u.%u, since %s", job_id, step, why);
-	wlbd_worker_submit(wlbd->slurm_orders, &order->job);
+	wlbd_thread_pool_submit(wlbd->slurm_orders, &order->task);
 }
 
 static int carry_out_resize(struct order *order)
@@ -230,7 +230,7 @@ void wlbd_slurm_resize(struct wlbd *wlbd, uint32_t job_id, uint32_t min_nodes, u
 	order->numbers[1] = max_nodes;
 	snprintf(order->text, sizeof(order->text), "let the requeued job %u start on %u to %u nodes", job_id, min_nodes,
 	         max_nodes);
-	wlbd_worker_submit(wlbd->slurm_orders, &order->job);
+	wlbd_thread_pool_submit(wlbd->slurm_orders, &order->task);
 }
 
 static int carry_out_requeue(struct order *order)
@@ -244,21 +244,21 @@ void wlbd_slurm_requeue(struct wlbd *wlbd, uint32_t job_id, const char *why)
 	if (order == NULL)
 		return;
 	snprintf(order->text, sizeof(order->text), "requeue job %u, since %s", job_id, why);
-	wlbd_worker_submit(wlbd->slurm_orders, &order->job);
+	wlbd_thread_pool_submit(wlbd->slurm_orders, &order->task);
 }
 
 /* ---- who Slurm is ------------------------------------------------------------------------------------ */
 
 struct identity {
-	struct wlbd_job job;
+	struct wlbd_task task;
 	struct wlbd *wlbd;
 	uid_t uid;
 	char cluster[64];
 };
 
-static void run_identity(struct wlbd_job *job)
+static void run_identity(struct wlbd_task *task)
 {
-	struct identity *identity = (struct identity *)job;
+	struct identity *identity = (struct identity *)task;
 	identity->uid = wlb_slurm_user();
 	if (identity->uid == (uid_t)-1 ||
 	    !wlb_slurm_config("ClusterName", identity->cluster, sizeof(identity->cluster)))
@@ -272,9 +272,9 @@ static void retry_identity(evutil_socket_t fd, short what, void *context)
 	wlbd_slurm_identify(context);
 }
 
-static void finish_identity(struct wlbd_job *job)
+static void finish_identity(struct wlbd_task *task)
 {
-	struct identity *identity = (struct identity *)job;
+	struct identity *identity = (struct identity *)task;
 	struct wlbd *wlbd = identity->wlbd;
 	struct timeval later = {5, 0};
 	wlbd->slurm_uid = identity->uid;
@@ -286,9 +286,9 @@ static void finish_identity(struct wlbd_job *job)
 	event_base_once(wlbd->base, -1, EV_TIMEOUT, retry_identity, wlbd, &later);
 }
 
-static void discard_identity(struct wlbd_job *job)
+static void discard_identity(struct wlbd_task *task)
 {
-	free(job);
+	free(task);
 }
 
 void wlbd_slurm_identify(struct wlbd *wlbd)
@@ -296,7 +296,7 @@ void wlbd_slurm_identify(struct wlbd *wlbd)
 	struct identity *identity = calloc(1, sizeof(*identity));
 	if (identity == NULL)
 		return;
-	identity->job = (struct wlbd_job){.run = run_identity, .done = finish_identity, .discard = discard_identity};
+	identity->task = (struct wlbd_task){.run = run_identity, .done = finish_identity, .discard = discard_identity};
 	identity->wlbd = wlbd;
-	wlbd_worker_submit(wlbd->slurm_questions, &identity->job);
+	wlbd_thread_pool_submit(wlbd->slurm_questions, &identity->task);
 }

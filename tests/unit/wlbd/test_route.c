@@ -8,8 +8,9 @@
 #include <cmocka.h>
 
 static const struct wlbd_route routes[] = {
-	{"POST", "/v1/runs/*/report", false, NULL}, {"POST", "/v1/runs", false, NULL}, {"GET", "/v1/runs", false, NULL},
-	{"GET", "/v1/runs/*", false, NULL},         {"GET", "/healthz", true, NULL},
+	{.method = "POST", .pattern = "/v1/runs/*/report"}, {.method = "POST", .pattern = "/v1/runs"},
+	{.method = "GET", .pattern = "/v1/runs"},           {.method = "GET", .pattern = "/v1/runs/*"},
+	{.method = "GET", .pattern = "/healthz"},
 };
 
 static int match(const char *method, const char *path, const struct wlbd_route **route, char *run)

@@ -1,4 +1,4 @@
-#include "coordinator/wlbd/http/outdated.h"
+#include "coordinator/wlbd/requests/outdated.h"
 
 #include <stdio.h>
 
@@ -18,8 +18,8 @@ static bool is_noted(const struct wlbd_attempt *of)
 
 void wlbd_outdated_note(const struct wlbd_call *call, struct wlbd_attempt *attempt)
 {
-	char run[24], pk[24], time_text[32];
-	if (!call->outdated || is_noted(attempt))
+	struct wlbd_params params = {0};
+	if (!call->is_outdated || is_noted(attempt))
 		return;
 	attempt->outdated = true;
 	wlbd_log(
@@ -27,23 +27,22 @@ void wlbd_outdated_note(const struct wlbd_call *call, struct wlbd_attempt *attem
 		"run %s: a program of it is older than this wlbd and takes replies without proof; upgrade WLB where it "
 		"was started",
 		attempt->run);
-	snprintf(run, sizeof(run), "%lld", (long long)attempt->run_pk);
-	snprintf(pk, sizeof(pk), "%lld", (long long)attempt->attempt_pk);
-	snprintf(time_text, sizeof(time_text), "%.6f", wlb_clock_unix_s());
-	const char *params[] = {run, pk, time_text};
+	wlbd_params_add_integer(&params, attempt->run_pk);
+	wlbd_params_add_integer(&params, attempt->attempt_pk);
+	wlbd_params_add_seconds(&params, wlb_clock_unix_s());
 	wlbd_outbox_put(
 		attempt->wlbd->outbox, attempt->run_pk,
 		"insert into events (run_id, attempt_id, kind, detail, recorded_at) select $1::bigint, $2::bigint, "
 		"'client_outdated', 'a program of this run is older than the coordinator: upgrade it on the submit "
 		"host and the nodes', to_timestamp($3::float8) "
 		"where not exists (select from events where run_id = $1::bigint and kind = 'client_outdated')",
-		3, params);
+		&params);
 }
 
 void wlbd_outdated_tell(const struct wlbd_call *call, json_t *decision)
 {
 	const char *reason = json_string_value(json_object_get(decision, "reason"));
-	if (call->outdated && reason != NULL)
+	if (call->is_outdated && reason != NULL)
 		json_object_set_new(
 			decision, "reason",
 			json_sprintf("%s; this wlb is older than the coordinator: upgrade it on the submit host",

@@ -1,6 +1,6 @@
 /* Programs of a WLB that does not ask for proofs go on being served, and are said to need an upgrade. */
-#ifndef COORDINATOR_WLBD_HTTP_OUTDATED_H
-#define COORDINATOR_WLBD_HTTP_OUTDATED_H
+#ifndef COORDINATOR_WLBD_REQUESTS_OUTDATED_H
+#define COORDINATOR_WLBD_REQUESTS_OUTDATED_H
 
 #include "coordinator/wlbd/http/call.h"
 #include "coordinator/wlbd/liveness/attempts.h"

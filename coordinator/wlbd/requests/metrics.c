@@ -1,4 +1,4 @@
-#include "coordinator/wlbd/metrics.h"
+#include "coordinator/wlbd/requests/metrics.h"
 
 #include <event2/buffer.h>
 
@@ -17,7 +17,7 @@ static void one(struct evbuffer *out, const char *name, const char *type, const 
 	evbuffer_add_printf(out, "%s %.17g\n", name, value);
 }
 
-static void write_requests(const struct wlbd_metrics *m, struct evbuffer *out)
+static void write_requests(const struct wlbd_counters *m, struct evbuffer *out)
 {
 	head(out, "wlbd_requests_total", "counter", "Requests answered, by class of status.");
 	for (int i = 2; i < 6; i++)
@@ -27,7 +27,7 @@ static void write_requests(const struct wlbd_metrics *m, struct evbuffer *out)
 	    m->request_seconds);
 }
 
-static void write_faults(const struct wlbd_metrics *m, struct evbuffer *out)
+static void write_faults(const struct wlbd_counters *m, struct evbuffer *out)
 {
 	head(out, "wlbd_faults_total", "counter", "Faults found since wlbd was started.");
 	evbuffer_add_printf(out, "wlbd_faults_total{kind=\"node_lost\"} %llu\n",
@@ -62,7 +62,7 @@ static void write_steps(const struct wlbd *wlbd, struct evbuffer *out)
 
 void wlbd_metrics_write(const struct wlbd *wlbd, struct evbuffer *out)
 {
-	const struct wlbd_metrics *m = &wlbd->metrics;
+	const struct wlbd_counters *m = &wlbd->counters;
 	head(out, "wlbd_build_info", "gauge", "Version of wlbd.");
 	evbuffer_add_printf(out, "wlbd_build_info{version=\"%s\"} 1\n", WLB_VERSION);
 	write_requests(m, out);

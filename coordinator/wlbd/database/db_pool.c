@@ -1,4 +1,4 @@
-#include "coordinator/wlbd/database/pool.h"
+#include "coordinator/wlbd/database/db_pool.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "common/clock.h"
 
 enum {
-	OWNER_MOST = WLBD_POOL_CONNECTIONS - 1, /* under way */
+	OWNER_MOST = WLBD_DB_POOL_CONNECTIONS - 1, /* under way */
 	WAITING_MOST = 1024,
 	WAITING_BYTES_MOST = 32 * 1024 * 1024,
 	LARGE_BYTES = 1024 * 1024, /* of an answer, after which its connection is made anew */
@@ -20,17 +20,16 @@ struct entry {
 	TAILQ_ENTRY(entry) link;
 	uid_t owner;
 	uint64_t key;
-	const char *sql; /* of static lifetime */
-	int count;
-	char *params[WLBD_DB_PARAMS_MAX];
-	size_t bytes;
+	const char *sql;            /* of static lifetime */
+	struct wlbd_params *params; /* owned */
+	size_t bytes;               /* of its parameters */
 	int64_t since_ms;
 	wlbd_db_done *done;
 	void *context;
 };
 
 struct slot {
-	struct wlbd_pool *pool;
+	struct wlbd_db_pool *pool;
 	struct wlbd_db *db;
 	bool large; /* an answer was */
 	bool busy;  /* what follows is of the statement under way */
@@ -47,8 +46,8 @@ struct share {
 	size_t bytes;
 };
 
-struct wlbd_pool {
-	struct slot slots[WLBD_POOL_CONNECTIONS];
+struct wlbd_db_pool {
+	struct slot slots[WLBD_DB_POOL_CONNECTIONS];
 	struct wlbd_db_hooks hooks;
 	TAILQ_HEAD(entries, entry) waiting; /* the oldest first */
 	int count;
@@ -59,12 +58,11 @@ struct wlbd_pool {
 
 static void entry_free(struct entry *entry)
 {
-	for (int i = 0; i < entry->count; i++)
-		free(entry->params[i]);
+	free(entry->params);
 	free(entry);
 }
 
-static struct share *share_of(struct wlbd_pool *pool, uid_t owner)
+static struct share *share_of(struct wlbd_db_pool *pool, uid_t owner)
 {
 	for (int i = 0; i < pool->share_count; i++)
 		if (pool->shares[i].owner == owner)
@@ -73,7 +71,7 @@ static struct share *share_of(struct wlbd_pool *pool, uid_t owner)
 	return &pool->shares[pool->share_count++];
 }
 
-static void insert_entry(struct wlbd_pool *pool, struct entry *entry)
+static void insert_entry(struct wlbd_db_pool *pool, struct entry *entry)
 {
 	struct share *share = share_of(pool, entry->owner);
 	TAILQ_INSERT_TAIL(&pool->waiting, entry, link);
@@ -83,7 +81,7 @@ static void insert_entry(struct wlbd_pool *pool, struct entry *entry)
 	share->bytes += entry->bytes;
 }
 
-static void remove_entry(struct wlbd_pool *pool, struct entry *entry)
+static void remove_entry(struct wlbd_db_pool *pool, struct entry *entry)
 {
 	struct share *share = share_of(pool, entry->owner);
 	TAILQ_REMOVE(&pool->waiting, entry, link);
@@ -105,7 +103,7 @@ static void refuse(int waiting, wlbd_db_done *done, void *context)
 		done(context, &result);
 }
 
-static void refuse_entry(struct wlbd_pool *pool, struct entry *entry)
+static void refuse_entry(struct wlbd_db_pool *pool, struct entry *entry)
 {
 	int waiting = pool->count;
 	remove_entry(pool, entry);
@@ -113,7 +111,7 @@ static void refuse_entry(struct wlbd_pool *pool, struct entry *entry)
 	entry_free(entry);
 }
 
-static void refuse_overdue(struct wlbd_pool *pool)
+static void refuse_overdue(struct wlbd_db_pool *pool)
 {
 	int64_t now_ms = wlb_clock_ms();
 	struct entry *oldest;
@@ -121,7 +119,7 @@ static void refuse_overdue(struct wlbd_pool *pool)
 		refuse_entry(pool, oldest);
 }
 
-static bool is_full(const struct wlbd_pool *pool)
+static bool is_full(const struct wlbd_db_pool *pool)
 {
 	return pool->count > WAITING_MOST || pool->bytes > WAITING_BYTES_MOST;
 }
@@ -134,7 +132,7 @@ static double portion(const struct share *share)
 }
 
 /* The newest of the owner who has most waiting: who asks little is served whatever others ask. */
-static void refuse_one(struct wlbd_pool *pool)
+static void refuse_one(struct wlbd_db_pool *pool)
 {
 	const struct share *most = &pool->shares[0];
 	struct entry *entry;
@@ -149,24 +147,24 @@ static void refuse_one(struct wlbd_pool *pool)
 
 /* ---- whose turn it is ---------------------------------------------------------------------- */
 
-static int under_way(const struct wlbd_pool *pool, uid_t owner)
+static int under_way(const struct wlbd_db_pool *pool, uid_t owner)
 {
 	int count = 0;
-	for (int i = 0; i < WLBD_POOL_CONNECTIONS; i++)
+	for (int i = 0; i < WLBD_DB_POOL_CONNECTIONS; i++)
 		count += pool->slots[i].busy && pool->slots[i].owner == owner;
 	return count;
 }
 
-static bool key_is_busy(const struct wlbd_pool *pool, uint64_t key)
+static bool key_is_busy(const struct wlbd_db_pool *pool, uint64_t key)
 {
-	for (int i = 0; i < WLBD_POOL_CONNECTIONS; i++)
+	for (int i = 0; i < WLBD_DB_POOL_CONNECTIONS; i++)
 		if (key != 0 && pool->slots[i].busy && pool->slots[i].key == key)
 			return true;
 	return false;
 }
 
 /* An older one with the same key has not gone yet. */
-static bool key_waits_before(const struct wlbd_pool *pool, const struct entry *entry)
+static bool key_waits_before(const struct wlbd_db_pool *pool, const struct entry *entry)
 {
 	const struct entry *older;
 	TAILQ_FOREACH(older, &pool->waiting, link)
@@ -179,7 +177,7 @@ static bool key_waits_before(const struct wlbd_pool *pool, const struct entry *e
 	return false;
 }
 
-static struct entry *next_entry(struct wlbd_pool *pool)
+static struct entry *next_entry(struct wlbd_db_pool *pool)
 {
 	struct entry *entry, *best = NULL;
 	int fewest = OWNER_MOST;
@@ -196,9 +194,9 @@ static struct entry *next_entry(struct wlbd_pool *pool)
 	return best;
 }
 
-static struct slot *free_slot(struct wlbd_pool *pool)
+static struct slot *free_slot(struct wlbd_db_pool *pool)
 {
-	for (int i = 0; i < WLBD_POOL_CONNECTIONS; i++)
+	for (int i = 0; i < WLBD_DB_POOL_CONNECTIONS; i++)
 		if (!pool->slots[i].busy && wlbd_db_ready(pool->slots[i].db))
 			return &pool->slots[i];
 	return NULL;
@@ -206,7 +204,7 @@ static struct slot *free_slot(struct wlbd_pool *pool)
 
 /* ---- going ----------------------------------------------------------------------------------- */
 
-static void dispatch(struct wlbd_pool *pool);
+static void dispatch(struct wlbd_db_pool *pool);
 
 static void on_done(void *context, const struct wlbd_db_result *result)
 {
@@ -226,28 +224,28 @@ static void start(struct slot *slot, struct entry *entry)
 	slot->key = entry->key;
 	slot->done = entry->done;
 	slot->context = entry->context;
-	wlbd_db_call(slot->db, entry->sql, entry->count, (const char *const *)entry->params, on_done, slot);
+	wlbd_db_call(slot->db, entry->sql, entry->params, on_done, slot);
 	entry_free(entry);
 }
 
 /* With no connection at all the first one's answer says why. */
-static void answer_away(struct wlbd_pool *pool)
+static void answer_away(struct wlbd_db_pool *pool)
 {
-	while (!TAILQ_EMPTY(&pool->waiting) && !wlbd_pool_ready(pool)) {
+	while (!TAILQ_EMPTY(&pool->waiting) && !wlbd_db_pool_ready(pool)) {
 		struct entry *entry = TAILQ_FIRST(&pool->waiting);
 		remove_entry(pool, entry);
-		wlbd_db_call(pool->slots[0].db, entry->sql, 0, NULL, entry->done, entry->context);
+		wlbd_db_call(pool->slots[0].db, entry->sql, entry->params, entry->done, entry->context);
 		entry_free(entry);
 	}
 }
 
 /* libpq keeps the memory of the largest answer for as long as the connection lasts. Another connection must be there.
  */
-static void renew_one(struct wlbd_pool *pool)
+static void renew_one(struct wlbd_db_pool *pool)
 {
 	struct slot *large = NULL;
 	int ready = 0;
-	for (int i = 0; i < WLBD_POOL_CONNECTIONS; i++) {
+	for (int i = 0; i < WLBD_DB_POOL_CONNECTIONS; i++) {
 		struct slot *slot = &pool->slots[i];
 		ready += wlbd_db_ready(slot->db);
 		if (slot->large && !slot->busy && wlbd_db_ready(slot->db))
@@ -259,7 +257,7 @@ static void renew_one(struct wlbd_pool *pool)
 	wlbd_db_renew(large->db);
 }
 
-static void dispatch(struct wlbd_pool *pool)
+static void dispatch(struct wlbd_db_pool *pool)
 {
 	struct slot *slot;
 	struct entry *entry;
@@ -274,29 +272,25 @@ static void dispatch(struct wlbd_pool *pool)
 
 /* ---- asking ------------------------------------------------------------------------------------ */
 
-/* NULL without memory. */
-static struct entry *entry_new(const char *sql, int count, const char *const *params)
+/* Returns NULL if out of memory. */
+static struct entry *entry_new(const char *sql, const struct wlbd_params *params)
 {
 	struct entry *entry = calloc(1, sizeof(*entry));
 	if (entry == NULL)
 		return NULL;
 	entry->sql = sql;
-	for (int i = 0; i < count; i++) {
-		entry->params[i] = params[i] != NULL ? strdup(params[i]) : NULL;
-		entry->count = i + 1;
-		entry->bytes += params[i] != NULL ? strlen(params[i]) : 0;
-		if (params[i] != NULL && entry->params[i] == NULL) {
-			entry_free(entry);
-			return NULL;
-		}
+	entry->params = wlbd_params_copy(params, &entry->bytes);
+	if (entry->params == NULL) {
+		free(entry);
+		return NULL;
 	}
 	return entry;
 }
 
-void wlbd_pool_call(struct wlbd_pool *pool, uid_t owner, uint64_t key, const char *sql, int count,
-                    const char *const *params, wlbd_db_done *done, void *context)
+void wlbd_db_pool_call(struct wlbd_db_pool *pool, uid_t owner, uint64_t key, const char *sql,
+                       const struct wlbd_params *params, wlbd_db_done *done, void *context)
 {
-	struct entry *entry = entry_new(sql, count, params);
+	struct entry *entry = entry_new(sql, params);
 	if (entry == NULL) {
 		refuse(pool->count, done, context);
 		return;
@@ -327,14 +321,14 @@ static void on_away(void *context, const char *reason)
 
 static void on_wrong_schema(void *context, const struct wlb_error *error)
 {
-	struct wlbd_pool *pool = context;
+	struct wlbd_db_pool *pool = context;
 	pool->hooks.wrong_schema(pool->hooks.context, error);
 }
 
-struct wlbd_pool *wlbd_pool_new(struct event_base *base, const char *conninfo, int timeout_ms,
-                                const struct wlbd_db_hooks *hooks, struct wlb_error *error)
+struct wlbd_db_pool *wlbd_db_pool_new(struct event_base *base, const char *conninfo, int timeout_ms,
+                                      const struct wlbd_db_hooks *hooks, struct wlb_error *error)
 {
-	struct wlbd_pool *pool = calloc(1, sizeof(*pool));
+	struct wlbd_db_pool *pool = calloc(1, sizeof(*pool));
 	if (pool == NULL) {
 		wlb_fail(error, "out of memory");
 		return NULL;
@@ -342,28 +336,28 @@ struct wlbd_pool *wlbd_pool_new(struct event_base *base, const char *conninfo, i
 	struct wlbd_db_hooks own = {on_ready, on_away, on_wrong_schema, pool};
 	pool->hooks = *hooks;
 	TAILQ_INIT(&pool->waiting);
-	for (int i = 0; i < WLBD_POOL_CONNECTIONS; i++) {
+	for (int i = 0; i < WLBD_DB_POOL_CONNECTIONS; i++) {
 		pool->slots[i].pool = pool;
 		pool->slots[i].db = wlbd_db_new(base, conninfo, timeout_ms, &own, error);
 		if (pool->slots[i].db == NULL) {
-			wlbd_pool_free(pool);
+			wlbd_db_pool_free(pool);
 			return NULL;
 		}
 	}
 	return pool;
 }
 
-void wlbd_pool_stop(struct wlbd_pool *pool)
+void wlbd_db_pool_stop(struct wlbd_db_pool *pool)
 {
-	for (int i = 0; pool != NULL && i < WLBD_POOL_CONNECTIONS; i++)
+	for (int i = 0; pool != NULL && i < WLBD_DB_POOL_CONNECTIONS; i++)
 		wlbd_db_stop(pool->slots[i].db);
 }
 
-void wlbd_pool_free(struct wlbd_pool *pool)
+void wlbd_db_pool_free(struct wlbd_db_pool *pool)
 {
 	if (pool == NULL)
 		return;
-	for (int i = 0; i < WLBD_POOL_CONNECTIONS; i++)
+	for (int i = 0; i < WLBD_DB_POOL_CONNECTIONS; i++)
 		wlbd_db_free(pool->slots[i].db);
 	while (!TAILQ_EMPTY(&pool->waiting)) {
 		struct entry *entry = TAILQ_FIRST(&pool->waiting);
@@ -373,9 +367,9 @@ void wlbd_pool_free(struct wlbd_pool *pool)
 	free(pool);
 }
 
-bool wlbd_pool_ready(const struct wlbd_pool *pool)
+bool wlbd_db_pool_ready(const struct wlbd_db_pool *pool)
 {
-	for (int i = 0; i < WLBD_POOL_CONNECTIONS; i++)
+	for (int i = 0; i < WLBD_DB_POOL_CONNECTIONS; i++)
 		if (wlbd_db_ready(pool->slots[i].db))
 			return true;
 	return false;

@@ -1,0 +1,22 @@
+/* What wlbd has counted since it was started. Only the event loop's thread counts. */
+#ifndef COORDINATOR_WLBD_COUNTERS_H
+#define COORDINATOR_WLBD_COUNTERS_H
+
+#include <stdint.h>
+
+struct wlbd_counters {
+	uint64_t requests[6]; /* by the first digit of the status */
+	uint64_t records_stored;
+	uint64_t reports;
+	uint64_t attempts_started;
+	uint64_t faults_node_lost;
+	uint64_t faults_rank_lost;
+	uint64_t faults_step_failed;
+	uint64_t faults_launcher_lost;
+	uint64_t faults_script_lost;
+	uint64_t statements_set_aside; /* of the outbox, which could not store them */
+	uint64_t database_losses;      /* connections lost or not made */
+	double request_seconds;        /* from the first line of a request to its reply, summed */
+};
+
+#endif

@@ -1,0 +1,65 @@
+#include "coordinator/wlbd/database/params.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void wlbd_params_add_text(struct wlbd_params *params, const char *text)
+{
+	assert(params->count < WLBD_PARAMS_MAX);
+	params->list[params->count++] = text;
+}
+
+void wlbd_params_add_integer(struct wlbd_params *params, int64_t value)
+{
+	assert(params->count < WLBD_PARAMS_MAX);
+	char *number = params->numbers[params->count];
+	snprintf(number, WLBD_PARAM_NUMBER_SIZE, "%lld", (long long)value);
+	wlbd_params_add_text(params, number);
+}
+
+void wlbd_params_add_integer_if(struct wlbd_params *params, bool is_known, int64_t value)
+{
+	if (is_known)
+		wlbd_params_add_integer(params, value);
+	else
+		wlbd_params_add_text(params, NULL);
+}
+
+void wlbd_params_add_seconds(struct wlbd_params *params, double value_s)
+{
+	assert(params->count < WLBD_PARAMS_MAX);
+	char *number = params->numbers[params->count];
+	snprintf(number, WLBD_PARAM_NUMBER_SIZE, "%.6f", value_s);
+	wlbd_params_add_text(params, number);
+}
+
+void wlbd_params_add_boolean(struct wlbd_params *params, bool value)
+{
+	wlbd_params_add_text(params, value ? "t" : "f");
+}
+
+struct wlbd_params *wlbd_params_copy(const struct wlbd_params *params, size_t *bytes)
+{
+	size_t sizes[WLBD_PARAMS_MAX] = {0};
+	size_t total = 0;
+	for (int i = 0; i < params->count; i++) {
+		sizes[i] = params->list[i] != NULL ? strlen(params->list[i]) + 1 : 0;
+		total += sizes[i];
+	}
+	struct wlbd_params *copy = malloc(sizeof(*copy) + total);
+	if (copy == NULL)
+		return NULL;
+	*copy = (struct wlbd_params){.count = params->count};
+	char *end = (char *)(copy + 1);
+	for (int i = 0; i < params->count; i++) {
+		if (params->list[i] == NULL)
+			continue;
+		copy->list[i] = memcpy(end, params->list[i], sizes[i]);
+		end += sizes[i];
+	}
+	if (bytes != NULL)
+		*bytes = total;
+	return copy;
+}

@@ -1,0 +1,23 @@
+#include "coordinator/wlbd/requests/routes.h"
+
+#include "coordinator/wlbd/requests/handlers.h"
+
+enum {
+	BODY_MOST_BYTES = 1 << 20,
+	RECORDS_MOST_BYTES = 8 << 20,
+};
+
+static const struct wlbd_route list[] = {
+	{"POST", "/v1/runs/*/report", false, BODY_MOST_BYTES, wlbd_post_report},
+	{"POST", "/v1/runs/*/records", false, RECORDS_MOST_BYTES, wlbd_post_records},
+	{"POST", "/v1/runs/*/attempts", false, BODY_MOST_BYTES, wlbd_post_attempt},
+	{"POST", "/v1/runs/*/end", false, BODY_MOST_BYTES, wlbd_post_end},
+	{"POST", "/v1/runs", false, BODY_MOST_BYTES, wlbd_post_run},
+	{"GET", "/v1/runs", false, 0, wlbd_get_runs},
+	{"GET", "/v1/runs/*/steps", false, 0, wlbd_get_steps},
+	{"GET", "/v1/runs/*", false, 0, wlbd_get_run},
+	{"GET", "/healthz", true, 0, wlbd_get_health},
+	{"GET", "/metrics", true, 0, wlbd_get_metrics},
+};
+
+const struct wlbd_routes wlbd_routes = {list, sizeof(list) / sizeof(list[0])};

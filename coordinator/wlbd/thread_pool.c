@@ -1,0 +1,201 @@
+#include "coordinator/wlbd/thread_pool.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "coordinator/wlbd/log.h"
+
+enum {
+	THREADS_MAX = 8,
+	REFUSED_LOG_MS = 10000,
+};
+
+struct queue {
+	struct wlbd_task *first;
+	struct wlbd_task **end; /* where the next one is linked */
+};
+
+struct wlbd_thread_pool {
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	struct queue waiting;
+	int waiting_count;
+	int waiting_most;
+	char name[32];
+	int64_t refused_log_ms; /* when it was last said that there are too many */
+	struct queue finished;
+	bool stopping;
+	int event_fd; /* tells the loop that `finished` has something */
+	struct event *event;
+	pthread_t threads[THREADS_MAX];
+	int thread_count;
+};
+
+static void queue_clear(struct queue *queue)
+{
+	queue->first = NULL;
+	queue->end = &queue->first;
+}
+
+static void queue_put(struct queue *queue, struct wlbd_task *task)
+{
+	task->next = NULL;
+	*queue->end = task;
+	queue->end = &task->next;
+}
+
+static struct wlbd_task *queue_take(struct queue *queue)
+{
+	struct wlbd_task *task = queue->first;
+	queue->first = task->next;
+	if (queue->first == NULL)
+		queue->end = &queue->first;
+	return task;
+}
+
+static void finish(struct wlbd_thread_pool *pool, struct wlbd_task *task)
+{
+	uint64_t one = 1;
+	pthread_mutex_lock(&pool->lock);
+	queue_put(&pool->finished, task);
+	pthread_mutex_unlock(&pool->lock);
+	while (write(pool->event_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
+static void *thread_main(void *context)
+{
+	struct wlbd_thread_pool *pool = context;
+	for (;;) {
+		pthread_mutex_lock(&pool->lock);
+		while (pool->waiting.first == NULL && !pool->stopping)
+			pthread_cond_wait(&pool->wake, &pool->lock);
+		struct wlbd_task *task = pool->stopping ? NULL : queue_take(&pool->waiting);
+		pool->waiting_count -= task != NULL;
+		pthread_mutex_unlock(&pool->lock);
+		if (task == NULL)
+			return NULL;
+		task->run(task);
+		finish(pool, task);
+	}
+}
+
+static void finish_all(struct wlbd_thread_pool *pool)
+{
+	pthread_mutex_lock(&pool->lock);
+	struct wlbd_task *task = pool->finished.first;
+	queue_clear(&pool->finished);
+	pthread_mutex_unlock(&pool->lock);
+	while (task != NULL) {
+		struct wlbd_task *next = task->next; /* `done` may free the task */
+		task->done(task);
+		task = next;
+	}
+}
+
+static void on_finished(evutil_socket_t fd, short what, void *context)
+{
+	uint64_t count;
+	(void)what;
+	if (read(fd, &count, sizeof(count)) >= 0)
+		finish_all(context);
+}
+
+/* Signals are the event loop's: the threads are born with all of them blocked. */
+static int start_threads(struct wlbd_thread_pool *pool, int threads)
+{
+	sigset_t all;
+	sigset_t before;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int rc = 0;
+	while (rc == 0 && pool->thread_count < threads) {
+		rc = pthread_create(&pool->threads[pool->thread_count], NULL, thread_main, pool);
+		pool->thread_count += rc == 0;
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return rc;
+}
+
+struct wlbd_thread_pool *wlbd_thread_pool_new(struct event_base *base, const char *name, int threads, int most,
+                                              struct wlb_error *error)
+{
+	struct wlbd_thread_pool *pool = calloc(1, sizeof(*pool));
+	if (pool == NULL) {
+		wlb_fail(error, "out of memory");
+		return NULL;
+	}
+	pthread_mutex_init(&pool->lock, NULL);
+	pthread_cond_init(&pool->wake, NULL);
+	queue_clear(&pool->waiting);
+	queue_clear(&pool->finished);
+	snprintf(pool->name, sizeof(pool->name), "%s", name);
+	pool->waiting_most = most;
+	pool->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	pool->event = event_new(base, pool->event_fd, EV_READ | EV_PERSIST, on_finished, pool);
+	int rc = pool->event_fd < 0 || pool->event == NULL ? errno : start_threads(pool, threads);
+	if (rc != 0) {
+		wlb_fail(error, "threads cannot be started: %s", strerror(rc));
+		wlbd_thread_pool_free(pool);
+		return NULL;
+	}
+	event_add(pool->event, NULL);
+	return pool;
+}
+
+void wlbd_thread_pool_free(struct wlbd_thread_pool *pool)
+{
+	if (pool == NULL)
+		return;
+	pthread_mutex_lock(&pool->lock);
+	pool->stopping = true;
+	pthread_cond_broadcast(&pool->wake);
+	pthread_mutex_unlock(&pool->lock);
+	for (int i = 0; i < pool->thread_count; i++)
+		pthread_join(pool->threads[i], NULL);
+	finish_all(pool);
+	while (pool->waiting.first != NULL) {
+		struct wlbd_task *task = queue_take(&pool->waiting);
+		task->discard(task);
+	}
+	if (pool->event != NULL)
+		event_free(pool->event);
+	if (pool->event_fd >= 0)
+		close(pool->event_fd);
+	pthread_cond_destroy(&pool->wake);
+	pthread_mutex_destroy(&pool->lock);
+	free(pool);
+}
+
+static void refuse(struct wlbd_thread_pool *pool, struct wlbd_task *task)
+{
+	int64_t now_ms = wlb_clock_ms();
+	if (pool->refused_log_ms == 0 || now_ms - pool->refused_log_ms > REFUSED_LOG_MS) {
+		pool->refused_log_ms = now_ms;
+		wlbd_log(WLBD_LOG_WARNING, "%s: %d wait already, which is the most; more are refused", pool->name,
+		         pool->waiting_most);
+	}
+	task->discard(task);
+}
+
+void wlbd_thread_pool_submit(struct wlbd_thread_pool *pool, struct wlbd_task *task)
+{
+	pthread_mutex_lock(&pool->lock);
+	bool full = pool->waiting_count >= pool->waiting_most;
+	if (!full) {
+		queue_put(&pool->waiting, task);
+		pool->waiting_count++;
+		pthread_cond_signal(&pool->wake);
+	}
+	pthread_mutex_unlock(&pool->lock);
+	if (full)
+		refuse(pool, task);
+}
