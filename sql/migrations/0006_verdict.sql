@@ -269,7 +269,9 @@ create or replace function wlb_runs_open() returns json language sql stable as $
 	select coalesce(json_agg(json_build_object('run_pk', r.id, 'run', r.name, 'job_id', r.job_id, 'uid', r.uid,
 		'min_nodes', coalesce((r.policy->>'min_nodes')::integer, 0),
 		'total_nodes', coalesce(cardinality(a.nodes) + cardinality(a.spares), 0),
-		'resized', exists (select from events e where e.attempt_id = a.id and e.kind = 'job_resized'),
+		'node_names', a.nodes || a.spares,
+		'resized_to', coalesce((select min(substring(e.detail from 'may start on ([0-9]+) to')::integer) from events e
+			where e.attempt_id = a.id and e.kind = 'job_resized'), 0),
 		'attempt_pk', a.id, 'launched', coalesce(a.launched, false),
 		'told', coalesce(a.launcher_told, false),
 		'launcher_lost', exists (select from faults f

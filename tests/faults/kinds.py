@@ -117,9 +117,14 @@ KINDS = (
     requeued("wlb run killed", "kill launcher", *LAUNCHER, covering="ours"),
     requeued("wlb run and wlbd killed", "kill wlbd; kill launcher; sleep 4; start wlbd", *LAUNCHER),
     requeued("wlb run and node killed", "kill launcher; kill node {node}", *NODE, dead="{node}"),
+    # The node is lost while Slurm ends the job: nothing of the run is left on it that could report.
+    requeued("wlb run then node", "kill launcher; sleep 4; kill node {node}", (*LAUNCHER[0], *NODE[0]),
+             rf"{LAUNCHER[1]}|{NODE[1]}", dead="{node}"),
     requeued("script killed", "kill script", *SCRIPT, covering="foreign"),
     requeued("script and wlbd killed", "kill wlbd; kill script; sleep 4; start wlbd", *SCRIPT),
     requeued("script and node killed", "kill script; kill node {node}", *NODE, dead="{node}"),
+    requeued("script then node", "kill script; sleep 4; kill node {node}", (*SCRIPT[0], *NODE[0]),
+             rf"{SCRIPT[1]}|{NODE[1]}", dead="{node}"),
 )
 
 

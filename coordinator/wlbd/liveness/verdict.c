@@ -19,6 +19,7 @@ enum {
 	KILL_AFTER_MS = 5000,    /* from the order to end until Slurm is asked to see to it */
 	PROBE_AGAIN_MS = 5000,   /* a node that stays silent */
 	FORGET_AFTER_MS = 60000, /* an attempt that is over: late reports still get their order */
+	SILENT_NODES_MOST = 64,  /* that are asked about after a launcher's end */
 };
 
 /* ---- what was found ------------------------------------------------------------------------------ */
@@ -166,8 +167,31 @@ static void order_end(struct wlbd_attempt *attempt, const char *reason)
 	snprintf(attempt->reason, sizeof(attempt->reason), "%s", reason);
 }
 
+static bool is_heard(const struct wlbd_attempt *attempt, const char *node)
+{
+	const struct wlbd_reporter *reporter;
+	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	if (reporter->rank != WLBD_LAUNCHER && reporter->connection != NULL && strcmp(reporter->node, node) == 0)
+		return true;
+	return false;
+}
+
+/* The end of the launcher takes the reporters along, or comes before they have reported: a node that was lost at the same
+ * moment closes no connection then. */
+static void ask_about_silent_nodes(struct wlbd_attempt *attempt)
+{
+	const struct wlbd_names *names = &attempt->nodes.started_on;
+	int asked = 0;
+	for (int i = 0; i < names->count && asked < SILENT_NODES_MOST; i++)
+		if (!is_heard(attempt, names->list[i])) {
+			wlbd_verdict_node_dead(attempt, names->list[i]);
+			asked++;
+		}
+}
+
 static void settle(struct wlbd_attempt *attempt, const struct wlbd_finding *findings, int count)
 {
+	bool launcher_lost = findings[count - 1].what == WLBD_FOUND_LAUNCHER || findings[0].what == WLBD_FOUND_LAUNCHER;
 	char reason[sizeof(attempt->reason)];
 	describe(&findings[0], reason, sizeof(reason));
 	for (int i = 0; i < count; i++)
@@ -182,9 +206,11 @@ static void settle(struct wlbd_attempt *attempt, const struct wlbd_finding *find
 	for (int i = 0; i < count; i++)
 		if (findings[i].what == WLBD_FOUND_NODE)
 			act_on_lost_node(attempt, findings[i].symptom->node);
-	if (findings[count - 1].what == WLBD_FOUND_LAUNCHER || findings[0].what == WLBD_FOUND_LAUNCHER)
-		wlbd_jobs_hurry(attempt->wlbd->jobs);
 	wlbd_incident_clear(&attempt->incident);
+	if (launcher_lost) {
+		wlbd_jobs_hurry(attempt->wlbd->jobs);
+		ask_about_silent_nodes(attempt);
+	}
 }
 
 static void record_step_failed(struct wlbd_attempt *attempt, const char *node, const char *detail, bool is_broken)

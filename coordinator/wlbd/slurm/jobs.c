@@ -38,8 +38,8 @@ struct open_run {
 	uint32_t job_id;
 	int min_nodes;
 	int total_nodes; /* of the last attempt, spares included */
-	int lost_nodes;  /* in the last attempt */
-	bool resized;    /* its job was, since the last attempt */
+	int lost_nodes;  /* of the last attempt's: found lost by wlbd, or DOWN in Slurm now, whichever are more */
+	int resized_to;  /* the least nodes that its job was given since the last attempt; 0: it was not resized */
 	bool confirmed;  /* Slurm has said that the job is of the run's owner */
 	uid_t uid;
 	json_int_t attempt_pk; /* of the last attempt; 0: there is none */
@@ -204,7 +204,8 @@ static void fit_pending(struct open_run *open)
 	char detail[128];
 	int left = open->total_nodes - open->lost_nodes;
 	int least = open->min_nodes > left ? open->min_nodes : left;
-	if (open->resized || open->lost_nodes == 0 || least < 1 || least >= open->total_nodes)
+	int before = open->resized_to > 0 ? open->resized_to : open->total_nodes;
+	if (open->lost_nodes == 0 || least < 1 || least >= before)
 		return;
 	wlbd_slurm_resize(open->jobs->wlbd, open->job_id, (uint32_t)least, (uint32_t)open->total_nodes);
 	snprintf(detail, sizeof(detail), "job %u was requeued and may start on %d to %d nodes", open->job_id, least,
@@ -278,6 +279,21 @@ static bool is_among(json_int_t pk, const json_t *list)
 	return false;
 }
 
+/* Slurm may set a node DOWN after the attempt on it has ended. */
+static int count_down(const struct wlbd_nodes *nodes, const json_t *names)
+{
+	size_t i;
+	const json_t *name;
+	int down = 0;
+	json_array_foreach((json_t *)names, i, name)
+	{
+		const char *text = json_string_value(name);
+		const struct wlbd_node *node = text != NULL ? wlbd_nodes_find(nodes, text) : NULL;
+		down += node != NULL && node->down;
+	}
+	return down;
+}
+
 static struct open_run *open_run_from(struct wlbd_jobs *jobs, const json_t *row)
 {
 	struct open_run *open = calloc(1, sizeof(*open));
@@ -294,7 +310,10 @@ static struct open_run *open_run_from(struct wlbd_jobs *jobs, const json_t *row)
 	open->job_id = (uint32_t)job_id;
 	open->uid = (uid_t)uid;
 	open->attempt_pk = json_integer_value(json_object_get(row, "attempt_pk"));
-	open->resized = json_is_true(json_object_get(row, "resized"));
+	open->resized_to = (int)json_integer_value(json_object_get(row, "resized_to"));
+	int down = count_down(jobs->wlbd->nodes, json_object_get(row, "node_names"));
+	if (down > open->lost_nodes)
+		open->lost_nodes = down;
 	open->launched = json_is_true(json_object_get(row, "launched"));
 	open->complete = json_is_true(json_object_get(row, "complete"));
 	open->told = json_is_true(json_object_get(row, "told"));
