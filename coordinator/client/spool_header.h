@@ -23,7 +23,8 @@ int wlb_spool_identify(struct wlb_spool_identity *identity, const char *run_id, 
 enum { WLB_SPOOL_HEADER_MAX = 384, WLB_SPOOL_UNNUMBERED = 0 };
 int wlb_spool_header(char header[WLB_SPOOL_HEADER_MAX], const struct wlb_spool_identity *identity, int64_t first_seq);
 
-/* Reads that line, without its newline; `path` is for messages. -1 with the rule when it is not the header of a spool. */
+/* Reads that line, without its newline; `path` is for messages. -1 with the rule when it is not the header of a spool.
+ */
 int wlb_spool_header_parse(const char *path, const char *line, struct wlb_spool_identity *identity, int64_t *first_seq,
                            struct wlb_error *error);
 

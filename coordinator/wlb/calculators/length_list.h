@@ -16,7 +16,8 @@ struct wlb_length_list {
 	int64_t total_tokens;
 };
 
-/* Appends one. Returns -1 for a length below 0 or above WLB_LENGTH_MAX_TOKENS, or if out of memory; the list is unchanged. */
+/* Appends one. Returns -1 for a length below 0 or above WLB_LENGTH_MAX_TOKENS, or if out of memory; the list is
+ * unchanged. */
 int wlb_length_list_add(struct wlb_length_list *list, int64_t tokens, struct wlb_error *error);
 void wlb_length_list_free(struct wlb_length_list *list);
 
