@@ -1,9 +1,11 @@
 /* sbatch and salloc, before they read their options. */
-#include "spank/plugin.h"
+#include "spank/allocator.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "spank/options.h"
 
 /* Where Slurm leaves a job's options for the srun of its script. */
 static const char inherited_options[] = "SLURM_SPANK__SLURM_SPANK_OPTION_wlb_";

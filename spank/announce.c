@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "coordinator/client/client.h"
 #include "spank/child.h"
 #include "spank/json.h"
 

@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "coordinator/client/client.h"
+#include "coordinator/client/config.h"
 
 enum { WLB_SPANK_TIMEOUT_MS = 200 }; /* the default and the most a job's start may be held up */
 

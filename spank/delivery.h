@@ -9,7 +9,9 @@
 #ifndef SPANK_DELIVERY_H
 #define SPANK_DELIVERY_H
 
-#include "spank/plugin.h"
+#include <slurm/spank.h>
+
+#include "spank/args.h"
 
 /* slurmstepd, before it becomes the user: notes the step's spool folder. */
 void wlb_delivery_note(spank_t sp, const struct wlb_spank_args *args);

@@ -2,8 +2,11 @@
  * spank_wlb: options in, environment out. This file only dispatches by where the plugin was loaded: sbatch and
  * salloc (allocator.c, submit.c), srun (submit.c), slurmstepd (remote.c), the job's epilog (delivery.c).
  */
-#include "spank/plugin.h"
+#include "spank/allocator.h"
 #include "spank/delivery.h"
+#include "spank/remote.h"
+#include "spank/state.h"
+#include "spank/submit.h"
 
 SPANK_PLUGIN(wlb, 1);
 

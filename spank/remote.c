@@ -1,10 +1,5 @@
 /* slurmstepd: the environment of the batch script and of every task, and the announcement of the run. */
-#include "spank/agent.h"
-#include "spank/announce.h"
-#include "spank/delivery.h"
-#include "spank/environment.h"
-#include "spank/model_path.h"
-#include "spank/plugin.h"
+#include "spank/remote.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +7,12 @@
 #include <unistd.h>
 
 #include <slurm/slurm.h> /* SLURM_BATCH_SCRIPT */
+
+#include "spank/agent.h"
+#include "spank/announce.h"
+#include "spank/delivery.h"
+#include "spank/environment.h"
+#include "spank/model_path.h"
 
 /* The name `wlb run` gave (JOBID.2 and so on) where it is of this job, else the job's id. */
 static void find_run_id(spank_t sp, uint32_t job_id, char *run_id, size_t size)

@@ -3,12 +3,13 @@
  * the job. Slurm brings them to slurmstepd itself, but before 23.11 not to the script of sbatch --export=NONE;
  * variables that begin with SLURM_ get there on every release.
  */
-#include "spank/model_path.h"
-#include "spank/plugin.h"
+#include "spank/submit.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "spank/model_path.h"
 
 static int resolve_model(const char *typed, const char *known, char *path, size_t size, struct wlb_error *error)
 {

@@ -18,6 +18,7 @@
 #include "coordinator/agent/report.h"
 #include "coordinator/agent/tasks.h"
 #include "coordinator/client/backoff.h"
+#include "coordinator/client/client.h"
 #include "coordinator/client/order.h"
 
 enum {

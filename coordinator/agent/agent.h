@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-#include "coordinator/client/client.h"
+#include "coordinator/client/config.h"
 #include "coordinator/client/node_page.h"
 
 struct wlb_agent_options {

@@ -7,34 +7,12 @@
 #ifndef COORDINATOR_CLIENT_CLIENT_H
 #define COORDINATOR_CLIENT_CLIENT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <sys/types.h>
-
+#include "coordinator/client/config.h"
+#include "coordinator/client/reply.h"
 #include "libwlb/wlb.h"
 
 /* Sent as WLB-Protocol, so that wlbd can say who must be upgraded: from 2 on, replies are proved. */
 enum { WLB_PROTOCOL = 2 };
-
-/* Where the coordinator is, how to prove who asks, and whose proof of an answer is believed. */
-struct wlb_client_config {
-	char host[256];
-	char port[16];
-	char munge_socket[108];    /* "": MUNGE's default */
-	char coordinator_user[64]; /* the account wlbd runs as, a name or a number; "": root */
-	uid_t coordinator_uid;     /* the same */
-};
-
-/* Reads, in this order of precedence: WLB_COORDINATOR (host:port), WLB_MUNGE_SOCKET and WLB_COORDINATOR_USER from the
- * environment; then the file WLB_CONF or /etc/wlb/wlb.conf (`coordinator = host:port`, `munge_socket = path`,
- * `coordinator_user = name`). -1 when no coordinator is named anywhere or a line is malformed. */
-int wlb_client_config_load(struct wlb_client_config *config, struct wlb_error *error);
-
-/* Parses "host:port", "[v6]:port" into the config; -1 with value, rule, example. */
-int wlb_client_config_address(struct wlb_client_config *config, const char *address, struct wlb_error *error);
-
-/* The account whose proofs are believed; -1 when this host does not know the name. */
-int wlb_client_config_user(struct wlb_client_config *config, const char *user, struct wlb_error *error);
 
 struct wlb_connection; /* kept alive between requests, reconnects by itself */
 
@@ -44,13 +22,6 @@ void wlb_connection_free(struct wlb_connection *connection); /* NULL allowed */
 
 /* From now on a call also ends, failed, as soon as `fd` (an eventfd, a timerfd) is readable; -1: no more. */
 void wlb_connection_cancel_on(struct wlb_connection *connection, int fd);
-
-struct wlb_reply {
-	int status;  /* HTTP status */
-	bool proved; /* it is wlbd's, and the answer to this request */
-	char *body;  /* NUL-terminated, the caller frees; never NULL after success */
-	size_t length;
-};
 
 /* Sends one request and reads the reply; all of it (resolve, connect, send, receive) ends within
  * timeout_ms. `body` may be NULL. 0 when a reply came, whatever its status; -1 when none did (the

@@ -1,5 +1,4 @@
-/* Where the coordinator is and who it runs as: environment first, then the configuration file. */
-#include "coordinator/client/client.h"
+#include "coordinator/client/config.h"
 
 #include <errno.h>
 #include <pwd.h>

@@ -8,8 +8,9 @@
 
 #include <stdbool.h>
 
-#include "coordinator/client/client.h"
+#include "coordinator/client/config.h"
 #include "coordinator/client/http.h"
+#include "coordinator/client/reply.h"
 
 struct wlb_proof_request {
 	const char *method;

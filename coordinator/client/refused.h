@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "coordinator/client/spool.h"
+#include "coordinator/client/spool_header.h"
 
 struct wlb_refused; /* one file of refused records, locked */
 

@@ -16,6 +16,7 @@
 
 #include "common/clock.h"
 #include "coordinator/client/backoff.h"
+#include "coordinator/client/client.h"
 #include "coordinator/client/deliver.h"
 #include "coordinator/client/order.h"
 #include "coordinator/client/peers.h"

@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "coordinator/client/client.h"
+#include "coordinator/client/config.h"
 
 struct wlb_reporter_options {
 	const char *run_id;     /* WLB_RUN_ID */

@@ -13,6 +13,7 @@
 
 #include <cblas.h>
 
+#include "kernels/cpu/isa.h"
 #include "kernels/ops.h"
 
 /* What is used of OpenBLAS. */
@@ -63,10 +64,6 @@ int wlb_cpu_load_blas(struct wlb_cpu_blas *blas, struct wlb_error *error);
 int wlb_cpu_key_groups(int32_t *starts, const struct wlb_segment *segments, int count);
 
 /* -- device.c -- */
-enum wlb_cpu_isa { WLB_CPU_BASELINE, WLB_CPU_AVX2, WLB_CPU_AVX512, WLB_CPU_ISA_COUNT };
-
-/* Whether this build has the variant and this processor can run it. */
-int wlb_cpu_isa_usable(enum wlb_cpu_isa isa);
 /* wlb_device_open_cpu with a given instruction set instead of the best one: for tests. */
 struct wlb_device *wlb_cpu_open_isa(enum wlb_dtype dtype, int threads, enum wlb_cpu_isa isa, struct wlb_error *error);
 

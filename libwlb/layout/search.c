@@ -1,8 +1,11 @@
-#include "libwlb/layout/search.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "libwlb/layout/search_enumerate.h"
+#include "libwlb/layout/search_place.h"
+#include "libwlb/layout/search_simulate.h"
+#include "libwlb/layout/search_state.h"
 
 /* The result and the memory it points into. */
 struct found {

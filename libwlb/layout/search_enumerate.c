@@ -1,9 +1,10 @@
 /* Every plan that the GPUs and the model allow, with what it needs and a bound on how fast it can be. */
-#include "libwlb/layout/plan.h"
-#include "libwlb/layout/search.h"
+#include "libwlb/layout/search_enumerate.h"
 
 #include <math.h>
 #include <stdlib.h>
+
+#include "libwlb/layout/plan.h"
 
 int64_t wlb_search_slots(const struct wlb_search *search, int32_t tp)
 {

@@ -1,4 +1,4 @@
-#include "libwlb/layout/search.h"
+#include "libwlb/layout/search_place.h"
 
 void wlb_search_place(const struct wlb_search *search, const struct wlb_plan *plan, struct wlb_search_result *result,
                       int32_t *rank_node, int32_t *rank_gpu, int32_t *idle_node, int32_t *idle_gpu)

@@ -1,5 +1,5 @@
 /* A candidate's step time, from the documents of the samples dealt anew to its micro-batches. */
-#include "libwlb/layout/search.h"
+#include "libwlb/layout/search_simulate.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
  * short ones, oldest first, to some level of work. For each it is computed how unequal the micro-batches will be
  * and what the documents left behind cost; the cheapest is taken. The price follows the mean wait aimed at.
  */
-#include "libwlb/packing/packer.h"
+#include "libwlb/packing/packer_balanced.h"
 
 #include <float.h>
 #include <math.h>

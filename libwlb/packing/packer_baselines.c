@@ -1,5 +1,5 @@
 /* What the balanced strategy is compared with. */
-#include "libwlb/packing/packer.h"
+#include "libwlb/packing/packer_baselines.h"
 
 /* Concatenates all that came and cuts at every multiple of the window. */
 void wlb_packer_plain(struct wlb_packer *packer)

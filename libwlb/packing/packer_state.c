@@ -1,8 +1,9 @@
 /* The packer's state as bytes: words of 64 bits, least byte first, and a checksum over them. */
-#include "libwlb/packing/packer.h"
 
 #include <math.h>
 #include <string.h>
+
+#include "libwlb/packing/packer_spans.h"
 
 enum {
 	OPTION_WORDS = 8,

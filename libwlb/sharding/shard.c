@@ -1,8 +1,10 @@
 /* Sharding of a micro-batch: what is asked for, and by which way it is done. */
-#include "libwlb/sharding/shard.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "libwlb/sharding/shard_build.h"
+#include "libwlb/sharding/shard_cut.h"
 
 enum { MOST_RANKS = 65536 };
 static const int64_t most_tokens = (int64_t)1 << 30; /* lengths and rows are of 32 bits */

@@ -1,5 +1,5 @@
 /* From spans of documents to the shards of every rank. */
-#include "libwlb/sharding/shard.h"
+#include "libwlb/sharding/shard_build.h"
 
 enum { NONE = -1 };
 

@@ -10,7 +10,7 @@
  *
  * All of it in whole numbers.
  */
-#include "libwlb/sharding/shard.h"
+#include "libwlb/sharding/shard_cut.h"
 
 #include <stdlib.h>
 

@@ -2,6 +2,7 @@
 #ifndef LIBWLB_SIMULATION_SIM_H
 #define LIBWLB_SIMULATION_SIM_H
 
+#include "libwlb/simulation/sim_pipeline.h"
 #include "libwlb/wlb.h"
 
 /* What one micro-batch asks of every layer, seconds. Computation is that of the slowest context-parallel rank, for
@@ -17,26 +18,6 @@ struct wlb_sim_load {
 	int64_t tokens;
 	int32_t per_document;
 };
-
-/* One replica's pipeline: virtual stage q = chunk x pp + stage; tables are [q x micro_batches + j]. */
-struct wlb_sim_pipeline {
-	struct wlb_plan plan;
-	int overlap_pp;
-	double *forward_s, *backward_s; /* how long each pass takes */
-	double *send_s;                 /* from stage to next stage, [stage x micro_batches + j] */
-	double *forward_end_s, *backward_end_s;
-	double *stage_end_s;  /* [stage] */
-	double *last_start_s; /* of a chunk's last backward pass, [q]; it ends at last_end_s */
-	double *last_end_s;
-	int64_t *next;                /* pass of each stage that comes next */
-	struct wlb_sim_event *events; /* NULL: not recorded */
-};
-
-/* Runs all passes of the pipeline from second 0; gives the second it ends. */
-double wlb_sim_pipeline_run(struct wlb_sim_pipeline *pipeline);
-
-/* Number of virtual stages times micro-batches: passes in one direction. */
-size_t wlb_sim_pipeline_passes(const struct wlb_plan *plan);
 
 struct wlb_sim {
 	struct wlb_model model;

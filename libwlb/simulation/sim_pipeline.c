@@ -3,8 +3,9 @@
  * free and what it needs has come: stages are advanced in turn, each as far as it can, and no queue of events is
  * needed.
  */
+#include "libwlb/simulation/sim_pipeline.h"
+
 #include "libwlb/layout/plan.h"
-#include "libwlb/simulation/sim.h"
 
 #define NOT_YET (-1.0)
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/client/client.h"
+#include "coordinator/client/config.h"
 #include "coordinator/wlbd/config.h"
 #include "coordinator/wlbd/http/route.h"
 #include "tests/fuzz/scratch.h"

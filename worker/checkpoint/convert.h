@@ -2,7 +2,12 @@
 #ifndef WORKER_CHECKPOINT_CONVERT_H
 #define WORKER_CHECKPOINT_CONVERT_H
 
-#include "worker/checkpoint/safetensors.h"
+#include <stdint.h>
+
+#include "kernels/ops.h"
+
+/* What can be converted to a weight; every other dtype of the format is WLB_STORED_OTHER. */
+enum wlb_stored { WLB_STORED_OTHER, WLB_STORED_BF16, WLB_STORED_F16, WLB_STORED_F32, WLB_STORED_F64 };
 
 /* Bytes of one stored element; 0 for WLB_STORED_OTHER. */
 int wlb_stored_bytes(enum wlb_stored stored);

@@ -12,9 +12,7 @@
 #include "kernels/ops.h"
 #include "libwlb/wlb.h"
 #include "worker/checkpoint/checkpoint.h"
-
-/* What can be converted to a weight; every other dtype of the format is WLB_STORED_OTHER. */
-enum wlb_stored { WLB_STORED_OTHER, WLB_STORED_BF16, WLB_STORED_F16, WLB_STORED_F32, WLB_STORED_F64 };
+#include "worker/checkpoint/convert.h"
 
 /* One tensor of a file: rows x cols elements, where rows is the first dimension and cols the product of
  * the others (a scalar is 1 x 1). */

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "common/model_config.h"
+#include "worker/launch/attempt_id.h"
 #include "worker/load/loader.h"
 #include "worker/parallel/groups.h"
-#include "worker/record/record.h"
 
 /* The policy that the launcher resolved into WLB_TP, WLB_CP, WLB_PP and WLB_DP: 1 when it did. */
 static int policy_of_launcher(struct wlb_policy *policy, struct wlb_error *error)
@@ -137,7 +137,7 @@ static int make(const struct wlb_launch *launch, const struct wlb_train_options 
 	    check_sequence(options, &plan->model, error) < 0 || choose_split(launch, options, plan, error) < 0 ||
 	    find_checkpoint(options, plan, error) < 0)
 		return -1;
-	return wlb_record_attempt_id(plan->attempt_id, sizeof(plan->attempt_id), error);
+	return wlb_launch_attempt_id(plan->attempt_id, sizeof(plan->attempt_id), error);
 }
 
 int wlb_train_plan_agree(struct wlb_launch *launch, const struct wlb_train_options *options, const char *trouble,

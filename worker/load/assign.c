@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "worker/load/grow.h"
-#include "worker/load/options.h"
 
 int wlb_assigner_init(struct wlb_assigner *d, const struct wlb_loader_options *options,
                       const struct wlb_document_time *time, struct wlb_error *error)

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "worker/load/document_time.h"
-#include "worker/load/loader.h"
+#include "worker/load/options.h"
 
 /* A micro-batch by its predicted time. */
 struct wlb_bin_order {

@@ -16,49 +16,8 @@
 #include "libwlb/wlb.h"
 #include "worker/data/dataset.h"
 #include "worker/data/schedule.h"
-#include "worker/model/micro_batch.h"
-
-struct wlb_loader_options {
-	int64_t seq_length;
-	int64_t global_batch_size; /* windows of seq_length tokens in a step */
-	uint64_t seed;
-	enum wlb_strategy packing;
-	enum wlb_sharding sharding;
-	/* How the step is dealt, wlb_loader_micro_batches says from what: micro-batches of a replica and the most
-	 * tokens that one may hold, on all its context-parallel ranks. */
-	int32_t micro_batches;
-	int64_t max_tokens;
-	struct wlb_layout layout;
-	struct wlb_coordinates at;
-};
-
-/* What a step needs at the most, from options->packing and options->layout; fills in seq_length, global_batch_size,
- * micro_batches and max_tokens, so that every step of the run fits. `windows_per_micro_batch` is Megatron-LM's
- * micro-batch size; max_tokens 0 takes what a micro-batch of that many windows may hold under the strategy: 1.25 times
- * as much for balanced and greedy packing, no more than they for fixed and plain. The number of micro-batches is
- * global_batch_size / (windows x dp), rounded up, and up to a multiple of pp where interleave > 1; raised where
- * max_tokens is so small that the step would not fit. -1 with numbers and rule where that is impossible (max_tokens
- * below seq_length). */
-int wlb_loader_micro_batches(int64_t seq_length, int64_t global_batch_size, int64_t windows_per_micro_batch,
-                             int64_t max_tokens, int32_t interleave, struct wlb_loader_options *options,
-                             struct wlb_error *error);
-
-/* Rows that the largest micro-batch may have on a rank. */
-int64_t wlb_loader_max_rows(const struct wlb_loader_options *options);
-
-struct wlb_loaded_step {
-	int64_t step;        /* 1 for the first of the run */
-	int64_t tokens;      /* of the global batch: what the loss is divided by */
-	int documents;       /* spans of documents */
-	int64_t held_tokens; /* read by the packer and kept for a later step */
-	int32_t micro_batches;
-	const struct wlb_micro_batch *list; /* [micro_batches] of this rank, in the order they are to be run */
-	double work;                        /* sum of list[].work */
-	/* How things stand after this step, for a checkpoint. */
-	struct wlb_schedule_state schedule;
-	const void *packer_state;
-	size_t packer_state_bytes;
-};
+#include "worker/load/loaded_step.h"
+#include "worker/load/options.h"
 
 struct wlb_loader;
 

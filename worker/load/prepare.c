@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "worker/load/grow.h"
-#include "worker/load/options.h"
 #include "worker/load/read.h"
 
 int wlb_preparer_init(struct wlb_preparer *p, const struct wlb_dataset *dataset, const struct wlb_model *model,

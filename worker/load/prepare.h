@@ -4,7 +4,11 @@
 
 #include <stdatomic.h>
 
+#include "worker/data/dataset.h"
+#include "worker/data/schedule.h"
 #include "worker/load/assign.h"
+#include "worker/load/loaded_step.h"
+#include "worker/load/options.h"
 #include "worker/load/rows.h"
 
 /* What is made in each step; two of them take turns. */

@@ -6,7 +6,8 @@
 #include <stdint.h>
 
 #include "libwlb/wlb.h"
-#include "worker/load/loader.h"
+#include "worker/load/options.h"
+#include "worker/model/micro_batch.h"
 
 /* Where the arrays of a micro-batch begin in the block; shapes as in struct wlb_micro_batch. ids has one element more,
  * so that a document's last target can be read with its inputs. */

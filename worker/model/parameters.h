@@ -13,99 +13,11 @@
 #ifndef WORKER_MODEL_PARAMETERS_H
 #define WORKER_MODEL_PARAMETERS_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "kernels/ops.h"
 #include "libwlb/wlb.h"
-
-enum wlb_init {
-	WLB_INIT_ONES,   /* norms */
-	WLB_INIT_NORMAL, /* normal, init_std */
-	WLB_INIT_OUTPUT, /* normal, init_std / sqrt(2 layers): what adds to the residual stream, as Megatron-LM does */
-};
-
-struct wlb_tensor {
-	char name[64];       /* "model.layers.0.self_attn.q_proj.weight" */
-	int64_t global_rows; /* output features; a vector has its length here */
-	int64_t global_cols; /* input features; a vector has 1 */
-	int64_t row_start;   /* this rank's block of it */
-	int64_t rows;
-	int64_t col_start;
-	int64_t cols;
-	int dimensions;
-	int owned; /* 1 on one rank of all those that hold the same block, ranks of the data group aside: it speaks for
-	            * the block in checkpoints and in the norm */
-	size_t offset; /* elements from the start of the flat buffers; a multiple of 16 */
-	int bucket;
-	enum wlb_init init;
-};
-
-/* What is done with the tensors of a bucket beyond the data group. */
-enum wlb_bucket_kind {
-	WLB_BUCKET_MATRICES, /* nothing */
-	WLB_BUCKET_NORMS,    /* summed over tp (each rank has seen its share of the rows only); no weight decay */
-	WLB_BUCKET_KV,       /* k and v that several ranks hold: summed over kv */
-	WLB_BUCKET_TIED,     /* a tied embedding: summed over the first and last stage */
-};
-
-struct wlb_bucket {
-	enum wlb_bucket_kind kind;
-	size_t offset;   /* into the flat buffers */
-	size_t elements; /* a multiple of 16 x shards: rank i of the data group owns the i-th of `shards` equal parts */
-	int owned;       /* as of its tensors, which agree */
-	/* Its gradients are complete once this layer of this chunk has been done in the chunk's last backward pass: 0
-	 * is the chunk's first layer, its number of layers the head, -1 the embedding. Chunks end the last one first.
-	 */
-	int chunk;
-	int layer;
-};
-
-/* Index into the table of tensors, for each tensor of a layer. */
-struct wlb_layer_tensors {
-	int input_norm;
-	int q;
-	int k;
-	int v;
-	int o;
-	int post_norm;
-	int gate;
-	int up;
-	int down;
-};
-
-/* Consecutive layers of a stage. */
-struct wlb_chunk {
-	int first_layer; /* in the model */
-	int layers;
-	int has_embedding;
-	int has_head;
-	struct wlb_layer_tensors *tensors; /* [layers] */
-};
-
-struct wlb_parameters {
-	struct wlb_model shape; /* of the whole model */
-	struct wlb_device *device;
-	/* what this rank has of every layer */
-	int heads;
-	int kv_heads;
-	int64_t intermediate;
-	int64_t vocab_start; /* of embedding and head */
-	int64_t vocab;
-	struct wlb_chunk *chunks; /* [chunk_count]: the plan's interleave */
-	int chunk_count;
-	struct wlb_tensor *tensors;
-	int count;
-	int embedding; /* -1 on a stage without; so are the two below */
-	int final_norm;
-	int head;                   /* the embedding's index where the two are tied and on one stage */
-	struct wlb_bucket *buckets; /* in the order in which they become complete */
-	int bucket_count;
-	int shards;
-	size_t elements; /* of each flat buffer, with padding (always 0) */
-	void *weights;
-	void *gradients;
-};
+#include "worker/model/parameter_table.h"
 
 /* The part of the rank at `at` under `plan`, which wlb_groups_check has passed. Allocates both buffers, zeroed. NULL
  * with the reason when memory does not suffice. */

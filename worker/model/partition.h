@@ -2,7 +2,7 @@
 #ifndef WORKER_MODEL_PARTITION_H
 #define WORKER_MODEL_PARTITION_H
 
-#include "worker/model/parameters.h"
+#include "worker/model/parameter_table.h"
 
 /* From shape, plan and place: the chunks, the rank's share of a layer, the table of tensors with their blocks. Without
  * buckets and offsets yet. -1: out of memory; what there is by then goes with the parameters. */

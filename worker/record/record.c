@@ -11,9 +11,10 @@
 
 #include "coordinator/client/node_page.h"
 #include "coordinator/client/reporter.h"
+#include "worker/launch/attempt_id.h"
 #include "worker/launch/attempt_setup.h"
 
-enum { FLUSH_MS = 300, UUID_LENGTH = 36 };
+enum { FLUSH_MS = 300 };
 
 struct wlb_recorder {
 	const struct wlb_launch *launch;
@@ -23,34 +24,6 @@ struct wlb_recorder {
 	atomic_flag ended;
 	atomic_flag complained;
 };
-
-static int mint_uuid(char *id, size_t size, struct wlb_error *error)
-{
-	const char *path = "/proc/sys/kernel/random/uuid";
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t length = fd >= 0 && size > UUID_LENGTH ? read(fd, id, UUID_LENGTH) : -1;
-	int cause = errno;
-	if (fd >= 0)
-		close(fd);
-	if (length != UUID_LENGTH)
-		return wlb_fail(error, "%s: cannot be read for the attempt's id: %s", path, strerror(cause));
-	id[UUID_LENGTH] = '\0';
-	return 0;
-}
-
-int wlb_record_attempt_id(char *id, size_t size, struct wlb_error *error)
-{
-	const char *given = getenv("WLB_ATTEMPT_ID");
-	id[0] = '\0';
-	if (getenv("WLB_RUN_ID") == NULL)
-		return 0;
-	if (given == NULL)
-		return mint_uuid(id, size, error);
-	if (strlen(given) >= size)
-		return wlb_fail(error, "WLB_ATTEMPT_ID '%.100s...': it must be a UUID", given);
-	snprintf(id, size, "%s", given);
-	return 0;
-}
 
 /* The other ranks of this node, for the reporter to watch. */
 static int find_peers(struct wlb_launch *launch, int *ranks, pid_t *pids, struct wlb_error *error)
@@ -268,7 +241,7 @@ void wlb_record_refusal(const struct wlb_launch *launch, int exit_code, const ch
 {
 	char id[64];
 	struct wlb_error error = {0};
-	if (wlb_record_attempt_id(id, sizeof(id), &error) < 0 || id[0] == '\0')
+	if (wlb_launch_attempt_id(id, sizeof(id), &error) < 0 || id[0] == '\0')
 		return;
 	/* Without a node: the ranks here leave at once, and none of them is lost. */
 	struct wlb_reporter_options options = {.attempt_id = id};

@@ -18,10 +18,6 @@
 struct wlb_train_plan;
 struct wlb_recorder;
 
-/* The name of this attempt: WLB_ATTEMPT_ID, or a fresh UUID where a plain srun started us in a job of WLB, or
- * "" where nothing is recorded. */
-int wlb_record_attempt_id(char *id, size_t size, struct wlb_error *error);
-
 /* Records that the attempt ended before it began. For rank 0. */
 void wlb_record_refusal(const struct wlb_launch *launch, int exit_code, const char *reason);
 

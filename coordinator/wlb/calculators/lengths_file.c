@@ -7,48 +7,9 @@
 #include <unistd.h>
 
 #include "common/file.h"
-
-/* A sum of lengths stays far from 2^63. */
-static const int64_t longest_tokens = INT64_C(1) << 40, most_tokens = INT64_C(1) << 60;
+#include "coordinator/wlb/calculators/lengths_index.h"
 
 enum { COUNT_DEFAULT = 100000, COUNT_MAX = 100 * 1000 * 1000 };
-
-int wlb_length_list_add(struct wlb_length_list *list, int64_t tokens, struct wlb_error *error)
-{
-	if (tokens < 0 || tokens > longest_tokens)
-		return wlb_fail(error, "a length of %" PRId64 " tokens: must be from 0 to %" PRId64, tokens,
-		                longest_tokens);
-	if (tokens > most_tokens - list->total_tokens)
-		return wlb_fail(error, "more than %" PRId64 " tokens in all: give fewer documents", most_tokens);
-	if (list->count == list->capacity) {
-		size_t capacity = 2 * list->capacity + 1024;
-		int64_t *grown = reallocarray(list->tokens, capacity, sizeof(*grown));
-		if (grown == NULL)
-			return wlb_fail(error, "no memory for the lengths of %zu documents", capacity);
-		list->tokens = grown;
-		list->capacity = capacity;
-	}
-	list->tokens[list->count++] = tokens;
-	list->total_tokens += tokens;
-	return 0;
-}
-
-void wlb_length_list_free(struct wlb_length_list *list)
-{
-	free(list->tokens);
-	memset(list, 0, sizeof(*list));
-}
-
-bool wlb_length_stream_next(void *context, int64_t *tokens)
-{
-	struct wlb_length_stream *stream = context;
-	if (stream->taken == stream->list->count && stream->again)
-		stream->taken = 0;
-	if (stream->taken == stream->list->count)
-		return false;
-	*tokens = stream->list->tokens[stream->taken++];
-	return true;
-}
 
 /* A line of `length` bytes without its end. It may hold NUL bytes. */
 static int add_line(struct wlb_length_list *list, const char *line, size_t length, struct wlb_error *error)
@@ -60,7 +21,7 @@ static int add_line(struct wlb_length_list *list, const char *line, size_t lengt
 		end++;
 	if (errno != 0 || end == line || end != line + length)
 		return wlb_fail(error, "'%.40s': must be a whole number of tokens from 0 to %" PRId64, line,
-		                longest_tokens);
+		                WLB_LENGTH_MAX_TOKENS);
 	return wlb_length_list_add(list, tokens, error);
 }
 

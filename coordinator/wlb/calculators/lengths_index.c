@@ -1,9 +1,8 @@
-/* Document lengths out of a Megatron-LM index; common/index_format.h has the format. */
+#include "coordinator/wlb/calculators/lengths_index.h"
+
 #include <endian.h>
 #include <inttypes.h>
 #include <string.h>
-
-#include "coordinator/wlb/calculators/lengths_file.h"
 
 static const char magic[] = "MMIDIDX\0"; /* with the literal's own NUL */
 enum { VERSION = 1, HEADER_BYTES = 34, VERSION_AT = 9, COUNTS_AT = 18 };

@@ -1,4 +1,4 @@
-#include "coordinator/wlb/doctor/doctor.h"
+#include "coordinator/wlb/doctor/node.h"
 
 #include <errno.h>
 #include <glob.h>
@@ -11,8 +11,10 @@
 
 #include <munge.h>
 
+#include "coordinator/client/config.h"
 #include "coordinator/client/credential.h"
 #include "coordinator/wlb/api.h"
+#include "coordinator/wlb/doctor/ask.h"
 
 /* Where MUNGE is, also when no coordinator is configured. */
 static const char *munge_socket(struct wlb_client_config *config)

@@ -1,10 +1,11 @@
-#include "coordinator/wlb/doctor/doctor.h"
+#include "coordinator/wlb/doctor/slurm.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlb/doctor/ask.h"
 
 /* "25.11" of "25.11.7". */
 static void series(const char *version, char *text, size_t size)

@@ -6,8 +6,8 @@
 
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/command.h"
-#include "coordinator/wlb/history/show.h"
 #include "coordinator/wlb/history/steps.h"
+#include "coordinator/wlb/history/story.h"
 #include "coordinator/wlb/output/terminal.h"
 
 enum { STEPS_A_COLUMN = 4 }; /* of the loss curve, which shows their mean */

@@ -1,4 +1,4 @@
-#include "coordinator/wlb/history/show.h"
+#include "coordinator/wlb/history/story.h"
 
 #include <math.h>
 #include <stdio.h>

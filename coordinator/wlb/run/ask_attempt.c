@@ -1,4 +1,4 @@
-#include "coordinator/wlb/run/run.h"
+#include "coordinator/wlb/run/ask_attempt.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,6 +8,9 @@
 #include "common/clock.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/api.h"
+#include "coordinator/wlb/run/deliver_records.h"
+#include "coordinator/wlb/run/say.h"
+#include "coordinator/wlb/run/signals.h"
 
 enum {
 	ASK_MS = 5000,

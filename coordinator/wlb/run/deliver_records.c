@@ -1,6 +1,4 @@
-/* Records that wait in the spool folder: this run's are delivered where the coordinator decides on them and, for a
- * moment, at the end; all others beside the run. */
-#include "coordinator/wlb/run/run.h"
+#include "coordinator/wlb/run/deliver_records.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +9,7 @@
 #include "coordinator/client/refused.h"
 #include "coordinator/wlb/delivery/detach.h"
 #include "coordinator/wlb/delivery/pending.h"
+#include "coordinator/wlb/run/say.h"
 
 enum {
 	AWAY_MS = 200,  /* a request to a coordinator that did not answer a moment ago */

@@ -1,4 +1,4 @@
-#include "coordinator/wlb/run/run.h"
+#include "coordinator/wlb/run/job.h"
 
 #include <errno.h>
 #include <fcntl.h>

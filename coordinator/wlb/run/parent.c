@@ -1,7 +1,4 @@
-/* The job's script, which started us. When it was killed Slurm ends the job, but not always us: a process whose parent
- * is gone belongs to nobody that Slurm knows. A script may also end on purpose and leave us to work; only Slurm can
- * tell the two apart. */
-#include "coordinator/wlb/run/run.h"
+#include "coordinator/wlb/run/parent.h"
 
 #include <poll.h>
 #include <stdlib.h>

@@ -1,18 +1,24 @@
 /* wlb run: brings a command to its end on whatever nodes are left. */
-#include "coordinator/wlb/run/run.h"
-
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "coordinator/client/reporter.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/command.h"
+#include "coordinator/wlb/run/ask_attempt.h"
+#include "coordinator/wlb/run/deliver_records.h"
+#include "coordinator/wlb/run/job.h"
+#include "coordinator/wlb/run/launch.h"
+#include "coordinator/wlb/run/parent.h"
+#include "coordinator/wlb/run/say.h"
+#include "coordinator/wlb/run/signals.h"
+#include "coordinator/wlb/run/state.h"
+#include "coordinator/wlb/run/watch.h"
 
 /* From the end of srun to ours; with what wlb-worker takes before, less than a second. Slurm kills us KillWait after
  * SIGTERM. */
@@ -38,16 +44,6 @@ static const char help[] =
 	"  --srun-args WORDS    more options for srun, separated by blanks; may be given several times\n\n"
 	"Exit code: that of the last attempt, which is that of its first task to fail (128 + signal if killed);\n"
 	"0 only when COMMAND succeeded; 2 for wrong usage.\n";
-
-void wlb_run_say(const char *format, ...)
-{
-	char line[1200];
-	va_list args;
-	va_start(args, format);
-	vsnprintf(line, sizeof(line), format, args);
-	va_end(args);
-	fprintf(stderr, "wlb: %s\n", line);
-}
 
 /* ---- options -------------------------------------------------------------------------------------------------- */
 
@@ -330,19 +326,6 @@ static int run_attempts(struct wlb_run *run)
 
 /* ---- the command ---------------------------------------------------------------------------------------------- */
 
-/* Before the first thread: every thread then leaves these signals to signal_fd. */
-static int take_signals(struct wlb_run *run, struct wlb_error *error)
-{
-	static const int numbers[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT};
-	sigemptyset(&run->signals);
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		sigaddset(&run->signals, numbers[i]);
-	sigprocmask(SIG_BLOCK, &run->signals, &run->signals_before);
-	signal(SIGPIPE, SIG_IGN); /* that nobody reads our stderr does not end the run */
-	run->signal_fd = signalfd(-1, &run->signals, SFD_CLOEXEC);
-	return run->signal_fd >= 0 ? 0 : wlb_fail(error, "signals cannot be read: %s", strerror(errno));
-}
-
 static void open_coordinator(struct wlb_run *run)
 {
 	struct wlb_error error;
@@ -407,7 +390,7 @@ static int run_main(const struct wlb_command *self, int argc, char **argv)
 		return code - 1;
 	}
 	wlb_run_parent_open(&run);
-	if (take_signals(&run, &error) != 0)
+	if (wlb_run_signals_block(&run, &error) != 0)
 		code = wlb_command_fail(self, WLB_EXIT_FAILED, error.message);
 	else if (wlb_run_job_load(&run.job, &run.options, &error) != 0)
 		code = wlb_command_fail(self, WLB_EXIT_USAGE, error.message);

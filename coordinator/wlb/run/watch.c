@@ -1,4 +1,4 @@
-#include "coordinator/wlb/run/run.h"
+#include "coordinator/wlb/run/watch.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -7,12 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/clock.h"
 #include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlb/run/parent.h"
+#include "coordinator/wlb/run/say.h"
+#include "coordinator/wlb/run/signals.h"
 
 enum {
 	LOOK_MS = 200,           /* between two looks at the reporter's orders */
@@ -106,23 +108,6 @@ static void obey_order(struct watch *w)
 	w->next_ending_ms = wlb_clock_ms() + ORDER_GRACE_MS;
 }
 
-/* True for the signals that end the run. */
-static bool take_signal(struct wlb_run *run, int *number)
-{
-	struct signalfd_siginfo info;
-	*number = 0;
-	if (read(run->signal_fd, &info, sizeof(info)) != sizeof(info))
-		return false;
-	*number = (int)info.ssi_signo;
-	if (*number != SIGTERM && *number != SIGINT && *number != SIGHUP)
-		return false;
-	if (*number == SIGTERM)
-		wlb_run_note_term(run);
-	else
-		run->cancelled = true;
-	return true;
-}
-
 static void end_cancelled(struct watch *w, const char *why)
 {
 	w->attempt->cancelled = true;
@@ -150,7 +135,7 @@ static void pass_signal(struct watch *w)
 {
 	int number;
 	char why[64];
-	bool ends = take_signal(w->run, &number);
+	bool ends = wlb_run_signal_read(w->run, &number);
 	if (number == 0 || number == SIGCHLD || w->run->abandoned)
 		return;
 	kill(-w->srun, ends ? SIGTERM : number);
@@ -294,17 +279,4 @@ void wlb_run_end_orphaned_step(struct wlb_run *run)
 			break;
 	}
 	run->killed_srun = 0;
-}
-
-bool wlb_run_pause(struct wlb_run *run, int ms)
-{
-	struct pollfd ready = {.fd = run->signal_fd, .events = POLLIN};
-	int64_t until_ms = wlb_clock_ms() + ms;
-	int number;
-	while (!wlb_run_look_at_parent(run, false) && wlb_clock_left_ms(until_ms) > 0) {
-		int left_ms = wlb_clock_left_ms(until_ms);
-		if (poll(&ready, 1, left_ms < LOOK_MS ? left_ms : LOOK_MS) > 0)
-			take_signal(run, &number);
-	}
-	return !run->cancelled && !run->abandoned;
 }

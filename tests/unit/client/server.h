@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "coordinator/client/client.h"
+#include "coordinator/client/config.h"
 
 struct request {
 	char method[16];

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "common/file.h"
-#include "coordinator/client/client.h"
+#include "coordinator/client/config.h"
 
 static char path[] = "/tmp/wlb-config-XXXXXX";
 

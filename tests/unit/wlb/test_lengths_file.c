@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "coordinator/wlb/calculators/lengths_file.h"
+#include "coordinator/wlb/calculators/lengths_index.h"
 
 static int read_text(const char *text, size_t bytes, struct wlb_length_list *list, struct wlb_error *error)
 {

@@ -1,8 +1,8 @@
-/* The picture of a packed step. */
+#include "coordinator/wlb/calculators/pack/draw.h"
+
 #include <inttypes.h>
 #include <math.h>
 
-#include "coordinator/wlb/calculators/pack/pack.h"
 #include "coordinator/wlb/output/svg.h"
 
 enum {

@@ -1,12 +1,18 @@
 /* wlb pack: how equal the micro-batches of a stream of documents get. */
-#include "coordinator/wlb/calculators/pack/pack.h"
-
+#include <stdbool.h>
+#include <stdio.h>
 #include <time.h>
+
+#include <jansson.h>
 
 #include "common/atomic_file.h"
 #include "coordinator/wlb/api.h"
+#include "coordinator/wlb/calculators/lengths_file.h"
 #include "coordinator/wlb/calculators/model_file.h"
 #include "coordinator/wlb/calculators/pack/batches.h"
+#include "coordinator/wlb/calculators/pack/draw.h"
+#include "coordinator/wlb/calculators/pack/report.h"
+#include "coordinator/wlb/calculators/pack/tally.h"
 #include "coordinator/wlb/command.h"
 
 static const char help[] =

@@ -1,9 +1,9 @@
-/* What `wlb pack` prints and dumps. */
+#include "coordinator/wlb/calculators/pack/report.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/wlb/calculators/pack/pack.h"
 #include "coordinator/wlb/output/chart.h"
 #include "coordinator/wlb/output/plot.h"
 #include "coordinator/wlb/output/table.h"

@@ -1,7 +1,7 @@
+#include "coordinator/wlb/calculators/pack/tally.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "coordinator/wlb/calculators/pack/pack.h"
 
 int wlb_pack_tally_add(struct wlb_pack_tally *tally, const struct wlb_step *step, double busy_s,
                        struct wlb_error *error)

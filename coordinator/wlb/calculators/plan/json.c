@@ -1,5 +1,6 @@
-/* The result of a search as JSON. */
-#include "coordinator/wlb/calculators/plan/plan.h"
+#include "coordinator/wlb/calculators/plan/json.h"
+
+#include "coordinator/wlb/calculators/plan/time.h"
 
 const char *wlb_recompute_name(enum wlb_recompute recompute)
 {

@@ -1,7 +1,7 @@
 /* wlb plan: the layout for a number of nodes, and why. */
-#include "coordinator/wlb/calculators/plan/plan.h"
-
 #include "coordinator/wlb/api.h"
+#include "coordinator/wlb/calculators/plan/json.h"
+#include "coordinator/wlb/calculators/plan/report.h"
 #include "coordinator/wlb/calculators/plan/search.h"
 #include "coordinator/wlb/command.h"
 

@@ -1,10 +1,12 @@
-/* The result of a search for people. */
+#include "coordinator/wlb/calculators/plan/report.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "coordinator/slurm/slurm_api.h"
-#include "coordinator/wlb/calculators/plan/plan.h"
+#include "coordinator/wlb/calculators/plan/json.h"
+#include "coordinator/wlb/calculators/plan/time.h"
 #include "coordinator/wlb/output/chart.h"
 #include "coordinator/wlb/output/table.h"
 #include "coordinator/wlb/output/terminal.h"

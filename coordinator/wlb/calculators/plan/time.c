@@ -1,8 +1,8 @@
-/* Where a simulated step's time goes, by name. */
+#include "coordinator/wlb/calculators/plan/time.h"
+
 #include <stddef.h>
 #include <stdio.h>
 
-#include "coordinator/wlb/calculators/plan/plan.h"
 #include "coordinator/wlb/output/chart.h"
 #include "coordinator/wlb/output/terminal.h"
 

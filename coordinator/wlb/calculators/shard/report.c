@@ -1,8 +1,8 @@
-/* What `wlb shard` measures, prints and dumps. */
+#include "coordinator/wlb/calculators/shard/report.h"
+
 #include <inttypes.h>
 #include <math.h>
 
-#include "coordinator/wlb/calculators/shard/shard.h"
 #include "coordinator/wlb/output/chart.h"
 #include "coordinator/wlb/output/table.h"
 #include "coordinator/wlb/output/terminal.h"

@@ -1,6 +1,4 @@
 /* wlb shard: how equal the ranks of context parallelism get. */
-#include "coordinator/wlb/calculators/shard/shard.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +8,7 @@
 #include "coordinator/wlb/calculators/model_file.h"
 #include "coordinator/wlb/calculators/pack/batches.h"
 #include "coordinator/wlb/calculators/plan/machine.h"
+#include "coordinator/wlb/calculators/shard/report.h"
 #include "coordinator/wlb/command.h"
 
 enum { RANKS_MAX = 65536, MICRO_BATCH_TOKENS_MAX = 1 << 30 };

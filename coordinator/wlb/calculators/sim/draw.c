@@ -1,8 +1,8 @@
-/* The picture of pipelines. */
+#include "coordinator/wlb/calculators/sim/draw.h"
+
 #include <math.h>
 #include <stdio.h>
 
-#include "coordinator/wlb/calculators/sim/sim.h"
 #include "coordinator/wlb/output/svg.h"
 
 enum {

@@ -1,6 +1,7 @@
-/* What `wlb sim` prints. */
-#include "coordinator/wlb/calculators/plan/plan.h"
-#include "coordinator/wlb/calculators/sim/sim.h"
+#include "coordinator/wlb/calculators/sim/report.h"
+
+#include "coordinator/wlb/calculators/plan/json.h"
+#include "coordinator/wlb/calculators/plan/time.h"
 #include "coordinator/wlb/output/table.h"
 
 static double speed_up(const struct wlb_sim_report *report, int run)

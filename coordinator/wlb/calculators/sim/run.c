@@ -1,8 +1,9 @@
-/* One strategy, packed and simulated. */
+#include "coordinator/wlb/calculators/sim/run.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/wlb/calculators/sim/sim.h"
+#include "coordinator/wlb/calculators/plan/samples.h"
 #include "coordinator/wlb/command.h"
 
 /* The first steps of a stream have no documents that waited yet. */

@@ -1,12 +1,13 @@
 /* wlb sim: what each way to pack and shard is worth on a cluster that need not be there. */
-#include "coordinator/wlb/calculators/sim/sim.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "coordinator/wlb/api.h"
-#include "coordinator/wlb/calculators/plan/plan.h"
+#include "coordinator/wlb/calculators/plan/json.h"
 #include "coordinator/wlb/calculators/plan/search.h"
+#include "coordinator/wlb/calculators/sim/draw.h"
+#include "coordinator/wlb/calculators/sim/report.h"
+#include "coordinator/wlb/calculators/sim/run.h"
 #include "coordinator/wlb/command.h"
 
 static const char help[] =

@@ -1,6 +1,9 @@
-/* The parts of the layout search; internal. */
-#ifndef LIBWLB_LAYOUT_SEARCH_H
-#define LIBWLB_LAYOUT_SEARCH_H
+/* What the layout search was asked, and the plans it has found so far. */
+#ifndef LIBWLB_LAYOUT_SEARCH_STATE_H
+#define LIBWLB_LAYOUT_SEARCH_STATE_H
+
+#include <stddef.h>
+#include <stdint.h>
 
 #include "libwlb/wlb.h"
 
@@ -33,19 +36,5 @@ struct wlb_search {
 	struct wlb_search_plan *plans;
 	size_t count, capacity;
 };
-
-/* Groups of tp GPUs that fit inside the nodes. */
-int64_t wlb_search_slots(const struct wlb_search *search, int32_t tp);
-
-/* Fills `plans` with every one that machine and model allow, memory and bound with each. */
-int wlb_search_enumerate(struct wlb_search *search, struct wlb_error *error);
-
-/* Simulates a candidate: its step_s and time. -1 without memory; a plan that its documents find no room in stays at
- * step_s 0. */
-int wlb_search_simulate(const struct wlb_search *search, struct wlb_candidate *candidate, struct wlb_error *error);
-
-/* Writes where the plan's ranks run and which GPUs stay idle; arrays of as many as there are usable GPUs. */
-void wlb_search_place(const struct wlb_search *search, const struct wlb_plan *plan, struct wlb_search_result *result,
-                      int32_t *rank_node, int32_t *rank_gpu, int32_t *idle_node, int32_t *idle_gpu);
 
 #endif

@@ -1,6 +1,6 @@
 /* The story of one run, in sections, from the reply of GET /v1/runs/RUN and from its steps. */
-#ifndef COORDINATOR_WLB_HISTORY_SHOW_H
-#define COORDINATOR_WLB_HISTORY_SHOW_H
+#ifndef COORDINATOR_WLB_HISTORY_STORY_H
+#define COORDINATOR_WLB_HISTORY_STORY_H
 
 #include <jansson.h>
 

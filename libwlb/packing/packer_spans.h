@@ -1,6 +1,6 @@
-/* Inside of the packer, shared by its strategies. */
-#ifndef LIBWLB_PACKING_PACKER_H
-#define LIBWLB_PACKING_PACKER_H
+/* Inside of the packer: its spans, and how strategies cut them into bins. */
+#ifndef LIBWLB_PACKING_PACKER_SPANS_H
+#define LIBWLB_PACKING_PACKER_SPANS_H
 
 #include "libwlb/packing/assign.h"
 
@@ -23,22 +23,16 @@ struct wlb_packer {
 
 double wlb_packer_work(const struct wlb_packer *packer, int64_t tokens);
 
-/* Makes space for `spans` more than are held, and for one cut at the end of each micro-batch. Returns -1 if out of memory;
- * the packer is unchanged. */
+/* Makes space for `spans` more than are held, and for one cut at the end of each micro-batch. Returns -1 if out of
+ * memory; the packer is unchanged. */
 int wlb_packer_reserve(struct wlb_packer *packer, size_t spans, struct wlb_error *error);
 
 /* Puts the first `tokens` of a span into a bin, as a span of their own where they are not all of it. Its space was
  * reserved by wlb_packer_reserve(). */
 void wlb_packer_cut(struct wlb_packer *packer, size_t span, int64_t tokens, int32_t bin);
 
-/* Cuts the added spans that came by step `came_by` and are in no bin into the space left in the bins, the largest first,
- * until that is used up. */
+/* Cuts the added spans that came by step `came_by` and are in no bin into the space left in the bins, the largest
+ * first, until that is used up. */
 void wlb_packer_cut_rest(struct wlb_packer *packer, int64_t came_by);
-
-/* Each sets the bin of the spans of this step, and leaves -1 in those that wait. */
-void wlb_packer_balanced(struct wlb_packer *packer);
-void wlb_packer_greedy(struct wlb_packer *packer);
-void wlb_packer_fixed(struct wlb_packer *packer);
-void wlb_packer_plain(struct wlb_packer *packer);
 
 #endif

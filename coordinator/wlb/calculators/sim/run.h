@@ -1,11 +1,9 @@
-/* Parts of `wlb sim`: the strategies that are compared, and how the result is shown. */
-#ifndef COORDINATOR_WLB_CALCULATORS_SIM_SIM_H
-#define COORDINATOR_WLB_CALCULATORS_SIM_SIM_H
-
-#include <jansson.h>
+/* The strategies that `wlb sim` compares, each packed and simulated. */
+#ifndef COORDINATOR_WLB_CALCULATORS_SIM_RUN_H
+#define COORDINATOR_WLB_CALCULATORS_SIM_RUN_H
 
 #include "coordinator/wlb/calculators/plan/input.h"
-#include "coordinator/wlb/calculators/plan/samples.h"
+#include "libwlb/wlb.h"
 
 /* How documents are packed, and how micro-batches are sharded then. */
 struct wlb_sim_strategy {
@@ -55,14 +53,5 @@ int wlb_sim_run_strategy(const struct wlb_plan_request *request, struct wlb_plan
                          const struct wlb_sim_options *options, int steps, struct wlb_sim_run *run,
                          struct wlb_error *error);
 void wlb_sim_report_free(struct wlb_sim_report *report);
-
-/* NULL without memory. */
-json_t *wlb_sim_to_json(const struct wlb_plan_input *input, const struct wlb_sim_report *report);
-
-/* The table of speed-ups, and where they come from. -1 without memory. */
-int wlb_sim_print(const struct wlb_plan_input *input, const struct wlb_sim_report *report);
-
-/* A picture: the pipeline of each strategy below the other, on one scale of time. */
-int wlb_sim_draw(const char *path, const struct wlb_sim_report *report, struct wlb_error *error);
 
 #endif

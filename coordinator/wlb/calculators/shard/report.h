@@ -1,6 +1,6 @@
-/* Parts of `wlb shard`: what is measured over the micro-batches of a stream, and how it is shown. */
-#ifndef COORDINATOR_WLB_CALCULATORS_SHARD_SHARD_H
-#define COORDINATOR_WLB_CALCULATORS_SHARD_SHARD_H
+/* What `wlb shard` measures over the micro-batches of a stream, prints and dumps. */
+#ifndef COORDINATOR_WLB_CALCULATORS_SHARD_REPORT_H
+#define COORDINATOR_WLB_CALCULATORS_SHARD_REPORT_H
 
 #include <stdio.h>
 

@@ -1,0 +1,29 @@
+/* Where the coordinator is and whose answers are believed: from the environment or /etc/wlb/wlb.conf. */
+#ifndef COORDINATOR_CLIENT_CONFIG_H
+#define COORDINATOR_CLIENT_CONFIG_H
+
+#include <sys/types.h>
+
+#include "libwlb/wlb.h"
+
+/* Where the coordinator is, how to prove who asks, and whose proof of an answer is believed. */
+struct wlb_client_config {
+	char host[256];
+	char port[16];
+	char munge_socket[108];    /* "": MUNGE's default */
+	char coordinator_user[64]; /* the account wlbd runs as, a name or a number; "": root */
+	uid_t coordinator_uid;     /* the same */
+};
+
+/* Reads, in this order of precedence: WLB_COORDINATOR (host:port), WLB_MUNGE_SOCKET and WLB_COORDINATOR_USER from the
+ * environment; then the file WLB_CONF or /etc/wlb/wlb.conf (`coordinator = host:port`, `munge_socket = path`,
+ * `coordinator_user = name`). -1 when no coordinator is named anywhere or a line is malformed. */
+int wlb_client_config_load(struct wlb_client_config *config, struct wlb_error *error);
+
+/* Parses "host:port", "[v6]:port" into the config; -1 with value, rule, example. */
+int wlb_client_config_address(struct wlb_client_config *config, const char *address, struct wlb_error *error);
+
+/* The account whose proofs are believed; -1 when this host does not know the name. */
+int wlb_client_config_user(struct wlb_client_config *config, const char *user, struct wlb_error *error);
+
+#endif

@@ -1,0 +1,85 @@
+#include "coordinator/client/spool_header.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+enum {
+	FORMAT_FROM_1 = 1, /* the first record has number 1 */
+	FORMAT_FROM_N = 2, /* the header says which number it has */
+};
+
+static int copy_name(char *to, size_t size, const char *name, const char *what, struct wlb_error *error)
+{
+	size_t length = name != NULL ? strlen(name) : 0;
+	bool plain = length >= 1 && length < size && name[0] != '.';
+	for (size_t i = 0; plain && i < length; i++)
+		plain = isalnum((unsigned char)name[i]) || strchr("._-", name[i]) != NULL;
+	if (!plain)
+		return wlb_fail(error, "%s '%.80s': must have 1 to %zu letters, digits, '_', '-' or inner '.'", what,
+		                name != NULL ? name : "", size - 1);
+	memcpy(to, name, length + 1);
+	return 0;
+}
+
+int wlb_spool_identify(struct wlb_spool_identity *identity, const char *run_id, const char *attempt_id,
+                       const char *source, struct wlb_error *error)
+{
+	if (copy_name(identity->run_id, sizeof(identity->run_id), run_id, "run", error) != 0 ||
+	    copy_name(identity->attempt_id, sizeof(identity->attempt_id), attempt_id, "attempt", error) != 0 ||
+	    copy_name(identity->source, sizeof(identity->source), source, "source", error) != 0)
+		return -1;
+	identity->job_id = strtoll(identity->run_id, NULL, 10);
+	return 0;
+}
+
+int wlb_spool_header(char header[WLB_SPOOL_HEADER_MAX], const struct wlb_spool_identity *identity, int64_t first_seq)
+{
+	char numbers[48] = "";
+	if (first_seq != 1)
+		snprintf(numbers, sizeof(numbers), ",\"first_seq\":%" PRId64, first_seq);
+	return snprintf(header, WLB_SPOOL_HEADER_MAX,
+	                "{\"wlb_spool\":%d,\"run_id\":\"%s\",\"attempt_id\":\"%s\",\"source\":\"%s\"%s}\n",
+	                first_seq == 1 ? FORMAT_FROM_1 : FORMAT_FROM_N, identity->run_id, identity->attempt_id,
+	                identity->source, numbers);
+}
+
+int wlb_spool_header_parse(const char *path, const char *line, struct wlb_spool_identity *found, int64_t *first_seq,
+                           struct wlb_error *error)
+{
+	json_t *header = json_loads(line, 0, NULL);
+	int format = 0;
+	const char *run, *attempt, *source;
+	json_int_t first = 1;
+	int rc = json_unpack(header, "{s:i, s:s, s:s, s:s, s?I}", "wlb_spool", &format, "run_id", &run, "attempt_id",
+	                     &attempt, "source", &source, "first_seq", &first);
+	if (rc != 0 || format < FORMAT_FROM_1 || format > FORMAT_FROM_N || first < 0 || first > INT64_MAX / 2)
+		rc = wlb_fail(error, "spool %s: its first line is not the header of a spool of format %d or %d", path,
+		              FORMAT_FROM_1, FORMAT_FROM_N);
+	else
+		rc = wlb_spool_identify(found, run, attempt, source, error);
+	*first_seq = format == FORMAT_FROM_1 ? 1 : first;
+	json_decref(header);
+	return rc;
+}
+
+int wlb_spool_peek(const char *path, struct wlb_spool_identity *identity, int64_t *first_seq, struct wlb_error *error)
+{
+	char line[WLB_SPOOL_HEADER_MAX];
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+	if (fd < 0)
+		return wlb_fail(error, "spool %s: cannot be opened: %s", path, strerror(errno));
+	ssize_t length = read(fd, line, sizeof(line) - 1);
+	close(fd);
+	line[length > 0 ? length : 0] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	return wlb_spool_header_parse(path, line, identity, first_seq, error);
+}

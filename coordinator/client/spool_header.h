@@ -1,0 +1,34 @@
+/* The first line of a spool and of a file of refused records: whose records follow, and the number of the first. */
+#ifndef COORDINATOR_CLIENT_SPOOL_HEADER_H
+#define COORDINATOR_CLIENT_SPOOL_HEADER_H
+
+#include <stdint.h>
+
+#include "libwlb/wlb.h"
+
+struct wlb_spool_identity {
+	char run_id[64];
+	char attempt_id[64];
+	char source[32];
+	int64_t job_id; /* the number that run_id begins with, 0 when none */
+};
+
+/* Fills the identity; -1 when a name is empty, too long, or has other characters than letters, digits, '.', '_', '-'.
+ */
+int wlb_spool_identify(struct wlb_spool_identity *identity, const char *run_id, const char *attempt_id,
+                       const char *source, struct wlb_error *error);
+
+/* The first line of a file of records, with its newline, for record `first_seq` to follow; its length. A file whose
+ * records have no numbers yet is no spool: it is kept in refused/. */
+enum { WLB_SPOOL_HEADER_MAX = 384, WLB_SPOOL_UNNUMBERED = 0 };
+int wlb_spool_header(char header[WLB_SPOOL_HEADER_MAX], const struct wlb_spool_identity *identity, int64_t first_seq);
+
+/* Reads that line, without its newline; `path` is for messages. -1 with the rule when it is not the header of a spool.
+ */
+int wlb_spool_header_parse(const char *path, const char *line, struct wlb_spool_identity *identity, int64_t *first_seq,
+                           struct wlb_error *error);
+
+/* Reads the first line of a file of records, and nothing else. */
+int wlb_spool_peek(const char *path, struct wlb_spool_identity *identity, int64_t *first_seq, struct wlb_error *error);
+
+#endif

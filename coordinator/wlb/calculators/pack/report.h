@@ -1,0 +1,25 @@
+/* What `wlb pack` prints and dumps. */
+#ifndef COORDINATOR_WLB_CALCULATORS_PACK_REPORT_H
+#define COORDINATOR_WLB_CALCULATORS_PACK_REPORT_H
+
+#include <stdio.h>
+
+#include <jansson.h>
+
+#include "coordinator/wlb/calculators/pack/tally.h"
+#include "libwlb/wlb.h"
+
+/* The summary as an object; NULL without memory. */
+json_t *wlb_pack_json(const struct wlb_pack_summary *summary);
+
+/* The table, and the imbalance of every step as a curve. -1 without memory. */
+int wlb_pack_print(const struct wlb_pack_summary *summary, const struct wlb_pack_tally *tally);
+
+/* The micro-batches of a step as bars of their work, with their tokens. */
+void wlb_pack_print_step(const struct wlb_step *step);
+
+/* Lines "step micro_batch document_index start length", behind the one that names them. */
+void wlb_pack_dump_header(FILE *out);
+void wlb_pack_dump_step(FILE *out, const struct wlb_step *step);
+
+#endif

@@ -1,0 +1,19 @@
+/* The result of a search as JSON. */
+#ifndef COORDINATOR_WLB_CALCULATORS_PLAN_JSON_H
+#define COORDINATOR_WLB_CALCULATORS_PLAN_JSON_H
+
+#include <jansson.h>
+
+#include "coordinator/wlb/calculators/plan/input.h"
+#include "libwlb/wlb.h"
+
+/* "none", "selective" or "full". */
+const char *wlb_recompute_name(enum wlb_recompute recompute);
+
+/* An object of {"layout": {...}, ...}; NULL without memory. */
+json_t *wlb_plan_to_json(const struct wlb_plan *plan);
+
+/* All of the result as an object; NULL without memory. */
+json_t *wlb_search_to_json(const struct wlb_plan_input *input, const struct wlb_search_result *result);
+
+#endif

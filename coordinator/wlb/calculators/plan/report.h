@@ -1,0 +1,11 @@
+/* The result of a search for people. */
+#ifndef COORDINATOR_WLB_CALCULATORS_PLAN_REPORT_H
+#define COORDINATOR_WLB_CALCULATORS_PLAN_REPORT_H
+
+#include "coordinator/wlb/calculators/plan/input.h"
+#include "libwlb/wlb.h"
+
+/* The answer, why it is that, the next best, what does not fit, and where the ranks go. -1 without memory. */
+int wlb_search_print(const struct wlb_plan_input *input, const struct wlb_search_result *result);
+
+#endif

@@ -1,0 +1,16 @@
+/* What `wlb sim` prints. */
+#ifndef COORDINATOR_WLB_CALCULATORS_SIM_REPORT_H
+#define COORDINATOR_WLB_CALCULATORS_SIM_REPORT_H
+
+#include <jansson.h>
+
+#include "coordinator/wlb/calculators/plan/input.h"
+#include "coordinator/wlb/calculators/sim/run.h"
+
+/* NULL without memory. */
+json_t *wlb_sim_to_json(const struct wlb_plan_input *input, const struct wlb_sim_report *report);
+
+/* The table of speed-ups, and where they come from. -1 without memory. */
+int wlb_sim_print(const struct wlb_plan_input *input, const struct wlb_sim_report *report);
+
+#endif

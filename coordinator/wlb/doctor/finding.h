@@ -1,0 +1,22 @@
+/* What the checks of `wlb doctor` find. */
+#ifndef COORDINATOR_WLB_DOCTOR_FINDING_H
+#define COORDINATOR_WLB_DOCTOR_FINDING_H
+
+#include <stdbool.h>
+
+#include <jansson.h>
+
+enum wlb_finding { WLB_FINDING_OK, WLB_FINDING_INFO, WLB_FINDING_WARN, WLB_FINDING_FAIL };
+
+struct wlb_doctor {
+	const char *save_dir; /* where checkpoints would go */
+	json_t *findings;
+	bool failed;
+	bool without_slurm; /* wlb_doctor_slurm sets it: what asks Slurm's commands is left out */
+};
+
+/* One line: what was looked at, what was found, and what to do about it ("" where there is nothing to do). */
+void wlb_doctor_note(struct wlb_doctor *doctor, enum wlb_finding finding, const char *what, const char *remedy,
+                     const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+#endif

@@ -1,0 +1,12 @@
+/* Checks of Slurm, the plugin and PMIx; each notes one or more findings. */
+#ifndef COORDINATOR_WLB_DOCTOR_SLURM_H
+#define COORDINATOR_WLB_DOCTOR_SLURM_H
+
+#include "coordinator/wlb/doctor/finding.h"
+
+void wlb_doctor_slurm(struct wlb_doctor *doctor);
+void wlb_doctor_plugin(struct wlb_doctor *doctor);
+void wlb_doctor_pmix(struct wlb_doctor *doctor);
+void wlb_doctor_fence(struct wlb_doctor *doctor);
+
+#endif

@@ -1,0 +1,8 @@
+/* What `wlb run` tells its user. */
+#ifndef COORDINATOR_WLB_RUN_SAY_H
+#define COORDINATOR_WLB_RUN_SAY_H
+
+/* Prints "wlb: ..." as one line on stderr. */
+void wlb_run_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,54 @@
+#include "coordinator/wlb/run/signals.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "coordinator/wlb/run/parent.h"
+
+enum { LOOK_MS = 200 }; /* between two looks at the job's script */
+
+int wlb_run_signals_block(struct wlb_run *run, struct wlb_error *error)
+{
+	static const int numbers[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT};
+	sigemptyset(&run->signals);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		sigaddset(&run->signals, numbers[i]);
+	sigprocmask(SIG_BLOCK, &run->signals, &run->signals_before);
+	signal(SIGPIPE, SIG_IGN); /* that nobody reads our stderr does not end the run */
+	run->signal_fd = signalfd(-1, &run->signals, SFD_CLOEXEC);
+	return run->signal_fd >= 0 ? 0 : wlb_fail(error, "signals cannot be read: %s", strerror(errno));
+}
+
+bool wlb_run_signal_read(struct wlb_run *run, int *number)
+{
+	struct signalfd_siginfo info;
+	*number = 0;
+	if (read(run->signal_fd, &info, sizeof(info)) != sizeof(info))
+		return false;
+	*number = (int)info.ssi_signo;
+	if (*number != SIGTERM && *number != SIGINT && *number != SIGHUP)
+		return false;
+	if (*number == SIGTERM)
+		wlb_run_note_term(run);
+	else
+		run->cancelled = true;
+	return true;
+}
+
+bool wlb_run_pause(struct wlb_run *run, int ms)
+{
+	struct pollfd ready = {.fd = run->signal_fd, .events = POLLIN};
+	int64_t until_ms = wlb_clock_ms() + ms;
+	int number;
+	while (!wlb_run_look_at_parent(run, false) && wlb_clock_left_ms(until_ms) > 0) {
+		int left_ms = wlb_clock_left_ms(until_ms);
+		if (poll(&ready, 1, left_ms < LOOK_MS ? left_ms : LOOK_MS) > 0)
+			wlb_run_signal_read(run, &number);
+	}
+	return !run->cancelled && !run->abandoned;
+}

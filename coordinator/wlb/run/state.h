@@ -1,0 +1,90 @@
+/* What `wlb run` knows while it runs: its options, the job, the attempt, and the run itself. */
+#ifndef COORDINATOR_WLB_RUN_STATE_H
+#define COORDINATOR_WLB_RUN_STATE_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <jansson.h>
+
+#include "coordinator/client/client.h"
+#include "coordinator/wlb/run/first_exit.h"
+#include "libwlb/wlb.h"
+
+struct wlb_run_options {
+	int tasks_per_node; /* 0: as the job was submitted */
+	int max_restarts;
+	int wait_s;            /* how long a fault may wait for a coordinator that is away */
+	const char *spool_dir; /* NULL: the job's */
+	char **srun_args;      /* one word each */
+	int srun_arg_count;
+	char **command; /* NULL-terminated */
+};
+
+/* The Slurm job we are in. */
+struct wlb_run_job {
+	uint32_t job_id;
+	uint32_t restart_count;
+	int64_t submit_time; /* 0: Slurm did not say */
+	char cluster[64];
+	char name[256];
+	char this_node[256];
+	char spool_dir[4096];
+	char **nodes; /* of the allocation, as far as we know; wlb_strings_free */
+	int node_count;
+	int tasks_per_node;
+	int gpus_per_node;
+	json_t *policy; /* what the user asked for, as the API has it */
+	bool off;       /* --wlb-layout=off or not given: start it and nothing else */
+};
+
+/* One launch. */
+struct wlb_attempt {
+	char id[37];
+	int number;
+	char **nodes; /* wlb_strings_free */
+	int node_count;
+	int tasks_per_node;
+	struct wlb_layout layout;
+	bool has_layout;
+	char reason[1024]; /* why it is as it is; "" for nothing to say */
+
+	/* How it went. */
+	char step_id[32]; /* "12.0"; "" when it never got one */
+	int exit_code;    /* of the task that failed first, else srun's; 128 + signal when it was killed */
+	bool no_step;     /* srun could not create its step, for a reason that passes: no task has run */
+	bool ended_by_order;
+	bool cancelled;
+	char end_reason[512];
+};
+
+struct wlb_run {
+	struct wlb_run_options options;
+	struct wlb_run_job job;
+	struct wlb_client_config config;
+	struct wlb_connection *connection; /* NULL: no coordinator is configured */
+	char id[64];                       /* WLB_RUN_ID */
+	int launch;                        /* index of this `wlb run` in the job, from 1 */
+	bool announced;
+	char attempt_id[37];              /* of the last attempt, "" before the first */
+	struct wlb_first_exit first_exit; /* of the last attempt */
+	int srun_signal;                  /* that killed the srun of the last attempt; 0: none did */
+	pid_t killed_srun;                /* the same srun, while its step may run on; 0: there is none */
+	sigset_t signals;                 /* blocked here and read from signal_fd */
+	sigset_t signals_before;          /* what the command gets back */
+	int signal_fd;
+	bool cancelled;       /* SIGTERM or SIGINT came, or Slurm says so */
+	bool away;            /* the coordinator, or its database, did not answer a moment ago */
+	int64_t end_until_ms; /* what is left to be told is told until then */
+
+	/* The script that started us, parent.h. */
+	int parent_fd; /* -1: none, or gone */
+	bool parent_gone;
+	int parent_look_ms;
+	int64_t parent_next_ms;
+	bool abandoned; /* it was killed and the job is over: we end and tell nothing */
+};
+
+#endif

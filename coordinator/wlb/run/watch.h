@@ -1,0 +1,19 @@
+/* One attempt while it runs. */
+#ifndef COORDINATOR_WLB_RUN_WATCH_H
+#define COORDINATOR_WLB_RUN_WATCH_H
+
+#include <sys/types.h>
+
+#include "coordinator/client/reporter.h"
+#include "coordinator/wlb/run/state.h"
+
+/* Returns when srun has ended; obeys orders and signals, and passes srun's stderr on; closes it. Fills in
+ * how the attempt went, and run->first_exit. */
+void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun, int srun_stderr,
+                   struct wlb_reporter *reporter);
+/* Ends the step of an srun that was killed, and waits until Slurm says that it is gone, 15 s at most: Slurm lets its
+ * ranks run on, beside those of the next attempt. The coordinator is told of the kill before, so that it does not take
+ * the ranks that end here for the cause. */
+void wlb_run_end_orphaned_step(struct wlb_run *run);
+
+#endif

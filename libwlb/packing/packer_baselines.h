@@ -1,0 +1,12 @@
+/* The strategies that "balanced" is compared with. */
+#ifndef LIBWLB_PACKING_PACKER_BASELINES_H
+#define LIBWLB_PACKING_PACKER_BASELINES_H
+
+#include "libwlb/packing/packer_spans.h"
+
+/* Each sets the bin of the spans of this step, and leaves -1 in those that wait. */
+void wlb_packer_greedy(struct wlb_packer *packer);
+void wlb_packer_fixed(struct wlb_packer *packer);
+void wlb_packer_plain(struct wlb_packer *packer);
+
+#endif

@@ -1,0 +1,61 @@
+#include "libwlb/packing/packer_spans.h"
+
+#include <stdlib.h>
+
+double wlb_packer_work(const struct wlb_packer *packer, int64_t tokens)
+{
+	if (packer->options.work != NULL)
+		return packer->options.work(packer->options.work_context, tokens);
+	return wlb_cost_document(&packer->model, tokens);
+}
+
+void wlb_packer_cut(struct wlb_packer *packer, size_t span, int64_t tokens, int32_t bin)
+{
+	struct wlb_assignment *assignment = &packer->assignment;
+	struct wlb_assigned_span *whole = &assignment->spans[span];
+	if (tokens < whole->span.tokens) {
+		struct wlb_assigned_span *part = &assignment->spans[assignment->count++];
+		*part = *whole;
+		part->span.tokens = tokens;
+		part->work = wlb_packer_work(packer, tokens);
+		whole->span.start += tokens;
+		whole->span.tokens -= tokens;
+		whole->work = wlb_packer_work(packer, whole->span.tokens);
+		packer->cuts++;
+		whole = part;
+	}
+	whole->bin = bin;
+	wlb_bins_add(&assignment->bins, bin, whole->span.tokens, whole->work);
+}
+
+void wlb_packer_cut_rest(struct wlb_packer *packer, int64_t came_by)
+{
+	struct wlb_assignment *assignment = &packer->assignment;
+	for (size_t r = 0; r < assignment->ordered; r++) {
+		const struct wlb_assigned_span *assigned = &assignment->spans[assignment->order[r].span];
+		while (assigned->bin < 0 && assigned->came_step <= came_by) {
+			int32_t bin = wlb_bins_emptiest(&assignment->bins);
+			int64_t room = assignment->bins.max_tokens - assignment->bins.loads[bin].tokens;
+			if (room <= 0)
+				break;
+			wlb_packer_cut(packer, assignment->order[r].span,
+			               room < assigned->span.tokens ? room : assigned->span.tokens, bin);
+		}
+	}
+	wlb_bins_heapify(&assignment->bins);
+}
+
+int wlb_packer_reserve(struct wlb_packer *packer, size_t spans, struct wlb_error *error)
+{
+	size_t least = packer->assignment.count + spans + (size_t)packer->options.micro_batches + 1;
+	if (least <= packer->packed_capacity)
+		return 0;
+	size_t capacity = least + least / 2;
+	struct wlb_packed_span *grown = reallocarray(packer->packed, capacity, sizeof(*grown));
+	if (grown != NULL)
+		packer->packed = grown;
+	if (grown == NULL || wlb_assignment_reserve(&packer->assignment, capacity) < 0)
+		return wlb_fail(error, "out of memory while packing %zu spans", least);
+	packer->packed_capacity = capacity;
+	return 0;
+}

@@ -1,0 +1,39 @@
+/* How the spans of documents become shards. */
+#ifndef LIBWLB_SHARDING_SHARD_BUILD_H
+#define LIBWLB_SHARDING_SHARD_BUILD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libwlb/sharding/shard_cut.h"
+#include "libwlb/sharding/shard_memory.h"
+
+/* The tokens [start, start + count) of a document on a rank. */
+struct wlb_rank_span {
+	int32_t document;
+	int32_t rank;
+	int32_t start;
+	int32_t count;
+};
+
+/* Makes shards of spans, which come in the order of their tokens. */
+struct wlb_shard_builder {
+	struct wlb_shard_memory *memory;
+	struct wlb_shard_result *result;
+	struct wlb_rank_span *spans; /* `count` of them, each a shard */
+	size_t count;
+	int64_t *newest; /* of each rank: the number of its last span, or -1 */
+};
+
+/* Makes *result, with room for `spans`; -1 without memory. One builder of a memory at a time. */
+int wlb_shard_builder_init(struct wlb_shard_builder *builder, const struct wlb_shard_batch *batch,
+                           struct wlb_shard_memory *memory, struct wlb_shard_result *result, size_t spans);
+
+/* A span without tokens makes no shard; one that goes on where the last of its rank ended makes that longer. */
+void wlb_shard_builder_add(struct wlb_shard_builder *builder, struct wlb_rank_span span);
+
+/* Now the result is whole; -1 without memory. */
+int wlb_shard_builder_finish(struct wlb_shard_builder *builder, const struct wlb_shard_batch *batch,
+                             enum wlb_sharding sharding);
+
+#endif

@@ -1,0 +1,33 @@
+/* Where documents are cut for the ranks of context parallelism. */
+#ifndef LIBWLB_SHARDING_SHARD_CUT_H
+#define LIBWLB_SHARDING_SHARD_CUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libwlb/sharding/shard_memory.h"
+
+/* The documents of a micro-batch. */
+struct wlb_shard_batch {
+	const int64_t *tokens;
+	const struct wlb_place *places; /* NULL: every document over all ranks */
+	size_t count;
+	int32_t ranks;
+	int32_t micro_batch; /* with places: documents of others have no place here */
+};
+
+/* Ranks of a document, 0 where it belongs to another micro-batch, and the first of them. */
+int32_t wlb_shard_group(const struct wlb_shard_batch *batch, size_t document);
+int32_t wlb_shard_first(const struct wlb_shard_batch *batch, size_t document);
+
+/* Which chunks are one token longer than the shortest of their document: longer[first_chunk[i] + c] is 1 for chunk c,
+ * of 2 x its ranks, of document i. */
+struct wlb_cuts {
+	const size_t *first_chunk; /* `count` + 1 */
+	const uint8_t *longer;
+};
+
+/* Cuts every document per document; -1 without memory. The arrays are the memory's, valid until the next cuts. */
+int wlb_cuts_init(struct wlb_cuts *cuts, const struct wlb_shard_batch *batch, struct wlb_shard_memory *memory);
+
+#endif

@@ -1,0 +1,7 @@
+/* sbatch and salloc, before they read their options. */
+#ifndef SPANK_ALLOCATOR_H
+#define SPANK_ALLOCATOR_H
+
+void wlb_allocator_begin(void);
+
+#endif

@@ -1,0 +1,15 @@
+/* What the plugin keeps as long as a process has it loaded. */
+#ifndef SPANK_STATE_H
+#define SPANK_STATE_H
+
+#include "spank/agent.h"
+#include "spank/args.h"
+#include "spank/options.h"
+
+struct wlb_spank {
+	struct wlb_spank_args args;
+	struct wlb_spank_options options;
+	struct wlb_spank_agent agent; /* in slurmstepd */
+};
+
+#endif
