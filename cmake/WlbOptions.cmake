@@ -9,6 +9,7 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 option(WLB_SANITIZE "Build with address and undefined-behaviour sanitizers" OFF)
+option(WLB_COVERAGE "Count which lines are executed, for gcov: scripts/coverage; gcc only" OFF)
 option(WLB_FUZZ "Build the fuzz targets, where clang with libFuzzer is found" ON)
 set(WLB_SLURM_PREFIX "" CACHE PATH "Slurm installed elsewhere than the system's (its include/ and lib/)")
 
@@ -20,6 +21,10 @@ if(WLB_SANITIZE)
                       $<$<COMPILE_LANGUAGE:C>:-fno-omit-frame-pointer>
                       $<$<COMPILE_LANGUAGE:C>:-fno-sanitize-recover=undefined>)
   add_link_options(-fsanitize=address,undefined)
+endif()
+if(WLB_COVERAGE)
+  add_compile_options($<$<COMPILE_LANGUAGE:C>:--coverage> $<$<COMPILE_LANGUAGE:C>:-fprofile-update=atomic>)
+  add_link_options(--coverage)
 endif()
 
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)

@@ -59,12 +59,12 @@ def prove(socket, authorization, status, method, path, body, user=None):
 
 
 def copy_for_others(folder):
-    """The scripts and the build where every account may read them: a checkout may lie in root's home. Returns the copy
-    of scripts/cluster and the folder of the build."""
+    """The scripts and the build where every account may read them: a checkout may lie in root's home. Symbolic links into
+    the checkout become copies. Returns the copy of scripts/cluster and the folder of the build."""
     for name in ("bin", "lib", "libexec", "share", "tests/mpi_check"):
         source, target = BUILD / name, folder / "build" / name
         if source.is_dir():
-            shutil.copytree(source, target, symlinks=True)
+            shutil.copytree(source, target)
         elif source.exists():
             target.parent.mkdir()
             shutil.copy(source, target)

@@ -228,6 +228,10 @@ class OrdinaryUser(unittest.TestCase):
                                    **(env or {})},
                               cwd=self.home / "own", capture_output=True, text=True, timeout=120, check=False)
 
+    def test_the_copy_holds_no_link_to_the_checkout(self):
+        links = [path for path in self.home.rglob("*") if path.is_symlink() and not path.resolve().is_relative_to(self.home)]
+        self.assertEqual(links, [])
+
     def test_a_cluster_of_ones_own(self):
         script = f"""id -u; srun -N4 --mpi=pmix {self.build}/tests/mpi_check; psql -A -t -c "SELECT 'rows'"
             {self.script} kill-node 2 && {self.script} restore-node 2 && sinfo -h -o %D"""
