@@ -30,6 +30,8 @@ struct wlb_loader_options {
 	int64_t max_tokens;
 	struct wlb_layout layout;
 	struct wlb_coordinates at;
+	int64_t last_step;        /* of the run: no later one is prepared; 0: there is no last */
+	double storage_timeout_s; /* above 0: wlb_loader_next fails when the files made no progress for so long */
 };
 
 /* What a step needs at the most, from options->packing and options->layout; fills in seq_length, global_batch_size,
@@ -67,7 +69,8 @@ struct wlb_loader;
 struct wlb_loader *wlb_loader_new(const struct wlb_dataset *dataset, const struct wlb_model *model,
                                   const struct wlb_loader_options *options, struct wlb_device *device,
                                   struct wlb_error *error);
-void wlb_loader_free(struct wlb_loader *loader); /* NULL allowed; ends the thread */
+/* NULL allowed. Ends the thread: waits, without a bound, for the call on a file that is under way. */
+void wlb_loader_free(struct wlb_loader *loader);
 
 /* Goes on where a run stopped; before the first wlb_loader_next. What was made with other options is refused. */
 int wlb_loader_restore(struct wlb_loader *loader, const struct wlb_schedule_state *schedule, const void *packer_state,
@@ -75,7 +78,9 @@ int wlb_loader_restore(struct wlb_loader *loader, const struct wlb_schedule_stat
 
 /* The next step, uploaded to the device; valid until the next call, when the device must be done with it. *waited_s:
  * how long the caller was held up, uploading included. To be called by the thread that uses the device. A token id that
- * is not below vocab_size is an error that names dataset, id and limit. */
+ * is not below vocab_size is an error that names dataset, id and limit. An error too: a step after the last, and files
+ * that made no progress for storage_timeout_s; then the thread is still in a call on the file that the message names,
+ * wlb_loader_free would wait for it, and the process should end without. */
 int wlb_loader_next(struct wlb_loader *loader, const struct wlb_loaded_step **step, double *waited_s,
                     struct wlb_error *error);
 
