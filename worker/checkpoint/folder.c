@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "worker/data/file_progress.h"
+
 int wlb_folder_path(const char *dir, int64_t step, enum wlb_folder_kind kind, char path[4096], struct wlb_error *error)
 {
 	static const char *const formats[] = {[WLB_FOLDER_FINAL] = "%s/step_%08lld",
@@ -55,6 +57,7 @@ int wlb_folder_steps(const char *dir, int64_t **steps, struct wlb_error *error)
 {
 	struct dirent **list;
 	*steps = NULL;
+	wlb_file_report("reading", dir);
 	int count = scandir(dir, &list, is_final, newest_first);
 	if (count < 0 && errno == ENOENT)
 		return 0;
@@ -76,6 +79,7 @@ mode_t wlb_folder_file_mode(const char *path)
 int wlb_folder_check_file(const char *path, int64_t bytes, struct wlb_error *error)
 {
 	struct stat st;
+	wlb_file_report("opening", path);
 	if (stat(path, &st) < 0)
 		return wlb_fail(error, "%s: %s", path, strerror(errno));
 	if (st.st_size != bytes)
@@ -89,6 +93,7 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 	(void)st;
 	(void)type;
 	(void)at;
+	wlb_file_report("removing", path);
 	return remove(path) < 0 && errno != ENOENT ? -1 : 0;
 }
 
@@ -102,6 +107,7 @@ int wlb_folder_remove(const char *path, struct wlb_error *error)
 int wlb_folder_remove_hidden(const char *dir, struct wlb_error *error)
 {
 	struct dirent **list;
+	wlb_file_report("reading", dir);
 	int count = scandir(dir, &list, is_hidden, NULL);
 	if (count < 0)
 		return wlb_fail(error, "%s: cannot be read: %s", dir, strerror(errno));

@@ -10,6 +10,7 @@
 
 #include "common/file.h"
 #include "worker/checkpoint/folder.h"
+#include "worker/data/file_progress.h"
 
 enum { VERSION = 2, LARGEST_MANIFEST_BYTES = 1 << 30 };
 
@@ -94,6 +95,7 @@ int wlb_manifest_write(const char *folder, const struct wlb_checkpoint_facts *fa
 	if (text == NULL)
 		return wlb_fail(error, "%s: out of memory, or a number in it is not finite", path);
 	*bytes = (int64_t)strlen(text);
+	wlb_file_report("writing", path);
 	int rc = wlb_file_write(path, text, strlen(text), wlb_folder_file_mode(folder), error);
 	free(text);
 	return rc;
@@ -315,6 +317,7 @@ int wlb_manifest_read(const char *folder, struct wlb_checkpoint_facts *facts, st
 	json_error_t at;
 	if (snprintf(path, sizeof(path), "%s/" WLB_MANIFEST_NAME, folder) >= (int)sizeof(path))
 		return wlb_fail(error, "%.100s...: the path is too long", folder);
+	wlb_file_report("reading", path);
 	if (wlb_file_read(path, LARGEST_MANIFEST_BYTES, &text, &length, error) < 0)
 		return -1;
 	json_t *json = json_loadb(text, length, JSON_REJECT_DUPLICATES, &at);

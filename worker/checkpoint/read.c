@@ -10,6 +10,7 @@
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/folder.h"
 #include "worker/checkpoint/manifest.h"
+#include "worker/data/file_progress.h"
 
 #define INDEX_NAME "model.safetensors.index.json"
 #define SINGLE_NAME "model.safetensors"
@@ -76,7 +77,10 @@ int wlb_checkpoint_read_packer(const char *path, void **state, size_t *bytes, st
 	char file[PATH_MAX], *data;
 	int64_t listed;
 	if (wlb_manifest_read(path, NULL, NULL, &listed, error) < 0 || check_packer(path, listed, error) < 0 ||
-	    packer_path(path, file, error) < 0 || wlb_file_read(file, (size_t)listed, &data, bytes, error) < 0)
+	    packer_path(path, file, error) < 0)
+		return -1;
+	wlb_file_report("reading", file);
+	if (wlb_file_read(file, (size_t)listed, &data, bytes, error) < 0)
 		return -1;
 	*state = data;
 	return 0;
@@ -109,6 +113,7 @@ static int open_indexed(const char *folder, const char *path, struct wlb_weights
 	char *text;
 	size_t length;
 	json_error_t at;
+	wlb_file_report("reading", path);
 	if (wlb_file_read(path, LARGEST_INDEX_BYTES, &text, &length, error) < 0)
 		return -1;
 	json_t *index = json_loadb(text, length, JSON_REJECT_DUPLICATES, &at);

@@ -10,6 +10,9 @@
 #include "common/file.h"
 #include "worker/checkpoint/convert.h"
 #include "worker/checkpoint/safetensors.h"
+#include "worker/data/file_progress.h"
+
+enum { WRITE_BYTES = 4 << 20, SYNC_BYTES = 64 << 20 };
 
 static int64_t part_bytes(const struct wlb_tensor_part *p)
 {
@@ -93,21 +96,53 @@ static char *format_header(const struct wlb_tensor_part *parts, int count, struc
 	return text;
 }
 
+/* A file that is being written. */
+struct output {
+	int fd;
+	const char *path;
+	size_t unsynced_bytes;
+};
+
+/* Writes in pieces and syncs between them, so that a slow disk completes a call every few seconds. 0, or -1 with errno.
+ */
+static int append(struct output *out, const void *data, size_t bytes)
+{
+	const char *at = data;
+	while (bytes > 0) {
+		size_t piece = bytes < WRITE_BYTES ? bytes : WRITE_BYTES;
+		wlb_file_report("writing", out->path);
+		if (wlb_write_all(out->fd, at, piece) < 0)
+			return -1;
+		at += piece;
+		bytes -= piece;
+		out->unsynced_bytes += piece;
+		if (out->unsynced_bytes < SYNC_BYTES)
+			continue;
+		wlb_file_report("syncing", out->path);
+		if (fdatasync(out->fd) < 0)
+			return -1;
+		out->unsynced_bytes = 0;
+	}
+	return 0;
+}
+
 static int write_file(const char *path, const char *header, const struct wlb_tensor_part *parts, int count)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (fd < 0)
+	wlb_file_report("creating", path);
+	struct output out = {.fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), .path = path};
+	if (out.fd < 0)
 		return -1;
 	uint64_t stored_length = htole64(strlen(header));
-	int rc = wlb_write_all(fd, &stored_length, sizeof(stored_length));
+	int rc = append(&out, &stored_length, sizeof(stored_length));
 	if (rc == 0)
-		rc = wlb_write_all(fd, header, strlen(header));
+		rc = append(&out, header, strlen(header));
 	for (int i = 0; rc == 0 && i < count; i++)
-		rc = wlb_write_all(fd, parts[i].data_host, (size_t)part_bytes(&parts[i]));
+		rc = append(&out, parts[i].data_host, (size_t)part_bytes(&parts[i]));
+	wlb_file_report("syncing", path);
 	if (rc == 0)
-		rc = fsync(fd);
+		rc = fsync(out.fd);
 	int why = errno;
-	if (close(fd) < 0 && rc == 0)
+	if (close(out.fd) < 0 && rc == 0)
 		return -1;
 	errno = why;
 	return rc;

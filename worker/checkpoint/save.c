@@ -11,13 +11,16 @@
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/folder.h"
 #include "worker/checkpoint/manifest.h"
+#include "worker/data/file_progress.h"
 
 int wlb_checkpoint_begin(const char *dir, int64_t step, struct wlb_error *error)
 {
 	char partial[4096];
+	wlb_file_report("creating", dir);
 	if (wlb_folder_path(dir, step, WLB_FOLDER_PARTIAL, partial, error) < 0 || wlb_dir_make(dir, 0777, error) < 0 ||
 	    wlb_folder_remove_hidden(dir, error) < 0)
 		return -1;
+	wlb_file_report("creating", partial);
 	if (mkdir(partial, 0777) < 0)
 		return wlb_fail(error, "%s: cannot be created: %s", partial, strerror(errno));
 	return 0;
@@ -40,6 +43,7 @@ int wlb_checkpoint_write_packer(const char *dir, int64_t step, const void *state
 	if (wlb_folder_path(dir, step, WLB_FOLDER_PARTIAL, partial, error) < 0)
 		return -1;
 	snprintf(path, sizeof(path), "%s/" WLB_PACKER_NAME, partial);
+	wlb_file_report("writing", path);
 	return wlb_file_write(path, state, bytes, wlb_folder_file_mode(partial), error);
 }
 
@@ -90,6 +94,7 @@ static int publish(const char *dir, int64_t step, const char *partial, const cha
 	char replaced[4096];
 	if (wlb_folder_path(dir, step, WLB_FOLDER_REPLACED, replaced, error) < 0)
 		return -1;
+	wlb_file_report("renaming", partial);
 	int rc = renameat2(AT_FDCWD, partial, AT_FDCWD, final, RENAME_EXCHANGE);
 	if (rc < 0 && errno == EINVAL)
 		rc = rename(final, replaced) == 0 || errno == ENOENT ? rename(partial, final) : -1;
@@ -97,6 +102,7 @@ static int publish(const char *dir, int64_t step, const char *partial, const cha
 		rc = rename(partial, final);
 	if (rc < 0)
 		return wlb_fail(error, "%s: cannot be renamed to %s: %s", partial, final, strerror(errno));
+	wlb_file_report("syncing", dir);
 	return wlb_dir_sync(dir, error);
 }
 
@@ -107,6 +113,7 @@ static int retire(const char *dir, int64_t step, struct wlb_error *error)
 	if (wlb_folder_path(dir, step, WLB_FOLDER_FINAL, final, error) < 0 ||
 	    wlb_folder_path(dir, step, WLB_FOLDER_REPLACED, replaced, error) < 0)
 		return -1;
+	wlb_file_report("renaming", final);
 	if (rename(final, replaced) < 0)
 		return wlb_fail(error, "%s: cannot be renamed: %s", final, strerror(errno));
 	return wlb_folder_remove(replaced, error);

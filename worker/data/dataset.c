@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/index_format.h"
+#include "worker/data/file_progress.h"
 #include "worker/data/input.h"
 
 enum { READ_CHUNK_TOKENS = 8192 };
@@ -192,6 +193,7 @@ struct wlb_dataset *wlb_dataset_open(const char *prefix, struct wlb_error *error
 		rc = map_index(d, error);
 	if (rc == 0)
 		rc = d->bin_fd = wlb_input_open(d->bin_path, &d->bin_bytes, error);
+	wlb_file_report("reading", d->idx_path);
 	if (rc < 0 || check_header(d, error) < 0 || check_counts(d, error) < 0 || check_sequences(d, error) < 0 ||
 	    check_documents(d, error) < 0) {
 		wlb_dataset_close(d);

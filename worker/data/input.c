@@ -6,9 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "worker/data/file_progress.h"
+
 int wlb_input_open(const char *path, int64_t *bytes, struct wlb_error *error)
 {
 	/* O_NONBLOCK: a FIFO of that name must not hold us; regular files do not know it. */
+	wlb_file_report("opening", path);
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return wlb_fail(error, "%s: cannot be opened: %s", path, strerror(errno));
@@ -29,6 +32,7 @@ int wlb_input_read(int fd, const char *path, void *out, size_t bytes, int64_t of
 {
 	char *to = out;
 	while (bytes > 0) {
+		wlb_file_report("reading", path);
 		ssize_t got = pread(fd, to, bytes, offset);
 		if (got < 0 && errno == EINTR)
 			continue;

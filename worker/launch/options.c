@@ -249,6 +249,13 @@ static const struct option_spec specs[] = {
          .max = 1e6,
          .rule = "a number of at least 0.001",
          .help = "longest a rank waits in one collective before it ends the run"},
+	{.name = "storage-timeout-minutes",
+         .kind = REAL,
+         .offset = FIELD(storage_timeout_minutes),
+         .max = 1e6,
+         .rule = "a number of at least 0",
+         .help = "longest that reading or writing a file makes no progress before the rank ends the run; below "
+                 "distributed-timeout-minutes (0: half of it)"},
 };
 
 enum { SPECS = sizeof(specs) / sizeof(specs[0]), HELP = SPECS };
@@ -344,6 +351,12 @@ static int check_together(struct wlb_train_options *o, struct wlb_error *error)
 	if (o->max_tokens != 0 && o->max_tokens < o->seq_length)
 		return wlb_fail(error, "--max-tokens-per-micro-batch %lld: it must be at least --seq-length %lld",
 		                (long long)o->max_tokens, (long long)o->seq_length);
+	if (o->storage_timeout_minutes == 0.0)
+		o->storage_timeout_minutes = o->timeout_minutes / 2.0;
+	if (o->storage_timeout_minutes >= o->timeout_minutes)
+		return wlb_fail(error,
+		                "--storage-timeout-minutes %g: it must be below --distributed-timeout-minutes %g",
+		                o->storage_timeout_minutes, o->timeout_minutes);
 	if (o->save == NULL && o->save_interval > 0)
 		return wlb_fail(error, "--save-interval %lld: --save DIR must say where checkpoints go",
 		                (long long)o->save_interval);

@@ -41,13 +41,14 @@ struct wlb_train_options {
 	double adam_eps;
 	double clip_grad;
 	double init_method_std;
-	double timeout_minutes; /* of one collective */
-	int lr_decay_style;     /* enum wlb_lr_decay */
-	int dtype;              /* enum wlb_dtype */
-	int packing;            /* enum wlb_strategy */
-	int cp_sharding;        /* enum wlb_sharding */
-	int recompute;          /* enum wlb_recompute */
-	int device;             /* enum wlb_device_kind */
+	double timeout_minutes;         /* of one collective */
+	double storage_timeout_minutes; /* that files may make no progress; below timeout_minutes */
+	int lr_decay_style;             /* enum wlb_lr_decay */
+	int dtype;                      /* enum wlb_dtype */
+	int packing;                    /* enum wlb_strategy */
+	int cp_sharding;                /* enum wlb_sharding */
+	int recompute;                  /* enum wlb_recompute */
+	int device;                     /* enum wlb_device_kind */
 };
 
 /* Reads argv[1..]; argv[0] is the name of the subcommand. On -1 the message names option, value and rule. With

@@ -1,13 +1,14 @@
 #include "worker/load/loader.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "worker/data/file_thread.h"
 #include "worker/load/prepare.h"
 #include "worker/train/seconds.h"
+
+static const double CHECK_EVERY_S = 0.05;
 
 /* A step in both memories. The thread touches the host's only, and only until the step is taken. */
 struct buffer {
@@ -20,7 +21,7 @@ struct wlb_loader {
 	struct wlb_device *device;
 	struct wlb_preparer preparer;
 	struct buffer buffers[2]; /* step n of this loader, from 0 on, is in buffer n % 2 */
-	pthread_t thread;
+	struct wlb_file_thread thread;
 	int has_thread;
 	atomic_bool stopping;
 	pthread_mutex_t lock; /* of what follows */
@@ -57,7 +58,7 @@ static void stop(struct wlb_loader *l)
 	atomic_store(&l->stopping, true);
 	pthread_cond_broadcast(&l->changed);
 	pthread_mutex_unlock(&l->lock);
-	pthread_join(l->thread, NULL);
+	wlb_file_thread_join(&l->thread);
 }
 
 void wlb_loader_free(struct wlb_loader *l)
@@ -96,13 +97,27 @@ static int await_turn(struct wlb_loader *l)
 	return !atomic_load(&l->stopping);
 }
 
-static void *prepare_steps(void *argument)
+static int prepare(struct wlb_loader *l, struct wlb_prepared *step, struct wlb_error *error)
+{
+	int64_t last = l->preparer.options.last_step;
+	struct wlb_schedule_state before;
+	wlb_schedule_save(l->preparer.schedule, &before);
+	if (last > 0 && before.step >= last)
+		return wlb_fail(error, "step %lld was asked for, the last of the run is %lld",
+		                (long long)before.step + 1, (long long)last);
+	wlb_file_report("reading", wlb_dataset_path(l->preparer.dataset));
+	int rc = wlb_prepare(&l->preparer, step, &l->stopping, error);
+	wlb_file_report_end();
+	return rc;
+}
+
+static void prepare_steps(void *argument)
 {
 	struct wlb_loader *l = argument;
 	struct wlb_error error;
 	int failed = 0;
 	for (int64_t n = 0; !failed && await_turn(l); n++) {
-		failed = wlb_prepare(&l->preparer, &l->buffers[n % 2].prepared, &l->stopping, &error) < 0;
+		failed = prepare(l, &l->buffers[n % 2].prepared, &error) < 0;
 		pthread_mutex_lock(&l->lock);
 		l->failed = failed;
 		if (failed)
@@ -112,21 +127,26 @@ static void *prepare_steps(void *argument)
 		pthread_cond_broadcast(&l->changed);
 		pthread_mutex_unlock(&l->lock);
 	}
-	return NULL;
 }
 
-/* Signals are for the threads that know what to do with them. */
 static int start(struct wlb_loader *l, struct wlb_error *error)
 {
-	sigset_t all, before;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int failure = pthread_create(&l->thread, NULL, prepare_steps, l);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (failure != 0)
-		return wlb_fail(error, "the loader's thread cannot be started: %s", strerror(failure));
+	if (wlb_file_thread_start(&l->thread, "the loader", prepare_steps, l, error) < 0)
+		return -1;
 	l->has_thread = 1;
 	return 0;
+}
+
+/* With the lock: waits until a step is prepared; -1 where none comes. */
+static int await_step(struct wlb_loader *l, struct wlb_error *error)
+{
+	while (l->prepared == l->taken && !l->failed) {
+		if (wlb_file_progress_check(&l->thread.progress, l->preparer.options.storage_timeout_s, error) < 0)
+			return -1;
+		struct timespec until = wlb_after_s(CHECK_EVERY_S);
+		pthread_cond_clockwait(&l->changed, &l->lock, CLOCK_MONOTONIC, &until);
+	}
+	return l->prepared > l->taken ? 0 : wlb_fail(error, "%s", l->error.message);
 }
 
 /* Waits for the next step and gives the one before back to the thread. */
@@ -134,14 +154,10 @@ static struct buffer *take(struct wlb_loader *l, struct wlb_error *error)
 {
 	struct buffer *buffer = NULL;
 	pthread_mutex_lock(&l->lock);
-	while (l->prepared == l->taken && !l->failed)
-		pthread_cond_wait(&l->changed, &l->lock);
-	if (l->prepared > l->taken) {
+	if (await_step(l, error) == 0) {
 		buffer = &l->buffers[l->taken % 2];
 		l->taken++;
 		pthread_cond_broadcast(&l->changed);
-	} else {
-		wlb_fail(error, "%s", l->error.message);
 	}
 	pthread_mutex_unlock(&l->lock);
 	return buffer;

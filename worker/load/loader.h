@@ -26,7 +26,8 @@ struct wlb_loader;
 struct wlb_loader *wlb_loader_new(const struct wlb_dataset *dataset, const struct wlb_model *model,
                                   const struct wlb_loader_options *options, struct wlb_device *device,
                                   struct wlb_error *error);
-void wlb_loader_free(struct wlb_loader *loader); /* NULL allowed; ends the thread */
+/* NULL allowed. Ends the thread: waits, without a bound, for the call on a file that is under way. */
+void wlb_loader_free(struct wlb_loader *loader);
 
 /* Goes on where a run stopped; before the first wlb_loader_next. What was made with other options is refused. */
 int wlb_loader_restore(struct wlb_loader *loader, const struct wlb_schedule_state *schedule, const void *packer_state,
@@ -34,7 +35,9 @@ int wlb_loader_restore(struct wlb_loader *loader, const struct wlb_schedule_stat
 
 /* The next step, uploaded to the device; valid until the next call, when the device must be done with it. *waited_s:
  * how long the caller was held up, uploading included. To be called by the thread that uses the device. A token id that
- * is not below vocab_size is an error that names dataset, id and limit. */
+ * is not below vocab_size is an error that names dataset, id and limit. An error too: a step after the last, and files
+ * that made no progress for storage_timeout_s; then the thread is still in a call on the file that the message names,
+ * wlb_loader_free would wait for it, and the process should end without. */
 int wlb_loader_next(struct wlb_loader *loader, const struct wlb_loaded_step **step, double *waited_s,
                     struct wlb_error *error);
 

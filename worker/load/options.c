@@ -142,6 +142,8 @@ int wlb_loader_check(const struct wlb_loader_options *o, struct wlb_error *error
 {
 	if (check_batch(o, error) < 0 || check_max_tokens(o, error) < 0)
 		return -1;
+	if (!(o->storage_timeout_s > 0.0))
+		return wlb_fail(error, "storage_timeout_s is %g: it must be above 0", o->storage_timeout_s);
 	if (o->micro_batches < 1 || wlb_loader_bins(o) > INT32_MAX || wlb_loader_bins(o) < least_bins(o))
 		return wlb_fail(error,
 		                "%d micro-batches of at most %lld tokens on %d replicas: %lld windows of seq_length "

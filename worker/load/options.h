@@ -12,12 +12,14 @@ struct wlb_loader_options {
 	uint64_t seed;
 	enum wlb_strategy packing;
 	enum wlb_sharding sharding;
-	/* How the step is dealt, wlb_loader_micro_batches says from what: micro-batches of a replica and the most
+	/* How the step is divided, as wlb_loader_micro_batches sets it: micro-batches of a replica and the most
 	 * tokens that one may hold, on all its context-parallel ranks. */
 	int32_t micro_batches;
 	int64_t max_tokens;
 	struct wlb_layout layout;
 	struct wlb_coordinates at;
+	int64_t last_step;        /* of the run: no later one is prepared; 0: there is no last */
+	double storage_timeout_s; /* above 0: wlb_loader_next fails when the files made no progress for so long */
 };
 
 /* What a step needs at the most, from options->packing and options->layout; fills in seq_length, global_batch_size,

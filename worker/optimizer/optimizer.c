@@ -172,6 +172,11 @@ int wlb_optimizer_step(struct wlb_optimizer *o, int64_t step, double lr, double 
 	return device->ops->synchronize(device, error);
 }
 
+int wlb_optimizer_drop_step(struct wlb_optimizer *o, struct wlb_error *error)
+{
+	return wlb_reduction_wait(&o->reduction, error);
+}
+
 int wlb_optimizer_gather_moments(struct wlb_optimizer *o, int which, struct wlb_error *error)
 {
 	const struct wlb_parameters *p = o->parameters;

@@ -44,6 +44,11 @@ int wlb_optimizer_chunk_done(struct wlb_optimizer *optimizer, int chunk, struct 
 int wlb_optimizer_step(struct wlb_optimizer *optimizer, int64_t step, double lr, double *grad_norm,
                        struct wlb_error *error);
 
+/* In place of wlb_optimizer_step where a step is given up after its backward passes: waits for the reductions that they
+ * started, which use this rank's memory until then. Every rank of the data group calls it; weights and moments are
+ * unchanged. -1 when a collective failed. */
+int wlb_optimizer_drop_step(struct wlb_optimizer *optimizer, struct wlb_error *error);
+
 /* The moments, for checkpoints. `which` 0: first moments, 1: second. Collective over the data group: gathers those of
  * all parts into the buffer of gradients, laid out as the weights; the gradients are lost. */
 int wlb_optimizer_gather_moments(struct wlb_optimizer *optimizer, int which, struct wlb_error *error);

@@ -84,18 +84,26 @@ static struct wlb_comm *other_group(const struct wlb_groups *groups, enum wlb_bu
 	return NULL;
 }
 
+int wlb_reduction_wait(struct wlb_reduction *r, struct wlb_error *error)
+{
+	for (int b = 0; b < r->started; b++) {
+		struct wlb_comm_request *request = r->requests[b];
+		r->requests[b] = NULL;
+		if (wlb_comm_wait(request, error) < 0)
+			return -1;
+	}
+	r->started = 0;
+	return 0;
+}
+
 int wlb_reduction_finish(struct wlb_reduction *r, struct wlb_error *error)
 {
 	const struct wlb_parameters *p = r->parameters;
 	while (r->started < p->bucket_count)
 		if (start_next(r, error) < 0)
 			return -1;
-	for (int b = 0; b < p->bucket_count; b++) {
-		struct wlb_comm_request *request = r->requests[b];
-		r->requests[b] = NULL;
-		if (wlb_comm_wait(request, error) < 0)
-			return -1;
-	}
+	if (wlb_reduction_wait(r, error) < 0)
+		return -1;
 	for (int b = 0; b < p->bucket_count; b++) {
 		const struct wlb_bucket *bucket = &p->buckets[b];
 		struct wlb_comm *group = other_group(r->groups, bucket->kind);
@@ -103,6 +111,5 @@ int wlb_reduction_finish(struct wlb_reduction *r, struct wlb_error *error)
 		    wlb_comm_all_reduce(group, sums_of(r, bucket), wlb_part_elements(p, bucket), WLB_SUM, error) < 0)
 			return -1;
 	}
-	r->started = 0;
 	return 0;
 }

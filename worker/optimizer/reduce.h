@@ -28,6 +28,9 @@ void wlb_reduction_close(struct wlb_reduction *reduction); /* a zeroed one is fi
 /* Starts what is complete once this layer of this chunk is done, and lets what was started move on. */
 int wlb_reduction_start(struct wlb_reduction *reduction, int chunk, int layer, struct wlb_error *error);
 
+/* Waits for what was started, and starts no more. The sums are then those of no step. */
+int wlb_reduction_wait(struct wlb_reduction *reduction, struct wlb_error *error);
+
 /* Starts what is left, waits for all, and sums over tp, kv and the pipeline's ends what must be. */
 int wlb_reduction_finish(struct wlb_reduction *reduction, struct wlb_error *error);
 

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "worker/data/file_progress.h"
+
 struct wlb_metrics {
 	int fd;
 	char *path;
@@ -78,17 +80,19 @@ int wlb_metrics_write(struct wlb_metrics *metrics, const char *json, struct wlb_
 	if (length < 0)
 		return wlb_fail(error, "out of memory for a line of metrics");
 	struct stat before;
+	wlb_file_report("writing", metrics->path);
 	int rc = fstat(metrics->fd, &before);
 	/* A regular file takes the line in one write, or the disk is full: then what it took is cut off again. */
 	ssize_t written = rc == 0 ? write(metrics->fd, line, (size_t)length) : -1;
 	int cause = errno;
 	free(line);
-	if (written == length)
-		return 0;
-	if (written > 0) {
+	if (written > 0 && written < length) {
 		cause = ENOSPC;
 		rc = S_ISREG(before.st_mode) ? ftruncate(metrics->fd, before.st_size) : 0;
 	}
+	wlb_file_report_end();
+	if (written == length)
+		return 0;
 	return wlb_fail(error, "metrics file %.500s: a line cannot be written%s: %s", metrics->path,
 	                rc == 0 ? "" : " whole", strerror(cause));
 }

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "worker/data/file_progress.h"
 #include "worker/train/seconds.h"
 
 enum { LOOK_EVERY_MS = 50 };
@@ -19,7 +20,9 @@ struct wlb_watchdog {
 	atomic_bool stopping;
 	const struct wlb_launch *launch;
 	double timeout_s;
-	pthread_mutex_t lock; /* of what follows */
+	double storage_timeout_s;
+	struct wlb_file_progress files; /* of the thread that started the watchdog */
+	pthread_mutex_t lock;           /* of what follows */
 	enum phase phase;
 	double phase_began_s;
 	struct wlb_recorder *recorder; /* NULL when leaving */
@@ -68,6 +71,12 @@ static void look(struct wlb_watchdog *w)
 		        rank, wlb_launch_node(w->launch, rank), text, w->timeout_s / 60.0);
 		end(w, "failed", 1, text);
 	}
+	struct wlb_error error;
+	if (wlb_file_progress_check(&w->files, w->storage_timeout_s, &error) < 0) {
+		dprintf(STDERR_FILENO, "wlb-worker: rank %d on %s: %s\n", rank, wlb_launch_node(w->launch, rank),
+		        error.message);
+		end(w, "failed", 1, error.message);
+	}
 }
 
 static void *watch(void *argument)
@@ -83,7 +92,7 @@ static void *watch(void *argument)
 }
 
 struct wlb_watchdog *wlb_watchdog_start(const struct wlb_launch *launch, struct wlb_recorder *recorder,
-                                        double timeout_s, struct wlb_error *error)
+                                        double timeout_s, double storage_timeout_s, struct wlb_error *error)
 {
 	struct wlb_watchdog *w = calloc(1, sizeof(*w));
 	if (w == NULL) {
@@ -93,11 +102,16 @@ struct wlb_watchdog *wlb_watchdog_start(const struct wlb_launch *launch, struct 
 	w->launch = launch;
 	w->recorder = recorder;
 	w->timeout_s = timeout_s;
+	w->storage_timeout_s = storage_timeout_s;
 	w->phase_began_s = wlb_now_s();
 	pthread_mutex_init(&w->lock, NULL);
-	if (pthread_create(&w->thread, NULL, watch, w) == 0)
+	wlb_file_progress_init(&w->files);
+	if (pthread_create(&w->thread, NULL, watch, w) == 0) {
+		wlb_file_progress_use(&w->files);
 		return w;
+	}
 	wlb_fail(error, "the watchdog's thread cannot be started: too many threads?");
+	wlb_file_progress_destroy(&w->files);
 	pthread_mutex_destroy(&w->lock);
 	free(w);
 	return NULL;
@@ -131,6 +145,8 @@ void wlb_watchdog_stop(struct wlb_watchdog *w)
 		return;
 	atomic_store(&w->stopping, true);
 	pthread_join(w->thread, NULL);
+	wlb_file_progress_use(NULL);
+	wlb_file_progress_destroy(&w->files);
 	pthread_mutex_destroy(&w->lock);
 	free(w);
 }

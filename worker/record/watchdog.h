@@ -1,6 +1,7 @@
 /*
- * Ends a process that can no longer do so itself, because it waits in a collective: when the coordinator
- * orders the attempt to end, and when a collective lasts longer than --distributed-timeout-minutes.
+ * Ends a process that can no longer do so itself, because it waits in a collective or in a call on a file: when the
+ * coordinator orders the attempt to end, when a collective lasts longer than --distributed-timeout-minutes, and when a
+ * file that the main thread reports (worker/data/file_progress.h) makes no progress for --storage-timeout-minutes.
  */
 #ifndef WORKER_RECORD_WATCHDOG_H
 #define WORKER_RECORD_WATCHDOG_H
@@ -14,9 +15,10 @@ enum { WLB_EXIT_ORDERED = 75 }; /* the coordinator asked: the next attempt follo
 
 struct wlb_watchdog;
 
-/* Starts the thread; until wlb_watchdog_watch it bounds the time that connecting the ranks takes. */
+/* Starts the thread; until wlb_watchdog_watch it bounds the time that connecting the ranks takes. The caller's calls on
+ * files are bounded from now on; the caller must be who stops the watchdog. */
 struct wlb_watchdog *wlb_watchdog_start(const struct wlb_launch *launch, struct wlb_recorder *recorder,
-                                        double timeout_s, struct wlb_error *error);
+                                        double timeout_s, double storage_timeout_s, struct wlb_error *error);
 /* The ranks are connected: from now on each of their collectives is bounded. */
 void wlb_watchdog_watch(struct wlb_watchdog *watchdog, struct wlb_comm_trace *trace);
 /* The work is done: from now on only the time that leaving takes is bounded, and neither trace nor recorder is

@@ -4,46 +4,78 @@
 #include "worker/train/checkpoint_tensors.h"
 #include "worker/train/trainer.h"
 
-/* Each rank reads what it holds, whoever wrote it. */
-static int read_kind(struct wlb_trainer *t, enum wlb_part_kind kind, struct wlb_error *error)
-{
+/* What the file functions below read; on the heap, since a thread that makes no progress is left behind with it. */
+struct resume {
+	const char *checkpoint;
 	struct wlb_parts parts;
-	int rc = wlb_parts_open_held(&parts, t->parameters, kind, error);
+	void *packer_state;
+	size_t packer_state_bytes;
+};
+
+/* A wlb_file_function. */
+static int read_parts(void *context, struct wlb_error *error)
+{
+	struct resume *r = context;
+	return wlb_checkpoint_read(r->checkpoint, r->parts.list, r->parts.count, error);
+}
+
+/* A wlb_file_function. */
+static int read_packer(void *context, struct wlb_error *error)
+{
+	struct resume *r = context;
+	return wlb_checkpoint_read_packer(r->checkpoint, &r->packer_state, &r->packer_state_bytes, error);
+}
+
+/* Each rank reads what it holds, whoever wrote it. */
+static int read_kind(struct wlb_trainer *t, struct resume *r, enum wlb_part_kind kind, struct wlb_error *error)
+{
+	int rc = wlb_trainer_agree(t, wlb_parts_open_held(&r->parts, t->parameters, kind, error), error);
 	if (rc == 0)
-		rc = wlb_checkpoint_read(t->plan->checkpoint, parts.list, parts.count, error);
+		rc = wlb_trainer_work_with_files(t, read_parts, r, error);
 	if (rc == 0)
-		rc = wlb_parts_store(&parts, error);
-	wlb_parts_close(&parts);
+		rc = wlb_trainer_agree(t, wlb_parts_store(&r->parts, error), error);
+	if (rc != WLB_FAILED_HERE)
+		wlb_parts_close(&r->parts);
 	return rc;
 }
 
-static int read_tensors(struct wlb_trainer *t, struct wlb_error *error)
+static int read_tensors(struct wlb_trainer *t, struct resume *r, struct wlb_error *error)
 {
-	if (read_kind(t, WLB_PART_WEIGHT, error) < 0)
-		return -1;
-	for (int which = 0; which < 2; which++) {
-		if (read_kind(t, which == 0 ? WLB_PART_FIRST_MOMENT : WLB_PART_SECOND_MOMENT, error) < 0)
-			return -1;
-		wlb_optimizer_take_moments(t->optimizer, which);
+	int rc = read_kind(t, r, WLB_PART_WEIGHT, error);
+	for (int which = 0; rc == 0 && which < 2; which++) {
+		rc = read_kind(t, r, which == 0 ? WLB_PART_FIRST_MOMENT : WLB_PART_SECOND_MOMENT, error);
+		if (rc == 0)
+			wlb_optimizer_take_moments(t->optimizer, which);
 	}
-	return 0;
+	return rc;
 }
 
-static int restore_loader(struct wlb_trainer *t, struct wlb_error *error)
+static int restore_loader(struct wlb_trainer *t, const struct resume *r, struct wlb_error *error)
 {
-	void *state;
-	size_t bytes;
-	if (wlb_checkpoint_read_packer(t->plan->checkpoint, &state, &bytes, error) < 0)
-		return -1;
-	int rc = wlb_loader_restore(t->loader, &t->plan->facts.schedule, state, bytes, error);
-	free(state);
-	return rc < 0 ? wlb_fail_in(error, "%.1000s", t->plan->checkpoint) : 0;
+	if (wlb_loader_restore(t->loader, &t->plan->facts.schedule, r->packer_state, r->packer_state_bytes, error) == 0)
+		return 0;
+	return wlb_fail_in(error, "%.1000s", t->plan->checkpoint);
 }
 
 int wlb_trainer_resume(struct wlb_trainer *t, struct wlb_error *error)
 {
-	if (restore_loader(t, error) < 0 || read_tensors(t, error) < 0)
-		return wlb_fail_in(error, "--load");
-	t->step = t->plan->facts.step;
-	return 0;
+	struct resume *r = calloc(1, sizeof(*r));
+	int rc = wlb_trainer_agree(t, r != NULL ? 0 : wlb_fail(error, "out of memory to resume"), error);
+	if (r != NULL)
+		r->checkpoint = t->plan->checkpoint;
+	if (rc == 0)
+		rc = wlb_trainer_work_with_files(t, read_packer, r, error);
+	if (rc == 0)
+		rc = wlb_trainer_agree(t, restore_loader(t, r, error), error);
+	if (rc == 0)
+		rc = read_tensors(t, r, error);
+	if (rc == 0)
+		t->step = t->plan->facts.step;
+	else if (error->message[0] != '\0')
+		wlb_fail_in(error, "--load");
+	if (rc != WLB_FAILED_HERE && r != NULL) {
+		free(r->packer_state);
+		free(r);
+	}
+	return rc;
 }

@@ -1,6 +1,8 @@
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "worker/checkpoint/checkpoint.h"
+#include "worker/data/file_progress.h"
 #include "worker/train/checkpoint_tensors.h"
 #include "worker/train/seconds.h"
 #include "worker/train/trainer.h"
@@ -11,12 +13,29 @@ static int writes(const struct wlb_trainer *t)
 	return wlb_comm_rank(t->groups->data) == 0;
 }
 
-/* All ranks: the folder, and the memory that the copies need. */
-static int begin(struct wlb_trainer *t, struct wlb_parts *parts, struct wlb_error *error)
+/* What the file functions below write; on the heap, since a thread that makes no progress is left behind with it. */
+struct save {
+	const struct wlb_trainer *trainer;
+	double loss;
+	struct wlb_parts parts;
+	char path[4096]; /* of the checkpoint, once it is written */
+	int64_t bytes;
+};
+
+/* A wlb_file_function of rank 0: the folder. */
+static int begin(void *context, struct wlb_error *error)
 {
-	if (writes(t) && wlb_parts_open_owned(parts, t->parameters, error) < 0)
-		return -1;
-	return t->launch->rank == 0 ? wlb_checkpoint_begin(t->options->save, t->step, error) : 0;
+	const struct save *save = context;
+	return wlb_checkpoint_begin(save->trainer->options->save, save->trainer->step, error);
+}
+
+/* A wlb_file_function of the ranks that write. */
+static int write_shard(void *context, struct wlb_error *error)
+{
+	const struct save *save = context;
+	const struct wlb_trainer *t = save->trainer;
+	int shard = t->groups->at.pp * t->groups->layout.tp + t->groups->at.tp;
+	return wlb_checkpoint_write_shard(t->options->save, t->step, shard, save->parts.list, save->parts.count, error);
 }
 
 /* All ranks: moments are gathered one after the other, each copied before the next takes its place. */
@@ -33,25 +52,11 @@ static int fetch(struct wlb_trainer *t, struct wlb_parts *parts, struct wlb_erro
 	return rc;
 }
 
-/* All ranks. */
-static int write_shards(struct wlb_trainer *t, struct wlb_parts *parts, struct wlb_error *error)
+/* A wlb_file_function of rank 0: what makes the shards a checkpoint. */
+static int commit(void *context, struct wlb_error *error)
 {
-	if (fetch(t, parts, error) < 0)
-		return -1;
-	int shard = t->groups->at.pp * t->groups->layout.tp + t->groups->at.tp;
-	return writes(t)
-	               ? wlb_checkpoint_write_shard(t->options->save, t->step, shard, parts->list, parts->count, error)
-	               : 0;
-}
-
-struct written {
-	char path[4096];
-	int64_t bytes;
-};
-
-/* Rank 0. */
-static int commit(struct wlb_trainer *t, double loss, struct written *written, struct wlb_error *error)
-{
+	struct save *save = context;
+	const struct wlb_trainer *t = save->trainer;
 	const struct wlb_train_options *o = t->options;
 	const struct wlb_loaded_step *loaded = t->loaded;
 	struct wlb_checkpoint_facts facts = {
@@ -62,43 +67,66 @@ static int commit(struct wlb_trainer *t, double loss, struct written *written, s
 		.global_batch_size = o->global_batch_size,
 		.seed = (uint64_t)o->seed,
 		.packing = (enum wlb_strategy)o->packing,
-		.train_loss = loss,
+		.train_loss = save->loss,
 	};
 	if (wlb_checkpoint_write_packer(o->save, t->step, loaded->packer_state, loaded->packer_state_bytes, error) < 0)
 		return -1;
 	return wlb_checkpoint_commit(o->save, &facts, t->groups->layout.tp * t->groups->layout.pp, (int)o->keep,
-	                             written->path, &written->bytes, error);
+	                             save->path, &save->bytes, error);
 }
 
 /* All ranks begin a phase together, or none does. */
-static int write_all(struct wlb_trainer *t, struct wlb_parts *parts, double loss, struct written *written,
-                     struct wlb_error *error)
+static int write_all(struct wlb_trainer *t, struct save *save, struct wlb_error *error)
 {
-	if (wlb_trainer_agree(t, begin(t, parts, error), error) < 0 ||
-	    wlb_trainer_agree(t, write_shards(t, parts, error), error) < 0)
-		return -1;
-	return wlb_trainer_agree(t, t->launch->rank == 0 ? commit(t, loss, written, error) : 0, error);
+	int is_first = t->launch->rank == 0;
+	int rc = writes(t) ? wlb_parts_open_owned(&save->parts, t->parameters, error) : 0;
+	rc = wlb_trainer_agree(t, rc, error);
+	if (rc == 0)
+		rc = wlb_trainer_agree(t, fetch(t, &save->parts, error), error);
+	if (rc == 0)
+		rc = wlb_trainer_work_with_files(t, is_first ? begin : NULL, save, error);
+	if (rc == 0)
+		rc = wlb_trainer_work_with_files(t, writes(t) ? write_shard : NULL, save, error);
+	if (rc == 0)
+		rc = wlb_trainer_work_with_files(t, is_first ? commit : NULL, save, error);
+	return rc;
+}
+
+/* Rank 0 tells of a checkpoint that is written. */
+static void tell(struct wlb_trainer *t, const struct save *save, double duration_s)
+{
+	wlb_record_checkpoint(t->recorder, t->step, save->path, save->bytes, duration_s);
+	printf("step %lld | checkpoint %s | %.1f MB | %.2f s\n", (long long)t->step, save->path,
+	       1e-6 * (double)save->bytes, duration_s);
+	fflush(stdout);
+}
+
+/* Rank 0, when no rank writes any more. */
+static void abandon(const struct wlb_trainer *t)
+{
+	wlb_checkpoint_abandon(t->options->save, t->step);
+	wlb_file_report_end();
 }
 
 int wlb_trainer_save(struct wlb_trainer *t, double loss, struct wlb_error *error)
 {
 	double started_s = wlb_now_s();
-	struct written written = {.bytes = 0};
-	struct wlb_parts parts = {0};
+	struct save *save = calloc(1, sizeof(*save));
 	t->exit_code = WLB_EXIT_FAILED;
-	int rc = write_all(t, &parts, loss, &written, error);
-	wlb_parts_close(&parts);
-	if (rc < 0 && t->launch->rank == 0)
-		wlb_checkpoint_abandon(t->options->save, t->step); /* no rank writes any more */
-	if (rc < 0)
-		return error->message[0] != '\0' ? wlb_fail_in(error, "checkpoint of step %lld", (long long)t->step)
-		                                 : -1;
-	if (t->launch->rank != 0)
-		return 0;
-	double duration_s = wlb_now_s() - started_s;
-	wlb_record_checkpoint(t->recorder, t->step, written.path, written.bytes, duration_s);
-	printf("step %lld | checkpoint %s | %.1f MB | %.2f s\n", (long long)t->step, written.path,
-	       1e-6 * (double)written.bytes, duration_s);
-	fflush(stdout);
-	return 0;
+	int rc = wlb_trainer_agree(t, save != NULL ? 0 : wlb_fail(error, "out of memory for a checkpoint"), error);
+	if (rc == 0) {
+		*save = (struct save){.trainer = t, .loss = loss};
+		rc = write_all(t, save, error);
+	}
+	if (rc == 0 && t->launch->rank == 0)
+		tell(t, save, wlb_now_s() - started_s);
+	if (rc == WLB_FAILED_EVERYWHERE && t->launch->rank == 0)
+		abandon(t);
+	if (rc < 0 && error->message[0] != '\0')
+		wlb_fail_in(error, "checkpoint of step %lld", (long long)t->step);
+	if (rc != WLB_FAILED_HERE && save != NULL) {
+		wlb_parts_close(&save->parts);
+		free(save);
+	}
+	return rc;
 }

@@ -11,4 +11,12 @@ static inline double wlb_now_s(void)
 	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/* The time on that clock `seconds`, 0 or more, from now. */
+static inline struct timespec wlb_after_s(double seconds)
+{
+	double until_s = wlb_now_s() + seconds;
+	time_t whole_s = (time_t)until_s;
+	return (struct timespec){.tv_sec = whole_s, .tv_nsec = (long)(1e9 * (until_s - (double)whole_s))};
+}
+
 #endif

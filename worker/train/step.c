@@ -65,14 +65,14 @@ static double total_s(const struct wlb_trainer *t)
 static int update(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
 {
 	double started_s = wlb_now_s(), communicated_s = total_s(t);
-	int rc = 1;
-	if (isfinite(facts->loss))
-		rc = wlb_optimizer_step(t->optimizer, facts->step, facts->lr, &facts->grad_norm, error);
+	int loss_is_finite = isfinite(facts->loss);
+	int rc = loss_is_finite ? wlb_optimizer_step(t->optimizer, facts->step, facts->lr, &facts->grad_norm, error)
+	                        : wlb_optimizer_drop_step(t->optimizer, error);
 	if (rc < 0)
 		return WLB_FAILED_HERE;
-	if (rc > 0) {
+	if (rc > 0 || !loss_is_finite) {
 		wlb_fail(error, "step %lld: the %s not finite: lower --lr, or raise --lr-warmup-iters",
-		         (long long)facts->step, isfinite(facts->loss) ? "gradients are" : "loss is");
+		         (long long)facts->step, loss_is_finite ? "gradients are" : "loss is");
 		if (t->launch->rank != 0)
 			error->message[0] = '\0'; /* rank 0 says the same */
 		return WLB_FAILED_EVERYWHERE;

@@ -6,12 +6,12 @@
 
 #include "worker/train/trainer.h"
 
-/* The one line that says why the run ends; a rank other than the first says which it is. */
-static void say(const struct wlb_launch *launch, const char *message)
+/* The one line that says why the run ends; a rank that does not speak for all says which it is. */
+static void say(const struct wlb_launch *launch, const char *message, int for_all)
 {
 	if (message[0] == '\0')
 		return;
-	if (launch->rank == 0)
+	if (for_all)
 		fprintf(stderr, "wlb-worker: %s\n", message);
 	else
 		fprintf(stderr, "wlb-worker: rank %d on %s: %s\n", launch->rank, wlb_launch_node(launch, launch->rank),
@@ -31,7 +31,7 @@ static int refuse(struct wlb_launch *launch, const char *message)
 	char done = 0;
 	keep_exit_code();
 	if (launch->rank == 0) {
-		say(launch, message);
+		say(launch, message, 1);
 		wlb_record_refusal(launch, WLB_EXIT_INPUT, message);
 	}
 	/* All wait until it is recorded. When that fails they leave all the same. */
@@ -90,8 +90,9 @@ static int run_steps(struct wlb_trainer *t, struct wlb_error *error)
 		wlb_record_progress(t->recorder, facts.step);
 		if (t->launch->rank == 0 && write_down(t, &facts, error) < 0)
 			return WLB_FAILED_HERE;
-		if (save_is_due(t) && wlb_trainer_save(t, facts.loss, error) < 0)
-			return WLB_FAILED_EVERYWHERE;
+		rc = save_is_due(t) ? wlb_trainer_save(t, facts.loss, error) : 0;
+		if (rc < 0)
+			return rc;
 	}
 	return 0;
 }
@@ -100,7 +101,7 @@ static int run_steps(struct wlb_trainer *t, struct wlb_error *error)
 static int fail(struct wlb_trainer *t, const char *message, int everywhere)
 {
 	keep_exit_code();
-	say(t->launch, message);
+	say(t->launch, message, t->launch->rank == 0 && everywhere);
 	wlb_record_end(t->recorder, "failed", t->exit_code,
 	               message[0] != '\0' ? message : "a rank failed: the job's output says why");
 	if (!everywhere)
@@ -112,12 +113,13 @@ static int fail(struct wlb_trainer *t, const char *message, int everywhere)
 static int work(struct wlb_trainer *t)
 {
 	struct wlb_error error = {0};
-	if (wlb_trainer_open(t, &error) < 0)
-		return fail(t, error.message, t->groups != NULL);
+	int rc = wlb_trainer_open(t, &error);
+	if (rc < 0)
+		return fail(t, error.message, rc == WLB_FAILED_EVERYWHERE);
 	if (t->launch->rank == 0)
 		introduce(t);
 	t->exit_code = WLB_EXIT_FAILED;
-	int rc = run_steps(t, &error);
+	rc = run_steps(t, &error);
 	if (rc == 0)
 		wlb_record_end(t->recorder, "complete", 0, "");
 	return rc == 0 ? 0 : fail(t, error.message, rc == WLB_FAILED_EVERYWHERE);
@@ -130,7 +132,7 @@ static int train_planned(struct wlb_launch *launch, const struct wlb_train_optio
 	struct wlb_trainer trainer = {.launch = launch, .options = options, .plan = plan, .device = device};
 	trainer.recorder = wlb_recorder_start(launch, plan, options, &error);
 	if (trainer.recorder == NULL) {
-		say(launch, error.message);
+		say(launch, error.message, launch->rank == 0);
 		wlb_launch_abort(launch, WLB_EXIT_FAILED);
 	}
 	int code = work(&trainer);
@@ -149,7 +151,7 @@ static int train_as_asked(struct wlb_launch *launch, const struct wlb_train_opti
 	struct wlb_train_plan plan;
 	struct wlb_device *device = wlb_trainer_open_device(launch, options, &trouble);
 	if (wlb_train_plan_agree(launch, options, device == NULL ? trouble.message : NULL, &plan, &error) < 0) {
-		say(launch, error.message);
+		say(launch, error.message, launch->rank == 0);
 		wlb_launch_abort(launch, WLB_EXIT_FAILED);
 	}
 	if (plan.refused) {
@@ -157,7 +159,7 @@ static int train_as_asked(struct wlb_launch *launch, const struct wlb_train_opti
 		return refuse(launch, plan.reason);
 	}
 	if (device == NULL) { /* here, but not on rank 0 */
-		say(launch, trouble.message);
+		say(launch, trouble.message, launch->rank == 0);
 		wlb_launch_abort(launch, WLB_EXIT_INPUT);
 	}
 	return train_planned(launch, options, &plan, device);

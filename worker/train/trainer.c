@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/file.h"
+#include "worker/data/file_progress.h"
 
 /* A dataset of more tokens is not read through before the run: ids are then checked as they are used. */
 #define SCAN_TOKENS INT64_C(2000000000)
@@ -16,13 +17,15 @@ int wlb_trainer_agree(struct wlb_trainer *t, int rc, struct wlb_error *error)
 	/* The largest number is that of the lowest rank that failed. */
 	double mine = rc < 0 ? (double)(t->launch->size - t->launch->rank) : 0.0;
 	double largest = mine;
-	if (wlb_comm_all_reduce_double(t->world, &largest, 1, WLB_MAX, error) < 0)
-		return -1;
+	if (wlb_comm_all_reduce_double(t->world, &largest, 1, WLB_MAX, error) < 0) {
+		t->exit_code = WLB_EXIT_FAILED;
+		return WLB_FAILED_HERE;
+	}
 	if (largest == 0.0)
 		return 0;
 	if (largest != mine)
 		error->message[0] = '\0';
-	return -1;
+	return WLB_FAILED_EVERYWHERE;
 }
 
 /* As many threads as this rank's share of the CPUs that it may use. */
@@ -50,8 +53,8 @@ struct wlb_device *wlb_trainer_open_device(const struct wlb_launch *launch, cons
 static int connect_ranks(struct wlb_trainer *t, struct wlb_error *error)
 {
 	const struct wlb_launch *l = t->launch;
-	t->exit_code = WLB_EXIT_FAILED;
-	t->watchdog = wlb_watchdog_start(l, t->recorder, 60.0 * t->options->timeout_minutes, error);
+	t->watchdog = wlb_watchdog_start(l, t->recorder, 60.0 * t->options->timeout_minutes,
+	                                 60.0 * t->options->storage_timeout_minutes, error);
 	if (t->watchdog == NULL)
 		return -1;
 	t->world = wlb_comm_open_world(t->device, l->rank, l->size, error);
@@ -91,33 +94,39 @@ static struct wlb_loader_options loader_options(const struct wlb_trainer *t)
 		.max_tokens = t->plan->max_tokens,
 		.layout = t->plan->split.layout,
 		.at = t->groups->at,
+		.last_step = o->train_iters,
+		.storage_timeout_s = 60.0 * o->storage_timeout_minutes,
 	};
 }
 
-static int open_data(struct wlb_trainer *t, struct wlb_error *error)
+/* A wlb_file_function. */
+static int open_dataset(void *trainer, struct wlb_error *error)
+{
+	struct wlb_trainer *t = trainer;
+	t->dataset = wlb_dataset_open(t->options->data_path, error);
+	return t->dataset != NULL ? check_tokens(t, error) : -1;
+}
+
+static int open_loader(struct wlb_trainer *t, struct wlb_error *error)
 {
 	struct wlb_loader_options options = loader_options(t);
-	t->exit_code = WLB_EXIT_INPUT;
-	t->dataset = wlb_dataset_open(t->options->data_path, error);
-	if (t->dataset == NULL || check_tokens(t, error) < 0)
-		return -1;
 	t->loader = wlb_loader_new(t->dataset, &t->plan->model, &options, t->device, error);
 	return t->loader != NULL ? 0 : -1;
 }
 
-/* What is written later must be writable now. */
-static int open_outputs(struct wlb_trainer *t, struct wlb_error *error)
+/* A wlb_file_function: what is written later must be writable now. For rank 0. */
+static int open_outputs(void *trainer, struct wlb_error *error)
 {
+	struct wlb_trainer *t = trainer;
 	const struct wlb_train_options *o = t->options;
-	t->exit_code = WLB_EXIT_INPUT;
-	if (t->launch->rank != 0)
-		return 0;
+	wlb_file_report("creating", o->save != NULL ? o->save : "");
 	if (o->save != NULL && wlb_dir_make(o->save, 0777, error) < 0)
 		return wlb_fail_in(error, "--save");
 	if (o->save != NULL && access(o->save, W_OK | X_OK) < 0)
 		return wlb_fail(error, "--save %.500s: it cannot be written: %s", o->save, strerror(errno));
 	if (o->metrics_file == NULL)
 		return 0;
+	wlb_file_report("opening", o->metrics_file);
 	t->metrics = wlb_metrics_open(o->metrics_file, error);
 	return t->metrics != NULL ? 0 : -1;
 }
@@ -134,7 +143,6 @@ static int make_model(struct wlb_trainer *t, struct wlb_error *error)
 		.weight_decay = o->weight_decay,
 		.clip_grad = o->clip_grad,
 	};
-	t->exit_code = WLB_EXIT_FAILED;
 	t->parameters = wlb_parameters_new(&t->plan->model, split, &t->groups->at, t->device, error);
 	if (t->parameters == NULL)
 		return -1;
@@ -154,18 +162,26 @@ static int make_model(struct wlb_trainer *t, struct wlb_error *error)
 	if (t->report == NULL)
 		return wlb_fail(error, "out of memory for the times of %d ranks", t->launch->size);
 	if (t->plan->checkpoint[0] != '\0')
-		return wlb_trainer_resume(t, error);
+		return 0;
 	return wlb_parameters_init(t->parameters, (uint64_t)o->seed, o->init_method_std, error);
 }
 
 int wlb_trainer_open(struct wlb_trainer *t, struct wlb_error *error)
 {
+	t->exit_code = WLB_EXIT_FAILED;
 	if (connect_ranks(t, error) < 0)
-		return -1;
-	if (wlb_trainer_agree(t, open_data(t, error), error) < 0 ||
-	    wlb_trainer_agree(t, open_outputs(t, error), error) < 0)
-		return -1;
-	return wlb_trainer_agree(t, make_model(t, error), error);
+		return WLB_FAILED_HERE;
+	t->exit_code = WLB_EXIT_INPUT;
+	int rc = wlb_trainer_work_with_files(t, open_dataset, t, error);
+	if (rc == 0)
+		rc = wlb_trainer_agree(t, open_loader(t, error), error);
+	if (rc == 0)
+		rc = wlb_trainer_work_with_files(t, t->launch->rank == 0 ? open_outputs : NULL, t, error);
+	if (rc < 0)
+		return rc;
+	t->exit_code = WLB_EXIT_FAILED;
+	rc = wlb_trainer_agree(t, make_model(t, error), error);
+	return rc == 0 && t->plan->checkpoint[0] != '\0' ? wlb_trainer_resume(t, error) : rc;
 }
 
 void wlb_trainer_close(struct wlb_trainer *t)

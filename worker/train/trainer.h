@@ -48,30 +48,37 @@ struct wlb_trainer {
 struct wlb_device *wlb_trainer_open_device(const struct wlb_launch *launch, const struct wlb_train_options *options,
                                            struct wlb_error *error);
 
-/* Makes all the rest, checks the data, initialises the weights or resumes. On -1 exit_code is set, and once the
- * ranks are connected (`groups` is there) all fail together and only one has the message: it is "" on the others.
- * What was made is closed by wlb_trainer_close in either case. Expects launch, options, plan, recorder and device
- * to be set. */
+/* What a failure means for the other ranks. */
+enum {
+	WLB_FAILED_HERE = -1,       /* they do not know and must be ended, and this process without closing anything */
+	WLB_FAILED_EVERYWHERE = -2, /* they fail too; the message is "" on all but one */
+};
+
+/* Makes all the rest, checks the data, initialises the weights or resumes. 0 or one of the failures, with exit_code
+ * set. What was made is closed by wlb_trainer_close, unless WLB_FAILED_HERE. Expects launch, options, plan, recorder
+ * and device to be set. */
 int wlb_trainer_open(struct wlb_trainer *trainer, struct wlb_error *error);
 void wlb_trainer_close(struct wlb_trainer *trainer);
 
-/* Collective. 0 when every rank says 0; else -1 everywhere, and only the first rank that failed keeps its
- * message. */
+/* Collective. 0 when every rank says 0; else WLB_FAILED_EVERYWHERE, and only the first rank that failed keeps its
+ * message. WLB_FAILED_HERE where the collective failed. */
 int wlb_trainer_agree(struct wlb_trainer *trainer, int rc, struct wlb_error *error);
 
-/* What a failure within a step means for the other ranks. */
-enum {
-	WLB_FAILED_HERE = -1,       /* they do not know and must be ended */
-	WLB_FAILED_EVERYWHERE = -2, /* they fail too; the message is "" on all but one */
-};
+typedef int wlb_file_function(void *context, struct wlb_error *error); /* 0, or -1 with the reason */
+/* Collective. Runs function(context) in a thread, which works with files and not with the device; NULL: this rank has
+ * none to work with. Meanwhile the ranks meet every second, so that no collective waits for a disk. Returns as
+ * wlb_trainer_agree once all functions have returned. WLB_FAILED_HERE also where this rank's files made no progress for
+ * --storage-timeout-minutes: the thread still runs then, and what `context` points to must stay. */
+int wlb_trainer_work_with_files(struct wlb_trainer *trainer, wlb_file_function *function, void *context,
+                                struct wlb_error *error);
 
 /* Trains the next step; *facts is the same on all ranks but for the time; what it points to is valid until the next. 0
  * or one of the failures. */
 int wlb_trainer_step(struct wlb_trainer *trainer, struct wlb_step_facts *facts, struct wlb_error *error);
 
-/* Writes a checkpoint of the step just done. Collective; fails on all ranks together, as wlb_trainer_open. */
+/* Writes a checkpoint of the step just done. Collective. 0 or one of the failures, with exit_code set. */
 int wlb_trainer_save(struct wlb_trainer *trainer, double loss, struct wlb_error *error);
-/* Reads weights, moments and the loader's place from the plan's checkpoint. */
+/* Reads weights, moments and the loader's place from the plan's checkpoint. Collective. 0 or one of the failures. */
 int wlb_trainer_resume(struct wlb_trainer *trainer, struct wlb_error *error);
 
 #endif

@@ -150,6 +150,30 @@ static void test_round_trip_and_conversion(void **state)
 	wlb_safetensors_close(f);
 }
 
+/* More than is written in one piece, and than is written before a sync; not a multiple of either. */
+static void test_large_tensors(void **state)
+{
+	enum { FIRST = 1 << 20 | 3, SECOND = 65 << 17 | 1 };
+	struct wlb_error error;
+	double *data = malloc((FIRST + SECOND) * sizeof(*data)), *back = malloc(SECOND * sizeof(*back));
+	assert_true(data != NULL && back != NULL);
+	for (int i = 0; i < FIRST + SECOND; i++)
+		data[i] = i;
+	const struct wlb_tensor_part parts[] = {{"a", WLB_FLOAT64, 1, FIRST, 1, 0, FIRST, 0, 1, data},
+	                                        {"b", WLB_FLOAT64, 1, SECOND, 1, 0, SECOND, 0, 1, data + FIRST}};
+	const char *path = fixture_path(state, "x.safetensors");
+	assert_int_equal(wlb_safetensors_write(path, parts, 2, &error), 0);
+	struct wlb_safetensors *f = wlb_safetensors_open(path, &error);
+	assert_non_null(f);
+	assert_int_equal(read_rows(f, wlb_safetensors_find(f, "a"), 0, FIRST, WLB_FLOAT64, back, &error), 0);
+	assert_memory_equal(back, data, FIRST * sizeof(*data));
+	assert_int_equal(read_rows(f, wlb_safetensors_find(f, "b"), 0, SECOND, WLB_FLOAT64, back, &error), 0);
+	assert_memory_equal(back, data + FIRST, SECOND * sizeof(*data));
+	wlb_safetensors_close(f);
+	free(data);
+	free(back);
+}
+
 static void test_half_precision(void **state)
 {
 	static const struct {
@@ -310,6 +334,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_header_length, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_zero_sized_and_scalar_tensors, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_round_trip_and_conversion, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_large_tensors, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_half_precision, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_subnormal_half, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_other_dtypes_are_known_but_not_weights, fixture_setup,

@@ -56,7 +56,8 @@ struct wlb_loader_options loads_options(enum wlb_strategy packing, enum wlb_shar
                                         struct wlb_layout layout)
 {
 	struct wlb_error error;
-	struct wlb_loader_options o = {.seed = 11, .packing = packing, .sharding = sharding, .layout = layout};
+	struct wlb_loader_options o = {
+		.seed = 11, .packing = packing, .sharding = sharding, .layout = layout, .storage_timeout_s = 60.0};
 	if (wlb_loader_micro_batches(seq_length, windows, micro_batch_size, max_tokens, 1, &o, &error) < 0)
 		fail_msg("%s", error.message);
 	return o;

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -528,6 +529,35 @@ static void signals_are_left_to_the_caller(void **state)
 	loads_close(&d);
 }
 
+/* The loader's threads that run now: the linker puts __wrap_pthread_create in the place of the library's. */
+static atomic_int running;
+
+struct routine {
+	void *(*run)(void *);
+	void *argument;
+};
+
+static void *run_counted(void *argument)
+{
+	struct routine routine = *(struct routine *)argument;
+	free(argument);
+	void *result = routine.run(routine.argument);
+	atomic_fetch_sub(&running, 1);
+	return result;
+}
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument)
+{
+	struct routine *routine = malloc(sizeof(*routine));
+	assert_non_null(routine);
+	*routine = (struct routine){run, argument};
+	atomic_fetch_add(&running, 1);
+	return __real_pthread_create(thread, attributes, run_counted, routine);
+}
+
+/* While it prepares a step, while it waits for its turn, and before it was started. */
 static void freeing_ends_the_thread_at_any_time(void **state)
 {
 	struct loads_dataset d;
@@ -535,12 +565,57 @@ static void freeing_ends_the_thread_at_any_time(void **state)
 	struct wlb_loader_options o = loads_options(WLB_STRATEGY_BALANCED, WLB_SHARDING_ADAPTIVE, SEQ_LENGTH, WINDOWS,
 	                                            1, 0, (struct wlb_layout){1, 1, 1, 1});
 	for (int i = 0; i < 60; i++) {
+		int steps = i % 4;
+		struct timespec later = {.tv_nsec = i * 20000L};
 		struct wlb_loader *loader = loads_new(&d, &o);
-		for (int step = 0; step < i % 4; step++)
+		for (int step = 0; step < steps; step++)
 			loads_next(loader);
+		nanosleep(&later, NULL);
+		assert_int_equal(atomic_load(&running), steps > 0);
 		wlb_loader_free(loader);
+		assert_int_equal(atomic_load(&running), 0);
 	}
 	wlb_loader_free(NULL);
+	loads_close(&d);
+}
+
+static void nothing_is_prepared_after_the_last_step(void **state)
+{
+	struct loads_dataset d;
+	struct wlb_error error;
+	const struct wlb_loaded_step *step;
+	double waited_s;
+	open_mixed(&d, state);
+	struct wlb_loader_options o = loads_options(WLB_STRATEGY_BALANCED, WLB_SHARDING_ADAPTIVE, SEQ_LENGTH, WINDOWS,
+	                                            1, 0, (struct wlb_layout){1, 1, 1, 1});
+	o.last_step = 5;
+	struct wlb_loader *whole = loads_new(&d, &o), *resumed = loads_new(&d, &o);
+	step = loads_next(whole);
+	step = loads_next(whole);
+	assert_int_equal(
+		wlb_loader_restore(resumed, &step->schedule, step->packer_state, step->packer_state_bytes, &error), 0);
+	for (int number = 3; number <= 5; number++) {
+		assert_int_equal(loads_next(whole)->step, number);
+		assert_int_equal(loads_next(resumed)->step, number);
+	}
+	assert_int_equal(wlb_loader_next(whole, &step, &waited_s, &error), -1);
+	assert_says(error.message, "step 6 was asked for, the last of the run is 5");
+	assert_int_equal(wlb_loader_next(resumed, &step, &waited_s, &error), -1);
+	wlb_loader_free(whole);
+	wlb_loader_free(resumed);
+	loads_close(&d);
+}
+
+static void a_loader_without_a_bound_is_refused(void **state)
+{
+	struct loads_dataset d;
+	struct wlb_error error;
+	open_mixed(&d, state);
+	struct wlb_loader_options o = loads_options(WLB_STRATEGY_BALANCED, WLB_SHARDING_ADAPTIVE, SEQ_LENGTH, WINDOWS,
+	                                            1, 0, (struct wlb_layout){1, 1, 1, 1});
+	o.storage_timeout_s = 0.0;
+	assert_null(wlb_loader_new(d.dataset, &d.model, &o, d.device, &error));
+	assert_says(error.message, "storage_timeout_s is 0: it must be above 0");
 	loads_close(&d);
 }
 
@@ -562,6 +637,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(memory_settles, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(signals_are_left_to_the_caller, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(freeing_ends_the_thread_at_any_time, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(nothing_is_prepared_after_the_last_step, fixture_setup,
+	                                        fixture_teardown),
+		cmocka_unit_test_setup_teardown(a_loader_without_a_bound_is_refused, fixture_setup, fixture_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,6 +47,7 @@ static void defaults_are_megatrons(void **state)
 	assert_int_equal(o.cp_sharding, WLB_SHARDING_ADAPTIVE);
 	assert_int_equal(o.recompute, WLB_RECOMPUTE_NONE);
 	assert_int_equal(o.lr_decay_iters, 50);
+	assert_true(o.timeout_minutes == 10.0 && o.storage_timeout_minutes == 5.0);
 	assert_int_equal(o.seed, 1234);
 	assert_true(o.adam_beta1 == 0.9 && o.adam_beta2 == 0.999 && o.adam_eps == 1e-8 && o.clip_grad == 1.0);
 	assert_int_equal(o.lr_decay_style, WLB_LR_COSINE);
@@ -112,6 +113,8 @@ static void rules_between_options_are_checked(void **state)
 	               "--lr-warmup-iters 50: it must be below --lr-decay-iters 50 (or --train-iters)");
 	assert_refused("--max-tokens-per-micro-batch 99",
 	               "--max-tokens-per-micro-batch 99: it must be at least --seq-length 100");
+	assert_refused("--storage-timeout-minutes 10",
+	               "--storage-timeout-minutes 10: it must be below --distributed-timeout-minutes 10");
 	assert_refused("--save-interval 5", "--save-interval 5: --save DIR must say where checkpoints go");
 	(void)state;
 }
