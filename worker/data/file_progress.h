@@ -5,8 +5,8 @@
  * The functions of worker/data and worker/checkpoint report each call that may wait for a disk. In a thread that uses
  * no wlb_file_progress a report does nothing.
  */
-#ifndef WLB_FILE_PROGRESS_H
-#define WLB_FILE_PROGRESS_H
+#ifndef WORKER_DATA_FILE_PROGRESS_H
+#define WORKER_DATA_FILE_PROGRESS_H
 
 #include <pthread.h>
 

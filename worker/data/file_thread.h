@@ -1,6 +1,6 @@
 /* A thread that works with files, and how far it has come with them. */
-#ifndef WLB_FILE_THREAD_H
-#define WLB_FILE_THREAD_H
+#ifndef WORKER_DATA_FILE_THREAD_H
+#define WORKER_DATA_FILE_THREAD_H
 
 #include "worker/data/file_progress.h"
 

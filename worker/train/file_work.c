@@ -1,9 +1,10 @@
+#include "worker/train/file_work.h"
+
 #include <math.h>
 #include <stdlib.h>
 
 #include "worker/data/file_thread.h"
-#include "worker/train/seconds.h"
-#include "worker/train/trainer.h"
+#include "worker/train/agree.h"
 
 /* Between two collectives of the ranks that wait, at most. */
 static const double LONGEST_ROUND_S = 1.0;
@@ -38,37 +39,34 @@ static struct file_work *start(wlb_file_function *function, void *context, struc
 }
 
 /* Until no rank has work left. -1 where this one's made no progress or a collective failed: `work` is still in use. */
-static int await_all(struct wlb_trainer *t, struct file_work *work, struct wlb_error *error)
+static int await_all(const struct wlb_file_waiting *waiting, struct file_work *work, struct wlb_error *error)
 {
-	double round_s = fmin(LONGEST_ROUND_S, 60.0 * t->options->timeout_minutes / 4.0), working = 0.0;
+	double round_s = fmin(LONGEST_ROUND_S, waiting->collective_timeout_s / 4.0), working = 0.0;
 	int joined = work == NULL;
 	do {
 		if (!joined)
 			joined = wlb_file_thread_join_within(&work->thread, round_s);
-		if (!joined && wlb_file_progress_check(&work->thread.progress,
-		                                       60.0 * t->options->storage_timeout_minutes, error) < 0)
+		if (!joined && wlb_file_progress_check(&work->thread.progress, waiting->storage_timeout_s, error) < 0)
 			return -1;
 		working = joined ? 0.0 : 1.0;
-		if (wlb_comm_all_reduce_double(t->world, &working, 1, WLB_MAX, error) < 0)
+		if (wlb_comm_all_reduce_double(waiting->world, &working, 1, WLB_MAX, error) < 0)
 			return -1;
 	} while (working > 0.0);
 	return 0;
 }
 
-int wlb_trainer_work_with_files(struct wlb_trainer *t, wlb_file_function *function, void *context,
-                                struct wlb_error *error)
+int wlb_work_with_files(const struct wlb_file_waiting *waiting, wlb_file_function *function, void *context,
+                        struct wlb_error *error)
 {
 	struct file_work *work = function != NULL ? start(function, context, error) : NULL;
 	int rc = function != NULL && work == NULL ? -1 : 0;
-	if (await_all(t, work, error) < 0) {
-		t->exit_code = WLB_EXIT_FAILED;
+	if (await_all(waiting, work, error) < 0)
 		return WLB_FAILED_HERE;
-	}
 	if (work != NULL) {
 		rc = work->rc;
 		if (rc < 0)
 			*error = work->error;
 		free(work);
 	}
-	return wlb_trainer_agree(t, rc, error);
+	return wlb_agree(waiting->world, rc, error);
 }

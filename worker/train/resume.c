@@ -29,11 +29,11 @@ static int read_packer(void *context, struct wlb_error *error)
 /* Each rank reads what it holds, whoever wrote it. */
 static int read_kind(struct wlb_trainer *t, struct resume *r, enum wlb_part_kind kind, struct wlb_error *error)
 {
-	int rc = wlb_trainer_agree(t, wlb_parts_open_held(&r->parts, t->parameters, kind, error), error);
+	int rc = wlb_agree(t->world, wlb_parts_open_held(&r->parts, t->parameters, kind, error), error);
 	if (rc == 0)
-		rc = wlb_trainer_work_with_files(t, read_parts, r, error);
+		rc = wlb_work_with_files(&t->files, read_parts, r, error);
 	if (rc == 0)
-		rc = wlb_trainer_agree(t, wlb_parts_store(&r->parts, error), error);
+		rc = wlb_agree(t->world, wlb_parts_store(&r->parts, error), error);
 	if (rc != WLB_FAILED_HERE)
 		wlb_parts_close(&r->parts);
 	return rc;
@@ -60,13 +60,13 @@ static int restore_loader(struct wlb_trainer *t, const struct resume *r, struct 
 int wlb_trainer_resume(struct wlb_trainer *t, struct wlb_error *error)
 {
 	struct resume *r = calloc(1, sizeof(*r));
-	int rc = wlb_trainer_agree(t, r != NULL ? 0 : wlb_fail(error, "out of memory to resume"), error);
+	int rc = wlb_agree(t->world, r != NULL ? 0 : wlb_fail(error, "out of memory to resume"), error);
 	if (r != NULL)
 		r->checkpoint = t->plan->checkpoint;
 	if (rc == 0)
-		rc = wlb_trainer_work_with_files(t, read_packer, r, error);
+		rc = wlb_work_with_files(&t->files, read_packer, r, error);
 	if (rc == 0)
-		rc = wlb_trainer_agree(t, restore_loader(t, r, error), error);
+		rc = wlb_agree(t->world, restore_loader(t, r, error), error);
 	if (rc == 0)
 		rc = read_tensors(t, r, error);
 	if (rc == 0)

@@ -80,15 +80,15 @@ static int write_all(struct wlb_trainer *t, struct save *save, struct wlb_error 
 {
 	int is_first = t->launch->rank == 0;
 	int rc = writes(t) ? wlb_parts_open_owned(&save->parts, t->parameters, error) : 0;
-	rc = wlb_trainer_agree(t, rc, error);
+	rc = wlb_agree(t->world, rc, error);
 	if (rc == 0)
-		rc = wlb_trainer_agree(t, fetch(t, &save->parts, error), error);
+		rc = wlb_agree(t->world, fetch(t, &save->parts, error), error);
 	if (rc == 0)
-		rc = wlb_trainer_work_with_files(t, is_first ? begin : NULL, save, error);
+		rc = wlb_work_with_files(&t->files, is_first ? begin : NULL, save, error);
 	if (rc == 0)
-		rc = wlb_trainer_work_with_files(t, writes(t) ? write_shard : NULL, save, error);
+		rc = wlb_work_with_files(&t->files, writes(t) ? write_shard : NULL, save, error);
 	if (rc == 0)
-		rc = wlb_trainer_work_with_files(t, is_first ? commit : NULL, save, error);
+		rc = wlb_work_with_files(&t->files, is_first ? commit : NULL, save, error);
 	return rc;
 }
 
@@ -113,7 +113,7 @@ int wlb_trainer_save(struct wlb_trainer *t, double loss, struct wlb_error *error
 	double started_s = wlb_now_s();
 	struct save *save = calloc(1, sizeof(*save));
 	t->exit_code = WLB_EXIT_FAILED;
-	int rc = wlb_trainer_agree(t, save != NULL ? 0 : wlb_fail(error, "out of memory for a checkpoint"), error);
+	int rc = wlb_agree(t->world, save != NULL ? 0 : wlb_fail(error, "out of memory for a checkpoint"), error);
 	if (rc == 0) {
 		*save = (struct save){.trainer = t, .loss = loss};
 		rc = write_all(t, save, error);

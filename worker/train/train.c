@@ -100,13 +100,14 @@ static int run_steps(struct wlb_trainer *t, struct wlb_error *error)
 /* Says and records a failure; the exit code. One that the other ranks cannot know of ends them here. */
 static int fail(struct wlb_trainer *t, const char *message, int everywhere)
 {
+	int code = everywhere ? t->exit_code : WLB_EXIT_FAILED;
 	keep_exit_code();
 	say(t->launch, message, t->launch->rank == 0 && everywhere);
-	wlb_record_end(t->recorder, "failed", t->exit_code,
+	wlb_record_end(t->recorder, "failed", code,
 	               message[0] != '\0' ? message : "a rank failed: the job's output says why");
 	if (!everywhere)
-		wlb_launch_abort(t->launch, t->exit_code);
-	return t->exit_code;
+		wlb_launch_abort(t->launch, code);
+	return code;
 }
 
 /* Trains; the exit code. */

@@ -12,22 +12,6 @@
 /* A dataset of more tokens is not read through before the run: ids are then checked as they are used. */
 #define SCAN_TOKENS INT64_C(2000000000)
 
-int wlb_trainer_agree(struct wlb_trainer *t, int rc, struct wlb_error *error)
-{
-	/* The largest number is that of the lowest rank that failed. */
-	double mine = rc < 0 ? (double)(t->launch->size - t->launch->rank) : 0.0;
-	double largest = mine;
-	if (wlb_comm_all_reduce_double(t->world, &largest, 1, WLB_MAX, error) < 0) {
-		t->exit_code = WLB_EXIT_FAILED;
-		return WLB_FAILED_HERE;
-	}
-	if (largest == 0.0)
-		return 0;
-	if (largest != mine)
-		error->message[0] = '\0';
-	return WLB_FAILED_EVERYWHERE;
-}
-
 /* As many threads as this rank's share of the CPUs that it may use. */
 static int default_threads(const struct wlb_launch *launch)
 {
@@ -61,6 +45,11 @@ static int connect_ranks(struct wlb_trainer *t, struct wlb_error *error)
 	if (t->world == NULL)
 		return -1;
 	wlb_watchdog_watch(t->watchdog, wlb_comm_get_trace(t->world));
+	t->files = (struct wlb_file_waiting){
+		.world = t->world,
+		.collective_timeout_s = 60.0 * t->options->timeout_minutes,
+		.storage_timeout_s = 60.0 * t->options->storage_timeout_minutes,
+	};
 	t->groups = wlb_groups_open(t->world, &t->plan->split.layout, &t->plan->model, l->node_of, error);
 	return t->groups != NULL ? 0 : -1;
 }
@@ -168,19 +157,18 @@ static int make_model(struct wlb_trainer *t, struct wlb_error *error)
 
 int wlb_trainer_open(struct wlb_trainer *t, struct wlb_error *error)
 {
-	t->exit_code = WLB_EXIT_FAILED;
 	if (connect_ranks(t, error) < 0)
 		return WLB_FAILED_HERE;
 	t->exit_code = WLB_EXIT_INPUT;
-	int rc = wlb_trainer_work_with_files(t, open_dataset, t, error);
+	int rc = wlb_work_with_files(&t->files, open_dataset, t, error);
 	if (rc == 0)
-		rc = wlb_trainer_agree(t, open_loader(t, error), error);
+		rc = wlb_agree(t->world, open_loader(t, error), error);
 	if (rc == 0)
-		rc = wlb_trainer_work_with_files(t, t->launch->rank == 0 ? open_outputs : NULL, t, error);
+		rc = wlb_work_with_files(&t->files, t->launch->rank == 0 ? open_outputs : NULL, t, error);
 	if (rc < 0)
 		return rc;
 	t->exit_code = WLB_EXIT_FAILED;
-	rc = wlb_trainer_agree(t, make_model(t, error), error);
+	rc = wlb_agree(t->world, make_model(t, error), error);
 	return rc == 0 && t->plan->checkpoint[0] != '\0' ? wlb_trainer_resume(t, error) : rc;
 }
 

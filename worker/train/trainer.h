@@ -13,6 +13,8 @@
 #include "worker/record/metrics.h"
 #include "worker/record/record.h"
 #include "worker/record/watchdog.h"
+#include "worker/train/agree.h"
+#include "worker/train/file_work.h"
 #include "worker/train/pipeline.h"
 
 enum {
@@ -28,6 +30,7 @@ struct wlb_trainer {
 	struct wlb_watchdog *watchdog;
 	struct wlb_device *device;
 	struct wlb_comm *world;
+	struct wlb_file_waiting files;
 	struct wlb_groups *groups; /* there: the ranks are connected */
 	struct wlb_dataset *dataset;
 	struct wlb_loader *loader;
@@ -41,36 +44,18 @@ struct wlb_trainer {
 	double *report;              /* what ranks tell each other of a step, see step.c */
 	double *loss_sum;            /* device */
 	int64_t step;                /* done so far */
-	int exit_code;               /* of the failure that an error tells of */
+	int exit_code;               /* of a failure on all ranks: what the error tells of */
 };
 
 /* The device of --device, checked to have what training needs; NULL with the reason. */
 struct wlb_device *wlb_trainer_open_device(const struct wlb_launch *launch, const struct wlb_train_options *options,
                                            struct wlb_error *error);
 
-/* What a failure means for the other ranks. */
-enum {
-	WLB_FAILED_HERE = -1,       /* they do not know and must be ended, and this process without closing anything */
-	WLB_FAILED_EVERYWHERE = -2, /* they fail too; the message is "" on all but one */
-};
-
 /* Makes all the rest, checks the data, initialises the weights or resumes. 0 or one of the failures, with exit_code
  * set. What was made is closed by wlb_trainer_close, unless WLB_FAILED_HERE. Expects launch, options, plan, recorder
  * and device to be set. */
 int wlb_trainer_open(struct wlb_trainer *trainer, struct wlb_error *error);
 void wlb_trainer_close(struct wlb_trainer *trainer);
-
-/* Collective. 0 when every rank says 0; else WLB_FAILED_EVERYWHERE, and only the first rank that failed keeps its
- * message. WLB_FAILED_HERE where the collective failed. */
-int wlb_trainer_agree(struct wlb_trainer *trainer, int rc, struct wlb_error *error);
-
-typedef int wlb_file_function(void *context, struct wlb_error *error); /* 0, or -1 with the reason */
-/* Collective. Runs function(context) in a thread, which works with files and not with the device; NULL: this rank has
- * none to work with. Meanwhile the ranks meet every second, so that no collective waits for a disk. Returns as
- * wlb_trainer_agree once all functions have returned. WLB_FAILED_HERE also where this rank's files made no progress for
- * --storage-timeout-minutes: the thread still runs then, and what `context` points to must stay. */
-int wlb_trainer_work_with_files(struct wlb_trainer *trainer, wlb_file_function *function, void *context,
-                                struct wlb_error *error);
 
 /* Trains the next step; *facts is the same on all ranks but for the time; what it points to is valid until the next. 0
  * or one of the failures. */
