@@ -3,12 +3,44 @@
 
 size_t wlb_dtype_bytes(enum wlb_dtype dtype)
 {
-	return dtype == WLB_FLOAT64 ? sizeof(double) : sizeof(float);
+	switch (dtype) {
+	case WLB_FLOAT32:
+		return sizeof(float);
+	case WLB_FLOAT64:
+		return sizeof(double);
+	}
+	return 0;
 }
 
 const char *wlb_dtype_name(enum wlb_dtype dtype)
 {
-	return dtype == WLB_FLOAT64 ? "float64" : "float32";
+	switch (dtype) {
+	case WLB_FLOAT32:
+		return "float32";
+	case WLB_FLOAT64:
+		return "float64";
+	}
+	return "unknown";
+}
+
+int wlb_dtype_check(enum wlb_dtype dtype, struct wlb_error *error)
+{
+	if (wlb_dtype_bytes(dtype) != 0)
+		return 0;
+	return wlb_fail(error, "element type %d: it must be float32 (%d) or float64 (%d)", (int)dtype, (int)WLB_FLOAT32,
+	                (int)WLB_FLOAT64);
+}
+
+void wlb_dtype_store(enum wlb_dtype dtype, void *array_host, int64_t index, double value)
+{
+	switch (dtype) {
+	case WLB_FLOAT32:
+		((float *)array_host)[index] = (float)value;
+		break;
+	case WLB_FLOAT64:
+		((double *)array_host)[index] = value;
+		break;
+	}
 }
 
 void wlb_device_close(struct wlb_device *device)

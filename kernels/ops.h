@@ -28,8 +28,13 @@ extern "C" {
 
 enum wlb_dtype { WLB_FLOAT32, WLB_FLOAT64 };
 
+/* Of one element; 0 for a value that is no element type. */
 size_t wlb_dtype_bytes(enum wlb_dtype dtype);
-const char *wlb_dtype_name(enum wlb_dtype dtype); /* "float32", "float64" */
+const char *wlb_dtype_name(enum wlb_dtype dtype); /* "float32", "float64"; "unknown" */
+/* -1 for a value that is no element type. */
+int wlb_dtype_check(enum wlb_dtype dtype, struct wlb_error *error);
+/* array_host[index] = value, rounded to the element type, which must be one. */
+void wlb_dtype_store(enum wlb_dtype dtype, void *array_host, int64_t index, double value);
 
 /* Queries [q_start, q_start + q_count) of one document against its keys [k_start, k_start + k_count).
  * Query i stands at position q_offset + i of the key range and sees the keys 0 .. q_offset + i

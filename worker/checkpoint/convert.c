@@ -22,11 +22,6 @@ int wlb_stored_bytes(enum wlb_stored stored)
 	return 0;
 }
 
-int wlb_converted_bytes(enum wlb_dtype dtype)
-{
-	return dtype == WLB_FLOAT32 ? 4 : 8;
-}
-
 /* bfloat16 is the upper half of a float32. */
 static double from_bf16(uint16_t bits)
 {
@@ -66,25 +61,38 @@ static double load(enum wlb_stored stored, const char *from)
 		memcpy(&single, from, sizeof(single));
 		return single;
 	case WLB_STORED_F64:
+		memcpy(&value, from, sizeof(value));
+		return value;
 	case WLB_STORED_OTHER:
 		break;
 	}
-	memcpy(&value, from, sizeof(value));
-	return value;
+	return NAN;
 }
 
-void wlb_convert(enum wlb_stored stored, const void *from, enum wlb_dtype dtype, void *to, int64_t count)
+static int is_stored_as(enum wlb_stored stored, enum wlb_dtype dtype)
+{
+	switch (dtype) {
+	case WLB_FLOAT32:
+		return stored == WLB_STORED_F32;
+	case WLB_FLOAT64:
+		return stored == WLB_STORED_F64;
+	}
+	return 0;
+}
+
+int wlb_convert(enum wlb_stored stored, const void *from, enum wlb_dtype dtype, void *to, int64_t count,
+                struct wlb_error *error)
 {
 	int bytes = wlb_stored_bytes(stored);
-	if (bytes == wlb_converted_bytes(dtype)) {
+	if (bytes == 0)
+		return wlb_fail(error, "stored element type %d: it must be F64, F32, BF16 or F16", (int)stored);
+	if (wlb_dtype_check(dtype, error) < 0)
+		return -1;
+	if (is_stored_as(stored, dtype)) {
 		memcpy(to, from, (size_t)(count * bytes));
-		return;
+		return 0;
 	}
-	for (int64_t i = 0; i < count; i++) {
-		double value = load(stored, (const char *)from + i * bytes);
-		if (dtype == WLB_FLOAT32)
-			((float *)to)[i] = (float)value;
-		else
-			((double *)to)[i] = value;
-	}
+	for (int64_t i = 0; i < count; i++)
+		wlb_dtype_store(dtype, to, i, load(stored, (const char *)from + i * bytes));
+	return 0;
 }

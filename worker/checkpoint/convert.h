@@ -11,10 +11,10 @@ enum wlb_stored { WLB_STORED_OTHER, WLB_STORED_BF16, WLB_STORED_F16, WLB_STORED_
 
 /* Bytes of one stored element; 0 for WLB_STORED_OTHER. */
 int wlb_stored_bytes(enum wlb_stored stored);
-/* Of one element that it is converted to. */
-int wlb_converted_bytes(enum wlb_dtype dtype);
 
-/* Converts `count` elements. float64 to float32 rounds to nearest; everything else is exact. */
-void wlb_convert(enum wlb_stored stored, const void *from, enum wlb_dtype dtype, void *to, int64_t count);
+/* Converts `count` elements. float64 to float32 rounds to nearest; everything else is exact. -1, with nothing
+ * converted, for WLB_STORED_OTHER and for a dtype that is none. */
+int wlb_convert(enum wlb_stored stored, const void *from, enum wlb_dtype dtype, void *to, int64_t count,
+                struct wlb_error *error);
 
 #endif

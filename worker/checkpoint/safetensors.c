@@ -289,8 +289,9 @@ static int read_run(const struct wlb_safetensors *f, const struct wlb_stored_ten
 		int64_t n = count < CHUNK_BYTES / stored_bytes ? count : CHUNK_BYTES / stored_bytes;
 		if (wlb_input_read(f->fd, f->path, chunk, (size_t)(n * stored_bytes), offset, error) < 0)
 			return -1;
-		wlb_convert(t->stored, chunk, dtype, out, n);
-		out += n * wlb_converted_bytes(dtype);
+		if (wlb_convert(t->stored, chunk, dtype, out, n, error) < 0)
+			return wlb_fail_in(error, "%s: tensor %.200s", f->path, t->name);
+		out += n * (int64_t)wlb_dtype_bytes(dtype);
 		offset += n * stored_bytes;
 		count -= n;
 	}
@@ -314,7 +315,7 @@ int wlb_safetensors_read(const struct wlb_safetensors *f, const struct wlb_store
 	int whole = range->cols == t->cols && stride == range->cols;
 	int64_t runs = whole ? 1 : range->rows, count = whole ? range->rows * range->cols : range->cols;
 	for (int64_t i = 0; i < runs; i++) {
-		char *to = (char *)out + i * stride * wlb_converted_bytes(dtype);
+		char *to = (char *)out + i * stride * (int64_t)wlb_dtype_bytes(dtype);
 		if (read_run(f, t, (range->row + i) * t->cols + range->col, count, dtype, to, error) < 0)
 			return -1;
 	}

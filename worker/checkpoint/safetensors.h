@@ -55,7 +55,7 @@ int wlb_safetensors_read(const struct wlb_safetensors *file, const struct wlb_st
                          const struct wlb_stored_range *range, enum wlb_dtype dtype, void *out, int64_t stride,
                          struct wlb_error *error);
 
-/* -1 when the part's shape is none, or it does not lie within the whole tensor. */
+/* -1 when the part's shape or element type is none, or it does not lie within the whole tensor. */
 int wlb_tensor_part_check(const struct wlb_tensor_part *part, struct wlb_error *error);
 /* Writes a new file of these parts and syncs it. On error the file is removed. */
 int wlb_safetensors_write(const char *path, const struct wlb_tensor_part *parts, int count, struct wlb_error *error);

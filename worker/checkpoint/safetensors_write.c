@@ -16,7 +16,19 @@ enum { WRITE_BYTES = 4 << 20, SYNC_BYTES = 64 << 20 };
 
 static int64_t part_bytes(const struct wlb_tensor_part *p)
 {
-	return p->rows * p->cols * wlb_converted_bytes(p->dtype);
+	return p->rows * p->cols * (int64_t)wlb_dtype_bytes(p->dtype);
+}
+
+/* As the format spells it. */
+static const char *format_dtype(enum wlb_dtype dtype)
+{
+	switch (dtype) {
+	case WLB_FLOAT32:
+		return "F32";
+	case WLB_FLOAT64:
+		return "F64";
+	}
+	return NULL;
 }
 
 int wlb_tensor_part_check(const struct wlb_tensor_part *p, struct wlb_error *error)
@@ -30,7 +42,7 @@ int wlb_tensor_part_check(const struct wlb_tensor_part *p, struct wlb_error *err
 			error, "tensor %s: rows %lld + %lld of %lld, columns %lld + %lld of %lld: they must lie within",
 			p->name, (long long)p->row_start, (long long)p->rows, (long long)p->global_rows,
 			(long long)p->col_start, (long long)p->cols, (long long)p->global_cols);
-	return 0;
+	return wlb_dtype_check(p->dtype, error) < 0 ? wlb_fail_in(error, "tensor %s", p->name) : 0;
 }
 
 /* Tells in the metadata where a block stands that is not the whole tensor. */
@@ -62,8 +74,8 @@ static int describe(json_t *header, json_t *metadata, const struct wlb_tensor_pa
 	*end += part_bytes(p);
 	json_t *shape = p->dimensions == 1 ? json_pack("[I]", (json_int_t)p->rows)
 	                                   : json_pack("[I,I]", (json_int_t)p->rows, (json_int_t)p->cols);
-	json_t *entry = json_pack("{s:s, s:o, s:[I,I]}", "dtype", p->dtype == WLB_FLOAT32 ? "F32" : "F64", "shape",
-	                          shape, "data_offsets", begin, (json_int_t)*end);
+	json_t *entry = json_pack("{s:s, s:o, s:[I,I]}", "dtype", format_dtype(p->dtype), "shape", shape,
+	                          "data_offsets", begin, (json_int_t)*end);
 	if (json_object_set_new(header, p->name, entry) < 0)
 		return wlb_fail(error, "tensor %.200s: its name must be UTF-8, or memory is out", p->name);
 	return describe_block(metadata, p, error);

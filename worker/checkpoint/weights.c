@@ -218,7 +218,7 @@ static int read_common(struct wlb_weights *w, const struct wlb_block *b, const s
 		return -1;
 	const struct wlb_stored_range range = {row - b->row_start, rows, col - b->col_start, cols};
 	int64_t skipped = (row - part->row_start) * part->cols + (col - part->col_start);
-	char *to = (char *)part->data_host + skipped * wlb_converted_bytes(part->dtype);
+	char *to = (char *)part->data_host + skipped * (int64_t)wlb_dtype_bytes(part->dtype);
 	return wlb_safetensors_read(w->files[b->file].opened, t, &range, part->dtype, to, part->cols, error);
 }
 

@@ -87,9 +87,18 @@ static void mpi_close(void *state, int is_world)
 	free(group);
 }
 
-static MPI_Datatype type_of(enum wlb_dtype dtype)
+static int find_type(enum wlb_dtype dtype, MPI_Datatype *type, struct wlb_error *error)
 {
-	return dtype == WLB_FLOAT64 ? MPI_DOUBLE : MPI_FLOAT;
+	switch (dtype) {
+	case WLB_FLOAT32:
+		*type = MPI_FLOAT;
+		return 0;
+	case WLB_FLOAT64:
+		*type = MPI_DOUBLE;
+		return 0;
+	}
+	wlb_dtype_check(dtype, error);
+	return -1;
 }
 
 static size_t piece(size_t left)
@@ -101,11 +110,13 @@ static int mpi_all_reduce(void *state, void *buffer, size_t count, enum wlb_dtyp
                           struct wlb_error *error)
 {
 	struct mpi_group *group = state;
+	MPI_Datatype type;
+	if (find_type(dtype, &type, error) < 0)
+		return -1;
 	char *at = buffer;
 	for (size_t n; count > 0; count -= n, at += n * wlb_dtype_bytes(dtype)) {
 		n = piece(count);
-		if (check(MPI_Allreduce(MPI_IN_PLACE, at, (int)n, type_of(dtype), op == WLB_MAX ? MPI_MAX : MPI_SUM,
-		                        group->comm),
+		if (check(MPI_Allreduce(MPI_IN_PLACE, at, (int)n, type, op == WLB_MAX ? MPI_MAX : MPI_SUM, group->comm),
 		          error) < 0)
 			return -1;
 	}
@@ -121,20 +132,26 @@ static int mpi_reduce_scatter(void *state, void *out, const void *in, size_t cou
                               struct wlb_error *error)
 {
 	struct mpi_group *group = state;
+	MPI_Datatype type;
+	if (find_type(dtype, &type, error) < 0)
+		return -1;
 	if (count > INT_MAX)
 		return too_long(count, error);
-	return check(MPI_Reduce_scatter_block(in, out, (int)count, type_of(dtype), MPI_SUM, group->comm), error);
+	return check(MPI_Reduce_scatter_block(in, out, (int)count, type, MPI_SUM, group->comm), error);
 }
 
 static int mpi_all_gather(void *state, void *out, const void *in, size_t count, enum wlb_dtype dtype,
                           struct wlb_error *error)
 {
 	struct mpi_group *group = state;
+	MPI_Datatype type;
+	if (find_type(dtype, &type, error) < 0)
+		return -1;
 	if (count > INT_MAX)
 		return too_long(count, error);
-	return check(MPI_Allgather(in != NULL ? in : MPI_IN_PLACE, (int)count, type_of(dtype), out, (int)count,
-	                           type_of(dtype), group->comm),
-	             error);
+	return check(
+		MPI_Allgather(in != NULL ? in : MPI_IN_PLACE, (int)count, type, out, (int)count, type, group->comm),
+		error);
 }
 
 static int mpi_broadcast(void *state, void *buffer, size_t bytes, int root, struct wlb_error *error)
@@ -230,11 +247,14 @@ static int mpi_reduce_scatter_start(void *state, void *handle, void *out, const 
 {
 	struct mpi_group *group = state;
 	struct mpi_started *started = handle;
+	MPI_Datatype type;
+	if (find_type(dtype, &type, error) < 0)
+		return -1;
 	if (count > INT_MAX)
 		return too_long(count, error);
 	if (hold_pieces(started, 1, error) < 0 ||
-	    check(MPI_Ireduce_scatter_block(in, out, (int)count, type_of(dtype), MPI_SUM, group->comm, started->pieces),
-	          error) < 0)
+	    check(MPI_Ireduce_scatter_block(in, out, (int)count, type, MPI_SUM, group->comm, started->pieces), error) <
+	            0)
 		return -1;
 	started->count = 1;
 	return 0;

@@ -80,10 +80,7 @@ static void fill(const struct wlb_tensor *tensor, enum wlb_dtype dtype, uint64_t
 		int64_t row = tensor->row_start + i / tensor->cols, col = tensor->col_start + i % tensor->cols;
 		uint64_t index = (uint64_t)(row * tensor->global_cols + col);
 		double value = tensor->init == WLB_INIT_ONES ? 1.0 : std * wlb_philox_normal(seed, stream, index);
-		if (dtype == WLB_FLOAT64)
-			((double *)out_host)[i] = value;
-		else
-			((float *)out_host)[i] = (float)value;
+		wlb_dtype_store(dtype, out_host, i, value);
 	}
 }
 
@@ -91,6 +88,8 @@ int wlb_parameters_init(struct wlb_parameters *p, uint64_t seed, double init_std
 {
 	enum wlb_dtype dtype = p->device->dtype;
 	double output_std = init_std / sqrt(2.0 * (double)p->shape.num_hidden_layers);
+	if (wlb_dtype_check(dtype, error) < 0)
+		return -1;
 	for (int i = 0; i < p->count; i++) {
 		const struct wlb_tensor *tensor = &p->tensors[i];
 		size_t bytes = (size_t)(tensor->rows * tensor->cols) * wlb_dtype_bytes(dtype);

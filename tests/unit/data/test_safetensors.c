@@ -8,6 +8,9 @@
 #include "tests/unit/data/fixture.h"
 #include "worker/checkpoint/safetensors.h"
 
+/* An element type that a later version may have. */
+#define NO_TYPE ((enum wlb_dtype)2)
+
 /* Writes FOLDER/x.safetensors from a header as given and `data_bytes` bytes 0, 1, 2, ... of data. */
 static const char *write_raw(void **state, const char *header, size_t data_bytes)
 {
@@ -136,6 +139,8 @@ static void test_round_trip_and_conversion(void **state)
 	const struct wlb_stored_tensor *w = wlb_safetensors_find(f, "w"), *v = wlb_safetensors_find(f, "v");
 	float back[6];
 	double wide[6];
+	assert_int_equal(read_rows(f, w, 0, 3, NO_TYPE, back, &error), -1);
+	assert_says(error.message, "tensor w: element type 2: it must be float32 (0) or float64 (1)");
 	assert_int_equal(read_rows(f, w, 0, 3, WLB_FLOAT32, back, &error), 0);
 	assert_memory_equal(back, singles, sizeof(singles));
 	assert_int_equal(read_rows(f, w, 1, 2, WLB_FLOAT64, wide, &error), 0);
@@ -311,6 +316,7 @@ static void test_bad_parts(void **state)
 	const struct wlb_tensor_part below = {"w", WLB_FLOAT32, 2, 4, 1, 3, 2, 0, 1, rows};
 	const struct wlb_tensor_part beside = {"w", WLB_FLOAT32, 2, 4, 3, 0, 1, 1, 3, rows};
 	const struct wlb_tensor_part cubic = {"w", WLB_FLOAT32, 3, 4, 1, 0, 4, 0, 1, rows};
+	const struct wlb_tensor_part untyped = {"w", NO_TYPE, 2, 4, 1, 0, 4, 0, 1, rows};
 	const struct wlb_tensor_part broad = {"w", WLB_FLOAT32, 1, 4, 2, 0, 4, 0, 1, rows};
 	struct wlb_error error;
 	const char *path = fixture_path(state, "x.safetensors");
@@ -324,6 +330,8 @@ static void test_bad_parts(void **state)
 	assert_says(error.message, "1 dimensions with 2 columns");
 	assert_int_equal(wlb_safetensors_write(path, &cubic, 1, &error), -1);
 	assert_says(error.message, "3 dimensions");
+	assert_int_equal(wlb_safetensors_write(path, &untyped, 1, &error), -1);
+	assert_says(error.message, "tensor w: element type 2: it must be float32 (0) or float64 (1)");
 	assert_false(fixture_exists(path));
 }
 

@@ -19,6 +19,14 @@ static void test_dtype(void **state)
 	assert_int_equal(wlb_dtype_bytes(WLB_FLOAT64), 8);
 	assert_string_equal(wlb_dtype_name(WLB_FLOAT32), "float32");
 	assert_string_equal(wlb_dtype_name(WLB_FLOAT64), "float64");
+	const enum wlb_dtype no_type = (enum wlb_dtype)2;
+	struct wlb_error refusal = {0};
+	assert_int_equal(wlb_dtype_bytes(no_type), 0);
+	assert_string_equal(wlb_dtype_name(no_type), "unknown");
+	assert_int_equal(wlb_dtype_check(WLB_FLOAT32, &refusal), 0);
+	assert_int_equal(wlb_dtype_check(WLB_FLOAT64, &refusal), 0);
+	assert_int_equal(wlb_dtype_check(no_type, &refusal), -1);
+	assert_string_equal(refusal.message, "element type 2: it must be float32 (0) or float64 (1)");
 }
 
 static void test_open(void **state)

@@ -354,6 +354,22 @@ static void a_start_that_fails_says_why(void **state)
 	wlb_comm_close(group);
 }
 
+static void an_element_type_that_is_none_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct wlb_error errors[4] = {0};
+	if (f->size == 1)
+		return;
+	f->device->dtype = (enum wlb_dtype)2;
+	assert_int_equal(wlb_comm_all_reduce(f->world, f->buffer, 1, WLB_SUM, &errors[0]), -1);
+	assert_int_equal(wlb_comm_reduce_scatter(f->world, f->other, f->buffer, 1, &errors[1]), -1);
+	assert_int_equal(wlb_comm_all_gather(f->world, f->buffer, f->other, 1, &errors[2]), -1);
+	assert_null(wlb_comm_reduce_scatter_start(f->world, f->other, f->buffer, 1, &errors[3]));
+	f->device->dtype = WLB_FLOAT64;
+	for (int i = 0; i < 4; i++)
+		assert_non_null(strstr(errors[i].message, "element type 2: it must be float32 (0) or float64 (1)"));
+}
+
 static void the_trace_of_started_calls(void **state)
 {
 	struct fixture *f = *state;
@@ -530,6 +546,7 @@ int main(void)
 		cmocka_unit_test_prestate(groups_by_color_and_key, &f),
 		cmocka_unit_test_prestate(a_group_of_one_costs_nothing, &f),
 		cmocka_unit_test_prestate(a_start_that_fails_says_why, &f),
+		cmocka_unit_test_prestate(an_element_type_that_is_none_is_refused, &f),
 		cmocka_unit_test_prestate(every_call_is_traced, &f),
 		cmocka_unit_test_prestate(the_trace_of_started_calls, &f),
 		cmocka_unit_test_prestate(a_wait_that_blocks_is_seen, &f),
