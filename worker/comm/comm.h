@@ -45,12 +45,8 @@ int wlb_comm_all_reduce_double(struct wlb_comm *comm, double *buffer_host, size_
 int wlb_comm_reduce_scatter(struct wlb_comm *comm, void *out, const void *in, size_t count, struct wlb_error *error);
 /* out[count * size] = every rank's in[count], in rank order. In place where `in` is out + rank * count. */
 int wlb_comm_all_gather(struct wlb_comm *comm, void *out, const void *in, size_t count, struct wlb_error *error);
-int wlb_comm_broadcast(struct wlb_comm *comm, void *buffer, size_t count, int root, struct wlb_error *error);
-int wlb_comm_broadcast_bytes(struct wlb_comm *comm, void *buffer_host, size_t bytes, int root, struct wlb_error *error);
-/* Point to point, matched by order between the two ranks. */
-int wlb_comm_send(struct wlb_comm *comm, const void *buffer, size_t count, int to, struct wlb_error *error);
+/* What rank `from` sent with wlb_comm_send_start, in the order of its sends to this rank. */
 int wlb_comm_recv(struct wlb_comm *comm, void *buffer, size_t count, int from, struct wlb_error *error);
-int wlb_comm_barrier(struct wlb_comm *comm, struct wlb_error *error);
 
 /* ---- what goes on beside computation ----
  * A call that was started goes on while the caller computes; its buffers belong to it until it has been waited for.

@@ -18,10 +18,8 @@ const char *wlb_comm_kind_name(enum wlb_comm_kind kind)
 		[WLB_COMM_ALL_REDUCE_DOUBLE] = "all_reduce_double",
 		[WLB_COMM_REDUCE_SCATTER] = "reduce_scatter",
 		[WLB_COMM_ALL_GATHER] = "all_gather",
-		[WLB_COMM_BROADCAST] = "broadcast",
 		[WLB_COMM_SEND] = "send",
 		[WLB_COMM_RECV] = "recv",
-		[WLB_COMM_BARRIER] = "barrier",
 	};
 	return names[kind];
 }

@@ -17,10 +17,8 @@ enum wlb_comm_kind {
 	WLB_COMM_ALL_REDUCE_DOUBLE,
 	WLB_COMM_REDUCE_SCATTER,
 	WLB_COMM_ALL_GATHER,
-	WLB_COMM_BROADCAST,
 	WLB_COMM_SEND,
 	WLB_COMM_RECV,
-	WLB_COMM_BARRIER,
 };
 
 const char *wlb_comm_kind_name(enum wlb_comm_kind kind);

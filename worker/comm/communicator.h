@@ -4,13 +4,8 @@
 
 #include "worker/comm/comm.h"
 #include "worker/comm/comm_trace.h"
+#include "worker/comm/staging.h"
 #include "worker/comm/transport.h"
-
-/* Host memory that stands in for a buffer of a device whose memory no transport reaches. It grows and is kept. */
-struct wlb_staging {
-	void *memory;
-	size_t room;
-};
 
 /* Both clocks of comm.h. */
 struct wlb_comm_clock {
@@ -53,16 +48,5 @@ int wlb_comm_settle(struct wlb_comm *comm, struct wlb_error *error);
 /* What a rank that is alone does instead: of a reduce_scatter or all_gather, and of a send ("send to") or recv. */
 int wlb_comm_keep(struct wlb_comm *comm, void *out, const void *in, size_t count);
 int wlb_comm_refuse_alone(int rank, const char *what, struct wlb_error *error);
-
-/* *host: where the transport finds the device's `buffer`: the buffer itself where it is host memory, else `staging`,
- * with the contents of the buffer where `fill` is 1. */
-int wlb_stage(struct wlb_device *device, struct wlb_staging *staging, const void *buffer, size_t bytes, int fill,
-              void **host, struct wlb_error *error);
-/* What arrived in `host` goes to the device's `buffer`. */
-void wlb_unstage(struct wlb_device *device, const void *host, void *buffer, size_t bytes);
-void wlb_staging_free(struct wlb_staging *staging);
-
-/* All requests; those still under way are given up. */
-void wlb_comm_requests_free(struct wlb_comm *comm);
 
 #endif

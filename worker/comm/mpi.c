@@ -154,30 +154,6 @@ static int mpi_all_gather(void *state, void *out, const void *in, size_t count, 
 		error);
 }
 
-static int mpi_broadcast(void *state, void *buffer, size_t bytes, int root, struct wlb_error *error)
-{
-	struct mpi_group *group = state;
-	char *at = buffer;
-	for (size_t n; bytes > 0; bytes -= n, at += n) {
-		n = piece(bytes);
-		if (check(MPI_Bcast(at, (int)n, MPI_BYTE, root, group->comm), error) < 0)
-			return -1;
-	}
-	return 0;
-}
-
-static int mpi_send(void *state, const void *buffer, size_t bytes, int to, struct wlb_error *error)
-{
-	struct mpi_group *group = state;
-	const char *at = buffer;
-	for (size_t n; bytes > 0; bytes -= n, at += n) {
-		n = piece(bytes);
-		if (check(MPI_Send(at, (int)n, MPI_BYTE, to, TAG, group->comm), error) < 0)
-			return -1;
-	}
-	return 0;
-}
-
 static int mpi_recv(void *state, void *buffer, size_t bytes, int from, struct wlb_error *error)
 {
 	struct mpi_group *group = state;
@@ -188,12 +164,6 @@ static int mpi_recv(void *state, void *buffer, size_t bytes, int from, struct wl
 			return -1;
 	}
 	return 0;
-}
-
-static int mpi_barrier(void *state, struct wlb_error *error)
-{
-	struct mpi_group *group = state;
-	return check(MPI_Barrier(group->comm), error);
 }
 
 static void *mpi_handle_new(struct wlb_error *error)
@@ -288,10 +258,7 @@ const struct wlb_transport wlb_transport_mpi = {
 	.all_reduce = mpi_all_reduce,
 	.reduce_scatter = mpi_reduce_scatter,
 	.all_gather = mpi_all_gather,
-	.broadcast = mpi_broadcast,
-	.send = mpi_send,
 	.recv = mpi_recv,
-	.barrier = mpi_barrier,
 	.handle_new = mpi_handle_new,
 	.handle_free = mpi_handle_free,
 	.send_start = mpi_send_start,

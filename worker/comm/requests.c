@@ -1,7 +1,9 @@
-/* Calls that go on beside computation: started here, moved on, waited for. */
+#include "worker/comm/requests.h"
+
 #include <stdlib.h>
 
 #include "worker/comm/communicator.h"
+#include "worker/comm/staging.h"
 
 enum state { FAILED = -1, UNDER_WAY, DONE };
 

@@ -1,4 +1,4 @@
-#include "worker/comm/communicator.h"
+#include "worker/comm/staging.h"
 
 #include <stdlib.h>
 

@@ -21,10 +21,7 @@ struct wlb_transport {
 	/* in NULL: this rank's part is in its place in `out`. */
 	int (*all_gather)(void *state, void *out, const void *in, size_t count, enum wlb_dtype dtype,
 	                  struct wlb_error *error);
-	int (*broadcast)(void *state, void *buffer, size_t bytes, int root, struct wlb_error *error);
-	int (*send)(void *state, const void *buffer, size_t bytes, int to, struct wlb_error *error);
 	int (*recv)(void *state, void *buffer, size_t bytes, int from, struct wlb_error *error);
-	int (*barrier)(void *state, struct wlb_error *error);
 
 	/* Started calls. A handle serves one call after the other: what it holds is kept for the next. */
 	void *(*handle_new)(struct wlb_error *error); /* NULL on failure */

@@ -1,5 +1,4 @@
 /* Every collective of comm.h, on one rank or as many as mpirun starts; each checks what it received. */
-#include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -76,21 +75,20 @@ static void gathered_in_place(void **state)
 		assert_true(f->buffer[i] == i);
 }
 
-static void broadcast_from_the_last(void **state)
+/* A send that is waited for at once. */
+static int send(struct fixture *f, const double *buffer, size_t count, int to, struct wlb_error *error)
 {
-	struct fixture *f = *state;
+	struct wlb_comm_request *request = wlb_comm_send_start(f->world, buffer, count, to, error);
+	return request != NULL ? wlb_comm_wait(request, error) : -1;
+}
+
+/* Returns when every rank of the group has called it. */
+static void meet(struct wlb_comm *group)
+{
 	struct wlb_error error = {0};
-	int root = f->size - 1;
-	char text[8] = "";
-	for (int i = 0; i < COUNT; i++)
-		f->buffer[i] = f->rank == root ? sqrt(i) : -1.0;
-	if (f->rank == root)
-		memcpy(text, "hello", 6);
-	assert_int_equal(wlb_comm_broadcast(f->world, f->buffer, COUNT, root, &error), 0);
-	assert_int_equal(wlb_comm_broadcast_bytes(f->world, text, sizeof(text), root, &error), 0);
-	for (int i = 0; i < COUNT; i++)
-		assert_true(f->buffer[i] == sqrt(i));
-	assert_string_equal(text, "hello");
+	double one = 1.0;
+	assert_int_equal(wlb_comm_all_reduce_double(group, &one, 1, WLB_SUM, &error), 0);
+	assert_true(one == wlb_comm_size(group));
 }
 
 static void around_the_ring(void **state)
@@ -99,17 +97,17 @@ static void around_the_ring(void **state)
 	struct wlb_error error = {0};
 	int next = (f->rank + 1) % f->size, previous = (f->rank + f->size - 1) % f->size;
 	if (f->size == 1) {
-		assert_int_equal(wlb_comm_send(f->world, f->buffer, 1, 0, &error), -1);
+		assert_int_equal(send(f, f->buffer, 1, 0, &error), -1);
 		assert_string_equal(error.message, "send 1 of communicator world (rank 0 of 1): there is no rank 0 to "
 		                                   "send to: this rank is alone");
 		return;
 	}
 	f->buffer[0] = 10.0 * f->rank;
 	if (f->rank == 0)
-		assert_int_equal(wlb_comm_send(f->world, f->buffer, 1, next, &error), 0);
+		assert_int_equal(send(f, f->buffer, 1, next, &error), 0);
 	assert_int_equal(wlb_comm_recv(f->world, f->other, 1, previous, &error), 0);
 	if (f->rank != 0)
-		assert_int_equal(wlb_comm_send(f->world, f->buffer, 1, next, &error), 0);
+		assert_int_equal(send(f, f->buffer, 1, next, &error), 0);
 	assert_true(f->other[0] == 10.0 * previous);
 }
 
@@ -142,7 +140,7 @@ static void every_call_is_traced(void **state)
 	struct wlb_comm *group = wlb_comm_split(f->world, 0, f->rank, "all", &error);
 	assert_non_null(group);
 	assert_int_equal(wlb_comm_all_reduce(group, f->buffer, COUNT, WLB_SUM, &error), 0);
-	assert_int_equal(wlb_comm_barrier(group, &error), 0);
+	meet(group);
 	if (f->size == 1) {
 		assert_int_equal(wlb_comm_trace_read(trace, &next, events, 64), 0);
 		wlb_comm_close(group);
@@ -153,7 +151,7 @@ static void every_call_is_traced(void **state)
 	assert_string_equal(events[0].comm, "all");
 	assert_int_equal(events[0].seq, 1);
 	assert_int_equal(events[0].bytes, COUNT * sizeof(double));
-	assert_int_equal(events[1].kind, WLB_COMM_BARRIER);
+	assert_int_equal(events[1].kind, WLB_COMM_ALL_REDUCE_DOUBLE);
 	assert_int_equal(events[1].seq, 2);
 	assert_true(events[0].entered_s <= events[0].blocked_s && events[0].blocked_s <= events[0].left_s);
 	assert_true(events[0].left_s <= events[1].entered_s);
@@ -211,8 +209,8 @@ static void sends_arrive_in_the_order_they_were_started(void **state)
 	for (int k = 0; k < 3; k++)
 		assert_non_null(sends[k] =
 		                        wlb_comm_send_start(f->world, f->large + k * COUNT, counts[k], next, &error));
-	if (f->rank == 0) /* a blocking one after started ones */
-		assert_int_equal(wlb_comm_send(f->world, f->large + 3 * COUNT, counts[3], next, &error), 0);
+	if (f->rank == 0) /* one that is waited for at once after started ones */
+		assert_int_equal(send(f, f->large + 3 * COUNT, counts[3], next, &error), 0);
 	for (int k = 0; k < 4; k++) {
 		if (k == 3 && previous != 0)
 			break;
@@ -295,7 +293,6 @@ static void the_same_with_staging(void **state)
 	sums_and_maxima(state);
 	scattered_and_gathered(state);
 	gathered_in_place(state);
-	broadcast_from_the_last(state);
 	all_send_to_all_at_once(state);
 	sends_arrive_in_the_order_they_were_started(state);
 	several_reductions_beside_others(state);
@@ -324,8 +321,6 @@ static void a_group_of_one_costs_nothing(void **state)
 		f->other[0] = f->other[1] = 0.0;
 		assert_int_equal(wlb_comm_all_reduce(group, f->buffer, 1, WLB_SUM, &error), 0);
 		assert_int_equal(wlb_comm_all_reduce_double(group, &most, 1, WLB_MAX, &error), 0);
-		assert_int_equal(wlb_comm_broadcast(group, f->buffer, 1, 0, &error), 0);
-		assert_int_equal(wlb_comm_barrier(group, &error), 0);
 		assert_int_equal(wlb_comm_all_gather(group, f->other, f->buffer, 1, &error), 0);
 		assert_int_equal(wlb_comm_all_gather(group, f->other, f->other, 1, &error), 0);
 		struct wlb_comm_request *sum = wlb_comm_reduce_scatter_start(group, f->other + 1, f->buffer, 1, &error);
@@ -390,16 +385,16 @@ static void the_trace_of_started_calls(void **state)
 	assert_int_equal(wlb_comm_trace_waiting(trace, events), 0);
 	nanosleep(&(struct timespec){.tv_nsec = 50000000L}, NULL); /* what the caller computes meanwhile */
 	assert_int_equal(wlb_comm_wait(second, &error), 0);
-	assert_int_equal(wlb_comm_barrier(group, &error), 0);
+	meet(group);
 	assert_int_equal(wlb_comm_wait(first, &error), 0);
 	assert_int_equal(wlb_comm_trace_read(trace, &next, events, 64), 3);
 	const uint64_t seqs[3] = {2, 3, 1};
 	double blocked_s = 0.0;
 	for (int i = 0; i < 3; i++) {
 		assert_string_equal(events[i].comm, "beside");
-		assert_int_equal(events[i].kind, i == 1 ? WLB_COMM_BARRIER : WLB_COMM_REDUCE_SCATTER);
+		assert_int_equal(events[i].kind, i == 1 ? WLB_COMM_ALL_REDUCE_DOUBLE : WLB_COMM_REDUCE_SCATTER);
 		assert_int_equal(events[i].seq, seqs[i]);
-		assert_int_equal(events[i].bytes, i == 1 ? 0 : f->size * sizeof(double));
+		assert_int_equal(events[i].bytes, i == 1 ? sizeof(double) : f->size * sizeof(double));
 		assert_true(events[i].blocked_s <= events[i].left_s);
 		blocked_s += events[i].left_s - events[i].blocked_s;
 	}
@@ -470,7 +465,8 @@ static void the_ring_keeps_the_newest(void **state)
 	uint64_t next = 0;
 	assert_non_null(trace);
 	for (uint64_t seq = 1; seq <= 6; seq++) {
-		struct wlb_comm_event event = {.kind = WLB_COMM_BARRIER, .comm = "x", .seq = seq, .entered_s = 1.0};
+		struct wlb_comm_event event = {
+			.kind = WLB_COMM_ALL_REDUCE_DOUBLE, .comm = "x", .seq = seq, .entered_s = 1.0};
 		wlb_comm_trace_enter(trace, &event);
 		if (seq < 6)
 			wlb_comm_trace_leave(trace, 2.0);
@@ -538,7 +534,6 @@ int main(void)
 		cmocka_unit_test_prestate(sums_and_maxima, &f),
 		cmocka_unit_test_prestate(scattered_and_gathered, &f),
 		cmocka_unit_test_prestate(gathered_in_place, &f),
-		cmocka_unit_test_prestate(broadcast_from_the_last, &f),
 		cmocka_unit_test_prestate(all_send_to_all_at_once, &f),
 		cmocka_unit_test_prestate(sends_arrive_in_the_order_they_were_started, &f),
 		cmocka_unit_test_prestate(several_reductions_beside_others, &f),

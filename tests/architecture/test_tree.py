@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""The tree keeps docs/architecture.md: folders and includes, no circles, guards, no repeated blocks.
+
+WLB_BUILD_DIR is a build of this tree, whose object files say who calls whom; without it circles are those of includes.
+"""
+import os
+import unittest
+
+import repeats
+import rules
+import symbols
+from source_tree import SourceTree
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+BUILD = os.environ.get("WLB_BUILD_DIR")
+
+# What is still to be broken up.
+KNOWN_CIRCLES = ("circle of coordinator/wlbd/liveness/", "circle of worker/train/resume, worker/train/trainer:")
+KNOWN_REPEAT = {"coordinator/wlb/calculators/pack/pack.c", "coordinator/wlb/calculators/shard/shard.c"}
+
+
+class Tree(unittest.TestCase):
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.tree = SourceTree.read(ROOT)
+        with open(os.path.join(ROOT, "docs", "architecture.md"), encoding="utf-8") as file:
+            cls.table = rules.read_table(file.read())
+
+    def expect_none(self, findings):
+        self.assertFalse(findings, "\n" + "\n".join(findings))
+
+    def test_every_folder_is_in_the_table(self):
+        self.expect_none(rules.check_folders(self.tree, self.table))
+
+    def test_includes_are_those_that_the_table_allows(self):
+        self.expect_none(rules.check_includes(self.tree, self.table))
+
+    def test_no_two_headers_have_one_guard(self):
+        self.expect_none(rules.check_guards(self.tree))
+
+    def test_no_units_need_each_other(self):
+        uses = []
+        if BUILD:
+            uses = symbols.symbol_uses(symbols.read_objects(ROOT, BUILD, self.tree.files))
+            self.assertTrue(uses, f"{BUILD}: has no object file of this tree; build it first")
+        self.expect_none([text for text in rules.check_circles(self.tree, uses) if not text.startswith(KNOWN_CIRCLES)])
+
+    def test_no_block_of_lines_stands_twice(self):
+        found = [repeat for repeat in repeats.find_repeats(self.tree.files) if {repeat[0], repeat[2]} != KNOWN_REPEAT]
+        self.expect_none([f"{path}:{line} repeats {lines} lines of {first}:{first_line}"
+                          for first, first_line, path, line, lines in found])
+
+
+if __name__ == "__main__":
+    unittest.main()

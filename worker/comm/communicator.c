@@ -1,0 +1,99 @@
+#include "worker/comm/communicator.h"
+
+#include <stdio.h>
+
+#include "worker/train/seconds.h"
+
+int wlb_comm_rank(const struct wlb_comm *comm)
+{
+	return comm->rank;
+}
+
+int wlb_comm_size(const struct wlb_comm *comm)
+{
+	return comm->size;
+}
+
+const char *wlb_comm_name(const struct wlb_comm *comm)
+{
+	return comm->name;
+}
+
+struct wlb_comm_trace *wlb_comm_get_trace(const struct wlb_comm *comm)
+{
+	return comm->trace;
+}
+
+double wlb_comm_seconds(const struct wlb_comm *comm)
+{
+	return comm->held_up.now_s;
+}
+
+double wlb_comm_busy_s(const struct wlb_comm *comm)
+{
+	return comm->held_up.busy_s;
+}
+
+struct wlb_comm_clock wlb_comm_clock(const struct wlb_comm *comm)
+{
+	return (struct wlb_comm_clock){.now_s = wlb_now_s(), .busy_s = comm->device->ops->busy_s(comm->device)};
+}
+
+double wlb_comm_count(struct wlb_comm *comm, const struct wlb_comm_clock *since)
+{
+	struct wlb_comm_clock now = wlb_comm_clock(comm);
+	comm->held_up.now_s += now.now_s - since->now_s;
+	comm->held_up.busy_s += now.busy_s - since->busy_s;
+	return now.now_s;
+}
+
+struct wlb_comm_event wlb_comm_next_call(struct wlb_comm *comm, enum wlb_comm_kind kind, size_t bytes)
+{
+	struct wlb_comm_event call = {.kind = kind, .seq = ++comm->seq, .bytes = bytes};
+	snprintf(call.comm, sizeof(call.comm), "%s", comm->name);
+	return call;
+}
+
+void wlb_comm_enter(struct wlb_comm *comm, const struct wlb_comm_event *call)
+{
+	comm->call = *call;
+	comm->blocked = wlb_comm_clock(comm);
+	comm->call.blocked_s = comm->blocked.now_s;
+	if (comm->call.entered_s == 0.0)
+		comm->call.entered_s = comm->call.blocked_s;
+	wlb_comm_trace_enter(comm->trace, &comm->call);
+}
+
+int wlb_comm_leave(struct wlb_comm *comm, int rc, struct wlb_error *error)
+{
+	wlb_comm_trace_leave(comm->trace, wlb_comm_count(comm, &comm->blocked));
+	return rc < 0 ? wlb_comm_fail(comm, &comm->call, error) : rc;
+}
+
+int wlb_comm_fail(const struct wlb_comm *comm, const struct wlb_comm_event *call, struct wlb_error *error)
+{
+	return wlb_fail_in(error, "%s %llu of communicator %s (rank %d of %d)", wlb_comm_kind_name(call->kind),
+	                   (unsigned long long)call->seq, comm->name, comm->rank, comm->size);
+}
+
+size_t wlb_comm_bytes(const struct wlb_comm *comm, size_t count)
+{
+	return count * wlb_dtype_bytes(comm->device->dtype);
+}
+
+int wlb_comm_settle(struct wlb_comm *comm, struct wlb_error *error)
+{
+	return comm->device->ops->synchronize(comm->device, error);
+}
+
+int wlb_comm_keep(struct wlb_comm *comm, void *out, const void *in, size_t count)
+{
+	if (out != in)
+		comm->device->ops->copy(comm->device, out, in, wlb_comm_bytes(comm, count));
+	return 0;
+}
+
+int wlb_comm_refuse_alone(int rank, const char *what, struct wlb_error *error)
+{
+	return wlb_fail(error, "there is no rank %d to %s: this rank is alone", rank, what);
+}

@@ -1,0 +1,24 @@
+/* Host memory that stands in for device memory that no transport reaches. Private to worker/comm. */
+#ifndef WORKER_COMM_STAGING_H
+#define WORKER_COMM_STAGING_H
+
+#include <stddef.h>
+
+#include "kernels/ops.h"
+#include "libwlb/wlb.h"
+
+/* Host memory that stands in for a buffer of a device whose memory no transport reaches. It grows and is kept. */
+struct wlb_staging {
+	void *memory;
+	size_t room;
+};
+
+/* *host: where the transport finds the device's `buffer`: the buffer itself where it is host memory, else `staging`,
+ * with the contents of the buffer where `fill` is 1. */
+int wlb_stage(struct wlb_device *device, struct wlb_staging *staging, const void *buffer, size_t bytes, int fill,
+              void **host, struct wlb_error *error);
+/* What arrived in `host` goes to the device's `buffer`. */
+void wlb_unstage(struct wlb_device *device, const void *host, void *buffer, size_t bytes);
+void wlb_staging_free(struct wlb_staging *staging);
+
+#endif
