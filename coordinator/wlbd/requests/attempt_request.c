@@ -7,10 +7,13 @@
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/http/reply.h"
+#include "coordinator/wlbd/liveness/confirm_run.h"
 #include "coordinator/wlbd/liveness/node_probe.h"
+#include "coordinator/wlbd/liveness/symptoms.h"
 #include "coordinator/wlbd/liveness/verdict.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/requests/find_attempt.h"
+#include "coordinator/wlbd/requests/first_exit.h"
 #include "coordinator/wlbd/requests/handlers.h"
 #include "coordinator/wlbd/requests/outdated.h"
 #include "coordinator/wlbd/requests/policy.h"
@@ -261,9 +264,9 @@ static void decide(struct question *q, bool judging)
 static void note_exit(struct question *q, struct wlbd_attempt *previous)
 {
 	struct wlbd_params params = {0};
-	if (previous->exit_noted)
+	if (previous->is_exit_recorded)
 		return;
-	previous->exit_noted = true;
+	previous->is_exit_recorded = true;
 	wlbd_params_add_integer(&params, previous->attempt_pk);
 	wlbd_params_add_integer(&params, q->previous_exit_code);
 	wlbd_params_add_text(&params, q->previous_step);
@@ -280,12 +283,12 @@ static bool judge_previous(struct question *q)
 		q->previous_id != NULL ? wlbd_attempts_find(wlbd->attempts, q->previous_id) : NULL;
 	if (previous == NULL || previous->run_pk != json_integer_value(json_object_get(q->history, "run_pk")))
 		return false;
-	for (int i = 0; i < q->offer_count && !previous->incident.over; i++)
+	for (int i = 0; i < q->offer_count && !wlbd_attempt_has_ended(&previous->incident.life); i++)
 		if (q->offers[i].silent && wlbd_attempt_nodes_have(&previous->nodes, q->offers[i].name))
-			wlbd_verdict_node_dead(previous, q->offers[i].name);
-	wlbd_verdict_over(previous, (int)q->previous_exit_code, &q->previous_first);
+			wlbd_symptom_node(previous, q->offers[i].name);
+	wlbd_symptom_step_ended(previous, (int)q->previous_exit_code, &q->previous_first);
 	note_exit(q, previous);
-	return wlbd_verdict_pending(previous);
+	return wlbd_verdict_is_pending(previous);
 }
 
 /* ---- 4: do the nodes answer? -------------------------------------------------------------------------- */

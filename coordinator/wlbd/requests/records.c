@@ -5,9 +5,10 @@
 
 #include "coordinator/wlbd/database/db_pool.h"
 #include "coordinator/wlbd/http/reply.h"
-#include "coordinator/wlbd/liveness/verdict.h"
+#include "coordinator/wlbd/liveness/symptoms.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/requests/find_attempt.h"
+#include "coordinator/wlbd/requests/first_exit.h"
 #include "coordinator/wlbd/requests/handlers.h"
 #include "coordinator/wlbd/requests/outdated.h"
 #include "coordinator/wlbd/requests/record_check.h"
@@ -46,7 +47,7 @@ static void learn_end(struct wlbd_attempt *attempt, const json_t *data)
 	wlbd_first_exit_read(data, &first, NULL); /* checked before it was stored */
 	/* "ended": by order or cancelled; the exit code is then only that of the signal. */
 	bool is_told = json_is_integer(code) && by_state != WLBD_EXIT_ORDERED;
-	wlbd_verdict_over(attempt, is_told ? (int)json_integer_value(code) : by_state, &first);
+	wlbd_symptom_step_ended(attempt, is_told ? (int)json_integer_value(code) : by_state, &first);
 }
 
 static void learn(struct wlbd_attempt *attempt, const json_t *records)

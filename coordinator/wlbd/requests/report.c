@@ -4,6 +4,7 @@
 
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/http/reply.h"
+#include "coordinator/wlbd/liveness/symptoms.h"
 #include "coordinator/wlbd/liveness/verdict.h"
 #include "coordinator/wlbd/requests/find_attempt.h"
 #include "coordinator/wlbd/requests/handlers.h"
@@ -29,9 +30,9 @@ static void take_ranks(struct wlbd_reporter *reporter, const struct wlbd_report 
 	size_t i;
 	json_t *entry;
 	json_array_foreach((json_t *)report->lost_ranks, i, entry)
-		wlbd_verdict_rank_gone(reporter, (int)json_integer_value(json_object_get(entry, "rank")));
+		wlbd_symptom_rank_gone(reporter, (int)json_integer_value(json_object_get(entry, "rank")));
 	json_array_foreach((json_t *)report->exits, i, entry)
-		wlbd_verdict_rank_exited(reporter, (int)json_integer_value(json_object_get(entry, "rank")),
+		wlbd_symptom_rank_exited(reporter, (int)json_integer_value(json_object_get(entry, "rank")),
 	                                 (int)json_integer_value(json_object_get(entry, "code")));
 }
 
@@ -43,14 +44,14 @@ static void take(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, c
 	if (report->launcher)
 		note_step(attempt, report->step_id);
 	reporter->agent = report->agent;
-	wlbd_verdict_alive(reporter, connection);
+	wlbd_symptom_alive(reporter, connection);
 	/* Before its ranks: they ended since it did. */
 	if (report->stepd_gone)
-		wlbd_verdict_stepd_gone(reporter);
+		wlbd_verdict_stepd_gone(attempt, reporter->node);
 	if (!report->launcher)
 		take_ranks(reporter, report);
 	if (report->goodbye)
-		wlbd_verdict_goodbye(reporter);
+		wlbd_symptom_goodbye(reporter);
 }
 
 /* Proved only where the reporter takes it for a receipt: what it told will not be told again. */
@@ -86,7 +87,7 @@ static void answer(struct wlbd_call *call, struct wlbd_attempt *attempt)
 	}
 	take(attempt, reporter, &report, call->connection);
 	call->wlbd->counters.reports++;
-	if (attempt->order_end)
+	if (wlbd_attempt_is_ordered(&attempt->incident.life))
 		wlbd_call_reply(call, 200, json_pack("{s:s, s:s}", "order", "end", "reason", attempt->reason));
 	else
 		go_on(call, &report);

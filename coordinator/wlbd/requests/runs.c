@@ -5,9 +5,10 @@
 
 #include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/http/reply.h"
-#include "coordinator/wlbd/liveness/verdict.h"
+#include "coordinator/wlbd/liveness/symptoms.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/requests/find_attempt.h"
+#include "coordinator/wlbd/requests/first_exit.h"
 #include "coordinator/wlbd/requests/handlers.h"
 #include "coordinator/wlbd/requests/policy.h"
 #include "coordinator/wlbd/rules/decision.h"
@@ -113,14 +114,14 @@ void wlbd_post_run(struct wlbd_call *call)
 /* ---- POST /v1/runs/RUN/end ----------------------------------------------------------------------- */
 
 /* Its attempts have nothing more to tell; `first` is of the last of them. */
-static void attempts_over(struct wlbd *wlbd, json_int_t run_pk, int exit_code, const char *last,
-                          const struct wlbd_first_exit *first)
+static void end_attempts(struct wlbd *wlbd, json_int_t run_pk, int exit_code, const char *last,
+                         const struct wlbd_first_exit *first)
 {
 	struct wlbd_attempt *attempt;
 	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)
 	if (attempt->run_pk == run_pk)
-		wlbd_verdict_over(attempt, exit_code,
-		                  last != NULL && strcasecmp(attempt->uuid, last) == 0 ? first : NULL);
+		wlbd_symptom_step_ended(attempt, exit_code,
+		                        last != NULL && strcasecmp(attempt->uuid, last) == 0 ? first : NULL);
 }
 
 static void on_ended(void *context, const struct wlbd_db_result *result)
@@ -138,8 +139,8 @@ static void on_ended(void *context, const struct wlbd_db_result *result)
 	wlbd_first_exit_read(call->body, &first, NULL); /* checked before */
 	if (strcmp(json_string_value(json_object_get(call->body, "state")), "cancelled") == 0)
 		exit_code = WLBD_EXIT_ORDERED; /* nobody was lost */
-	attempts_over(call->wlbd, run_pk, (int)exit_code, json_string_value(json_object_get(call->body, "attempt_id")),
-	              &first);
+	end_attempts(call->wlbd, run_pk, (int)exit_code, json_string_value(json_object_get(call->body, "attempt_id")),
+	             &first);
 	wlbd_log_limited(WLBD_LOG_INFO, WLBD_LIMIT_END, "run %s: %s", call->run, state);
 	wlbd_call_reply(call, 200, json_pack("{s:s, s:s}", "run_id", call->run, "state", state));
 	json_decref(ended);
