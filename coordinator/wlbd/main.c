@@ -16,14 +16,16 @@
 #include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/http/http.h"
 #include "coordinator/wlbd/liveness/attempts.h"
+#include "coordinator/wlbd/liveness/jobs.h"
 #include "coordinator/wlbd/liveness/lost_nodes.h"
 #include "coordinator/wlbd/liveness/node_probe.h"
+#include "coordinator/wlbd/liveness/node_question.h"
+#include "coordinator/wlbd/liveness/tick.h"
 #include "coordinator/wlbd/liveness/verdict.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/memory.h"
 #include "coordinator/wlbd/requests/find_attempt.h"
 #include "coordinator/wlbd/requests/routes.h"
-#include "coordinator/wlbd/slurm/jobs.h"
 #include "coordinator/wlbd/slurm/nodes.h"
 #include "coordinator/wlbd/slurm/slurm_ask.h"
 #include "coordinator/wlbd/thread_pool.h"
@@ -104,7 +106,7 @@ static void on_tick(evutil_socket_t fd, short what, void *context)
 {
 	(void)fd;
 	(void)what;
-	wlbd_verdict_tick(context);
+	wlbd_liveness_tick(context);
 	wlbd_memory_return_freed();
 }
 
@@ -170,7 +172,7 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 	wlbd->nodes = wlbd_nodes_new();
 	wlbd->node_probes = wlbd_node_probes_new(wlbd);
 	wlbd->lost_nodes = wlbd_lost_nodes_new(wlbd);
-	wlbd->attempts = wlbd_attempts_new();
+	wlbd->attempts = wlbd_attempts_new(wlbd_verdict_judge);
 	wlbd->resolutions = wlbd_resolutions_new();
 	if (wlbd->base == NULL || wlbd->nodes == NULL || wlbd->node_probes == NULL || wlbd->lost_nodes == NULL ||
 	    wlbd->attempts == NULL || wlbd->resolutions == NULL)
@@ -214,6 +216,7 @@ static void close_parts(struct wlbd *wlbd)
 	wlbd_node_probes_free(wlbd->node_probes);
 	stop_database(wlbd);
 	wlbd_lost_nodes_free(wlbd->lost_nodes);
+	wlbd_node_questions_free(wlbd->attempts);
 	wlbd_attempts_free(wlbd->attempts);
 	wlbd_resolutions_free(wlbd->resolutions);
 	wlbd_jobs_free(wlbd->jobs);

@@ -31,7 +31,8 @@ struct wlbd {
 	struct wlbd_lost_nodes *lost_nodes;       /* those that may have to be set DOWN */
 	struct wlbd_attempts *attempts;           /* the live ones */
 	struct wlbd_resolutions *resolutions;     /* requests that wait until their attempt is known */
-	struct wlbd_jobs *jobs;                   /* the Slurm jobs of open runs, polled */
+	struct wlbd_jobs *jobs;                   /* the Slurm jobs of open runs */
+	struct wlbd_job_poll *job_poll;           /* when these are looked at; owned by jobs */
 	struct wlbd_counters counters;
 	_Atomic bool slurm_away; /* the last question to Slurm found no answer; set by the threads that ask */
 	bool slurm_tried;        /* one question is under way that finds out whether it answers again */

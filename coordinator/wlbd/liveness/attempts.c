@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "coordinator/slurm/slurm_api.h"
-#include "coordinator/wlbd/liveness/node_question.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/slurm/nodes.h"
 #include "coordinator/wlbd/wlbd.h"
@@ -22,7 +21,7 @@ static int by_uuid(const void *a, const void *b)
 	return strcmp(((const struct wlbd_attempt *)a)->uuid, ((const struct wlbd_attempt *)b)->uuid);
 }
 
-/* One for each node, and one for the launcher, which may share its node with a rank's reporter. */
+/* One reporter for each node, and one for the launcher, which may be on the node of another reporter. */
 static int by_place(const void *a, const void *b)
 {
 	const struct wlbd_reporter *x = a;
@@ -48,11 +47,13 @@ static void copy_uuid(char to[37], const char *from)
 	to[i] = '\0';
 }
 
-struct wlbd_attempts *wlbd_attempts_new(void)
+struct wlbd_attempts *wlbd_attempts_new(event_callback_fn judge)
 {
 	struct wlbd_attempts *attempts = calloc(1, sizeof(*attempts));
-	if (attempts != NULL)
-		TAILQ_INIT(&attempts->list);
+	if (attempts == NULL)
+		return NULL;
+	attempts->judge = judge;
+	TAILQ_INIT(&attempts->list);
 	return attempts;
 }
 
@@ -64,8 +65,8 @@ struct wlbd_attempt *wlbd_attempts_find(const struct wlbd_attempts *attempts, co
 	return found != NULL ? *found : NULL;
 }
 
-/* What a user's own requests can take of the memory is bounded; of an attempt whose job's nodes Slurm has not said, by
- * less, since its nodes are only claimed. */
+/* The memory that a user's requests can take is bounded. Of attempts whose job's nodes Slurm has not said there may be
+ * fewer, since a client alone claims those nodes. */
 bool wlbd_attempts_full(const struct wlbd_attempts *attempts, uid_t uid)
 {
 	const struct wlbd_attempt *attempt;
@@ -83,7 +84,7 @@ bool wlbd_attempts_full(const struct wlbd_attempts *attempts, uid_t uid)
 
 static void reporter_free(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter)
 {
-	wlbd_reporter_attach(reporter, NULL, NULL);
+	wlbd_reporter_detach(reporter);
 	TAILQ_REMOVE(&attempt->reporters, reporter, link);
 	tdelete(reporter, &attempt->reporter_tree, by_place);
 	attempt->reporter_count--;
@@ -95,9 +96,7 @@ static void attempt_free(struct wlbd_attempt *attempt)
 {
 	while (!TAILQ_EMPTY(&attempt->reporters))
 		reporter_free(attempt, TAILQ_FIRST(&attempt->reporters));
-	if (attempt->judge_timer != NULL)
-		event_free(attempt->judge_timer);
-	wlbd_node_questions_free(attempt);
+	event_free(attempt->judge_timer);
 	wlbd_incident_clear(&attempt->incident);
 	wlbd_attempt_nodes_free(&attempt->nodes);
 	free(attempt);
@@ -127,7 +126,10 @@ static struct wlbd_attempt *attempt_new(struct wlbd *wlbd, const char *uuid)
 	copy_uuid(attempt->uuid, uuid);
 	TAILQ_INIT(&attempt->reporters);
 	TAILQ_INIT(&attempt->questions);
-	if (tsearch(attempt, &wlbd->attempts->tree, by_uuid) == NULL) {
+	attempt->judge_timer = evtimer_new(wlbd->base, wlbd->attempts->judge, attempt);
+	if (attempt->judge_timer == NULL || tsearch(attempt, &wlbd->attempts->tree, by_uuid) == NULL) {
+		if (attempt->judge_timer != NULL)
+			event_free(attempt->judge_timer);
 		free(attempt);
 		return NULL;
 	}
@@ -136,8 +138,8 @@ static struct wlbd_attempt *attempt_new(struct wlbd *wlbd, const char *uuid)
 	return attempt;
 }
 
-/* Nodes and ranks, as far as the card has them. */
-static int take_nodes(struct wlbd_attempt *attempt, const json_t *card)
+/* Nodes and ranks, as far as the card has them. Returns -1 if out of memory, or where the nodes are too many. */
+static int set_nodes(struct wlbd_attempt *attempt, const json_t *card)
 {
 	const json_t *ranks = json_object_get(card, "rank_nodes");
 	attempt->nodes.world_size = (int)json_integer_value(json_object_get(card, "world_size"));
@@ -157,7 +159,7 @@ struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card)
 	if (json_unpack_ex((json_t *)card, &error, 0, "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:b}", "attempt_id", &uuid,
 	                   "run", &run, "run_pk", &run_pk, "attempt_pk", &attempt_pk, "attempt", &number, "job_id",
 	                   &job_id, "uid", &uid, "confirmed", &confirmed) != 0) {
-		wlbd_log(WLBD_LOG_ERROR, "an attempt's card from the database is not readable: %s", error.text);
+		wlbd_log(WLBD_LOG_ERROR, "an attempt from the database cannot be read: %s", error.text);
 		return NULL;
 	}
 	struct wlbd_attempt *attempt = wlbd_attempts_find(wlbd->attempts, uuid);
@@ -177,8 +179,8 @@ struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card)
 	const char *slurm_step = json_string_value(json_object_get(card, "slurm_step"));
 	if (slurm_step != NULL)
 		snprintf(attempt->slurm_step, sizeof(attempt->slurm_step), "%s", slurm_step);
-	if (take_nodes(attempt, card) != 0)
-		wlbd_log(WLBD_LOG_ERROR, "the nodes of attempt %s are not taken: out of memory, or too many", uuid);
+	if (set_nodes(attempt, card) != 0)
+		wlbd_log(WLBD_LOG_ERROR, "attempt %s: out of memory for its nodes, or they are too many", uuid);
 	return attempt;
 }
 
@@ -195,6 +197,12 @@ void wlbd_attempts_confirm(struct wlbd *wlbd, int64_t run_pk, const struct wlb_s
 	}
 }
 
+void wlbd_attempt_judge_soon(struct wlbd_attempt *attempt)
+{
+	static const struct timeval now;
+	event_add(attempt->judge_timer, &now);
+}
+
 /* ---- reporters ----------------------------------------------------------------------------------- */
 
 struct wlbd_reporter *wlbd_attempt_reporter(struct wlbd_attempt *attempt, const char *node, int rank)
@@ -203,7 +211,7 @@ struct wlbd_reporter *wlbd_attempt_reporter(struct wlbd_attempt *attempt, const 
 	snprintf(key.node, sizeof(key.node), "%s", node);
 	struct wlbd_reporter **found = tfind(&key, &attempt->reporter_tree, by_place);
 	if (found != NULL) {
-		if (rank == WLBD_LAUNCHER) /* of a requeued job: it may be on another node */
+		if (rank == WLBD_LAUNCHER) /* of a requeued job, it may be on another node */
 			snprintf((*found)->node, sizeof((*found)->node), "%s", node);
 		return *found;
 	}
@@ -254,42 +262,28 @@ int64_t wlbd_attempts_node_heard_ms(const struct wlbd_attempts *attempts, const 
 
 /* ---- connections --------------------------------------------------------------------------------- */
 
-static void detach(struct wlbd_reporter *reporter)
+void wlbd_reporter_detach(struct wlbd_reporter *reporter)
 {
 	if (reporter->connection == NULL)
 		return;
+	wlbd_connection_on_close(reporter->connection, NULL, NULL);
 	tdelete(reporter, &reporter->attempt->wlbd->attempts->connections, by_connection);
 	reporter->connection = NULL;
 }
 
-static void on_closed(struct wlbd_connection *connection, void *context)
-{
-	struct wlbd_reporter *reporter = context;
-	(void)connection;
-	detach(reporter);
-	reporter->closed(reporter);
-}
-
-void wlbd_reporter_attach(struct wlbd_reporter *reporter, struct wlbd_connection *connection,
-                          void (*closed)(struct wlbd_reporter *reporter))
+int wlbd_reporter_attach(struct wlbd_reporter *reporter, struct wlbd_connection *connection)
 {
 	struct wlbd_attempts *attempts = reporter->attempt->wlbd->attempts;
-	if (reporter->connection == connection)
-		return;
-	if (reporter->connection != NULL)
-		wlbd_connection_on_close(reporter->connection, NULL, NULL);
-	detach(reporter);
-	if (connection == NULL)
-		return;
 	struct wlbd_reporter key = {.connection = connection};
+	if (reporter->connection == connection)
+		return 0;
+	wlbd_reporter_detach(reporter);
 	struct wlbd_reporter **other = tfind(&key, &attempts->connections, by_connection);
 	if (other != NULL)
-		detach(*other);
+		wlbd_reporter_detach(*other);
 	reporter->connection = connection;
-	reporter->closed = closed;
-	if (tsearch(reporter, &attempts->connections, by_connection) == NULL) {
-		reporter->connection = NULL; /* no memory: this reporter's silence will be noticed instead */
-		return;
-	}
-	wlbd_connection_on_close(connection, on_closed, reporter);
+	if (tsearch(reporter, &attempts->connections, by_connection) != NULL)
+		return 0;
+	reporter->connection = NULL;
+	return -1;
 }

@@ -1,6 +1,6 @@
 /*
- * The live attempts in memory, and who reports for them. PostgreSQL has the truth; this is what liveness needs each
- * second without asking it. Looked up in O(log n).
+ * The attempts in memory, and the processes that report for them: what liveness needs each second without a question to
+ * PostgreSQL, which holds the same for good. Looked up in O(log n).
  */
 #ifndef COORDINATOR_WLBD_LIVENESS_ATTEMPTS_H
 #define COORDINATOR_WLBD_LIVENESS_ATTEMPTS_H
@@ -22,19 +22,18 @@ struct wlbd_node_question;
 struct wlbd;
 struct wlbd_attempt;
 
-/* One process that reports: rank 0 of a node, or the launcher. */
+/* One process that reports: for the ranks of a node, or the launcher. */
 struct wlbd_reporter {
 	TAILQ_ENTRY(wlbd_reporter) link;
 	struct wlbd_attempt *attempt;
 	char node[256];
 	int rank;                           /* WLBD_LAUNCHER: `wlb run` */
 	struct wlbd_connection *connection; /* NULL: closed, or not seen since wlbd started */
-	int64_t reported_ms;                /* when it last did */
-	int64_t probed_ms;                  /* when its node was last asked about because of silence */
+	int64_t reported_ms;                /* when it last reported */
+	int64_t probed_ms;                  /* when its node was last probed because of its silence */
 	int64_t step;
 	bool goodbye;
-	bool agent; /* wlb-agent, which is none of the ranks: that it dies says nothing of them */
-	void (*closed)(struct wlbd_reporter *reporter);
+	bool agent; /* wlb-agent, whose death says nothing of the ranks */
 };
 
 struct wlbd_attempt {
@@ -47,61 +46,65 @@ struct wlbd_attempt {
 	int64_t number;
 	uint32_t job_id;
 	uid_t uid;
-	bool confirmed; /* Slurm has said that the run's job exists and that it is of this uid */
+	bool confirmed; /* Slurm has said that the run's job exists and belongs to this uid */
 	struct wlbd_attempt_nodes nodes;
 	char slurm_step[32];                   /* "12.0", from the launcher */
 	TAILQ_HEAD(, wlbd_reporter) reporters; /* at most one for each node, and the launcher */
 	int reporter_count;
 	void *reporter_tree;
-	struct wlbd_incident incident;
+	struct wlbd_incident incident; /* with the attempt's state: incident.life */
+	char reason[512];              /* of the order to end */
 	struct event *judge_timer;
-	TAILQ_HEAD(, wlbd_node_question) questions; /* under way */
-	bool order_end;                             /* its processes are told to end */
-	bool kill_sent;
-	bool exit_noted; /* its exit code is on its way to the database */
-	bool outdated;   /* noted that a program of it is older than wlbd */
-	int64_t ordered_ms;
-	int64_t over_ms;     /* when incident.over became true */
-	int64_t expected_ms; /* after a restart of wlbd: until then nodes may be missing; 0: none are */
-	char reason[512];    /* of the order */
+	TAILQ_HEAD(, wlbd_node_question) questions; /* about its nodes, under way */
+	int64_t nodes_due_ms;  /* after a restart of wlbd: nodes that have not reported by then are probed; 0: none are
+	                        */
+	bool is_exit_recorded; /* its exit code was given to the outbox */
+	bool is_outdated;      /* a program of it is older than wlbd, and that was recorded */
 };
 
 struct wlbd_attempts {
 	TAILQ_HEAD(, wlbd_attempt) list;
 	void *tree;        /* by UUID */
 	void *connections; /* reporters by their connection */
+	event_callback_fn judge; /* of each attempt's judge_timer */
 	int count;
 	int reporters;
 };
 
-struct wlbd_attempts *wlbd_attempts_new(void);
+/* `judge` is called with an attempt whose symptoms are to be judged. Returns NULL if out of memory. */
+struct wlbd_attempts *wlbd_attempts_new(event_callback_fn judge);
 void wlbd_attempts_free(struct wlbd_attempts *attempts);
 
 struct wlbd_attempt *wlbd_attempts_find(const struct wlbd_attempts *attempts, const char *uuid);
 
-/* Whether a user has as many attempts in memory as one can have. */
+/* Whether a user has as many attempts in memory as a user may have. */
 bool wlbd_attempts_full(const struct wlbd_attempts *attempts, uid_t uid);
 
-/* From the card that wlb_attempt_card() of the schema makes; the one already there is updated. NULL: the card is not
- * readable or memory is out, which is said in the log. */
+/* Adds, or updates, the attempt that the JSON of wlb_attempt_card() of the schema describes. Returns NULL where that
+ * cannot be read, or if out of memory, and logs it. */
 struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card);
+/* The attempt must have no questions under way. */
 void wlbd_attempts_remove(struct wlbd *wlbd, struct wlbd_attempt *attempt);
 
-/* What Slurm says of the job of a run, to the run's attempts: whether it is theirs, and which nodes it has. */
+/* A symptom changed, or the step ended: the attempt is judged on the next turn of the event loop, and so never inside a
+ * callback of a connection that has just closed. */
+void wlbd_attempt_judge_soon(struct wlbd_attempt *attempt);
+
+/* Stores what Slurm says of a run's job in the run's attempts: whether it is their user's, and which nodes it has. */
 void wlbd_attempts_confirm(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job);
 
-/* When a process of the node last reported over a connection that is still open; 0: none does. Only attempts count
- * whose job has that node by Slurm's word, and of users other than `uid` only connections from the node's own address:
- * a user who shares a node could otherwise hide its loss by reporting from elsewhere. */
+/* Returns when a process of the node last reported over a connection that is still open; 0: none does. Only attempts
+ * count whose job has that node as Slurm says, and of users other than `uid` only connections from the node's own
+ * address: a user who shares a node could otherwise hide its loss by reporting from elsewhere. */
 int64_t wlbd_attempts_node_heard_ms(const struct wlbd_attempts *attempts, const char *node, uid_t uid);
 
-/* Finds or makes; NULL if out of memory, or where the attempt has as many as it can have. An attempt has one launcher,
- * wherever it is. */
+/* Returns the reporter of the node, which is made where there is none; NULL if out of memory, or where the attempt has
+ * as many as it can have. An attempt has one launcher, on whatever node. */
 struct wlbd_reporter *wlbd_attempt_reporter(struct wlbd_attempt *attempt, const char *node, int rank);
 
-/* The reporter speaks over this connection from now on; another that did no longer has one. `closed` is called with
- * the reporter when the connection ends, the reporter being detached by then. NULL only detaches. */
-void wlbd_reporter_attach(struct wlbd_reporter *reporter, struct wlbd_connection *connection,
-                          void (*closed)(struct wlbd_reporter *reporter));
+/* The reporter reports over this connection from now on; a reporter that did so before has none. Returns -1 if out of
+ * memory; the reporter has no connection then, and its silence will be noticed instead. */
+int wlbd_reporter_attach(struct wlbd_reporter *reporter, struct wlbd_connection *connection);
+void wlbd_reporter_detach(struct wlbd_reporter *reporter);
 
 #endif

@@ -6,9 +6,9 @@
 
 #include "common/clock.h"
 #include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlbd/liveness/job_poll.h"
 #include "coordinator/wlbd/liveness/node_probe.h"
 #include "coordinator/wlbd/log.h"
-#include "coordinator/wlbd/slurm/jobs.h"
 #include "coordinator/wlbd/slurm/slurm_ask.h"
 #include "coordinator/wlbd/wlbd.h"
 
@@ -63,7 +63,7 @@ static void set_down(struct watch *watch)
 	char reason[384];
 	snprintf(reason, sizeof(reason), "wlb: run %s: node %s lost", watch->run, watch->node);
 	wlbd_slurm_node_down(watch->lost->wlbd, watch->node, reason);
-	wlbd_jobs_hurry(watch->lost->wlbd->jobs);
+	wlbd_job_poll_soon(watch->lost->wlbd->job_poll);
 	watch_free(watch);
 }
 

@@ -14,9 +14,8 @@ struct wlbd_node_question {
 	struct wlbd_attempt *attempt;
 	char node[256];
 	struct event *confirm;
-	bool confirming; /* it answered once */
-	bool renewed;    /* there was another symptom since: the time to confirm begins anew */
-	void (*done)(struct wlbd_attempt *attempt, const char *node, bool alive);
+	bool is_confirming; /* the node answered once */
+	bool is_renewed;    /* another symptom arrived since: the node has to answer once more */
 };
 
 static void question_free(struct wlbd_node_question *question)
@@ -26,17 +25,30 @@ static void question_free(struct wlbd_node_question *question)
 	free(question);
 }
 
+/* A process that is silent on a live node may compute or hang, but is not dead. */
+static void store_answer(struct wlbd_attempt *attempt, const char *node, bool alive)
+{
+	for (int i = 0; i < attempt->incident.count; i++) {
+		struct wlbd_symptom *s = &attempt->incident.symptoms[i];
+		if (s->node_state != WLBD_NODE_ASKED || strcmp(s->node, node) != 0)
+			continue;
+		s->node_state = alive ? WLBD_NODE_ALIVE : WLBD_NODE_LOST;
+		s->withdrawn = s->withdrawn || (alive && s->kind == WLBD_SILENT);
+	}
+	wlbd_attempt_judge_soon(attempt);
+}
+
 static void on_probed(void *context, bool alive)
 {
 	static const struct timeval later = {0, CONFIRM_MS * 1000};
 	struct wlbd_node_question *question = context;
-	if (alive && (!question->confirming || question->renewed)) {
-		question->confirming = true;
-		question->renewed = false;
+	if (alive && (!question->is_confirming || question->is_renewed)) {
+		question->is_confirming = true;
+		question->is_renewed = false;
 		event_add(question->confirm, &later);
 		return;
 	}
-	question->done(question->attempt, question->node, alive);
+	store_answer(question->attempt, question->node, alive);
 	question_free(question);
 }
 
@@ -62,12 +74,11 @@ static struct wlbd_node_question *find(struct wlbd_attempt *attempt, const char 
 	return NULL;
 }
 
-int wlbd_node_question_ask(struct wlbd_attempt *attempt, const char *node,
-                           void (*done)(struct wlbd_attempt *attempt, const char *node, bool alive))
+int wlbd_node_question_ask(struct wlbd_attempt *attempt, const char *node)
 {
 	struct wlbd_node_question *question = find(attempt, node);
 	if (question != NULL) {
-		question->renewed = true;
+		question->is_renewed = true;
 		return 0;
 	}
 	question = calloc(1, sizeof(*question));
@@ -79,14 +90,19 @@ int wlbd_node_question_ask(struct wlbd_attempt *attempt, const char *node,
 	}
 	question->attempt = attempt;
 	snprintf(question->node, sizeof(question->node), "%s", node);
-	question->done = done;
 	TAILQ_INSERT_HEAD(&attempt->questions, question, link);
 	ask(question);
 	return 0;
 }
 
-void wlbd_node_questions_free(struct wlbd_attempt *attempt)
+void wlbd_node_questions_free(struct wlbd_attempts *attempts)
 {
-	while (!TAILQ_EMPTY(&attempt->questions))
-		question_free(TAILQ_FIRST(&attempt->questions));
+	struct wlbd_attempt *attempt;
+	if (attempts == NULL)
+		return;
+	TAILQ_FOREACH(attempt, &attempts->list, link)
+	{
+		while (!TAILQ_EMPTY(&attempt->questions))
+			question_free(TAILQ_FIRST(&attempt->questions));
+	}
 }

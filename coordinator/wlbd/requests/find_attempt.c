@@ -5,11 +5,10 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/http/reply.h"
+#include "coordinator/wlbd/liveness/job_poll.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/rules/decision.h"
-#include "coordinator/wlbd/slurm/jobs.h"
 #include "coordinator/wlbd/wlbd.h"
 
 /* A call that waits for the answer. */
@@ -33,27 +32,6 @@ struct resolution {
 struct wlbd_resolutions {
 	TAILQ_HEAD(, resolution) list;
 };
-
-void wlbd_run_confirm(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job)
-{
-	struct wlbd_params params = {0};
-	wlbd_params_add_integer(&params, run_pk);
-	wlbd_params_add_integer(&params, job->submit_time);
-	wlbd_params_add_integer(&params, job->restart_count);
-	wlbd_params_add_text(&params, job->name);
-	wlbd_params_add_text(&params, wlbd->cluster);
-	wlbd_outbox_put(wlbd->outbox, run_pk,
-	                "select wlb_run_confirm($1, to_timestamp($2::float8), $3::integer, $4, $5)", &params);
-}
-
-int wlbd_check_step_id(const char *run, const char *step_id, struct wlb_error *error)
-{
-	uint32_t step;
-	if (wlbd_slurm_step_number(wlbd_run_job_id(run), step_id, &step))
-		return 0;
-	return wlb_fail(error, "field 'step_id': '%.31s' must be a step of the run's job, such as %u.0", step_id,
-	                wlbd_run_job_id(run));
-}
 
 /* ---- answers --------------------------------------------------------------------------------------- */
 
@@ -104,11 +82,10 @@ static void note_state(struct wlbd_attempt *attempt, const json_t *card)
 	const char *reason = json_string_value(json_object_get(card, "reason"));
 	if (state == NULL || strcmp(state, "starting") == 0 || strcmp(state, "running") == 0)
 		return;
-	attempt->incident.over = true;
-	attempt->incident.exit_code = WLBD_EXIT_UNKNOWN;
+	wlbd_attempt_end(&attempt->incident.life, WLBD_EXIT_UNKNOWN, 0, wlb_clock_ms());
+	if (strcmp(state, "failed") == 0)
+		wlbd_attempt_order(&attempt->incident.life, wlb_clock_ms());
 	attempt->incident.settled = true;
-	attempt->over_ms = wlb_clock_ms();
-	attempt->order_end = strcmp(state, "failed") == 0;
 	snprintf(attempt->reason, sizeof(attempt->reason), "%s",
 	         reason != NULL && *reason != '\0' ? reason : "it failed");
 }
@@ -122,7 +99,7 @@ static void take_card(struct resolution *resolution, const char *text)
 		if (resolution->job_known)
 			wlbd_attempts_confirm(resolution->wlbd, attempt->run_pk, &resolution->job);
 		else if (!attempt->nodes.allocation_known)
-			wlbd_jobs_hurry(resolution->wlbd->jobs);
+			wlbd_job_poll_soon(resolution->wlbd->job_poll);
 		succeed(resolution, attempt);
 	} else {
 		fail(resolution, 500, "the attempt could not be taken from the database; see wlbd's log");
@@ -270,11 +247,11 @@ static void on_open_attempts(void *context, const struct wlbd_db_result *result)
 		struct wlbd_attempt *attempt = wlbd_attempts_put(wlbd, card);
 		if (attempt == NULL)
 			continue;
-		attempt->expected_ms = wlb_clock_ms() + wlbd->config.restart_grace_ms;
+		attempt->nodes_due_ms = wlb_clock_ms() + wlbd->config.restart_grace_ms;
 		found++;
 	}
 	if (found > 0) {
-		wlbd_jobs_hurry(wlbd->jobs); /* to know which nodes their jobs have */
+		wlbd_job_poll_soon(wlbd->job_poll); /* to know which nodes their jobs have */
 		wlbd_log(WLBD_LOG_INFO, "%d open attempts; their nodes have %d s to come back", found,
 		         wlbd->config.restart_grace_ms / 1000);
 	}

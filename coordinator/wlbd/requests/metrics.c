@@ -51,7 +51,7 @@ static void write_steps(const struct wlbd *wlbd, struct evbuffer *out)
 	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)
 	{
 		int64_t step = 0;
-		if (attempt->incident.over)
+		if (wlbd_attempt_has_ended(&attempt->incident.life))
 			continue;
 		TAILQ_FOREACH(reporter, &attempt->reporters, link)
 		step = reporter->step > step ? reporter->step : step;

@@ -11,7 +11,7 @@ static bool is_noted(const struct wlbd_attempt *of)
 {
 	const struct wlbd_attempt *attempt;
 	TAILQ_FOREACH(attempt, &of->wlbd->attempts->list, link)
-	if (attempt->run_pk == of->run_pk && attempt->outdated)
+	if (attempt->run_pk == of->run_pk && attempt->is_outdated)
 		return true;
 	return false;
 }
@@ -21,7 +21,7 @@ void wlbd_outdated_note(const struct wlbd_call *call, struct wlbd_attempt *attem
 	struct wlbd_params params = {0};
 	if (!call->is_outdated || is_noted(attempt))
 		return;
-	attempt->outdated = true;
+	attempt->is_outdated = true;
 	wlbd_log(
 		WLBD_LOG_WARNING,
 		"run %s: a program of it is older than this wlbd and takes replies without proof; upgrade WLB where it "

@@ -50,7 +50,7 @@ static bool node_is_lost(const struct wlbd_incident *incident, const char *node)
 /* wlb run was killed: it is still away though its node is alive, and it has not said how the step ended. */
 static const struct wlbd_symptom *find_lost_launcher(const struct wlbd_incident *incident)
 {
-	for (int i = 0; i < incident->count && !incident->over; i++) {
+	for (int i = 0; i < incident->count && !wlbd_attempt_has_ended(&incident->life); i++) {
 		const struct wlbd_symptom *s = &incident->symptoms[i];
 		if (!s->withdrawn && s->kind == WLBD_CLOSED && s->rank == WLBD_LAUNCHER &&
 		    s->node_state != WLBD_NODE_LOST && !node_is_lost(incident, s->node))
@@ -69,7 +69,7 @@ static bool followed(const struct wlbd_incident *incident, const struct wlbd_sym
 {
 	const struct wlbd_symptom *launcher = find_lost_launcher(incident);
 	bool deliberate = incident->deliberate_ms != 0 && s->at_ms > incident->deliberate_ms - WLBD_FOLLOW_MS;
-	if (incident->srun_signal != 0 || deliberate)
+	if (incident->life.srun_signal != 0 || deliberate)
 		return is_ended_by_slurm(s);
 	if (launcher == NULL)
 		return false;
@@ -86,8 +86,9 @@ static bool tells_of_rank(const struct wlbd_incident *incident, const struct wlb
 /* A step that ended well, by order, or for bad input takes its processes with it: nobody was lost. */
 static bool ended_by_itself(const struct wlbd_incident *incident)
 {
-	return incident->over && (incident->exit_code == 0 || incident->exit_code == WLBD_EXIT_BAD_INPUT ||
-	                          incident->exit_code == WLBD_EXIT_ORDERED);
+	return wlbd_attempt_has_ended(&incident->life) &&
+	       (incident->life.exit_code == 0 || incident->life.exit_code == WLBD_EXIT_BAD_INPUT ||
+	        incident->life.exit_code == WLBD_EXIT_ORDERED);
 }
 
 /* SIGTERM is how Slurm ends the ranks of a job that is cancelled: its launcher says so in a moment. */
@@ -111,13 +112,14 @@ static bool is_certain(const struct wlbd_incident *incident)
 /* A launcher has its time to come back whatever else is known: its end explains the end of its ranks. */
 static bool may_come_back(const struct wlbd_incident *incident, const struct wlbd_symptom *s)
 {
-	return (s->kind == WLBD_CLOSED || may_be_cancelled(s)) && s->node_state != WLBD_NODE_LOST && !incident->over &&
-	       !incident->settled && (s->rank == WLBD_LAUNCHER || !is_certain(incident));
+	return (s->kind == WLBD_CLOSED || may_be_cancelled(s)) && s->node_state != WLBD_NODE_LOST &&
+	       !wlbd_attempt_has_ended(&incident->life) && !incident->settled &&
+	       (s->rank == WLBD_LAUNCHER || !is_certain(incident));
 }
 
 static bool must_wait(const struct wlbd_incident *incident, int64_t now_ms, int64_t grace_ms)
 {
-	if (!incident->over && now_ms < incident->opened_ms + WLBD_GATHER_MS)
+	if (!wlbd_attempt_has_ended(&incident->life) && now_ms < incident->opened_ms + WLBD_GATHER_MS)
 		return true;
 	for (int i = 0; i < incident->count; i++) {
 		const struct wlbd_symptom *s = &incident->symptoms[i];
@@ -200,7 +202,8 @@ static int find_lost_ranks(const struct wlbd_incident *incident, struct wlbd_fin
 		const struct wlbd_symptom *s = &incident->symptoms[i];
 		if (!tells_of_rank(incident, s) || is_found(findings, count, s->rank))
 			continue;
-		if (s->kind == WLBD_RANK_GONE || (!incident->over && before == 0 && !is_certain(incident)))
+		if (s->kind == WLBD_RANK_GONE ||
+		    (!wlbd_attempt_has_ended(&incident->life) && before == 0 && !is_certain(incident)))
 			findings[count++] = (struct wlbd_finding){.what = WLBD_FOUND_RANK, .symptom = s};
 	}
 	return count;

@@ -74,7 +74,7 @@ static void test_closed_connection_has_time_to_come_back(void **state)
 
 static void test_end_of_step_makes_the_first_one_the_cause(void **state)
 {
-	struct wlbd_incident incident = {.over = true, .exit_code = 137};
+	struct wlbd_incident incident = {.life = {WLBD_ATTEMPT_ENDED, .exit_code = 137}};
 	int count;
 	(void)state;
 	add(&incident, WLBD_CLOSED, "n2", 2, 1000, WLBD_NODE_ALIVE);
@@ -91,7 +91,7 @@ static void test_steps_that_end_by_themselves_lose_nobody(void **state)
 	int count;
 	(void)state;
 	for (int i = 0; i < 3; i++) {
-		struct wlbd_incident incident = {.over = true, .exit_code = codes[i]};
+		struct wlbd_incident incident = {.life = {WLBD_ATTEMPT_ENDED, .exit_code = codes[i]}};
 		add(&incident, WLBD_CLOSED, "n2", 2, 1000, WLBD_NODE_ALIVE);
 		assert_int_equal(judge(&incident, 1300, &count), WLBD_JUDGE_NOTHING);
 		add(&incident, WLBD_CLOSED, "n3", 4, 1000, WLBD_NODE_LOST);
@@ -115,8 +115,9 @@ static void test_killed_launcher_takes_its_ranks_along(void **state)
 	assert_int_equal(count, 1);
 	assert_int_equal(findings[0].what, WLBD_FOUND_LAUNCHER);
 	assert_string_equal(findings[0].symptom->node, "n1");
-	incident.exit_code = 137;
-	incident.over = true; /* it said how the step ended: it had no need of its connection any more */
+	incident.life.exit_code = 137;
+	incident.life.state =
+		WLBD_ATTEMPT_ENDED; /* it said how the step ended: it had no need of its connection any more */
 	assert_int_equal(judge(&incident, 1000 + GRACE_MS, &count), WLBD_JUDGE_FAULTS);
 	assert_int_equal(findings[0].what, WLBD_FOUND_RANK);
 	wlbd_incident_clear(&incident);
@@ -138,7 +139,7 @@ static void test_launcher_killed_after_a_rank_is_not_the_cause(void **state)
 
 static void test_ranks_of_a_killed_srun_followed_it(void **state)
 {
-	struct wlbd_incident incident = {.over = true, .exit_code = 137, .srun_signal = 9};
+	struct wlbd_incident incident = {.life = {WLBD_ATTEMPT_ENDED, .exit_code = 137, .srun_signal = 9}};
 	int count;
 	(void)state;
 	add(&incident, WLBD_RANK_GONE, "n2", 2, 1000, WLBD_NODE_ALIVE)->exit_code = 137;
@@ -170,8 +171,8 @@ static void test_sigterm_waits_for_the_word_of_the_launcher(void **state)
 	add(&incident, WLBD_RANK_GONE, "n1", 1, 1000, WLBD_NODE_ALIVE)->exit_code = 143;
 	assert_int_equal(judge(&incident, 1000 + GRACE_MS - 1, &count), WLBD_JUDGE_LATER);
 	assert_int_equal(judge(&incident, 1000 + GRACE_MS, &count), WLBD_JUDGE_FAULTS);
-	incident.over = true;
-	incident.exit_code = WLBD_EXIT_ORDERED; /* cancelled */
+	incident.life.state = WLBD_ATTEMPT_ENDED;
+	incident.life.exit_code = WLBD_EXIT_ORDERED; /* cancelled */
 	assert_int_equal(judge(&incident, 1001, &count), WLBD_JUDGE_NOTHING);
 	wlbd_incident_clear(&incident);
 }
@@ -219,7 +220,7 @@ static void test_gone_rank_needs_no_grace(void **state)
 
 static void test_rank_that_srun_saw_first_is_the_cause(void **state)
 {
-	struct wlbd_incident incident = {.over = true, .exit_code = 137};
+	struct wlbd_incident incident = {.life = {WLBD_ATTEMPT_ENDED, .exit_code = 137}};
 	int count;
 	(void)state;
 	add(&incident, WLBD_CLOSED, "n3", 4, 1000, WLBD_NODE_ALIVE); /* the neighbour followed before it told */
@@ -237,7 +238,7 @@ static void test_rank_that_srun_saw_first_is_the_cause(void **state)
 
 static void test_lost_node_explains_the_rank_that_srun_saw_first(void **state)
 {
-	struct wlbd_incident incident = {.over = true, .exit_code = 137};
+	struct wlbd_incident incident = {.life = {WLBD_ATTEMPT_ENDED, .exit_code = 137}};
 	int count;
 	(void)state;
 	add(&incident, WLBD_RANK_GONE, "n3", 5, 1000, WLBD_NODE_LOST)->first = true;

@@ -1,4 +1,4 @@
-#include "coordinator/wlbd/slurm/jobs.h"
+#include "coordinator/wlbd/liveness/jobs.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -9,28 +9,23 @@
 #include "coordinator/wlbd/database/db.h"
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/liveness/attempts.h"
-#include "coordinator/wlbd/liveness/verdict.h"
+#include "coordinator/wlbd/liveness/confirm_run.h"
+#include "coordinator/wlbd/liveness/faults.h"
+#include "coordinator/wlbd/liveness/job_poll.h"
+#include "coordinator/wlbd/liveness/symptoms.h"
 #include "coordinator/wlbd/log.h"
-#include "coordinator/wlbd/requests/find_attempt.h"
 #include "coordinator/wlbd/rules/decision.h"
 #include "coordinator/wlbd/rules/job_end.h"
 #include "coordinator/wlbd/slurm/nodes.h"
 #include "coordinator/wlbd/slurm/slurm_ask.h"
 #include "coordinator/wlbd/wlbd.h"
 
-enum {
-	HURRY_MS = 1000,
-	HURRY_FOR_MS = 30000,
-};
-
 struct wlbd_jobs {
 	struct wlbd *wlbd;
-	struct event *timer;
-	int64_t hurry_until_ms;
-	int asked; /* answers still due */
+	int due; /* answers that a poll waits for */
 };
 
-/* One open run, between the question to the database and the answer of Slurm. */
+/* One open run, from the answer of the database to the answer of Slurm. */
 struct open_run {
 	struct wlbd_jobs *jobs;
 	json_int_t run_pk;
@@ -38,34 +33,27 @@ struct open_run {
 	uint32_t job_id;
 	int min_nodes;
 	int total_nodes; /* of the last attempt, spares included */
-	int lost_nodes;  /* of the last attempt's: found lost by wlbd, or DOWN in Slurm now, whichever are more */
+	int lost_nodes;  /* of the last attempt: those that wlbd found lost, or those DOWN in Slurm if these are more */
 	int resized_to;  /* the least nodes that its job was given since the last attempt; 0: it was not resized */
-	bool confirmed;  /* Slurm has said that the job is of the run's owner */
+	bool confirmed;  /* Slurm has said that the job belongs to the run's owner */
 	uid_t uid;
 	json_int_t attempt_pk; /* of the last attempt; 0: there is none */
-	bool launched;         /* this and the following as in job_end.h, by the database's word */
+	bool launched;         /* this and the following: as in job_end.h, from the database */
 	bool complete;
 	bool told;
 	bool launcher_lost;
-	char why[256]; /* it is queued again */
+	char why[256]; /* the job is requeued */
 };
 
-static void set_timer(struct wlbd_jobs *jobs)
+static void note_answer(struct wlbd_jobs *jobs)
 {
-	int ms = wlb_clock_ms() < jobs->hurry_until_ms ? HURRY_MS : jobs->wlbd->config.job_poll_ms;
-	struct timeval after = {ms / 1000, ms % 1000 * 1000};
-	event_add(jobs->timer, &after);
-}
-
-static void answered(struct wlbd_jobs *jobs)
-{
-	if (--jobs->asked == 0)
-		set_timer(jobs);
+	if (--jobs->due == 0)
+		wlbd_job_poll_done(jobs->wlbd->job_poll);
 }
 
 /* ---- one run ------------------------------------------------------------------------------------- */
 
-static bool shows_life(struct wlbd *wlbd, json_int_t run_pk)
+static bool is_reported_for(struct wlbd *wlbd, json_int_t run_pk)
 {
 	struct wlbd_attempt *attempt;
 	struct wlbd_reporter *reporter;
@@ -80,12 +68,12 @@ static bool shows_life(struct wlbd *wlbd, json_int_t run_pk)
 	return false;
 }
 
-static void attempts_over(const struct open_run *open)
+static void end_attempts(const struct open_run *open)
 {
 	struct wlbd_attempt *attempt;
 	TAILQ_FOREACH(attempt, &open->jobs->wlbd->attempts->list, link)
 	if (attempt->run_pk == open->run_pk)
-		wlbd_verdict_over(attempt, WLBD_EXIT_UNKNOWN, NULL);
+		wlbd_symptom_step_ended(attempt, WLBD_EXIT_UNKNOWN, NULL);
 }
 
 static void close_run(const struct open_run *open, const char *state, const char *reason)
@@ -96,11 +84,11 @@ static void close_run(const struct open_run *open, const char *state, const char
 	wlbd_params_add_text(&params, strcmp(state, "complete") == 0 ? "" : reason);
 	wlbd_log(WLBD_LOG_INFO, "run %s: %s: %s", open->run, state, reason);
 	wlbd_outbox_put(open->jobs->wlbd->outbox, open->run_pk, "select wlb_run_end($1, $2, $3, 'slurm')", &params);
-	attempts_over(open);
+	end_attempts(open);
 }
 
-/* What wlbd has heard and the database has not stored, since it was away. */
-static void add_what_is_in_memory(const struct open_run *open, struct wlbd_job_end_facts *facts)
+/* What wlbd knows and the database has not stored, because it did not answer. */
+static void add_facts_in_memory(const struct open_run *open, struct wlbd_job_end_facts *facts)
 {
 	const struct wlbd_attempt *attempt;
 	const struct wlbd_reporter *reporter;
@@ -108,7 +96,8 @@ static void add_what_is_in_memory(const struct open_run *open, struct wlbd_job_e
 	{
 		if (attempt->attempt_pk != open->attempt_pk)
 			continue;
-		facts->complete = facts->complete || (attempt->incident.over && attempt->incident.exit_code == 0);
+		facts->complete = facts->complete || (wlbd_attempt_has_ended(&attempt->incident.life) &&
+		                                      attempt->incident.life.exit_code == 0);
 		TAILQ_FOREACH(reporter, &attempt->reporters, link)
 		facts->goodbye = facts->goodbye || (reporter->rank == WLBD_LAUNCHER && reporter->goodbye);
 	}
@@ -120,13 +109,13 @@ static void record_killed(const struct open_run *open, const struct wlb_slurm_jo
 	if (end->script_lost) {
 		snprintf(detail, sizeof(detail), "the script of job %u was killed by signal %d", job->job_id,
 		         job->exit_signal);
-		wlbd_verdict_job_killed(open->jobs->wlbd, open->run_pk, open->attempt_pk, "script_lost",
-		                        job->batch_host, detail, (double)job->end_time);
+		wlbd_fault_record_killed(open->jobs->wlbd, open->run_pk, open->attempt_pk, "script_lost",
+		                         job->batch_host, detail, (double)job->end_time);
 	} else if (end->launcher_lost) {
 		snprintf(detail, sizeof(detail), "job %u is over, and wlb run did not say how the run ended",
 		         job->job_id);
-		wlbd_verdict_job_killed(open->jobs->wlbd, open->run_pk, open->attempt_pk, "launcher_lost",
-		                        job->batch_host, detail, 0);
+		wlbd_fault_record_killed(open->jobs->wlbd, open->run_pk, open->attempt_pk, "launcher_lost",
+		                         job->batch_host, detail, 0);
 	}
 }
 
@@ -138,7 +127,7 @@ static void on_requeue_allowed(void *context, const struct wlbd_db_result *resul
 	if (time > 0) {
 		wlbd_log(WLBD_LOG_WARNING, "run %s: %s; its job is queued again, %d of at most %d times", open->run,
 		         open->why, time, WLBD_REQUEUES_MOST);
-		attempts_over(open);
+		end_attempts(open);
 		wlbd_slurm_requeue(open->jobs->wlbd, open->job_id, open->why);
 	} else if (time == 0) {
 		snprintf(reason, sizeof(reason), "job %u is not queued again: it was %d times", open->job_id,
@@ -148,25 +137,25 @@ static void on_requeue_allowed(void *context, const struct wlbd_db_result *resul
 	free(open);
 }
 
-/* The count is stored first: it is right whatever happens to wlbd in between. */
+/* The requeue is counted before Slurm is told: so the count is never too low, even if wlbd dies in between. */
 static void requeue(const struct open_run *from, const struct wlbd_job_end *end)
 {
 	struct wlbd_params params = {0};
 	struct open_run *open = malloc(sizeof(*open));
 	if (open == NULL)
-		return; /* the next look finds the same */
+		return; /* the next poll finds the same */
 	*open = *from;
 	snprintf(open->why, sizeof(open->why), "%s", end->reason);
 	wlbd_params_add_integer(&params, open->run_pk);
 	wlbd_params_add_integer(&params, open->attempt_pk);
 	wlbd_params_add_text(&params, open->why);
 	wlbd_params_add_integer(&params, WLBD_REQUEUES_MOST);
-	wlbd_jobs_hurry(open->jobs);
+	wlbd_job_poll_soon(open->jobs->wlbd->job_poll);
 	wlbd_db_call(open->jobs->wlbd->writes, "select wlb_run_requeue($1, $2, $3, $4::integer)", &params,
 	             on_requeue_allowed, open);
 }
 
-static void see_to_ended_job(const struct open_run *open, const struct wlb_slurm_job *job)
+static void handle_ended_job(const struct open_run *open, const struct wlb_slurm_job *job)
 {
 	struct wlbd *wlbd = open->jobs->wlbd;
 	struct wlbd_job_end end;
@@ -182,11 +171,11 @@ static void see_to_ended_job(const struct open_run *open, const struct wlb_slurm
 		.told = open->told,
 		.launcher_lost = open->launcher_lost,
 	};
-	add_what_is_in_memory(open, &facts);
+	add_facts_in_memory(open, &facts);
 	wlbd_job_end_judge(&facts, &end);
-	/* What wlbd found out is stored before what follows from it. */
+	/* What wlbd found out is stored before what is decided from it. */
 	if (end.verb == WLBD_JOB_END_WAIT || wlbd_outbox_holds(wlbd->outbox, open->run_pk)) {
-		wlbd_jobs_hurry(open->jobs);
+		wlbd_job_poll_soon(open->jobs->wlbd->job_poll);
 		return;
 	}
 	if (job != NULL)
@@ -197,8 +186,8 @@ static void see_to_ended_job(const struct open_run *open, const struct wlb_slurm
 		close_run(open, end.state, end.reason);
 }
 
-/* A range, not a number: Slurm gives what it has, up to what the user asked for. */
-static void fit_pending(struct open_run *open)
+/* A range, not a number: Slurm gives the nodes that it has, up to what the user asked for. */
+static void resize_pending(struct open_run *open)
 {
 	struct wlbd_params params = {0};
 	char detail[128];
@@ -218,9 +207,9 @@ static void fit_pending(struct open_run *open)
 	                "select wlb_event_add($1, $2, 'job_resized', $3, to_timestamp($4::float8))", &params);
 }
 
-/* Slurm ends or requeues a job whose batch host goes DOWN; one submitted with --no-kill it keeps, and that stays
- * RUNNING with nobody to run it. The nodes were asked about before the job, so a job that Slurm takes care of is not
- * seen here. */
+/* Slurm ends or requeues a job whose batch host goes DOWN, but keeps one submitted with --no-kill, which stays RUNNING
+ * without its script. The nodes were refreshed before the job was asked for, so a job that Slurm has ended or requeued
+ * is not seen here. */
 static bool has_no_script(struct wlbd *wlbd, const struct wlb_slurm_job *job)
 {
 	const struct wlbd_node *host = job->running ? wlbd_nodes_find(wlbd->nodes, job->batch_host) : NULL;
@@ -230,10 +219,10 @@ static bool has_no_script(struct wlbd *wlbd, const struct wlb_slurm_job *job)
 static bool is_over(const struct open_run *open, const struct wlbd_job_facts *facts)
 {
 	return (facts->found == 0 || (facts->found == 1 && facts->job.finished)) &&
-	       !shows_life(open->jobs->wlbd, open->run_pk);
+	       !is_reported_for(open->jobs->wlbd, open->run_pk);
 }
 
-/* Somebody announced a job that is not his, while Slurm could not say so. */
+/* A user announced the job of another user while Slurm did not answer. */
 static void close_by_owner(struct open_run *open, const struct wlbd_job_facts *facts)
 {
 	char reason[384];
@@ -241,7 +230,7 @@ static void close_by_owner(struct open_run *open, const struct wlbd_job_facts *f
 	close_run(open, "failed", reason);
 }
 
-static void look_at(struct open_run *open, const struct wlbd_job_facts *facts)
+static void evaluate(struct open_run *open, const struct wlbd_job_facts *facts)
 {
 	struct wlbd *wlbd = open->jobs->wlbd;
 	if (facts->found == 1 && facts->job.uid != open->uid) {
@@ -253,23 +242,23 @@ static void look_at(struct open_run *open, const struct wlbd_job_facts *facts)
 	if (facts->found == 1 && !open->confirmed)
 		wlbd_run_confirm(wlbd, open->run_pk, &facts->job);
 	if (facts->found == 1 && strcmp(facts->job.state, "PENDING") == 0)
-		fit_pending(open);
+		resize_pending(open);
 	else if (facts->found == 1 && has_no_script(wlbd, &facts->job))
 		wlbd_slurm_requeue(wlbd, open->job_id, "the node of its script is down");
 	else if (is_over(open, facts))
-		see_to_ended_job(open, facts->found == 1 ? &facts->job : NULL);
+		handle_ended_job(open, facts->found == 1 ? &facts->job : NULL);
 }
 
 static void on_job(void *context, const struct wlbd_job_facts *facts)
 {
 	struct open_run *open = context;
 	if (!open->jobs->wlbd->stopping)
-		look_at(open, facts);
-	answered(open->jobs);
+		evaluate(open, facts);
+	note_answer(open->jobs);
 	free(open);
 }
 
-/* ---- all of them ----------------------------------------------------------------------------------- */
+/* ---- all runs ----------------------------------------------------------------------------------- */
 
 static bool is_among(json_int_t pk, const json_t *list)
 {
@@ -332,24 +321,26 @@ static void on_open_runs(void *context, const struct wlbd_db_result *result)
 		if (open == NULL)
 			continue;
 		open->confirmed = !is_among(open->run_pk, provisional);
-		jobs->asked++;
+		jobs->due++;
 		wlbd_slurm_job(jobs->wlbd, open->job_id, 0, on_job, open);
 	}
 	json_decref(answer);
-	answered(jobs);
+	note_answer(jobs);
 }
 
-/* Slurm may find a node lost of which nobody reports to wlbd. */
-static void tell_of_down_nodes(struct wlbd *wlbd)
+/* Slurm may find a node lost from which no process reports to wlbd. */
+static void suspect_down_nodes(struct wlbd *wlbd)
 {
 	struct wlbd_attempt *attempt;
 	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)
 	{
 		const struct wlbd_names *names = &attempt->nodes.started_on;
-		for (int i = 0; i < names->count && !attempt->incident.over && !attempt->incident.settled; i++) {
+		if (wlbd_attempt_has_ended(&attempt->incident.life) || attempt->incident.settled)
+			continue;
+		for (int i = 0; i < names->count; i++) {
 			const struct wlbd_node *node = wlbd_nodes_find(wlbd->nodes, names->list[i]);
 			if (node != NULL && node->down)
-				wlbd_verdict_node_dead(attempt, node->name);
+				wlbd_symptom_node(attempt, node->name);
 		}
 	}
 }
@@ -361,18 +352,16 @@ static void on_nodes(void *context, const struct wlb_error *error)
 	if (jobs->wlbd->stopping)
 		return;
 	if (error == NULL)
-		tell_of_down_nodes(jobs->wlbd);
+		suspect_down_nodes(jobs->wlbd);
 	wlbd_db_call(jobs->wlbd->polls,
 	             "select json_build_object('open', wlb_runs_open(), 'provisional', wlb_runs_provisional())", &none,
 	             on_open_runs, jobs);
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *context)
+static void poll(void *context)
 {
 	struct wlbd_jobs *jobs = context;
-	(void)fd;
-	(void)what;
-	jobs->asked = 1; /* ours, until each run's job was asked for */
+	jobs->due = 1; /* the list of open runs */
 	wlbd_slurm_find_out(jobs->wlbd);
 	wlbd_nodes_refresh(jobs->wlbd, on_nodes, jobs);
 }
@@ -383,21 +372,18 @@ struct wlbd_jobs *wlbd_jobs_new(struct wlbd *wlbd)
 	if (jobs == NULL)
 		return NULL;
 	jobs->wlbd = wlbd;
-	jobs->timer = evtimer_new(wlbd->base, on_timer, jobs);
-	set_timer(jobs);
+	wlbd->job_poll = wlbd_job_poll_new(wlbd->base, wlbd->config.job_poll_ms, poll, jobs);
+	if (wlbd->job_poll == NULL) {
+		free(jobs);
+		return NULL;
+	}
 	return jobs;
 }
 
 void wlbd_jobs_free(struct wlbd_jobs *jobs)
 {
-	if (jobs != NULL)
-		event_free(jobs->timer);
+	if (jobs == NULL)
+		return;
+	wlbd_job_poll_free(jobs->wlbd->job_poll);
 	free(jobs);
-}
-
-void wlbd_jobs_hurry(struct wlbd_jobs *jobs)
-{
-	jobs->hurry_until_ms = wlb_clock_ms() + HURRY_FOR_MS;
-	if (jobs->asked == 0)
-		set_timer(jobs);
 }

@@ -1,0 +1,172 @@
+#include "coordinator/wlbd/liveness/faults.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "coordinator/wlbd/database/outbox.h"
+#include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/wlbd.h"
+
+struct fault {
+	const char *kind;
+	int rank;         /* -1: of none */
+	const char *node; /* NULL: of none */
+	int64_t step;     /* -1: not known */
+	const char *detail;
+	json_t *proof; /* NULL: none; the reference is taken */
+	double time_s;
+};
+
+static void record(struct wlbd *wlbd, int64_t run_pk, int64_t attempt_pk, const struct fault *fault)
+{
+	struct wlbd_params params = {0};
+	char *proof = fault->proof != NULL ? json_dumps(fault->proof, JSON_COMPACT) : NULL;
+	wlbd_params_add_integer(&params, attempt_pk);
+	wlbd_params_add_text(&params, fault->kind);
+	wlbd_params_add_integer_if(&params, fault->rank >= 0, fault->rank);
+	wlbd_params_add_text(&params, fault->node);
+	wlbd_params_add_integer_if(&params, fault->step >= 0, fault->step);
+	wlbd_params_add_text(&params, fault->detail);
+	wlbd_params_add_text(&params, proof);
+	wlbd_params_add_seconds(&params, fault->time_s);
+	wlbd_outbox_put(
+		wlbd->outbox, run_pk,
+		"select wlb_fault_found($1, $2, $3::integer, $4, $5::bigint, $6, $7::jsonb, to_timestamp($8::float8))",
+		&params);
+	json_decref(fault->proof);
+	free(proof);
+}
+
+/* ---- findings ---------------------------------------------------------------------------------------- */
+
+void wlbd_fault_text(const struct wlbd_finding *finding, char *text, size_t size)
+{
+	const struct wlbd_symptom *s = finding->symptom;
+	if (finding->what == WLBD_FOUND_NODE)
+		snprintf(text, size, "node %s is lost", s->node);
+	else if (finding->what == WLBD_FOUND_LAUNCHER)
+		snprintf(text, size, "wlb run on %s was killed", s->node);
+	else if (s->exit_code > 128)
+		snprintf(text, size, "rank %d on %s was killed by signal %d", s->rank, s->node, s->exit_code - 128);
+	else if (s->exit_code != 0)
+		snprintf(text, size, "rank %d on %s ended with exit code %d", s->rank, s->node, s->exit_code);
+	else
+		snprintf(text, size, "rank %d on %s is lost", s->rank, s->node);
+}
+
+static const char *detail_of(const struct wlbd_finding *finding)
+{
+	if (finding->what == WLBD_FOUND_NODE)
+		return finding->symptom->kind == WLBD_SILENT ? "its reports stopped and its slurmd does not answer"
+		                                             : "its connection closed and its slurmd does not answer";
+	if (finding->symptom->exit_code != 0)
+		return "its exit was told by Slurm";
+	return finding->symptom->kind == WLBD_RANK_GONE
+	               ? "its process is gone"
+	               : "its connection closed and did not come back; its node is alive";
+}
+
+/* A time of the monotonic clock, in seconds since 1970. */
+static double unix_time_s(int64_t at_ms)
+{
+	return wlb_clock_unix_s() - (double)(wlb_clock_ms() - at_ms) / 1000;
+}
+
+/* What wlb_attempt_cause of the schema decides by; NULL: nothing. */
+static json_t *proof_of(const struct wlbd_finding *finding, bool is_cause)
+{
+	const struct wlbd_symptom *s = finding->symptom;
+	if (finding->what == WLBD_FOUND_LAUNCHER)
+		return json_pack("{s:f}", "during", unix_time_s(s->at_ms));
+	if (finding->what == WLBD_FOUND_NODE)
+		return s->alive_ms != 0 ? json_pack("{s:f}", "alive_at", unix_time_s(s->alive_ms)) : NULL;
+	return s->exit_code != 0 ? json_pack("{s:i, s:b}", "exit_code", s->exit_code, "first", is_cause) : NULL;
+}
+
+static void count(struct wlbd_counters *counters, enum wlbd_found what)
+{
+	if (what == WLBD_FOUND_NODE)
+		counters->faults_node_lost++;
+	else if (what == WLBD_FOUND_RANK)
+		counters->faults_rank_lost++;
+	else
+		counters->faults_launcher_lost++;
+}
+
+void wlbd_fault_record(struct wlbd_attempt *attempt, const struct wlbd_finding *finding, bool is_cause)
+{
+	static const char *const kinds[] = {[WLBD_FOUND_NODE] = "node_lost",
+	                                    [WLBD_FOUND_RANK] = "rank_lost",
+	                                    [WLBD_FOUND_LAUNCHER] = "launcher_lost"};
+	char text[512];
+	const struct wlbd_symptom *s = finding->symptom;
+	wlbd_fault_text(finding, text, sizeof(text));
+	wlbd_log(WLBD_LOG_WARNING, "run %s, attempt %lld: %s: %s", attempt->run, (long long)attempt->number, text,
+	         detail_of(finding));
+	struct fault fault = {.kind = kinds[finding->what],
+	                      .rank = finding->what == WLBD_FOUND_RANK ? s->rank : -1,
+	                      .node = s->node,
+	                      .step = s->step,
+	                      .detail = detail_of(finding),
+	                      .proof = proof_of(finding, is_cause),
+	                      .time_s = unix_time_s(s->at_ms)};
+	record(attempt->wlbd, attempt->run_pk, attempt->attempt_pk, &fault);
+	count(&attempt->wlbd->counters, finding->what);
+}
+
+/* ---- faults that need no judgement ------------------------------------------------------------------- */
+
+void wlbd_fault_record_step_failed(struct wlbd_attempt *attempt, const char *node, const char *detail, bool is_broken)
+{
+	struct fault fault = {.kind = "step_failed",
+	                      .rank = -1,
+	                      .node = node,
+	                      .step = -1,
+	                      .detail = detail,
+	                      .proof = is_broken ? json_pack("{s:b}", "step_broken", 1) : NULL,
+	                      .time_s = wlb_clock_unix_s()};
+	record(attempt->wlbd, attempt->run_pk, attempt->attempt_pk, &fault);
+	attempt->wlbd->counters.faults_step_failed++;
+}
+
+void wlbd_fault_record_killed(struct wlbd *wlbd, int64_t run_pk, int64_t attempt_pk, const char *kind, const char *node,
+                              const char *detail, double time_s)
+{
+	struct fault fault = {.kind = kind,
+	                      .rank = -1,
+	                      .node = node[0] != '\0' ? node : NULL,
+	                      .step = -1,
+	                      .detail = detail,
+	                      .proof = time_s > 0 ? json_pack("{s:f}", "during", time_s) : NULL,
+	                      .time_s = time_s > 0 ? time_s : wlb_clock_unix_s()};
+	record(wlbd, run_pk, attempt_pk, &fault);
+	if (strcmp(kind, "script_lost") == 0)
+		wlbd->counters.faults_script_lost++;
+	else
+		wlbd->counters.faults_launcher_lost++;
+}
+
+/* ---- reason and end of the attempt ------------------------------------------------------------------- */
+
+void wlbd_fault_record_reason(struct wlbd_attempt *attempt, const char *reason)
+{
+	struct wlbd_params params = {0};
+	wlbd_params_add_integer(&params, attempt->attempt_pk);
+	wlbd_params_add_text(&params, reason);
+	wlbd_params_add_seconds(&params, wlb_clock_unix_s());
+	wlbd_outbox_put(attempt->wlbd->outbox, attempt->run_pk,
+	                "select wlb_attempt_blame($1, $2, to_timestamp($3::float8))", &params);
+}
+
+void wlbd_fault_record_failed(struct wlbd_attempt *attempt, const char *reason)
+{
+	struct wlbd_params params = {0};
+	wlbd_params_add_integer(&params, attempt->attempt_pk);
+	wlbd_params_add_integer(&params, attempt->incident.life.exit_code);
+	wlbd_params_add_text(&params, reason);
+	wlbd_params_add_seconds(&params, wlb_clock_unix_s());
+	wlbd_outbox_put(attempt->wlbd->outbox, attempt->run_pk,
+	                "select wlb_attempt_end($1, 'failed', $2::integer, $3, to_timestamp($4::float8))", &params);
+}

@@ -1,0 +1,30 @@
+/*
+ * What wlbd found out about an attempt, into the database, the log and the counters. The database stores it once, even
+ * if it is found again.
+ */
+#ifndef COORDINATOR_WLBD_LIVENESS_FAULTS_H
+#define COORDINATOR_WLBD_LIVENESS_FAULTS_H
+
+#include "coordinator/wlbd/liveness/attempts.h"
+#include "coordinator/wlbd/rules/incident.h"
+
+/* "rank 3 on n2 was killed by signal 9": the same text as wlb_fault_text of the schema makes. */
+void wlbd_fault_text(const struct wlbd_finding *finding, char *text, size_t size);
+
+void wlbd_fault_record(struct wlbd_attempt *attempt, const struct wlbd_finding *finding, bool is_cause);
+
+/* The step failed: `node` is NULL where it is not known; `is_broken` where its slurmstepd or its srun died. */
+void wlbd_fault_record_step_failed(struct wlbd_attempt *attempt, const char *node, const char *detail, bool is_broken);
+
+/* The job is over and `kind` of its processes, "launcher_lost" or "script_lost", was killed: `time_s` since 1970, 0
+ * where that is not known. `node` may be "". */
+void wlbd_fault_record_killed(struct wlbd *wlbd, int64_t run_pk, int64_t attempt_pk, const char *kind, const char *node,
+                              const char *detail, double time_s);
+
+/* The reason why the attempt is told to end. */
+void wlbd_fault_record_reason(struct wlbd_attempt *attempt, const char *reason);
+
+/* The attempt has ended with its exit code, and failed. */
+void wlbd_fault_record_failed(struct wlbd_attempt *attempt, const char *reason);
+
+#endif

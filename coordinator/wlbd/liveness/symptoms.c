@@ -1,0 +1,187 @@
+#include "coordinator/wlbd/liveness/symptoms.h"
+
+#include <string.h>
+
+#include "common/clock.h"
+#include "coordinator/wlbd/liveness/node_question.h"
+#include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/rules/decision.h"
+#include "coordinator/wlbd/wlbd.h"
+
+/* ---- raising and withdrawing ------------------------------------------------------------------------- */
+
+/* Returns when the node last showed life, as far as its reporters tell; 0: it has not. A connection that has just
+ * closed was open until now. */
+static int64_t last_sign_of_life(const struct wlbd_attempt *attempt, enum wlbd_symptom_kind kind, const char *node)
+{
+	const struct wlbd_reporter *reporter;
+	int64_t latest_ms = 0;
+	if (kind != WLBD_SILENT)
+		return wlb_clock_ms();
+	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	if (strcmp(reporter->node, node) == 0 && reporter->reported_ms > latest_ms)
+		latest_ms = reporter->reported_ms;
+	return latest_ms;
+}
+
+/* Returns NULL if out of memory, or where there are too many. */
+static struct wlbd_symptom *raise_symptom(struct wlbd_attempt *attempt, enum wlbd_symptom_kind kind, const char *node,
+                                          int rank, int64_t step)
+{
+	struct wlbd_symptom *s = wlbd_incident_add(&attempt->incident, kind, node, rank, wlb_clock_ms());
+	if (s == NULL)
+		return NULL;
+	if (s->withdrawn) /* raised again after it was withdrawn */
+		s->at_ms = wlb_clock_ms();
+	s->withdrawn = false;
+	s->step = step;
+	s->alive_ms = last_sign_of_life(attempt, kind, node);
+	s->node_state = WLBD_NODE_ASKED;
+	/* A launcher may run on a node that is not its job's, which is not probed. */
+	if (!wlbd_attempt_nodes_allocated(&attempt->nodes, node) || wlbd_node_question_ask(attempt, node) != 0)
+		s->node_state = WLBD_NODE_ALIVE;
+	wlbd_attempt_judge_soon(attempt);
+	return s;
+}
+
+static void withdraw(struct wlbd_reporter *reporter)
+{
+	struct wlbd_incident *incident = &reporter->attempt->incident;
+	for (int i = 0; i < incident->count; i++) {
+		struct wlbd_symptom *s = &incident->symptoms[i];
+		if (s->kind != WLBD_RANK_GONE && strcmp(s->node, reporter->node) == 0 && s->rank == reporter->rank)
+			s->withdrawn = true;
+	}
+}
+
+/* ---- connections ------------------------------------------------------------------------------------- */
+
+/* wlbd itself closes the connection of a launcher that was stopped, which may continue later. */
+static bool was_stopped(const struct wlbd_reporter *reporter)
+{
+	return reporter->rank == WLBD_LAUNCHER &&
+	       wlb_clock_ms() - reporter->reported_ms > reporter->attempt->wlbd->config.silence_ms;
+}
+
+static void note_closed(struct wlbd_reporter *reporter)
+{
+	struct wlbd_attempt *attempt = reporter->attempt;
+	if (reporter->goodbye || (wlbd_attempt_has_ended(&attempt->incident.life) && reporter->rank != WLBD_LAUNCHER))
+		return;
+	wlbd_log(WLBD_LOG_DEBUG, "run %s: %s of %s closed its connection", attempt->run,
+	         reporter->rank == WLBD_LAUNCHER ? "the launcher" : "the reporter", reporter->node);
+	raise_symptom(attempt, reporter->agent || was_stopped(reporter) ? WLBD_SILENT : WLBD_CLOSED, reporter->node,
+	              reporter->rank, reporter->step);
+}
+
+static void on_closed(struct wlbd_connection *connection, void *context)
+{
+	struct wlbd_reporter *reporter = context;
+	(void)connection;
+	wlbd_reporter_detach(reporter);
+	note_closed(reporter);
+}
+
+void wlbd_symptom_alive(struct wlbd_reporter *reporter, struct wlbd_connection *connection)
+{
+	if (connection == NULL)
+		wlbd_reporter_detach(reporter);
+	else if (wlbd_reporter_attach(reporter, connection) == 0)
+		wlbd_connection_on_close(connection, on_closed, reporter);
+	reporter->reported_ms = wlb_clock_ms();
+	withdraw(reporter);
+	if (connection == NULL)
+		note_closed(reporter);
+}
+
+void wlbd_symptom_goodbye(struct wlbd_reporter *reporter)
+{
+	reporter->goodbye = true;
+	withdraw(reporter);
+}
+
+/* ---- ranks ------------------------------------------------------------------------------------------- */
+
+void wlbd_symptom_rank_gone(struct wlbd_reporter *reporter, int rank)
+{
+	struct wlbd_attempt *attempt = reporter->attempt;
+	if (attempt->incident.settled || wlbd_attempt_has_ended(&attempt->incident.life))
+		return;
+	raise_symptom(attempt, WLBD_RANK_GONE, reporter->node, rank, reporter->step);
+}
+
+static struct wlbd_symptom *find_gone_rank(struct wlbd_incident *incident, int rank)
+{
+	for (int i = 0; i < incident->count; i++)
+		if (incident->symptoms[i].kind == WLBD_RANK_GONE && incident->symptoms[i].rank == rank)
+			return &incident->symptoms[i];
+	return NULL;
+}
+
+/* A rank that ends by order or because of bad input is not lost; the other ranks of its step end after it. */
+static void note_deliberate_exit(struct wlbd_incident *incident, int rank)
+{
+	struct wlbd_symptom *gone = find_gone_rank(incident, rank);
+	if (gone != NULL)
+		gone->withdrawn = true;
+	incident->deliberate_ms = wlb_clock_ms();
+}
+
+void wlbd_symptom_rank_exited(struct wlbd_reporter *reporter, int rank, int code)
+{
+	struct wlbd_incident *incident = &reporter->attempt->incident;
+	if (code == 0)
+		return;
+	if (code == WLBD_EXIT_ORDERED || code == WLBD_EXIT_BAD_INPUT) {
+		note_deliberate_exit(incident, rank);
+		return;
+	}
+	wlbd_symptom_rank_gone(reporter, rank);
+	struct wlbd_symptom *gone = find_gone_rank(incident, rank);
+	if (gone != NULL && gone->exit_code == 0)
+		gone->exit_code = code;
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------------- */
+
+void wlbd_symptom_silent(struct wlbd_reporter *reporter)
+{
+	raise_symptom(reporter->attempt, WLBD_SILENT, reporter->node, reporter->rank, reporter->step);
+}
+
+void wlbd_symptom_node(struct wlbd_attempt *attempt, const char *node)
+{
+	raise_symptom(attempt, WLBD_SILENT, node, WLBD_LAUNCHER, -1);
+}
+
+/* ---- the end of the step ----------------------------------------------------------------------------- */
+
+/* Ignored where the node or the rank is not the attempt's. */
+static void note_first_exit(struct wlbd_attempt *attempt, const struct wlbd_first_exit *first)
+{
+	struct wlbd_incident *incident = &attempt->incident;
+	const struct wlbd_reporter *reporter;
+	int64_t step = -1;
+	if (first->node == NULL || incident->first_exit_known || incident->settled ||
+	    !wlbd_attempt_nodes_have(&attempt->nodes, first->node) ||
+	    !wlbd_attempt_nodes_may_run(&attempt->nodes, first->node, first->rank))
+		return;
+	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	if (strcmp(reporter->node, first->node) == 0 && reporter->rank != WLBD_LAUNCHER)
+		step = reporter->step;
+	incident->first_exit_known = true;
+	struct wlbd_symptom *s = raise_symptom(attempt, WLBD_RANK_GONE, first->node, (int)first->rank, step);
+	if (s == NULL)
+		return;
+	s->first = true;
+	s->exit_code = 128 + (int)first->signal;
+}
+
+void wlbd_symptom_step_ended(struct wlbd_attempt *attempt, int exit_code, const struct wlbd_first_exit *first)
+{
+	if (first != NULL)
+		note_first_exit(attempt, first);
+	int srun_signal = first != NULL ? (int)first->srun_signal : 0;
+	if (wlbd_attempt_end(&attempt->incident.life, exit_code, srun_signal, wlb_clock_ms()))
+		wlbd_attempt_judge_soon(attempt);
+}

@@ -1,0 +1,32 @@
+/*
+ * Signs that something of an attempt is lost, and signs that it is not: what reporters and launchers say, connections
+ * that end, nodes that Slurm or a probe finds dead. verdict.h judges them.
+ */
+#ifndef COORDINATOR_WLBD_LIVENESS_SYMPTOMS_H
+#define COORDINATOR_WLBD_LIVENESS_SYMPTOMS_H
+
+#include "coordinator/wlbd/liveness/attempts.h"
+
+/* ---- from a reporter --------------------------------------------------------------------------------- */
+
+/* The reporter has sent a report over `connection`; NULL: that is closed already. */
+void wlbd_symptom_alive(struct wlbd_reporter *reporter, struct wlbd_connection *connection);
+/* It will not report again, and that is no symptom. */
+void wlbd_symptom_goodbye(struct wlbd_reporter *reporter);
+/* A rank of its node has vanished; it is not known how. */
+void wlbd_symptom_rank_gone(struct wlbd_reporter *reporter, int rank);
+/* A rank of its node ended with this exit code, 128 + signal where it was killed. */
+void wlbd_symptom_rank_exited(struct wlbd_reporter *reporter, int rank, int code);
+
+/* ---- of an attempt ----------------------------------------------------------------------------------- */
+
+/* The reporter has been silent for too long: its node is probed. */
+void wlbd_symptom_silent(struct wlbd_reporter *reporter);
+/* A node of the attempt is suspected: it did not answer when the nodes for the next attempt were probed, is DOWN in
+ * Slurm, or has not reported since wlbd was started again. It is probed. */
+void wlbd_symptom_node(struct wlbd_attempt *attempt, const char *node);
+
+/* The launcher says that the attempt's step has ended, and perhaps which rank's exit ended it. `first` may be NULL. */
+void wlbd_symptom_step_ended(struct wlbd_attempt *attempt, int exit_code, const struct wlbd_first_exit *first);
+
+#endif

@@ -1,0 +1,88 @@
+#include "coordinator/wlbd/liveness/tick.h"
+
+#include <string.h>
+
+#include "common/clock.h"
+#include "coordinator/wlbd/liveness/attempts.h"
+#include "coordinator/wlbd/liveness/symptoms.h"
+#include "coordinator/wlbd/liveness/verdict.h"
+#include "coordinator/wlbd/slurm/slurm_ask.h"
+#include "coordinator/wlbd/wlbd.h"
+
+enum { PROBE_AGAIN_MS = 5000 }; /* of a node that stays silent */
+
+/* A node whose agent has died is probed for as long as the step runs, since nothing reports from it. */
+static void probe_silent(struct wlbd_attempt *attempt, int64_t now_ms)
+{
+	struct wlbd_reporter *reporter;
+	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	{
+		if ((reporter->connection == NULL && !reporter->agent) || reporter->goodbye ||
+		    now_ms - reporter->reported_ms < attempt->wlbd->config.silence_ms ||
+		    now_ms - reporter->probed_ms < PROBE_AGAIN_MS)
+			continue;
+		reporter->probed_ms = now_ms;
+		wlbd_symptom_silent(reporter);
+	}
+}
+
+static bool has_reporter(const struct wlbd_attempt *attempt, const char *node)
+{
+	const struct wlbd_reporter *reporter;
+	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	if (strcmp(reporter->node, node) == 0)
+		return true;
+	return false;
+}
+
+/* After wlbd was started again, nodes have some time to report; a node that did not is probed once. */
+static void probe_missing(struct wlbd_attempt *attempt, int64_t now_ms)
+{
+	if (attempt->nodes_due_ms == 0 || now_ms < attempt->nodes_due_ms)
+		return;
+	attempt->nodes_due_ms = 0;
+	for (int i = 0; i < attempt->nodes.started_on.count; i++)
+		if (!has_reporter(attempt, attempt->nodes.started_on.list[i]))
+			wlbd_symptom_node(attempt, attempt->nodes.started_on.list[i]);
+}
+
+static void kill_disobedient(struct wlbd_attempt *attempt, int64_t now_ms)
+{
+	if (attempt->slurm_step[0] != '\0' && wlbd_attempt_kill(&attempt->incident.life, now_ms))
+		wlbd_slurm_step_kill(attempt->wlbd, attempt->job_id, attempt->uid, attempt->slurm_step,
+		                     attempt->reason);
+}
+
+/* While the database does not answer, only this memory knows what the launcher said of the end. */
+static bool has_recorded_for(const struct wlbd *wlbd, int64_t now_ms, int64_t ms)
+{
+	return wlbd->database_was_up && now_ms - wlbd->recording_since_ms >= ms;
+}
+
+static bool is_forgettable(const struct wlbd_attempt *attempt, int64_t now_ms)
+{
+	const struct wlbd_reporter *reporter;
+	if (!wlbd_attempt_is_forgettable(&attempt->incident.life, now_ms) || !TAILQ_EMPTY(&attempt->questions) ||
+	    wlbd_verdict_is_pending(attempt) || !has_recorded_for(attempt->wlbd, now_ms, WLBD_FORGET_AFTER_MS))
+		return false;
+	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	if (reporter->connection != NULL)
+		return false;
+	return true;
+}
+
+void wlbd_liveness_tick(struct wlbd *wlbd)
+{
+	int64_t now_ms = wlb_clock_ms();
+	struct wlbd_attempt *next;
+	for (struct wlbd_attempt *attempt = TAILQ_FIRST(&wlbd->attempts->list); attempt != NULL; attempt = next) {
+		next = TAILQ_NEXT(attempt, link);
+		if (!wlbd_attempt_has_ended(&attempt->incident.life)) {
+			probe_silent(attempt, now_ms);
+			probe_missing(attempt, now_ms);
+			kill_disobedient(attempt, now_ms);
+		}
+		if (is_forgettable(attempt, now_ms))
+			wlbd_attempts_remove(wlbd, attempt);
+	}
+}

@@ -1,0 +1,11 @@
+/* What follows for attempts when nothing happens for a while. */
+#ifndef COORDINATOR_WLBD_LIVENESS_TICK_H
+#define COORDINATOR_WLBD_LIVENESS_TICK_H
+
+struct wlbd;
+
+/* Called each second: probes silent nodes, kills steps that do not end when told to, forgets attempts that have ended.
+ */
+void wlbd_liveness_tick(struct wlbd *wlbd);
+
+#endif

@@ -1,0 +1,53 @@
+#include "coordinator/wlbd/rules/attempt_state.h"
+
+bool wlbd_attempt_has_ended(const struct wlbd_attempt_life *life)
+{
+	return life->state == WLBD_ATTEMPT_ENDED || life->state == WLBD_ATTEMPT_ENDED_ORDERED;
+}
+
+bool wlbd_attempt_is_ordered(const struct wlbd_attempt_life *life)
+{
+	return life->state != WLBD_ATTEMPT_RUNNING && life->state != WLBD_ATTEMPT_ENDED;
+}
+
+bool wlbd_attempt_order(struct wlbd_attempt_life *life, int64_t now_ms)
+{
+	switch (life->state) {
+	case WLBD_ATTEMPT_RUNNING:
+		life->state = WLBD_ATTEMPT_ORDERED;
+		life->since_ms = now_ms;
+		return true;
+	case WLBD_ATTEMPT_ENDED:
+		life->state = WLBD_ATTEMPT_ENDED_ORDERED;
+		return true;
+	case WLBD_ATTEMPT_ORDERED:
+	case WLBD_ATTEMPT_KILLED:
+	case WLBD_ATTEMPT_ENDED_ORDERED:
+		return false;
+	}
+	return false;
+}
+
+bool wlbd_attempt_end(struct wlbd_attempt_life *life, int exit_code, int srun_signal, int64_t now_ms)
+{
+	if (wlbd_attempt_has_ended(life))
+		return false;
+	life->state = life->state == WLBD_ATTEMPT_RUNNING ? WLBD_ATTEMPT_ENDED : WLBD_ATTEMPT_ENDED_ORDERED;
+	life->since_ms = now_ms;
+	life->exit_code = exit_code;
+	life->srun_signal = srun_signal;
+	return true;
+}
+
+bool wlbd_attempt_kill(struct wlbd_attempt_life *life, int64_t now_ms)
+{
+	if (life->state != WLBD_ATTEMPT_ORDERED || now_ms - life->since_ms < WLBD_KILL_AFTER_MS)
+		return false;
+	life->state = WLBD_ATTEMPT_KILLED;
+	return true;
+}
+
+bool wlbd_attempt_is_forgettable(const struct wlbd_attempt_life *life, int64_t now_ms)
+{
+	return wlbd_attempt_has_ended(life) && now_ms - life->since_ms >= WLBD_FORGET_AFTER_MS;
+}

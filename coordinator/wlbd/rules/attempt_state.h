@@ -1,0 +1,51 @@
+/*
+ * The states of an attempt and the transitions between them: pure logic, no I/O.
+ *
+ *	RUNNING --order--> ORDERED --kill--> KILLED
+ *	   |                  |                |
+ *	  end                end              end
+ *	   v                  v                |
+ *	 ENDED --order--> ENDED_ORDERED <------+
+ *
+ * An order is one to its processes to end. One that arrives after the step ended is for processes that still report.
+ */
+#ifndef COORDINATOR_WLBD_RULES_ATTEMPT_STATE_H
+#define COORDINATOR_WLBD_RULES_ATTEMPT_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	WLBD_KILL_AFTER_MS = 5000, /* processes that were ordered to end have this long until their step is killed */
+	WLBD_FORGET_AFTER_MS =
+		60000, /* after its end an attempt stays in memory this long: late reports get their order */
+};
+
+enum wlbd_attempt_state {
+	WLBD_ATTEMPT_RUNNING,
+	WLBD_ATTEMPT_ORDERED,
+	WLBD_ATTEMPT_KILLED, /* Slurm was told to kill its step, which did not end by order */
+	WLBD_ATTEMPT_ENDED,  /* its step has ended */
+	WLBD_ATTEMPT_ENDED_ORDERED,
+};
+
+struct wlbd_attempt_life {
+	enum wlbd_attempt_state state;
+	int64_t since_ms; /* ORDERED, KILLED: of the order; ENDED, ENDED_ORDERED: of the end */
+	int exit_code;    /* of the step, once it has ended; WLBD_EXIT_UNKNOWN: nobody has said it */
+	int srun_signal;  /* that killed srun, once the step has ended; 0: none did */
+};
+
+bool wlbd_attempt_has_ended(const struct wlbd_attempt_life *life);
+bool wlbd_attempt_is_ordered(const struct wlbd_attempt_life *life);
+
+/* The transitions. Each returns false, and changes nothing, where the state has no such transition. */
+bool wlbd_attempt_order(struct wlbd_attempt_life *life, int64_t now_ms);
+bool wlbd_attempt_end(struct wlbd_attempt_life *life, int exit_code, int srun_signal, int64_t now_ms);
+/* Only WLBD_KILL_AFTER_MS after the order. */
+bool wlbd_attempt_kill(struct wlbd_attempt_life *life, int64_t now_ms);
+
+/* Whether the step ended WLBD_FORGET_AFTER_MS ago or earlier. */
+bool wlbd_attempt_is_forgettable(const struct wlbd_attempt_life *life, int64_t now_ms);
+
+#endif
