@@ -23,7 +23,7 @@ if(WLB_SANITIZE)
   add_link_options(-fsanitize=address,undefined)
 endif()
 if(WLB_COVERAGE)
-  add_compile_options($<$<COMPILE_LANGUAGE:C>:--coverage> $<$<COMPILE_LANGUAGE:C>:-fprofile-update=atomic>)
+  add_compile_options($<$<COMPILE_LANGUAGE:C>:--coverage>)
   add_link_options(--coverage)
 endif()
 

@@ -5,6 +5,7 @@ import collections
 import datetime
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -43,8 +44,10 @@ unprivileged account runs, leaves no counters; neither do the sanitized builds a
 
 
 def reports(build):
-    """What gcov says of every object file; of one that never ran, that no line was executed."""
-    notes = sorted(str(path) for path in build.rglob("*.gcno"))
+    """What gcov says of every object file of the build; of one that never ran, that no line was executed."""
+    commands = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
+    objects = {re.search(r" -o (\S+)\.o -c ", command["command"]).group(1) for command in commands}
+    notes = [str(build / f"{name}.gcno") for name in sorted(objects)]
     for i in range(0, len(notes), OBJECTS_PER_CALL):
         output = subprocess.run(["gcov", "--json-format", "--stdout", *notes[i:i + OBJECTS_PER_CALL]], capture_output=True,
                                 check=True, timeout=300).stdout
