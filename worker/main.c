@@ -1,33 +1,26 @@
 /* wlb-worker: the training program of WLB. */
-#include <stdio.h>
-#include <string.h>
-
+#include "common/command.h"
+#include "worker/launch/options.h"
 #include "worker/train/train.h"
 
-static void help(FILE *to)
-{
-	fputs("Usage: wlb-worker train OPTIONS    train a model (wlb-worker train --help)\n"
-	      "       wlb-worker --version\n"
-	      "       wlb-worker --help\n",
-	      to);
-}
+static const struct wlb_command train = {
+	.name = "train",
+	.summary = "Train a model",
+	.options = &wlb_train_option_table,
+	.main = wlb_train,
+};
+
+static const struct wlb_command *const commands[] = {&train};
+
+static const struct wlb_program program = {
+	.name = "wlb-worker",
+	.version = "wlb-worker " WLB_VERSION,
+	.about = "Trains language models on the ranks of a Slurm job.",
+	.commands = commands,
+	.count = sizeof(commands) / sizeof(commands[0]),
+};
 
 int main(int argc, char **argv)
 {
-	const char *command = argc > 1 ? argv[1] : "";
-	if (strcmp(command, "train") == 0)
-		return wlb_train(argc - 1, argv + 1);
-	if (strcmp(command, "--version") == 0) {
-		puts("wlb-worker " WLB_VERSION);
-		return 0;
-	}
-	if (strcmp(command, "--help") == 0 || strcmp(command, "-h") == 0) {
-		help(stdout);
-		return 0;
-	}
-	if (*command == '\0')
-		help(stderr);
-	else
-		fprintf(stderr, "wlb-worker: '%s': no such command; wlb-worker --help lists them\n", command);
-	return 2;
+	return wlb_program_main(&program, argc, argv);
 }

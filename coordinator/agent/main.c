@@ -15,6 +15,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "common/number.h"
 #include "coordinator/agent/agent.h"
 #include "coordinator/agent/message.h"
 #include "coordinator/client/spool.h"
@@ -28,11 +29,9 @@ static const char help[] =
 
 static int parse_count(const char *option, const char *value, int most, int *count, struct wlb_error *error)
 {
-	char *end;
-	errno = 0;
-	long number = strtol(value, &end, 10);
-	if (*value == '\0' || *end != '\0' || errno != 0 || number < 1 || number > most)
-		return wlb_fail(error, "%s %.40s: must be a whole number from 1 to %d", option, value, most);
+	int64_t number;
+	if (wlb_number_parse(option, value, 1, most, &number, error) != 0)
+		return -1;
 	*count = (int)number;
 	return 0;
 }

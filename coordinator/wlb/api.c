@@ -64,3 +64,12 @@ int wlb_api_print(const json_t *reply)
 	putchar('\n');
 	return rc;
 }
+
+int wlb_api_print_report(json_t *report, struct wlb_error *error)
+{
+	if (report == NULL)
+		return wlb_fail(error, "out of memory for the report");
+	int rc = wlb_api_print(report);
+	json_decref(report);
+	return rc == 0 ? 0 : wlb_fail(error, "the report cannot be written to standard output");
+}

@@ -21,4 +21,8 @@ void wlb_api_query(char *path, size_t size, const char *key, const char *value);
 /* Writes a reply to stdout as indented JSON; -1 when it cannot be written. */
 int wlb_api_print(const json_t *reply);
 
+/* Prints a command's report the same way, and releases it. -1 when it is NULL for want of memory or cannot be written.
+ */
+int wlb_api_print_report(json_t *report, struct wlb_error *error);
+
 #endif

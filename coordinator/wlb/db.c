@@ -3,16 +3,8 @@
 #include <string.h>
 
 #include "coordinator/db/migrate.h"
-#include "coordinator/wlb/command.h"
+#include "coordinator/wlb/commands.h"
 #include "coordinator/wlbd/config.h"
-
-static const char help[] =
-	"Usage: wlb db migrate [OPTIONS]\n"
-	"       wlb db status [OPTIONS]\n\n"
-	"migrate brings the database to the schema of this version; what is newer is refused and left alone.\n"
-	"status says which schema the database has; exit code 1 when it is another one than this version needs.\n\n"
-	"  --database CONNINFO  the database, as libpq names it (default: as wlbd.conf says)\n"
-	"  --config FILE        the wlbd.conf (default: WLBD_CONF, else /etc/wlb/wlbd.conf)\n";
 
 static void print_applied(void *context, int version, const char *file)
 {
@@ -41,37 +33,52 @@ static int status(const char *conninfo, struct wlb_error *error)
 	return wlb_schema_check(version, error);
 }
 
-static int db_main(const struct wlb_command *self, int argc, char **argv)
+enum verb { MIGRATE, STATUS };
+
+struct request {
+	enum verb verb;
+	const char *database;
+	const char *file;
+};
+
+static int db(void *values, struct wlb_error *error)
 {
-	static const struct option options[] = {{"database", required_argument, NULL, 'd'},
-	                                        {"config", required_argument, NULL, 'c'},
-	                                        {"help", no_argument, NULL, WLB_OPTION_HELP},
-	                                        {0}};
+	const struct request *request = values;
+	const char *database = request->database;
 	struct wlbd_config config = {0};
-	struct wlb_error error;
-	const char *database = NULL, *file = wlbd_config_path();
-	const char *verb = argc > 1 && argv[1][0] != '-' ? argv[1] : NULL;
-	int option;
-	optind = verb != NULL ? 2 : 1;
-	while ((option = wlb_command_option(self, argc, argv, options)) != -1) {
-		if (option == WLB_OPTION_HELP || option == WLB_OPTION_WRONG)
-			return option == WLB_OPTION_HELP ? WLB_EXIT_DONE : WLB_EXIT_USAGE;
-		*(option == 'd' ? &database : &file) = optarg;
+	int rc = 0;
+	if (database == NULL) {
+		rc = wlbd_config_load(request->file != NULL ? request->file : wlbd_config_path(), &config, error);
+		database = config.database;
 	}
-	bool migrating = verb != NULL && strcmp(verb, "migrate") == 0;
-	if (optind < argc || (!migrating && (verb == NULL || strcmp(verb, "status") != 0)))
-		return wlb_command_fail(self, WLB_EXIT_USAGE, "migrate or status: see 'wlb help db'");
-	int rc = database == NULL ? wlbd_config_load(file, &config, &error) : 0;
-	if (rc == 0) {
-		database = database != NULL ? database : config.database;
-		rc = migrating ? migrate(database, &error) : status(database, &error);
-	}
-	return rc == 0 ? WLB_EXIT_DONE : wlb_command_fail(self, WLB_EXIT_FAILED, error.message);
+	if (rc == 0)
+		rc = request->verb == MIGRATE ? migrate(database, error) : status(database, error);
+	return rc == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
 }
+
+#define FIELD(name) offsetof(struct request, name)
+
+static const struct wlb_option options[] = {
+	{WLB_OPTION(CHOICE, NULL, FIELD(verb), NULL, "what to do"), .required = true, .choices = "migrate|status"},
+	{WLB_OPTION(TEXT, "database", FIELD(database), "CONNINFO",
+                    "the database, as libpq names it (default: as wlbd.conf says)")},
+	{WLB_OPTION(TEXT, "config", FIELD(file), "FILE",
+                    "the wlbd.conf to read (default: WLBD_CONF, else /etc/wlb/wlbd.conf)")},
+};
+
+static const struct wlb_option_table table = {
+	.command = "wlb db",
+	.about = "For administrators. migrate brings the database to the schema of this version, forward only; a newer "
+                 "one is refused and left alone. status says which schema the database has; exit code 1 when it is "
+                 "another one than this version needs.",
+	.options = options,
+	.count = sizeof(options) / sizeof(options[0]),
+};
 
 const struct wlb_command wlb_command_db = {
 	.name = "db",
 	.summary = "Set up or look at the database's schema",
-	.help = help,
-	.main = db_main,
+	.options = &table,
+	.values_bytes = sizeof(struct request),
+	.run = db,
 };

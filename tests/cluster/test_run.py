@@ -116,10 +116,10 @@ class Plain(RunTest):
             self.assertIn(f"{rank}: x\n", self.cluster.output(job))
 
     def test_usage(self):
-        for words, text in ((["run", "--", "true"], "SLURM_JOB_ID is not set"), (["run"], "a command is needed"),
+        for words, text in ((["run", "--", "true"], "SLURM_JOB_ID is not set"), (["run"], "COMMAND [ARGUMENTS] is needed"),
                             (["run", "--bogus"], "--bogus"), (["run", "--max-restarts", "x", "--", "true"], "'x'"),
-                            (["show"], "one run"), (["show", "a/b"], "'a/b'"), (["runs", "--state", "odd"], "'odd'"),
-                            (["bogus"], "'bogus'"), (["db", "bogus"], "migrate or status"), ([], "a command is needed")):
+                            (["show"], "RUN is needed"), (["show", "a/b"], "'a/b'"), (["runs", "--state", "odd"], "'odd'"),
+                            (["bogus"], "'bogus'"), (["db", "bogus"], "'bogus': must be migrate or status"), ([], "a command is needed")):
             result = self.cluster.run("wlb", *words, check=False)
             self.assertEqual(result.returncode, 2, f"{words}: {result.stderr}")
             self.assertIn(text, result.stderr)

@@ -1,341 +1,116 @@
 #include "worker/launch/options.h"
 
-#include <errno.h>
 #include <float.h>
-#include <getopt.h>
-#include <math.h>
 #include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-enum kind { TEXT, COUNT, REAL, CHOICE };
-
-struct option_spec {
-	const char *name;
-	enum kind kind;
-	size_t offset; /* of the field in struct wlb_train_options */
-	int required;
-	double initial;
-	double min;
-	double max;
-	const char *rule; /* what a value must be; for CHOICE the words, separated by | */
-	const char *help;
-};
 
 #define FIELD(name) offsetof(struct wlb_train_options, name)
-#define MANY 1e12
 
-static const struct option_spec specs[] = {
-	{.name = "model",
-         .kind = TEXT,
-         .offset = FIELD(model),
-         .required = 1,
-         .rule = "FILE",
-         .help = "Hugging Face config.json of a Llama model"},
-	{.name = "data-path",
-         .kind = TEXT,
-         .offset = FIELD(data_path),
-         .required = 1,
-         .rule = "PREFIX",
-         .help = "dataset PREFIX.bin and PREFIX.idx (wlb data build makes one)"},
-	{.name = "seq-length",
-         .kind = COUNT,
-         .offset = FIELD(seq_length),
-         .required = 1,
-         .min = 1,
-         .max = 1 << 24,
-         .rule = "a whole number from 1 to 16777216",
-         .help = "tokens a piece of a document has at most"},
-	{.name = "global-batch-size",
-         .kind = COUNT,
-         .offset = FIELD(global_batch_size),
-         .required = 1,
-         .min = 1,
-         .max = 1 << 24,
-         .rule = "a whole number from 1 to 16777216",
-         .help = "a step trains at most this many times seq-length tokens"},
-	{.name = "train-iters",
-         .kind = COUNT,
-         .offset = FIELD(train_iters),
-         .required = 1,
-         .min = 1,
-         .max = MANY,
-         .rule = "a whole number of at least 1",
-         .help = "steps to train"},
-	{.name = "lr",
-         .kind = REAL,
-         .offset = FIELD(lr),
-         .required = 1,
-         .min = DBL_MIN,
-         .max = 1e3,
-         .rule = "a number above 0, such as 3e-4",
-         .help = "highest learning rate"},
-	{.name = "min-lr",
-         .kind = REAL,
-         .offset = FIELD(min_lr),
-         .max = 1e3,
-         .rule = "a number from 0 to --lr",
-         .help = "learning rate after decay"},
-	{.name = "lr-warmup-iters",
-         .kind = COUNT,
-         .offset = FIELD(lr_warmup_iters),
-         .max = MANY,
-         .rule = "a whole number of at least 0",
-         .help = "steps of linear warm-up"},
-	{.name = "lr-decay-iters",
-         .kind = COUNT,
-         .offset = FIELD(lr_decay_iters),
-         .max = MANY,
-         .rule = "a whole number of at least 0",
-         .help = "step at which min-lr is reached (0: train-iters)"},
-	{.name = "lr-decay-style",
-         .kind = CHOICE,
-         .offset = FIELD(lr_decay_style),
-         .initial = WLB_LR_COSINE,
-         .rule = "constant|linear|cosine",
-         .help = "how the learning rate falls"},
-	{.name = "weight-decay",
-         .kind = REAL,
-         .offset = FIELD(weight_decay),
-         .initial = 0.01,
-         .max = 1e3,
-         .rule = "a number of at least 0",
-         .help = "decoupled weight decay of matrices"},
-	{.name = "adam-beta1",
-         .kind = REAL,
-         .offset = FIELD(adam_beta1),
-         .initial = 0.9,
-         .max = 1 - DBL_EPSILON,
-         .rule = "a number from 0 to below 1",
-         .help = "decay of the first moment"},
-	{.name = "adam-beta2",
-         .kind = REAL,
-         .offset = FIELD(adam_beta2),
-         .initial = 0.999,
-         .max = 1 - DBL_EPSILON,
-         .rule = "a number from 0 to below 1",
-         .help = "decay of the second moment"},
-	{.name = "adam-eps",
-         .kind = REAL,
-         .offset = FIELD(adam_eps),
-         .initial = 1e-8,
-         .min = DBL_MIN,
-         .max = 1,
-         .rule = "a number above 0",
-         .help = "epsilon of AdamW"},
-	{.name = "clip-grad",
-         .kind = REAL,
-         .offset = FIELD(clip_grad),
-         .initial = 1.0,
-         .max = 1e9,
-         .rule = "a number of at least 0",
-         .help = "largest global norm of the gradients (0: no clipping)"},
-	{.name = "init-method-std",
-         .kind = REAL,
-         .offset = FIELD(init_method_std),
-         .initial = 0.02,
-         .max = 10,
-         .rule = "a number from 0 to 10",
-         .help = "standard deviation of initial weights"},
-	{.name = "seed",
-         .kind = COUNT,
-         .offset = FIELD(seed),
-         .initial = 1234,
-         .max = MANY,
-         .rule = "a whole number of at least 0",
-         .help = "of initial weights and document order"},
-	{.name = "save", .kind = TEXT, .offset = FIELD(save), .rule = "DIR", .help = "where checkpoints go"},
-	{.name = "load",
-         .kind = TEXT,
-         .offset = FIELD(load),
-         .rule = "DIR",
-         .help = "continue from the newest checkpoint there; start afresh when there is none"},
-	{.name = "save-interval",
-         .kind = COUNT,
-         .offset = FIELD(save_interval),
-         .max = MANY,
-         .rule = "a whole number of at least 0",
-         .help = "steps between checkpoints (0: only after the last step)"},
-	{.name = "keep",
-         .kind = COUNT,
-         .offset = FIELD(keep),
-         .max = 1e6,
-         .rule = "a whole number from 0 to 1000000",
-         .help = "newest checkpoints to keep (0: all)"},
-	{.name = "dtype",
-         .kind = CHOICE,
-         .offset = FIELD(dtype),
-         .initial = WLB_FLOAT32,
-         .rule = "float32|float64",
-         .help = "element type"},
-	{.name = "device",
-         .kind = CHOICE,
-         .offset = FIELD(device),
-         .initial = WLB_DEVICE_CPU,
-         .rule = "cpu|cuda",
-         .help = "what computes"},
-	{.name = "threads",
-         .kind = COUNT,
-         .offset = FIELD(threads),
-         .max = 1024,
-         .rule = "a whole number from 0 to 1024",
-         .help = "threads of a rank (0: the node's CPUs divided by its ranks)"},
-	{.name = "max-tokens-per-micro-batch",
-         .kind = COUNT,
-         .offset = FIELD(max_tokens),
-         .max = 1 << 26,
-         .rule = "0 or a whole number from seq-length to 67108864",
-         .help = "what one forward and backward pass holds at most, on all its context-parallel ranks (0: as "
-                 "micro-batch-size and packing give)"},
-	{.name = "micro-batch-size",
-         .kind = COUNT,
-         .offset = FIELD(micro_batch_size),
-         .initial = 1,
-         .min = 1,
-         .max = 1 << 24,
-         .rule = "a whole number from 1 to 16777216",
-         .help = "a micro-batch is for this many times seq-length tokens"},
-	{.name = "packing",
-         .kind = CHOICE,
-         .offset = FIELD(packing),
-         .initial = WLB_STRATEGY_BALANCED,
-         .rule = "balanced|greedy|fixed|plain",
-         .help = "how documents become micro-batches (default balanced: of equal work, which may hold a document "
-                 "back for a few steps)"},
-	{.name = "cp-sharding",
-         .kind = CHOICE,
-         .offset = FIELD(cp_sharding),
-         .initial = WLB_SHARDING_ADAPTIVE,
-         .rule = "per-sequence|per-document|adaptive",
-         .help = "how context-parallel ranks share a micro-batch (default adaptive)"},
-	{.name = "num-virtual-stages-per-pipeline-rank",
-         .kind = COUNT,
-         .offset = FIELD(virtual_stages),
-         .initial = 1,
-         .min = 1,
-         .max = 1 << 12,
-         .rule = "a whole number from 1 to 4096",
-         .help = "chunks of layers on each pipeline stage: above 1 the interleaved schedule"},
-	{.name = "recompute-granularity",
-         .kind = CHOICE,
-         .offset = FIELD(recompute),
-         .initial = WLB_RECOMPUTE_NONE,
-         .rule = "none|selective|full",
-         .help = "what is computed again in the backward pass to save memory (default none; selective: what is cheap; "
-                 "full: whole layers)"},
-	{.name = "layout",
-         .kind = TEXT,
-         .offset = FIELD(layout),
-         .rule = "auto|off|tp=T,cp=C,pp=P[,dp=D]",
-         .help = "how ranks share the work (default: WLB_LAYOUT, else auto)"},
-	{.name = "metrics-file",
-         .kind = TEXT,
-         .offset = FIELD(metrics_file),
-         .rule = "FILE",
-         .help = "one JSON line a step is appended"},
-	{.name = "log-interval",
-         .kind = COUNT,
-         .offset = FIELD(log_interval),
-         .initial = 10,
-         .min = 1,
-         .max = MANY,
-         .rule = "a whole number of at least 1",
-         .help = "steps between lines on standard output"},
-	{.name = "distributed-timeout-minutes",
-         .kind = REAL,
-         .offset = FIELD(timeout_minutes),
-         .initial = 10,
-         .min = 0.001,
-         .max = 1e6,
-         .rule = "a number of at least 0.001",
-         .help = "longest a rank waits in one collective before it ends the run"},
-	{.name = "storage-timeout-minutes",
-         .kind = REAL,
-         .offset = FIELD(storage_timeout_minutes),
-         .max = 1e6,
-         .rule = "a number of at least 0",
-         .help = "longest that reading or writing a file makes no progress before the rank ends the run; below "
-                 "distributed-timeout-minutes (0: half of it)"},
+static const struct wlb_option rows[] = {
+	{WLB_OPTION(TEXT, "model", FIELD(model), "FILE", "Hugging Face's config.json of a Llama model"),
+         .required = true, .heading = "What to train"},
+	{WLB_OPTION(TEXT, "data-path", FIELD(data_path), "PREFIX",
+                    "dataset PREFIX.bin and PREFIX.idx, as Megatron-LM has it; 'wlb data build' makes one; token ids "
+                    "must be below the model's vocab_size"),
+         .required = true},
+	{WLB_OPTION(INT64, "seq-length", FIELD(seq_length), "N",
+                    "most tokens of a span of a document; longer documents are cut; at most the model's "
+                    "max_position_embeddings"),
+         .required = true, .min = 1, .max = 1 << 24},
+	{WLB_OPTION(INT64, "global-batch-size", FIELD(global_batch_size), "N",
+                    "a step trains at most N times --seq-length tokens, on all ranks together"),
+         .required = true, .min = 1, .max = 1 << 24},
+	{WLB_OPTION(INT64, "train-iters", FIELD(train_iters), "N", "steps to train"), .required = true, .min = 1,
+         .max = WLB_OPTION_UNBOUNDED},
+	{WLB_OPTION(INT64, "seed", FIELD(seed), "N", "seed of initial weights and document order"),
+         .max = WLB_OPTION_UNBOUNDED, .initial = "1234"},
+	{WLB_OPTION(REAL, "init-method-std", FIELD(init_method_std), "X",
+                    "standard deviation of initial weights; projections that add to the residual stream have it "
+                    "divided by the square root of twice the layers"),
+         .max = 10, .initial = "0.02"},
+	{WLB_OPTION(REAL, "lr", FIELD(lr), "X", "highest learning rate"), .required = true, .min = DBL_MIN, .max = 1e3,
+         .rule = "a number above 0, such as 3e-4", .heading = "Learning rate"},
+	{WLB_OPTION(REAL, "min-lr", FIELD(min_lr), "X", "learning rate after decay"), .max = 1e3, .initial = "0"},
+	{WLB_OPTION(INT64, "lr-warmup-iters", FIELD(lr_warmup_iters), "N", "steps of linear warm-up"),
+         .max = WLB_OPTION_UNBOUNDED, .initial = "0"},
+	{WLB_OPTION(INT64, "lr-decay-iters", FIELD(lr_decay_iters), "N",
+                    "step at which --min-lr is reached; 0: --train-iters"),
+         .max = WLB_OPTION_UNBOUNDED, .initial = "0"},
+	{WLB_OPTION(CHOICE, "lr-decay-style", FIELD(lr_decay_style), NULL, "how the learning rate falls"),
+         .choices = "constant|linear|cosine", .initial = "cosine"},
+	{WLB_OPTION(REAL, "weight-decay", FIELD(weight_decay), "X",
+                    "decoupled weight decay of matrices; norms have none"),
+         .max = 1e3, .initial = "0.01", .heading = "Optimizer: AdamW"},
+	{WLB_OPTION(REAL, "adam-beta1", FIELD(adam_beta1), "X", "decay of the first moment"), .max = 1 - DBL_EPSILON,
+         .rule = "a number from 0 to below 1", .initial = "0.9"},
+	{WLB_OPTION(REAL, "adam-beta2", FIELD(adam_beta2), "X", "decay of the second moment"), .max = 1 - DBL_EPSILON,
+         .rule = "a number from 0 to below 1", .initial = "0.999"},
+	{WLB_OPTION(REAL, "adam-eps", FIELD(adam_eps), "X", "epsilon of AdamW"), .min = DBL_MIN, .max = 1,
+         .rule = "a number above 0 and up to 1", .initial = "1e-8"},
+	{WLB_OPTION(REAL, "clip-grad", FIELD(clip_grad), "X", "largest global norm of the gradients; 0: no clipping"),
+         .max = 1e9, .initial = "1.0"},
+	{WLB_OPTION(TEXT, "save", FIELD(save), "DIR",
+                    "where checkpoints go: one every --save-interval steps, and one after the last step"),
+         .heading = "Checkpoints"},
+	{WLB_OPTION(INT64, "save-interval", FIELD(save_interval), "N",
+                    "steps between checkpoints; 0: only after the last step"),
+         .max = WLB_OPTION_UNBOUNDED, .initial = "0"},
+	{WLB_OPTION(INT64, "keep", FIELD(keep), "N", "newest checkpoints to keep; 0: all"), .max = 1e6, .initial = "0"},
+	{WLB_OPTION(TEXT, "load", FIELD(load), "DIR",
+                    "continue from the newest complete checkpoint there, on any number of ranks; where there is none "
+                    "the run starts from the beginning; model, sequence length, global batch and seed must be those of "
+                    "the checkpoint")},
+	{WLB_OPTION(CHOICE, "dtype", FIELD(dtype), NULL, "element type"), .choices = "float32|float64",
+         .initial = "float32", .heading = "How to compute"},
+	{WLB_OPTION(CHOICE, "device", FIELD(device), NULL, "what computes"), .choices = "cpu|cuda", .initial = "cpu"},
+	{WLB_OPTION(INT64, "threads", FIELD(threads), "N",
+                    "threads of a rank; 0: the CPUs that it may use, divided by the ranks of its node"),
+         .max = 1024, .initial = "0"},
+	{WLB_OPTION(
+		 TEXT, "layout", FIELD(layout), "auto|off|tp=T,cp=C,pp=P[,dp=D]",
+		 "how ranks share the work (default: WLB_TP, WLB_CP, WLB_PP and WLB_DP, else WLB_LAYOUT, else auto)"),
+         .heading = "How ranks share the work"},
+	{WLB_OPTION(CHOICE, "packing", FIELD(packing), NULL,
+                    "how documents become micro-batches; balanced: of equal work, for which a document may wait for a "
+                    "few steps; greedy: the packing of WLB-LLM; fixed: of equal length, documents cut; plain: "
+                    "documents laid end to end and cut"),
+         .choices = "balanced|greedy|fixed|plain", .initial = "balanced"},
+	{WLB_OPTION(INT64, "micro-batch-size", FIELD(micro_batch_size), "N",
+                    "a micro-batch is for N times --seq-length tokens; balanced and greedy packing may fill it to 1.25 "
+                    "times that"),
+         .min = 1, .max = 1 << 24, .initial = "1"},
+	{WLB_OPTION(INT64, "max-tokens-per-micro-batch", FIELD(max_tokens), "N",
+                    "most tokens of a micro-batch on all its context-parallel ranks, at least --seq-length, and so how "
+                    "much memory activations take; 0: as --micro-batch-size and packing give"),
+         .max = 1 << 26, .initial = "0"},
+	{WLB_OPTION(CHOICE, "cp-sharding", FIELD(cp_sharding), NULL,
+                    "how context-parallel ranks share a micro-batch; adaptive: of the two the one that is faster"),
+         .choices = "per-sequence|per-document|adaptive", .initial = "adaptive"},
+	{WLB_OPTION(INT64, "num-virtual-stages-per-pipeline-rank", FIELD(virtual_stages), "N",
+                    "chunks of layers on each pipeline stage; above 1 the schedule is interleaved"),
+         .min = 1, .max = 1 << 12, .initial = "1"},
+	{WLB_OPTION(CHOICE, "recompute-granularity", FIELD(recompute), NULL,
+                    "what is computed again in the backward pass instead of being kept; selective: norms, SwiGLU and "
+                    "gathered keys; full: whole layers, from their input; the result is the same to the last bit"),
+         .choices = "none|selective|full", .initial = "none"},
+	{WLB_OPTION(REAL, "distributed-timeout-minutes", FIELD(timeout_minutes), "X",
+                    "longest a rank waits in one collective; then it names the collective and ends the run"),
+         .min = 0.001, .max = 1e6, .initial = "10"},
+	{WLB_OPTION(REAL, "storage-timeout-minutes", FIELD(storage_timeout_minutes), "X",
+                    "longest that a call on a file makes no progress; then the rank names the file and ends the run; a "
+                    "checkpoint that takes longer but goes on is waited for; below --distributed-timeout-minutes, so "
+                    "that the ranks that wait do not end the run first; 0: half of it"),
+         .max = 1e6, .initial = "0"},
+	{WLB_OPTION(INT64, "log-interval", FIELD(log_interval), "N", "steps between lines on standard output"),
+         .min = 1, .max = WLB_OPTION_UNBOUNDED, .initial = "10", .heading = "Output"},
+	{WLB_OPTION(TEXT, "metrics-file", FIELD(metrics_file), "FILE", "one JSON object a step is appended")},
 };
 
-enum { SPECS = sizeof(specs) / sizeof(specs[0]), HELP = SPECS };
-
-static int refuse(const struct option_spec *spec, const char *value, struct wlb_error *error)
-{
-	return wlb_fail(error, "--%s '%.200s': it must be %s%s", spec->name, value,
-	                spec->kind == CHOICE ? "one of " : "", spec->rule);
-}
-
-static int parse_count(const struct option_spec *spec, const char *value, int64_t *field, struct wlb_error *error)
-{
-	char *end = NULL;
-	errno = 0;
-	long long number = strtoll(value, &end, 10);
-	if (errno != 0 || end == value || *end != '\0' || (double)number < spec->min || (double)number > spec->max)
-		return refuse(spec, value, error);
-	*field = number;
-	return 0;
-}
-
-static int parse_real(const struct option_spec *spec, const char *value, double *field, struct wlb_error *error)
-{
-	char *end = NULL;
-	double number = strtod(value, &end);
-	if (end == value || *end != '\0' || !isfinite(number) || number < spec->min || number > spec->max)
-		return refuse(spec, value, error);
-	*field = number;
-	return 0;
-}
-
-/* The index of the value among the words of the rule. */
-static int parse_choice(const struct option_spec *spec, const char *value, int *field, struct wlb_error *error)
-{
-	int index = 0;
-	for (const char *word = spec->rule;; index++) {
-		size_t length = strcspn(word, "|");
-		if (strlen(value) == length && strncmp(value, word, length) == 0) {
-			*field = index;
-			return 0;
-		}
-		if (word[length] == '\0')
-			return refuse(spec, value, error);
-		word += length + 1;
-	}
-}
-
-static int set(const struct option_spec *spec, const char *value, struct wlb_train_options *options,
-               struct wlb_error *error)
-{
-	void *field = (char *)options + spec->offset;
-	switch (spec->kind) {
-	case COUNT:
-		return parse_count(spec, value, field, error);
-	case REAL:
-		return parse_real(spec, value, field, error);
-	case CHOICE:
-		return parse_choice(spec, value, field, error);
-	case TEXT:
-		break;
-	}
-	if (*value == '\0')
-		return refuse(spec, value, error);
-	*(const char **)field = value;
-	return 0;
-}
-
-static void set_initial(struct wlb_train_options *options)
-{
-	*options = (struct wlb_train_options){0};
-	for (int i = 0; i < SPECS; i++) {
-		void *field = (char *)options + specs[i].offset;
-		if (specs[i].kind == COUNT)
-			*(int64_t *)field = (int64_t)specs[i].initial;
-		else if (specs[i].kind == REAL)
-			*(double *)field = specs[i].initial;
-		else if (specs[i].kind == CHOICE)
-			*(int *)field = (int)specs[i].initial;
-	}
-}
+const struct wlb_option_table wlb_train_option_table = {
+	.command = "wlb-worker train",
+	.about = "Trains a Llama-family transformer; started by srun --mpi=pmix, by mpirun, or alone.",
+	.options = rows,
+	.count = sizeof(rows) / sizeof(rows[0]),
+};
 
 /* Rules between options, once all are known. */
 static int check_together(struct wlb_train_options *o, struct wlb_error *error)
@@ -363,61 +138,9 @@ static int check_together(struct wlb_train_options *o, struct wlb_error *error)
 	return 0;
 }
 
-static void make_long_options(struct option long_options[SPECS + 2])
-{
-	for (int i = 0; i < SPECS; i++)
-		long_options[i] = (struct option){specs[i].name, required_argument, NULL, i};
-	long_options[HELP] = (struct option){"help", no_argument, NULL, HELP};
-	long_options[HELP + 1] = (struct option){0};
-}
-
 int wlb_train_options_parse(int argc, char **argv, struct wlb_train_options *options, struct wlb_error *error)
 {
-	struct option long_options[SPECS + 2];
-	char given[SPECS] = {0};
-	make_long_options(long_options);
-	set_initial(options);
-	opterr = 0;
-	optind = 0; /* glibc: start over, also where a test parses twice */
-	for (int chosen; (chosen = getopt_long(argc, argv, ":h", long_options, NULL)) != -1;) {
-		if (chosen == HELP || chosen == 'h') {
-			options->help = 1;
-			return 0;
-		}
-		if (chosen == ':')
-			return wlb_fail(error, "%s: it needs a value; wlb-worker train --help lists what is taken",
-			                argv[optind - 1]);
-		if (chosen == '?')
-			return wlb_fail(error, "%.200s: no such option; wlb-worker train --help lists them",
-			                argv[optind - 1]);
-		if (set(&specs[chosen], optarg, options, error) < 0)
-			return -1;
-		given[chosen] = 1;
-	}
-	if (optind < argc)
-		return wlb_fail(error, "'%.200s': nothing but options is taken; wlb-worker train --help lists them",
-		                argv[optind]);
-	for (int i = 0; i < SPECS; i++)
-		if (specs[i].required && !given[i])
-			return wlb_fail(error, "--%s: it is missing and must be given: %s", specs[i].name,
-			                specs[i].help);
-	return check_together(options, error);
-}
-
-void wlb_train_options_help(FILE *to)
-{
-	fputs("Usage: wlb-worker train OPTIONS\n"
-	      "Trains a Llama-family transformer; started by srun --mpi=pmix, by mpirun, or alone.\n\n",
-	      to);
-	for (int i = 0; i < SPECS; i++) {
-		const struct option_spec *spec = &specs[i];
-		const char *value = spec->kind == COUNT ? "N" : spec->kind == REAL ? "X" : spec->rule;
-		fprintf(to, "  --%s %s\n        %s", spec->name, value, spec->help);
-		if (spec->required)
-			fputs(" (required)\n", to);
-		else if ((spec->kind == COUNT || spec->kind == REAL) && spec->initial > 0)
-			fprintf(to, " (default %g)\n", spec->initial);
-		else
-			fputc('\n', to);
-	}
+	*options = (struct wlb_train_options){0};
+	int asked = wlb_options_parse(&wlb_train_option_table, argc, argv, options, error);
+	return asked == WLB_OPTIONS_READ ? check_together(options, error) : asked;
 }

@@ -3,8 +3,8 @@
 #define WORKER_LAUNCH_OPTIONS_H
 
 #include <stdint.h>
-#include <stdio.h>
 
+#include "common/options.h"
 #include "kernels/ops.h"
 #include "libwlb/wlb.h"
 #include "worker/optimizer/learning_rate.h"
@@ -13,7 +13,6 @@ enum wlb_device_kind { WLB_DEVICE_CPU, WLB_DEVICE_CUDA };
 
 /* Texts point into argv; NULL where an option was not given. */
 struct wlb_train_options {
-	int help;
 	const char *model;
 	const char *data_path;
 	const char *save;
@@ -51,9 +50,11 @@ struct wlb_train_options {
 	int device;                     /* enum wlb_device_kind */
 };
 
-/* Reads argv[1..]; argv[0] is the name of the subcommand. On -1 the message names option, value and rule. With
- * --help only `help` is set. */
+extern const struct wlb_option_table wlb_train_option_table;
+
+/* Reads argv[1..]; argv[0] is the name of the subcommand. Returns an enum wlb_options_asked: unless it is
+ * WLB_OPTIONS_READ nothing is set, and that is to be printed of the table. On -1 the message names option, value and
+ * rule. */
 int wlb_train_options_parse(int argc, char **argv, struct wlb_train_options *options, struct wlb_error *error);
-void wlb_train_options_help(FILE *to);
 
 #endif

@@ -170,12 +170,13 @@ static int train_launched(struct wlb_launch *launch, int argc, char **argv)
 {
 	struct wlb_error error = {0};
 	struct wlb_train_options options;
-	if (wlb_train_options_parse(argc, argv, &options, &error) < 0)
+	int asked = wlb_train_options_parse(argc, argv, &options, &error);
+	if (asked < 0)
 		return refuse(launch, error.message);
-	if (!options.help)
+	if (asked == WLB_OPTIONS_READ)
 		return train_as_asked(launch, &options);
 	if (launch->rank == 0)
-		wlb_train_options_help(stdout);
+		wlb_options_print(&wlb_train_option_table, (enum wlb_options_asked)asked, stdout);
 	return 0;
 }
 

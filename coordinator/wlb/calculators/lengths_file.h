@@ -4,14 +4,15 @@
 
 #include <stdio.h>
 
+#include "common/options.h"
 #include "coordinator/wlb/calculators/length_list.h"
 #include "libwlb/wlb.h"
 
-/* What --lengths may name, for help texts. */
-#define WLB_LENGTHS_HELP                                                                                               \
-	"  --lengths FROM          one length a line in a file, or from standard input for '-'; a dataset's\n"         \
-	"                          PREFIX; or gen:skewed[,seed=S][,tail=X][,count=N], a seeded stream as skewed\n"     \
-	"                          as a public corpus\n"
+/* The row of --lengths in a table of options; `field` is the offset of a const char *. */
+#define WLB_LENGTHS_OPTION(field)                                                                                      \
+	.name = "lengths", .kind = WLB_OPTION_TEXT, .offset = (field), .value = "FROM",                                \
+	.help = "documents: a file of one length a line, or '-' for standard input; the PREFIX of a dataset; or "      \
+		"gen:skewed[,seed=S][,tail=X][,count=N], a seeded stream as skewed as a public corpus"
 
 /* Reads what --lengths names; at least one document. The list starts zeroed; free it in any case. -1 with the file,
  * the line, the value and the rule. */

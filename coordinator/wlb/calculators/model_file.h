@@ -2,12 +2,14 @@
 #ifndef COORDINATOR_WLB_CALCULATORS_MODEL_FILE_H
 #define COORDINATOR_WLB_CALCULATORS_MODEL_FILE_H
 
+#include "common/options.h"
 #include "libwlb/wlb.h"
 
-/* What --model may name, for help texts. */
-#define WLB_MODEL_HELP                                                                                                 \
-	"  --model MODEL           config.json of a Llama-family model, or 550M, 7B, 30B or 70B for one of\n"          \
-	"                          that class (default 7B)\n"
+/* The row of --model in a table of options; `field` is the offset of a const char *. */
+#define WLB_MODEL_OPTION(field)                                                                                        \
+	.name = "model", .kind = WLB_OPTION_TEXT, .offset = (field), .initial = "7B", .choices = "550M|7B|30B|70B",    \
+	.open = true, .value = "MODEL",                                                                                \
+	.help = "config.json of a Llama-family model, or 550M, 7B, 30B or 70B for one of that class"
 
 /* A file, or one of the classes; NULL is the 7B class: hidden 4096, 32 layers, 32 heads, intermediate 11008. */
 int wlb_model_file_read(const char *from, struct wlb_model *model, struct wlb_error *error);

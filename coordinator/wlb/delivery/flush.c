@@ -13,7 +13,7 @@
 #include "coordinator/client/deliver.h"
 #include "coordinator/client/refused.h"
 #include "coordinator/slurm/slurm_api.h"
-#include "coordinator/wlb/command.h"
+#include "coordinator/wlb/commands.h"
 #include "coordinator/wlb/delivery/pending.h"
 
 enum {
@@ -27,18 +27,6 @@ enum {
 	HEALTH_MS = 2000,
 };
 
-static const char help[] =
-	"Usage: wlb flush [OPTIONS] [DIR...]\n\n"
-	"Delivers the records that wait in DIR (a job's .wlb folder) to the coordinator; without DIR, in the folders "
-	"where\n"
-	"records of yours are known to wait. Records it has already are ignored there, so this may be repeated. Spools "
-	"that\n"
-	"a running job writes are left to it.\n\n"
-	"  --timeout SECONDS  give up after this long (default 60)\n"
-	"  --wait SECONDS     while the coordinator is away, go on trying for this long\n"
-	"  --refused          first take back what the coordinator refused before, and try it again\n"
-	"  --quiet            say nothing; the next command says what was refused\n";
-
 struct folder {
 	char path[PATH_MAX];
 	int lock; /* --wait: one flush for each folder; -1: not ours */
@@ -48,8 +36,8 @@ struct folder {
 };
 
 struct flush {
-	const struct wlb_command *self;
 	struct wlb_client_config config;
+	struct wlb_option_list dirs; /* as given */
 	struct folder *folders;
 	int count;
 	int timeout_s;
@@ -68,7 +56,7 @@ static void say_notice(const struct flush *flush, const char *dir)
 	char *rest;
 	for (char *line = notice != NULL ? strtok_r(notice, "\n", &rest) : NULL; line != NULL;
 	     line = strtok_r(NULL, "\n", &rest))
-		fprintf(stderr, "wlb %s: %s\n", flush->self->name, line);
+		fprintf(stderr, "wlb flush: %s\n", line);
 	free(notice);
 }
 
@@ -238,17 +226,18 @@ static int add_listed(struct flush *flush)
 	return 0;
 }
 
-static int find_folders(struct flush *flush, char **paths, int count, struct wlb_error *error)
+static int find_folders(struct flush *flush, struct wlb_error *error)
 {
-	if (count > FOLDERS_MAX)
-		return wlb_fail(error, "%d folders: at most %d can be given", count, FOLDERS_MAX);
+	const struct wlb_option_list *dirs = &flush->dirs;
+	if (dirs->count > FOLDERS_MAX)
+		return wlb_fail(error, "%d folders: at most %d can be given", dirs->count, FOLDERS_MAX);
 	flush->folders = calloc(FOLDERS_MAX, sizeof(*flush->folders));
 	if (flush->folders == NULL)
 		return wlb_fail(error, "no memory for %d folders", FOLDERS_MAX);
-	if (count == 0)
+	if (dirs->count == 0)
 		return add_listed(flush);
-	for (int i = 0; i < count; i++)
-		if (add_folder(flush, paths[i], error) != 0 && flush->wait_s == 0)
+	for (int i = 0; i < dirs->count; i++)
+		if (add_folder(flush, dirs->texts[i], error) != 0 && flush->wait_s == 0)
 			return -1;
 	return 0;
 }
@@ -274,47 +263,49 @@ static int deliver(struct flush *flush)
 	return rc;
 }
 
-static int parse_option(struct flush *flush, int option, const char *value)
+static int flush_folders(void *values, struct wlb_error *error)
 {
-	if (option == 'r')
-		flush->refused = true;
-	else if (option == 'q')
-		flush->quiet = true;
-	else if (option == 't')
-		return wlb_command_number("--timeout", value, 1, 86400, &flush->timeout_s, &flush->error);
-	else
-		return wlb_command_number("--wait", value, 1, 7 * 86400, &flush->wait_s, &flush->error);
-	return 0;
+	struct flush *flush = values;
+	flush->began_ms = wlb_clock_ms();
+	int rc = find_folders(flush, &flush->error);
+	if (rc == 0 && flush->count == 0 && !flush->quiet)
+		puts("no folder is known where records wait");
+	else if (rc == 0 && flush->count > 0)
+		rc = deliver(flush);
+	free(flush->folders);
+	if (rc != 0 && !flush->quiet)
+		*error = flush->error;
+	return rc == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
 }
 
-static int flush_main(const struct wlb_command *self, int argc, char **argv)
-{
-	static const struct option options[] = {
-		{"timeout", required_argument, NULL, 't'},    {"wait", required_argument, NULL, 'w'},
-		{"refused", no_argument, NULL, 'r'},          {"quiet", no_argument, NULL, 'q'},
-		{"help", no_argument, NULL, WLB_OPTION_HELP}, {0}};
-	struct flush flush = {.self = self, .timeout_s = 60, .began_ms = wlb_clock_ms()};
-	int option;
-	while ((option = wlb_command_option(self, argc, argv, options)) != -1) {
-		if (option == WLB_OPTION_HELP || option == WLB_OPTION_WRONG)
-			return option == WLB_OPTION_HELP ? WLB_EXIT_DONE : WLB_EXIT_USAGE;
-		if (parse_option(&flush, option, optarg) != 0)
-			return wlb_command_fail(self, WLB_EXIT_USAGE, flush.error.message);
-	}
-	int rc = find_folders(&flush, argv + optind, argc - optind, &flush.error);
-	if (rc == 0 && flush.count == 0 && !flush.quiet)
-		puts("no folder is known where records wait");
-	else if (rc == 0 && flush.count > 0)
-		rc = deliver(&flush);
-	free(flush.folders);
-	if (rc == 0 || flush.quiet)
-		return rc == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
-	return wlb_command_fail(self, WLB_EXIT_FAILED, flush.error.message);
-}
+#define FIELD(name) offsetof(struct flush, name)
+
+static const struct wlb_option options[] = {
+	{WLB_OPTION(LIST, NULL, FIELD(dirs), "DIR...",
+                    "a job's .wlb folder (default: the folders where records of yours are known to wait)")},
+	{WLB_OPTION(INT, "timeout", FIELD(timeout_s), "SECONDS", "give up after this long"), .min = 1, .max = 86400,
+         .initial = "60"},
+	{WLB_OPTION(INT, "wait", FIELD(wait_s), "SECONDS",
+                    "while the coordinator is away, go on trying for this long, in pauses of 0.5 to 5 seconds; a "
+                    "folder has one such process, which ends when the folder is empty"),
+         .min = 1, .max = 7 * 86400},
+	{WLB_OPTION(FLAG, "refused", FIELD(refused), NULL,
+                    "first take back what the coordinator refused before, and try it again")},
+	{WLB_OPTION(FLAG, "quiet", FIELD(quiet), NULL, "say nothing; the next command says what was refused")},
+};
+
+static const struct wlb_option_table table = {
+	.command = "wlb flush",
+	.about = "Delivers the records that wait in DIR to the coordinator. Records it has already are ignored there, "
+                 "so this may be repeated. Spools that a running job writes are left to it.",
+	.options = options,
+	.count = sizeof(options) / sizeof(options[0]),
+};
 
 const struct wlb_command wlb_command_flush = {
 	.name = "flush",
 	.summary = "Deliver records that wait on disk",
-	.help = help,
-	.main = flush_main,
+	.options = &table,
+	.values_bytes = sizeof(struct flush),
+	.run = flush_folders,
 };

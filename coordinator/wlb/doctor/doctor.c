@@ -3,19 +3,10 @@
 
 #include "common/clock.h"
 #include "coordinator/wlb/api.h"
-#include "coordinator/wlb/command.h"
+#include "coordinator/wlb/commands.h"
 #include "coordinator/wlb/doctor/finding.h"
 #include "coordinator/wlb/doctor/node.h"
 #include "coordinator/wlb/doctor/slurm.h"
-
-static const char help[] =
-	"Usage: wlb doctor [--save-dir DIR] [--json]\n\n"
-	"Checks on this host what a run needs: MUNGE, Slurm and the plugin, PMIx and its fence, the coordinator and "
-	"its\n"
-	"database, the worker, Open MPI, GPUs, and the folder for checkpoints. Each finding comes with its remedy.\n\n"
-	"  --save-dir DIR  the folder for checkpoints (default: this one)\n"
-	"  --json          the findings as JSON\n\n"
-	"Exit code: 1 when something would stop a run.\n";
 
 struct check {
 	void (*run)(struct wlb_doctor *);
@@ -41,38 +32,49 @@ static void print_findings(const struct wlb_doctor *doctor)
 	}
 }
 
-static int doctor_main(const struct wlb_command *self, int argc, char **argv)
+struct request {
+	const char *save_dir;
+	bool json;
+};
+
+static int examine(void *values, struct wlb_error *error)
 {
-	static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-	                                        {"save-dir", required_argument, NULL, 's'},
-	                                        {"help", no_argument, NULL, WLB_OPTION_HELP},
-	                                        {0}};
-	struct wlb_doctor doctor = {.save_dir = ".", .findings = json_array()};
-	int option, json = 0;
-	while ((option = wlb_command_option(self, argc, argv, options)) != -1) {
-		if (option == WLB_OPTION_HELP || option == WLB_OPTION_WRONG)
-			return option == WLB_OPTION_HELP ? WLB_EXIT_DONE : WLB_EXIT_USAGE;
-		if (option == 's')
-			doctor.save_dir = optarg;
-		else
-			json = 1;
-	}
-	if (optind < argc)
-		return wlb_command_fail(self, WLB_EXIT_USAGE, "takes no argument; see 'wlb help doctor'");
+	const struct request *request = values;
+	struct wlb_doctor doctor = {.save_dir = request->save_dir, .findings = json_array()};
 	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
 		if (!checks[i].asks_slurm || !doctor.without_slurm)
 			checks[i].run(&doctor);
-	if (json)
-		wlb_api_print(doctor.findings);
-	else
+	int code = doctor.failed ? WLB_EXIT_FAILED : WLB_EXIT_DONE;
+	if (!request->json)
 		print_findings(&doctor);
+	else if (wlb_api_print(doctor.findings) != 0)
+		code = WLB_EXIT_FAILED;
 	json_decref(doctor.findings);
-	return doctor.failed ? WLB_EXIT_FAILED : WLB_EXIT_DONE;
+	(void)error; /* the findings say it */
+	return code;
 }
+
+#define FIELD(name) offsetof(struct request, name)
+
+static const struct wlb_option options[] = {
+	{WLB_OPTION(TEXT, "save-dir", FIELD(save_dir), "DIR", "the folder for checkpoints"), .initial = "."},
+	{WLB_OPTION(FLAG, "json", FIELD(json), NULL, "the findings as JSON")},
+};
+
+static const struct wlb_option_table table = {
+	.command = "wlb doctor",
+	.about = "Checks on this host what a run needs: MUNGE, Slurm and the plugin, PMIx and its fence, the "
+                 "coordinator and its database, the worker, Open MPI, GPUs, and the folder for checkpoints. Each "
+                 "finding comes with its remedy.",
+	.notes = "Exit code: 1 when something would stop a run.",
+	.options = options,
+	.count = sizeof(options) / sizeof(options[0]),
+};
 
 const struct wlb_command wlb_command_doctor = {
 	.name = "doctor",
 	.summary = "Check what a run needs, with a remedy for each finding",
-	.help = help,
-	.main = doctor_main,
+	.options = &table,
+	.values_bytes = sizeof(struct request),
+	.run = examine,
 };

@@ -5,32 +5,11 @@
 #include <time.h>
 
 #include "coordinator/wlb/api.h"
-#include "coordinator/wlb/command.h"
+#include "coordinator/wlb/commands.h"
+#include "coordinator/wlb/delivery/pending.h"
 #include "coordinator/wlb/output/reply_fields.h"
 #include "coordinator/wlb/output/table.h"
 #include "coordinator/wlb/output/time_format.h"
-
-static const char help[] =
-	"Usage: wlb runs [OPTIONS]\n\n"
-	"Lists runs, the newest first. Times are local; --json has them in UTC.\n\n"
-	"  --user NAME    only this user's\n"
-	"  --state STATE  only those starting, running, restarting, complete, failed, out_of_nodes or cancelled\n"
-	"  --limit N      at most N (default 50)\n"
-	"  --json         the coordinator's reply as it is\n";
-
-static const char *const states[] = {"starting", "running",      "restarting", "complete",
-                                     "failed",   "out_of_nodes", "cancelled"};
-
-static int check_state(const char *state, struct wlb_error *error)
-{
-	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
-		if (strcmp(states[i], state) == 0)
-			return 0;
-	return wlb_fail(error,
-	                "--state '%.40s': must be one of starting, running, restarting, complete, failed, "
-	                "out_of_nodes, cancelled",
-	                state);
-}
 
 static void format_step(const json_t *run, char *text, size_t size)
 {
@@ -84,59 +63,53 @@ struct request {
 	const char *user;
 	const char *state;
 	int limit;
-	int json;
+	bool json;
 };
 
-static int list_runs(const struct wlb_command *self, const struct request *request)
+static int list_runs(void *values, struct wlb_error *error)
 {
+	const struct request *request = values;
 	char path[1024] = "/v1/runs", limit[16];
-	struct wlb_error error;
+	wlb_pending_deliver();
 	snprintf(limit, sizeof(limit), "%d", request->limit);
 	wlb_api_query(path, sizeof(path), "limit", limit);
 	if (request->user != NULL)
 		wlb_api_query(path, sizeof(path), "user", request->user);
 	if (request->state != NULL)
 		wlb_api_query(path, sizeof(path), "state", request->state);
-	json_t *reply = wlb_api_get(path, &error);
+	json_t *reply = wlb_api_get(path, error);
 	if (reply == NULL)
-		return wlb_command_fail(self, WLB_EXIT_FAILED, error.message);
-	int rc = request->json ? wlb_api_print(reply) : print_runs(reply);
+		return WLB_EXIT_FAILED;
+	if (request->json)
+		return wlb_api_print_report(reply, error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
+	int rc = print_runs(reply);
 	json_decref(reply);
-	return rc == 0 ? WLB_EXIT_DONE : wlb_command_fail(self, WLB_EXIT_FAILED, "no memory for the list");
+	if (rc != 0)
+		wlb_fail(error, "out of memory for the list");
+	return rc == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
 }
 
-static int runs_main(const struct wlb_command *self, int argc, char **argv)
-{
-	static const struct option options[] = {
-		{"user", required_argument, NULL, 'u'},       {"state", required_argument, NULL, 's'},
-		{"limit", required_argument, NULL, 'l'},      {"json", no_argument, NULL, 'j'},
-		{"help", no_argument, NULL, WLB_OPTION_HELP}, {0}};
-	struct request request = {.limit = 50};
-	struct wlb_error error;
-	int option, rc = 0;
-	while (rc == 0 && (option = wlb_command_option(self, argc, argv, options)) != -1) {
-		if (option == WLB_OPTION_HELP || option == WLB_OPTION_WRONG)
-			return option == WLB_OPTION_HELP ? WLB_EXIT_DONE : WLB_EXIT_USAGE;
-		if (option == 'u')
-			request.user = optarg;
-		else if (option == 's')
-			rc = check_state(request.state = optarg, &error);
-		else if (option == 'l')
-			rc = wlb_command_number("--limit", optarg, 1, 100000, &request.limit, &error);
-		else
-			request.json = 1;
-	}
-	if (rc == 0 && optind < argc)
-		rc = wlb_fail(&error, "'%.60s': takes no argument; 'wlb show RUN' shows one run", argv[optind]);
-	if (rc != 0)
-		return wlb_command_fail(self, WLB_EXIT_USAGE, error.message);
-	return list_runs(self, &request);
-}
+#define FIELD(name) offsetof(struct request, name)
+
+static const struct wlb_option options[] = {
+	{WLB_OPTION(TEXT, "user", FIELD(user), "NAME", "only this user's runs")},
+	{WLB_OPTION(TEXT, "state", FIELD(state), NULL, "only runs in this state"),
+         .choices = "starting|running|restarting|complete|failed|out_of_nodes|cancelled"},
+	{WLB_OPTION(INT, "limit", FIELD(limit), "N", "at most N runs"), .min = 1, .max = 100000, .initial = "50"},
+	{WLB_OPTION(FLAG, "json", FIELD(json), NULL, "the coordinator's reply as it is")},
+};
+
+static const struct wlb_option_table table = {
+	.command = "wlb runs",
+	.about = "Lists runs, the newest first. Times are local; --json has them in UTC. 'wlb show RUN' shows one run.",
+	.options = options,
+	.count = sizeof(options) / sizeof(options[0]),
+};
 
 const struct wlb_command wlb_command_runs = {
 	.name = "runs",
 	.summary = "List runs",
-	.help = help,
-	.delivers = true,
-	.main = runs_main,
+	.options = &table,
+	.values_bytes = sizeof(struct request),
+	.run = list_runs,
 };

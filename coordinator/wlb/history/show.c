@@ -5,19 +5,13 @@
 #include <string.h>
 
 #include "coordinator/wlb/api.h"
-#include "coordinator/wlb/command.h"
+#include "coordinator/wlb/commands.h"
+#include "coordinator/wlb/delivery/pending.h"
 #include "coordinator/wlb/history/steps.h"
 #include "coordinator/wlb/history/story.h"
 #include "coordinator/wlb/output/terminal.h"
 
 enum { STEPS_A_COLUMN = 4 }; /* of the loss curve, which shows their mean */
-
-static const char help[] = "Usage: wlb show [OPTIONS] RUN\n\n"
-			   "Tells the story of a run: its attempts and why each ended, where it went on, checkpoints "
-			   "and loss. RUN is a job's\n"
-			   "id, or ID.2 for the second `wlb run` of a job. Times are local; --json has them in UTC.\n\n"
-			   "  --json   everything the coordinator knows, every step included\n"
-			   "  --steps  a line for each step as well\n";
 
 static int check_run_name(const char *name, struct wlb_error *error)
 {
@@ -105,38 +99,50 @@ static int print_story(const char *name, json_t *run, bool steps, struct wlb_err
 	return steps ? wlb_steps_each_page(name, tell_page, NULL, error) : 0;
 }
 
-static int show_main(const struct wlb_command *self, int argc, char **argv)
+struct request {
+	const char *name;
+	bool json, steps;
+};
+
+static int show(void *values, struct wlb_error *error)
 {
-	static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-	                                        {"steps", no_argument, NULL, 's'},
-	                                        {"help", no_argument, NULL, WLB_OPTION_HELP},
-	                                        {0}};
+	const struct request *request = values;
 	char path[128];
-	struct wlb_error error;
-	int option;
-	bool json = false, steps = false;
-	while ((option = wlb_command_option(self, argc, argv, options)) != -1) {
-		if (option == WLB_OPTION_HELP || option == WLB_OPTION_WRONG)
-			return option == WLB_OPTION_HELP ? WLB_EXIT_DONE : WLB_EXIT_USAGE;
-		*(option == 'j' ? &json : &steps) = true;
-	}
-	if (optind + 1 != argc)
-		return wlb_command_fail(self, WLB_EXIT_USAGE, "one run is needed: wlb show RUN; 'wlb runs' lists them");
-	if (check_run_name(argv[optind], &error) != 0)
-		return wlb_command_fail(self, WLB_EXIT_USAGE, error.message);
-	snprintf(path, sizeof(path), "/v1/runs/%s", argv[optind]);
-	json_t *run = wlb_api_get(path, &error);
+	if (check_run_name(request->name, error) != 0)
+		return WLB_EXIT_USAGE;
+	wlb_pending_deliver();
+	snprintf(path, sizeof(path), "/v1/runs/%s", request->name);
+	json_t *run = wlb_api_get(path, error);
 	if (run == NULL)
-		return wlb_command_fail(self, WLB_EXIT_FAILED, error.message);
-	int rc = json ? print_json(argv[optind], run, &error) : print_story(argv[optind], run, steps, &error);
+		return WLB_EXIT_FAILED;
+	int rc = request->json ? print_json(request->name, run, error)
+	                       : print_story(request->name, run, request->steps, error);
 	json_decref(run);
-	return rc == 0 ? WLB_EXIT_DONE : wlb_command_fail(self, WLB_EXIT_FAILED, error.message);
+	return rc == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
 }
+
+#define FIELD(name) offsetof(struct request, name)
+
+static const struct wlb_option options[] = {
+	{WLB_OPTION(TEXT, NULL, FIELD(name), "RUN",
+                    "a job's id, or ID.2 for the second 'wlb run' of a job; 'wlb runs' lists them"),
+         .required = true},
+	{WLB_OPTION(FLAG, "json", FIELD(json), NULL, "everything the coordinator knows, every step included")},
+	{WLB_OPTION(FLAG, "steps", FIELD(steps), NULL, "a line for each step as well")},
+};
+
+static const struct wlb_option_table table = {
+	.command = "wlb show",
+	.about = "Tells the story of one run: its attempts and why each ended, where it went on, faults, checkpoints "
+                 "and loss. Times are local; --json has them in UTC.",
+	.options = options,
+	.count = sizeof(options) / sizeof(options[0]),
+};
 
 const struct wlb_command wlb_command_show = {
 	.name = "show",
 	.summary = "Tell the story of a run",
-	.help = help,
-	.delivers = true,
-	.main = show_main,
+	.options = &table,
+	.values_bytes = sizeof(struct request),
+	.run = show,
 };

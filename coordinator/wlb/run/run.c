@@ -9,7 +9,7 @@
 #include "common/clock.h"
 #include "coordinator/client/reporter.h"
 #include "coordinator/slurm/slurm_api.h"
-#include "coordinator/wlb/command.h"
+#include "coordinator/wlb/commands.h"
 #include "coordinator/wlb/run/ask_attempt.h"
 #include "coordinator/wlb/run/deliver_records.h"
 #include "coordinator/wlb/run/job.h"
@@ -26,82 +26,6 @@ enum { END_MS = 600 };
 
 /* How long srun is started again when Slurm has no step for it, and the pauses between. */
 enum { STEP_TRIES_MS = 60000, STEP_PAUSE_MS = 1000, STEP_PAUSE_MOST_MS = 8000 };
-
-static const char help[] =
-	"Usage: wlb run [OPTIONS] -- COMMAND [ARGUMENTS]\n\n"
-	"Inside a Slurm job (sbatch or salloc): starts COMMAND on the job's nodes with srun and PMIx, and after the "
-	"loss of\n"
-	"a rank or node starts it again on the nodes that are left, until it succeeds or nothing more can be done. "
-	"Submit\n"
-	"the job with --no-kill, or Slurm ends all of it when one node is lost.\n"
-	"COMMAND finds its layout in WLB_TP, WLB_CP, WLB_PP, WLB_DP. A job without --wlb-layout, or with off, gets one "
-	"srun\n"
-	"and nothing else.\n\n"
-	"  --tasks-per-node N   tasks on each node (default: as the job was submitted; else one for each GPU; else 1)\n"
-	"  --spool-dir DIR      where records wait for the coordinator (default: .wlb in the folder of submission)\n"
-	"  --max-restarts N     give up after N restarts (default 100)\n"
-	"  --wait SECONDS       after a fault, wait this long for a coordinator that is away (default 300)\n"
-	"  --srun-args WORDS    more options for srun, separated by blanks; may be given several times\n\n"
-	"Exit code: that of the last attempt, which is that of its first task to fail (128 + signal if killed);\n"
-	"0 only when COMMAND succeeded; 2 for wrong usage.\n";
-
-/* ---- options -------------------------------------------------------------------------------------------------- */
-
-static int add_srun_args(struct wlb_run_options *o, char *words)
-{
-	for (char *word = strtok(words, " \t"); word != NULL; word = strtok(NULL, " \t")) {
-		char **more = realloc(o->srun_args, sizeof(char *) * (size_t)(o->srun_arg_count + 1));
-		if (more == NULL)
-			return -1;
-		o->srun_args = more;
-		o->srun_args[o->srun_arg_count++] = word;
-	}
-	return 0;
-}
-
-static int apply_option(struct wlb_run_options *o, int option, char *value, struct wlb_error *error)
-{
-	switch (option) {
-	case 't':
-		return wlb_command_number("--tasks-per-node", value, 1, 4096, &o->tasks_per_node, error);
-	case 'm':
-		return wlb_command_number("--max-restarts", value, 0, 1000000, &o->max_restarts, error);
-	case 'w':
-		return wlb_command_number("--wait", value, 0, 86400, &o->wait_s, error);
-	case 's':
-		o->spool_dir = value;
-		return 0;
-	default:
-		return add_srun_args(o, value) == 0 ? 0 : wlb_fail(error, "--srun-args: no memory");
-	}
-}
-
-/* 0, or the exit code + 1 where there is nothing more to do. */
-static int parse_options(const struct wlb_command *self, int argc, char **argv, struct wlb_run_options *o)
-{
-	static const struct option options[] = {{"tasks-per-node", required_argument, NULL, 't'},
-	                                        {"spool-dir", required_argument, NULL, 's'},
-	                                        {"max-restarts", required_argument, NULL, 'm'},
-	                                        {"wait", required_argument, NULL, 'w'},
-	                                        {"srun-args", required_argument, NULL, 'a'},
-	                                        {"help", no_argument, NULL, WLB_OPTION_HELP},
-	                                        {0}};
-	struct wlb_error error;
-	int option;
-	*o = (struct wlb_run_options){.max_restarts = 100, .wait_s = 300};
-	while ((option = wlb_command_option(self, argc, argv, options)) != -1) {
-		if (option == WLB_OPTION_HELP)
-			return WLB_EXIT_DONE + 1;
-		if (option == WLB_OPTION_WRONG)
-			return WLB_EXIT_USAGE + 1;
-		if (apply_option(o, option, optarg, &error) != 0)
-			return wlb_command_fail(self, WLB_EXIT_USAGE, error.message) + 1;
-	}
-	o->command = argv + optind;
-	if (o->command[0] == NULL)
-		return wlb_command_fail(self, WLB_EXIT_USAGE, "a command is needed: wlb run -- COMMAND") + 1;
-	return 0;
-}
 
 /* ---- attempts ------------------------------------------------------------------------------------------------- */
 
@@ -380,20 +304,29 @@ static int start(struct wlb_run *run)
 	return run_attempts(run);
 }
 
-static int run_main(const struct wlb_command *self, int argc, char **argv)
+/* The values of --srun-args, cut into words. */
+static int split_srun_args(struct wlb_run_options *o, struct wlb_error *error)
 {
-	struct wlb_run run = {.signal_fd = -1, .parent_fd = -1};
-	struct wlb_error error;
-	int code = parse_options(self, argc, argv, &run.options);
-	if (code != 0) {
-		free(run.options.srun_args);
-		return code - 1;
-	}
+	for (int i = 0; i < o->srun_words.count; i++)
+		for (char *word = strtok(o->srun_words.texts[i], " \t"); word != NULL; word = strtok(NULL, " \t")) {
+			char **more = reallocarray(o->srun_args, (size_t)o->srun_arg_count + 1, sizeof(*more));
+			if (more == NULL)
+				return wlb_fail(error, "--srun-args: out of memory");
+			o->srun_args = more;
+			o->srun_args[o->srun_arg_count++] = word;
+		}
+	return 0;
+}
+
+static int run_command(void *values, struct wlb_error *error)
+{
+	struct wlb_run run = {.signal_fd = -1, .parent_fd = -1, .options = *(struct wlb_run_options *)values};
+	int code;
 	wlb_run_parent_open(&run);
-	if (wlb_run_signals_block(&run, &error) != 0)
-		code = wlb_command_fail(self, WLB_EXIT_FAILED, error.message);
-	else if (wlb_run_job_load(&run.job, &run.options, &error) != 0)
-		code = wlb_command_fail(self, WLB_EXIT_USAGE, error.message);
+	if (wlb_run_signals_block(&run, error) != 0 || split_srun_args(&run.options, error) != 0)
+		code = WLB_EXIT_FAILED;
+	else if (wlb_run_job_load(&run.job, &run.options, error) != 0)
+		code = WLB_EXIT_USAGE;
 	else
 		code = start(&run);
 	wlb_run_parent_close(&run);
@@ -406,10 +339,43 @@ static int run_main(const struct wlb_command *self, int argc, char **argv)
 	return code;
 }
 
+#define FIELD(name) offsetof(struct wlb_run_options, name)
+
+static const struct wlb_option options[] = {
+	{WLB_OPTION(COMMAND, NULL, FIELD(command), "COMMAND [ARGUMENTS]", "what to run, such as wlb-worker train ..."),
+         .required = true},
+	{WLB_OPTION(INT, "tasks-per-node", FIELD(tasks_per_node), "N",
+                    "tasks on each node (default: as the job was submitted; else one for each GPU; else 1)"),
+         .min = 1, .max = 4096},
+	{WLB_OPTION(TEXT, "spool-dir", FIELD(spool_dir), "DIR",
+                    "where records wait for the coordinator, on a file system that all nodes share (default: "
+                    "WLB_SPOOL_DIR, else .wlb in the folder of submission)")},
+	{WLB_OPTION(INT, "max-restarts", FIELD(max_restarts), "N", "give up after N restarts"), .max = 1000000,
+         .initial = "100"},
+	{WLB_OPTION(INT, "wait", FIELD(wait_s), "SECONDS",
+                    "after a fault, wait this long for a coordinator that is away; at the start nobody waits"),
+         .max = 86400, .initial = "300"},
+	{WLB_OPTION(LIST, "srun-args", FIELD(srun_words), "WORDS",
+                    "more options for srun, separated by blanks; may be given several times")},
+};
+
+static const struct wlb_option_table table = {
+	.command = "wlb run",
+	.about = "Inside a Slurm job (sbatch or salloc): starts COMMAND on the job's nodes with srun and PMIx, and "
+                 "after the loss of a rank or node starts it again on the nodes that are left, until it succeeds or "
+                 "nothing more can be done. Submit the job with --no-kill, or Slurm ends all of it when one node is "
+                 "lost. COMMAND finds its layout in WLB_TP, WLB_CP, WLB_PP, WLB_DP. A job without --wlb-layout, or "
+                 "with off, gets one srun and nothing else.",
+	.notes = "Exit code: that of the last attempt, which is that of its first task to fail (128 + signal if "
+                 "killed); 0 only when COMMAND succeeded; 2 for wrong usage.",
+	.options = options,
+	.count = sizeof(options) / sizeof(options[0]),
+};
+
 const struct wlb_command wlb_command_run = {
 	.name = "run",
 	.summary = "Run a command in this Slurm job, and again after a fault",
-	.help = help,
-	.takes_command = true,
-	.main = run_main,
+	.options = &table,
+	.values_bytes = sizeof(struct wlb_run_options),
+	.run = run_command,
 };

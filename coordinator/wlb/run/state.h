@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 
+#include "common/options.h"
 #include "coordinator/client/client.h"
 #include "coordinator/wlb/run/first_exit.h"
 #include "libwlb/wlb.h"
@@ -16,9 +17,10 @@
 struct wlb_run_options {
 	int tasks_per_node; /* 0: as the job was submitted */
 	int max_restarts;
-	int wait_s;            /* how long a fault may wait for a coordinator that is away */
-	const char *spool_dir; /* NULL: the job's */
-	char **srun_args;      /* one word each */
+	int wait_s;                        /* how long a fault may wait for a coordinator that is away */
+	const char *spool_dir;             /* NULL: the job's */
+	struct wlb_option_list srun_words; /* values of --srun-args: words separated by blanks */
+	char **srun_args;                  /* one word each; owned */
 	int srun_arg_count;
 	char **command; /* NULL-terminated */
 };

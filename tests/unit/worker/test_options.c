@@ -83,26 +83,26 @@ static void values_are_taken(void **state)
 
 static void wrong_values_are_named(void **state)
 {
-	assert_refused("--lr abc", "--lr 'abc': it must be a number above 0, such as 3e-4");
-	assert_refused("--lr 0", "--lr '0': it must be a number above 0, such as 3e-4");
-	assert_refused("--lr nan", "--lr 'nan': it must be a number above 0, such as 3e-4");
-	assert_refused("--seq-length 12x", "--seq-length '12x': it must be a whole number from 1 to 16777216");
-	assert_refused("--train-iters -1", "--train-iters '-1': it must be a whole number of at least 1");
+	assert_refused("--lr abc", "--lr 'abc': must be a number above 0, such as 3e-4");
+	assert_refused("--lr 0", "--lr '0': must be a number above 0, such as 3e-4");
+	assert_refused("--lr nan", "--lr 'nan': must be a number above 0, such as 3e-4");
+	assert_refused("--seq-length 12x", "--seq-length '12x': must be a whole number from 1 to 16777216");
+	assert_refused("--train-iters -1", "--train-iters '-1': must be a whole number from 1 to 1000000000000");
 	assert_refused("--seed 99999999999999999999",
-	               "--seed '99999999999999999999': it must be a whole number of at least 0");
-	assert_refused("--adam-beta2 1", "--adam-beta2 '1': it must be a number from 0 to below 1");
-	assert_refused("--dtype float16", "--dtype 'float16': it must be one of float32|float64");
-	assert_refused("--dtype float", "--dtype 'float': it must be one of float32|float64");
+	               "--seed '99999999999999999999': must be a whole number from 0 to 1000000000000");
+	assert_refused("--adam-beta2 1", "--adam-beta2 '1': must be a number from 0 to below 1");
+	assert_refused("--dtype float16", "--dtype 'float16': must be float32 or float64");
+	assert_refused("--dtype float", "--dtype 'float': must be float32 or float64");
 	(void)state;
 }
 
 static void unknown_words_are_named(void **state)
 {
-	assert_refused("--bogus", "--bogus: no such option; wlb-worker train --help lists them");
-	assert_refused("--bogus=1", "--bogus=1: no such option; wlb-worker train --help lists them");
-	assert_refused("-x", "-x: no such option; wlb-worker train --help lists them");
-	assert_refused("more", "'more': nothing but options is taken; wlb-worker train --help lists them");
-	assert_refused("--keep", "--keep: it needs a value; wlb-worker train --help lists what is taken");
+	assert_refused("--bogus", "option '--bogus' is unknown or ambiguous; see 'wlb-worker train --help'");
+	assert_refused("--bogus=1", "option '--bogus=1' is unknown or ambiguous; see 'wlb-worker train --help'");
+	assert_refused("-x", "option '-x' is unknown or ambiguous; see 'wlb-worker train --help'");
+	assert_refused("more", "'more': no argument is taken; see 'wlb-worker train --help'");
+	assert_refused("--keep", "option '--keep' needs a value; see 'wlb-worker train --help'");
 	(void)state;
 }
 
@@ -125,8 +125,8 @@ static void missing_options_are_named(void **state)
 	struct wlb_train_options options;
 	struct wlb_error error = {0};
 	assert_int_equal(wlb_train_options_parse(3, words, &options, &error), -1);
-	assert_string_equal(error.message, "--data-path: it is missing and must be given: dataset PREFIX.bin and "
-	                                   "PREFIX.idx (wlb data build makes one)");
+	assert_non_null(strstr(error.message, "--data-path is needed: dataset PREFIX.bin and PREFIX.idx"));
+	assert_non_null(strstr(error.message, "; see 'wlb-worker train --help'"));
 	(void)state;
 }
 

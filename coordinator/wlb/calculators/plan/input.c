@@ -3,54 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/number.h"
 #include "coordinator/slurm/slurm_api.h"
-#include "coordinator/wlb/command.h"
 
-enum { NODES_MAX = 1 << 20, GPUS_MAX = 1024, ALL_GPUS_MAX = 1 << 24 };
-
-void wlb_plan_request_init(struct wlb_plan_request *request)
-{
-	*request = (struct wlb_plan_request){
-		.gpu = "H100", .from = "gen:skewed", .zero_stage = 1, .max_length_ratio = 1.25};
-}
-
-int wlb_plan_request_option(struct wlb_plan_request *request, int option, const char *value, struct wlb_error *error)
-{
-	const char **const texts[] = {&request->model, &request->gpu, &request->from, &request->topology,
-	                              &request->down};
-	const struct {
-		const char *name;
-		int *number;
-		int least, most;
-	} numbers[] = {{"--nodes", &request->nodes, 1, NODES_MAX},
-	               {"--gpus-per-node", &request->gpus_per_node, 1, GPUS_MAX},
-	               {"--seq-length", &request->seq_length, 1, 1 << 30},
-	               {"--global-batch-size", &request->global_batch, 1, 1 << 20},
-	               {"--zero-stage", &request->zero_stage, 0, 3}};
-	enum { TEXTS = sizeof(texts) / sizeof(texts[0]), NUMBERS = sizeof(numbers) / sizeof(numbers[0]) };
-	int at = option - WLB_PLAN_OPTION_FIRST, rc = 0;
-	if (at < 0 || at > TEXTS + NUMBERS)
-		return 0;
-	if (at < TEXTS)
-		*texts[at] = value;
-	else if (at < TEXTS + NUMBERS)
-		rc = wlb_command_number(numbers[at - TEXTS].name, value, numbers[at - TEXTS].least,
-		                        numbers[at - TEXTS].most, numbers[at - TEXTS].number, error);
-	else
-		rc = wlb_command_real("--max-length-ratio", value, 1.0, 64.0, &request->max_length_ratio, error);
-	return rc < 0 ? -1 : 1;
-}
-
-static int check_request(const struct wlb_plan_request *request, struct wlb_error *error)
-{
-	if (request->nodes == 0)
-		return wlb_fail(error, "--nodes is needed: how many nodes, such as 32");
-	if (request->seq_length == 0)
-		return wlb_fail(error, "--seq-length is needed: tokens of the window, such as 131072");
-	if (request->global_batch == 0)
-		return wlb_fail(error, "--global-batch-size is needed: windows in a step, such as 64");
-	return 0;
-}
+enum { ALL_GPUS_MAX = 1 << 24 };
 
 /* The node of that name, or number. */
 static int find_node(const struct wlb_plan_input *input, const char *name, int32_t *node, struct wlb_error *error)
@@ -70,10 +26,11 @@ static int find_node(const struct wlb_plan_input *input, const char *name, int32
 static int take_down(struct wlb_plan_input *input, char *word, struct wlb_error *error)
 {
 	char *colon = strchr(word, ':'), **names;
-	int left = 0, count, rc = 0;
+	int64_t left = 0;
+	int count, rc = 0;
 	if (colon != NULL) {
 		*colon = '\0';
-		if (wlb_command_number("GPUs left", colon + 1, 0, input->machine.gpus_per_node, &left, error) < 0)
+		if (wlb_number_parse("GPUs left", colon + 1, 0, input->machine.gpus_per_node, &left, error) < 0)
 			return -1;
 	}
 	if (wlb_topology_names(word, &names, &count, error) < 0)
@@ -82,7 +39,7 @@ static int take_down(struct wlb_plan_input *input, char *word, struct wlb_error 
 		int32_t node;
 		rc = find_node(input, names[i], &node, error);
 		if (rc == 0)
-			input->gpus_of_node[node] = left;
+			input->gpus_of_node[node] = (int32_t)left;
 	}
 	wlb_strings_free(names, count);
 	return rc;
@@ -139,7 +96,7 @@ static int read_leaves(struct wlb_plan_input *input, struct wlb_error *error)
 
 int wlb_plan_input_read(const struct wlb_plan_request *request, struct wlb_plan_input *input, struct wlb_error *error)
 {
-	if (check_request(request, error) < 0 || wlb_model_file_read(request->model, &input->model, error) < 0 ||
+	if (wlb_model_file_read(request->model, &input->model, error) < 0 ||
 	    wlb_machine_file_read(request->gpu, &input->machine, error) < 0 ||
 	    wlb_length_list_read(request->from, &input->list, error) < 0)
 		return -1;

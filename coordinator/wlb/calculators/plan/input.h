@@ -2,25 +2,12 @@
 #ifndef COORDINATOR_WLB_CALCULATORS_PLAN_INPUT_H
 #define COORDINATOR_WLB_CALCULATORS_PLAN_INPUT_H
 
-#include <getopt.h>
+#include <stddef.h>
 
 #include "coordinator/wlb/calculators/lengths_file.h"
 #include "coordinator/wlb/calculators/model_file.h"
 #include "coordinator/wlb/calculators/plan/machine.h"
 #include "coordinator/wlb/calculators/plan/topology.h"
-
-#define WLB_PLAN_INPUT_HELP                                                                                            \
-	WLB_MODEL_HELP                                                                                                 \
-	"  --nodes N               nodes\n"                                                                            \
-	"  --gpus-per-node N       (default: what the kind of GPU comes with)\n" WLB_MACHINE_HELP                      \
-	"                          (default H100)\n"                                                                   \
-	"  --seq-length N          the window, in tokens\n"                                                            \
-	"  --global-batch-size N   windows in a step\n" WLB_LENGTHS_HELP                                               \
-	"                          (default gen:skewed); it starts over where it ends\n"                               \
-	"  --topology FILE         Slurm's topology.conf; the nodes are the first that it names\n"                     \
-	"  --down LIST             nodes that are out, by number from 0 or name: 3,n[7-8]; 5:6 has 6 GPUs left\n"      \
-	"  --max-length-ratio X    a micro-batch holds at most X times its share (default 1.25)\n"                     \
-	"  --zero-stage N          sharding of optimizer states, gradients, weights (default 1)\n"
 
 struct wlb_plan_request {
 	const char *model, *gpu, *from, *topology, *down;
@@ -28,25 +15,37 @@ struct wlb_plan_request {
 	double max_length_ratio;
 };
 
-/* Rows for getopt, and what reads them: 1 read, 0 not one of them, -1 with a message. */
-enum { WLB_PLAN_OPTION_FIRST = 512 };
-#define WLB_PLAN_INPUT_OPTIONS                                                                                         \
-	{"model", required_argument, NULL, WLB_PLAN_OPTION_FIRST},                                                     \
-		{"gpu", required_argument, NULL, WLB_PLAN_OPTION_FIRST + 1},                                           \
-		{"lengths", required_argument, NULL, WLB_PLAN_OPTION_FIRST + 2},                                       \
-		{"topology", required_argument, NULL, WLB_PLAN_OPTION_FIRST + 3},                                      \
-		{"down", required_argument, NULL, WLB_PLAN_OPTION_FIRST + 4},                                          \
-		{"nodes", required_argument, NULL, WLB_PLAN_OPTION_FIRST + 5},                                         \
-		{"gpus-per-node", required_argument, NULL, WLB_PLAN_OPTION_FIRST + 6},                                 \
-		{"seq-length", required_argument, NULL, WLB_PLAN_OPTION_FIRST + 7},                                    \
-		{"global-batch-size", required_argument, NULL, WLB_PLAN_OPTION_FIRST + 8},                             \
-		{"zero-stage", required_argument, NULL, WLB_PLAN_OPTION_FIRST + 9},                                    \
-	{                                                                                                              \
-		"max-length-ratio", required_argument, NULL, WLB_PLAN_OPTION_FIRST + 10                                \
-	}
+enum { WLB_PLAN_NODES_MAX = 1 << 20, WLB_PLAN_GPUS_PER_NODE_MAX = 1024 };
 
-void wlb_plan_request_init(struct wlb_plan_request *request);
-int wlb_plan_request_option(struct wlb_plan_request *request, int option, const char *value, struct wlb_error *error);
+/* Rows of a table of options; the values must begin with a struct wlb_plan_request. */
+#define WLB_PLAN_FIELD(name) offsetof(struct wlb_plan_request, name)
+#define WLB_PLAN_INPUT_OPTIONS                                                                                         \
+	{WLB_MODEL_OPTION(WLB_PLAN_FIELD(model))},                                                                     \
+		{WLB_OPTION(INT, "nodes", WLB_PLAN_FIELD(nodes), "N", "how many nodes, such as 32"), .required = true, \
+	         .min = 1, .max = WLB_PLAN_NODES_MAX},                                                                 \
+		{WLB_OPTION(INT, "gpus-per-node", WLB_PLAN_FIELD(gpus_per_node), "N",                                  \
+	                    "GPUs of each (default: what the kind of GPU comes with)"),                                \
+	         .min = 1, .max = WLB_PLAN_GPUS_PER_NODE_MAX},                                                         \
+		{WLB_MACHINE_OPTION(WLB_PLAN_FIELD(gpu))},                                                             \
+		{WLB_OPTION(INT, "seq-length", WLB_PLAN_FIELD(seq_length), "N",                                        \
+	                    "the window, in tokens, such as 131072"),                                                  \
+	         .required = true, .min = 1, .max = 1 << 30},                                                          \
+		{WLB_OPTION(INT, "global-batch-size", WLB_PLAN_FIELD(global_batch), "N",                               \
+	                    "windows in a step, such as 64"),                                                          \
+	         .required = true, .min = 1, .max = 1 << 20},                                                          \
+		{WLB_LENGTHS_OPTION(WLB_PLAN_FIELD(from)) "; it starts over where it ends", .initial = "gen:skewed"},  \
+		{WLB_OPTION(TEXT, "topology", WLB_PLAN_FIELD(topology), "FILE",                                        \
+	                    "Slurm's topology.conf; the nodes are the first that it names")},                          \
+		{WLB_OPTION(TEXT, "down", WLB_PLAN_FIELD(down), "LIST",                                                \
+	                    "nodes that are out, by number from 0 or name: 3,n[7-8]; 5:6 has 6 GPUs left")},           \
+		{WLB_OPTION(REAL, "max-length-ratio", WLB_PLAN_FIELD(max_length_ratio), "X",                           \
+	                    "a micro-batch holds at most X times its share"),                                          \
+	         .min = 1, .max = 64, .initial = "1.25"},                                                              \
+	{                                                                                                              \
+		WLB_OPTION(INT, "zero-stage", WLB_PLAN_FIELD(zero_stage), "N",                                         \
+		           "sharding of optimizer states, gradients and weights"),                                     \
+			.max = 3, .initial = "1"                                                                       \
+	}
 
 /* All that the options name, read. Starts zeroed; free it in any case. */
 struct wlb_plan_input {

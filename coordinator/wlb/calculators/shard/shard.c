@@ -9,31 +9,14 @@
 #include "coordinator/wlb/calculators/pack/batches.h"
 #include "coordinator/wlb/calculators/plan/machine.h"
 #include "coordinator/wlb/calculators/shard/report.h"
-#include "coordinator/wlb/command.h"
+#include "coordinator/wlb/commands.h"
 
 enum { RANKS_MAX = 65536, MICRO_BATCH_TOKENS_MAX = 1 << 30 };
-
-static const char help[] =
-	"Usage: wlb shard --cp C --lengths FROM [OPTIONS]\n\n"
-	"Splits micro-batches over the ranks of context parallelism and says how equal their work and tokens "
-	"become.\n\n"
-	"  --cp C                  ranks\n" WLB_LENGTHS_HELP
-	"  --seq-length N          micro-batches of at most N tokens, longer documents cut at its multiples; without "
-	"it\n"
-	"                          all documents are one micro-batch\n"
-	"  --strategy S            per-document (default), per-sequence, or adaptive: for each micro-batch the one\n"
-	"                          whose attention takes less time; dynamic: each document on 1, 2, 4 ... of cp x dp "
-	"ranks\n"
-	"  --dp D                  dynamic: groups of cp ranks, each with a window of its own (default "
-	"1)\n" WLB_MODEL_HELP WLB_MACHINE_HELP "                          (default H100): for the time of attention\n"
-	"  --json                  the measures as a JSON object\n"
-	"  --dump FILE             a line for each shard: micro-batch, rank, document, its first token, tokens, and\n"
-	"                          which of the micro-batch's tokens they attend to: the first, how many\n";
 
 struct request {
 	int cp, dp, seq_length;
 	const char *strategy;
-	enum wlb_sharding sharding; /* not read where dynamic */
+	enum wlb_sharding sharding; /* of that name; not read where dynamic */
 	bool dynamic;
 	const char *from, *model, *gpu, *dump;
 	bool json;
@@ -109,17 +92,12 @@ static int shard_all(struct job *job, struct wlb_error *error)
 
 static int report(const struct job *job, struct wlb_error *error)
 {
-	int rc;
-	if (job->request->json) {
-		json_t *object = wlb_shard_json(&job->summary);
-		rc = object != NULL ? wlb_api_print(object) : -1;
-		json_decref(object);
-	} else {
-		rc = wlb_shard_print(&job->summary);
-		if (rc == 0)
-			wlb_shard_print_ranks(&job->shards, &job->model);
-	}
-	return rc == 0 ? 0 : wlb_fail(error, "no memory for the report");
+	if (job->request->json)
+		return wlb_api_print_report(wlb_shard_json(&job->summary), error);
+	if (wlb_shard_print(&job->summary) < 0)
+		return wlb_fail(error, "out of memory for the report");
+	wlb_shard_print_ranks(&job->shards, &job->model);
+	return 0;
 }
 
 static int run_job(struct job *job, struct wlb_error *error)
@@ -172,17 +150,30 @@ static int check_window(const struct job *job, struct wlb_error *error)
 	return 0;
 }
 
-/* The input is judged before anything is done: what is wrong with it is the user's to put right. */
-static int shard(const struct wlb_command *self, const struct request *request)
+/* What the rows of the table do not say. */
+static int check_request(struct request *request, struct wlb_error *error)
 {
+	int64_t ranks = (int64_t)request->cp * request->dp;
+	request->dynamic = strcmp(request->strategy, "dynamic") == 0;
+	if (!request->dynamic && request->dp != 1)
+		return wlb_fail(error, "--dp %d: is for --strategy dynamic only; the others shard over cp ranks",
+		                request->dp);
+	if (ranks > RANKS_MAX)
+		return wlb_fail(error, "--cp %d x --dp %d: must be at most %d ranks", request->cp, request->dp,
+		                RANKS_MAX);
+	return request->dynamic ? 0 : wlb_sharding_parse(request->strategy, &request->sharding, error);
+}
+
+/* The input is checked before anything is done: an error in it exits with WLB_EXIT_USAGE. */
+static int shard(void *values, struct wlb_error *error)
+{
+	struct request *request = values;
 	struct job job = {.request = request};
-	struct wlb_error error;
 	int code = WLB_EXIT_USAGE;
-	if (wlb_model_file_read(request->model, &job.model, &error) == 0 && read_gpu(&job, &error) == 0 &&
-	    wlb_length_list_read(request->from, &job.list, &error) == 0 && check_window(&job, &error) == 0)
-		code = run_job(&job, &error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
-	if (code != WLB_EXIT_DONE)
-		wlb_command_fail(self, code, error.message);
+	if (check_request(request, error) == 0 && wlb_model_file_read(request->model, &job.model, error) == 0 &&
+	    read_gpu(&job, error) == 0 && wlb_length_list_read(request->from, &job.list, error) == 0 &&
+	    check_window(&job, error) == 0)
+		code = run_job(&job, error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
 	wlb_aside_drop(&job.dump);
 	wlb_shards_free(&job.shards);
 	free(job.tokens);
@@ -193,95 +184,42 @@ static int shard(const struct wlb_command *self, const struct request *request)
 	return code;
 }
 
-static int read_strategy(struct request *request, struct wlb_error *error)
-{
-	request->strategy = optarg;
-	request->dynamic = strcmp(optarg, "dynamic") == 0;
-	if (request->dynamic || wlb_sharding_parse(optarg, &request->sharding, error) == 0)
-		return 0;
-	return wlb_fail_in(error, "--strategy, dynamic or");
-}
+#define FIELD(name) offsetof(struct request, name)
 
-static int read_option(struct request *request, int option, struct wlb_error *error)
-{
-	switch (option) {
-	case 'c':
-		return wlb_command_number("--cp", optarg, 1, RANKS_MAX, &request->cp, error);
-	case 'd':
-		return wlb_command_number("--dp", optarg, 1, RANKS_MAX, &request->dp, error);
-	case 'n':
-		return wlb_command_number("--seq-length", optarg, 1, MICRO_BATCH_TOKENS_MAX, &request->seq_length,
-		                          error);
-	case 's':
-		return read_strategy(request, error);
-	case 'l':
-		request->from = optarg;
-		return 0;
-	case 'm':
-		request->model = optarg;
-		return 0;
-	case 'g':
-		request->gpu = optarg;
-		return 0;
-	case 'D':
-		request->dump = optarg;
-		return 0;
-	default:
-		request->json = true;
-		return 0;
-	}
-}
+static const struct wlb_option options[] = {
+	{WLB_OPTION(INT, "cp", FIELD(cp), "C", "ranks of context parallelism, such as 4"), .required = true, .min = 1,
+         .max = RANKS_MAX},
+	{WLB_LENGTHS_OPTION(FIELD(from)), .required = true},
+	{WLB_OPTION(INT, "seq-length", FIELD(seq_length), "N",
+                    "micro-batches of at most N tokens, longer documents cut at its multiples; without it all "
+                    "documents are one micro-batch"),
+         .min = 1, .max = MICRO_BATCH_TOKENS_MAX},
+	{WLB_OPTION(TEXT, "strategy", FIELD(strategy), NULL,
+                    "adaptive: for each micro-batch the one whose attention takes less time on --gpu; dynamic: each "
+                    "document on 1, 2, 4 ... of cp x dp ranks"),
+         .choices = "per-document|per-sequence|adaptive|dynamic", .initial = "per-document"},
+	{WLB_OPTION(INT, "dp", FIELD(dp), "D", "with dynamic: groups of cp ranks, each with a window of its own"),
+         .min = 1, .max = RANKS_MAX, .initial = "1"},
+	{WLB_MODEL_OPTION(FIELD(model))},
+	{WLB_MACHINE_OPTION(FIELD(gpu))},
+	{WLB_OPTION(FLAG, "json", FIELD(json), NULL, "the measures as a JSON object")},
+	{WLB_OPTION(TEXT, "dump", FIELD(dump), "FILE",
+                    "a line for each shard: micro-batch, rank, document, its first token, tokens, and which of the "
+                    "micro-batch's tokens they attend to: the first, how many")},
+};
 
-static int check_request(const struct request *request, struct wlb_error *error)
-{
-	int64_t ranks = (int64_t)request->cp * request->dp;
-	if (request->cp == 0)
-		return wlb_fail(error, "--cp is needed: the ranks of context parallelism, such as 4");
-	if (!request->dynamic && request->dp != 1)
-		return wlb_fail(error, "--dp %d: is for --strategy dynamic only; the others shard over cp ranks",
-		                request->dp);
-	if (ranks > RANKS_MAX)
-		return wlb_fail(error, "--cp %d x --dp %d: must be at most %d ranks", request->cp, request->dp,
-		                RANKS_MAX);
-	if (request->from == NULL)
-		return wlb_fail(error, "--lengths is needed: a file of one length a line, '-', or gen:skewed");
-	return 0;
-}
-
-static int shard_main(const struct wlb_command *self, int argc, char **argv)
-{
-	static const struct option options[] = {{"cp", required_argument, NULL, 'c'},
-	                                        {"lengths", required_argument, NULL, 'l'},
-	                                        {"dp", required_argument, NULL, 'd'},
-	                                        {"model", required_argument, NULL, 'm'},
-	                                        {"seq-length", required_argument, NULL, 'n'},
-	                                        {"strategy", required_argument, NULL, 's'},
-	                                        {"gpu", required_argument, NULL, 'g'},
-	                                        {"json", no_argument, NULL, 'j'},
-	                                        {"dump", required_argument, NULL, 'D'},
-	                                        {"help", no_argument, NULL, WLB_OPTION_HELP},
-	                                        {0}};
-	struct request request = {
-		.dp = 1, .strategy = "per-document", .sharding = WLB_SHARDING_DOCUMENT, .gpu = "H100"};
-	struct wlb_error error;
-	int option, rc = 0;
-	while (rc == 0 && (option = wlb_command_option(self, argc, argv, options)) != -1) {
-		if (option == WLB_OPTION_HELP || option == WLB_OPTION_WRONG)
-			return option == WLB_OPTION_HELP ? WLB_EXIT_DONE : WLB_EXIT_USAGE;
-		rc = read_option(&request, option, &error);
-	}
-	if (rc == 0 && optind < argc)
-		rc = wlb_fail(&error, "'%.60s': takes no argument; lengths come with --lengths", argv[optind]);
-	if (rc == 0)
-		rc = check_request(&request, &error);
-	if (rc != 0)
-		return wlb_command_fail(self, WLB_EXIT_USAGE, error.message);
-	return shard(self, &request);
-}
+static const struct wlb_option_table table = {
+	.command = "wlb shard",
+	.about = "Splits micro-batches over the ranks of context parallelism and says how equal their work and tokens "
+                 "become.",
+	.options = options,
+	.count = sizeof(options) / sizeof(options[0]),
+};
 
 const struct wlb_command wlb_command_shard = {
 	.name = "shard",
 	.summary = "Split micro-batches over context-parallel ranks",
-	.help = help,
-	.main = shard_main,
+	.options = &table,
+	.values_bytes = sizeof(struct request),
+	.run = shard,
 };

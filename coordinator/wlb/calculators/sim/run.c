@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/number.h"
 #include "coordinator/wlb/calculators/plan/samples.h"
-#include "coordinator/wlb/command.h"
 
 /* The first steps of a stream have no documents that waited yet. */
 enum { SKIPPED_STEPS = 8 };
@@ -105,15 +105,15 @@ int wlb_sim_parse_slow(const char *list, int ranks, double *slowdown, struct wlb
 	int rc = words != NULL ? 0 : wlb_fail(error, "no memory for '%.60s'", list);
 	for (char *word; rc == 0 && (word = strsep(&rest, ",")) != NULL;) {
 		char *factor = strchr(word, ':');
-		int rank;
+		int64_t rank;
 		if (factor == NULL) {
 			rc = wlb_fail(error, "'%.60s': must be RANK:FACTOR, such as 5:1.5", word);
 			break;
 		}
 		*factor++ = '\0';
-		rc = wlb_command_number("rank", word, 0, ranks - 1, &rank, error);
+		rc = wlb_number_parse("rank", word, 0, ranks - 1, &rank, error);
 		if (rc == 0)
-			rc = wlb_command_real("factor", factor, 1.0, 1000.0, &slowdown[rank], error);
+			rc = wlb_real_parse("factor", factor, 1.0, 1000.0, &slowdown[rank], error);
 	}
 	free(words);
 	return rc;

@@ -8,28 +8,10 @@
 #include "coordinator/wlb/calculators/sim/draw.h"
 #include "coordinator/wlb/calculators/sim/report.h"
 #include "coordinator/wlb/calculators/sim/run.h"
-#include "coordinator/wlb/command.h"
-
-static const char help[] =
-	"Usage: wlb sim --nodes N --seq-length N --global-batch-size N [OPTIONS]\n\n"
-	"Simulates training steps and prints how much faster each way to pack and shard documents is than the plain "
-	"one,\n"
-	"and where that comes from.\n\n" WLB_PLAN_INPUT_HELP
-	"  --layout LAYOUT         such as tp=8,cp=2,pp=4[,dp=4]: the product must be the number of GPUs (default:\n"
-	"                          what 'wlb plan' finds)\n"
-	"  --interleave N          chunks of layers on each pipeline stage, with --layout (default 1)\n"
-	"  --recompute HOW         none, selective or full, with --layout (default selective)\n"
-	"  --strategies LIST       of plain, fixed, greedy, balanced and dynamic (default plain,greedy,balanced)\n"
-	"  --steps N               (default 100)\n"
-	"  --slow LIST             RANK:FACTOR,...: the computation of these ranks takes so many times longer\n"
-	"  --node-mtbf HOURS       mean time between failures of a node: what they cost the run\n"
-	"  --checkpoint-time S     seconds that a checkpoint stops training (default 60)\n"
-	"  --restart-time S        seconds from a failure to training again (default 300)\n"
-	"  --json                  all of it as a JSON object\n"
-	"  --svg FILE              a picture of the pipelines\n";
+#include "coordinator/wlb/commands.h"
 
 struct request {
-	struct wlb_plan_request input;
+	struct wlb_plan_request input; /* first: WLB_PLAN_INPUT_OPTIONS fills it */
 	const char *layout, *strategies, *svg, *slow;
 	int interleave, steps;
 	enum wlb_recompute recompute;
@@ -57,16 +39,6 @@ static int read_strategies(const char *list, struct wlb_sim_report *report, stru
 	}
 	free(words);
 	return rc;
-}
-
-static int read_recompute(const char *text, enum wlb_recompute *recompute, struct wlb_error *error)
-{
-	for (int i = WLB_RECOMPUTE_NONE; i <= WLB_RECOMPUTE_FULL; i++)
-		if (strcmp(text, wlb_recompute_name((enum wlb_recompute)i)) == 0) {
-			*recompute = (enum wlb_recompute)i;
-			return 0;
-		}
-	return wlb_fail(error, "--recompute '%.40s': must be none, selective or full", text);
 }
 
 /* The layout asked for, with as many micro-batches as there are windows. */
@@ -168,118 +140,77 @@ static int show(const struct request *request, const struct wlb_plan_input *inpu
 {
 	if (request->svg != NULL && wlb_sim_draw(request->svg, report, error) < 0)
 		return -1;
-	int rc = 0;
-	if (request->json) {
-		json_t *object = wlb_sim_to_json(input, report);
-		rc = object != NULL ? wlb_api_print(object) : -1;
-		json_decref(object);
-	} else {
-		rc = wlb_sim_print(input, report);
-	}
-	return rc == 0 ? 0 : wlb_fail(error, "no memory for the report");
+	if (request->json)
+		return wlb_api_print_report(wlb_sim_to_json(input, report), error);
+	return wlb_sim_print(input, report) == 0 ? 0 : wlb_fail(error, "out of memory for the report");
 }
 
-static int sim(const struct wlb_command *self, const struct request *request)
+static int sim(void *values, struct wlb_error *error)
 {
+	const struct request *request = values;
 	struct wlb_plan_input input = {0};
 	struct wlb_sim_report report = {0};
-	struct wlb_error error;
 	double *slowdown = NULL;
 	int code = WLB_EXIT_USAGE;
-	int rc = read_strategies(request->strategies, &report, &error);
+	int rc = read_strategies(request->strategies, &report, error);
 	if (rc == 0)
-		rc = wlb_plan_input_read(&request->input, &input, &error);
-	if (rc == 0 && request->layout != NULL && (rc = read_plan(request, &input, &report.plan, &error)) < 0)
-		wlb_fail_in(&error, "--layout");
+		rc = wlb_plan_input_read(&request->input, &input, error);
+	if (rc == 0 && request->layout != NULL && (rc = read_plan(request, &input, &report.plan, error)) < 0)
+		wlb_fail_in(error, "--layout");
 	if (rc == 0 && request->layout == NULL)
-		rc = find_plan(request, &input, &report.plan, &error);
+		rc = find_plan(request, &input, &report.plan, error);
 	if (rc == 0)
-		rc = simulate(request, &input, &slowdown, &report, &error);
+		rc = simulate(request, &input, &slowdown, &report, error);
 	if (rc == 0)
-		code = show(request, &input, &report, &error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
-	if (code != WLB_EXIT_DONE)
-		wlb_command_fail(self, code, error.message);
+		code = show(request, &input, &report, error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
 	free(slowdown);
 	wlb_sim_report_free(&report);
 	wlb_plan_input_free(&input);
 	return code;
 }
 
-static int read_option(struct request *request, int option, struct wlb_error *error)
-{
-	switch (option) {
-	case 'L':
-		request->layout = optarg;
-		return 0;
-	case 'S':
-		request->strategies = optarg;
-		return 0;
-	case 'v':
-		request->svg = optarg;
-		return 0;
-	case 'j':
-		request->json = true;
-		return 0;
-	case 'i':
-		return wlb_command_number("--interleave", optarg, 1, 1024, &request->interleave, error);
-	case 'n':
-		return wlb_command_number("--steps", optarg, 1, 100000, &request->steps, error);
-	case 'w':
-		request->slow = optarg;
-		return 0;
-	case 'f':
-		return wlb_command_real("--node-mtbf", optarg, 1e-3, 1e9, &request->node_mtbf_h, error);
-	case 'c':
-		return wlb_command_real("--checkpoint-time", optarg, 0.0, 1e6, &request->checkpoint_s, error);
-	case 'R':
-		return wlb_command_real("--restart-time", optarg, 0.0, 1e6, &request->restart_s, error);
-	case 'r':
-		return read_recompute(optarg, &request->recompute, error);
-	default:
-		return wlb_plan_request_option(&request->input, option, optarg, error);
-	}
-}
+#define FIELD(name) offsetof(struct request, name)
 
-static int sim_main(const struct wlb_command *self, int argc, char **argv)
-{
-	static const struct option options[] = {WLB_PLAN_INPUT_OPTIONS,
-	                                        {"layout", required_argument, NULL, 'L'},
-	                                        {"interleave", required_argument, NULL, 'i'},
-	                                        {"recompute", required_argument, NULL, 'r'},
-	                                        {"strategies", required_argument, NULL, 'S'},
-	                                        {"steps", required_argument, NULL, 'n'},
-	                                        {"slow", required_argument, NULL, 'w'},
-	                                        {"node-mtbf", required_argument, NULL, 'f'},
-	                                        {"checkpoint-time", required_argument, NULL, 'c'},
-	                                        {"restart-time", required_argument, NULL, 'R'},
-	                                        {"json", no_argument, NULL, 'j'},
-	                                        {"svg", required_argument, NULL, 'v'},
-	                                        {"help", no_argument, NULL, WLB_OPTION_HELP},
-	                                        {0}};
-	struct request request = {.strategies = "plain,greedy,balanced",
-	                          .interleave = 1,
-	                          .steps = 100,
-	                          .checkpoint_s = 60.0,
-	                          .restart_s = 300.0,
-	                          .recompute = WLB_RECOMPUTE_SELECTIVE};
-	struct wlb_error error;
-	int option, rc = 0;
-	wlb_plan_request_init(&request.input);
-	while (rc >= 0 && (option = wlb_command_option(self, argc, argv, options)) != -1) {
-		if (option == WLB_OPTION_HELP || option == WLB_OPTION_WRONG)
-			return option == WLB_OPTION_HELP ? WLB_EXIT_DONE : WLB_EXIT_USAGE;
-		rc = read_option(&request, option, &error);
-	}
-	if (rc >= 0 && optind < argc)
-		rc = wlb_fail(&error, "'%.60s': takes no argument; all is said with options", argv[optind]);
-	if (rc < 0)
-		return wlb_command_fail(self, WLB_EXIT_USAGE, error.message);
-	return sim(self, &request);
-}
+static const struct wlb_option options[] = {
+	WLB_PLAN_INPUT_OPTIONS,
+	{WLB_OPTION(TEXT, "layout", FIELD(layout), "LAYOUT",
+                    "such as tp=8,cp=2,pp=4[,dp=4]: the product must be the number of GPUs (default: what 'wlb plan' "
+                    "finds)")},
+	{WLB_OPTION(INT, "interleave", FIELD(interleave), "N",
+                    "chunks of layers on each pipeline stage, with --layout"),
+         .min = 1, .max = 1024, .initial = "1"},
+	{WLB_OPTION(CHOICE, "recompute", FIELD(recompute), NULL,
+                    "what is computed again in the backward pass, with --layout"),
+         .choices = "none|selective|full", .initial = "selective"},
+	{WLB_OPTION(TEXT, "strategies", FIELD(strategies), "LIST", "of plain, fixed, greedy, balanced and dynamic"),
+         .initial = "plain,greedy,balanced"},
+	{WLB_OPTION(INT, "steps", FIELD(steps), "N", "steps to simulate"), .min = 1, .max = 100000, .initial = "100"},
+	{WLB_OPTION(TEXT, "slow", FIELD(slow), "LIST",
+                    "RANK:FACTOR,...: the computation of these ranks takes so many times longer")},
+	{WLB_OPTION(REAL, "node-mtbf", FIELD(node_mtbf_h), "HOURS",
+                    "mean time between failures of a node: says what they cost the run, with checkpoints at the best "
+                    "interval"),
+         .min = 1e-3, .max = 1e9},
+	{WLB_OPTION(REAL, "checkpoint-time", FIELD(checkpoint_s), "SECONDS", "how long a checkpoint stops training"),
+         .max = 1e6, .initial = "60"},
+	{WLB_OPTION(REAL, "restart-time", FIELD(restart_s), "SECONDS", "from a failure to training again"), .max = 1e6,
+         .initial = "300"},
+	{WLB_OPTION(FLAG, "json", FIELD(json), NULL, "all of it as a JSON object")},
+	{WLB_OPTION(TEXT, "svg", FIELD(svg), "FILE", "a picture of the pipelines")},
+};
+
+static const struct wlb_option_table table = {
+	.command = "wlb sim",
+	.about = "Simulates training steps and prints how much faster each way to pack and shard documents is than the "
+                 "plain one, and where that comes from.",
+	.options = options,
+	.count = sizeof(options) / sizeof(options[0]),
+};
 
 const struct wlb_command wlb_command_sim = {
 	.name = "sim",
 	.summary = "Simulate steps: what balance is worth",
-	.help = help,
-	.main = sim_main,
+	.options = &table,
+	.values_bytes = sizeof(struct request),
+	.run = sim,
 };

@@ -1,0 +1,36 @@
+/* A program with subcommands: `wlb`, `wlb-data`, `wlb-worker`. */
+#ifndef COMMON_COMMAND_H
+#define COMMON_COMMAND_H
+
+#include "common/options.h"
+
+enum { WLB_EXIT_DONE = 0, WLB_EXIT_FAILED = 1, WLB_EXIT_USAGE = 2 };
+
+struct wlb_command {
+	const char *name;
+	const char *summary;                    /* a line of `PROGRAM --help` */
+	const struct wlb_option_table *options; /* NULL: a program of its own, called through `external` */
+	size_t values_bytes;                    /* of the struct that the options fill */
+	/* Does it, with the values set. Returns the exit code; a message is printed unless that is WLB_EXIT_DONE. */
+	int (*run)(void *values, struct wlb_error *error);
+	/* In place of run: reads the options itself, from argv[1] on. */
+	int (*main)(int argc, char **argv);
+};
+
+struct wlb_program {
+	const char *name;    /* as it is called: "wlb data" */
+	const char *version; /* line of --version */
+	const char *about;   /* what it does: after the usage line of --help */
+	const char *notes;   /* after the commands; may be NULL */
+	const struct wlb_command *const *commands;
+	int count;
+	/* Runs argv[0] as a program of its own. Returns only if there is none of that name. May be NULL. */
+	void (*external)(char **argv);
+};
+
+/* The program's main(): finds the command, reads its options, runs it, prints its error; also --help, `help COMMAND`
+ * and
+ * --version. Returns the exit code, which is WLB_EXIT_FAILED where the standard output could not be written. */
+int wlb_program_main(const struct wlb_program *program, int argc, char **argv);
+
+#endif

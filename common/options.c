@@ -1,0 +1,271 @@
+#include "common/options.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/number.h"
+
+/* What getopt_long() returns for row i is ROW + i; ROW + count for --help. */
+enum { ARGUMENT = 1, ROW = 256, LABEL_BYTES = 64, CHOICES_BYTES = 256 };
+
+struct parser {
+	const struct wlb_option_table *table;
+	char *values;
+	int argc; /* the most texts that a list may get */
+	bool *given;
+	struct wlb_error *error;
+};
+
+/* "--name", or the name of the argument; for choices of an argument "argument". */
+static const char *label(const struct wlb_option *row, char text[LABEL_BYTES])
+{
+	if (row->name == NULL)
+		return row->value != NULL ? row->value : "argument";
+	snprintf(text, LABEL_BYTES, "--%s", row->name);
+	return text;
+}
+
+/* "a|b|c" as "a, b or c". */
+static const char *choices_in_words(const char *choices, char text[CHOICES_BYTES])
+{
+	size_t at = 0;
+	for (const char *c = choices; *c != '\0' && at + 5 < CHOICES_BYTES; c++) {
+		const char *join = strchr(c + 1, '|') != NULL ? ", " : " or ";
+		at += (size_t)(*c == '|' ? snprintf(text + at, CHOICES_BYTES - at, "%s", join)
+		                         : snprintf(text + at, CHOICES_BYTES - at, "%c", *c));
+	}
+	return text;
+}
+
+static int refuse(const struct wlb_option *row, const char *value, const char *rule, struct wlb_error *error)
+{
+	char name[LABEL_BYTES];
+	return wlb_fail(error, "%s '%.200s': must be %s", label(row, name), value, rule);
+}
+
+static int read_choice(const struct wlb_option *row, const char *value, int *index, struct wlb_error *error)
+{
+	char words[CHOICES_BYTES];
+	const char *word = row->choices;
+	for (*index = 0;; ++*index) {
+		size_t length = strcspn(word, "|");
+		if (strlen(value) == length && strncmp(value, word, length) == 0)
+			return 0;
+		if (word[length] == '\0')
+			return refuse(row, value, choices_in_words(row->choices, words), error);
+		word += length + 1;
+	}
+}
+
+static int read_text(const struct wlb_option *row, const char *value, const char **field, struct wlb_error *error)
+{
+	int index;
+	if (row->choices != NULL && !row->open && read_choice(row, value, &index, error) < 0)
+		return -1;
+	if (*value == '\0')
+		return refuse(row, value, "a text that is not empty", error);
+	*field = value;
+	return 0;
+}
+
+static int read_whole(const struct wlb_option *row, const char *value, void *field, struct wlb_error *error)
+{
+	char name[LABEL_BYTES];
+	int64_t number;
+	if (wlb_number_parse(label(row, name), value, (int64_t)row->min, (int64_t)row->max, &number, error) < 0)
+		return -1;
+	if (row->kind == WLB_OPTION_INT)
+		*(int *)field = (int)number;
+	else
+		*(int64_t *)field = number;
+	return 0;
+}
+
+static int read_real(const struct wlb_option *row, const char *value, double *field, struct wlb_error *error)
+{
+	char name[LABEL_BYTES];
+	if (wlb_real_parse(label(row, name), value, row->min, row->max, field, error) == 0)
+		return 0;
+	return row->rule != NULL ? refuse(row, value, row->rule, error) : -1;
+}
+
+static int add_text(const struct parser *parser, const char *value, struct wlb_option_list *list)
+{
+	if (list->texts == NULL)
+		list->texts = calloc((size_t)parser->argc + 1, sizeof(*list->texts));
+	if (list->texts == NULL)
+		return wlb_fail(parser->error, "out of memory");
+	list->texts[list->count++] = (char *)value; /* a word of argv */
+	return 0;
+}
+
+static int set(const struct parser *parser, const struct wlb_option *row, const char *value)
+{
+	void *field = parser->values + row->offset;
+	switch (row->kind) {
+	case WLB_OPTION_TEXT:
+		return read_text(row, value, field, parser->error);
+	case WLB_OPTION_CHOICE:
+		return read_choice(row, value, field, parser->error);
+	case WLB_OPTION_INT:
+	case WLB_OPTION_INT64:
+		return read_whole(row, value, field, parser->error);
+	case WLB_OPTION_REAL:
+		return read_real(row, value, field, parser->error);
+	case WLB_OPTION_LIST:
+		return add_text(parser, value, field);
+	case WLB_OPTION_FLAG:
+		*(bool *)field = true;
+		return 0;
+	case WLB_OPTION_COMMAND: /* all of the words are set at once, by set_command() */
+		break;
+	}
+	return 0;
+}
+
+static int argument_row(const struct wlb_option_table *table)
+{
+	for (int i = 0; i < table->count; i++)
+		if (table->options[i].name == NULL)
+			return i;
+	return -1;
+}
+
+static int set_argument(const struct parser *parser, const char *word)
+{
+	int i = argument_row(parser->table);
+	const struct wlb_option *row = i >= 0 ? &parser->table->options[i] : NULL;
+	const char *command = parser->table->command;
+	if (row == NULL)
+		return wlb_fail(parser->error, "'%.200s': no argument is taken; see '%s --help'", word, command);
+	if (parser->given[i] && row->kind != WLB_OPTION_LIST)
+		return wlb_fail(parser->error, "'%.200s': one argument is taken; see '%s --help'", word, command);
+	parser->given[i] = true;
+	return set(parser, row, word);
+}
+
+static int set_arguments(const struct parser *parser, char **argv)
+{
+	int i = argument_row(parser->table), rc = 0;
+	if (i >= 0 && parser->table->options[i].kind == WLB_OPTION_COMMAND) {
+		*(char ***)(parser->values + parser->table->options[i].offset) = argv;
+		parser->given[i] = *argv != NULL;
+		return 0;
+	}
+	for (char **word = argv; rc == 0 && *word != NULL; word++)
+		rc = set_argument(parser, *word);
+	return rc;
+}
+
+static int set_initial(const struct parser *parser)
+{
+	for (int i = 0; i < parser->table->count; i++) {
+		const struct wlb_option *row = &parser->table->options[i];
+		if (row->initial != NULL && set(parser, row, row->initial) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int check_required(const struct parser *parser)
+{
+	for (int i = 0; i < parser->table->count; i++) {
+		const struct wlb_option *row = &parser->table->options[i];
+		char name[LABEL_BYTES], words[CHOICES_BYTES];
+		const struct wlb_option_list *list = (const void *)(parser->values + row->offset);
+		bool there = row->kind == WLB_OPTION_LIST ? list->count > 0 : parser->given[i];
+		if (!row->required || there)
+			continue;
+		bool verb = row->name == NULL && row->choices != NULL;
+		return wlb_fail(parser->error, "%s is needed: %s; see '%s --help'",
+		                verb ? choices_in_words(row->choices, words) : label(row, name), row->help,
+		                parser->table->command);
+	}
+	return 0;
+}
+
+/* `word` holds what getopt_long() returned `option` for. */
+static int refuse_word(const struct parser *parser, int option, const char *word)
+{
+	const char *trouble = option == ':'   ? "needs a value"
+	                      : optopt >= ROW ? "takes no value"
+	                                      : "is unknown or ambiguous";
+	return wlb_fail(parser->error, "option '%.200s' %s; see '%s --help'", word, trouble, parser->table->command);
+}
+
+static int asked_help(const struct parser *parser, const char *word)
+{
+	if (optarg == NULL)
+		return WLB_OPTIONS_HELP;
+	if (strcmp(optarg, "man") == 0)
+		return WLB_OPTIONS_MAN;
+	if (strcmp(optarg, "completion") == 0)
+		return WLB_OPTIONS_COMPLETION;
+	optopt = ROW;
+	return refuse_word(parser, '?', word);
+}
+
+static int read_words(const struct parser *parser, char **argv, const struct option *known)
+{
+	const struct wlb_option_table *table = parser->table;
+	int row = argument_row(table), option, rc = 0;
+	/* "-": arguments come in their place among the options; "+": the first one ends the options. */
+	bool command = row >= 0 && table->options[row].kind == WLB_OPTION_COMMAND;
+	const char *letters = command ? "+:h" : "-:h";
+	optind = 0; /* glibc: start again, for a second command line in one process */
+	opterr = 0;
+	int before = 1;
+	while (rc == 0 && (option = getopt_long(parser->argc, argv, letters, known, NULL)) != -1) {
+		/* Of several letters in a word, getopt passes the word after the last. */
+		const char *word = argv[optind > before ? optind - 1 : optind];
+		before = optind;
+		if (option == 'h' || option == ROW + table->count)
+			return asked_help(parser, word);
+		if (option == '?' || option == ':')
+			return refuse_word(parser, option, word);
+		if (option == ARGUMENT) {
+			rc = set_argument(parser, optarg);
+		} else {
+			parser->given[option - ROW] = true;
+			rc = set(parser, &table->options[option - ROW], optarg);
+		}
+	}
+	return rc;
+}
+
+int wlb_options_parse(const struct wlb_option_table *table, int argc, char **argv, void *values,
+                      struct wlb_error *error)
+{
+	struct option known[table->count + 2];
+	bool given[table->count + 1];
+	struct parser parser = {.table = table, .values = values, .argc = argc, .given = given, .error = error};
+	int count = 0;
+	memset(given, 0, sizeof(given));
+	for (int i = 0; i < table->count; i++) {
+		int takes = table->options[i].kind == WLB_OPTION_FLAG ? no_argument : required_argument;
+		if (table->options[i].name != NULL)
+			known[count++] = (struct option){table->options[i].name, takes, NULL, ROW + i};
+	}
+	known[count++] = (struct option){"help", optional_argument, NULL, ROW + table->count};
+	known[count] = (struct option){0};
+	if (set_initial(&parser) < 0)
+		return -1;
+	int asked = read_words(&parser, argv, known);
+	if (asked != WLB_OPTIONS_READ)
+		return asked;
+	if (set_arguments(&parser, argv + optind) < 0)
+		return -1;
+	return check_required(&parser);
+}
+
+void wlb_options_free(const struct wlb_option_table *table, void *values)
+{
+	for (int i = 0; i < table->count; i++) {
+		struct wlb_option_list *list = (void *)((char *)values + table->options[i].offset);
+		if (table->options[i].kind != WLB_OPTION_LIST)
+			continue;
+		free(list->texts);
+		*list = (struct wlb_option_list){0};
+	}
+}

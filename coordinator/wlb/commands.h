@@ -1,0 +1,18 @@
+/* The subcommands of wlb: one file each. */
+#ifndef COORDINATOR_WLB_COMMANDS_H
+#define COORDINATOR_WLB_COMMANDS_H
+
+#include "common/command.h"
+
+extern const struct wlb_command wlb_command_run;
+extern const struct wlb_command wlb_command_runs;
+extern const struct wlb_command wlb_command_show;
+extern const struct wlb_command wlb_command_flush;
+extern const struct wlb_command wlb_command_db;
+extern const struct wlb_command wlb_command_doctor;
+extern const struct wlb_command wlb_command_pack;
+extern const struct wlb_command wlb_command_shard;
+extern const struct wlb_command wlb_command_plan;
+extern const struct wlb_command wlb_command_sim;
+
+#endif
