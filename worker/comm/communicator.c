@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "worker/train/seconds.h"
+#include "common/seconds.h"
 
 int wlb_comm_rank(const struct wlb_comm *comm)
 {

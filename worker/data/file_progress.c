@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "worker/train/seconds.h"
+#include "common/seconds.h"
 
 static _Thread_local struct wlb_file_progress *in_use;
 

@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "worker/train/seconds.h"
+#include "common/seconds.h"
 
 static void *run(void *argument)
 {

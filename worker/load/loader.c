@@ -4,9 +4,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "common/seconds.h"
 #include "worker/data/file_thread.h"
 #include "worker/load/prepare.h"
-#include "worker/train/seconds.h"
 
 static const double CHECK_EVERY_S = 0.05;
 

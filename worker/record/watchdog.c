@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/seconds.h"
 #include "worker/data/file_progress.h"
-#include "worker/train/seconds.h"
 
 enum { LOOK_EVERY_MS = 50 };
 

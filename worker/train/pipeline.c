@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "worker/train/seconds.h"
+#include "common/seconds.h"
 
 /* What goes on in a slot of the transformer. */
 struct holding {

@@ -1,10 +1,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/seconds.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/data/file_progress.h"
 #include "worker/train/checkpoint_tensors.h"
-#include "worker/train/seconds.h"
 #include "worker/train/trainer.h"
 
 /* Of the ranks of a data group, which hold the same weights, the first writes. */

@@ -1,7 +1,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "worker/train/seconds.h"
+#include "common/seconds.h"
 #include "worker/train/trainer.h"
 
 static double learning_rate(const struct wlb_train_options *o, int64_t step)

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
+#include "common/seconds.h"
 #include "worker/data/file_thread.h"
-#include "worker/train/seconds.h"
 
 static void only_a_call_under_way_takes_too_long(void **state)
 {

@@ -1,5 +1,5 @@
-#ifndef WORKER_TRAIN_SECONDS_H
-#define WORKER_TRAIN_SECONDS_H
+#ifndef COMMON_SECONDS_H
+#define COMMON_SECONDS_H
 
 #include <time.h>
 
