@@ -137,7 +137,7 @@ struct wlb_span {
 enum wlb_strategy {
 	WLB_STRATEGY_BALANCED, /* equal work by exchange and priced delay; the default */
 	WLB_STRATEGY_GREEDY,   /* WLB-LLM (Wang et al., OSDI 2025): queues above 1/4 and 1/2 of the window */
-	WLB_STRATEGY_FIXED,    /* equal lengths, work dealt greedily; cuts documents, delays none */
+	WLB_STRATEGY_FIXED,    /* equal lengths, work assigned greedily; cuts documents, delays none */
 	WLB_STRATEGY_PLAIN,    /* concatenate and cut */
 };
 
@@ -148,7 +148,7 @@ int wlb_strategy_parse(const char *text, enum wlb_strategy *strategy, struct wlb
 /* Everything that decides which documents enter step k, beside the stream itself. All of it belongs to
  * the global batch and the model. None of it may be derived from tp, cp, pp or dp, else a run that goes
  * on under another layout would see other documents in the same step. A layout that needs another number
- * of micro-batches deals the documents of the step anew with wlb_pack_balanced() or a balancer. */
+ * of micro-batches assigns the documents of the step anew with wlb_pack_balanced() or a balancer. */
 struct wlb_packer_options {
 	enum wlb_strategy strategy;
 	int64_t seq_length;        /* the window, tokens: longer documents are cut at its multiples; 1 to 2^30 */
@@ -606,7 +606,7 @@ struct wlb_sim *wlb_sim_new(const struct wlb_model *model, const struct wlb_mach
 void wlb_sim_free(struct wlb_sim *sim);
 
 /* Simulates one training step. It holds dp x micro_batches micro-batches; micro-batch j runs on replica j mod dp, as
- * Megatron-LM's sampler deals them. One with r x micro_batches, r < dp, is a sample: the first r replicas stand for
+ * Megatron-LM's sampler assigns them. One with r x micro_batches, r < dp, is a sample: the first r replicas stand for
  * all. Discrete events: a pass starts when its stage is free and what it needs has come; 1F1B (Narayanan et al. 2019)
  * and interleaved 1F1B (Narayanan et al. 2021) over unequal micro-batches. -1 where the numbers do not match. */
 int wlb_sim_step(struct wlb_sim *sim, const struct wlb_step *step, struct wlb_sim_result *result,
@@ -650,7 +650,7 @@ struct wlb_search_options {
 	int64_t seq_length;
 	int32_t global_batch;    /* windows of seq_length tokens in a step */
 	double max_length_ratio; /* a micro-batch holds at most this times its share of the batch, and the window */
-	const struct wlb_step *sample; /* packed batches of the stream, `samples` of them; their documents are dealt */
+	const struct wlb_step *sample; /* packed batches of the stream, `samples` of them; their documents are assigned */
 	size_t samples;                /* anew for each number of micro-batches */
 	double memory_margin;          /* see wlb_memory_stage */
 	int32_t max_interleave;

@@ -1,4 +1,4 @@
-/* A candidate's step time, from the documents of the samples dealt anew to its micro-batches. */
+/* A candidate's step time, from the documents of the samples assigned again to its micro-batches. */
 #include "libwlb/layout/search_simulate.h"
 
 #include <math.h>
@@ -9,54 +9,55 @@
  * pipeline is in its steady state for most of the time. */
 enum { WANTED_MICRO_BATCHES = 64, WANTED_ROUNDS = 4 };
 
-struct deal {
+struct assigned {
 	int64_t *tokens;
 	int32_t *bin_of;
 	struct wlb_packed_span *spans;
 	size_t count, capacity;
 };
 
-static void free_deal(struct deal *deal)
+static void free_assigned(struct assigned *assigned)
 {
-	free(deal->tokens);
-	free(deal->bin_of);
-	free(deal->spans);
+	free(assigned->tokens);
+	free(assigned->bin_of);
+	free(assigned->spans);
 }
 
 /* Takes documents of the samples, over again from the first where they do not suffice, up to `wanted` tokens. */
-static int take_documents(const struct wlb_search *search, double wanted, struct deal *deal)
+static int take_documents(const struct wlb_search *search, double wanted, struct assigned *assigned)
 {
 	double mean = 0.0, sum = 0.0;
 	for (size_t i = 0; i < search->documents; i++)
 		mean += (double)search->tokens[i] / (double)search->documents;
-	deal->capacity = (size_t)(wanted / mean * 2.0) + search->documents + 16;
-	deal->tokens = calloc(deal->capacity, sizeof(*deal->tokens));
-	deal->bin_of = calloc(deal->capacity, sizeof(*deal->bin_of));
-	deal->spans = calloc(deal->capacity, sizeof(*deal->spans));
-	if (deal->tokens == NULL || deal->bin_of == NULL || deal->spans == NULL)
+	assigned->capacity = (size_t)(wanted / mean * 2.0) + search->documents + 16;
+	assigned->tokens = calloc(assigned->capacity, sizeof(*assigned->tokens));
+	assigned->bin_of = calloc(assigned->capacity, sizeof(*assigned->bin_of));
+	assigned->spans = calloc(assigned->capacity, sizeof(*assigned->spans));
+	if (assigned->tokens == NULL || assigned->bin_of == NULL || assigned->spans == NULL)
 		return -1;
-	for (size_t i = 0; deal->count < deal->capacity; i = (i + 1) % search->documents) {
-		if (sum + (double)search->tokens[i] > wanted && deal->count > 0)
+	for (size_t i = 0; assigned->count < assigned->capacity; i = (i + 1) % search->documents) {
+		if (sum + (double)search->tokens[i] > wanted && assigned->count > 0)
 			break;
-		deal->tokens[deal->count++] = search->tokens[i];
+		assigned->tokens[assigned->count++] = search->tokens[i];
 		sum += (double)search->tokens[i];
 	}
 	return 0;
 }
 
 /* Puts the spans in the order of micro-batches. */
-static int sort_spans(struct deal *deal, int32_t bins)
+static int sort_spans(struct assigned *assigned, int32_t bins)
 {
 	size_t *next = calloc((size_t)bins + 1, sizeof(*next));
 	if (next == NULL)
 		return -1;
-	for (size_t i = 0; i < deal->count; i++)
-		next[deal->bin_of[i] + 1]++;
+	for (size_t i = 0; i < assigned->count; i++)
+		next[assigned->bin_of[i] + 1]++;
 	for (int32_t b = 0; b < bins; b++)
 		next[b + 1] += next[b];
-	for (size_t i = 0; i < deal->count; i++)
-		deal->spans[next[deal->bin_of[i]]++] = (struct wlb_packed_span){
-			.span = {.document = (int64_t)i, .tokens = deal->tokens[i]}, .micro_batch = deal->bin_of[i]};
+	for (size_t i = 0; i < assigned->count; i++)
+		assigned->spans[next[assigned->bin_of[i]]++] =
+			(struct wlb_packed_span){.span = {.document = (int64_t)i, .tokens = assigned->tokens[i]},
+		                                 .micro_batch = assigned->bin_of[i]};
 	free(next);
 	return 0;
 }
@@ -135,22 +136,22 @@ int wlb_search_simulate(const struct wlb_search *search, struct wlb_candidate *c
 	int32_t m = simulated_micro_batches(&c->plan), dp = c->plan.layout.dp;
 	int32_t replicas = m < WANTED_MICRO_BATCHES ? WANTED_MICRO_BATCHES / m : 1;
 	replicas = replicas < dp ? replicas : dp;
-	struct deal deal = {0};
+	struct assigned assigned = {0};
 	struct wlb_step step = {.micro_batches = replicas * m};
 	double share = (double)step.micro_batches / ((double)c->plan.micro_batches * dp);
 	int rc = 0, packed = 0;
-	if (take_documents(search, search->work.tokens * share, &deal) < 0)
+	if (take_documents(search, search->work.tokens * share, &assigned) < 0)
 		rc = wlb_fail(error, "out of memory for the documents of %d micro-batches", step.micro_batches);
 	else
-		packed = wlb_pack_balanced(&search->model, deal.tokens, deal.count, step.micro_batches,
-		                           c->micro_batch_tokens, deal.bin_of, NULL) == 0;
-	if (packed && sort_spans(&deal, step.micro_batches) < 0)
+		packed = wlb_pack_balanced(&search->model, assigned.tokens, assigned.count, step.micro_batches,
+		                           c->micro_batch_tokens, assigned.bin_of, NULL) == 0;
+	if (packed && sort_spans(&assigned, step.micro_batches) < 0)
 		rc = wlb_fail(error, "out of memory for the documents of %d micro-batches", step.micro_batches);
 	else if (packed) {
-		step.spans = deal.spans;
-		step.count = deal.count;
+		step.spans = assigned.spans;
+		step.count = assigned.count;
 		rc = simulate(search, c, m, &step, error);
 	}
-	free_deal(&deal);
+	free_assigned(&assigned);
 	return rc;
 }

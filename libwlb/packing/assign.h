@@ -42,11 +42,12 @@ int wlb_assignment_reserve(struct wlb_assignment *assignment, size_t capacity);
 void wlb_assignment_add(struct wlb_assignment *assignment, size_t span);
 void wlb_assignment_sort(struct wlb_assignment *assignment);
 
-/* Puts the added spans that came by step `came_by` and are in no bin into the lightest bin that has space, in order; a span
- * that fits nowhere stays out. */
+/* Puts the added spans that came by step `came_by` and are in no bin into the lightest bin that has space, in order; a
+ * span that fits nowhere stays out. */
 void wlb_assignment_place(struct wlb_assignment *assignment, int64_t came_by);
 
-/* Moves and swaps spans out of the heaviest bin while that lowers its work. The heap of the bins is invalid afterwards. */
+/* Moves and swaps spans out of the heaviest bin while that lowers its work. The heap of the bins is invalid afterwards.
+ */
 void wlb_assignment_refine(struct wlb_assignment *assignment);
 
 #endif

@@ -1,4 +1,4 @@
-/* Dealing the spans of one step by themselves, as balanced deals them. */
+/* Assigns the spans of one step by themselves, as the balanced strategy does. */
 #include "libwlb/packing/assign.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /*
  * Dynamic context parallelism: every document on as many ranks as it needs, 1, 2, 4 ... or all.
  *
- * Groups of 2^k ranks lie at multiples of 2^k, and larger groups are dealt first. So all ranks of a group have the
+ * Groups of 2^k ranks lie at multiples of 2^k, and larger groups are assigned first. So all ranks of a group have the
  * same load when its documents come, nothing is lost to waiting inside it, and two groups that share ranks run
  * in the same order everywhere.
  */
@@ -15,7 +15,7 @@
 enum { MOST_HALVINGS = 4 };
 static const double equal_enough = 1.004;
 
-struct spread {
+struct dynamic_cp {
 	struct wlb_assignment assignment; /* its bins are the slots, one for each rank of each micro-batch */
 	struct wlb_bins groups;
 	struct wlb_place *places; /* of the attempt at hand */
@@ -24,22 +24,22 @@ struct spread {
 	int32_t micro_batches;
 };
 
-static void spread_free(struct spread *spread)
+static void dynamic_cp_free(struct dynamic_cp *s)
 {
-	wlb_assignment_free(&spread->assignment);
-	wlb_bins_free(&spread->groups);
-	free(spread->places);
+	wlb_assignment_free(&s->assignment);
+	wlb_bins_free(&s->groups);
+	free(s->places);
 }
 
-static int spread_init(struct spread *s, size_t count, int32_t ranks, int32_t micro_batches, int64_t max_tokens)
+static int dynamic_cp_init(struct dynamic_cp *s, size_t count, int32_t ranks, int32_t micro_batches, int64_t max_tokens)
 {
-	*s = (struct spread){.count = count, .ranks = ranks, .micro_batches = micro_batches};
+	*s = (struct dynamic_cp){.count = count, .ranks = ranks, .micro_batches = micro_batches};
 	s->places = calloc(count + 1, sizeof(*s->places));
 	if (s->places != NULL && wlb_assignment_init(&s->assignment, ranks * micro_batches, max_tokens) == 0 &&
 	    wlb_assignment_reserve(&s->assignment, count + 1) == 0 &&
 	    wlb_bins_init(&s->groups, ranks * micro_batches, max_tokens) == 0)
 		return 0;
-	spread_free(s);
+	dynamic_cp_free(s);
 	return -1;
 }
 
@@ -57,7 +57,7 @@ static int32_t smaller_group(int32_t ranks)
 	return power;
 }
 
-static int32_t group_for(const struct spread *s, const struct wlb_assigned_span *assigned, double most_work)
+static int32_t group_for(const struct dynamic_cp *s, const struct wlb_assigned_span *assigned, double most_work)
 {
 	int32_t group = s->ranks;
 	while (group > 1) {
@@ -71,7 +71,7 @@ static int32_t group_for(const struct spread *s, const struct wlb_assigned_span 
 }
 
 /* Adds a document's parts to the slots of its ranks; the first carry the remainder of its tokens. */
-static void load_slots(struct spread *s, const struct wlb_assigned_span *assigned, const struct wlb_place *place)
+static void load_slots(struct dynamic_cp *s, const struct wlb_assigned_span *assigned, const struct wlb_place *place)
 {
 	for (int32_t r = 0; r < place->ranks; r++) {
 		int64_t tokens = assigned->span.tokens / place->ranks + (r < assigned->span.tokens % place->ranks);
@@ -81,7 +81,7 @@ static void load_slots(struct spread *s, const struct wlb_assigned_span *assigne
 }
 
 /* The groups of one size as bins, each as loaded as its fullest rank. */
-static void gather_groups(struct spread *s, int32_t group)
+static void gather_groups(struct dynamic_cp *s, int32_t group)
 {
 	int32_t each = s->ranks / group;
 	s->groups.count = each * s->micro_batches;
@@ -98,7 +98,7 @@ static void gather_groups(struct spread *s, int32_t group)
 }
 
 /* Ranks the documents that need groups of this size; whether there are any. */
-static int rank_group(struct spread *s, int32_t group)
+static int rank_group(struct dynamic_cp *s, int32_t group)
 {
 	s->assignment.ordered = 0;
 	for (size_t i = 0; i < s->count; i++)
@@ -108,8 +108,8 @@ static int rank_group(struct spread *s, int32_t group)
 	return s->assignment.ordered > 0;
 }
 
-/* Deals the ranked documents to groups of this size; -1 where one finds no room. */
-static int deal_groups(struct spread *s, int32_t group)
+/* Assigns the documents to groups of this size, in order. Returns -1 where one does not fit. */
+static int assign_groups(struct dynamic_cp *s, int32_t group)
 {
 	int32_t each = s->ranks / group;
 	gather_groups(s, group);
@@ -126,8 +126,8 @@ static int deal_groups(struct spread *s, int32_t group)
 	return 0;
 }
 
-/* Deals the ranked documents of one rank each, with exchanges; -1 where one finds no room. */
-static int deal_singles(struct spread *s)
+/* Assigns the documents of one rank each, with exchanges. Returns -1 where one does not fit. */
+static int assign_singles(struct dynamic_cp *s)
 {
 	struct wlb_assignment *assignment = &s->assignment;
 	wlb_bins_heapify(&assignment->bins);
@@ -145,8 +145,8 @@ static int deal_singles(struct spread *s)
 }
 
 /* Deals everything, no document's part on a rank above `most_work` where ranks allow. Gives the work of the fullest
- * rank, or -1 where a document finds no room. */
-static double attempt(struct spread *s, double most_work)
+ * rank, or -1 where a document does not fit. */
+static double attempt(struct dynamic_cp *s, double most_work)
 {
 	double fullest = 0.0;
 	wlb_bins_reset(&s->assignment.bins);
@@ -155,10 +155,10 @@ static double attempt(struct spread *s, double most_work)
 		s->places[i].ranks = group_for(s, &s->assignment.spans[i], most_work);
 	}
 	for (int32_t group = s->ranks; group > 1; group = smaller_group(group))
-		if (rank_group(s, group) && deal_groups(s, group) < 0)
+		if (rank_group(s, group) && assign_groups(s, group) < 0)
 			return -1.0;
 	rank_group(s, 1);
-	if (deal_singles(s) < 0)
+	if (assign_singles(s) < 0)
 		return -1.0;
 	for (int32_t b = 0; b < s->assignment.bins.count; b++)
 		fullest = fmax(fullest, s->assignment.bins.loads[b].work);
@@ -166,7 +166,7 @@ static double attempt(struct spread *s, double most_work)
 }
 
 /* Larger and larger groups until the ranks are equal; keeps the most equal of all attempts. */
-static int search(struct spread *s, struct wlb_place *places, struct wlb_load *loads, struct wlb_error *error)
+static int search(struct dynamic_cp *s, struct wlb_place *places, struct wlb_load *loads, struct wlb_error *error)
 {
 	double mean = 0.0, best = -1.0, part = 1.0;
 	for (size_t i = 0; i < s->count; i++)
@@ -197,20 +197,20 @@ int wlb_dynamic_cp(const struct wlb_model *model, const int64_t *tokens, size_t 
 		return wlb_fail(error,
 		                "%d ranks in %d micro-batches: both must be at least 1, their product at most %d",
 		                ranks, micro_batches, 1 << 20);
-	struct spread spread;
-	if (spread_init(&spread, count, ranks, micro_batches, max_tokens) < 0)
-		return wlb_fail(error, "out of memory while spreading %zu documents", count);
+	struct dynamic_cp dynamic;
+	if (dynamic_cp_init(&dynamic, count, ranks, micro_batches, max_tokens) < 0)
+		return wlb_fail(error, "out of memory while assigning %zu documents to ranks", count);
 	int rc = 0;
 	for (size_t i = 0; i < count && rc == 0; i++) {
 		if (tokens[i] < 0)
 			rc = wlb_fail(error, "document %zu has %lld tokens: it must not be negative", i,
 			              (long long)tokens[i]);
 		else
-			spread.assignment.spans[i] = (struct wlb_assigned_span){
+			dynamic.assignment.spans[i] = (struct wlb_assigned_span){
 				.span.tokens = tokens[i], .work = wlb_cost_document(model, tokens[i])};
 	}
 	if (rc == 0)
-		rc = search(&spread, places, loads, error);
-	spread_free(&spread);
+		rc = search(&dynamic, places, loads, error);
+	dynamic_cp_free(&dynamic);
 	return rc;
 }

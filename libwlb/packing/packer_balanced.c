@@ -1,5 +1,5 @@
 /*
- * Which documents leave at a step, and how they are dealt.
+ * Which documents leave at a step, and how they are assigned.
  *
  * Work grows with the square of a document's length, so a micro-batch with a long document can only be matched
  * by others that hold long ones too: long documents wait until enough are there. Waiting has a price. Every

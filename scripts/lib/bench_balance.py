@@ -64,8 +64,8 @@ def packing_goals(packing):
            f"{ours / 1000:.2f} ms", "<= 1 ms", verdict(ours <= 1000))
 
 
-def sharding_goals(spread, shard):
-    rows = tables(spread)[0]
+def sharding_goals(dynamic_cp, shard):
+    rows = tables(dynamic_cp)[0]
     ours = [float(row["imbalance_mean"]) for row in rows]
     ranks = ", ".join(row["cp x dp"] for row in rows)
     yield (f"dynamic context parallelism over dp x cp = {ranks} ranks, no delay", "-", "-", across(ours, 4), "<= 1.01",
@@ -122,9 +122,9 @@ the window that were cut.
 
 {packing}
 ## Dynamic context parallelism
-`wlb-spread-bench`: one window for every 8 ranks, nothing waits.
+`wlb-dynamic_cp-bench`: one window for every 8 ranks, nothing waits.
 
-{spread}
+{dynamic_cp}
 ## Sharding
 `wlb-shard-bench`. *work difference*: heaviest rank - lightest, of the mean rank.
 
@@ -137,12 +137,12 @@ the window that were cut.
 
 
 def main(build):
-    pack, spread, shard, sim = (run(build, f"wlb-{name}-bench") for name in ("pack", "spread", "shard", "sim"))
+    pack, dynamic_cp, shard, sim = (run(build, f"wlb-{name}-bench") for name in ("pack", "dynamic_cp", "shard", "sim"))
     print(INTRODUCTION.format(machine=machine(), compiler=compiler(build)))
-    goals = [*packing_goals(Packing(pack)), *sharding_goals(spread, shard), *simulation_goals(sim)]
+    goals = [*packing_goals(Packing(pack)), *sharding_goals(dynamic_cp, shard), *simulation_goals(sim)]
     for goal in goals:
         print("| " + " | ".join(goal) + " |")
-    print(SECTIONS.format(packing=pack, spread=spread, shard=shard, sim=sim).rstrip())
+    print(SECTIONS.format(packing=pack, dynamic_cp=dynamic_cp, shard=shard, sim=sim).rstrip())
 
 
 if __name__ == "__main__":

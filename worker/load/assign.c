@@ -26,7 +26,7 @@ int wlb_assigner_init(struct wlb_assigner *d, const struct wlb_loader_options *o
 	    d->ranks != NULL && d->replica_s != NULL && d->replica_bins != NULL)
 		return 0;
 	wlb_assigner_free(d);
-	return wlb_fail(error, "out of memory for dealing to %zu micro-batches", bins);
+	return wlb_fail(error, "out of memory while assigning spans to %zu micro-batches", bins);
 }
 
 void wlb_assigner_free(struct wlb_assigner *d)

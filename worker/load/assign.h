@@ -2,8 +2,8 @@
  * Which spans of a packed step are trained in which micro-batch of which replica. Equal inputs give equal outputs:
  * every rank finds the same.
  *
- * plain and fixed are what others are compared with, and are dealt as Megatron-LM's sampler does: packed micro-batch j
- * goes to replica j mod dp. For balanced and greedy the spans are dealt anew, to micro-batches of equal predicted
+ * plain and fixed are what others are compared with, and are assigned as Megatron-LM's sampler does: packed micro-batch
+ * j goes to replica j mod dp. For balanced and greedy the spans are assigned again, to micro-batches of equal predicted
  * time, and these are given to replicas, the heaviest first to the replica with least (Graham 1969). greedy keeps the
  * packer's micro-batches where their number is the layout's: that is WLB-LLM as published.
  */
@@ -46,12 +46,12 @@ struct wlb_assigner {
 	size_t bin_of_room;
 };
 
-/* The options have passed wlb_loader_check; `time` stays the caller's. A zeroed dealer may be freed. */
-int wlb_assigner_init(struct wlb_assigner *dealer, const struct wlb_loader_options *options,
+/* The options have passed wlb_loader_check; `time` stays the caller's. A zeroed assigner may be freed. */
+int wlb_assigner_init(struct wlb_assigner *assigner, const struct wlb_loader_options *options,
                       const struct wlb_document_time *time, struct wlb_error *error);
-void wlb_assigner_free(struct wlb_assigner *dealer);
+void wlb_assigner_free(struct wlb_assigner *assigner);
 
 /* -1 without memory only: every step that the options allow finds room. */
-int wlb_assigner_assign(struct wlb_assigner *dealer, const struct wlb_step *step, struct wlb_error *error);
+int wlb_assigner_assign(struct wlb_assigner *assigner, const struct wlb_step *step, struct wlb_error *error);
 
 #endif

@@ -3,9 +3,9 @@
  * same as the FLOPs of the model, since attention reaches less of the device's speed than matrix products do, and short
  * documents fill its tiles badly.
  *
- * The speeds are compiled in and not measured in the run: the deal follows from them, and a run must be repeatable to
- * the bit. The packer weighs with them too, always those of the CPU device with tp 1, whatever the run computes on:
- * which documents enter a step must not depend on that.
+ * The speeds are compiled in and not measured in the run: the assignment follows from them, and a run must be
+ * repeatable to the bit. The packer weighs with them too, always those of the CPU device with tp 1, whatever the run
+ * computes on: which documents enter a step must not depend on that.
  */
 #ifndef WORKER_LOAD_DOCUMENT_TIME_H
 #define WORKER_LOAD_DOCUMENT_TIME_H

@@ -3,7 +3,7 @@
  *
  * The schedule (worker/data/schedule.h) gives the documents of a global batch; libwlb's packer decides which of their
  * spans enter the step, from seed, data, sequence length and global batch alone; from here on the layout decides: the
- * spans are dealt to dp x micro_batches micro-batches of equal predicted work, those of a replica are shared out to
+ * spans are assigned to dp x micro_batches micro-batches of equal predicted work, those of a replica are shared out to
  * its context-parallel ranks, and this rank's tokens are read from the dataset. All of that happens in a thread;
  * every rank finds the same without asking the others.
  */

@@ -23,14 +23,14 @@ int wlb_preparer_init(struct wlb_preparer *p, const struct wlb_dataset *dataset,
 	if (p->schedule == NULL)
 		return -1;
 	p->packer = wlb_packer_new(model, &packing, error);
-	return p->packer == NULL ? -1 : wlb_assigner_init(&p->dealer, options, &p->time, error);
+	return p->packer == NULL ? -1 : wlb_assigner_init(&p->assigner, options, &p->time, error);
 }
 
 void wlb_preparer_free(struct wlb_preparer *p)
 {
 	wlb_schedule_free(p->schedule);
 	wlb_packer_free(p->packer);
-	wlb_assigner_free(&p->dealer);
+	wlb_assigner_free(&p->assigner);
 	wlb_shards_free(&p->shards);
 	free(p->tokens);
 }
@@ -60,8 +60,8 @@ static const struct wlb_step *pack(struct wlb_preparer *p, struct wlb_error *err
 static int fill(struct wlb_preparer *p, struct wlb_rows *rows, int32_t number, struct wlb_error *error)
 {
 	const struct wlb_loader_options *o = &p->options;
-	const struct wlb_span *spans = p->dealer.spans + p->dealer.first[number];
-	size_t count = p->dealer.first[number + 1] - p->dealer.first[number];
+	const struct wlb_span *spans = p->assigner.spans + p->assigner.first[number];
+	size_t count = p->assigner.first[number + 1] - p->assigner.first[number];
 	if (count == 0)
 		return 0;
 	if (wlb_grow((void **)&p->tokens, &p->tokens_room, count, sizeof(*p->tokens), error) < 0)
@@ -92,7 +92,7 @@ static int save(struct wlb_preparer *p, struct wlb_prepared *out, struct wlb_err
 int wlb_prepare(struct wlb_preparer *p, struct wlb_prepared *out, const atomic_bool *stopping, struct wlb_error *error)
 {
 	const struct wlb_step *step = pack(p, error);
-	if (step == NULL || wlb_assigner_assign(&p->dealer, step, error) < 0)
+	if (step == NULL || wlb_assigner_assign(&p->assigner, step, error) < 0)
 		return -1;
 	wlb_rows_clear(&out->rows);
 	out->step = (struct wlb_loaded_step){

@@ -1,4 +1,4 @@
-/* A step in host memory: schedule, packer, deal, shards and tokens, one after the other. No thread, no device. */
+/* A step in host memory: schedule, packer, assignment, shards and tokens, one after the other. No thread, no device. */
 #ifndef WORKER_LOAD_PREPARE_H
 #define WORKER_LOAD_PREPARE_H
 
@@ -23,12 +23,12 @@ struct wlb_preparer {
 	const struct wlb_dataset *dataset;
 	struct wlb_model model;
 	struct wlb_loader_options options;
-	struct wlb_document_time time; /* on this rank's device: for dealing and sharding */
+	struct wlb_document_time time; /* on this rank's device: for assigning and sharding */
 	struct wlb_document_time
 		packing; /* the same in every run, whatever device and layout: decides what a step has */
 	struct wlb_schedule *schedule;
 	struct wlb_packer *packer;
-	struct wlb_assigner dealer;
+	struct wlb_assigner assigner;
 	struct wlb_shards shards;
 	int64_t *tokens; /* of each document of a micro-batch */
 	size_t tokens_room;

@@ -51,7 +51,7 @@ static int reserve(struct job *job, size_t documents, struct wlb_error *error)
 }
 
 /* A rank may hold twice its share, so that a long document need not be on more ranks than its work asks for. */
-static int spread(struct job *job, int64_t tokens, struct wlb_error *error)
+static int assign_ranks(struct job *job, int64_t tokens, struct wlb_error *error)
 {
 	size_t count = job->batches.count;
 	int ranks = job->summary.ranks;
@@ -69,7 +69,7 @@ static int shard_batch(struct job *job, struct wlb_error *error)
 		return -1;
 	for (size_t i = 0; i < batch->count; i++)
 		job->tokens[i] = batch->spans[i].tokens;
-	int rc = request->dynamic ? spread(job, batch->max_tokens, error)
+	int rc = request->dynamic ? assign_ranks(job, batch->max_tokens, error)
 	                          : wlb_shard(request->sharding, &job->time, job->tokens, batch->count, request->cp,
 	                                      &job->shards, error);
 	if (rc < 0)
@@ -211,7 +211,7 @@ static const struct wlb_option options[] = {
 static const struct wlb_option_table table = {
 	.command = "wlb shard",
 	.about = "Splits micro-batches over the ranks of context parallelism and says how equal their work and tokens "
-                 "become.",
+		 "become.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),
 };

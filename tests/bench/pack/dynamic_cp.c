@@ -1,7 +1,7 @@
 /*
  * Dynamic context parallelism: how equal the ranks get with no document waiting, what share of the tokens needs one
- * rank only, and what the spreading costs. One window of 131,072 tokens for every 8 ranks.
- * Usage: wlb-spread-bench [--steps N]
+ * rank only, and what that costs. One window of 131,072 tokens for every 8 ranks.
+ * Usage: wlb-dynamic_cp-bench [--steps N]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static void print_row(int32_t ranks, int steps)
 			tokens[i] = corpus.batch[i].tokens;
 		clock_t start = clock();
 		if (wlb_dynamic_cp(&corpus_model, tokens, count, ranks, 1, WINDOW / 4, places, loads, &error) < 0) {
-			fprintf(stderr, "wlb-spread-bench: %s\n", error.message);
+			fprintf(stderr, "wlb-dynamic_cp-bench: %s\n", error.message);
 			exit(1);
 		}
 		busy += clock() - start;
@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 	if (argc == 3 && strcmp(argv[1], "--steps") == 0)
 		steps = atoi(argv[2]);
 	if (steps < 1 || (argc != 1 && argc != 3)) {
-		fprintf(stderr, "usage: wlb-spread-bench [--steps N], N at least 1\n");
+		fprintf(stderr, "usage: wlb-dynamic_cp-bench [--steps N], N at least 1\n");
 		return 2;
 	}
 	printf("| cp x dp | imbalance_mean | max | tokens on one rank | us a step |\n|---|---|---|---|---|\n");

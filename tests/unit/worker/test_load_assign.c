@@ -130,7 +130,7 @@ static void greedy_is_as_published(void **state)
 }
 
 /* Longest first gives 63 + 38 and 62 + 50, and has no room for 37. */
-static void packed_micro_batches_are_kept_where_dealing_finds_no_room(void **state)
+static void packed_micro_batches_are_kept_where_a_span_would_not_fit(void **state)
 {
 	static const struct wlb_packed_span spans[] = {
 		{.span = {0, 0, 63}, .micro_batch = 0}, {.span = {1, 0, 62}, .micro_batch = 0},
@@ -146,19 +146,19 @@ static void packed_micro_batches_are_kept_where_dealing_finds_no_room(void **sta
 	                                       .head_dim = 16,
 	                                       .vocab_size = 256};
 	struct wlb_document_time time;
-	struct wlb_assigner dealer;
+	struct wlb_assigner assigner;
 	struct wlb_error error;
 	struct wlb_loader_options o = loads_options(WLB_STRATEGY_BALANCED, WLB_SHARDING_ADAPTIVE, 100, 2, 1, 0,
 	                                            (struct wlb_layout){1, 1, 1, 1});
 	(void)state;
 	wlb_document_time_init(&time, &model, 1);
-	assert_int_equal(wlb_assigner_init(&dealer, &o, &time, &error), 0);
-	assert_int_equal(wlb_assigner_assign(&dealer, &step, &error), 0);
-	assert_int_equal(dealer.first[1], 2);
-	assert_int_equal(dealer.first[2], 5);
+	assert_int_equal(wlb_assigner_init(&assigner, &o, &time, &error), 0);
+	assert_int_equal(wlb_assigner_assign(&assigner, &step, &error), 0);
+	assert_int_equal(assigner.first[1], 2);
+	assert_int_equal(assigner.first[2], 5);
 	for (int i = 0; i < 5; i++)
-		assert_int_equal(dealer.spans[i].document, i);
-	wlb_assigner_free(&dealer);
+		assert_int_equal(assigner.spans[i].document, i);
+	wlb_assigner_free(&assigner);
 }
 
 /* The documents of the packed micro-batches [from, to), end to end, are what replica and slot have. */
@@ -330,7 +330,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(greedy_is_as_published, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(plain_and_fixed_are_dealt_as_megatron_does, fixture_setup,
 	                                        fixture_teardown),
-		cmocka_unit_test(packed_micro_batches_are_kept_where_dealing_finds_no_room),
+		cmocka_unit_test(packed_micro_batches_are_kept_where_a_span_would_not_fit),
 		cmocka_unit_test(as_many_micro_batches_as_a_step_needs),
 		cmocka_unit_test(rows_are_shared_out_and_rounded_up),
 		cmocka_unit_test(impossible_options_are_refused),
