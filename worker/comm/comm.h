@@ -67,8 +67,10 @@ void wlb_comm_progress(struct wlb_comm *comm);
 
 /* Seconds that the caller was held up inside calls of this communicator so far; progress counts too. */
 double wlb_comm_seconds(const struct wlb_comm *comm);
-/* Of them, what the device's clock of work (wlb_ops.busy_s) took for the device's own: to be taken off where it is read
- * before and after. MPI waits by asking again and again, which a CPU device cannot tell from work. */
+/* Of them, those in wlb_comm_recv: waiting for what another rank sends. */
+double wlb_comm_receive_s(const struct wlb_comm *comm);
+/* Of wlb_comm_seconds, what the device's clock of work (wlb_ops.busy_s) took for the device's own: to be taken off
+ * where it is read before and after. MPI waits by asking again and again, which a CPU device cannot tell from work. */
 double wlb_comm_busy_s(const struct wlb_comm *comm);
 
 #endif

@@ -29,6 +29,11 @@ double wlb_comm_seconds(const struct wlb_comm *comm)
 	return comm->held_up.now_s;
 }
 
+double wlb_comm_receive_s(const struct wlb_comm *comm)
+{
+	return comm->received_s;
+}
+
 double wlb_comm_busy_s(const struct wlb_comm *comm)
 {
 	return comm->held_up.busy_s;
@@ -66,7 +71,10 @@ void wlb_comm_enter(struct wlb_comm *comm, const struct wlb_comm_event *call)
 
 int wlb_comm_leave(struct wlb_comm *comm, int rc, struct wlb_error *error)
 {
-	wlb_comm_trace_leave(comm->trace, wlb_comm_count(comm, &comm->blocked));
+	double left_s = wlb_comm_count(comm, &comm->blocked);
+	if (comm->call.kind == WLB_COMM_RECV)
+		comm->received_s += left_s - comm->blocked.now_s;
+	wlb_comm_trace_leave(comm->trace, left_s);
 	return rc < 0 ? wlb_comm_fail(comm, &comm->call, error) : rc;
 }
 

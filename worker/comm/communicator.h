@@ -24,6 +24,7 @@ struct wlb_comm {
 	uint64_t seq;
 	char name[16];
 	struct wlb_comm_clock held_up; /* so far */
+	double received_s;             /* of it, in receives */
 	struct wlb_comm_clock blocked; /* when the caller was last */
 	struct wlb_comm_event call;    /* in this one */
 	struct wlb_staging in, out;    /* of blocking calls */

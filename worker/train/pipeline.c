@@ -2,8 +2,6 @@
 
 #include <stdlib.h>
 
-#include "common/seconds.h"
-
 /* What goes on in a slot of the transformer. */
 struct holding {
 	struct wlb_comm_request *output_sent;   /* to the stage after; its memory then takes the gradient */
@@ -26,7 +24,6 @@ struct wlb_pipeline {
 	/* of the step under way */
 	const struct wlb_loaded_step *step;
 	double *loss_sum;
-	struct wlb_step_times *times;
 };
 
 int wlb_pipeline_slots(const struct wlb_plan *plan, int stage)
@@ -94,10 +91,7 @@ static size_t stream_count(const struct wlb_pipeline *p, const struct wlb_micro_
 static int receive(struct wlb_pipeline *p, struct wlb_comm *comm, void *buffer, const struct wlb_micro_batch *batch,
                    int from, struct wlb_error *error)
 {
-	double started_s = wlb_now_s();
-	int rc = wlb_comm_recv(comm, buffer, stream_count(p, batch), from, error);
-	p->times->s[WLB_TIME_BUBBLE] += wlb_now_s() - started_s;
-	return rc;
+	return wlb_comm_recv(comm, buffer, stream_count(p, batch), from, error);
 }
 
 static int *slot_of(struct wlb_pipeline *p, struct wlb_pass pass)
@@ -169,53 +163,29 @@ static int backward(struct wlb_pipeline *p, struct wlb_pass pass, struct wlb_err
 	return p->holdings[number].gradient_sent != NULL ? 0 : -1;
 }
 
-/* What the clocks say before and after a pass: the difference is the pass's. */
-struct clocks {
-	double now_s;
-	double busy_s;
-	double comm_s;
-};
-
-static struct clocks read_clocks(const struct wlb_pipeline *p)
-{
-	double parts[WLB_STEP_PARTS];
-	struct clocks clocks = {
-		.now_s = wlb_now_s(),
-		.busy_s = p->device->ops->busy_s(p->device) - wlb_groups_busy_s(p->groups),
-	};
-	wlb_step_times_of_groups(p->groups, parts);
-	for (int i = 0; i < WLB_STEP_PARTS; i++)
-		clocks.comm_s += parts[i];
-	return clocks;
-}
-
-/* A pass, and where its time went. */
-static int run_pass(struct wlb_pipeline *p, struct wlb_pass pass, struct wlb_error *error)
+static int run_pass(struct wlb_pipeline *p, struct wlb_pass pass, const struct wlb_pass_watch *watch,
+                    struct wlb_error *error)
 {
 	const struct wlb_micro_batch *batch = &p->step->list[pass.micro_batch];
 	if (batch->tokens == 0) /* of the same micro-batch on all stages */
 		return pass.backward && is_last(p, pass) ? wlb_optimizer_chunk_done(p->optimizer, pass.chunk, error)
 		                                         : 0;
-	struct clocks before = read_clocks(p);
+	watch->begins(watch->context);
 	int rc = pass.backward ? backward(p, pass, error) : forward(p, pass, error);
 	if (rc < 0 || p->device->ops->synchronize(p->device, error) < 0)
 		return -1;
-	struct clocks after = read_clocks(p);
-	p->times->s[pass.backward ? WLB_TIME_BACKWARD : WLB_TIME_FORWARD] +=
-		after.now_s - before.now_s - (after.comm_s - before.comm_s);
-	p->times->compute_s += after.busy_s - before.busy_s;
+	watch->ended(watch->context, pass.backward);
 	return 0;
 }
 
 int wlb_pipeline_run(struct wlb_pipeline *p, const struct wlb_loaded_step *step, double *loss_sum,
-                     struct wlb_step_times *times, struct wlb_error *error)
+                     const struct wlb_pass_watch *watch, struct wlb_error *error)
 {
 	p->step = step;
 	p->loss_sum = loss_sum;
-	p->times = times;
 	int64_t passes = 2 * (int64_t)p->plan.interleave * p->plan.micro_batches;
 	for (int64_t n = 0; n < passes; n++)
-		if (run_pass(p, wlb_plan_pass(&p->plan, p->groups->at.pp, n), error) < 0)
+		if (run_pass(p, wlb_plan_pass(&p->plan, p->groups->at.pp, n), watch, error) < 0)
 			return -1;
 	for (int i = 0; i < p->slots; i++)
 		if (wait_for(&p->holdings[i].gradient_sent, error) < 0)

@@ -9,7 +9,6 @@
 #include "worker/load/loader.h"
 #include "worker/model/transformer.h"
 #include "worker/optimizer/optimizer.h"
-#include "worker/train/step_times.h"
 
 struct wlb_pipeline;
 
@@ -23,9 +22,16 @@ struct wlb_pipeline *wlb_pipeline_new(const struct wlb_plan *plan, const struct 
                                       struct wlb_optimizer *optimizer, struct wlb_error *error);
 void wlb_pipeline_free(struct wlb_pipeline *pipeline); /* NULL allowed */
 
-/* Runs all passes over the step's micro-batches. Adds gradients of the loss, divided by the tokens of the step, the
- * summed loss to *loss_sum (device), and what the passes took to *times. -1 when a collective failed. */
+/* Told of each pass over a micro-batch that has tokens: before it begins, and when the device has ended it. */
+struct wlb_pass_watch {
+	void (*begins)(void *context);
+	void (*ended)(void *context, int backward);
+	void *context;
+};
+
+/* Runs all passes over the step's micro-batches. Adds the gradients of the loss, divided by the tokens of the step, and
+ * the summed loss to *loss_sum (device). -1 when a collective failed. */
 int wlb_pipeline_run(struct wlb_pipeline *pipeline, const struct wlb_loaded_step *step, double *loss_sum,
-                     struct wlb_step_times *times, struct wlb_error *error);
+                     const struct wlb_pass_watch *watch, struct wlb_error *error);
 
 #endif

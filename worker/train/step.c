@@ -18,7 +18,7 @@ static double learning_rate(const struct wlb_train_options *o, int64_t step)
 
 static int load(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
 {
-	if (wlb_loader_next(t->loader, &t->loaded, &t->times.s[WLB_TIME_LOADER], error) < 0)
+	if (wlb_loader_next(t->loader, &t->loaded, &t->timer.times.s[WLB_TIME_LOADER], error) < 0)
 		return -1;
 	*facts = (struct wlb_step_facts){
 		.step = t->loaded->step,
@@ -41,30 +41,34 @@ static int sum_loss(struct wlb_trainer *t, double *loss, struct wlb_error *error
 	return 0;
 }
 
-static int pass(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
+static void pass_begins(void *trainer)
 {
-	double started_s = wlb_now_s();
-	wlb_optimizer_begin(t->optimizer);
-	t->device->ops->zero(t->device, t->loss_sum, sizeof(double));
-	t->times.s[WLB_TIME_OPTIMIZER] += wlb_now_s() - started_s;
-	if (wlb_pipeline_run(t->pipeline, t->loaded, t->loss_sum, &t->times, error) < 0)
-		return -1;
-	return sum_loss(t, &facts->loss, error);
+	struct wlb_trainer *t = trainer;
+	wlb_step_timer_start(&t->timer);
 }
 
-static double total_s(const struct wlb_trainer *t)
+static void pass_ended(void *trainer, int backward)
 {
-	double parts[WLB_STEP_PARTS], sum_s = 0.0;
-	wlb_step_times_of_groups(t->groups, parts);
-	for (int i = 0; i < WLB_STEP_PARTS; i++)
-		sum_s += parts[i];
-	return sum_s;
+	struct wlb_trainer *t = trainer;
+	wlb_step_timer_stop(&t->timer, backward ? WLB_TIME_BACKWARD : WLB_TIME_FORWARD);
+}
+
+static int run_passes(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
+{
+	const struct wlb_pass_watch watch = {.begins = pass_begins, .ended = pass_ended, .context = t};
+	wlb_step_timer_start(&t->timer);
+	wlb_optimizer_begin(t->optimizer);
+	t->device->ops->zero(t->device, t->loss_sum, sizeof(double));
+	wlb_step_timer_stop(&t->timer, WLB_TIME_OPTIMIZER);
+	if (wlb_pipeline_run(t->pipeline, t->loaded, t->loss_sum, &watch, error) < 0)
+		return -1;
+	return sum_loss(t, &facts->loss, error);
 }
 
 /* Loss and norm are the same on all ranks, and so is what is wrong with them: WLB_FAILED_EVERYWHERE. */
 static int update(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
 {
-	double started_s = wlb_now_s(), communicated_s = total_s(t);
+	wlb_step_timer_start(&t->timer);
 	int loss_is_finite = isfinite(facts->loss);
 	int rc = loss_is_finite ? wlb_optimizer_step(t->optimizer, facts->step, facts->lr, &facts->grad_norm, error)
 	                        : wlb_optimizer_drop_step(t->optimizer, error);
@@ -77,7 +81,7 @@ static int update(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wl
 			error->message[0] = '\0'; /* rank 0 says the same */
 		return WLB_FAILED_EVERYWHERE;
 	}
-	t->times.s[WLB_TIME_OPTIMIZER] += wlb_now_s() - started_s - (total_s(t) - communicated_s);
+	wlb_step_timer_stop(&t->timer, WLB_TIME_OPTIMIZER);
 	return 0;
 }
 
@@ -94,19 +98,16 @@ static double imbalance(const double *of_ranks, int ranks)
 
 /* Has every rank know where the time of all went: t->report holds the sums of the parts, then each rank's predicted
  * work, then its measured one, by place in the layout. */
-static int report(struct wlb_trainer *t, const double before[WLB_STEP_PARTS], struct wlb_step_facts *facts,
-                  struct wlb_error *error)
+static int report(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
 {
 	int ranks = t->launch->size;
-	double after[WLB_STEP_PARTS], *work = t->report + WLB_STEP_PARTS, *compute_s = work + ranks;
-	wlb_step_times_of_groups(t->groups, after);
-	for (int i = 0; i < WLB_STEP_PARTS; i++)
-		t->times.s[i] += after[i] - before[i];
-	t->times.s[WLB_TIME_PP] -= t->times.s[WLB_TIME_BUBBLE];
+	const struct wlb_step_times *times = &t->timer.times;
+	double *work = t->report + WLB_STEP_PARTS, *compute_s = work + ranks;
+	wlb_step_timer_end(&t->timer);
 	memset(t->report, 0, (WLB_STEP_PARTS + 2 * (size_t)ranks) * sizeof(double));
-	memcpy(t->report, t->times.s, sizeof(t->times.s));
+	memcpy(t->report, times->s, sizeof(times->s));
 	work[t->groups->place] = t->loaded->work;
-	compute_s[t->groups->place] = t->times.compute_s;
+	compute_s[t->groups->place] = times->compute_s;
 	if (wlb_comm_all_reduce_double(t->world, t->report, WLB_STEP_PARTS + 2 * (size_t)ranks, WLB_SUM, error) < 0)
 		return -1;
 	for (int i = 0; i < WLB_STEP_PARTS; i++)
@@ -121,15 +122,14 @@ static int report(struct wlb_trainer *t, const double before[WLB_STEP_PARTS], st
 
 int wlb_trainer_step(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
 {
-	double started_s = wlb_now_s(), before[WLB_STEP_PARTS];
-	t->times = (struct wlb_step_times){0};
-	wlb_step_times_of_groups(t->groups, before);
-	if (load(t, facts, error) < 0 || pass(t, facts, error) < 0)
+	double started_s = wlb_now_s();
+	wlb_step_timer_begin(&t->timer, t->device, t->groups);
+	if (load(t, facts, error) < 0 || run_passes(t, facts, error) < 0)
 		return WLB_FAILED_HERE;
 	int rc = update(t, facts, error);
 	if (rc < 0)
 		return rc;
-	if (report(t, before, facts, error) < 0)
+	if (report(t, facts, error) < 0)
 		return WLB_FAILED_HERE;
 	t->step = facts->step;
 	facts->step_time_s = wlb_now_s() - started_s;

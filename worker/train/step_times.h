@@ -1,4 +1,4 @@
-/* Where the time of a step went on one rank. */
+/* Where the time of a step went on one rank, and how that is measured. */
 #ifndef WORKER_TRAIN_STEP_TIMES_H
 #define WORKER_TRAIN_STEP_TIMES_H
 
@@ -28,9 +28,28 @@ struct wlb_step_times {
 /* "forward_s", "backward_s", "tp_s" ... */
 const char *wlb_step_part_name(enum wlb_step_part part);
 
-/* Seconds spent in each communicator so far, at the place of its part; the other parts are 0. */
-void wlb_step_times_of_groups(const struct wlb_groups *groups, double s[WLB_STEP_PARTS]);
-/* wlb_comm_busy_s of all communicators. */
-double wlb_groups_busy_s(const struct wlb_groups *groups);
+/* What the clocks of a rank say, since an arbitrary moment. */
+struct wlb_step_clocks {
+	double now_s;
+	double communication_s; /* in all communicators */
+	double busy_s;          /* of the device, without what communication kept busy */
+};
+
+/* Measures one step at a time; its members are private but `times`. */
+struct wlb_step_timer {
+	struct wlb_device *device;
+	const struct wlb_groups *groups;
+	struct wlb_step_times times;
+	double communication_before_s[WLB_STEP_PARTS];
+	struct wlb_step_clocks started;
+};
+
+/* A step begins: all times are 0. device and groups stay the caller's. */
+void wlb_step_timer_begin(struct wlb_step_timer *timer, struct wlb_device *device, const struct wlb_groups *groups);
+/* From start to stop is the time of `part`, but for the communication in it. A start ends the one before. */
+void wlb_step_timer_start(struct wlb_step_timer *timer);
+void wlb_step_timer_stop(struct wlb_step_timer *timer, enum wlb_step_part part);
+/* The step ends: its communication is added to the parts that it belongs to. */
+void wlb_step_timer_end(struct wlb_step_timer *timer);
 
 #endif

@@ -16,6 +16,7 @@
 #include "worker/train/agree.h"
 #include "worker/train/file_work.h"
 #include "worker/train/pipeline.h"
+#include "worker/train/step_times.h"
 
 enum {
 	WLB_EXIT_FAILED = 1,
@@ -40,7 +41,7 @@ struct wlb_trainer {
 	struct wlb_transformer *transformer;
 	struct wlb_pipeline *pipeline;
 	struct wlb_metrics *metrics; /* rank 0, where asked for */
-	struct wlb_step_times times; /* of this rank in the step under way */
+	struct wlb_step_timer timer; /* of this rank in the step under way */
 	double *report;              /* what ranks tell each other of a step, see step.c */
 	double *loss_sum;            /* device */
 	int64_t step;                /* done so far */

@@ -1,4 +1,5 @@
 /* Every collective of comm.h, on one rank or as many as mpirun starts; each checks what it received. */
+#include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -407,6 +408,29 @@ static void the_trace_of_started_calls(void **state)
 	wlb_comm_close(group);
 }
 
+/* What a rank waits for in a receive is counted apart from what it waits for in a reduction. */
+static void receives_are_counted_apart(void **state)
+{
+	struct fixture *f = *state;
+	struct wlb_error error = {0};
+	double sum = 1.0;
+	struct wlb_comm *group = wlb_comm_split(f->world, 0, f->rank, "late", &error);
+	assert_non_null(group);
+	assert_int_equal(wlb_comm_all_reduce_double(group, &sum, 1, WLB_SUM, &error), 0);
+	assert_true(wlb_comm_receive_s(group) == 0.0);
+	double before_s = wlb_comm_seconds(group);
+	for (int to = 1; f->rank == 0 && to < f->size; to++)
+		assert_int_equal(wlb_comm_wait(wlb_comm_send_start(group, f->buffer, 1, to, &error), &error), 0);
+	if (f->rank > 0) {
+		assert_int_equal(wlb_comm_recv(group, f->other, 1, 0, &error), 0);
+		assert_true(wlb_comm_receive_s(group) > 0.0);
+		assert_true(fabs(wlb_comm_seconds(group) - before_s - wlb_comm_receive_s(group)) < 1e-9);
+	} else {
+		assert_true(wlb_comm_receive_s(group) == 0.0);
+	}
+	wlb_comm_close(group);
+}
+
 /* A thread that looks at the trace, as the watchdog does, until it sees a call of `comm` that blocks; then it wakes the
  * rank that is waited for. */
 struct observer {
@@ -544,6 +568,7 @@ int main(void)
 		cmocka_unit_test_prestate(an_element_type_that_is_none_is_refused, &f),
 		cmocka_unit_test_prestate(every_call_is_traced, &f),
 		cmocka_unit_test_prestate(the_trace_of_started_calls, &f),
+		cmocka_unit_test_prestate(receives_are_counted_apart, &f),
 		cmocka_unit_test_prestate(a_wait_that_blocks_is_seen, &f),
 		cmocka_unit_test_prestate(the_ring_keeps_the_newest, &f),
 		cmocka_unit_test_prestate(ranks_share_a_blob_and_know_their_places, &f),
