@@ -33,15 +33,6 @@ struct wlbd_resolutions {
 	TAILQ_HEAD(, resolution) list;
 };
 
-int wlbd_check_step_id(const char *run, const char *step_id, struct wlb_error *error)
-{
-	uint32_t step;
-	if (wlbd_slurm_step_number(wlbd_run_job_id(run), step_id, &step))
-		return 0;
-	return wlb_fail(error, "field 'step_id': '%.31s' must be a step of the run's job, such as %u.0", step_id,
-	                wlbd_run_job_id(run));
-}
-
 /* ---- answers --------------------------------------------------------------------------------------- */
 
 static void deliver(struct wlbd_call *call, struct wlbd_attempt *attempt,

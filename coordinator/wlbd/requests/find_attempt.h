@@ -21,7 +21,4 @@ void wlbd_resolutions_free(struct wlbd_resolutions *resolutions);
 /* Takes the open attempts from PostgreSQL into memory, when wlbd has just started. */
 void wlbd_resolve_reload(struct wlbd *wlbd);
 
-/* 0 when `step_id` is a step of the job of the run, such as "12.0"; else -1 with the rule. */
-int wlbd_check_step_id(const char *run, const char *step_id, struct wlb_error *error);
-
 #endif

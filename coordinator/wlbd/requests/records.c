@@ -1,4 +1,4 @@
-/* POST /v1/runs/RUN/records: acknowledged only once committed. */
+/* POST /v1/runs/RUN/records: the reply is sent after the commit. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static void learn_nodes(struct wlbd_attempt *attempt, const json_t *data)
 		              : wlbd_attempt_nodes_set(&attempt->nodes, nodes);
 	if (rc != 0)
 		wlbd_log(WLBD_LOG_ERROR,
-		         "run %s: the nodes of its ranks are not taken: out of memory, or more than its job has",
+		         "run %s: out of memory for the nodes of its ranks, or they are more than its job has",
 		         attempt->run);
 	json_decref(nodes);
 }
@@ -44,10 +44,10 @@ static void learn_end(struct wlbd_attempt *attempt, const json_t *data)
 	const json_t *code = json_object_get(data, "exit_code");
 	int by_state = strcmp(state, "complete") == 0 ? 0 : strcmp(state, "ended") == 0 ? WLBD_EXIT_ORDERED : 1;
 	struct wlbd_first_exit first;
-	wlbd_first_exit_read(data, &first, NULL); /* checked before it was stored */
-	/* "ended": by order or cancelled; the exit code is then only that of the signal. */
-	bool is_told = json_is_integer(code) && by_state != WLBD_EXIT_ORDERED;
-	wlbd_symptom_step_ended(attempt, is_told ? (int)json_integer_value(code) : by_state, &first);
+	wlbd_first_exit_read(data, &first, NULL); /* wlbd_delivery_check has read it */
+	/* "ended": by order, or cancelled; the exit code is then that of the signal alone. */
+	bool is_said = json_is_integer(code) && by_state != WLBD_EXIT_ORDERED;
+	wlbd_symptom_step_ended(attempt, is_said ? (int)json_integer_value(code) : by_state, &first);
 }
 
 static void learn(struct wlbd_attempt *attempt, const json_t *records)
@@ -75,15 +75,15 @@ static void on_delivered(void *context, const struct wlbd_db_result *result)
 	if (result->status != WLBD_DB_OK) {
 		wlbd_call_fail_db(call, result);
 	} else if (json_is_true(json_object_get(reply, "gap"))) {
-		wlbd_call_reply(
-			call, 409,
-			json_pack("{s:o, s:I}", "error",
-		                  json_sprintf(
-					  "field 'first_seq': a gap: %lld is the next that is wanted; send from there",
-					  (long long)acked + 1),
-		                  "acked_seq", acked));
+		wlbd_call_reply(call, 409,
+		                json_pack("{s:o, s:I}", "error",
+		                          json_sprintf("field 'first_seq': must be %lld, the next after what is "
+		                                       "stored; send from there",
+		                                       (long long)acked + 1),
+		                          "acked_seq", acked));
 	} else {
-		call->wlbd->counters.records_stored += json_array_size(json_object_get(call->body, "records"));
+		call->wlbd->counters.records_stored +=
+			json_array_size(((const struct wlbd_delivery *)call->parsed)->records);
 		wlbd_call_reply(call, 200, json_pack("{s:I}", "acked_seq", acked));
 	}
 	json_decref(reply);
@@ -91,14 +91,15 @@ static void on_delivered(void *context, const struct wlbd_db_result *result)
 
 static void store(struct wlbd_call *call, struct wlbd_attempt *attempt)
 {
-	const char *source = json_string_value(json_object_get(call->body, "source"));
+	const struct wlbd_delivery *delivery = call->parsed;
 	struct wlbd_params params = {0};
 	wlbd_outdated_note(call, attempt);
-	learn(attempt, json_object_get(call->body, "records"));
+	learn(attempt, delivery->records);
 	wlbd_params_add_integer(&params, attempt->attempt_pk);
-	wlbd_params_add_text(&params, source);
+	wlbd_params_add_text(&params, delivery->source);
 	wlbd_params_add_text(&params, call->text);
-	uint64_t key = (uint64_t)attempt->attempt_pk * 2 + (strcmp(source, "run") == 0);
+	/* The records of a source are stored in the order in which they arrive. */
+	uint64_t key = (uint64_t)attempt->attempt_pk * 2 + (strcmp(delivery->source, "run") == 0);
 	wlbd_db_pool_call(call->wlbd->deliveries, call->uid, key, "select wlb_deliver($1, $2, $3::jsonb)", &params,
 	                  on_delivered, call);
 }
@@ -106,15 +107,14 @@ static void store(struct wlbd_call *call, struct wlbd_attempt *attempt)
 void wlbd_post_records(struct wlbd_call *call)
 {
 	struct wlb_error error = {0};
-	struct wlbd_delivery delivery;
-	if (wlbd_delivery_check(call->body, &delivery, &error) != 0) {
+	struct wlbd_delivery *delivery = call->parsed = malloc(sizeof(*delivery));
+	if (delivery == NULL)
+		wlbd_call_fail_memory(call);
+	else if (wlbd_delivery_check(call->body, delivery, &error) != 0)
 		wlbd_call_fail(call, 400, "%s", error.message);
-		return;
-	}
-	if (delivery.job_id != 0 && delivery.job_id != wlbd_run_job_id(call->run)) {
-		wlbd_call_fail(call, 400, "field 'job_id': %lld must be the job of run %s", (long long)delivery.job_id,
+	else if (delivery->job_id != 0 && delivery->job_id != wlbd_run_job_id(call->run))
+		wlbd_call_fail(call, 400, "field 'job_id': %lld must be the job of run %s", (long long)delivery->job_id,
 		               call->run);
-		return;
-	}
-	wlbd_resolve(call, delivery.attempt_id, store);
+	else
+		wlbd_resolve(call, delivery->attempt_id, store);
 }

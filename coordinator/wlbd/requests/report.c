@@ -1,6 +1,6 @@
-/* POST /v1/runs/RUN/report: each second from every node, so nothing here asks the database. */
+/* POST /v1/runs/RUN/report: each node sends one each second, so nothing here waits for the database. */
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/http/reply.h"
@@ -9,9 +9,10 @@
 #include "coordinator/wlbd/requests/find_attempt.h"
 #include "coordinator/wlbd/requests/handlers.h"
 #include "coordinator/wlbd/requests/report_read.h"
+#include "coordinator/wlbd/requests/step_id.h"
 #include "coordinator/wlbd/wlbd.h"
 
-/* The step's id survives a restart of wlbd, which may have to end the step. */
+/* Stored in the database too, so that wlbd can kill the step after a restart. */
 static void note_step(struct wlbd_attempt *attempt, const char *slurm_step)
 {
 	struct wlbd_params params = {0};
@@ -24,8 +25,7 @@ static void note_step(struct wlbd_attempt *attempt, const char *slurm_step)
 	                &params);
 }
 
-/* The launcher runs no ranks, and tells of none. */
-static void take_ranks(struct wlbd_reporter *reporter, const struct wlbd_report *report)
+static void apply_ranks(struct wlbd_reporter *reporter, const struct wlbd_report *report)
 {
 	size_t i;
 	json_t *entry;
@@ -36,8 +36,8 @@ static void take_ranks(struct wlbd_reporter *reporter, const struct wlbd_report 
 	                                 (int)json_integer_value(json_object_get(entry, "code")));
 }
 
-static void take(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, const struct wlbd_report *report,
-                 struct wlbd_connection *connection)
+static void apply(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, const struct wlbd_report *report,
+                  struct wlbd_connection *connection)
 {
 	if (report->step > reporter->step)
 		reporter->step = report->step;
@@ -45,17 +45,17 @@ static void take(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, c
 		note_step(attempt, report->step_id);
 	reporter->agent = report->agent;
 	wlbd_symptom_alive(reporter, connection);
-	/* Before its ranks: they ended since it did. */
+	/* Before its ranks, which ended because of it. */
 	if (report->stepd_gone)
 		wlbd_verdict_stepd_gone(attempt, reporter->node);
 	if (!report->launcher)
-		take_ranks(reporter, report);
+		apply_ranks(reporter, report);
 	if (report->goodbye)
 		wlbd_symptom_goodbye(reporter);
 }
 
-/* Proved only where the reporter takes it for a receipt: what it told will not be told again. */
-static void go_on(struct wlbd_call *call, const struct wlbd_report *report)
+/* The reply has a proof only where it is a receipt: the reporter does not repeat what it has reported. */
+static void reply_continue(struct wlbd_call *call, const struct wlbd_report *report)
 {
 	call->is_plain =
 		json_array_size(report->lost_ranks) == 0 && json_array_size(report->exits) == 0 && !report->goodbye;
@@ -64,41 +64,42 @@ static void go_on(struct wlbd_call *call, const struct wlbd_report *report)
 
 static int check(const struct wlbd_attempt *attempt, const struct wlbd_report *report, struct wlb_error *error)
 {
-	if (report->step_id != NULL && wlbd_check_step_id(attempt->run, report->step_id, error) != 0)
+	if (report->step_id != NULL && wlbd_step_id_check(attempt->run, report->step_id, error) != 0)
 		return -1;
 	return wlbd_report_belongs(report, &attempt->nodes, error);
 }
 
-static void answer(struct wlbd_call *call, struct wlbd_attempt *attempt)
+static void handle(struct wlbd_call *call, struct wlbd_attempt *attempt)
 {
-	struct wlbd_report report;
+	const struct wlbd_report *report = call->parsed;
 	struct wlb_error error = {0};
-	wlbd_report_read(call->body, &report, NULL); /* checked before */
-	if (check(attempt, &report, &error) != 0) {
+	if (check(attempt, report, &error) != 0) {
 		wlbd_call_fail(call, 403, "run %s, attempt %lld: %s", attempt->run, (long long)attempt->number,
 		               error.message);
 		return;
 	}
-	struct wlbd_reporter *reporter = wlbd_attempt_reporter(attempt, report.node, (int)report.rank);
+	struct wlbd_reporter *reporter = wlbd_attempt_reporter(attempt, report->node, (int)report->rank);
 	if (reporter == NULL) {
 		wlbd_call_fail(call, 503, "attempt %s has %d reporters, the most it can have, or memory is short",
 		               attempt->uuid, attempt->reporter_count);
 		return;
 	}
-	take(attempt, reporter, &report, call->connection);
+	apply(attempt, reporter, report, call->connection);
 	call->wlbd->counters.reports++;
 	if (wlbd_attempt_is_ordered(&attempt->incident.life))
 		wlbd_call_reply(call, 200, json_pack("{s:s, s:s}", "order", "end", "reason", attempt->reason));
 	else
-		go_on(call, &report);
+		reply_continue(call, report);
 }
 
 void wlbd_post_report(struct wlbd_call *call)
 {
-	struct wlbd_report report;
 	struct wlb_error error = {0};
-	if (wlbd_report_read(call->body, &report, &error) != 0)
+	struct wlbd_report *report = call->parsed = malloc(sizeof(*report));
+	if (report == NULL)
+		wlbd_call_fail_memory(call);
+	else if (wlbd_report_read(call->body, report, &error) != 0)
 		wlbd_call_fail(call, 400, "%s", error.message);
 	else
-		wlbd_resolve(call, report.attempt_id, answer);
+		wlbd_resolve(call, report->attempt_id, handle);
 }

@@ -1,4 +1,4 @@
-/* A run is announced, and a run ends. */
+/* POST /v1/runs, which announces a run, and POST /v1/runs/RUN/end. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 struct announcement {
 	struct wlbd_call *call;
 	int64_t job_id;
-	int64_t launch; /* 0: the plugin asks */
+	int64_t launch; /* of `wlb run`, from 1; 0: the plugin announces the job */
 	int64_t restart_count;
 	const char *job_name;
 	const char *cluster;
@@ -81,7 +81,7 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 {
 	struct announcement *a = context;
 	if (a->call->wlbd->stopping)
-		wlbd_call_fail(a->call, 503, "wlbd is stopping; try again");
+		wlbd_call_fail_stopping(a->call);
 	else if (a->call->uid != facts->uid && !wlbd_call_privileged(a->call))
 		wlbd_call_fail(a->call, 403, "job %lld belongs to %s", (long long)a->job_id, facts->user);
 	else
@@ -103,7 +103,7 @@ void wlbd_post_run(struct wlbd_call *call)
 		free(a);
 		return;
 	}
-	if (!wlbd_db_ready(call->wlbd->writes)) { /* before Slurm is asked: the answer would be the same, later */
+	if (!wlbd_db_ready(call->wlbd->writes)) { /* else the same reply would come only after Slurm's answer */
 		wlbd_call_fail(call, 503, "the database is away (%s); try again", wlbd_db_reason(call->wlbd->writes));
 		free(a);
 		return;
@@ -113,15 +113,40 @@ void wlbd_post_run(struct wlbd_call *call)
 
 /* ---- POST /v1/runs/RUN/end ----------------------------------------------------------------------- */
 
-/* Its attempts have nothing more to tell; `first` is of the last of them. */
-static void end_attempts(struct wlbd *wlbd, json_int_t run_pk, int exit_code, const char *last,
-                         const struct wlbd_first_exit *first)
+struct run_end {
+	const char *state;
+	const char *reason;
+	const char *attempt_id; /* of the last attempt; NULL: not known */
+	int64_t exit_code;
+	struct wlbd_first_exit first; /* of the last attempt */
+};
+
+static int read_end(const json_t *body, struct run_end *end, struct wlb_error *error)
 {
+	static const char *const states[] = {"complete", "failed", "out_of_nodes", "cancelled", NULL};
+	*end = (struct run_end){.reason = ""};
+	if (json_object_get(body, "attempt_id") != NULL &&
+	    wlbd_field_uuid(body, "attempt_id", &end->attempt_id, error) != 0)
+		return -1;
+	if (wlbd_field_choice(body, "state", WLBD_REQUIRED, states, &end->state, error) != 0 ||
+	    wlbd_field_integer(body, "exit_code", WLBD_OPTIONAL, -255, 255, &end->exit_code, error) != 0 ||
+	    wlbd_field_text(body, "reason", WLBD_OPTIONAL, WLBD_TEXT_MOST, &end->reason, error) != 0)
+		return -1;
+	return wlbd_first_exit_read(body, &end->first, error);
+}
+
+/* No rank of a cancelled run was lost. */
+static void end_attempts(struct wlbd *wlbd, int64_t run_pk, const struct run_end *end)
+{
+	bool is_cancelled = strcmp(end->state, "cancelled") == 0;
 	struct wlbd_attempt *attempt;
 	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)
-	if (attempt->run_pk == run_pk)
-		wlbd_symptom_step_ended(attempt, exit_code,
-		                        last != NULL && strcasecmp(attempt->uuid, last) == 0 ? first : NULL);
+	{
+		bool is_last = end->attempt_id != NULL && strcasecmp(attempt->uuid, end->attempt_id) == 0;
+		if (attempt->run_pk == run_pk)
+			wlbd_symptom_step_ended(attempt, is_cancelled ? WLBD_EXIT_ORDERED : (int)end->exit_code,
+			                        is_last ? &end->first : NULL);
+	}
 }
 
 static void on_ended(void *context, const struct wlbd_db_result *result)
@@ -133,14 +158,7 @@ static void on_ended(void *context, const struct wlbd_db_result *result)
 	}
 	json_t *ended = json_loads(result->value, 0, NULL);
 	const char *state = json_string_value(json_object_get(ended, "state"));
-	json_int_t run_pk = json_integer_value(json_object_get(ended, "run_pk"));
-	json_int_t exit_code = json_integer_value(json_object_get(call->body, "exit_code"));
-	struct wlbd_first_exit first;
-	wlbd_first_exit_read(call->body, &first, NULL); /* checked before */
-	if (strcmp(json_string_value(json_object_get(call->body, "state")), "cancelled") == 0)
-		exit_code = WLBD_EXIT_ORDERED; /* nobody was lost */
-	end_attempts(call->wlbd, run_pk, (int)exit_code, json_string_value(json_object_get(call->body, "attempt_id")),
-	             &first);
+	end_attempts(call->wlbd, json_integer_value(json_object_get(ended, "run_pk")), call->parsed);
 	wlbd_log_limited(WLBD_LOG_INFO, WLBD_LIMIT_END, "run %s: %s", call->run, state);
 	wlbd_call_reply(call, 200, json_pack("{s:s, s:s}", "run_id", call->run, "state", state));
 	json_decref(ended);
@@ -148,28 +166,22 @@ static void on_ended(void *context, const struct wlbd_db_result *result)
 
 void wlbd_post_end(struct wlbd_call *call)
 {
-	static const char *const states[] = {"complete", "failed", "out_of_nodes", "cancelled", NULL};
 	struct wlb_error error = {0};
-	const char *state = NULL;
-	const char *reason = "";
-	const char *attempt_id = NULL;
-	struct wlbd_first_exit first;
-	int64_t exit_code = 0;
 	struct wlbd_params params = {0};
-	if ((json_object_get(call->body, "attempt_id") != NULL &&
-	     wlbd_field_uuid(call->body, "attempt_id", &attempt_id, &error) != 0) ||
-	    wlbd_field_choice(call->body, "state", WLBD_REQUIRED, states, &state, &error) != 0 ||
-	    wlbd_field_integer(call->body, "exit_code", WLBD_OPTIONAL, -255, 255, &exit_code, &error) != 0 ||
-	    wlbd_field_text(call->body, "reason", WLBD_OPTIONAL, WLBD_TEXT_MOST, &reason, &error) != 0 ||
-	    wlbd_first_exit_read(call->body, &first, &error) != 0) {
+	struct run_end *end = call->parsed = malloc(sizeof(*end));
+	if (end == NULL) {
+		wlbd_call_fail_memory(call);
+		return;
+	}
+	if (read_end(call->body, end, &error) != 0) {
 		wlbd_call_fail(call, 400, "%s", error.message);
 		return;
 	}
 	wlbd_params_add_text(&params, call->run);
 	wlbd_params_add_integer_if(&params, !wlbd_call_privileged(call), call->uid);
-	wlbd_params_add_text(&params, attempt_id);
-	wlbd_params_add_text(&params, state);
-	wlbd_params_add_text(&params, reason);
+	wlbd_params_add_text(&params, end->attempt_id);
+	wlbd_params_add_text(&params, end->state);
+	wlbd_params_add_text(&params, end->reason);
 	wlbd_db_call(call->wlbd->writes,
 	             "select json_build_object('run_pk', (wlb_run_actable($1, $2)).id, "
 	             "'state', wlb_run_end_by($1, $2, $3, $4, $5))",

@@ -18,7 +18,7 @@ static int stop(struct wlbd_decision *decision, enum wlbd_verb verb, const char 
 	return 0;
 }
 
-static const char *why_left_out(const struct wlbd_offer *node)
+static const char *why_left_out(const struct wlbd_candidate_node *node)
 {
 	if (node->silent)
 		return "is lost";

@@ -17,7 +17,7 @@ enum {
 	WLBD_EXIT_UNKNOWN = -1000,
 };
 
-struct wlbd_offer {
+struct wlbd_candidate_node {
 	const char *name;
 	bool down;      /* Slurm says so, or the job no longer has it */
 	bool silent;    /* its slurmd does not answer */
@@ -26,7 +26,7 @@ struct wlbd_offer {
 };
 
 struct wlbd_decision_facts {
-	const struct wlbd_offer *nodes; /* the job's allocation, in Slurm's order */
+	const struct wlbd_candidate_node *nodes; /* the job's allocation, in Slurm's order */
 	int node_count;
 	int tasks_per_node;
 	struct wlb_policy policy;

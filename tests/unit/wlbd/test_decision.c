@@ -30,7 +30,7 @@ static void assert_says(const struct wlbd_decision *decision, const char *words)
 
 static void test_first_attempt_uses_all(void **state)
 {
-	struct wlbd_offer nodes[] = {{.name = "n1"}, {.name = "n2"}, {.name = "n3"}, {.name = "n4"}};
+	struct wlbd_candidate_node nodes[] = {{.name = "n1"}, {.name = "n2"}, {.name = "n3"}, {.name = "n4"}};
 	struct wlbd_decision_facts facts = plain;
 	(void)state;
 	facts.nodes = nodes;
@@ -46,9 +46,9 @@ static void test_first_attempt_uses_all(void **state)
 
 static void test_lost_nodes_are_left_out(void **state)
 {
-	struct wlbd_offer nodes[] = {{.name = "n1", .down = true},   {.name = "n2"},
-	                             {.name = "n3", .silent = true}, {.name = "n4", .losses = 2},
-	                             {.name = "n5", .losses = 1},    {.name = "n6", .suspected = true}};
+	struct wlbd_candidate_node nodes[] = {{.name = "n1", .down = true},   {.name = "n2"},
+	                                      {.name = "n3", .silent = true}, {.name = "n4", .losses = 2},
+	                                      {.name = "n5", .losses = 1},    {.name = "n6", .suspected = true}};
 	struct wlbd_decision_facts facts = plain;
 	(void)state;
 	facts.nodes = nodes;
@@ -70,7 +70,7 @@ static void test_lost_nodes_are_left_out(void **state)
 
 static void test_spares_step_in(void **state)
 {
-	struct wlbd_offer nodes[] = {{.name = "n1"}, {.name = "n2"}, {.name = "n3"}, {.name = "n4"}};
+	struct wlbd_candidate_node nodes[] = {{.name = "n1"}, {.name = "n2"}, {.name = "n3"}, {.name = "n4"}};
 	struct wlbd_decision_facts facts = plain;
 	(void)state;
 	facts.nodes = nodes;
@@ -93,7 +93,7 @@ static void test_spares_step_in(void **state)
 
 static void test_spares_never_starve_the_run(void **state)
 {
-	struct wlbd_offer nodes[] = {{.name = "n1"}, {.name = "n2"}};
+	struct wlbd_candidate_node nodes[] = {{.name = "n1"}, {.name = "n2"}};
 	struct wlbd_decision_facts facts = plain;
 	(void)state;
 	facts.nodes = nodes;
@@ -107,7 +107,7 @@ static void test_spares_never_starve_the_run(void **state)
 
 static void test_out_of_nodes(void **state)
 {
-	struct wlbd_offer nodes[] = {{.name = "n1"}, {.name = "n2", .silent = true}};
+	struct wlbd_candidate_node nodes[] = {{.name = "n1"}, {.name = "n2", .silent = true}};
 	struct wlbd_decision_facts facts = plain;
 	(void)state;
 	facts.nodes = nodes;
@@ -128,7 +128,7 @@ static void test_out_of_nodes(void **state)
 
 static void test_fixed_layout(void **state)
 {
-	struct wlbd_offer nodes[] = {{.name = "n1"}, {.name = "n2"}, {.name = "n3"}, {.name = "n4"}};
+	struct wlbd_candidate_node nodes[] = {{.name = "n1"}, {.name = "n2"}, {.name = "n3"}, {.name = "n4"}};
 	struct wlbd_decision_facts facts = plain;
 	struct wlb_error error;
 	(void)state;
@@ -153,7 +153,7 @@ static void test_fixed_layout(void **state)
 /* Who said how many replicas there are has said it of the nodes that were there. */
 static void test_fixed_replicas_after_a_loss(void **state)
 {
-	struct wlbd_offer nodes[] = {{.name = "n1"}, {.name = "n2"}, {.name = "n3"}, {.name = "n4"}};
+	struct wlbd_candidate_node nodes[] = {{.name = "n1"}, {.name = "n2"}, {.name = "n3"}, {.name = "n4"}};
 	struct wlbd_decision_facts facts = plain;
 	struct wlb_error error;
 	(void)state;
@@ -176,7 +176,7 @@ static void test_fixed_replicas_after_a_loss(void **state)
 
 static void test_fixed_layout_that_does_not_fit(void **state)
 {
-	struct wlbd_offer nodes[] = {{.name = "n1"}, {.name = "n2"}};
+	struct wlbd_candidate_node nodes[] = {{.name = "n1"}, {.name = "n2"}};
 	struct wlbd_decision_facts facts = plain;
 	struct wlb_error error;
 	(void)state;
@@ -198,7 +198,7 @@ static void test_fixed_layout_that_does_not_fit(void **state)
 
 static void test_when_not_to_start(void **state)
 {
-	struct wlbd_offer nodes[] = {{.name = "n1"}};
+	struct wlbd_candidate_node nodes[] = {{.name = "n1"}};
 	struct wlbd_decision_facts facts = plain;
 	(void)state;
 	facts.nodes = nodes;

@@ -1,0 +1,63 @@
+#include "coordinator/wlbd/requests/candidates.h"
+
+#include <stdlib.h>
+
+#include "coordinator/wlbd/rules/crashes.h"
+
+/* Returns how many; the newest first. */
+static int read_crashes(const json_t *history, struct wlbd_crash crashes[WLBD_CRASHES_MOST])
+{
+	const json_t *list = json_object_get(history, "crashes");
+	int count = 0;
+	for (size_t i = 0; i < json_array_size(list) && count < WLBD_CRASHES_MOST; i++) {
+		const json_t *entry = json_array_get(list, i);
+		crashes[count++] = (struct wlbd_crash){
+			.node = json_string_value(json_object_get(entry, "node")),
+			.step = json_integer_value(json_object_get(entry, "step")),
+			.age_s = json_number_value(json_object_get(entry, "age_s")),
+		};
+	}
+	return count;
+}
+
+static int mark_suspected(struct wlbd_candidates *candidates, const json_t *history)
+{
+	struct wlbd_crash crashes[WLBD_CRASHES_MOST];
+	int count = read_crashes(history, crashes);
+	struct wlbd_suspect *nodes = calloc((size_t)candidates->count + 1, sizeof(*nodes));
+	if (nodes == NULL)
+		return -1;
+	for (int i = 0; i < candidates->count; i++)
+		nodes[i] =
+			(struct wlbd_suspect){.node = candidates->list[i].name, .losses = candidates->list[i].losses};
+	wlbd_crashes_suspect(crashes, count, nodes, candidates->count);
+	for (int i = 0; i < candidates->count; i++)
+		candidates->list[i].suspected = nodes[i].suspected;
+	candidates->program_step = wlbd_crashes_program_step(crashes, count);
+	free(nodes);
+	return 0;
+}
+
+int wlbd_candidates_make(const json_t *names, const json_t *history, struct wlbd_candidates *candidates)
+{
+	const json_t *losses = json_object_get(history, "node_losses");
+	candidates->count = (int)json_array_size(names);
+	candidates->list = calloc((size_t)candidates->count + 1, sizeof(*candidates->list));
+	if (candidates->list == NULL)
+		return -1;
+	for (int i = 0; i < candidates->count; i++) {
+		struct wlbd_candidate_node *node = &candidates->list[i];
+		node->name = json_string_value(json_array_get(names, (size_t)i));
+		node->losses = (int)json_integer_value(json_object_get(losses, node->name));
+	}
+	if (mark_suspected(candidates, history) == 0)
+		return 0;
+	wlbd_candidates_free(candidates);
+	return -1;
+}
+
+void wlbd_candidates_free(struct wlbd_candidates *candidates)
+{
+	free(candidates->list);
+	*candidates = (struct wlbd_candidates){0};
+}
