@@ -64,8 +64,8 @@ struct wlbd_attempt {
 
 struct wlbd_attempts {
 	TAILQ_HEAD(, wlbd_attempt) list;
-	void *tree;        /* by UUID */
-	void *connections; /* reporters by their connection */
+	void *tree;              /* by UUID */
+	void *connections;       /* reporters by their connection */
 	event_callback_fn judge; /* of each attempt's judge_timer */
 	int count;
 	int reporters;

@@ -7,8 +7,8 @@
 
 #include "coordinator/wlbd/liveness/attempts.h"
 
-/* The callback of every attempt's judge_timer; `attempt` is a struct wlbd_attempt. Judges, and sets the timer again where
- * not enough is known. */
+/* The callback of every attempt's judge_timer; `attempt` is a struct wlbd_attempt. Judges, and sets the timer again
+ * where not enough is known. */
 void wlbd_verdict_judge(evutil_socket_t fd, short what, void *attempt);
 
 /* Whether symptoms of the attempt are still to be judged. */
