@@ -10,9 +10,9 @@
 
 #include "common/clock.h"
 
-enum { WHILE_MS = 10000, LINES_MOST = 10 };
+enum { PERIOD_MS = 10000, LINES_MOST = 10 };
 
-/* Written once, before the first thread. */
+/* Set once, before the first thread is started. */
 static enum wlbd_log_level highest = WLBD_LOG_INFO;
 static bool journal;
 
@@ -77,7 +77,7 @@ static bool allow(enum wlbd_log_limit kind, unsigned *left_out)
 	struct allowance *allowance = &allowances[kind];
 	pthread_mutex_lock(&lock);
 	if (wlb_clock_ms() >= allowance->until_ms) {
-		allowance->until_ms = wlb_clock_ms() + WHILE_MS;
+		allowance->until_ms = wlb_clock_ms() + PERIOD_MS;
 		allowance->written = 0;
 	}
 	bool allowed = allowance->written < LINES_MOST;
