@@ -46,7 +46,7 @@ static void write_line(enum wlbd_log_level level, const char *text, unsigned lef
 	prefix(level, start, sizeof(start));
 	if (left_out > 0)
 		snprintf(more, sizeof(more), " (%u lines like this were left out before it)", left_out);
-	/* One call: lines of two threads do not mix. */
+	/* One call, so that lines of two threads do not mix. */
 	fprintf(stderr, "%s%s%s\n", start, text, more);
 }
 
@@ -63,7 +63,7 @@ void wlbd_log(enum wlbd_log_level level, const char *format, ...)
 	write_line(level, line, 0);
 }
 
-/* How many lines of a kind were written and left out since its while began. */
+/* How many lines of a kind were written and left out in the current period. */
 struct allowance {
 	int64_t until_ms;
 	unsigned written;

@@ -1,4 +1,4 @@
-/* What follows for attempts when nothing happens for a while. */
+/* What is done for attempts each second. */
 #ifndef COORDINATOR_WLBD_LIVENESS_TICK_H
 #define COORDINATOR_WLBD_LIVENESS_TICK_H
 
