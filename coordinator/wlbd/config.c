@@ -110,7 +110,7 @@ static int set(const struct key *key, const char *value, struct wlbd_config *con
 	return -1;
 }
 
-/* HOST:PORT and [V6]:PORT; port 0 asks for any free one. */
+/* HOST:PORT and [V6]:PORT. */
 static int split_listen(struct wlbd_config *config, struct wlb_error *error)
 {
 	char *colon = strrchr(config->listen, ':');
@@ -165,7 +165,7 @@ static char *trim(char *text)
 	return text;
 }
 
-/* `seen` has a bit for each key: a second line of the same key is more likely a slip than a wish. */
+/* `seen` has a bit for each key: two lines with one key are refused, since one of them is a mistake. */
 static int apply_line(char *line, struct wlbd_config *config, uint64_t *seen, struct wlb_error *error)
 {
 	line = trim(line);

@@ -1,6 +1,6 @@
 /*
- * wlbd.conf: lines `key = value`, '#' begins a comment. The table in config.c is the list of keys; the man page
- * wlbd.conf(5) explains them.
+ * wlbd.conf: lines `key = value`; '#' begins a comment. The table in config.c lists the keys; the man page wlbd.conf(5)
+ * explains them.
  */
 #ifndef COORDINATOR_WLBD_CONFIG_H
 #define COORDINATOR_WLBD_CONFIG_H
@@ -12,29 +12,29 @@
 
 struct wlbd_config {
 	char listen[280];        /* HOST:PORT or [V6]:PORT */
-	char listen_host[256];   /* the same, taken apart */
-	int listen_port;         /* 0: any free one */
+	char listen_host[256];   /* HOST of listen */
+	int listen_port;         /* 0: any free port */
 	char database[1024];     /* libpq connection string */
-	char munge_socket[108];  /* "": MUNGE's default */
-	bool private_data;       /* others' runs are hidden */
-	bool node_down;          /* lost nodes are set DOWN in Slurm */
+	char munge_socket[108];  /* "": the default of MUNGE */
+	bool private_data;       /* users see their own runs only */
+	bool node_down;          /* wlbd sets lost nodes DOWN in Slurm */
 	int log_level;           /* enum wlbd_log_level */
-	int database_timeout_ms; /* a statement that takes longer is cancelled; a read may take five times as long */
-	int reconnect_grace_ms; /* how long a process may be silent after its connection closed, its node being alive */
-	int silence_ms;         /* a node that reports nothing for this long is probed */
-	int restart_grace_ms;   /* after wlbd itself started: how long nodes have to come back */
-	int node_down_after_ms; /* how long wlbd itself must find a lost node silent before it is set DOWN */
-	int job_poll_ms;        /* how often Slurm is asked for the jobs of open runs */
-	int request_timeout_ms; /* a connection must complete a request this often */
+	int database_timeout_ms; /* a statement that takes longer is cancelled; GET requests have five times as long */
+	int reconnect_grace_ms; /* how long a process on a live node has to connect again after its connection closed */
+	int silence_ms;         /* a node that has not reported for this long is probed */
+	int restart_grace_ms;   /* how long nodes have to report after wlbd was started */
+	int node_down_after_ms; /* a lost node is set DOWN after wlbd has found it silent for this long */
+	int job_poll_ms;        /* between questions to Slurm about the jobs of open runs */
+	int request_timeout_ms; /* the longest time from one complete request of a connection to the next */
 };
 
-/* The file that is read when none is named: $WLBD_CONF, else /etc/wlb/wlbd.conf. */
+/* Returns the file that is read where no other is named: $WLBD_CONF, else /etc/wlb/wlbd.conf. */
 const char *wlbd_config_path(void);
 
-/* Reads `path`; keys that are absent have their defaults. -1 with file, line, key, value and rule. */
+/* Reads `path`; absent keys get their defaults. Returns -1 with file, line, key, value and rule. */
 int wlbd_config_load(const char *path, struct wlbd_config *config, struct wlb_error *error);
 
-/* The same from text; `name` stands for the file in messages. */
+/* The same from text; messages call it `name`. */
 int wlbd_config_parse(const char *name, const char *text, struct wlbd_config *config, struct wlb_error *error);
 
 #endif

@@ -10,9 +10,9 @@
 
 #include "common/clock.h"
 
-enum { WHILE_MS = 10000, LINES_MOST = 10 };
+enum { PERIOD_MS = 10000, LINES_MOST = 10 };
 
-/* Written once, before the first thread. */
+/* Set once, before the first thread is started. */
 static enum wlbd_log_level highest = WLBD_LOG_INFO;
 static bool journal;
 
@@ -46,7 +46,7 @@ static void write_line(enum wlbd_log_level level, const char *text, unsigned lef
 	prefix(level, start, sizeof(start));
 	if (left_out > 0)
 		snprintf(more, sizeof(more), " (%u lines like this were left out before it)", left_out);
-	/* One call: lines of two threads do not mix. */
+	/* One call, so that lines of two threads do not mix. */
 	fprintf(stderr, "%s%s%s\n", start, text, more);
 }
 
@@ -63,7 +63,7 @@ void wlbd_log(enum wlbd_log_level level, const char *format, ...)
 	write_line(level, line, 0);
 }
 
-/* How many lines of a kind were written and left out since its while began. */
+/* How many lines of a kind were written and left out in the current period. */
 struct allowance {
 	int64_t until_ms;
 	unsigned written;
@@ -77,7 +77,7 @@ static bool allow(enum wlbd_log_limit kind, unsigned *left_out)
 	struct allowance *allowance = &allowances[kind];
 	pthread_mutex_lock(&lock);
 	if (wlb_clock_ms() >= allowance->until_ms) {
-		allowance->until_ms = wlb_clock_ms() + WHILE_MS;
+		allowance->until_ms = wlb_clock_ms() + PERIOD_MS;
 		allowance->written = 0;
 	}
 	bool allowed = allowance->written < LINES_MOST;

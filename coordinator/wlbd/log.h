@@ -1,4 +1,4 @@
-/* Lines on stderr: with the time, or for journald with the priority it understands. */
+/* Lines on stderr: each begins with the time, or, under journald, with a priority. */
 #ifndef COORDINATOR_WLBD_LOG_H
 #define COORDINATOR_WLBD_LOG_H
 
@@ -9,10 +9,11 @@ enum wlbd_log_level {
 	WLBD_LOG_DEBUG,
 };
 
-/* Once, before threads are started; until then lines up to INFO are written. */
+/* Called once, before threads are started; until then lines up to INFO are written. */
 void wlbd_log_open(enum wlbd_log_level level);
 
-/* What a client can have said as often as it likes is said a few times in a while, each kind for itself. */
+/* Kinds of lines that a client can cause as often as it likes: of each, ten are written in ten seconds, and the rest is
+ * counted. */
 enum wlbd_log_limit {
 	WLBD_LIMIT_MUNGE,
 	WLBD_LIMIT_HTTP,
@@ -25,7 +26,7 @@ enum wlbd_log_limit {
 void wlbd_log_limited(enum wlbd_log_level level, enum wlbd_log_limit kind, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* One line; callable from any thread. */
+/* Writes one line. Any thread may call it. */
 void wlbd_log(enum wlbd_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -1,4 +1,4 @@
-/* wlbd: wiring only. */
+/* wlbd: creates the parts of the service and connects them. */
 #include <getopt.h>
 #include <jansson.h>
 #include <signal.h>
@@ -34,8 +34,8 @@
 enum {
 	AUTH_THREADS = 2,
 	SLURM_THREADS = 3,
-	WAITING_MOST = 8192, /* for one kind of thread: more than all nodes that come back at once after a restart */
-	READ_TIMEOUT_FACTOR = 5, /* a long history may take longer than a short statement */
+	WAITING_MOST = 8192,     /* for a thread pool: more than the nodes that reconnect at once after a restart */
+	READ_TIMEOUT_FACTOR = 5, /* of GET requests over short statements */
 	TICK_S = 1,
 	EXIT_BAD_INPUT = 2,
 };
@@ -55,7 +55,7 @@ struct options {
 	bool check;
 };
 
-/* -1: go on; else the exit code. */
+/* Returns -1 to continue; else the exit code. */
 static int read_options(int argc, char **argv, struct options *options)
 {
 	static const struct option known[] = {
@@ -88,7 +88,7 @@ static int read_options(int argc, char **argv, struct options *options)
 	}
 	if (optind == argc)
 		return -1;
-	fprintf(stderr, "wlbd: '%s': there are no arguments but options; see wlbd --help\n", argv[optind]);
+	fprintf(stderr, "wlbd: '%s': wlbd takes options only; see wlbd --help\n", argv[optind]);
 	return EXIT_BAD_INPUT;
 }
 
@@ -116,7 +116,7 @@ static void on_database_ready(void *context)
 	wlbd->database_was_up = true;
 	wlbd->recording_since_ms = wlb_clock_ms();
 	wlbd_log(WLBD_LOG_INFO, "database: connected");
-	wlbd_resolve_reload(wlbd);
+	wlbd_attempts_reload(wlbd);
 	wlbd_outbox_resume(wlbd->outbox);
 }
 
@@ -126,7 +126,7 @@ static void on_database_away(void *context, const char *reason)
 	if (wlbd->stopping)
 		return;
 	if (wlbd->counters.database_losses++ == 0 || wlbd->database_was_up)
-		wlbd_log(WLBD_LOG_WARNING, "database: away: %s", reason);
+		wlbd_log(WLBD_LOG_WARNING, "database: no connection: %s", reason);
 	wlbd->database_was_up = false;
 }
 
@@ -138,24 +138,13 @@ static void on_wrong_schema(void *context, const struct wlb_error *error)
 	event_base_loopexit(wlbd->base, NULL);
 }
 
-static void on_other_ready(void *context)
-{
-	(void)context;
-}
-
-static void on_other_away(void *context, const char *reason)
-{
-	(void)context;
-	(void)reason; /* the connection for decisions says it */
-}
-
 /* ---- parts ----------------------------------------------------------------------------------------- */
 
 static int open_database(struct wlbd *wlbd, struct wlb_error *error)
 {
 	const struct wlbd_config *config = &wlbd->config;
 	struct wlbd_db_hooks writes = {on_database_ready, on_database_away, on_wrong_schema, wlbd};
-	struct wlbd_db_hooks others = {on_other_ready, on_other_away, on_wrong_schema, wlbd};
+	struct wlbd_db_hooks others = {.wrong_schema = on_wrong_schema, .context = wlbd};
 	int timeout_ms = config->database_timeout_ms;
 	wlbd->writes = wlbd_db_new(wlbd->base, config->database, timeout_ms, &writes, error);
 	wlbd->polls = wlbd_db_new(wlbd->base, config->database, timeout_ms, &others, error);
@@ -173,9 +162,9 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 	wlbd->node_probes = wlbd_node_probes_new(wlbd);
 	wlbd->lost_nodes = wlbd_lost_nodes_new(wlbd);
 	wlbd->attempts = wlbd_attempts_new(wlbd_verdict_judge);
-	wlbd->resolutions = wlbd_resolutions_new();
+	wlbd->searches = wlbd_attempt_searches_new();
 	if (wlbd->base == NULL || wlbd->nodes == NULL || wlbd->node_probes == NULL || wlbd->lost_nodes == NULL ||
-	    wlbd->attempts == NULL || wlbd->resolutions == NULL)
+	    wlbd->attempts == NULL || wlbd->searches == NULL)
 		return wlb_fail(error, "out of memory");
 	if (wlb_slurm_open(error) != 0)
 		return -1;
@@ -195,7 +184,7 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 	return wlbd_http_open(wlbd, address, size, error);
 }
 
-/* Whoever waits for it is answered. */
+/* Statements under way are answered as not done. */
 static void stop_database(struct wlbd *wlbd)
 {
 	wlbd_db_stop(wlbd->writes);
@@ -204,7 +193,7 @@ static void stop_database(struct wlbd *wlbd)
 	wlbd_db_pool_stop(wlbd->reads);
 }
 
-/* What is under way is answered first; then the attempts, so that connections that end now are no symptoms. */
+/* What is under way is answered first. The attempts are freed before the connections, whose end would be a symptom. */
 static void close_parts(struct wlbd *wlbd)
 {
 	wlbd->stopping = true;
@@ -218,7 +207,7 @@ static void close_parts(struct wlbd *wlbd)
 	wlbd_lost_nodes_free(wlbd->lost_nodes);
 	wlbd_node_questions_free(wlbd->attempts);
 	wlbd_attempts_free(wlbd->attempts);
-	wlbd_resolutions_free(wlbd->resolutions);
+	wlbd_attempt_searches_free(wlbd->searches);
 	wlbd_jobs_free(wlbd->jobs);
 	wlbd_http_close(wlbd);
 	wlbd_outbox_free(wlbd->outbox);
@@ -231,7 +220,7 @@ static void close_parts(struct wlbd *wlbd)
 		event_base_free(wlbd->base);
 }
 
-/* A descriptor for each node's reporter, and some for probes. */
+/* Each node's reporter takes a descriptor, and so does each probe. */
 static void raise_descriptor_limit(void)
 {
 	struct rlimit limit;
@@ -241,8 +230,8 @@ static void raise_descriptor_limit(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* Clients believe root unless they are told another account. */
-static void say_account(void)
+/* Clients accept replies of root unless they are configured with another account. */
+static void log_account(void)
 {
 	uid_t uid = geteuid();
 	if (uid != 0)
@@ -272,7 +261,7 @@ static int serve(struct wlbd *wlbd)
 	wlbd_slurm_identify(wlbd);
 	wlbd_nodes_refresh(wlbd, NULL, NULL);
 	wlbd_log(WLBD_LOG_INFO, "wlbd %s listens on %s", WLB_VERSION, address);
-	say_account();
+	log_account();
 	event_base_dispatch(wlbd->base);
 	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
 		event_free(events[i]);
@@ -300,7 +289,7 @@ int main(int argc, char **argv)
 	raise_descriptor_limit();
 	wlbd_memory_configure();
 	wlbd_log_open((enum wlbd_log_level)wlbd.config.log_level);
-	/* Keys of objects come from outside: their order in memory is not to be guessed. */
+	/* Clients choose the keys of objects; a random seed prevents that they choose keys that collide. */
 	json_object_seed(0);
 	code = serve(&wlbd);
 	close_parts(&wlbd);

@@ -30,7 +30,7 @@ struct wlbd_thread_pool {
 	int waiting_count;
 	int waiting_most;
 	char name[32];
-	int64_t refused_log_ms; /* when it was last said that there are too many */
+	int64_t refused_log_ms; /* when it was last logged that too many tasks wait */
 	struct queue finished;
 	bool stopping;
 	int event_fd; /* tells the loop that `finished` has something */
@@ -109,7 +109,7 @@ static void on_finished(evutil_socket_t fd, short what, void *context)
 		finish_all(context);
 }
 
-/* Signals are the event loop's: the threads are born with all of them blocked. */
+/* The threads start with all signals blocked: the event loop handles signals. */
 static int start_threads(struct wlbd_thread_pool *pool, int threads)
 {
 	sigset_t all;
@@ -180,7 +180,7 @@ static void refuse(struct wlbd_thread_pool *pool, struct wlbd_task *task)
 	int64_t now_ms = wlb_clock_ms();
 	if (pool->refused_log_ms == 0 || now_ms - pool->refused_log_ms > REFUSED_LOG_MS) {
 		pool->refused_log_ms = now_ms;
-		wlbd_log(WLBD_LOG_WARNING, "%s: %d wait already, which is the most; more are refused", pool->name,
+		wlbd_log(WLBD_LOG_WARNING, "%s: %d tasks wait, the most that may; more are refused", pool->name,
 		         pool->waiting_most);
 	}
 	task->discard(task);

@@ -1,4 +1,4 @@
-/* The one struct that main owns: every part of the service is reached through it. */
+/* The service: main owns it, and every part of the service is reached through it. */
 #ifndef COORDINATOR_WLBD_WLBD_H
 #define COORDINATOR_WLBD_WLBD_H
 
@@ -15,32 +15,32 @@ struct wlbd {
 	const struct wlbd_routes *routes;
 	struct wlbd_http *http;
 	struct wlbd_exchanges *exchanges;         /* the requests under way; in http */
-	struct wlbd_budget *budget;               /* what users hold: connections, bytes of requests */
-	struct wlbd_db *writes;                   /* decisions and what wlbd found out: short statements, in order */
-	struct wlbd_db *polls;                    /* which runs are open, for jobs.h */
+	struct wlbd_budget *budget;               /* of what users hold: connections, bytes of requests */
+	struct wlbd_db *writes;                   /* short statements, in order: decisions, and what wlbd found out */
+	struct wlbd_db *polls;                    /* the list of open runs, for jobs.h */
 	struct wlbd_db_pool *deliveries;          /* of records */
-	struct wlbd_db_pool *reads;               /* what users ask for; may take longer */
-	struct wlbd_outbox *outbox;               /* what wlbd itself found out and PostgreSQL has not stored yet */
-	struct wlbd_thread_pool *auth;            /* threads that ask munged */
-	struct wlbd_thread_pool *bodies;          /* one thread: hashes and parses what is long */
-	struct wlbd_thread_pool *slurm_questions; /* threads that ask Slurm: one that hangs delays no other */
-	struct wlbd_thread_pool *resolver;        /* one thread: names of hosts into addresses */
-	struct wlbd_thread_pool *slurm_orders;    /* one thread: what Slurm is told, in order */
-	struct wlbd_nodes *nodes;                 /* Slurm's node table, cached */
-	struct wlbd_node_probes *node_probes;     /* which nodes answer */
-	struct wlbd_lost_nodes *lost_nodes;       /* those that may have to be set DOWN */
-	struct wlbd_attempts *attempts;           /* the live ones */
-	struct wlbd_resolutions *resolutions;     /* requests that wait until their attempt is known */
+	struct wlbd_db_pool *reads;               /* for GET requests, whose statements may take longer */
+	struct wlbd_outbox *outbox;               /* what wlbd found out and PostgreSQL has not stored yet */
+	struct wlbd_thread_pool *auth;            /* threads that call munged */
+	struct wlbd_thread_pool *bodies;          /* one thread: hashes and parses long bodies */
+	struct wlbd_thread_pool *slurm_questions; /* threads that ask Slurm: a question that hangs delays no other */
+	struct wlbd_thread_pool *resolver;        /* one thread: resolves names of hosts */
+	struct wlbd_thread_pool *slurm_orders;    /* one thread: sends orders to Slurm, in order */
+	struct wlbd_nodes *nodes;                 /* Slurm's nodes as it last listed them */
+	struct wlbd_node_probes *node_probes;     /* whether nodes answer */
+	struct wlbd_lost_nodes *lost_nodes;       /* nodes that may have to be set DOWN */
+	struct wlbd_attempts *attempts;           /* in memory */
+	struct wlbd_attempt_searches *searches;   /* requests whose attempt is being looked for */
 	struct wlbd_jobs *jobs;                   /* the Slurm jobs of open runs */
 	struct wlbd_job_poll *job_poll;           /* when these are looked at; owned by jobs */
 	struct wlbd_counters counters;
-	_Atomic bool slurm_away; /* the last question to Slurm found no answer; set by the threads that ask */
-	bool slurm_tried;        /* one question is under way that finds out whether it answers again */
+	_Atomic bool slurm_away; /* Slurm did not answer the last question; set by the threads that ask */
+	bool slurm_tried;        /* a question is under way that finds out whether Slurm answers again */
 	uid_t slurm_uid;         /* SlurmUser; (uid_t)-1 until slurmctld has answered */
 	char cluster[64];
 	bool database_was_up;
-	bool stopping; /* nothing new is begun: what is under way is answered that it must be tried again */
-	int64_t recording_since_ms; /* since when the database is there; 0: it has not been yet */
+	bool stopping;              /* nothing is begun any more; requests are answered with 503 */
+	int64_t recording_since_ms; /* since when the database answers; 0: it never has */
 	int exit_code;
 };
 

@@ -15,7 +15,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__
 BUILD = os.environ.get("WLB_BUILD_DIR")
 
 # What is still to be broken up.
-KNOWN_CIRCLES = ("circle of coordinator/wlbd/liveness/", "circle of worker/train/resume, worker/train/trainer:")
+KNOWN_CIRCLES = ("circle of worker/train/resume, worker/train/trainer:",)
 KNOWN_REPEAT = {"coordinator/wlb/calculators/pack/pack.c", "coordinator/wlb/calculators/shard/shard.c"}
 
 

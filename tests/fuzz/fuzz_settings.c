@@ -20,9 +20,9 @@ static void check_address(const char *text)
 
 static void check_route(const char *text)
 {
-	static const struct wlbd_route routes[] = {{"GET", "/v1/runs", false, NULL},
-	                                           {"GET", "/v1/runs/*", false, NULL},
-	                                           {"POST", "/v1/runs/*/records", false, NULL}};
+	static const struct wlbd_route routes[] = {{.method = "GET", .pattern = "/v1/runs"},
+	                                           {.method = "GET", .pattern = "/v1/runs/*"},
+	                                           {.method = "POST", .pattern = "/v1/runs/*/records"}};
 	const struct wlbd_route *route = NULL;
 	char run[WLBD_RUN_NAME_SIZE] = "";
 	if (wlbd_run_name_valid(text))

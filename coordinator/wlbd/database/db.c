@@ -14,7 +14,7 @@ enum {
 	RETRY_FIRST_MS = 100,
 	RETRY_MOST_MS = 2000,
 	WATCH_MS = 100,
-	BACKSTOP_MS = 1000, /* after the server's own limit */
+	BACKSTOP_MS = 1000, /* for the answer after the server's limit */
 	CALLS_MOST = 4000,
 };
 
@@ -24,13 +24,13 @@ struct call {
 	void *context;
 	int64_t deadline_ms;
 	struct wlbd_db_result result;
-	char *value; /* what result.value points to */
+	char *value; /* owned; result.value */
 	char message[512];
 };
 TAILQ_HEAD(call_list, call);
 
 enum state {
-	CLOSED, /* the timer tries again */
+	CLOSED, /* until the timer */
 	CONNECTING,
 	CHECKING, /* the schema */
 	READY,
@@ -44,13 +44,13 @@ struct wlbd_db {
 	enum state state;
 	PGconn *connection;
 	struct event *io;
-	struct event *timer; /* CLOSED: when to try again; else: looks for deadlines */
+	struct event *timer; /* CLOSED: connects again; else: checks deadlines */
 	int retry_ms;
 	int64_t connect_deadline_ms;
-	int version;            /* of the schema, while it is asked for; -1: not told */
+	int version;            /* of the schema, while it is checked; -1: not known yet */
 	bool no_schema;         /* the database has none */
 	struct call_list calls; /* sent, in order */
-	int count;              /* of them */
+	int count;              /* of calls */
 	char reason[512];
 };
 
@@ -65,7 +65,7 @@ static void copy_line(char *to, size_t size, const char *text)
 	to[strcspn(to, "\n")] = '\0';
 }
 
-/* SQLSTATE classes that say "try again", not "the statement is wrong". */
+/* SQLSTATE classes of a server that cannot serve now; the statement may be right. */
 static bool means_away(const char *sqlstate)
 {
 	static const char *const classes[] = {"08", "53", "57", "58", "25006", "XX"};
@@ -75,13 +75,13 @@ static bool means_away(const char *sqlstate)
 	return false;
 }
 
-/* Cancelled by statement_timeout (57014) or lock_timeout (55P03), or chosen to end a deadlock (class 40). */
+/* Cancelled by statement_timeout (57014), by lock_timeout (55P03) or to end a deadlock (class 40). */
 static bool means_slow(const char *sqlstate)
 {
 	return strcmp(sqlstate, "57014") == 0 || strcmp(sqlstate, "55P03") == 0 || strncmp(sqlstate, "40", 2) == 0;
 }
 
-static void take_error(struct call *call, const PGresult *result)
+static void store_error(struct call *call, const PGresult *result)
 {
 	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
 	const char *primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
@@ -91,7 +91,7 @@ static void take_error(struct call *call, const PGresult *result)
 	if (sqlstate != NULL && means_slow(sqlstate)) {
 		call->result.status = WLBD_DB_SLOW;
 		call->result.http_status = 503;
-		snprintf(call->message, sizeof(call->message), "the database did not do it in time (%.200s); try again",
+		snprintf(call->message, sizeof(call->message), "the database took too long (%.200s); try again",
 		         primary);
 	} else if (sqlstate == NULL || means_away(sqlstate)) {
 		call->result.status = WLBD_DB_AWAY;
@@ -99,14 +99,15 @@ static void take_error(struct call *call, const PGresult *result)
 	} else if (strncmp(sqlstate, "WL", 2) == 0) {
 		call->result.http_status = atoi(sqlstate + 2);
 	} else {
-		/* Data the checks should have caught (22, 23) is the caller's; the rest is ours. */
+		/* Wrong data (22, 23) is the client's mistake, which the checks of the body missed; the rest is wlbd's.
+		 */
 		bool data = strncmp(sqlstate, "22", 2) == 0 || strncmp(sqlstate, "23", 2) == 0;
 		call->result.http_status = data ? 400 : 500;
 		wlbd_log_limited(WLBD_LOG_ERROR, WLBD_LIMIT_DATABASE, "database: %s: %s", sqlstate, call->message);
 	}
 }
 
-static void take_value(struct call *call, const PGresult *result)
+static void store_value(struct call *call, const PGresult *result)
 {
 	if (PQntuples(result) > 0 && PQnfields(result) > 0 && !PQgetisnull(result, 0, 0))
 		call->value = strdup(PQgetvalue(result, 0, 0));
@@ -118,7 +119,7 @@ static void finish_call(struct wlbd_db *db, struct call *call)
 	TAILQ_REMOVE(&db->calls, call, link);
 	db->count--;
 	struct call *next = TAILQ_FIRST(&db->calls);
-	if (next != NULL) /* its time in the queue does not count */
+	if (next != NULL) /* the time before it was first does not count */
 		next->deadline_ms = wlb_clock_ms() + db->timeout_ms + BACKSTOP_MS;
 	if (call->done != NULL)
 		call->done(call->context, &call->result);
@@ -228,10 +229,12 @@ static void begin_serving(struct wlbd_db *db)
 	db->state = READY;
 	db->retry_ms = RETRY_FIRST_MS;
 	db->reason[0] = '\0';
-	db->hooks.ready(db->hooks.context);
+	if (db->hooks.ready != NULL)
+		db->hooks.ready(db->hooks.context);
 }
 
-/* Reads what has come of the answers to ask_schema. No such table: a database without a schema, version 0. */
+/* Reads the answers to ask_schema that have arrived. Without the table (42P01) the database has no schema: version 0.
+ */
 static void read_schema(struct wlbd_db *db)
 {
 	while (!PQisBusy(db->connection)) {
@@ -253,7 +256,7 @@ static void read_schema(struct wlbd_db *db)
 static void close_connection(struct wlbd_db *db, const char *reason)
 {
 	char line[sizeof(db->reason)];
-	copy_line(line, sizeof(line), reason); /* before PQfinish: it may be the connection's own text */
+	copy_line(line, sizeof(line), reason); /* before PQfinish, which may free `reason` */
 	bool was_ready = db->state == READY;
 	db->state = CLOSED;
 	memcpy(db->reason, line, sizeof(line));
@@ -265,7 +268,7 @@ static void close_connection(struct wlbd_db *db, const char *reason)
 	set_timer(db, was_ready ? 0 : db->retry_ms);
 	if (!was_ready && db->retry_ms < RETRY_MOST_MS)
 		db->retry_ms *= 2;
-	/* What follows may come back to us: the state is already CLOSED, and new calls are answered at once. */
+	/* `done` may make new calls: the state is CLOSED already, so that they are answered at once. */
 	struct call_list lost;
 	TAILQ_INIT(&lost);
 	TAILQ_CONCAT(&lost, &db->calls, link);
@@ -276,16 +279,17 @@ static void close_connection(struct wlbd_db *db, const char *reason)
 		free(call->value);
 		free(call);
 	}
-	db->hooks.away(db->hooks.context, line);
+	if (db->hooks.away != NULL)
+		db->hooks.away(db->hooks.context, line);
 }
 
 /* ---- the pipeline -------------------------------------------------------------------------- */
 
-static void take_result(struct wlbd_db *db, struct call *call, const PGresult *result)
+static void handle_result(struct wlbd_db *db, struct call *call, const PGresult *result)
 {
 	switch (PQresultStatus(result)) {
 	case PGRES_TUPLES_OK:
-		take_value(call, result);
+		store_value(call, result);
 		break;
 	case PGRES_COMMAND_OK:
 	case PGRES_PIPELINE_ABORTED:
@@ -294,18 +298,18 @@ static void take_result(struct wlbd_db *db, struct call *call, const PGresult *r
 		finish_call(db, call);
 		break;
 	default:
-		take_error(call, result);
+		store_error(call, result);
 	}
 }
 
 static void read_results(struct wlbd_db *db)
 {
-	int empty_in_a_row = 0; /* a NULL ends each statement; two of them: nothing is there */
+	int empty_in_a_row = 0; /* a NULL ends each statement; two of them end what has arrived */
 	while (db->state == READY && !TAILQ_EMPTY(&db->calls) && empty_in_a_row < 2 && !PQisBusy(db->connection)) {
 		PGresult *result = PQgetResult(db->connection);
 		empty_in_a_row = result == NULL ? empty_in_a_row + 1 : 0;
 		if (result != NULL)
-			take_result(db, TAILQ_FIRST(&db->calls), result);
+			handle_result(db, TAILQ_FIRST(&db->calls), result);
 		PQclear(result);
 	}
 }
@@ -329,7 +333,7 @@ static void on_io(evutil_socket_t fd, short what, void *context)
 		return;
 	}
 	if ((what & EV_READ) && PQconsumeInput(db->connection) != 1) {
-		/* What arrived before the end may still answer calls. */
+		/* What arrived before the connection ended may answer calls. */
 		if (db->state == READY)
 			read_results(db);
 		close_connection(db, PQerrorMessage(db->connection));
@@ -342,7 +346,7 @@ static void on_io(evutil_socket_t fd, short what, void *context)
 		read_results(db);
 }
 
-/* Deadlines: of the connection while it is made, of the oldest call afterwards. */
+/* The deadline is that of the connection while it is made, then that of the oldest call. */
 static void on_timer(evutil_socket_t fd, short what, void *context)
 {
 	struct wlbd_db *db = context;
@@ -355,7 +359,7 @@ static void on_timer(evutil_socket_t fd, short what, void *context)
 		return;
 	}
 	if (db->state == READY && oldest != NULL && now >= oldest->deadline_ms)
-		close_connection(db, "it does not answer");
+		close_connection(db, "no answer in time");
 	else if (db->state != READY && now >= db->connect_deadline_ms)
 		close_connection(db, "no connection in time");
 	else
@@ -409,7 +413,7 @@ void wlbd_db_free(struct wlbd_db *db)
 
 void wlbd_db_renew(struct wlbd_db *db)
 {
-	close_connection(db, "the connection is made anew");
+	close_connection(db, "the connection is made again");
 }
 
 bool wlbd_db_ready(const struct wlbd_db *db)

@@ -11,13 +11,12 @@ enum {
 	OWNER_MOST = WLBD_DB_POOL_CONNECTIONS - 1, /* under way */
 	WAITING_MOST = 1024,
 	WAITING_BYTES_MOST = 32 * 1024 * 1024,
-	LARGE_BYTES = 1024 * 1024, /* of an answer, after which its connection is made anew */
-	WAIT_MOST_MS = 10000,      /* looked at whenever a statement ends, which the limit of statements bounds */
+	LARGE_BYTES = 1024 * 1024, /* of an answer, after which its connection is made again */
+	WAIT_MOST_MS = 10000,      /* checked when a statement ends, which its own limit bounds */
 };
 
-/* A statement that waits. */
-struct entry {
-	TAILQ_ENTRY(entry) link;
+struct waiting_statement {
+	TAILQ_ENTRY(waiting_statement) link;
 	uid_t owner;
 	uint64_t key;
 	const char *sql;            /* of static lifetime */
@@ -31,15 +30,15 @@ struct entry {
 struct slot {
 	struct wlbd_db_pool *pool;
 	struct wlbd_db *db;
-	bool large; /* an answer was */
-	bool busy;  /* what follows is of the statement under way */
+	bool large; /* an answer was large */
+	bool busy;  /* a statement is under way, to which what follows belongs */
 	uid_t owner;
 	uint64_t key;
 	wlbd_db_done *done;
 	void *context;
 };
 
-/* What an owner has waiting. */
+/* The statements of one owner that wait. */
 struct share {
 	uid_t owner;
 	int count;
@@ -49,14 +48,14 @@ struct share {
 struct wlbd_db_pool {
 	struct slot slots[WLBD_DB_POOL_CONNECTIONS];
 	struct wlbd_db_hooks hooks;
-	TAILQ_HEAD(entries, entry) waiting; /* the oldest first */
+	TAILQ_HEAD(waiting_list, waiting_statement) waiting; /* the oldest first */
 	int count;
 	size_t bytes;
-	struct share shares[WAITING_MOST + 1]; /* of owners with anything waiting */
+	struct share shares[WAITING_MOST + 1]; /* of owners with statements that wait */
 	int share_count;
 };
 
-static void entry_free(struct entry *entry)
+static void waiting_statement_free(struct waiting_statement *entry)
 {
 	free(entry->params);
 	free(entry);
@@ -71,7 +70,7 @@ static struct share *share_of(struct wlbd_db_pool *pool, uid_t owner)
 	return &pool->shares[pool->share_count++];
 }
 
-static void insert_entry(struct wlbd_db_pool *pool, struct entry *entry)
+static void insert_waiting(struct wlbd_db_pool *pool, struct waiting_statement *entry)
 {
 	struct share *share = share_of(pool, entry->owner);
 	TAILQ_INSERT_TAIL(&pool->waiting, entry, link);
@@ -81,7 +80,7 @@ static void insert_entry(struct wlbd_db_pool *pool, struct entry *entry)
 	share->bytes += entry->bytes;
 }
 
-static void remove_entry(struct wlbd_db_pool *pool, struct entry *entry)
+static void remove_waiting(struct wlbd_db_pool *pool, struct waiting_statement *entry)
 {
 	struct share *share = share_of(pool, entry->owner);
 	TAILQ_REMOVE(&pool->waiting, entry, link);
@@ -92,7 +91,7 @@ static void remove_entry(struct wlbd_db_pool *pool, struct entry *entry)
 		*share = pool->shares[--pool->share_count];
 }
 
-/* ---- what waits too long, or is too much -------------------------------------------------- */
+/* ---- statements that wait too long, or are too many -------------------------------------------------- */
 
 static void refuse(int waiting, wlbd_db_done *done, void *context)
 {
@@ -103,20 +102,20 @@ static void refuse(int waiting, wlbd_db_done *done, void *context)
 		done(context, &result);
 }
 
-static void refuse_entry(struct wlbd_db_pool *pool, struct entry *entry)
+static void refuse_waiting(struct wlbd_db_pool *pool, struct waiting_statement *entry)
 {
 	int waiting = pool->count;
-	remove_entry(pool, entry);
+	remove_waiting(pool, entry);
 	refuse(waiting, entry->done, entry->context);
-	entry_free(entry);
+	waiting_statement_free(entry);
 }
 
 static void refuse_overdue(struct wlbd_db_pool *pool)
 {
 	int64_t now_ms = wlb_clock_ms();
-	struct entry *oldest;
+	struct waiting_statement *oldest;
 	while ((oldest = TAILQ_FIRST(&pool->waiting)) != NULL && now_ms - oldest->since_ms > WAIT_MOST_MS)
-		refuse_entry(pool, oldest);
+		refuse_waiting(pool, oldest);
 }
 
 static bool is_full(const struct wlbd_db_pool *pool)
@@ -124,28 +123,29 @@ static bool is_full(const struct wlbd_db_pool *pool)
 	return pool->count > WAITING_MOST || pool->bytes > WAITING_BYTES_MOST;
 }
 
-/* Of what may wait in all: of the number or of the bytes, whichever is more. */
+/* The share of what may wait in all, in number or in bytes, whichever is more. */
 static double portion(const struct share *share)
 {
 	double count = (double)share->count / WAITING_MOST, bytes = (double)share->bytes / WAITING_BYTES_MOST;
 	return count > bytes ? count : bytes;
 }
 
-/* The newest of the owner who has most waiting: who asks little is served whatever others ask. */
+/* Refuses the newest statement of the owner with the most waiting, so that others are served whatever that owner sends.
+ */
 static void refuse_one(struct wlbd_db_pool *pool)
 {
 	const struct share *most = &pool->shares[0];
-	struct entry *entry;
+	struct waiting_statement *entry;
 	for (int i = 1; i < pool->share_count; i++)
 		if (portion(&pool->shares[i]) > portion(most))
 			most = &pool->shares[i];
-	TAILQ_FOREACH_REVERSE(entry, &pool->waiting, entries, link)
+	TAILQ_FOREACH_REVERSE(entry, &pool->waiting, waiting_list, link)
 	if (entry->owner == most->owner)
 		break;
-	refuse_entry(pool, entry);
+	refuse_waiting(pool, entry);
 }
 
-/* ---- whose turn it is ---------------------------------------------------------------------- */
+/* ---- which statement is next ---------------------------------------------------------------------- */
 
 static int under_way(const struct wlbd_db_pool *pool, uid_t owner)
 {
@@ -163,10 +163,10 @@ static bool key_is_busy(const struct wlbd_db_pool *pool, uint64_t key)
 	return false;
 }
 
-/* An older one with the same key has not gone yet. */
-static bool key_waits_before(const struct wlbd_db_pool *pool, const struct entry *entry)
+/* Returns whether an older statement with the same key waits. */
+static bool key_waits_before(const struct wlbd_db_pool *pool, const struct waiting_statement *entry)
 {
-	const struct entry *older;
+	const struct waiting_statement *older;
 	TAILQ_FOREACH(older, &pool->waiting, link)
 	{
 		if (older == entry)
@@ -177,9 +177,9 @@ static bool key_waits_before(const struct wlbd_db_pool *pool, const struct entry
 	return false;
 }
 
-static struct entry *next_entry(struct wlbd_db_pool *pool)
+static struct waiting_statement *next_waiting(struct wlbd_db_pool *pool)
 {
-	struct entry *entry, *best = NULL;
+	struct waiting_statement *entry, *best = NULL;
 	int fewest = OWNER_MOST;
 	TAILQ_FOREACH(entry, &pool->waiting, link)
 	{
@@ -202,7 +202,7 @@ static struct slot *free_slot(struct wlbd_db_pool *pool)
 	return NULL;
 }
 
-/* ---- going ----------------------------------------------------------------------------------- */
+/* ---- sending ----------------------------------------------------------------------------------- */
 
 static void dispatch(struct wlbd_db_pool *pool);
 
@@ -217,7 +217,7 @@ static void on_done(void *context, const struct wlbd_db_result *result)
 	dispatch(slot->pool);
 }
 
-static void start(struct slot *slot, struct entry *entry)
+static void start(struct slot *slot, struct waiting_statement *entry)
 {
 	slot->busy = true;
 	slot->owner = entry->owner;
@@ -225,22 +225,21 @@ static void start(struct slot *slot, struct entry *entry)
 	slot->done = entry->done;
 	slot->context = entry->context;
 	wlbd_db_call(slot->db, entry->sql, entry->params, on_done, slot);
-	entry_free(entry);
+	waiting_statement_free(entry);
 }
 
-/* With no connection at all the first one's answer says why. */
+/* Without a connection the answer of the first one says why. */
 static void answer_away(struct wlbd_db_pool *pool)
 {
 	while (!TAILQ_EMPTY(&pool->waiting) && !wlbd_db_pool_ready(pool)) {
-		struct entry *entry = TAILQ_FIRST(&pool->waiting);
-		remove_entry(pool, entry);
+		struct waiting_statement *entry = TAILQ_FIRST(&pool->waiting);
+		remove_waiting(pool, entry);
 		wlbd_db_call(pool->slots[0].db, entry->sql, entry->params, entry->done, entry->context);
-		entry_free(entry);
+		waiting_statement_free(entry);
 	}
 }
 
-/* libpq keeps the memory of the largest answer for as long as the connection lasts. Another connection must be there.
- */
+/* libpq keeps the memory of the largest answer until the connection is closed. Another connection must be ready. */
 static void renew_one(struct wlbd_db_pool *pool)
 {
 	struct slot *large = NULL;
@@ -260,22 +259,22 @@ static void renew_one(struct wlbd_db_pool *pool)
 static void dispatch(struct wlbd_db_pool *pool)
 {
 	struct slot *slot;
-	struct entry *entry;
+	struct waiting_statement *entry;
 	answer_away(pool);
 	refuse_overdue(pool);
-	while ((slot = free_slot(pool)) != NULL && (entry = next_entry(pool)) != NULL) {
-		remove_entry(pool, entry);
+	while ((slot = free_slot(pool)) != NULL && (entry = next_waiting(pool)) != NULL) {
+		remove_waiting(pool, entry);
 		start(slot, entry);
 	}
 	renew_one(pool);
 }
 
-/* ---- asking ------------------------------------------------------------------------------------ */
+/* ---- calls ------------------------------------------------------------------------------------ */
 
 /* Returns NULL if out of memory. */
-static struct entry *entry_new(const char *sql, const struct wlbd_params *params)
+static struct waiting_statement *waiting_statement_new(const char *sql, const struct wlbd_params *params)
 {
-	struct entry *entry = calloc(1, sizeof(*entry));
+	struct waiting_statement *entry = calloc(1, sizeof(*entry));
 	if (entry == NULL)
 		return NULL;
 	entry->sql = sql;
@@ -290,7 +289,7 @@ static struct entry *entry_new(const char *sql, const struct wlbd_params *params
 void wlbd_db_pool_call(struct wlbd_db_pool *pool, uid_t owner, uint64_t key, const char *sql,
                        const struct wlbd_params *params, wlbd_db_done *done, void *context)
 {
-	struct entry *entry = entry_new(sql, params);
+	struct waiting_statement *entry = waiting_statement_new(sql, params);
 	if (entry == NULL) {
 		refuse(pool->count, done, context);
 		return;
@@ -300,13 +299,13 @@ void wlbd_db_pool_call(struct wlbd_db_pool *pool, uid_t owner, uint64_t key, con
 	entry->since_ms = wlb_clock_ms();
 	entry->done = done;
 	entry->context = context;
-	insert_entry(pool, entry);
+	insert_waiting(pool, entry);
 	dispatch(pool);
 	while (is_full(pool))
 		refuse_one(pool);
 }
 
-/* ---- its connections ----------------------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 static void on_ready(void *context)
 {
@@ -315,7 +314,7 @@ static void on_ready(void *context)
 
 static void on_away(void *context, const char *reason)
 {
-	(void)reason; /* said by the connection for decisions */
+	(void)reason; /* wlbd->writes logs it */
 	answer_away(context);
 }
 
@@ -360,9 +359,9 @@ void wlbd_db_pool_free(struct wlbd_db_pool *pool)
 	for (int i = 0; i < WLBD_DB_POOL_CONNECTIONS; i++)
 		wlbd_db_free(pool->slots[i].db);
 	while (!TAILQ_EMPTY(&pool->waiting)) {
-		struct entry *entry = TAILQ_FIRST(&pool->waiting);
-		remove_entry(pool, entry);
-		entry_free(entry);
+		struct waiting_statement *entry = TAILQ_FIRST(&pool->waiting);
+		remove_waiting(pool, entry);
+		waiting_statement_free(entry);
 	}
 	free(pool);
 }

@@ -11,16 +11,16 @@ enum {
 	STATEMENTS_OF_RUN_MOST = 1000,
 	TRIES_MOST = 3,
 	RETRY_MS = 200,
-	DELAYED_MOST = 64, /* runs that wait for their next try while others go on */
+	DELAYED_MOST = 64, /* runs that wait for their next try while others are stored */
 };
 
-struct statement {
-	TAILQ_ENTRY(statement) link;
+struct queued_statement {
+	TAILQ_ENTRY(queued_statement) link;
 	int64_t run_pk;
 	const char *sql;
 	struct wlbd_params *params; /* owned */
-	int tries;                  /* that were cancelled */
-	int64_t retry_at_ms;        /* not before */
+	int tries;                  /* that the database cancelled */
+	int64_t retry_at_ms;        /* it is not sent before */
 	struct wlbd_outbox *outbox;
 };
 
@@ -28,14 +28,14 @@ struct wlbd_outbox {
 	struct wlbd_db *db;
 	struct event *timer;
 	uint64_t *set_aside;
-	TAILQ_HEAD(, statement) statements;
+	TAILQ_HEAD(, queued_statement) statements;
 	int count;
-	bool sending; /* one is under way */
+	bool is_sending; /* a statement is under way */
 };
 
 static void send_next(struct wlbd_outbox *outbox);
 
-static void statement_free(struct wlbd_outbox *outbox, struct statement *statement)
+static void statement_free(struct wlbd_outbox *outbox, struct queued_statement *statement)
 {
 	TAILQ_REMOVE(&outbox->statements, statement, link);
 	outbox->count--;
@@ -43,7 +43,7 @@ static void statement_free(struct wlbd_outbox *outbox, struct statement *stateme
 	free(statement);
 }
 
-static void set_aside(struct wlbd_outbox *outbox, struct statement *statement, const char *why)
+static void set_aside(struct wlbd_outbox *outbox, struct queued_statement *statement, const char *why)
 {
 	(*outbox->set_aside)++;
 	wlbd_log(WLBD_LOG_ERROR, "not recorded: %s, of the run with id %lld (%s)", statement->sql,
@@ -60,9 +60,9 @@ static void set_timer(struct wlbd_outbox *outbox)
 
 static void on_sent(void *context, const struct wlbd_db_result *result)
 {
-	struct statement *statement = context;
+	struct queued_statement *statement = context;
 	struct wlbd_outbox *outbox = statement->outbox;
-	outbox->sending = false;
+	outbox->is_sending = false;
 	switch (result->status) {
 	case WLBD_DB_OK:
 		statement_free(outbox, statement);
@@ -75,7 +75,7 @@ static void on_sent(void *context, const struct wlbd_db_result *result)
 		if (++statement->tries >= TRIES_MOST)
 			set_aside(outbox, statement, result->message);
 		break;
-	case WLBD_DB_AWAY: /* wlbd_outbox_resume goes on, or the timer where the connection has stayed */
+	case WLBD_DB_AWAY: /* wlbd_outbox_resume sends again, or the timer, where the connection stayed */
 		set_timer(outbox);
 		return;
 	}
@@ -90,10 +90,10 @@ static bool is_in(int64_t run_pk, const int64_t *runs, int count)
 	return false;
 }
 
-/* The oldest statement that may go; a run's statements wait for those before them. */
-static struct statement *next_statement(struct wlbd_outbox *outbox)
+/* Returns the oldest statement that may be sent: a run's statements wait for its older ones. */
+static struct queued_statement *next_statement(struct wlbd_outbox *outbox)
 {
-	struct statement *statement;
+	struct queued_statement *statement;
 	int64_t delayed[DELAYED_MOST];
 	int count = 0;
 	int64_t now_ms = wlb_clock_ms();
@@ -112,14 +112,14 @@ static struct statement *next_statement(struct wlbd_outbox *outbox)
 
 static void send_next(struct wlbd_outbox *outbox)
 {
-	if (outbox->sending || outbox->count == 0 || !wlbd_db_ready(outbox->db))
+	if (outbox->is_sending || outbox->count == 0 || !wlbd_db_ready(outbox->db))
 		return;
-	struct statement *statement = next_statement(outbox);
+	struct queued_statement *statement = next_statement(outbox);
 	if (statement == NULL) {
 		set_timer(outbox);
 		return;
 	}
-	outbox->sending = true;
+	outbox->is_sending = true;
 	wlbd_db_call(outbox->db, statement->sql, statement->params, on_sent, statement);
 }
 
@@ -158,7 +158,7 @@ void wlbd_outbox_free(struct wlbd_outbox *outbox)
 
 static int count_of(const struct wlbd_outbox *outbox, int64_t run_pk)
 {
-	const struct statement *statement;
+	const struct queued_statement *statement;
 	int count = 0;
 	TAILQ_FOREACH(statement, &outbox->statements, link)
 	count += statement->run_pk == run_pk;
@@ -166,9 +166,9 @@ static int count_of(const struct wlbd_outbox *outbox, int64_t run_pk)
 }
 
 /* Returns NULL if out of memory. */
-static struct statement *statement_new(const char *sql, const struct wlbd_params *params)
+static struct queued_statement *statement_new(const char *sql, const struct wlbd_params *params)
 {
-	struct statement *statement = calloc(1, sizeof(*statement));
+	struct queued_statement *statement = calloc(1, sizeof(*statement));
 	if (statement != NULL)
 		statement->params = wlbd_params_copy(params, NULL);
 	if (statement == NULL || statement->params == NULL) {
@@ -183,10 +183,12 @@ void wlbd_outbox_put(struct wlbd_outbox *outbox, int64_t run_pk, const char *sql
 {
 	bool fits = outbox->count < STATEMENTS_OF_RUN_MOST ||
 	            (outbox->count < STATEMENTS_MOST && count_of(outbox, run_pk) < STATEMENTS_OF_RUN_MOST);
-	struct statement *statement = fits ? statement_new(sql, params) : NULL;
+	struct queued_statement *statement = fits ? statement_new(sql, params) : NULL;
 	if (statement == NULL) {
 		(*outbox->set_aside)++;
-		wlbd_log(WLBD_LOG_ERROR, "too much waits for the database: not recorded: %s, of the run with id %lld",
+		wlbd_log(WLBD_LOG_ERROR,
+		         "not recorded: %s, of the run with id %lld (too many statements wait for the database, or out "
+		         "of memory)",
 		         sql, (long long)run_pk);
 		return;
 	}

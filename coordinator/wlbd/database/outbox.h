@@ -1,8 +1,8 @@
 /*
- * What wlbd itself found out (faults, ended attempts, events) on its way to PostgreSQL: sent at once, and again after
- * the database was away. Every statement is one that may be repeated. Those of a run go in order. A statement that the
- * database refuses, or cancels by its limit three times, is set aside: it is logged and counted, and does not delay the
- * next.
+ * Statements that store what wlbd found out (faults, ended attempts, events): each is sent at once, and again after the
+ * database did not answer. So every statement may be repeated. Those of a run are stored in order. A statement that the
+ * database refuses, or cancels three times because it takes too long, is set aside: it is logged, counted and dropped,
+ * and the next one is sent.
  */
 #ifndef COORDINATOR_WLBD_DATABASE_OUTBOX_H
 #define COORDINATOR_WLBD_DATABASE_OUTBOX_H
@@ -13,17 +13,18 @@
 
 struct wlbd_outbox;
 
-/* *set_aside is counted up. NULL without memory. */
+/* *set_aside counts the statements that were set aside. Returns NULL if out of memory. */
 struct wlbd_outbox *wlbd_outbox_new(struct event_base *base, struct wlbd_db *db, uint64_t *set_aside);
 void wlbd_outbox_free(struct wlbd_outbox *outbox);
 
-/* `params` are copied; `sql` has static lifetime. What cannot be kept is counted and logged. */
+/* `params` are copied; `sql` has static lifetime. A statement for which there is no memory, or too many wait, is set
+ * aside. */
 void wlbd_outbox_put(struct wlbd_outbox *outbox, int64_t run_pk, const char *sql, const struct wlbd_params *params);
 
-/* Whether something of this run has not been stored yet. */
+/* Whether statements of this run are not stored yet. */
 bool wlbd_outbox_holds(const struct wlbd_outbox *outbox, int64_t run_pk);
 
-/* The database is back. */
+/* The database answers again. */
 void wlbd_outbox_resume(struct wlbd_outbox *outbox);
 
 #endif

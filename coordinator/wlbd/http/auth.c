@@ -82,7 +82,7 @@ static void finish_check(struct wlbd_task *task)
 
 static void discard_check(struct wlbd_task *task)
 {
-	refuse((struct wlbd_call *)task, 503, "too many wait to be checked", "try again");
+	refuse((struct wlbd_call *)task, 503, "too many credentials wait to be checked", "try again");
 	finish_check(task);
 }
 

@@ -117,7 +117,7 @@ static void run_check(struct wlbd_task *task)
 	}
 }
 
-/* A 401 has no proof: the credential was made by somebody else than the sender. */
+/* A 401 has no proof: the sender did not make the credential. */
 static void done_check(struct wlbd_task *task)
 {
 	struct wlbd_call *call = (struct wlbd_call *)task;

@@ -45,7 +45,7 @@ static struct user *find(const struct wlbd_budget *budget, uid_t uid)
 	return found != NULL ? *found : NULL;
 }
 
-/* NULL when memory is out. */
+/* Returns NULL if out of memory. */
 static struct user *find_or_add(struct wlbd_budget *budget, uid_t uid)
 {
 	struct user *user = find(budget, uid);

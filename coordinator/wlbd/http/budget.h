@@ -1,6 +1,6 @@
 /*
- * What one user, and all of them together, may hold of wlbd at a time: connections, and bytes of requests. Pure
- * counting; a user who holds nothing is not remembered.
+ * How many connections and bytes of requests one user, and how many bytes all users together, hold of wlbd. Only
+ * counts; a user who holds nothing takes no memory.
  */
 #ifndef COORDINATOR_WLBD_HTTP_BUDGET_H
 #define COORDINATOR_WLBD_HTTP_BUDGET_H
@@ -17,7 +17,7 @@ struct wlbd_budget_limits {
 enum wlbd_budget_answer {
 	WLBD_BUDGET_TAKEN,
 	WLBD_BUDGET_USER_FULL,
-	WLBD_BUDGET_FULL, /* others hold it */
+	WLBD_BUDGET_FULL, /* all users together hold it, or out of memory */
 };
 
 struct wlbd_budget;
@@ -25,10 +25,11 @@ struct wlbd_budget;
 struct wlbd_budget *wlbd_budget_new(const struct wlbd_budget_limits *limits);
 void wlbd_budget_free(struct wlbd_budget *budget);
 
-/* A connection of the user; not taken also when memory is out. What was taken is given back once. */
+/* Counts a connection of the user. Each that was TAKEN is disconnected once. */
 enum wlbd_budget_answer wlbd_budget_connect(struct wlbd_budget *budget, uid_t uid);
 void wlbd_budget_disconnect(struct wlbd_budget *budget, uid_t uid);
 
+/* Counts bytes of the user. Those that were TAKEN are given back once. */
 enum wlbd_budget_answer wlbd_budget_take(struct wlbd_budget *budget, uid_t uid, size_t bytes);
 void wlbd_budget_give(struct wlbd_budget *budget, uid_t uid, size_t bytes);
 

@@ -17,7 +17,7 @@ struct wlbd_connection {
 	int fd;
 	bool busy;
 	bool proved;
-	uid_t uid;                /* whose it is, once proved */
+	uid_t uid;                /* of its client, once proved */
 	int64_t waiting_since_ms; /* for a request to be completed */
 	void (*on_close)(struct wlbd_connection *connection, void *context);
 	void *context;
@@ -33,7 +33,7 @@ struct wlbd_connections {
 	struct event *timer;
 };
 
-/* The HTTP library sees the end of the stream and closes it in its own order. */
+/* The HTTP library sees the end of the stream, and closes the connection itself. */
 static void cut_off(struct wlbd_connection *connection)
 {
 	shutdown(connection->fd, SHUT_RDWR);
@@ -82,7 +82,7 @@ void wlbd_connections_free(struct wlbd_connections *connections)
 	free(connections);
 }
 
-/* It leaves the list once it is closed, a moment later: until then another one is the oldest. */
+/* It is removed from the list when the library closes it; until then another one must be the oldest. */
 static void cut_off_oldest(struct wlbd_connections *all)
 {
 	struct wlbd_connection *oldest = TAILQ_FIRST(&all->unproved);

@@ -1,7 +1,7 @@
 /*
- * The connections of clients. Until a credential on it was accepted a connection is unproved: of these there are a
- * limited number, and the oldest is closed for a new one. Every connection must complete a request every so often, or
- * it is closed: a client that sends a byte at a time would hold it for ever otherwise.
+ * The connections of clients. A connection is unproved until a credential on it was accepted: of these the number is
+ * limited, and the oldest is closed for a new one. A connection that completes no request within most_ms is closed, so
+ * that a client that sends a byte at a time does not hold it for ever.
  */
 #ifndef COORDINATOR_WLBD_HTTP_CONNECTION_H
 #define COORDINATOR_WLBD_HTTP_CONNECTION_H
@@ -16,24 +16,25 @@
 struct wlbd_connection;
 struct wlbd_connections;
 
-/* `budget` outlives it. */
+/* `budget` must live longer. Returns NULL if out of memory. */
 struct wlbd_connections *wlbd_connections_new(struct event_base *base, struct wlbd_budget *budget, int most_ms,
                                               int unproved_most);
-void wlbd_connections_free(struct wlbd_connections *connections); /* when all are closed */
+void wlbd_connections_free(struct wlbd_connections *connections); /* after all are closed; NULL is allowed */
 
+/* Returns NULL if out of memory. */
 struct wlbd_connection *wlbd_connection_opened(struct wlbd_connections *connections, int fd);
-void wlbd_connection_closed(struct wlbd_connection *connection); /* calls back, and frees it */
+void wlbd_connection_closed(struct wlbd_connection *connection); /* calls the callback, and frees the connection */
 
-/* A credential of `uid` was accepted on it. Anything but WLBD_BUDGET_TAKEN: the user has too many. */
+/* A credential of `uid` was accepted on it. Returns WLBD_BUDGET_TAKEN, or else the user has too many connections. */
 enum wlbd_budget_answer wlbd_connection_proved(struct wlbd_connection *connection, uid_t uid);
 
-/* The address of the other side; -1: it is unknown. */
+/* Reads the address of the client. Returns -1 where it is not known. */
 int wlbd_connection_peer(const struct wlbd_connection *connection, struct sockaddr_storage *peer);
 
-/* A request was read whole: until its reply the connection is ours to hold. */
+/* `busy`: a request was read whole, and not answered yet; its connection is not closed meanwhile. */
 void wlbd_connection_busy(struct wlbd_connection *connection, bool busy);
 
-/* `callback` is called once, when the connection ends; NULL: no longer. */
+/* `callback` is called once, when the connection ends; NULL: no callback. */
 void wlbd_connection_on_close(struct wlbd_connection *connection,
                               void (*callback)(struct wlbd_connection *connection, void *context), void *context);
 

@@ -8,7 +8,7 @@
 
 enum { DEPTH_MOST = 32 };
 
-/* jansson's own limit is 2,048: enough to exhaust the stack of whoever walks the result. */
+/* jansson's own limit is 2,048, at which a function that recurses through the result may exhaust its stack. */
 static bool too_deep(const char *text, size_t length)
 {
 	int depth = 0;
@@ -47,7 +47,7 @@ json_t *wlbd_body_parse(const char *text, size_t length, struct wlb_error *error
 	return body;
 }
 
-/* "field 'x': '<value>' must be <rule>", the value cut to what fits a line. */
+/* "field 'x': <value> must be <rule>", the value cut to 80 characters. */
 static int refuse(const char *name, const json_t *value, const char *rule, struct wlb_error *error)
 {
 	char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
@@ -56,7 +56,7 @@ static int refuse(const char *name, const json_t *value, const char *rule, struc
 	return -1;
 }
 
-/* *value NULL: absent and allowed to be. */
+/* *value receives NULL where the field is absent and may be. */
 static int find(const json_t *object, const char *name, enum wlbd_need need, const json_t **value,
                 struct wlb_error *error)
 {
@@ -100,22 +100,8 @@ int wlbd_field_integer(const json_t *object, const char *name, enum wlbd_need ne
 	return 0;
 }
 
-int wlbd_field_number(const json_t *object, const char *name, enum wlbd_need need, double *value,
-                      struct wlb_error *error)
-{
-	const json_t *field;
-	if (find(object, name, need, &field, error) != 0)
-		return -1;
-	if (field == NULL)
-		return 0;
-	if (!json_is_number(field))
-		return refuse(name, field, "a number", error);
-	*value = json_number_value(field);
-	return 0;
-}
-
-int wlbd_field_number_within(const json_t *object, const char *name, enum wlbd_need need, double least, double most,
-                             double *value, struct wlb_error *error)
+int wlbd_field_number(const json_t *object, const char *name, enum wlbd_need need, double least, double most,
+                      double *value, struct wlb_error *error)
 {
 	const json_t *field;
 	char rule[96];
@@ -131,8 +117,8 @@ int wlbd_field_number_within(const json_t *object, const char *name, enum wlbd_n
 	return 0;
 }
 
-/* PostgreSQL prints a number of jsonb digit by digit, without an exponent: 1e300 has 301 of them there, and a reader
- * takes it for an integer that does not fit. */
+/* PostgreSQL prints a number of jsonb without an exponent: 1e300 has 301 digits there, and a reader of JSON takes it
+ * for an integer out of range. */
 static bool numbers_fit(const json_t *value)
 {
 	static const double most = 1e18;

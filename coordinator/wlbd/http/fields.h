@@ -1,6 +1,6 @@
 /*
- * Fields of a JSON body, checked one by one. Every message names the field, its value and the rule.
- * An optional field that is absent or null leaves *value as it was.
+ * Fields of a JSON body, read and checked one by one. Each function returns -1 with a message that names the field, its
+ * value and the rule. An optional field that is absent or null leaves *value unchanged.
  */
 #ifndef COORDINATOR_WLBD_HTTP_FIELDS_H
 #define COORDINATOR_WLBD_HTTP_FIELDS_H
@@ -25,27 +25,25 @@ enum wlbd_need {
 	WLBD_REQUIRED,
 };
 
-/* The body, which must be an object nested no deeper than 32, without duplicate keys; NULL with the place of the
- * mistake otherwise. The caller decrefs. */
+/* Returns the body, which must be an object nested no deeper than 32, without duplicate keys; the caller decrefs it.
+ * Returns NULL, with the place of the mistake, where it is none. */
 json_t *wlbd_body_parse(const char *text, size_t length, struct wlb_error *error);
 
 int wlbd_field_text(const json_t *object, const char *name, enum wlbd_need need, size_t most, const char **value,
                     struct wlb_error *error);
 int wlbd_field_integer(const json_t *object, const char *name, enum wlbd_need need, int64_t least, int64_t most,
                        int64_t *value, struct wlb_error *error);
-int wlbd_field_number(const json_t *object, const char *name, enum wlbd_need need, double *value,
-                      struct wlb_error *error);
-/* The same, finite and within [least, most]. */
-int wlbd_field_number_within(const json_t *object, const char *name, enum wlbd_need need, double least, double most,
-                             double *value, struct wlb_error *error);
+/* A number within [least, most]. */
+int wlbd_field_number(const json_t *object, const char *name, enum wlbd_need need, double least, double most,
+                      double *value, struct wlb_error *error);
 int wlbd_field_boolean(const json_t *object, const char *name, enum wlbd_need need, bool *value,
                        struct wlb_error *error);
 int wlbd_field_object(const json_t *object, const char *name, enum wlbd_need need, const json_t **value,
                       struct wlb_error *error);
 int wlbd_field_array(const json_t *object, const char *name, enum wlbd_need need, size_t most, const json_t **value,
                      struct wlb_error *error);
-/* A value of any kind, as the sender has it: at most `most_bytes` of compact JSON, and every number within +-1e18,
- * which each reader of JSON takes. */
+/* A value of any type, or none: at most `most_bytes` of compact JSON, and every number within +-1e18, which every
+ * reader of JSON accepts. */
 int wlbd_field_bounded(const json_t *object, const char *name, size_t most_bytes, struct wlb_error *error);
 /* An array of non-empty names. */
 int wlbd_field_names(const json_t *object, const char *name, enum wlbd_need need, size_t most, const json_t **value,

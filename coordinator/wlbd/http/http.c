@@ -16,7 +16,7 @@
 #include "coordinator/wlbd/wlbd.h"
 
 enum {
-	BACKLOG = 4096, /* every node comes back at once after a restart */
+	BACKLOG = 4096, /* after a restart every node connects at once */
 	CONNECTIONS_MOST = 8192,
 	DESCRIPTORS_KEPT = 256, /* for probes of nodes, PostgreSQL, Slurm, munged */
 	UNPROVED_MOST = 1024,
@@ -27,7 +27,7 @@ enum {
 
 struct wlbd_http {
 	struct MHD_Daemon *daemon;
-	struct event *ready; /* the library's epoll has something */
+	struct event *ready; /* the epoll descriptor of the library is readable */
 	struct wlbd_connections *connections;
 	struct wlbd_exchanges exchanges;
 	int connections_most;
@@ -99,7 +99,7 @@ static void on_ready(evutil_socket_t fd, short what, void *context)
 	run(context);
 }
 
-/* What it says is of single connections, and any client can have it said. */
+/* Its messages are about single connections, and any client can cause them. */
 static void on_message(void *context, const char *format, va_list args)
 {
 	char text[512];
@@ -120,7 +120,7 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **sock
 		if (http->connection_count == http->connections_most)
 			wlbd_log_limited(
 				WLBD_LOG_WARNING, WLBD_LIMIT_CONNECTIONS,
-				"%d connections are open, as many as are served: others wait until one is closed",
+				"%d connections are open, the most that are served; others wait until one is closed",
 				http->connection_count);
 	} else {
 		http->connection_count--;
@@ -143,7 +143,7 @@ static struct MHD_Daemon *start_daemon(struct wlbd *wlbd, struct wlbd_http *http
 
 /* ---- open and close ----------------------------------------------------------------------------------- */
 
-/* So that connections alone never use the descriptors up. */
+/* Fewer than descriptors, so that connections alone never use them up. */
 static int most_connections(void)
 {
 	struct rlimit limit;

@@ -5,9 +5,9 @@
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/http/fields.h"
 
-enum { CLAIMED_NODES_MOST = 8192 }; /* of an attempt, while Slurm has not said which its job has */
+enum { CLAIMED_NODES_MOST = 8192 }; /* of an attempt whose allocation is not known */
 
-/* The ranks are places in started_on, and so are forgotten with it. */
+/* They are indexes into started_on, and so are forgotten with it. */
 static void forget_ranks(struct wlbd_attempt_nodes *nodes)
 {
 	free(nodes->node_of_rank);
@@ -16,7 +16,7 @@ static void forget_ranks(struct wlbd_attempt_nodes *nodes)
 	nodes->ranks_of_node = NULL;
 }
 
-/* Frees `names` when there are more of them than the job has, or can have. */
+/* Takes `names`, also where it returns -1, because there are more of them than the job has or can have. */
 static int take_names(struct wlbd_attempt_nodes *nodes, struct wlbd_names *names)
 {
 	int most = nodes->allocation_known ? nodes->allocation.count : CLAIMED_NODES_MOST;
@@ -42,21 +42,21 @@ int wlbd_attempt_nodes_set_ranks(struct wlbd_attempt_nodes *nodes, const json_t 
 {
 	size_t ranks = json_array_size(node_of_rank);
 	struct wlbd_names names = {0};
-	int *places = calloc(ranks + 1, sizeof(*places));
+	int *indexes = calloc(ranks + 1, sizeof(*indexes));
 	int *counts = calloc(ranks + 1, sizeof(*counts)); /* there are no more nodes than ranks */
-	if (places == NULL || counts == NULL || wlbd_names_from_json(&names, node_of_rank) != 0 ||
+	if (indexes == NULL || counts == NULL || wlbd_names_from_json(&names, node_of_rank) != 0 ||
 	    take_names(nodes, &names) != 0) {
-		free(places);
+		free(indexes);
 		free(counts);
 		return -1;
 	}
 	forget_ranks(nodes);
 	for (size_t i = 0; i < ranks; i++) {
 		const char *name = json_string_value(json_array_get(node_of_rank, i));
-		places[i] = wlbd_names_find(&nodes->started_on, name);
-		counts[places[i]]++;
+		indexes[i] = wlbd_names_find(&nodes->started_on, name);
+		counts[indexes[i]]++;
 	}
-	nodes->node_of_rank = places;
+	nodes->node_of_rank = indexes;
 	nodes->ranks_of_node = counts;
 	nodes->world_size = (int)ranks;
 	return 0;

@@ -1,6 +1,6 @@
 /*
- * The nodes and ranks of an attempt: what wlbd decided or rank 0 recorded, and within it only nodes of the job's
- * allocation, as Slurm said it. What a client says of other nodes does not count.
+ * The nodes and ranks of an attempt: those that wlbd decided or rank 0 recorded, if the job's allocation, as Slurm says
+ * it, has them. Other nodes that a client names are ignored.
  */
 #ifndef COORDINATOR_WLBD_LIVENESS_ATTEMPT_NODES_H
 #define COORDINATOR_WLBD_LIVENESS_ATTEMPT_NODES_H
@@ -13,18 +13,18 @@
 struct wlb_slurm_job;
 
 struct wlbd_attempt_nodes {
-	struct wlbd_names started_on; /* none: that is not known yet */
-	struct wlbd_names allocation; /* of the job */
-	bool allocation_known;        /* Slurm has said it since wlbd knows the attempt */
+	struct wlbd_names started_on; /* empty: not known yet */
+	struct wlbd_names allocation; /* the nodes of the job */
+	bool allocation_known;        /* Slurm has said it */
 	int world_size;               /* 0: not known yet */
-	int *node_of_rank;            /* for each rank a place in started_on; NULL: not known yet */
-	int *ranks_of_node;           /* for each place in started_on, how many ranks; NULL: not known yet */
+	int *node_of_rank;            /* for each rank an index into started_on; NULL: not known yet */
+	int *ranks_of_node;           /* for each node of started_on its number of ranks; NULL: not known yet */
 };
 
-/* Each returns -1 if out of memory, or where there are more names than the job has nodes (8,192 while that is not
+/* These three return -1 if out of memory, or where there are more names than the job has nodes (8,192 while that is not
  * known); `nodes` is unchanged then. */
 int wlbd_attempt_nodes_set(struct wlbd_attempt_nodes *nodes, const json_t *list);
-/* `node_of_rank` has the name of the node of each rank, in the order of ranks. */
+/* `node_of_rank` is the name of the node of each rank, in the order of ranks. */
 int wlbd_attempt_nodes_set_ranks(struct wlbd_attempt_nodes *nodes, const json_t *node_of_rank);
 /* A job that has no nodes at the moment leaves the allocation unknown. */
 int wlbd_attempt_nodes_set_allocation(struct wlbd_attempt_nodes *nodes, const struct wlb_slurm_job *job);
@@ -33,17 +33,17 @@ void wlbd_attempt_nodes_free(struct wlbd_attempt_nodes *nodes);
 /* Whether the attempt is known to run on the node. */
 bool wlbd_attempt_nodes_have(const struct wlbd_attempt_nodes *nodes, const char *node);
 
-/* The same, and true also where nothing speaks against it because it is not known yet. */
+/* The same; true also where the nodes or the allocation are not known yet. */
 bool wlbd_attempt_nodes_may_have(const struct wlbd_attempt_nodes *nodes, const char *node);
 
-/* Whether the job has the node; true also where Slurm has not said which nodes it has. */
+/* Whether the job has the node; true also where its allocation is not known yet. */
 bool wlbd_attempt_nodes_allocated(const struct wlbd_attempt_nodes *nodes, const char *node);
 
-/* At most so many nodes, and so many ranks on one node, can be the attempt's. */
+/* Return how many nodes the attempt has at most, and how many ranks on one node. */
 int wlbd_attempt_nodes_most(const struct wlbd_attempt_nodes *nodes);
 int wlbd_attempt_nodes_ranks_most(const struct wlbd_attempt_nodes *nodes, const char *node);
 
-/* Whether the rank can be the attempt's on that node. */
+/* Whether the attempt can have the rank on that node, by what is known. */
 bool wlbd_attempt_nodes_may_run(const struct wlbd_attempt_nodes *nodes, const char *node, int64_t rank);
 
 #endif

@@ -62,7 +62,7 @@ static const char *detail_of(const struct wlbd_finding *finding)
 		return finding->symptom->kind == WLBD_SILENT ? "its reports stopped and its slurmd does not answer"
 		                                             : "its connection closed and its slurmd does not answer";
 	if (finding->symptom->exit_code != 0)
-		return "its exit was told by Slurm";
+		return "Slurm reported its exit";
 	return finding->symptom->kind == WLBD_RANK_GONE
 	               ? "its process is gone"
 	               : "its connection closed and did not come back; its node is alive";

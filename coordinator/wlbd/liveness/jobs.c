@@ -40,7 +40,7 @@ struct open_run {
 	json_int_t attempt_pk; /* of the last attempt; 0: there is none */
 	bool launched;         /* this and the following: as in job_end.h, from the database */
 	bool complete;
-	bool told;
+	bool end_reported;
 	bool launcher_lost;
 	char why[256]; /* the job is requeued */
 };
@@ -168,7 +168,7 @@ static void handle_ended_job(const struct open_run *open, const struct wlb_slurm
 		.has_attempt = open->attempt_pk != 0,
 		.launched = open->launched,
 		.complete = open->complete,
-		.told = open->told,
+		.end_reported = open->end_reported,
 		.launcher_lost = open->launcher_lost,
 	};
 	add_facts_in_memory(open, &facts);
@@ -186,7 +186,7 @@ static void handle_ended_job(const struct open_run *open, const struct wlb_slurm
 		close_run(open, end.state, end.reason);
 }
 
-/* A range, not a number: Slurm gives the nodes that it has, up to what the user asked for. */
+/* A range, not a number: Slurm gives the job the nodes that it has, up to those that the user requested. */
 static void resize_pending(struct open_run *open)
 {
 	struct wlbd_params params = {0};
@@ -305,7 +305,7 @@ static struct open_run *open_run_from(struct wlbd_jobs *jobs, const json_t *row)
 		open->lost_nodes = down;
 	open->launched = json_is_true(json_object_get(row, "launched"));
 	open->complete = json_is_true(json_object_get(row, "complete"));
-	open->told = json_is_true(json_object_get(row, "told"));
+	open->end_reported = json_is_true(json_object_get(row, "told"));
 	open->launcher_lost = json_is_true(json_object_get(row, "launcher_lost"));
 	return open;
 }

@@ -15,12 +15,12 @@
 enum {
 	PROBE_EVERY_MS = 300,
 	PROBES_LEAST = 4,
-	ASK_AGAIN_MS = 2000,    /* when slurmctld does not answer */
-	WATCH_MOST_MS = 120000, /* then Slurm has found out by itself, or will */
+	ASK_AGAIN_MS = 2000,    /* where slurmctld does not answer */
+	WATCH_MOST_MS = 120000, /* after that Slurm finds out by itself */
 	WATCHED_MOST = 4096,
 };
 
-/* A node that one job lost. Its steps: probed, until there is evidence; then Slurm is asked about the job. */
+/* A node that one job lost: it is probed until it is silent for long enough, then Slurm is asked about the job. */
 struct watch {
 	TAILQ_ENTRY(watch) link;
 	struct wlbd_lost_nodes *lost;
@@ -83,7 +83,7 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 	else if (facts->found == 0 || facts->job.uid != watch->uid)
 		give_up(watch, "Slurm does not know such a job of the run's owner");
 	else if (!facts->job.running || !has_node(&facts->job, watch->node))
-		give_up(watch, "the run's job does not have it any more");
+		give_up(watch, "the run's job no longer has it");
 	else
 		set_down(watch);
 }

@@ -10,7 +10,7 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Takes `list` over: it becomes sorted, without duplicates. */
+/* Takes `list`, which is sorted and loses its duplicates. */
 static void take(struct wlbd_names *names, char **list, int count)
 {
 	int kept = 0;

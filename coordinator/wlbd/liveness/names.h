@@ -10,15 +10,15 @@ struct wlbd_names {
 	int count;
 };
 
-/* Replaces the set by the texts of a JSON array. Returns -1 if out of memory; `names` is unchanged then. */
+/* Replaces the set with the texts of a JSON array. Returns -1 if out of memory; `names` is unchanged then. */
 int wlbd_names_from_json(struct wlbd_names *names, const json_t *array);
 
-/* The same from "n[1-3]"; -1 also where Slurm cannot read that. */
+/* The same from "n[1-3]". Returns -1 also where Slurm cannot read that. */
 int wlbd_names_from_hostlist(struct wlbd_names *names, const char *expression);
 
-void wlbd_names_free(struct wlbd_names *names); /* leaves the empty set */
+void wlbd_names_free(struct wlbd_names *names); /* leaves an empty set */
 
-/* The place of a name in `list`; -1: it is not there. */
+/* Returns the index of a name in `list`; -1: it is not there. */
 int wlbd_names_find(const struct wlbd_names *names, const char *name);
 
 #endif

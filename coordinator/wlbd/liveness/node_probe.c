@@ -16,24 +16,24 @@
 enum {
 	SECOND_PROBE_MS = 200,
 	TRIES = 2,
-	HEARD_WITHIN_MS = 2000,   /* a report this recent, over a connection that is open: the node's programs run */
-	SILENCE_BROKEN_MS = 5000, /* failed probes further apart than this tell nothing of the time between */
+	HEARD_WITHIN_MS = 2000, /* a report this recent, over an open connection, proves that the node's programs run */
+	SILENCE_BROKEN_MS = 5000, /* failed probes further apart than this prove nothing about the time between them */
 };
 
-/* Who waits for the answer. */
+/* One caller that waits for the answer. */
 struct asker {
 	TAILQ_ENTRY(asker) link;
-	uid_t uid; /* for whom */
+	uid_t uid; /* for whom is asked */
 	void (*done)(void *context, bool alive);
 	void *context;
 };
 
-/* A node that was asked about at least once: there are at most as many as Slurm has nodes. */
+/* A node that was probed at least once. There are at most as many as Slurm has nodes. */
 struct watch {
 	TAILQ_ENTRY(watch) link;
 	struct wlbd_node_probes *probes;
 	char name[256];
-	TAILQ_HEAD(, asker) askers; /* none: nothing is under way */
+	TAILQ_HEAD(, asker) askers; /* none: no probe is under way */
 	int tries;
 	struct event *pause;
 	struct wlbd_probe *probe;
@@ -61,7 +61,7 @@ static struct watch *find(const struct wlbd_node_probes *probes, const char *nam
 	return found != NULL ? *found : NULL;
 }
 
-/* ---- one question ---------------------------------------------------------------------------------- */
+/* ---- one probe ---------------------------------------------------------------------------------- */
 
 static bool is_heard(const struct watch *watch, uid_t uid)
 {
@@ -69,7 +69,7 @@ static bool is_heard(const struct watch *watch, uid_t uid)
 	return heard_ms > 0 && wlb_clock_ms() - heard_ms < HEARD_WITHIN_MS;
 }
 
-/* Askers may ask again at once: they are taken off the watch first. */
+/* `done` may ask about the node again, so that the askers are removed first. */
 static void answer(struct watch *watch, bool slurmd_answered)
 {
 	TAILQ_HEAD(, asker) askers = TAILQ_HEAD_INITIALIZER(askers);
@@ -124,14 +124,14 @@ static void try_probe(evutil_socket_t fd, short what, void *context)
 		                                node->address_length, on_probed, watch);
 	if (watch->probe != NULL)
 		return;
-	wlbd_log(WLBD_LOG_WARNING, "node %s cannot be probed, and is taken for alive: %s", watch->name,
+	wlbd_log(WLBD_LOG_WARNING, "node %s cannot be probed and counts as alive: %s", watch->name,
 	         node == NULL || node->address_length == 0 ? "Slurm gave no address that resolves"
 	                                                   : "out of memory or descriptors");
 	note_answer(watch);
 	answer(watch, true);
 }
 
-/* ---- who asks -------------------------------------------------------------------------------------- */
+/* ---- askers -------------------------------------------------------------------------------------- */
 
 static struct watch *watch_new(struct wlbd_node_probes *probes, const char *name)
 {

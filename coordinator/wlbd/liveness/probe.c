@@ -34,7 +34,7 @@ static void finish(struct wlbd_probe *probe, bool alive)
 	done(context, alive, took_ms);
 }
 
-/* All of it within one bound, which began with the probe. */
+/* Waits until WLBD_PROBE_MS after the beginning of the probe. */
 static int wait_for(struct wlbd_probe *probe, short what, event_callback_fn then)
 {
 	int64_t left_ms = probe->began_ms + WLBD_PROBE_MS - wlb_clock_ms();
@@ -46,7 +46,7 @@ static int wait_for(struct wlbd_probe *probe, short what, event_callback_fn then
 	return probe->event != NULL ? event_add(probe->event, &limit) : -1;
 }
 
-/* Its end of the connection, or data, come from the program; a reset may come from the kernel, after it died. */
+/* The end of its side, or data, come from the program; a reset may come from the kernel after the program died. */
 static void on_closed(evutil_socket_t fd, short what, void *context)
 {
 	char byte;
@@ -62,12 +62,12 @@ static void on_connected(evutil_socket_t fd, short what, void *context)
 		getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &size);
 	if (failure != 0 || shutdown(fd, SHUT_WR) != 0)
 		finish(probe, false);
-	else if (wait_for(probe, EV_READ, on_closed) != 0) /* out of memory: nothing is known against it */
+	else if (wait_for(probe, EV_READ, on_closed) != 0) /* out of memory, which says nothing about the program */
 		finish(probe, true);
 }
 
-/* Descriptors or memory are short here: that must not make a node look dead. */
-static bool is_short_here(int failure)
+/* wlbd itself lacks descriptors or memory, which says nothing about the program. */
+static bool is_own_failure(int failure)
 {
 	return failure == EMFILE || failure == ENFILE || failure == ENOMEM || failure == ENOBUFS ||
 	       failure == EADDRNOTAVAIL;
@@ -85,9 +85,9 @@ struct wlbd_probe *wlbd_probe_start(struct event_base *base, const struct sockad
 		free(probe);
 		return NULL;
 	}
-	/* One that is refused at once is ready for writing too, and is answered from the loop like any other. */
+	/* A connection that is refused at once is writable too, so that on_connected sees the failure. */
 	int rc = connect(probe->fd, address, length);
-	if ((rc != 0 && is_short_here(errno)) || wait_for(probe, EV_WRITE, on_connected) != 0) {
+	if ((rc != 0 && is_own_failure(errno)) || wait_for(probe, EV_WRITE, on_connected) != 0) {
 		wlbd_probe_cancel(probe);
 		return NULL;
 	}

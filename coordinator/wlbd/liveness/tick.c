@@ -53,7 +53,7 @@ static void kill_disobedient(struct wlbd_attempt *attempt, int64_t now_ms)
 		                     attempt->reason);
 }
 
-/* While the database does not answer, only this memory knows what the launcher said of the end. */
+/* While the database does not answer, what the launcher said of the end is stored in this memory alone. */
 static bool has_recorded_for(const struct wlbd *wlbd, int64_t now_ms, int64_t ms)
 {
 	return wlbd->database_was_up && now_ms - wlbd->recording_since_ms >= ms;

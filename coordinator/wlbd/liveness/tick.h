@@ -1,10 +1,10 @@
-/* What follows for attempts when nothing happens for a while. */
+/* What is done for attempts each second. */
 #ifndef COORDINATOR_WLBD_LIVENESS_TICK_H
 #define COORDINATOR_WLBD_LIVENESS_TICK_H
 
 struct wlbd;
 
-/* Called each second: probes silent nodes, kills steps that do not end when told to, forgets attempts that have ended.
+/* Called each second: probes silent nodes, kills steps that do not end by order, forgets attempts that have ended.
  */
 void wlbd_liveness_tick(struct wlbd *wlbd);
 

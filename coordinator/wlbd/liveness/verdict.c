@@ -26,7 +26,7 @@ static void order_end(struct wlbd_attempt *attempt, const char *reason)
 
 /* ---- settling -------------------------------------------------------------------------------------- */
 
-/* Slurm breaks the step on a node that is DOWN; jobs.h looks after the job. */
+/* Slurm breaks the step on a node that is DOWN; jobs.h handles the job. */
 static void act_on_lost_node(struct wlbd_attempt *attempt, const char *node)
 {
 	wlbd_lost_nodes_add(attempt->wlbd->lost_nodes, attempt, node);

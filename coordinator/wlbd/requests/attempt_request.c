@@ -1,6 +1,6 @@
 /*
  * POST /v1/runs/RUN/attempts. Its stages, in the order of this file: read the body, ask the database for the run's
- * history, ask Slurm for the job, probe the nodes, hand the end of the previous attempt to liveness, decide by
+ * history, ask Slurm for the job, probe the nodes, have liveness judge what ended the previous attempt, decide by
  * decision.h, store and reply. Each stage ends with the question that the next one waits for, or with the reply.
  */
 #include <stdlib.h>
@@ -287,7 +287,7 @@ static void record_exit(struct attempt_request *request, struct wlbd_attempt *pr
 	                "select wlb_attempt_exited($1, $2::integer, $3, to_timestamp($4::float8))", &params);
 }
 
-/* Returns whether it is still to be judged what ended it. Nodes that did not answer are symptoms of that; they are
+/* Returns whether what ended it is still to be judged. Nodes that did not answer are symptoms of that; they are
  * raised before its end, so that they are judged together with it. */
 static bool is_previous_judged_later(struct attempt_request *request)
 {
@@ -400,7 +400,7 @@ static void decide(struct attempt_request *request, bool is_judging)
 
 /* ---- 7: the attempt is stored -------------------------------------------------------------------------- */
 
-/* What still runs of older attempts is told to end. */
+/* Processes of older attempts that still run are told to end. */
 static void supersede_older(struct wlbd *wlbd, const struct wlbd_attempt *newest)
 {
 	struct wlbd_attempt *attempt;

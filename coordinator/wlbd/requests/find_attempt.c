@@ -11,32 +11,32 @@
 #include "coordinator/wlbd/rules/decision.h"
 #include "coordinator/wlbd/wlbd.h"
 
-/* A call that waits for the answer. */
+/* A call that waits for a search. */
 struct waiter {
 	TAILQ_ENTRY(waiter) link;
 	struct wlbd_call *call;
 	void (*then)(struct wlbd_call *call, struct wlbd_attempt *attempt);
 };
 
-struct resolution {
-	TAILQ_ENTRY(resolution) link;
+struct search {
+	TAILQ_ENTRY(search) link;
 	struct wlbd *wlbd;
 	char attempt_id[37];
 	char run[WLBD_RUN_NAME_SIZE];
-	uid_t uid;      /* who asks: each gets what the job's owner is compared with */
-	bool job_known; /* Slurm was asked and knows the job, which is this: */
+	uid_t uid;      /* of the clients that wait */
+	bool job_known; /* Slurm knows the job, which is this: */
 	struct wlb_slurm_job job;
 	TAILQ_HEAD(, waiter) waiters;
 };
 
-struct wlbd_resolutions {
-	TAILQ_HEAD(, resolution) list;
+struct wlbd_attempt_searches {
+	TAILQ_HEAD(, search) list;
 };
 
-/* ---- answers --------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------------- */
 
-static void deliver(struct wlbd_call *call, struct wlbd_attempt *attempt,
-                    void (*then)(struct wlbd_call *call, struct wlbd_attempt *attempt))
+static void hand_over(struct wlbd_call *call, struct wlbd_attempt *attempt,
+                      void (*then)(struct wlbd_call *call, struct wlbd_attempt *attempt))
 {
 	if (call->uid != attempt->uid && !wlbd_call_privileged(call))
 		wlbd_call_fail(call, 403, "run %s belongs to another user", attempt->run);
@@ -47,35 +47,35 @@ static void deliver(struct wlbd_call *call, struct wlbd_attempt *attempt,
 		then(call, attempt);
 }
 
-static void resolution_end(struct resolution *resolution)
+static void search_end(struct search *search)
 {
-	TAILQ_REMOVE(&resolution->wlbd->resolutions->list, resolution, link);
-	free(resolution);
+	TAILQ_REMOVE(&search->wlbd->searches->list, search, link);
+	free(search);
 }
 
-static void succeed(struct resolution *resolution, struct wlbd_attempt *attempt)
+static void succeed(struct search *search, struct wlbd_attempt *attempt)
 {
 	struct waiter *waiter;
-	while ((waiter = TAILQ_FIRST(&resolution->waiters)) != NULL) {
-		TAILQ_REMOVE(&resolution->waiters, waiter, link);
-		deliver(waiter->call, attempt, waiter->then);
+	while ((waiter = TAILQ_FIRST(&search->waiters)) != NULL) {
+		TAILQ_REMOVE(&search->waiters, waiter, link);
+		hand_over(waiter->call, attempt, waiter->then);
 		free(waiter);
 	}
-	resolution_end(resolution);
+	search_end(search);
 }
 
-static void fail(struct resolution *resolution, int status, const char *message)
+static void fail(struct search *search, int status, const char *message)
 {
 	struct waiter *waiter;
-	while ((waiter = TAILQ_FIRST(&resolution->waiters)) != NULL) {
-		TAILQ_REMOVE(&resolution->waiters, waiter, link);
+	while ((waiter = TAILQ_FIRST(&search->waiters)) != NULL) {
+		TAILQ_REMOVE(&search->waiters, waiter, link);
 		wlbd_call_fail(waiter->call, status, "%s", message);
 		free(waiter);
 	}
-	resolution_end(resolution);
+	search_end(search);
 }
 
-/* An attempt that is over is kept for its late records only. One that failed and still reports is told to end. */
+/* An attempt that has ended is kept for its late records. The processes of one that failed are told to end. */
 static void note_state(struct wlbd_attempt *attempt, const json_t *card)
 {
 	const char *state = json_string_value(json_object_get(card, "state"));
@@ -90,54 +90,54 @@ static void note_state(struct wlbd_attempt *attempt, const json_t *card)
 	         reason != NULL && *reason != '\0' ? reason : "it failed");
 }
 
-static void take_card(struct resolution *resolution, const char *text)
+static void use_card(struct search *search, const char *text)
 {
 	json_t *card = json_loads(text, 0, NULL);
-	struct wlbd_attempt *attempt = wlbd_attempts_put(resolution->wlbd, card);
+	struct wlbd_attempt *attempt = wlbd_attempts_put(search->wlbd, card);
 	if (attempt != NULL) {
 		note_state(attempt, card);
-		if (resolution->job_known)
-			wlbd_attempts_confirm(resolution->wlbd, attempt->run_pk, &resolution->job);
+		if (search->job_known)
+			wlbd_attempts_confirm(search->wlbd, attempt->run_pk, &search->job);
 		else if (!attempt->nodes.allocation_known)
-			wlbd_job_poll_soon(resolution->wlbd->job_poll);
-		succeed(resolution, attempt);
+			wlbd_job_poll_soon(search->wlbd->job_poll);
+		succeed(search, attempt);
 	} else {
-		fail(resolution, 500, "the attempt could not be taken from the database; see wlbd's log");
+		fail(search, 500, "the attempt cannot be read from the database; see wlbd's log");
 	}
 	json_decref(card);
 }
 
-/* ---- questions: the database, Slurm, the database -------------------------------------------------- */
+/* ---- the search: the database, Slurm, the database -------------------------------------------------- */
 
 static void on_ensured(void *context, const struct wlbd_db_result *result)
 {
-	struct resolution *resolution = context;
+	struct search *search = context;
 	if (result->status == WLBD_DB_OK)
-		take_card(resolution, result->value);
+		use_card(search, result->value);
 	else
-		fail(resolution, result->http_status, result->message);
+		fail(search, result->http_status, result->message);
 }
 
 static void on_job(void *context, const struct wlbd_job_facts *facts)
 {
-	struct resolution *resolution = context;
-	struct wlbd *wlbd = resolution->wlbd;
+	struct search *search = context;
+	struct wlbd *wlbd = search->wlbd;
 	struct wlbd_params params = {0};
 	if (wlbd->stopping) {
-		fail(resolution, 503, "wlbd is stopping; try again");
+		fail(search, 503, "wlbd is stopping; try again");
 		return;
 	}
-	bool privileged = resolution->uid == 0 || resolution->uid == wlbd->slurm_uid;
-	if (resolution->uid != facts->uid && !privileged) {
-		fail(resolution, 403, "the job belongs to another user");
+	bool privileged = search->uid == 0 || search->uid == wlbd->slurm_uid;
+	if (search->uid != facts->uid && !privileged) {
+		fail(search, 403, "the job belongs to another user");
 		return;
 	}
 	bool known = facts->found == 1;
-	resolution->job_known = known;
-	resolution->job = facts->job;
-	wlbd_params_add_text(&params, resolution->run);
-	wlbd_params_add_text(&params, resolution->attempt_id);
-	wlbd_params_add_integer(&params, wlbd_run_job_id(resolution->run));
+	search->job_known = known;
+	search->job = facts->job;
+	wlbd_params_add_text(&params, search->run);
+	wlbd_params_add_text(&params, search->attempt_id);
+	wlbd_params_add_integer(&params, wlbd_run_job_id(search->run));
 	wlbd_params_add_integer(&params, facts->uid);
 	wlbd_params_add_text(&params, facts->user);
 	wlbd_params_add_text(&params, wlbd->cluster);
@@ -146,90 +146,90 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 	wlbd_params_add_integer(&params, known ? facts->job.restart_count : 0);
 	wlbd_db_call(wlbd->writes,
 	             "select wlb_attempt_ensure($1, $2, $3, $4, $5, $6, $7, to_timestamp($8::float8), $9::integer)",
-	             &params, on_ensured, resolution);
+	             &params, on_ensured, search);
 }
 
 static void on_found(void *context, const struct wlbd_db_result *result)
 {
-	struct resolution *resolution = context;
+	struct search *search = context;
 	if (result->status != WLBD_DB_OK)
-		fail(resolution, result->http_status, result->message);
+		fail(search, result->http_status, result->message);
 	else if (result->value != NULL)
-		take_card(resolution, result->value);
+		use_card(search, result->value);
 	else
-		wlbd_slurm_job(resolution->wlbd, wlbd_run_job_id(resolution->run), resolution->uid, on_job, resolution);
+		wlbd_slurm_job(search->wlbd, wlbd_run_job_id(search->run), search->uid, on_job, search);
 }
 
-static struct resolution *find_same(struct wlbd_call *call, const char *attempt_id)
+static struct search *find_same(struct wlbd_call *call, const char *attempt_id)
 {
-	struct resolution *resolution;
-	TAILQ_FOREACH(resolution, &call->wlbd->resolutions->list, link)
-	if (resolution->uid == call->uid && strcmp(resolution->run, call->run) == 0 &&
-	    strcasecmp(resolution->attempt_id, attempt_id) == 0)
-		return resolution;
+	struct search *search;
+	TAILQ_FOREACH(search, &call->wlbd->searches->list, link)
+	if (search->uid == call->uid && strcmp(search->run, call->run) == 0 &&
+	    strcasecmp(search->attempt_id, attempt_id) == 0)
+		return search;
 	return NULL;
 }
 
-static struct resolution *begin(struct wlbd_call *call, const char *attempt_id)
+static struct search *begin(struct wlbd_call *call, const char *attempt_id)
 {
-	struct resolution *resolution = calloc(1, sizeof(*resolution));
-	if (resolution == NULL)
+	struct search *search = calloc(1, sizeof(*search));
+	if (search == NULL)
 		return NULL;
-	resolution->wlbd = call->wlbd;
-	resolution->uid = call->uid;
-	snprintf(resolution->attempt_id, sizeof(resolution->attempt_id), "%s", attempt_id);
-	snprintf(resolution->run, sizeof(resolution->run), "%s", call->run);
-	TAILQ_INIT(&resolution->waiters);
-	TAILQ_INSERT_TAIL(&call->wlbd->resolutions->list, resolution, link);
-	return resolution;
+	search->wlbd = call->wlbd;
+	search->uid = call->uid;
+	snprintf(search->attempt_id, sizeof(search->attempt_id), "%s", attempt_id);
+	snprintf(search->run, sizeof(search->run), "%s", call->run);
+	TAILQ_INIT(&search->waiters);
+	TAILQ_INSERT_TAIL(&call->wlbd->searches->list, search, link);
+	return search;
 }
 
-void wlbd_resolve(struct wlbd_call *call, const char *attempt_id,
-                  void (*then)(struct wlbd_call *call, struct wlbd_attempt *attempt))
+void wlbd_find_attempt(struct wlbd_call *call, const char *attempt_id,
+                       void (*then)(struct wlbd_call *call, struct wlbd_attempt *attempt))
 {
 	struct wlbd_attempt *attempt = wlbd_attempts_find(call->wlbd->attempts, attempt_id);
 	if (attempt != NULL) {
-		deliver(call, attempt, then);
+		hand_over(call, attempt, then);
 		return;
 	}
 	if (!wlbd_call_privileged(call) && wlbd_attempts_full(call->wlbd->attempts, call->uid)) {
 		wlbd_call_fail(call, 503,
-		               "attempt %s: its user has as many attempts as can be watched; try again later",
+		               "attempt %s: its user has the most attempts that can be watched; try again later",
 		               attempt_id);
 		return;
 	}
-	struct resolution *resolution = find_same(call, attempt_id);
-	bool is_new = resolution == NULL;
+	struct search *search = find_same(call, attempt_id);
+	bool is_new = search == NULL;
 	struct waiter *waiter = calloc(1, sizeof(*waiter));
 	if (is_new && waiter != NULL)
-		resolution = begin(call, attempt_id);
-	if (waiter == NULL || resolution == NULL) {
+		search = begin(call, attempt_id);
+	if (waiter == NULL || search == NULL) {
 		free(waiter);
 		wlbd_call_fail_memory(call);
 		return;
 	}
 	waiter->call = call;
 	waiter->then = then;
-	TAILQ_INSERT_TAIL(&resolution->waiters, waiter, link);
+	TAILQ_INSERT_TAIL(&search->waiters, waiter, link);
 	struct wlbd_params params = {0};
 	wlbd_params_add_text(&params, attempt_id);
 	if (is_new)
-		wlbd_db_call(call->wlbd->writes, "select wlb_attempt_find($1)", &params, on_found, resolution);
+		wlbd_db_call(call->wlbd->writes, "select wlb_attempt_find($1)", &params, on_found, search);
 }
 
-struct wlbd_resolutions *wlbd_resolutions_new(void)
+struct wlbd_attempt_searches *wlbd_attempt_searches_new(void)
 {
-	struct wlbd_resolutions *resolutions = calloc(1, sizeof(*resolutions));
-	if (resolutions != NULL)
-		TAILQ_INIT(&resolutions->list);
-	return resolutions;
+	struct wlbd_attempt_searches *searches = calloc(1, sizeof(*searches));
+	if (searches != NULL)
+		TAILQ_INIT(&searches->list);
+	return searches;
 }
 
-void wlbd_resolutions_free(struct wlbd_resolutions *resolutions)
+void wlbd_attempt_searches_free(struct wlbd_attempt_searches *searches)
 {
-	while (resolutions != NULL && !TAILQ_EMPTY(&resolutions->list))
-		fail(TAILQ_FIRST(&resolutions->list), 503, "wlbd is stopping; try again");
-	free(resolutions);
+	while (searches != NULL && !TAILQ_EMPTY(&searches->list))
+		fail(TAILQ_FIRST(&searches->list), 503, "wlbd is stopping; try again");
+	free(searches);
 }
 
 /* ---- after a restart ------------------------------------------------------------------------------- */
@@ -251,14 +251,14 @@ static void on_open_attempts(void *context, const struct wlbd_db_result *result)
 		found++;
 	}
 	if (found > 0) {
-		wlbd_job_poll_soon(wlbd->job_poll); /* to know which nodes their jobs have */
-		wlbd_log(WLBD_LOG_INFO, "%d open attempts; their nodes have %d s to come back", found,
+		wlbd_job_poll_soon(wlbd->job_poll); /* to learn which nodes their jobs have */
+		wlbd_log(WLBD_LOG_INFO, "%d open attempts; their nodes have %d s to report", found,
 		         wlbd->config.restart_grace_ms / 1000);
 	}
 	json_decref(cards);
 }
 
-void wlbd_resolve_reload(struct wlbd *wlbd)
+void wlbd_attempts_reload(struct wlbd *wlbd)
 {
 	static const struct wlbd_params none;
 	wlbd_db_call(wlbd->writes, "select wlb_attempts_open()", &none, on_open_attempts, wlbd);

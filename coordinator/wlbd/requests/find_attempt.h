@@ -1,4 +1,5 @@
-/* From the attempt_id of a request to the live attempt, which may have to be created: wlbd was away when it began. */
+/* The attempt of a request, from its attempt_id. It may not be in memory, or not in the database: wlbd did not run when
+ * it began. */
 #ifndef COORDINATOR_WLBD_REQUESTS_FIND_ATTEMPT_H
 #define COORDINATOR_WLBD_REQUESTS_FIND_ATTEMPT_H
 
@@ -8,17 +9,17 @@
 #include "coordinator/wlbd/liveness/attempts.h"
 #include "coordinator/wlbd/slurm/slurm_ask.h"
 
-struct wlbd_resolutions;
+struct wlbd_attempt_searches;
 
-/* Calls `then` with the attempt, which the caller may act on and which belongs to the run of the path; or answers
- * 400, 403, 503 itself. Requests for the same attempt wait for one answer. */
-void wlbd_resolve(struct wlbd_call *call, const char *attempt_id,
-                  void (*then)(struct wlbd_call *call, struct wlbd_attempt *attempt));
+/* Calls `then` with the attempt, which belongs to the run of the path and on which the client may act; or answers 400,
+ * 403 or 503. Requests for one attempt share one search. */
+void wlbd_find_attempt(struct wlbd_call *call, const char *attempt_id,
+                       void (*then)(struct wlbd_call *call, struct wlbd_attempt *attempt));
 
-struct wlbd_resolutions *wlbd_resolutions_new(void);
-void wlbd_resolutions_free(struct wlbd_resolutions *resolutions);
+struct wlbd_attempt_searches *wlbd_attempt_searches_new(void);
+void wlbd_attempt_searches_free(struct wlbd_attempt_searches *searches);
 
-/* Takes the open attempts from PostgreSQL into memory, when wlbd has just started. */
-void wlbd_resolve_reload(struct wlbd *wlbd);
+/* Loads the open attempts from PostgreSQL into memory, after wlbd was started. */
+void wlbd_attempts_reload(struct wlbd *wlbd);
 
 #endif

@@ -1,4 +1,4 @@
-/* GET: the database makes the JSON, wlbd passes it on. */
+/* GET: the database makes the JSON, which wlbd sends unchanged. */
 #include <event2/buffer.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 #include "coordinator/wlbd/wlbd.h"
 
 enum {
-	RUNS_LIMIT = 100, /* where the caller does not say */
+	RUNS_LIMIT = 100, /* without the parameter */
 	STEPS_LIMIT = 1000,
-	ROWS_MOST = 100000, /* that may be asked for; sql/migrations gives at most 10,000 */
+	ROWS_MOST = 100000, /* of the parameter; the schema returns at most 10,000 */
 	POINTS_MOST = 2000,
 };
 

@@ -42,7 +42,7 @@ static void write_faults(const struct wlbd_counters *m, struct evbuffer *out)
 	                    (unsigned long long)m->faults_script_lost);
 }
 
-/* The furthest step that any process of a live attempt has reported. */
+/* The highest step that a process of a running attempt has reported. */
 static void write_steps(const struct wlbd *wlbd, struct evbuffer *out)
 {
 	const struct wlbd_attempt *attempt;
@@ -70,9 +70,9 @@ void wlbd_metrics_write(const struct wlbd *wlbd, struct evbuffer *out)
 	one(out, "wlbd_database_losses_total", "counter", "Connections to PostgreSQL lost or not made.",
 	    (double)m->database_losses);
 	one(out, "wlbd_statements_set_aside_total", "counter",
-	    "Findings of wlbd that the database did not take; the log names each.", (double)m->statements_set_aside);
+	    "Findings of wlbd that the database did not store; the log names each.", (double)m->statements_set_aside);
 	one(out, "wlbd_records_stored_total", "counter", "Records committed.", (double)m->records_stored);
-	one(out, "wlbd_reports_total", "counter", "Reports taken.", (double)m->reports);
+	one(out, "wlbd_reports_total", "counter", "Reports accepted.", (double)m->reports);
 	one(out, "wlbd_reporters", "gauge", "Processes that report.", wlbd->attempts->reporters);
 	one(out, "wlbd_attempts", "gauge", "Attempts in memory.", wlbd->attempts->count);
 	one(out, "wlbd_attempts_started_total", "counter", "Attempts that launchers were told to start.",

@@ -1,4 +1,4 @@
-/* What a user asked for of a run: the same options in POST /v1/runs and POST /v1/runs/RUN/attempts. */
+/* The options of a run that its user chose; POST /v1/runs and POST /v1/runs/RUN/attempts have the same. */
 #ifndef COORDINATOR_WLBD_REQUESTS_POLICY_H
 #define COORDINATOR_WLBD_REQUESTS_POLICY_H
 
@@ -6,11 +6,11 @@
 
 #include "libwlb/wlb.h"
 
-/* -1 with the option that is wrong. */
+/* Returns -1 with the option that is wrong. */
 int wlbd_policy_check(const json_t *policy, struct wlb_error *error);
 
-/* The options that are known, as JSON; what else a client sent is not stored. NULL is an empty policy. NULL without
- * memory; the caller frees. */
+/* Returns the known options as JSON text, which the caller frees; other fields are left out. `policy` NULL is an empty
+ * one. Returns NULL if out of memory. */
 char *wlbd_policy_text(const json_t *policy);
 
 #endif

@@ -6,17 +6,17 @@
 #include "coordinator/wlbd/requests/first_exit.h"
 
 /*
- * Bounds far above anything that a run does, so that no sum and no quotient of what is stored leaves the range of its
- * type. docs/api.md tells them.
+ * Bounds far above the values of any run, so that no sum and no quotient of stored values leaves the range of its type.
+ * docs/api.md lists them.
  */
 #define COUNT_MOST INT64_C(1000000000000)       /* steps, tokens, documents, lengths */
 #define BYTES_MOST INT64_C(1000000000000000000) /* of a checkpoint */
 #define SECONDS_MOST 1e7
+#define TIME_MOST_S 1e11 /* since 1970 */
 #define RATIO_MOST 1e9
 #define RATE_MOST 1e15       /* of tokens each second */
-#define MAGNITUDE_MOST 1e100 /* of losses and norms: those of a run that diverges are large */
+#define MAGNITUDE_MOST 1e100 /* of losses and norms, which are large in a run that diverges */
 
-/* What must be there; numbers that may be unknown (a loss that is not a number) are null. */
 static int check_layout(const json_t *data, struct wlb_error *error)
 {
 	static const char *const ways[] = {"tp", "cp", "pp", "dp"};
@@ -68,7 +68,7 @@ static int check_attempt(const json_t *data, struct wlb_error *error)
 	return 0;
 }
 
-/* Where the time of a step went: numbers by name. */
+/* The times of the parts of a step: seconds by name. */
 static int check_parts(const json_t *data, struct wlb_error *error)
 {
 	const json_t *parts = NULL;
@@ -85,8 +85,7 @@ static int check_parts(const json_t *data, struct wlb_error *error)
 		if (strlen(name) > WLBD_PART_NAME_BYTES_MOST)
 			return wlb_fail(error, "field 'parts': the name '%.20s...' must have at most %d bytes", name,
 			                WLBD_PART_NAME_BYTES_MOST);
-		if (wlbd_field_number_within(parts, name, WLBD_OPTIONAL, -SECONDS_MOST, SECONDS_MOST, &seconds,
-		                             error) != 0)
+		if (wlbd_field_number(parts, name, WLBD_OPTIONAL, -SECONDS_MOST, SECONDS_MOST, &seconds, error) != 0)
 			return wlb_fail_in(error, "parts");
 	}
 	return 0;
@@ -113,8 +112,8 @@ static int check_step(const json_t *data, struct wlb_error *error)
 	    check_parts(data, error) != 0)
 		return -1;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		if (wlbd_field_number_within(data, numbers[i].name, WLBD_OPTIONAL, numbers[i].least, numbers[i].most,
-		                             &number, error) != 0)
+		if (wlbd_field_number(data, numbers[i].name, WLBD_OPTIONAL, numbers[i].least, numbers[i].most, &number,
+		                      error) != 0)
 			return -1;
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
 		if (wlbd_field_integer(data, counts[i], WLBD_OPTIONAL, 0, COUNT_MOST, &count, error) != 0)
@@ -130,7 +129,7 @@ static int check_checkpoint(const json_t *data, struct wlb_error *error)
 	if (wlbd_field_integer(data, "step", WLBD_REQUIRED, 0, COUNT_MOST, &count, error) != 0 ||
 	    wlbd_field_text(data, "path", WLBD_REQUIRED, WLBD_TEXT_MOST, &path, error) != 0 ||
 	    wlbd_field_integer(data, "bytes", WLBD_OPTIONAL, 0, BYTES_MOST, &count, error) != 0 ||
-	    wlbd_field_number_within(data, "duration_s", WLBD_OPTIONAL, 0, SECONDS_MOST, &number, error) != 0)
+	    wlbd_field_number(data, "duration_s", WLBD_OPTIONAL, 0, SECONDS_MOST, &number, error) != 0)
 		return -1;
 	return 0;
 }
@@ -189,15 +188,13 @@ static int check_record(const json_t *record, int64_t expected_seq, struct wlb_e
 	if (!json_is_object(record))
 		return wlb_fail(error, "must be an object");
 	if (wlbd_field_integer(record, "seq", WLBD_REQUIRED, 1, INT64_MAX, &seq, error) != 0 ||
-	    wlbd_field_number(record, "time", WLBD_REQUIRED, &time_s, error) != 0 ||
+	    wlbd_field_number(record, "time", WLBD_REQUIRED, 0, TIME_MOST_S, &time_s, error) != 0 ||
 	    wlbd_field_text(record, "type", WLBD_REQUIRED, WLBD_NAME_MOST, &type, error) != 0 ||
 	    wlbd_field_object(record, "data", WLBD_REQUIRED, &data, error) != 0)
 		return -1;
 	if (seq != expected_seq)
-		return wlb_fail(error, "field 'seq': %lld must be %lld: first_seq, and then one more each",
+		return wlb_fail(error, "field 'seq': %lld must be %lld: the first is first_seq, each further one more",
 		                (long long)seq, (long long)expected_seq);
-	if (!(time_s >= 0 && time_s < 1e11))
-		return wlb_fail(error, "field 'time': %g must be seconds since 1970", time_s);
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
 		if (strcmp(type, types[i].type) == 0)
 			return types[i].check(data, error) == 0 ? 0 : wlb_fail_in(error, "%s", type);

@@ -1,4 +1,5 @@
-/* The body of POST /v1/runs/RUN/records: everything the database would refuse is refused here, by name. */
+/* Checks the body of POST /v1/runs/RUN/records: what the database would refuse is refused here, with the field. A
+ * number that is not known (a loss that is not a number) is null. */
 #ifndef COORDINATOR_WLBD_REQUESTS_RECORD_CHECK_H
 #define COORDINATOR_WLBD_REQUESTS_RECORD_CHECK_H
 
@@ -16,14 +17,14 @@ enum {
 };
 
 struct wlbd_delivery {
-	const char *attempt_id; /* these point into the body */
+	const char *attempt_id; /* points into the body, as the next two do */
 	const char *source;
 	const json_t *records;
-	int64_t job_id; /* 0: not said */
+	int64_t job_id; /* 0: the body has none */
 	int64_t first_seq;
 };
 
-/* -1 with the record and field that is wrong. Sequence numbers must be first_seq, first_seq + 1, ... */
+/* Returns -1 with the record and field that is wrong. Sequence numbers must be first_seq, first_seq + 1, ... */
 int wlbd_delivery_check(const json_t *body, struct wlbd_delivery *delivery, struct wlb_error *error);
 
 #endif

@@ -116,5 +116,5 @@ void wlbd_post_records(struct wlbd_call *call)
 		wlbd_call_fail(call, 400, "field 'job_id': %lld must be the job of run %s", (long long)delivery->job_id,
 		               call->run);
 	else
-		wlbd_resolve(call, delivery->attempt_id, store);
+		wlbd_find_attempt(call, delivery->attempt_id, store);
 }

@@ -7,7 +7,7 @@
 
 /* ---- the body alone ------------------------------------------------------------------------------ */
 
-/* Entries {"rank", "time"} and, where `coded`, "code". */
+/* Entries have "rank" and "time" and, where `coded`, "code". */
 static int check_entries(const json_t *entries, const char *name, bool coded, struct wlb_error *error)
 {
 	int64_t number;
@@ -84,7 +84,7 @@ static int check_rank(const struct wlbd_attempt_nodes *nodes, const char *node, 
 	                (long long)rank, node);
 }
 
-/* Entries are ranks, or objects with one. */
+/* Entries are ranks, or objects with a rank. */
 static int check_array(const json_t *array, const char *name, const struct wlbd_report *report,
                        const struct wlbd_attempt_nodes *nodes, struct wlb_error *error)
 {
@@ -104,7 +104,7 @@ static int check_array(const json_t *array, const char *name, const struct wlbd_
 int wlbd_report_belongs(const struct wlbd_report *report, const struct wlbd_attempt_nodes *nodes,
                         struct wlb_error *error)
 {
-	if (report->launcher) /* wherever `wlb run` runs; it tells of no ranks */
+	if (report->launcher) /* `wlb run` may run on any node, and reports no ranks */
 		return 0;
 	if (!wlbd_attempt_nodes_may_have(nodes, report->node))
 		return wlb_fail(error, "node '%.100s': is not one of the attempt's; report for its own nodes only",

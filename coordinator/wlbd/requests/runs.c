@@ -135,7 +135,7 @@ static int read_end(const json_t *body, struct run_end *end, struct wlb_error *e
 	return wlbd_first_exit_read(body, &end->first, error);
 }
 
-/* No rank of a cancelled run was lost. */
+/* A cancelled run ended by order: no rank was lost. */
 static void end_attempts(struct wlbd *wlbd, int64_t run_pk, const struct run_end *end)
 {
 	bool is_cancelled = strcmp(end->state, "cancelled") == 0;

@@ -32,7 +32,7 @@ enum wlbd_attempt_state {
 struct wlbd_attempt_life {
 	enum wlbd_attempt_state state;
 	int64_t since_ms; /* ORDERED, KILLED: of the order; ENDED, ENDED_ORDERED: of the end */
-	int exit_code;    /* of the step, once it has ended; WLBD_EXIT_UNKNOWN: nobody has said it */
+	int exit_code;    /* of the step, once it has ended; WLBD_EXIT_UNKNOWN: not known */
 	int srun_signal;  /* that killed srun, once the step has ended; 0: none did */
 };
 

@@ -6,7 +6,7 @@
 static const double least_weight = 1.5;
 static const double times_the_others = 3;
 
-/* It died at the same step on another node: the program did it. */
+/* A rank died at the same step on another node. */
 static bool is_of_program(const struct wlbd_crash *crashes, int count, int crash)
 {
 	for (int i = 0; i < count && crashes[crash].step >= 0; i++)
@@ -23,7 +23,7 @@ int64_t wlbd_crashes_program_step(const struct wlbd_crash *crashes, int count)
 	return -1;
 }
 
-/* Returns the sum of all. */
+/* Sets the weights. Returns their sum. */
 static double weigh(const struct wlbd_crash *crashes, int crash_count, struct wlbd_suspect *nodes, int node_count)
 {
 	double total = 0;

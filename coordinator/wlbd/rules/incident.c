@@ -47,7 +47,7 @@ static bool node_is_lost(const struct wlbd_incident *incident, const char *node)
 	return false;
 }
 
-/* wlb run was killed: it is still away though its node is alive, and it has not said how the step ended. */
+/* `wlb run` was killed: it did not connect again although its node is alive, and has not said how the step ended. */
 static const struct wlbd_symptom *find_lost_launcher(const struct wlbd_incident *incident)
 {
 	for (int i = 0; i < incident->count && !wlbd_attempt_has_ended(&incident->life); i++) {
@@ -59,13 +59,14 @@ static const struct wlbd_symptom *find_lost_launcher(const struct wlbd_incident 
 	return NULL;
 }
 
-/* Slurm ends the ranks of a step whose srun or launcher was killed, with these signals. */
+/* With these signals Slurm ends the ranks of a step whose srun or launcher was killed. */
 static bool is_ended_by_slurm(const struct wlbd_symptom *s)
 {
 	return s->exit_code == 0 || s->exit_code == 128 + SIGTERM || s->exit_code == 128 + SIGKILL;
 }
 
-static bool followed(const struct wlbd_incident *incident, const struct wlbd_symptom *s)
+/* Whether the rank ended because another process of the run had ended. */
+static bool is_consequence(const struct wlbd_incident *incident, const struct wlbd_symptom *s)
 {
 	const struct wlbd_symptom *launcher = find_lost_launcher(incident);
 	bool deliberate = incident->deliberate_ms != 0 && s->at_ms > incident->deliberate_ms - WLBD_FOLLOW_MS;
@@ -76,14 +77,14 @@ static bool followed(const struct wlbd_incident *incident, const struct wlbd_sym
 	return s->at_ms >= launcher->at_ms || (is_ended_by_slurm(s) && s->at_ms > launcher->at_ms - WLBD_FOLLOW_MS);
 }
 
-/* Whether the symptom says that a rank is gone, its node being alive. */
+/* Whether the symptom says that a rank on a live node is gone. */
 static bool tells_of_rank(const struct wlbd_incident *incident, const struct wlbd_symptom *s)
 {
 	return !s->withdrawn && s->kind != WLBD_SILENT && s->rank != WLBD_LAUNCHER &&
-	       !node_is_lost(incident, s->node) && !followed(incident, s);
+	       !node_is_lost(incident, s->node) && !is_consequence(incident, s);
 }
 
-/* A step that ended well, by order, or for bad input takes its processes with it: nobody was lost. */
+/* No rank of a step that ended well, by order, or because of bad input was lost. */
 static bool ended_by_itself(const struct wlbd_incident *incident)
 {
 	return wlbd_attempt_has_ended(&incident->life) &&
@@ -91,13 +92,13 @@ static bool ended_by_itself(const struct wlbd_incident *incident)
 	        incident->life.exit_code == WLBD_EXIT_ORDERED);
 }
 
-/* SIGTERM is how Slurm ends the ranks of a job that is cancelled: its launcher says so in a moment. */
+/* Slurm ends the ranks of a cancelled job with SIGTERM; its launcher reports that soon after. */
 static bool may_be_cancelled(const struct wlbd_symptom *s)
 {
 	return s->exit_code == 128 + SIGTERM;
 }
 
-/* Whether there is proof of a fault that does not need to wait for anybody to come back. */
+/* Whether a fault is proved, whichever processes connect again. */
 static bool is_certain(const struct wlbd_incident *incident)
 {
 	for (int i = 0; i < incident->count; i++) {
@@ -109,7 +110,7 @@ static bool is_certain(const struct wlbd_incident *incident)
 	return false;
 }
 
-/* A launcher has its time to come back whatever else is known: its end explains the end of its ranks. */
+/* A launcher always has its time to come back, because its end explains the end of its ranks. */
 static bool may_come_back(const struct wlbd_incident *incident, const struct wlbd_symptom *s)
 {
 	return (s->kind == WLBD_CLOSED || may_be_cancelled(s)) && s->node_state != WLBD_NODE_LOST &&
@@ -157,7 +158,7 @@ static bool is_found(const struct wlbd_finding *findings, int count, int rank)
 	return false;
 }
 
-/* A process that was killed, or failed in its own code, did not just follow another's end, as one may that aborts. */
+/* A process that was killed, or failed in its own code, did not end because of another one, unlike one that aborts. */
 static bool is_violent(const struct wlbd_symptom *s)
 {
 	static const int signals[] = {SIGKILL, SIGSEGV, SIGBUS, SIGILL, SIGFPE};
@@ -167,11 +168,11 @@ static bool is_violent(const struct wlbd_symptom *s)
 	return false;
 }
 
-/* The rank whose exit began it: the one that srun saw end first, else the first that was told, else, in order of
- * arrival, the first that tells of a rank. */
+/* Returns the rank that ended first: the one that srun saw end first, else the first with a known exit code, else the
+ * first in order of arrival. NULL: no symptom is about a rank. */
 static const struct wlbd_symptom *find_first_rank(const struct wlbd_incident *incident)
 {
-	const struct wlbd_symptom *told = NULL;
+	const struct wlbd_symptom *known = NULL;
 	const struct wlbd_symptom *any = NULL;
 	for (int i = 0; i < incident->count; i++) {
 		const struct wlbd_symptom *s = &incident->symptoms[i];
@@ -181,15 +182,15 @@ static const struct wlbd_symptom *find_first_rank(const struct wlbd_incident *in
 			return s;
 		if (any == NULL)
 			any = s;
-		if (s->exit_code != 0 && (told == NULL || (s->at_ms <= told->at_ms + WLBD_SAME_MOMENT_MS &&
-		                                           is_violent(s) && !is_violent(told))))
-			told = s;
+		if (s->exit_code != 0 && (known == NULL || (s->at_ms <= known->at_ms + WLBD_SAME_MOMENT_MS &&
+		                                            is_violent(s) && !is_violent(known))))
+			known = s;
 	}
-	return told != NULL ? told : any;
+	return known != NULL ? known : any;
 }
 
-/* First the cause. After it only ranks that were seen to go count, and closed connections while the step still runs:
- * once it has ended, Slurm itself took the others away. */
+/* The cause is first. After it come ranks that are known to be gone, and closed connections while the step runs: once
+ * it has ended, Slurm itself ends the other ranks. */
 static int find_lost_ranks(const struct wlbd_incident *incident, struct wlbd_finding *findings, int before)
 {
 	int count = before;
@@ -209,7 +210,7 @@ static int find_lost_ranks(const struct wlbd_incident *incident, struct wlbd_fin
 	return count;
 }
 
-/* It is the cause where no node was lost, unless a rank ended by itself before. */
+/* The launcher is the cause where no node was lost, unless a rank ended by itself before. */
 static int put_launcher(const struct wlbd_incident *incident, struct wlbd_finding *findings, int nodes, int count)
 {
 	const struct wlbd_symptom *launcher = find_lost_launcher(incident);
@@ -221,7 +222,7 @@ static int put_launcher(const struct wlbd_incident *incident, struct wlbd_findin
 	return count + 1;
 }
 
-/* A rank whose exit was told is the cause, and not the nodes, when each of them was still alive afterwards. */
+/* A rank whose exit code is known is the cause, and not the lost nodes, if each of these was alive after its end. */
 static void put_cause_first(struct wlbd_finding *findings, int nodes, int count)
 {
 	if (nodes == 0 || count == nodes)

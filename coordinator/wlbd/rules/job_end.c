@@ -27,24 +27,24 @@ static void describe(const struct wlb_slurm_job *job, struct wlbd_job_end *end)
 		snprintf(end->reason + n, sizeof(end->reason) - (size_t)n, " with exit code %d", job->exit_code);
 }
 
-/* Whether wlbd and its database were there when a launcher would have told the end of the run. */
+/* Whether wlbd and its database answered when a launcher would have reported the end of the run. */
 static bool was_recording(const struct wlbd_job_end_facts *facts)
 {
 	return facts->recording_s > facts->ended_ago_s + WLBD_END_TOLD_WITHIN_S;
 }
 
-/* A launcher that ends says so: where it could, and nothing came, it was killed. Where it could not, what it had told
- * of the attempt, and its goodbye, show that it was not. */
+/* A launcher reports its end: where it could and did not, it was killed. Where wlbd or its database did not answer, it
+ * was not killed if it reported the attempt's end or said goodbye. */
 static bool launcher_was_killed(const struct wlbd_job_end_facts *facts)
 {
 	if (facts->launcher_lost)
 		return true;
-	return facts->launched && (was_recording(facts) || (!facts->told && !facts->goodbye));
+	return facts->launched && (was_recording(facts) || (!facts->end_reported && !facts->goodbye));
 }
 
 static bool must_wait(const struct wlbd_job_end_facts *facts)
 {
-	bool heard = facts->launcher_lost || facts->told || facts->goodbye || !facts->launched;
+	bool heard = facts->launcher_lost || facts->end_reported || facts->goodbye || !facts->launched;
 	int64_t limit_s = heard ? WLBD_LATE_END_S : WLBD_LATE_RECORDS_S;
 	return facts->ended_ago_s < limit_s || facts->recording_s < limit_s;
 }
@@ -53,8 +53,8 @@ static void judge_killed(const struct wlbd_job_end_facts *facts, struct wlbd_job
 {
 	const struct wlb_slurm_job *job = facts->job;
 	end->script_lost = job->exit_signal != 0;
-	/* Of an attempt that had ended before, what broke it is known. */
-	end->launcher_lost = !end->script_lost && !facts->launcher_lost && !facts->told;
+	/* What broke an attempt that had ended before is known. */
+	end->launcher_lost = !end->script_lost && !facts->launcher_lost && !facts->end_reported;
 	if (!facts->may_requeue) {
 		close_as(end, "failed");
 		return;
@@ -89,7 +89,7 @@ void wlbd_job_end_judge(const struct wlbd_job_end_facts *facts, struct wlbd_job_
 		end->verb = WLBD_JOB_END_WAIT;
 	else if (facts->has_attempt && (job->exit_signal != 0 || launcher_was_killed(facts)))
 		judge_killed(facts, end);
-	else if (completed && !facts->told)
+	else if (completed && !facts->end_reported)
 		close_as(end, "complete");
 	else
 		close_as(end, "failed");

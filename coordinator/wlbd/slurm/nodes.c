@@ -19,13 +19,13 @@ struct table {
 
 struct wlbd_nodes {
 	struct table table;
-	int resolving; /* names of hosts that are being asked for */
+	int resolving; /* names that are being resolved */
 };
 
 struct refresh {
 	struct wlbd_task task;
 	struct wlbd *wlbd;
-	struct table old; /* a copy: for addresses already known */
+	struct table old; /* a copy, for the addresses that are known */
 	struct table new;
 	int rc;
 	struct wlb_error error;
@@ -38,7 +38,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct wlbd_node *)a)->name, ((const struct wlbd_node *)b)->name);
 }
 
-/* The length of the address; 0: the name does not resolve. */
+/* Returns the length of the address; 0: the name does not resolve. */
 static socklen_t find_address(const char *host, uint16_t port, int flags, struct sockaddr_storage *address)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags};
@@ -71,7 +71,7 @@ static uint16_t port_of(const struct sockaddr_storage *address)
 	return ntohs(address->ss_family == AF_INET6 ? v6->sin6_port : v4->sin_port);
 }
 
-/* An address that is known stays; a numeric one needs nobody to be asked. */
+/* Keeps an address that is known; parses a numeric one, which needs no name server. */
 static void fill(struct wlbd_node *node, const struct wlb_slurm_node *from, const struct table *old)
 {
 	*node = (struct wlbd_node){.port = from->port, .down = from->down};
@@ -92,7 +92,7 @@ static void run_refresh(struct wlbd_task *task)
 	struct refresh *refresh = (struct refresh *)task;
 	struct wlb_slurm_node *list;
 	int count;
-	if (refresh->wlbd->slurm_away) { /* a question about a job finds out when it is back */
+	if (refresh->wlbd->slurm_away) { /* wlbd_slurm_find_out finds out when it answers again */
 		refresh->rc = wlb_fail(&refresh->error, "slurmctld does not answer");
 		return;
 	}
@@ -114,7 +114,7 @@ static void run_refresh(struct wlbd_task *task)
 	qsort(refresh->new.nodes, refresh->new.count, sizeof(*refresh->new.nodes), by_name);
 }
 
-/* ---- names of hosts: a name server that hangs delays nothing else -------------------------------- */
+/* ---- names of hosts, on a thread of their own, since a name server may hang -------------------------------- */
 
 struct resolution {
 	struct wlbd_task task;
@@ -132,7 +132,7 @@ static void run_resolution(struct wlbd_task *task)
 	resolution->length = find_address(resolution->host, resolution->port, 0, &resolution->address);
 }
 
-/* The table may have been replaced meanwhile. */
+/* The table may have been replaced since. */
 static void finish_resolution(struct wlbd_task *task)
 {
 	struct resolution *resolution = (struct resolution *)task;
@@ -146,7 +146,7 @@ static void finish_resolution(struct wlbd_task *task)
 	free(resolution);
 }
 
-/* Names are asked for once all that were asked for before are answered. */
+/* Begins after all names of the last time are resolved, or are known not to be. */
 static void resolve_missing(struct wlbd *wlbd)
 {
 	struct wlbd_nodes *nodes = wlbd->nodes;
@@ -236,7 +236,7 @@ const struct wlbd_node *wlbd_nodes_find(const struct wlbd_nodes *nodes, const ch
 	return find(&nodes->table, name);
 }
 
-/* An IPv4 address as IPv6 writes it, so that both compare. False: of neither family. */
+/* Maps an IPv4 address into IPv6, so that both compare. Returns false where it is of neither family. */
 static bool as_ipv6(const struct sockaddr_storage *address, struct in6_addr *ipv6)
 {
 	const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;

@@ -1,4 +1,4 @@
-/* Slurm's nodes as wlbd last saw them, with the addresses of their slurmds. */
+/* Slurm's nodes as it last listed them, with the addresses of their slurmds. */
 #ifndef COORDINATOR_WLBD_SLURM_NODES_H
 #define COORDINATOR_WLBD_SLURM_NODES_H
 
@@ -16,20 +16,21 @@ struct wlbd_node {
 	char host[256]; /* NodeAddr */
 	uint16_t port;
 	struct sockaddr_storage address;
-	socklen_t address_length; /* 0: the name is not resolved (yet) */
+	socklen_t address_length; /* 0: the name is not resolved */
 	bool down;
 };
 
+/* Returns NULL if out of memory. */
 struct wlbd_nodes *wlbd_nodes_new(void);
 void wlbd_nodes_free(struct wlbd_nodes *nodes);
 
-/* Asks Slurm on a thread, then calls `then` (with `error` NULL, or why the old table still stands). */
+/* Asks Slurm on a thread, then calls `then` from the event loop: `error` is NULL, or says why the old table is kept. */
 void wlbd_nodes_refresh(struct wlbd *wlbd, void (*then)(void *context, const struct wlb_error *error), void *context);
 
-/* NULL: not in the table. Valid until the event loop is returned to. */
+/* Returns NULL where Slurm has no such node. Valid until control returns to the event loop. */
 const struct wlbd_node *wlbd_nodes_find(const struct wlbd_nodes *nodes, const char *name);
 
-/* Whether that is the address, whatever the port, of the node's slurmd; an IPv4 address within IPv6 is that address. */
+/* Whether the node's slurmd has this address, on any port; an IPv4 address mapped into IPv6 is the same address. */
 bool wlbd_node_has_address(const struct wlbd_node *node, const struct sockaddr_storage *address);
 
 #endif

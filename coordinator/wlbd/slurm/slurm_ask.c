@@ -14,8 +14,8 @@
 
 /* ---- a job --------------------------------------------------------------------------------------- */
 
-/* While slurmctld does not answer, one question at a time finds out whether it does again, for which nobody waits; all
- * others are answered at once, not after libslurm's long wait. */
+/* While slurmctld does not answer, one question at a time finds out whether it answers again, and nothing waits for
+ * that one; all other questions are answered at once, without libslurm's long timeout. */
 struct job_ask {
 	struct wlbd_task task;
 	struct wlbd *wlbd;
@@ -46,7 +46,7 @@ static void run_job_ask(struct wlbd_task *task)
 		facts->found = wlb_fail(&facts->error, "slurmctld does not answer");
 	} else {
 		facts->found = wlb_slurm_job(ask->job_id, &facts->job, &facts->error);
-		/* A job that cannot be read was an answer too. */
+		/* A job that cannot be read is an answer. */
 		ask->wlbd->slurm_away = facts->found < 0 && facts->job.job_id == 0;
 		if (facts->found < 0)
 			wlbd_log_limited(WLBD_LOG_WARNING, WLBD_LIMIT_SLURM, "%s", facts->error.message);
@@ -89,7 +89,8 @@ static struct job_ask *job_ask_new(struct wlbd *wlbd, uint32_t job_id, uid_t ask
 void wlbd_slurm_find_out(struct wlbd *wlbd)
 {
 	bool needed = wlbd->slurm_away && !wlbd->slurm_tried;
-	struct job_ask *ask = needed ? job_ask_new(wlbd, 1, 0) : NULL; /* whether there is such a job does not matter */
+	struct job_ask *ask =
+		needed ? job_ask_new(wlbd, 1, 0) : NULL; /* any job: only whether there is an answer matters */
 	if (ask == NULL)
 		return;
 	ask->finds_out = true;
@@ -118,10 +119,10 @@ struct order {
 	struct wlbd_task task;
 	int (*carry_out)(struct order *order);
 	uint32_t job_id;
-	uid_t owner; /* of the job, where that is asked again */
+	uid_t owner; /* of the job, where Slurm is asked for it */
 	uint32_t numbers[2];
 	char node[256];
-	char text[512]; /* what it is, for the log and as the reason in Slurm */
+	char text[512]; /* for the log, and the reason in Slurm */
 	int rc;         /* 0 done, 1 not needed, -1 failed */
 	struct wlb_error error;
 };
@@ -145,11 +146,11 @@ static void finish_order(struct wlbd_task *task)
 static void discard_order(struct wlbd_task *task)
 {
 	struct order *order = (struct order *)task;
-	wlbd_log(WLBD_LOG_ERROR, "Slurm: %s: not told", order->text);
+	wlbd_log(WLBD_LOG_ERROR, "Slurm: %s: not done, because wlbd is stopping or too many orders wait", order->text);
 	free(order);
 }
 
-/* NULL if out of memory, which is said in the log. */
+/* Returns NULL if out of memory, and logs it. */
 static struct order *order_new(int (*carry_out)(struct order *order), uint32_t job_id)
 {
 	struct order *order = calloc(1, sizeof(*order));
@@ -247,7 +248,8 @@ void wlbd_slurm_requeue(struct wlbd *wlbd, uint32_t job_id, const char *why)
 	wlbd_thread_pool_submit(wlbd->slurm_orders, &order->task);
 }
 
-/* ---- who Slurm is ------------------------------------------------------------------------------------ */
+/* ---- SlurmUser and the name of the cluster
+ * ------------------------------------------------------------------------------------ */
 
 struct identity {
 	struct wlbd_task task;

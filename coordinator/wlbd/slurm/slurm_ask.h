@@ -1,4 +1,4 @@
-/* What wlbd asks of Slurm and tells it, on the one thread that calls libslurm. */
+/* Questions and orders to Slurm, on threads, since libslurm blocks. */
 #ifndef COORDINATOR_WLBD_SLURM_SLURM_ASK_H
 #define COORDINATOR_WLBD_SLURM_SLURM_ASK_H
 
@@ -11,31 +11,31 @@
 struct wlbd;
 
 struct wlbd_job_facts {
-	int found; /* 1; 0: Slurm does not know it (any more); -1: Slurm does not answer */
+	int found; /* 1; 0: Slurm does not know the job; -1: Slurm does not answer */
 	struct wlb_slurm_job job;
-	uid_t uid;      /* of the job; where it was not found, of whoever asked */
+	uid_t uid;      /* of the job; of the asker where it was not found */
 	char user[256]; /* name of that uid */
 	struct wlb_error error;
 };
 
-/* `facts` are valid during the call. */
+/* Calls `done` once from the event loop, or at once if out of memory. `facts` are valid during that call. */
 void wlbd_slurm_job(struct wlbd *wlbd, uint32_t job_id, uid_t asker,
                     void (*done)(void *context, const struct wlbd_job_facts *facts), void *context);
 
-/* Where slurmctld did not answer the last question: finds out whether it does again. */
+/* Asks whether slurmctld answers again, where it did not answer the last question. */
 void wlbd_slurm_find_out(struct wlbd *wlbd);
 
-/* Whether the text is the id of a step of the job; its number then. */
+/* Whether the text is the id of a step of the job, such as "12.0"; *step receives its number then. */
 bool wlbd_slurm_step_number(uint32_t job_id, const char *slurm_step, uint32_t *step);
 
-/* These say in the log how it went. */
+/* Orders; the log says what became of each. */
 void wlbd_slurm_node_down(struct wlbd *wlbd, const char *node, const char *reason);
-/* Kills step "12.0" if it is of job 12 = `job_id`, and that job of `owner` by Slurm's word. */
+/* Kills the step if it is one of the job, and if Slurm says that the job belongs to `owner`. */
 void wlbd_slurm_step_kill(struct wlbd *wlbd, uint32_t job_id, uid_t owner, const char *slurm_step, const char *why);
 void wlbd_slurm_resize(struct wlbd *wlbd, uint32_t job_id, uint32_t min_nodes, uint32_t max_nodes);
 void wlbd_slurm_requeue(struct wlbd *wlbd, uint32_t job_id, const char *why);
 
-/* SlurmUser and the cluster's name, into wlbd; asked again until Slurm answers. */
+/* Sets wlbd->slurm_uid and wlbd->cluster; asks again until Slurm answers. */
 void wlbd_slurm_identify(struct wlbd *wlbd);
 
 #endif

@@ -91,7 +91,7 @@ static void test_slurm_is_believed_where_nothing_could_be_told(void **state)
 	facts.recording_s = 30; /* the database came back after the job's end */
 	facts.goodbye = true;
 	assert_closed(&facts, "complete", "");
-	facts.told = true; /* that the attempt failed: the script did not look at it */
+	facts.end_reported = true; /* the attempt failed, and the script ignored that */
 	assert_closed(&facts, "failed", "job 12 ended COMPLETED");
 	facts = facts_of("FAILED");
 	job.exit_code = 3;
