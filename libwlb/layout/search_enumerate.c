@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "libwlb/capacity.h"
 #include "libwlb/layout/plan.h"
 
 int64_t wlb_search_slots(const struct wlb_search *search, int32_t tp)
@@ -85,14 +86,8 @@ static void judge(const struct wlb_search *search, struct wlb_search_plan *found
 
 static int add(struct wlb_search *search, const struct wlb_search_plan *plan, struct wlb_error *error)
 {
-	if (search->count == search->capacity) {
-		size_t capacity = 2 * search->capacity + 1024;
-		struct wlb_search_plan *grown = reallocarray(search->plans, capacity, sizeof(*grown));
-		if (grown == NULL)
-			return wlb_fail(error, "out of memory for %zu plans", capacity);
-		search->plans = grown;
-		search->capacity = capacity;
-	}
+	if (wlb_grow((void **)&search->plans, &search->capacity, search->count + 1, sizeof(*search->plans)) < 0)
+		return wlb_fail(error, "out of memory for %zu plans", search->count + 1);
 	search->plans[search->count++] = *plan;
 	return 0;
 }
