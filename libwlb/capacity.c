@@ -3,20 +3,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-void *wlb_room_take(struct wlb_room *room, size_t count, size_t size)
+int wlb_grow(void **array, size_t *capacity, size_t count, size_t size)
 {
-	if (room->memory == NULL || count > room->count) {
-		size_t wanted = count + count / 2 + 1;
-		void *grown = reallocarray(room->memory, wanted, size);
-		if (grown == NULL)
-			return NULL;
-		*room = (struct wlb_room){.memory = grown, .count = wanted};
-	}
-	return memset(room->memory, 0, count * size);
+	if (*array != NULL && count <= *capacity)
+		return 0;
+	size_t wanted = count + count / 2 + 1;
+	void *grown = reallocarray(*array, wanted, size);
+	if (grown == NULL)
+		return -1;
+	*array = grown;
+	*capacity = wanted;
+	return 0;
 }
 
-void wlb_room_free(struct wlb_room *room)
+void *wlb_buffer_zeroed(struct wlb_buffer *buffer, size_t count, size_t size)
 {
-	free(room->memory);
-	*room = (struct wlb_room){0};
+	if (wlb_grow(&buffer->memory, &buffer->capacity, count, size) < 0)
+		return NULL;
+	return memset(buffer->memory, 0, count * size);
+}
+
+void wlb_buffer_free(struct wlb_buffer *buffer)
+{
+	free(buffer->memory);
+	*buffer = (struct wlb_buffer){0};
 }

@@ -1,18 +1,23 @@
-/* Memory that is kept from one use to the next, and soon grows no more. */
+/* Arrays that are kept from one use to the next and soon grow no more; internal. */
 #ifndef LIBWLB_CAPACITY_H
 #define LIBWLB_CAPACITY_H
 
 #include <stddef.h>
 
+/* Makes *array hold at least `count` elements of `size` bytes, and half as many again where it has to grow; *capacity
+ * is how many it holds. What it held stays. Afterwards *array is not NULL. Returns -1 if out of memory; both are
+ * unchanged. */
+int wlb_grow(void **array, size_t *capacity, size_t count, size_t size);
+
 /* Zero it before the first use; used for elements of one size only. */
-struct wlb_room {
+struct wlb_buffer {
 	void *memory;
-	size_t count; /* elements it has room for */
+	size_t capacity; /* elements */
 };
 
-/* `count` elements of `size` bytes, all zero, in place of what was there; with half as much again where it has to grow.
- * Owned by the room, valid until the next use. NULL without memory, the room being as it was. */
-void *wlb_room_take(struct wlb_room *room, size_t count, size_t size);
-void wlb_room_free(struct wlb_room *room);
+/* `count` elements of `size` bytes, all zero, in place of what was there. Owned by the buffer, valid until the next
+ * use. Returns NULL if out of memory; the buffer is unchanged. */
+void *wlb_buffer_zeroed(struct wlb_buffer *buffer, size_t count, size_t size);
+void wlb_buffer_free(struct wlb_buffer *buffer);
 
 #endif

@@ -115,15 +115,6 @@ int wlb_layout_choose(const struct wlb_policy *policy, const struct wlb_model *m
  * to itself causally: linear part (per token) + attention part (tokens^2), all layers. */
 double wlb_cost_document(const struct wlb_model *model, int64_t tokens);
 
-/* ---- packing --------------------------------------------------------------------------- */
-
-/* Deals `count` documents of `lengths` tokens to `bins` micro-batches so that their predicted work
- * is as equal as greedy longest-processing-time gives (Graham 1969), none longer than
- * `max_tokens`. bin_of[i] receives the bin of document i. Work is wlb_cost_document.
- * Equal inputs give equal outputs. -1 when no placement under max_tokens was found. */
-int wlb_pack_greedy(const struct wlb_model *model, const int32_t *lengths, int count, int bins, int64_t max_tokens,
-                    int32_t *bin_of, struct wlb_error *error);
-
 /* ---- packing a stream ------------------------------------------------------------------ */
 
 /* The tokens [start, start + tokens) of a document; `document` is the caller's own number. */
@@ -515,10 +506,6 @@ struct wlb_memory {
  * (that counts only where nothing is recomputed). The plan must have passed wlb_plan_check. */
 struct wlb_memory wlb_memory_stage(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage,
                                    int64_t tokens, int64_t longest, double margin);
-
-/* The same of the stage that needs most; *stage receives which, may be NULL. */
-struct wlb_memory wlb_memory_most(const struct wlb_plan *plan, const struct wlb_model *model, int64_t tokens,
-                                  int64_t longest, double margin, int32_t *stage);
 
 /* ---- pipeline ---------------------------------------------------------------------------- */
 

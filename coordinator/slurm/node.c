@@ -1,4 +1,4 @@
-/* Nodes: look, set DOWN, drain. */
+/* Nodes: look, set DOWN. */
 #include "coordinator/slurm/compat.h"
 #include "coordinator/slurm/gres.h"
 #include "coordinator/slurm/slurm_api.h"
@@ -40,26 +40,15 @@ int wlb_slurm_nodes(struct wlb_slurm_node **nodes, int *count, struct wlb_error 
 	return *nodes ? 0 : wlb_fail(error, "no memory for the node list");
 }
 
-static int update_state(const char *node, uint32_t state, const char *reason, struct wlb_error *error)
+int wlb_slurm_node_down(const char *node, const char *reason, struct wlb_error *error)
 {
 	update_node_msg_t update;
 	slurm_init_update_node_msg(&update);
 	update.node_names = (char *)node;
-	update.node_state = state;
+	update.node_state = NODE_STATE_DOWN;
 	update.reason = (char *)reason;
 	wlb_compat_set_reason_uid(&update, getuid());
 	if (slurm_update_node(&update) == SLURM_SUCCESS)
 		return 0;
-	return wlb_fail(error, "node %s: Slurm does not set it %s: %s", node,
-	                state == NODE_STATE_DOWN ? "DOWN" : "DRAIN", slurm_strerror(errno));
-}
-
-int wlb_slurm_node_down(const char *node, const char *reason, struct wlb_error *error)
-{
-	return update_state(node, NODE_STATE_DOWN, reason, error);
-}
-
-int wlb_slurm_node_drain(const char *node, const char *reason, struct wlb_error *error)
-{
-	return update_state(node, NODE_STATE_DRAIN, reason, error);
+	return wlb_fail(error, "node %s: Slurm does not set it DOWN: %s", node, slurm_strerror(errno));
 }

@@ -60,7 +60,6 @@ void wlb_strings_free(char **names, int count);
 
 /* Need root or SlurmUser: state DOWN with a reason; Slurm then breaks the steps on that node at once. */
 int wlb_slurm_node_down(const char *node, const char *reason, struct wlb_error *error);
-int wlb_slurm_node_drain(const char *node, const char *reason, struct wlb_error *error);
 /* Need the job's owner, root or SlurmUser. A step or a job that is gone is no error. */
 int wlb_slurm_step_kill(uint32_t job_id, uint32_t step_id, int signal, struct wlb_error *error);
 /* The step that the srun with this pid runs in the job: 1 found, 0 not (yet), -1 error. */

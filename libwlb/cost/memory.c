@@ -161,18 +161,3 @@ struct wlb_memory wlb_memory_stage(const struct wlb_plan *plan, const struct wlb
 	memory.total = sum + memory.margin;
 	return memory;
 }
-
-struct wlb_memory wlb_memory_most(const struct wlb_plan *plan, const struct wlb_model *model, int64_t tokens,
-                                  int64_t longest, double margin, int32_t *stage)
-{
-	struct wlb_memory most = {0};
-	for (int32_t s = 0; s < plan->layout.pp; s++) {
-		struct wlb_memory memory = wlb_memory_stage(plan, model, s, tokens, longest, margin);
-		if (memory.total > most.total) {
-			most = memory;
-			if (stage != NULL)
-				*stage = s;
-		}
-	}
-	return most;
-}

@@ -4,9 +4,11 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "libwlb/capacity.h"
 #include "libwlb/layout/plan.h"
 
-int64_t wlb_search_slots(const struct wlb_search *search, int32_t tp)
+/* Groups of tp GPUs that fit inside the nodes. */
+static int64_t slots_of(const struct wlb_search *search, int32_t tp)
 {
 	int64_t slots = 0;
 	for (int32_t n = 0; n < search->options.nodes; n++)
@@ -85,14 +87,8 @@ static void judge(const struct wlb_search *search, struct wlb_search_plan *found
 
 static int add(struct wlb_search *search, const struct wlb_search_plan *plan, struct wlb_error *error)
 {
-	if (search->count == search->capacity) {
-		size_t capacity = 2 * search->capacity + 1024;
-		struct wlb_search_plan *grown = reallocarray(search->plans, capacity, sizeof(*grown));
-		if (grown == NULL)
-			return wlb_fail(error, "out of memory for %zu plans", capacity);
-		search->plans = grown;
-		search->capacity = capacity;
-	}
+	if (wlb_grow((void **)&search->plans, &search->capacity, search->count + 1, sizeof(*search->plans)) < 0)
+		return wlb_fail(error, "out of memory for %zu plans", search->count + 1);
 	search->plans[search->count++] = *plan;
 	return 0;
 }
@@ -189,7 +185,7 @@ int wlb_search_enumerate(struct wlb_search *search, struct wlb_error *error)
 	for (int32_t tp = 1; tp <= search->most_usable; tp++) {
 		if (search->model.num_attention_heads % tp != 0)
 			continue;
-		int64_t slots = wlb_search_slots(search, tp);
+		int64_t slots = slots_of(search, tp);
 		for (int32_t cp = 1; cp <= slots; cp++)
 			if (cp_fits(search, tp, cp) && add_pipelines(search, tp, cp, slots, error) < 0)
 				return -1;

@@ -7,7 +7,7 @@ int wlb_assignment_init(struct wlb_assignment *assignment, int32_t bins, int64_t
 {
 	assignment->count = 0;
 	assignment->ordered = 0;
-	assignment->head = wlb_room_take(&assignment->head_room, (size_t)bins, sizeof(*assignment->head));
+	assignment->head = wlb_buffer_zeroed(&assignment->head_buffer, (size_t)bins, sizeof(*assignment->head));
 	return assignment->head == NULL ? -1 : wlb_bins_init(&assignment->bins, bins, max_tokens);
 }
 
@@ -16,30 +16,19 @@ void wlb_assignment_free(struct wlb_assignment *assignment)
 	wlb_bins_free(&assignment->bins);
 	free(assignment->spans);
 	free(assignment->order);
-	wlb_room_free(&assignment->head_room);
+	wlb_buffer_free(&assignment->head_buffer);
 	free(assignment->next);
 	memset(assignment, 0, sizeof(*assignment));
 }
 
-/* Grows one array; its place is updated even where a later one finds no memory, which does no harm. */
-static int grow(void **array, size_t capacity, size_t size)
+int wlb_assignment_reserve(struct wlb_assignment *assignment, size_t count)
 {
-	void *grown = reallocarray(*array, capacity, size);
-	if (grown == NULL)
+	size_t spans = assignment->capacity, order = assignment->capacity, next = assignment->capacity;
+	if (wlb_grow((void **)&assignment->spans, &spans, count, sizeof(*assignment->spans)) < 0 ||
+	    wlb_grow((void **)&assignment->order, &order, count, sizeof(*assignment->order)) < 0 ||
+	    wlb_grow((void **)&assignment->next, &next, count, sizeof(*assignment->next)) < 0)
 		return -1;
-	*array = grown;
-	return 0;
-}
-
-int wlb_assignment_reserve(struct wlb_assignment *assignment, size_t capacity)
-{
-	if (capacity <= assignment->capacity)
-		return 0;
-	if (grow((void **)&assignment->spans, capacity, sizeof(*assignment->spans)) < 0 ||
-	    grow((void **)&assignment->order, capacity, sizeof(*assignment->order)) < 0 ||
-	    grow((void **)&assignment->next, capacity, sizeof(*assignment->next)) < 0)
-		return -1;
-	assignment->capacity = capacity;
+	assignment->capacity = spans; /* all three have grown alike */
 	return 0;
 }
 

@@ -26,7 +26,7 @@ struct wlb_assignment {
 	size_t ordered;
 	size_t *head; /* of each bin's chain of spans, most work first; while refining */
 	size_t *next;
-	struct wlb_room head_room;
+	struct wlb_buffer head_buffer;
 };
 
 /* Makes it hold no spans and empty bins, in the memory of its last use; zero it before the first. Returns -1 if out of
@@ -34,8 +34,8 @@ struct wlb_assignment {
 int wlb_assignment_init(struct wlb_assignment *assignment, int32_t bins, int64_t max_tokens);
 void wlb_assignment_free(struct wlb_assignment *assignment);
 
-/* Makes space for `capacity` spans. Returns -1 if out of memory; the assignment is unchanged. */
-int wlb_assignment_reserve(struct wlb_assignment *assignment, size_t capacity);
+/* Makes space for `count` spans. Returns -1 if out of memory; the spans are unchanged. */
+int wlb_assignment_reserve(struct wlb_assignment *assignment, size_t count);
 
 /* Adds a span, by its index, to those that are assigned. Sort once all are added: most work first, equal work in the
  * order of the array. */

@@ -39,7 +39,7 @@ static int reserve(struct wlb_balancer *balancer, size_t count, int32_t bins, in
 	struct wlb_assignment *assignment = &balancer->assignment;
 	if (wlb_assignment_init(assignment, bins, max_tokens) < 0)
 		return -1;
-	return count < assignment->capacity ? 0 : wlb_assignment_reserve(assignment, count + count / 2 + 1);
+	return wlb_assignment_reserve(assignment, count + 1);
 }
 
 struct wlb_balancer *wlb_balancer_new(double (*work)(const void *context, int64_t tokens), const void *work_context,

@@ -6,8 +6,8 @@ int wlb_bins_init(struct wlb_bins *bins, int32_t count, int64_t max_tokens)
 {
 	bins->count = count;
 	bins->max_tokens = max_tokens;
-	bins->loads = wlb_room_take(&bins->loads_room, (size_t)count, sizeof(*bins->loads));
-	bins->heap = wlb_room_take(&bins->heap_room, (size_t)count, sizeof(*bins->heap));
+	bins->loads = wlb_buffer_zeroed(&bins->loads_buffer, (size_t)count, sizeof(*bins->loads));
+	bins->heap = wlb_buffer_zeroed(&bins->heap_buffer, (size_t)count, sizeof(*bins->heap));
 	if (bins->loads == NULL || bins->heap == NULL)
 		return -1;
 	wlb_bins_reset(bins);
@@ -16,8 +16,8 @@ int wlb_bins_init(struct wlb_bins *bins, int32_t count, int64_t max_tokens)
 
 void wlb_bins_free(struct wlb_bins *bins)
 {
-	wlb_room_free(&bins->loads_room);
-	wlb_room_free(&bins->heap_room);
+	wlb_buffer_free(&bins->loads_buffer);
+	wlb_buffer_free(&bins->heap_buffer);
 	*bins = (struct wlb_bins){0};
 }
 

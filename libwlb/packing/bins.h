@@ -10,7 +10,7 @@ struct wlb_bins {
 	int32_t *heap; /* numbers of the bins, least work at the root; equal work by number */
 	int32_t count;
 	int64_t max_tokens;
-	struct wlb_room loads_room, heap_room;
+	struct wlb_buffer loads_buffer, heap_buffer;
 };
 
 /* Makes `count` empty bins in the memory of the last use; zero them before the first. Returns -1 if out of memory: then

@@ -1,7 +1,5 @@
 #include "libwlb/packing/packer_spans.h"
 
-#include <stdlib.h>
-
 double wlb_packer_work(const struct wlb_packer *packer, int64_t tokens)
 {
 	if (packer->options.work != NULL)
@@ -48,14 +46,8 @@ void wlb_packer_cut_rest(struct wlb_packer *packer, int64_t came_by)
 int wlb_packer_reserve(struct wlb_packer *packer, size_t spans, struct wlb_error *error)
 {
 	size_t least = packer->assignment.count + spans + (size_t)packer->options.micro_batches + 1;
-	if (least <= packer->packed_capacity)
-		return 0;
-	size_t capacity = least + least / 2;
-	struct wlb_packed_span *grown = reallocarray(packer->packed, capacity, sizeof(*grown));
-	if (grown != NULL)
-		packer->packed = grown;
-	if (grown == NULL || wlb_assignment_reserve(&packer->assignment, capacity) < 0)
+	if (wlb_grow((void **)&packer->packed, &packer->packed_capacity, least, sizeof(*packer->packed)) < 0 ||
+	    wlb_assignment_reserve(&packer->assignment, least) < 0)
 		return wlb_fail(error, "out of memory while packing %zu spans", least);
-	packer->packed_capacity = capacity;
 	return 0;
 }

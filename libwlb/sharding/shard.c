@@ -151,15 +151,15 @@ static int make_shards(enum wlb_sharding sharding, const struct wlb_kernel_time 
 static void memory_free(struct wlb_shard_memory *memory)
 {
 	struct wlb_shard_result *results[] = {&memory->kept, &memory->made[0], &memory->made[1]};
-	struct wlb_room *rooms[] = {&memory->first_chunk, &memory->longer, &memory->documents, &memory->pairs,
-	                            &memory->spans,       &memory->newest, &memory->keys,      &memory->next};
+	struct wlb_buffer *buffers[] = {&memory->first_chunk, &memory->longer, &memory->documents, &memory->pairs,
+	                                &memory->spans,       &memory->newest, &memory->keys,      &memory->next};
 	for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++) {
-		wlb_room_free(&results[i]->shards_room);
-		wlb_room_free(&results[i]->first_shard_room);
-		wlb_room_free(&results[i]->first_row_room);
+		wlb_buffer_free(&results[i]->shards_buffer);
+		wlb_buffer_free(&results[i]->first_shard_buffer);
+		wlb_buffer_free(&results[i]->first_row_buffer);
 	}
-	for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++)
-		wlb_room_free(rooms[i]);
+	for (size_t i = 0; i < sizeof(buffers) / sizeof(buffers[0]); i++)
+		wlb_buffer_free(buffers[i]);
 	free(memory);
 }
 

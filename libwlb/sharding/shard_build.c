@@ -9,11 +9,11 @@ int wlb_shard_builder_init(struct wlb_shard_builder *b, const struct wlb_shard_b
 	struct wlb_shards *made = &result->shards;
 	size_t ranks = (size_t)batch->ranks;
 	*b = (struct wlb_shard_builder){.memory = memory, .result = result};
-	b->spans = wlb_room_take(&memory->spans, spans, sizeof(*b->spans));
-	b->newest = wlb_room_take(&memory->newest, ranks, sizeof(*b->newest));
+	b->spans = wlb_buffer_zeroed(&memory->spans, spans, sizeof(*b->spans));
+	b->newest = wlb_buffer_zeroed(&memory->newest, ranks, sizeof(*b->newest));
 	*made = (struct wlb_shards){.ranks = batch->ranks};
-	made->first_shard = wlb_room_take(&result->first_shard_room, ranks + 1, sizeof(*made->first_shard));
-	made->first_row = wlb_room_take(&result->first_row_room, ranks + 1, sizeof(*made->first_row));
+	made->first_shard = wlb_buffer_zeroed(&result->first_shard_buffer, ranks + 1, sizeof(*made->first_shard));
+	made->first_row = wlb_buffer_zeroed(&result->first_row_buffer, ranks + 1, sizeof(*made->first_row));
 	if (b->spans == NULL || b->newest == NULL || made->first_shard == NULL || made->first_row == NULL)
 		return -1;
 	for (size_t r = 0; r < ranks; r++)
@@ -80,9 +80,9 @@ int wlb_shard_builder_finish(struct wlb_shard_builder *b, const struct wlb_shard
                              enum wlb_sharding sharding)
 {
 	struct wlb_shards *made = &b->result->shards;
-	int32_t *keys = wlb_room_take(&b->memory->keys, batch->count, sizeof(*keys));
-	size_t *next = wlb_room_take(&b->memory->next, (size_t)batch->ranks, sizeof(*next));
-	made->shards = wlb_room_take(&b->result->shards_room, b->count, sizeof(*made->shards));
+	int32_t *keys = wlb_buffer_zeroed(&b->memory->keys, batch->count, sizeof(*keys));
+	size_t *next = wlb_buffer_zeroed(&b->memory->next, (size_t)batch->ranks, sizeof(*next));
+	made->shards = wlb_buffer_zeroed(&b->result->shards_buffer, b->count, sizeof(*made->shards));
 	if (keys == NULL || next == NULL || made->shards == NULL)
 		return -1;
 	find_keys(batch, keys);

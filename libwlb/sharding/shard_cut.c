@@ -113,8 +113,8 @@ static void cut_document(int64_t *pairs, int32_t ranks, int64_t tokens, int64_t 
 static int cutter_init(struct cutter *cutter, const struct wlb_shard_batch *batch, struct wlb_shard_memory *memory)
 {
 	*cutter = (struct cutter){0};
-	cutter->pairs = wlb_room_take(&memory->pairs, (size_t)batch->ranks, sizeof(*cutter->pairs));
-	cutter->documents = wlb_room_take(&memory->documents, batch->count, sizeof(*cutter->documents));
+	cutter->pairs = wlb_buffer_zeroed(&memory->pairs, (size_t)batch->ranks, sizeof(*cutter->pairs));
+	cutter->documents = wlb_buffer_zeroed(&memory->documents, batch->count, sizeof(*cutter->documents));
 	if (cutter->pairs == NULL || cutter->documents == NULL)
 		return -1;
 	for (size_t i = 0; i < batch->count; i++)
@@ -143,12 +143,12 @@ static void cut_all(struct cutter *cutter, const struct wlb_shard_batch *batch, 
 int wlb_cuts_init(struct wlb_cuts *cuts, const struct wlb_shard_batch *batch, struct wlb_shard_memory *memory)
 {
 	struct cutter cutter;
-	size_t *first_chunk = wlb_room_take(&memory->first_chunk, batch->count + 1, sizeof(*first_chunk));
+	size_t *first_chunk = wlb_buffer_zeroed(&memory->first_chunk, batch->count + 1, sizeof(*first_chunk));
 	if (first_chunk == NULL)
 		return -1;
 	for (size_t i = 0; i < batch->count; i++)
 		first_chunk[i + 1] = first_chunk[i] + 2 * (size_t)wlb_shard_group(batch, i);
-	uint8_t *longer = wlb_room_take(&memory->longer, first_chunk[batch->count], sizeof(*longer));
+	uint8_t *longer = wlb_buffer_zeroed(&memory->longer, first_chunk[batch->count], sizeof(*longer));
 	if (longer == NULL || cutter_init(&cutter, batch, memory) < 0)
 		return -1;
 	cut_all(&cutter, batch, first_chunk, longer);

@@ -10,7 +10,7 @@
 /* Shards and the memory of their arrays. */
 struct wlb_shard_result {
 	struct wlb_shards shards;
-	struct wlb_room shards_room, first_shard_room, first_row_room;
+	struct wlb_buffer shards_buffer, first_shard_buffer, first_row_buffer;
 };
 
 /* What wlb_shards.memory is: the caller's shards lie in `kept`, and new ones are made in `made`, so that those stay as
@@ -18,8 +18,8 @@ struct wlb_shard_result {
 struct wlb_shard_memory {
 	struct wlb_shard_result kept;
 	struct wlb_shard_result made[2]; /* adaptive makes both */
-	struct wlb_room first_chunk, longer, documents, pairs;
-	struct wlb_room spans, newest, keys, next;
+	struct wlb_buffer first_chunk, longer, documents, pairs;
+	struct wlb_buffer spans, newest, keys, next;
 };
 
 #endif

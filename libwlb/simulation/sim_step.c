@@ -1,4 +1,5 @@
 /* One training step: the pipelines of all replicas, then what joins them. */
+#include "libwlb/capacity.h"
 #include "libwlb/layout/plan.h"
 #include "libwlb/simulation/sim.h"
 
@@ -8,18 +9,11 @@
 
 static int reserve(struct wlb_sim *sim, size_t count, struct wlb_error *error)
 {
-	if (count <= sim->tokens_capacity)
-		return 0;
-	size_t capacity = 2 * count + 64;
-	int64_t *tokens = reallocarray(sim->tokens, capacity, sizeof(*tokens));
-	if (tokens != NULL)
-		sim->tokens = tokens;
-	struct wlb_place *places = reallocarray(sim->places, capacity, sizeof(*places));
-	if (places != NULL)
-		sim->places = places;
-	if (tokens == NULL || places == NULL)
+	size_t tokens = sim->tokens_capacity, places = sim->tokens_capacity;
+	if (wlb_grow((void **)&sim->tokens, &tokens, count, sizeof(*sim->tokens)) < 0 ||
+	    wlb_grow((void **)&sim->places, &places, count, sizeof(*sim->places)) < 0)
 		return wlb_fail(error, "out of memory for a micro-batch of %zu documents", count);
-	sim->tokens_capacity = capacity;
+	sim->tokens_capacity = tokens; /* both have grown alike */
 	return 0;
 }
 

@@ -75,7 +75,7 @@ class SlurmApi(ClusterTest):
         self.running(job)
         wait_for("step", lambda: self.cluster.run("squeue", "-h", "-s", "-j", job).stdout.count(".0 "), 30)
         other = self.lose(job)
-        self.probe("drain", other, "wlb: a test")
+        self.cluster.run("scontrol", "update", f"nodename={other}", "state=drain", "reason=wlb: a test")
         self.assertRegex(self.node(other), r"down=0 drained=1 .*reason=wlb: a test")
         self.assertNotIn("broken", self.cluster.output(job))
         self.probe("down", other, "wlb: lost")

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libwlb/capacity.h"
 #include "worker/checkpoint/convert.h"
 #include "worker/checkpoint/folder.h"
 
@@ -20,35 +21,22 @@ void wlb_weights_free(struct wlb_weights *w)
 	*w = (struct wlb_weights){0};
 }
 
-/* Room for one more of an array that grows by doubling at powers of two. */
-static void *grow(void *array, int count, size_t element_bytes)
-{
-	if (count > 0 && (count & (count - 1)) != 0)
-		return array;
-	return reallocarray(array, count > 0 ? (size_t)count * 2 : 1, element_bytes);
-}
-
 int wlb_weights_add_file(struct wlb_weights *w, const char *folder, const char *name, int64_t bytes,
                          struct wlb_error *error)
 {
 	struct wlb_weights_file file = {.bytes = bytes};
-	struct wlb_weights_file *files = grow(w->files, w->file_count, sizeof(*files));
-	if (files == NULL)
+	if (wlb_grow((void **)&w->files, &w->file_capacity, (size_t)w->file_count + 1, sizeof(*w->files)) < 0 ||
+	    asprintf(&file.path, "%s/%s", folder, name) < 0)
 		return wlb_fail(error, "out of memory for %d shards", w->file_count + 1);
-	w->files = files;
-	if (asprintf(&file.path, "%s/%s", folder, name) < 0)
-		return wlb_fail(error, "out of memory for %d shards", w->file_count + 1);
-	files[w->file_count] = file;
+	w->files[w->file_count] = file;
 	return w->file_count++;
 }
 
 int wlb_weights_add_block(struct wlb_weights *w, const struct wlb_block *block, struct wlb_error *error)
 {
-	struct wlb_block *blocks = grow(w->blocks, w->block_count, sizeof(*blocks));
-	if (blocks == NULL)
+	if (wlb_grow((void **)&w->blocks, &w->block_capacity, (size_t)w->block_count + 1, sizeof(*w->blocks)) < 0)
 		return wlb_fail(error, "out of memory for %d tensors", w->block_count + 1);
-	w->blocks = blocks;
-	struct wlb_block *added = &blocks[w->block_count];
+	struct wlb_block *added = &w->blocks[w->block_count];
 	*added = *block;
 	added->name = strdup(block->name);
 	if (added->name == NULL)

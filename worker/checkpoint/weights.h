@@ -27,8 +27,10 @@ struct wlb_weights_file {
 struct wlb_weights {
 	struct wlb_weights_file *files;
 	int file_count;
+	size_t file_capacity;
 	struct wlb_block *blocks; /* by name, then row_start, then col_start */
 	int block_count;
+	size_t block_capacity;
 };
 
 void wlb_weights_free(struct wlb_weights *weights); /* what it points to; a zeroed one is fine */

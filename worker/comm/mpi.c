@@ -2,6 +2,7 @@
 #include <mpi.h>
 #include <stdlib.h>
 
+#include "libwlb/capacity.h"
 #include "worker/comm/mpi_components.h"
 #include "worker/comm/transport.h"
 
@@ -18,7 +19,7 @@ struct mpi_group {
 struct mpi_started {
 	MPI_Request *pieces;
 	size_t count;
-	size_t room;
+	size_t capacity;
 };
 
 static int check(int code, struct wlb_error *error)
@@ -185,13 +186,8 @@ static void mpi_handle_free(void *handle)
 static int hold_pieces(struct mpi_started *started, size_t count, struct wlb_error *error)
 {
 	started->count = 0;
-	if (count <= started->room)
-		return 0;
-	MPI_Request *pieces = realloc(started->pieces, count * sizeof(*pieces));
-	if (pieces == NULL)
-		return wlb_fail(error, "out of memory");
-	started->pieces = pieces;
-	started->room = count;
+	if (wlb_grow((void **)&started->pieces, &started->capacity, count, sizeof(*started->pieces)) < 0)
+		return wlb_fail(error, "out of memory for %zu requests of MPI", count);
 	return 0;
 }
 

@@ -10,7 +10,7 @@
 /* Host memory that stands in for a buffer of a device whose memory no transport reaches. It grows and is kept. */
 struct wlb_staging {
 	void *memory;
-	size_t room;
+	size_t capacity_bytes;
 };
 
 /* *host: where the transport finds the device's `buffer`: the buffer itself where it is host memory, else `staging`,

@@ -88,6 +88,15 @@ static int map_rank(struct wlb_launch *launch, int rank, struct wlb_error *error
 	return launch->node_of[rank] >= 0 ? 0 : wlb_fail(error, "out of memory for the node map");
 }
 
+/* Number of `rank` among the ranks of its node. */
+static int local_rank_of(const struct wlb_launch *launch, int rank)
+{
+	int before = 0;
+	for (int r = 0; r < rank; r++)
+		before += launch->node_of[r] == launch->node_of[rank];
+	return before;
+}
+
 static int make_map(struct wlb_launch *launch, struct wlb_error *error)
 {
 	launch->nodes = calloc((size_t)launch->size, sizeof(*launch->nodes));
@@ -103,7 +112,7 @@ static int make_map(struct wlb_launch *launch, struct wlb_error *error)
 	}
 	if (rc == 0) {
 		launch->local_size = ranks_on[launch->node_of[launch->rank]];
-		launch->local_rank = wlb_launch_local_rank(launch, launch->rank);
+		launch->local_rank = local_rank_of(launch, launch->rank);
 	}
 	free(ranks_on);
 	return rc;
@@ -198,14 +207,6 @@ void wlb_launch_close(struct wlb_launch *launch)
 const char *wlb_launch_node(const struct wlb_launch *launch, int rank)
 {
 	return launch->nodes[launch->node_of[rank]];
-}
-
-int wlb_launch_local_rank(const struct wlb_launch *launch, int rank)
-{
-	int before = 0;
-	for (int r = 0; r < rank; r++)
-		before += launch->node_of[r] == launch->node_of[rank];
-	return before;
 }
 
 int wlb_launch_share(struct wlb_launch *launch, const char *key, void *blob, size_t bytes, struct wlb_error *error)

@@ -27,14 +27,12 @@ struct wlb_launch {
  * message is "" in those that another task speaks for. *exit_code is then what to exit with. */
 struct wlb_launch *wlb_launch_open(int *exit_code, struct wlb_error *error);
 /* To be called before the world is closed (comm/comm.h). MPI is a client of PMIx too, and unloads what PMIx calls back
- * into when it ends: it must be the last to leave, or a late event finds nothing there. No call but close, node and
- * local_rank may follow. */
+ * into when it ends: it must be the last to leave, or a late event finds nothing there. No call but close and
+ * node may follow. */
 void wlb_launch_leave(struct wlb_launch *launch);
 void wlb_launch_close(struct wlb_launch *launch); /* NULL allowed */
 
 const char *wlb_launch_node(const struct wlb_launch *launch, int rank);
-/* Number of `rank` among the ranks of its node. */
-int wlb_launch_local_rank(const struct wlb_launch *launch, int rank);
 
 /* Collective: every rank's `blob` becomes rank 0's. A rank that never comes ends the wait by the server's
  * own limit (PMIxTimeout of Slurm's mpi.conf). `key` is used once in a run. */

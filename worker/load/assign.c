@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/load/grow.h"
+#include "libwlb/capacity.h"
 
 int wlb_assigner_init(struct wlb_assigner *d, const struct wlb_loader_options *options,
                       const struct wlb_document_time *time, struct wlb_error *error)
@@ -46,10 +46,11 @@ void wlb_assigner_free(struct wlb_assigner *d)
 
 static int reserve(struct wlb_assigner *d, size_t count, struct wlb_error *error)
 {
-	if (wlb_grow((void **)&d->spans, &d->spans_room, count, sizeof(*d->spans), error) < 0 ||
-	    wlb_grow((void **)&d->tokens, &d->tokens_room, count, sizeof(*d->tokens), error) < 0)
-		return -1;
-	return wlb_grow((void **)&d->bin_of, &d->bin_of_room, count, sizeof(*d->bin_of), error);
+	if (wlb_grow((void **)&d->spans, &d->spans_capacity, count, sizeof(*d->spans)) < 0 ||
+	    wlb_grow((void **)&d->tokens, &d->tokens_capacity, count, sizeof(*d->tokens)) < 0 ||
+	    wlb_grow((void **)&d->bin_of, &d->bin_of_capacity, count, sizeof(*d->bin_of)) < 0)
+		return wlb_fail(error, "out of memory for a step of %zu spans", count);
+	return 0;
 }
 
 /* The packer's micro-batches, neighbours joined where the layout has fewer. */

@@ -38,12 +38,12 @@ struct wlb_assigner {
 	struct wlb_bin_order *ranks; /* [bins] */
 	double *replica_s;           /* [dp] */
 	int32_t *replica_bins;       /* [dp] */
-	/* [spans], each with its room */
-	size_t spans_room;
+	/* [spans], each with its capacity */
+	size_t spans_capacity;
 	int64_t *tokens;
-	size_t tokens_room;
+	size_t tokens_capacity;
 	int32_t *bin_of;
-	size_t bin_of_room;
+	size_t bin_of_capacity;
 };
 
 /* The options have passed wlb_loader_check; `time` stays the caller's. A zeroed assigner may be freed. */

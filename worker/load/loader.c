@@ -13,8 +13,8 @@ static const double CHECK_EVERY_S = 0.05;
 /* A step in both memories. The thread touches the host's only, and only until the step is taken. */
 struct buffer {
 	struct wlb_prepared prepared;
-	int32_t *device; /* of device_room elements */
-	size_t device_room;
+	int32_t *device; /* of device_capacity elements */
+	size_t device_capacity;
 };
 
 struct wlb_loader {
@@ -167,13 +167,13 @@ static int upload(struct wlb_loader *l, struct buffer *buffer, struct wlb_error 
 {
 	const struct wlb_ops *ops = l->device->ops;
 	struct wlb_rows *rows = &buffer->prepared.rows;
-	if (rows->used > buffer->device_room) {
+	if (rows->used > buffer->device_capacity) {
 		ops->release(l->device, buffer->device);
-		buffer->device_room = 0;
-		buffer->device = ops->alloc(l->device, rows->room * sizeof(*buffer->device), error);
+		buffer->device_capacity = 0;
+		buffer->device = ops->alloc(l->device, rows->capacity * sizeof(*buffer->device), error);
 		if (buffer->device == NULL)
 			return -1;
-		buffer->device_room = rows->room;
+		buffer->device_capacity = rows->capacity;
 	}
 	if (rows->used > 0)
 		ops->to_device(l->device, buffer->device, rows->host, rows->used * sizeof(*rows->host));

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "worker/load/grow.h"
+#include "libwlb/capacity.h"
 #include "worker/load/read.h"
 
 int wlb_preparer_init(struct wlb_preparer *p, const struct wlb_dataset *dataset, const struct wlb_model *model,
@@ -64,8 +64,8 @@ static int fill(struct wlb_preparer *p, struct wlb_rows *rows, int32_t number, s
 	size_t count = p->assigner.first[number + 1] - p->assigner.first[number];
 	if (count == 0)
 		return 0;
-	if (wlb_grow((void **)&p->tokens, &p->tokens_room, count, sizeof(*p->tokens), error) < 0)
-		return -1;
+	if (wlb_grow((void **)&p->tokens, &p->tokens_capacity, count, sizeof(*p->tokens)) < 0)
+		return wlb_fail(error, "out of memory for a micro-batch of %zu spans", count);
 	for (size_t i = 0; i < count; i++)
 		p->tokens[i] = spans[i].tokens;
 	/* A single rank has all documents as they lie, however they are cut. */
@@ -80,8 +80,8 @@ static int fill(struct wlb_preparer *p, struct wlb_rows *rows, int32_t number, s
 static int save(struct wlb_preparer *p, struct wlb_prepared *out, struct wlb_error *error)
 {
 	size_t bytes = wlb_packer_state_bytes(p->packer);
-	if (wlb_grow(&out->packer_state, &out->packer_room, bytes, 1, error) < 0)
-		return -1;
+	if (wlb_grow(&out->packer_state, &out->packer_state_capacity, bytes, 1) < 0)
+		return wlb_fail(error, "out of memory for %zu bytes of the packer's state", bytes);
 	wlb_packer_save(p->packer, out->packer_state);
 	wlb_schedule_save(p->schedule, &out->step.schedule);
 	out->step.packer_state = out->packer_state;

@@ -16,7 +16,7 @@ struct wlb_prepared {
 	struct wlb_rows rows;
 	struct wlb_loaded_step step; /* its list points nowhere until uploaded */
 	void *packer_state;
-	size_t packer_room;
+	size_t packer_state_capacity; /* bytes */
 };
 
 struct wlb_preparer {
@@ -31,7 +31,7 @@ struct wlb_preparer {
 	struct wlb_assigner assigner;
 	struct wlb_shards shards;
 	int64_t *tokens; /* of each document of a micro-batch */
-	size_t tokens_room;
+	size_t tokens_capacity;
 };
 
 /* Dealer and packer keep pointers into the preparer, which must stay where it is. Zeroed ones may be freed. */

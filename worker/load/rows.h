@@ -21,9 +21,9 @@ struct wlb_row_arrays {
 };
 
 struct wlb_rows {
-	int32_t *host; /* `used` of `room` elements */
+	int32_t *host; /* `used` of `capacity` elements */
 	size_t used;
-	size_t room;
+	size_t capacity;
 	int32_t micro_batches;
 	struct wlb_micro_batch *list; /* [micro_batches] */
 	struct wlb_row_arrays *arrays;

@@ -115,6 +115,8 @@ static int work(struct wlb_trainer *t)
 {
 	struct wlb_error error = {0};
 	int rc = wlb_trainer_open(t, &error);
+	if (rc == 0 && t->plan->checkpoint[0] != '\0')
+		rc = wlb_trainer_resume(t, &error);
 	if (rc < 0)
 		return fail(t, error.message, rc == WLB_FAILED_EVERYWHERE);
 	if (t->launch->rank == 0)

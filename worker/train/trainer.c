@@ -168,8 +168,7 @@ int wlb_trainer_open(struct wlb_trainer *t, struct wlb_error *error)
 	if (rc < 0)
 		return rc;
 	t->exit_code = WLB_EXIT_FAILED;
-	rc = wlb_agree(t->world, make_model(t, error), error);
-	return rc == 0 && t->plan->checkpoint[0] != '\0' ? wlb_trainer_resume(t, error) : rc;
+	return wlb_agree(t->world, make_model(t, error), error);
 }
 
 void wlb_trainer_close(struct wlb_trainer *t)

@@ -52,9 +52,9 @@ struct wlb_trainer {
 struct wlb_device *wlb_trainer_open_device(const struct wlb_launch *launch, const struct wlb_train_options *options,
                                            struct wlb_error *error);
 
-/* Makes all the rest, checks the data, initialises the weights or resumes. 0 or one of the failures, with exit_code
- * set. What was made is closed by wlb_trainer_close, unless WLB_FAILED_HERE. Expects launch, options, plan, recorder
- * and device to be set. */
+/* Makes all the rest, checks the data, and initialises the weights where the plan has no checkpoint to resume from. 0
+ * or one of the failures, with exit_code set. What was made is closed by wlb_trainer_close, unless WLB_FAILED_HERE.
+ * Expects launch, options, plan, recorder and device to be set. */
 int wlb_trainer_open(struct wlb_trainer *trainer, struct wlb_error *error);
 void wlb_trainer_close(struct wlb_trainer *trainer);
 

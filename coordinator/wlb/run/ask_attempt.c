@@ -19,7 +19,8 @@ enum {
 	END_LEAST_MS = 100, /* for the run's end, however late it is */
 };
 
-int wlb_run_announce(struct wlb_run *run, struct wlb_error *error)
+/* Announces the run and learns its name; -1 when the coordinator is away or refuses. */
+static int announce(struct wlb_run *run, struct wlb_error *error)
 {
 	const struct wlb_run_job *job = &run->job;
 	const char *name = NULL;
@@ -163,7 +164,7 @@ enum wlb_decision wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *pre
 	for (;;) {
 		int status = 0, again_ms = AGAIN_MS;
 		json_t *reply = NULL;
-		bool announced = run->announced || wlb_run_announce(run, error) == 0;
+		bool announced = run->announced || announce(run, error) == 0;
 		if (announced && (previous != NULL || run->job.restart_count > 0))
 			wlb_run_deliver(run, DELIVER_MS, NULL);
 		/* The announcement may have named the run anew. */

@@ -9,8 +9,6 @@
 
 enum wlb_decision { WLB_DECISION_START, WLB_DECISION_STOP, WLB_DECISION_AWAY };
 
-/* Announces the run and learns its name; -1 when the coordinator is away or refuses. */
-int wlb_run_announce(struct wlb_run *run, struct wlb_error *error);
 /* Asks for the next attempt until there is a decision; a coordinator that does not answer is given `away_s`. `attempt`
  * holds the id already and receives the rest; `previous` is NULL for the first. On STOP, attempt->reason and *state are
  * the coordinator's; on AWAY the message says what failed. */

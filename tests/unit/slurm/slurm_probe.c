@@ -46,11 +46,6 @@ static int node_down(char **words, struct wlb_error *error)
 	return wlb_slurm_node_down(words[0], words[1], error);
 }
 
-static int node_drain(char **words, struct wlb_error *error)
-{
-	return wlb_slurm_node_drain(words[0], words[1], error);
-}
-
 static int step_kill(char **words, struct wlb_error *error)
 {
 	return wlb_slurm_step_kill(number(words[0]), number(words[1]), (int)number(words[2]), error);
@@ -88,9 +83,8 @@ static const struct {
 	int words;
 	int (*call)(char **words, struct wlb_error *error);
 } calls[] = {
-	{"job", 1, show_job},     {"nodes", 0, show_nodes}, {"down", 2, node_down},
-	{"drain", 2, node_drain}, {"kill", 3, step_kill},   {"requeue", 1, requeue},
-	{"resize", 3, resize},    {"user", 0, show_user},   {"config", 1, show_config},
+	{"job", 1, show_job},    {"nodes", 0, show_nodes}, {"down", 2, node_down}, {"kill", 3, step_kill},
+	{"requeue", 1, requeue}, {"resize", 3, resize},    {"user", 0, show_user}, {"config", 1, show_config},
 };
 
 int main(int argc, char **argv)
