@@ -69,8 +69,8 @@ static const struct wlb_option options[] = {
 static const struct wlb_option_table table = {
 	.command = "wlb db",
 	.about = "For administrators. migrate brings the database to the schema of this version, forward only; a newer "
-                 "one is refused and left alone. status says which schema the database has; exit code 1 when it is "
-                 "another one than this version needs.",
+		 "one is refused and left alone. status says which schema the database has; exit code 1 when it is "
+		 "another one than this version needs.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),
 };

@@ -297,7 +297,7 @@ static const struct wlb_option options[] = {
 static const struct wlb_option_table table = {
 	.command = "wlb flush",
 	.about = "Delivers the records that wait in DIR to the coordinator. Records it has already are ignored there, "
-                 "so this may be repeated. Spools that a running job writes are left to it.",
+		 "so this may be repeated. Spools that a running job writes are left to it.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),
 };

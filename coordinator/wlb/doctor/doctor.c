@@ -64,8 +64,8 @@ static const struct wlb_option options[] = {
 static const struct wlb_option_table table = {
 	.command = "wlb doctor",
 	.about = "Checks on this host what a run needs: MUNGE, Slurm and the plugin, PMIx and its fence, the "
-                 "coordinator and its database, the worker, Open MPI, GPUs, and the folder for checkpoints. Each "
-                 "finding comes with its remedy.",
+		 "coordinator and its database, the worker, Open MPI, GPUs, and the folder for checkpoints. Each "
+		 "finding comes with its remedy.",
 	.notes = "Exit code: 1 when something would stop a run.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),

@@ -134,7 +134,7 @@ static const struct wlb_option options[] = {
 static const struct wlb_option_table table = {
 	.command = "wlb show",
 	.about = "Tells the story of one run: its attempts and why each ended, where it went on, faults, checkpoints "
-                 "and loss. Times are local; --json has them in UTC.",
+		 "and loss. Times are local; --json has them in UTC.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),
 };

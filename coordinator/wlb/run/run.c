@@ -362,12 +362,12 @@ static const struct wlb_option options[] = {
 static const struct wlb_option_table table = {
 	.command = "wlb run",
 	.about = "Inside a Slurm job (sbatch or salloc): starts COMMAND on the job's nodes with srun and PMIx, and "
-                 "after the loss of a rank or node starts it again on the nodes that are left, until it succeeds or "
-                 "nothing more can be done. Submit the job with --no-kill, or Slurm ends all of it when one node is "
-                 "lost. COMMAND finds its layout in WLB_TP, WLB_CP, WLB_PP, WLB_DP. A job without --wlb-layout, or "
-                 "with off, gets one srun and nothing else.",
+		 "after the loss of a rank or node starts it again on the nodes that are left, until it succeeds or "
+		 "nothing more can be done. Submit the job with --no-kill, or Slurm ends all of it when one node is "
+		 "lost. COMMAND finds its layout in WLB_TP, WLB_CP, WLB_PP, WLB_DP. A job without --wlb-layout, or "
+		 "with off, gets one srun and nothing else.",
 	.notes = "Exit code: that of the last attempt, which is that of its first task to fail (128 + signal if "
-                 "killed); 0 only when COMMAND succeeded; 2 for wrong usage.",
+		 "killed); 0 only when COMMAND succeeded; 2 for wrong usage.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),
 };

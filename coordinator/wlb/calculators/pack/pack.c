@@ -167,9 +167,9 @@ static const struct wlb_option options[] = {
 static const struct wlb_option_table table = {
 	.command = "wlb pack",
 	.about = "Packs documents into micro-batches of equal predicted work, one global batch a step, and says how "
-                 "equal they became and how long documents waited for it.",
+		 "equal they became and how long documents waited for it.",
 	.notes = "Without --drain, documents at the end of the stream that fill no whole batch are not packed, unless "
-                 "there is no other batch. They and the documents that wait count as held.",
+		 "there is no other batch. They and the documents that wait count as held.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),
 };

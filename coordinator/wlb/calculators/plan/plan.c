@@ -45,8 +45,8 @@ static const struct wlb_option options[] = {
 static const struct wlb_option_table table = {
 	.command = "wlb plan",
 	.about = "Finds how to split a model and its data over GPUs: tensor, context, pipeline and data parallelism, "
-                 "micro-batches, interleaving and recomputation with the least simulated step time among all that fit "
-                 "in memory.",
+		 "micro-batches, interleaving and recomputation with the least simulated step time among all that fit "
+		 "in memory.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),
 };

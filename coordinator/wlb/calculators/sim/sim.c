@@ -202,7 +202,7 @@ static const struct wlb_option options[] = {
 static const struct wlb_option_table table = {
 	.command = "wlb sim",
 	.about = "Simulates training steps and prints how much faster each way to pack and shard documents is than the "
-                 "plain one, and where that comes from.",
+		 "plain one, and where that comes from.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),
 };
