@@ -143,7 +143,7 @@ int wlb_file_read(const char *path, size_t limit, char **data, size_t *length, s
 	else if ((uintmax_t)about.st_size > limit)
 		wlb_fail(error, "file %s: has %jd bytes, at most %zu are read", path, (intmax_t)about.st_size, limit);
 	else if ((bytes = malloc((size_t)about.st_size + 1)) == NULL)
-		wlb_fail(error, "file %s: no memory for its %jd bytes", path, (intmax_t)about.st_size);
+		wlb_fail(error, "file %s: out of memory for its %jd bytes", path, (intmax_t)about.st_size);
 	else if ((rc = read_all(fd, bytes, (size_t)about.st_size)) != 0)
 		wlb_fail(error, "file %s: cannot be read: %s", path, strerror(errno));
 	close(fd);

@@ -27,8 +27,8 @@ int wlb_fail_in(struct wlb_error *error, const char *format, ...)
 	if (length < 0 || (size_t)length + 3 > sizeof(context))
 		return -1;
 	/* The cause moves right, losing its tail where both do not fit. */
-	size_t room = sizeof(error->message) - (size_t)length - 3;
-	size_t cause = strnlen(error->message, room);
+	size_t space = sizeof(error->message) - (size_t)length - 3;
+	size_t cause = strnlen(error->message, space);
 	memmove(error->message + length + 2, error->message, cause);
 	error->message[(size_t)length + 2 + cause] = '\0';
 	memcpy(error->message, context, (size_t)length);

@@ -212,20 +212,20 @@ void wlb_packer_save(const struct wlb_packer *packer, void *state);
 int wlb_packer_restore(struct wlb_packer *packer, const void *state, size_t bytes, struct wlb_error *error);
 
 /* Deals `count` spans of tokens[] tokens to `bins` micro-batches of at most `max_tokens`: longest first to the
- * lightest with room, then exchanges with the heaviest until none helps. bin_of[i] receives the bin of span
- * i. Work is wlb_cost_document. -1 where a span finds no room. */
+ * lightest with space, then exchanges with the heaviest until none helps. bin_of[i] receives the bin of span
+ * i. Work is wlb_cost_document. -1 where a span does not fit. */
 int wlb_pack_balanced(const struct wlb_model *model, const int64_t *tokens, size_t count, int32_t bins,
                       int64_t max_tokens, int32_t *bin_of, struct wlb_error *error);
 
 /* The same for step after step: with work as wlb_packer_options.work gives it, in memory that is kept and grows to that
  * of the largest step. work_context is the caller's and must outlive it. Not to be shared between threads without a
- * lock. NULL with a message without memory; wlb_balancer_free frees it. */
+ * lock. Returns NULL with a message if out of memory; wlb_balancer_free frees it. */
 struct wlb_balancer;
 struct wlb_balancer *wlb_balancer_new(double (*work)(const void *context, int64_t tokens), const void *work_context,
                                       struct wlb_error *error);
 void wlb_balancer_free(struct wlb_balancer *balancer);
 
-/* 1 where a span finds no room, so that who has another way can tell that from an error, which is -1. After either the
+/* 1 where a span does not fit, so that who has another way can tell that from an error, which is -1. After either the
  * balancer can be used again. */
 int wlb_balancer_pack(struct wlb_balancer *balancer, const int64_t *tokens, size_t count, int32_t bins,
                       int64_t max_tokens, int32_t *bin_of, struct wlb_error *error);
@@ -245,7 +245,7 @@ struct wlb_place {
  * ones take the least power of two of ranks that keeps all equal. After ByteScale (Ge et al., 2025) and FlexSP
  * (Wang et al., ASPLOS 2025). A rank runs its documents of a micro-batch by falling `ranks`, so that no two groups
  * wait for each other. places[i] receives where document i runs, loads[micro_batch * ranks + rank] what a rank
- * then has. -1 where documents find no room. */
+ * then has. -1 where documents do not fit. */
 int wlb_dynamic_cp(const struct wlb_model *model, const int64_t *tokens, size_t count, int32_t ranks,
                    int32_t micro_batches, int64_t max_tokens, struct wlb_place *places, struct wlb_load *loads,
                    struct wlb_error *error);
@@ -535,7 +535,7 @@ struct wlb_sim_options {
 	struct wlb_plan plan;
 	enum wlb_sharding sharding;
 	int dynamic;  /* dynamic context parallelism instead: documents on 1, 2, 4 ... cp ranks (wlb_dynamic_cp), none
-	               * with  more than 1.25 equal shares of tokens; `sharding` where they find no such room */
+	               * with  more than 1.25 equal shares of tokens; `sharding` where they find no such space */
 	int timeline; /* the bars are wanted */
 	double tp_overlap;   /* share of tensor-parallel communication hidden behind computation, 0 to 1 */
 	double cp_overlap;   /* the same, context-parallel */
@@ -637,9 +637,10 @@ struct wlb_search_options {
 	int64_t seq_length;
 	int32_t global_batch;    /* windows of seq_length tokens in a step */
 	double max_length_ratio; /* a micro-batch holds at most this times its share of the batch, and the window */
-	const struct wlb_step *sample; /* packed batches of the stream, `samples` of them; their documents are assigned */
-	size_t samples;                /* anew for each number of micro-batches */
-	double memory_margin;          /* see wlb_memory_stage */
+	const struct wlb_step
+		*sample;      /* packed batches of the stream, `samples` of them; their documents are assigned */
+	size_t samples;       /* anew for each number of micro-batches */
+	double memory_margin; /* see wlb_memory_stage */
 	int32_t max_interleave;
 	int32_t zero_stage;            /* 0 to 3, see wlb_plan */
 	double tp_overlap, cp_overlap; /* see wlb_sim_options */

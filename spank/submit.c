@@ -36,7 +36,7 @@ static int export_options(const struct wlb_spank_options *options, struct wlb_er
 			value = path;
 		}
 		if (setenv(variable, value, 1) != 0 || setenv(variable + strlen("SLURM_"), value, 1) != 0)
-			return wlb_fail(error, "no memory for %s", wlb_spank_option_flag(i));
+			return wlb_fail(error, "out of memory for %s", wlb_spank_option_flag(i));
 	}
 	return 0;
 }

@@ -9,7 +9,7 @@ int wlb_agent_tasks_open(struct wlb_agent_tasks *tasks, int expected, struct wlb
 {
 	*tasks = (struct wlb_agent_tasks){.expected = expected};
 	tasks->list = calloc((size_t)expected, sizeof(*tasks->list));
-	return tasks->list != NULL ? 0 : wlb_fail(error, "no memory for %d ranks", expected);
+	return tasks->list != NULL ? 0 : wlb_fail(error, "out of memory for %d ranks", expected);
 }
 
 void wlb_agent_tasks_close(struct wlb_agent_tasks *tasks)

@@ -191,7 +191,7 @@ static char *request_head(struct call *call, size_t length)
 	                 call->method, call->path, v6 ? "[" : "", config->host, v6 ? "]" : "", config->port,
 	                 WLB_PROTOCOL, call->credential, length);
 	if (n < 0) {
-		wlb_fail(call->error, "no memory for a request");
+		wlb_fail(call->error, "out of memory for a request");
 		return NULL;
 	}
 	return head;
@@ -275,7 +275,7 @@ static int receive_reply(struct call *call, struct wlb_reply *reply)
 	size_t length = head->until_close ? early : head->body_bytes;
 	char *body = malloc(length + 1);
 	if (body == NULL)
-		return fail_at(call, "receive", "no memory for the reply");
+		return fail_at(call, "receive", "out of memory for the reply");
 	memcpy(body, text + begin, early);
 	int rc = head->until_close ? receive_until_close(call, &body, early, &length)
 	                           : receive_body(call, body, early, length);

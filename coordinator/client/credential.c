@@ -9,7 +9,7 @@ static munge_ctx_t open_context(const char *socket, struct wlb_error *error)
 {
 	munge_ctx_t context = munge_ctx_create();
 	if (context == NULL)
-		wlb_fail(error, "munge: no memory for a context");
+		wlb_fail(error, "munge: out of memory for a context");
 	else if (socket != NULL && *socket != '\0')
 		munge_ctx_set(context, MUNGE_OPT_SOCKET, socket);
 	return context;

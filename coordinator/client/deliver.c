@@ -292,7 +292,7 @@ int wlb_deliver_folder(const struct wlb_client_config *config, const char *spool
 	for (int i = 0; round.connection != NULL && i < all.count; i++)
 		if (is_of_run(&round, all.list[i].path))
 			deliver_leftover(&round, all.list[i].path);
-	int rc = all.count > 0 && round.connection == NULL ? wlb_fail(error, "no memory for a connection") : 0;
+	int rc = all.count > 0 && round.connection == NULL ? wlb_fail(error, "out of memory for a connection") : 0;
 	wlb_connection_free(round.connection);
 	leftovers_free(&all);
 	return rc;
@@ -355,7 +355,7 @@ int wlb_deliver_restore(const struct wlb_client_config *config, const char *spoo
 		return -1;
 	int64_t deadline_ms = wlb_clock_ms() + timeout_ms;
 	struct wlb_connection *connection = wlb_connection_new(config);
-	int restored = connection != NULL ? 0 : wlb_fail(error, "no memory for a connection");
+	int restored = connection != NULL ? 0 : wlb_fail(error, "out of memory for a connection");
 	for (int i = 0; restored >= 0 && i < all.count; i++) {
 		int rc = restore_file(connection, spool_dir, all.list[i].path, wlb_clock_left_ms(deadline_ms), error);
 		restored = rc >= 0 ? restored + rc : -1;

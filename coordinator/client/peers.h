@@ -25,7 +25,7 @@ struct wlb_peers {
 int wlb_peers_open(struct wlb_peers *peers, const int *ranks, const pid_t *pids, int count, struct wlb_error *error);
 void wlb_peers_close(struct wlb_peers *peers);
 
-/* Fills `polls` (room for peers->count) with what to wait for; returns how many. */
+/* Fills `polls` (space for peers->count) with what to wait for; returns how many. */
 int wlb_peers_poll(const struct wlb_peers *peers, struct pollfd *polls);
 
 /* Notes who is gone; true when someone was lost since the last call. */

@@ -146,7 +146,7 @@ int wlb_refused_add(struct wlb_refused *refused, const char *line, const char *w
 	char *text = json_dumps(record, JSON_COMPACT);
 	json_decref(record);
 	if (text == NULL)
-		return wlb_fail(error, "file %s: no memory for a record", refused->path);
+		return wlb_fail(error, "file %s: out of memory for a record", refused->path);
 	size_t length = strlen(text);
 	text[length++] = '\n'; /* in the place of the NUL */
 	int rc = put_line(refused, text, length, error);
@@ -264,7 +264,7 @@ static int number_file(const char *path, const struct wlb_spool_identity *whose,
 	if (out != NULL && fclose(out) != 0)
 		rc = -1;
 	rc = rc == 0 ? wlb_file_write(path, numbered, length, 0600, error)
-	             : wlb_fail(error, "file %s: no memory for its records", path);
+	             : wlb_fail(error, "file %s: out of memory for its records", path);
 	free(numbered);
 	free(text);
 	return rc;

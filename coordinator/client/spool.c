@@ -79,7 +79,7 @@ static char *line_read(const struct wlb_spool *spool, off_t offset, ssize_t leng
 {
 	char *line = length <= LINE_BYTES_MAX ? malloc((size_t)length + 1) : NULL;
 	if (line == NULL) {
-		wlb_fail(error, "spool %s: no memory for a line of %zd bytes", spool->path, length);
+		wlb_fail(error, "spool %s: out of memory for a line of %zd bytes", spool->path, length);
 		return NULL;
 	}
 	ssize_t n = pread(spool->fd, line, (size_t)length, offset);
@@ -182,7 +182,7 @@ static struct wlb_spool *spool_new(struct wlb_error *error)
 {
 	struct wlb_spool *spool = calloc(1, sizeof(*spool));
 	if (spool == NULL) {
-		wlb_fail(error, "no memory for a spool");
+		wlb_fail(error, "out of memory for a spool");
 		return NULL;
 	}
 	spool->fd = -1;
@@ -409,7 +409,7 @@ static int put_record(struct wlb_spool *spool, FILE *body, off_t offset, ssize_t
 		rc = put_event(body, seq, "spool_damaged", detail);
 	}
 	free(line);
-	return rc == 0 ? 0 : wlb_fail(error, "spool %s: no memory for a batch", spool->path);
+	return rc == 0 ? 0 : wlb_fail(error, "spool %s: out of memory for a batch", spool->path);
 }
 
 static int put_records(struct wlb_spool *spool, FILE *body, int max_records, struct wlb_error *error)
@@ -443,7 +443,7 @@ char *wlb_spool_batch(struct wlb_spool *spool, int max_records, struct wlb_error
 		return NULL;
 	FILE *body = open_memstream(&text, &size);
 	if (body == NULL) {
-		wlb_fail(error, "spool %s: no memory for a batch", spool->path);
+		wlb_fail(error, "spool %s: out of memory for a batch", spool->path);
 		return NULL;
 	}
 	const struct wlb_spool_identity *id = &spool->identity;
@@ -454,7 +454,7 @@ char *wlb_spool_batch(struct wlb_spool *spool, int max_records, struct wlb_error
 	int rc = put_records(spool, body, max_records, error);
 	fputs("]}", body);
 	if (fclose(body) != 0 && rc == 0)
-		rc = wlb_fail(error, "spool %s: no memory for a batch", spool->path);
+		rc = wlb_fail(error, "spool %s: out of memory for a batch", spool->path);
 	if (rc == 0)
 		return text;
 	free(text);

@@ -17,14 +17,14 @@ int wlb_hostlist_expand(const char *expression, char ***names, int *count, struc
 	while (*names && *count < hosts && ((*names)[*count] = slurm_hostlist_shift(list)) != NULL)
 		(*count)++;
 	slurm_hostlist_destroy(list);
-	return *names ? 0 : wlb_fail(error, "no memory for the names of %d nodes", hosts);
+	return *names ? 0 : wlb_fail(error, "out of memory for the names of %d nodes", hosts);
 }
 
 char *wlb_hostlist_fold(char *const *names, int count, struct wlb_error *error)
 {
 	wlb_compat_hostlist list = slurm_hostlist_create("");
 	if (list == NULL) {
-		wlb_fail(error, "no memory for a list of %d nodes", count);
+		wlb_fail(error, "out of memory for a list of %d nodes", count);
 		return NULL;
 	}
 	for (int i = 0; i < count; i++)
@@ -34,7 +34,7 @@ char *wlb_hostlist_fold(char *const *names, int count, struct wlb_error *error)
 	char *folded = slurms ? strdup(slurms) : NULL;
 	slurm_xfree((void **)&slurms);
 	if (folded == NULL)
-		wlb_fail(error, "no memory for a list of %d nodes", count);
+		wlb_fail(error, "out of memory for a list of %d nodes", count);
 	return folded;
 }
 

@@ -37,7 +37,7 @@ int wlb_slurm_nodes(struct wlb_slurm_node **nodes, int *count, struct wlb_error 
 		if (reply->node_array[i].name) /* a deleted dynamic node leaves a hole */
 			fill_node(&reply->node_array[i], &(*nodes)[(*count)++]);
 	slurm_free_node_info_msg(reply);
-	return *nodes ? 0 : wlb_fail(error, "no memory for the node list");
+	return *nodes ? 0 : wlb_fail(error, "out of memory for the node list");
 }
 
 int wlb_slurm_node_down(const char *node, const char *reason, struct wlb_error *error)

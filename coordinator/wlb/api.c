@@ -40,7 +40,7 @@ json_t *wlb_api_get(const char *path, struct wlb_error *error)
 		return NULL;
 	struct wlb_connection *connection = wlb_connection_new(&config);
 	if (connection == NULL) {
-		wlb_fail(error, "no memory for a connection");
+		wlb_fail(error, "out of memory for a connection");
 		return NULL;
 	}
 	json_t *root = wlb_api_call(connection, "GET", path, NULL, GET_MS, NULL, error);

@@ -59,8 +59,8 @@ int wlb_cpu_load_blas(struct wlb_cpu_blas *blas, struct wlb_error *error);
 
 /* -- key_groups.c --
  * Cuts a list of segments where none before the cut shares a key with one after it. starts[0 .. groups] receives the
- * first segment of each group and, last, the count; it has room for count + 1. Returns the number of groups. Where keys
- * overlap out of order, groups are only larger than they need to be. */
+ * first segment of each group and, last, the count; it has space for count + 1. Returns the number of groups. Where
+ * keys overlap out of order, groups are only larger than they need to be. */
 int wlb_cpu_key_groups(int32_t *starts, const struct wlb_segment *segments, int count);
 
 /* -- device.c -- */

@@ -169,7 +169,7 @@ static int fail_to_fit(const struct wlb_search *search, struct wlb_error *error)
 	wlb_layout_format(&c->plan.layout, layout, sizeof(layout));
 	if (c->missing_bytes == 0.0)
 		return wlb_fail(error,
-		                "no layout has room for the documents of the samples in its micro-batches: "
+		                "no layout has space for the documents of the samples in its micro-batches: "
 		                "raise max_length_ratio, %g",
 		                search->options.max_length_ratio);
 	return wlb_fail(error,

@@ -107,7 +107,7 @@ static int simulate(const struct wlb_search *search, struct wlb_candidate *c, in
                     const struct wlb_step *step, struct wlb_error *error)
 {
 	struct wlb_machine machine = search->machine;
-	/* Ranks fill what tp leaves of the roomiest node. */
+	/* Ranks fill what tp leaves of the emptiest node. */
 	machine.gpus_per_node = search->most_usable / c->plan.layout.tp * c->plan.layout.tp;
 	int32_t *leaf = leaves_of(search, &c->plan, machine.gpus_per_node);
 	if (leaf == NULL)

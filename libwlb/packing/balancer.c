@@ -9,7 +9,7 @@ struct wlb_balancer {
 	struct wlb_assignment assignment;
 };
 
-enum { NO_ROOM = 1 };
+enum { DOES_NOT_FIT = 1 };
 
 static int deal_whole(struct wlb_balancer *balancer, const int64_t *tokens, size_t count, struct wlb_error *error)
 {
@@ -26,9 +26,9 @@ static int deal_whole(struct wlb_balancer *balancer, const int64_t *tokens, size
 	wlb_assignment_place(assignment, INT64_MAX);
 	for (size_t i = 0; i < count; i++)
 		if (assignment->spans[i].bin < 0) {
-			wlb_fail(error, "span %zu of %lld tokens finds no room in %d micro-batches of %lld", i,
+			wlb_fail(error, "span %zu of %lld tokens does not fit in %d micro-batches of %lld", i,
 			         (long long)tokens[i], assignment->bins.count, (long long)assignment->bins.max_tokens);
-			return NO_ROOM;
+			return DOES_NOT_FIT;
 		}
 	wlb_assignment_refine(assignment);
 	return 0;

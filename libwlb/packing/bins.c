@@ -53,21 +53,21 @@ static void sift_down(struct wlb_bins *bins, int32_t at)
 	}
 }
 
-/* Place in the heap, at or below `at`, of the lightest bin with room, if lighter than `best`; a bin with room
+/* Place in the heap, at or below `at`, of the lightest bin with space, if lighter than `best`; a bin with space
  * hides all below it. */
-static int32_t find_room(const struct wlb_bins *bins, int32_t at, int64_t tokens, int32_t best)
+static int32_t find_space(const struct wlb_bins *bins, int32_t at, int64_t tokens, int32_t best)
 {
 	if (at >= bins->count || (best >= 0 && !before(bins, at, best)))
 		return best;
 	if (bins->loads[bins->heap[at]].tokens + tokens <= bins->max_tokens)
 		return at;
-	best = find_room(bins, 2 * at + 1, tokens, best);
-	return find_room(bins, 2 * at + 2, tokens, best);
+	best = find_space(bins, 2 * at + 1, tokens, best);
+	return find_space(bins, 2 * at + 2, tokens, best);
 }
 
 int32_t wlb_bins_put(struct wlb_bins *bins, int64_t tokens, double work)
 {
-	int32_t at = find_room(bins, 0, tokens, -1);
+	int32_t at = find_space(bins, 0, tokens, -1);
 	if (at < 0)
 		return -1;
 	int32_t bin = bins->heap[at];

@@ -183,7 +183,7 @@ static int search(struct dynamic_cp *s, struct wlb_place *places, struct wlb_loa
 	}
 	if (best < 0.0)
 		return wlb_fail(error,
-		                "%zu documents find no room on %d ranks of %lld tokens in %d micro-batches: "
+		                "%zu documents do not fit on %d ranks of %lld tokens in %d micro-batches: "
 		                "raise the number of micro-batches",
 		                s->count, s->ranks, (long long)s->assignment.bins.max_tokens, s->micro_batches);
 	return 0;

@@ -111,7 +111,7 @@ static int less_first(const void *a, const void *b)
 }
 
 /* Pours short documents, taken as a fluid, over the trial bins: up to the heaviest bin costs no balance; above,
- * bins without room fall behind one by one, and each such level is a release worth a thought. */
+ * bins without space fall behind one by one, and each such level is a release worth a thought. */
 static void pour(const struct wlb_packer *packer, struct scene *scene, const struct trial *trial, size_t held)
 {
 	const struct wlb_bins *bins = &packer->trial;

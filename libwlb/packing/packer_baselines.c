@@ -9,13 +9,13 @@ void wlb_packer_plain(struct wlb_packer *packer)
 	int32_t bin = 0;
 	for (size_t i = 0; i < whole; i++)
 		while (assignment->spans[i].bin < 0) {
-			int64_t room = assignment->bins.max_tokens - assignment->bins.loads[bin].tokens;
-			if (room == 0)
+			int64_t space = assignment->bins.max_tokens - assignment->bins.loads[bin].tokens;
+			if (space == 0)
 				bin++;
 			else
 				wlb_packer_cut(packer, i,
-				               room < assignment->spans[i].span.tokens
-				                       ? room
+				               space < assignment->spans[i].span.tokens
+				                       ? space
 				                       : assignment->spans[i].span.tokens,
 				               bin);
 		}
@@ -28,7 +28,8 @@ static void rank_all(struct wlb_assignment *assignment)
 	wlb_assignment_sort(assignment);
 }
 
-/* Most work first to the lightest with room in the window; what fits nowhere whole fills the rooms left. */
+/* Most work first to the lightest with space in the window; a span that fits nowhere whole is cut to fill the space
+ * left. */
 void wlb_packer_fixed(struct wlb_packer *packer)
 {
 	rank_all(&packer->assignment);
@@ -53,7 +54,7 @@ static void release_queue(struct wlb_packer *packer, int64_t over, int64_t up_to
 		}
 }
 
-/* Into the lightest micro-batch if it has room, else into the shortest, else kept for the next step. */
+/* Into the lightest micro-batch if it has space, else into the shortest, else kept for the next step. */
 static int32_t greedy_bin(const struct wlb_bins *bins, int64_t tokens)
 {
 	int32_t lightest = 0, shortest = wlb_bins_emptiest(bins);

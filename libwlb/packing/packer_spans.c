@@ -33,11 +33,11 @@ void wlb_packer_cut_rest(struct wlb_packer *packer, int64_t came_by)
 		const struct wlb_assigned_span *assigned = &assignment->spans[assignment->order[r].span];
 		while (assigned->bin < 0 && assigned->came_step <= came_by) {
 			int32_t bin = wlb_bins_emptiest(&assignment->bins);
-			int64_t room = assignment->bins.max_tokens - assignment->bins.loads[bin].tokens;
-			if (room <= 0)
+			int64_t space = assignment->bins.max_tokens - assignment->bins.loads[bin].tokens;
+			if (space <= 0)
 				break;
 			wlb_packer_cut(packer, assignment->order[r].span,
-			               room < assigned->span.tokens ? room : assigned->span.tokens, bin);
+			               space < assigned->span.tokens ? space : assigned->span.tokens, bin);
 		}
 	}
 	wlb_bins_heapify(&assignment->bins);

@@ -97,13 +97,13 @@ static void add_sequence(struct wlb_shard_builder *builder, const struct wlb_sha
 	for (size_t d = 0; d < batch->count; d++)
 		sum += batch->tokens[d];
 	for (int32_t c = 0; c < chunks; c++) {
-		int64_t room = sum / chunks + (c < sum % chunks);
-		while (room > 0) {
+		int64_t space = sum / chunks + (c < sum % chunks);
+		while (space > 0) {
 			int64_t left = batch->tokens[i] - start;
-			int32_t count = (int32_t)(left < room ? left : room);
+			int32_t count = (int32_t)(left < space ? left : space);
 			wlb_shard_builder_add(builder,
 			                      (struct wlb_rank_span){(int32_t)i, owner(c, batch->ranks), start, count});
-			room -= count;
+			space -= count;
 			start += count;
 			if (start == batch->tokens[i]) {
 				start = 0;
@@ -134,7 +134,7 @@ static double slowest_s(const struct wlb_shards *shards, const struct wlb_kernel
 	return slowest;
 }
 
-/* The index in memory->made of the shards that were asked for; -1 without memory. `time` is for adaptive. */
+/* The index in memory->made of the shards that were asked for; returns -1 if out of memory. `time` is for adaptive. */
 static int make_shards(enum wlb_sharding sharding, const struct wlb_kernel_time *time,
                        const struct wlb_shard_batch *batch, struct wlb_shard_memory *memory)
 {

@@ -25,14 +25,14 @@ struct wlb_shard_builder {
 	int64_t *newest; /* of each rank: the number of its last span, or -1 */
 };
 
-/* Makes *result, with room for `spans`; -1 without memory. One builder of a memory at a time. */
+/* Makes *result, with space for `spans`; returns -1 if out of memory. One builder of a memory at a time. */
 int wlb_shard_builder_init(struct wlb_shard_builder *builder, const struct wlb_shard_batch *batch,
                            struct wlb_shard_memory *memory, struct wlb_shard_result *result, size_t spans);
 
 /* A span without tokens makes no shard; one that goes on where the last of its rank ended makes that longer. */
 void wlb_shard_builder_add(struct wlb_shard_builder *builder, struct wlb_rank_span span);
 
-/* Now the result is whole; -1 without memory. */
+/* Now the result is whole; returns -1 if out of memory. */
 int wlb_shard_builder_finish(struct wlb_shard_builder *builder, const struct wlb_shard_batch *batch,
                              enum wlb_sharding sharding);
 

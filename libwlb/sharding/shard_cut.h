@@ -27,7 +27,8 @@ struct wlb_cuts {
 	const uint8_t *longer;
 };
 
-/* Cuts every document per document; -1 without memory. The arrays are the memory's, valid until the next cuts. */
+/* Cuts every document per document; returns -1 if out of memory. The arrays are the memory's, valid until the next
+ * cuts. */
 int wlb_cuts_init(struct wlb_cuts *cuts, const struct wlb_shard_batch *batch, struct wlb_shard_memory *memory);
 
 #endif

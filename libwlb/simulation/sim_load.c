@@ -129,7 +129,7 @@ static void add_backward(const struct wlb_sim *sim, double linear, double attent
 }
 
 /* Documents on 1, 2, 4 ... cp ranks of their own, and the work of ranks made equal by wlb_dynamic_cp. 0 where they find
- * no room, else 1. */
+ * no space, else 1. */
 static int load_dynamic(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load, double *kv_bytes,
                         double *most_tokens)
 {

@@ -18,7 +18,7 @@ class LostNode(training.TrainingTest):
         print(f"next attempt after {time.monotonic() - killed:.1f} s", end=" ")
 
     def test_a_node_of_a_pipeline(self):
-        """8 ranks in two replicas of tp 2 x pp 2; three nodes have room for one, on two of them."""
+        """8 ranks in two replicas of tp 2 x pp 2; three nodes have space for one, on two of them."""
         job = self.submit(layout="tp=2,pp=2,dp=2")
         self.lose(job, 3)
         run = self.finish(job)

@@ -15,7 +15,7 @@ int wlb_folder_path(const char *dir, int64_t step, enum wlb_folder_kind kind, ch
 	static const char *const formats[] = {[WLB_FOLDER_FINAL] = "%s/step_%08lld",
 	                                      [WLB_FOLDER_PARTIAL] = "%s/.step_%08lld.partial",
 	                                      [WLB_FOLDER_REPLACED] = "%s/.step_%08lld.replaced"};
-	/* Room for the names of the files in it. */
+	/* Space for the names of the files in it. */
 	if (snprintf(path, 4096, formats[kind], dir, (long long)step) >= 4096 - 64)
 		return wlb_fail(error, "%.100s...: the path of the checkpoints is longer than 4,000 bytes", dir);
 	return 0;

@@ -14,7 +14,7 @@ struct build {
 	struct wlb_build_result *result;
 	struct wlb_index_writer *writer;
 	uint16_t *tokens; /* of one document */
-	int64_t room;
+	int64_t capacity;
 	int bad_input;
 	double shown_s; /* when the progress was last shown */
 };
@@ -42,12 +42,12 @@ static int add_document(struct build *b, const char *text, int64_t length, struc
 		b->result->too_short++;
 		return 0;
 	}
-	if (length + 1 > b->room) {
+	if (length + 1 > b->capacity) {
 		uint16_t *tokens = reallocarray(b->tokens, (size_t)length + 1, 2 * sizeof(*tokens));
 		if (tokens == NULL)
 			return wlb_fail(error, "out of memory for a document of %lld bytes", (long long)length);
 		b->tokens = tokens;
-		b->room = 2 * (length + 1);
+		b->capacity = 2 * (length + 1);
 	}
 	return wlb_index_writer_add(b->writer, b->tokens, wlb_tokenize_bytes(text, length, b->tokens), error);
 }

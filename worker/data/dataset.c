@@ -100,20 +100,20 @@ static int check_header(struct wlb_dataset *d, struct wlb_error *error)
 static int check_counts(struct wlb_dataset *d, struct wlb_error *error)
 {
 	uint64_t sequences = load_u64(d->idx + 18), entries = load_u64(d->idx + 26);
-	uint64_t room = (uint64_t)d->idx_bytes;
-	if (sequences > room / 12)
+	uint64_t space = (uint64_t)d->idx_bytes;
+	if (sequences > space / 12)
 		return wlb_fail(
 			error,
 			"%s: sequence count is %llu: a file of %llu bytes holds fewer, it is truncated or damaged",
-			d->idx_path, (unsigned long long)sequences, (unsigned long long)room);
-	if (entries < 1 || entries > room / 8)
+			d->idx_path, (unsigned long long)sequences, (unsigned long long)space);
+	if (entries < 1 || entries > space / 8)
 		return wlb_fail(error,
 		                "%s: document count is %llu: it must be at least 1 and fit the file's %llu bytes",
-		                d->idx_path, (unsigned long long)entries, (unsigned long long)room);
+		                d->idx_path, (unsigned long long)entries, (unsigned long long)space);
 	uint64_t needed = WLB_INDEX_HEADER_BYTES + 12 * sequences + 8 * entries;
-	if (room != needed && room != needed + sequences)
+	if (space != needed && space != needed + sequences)
 		return wlb_fail(error, "%s: has %llu bytes: sequence count %llu and document count %llu need %llu",
-		                d->idx_path, (unsigned long long)room, (unsigned long long)sequences,
+		                d->idx_path, (unsigned long long)space, (unsigned long long)sequences,
 		                (unsigned long long)entries, (unsigned long long)needed);
 	d->sequences = (int64_t)sequences;
 	d->documents = (int64_t)entries - 1;

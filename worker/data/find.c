@@ -15,18 +15,18 @@ struct file {
 struct list {
 	struct file *files;
 	int64_t count;
-	int64_t room;
+	int64_t capacity;
 };
 
 static int append(struct list *list, const FTSENT *entry, struct wlb_error *error)
 {
-	if (list->count == list->room) {
-		int64_t room = list->room ? 2 * list->room : 1024;
-		struct file *files = reallocarray(list->files, (size_t)room, sizeof(*files));
+	if (list->count == list->capacity) {
+		int64_t capacity = list->capacity ? 2 * list->capacity : 1024;
+		struct file *files = reallocarray(list->files, (size_t)capacity, sizeof(*files));
 		if (files == NULL)
-			return wlb_fail(error, "out of memory for %lld files", (long long)room);
+			return wlb_fail(error, "out of memory for %lld files", (long long)capacity);
 		list->files = files;
-		list->room = room;
+		list->capacity = capacity;
 	}
 	struct file *file = &list->files[list->count];
 	*file = (struct file){strdup(entry->fts_path), entry->fts_statp->st_dev, entry->fts_statp->st_ino};

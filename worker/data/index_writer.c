@@ -19,7 +19,7 @@ struct wlb_index_writer {
 	FILE *bin;
 	int32_t *lengths;
 	int64_t documents;
-	int64_t room;
+	int64_t capacity;
 	int64_t tokens;
 };
 
@@ -84,13 +84,14 @@ int wlb_index_writer_add(struct wlb_index_writer *w, const uint16_t *tokens, int
 	if (count < 0 || count > INT32_MAX)
 		return wlb_fail(error, "%s: a document of %lld tokens: at most 2^31 - 1 fit the format", w->bin_path,
 		                (long long)count);
-	if (w->documents == w->room) {
-		int64_t room = w->room ? 2 * w->room : 1024;
-		int32_t *lengths = reallocarray(w->lengths, (size_t)room, sizeof(*lengths));
+	if (w->documents == w->capacity) {
+		int64_t capacity = w->capacity ? 2 * w->capacity : 1024;
+		int32_t *lengths = reallocarray(w->lengths, (size_t)capacity, sizeof(*lengths));
 		if (lengths == NULL)
-			return wlb_fail(error, "%s: out of memory for %lld documents", w->idx_path, (long long)room);
+			return wlb_fail(error, "%s: out of memory for %lld documents", w->idx_path,
+			                (long long)capacity);
 		w->lengths = lengths;
-		w->room = room;
+		w->capacity = capacity;
 	}
 	if (fwrite(tokens, sizeof(*tokens), (size_t)count, w->bin) != (size_t)count)
 		return wlb_fail(error, "%s: cannot be written: %s", w->bin_path, strerror(errno));

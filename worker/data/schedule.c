@@ -13,7 +13,7 @@ struct wlb_schedule {
 	struct wlb_shuffle order; /* of epoch at.epoch */
 	struct wlb_span *spans;   /* of the last step given */
 	int count;
-	int room;
+	int capacity;
 };
 
 static void begin_epoch(struct wlb_schedule *s, int64_t epoch)
@@ -116,13 +116,13 @@ static struct wlb_span peek(struct wlb_schedule *s)
 
 static int append(struct wlb_schedule *s, const struct wlb_span *span, struct wlb_error *error)
 {
-	if (s->count == s->room) {
-		int room = s->room < 64 ? 64 : s->room * 2;
-		struct wlb_span *grown = realloc(s->spans, (size_t)room * sizeof(*grown));
+	if (s->count == s->capacity) {
+		int capacity = s->capacity < 64 ? 64 : s->capacity * 2;
+		struct wlb_span *grown = realloc(s->spans, (size_t)capacity * sizeof(*grown));
 		if (grown == NULL)
-			return wlb_fail(error, "out of memory for a step of %d documents", room);
+			return wlb_fail(error, "out of memory for a step of %d documents", capacity);
 		s->spans = grown;
-		s->room = room;
+		s->capacity = capacity;
 	}
 	s->spans[s->count++] = *span;
 	return 0;

@@ -10,7 +10,7 @@
 #include "worker/data/input.h"
 
 enum {
-	FIRST_ROOM_BYTES = 1 << 16,
+	FIRST_CAPACITY_BYTES = 1 << 16,
 	LARGEST_DOCUMENT_BYTES = 1 << 30, /* a document must be held in memory, and its tokens in an int32 */
 };
 
@@ -19,7 +19,7 @@ struct wlb_source {
 	const char *json_key;
 	gzFile file;
 	char *buffer;
-	int64_t room;
+	int64_t capacity;
 	int64_t line;
 	int is_jsonl;
 	int at_end;
@@ -43,8 +43,8 @@ struct wlb_source *wlb_source_open(const char *path, const char *json_key, struc
 		s->json_key = json_key;
 		s->is_jsonl = ends_with(path, ".jsonl") || ends_with(path, ".jsonl.gz");
 		s->path = strdup(path);
-		s->room = FIRST_ROOM_BYTES;
-		s->buffer = malloc(FIRST_ROOM_BYTES);
+		s->capacity = FIRST_CAPACITY_BYTES;
+		s->buffer = malloc(FIRST_CAPACITY_BYTES);
 		s->file = gzdopen(fd, "r"); /* reads what is not gzip as it is */
 	}
 	if (s == NULL || s->path == NULL || s->buffer == NULL || s->file == NULL) {
@@ -54,7 +54,7 @@ struct wlb_source *wlb_source_open(const char *path, const char *json_key, struc
 		wlb_source_close(s);
 		return NULL;
 	}
-	gzbuffer(s->file, FIRST_ROOM_BYTES);
+	gzbuffer(s->file, FIRST_CAPACITY_BYTES);
 	return s;
 }
 
@@ -72,16 +72,16 @@ void wlb_source_close(struct wlb_source *s)
 
 static int reserve(struct wlb_source *s, int64_t used, struct wlb_error *error)
 {
-	if (used < s->room)
+	if (used < s->capacity)
 		return 0;
-	if (s->room >= LARGEST_DOCUMENT_BYTES)
+	if (s->capacity >= LARGEST_DOCUMENT_BYTES)
 		return wlb_fail(error, "%s: a document of more than %d bytes: split it", s->path,
 		                LARGEST_DOCUMENT_BYTES);
-	char *buffer = realloc(s->buffer, (size_t)s->room * 2);
+	char *buffer = realloc(s->buffer, (size_t)s->capacity * 2);
 	if (buffer == NULL)
 		return wlb_fail(error, "%s: out of memory for a document of %lld bytes", s->path, (long long)used);
 	s->buffer = buffer;
-	s->room *= 2;
+	s->capacity *= 2;
 	return 0;
 }
 
@@ -107,7 +107,7 @@ static enum wlb_source_result next_file(struct wlb_source *s, const char **text,
 	for (;;) {
 		if (reserve(s, used, error) < 0)
 			return WLB_SOURCE_UNREADABLE;
-		int got = gzread(s->file, s->buffer + used, (unsigned)(s->room - used));
+		int got = gzread(s->file, s->buffer + used, (unsigned)(s->capacity - used));
 		if (got <= 0)
 			break;
 		if (memchr(s->buffer + used, '\0', (size_t)got) != NULL)
@@ -129,7 +129,7 @@ static int64_t read_line(struct wlb_source *s, struct wlb_error *error)
 	for (;;) {
 		if (reserve(s, used + 1, error) < 0)
 			return -1;
-		if (gzgets(s->file, s->buffer + used, (int)(s->room - used)) == NULL)
+		if (gzgets(s->file, s->buffer + used, (int)(s->capacity - used)) == NULL)
 			break;
 		/* A NUL inside a line would hide its rest here; JSON has none, and the parser says so. */
 		used += (int64_t)strlen(s->buffer + used);

@@ -78,7 +78,7 @@ static int choose_bins(struct wlb_assigner *d, const struct wlb_step *step, stru
 		                       error);
 	else
 		keep_packed(d, step);
-	/* Now and then longest first leaves no room for a span: then the packer's, less even. */
+	/* Now and then longest first leaves no space for a span: then the packer's, less even. */
 	if (rc > 0 && d->options.max_tokens >= d->packed_tokens) {
 		keep_packed(d, step);
 		rc = 0;

@@ -51,7 +51,7 @@ int wlb_assigner_init(struct wlb_assigner *assigner, const struct wlb_loader_opt
                       const struct wlb_document_time *time, struct wlb_error *error);
 void wlb_assigner_free(struct wlb_assigner *assigner);
 
-/* -1 without memory only: every step that the options allow finds room. */
+/* Returns -1 only if out of memory: every step that the options allow fits. */
 int wlb_assigner_assign(struct wlb_assigner *assigner, const struct wlb_step *step, struct wlb_error *error);
 
 #endif

@@ -29,14 +29,14 @@ struct wlb_rows {
 	struct wlb_row_arrays *arrays;
 };
 
-/* -1 without memory. Zeroed rows may be freed. */
+/* Returns -1 if out of memory. Zeroed rows may be freed. */
 int wlb_rows_init(struct wlb_rows *rows, int32_t micro_batches, struct wlb_error *error);
 void wlb_rows_free(struct wlb_rows *rows);
 /* All micro-batches without tokens. */
 void wlb_rows_clear(struct wlb_rows *rows);
 
-/* Lays out micro-batch `number` as `shards` says and fills all but ids and targets, which become those of padding. -1
- * without memory. */
+/* Lays out micro-batch `number` as `shards` says and fills all but ids and targets, which become those of padding.
+ * Returns -1 if out of memory. */
 int wlb_rows_add(struct wlb_rows *rows, int32_t number, const struct wlb_shards *shards,
                  const struct wlb_loader_options *options, const struct wlb_model *model, struct wlb_error *error);
 

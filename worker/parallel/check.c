@@ -33,7 +33,7 @@ static int shares_key_heads(const struct wlb_model *model, int tp)
 }
 
 /* "1, 2 or 4": the values that would pass; 1 does always. */
-static void list_ways(const struct wlb_model *model, const int *node_of, int size, char *text, size_t room)
+static void list_ways(const struct wlb_model *model, const int *node_of, int size, char *text, size_t capacity)
 {
 	int ways[8], count = 0, most = ranks_on(node_of, size, node_of[0]);
 	for (int tp = 1; tp <= most && count < 8; tp++)
@@ -42,7 +42,7 @@ static void list_ways(const struct wlb_model *model, const int *node_of, int siz
 	size_t length = 0;
 	for (int i = 0; i < count; i++) {
 		const char *between = i == 0 ? "" : i == count - 1 ? " or " : ", ";
-		length += (size_t)snprintf(text + length, room - length, "%s%d", between, ways[i]);
+		length += (size_t)snprintf(text + length, capacity - length, "%s%d", between, ways[i]);
 	}
 }
 

@@ -18,7 +18,7 @@ int wlb_length_list_add(struct wlb_length_list *list, int64_t tokens, struct wlb
 		size_t capacity = 2 * list->capacity + 1024;
 		int64_t *grown = reallocarray(list->tokens, capacity, sizeof(*grown));
 		if (grown == NULL)
-			return wlb_fail(error, "no memory for the lengths of %zu documents", capacity);
+			return wlb_fail(error, "out of memory for the lengths of %zu documents", capacity);
 		list->tokens = grown;
 		list->capacity = capacity;
 	}

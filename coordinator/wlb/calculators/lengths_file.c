@@ -77,7 +77,7 @@ int wlb_length_list_generate(const char *how, struct wlb_length_list *list, stru
 	double seed = 1.0, tail = 1.0, count = COUNT_DEFAULT;
 	char *words = strdup(how), *rest = words;
 	if (words == NULL)
-		return wlb_fail(error, "no memory for '%.40s'", how);
+		return wlb_fail(error, "out of memory for '%.40s'", how);
 	const char *kind = strsep(&rest, ",");
 	int rc = 0;
 	if (strcmp(kind, "skewed") != 0)

@@ -35,8 +35,8 @@ static int open_index(struct index *index, const unsigned char *data, size_t byt
 		return wlb_fail(error, "version %" PRIu64 ": only %d is known", read_u64(data + VERSION_AT), VERSION);
 	index->sequences = read_u64(data + COUNTS_AT);
 	index->documents_and_end = read_u64(data + COUNTS_AT + 8);
-	uint64_t room = bytes - HEADER_BYTES;
-	if (index->sequences > room / 12 || index->documents_and_end > (room - 12 * index->sequences) / 8)
+	uint64_t space = bytes - HEADER_BYTES;
+	if (index->sequences > space / 12 || index->documents_and_end > (space - 12 * index->sequences) / 8)
 		return wlb_fail(error,
 		                "is of %zu bytes, too short for %" PRIu64 " sequences and %" PRIu64 " documents: "
 		                "it was cut",

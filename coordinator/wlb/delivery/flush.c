@@ -233,7 +233,7 @@ static int find_folders(struct flush *flush, struct wlb_error *error)
 		return wlb_fail(error, "%d folders: at most %d can be given", dirs->count, FOLDERS_MAX);
 	flush->folders = calloc(FOLDERS_MAX, sizeof(*flush->folders));
 	if (flush->folders == NULL)
-		return wlb_fail(error, "no memory for %d folders", FOLDERS_MAX);
+		return wlb_fail(error, "out of memory for %d folders", FOLDERS_MAX);
 	if (dirs->count == 0)
 		return add_listed(flush);
 	for (int i = 0; i < dirs->count; i++)

@@ -167,7 +167,7 @@ void wlb_doctor_gpus(struct wlb_doctor *doctor)
 void wlb_doctor_save_dir(struct wlb_doctor *doctor)
 {
 	char probe[PATH_MAX];
-	struct statvfs room;
+	struct statvfs space;
 	snprintf(probe, sizeof(probe), "%s/.wlb-doctor.XXXXXX", doctor->save_dir);
 	int fd = mkstemp(probe);
 	if (fd < 0) {
@@ -175,12 +175,12 @@ void wlb_doctor_save_dir(struct wlb_doctor *doctor)
 		                "%s: nothing can be written there: %s", doctor->save_dir, strerror(errno));
 		return;
 	}
-	int rc = fstatvfs(fd, &room);
+	int rc = fstatvfs(fd, &space);
 	close(fd);
 	unlink(probe);
-	double free_gb = rc == 0 ? (double)room.f_bavail * (double)room.f_frsize / 1e9 : 0;
+	double free_gb = rc == 0 ? (double)space.f_bavail * (double)space.f_frsize / 1e9 : 0;
 	wlb_doctor_note(doctor, free_gb < 1 ? WLB_FINDING_WARN : WLB_FINDING_OK, "save folder",
-	                free_gb < 1 ? "make room or name another one: --save-dir DIR" : "",
+	                free_gb < 1 ? "make space or name another one: --save-dir DIR" : "",
 	                "%s can be written, %.1f GB are free; it must be the same on every node", doctor->save_dir,
 	                free_gb);
 }

@@ -53,7 +53,7 @@ static int print_json(const char *name, json_t *run, struct wlb_error *error)
 	char *end = text != NULL ? strrchr(text, '\n') : NULL;
 	if (end == NULL) {
 		free(text);
-		return wlb_fail(error, "no memory for the run");
+		return wlb_fail(error, "out of memory for the run");
 	}
 	*end = '\0';
 	printf("%s,\n  \"steps\": [", text);
@@ -88,14 +88,14 @@ static int tell_page(const json_t *steps, void *context)
 static int print_story(const char *name, json_t *run, bool steps, struct wlb_error *error)
 {
 	if (tell(run) != 0)
-		return wlb_fail(error, "no memory for the story");
+		return wlb_fail(error, "out of memory for the story");
 	json_t *sample = wlb_steps_sample(name, wlb_terminal_columns() * STEPS_A_COLUMN, error);
 	if (sample == NULL)
 		return -1;
 	int rc = wlb_show_loss(run, sample);
 	json_decref(sample);
 	if (rc != 0)
-		return wlb_fail(error, "no memory for the story");
+		return wlb_fail(error, "out of memory for the story");
 	return steps ? wlb_steps_each_page(name, tell_page, NULL, error) : 0;
 }
 

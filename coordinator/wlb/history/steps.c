@@ -48,7 +48,7 @@ int wlb_steps_each_page(const char *run, wlb_steps_page *page, void *context, st
 		return -1;
 	struct wlb_connection *connection = wlb_connection_new(&config);
 	if (connection == NULL)
-		return wlb_fail(error, "no memory for a connection");
+		return wlb_fail(error, "out of memory for a connection");
 	int rc = each_page(connection, run, page, context, error);
 	wlb_connection_free(connection);
 	return rc;

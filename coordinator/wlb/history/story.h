@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-/* All print to stdout. -1 without memory. */
+/* All print to stdout. Returns -1 if out of memory. */
 int wlb_show_summary(const json_t *run);
 int wlb_show_attempts(const json_t *run);
 int wlb_show_faults(const json_t *run);

@@ -17,7 +17,7 @@ struct wlb_table {
 /* Copies the strings; there is one for each column. */
 void wlb_table_add(struct wlb_table *table, const char *const *cells);
 
-/* Prints each row behind `indent` and frees the table. -1 without memory. */
+/* Prints each row behind `indent` and frees the table. Returns -1 if out of memory. */
 int wlb_table_print(struct wlb_table *table, const char *indent, FILE *out);
 
 #endif

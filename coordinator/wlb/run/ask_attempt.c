@@ -76,7 +76,7 @@ static int read_nodes(const json_t *list, struct wlb_attempt *attempt, struct wl
 	size_t count = json_array_size(list);
 	char **nodes = calloc(count + 1, sizeof(*nodes));
 	if (nodes == NULL)
-		return wlb_fail(error, "no memory for %zu nodes", count);
+		return wlb_fail(error, "out of memory for %zu nodes", count);
 	for (size_t i = 0; i < count; i++) {
 		const char *name = json_string_value(json_array_get(list, i));
 		if (name == NULL || (nodes[i] = strdup(name)) == NULL) {
@@ -202,7 +202,7 @@ int wlb_run_decide_alone(const struct wlb_run *run, struct wlb_attempt *attempt,
 		attempt->nodes[i] = strdup(job->nodes[i]);
 		attempt->node_count = i + 1;
 	}
-	return attempt->nodes != NULL ? 0 : wlb_fail(error, "no memory for %d nodes", job->node_count);
+	return attempt->nodes != NULL ? 0 : wlb_fail(error, "out of memory for %d nodes", job->node_count);
 }
 
 void wlb_run_end(struct wlb_run *run, const char *state, int exit_code, const char *reason)

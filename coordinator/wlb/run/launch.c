@@ -69,7 +69,7 @@ static int build_command(const struct wlb_run *run, const struct wlb_attempt *at
 	free(nodes);
 	line->arguments = calloc((size_t)(ARGUMENTS_OF_OURS + run->options.srun_arg_count + words), sizeof(char *));
 	if (n < 0 || line->arguments == NULL)
-		return wlb_fail(error, "no memory for a command line");
+		return wlb_fail(error, "out of memory for a command line");
 	snprintf(line->counts[0], sizeof(line->counts[0]), "--nodes=%d", attempt->node_count);
 	snprintf(line->counts[1], sizeof(line->counts[1]), "--ntasks=%d",
 	         attempt->node_count * attempt->tasks_per_node);

@@ -66,7 +66,7 @@ static int layout_of(const struct wlbd_decision_facts *facts, int nodes, struct 
 		.num_attention_heads = is_fixed ? policy.fixed.tp : 1,
 		.num_hidden_layers = is_fixed ? policy.fixed.pp : 1,
 	};
-	/* After a loss the run goes on with as many replicas of the model as there is room for. */
+	/* After a loss the run goes on with as many replicas of the model as there is space for. */
 	if (facts->first_total > 0)
 		policy.fixed.dp = 0;
 	return wlb_layout_choose(&policy, &any, nodes * facts->tasks_per_node, facts->tasks_per_node, layout, error);

@@ -17,7 +17,7 @@ struct corpus {
 	struct wlb_span *batch; /* of `batches` */
 };
 
-/* The next global batch, in corpus->batch until the next call; gives the number of its spans. Aborts without memory.
+/* The next global batch, in corpus->batch until the next call; gives the number of its spans. Aborts if out of memory.
  */
 size_t corpus_next(struct corpus *corpus, int64_t seq_length, int64_t max_tokens);
 void corpus_free(struct corpus *corpus);

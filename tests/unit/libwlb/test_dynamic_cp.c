@@ -124,7 +124,7 @@ static void keeps_small_documents_on_one_rank_and_splits_the_long(void **state)
 	assert_int_equal(split, 0);
 }
 
-static void splits_what_one_rank_has_no_room_for(void **state)
+static void splits_what_does_not_fit_one_rank(void **state)
 {
 	(void)state;
 	static struct wlb_load loads[8];
@@ -143,9 +143,8 @@ static void refuses_what_cannot_be(void **state)
 	struct wlb_place places[2];
 	struct wlb_error error;
 	assert_int_equal(wlb_dynamic_cp(&corpus_model, tokens, 1, 8, 1, 124, places, loads, &error), -1);
-	assert_string_equal(error.message,
-	                    "1 documents find no room on 8 ranks of 124 tokens in 1 micro-batches: raise "
-	                    "the number of micro-batches");
+	assert_string_equal(error.message, "1 documents do not fit on 8 ranks of 124 tokens in 1 micro-batches: raise "
+	                                   "the number of micro-batches");
 	assert_int_equal(wlb_dynamic_cp(&corpus_model, tokens, 2, 8, 1, 1000, places, loads, &error), -1);
 	assert_string_equal(error.message, "document 1 has -3 tokens: it must not be negative");
 	assert_int_equal(wlb_dynamic_cp(&corpus_model, tokens, 1, 0, 1, 1000, places, loads, &error), -1);
@@ -161,7 +160,7 @@ int main(void)
 		cmocka_unit_test(holds_what_it_promises_on_any_documents),
 		cmocka_unit_test(makes_ranks_equal_without_delay),
 		cmocka_unit_test(keeps_small_documents_on_one_rank_and_splits_the_long),
-		cmocka_unit_test(splits_what_one_rank_has_no_room_for),
+		cmocka_unit_test(splits_what_does_not_fit_one_rank),
 		cmocka_unit_test(refuses_what_cannot_be),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

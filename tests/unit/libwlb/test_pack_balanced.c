@@ -12,7 +12,7 @@
 
 enum { MOST_PIECES = 14, MOST_BINS = 4 };
 
-/* Branch and bound: span by span into every bin that differs and has room, unless that reaches the best. */
+/* Branch and bound: span by span into every bin that differs and has space, unless that reaches the best. */
 struct solver {
 	const int64_t *tokens;
 	int count;
@@ -135,7 +135,7 @@ static void refuses_what_fits_nowhere(void **state)
 	int32_t bin_of[3];
 	struct wlb_error error;
 	assert_int_equal(wlb_pack_balanced(&corpus_model, tokens, 3, 2, 10, bin_of, &error), -1);
-	assert_string_equal(error.message, "span 1 of 11 tokens finds no room in 2 micro-batches of 10");
+	assert_string_equal(error.message, "span 1 of 11 tokens does not fit in 2 micro-batches of 10");
 	assert_int_equal(wlb_pack_balanced(&corpus_model, negative, 2, 2, 10, bin_of, &error), -1);
 	assert_string_equal(error.message, "span 1 has -2 tokens: it must not be negative");
 	assert_int_equal(wlb_pack_balanced(&corpus_model, tokens, 3, 0, 10, bin_of, &error), -1);
@@ -161,7 +161,7 @@ static void takes_work_from_a_function(void **state)
 	wlb_balancer_free(balancer);
 }
 
-static void tells_no_room_from_an_error(void **state)
+static void tells_what_does_not_fit_from_an_error(void **state)
 {
 	(void)state;
 	static const int64_t full[] = {5, 5, 5}, negative[] = {1, -2};
@@ -170,7 +170,7 @@ static void tells_no_room_from_an_error(void **state)
 	struct wlb_error error;
 	struct wlb_balancer *balancer = wlb_balancer_new(squared, &unit, NULL);
 	assert_int_equal(wlb_balancer_pack(balancer, full, 3, 2, 9, bin_of, &error), 1);
-	assert_string_equal(error.message, "span 2 of 5 tokens finds no room in 2 micro-batches of 9");
+	assert_string_equal(error.message, "span 2 of 5 tokens does not fit in 2 micro-batches of 9");
 	assert_int_equal(wlb_balancer_pack(balancer, negative, 2, 2, 9, bin_of, &error), -1);
 	assert_int_equal(wlb_balancer_pack(balancer, full, 3, 0, 9, bin_of, &error), -1);
 	assert_int_equal(wlb_balancer_pack(balancer, full, 3, 3, 9, bin_of, &error), 0);
@@ -221,7 +221,7 @@ int main(void)
 		cmocka_unit_test(gives_the_same_for_the_same),
 		cmocka_unit_test(refuses_what_fits_nowhere),
 		cmocka_unit_test(takes_work_from_a_function),
-		cmocka_unit_test(tells_no_room_from_an_error),
+		cmocka_unit_test(tells_what_does_not_fit_from_an_error),
 		cmocka_unit_test(deals_every_step_as_the_first),
 		cmocka_unit_test(deals_nothing),
 	};

@@ -46,7 +46,7 @@ static int32_t delay_bound_of(const struct wlb_packer_options *o)
 static size_t any_batch(uint64_t *random, struct wlb_span *batch, size_t most, const struct wlb_packer_options *o,
                         int64_t *document)
 {
-	int64_t room = o->seq_length * o->micro_batches;
+	int64_t space = o->seq_length * o->micro_batches;
 	size_t count = 0, wanted = corpus_random(random) % (most + 1);
 	while (count < wanted) {
 		const int64_t lengths[] = {0,
@@ -58,9 +58,9 @@ static size_t any_batch(uint64_t *random, struct wlb_span *batch, size_t most, c
 		                           (int64_t)(corpus_random(random) % (uint64_t)(o->seq_length / 16 + 1)),
 		                           (int64_t)(corpus_random(random) % (uint64_t)(o->seq_length / 16 + 1))};
 		int64_t tokens = lengths[corpus_random(random) % 8];
-		if (tokens > room)
+		if (tokens > space)
 			break;
-		room -= tokens;
+		space -= tokens;
 		batch[count++] = (struct wlb_span){
 			.document = (*document)++, .start = (int64_t)(corpus_random(random) % 100), .tokens = tokens};
 	}

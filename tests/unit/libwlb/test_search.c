@@ -38,7 +38,7 @@ static struct wlb_search_options small_options(int32_t nodes, const struct wlb_s
 	return options;
 }
 
-/* The step time of a plan over the documents of a batch, or infinity where they find no room. */
+/* The step time of a plan over the documents of a batch, or infinity where they do not fit. */
 static double step_s_of(const struct wlb_model *model, const struct wlb_machine *machine, const struct wlb_plan *plan)
 {
 	int64_t tokens[MOST_DOCUMENTS], sum = 0;
@@ -48,8 +48,8 @@ static double step_s_of(const struct wlb_model *model, const struct wlb_machine 
 	for (; sum + lengths[count % LENGTHS] <= BATCH * WINDOW; count++)
 		sum += tokens[count] = lengths[count % LENGTHS];
 	double windows = (double)BATCH / bins;
-	int64_t room = (int64_t)ceil(WINDOW * (windows > 1.0 ? windows : 1.0) * 1.25);
-	if (wlb_pack_balanced(model, tokens, count, bins, room, bin_of, NULL) < 0)
+	int64_t space = (int64_t)ceil(WINDOW * (windows > 1.0 ? windows : 1.0) * 1.25);
+	if (wlb_pack_balanced(model, tokens, count, bins, space, bin_of, NULL) < 0)
 		return INFINITY;
 	for (int32_t b = 0; b < bins; b++)
 		for (size_t i = 0; i < count; i++)

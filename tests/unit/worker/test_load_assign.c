@@ -129,7 +129,7 @@ static void greedy_is_as_published(void **state)
 	loads_close(&d);
 }
 
-/* Longest first gives 63 + 38 and 62 + 50, and has no room for 37. */
+/* Longest first gives 63 + 38 and 62 + 50, and has no space for 37. */
 static void packed_micro_batches_are_kept_where_a_span_would_not_fit(void **state)
 {
 	static const struct wlb_packed_span spans[] = {
@@ -228,7 +228,7 @@ struct choice {
 static void as_many_micro_batches_as_a_step_needs(void **state)
 {
 	static const struct choice choices[] = {
-		/* Megatron-LM's number, a quarter more room where lengths may differ */
+		/* Megatron-LM's number, a quarter more space where lengths may differ */
 		{WLB_STRATEGY_PLAIN, 16, 1, 0, 1, {1, 1, 1, 4}, 4, 100},
 		{WLB_STRATEGY_FIXED, 16, 2, 0, 1, {1, 1, 1, 4}, 2, 200},
 		{WLB_STRATEGY_BALANCED, 16, 1, 0, 1, {1, 1, 1, 4}, 4, 125},

@@ -19,7 +19,7 @@ struct tiny_setup {
 	int interleave;
 	enum wlb_recompute recompute;
 	int slots;
-	int max_tokens; /* there is room for them and not for more; 0: TINY_TOKENS */
+	int max_tokens; /* there is space for them and not for more; 0: TINY_TOKENS */
 };
 
 struct tiny {

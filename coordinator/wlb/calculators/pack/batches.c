@@ -21,7 +21,7 @@ static int add(struct wlb_batches *batches, struct wlb_span span, struct wlb_err
 		size_t capacity = 2 * batches->capacity + 1024;
 		struct wlb_span *grown = reallocarray(batches->spans, capacity, sizeof(*grown));
 		if (grown == NULL)
-			return wlb_fail(error, "no memory for a batch of %zu documents", capacity);
+			return wlb_fail(error, "out of memory for a batch of %zu documents", capacity);
 		batches->spans = grown;
 		batches->capacity = capacity;
 	}

@@ -23,7 +23,7 @@ void wlb_batches_init(struct wlb_batches *batches, bool (*next)(void *context, i
                       int64_t seq_length, int64_t max_tokens);
 
 /* Brings the next batch: spans of documents until the next would make it longer than max_tokens. 1 with a batch; 0
- * where the documents ended before it was full, what came of it being in spans; -1 without memory. */
+ * where the documents ended before it was full, what came of it being in spans; returns -1 if out of memory. */
 int wlb_batches_next(struct wlb_batches *batches, struct wlb_error *error);
 void wlb_batches_free(struct wlb_batches *batches);
 

@@ -9,10 +9,10 @@
 #include "coordinator/wlb/calculators/pack/tally.h"
 #include "libwlb/wlb.h"
 
-/* The summary as an object; NULL without memory. */
+/* The summary as an object; returns NULL if out of memory. */
 json_t *wlb_pack_json(const struct wlb_pack_summary *summary);
 
-/* The table, and the imbalance of every step as a curve. -1 without memory. */
+/* The table, and the imbalance of every step as a curve. Returns -1 if out of memory. */
 int wlb_pack_print(const struct wlb_pack_summary *summary, const struct wlb_pack_tally *tally);
 
 /* The micro-batches of a step as bars of their work, with their tokens. */

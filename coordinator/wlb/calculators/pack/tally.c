@@ -10,7 +10,7 @@ int wlb_pack_tally_add(struct wlb_pack_tally *tally, const struct wlb_step *step
 		int64_t capacity = 2 * tally->capacity + 256;
 		double *grown = reallocarray(tally->imbalances, (size_t)capacity, sizeof(*grown));
 		if (grown == NULL)
-			return wlb_fail(error, "no memory for the measures of %lld steps", (long long)capacity);
+			return wlb_fail(error, "out of memory for the measures of %lld steps", (long long)capacity);
 		tally->imbalances = grown;
 		tally->capacity = capacity;
 	}
@@ -47,7 +47,7 @@ static int summarize_imbalance(struct wlb_pack_summary *summary, const double *i
 		return 0;
 	double *sorted = reallocarray(NULL, steps, sizeof(*sorted));
 	if (sorted == NULL)
-		return wlb_fail(error, "no memory for the measures of %zu steps", steps);
+		return wlb_fail(error, "out of memory for the measures of %zu steps", steps);
 	memcpy(sorted, imbalances, steps * sizeof(*sorted));
 	qsort(sorted, steps, sizeof(*sorted), less_first);
 	double sum = 0.0;

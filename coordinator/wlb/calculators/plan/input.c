@@ -63,7 +63,7 @@ static int read_nodes(const struct wlb_plan_request *request, struct wlb_plan_in
 	char *words = request->down != NULL ? strdup(request->down) : NULL, *rest = words;
 	int rc = 0;
 	if (input->gpus_of_node == NULL || (request->down != NULL && words == NULL))
-		rc = wlb_fail(error, "no memory for %d nodes", input->nodes);
+		rc = wlb_fail(error, "out of memory for %d nodes", input->nodes);
 	for (int32_t i = 0; rc == 0 && i < input->nodes; i++)
 		input->gpus_of_node[i] = input->machine.gpus_per_node;
 	while (rc == 0 && rest != NULL)
@@ -86,7 +86,7 @@ static int read_leaves(struct wlb_plan_input *input, struct wlb_error *error)
 	input->leaf = calloc((size_t)input->nodes, sizeof(*input->leaf));
 	int rc = order != NULL && input->leaf != NULL
 	                 ? wlb_topology_order(&input->topology.topology, input->nodes, order, input->leaf, error)
-	                 : wlb_fail(error, "no memory for %d nodes", input->nodes);
+	                 : wlb_fail(error, "out of memory for %d nodes", input->nodes);
 	for (int32_t i = 0; rc == 0 && i < input->nodes; i++)
 		if (input->gpus_of_node[order[i]] > 0)
 			input->leaf[used++] = input->leaf[i];

@@ -10,10 +10,10 @@
 /* "none", "selective" or "full". */
 const char *wlb_recompute_name(enum wlb_recompute recompute);
 
-/* An object of {"layout": {...}, ...}; NULL without memory. */
+/* An object of {"layout": {...}, ...}; returns NULL if out of memory. */
 json_t *wlb_plan_to_json(const struct wlb_plan *plan);
 
-/* All of the result as an object; NULL without memory. */
+/* All of the result as an object; returns NULL if out of memory. */
 json_t *wlb_search_to_json(const struct wlb_plan_input *input, const struct wlb_search_result *result);
 
 #endif

@@ -19,7 +19,7 @@ static size_t stem_of(const char *file)
 	return length > end && strcmp(file + length - end, suffix) == 0 ? length - end : 0;
 }
 
-/* `path` has room for PATH_MAX + NAME_MAX bytes. */
+/* `path` has space for PATH_MAX + NAME_MAX bytes. */
 static void machines_dir(char *path)
 {
 	const char *named = getenv("WLB_MACHINES");

@@ -20,7 +20,7 @@ static int keep(struct wlb_samples *samples, const struct wlb_step *step, struct
 	copy->spans = copy_of(step->spans, step->count, sizeof(*step->spans));
 	copy->loads = copy_of(step->loads, (size_t)step->micro_batches, sizeof(*step->loads));
 	if (copy->spans == NULL || copy->loads == NULL)
-		return wlb_fail(error, "no memory for a step of %zu documents", step->count);
+		return wlb_fail(error, "out of memory for a step of %zu documents", step->count);
 	return 0;
 }
 
@@ -49,7 +49,7 @@ int wlb_samples_take(struct wlb_samples *samples, struct wlb_plan_input *input,
 	                 options->seq_length * options->micro_batches);
 	samples->steps = calloc(count, sizeof(*samples->steps));
 	int rc = samples->steps != NULL ? take(samples, &batches, packer, skip, count, error)
-	                                : wlb_fail(error, "no memory for %zu steps", count);
+	                                : wlb_fail(error, "out of memory for %zu steps", count);
 	wlb_batches_free(&batches);
 	wlb_packer_free(packer);
 	return rc;

@@ -15,7 +15,7 @@ double wlb_time_part(const struct wlb_sim_time *time, int part);
 /* Bars of where a step's time goes; parts of no time are left out. */
 void wlb_time_print(const struct wlb_sim_time *time);
 
-/* An object of seconds by name; NULL without memory. */
+/* An object of seconds by name; returns NULL if out of memory. */
 json_t *wlb_time_to_json(const struct wlb_sim_time *time);
 
 #endif

@@ -19,10 +19,10 @@ struct named {
 /* What the lines say, before names become numbers. */
 struct reader {
 	struct wlb_topology_file *file;
-	size_t capacity;     /* of the file's switches */
-	char ***below;       /* names of the switches below each; those of the file, owned */
-	int32_t node_room;   /* of the file's nodes */
-	struct named *known; /* switches by name */
+	size_t capacity;       /* of the file's switches */
+	char ***below;         /* names of the switches below each; those of the file, owned */
+	int32_t node_capacity; /* of the file's nodes */
+	struct named *known;   /* switches by name */
 };
 
 static int by_name(const void *a, const void *b)
@@ -46,12 +46,12 @@ static int add_switch(struct reader *reader, const char *name, struct wlb_error 
 		if (below != NULL)
 			reader->below = below;
 		if (switches == NULL || names == NULL || below == NULL)
-			return wlb_fail(error, "no memory for %zu switches", capacity);
+			return wlb_fail(error, "out of memory for %zu switches", capacity);
 		reader->capacity = capacity;
 	}
 	char *copy = strdup(name);
 	if (copy == NULL)
-		return wlb_fail(error, "no memory for switch '%.60s'", name);
+		return wlb_fail(error, "out of memory for switch '%.60s'", name);
 	file->names[count] = copy;
 	file->switches[count] = (struct wlb_switch){.name = copy};
 	reader->below[count] = NULL;
@@ -65,17 +65,17 @@ static int add_nodes(struct reader *reader, struct wlb_switch *at, char **names,
 	struct wlb_topology_file *file = reader->file;
 	if (count > NODES_MAX - file->node_count)
 		return wlb_fail(error, "more than %d nodes", NODES_MAX);
-	if (file->node_count + count > reader->node_room) {
-		int32_t room = 2 * (file->node_count + count);
-		char **grown = reallocarray(file->nodes, (size_t)room, sizeof(*grown));
+	if (file->node_count + count > reader->node_capacity) {
+		int32_t capacity = 2 * (file->node_count + count);
+		char **grown = reallocarray(file->nodes, (size_t)capacity, sizeof(*grown));
 		if (grown == NULL)
-			return wlb_fail(error, "no memory for %d nodes", room);
+			return wlb_fail(error, "out of memory for %d nodes", capacity);
 		file->nodes = grown;
-		reader->node_room = room;
+		reader->node_capacity = capacity;
 	}
 	int32_t *numbers = calloc((size_t)count + 1, sizeof(*numbers));
 	if (numbers == NULL)
-		return wlb_fail(error, "no memory for %d nodes", count);
+		return wlb_fail(error, "out of memory for %d nodes", count);
 	for (int i = 0; i < count; i++) {
 		numbers[i] = file->node_count;
 		file->nodes[file->node_count++] = names[i];
@@ -185,7 +185,7 @@ static struct named *sort_names(char *const *names, size_t count, const char *wh
 {
 	struct named *sorted = calloc(count + 1, sizeof(*sorted));
 	if (sorted == NULL) {
-		wlb_fail(error, "no memory for %zu names", count);
+		wlb_fail(error, "out of memory for %zu names", count);
 		return NULL;
 	}
 	for (size_t i = 0; i < count; i++)
@@ -209,7 +209,7 @@ static int link_switches(struct reader *reader, struct wlb_error *error)
 			continue;
 		int32_t *numbers = calloc(at->switch_count, sizeof(*numbers));
 		if (numbers == NULL)
-			return wlb_fail(error, "no memory for %zu switches", at->switch_count);
+			return wlb_fail(error, "out of memory for %zu switches", at->switch_count);
 		at->switches = numbers;
 		for (size_t k = 0; k < at->switch_count; k++) {
 			const struct named key = {.name = reader->below[i][k]};

@@ -24,10 +24,10 @@ struct wlb_shard_summary {
 void wlb_shard_summary_add(struct wlb_shard_summary *summary, const struct wlb_shards *shards,
                            const struct wlb_model *model, const struct wlb_kernel_time *time);
 
-/* The summary as an object; NULL without memory. */
+/* The summary as an object; returns NULL if out of memory. */
 json_t *wlb_shard_json(const struct wlb_shard_summary *summary);
 
-/* The table. -1 without memory. */
+/* The table. Returns -1 if out of memory. */
 int wlb_shard_print(const struct wlb_shard_summary *summary);
 
 /* The ranks of a micro-batch as bars of their work, with their tokens. */

@@ -46,7 +46,7 @@ static int reserve(struct job *job, size_t documents, struct wlb_error *error)
 	if (places != NULL)
 		job->places = places;
 	if (tokens == NULL || places == NULL)
-		return wlb_fail(error, "no memory for a micro-batch of %zu documents", documents);
+		return wlb_fail(error, "out of memory for a micro-batch of %zu documents", documents);
 	return 0;
 }
 
@@ -113,7 +113,7 @@ static int run_job(struct job *job, struct wlb_error *error)
 	};
 	job->loads = calloc((size_t)job->summary.ranks, sizeof(*job->loads));
 	if (job->loads == NULL)
-		return wlb_fail(error, "no memory for %d ranks", job->summary.ranks);
+		return wlb_fail(error, "out of memory for %d ranks", job->summary.ranks);
 	if (request->dump != NULL) {
 		if (wlb_aside_open(&job->dump, request->dump, error) < 0)
 			return -1;

@@ -43,7 +43,7 @@ static int keep_bars(struct wlb_sim_run *run, const struct wlb_sim *sim, int32_t
 	const struct wlb_sim_event *events = wlb_sim_timeline(sim, &count);
 	run->bars = calloc(count + 1, sizeof(*run->bars));
 	if (run->bars == NULL)
-		return wlb_fail(error, "no memory for %zu bars of a timeline", count);
+		return wlb_fail(error, "out of memory for %zu bars of a timeline", count);
 	run->bar_count = 0;
 	for (size_t i = 0; i < count; i++)
 		if (events[i].replica == replica)
@@ -102,7 +102,7 @@ int wlb_sim_parse_slow(const char *list, int ranks, double *slowdown, struct wlb
 	for (int i = 0; i < ranks; i++)
 		slowdown[i] = 1.0;
 	char *words = strdup(list), *rest = words;
-	int rc = words != NULL ? 0 : wlb_fail(error, "no memory for '%.60s'", list);
+	int rc = words != NULL ? 0 : wlb_fail(error, "out of memory for '%.60s'", list);
 	for (char *word; rc == 0 && (word = strsep(&rest, ",")) != NULL;) {
 		char *factor = strchr(word, ':');
 		int64_t rank;

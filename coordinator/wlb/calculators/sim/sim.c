@@ -23,7 +23,7 @@ struct request {
 static int read_strategies(const char *list, struct wlb_sim_report *report, struct wlb_error *error)
 {
 	char *words = strdup(list), *rest = words;
-	int rc = words != NULL ? 0 : wlb_fail(error, "no memory for --strategies");
+	int rc = words != NULL ? 0 : wlb_fail(error, "out of memory for --strategies");
 	for (const char *word; rc == 0 && (word = strsep(&rest, ",")) != NULL;) {
 		const struct wlb_sim_strategy *strategy = wlb_sim_strategy_find(word);
 		if (strategy == NULL)
@@ -128,7 +128,7 @@ static int simulate(const struct request *request, struct wlb_plan_input *input,
 	if (request->slow != NULL) {
 		*slowdown = calloc((size_t)ranks, sizeof(**slowdown));
 		if (*slowdown == NULL)
-			return wlb_fail(error, "no memory for %d ranks", ranks);
+			return wlb_fail(error, "out of memory for %d ranks", ranks);
 		if (wlb_sim_parse_slow(request->slow, ranks, *slowdown, error) < 0)
 			return wlb_fail_in(error, "--slow");
 	}
