@@ -97,16 +97,38 @@ struct wlb_coordinates {
 	int dp;
 };
 
-/* Rank order: tp varies fastest, then cp, then pp, then dp, so that tensor-parallel ranks are
- * neighbours (one node) and data-parallel replicas are farthest apart. */
-struct wlb_coordinates wlb_layout_coordinates(const struct wlb_layout *layout, int rank);
-int wlb_layout_rank(const struct wlb_layout *layout, const struct wlb_coordinates *at);
+/* Order of places in a layout: tp varies fastest, then cp, then pp, then dp, so that tensor-parallel ranks are
+ * neighbours (one node) and data-parallel replicas are farthest apart. wlb_nodes_place gives the place of a rank. */
+struct wlb_coordinates wlb_layout_coordinates(const struct wlb_layout *layout, int place);
+int wlb_layout_place(const struct wlb_layout *layout, const struct wlb_coordinates *at);
 
-/* Resolves a policy for `ranks` ranks of `ranks_per_node` each. AUTO gives the layout with the
- * least predicted step time among those that the worker supports (data parallel in this version);
- * FIXED is checked: the product must be `ranks`, tp must divide the heads and the ranks of a node,
- * pp must not exceed the layers. */
-int wlb_layout_choose(const struct wlb_policy *policy, const struct wlb_model *model, int ranks, int ranks_per_node,
+/* The nodes that ranks run on, in the launcher's order (Slurm's SLURM_NODEID), and how many ranks each has. */
+struct wlb_nodes {
+	int count;
+	int ranks_per_node;  /* on every node, where ranks_on is NULL */
+	const int *ranks_on; /* [count] ranks on each node, each >= 1; NULL: ranks_per_node on each */
+	char *const *names;  /* [count] for messages; NULL: they say "node 1" */
+};
+
+/* Ranks on node 0 to count - 1, and on all of them. */
+int wlb_nodes_ranks_on(const struct wlb_nodes *nodes, int node);
+int64_t wlb_nodes_ranks(const struct wlb_nodes *nodes);
+
+/* The place in the layout of rank `local_rank` (from 0, in rank order) of `node`: ranks take their places node by node,
+ * whatever order the launcher numbered them in, so that srun --distribution=cyclic does not put the ranks of a
+ * tensor-parallel group on different nodes. -1 when there is no such node or rank. */
+int64_t wlb_nodes_place(const struct wlb_nodes *nodes, int node, int local_rank);
+
+/* 0 when the layout can run, -1 with the value, the rule and the remedy: every way is at least 1, their product is the
+ * number of ranks, tp divides num_attention_heads and the ranks of each node, one of tp and num_key_value_heads divides
+ * the other, pp does not exceed num_hidden_layers. Rules about nodes or model are left out where that is NULL. */
+int wlb_layout_check(const struct wlb_layout *layout, const struct wlb_nodes *nodes, const struct wlb_model *model,
+                     struct wlb_error *error);
+
+/* Resolves a policy for the ranks on `nodes`: AUTO and OFF give data parallel only (in this version), FIXED what it
+ * says, dp filled in where it is 0. 0 when *layout passes wlb_layout_check, -1 with its message otherwise; `model` may
+ * be NULL, for unknown. */
+int wlb_layout_choose(const struct wlb_policy *policy, const struct wlb_nodes *nodes, const struct wlb_model *model,
                       struct wlb_layout *layout, struct wlb_error *error);
 
 /* ---- cost ------------------------------------------------------------------------------ */
@@ -485,8 +507,9 @@ struct wlb_plan {
 	enum wlb_recompute recompute;
 };
 
-/* 0 when the plan can run: every way >= 1, layers >= pp x interleave, heads divisible by tp, interleave > 1 only with
- * pp > 1 and micro_batches a multiple of pp (as Megatron-LM asks), zero_stage 0 to 3 (2 and 3 not with pp > 1). */
+/* 0 when the plan can run: its layout passes wlb_layout_check for this model, layers >= pp x interleave, interleave > 1
+ * only with pp > 1 and micro_batches a multiple of pp (as Megatron-LM asks), zero_stage 0 to 3 (2 and 3 not with
+ * pp > 1). */
 int wlb_plan_check(const struct wlb_plan *plan, const struct wlb_model *model, struct wlb_error *error);
 
 /* Bytes on each GPU of one pipeline stage at its fullest. Mixed precision as Megatron-LM keeps it: bfloat16 weights,

@@ -56,12 +56,3 @@ void wlb_environment_get(spank_t sp, const char *name, char *value, size_t size)
 	if (spank_getenv(sp, name, value, (int)size) != ESPANK_SUCCESS)
 		value[0] = '\0';
 }
-
-int wlb_environment_get_ways(spank_t sp, const char *name)
-{
-	char text[8];
-	wlb_environment_get(sp, name, text, sizeof(text));
-	char *end;
-	long ways = strtol(text, &end, 10);
-	return text[0] != '\0' && *end == '\0' && ways >= 1 && ways <= 999999 ? (int)ways : 0;
-}

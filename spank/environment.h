@@ -21,7 +21,4 @@ void wlb_environment_restore(spank_t sp);
 /* The value of any variable, "" when it is not set or does not fit. */
 void wlb_environment_get(spank_t sp, const char *name, char *value, size_t size);
 
-/* A variable that holds a number from 1 to 999999; 0 otherwise. */
-int wlb_environment_get_ways(spank_t sp, const char *name);
-
 #endif

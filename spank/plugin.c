@@ -1,9 +1,10 @@
 /*
  * spank_wlb: options in, environment out. This file only dispatches by where the plugin was loaded: sbatch and
- * salloc (allocator.c, submit.c), srun (submit.c), slurmstepd (remote.c), the job's epilog (delivery.c).
+ * salloc (allocator.c, submit.c), srun (submit.c, local.c), slurmstepd (remote.c), the job's epilog (delivery.c).
  */
 #include "spank/allocator.h"
 #include "spank/delivery.h"
+#include "spank/local.h"
 #include "spank/remote.h"
 #include "spank/state.h"
 #include "spank/submit.h"
@@ -57,6 +58,13 @@ int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
 	default:
 		return 0;
 	}
+}
+
+int slurm_spank_local_user_init(spank_t sp, int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return wlb_local_user_init(sp, &plugin);
 }
 
 int slurm_spank_user_init(spank_t sp, int argc, char **argv)

@@ -13,6 +13,7 @@
 #include "spank/delivery.h"
 #include "spank/environment.h"
 #include "spank/model_path.h"
+#include "spank/step_layout.h"
 
 /* The name `wlb run` gave (JOBID.2 and so on) where it is of this job, else the job's id. */
 static void find_run_id(spank_t sp, uint32_t job_id, char *run_id, size_t size)
@@ -94,28 +95,22 @@ int wlb_remote_init(spank_t sp, struct wlb_spank *plugin)
 	return 0;
 }
 
-/* How the attempt that this step may be is split; a step of another size is not the training: nvidia-smi, a copy of
- * files. */
-static bool find_layout(spank_t sp, struct wlb_layout *layout)
+/* The layout of the attempt that this step may be; *tasks receives the tasks of all nodes, *entries the environment. */
+static bool find_layout(spank_t sp, struct wlb_layout *layout, uint32_t *tasks, char ***entries)
 {
-	uint32_t tasks = 0;
-	*layout = (struct wlb_layout){
-		.tp = wlb_environment_get_ways(sp, "WLB_TP"),
-		.cp = wlb_environment_get_ways(sp, "WLB_CP"),
-		.pp = wlb_environment_get_ways(sp, "WLB_PP"),
-		.dp = wlb_environment_get_ways(sp, "WLB_DP"),
-	};
-	return spank_get_item(sp, S_JOB_TOTAL_TASK_COUNT, &tasks) == ESPANK_SUCCESS && tasks > 0 &&
-	       (double)layout->tp * layout->cp * layout->pp * layout->dp == (double)tasks;
+	return spank_get_item(sp, S_JOB_TOTAL_TASK_COUNT, tasks) == ESPANK_SUCCESS &&
+	       spank_get_item(sp, S_JOB_ENV, entries) == ESPANK_SUCCESS && *entries != NULL &&
+	       wlb_step_layout(*entries, (int)*tasks, layout);
 }
 
 /* Whether `wlb run` started this step, and not one of the attempt's ranks. */
 static bool is_attempt(spank_t sp, uint32_t step_id)
 {
 	struct wlb_layout layout;
-	char rank[16];
+	uint32_t tasks;
+	char rank[16], **entries;
 	wlb_environment_get(sp, "WLB_RANK_TP", rank, sizeof(rank));
-	return step_id <= SLURM_MAX_NORMAL_STEP_ID && rank[0] == '\0' && find_layout(sp, &layout);
+	return step_id <= SLURM_MAX_NORMAL_STEP_ID && rank[0] == '\0' && find_layout(sp, &layout, &tasks, &entries);
 }
 
 static int start_agent(spank_t sp, struct wlb_spank *plugin, struct wlb_spank_step *step, struct wlb_error *error)
@@ -192,14 +187,43 @@ int wlb_remote_user_init(spank_t sp, struct wlb_spank *plugin)
 	return 0;
 }
 
+/* The place of this task in the layout; -1 with the reason where the nodes of the tasks cannot serve the layout. */
+static int64_t find_place(const struct wlb_layout *layout, char *const *entries, int tasks, int node, int local_rank,
+                          struct wlb_error *error)
+{
+	static const char variable[] = "SLURM_STEP_TASKS_PER_NODE";
+	int *tasks_on;
+	int count = wlb_step_nodes(entries, variable, tasks, &tasks_on, error);
+	if (count < 0)
+		return -1;
+	const struct wlb_nodes nodes = {.count = count, .ranks_on = tasks_on};
+	int64_t place = wlb_nodes_place(&nodes, node, local_rank);
+	if (place < 0)
+		wlb_fail(error, "task %d of node %d is none of those in %s", local_rank + 1, node + 1, variable);
+	else if (wlb_layout_check(layout, &nodes, NULL, error) != 0)
+		place = -1;
+	free(tasks_on);
+	return place;
+}
+
 int wlb_remote_task_init(spank_t sp, const struct wlb_spank *plugin)
 {
 	struct wlb_layout layout;
-	uint32_t rank = 0;
-	if (!wlb_spank_options_active(&plugin->options) || !find_layout(sp, &layout) ||
-	    spank_get_item(sp, S_TASK_GLOBAL_ID, &rank) != ESPANK_SUCCESS)
+	struct wlb_error error;
+	uint32_t tasks = 0, node = 0;
+	int local_rank = 0;
+	char **entries;
+	if (!wlb_spank_options_active(&plugin->options) || !find_layout(sp, &layout, &tasks, &entries) ||
+	    spank_get_item(sp, S_JOB_NODEID, &node) != ESPANK_SUCCESS ||
+	    spank_get_item(sp, S_TASK_ID, &local_rank) != ESPANK_SUCCESS)
 		return 0;
-	struct wlb_coordinates at = wlb_layout_coordinates(&layout, (int)rank);
+	int64_t place = find_place(&layout, entries, (int)tasks, (int)node, local_rank, &error);
+	if (place < 0) {
+		if (node == 0 && local_rank == 0)
+			slurm_error("wlb: no task has coordinates (WLB_RANK_TP ...): %s", error.message);
+		return 0;
+	}
+	struct wlb_coordinates at = wlb_layout_coordinates(&layout, (int)place);
 	wlb_environment_set_number(sp, "RANK_TP", at.tp);
 	wlb_environment_set_number(sp, "RANK_CP", at.cp);
 	wlb_environment_set_number(sp, "RANK_PP", at.pp);

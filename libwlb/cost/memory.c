@@ -17,41 +17,6 @@ enum {
 	BUCKET_PARAMETERS = 40000000, /* of one gradient reduction in flight (Megatron-LM's default bucket) */
 };
 
-static int refuse_plan(const struct wlb_plan *plan, const char *rule, struct wlb_error *error)
-{
-	char text[64];
-	wlb_layout_format(&plan->layout, text, sizeof(text));
-	return wlb_fail(error, "plan %s,interleave=%d,micro_batches=%d,zero=%d: %s", text, plan->interleave,
-	                plan->micro_batches, plan->zero_stage, rule);
-}
-
-int wlb_plan_check(const struct wlb_plan *plan, const struct wlb_model *model, struct wlb_error *error)
-{
-	const struct wlb_layout *l = &plan->layout;
-	if (l->tp < 1 || l->cp < 1 || l->pp < 1 || l->dp < 1)
-		return refuse_plan(plan, "each way to split must be at least 1", error);
-	if (l->tp > 1 << 20 || l->cp > 1 << 20 || l->pp > 1 << 12 || l->dp > 1 << 20 ||
-	    (double)l->tp * l->cp * l->pp * l->dp > 1 << 20)
-		return refuse_plan(plan, "tp x cp x pp x dp must be at most 1048576 GPUs", error);
-	if (model->num_attention_heads % l->tp != 0)
-		return refuse_plan(plan, "tp must divide num_attention_heads", error);
-	if (plan->interleave < 1 || (int64_t)l->pp * plan->interleave > model->num_hidden_layers)
-		return refuse_plan(plan, "pp x interleave must be from 1 to num_hidden_layers", error);
-	if (plan->micro_batches < 1 || (double)plan->micro_batches * l->dp > 1 << 24)
-		return refuse_plan(plan, "micro_batches x dp must be from 1 to 16777216", error);
-	if (plan->interleave > 1 && (l->pp == 1 || plan->micro_batches % l->pp != 0))
-		return refuse_plan(plan, "interleave above 1 needs pp above 1 and micro_batches a multiple of pp",
-		                   error);
-	if (plan->zero_stage < 0 || plan->zero_stage > 3)
-		return refuse_plan(plan, "zero must be 0 to 3", error);
-	if (plan->zero_stage > 1 && l->pp > 1)
-		return refuse_plan(plan, "zero 2 and 3 need pp 1: a pipeline keeps gradients over its micro-batches",
-		                   error);
-	if (plan->recompute < WLB_RECOMPUTE_NONE || plan->recompute > WLB_RECOMPUTE_FULL)
-		return refuse_plan(plan, "recompute must be none, selective or full", error);
-	return 0;
-}
-
 double wlb_plan_layer_matrices(const struct wlb_model *m)
 {
 	double hidden = (double)m->hidden_size;

@@ -97,57 +97,19 @@ int wlb_layout_ranks(const struct wlb_layout *l)
 	return l->tp * l->cp * l->pp * l->dp;
 }
 
-struct wlb_coordinates wlb_layout_coordinates(const struct wlb_layout *l, int rank)
+struct wlb_coordinates wlb_layout_coordinates(const struct wlb_layout *l, int place)
 {
 	struct wlb_coordinates at;
-	at.tp = rank % l->tp;
-	rank /= l->tp;
-	at.cp = rank % l->cp;
-	rank /= l->cp;
-	at.pp = rank % l->pp;
-	at.dp = rank / l->pp;
+	at.tp = place % l->tp;
+	place /= l->tp;
+	at.cp = place % l->cp;
+	place /= l->cp;
+	at.pp = place % l->pp;
+	at.dp = place / l->pp;
 	return at;
 }
 
-int wlb_layout_rank(const struct wlb_layout *l, const struct wlb_coordinates *at)
+int wlb_layout_place(const struct wlb_layout *l, const struct wlb_coordinates *at)
 {
 	return ((at->dp * l->pp + at->pp) * l->cp + at->cp) * l->tp + at->tp;
-}
-
-static int check_fixed(const struct wlb_policy *policy, const struct wlb_model *model, int ranks, int ranks_per_node,
-                       struct wlb_layout *layout, struct wlb_error *error)
-{
-	const struct wlb_layout *asked = &policy->fixed;
-	/* Each factor has at most 6 digits: the product of three fits 64 bits. */
-	int64_t replica = (int64_t)asked->tp * asked->cp * asked->pp;
-	char text[64];
-	wlb_policy_format(policy, text, sizeof(text));
-	if (asked->dp == 0 && ranks % replica != 0)
-		return wlb_fail(error, "layout %s: tp x cp x pp is %lld and must divide the %d ranks of the job", text,
-		                (long long)replica, ranks);
-	*layout = *asked;
-	if (asked->dp == 0)
-		layout->dp = (int)(ranks / replica);
-	if (replica > ranks || replica * layout->dp != ranks)
-		return wlb_fail(error, "layout %s: tp x cp x pp x dp must be the %d ranks of the job", text, ranks);
-	if (model->num_attention_heads % layout->tp != 0)
-		return wlb_fail(error, "layout %s: tp must divide num_attention_heads, %lld", text,
-		                (long long)model->num_attention_heads);
-	if (ranks_per_node % layout->tp != 0)
-		return wlb_fail(error, "layout %s: tp must divide the %d ranks of a node", text, ranks_per_node);
-	if (layout->pp > model->num_hidden_layers)
-		return wlb_fail(error, "layout %s: pp must not exceed num_hidden_layers, %lld", text,
-		                (long long)model->num_hidden_layers);
-	return 0;
-}
-
-int wlb_layout_choose(const struct wlb_policy *policy, const struct wlb_model *model, int ranks, int ranks_per_node,
-                      struct wlb_layout *layout, struct wlb_error *error)
-{
-	if (ranks < 1 || ranks_per_node < 1)
-		return wlb_fail(error, "%d ranks, %d to a node: both must be at least 1", ranks, ranks_per_node);
-	if (policy->kind == WLB_POLICY_FIXED)
-		return check_fixed(policy, model, ranks, ranks_per_node, layout, error);
-	*layout = (struct wlb_layout){.tp = 1, .cp = 1, .pp = 1, .dp = ranks};
-	return 0;
 }

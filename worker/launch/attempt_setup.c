@@ -7,7 +7,6 @@
 #include "common/model_config.h"
 #include "worker/launch/attempt_id.h"
 #include "worker/load/loader.h"
-#include "worker/parallel/groups.h"
 
 /* The policy that the launcher resolved into WLB_TP, WLB_CP, WLB_PP and WLB_DP: 1 when it did. */
 static int policy_of_launcher(struct wlb_policy *policy, struct wlb_error *error)
@@ -41,10 +40,11 @@ static int choose_split(const struct wlb_launch *launch, const struct wlb_train_
                         struct wlb_train_plan *plan, struct wlb_error *error)
 {
 	struct wlb_policy policy;
+	const struct wlb_nodes nodes = wlb_launch_nodes(launch);
 	struct wlb_plan *split = &plan->split;
 	struct wlb_loader_options deal = {.packing = (enum wlb_strategy)options->packing};
 	if (find_policy(options, &policy, error) < 0 ||
-	    wlb_layout_choose(&policy, &plan->model, launch->size, launch->max_local_size, &deal.layout, error) < 0 ||
+	    wlb_layout_choose(&policy, &nodes, &plan->model, &deal.layout, error) < 0 ||
 	    wlb_loader_micro_batches(options->seq_length, options->global_batch_size, options->micro_batch_size,
 	                             options->max_tokens, (int32_t)options->virtual_stages, &deal, error) < 0)
 		return -1;
@@ -56,7 +56,7 @@ static int choose_split(const struct wlb_launch *launch, const struct wlb_train_
 		.recompute = (enum wlb_recompute)options->recompute,
 	};
 	plan->max_tokens = deal.max_tokens;
-	return wlb_groups_check(split, &plan->model, launch->node_of, launch->nodes, launch->size, error);
+	return wlb_plan_check(split, &plan->model, error);
 }
 
 static int check_same(const char *what, long long of_checkpoint, long long asked, struct wlb_error *error)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #define PID_KEY "wlb.pid"
+#define NODE_KEY "wlb.node"
 
 enum { FENCE_TIMEOUT_S = 120, GET_TIMEOUT_S = 30 };
 
@@ -78,14 +79,77 @@ static int node_index(struct wlb_launch *launch, const char *name)
 	return launch->nodes[launch->node_count] != NULL ? launch->node_count++ : -1;
 }
 
-static int map_rank(struct wlb_launch *launch, int rank, struct wlb_error *error)
+/* The number that the launcher gave the node of `rank`, as that rank put it. */
+static int get_node_number(const struct wlb_launch *launch, int rank, uint32_t *number, struct wlb_error *error)
 {
+	pmix_value_t *value = get(launch, (pmix_rank_t)rank, NODE_KEY, PMIX_UINT32, error);
+	if (value == NULL)
+		return wlb_fail_in(error, "number of the node of rank %d", rank);
+	*number = value->data.uint32;
+	PMIX_VALUE_RELEASE(value);
+	return 0;
+}
+
+/* number_of[node] is set with the first rank of the node. */
+static int map_rank(struct wlb_launch *launch, int rank, uint32_t *number_of, struct wlb_error *error)
+{
+	int known = launch->node_count;
 	pmix_value_t *value = get(launch, (pmix_rank_t)rank, PMIX_HOSTNAME, PMIX_STRING, error);
 	if (value == NULL)
 		return wlb_fail_in(error, "node of rank %d", rank);
-	launch->node_of[rank] = node_index(launch, value->data.string);
+	int node = launch->node_of[rank] = node_index(launch, value->data.string);
 	PMIX_VALUE_RELEASE(value);
-	return launch->node_of[rank] >= 0 ? 0 : wlb_fail(error, "out of memory for the node map");
+	if (node < 0)
+		return wlb_fail(error, "out of memory for the node map");
+	return node < known ? 0 : get_node_number(launch, rank, &number_of[node], error);
+}
+
+struct numbered_node {
+	uint32_t number;
+	int index; /* among the nodes in order of their first rank */
+	char *name;
+};
+
+static int compare_nodes(const void *a, const void *b)
+{
+	const struct numbered_node *x = a, *y = b;
+	if (x->number != y->number)
+		return x->number < y->number ? -1 : 1;
+	return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* From the order of first ranks to the launcher's, which the plugin knows too; nodes of one number stay as they are. */
+static int sort_nodes(struct wlb_launch *launch, const uint32_t *number_of, struct wlb_error *error)
+{
+	struct numbered_node *sorted = calloc((size_t)launch->node_count, sizeof(*sorted));
+	int *sorted_index = calloc((size_t)launch->node_count, sizeof(*sorted_index));
+	int rc = 0;
+	if (sorted == NULL || sorted_index == NULL) {
+		rc = wlb_fail(error, "out of memory for the map of %d nodes", launch->node_count);
+	} else {
+		for (int i = 0; i < launch->node_count; i++)
+			sorted[i] = (struct numbered_node){number_of[i], i, launch->nodes[i]};
+		qsort(sorted, (size_t)launch->node_count, sizeof(*sorted), compare_nodes);
+		for (int i = 0; i < launch->node_count; i++) {
+			launch->nodes[i] = sorted[i].name;
+			sorted_index[sorted[i].index] = i;
+		}
+		for (int rank = 0; rank < launch->size; rank++)
+			launch->node_of[rank] = sorted_index[launch->node_of[rank]];
+	}
+	free(sorted_index);
+	free(sorted);
+	return rc;
+}
+
+static int allocate_map(struct wlb_launch *launch, struct wlb_error *error)
+{
+	launch->nodes = calloc((size_t)launch->size, sizeof(*launch->nodes));
+	launch->node_of = calloc((size_t)launch->size, sizeof(*launch->node_of));
+	launch->ranks_on = calloc((size_t)launch->size, sizeof(*launch->ranks_on));
+	if (launch->nodes == NULL || launch->node_of == NULL || launch->ranks_on == NULL)
+		return wlb_fail(error, "out of memory for the map of %d ranks", launch->size);
+	return 0;
 }
 
 /* Number of `rank` among the ranks of its node. */
@@ -97,25 +161,44 @@ static int local_rank_of(const struct wlb_launch *launch, int rank)
 	return before;
 }
 
+static void count_ranks(struct wlb_launch *launch)
+{
+	for (int rank = 0; rank < launch->size; rank++)
+		launch->ranks_on[launch->node_of[rank]]++;
+	launch->local_size = launch->ranks_on[launch->node_of[launch->rank]];
+	launch->local_rank = local_rank_of(launch, launch->rank);
+}
+
 static int make_map(struct wlb_launch *launch, struct wlb_error *error)
 {
-	launch->nodes = calloc((size_t)launch->size, sizeof(*launch->nodes));
-	launch->node_of = calloc((size_t)launch->size, sizeof(*launch->node_of));
-	int *ranks_on = calloc((size_t)launch->size, sizeof(*ranks_on));
-	int rc = 0;
-	if (launch->nodes == NULL || launch->node_of == NULL || ranks_on == NULL)
-		rc = wlb_fail(error, "out of memory for the map of %d ranks", launch->size);
-	for (int rank = 0; rc == 0 && rank < launch->size; rank++) {
-		rc = map_rank(launch, rank, error);
-		if (rc == 0 && ++ranks_on[launch->node_of[rank]] > launch->max_local_size)
-			launch->max_local_size = ranks_on[launch->node_of[rank]];
-	}
-	if (rc == 0) {
-		launch->local_size = ranks_on[launch->node_of[launch->rank]];
-		launch->local_rank = local_rank_of(launch, launch->rank);
-	}
-	free(ranks_on);
+	if (allocate_map(launch, error) < 0)
+		return -1;
+	uint32_t *number_of = calloc((size_t)launch->size, sizeof(*number_of));
+	int rc = number_of != NULL ? 0 : wlb_fail(error, "out of memory for the map of %d ranks", launch->size);
+	for (int rank = 0; rc == 0 && rank < launch->size; rank++)
+		rc = map_rank(launch, rank, number_of, error);
+	if (rc == 0)
+		rc = sort_nodes(launch, number_of, error);
+	if (rc == 0)
+		count_ranks(launch);
+	free(number_of);
 	return rc;
+}
+
+/* The number of this node, from what PMIx_Init received: nothing waits. 0 where the launcher numbers no nodes. */
+static uint32_t own_node_number(const pmix_proc_t *me)
+{
+	bool optional = true;
+	uint32_t number = 0;
+	pmix_info_t info;
+	pmix_value_t *value = NULL;
+	PMIX_INFO_LOAD(&info, PMIX_OPTIONAL, &optional, PMIX_BOOL);
+	if (PMIx_Get(me, PMIX_NODEID, &info, 1, &value) != PMIX_SUCCESS)
+		return 0;
+	if (value->type == PMIX_UINT32)
+		number = value->data.uint32;
+	PMIX_VALUE_RELEASE(value);
+	return number;
 }
 
 /* Joins the server: who we are, what the others need of us, and where everybody is. */
@@ -134,7 +217,8 @@ static int join(struct wlb_launch *launch, struct wlb_error *error)
 	launch->size = (int)size->data.uint32;
 	PMIX_VALUE_RELEASE(size);
 	pmix_value_t pid = {.type = PMIX_UINT32, .data.uint32 = (uint32_t)getpid()};
-	if (put(PID_KEY, &pid, error) < 0 || fence(error) < 0)
+	pmix_value_t node = {.type = PMIX_UINT32, .data.uint32 = own_node_number(&me)};
+	if (put(PID_KEY, &pid, error) < 0 || put(NODE_KEY, &node, error) < 0 || fence(error) < 0)
 		return -1;
 	return make_map(launch, error);
 }
@@ -146,11 +230,12 @@ static int alone(struct wlb_launch *launch, struct wlb_error *error)
 	const char *node = getenv("SLURMD_NODENAME");
 	if (node == NULL && gethostname(host, sizeof(host) - 1) == 0)
 		node = host;
-	launch->size = launch->local_size = launch->max_local_size = 1;
-	launch->nodes = calloc(1, sizeof(*launch->nodes));
-	launch->node_of = calloc(1, sizeof(*launch->node_of));
-	if (launch->nodes == NULL || launch->node_of == NULL || node_index(launch, node) < 0)
+	launch->size = 1;
+	if (allocate_map(launch, error) < 0)
+		return -1;
+	if (node_index(launch, node) < 0)
 		return wlb_fail(error, "out of memory for the node map");
+	count_ranks(launch);
 	return 0;
 }
 
@@ -200,8 +285,20 @@ void wlb_launch_close(struct wlb_launch *launch)
 	for (int i = 0; i < launch->node_count; i++)
 		free(launch->nodes[i]);
 	free(launch->nodes);
+	free(launch->ranks_on);
 	free(launch->node_of);
 	free(launch);
+}
+
+struct wlb_nodes wlb_launch_nodes(const struct wlb_launch *launch)
+{
+	return (struct wlb_nodes){.count = launch->node_count, .ranks_on = launch->ranks_on, .names = launch->nodes};
+}
+
+int wlb_launch_place(const struct wlb_launch *launch)
+{
+	const struct wlb_nodes nodes = wlb_launch_nodes(launch);
+	return (int)wlb_nodes_place(&nodes, launch->node_of[launch->rank], launch->local_rank);
 }
 
 const char *wlb_launch_node(const struct wlb_launch *launch, int rank)

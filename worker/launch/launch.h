@@ -15,9 +15,9 @@ struct wlb_launch {
 	int size;
 	int local_rank; /* among the ranks of this node, in rank order */
 	int local_size;
-	int max_local_size; /* of the fullest node */
 	int node_count;
-	char **nodes;    /* [node_count] names, in order of their first rank */
+	char **nodes;    /* [node_count] names, in the launcher's order (PMIX_NODEID; under Slurm SLURM_NODEID) */
+	int *ranks_on;   /* [node_count] ranks of each node */
 	int *node_of;    /* [size] index into nodes */
 	int has_server;  /* 0: alone, without PMIx, or left it */
 	char space[256]; /* PMIx namespace */
@@ -32,6 +32,10 @@ struct wlb_launch *wlb_launch_open(int *exit_code, struct wlb_error *error);
 void wlb_launch_leave(struct wlb_launch *launch);
 void wlb_launch_close(struct wlb_launch *launch); /* NULL allowed */
 
+/* The nodes and their ranks, as libwlb takes them; valid until the launch is closed. */
+struct wlb_nodes wlb_launch_nodes(const struct wlb_launch *launch);
+/* The place of this rank in a layout: wlb_nodes_place. */
+int wlb_launch_place(const struct wlb_launch *launch);
 const char *wlb_launch_node(const struct wlb_launch *launch, int rank);
 
 /* Collective: every rank's `blob` becomes rank 0's. A rank that never comes ends the wait by the server's

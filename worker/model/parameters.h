@@ -19,7 +19,7 @@
 #include "libwlb/wlb.h"
 #include "worker/model/parameter_table.h"
 
-/* The part of the rank at `at` under `plan`, which wlb_groups_check has passed. Allocates both buffers, zeroed. NULL
+/* The part of the rank at `at` under `plan`, which has passed wlb_plan_check. Allocates both buffers, zeroed. NULL
  * with the reason when memory does not suffice. */
 struct wlb_parameters *wlb_parameters_new(const struct wlb_model *shape, const struct wlb_plan *plan,
                                           const struct wlb_coordinates *at, struct wlb_device *device,

@@ -2,14 +2,6 @@
 
 #include <stdlib.h>
 
-void wlb_place_ranks(int *place_of, const int *node_of, int size)
-{
-	for (int node = 0, place = 0; place < size; node++)
-		for (int rank = 0; rank < size; rank++)
-			if (node_of[rank] == node)
-				place_of[rank] = place++;
-}
-
 /* Tensor-parallel ranks that hold the same key head. */
 static int key_head_holders(int tp, const struct wlb_model *model)
 {
@@ -39,7 +31,7 @@ static int open_groups(struct wlb_groups *g, const struct wlb_model *model, stru
 		{&g->ends, "ends", {at.tp, at.cp, .pp = is_end ? 0 : at.pp, at.dp}, at.pp},
 	};
 	for (size_t i = 0; i < sizeof(splits) / sizeof(splits[0]); i++) {
-		int color = wlb_layout_rank(layout, &splits[i].first);
+		int color = wlb_layout_place(layout, &splits[i].first);
 		*splits[i].group = wlb_comm_split(g->world, color, splits[i].key, splits[i].name, error);
 		if (*splits[i].group == NULL)
 			return -1;
@@ -47,24 +39,18 @@ static int open_groups(struct wlb_groups *g, const struct wlb_model *model, stru
 	return 0;
 }
 
-struct wlb_groups *wlb_groups_open(struct wlb_comm *world, const struct wlb_layout *layout,
-                                   const struct wlb_model *model, const int *node_of, struct wlb_error *error)
+struct wlb_groups *wlb_groups_open(struct wlb_comm *world, const struct wlb_layout *layout, int place,
+                                   const struct wlb_model *model, struct wlb_error *error)
 {
-	int size = wlb_comm_size(world);
 	struct wlb_groups *groups = calloc(1, sizeof(*groups));
-	int *place_of = malloc((size_t)size * sizeof(*place_of));
-	if (groups == NULL || place_of == NULL) {
-		free(place_of);
-		free(groups);
-		wlb_fail(error, "out of memory for the places of %d ranks", size);
+	if (groups == NULL) {
+		wlb_fail(error, "out of memory for the groups of place %d in the layout", place);
 		return NULL;
 	}
-	wlb_place_ranks(place_of, node_of, size);
 	groups->layout = *layout;
-	groups->place = place_of[wlb_comm_rank(world)];
-	groups->at = wlb_layout_coordinates(layout, groups->place);
+	groups->place = place;
+	groups->at = wlb_layout_coordinates(layout, place);
 	groups->world = world;
-	free(place_of);
 	if (open_groups(groups, model, error) == 0)
 		return groups;
 	wlb_groups_close(groups);

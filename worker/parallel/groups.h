@@ -1,10 +1,4 @@
-/*
- * Where this rank stands in the layout, and the communicators that follow from it.
- *
- * Ranks take their places in the layout node by node: place 0 is the first rank of the first node, and so on, whatever
- * order the launcher dealt ranks to nodes in (srun --distribution=cyclic would else tear tensor-parallel groups apart).
- * Within the places tp varies fastest, then cp, pp, dp (wlb_layout_coordinates).
- */
+/* The communicators of a rank, from its place in the layout (wlb_nodes_place of libwlb). */
 #ifndef WORKER_PARALLEL_GROUPS_H
 #define WORKER_PARALLEL_GROUPS_H
 
@@ -27,18 +21,9 @@ struct wlb_groups {
 	                           * between, and where there is one stage, of size 1 */
 };
 
-/* place_of[rank] from node_of[rank], for `size` ranks: sorted by node, then rank. */
-void wlb_place_ranks(int *place_of, const int *node_of, int size);
-
-/* 0 when the layout can run this model on these ranks, -1 with the numbers and the rule: the product, tp and heads, tp
- * and key heads (one must divide the other), tp and the ranks of every node, stages and layers, and what
- * wlb_plan_check asks. node_name[node] is for the message. */
-int wlb_groups_check(const struct wlb_plan *plan, const struct wlb_model *model, const int *node_of,
-                     char *const *node_name, int size, struct wlb_error *error);
-
-/* Collective over the world. NULL with the reason. */
-struct wlb_groups *wlb_groups_open(struct wlb_comm *world, const struct wlb_layout *layout,
-                                   const struct wlb_model *model, const int *node_of, struct wlb_error *error);
+/* Collective over the world, for the rank at `place` of a layout that passes wlb_layout_check. NULL with the reason. */
+struct wlb_groups *wlb_groups_open(struct wlb_comm *world, const struct wlb_layout *layout, int place,
+                                   const struct wlb_model *model, struct wlb_error *error);
 void wlb_groups_close(struct wlb_groups *groups); /* collective; NULL allowed; the world stays open */
 
 #endif

@@ -50,7 +50,7 @@ static int connect_ranks(struct wlb_trainer *t, struct wlb_error *error)
 		.collective_timeout_s = 60.0 * t->options->timeout_minutes,
 		.storage_timeout_s = 60.0 * t->options->storage_timeout_minutes,
 	};
-	t->groups = wlb_groups_open(t->world, &t->plan->split.layout, &t->plan->model, l->node_of, error);
+	t->groups = wlb_groups_open(t->world, &t->plan->split.layout, wlb_launch_place(l), &t->plan->model, error);
 	return t->groups != NULL ? 0 : -1;
 }
 

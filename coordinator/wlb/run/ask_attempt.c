@@ -182,7 +182,7 @@ enum wlb_decision wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *pre
 	return decision;
 }
 
-/* Heads and layers of the model are the trainer's own to check when it is not ours: a fixed layout is taken as said. */
+/* The model is not known here: the trainer checks heads and layers. */
 int wlb_run_decide_alone(const struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error)
 {
 	const struct wlb_run_job *job = &run->job;
@@ -190,12 +190,11 @@ int wlb_run_decide_alone(const struct wlb_run *run, struct wlb_attempt *attempt,
 	const char *text = json_string_value(json_object_get(job->policy, "layout"));
 	if (wlb_policy_parse(text, &policy, error) != 0)
 		return -1;
-	struct wlb_model model = {.num_attention_heads = policy.fixed.tp, .num_hidden_layers = policy.fixed.pp};
-	int ranks = job->node_count * job->tasks_per_node;
+	const struct wlb_nodes nodes = {
+		.count = job->node_count, .ranks_per_node = job->tasks_per_node, .names = job->nodes};
 	attempt->tasks_per_node = job->tasks_per_node;
 	attempt->has_layout = policy.kind != WLB_POLICY_OFF;
-	if (attempt->has_layout &&
-	    wlb_layout_choose(&policy, &model, ranks, job->tasks_per_node, &attempt->layout, error) != 0)
+	if (attempt->has_layout && wlb_layout_choose(&policy, &nodes, NULL, &attempt->layout, error) != 0)
 		return -1;
 	attempt->nodes = calloc((size_t)job->node_count + 1, sizeof(*attempt->nodes));
 	for (int i = 0; attempt->nodes != NULL && i < job->node_count; i++) {

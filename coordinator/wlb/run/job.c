@@ -39,6 +39,19 @@ static int leading_number(const char *name)
 	return number > 0 && number <= INT_MAX ? (int)number : 0;
 }
 
+/* `wlb run` starts as many tasks on each node, and the user asked for a number that Slurm could not divide so. */
+static int check_even(const struct wlb_run_job *job, const struct wlb_run_options *options, struct wlb_error *error)
+{
+	const char *tasks = setting("SLURM_TASKS_PER_NODE");
+	if (job->off || options->tasks_per_node > 0 || job->gpus_per_node > 0 || setting("SLURM_NTASKS") == NULL ||
+	    tasks == NULL || strchr(tasks, ',') == NULL)
+		return 0;
+	return wlb_fail(error,
+	                "SLURM_TASKS_PER_NODE is %.200s: `wlb run` starts as many tasks on each node; submit with "
+	                "--ntasks-per-node in place of --ntasks, or add --tasks-per-node to `wlb run`",
+	                tasks);
+}
+
 static void load_sizes(struct wlb_run_job *job, const struct wlb_run_options *options)
 {
 	job->gpus_per_node = leading_number("SLURM_GPUS_ON_NODE");
@@ -127,7 +140,8 @@ int wlb_run_job_load(struct wlb_run_job *job, const struct wlb_run_options *opti
 	copy_setting(job->name, sizeof(job->name), "SLURM_JOB_NAME", "");
 	copy_setting(job->this_node, sizeof(job->this_node), "SLURMD_NODENAME", host);
 	load_sizes(job, options);
-	if (load_policy(job, error) != 0 || load_spool_dir(job, options->spool_dir, error) != 0)
+	if (load_policy(job, error) != 0 || check_even(job, options, error) != 0 ||
+	    load_spool_dir(job, options->spool_dir, error) != 0)
 		return -1;
 	if (wlb_hostlist_expand(nodes, &job->nodes, &job->node_count, error) != 0)
 		return wlb_fail_in(error, "SLURM_JOB_NODELIST");

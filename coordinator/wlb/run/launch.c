@@ -54,7 +54,17 @@ struct command_line {
 	const char **arguments;
 	char *nodelist;
 	char counts[3][64];
+	char distribution[128];
 };
+
+/* Ranks in blocks, so that neighbours share a node, whatever the job was submitted with; how Slurm distributes them
+ * over the sockets and cores of a node ("cyclic:fcyclic") stays as the user said. */
+static void set_distribution(char *option, size_t size)
+{
+	const char *asked = getenv("SLURM_DISTRIBUTION");
+	const char *on_node = asked != NULL ? strchr(asked, ':') : NULL;
+	snprintf(option, size, "--distribution=block%s", on_node != NULL ? on_node : "");
+}
 
 static int build_command(const struct wlb_run *run, const struct wlb_attempt *attempt, struct command_line *line,
                          struct wlb_error *error)
@@ -83,6 +93,10 @@ static int build_command(const struct wlb_run *run, const struct wlb_attempt *at
 	a[at++] = line->nodelist;
 	for (int i = 0; i < 3; i++)
 		a[at++] = line->counts[i];
+	if (attempt->has_layout) {
+		set_distribution(line->distribution, sizeof(line->distribution));
+		a[at++] = line->distribution;
+	}
 	for (int i = 0; i < run->options.srun_arg_count; i++)
 		a[at++] = run->options.srun_args[i];
 	for (int i = 0; i < words; i++)

@@ -356,7 +356,8 @@ static const struct wlb_option options[] = {
                     "after a fault, wait this long for a coordinator that is away; at the start nobody waits"),
          .max = 86400, .initial = "300"},
 	{WLB_OPTION(LIST, "srun-args", FIELD(srun_words), "WORDS",
-                    "more options for srun, separated by blanks; may be given several times")},
+                    "more options for srun, separated by blanks, which override those of wlb run; may be given several "
+                    "times")},
 };
 
 static const struct wlb_option_table table = {

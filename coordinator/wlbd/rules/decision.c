@@ -56,20 +56,16 @@ static int list_good(const struct wlbd_decision_facts *facts, int *use)
 	return count;
 }
 
-/* Whatever the ranks alone can tell: the model is known to rank 0 only, which asks libwlb again with it. */
+/* The model is not known here: rank 0 of wlb-worker checks the layout again with it. */
 static int layout_of(const struct wlbd_decision_facts *facts, int nodes, struct wlb_layout *layout,
                      struct wlb_error *error)
 {
 	struct wlb_policy policy = facts->policy;
-	bool is_fixed = policy.kind == WLB_POLICY_FIXED;
-	struct wlb_model any = {
-		.num_attention_heads = is_fixed ? policy.fixed.tp : 1,
-		.num_hidden_layers = is_fixed ? policy.fixed.pp : 1,
-	};
+	const struct wlb_nodes used = {.count = nodes, .ranks_per_node = facts->tasks_per_node};
 	/* After a loss the run goes on with as many replicas of the model as there is space for. */
 	if (facts->first_total > 0)
 		policy.fixed.dp = 0;
-	return wlb_layout_choose(&policy, &any, nodes * facts->tasks_per_node, facts->tasks_per_node, layout, error);
+	return wlb_layout_choose(&policy, &used, NULL, layout, error);
 }
 
 /* The most nodes, of at most `most`, that the layout can use. The first attempt uses what the user asked for or none:
@@ -105,7 +101,7 @@ static int choose_nodes(const struct wlbd_decision_facts *facts, int left, struc
 		most = left;
 	int nodes = fit(facts, most, least, &decision->layout, &error);
 	if (nodes == 0)
-		return stop(decision, facts->first_total == 0 ? WLBD_STOP_FAILED : WLBD_STOP_OUT_OF_NODES, "%s; %.100s",
+		return stop(decision, facts->first_total == 0 ? WLBD_STOP_FAILED : WLBD_STOP_OUT_OF_NODES, "%s; %s",
 		            left_text, error.message);
 	decision->verb = WLBD_START;
 	decision->use_count = nodes;

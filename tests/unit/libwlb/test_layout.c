@@ -91,71 +91,151 @@ static void test_every_rank_has_its_place(void **state)
 		assert_in_range(at.pp, 0, 3);
 		assert_in_range(at.dp, 0, 4);
 		assert_int_equal(seen[at.tp][at.cp][at.pp][at.dp]++, 0);
-		assert_int_equal(wlb_layout_rank(&layout, &at), rank);
+		assert_int_equal(wlb_layout_place(&layout, &at), rank);
 	}
 	/* tp next to each other, then cp, pp, dp outermost. */
 	struct wlb_coordinates at = wlb_layout_coordinates(&layout, 1 + 2 * (2 + 3 * (3 + 4 * 4)));
 	assert_true(at.tp == 1 && at.cp == 2 && at.pp == 3 && at.dp == 4);
 }
 
+/* "462": ranks of the nodes "a", "b" and "c". */
+static struct wlb_nodes nodes_of(const char *digits)
+{
+	static int ranks_on[8];
+	static char *const names[] = {"a", "b", "c", "d"};
+	struct wlb_nodes nodes = {.ranks_on = ranks_on, .names = names};
+	for (; digits[nodes.count] != '\0'; nodes.count++)
+		ranks_on[nodes.count] = digits[nodes.count] - '0';
+	return nodes;
+}
+
+static void test_ranks_take_places_node_by_node(void **state)
+{
+	(void)state;
+	struct wlb_nodes nodes = nodes_of("322");
+	const int64_t first[] = {0, 3, 5};
+	assert_int_equal(wlb_nodes_ranks(&nodes), 7);
+	for (int node = 0; node < 3; node++) {
+		for (int i = 0; i < wlb_nodes_ranks_on(&nodes, node); i++)
+			assert_int_equal(wlb_nodes_place(&nodes, node, i), first[node] + i);
+		assert_int_equal(wlb_nodes_place(&nodes, node, wlb_nodes_ranks_on(&nodes, node)), -1);
+	}
+	assert_int_equal(wlb_nodes_place(&nodes, 3, 0), -1);
+	assert_int_equal(wlb_nodes_place(&nodes, -1, 0), -1);
+	assert_int_equal(wlb_nodes_place(&nodes, 0, -1), -1);
+	nodes = (struct wlb_nodes){.count = 3, .ranks_per_node = 4};
+	assert_int_equal(wlb_nodes_ranks(&nodes), 12);
+	assert_int_equal(wlb_nodes_ranks_on(&nodes, 2), 4);
+	assert_int_equal(wlb_nodes_place(&nodes, 2, 3), 11);
+	assert_int_equal(wlb_nodes_place(&nodes, 2, 4), -1);
+}
+
 static void test_chosen_layouts(void **state)
 {
 	(void)state;
-	static const struct {
+	const struct {
 		const char *policy;
-		int ranks;
-		int ranks_per_node;
+		struct wlb_nodes nodes;
 		const char *layout;
 	} cases[] = {
-		{"auto", 7, 2, "tp=1,cp=1,pp=1,dp=7"},
-		{"off", 8, 8, "tp=1,cp=1,pp=1,dp=8"},
-		{"tp=4,cp=2,pp=2", 64, 8, "tp=4,cp=2,pp=2,dp=4"},
-		{"tp=4,cp=2,pp=2,dp=4", 64, 4, "tp=4,cp=2,pp=2,dp=4"},
-		{"pp=32", 32, 1, "tp=1,cp=1,pp=32,dp=1"},
+		{"auto", {.count = 7, .ranks_per_node = 2}, "tp=1,cp=1,pp=1,dp=14"},
+		{"off", {.count = 1, .ranks_per_node = 8}, "tp=1,cp=1,pp=1,dp=8"},
+		{"tp=4,cp=2,pp=2", {.count = 8, .ranks_per_node = 8}, "tp=4,cp=2,pp=2,dp=4"},
+		{"tp=4,cp=2,pp=2,dp=4", {.count = 16, .ranks_per_node = 4}, "tp=4,cp=2,pp=2,dp=4"},
+		{"pp=32", {.count = 32, .ranks_per_node = 1}, "tp=1,cp=1,pp=32,dp=1"},
+		{"tp=2", {.count = 3, .ranks_on = (const int[]){4, 6, 2}}, "tp=2,cp=1,pp=1,dp=6"},
+		{"dp=7", {.count = 2, .ranks_on = (const int[]){6, 1}}, "tp=1,cp=1,pp=1,dp=7"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct wlb_policy policy = parse(cases[i].policy);
-		struct wlb_layout layout;
-		struct wlb_error error;
-		char text[64];
-		assert_int_equal(
-			wlb_layout_choose(&policy, &model, cases[i].ranks, cases[i].ranks_per_node, &layout, &error),
-			0);
-		wlb_layout_format(&layout, text, sizeof(text));
-		assert_string_equal(text, cases[i].layout);
+		for (int known = 0; known < 2; known++) {
+			struct wlb_layout layout;
+			struct wlb_error error = {0};
+			char text[64];
+			if (wlb_layout_choose(&policy, &cases[i].nodes, known ? &model : NULL, &layout, &error) < 0)
+				fail_msg("%s: %s", cases[i].policy, error.message);
+			wlb_layout_format(&layout, text, sizeof(text));
+			assert_string_equal(text, cases[i].layout);
+		}
 	}
 }
 
-static void test_layouts_that_do_not_fit(void **state)
+static void assert_refused(const char *policy_text, const struct wlb_nodes *nodes, const struct wlb_model *shape,
+                           const char *reason)
+{
+	struct wlb_policy policy = parse(policy_text);
+	struct wlb_layout layout;
+	struct wlb_error error = {0};
+	assert_int_equal(wlb_layout_choose(&policy, nodes, shape, &layout, &error), -1);
+	if (strstr(error.message, reason) == NULL)
+		fail_msg("%s: '%s' expected in: %s", policy_text, reason, error.message);
+}
+
+static void test_layouts_that_do_not_fit_the_ranks(void **state)
 {
 	(void)state;
-	static const struct {
+	const struct {
 		const char *policy;
-		int ranks;
-		int ranks_per_node;
+		struct wlb_nodes nodes;
 		const char *reason;
 	} cases[] = {
-		{"auto", 0, 8, "0 ranks"},
-		{"auto", 8, 0, "0 to a node"},
-		{"tp=2,cp=3", 8, 8, "is 6 and must divide the 8 ranks"},
-		{"tp=2,dp=3", 8, 8, "must be the 8 ranks"},
-		{"tp=8,dp=2", 8, 8, "must be the 8 ranks"},
-		{"tp=3", 6, 3, "tp must divide num_attention_heads, 32"},
-		{"tp=4", 8, 2, "tp must divide the 2 ranks of a node"},
-		{"pp=64", 64, 8, "pp must not exceed num_hidden_layers, 32"},
-		{"tp=999999,cp=999999,pp=999999,dp=999999", 8, 8, "must be the 8 ranks"},
-		{"tp=999999,cp=999999,pp=999999", 8, 8, "must"},
+		{"auto", {.count = 0, .ranks_per_node = 8}, "0 nodes, 0 ranks: there must be at least 1"},
+		{"auto", {.count = 8, .ranks_per_node = 0}, "8 nodes, 0 ranks: there must be at least 1"},
+		{"auto", {.count = 999999, .ranks_per_node = 999999}, "at most 2147483647 ranks"},
+		{"tp=2,cp=3",
+	         {.count = 1, .ranks_per_node = 8},
+	         "layout tp=2,cp=3,pp=1: tp x cp x pp is 6 and must divide the 8 ranks there are; start a multiple of "
+	         "6, "
+	         "or use a smaller tp, cp or pp"},
+		{"tp=2,dp=3",
+	         {.count = 1, .ranks_per_node = 8},
+	         "layout tp=2,cp=1,pp=1,dp=3: tp x cp x pp x dp is 6 and must be the 8 ranks there are; start as many, "
+	         "or "
+	         "leave dp out where tp x cp x pp divides 8"},
+		{"tp=999999,cp=999999,pp=999999,dp=999999", {.count = 1, .ranks_per_node = 8}, "must be the 8 ranks"},
+		{"tp=999999,cp=999999,pp=999999", {.count = 1, .ranks_per_node = 8}, "must divide the 8 ranks"},
+		{"tp=4",
+	         {.count = 4, .ranks_per_node = 2},
+	         "layout tp=4,cp=1,pp=1,dp=2: tp must divide the ranks of each node, and node 1 has 2; use tp=1 or 2"},
+		{"tp=7", {.count = 2, .ranks_on = (const int[]){6, 1}}, "and node 1 has 6; use tp=1"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct wlb_policy policy = parse(cases[i].policy);
-		struct wlb_layout layout;
-		struct wlb_error error;
-		assert_int_equal(
-			wlb_layout_choose(&policy, &model, cases[i].ranks, cases[i].ranks_per_node, &layout, &error),
-			-1);
-		if (strstr(error.message, cases[i].reason) == NULL)
-			fail_msg("%s: '%s' expected in: %s", cases[i].policy, cases[i].reason, error.message);
+		assert_refused(cases[i].policy, &cases[i].nodes, NULL, cases[i].reason);
+		assert_refused(cases[i].policy, &cases[i].nodes, &model, "");
 	}
+	struct wlb_nodes nodes = nodes_of("462");
+	assert_refused("tp=4", &nodes, &model, "tp must divide the ranks of each node, and b has 6; use tp=1 or 2");
+}
+
+static void test_layouts_that_do_not_fit_the_model(void **state)
+{
+	(void)state;
+	struct wlb_nodes nodes = {.count = 2, .ranks_per_node = 6};
+	assert_refused("tp=3", &nodes, &model,
+	               "layout tp=3,cp=1,pp=1,dp=4: tp must divide num_attention_heads, 32; use tp=1 or 2");
+	struct wlb_model other = model;
+	other.num_attention_heads = 12;
+	other.num_key_value_heads = 4;
+	assert_refused("tp=3", &nodes, &other,
+	               "layout tp=3,cp=1,pp=1,dp=4: one of tp and num_key_value_heads, 4, must divide the other; use "
+	               "tp=1 or 2");
+	nodes = (struct wlb_nodes){.count = 8, .ranks_per_node = 8};
+	assert_refused("pp=64", &nodes, &model,
+	               "layout tp=1,cp=1,pp=64,dp=1: pp must not exceed num_hidden_layers, 32");
+}
+
+/* What is said of a layout alone, with the ranks unknown. */
+static void test_layouts_without_ranks(void **state)
+{
+	(void)state;
+	struct wlb_error error = {0};
+	assert_int_equal(wlb_layout_check(&(struct wlb_layout){16, 9, 32, 5}, NULL, &model, &error), 0);
+	assert_int_equal(wlb_layout_check(&(struct wlb_layout){3, 9, 64, 5}, NULL, NULL, &error), 0);
+	assert_int_equal(wlb_layout_check(&(struct wlb_layout){3, 1, 1, 1}, NULL, &model, &error), -1);
+	assert_string_equal(error.message, "layout tp=3,cp=1,pp=1,dp=1: tp must divide num_attention_heads, 32; use "
+	                                   "tp=1, 2, 4, 8, 16 or 32");
+	assert_int_equal(wlb_layout_check(&(struct wlb_layout){1, 1, 0, 1}, NULL, NULL, &error), -1);
+	assert_string_equal(error.message, "layout tp=1,cp=1,pp=0,dp=1: each way to split must be at least 1");
 }
 
 static void test_errors_carry_their_cause(void **state)
@@ -186,8 +266,11 @@ int main(void)
 		cmocka_unit_test(test_policies),
 		cmocka_unit_test(test_refused_policies),
 		cmocka_unit_test(test_every_rank_has_its_place),
+		cmocka_unit_test(test_ranks_take_places_node_by_node),
 		cmocka_unit_test(test_chosen_layouts),
-		cmocka_unit_test(test_layouts_that_do_not_fit),
+		cmocka_unit_test(test_layouts_that_do_not_fit_the_ranks),
+		cmocka_unit_test(test_layouts_that_do_not_fit_the_model),
+		cmocka_unit_test(test_layouts_without_ranks),
 		cmocka_unit_test(test_errors_carry_their_cause),
 	};
 	return cmocka_run_group_tests_name("layout", tests, NULL, NULL);

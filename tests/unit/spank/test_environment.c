@@ -46,21 +46,6 @@ static void restores_plain_names(void **state)
 	assert_null(fake_spank_env("JOB_ID"));
 }
 
-static void reads_ways(void **state)
-{
-	(void)state;
-	static const struct {
-		const char *text;
-		int ways;
-	} cases[] = {{"4", 4},  {"999999", 999999}, {"1000000", 0}, {"0", 0},
-	             {"-1", 0}, {"2x", 0},          {"", 0},        {"12345678", 0}};
-	assert_int_equal(wlb_environment_get_ways(NULL, "WLB_TP"), 0);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		spank_setenv(NULL, "WLB_TP", cases[i].text, 1);
-		assert_int_equal(wlb_environment_get_ways(NULL, "WLB_TP"), cases[i].ways);
-	}
-}
-
 static void says_when_slurm_sets_nothing(void **state)
 {
 	(void)state;
@@ -77,7 +62,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(sets_both_names, forget, forget),
 		cmocka_unit_test_setup_teardown(restores_plain_names, forget, forget),
-		cmocka_unit_test_setup_teardown(reads_ways, forget, forget),
 		cmocka_unit_test_setup_teardown(says_when_slurm_sets_nothing, forget, forget),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -329,7 +329,7 @@ class Refusals(unittest.TestCase):
 
     def test_layouts(self):
         sim = ("sim", "--nodes", 4, "--seq-length", 4096, "--global-batch-size", 8)
-        for layout, names in (("tp=8,cp=2,pp=2,dp=2", ("64", "32 GPUs")), ("tp=3", ("3", "32 GPUs")),
+        for layout, names in (("tp=8,cp=2,pp=2,dp=2", ("64", "32 ranks")), ("tp=3", ("3", "32 ranks")),
                               ("tp=8,cp=2,dp=2,x=1", ("x",)), ("auto", ("auto", "tp=8"))):
             with self.subTest(layout):
                 self.refused(*sim, "--layout", layout, names=("--layout", *names))

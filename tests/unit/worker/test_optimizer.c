@@ -64,11 +64,10 @@ static struct trained trained_open(struct wlb_comm *comm, const struct wlb_layou
 		.rms_norm_eps = 1e-5,
 		.tie_word_embeddings = c->tied,
 	};
-	int node_of[64] = {0};
 	struct wlb_error error = {0};
 	struct wlb_plan plan = {.layout = *layout, .interleave = layout->pp > 1 ? c->interleave : 1};
 	struct wlb_optimizer_options chosen = options;
-	struct trained t = {.groups = wlb_groups_open(comm, layout, &shape, node_of, &error)};
+	struct trained t = {.groups = wlb_groups_open(comm, layout, wlb_comm_rank(comm), &shape, &error)};
 	chosen.clip_grad = clip_grad;
 	assert_non_null(t.groups);
 	t.parameters = wlb_parameters_new(&shape, &plan, &t.groups->at, device, &error);

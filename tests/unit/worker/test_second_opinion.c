@@ -116,7 +116,6 @@ static void read_weights(struct opinion *o)
 
 static struct opinion open_model(const char *name, enum wlb_dtype dtype)
 {
-	static const int node_of[1] = {0};
 	const struct wlb_plan plan = {.layout = {1, 1, 1, 1}, .interleave = 1, .micro_batches = 1, .zero_stage = 1};
 	struct opinion o = {0};
 	struct wlb_model model;
@@ -127,7 +126,7 @@ static struct opinion open_model(const char *name, enum wlb_dtype dtype)
 	need(wlb_model_config_read(config, &model, &error) == 0);
 	need((o.device = wlb_device_open_cpu(dtype, 1, &error)) != NULL);
 	need((o.world = wlb_comm_open_world(o.device, 0, 1, &error)) != NULL);
-	need((o.groups = wlb_groups_open(o.world, &plan.layout, &model, node_of, &error)) != NULL);
+	need((o.groups = wlb_groups_open(o.world, &plan.layout, 0, &model, &error)) != NULL);
 	need((o.parameters = wlb_parameters_new(&model, &plan, &o.groups->at, o.device, &error)) != NULL);
 	o.transformer = wlb_transformer_new(o.parameters, o.groups, WLB_RECOMPUTE_NONE, 1, TOKENS, TOKENS, &error);
 	need(o.transformer != NULL);

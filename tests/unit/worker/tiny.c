@@ -55,12 +55,11 @@ static void open_groups(struct tiny *tiny, const struct tiny_setup *setup, const
 {
 	struct wlb_layout layout = {at_least_one(setup->tp), at_least_one(setup->cp), 1, 1};
 	struct wlb_error error = {0};
-	static const int one_node[16];
 	if (setup->world == NULL)
 		tiny->alone = wlb_comm_open_world(tiny->device, 0, 1, &error);
 	struct wlb_comm *world = setup->world != NULL ? setup->world : tiny->alone;
 	assert_non_null(world);
-	tiny->groups = wlb_groups_open(world, &layout, shape, one_node, &error);
+	tiny->groups = wlb_groups_open(world, &layout, wlb_comm_rank(world), shape, &error);
 	assert_non_null(tiny->groups);
 }
 

@@ -51,23 +51,18 @@ static int read_plan(const struct request *request, const struct wlb_plan_input 
 		return -1;
 	if (policy.kind != WLB_POLICY_FIXED)
 		return wlb_fail(error, "'%.60s': must name ways, such as tp=8,cp=2,pp=4", request->layout);
-	struct wlb_layout *layout = &policy.fixed;
-	int64_t inner = (int64_t)layout->tp * layout->cp * layout->pp;
-	if (layout->dp == 0 && input->gpus % inner == 0)
-		layout->dp = (int)(input->gpus / inner);
-	if (layout->dp == 0)
-		return wlb_fail(error, "'%.60s': tp x cp x pp is %lld and must divide the %d GPUs", request->layout,
-		                (long long)inner, input->gpus);
-	if (inner * layout->dp != input->gpus)
-		return wlb_fail(error, "'%.60s': tp x cp x pp x dp is %lld and there are %d GPUs: they must be equal",
-		                request->layout, (long long)(inner * layout->dp), input->gpus);
-	if (batch % layout->dp != 0)
+	/* Here tp may span nodes, which the simulation takes into account: to the check all GPUs are one node's. */
+	const struct wlb_nodes gpus = {.count = 1, .ranks_per_node = input->gpus};
+	struct wlb_layout layout;
+	if (wlb_layout_choose(&policy, &gpus, &input->model, &layout, error) < 0)
+		return -1;
+	if (batch % layout.dp != 0)
 		return wlb_fail(error, "'%.60s': --global-batch-size %d must be a multiple of dp %d", request->layout,
-		                batch, layout->dp);
+		                batch, layout.dp);
 	*plan = (struct wlb_plan){
-		.layout = *layout,
+		.layout = layout,
 		.interleave = request->interleave,
-		.micro_batches = batch / layout->dp,
+		.micro_batches = batch / layout.dp,
 		.zero_stage = request->input.zero_stage,
 		.recompute = request->recompute,
 	};
