@@ -4,6 +4,8 @@
 WLB_BUILD_DIR is a build of this tree, whose object files say who calls whom; without it circles are those of includes.
 """
 import os
+import pathlib
+import re
 import unittest
 
 import repeats
@@ -22,7 +24,8 @@ class Tree(unittest.TestCase):
     def setUpClass(cls):
         cls.tree = SourceTree.read(ROOT)
         with open(os.path.join(ROOT, "docs", "architecture.md"), encoding="utf-8") as file:
-            cls.table = rules.read_table(file.read())
+            cls.page = file.read()
+        cls.table = rules.read_table(cls.page)
 
     def expect_none(self, findings):
         self.assertFalse(findings, "\n" + "\n".join(findings))
@@ -42,6 +45,17 @@ class Tree(unittest.TestCase):
             uses = symbols.symbol_uses(symbols.read_objects(ROOT, BUILD, self.tree.files))
             self.assertTrue(uses, f"{BUILD}: has no object file of this tree; build it first")
         self.expect_none(rules.check_circles(self.tree, uses))
+
+    def test_functions_that_the_page_names_are_in_their_files(self):
+        rows = re.findall(r"^\| `([\w/]+\.c)` \| `(\w+)` \|", self.page, re.MULTILINE)
+        self.assertGreater(len(rows), 20)
+        missing = []
+        for path, function in rows:
+            file = pathlib.Path(ROOT, path)
+            text = file.read_text(encoding="utf-8") if file.is_file() else ""
+            if not re.search(rf"^[a-z][^;\n]*\b{function}\(", text, re.MULTILINE):
+                missing.append(f"{path}: has no function {function}, which docs/architecture.md names")
+        self.expect_none(missing)
 
     def test_no_block_of_lines_stands_twice(self):
         found = repeats.find_repeats(self.tree.files)
