@@ -292,6 +292,78 @@ class Plan(unittest.TestCase):
         self.assertGreater(slow["time"]["straggler_s"], 0.1 * even["time"]["step_s"])
 
 
+class Text(unittest.TestCase):
+    """What people read has the numbers of --json."""
+    job = ("--nodes", 8, "--seq-length", 65536, "--global-batch-size", 32)
+
+    def both(self, *words):
+        """The lines of the text, and the object of --json."""
+        text, said = wlb(*words), wlb(*words, "--json")
+        for done in (text, said):
+            self.assertEqual((done.returncode, done.stderr), (0, ""), words)
+        return text.stdout.splitlines(), json.loads(said.stdout)
+
+    def section(self, lines, title):
+        """The lines between the one that starts with `title` and the next empty one."""
+        first = next((i for i, line in enumerate(lines) if line.startswith(title)), None)
+        self.assertIsNotNone(first, f"no line starts with {title!r}: {lines}")
+        return lines[first + 1:lines.index("", first) if "" in lines[first:] else None]
+
+    @staticmethod
+    def layout(of):
+        return ",".join(f"{name}={of['layout'][name]}" for name in ("tp", "cp", "pp", "dp"))
+
+    def test_plan(self):
+        lines, said = self.both("plan", *self.job, "--down", "2,5:6", "--top", 2)
+        self.assertEqual(lines[0], f"{self.layout(said)}: {said['gpus']} of 54 GPUs, {said['micro_batches']} micro-batches for "
+                                   f"each replica, up to {said['micro_batch_tokens']} tokens in one")
+        self.assertIn(f"step {said['step_s']:.3f} s; {said['tried']} plans: {said['no_memory']} do not fit", lines[2])
+        computation = next(line for line in self.section(lines, "Where the step's time goes") if "computation " in line)
+        self.assertIn(f"{said['time']['compute_s']:.3f} s", computation)
+        memory = self.section(lines, "Memory of a GPU of stage")
+        shown = [float(line.split()[-2]) * 2**30 for line in memory]
+        self.assertAlmostEqual(sum(shown), said["memory_bytes"]["total"], delta=2**30 * 0.005 * len(shown))
+        for title, listed, number in (("The next best", said["next_best"], lambda other: f"{other['time']['step_s']:.3f} s"),
+                                      ("What would not fit", said["misfits"],
+                                       lambda other: f"{other['missing_bytes'] / 2**30:.1f}")):
+            rows = self.section(lines, title)[1:]
+            self.assertEqual(len(rows), len(listed))
+            for row, other in zip(rows, listed):
+                self.assertEqual(row.split()[0], self.layout(other))
+                self.assertIn(number(other), row)
+        self.assertIn(f"Ranks 0 to {said['gpus'] - 1} on nodes ", lines[-2])
+        self.assertEqual(lines[-1].split(" GPUs")[0], f"Idle: {len(said['idle'])}")
+
+    def test_simulation(self):
+        lines, said = self.both("sim", *self.job, "--layout", "tp=4,cp=2,pp=4", "--steps", 4, "--node-mtbf", 1000, "--slow",
+                                "3:1.5")
+        self.assertTrue(lines[0].startswith("tp=4,cp=2,pp=4,dp=2 on 64 GPUs of H100, 16 micro-batches"), lines[0])
+        runs = said["strategies"]
+        for line, run in zip(lines[3:6], runs):
+            self.assertEqual(line.split()[:7], [run["strategy"], f"{run['time']['step_s']:.3f}", "s",
+                                                f"{run['tokens_per_s']:.0f}", f"{100 * run['utilization']:.1f}%",
+                                                f"{run['speedup']:.3f}", f"{run['imbalance_mean']:.4f}"])
+        parts = self.section(lines, "Where it comes from")
+        for words, part in (("computation", "compute_s"), ("pipeline bubble", "bubble_s"), ("slow ranks", "straggler_s")):
+            row = next(line for line in parts if line.strip().startswith(words))
+            self.assertEqual(row.split()[-3:], [f"{run['time'][part]:.3f}" for run in runs])
+        self.assertIn(f"{said['failures']['failures_per_day']:.2f} a day on 8 nodes; "
+                      f"{100 * said['failures']['useful_share']:.1f}% of the time is useful", "\n".join(lines))
+
+    def test_shard(self):
+        lines, said = self.both("shard", "--cp", 4, "--seq-length", 8192, "--lengths", "gen:skewed,count=300")
+        self.assertEqual(lines[0], f"per-document over 4 ranks: {said['micro_batches']} micro-batches, 300 documents, "
+                                   f"{said['tokens']} tokens")
+        shown = [line.split("  ") for line in lines[2:8]]
+        self.assertEqual([float(next(filter(None, reversed(cells[:-1])))) for cells in shown],
+                         [round(said["work_imbalance_mean"], 6), round(said["work_imbalance_max"], 6),
+                          said["token_spread_max"], said["shards"], round(said["attention_s"] * 1e3, 3),
+                          said["micro_batches_per_document"]])
+        shares = [float(line.split()[-2]) for line in self.section(lines, "Ranks of the last micro-batch")]
+        self.assertEqual(len(shares), 4)
+        self.assertAlmostEqual(sum(shares), 4, delta=4e-4)
+
+
 class Refusals(unittest.TestCase):
     def refused(self, *words, names, stdin=""):
         done = wlb(*words, stdin=stdin)
