@@ -96,7 +96,7 @@ static int run_words(const struct wlb_program *program, int argc, char **argv)
 int wlb_program_main(const struct wlb_program *program, int argc, char **argv)
 {
 	int code = run_words(program, argc, argv);
-	/* What was printed may be worth nothing if it did not arrive (a full disk). */
+	/* A command whose output was not written completely (a full disk) has failed. */
 	if (code != WLB_EXIT_DONE || (fflush(stdout) == 0 && !ferror(stdout)))
 		return code;
 	fprintf(stderr, "%s: output could not be written: %s\n", program->name, strerror(errno));

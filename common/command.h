@@ -8,12 +8,13 @@ enum { WLB_EXIT_DONE = 0, WLB_EXIT_FAILED = 1, WLB_EXIT_USAGE = 2 };
 
 struct wlb_command {
 	const char *name;
-	const char *summary;                    /* a line of `PROGRAM --help` */
-	const struct wlb_option_table *options; /* NULL: a program of its own, called through `external` */
+	const char *summary;                    /* one line of `PROGRAM --help` */
+	const struct wlb_option_table *options; /* NULL: a separate program, run through `external` */
 	size_t values_bytes;                    /* of the struct that the options fill */
-	/* Does it, with the values set. Returns the exit code; a message is printed unless that is WLB_EXIT_DONE. */
+	/* Runs the command with the values that the options set. Returns the exit code; unless it is WLB_EXIT_DONE, the
+	 * caller prints *error. */
 	int (*run)(void *values, struct wlb_error *error);
-	/* In place of run: reads the options itself, from argv[1] on. */
+	/* Instead of run: reads the options itself, from argv[1] on. */
 	int (*main)(int argc, char **argv);
 };
 
@@ -24,7 +25,7 @@ struct wlb_program {
 	const char *notes;   /* after the commands; may be NULL */
 	const struct wlb_command *const *commands;
 	int count;
-	/* Runs argv[0] as a program of its own. Returns only if there is none of that name. May be NULL. */
+	/* Runs argv[0] as a separate program. Returns only if there is no program of that name. May be NULL. */
 	void (*external)(char **argv);
 };
 

@@ -1,4 +1,4 @@
-/* What a credential vouches for: one request, or one reply to one request, and no other. */
+/* The digests that credentials prove: of one request, or of one reply to one request. */
 #ifndef COMMON_DIGEST_H
 #define COMMON_DIGEST_H
 
@@ -11,8 +11,9 @@ enum { WLB_DIGEST_SIZE = 65 }; /* 64 hexadecimal digits and NUL */
 void wlb_digest_request(const char *method, const char *path, const void *body, size_t length,
                         char digest[WLB_DIGEST_SIZE]);
 
-/* What wlbd vouches for in a reply: the same of "reply\n" CREDENTIAL "\n" STATUS "\n" METHOD "\n" PATH "\n" BODY,
- * where CREDENTIAL and BODY stand for the hexadecimal SHA-256 of the request's credential and of the reply's body. */
+/* The digest of a reply that wlbd proves: SHA-256 as above of "reply\n" CREDENTIAL "\n" STATUS "\n" METHOD "\n" PATH
+ * "\n" BODY, where CREDENTIAL and BODY stand for the hexadecimal SHA-256 of the request's credential and of the reply's
+ * body. */
 void wlb_digest_reply(const char *credential, int status, const char *method, const char *path, const void *body,
                       size_t length, char digest[WLB_DIGEST_SIZE]);
 

@@ -130,7 +130,7 @@ static int read_all(int fd, char *data, size_t length)
 int wlb_file_read(const char *path, size_t limit, char **data, size_t *length, struct wlb_error *error)
 {
 	struct stat about;
-	/* Without O_NONBLOCK the opening of a FIFO waits for somebody to write it. */
+	/* Without O_NONBLOCK, opening a FIFO waits until a process opens it for writing. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return wlb_fail(error, "file %s: cannot be opened: %s", path, strerror(errno));

@@ -1,5 +1,5 @@
 /*
- * What Megatron-LM writes into an .idx file (megatron/core/datasets/indexed_dataset.py), all little-endian:
+ * The format of Megatron-LM's .idx files (megatron/core/datasets/indexed_dataset.py), all little-endian:
  *
  *   magic            9 bytes "MMIDIDX\0\0"
  *   version          uint64, 1

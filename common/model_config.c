@@ -19,7 +19,7 @@ static const char *type_name(const json_t *value)
 	return names[json_typeof(value)];
 }
 
-/* The field's value; NULL when it is absent or null, which Hugging Face takes for the same. */
+/* The field's value; NULL if it is absent or null, which Hugging Face treats alike. */
 static const json_t *field(const json_t *config, const char *name)
 {
 	const json_t *value = json_object_get(config, name);
@@ -61,7 +61,7 @@ static int read_flag(const json_t *config, const char *name, int *out, struct wl
 	return 0;
 }
 
-/* A text that may be absent and can have one value only. */
+/* Checks a text that may be absent and can have only one value. */
 static int require_text(const json_t *config, const char *name, const char *only, struct wlb_error *error)
 {
 	const json_t *value = field(config, name);
@@ -83,7 +83,7 @@ static int require_false(const json_t *config, const char *name, struct wlb_erro
 	return flag ? wlb_fail(error, "%s is true: the model has no biases, it must be false", name) : 0;
 }
 
-/* rope_theta stands by itself, or in rope_parameters since Transformers 5. Scaled positions are refused. */
+/* rope_theta is a field of its own, or of rope_parameters since Transformers 5. Scaled positions are refused. */
 static int read_rope(const json_t *config, double *theta, struct wlb_error *error)
 {
 	if (read_number(config, "rope_theta", theta, error) < 0)
@@ -116,7 +116,7 @@ static int refuse_unsupported(const json_t *config, struct wlb_error *error)
 	return 0;
 }
 
-/* What LlamaConfig derives from the number of heads. */
+/* Reads the fields that LlamaConfig derives from the number of heads. */
 static int read_heads(const json_t *config, struct wlb_model *m, struct wlb_error *error)
 {
 	m->num_key_value_heads = m->num_attention_heads;
@@ -153,7 +153,7 @@ static int read_model(const json_t *config, struct wlb_model *m, struct wlb_erro
 	return wlb_model_check(m, error);
 }
 
-/* Parses text and all; the message says where in the file it went wrong. */
+/* Parses the text; the message says where in the file the error is. */
 static int read_text(const char *text, size_t length, struct wlb_model *m, struct wlb_error *error)
 {
 	json_error_t at;

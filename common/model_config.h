@@ -4,12 +4,11 @@
 
 #include "libwlb/wlb.h"
 
-/* Defaults are Hugging Face's LlamaConfig (num_key_value_heads = num_attention_heads, head_dim =
- * hidden_size / heads, rms_norm_eps 1e-6, rope_theta 10000, tie_word_embeddings false). Required:
- * hidden_size, intermediate_size, num_hidden_layers, num_attention_heads, vocab_size. Refuses what we
- * cannot run as asked (model_type other than llama, hidden_act other than silu, rope_scaling,
- * attention_bias, mlp_bias true). The message names file, field, value and rule. Ends in
- * wlb_model_check. */
+/* Defaults are Hugging Face's LlamaConfig (num_key_value_heads = num_attention_heads, head_dim = hidden_size / heads,
+ * rms_norm_eps 1e-6, rope_theta 10000, tie_word_embeddings false). Required: hidden_size, intermediate_size,
+ * num_hidden_layers, num_attention_heads, vocab_size. Refuses what WLB cannot train as configured (model_type other
+ * than llama, hidden_act other than silu, rope_scaling, attention_bias, mlp_bias true). The message names file, field,
+ * value and rule. Ends in wlb_model_check. */
 int wlb_model_config_read(const char *path, struct wlb_model *model, struct wlb_error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* Numbers that a person typed. */
+/* Numbers that a user typed. */
 #ifndef COMMON_NUMBER_H
 #define COMMON_NUMBER_H
 

@@ -96,7 +96,7 @@ static int add_text(const struct parser *parser, const char *value, struct wlb_o
 		list->texts = calloc((size_t)parser->argc + 1, sizeof(*list->texts));
 	if (list->texts == NULL)
 		return wlb_fail(parser->error, "out of memory");
-	list->texts[list->count++] = (char *)value; /* a word of argv */
+	list->texts[list->count++] = (char *)value; /* points to a word of argv */
 	return 0;
 }
 
@@ -118,7 +118,7 @@ static int set(const struct parser *parser, const struct wlb_option *row, const 
 	case WLB_OPTION_FLAG:
 		*(bool *)field = true;
 		return 0;
-	case WLB_OPTION_COMMAND: /* all of the words are set at once, by set_command() */
+	case WLB_OPTION_COMMAND: /* set_command() sets all of the words at once */
 		break;
 	}
 	return 0;
@@ -185,7 +185,7 @@ static int check_required(const struct parser *parser)
 	return 0;
 }
 
-/* `word` holds what getopt_long() returned `option` for. */
+/* Refuses the word `word`, for which getopt_long() returned `option`. */
 static int refuse_word(const struct parser *parser, int option, const char *word)
 {
 	const char *trouble = option == ':'   ? "needs a value"
@@ -210,14 +210,14 @@ static int read_words(const struct parser *parser, char **argv, const struct opt
 {
 	const struct wlb_option_table *table = parser->table;
 	int row = argument_row(table), option, rc = 0;
-	/* "-": arguments come in their place among the options; "+": the first one ends the options. */
+	/* "-": getopt returns arguments in order, among the options; "+": the first argument ends the options. */
 	bool command = row >= 0 && table->options[row].kind == WLB_OPTION_COMMAND;
 	const char *letters = command ? "+:h" : "-:h";
-	optind = 0; /* glibc: start again, for a second command line in one process */
+	optind = 0; /* glibc: restart, for a second command line in one process */
 	opterr = 0;
 	int before = 1;
 	while (rc == 0 && (option = getopt_long(parser->argc, argv, letters, known, NULL)) != -1) {
-		/* Of several letters in a word, getopt passes the word after the last. */
+		/* For several short options in a word, getopt moves to the next word only after the last. */
 		const char *word = argv[optind > before ? optind - 1 : optind];
 		before = optind;
 		if (option == 'h' || option == ROW + table->count)

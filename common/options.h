@@ -57,7 +57,7 @@ struct wlb_option_table {
 	int count;
 };
 
-/* What the caller is to do after the command line was read. */
+/* What the caller has to do after the command line was read. */
 enum wlb_options_asked {
 	WLB_OPTIONS_READ,       /* go on: the values are set */
 	WLB_OPTIONS_HELP,       /* --help, -h: print it, then exit with 0 */

@@ -1,4 +1,4 @@
-/* What is made from a table of options: --help, a manual page's option list, completion. */
+/* Prints what is made from a table of options: --help, a manual page's option list, completion. */
 #include <ctype.h>
 #include <string.h>
 
@@ -37,7 +37,7 @@ static const char *value_of(const struct wlb_option *row)
 	return row->value != NULL ? row->value : row->choices;
 }
 
-/* The help, with what else the row says about its value. */
+/* The help text, with the default, or that the option is required. */
 static const char *describe(const struct wlb_option *row, char text[TEXT_BYTES])
 {
 	if (row->initial != NULL)
@@ -104,7 +104,7 @@ static void print_help(const struct wlb_option_table *table, FILE *out)
 
 /* ---- manual page ------------------------------------------------------------------------------------------------ */
 
-/* A text as troff has it: "\-" for the dashes of an option, "\e" for a backslash. */
+/* Prints a text in troff's notation: "\-" for the dashes of an option, "\e" for a backslash. */
 static void print_troff(const char *text, bool option, FILE *out)
 {
 	for (; *text != '\0'; text++)
@@ -116,12 +116,12 @@ static void print_troff(const char *text, bool option, FILE *out)
 			fputc(*text, out);
 }
 
-/* A sentence in which options are bold. */
+/* Prints a sentence with options in bold. */
 static void print_troff_sentence(const char *sentence, FILE *out)
 {
 	char text[TEXT_BYTES];
 	snprintf(text, sizeof(text), "%s", sentence);
-	/* A name, such as config.json or the choice of "full: all layers", stays as it is. */
+	/* A name, such as config.json or the choice of "full: all layers", is unchanged. */
 	size_t letters = strspn(text, "abcdefghijklmnopqrstuvwxyz");
 	if (text[letters] == ' ' || text[letters] == ',' || text[letters] == '\0')
 		text[0] = (char)toupper((unsigned char)text[0]);
@@ -171,7 +171,7 @@ static void print_words(const char *choices, FILE *out)
 		fputc(*choices == '|' ? ' ' : *choices, out);
 }
 
-/* Cases of a shell's `case`: "COMMAND" gives its options, "COMMAND --OPTION" what its value may be. */
+/* Prints the cases of a shell's `case`: "COMMAND" lists its options, "COMMAND --OPTION" the values of the option. */
 static void print_completion(const struct wlb_option_table *table, FILE *out)
 {
 	fprintf(out, "\t'%s') words='", table->command);

@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-/* Seconds on a clock that no one sets (CLOCK_MONOTONIC). */
+/* Seconds of CLOCK_MONOTONIC, which nobody can set. */
 static inline double wlb_now_s(void)
 {
 	struct timespec now;

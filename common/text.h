@@ -6,8 +6,8 @@
 
 #include <jansson.h>
 
-/* At most the first `most` bytes, fewer where that would cut a character in two, "" where it is not UTF-8. NULL: no
- * memory. */
+/* A JSON string of at most the first `most` bytes; shorter where that limit would split a character, "" if the text is
+ * not UTF-8. Returns NULL if out of memory. */
 json_t *wlb_text_json(const char *text, size_t most);
 
 #endif

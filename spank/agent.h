@@ -1,7 +1,7 @@
 /*
- * Starts wlb-agent(8) for a step of a run, in slurmstepd, and tells it what becomes of the tasks.
+ * Starts wlb-agent(8) for a step of a run, in slurmstepd, and reports to it the tasks that start and end.
  *
- * A step without its agent runs all the same: a rank reports instead.
+ * A step runs without its agent too: a rank then reports instead.
  */
 #ifndef SPANK_AGENT_H
 #define SPANK_AGENT_H
@@ -13,21 +13,21 @@
 #include "spank/args.h"
 
 struct wlb_spank_agent {
-	int fd; /* the socket to it; -1: there is none */
+	int fd; /* the socket to the agent; -1: there is none */
 };
 
-/* What it is started with. */
+/* What the agent is started with. */
 struct wlb_spank_step {
 	const char *run_id;
 	const char *attempt_id;
 	const char *node;
 	int nodes;
 	int tasks;                /* on this node */
-	const char *const *names; /* of the job's variables that it finds the coordinator by; NULL-terminated */
+	const char *const *names; /* of the job's variables that name the coordinator; NULL-terminated */
 };
 
-/* As the job's user, and detached: slurmstepd waits for its tasks alone. Returns within args->timeout_ms; `page` is
- * then the path of the node page. -1: there is no agent. */
+/* Starts the agent as the job's user, and detached, since slurmstepd waits only for its tasks. Returns within
+ * args->timeout_ms; `page` is then the path of the node page. -1: no agent runs. */
 int wlb_spank_agent_start(struct wlb_spank_agent *agent, spank_t sp, const struct wlb_spank_args *args,
                           const struct wlb_spank_step *step, char *page, size_t size, struct wlb_error *error);
 

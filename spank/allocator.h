@@ -1,4 +1,4 @@
-/* sbatch and salloc, before they read their options. */
+/* The plugin in sbatch and salloc, before they read their options. */
 #ifndef SPANK_ALLOCATOR_H
 #define SPANK_ALLOCATOR_H
 

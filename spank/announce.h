@@ -1,4 +1,4 @@
-/* Tells the coordinator, once for each start of a job's script, that a run begins. */
+/* Announces to the coordinator, once for each start of a job's script, that a run begins. */
 #ifndef SPANK_ANNOUNCE_H
 #define SPANK_ANNOUNCE_H
 
@@ -17,7 +17,7 @@ struct wlb_announcement {
 	const struct wlb_spank_options *options; /* the model's path absolute */
 };
 
-/* The body of POST /v1/runs (docs/api.md); the caller frees it; NULL: no memory. */
+/* The body of POST /v1/runs (docs/api.md); the caller frees it. NULL if out of memory. */
 char *wlb_announce_body(const struct wlb_announcement *announcement);
 
 /*

@@ -1,4 +1,4 @@
-/* The plugin's arguments: what stands behind its path in plugstack.conf. */
+/* The plugin's arguments: the words after its path in plugstack.conf. */
 #ifndef SPANK_ARGS_H
 #define SPANK_ARGS_H
 
@@ -7,17 +7,19 @@
 
 #include "coordinator/client/config.h"
 
-enum { WLB_SPANK_TIMEOUT_MS = 200 }; /* the default and the most a job's start may be held up */
+enum { WLB_SPANK_TIMEOUT_MS = 200 }; /* the default, and the most by which a job's start may be delayed */
 
 struct wlb_spank_args {
-	char coordinator[280];           /* as written, HOST:PORT; "": /etc/wlb/wlb.conf says */
-	struct wlb_client_config client; /* the same, parsed; with munge_socket and, not looked up, coordinator_user */
-	int timeout_ms;                  /* for announcing a run, and for starting an agent */
+	char coordinator[280]; /* as written, HOST:PORT; "": /etc/wlb/wlb.conf says */
+	struct wlb_client_config
+		client; /* the same, parsed; with munge_socket and coordinator_user, whose name is not looked up */
+	int timeout_ms; /* for announcing a run, and for starting an agent */
 	bool announce;
-	char agent[PATH_MAX];      /* the program; "": none is started */
-	char state_dir[256];       /* notes of running jobs, see delivery.h */
-	char wlb[PATH_MAX];        /* the wlb command */
-	struct wlb_error unusable; /* "", or about the first argument that could not be used; its default holds */
+	char agent[PATH_MAX]; /* the program; "": none is started */
+	char state_dir[256];  /* notes of running jobs, see delivery.h */
+	char wlb[PATH_MAX];   /* the wlb command */
+	struct wlb_error
+		unusable; /* "", or the error of the first argument that could not be used; its default is in effect */
 };
 
 /* coordinator=HOST:PORT munge_socket=PATH coordinator_user=NAME timeout_ms=1..200 announce=yes|no agent=PATH|no

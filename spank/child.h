@@ -1,4 +1,4 @@
-/* A child process of slurmstepd's that does what might hang, and tells by a pipe what came of it. */
+/* A child process of slurmstepd for calls that may hang; it reports its result through a pipe. */
 #ifndef SPANK_CHILD_H
 #define SPANK_CHILD_H
 
@@ -12,12 +12,12 @@ struct wlb_child {
 	int report; /* the reading end of its pipe */
 };
 
-/* Forks; in the child, which is the user from now on and has the writing end in *report, child->pid is 0. */
+/* Forks. In the child, child->pid is 0, the effective user is the job's, and *report is the writing end of the pipe. */
 int wlb_child_start(struct wlb_child *child, int *report, struct wlb_error *error);
 
-/* Reads what it tells into `text` (size bytes with the NUL, "" when it closes the pipe without a word), for timeout_ms
- * at most; then ends it, if it has not ended, and reaps it: slurmstepd never sees it. *status is its wait status. -1:
- * it told nothing in time. `who` is said to have given no answer. */
+/* Reads the child's report into `text` (size bytes with the NUL, "" if it closes the pipe without a report), for
+ * timeout_ms at most; then ends the child, if it has not ended, and reaps it, so that slurmstepd never sees it. *status
+ * is its wait status. Returns -1 if it reported nothing in time; the message names it as `who`. */
 int wlb_child_finish(struct wlb_child *child, int timeout_ms, const char *who, char *text, size_t size, int *status,
                      struct wlb_error *error);
 

@@ -1,4 +1,4 @@
-/* Writes JSON text. The plugin lives in every slurmstepd and links no JSON library for one object. */
+/* Writes JSON text. The plugin is loaded into every slurmstepd and links no JSON library for one object. */
 #ifndef SPANK_JSON_H
 #define SPANK_JSON_H
 

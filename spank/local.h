@@ -1,4 +1,4 @@
-/* srun: its step is laid out, no task has started. */
+/* The plugin in srun, after the step is laid out and before any task has started. */
 #ifndef SPANK_LOCAL_H
 #define SPANK_LOCAL_H
 

@@ -19,7 +19,7 @@ enum wlb_spank_option {
 	WLB_OPTION_COUNT,
 };
 
-/* Checked values, in one way of writing them; "" where the option was not given. */
+/* Checked values in a canonical form; "" if the option was not given. */
 struct wlb_spank_options {
 	char text[WLB_OPTION_COUNT][PATH_MAX];
 };
@@ -30,12 +30,12 @@ const char *wlb_spank_option_flag(enum wlb_spank_option which);
 /* The variable that carries the option into the job: "SLURM_WLB_LAYOUT" and so on. */
 const char *wlb_spank_option_variable(enum wlb_spank_option which);
 
-/* Makes all options known to the program that loads the plugin; `take` is then called for each one given, with its
- * enum wlb_spank_option. */
+/* Registers all options with the program that loads the plugin; `take` is then called for each one given, with its enum
+ * wlb_spank_option. */
 void wlb_spank_options_register(spank_t sp, spank_opt_cb_f take);
 
-/* Stores one value, the last wins. -1 when it is unusable: the message holds value, rule and example. With
- * `submitting` a model's file is looked at too, as the user. */
+/* Stores one value; the last one is used. Returns -1 if it is unusable: the message holds value, rule and example. With
+ * `submitting` it also checks the model's file, as the user. */
 int wlb_spank_options_take(struct wlb_spank_options *options, enum wlb_spank_option which, const char *value,
                            bool submitting, struct wlb_error *error);
 

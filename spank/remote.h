@@ -1,4 +1,5 @@
-/* slurmstepd. Always 0: a plugin that fails here can drain the node (docs/slurm-versions.md). */
+/* The plugin in slurmstepd. The functions always return 0: a plugin that fails here can drain the node
+ * (docs/slurm-versions.md). */
 #ifndef SPANK_REMOTE_H
 #define SPANK_REMOTE_H
 

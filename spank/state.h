@@ -1,4 +1,4 @@
-/* What the plugin keeps as long as a process has it loaded. */
+/* The state of the plugin in a process that has it loaded. */
 #ifndef SPANK_STATE_H
 #define SPANK_STATE_H
 

@@ -1,4 +1,4 @@
-/* sbatch, salloc and srun: options read, nothing submitted yet. */
+/* The plugin in sbatch, salloc and srun, after the options are read and before anything is submitted. */
 #ifndef SPANK_SUBMIT_H
 #define SPANK_SUBMIT_H
 

@@ -23,13 +23,14 @@
 
 enum {
 	PERIOD_MS = 1000,
-	REPORT_MS = 2000,       /* one report, answered or not */
-	GOODBYE_MS = 500,       /* the last one: nothing of a step stays for a second after it */
-	NODES_IN_1_MS = 10,     /* reports of one event on all nodes are spread over 1 ms for so many nodes */
+	REPORT_MS = 2000, /* one report, answered or not */
+	GOODBYE_MS = 500, /* the last one: nothing of a step remains a second after it */
+	NODES_IN_1_MS =
+		10, /* the reports of one event are delayed at random, by up to 1 ms for so many nodes of the step */
 	OBEY_MS = 5000,         /* from the order to end until ranks are killed */
 	KILL_AGAIN_MS = 1000,   /* a process may have been started meanwhile */
-	KILL_MOST_MS = 30000,   /* a process that the kernel does not let go is left to it */
-	ORPHANS_MOST_MS = 60000 /* ranks without slurmstepd, and no coordinator that knows of them */
+	KILL_MOST_MS = 30000,   /* a process that the kernel does not end by then is left */
+	ORPHANS_MOST_MS = 60000 /* ranks without slurmstepd, while no coordinator knows of them */
 };
 
 static const int64_t never = INT64_MAX;
@@ -43,7 +44,7 @@ struct agent {
 	struct wlb_backoff backoff;
 
 	bool ended;         /* the plugin said that the step is over */
-	bool stepd_gone;    /* it did not, and cannot any more */
+	bool stepd_gone;    /* the plugin did not say so, and cannot any more */
 	bool goodbye_taken; /* the coordinator knows that no more reports come */
 
 	int64_t urgent_ms; /* when to report something new; never: there is nothing */
@@ -81,7 +82,7 @@ static void take_reply(struct agent *a, const struct wlb_reply *reply, bool good
 	if (reply->status != 200)
 		return;
 	a->answered_ms = wlb_clock_ms();
-	/* A report that tells of anything is answered with a proof. */
+	/* A report with any news is answered with a proof. */
 	if (!reply->proved)
 		return;
 	a->goodbye_taken = goodbye;
@@ -90,7 +91,7 @@ static void take_reply(struct agent *a, const struct wlb_reply *reply, bool good
 		order_end(a, reason);
 }
 
-/* Whether the node has nothing more to say once this is said. */
+/* Whether the node has nothing to report after this report. */
 static bool is_last(const struct agent *a)
 {
 	return a->ended || wlb_agent_tasks_over(&a->tasks);
@@ -119,7 +120,7 @@ static void send_report(struct agent *a)
 	free(reply.body);
 }
 
-/* The next moment to report. After the goodbye only news is reported. */
+/* The time of the next report. After the goodbye only news is reported. */
 static int64_t report_due(const struct agent *a)
 {
 	if (!wlb_agent_tasks_complete(&a->tasks))
@@ -140,9 +141,9 @@ static void report_when_due(struct agent *a)
 		a->period_ms += PERIOD_MS;
 }
 
-/* ---- what is heard and seen ------------------------------------------------------------------------------------- */
+/* ---- input ------------------------------------------------------------------------------------------------------ */
 
-/* True when there is something to report. */
+/* Returns true if there is something to report. */
 static bool take_message(struct agent *a, const char *text)
 {
 	struct wlb_agent_message message = wlb_agent_message_parse(text);
@@ -160,7 +161,7 @@ static bool take_message(struct agent *a, const char *text)
 	}
 }
 
-/* True when there is something to report. */
+/* Returns true if there is something to report. */
 static bool listen_to_plugin(struct agent *a)
 {
 	char text[WLB_AGENT_MESSAGE_SIZE];
@@ -208,7 +209,7 @@ static void wait_for_news(struct agent *a, int64_t until_ms)
 
 /* ---- the end ---------------------------------------------------------------------------------------------------- */
 
-/* Ranks that neither Slurm, for want of slurmstepd, nor the coordinator can end. */
+/* Ends ranks that neither Slurm, without slurmstepd, nor the coordinator can end. */
 static void end_orphans(struct agent *a)
 {
 	if (a->stepd_gone && wlb_clock_ms() - a->answered_ms >= ORPHANS_MOST_MS)
@@ -222,20 +223,20 @@ static int kill_all(struct agent *a)
 	int killed = wlb_peers_kill(&a->tasks.peers);
 	snprintf(attempt, sizeof(attempt), "WLB_ATTEMPT_ID=%s", a->options->attempt_id);
 	snprintf(node, sizeof(node), "SLURMD_NODENAME=%s", a->options->node);
-	/* While slurmstepd lives it ends what the ranks have started. */
+	/* While slurmstepd runs it ends the processes that the ranks started. */
 	if (a->stepd_gone)
 		killed += wlb_process_kill_marked(marks);
 	return killed;
 }
 
-/* The ranks have ended (or slurmstepd died before it had told of all), and no slurmstepd ends what they have started.
- */
+/* Whether the ranks have ended (or slurmstepd died before it reported all), and no slurmstepd ends the processes that
+ * they started. */
 static bool is_abandoned(const struct agent *a)
 {
 	return a->stepd_gone && (wlb_agent_tasks_over(&a->tasks) || !wlb_agent_tasks_complete(&a->tasks));
 }
 
-/* When to kill what is left of the step. */
+/* The time to kill what is left of the step. */
 static int64_t kill_due(const struct agent *a)
 {
 	bool disobeyed = a->ordered_ms != 0 && !wlb_agent_tasks_over(&a->tasks);
@@ -246,7 +247,7 @@ static int64_t kill_due(const struct agent *a)
 	return is_abandoned(a) ? 0 : a->ordered_ms + OBEY_MS;
 }
 
-/* True when nothing of the step is left, or nothing more can be done. */
+/* Returns true if nothing of the step is left, or nothing more can be done. */
 static bool kill_when_due(struct agent *a)
 {
 	int64_t now_ms = wlb_clock_ms();
@@ -263,7 +264,7 @@ static bool kill_when_due(struct agent *a)
 	return a->stepd_gone && ((killed == 0 && is_abandoned(a)) || given_up);
 }
 
-/* What the coordinator has to know, at last. It is not waited for. */
+/* Sends the last report, with what the coordinator does not know yet. Does not wait for it. */
 static void say_goodbye(struct agent *a)
 {
 	if (!wlb_agent_tasks_complete(&a->tasks) || (a->goodbye_taken && !wlb_agent_report_news(&a->tasks)))
@@ -271,7 +272,8 @@ static void say_goodbye(struct agent *a)
 	send_report(a);
 }
 
-/* The coordinator knows how each rank ended, and slurmstepd ends what they have started: nothing is left to do. */
+/* Whether nothing is left to do: the coordinator knows how each rank ended, and slurmstepd ends the processes that they
+ * started. */
 static bool is_done(const struct agent *a)
 {
 	for (int i = 0; i < a->tasks.count; i++)
@@ -299,9 +301,9 @@ static void watch_step(struct agent *a)
 	say_goodbye(a);
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------- */
+/* ---- start and end ---------------------------------------------------------------------------------------------- */
 
-/* Readable when the plugin's end is closed, not when it speaks: a request is given up for that alone. */
+/* Readable when the plugin's end is closed, not when a message comes: only the former cancels a request. */
 static int watch_hangup(int control_fd)
 {
 	struct epoll_event hangup = {.events = EPOLLRDHUP};

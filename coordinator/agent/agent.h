@@ -1,6 +1,6 @@
 /*
- * The agent of a step on one node: says each second that the node is there, at once when a rank has ended, and sees to
- * it that an order of the coordinator is obeyed. One thread; ends with the step.
+ * The agent of a step on one node. It reports each second that the node is alive, reports the end of a rank at once,
+ * and enforces the coordinator's order to end. It has one thread and ends with the step.
  */
 #ifndef COORDINATOR_AGENT_AGENT_H
 #define COORDINATOR_AGENT_AGENT_H
@@ -14,14 +14,15 @@ struct wlb_agent_options {
 	const char *run_id;
 	const char *attempt_id;
 	const char *node;
-	int nodes;                  /* of the step: the more there are, the longer a report may wait for its turn */
+	int nodes;                  /* of the step; the more nodes, the longer the random delay of a report may be */
 	int tasks;                  /* of the step on this node */
-	int control_fd;             /* the socket that the plugin speaks through (message.h) */
-	pid_t stepd;                /* the slurmstepd that the plugin is in */
+	int control_fd;             /* the socket on which the plugin sends (message.h) */
+	pid_t stepd;                /* the slurmstepd that loaded the plugin */
 	struct wlb_node_page *page; /* belongs to the caller */
 };
 
-/* Returns when the step is over and told, or at most a second later. -1: it could not even begin. */
+/* Returns when the step has ended and its end was reported, or at most a second after it ended. Returns -1 if the agent
+ * could not start. */
 int wlb_agent_run(const struct wlb_agent_options *options, const struct wlb_client_config *config,
                   struct wlb_error *error);
 

@@ -90,7 +90,7 @@ static int parse_options(int argc, char **argv, struct wlb_agent_options *o, str
 	return check(o, error);
 }
 
-/* Only the end of the step ends it: signals to the step are for its ranks. */
+/* Only the end of the step ends the agent: signals to the step are for its ranks. */
 static void ignore_signals(void)
 {
 	static const int numbers[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2, SIGTSTP};
@@ -98,7 +98,7 @@ static void ignore_signals(void)
 		signal(numbers[i], SIG_IGN);
 }
 
-/* In the child: nothing of slurmstepd's is kept but the socket. */
+/* Runs in the child: of slurmstepd's descriptors it keeps only the socket. */
 static int live(const struct wlb_agent_options *options, const struct wlb_client_config *config)
 {
 	struct wlb_error error;

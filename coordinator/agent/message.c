@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The number at *text, which is moved behind it and a blank before the next. */
+/* Reads the number at *text, which is moved to the end of the number, past a blank before the next. */
 static bool take_number(const char **text, long least, long most, int *number)
 {
 	char *end;

@@ -1,8 +1,8 @@
 /*
- * What the Slurm plugin tells the agent of its node: one message in each packet of their socket.
+ * The messages of the Slurm plugin to the agent of its node: one in each packet of their socket.
  *
  *   task RANK PID    the rank runs as this process
- *   exit RANK CODE   it has ended, with this exit code as a shell has it: 128 + signal when it was killed
+ *   exit RANK CODE   the rank has ended, with this exit code as in a shell: 128 + signal if it was killed
  *   end              the step is over, and slurmstepd ends too
  *
  * The socket closes without `end` when slurmstepd dies.
@@ -12,11 +12,11 @@
 
 enum {
 	WLB_AGENT_MESSAGE_SIZE = 64,
-	WLB_AGENT_TASKS_MOST = 4096, /* of a step on one node; a report has no more */
+	WLB_AGENT_TASKS_MOST = 4096, /* of a step on one node; a report holds no more */
 };
 
 enum wlb_agent_message_kind {
-	WLB_AGENT_MESSAGE_UNKNOWN, /* that of a newer plugin, or none */
+	WLB_AGENT_MESSAGE_UNKNOWN, /* a message of a newer plugin, or no message */
 	WLB_AGENT_MESSAGE_TASK,
 	WLB_AGENT_MESSAGE_EXIT,
 	WLB_AGENT_MESSAGE_END,

@@ -18,7 +18,7 @@ enum {
 	FIELD_EXIT_CODE = 52,
 };
 
-/* A field of /proc/PID/stat from FIELD_STATE on, the line being cut in pieces; NULL when there is none. */
+/* A field of /proc/PID/stat from FIELD_STATE on, read into `line`, which is split; NULL if there is none. */
 static char *stat_field(pid_t pid, int field, char line[STAT_SIZE])
 {
 	char path[64];
@@ -37,7 +37,7 @@ static char *stat_field(pid_t pid, int field, char line[STAT_SIZE])
 	return text;
 }
 
-/* Of a process that we may not look at, /proc/PID/stat says that its exit code is 0. */
+/* /proc/PID/stat reports the exit code 0 for a process that we may not inspect. */
 static bool may_look_at(pid_t pid)
 {
 	char path[64], target[64];
@@ -118,7 +118,8 @@ static bool is_marked(pid_t pid, const char *const *marks)
 	return marked;
 }
 
-/* Looked at while the descriptor holds the process: no other that is given the number later is hit. */
+/* Checks the process while the descriptor refers to it, so that no other process that is given the number later is
+ * killed. */
 static bool kill_if_marked(pid_t pid, const char *const *marks)
 {
 	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);

@@ -1,19 +1,19 @@
-/* What the kernel tells about processes that are not ours to wait for. */
+/* What the kernel reports about processes that are not our children. */
 #ifndef COORDINATOR_AGENT_PROCESS_H
 #define COORDINATOR_AGENT_PROCESS_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* The exit code, as a shell has it, of a process of our own user that has ended and is not reaped yet; -1 when the
- * kernel does not tell it. */
+/* The exit code, as in a shell, of a process of our own user that has ended and is not reaped yet; -1 if the kernel
+ * does not report it. */
 int wlb_process_exit_code(pid_t pid);
 
 /* Whether it is stopped (SIGSTOP, a debugger). */
 bool wlb_process_stopped(pid_t pid);
 
-/* SIGKILL to every process of our user whose environment holds all of the "NAME=VALUE" in `marks` (NULL-terminated),
- * but this one. Returns how many there were; those that they start meanwhile are found by the next call. */
+/* Sends SIGKILL to every other process of our user whose environment holds all of the "NAME=VALUE" in `marks`
+ * (NULL-terminated). Returns how many there were; processes that these start meanwhile are found by the next call. */
 int wlb_process_kill_marked(const char *const *marks);
 
 #endif

@@ -2,13 +2,13 @@
 
 #include <jansson.h>
 
-/* Told as an exit: how it ended is known. */
+/* Whether it is reported as an exit: how it ended is known. */
 static bool has_exit(const struct wlb_agent_task *task)
 {
 	return task->code >= 0 && !task->told_exit;
 }
 
-/* Told as lost: it did not end well, or nobody knows how it ended. A wlbd that reads no `exits` goes by this. */
+/* Whether it is reported as lost: it failed, or nobody knows how it ended. A wlbd that reads no `exits` uses this. */
 static bool has_loss(const struct wlb_agent_task *task)
 {
 	return (task->code > 0 || task->lost) && !task->told_lost;

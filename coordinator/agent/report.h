@@ -12,13 +12,13 @@ struct wlb_agent_report {
 	bool stepd_gone;
 };
 
-/* The body, with all that the coordinator does not know yet; the caller frees it. NULL: no memory. */
+/* The body, with everything that the coordinator does not know yet; the caller frees it. NULL if out of memory. */
 char *wlb_agent_report_body(const struct wlb_agent_report *report, const struct wlb_agent_tasks *tasks);
 
-/* The coordinator took the report that was made last: nothing may have changed since. */
+/* Notes that the coordinator accepted the newest report; `tasks` must not have changed since it was made. */
 void wlb_agent_report_taken(struct wlb_agent_tasks *tasks);
 
-/* Whether there is anything that it does not know. */
+/* Whether there is anything that the coordinator does not know yet. */
 bool wlb_agent_report_news(const struct wlb_agent_tasks *tasks);
 
 #endif

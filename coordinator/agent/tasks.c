@@ -35,7 +35,7 @@ static void watch(struct wlb_agent_tasks *tasks)
 		ranks[i] = tasks->list[i].rank;
 		pids[i] = tasks->list[i].pid;
 	}
-	/* Without memory, only the plugin tells how ranks end. */
+	/* If out of memory, only the plugin reports how ranks end. */
 	if (ranks != NULL && pids != NULL)
 		wlb_peers_open(&tasks->peers, ranks, pids, tasks->count, NULL);
 	free(ranks);
@@ -75,7 +75,7 @@ bool wlb_agent_tasks_exited(struct wlb_agent_tasks *tasks, int rank, int code)
 	return true;
 }
 
-/* Its process is seen to be gone. Asked at once: as soon as it is reaped its number may be another's. */
+/* Notes that its process is gone. Checked at once: after it is reaped its number may be another process's. */
 static void see_gone(struct wlb_agent_task *task, double gone_s)
 {
 	if (task->gone)

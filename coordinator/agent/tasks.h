@@ -1,8 +1,8 @@
 /*
- * The ranks of a step on this node: which run, which have ended, and what the coordinator knows of that.
+ * The ranks of a step on this node: which are running, which have ended, and what the coordinator knows of that.
  *
- * How a rank ended is known from the kernel while nobody has reaped it, else from the plugin. A rank that is gone
- * without either is lost: slurmstepd died or is stopped, and somebody else reaped it.
+ * The kernel reports how a rank ended as long as nobody has reaped it; after that, only the plugin does. A rank that
+ * is gone without either is lost: slurmstepd died or is stopped, and another process reaped it.
  */
 #ifndef COORDINATOR_AGENT_TASKS_H
 #define COORDINATOR_AGENT_TASKS_H
@@ -36,17 +36,18 @@ struct wlb_agent_tasks {
 int wlb_agent_tasks_open(struct wlb_agent_tasks *tasks, int expected, struct wlb_error *error);
 void wlb_agent_tasks_close(struct wlb_agent_tasks *tasks);
 
-/* One more rank; those beyond the expected, and a rank told twice, are ignored. */
+/* Adds a rank. Ranks beyond the expected number, and a rank added before, are ignored. */
 void wlb_agent_tasks_add(struct wlb_agent_tasks *tasks, int rank, pid_t pid);
 
-/* All are known. */
+/* Whether all ranks are known. */
 bool wlb_agent_tasks_complete(const struct wlb_agent_tasks *tasks);
 
-/* The plugin says how a rank ended; false when that is no news. */
+/* Notes how a rank ended, as the plugin reported it. Returns false if that was known already. */
 bool wlb_agent_tasks_exited(struct wlb_agent_tasks *tasks, int rank, int code);
 
-/* Notes who is gone. With `silent`, the plugin cannot say how, and a rank that has been gone for WLB_AGENT_SILENCE_MS
- * is lost; else the plugin is waited for: a site's task epilog may run before its message. True when there is news. */
+/* Notes which ranks are gone. With `silent`, the plugin cannot report how they ended, and a rank that has been gone for
+ * WLB_AGENT_SILENCE_MS is lost. Otherwise the rank waits for the plugin's message: a site's task epilog may run before
+ * it. Returns true if anything is new. */
 bool wlb_agent_tasks_check(struct wlb_agent_tasks *tasks, bool silent);
 
 enum {
@@ -54,10 +55,10 @@ enum {
 	WLB_AGENT_EPILOG_MS = 5000,
 };
 
-/* Some rank is gone, and how it ended is not known yet. */
+/* Whether some rank is gone and how it ended is not known yet. */
 bool wlb_agent_tasks_undecided(const struct wlb_agent_tasks *tasks);
 
-/* All are known, and have ended. */
+/* Whether all ranks are known and have ended. */
 bool wlb_agent_tasks_over(const struct wlb_agent_tasks *tasks);
 
 #endif

@@ -26,7 +26,7 @@ void wlb_backoff_note(struct wlb_backoff *backoff, bool failed)
 	int64_t pause_ms = (int64_t)FIRST_MS << (backoff->failures < DOUBLINGS ? backoff->failures : DOUBLINGS);
 	if (pause_ms > MOST_MS)
 		pause_ms = MOST_MS;
-	/* Thousands of nodes must not come back in the same millisecond. */
+	/* Thousands of nodes must not send again in the same millisecond. */
 	pause_ms = pause_ms / 2 + wlb_random_upto(pause_ms / 2);
 	backoff->failures++;
 	backoff->until_ms = wlb_clock_ms() + pause_ms;

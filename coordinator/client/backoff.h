@@ -1,4 +1,4 @@
-/* When to ask a coordinator again that did not answer. */
+/* When to send the next request to a coordinator that did not answer. */
 #ifndef COORDINATOR_CLIENT_BACKOFF_H
 #define COORDINATOR_CLIENT_BACKOFF_H
 
@@ -10,10 +10,11 @@ struct wlb_backoff {
 	int failures;
 };
 
-/* After a try: a success clears it; each failure in a row waits longer, 5 s at most, by a random part less. */
+/* Notes the result of a request. A success clears the pause; each failure in a row lengthens it, to 5 s at most, less a
+ * random part. */
 void wlb_backoff_note(struct wlb_backoff *backoff, bool failed);
 
-/* A random number from 0 to `most`, both included, that takes nothing from the program's own sequence. */
+/* A random number from 0 to `most`, both included; does not use the program's own random sequence. */
 int64_t wlb_random_upto(int64_t most);
 
 #endif

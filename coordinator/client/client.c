@@ -29,7 +29,7 @@ struct wlb_connection {
 	int cancel_fd; /* -1: none */
 };
 
-/* One request on its way; what a retry on a new connection must not repeat is in `answered`. */
+/* One request in progress; `answered` says whether it may be sent again on a new connection. */
 struct call {
 	struct wlb_connection *connection;
 	const char *method;
@@ -39,7 +39,7 @@ struct call {
 	struct wlb_http_head head; /* of its reply */
 	int64_t deadline_ms;
 	int timeout_ms;
-	bool answered; /* a first byte of the reply came */
+	bool answered; /* the first byte of the reply came */
 	struct wlb_error *error;
 };
 
@@ -197,7 +197,7 @@ static char *request_head(struct call *call, size_t length)
 	return head;
 }
 
-/* Reads up to the blank line; `head` keeps what came of the body behind it as well: *have bytes in all, the body
+/* Reads up to the blank line. `head` also holds the part of the body that came with it: *have bytes in all, the body
  * beginning at the returned offset, 0 on error. */
 static size_t receive_head(struct call *call, char *head, size_t size, size_t *have)
 {
@@ -309,7 +309,7 @@ static int exchange(struct call *call, struct wlb_reply *reply)
 	return rc;
 }
 
-/* A reply that is not wlbd's is as none. */
+/* A reply that is not proved to be wlbd's counts as none. */
 static int check_proof(struct call *call, struct wlb_reply *reply)
 {
 	const struct wlb_proof_request request = {

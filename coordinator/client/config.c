@@ -38,7 +38,7 @@ int wlb_client_config_address(struct wlb_client_config *config, const char *addr
 	if (bracketed && colon != NULL && colon > address && colon[-1] == ']')
 		end = colon - 1;
 	else if (bracketed || (colon != NULL && memchr(address, ':', (size_t)(colon - address)) != NULL))
-		colon = NULL; /* "[v6" without "]:", or a bare v6 address: where the port begins is anyone's guess */
+		colon = NULL; /* "[v6" without "]:", or a bare v6 address: where the port begins is ambiguous */
 	if (colon == NULL || end == host || !port_valid(colon + 1))
 		return wlb_fail(error, "coordinator '%.100s': must be HOST:PORT, such as login1:8642 or [fd00::1]:8642",
 		                address);
@@ -78,7 +78,7 @@ int wlb_client_config_user(struct wlb_client_config *config, const char *user, s
 	return copy(config->coordinator_user, sizeof(config->coordinator_user), user, "coordinator_user", error);
 }
 
-/* One line of the file, without its newline; 0 also for keys that are other programs'. */
+/* Parses one line of the file, without its newline. Returns 0 also for keys of other programs. */
 static int apply_line(struct wlb_client_config *config, char *line, struct wlb_error *error)
 {
 	static const char blank[] = " \t\r";
@@ -115,7 +115,7 @@ static int read_lines(struct wlb_client_config *config, FILE *file, const char *
 	return 0;
 }
 
-/* `needed`: that the file is missing is then an error. */
+/* With `needed` it is an error if the file is missing. */
 static int read_file(struct wlb_client_config *config, const char *path, bool needed, struct wlb_error *error)
 {
 	FILE *file = fopen(path, "re");

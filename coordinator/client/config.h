@@ -1,4 +1,4 @@
-/* Where the coordinator is and whose answers are believed: from the environment or /etc/wlb/wlb.conf. */
+/* Where the coordinator is and which account's replies are accepted: from the environment or /etc/wlb/wlb.conf. */
 #ifndef COORDINATOR_CLIENT_CONFIG_H
 #define COORDINATOR_CLIENT_CONFIG_H
 
@@ -6,7 +6,7 @@
 
 #include "libwlb/wlb.h"
 
-/* Where the coordinator is, how to prove who asks, and whose proof of an answer is believed. */
+/* Where the coordinator is, how a request proves its sender, and which account's proof of a reply is accepted. */
 struct wlb_client_config {
 	char host[256];
 	char port[16];
@@ -17,13 +17,13 @@ struct wlb_client_config {
 
 /* Reads, in this order of precedence: WLB_COORDINATOR (host:port), WLB_MUNGE_SOCKET and WLB_COORDINATOR_USER from the
  * environment; then the file WLB_CONF or /etc/wlb/wlb.conf (`coordinator = host:port`, `munge_socket = path`,
- * `coordinator_user = name`). -1 when no coordinator is named anywhere or a line is malformed. */
+ * `coordinator_user = name`). Returns -1 if none of them names a coordinator or a line is malformed. */
 int wlb_client_config_load(struct wlb_client_config *config, struct wlb_error *error);
 
-/* Parses "host:port", "[v6]:port" into the config; -1 with value, rule, example. */
+/* Parses "host:port" or "[v6]:port" into the config. Returns -1 with the value, the rule and an example. */
 int wlb_client_config_address(struct wlb_client_config *config, const char *address, struct wlb_error *error);
 
-/* The account whose proofs are believed; -1 when this host does not know the name. */
+/* Sets the account whose proofs are accepted. Returns -1 if this host does not know the name. */
 int wlb_client_config_user(struct wlb_client_config *config, const char *user, struct wlb_error *error);
 
 #endif

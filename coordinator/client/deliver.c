@@ -25,7 +25,7 @@ enum {
 
 /* ---- one batch ------------------------------------------------------------------------------------------------ */
 
-/* acked_seq of a reply; -1 when it has none. */
+/* acked_seq of a reply; -1 if it has none. */
 static int64_t reply_acked(const struct wlb_reply *reply)
 {
 	json_int_t acked = -1;
@@ -37,8 +37,8 @@ static int64_t reply_acked(const struct wlb_reply *reply)
 
 enum verdict { VERDICT_STORED, VERDICT_AWAY, VERDICT_REFUSED_RECORD, VERDICT_REFUSED_ALL };
 
-/* 400, 413 and 422 are about what the records say, 403, 404, 409 and 410 about run and attempt. Anything else may be
- * over in a moment; so may 401, which is about a credential. */
+/* 400, 413 and 422 concern the records, 403, 404, 409 and 410 the run and the attempt. Any other status may be
+ * temporary, as may 401, which concerns a credential. */
 static enum verdict judge_status(int status)
 {
 	switch (status) {
@@ -60,7 +60,7 @@ static enum verdict accept_reply(struct wlb_spool *spool, const struct wlb_reply
 {
 	int64_t before = wlb_spool_acked(spool);
 	int64_t acked = reply->status == 200 || reply->status == 409 ? reply_acked(reply) : -1;
-	/* What has no message of ours is another program's answer on that port, and no refusal. */
+	/* A reply without a message of wlbd is from another program on that port, and is not a refusal. */
 	bool said = wlb_reply_failure(reply, error);
 	if (acked < 0)
 		return said ? judge_status(reply->status) : VERDICT_AWAY;
@@ -79,7 +79,7 @@ static void leave_notice(const struct wlb_spool *spool, long long records, const
 	wlb_refused_leave_notice(wlb_spool_path(spool), line);
 }
 
-/* One request of at most `records`. */
+/* Sends one request of at most `records`. */
 static enum verdict send_batch(struct wlb_connection *connection, struct wlb_spool *spool, int records, int timeout_ms,
                                struct wlb_error *error)
 {
@@ -158,7 +158,7 @@ static bool is_spool(const char *name)
 	return name[0] != '.' && length > 6 && strcmp(name + length - 6, ".jsonl") == 0;
 }
 
-/* A regular file of this account; those of others are theirs to deliver. */
+/* Whether it is a regular file of this account; other accounts deliver their own. */
 static bool is_own_file(int folder, const char *name, struct stat *about)
 {
 	return fstatat(folder, name, about, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(about->st_mode) &&
@@ -187,8 +187,8 @@ static int leftovers_add(struct leftovers *all, const char *dir, const char *nam
 	return 0;
 }
 
-/* Spools in `dir`, oldest first; a folder that is not there has none. What is over the bounds is looked at when the
- * rest is delivered. */
+/* Lists the spools in `dir`, oldest first; a missing folder has none. Spools over the bounds are delivered after the
+ * others. */
 static int list_leftovers(const char *dir, struct leftovers *all, struct wlb_error *error)
 {
 	*all = (struct leftovers){0};
@@ -236,7 +236,7 @@ static void refuse_rest(const struct round *round, struct wlb_spool *spool)
 	round->result->refused += refused;
 }
 
-/* A spool that is no spool was moved into refused/; one that cannot be opened is still there. */
+/* A file that is not a spool was moved into refused/; one that cannot be opened is still there. */
 static void count_unreadable(const struct round *round, const char *path)
 {
 	if (access(path, F_OK) == 0) {
@@ -312,9 +312,9 @@ bool wlb_deliver_pending(const char *spool_dir)
 	return pending;
 }
 
-/* ---- refused records, once more ------------------------------------------------------------------------------- */
+/* ---- refused records, again ----------------------------------------------------------------------------------- */
 
-/* The number behind the last record that the coordinator has of a source: what it says about records far behind. */
+/* The number after the last record that the coordinator has of a source: its reply to records far ahead states it. */
 static int64_t ask_next_seq(struct wlb_connection *connection, const struct wlb_spool_identity *whose, int timeout_ms,
                             struct wlb_error *error)
 {

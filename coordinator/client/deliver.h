@@ -1,4 +1,4 @@
-/* Delivery: the next records of a spool in one request, or whatever earlier processes left in a folder. */
+/* Delivery: sends the next records of a spool in one request, or everything that earlier processes left in a folder. */
 #ifndef COORDINATOR_CLIENT_DELIVER_H
 #define COORDINATOR_CLIENT_DELIVER_H
 
@@ -10,33 +10,33 @@
 
 enum wlb_delivery {
 	WLB_DELIVERY_DONE,    /* nothing is pending */
-	WLB_DELIVERY_MORE,    /* some records went over, others are pending: go on */
-	WLB_DELIVERY_AWAY,    /* the coordinator or its database is away: later; the message says what failed */
-	WLB_DELIVERY_REFUSED, /* it refuses all that is pending, for good; the message is its own */
+	WLB_DELIVERY_MORE,    /* some records were stored, others are pending: call again */
+	WLB_DELIVERY_AWAY,    /* the coordinator or its database does not answer: call later; the message says why */
+	WLB_DELIVERY_REFUSED, /* it refuses all pending records permanently; the message is the coordinator's */
 };
 
-/* One batch. A single record that is refused for good is found by halving, and an event takes its place
- * (wlb_spool_refuse); a notice is left for the user. */
+/* Sends one batch. A single record that is refused permanently is found by halving and replaced by an event
+ * (wlb_spool_refuse); a notice is written for the user. */
 enum wlb_delivery wlb_deliver_batch(struct wlb_connection *connection, struct wlb_spool *spool, int timeout_ms,
                                     struct wlb_error *error);
 
 struct wlb_deliver_options {
-	const char *run_id; /* only what this run left; NULL: everything */
-	int timeout_ms;     /* for all of it */
-	int request_ms;     /* for a single request; 0: 5 s */
+	const char *run_id; /* only the records of this run; NULL: all */
+	int timeout_ms;     /* for the whole call */
+	int request_ms;     /* for one request; 0: 5 s */
 };
 
 struct wlb_deliver_result {
 	int64_t left;    /* records that are still undelivered */
-	int64_t refused; /* that were moved into refused/ */
-	int busy;        /* spools that somebody is using */
-	int spools;      /* spools that were looked at, beside those */
+	int64_t refused; /* records that were moved into refused/ */
+	int busy;        /* spools that another process is using */
+	int spools;      /* the other spools */
 	bool away;       /* the coordinator or its database did not answer */
 };
 
-/* Delivers what earlier processes left in `spool_dir`, the oldest first; a folder that is not there has nothing. What
- * is refused for good is moved into refused/, and a notice is left there. When records are left, the message says what
- * stood in the way. -1 when the folder cannot be read. */
+/* Delivers what earlier processes left in `spool_dir`, the oldest first; a missing folder counts as empty. What is
+ * refused permanently is moved into refused/, and a notice is written there. If records are left, the message says why.
+ * Returns -1 if the folder cannot be read. */
 int wlb_deliver_folder(const struct wlb_client_config *config, const char *spool_dir,
                        const struct wlb_deliver_options *options, struct wlb_deliver_result *result,
                        struct wlb_error *error);
@@ -44,8 +44,8 @@ int wlb_deliver_folder(const struct wlb_client_config *config, const char *spool
 /* Whether there is a spool in the folder, in use or not. */
 bool wlb_deliver_pending(const char *spool_dir);
 
-/* Makes the refused records of `spool_dir` spools again, for wlb_deliver_folder to try once more. Returns how many
- * files, -1 on error. */
+/* Turns the refused records of `spool_dir` into spools again, so that wlb_deliver_folder sends them once more. Returns
+ * the number of files, -1 on error. */
 int wlb_deliver_restore(const struct wlb_client_config *config, const char *spool_dir, int timeout_ms,
                         struct wlb_error *error);
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Shared by programs of several releases: members keep their places, new ones are added at the end. */
+/* Shared by programs of several releases: members keep their offsets, new ones are added at the end. */
 struct wlb_node_page {
 	char magic[8];
 	_Atomic int64_t step;
@@ -24,7 +24,7 @@ _Static_assert(offsetof(struct wlb_node_page, step) == 8 && offsetof(struct wlb_
 
 static const char magic[8] = "wlbpage1";
 
-/* The size cannot change any more: a page that shrank would end whoever reads it by SIGBUS. */
+/* The size is sealed: if the page shrank, SIGBUS would end every process that reads it. */
 static int make_file(struct wlb_error *error)
 {
 	int fd = memfd_create("wlb-node-page", MFD_CLOEXEC | MFD_ALLOW_SEALING);

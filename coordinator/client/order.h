@@ -1,4 +1,4 @@
-/* What the coordinator's answer to a report orders. */
+/* The order in the coordinator's reply to a report. */
 #ifndef COORDINATOR_CLIENT_ORDER_H
 #define COORDINATOR_CLIENT_ORDER_H
 
@@ -7,7 +7,7 @@
 
 #include "coordinator/client/reply.h"
 
-/* Whether the reply orders the attempt to end; then its reason is in `reason`, cut to the size. */
+/* Whether the reply orders the attempt to end. If so, `reason` receives its reason, cut to `size`. */
 bool wlb_order_end(const struct wlb_reply *reply, char *reason, size_t size);
 
 #endif

@@ -18,7 +18,7 @@ int wlb_peers_open(struct wlb_peers *peers, const int *ranks, const pid_t *pids,
 		return wlb_fail(error, "no memory to watch %d processes", count);
 	peers->count = count;
 	for (int i = 0; i < count; i++) {
-		/* A process that is gone already fails here and is found lost by the first check. */
+		/* If the process is gone already this fails, and the first check finds the process lost. */
 		int pidfd = (int)syscall(SYS_pidfd_open, pids[i], 0);
 		peers->list[i] = (struct wlb_peer){.rank = ranks[i], .pid = pids[i], .pidfd = pidfd};
 	}
@@ -76,7 +76,7 @@ int wlb_peers_kill(const struct wlb_peers *peers)
 		if (peer->lost)
 			continue;
 		killed++;
-		/* Through the descriptor, no process that was given the number later is hit. */
+		/* With the descriptor, no other process that is given the number later is killed. */
 		if (peer->pidfd >= 0)
 			syscall(SYS_pidfd_send_signal, peer->pidfd, SIGKILL, NULL, 0);
 		else

@@ -11,9 +11,9 @@
 struct wlb_peer {
 	int rank;
 	pid_t pid;
-	int pidfd; /* -1: lost, or a kernel before 5.3: then asked with kill(pid, 0) */
+	int pidfd; /* -1: lost, or the kernel is older than 5.3 and the process is checked with kill(pid, 0) */
 	bool lost;
-	bool told;          /* the coordinator knows */
+	bool told;          /* the coordinator knows that it is lost */
 	double lost_time_s; /* since 1970 */
 };
 
@@ -28,10 +28,10 @@ void wlb_peers_close(struct wlb_peers *peers);
 /* Fills `polls` (space for peers->count) with what to wait for; returns how many. */
 int wlb_peers_poll(const struct wlb_peers *peers, struct pollfd *polls);
 
-/* Notes who is gone; true when someone was lost since the last call. */
+/* Notes which peers are gone; true if one was lost since the last call. */
 bool wlb_peers_check(struct wlb_peers *peers);
 
-/* SIGKILL to those that are not gone; returns how many they are. */
+/* Sends SIGKILL to the peers that are not gone; returns how many there are. */
 int wlb_peers_kill(const struct wlb_peers *peers);
 
 #endif

@@ -5,7 +5,8 @@
 #include "common/digest.h"
 #include "coordinator/client/credential.h"
 
-/* Says nothing but that all goes on as before, so it need not be proved: each node is answered so each second. */
+/* Whether the reply only says that the attempt goes on, and therefore needs no proof: each node receives one each
+ * second. */
 static bool is_plain(const struct wlb_proof_request *request, const struct wlb_reply *reply)
 {
 	static const char plain[] = "{\"order\":\"continue\"}";

@@ -39,7 +39,7 @@ static const char *name_of(const char *path)
 	return slash != NULL ? slash + 1 : path;
 }
 
-/* DIR/refused/NAME, for DIR/`spool_path` and the name that `format` makes; makes the folder. */
+/* Writes to `path` DIR/refused/NAME, for DIR/`spool_path` and the name that `format` makes; makes the folder. */
 static int path_beside(char *path, const char *spool_path, const char *name, const char *suffix,
                        struct wlb_error *error)
 {
@@ -61,7 +61,7 @@ static int fail_io(const char *path, const char *what, struct wlb_error *error)
 
 /* ---- refused records -------------------------------------------------------------------------------------- */
 
-/* Cuts a torn last line, and reads the number of the last whole one. */
+/* Cuts off a torn last line, and reads the number of the last whole one. */
 static int find_end(struct wlb_refused *refused, struct wlb_error *error)
 {
 	char *text;
@@ -220,7 +220,7 @@ char *wlb_refused_take_notice(const char *dir)
 	char *text = NULL;
 	int n = snprintf(path, sizeof(path), "%s/refused/notice", dir);
 	int m = snprintf(mine, sizeof(mine), "%s/refused/notice.%d", dir, (int)getpid());
-	/* Of two that come at the same time one has it. */
+	/* If two processes do this at the same time, one of them gets the notice. */
 	if (n >= (int)sizeof(path) || m >= (int)sizeof(mine) || rename(path, mine) != 0)
 		return NULL;
 	if (wlb_file_read(mine, NOTICE_BYTES_MAX, &text, NULL, NULL) != 0)
@@ -229,9 +229,9 @@ char *wlb_refused_take_notice(const char *dir)
 	return text;
 }
 
-/* ---- back again ------------------------------------------------------------------------------------------- */
+/* ---- restoring -------------------------------------------------------------------------------------------- */
 
-/* The records of `text` behind its header, numbered from first_seq on and without the coordinator's messages. */
+/* Writes the records of `text` after its header, numbered from first_seq on and without the coordinator's messages. */
 static int write_numbered(FILE *out, char *text, int64_t first_seq)
 {
 	char *rest = strchr(text, '\n');
@@ -284,8 +284,8 @@ int wlb_refused_restore(const char *dir, const char *name, int64_t first_seq, st
 		return -1;
 	if (numbered_from == WLB_SPOOL_UNNUMBERED && number_file(path, &whose, first_seq, error) != 0)
 		return -1;
-	/* Not rename(), which would replace a spool that has appeared meanwhile. When only one of the two happens, the
-	 * file is numbered, and the same again is stored once. */
+	/* Not rename(), which would replace a spool that has appeared meanwhile. If only one of the two succeeds, the
+	 * file is numbered, and records delivered twice are stored once. */
 	if (link(path, target) != 0)
 		return errno == EEXIST ? 0 : fail_io(path, "moved back", error);
 	return unlink(path) == 0 ? 1 : fail_io(path, "removed", error);

@@ -1,4 +1,4 @@
-/* A reply of wlbd, and what one that is not a success says. */
+/* A reply of wlbd, and the error text of one that reports a failure. */
 #ifndef COORDINATOR_CLIENT_REPLY_H
 #define COORDINATOR_CLIENT_REPLY_H
 
@@ -9,12 +9,13 @@
 
 struct wlb_reply {
 	int status;  /* HTTP status */
-	bool proved; /* it is wlbd's, and the answer to this request */
+	bool proved; /* it is wlbd's reply to this request */
 	char *body;  /* NUL-terminated, the caller frees; never NULL after success */
 	size_t length;
 };
 
-/* The `error` text of the reply's body, or its status where it has none; whether there was such a text. */
+/* Sets the message to the `error` text of the reply's body, or to its status if there is none. Returns whether there
+ * was such a text. */
 bool wlb_reply_failure(const struct wlb_reply *reply, struct wlb_error *error);
 
 #endif

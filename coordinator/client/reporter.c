@@ -27,7 +27,7 @@ enum {
 	REPORT_MS = 2000,  /* one report, answered or not */
 	RECORDS_MS = 5000, /* one batch */
 	GOODBYE_MS = 500,
-	AWAY_MS = 100, /* for the last tries, when the one before was not answered */
+	AWAY_MS = 100, /* for the last requests, if the one before was not answered */
 	FLUSH_RETRY_MS = 50,
 };
 
@@ -46,7 +46,7 @@ struct wlb_reporter {
 	_Atomic int64_t step;
 	atomic_bool stopping;
 	_Atomic int64_t stop_deadline_ms;
-	atomic_bool silent; /* stopping says nothing to the coordinator */
+	atomic_bool silent; /* stop sends nothing to the coordinator */
 	atomic_bool away;   /* the last request was not answered, or not by the database */
 	atomic_bool must_end;
 	char end_reason[512]; /* written once, before must_end */
@@ -124,7 +124,7 @@ static void send_report(struct wlb_reporter *r, int timeout_ms, bool goodbye)
 
 /* ---- the thread ----------------------------------------------------------------------------------------------- */
 
-/* Sends pending batches until `until_ms`. True when nothing is left that could be sent now. */
+/* Sends pending batches until `until_ms`. Returns true if nothing is left that could be sent now. */
 static bool send_records(struct wlb_reporter *r, int64_t until_ms, int timeout_ms)
 {
 	enum wlb_delivery outcome = WLB_DELIVERY_MORE;
@@ -148,7 +148,7 @@ static void tick(struct wlb_reporter *r, int64_t next_ms)
 		send_records(r, next_ms, RECORDS_MS);
 }
 
-/* Sleeps until `next_ms`; true earlier, as soon as a peer is lost or stop is asked for. */
+/* Sleeps until `next_ms`; returns true earlier, as soon as a peer is lost or stop is requested. */
 static bool pause_until(struct wlb_reporter *r, int64_t next_ms)
 {
 	while (!atomic_load(&r->stopping)) {
@@ -164,8 +164,8 @@ static bool pause_until(struct wlb_reporter *r, int64_t next_ms)
 	return true;
 }
 
-/* What stop() allows for: the rest of the records, then a goodbye, all within the deadline. Who was away a moment ago
- * is tried once more, and not waited for. */
+/* Sends, within the deadline of stop(), the rest of the records, then a goodbye. A coordinator that did not answer the
+ * last request is tried once more, without waiting. */
 static void finish(struct wlb_reporter *r)
 {
 	int64_t deadline_ms = atomic_load(&r->stop_deadline_ms);
@@ -182,7 +182,8 @@ static void finish(struct wlb_reporter *r)
 		wlb_clock_sleep_ms(FLUSH_RETRY_MS);
 	}
 	wlb_connection_cancel_on(r->connection, -1);
-	/* A database that is away does not concern it: a connection that closes without it is taken for a death. */
+	/* The goodbye is sent even if the database does not answer: a connection that closes without it is taken for a
+	 * death. */
 	int left_ms = r->reports.failures > 0 ? 0 : wlb_clock_left_ms(deadline_ms);
 	if (r->node != NULL)
 		send_report(r, left_ms < AWAY_MS ? AWAY_MS : left_ms < GOODBYE_MS ? left_ms : GOODBYE_MS, true);
@@ -198,14 +199,14 @@ static void *reporter_thread(void *argument)
 			next_ms = wlb_clock_ms() + PERIOD_MS; /* a request took long: no burst to catch up */
 		tick(r, next_ms);
 		if (pause_until(r, next_ms) && !atomic_load(&r->stopping))
-			r->reports.until_ms = 0; /* a lost rank does not wait for its turn */
+			r->reports.until_ms = 0; /* a lost rank is reported without a pause */
 	}
 	wlb_peers_close(&r->peers);
 	finish(r);
 	return NULL;
 }
 
-/* ---- life ----------------------------------------------------------------------------------------------------- */
+/* ---- start and end -------------------------------------------------------------------------------------------- */
 
 static void reporter_free(struct wlb_reporter *r)
 {
@@ -246,7 +247,7 @@ static int open_parts(struct wlb_reporter *r, const struct wlb_client_config *co
 	return 0;
 }
 
-/* Signals are the program's business: the thread takes none. */
+/* The thread blocks all signals: they are for the program's own threads. */
 static int start_thread(struct wlb_reporter *r, struct wlb_error *error)
 {
 	sigset_t all, before;

@@ -1,15 +1,14 @@
 /*
- * The reporter: carries what a run recorded to the coordinator, and never holds the run up.
+ * The reporter sends what a run recorded to the coordinator, and never delays the run.
  *
- * Records are appended to a spool file first (one JSON object a line, see docs/api.md) and sent by a
- * thread of the reporter's own. The coordinator answers with the last sequence number it has committed
- * to PostgreSQL; only then may a record be forgotten. While the coordinator or its database is away the
- * spool grows; nothing else happens. A record is delivered at least once and stored exactly once: the
- * coordinator ignores sequence numbers it already has.
+ * Records are appended to a spool file first (one JSON object a line, see docs/api.md) and sent by a thread of the
+ * reporter's own. The coordinator answers with the last sequence number it has committed to PostgreSQL; only then may
+ * a record be forgotten. While the coordinator or its database is away the spool grows; nothing else happens. A record
+ * is delivered at least once and stored exactly once: the coordinator ignores sequence numbers it already has.
  *
- * One process of a node (local rank 0) also sends a report each second over the same connection, and
- * watches the other local ranks through pidfds: a rank that vanishes is reported at once. That the
- * connection itself closes without a goodbye tells the coordinator that this process is gone.
+ * One process of a node (local rank 0) also sends a report each second over the same connection, and watches the other
+ * local ranks through pidfds: a rank that vanishes is reported at once. That the connection itself closes without a
+ * goodbye tells the coordinator that this process is gone.
  */
 #ifndef COORDINATOR_CLIENT_REPORTER_H
 #define COORDINATOR_CLIENT_REPORTER_H
@@ -22,8 +21,9 @@
 
 struct wlb_reporter_options {
 	const char *run_id;     /* WLB_RUN_ID */
-	const char *attempt_id; /* WLB_ATTEMPT_ID: a UUID, minted by `wlb run` or by rank 0 */
-	const char *source;     /* who records: "rank0", "run"; NULL: this process only reports, it has no spool */
+	const char *attempt_id; /* WLB_ATTEMPT_ID: a UUID, made by `wlb run` or by rank 0 */
+	const char *source;     /* the source of the records: "rank0", "run"; NULL: this process only reports, it has no
+	                           spool */
 	const char *spool_dir;  /* on the run's shared file system; created when missing */
 	const char *node;       /* this process's node name, for reports; NULL: records only, no reports */
 	int rank;               /* of this process, -1 for `wlb run` */
@@ -34,8 +34,8 @@ struct wlb_reporter_options {
 
 struct wlb_reporter;
 
-/* Opens (or continues) the spool `spool_dir/ATTEMPT_ID.SOURCE.jsonl` and starts the thread. A coordinator
- * that is away is not an error. `config` may be NULL: records are only spooled. */
+/* Opens (or continues) the spool `spool_dir/ATTEMPT_ID.SOURCE.jsonl` and starts the thread. It is not an error if the
+ * coordinator does not answer. `config` may be NULL: records are only spooled. */
 struct wlb_reporter *wlb_reporter_start(const struct wlb_client_config *config,
                                         const struct wlb_reporter_options *options, struct wlb_error *error);
 
@@ -44,23 +44,23 @@ struct wlb_reporter *wlb_reporter_start(const struct wlb_client_config *config,
  * written (disk full, ...). Callable from any thread. */
 int wlb_reporter_record(struct wlb_reporter *reporter, const char *type, const char *data, struct wlb_error *error);
 
-/* The step this process is at, for the next report. */
+/* Sets the step of this process for the next report. */
 void wlb_reporter_progress(struct wlb_reporter *reporter, int64_t step);
 
-/* The Slurm step of the attempt, "12.0", for the reports of `wlb run`; copied. */
+/* Sets the Slurm step of the attempt, "12.0", for the reports of `wlb run`; copied. */
 void wlb_reporter_step_id(struct wlb_reporter *reporter, const char *step_id);
 
-/* Nonzero once the coordinator has asked for the attempt to end; *reason is then a static-lifetime text
- * owned by the reporter. */
+/* Nonzero once the coordinator has ordered the attempt to end; *reason is then a static-lifetime text owned by the
+ * reporter. */
 int wlb_reporter_must_end(const struct wlb_reporter *reporter, const char **reason);
 
-/* Stops watching peers (they may exit from now on), waits at most flush_ms for the spool to be acknowledged and for a
- * goodbye to be answered, stops the thread, frees all. A coordinator that did not answer a moment ago is not waited
- * for. A spool that is fully acknowledged is removed; what is left is delivered later (deliver.h). Returns the number
- * of records still unacknowledged. */
+/* Stops watching peers (they may exit from now on), waits at most flush_ms until the spool is acknowledged and a
+ * goodbye is answered, stops the thread and frees everything. Does not wait for a coordinator that did not answer the
+ * last request. A spool that is fully acknowledged is removed; what is left is delivered later (deliver.h). Returns the
+ * number of records still unacknowledged. */
 int64_t wlb_reporter_stop(struct wlb_reporter *reporter, int flush_ms);
 
-/* The same without a word to the coordinator: what is not acknowledged yet stays in the spool. */
+/* The same, but sends nothing to the coordinator: what is not acknowledged yet stays in the spool. */
 void wlb_reporter_abandon(struct wlb_reporter *reporter);
 
 /* Whether the coordinator, or its database, failed to answer the last request. */

@@ -7,7 +7,7 @@
 
 #include "common/clock.h"
 
-/* All that getaddrinfo_a() goes on reading and writing after we have lost patience. */
+/* Everything that getaddrinfo_a() continues to read and write after the deadline. */
 struct question {
 	struct gaicb request;
 	struct addrinfo hints;
@@ -29,7 +29,7 @@ static struct question *question_new(const char *host, const char *port)
 	return q;
 }
 
-/* EAI_INPROGRESS when the deadline came first. */
+/* Returns EAI_INPROGRESS if the deadline came first. */
 static int question_wait(struct question *q, int64_t deadline_ms)
 {
 	const struct gaicb *list[1] = {&q->request};
@@ -56,7 +56,7 @@ static int resolve_by_name(const char *host, const char *port, int64_t deadline_
 	if (rc == 0)
 		rc = question_wait(q, deadline_ms);
 	if (rc == EAI_INPROGRESS && gai_cancel(&q->request) != EAI_CANCELED)
-		return EAI_AGAIN; /* a thread of the C library is still on it: `q` is its now */
+		return EAI_AGAIN; /* a thread of the C library still uses `q` and owns it from now on */
 	*addresses = q->request.ar_result;
 	free(q);
 	return rc == EAI_INPROGRESS ? EAI_AGAIN : rc;

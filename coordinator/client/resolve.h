@@ -1,4 +1,4 @@
-/* Names to addresses under a deadline: a dead name server must not hold anyone up. */
+/* Resolves names under a deadline: a name server that does not answer must not delay a caller. */
 #ifndef COORDINATOR_CLIENT_RESOLVE_H
 #define COORDINATOR_CLIENT_RESOLVE_H
 
@@ -7,9 +7,9 @@
 
 #include "libwlb/wlb.h"
 
-/* Stream addresses of host and port; freeaddrinfo() releases. Numeric hosts never wait. A question that the name
- * server leaves unanswered until the deadline is given up together with its few hundred bytes, which the C library
- * still writes to: that is bounded by how often a caller asks. */
+/* Stream addresses of host and port; freeaddrinfo() releases them. Numeric hosts never wait. A query that the name
+ * server does not answer until the deadline is abandoned together with its few hundred bytes, to which the C library
+ * still writes; how often a caller resolves names bounds that memory. */
 int wlb_resolve(const char *host, const char *port, int64_t deadline_ms, struct addrinfo **addresses,
                 struct wlb_error *error);
 

@@ -20,15 +20,15 @@
 #include "coordinator/client/refused.h"
 
 enum {
-	BUSY_WAIT_MS = 2000, /* for someone who delivers it just now */
+	BUSY_WAIT_MS = 2000, /* wait for a process that is delivering it */
 	BATCH_BYTES = 4 * 1024 * 1024,
 	LINE_BYTES_MAX = 64 * 1024 * 1024,
 	TORN_BYTES_MAX = 64 * 1024,
-	DETAIL_MAX = 512,  /* of an event that stands for a record */
+	DETAIL_MAX = 512,  /* of an event that replaces a record */
 	REFUSALS_MAX = 64, /* a spool with more is refused as a whole */
 };
 
-/* A record that an event stands for. */
+/* A record that is replaced by an event. */
 struct refusal {
 	int64_t seq;
 	char why[256];
@@ -38,13 +38,13 @@ struct wlb_spool {
 	struct wlb_spool_identity identity;
 	char path[PATH_MAX];
 	int fd;
-	off_t first; /* of the first record: behind the header */
+	off_t first; /* offset of the first record, after the header */
 	int64_t first_seq;
 	pthread_mutex_t lock; /* guards end, last_seq, dirty */
 	off_t end;
 	int64_t last_seq;
 	bool dirty;
-	off_t cursor; /* of the record behind the acknowledged ones; the reader's alone, as is acked */
+	off_t cursor; /* offset of the record after the acknowledged ones; only the reader uses it and acked */
 	int64_t acked;
 	struct refusal refusals[REFUSALS_MAX]; /* likewise */
 	int refusal_count;
@@ -108,7 +108,7 @@ static int write_header(struct wlb_spool *spool, struct wlb_error *error)
 	return 0;
 }
 
-/* Of the spool that is open; one without numbers is none. */
+/* Reads the header of the open spool; a file without record numbers is not a spool. */
 static int read_header(struct wlb_spool *spool, struct wlb_spool_identity *found, struct wlb_error *error)
 {
 	int64_t first_seq;
@@ -127,7 +127,7 @@ static int read_header(struct wlb_spool *spool, struct wlb_spool_identity *found
 	return 0;
 }
 
-/* Cuts what is behind the last whole line, and keeps it: a disk that was full may have swallowed the newline alone. */
+/* Cuts off and keeps what follows the last whole line: a full disk may have lost only the newline. */
 static int cut_torn_line(struct wlb_spool *spool, off_t size, struct wlb_error *error)
 {
 	size_t length = (size_t)(size - spool->end);
@@ -141,8 +141,8 @@ static int cut_torn_line(struct wlb_spool *spool, off_t size, struct wlb_error *
 	return ftruncate(spool->fd, spool->end) == 0 ? 0 : fail_io(spool, "cut to its last whole line", error);
 }
 
-/* Finds the records that are there and cuts a torn last line. An empty file, or one whose header is torn, has
- * spool->first 0 afterwards. */
+/* Finds the existing records and cuts off a torn last line. If the file is empty or its header is torn, spool->first is
+ * 0 afterwards. */
 static int scan(struct wlb_spool *spool, struct wlb_error *error)
 {
 	struct stat about;
@@ -160,8 +160,8 @@ static int scan(struct wlb_spool *spool, struct wlb_error *error)
 	return spool->end < about.st_size ? cut_torn_line(spool, about.st_size, error) : 0;
 }
 
-/* 1 locked, 0 somebody has it (or it was removed meanwhile), -1 error. File systems without locks count as locked: a
- * record that two processes deliver is stored once all the same. */
+/* Returns 1 if locked, 0 if another process has it (or it was removed meanwhile), -1 on error. File systems without
+ * locks count as locked: a record that two processes deliver is stored once. */
 static int open_locked(struct wlb_spool *spool, int flags, struct wlb_error *error)
 {
 	struct stat about;
@@ -230,7 +230,7 @@ struct wlb_spool *wlb_spool_open(const char *dir, const struct wlb_spool_identit
 	return spool;
 }
 
-/* What another account laid into the folder would be delivered with this account's credential. */
+/* A file that another account put into the folder would be delivered with this account's credential. */
 static bool is_own(const struct wlb_spool *spool)
 {
 	struct stat about;
@@ -294,7 +294,7 @@ static char *record_line(int64_t seq, const char *type, const char *data, size_t
 		return NULL;
 	}
 	*length = strlen(line);
-	line[(*length)++] = '\n'; /* in the place of the NUL: from here on it is bytes and a length */
+	line[(*length)++] = '\n'; /* replaces the NUL: from here on the line is bytes and a length */
 	return line;
 }
 
@@ -331,7 +331,7 @@ int wlb_spool_sync(struct wlb_spool *spool, struct wlb_error *error)
 
 /* ---- delivering ------------------------------------------------------------------------------------------- */
 
-/* What there is to read now. */
+/* The end and the last number of what can be read now. */
 static void snapshot(struct wlb_spool *spool, off_t *end, int64_t *last_seq)
 {
 	pthread_mutex_lock(&spool->lock);
@@ -358,7 +358,7 @@ const struct wlb_spool_identity *wlb_spool_whose(const struct wlb_spool *spool)
 	return &spool->identity;
 }
 
-/* Whether a line is record `seq`, whole. */
+/* Whether a line is the complete record `seq`. */
 static bool record_sound(const char *line, int64_t seq)
 {
 	json_int_t found;
@@ -378,7 +378,7 @@ static const struct refusal *find_refusal(const struct wlb_spool *spool, int64_t
 	return NULL;
 }
 
-/* The event that stands for a record, so that the sequence has no gap. */
+/* Writes the event that replaces a record, so that the sequence has no gap. */
 static int put_event(FILE *body, int64_t seq, const char *kind, const char *detail)
 {
 	json_t *event = json_pack("{s:I, s:f, s:s, s:{s:s, s:o}}", "seq", (json_int_t)seq, "time", wlb_clock_unix_s(),
@@ -489,7 +489,7 @@ const char *wlb_spool_path(const struct wlb_spool *spool)
 	return spool->path;
 }
 
-/* Adds the first `count` pending records to `refused`: those that are records, and were not added before. */
+/* Adds the first `count` pending records to `refused`, except lines that are not records and records added before. */
 static int64_t add_refused(struct wlb_spool *spool, struct wlb_refused *refused, int64_t count, const char *why,
                            struct wlb_error *error)
 {

@@ -1,13 +1,13 @@
 /*
- * The spool: what one source of one attempt recorded, in a file, until the coordinator has it.
+ * The spool: a file of what one source of one attempt recorded, kept until the coordinator has it.
  *
- * `DIR/ATTEMPT_ID.SOURCE.jsonl`: line 0 says whose records these are, line n is record n of docs/api.md. A crash can
- * leave a torn last line: it is cut. A whole line that does not parse (a disk's doing) is delivered as an event
- * `spool_damaged` in its place, so that the sequence has no gap; a record that the coordinator refuses for good is
- * delivered as an event `record_refused`. What was cut, damaged or refused is kept in DIR/refused/ (refused.h). Whoever
- * has the file open holds its flock(); a spool in use is left alone by everybody else.
+ * `DIR/ATTEMPT_ID.SOURCE.jsonl`: line 0 states whose records these are, line n is record n of docs/api.md. A crash can
+ * leave a torn last line, which is cut off. A whole line that does not parse (a disk error) is replaced by an event
+ * `spool_damaged` in the delivery, so that the sequence has no gap; a record that the coordinator refuses permanently
+ * is replaced by an event `record_refused`. What was cut off, damaged or refused is kept in DIR/refused/ (refused.h).
+ * A process that has the file open holds its flock(); no other process touches a spool in use.
  *
- * One thread may append while another reads and acknowledges; nothing else is concurrent.
+ * One thread may append while another reads and acknowledges; nothing else may run concurrently.
  */
 #ifndef COORDINATOR_CLIENT_SPOOL_H
 #define COORDINATOR_CLIENT_SPOOL_H
@@ -20,17 +20,17 @@
 
 struct wlb_spool;
 
-/* Creates the spool in `dir` (made when missing), or continues it. NULL on error, also when another process has it. */
+/* Makes the spool in `dir` (made if missing), or continues it. NULL on error, also if another process has it open. */
 struct wlb_spool *wlb_spool_open(const char *dir, const struct wlb_spool_identity *identity, struct wlb_error *error);
 
-/* Takes over a spool that an earlier process left. NULL with *busy set when it is in use, is gone, or is another
- * account's. One whose header cannot be read is moved into refused/. */
+/* Takes over a spool that an earlier process left. NULL with *busy set if it is in use, is gone, or belongs to another
+ * account. A spool whose header cannot be read is moved into refused/. */
 struct wlb_spool *wlb_spool_adopt(const char *path, bool *busy, struct wlb_error *error);
 
 /* Closes; with `remove_delivered`, a spool without pending records is removed. NULL allowed. */
 void wlb_spool_close(struct wlb_spool *spool, bool remove_delivered);
 
-/* Appends a record with the time of now; `data` is a JSON object. On -1 the spool is as it was. */
+/* Appends a record with the current time; `data` is a JSON object. On -1 the spool is unchanged. */
 int wlb_spool_append(struct wlb_spool *spool, const char *type, const char *data, struct wlb_error *error);
 
 /* fdatasync, if something was appended since the last one. */
@@ -40,20 +40,21 @@ int wlb_spool_sync(struct wlb_spool *spool, struct wlb_error *error);
 int64_t wlb_spool_pending(struct wlb_spool *spool);
 int64_t wlb_spool_acked(const struct wlb_spool *spool);
 
-/* The body of the next POST .../records: the records behind the acknowledged ones, at most `max_records` and, unless
- * it is a single one, about 4 MiB. The caller frees it. NULL when none is pending, or on error (message set). */
+/* The body of the next POST .../records: the records after the acknowledged ones, at most `max_records` and, unless it
+ * is a single one, about 4 MiB. The caller frees it. NULL if none is pending, or on error (message set). */
 char *wlb_spool_batch(struct wlb_spool *spool, int max_records, struct wlb_error *error);
 
-/* The coordinator has committed everything up to `seq`: a smaller number than before goes back (it lost some), one
- * beyond the end counts as the end. */
+/* Notes that the coordinator has committed everything up to `seq`. A smaller number than before moves back (the
+ * coordinator lost records); one beyond the end counts as the end. */
 int wlb_spool_acknowledge(struct wlb_spool *spool, int64_t seq, struct wlb_error *error);
 
-/* The coordinator refuses the first pending record for good: keeps it in refused/, and has an event stand for it in the
- * next batch. -1: it stands for it already, too many were refused, or it cannot be kept; then nothing has changed. */
+/* Notes that the coordinator refuses the first pending record permanently: keeps the record in refused/ and replaces it
+ * by an event in the next batch. Returns -1 if an event replaces it already, too many were refused, or it cannot be
+ * kept; then nothing has changed. */
 int wlb_spool_refuse(struct wlb_spool *spool, const char *why, struct wlb_error *error);
 
-/* It refuses all of them: moves the pending records into refused/; nothing is pending then. Returns how many were
- * moved, -1 on error. */
+/* Notes that the coordinator refuses all pending records: moves them into refused/; nothing is pending then. Returns
+ * how many were moved, -1 on error. */
 int64_t wlb_spool_refuse_rest(struct wlb_spool *spool, const char *why, struct wlb_error *error);
 
 const char *wlb_spool_path(const struct wlb_spool *spool);

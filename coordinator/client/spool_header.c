@@ -14,7 +14,7 @@
 
 enum {
 	FORMAT_FROM_1 = 1, /* the first record has number 1 */
-	FORMAT_FROM_N = 2, /* the header says which number it has */
+	FORMAT_FROM_N = 2, /* the header states the first record's number */
 };
 
 static int copy_name(char *to, size_t size, const char *name, const char *what, struct wlb_error *error)

@@ -10,7 +10,7 @@ struct wlb_spool_identity {
 	char run_id[64];
 	char attempt_id[64];
 	char source[32];
-	int64_t job_id; /* the number that run_id begins with, 0 when none */
+	int64_t job_id; /* the number at the beginning of run_id, 0 if there is none */
 };
 
 /* Fills the identity; -1 when a name is empty, too long, or has other characters than letters, digits, '.', '_', '-'.
@@ -28,7 +28,7 @@ int wlb_spool_header(char header[WLB_SPOOL_HEADER_MAX], const struct wlb_spool_i
 int wlb_spool_header_parse(const char *path, const char *line, struct wlb_spool_identity *identity, int64_t *first_seq,
                            struct wlb_error *error);
 
-/* Reads the first line of a file of records, and nothing else. */
+/* Reads only the first line of a file of records. */
 int wlb_spool_peek(const char *path, struct wlb_spool_identity *identity, int64_t *first_seq, struct wlb_error *error);
 
 #endif

@@ -14,7 +14,7 @@
 
 enum {
 	MIGRATION_LIMIT_BYTES = 4 << 20,
-	/* Any number will do as long as nobody else uses it: "WLB" in ASCII. */
+	/* Any number that nothing else uses: "WLB" in ASCII. */
 	ADVISORY_LOCK = 0x574c42,
 };
 
@@ -52,7 +52,7 @@ int wlb_schema_check(int version, struct wlb_error *error)
 	                WLB_VERSION, WLB_SCHEMA_VERSION);
 }
 
-/* libpq's messages end in a newline and may have several lines; ours are one. */
+/* libpq's messages end in a newline and may have several lines; ours have one. */
 static int fail_pq(PGconn *connection, const char *what, struct wlb_error *error)
 {
 	wlb_fail(error, "%s: %s", what, PQerrorMessage(connection));
@@ -64,7 +64,7 @@ static int fail_pq(PGconn *connection, const char *what, struct wlb_error *error
 
 static PGconn *connect_to(const char *conninfo, struct wlb_error *error)
 {
-	/* What the string itself says comes last and wins. */
+	/* Settings in the connection string come last and take precedence. */
 	static const char *const keys[] = {"connect_timeout", "fallback_application_name", "dbname", NULL};
 	const char *const values[] = {"10", "wlb", conninfo, NULL};
 	PGconn *connection = PQconnectdbParams(keys, values, 1);
@@ -137,7 +137,7 @@ static int find_file(const char *dir, int version, char name[NAME_MAX + 1], stru
 	return 0;
 }
 
-/* One file and its line in schema_version, or nothing of both. */
+/* Applies one file and adds its row to schema_version, or does neither. */
 static int apply(PGconn *connection, const char *dir, const char *name, int version, struct wlb_error *error)
 {
 	char path[PATH_MAX];
@@ -195,7 +195,7 @@ int wlb_migrate(const char *conninfo, const char *dir, wlb_migrate_applied *appl
 	PGconn *connection = connect_to(conninfo, error);
 	if (connection == NULL)
 		return -1;
-	/* The lock is the session's: it goes with the connection, whatever happens. */
+	/* The lock belongs to the session and is released with the connection. */
 	int count = -1;
 	if (execute(connection, "set client_min_messages = warning; set lock_timeout = '60s'", "database", error) ==
 	            0 &&

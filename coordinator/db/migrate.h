@@ -1,9 +1,10 @@
 /*
- * The schema of the database: files NNNN_name.sql, numbered from 0001 without a gap, applied in order and
- * forward only, each in one transaction. The table schema_version remembers which.
+ * The schema of the database: files NNNN_name.sql, numbered from 0001 without a gap, applied in order and forward
+ * only, each in one transaction. The table schema_version records which are applied.
  *
- * WLB_SCHEMA_VERSION (from the build) is the schema these programs speak: the number of the last file in
- * sql/migrations. These calls block; the service asks with its own connection and judges with wlb_schema_check.
+ * WLB_SCHEMA_VERSION (from the build) is the schema that these programs use: the number of the last file in
+ * sql/migrations. These calls block; the service reads the version through its own connection and checks it with
+ * wlb_schema_check.
  */
 #ifndef COORDINATOR_DB_MIGRATE_H
 #define COORDINATOR_DB_MIGRATE_H
@@ -16,17 +17,16 @@
  * running program, installed or in the build. -1 when it is not there. */
 int wlb_migrations_dir(char *path, size_t size, struct wlb_error *error);
 
-/* Told of each file once its transaction is committed. */
+/* Called for each file once its transaction is committed. */
 typedef void wlb_migrate_applied(void *context, int version, const char *file);
 
-/* Brings the database up to WLB_SCHEMA_VERSION. Two callers at once: the second waits (an advisory lock) and finds
- * nothing left to do. A database newer than WLB_SCHEMA_VERSION is refused and left as it is. Returns the number of
- * files applied, -1 with the message of PostgreSQL otherwise; what was committed before stays. `applied` may be NULL.
- */
+/* Brings the database up to WLB_SCHEMA_VERSION. If two callers do so at once, the second waits (an advisory lock) and
+ * finds nothing left to do. A database newer than WLB_SCHEMA_VERSION is refused and unchanged. Returns the number of
+ * files applied, or -1 with PostgreSQL's message; what was committed before stays. `applied` may be NULL. */
 int wlb_migrate(const char *conninfo, const char *dir, wlb_migrate_applied *applied, void *context,
                 struct wlb_error *error);
 
-/* The version in the database, 0 for one without a schema; -1 when it cannot be asked. */
+/* The version in the database, 0 for one without a schema; -1 if the query fails. */
 int wlb_schema_version(const char *conninfo, struct wlb_error *error);
 
 /* 0 when `version` is WLB_SCHEMA_VERSION; else -1, and the message says what to do. */

@@ -1,6 +1,6 @@
 /*
- * The only place that knows which Slurm release it is compiled against: 22.05 to 26.05. Everything else in
- * this folder uses the names below where a release differs. docs/slurm-versions.md lists the differences.
+ * The only file that depends on the Slurm release it is compiled against: 22.05 to 26.05. Where releases differ,
+ * everything else in this folder uses the names below. docs/slurm-versions.md lists the differences.
  */
 #ifndef COORDINATOR_SLURM_COMPAT_H
 #define COORDINATOR_SLURM_COMPAT_H
@@ -20,7 +20,7 @@ typedef hostlist_t *wlb_compat_hostlist;
 typedef hostlist_t wlb_compat_hostlist;
 #endif
 
-/* The job (`step_id` NO_VAL) or one of its steps. Members are set by name: 24.11 put one in front. */
+/* The job (`step_id` NO_VAL) or one of its steps. Members are set by name: 24.11 added one at the front. */
 static inline slurm_step_id_t wlb_compat_step(uint32_t job_id, uint32_t step_id)
 {
 	return (slurm_step_id_t){.job_id = job_id, .step_id = step_id, .step_het_comp = NO_VAL};
@@ -85,7 +85,7 @@ static inline int wlb_compat_load_steps(job_step_info_response_msg_t **reply, ui
 #endif
 }
 
-/* Who gives the reason; from 26.05 slurmctld takes it from the request's credential. */
+/* Sets who states the reason; from 26.05 slurmctld takes it from the request's credential. */
 static inline void wlb_compat_set_reason_uid(update_node_msg_t *update, uint32_t uid)
 {
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)

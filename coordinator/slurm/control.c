@@ -10,7 +10,8 @@
 
 int wlb_slurm_open(struct wlb_error *error)
 {
-	/* slurm_init ends the process when it cannot read its configuration: say it better, where we can tell. */
+	/* slurm_init ends the process if it cannot read its configuration: fail with a clearer message if we can detect
+	 * that. */
 	const char *path = getenv("SLURM_CONF");
 	if (path && access(path, R_OK) != 0)
 		return wlb_fail(error, "SLURM_CONF=%s: %s; it must name a readable slurm.conf", path, strerror(errno));
@@ -52,7 +53,7 @@ static bool find_value(const char *config, const char *key, char *value, size_t 
 	return false;
 }
 
-/* Slurm's list of key and value pairs is opaque; what it prints of them is not. */
+/* Slurm's list of key and value pairs is opaque, so its printed form is parsed. */
 bool wlb_slurm_config(const char *key, char *value, size_t size)
 {
 	slurm_conf_t *conf = NULL;

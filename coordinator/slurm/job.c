@@ -1,4 +1,4 @@
-/* Jobs and their steps: look, end, queue again, resize. */
+/* Jobs and their steps: query, end, requeue, resize. */
 #include "coordinator/slurm/compat.h"
 #include "coordinator/slurm/slurm_api.h"
 
@@ -91,7 +91,7 @@ int wlb_slurm_requeue(uint32_t job_id, struct wlb_error *error)
 	return wlb_fail(error, "job %u: Slurm does not queue it again: %s", job_id, slurm_strerror(errno));
 }
 
-/* A job keeps the task count of its submission, which fewer nodes could never hold. */
+/* A job keeps the task count of its submission, which is too high for fewer nodes. */
 static int fit_tasks(job_desc_msg_t *update, uint32_t job_id, uint32_t min_nodes, struct wlb_error *error)
 {
 	job_info_msg_t *reply = NULL;

@@ -1,4 +1,4 @@
-/* Nodes: look, set DOWN. */
+/* Nodes: query, set DOWN. */
 #include "coordinator/slurm/compat.h"
 #include "coordinator/slurm/gres.h"
 #include "coordinator/slurm/slurm_api.h"
@@ -34,7 +34,7 @@ int wlb_slurm_nodes(struct wlb_slurm_node **nodes, int *count, struct wlb_error 
 	*nodes = calloc(reply->record_count + 1, sizeof(**nodes));
 	*count = 0;
 	for (uint32_t i = 0; *nodes && i < reply->record_count; i++)
-		if (reply->node_array[i].name) /* a deleted dynamic node leaves a hole */
+		if (reply->node_array[i].name) /* a deleted dynamic node leaves an empty entry */
 			fill_node(&reply->node_array[i], &(*nodes)[(*count)++]);
 	slurm_free_node_info_msg(reply);
 	return *nodes ? 0 : wlb_fail(error, "out of memory for the node list");

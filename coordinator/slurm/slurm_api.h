@@ -1,7 +1,7 @@
 /*
- * What we ask of Slurm, on every release from 22.05 to 26.05. All differences between releases are in
- * compat.h; nobody else calls libslurm. Calls block for as long as libslurm does (up to
- * MessageTimeout and retries when slurmctld is away): wlbd makes them on a thread of its own.
+ * All calls to Slurm, on every release from 22.05 to 26.05. compat.h holds the differences between releases; no other
+ * code calls libslurm. Calls block for as long as libslurm does (up to MessageTimeout and retries if slurmctld does
+ * not answer): wlbd makes them on a separate thread.
  */
 #ifndef COORDINATOR_SLURM_SLURM_API_H
 #define COORDINATOR_SLURM_SLURM_API_H
@@ -27,7 +27,7 @@ struct wlb_slurm_job {
 	uint32_t restart_count;
 	char nodes[8192]; /* hostlist expression of the current allocation; "" when none */
 	char batch_host[256];
-	bool requeue; /* --requeue; of --no-kill Slurm tells nobody, see docs/slurm-versions.md */
+	bool requeue; /* --requeue; Slurm does not report --no-kill, see docs/slurm-versions.md */
 	bool batch;   /* sbatch: only such a job can be queued again */
 
 	/* Of a finished job. */
@@ -35,7 +35,7 @@ struct wlb_slurm_job {
 	int exit_code;   /* of its script */
 	int exit_signal; /* that killed its script; 0: none did */
 };
-/* 1 found, 0 Slurm does not know the job (any more), -1 error. */
+/* Returns 1 if found, 0 if Slurm does not know the job (any more), -1 on error. */
 int wlb_slurm_job(uint32_t job_id, struct wlb_slurm_job *job, struct wlb_error *error);
 
 struct wlb_slurm_node {
@@ -52,24 +52,24 @@ struct wlb_slurm_node {
 /* All nodes; the caller frees *nodes. */
 int wlb_slurm_nodes(struct wlb_slurm_node **nodes, int *count, struct wlb_error *error);
 
-/* "n[1-3,5]" -> {"n1","n2","n3","n5"}, in the expression's order; wlb_strings_free releases. */
+/* "n[1-3,5]" -> {"n1","n2","n3","n5"}, in the expression's order; wlb_strings_free releases them. */
 int wlb_hostlist_expand(const char *expression, char ***names, int *count, struct wlb_error *error);
 /* The reverse; the caller frees the result; NULL on error. */
 char *wlb_hostlist_fold(char *const *names, int count, struct wlb_error *error);
 void wlb_strings_free(char **names, int count);
 
-/* Need root or SlurmUser: state DOWN with a reason; Slurm then breaks the steps on that node at once. */
+/* Needs root or SlurmUser. Sets the state DOWN with a reason; Slurm then breaks the steps on that node at once. */
 int wlb_slurm_node_down(const char *node, const char *reason, struct wlb_error *error);
-/* Need the job's owner, root or SlurmUser. A step or a job that is gone is no error. */
+/* Needs the job's owner, root or SlurmUser. A step or a job that is gone is not an error. */
 int wlb_slurm_step_kill(uint32_t job_id, uint32_t step_id, int signal, struct wlb_error *error);
-/* The step that the srun with this pid runs in the job: 1 found, 0 not (yet), -1 error. */
+/* Finds the step that the srun with this pid runs in the job. Returns 1 if found, 0 if not (yet), -1 on error. */
 int wlb_slurm_step_of(uint32_t job_id, pid_t srun_pid, uint32_t *step_id, struct wlb_error *error);
 int wlb_slurm_requeue(uint32_t job_id, struct wlb_error *error);
 /* Sets how many nodes a *pending* job asks for, and with them its tasks where it was given --ntasks-per-node, so
  * that a requeued job can start on fewer. */
 int wlb_slurm_job_resize_pending(uint32_t job_id, uint32_t min_nodes, uint32_t max_nodes, struct wlb_error *error);
 
-/* SlurmUser's uid; (uid_t)-1 when slurmctld does not answer. */
+/* SlurmUser's uid; (uid_t)-1 if slurmctld does not answer. */
 uid_t wlb_slurm_user(void);
 /* Value of a parameter of slurm.conf as `scontrol show config` names it, e.g. "AuthInfo", "ClusterName"; false
  * when there is none of that name or slurmctld does not answer. */

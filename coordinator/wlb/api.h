@@ -6,13 +6,13 @@
 
 #include "coordinator/client/client.h"
 
-/* Sends the request and gives the reply's JSON; the caller releases it. NULL when there was no reply (*status 0) or
- * it is not a success (*status as answered); the message then says why, in the coordinator's words where it has any.
- * `body` may be NULL, `status` may be NULL. */
+/* Sends the request and returns the reply's JSON; the caller releases it. Returns NULL if there was no reply (*status
+ * 0) or it is not a success (*status as answered); the message then says why, in the coordinator's words if it sent
+ * any. `body` may be NULL, `status` may be NULL. */
 json_t *wlb_api_call(struct wlb_connection *connection, const char *method, const char *path, const json_t *body,
                      int timeout_ms, int *status, struct wlb_error *error);
 
-/* One GET on a connection of its own, to the configured coordinator. */
+/* Sends one GET on a connection of its own to the configured coordinator. */
 json_t *wlb_api_get(const char *path, struct wlb_error *error);
 
 /* Appends "KEY=VALUE" to a path's query, VALUE escaped; the first after '?', the next after '&'. */
@@ -21,8 +21,8 @@ void wlb_api_query(char *path, size_t size, const char *key, const char *value);
 /* Writes a reply to stdout as indented JSON; -1 when it cannot be written. */
 int wlb_api_print(const json_t *reply);
 
-/* Prints a command's report the same way, and releases it. -1 when it is NULL for want of memory or cannot be written.
- */
+/* Prints a command's report in the same way, and releases it. Returns -1 if it is NULL (out of memory) or cannot be
+ * written. */
 int wlb_api_print_report(json_t *report, struct wlb_error *error);
 
 #endif

@@ -1,13 +1,13 @@
-/* This program once more, as a process of its own. */
+/* Starts this program again as a separate process. */
 #ifndef COORDINATOR_WLB_DELIVERY_DETACH_H
 #define COORDINATOR_WLB_DELIVERY_DETACH_H
 
 #include <sys/types.h>
 
-/* Starts it in a session of its own, without terminal, files or signals of ours, and forgets it. */
+/* Starts it in a session of its own, without terminal, files or signals of this process, and does not wait for it. */
 void wlb_detach(const char *const *argv);
 
-/* Starts it as a child that ends when we do; it says what it says on our stderr. Its pid, or -1. */
+/* Starts it as a child that ends when this process ends; the child writes to our stderr. Returns its pid, or -1. */
 pid_t wlb_accompany(const char *const *argv);
 
 #endif

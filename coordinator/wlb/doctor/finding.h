@@ -12,7 +12,7 @@ struct wlb_doctor {
 	const char *save_dir; /* where checkpoints would go */
 	json_t *findings;
 	bool failed;
-	bool without_slurm; /* wlb_doctor_slurm sets it: what asks Slurm's commands is left out */
+	bool without_slurm; /* set by wlb_doctor_slurm: checks that need Slurm's commands are skipped */
 };
 
 /* One line: what was looked at, what was found, and what to do about it ("" where there is nothing to do). */

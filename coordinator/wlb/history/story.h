@@ -1,4 +1,4 @@
-/* The story of one run, in sections, from the reply of GET /v1/runs/RUN and from its steps. */
+/* What `wlb show` prints about one run, in sections, from the reply of GET /v1/runs/RUN and from its steps. */
 #ifndef COORDINATOR_WLB_HISTORY_STORY_H
 #define COORDINATOR_WLB_HISTORY_STORY_H
 

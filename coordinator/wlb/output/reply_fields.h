@@ -1,4 +1,4 @@
-/* Fields of the coordinator's replies as short texts; what is absent or null reads "-". */
+/* Fields of the coordinator's replies as short texts; a field that is absent or null is printed as "-". */
 #ifndef COORDINATOR_WLB_OUTPUT_REPLY_FIELDS_H
 #define COORDINATOR_WLB_OUTPUT_REPLY_FIELDS_H
 

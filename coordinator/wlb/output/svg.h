@@ -23,7 +23,7 @@ void wlb_svg_line(struct wlb_svg *svg, double x0, double y0, double x1, double y
 /* `y` is the baseline. */
 void wlb_svg_text(struct wlb_svg *svg, double x, double y, double size, enum wlb_svg_align align, const char *text);
 
-/* Ends the picture. The file is whole, or as it was before. */
+/* Ends the picture. The file is then complete, or unchanged on error. */
 int wlb_svg_commit(struct wlb_svg *svg, struct wlb_error *error);
 
 #endif

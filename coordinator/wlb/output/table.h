@@ -1,4 +1,4 @@
-/* Columns that are as wide as what is in them. */
+/* A table whose columns are as wide as their content. */
 #ifndef COORDINATOR_WLB_OUTPUT_TABLE_H
 #define COORDINATOR_WLB_OUTPUT_TABLE_H
 
@@ -11,13 +11,13 @@ struct wlb_table {
 	const char *right; /* one character a column: 'r' aligns right, anything else left */
 	char **cells;      /* rows * columns, owned */
 	int rows;
-	int failed; /* no memory: the table prints nothing */
+	int failed; /* out of memory: the table prints nothing */
 };
 
 /* Copies the strings; there is one for each column. */
 void wlb_table_add(struct wlb_table *table, const char *const *cells);
 
-/* Prints each row behind `indent` and frees the table. Returns -1 if out of memory. */
+/* Prints each row after `indent` and frees the table. Returns -1 if out of memory. */
 int wlb_table_print(struct wlb_table *table, const char *indent, FILE *out);
 
 #endif

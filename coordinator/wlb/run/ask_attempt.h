@@ -1,4 +1,4 @@
-/* What the coordinator says: the next attempt, and the end of the run. */
+/* Requests of `wlb run` to the coordinator: the next attempt, and the end of the run. */
 #ifndef COORDINATOR_WLB_RUN_ASK_ATTEMPT_H
 #define COORDINATOR_WLB_RUN_ASK_ATTEMPT_H
 
@@ -9,14 +9,15 @@
 
 enum wlb_decision { WLB_DECISION_START, WLB_DECISION_STOP, WLB_DECISION_AWAY };
 
-/* Asks for the next attempt until there is a decision; a coordinator that does not answer is given `away_s`. `attempt`
- * holds the id already and receives the rest; `previous` is NULL for the first. On STOP, attempt->reason and *state are
- * the coordinator's; on AWAY the message says what failed. */
+/* Asks for the next attempt until there is a decision, and for up to `away_s` while the coordinator does not answer.
+ * `attempt` holds the id already and receives the rest; `previous` is NULL for the first. On STOP, attempt->reason and
+ * *state are the coordinator's; on AWAY the message says what failed. */
 enum wlb_decision wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *previous, int away_s,
                               struct wlb_attempt *attempt, char state[32], struct wlb_error *error);
-/* The attempt on all nodes of the job with a layout worked out here. */
+/* Fills in an attempt on all nodes of the job, with a layout computed here. */
 int wlb_run_decide_alone(const struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error);
-/* Tells that the run is over, until run->end_until_ms; a coordinator that is away learns it from the spool. */
+/* Reports that the run is over, until run->end_until_ms. A coordinator that does not answer learns it from the
+ * spool. */
 void wlb_run_end(struct wlb_run *run, const char *state, int exit_code, const char *reason);
 
 /* Adds to `object` what ended the last attempt, as far as it is known: "first_exit" {"rank":5,"node":"n3","signal":9}

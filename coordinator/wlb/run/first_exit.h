@@ -1,14 +1,14 @@
 /*
- * Which task of a step ended badly first, by srun's word: its stderr has a line for it,
+ * Finds which task of a step ended badly first. srun's stderr has a line for it,
  *
  *     srun: error: n3: task 5: Killed
  *     srun: error: n[1-2]: tasks 0-3: Exited with exit code 7
  *     srun: error: n1: tasks 0-1: Segmentation fault (core dumped)
  *
- * while its own exit code is the highest of all tasks, those that it ended itself included. Pure parser, no I/O.
+ * while the exit code of srun is the highest of all tasks, including those that srun ended. Pure parser, no I/O.
  *
- * What tasks write to stderr comes the same way. A task that writes such a line itself is believed: it only misleads
- * the run of its own user.
+ * The output of tasks on stderr is in the same stream. A line of this form that a task writes is accepted: it can
+ * mislead only the run of its own user.
  */
 #ifndef COORDINATOR_WLB_RUN_FIRST_EXIT_H
 #define COORDINATOR_WLB_RUN_FIRST_EXIT_H
@@ -17,8 +17,8 @@
 #include <stddef.h>
 
 struct wlb_first_exit {
-	bool known; /* else: the rest says nothing */
-	int rank;   /* the first of those that the line names */
+	bool known; /* false: the other fields have no meaning */
+	int rank;   /* the first rank that the line names */
 	char node[256];
 	int signal;    /* 0: it ended by itself */
 	int exit_code; /* 1 to 255; 128 + signal when it was killed */
@@ -27,13 +27,13 @@ struct wlb_first_exit {
 /* All zero before the first byte. */
 struct wlb_first_exit_scan {
 	struct wlb_first_exit first;
-	bool closed;  /* tasks that end from now on were ended by someone: nothing more is recognised */
-	bool no_step; /* srun could not create its step, for a reason that passes: no task was started */
+	bool closed;  /* tasks that end from now on were ended from outside: nothing more is recognised */
+	bool no_step; /* srun could not create its step, for a temporary reason: no task was started */
 	char line[4096];
-	size_t length; /* sizeof(line): too long to be one of srun's */
+	size_t length; /* sizeof(line): too long to be a line of srun's */
 };
 
-/* The next bytes of srun's stderr, cut anywhere. */
+/* Parses the next bytes of srun's stderr, split anywhere. */
 void wlb_first_exit_feed(struct wlb_first_exit_scan *scan, const char *bytes, size_t count);
 
 #endif

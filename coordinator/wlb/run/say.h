@@ -1,4 +1,4 @@
-/* What `wlb run` tells its user. */
+/* The messages of `wlb run` to its user. */
 #ifndef COORDINATOR_WLB_RUN_SAY_H
 #define COORDINATOR_WLB_RUN_SAY_H
 

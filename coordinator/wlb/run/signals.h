@@ -7,15 +7,15 @@
 #include "coordinator/wlb/run/state.h"
 #include "libwlb/wlb.h"
 
-/* Has the signals come over run->signal_fd. To be called before the first thread is started, so that every thread
- * leaves them to it. -1 when they cannot be read. */
+/* Routes the signals to run->signal_fd. Call it before the first thread is started, so that every thread has them
+ * blocked. Returns -1 if they cannot be read. */
 int wlb_run_signals_block(struct wlb_run *run, struct wlb_error *error);
 
-/* Reads one signal from run->signal_fd, its *number 0 when there is none. True for the signals that end the run:
+/* Reads one signal from run->signal_fd; *number is 0 if there is none. Returns true for the signals that end the run:
  * run->cancelled or run->abandoned is then set. */
 bool wlb_run_signal_read(struct wlb_run *run, int *number);
 
-/* Sleeps; false at once when the run is to end (run->cancelled or run->abandoned is then set). */
+/* Sleeps. Returns false at once if the run has to end: run->cancelled or run->abandoned is then set. */
 bool wlb_run_pause(struct wlb_run *run, int ms);
 
 #endif

@@ -1,4 +1,4 @@
-/* What `wlb run` knows while it runs: its options, the job, the attempt, and the run itself. */
+/* The state of `wlb run`: its options, the job, the attempt, and the run itself. */
 #ifndef COORDINATOR_WLB_RUN_STATE_H
 #define COORDINATOR_WLB_RUN_STATE_H
 
@@ -17,7 +17,7 @@
 struct wlb_run_options {
 	int tasks_per_node; /* 0: as the job was submitted */
 	int max_restarts;
-	int wait_s;                        /* how long a fault may wait for a coordinator that is away */
+	int wait_s;                        /* after a fault: how long to wait for a coordinator that does not answer */
 	const char *spool_dir;             /* NULL: the job's */
 	struct wlb_option_list srun_words; /* values of --srun-args: words separated by blanks */
 	char **srun_args;                  /* one word each; owned */
@@ -25,7 +25,7 @@ struct wlb_run_options {
 	char **command; /* NULL-terminated */
 };
 
-/* The Slurm job we are in. */
+/* The Slurm job of this process. */
 struct wlb_run_job {
 	uint32_t job_id;
 	uint32_t restart_count;
@@ -39,7 +39,7 @@ struct wlb_run_job {
 	int tasks_per_node;
 	int gpus_per_node;
 	json_t *policy; /* what the user asked for, as the API has it */
-	bool off;       /* --wlb-layout=off or not given: start it and nothing else */
+	bool off;       /* --wlb-layout=off or not given: run the command and nothing else */
 };
 
 /* One launch. */
@@ -51,12 +51,12 @@ struct wlb_attempt {
 	int tasks_per_node;
 	struct wlb_layout layout;
 	bool has_layout;
-	char reason[1024]; /* why it is as it is; "" for nothing to say */
+	char reason[1024]; /* why it has these nodes and this layout; "" for no reason to print */
 
-	/* How it went. */
-	char step_id[32]; /* "12.0"; "" when it never got one */
+	/* How it ended. */
+	char step_id[32]; /* "12.0"; "" if there was no step */
 	int exit_code;    /* of the task that failed first, else srun's; 128 + signal when it was killed */
-	bool no_step;     /* srun could not create its step, for a reason that passes: no task has run */
+	bool no_step;     /* srun could not create its step, for a temporary reason: no task has run */
 	bool ended_by_order;
 	bool cancelled;
 	char end_reason[512];
@@ -75,18 +75,18 @@ struct wlb_run {
 	int srun_signal;                  /* that killed the srun of the last attempt; 0: none did */
 	pid_t killed_srun;                /* the same srun, while its step may run on; 0: there is none */
 	sigset_t signals;                 /* blocked here and read from signal_fd */
-	sigset_t signals_before;          /* what the command gets back */
+	sigset_t signals_before;          /* the mask that is restored for the command */
 	int signal_fd;
-	bool cancelled;       /* SIGTERM or SIGINT came, or Slurm says so */
-	bool away;            /* the coordinator, or its database, did not answer a moment ago */
-	int64_t end_until_ms; /* what is left to be told is told until then */
+	bool cancelled;       /* SIGTERM or SIGINT came, or Slurm reports it */
+	bool away;            /* the coordinator, or its database, did not answer the last request */
+	int64_t end_until_ms; /* deadline for the last reports and records */
 
-	/* The script that started us, parent.h. */
+	/* The script that started this process, parent.h. */
 	int parent_fd; /* -1: none, or gone */
 	bool parent_gone;
 	int parent_look_ms;
 	int64_t parent_next_ms;
-	bool abandoned; /* it was killed and the job is over: we end and tell nothing */
+	bool abandoned; /* it was killed and the job is over: the run ends and reports nothing */
 };
 
 #endif

@@ -22,8 +22,8 @@ struct wlb_batches {
 void wlb_batches_init(struct wlb_batches *batches, bool (*next)(void *context, int64_t *tokens), void *context,
                       int64_t seq_length, int64_t max_tokens);
 
-/* Brings the next batch: spans of documents until the next would make it longer than max_tokens. 1 with a batch; 0
- * where the documents ended before it was full, what came of it being in spans; returns -1 if out of memory. */
+/* Makes the next batch: spans of documents until the next would make it longer than max_tokens. Returns 1 with a batch;
+ * 0 if the documents ended before it was full: spans then holds what there was of them; -1 if out of memory. */
 int wlb_batches_next(struct wlb_batches *batches, struct wlb_error *error);
 void wlb_batches_free(struct wlb_batches *batches);
 

@@ -18,7 +18,7 @@ int wlb_pack_print(const struct wlb_pack_summary *summary, const struct wlb_pack
 /* The micro-batches of a step as bars of their work, with their tokens. */
 void wlb_pack_print_step(const struct wlb_step *step);
 
-/* Lines "step micro_batch document_index start length", behind the one that names them. */
+/* Lines "step micro_batch document_index start length", after the line that names them. */
 void wlb_pack_dump_header(FILE *out);
 void wlb_pack_dump_step(FILE *out, const struct wlb_step *step);
 

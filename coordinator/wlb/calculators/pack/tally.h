@@ -22,7 +22,7 @@ int wlb_pack_tally_add(struct wlb_pack_tally *tally, const struct wlb_step *step
                        struct wlb_error *error);
 void wlb_pack_tally_free(struct wlb_pack_tally *tally);
 
-/* What --json gives and the table shows. */
+/* What --json prints and the table shows. */
 struct wlb_pack_summary {
 	struct wlb_packer_options options;
 	int64_t steps;

@@ -1,4 +1,4 @@
-/* What `wlb plan` and `wlb sim` are told: the model, the machines, the stream. */
+/* The input of `wlb plan` and `wlb sim`: the model, the machines, the stream. */
 #ifndef COORDINATOR_WLB_CALCULATORS_PLAN_INPUT_H
 #define COORDINATOR_WLB_CALCULATORS_PLAN_INPUT_H
 
@@ -47,7 +47,7 @@ enum { WLB_PLAN_NODES_MAX = 1 << 20, WLB_PLAN_GPUS_PER_NODE_MAX = 1024 };
 			.max = 3, .initial = "1"                                                                       \
 	}
 
-/* All that the options name, read. Starts zeroed; free it in any case. */
+/* Everything that the options name, read. Starts zeroed; free it in any case. */
 struct wlb_plan_input {
 	struct wlb_model model;
 	struct wlb_machine machine; /* with the GPUs per node asked for */
@@ -63,7 +63,7 @@ struct wlb_plan_input {
 int wlb_plan_input_read(const struct wlb_plan_request *request, struct wlb_plan_input *input, struct wlb_error *error);
 void wlb_plan_input_free(struct wlb_plan_input *input);
 
-/* The name of a node: of the topology, else its number. `text` holds it where there is none. */
+/* The name of a node: from the topology, else its number, for which `text` provides the memory. */
 const char *wlb_plan_node_name(const struct wlb_plan_input *input, int32_t node, char *text, size_t size);
 
 #endif

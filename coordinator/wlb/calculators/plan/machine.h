@@ -20,7 +20,7 @@
  * value and rule, or the names that there are. */
 int wlb_machine_file_read(const char *from, struct wlb_machine *machine, struct wlb_error *error);
 
-/* The text of such a file. */
+/* Parses the text of such a file. */
 int wlb_machine_file_parse(const char *text, size_t bytes, struct wlb_machine *machine, struct wlb_error *error);
 
 #endif

@@ -5,7 +5,8 @@
 #include "coordinator/wlb/calculators/plan/input.h"
 #include "libwlb/wlb.h"
 
-/* The answer, why it is that, the next best, what does not fit, and where the ranks go. Returns -1 if out of memory. */
+/* The layout chosen, the reason, the next best, what does not fit, and where the ranks run. Returns -1 if out of
+ * memory. */
 int wlb_search_print(const struct wlb_plan_input *input, const struct wlb_search_result *result);
 
 #endif

@@ -1,4 +1,4 @@
-/* Packed steps of a stream, kept: what the search and the simulator run over. */
+/* Packed steps of a stream, kept in memory for the search and the simulator. */
 #ifndef COORDINATOR_WLB_CALCULATORS_PLAN_SAMPLES_H
 #define COORDINATOR_WLB_CALCULATORS_PLAN_SAMPLES_H
 
@@ -9,8 +9,8 @@ struct wlb_samples {
 	size_t count;
 };
 
-/* Packs the stream from its start and keeps `count` steps behind `skip` of them. The samples start zeroed; free them in
- * any case. */
+/* Packs the stream from its start and skips `skip` steps and keeps the next `count`. The samples start zeroed; free
+ * them in any case. */
 int wlb_samples_take(struct wlb_samples *samples, struct wlb_plan_input *input,
                      const struct wlb_packer_options *options, size_t skip, size_t count, struct wlb_error *error);
 void wlb_samples_free(struct wlb_samples *samples);

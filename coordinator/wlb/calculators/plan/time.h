@@ -8,7 +8,7 @@
 
 enum { WLB_TIME_PARTS = 11 };
 
-/* A part of a simulated step by its place, from 0: a few words for people, and its seconds. They sum to the step. */
+/* A part of a simulated step by its index, from 0: its name for people and its seconds. The parts sum to the step. */
 const char *wlb_time_words(int part);
 double wlb_time_part(const struct wlb_sim_time *time, int part);
 

@@ -13,12 +13,12 @@ struct wlb_topology_file {
 	int32_t node_count;
 };
 
-/* Lines "SwitchName=s1 Nodes=n[1-16]" and "SwitchName=s0 Switches=s[1-4]"; LinkSpeed is passed over, keys may be of
- * any case, '#' begins a comment, a backslash at the end goes on. -1 with the file, the line, the value and the rule:
- * each switch and each node is there once, a switch that is named has a line. */
+/* Lines "SwitchName=s1 Nodes=n[1-16]" and "SwitchName=s0 Switches=s[1-4]". LinkSpeed is ignored, keys may be of any
+ * case, '#' begins a comment, a backslash at the end of a line continues it. Each switch and each node must appear
+ * once, and each switch that is named must have a line. Returns -1 with the file, the line, the value and the rule. */
 int wlb_topology_file_read(const char *path, struct wlb_topology_file *file, struct wlb_error *error);
 
-/* The text of such a file; it is changed. */
+/* Parses the text of such a file; the text is changed. */
 int wlb_topology_file_parse(char *text, struct wlb_topology_file *file, struct wlb_error *error);
 
 /* "n[1-3,5]" as names, freed with wlb_strings_free(); brackets must be closed. */

@@ -33,8 +33,8 @@ int wlb_shard_print(const struct wlb_shard_summary *summary);
 /* The ranks of a micro-batch as bars of their work, with their tokens. */
 void wlb_shard_print_ranks(const struct wlb_shards *shards, const struct wlb_model *model);
 
-/* Lines "micro_batch rank document_index start length key_start keys", behind the one that names them. documents[i] is
- * the span that document i of the micro-batch is of the list. */
+/* Lines "micro_batch rank document_index start length key_start keys", after the line that names them. documents[i] is
+ * the index in the list of the span that is document i of the micro-batch. */
 void wlb_shard_dump_header(FILE *out);
 void wlb_shard_dump(FILE *out, int64_t micro_batch, const struct wlb_shards *shards, const struct wlb_span *documents);
 

@@ -10,7 +10,7 @@
 /* Returns NULL if out of memory. */
 json_t *wlb_sim_to_json(const struct wlb_plan_input *input, const struct wlb_sim_report *report);
 
-/* The table of speed-ups, and where they come from. Returns -1 if out of memory. */
+/* The table of speed-ups and of the parts of a step that cause them. Returns -1 if out of memory. */
 int wlb_sim_print(const struct wlb_plan_input *input, const struct wlb_sim_report *report);
 
 #endif

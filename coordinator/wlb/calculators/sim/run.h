@@ -5,7 +5,7 @@
 #include "coordinator/wlb/calculators/plan/input.h"
 #include "libwlb/wlb.h"
 
-/* How documents are packed, and how micro-batches are sharded then. */
+/* How documents are packed, and how micro-batches are then sharded. */
 struct wlb_sim_strategy {
 	const char *name;
 	const char *words; /* for people */
@@ -17,7 +17,7 @@ struct wlb_sim_strategy {
 /* "plain", "fixed", "greedy", "balanced", "dynamic"; NULL for others. */
 const struct wlb_sim_strategy *wlb_sim_strategy_find(const char *name);
 
-/* What one strategy gave: means over its steps. */
+/* The result of one strategy: means over its steps. */
 struct wlb_sim_run {
 	const struct wlb_sim_strategy *strategy;
 	struct wlb_sim_time time;
@@ -30,7 +30,7 @@ struct wlb_sim_run {
 
 enum { WLB_SIM_RUNS_MAX = 8 };
 
-/* What failures cost a run; mtbf_s 0: not asked. */
+/* The cost of failures to a run; mtbf_s 0: not requested. */
 struct wlb_sim_failures {
 	struct wlb_failures given;
 	struct wlb_goodput found;
