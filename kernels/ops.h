@@ -1,16 +1,16 @@
 /*
- * What a device computes. One header, several devices behind it: cpu/ (OpenBLAS, OpenMP; float32 and
- * float64 from one source) and cuda/ (CUDA, cuBLASLt).
+ * The operations of a device. Two devices implement this header: cpu/ (OpenBLAS, OpenMP; float32 and float64 from one
+ * source) and cuda/ (CUDA, cuBLASLt).
  *
  * Conventions
- *  - Every pointer to data is device memory unless its name ends in _host. On the CPU device the two
- *    are the same; nobody else may assume so.
+ *  - Every pointer to data is device memory unless its name ends in _host. On the CPU device the two are the same; code
+ * outside cpu/ must not assume so.
  *  - Activations are row-major [tokens, features]; weights are [out, in] as Hugging Face stores them,
  *    so a linear layer is y = x W^T.
  *  - "real" is the element type of the device: float or double on the CPU (wlb_device.dtype).
  *  - Backward operations *add* to weight gradients (they accumulate over micro-batches) and
  *    *overwrite* activation gradients, unless said otherwise.
- *  - Operations are queued in order and may be asynchronous; their errors surface in synchronize().
+ *  - Operations are queued in order and may be asynchronous; synchronize() reports their errors.
  *  - Results do not depend on anything but the inputs, the thread count and the kind of processor:
  *    reductions have a fixed order.
  */
@@ -28,17 +28,17 @@ extern "C" {
 
 enum wlb_dtype { WLB_FLOAT32, WLB_FLOAT64 };
 
-/* Of one element; 0 for a value that is no element type. */
+/* Bytes of one element; 0 for a value that is no element type. */
 size_t wlb_dtype_bytes(enum wlb_dtype dtype);
 const char *wlb_dtype_name(enum wlb_dtype dtype); /* "float32", "float64"; "unknown" */
-/* -1 for a value that is no element type. */
+/* Returns 0, or -1 for a value that is no element type. */
 int wlb_dtype_check(enum wlb_dtype dtype, struct wlb_error *error);
 /* array_host[index] = value, rounded to the element type, which must be one. */
 void wlb_dtype_store(enum wlb_dtype dtype, void *array_host, int64_t index, double value);
 
 /* Queries [q_start, q_start + q_count) of one document against its keys [k_start, k_start + k_count).
- * Query i stands at position q_offset + i of the key range and sees the keys 0 .. q_offset + i
- * (causal). A whole document is {s, n, s, n, 0}. */
+ * Query i has position q_offset + i in the key range and sees the keys 0 .. q_offset + i (causal). A whole document is
+ * {s, n, s, n, 0}. */
 struct wlb_segment {
 	int32_t q_start;
 	int32_t q_count;
@@ -87,9 +87,9 @@ struct wlb_ops {
 	void (*copy)(struct wlb_device *, void *to, const void *from, size_t bytes); /* ranges that do not overlap */
 	void (*zero)(struct wlb_device *, void *, size_t bytes);
 	int (*synchronize)(struct wlb_device *, struct wlb_error *); /* 0, or -1 with the first queued error */
-	/* Seconds that the device has computed for the calling thread so far, to be read when it is synchronized: only
-	 * differences mean something. On the CPU its processor time, so that a rank that shares its core with others is
-	 * not taken for a slow one; on a GPU, which a rank has to itself, the time that has passed. */
+	/* Seconds that the device has computed for the calling thread since an arbitrary moment; to be read when the
+	 * device is synchronized. On the CPU it is processor time, so that a rank that shares its core with others is
+	 * not measured as a slow one; on a GPU, which only one rank uses, it is elapsed time. */
 	double (*busy_s)(struct wlb_device *);
 
 	/* -- dense -- */
@@ -99,8 +99,8 @@ struct wlb_ops {
 	             const void *a, int64_t lda, const void *b, int64_t ldb, double beta, void *c, int64_t ldc);
 
 	/* -- embedding -- `table` holds the rows of the ids [first, first + count): the whole vocabulary, or a
-	 * tensor-parallel slice. out[tokens, width] = table[ids - first]; a row whose id is another rank's becomes 0,
-	 * and backward passes it over. */
+	 * tensor-parallel slice. out[tokens, width] = table[ids - first]; a row whose id belongs to another rank
+	 * becomes 0, and backward skips it. */
 	void (*embedding_forward)(struct wlb_device *, void *out, const void *table, const int32_t *ids, int64_t tokens,
 	                          int64_t width, int64_t first, int64_t count);
 	void (*embedding_backward)(struct wlb_device *, void *d_table, const void *d_out, const int32_t *ids,
@@ -120,7 +120,7 @@ struct wlb_ops {
 
 	/* -- attention, causal inside each segment, softmax scale 1/sqrt(head_dim) --
 	 * q, out [q_tokens, heads, head_dim]; k, v [k_tokens, kv_heads, head_dim]; lse [q_tokens, heads]
-	 * (log-sum-exp of the scaled scores). Rows that no segment covers are left as they are. */
+	 * (log-sum-exp of the scaled scores). Rows that no segment covers are unchanged. */
 	void (*attention_forward)(struct wlb_device *, void *out, void *lse, const void *q, const void *k,
 	                          const void *v, const struct wlb_segments *, const struct wlb_attention_shape *);
 	/* d_q is overwritten in covered rows; d_k, d_v are *added to* (several segments may share keys) */
@@ -134,15 +134,15 @@ struct wlb_ops {
 	                        const void *up, int64_t n);
 
 	/* -- loss -- of logits[tokens, count], the columns of the ids [first, first + count); targets int32, < 0: the
-	 * token has no target. In two parts, so that tensor-parallel ranks that hold a slice of the vocabulary each can
-	 * combine what they have between the two (vocabulary-parallel cross-entropy, Shoeybi et al. 2019):
+	 * token has no target. It has two parts, so that tensor-parallel ranks that each hold a slice of the vocabulary
+	 * can combine their statistics between the two (vocabulary-parallel cross-entropy, Shoeybi et al. 2019):
 	 * statistics[tokens, 3] = the row's largest logit, the sum of exp(logit - largest), and the logit of the
-	 * target, 0 where that is another rank's; all 0 in a row without a target. */
+	 * target, 0 where the target belongs to another rank; all 0 in a row without a target. */
 	void (*cross_entropy_statistics)(struct wlb_device *, void *statistics, const void *logits,
 	                                 const int32_t *targets, int64_t tokens, int64_t first, int64_t count);
-	/* statistics[parts, tokens, 3]: those of every rank in rank order, parts 1 for one. logits are replaced by
-	 * d_logits = (softmax - onehot) * scale, rows without a target by 0. *loss_sum (double, device; NULL: not
-	 * wanted) is added the summed cross-entropy (not scaled). */
+	/* statistics[parts, tokens, 3]: the statistics of every rank in rank order; parts is 1 for one rank. logits are
+	 * replaced by d_logits = (softmax - onehot) * scale, rows without a target by 0. Adds the summed cross-entropy
+	 * (not scaled) to *loss_sum (double, device; NULL: not wanted). */
 	void (*cross_entropy_gradient)(struct wlb_device *, double *loss_sum, void *logits, const void *statistics,
 	                               int parts, const int32_t *targets, int64_t tokens, int64_t first, int64_t count,
 	                               double scale);
@@ -163,16 +163,16 @@ struct wlb_ops {
 };
 
 struct wlb_device {
-	const struct wlb_ops *ops; /* an operation this device does not have yet is NULL */
+	const struct wlb_ops *ops; /* an operation that this device lacks is NULL */
 	const char *name;          /* "cpu", "cuda:0" */
 	enum wlb_dtype dtype;
 	int host_memory; /* 1: its memory is host memory (the CPU), so a transport need not stage; else 0 */
-	void *state;     /* the device's own */
+	void *state;     /* private to the device */
 };
 
-/* Opens a device; NULL with the reason otherwise. `threads` 0: what OpenMP gives. */
+/* Opens a device; returns NULL with the reason on failure. `threads` 0: OpenMP's default number. */
 struct wlb_device *wlb_device_open_cpu(enum wlb_dtype dtype, int threads, struct wlb_error *error);
-/* In a CPU build this fails and says that the build has no CUDA. float32 only. */
+/* float32 only. In a CPU build this fails with the message that the build has no CUDA. */
 struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype dtype, struct wlb_error *error);
 void wlb_device_close(struct wlb_device *device); /* NULL allowed */
 

@@ -1,12 +1,12 @@
-/* Arrays that are kept from one use to the next and soon grow no more; internal. */
+/* Arrays that are kept from one use to the next, so that repeated use allocates nothing; internal. */
 #ifndef LIBWLB_CAPACITY_H
 #define LIBWLB_CAPACITY_H
 
 #include <stddef.h>
 
 /* Makes *array hold at least `count` elements of `size` bytes, and half as many again where it has to grow; *capacity
- * is how many it holds. What it held stays. Afterwards *array is not NULL. Returns -1 if out of memory; both are
- * unchanged. */
+ * is how many it holds. Its elements are unchanged. On success *array is not NULL. Returns -1 if out of memory; both
+ * are unchanged. */
 int wlb_grow(void **array, size_t *capacity, size_t count, size_t size);
 
 /* Zero it before the first use; used for elements of one size only. */

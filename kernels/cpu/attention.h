@@ -1,5 +1,5 @@
 /*
- * What attention's forward and backward share: tiles of queries against tiles of keys, through small products.
+ * Code that attention's forward and backward passes share: small matrix products of query tiles and key tiles.
  */
 #ifndef KERNELS_CPU_ATTENTION_H
 #define KERNELS_CPU_ATTENTION_H
@@ -33,7 +33,7 @@ static inline struct geometry geometry_of(struct wlb_device *device, const struc
 	};
 }
 
-/* Keys that query i of the segment sees: 0 .. visible - 1. */
+/* Number of keys that query i of the segment sees: keys 0 .. visible - 1. */
 static inline int visible_keys(const struct wlb_segment *segment, int i)
 {
 	int64_t visible = (int64_t)segment->q_offset + i + 1;

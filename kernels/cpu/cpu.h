@@ -1,12 +1,12 @@
 /*
- * What the files of the CPU device share.
+ * Declarations that the files of the CPU device share.
  *
  * The file of an operation is compiled once for every element type and instruction set (CMakeLists.txt): `real` is
  * the element type, VARIANT(name) the name of a function in this compilation, and the loops are plain C that the
  * compiler vectorises for the instruction set. device.c picks the table of operations that this processor can run.
  *
  * Work is cut into parts whose number depends on the device's thread count only, never on how many threads OpenMP
- * gave or which was first: that keeps results the same, bit by bit, run after run.
+ * started or in which order they run, so that every run computes the same bits.
  */
 #ifndef KERNELS_CPU_CPU_H
 #define KERNELS_CPU_CPU_H
@@ -16,7 +16,7 @@
 #include "kernels/cpu/isa.h"
 #include "kernels/ops.h"
 
-/* What is used of OpenBLAS. */
+/* The functions of OpenBLAS that the device uses. */
 struct wlb_cpu_blas {
 	__typeof__(cblas_sgemm) *sgemm;
 	__typeof__(cblas_dgemm) *dgemm;
@@ -25,7 +25,7 @@ struct wlb_cpu_blas {
 struct wlb_cpu {
 	int threads;
 	struct wlb_cpu_blas blas;
-	void *scratch; /* grows to what the largest operation needed */
+	void *scratch; /* grows to the size that the largest operation needed */
 	size_t scratch_bytes;
 	int failed;
 	struct wlb_error error; /* the first error since the last synchronize() */
@@ -39,8 +39,8 @@ static inline struct wlb_cpu *wlb_cpu_of(struct wlb_device *device)
 /* Keeps the first error until synchronize() reports it; may be called by any thread of a parallel region. */
 void wlb_cpu_fail(struct wlb_device *device, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* At least `bytes` of 64-byte aligned memory, valid until the next call, not cleared. NULL when there is none: the
- * error has been kept, and the operation returns without doing anything. */
+/* At least `bytes` of 64-byte aligned memory, valid until the next call, not cleared. Returns NULL if out of memory:
+ * the error is kept for synchronize(), and the operation must return without effect. */
 void *wlb_cpu_scratch(struct wlb_device *device, size_t bytes);
 
 /* -- memory.c: the same for every element type -- */
@@ -54,20 +54,20 @@ void wlb_cpu_close(struct wlb_device *device);
 /* -- clock.c -- */
 double wlb_cpu_busy_s(struct wlb_device *device);
 
-/* -- blas.c -- 0, or -1 with the reason */
+/* -- blas.c -- returns 0, or -1 with the reason */
 int wlb_cpu_load_blas(struct wlb_cpu_blas *blas, struct wlb_error *error);
 
 /* -- key_groups.c --
- * Cuts a list of segments where none before the cut shares a key with one after it. starts[0 .. groups] receives the
- * first segment of each group and, last, the count; it has space for count + 1. Returns the number of groups. Where
- * keys overlap out of order, groups are only larger than they need to be. */
+ * Divides a list of segments into groups: no segment of one group shares a key with a segment of another. starts[0 ..
+ * groups] receives the first segment of each group and, last, the count; it has space for count + 1. Returns the number
+ * of groups. Where the segments are not in the order of their keys, groups may be larger than necessary. */
 int wlb_cpu_key_groups(int32_t *starts, const struct wlb_segment *segments, int count);
 
 /* -- device.c -- */
-/* wlb_device_open_cpu with a given instruction set instead of the best one: for tests. */
+/* Like wlb_device_open_cpu, with a given instruction set instead of the best one; for tests. */
 struct wlb_device *wlb_cpu_open_isa(enum wlb_dtype dtype, int threads, enum wlb_cpu_isa isa, struct wlb_error *error);
 
-/* The range [begin, end) of `part` when `count` things are cut into `parts` ranges at multiples of `grain`. */
+/* The range [begin, end) of `part` when `count` elements are cut into `parts` ranges at multiples of `grain`. */
 struct wlb_range {
 	int64_t begin;
 	int64_t end;

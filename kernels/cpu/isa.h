@@ -4,7 +4,7 @@
 
 enum wlb_cpu_isa { WLB_CPU_BASELINE, WLB_CPU_AVX2, WLB_CPU_AVX512, WLB_CPU_ISA_COUNT };
 
-/* Whether this build has the variant and this processor can run it. */
+/* Returns 1 where this build has the variant and this processor can run it, else 0. */
 int wlb_cpu_isa_usable(enum wlb_cpu_isa isa);
 
 #endif

@@ -43,8 +43,8 @@ typedef __typeof__(cblas_sgemm) *gemm_function;
 #define EXP_LN2_LOW 0x1.7f7d1cp-20f
 #endif
 
-/* Asks for the memory that a loop over arrays comes to next. The processor's own guess ends with a page, and a fifth of
- * the time of loops over more than the caches hold was waiting. */
+/* Prefetches the memory that a loop over arrays reads next. The processor's own prefetcher stops at the end of a page;
+ * without this, loops over arrays larger than the caches waited for memory for a fifth of their time. */
 enum { PREFETCH_REALS = 2048 / sizeof(real), PREFETCH_LINE_REALS = 64 / sizeof(real) };
 
 static inline void wlb_prefetch(const real *at, int64_t n)
@@ -53,7 +53,7 @@ static inline void wlb_prefetch(const real *at, int64_t n)
 		__builtin_prefetch(at + PREFETCH_REALS + i);
 }
 
-/* The series of exp around 0; for |r| <= ln(2)/2 the rest is below half a unit in the last place. */
+/* The series of exp around 0; for |r| <= ln(2)/2 the truncation error is below half a unit in the last place. */
 static inline real wlb_exp_series(real r)
 {
 #if WLB_CPU_DOUBLE
@@ -69,8 +69,8 @@ static inline real wlb_exp_series(real r)
 	return (p * r + 1) * r + 1;
 }
 
-/* exp(x) = 2^n exp(r). Adding EXP_MAGIC leaves the nearest integer n in the low bits of the mantissa, from where a
- * shift makes the exponent of 2^n. 0 below EXP_LEAST, exp(EXP_MOST) above it; NaN stays NaN. */
+/* exp(x) = 2^n exp(r). Adding EXP_MAGIC leaves the nearest integer n in the low bits of the mantissa; a shift turns
+ * them into the exponent of 2^n. The result is 0 below EXP_LEAST and exp(EXP_MOST) above EXP_MOST; NaN stays NaN. */
 static inline real wlb_exp(real x)
 {
 	union {
@@ -86,7 +86,8 @@ static inline real wlb_exp(real x)
 	return x < EXP_LEAST ? 0 : y;
 }
 
-/* A number's bits as an integer that is ordered as the numbers are (NaN above all); its own inverse. */
+/* Maps the bits of a number to an integer with the same order as the numbers (NaN above all others). The function is
+ * its own inverse. */
 static inline real_order wlb_order(real_order bits)
 {
 	return bits ^ ((bits >> (8 * sizeof(real) - 1)) & REAL_ORDER_MAX);
@@ -97,8 +98,8 @@ union wlb_real_bits {
 	real_order bits;
 };
 
-/* The largest of `floor` and x[0 .. n), NaN where there is one. Integers, because compilers do not vectorise a maximum
- * of numbers that may be NaN. */
+/* The largest of `floor` and x[0 .. n), or NaN where one of them is NaN. It compares integers, because compilers do not
+ * vectorise a maximum of numbers that may be NaN. */
 static inline real wlb_max(real floor, const real *x, int64_t n)
 {
 	real_order most = wlb_order((union wlb_real_bits){.value = floor}.bits);

@@ -1,5 +1,5 @@
 /*
- * Launching kernels: sizes, and errors.
+ * Kernel launches: block and grid sizes, and error checks.
  */
 #ifndef WLB_CUDA_CHECK_CUH
 #define WLB_CUDA_CHECK_CUH
@@ -9,7 +9,7 @@
 /* Threads of a block; a multiple of the 32 of a warp. */
 enum { WLB_BLOCK = 256 };
 
-/* Stands after every launch, in the function that queues the operation `name`. */
+/* Checks the launch before it; used after every launch, in the function that queues the operation `name`. */
 #define WLB_CHECK_LAUNCH(device, name) wlb_cuda_check((device), cudaGetLastError(), (name))
 
 /* Blocks for n elements in a grid-stride loop: enough to fill any GPU, few enough to be launched at any n. */

@@ -1,5 +1,5 @@
 /*
- * What the files of the CUDA device share: its state, and the operations it has. kernels/ops.h says what each does.
+ * Declarations that the files of the CUDA device share: its state and its operations. kernels/ops.h describes each.
  *
  * Everything is queued on one stream. The device belongs to the thread that opened it (CUDA's current device is a
  * property of the thread). Sums are added in an order that depends on the sizes only; there are no float atomics.
@@ -19,7 +19,7 @@ struct wlb_cuda {
 	struct wlb_device device;
 	char name[24]; /* "cuda:0" */
 	cudaStream_t stream;
-	void *scratch; /* grows to what the largest operation needed */
+	void *scratch; /* grows to the size that the largest operation needed */
 	size_t scratch_bytes;
 	int failed;
 	struct wlb_error error; /* the first error since the last synchronize() */
@@ -30,12 +30,12 @@ static inline struct wlb_cuda *wlb_cuda_of(struct wlb_device *device)
 	return (struct wlb_cuda *)device->state;
 }
 
-/* Where `status` is an error: keeps it, with the operation's name and CUDA's text, until synchronize() reports it,
- * unless there was one before. Returns whether all is well. */
+/* Keeps the first error, with the operation's name and CUDA's text, until synchronize() reports it. Returns 1 where
+ * `status` is no error, else 0. */
 int wlb_cuda_check(struct wlb_device *device, cudaError_t status, const char *operation);
 
-/* At least `bytes` of device memory, valid for what is queued before the next call, not cleared. NULL when there is
- * none: the error has been kept, and the operation returns without doing anything. */
+/* At least `bytes` of device memory, valid for operations queued before the next call, not cleared. Returns NULL if out
+ * of memory: the error is kept for synchronize(), and the operation must return without effect. */
 void *wlb_cuda_scratch(struct wlb_device *device, size_t bytes, const char *operation);
 
 /* -- memory.c -- */
@@ -47,7 +47,7 @@ void wlb_cuda_copy(struct wlb_device *device, void *to, const void *from, size_t
 void wlb_cuda_zero(struct wlb_device *device, void *memory, size_t bytes);
 int wlb_cuda_synchronize(struct wlb_device *device, struct wlb_error *error);
 
-/* -- one .cu each -- */
+/* -- one .cu file for each group -- */
 void wlb_cuda_rmsnorm_forward(struct wlb_device *device, void *out, void *rstd, const void *x, const void *weight,
                               int64_t tokens, int64_t width, double epsilon);
 void wlb_cuda_rmsnorm_backward(struct wlb_device *device, void *d_x, void *d_weight, const void *d_out, const void *x,

@@ -1,4 +1,5 @@
-/* What memory model and simulator both take from a plan; internal. The plan has passed wlb_plan_check. */
+/* Sizes that the memory model and the simulator both derive from a plan; internal. The plan must have passed
+ * wlb_plan_check. */
 #ifndef LIBWLB_LAYOUT_PLAN_H
 #define LIBWLB_LAYOUT_PLAN_H
 
@@ -10,7 +11,8 @@ double wlb_plan_layer_matrices(const struct wlb_model *model);
 /* Width of the keys (or the values) that one tensor-parallel rank holds. */
 double wlb_plan_kv_width(const struct wlb_plan *plan, const struct wlb_model *model);
 
-/* Parameters of a chunk on one tensor-parallel rank, embedding and head with the chunk that has them. */
+/* Parameters of a chunk on one tensor-parallel rank, including the embedding and the head in the chunks that have them.
+ */
 double wlb_plan_chunk_parameters(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage,
                                  int32_t chunk);
 

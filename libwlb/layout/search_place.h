@@ -6,7 +6,7 @@
 
 #include "libwlb/layout/search_state.h"
 
-/* Writes where the plan's ranks run and which GPUs stay idle; arrays of as many as there are usable GPUs. */
+/* Writes where the plan's ranks run and which GPUs stay idle; each array has one element for each usable GPU. */
 void wlb_search_place(const struct wlb_search *search, const struct wlb_plan *plan, struct wlb_search_result *result,
                       int32_t *rank_node, int32_t *rank_gpu, int32_t *idle_node, int32_t *idle_gpu);
 

@@ -4,8 +4,8 @@
 
 #include "libwlb/layout/search_state.h"
 
-/* Simulates a candidate: its step_s and time. Returns -1 if out of memory; a plan that its documents do not fit in
- * stays at step_s 0. */
+/* Simulates a candidate and sets its step_s and time. Returns -1 if out of memory. step_s stays 0 where the documents
+ * do not fit the plan. */
 int wlb_search_simulate(const struct wlb_search *search, struct wlb_candidate *candidate, struct wlb_error *error);
 
 #endif

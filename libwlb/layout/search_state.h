@@ -1,4 +1,4 @@
-/* What the layout search was asked, and the plans it has found so far. */
+/* The input of the layout search and the plans that it has found so far. */
 #ifndef LIBWLB_LAYOUT_SEARCH_STATE_H
 #define LIBWLB_LAYOUT_SEARCH_STATE_H
 
@@ -7,15 +7,15 @@
 
 #include "libwlb/wlb.h"
 
-/* What one micro-batch's worth of documents amounts to, in all. */
+/* The total work of the documents of a step. */
 struct wlb_search_work {
 	double tokens; /* of a step */
-	double pairs;  /* of a query and a key it sees, of a step */
+	double pairs;  /* of a query and a key that it sees, in a step */
 };
 
 struct wlb_search_plan {
 	struct wlb_candidate candidate;
-	double guess_s; /* what a step will about take: the bound, and what is likely added to it */
+	double guess_s; /* estimated time of a step: the bound and the likely additions to it */
 };
 
 /* Lengths of documents by powers of two: 2^30 at most. */
@@ -30,7 +30,7 @@ struct wlb_search {
 	size_t documents;
 	int64_t longest;
 	double tokens_of_length[WLB_SEARCH_LENGTHS]; /* [b]: in documents of 2^b to 2^(b + 1) - 1 */
-	int32_t *order, *leaf;                       /* nodes as the topology has them */
+	int32_t *order, *leaf;                       /* of nodes, as wlb_topology_order sets them */
 	int32_t *usable;                             /* GPUs of each node, by its number */
 	int32_t most_usable;
 	struct wlb_search_plan *plans;

@@ -1,4 +1,5 @@
-/* Assigning spans to bins: most work first to the lightest that has space (Graham 1969), then exchanges. */
+/* Assigns spans to bins: the span with the most work first, to the lightest bin that has space (Graham 1969); then
+ * exchanges spans. */
 #ifndef LIBWLB_PACKING_ASSIGN_H
 #define LIBWLB_PACKING_ASSIGN_H
 
@@ -11,7 +12,7 @@ struct wlb_assigned_span {
 	int32_t bin; /* -1: in none */
 };
 
-/* A span by its index in the array, to be ordered by work. */
+/* The index of a span and its work, for sorting by work. */
 struct wlb_work_order {
 	double work;
 	size_t span;
@@ -19,7 +20,7 @@ struct wlb_work_order {
 
 struct wlb_assignment {
 	struct wlb_bins bins;
-	struct wlb_assigned_span *spans; /* `count` of `capacity`; the order they came in */
+	struct wlb_assigned_span *spans; /* `count` of `capacity`, in order of arrival */
 	size_t count;
 	size_t capacity;
 	struct wlb_work_order *order; /* `ordered` of `capacity`: the spans that are assigned */
@@ -29,24 +30,26 @@ struct wlb_assignment {
 	struct wlb_buffer head_buffer;
 };
 
-/* Makes it hold no spans and empty bins, in the memory of its last use; zero it before the first. Returns -1 if out of
- * memory: then it may be freed or initialized again. A zeroed assignment may be freed. */
+/* Makes an assignment without spans and with empty bins, in the memory of its last use; zero it before the first use.
+ * Returns -1 if out of memory; the assignment may then be freed or initialized again. A zeroed assignment may be freed.
+ */
 int wlb_assignment_init(struct wlb_assignment *assignment, int32_t bins, int64_t max_tokens);
 void wlb_assignment_free(struct wlb_assignment *assignment);
 
 /* Makes space for `count` spans. Returns -1 if out of memory; the spans are unchanged. */
 int wlb_assignment_reserve(struct wlb_assignment *assignment, size_t count);
 
-/* Adds a span, by its index, to those that are assigned. Sort once all are added: most work first, equal work in the
- * order of the array. */
+/* Adds a span, by its index, to the spans that are to be assigned. Sort them once all are added: most work first, equal
+ * work in the order of the array. */
 void wlb_assignment_add(struct wlb_assignment *assignment, size_t span);
 void wlb_assignment_sort(struct wlb_assignment *assignment);
 
-/* Puts the added spans that came by step `came_by` and are in no bin into the lightest bin that has space, in order; a
- * span that fits nowhere stays out. */
+/* Puts each added span that arrived by step `came_by` and is in no bin into the lightest bin that has space, in order;
+ * a span that fits in no bin keeps bin -1. */
 void wlb_assignment_place(struct wlb_assignment *assignment, int64_t came_by);
 
-/* Moves and swaps spans out of the heaviest bin while that lowers its work. The heap of the bins is invalid afterwards.
+/* Moves spans out of the heaviest bin, or exchanges them with others, while that lowers its work. The heap of the bins
+ * is invalid afterwards.
  */
 void wlb_assignment_refine(struct wlb_assignment *assignment);
 

@@ -1,4 +1,4 @@
-/* Micro-batches that are being filled: their loads, and which is the lightest that has space. */
+/* Micro-batches while they are filled: their loads, and a heap to find the lightest that has space. */
 #ifndef LIBWLB_PACKING_BINS_H
 #define LIBWLB_PACKING_BINS_H
 
@@ -13,13 +13,13 @@ struct wlb_bins {
 	struct wlb_buffer loads_buffer, heap_buffer;
 };
 
-/* Makes `count` empty bins in the memory of the last use; zero them before the first. Returns -1 if out of memory: then
- * they may be freed or initialized again. Zeroed bins may be freed. */
+/* Makes `count` empty bins in the memory of the last use; zero them before the first use. Returns -1 if out of memory;
+ * the bins may then be freed or initialized again. Zeroed bins may be freed. */
 int wlb_bins_init(struct wlb_bins *bins, int32_t count, int64_t max_tokens);
 void wlb_bins_free(struct wlb_bins *bins);
 void wlb_bins_reset(struct wlb_bins *bins);
 
-/* Puts a span into the lightest bin that has space for it. Returns the bin, or -1. */
+/* Puts a span into the lightest bin that has space for it. Returns the bin, or -1 where none has space. */
 int32_t wlb_bins_put(struct wlb_bins *bins, int64_t tokens, double work);
 
 /* The bin with the fewest tokens, the first of equals. */

@@ -4,7 +4,7 @@
 
 #include "libwlb/packing/packer_spans.h"
 
-/* Sets the bin of the spans of this step, and leaves -1 in those that wait. */
+/* Sets the bin of the spans of this step; spans that wait keep bin -1. */
 void wlb_packer_balanced(struct wlb_packer *packer);
 
 #endif

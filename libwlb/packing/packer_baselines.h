@@ -4,7 +4,7 @@
 
 #include "libwlb/packing/packer_spans.h"
 
-/* Each sets the bin of the spans of this step, and leaves -1 in those that wait. */
+/* Each sets the bin of the spans of this step; spans that wait keep bin -1. */
 void wlb_packer_greedy(struct wlb_packer *packer);
 void wlb_packer_fixed(struct wlb_packer *packer);
 void wlb_packer_plain(struct wlb_packer *packer);

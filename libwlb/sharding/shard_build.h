@@ -1,4 +1,4 @@
-/* How the spans of documents become shards. */
+/* Builds shards from the spans of documents. */
 #ifndef LIBWLB_SHARDING_SHARD_BUILD_H
 #define LIBWLB_SHARDING_SHARD_BUILD_H
 
@@ -16,7 +16,7 @@ struct wlb_rank_span {
 	int32_t count;
 };
 
-/* Makes shards of spans, which come in the order of their tokens. */
+/* Builds shards from spans, which must be added in the order of their tokens. */
 struct wlb_shard_builder {
 	struct wlb_shard_memory *memory;
 	struct wlb_shard_result *result;
@@ -25,14 +25,15 @@ struct wlb_shard_builder {
 	int64_t *newest; /* of each rank: the number of its last span, or -1 */
 };
 
-/* Makes *result, with space for `spans`; returns -1 if out of memory. One builder of a memory at a time. */
+/* Starts *result, with space for `spans` spans; returns -1 if out of memory. Only one builder may use a memory at a
+ * time. */
 int wlb_shard_builder_init(struct wlb_shard_builder *builder, const struct wlb_shard_batch *batch,
                            struct wlb_shard_memory *memory, struct wlb_shard_result *result, size_t spans);
 
-/* A span without tokens makes no shard; one that goes on where the last of its rank ended makes that longer. */
+/* A span without tokens adds no shard; a span that continues the last span of its rank extends that shard. */
 void wlb_shard_builder_add(struct wlb_shard_builder *builder, struct wlb_rank_span span);
 
-/* Now the result is whole; returns -1 if out of memory. */
+/* Completes the result; returns -1 if out of memory. */
 int wlb_shard_builder_finish(struct wlb_shard_builder *builder, const struct wlb_shard_batch *batch,
                              enum wlb_sharding sharding);
 

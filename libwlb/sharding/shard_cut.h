@@ -13,10 +13,10 @@ struct wlb_shard_batch {
 	const struct wlb_place *places; /* NULL: every document over all ranks */
 	size_t count;
 	int32_t ranks;
-	int32_t micro_batch; /* with places: documents of others have no place here */
+	int32_t micro_batch; /* used with places: documents of other micro-batches are left out */
 };
 
-/* Ranks of a document, 0 where it belongs to another micro-batch, and the first of them. */
+/* The number of ranks of a document, 0 where it belongs to another micro-batch, and its first rank. */
 int32_t wlb_shard_group(const struct wlb_shard_batch *batch, size_t document);
 int32_t wlb_shard_first(const struct wlb_shard_batch *batch, size_t document);
 
@@ -27,8 +27,8 @@ struct wlb_cuts {
 	const uint8_t *longer;
 };
 
-/* Cuts every document per document; returns -1 if out of memory. The arrays are the memory's, valid until the next
- * cuts. */
+/* Cuts every document by itself; returns -1 if out of memory. `memory` owns the arrays, which are valid until the next
+ * call. */
 int wlb_cuts_init(struct wlb_cuts *cuts, const struct wlb_shard_batch *batch, struct wlb_shard_memory *memory);
 
 #endif

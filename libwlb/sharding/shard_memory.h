@@ -13,11 +13,11 @@ struct wlb_shard_result {
 	struct wlb_buffer shards_buffer, first_shard_buffer, first_row_buffer;
 };
 
-/* What wlb_shards.memory is: the caller's shards lie in `kept`, and new ones are made in `made`, so that those stay as
- * they are until these are whole. All else is in use during a call only. Allocated zeroed. */
+/* The type of wlb_shards.memory. `kept` holds the caller's shards; new shards are built in `made`, so that the caller's
+ * are unchanged until the new ones are complete. All other members are used during a call only. Allocated zeroed. */
 struct wlb_shard_memory {
 	struct wlb_shard_result kept;
-	struct wlb_shard_result made[2]; /* adaptive makes both */
+	struct wlb_shard_result made[2]; /* adaptive builds both */
 	struct wlb_buffer first_chunk, longer, documents, pairs;
 	struct wlb_buffer spans, newest, keys, next;
 };

@@ -1,13 +1,12 @@
 /*
  * Checkpoints: DIR/step_00000060/ with safetensors shards and manifest.json.
  *
- * A checkpoint exists when its manifest does: everything is written into DIR/.step_00000060.partial,
- * synced, the manifest last, then the folder is renamed and DIR synced. A partial folder left by a
- * killed writer is removed by the next save. The manifest holds the global shape of every tensor and
- * which shard holds which block of it (rows by columns), so any layout can read it. The blocks of a tensor
- * are bands of rows, one below the other, each band cut into columns or whole.
- * Names are Hugging Face's for weights ("model.layers.0.self_attn.q_proj.weight"), the same with a
- * prefix "optimizer.m." and "optimizer.v." for AdamW's moments.
+ * A checkpoint is complete when its manifest exists: all files are written into DIR/.step_00000060.partial and synced,
+ * the manifest last; then the folder is renamed and DIR is synced. A partial folder left by a killed writer is removed
+ * by the next save. The manifest holds the global shape of every tensor and which shard holds which block of it (rows
+ * by columns), so any layout can read it. The blocks of a tensor are bands of rows, one below the other, each band cut
+ * into columns or whole. Names are Hugging Face's for weights ("model.layers.0.self_attn.q_proj.weight"), the same with
+ * a prefix "optimizer.m." and "optimizer.v." for AdamW's moments.
  */
 #ifndef WORKER_CHECKPOINT_CHECKPOINT_H
 #define WORKER_CHECKPOINT_CHECKPOINT_H
@@ -46,35 +45,35 @@ struct wlb_checkpoint_facts {
 
 /* Saving: begin (one writer) -> write_shard (every writer, its own shard number, from 0) -> write_packer and commit
  * (one writer, after all shards are written; the caller synchronises in between). An error of any of them names the
- * file; then one writer, once no other is still writing, abandons the save. begin removes what killed writers left in
- * `dir`, so that two runs must not save into one `dir` at a time. */
+ * file; one writer must then abandon the save, after all others have stopped writing. begin removes the folders that
+ * killed writers left in `dir`, so two runs must not save into one `dir` at the same time. */
 int wlb_checkpoint_begin(const char *dir, int64_t step, struct wlb_error *error);
 /* A shard holds at most one block of a tensor; it may hold none (count 0, or a part of 0 rows). */
 int wlb_checkpoint_write_shard(const char *dir, int64_t step, int shard, const struct wlb_tensor_part *parts, int count,
                                struct wlb_error *error);
-/* Where the packer stands: `bytes` bytes of wlb_packer_save(), in a file of their own. A checkpoint committed without
- * is refused by wlb_checkpoint_read_packer. */
+/* Writes the state of the packer, `bytes` bytes of wlb_packer_save(), to its own file. wlb_checkpoint_read_packer
+ * refuses a checkpoint that was committed without it. */
 int wlb_checkpoint_write_packer(const char *dir, int64_t step, const void *state, size_t bytes,
                                 struct wlb_error *error);
 /* Reads the shard headers, checks that together they hold every element of every tensor once, writes the manifest,
  * syncs, renames; a checkpoint of the same step is replaced. *bytes: size of the whole checkpoint; path[]: its
- * final path. Of the checkpoints up to this step the newest `keep` stay (0: all); later ones, which only a run
- * that was set back can have, are left alone. A train_loss that is not finite is refused. */
+ * final path. Of the checkpoints up to this step the newest `keep` stay (0: all); later ones, which exist only where
+ * the run resumed from an older checkpoint, are unchanged. A train_loss that is not finite is refused. */
 int wlb_checkpoint_commit(const char *dir, const struct wlb_checkpoint_facts *facts, int shards, int keep,
                           char path[4096], int64_t *bytes, struct wlb_error *error);
 /* Removes the partial folder of a save that failed. */
 void wlb_checkpoint_abandon(const char *dir, int64_t step);
 
-/* Newest complete checkpoint in dir: 1 and its path, 0 when there is none (or no dir), -1 on error.
- * One that is not readable whole (manifest, sizes of its files) is passed over with a line on stderr. */
+/* Finds the newest complete checkpoint in dir. Returns 1 and its path, 0 when there is none (or no dir), -1 on error. A
+ * checkpoint whose manifest or files are missing, damaged or of the wrong size is skipped with a line on stderr. */
 int wlb_checkpoint_newest(const char *dir, char path[4096], struct wlb_error *error);
 int wlb_checkpoint_read_facts(const char *path, struct wlb_checkpoint_facts *facts, struct wlb_error *error);
-/* *state is the caller's to free. */
+/* The caller frees *state. */
 int wlb_checkpoint_read_packer(const char *path, void **state, size_t *bytes, struct wlb_error *error);
-/* Fills the wanted parts from whichever shards hold them, converting to the part's dtype. A part that the
- * checkpoint lacks, or has with another global shape, is an error naming both.
- * `path` may also be a folder of Hugging Face weights (no facts): model.safetensors, or the files that
- * model.safetensors.index.json names; F64, F32, BF16 and F16. */
+/* Fills the parts from the shards that hold them, converted to the dtype of each part. A part that the checkpoint
+ * lacks, or has with another global shape, is an error that names both. `path` may also be a folder of Hugging Face
+ * weights (no facts): model.safetensors, or the files that model.safetensors.index.json names; F64, F32, BF16 and F16.
+ */
 int wlb_checkpoint_read(const char *path, const struct wlb_tensor_part *parts, int count, struct wlb_error *error);
 
 #endif

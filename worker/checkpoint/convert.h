@@ -1,4 +1,4 @@
-/* Stored numbers to the element type of a device. */
+/* Converts stored numbers to the element type of a device. */
 #ifndef WORKER_CHECKPOINT_CONVERT_H
 #define WORKER_CHECKPOINT_CONVERT_H
 
@@ -6,14 +6,14 @@
 
 #include "kernels/ops.h"
 
-/* What can be converted to a weight; every other dtype of the format is WLB_STORED_OTHER. */
+/* The dtypes that can be converted to a weight; every other dtype of the format is WLB_STORED_OTHER. */
 enum wlb_stored { WLB_STORED_OTHER, WLB_STORED_BF16, WLB_STORED_F16, WLB_STORED_F32, WLB_STORED_F64 };
 
 /* Bytes of one stored element; 0 for WLB_STORED_OTHER. */
 int wlb_stored_bytes(enum wlb_stored stored);
 
-/* Converts `count` elements. float64 to float32 rounds to nearest; everything else is exact. -1, with nothing
- * converted, for WLB_STORED_OTHER and for a dtype that is none. */
+/* Converts `count` elements. float64 to float32 rounds to nearest; everything else is exact. Returns -1, with nothing
+ * converted, for WLB_STORED_OTHER and for an invalid dtype. */
 int wlb_convert(enum wlb_stored stored, const void *from, enum wlb_dtype dtype, void *to, int64_t count,
                 struct wlb_error *error);
 

@@ -15,16 +15,17 @@ enum wlb_folder_kind {
 
 int wlb_folder_path(const char *dir, int64_t step, enum wlb_folder_kind kind, char path[4096], struct wlb_error *error);
 
-/* Steps that have a final folder, newest first; the caller frees. Their number, 0 when there is no dir. */
+/* Lists the steps that have a final folder, newest first; the caller frees them. Returns their number, 0 when there is
+ * no dir, -1 on error. */
 int wlb_folder_steps(const char *dir, int64_t **steps, struct wlb_error *error);
 
-/* Permissions for a new file in the folder: what the umask left of the folder's own. */
+/* Permissions for a new file in the folder: those of the folder itself, which the umask has already reduced. */
 mode_t wlb_folder_file_mode(const char *path);
 
-/* -1 when the file is not there or has another size than the manifest says. */
+/* Returns -1 when the file does not exist or its size differs from that in the manifest. */
 int wlb_folder_check_file(const char *path, int64_t bytes, struct wlb_error *error);
 
-/* Removes the folder and what is in it; one that is not there is fine. */
+/* Removes the folder and its contents. Returns 0 also when it does not exist. */
 int wlb_folder_remove(const char *path, struct wlb_error *error);
 /* Removes every hidden folder that a killed process left behind. */
 int wlb_folder_remove_hidden(const char *dir, struct wlb_error *error);

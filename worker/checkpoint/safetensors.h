@@ -23,9 +23,9 @@ struct wlb_stored_tensor {
 	int dimensions;
 	int64_t rows;
 	int64_t cols;
-	int64_t row_start; /* from the metadata our shards carry: where this block stands ... */
+	int64_t row_start; /* from the metadata of our shards: the position of this block ... */
 	int64_t col_start;
-	int64_t global_rows; /* ... in the whole tensor; in a file of someone else it is all of it */
+	int64_t global_rows; /* ... in the whole tensor; the file of another program holds the whole tensor */
 	int64_t global_cols;
 	int64_t begin; /* bytes into the data, [begin, end) */
 	int64_t end;
@@ -41,21 +41,22 @@ struct wlb_stored_range {
 
 struct wlb_safetensors;
 
-/* Opens and checks the whole header. NULL with file, field, value and rule otherwise. */
+/* Opens the file and checks the whole header. Returns NULL with file, field, value and rule otherwise. */
 struct wlb_safetensors *wlb_safetensors_open(const char *path, struct wlb_error *error);
 void wlb_safetensors_close(struct wlb_safetensors *file); /* NULL allowed */
 
 int64_t wlb_safetensors_bytes(const struct wlb_safetensors *file); /* of the file */
-/* The tensors in order of their names; owned by the file. Returns their number. */
+/* Lists the tensors by name; the file owns the list. Returns their number. */
 int wlb_safetensors_tensors(const struct wlb_safetensors *file, const struct wlb_stored_tensor **tensors);
-/* NULL when the file has none of that name. */
+/* Returns NULL when the file has no tensor of that name. */
 const struct wlb_stored_tensor *wlb_safetensors_find(const struct wlb_safetensors *file, const char *name);
-/* Converts a range to `dtype`: row i of it goes to out + i * stride elements. Nothing else of the file is read. */
+/* Reads a range and converts it to `dtype`: its row i goes to out + i * stride elements. No other data of the file is
+ * read. */
 int wlb_safetensors_read(const struct wlb_safetensors *file, const struct wlb_stored_tensor *tensor,
                          const struct wlb_stored_range *range, enum wlb_dtype dtype, void *out, int64_t stride,
                          struct wlb_error *error);
 
-/* -1 when the part's shape or element type is none, or it does not lie within the whole tensor. */
+/* Returns -1 when the shape or the element type of the part is invalid, or the part is not within the whole tensor. */
 int wlb_tensor_part_check(const struct wlb_tensor_part *part, struct wlb_error *error);
 /* Writes a new file of these parts and syncs it. On error the file is removed. */
 int wlb_safetensors_write(const char *path, const struct wlb_tensor_part *parts, int count, struct wlb_error *error);

@@ -20,8 +20,8 @@ struct wlb_block {
 
 struct wlb_weights_file {
 	char *path;
-	int64_t bytes;                  /* as the manifest has it; -1: nobody said */
-	struct wlb_safetensors *opened; /* when first needed */
+	int64_t bytes;                  /* according to the manifest; -1: unknown */
+	struct wlb_safetensors *opened; /* NULL until first needed */
 };
 
 struct wlb_weights {
@@ -33,23 +33,23 @@ struct wlb_weights {
 	size_t block_capacity;
 };
 
-void wlb_weights_free(struct wlb_weights *weights); /* what it points to; a zeroed one is fine */
+void wlb_weights_free(struct wlb_weights *weights); /* frees the members; `weights` may be zeroed */
 
-/* Appends FOLDER/NAME; its index, or -1. */
+/* Appends FOLDER/NAME. Returns its index, or -1. */
 int wlb_weights_add_file(struct wlb_weights *weights, const char *folder, const char *name, int64_t bytes,
                          struct wlb_error *error);
 /* Appends a block; its name is copied. */
 int wlb_weights_add_block(struct wlb_weights *weights, const struct wlb_block *block, struct wlb_error *error);
-/* Opens every file added and appends what they hold of all tensors; tensors and blocks without an element are passed
- * over. */
+/* Opens every file added and appends the blocks of all tensors in it; tensors and blocks without elements are skipped.
+ */
 int wlb_weights_scan(struct wlb_weights *weights, struct wlb_error *error);
 /* Sorts the blocks and checks that those of each tensor have one shape and hold each element once: bands of rows, one
  * below the other, each cut into columns or whole. */
 int wlb_weights_finish(struct wlb_weights *weights, struct wlb_error *error);
-/* Each file is there with the size the manifest says. */
+/* Returns 0 where every file exists with the size in the manifest. */
 int wlb_weights_check_sizes(const struct wlb_weights *weights, struct wlb_error *error);
 
-/* Fills the part from the blocks that hold something of it. */
+/* Fills the part from all blocks that overlap it. */
 int wlb_weights_read(struct wlb_weights *weights, const struct wlb_tensor_part *part, struct wlb_error *error);
 
 #endif

@@ -1,8 +1,7 @@
 /*
- * What every collective did: a ring of the newest events, and the one that is waited for now. The training
- * thread writes; a watchdog or reporter thread may read at any time. A call that goes on beside computation becomes an
- * event when it is waited for: so the order is that in which the caller was held up. A rank that is alone in its
- * communicator leaves no events.
+ * The trace of collectives: a ring of the newest events, and the event that is in progress. The training thread writes;
+ * a watchdog or reporter thread may read at any time. A started call becomes an event when it is waited for, so events
+ * are in the order in which they blocked the caller. A communicator of one rank records no events.
  */
 #ifndef WORKER_COMM_COMM_TRACE_H
 #define WORKER_COMM_COMM_TRACE_H
@@ -28,27 +27,27 @@ struct wlb_comm_event {
 	char comm[16];    /* name of the communicator */
 	uint64_t seq;     /* 1 for the first collective of that communicator */
 	uint64_t bytes;   /* of the local buffer */
-	double entered_s; /* CLOCK_MONOTONIC; of a started call (comm.h): when it was started */
-	double blocked_s; /* since when the caller is held up; later than entered_s for a started call alone */
-	double left_s;    /* 0 while the call is under way */
+	double entered_s; /* CLOCK_MONOTONIC; for a started call (comm.h): when it was started */
+	double blocked_s; /* when it began to block the caller; later than entered_s for started calls only */
+	double left_s;    /* 0 while the call is in progress */
 };
 
 struct wlb_comm_trace;
 
-struct wlb_comm_trace *wlb_comm_trace_new(size_t capacity); /* NULL: no memory */
+struct wlb_comm_trace *wlb_comm_trace_new(size_t capacity); /* NULL if out of memory */
 void wlb_comm_trace_free(struct wlb_comm_trace *trace);     /* NULL allowed */
 
-/* The caller is held up in `event`, which is copied, until wlb_comm_trace_leave. */
+/* Begins `event`, which is copied: the caller is blocked in it until wlb_comm_trace_leave. */
 void wlb_comm_trace_enter(struct wlb_comm_trace *trace, const struct wlb_comm_event *event);
 void wlb_comm_trace_leave(struct wlb_comm_trace *trace, double left_s);
 
-/* 1 and the event while a collective is under way, else 0. */
+/* Returns 1 and the event while a collective is in progress, else 0. */
 int wlb_comm_trace_waiting(struct wlb_comm_trace *trace, struct wlb_comm_event *event);
-/* Copies up to `max` events, oldest first, beginning with number *next (0: the very first), of those still in
- * the ring; moves *next past them. Returns how many. An event under way is not given yet. */
+/* Copies up to `max` events, oldest first, beginning with number *next (0: the first of all), of those still in the
+ * ring; moves *next past them. Returns how many. An event in progress is not copied. */
 size_t wlb_comm_trace_read(struct wlb_comm_trace *trace, uint64_t *next, struct wlb_comm_event *events, size_t max);
 
-/* The trace that a communicator and all its relatives share; it lives as long as the world. */
+/* The trace that all communicators split from one world share; it is valid until the world is closed. */
 struct wlb_comm_trace *wlb_comm_get_trace(const struct wlb_comm *comm);
 
 #endif

@@ -1,10 +1,10 @@
-/* The calls of a communicator that go on beside computation. Private to worker/comm. */
+/* The started calls of a communicator. Private to worker/comm. */
 #ifndef WORKER_COMM_REQUESTS_H
 #define WORKER_COMM_REQUESTS_H
 
 #include "worker/comm/comm.h"
 
-/* All requests; those still under way are given up. */
+/* Frees all requests; calls still in progress are dropped. */
 void wlb_comm_requests_free(struct wlb_comm *comm);
 
 #endif

@@ -1,4 +1,4 @@
-/* Host memory that stands in for device memory that no transport reaches. Private to worker/comm. */
+/* Host copies of buffers in device memory that no transport can access. Private to worker/comm. */
 #ifndef WORKER_COMM_STAGING_H
 #define WORKER_COMM_STAGING_H
 
@@ -7,17 +7,17 @@
 #include "kernels/ops.h"
 #include "libwlb/wlb.h"
 
-/* Host memory that stands in for a buffer of a device whose memory no transport reaches. It grows and is kept. */
+/* The host copy of a buffer. It grows to the largest size used and is kept. */
 struct wlb_staging {
 	void *memory;
 	size_t capacity_bytes;
 };
 
-/* *host: where the transport finds the device's `buffer`: the buffer itself where it is host memory, else `staging`,
- * with the contents of the buffer where `fill` is 1. */
+/* *host: the memory that the transport uses for the device's `buffer`: the buffer itself where it is host memory, else
+ * `staging`, with the contents of the buffer where `fill` is 1. */
 int wlb_stage(struct wlb_device *device, struct wlb_staging *staging, const void *buffer, size_t bytes, int fill,
               void **host, struct wlb_error *error);
-/* What arrived in `host` goes to the device's `buffer`. */
+/* Copies received data from `host` to the device's `buffer`, unless they are the same memory. */
 void wlb_unstage(struct wlb_device *device, const void *host, void *buffer, size_t bytes);
 void wlb_staging_free(struct wlb_staging *staging);
 

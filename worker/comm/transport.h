@@ -1,4 +1,4 @@
-/* What a transport behind comm.h does. Private to worker/comm. */
+/* The functions of a transport that implements comm.h. Private to worker/comm. */
 #ifndef WORKER_COMM_TRANSPORT_H
 #define WORKER_COMM_TRANSPORT_H
 
@@ -7,23 +7,23 @@
 #include "kernels/ops.h"
 #include "worker/comm/comm.h"
 
-/* Between two ranks or more: the front needs no transport for a rank that is alone. Buffers are host memory. Every
- * function returns 0, or -1 with the cause alone in `error`: the front adds which collective of which communicator it
- * was. `state` is the group's. */
+/* For two ranks or more: comm.h needs no transport for a communicator of one rank. Buffers are host memory. Every
+ * function returns 0, or -1 with only the cause in `error`: comm.h adds the names of the communicator and of the
+ * collective. `state` is the group's. */
 struct wlb_transport {
-	/* The state of the caller's new group, with its rank and size there; NULL on failure. */
+	/* Returns the state of the caller's new group, and the rank and size in it; NULL on failure. */
 	void *(*split)(void *state, int color, int key, int *rank, int *size, struct wlb_error *error);
 	void (*close)(void *state, int is_world);
 	int (*all_reduce)(void *state, void *buffer, size_t count, enum wlb_dtype dtype, enum wlb_reduce op,
 	                  struct wlb_error *error);
 	int (*reduce_scatter)(void *state, void *out, const void *in, size_t count, enum wlb_dtype dtype,
 	                      struct wlb_error *error);
-	/* in NULL: this rank's part is in its place in `out`. */
+	/* in NULL: this rank's part is already in `out`, at its position. */
 	int (*all_gather)(void *state, void *out, const void *in, size_t count, enum wlb_dtype dtype,
 	                  struct wlb_error *error);
 	int (*recv)(void *state, void *buffer, size_t bytes, int from, struct wlb_error *error);
 
-	/* Started calls. A handle serves one call after the other: what it holds is kept for the next. */
+	/* Started calls. A handle is used for one call after another: its memory is kept for the next. */
 	void *(*handle_new)(struct wlb_error *error); /* NULL on failure */
 	void (*handle_free)(void *handle);            /* NULL allowed */
 	int (*send_start)(void *state, void *handle, const void *buffer, size_t bytes, int to, struct wlb_error *error);

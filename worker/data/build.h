@@ -1,4 +1,4 @@
-/* `wlb data build`: directories of text or JSONL to a dataset. */
+/* `wlb data build`: makes a dataset from directories of text or JSONL. */
 #ifndef WORKER_DATA_BUILD_H
 #define WORKER_DATA_BUILD_H
 
@@ -12,7 +12,7 @@ struct wlb_build_options {
 	const char *output_prefix;
 	const char *json_key;
 	int64_t min_bytes;                        /* shorter documents are left out */
-	int show_progress;                        /* on stderr, for a terminal */
+	int show_progress;                        /* on stderr, where that is a terminal */
 	const volatile sig_atomic_t *interrupted; /* set by a signal handler */
 };
 
@@ -26,8 +26,8 @@ struct wlb_build_result {
 	struct wlb_error first_unreadable;
 };
 
-/* 0; -1 with the reason, and then nothing is left of the output. *bad_input tells whether the same again would
- * fail the same way. */
+/* Returns 0, or -1 with the reason; then no output file is left. *bad_input is 1 where the same input would fail again
+ * in the same way. */
 int wlb_build(const struct wlb_build_options *options, struct wlb_build_result *result, int *bad_input,
               struct wlb_error *error);
 

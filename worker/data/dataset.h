@@ -10,23 +10,23 @@
 
 #include "libwlb/wlb.h"
 
-/* Both files held open: .idx mapped, .bin read with pread, so that a .bin that shrinks or a disk that fails
- * under a run is an error with a name and never a SIGBUS. Nothing can be promised for an .idx that is cut
- * in place while mapped; `wlb data build` replaces files by rename, which leaves open ones whole. */
+/* Both files are kept open: .idx is mapped, .bin is read with pread, so that a .bin that shrinks or a disk that fails
+ * during a run is an error that names the file and never a SIGBUS. An .idx that is truncated in place while mapped can
+ * cause a SIGBUS; `wlb data build` replaces files by rename, which does not change open files. */
 struct wlb_dataset;
 
-/* Every field of .idx is checked against the sizes of both files, so that no later read can leave the
- * mapping. NULL with file, field, value and rule otherwise. */
+/* Every field of .idx is checked against the sizes of both files, so that no later read goes beyond the mapping.
+ * Returns NULL with file, field, value and rule otherwise. */
 struct wlb_dataset *wlb_dataset_open(const char *prefix, struct wlb_error *error);
 void wlb_dataset_close(struct wlb_dataset *dataset); /* NULL allowed */
 
 int64_t wlb_dataset_documents(const struct wlb_dataset *dataset);
 int64_t wlb_dataset_tokens(const struct wlb_dataset *dataset);
 int64_t wlb_dataset_length(const struct wlb_dataset *dataset, int64_t document); /* tokens */
-/* Of the .bin file, for messages; owned by the dataset. */
+/* The path of the .bin file, for messages; owned by the dataset. */
 const char *wlb_dataset_path(const struct wlb_dataset *dataset);
-/* Copies tokens [start, start + count) of the document, which must lie within it, as int32. -1 when the
- * file cannot be read (any more) or a token id is negative or above 2^31 - 1. */
+/* Copies tokens [start, start + count) of the document, which must lie within it, as int32. Returns -1 when the file
+ * cannot be read or a token id is negative or above 2^31 - 1. */
 int wlb_dataset_read(const struct wlb_dataset *dataset, int64_t document, int64_t start, int64_t count, int32_t *out,
                      struct wlb_error *error);
 /* Largest token id of the whole dataset (one pass over the file); 0 when it has no tokens, -1 on error. */

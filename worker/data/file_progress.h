@@ -1,6 +1,6 @@
 /*
- * What a thread does with files, for another thread that waits for it and bounds the wait by progress instead of by
- * total time: a slow disk completes call after call, one that stopped does not.
+ * The file calls of a thread, for another thread that waits for it and bounds the wait by progress instead of by total
+ * time: a slow disk completes calls, a stopped disk does not.
  *
  * The functions of worker/data and worker/checkpoint report each call that may wait for a disk. In a thread that uses
  * no wlb_file_progress a report does nothing.
@@ -13,25 +13,25 @@
 #include "libwlb/wlb.h"
 
 struct wlb_file_progress {
-	pthread_mutex_t lock;  /* of what follows */
+	pthread_mutex_t lock;  /* of the members below */
 	double reported_s;     /* when (wlb_now_s) */
-	const char *operation; /* NULL: no call is under way */
-	char path[1024];       /* a longer one is cut */
+	const char *operation; /* NULL: no call is in progress */
+	char path[1024];       /* truncated where longer */
 };
 
 void wlb_file_progress_init(struct wlb_file_progress *progress);
 void wlb_file_progress_destroy(struct wlb_file_progress *progress);
 
-/* The calling thread reports to `progress` from now on, which must outlive it; NULL: to none. */
+/* From now on the calling thread reports to `progress`, which must outlive the thread; NULL: it stops reporting. */
 void wlb_file_progress_use(struct wlb_file_progress *progress);
-/* The calling thread begins a call on the file: "opening", "reading", "writing", "syncing", "creating", "renaming" or
- * "removing". `operation` must be a string literal. */
+/* Reports that the calling thread begins a call on the file: "opening", "reading", "writing", "syncing", "creating",
+ * "renaming" or "removing". `operation` must be a string literal. */
 void wlb_file_report(const char *operation, const char *path);
-/* The call that was reported last has returned, and no other follows it now. */
+/* Reports that the call reported last has returned and that no other follows at once. */
 void wlb_file_report_end(void);
 
-/* 0, or -1 where the call under way was reported more than limit_s ago: the message names file, operation and limit.
- * For any thread. */
+/* Returns 0, or -1 where the call in progress was reported more than limit_s ago: the message names the file, the
+ * operation and the limit. Any thread may call it. */
 int wlb_file_progress_check(struct wlb_file_progress *progress, double limit_s, struct wlb_error *error);
 
 #endif

@@ -1,10 +1,10 @@
-/* A thread that works with files, and how far it has come with them. */
+/* A thread that works with files, and its progress. */
 #ifndef WORKER_DATA_FILE_THREAD_H
 #define WORKER_DATA_FILE_THREAD_H
 
 #include "worker/data/file_progress.h"
 
-/* Stays where it is from wlb_file_thread_start until the thread was joined. */
+/* Must not move from wlb_file_thread_start until the thread is joined. */
 struct wlb_file_thread {
 	struct wlb_file_progress progress;
 	pthread_t id;
@@ -12,13 +12,13 @@ struct wlb_file_thread {
 	void *argument;
 };
 
-/* Runs run(argument) in a new thread, which reports to thread->progress and takes no signals: they are left to the
- * threads that handle them. `name` says in the message of a failure whose thread it is. */
+/* Runs run(argument) in a new thread, which reports to thread->progress and blocks all signals, so that other threads
+ * handle them. `name` is the name of the thread in the message of a failure. */
 int wlb_file_thread_start(struct wlb_file_thread *thread, const char *name, void (*run)(void *argument), void *argument,
                           struct wlb_error *error);
 /* Waits, without a bound, until run() has returned. */
 void wlb_file_thread_join(struct wlb_file_thread *thread);
-/* 1 when run() has returned and the thread was joined, 0 when it has not after `seconds`. */
+/* Returns 1 when run() has returned and the thread is joined, 0 when run() has not returned after `seconds`. */
 int wlb_file_thread_join_within(struct wlb_file_thread *thread, double seconds);
 
 #endif

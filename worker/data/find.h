@@ -13,9 +13,9 @@ struct wlb_found {
 	struct wlb_error first_unreadable;
 };
 
-/* Regular files at and below `roots` (a NULL-terminated list), each file once however many hard links or
- * overlapping roots lead to it. A symbolic link is followed only where it is a root itself. A root that does
- * not exist is an error. */
+/* Finds the regular files at and below `roots` (a NULL-terminated list), each file once, also where several hard links
+ * or overlapping roots lead to it. A symbolic link is followed only where it is itself a root. A root that does not
+ * exist is an error. */
 int wlb_find_files(char *const *roots, struct wlb_found *found, struct wlb_error *error);
 void wlb_found_free(struct wlb_found *found);
 

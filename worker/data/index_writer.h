@@ -1,7 +1,7 @@
 /*
- * Writes a dataset as dataset.h reads it: PREFIX.bin and PREFIX.idx of uint16 tokens, one sequence a document.
- * Both are written under other names beside the final ones and get those only in commit, .idx last: whoever
- * opens the prefix finds the old dataset, none, or the new one, never a mixture.
+ * Writes a dataset that dataset.h can read: PREFIX.bin and PREFIX.idx of uint16 tokens, one sequence a document. Both
+ * files are written under temporary names and renamed in commit, .idx last: a process that opens the prefix finds the
+ * old dataset, none, or the new one, never a mixture.
  */
 #ifndef WORKER_DATA_INDEX_WRITER_H
 #define WORKER_DATA_INDEX_WRITER_H

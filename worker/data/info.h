@@ -25,7 +25,7 @@ struct wlb_info {
 
 int wlb_info_compute(const struct wlb_dataset *dataset, struct wlb_info *info, struct wlb_error *error);
 void wlb_info_print(const struct wlb_info *info, const char *prefix, FILE *to);
-/* One JSON object; -1 when memory is out or `to` cannot be written. */
+/* Prints one JSON object. Returns -1 if out of memory or where `to` cannot be written. */
 int wlb_info_print_json(const struct wlb_info *info, FILE *to);
 
 #endif

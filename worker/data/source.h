@@ -1,6 +1,6 @@
 /*
- * Documents out of one input file, decompressed where it is gzip: a text file is one document, a file named
- * *.jsonl or *.jsonl.gz holds one in each line.
+ * Reads the documents of one input file and decompresses gzip: a text file is one document, a file named *.jsonl or
+ * *.jsonl.gz holds one in each line.
  */
 #ifndef WORKER_DATA_SOURCE_H
 #define WORKER_DATA_SOURCE_H
@@ -10,11 +10,11 @@
 #include "libwlb/wlb.h"
 
 enum wlb_source_result {
-	WLB_SOURCE_DOCUMENT, /* *text and *length are the next one; valid until the next call */
+	WLB_SOURCE_DOCUMENT, /* *text and *length are the next document; valid until the next call */
 	WLB_SOURCE_END,
-	WLB_SOURCE_NOT_TEXT,   /* it has NUL bytes: an image, an archive, ... */
+	WLB_SOURCE_NOT_TEXT,   /* the file has NUL bytes: an image, an archive, ... */
 	WLB_SOURCE_UNREADABLE, /* error: permissions, damaged gzip, too large */
-	WLB_SOURCE_MALFORMED,  /* error: a line of JSONL is not what it should be */
+	WLB_SOURCE_MALFORMED,  /* error: a line of JSONL is invalid */
 };
 
 struct wlb_source;

@@ -1,4 +1,4 @@
-/* The name of the attempt that is recorded. */
+/* The id of the recorded attempt. */
 #ifndef WORKER_LAUNCH_ATTEMPT_ID_H
 #define WORKER_LAUNCH_ATTEMPT_ID_H
 
@@ -6,8 +6,8 @@
 
 #include "libwlb/wlb.h"
 
-/* The name of this attempt: WLB_ATTEMPT_ID, or a fresh UUID where a plain srun started us in a job of WLB, or
- * "" where nothing is recorded. */
+/* Writes the id of this attempt: WLB_ATTEMPT_ID, or a new UUID where a plain srun in a job of WLB started this process,
+ * or "" where nothing is recorded. */
 int wlb_launch_attempt_id(char *id, size_t size, struct wlb_error *error);
 
 #endif

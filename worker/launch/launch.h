@@ -1,6 +1,6 @@
 /*
- * Who started us: this process's rank, how many there are, and on which node each runs. From PMIx under
- * srun --mpi=pmix and mpirun; a process without a PMIx server is alone. No other file speaks PMIx.
+ * The launch of this process: its rank, the number of ranks, and the node of each. They come from PMIx under srun
+ * --mpi=pmix and mpirun; a process without a PMIx server is the only rank. No other file calls PMIx.
  */
 #ifndef WORKER_LAUNCH_LAUNCH_H
 #define WORKER_LAUNCH_LAUNCH_H
@@ -19,30 +19,30 @@ struct wlb_launch {
 	char **nodes;    /* [node_count] names, in the launcher's order (PMIX_NODEID; under Slurm SLURM_NODEID) */
 	int *ranks_on;   /* [node_count] ranks of each node */
 	int *node_of;    /* [size] index into nodes */
-	int has_server;  /* 0: alone, without PMIx, or left it */
+	int has_server;  /* 0: started without PMIx, or after wlb_launch_leave */
 	char space[256]; /* PMIx namespace */
 };
 
-/* NULL with the reason when the server cannot be reached, or when srun started several tasks without one; the
- * message is "" in those that another task speaks for. *exit_code is then what to exit with. */
+/* Returns NULL with the reason when the server cannot be reached, or when srun started several tasks without one; the
+ * message is "" in tasks whose error another task prints. *exit_code is then the exit code of the process. */
 struct wlb_launch *wlb_launch_open(int *exit_code, struct wlb_error *error);
-/* To be called before the world is closed (comm/comm.h). MPI is a client of PMIx too, and unloads what PMIx calls back
- * into when it ends: it must be the last to leave, or a late event finds nothing there. No call but close and
- * node may follow. */
+/* To be called before the world is closed (comm/comm.h). MPI is a client of PMIx too, and when it ends it unloads code
+ * that PMIx calls back: it must be the last to leave PMIx, because a late event would call code that is no longer
+ * loaded. Only close and node may be called afterwards. */
 void wlb_launch_leave(struct wlb_launch *launch);
 void wlb_launch_close(struct wlb_launch *launch); /* NULL allowed */
 
-/* The nodes and their ranks, as libwlb takes them; valid until the launch is closed. */
+/* The nodes and their ranks, in libwlb's type; valid until the launch is closed. */
 struct wlb_nodes wlb_launch_nodes(const struct wlb_launch *launch);
 /* The place of this rank in a layout: wlb_nodes_place. */
 int wlb_launch_place(const struct wlb_launch *launch);
 const char *wlb_launch_node(const struct wlb_launch *launch, int rank);
 
-/* Collective: every rank's `blob` becomes rank 0's. A rank that never comes ends the wait by the server's
- * own limit (PMIxTimeout of Slurm's mpi.conf). `key` is used once in a run. */
+/* Collective: every rank's `blob` becomes rank 0's. The server's limit (PMIxTimeout of Slurm's mpi.conf) bounds the
+ * wait for a rank that never calls it. Each call in a run needs its own `key`. */
 int wlb_launch_share(struct wlb_launch *launch, const char *key, void *blob, size_t bytes, struct wlb_error *error);
 
-/* The process of another rank on this node. */
+/* Sets *pid to the process of another rank on this node. */
 int wlb_launch_peer_pid(struct wlb_launch *launch, int rank, pid_t *pid, struct wlb_error *error);
 
 /* Ends every rank with this exit code; does not return. */

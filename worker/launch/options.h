@@ -28,7 +28,7 @@ struct wlb_train_options {
 	int64_t keep;           /* checkpoints; 0: all */
 	int64_t log_interval;
 	int64_t micro_batch_size; /* windows of seq_length */
-	int64_t max_tokens;       /* of a micro-batch; 0: what micro_batch_size windows give */
+	int64_t max_tokens;       /* of a micro-batch; 0: derived from micro_batch_size */
 	int64_t virtual_stages;   /* chunks of layers on each pipeline stage */
 	int64_t seed;
 	int64_t threads; /* 0: this node's CPUs / its ranks */
@@ -53,8 +53,8 @@ struct wlb_train_options {
 extern const struct wlb_option_table wlb_train_option_table;
 
 /* Reads argv[1..]; argv[0] is the name of the subcommand. Returns an enum wlb_options_asked: unless it is
- * WLB_OPTIONS_READ nothing is set, and that is to be printed of the table. On -1 the message names option, value and
- * rule. */
+ * WLB_OPTIONS_READ nothing is set, and the caller must print what was asked for. On -1 the message names option, value
+ * and rule. */
 int wlb_train_options_parse(int argc, char **argv, struct wlb_train_options *options, struct wlb_error *error);
 
 #endif

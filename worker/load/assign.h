@@ -1,11 +1,11 @@
 /*
- * Which spans of a packed step are trained in which micro-batch of which replica. Equal inputs give equal outputs:
- * every rank finds the same.
+ * Decides in which micro-batch of which replica each span of a packed step is trained. Equal inputs give equal outputs:
+ * every rank computes the same assignment.
  *
- * plain and fixed are what others are compared with, and are assigned as Megatron-LM's sampler does: packed micro-batch
- * j goes to replica j mod dp. For balanced and greedy the spans are assigned again, to micro-batches of equal predicted
- * time, and these are given to replicas, the heaviest first to the replica with least (Graham 1969). greedy keeps the
- * packer's micro-batches where their number is the layout's: that is WLB-LLM as published.
+ * plain and fixed are baselines, and are assigned as Megatron-LM's sampler does: packed micro-batch j goes to replica j
+ * mod dp. For balanced and greedy the spans are assigned again, to micro-batches of equal predicted time, and these are
+ * assigned to replicas, the heaviest first, to the replica with the least time (Graham 1969). greedy keeps the packer's
+ * micro-batches where the layout has the same number: that is WLB-LLM as published.
  */
 #ifndef WORKER_LOAD_ASSIGN_H
 #define WORKER_LOAD_ASSIGN_H
@@ -16,7 +16,7 @@
 #include "worker/load/document_time.h"
 #include "worker/load/options.h"
 
-/* A micro-batch by its predicted time. */
+/* The index of a micro-batch and its predicted time, for sorting. */
 struct wlb_bin_order {
 	double seconds;
 	int32_t bin;
@@ -32,7 +32,7 @@ struct wlb_assigner {
 	const struct wlb_document_time *time;
 	struct wlb_balancer *balancer;
 	int32_t bins;
-	int64_t packed_tokens;       /* of a micro-batch of the packer, at most */
+	int64_t packed_tokens;       /* most tokens of a micro-batch of the packer */
 	int32_t *replica_of;         /* [bins] */
 	int32_t *slot_of;            /* [bins]: which of the replica's micro-batches */
 	struct wlb_bin_order *ranks; /* [bins] */
@@ -46,7 +46,8 @@ struct wlb_assigner {
 	size_t bin_of_capacity;
 };
 
-/* The options have passed wlb_loader_check; `time` stays the caller's. A zeroed assigner may be freed. */
+/* The options must have passed wlb_loader_check; the caller owns `time`, which must outlive the assigner. A zeroed
+ * assigner may be freed. */
 int wlb_assigner_init(struct wlb_assigner *assigner, const struct wlb_loader_options *options,
                       const struct wlb_document_time *time, struct wlb_error *error);
 void wlb_assigner_free(struct wlb_assigner *assigner);

@@ -10,13 +10,13 @@
 
 struct wlb_loaded_step {
 	int64_t step;        /* 1 for the first of the run */
-	int64_t tokens;      /* of the global batch: what the loss is divided by */
+	int64_t tokens;      /* of the global batch: the divisor of the loss */
 	int documents;       /* spans of documents */
 	int64_t held_tokens; /* read by the packer and kept for a later step */
 	int32_t micro_batches;
-	const struct wlb_micro_batch *list; /* [micro_batches] of this rank, in the order they are to be run */
+	const struct wlb_micro_batch *list; /* [micro_batches] of this rank, in the order of execution */
 	double work;                        /* sum of list[].work */
-	/* How things stand after this step, for a checkpoint. */
+	/* The states of schedule and packer after this step, for a checkpoint. */
 	struct wlb_schedule_state schedule;
 	const void *packer_state;
 	size_t packer_state_bytes;

@@ -1,4 +1,5 @@
-/* What the loader is asked for, and what that means for packing and for the assignment to micro-batches. */
+/* The options of the loader, and the options of packing and of the assignment to micro-batches that follow from them.
+ */
 #ifndef WORKER_LOAD_OPTIONS_H
 #define WORKER_LOAD_OPTIONS_H
 
@@ -12,40 +13,39 @@ struct wlb_loader_options {
 	uint64_t seed;
 	enum wlb_strategy packing;
 	enum wlb_sharding sharding;
-	/* How the step is divided, as wlb_loader_micro_batches sets it: micro-batches of a replica and the most
-	 * tokens that one may hold, on all its context-parallel ranks. */
+	/* How the step is divided, as wlb_loader_micro_batches sets it: the number of micro-batches of a replica, and
+	 * the most tokens that one may have on all its context-parallel ranks together. */
 	int32_t micro_batches;
 	int64_t max_tokens;
 	struct wlb_layout layout;
 	struct wlb_coordinates at;
-	int64_t last_step;        /* of the run: no later one is prepared; 0: there is no last */
+	int64_t last_step;        /* of the run: no later step is prepared; 0: no limit */
 	double storage_timeout_s; /* above 0: wlb_loader_next fails when the files made no progress for so long */
 };
 
-/* What a step needs at the most, from options->packing and options->layout; fills in seq_length, global_batch_size,
- * micro_batches and max_tokens, so that every step of the run fits. `windows_per_micro_batch` is Megatron-LM's
- * micro-batch size; max_tokens 0 takes what a micro-batch of that many windows may hold under the strategy: 1.25 times
- * as much for balanced and greedy packing, no more than they for fixed and plain. The number of micro-batches is
- * global_batch_size / (windows x dp), rounded up, and up to a multiple of pp where interleave > 1; raised where
- * max_tokens is so small that the step would not fit. -1 with numbers and rule where that is impossible (max_tokens
- * below seq_length). */
+/* Sets seq_length, global_batch_size, micro_batches and max_tokens, from options->packing and options->layout, so that
+ * every step of the run fits. `windows_per_micro_batch` is Megatron-LM's micro-batch size; max_tokens 0 uses the limit
+ * of the strategy: 1.25 times the tokens of that many windows for balanced and greedy packing, once for fixed and
+ * plain. The number of micro-batches is global_batch_size / (windows x dp), rounded up, and up to a multiple of pp
+ * where interleave > 1; raised where max_tokens is so small that the step would not fit. Returns -1 with numbers and
+ * rule where no number fits (max_tokens below seq_length). */
 int wlb_loader_micro_batches(int64_t seq_length, int64_t global_batch_size, int64_t windows_per_micro_batch,
                              int64_t max_tokens, int32_t interleave, struct wlb_loader_options *options,
                              struct wlb_error *error);
 
-/* Rows that the largest micro-batch may have on a rank. */
+/* The most rows that a micro-batch may have on a rank. */
 int64_t wlb_loader_max_rows(const struct wlb_loader_options *options);
 
-/* The packer's options: nothing in them comes from the layout, so that every layout packs the same steps. */
+/* Sets the packer's options. They do not depend on the layout, so that every layout packs the same steps. */
 void wlb_loader_packer_options(const struct wlb_loader_options *options, struct wlb_packer_options *packer);
 
-/* Tokens that one of the packer's micro-batches, of which a step has global_batch_size, holds at the most. */
+/* The most tokens of one of the packer's micro-batches; a step has global_batch_size of these. */
 int64_t wlb_loader_packed_tokens(const struct wlb_loader_options *options);
 
-/* Micro-batches of all replicas together. */
+/* The number of micro-batches of all replicas together. */
 int64_t wlb_loader_bins(const struct wlb_loader_options *options);
 
-/* 0 when every step that can come fits, -1 with the value and the rule. */
+/* Returns 0 when every possible step fits, -1 with the value and the rule otherwise. */
 int wlb_loader_check(const struct wlb_loader_options *options, struct wlb_error *error);
 
 #endif

@@ -1,4 +1,5 @@
-/* A step in host memory: schedule, packer, assignment, shards and tokens, one after the other. No thread, no device. */
+/* Prepares a step in host memory: schedule, packer, assignment, shards and tokens, one after the other. It uses no
+ * thread and no device. */
 #ifndef WORKER_LOAD_PREPARE_H
 #define WORKER_LOAD_PREPARE_H
 
@@ -11,10 +12,10 @@
 #include "worker/load/options.h"
 #include "worker/load/rows.h"
 
-/* What is made in each step; two of them take turns. */
+/* The result of preparing a step; the loader uses two of them alternately. */
 struct wlb_prepared {
 	struct wlb_rows rows;
-	struct wlb_loaded_step step; /* its list points nowhere until uploaded */
+	struct wlb_loaded_step step; /* its list is invalid until uploaded */
 	void *packer_state;
 	size_t packer_state_capacity; /* bytes */
 };
@@ -23,9 +24,8 @@ struct wlb_preparer {
 	const struct wlb_dataset *dataset;
 	struct wlb_model model;
 	struct wlb_loader_options options;
-	struct wlb_document_time time; /* on this rank's device: for assigning and sharding */
-	struct wlb_document_time
-		packing; /* the same in every run, whatever device and layout: decides what a step has */
+	struct wlb_document_time time;    /* on this rank's device, for assignment and sharding */
+	struct wlb_document_time packing; /* independent of device and layout, for packing */
 	struct wlb_schedule *schedule;
 	struct wlb_packer *packer;
 	struct wlb_assigner assigner;
@@ -34,13 +34,13 @@ struct wlb_preparer {
 	size_t tokens_capacity;
 };
 
-/* Dealer and packer keep pointers into the preparer, which must stay where it is. Zeroed ones may be freed. */
+/* The assigner and the packer keep pointers into the preparer, which must not move. A zeroed preparer may be freed. */
 int wlb_preparer_init(struct wlb_preparer *preparer, const struct wlb_dataset *dataset, const struct wlb_model *model,
                       const struct wlb_loader_options *options, struct wlb_error *error);
 void wlb_preparer_free(struct wlb_preparer *preparer);
 void wlb_prepared_free(struct wlb_prepared *prepared);
 
-/* The next step. Ends early, with a step that nobody may use, once *stopping is set. */
+/* Prepares the next step. Once *stopping is set it returns early, with a step that must not be used. */
 int wlb_prepare(struct wlb_preparer *preparer, struct wlb_prepared *out, const atomic_bool *stopping,
                 struct wlb_error *error);
 

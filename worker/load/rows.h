@@ -1,4 +1,5 @@
-/* The arrays of a step's micro-batches, on one rank, in one block of host memory that goes to the device as a whole. */
+/* The arrays of a step's micro-batches, on one rank, in one block of host memory that is copied to the device as a
+ * whole. */
 #ifndef WORKER_LOAD_ROWS_H
 #define WORKER_LOAD_ROWS_H
 
@@ -32,15 +33,15 @@ struct wlb_rows {
 /* Returns -1 if out of memory. Zeroed rows may be freed. */
 int wlb_rows_init(struct wlb_rows *rows, int32_t micro_batches, struct wlb_error *error);
 void wlb_rows_free(struct wlb_rows *rows);
-/* All micro-batches without tokens. */
+/* Makes all micro-batches empty. */
 void wlb_rows_clear(struct wlb_rows *rows);
 
-/* Lays out micro-batch `number` as `shards` says and fills all but ids and targets, which become those of padding.
- * Returns -1 if out of memory. */
+/* Lays out micro-batch `number` from `shards` and fills all arrays; ids and targets get the values of padding. Returns
+ * -1 if out of memory. */
 int wlb_rows_add(struct wlb_rows *rows, int32_t number, const struct wlb_shards *shards,
                  const struct wlb_loader_options *options, const struct wlb_model *model, struct wlb_error *error);
 
-/* Has the list point into a copy of the block. */
+/* Sets the pointers of the list to a copy of the block. */
 void wlb_rows_point(struct wlb_rows *rows, const int32_t *block);
 
 #endif

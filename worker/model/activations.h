@@ -1,5 +1,5 @@
 /*
- * All memory of one rank's passes, and what every part of a pass works with. For worker/model alone.
+ * All memory of one rank's passes, and the state that the parts of a pass share. Private to worker/model.
  *
  * n, h, q, kv and f as in transformer.h.
  */
@@ -10,14 +10,14 @@
 
 #include "worker/model/transformer.h"
 
-/* What no pass leaves to another: one of each for all slots. */
+/* Scratch memory that all slots share; not preserved between passes. */
 struct wlb_scratch {
 	/* tensor parallelism; NULL where tp is 1 */
 	void *gathered; /* [n, h] rows of all tensor-parallel ranks */
-	void *partial;  /* [n, h] what the ranks' sum is still to be taken of */
+	void *partial;  /* [n, h] this rank's addend of a sum over ranks */
 	/* context parallelism; NULL where cp is 1 */
 	void *kv_ranks; /* [cp, 2, n, kv] keys and values of all context-parallel ranks, or their gradients */
-	/* gradients, named as what they are of */
+	/* gradients, named after the activations */
 	void *d_norm;      /* [n / tp, h] */
 	void *d_q;         /* [n, q] */
 	void *d_kv;        /* [2, n, kv] */
@@ -26,8 +26,8 @@ struct wlb_scratch {
 	void *d_gate;      /* [n, f] */
 	void *d_up;        /* [n, f] */
 	void *d_activated; /* [n, f] */
-	/* head; NULL on a stage without */
-	void *final_norm; /* [n / tp, h]; then the gradient of what it was made from */
+	/* head; NULL on a stage without it */
+	void *final_norm; /* [n / tp, h]; then the gradient of its input */
 	void *final_rstd; /* [n / tp] */
 	void *logits;     /* [n, this rank's vocabulary]; then their gradient */
 	void *statistics; /* [tp, n, 3] of cross-entropy */
@@ -49,8 +49,8 @@ struct wlb_transformer {
 	int slot_layers;                      /* most layers of a chunk */
 	struct wlb_layer_activations *layers; /* [slot_count, slot_layers] */
 	struct wlb_scratch scratch;
-	void *block;  /* everything that a device pointer above points into */
-	size_t bytes; /* of it */
+	void *block;  /* all device pointers above point into it */
+	size_t bytes; /* of the block */
 };
 
 /* The element `index` of a buffer. */
@@ -65,8 +65,8 @@ static inline size_t wlb_bytes(const struct wlb_transformer *t, int64_t count)
 	return (size_t)count * wlb_dtype_bytes(t->device->dtype);
 }
 
-/* What goes on beside a pass moves on: activations on their way to other stages, gradients being summed. A rank that
- * only computed would else keep them back to the end of the pass. */
+/* Advances started communication: activations sent to other stages, gradients being summed. Without this call it would
+ * not advance until the end of the pass. */
 static inline void wlb_pass_progress(const struct wlb_transformer *t)
 {
 	wlb_comm_progress(t->groups->pp);
@@ -74,7 +74,7 @@ static inline void wlb_pass_progress(const struct wlb_transformer *t)
 	wlb_comm_progress(t->groups->data);
 }
 
-/* Tells the watch, if there is one. */
+/* Calls the watch, if there is one. */
 static inline int wlb_layer_done(const struct wlb_backward_watch *watch, int chunk, int layer, struct wlb_error *error)
 {
 	return watch != NULL ? watch->layer_done(watch->context, chunk, layer, error) : 0;

@@ -1,4 +1,5 @@
-/* The embedding, each tensor-parallel rank holding a slice of the vocabulary. -1 where a collective failed. */
+/* The embedding; each tensor-parallel rank holds a slice of the vocabulary. The functions return -1 where a collective
+ * failed. */
 #ifndef WORKER_MODEL_EMBEDDING_H
 #define WORKER_MODEL_EMBEDDING_H
 

@@ -1,7 +1,8 @@
 /*
- * What one rank works on in one micro-batch. Documents lie end to end and are shared out to the context-parallel ranks
- * by libwlb; each of those has `rows` rows, which its tensor-parallel ranks share in equal parts where they need not
- * all be in one place (sequence parallelism). Made by the loader (worker/load), used by the model.
+ * The part of one micro-batch that one rank works on. Documents are laid end to end, and libwlb shards them over the
+ * context-parallel ranks; each context-parallel rank has `rows` rows, which its tensor-parallel ranks divide in equal
+ * parts where an operation does not need all rows (sequence parallelism). The loader (worker/load) makes it, the model
+ * uses it.
  */
 #ifndef WORKER_MODEL_MICRO_BATCH_H
 #define WORKER_MODEL_MICRO_BATCH_H
@@ -11,11 +12,11 @@
 #include "kernels/ops.h"
 
 struct wlb_micro_batch {
-	int64_t tokens;   /* of its documents, on all context-parallel ranks; 0: nothing is in it, nobody computes or
-	                   * sends anything */
+	int64_t tokens;   /* of its documents, on all context-parallel ranks; 0: it is empty, and no rank computes or
+	                     sends anything */
 	int64_t rows;     /* of each context-parallel rank: the most that one has, rounded up to a multiple of tp */
-	int64_t own_rows; /* the first of them hold this rank's tokens; the rest is padding: id 0, target -1, position
-	                   * 0, in no segment */
+	int64_t own_rows; /* the first own_rows rows hold this rank's tokens; the others are padding: id 0, target -1,
+	                     position 0, in no segment */
 	/* device memory */
 	const int32_t *ids;       /* [rows] */
 	const int32_t *targets;   /* [rows] */

@@ -1,4 +1,4 @@
-/* The tensors, buckets and chunks of layers that one rank holds; parameters.h says how they are cut. */
+/* The tensors, buckets and chunks of layers that one rank holds; parameters.h describes how they are cut. */
 #ifndef WORKER_MODEL_PARAMETER_TABLE_H
 #define WORKER_MODEL_PARAMETER_TABLE_H
 
@@ -11,7 +11,8 @@
 enum wlb_init {
 	WLB_INIT_ONES,   /* norms */
 	WLB_INIT_NORMAL, /* normal, init_std */
-	WLB_INIT_OUTPUT, /* normal, init_std / sqrt(2 layers): what adds to the residual stream, as Megatron-LM does */
+	WLB_INIT_OUTPUT, /* normal, init_std / sqrt(2 layers), as Megatron-LM: matrices that add to the residual stream
+	                  */
 };
 
 struct wlb_tensor {
@@ -23,28 +24,29 @@ struct wlb_tensor {
 	int64_t col_start;
 	int64_t cols;
 	int dimensions;
-	int owned; /* 1 on one rank of all those that hold the same block, ranks of the data group aside: it speaks for
-	            * the block in checkpoints and in the norm */
+	int owned;     /* 1 on one of the ranks that hold the same block, not counting the ranks of the data group: it
+	                  represents the block in checkpoints and in the norm */
 	size_t offset; /* elements from the start of the flat buffers; a multiple of 16 */
 	int bucket;
 	enum wlb_init init;
 };
 
-/* What is done with the tensors of a bucket beyond the data group. */
+/* The reduction of a bucket's gradients in addition to that over the data group. */
 enum wlb_bucket_kind {
 	WLB_BUCKET_MATRICES, /* nothing */
-	WLB_BUCKET_NORMS,    /* summed over tp (each rank has seen its share of the rows only); no weight decay */
-	WLB_BUCKET_KV,       /* k and v that several ranks hold: summed over kv */
-	WLB_BUCKET_TIED,     /* a tied embedding: summed over the first and last stage */
+	WLB_BUCKET_NORMS, /* summed over tp (each rank has the gradient of its share of the rows only); no weight decay
+	                   */
+	WLB_BUCKET_KV,    /* k and v that several ranks hold: summed over kv */
+	WLB_BUCKET_TIED,  /* a tied embedding: summed over the first and last stage */
 };
 
 struct wlb_bucket {
 	enum wlb_bucket_kind kind;
 	size_t offset;   /* into the flat buffers */
 	size_t elements; /* a multiple of 16 x shards: rank i of the data group owns the i-th of `shards` equal parts */
-	int owned;       /* as of its tensors, which agree */
-	/* Its gradients are complete once this layer of this chunk has been done in the chunk's last backward pass: 0
-	 * is the chunk's first layer, its number of layers the head, -1 the embedding. Chunks end the last one first.
+	int owned;       /* that of its tensors, which is the same for all */
+	/* Its gradients are complete after this layer of this chunk in the chunk's last backward pass: 0 is the chunk's
+	 * first layer, its number of layers the head, -1 the embedding. Chunks complete in descending order.
 	 */
 	int chunk;
 	int layer;
@@ -75,7 +77,7 @@ struct wlb_chunk {
 struct wlb_parameters {
 	struct wlb_model shape; /* of the whole model */
 	struct wlb_device *device;
-	/* what this rank has of every layer */
+	/* this rank's part of every layer */
 	int heads;
 	int kv_heads;
 	int64_t intermediate;
@@ -85,13 +87,13 @@ struct wlb_parameters {
 	int chunk_count;
 	struct wlb_tensor *tensors;
 	int count;
-	int embedding; /* -1 on a stage without; so are the two below */
+	int embedding; /* -1 on a stage without it; so are the two below */
 	int final_norm;
-	int head;                   /* the embedding's index where the two are tied and on one stage */
+	int head;                   /* the index of the embedding where the two are tied and on one stage */
 	struct wlb_bucket *buckets; /* in the order in which they become complete */
 	int bucket_count;
 	int shards;
-	size_t elements; /* of each flat buffer, with padding (always 0) */
+	size_t elements; /* of each flat buffer, including padding, which is always 0 */
 	void *weights;
 	void *gradients;
 };

@@ -1,12 +1,12 @@
 /*
- * The parameters that one rank holds of a Llama-family transformer: which tensors, under Hugging Face's names, which
- * block of each, and the two flat buffers with all weights and all gradients.
+ * The parameters of a Llama-family transformer that one rank holds: its tensors, with Hugging Face's names, its block
+ * of each, and the two flat buffers with all weights and all gradients.
  *
  * Tensor parallelism (Shoeybi et al. 2019, Megatron-LM): q, k, v, gate and up are cut by rows (whole heads), o and down
  * by columns, embedding and head by rows of the vocabulary; norms are whole on every rank. Where there are fewer key
  * heads than ranks, tp / kv_heads neighbours hold the same head. Rows that do not divide (vocabulary, intermediate
- * size) are cut as evenly as they can be. A pipeline stage holds the layers of its chunks, the first place the
- * embedding, the last the final norm and the head; a tied embedding is held by both.
+ * size) are cut as evenly as they can be. A pipeline stage holds the layers of its chunks; the first place holds the
+ * embedding, the last the final norm and the head; both hold a tied embedding.
  *
  * The flat buffers are made of buckets, each padded so that it divides evenly among the ranks of the data group.
  */
@@ -19,8 +19,8 @@
 #include "libwlb/wlb.h"
 #include "worker/model/parameter_table.h"
 
-/* The part of the rank at `at` under `plan`, which has passed wlb_plan_check. Allocates both buffers, zeroed. NULL
- * with the reason when memory does not suffice. */
+/* The parameters of the rank at `at` under `plan`, which must have passed wlb_plan_check. Allocates both buffers,
+ * zeroed. Returns NULL with the reason if out of memory. */
 struct wlb_parameters *wlb_parameters_new(const struct wlb_model *shape, const struct wlb_plan *plan,
                                           const struct wlb_coordinates *at, struct wlb_device *device,
                                           struct wlb_error *error);
@@ -30,8 +30,8 @@ void wlb_parameters_free(struct wlb_parameters *parameters); /* NULL allowed */
 void *wlb_weight(const struct wlb_parameters *parameters, int tensor);
 void *wlb_gradient(const struct wlb_parameters *parameters, int tensor);
 
-/* Fills the weights. Each is a function of seed, tensor name and index in the global tensor alone, never of the
- * layout. */
+/* Fills the weights. Each weight depends only on the seed, the name of the tensor and the index in the global tensor,
+ * never on the layout. */
 int wlb_parameters_init(struct wlb_parameters *parameters, uint64_t seed, double init_std, struct wlb_error *error);
 
 #endif

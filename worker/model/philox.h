@@ -1,7 +1,7 @@
 /*
  * Counter-based random numbers: Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as
- * easy as 1, 2, 3" (SC 2011). Element i of a stream costs the same wherever one begins, so that any rank can
- * make any slice of a tensor.
+ * easy as 1, 2, 3" (SC 2011). Element i of a stream is computed without the elements before it, so that any rank can
+ * compute any slice of a tensor.
  */
 #ifndef WORKER_MODEL_PHILOX_H
 #define WORKER_MODEL_PHILOX_H

@@ -1,21 +1,21 @@
 /*
- * Between the rows that a tensor-parallel rank has a share of and the rows that a matrix needs all of (sequence
- * parallelism, Korthikanti et al. 2022): gathered before a matrix that is cut by columns of its output, summed and
- * scattered after one that is cut by its input. Where tp is 1 nothing is copied.
+ * The communication of sequence parallelism (Korthikanti et al. 2022): a tensor-parallel rank holds a share of the
+ * rows, and a matrix needs all rows. Rows are gathered before a matrix that is cut by its outputs, and summed and
+ * scattered after a matrix that is cut by its inputs. Where tp is 1 nothing is copied.
  *
- * n rows of the micro-batch, h hidden size. -1 where a collective failed.
+ * n rows of the micro-batch, h hidden size. The functions return -1 where a collective failed.
  */
 #ifndef WORKER_MODEL_TENSOR_PARALLEL_H
 #define WORKER_MODEL_TENSOR_PARALLEL_H
 
 #include "worker/model/activations.h"
 
-/* *all = every rank's x[n / tp, h], in rank order: [n, h]. It stays until the next call. */
+/* *all = every rank's x[n / tp, h], in rank order: [n, h]. It is valid until the next call. */
 int wlb_tp_gather(struct wlb_transformer *transformer, const void *x, int64_t n, const void **all,
                   struct wlb_error *error);
 
-/* Where a rank writes its addend [n, h] of what is to become out[n / tp, h]; wlb_tp_scatter then leaves the rank's
- * rows of the sum there. */
+/* The memory for a rank's addend [n, h] of out[n / tp, h]; wlb_tp_scatter then writes the rank's rows of the sum to
+ * out. */
 void *wlb_tp_addend(struct wlb_transformer *transformer, void *out);
 int wlb_tp_scatter(struct wlb_transformer *transformer, void *out, int64_t n, struct wlb_error *error);
 

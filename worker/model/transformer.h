@@ -1,8 +1,8 @@
 /*
- * One pass of one rank over one micro-batch: forward through the layers of a chunk, backward through them. Reads like
- * the paper: x + attention(norm(x)), then x + mlp(norm(x)); around the matrices stand the collectives of tensor
- * parallelism with sequence-parallel regions (Korthikanti et al. 2022), and around attention those of context
- * parallelism: keys and values gathered, their gradients reduce-scattered (Llama 3, Dubey et al. 2024).
+ * One pass of one rank over one micro-batch: forward through the layers of a chunk, backward through them. A layer is x
+ * + attention(norm(x)), then x + mlp(norm(x)), as in the paper. The matrices are between the collectives of tensor
+ * parallelism with sequence-parallel regions (Korthikanti et al. 2022), attention between those of context parallelism:
+ * keys and values are gathered, their gradients reduce-scattered (Llama 3, Dubey et al. 2024).
  *
  * n = batch->rows; the residual stream has n / tp rows on a rank, everything between two collectives n.
  */
@@ -13,9 +13,10 @@
 #include "worker/model/parameters.h"
 #include "worker/parallel/groups.h"
 
-/* What backward needs of one layer; h hidden, q and kv widths on this rank, f its part of the intermediate size. */
+/* The activations of one layer that its backward pass needs; h hidden, q and kv widths on this rank, f its part of the
+ * intermediate size. */
 struct wlb_layer_activations {
-	void *input;     /* [n / tp, h] the residual stream as it comes in */
+	void *input;     /* [n / tp, h] the residual stream before the layer */
 	void *norm;      /* [n / tp, h] */
 	void *rstd;      /* [n / tp] */
 	void *q;         /* [n, q] after RoPE */
@@ -31,22 +32,22 @@ struct wlb_layer_activations {
 	void *activated; /* [n, f] */
 };
 
-/* What is kept between the forward and the backward pass of a chunk over a micro-batch. `input` and `output` are what
- * goes over the pipeline: their memory is the slot's own. */
+/* The data kept between the forward and the backward pass of a chunk over a micro-batch. `input` and `output` are sent
+ * over the pipeline: no other slot shares their memory. */
 struct wlb_slot {
 	void *input;  /* [n / tp, h] before the chunk */
 	void *output; /* [n / tp, h] after it; then its gradient; then the gradient of `input` */
-	struct wlb_layer_activations *layers; /* [most layers of a chunk]; what is recomputed lies in memory that all
-	                                       * slots share */
+	struct wlb_layer_activations
+		*layers; /* [most layers of a chunk]; all slots share the memory of recomputed activations */
 };
 
 struct wlb_transformer;
 
-/* `slots`: chunks whose forward pass is done and whose backward pass is not, at most. Buffers for micro-batches of up
+/* `slots`: the most chunks whose forward pass is done and whose backward pass is not. Buffers for micro-batches of up
  * to max_rows rows (max_tokens on all context-parallel ranks) are allocated here, once; a pass allocates nothing.
  * Recomputation: NONE keeps everything above; SELECTIVE computes norm, post_norm and activated again and gathers kv_all
- * again (attention's scores are always computed again); FULL keeps `input` of each layer alone. parameters and groups
- * stay the caller's. NULL with the number of bytes that were not to be had. */
+ * again (attention's scores are always computed again); FULL keeps `input` of each layer alone. The caller owns
+ * parameters and groups, which must outlive it. Returns NULL with the number of bytes that could not be allocated. */
 struct wlb_transformer *wlb_transformer_new(const struct wlb_parameters *parameters, const struct wlb_groups *groups,
                                             enum wlb_recompute recompute, int slots, int64_t max_rows,
                                             int64_t max_tokens, struct wlb_error *error);
@@ -54,35 +55,37 @@ void wlb_transformer_free(struct wlb_transformer *transformer); /* NULL allowed 
 
 struct wlb_slot *wlb_transformer_slot(struct wlb_transformer *transformer, int slot);
 
-/* 0 when the device has every operation that training uses; -1 naming the first that is missing. */
+/* Returns 0 when the device has every operation that training uses, -1 with the name of the first missing one
+ * otherwise. */
 int wlb_transformer_check_device(const struct wlb_device *device, struct wlb_error *error);
 
-/* Forward through a chunk: from slot->input, or from batch->ids on the chunk that has the embedding; leaves
- * slot->output. The batch must hold at least one token. Meanwhile what was started on pp, pp_back and data moves on, in
- * wlb_backward too. -1 when a collective failed. */
+/* Forward through a chunk: reads slot->input, or batch->ids on the chunk that has the embedding, and writes
+ * slot->output. The batch must hold at least one token. It also advances the calls started on pp, pp_back and data, as
+ * wlb_backward does. Returns -1 when a collective failed. */
 int wlb_forward(struct wlb_transformer *transformer, int chunk, struct wlb_slot *slot,
                 const struct wlb_micro_batch *batch, struct wlb_error *error);
 
-/* Told after each layer's backward pass (wlb_bucket.layer says how they are numbered). */
+/* Called after each layer's backward pass; numbered as wlb_bucket.layer. */
 struct wlb_backward_watch {
 	int (*layer_done)(void *context, int chunk, int layer, struct wlb_error *error);
 	void *context;
 };
 
-/* On the chunk that has the head, before wlb_backward: final norm, head, loss, and their backward pass. Reads
- * slot->output and turns it into its gradient, for the loss times `scale`. *loss_sum (device) is added the summed
- * cross-entropy of the micro-batch's own rows, on one of the tensor-parallel ranks only. */
+/* On the chunk that has the head, before wlb_backward: final norm, head, loss, and their backward pass. Replaces
+ * slot->output by its gradient, for the loss times `scale`. Adds the summed cross-entropy of the micro-batch's own rows
+ * to *loss_sum (device), on one of the tensor-parallel ranks only. */
 int wlb_head_loss(struct wlb_transformer *transformer, int chunk, struct wlb_slot *slot,
                   const struct wlb_micro_batch *batch, double *loss_sum, double scale,
                   const struct wlb_backward_watch *watch, struct wlb_error *error);
 
-/* Backward through a chunk: slot->output holds the gradient of the chunk's output, and then that of its input (on the
- * chunk that has the embedding: is used up). Adds the gradients to the parameters'. watch may be NULL. */
+/* Backward through a chunk: replaces the gradient of the chunk's output in slot->output by that of its input (on the
+ * chunk that has the embedding its contents are then undefined). Adds to the gradients of the parameters. watch may be
+ * NULL. */
 int wlb_backward(struct wlb_transformer *transformer, int chunk, struct wlb_slot *slot,
                  const struct wlb_micro_batch *batch, const struct wlb_backward_watch *watch, struct wlb_error *error);
 
-/* The logits of a whole micro-batch on a rank that holds the whole model (tp, cp and pp 1): out_host[rows, vocab],
- * reals of the device. For checks against other programs. */
+/* Computes the logits of a whole micro-batch on a rank that holds the whole model (tp, cp and pp 1): out_host[rows,
+ * vocab], in the element type of the device. For comparison with other programs. */
 int wlb_logits(struct wlb_transformer *transformer, const struct wlb_micro_batch *batch, void *out_host,
                struct wlb_error *error);
 

@@ -14,8 +14,8 @@ struct wlb_lr_schedule {
 	enum wlb_lr_decay decay;
 };
 
-/* Learning rate of step `step`, 1 for the first. As Megatron-LM's scheduler, counted so that the first step
- * already has a share of the warm-up instead of 0. */
+/* Learning rate of step `step`, 1 for the first. Megatron-LM's schedule, shifted by one step, so that the learning rate
+ * of the first step is not 0. */
 double wlb_learning_rate(const struct wlb_lr_schedule *schedule, int64_t step);
 
 #endif

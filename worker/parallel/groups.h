@@ -13,15 +13,16 @@ struct wlb_groups {
 	struct wlb_comm *tp;    /* share every layer's matrices */
 	struct wlb_comm *cp;    /* share every micro-batch's tokens */
 	struct wlb_comm *data;  /* dp x cp ranks that hold the same weights, cp varying fastest: gradients, optimizer */
-	struct wlb_comm *pp;    /* the stages of a pipeline, activations going forward */
-	struct wlb_comm *pp_back; /* the same ranks, gradients going back: order is kept within a communicator only */
-	struct wlb_comm *kv;      /* tensor-parallel ranks that hold the same key and value heads; size 1 where each has
-	                           * its own */
-	struct wlb_comm *ends;    /* first and last stage, which hold the same embedding when it is tied; on a stage
-	                           * between, and where there is one stage, of size 1 */
+	struct wlb_comm *pp;    /* the stages of a pipeline, for activations */
+	struct wlb_comm *pp_back; /* the same ranks, for gradients: calls are ordered within a communicator only */
+	struct wlb_comm
+		*kv; /* tensor-parallel ranks that hold the same key and value heads; size 1 where no others do */
+	struct wlb_comm *ends; /* first and last stage, which hold the same embedding when it is tied; of size 1 on the
+	                          other stages and where there is one stage */
 };
 
-/* Collective over the world, for the rank at `place` of a layout that passes wlb_layout_check. NULL with the reason. */
+/* Collective over the world, for the rank at `place` of a layout that passes wlb_layout_check. Returns NULL with the
+ * reason on failure. */
 struct wlb_groups *wlb_groups_open(struct wlb_comm *world, const struct wlb_layout *layout, int place,
                                    const struct wlb_model *model, struct wlb_error *error);
 void wlb_groups_close(struct wlb_groups *groups); /* collective; NULL allowed; the world stays open */

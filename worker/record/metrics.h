@@ -1,4 +1,4 @@
-/* What a step did, as JSON for the metrics file and the record, and as a line for people. */
+/* The results of a step, as JSON for the metrics file and the record, and as a line of text on standard output. */
 #ifndef WORKER_RECORD_METRICS_H
 #define WORKER_RECORD_METRICS_H
 
@@ -16,8 +16,8 @@ struct wlb_step_facts {
 	int documents;       /* pieces of documents */
 	int64_t held_tokens; /* read and kept by the packer for a later step */
 	double step_time_s;
-	double time_s[WLB_STEP_PARTS]; /* where it went, mean over ranks */
-	/* Heaviest rank x ranks / all ranks: of the work that was predicted, of the seconds that were computed. */
+	double time_s[WLB_STEP_PARTS]; /* the parts of the step's time, mean over ranks */
+	/* Heaviest rank x ranks / all ranks: of the predicted work, and of the measured seconds of computation. */
 	double predicted_imbalance;
 	double imbalance;
 	int ranks;
@@ -25,8 +25,8 @@ struct wlb_step_facts {
 	const double *rank_compute_s;
 };
 
-/* One JSON object without line end; the caller frees. with_ranks: the numbers of every rank too. NULL with the
- * reason. */
+/* Returns one JSON object without line end, which the caller frees. with_ranks: with the numbers of every rank. Returns
+ * NULL with the reason on failure. */
 char *wlb_step_json(const struct wlb_step_facts *facts, int with_ranks, struct wlb_error *error);
 
 struct wlb_metrics;

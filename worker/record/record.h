@@ -1,8 +1,8 @@
 /*
- * What the run tells the coordinator: rank 0 records attempt, steps, checkpoints and the end; local rank 0 of
- * each node reports that its ranks are alive, unless wlb-agent does (WLB_NODE_PAGE). Without WLB_RUN_ID nothing is
- * recorded, and a recorder does nothing. Recording never stops training: a spool that cannot be written is said once
- * and given up.
+ * Reports of the run to the coordinator: rank 0 records attempt, steps, checkpoints and the end; local rank 0 of each
+ * node reports that its ranks are running, unless wlb-agent does (WLB_NODE_PAGE). Without WLB_RUN_ID nothing is
+ * recorded, and a recorder does nothing. Recording never stops training: the first failure to write the spool is
+ * printed, and nothing more is recorded.
  */
 #ifndef WORKER_RECORD_RECORD_H
 #define WORKER_RECORD_RECORD_H
@@ -21,24 +21,25 @@ struct wlb_recorder;
 /* Records that the attempt ended before it began. For rank 0. */
 void wlb_record_refusal(const struct wlb_launch *launch, int exit_code, const char *reason);
 
-/* Every rank calls it; those that have nothing to tell get a recorder that does nothing. Records the attempt.
- * NULL: no memory. */
+/* Every rank must call it; ranks that report nothing receive a recorder that does nothing. Records the attempt. Returns
+ * NULL if out of memory. */
 struct wlb_recorder *wlb_recorder_start(struct wlb_launch *launch, const struct wlb_train_plan *plan,
                                         const struct wlb_train_options *options, struct wlb_error *error);
 
-/* The step that is done, for the next report. */
+/* Sets the number of steps done, for the next report. */
 void wlb_record_progress(struct wlb_recorder *recorder, int64_t step);
 /* `json` is that of wlb_step_json. */
 void wlb_record_step(struct wlb_recorder *recorder, const char *json);
 void wlb_record_checkpoint(struct wlb_recorder *recorder, int64_t step, const char *path, int64_t bytes,
                            double duration_s);
-/* state: "complete", "failed", "ended". Of several ends the first counts; callable from any thread. */
+/* state: "complete", "failed", "ended". Only the first end is recorded; any thread may call it. */
 void wlb_record_end(struct wlb_recorder *recorder, const char *state, int exit_code, const char *reason);
 
-/* Nonzero once the coordinator wants the attempt to end; callable from any thread. */
+/* Nonzero after the coordinator has ordered the attempt to end; any thread may call it. */
 int wlb_recorder_must_end(const struct wlb_recorder *recorder, const char **reason);
 
-/* Waits a little for what is not delivered yet (the spool keeps it), then frees. NULL allowed. */
+/* Waits for a short time until all records are delivered (the spool keeps the rest), then frees the recorder. NULL
+ * allowed. */
 void wlb_recorder_stop(struct wlb_recorder *recorder);
 
 #endif

@@ -1,11 +1,11 @@
-/* Where the time of a step went on one rank, and how that is measured. */
+/* The parts of a step's time on one rank, and their measurement. */
 #ifndef WORKER_TRAIN_STEP_TIMES_H
 #define WORKER_TRAIN_STEP_TIMES_H
 
 #include "worker/parallel/groups.h"
 
-/* Seconds of wall time that add up to the step but for odds and ends; communication is what held the rank up, not what
- * went on beside computation. */
+/* Parts of the wall time of a step; their sum is slightly less than the step. Communication is the time that blocked
+ * the rank, without communication that was hidden behind computation. */
 enum wlb_step_part {
 	WLB_TIME_FORWARD, /* passes, without their communication */
 	WLB_TIME_BACKWARD,
@@ -16,26 +16,26 @@ enum wlb_step_part {
 	WLB_TIME_DP,     /* gradients and weights over the data group */
 	WLB_TIME_OPTIMIZER,
 	WLB_TIME_LOADER, /* waiting for the data of the step */
-	WLB_TIME_WORLD,  /* agreeing on loss, norm and these times; waiting for the slowest rank is in it */
+	WLB_TIME_WORLD,  /* agreeing on loss, norm and these times; includes waiting for the slowest rank */
 	WLB_STEP_PARTS,
 };
 
 struct wlb_step_times {
 	double s[WLB_STEP_PARTS];
-	double compute_s; /* what the device computed in the passes (wlb_ops.busy_s) */
+	double compute_s; /* computation of the device in the passes (wlb_ops.busy_s) */
 };
 
 /* "forward_s", "backward_s", "tp_s" ... */
 const char *wlb_step_part_name(enum wlb_step_part part);
 
-/* What the clocks of a rank say, since an arbitrary moment. */
+/* The clocks of a rank: seconds since an arbitrary moment. */
 struct wlb_step_clocks {
 	double now_s;
 	double communication_s; /* in all communicators */
-	double busy_s;          /* of the device, without what communication kept busy */
+	double busy_s;          /* of the device, without communication */
 };
 
-/* Measures one step at a time; its members are private but `times`. */
+/* Measures one step at a time; its members are private except `times`. */
 struct wlb_step_timer {
 	struct wlb_device *device;
 	const struct wlb_groups *groups;
@@ -44,12 +44,12 @@ struct wlb_step_timer {
 	struct wlb_step_clocks started;
 };
 
-/* A step begins: all times are 0. device and groups stay the caller's. */
+/* Begins a step: sets all times to 0. The caller owns device and groups. */
 void wlb_step_timer_begin(struct wlb_step_timer *timer, struct wlb_device *device, const struct wlb_groups *groups);
-/* From start to stop is the time of `part`, but for the communication in it. A start ends the one before. */
+/* stop adds the time since start, without the communication in it, to `part`. A start ends the one before it. */
 void wlb_step_timer_start(struct wlb_step_timer *timer);
 void wlb_step_timer_stop(struct wlb_step_timer *timer, enum wlb_step_part part);
-/* The step ends: its communication is added to the parts that it belongs to. */
+/* Ends the step: adds its communication to the parts of each communicator. */
 void wlb_step_timer_end(struct wlb_step_timer *timer);
 
 #endif
