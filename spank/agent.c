@@ -16,12 +16,12 @@
 
 enum {
 	VARIABLES_MOST = 16,
-	MESSAGES_BUFFER_BYTES = 4 * 1024 * 1024, /* the kernel cuts it to what it allows */
+	MESSAGES_BUFFER_BYTES = 4 * 1024 * 1024, /* the kernel reduces it to its own limit */
 };
 
 /* ---- starting it ------------------------------------------------------------------------------------------------ */
 
-/* The agent's environment; `variables` takes VARIABLES_MOST and a NULL. */
+/* Makes the agent's environment; `variables` has space for VARIABLES_MOST and a NULL. */
 static int make_environment(spank_t sp, const struct wlb_spank_step *step, char **variables)
 {
 	char value[4096];
@@ -37,7 +37,7 @@ static int make_environment(spank_t sp, const struct wlb_spank_step *step, char 
 	return 0;
 }
 
-/* The socket becomes its standard input, the report its output; of slurmstepd's own descriptors it keeps none. */
+/* The socket becomes its standard input, the report its output; slurmstepd's own descriptors are closed. */
 static _Noreturn void become_agent(const char *path, char *const *argv, char *const *variables, int socket, int report)
 {
 	sigset_t none;
@@ -105,9 +105,10 @@ int wlb_spank_agent_start(struct wlb_spank_agent *agent, spank_t sp, const struc
 	return rc;
 }
 
-/* ---- telling it ------------------------------------------------------------------------------------------------- */
+/* ---- messages to it
+ * ----------------------------------------------------------------------------------------------- */
 
-/* A message that does not fit into the socket's buffer is lost: the agent sees for itself that a process is gone. */
+/* A message that does not fit into the socket's buffer is lost: the agent detects by itself that a process is gone. */
 static void tell(const struct wlb_spank_agent *agent, const char *message)
 {
 	if (agent->fd >= 0)

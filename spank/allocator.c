@@ -7,7 +7,7 @@
 
 #include "spank/options.h"
 
-/* Where Slurm leaves a job's options for the srun of its script. */
+/* Slurm stores a job's options under this prefix for the srun of its script. */
 static const char inherited_options[] = "SLURM_SPANK__SLURM_SPANK_OPTION_wlb_";
 static const char run_prefix[] = "SLURM_WLB_";
 
@@ -28,7 +28,7 @@ static void drop_entry(const char *entry)
 	free(name);
 }
 
-/* A job submitted from within a run is a job of its own: it inherits neither the run's name nor its options. */
+/* A job submitted from within a run is a separate job: it inherits neither the run's name nor its options. */
 void wlb_allocator_begin(void)
 {
 	if (getenv(wlb_spank_option_variable(WLB_OPTION_LAYOUT)) == NULL)

@@ -53,7 +53,7 @@ char *wlb_announce_body(const struct wlb_announcement *announcement)
 	return body;
 }
 
-/* What the arguments do not say is said by slurmstepd's environment or wlb.conf, if at all. */
+/* If the arguments do not name it, slurmstepd's environment or wlb.conf may. */
 static int find_coordinator(const struct wlb_spank_args *args, struct wlb_client_config *config,
                             struct wlb_error *error)
 {
@@ -86,7 +86,7 @@ static int send_request(const struct wlb_spank_args *args, const char *body, str
 	return 0;
 }
 
-/* The child is gone no later than slurmstepd, and ends without slurmstepd's exit handlers. */
+/* The child ends with slurmstepd at the latest, and runs none of slurmstepd's exit handlers. */
 static _Noreturn void run_child(const struct wlb_spank_args *args, const char *body, pid_t parent, int report)
 {
 	struct wlb_error error;

@@ -19,7 +19,7 @@ static int parse_coordinator(const char *value, struct wlb_spank_args *args, str
 	return 0;
 }
 
-/* Whether this host knows the account is asked only where it is needed: sbatch and slurmd load the plugin as well. */
+/* The account is looked up only where it is needed: sbatch and slurmd load the plugin as well. */
 static int parse_coordinator_user(const char *value, struct wlb_spank_args *args, struct wlb_error *error)
 {
 	if (*value == '\0' || strlen(value) >= sizeof(args->client.coordinator_user))

@@ -10,7 +10,7 @@
 
 #include "common/clock.h"
 
-/* Of slurmstepd only the effective user is the job's. */
+/* Only the effective user of slurmstepd is the job's; this sets the others. */
 static void become_user(void)
 {
 	uid_t user = geteuid();
@@ -61,7 +61,7 @@ int wlb_child_finish(struct wlb_child *child, int timeout_ms, const char *who, c
                      struct wlb_error *error)
 {
 	int result = read_report(child->report, timeout_ms, who, text, size, error);
-	/* It has told all it has to tell, or will not be heard. */
+	/* The child has reported everything, or is no longer waited for. */
 	if (result != 0 || text[0] != '\0')
 		kill(child->pid, SIGKILL);
 	*status = 0;

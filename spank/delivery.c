@@ -29,7 +29,7 @@ static const char wait_s[] = "86400";
 
 /* ---- the note ------------------------------------------------------------------------------------------------- */
 
-/* A folder of ours that nobody else may write, -1 otherwise. */
+/* Opens a folder that is ours and that nobody else may write; -1 otherwise. */
 static int open_folder(const char *path, bool make)
 {
 	struct stat about;
@@ -44,7 +44,7 @@ static int open_folder(const char *path, bool make)
 	return -1;
 }
 
-/* Where slurmd is not root's, its user may not be able to write state_dir. */
+/* If slurmd does not run as root, its user may be unable to write state_dir. */
 static int open_state(const struct wlb_spank_args *args, bool make)
 {
 	char own[64];
@@ -55,7 +55,7 @@ static int open_state(const struct wlb_spank_args *args, bool make)
 	return open_folder(own, make);
 }
 
-/* NODE.JOBID; false when Slurm does not say so much. */
+/* Makes NODE.JOBID; false if Slurm does not report both. */
 static bool note_name(const char *node, uint32_t job_id, char *name, size_t size)
 {
 	if (node == NULL || node[0] == '\0' || node[0] == '.' || strchr(node, '/') != NULL)
@@ -86,7 +86,8 @@ static void append_folder(int fd, const char *folder)
 		(void)!write(fd, line, (size_t)length);
 }
 
-/* Where `wlb run` and the workers of this step keep their records, as far as the environment tells. */
+/* Finds the folder where `wlb run` and the workers of this step keep their records, as far as the environment names
+ * it. */
 static void find_folder(spank_t sp, char *folder, size_t size)
 {
 	char submitted[PATH_MAX];
@@ -106,12 +107,12 @@ void wlb_delivery_note(spank_t sp, const struct wlb_spank_args *args)
 	    spank_get_item(sp, S_JOB_STEPID, &step_id) != ESPANK_SUCCESS)
 		return;
 	bool batch = step_id == SLURM_BATCH_SCRIPT;
-	/* slurmstepd's own: in the job's environment it is the node where the script runs. */
+	/* From slurmstepd's own environment: in the job's environment it is the node of the script. */
 	if (!note_name(getenv("SLURMD_NODENAME"), job_id, name, sizeof(name)))
 		return;
 	find_folder(sp, folder, sizeof(folder));
 	int state = open_state(args, batch);
-	/* A step on another host than the batch script's finds no note, and leaves none. */
+	/* A step on another host than the batch script's finds no note, and makes none. */
 	int fd = state >= 0 ? openat(state, name,
 	                             O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC | (batch ? O_CREAT | O_TRUNC : 0), 0600)
 	                    : -1;
@@ -138,7 +139,7 @@ struct delivery {
 	int started; /* closed once the child has a session of its own */
 };
 
-/* The job's user in every respect; -1 when that fails. */
+/* Becomes the job's user completely; -1 if that fails. */
 static int become_user(const struct delivery *delivery, const struct passwd *user)
 {
 	if (geteuid() != 0)
@@ -174,7 +175,7 @@ static void set(const char *name, const char *value)
 
 static void make_environment(const struct delivery *delivery, const struct passwd *user)
 {
-	/* Whoever ends all that runs on a node finds this process by the first two. */
+	/* A program that ends all processes of a node finds this one by these two variables. */
 	static const char *const kept[] = {"SLURM_CONF", "SLURMD_NODENAME"};
 	char *values[2];
 	for (int i = 0; i < 2; i++)
@@ -206,7 +207,8 @@ static void leave_slurm(void)
 	(void)!chdir("/");
 }
 
-/* The child. A directory of users may be slow to answer, and so may a folder: nobody waits for this process. */
+/* Runs in the child. A user directory may be slow to answer, and so may a folder, but nothing waits for this
+ * process. */
 static _Noreturn void run_delivery(struct delivery *delivery)
 {
 	const char *argv[WORDS + FOLDERS_MAX + 1] = {"wlb", "flush", "--quiet", "--wait", wait_s};
@@ -228,7 +230,7 @@ static _Noreturn void run_delivery(struct delivery *delivery)
 	_exit(127);
 }
 
-/* Reads the note and removes it: the job is over, or begins anew with another one. */
+/* Reads the note and removes it: the job is over, or starts again with another note. */
 static int take_note(struct delivery *delivery, const char *name)
 {
 	char *rest;
@@ -248,7 +250,8 @@ static int take_note(struct delivery *delivery, const char *name)
 	return delivery->count;
 }
 
-/* slurmd kills what is left of the epilog's process group, so the child must have left it before we return. */
+/* slurmd kills what is left of the epilog's process group, so the child must have left the group before this
+ * returns. */
 static void start_process(struct delivery *delivery)
 {
 	int ends[2];

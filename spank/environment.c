@@ -22,8 +22,8 @@ void wlb_environment_set_number(spank_t sp, const char *name, long value)
 	wlb_environment_set(sp, name, text);
 }
 
-/* The next variable of a run at or after *at in the job's environment; NULL when there is none. Setting a variable
- * may move the array, so it is asked for each time. */
+/* The next variable of a run at or after *at in the job's environment; NULL if there is none. Setting a variable may
+ * move the array, so the array is fetched each time. */
 static const char *next_entry(spank_t sp, size_t *at)
 {
 	char **entries = NULL;

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* Length of the UTF-8 character at `text` (RFC 3629: shortest form, no surrogates, at most U+10FFFF), 0 when it is
- * none. */
+/* Length of the UTF-8 character at `text` (RFC 3629: shortest form, no surrogates, at most U+10FFFF); 0 if it is not
+ * one. */
 static size_t utf8_length(const unsigned char *text)
 {
 	unsigned char first = text[0];

@@ -1,5 +1,5 @@
-/* srun, when Slurm has laid out the step and no task has started: a layout that the nodes of the tasks cannot serve is
- * refused here, where the user reads it and srun exits with 1. slurmstepd can do neither. */
+/* srun, after Slurm laid out the step and before any task has started: refuses a layout that the nodes of the tasks
+ * cannot serve. Here the user sees the message and srun exits with 1; slurmstepd can do neither. */
 #include "spank/local.h"
 
 #include <stdlib.h>
@@ -17,7 +17,8 @@ int wlb_local_user_init(spank_t sp, const struct wlb_spank *plugin)
 	    spank_get_item(sp, S_JOB_TOTAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS ||
 	    !wlb_step_layout(environ, (int)tasks, &layout))
 		return 0;
-	/* srun has set it to the step's; with --preserve-env it is the job's, and slurmstepd knows better. */
+	/* srun has set it to the step's value; with --preserve-env it is the job's, and slurmstepd has the right
+	 * one. */
 	int count = wlb_step_nodes(environ, "SLURM_TASKS_PER_NODE", (int)tasks, &tasks_on, NULL);
 	if (count < 0)
 		return 0;

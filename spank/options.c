@@ -12,7 +12,7 @@ enum {
 	NODES_MAX = 65533,           /* Slurm's own limit */
 };
 
-/* Slurm takes the texts of an option as char *, and copies them. */
+/* Slurm takes the option's strings as char *, and copies them. */
 static const struct {
 	char *flag;
 	char *variable;

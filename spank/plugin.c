@@ -11,11 +11,11 @@
 
 SPANK_PLUGIN(wlb, 1);
 
-/* Slurm hands callbacks no pointer of ours. */
+/* Slurm passes no pointer of ours to callbacks. */
 static struct wlb_spank plugin = {.agent.fd = -1};
 
-/* Slurm adds a line that repeats option and value; ours, with rule and example, comes first. In slurmstepd nothing
- * is refused: the value was checked where it was given. */
+/* Slurm adds a line that repeats option and value; our line, with rule and example, comes first. In slurmstepd nothing
+ * is refused: the value was checked where the option was given. */
 static int take_option(int which, const char *value, int remote)
 {
 	struct wlb_error error;
@@ -29,7 +29,7 @@ int slurm_spank_init(spank_t sp, int argc, char **argv)
 {
 	wlb_spank_args_parse(argc, argv, &plugin.args);
 	switch (spank_context()) {
-	case S_CTX_SLURMD: /* once, in the log an administrator reads */
+	case S_CTX_SLURMD: /* once, in the log that an administrator reads */
 		wlb_spank_args_report(&plugin.args);
 		return 0;
 	case S_CTX_ALLOCATOR:
@@ -104,7 +104,7 @@ int slurm_spank_exit(spank_t sp, int argc, char **argv)
 	return 0;
 }
 
-/* Always 0: an epilog that fails drains the node. Slurm does not call slurm_spank_init before. */
+/* Always returns 0: an epilog that fails drains the node. Slurm does not call slurm_spank_init before. */
 int slurm_spank_job_epilog(spank_t sp, int argc, char **argv)
 {
 	wlb_spank_args_parse(argc, argv, &plugin.args);

@@ -15,7 +15,7 @@
 #include "spank/model_path.h"
 #include "spank/step_layout.h"
 
-/* The name `wlb run` gave (JOBID.2 and so on) where it is of this job, else the job's id. */
+/* Finds the name that `wlb run` set (JOBID.2 and so on) if it is of this job, else the job's id. */
 static void find_run_id(spank_t sp, uint32_t job_id, char *run_id, size_t size)
 {
 	char job[16];
@@ -25,7 +25,7 @@ static void find_run_id(spank_t sp, uint32_t job_id, char *run_id, size_t size)
 		snprintf(run_id, size, "%s", job);
 }
 
-/* What Slurm did not bring, submit.c has put into the environment. */
+/* Reads options that Slurm did not pass from the environment, where submit.c has put them. */
 static void recall_options(spank_t sp, struct wlb_spank_options *options)
 {
 	char value[PATH_MAX];
@@ -38,7 +38,7 @@ static void recall_options(spank_t sp, struct wlb_spank_options *options)
 	}
 }
 
-/* The path of the model, typed where the job was submitted, from now on absolute. */
+/* Makes the path of the model absolute; it was typed relative to where the job was submitted. */
 static void resolve_model(spank_t sp, char *model)
 {
 	char known[PATH_MAX], submit_dir[PATH_MAX], path[PATH_MAX];
@@ -95,7 +95,8 @@ int wlb_remote_init(spank_t sp, struct wlb_spank *plugin)
 	return 0;
 }
 
-/* The layout of the attempt that this step may be; *tasks receives the tasks of all nodes, *entries the environment. */
+/* Reads the layout of the attempt that this step may be; *tasks receives the number of tasks on all nodes, *entries the
+ * environment. */
 static bool find_layout(spank_t sp, struct wlb_layout *layout, uint32_t *tasks, char ***entries)
 {
 	return spank_get_item(sp, S_JOB_TOTAL_TASK_COUNT, tasks) == ESPANK_SUCCESS &&
@@ -103,7 +104,7 @@ static bool find_layout(spank_t sp, struct wlb_layout *layout, uint32_t *tasks, 
 	       wlb_step_layout(*entries, (int)*tasks, layout);
 }
 
-/* Whether `wlb run` started this step, and not one of the attempt's ranks. */
+/* Whether `wlb run` started this step, and not a rank of the attempt. */
 static bool is_attempt(spank_t sp, uint32_t step_id)
 {
 	struct wlb_layout layout;
@@ -128,8 +129,8 @@ static int start_agent(spank_t sp, struct wlb_spank *plugin, struct wlb_spank_st
 	return 0;
 }
 
-/* slurmd sets it in its own environment: in the job's it is the node where the script runs. Where it does not, slurmd
- * knows its node by the host's short name. */
+/* slurmd sets it in its own environment; in the job's it is the node of the script. If it is not set, slurmd knows its
+ * node by the host's short name. */
 static void find_node(char *node, size_t size)
 {
 	const char *name = getenv("SLURMD_NODENAME");
@@ -139,7 +140,7 @@ static void find_node(char *node, size_t size)
 		node[strcspn(node, ".")] = '\0';
 }
 
-/* The agent of the step on this node. A page that came with the environment is another step's. */
+/* Starts the agent of the step on this node. A page that is named in the environment already is another step's. */
 static void watch_step(spank_t sp, struct wlb_spank *plugin, const char *run_id, uint32_t step_id)
 {
 	static const char *const names[] = {"WLB_COORDINATOR", "WLB_MUNGE_SOCKET", "WLB_COORDINATOR_USER",
@@ -187,7 +188,7 @@ int wlb_remote_user_init(spank_t sp, struct wlb_spank *plugin)
 	return 0;
 }
 
-/* The place of this task in the layout; -1 with the reason where the nodes of the tasks cannot serve the layout. */
+/* Finds the rank's position in the layout; -1 with the reason if the nodes of the tasks cannot serve the layout. */
 static int64_t find_place(const struct wlb_layout *layout, char *const *entries, int tasks, int node, int local_rank,
                           struct wlb_error *error)
 {

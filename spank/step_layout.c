@@ -36,7 +36,7 @@ bool wlb_step_layout(char *const *entries, int tasks, struct wlb_layout *layout)
 	return tasks > 0 && (double)layout->tp * layout->cp * layout->pp * layout->dp == (double)tasks;
 }
 
-/* Reads "4" or "4(x2)" at *at, which moves behind it; false when it is neither. */
+/* Reads "4" or "4(x2)" at *at, which moves past it; false if it is neither. */
 static bool read_group(const char **at, long *tasks, long *repeats)
 {
 	char *end;
@@ -51,7 +51,7 @@ static bool read_group(const char **at, long *tasks, long *repeats)
 	return *tasks >= 1 && *repeats >= 1;
 }
 
-/* Fills in tasks_on[most]; returns the number of nodes, or -1 when the text is not of Slurm's form, or has more. */
+/* Fills in tasks_on[most]; returns the number of nodes, or -1 if the text is not in Slurm's format, or has more. */
 static int read_nodes(const char *text, int *tasks_on, int most)
 {
 	long tasks, repeats;

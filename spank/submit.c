@@ -1,7 +1,7 @@
 /*
- * sbatch, salloc and srun, when all options are read: what the user should hear, and the way of the options into
- * the job. Slurm brings them to slurmstepd itself, but before 23.11 not to the script of sbatch --export=NONE;
- * variables that begin with SLURM_ get there on every release.
+ * sbatch, salloc and srun, after all options are read: messages to the user, and the transfer of the options into the
+ * job. Slurm passes options to slurmstepd itself, but before 23.11 not to the script of sbatch --export=NONE;
+ * variables that begin with SLURM_ are passed on every release.
  */
 #include "spank/submit.h"
 
@@ -21,7 +21,7 @@ static int resolve_model(const char *typed, const char *known, char *path, size_
 	                typed);
 }
 
-/* SLURM_WLB_X for the job, and WLB_X for the shell that salloc starts. */
+/* Sets SLURM_WLB_X for the job, and WLB_X for the shell that salloc starts. */
 static int export_options(const struct wlb_spank_options *options, struct wlb_error *error)
 {
 	char path[PATH_MAX];

@@ -6,7 +6,8 @@
 
 #include "coordinator/wlb/commands.h"
 
-/* wlb-NAME beside this program, then in its libexec/wlb, then in PATH; returns only when there is none. */
+/* Runs wlb-NAME from this program's folder, then from its libexec/wlb, then from PATH; returns only if there is
+ * none. */
 static void run_external(char **argv)
 {
 	const char *name = argv[0];

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A sum of lengths stays far from 2^63. */
+/* Keeps a sum of lengths far from 2^63. */
 static const int64_t most_tokens = INT64_C(1) << 60;
 
 int wlb_length_list_add(struct wlb_length_list *list, int64_t tokens, struct wlb_error *error)

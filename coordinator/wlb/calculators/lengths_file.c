@@ -11,7 +11,7 @@
 
 enum { COUNT_DEFAULT = 100000, COUNT_MAX = 100 * 1000 * 1000 };
 
-/* A line of `length` bytes without its end. It may hold NUL bytes. */
+/* Adds the length on a line of `length` bytes without its end. The line may hold NUL bytes. */
 static int add_line(struct wlb_length_list *list, const char *line, size_t length, struct wlb_error *error)
 {
 	char *end;
@@ -47,7 +47,7 @@ int wlb_length_list_read_text(FILE *in, const char *name, struct wlb_length_list
 	return rc;
 }
 
-/* "seed=S", "tail=X" or "count=N" into its place. */
+/* Stores "seed=S", "tail=X" or "count=N" in its variable. */
 static int parse_setting(const char *word, double *seed, double *tail, double *count, struct wlb_error *error)
 {
 	const struct {
@@ -61,7 +61,7 @@ static int parse_setting(const char *word, double *seed, double *tail, double *c
 			continue;
 		char *end;
 		double value = strtod(word + length, &end);
-		bool within = value >= 0.0 && value <= keys[i].most; /* else no integer may hold it */
+		bool within = value >= 0.0 && value <= keys[i].most; /* else an integer might not hold it */
 		bool whole = within && (keys[i].value == tail || value == (double)(int64_t)value);
 		if (end == word + length || *end != '\0' || !whole)
 			return wlb_fail(error, "'%.40s': must be a%s number from 0 to %.0f", word,

@@ -30,7 +30,7 @@ void wlb_detach(const char *const *argv)
 {
 	pid_t child = fork();
 	if (child == 0) {
-		/* Twice: whoever waits for our children is not surprised by this one. */
+		/* Forks twice: a program that waits for its children does not see this one. */
 		if (fork() != 0)
 			_exit(0);
 		setsid();

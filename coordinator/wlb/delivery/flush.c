@@ -1,4 +1,4 @@
-/* wlb flush: delivers what waits on disk. */
+/* wlb flush: delivers the records on disk. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -18,18 +18,18 @@
 
 enum {
 	FOLDERS_MAX = 256,
-	ROUND_MS = 60000,       /* for one look at a folder */
+	ROUND_MS = 60000,       /* for one round over a folder */
 	PAUSE_MIN_MS = 500,     /* between tries while the coordinator is away */
-	PAUSE_MAX_MS = 5000,    /* everything is stored a few seconds after it came back */
-	IN_USE_MS = 3000,       /* for a spool that somebody else delivers just now */
-	IN_USE_WAIT_MS = 30000, /* for one whose job is about to end; the end of another job starts another flush */
-	OTHER_FLUSH_MS = 10000, /* for another flush of the folder: longer than it pauses between two looks */
+	PAUSE_MAX_MS = 5000,    /* everything is stored a few seconds after the coordinator answers again */
+	IN_USE_MS = 3000,       /* for a spool that another process is delivering */
+	IN_USE_WAIT_MS = 30000, /* for a spool whose job is about to end; the end of another job starts another flush */
+	OTHER_FLUSH_MS = 10000, /* for another flush of the folder: longer than its pause between two rounds */
 	HEALTH_MS = 2000,
 };
 
 struct folder {
 	char path[PATH_MAX];
-	int lock; /* --wait: one flush for each folder; -1: not ours */
+	int lock; /* --wait: one flush for each folder; -1: another process has it */
 	bool done;
 	bool listed;
 	int64_t in_use_since_ms; /* 0: no spool is in use */
@@ -41,7 +41,7 @@ struct flush {
 	struct folder *folders;
 	int count;
 	int timeout_s;
-	int wait_s; /* 0: one look */
+	int wait_s; /* 0: one round */
 	bool refused;
 	bool quiet;
 	int64_t began_ms;
@@ -60,7 +60,7 @@ static void say_notice(const struct flush *flush, const char *dir)
 	free(notice);
 }
 
-/* ---- one look ------------------------------------------------------------------------------------------------- */
+/* ---- one round ------------------------------------------------------------------------------------------------ */
 
 static int flush_once(struct flush *flush, struct folder *folder)
 {
@@ -89,8 +89,8 @@ static int flush_once(struct flush *flush, struct folder *folder)
 
 /* ---- --wait --------------------------------------------------------------------------------------------------- */
 
-/* The lock on a folder, -1 when another flush has it. A file system without locks counts as locked: a record that two
- * deliver is stored once all the same. */
+/* Returns the lock on a folder, -1 if another flush has it. A file system without locks counts as locked: a record that
+ * two processes deliver is stored once. */
 static int lock_folder(const char *dir)
 {
 	char path[PATH_MAX + 16];
@@ -124,7 +124,8 @@ static void finish_folder(struct folder *folder, bool empty)
 	folder->done = true;
 }
 
-/* A look at one folder. It is done once a look finds nothing, so that whoever waits for our lock may go. */
+/* One round over a folder. The folder is done once a round finds nothing, so that a flush that waits for the lock may
+ * end. */
 static void look(struct flush *flush, struct folder *folder)
 {
 	struct wlb_deliver_result result;
@@ -141,7 +142,7 @@ static void look(struct flush *flush, struct folder *folder)
 	flush->away = flush->away || result.away;
 	flush->left += result.left;
 	if (result.left > 0 && !folder->listed) {
-		wlb_pending_add(folder->path); /* whatever becomes of this process */
+		wlb_pending_add(folder->path); /* remains listed if this process ends early */
 		folder->listed = true;
 	}
 	if (result.busy == 0 || result.left > 0)
@@ -162,7 +163,7 @@ static bool all_done(const struct flush *flush)
 	return true;
 }
 
-/* Whether coordinator and database answer: cheaper than reading the spools for every try. */
+/* Whether coordinator and database answer: a cheaper check than reading the spools for each attempt. */
 static bool is_back(struct wlb_connection *connection)
 {
 	struct wlb_reply reply;
@@ -214,7 +215,7 @@ static int add_folder(struct flush *flush, const char *path, struct wlb_error *e
 	return 0;
 }
 
-/* Those of the user's list; what is gone from there leaves the list. */
+/* Adds the folders of the user's list; a folder that no longer exists is removed from the list. */
 static int add_listed(struct flush *flush)
 {
 	int count;

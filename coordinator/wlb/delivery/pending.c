@@ -52,7 +52,7 @@ static char **read_list(const char *path, int *count)
 	return NULL;
 }
 
-/* The list without `dir`, and with it at the end when it is to be there. */
+/* Writes the list without `dir`, then `dir` at the end if it is `present`. */
 static void write_list(const char *path, char *const *list, int count, const char *dir, bool present)
 {
 	char *text = NULL;
@@ -80,7 +80,7 @@ static bool has(char *const *list, int count, const char *dir)
 	return false;
 }
 
-/* False when another process holds it for longer than a small write takes. */
+/* Returns false if another process holds the lock for longer than a small write takes. */
 static bool lock(int fd)
 {
 	int64_t until_ms = wlb_clock_ms() + LOCK_MS;

@@ -12,7 +12,7 @@
 
 enum { PROGRAM_MS = 10000 };
 
-/* Reads until end of file or deadline; what does not fit is thrown away. */
+/* Reads until end of file or deadline; what does not fit is discarded. */
 static bool read_output(int fd, char *output, size_t size)
 {
 	char spare[4096];

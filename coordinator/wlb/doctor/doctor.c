@@ -1,4 +1,4 @@
-/* wlb doctor: what would stop a run, and what to do about it. */
+/* wlb doctor: what would stop a run, and how to fix it. */
 #include <stdio.h>
 
 #include "common/clock.h"
@@ -50,7 +50,7 @@ static int examine(void *values, struct wlb_error *error)
 	else if (wlb_api_print(doctor.findings) != 0)
 		code = WLB_EXIT_FAILED;
 	json_decref(doctor.findings);
-	(void)error; /* the findings say it */
+	(void)error; /* the findings state the errors */
 	return code;
 }
 

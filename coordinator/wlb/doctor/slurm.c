@@ -58,7 +58,7 @@ void wlb_doctor_slurm(struct wlb_doctor *doctor)
 {
 	struct wlb_error error;
 	if (wlb_slurm_open(&error) != 0) {
-		/* Slurm's commands would each look for their configuration for a minute. */
+		/* Each of Slurm's commands would search for its configuration for a minute. */
 		doctor->without_slurm = true;
 		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "slurm", "", "%s", error.message);
 		return;
@@ -98,7 +98,7 @@ void wlb_doctor_pmix(struct wlb_doctor *doctor)
 		                "srun --mpi=list has no pmix");
 }
 
-/* The fence of Slurm's PMIx plugin returns early when its tree is wider than the step has nodes. */
+/* The fence of Slurm's PMIx plugin returns early if its tree is wider than the step has nodes. */
 void wlb_doctor_fence(struct wlb_doctor *doctor)
 {
 	static char output[65536];

@@ -1,4 +1,4 @@
-/* wlb runs: what squeue and sacct are for jobs. */
+/* wlb runs: lists runs, as squeue and sacct list jobs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

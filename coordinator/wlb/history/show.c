@@ -11,7 +11,7 @@
 #include "coordinator/wlb/history/story.h"
 #include "coordinator/wlb/output/terminal.h"
 
-enum { STEPS_A_COLUMN = 4 }; /* of the loss curve, which shows their mean */
+enum { STEPS_A_COLUMN = 4 }; /* of the loss curve: each column shows their mean */
 
 static int check_run_name(const char *name, struct wlb_error *error)
 {
@@ -44,7 +44,7 @@ static int print_page(const json_t *steps, void *context)
 	return 0;
 }
 
-/* Page after page, so that no more than one is in memory: the run's object stays open until the last. */
+/* Prints page by page, so that no more than one is in memory: the run's object stays open until the last. */
 static int print_json(const char *name, json_t *run, struct wlb_error *error)
 {
 	struct printed printed = {false};
@@ -63,7 +63,7 @@ static int print_json(const char *name, json_t *run, struct wlb_error *error)
 	return rc;
 }
 
-/* ---- for people -------------------------------------------------------------------------------------------------- */
+/* ---- text -------------------------------------------------------------------------------------------------------- */
 
 static int tell(const json_t *run)
 {

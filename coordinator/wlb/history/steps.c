@@ -6,7 +6,7 @@
 
 enum { PAGE_STEPS = 10000, PAGE_MS = 30000, POINTS_MOST = 2000 };
 
-/* Where the page after this one begins; -1: it was the last. Coordinators before 0004_records say no `next`. */
+/* The first step of the next page; -1 if this was the last. Coordinators before 0004_records send no `next`. */
 static json_int_t next_of(const json_t *reply)
 {
 	const json_t *steps = json_object_get(reply, "steps"), *next = json_object_get(reply, "next");

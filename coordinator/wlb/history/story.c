@@ -56,7 +56,7 @@ static void print_training(const json_t *run)
 	       first_loss, last_loss, tokens);
 }
 
-/* A run keeps the newest of what it may have much of. */
+/* A run keeps only the newest of records whose number is bounded. */
 static void print_dropped(const json_t *run)
 {
 	static const char *const lists[] = {"events", "faults", "checkpoints", "evidence"};
@@ -92,7 +92,7 @@ static void add_attempt(struct wlb_table *table, const json_t *attempt)
 {
 	char number[32], nodes[256], layout[64], first[32], last[32], steps[80], resumed[32], started[32], elapsed[32],
 		code[32];
-	/* Only a wlb-worker tells when it started; any other command began when it was asked for. */
+	/* Only wlb-worker reports when it started; for any other command this is the time of the request. */
 	time_t begin =
 		wlb_when_parse(wlb_field_text(attempt, "started_at", wlb_field_text(attempt, "created_at", NULL)));
 	time_t end = wlb_when_parse(wlb_field_text(attempt, "ended_at", NULL));

@@ -35,13 +35,13 @@ static int measure(struct curve *c, const struct wlb_point *points, int count)
 	c->high = -INFINITY;
 	for (int i = 0; i < c->columns; i++) {
 		c->mean[i] = weight[i] > 0 ? sum[i] / weight[i] : NAN;
-		c->low = fmin(c->low, c->mean[i]); /* fmin and fmax pass over NAN */
+		c->low = fmin(c->low, c->mean[i]); /* fmin and fmax ignore NAN */
 		c->high = fmax(c->high, c->mean[i]);
 	}
 	return finite;
 }
 
-/* One character of a column in a row: how much of the cell is below the curve. */
+/* One character of a column in a row: the part of the cell that is below the curve. */
 static const char *cell(double filled, bool blocks)
 {
 	static const char *const levels[EIGHTHS + 1] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
@@ -63,7 +63,7 @@ static void print_rows(FILE *out, const struct curve *c, int rows, bool blocks)
 		else
 			fprintf(out, "  %8s ", "");
 		for (int i = 0; i < c->columns; i++) {
-			/* The lowest value still shows: one eighth. */
+			/* The lowest value is visible too: one eighth. */
 			double height = (c->mean[i] - c->low) / span * (rows - 1.0 / EIGHTHS) + 1.0 / EIGHTHS;
 			fputs(isnan(c->mean[i]) ? " " : cell(height - row, blocks), out);
 		}

@@ -4,7 +4,7 @@ struct colour {
 	int red, green, blue;
 };
 
-/* Okabe and Ito's palette, made for eyes that do not tell red from green. */
+/* Okabe and Ito's palette, which people with red-green colour blindness can distinguish. */
 static const struct colour inks[] = {
 	[WLB_INK_BLUE] = {0, 114, 178}, [WLB_INK_ORANGE] = {230, 159, 0},   [WLB_INK_GREEN] = {0, 158, 115},
 	[WLB_INK_RED] = {213, 94, 0},   [WLB_INK_PURPLE] = {204, 121, 167}, [WLB_INK_GREY] = {90, 90, 90},

@@ -15,11 +15,11 @@
 enum {
 	ASK_MS = 5000,
 	AGAIN_MS = 1000,
-	DELIVER_MS = 5000,  /* before each question: what the coordinator decides on should be there */
+	DELIVER_MS = 5000,  /* before each request: the records that the coordinator decides on should be stored */
 	END_LEAST_MS = 100, /* for the run's end, however late it is */
 };
 
-/* Announces the run and learns its name; -1 when the coordinator is away or refuses. */
+/* Announces the run and stores its name; -1 if the coordinator does not answer or refuses. */
 static int announce(struct wlb_run *run, struct wlb_error *error)
 {
 	const struct wlb_run_job *job = &run->job;
@@ -107,7 +107,7 @@ static int read_start(const struct wlb_run *run, json_t *reply, struct wlb_attem
 	return read_nodes(nodes, attempt, error);
 }
 
-/* One question. False: ask again after *again_ms. */
+/* Sends one request. Returns false if it is to be sent again after *again_ms. */
 static bool decided(struct wlb_run *run, json_t *reply, struct wlb_attempt *attempt, char state[32],
                     enum wlb_decision *decision, int *again_ms, struct wlb_error *error)
 {
@@ -130,18 +130,19 @@ static bool decided(struct wlb_run *run, json_t *reply, struct wlb_attempt *atte
 	return false;
 }
 
-/* How long to go on asking: without an answer for as long as the caller allows, with "wait" for the user's limit. */
+/* How long to repeat the request: without an answer for as long as the caller allows, after "wait" for the user's
+ * limit. */
 struct patience {
 	int64_t away_until_ms;
 	int64_t wait_until_ms;
 	bool said;
 };
 
-/* False when it is time to give up. */
+/* Returns false when the time is over. */
 static bool be_patient(struct wlb_run *run, struct patience *patience, int status, int again_ms,
                        const struct wlb_error *why)
 {
-	/* 401, 403, 409 stay as they are however long one asks; after a 404 the run is announced again. */
+	/* 401, 403 and 409 do not change when the request is repeated; after a 404 the run is announced again. */
 	if (status >= 400 && status < 500 && status != 404)
 		return false;
 	if (wlb_clock_left_ms(status == 200 ? patience->wait_until_ms : patience->away_until_ms) == 0)
@@ -167,7 +168,7 @@ enum wlb_decision wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *pre
 		bool announced = run->announced || announce(run, error) == 0;
 		if (announced && (previous != NULL || run->job.restart_count > 0))
 			wlb_run_deliver(run, DELIVER_MS, NULL);
-		/* The announcement may have named the run anew. */
+		/* The announcement may have given the run another name. */
 		snprintf(path, sizeof(path), "/v1/runs/%s/attempts", run->id);
 		if (announced)
 			reply = wlb_api_call(run->connection, "POST", path, body, ASK_MS, &status, error);

@@ -12,8 +12,8 @@
 #include "coordinator/wlb/run/say.h"
 
 enum {
-	AWAY_MS = 200,  /* a request to a coordinator that did not answer a moment ago */
-	BUSY_MS = 1000, /* for a spool that another process delivers just now */
+	AWAY_MS = 200,  /* a request to a coordinator that did not answer the last one */
+	BUSY_MS = 1000, /* for a spool that another process is delivering */
 };
 
 int64_t wlb_run_deliver(struct wlb_run *run, int limit_ms, struct wlb_error *error)
@@ -54,7 +54,7 @@ static void say_notice(const struct wlb_run *run)
 	free(notice);
 }
 
-/* Whether the job's epilog delivers what is left is not known here: the list is for when it does not. */
+/* It is not known here whether the job's epilog delivers the rest; the list is for the case that it does not. */
 void wlb_run_deliver_last(struct wlb_run *run)
 {
 	struct wlb_error error = {0};

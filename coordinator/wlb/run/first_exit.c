@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Moves *at behind `text` when that is what is there. */
+/* Moves *at past `text` if it is at that place. */
 static bool skip(const char **at, const char *text)
 {
 	size_t length = strlen(text);
@@ -27,7 +27,7 @@ static bool take_number(const char **at, long most, int *number)
 	return true;
 }
 
-/* The first name of a host list that ends with ':'; of "n[08-10,12]:" it is "n08". */
+/* Reads the first name of a host list that ends with ':'; of "n[08-10,12]:" it is "n08". */
 static bool take_node(const char **at, char *node, size_t size)
 {
 	const char *end = strchr(*at, ':');
@@ -49,7 +49,7 @@ static bool take_node(const char **at, char *node, size_t size)
 	return length > 0;
 }
 
-/* srun prints strsignal(), which has no inverse. */
+/* Returns the signal of that name: srun prints strsignal(), which has no inverse. */
 static int signal_named(const char *text)
 {
 	const char *core = strstr(text, " (core dumped)");
@@ -73,7 +73,7 @@ static bool take_end(const char *at, struct wlb_first_exit *first)
 	return first->signal > 0;
 }
 
-/* Of "5", "0-3,7" the first. */
+/* Reads the first rank of "5" or "0-3,7". */
 static bool take_ranks(const char **at, int *rank)
 {
 	if (!skip(at, ": task ") && !skip(at, ": tasks "))
@@ -104,7 +104,7 @@ static void read_line(struct wlb_first_exit_scan *scan)
 	static const char *const ended_by_others[] = {"CANCELLED", "Node failure", "Job step aborted",
 	                                              "Force Terminated"};
 	struct wlb_first_exit first = {.known = true};
-	/* Not only where the line begins: a task may have died within a line of its own. */
+	/* Not only at the beginning of the line: a task may have died before it ended its own line. */
 	const char *at = strstr(scan->line, "srun: error: ");
 	for (size_t i = 0; i < sizeof(ended_by_others) / sizeof(ended_by_others[0]); i++)
 		scan->closed = scan->closed || strstr(scan->line, ended_by_others[i]) != NULL;

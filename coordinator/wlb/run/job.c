@@ -19,7 +19,7 @@ static const char *setting(const char *name)
 	return value != NULL && *value != '\0' ? value : NULL;
 }
 
-/* A variable of the plugin: below salloc only its SLURM_ twin is there. */
+/* The value of a variable of the plugin: under salloc only the SLURM_ variable is set. */
 static const char *plugin_setting(const char *name)
 {
 	char twin[64];
@@ -28,7 +28,7 @@ static const char *plugin_setting(const char *name)
 	return value != NULL ? value : setting(twin);
 }
 
-/* The number a variable begins with ("2(x4)", "gpu:4" counts behind its last colon), or 0. */
+/* The number at the beginning of a variable ("2(x4)"; "gpu:4": after the last colon), or 0. */
 static int leading_number(const char *name)
 {
 	const char *value = setting(name);
@@ -39,7 +39,8 @@ static int leading_number(const char *name)
 	return number > 0 && number <= INT_MAX ? (int)number : 0;
 }
 
-/* `wlb run` starts as many tasks on each node, and the user asked for a number that Slurm could not divide so. */
+/* `wlb run` starts the same number of tasks on each node; fails if the user requested a number that cannot be divided
+ * so. */
 static int check_even(const struct wlb_run_job *job, const struct wlb_run_options *options, struct wlb_error *error)
 {
 	const char *tasks = setting("SLURM_TASKS_PER_NODE");
@@ -57,7 +58,8 @@ static void load_sizes(struct wlb_run_job *job, const struct wlb_run_options *op
 	job->gpus_per_node = leading_number("SLURM_GPUS_ON_NODE");
 	if (job->gpus_per_node == 0)
 		job->gpus_per_node = leading_number("SLURM_GPUS_PER_NODE");
-	/* SLURM_TASKS_PER_NODE is what would fit where --ntasks-per-node was not given: GPUs are the better guess. */
+	/* Without --ntasks-per-node, SLURM_TASKS_PER_NODE is what would fit: the number of GPUs is the better
+	 * estimate. */
 	int asked = options->tasks_per_node > 0 ? options->tasks_per_node : leading_number("SLURM_NTASKS_PER_NODE");
 	if (asked == 0)
 		asked = job->gpus_per_node > 0 ? job->gpus_per_node : leading_number("SLURM_TASKS_PER_NODE");
@@ -82,7 +84,7 @@ static int load_policy(struct wlb_run_job *job, struct wlb_error *error)
 	const char *layout = plugin_setting("WLB_LAYOUT");
 	const char *model = plugin_setting("WLB_MODEL");
 	if (layout == NULL)
-		layout = "off"; /* which the plugin does not export either */
+		layout = "off"; /* for which the plugin exports no value either */
 	if (wlb_policy_parse(layout, &policy, error) != 0)
 		return wlb_fail_in(error, "WLB_LAYOUT");
 	job->off = policy.kind == WLB_POLICY_OFF;
@@ -164,7 +166,7 @@ void wlb_run_job_refresh(struct wlb_run_job *job)
 	if (wlb_slurm_job(job->job_id, &now, NULL) != 1)
 		return;
 	job->submit_time = now.submit_time;
-	/* A job that is ending gives its nodes back one after the other: none of them is lost. */
+	/* A job that is ending releases its nodes one after the other: none of them is lost. */
 	if (!now.running || now.nodes[0] == '\0' || wlb_hostlist_expand(now.nodes, &nodes, &count, NULL) != 0)
 		return;
 	wlb_strings_free(job->nodes, job->node_count);
@@ -172,7 +174,7 @@ void wlb_run_job_refresh(struct wlb_run_job *job)
 	job->node_count = count;
 }
 
-/* The file holds "SUBMIT_TIME RESTART_COUNT LAUNCHES": job ids come again, and a requeued job counts from 1. */
+/* The file holds "SUBMIT_TIME RESTART_COUNT LAUNCHES": job ids are reused, and a requeued job counts from 1. */
 static int count_launch(const struct wlb_run_job *job, int fd, int *launch)
 {
 	char text[64] = "";

@@ -12,7 +12,7 @@
 
 enum { ARGUMENTS_OF_OURS = 16 };
 
-/* Sets NAME, and SLURM_NAME: srun passes the latter on also under --export=NONE, where the plugin restores NAME. */
+/* Sets NAME, and SLURM_NAME, which srun passes on also with --export=NONE; the plugin then restores NAME. */
 static void export(const char *name, const char *value)
 {
 	char twin[64];
@@ -49,7 +49,7 @@ static void set_environment(const struct wlb_run *run, const struct wlb_attempt 
 		setenv("SRUN_CPUS_PER_TASK", cpus, 0);
 }
 
-/* The command line of srun; strings that are made for it go to `made`, one of each kind. */
+/* The command line of srun; `made` holds the strings that are made for it, one of each kind. */
 struct command_line {
 	const char **arguments;
 	char *nodelist;
@@ -57,8 +57,8 @@ struct command_line {
 	char distribution[128];
 };
 
-/* Ranks in blocks, so that neighbours share a node, whatever the job was submitted with; how Slurm distributes them
- * over the sockets and cores of a node ("cyclic:fcyclic") stays as the user said. */
+/* Ranks are placed in blocks, so that neighbours share a node, however the job was submitted; the distribution over the
+ * sockets and cores of a node ("cyclic:fcyclic") stays as the user set it. */
 static void set_distribution(char *option, size_t size)
 {
 	const char *asked = getenv("SLURM_DISTRIBUTION");
@@ -88,7 +88,7 @@ static int build_command(const struct wlb_run *run, const struct wlb_attempt *at
 	a[at++] = "srun";
 	a[at++] = "--mpi=pmix";
 	a[at++] = "--kill-on-bad-exit=1";
-	/* What a dead node still holds of the job's CPUs must not keep the next attempt waiting. */
+	/* The job's CPUs that a dead node still holds must not delay the next attempt. */
 	a[at++] = "--overlap";
 	a[at++] = line->nodelist;
 	for (int i = 0; i < 3; i++)
@@ -104,11 +104,11 @@ static int build_command(const struct wlb_run *run, const struct wlb_attempt *at
 	return 0;
 }
 
-/* In the child: a process group of its own, which ends when `wlb run` is gone. Does not return. */
+/* Runs in the child: makes a process group of its own, which ends when `wlb run` is gone. Does not return. */
 static void become_srun(const struct wlb_run *run, const struct command_line *line, pid_t parent, int stderr_fd)
 {
 	setpgid(0, 0);
-	/* SIGTERM, not SIGKILL: srun then takes its tasks along. */
+	/* SIGTERM, not SIGKILL: srun then ends its tasks too. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent)
 		_exit(1);

@@ -36,7 +36,7 @@ static bool is_gone(struct wlb_run *run)
 	return run->parent_gone;
 }
 
-/* Ends of a job that somebody ordered. */
+/* Whether the job was ended by an order or a limit. */
 static bool is_cancelled(const char *state)
 {
 	static const char *const states[] = {"CANCELLED", "TIMEOUT", "PREEMPTED", "DEADLINE"};
@@ -53,7 +53,7 @@ static void ask_slurm(struct wlb_run *run)
 	run->parent_next_ms = wlb_clock_ms() + run->parent_look_ms;
 	if (run->parent_look_ms < LOOK_MAX_MS)
 		run->parent_look_ms *= 2;
-	/* A job without an answer, or whose script ended on purpose, goes on. */
+	/* The run goes on if Slurm does not answer for the job, or if the script ended on purpose. */
 	if (found < 0 || (found == 1 && job.running && job.restart_count == run->job.restart_count))
 		return;
 	if (found == 1 && is_cancelled(job.state))

@@ -1,4 +1,4 @@
-/* wlb run: brings a command to its end on whatever nodes are left. */
+/* wlb run: runs a command to its end on the nodes that are left. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,11 +20,11 @@
 #include "coordinator/wlb/run/state.h"
 #include "coordinator/wlb/run/watch.h"
 
-/* From the end of srun to ours; with what wlb-worker takes before, less than a second. Slurm kills us KillWait after
- * SIGTERM. */
+/* From the end of srun to the end of this process; with wlb-worker's time before, less than a second. Slurm kills this
+ * process KillWait after SIGTERM. */
 enum { END_MS = 600 };
 
-/* How long srun is started again when Slurm has no step for it, and the pauses between. */
+/* How long to restart srun while Slurm creates no step for it, and the pauses between. */
 enum { STEP_TRIES_MS = 60000, STEP_PAUSE_MS = 1000, STEP_PAUSE_MOST_MS = 8000 };
 
 /* ---- attempts ------------------------------------------------------------------------------------------------- */
@@ -88,8 +88,8 @@ static bool has_node(char *const *nodes, int count, const char *name)
 	return false;
 }
 
-/* Nodes that Slurm took from the job (--no-kill) while the attempt ran on them: a trainer other than wlb-worker has
- * nobody else who tells of them. */
+/* Records the nodes that Slurm took from the job (--no-kill) while the attempt ran on them: for a trainer other than
+ * wlb-worker nothing else reports them. */
 static void record_lost_nodes(struct wlb_run *run, struct wlb_reporter *reporter, struct wlb_attempt *attempt)
 {
 	wlb_run_job_refresh(&run->job);
@@ -112,7 +112,7 @@ static void announce_attempt(const struct wlb_run *run, const struct wlb_attempt
 {
 	char layout[64] = "no layout";
 	char *nodes = wlb_hostlist_fold(attempt->nodes, attempt->node_count, NULL);
-	/* That a first attempt has all the nodes needs no reason. */
+	/* A first attempt on all nodes needs no reason. */
 	bool reason = *attempt->reason && (attempt->number > 1 || attempt->node_count < run->job.node_count);
 	if (attempt->has_layout)
 		wlb_layout_format(&attempt->layout, layout, sizeof(layout));
@@ -121,8 +121,8 @@ static void announce_attempt(const struct wlb_run *run, const struct wlb_attempt
 	free(nodes);
 }
 
-/* Starts srun until it has a step: for a while after slurmctld was away, or while the step before is still being
- * cleared up, Slurm refuses one. That says nothing about the command. */
+/* Starts srun until it has a step. Slurm may refuse one for some time after slurmctld was down, or while it cleans up
+ * the step before; the command is not the cause. */
 static pid_t run_step(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_reporter *reporter,
                       struct wlb_error *error)
 {
@@ -142,7 +142,7 @@ static pid_t run_step(struct wlb_run *run, struct wlb_attempt *attempt, struct w
 	}
 }
 
-/* One attempt from start to end. -1 when it could not even be started. */
+/* Runs one attempt from start to end. Returns -1 if it could not be started. */
 static int conduct(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error)
 {
 	announce_attempt(run, attempt);
@@ -195,7 +195,7 @@ static enum wlb_decision decide(struct wlb_run *run, const struct wlb_attempt *p
 	return WLB_DECISION_STOP;
 }
 
-/* Says and records how the run ended; the exit code. */
+/* Prints and records how the run ended; returns the exit code. */
 static int conclude(struct wlb_run *run, const char *state, int exit_code, int attempts, const char *reason)
 {
 	if (run->end_until_ms == 0)
@@ -273,7 +273,7 @@ static void name_run(struct wlb_run *run)
 		snprintf(run->id, sizeof(run->id), "%u.%d", run->job.job_id, run->launch);
 }
 
-/* --wlb-layout=off: srun and nothing else. */
+/* --wlb-layout=off: runs srun and nothing else. */
 static int run_plain(struct wlb_run *run)
 {
 	struct wlb_attempt attempt = {.number = 1};
@@ -304,7 +304,7 @@ static int start(struct wlb_run *run)
 	return run_attempts(run);
 }
 
-/* The values of --srun-args, cut into words. */
+/* Splits the values of --srun-args into words. */
 static int split_srun_args(struct wlb_run_options *o, struct wlb_error *error)
 {
 	for (int i = 0; i < o->srun_words.count; i++)

@@ -10,7 +10,7 @@
 #include "common/clock.h"
 #include "coordinator/wlb/run/parent.h"
 
-enum { LOOK_MS = 200 }; /* between two looks at the job's script */
+enum { LOOK_MS = 200 }; /* between two checks of the job's script */
 
 int wlb_run_signals_block(struct wlb_run *run, struct wlb_error *error)
 {
@@ -19,7 +19,7 @@ int wlb_run_signals_block(struct wlb_run *run, struct wlb_error *error)
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		sigaddset(&run->signals, numbers[i]);
 	sigprocmask(SIG_BLOCK, &run->signals, &run->signals_before);
-	signal(SIGPIPE, SIG_IGN); /* that nobody reads our stderr does not end the run */
+	signal(SIGPIPE, SIG_IGN); /* the run goes on if nobody reads our stderr */
 	run->signal_fd = signalfd(-1, &run->signals, SFD_CLOEXEC);
 	return run->signal_fd >= 0 ? 0 : wlb_fail(error, "signals cannot be read: %s", strerror(errno));
 }

@@ -17,15 +17,15 @@
 #include "coordinator/wlb/run/signals.h"
 
 enum {
-	LOOK_MS = 200,           /* between two looks at the reporter's orders */
-	ORDER_GRACE_MS = 2000,   /* for workers to leave by themselves */
+	LOOK_MS = 200,           /* between two checks of the reporter's orders */
+	ORDER_GRACE_MS = 2000,   /* for workers to end by themselves */
 	SRUN_GRACE_MS = 5000,    /* for srun to notice that its step is gone */
 	CANCEL_GRACE_MS = 35000, /* KillWait is 30 s by default */
-	DRAIN_MS = 1000,         /* for what srun wrote last, when nobody reads ours */
-	STEP_GONE_MS = 15000,    /* for a step whose srun was killed to end */
+	DRAIN_MS = 1000,         /* for the last output of srun, if nobody reads our stderr */
+	STEP_GONE_MS = 15000,    /* for the end of a step whose srun was killed */
 };
 
-/* How far the ending of a step has come. */
+/* The measures already taken to end a step. */
 enum ending { ENDING_NOT, ENDING_GRACE, ENDING_KILLED, ENDING_TERMINATED, ENDING_FORCED };
 
 struct watch {
@@ -35,16 +35,16 @@ struct watch {
 	pid_t srun;
 	bool has_step;
 	uint32_t step_id;
-	int64_t next_look_ms; /* for the step id */
+	int64_t next_look_ms; /* of the step id */
 	enum ending ending;
 	int64_t next_ending_ms;
 	int stderr_fd;        /* srun's; -1 once it is closed */
-	char bytes[PIPE_BUF]; /* of it, not passed on yet; a pipe that is ready takes as many without blocking */
+	char bytes[PIPE_BUF]; /* its output, not passed on yet; a pipe that is ready takes as many without blocking */
 	size_t byte_count;
 	struct wlb_first_exit_scan scan;
 };
 
-/* Commands other than wlb-worker record nothing: that they run is known from here. */
+/* Commands other than wlb-worker record nothing, so their start is recorded here. */
 static void record_step_started(struct watch *w)
 {
 	json_t *data = json_pack("{s:s, s:s}", "kind", "step_started", "detail", w->attempt->step_id);
@@ -71,7 +71,7 @@ static void find_step(struct watch *w)
 	record_step_started(w);
 }
 
-/* The next, harder means each time: leave alone, kill the step, ask srun to end, kill srun. */
+/* Takes the next, harder measure: wait, kill the step, ask srun to end, kill srun. */
 static void end_harder(struct watch *w)
 {
 	switch (w->ending) {
@@ -117,7 +117,7 @@ static void end_cancelled(struct watch *w, const char *why)
 	w->next_ending_ms = wlb_clock_ms() + CANCEL_GRACE_MS;
 }
 
-/* The job is over, and Slurm ends its steps: srun has nothing more to do than to go. */
+/* If the job is over, Slurm ends its steps: srun then only has to end. */
 static void look_at_job(struct watch *w)
 {
 	if (!wlb_run_look_at_parent(w->run, false))
@@ -145,7 +145,7 @@ static void pass_signal(struct watch *w)
 	end_cancelled(w, why);
 }
 
-/* By somebody else: what its tasks do afterwards explains nothing. */
+/* Another process killed srun: what its tasks do afterwards is not a cause. */
 static void note_srun_killed(struct watch *w, int number)
 {
 	w->run->srun_signal = number;
@@ -160,7 +160,7 @@ static bool has_ended(struct watch *w)
 	int status;
 	if (waitid(P_PID, (id_t)w->srun, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
 		return false;
-	/* srun's helper is in its group too; until srun is reaped the group's number cannot be someone else's. */
+	/* srun's helper process is in its group too; until srun is reaped no other group can have its number. */
 	kill(-w->srun, SIGKILL);
 	if (waitpid(w->srun, &status, 0) != w->srun)
 		return false;
@@ -170,7 +170,7 @@ static bool has_ended(struct watch *w)
 	return true;
 }
 
-/* Where nobody reads ours any more, what srun says is lost, not the run. */
+/* If nobody reads our stderr any more, srun's output is lost, but the run goes on. */
 static void pass_bytes(struct watch *w)
 {
 	ssize_t n = write(STDERR_FILENO, w->bytes, w->byte_count);
@@ -194,7 +194,7 @@ static void take_bytes(struct watch *w)
 	}
 }
 
-/* What to wait for: srun's stderr, or ours while that has not taken what srun wrote. */
+/* What to poll: srun's stderr, or ours while it has not taken srun's output. */
 static struct pollfd stderr_side(const struct watch *w)
 {
 	return w->byte_count > 0 ? (struct pollfd){.fd = STDERR_FILENO, .events = POLLOUT}
@@ -209,7 +209,7 @@ static void pass_on(struct watch *w)
 		pass_bytes(w);
 }
 
-/* What srun wrote is in the pipe by now; that a stray process still holds the pipe must not keep us. */
+/* All output of srun is in the pipe by now; the run does not wait for a stray process that still holds the pipe. */
 static void drain(struct watch *w)
 {
 	int64_t until_ms = wlb_clock_ms() + DRAIN_MS;

@@ -6,7 +6,7 @@
 #include "coordinator/wlb/output/svg.h"
 
 enum {
-	ROWS_MAX = 256, /* more would not be told apart */
+	ROWS_MAX = 256, /* more could not be distinguished */
 	ROW = 18,
 	GAP = 4,
 	MARGIN = 48,
@@ -28,7 +28,7 @@ static void add_box(struct wlb_svg *svg, struct panel *panel, const struct wlb_p
 {
 	double x = panel->x + panel->used[span->micro_batch] / panel->full * PANEL;
 	double y = TOP + span->micro_batch * (ROW + GAP);
-	/* Long documents dark, those that waited in another colour. */
+	/* Longer documents are darker; documents that waited have another colour. */
 	double shade = log2((double)span->span.tokens) / 17.0;
 	wlb_svg_box(svg, x, y, value / panel->full * PANEL, ROW, span->waited_steps > 0 ? WLB_INK_ORANGE : WLB_INK_BLUE,
 	            shade * shade * shade, title);

@@ -1,4 +1,4 @@
-/* wlb pack: how equal the micro-batches of a stream of documents get. */
+/* wlb pack: how balanced the micro-batches of a stream of documents are. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <time.h>
@@ -34,7 +34,7 @@ struct job {
 	const struct wlb_step *last; /* packed; owned by the packer */
 };
 
-/* Of the processor, so that a busy machine makes no difference. */
+/* Processor time, so that other load on the machine makes no difference. */
 static double now_s(void)
 {
 	struct timespec now;
@@ -55,7 +55,7 @@ static int pack_batch(struct job *job, const struct wlb_span *batch, size_t coun
 	return 0;
 }
 
-/* All that is left: documents that fill no batch, then what the packer holds. */
+/* Packs everything that is left: documents that fill no batch, then what the packer holds. */
 static int drain(struct job *job, struct wlb_error *error)
 {
 	int rc = 0;

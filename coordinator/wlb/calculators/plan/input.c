@@ -8,7 +8,7 @@
 
 enum { ALL_GPUS_MAX = 1 << 24 };
 
-/* The node of that name, or number. */
+/* Finds the node of that name or number. */
 static int find_node(const struct wlb_plan_input *input, const char *name, int32_t *node, struct wlb_error *error)
 {
 	char *end;
@@ -22,7 +22,7 @@ static int find_node(const struct wlb_plan_input *input, const char *name, int32
 	return *node >= 0 ? 0 : wlb_fail(error, "there is no node '%.60s' among %d", name, input->nodes);
 }
 
-/* "n[7-8]", or "n7:6" for one that has 6 GPUs left. */
+/* Removes the nodes "n[7-8]", or for "n7:6" all GPUs of the node but 6. */
 static int take_down(struct wlb_plan_input *input, char *word, struct wlb_error *error)
 {
 	char *colon = strchr(word, ':'), **names;
@@ -45,7 +45,7 @@ static int take_down(struct wlb_plan_input *input, char *word, struct wlb_error 
 	return rc;
 }
 
-/* Where the next word begins: behind a comma outside of brackets. */
+/* Splits off a word at a comma outside of brackets; *rest is then the next word. */
 static char *split(char **rest)
 {
 	char *word = *rest, *c = word;

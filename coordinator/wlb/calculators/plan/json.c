@@ -27,7 +27,7 @@ static json_t *memory_to_json(const struct wlb_memory *m)
 	                 m->buffers, "margin", m->margin, "total", m->total);
 }
 
-/* With the time where it was simulated, with what it lacks where it does not fit. */
+/* Includes the time if it was simulated, and what it lacks if it does not fit. */
 static json_t *candidate_to_json(const struct wlb_candidate *candidate)
 {
 	json_t *object = wlb_plan_to_json(&candidate->plan);

@@ -3,7 +3,7 @@
 #include <jansson.h>
 #include <string.h>
 
-/* Where a field of the file goes. */
+/* The member that a field of the file fills. */
 struct place {
 	const char *name;
 	size_t offset;
@@ -83,7 +83,7 @@ static int read_points(const json_t *array, int32_t points, const char *name, do
 	return 0;
 }
 
-/* {"at": [...], "value": [...]}; absent or null where nothing was measured. */
+/* Reads {"at": [...], "value": [...]}; absent or null if nothing was measured. */
 static int read_curve(const json_t *root, const char *name, struct wlb_curve *curve, struct wlb_error *error)
 {
 	const json_t *object = json_object_get(root, name);

@@ -36,7 +36,7 @@ static void machines_dir(char *path)
 	snprintf(path, PATH_MAX + NAME_MAX, "%s/../share/wlb/machines", program);
 }
 
-/* The file of that name in the folder, whatever the case of its letters; what else there is goes into `names`. */
+/* Finds the file of that name in the folder, in any case of letters; the names of all others are added to `names`. */
 static int find_in(const char *dir, const char *name, char *path, size_t size, char *names, struct wlb_error *error)
 {
 	DIR *folder = opendir(dir);

@@ -63,7 +63,7 @@ static void format_plan(const struct wlb_candidate *candidate, char *layout, cha
 	         wlb_recompute_name(candidate->plan.recompute));
 }
 
-/* The part of the step that grew most against the best: what makes it slower. */
+/* The part of the step that is longest compared with the best: why it is slower. */
 static int grown_part(const struct wlb_sim_time *time, const struct wlb_sim_time *best)
 {
 	int most = 0;
@@ -117,7 +117,7 @@ static int print_misfits(const struct wlb_search_result *result)
 	return wlb_table_print(&table, "  ", stdout);
 }
 
-/* The nodes of a list of GPUs, each once, as a hostlist in their order; the caller frees. */
+/* Returns the nodes of a list of GPUs, each once, as a hostlist in their order; the caller frees it. */
 static char *fold_nodes(const struct wlb_plan_input *input, const int32_t *node, int32_t count)
 {
 	char **names = calloc((size_t)count + 1, sizeof(*names)), text[16];

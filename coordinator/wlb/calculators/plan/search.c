@@ -4,7 +4,7 @@
 
 #include "coordinator/wlb/calculators/plan/samples.h"
 
-/* The first steps of a stream have no documents that waited yet. A larger batch looks like several of WINDOWS. */
+/* In the first steps of a stream no documents have waited yet. A larger batch is treated as several of WINDOWS. */
 enum { SKIPPED_STEPS = 4, STEPS = 20, WINDOWS = 256 };
 
 static double work_of(const struct wlb_step *step)
@@ -15,7 +15,8 @@ static double work_of(const struct wlb_step *step)
 	return work;
 }
 
-/* Long documents wait to come together, so that steps differ: the one whose work for a token is nearest to the mean. */
+/* Long documents are delayed and packed together, so steps differ: returns the one whose work per token is nearest to
+ * the mean. */
 static const struct wlb_step *typical_step(const struct wlb_samples *samples)
 {
 	const struct wlb_step *typical = &samples->steps[0];

@@ -10,13 +10,13 @@
 
 enum { LARGEST_FILE_BYTES = 16 << 20, NODES_MAX = 1 << 20 };
 
-/* A name and where it stands: sorted, to find it again and to see what is there twice. */
+/* A name and its index: sorted, to find names and duplicates. */
 struct named {
 	const char *name;
 	int32_t number;
 };
 
-/* What the lines say, before names become numbers. */
+/* The content of the lines, before names are replaced by numbers. */
 struct reader {
 	struct wlb_topology_file *file;
 	size_t capacity;       /* of the file's switches */
@@ -59,7 +59,7 @@ static int add_switch(struct reader *reader, const char *name, struct wlb_error 
 	return 0;
 }
 
-/* Takes the names over. */
+/* Adds the names, which it owns from then on. */
 static int add_nodes(struct reader *reader, struct wlb_switch *at, char **names, int count, struct wlb_error *error)
 {
 	struct wlb_topology_file *file = reader->file;
@@ -86,7 +86,7 @@ static int add_nodes(struct reader *reader, struct wlb_switch *at, char **names,
 	return 0;
 }
 
-/* libslurm passes over brackets that are not closed. */
+/* libslurm ignores brackets that are not closed. */
 static int check_brackets(const char *list, struct wlb_error *error)
 {
 	int depth = 0;
@@ -104,7 +104,7 @@ int wlb_topology_names(const char *list, char ***names, int *count, struct wlb_e
 	return wlb_hostlist_expand(list, names, count, error);
 }
 
-/* One "Key=value" of a line whose switch is the newest. */
+/* Reads one "Key=value" of a line; its switch is the newest. */
 static int read_word(struct reader *reader, const char *key, const char *value, struct wlb_error *error)
 {
 	size_t newest = reader->file->topology.count - 1;
@@ -160,7 +160,7 @@ static int read_line(struct reader *reader, char *line, struct wlb_error *error)
 	return 0;
 }
 
-/* Lines that end in a backslash are one with the next. */
+/* Joins lines that end in a backslash with the next. */
 static int read_lines(struct reader *reader, char *text, struct wlb_error *error)
 {
 	int number = 0;
@@ -180,7 +180,7 @@ static int read_lines(struct reader *reader, char *text, struct wlb_error *error
 	return reader->file->topology.count > 0 ? 0 : wlb_fail(error, "has no line SwitchName=");
 }
 
-/* Sorted names; NULL with a message where one is there twice. The caller frees. */
+/* Returns the names sorted; NULL with a message if one appears twice. The caller frees the result. */
 static struct named *sort_names(char *const *names, size_t count, const char *what, struct wlb_error *error)
 {
 	struct named *sorted = calloc(count + 1, sizeof(*sorted));
@@ -264,7 +264,7 @@ void wlb_topology_file_keep(struct wlb_topology_file *file, int32_t nodes)
 {
 	for (size_t i = 0; i < file->topology.count; i++) {
 		struct wlb_switch *at = &file->switches[i];
-		/* They rise within a switch. */
+		/* Numbers ascend within a switch. */
 		while (at->node_count > 0 && at->nodes[at->node_count - 1] >= nodes)
 			at->node_count--;
 	}

@@ -1,4 +1,4 @@
-/* wlb shard: how equal the ranks of context parallelism get. */
+/* wlb shard: how balanced the ranks of context parallelism are. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ enum { RANKS_MAX = 65536, MICRO_BATCH_TOKENS_MAX = 1 << 30 };
 struct request {
 	int cp, dp, seq_length;
 	const char *strategy;
-	enum wlb_sharding sharding; /* of that name; not read where dynamic */
+	enum wlb_sharding sharding; /* the one of that name; not read if dynamic */
 	bool dynamic;
 	const char *from, *model, *gpu, *dump;
 	bool json;
@@ -50,7 +50,7 @@ static int reserve(struct job *job, size_t documents, struct wlb_error *error)
 	return 0;
 }
 
-/* A rank may hold twice its share, so that a long document need not be on more ranks than its work asks for. */
+/* A rank may hold twice its share, so that a long document is on no more ranks than its work requires. */
 static int assign_ranks(struct job *job, int64_t tokens, struct wlb_error *error)
 {
 	size_t count = job->batches.count;
@@ -126,7 +126,7 @@ static int run_job(struct job *job, struct wlb_error *error)
 	return report(job, error);
 }
 
-/* What the GPU's kernels take, from what its file says they reach. */
+/* Sets the times of the GPU's kernels from the speeds in its machine file. */
 static int read_gpu(struct job *job, struct wlb_error *error)
 {
 	struct wlb_machine machine;
@@ -150,7 +150,7 @@ static int check_window(const struct job *job, struct wlb_error *error)
 	return 0;
 }
 
-/* What the rows of the table do not say. */
+/* Checks rules that the rows of the table do not state. */
 static int check_request(struct request *request, struct wlb_error *error)
 {
 	int64_t ranks = (int64_t)request->cp * request->dp;

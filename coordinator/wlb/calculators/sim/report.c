@@ -68,7 +68,7 @@ static int print_speed_ups(const struct wlb_sim_report *report)
 	return wlb_table_print(&table, "  ", stdout);
 }
 
-/* Where the time goes: a row for each part, a column for each strategy. Parts of no time are left out. */
+/* Prints the parts of a step: a row for each part, a column for each strategy. Parts without time are left out. */
 static int print_parts(const struct wlb_sim_report *report)
 {
 	struct wlb_table table = {.columns = report->count + 1, .right = "lrrrrrrrr"};

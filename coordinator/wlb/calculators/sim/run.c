@@ -6,7 +6,7 @@
 #include "common/number.h"
 #include "coordinator/wlb/calculators/plan/samples.h"
 
-/* The first steps of a stream have no documents that waited yet. */
+/* In the first steps of a stream no documents have waited yet. */
 enum { SKIPPED_STEPS = 8 };
 
 static const struct wlb_sim_strategy strategies[] = {
@@ -29,14 +29,14 @@ const struct wlb_sim_strategy *wlb_sim_strategy_find(const char *name)
 /* A field of the sum is the mean of what was added. */
 static void add_time(struct wlb_sim_time *sum, const struct wlb_sim_time *time, int steps)
 {
-	/* All of it is doubles. */
+	/* All members are doubles. */
 	double *to = (double *)sum;
 	const double *from = (const double *)time;
 	for (size_t i = 0; i < sizeof(*sum) / sizeof(*to); i++)
 		to[i] += from[i] / steps;
 }
 
-/* The bars of one replica. */
+/* Keeps the bars of one replica. */
 static int keep_bars(struct wlb_sim_run *run, const struct wlb_sim *sim, int32_t replica, struct wlb_error *error)
 {
 	size_t count;

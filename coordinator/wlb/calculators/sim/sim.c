@@ -1,4 +1,4 @@
-/* wlb sim: what each way to pack and shard is worth on a cluster that need not be there. */
+/* wlb sim: simulates each way to pack and shard on a cluster that need not exist. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ struct request {
 	bool json;
 };
 
-/* The names of --strategies into the report's runs. */
+/* Reads the names of --strategies into the report's runs. */
 static int read_strategies(const char *list, struct wlb_sim_report *report, struct wlb_error *error)
 {
 	char *words = strdup(list), *rest = words;
@@ -41,7 +41,7 @@ static int read_strategies(const char *list, struct wlb_sim_report *report, stru
 	return rc;
 }
 
-/* The layout asked for, with as many micro-batches as there are windows. */
+/* Sets the requested layout, with as many micro-batches as there are windows. */
 static int read_plan(const struct request *request, const struct wlb_plan_input *input, struct wlb_plan *plan,
                      struct wlb_error *error)
 {
@@ -51,7 +51,7 @@ static int read_plan(const struct request *request, const struct wlb_plan_input 
 		return -1;
 	if (policy.kind != WLB_POLICY_FIXED)
 		return wlb_fail(error, "'%.60s': must name ways, such as tp=8,cp=2,pp=4", request->layout);
-	/* Here tp may span nodes, which the simulation takes into account: to the check all GPUs are one node's. */
+	/* Here tp may span nodes, and the simulation accounts for it; for the check all GPUs are on one node. */
 	const struct wlb_nodes gpus = {.count = 1, .ranks_per_node = input->gpus};
 	struct wlb_layout layout;
 	if (wlb_layout_choose(&policy, &gpus, &input->model, &layout, error) < 0)
@@ -69,7 +69,7 @@ static int read_plan(const struct request *request, const struct wlb_plan_input 
 	return wlb_plan_check(plan, &input->model, error);
 }
 
-/* The best of the search whose micro-batches are one window each, as the packers make them. */
+/* Searches for the best layout whose micro-batches are one window each, as the packers make them. */
 static int find_plan(const struct request *request, struct wlb_plan_input *input, struct wlb_plan *plan,
                      struct wlb_error *error)
 {
@@ -115,7 +115,7 @@ static int run_all(const struct request *request, struct wlb_plan_input *input, 
 	return find_failures(request, input, &report->failures, error);
 }
 
-/* Simulates; *slowdown is the caller's to free. */
+/* Runs the simulation; the caller frees *slowdown. */
 static int simulate(const struct request *request, struct wlb_plan_input *input, double **slowdown,
                     struct wlb_sim_report *report, struct wlb_error *error)
 {
