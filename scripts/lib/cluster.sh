@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# A cluster as a whole: its directory, its settings, its life.
+# A cluster as a whole: its directory, its settings, its start and stop.
 
 # Where a clone's cluster is when no --dir is given: one for each clone and user.
 cluster_default_dir() {
@@ -11,7 +11,7 @@ cluster_default_dir() {
 # The longest socket below it is spool-nNN/NN_JOBID.4294967291; the kernel allows 107 characters.
 CLUSTER_DIR_MAX=64
 
-# What this process has made: where it makes the directory, and device and inode of it.
+# What this process has made: the path at which it makes the directory, and the device and inode of that directory.
 CLUSTER_ASIDE='' CLUSTER_OURS=''
 
 # cluster_create: the directory, and etc/cluster.conf with what the other verbs need to know.
@@ -33,8 +33,9 @@ cluster_create() {
 	} > "$CLUSTER_DIR/etc/cluster.conf"
 }
 
-# Made aside and renamed: it appears with the mark of who is starting it, for `stop`; and a signal at any moment finds
-# us able to tell whether it is ours. mv -n may call it a success that it moved nothing.
+# Made under another name and renamed: it appears together with the pid of the process that starts it, for `stop`; and
+# after a signal at any moment this process can tell whether the directory is its own. mv -n may succeed without
+# moving anything.
 cluster_make_dir() {
 	CLUSTER_ASIDE=$CLUSTER_DIR.start-$$
 	mkdir -m 755 "$CLUSTER_ASIDE" 2> /dev/null &&
@@ -50,7 +51,7 @@ directory_identity() { stat -c %d:%i "$1" 2> /dev/null; }
 # Whether the directory is the one that this process made.
 cluster_ours() { [[ -n $CLUSTER_OURS && $(directory_identity "$CLUSTER_DIR") == "$CLUSTER_OURS" ]]; }
 
-# Clears up after a start that came to an end in the middle, or a run.
+# Cleans up after an incomplete start, or after a run.
 cluster_abandon() {
 	[[ -z $CLUSTER_ASIDE ]] || rm -rf "$CLUSTER_ASIDE"
 	! cluster_ours || cluster_stop
@@ -115,13 +116,13 @@ cluster_start() {
 	rm "$CLUSTER_DIR/run/start.pid"
 }
 
-# Has a start that another process is in the middle of end; it cleans up after itself.
+# Ends a start that another process is executing; that process cleans up.
 cluster_abort_start() {
 	daemon_signal start TERM
 	wait_for 20 daemon_gone start || fail "the start in progress (pid $(daemon_pid start)) does not end; try again"
 }
 
-# Ends every process and removes the directory, however far a start had come.
+# Ends every process and removes the directory, also after an incomplete start.
 cluster_stop() {
 	if [[ -f $CLUSTER_DIR/etc/cluster.conf ]]; then
 		cluster_load
@@ -139,7 +140,7 @@ cluster_stop() {
 	rm -rf "$CLUSTER_DIR"
 }
 
-# One line for each daemon; 3, as systemctl, when one is missing.
+# Prints one line for each daemon; returns 3, as systemctl does, if one is missing.
 cluster_status() {
 	local i name pid result=0 names=(munged postgres slurmctld wlbd)
 	for ((i = 1; i <= NODES; i++)); do

@@ -11,13 +11,13 @@ fail() {
 	exit 1
 }
 
-# fail_usage WORD...: a mistake of the caller's: the same again would fail the same way.
+# fail_usage WORD...: an error in the call: repeating it would fail in the same way.
 fail_usage() {
 	printf '%s: %s\n' "${0##*/}" "$*" >&2
 	exit 2
 }
 
-# wait_for SECONDS COMMAND...: runs COMMAND every 50 ms until it succeeds; 1 when it did not in time.
+# wait_for SECONDS COMMAND...: runs COMMAND every 50 ms until it succeeds; returns 1 if it did not in time.
 wait_for() {
 	local end_ms=$(($(now_ms) + $1 * 1000))
 	shift

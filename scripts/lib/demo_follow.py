@@ -8,7 +8,7 @@ import sys
 import time
 
 BAR_COLUMNS = 30
-# A run this small takes about two minutes; a machine ten times slower still makes it.
+# A run this small takes about two minutes; a machine ten times slower still finishes in this time.
 DEADLINE_S = 1200
 FINAL = ("complete", "failed", "out_of_nodes", "cancelled")
 

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # A block of TCP ports for one cluster, below the range from which the kernel gives out ports.
 #
-# A block is held by a symbolic link /tmp/wlb-ports-BASE to the cluster's directory: made in one step, so that two
+# A block is held by a symbolic link /tmp/wlb-ports-BASE to the cluster's directory: made atomically, so that two
 # clusters that start at the same time, even of different users, never share a block; and it shows who holds it.
 
 PORTS_PER_BLOCK=100
@@ -25,7 +25,7 @@ ports_reserve() {
 		"(ls -l /tmp/wlb-ports-*)"
 }
 
-# Whether nobody uses a port of the block, as listener or as end of a connection.
+# Whether no port of the block is in use, by a listener or a connection.
 ports_free() {
 	local line port
 	while read -r _ line _; do
@@ -36,7 +36,7 @@ ports_free() {
 	done < <(cat /proc/net/tcp /proc/net/tcp6 2> /dev/null)
 }
 
-# ports_release DIR: found by what it names, since a start may have ended before it knew which block it had.
+# ports_release DIR: searches for the link that names DIR, since a start may have ended before it stored the block.
 ports_release() {
 	local link
 	for link in /tmp/wlb-ports-*; do

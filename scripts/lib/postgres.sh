@@ -25,7 +25,7 @@ postgres_account() {
 			"choose another --dir or TMPDIR"
 }
 
-# Begins to make the database; postgres_start waits for it.
+# Starts making the database; postgres_start waits for it.
 postgres_init() {
 	postgres_account
 	(umask 077 && mkdir -p "$CLUSTER_DIR/pg")

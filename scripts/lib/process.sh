@@ -12,7 +12,7 @@ process_start_time() {
 	[[ $1 != Z && $1 != X ]] && printf '%s' "${20}"
 }
 
-# Whether a process is there and not stopped.
+# Whether a process exists and is not stopped.
 process_runs() {
 	local stat
 	{ read -r stat < "/proc/$1/stat"; } 2> /dev/null || return 1
@@ -40,10 +40,10 @@ daemon_pid() {
 
 daemon_gone() { ! daemon_pid "$1" > /dev/null; }
 
-# daemon_log NAME: the end of what it said, for the message of a failed start.
+# daemon_log NAME: the end of its output, for the message of a failed start.
 daemon_log() { tail -n 15 "$CLUSTER_DIR/log/$1.out" "$CLUSTER_DIR/log/$1.log" >&2 2> /dev/null; }
 
-# daemon_signal NAME SIGNAL: silently nothing when it does not run.
+# daemon_signal NAME SIGNAL: does nothing if it does not run.
 daemon_signal() {
 	local pid
 	if pid=$(daemon_pid "$1"); then
@@ -51,8 +51,8 @@ daemon_signal() {
 	fi
 }
 
-# daemon_stop NAME SIGNAL SECONDS: SIGNAL first, SIGKILL when that was not enough. A stopped process takes a signal only
-# once it goes on.
+# daemon_stop NAME SIGNAL SECONDS: SIGNAL first, SIGKILL if it still runs. A stopped process handles a signal only
+# once it continues.
 daemon_stop() {
 	daemon_signal "$1" "$2"
 	daemon_signal "$1" CONT
@@ -77,7 +77,7 @@ processes_with() {
 	done
 }
 
-# Adds to the pids on standard input everything they have started, and what that has started.
+# Adds to the pids on standard input all of their descendants.
 with_descendants() {
 	local -A children=()
 	local pids stat file

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# slurmctld and the slurmds of the cluster, all on 127.0.0.1. Why each unusual line of slurm.conf is there is said
-# beside it.
+# slurmctld and the slurmds of the cluster, all on 127.0.0.1. A comment beside each unusual line of slurm.conf
+# says why it is there.
 
 CPUS_PER_NODE=8
 GPUS_PER_NODE=4
@@ -42,7 +42,7 @@ slurm_delivery_arguments() {
 	fi
 }
 
-# Stand-in GPUs are device nodes that nothing opens; who may not make one gets a cluster without GPUs.
+# Stand-in GPUs are device nodes that nothing opens; a user who may not make one gets a cluster without GPUs.
 slurm_gpus_make() {
 	local i
 	mkdir -p "$CLUSTER_DIR/dev"
@@ -163,7 +163,7 @@ slurmctld_restart() {
 
 slurmctld_answers() { [[ $(slurm_command scontrol ping 2> /dev/null) == *" is UP"* ]]; }
 
-# slurmd_restart N: what the node was running goes on.
+# slurmd_restart N: the steps on the node go on.
 slurmd_restart() {
 	slurmd_start "$1"
 	wait_for 15 slurmd_listens "$1" || {
@@ -189,7 +189,7 @@ slurm_ready() {
 }
 
 # Pids of everything that runs on node nN, or on any node when no N is given: the slurmstepds, their tasks, and
-# tasks that have lost their slurmstepd. A user's shell on the cluster is none of them: it lacks SLURMD_NODENAME.
+# tasks that have lost their slurmstepd. A user's shell on the cluster is not included: it lacks SLURMD_NODENAME.
 slurm_node_processes() {
 	if (($#)); then
 		{
@@ -222,8 +222,8 @@ slurm_node_stepds() {
 	done
 }
 
-# slurm_node_kill N: everything of the node at once, as when its power fails. A slurmstepd that slurmd was just starting
-# can be told for one only a moment later.
+# slurm_node_kill N: everything of the node at once, as when its power fails. A slurmstepd that slurmd is just starting
+# can be recognised only a moment later.
 slurm_node_kill() {
 	kill_all slurm_node_processes "$1"
 	sleep 0.1
@@ -264,7 +264,7 @@ slurm_node_thaw() {
 	kill -CONT "${pids[@]}" 2> /dev/null || true
 }
 
-# slurm_node_restore N: what the dead node left behind would break a job of the same number. A frozen one dies first.
+# slurm_node_restore N: files of the dead node would break a job of the same number. A frozen node is killed first.
 slurm_node_restore() {
 	! slurm_node_is_frozen "$1" || slurm_node_kill "$1"
 	daemon_gone "slurmd-n$1" || return 0
@@ -275,7 +275,7 @@ slurm_node_restore() {
 }
 
 slurm_node_idle() {
-	# A node that Slurm took for dead returns by itself; one that was set DOWN or drained must be resumed. Resuming
+	# A node that Slurm considered down returns by itself; one that was set DOWN or drained must be resumed. Resuming
 	# a node that is already back is an error, which does not matter.
 	slurm_command scontrol update nodename="n$1" state=resume > /dev/null 2>&1 || true
 	[[ $(slurm_command sinfo -h -n "n$1" -o %t) =~ ^(idle|mix|alloc)$ ]]

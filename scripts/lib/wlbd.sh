@@ -9,7 +9,7 @@ wlbd_configure() {
 		database = host=$CLUSTER_DIR/pg port=5432 dbname=$POSTGRES_DATABASE user=$POSTGRES_USER
 		munge_socket = $CLUSTER_DIR/$MUNGE_SOCKET_NAME
 	END
-	# root needs no line, and a wlb of before the key would refuse it.
+	# root needs no line, and a wlb that does not know the key would refuse it.
 	cat > "$CLUSTER_DIR/etc/wlb.conf" <<- END
 		coordinator = $(wlbd_address)
 		munge_socket = $CLUSTER_DIR/$MUNGE_SOCKET_NAME
@@ -28,7 +28,7 @@ wlbd_start() {
 	}
 }
 
-# Whether it answers on its port; what it answers is its own affair.
+# Whether it answers on its port, with any status.
 wlbd_ready() {
 	daemon_pid wlbd > /dev/null && (exec 3<> "/dev/tcp/127.0.0.1/$((PORT_BASE + 1))") 2>/dev/null
 }

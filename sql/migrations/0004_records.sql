@@ -31,8 +31,8 @@ create function wlb_seconds(x double precision) returns numeric language sql imm
 	select case when x >= 0 and x <= 1e7 then round(x::numeric, 9) else 0 end
 $$;
 
--- jsonb prints a number digit by digit: 1e300 is an integer of 301 digits there, which readers refuse. Such numbers
--- become null. Nearly every value has no long row of digits, and is returned as it is.
+-- jsonb prints every digit of a number: 1e300 is an integer of 301 digits there, which readers refuse. Such numbers
+-- become null. Nearly every value has no long sequence of digits and is returned unchanged.
 create function wlb_plain(j jsonb) returns jsonb language plpgsql immutable as $$
 begin
 	if j::text !~ '[0-9]{18}' then
@@ -47,7 +47,7 @@ begin
 	end;
 end $$;
 
--- The same; null where its text is longer than `most_bytes`.
+-- The same; null if its text is longer than `most_bytes`.
 create function wlb_plain_within(j jsonb, most_bytes integer) returns jsonb language sql immutable as $$
 	select case when octet_length(j::text) <= most_bytes then wlb_plain(j) end
 $$;
@@ -66,7 +66,7 @@ $$;
 
 -- ---- tables ------------------------------------------------------------------------------------------------------
 
--- Sums over `steps`, moved on by the transaction that stores a step.
+-- Sums over `steps`, updated by the transaction that stores a step.
 alter table runs
 	add column steps bigint not null default 0,
 	add column first_step bigint,
@@ -77,7 +77,7 @@ alter table runs
 	add column step_seconds numeric not null default 0,  -- by wlb_seconds
 	add column steps_repeated bigint not null default 0, -- rows of steps_superseded
 	add column faults bigint not null default 0,
-	-- What was removed because the run has more than is kept: the oldest go.
+	-- Counts of removed records: a run that has more than the bound loses the oldest.
 	add column dropped_events bigint not null default 0,
 	add column dropped_faults bigint not null default 0,
 	add column dropped_checkpoints bigint not null default 0,
@@ -105,17 +105,17 @@ delete from events where id in (
 		from events) as told
 	where place > 1);
 
--- Told twice, it is still one event.
+-- An event that is reported twice is stored once.
 create unique index events_once on events (run_id, kind, recorded_at, md5(detail));
 
--- For what is read by attempt, and for the deletion of a run.
+-- For reads by attempt, and for the deletion of a run.
 create index on events (attempt_id);
 create index on faults (attempt_id);
 create index on checkpoints (attempt_id);
 create index on steps_superseded (attempt_id, step);
 create index on runs (uid, id);
 
--- Several functions insert faults: whichever does, the run's count follows.
+-- Several functions insert faults: a trigger updates the run's count for all of them.
 create function wlb_faults_count() returns trigger language plpgsql as $$
 begin
 	update runs r set faults = r.faults + x.count * case when tg_op = 'INSERT' then 1 else -1 end
@@ -159,7 +159,7 @@ begin
 	where id = a.run_id;
 end $$;
 
--- What a record, or all of a delivery, adds to its run.
+-- The changes that a record, or a whole delivery, makes to its run.
 create type wlb_added as (
 	steps bigint,
 	repeated bigint,
@@ -203,7 +203,7 @@ begin
 end $$;
 
 
--- Removes the oldest of what a run has too much of, and counts it. wlbd acts upon job_resized: it stays.
+-- Removes the oldest records of each kind over its bound, and counts them. wlbd acts upon job_resized: it stays.
 create function wlb_run_trim(p_run bigint) returns void language plpgsql as $$
 declare
 	events_gone bigint;
@@ -296,7 +296,7 @@ $$;
 
 drop function wlb_steps_json(bigint, bigint, bigint);
 
--- A page: the steps from p_from on, and in `next` where the next page begins, null behind the last.
+-- A page: the steps from p_from on; `next` is the first step of the next page, null after the last page.
 create function wlb_steps_page(p_run bigint, p_from bigint, p_limit bigint) returns json language sql stable as $$
 	with page as (
 		select * from run_steps where run_id = p_run and step >= p_from order by step limit least(p_limit, 10000)
@@ -309,7 +309,7 @@ create function wlb_steps_page(p_run bigint, p_from bigint, p_limit bigint) retu
 $$;
 
 -- About p_points steps, evenly spaced from the first to the last, each found by the primary key: as fast for a long run
--- as for a short one. Several points may meet in one step where steps are missing.
+-- as for a short one. Several points may select the same step where steps are missing.
 create function wlb_steps_sample(p_run bigint, p_points bigint) returns json language sql stable as $$
 	with ends as (
 		select min(step) as first, max(step) as last from steps where run_id = p_run
@@ -371,7 +371,7 @@ create or replace function wlb_events_json(p_run bigint) returns json language s
 	left join attempts a on a.id = e.attempt_id
 $$;
 
--- How many of each list a reply leaves out though they are stored.
+-- How many stored entries of each list a reply omits.
 create function wlb_left_out_json(r runs) returns json language sql stable as $$
 	select json_build_object(
 		'attempts', greatest((select count(*) from attempts where run_id = r.id) - 1000, 0),
@@ -429,7 +429,7 @@ begin
 	return wlb_steps_page(r.id, p_from, p_limit);
 end $$;
 
--- Planned for the values given: one plan for all would read every run where the user's are asked for.
+-- Planned for the values given: a generic plan would read every run when only the user's are requested.
 create or replace function wlb_runs_json(p_uid bigint, p_user text, p_state text, p_limit bigint)
 returns json language plpgsql stable set plan_cache_mode = force_custom_plan as $$
 begin

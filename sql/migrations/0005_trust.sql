@@ -1,5 +1,6 @@
--- Whose run it is. A run is confirmed once Slurm has said that its job exists and who owns it. Until then it is
--- provisional: it belongs to whoever announced it, nothing is done to nodes or jobs for it, and it hides no other run.
+-- Ownership of runs. A run is confirmed once Slurm has said that its job exists and who owns it. Until then it is
+-- provisional: it belongs to the account that announced it, wlbd does nothing to nodes or jobs for it, and it hides no
+-- other run.
 --
 -- Replaces wlb_run_newest, wlb_run_actable, wlb_run_readable, wlb_run_create, wlb_attempt_ensure and wlb_attempt_card.
 -- Adds wlb_run_meant, wlb_run_confirm and wlb_runs_provisional.
@@ -10,14 +11,14 @@ create index on runs (uid) where not confirmed and state in ('starting', 'runnin
 
 -- ---- which run a name means -----------------------------------------------------------------------------------
 
--- The newest run of the name that is confirmed or the asker's own; for an administrator any other where there is none
--- of these. All columns are null where there is no run.
+-- The newest run of the name that is confirmed or the asker's own; if there is none, for an administrator, any other.
+-- All columns are null if there is no run.
 create function wlb_run_meant(p_name text, p_uid bigint, p_admin boolean) returns runs language sql stable as $$
 	select * from runs where name = p_name and (confirmed or uid = p_uid or p_admin)
 	order by (confirmed or uid is not distinct from p_uid) desc, id desc limit 1
 $$;
 
--- The same, or WL404.
+-- The same, but raises WL404 if there is no run.
 create function wlb_run_found(p_name text, p_uid bigint, p_admin boolean) returns runs language plpgsql stable as $$
 declare
 	r runs := wlb_run_meant(p_name, p_uid, p_admin);
@@ -32,7 +33,7 @@ create or replace function wlb_run_newest(p_name text) returns runs language sql
 	select wlb_run_found(p_name, null, true)
 $$;
 
--- For one who wants to act on it; p_uid null: an administrator.
+-- The run, for an account that is going to change it; p_uid null: an administrator.
 create or replace function wlb_run_actable(p_name text, p_uid bigint) returns runs language plpgsql stable as $$
 declare
 	r runs := wlb_run_found(p_name, p_uid, p_uid is null);
@@ -45,7 +46,7 @@ end $$;
 
 drop function wlb_run_readable(text, bigint);
 
--- p_uid null: the caller, p_asker, may read everything; then the owner is not asked for.
+-- p_uid null: the caller, p_asker, may read everything; then the owner is not checked.
 create function wlb_run_readable(p_name text, p_uid bigint, p_asker bigint) returns runs language plpgsql stable as $$
 declare
 	r runs := wlb_run_found(p_name, coalesce(p_uid, p_asker), p_uid is null);
@@ -59,7 +60,7 @@ end $$;
 
 -- ---- announcing -------------------------------------------------------------------------------------------------
 
--- p_submitted null, here and below: Slurm was not there to ask, or does not know the job, and p_uid is whoever asks.
+-- p_submitted null, here and below: Slurm did not answer or does not know the job, and p_uid is the account that asks.
 create or replace function wlb_run_create(p_job_id bigint, p_launch integer, p_uid bigint, p_user text, p_cluster text,
 	p_job_name text, p_submitted timestamptz, p_restart_count integer, p_policy jsonb)
 returns runs language plpgsql as $$
@@ -81,7 +82,7 @@ begin
 	return r;
 end $$;
 
--- Slurm knows the job of the run, and its owner is the run's.
+-- Confirms a run: Slurm knows its job, and the job's owner is the run's.
 create function wlb_run_confirm(p_run bigint, p_submitted timestamptz, p_restart_count integer, p_job_name text,
 	p_cluster text)
 returns void language sql as $$
@@ -92,7 +93,7 @@ returns void language sql as $$
 	where id = p_run and not confirmed
 $$;
 
--- Ids of the open runs that Slurm has still to be asked about.
+-- Ids of the open runs that are not confirmed by Slurm yet.
 create function wlb_runs_provisional() returns json language sql stable as $$
 	select coalesce(json_agg(id order by id), '[]')
 	from runs where not confirmed and state in ('starting', 'running', 'restarting')
@@ -100,7 +101,8 @@ $$;
 
 -- ---- attempts ---------------------------------------------------------------------------------------------------
 
--- What wlbd keeps in memory of an attempt. rank_nodes: the node of each rank, null until rank 0 has recorded them.
+-- The data of an attempt that wlbd keeps in memory. rank_nodes: the node of each rank, null until rank 0 has recorded
+-- them.
 create or replace function wlb_attempt_card(p_attempt bigint) returns json language sql stable as $$
 	select json_build_object('run_pk', r.id, 'run', r.name, 'job_id', r.job_id, 'uid', r.uid,
 		'confirmed', r.confirmed, 'attempt_pk', a.id, 'attempt', a.number, 'attempt_id', a.uuid, 'state', a.state,
@@ -134,7 +136,7 @@ begin
 		perform wlb_run_confirm(r.id, p_submitted, p_restart_count, p_job_name, p_cluster);
 	end if;
 	a := wlb_attempt_create(r.id, p_uuid);
-	-- Of so many attempts that nobody ended, the old ones are over: memory is bounded by what is open.
+	-- Beyond this number of attempts without an end, the oldest are ended: the number of open attempts bounds memory.
 	update attempts set state = 'lost', reason = format('attempt %s has begun', a.number), ended_at = now()
 	where run_id = r.id and number <= a.number - 64 and state in ('starting', 'running');
 	return wlb_attempt_card(a.id);

@@ -1,14 +1,14 @@
--- What broke an attempt is decided in one place, wlb_attempt_settle, from the faults recorded, whoever told them and in
--- whatever order. A job whose launcher or script was killed is queued again, a bounded number of times.
+-- What broke an attempt is decided in one place, wlb_attempt_settle, from the faults recorded, whatever their source
+-- and order. A job whose launcher or script was killed is queued again, a bounded number of times.
 --
--- Replaces wlb_fault_add (by wlb_fault_put), wlb_attempt_end, wlb_attempt_exited, wlb_attempt_blame, wlb_run_end, wlb_run_end_by,
--- wlb_record_attempt_end, wlb_run_history (which takes the asker now), wlb_runs_open, wlb_run_announce, wlb_record and
--- wlb_deliver.
+-- Replaces wlb_fault_add (by wlb_fault_put), wlb_attempt_end, wlb_attempt_exited, wlb_attempt_blame, wlb_run_end,
+-- wlb_run_end_by, wlb_record_attempt_end, wlb_run_history (which takes the asker now), wlb_runs_open, wlb_run_announce,
+-- wlb_record and wlb_deliver.
 
 alter table faults drop constraint faults_kind_check;
 alter table faults add constraint faults_kind_check check (kind in ('rank_lost', 'node_lost', 'step_failed',
 	'launcher_lost', 'script_lost', 'hang', 'slow_rank', 'slow_link'));
-alter table faults add column proof jsonb; -- what wlbd decides by; `evidence` is what clients told
+alter table faults add column proof jsonb; -- what wlbd decides by; `evidence` is what clients reported
 drop index faults_loss_once;
 create unique index faults_loss_once on faults (attempt_id, kind, coalesce(node, ''), coalesce(rank, -1))
 	where kind in ('rank_lost', 'node_lost', 'step_failed', 'launcher_lost', 'script_lost');
@@ -18,17 +18,17 @@ alter table runs add constraint runs_ended_by_check check (ended_by in ('launche
 alter table runs add column requeues integer not null default 0; -- how often wlbd had the job queued again
 alter table runs add column requeued_at timestamptz;             -- when it last did
 alter table attempts add column told text not null default '';   -- the reason that was given for its end
-alter table attempts add column launcher_told boolean not null default false; -- its launcher said how it ended
+alter table attempts add column launcher_told boolean not null default false; -- its launcher reported how it ended
 update attempts set launcher_told = true where launched and exit_code is not null;
 
 -- ---- what broke an attempt ---------------------------------------------------------------------------------------
 
 -- The keys of faults.proof, which decide between the faults of an attempt:
---   exit_code    rank_lost: how its process ended, 128 + signal; absent where that was concluded from its connection
+--   exit_code    rank_lost: how its process ended, 128 + signal; absent if that was concluded from its connection
 --   first        rank_lost: srun saw that rank end before all others
---   alive_at     node_lost: when wlbd last had a sign of life of the node, seconds since 1970
+--   alive_at     node_lost: when wlbd last received anything from the node, seconds since 1970
 --   step_broken  step_failed: srun or a slurmstepd was killed
---   during       launcher_lost, script_lost: seconds since 1970; absent where nobody knows when it happened
+--   during       launcher_lost, script_lost: seconds since 1970; absent if the time is not known
 --
 -- The strongest fault is the cause: a rank that had ended while every lost node was still alive, a lost node, a rank
 -- that ended by itself, a killed launcher, script, srun or slurmstepd, a rank that is not there, a step that failed. A
@@ -59,7 +59,7 @@ create function wlb_attempt_cause(p_attempt bigint) returns bigint language sql 
 			when kind <> 'step_failed' then 4
 			else 5 end,
 		coalesce((e->>'first')::boolean, false) desc,
-		-- A launcher that Slurm killed with its script was closed a moment before the job's end is on record.
+		-- A launcher that Slurm killed with its script was closed shortly before the job's end is recorded.
 		detected_at - case kind when 'script_lost' then interval '3 s' else '0' end, id
 	limit 1
 $$;
@@ -78,13 +78,13 @@ create function wlb_fault_text(f faults) returns text language sql immutable as 
 		else f.kind || coalesce(': ' || nullif(f.detail, ''), '') end
 $$;
 
--- Whatever changes an attempt has its run first, as deliveries do: else two statements could wait for each other.
+-- Every change of an attempt locks its run first, as deliveries do: otherwise two statements could deadlock.
 create function wlb_attempt_lock(p_attempt bigint) returns void language sql as $$
 	select from runs where id = (select run_id from attempts where id = p_attempt) for no key update;
 	select from attempts where id = p_attempt for no key update
 $$;
 
--- Marks the cause of an attempt, and has the reasons of attempt and run say the same.
+-- Marks the cause of an attempt, and sets the reasons of attempt and run to it.
 create function wlb_attempt_settle(p_attempt bigint) returns void language plpgsql as $$
 declare
 	a attempts;
@@ -102,7 +102,7 @@ begin
 	reason_now := wlb_fault_text(c);
 	if a.state not in ('failed', 'ended', 'lost') or reason_now = a.reason
 		or (c.kind = 'step_failed' and a.reason <> '' and not coalesce(c.proof ? 'step_broken', false)) then
-		return; -- of a step that failed its launcher knows more than that
+		return; -- for a step that failed, its launcher reports more than that
 	end if;
 	update attempts set reason = reason_now where id = p_attempt;
 	update runs set reason = case
@@ -115,7 +115,7 @@ end $$;
 
 drop function wlb_fault_add(bigint, text, integer, text, bigint, text, jsonb, timestamptz);
 
--- Told again, a loss is still one; what wlbd knows of it grows. wlb_attempt_settle follows.
+-- A loss that is reported again is stored once, with what wlbd knows of it added. Call wlb_attempt_settle afterwards.
 create function wlb_fault_insert(p_attempt bigint, p_kind text, p_rank integer, p_node text, p_step bigint,
 	p_detail text, p_evidence jsonb, p_proof jsonb, p_time timestamptz)
 returns void language sql as $$
@@ -145,7 +145,7 @@ returns void language sql as $$
 	select wlb_fault_put(p_attempt, p_kind, p_rank, p_node, p_step, p_detail, null, p_proof, p_time)
 $$;
 
--- What is said first of an attempt's end and is final stays; `lost` and `ended` give way to what is known better.
+-- The first final state of an attempt's end stays; `lost` and `ended` are replaced when more is known.
 create or replace function wlb_attempt_end(p_attempt bigint, p_state text, p_exit_code integer, p_reason text,
 	p_time timestamptz)
 returns void language sql as $$
@@ -161,7 +161,7 @@ returns void language sql as $$
 	select wlb_attempt_settle(p_attempt)
 $$;
 
--- The step of an attempt has ended, by the word of its launcher.
+-- The step of an attempt has ended, according to its launcher.
 create or replace function wlb_attempt_exited(p_attempt bigint, p_exit_code integer, p_slurm_step text,
 	p_time timestamptz)
 returns void language sql as $$
@@ -183,8 +183,8 @@ $$;
 
 -- ---- the end of a run ----------------------------------------------------------------------------------------------
 
--- p_by 'slurm': the job is over, and its launcher has not said how the run ended. What broke the last attempt is then
--- a part of the reason.
+-- p_by 'slurm': the job is over, and its launcher has not reported how the run ended. The cause of the last attempt
+-- is then part of the reason.
 create or replace function wlb_run_end(p_run bigint, p_state text, p_reason text, p_by text)
 returns text language plpgsql as $$
 declare
@@ -205,8 +205,8 @@ begin
 	return result;
 end $$;
 
--- p_attempt: the last attempt of the launcher that says so, where it tells; a launcher that Slurm has replaced by
--- another (the job was requeued) no longer speaks for the run.
+-- p_attempt: the last attempt of the launcher that reports the end, if it states it; the report of a launcher that
+-- Slurm has replaced by another (the job was requeued) is ignored.
 create or replace function wlb_run_end_by(p_name text, p_uid bigint, p_attempt uuid, p_state text, p_reason text)
 returns text language plpgsql as $$
 declare
@@ -232,8 +232,8 @@ begin
 	if not newest or (d->>'state') not in ('complete', 'failed') then
 		return;
 	end if;
-	-- Without `wlb run` nobody else says how the run ended. With it, this corrects what had to be guessed: a job that
-	-- Slurm calls COMPLETED may be a script that does not look at what its launcher returned.
+	-- Without `wlb run` nothing else reports how the run ended. With it, this corrects an inference: a job that
+	-- Slurm calls COMPLETED may be a script that ignores what its launcher returned.
 	update runs set state = d->>'state', ended_by = 'attempt', ended_at = coalesce(ended_at, p_time),
 		reason = case when (d->>'state') = 'complete' then '' else (select reason from attempts where id = a.id) end
 	where id = a.run_id and ended_by is distinct from 'launcher' and (not a.launched
@@ -243,8 +243,8 @@ end $$;
 
 -- ---- queued again ------------------------------------------------------------------------------------------------------
 
--- The job of the run is to be queued again, for p_reason: which time this is; 0 when it was p_most times already or the
--- run is over; -1 when it has just been done. An attempt that is open ends.
+-- Notes that the job of the run is queued again, for p_reason. Returns how many times that makes; 0 if it was p_most
+-- times already or the run is over; -1 if it has just been done. An attempt that is open ends.
 create function wlb_run_requeue(p_run bigint, p_attempt bigint, p_reason text, p_most integer)
 returns integer language plpgsql as $$
 declare
@@ -264,7 +264,7 @@ begin
 	return r.requeues + 1;
 end $$;
 
--- What is needed to judge an open run by its Slurm job. `told`: the launcher has said how the last attempt ended.
+-- The data for judging an open run by its Slurm job. `told`: the launcher has reported how the last attempt ended.
 create or replace function wlb_runs_open() returns json language sql stable as $$
 	select coalesce(json_agg(json_build_object('run_pk', r.id, 'run', r.name, 'job_id', r.job_id, 'uid', r.uid,
 		'min_nodes', coalesce((r.policy->>'min_nodes')::integer, 0),
@@ -286,7 +286,7 @@ $$;
 -- ---- what the next decision needs to know of the past -------------------------------------------------------------------
 
 -- How many attempts in a row, the newest first, ended without a new step. One that lost a node, its launcher or its
--- script is not held against the program.
+-- script does not count against the program.
 create function wlb_attempts_without_progress(p_run bigint, p_next uuid) returns bigint language sql stable as $$
 	with ended as (
 		select a.number, a.new_steps = 0 and not exists (select from faults f where f.attempt_id = a.id
@@ -296,7 +296,7 @@ create function wlb_attempts_without_progress(p_run bigint, p_next uuid) returns
 	select count(*) from ended where number > coalesce((select max(number) from ended where not no_progress), 0)
 $$;
 
--- The ranks whose death broke the run, the newest first: where, at which step (-1: nobody told; a trainer that reports
+-- The ranks whose death broke the run, the newest first: where, at which step (-1: not reported; a trainer that reports
 -- none is at 0), how long ago.
 create function wlb_run_crashes(p_run bigint, p_most bigint) returns json language sql stable as $$
 	select coalesce(json_agg(json_build_object('node', node, 'step', coalesce(nullif(step, 0), -1),
@@ -308,7 +308,7 @@ $$;
 
 drop function wlb_run_history(text, uuid);
 
--- p_uid asks; p_admin: root or SlurmUser.
+-- p_uid is the account that asks; p_admin: it is root or SlurmUser.
 create function wlb_run_history(p_name text, p_uuid uuid, p_uid bigint, p_admin boolean)
 returns json language plpgsql stable as $$
 declare
@@ -371,7 +371,7 @@ begin
 	update runs set
 		confirmed = runs.confirmed or p_submitted is not null,
 		submitted_at = coalesce(runs.submitted_at, p_submitted),
-		-- The plugin speaks first when a requeued job begins; that it was requeued must still show when `wlb run` asks.
+		-- When a requeued job begins the plugin announces it first; the requeue must still be visible when `wlb run` asks.
 		restart_count = case when over and p_launch is null then runs.restart_count
 			else greatest(runs.restart_count, p_restart_count) end,
 		job_name = case when p_job_name <> '' then p_job_name else runs.job_name end,
@@ -416,8 +416,8 @@ begin
 end $$;
 
 -- Stores the records of one request that are not stored yet. The sequence number moves in the same transaction. Several
--- connections deliver: the run's row is held first, so that one delivery of a run is stored after the other. Which fault is
--- the cause is settled once, after the last: a delivery may bring 1,000.
+-- connections deliver: the run's row is locked first, so that deliveries of a run are stored one after the other. Which
+-- fault is the cause is settled once, after the last: a delivery may bring 1,000.
 create or replace function wlb_deliver(p_attempt bigint, p_source text, p_body jsonb)
 returns json language plpgsql as $$
 declare
