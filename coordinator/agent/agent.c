@@ -23,10 +23,9 @@
 
 enum {
 	PERIOD_MS = 1000,
-	REPORT_MS = 2000, /* one report, answered or not */
-	GOODBYE_MS = 500, /* the last one: nothing of a step remains a second after it */
-	NODES_IN_1_MS =
-		10, /* the reports of one event are delayed at random, by up to 1 ms for so many nodes of the step */
+	REPORT_MS = 2000,       /* one report, answered or not */
+	GOODBYE_MS = 500,       /* the last one: nothing of a step remains a second after it */
+	NODES_IN_1_MS = 10,     /* reports of one event get a random delay, up to 1 ms for so many nodes of the step */
 	OBEY_MS = 5000,         /* from the order to end until ranks are killed */
 	KILL_AGAIN_MS = 1000,   /* a process may have been started meanwhile */
 	KILL_MOST_MS = 30000,   /* a process that the kernel does not end by then is left */

@@ -88,7 +88,7 @@ static enum verdict send_batch(struct wlb_connection *connection, struct wlb_spo
 	snprintf(path, sizeof(path), "/v1/runs/%s/records", wlb_spool_whose(spool)->run_id);
 	char *body = wlb_spool_batch(spool, records, error);
 	if (body == NULL)
-		return VERDICT_AWAY; /* no memory, or a disk that fails */
+		return VERDICT_AWAY; /* out of memory, or a disk error */
 	int rc = wlb_connection_call(connection, "POST", path, body, timeout_ms, &reply, error);
 	free(body);
 	if (rc != 0)

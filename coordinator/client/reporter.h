@@ -1,14 +1,15 @@
 /*
  * The reporter sends what a run recorded to the coordinator, and never delays the run.
  *
- * Records are appended to a spool file first (one JSON object a line, see docs/api.md) and sent by a thread of the
- * reporter's own. The coordinator answers with the last sequence number it has committed to PostgreSQL; only then may
- * a record be forgotten. While the coordinator or its database is away the spool grows; nothing else happens. A record
- * is delivered at least once and stored exactly once: the coordinator ignores sequence numbers it already has.
+ * Records are appended to a spool file first (one JSON object a line, see docs/api.md) and sent by the
+ * reporter's thread. The coordinator answers with the last sequence number it has committed to PostgreSQL; only then
+ * may a record be deleted. While the coordinator or its database does not answer, the spool grows and nothing else
+ * changes. A record is delivered at least once and stored exactly once: the coordinator ignores sequence numbers it
+ * already has.
  *
  * One process of a node (local rank 0) also sends a report each second over the same connection, and watches the other
- * local ranks through pidfds: a rank that vanishes is reported at once. That the connection itself closes without a
- * goodbye tells the coordinator that this process is gone.
+ * local ranks through pidfds: a rank that vanishes is reported at once. If the connection closes without a goodbye, the
+ * coordinator concludes that this process is gone.
  */
 #ifndef COORDINATOR_CLIENT_REPORTER_H
 #define COORDINATOR_CLIENT_REPORTER_H
@@ -22,8 +23,7 @@
 struct wlb_reporter_options {
 	const char *run_id;     /* WLB_RUN_ID */
 	const char *attempt_id; /* WLB_ATTEMPT_ID: a UUID, made by `wlb run` or by rank 0 */
-	const char *source;     /* the source of the records: "rank0", "run"; NULL: this process only reports, it has no
-	                           spool */
+	const char *source;     /* of the records: "rank0", "run"; NULL: this process only reports, without a spool */
 	const char *spool_dir;  /* on the run's shared file system; created when missing */
 	const char *node;       /* this process's node name, for reports; NULL: records only, no reports */
 	int rank;               /* of this process, -1 for `wlb run` */

@@ -26,7 +26,7 @@ update attempts set launcher_told = true where launched and exit_code is not nul
 -- The keys of faults.proof, which decide between the faults of an attempt:
 --   exit_code    rank_lost: how its process ended, 128 + signal; absent if that was concluded from its connection
 --   first        rank_lost: srun saw that rank end before all others
---   alive_at     node_lost: when wlbd last received anything from the node, seconds since 1970
+--   alive_at     node_lost: when wlbd last knew that the node was alive, seconds since 1970
 --   step_broken  step_failed: srun or a slurmstepd was killed
 --   during       launcher_lost, script_lost: seconds since 1970; absent if the time is not known
 --
