@@ -26,7 +26,7 @@ int wlb_fail_in(struct wlb_error *error, const char *format, ...)
 	va_end(args);
 	if (length < 0 || (size_t)length + 3 > sizeof(context))
 		return -1;
-	/* The cause moves right, losing its tail where both do not fit. */
+	/* Moves the cause to the right; its end is cut off where both do not fit. */
 	size_t space = sizeof(error->message) - (size_t)length - 3;
 	size_t cause = strnlen(error->message, space);
 	memmove(error->message + length + 2, error->message, cause);

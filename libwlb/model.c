@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* A field that must lie in [1, limit]; limits only keep products of two or three far from overflow. */
+/* A field that must lie in [1, limit]; the limits prevent overflow of products of two or three fields. */
 static int check_count(const char *field, int64_t value, int64_t limit, struct wlb_error *error)
 {
 	if (value >= 1 && value <= limit)

@@ -1,10 +1,10 @@
 /*
  * Loads OpenBLAS.
  *
- * It is loaded here and not linked, because what it reads once, when it is loaded, must be set before: its processor
- * type and its number of threads. The releases that distributions ship fall back to SSE3 on every processor model that
- * is younger than they are, which makes products five times slower; so the processor type is chosen by what the
- * processor can do, unless the user has chosen.
+ * It is loaded here and not linked, because it reads its processor type and its number of threads when it is loaded,
+ * and both must be set before. The releases in distributions fall back to SSE3 on every processor model that is newer
+ * than the release, which makes products five times slower; the processor type is therefore chosen by the features of
+ * the processor, unless the user has set it.
  */
 #include "kernels/cpu/cpu.h"
 
@@ -47,8 +47,8 @@ int wlb_cpu_load_blas(struct wlb_cpu_blas *blas, struct wlb_error *error)
 		                "%s has no cblas_sgemm, cblas_dgemm or openblas_set_num_threads; install Debian's "
 		                "libopenblas0",
 		                LIBRARY);
-	/* One pool of threads: OpenMP's. Two pools would wait for work on the same cores, each in the other's way;
-	 * gemm.c shares a product among OpenMP's threads instead. */
+	/* One pool of threads: OpenMP's. Two pools would compete for the same cores while they wait for work; gemm.c
+	 * divides a product among OpenMP's threads instead. */
 	set_num_threads(1);
 	return 0;
 }

@@ -2,9 +2,9 @@
 
 #include <time.h>
 
-/* Of the calling thread alone: it does its share of every operation, and the shares are alike, so between ranks with
- * equally many threads its time compares as the sum of all would. The time of the whole process would also count
- * threads that do not compute. */
+/* Of the calling thread alone: it computes its share of every operation, and all shares are equal, so that its time is
+ * comparable between ranks with the same number of threads. The time of the whole process would also count threads that
+ * do not compute. */
 double wlb_cpu_busy_s(struct wlb_device *device)
 {
 	(void)device;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* One row's share of its softmax, as it stands in statistics[tokens, 3]. */
+/* One rank's share of a row's softmax, as in statistics[tokens, 3]. */
 struct share {
 	real most; /* the largest logit; -infinity where the slice is empty */
 	real sum;  /* of exp(logit - most) */

@@ -15,7 +15,7 @@ enum { ALIGNMENT = 64, PAGE = 4096, HUGE_PAGE = 2 << 20 };
 /* From here on several threads are faster than one. */
 enum { PARALLEL_BYTES = 1 << 20 };
 
-/* What is larger than this has left the caches before it is read again. */
+/* Memory larger than this is evicted from the caches before it is read again. */
 enum { STREAM_BYTES = 32 << 20 };
 
 static size_t aligned(size_t bytes, size_t to)

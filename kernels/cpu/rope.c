@@ -1,6 +1,6 @@
 #include "kernels/cpu/operations.h"
 
-/* Angles are computed in double for either element type: at position 100,000 a float has lost the fine ones. */
+/* Angles are computed in double for either element type: at position 100,000 a float is too coarse for small angles. */
 static void token_angles(real *cosines, real *sines, const double *frequency, int32_t position, int half, int direction)
 {
 	for (int i = 0; i < half; i++) {

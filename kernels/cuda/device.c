@@ -14,7 +14,7 @@ static void close_device(struct wlb_device *device)
 	free(cuda);
 }
 
-/* The rank has the GPU to itself: what passes between two points at which the stream is empty is its own time. */
+/* No other rank uses the GPU: the time between two points at which the stream is empty is the rank's own. */
 static double busy_s(struct wlb_device *device)
 {
 	(void)device;

@@ -1,6 +1,6 @@
 /*
- * Seconds of kernels, from tiles and a speed. The same bits on every machine: ranks that predict for themselves must
- * choose alike, and the logarithms of mathematical libraries differ between processors.
+ * Seconds of kernels, from tiles and a speed. The results are the same bits on every machine: each rank predicts by
+ * itself and all must make the same choice, and the logarithms of mathematical libraries differ between processors.
  */
 #include "libwlb/wlb.h"
 
@@ -113,8 +113,8 @@ static int64_t floor_sum(int64_t count, int64_t by, int64_t step, int64_t from)
 	return sum;
 }
 
-/* Pairs of a query and a key in all tiles that a causal kernel does: a tile of queries meets every tile of keys up to
- * the last that its last query sees. */
+/* Pairs of a query and a key in all tiles that a causal kernel computes: each tile of queries with every tile of keys
+ * up to the last that its last query sees. */
 static double tiled_pairs(const struct wlb_kernel_time *time, int64_t q_tokens, int64_t k_tokens)
 {
 	int64_t q_tile = time->q_tile, k_tile = time->k_tile;
@@ -132,7 +132,8 @@ static double logarithm(double x)
 	return (double)exponent + 2.0 * mantissa;
 }
 
-/* Where a length lies in rising lengths: between points `low` and `low + 1` at `share`, or on `low` where share is 0.
+/* The position of a length among ascending lengths: between points `low` and `low + 1` at `share`, or on `low` where
+ * share is 0.
  */
 struct place {
 	size_t low;

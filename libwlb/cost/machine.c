@@ -14,7 +14,7 @@ struct range {
 #field, offsetof(struct wlb_machine, field), least, most                                               \
 	}
 
-/* Wide: they catch a wrong unit (GB for bytes, ms for s) or sign, not an unusual machine. */
+/* The ranges are wide: they detect a wrong unit (GB for bytes, ms for s) or sign and accept unusual machines. */
 static const struct range ranges[] = {
 	RANGE(peak_flops, 1e9, 1e18),
 	RANGE(gemm_efficiency, 1e-3, 1.0),

@@ -1,5 +1,5 @@
 /*
- * What a GPU must hold, after Korthikanti et al. (2022), "Reducing Activation Recomputation in Large Transformer
+ * The memory that a GPU needs, after Korthikanti et al. (2022), "Reducing Activation Recomputation in Large Transformer
  * Models", for the layers of Llama: no dropout, a gated MLP, grouped keys and values. Sequence parallelism is on, so
  * that all activations of a layer are split over tp.
  */

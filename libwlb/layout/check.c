@@ -1,4 +1,5 @@
-/* Whether a layout can run on the ranks there are and split the model, and whether a plan can run: every rule once. */
+/* The rules of layouts and plans, each checked in one place: whether a layout can run on the given ranks and split the
+ * model, and whether a plan can run. */
 #include "libwlb/wlb.h"
 
 #include <stdarg.h>

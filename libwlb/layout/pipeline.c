@@ -1,4 +1,4 @@
-/* Which layers each chunk of a pipeline has, and in which order a stage runs its passes. */
+/* The layers of each chunk of a pipeline, and the order in which a stage runs its passes. */
 #include "libwlb/wlb.h"
 
 static int64_t place_of(const struct wlb_plan *plan, int32_t stage, int32_t chunk)

@@ -60,7 +60,7 @@ static int check(const struct wlb_search_options *o, const struct wlb_machine *m
 	return 0;
 }
 
-/* The samples' documents, and what a step of the global batch is made of. */
+/* Reads the documents of the samples and sets the work of a step of the global batch. */
 static int read_samples(struct wlb_search *search, struct wlb_error *error)
 {
 	const struct wlb_search_options *o = &search->options;
@@ -111,8 +111,8 @@ static int read_nodes(struct wlb_search *search, struct wlb_error *error)
 	return wlb_topology_order(o->topology, o->nodes, search->order, search->leaf, error);
 }
 
-/* Those that fit first, by rising guess; the others by what they miss. Ties by the plan, so that equal inputs give
- * equal answers. */
+/* Orders plans that fit first, by ascending guess, then the others, by missing bytes. Ties are broken by the plan, so
+ * that equal inputs give equal results. */
 static int by_guess(const void *a, const void *b)
 {
 	const struct wlb_search_plan *x = a, *y = b;
@@ -124,7 +124,7 @@ static int by_guess(const void *a, const void *b)
 	return p != q ? (p < q ? -1 : 1) : memcmp(&x->candidate.plan, &y->candidate.plan, sizeof(x->candidate.plan));
 }
 
-/* Those that were simulated first. */
+/* Orders simulated plans first, by step time. */
 static int by_time(const void *a, const void *b)
 {
 	const struct wlb_search_plan *x = a, *y = b;
@@ -133,7 +133,7 @@ static int by_time(const void *a, const void *b)
 	return p != q ? (p < q ? -1 : 1) : memcmp(&x->candidate.plan, &y->candidate.plan, sizeof(x->candidate.plan));
 }
 
-/* Simulates by rising guess those whose bound is under the best so far. */
+/* Simulates, by ascending guess, the plans whose bound is below the best step time so far. */
 static int simulate_all(struct wlb_search *search, size_t fitting, struct wlb_search_result *result,
                         struct wlb_error *error)
 {
@@ -254,7 +254,7 @@ struct wlb_search_result *wlb_search(const struct wlb_model *model, const struct
 
 void wlb_search_free(struct wlb_search_result *result)
 {
-	struct found *found = (struct found *)result; /* its first member */
+	struct found *found = (struct found *)result; /* the result is its first member */
 	if (found == NULL)
 		return;
 	free(found->ranked);

@@ -1,4 +1,4 @@
-/* Every plan that the GPUs and the model allow, with what it needs and a bound on how fast it can be. */
+/* Every plan that the GPUs and the model allow, with its memory and a lower bound of its step time. */
 #include "libwlb/layout/search_enumerate.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ static int64_t slots_of(const struct wlb_search *search, int32_t tp)
 	return slots;
 }
 
-/* Seconds that grow with what is moved; what a collective takes whatever it moves is left out. */
+/* Seconds of a collective that are proportional to its bytes, without its latency. */
 static double moved_s(const struct wlb_machine *machine, int ranks, int on_node, double bytes)
 {
 	return wlb_machine_gather_s(machine, ranks, on_node, 0, bytes) -
@@ -31,7 +31,7 @@ static double best_gemm(const struct wlb_machine *machine)
 	return best;
 }
 
-/* Seconds one layer's keys and values take to gather, for a step's tokens of one replica. */
+/* Seconds to gather the keys and values of one layer, for a step's tokens of one replica. */
 static double gather_keys_s(const struct wlb_search *search, const struct wlb_plan *plan, double tokens)
 {
 	const struct wlb_layout *l = &plan->layout;
@@ -41,8 +41,8 @@ static double gather_keys_s(const struct wlb_search *search, const struct wlb_pl
 	       moved_s(&search->machine, l->cp, on_node, 4.0 * tokens * wlb_plan_kv_width(plan, &search->model));
 }
 
-/* Seconds that no step can be under: a mean stage of a mean replica does its computation at full speed and moves its
- * bytes, waiting for nobody. *keys_s receives what gathering keys and values adds. */
+/* A lower bound of the step time: a mean stage of a mean replica computes at full speed and moves its bytes without
+ * waiting. *keys_s receives the time that gathering keys and values adds. */
 static double bound_s(const struct wlb_search *search, const struct wlb_plan *plan, double *keys_s)
 {
 	const struct wlb_model *m = &search->model;
@@ -81,7 +81,7 @@ static void judge(const struct wlb_search *search, struct wlb_search_plan *found
 		split += (double)(INT64_C(1) << b) > rank_tokens ? search->tokens_of_length[b] : 0.0;
 	}
 	double busy_s = c->bound_s + (search->options.dynamic ? keys_s * split / all : 0.0);
-	/* And the bubble of equal micro-batches. */
+	/* Adds the bubble of equal micro-batches. */
 	found->guess_s = busy_s * (1.0 + (plan->layout.pp - 1) / ((double)plan->micro_batches * plan->interleave));
 }
 
@@ -111,7 +111,7 @@ static void weigh(const struct wlb_search *search, struct wlb_candidate *c)
 	c->missing_bytes = fmax(0.0, c->memory.total - search->machine.memory_bytes);
 }
 
-/* The plan with the least recomputation that fits; that of the most where none does. */
+/* Adds the plan with the least recomputation that fits, or the one with the most where none fits. */
 static int add_plan(struct wlb_search *search, struct wlb_plan plan, struct wlb_error *error)
 {
 	const struct wlb_search_options *options = &search->options;
@@ -167,7 +167,7 @@ static int add_pipelines(struct wlb_search *search, int32_t tp, int32_t cp, int6
 	for (int32_t pp = 1; pp <= most; pp++) {
 		int64_t dp = slots / ((int64_t)cp * pp);
 		struct wlb_plan plan = {.layout = {tp, cp, pp, 1}, .zero_stage = search->options.zero_stage};
-		/* A replica without a window of its own would have nothing long enough to do. */
+		/* Each replica needs at least one window of the batch. */
 		plan.layout.dp = (int)(dp < search->options.global_batch ? dp : search->options.global_batch);
 		for (int32_t v = 1; v <= search->options.max_interleave; v++) {
 			if (v > 1 && (pp == 1 || (int64_t)pp * v > search->model.num_hidden_layers))

@@ -23,7 +23,7 @@ static void free_assigned(struct assigned *assigned)
 	free(assigned->spans);
 }
 
-/* Takes documents of the samples, over again from the first where they do not suffice, up to `wanted` tokens. */
+/* Takes documents of the samples up to `wanted` tokens, starting again from the first where there are too few. */
 static int take_documents(const struct wlb_search *search, double wanted, struct assigned *assigned)
 {
 	double mean = 0.0, sum = 0.0;
@@ -80,8 +80,8 @@ static int32_t *leaves_of(const struct wlb_search *search, const struct wlb_plan
 	return leaf;
 }
 
-/* Passes and what they wait for grow with the number of micro-batches; filling and draining the pipeline, the
- * gradients and the optimizer do not. */
+/* Scales the times of passes and of their waits, which grow with the number of micro-batches, but not those of the
+ * pipeline's start and end, the gradients and the optimizer. */
 static void scale_time(const struct wlb_sim_time *time, double times, struct wlb_candidate *c)
 {
 	c->time = *time;
@@ -94,7 +94,7 @@ static void scale_time(const struct wlb_sim_time *time, double times, struct wlb
 	c->step_s = c->time.step_s;
 }
 
-/* Of one replica, enough to know how it goes on. */
+/* The number of micro-batches simulated for one replica. */
 static int32_t simulated_micro_batches(const struct wlb_plan *plan)
 {
 	int32_t pp = plan->layout.pp;

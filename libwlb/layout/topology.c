@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* Deeper than any fabric, and than the stack may be asked for. */
+/* Limit of the depth: more than any fabric has; it bounds the use of the stack. */
 enum { MOST_LEVELS = 64 };
 
 /* A walk down the switch tree, depth first. */
@@ -57,7 +57,7 @@ static int descend(struct walk *walk, int32_t index, int level)
 	return place_nodes(walk, index);
 }
 
-/* Marks in `child` the switches that hang below another one. */
+/* Marks in `child` the switches that are below another one. */
 static int find_children(const struct wlb_topology *topology, unsigned char *child, struct wlb_error *error)
 {
 	for (size_t s = 0; s < topology->count; s++)

@@ -28,7 +28,7 @@ int wlb_assignment_reserve(struct wlb_assignment *assignment, size_t count)
 	    wlb_grow((void **)&assignment->order, &order, count, sizeof(*assignment->order)) < 0 ||
 	    wlb_grow((void **)&assignment->next, &next, count, sizeof(*assignment->next)) < 0)
 		return -1;
-	assignment->capacity = spans; /* all three have grown alike */
+	assignment->capacity = spans; /* all three have the same capacity */
 	return 0;
 }
 

@@ -28,7 +28,7 @@ void wlb_bins_reset(struct wlb_bins *bins)
 		bins->heap[b] = b;
 }
 
-/* Whether the bin at place x of the heap comes before the one at place y. */
+/* Returns 1 where the bin at place x of the heap is before the bin at place y. */
 static int before(const struct wlb_bins *bins, int32_t x, int32_t y)
 {
 	int32_t a = bins->heap[x], b = bins->heap[y];

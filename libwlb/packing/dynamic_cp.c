@@ -1,9 +1,9 @@
 /*
  * Dynamic context parallelism: every document on as many ranks as it needs, 1, 2, 4 ... or all.
  *
- * Groups of 2^k ranks lie at multiples of 2^k, and larger groups are assigned first. So all ranks of a group have the
- * same load when its documents come, nothing is lost to waiting inside it, and two groups that share ranks run
- * in the same order everywhere.
+ * Groups of 2^k ranks lie at multiples of 2^k, and larger groups are assigned first. All ranks of a group therefore
+ * have the same load when its documents are assigned, no rank waits inside a group, and two groups that share ranks run
+ * in the same order on all of them.
  */
 #include "libwlb/packing/assign.h"
 
@@ -18,7 +18,7 @@ static const double equal_enough = 1.004;
 struct dynamic_cp {
 	struct wlb_assignment assignment; /* its bins are the slots, one for each rank of each micro-batch */
 	struct wlb_bins groups;
-	struct wlb_place *places; /* of the attempt at hand */
+	struct wlb_place *places; /* of the current attempt */
 	size_t count;
 	int32_t ranks;
 	int32_t micro_batches;
@@ -80,7 +80,7 @@ static void load_slots(struct dynamic_cp *s, const struct wlb_assigned_span *ass
 	}
 }
 
-/* The groups of one size as bins, each as loaded as its fullest rank. */
+/* Makes bins of the groups of one size; the load of a group is that of its fullest rank. */
 static void gather_groups(struct dynamic_cp *s, int32_t group)
 {
 	int32_t each = s->ranks / group;
@@ -97,7 +97,7 @@ static void gather_groups(struct dynamic_cp *s, int32_t group)
 	wlb_bins_heapify(&s->groups);
 }
 
-/* Ranks the documents that need groups of this size; whether there are any. */
+/* Adds the documents that need groups of this size, in order; returns 1 where there are any. */
 static int rank_group(struct dynamic_cp *s, int32_t group)
 {
 	s->assignment.ordered = 0;
@@ -144,8 +144,8 @@ static int assign_singles(struct dynamic_cp *s)
 	return 0;
 }
 
-/* Deals everything, no document's part on a rank above `most_work` where ranks allow. Gives the work of the fullest
- * rank, or -1 where a document does not fit. */
+/* Assigns all documents, with no part of a document on a rank above `most_work` where there are enough ranks. Returns
+ * the work of the fullest rank, or -1 where a document does not fit. */
 static double attempt(struct dynamic_cp *s, double most_work)
 {
 	double fullest = 0.0;
@@ -165,7 +165,7 @@ static double attempt(struct dynamic_cp *s, double most_work)
 	return fullest;
 }
 
-/* Larger and larger groups until the ranks are equal; keeps the most equal of all attempts. */
+/* Tries larger and larger groups until the ranks are equal; keeps the most equal attempt. */
 static int search(struct dynamic_cp *s, struct wlb_place *places, struct wlb_load *loads, struct wlb_error *error)
 {
 	double mean = 0.0, best = -1.0, part = 1.0;

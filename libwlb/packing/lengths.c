@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* The least length is what brings the mean to 3,962. */
+/* The least length is chosen so that the mean is 3,962. */
 enum { KNOTS = 8, BISECTIONS = 24 };
 static const double length_at[KNOTS] = {287, 646, 3227, 5784, 6110, 26070, 119836, 124913};
 

@@ -17,7 +17,7 @@ static const struct {
 };
 enum { STRATEGIES = sizeof(strategies) / sizeof(strategies[0]) };
 
-/* Where the price of waiting starts; it is steered from there. */
+/* The initial price of waiting. */
 static const double first_price = 0.2;
 
 const char *wlb_strategy_name(enum wlb_strategy strategy)
@@ -67,7 +67,7 @@ static int check_options(const struct wlb_packer_options *o, struct wlb_error *e
 	return 0;
 }
 
-/* Equal lengths are what plain and fixed are; the others may go above the window. */
+/* plain and fixed have micro-batches of equal length; those of the others may be longer than the window. */
 static int64_t max_tokens_of(const struct wlb_packer_options *o)
 {
 	if (o->strategy == WLB_STRATEGY_PLAIN || o->strategy == WLB_STRATEGY_FIXED)
@@ -120,7 +120,7 @@ void wlb_packer_free(struct wlb_packer *packer)
 	free(packer);
 }
 
-/* Whether the batch may come; *spans is what it is cut to at the window. */
+/* Checks the batch; *spans is the number of spans after it is cut at the window. */
 static int check_batch(const struct wlb_packer *packer, const struct wlb_span *batch, size_t count, int64_t *tokens,
                        size_t *spans, struct wlb_error *error)
 {
@@ -164,7 +164,7 @@ static void take_in(struct wlb_packer *packer, const struct wlb_span *batch, siz
 	}
 }
 
-/* Hands out what has a bin, by micro-batch, and closes up what waits. */
+/* Writes the spans that have a bin to the step, by micro-batch, and moves those that wait to the front of the array. */
 static void hand_out(struct wlb_packer *packer)
 {
 	struct wlb_assignment *assignment = &packer->assignment;
@@ -208,7 +208,7 @@ static void describe(struct wlb_packer *packer)
 		out->held_tokens += assignment->spans[i].span.tokens;
 }
 
-/* Tokens wait held / flow steps in the mean (Little's law): dearer waiting where that is above the target. */
+/* The mean wait of tokens is held / flow steps (Little's law); the price rises where that is above the target. */
 static void steer_price(struct wlb_packer *packer)
 {
 	static const double calm = 25.0, least = 0.01, most = 10.0;

@@ -1,11 +1,11 @@
 /*
- * Which documents leave at a step, and how they are assigned.
+ * Chooses the documents of a step and assigns them to micro-batches.
  *
- * Work grows with the square of a document's length, so a micro-batch with a long document can only be matched
- * by others that hold long ones too: long documents wait until enough are there. Waiting has a price. Every
- * release worth a thought holds the heaviest long documents back, lets all other long ones go, and fills up with
- * short ones, oldest first, to some level of work. For each it is computed how unequal the micro-batches will be
- * and what the documents left behind cost; the cheapest is taken. The price follows the mean wait aimed at.
+ * Work grows with the square of a document's length, so only micro-batches that also have long documents can equal a
+ * micro-batch with a long document: long documents wait until enough of them are held. Waiting has a price. A candidate
+ * release holds back the heaviest long documents, takes all other long ones, and adds short ones, oldest first, up to
+ * some level of work. The cost of a candidate is the imbalance of its micro-batches plus the price of the documents
+ * that it leaves; the cheapest candidate is released. The price is adjusted to the target of the mean wait.
  */
 #include "libwlb/packing/packer_balanced.h"
 
@@ -14,32 +14,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Longer than this part of the window is long: few enough to think about one by one. */
+/* A document longer than seq_length / LONG_PART is long: few enough to be evaluated one by one. */
 enum { LONG_PART = 8, FULL_SEARCH = 256, LEAST_STEP_PART = 4 };
 
-/* A document waiting for n steps counts 1 + n times this, so that the old go before the limit makes them. */
+/* The weight of a document that has waited n steps is 1 + n times this, so that old documents are released before the
+ * limit forces it. */
 static const double impatience = 0.1;
 
 struct release {
-	size_t held;           /* the heaviest long documents, which stay */
-	double short_tokens;   /* that go */
-	double missing_tokens; /* for a step; comes before the cost */
+	size_t held;           /* number of the heaviest long documents that are held back */
+	double short_tokens;   /* of short documents that are released */
+	double missing_tokens; /* tokens short of the least step; compared before the cost */
 	double cost;
 };
 
 struct scene {
 	size_t longs;
-	size_t most_held; /* the first that is due must go, and all lighter ones with it */
+	size_t most_held; /* limit of `held`: the first document that is due is released, and all lighter ones */
 	double short_tokens;
 	double short_work;
-	double flow_tokens; /* of a step, in the mean */
+	double flow_tokens; /* of a step, mean */
 	double least_tokens;
 	struct release best;
 };
 
-/* The trial bins once the long documents are in. */
+/* The trial bins with the long documents in them. */
 struct trial {
-	double waiting_tokens; /* weighed by impatience */
+	double waiting_tokens; /* weighted by impatience */
 	double tokens;
 	double work;
 	double level; /* work of the heaviest bin */
@@ -110,8 +111,9 @@ static int less_first(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Pours short documents, taken as a fluid, over the trial bins: up to the heaviest bin costs no balance; above,
- * bins without space fall behind one by one, and each such level is a release worth a thought. */
+/* Evaluates levels to which short documents, treated as divisible, fill the trial bins. Up to the work of the heaviest
+ * bin the balance does not get worse; above it one bin after another has no space left and stays below the level, and
+ * each such level is a candidate release. */
 static void pour(const struct wlb_packer *packer, struct scene *scene, const struct trial *trial, size_t held)
 {
 	const struct wlb_bins *bins = &packer->trial;
@@ -136,7 +138,8 @@ static void pour(const struct wlb_packer *packer, struct scene *scene, const str
 	}
 }
 
-/* Thinks the release through that holds back the `held` heaviest; 0 where holding so much cannot be cheapest. */
+/* Evaluates the releases that hold back the `held` heaviest documents; returns 0 where holding so many cannot be
+ * cheapest. */
 static int think(struct wlb_packer *packer, struct scene *scene, size_t held)
 {
 	const struct wlb_assignment *assignment = &packer->assignment;
@@ -162,7 +165,7 @@ static int think(struct wlb_packer *packer, struct scene *scene, size_t held)
 	return 1;
 }
 
-/* All releases where there are few, else every stride-th and then those around the best. */
+/* Evaluates all releases where there are few, else every stride-th and then those around the best. */
 static void choose(struct wlb_packer *packer, struct scene *scene)
 {
 	size_t stride = 1 + scene->longs / FULL_SEARCH;
@@ -176,7 +179,7 @@ static void choose(struct wlb_packer *packer, struct scene *scene)
 			think(packer, scene, held);
 }
 
-/* Ranks what goes: the long documents are ranked already, the short ones follow, oldest first. */
+/* Adds the released documents in order: the long ones are already in order, the short ones follow, oldest first. */
 static void release(struct wlb_packer *packer, const struct release *best)
 {
 	struct wlb_assignment *assignment = &packer->assignment;

@@ -1,7 +1,7 @@
-/* What the balanced strategy is compared with. */
+/* The baselines of the balanced strategy. */
 #include "libwlb/packing/packer_baselines.h"
 
-/* Concatenates all that came and cuts at every multiple of the window. */
+/* Concatenates the batch and cuts it at every multiple of the window. */
 void wlb_packer_plain(struct wlb_packer *packer)
 {
 	struct wlb_assignment *assignment = &packer->assignment;
@@ -28,8 +28,8 @@ static void rank_all(struct wlb_assignment *assignment)
 	wlb_assignment_sort(assignment);
 }
 
-/* Most work first to the lightest with space in the window; a span that fits nowhere whole is cut to fill the space
- * left. */
+/* Assigns the span with the most work first, to the lightest micro-batch with space in the window; a span that fits in
+ * none as a whole is cut to fill the space left. */
 void wlb_packer_fixed(struct wlb_packer *packer)
 {
 	rank_all(&packer->assignment);
@@ -37,7 +37,7 @@ void wlb_packer_fixed(struct wlb_packer *packer)
 	wlb_packer_cut_rest(packer, INT64_MAX);
 }
 
-/* Has the N oldest documents of a full queue, those of (over, up_to] tokens, take part in the step; at the end of
+/* Adds the N oldest documents of a full queue, which holds those of (over, up_to] tokens, to the step; at the end of
  * the data the queue need not be full. */
 static void release_queue(struct wlb_packer *packer, int64_t over, int64_t up_to)
 {

@@ -7,13 +7,13 @@
 
 enum {
 	OPTION_WORDS = 8,
-	HEADER_WORDS = 1 + OPTION_WORDS + 4, /* magic, options, where the stream stands */
+	HEADER_WORDS = 1 + OPTION_WORDS + 4, /* magic, options, position in the stream */
 	SPAN_WORDS = 4,
 	WORD_BYTES = 8,
 };
 static const char magic[WORD_BYTES] = {'W', 'L', 'B', 'P', 'A', 'C', 'K', '1'};
 
-/* Where the stream stands, beside the documents held. */
+/* The position in the stream, without the documents held. */
 struct position {
 	int64_t step;
 	int64_t came_tokens;
@@ -58,7 +58,7 @@ static uint64_t checksum(const unsigned char *bytes, size_t count)
 	return hash;
 }
 
-/* What must be equal where the state is restored; work is known by two of its values. */
+/* Writes the options that must be equal where the state is restored; two values of `work` represent it. */
 static void put_options(const struct wlb_packer *packer, unsigned char **at)
 {
 	const struct wlb_packer_options *o = &packer->options;
@@ -102,7 +102,7 @@ void wlb_packer_save(const struct wlb_packer *packer, void *state)
 	put(&at, checksum(state, (size_t)(at - (unsigned char *)state)));
 }
 
-/* Whether the bytes are a whole state of a packer like this one; then *position is what they say. */
+/* Checks that the bytes are a complete state of a packer with equal options; sets *position from them. */
 static int check_state(const struct wlb_packer *packer, const unsigned char *state, size_t bytes,
                        struct position *position, struct wlb_error *error)
 {
@@ -138,7 +138,7 @@ static struct wlb_assigned_span get_span(const unsigned char **at)
 	return assigned;
 }
 
-/* Whether a packer that gave position->step steps can hold every document of the state. */
+/* Checks that a packer after position->step steps can hold every document of the state. */
 static int check_items(const struct wlb_packer *packer, const unsigned char *state, const struct position *position,
                        struct wlb_error *error)
 {

@@ -6,12 +6,12 @@
 static const double close_enough = 1e-4;
 enum { MOST_EXCHANGES = 8 };
 
-/* `out` leaves the heaviest bin for bin `to`, `in` (or nothing) comes back for it. */
+/* `out` moves from the heaviest bin to bin `to`, and `in`, if any, moves back. */
 struct exchange {
 	size_t out;
 	size_t in;
 	int32_t to;
-	double gain; /* how far the heavier of the two bins sinks */
+	double gain; /* decrease of the work of the heavier of the two bins */
 };
 
 static void chain_all(struct wlb_assignment *assignment)
@@ -43,7 +43,8 @@ static void consider(const struct wlb_assignment *assignment, double gap, struct
 		*best = now;
 }
 
-/* Half the gap is what should pass over. Both chains fall, so that the partner looked for only moves on. */
+/* The ideal exchange moves half the difference. Both chains are in descending order, so that the search for a partner
+ * only moves forward. */
 static void try_pair(const struct wlb_assignment *assignment, int32_t from, int32_t to, struct exchange *best)
 {
 	double gap = assignment->bins.loads[from].work - assignment->bins.loads[to].work;

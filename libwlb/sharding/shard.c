@@ -1,4 +1,4 @@
-/* Sharding of a micro-batch: what is asked for, and by which way it is done. */
+/* Sharding of a micro-batch: checks the arguments and selects the method. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "libwlb/sharding/shard_cut.h"
 
 enum { MOST_RANKS = 65536 };
-static const int64_t most_tokens = (int64_t)1 << 30; /* lengths and rows are of 32 bits */
+static const int64_t most_tokens = (int64_t)1 << 30; /* lengths and rows have 32 bits */
 static const char *const names[] = {"per-sequence", "per-document", "adaptive"};
 
 const char *wlb_sharding_name(enum wlb_sharding sharding)
@@ -88,7 +88,7 @@ static int shard_documents(const struct wlb_shard_batch *batch, struct wlb_shard
 	return wlb_shard_builder_finish(&builder, batch, WLB_SHARDING_DOCUMENT);
 }
 
-/* The first chunks are a token longer: up to `ranks` of them one for each rank, then for each the second. */
+/* The first chunks are a token longer: the first `ranks` of them belong to different ranks, and so do the next. */
 static void add_sequence(struct wlb_shard_builder *builder, const struct wlb_shard_batch *batch)
 {
 	int32_t chunks = 2 * batch->ranks, start = 0;
@@ -134,7 +134,7 @@ static double slowest_s(const struct wlb_shards *shards, const struct wlb_kernel
 	return slowest;
 }
 
-/* The index in memory->made of the shards that were asked for; returns -1 if out of memory. `time` is for adaptive. */
+/* Returns the index in memory->made of the resulting shards, or -1 if out of memory. `time` is used for adaptive. */
 static int make_shards(enum wlb_sharding sharding, const struct wlb_kernel_time *time,
                        const struct wlb_shard_batch *batch, struct wlb_shard_memory *memory)
 {

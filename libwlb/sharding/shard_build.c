@@ -41,7 +41,7 @@ void wlb_shard_builder_add(struct wlb_shard_builder *b, struct wlb_rank_span spa
 	made->first_shard[span.rank + 1]++;
 }
 
-/* Where the keys of each document begin. */
+/* Sets keys[i] to the first key of document i. */
 static void find_keys(const struct wlb_shard_batch *batch, int32_t *keys)
 {
 	int32_t tokens = 0;
@@ -52,7 +52,7 @@ static void find_keys(const struct wlb_shard_batch *batch, int32_t *keys)
 	}
 }
 
-/* Sorts the spans by rank, each rank's in the order they came. next: one for each rank. */
+/* Sorts the spans by rank and keeps their order within a rank. next: one element for each rank. */
 static void place_shards(struct wlb_shard_builder *b, const int32_t *keys, size_t *next)
 {
 	struct wlb_shards *made = &b->result->shards;

@@ -2,13 +2,13 @@
  * Per-document cuts without padding. A document of n tokens on g ranks has 2 g chunks of n / 2g tokens; n mod 2g of
  * them have one more:
  *
- *  - The n mod g tokens that are over when each rank has as many as the others go round the ranks, on from where
- *    the last document stopped. So ranks stay within one token of each other after every document.
+ *  - The n mod g tokens that remain when each rank has equally many are assigned to ranks in turn, beginning after the
+ * last rank that received one. So ranks differ by at most one token after every document.
  *  - A rank with an odd number of tokens has the longer chunk in front (light, few keys) or at the back (heavy):
- *    whichever leaves it, and the ranks further in, nearer to equal attention over all documents so far. The
- *    longest document comes first, since shorter ones correct what it leaves.
+ *    whichever makes its attention over all documents so far, and that of the ranks still to be cut, more equal. The
+ * longest document is cut first, since shorter ones reduce the difference that it leaves.
  *
- * All of it in whole numbers.
+ * All arithmetic is in integers.
  */
 #include "libwlb/sharding/shard_cut.h"
 
@@ -22,16 +22,16 @@ struct document {
 struct cutter {
 	struct document *documents; /* longest first */
 	int64_t *pairs;             /* of a query and a key, of each rank so far */
-	int64_t next;               /* the rank that gets the next token that is over */
+	int64_t next;               /* the rank that receives the next remaining token */
 };
 
 /* A document that is being cut from both ends inwards, a rank at a time. */
 struct cut {
 	int64_t front; /* the tokens [front, back) are left */
 	int64_t back;
-	int64_t mean;       /* pairs of a rank, were all equal */
-	int64_t excess;     /* pairs that the ranks cut so far have above the mean, together */
-	int32_t ranks_left; /* after the one at hand */
+	int64_t mean;       /* pairs of each rank if all were equal */
+	int64_t excess;     /* total pairs of the ranks cut so far above their mean */
+	int32_t ranks_left; /* after the current one */
 };
 
 int32_t wlb_shard_group(const struct wlb_shard_batch *batch, size_t document)
@@ -75,7 +75,8 @@ static int64_t mean_pairs(const int64_t *pairs, int32_t ranks, int64_t tokens)
 	return sum / ranks;
 }
 
-/* How far from the mean a rank comes to stand, or the ranks still to be cut, which share what is left. */
+/* The greater of the distances from the mean of this rank and of the ranks still to be cut, which share the remainder.
+ */
 static int64_t unevenness(const struct cut *cut, int64_t pairs)
 {
 	int64_t own = llabs(pairs - cut->mean);
@@ -83,7 +84,7 @@ static int64_t unevenness(const struct cut *cut, int64_t pairs)
 	return own > others ? own : others;
 }
 
-/* The tokens of a rank's chunk in front, of `each` in both; `pairs` is what it has of other documents. */
+/* The number of tokens of a rank's front chunk, of `each` in both chunks; `pairs` are its pairs of other documents. */
 static int64_t choose_head(const struct cut *cut, int64_t pairs, int64_t each)
 {
 	int64_t fewer = each / 2, more = each - fewer;
@@ -92,7 +93,7 @@ static int64_t choose_head(const struct cut *cut, int64_t pairs, int64_t each)
 	return light <= heavy ? more : fewer;
 }
 
-/* Gives each rank its two chunks. The tokens that are over go to `remainder` ranks from `next` on. */
+/* Gives each rank its two chunks. The remaining tokens go to `remainder` ranks from `next` on. */
 static void cut_document(int64_t *pairs, int32_t ranks, int64_t tokens, int64_t next, uint8_t *longer)
 {
 	struct cut cut = {.back = tokens, .mean = mean_pairs(pairs, ranks, tokens)};

@@ -1,4 +1,4 @@
-/* What a rank's shards mean for its rows, and what they cost. */
+/* The rows of a rank's shards, and their cost. */
 #include "libwlb/wlb.h"
 
 void wlb_shards_lengths(const struct wlb_shards *shards, int32_t rank, int32_t *cu_seqlens_q, int32_t *cu_seqlens_k)

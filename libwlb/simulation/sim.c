@@ -38,7 +38,7 @@ static int least(int a, int b)
 	return a < b ? a : b;
 }
 
-/* Whether ranks `first` to `last` of the layout stand under different leaf switches. */
+/* Returns 1 where ranks `first` to `last` of the layout are under different leaf switches. */
 static int crosses(const struct wlb_sim *sim, int first, int last)
 {
 	const int32_t *leaf = sim->options.leaf;
@@ -51,7 +51,7 @@ static int stage_crosses(const struct wlb_sim *sim, int first, int last)
 	return first / sim->machine.gpus_per_node != last / sim->machine.gpus_per_node && crosses(sim, first, last);
 }
 
-/* Where the groups lie: the nodes of a group are neighbours, so that its first and last rank tell. */
+/* Finds which groups cross a leaf switch: the nodes of a group are consecutive, so its first and last rank decide. */
 static void find_groups(struct wlb_sim *sim)
 {
 	const struct wlb_layout *l = &sim->options.plan.layout;
@@ -80,7 +80,7 @@ static void set_costs(struct wlb_sim *sim)
 	sim->kv_token_bytes = 2.0 * 2.0 * wlb_plan_kv_width(&sim->options.plan, m);
 }
 
-/* Each stage of each replica goes at the pace of its slowest rank. */
+/* The speed of each stage of each replica is that of its slowest rank. */
 static void set_slowdown(struct wlb_sim *sim)
 {
 	const struct wlb_layout *l = &sim->options.plan.layout;

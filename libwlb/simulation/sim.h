@@ -1,12 +1,12 @@
-/* The parts of the simulator; internal. */
+/* Declarations that the files of the simulator share; internal. */
 #ifndef LIBWLB_SIMULATION_SIM_H
 #define LIBWLB_SIMULATION_SIM_H
 
 #include "libwlb/simulation/sim_pipeline.h"
 #include "libwlb/wlb.h"
 
-/* What one micro-batch asks of every layer, seconds. Computation is that of the slowest context-parallel rank, for
- * which the others wait, and of the mean one. */
+/* The load of one micro-batch on each layer, in seconds. Computation has two values: that of the slowest
+ * context-parallel rank, for which the others wait, and that of the mean one. */
 struct wlb_sim_load {
 	double forward_s, backward_s;
 	double forward_mean_s, backward_mean_s;
@@ -23,11 +23,11 @@ struct wlb_sim {
 	struct wlb_model model;
 	struct wlb_machine machine;
 	struct wlb_sim_options options;
-	/* Whether some group of the kind leaves a leaf switch; its ranks on one node. */
+	/* 1 where some group of the kind crosses a leaf switch; number of ranks of a group on one node. */
 	int tp_crosses, cp_crosses, dp_crosses;
 	int tp_on_node, cp_on_node, dp_on_node;
 	double layer_token_flops; /* GEMMs of one layer, one token, one tensor-parallel rank, forward */
-	double layer_token_bytes; /* through memory beside them */
+	double layer_token_bytes; /* memory traffic in addition to the GEMMs */
 	double head_token_flops;
 	double pair_s;              /* one query against one key, one layer, forward */
 	double kv_token_bytes;      /* keys and values that context parallelism gathers */
@@ -51,19 +51,19 @@ void wlb_sim_load(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load);
 /* Seconds of the forward pass of one layer that is done again where all is recomputed. */
 double wlb_sim_recompute_s(const struct wlb_sim *sim, const struct wlb_sim_load *load, double slow);
 
-/* How long the passes of one micro-batch take on one chunk. Gives the part of it that waits for the communication of
- * ZeRO-2 and 3, in every micro-batch. */
+/* Sets how long the passes of one micro-batch take on one chunk. Returns the part of it that waits for the
+ * communication of ZeRO-2 and 3, in every micro-batch. */
 double wlb_sim_time_passes(const struct wlb_sim *sim, const struct wlb_sim_load *load, int32_t stage, int32_t chunk,
                            double slow, double *forward_s, double *backward_s);
 
-/* Seconds to send what stage `stage` made to the next one, around the ring for the last. */
+/* Seconds to send the output of stage `stage` to the next stage; the last stage sends to the first. */
 double wlb_sim_send_s(const struct wlb_sim *sim, int32_t replica, int32_t stage, double bytes);
 
 /* Seconds to reduce the gradients of a chunk over dp x cp, and to gather its weights again after. */
 double wlb_sim_reduce_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk);
 double wlb_sim_gather_weights_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk);
 
-/* Seconds of the optimizer on the stage that has most parameters. */
+/* Seconds of the optimizer on the stage that has the most parameters. */
 double wlb_sim_optimizer_s(const struct wlb_sim *sim);
 
 #endif

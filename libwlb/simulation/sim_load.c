@@ -1,4 +1,4 @@
-/* What a micro-batch asks of the machine: seconds of one layer, from its documents. */
+/* The load of a micro-batch: seconds of one layer, from its documents. */
 #include "libwlb/layout/plan.h"
 #include "libwlb/simulation/sim.h"
 
@@ -194,11 +194,11 @@ double wlb_sim_document_s(const void *context, int64_t document_tokens)
 	const struct wlb_sim *sim = context;
 	int32_t cp = sim->options.plan.layout.cp;
 	double tokens = (double)document_tokens, rank_tokens = tokens / cp, forward_s, backward_s;
-	/* Dynamic context parallelism splits few documents: the others cost what they cost whole, on some rank. */
+	/* Dynamic context parallelism splits few documents: the others cost as much as whole documents on one rank. */
 	int dynamic = sim->options.dynamic;
 	double attention = dynamic ? attention_share_s(sim, tokens, 1) / cp : attention_share_s(sim, tokens, cp);
 	add_backward(sim, linear_s(sim, rank_tokens), attention, &forward_s, &backward_s);
-	/* Latencies are the micro-batch's, whatever it holds. */
+	/* Latencies belong to the micro-batch and do not depend on its documents. */
 	struct wlb_sim_load load = {0}, empty = {0};
 	add_communication(sim, &load, rank_tokens, dynamic ? 0.0 : tokens * sim->kv_token_bytes);
 	add_communication(sim, &empty, 0.0, 0.0);

@@ -1,4 +1,4 @@
-/* How long a pass, what it sends and what joins the replicas take. */
+/* The times of a pass, of its sends, and of the communication between replicas. */
 #include "libwlb/layout/plan.h"
 #include "libwlb/simulation/sim.h"
 

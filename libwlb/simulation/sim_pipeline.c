@@ -1,7 +1,7 @@
 /*
- * When the passes of every stage run. Their order is fixed (pipeline.c), so that a pass starts as soon as the stage is
- * free and what it needs has come: stages are advanced in turn, each as far as it can, and no queue of events is
- * needed.
+ * Computes when the passes of every stage run. Their order is fixed (pipeline.c), and a pass starts as soon as the
+ * stage is free and its input has arrived: stages are advanced in turn, each as far as possible, and no queue of events
+ * is needed.
  */
 #include "libwlb/simulation/sim_pipeline.h"
 
@@ -14,7 +14,7 @@ size_t wlb_sim_pipeline_passes(const struct wlb_plan *plan)
 	return (size_t)plan->layout.pp * (size_t)plan->interleave * (size_t)plan->micro_batches;
 }
 
-/* When what the pass needs has come to its stage; NOT_YET where it is not known. */
+/* The time at which the input of the pass arrives at its stage; NOT_YET where it is not known. */
 static double ready_s(const struct wlb_sim_pipeline *p, int32_t stage, struct wlb_pass pass)
 {
 	int32_t pp = p->plan.layout.pp, m = p->plan.micro_batches, q = pass.chunk * pp + stage;
@@ -33,7 +33,7 @@ static double ready_s(const struct wlb_sim_pipeline *p, int32_t stage, struct wl
 	return pp > 1 ? end_s + p->send_s[(size_t)boundary * m + pass.micro_batch] : end_s;
 }
 
-/* How long the stage is held up by sending what the pass made. */
+/* How long sending the output of the pass blocks the stage. */
 static double sending_s(const struct wlb_sim_pipeline *p, int32_t stage, struct wlb_pass pass)
 {
 	int32_t pp = p->plan.layout.pp, q = pass.chunk * pp + stage;
@@ -63,7 +63,7 @@ static void record(struct wlb_sim_pipeline *p, int32_t stage, int64_t n, struct 
 	}
 }
 
-/* Runs the stage's passes up to the first that must wait for another stage; gives how many it ran. */
+/* Runs the stage's passes up to the first that must wait for another stage; returns how many it ran. */
 static int64_t advance(struct wlb_sim_pipeline *p, int32_t stage)
 {
 	int64_t passes = 2 * (int64_t)p->plan.micro_batches * p->plan.interleave, ran = 0;
@@ -94,8 +94,9 @@ double wlb_sim_pipeline_run(struct wlb_sim_pipeline *p)
 		p->stage_end_s[s] = 0.0;
 		p->next[s] = 0;
 	}
-	/* Forward passes run down the stages and backward passes up: so do the turns. The plan's order has no ring, so
-	 * that some stage can always go on until all have ended. */
+	/* Forward passes run from the first stage to the last and backward passes in reverse, and stages are advanced
+	 * in both directions. The plan's order has no cycle, so that some stage can always advance until all have
+	 * ended. */
 	for (int64_t ran = 1; ran > 0;) {
 		ran = 0;
 		for (int32_t s = 0; s < pp; s++)

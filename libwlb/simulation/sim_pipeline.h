@@ -1,4 +1,4 @@
-/* The passes of one replica's pipeline, each begun as soon as what it needs is there. */
+/* The passes of one replica's pipeline; each starts as soon as its input is available. */
 #ifndef LIBWLB_SIMULATION_SIM_PIPELINE_H
 #define LIBWLB_SIMULATION_SIM_PIPELINE_H
 
@@ -21,7 +21,7 @@ struct wlb_sim_pipeline {
 	struct wlb_sim_event *events; /* NULL: not recorded */
 };
 
-/* Runs all passes of the pipeline from second 0; gives the second it ends. */
+/* Runs all passes of the pipeline from second 0; returns the second at which it ends. */
 double wlb_sim_pipeline_run(struct wlb_sim_pipeline *pipeline);
 
 /* Number of virtual stages times micro-batches: passes in one direction. */

@@ -1,4 +1,4 @@
-/* One training step: the pipelines of all replicas, then what joins them. */
+/* One training step: the pipelines of all replicas, then the communication between them. */
 #include "libwlb/capacity.h"
 #include "libwlb/layout/plan.h"
 #include "libwlb/simulation/sim.h"
@@ -13,7 +13,7 @@ static int reserve(struct wlb_sim *sim, size_t count, struct wlb_error *error)
 	if (wlb_grow((void **)&sim->tokens, &tokens, count, sizeof(*sim->tokens)) < 0 ||
 	    wlb_grow((void **)&sim->places, &places, count, sizeof(*sim->places)) < 0)
 		return wlb_fail(error, "out of memory for a micro-batch of %zu documents", count);
-	sim->tokens_capacity = tokens; /* both have grown alike */
+	sim->tokens_capacity = tokens; /* both have the same capacity */
 	return 0;
 }
 
@@ -47,7 +47,8 @@ static int load_step(struct wlb_sim *sim, const struct wlb_step *step, struct wl
 	return 0;
 }
 
-/* ZeRO-2 and 3 meet in every micro-batch: all replicas go at the pace of the one with most to do. */
+/* ZeRO-2 and 3 synchronize the replicas in every micro-batch: all replicas take as long as the one with the most work.
+ */
 static const struct wlb_sim_load *load_of(const struct wlb_sim *sim, int32_t replica, int32_t j)
 {
 	const struct wlb_plan *plan = &sim->options.plan;

@@ -40,7 +40,7 @@ int wlb_optimizer_chunk_done(struct wlb_optimizer *optimizer, int chunk, struct 
 /* After the last pass: reduces the remaining buckets, sums buckets over tp, kv and the ends of the pipeline where their
  * kind requires it, and updates the weights. Every rank of the world must call it. `step` is 1 for the first.
  * *grad_norm is the global norm before clipping, the same on every rank. Returns 0; 1 where the norm is not finite,
- * weights and moments being unchanged on all ranks; -1 when a collective failed. */
+ * with weights and moments unchanged on all ranks; -1 when a collective failed. */
 int wlb_optimizer_step(struct wlb_optimizer *optimizer, int64_t step, double lr, double *grad_norm,
                        struct wlb_error *error);
 
