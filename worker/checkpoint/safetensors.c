@@ -311,7 +311,7 @@ int wlb_safetensors_read(const struct wlb_safetensors *f, const struct wlb_store
 			"%s: tensor %.200s: rows %lld + %lld, columns %lld + %lld are asked for, it has %lld x %lld",
 			f->path, t->name, (long long)range->row, (long long)range->rows, (long long)range->col,
 			(long long)range->cols, (long long)t->rows, (long long)t->cols);
-	/* Whole rows follow each other, here and there. */
+	/* Whole rows are contiguous in both the file and `out`. */
 	int whole = range->cols == t->cols && stride == range->cols;
 	int64_t runs = whole ? 1 : range->rows, count = whole ? range->rows * range->cols : range->cols;
 	for (int64_t i = 0; i < runs; i++) {

@@ -45,7 +45,7 @@ int wlb_tensor_part_check(const struct wlb_tensor_part *p, struct wlb_error *err
 	return wlb_dtype_check(p->dtype, error) < 0 ? wlb_fail_in(error, "tensor %s", p->name) : 0;
 }
 
-/* Tells in the metadata where a block stands that is not the whole tensor. */
+/* Writes to the metadata the position of a block that is not the whole tensor. */
 static int describe_block(json_t *metadata, const struct wlb_tensor_part *p, struct wlb_error *error)
 {
 	if (p->rows == p->global_rows && p->cols == p->global_cols)
@@ -61,7 +61,7 @@ static int describe_block(json_t *metadata, const struct wlb_tensor_part *p, str
 	return rc < 0 ? wlb_fail(error, "out of memory for the header of a shard") : 0;
 }
 
-/* Adds the part to the header; *end is where the data stand so far. */
+/* Adds the part to the header; *end is the end of the data so far. */
 static int describe(json_t *header, json_t *metadata, const struct wlb_tensor_part *p, int64_t *end,
                     struct wlb_error *error)
 {
@@ -94,7 +94,7 @@ static char *pad(char *text)
 /* The header as it goes to the file; NULL on error, the caller frees. */
 static char *format_header(const struct wlb_tensor_part *parts, int count, struct wlb_error *error)
 {
-	/* "format": Hugging Face's loader wants to know whose tensors they are; "pt" is row-major [out, in]. */
+	/* "format": Hugging Face's loader requires the framework of the tensors; "pt" is row-major [out, in]. */
 	json_t *header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
 	json_t *metadata = json_object_get(header, "__metadata__");
 	int64_t end = 0;

@@ -47,7 +47,7 @@ int wlb_checkpoint_write_packer(const char *dir, int64_t step, const void *state
 	return wlb_file_write(path, state, bytes, wlb_folder_file_mode(partial), error);
 }
 
-/* *bytes of the packer's state that lies in the folder, -1 when there is none. */
+/* *bytes: size of the packer's state in the folder, -1 when there is none. */
 static int find_packer(const char *partial, int64_t *bytes, struct wlb_error *error)
 {
 	char path[4096 + 32];
@@ -65,7 +65,7 @@ static int find_packer(const char *partial, int64_t *bytes, struct wlb_error *er
 static int write_manifest(const char *partial, const struct wlb_checkpoint_facts *facts, int shards, int64_t *bytes,
                           struct wlb_error *error)
 {
-	/* A model that has diverged must not push the good checkpoints out. */
+	/* A checkpoint of a diverged model must not replace good ones. */
 	if (!isfinite(facts->train_loss))
 		return wlb_fail(error, "train_loss of step %lld is %g: it must be finite for a checkpoint to be of use",
 		                (long long)facts->step, facts->train_loss);
@@ -87,8 +87,8 @@ static int write_manifest(const char *partial, const struct wlb_checkpoint_facts
 	return rc;
 }
 
-/* Gives the finished folder its name. One of that name is exchanged for it in one move where the file system
- * can, so that at no time there is neither. */
+/* Renames the finished folder to its final name. An existing folder of that name is exchanged atomically where the file
+ * system supports it, so that one of the two always exists. */
 static int publish(const char *dir, int64_t step, const char *partial, const char *final, struct wlb_error *error)
 {
 	char replaced[4096];
@@ -119,8 +119,8 @@ static int retire(const char *dir, int64_t step, struct wlb_error *error)
 	return wlb_folder_remove(replaced, error);
 }
 
-/* Keeps the newest `keep` of the steps up to `step`. Later ones, of a run that was set back, are not touched:
- * counted in, they would push out the checkpoint just written. */
+/* Keeps the newest `keep` of the steps up to `step`. Later ones, which exist where the run resumed from an older
+ * checkpoint, are unchanged: if they counted, the checkpoint just written would be removed. */
 static int retire_old(const char *dir, int64_t step, int keep, struct wlb_error *error)
 {
 	int64_t *steps;
@@ -145,7 +145,7 @@ int wlb_checkpoint_commit(const char *dir, const struct wlb_checkpoint_facts *fa
 	if (write_manifest(partial, facts, shards, bytes, error) < 0 ||
 	    publish(dir, facts->step, partial, path, error) < 0)
 		return -1;
-	/* The checkpoint stands; what cannot be cleared away now is tried again after the next. */
+	/* The checkpoint is complete; folders that cannot be removed now are removed after the next save. */
 	struct wlb_error left = {0};
 	if (wlb_folder_remove_hidden(dir, &left) < 0 || retire_old(dir, facts->step, keep, &left) < 0)
 		fprintf(stderr, "wlb: an old checkpoint stays: %s\n", left.message);
@@ -155,7 +155,7 @@ int wlb_checkpoint_commit(const char *dir, const struct wlb_checkpoint_facts *fa
 void wlb_checkpoint_abandon(const char *dir, int64_t step)
 {
 	char partial[4096];
-	/* The error that led here is the one to tell; what stays is removed by the next save. */
+	/* The first error is the one to report; the next save removes what remains. */
 	if (wlb_folder_path(dir, step, WLB_FOLDER_PARTIAL, partial, NULL) == 0)
 		wlb_folder_remove(partial, NULL);
 }

@@ -45,7 +45,7 @@ int wlb_weights_add_block(struct wlb_weights *w, const struct wlb_block *block, 
 	return 0;
 }
 
-/* The file, opened on first use and then compared with what the manifest says of its size. */
+/* The file, opened on first use; its size is then compared with the manifest's. */
 static struct wlb_safetensors *open_file(struct wlb_weights_file *file, struct wlb_error *error)
 {
 	if (file->opened != NULL)

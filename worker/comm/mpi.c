@@ -15,7 +15,7 @@ struct mpi_group {
 	MPI_Comm comm;
 };
 
-/* What is behind the handle of a started call: one request of MPI for each piece. */
+/* The type behind the handle of a started call: one request of MPI for each piece. */
 struct mpi_started {
 	MPI_Request *pieces;
 	size_t count;
@@ -40,15 +40,15 @@ static struct mpi_group *group_new(MPI_Comm comm, struct wlb_error *error)
 		return NULL;
 	}
 	group->comm = comm;
-	/* Errors come back to the caller, who names the collective. */
+	/* MPI returns errors; the caller adds the name of the collective. */
 	MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
 	return group;
 }
 
 void *wlb_transport_mpi_open(int rank, int size, struct wlb_error *error)
 {
-	/* Ranks that wait must not keep the core from one that works where a host runs more ranks than it has
-	 * cores; a user's own setting stays. */
+	/* Where a host runs more ranks than it has cores, waiting ranks must yield the core to working ones; a setting
+	 * of the user is kept. */
 	setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
 	int provided = MPI_THREAD_SINGLE;
 	if (check(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided), error) < 0)

@@ -7,7 +7,7 @@
 enum { COMPONENTS_MOST = 256 }; /* some 60 with all of Debian's */
 
 struct names {
-	const char *list[COMPONENTS_MOST]; /* the loader's, which no one unloads meanwhile */
+	const char *list[COMPONENTS_MOST]; /* owned by the loader; none is unloaded meanwhile */
 	int count;
 };
 
@@ -24,7 +24,7 @@ void wlb_mpi_keep_components(void)
 {
 	struct names names = {.count = 0};
 	dl_iterate_phdr(collect, &names);
-	/* The handle is not kept: it is the mark that stays. */
+	/* The handle is not kept: the library stays marked as not to be unloaded. */
 	for (int i = 0; i < names.count; i++)
 		dlopen(names.list[i], RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }

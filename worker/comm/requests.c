@@ -14,9 +14,9 @@ struct wlb_comm_request {
 	struct wlb_comm_event call;
 	struct wlb_comm_clock began;
 	enum state state;
-	struct wlb_error error; /* why it failed while it was moved on */
+	struct wlb_error error; /* of a failure in wlb_comm_progress */
 	struct wlb_staging in, out;
-	void *out_host; /* where the result arrives, and where it belongs; NULL where there is none */
+	void *out_host; /* where the result arrives, and the buffer it is copied to; NULL where there is none */
 	void *out_device;
 	size_t out_bytes;
 };
@@ -30,7 +30,8 @@ static void request_free(struct wlb_comm_request *request)
 	free(request);
 }
 
-/* One for the idle ones, so that a step that needs no more than the step before takes no memory. */
+/* Takes an idle request where there is one, so that a step that needs no more requests than the step before allocates
+ * nothing. */
 static struct wlb_comm_request *request_new(struct wlb_comm *comm, struct wlb_error *error)
 {
 	struct wlb_comm_request *request = calloc(1, sizeof(*request));
@@ -48,7 +49,7 @@ static struct wlb_comm_request *request_new(struct wlb_comm *comm, struct wlb_er
 	return NULL;
 }
 
-/* A request for the next call, which is counted also where this fails. */
+/* Returns a request for the next call; the call is counted also on failure. */
 static struct wlb_comm_request *take(struct wlb_comm *comm, enum wlb_comm_kind kind, size_t bytes,
                                      struct wlb_error *error)
 {

@@ -52,14 +52,14 @@ static int add_document(struct build *b, const char *text, int64_t length, struc
 	return wlb_index_writer_add(b->writer, b->tokens, wlb_tokenize_bytes(text, length, b->tokens), error);
 }
 
-/* Counts a file that cannot be read, and keeps the first reason. */
+/* Counts a skipped file that cannot be read, and keeps the first reason. */
 static void pass_over(struct build *b, const struct wlb_error *why)
 {
 	if (b->result->unreadable++ == 0)
 		b->result->first_unreadable = *why;
 }
 
-/* All documents of one file. What of a file came before it turned out to be unreadable stays in. */
+/* All documents of one file. Documents that were read before the file turned out to be unreadable are kept. */
 static int add_file(struct build *b, const char *path, struct wlb_error *error)
 {
 	struct wlb_error why;

@@ -161,7 +161,7 @@ int wlb_index_writer_commit(struct wlb_index_writer *w, struct wlb_error *error)
 		return wlb_fail(error, "%s: cannot be written: %s", w->bin_path, strerror(errno));
 	if (write_index(w, error) < 0)
 		return -1;
-	/* The old index must not be found beside the new tokens. */
+	/* The old index must not exist together with the new tokens. */
 	if (unlink(w->idx_path) < 0 && errno != ENOENT)
 		return wlb_fail(error, "%s: cannot be replaced: %s", w->idx_path, strerror(errno));
 	if (commit_file(&w->bin_aside, w->bin_path, error) < 0)

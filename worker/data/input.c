@@ -10,7 +10,7 @@
 
 int wlb_input_open(const char *path, int64_t *bytes, struct wlb_error *error)
 {
-	/* O_NONBLOCK: a FIFO of that name must not hold us; regular files do not know it. */
+	/* O_NONBLOCK: opening a FIFO of that name must not block; it has no effect on regular files. */
 	wlb_file_report("opening", path);
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)

@@ -1,6 +1,6 @@
 #include "worker/data/shuffle.h"
 
-/* Below 4 bits a half the network reaches few permutations; walking a little longer costs nothing there. */
+/* Below 4 bits a half the network has few permutations; the additional rounds of a larger domain are cheap there. */
 enum { LEAST_HALF_BITS = 4 };
 
 static const uint64_t golden_gamma = 0x9e3779b97f4a7c15;
@@ -37,7 +37,8 @@ static uint64_t network(const struct wlb_shuffle *s, uint64_t value)
 
 int64_t wlb_shuffle_at(const struct wlb_shuffle *s, int64_t index)
 {
-	/* The walk comes back to a value below count at the latest when it is at `index` again. */
+	/* The loop ends: the network is a permutation, so it returns to `index`, which is below count, at the latest.
+	 */
 	uint64_t value = network(s, (uint64_t)index);
 	while (value >= s->count)
 		value = network(s, value);

@@ -93,7 +93,8 @@ static int check_stream(const struct wlb_source *s, struct wlb_error *error)
 		return 0;
 	if (code == Z_BUF_ERROR)
 		why = "the compressed data end too early";
-	else if (strstr(why, ": ") != NULL) /* zlib knows the file by its descriptor only: "<fd:4>: reason" */
+	else if (strstr(why, ": ") !=
+	         NULL) /* zlib's message has the descriptor instead of the path: "<fd:4>: reason" */
 		why = strstr(why, ": ") + 2;
 	return wlb_fail(error, "%s: cannot be read: %s", s->path, code == Z_ERRNO ? strerror(errno) : why);
 }
@@ -131,7 +132,7 @@ static int64_t read_line(struct wlb_source *s, struct wlb_error *error)
 			return -1;
 		if (gzgets(s->file, s->buffer + used, (int)(s->capacity - used)) == NULL)
 			break;
-		/* A NUL inside a line would hide its rest here; JSON has none, and the parser says so. */
+		/* strlen stops at a NUL inside a line; JSON allows none, and the parser reports it. */
 		used += (int64_t)strlen(s->buffer + used);
 		if (used > 0 && s->buffer[used - 1] == '\n')
 			return used - 1;

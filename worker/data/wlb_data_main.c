@@ -1,4 +1,4 @@
-/* wlb-data: makes datasets and tells what is in them. Reached as `wlb data`. */
+/* wlb-data: makes datasets and prints facts about them. `wlb data` starts it. */
 #include "worker/data/commands.h"
 
 static const struct wlb_command *const commands[] = {&wlb_data_command_build, &wlb_data_command_info};

@@ -35,7 +35,7 @@ static int find_policy(const struct wlb_train_options *options, struct wlb_polic
 	return 0;
 }
 
-/* How the ranks share the work: the layout, and the micro-batches that follow from it. */
+/* Chooses the layout and the micro-batches that follow from it. */
 static int choose_split(const struct wlb_launch *launch, const struct wlb_train_options *options,
                         struct wlb_train_plan *plan, struct wlb_error *error)
 {
@@ -89,7 +89,7 @@ static int check_same_packing(enum wlb_strategy was, enum wlb_strategy is, struc
 	                wlb_strategy_name(was), wlb_strategy_name(is));
 }
 
-/* Another batch, packing or seed would give other documents: the run would not be the same run any more. */
+/* Another batch, packing or seed would select other documents: the run would not be a continuation. */
 static int check_resume(const struct wlb_train_options *options, const struct wlb_train_plan *plan,
                         struct wlb_error *error)
 {
@@ -129,7 +129,7 @@ static int check_sequence(const struct wlb_train_options *options, const struct 
 	                (long long)options->seq_length, options->model, (long long)model->max_position_embeddings);
 }
 
-/* What every rank will do, from what rank 0 can see without a device or a peer. */
+/* Makes the plan from what rank 0 knows without a device or other ranks. */
 static int make(const struct wlb_launch *launch, const struct wlb_train_options *options, struct wlb_train_plan *plan,
                 struct wlb_error *error)
 {

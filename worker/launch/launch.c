@@ -27,8 +27,8 @@ static pmix_proc_t proc_of(const struct wlb_launch *launch, pmix_rank_t rank)
 	return proc;
 }
 
-/* Waits until every rank is here and has the data that the others put. Without data Slurm's default fence does
- * not wait, so data is always asked for. */
+/* Waits until every rank has called it and has the data that the others put. Without data Slurm's default fence does
+ * not wait, so data is always collected. */
 static int fence(struct wlb_error *error)
 {
 	bool collect = true;
@@ -48,7 +48,8 @@ static int put(const char *key, pmix_value_t *value, struct wlb_error *error)
 	return status == PMIX_SUCCESS ? 0 : refuse(error, key, status);
 }
 
-/* The value of a rank's key, which the caller releases; NULL with the reason when it does not come in time. */
+/* Returns the value of a rank's key, which the caller releases; NULL with the reason when it does not arrive in time.
+ */
 static pmix_value_t *get(const struct wlb_launch *launch, pmix_rank_t rank, const char *key, pmix_data_type_t type,
                          struct wlb_error *error)
 {
@@ -68,7 +69,7 @@ static pmix_value_t *get(const struct wlb_launch *launch, pmix_rank_t rank, cons
 	return NULL;
 }
 
-/* The number of the node with that name, added when it is new; -1 when memory is out. */
+/* Returns the index of the node with that name, which is added when it is new; -1 if out of memory. */
 static int node_index(struct wlb_launch *launch, const char *name)
 {
 	/* Neighbouring ranks share a node: look at the newest first. */
@@ -118,7 +119,8 @@ static int compare_nodes(const void *a, const void *b)
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* From the order of first ranks to the launcher's, which the plugin knows too; nodes of one number stay as they are. */
+/* Sorts the nodes from the order of their first ranks to the launcher's order, which the plugin uses too; nodes with
+ * equal numbers keep their order. */
 static int sort_nodes(struct wlb_launch *launch, const uint32_t *number_of, struct wlb_error *error)
 {
 	struct numbered_node *sorted = calloc((size_t)launch->node_count, sizeof(*sorted));
@@ -185,7 +187,8 @@ static int make_map(struct wlb_launch *launch, struct wlb_error *error)
 	return rc;
 }
 
-/* The number of this node, from what PMIx_Init received: nothing waits. 0 where the launcher numbers no nodes. */
+/* Returns the number of this node from the data of PMIx_Init, without waiting; 0 where the launcher does not number
+ * nodes. */
 static uint32_t own_node_number(const pmix_proc_t *me)
 {
 	bool optional = true;
@@ -201,7 +204,8 @@ static uint32_t own_node_number(const pmix_proc_t *me)
 	return number;
 }
 
-/* Joins the server: who we are, what the others need of us, and where everybody is. */
+/* Connects to the server: sets this process's rank, puts the data that the others need, and finds the node of every
+ * rank. */
 static int join(struct wlb_launch *launch, struct wlb_error *error)
 {
 	pmix_proc_t me;
@@ -223,7 +227,7 @@ static int join(struct wlb_launch *launch, struct wlb_error *error)
 	return make_map(launch, error);
 }
 
-/* A world of one process on this host. */
+/* Sets a launch of one process on this host. */
 static int alone(struct wlb_launch *launch, struct wlb_error *error)
 {
 	char host[HOST_NAME_MAX + 1] = "";
@@ -239,7 +243,7 @@ static int alone(struct wlb_launch *launch, struct wlb_error *error)
 	return 0;
 }
 
-/* srun without PMIx starts tasks that know nothing of each other: each would train by itself. */
+/* srun without PMIx starts tasks that cannot find each other: each would train alone. */
 static int check_tasks(struct wlb_error *error)
 {
 	const char *tasks = getenv("SLURM_STEP_NUM_TASKS"), *task = getenv("SLURM_PROCID");
@@ -247,7 +251,7 @@ static int check_tasks(struct wlb_error *error)
 		return 0;
 	error->message[0] = '\0';
 	if (task != NULL && atoi(task) > 0)
-		return -1; /* task 0 says it */
+		return -1; /* task 0 prints the message */
 	return wlb_fail(error, "srun started %.20s tasks without PMIx: add --mpi=pmix to srun", tasks);
 }
 

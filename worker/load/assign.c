@@ -53,7 +53,7 @@ static int reserve(struct wlb_assigner *d, size_t count, struct wlb_error *error
 	return 0;
 }
 
-/* The packer's micro-batches, neighbours joined where the layout has fewer. */
+/* Keeps the packer's micro-batches; consecutive ones are joined where the layout has fewer. */
 static void keep_packed(struct wlb_assigner *d, const struct wlb_step *step)
 {
 	int32_t joined = (step->micro_batches + d->bins - 1) / d->bins;
@@ -78,7 +78,8 @@ static int choose_bins(struct wlb_assigner *d, const struct wlb_step *step, stru
 		                       error);
 	else
 		keep_packed(d, step);
-	/* Now and then longest first leaves no space for a span: then the packer's, less even. */
+	/* In rare cases longest first leaves no space for a span: then the packer's less equal micro-batches are used.
+	 */
 	if (rc > 0 && d->options.max_tokens >= d->packed_tokens) {
 		keep_packed(d, step);
 		rc = 0;
@@ -103,7 +104,7 @@ static void rank_bins(struct wlb_assigner *d, const struct wlb_step *step)
 	qsort(d->ranks, (size_t)d->bins, sizeof(*d->ranks), most_first);
 }
 
-/* The replica with least to do that has a micro-batch free. */
+/* The replica with the least time that can take another micro-batch. */
 static int32_t lightest_replica(const struct wlb_assigner *d)
 {
 	int32_t best = -1;
@@ -139,7 +140,7 @@ static void choose_replicas(struct wlb_assigner *d, const struct wlb_step *step)
 		d->slot_of[b] = d->replica_bins[d->replica_of[b]]++;
 }
 
-/* Hands out this replica's spans by micro-batch. */
+/* Sorts this replica's spans by micro-batch. */
 static void collect(struct wlb_assigner *d, const struct wlb_step *step)
 {
 	size_t *first = d->first, count = (size_t)d->options.micro_batches;
@@ -149,7 +150,7 @@ static void collect(struct wlb_assigner *d, const struct wlb_step *step)
 			first[d->slot_of[d->bin_of[i]] + 1]++;
 	for (size_t m = 0; m < count; m++)
 		first[m + 1] += first[m];
-	/* Each entry moves on to where the next one began; then all are put back by one place. */
+	/* Each entry advances to the beginning of the next; then all are moved back by one place. */
 	for (size_t i = 0; i < step->count; i++)
 		if (d->replica_of[d->bin_of[i]] == d->options.at.dp)
 			d->spans[first[d->slot_of[d->bin_of[i]]]++] = step->spans[i].span;

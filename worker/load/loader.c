@@ -10,7 +10,7 @@
 
 static const double CHECK_EVERY_S = 0.05;
 
-/* A step in both memories. The thread touches the host's only, and only until the step is taken. */
+/* A step in host and device memory. The thread uses host memory only, and only until the step is taken. */
 struct buffer {
 	struct wlb_prepared prepared;
 	int32_t *device; /* of device_capacity elements */
@@ -87,7 +87,8 @@ int wlb_loader_restore(struct wlb_loader *l, const struct wlb_schedule_state *sc
 	return wlb_packer_restore(l->preparer.packer, packer_state, packer_state_bytes, error);
 }
 
-/* Waits until the newest step has been taken, so that the buffer of the one before it is free; 0 when to end. */
+/* Waits until the newest step has been taken, so that the buffer of the step before it is free; returns 0 when the
+ * thread must end. */
 static int await_turn(struct wlb_loader *l)
 {
 	pthread_mutex_lock(&l->lock);
@@ -137,7 +138,7 @@ static int start(struct wlb_loader *l, struct wlb_error *error)
 	return 0;
 }
 
-/* With the lock: waits until a step is prepared; -1 where none comes. */
+/* Waits until a step is prepared; the caller holds the lock. Returns -1 where none will be. */
 static int await_step(struct wlb_loader *l, struct wlb_error *error)
 {
 	while (l->prepared == l->taken && !l->failed) {
@@ -149,7 +150,7 @@ static int await_step(struct wlb_loader *l, struct wlb_error *error)
 	return l->prepared > l->taken ? 0 : wlb_fail(error, "%s", l->error.message);
 }
 
-/* Waits for the next step and gives the one before back to the thread. */
+/* Waits for the next step and returns the buffer of the step before to the thread. */
 static struct buffer *take(struct wlb_loader *l, struct wlb_error *error)
 {
 	struct buffer *buffer = NULL;

@@ -1,6 +1,7 @@
 #include "worker/load/options.h"
 
-static const int64_t most_seq_length = (int64_t)1 << 30; /* as libwlb's packer has it; so is the next */
+static const int64_t most_seq_length = (int64_t)1
+                                       << 30; /* libwlb's packer has the same limit, and that of the next line */
 static const int64_t most_windows = (int64_t)1 << 20;
 
 void wlb_loader_packer_options(const struct wlb_loader_options *options, struct wlb_packer_options *packer)
@@ -97,7 +98,7 @@ static int64_t choose_micro_batches(const struct wlb_loader_options *o, int64_t 
 	return interleave > 1 ? divide_up(count, pp) * pp : count;
 }
 
-/* No micro-batch ever holds more than this, whatever it is allowed to. */
+/* The most tokens that any micro-batch has, also where max_tokens is larger. */
 static int64_t most_tokens(const struct wlb_loader_options *o)
 {
 	int64_t packed = wlb_loader_packed_tokens(o), windows = o->global_batch_size;

@@ -49,14 +49,14 @@ static const struct wlb_step *pack(struct wlb_preparer *p, struct wlb_error *err
 	if (count < 0)
 		return NULL;
 	const struct wlb_step *step = wlb_packer_next(p->packer, spans, (size_t)count, error);
-	/* The queues of greedy may keep all that came. A step trains something: as at the end of the data, they give
-	 * out what they hold. */
+	/* The queues of greedy may keep the whole batch. A step must not be empty: the queues are then emptied as at
+	 * the end of the data. */
 	if (step != NULL && step->tokens == 0)
 		step = wlb_packer_next(p->packer, NULL, 0, error);
 	return step;
 }
 
-/* One micro-batch: over the context-parallel ranks, into rows, with this rank's tokens. */
+/* Fills one micro-batch: shards it over the context-parallel ranks, lays out its rows, and reads this rank's tokens. */
 static int fill(struct wlb_preparer *p, struct wlb_rows *rows, int32_t number, struct wlb_error *error)
 {
 	const struct wlb_loader_options *o = &p->options;
@@ -68,7 +68,7 @@ static int fill(struct wlb_preparer *p, struct wlb_rows *rows, int32_t number, s
 		return wlb_fail(error, "out of memory for a micro-batch of %zu spans", count);
 	for (size_t i = 0; i < count; i++)
 		p->tokens[i] = spans[i].tokens;
-	/* A single rank has all documents as they lie, however they are cut. */
+	/* A single rank has all documents in order with either sharding. */
 	enum wlb_sharding sharding = o->layout.cp > 1 ? o->sharding : WLB_SHARDING_SEQUENCE;
 	if (wlb_shard(sharding, &p->time.kernels, p->tokens, count, o->layout.cp, &p->shards, error) < 0 ||
 	    wlb_rows_add(rows, number, &p->shards, o, &p->model, error) < 0)
@@ -76,7 +76,7 @@ static int fill(struct wlb_preparer *p, struct wlb_rows *rows, int32_t number, s
 	return wlb_read_rows(rows, number, &p->shards, o->at.cp, spans, p->dataset, p->model.vocab_size, error);
 }
 
-/* How things stand after the step. */
+/* Saves the states of schedule and packer after the step. */
 static int save(struct wlb_preparer *p, struct wlb_prepared *out, struct wlb_error *error)
 {
 	size_t bytes = wlb_packer_state_bytes(p->packer);

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Where the documents held by the packer come from a checkpoint, they may be of another dataset. */
+/* The documents held by a packer from a checkpoint may belong to another dataset. */
 static int check_span(const struct wlb_dataset *dataset, const struct wlb_span *span, struct wlb_error *error)
 {
 	if (span->document < 0 || span->document >= wlb_dataset_documents(dataset))

@@ -73,7 +73,7 @@ static int lay_out(struct wlb_rows *rows, int32_t number, size_t segments, int32
 	size_t needed = aligned(n + 1) + 2 * aligned(n) + aligned(from) + aligned(to) + aligned(words);
 	if (wlb_grow((void **)&rows->host, &rows->capacity, rows->used + needed, sizeof(*rows->host)) < 0)
 		return wlb_fail(error, "out of memory for the rows of a step: %zu of 4 bytes", rows->used + needed);
-	/* What lies between the arrays goes to the device with them. */
+	/* The gaps between the arrays are copied to the device with them. */
 	memset(rows->host + rows->used, 0, needed * sizeof(*rows->host));
 	struct wlb_row_arrays *arrays = &rows->arrays[number];
 	arrays->ids = take(rows, n + 1);

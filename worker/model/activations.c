@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-/* Lays buffers one after another in a block that is not there yet: first the offsets are counted (base NULL),
- * then the same walk gives pointers. */
+/* Places buffers one after another in a block: a first pass counts the bytes (base NULL), then the same code sets the
+ * pointers. */
 struct arena {
 	char *base;
 	size_t used;

@@ -21,7 +21,7 @@ static void open_bucket(struct wlb_parameters *p, enum wlb_bucket_kind kind, int
 	p->buckets[p->bucket_count++] = (struct wlb_bucket){.kind = kind, .offset = p->elements, .owned = owned};
 }
 
-/* Gives a tensor its place in the bucket that is open. */
+/* Places a tensor in the open bucket. */
 static void put(struct wlb_parameters *p, int tensor)
 {
 	struct wlb_tensor *t = &p->tensors[tensor];

@@ -15,7 +15,8 @@ static int logits_of(struct wlb_transformer *t, const void *x, int64_t n, const 
 	return 0;
 }
 
-/* Turns scratch.logits into their gradient. The ranks' slices of the vocabulary meet in three numbers a row. */
+/* Turns scratch.logits into their gradient. The ranks' slices of the vocabulary are combined through three numbers a
+ * row. */
 static int cross_entropy(struct wlb_transformer *t, const struct wlb_micro_batch *batch, double *loss_sum, double scale,
                          struct wlb_error *error)
 {
@@ -49,7 +50,7 @@ int wlb_head_loss(struct wlb_transformer *t, int chunk, struct wlb_slot *slot, c
 	wlb_linear_backward(p, wlb_tp_addend(t, s->d_norm), 0.0, s->logits, norm, p->head, n);
 	if (wlb_tp_scatter(t, s->d_norm, n, error) < 0)
 		return -1;
-	/* The norm's backward pass reads slot->output and adds: its result is made elsewhere. */
+	/* The norm's backward pass reads slot->output and adds to its result, which therefore needs other memory. */
 	ops->zero(t->device, s->final_norm, bytes);
 	wlb_tp_norm_backward(t, s->final_norm, slot->output, s->final_rstd, p->final_norm, n);
 	ops->copy(t->device, slot->output, s->final_norm, bytes);

@@ -92,8 +92,8 @@ int wlb_optimizer_chunk_done(struct wlb_optimizer *o, int chunk, struct wlb_erro
 	return wlb_reduction_start(&o->reduction, chunk, -1, error);
 }
 
-/* Each element of the model counts once: by the rank that owns its part of a block, of those that hold the block by the
- * one that speaks for it. */
+/* Each element of the model counts once: on the rank that owns its part of a block, among the ranks that represent the
+ * block. */
 static int gradient_norm(struct wlb_optimizer *o, double *norm, struct wlb_error *error)
 {
 	const struct wlb_parameters *p = o->parameters;
@@ -130,7 +130,7 @@ static void update(const struct wlb_optimizer *o, const struct wlb_adamw *settin
 	}
 }
 
-/* Every rank's part of the weights to all. */
+/* Gathers every rank's part of the weights on all ranks. */
 static int gather_weights(const struct wlb_optimizer *o, struct wlb_error *error)
 {
 	const struct wlb_parameters *p = o->parameters;

@@ -68,7 +68,7 @@ int wlb_reduction_start(struct wlb_reduction *r, int chunk, int layer, struct wl
 	return 0;
 }
 
-/* Beyond the data group: NULL where the ranks of the data group are all that add to a bucket. */
+/* The group of the second reduction: NULL where only the ranks of the data group add to a bucket. */
 static struct wlb_comm *other_group(const struct wlb_groups *groups, enum wlb_bucket_kind kind)
 {
 	switch (kind) {

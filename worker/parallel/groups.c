@@ -8,8 +8,8 @@ static int key_head_holders(int tp, const struct wlb_model *model)
 	return tp > model->num_key_value_heads ? tp / (int)model->num_key_value_heads : 1;
 }
 
-/* Every rank splits off all groups, in the same order whatever its place. The place of its first member tells a group
- * from others of its kind. */
+/* Every rank splits off all groups, in the same order. The place of its first member distinguishes a group from others
+ * of its kind. */
 static int open_groups(struct wlb_groups *g, const struct wlb_model *model, struct wlb_error *error)
 {
 	const struct wlb_layout *layout = &g->layout;

@@ -82,7 +82,8 @@ int wlb_metrics_write(struct wlb_metrics *metrics, const char *json, struct wlb_
 	struct stat before;
 	wlb_file_report("writing", metrics->path);
 	int rc = fstat(metrics->fd, &before);
-	/* A regular file takes the line in one write, or the disk is full: then what it took is cut off again. */
+	/* A regular file takes the line in one write unless the disk is full; then the part that was written is
+	 * removed. */
 	ssize_t written = rc == 0 ? write(metrics->fd, line, (size_t)length) : -1;
 	int cause = errno;
 	free(line);

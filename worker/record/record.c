@@ -18,7 +18,7 @@ enum { FLUSH_MS = 300 };
 
 struct wlb_recorder {
 	const struct wlb_launch *launch;
-	struct wlb_reporter *reporter; /* NULL: this rank tells nothing */
+	struct wlb_reporter *reporter; /* NULL: this rank reports nothing */
 	struct wlb_node_page *page;    /* of this node's agent, which reports; NULL: there is none */
 	int records;                   /* 1 on rank 0 */
 	atomic_flag ended;
@@ -91,7 +91,7 @@ static struct wlb_reporter *start_node_reporter(struct wlb_launch *launch, const
 	return reporter;
 }
 
-/* Recording gone wrong: said once; the run goes on. */
+/* Prints the first failure of recording; the run continues. */
 static void complain(struct wlb_recorder *recorder, const struct wlb_error *error)
 {
 	if (!atomic_flag_test_and_set(&recorder->complained))
@@ -243,7 +243,7 @@ void wlb_record_refusal(const struct wlb_launch *launch, int exit_code, const ch
 	struct wlb_error error = {0};
 	if (wlb_launch_attempt_id(id, sizeof(id), &error) < 0 || id[0] == '\0')
 		return;
-	/* Without a node: the ranks here leave at once, and none of them is lost. */
+	/* Without a node: the ranks here end at once, and must not be reported as lost. */
 	struct wlb_reporter_options options = {.attempt_id = id};
 	struct wlb_recorder recorder = {.launch = launch, .records = 1};
 	recorder.reporter = start_reporter(launch, &options, &error);

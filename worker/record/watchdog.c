@@ -22,14 +22,14 @@ struct wlb_watchdog {
 	double timeout_s;
 	double storage_timeout_s;
 	struct wlb_file_progress files; /* of the thread that started the watchdog */
-	pthread_mutex_t lock;           /* of what follows */
+	pthread_mutex_t lock;           /* of the members below */
 	enum phase phase;
 	double phase_began_s;
 	struct wlb_recorder *recorder; /* NULL when leaving */
 	struct wlb_comm_trace *trace;  /* NULL unless training */
 };
 
-/* What is waited for too long: 1 and the sentence that says so. */
+/* Returns 1 and a sentence that describes the wait where a wait exceeds its limit, else 0. */
 static int waits_too_long(const struct wlb_watchdog *w, char *text, size_t size)
 {
 	struct wlb_comm_event event = {.blocked_s = w->phase_began_s};
@@ -48,7 +48,7 @@ static int waits_too_long(const struct wlb_watchdog *w, char *text, size_t size)
 	return 1;
 }
 
-/* The main thread may hold any lock of stdio or MPI: nothing is cleaned up, the process just ends. */
+/* The main thread may hold any lock of stdio or MPI: the process ends without any cleanup. */
 static void end(struct wlb_watchdog *w, const char *state, int exit_code, const char *reason)
 {
 	if (w->recorder != NULL)

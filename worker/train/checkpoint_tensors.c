@@ -43,7 +43,7 @@ static int open_parts(struct wlb_parts *parts, const struct wlb_parameters *p, e
 		count += end - first;
 		bytes += (end - first) * tensor_bytes(p, &p->tensors[i]);
 	}
-	/* One more: a rank may own nothing. */
+	/* One more element, since a rank may own nothing. */
 	parts->list = calloc(count + 1, sizeof(*parts->list));
 	parts->sources = calloc(count + 1, sizeof(*parts->sources));
 	parts->host = malloc(bytes + 1);

@@ -6,7 +6,7 @@
 #include "worker/data/file_thread.h"
 #include "worker/train/agree.h"
 
-/* Between two collectives of the ranks that wait, at most. */
+/* The longest time between two collectives of the waiting ranks. */
 static const double LONGEST_ROUND_S = 1.0;
 
 struct file_work {
@@ -38,7 +38,8 @@ static struct file_work *start(wlb_file_function *function, void *context, struc
 	return NULL;
 }
 
-/* Until no rank has work left. -1 where this one's made no progress or a collective failed: `work` is still in use. */
+/* Waits until no rank has work left. Returns -1 where this rank's work made no progress or a collective failed; `work`
+ * is then still in use. */
 static int await_all(const struct wlb_file_waiting *waiting, struct file_work *work, struct wlb_error *error)
 {
 	double round_s = fmin(LONGEST_ROUND_S, waiting->collective_timeout_s / 4.0), working = 0.0;

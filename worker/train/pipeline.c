@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* What goes on in a slot of the transformer. */
+/* The sends that use a slot of the transformer. */
 struct holding {
 	struct wlb_comm_request *output_sent;   /* to the stage after; its memory then takes the gradient */
 	struct wlb_comm_request *gradient_sent; /* to the stage before; then the slot can be used again */
@@ -17,11 +17,12 @@ struct wlb_pipeline {
 	struct wlb_device *device;
 	int slots;
 	struct holding *holdings; /* [slots] */
-	int *free_slots; /* a ring: the one that was freed first is used first, its gradient being gone by then */
+	int *free_slots; /* a ring: the slot freed first is used first, so that its gradient has most likely been sent
+	                  */
 	int first_free;
 	int free_count;
 	int *slot_of; /* [chunks, micro_batches] while forward is done and backward is not */
-	/* of the step under way */
+	/* of the step in progress */
 	const struct wlb_loaded_step *step;
 	double *loss_sum;
 };
@@ -133,7 +134,7 @@ static int is_last(const struct wlb_pipeline *p, struct wlb_pass pass)
 	return pass.micro_batch == p->plan.micro_batches - 1;
 }
 
-/* The gradient of the chunk's output into slot->output: of the loss, or as the stage after sends it. */
+/* Sets slot->output to the gradient of the chunk's output: that of the loss, or the one that the next stage sends. */
 static int take_gradient(struct wlb_pipeline *p, struct wlb_pass pass, struct wlb_slot *slot,
                          const struct wlb_backward_watch *watch, struct wlb_error *error)
 {

@@ -4,7 +4,7 @@
 #include "worker/train/checkpoint_tensors.h"
 #include "worker/train/trainer.h"
 
-/* What the file functions below read; on the heap, since a thread that makes no progress is left behind with it. */
+/* The data that the file functions below read; on the heap, since a thread that makes no progress keeps using it. */
 struct resume {
 	const char *checkpoint;
 	struct wlb_parts parts;
@@ -26,7 +26,7 @@ static int read_packer(void *context, struct wlb_error *error)
 	return wlb_checkpoint_read_packer(r->checkpoint, &r->packer_state, &r->packer_state_bytes, error);
 }
 
-/* Each rank reads what it holds, whoever wrote it. */
+/* Each rank reads the blocks that it holds, from the shards of any rank. */
 static int read_kind(struct wlb_trainer *t, struct resume *r, enum wlb_part_kind kind, struct wlb_error *error)
 {
 	int rc = wlb_agree(t->world, wlb_parts_open_held(&r->parts, t->parameters, kind, error), error);

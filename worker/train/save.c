@@ -7,13 +7,13 @@
 #include "worker/train/checkpoint_tensors.h"
 #include "worker/train/trainer.h"
 
-/* Of the ranks of a data group, which hold the same weights, the first writes. */
+/* The first rank of a data group, whose ranks hold the same weights, writes. */
 static int writes(const struct wlb_trainer *t)
 {
 	return wlb_comm_rank(t->groups->data) == 0;
 }
 
-/* What the file functions below write; on the heap, since a thread that makes no progress is left behind with it. */
+/* The data that the file functions below write; on the heap, since a thread that makes no progress keeps using it. */
 struct save {
 	const struct wlb_trainer *trainer;
 	double loss;
@@ -45,7 +45,7 @@ static int fetch(struct wlb_trainer *t, struct wlb_parts *parts, struct wlb_erro
 	for (int which = 0; which < 2; which++) {
 		if (wlb_optimizer_gather_moments(t->optimizer, which, error) < 0)
 			return -1;
-		/* A rank that failed goes on gathering, for the others of its group. */
+		/* A rank that failed continues to gather, since the others of its group wait for it. */
 		if (rc == 0)
 			rc = wlb_parts_fetch(parts, which == 0 ? WLB_PART_FIRST_MOMENT : WLB_PART_SECOND_MOMENT, error);
 	}
@@ -92,7 +92,7 @@ static int write_all(struct wlb_trainer *t, struct save *save, struct wlb_error 
 	return rc;
 }
 
-/* Rank 0 tells of a checkpoint that is written. */
+/* Rank 0 records and prints a written checkpoint. */
 static void tell(struct wlb_trainer *t, const struct save *save, double duration_s)
 {
 	wlb_record_checkpoint(t->recorder, t->step, save->path, save->bytes, duration_s);
@@ -101,7 +101,7 @@ static void tell(struct wlb_trainer *t, const struct save *save, double duration
 	fflush(stdout);
 }
 
-/* Rank 0, when no rank writes any more. */
+/* Rank 0 abandons the save, after all ranks have stopped writing. */
 static void abandon(const struct wlb_trainer *t)
 {
 	wlb_checkpoint_abandon(t->options->save, t->step);

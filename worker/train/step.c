@@ -65,7 +65,7 @@ static int run_passes(struct wlb_trainer *t, struct wlb_step_facts *facts, struc
 	return sum_loss(t, &facts->loss, error);
 }
 
-/* Loss and norm are the same on all ranks, and so is what is wrong with them: WLB_FAILED_EVERYWHERE. */
+/* Loss and norm are the same on all ranks, and so is an error in them: WLB_FAILED_EVERYWHERE. */
 static int update(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
 {
 	wlb_step_timer_start(&t->timer);
@@ -78,7 +78,7 @@ static int update(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wl
 		wlb_fail(error, "step %lld: the %s not finite: lower --lr, or raise --lr-warmup-iters",
 		         (long long)facts->step, loss_is_finite ? "gradients are" : "loss is");
 		if (t->launch->rank != 0)
-			error->message[0] = '\0'; /* rank 0 says the same */
+			error->message[0] = '\0'; /* rank 0 has the same message */
 		return WLB_FAILED_EVERYWHERE;
 	}
 	wlb_step_timer_stop(&t->timer, WLB_TIME_OPTIMIZER);
@@ -96,8 +96,8 @@ static double imbalance(const double *of_ranks, int ranks)
 	return sum > 0.0 ? most * ranks / sum : 1.0;
 }
 
-/* Has every rank know where the time of all went: t->report holds the sums of the parts, then each rank's predicted
- * work, then its measured one, by place in the layout. */
+/* Sends every rank the parts of the step's time: t->report holds the sums of the parts over all ranks, then each rank's
+ * predicted work, then its measured one, by place in the layout. */
 static int report(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
 {
 	int ranks = t->launch->size;

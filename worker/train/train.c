@@ -6,7 +6,7 @@
 
 #include "worker/train/trainer.h"
 
-/* The one line that says why the run ends; a rank that does not speak for all says which it is. */
+/* The one line that says why the run ends; where it is not for all ranks, it names its rank. */
 static void say(const struct wlb_launch *launch, const char *message, int for_all)
 {
 	if (message[0] == '\0')
@@ -18,14 +18,14 @@ static void say(const struct wlb_launch *launch, const char *message, int for_al
 		        message);
 }
 
-/* To be called before ranks that fail together part: srun --kill-on-bad-exit ends those that are slower to leave,
- * and the step's exit code would be the signal's. */
+/* To be called before ranks that fail together part: srun --kill-on-bad-exit kills ranks that end later, and the step's
+ * exit code would be that of the signal. */
 static void keep_exit_code(void)
 {
 	signal(SIGTERM, SIG_IGN);
 }
 
-/* Bad input that every rank knows of: rank 0 speaks for all. */
+/* Bad input that every rank knows of: only rank 0 prints it. */
 static int refuse(struct wlb_launch *launch, const char *message)
 {
 	char done = 0;
@@ -34,7 +34,7 @@ static int refuse(struct wlb_launch *launch, const char *message)
 		say(launch, message, 1);
 		wlb_record_refusal(launch, WLB_EXIT_INPUT, message);
 	}
-	/* All wait until it is recorded. When that fails they leave all the same. */
+	/* All ranks wait until it is recorded. If that fails, they end nevertheless. */
 	wlb_launch_share(launch, "wlb.refused", &done, sizeof(done), NULL);
 	return WLB_EXIT_INPUT;
 }
@@ -53,10 +53,10 @@ static void introduce(const struct wlb_trainer *t)
 	fflush(stdout);
 }
 
-/* What rank 0 writes down of a step. */
+/* Rank 0 writes the step to the metrics file and the record, and prints it. */
 static int write_down(struct wlb_trainer *t, const struct wlb_step_facts *facts, struct wlb_error *error)
 {
-	/* The record keeps what every rank did to its summary: thousands of ranks would fill the database. */
+	/* The record holds only a summary of the ranks: the numbers of thousands of ranks would fill the database. */
 	char *of_ranks = t->metrics != NULL ? wlb_step_json(facts, 1, error) : NULL;
 	char *summary = wlb_step_json(facts, 0, error);
 	int rc = summary != NULL ? 0 : -1;
@@ -139,7 +139,7 @@ static int train_planned(struct wlb_launch *launch, const struct wlb_train_optio
 		wlb_launch_abort(launch, WLB_EXIT_FAILED);
 	}
 	int code = work(&trainer);
-	/* The ranks leave together: until its goodbye the recorder takes a rank that is gone for dead. */
+	/* The ranks end together: until it is stopped the recorder reports a rank that has ended as lost. */
 	wlb_watchdog_leave(trainer.watchdog);
 	wlb_recorder_stop(trainer.recorder);
 	wlb_launch_leave(launch);
@@ -147,7 +147,7 @@ static int train_planned(struct wlb_launch *launch, const struct wlb_train_optio
 	return code;
 }
 
-/* With options that are the same on every rank: rank 0 decides, and speaks for all. */
+/* With options that are the same on every rank: rank 0 decides and prints messages for all. */
 static int train_as_asked(struct wlb_launch *launch, const struct wlb_train_options *options)
 {
 	struct wlb_error trouble = {0}, error = {0};

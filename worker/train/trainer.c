@@ -103,7 +103,7 @@ static int open_loader(struct wlb_trainer *t, struct wlb_error *error)
 	return t->loader != NULL ? 0 : -1;
 }
 
-/* A wlb_file_function: what is written later must be writable now. For rank 0. */
+/* A wlb_file_function: checks early that the outputs can be written. For rank 0. */
 static int open_outputs(void *trainer, struct wlb_error *error)
 {
 	struct wlb_trainer *t = trainer;
@@ -173,7 +173,7 @@ int wlb_trainer_open(struct wlb_trainer *t, struct wlb_error *error)
 
 void wlb_trainer_close(struct wlb_trainer *t)
 {
-	/* Closing communicators takes the trace that the watchdog looks at, and waits for the other ranks. */
+	/* Closing communicators frees the trace that the watchdog reads, and waits for the other ranks. */
 	wlb_watchdog_leave(t->watchdog);
 	free(t->report);
 	wlb_pipeline_free(t->pipeline);
