@@ -1,9 +1,9 @@
 /*
- * What the tests of the kernels share: devices of every variant, repeatable numbers, comparison, and central
+ * Functions that the tests of the kernels share: devices of every variant, repeatable numbers, comparison, and central
  * differences.
  *
- * Tests hold numbers in double; "device arrays" are in the device's element type. Small enough inputs are the point:
- * every operation is compared with a slow and clear version written in double in the test itself.
+ * Tests hold numbers in double; "device arrays" are in the device's element type. Inputs are small: every operation is
+ * compared with a slow and clear version in double in the test itself.
  */
 #ifndef TESTS_UNIT_KERNELS_SUPPORT_H
 #define TESTS_UNIT_KERNELS_SUPPORT_H

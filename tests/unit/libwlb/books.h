@@ -1,4 +1,4 @@
-/* The books of every token that goes into a packer and comes out. */
+/* Accounts for every token that enters a packer and is packed. */
 #ifndef TESTS_UNIT_LIBWLB_BOOKS_H
 #define TESTS_UNIT_LIBWLB_BOOKS_H
 
@@ -13,11 +13,11 @@ struct books {
 };
 void books_in(struct books *books, const struct wlb_span *spans, size_t count);
 
-/* Also checks what every step promises: loads that are the sums of the spans, none above max_tokens, spans by
+/* Also checks the properties of every step: loads that are the sums of the spans, none above max_tokens, spans by
  * micro-batch, none empty, none waiting longer than max_delay_steps (negative: any), held tokens that are right. */
 void books_out(struct books *books, const struct wlb_step *step, int64_t max_tokens, int32_t max_delay_steps);
 
-/* What came out is what went in: nothing lost, nothing twice. Empties the books. */
+/* Checks that every token that entered was packed exactly once. Empties the books. */
 void books_close(struct books *books);
 
 #endif

@@ -78,7 +78,7 @@ static void holds_what_it_promises_on_any_documents(void **state)
 	assert_true(refused < 700);
 }
 
-/* The yardstick: no document waits, and ranks are within 1%. */
+/* The requirement: no document waits, and the work of ranks differs by at most 1%. */
 static void makes_ranks_equal_without_delay(void **state)
 {
 	(void)state;

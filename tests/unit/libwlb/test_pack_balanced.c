@@ -1,4 +1,4 @@
-/* Dealing one step, held against the optimum that an exhaustive search finds. */
+/* The assignment of one step against the optimum that an exhaustive search finds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

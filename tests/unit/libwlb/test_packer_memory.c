@@ -1,4 +1,5 @@
-/* Every allocation of the packer and the balancer fails once: the error is said, nothing leaks, nothing changed. */
+/* Every allocation of the packer and the balancer fails once: the error is reported, nothing leaks, nothing is changed.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

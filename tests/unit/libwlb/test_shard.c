@@ -285,7 +285,7 @@ static void corrects_long_documents_with_short_ones(void **state)
 	wlb_shards_free(&shards);
 }
 
-/* The yardstick on its documents: work within 0.1% between ranks in every full micro-batch. */
+/* The requirement: the work of ranks differs by at most 0.1% in every full micro-batch. */
 static void gives_equal_work_to_ranks_of_a_full_window(void **state)
 {
 	(void)state;

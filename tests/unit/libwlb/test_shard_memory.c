@@ -1,5 +1,5 @@
-/* Every allocation of sharding fails once: the error is said, nothing leaks, what was there stays. What has been
- * sharded once is sharded again without an allocation. */
+/* Every allocation of sharding fails once: the error is reported, nothing leaks, the shards are unchanged. Sharding the
+ * same documents again allocates nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Every allocation of simulator and search fails once: the error is said and nothing leaks. */
+/* Every allocation of simulator and search fails once: the error is reported and nothing leaks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Datasets to load from, and what the loaders of all ranks of a layout give, copied to the host. */
+/* Datasets to load from, and the steps that the loaders of all ranks of a layout return, copied to the host. */
 #ifndef TESTS_UNIT_WORKER_LOADS_H
 #define TESTS_UNIT_WORKER_LOADS_H
 
@@ -27,9 +27,9 @@ struct wlb_loader_options loads_options(enum wlb_strategy packing, enum wlb_shar
 struct wlb_loader *loads_new(const struct loads_dataset *d, const struct wlb_loader_options *options);
 const struct wlb_loaded_step *loads_next(struct wlb_loader *loader);
 
-/* A micro-batch of one rank on the host; NULL where nothing is in it. */
+/* A micro-batch of one rank on the host; NULL where it is empty. */
 struct loads_batch {
-	struct wlb_micro_batch about; /* its pointers are not to be followed */
+	struct wlb_micro_batch about; /* its pointers must not be dereferenced */
 	int32_t *ids, *targets, *positions, *from_ranks, *to_ranks;
 	struct wlb_segment *segments;
 };
@@ -51,10 +51,10 @@ void loads_group_close(struct loads_group *g);
 void loads_group_next(struct loads_group *g);
 const struct loads_batch *loads_group_batch(const struct loads_group *g, int dp, int cp, int micro_batch);
 
-/* Steps as schedule and packer give them without a loader. */
+/* The steps that schedule and packer return, without a loader. */
 struct loads_stream {
 	struct wlb_schedule *schedule;
-	struct wlb_packer *packer; /* weighs with `time`: the stream must stay where it is */
+	struct wlb_packer *packer; /* keeps a pointer to `time`: the stream must not move */
 	struct wlb_document_time time;
 };
 void loads_stream_open(struct loads_stream *s, const struct loads_dataset *d, const struct wlb_loader_options *options);

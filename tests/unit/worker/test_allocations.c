@@ -1,9 +1,9 @@
 /*
- * wlb-worker train, but that it fails where a step in the steady state allocates: what a step needs is there before the
- * first, or has grown by the tenth. Takes the same words, for 20 steps of like documents.
+ * wlb-worker train that fails where a step in the steady state allocates: all memory of a step is allocated before the
+ * first step, or by the tenth. Takes the same arguments, for 20 steps of similar documents.
  *
- * The linker puts the functions below in the place of the library's (--wrap) for all code of ours; what MPI, OpenBLAS
- * or the C library do inside is not seen. All threads count, from the end of the tenth step on.
+ * The linker replaces the library's functions by those below (--wrap) in all code of WLB; allocations inside MPI,
+ * OpenBLAS and the C library are not counted. Those of all threads are, from the end of the tenth step on.
  */
 #include <stdatomic.h>
 #include <stdio.h>

@@ -160,7 +160,7 @@ static void every_call_is_traced(void **state)
 	wlb_comm_close(group);
 }
 
-/* What rank `from` sends to `to` in a round. */
+/* Element i of the message that rank `from` sends to `to` in a round. */
 static double letter(int from, int to, int round, int i)
 {
 	return from + 10.0 * to + 100.0 * round + 1e-6 * i;
@@ -222,7 +222,7 @@ static void sends_arrive_in_the_order_they_were_started(void **state)
 		assert_int_equal(wlb_comm_wait(sends[k], &error), 0);
 }
 
-/* Element i of what rank `rank` brings to reduction k. */
+/* Element i of the input of rank `rank` to reduction k. */
 static double share(int rank, int k, size_t i)
 {
 	return (double)((rank + 1) * (k + 1)) + (double)(i % 7);
@@ -286,7 +286,7 @@ static void several_reductions_beside_others(void **state)
 	free(out);
 }
 
-/* As if the device had memory that no transport reaches: it then goes over the host, also in started calls. */
+/* As if no transport could access the device's memory: buffers are then staged on the host, also in started calls. */
 static void the_same_with_staging(void **state)
 {
 	struct fixture *f = *state;
@@ -300,7 +300,7 @@ static void the_same_with_staging(void **state)
 	f->device->host_memory = 1;
 }
 
-/* A group of one split off the world: nothing is asked of anybody, nothing is traced. */
+/* A group of one split off the world: its calls communicate with no rank and are not traced. */
 static void a_group_of_one_costs_nothing(void **state)
 {
 	struct fixture *f = *state;
@@ -315,7 +315,7 @@ static void a_group_of_one_costs_nothing(void **state)
 	uint64_t next = 0;
 	while (wlb_comm_trace_read(wlb_comm_get_trace(group), &next, events, 64) > 0)
 		;
-	/* As often as no other rank does it. */
+	/* A number of times that differs on every rank. */
 	for (int turn = 0; turn <= f->rank; turn++) {
 		double most = 7.0;
 		f->buffer[0] = 3.0 + turn;
@@ -401,7 +401,7 @@ static void the_trace_of_started_calls(void **state)
 	}
 	assert_true(events[2].entered_s <= events[0].entered_s && events[0].entered_s <= events[1].entered_s);
 	assert_true(events[0].blocked_s - events[0].entered_s >= 0.05);
-	/* Held up: while starting and waiting, not between the two. */
+	/* The caller is blocked while starting and waiting, not between the two. */
 	assert_true(wlb_comm_seconds(group) >= blocked_s - 1e-9);
 	assert_true(wlb_comm_busy_s(group) > 0.0);
 	assert_true(wlb_comm_seconds(group) <= events[2].left_s - events[2].entered_s - 0.05 + 1e-9);

@@ -1,5 +1,6 @@
-/* Tensor and context parallelism against one rank that has everything: the loss and every gradient, whatever the
- * documents, how they are shared out, and what is computed again. Runs on MOST_RANKS ranks under mpirun. */
+/* Tensor and context parallelism against one rank that has the whole model and all tokens: the loss and every gradient,
+ * whatever the documents, how they are shared out, and what is computed again. Runs on MOST_RANKS ranks under mpirun.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -148,7 +149,7 @@ static double bits_off(const struct tiny_setup *setup, const struct trial *kept,
 	return off;
 }
 
-/* What the ranks of one layout find; the others have no part in it. */
+/* Compares one layout on its ranks; the other ranks do nothing. */
 static void try_layout(const struct tiny_setup *setup, double *off, double *off_again)
 {
 	struct trial trials[MOST_TRIALS];

@@ -1,5 +1,5 @@
-/* Who gets which micro-batch: equal time where it is balanced, Megatron-LM's order where it is not; how many
- * micro-batches a step needs. */
+/* Which replica trains which micro-batch: equal time where it is balanced, Megatron-LM's order where it is not; how
+ * many micro-batches a step needs. */
 #include <string.h>
 
 #include "tests/unit/worker/loads.h"
@@ -86,7 +86,7 @@ static void balanced_ranks_take_equal_time(void **state)
 	/* One micro-batch each: what their exchanges leave is all there is. */
 	assert_true(measure(&d, WLB_STRATEGY_BALANCED, 1, sixteen).seconds < 0.1);
 	assert_true(measure(&d, WLB_STRATEGY_PLAIN, 1, sixteen).seconds > 1.0);
-	/* Dealt anew to few large ones: time is equal, and FLOPs are not. */
+	/* Assigned again to few large ones: time is equal, and FLOPs are not. */
 	struct spread few = measure(&d, WLB_STRATEGY_BALANCED, 4, four);
 	assert_true(few.seconds < 0.002 && few.flops > few.seconds);
 	loads_close(&d);

@@ -1,4 +1,4 @@
-/* What the loaders of all ranks of a layout give together: every token of the step once, in rows that fit each other.
+/* The loaders of all ranks of a layout together return every token of the step once, in rows that match.
  */
 #include <math.h>
 #include <pthread.h>
@@ -253,7 +253,7 @@ static int first_step_is_empty(const struct loads_dataset *d, const struct wlb_l
 	return empty;
 }
 
-/* All that came waits for more of its kind: the loader has the queues give it out. */
+/* All documents wait in queues that are not full: the loader empties the queues. */
 static void greedy_trains_something_in_every_step(void **state)
 {
 	int32_t lengths[100];
@@ -331,7 +331,7 @@ static void restore_all(struct loads_group *to, const struct wlb_loaded_step *fr
 			fail_msg("%s", error.message);
 }
 
-/* The loader is a step ahead of what it gave: the state is that of what it gave. */
+/* The loader is a step ahead of the step that it returned; the state is that after the returned step. */
 static void restoring_gives_the_same_future(void **state)
 {
 	struct loads_dataset d;
@@ -479,7 +479,7 @@ static void a_held_document_that_is_not_there_is_an_error(void **state)
 	free(held);
 }
 
-/* Two blocks of the device's memory take turns, and after some steps no other comes. */
+/* Two blocks of the device's memory are used alternately, and after some steps no other is allocated. */
 static void memory_settles(void **state)
 {
 	enum { SETTLED = 30, MORE = 30 };

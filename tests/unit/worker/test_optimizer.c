@@ -186,7 +186,7 @@ static void for_each_case(void (*check)(const struct part_case *))
 			check(&cases[i]);
 }
 
-/* Whether all ranks found it so: a rank that ended its test alone would leave the others waiting. */
+/* Returns 1 where `holds` is 1 on all ranks: a rank that failed its test alone would leave the others waiting. */
 static int everywhere(int holds)
 {
 	struct wlb_error error = {0};
@@ -262,8 +262,8 @@ static void backward_of_layer(const struct trained *t, const struct part_case *c
 	}
 }
 
-/* Gradients appear layer by layer, and each is told when it is there; the last rank of a data group has them all in an
- * earlier pass and tells chunks only. */
+/* Gradients are set layer by layer, and each is reported when it is complete; the last rank of a data group has all of
+ * them in an earlier pass and reports whole chunks. */
 static void backward(struct trained *t, const struct part_case *c, int64_t step)
 {
 	struct wlb_error error = {0};

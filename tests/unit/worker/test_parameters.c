@@ -1,4 +1,4 @@
-/* What the ranks of a layout hold between them: every element once, in buckets, with the whole model's values. */
+/* The ranks of a layout together hold every element once, in buckets, with the whole model's values. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

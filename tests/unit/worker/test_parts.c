@@ -1,4 +1,4 @@
-/* What the ranks of one layout write of weights and moments, the ranks of any other read as their own. */
+/* The ranks of any layout can read the weights and moments that the ranks of any other have written. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* A Llama that Transformers saved, read as it is: logits, loss and gradients against those that Transformers and
- * PyTorch found (tests/reference/make_fixture.py). */
+ * PyTorch computed (tests/reference/make_fixture.py). */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

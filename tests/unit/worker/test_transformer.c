@@ -170,7 +170,7 @@ static void documents_do_not_see_each_other(void **state)
 	(void)state;
 }
 
-/* Rows that hold no token: nothing that lay in memory by chance is left in them. */
+/* Rows that hold no token: no uninitialized value remains in them. */
 static void padding_gives_zeros(void **state)
 {
 	enum { ROWS = 16 };
@@ -294,7 +294,7 @@ static void check_stages(int tied, int interleave, enum wlb_recompute recompute)
 		                                                .slots = interleave * BATCHES});
 	for (int b = 0; b < BATCHES; b++)
 		batches[b] = tiny_batch_new(whole.device, tiny_documents + b, 2, WLB_SHARDING_SEQUENCE, 1, 1, 0);
-	/* Both are under way at once: nothing that one leaves may reach the other. */
+	/* Both are in progress at once: neither may change the data of the other. */
 	for (int b = 0; b < BATCHES; b++)
 		losses[b] = forward_through(&line, b, &batches[b].batch);
 	for (int b = 0; b < BATCHES; b++) {

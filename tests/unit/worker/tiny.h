@@ -7,24 +7,24 @@
 
 enum { TINY_VOCAB = 11, TINY_TOKENS = 13 };
 
-/* What is not said is 1 way, one chunk, nothing recomputed. */
+/* Members that are 0 mean: 1 way, one chunk, nothing recomputed. */
 struct tiny_setup {
 	struct wlb_comm *world; /* of tp x cp ranks; NULL: this rank alone */
 	int tied;
 	int layers; /* 0: two */
 	int tp;
 	int cp;
-	int pp; /* the parameters are those of `stage`; no other rank is asked */
+	int pp; /* the parameters are those of `stage`; no other rank is needed */
 	int stage;
 	int interleave;
 	enum wlb_recompute recompute;
 	int slots;
-	int max_tokens; /* there is space for them and not for more; 0: TINY_TOKENS */
+	int max_tokens; /* limit of the buffers; 0: TINY_TOKENS */
 };
 
 struct tiny {
 	struct wlb_device *device;
-	struct wlb_comm *alone; /* where no world was given */
+	struct wlb_comm *alone; /* where world is NULL */
 	struct wlb_groups *groups;
 	struct wlb_parameters *parameters;
 	struct wlb_transformer *transformer;
@@ -33,12 +33,12 @@ struct tiny {
 
 extern const struct tiny_document tiny_documents[3]; /* TINY_TOKENS */
 
-/* Grouped queries, heads x head_dim other than hidden_size, nothing that four divides but the heads. Ends the test on
+/* Grouped queries, heads x head_dim other than hidden_size, four divides the heads and no other size. Ends the test on
  * failure. */
 struct tiny tiny_open(const struct tiny_setup *setup);
 void tiny_close(struct tiny *tiny);
 
-/* What lies in the memory of activations by chance: NaN. */
+/* Fills the memory of activations with NaN, in place of uninitialized values. */
 void tiny_poison(struct tiny *tiny);
 
 /* Forward, loss and backward pass through the one chunk of a model that is not in stages: this rank's summed loss; adds
@@ -50,7 +50,7 @@ double tiny_pass_documents(struct tiny *tiny, const struct tiny_document *docume
 /* Index of a tensor by name, -1 where this rank has none. */
 int tiny_tensor(const struct wlb_parameters *parameters, const char *name);
 
-/* What value is off expected, relative where that is above 1; infinite for NaN. */
+/* The difference of value and expected, relative where |expected| is above 1; infinite for NaN. */
 double tiny_off(double value, double expected);
 
 #endif

@@ -1,5 +1,4 @@
-/* Documents as one context-parallel rank sees them in a micro-batch: made here from what libwlb says, beside the
- * loader. */
+/* The micro-batch of one context-parallel rank, made here from libwlb's shards without the loader. */
 #ifndef TESTS_UNIT_WORKER_TINY_BATCH_H
 #define TESTS_UNIT_WORKER_TINY_BATCH_H
 
