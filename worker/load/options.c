@@ -41,12 +41,14 @@ static int64_t divide_up(int64_t value, int64_t by)
  * max_tokens >= P: max_tokens / P of them go into one as they are.
  *
  * seq_length <= max_tokens < P, where P is 5/4 seq_length: two for each are enough, whenever the longest spans are
- * assigned first. Let seq_length be 1, and say that a span of t does not fit. Then every micro-batch holds more than 1
- * - t, in spans of at least t. t <= 3/8: all together hold more than 2 x 5/8 x windows, which is more than was packed.
- *   t > 1/2: of such spans two go into a packed one at the most, so that one micro-batch is still empty.
- *   else: let spans above 1 - t weigh 1/2 and others 1/3. A packed one holds two of the former, or one of each kind,
- * or three of the latter, and so at most 1. A micro-batch that is full holds one of the former or two of either kind,
- * and so at least 1/2. All full ones weigh what all packed ones can, and the span is over.
+ * assigned first. Let seq_length be 1, and say that a span of t does not fit. Then every micro-batch holds more than
+ * 1 - t, in spans of at least t.
+ *  - t <= 3/8: all together hold more than 2 x 5/8 x windows, which is more than was packed.
+ *  - t > 1/2: of such spans two go into a packed one at the most, so that one micro-batch is still empty.
+ *  - else: let spans above 1 - t weigh 1/2 and others 1/3. A packed one holds two of the former, or one of each kind,
+ *    or three of the latter, and so at most 1. A micro-batch that is full holds one of the former or two of either
+ *    kind, and so at least 1/2. The full ones together already weigh the most that the packed ones can, and the span
+ *    is in addition to them.
  */
 static int64_t least_bins(const struct wlb_loader_options *options)
 {

@@ -106,7 +106,7 @@ static void timelines_of_random_steps_keep_the_rules(void **state)
 	}
 }
 
-/* What is sent comes later; a stage that must send itself is held up as well. */
+/* Data that is sent arrives later; without overlap, sending also blocks the stage. */
 static void sending_takes_time(void **state)
 {
 	(void)state;

@@ -1,9 +1,12 @@
 /*
  * wlb-worker on a disk that is slow or stops: takes the same arguments. The linker replaces the library's functions by
  * those below (--wrap) in all code of WLB. Of the calls of one kind on files whose path holds a text, the first are
- * left alone and each later one waits. From the environment: SLOW_DISK_CALL    write, pread or fsync SLOW_DISK_PATH
- * what the path holds SLOW_DISK_AFTER   how many calls are left alone SLOW_DISK_WAIT_S  how long each later one waits
- * before it goes on SLOW_DISK_RANK    the rank whose disk it is; of every rank where it is not set
+ * not delayed and each later one waits. From the environment:
+ *  - SLOW_DISK_CALL: write, pread or fsync
+ *  - SLOW_DISK_PATH: the text that the path holds
+ *  - SLOW_DISK_AFTER: how many calls are not delayed
+ *  - SLOW_DISK_WAIT_S: how long each later one waits before it continues
+ *  - SLOW_DISK_RANK: the rank whose disk it is; every rank where it is not set
  */
 #include <stdatomic.h>
 #include <stdio.h>

@@ -115,7 +115,7 @@ static int find(const struct wlb_parameters *p, const char *name)
 	return -1;
 }
 
-/* Adds to times[] one for each element that this block speaks for; its values must be the whole tensor's. */
+/* Adds to times[] one for each element that this block represents; its values must be the whole tensor's. */
 static void mark(const struct replica *r, const struct wlb_parameters *p, int tensor, int *times)
 {
 	const struct wlb_tensor *t = &p->tensors[tensor];
