@@ -2,7 +2,7 @@
  * Reports of the run to the coordinator: rank 0 records attempt, steps, checkpoints and the end; local rank 0 of each
  * node reports that its ranks are running, unless wlb-agent does (WLB_NODE_PAGE). Without WLB_RUN_ID nothing is
  * recorded, and a recorder does nothing. Recording never stops training: the first failure to write the spool is
- * printed, and nothing more is recorded.
+ * printed, later ones are not.
  */
 #ifndef WORKER_RECORD_RECORD_H
 #define WORKER_RECORD_RECORD_H
