@@ -640,6 +640,18 @@ class Losses(RunningJobs):
         self.assertEqual((reply["decision"], reply["nodes"]), ("start", ["n1"]))
         self.assertIn("n2 is lost", reply["reason"])
 
+    def test_node_that_never_reported_is_the_cause(self):
+        """n2 is lost while its step starts, so Slurm kills the ranks on n1: they are not the cause."""
+        run = self.new_run()
+        attempt, _ = self.ask(run, ["n1", "n2"])
+        self.kill_slurmd(2)
+        self.api.call("POST", f"/v1/runs/{run}/report", {
+            "attempt_id": attempt, "source": "node", "node": "n1", "rank": 0, "exits": [{"rank": 0, "time": 1, "code": 137},
+                                                                                        {"rank": 1, "time": 1, "code": 137}]})
+        wait_for("n2 to be the cause", lambda: [(f["kind"], f["node"]) for f in self.show(run)["faults"] if f["cause"]] ==
+                 [("node_lost", "n2")], 10)
+        self.assertEqual(self.show(run)["attempts"][0]["reason"], "node n2 is lost")
+
     def test_silent_node_is_found_without_a_closed_connection(self):
         """Power cut: no FIN ever comes."""
         self.restart_wlbd("silence_ms = 1000\n")

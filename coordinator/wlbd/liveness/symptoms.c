@@ -1,5 +1,6 @@
 #include "coordinator/wlbd/liveness/symptoms.h"
 
+#include <signal.h>
 #include <string.h>
 
 #include "common/clock.h"
@@ -7,6 +8,8 @@
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/rules/decision.h"
 #include "coordinator/wlbd/wlbd.h"
+
+enum { SILENT_NODES_MOST = 64 };
 
 /* ---- raising and withdrawing ------------------------------------------------------------------------- */
 
@@ -136,10 +139,13 @@ void wlbd_symptom_rank_exited(struct wlbd_reporter *reporter, int rank, int code
 		note_deliberate_exit(incident, rank);
 		return;
 	}
+	bool is_first = incident->count == 0;
 	wlbd_symptom_rank_gone(reporter, rank);
 	struct wlbd_symptom *gone = find_gone_rank(incident, rank);
 	if (gone != NULL && gone->exit_code == 0)
 		gone->exit_code = code;
+	if (is_first && gone != NULL && (code == 128 + SIGKILL || code == 128 + SIGTERM))
+		wlbd_symptom_silent_nodes(reporter->attempt);
 }
 
 /* ---- nodes ------------------------------------------------------------------------------------------- */
@@ -152,6 +158,27 @@ void wlbd_symptom_silent(struct wlbd_reporter *reporter)
 void wlbd_symptom_node(struct wlbd_attempt *attempt, const char *node)
 {
 	raise_symptom(attempt, WLBD_SILENT, node, WLBD_LAUNCHER, -1);
+}
+
+static bool is_connected(const struct wlbd_attempt *attempt, const char *node)
+{
+	const struct wlbd_reporter *reporter;
+	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	if (reporter->rank != WLBD_LAUNCHER && reporter->connection != NULL && strcmp(reporter->node, node) == 0)
+		return true;
+	return false;
+}
+
+void wlbd_symptom_silent_nodes(struct wlbd_attempt *attempt)
+{
+	const struct wlbd_names *names = &attempt->nodes.started_on;
+	int suspected = 0;
+	for (int i = 0; i < names->count && suspected < SILENT_NODES_MOST; i++) {
+		if (is_connected(attempt, names->list[i]))
+			continue;
+		wlbd_symptom_node(attempt, names->list[i]);
+		suspected++;
+	}
 }
 
 /* ---- the end of the step ----------------------------------------------------------------------------- */

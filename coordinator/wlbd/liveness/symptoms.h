@@ -26,6 +26,11 @@ void wlbd_symptom_silent(struct wlbd_reporter *reporter);
  * Slurm, or has not reported since wlbd was started again. It is probed. */
 void wlbd_symptom_node(struct wlbd_attempt *attempt, const char *node);
 
+/* Probes the nodes of the attempt from which no process reports, 64 of them at most. The end of the launcher ends the
+ * reporters too, or comes before they have reported: a node that was lost at the same moment closes no connection
+ * then. The same holds for a node that is lost while a step starts, whose ranks on other nodes Slurm kills. */
+void wlbd_symptom_silent_nodes(struct wlbd_attempt *attempt);
+
 /* The launcher says that the attempt's step has ended, and perhaps which rank's exit ended it. `first` may be NULL. */
 void wlbd_symptom_step_ended(struct wlbd_attempt *attempt, int exit_code, const struct wlbd_first_exit *first);
 

@@ -15,7 +15,6 @@
 
 enum {
 	JUDGE_AGAIN_MS = 50,
-	SILENT_NODES_MOST = 64, /* that are probed after a launcher's end */
 };
 
 static void order_end(struct wlbd_attempt *attempt, const char *reason)
@@ -31,29 +30,6 @@ static void act_on_lost_node(struct wlbd_attempt *attempt, const char *node)
 {
 	wlbd_lost_nodes_add(attempt->wlbd->lost_nodes, attempt, node);
 	wlbd_job_poll_soon(attempt->wlbd->job_poll);
-}
-
-static bool is_connected(const struct wlbd_attempt *attempt, const char *node)
-{
-	const struct wlbd_reporter *reporter;
-	TAILQ_FOREACH(reporter, &attempt->reporters, link)
-	if (reporter->rank != WLBD_LAUNCHER && reporter->connection != NULL && strcmp(reporter->node, node) == 0)
-		return true;
-	return false;
-}
-
-/* The end of the launcher ends the reporters too, or comes before they have reported: a node that was lost at the same
- * moment closes no connection then. */
-static void suspect_silent_nodes(struct wlbd_attempt *attempt)
-{
-	const struct wlbd_names *names = &attempt->nodes.started_on;
-	int suspected = 0;
-	for (int i = 0; i < names->count && suspected < SILENT_NODES_MOST; i++) {
-		if (is_connected(attempt, names->list[i]))
-			continue;
-		wlbd_symptom_node(attempt, names->list[i]);
-		suspected++;
-	}
 }
 
 static void settle(struct wlbd_attempt *attempt, const struct wlbd_finding *findings, int count)
@@ -76,7 +52,7 @@ static void settle(struct wlbd_attempt *attempt, const struct wlbd_finding *find
 	wlbd_incident_clear(&attempt->incident);
 	if (launcher_lost) {
 		wlbd_job_poll_soon(attempt->wlbd->job_poll);
-		suspect_silent_nodes(attempt);
+		wlbd_symptom_silent_nodes(attempt);
 	}
 }
 
