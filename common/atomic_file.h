@@ -7,19 +7,19 @@
 
 #include "libwlb/wlb.h"
 
-struct wlb_aside {
+struct wlb_atomic_file {
 	FILE *out; /* NULL: not open */
 	const char *path;
-	char aside[PATH_MAX]; /* "": `path` is a pipe or a device, and is written directly */
+	char temporary[PATH_MAX]; /* "": `path` is a pipe or a device, and is written directly */
 };
 
 /* Opens a temporary file beside `path`; the string must outlive `file`. */
-int wlb_aside_open(struct wlb_aside *file, const char *path, struct wlb_error *error);
+int wlb_atomic_file_open(struct wlb_atomic_file *file, const char *path, struct wlb_error *error);
 
 /* Closes the temporary file and renames it to `path`. */
-int wlb_aside_commit(struct wlb_aside *file, struct wlb_error *error);
+int wlb_atomic_file_commit(struct wlb_atomic_file *file, struct wlb_error *error);
 
 /* Removes the temporary file, unless it was committed or never opened. */
-void wlb_aside_drop(struct wlb_aside *file);
+void wlb_atomic_file_drop(struct wlb_atomic_file *file);
 
 #endif

@@ -79,11 +79,11 @@ static int sync_path(const char *path)
 	return rc;
 }
 
-int wlb_file_commit(const char *aside, const char *path, struct wlb_error *error)
+int wlb_file_commit(const char *temporary, const char *path, struct wlb_error *error)
 {
-	if (sync_path(aside) != 0 || rename(aside, path) != 0) {
+	if (sync_path(temporary) != 0 || rename(temporary, path) != 0) {
 		int why = errno;
-		unlink(aside);
+		unlink(temporary);
 		return wlb_fail(error, "file %s: cannot be written: %s", path, strerror(why));
 	}
 	return parent_sync(path, error);
@@ -91,10 +91,10 @@ int wlb_file_commit(const char *aside, const char *path, struct wlb_error *error
 
 int wlb_file_write(const char *path, const void *data, size_t length, mode_t mode, struct wlb_error *error)
 {
-	char aside[PATH_MAX];
-	if (snprintf(aside, sizeof(aside), "%s.XXXXXX", path) >= (int)sizeof(aside))
+	char temporary[PATH_MAX];
+	if (snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path) >= (int)sizeof(temporary))
 		return wlb_fail(error, "file %.100s...: the path is longer than %d bytes", path, PATH_MAX - 8);
-	int fd = mkostemp(aside, O_CLOEXEC);
+	int fd = mkostemp(temporary, O_CLOEXEC);
 	if (fd < 0)
 		return wlb_fail(error, "file %s: cannot be created: %s", path, strerror(errno));
 	int rc = fchmod(fd, mode) == 0 ? wlb_write_all(fd, data, length) : -1;
@@ -105,10 +105,10 @@ int wlb_file_write(const char *path, const void *data, size_t length, mode_t mod
 		why = errno;
 	}
 	if (rc != 0) {
-		unlink(aside);
+		unlink(temporary);
 		return wlb_fail(error, "file %s: cannot be written: %s", path, strerror(why));
 	}
-	return wlb_file_commit(aside, path, error);
+	return wlb_file_commit(temporary, path, error);
 }
 
 static int read_all(int fd, char *data, size_t length)

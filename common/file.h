@@ -17,9 +17,9 @@ int wlb_pwrite_all(int fd, const void *data, size_t length, off_t offset);
  * folder. On -1 the old content is unchanged and the temporary file is removed. */
 int wlb_file_write(const char *path, const void *data, size_t length, mode_t mode, struct wlb_error *error);
 
-/* The last part of wlb_file_write() for a file that the caller wrote: syncs `aside`, renames it to `path` (same folder
- * or at least same file system) and syncs the folder. On -1 `aside` is removed. */
-int wlb_file_commit(const char *aside, const char *path, struct wlb_error *error);
+/* The last part of wlb_file_write() for a file that the caller wrote: syncs `temporary`, renames it to `path` (same
+ * folder or at least same file system) and syncs the folder. On -1 `temporary` is removed. */
+int wlb_file_commit(const char *temporary, const char *path, struct wlb_error *error);
 
 /* Reads a whole file of at most `limit` bytes. *data is NUL-terminated; the caller frees it. `length` may be NULL. */
 int wlb_file_read(const char *path, size_t limit, char **data, size_t *length, struct wlb_error *error);

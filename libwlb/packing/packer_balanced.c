@@ -19,7 +19,7 @@ enum { LONG_PART = 8, FULL_SEARCH = 256, LEAST_STEP_PART = 4 };
 
 /* The weight of a document that has waited n steps is 1 + n times this, so that old documents are released before the
  * limit forces it. */
-static const double impatience = 0.1;
+static const double waiting_weight = 0.1;
 
 struct release {
 	size_t held;           /* number of the heaviest long documents that are held back */
@@ -28,7 +28,7 @@ struct release {
 	double cost;
 };
 
-struct scene {
+struct release_search {
 	size_t longs;
 	size_t most_held; /* limit of `held`: the first document that is due is released, and all lighter ones */
 	double short_tokens;
@@ -40,7 +40,7 @@ struct scene {
 
 /* The trial bins with the long documents in them. */
 struct trial {
-	double waiting_tokens; /* weighted by impatience */
+	double waiting_tokens; /* each weighted by how long it has waited */
 	double tokens;
 	double work;
 	double level; /* work of the heaviest bin */
@@ -58,14 +58,14 @@ static int64_t due_step(const struct wlb_packer *packer)
 
 static double waiting_tokens(const struct wlb_packer *packer, const struct wlb_assigned_span *assigned)
 {
-	return (double)assigned->span.tokens * (1.0 + impatience * (double)(packer->step - assigned->came_step));
+	return (double)assigned->span.tokens * (1.0 + waiting_weight * (double)(packer->step - assigned->came_step));
 }
 
-static void survey(struct wlb_packer *packer, struct scene *scene)
+static void survey(struct wlb_packer *packer, struct release_search *search)
 {
 	struct wlb_assignment *assignment = &packer->assignment;
 	double all_tokens = 0.0;
-	*scene = (struct scene){.best = {.missing_tokens = DBL_MAX}};
+	*search = (struct release_search){.best = {.missing_tokens = DBL_MAX}};
 	for (size_t i = 0; i < assignment->count; i++) {
 		const struct wlb_assigned_span *assigned = &assignment->spans[i];
 		all_tokens += (double)assigned->span.tokens;
@@ -73,36 +73,36 @@ static void survey(struct wlb_packer *packer, struct scene *scene)
 			wlb_assignment_add(assignment, i);
 			continue;
 		}
-		scene->short_tokens += (double)assigned->span.tokens;
-		scene->short_work += assigned->work;
+		search->short_tokens += (double)assigned->span.tokens;
+		search->short_work += assigned->work;
 	}
 	wlb_assignment_sort(assignment);
-	scene->longs = assignment->ordered;
-	while (scene->most_held < scene->longs &&
-	       assignment->spans[assignment->order[scene->most_held].span].came_step > due_step(packer))
-		scene->most_held++;
-	scene->flow_tokens = fmax((double)packer->came_tokens / (double)(packer->step + 1), 1.0);
-	scene->least_tokens = fmax((double)packer->batch_tokens / LEAST_STEP_PART, 1.0);
+	search->longs = assignment->ordered;
+	while (search->most_held < search->longs &&
+	       assignment->spans[assignment->order[search->most_held].span].came_step > due_step(packer))
+		search->most_held++;
+	search->flow_tokens = fmax((double)packer->came_tokens / (double)(packer->step + 1), 1.0);
+	search->least_tokens = fmax((double)packer->batch_tokens / LEAST_STEP_PART, 1.0);
 	if (packer->batch_tokens == 0)
-		scene->least_tokens = all_tokens;
+		search->least_tokens = all_tokens;
 }
 
-static void propose(const struct wlb_packer *packer, struct scene *scene, const struct trial *trial, size_t held,
-                    double level, double short_work)
+static void propose(const struct wlb_packer *packer, struct release_search *search, const struct trial *trial,
+                    size_t held, double level, double short_work)
 {
-	double go = scene->short_work > 0.0 ? scene->short_tokens * (short_work / scene->short_work) : 0.0;
+	double go = search->short_work > 0.0 ? search->short_tokens * (short_work / search->short_work) : 0.0;
 	double work = trial->work + short_work;
-	double waiting = trial->waiting_tokens + scene->short_tokens - go;
+	double waiting = trial->waiting_tokens + search->short_tokens - go;
 	double imbalance = work > 0.0 ? level * packer->trial.count / work : 1.0;
 	struct release release = {
 		.held = held,
 		.short_tokens = go,
-		.cost = imbalance - 1.0 + packer->price * waiting / scene->flow_tokens,
-		.missing_tokens = fmax(scene->least_tokens - trial->tokens - go, 0.0),
+		.cost = imbalance - 1.0 + packer->price * waiting / search->flow_tokens,
+		.missing_tokens = fmax(search->least_tokens - trial->tokens - go, 0.0),
 	};
-	if (release.missing_tokens < scene->best.missing_tokens ||
-	    (release.missing_tokens == scene->best.missing_tokens && release.cost < scene->best.cost))
-		scene->best = release;
+	if (release.missing_tokens < search->best.missing_tokens ||
+	    (release.missing_tokens == search->best.missing_tokens && release.cost < search->best.cost))
+		search->best = release;
 }
 
 static int less_first(const void *a, const void *b)
@@ -114,43 +114,44 @@ static int less_first(const void *a, const void *b)
 /* Evaluates levels to which short documents, treated as divisible, fill the trial bins. Up to the work of the heaviest
  * bin the balance does not get worse; above it one bin after another has no space left and stays below the level, and
  * each such level is a candidate release. */
-static void pour(const struct wlb_packer *packer, struct scene *scene, const struct trial *trial, size_t held)
+static void fill_bins(const struct wlb_packer *packer, struct release_search *search, const struct trial *trial,
+                      size_t held)
 {
 	const struct wlb_bins *bins = &packer->trial;
-	double density = scene->short_tokens > 0.0 ? scene->short_work / scene->short_tokens : 0.0;
-	double level = trial->level, poured = 0.0;
+	double density = search->short_tokens > 0.0 ? search->short_work / search->short_tokens : 0.0;
+	double level = trial->level, filled = 0.0;
 	size_t open = 0;
 	for (int32_t b = 0; b < bins->count; b++) {
 		double work = bins->loads[b].work;
 		double full_at = work + density * (double)(bins->max_tokens - bins->loads[b].tokens);
-		poured += fmin(full_at, level) - work;
+		filled += fmin(full_at, level) - work;
 		if (full_at > level)
 			packer->full_at[open++] = full_at;
 	}
-	propose(packer, scene, trial, held, level, fmin(poured, scene->short_work));
+	propose(packer, search, trial, held, level, fmin(filled, search->short_work));
 	qsort(packer->full_at, open, sizeof(*packer->full_at), less_first);
-	for (size_t full = 0; full < open && poured < scene->short_work; full++) {
+	for (size_t full = 0; full < open && filled < search->short_work; full++) {
 		double still_open = (double)(open - full);
-		double rise = fmin(packer->full_at[full] - level, (scene->short_work - poured) / still_open);
+		double rise = fmin(packer->full_at[full] - level, (search->short_work - filled) / still_open);
 		level += rise;
-		poured += rise * still_open;
-		propose(packer, scene, trial, held, level, fmin(poured, scene->short_work));
+		filled += rise * still_open;
+		propose(packer, search, trial, held, level, fmin(filled, search->short_work));
 	}
 }
 
 /* Evaluates the releases that hold back the `held` heaviest documents; returns 0 where holding so many cannot be
  * cheapest. */
-static int think(struct wlb_packer *packer, struct scene *scene, size_t held)
+static int evaluate(struct wlb_packer *packer, struct release_search *search, size_t held)
 {
 	const struct wlb_assignment *assignment = &packer->assignment;
 	struct trial trial = {0};
 	for (size_t r = 0; r < held; r++)
 		trial.waiting_tokens += waiting_tokens(packer, &assignment->spans[assignment->order[r].span]);
-	if (scene->best.missing_tokens == 0.0 &&
-	    packer->price * trial.waiting_tokens / scene->flow_tokens >= scene->best.cost)
+	if (search->best.missing_tokens == 0.0 &&
+	    packer->price * trial.waiting_tokens / search->flow_tokens >= search->best.cost)
 		return 0;
 	wlb_bins_reset(&packer->trial);
-	for (size_t r = held; r < scene->longs; r++) {
+	for (size_t r = held; r < search->longs; r++) {
 		const struct wlb_assigned_span *assigned = &assignment->spans[assignment->order[r].span];
 		int32_t bin = wlb_bins_put(&packer->trial, assigned->span.tokens, assigned->work);
 		if (bin < 0) {
@@ -161,22 +162,22 @@ static int think(struct wlb_packer *packer, struct scene *scene, size_t held)
 		trial.work += assigned->work;
 		trial.level = fmax(trial.level, packer->trial.loads[bin].work);
 	}
-	pour(packer, scene, &trial, held);
+	fill_bins(packer, search, &trial, held);
 	return 1;
 }
 
 /* Evaluates all releases where there are few, else every stride-th and then those around the best. */
-static void choose(struct wlb_packer *packer, struct scene *scene)
+static void choose(struct wlb_packer *packer, struct release_search *search)
 {
-	size_t stride = 1 + scene->longs / FULL_SEARCH;
-	for (size_t held = 0; held <= scene->most_held && think(packer, scene, held);)
+	size_t stride = 1 + search->longs / FULL_SEARCH;
+	for (size_t held = 0; held <= search->most_held && evaluate(packer, search, held);)
 		held += stride;
 	if (stride == 1)
 		return;
-	size_t around = scene->best.held;
+	size_t around = search->best.held;
 	for (size_t held = around >= stride ? around - stride + 1 : 0; held < around + stride; held++)
-		if (held <= scene->most_held)
-			think(packer, scene, held);
+		if (held <= search->most_held)
+			evaluate(packer, search, held);
 }
 
 /* Adds the released documents in order: the long ones are already in order, the short ones follow, oldest first. */
@@ -199,10 +200,10 @@ static void release(struct wlb_packer *packer, const struct release *best)
 
 void wlb_packer_balanced(struct wlb_packer *packer)
 {
-	struct scene scene;
-	survey(packer, &scene);
-	choose(packer, &scene);
-	release(packer, &scene.best);
+	struct release_search search;
+	survey(packer, &search);
+	choose(packer, &search);
+	release(packer, &search.best);
 	wlb_assignment_place(&packer->assignment, due_step(packer));
 	wlb_packer_cut_rest(packer, due_step(packer));
 	wlb_assignment_place(&packer->assignment, INT64_MAX);

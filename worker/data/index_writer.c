@@ -14,8 +14,8 @@
 struct wlb_index_writer {
 	char *bin_path;
 	char *idx_path;
-	char *bin_aside; /* NULL once it has its final name */
-	char *idx_aside;
+	char *bin_temporary; /* NULL once it has its final name */
+	char *idx_temporary;
 	FILE *bin;
 	int32_t *lengths;
 	int64_t documents;
@@ -23,15 +23,15 @@ struct wlb_index_writer {
 	int64_t tokens;
 };
 
-/* A new file beside `path`; its name goes to *aside. */
-static FILE *open_aside(const char *path, char **aside, struct wlb_error *error)
+/* A new file beside `path`; its name goes to *temporary. */
+static FILE *open_temporary(const char *path, char **temporary, struct wlb_error *error)
 {
-	if (asprintf(aside, "%s.XXXXXX", path) < 0) {
-		*aside = NULL;
+	if (asprintf(temporary, "%s.XXXXXX", path) < 0) {
+		*temporary = NULL;
 		wlb_fail(error, "%s: out of memory", path);
 		return NULL;
 	}
-	int fd = mkstemp(*aside);
+	int fd = mkstemp(*temporary);
 	mode_t mask = umask(0);
 	umask(mask);
 	FILE *file = fd < 0 || fchmod(fd, 0666 & ~mask) < 0 ? NULL : fdopen(fd, "w");
@@ -39,10 +39,10 @@ static FILE *open_aside(const char *path, char **aside, struct wlb_error *error)
 		wlb_fail(error, "%s: cannot be created: %s", path, strerror(errno));
 		if (fd >= 0) {
 			close(fd);
-			unlink(*aside);
+			unlink(*temporary);
 		}
-		free(*aside);
-		*aside = NULL;
+		free(*temporary);
+		*temporary = NULL;
 	}
 	return file;
 }
@@ -61,7 +61,7 @@ struct wlb_index_writer *wlb_index_writer_new(const char *prefix, struct wlb_err
 	if (w->bin_path == NULL || w->idx_path == NULL)
 		wlb_fail(error, "%s: out of memory", prefix);
 	else
-		w->bin = open_aside(w->bin_path, &w->bin_aside, error);
+		w->bin = open_temporary(w->bin_path, &w->bin_temporary, error);
 	if (w->bin == NULL) {
 		wlb_index_writer_free(w);
 		return NULL;
@@ -127,7 +127,7 @@ static int write_arrays(const struct wlb_index_writer *w, FILE *file)
 
 static int write_index(struct wlb_index_writer *w, struct wlb_error *error)
 {
-	FILE *file = open_aside(w->idx_path, &w->idx_aside, error);
+	FILE *file = open_temporary(w->idx_path, &w->idx_temporary, error);
 	if (file == NULL)
 		return -1;
 	int rc = fwrite(WLB_INDEX_MAGIC, WLB_INDEX_MAGIC_BYTES, 1, file) == 1 ? 0 : -1;
@@ -144,12 +144,12 @@ static int write_index(struct wlb_index_writer *w, struct wlb_error *error)
 	return rc < 0 ? wlb_fail(error, "%s: cannot be written: %s", w->idx_path, strerror(why)) : 0;
 }
 
-/* After wlb_file_commit the name aside is gone, whether it went well or not. */
-static int commit_file(char **aside, const char *path, struct wlb_error *error)
+/* After wlb_file_commit the temporary file is gone, also where that failed. */
+static int commit_file(char **temporary, const char *path, struct wlb_error *error)
 {
-	int rc = wlb_file_commit(*aside, path, error);
-	free(*aside);
-	*aside = NULL;
+	int rc = wlb_file_commit(*temporary, path, error);
+	free(*temporary);
+	*temporary = NULL;
 	return rc;
 }
 
@@ -164,9 +164,9 @@ int wlb_index_writer_commit(struct wlb_index_writer *w, struct wlb_error *error)
 	/* The old index must not exist together with the new tokens. */
 	if (unlink(w->idx_path) < 0 && errno != ENOENT)
 		return wlb_fail(error, "%s: cannot be replaced: %s", w->idx_path, strerror(errno));
-	if (commit_file(&w->bin_aside, w->bin_path, error) < 0)
+	if (commit_file(&w->bin_temporary, w->bin_path, error) < 0)
 		return -1;
-	if (commit_file(&w->idx_aside, w->idx_path, error) < 0) {
+	if (commit_file(&w->idx_temporary, w->idx_path, error) < 0) {
 		unlink(w->bin_path);
 		return -1;
 	}
@@ -179,12 +179,12 @@ void wlb_index_writer_free(struct wlb_index_writer *w)
 		return;
 	if (w->bin != NULL)
 		fclose(w->bin);
-	if (w->bin_aside != NULL)
-		unlink(w->bin_aside);
-	if (w->idx_aside != NULL)
-		unlink(w->idx_aside);
-	free(w->bin_aside);
-	free(w->idx_aside);
+	if (w->bin_temporary != NULL)
+		unlink(w->bin_temporary);
+	if (w->idx_temporary != NULL)
+		unlink(w->idx_temporary);
+	free(w->bin_temporary);
+	free(w->idx_temporary);
 	free(w->bin_path);
 	free(w->idx_path);
 	free(w->lengths);

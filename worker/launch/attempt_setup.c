@@ -42,20 +42,20 @@ static int choose_split(const struct wlb_launch *launch, const struct wlb_train_
 	struct wlb_policy policy;
 	const struct wlb_nodes nodes = wlb_launch_nodes(launch);
 	struct wlb_plan *split = &plan->split;
-	struct wlb_loader_options deal = {.packing = (enum wlb_strategy)options->packing};
+	struct wlb_loader_options loading = {.packing = (enum wlb_strategy)options->packing};
 	if (find_policy(options, &policy, error) < 0 ||
-	    wlb_layout_choose(&policy, &nodes, &plan->model, &deal.layout, error) < 0 ||
+	    wlb_layout_choose(&policy, &nodes, &plan->model, &loading.layout, error) < 0 ||
 	    wlb_loader_micro_batches(options->seq_length, options->global_batch_size, options->micro_batch_size,
-	                             options->max_tokens, (int32_t)options->virtual_stages, &deal, error) < 0)
+	                             options->max_tokens, (int32_t)options->virtual_stages, &loading, error) < 0)
 		return -1;
 	*split = (struct wlb_plan){
-		.layout = deal.layout,
+		.layout = loading.layout,
 		.interleave = (int32_t)options->virtual_stages,
-		.micro_batches = deal.micro_batches,
+		.micro_batches = loading.micro_batches,
 		.zero_stage = 1,
 		.recompute = (enum wlb_recompute)options->recompute,
 	};
-	plan->max_tokens = deal.max_tokens;
+	plan->max_tokens = loading.max_tokens;
 	return wlb_plan_check(split, &plan->model, error);
 }
 

@@ -22,7 +22,7 @@ struct wlb_recorder {
 	struct wlb_node_page *page;    /* of this node's agent, which reports; NULL: there is none */
 	int records;                   /* 1 on rank 0 */
 	atomic_flag ended;
-	atomic_flag complained;
+	atomic_flag printed;
 };
 
 /* The other ranks of this node, for the reporter to watch. */
@@ -92,9 +92,9 @@ static struct wlb_reporter *start_node_reporter(struct wlb_launch *launch, const
 }
 
 /* Prints the first failure of recording; the run continues. */
-static void complain(struct wlb_recorder *recorder, const struct wlb_error *error)
+static void print_once(struct wlb_recorder *recorder, const struct wlb_error *error)
 {
-	if (!atomic_flag_test_and_set(&recorder->complained))
+	if (!atomic_flag_test_and_set(&recorder->printed))
 		fprintf(stderr, "wlb-worker: rank %d on %s: not everything is recorded: %s\n", recorder->launch->rank,
 		        wlb_launch_node(recorder->launch, recorder->launch->rank), error->message);
 }
@@ -108,7 +108,7 @@ static void record(struct wlb_recorder *recorder, const char *type, json_t *data
 	int rc = text != NULL ? wlb_reporter_record(recorder->reporter, type, text, &error)
 	                      : wlb_fail(&error, "out of memory for a record of type %s", type);
 	if (rc < 0)
-		complain(recorder, &error);
+		print_once(recorder, &error);
 	free(text);
 }
 
@@ -192,7 +192,7 @@ struct wlb_recorder *wlb_recorder_start(struct wlb_launch *launch, const struct 
 	recorder->launch = launch;
 	recorder->records = launch->rank == 0;
 	atomic_flag_clear(&recorder->ended);
-	atomic_flag_clear(&recorder->complained);
+	atomic_flag_clear(&recorder->printed);
 	if (plan->attempt_id[0] == '\0')
 		return recorder;
 	find_page(recorder, plan->attempt_id);
@@ -201,7 +201,7 @@ struct wlb_recorder *wlb_recorder_start(struct wlb_launch *launch, const struct 
 	struct wlb_error reason = {0};
 	recorder->reporter = start_own_reporter(recorder, launch, plan, &reason);
 	if (recorder->reporter == NULL)
-		complain(recorder, &reason);
+		print_once(recorder, &reason);
 	record_attempt(recorder, plan, options);
 	return recorder;
 }
@@ -218,7 +218,7 @@ void wlb_record_step(struct wlb_recorder *recorder, const char *json)
 {
 	struct wlb_error error = {0};
 	if (!silent(recorder) && wlb_reporter_record(recorder->reporter, "step", json, &error) < 0)
-		complain(recorder, &error);
+		print_once(recorder, &error);
 }
 
 void wlb_record_checkpoint(struct wlb_recorder *recorder, int64_t step, const char *path, int64_t bytes,
@@ -248,7 +248,7 @@ void wlb_record_refusal(const struct wlb_launch *launch, int exit_code, const ch
 	struct wlb_recorder recorder = {.launch = launch, .records = 1};
 	recorder.reporter = start_reporter(launch, &options, &error);
 	if (recorder.reporter == NULL) {
-		complain(&recorder, &error);
+		print_once(&recorder, &error);
 		return;
 	}
 	wlb_record_end(&recorder, "failed", exit_code, reason);

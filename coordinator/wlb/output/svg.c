@@ -12,7 +12,7 @@ static const struct colour inks[] = {
 
 int wlb_svg_begin(struct wlb_svg *svg, const char *path, double width, double height, struct wlb_error *error)
 {
-	if (wlb_aside_open(&svg->file, path, error) < 0)
+	if (wlb_atomic_file_open(&svg->file, path, error) < 0)
 		return -1;
 	fprintf(svg->file.out,
 	        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\" "
@@ -79,5 +79,5 @@ void wlb_svg_text(struct wlb_svg *svg, double x, double y, double size, enum wlb
 int wlb_svg_commit(struct wlb_svg *svg, struct wlb_error *error)
 {
 	fputs("</svg>\n", svg->file.out);
-	return wlb_aside_commit(&svg->file, error);
+	return wlb_atomic_file_commit(&svg->file, error);
 }

@@ -8,7 +8,7 @@
 enum wlb_ink { WLB_INK_BLUE, WLB_INK_ORANGE, WLB_INK_GREEN, WLB_INK_RED, WLB_INK_PURPLE, WLB_INK_GREY };
 
 struct wlb_svg {
-	struct wlb_aside file;
+	struct wlb_atomic_file file;
 };
 
 enum wlb_svg_align { WLB_SVG_LEFT, WLB_SVG_MIDDLE, WLB_SVG_RIGHT };

@@ -52,7 +52,7 @@ static void what_is_written_is_read(void **state)
 
 static void a_failed_write_leaves_the_old_file(void **state)
 {
-	char path[256], aside[256], *data;
+	char path[256], temporary[256], *data;
 	struct wlb_error error;
 	(void)state;
 	in_folder(path, "folder");
@@ -61,8 +61,8 @@ static void a_failed_write_leaves_the_old_file(void **state)
 	assert_non_null(strstr(error.message, path));
 	rmdir(path);
 	assert_int_equal(wlb_file_write(path, "old", 3, 0600, NULL), 0);
-	in_folder(aside, "is-not-there");
-	assert_int_equal(wlb_file_commit(aside, path, &error), -1);
+	in_folder(temporary, "is-not-there");
+	assert_int_equal(wlb_file_commit(temporary, path, &error), -1);
 	assert_int_equal(wlb_file_read(path, 100, &data, NULL, NULL), 0);
 	assert_string_equal(data, "old");
 	free(data);

@@ -161,7 +161,7 @@ static void every_call_is_traced(void **state)
 }
 
 /* Element i of the message that rank `from` sends to `to` in a round. */
-static double letter(int from, int to, int round, int i)
+static double value_sent(int from, int to, int round, int i)
 {
 	return from + 10.0 * to + 100.0 * round + 1e-6 * i;
 }
@@ -177,7 +177,7 @@ static void all_send_to_all_at_once(void **state)
 		for (int to = 0; to < f->size; to++) {
 			double *out = f->large + (size_t)to * LARGE;
 			for (int i = 0; i < LARGE; i++)
-				out[i] = letter(f->rank, to, round, i);
+				out[i] = value_sent(f->rank, to, round, i);
 			sends[to] = to == f->rank ? NULL : wlb_comm_send_start(f->world, out, LARGE, to, &error);
 			assert_true(to == f->rank || sends[to] != NULL);
 			wlb_comm_progress(f->world);
@@ -187,7 +187,7 @@ static void all_send_to_all_at_once(void **state)
 				continue;
 			assert_int_equal(wlb_comm_recv(f->world, arrived, LARGE, from, &error), 0);
 			for (int i = 0; i < LARGE; i++)
-				assert_true(arrived[i] == letter(from, f->rank, round, i));
+				assert_true(arrived[i] == value_sent(from, f->rank, round, i));
 		}
 		for (int to = f->size - 1; to >= 0; to--)
 			assert_int_equal(wlb_comm_wait(sends[to], &error), 0);

@@ -30,7 +30,7 @@ struct job {
 	struct wlb_batches batches;
 	struct wlb_packer *packer;
 	struct wlb_pack_tally tally;
-	struct wlb_aside dump;
+	struct wlb_atomic_file dump;
 	const struct wlb_step *last; /* packed; owned by the packer */
 };
 
@@ -103,13 +103,13 @@ static int run_job(struct job *job, struct wlb_error *error)
 	wlb_batches_init(&job->batches, wlb_length_stream_next, &job->stream, options->seq_length,
 	                 options->seq_length * options->micro_batches);
 	if (job->request->dump != NULL) {
-		if (wlb_aside_open(&job->dump, job->request->dump, error) < 0)
+		if (wlb_atomic_file_open(&job->dump, job->request->dump, error) < 0)
 			return -1;
 		wlb_pack_dump_header(job->dump.out);
 	}
 	if (pack_all(job, error) < 0)
 		return -1;
-	if (job->request->dump != NULL && wlb_aside_commit(&job->dump, error) < 0)
+	if (job->request->dump != NULL && wlb_atomic_file_commit(&job->dump, error) < 0)
 		return -1;
 	return report(job, error);
 }
@@ -127,7 +127,7 @@ static int pack(void *values, struct wlb_error *error)
 	    wlb_length_list_read(request->from, &job.list, error) == 0 &&
 	    (job.packer = wlb_packer_new(&job.model, &request->options, error)) != NULL)
 		code = run_job(&job, error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
-	wlb_aside_drop(&job.dump);
+	wlb_atomic_file_drop(&job.dump);
 	wlb_pack_tally_free(&job.tally);
 	wlb_packer_free(job.packer);
 	wlb_batches_free(&job.batches);

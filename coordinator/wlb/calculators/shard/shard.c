@@ -34,7 +34,7 @@ struct job {
 	struct wlb_load *loads;   /* dynamic: of the ranks */
 	struct wlb_shards shards;
 	struct wlb_shard_summary summary;
-	struct wlb_aside dump;
+	struct wlb_atomic_file dump;
 };
 
 static int reserve(struct job *job, size_t documents, struct wlb_error *error)
@@ -115,13 +115,13 @@ static int run_job(struct job *job, struct wlb_error *error)
 	if (job->loads == NULL)
 		return wlb_fail(error, "out of memory for %d ranks", job->summary.ranks);
 	if (request->dump != NULL) {
-		if (wlb_aside_open(&job->dump, request->dump, error) < 0)
+		if (wlb_atomic_file_open(&job->dump, request->dump, error) < 0)
 			return -1;
 		wlb_shard_dump_header(job->dump.out);
 	}
 	if (shard_all(job, error) < 0)
 		return -1;
-	if (request->dump != NULL && wlb_aside_commit(&job->dump, error) < 0)
+	if (request->dump != NULL && wlb_atomic_file_commit(&job->dump, error) < 0)
 		return -1;
 	return report(job, error);
 }
@@ -174,7 +174,7 @@ static int shard(void *values, struct wlb_error *error)
 	    read_gpu(&job, error) == 0 && wlb_length_list_read(request->from, &job.list, error) == 0 &&
 	    check_window(&job, error) == 0)
 		code = run_job(&job, error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
-	wlb_aside_drop(&job.dump);
+	wlb_atomic_file_drop(&job.dump);
 	wlb_shards_free(&job.shards);
 	free(job.tokens);
 	free(job.places);
