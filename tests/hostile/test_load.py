@@ -35,10 +35,10 @@ def ask_and_leave(place, path, seconds):
         close_all(links)
 
 
-def ask_and_read_nothing(place, path, seconds):
-    """Requests whose answers stay in wlbd, since nobody takes them."""
+def ask_and_read_nothing(place, path, seconds, count=40):
+    """So many requests whose answers nobody takes: they stay in wlbd, or wait for the database."""
     caller, links = Caller(place), []
-    for _ in range(40):
+    for _ in range(count):
         try:
             links.append(place.connect(2))
             links[-1].sendall(head_of("GET", path, 0, caller.credential("GET", path)))
@@ -109,19 +109,6 @@ class Reads(LargestTest):
 
 # ---- what waits for the database ------------------------------------------------------------------------------------------
 
-def reads_that_wait(place, path, count, seconds):
-    """So many reads of one user at once that most wait."""
-    caller, links = Caller(place), []
-    for _ in range(count):
-        try:
-            links.append(place.connect(2))
-            links[-1].sendall(head_of("GET", path, 0, caller.credential("GET", path)))
-        except OSError:
-            continue
-    time.sleep(seconds)
-    close_all(links)
-
-
 def deliveries_that_wait(place, run, count, seconds):
     """So many large deliveries of one user at once, each of another source, that most wait."""
     caller, links, path = Caller(place), [], f"/v1/runs/{run}/records"
@@ -142,7 +129,7 @@ class Waiting(LargestTest):
     """Some users' statements wait for the database in such numbers that there might be no place for root's."""
 
     def test_reads_of_two_users(self):
-        self.attack(reads_that_wait, self.paths()[0], 300, 3, uid=BOTH, processes=4)
+        self.attack(ask_and_read_nothing, self.paths()[0], 3, 300, uid=BOTH, processes=4)
         self.watch.stop()
         self.becomes(lambda: self.under_way() == 0, 60)
 

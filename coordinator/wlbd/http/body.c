@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "coordinator/wlbd/http/body_size.h"
 #include "coordinator/wlbd/http/call.h"
 #include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/http/reply.h"
@@ -12,22 +13,6 @@ enum {
 	VALUES_MOST = 400000, /* ranks of 100,000 processes in one record; freeing them takes 30 ms */
 	VALUE_BYTES = 96,     /* of jansson: a value, its key, its place in the object */
 };
-
-size_t wlbd_body_values(const char *text, size_t length)
-{
-	size_t values = 1;
-	bool quoted = false;
-	for (size_t i = 0; i < length; i++) {
-		char c = text[i];
-		if (quoted && c == '\\')
-			i++;
-		else if (c == '"')
-			quoted = !quoted;
-		else if (!quoted)
-			values += c == ',' || c == ':' || c == '[' || c == '{';
-	}
-	return values;
-}
 
 int wlbd_body_hold(struct wlbd_call *call, size_t bytes)
 {
@@ -105,7 +90,7 @@ static void run_check(struct wlbd_task *task)
 	struct wlbd_call *call = (struct wlbd_call *)task;
 	char digest[WLB_DIGEST_SIZE];
 	wlb_digest_request(call->method, call->uri, call->text, call->text_length, digest);
-	call->values = wlbd_body_values(call->text, call->text_length);
+	call->values = wlbd_body_size(call->text, call->text_length).values;
 	if (strcmp(digest, call->claim) != 0) {
 		call->refusal_status = 401;
 		wlb_fail(&call->refusal, "credential: was made for another request; its payload must be the SHA-256 of "

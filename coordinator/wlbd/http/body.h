@@ -9,9 +9,6 @@
 
 struct wlbd_call;
 
-/* Returns an upper bound of how many values a body has: every value but the first follows one of , : [ {. */
-size_t wlbd_body_values(const char *text, size_t length);
-
 /* Compares call->text with the digest in the credential, parses it into call->body where it is a POST, and calls the
  * handler of call->route; or answers 400, 401, 413 or 503. The parsed values are counted against the user's budget. */
 void wlbd_body_handle(struct wlbd_call *call);

@@ -6,31 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MOST = 32 };
+#include "coordinator/wlbd/http/body_size.h"
 
 /* jansson's own limit is 2,048, at which a function that recurses through the result may exhaust its stack. */
-static bool too_deep(const char *text, size_t length)
-{
-	int depth = 0;
-	bool quoted = false;
-	for (size_t i = 0; i < length; i++) {
-		char c = text[i];
-		if (quoted && c == '\\')
-			i++;
-		else if (c == '"')
-			quoted = !quoted;
-		else if (!quoted && (c == '{' || c == '[') && ++depth > DEPTH_MOST)
-			return true;
-		else if (!quoted && (c == '}' || c == ']'))
-			depth--;
-	}
-	return false;
-}
+enum { DEPTH_MOST = 32 };
 
 json_t *wlbd_body_parse(const char *text, size_t length, struct wlb_error *error)
 {
 	json_error_t at;
-	if (too_deep(text, length)) {
+	if (wlbd_body_size(text, length).depth > DEPTH_MOST) {
 		wlb_fail(error, "body: nested deeper than %d; no request needs that", DEPTH_MOST);
 		return NULL;
 	}
