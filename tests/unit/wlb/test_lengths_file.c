@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "coordinator/wlb/calculators/lengths_file.h"
-#include "coordinator/wlb/calculators/lengths_index.h"
+#include "planner/lengths_file.h"
+#include "planner/lengths_index.h"
 
 static int read_text(const char *text, size_t bytes, struct wlb_length_list *list, struct wlb_error *error)
 {

@@ -4,10 +4,10 @@
 
 #include <stddef.h>
 
-#include "coordinator/wlb/calculators/lengths_file.h"
-#include "coordinator/wlb/calculators/model_file.h"
-#include "coordinator/wlb/calculators/plan/machine.h"
 #include "coordinator/wlb/calculators/plan/topology.h"
+#include "planner/lengths_file.h"
+#include "planner/machine.h"
+#include "planner/model_file.h"
 
 struct wlb_plan_request {
 	const char *model, *gpu, *from, *topology, *down;

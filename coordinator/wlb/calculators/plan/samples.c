@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/wlb/calculators/pack/batches.h"
+#include "planner/batches.h"
 
 static void *copy_of(const void *from, size_t count, size_t size)
 {

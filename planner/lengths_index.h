@@ -1,11 +1,11 @@
 /* Document lengths out of a Megatron-LM index; common/index_format.h has the format. */
-#ifndef COORDINATOR_WLB_CALCULATORS_LENGTHS_INDEX_H
-#define COORDINATOR_WLB_CALCULATORS_LENGTHS_INDEX_H
+#ifndef PLANNER_LENGTHS_INDEX_H
+#define PLANNER_LENGTHS_INDEX_H
 
 #include <stddef.h>
 
-#include "coordinator/wlb/calculators/length_list.h"
 #include "libwlb/wlb.h"
+#include "planner/length_list.h"
 
 /* Appends the length of each document of the index `data`; `name` is for messages. -1 with the value and the rule where
  * the index is damaged. */

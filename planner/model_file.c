@@ -1,7 +1,7 @@
-#include "coordinator/wlb/calculators/model_file.h"
+#include "planner/model_file.h"
 
 #include "common/model_config.h"
-#include "coordinator/wlb/calculators/model_class.h"
+#include "planner/model_class.h"
 
 int wlb_model_file_read(const char *from, struct wlb_model *model, struct wlb_error *error)
 {

@@ -1,4 +1,4 @@
-#include "coordinator/wlb/calculators/lengths_file.h"
+#include "planner/lengths_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "common/file.h"
-#include "coordinator/wlb/calculators/lengths_index.h"
+#include "planner/lengths_index.h"
 
 enum { COUNT_DEFAULT = 100000, COUNT_MAX = 100 * 1000 * 1000 };
 

@@ -1,6 +1,6 @@
 /* The shapes of published models by their size, for calculations without a config.json. */
-#ifndef COORDINATOR_WLB_CALCULATORS_MODEL_CLASS_H
-#define COORDINATOR_WLB_CALCULATORS_MODEL_CLASS_H
+#ifndef PLANNER_MODEL_CLASS_H
+#define PLANNER_MODEL_CLASS_H
 
 #include "libwlb/wlb.h"
 

@@ -1,12 +1,12 @@
 /* Document lengths for the calculators: from a file, a pipe, a dataset's index or the generator. */
-#ifndef COORDINATOR_WLB_CALCULATORS_LENGTHS_FILE_H
-#define COORDINATOR_WLB_CALCULATORS_LENGTHS_FILE_H
+#ifndef PLANNER_LENGTHS_FILE_H
+#define PLANNER_LENGTHS_FILE_H
 
 #include <stdio.h>
 
 #include "common/options.h"
-#include "coordinator/wlb/calculators/length_list.h"
 #include "libwlb/wlb.h"
+#include "planner/length_list.h"
 
 /* The row of --lengths in a table of options; `field` is the offset of a const char *. */
 #define WLB_LENGTHS_OPTION(field)                                                                                      \

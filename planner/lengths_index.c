@@ -1,4 +1,4 @@
-#include "coordinator/wlb/calculators/lengths_index.h"
+#include "planner/lengths_index.h"
 
 #include <endian.h>
 #include <inttypes.h>

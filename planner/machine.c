@@ -1,4 +1,4 @@
-#include "coordinator/wlb/calculators/plan/machine.h"
+#include "planner/machine.h"
 
 #include <jansson.h>
 #include <string.h>

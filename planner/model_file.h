@@ -1,6 +1,6 @@
 /* The model that a calculator works for. */
-#ifndef COORDINATOR_WLB_CALCULATORS_MODEL_FILE_H
-#define COORDINATOR_WLB_CALCULATORS_MODEL_FILE_H
+#ifndef PLANNER_MODEL_FILE_H
+#define PLANNER_MODEL_FILE_H
 
 #include "common/options.h"
 #include "libwlb/wlb.h"

@@ -1,4 +1,4 @@
-#include "coordinator/wlb/calculators/model_class.h"
+#include "planner/model_class.h"
 
 #include <stddef.h>
 #include <string.h>
