@@ -63,6 +63,10 @@ struct wlb_plan_input {
 int wlb_plan_input_read(const struct wlb_plan_request *request, struct wlb_plan_input *input, struct wlb_error *error);
 void wlb_plan_input_free(struct wlb_plan_input *input);
 
+/* The search for what was asked, `keep` candidates of each kind; NULL with a message. Free with wlb_search_free. */
+struct wlb_search_result *wlb_plan_input_search(const struct wlb_plan_request *request, struct wlb_plan_input *input,
+                                                int keep, struct wlb_error *error);
+
 /* The name of a node: from the topology, else its number, for which `text` provides the memory. */
 const char *wlb_plan_node_name(const struct wlb_plan_input *input, int32_t node, char *text, size_t size);
 
