@@ -22,7 +22,7 @@ function(wlb_fill_from_programs target template file)
     COMMAND ${CMAKE_COMMAND} -D TEMPLATE=${CMAKE_CURRENT_SOURCE_DIR}/${template}
             -D FILE=${CMAKE_CURRENT_BINARY_DIR}/${file} -D PROGRAMS=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}
             -P ${WLB_FILL_SCRIPT}
-    DEPENDS ${template} ${WLB_FILL_SCRIPT} wlb-command wlb-data wlb-worker
+    DEPENDS ${template} ${WLB_FILL_SCRIPT} wlb-command wlb-calibrate wlb-data wlb-worker
     VERBATIM)
   add_custom_target(${target} ALL DEPENDS ${file})
 endfunction()

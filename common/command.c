@@ -19,7 +19,7 @@ static void print_help(const struct wlb_program *program)
 	wlb_options_print_wrapped(program->about, 0, stdout);
 	puts("\nCommands:");
 	for (int i = 0; i < program->count; i++)
-		printf("  %-8s %s\n", program->commands[i]->name, program->commands[i]->summary);
+		printf("  %-9s %s\n", program->commands[i]->name, program->commands[i]->summary);
 	printf("\n'%s help COMMAND' explains one.\n", program->name);
 	if (program->notes != NULL)
 		wlb_options_print_wrapped(program->notes, 0, stdout);
@@ -93,12 +93,26 @@ static int run_words(const struct wlb_program *program, int argc, char **argv)
 	return WLB_EXIT_DONE;
 }
 
-int wlb_program_main(const struct wlb_program *program, int argc, char **argv)
+/* A command whose output was not written completely (a full disk) has failed. */
+static int check_output(const char *name, int code)
 {
-	int code = run_words(program, argc, argv);
-	/* A command whose output was not written completely (a full disk) has failed. */
 	if (code != WLB_EXIT_DONE || (fflush(stdout) == 0 && !ferror(stdout)))
 		return code;
-	fprintf(stderr, "%s: output could not be written: %s\n", program->name, strerror(errno));
+	fprintf(stderr, "%s: output could not be written: %s\n", name, strerror(errno));
 	return WLB_EXIT_FAILED;
+}
+
+int wlb_program_main(const struct wlb_program *program, int argc, char **argv)
+{
+	return check_output(program->name, run_words(program, argc, argv));
+}
+
+int wlb_command_main(const struct wlb_command *command, const char *version, int argc, char **argv)
+{
+	int code = WLB_EXIT_DONE;
+	if (argc > 1 && strcmp(argv[1], "--version") == 0)
+		puts(version);
+	else
+		code = run_command(command, argc, argv);
+	return check_output(command->options->command, code);
 }

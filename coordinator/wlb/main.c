@@ -27,6 +27,8 @@ static void run_external(char **argv)
 
 static const struct wlb_command data = {.name = "data", .summary = "Build and look at datasets: 'wlb data --help'"};
 
+static const struct wlb_command calibrate = {.name = "calibrate", .summary = "Measure the nodes of a job"};
+
 static const struct wlb_command *const commands[] = {
 	&wlb_command_run,
 	&wlb_command_runs,
@@ -39,6 +41,7 @@ static const struct wlb_command *const commands[] = {
 	&wlb_command_plan,
 	&wlb_command_sim,
 	&data,
+	&calibrate,
 };
 
 static const struct wlb_program program = {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "worker/train/device.h"
 #include "worker/train/trainer.h"
 
 /* The one line that says why the run ends; where it is not for all ranks, it names its rank. */
@@ -152,7 +153,8 @@ static int train_as_asked(struct wlb_launch *launch, const struct wlb_train_opti
 {
 	struct wlb_error trouble = {0}, error = {0};
 	struct wlb_train_plan plan;
-	struct wlb_device *device = wlb_trainer_open_device(launch, options, &trouble);
+	struct wlb_device *device = wlb_open_device(launch, (enum wlb_device_kind)options->device,
+	                                            (enum wlb_dtype)options->dtype, (int)options->threads, &trouble);
 	if (wlb_train_plan_agree(launch, options, device == NULL ? trouble.message : NULL, &plan, &error) < 0) {
 		say(launch, error.message, launch->rank == 0);
 		wlb_launch_abort(launch, WLB_EXIT_FAILED);

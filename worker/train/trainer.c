@@ -1,7 +1,6 @@
 #include "worker/train/trainer.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,28 +10,6 @@
 
 /* A dataset of more tokens is not read through before the run: ids are then checked as they are used. */
 #define SCAN_TOKENS INT64_C(2000000000)
-
-/* As many threads as this rank's share of the CPUs that it may use. */
-static int default_threads(const struct wlb_launch *launch)
-{
-	cpu_set_t set;
-	int cpus = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-	return cpus > launch->local_size ? cpus / launch->local_size : 1;
-}
-
-struct wlb_device *wlb_trainer_open_device(const struct wlb_launch *launch, const struct wlb_train_options *options,
-                                           struct wlb_error *error)
-{
-	enum wlb_dtype dtype = (enum wlb_dtype)options->dtype;
-	int threads = options->threads > 0 ? (int)options->threads : default_threads(launch);
-	struct wlb_device *device = options->device == WLB_DEVICE_CUDA
-	                                    ? wlb_device_open_cuda(launch->local_rank, dtype, error)
-	                                    : wlb_device_open_cpu(dtype, threads, error);
-	if (device != NULL && wlb_transformer_check_device(device, error) == 0)
-		return device;
-	wlb_device_close(device);
-	return NULL;
-}
 
 static int connect_ranks(struct wlb_trainer *t, struct wlb_error *error)
 {

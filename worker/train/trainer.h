@@ -48,11 +48,6 @@ struct wlb_trainer {
 	int exit_code;               /* of a failure on all ranks, for the error's cause */
 };
 
-/* Opens the device of --device and checks that it has all operations that training needs. Returns NULL with the reason
- * on failure. */
-struct wlb_device *wlb_trainer_open_device(const struct wlb_launch *launch, const struct wlb_train_options *options,
-                                           struct wlb_error *error);
-
 /* Makes all other members, checks the data, and initialises the weights where the plan has no checkpoint to resume
  * from. launch, options, plan, recorder and device must be set. Returns 0 or one of the failures of agree.h, with
  * exit_code set. wlb_trainer_close must close the trainer also after a failure, except after WLB_FAILED_HERE. */

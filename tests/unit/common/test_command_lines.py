@@ -9,7 +9,7 @@ from pathlib import Path
 
 BIN, DOCS, COMPLETION = (Path(word) for word in sys.argv[1:4])
 PROGRAMS = {"wlb": "wlb", "wlb-data": "wlb data", "wlb-worker": "wlb-worker"}  # file, and how its commands are called
-PAGES = {"wlb": "wlb.1", "wlb data": "wlb-data.1", "wlb-worker": "wlb-worker.1"}
+PAGES = {"wlb": "wlb.1", "wlb calibrate": "wlb-calibrate.1", "wlb data": "wlb-data.1", "wlb-worker": "wlb-worker.1"}
 
 
 def run(*words):
@@ -27,13 +27,13 @@ def commands():
     for file, name in PROGRAMS.items():
         listed = run(BIN / file, "--help").stdout.split("Commands:\n")[1].split("\n\n")[0]
         for command in re.findall(r"^  (\S+)", listed, re.M):
-            if command != "data":  # a program of its own
+            if command != "data":  # a program with commands of its own
                 yield file, name, command
 
 
 def manual_page(name, command):
     """The options of the command in the page: of its section, where the page is about several commands."""
-    text = (DOCS / PAGES[name]).read_text()
+    text = (DOCS / PAGES.get(f"{name} {command}", PAGES[name])).read_text()
     for heading in (f".SS {name} {command}\n", f".SH {command.upper()} OPTIONS\n", ".SH OPTIONS\n"):
         if heading in text:
             end = r"^\.S[SH] " if heading.startswith(".SS") else r"^\.SH "
@@ -54,13 +54,14 @@ class CommandLines(unittest.TestCase):
                 self.assertEqual(words, [*options, "--help"])
                 self.assertEqual(complete(file, command, "--"), [*options, "--help"])
                 count += 1
-        self.assertEqual(count, 13)
+        self.assertEqual(count, 14)
 
     def test_the_command_takes_them(self):
         for file, name, command in commands():
             for option in re.findall(r"^  (--[a-z0-9-]+)", run(BIN / file, command, "--help").stdout, re.M):
                 with self.subTest(f"{name} {command} {option}"):
-                    self.assertNotIn("is unknown", run(BIN / file, command, option, "--help").stderr)
+                    # Where the option takes a text, the first --help is it; the second ends the command.
+                    self.assertNotIn("is unknown", run(BIN / file, command, option, "--help", "--help").stderr)
             done = run(BIN / file, command, "--bogus")
             self.assertEqual(done.returncode, 2)
             self.assertIn(f"option '--bogus' is unknown or ambiguous; see '{name} {command} --help'", done.stderr)
@@ -70,6 +71,8 @@ class CommandLines(unittest.TestCase):
         self.assertEqual(complete("wlb", "ru"), ["run", "runs"])
         self.assertEqual(complete("wlb", "help", "pl"), ["plan"])
         self.assertEqual(complete("wlb", "data", "b"), ["build"])
+        self.assertEqual(complete("wlb-calibrate", "--dev"), ["--device", "--deviation"])
+        self.assertEqual(complete("wlb-calibrate", "--device", ""), ["cpu", "cuda"])
         self.assertEqual(complete("wlb", "db", "m"), ["migrate"])
         self.assertEqual(complete("wlb-worker", "t"), ["train"])
         self.assertEqual(complete("wlb", "pack", "--seq-length", "8", "--strategy", ""), ["balanced", "greedy", "fixed", "plain"])

@@ -11,6 +11,7 @@
 
 #include "coordinator/wlb/calculators/plan/json.h"
 #include "coordinator/wlb/commands.h"
+#include "worker/calibrate/calibrate.h"
 #include "worker/data/commands.h"
 #include "worker/launch/options.h"
 
@@ -20,19 +21,13 @@ static const struct wlb_command train = {
 };
 
 static const struct wlb_command *const commands[] = {
-	&wlb_command_run,
-	&wlb_command_runs,
-	&wlb_command_show,
-	&wlb_command_flush,
-	&wlb_command_db,
-	&wlb_command_doctor,
-	&wlb_command_pack,
-	&wlb_command_shard,
-	&wlb_command_plan,
-	&wlb_command_sim,
-	&wlb_data_command_build,
-	&wlb_data_command_info,
-	&train,
+	&wlb_command_run,       &wlb_command_runs,
+	&wlb_command_show,      &wlb_command_flush,
+	&wlb_command_db,        &wlb_command_doctor,
+	&wlb_command_pack,      &wlb_command_shard,
+	&wlb_command_plan,      &wlb_command_sim,
+	&wlb_command_calibrate, &wlb_data_command_build,
+	&wlb_data_command_info, &train,
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
@@ -159,6 +154,8 @@ static void choices_are_in_the_order_of_their_enums(void **state)
 	assert_choices(train_table, "dtype", wlb_dtype_name(WLB_FLOAT32), WLB_FLOAT32);
 	assert_choices(train_table, "dtype", wlb_dtype_name(WLB_FLOAT64), WLB_FLOAT64);
 	assert_choices(train_table, "device", "cuda", WLB_DEVICE_CUDA);
+	assert_choices(wlb_command_calibrate.options, "device", "cuda", WLB_DEVICE_CUDA);
+	assert_choices(wlb_command_calibrate.options, "dtype", wlb_dtype_name(WLB_FLOAT64), WLB_FLOAT64);
 	assert_choices(train_table, "lr-decay-style", "constant", WLB_LR_CONSTANT);
 	assert_choices(train_table, "lr-decay-style", "linear", WLB_LR_LINEAR);
 	assert_choices(train_table, "lr-decay-style", "cosine", WLB_LR_COSINE);

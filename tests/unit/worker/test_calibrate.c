@@ -1,0 +1,260 @@
+/* The parts of `wlb calibrate` that are functions of numbers: points, pairs, the fit of a link, the vote, what is
+ * refused, and the file. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "planner/machine.h"
+#include "planner/machine_write.h"
+#include "worker/calibrate/axis.h"
+#include "worker/calibrate/link_fit.h"
+#include "worker/calibrate/machine_of.h"
+#include "worker/calibrate/node_type.h"
+#include "worker/calibrate/plausible.h"
+#include "worker/calibrate/stopwatch.h"
+#include "worker/calibrate/switches.h"
+#include "worker/calibrate/vote.h"
+
+static void axes_fit_into_the_time(void **state)
+{
+	double at[WLB_AXIS_POINTS];
+	(void)state;
+	assert_int_equal(wlb_axis(2048, at), 4);
+	assert_true(at[0] == 64 && at[1] == 256 && at[2] == 1024 && at[3] == 2048);
+	assert_int_equal(wlb_axis(WLB_AXIS_MOST, at), 5);
+	assert_int_equal(wlb_axis_most(wlb_axis_product_flops, 4, 1e9, 1e-3), 4 * WLB_AXIS_LEAST);
+	assert_int_equal(wlb_axis_most(wlb_axis_product_flops, 4, 1e16, 100), WLB_AXIS_MOST);
+	int most = wlb_axis_most(wlb_axis_product_flops, 4, 1e11, 10);
+	assert_true(wlb_axis_product_flops(most, 4) <= 1e12 && wlb_axis_product_flops(2 * most, 4) > 1e12);
+	/* Of a single length, the pairs of a triangle with its diagonal. */
+	assert_true(wlb_causal_pairs(3, 3) == 6 && wlb_causal_pairs(2, 5) == 4 + 5);
+	assert_true(wlb_axis_attention_flops(256, 1) ==
+	            14.0 * (16 * wlb_causal_pairs(64, 64) + 16 * wlb_causal_pairs(64, 256) +
+	                    8 * wlb_causal_pairs(256, 256)));
+}
+
+/* Two leaf switches: nodes 0, 1, 4 with 3, 2, 1 ranks, and nodes 2, 3 with 2 each. */
+static const int node_of[] = {0, 0, 0, 1, 1, 2, 2, 3, 3, 4};
+static const int leaf_of[] = {7, 7, 9, 9, 7};
+static const struct wlb_rank_map map = {10, node_of, 5, leaf_of};
+
+static void pairs_are_mutual_and_on_the_right_link(void **state)
+{
+	static const int expected[WLB_LINK_KINDS][10] = {
+		{1, 0, -1, 4, 3, 6, 5, 8, 7, -1},
+		{3, 4, -1, 0, 1, 7, 8, 5, 6, -1},
+		{5, 6, -1, 7, 8, 0, 1, 3, 4, -1},
+	};
+	(void)state;
+	for (int kind = 0; kind < WLB_LINK_KINDS; kind++)
+		for (int rank = 0; rank < map.ranks; rank++)
+			assert_int_equal(wlb_pair_partner(&map, kind, rank), expected[kind][rank]);
+	const struct wlb_rank_map one_switch = {10, node_of, 5, NULL};
+	assert_int_equal(wlb_pair_partner(&one_switch, WLB_LINK_NETWORK, 5), 7);
+	assert_int_equal(wlb_pair_partner(&one_switch, WLB_LINK_SWITCH, 0), -1);
+}
+
+static void a_fit_returns_the_link_that_made_the_times(void **state)
+{
+	struct wlb_link_point points[7];
+	struct wlb_link link;
+	struct wlb_error error;
+	(void)state;
+	for (int i = 0; i < 7; i++) {
+		points[i].bytes = 4096.0 * pow(4, i);
+		points[i].seconds = 12e-6 + points[i].bytes / 5e9;
+	}
+	assert_int_equal(wlb_link_fit(points, 7, &link, &error), 0);
+	assert_true(fabs(link.latency_s / 12e-6 - 1.0) < 1e-9 && fabs(link.bytes_per_s / 5e9 - 1.0) < 1e-9);
+	/* Bandwidth that falls with size: the line would cut the axis below 0. */
+	for (int i = 0; i < 7; i++)
+		points[i].seconds = pow(points[i].bytes, 1.2) * 1e-10;
+	assert_int_equal(wlb_link_fit(points, 7, &link, &error), 0);
+	assert_true(link.latency_s == 0.0 && link.bytes_per_s > 0.0);
+	for (int i = 0; i < 7; i++)
+		points[i].seconds = 1.0 / points[i].bytes;
+	assert_int_equal(wlb_link_fit(points, 7, &link, &error), -1);
+	assert_non_null(strstr(error.message, "take no longer than those of 4096"));
+	assert_int_equal(wlb_link_fit(points, 1, &link, &error), -1);
+}
+
+static void ranks_that_differ_are_outvoted(void **state)
+{
+	/* Rank 2 has a third of the speed; rank 3 has not measured the second value, rank 4 nothing. */
+	const double values[] = {100, 10, 104, 10.4, 33, 3.3, 96, 0, 0, 0};
+	const struct wlb_votes votes = {"products", values, 5, 2, 2};
+	double factor[5], medians[2];
+	struct wlb_error error;
+	(void)state;
+	assert_int_equal(wlb_vote(&votes, 1.5, factor, &error), 1);
+	assert_true(factor[2] < 0.4 && factor[4] == 0.0);
+	assert_true(wlb_vote_counts(factor[0], 1.5) && !wlb_vote_counts(factor[2], 1.5));
+	assert_int_equal(wlb_vote_medians(&votes, 1.5, factor, medians, &error), 0);
+	assert_true(medians[0] == 100 && medians[1] == 10.2);
+	assert_int_equal(wlb_vote(&votes, 10, factor, &error), 0);
+}
+
+static void a_vote_without_majority_is_refused(void **state)
+{
+	const double two[] = {10, 30}, all[] = {10, 11, 40, 41}, one[] = {10};
+	const struct wlb_votes votes[] = {{"memory", two, 2, 1, 1}, {"memory", all, 4, 1, 1}, {"memory", one, 1, 1, 1}};
+	double factor[4];
+	struct wlb_error error;
+	(void)state;
+	assert_int_equal(wlb_vote(&votes[0], 1.5, factor, &error), -1);
+	assert_non_null(strstr(error.message, "memory: 1 of 2 ranks"));
+	assert_int_equal(wlb_vote(&votes[1], 1.5, factor, &error), -1);
+	assert_int_equal(wlb_vote(&votes[2], 1.5, factor, &error), 0);
+}
+
+/* A calibration as an idle device gives it. */
+static struct wlb_calibration calibration(void)
+{
+	struct wlb_calibration c = {.memory_bytes_per_s = 2e10, .operation_s = 1e-6};
+	c.gemm.rows_count = wlb_axis(1024, c.gemm.rows);
+	c.gemm.depth_count = wlb_axis(256, c.gemm.depth);
+	c.gemm.columns_count = wlb_axis(256, c.gemm.columns);
+	for (int i = 0; i < 3 * 2 * 2; i++)
+		c.gemm.flops_per_s[i] = 1e11 + 1e9 * i;
+	c.attention.q_count = wlb_axis(256, c.attention.q_tokens);
+	c.attention.k_count = wlb_axis(1024, c.attention.k_tokens);
+	for (int i = 0; i < 6; i++)
+		if (i != 3) { /* 256 queries of 64 keys */
+			c.attention.forward_flops_per_s[i] = 5e10 + 1e9 * i;
+			c.attention.backward_flops_per_s[i] = 6e10 + 1e9 * i;
+		}
+	c.links[WLB_LINK_NODE] = (struct wlb_link){.bytes_per_s = 1e10, .latency_s = 1e-5};
+	c.links[WLB_LINK_SWITCH] = (struct wlb_link){.bytes_per_s = 1e9, .latency_s = 3e-5};
+	return c;
+}
+
+static const struct wlb_node_facts facts = {
+	.type = "some processor x 8", .memory_bytes = 64e9, .ranks = 4, .element_bytes = 4};
+
+static void the_file_is_read_back_as_it_was(void **state)
+{
+	struct wlb_calibration c = calibration();
+	struct wlb_machine machine, read;
+	struct wlb_error error;
+	(void)state;
+	assert_int_equal(wlb_machine_file_read("CPU", &machine, &error), 0);
+	double network = machine.network_link.bytes_per_s;
+	if (wlb_calibration_to_machine(&c, &facts, &machine, &error) < 0)
+		fail_msg("%s", error.message);
+	assert_string_equal(machine.name, facts.type);
+	assert_int_equal(machine.gpus_per_node, 4);
+	assert_true(machine.memory_bytes == 16e9 && machine.peak_flops == 1.11e11 && machine.gemm_efficiency == 1.0);
+	assert_true(machine.network_link.bytes_per_s == network && machine.node_link.bytes_per_s == 1e10);
+	const struct wlb_measured measured = {"2026-11-22T06:00:00Z", "n1", "cpu", "float32", "0", 1, 8, 2};
+	char *text = wlb_machine_text(&machine, &measured, &error);
+	assert_non_null(text);
+	if (wlb_machine_file_parse(text, strlen(text), &read, &error) < 0)
+		fail_msg("%s", error.message);
+	free(text);
+	assert_string_equal(read.name, machine.name);
+	assert_memory_equal(&read.gemm, &machine.gemm, sizeof(read.gemm));
+	assert_memory_equal(&read.attention, &machine.attention, sizeof(read.attention));
+	assert_memory_equal(&read.switch_link, &machine.switch_link, sizeof(read.switch_link));
+	assert_true(read.operation_s == machine.operation_s && read.element_bytes == 4);
+}
+
+static void assert_refused(const struct wlb_calibration *c, const char *words)
+{
+	struct wlb_machine machine;
+	struct wlb_error error = {0};
+	assert_int_equal(wlb_machine_file_read("CPU", &machine, &error), 0);
+	assert_int_equal(wlb_calibration_to_machine(c, &facts, &machine, &error), -1);
+	if (strstr(error.message, words) == NULL)
+		fail_msg("'%s' does not say '%s'", error.message, words);
+}
+
+static void absurd_values_are_refused(void **state)
+{
+	(void)state;
+	struct wlb_calibration c = calibration();
+	c.gemm.flops_per_s[11] = 1e9;
+	assert_refused(&c, "product of 1024 x 256 x 256: 1e+09 FLOP/s, where the next smaller has 1.07e+11");
+	c = calibration();
+	c.attention.backward_flops_per_s[2] = 1e9;
+	assert_refused(&c, "attention of 64 queries, 1024 keys");
+	c = calibration();
+	c.attention.forward_flops_per_s[0] = NAN;
+	assert_refused(&c, "attention of 64 queries, 64 keys");
+	c = calibration();
+	for (int i = 0; i < 12; i++)
+		c.gemm.flops_per_s[i] = 1e19;
+	assert_refused(&c, "peak_flops is 1e+19");
+	c = calibration();
+	c.memory_bytes_per_s = 1e3;
+	assert_refused(&c, "memory_bytes_per_s is 1000");
+	c = calibration();
+	c.links[WLB_LINK_NETWORK].bytes_per_s = INFINITY;
+	assert_refused(&c, "network_link.bytes_per_s is inf");
+	c = calibration();
+	c.operation_s = 5;
+	assert_refused(&c, "operation_s is 5");
+}
+
+static void a_node_has_the_type_of_its_processor(void **state)
+{
+	char text[] = "processor\t: 0\nmodel\t\t: 2\nmodel name\t: AMD EPYC 7763 \x01 \nmodel name\t: other\n",
+	     type[64];
+	char unnamed[] = "processor\t: 0\nmodel name\n";
+	(void)state;
+	FILE *file = fmemopen(text, sizeof(text) - 1, "r");
+	wlb_node_type_of_cpu(file, 128, type, sizeof(type));
+	fclose(file);
+	assert_string_equal(type, "AMD EPYC 7763 x 128");
+	file = fmemopen(unnamed, sizeof(unnamed) - 1, "r");
+	wlb_node_type_of_cpu(file, 4, type, sizeof(type));
+	fclose(file);
+	assert_string_equal(type, "processor x 4");
+	wlb_node_type_of_cpu(NULL, 4, type, sizeof(type));
+	assert_string_equal(type, "processor x 4");
+	assert_true(wlb_node_memory_bytes() > 1e8);
+}
+
+static void the_leaf_switch_is_the_last_before_the_node(void **state)
+{
+	int length = 0;
+	(void)state;
+	const char *leaf = wlb_leaf_in_address("spine.leaf2.n7", "switch.switch.node", &length);
+	assert_non_null(leaf);
+	assert_int_equal(length, 5);
+	assert_memory_equal(leaf, "leaf2", 5);
+	assert_non_null(wlb_leaf_in_address("s1.n7", "switch.node", &length));
+	assert_null(wlb_leaf_in_address("n7", "node", &length));
+	assert_null(wlb_leaf_in_address("b1.n7", "block.node", &length));
+	assert_null(wlb_leaf_in_address("", "", &length));
+	assert_null(wlb_leaf_in_address(".n7", "switch.node", &length));
+}
+
+static void the_median_of_an_even_count_is_between(void **state)
+{
+	double odd[] = {3, 1, 2}, even[] = {4, 1, 2, 3};
+	(void)state;
+	assert_true(wlb_median(odd, 3) == 2 && wlb_median(even, 4) == 2.5);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(axes_fit_into_the_time),
+		cmocka_unit_test(pairs_are_mutual_and_on_the_right_link),
+		cmocka_unit_test(a_fit_returns_the_link_that_made_the_times),
+		cmocka_unit_test(ranks_that_differ_are_outvoted),
+		cmocka_unit_test(a_vote_without_majority_is_refused),
+		cmocka_unit_test(the_file_is_read_back_as_it_was),
+		cmocka_unit_test(absurd_values_are_refused),
+		cmocka_unit_test(a_node_has_the_type_of_its_processor),
+		cmocka_unit_test(the_leaf_switch_is_the_last_before_the_node),
+		cmocka_unit_test(the_median_of_an_even_count_is_between),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

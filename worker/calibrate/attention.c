@@ -1,0 +1,147 @@
+#include "worker/calibrate/attention.h"
+
+#include "common/seconds.h"
+#include "worker/calibrate/axis.h"
+#include "worker/calibrate/memory.h"
+#include "worker/calibrate/stopwatch.h"
+
+/* Four query heads share a key head, as in Llama 3. */
+enum { HEADS = 8, KV_HEADS = 2, PROBE_TOKENS = 256, SEGMENTS = 16 };
+
+/* Of a point: the run that is not measured and three that are. */
+static const double RUNS = 4.0;
+
+/* Of each token of the keys and values, and of the queries: the most reals that a launch needs. */
+struct attention {
+	struct wlb_segments segments;
+	struct wlb_segment *list; /* device memory; [SEGMENTS] */
+	struct wlb_attention_shape shape;
+	void *q, *out, *d_q, *d_out; /* [q_tokens, HEADS, head_dim] */
+	void *k, *v, *d_k, *d_v;     /* [k_tokens, KV_HEADS, head_dim] */
+	void *lse;
+};
+
+static void forward(struct wlb_device *device, void *context)
+{
+	const struct attention *a = context;
+	device->ops->attention_forward(device, a->out, a->lse, a->q, a->k, a->v, &a->segments, &a->shape);
+}
+
+static void backward(struct wlb_device *device, void *context)
+{
+	const struct attention *a = context;
+	device->ops->attention_backward(device, a->d_q, a->d_k, a->d_v, a->d_out, a->q, a->k, a->v, a->out, a->lse,
+	                                &a->segments, &a->shape);
+}
+
+static void release(struct wlb_device *device, struct attention *a)
+{
+	void *const all[] = {a->list, a->q, a->out, a->d_q, a->d_out, a->k, a->v, a->d_k, a->d_v, a->lse};
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		device->ops->release(device, all[i]);
+}
+
+/* The most rows of queries and of keys that a point of the grid needs. */
+static void most_rows(int most, int64_t *q_rows, int64_t *k_rows)
+{
+	double at[WLB_AXIS_POINTS];
+	int count = wlb_axis(most, at);
+	*q_rows = *k_rows = 0;
+	for (int i = 0; i < count; i++) {
+		int64_t segments = wlb_axis_segments(at[i]), q = segments * (int64_t)at[i], k = segments * most;
+		*q_rows = q > *q_rows ? q : *q_rows;
+		*k_rows = k > *k_rows ? k : *k_rows;
+	}
+}
+
+static int allocate(struct wlb_device *device, struct attention *a, int most, int head_dim, struct wlb_error *error)
+{
+	int64_t q_rows, k_rows;
+	most_rows(most, &q_rows, &k_rows);
+	int64_t q = q_rows * HEADS * head_dim, k = k_rows * KV_HEADS * head_dim;
+	const struct {
+		void **memory;
+		int64_t count;
+	} all[] = {{&a->q, q}, {&a->out, q}, {&a->d_q, q}, {&a->d_out, q},           {&a->k, k},
+	           {&a->v, k}, {&a->d_k, k}, {&a->d_v, k}, {&a->lse, q_rows * HEADS}};
+	*a = (struct attention){.shape = {.heads = HEADS, .kv_heads = KV_HEADS, .head_dim = head_dim}};
+	a->list = device->ops->alloc(device, SEGMENTS * sizeof(*a->list), error);
+	if (a->list == NULL)
+		return -1;
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if ((*all[i].memory = wlb_calibrate_reals(device, all[i].count, error)) == NULL)
+			return -1;
+	return 0;
+}
+
+/* Makes the launch one of equal segments, each with keys of its own. */
+static void set_point(struct wlb_device *device, struct attention *a, int q_tokens, int k_tokens)
+{
+	struct wlb_segment list[SEGMENTS] = {0};
+	int count = wlb_axis_segments(q_tokens);
+	for (int i = 0; i < count; i++)
+		list[i] = (struct wlb_segment){i * q_tokens, q_tokens, i * k_tokens, k_tokens, k_tokens - q_tokens};
+	device->ops->to_device(device, a->list, list, (size_t)count * sizeof(*list));
+	a->segments = (struct wlb_segments){a->list, count, q_tokens, k_tokens};
+	a->shape.q_tokens = (int64_t)count * q_tokens;
+	a->shape.k_tokens = (int64_t)count * k_tokens;
+}
+
+static int choose(struct wlb_device *device, struct wlb_comm *world, int head_dim, double limit_s, int *most,
+                  struct wlb_error *error)
+{
+	struct attention probe;
+	double elapsed_s = 0.0, unused;
+	int rc = allocate(device, &probe, PROBE_TOKENS, head_dim, error);
+	if (rc == 0) {
+		set_point(device, &probe, PROBE_TOKENS, PROBE_TOKENS);
+		rc = wlb_stopwatch(device, forward, &probe, 0.0, &unused, error);
+	}
+	if (rc == 0) {
+		elapsed_s = wlb_now_s();
+		forward(device, &probe);
+		rc = device->ops->synchronize(device, error);
+		elapsed_s = wlb_now_s() - elapsed_s;
+	}
+	release(device, &probe);
+	if (rc < 0 || wlb_comm_all_reduce_double(world, &elapsed_s, 1, WLB_MAX, error) < 0)
+		return -1;
+	double width = HEADS * head_dim, pairs = wlb_causal_pairs(PROBE_TOKENS, PROBE_TOKENS);
+	double flops_per_s = 4.0 * width * wlb_axis_segments(PROBE_TOKENS) * pairs / elapsed_s;
+	*most = wlb_axis_most(wlb_axis_attention_flops, RUNS * width, flops_per_s, limit_s);
+	return 0;
+}
+
+/* Of the point (i, j) of the grid. */
+static int measure_point(struct wlb_device *device, struct attention *a, double point_s,
+                         struct wlb_attention_rates *rates, int i, int j, struct wlb_error *error)
+{
+	double q = rates->q_tokens[i], k = rates->k_tokens[j], forward_s, backward_s;
+	double flops = 4.0 * HEADS * a->shape.head_dim * wlb_axis_segments(q) * wlb_causal_pairs(q, k);
+	set_point(device, a, (int)q, (int)k);
+	if (wlb_stopwatch(device, forward, a, 0.3 * point_s, &forward_s, error) < 0 ||
+	    wlb_stopwatch(device, backward, a, 0.7 * point_s, &backward_s, error) < 0)
+		return wlb_fail_in(error, "attention of %g queries, %g keys", q, k);
+	rates->forward_flops_per_s[i * rates->k_count + j] = flops / forward_s;
+	rates->backward_flops_per_s[i * rates->k_count + j] = 2.5 * flops / backward_s;
+	return 0;
+}
+
+int wlb_measure_attention(struct wlb_device *device, struct wlb_comm *world, int head_dim, double limit_s,
+                          struct wlb_attention_rates *rates, struct wlb_error *error)
+{
+	struct attention attention;
+	int most = 0;
+	if (choose(device, world, head_dim, limit_s, &most, error) < 0)
+		return -1;
+	*rates = (struct wlb_attention_rates){0};
+	rates->q_count = wlb_axis(most, rates->q_tokens);
+	rates->k_count = wlb_axis(most, rates->k_tokens);
+	double point_s = limit_s / (0.5 * rates->q_count * (rates->q_count + 1));
+	int rc = allocate(device, &attention, most, head_dim, error);
+	for (int i = 0; rc == 0 && i < rates->q_count; i++)
+		for (int j = i; rc == 0 && j < rates->k_count; j++)
+			rc = measure_point(device, &attention, point_s, rates, i, j, error);
+	release(device, &attention);
+	return rc;
+}

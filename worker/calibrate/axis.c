@@ -1,0 +1,53 @@
+#include "worker/calibrate/axis.h"
+
+/* Rows of the queries of one launch: half a usual micro-batch. */
+enum { STEP = 4, LAUNCH_ROWS = 2048, SEGMENTS_MOST = 16 };
+
+int wlb_axis(int most, double at[WLB_AXIS_POINTS])
+{
+	int count = 0;
+	for (int value = WLB_AXIS_LEAST; value < most; value *= STEP)
+		at[count++] = value;
+	at[count++] = most;
+	return count;
+}
+
+double wlb_axis_product_flops(int most, double scale)
+{
+	double at[WLB_AXIS_POINTS], sum = 0.0;
+	int count = wlb_axis(most, at);
+	for (int i = 0; i < count; i++)
+		sum += at[i];
+	return scale * 2.0 * sum * sum * sum;
+}
+
+double wlb_causal_pairs(double q_tokens, double k_tokens)
+{
+	return q_tokens * (k_tokens - q_tokens) + 0.5 * q_tokens * (q_tokens + 1.0);
+}
+
+int wlb_axis_segments(double q_tokens)
+{
+	int segments = LAUNCH_ROWS / (int)q_tokens;
+	if (segments < 1)
+		return 1;
+	return segments > SEGMENTS_MOST ? SEGMENTS_MOST : segments;
+}
+
+double wlb_axis_attention_flops(int most, double scale)
+{
+	double at[WLB_AXIS_POINTS], pairs = 0.0;
+	int count = wlb_axis(most, at);
+	for (int q = 0; q < count; q++)
+		for (int k = q; k < count; k++)
+			pairs += wlb_axis_segments(at[q]) * wlb_causal_pairs(at[q], at[k]);
+	return scale * 3.5 * 4.0 * pairs;
+}
+
+int wlb_axis_most(double (*flops)(int most, double scale), double scale, double flops_per_s, double seconds)
+{
+	int most = WLB_AXIS_MOST;
+	while (most > STEP * WLB_AXIS_LEAST && flops(most, scale) > flops_per_s * seconds)
+		most /= 2;
+	return most;
+}

@@ -1,0 +1,117 @@
+#include "worker/calibrate/links.h"
+
+#include "common/seconds.h"
+#include "worker/calibrate/link_fit.h"
+#include "worker/calibrate/memory.h"
+#include "worker/calibrate/stopwatch.h"
+
+/* Up to SURE_BYTES are measured in any time: a bandwidth needs large messages. */
+enum { LEAST_BYTES = 4 << 10, SURE_BYTES = 1 << 20, MOST_BYTES = 16 << 20, STEP = 4, SAMPLES = 7, POINTS_MOST = 3 * 8 };
+
+struct link_test {
+	struct wlb_comm *pair; /* of one rank where it has no partner */
+	void *own, *all;       /* reals of MOST_BYTES, and of twice that */
+	size_t count;          /* reals of a message */
+};
+
+typedef int link_call(struct link_test *test, struct wlb_error *error);
+
+static int gather(struct link_test *test, struct wlb_error *error)
+{
+	return wlb_comm_all_gather(test->pair, test->all, test->own, test->count, error);
+}
+
+static int reduce(struct link_test *test, struct wlb_error *error)
+{
+	return wlb_comm_reduce_scatter(test->pair, test->own, test->all, test->count, error);
+}
+
+static int send(struct link_test *test, struct wlb_error *error)
+{
+	struct wlb_comm_request *request =
+		wlb_comm_send_start(test->pair, test->own, test->count, 1 - wlb_comm_rank(test->pair), error);
+	return request != NULL ? wlb_comm_wait(request, error) : -1;
+}
+
+static int receive(struct link_test *test, struct wlb_error *error)
+{
+	return wlb_comm_recv(test->pair, test->all, test->count, 1 - wlb_comm_rank(test->pair), error);
+}
+
+static int send_and_return(struct link_test *test, struct wlb_error *error)
+{
+	int first = wlb_comm_rank(test->pair) == 0;
+	if ((first ? send(test, error) : receive(test, error)) < 0)
+		return -1;
+	return first ? receive(test, error) : send(test, error);
+}
+
+/* What is measured, and how many messages one after the other each is. */
+static const struct {
+	link_call *call;
+	double messages;
+} CALLS[] = {{gather, 1.0}, {reduce, 1.0}, {send_and_return, 2.0}};
+
+enum { CALL_COUNT = sizeof(CALLS) / sizeof(CALLS[0]) };
+
+/* Adds a point for each call with messages of test->count reals. */
+static int measure_size(struct wlb_device *device, struct link_test *test, struct wlb_link_point *points, int *count,
+                        struct wlb_error *error)
+{
+	double samples[SAMPLES];
+	for (int c = 0; c < CALL_COUNT; c++) {
+		for (int i = -1; i < SAMPLES; i++) { /* the first is not counted */
+			double from_s = wlb_now_s();
+			if (CALLS[c].call(test, error) < 0)
+				return -1;
+			if (i >= 0)
+				samples[i] = wlb_now_s() - from_s;
+		}
+		points[(*count)++] = (struct wlb_link_point){
+			.bytes = (double)(test->count * wlb_dtype_bytes(device->dtype)),
+			.seconds = wlb_median(samples, SAMPLES) / CALLS[c].messages,
+		};
+	}
+	return 0;
+}
+
+/* All sizes for which there is time; all ranks measure the same ones. */
+static int measure_sizes(struct wlb_device *device, struct wlb_comm *world, struct link_test *test, double limit_s,
+                         struct wlb_link *link, struct wlb_error *error)
+{
+	struct wlb_link_point points[POINTS_MOST];
+	int count = 0;
+	for (size_t bytes = LEAST_BYTES; bytes <= MOST_BYTES; bytes *= STEP) {
+		double slowest_s, from_s = wlb_now_s();
+		test->count = bytes / wlb_dtype_bytes(device->dtype);
+		if (wlb_comm_size(test->pair) == 2 && measure_size(device, test, points, &count, error) < 0)
+			return wlb_fail_in(error, "messages of %zu bytes", bytes);
+		slowest_s = wlb_now_s() - from_s;
+		if (wlb_comm_all_reduce_double(world, &slowest_s, 1, WLB_MAX, error) < 0)
+			return -1;
+		limit_s -= slowest_s;
+		/* The next size may take STEP times as long. */
+		if (STEP * slowest_s > limit_s && bytes >= SURE_BYTES)
+			break;
+	}
+	*link = (struct wlb_link){0};
+	return count > 0 ? wlb_link_fit(points, count, link, error) : 0;
+}
+
+int wlb_measure_link(struct wlb_device *device, struct wlb_comm *world, const struct wlb_rank_map *map,
+                     enum wlb_link_kind kind, double limit_s, struct wlb_link *link, struct wlb_error *error)
+{
+	int rank = wlb_comm_rank(world), partner = wlb_pair_partner(map, kind, rank);
+	int color = partner >= 0 && partner < rank ? partner : rank;
+	int64_t most = MOST_BYTES / (int64_t)wlb_dtype_bytes(device->dtype);
+	struct link_test test = {.pair = wlb_comm_split(world, color, rank, "pair", error)};
+	if (test.pair == NULL)
+		return -1;
+	test.own = wlb_calibrate_reals(device, most, error);
+	test.all = test.own != NULL ? wlb_calibrate_reals(device, 2 * most, error) : NULL;
+	int rc = test.all != NULL ? measure_sizes(device, world, &test, limit_s, link, error) : -1;
+	device->ops->release(device, test.own);
+	device->ops->release(device, test.all);
+	wlb_comm_close(test.pair);
+	return rc < 0 ? wlb_fail_in(error, "%s", wlb_link_name(kind)) : 0;
+}

@@ -1,0 +1,57 @@
+#include "worker/calibrate/machine_of.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "worker/calibrate/plausible.h"
+
+static double highest(const double *values, int count)
+{
+	double most = 0.0;
+	for (int i = 0; i < count; i++)
+		most = values[i] > most ? values[i] : most;
+	return most;
+}
+
+/* A share of the peak, as the fields of a machine allow it. */
+static double share_of(double rate, double peak)
+{
+	return fmax(1e-3, fmin(1.0, rate / peak));
+}
+
+static void set_rates(const struct wlb_calibration *c, struct wlb_machine *machine)
+{
+	int products = c->gemm.rows_count * c->gemm.depth_count * c->gemm.columns_count;
+	int longest = c->attention.q_count * c->attention.k_count - 1;
+	machine->gemm = c->gemm;
+	machine->attention = c->attention;
+	machine->peak_flops = highest(c->gemm.flops_per_s, products);
+	machine->gemm_efficiency = share_of(c->gemm.flops_per_s[products - 1], machine->peak_flops);
+	machine->attention_efficiency = share_of(c->attention.forward_flops_per_s[longest], machine->peak_flops);
+	machine->attention_backward_efficiency =
+		share_of(c->attention.backward_flops_per_s[longest], machine->peak_flops);
+	machine->memory_bytes_per_s = c->memory_bytes_per_s;
+	machine->operation_s = c->operation_s;
+}
+
+static void set_link(const struct wlb_link *measured, struct wlb_link *link)
+{
+	if (measured->bytes_per_s > 0.0)
+		*link = *measured;
+}
+
+int wlb_calibration_to_machine(const struct wlb_calibration *c, const struct wlb_node_facts *facts,
+                               struct wlb_machine *machine, struct wlb_error *error)
+{
+	if (wlb_gemm_rates_plausible(&c->gemm, error) < 0 || wlb_attention_rates_plausible(&c->attention, error) < 0)
+		return -1;
+	memcpy(machine->name, facts->type, sizeof(machine->name));
+	machine->gpus_per_node = facts->ranks;
+	machine->memory_bytes = facts->memory_bytes / facts->ranks;
+	machine->element_bytes = facts->element_bytes;
+	set_rates(c, machine);
+	set_link(&c->links[WLB_LINK_NODE], &machine->node_link);
+	set_link(&c->links[WLB_LINK_NETWORK], &machine->network_link);
+	set_link(&c->links[WLB_LINK_SWITCH], &machine->switch_link);
+	return wlb_machine_check(machine, error);
+}

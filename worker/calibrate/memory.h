@@ -1,0 +1,13 @@
+/* Device memory of the operations that are measured. */
+#ifndef WORKER_CALIBRATE_MEMORY_H
+#define WORKER_CALIBRATE_MEMORY_H
+
+#include <stdint.h>
+
+#include "kernels/ops.h"
+
+/* Allocates `count` reals of the device, filled with numbers in [-1, 1): processors take other times for zeros. The
+ * device's release frees them. NULL with the reason on failure. */
+void *wlb_calibrate_reals(struct wlb_device *device, int64_t count, struct wlb_error *error);
+
+#endif

@@ -1,0 +1,54 @@
+#include "worker/calibrate/node_type.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { NAME_BYTES = 48 };
+
+/* Copies the value of a line "KEY : VALUE", without spaces at its ends; returns 0 where the line has another key. */
+static int read_value(const char *line, const char *key, char value[NAME_BYTES])
+{
+	size_t length = strlen(key);
+	if (strncmp(line, key, length) != 0)
+		return 0;
+	line += length + strspn(line + length, " \t");
+	if (*line != ':')
+		return 0;
+	snprintf(value, NAME_BYTES, "%s", line + 1 + strspn(line + 1, " \t"));
+	for (char *c = value; *c != '\0'; c++)
+		if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
+			*c = ' ';
+	for (size_t end = strlen(value); end > 0 && value[end - 1] == ' ';)
+		value[--end] = '\0';
+	return 1;
+}
+
+void wlb_node_type_of_cpu(FILE *cpuinfo, int processors, char *type, size_t size)
+{
+	char name[NAME_BYTES] = "", *line = NULL;
+	size_t capacity = 0;
+	while (cpuinfo != NULL && getline(&line, &capacity, cpuinfo) > 0 && !read_value(line, "model name", name))
+		;
+	free(line);
+	snprintf(type, size, "%s x %d", name[0] != '\0' ? name : "processor", processors);
+}
+
+void wlb_node_type(char *type, size_t size)
+{
+	FILE *cpuinfo = fopen("/proc/cpuinfo", "re");
+	wlb_node_type_of_cpu(cpuinfo, (int)sysconf(_SC_NPROCESSORS_ONLN), type, size);
+	if (cpuinfo != NULL)
+		fclose(cpuinfo);
+}
+
+double wlb_node_memory_bytes(void)
+{
+	double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE), limit;
+	FILE *file = fopen("/sys/fs/cgroup/memory.max", "re");
+	if (file != NULL && fscanf(file, "%lf", &limit) == 1 && limit > 0.0 && limit < bytes)
+		bytes = limit;
+	if (file != NULL)
+		fclose(file);
+	return bytes;
+}

@@ -1,0 +1,43 @@
+#include "worker/calibrate/options.h"
+
+#define FIELD(name) offsetof(struct wlb_calibrate_options, name)
+
+static const struct wlb_option rows[] = {
+	{WLB_OPTION(TEXT, "output", FIELD(output), "FILE",
+                    "where the machine file goes; an old one is replaced; 'wlb plan --gpu FILE' reads it"),
+         .initial = "machine.json"},
+	{WLB_OPTION(TEXT, "name", FIELD(name), "TEXT",
+                    "name of the machine in the file (default: the processor and its number of cores)")},
+	{WLB_OPTION(TEXT, "gpu", FIELD(base), "NAME|FILE",
+                    "machine whose values are taken where this job can measure none, such as the network in a job of "
+                    "one node (default: CPU, with --device cuda H100)"),
+         .choices = "A100|B200|CPU|H100|H200|MI300X", .open = true},
+	{WLB_OPTION(CHOICE, "device", FIELD(device), NULL, "what is measured"), .choices = "cpu|cuda",
+         .initial = "cpu"},
+	{WLB_OPTION(CHOICE, "dtype", FIELD(dtype), NULL, "element type"), .choices = "float32|float64",
+         .initial = "float32"},
+	{WLB_OPTION(INT, "threads", FIELD(threads), "N",
+                    "threads of a rank, as in training; 0: the CPUs that it may use, divided by the ranks of its node"),
+         .max = 1024, .initial = "0"},
+	{WLB_OPTION(INT, "head-dim", FIELD(head_dim), "N", "width of an attention head"), .min = 8, .max = 1024,
+         .initial = "128"},
+	{WLB_OPTION(REAL, "seconds", FIELD(seconds), "X",
+                    "about how long all measurements may take; with less, shorter sequences and smaller matrices are "
+                    "measured"),
+         .min = 1, .max = 3600, .initial = "60"},
+	{WLB_OPTION(
+		 REAL, "deviation", FIELD(deviation), "X",
+		 "a rank whose speed is this factor away from the median of all is named and left out; where half of "
+		 "the ranks are, nothing is written"),
+         .min = 1.01, .max = 1000, .initial = "1.5"},
+	{WLB_OPTION(FLAG, "quick", FIELD(quick), NULL, "a tenth of the time, with fewer points")},
+};
+
+const struct wlb_option_table wlb_calibrate_option_table = {
+	.command = "wlb calibrate",
+	.about = "Measures the speed of the nodes of a job as training uses them, and writes a machine file. Start it "
+		 "in the "
+		 "job with one rank for each GPU or core: srun --mpi=pmix wlb calibrate.",
+	.options = rows,
+	.count = sizeof(rows) / sizeof(rows[0]),
+};

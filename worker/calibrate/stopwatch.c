@@ -1,0 +1,54 @@
+#include "worker/calibrate/stopwatch.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "common/seconds.h"
+
+enum { SAMPLES_LEAST = 3, SAMPLES_MOST = 15, BATCH_MOST = 1000 };
+
+/* A sample takes about this long at least, so that reading the clock does not count. */
+static const double SAMPLE_S = 1e-3;
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+double wlb_median(double *values, int count)
+{
+	qsort(values, (size_t)count, sizeof(*values), ascending);
+	return count % 2 == 1 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
+}
+
+/* Seconds of the device for `count` operations together; below 0 on failure. */
+static double sample(struct wlb_device *device, wlb_operation *operation, void *context, int count,
+                     struct wlb_error *error)
+{
+	double from_s = device->ops->busy_s(device);
+	for (int i = 0; i < count; i++)
+		operation(device, context);
+	if (device->ops->synchronize(device, error) < 0)
+		return -1.0;
+	return device->ops->busy_s(device) - from_s;
+}
+
+int wlb_stopwatch(struct wlb_device *device, wlb_operation *operation, void *context, double limit_s, double *seconds,
+                  struct wlb_error *error)
+{
+	double samples[SAMPLES_MOST], until_s = wlb_now_s() + limit_s;
+	double first_s = sample(device, operation, context, 1, error);
+	if (first_s < 0.0)
+		return -1;
+	int batch = first_s * BATCH_MOST > SAMPLE_S ? (int)ceil(SAMPLE_S / first_s) : BATCH_MOST;
+	int count = 0;
+	while (count < SAMPLES_LEAST || (count < SAMPLES_MOST && wlb_now_s() < until_s)) {
+		double all_s = sample(device, operation, context, batch, error);
+		if (all_s < 0.0)
+			return -1;
+		samples[count++] = all_s / batch;
+	}
+	*seconds = wlb_median(samples, count);
+	return *seconds > 0.0 ? 0 : wlb_fail(error, "the clock of device %s does not advance", device->name);
+}

@@ -1,0 +1,26 @@
+#include "worker/train/device.h"
+
+#include <sched.h>
+
+#include "worker/model/transformer.h"
+
+/* As many threads as this rank's share of the CPUs that it may use. */
+static int default_threads(const struct wlb_launch *launch)
+{
+	cpu_set_t set;
+	int cpus = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+	return cpus > launch->local_size ? cpus / launch->local_size : 1;
+}
+
+struct wlb_device *wlb_open_device(const struct wlb_launch *launch, enum wlb_device_kind kind, enum wlb_dtype dtype,
+                                   int threads, struct wlb_error *error)
+{
+	struct wlb_device *device =
+		kind == WLB_DEVICE_CUDA
+			? wlb_device_open_cuda(launch->local_rank, dtype, error)
+			: wlb_device_open_cpu(dtype, threads > 0 ? threads : default_threads(launch), error);
+	if (device != NULL && wlb_transformer_check_device(device, error) == 0)
+		return device;
+	wlb_device_close(device);
+	return NULL;
+}

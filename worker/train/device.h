@@ -1,0 +1,13 @@
+/* The device that a rank computes with. */
+#ifndef WORKER_TRAIN_DEVICE_H
+#define WORKER_TRAIN_DEVICE_H
+
+#include "worker/launch/launch.h"
+#include "worker/launch/options.h"
+
+/* Opens the device and checks that it has all operations that training needs. threads 0: the CPUs that this process may
+ * use, divided by the ranks of its node. Returns NULL with the reason on failure. */
+struct wlb_device *wlb_open_device(const struct wlb_launch *launch, enum wlb_device_kind kind, enum wlb_dtype dtype,
+                                   int threads, struct wlb_error *error);
+
+#endif
