@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/model_config.h"
+#include "planner/machine.h"
 #include "worker/launch/attempt_id.h"
 #include "worker/load/loader.h"
 
@@ -57,6 +58,29 @@ static int choose_split(const struct wlb_launch *launch, const struct wlb_train_
 	};
 	plan->max_tokens = loading.max_tokens;
 	return wlb_plan_check(split, &plan->model, error);
+}
+
+/* The tokens of a usual micro-batch on each of its context-parallel ranks. */
+static double usual_rows(const struct wlb_train_options *options, const struct wlb_plan *split)
+{
+	double tokens = (double)(options->global_batch_size * options->seq_length);
+	double rows = tokens / ((double)split->micro_batches * split->layout.dp * split->layout.cp);
+	return rows > 1.0 ? rows : 1.0;
+}
+
+/* The speeds of --machine; without it those that are compiled in. */
+static int read_machine(const struct wlb_train_options *options, struct wlb_train_plan *plan, struct wlb_error *error)
+{
+	if (options->machine == NULL)
+		return 0;
+	struct wlb_machine *machine = calloc(1, sizeof(*machine));
+	int rc = machine != NULL ? wlb_machine_file_read(options->machine, machine, error)
+	                         : wlb_fail(error, "out of memory for a machine");
+	if (rc == 0)
+		wlb_document_speeds_of(machine, &plan->model, plan->split.layout.tp, usual_rows(options, &plan->split),
+		                       &plan->speeds);
+	free(machine);
+	return rc < 0 ? wlb_fail_in(error, "--machine") : 0;
 }
 
 static int check_same(const char *what, long long of_checkpoint, long long asked, struct wlb_error *error)
@@ -135,7 +159,7 @@ static int make(const struct wlb_launch *launch, const struct wlb_train_options 
 {
 	if (wlb_model_config_read(options->model, &plan->model, error) < 0 ||
 	    check_sequence(options, &plan->model, error) < 0 || choose_split(launch, options, plan, error) < 0 ||
-	    find_checkpoint(options, plan, error) < 0)
+	    read_machine(options, plan, error) < 0 || find_checkpoint(options, plan, error) < 0)
 		return -1;
 	return wlb_launch_attempt_id(plan->attempt_id, sizeof(plan->attempt_id), error);
 }

@@ -9,6 +9,7 @@
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/launch/launch.h"
 #include "worker/launch/options.h"
+#include "worker/load/document_time.h"
 
 struct wlb_train_plan {
 	int refused; /* 1: bad input; only `reason` is set */
@@ -16,6 +17,7 @@ struct wlb_train_plan {
 	struct wlb_model model;
 	struct wlb_plan split;             /* layout, interleaving, micro-batches, recomputation */
 	int64_t max_tokens;                /* of a micro-batch */
+	struct wlb_document_speeds speeds; /* of --machine */
 	char attempt_id[64];               /* "" where nothing is recorded */
 	char checkpoint[4096];             /* "": start from initial weights */
 	struct wlb_checkpoint_facts facts; /* of the checkpoint */

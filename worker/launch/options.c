@@ -69,6 +69,11 @@ static const struct wlb_option rows[] = {
 		 TEXT, "layout", FIELD(layout), "auto|off|tp=T,cp=C,pp=P[,dp=D]",
 		 "how ranks share the work (default: WLB_TP, WLB_CP, WLB_PP and WLB_DP, else WLB_LAYOUT, else auto)"),
          .heading = "How ranks share the work"},
+	{WLB_OPTION(
+		TEXT, "machine", FIELD(machine), "NAME|FILE",
+		"machine whose speeds decide which documents of a step a rank takes, and how adaptive sharding cuts "
+		"them: a file that 'wlb calibrate' wrote, or one of 'wlb plan --gpu'; which documents a step trains "
+		"does not depend on it (default: speeds of a CPU that are compiled in)")},
 	{WLB_OPTION(CHOICE, "packing", FIELD(packing), NULL,
                     "how documents become micro-batches; balanced: of equal work, for which a document may wait for a "
                     "few steps; greedy: the packing of WLB-LLM; fixed: of equal length, documents cut; plain: "

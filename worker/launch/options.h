@@ -19,6 +19,7 @@ struct wlb_train_options {
 	const char *load;
 	const char *metrics_file;
 	const char *layout;
+	const char *machine;
 	int64_t seq_length;
 	int64_t global_batch_size;
 	int64_t train_iters;

@@ -22,6 +22,35 @@ void wlb_document_time_init(struct wlb_document_time *time, const struct wlb_mod
 	time->kernels.k_tile = KEY_TILE;
 	time->layers = (double)model->num_hidden_layers;
 	time->head_token_s = 2.0 * (double)model->hidden_size * (double)model->vocab_size / tp / gemm_flops_per_s;
+	time->token_factor = 1.0 + gemm_backward;
+	time->attention_factor = 1.0 + attention_backward;
+	time->speeds.measured = 0;
+}
+
+int wlb_document_time_measured(struct wlb_document_time *time, const struct wlb_model *model,
+                               const struct wlb_document_speeds *speeds, struct wlb_error *error)
+{
+	*time = (struct wlb_document_time){
+		.layers = (double)model->num_hidden_layers,
+		.head_token_s = speeds->head_token_s,
+		.token_factor = 1.0,
+		.attention_factor = 1.0,
+		.speeds = *speeds,
+	};
+	time->kernels = (struct wlb_kernel_time){
+		.q_tile = 1, /* the curve has been measured with what tiles cost */
+		.k_tile = 1,
+		.gemm_tile = 1,
+		.gemm_token_s = speeds->layer_token_s,
+		.attention = {.q_tokens = time->speeds.tokens,
+	                      .q_count = WLB_DOCUMENT_POINTS,
+	                      .k_tokens = time->speeds.tokens,
+	                      .k_count = WLB_DOCUMENT_POINTS,
+	                      .seconds = time->speeds.attention_s},
+	};
+	if (!(speeds->head_token_s > 0.0))
+		return wlb_fail(error, "head_token_s is %g s: it must be above 0", speeds->head_token_s);
+	return wlb_kernel_time_check(&time->kernels, error);
 }
 
 double wlb_document_s(const void *context, int64_t tokens)
@@ -29,5 +58,5 @@ double wlb_document_s(const void *context, int64_t tokens)
 	const struct wlb_document_time *time = context;
 	double token_s = time->layers * time->kernels.gemm_token_s + time->head_token_s;
 	double attention_s = time->layers * wlb_attention_seconds(&time->kernels, tokens, tokens);
-	return (1.0 + gemm_backward) * token_s * (double)tokens + (1.0 + attention_backward) * attention_s;
+	return time->token_factor * token_s * (double)tokens + time->attention_factor * attention_s;
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "libwlb/wlb.h"
+#include "worker/load/document_time.h"
 
 struct wlb_loader_options {
 	int64_t seq_length;
@@ -19,7 +20,10 @@ struct wlb_loader_options {
 	int64_t max_tokens;
 	struct wlb_layout layout;
 	struct wlb_coordinates at;
-	int64_t last_step;        /* of the run: no later step is prepared; 0: no limit */
+	int64_t last_step; /* of the run: no later step is prepared; 0: no limit */
+	/* Of the device, for the assignment and adaptive sharding; copied by wlb_loader_new. NULL or not measured:
+	 * compiled in. */
+	const struct wlb_document_speeds *speeds;
 	double storage_timeout_s; /* above 0: wlb_loader_next fails when the files made no progress for so long */
 };
 

@@ -5,6 +5,15 @@
 #include "libwlb/capacity.h"
 #include "worker/load/read.h"
 
+static int set_time(struct wlb_preparer *p, struct wlb_error *error)
+{
+	const struct wlb_document_speeds *speeds = p->options.speeds;
+	if (speeds != NULL && speeds->measured)
+		return wlb_document_time_measured(&p->time, &p->model, speeds, error);
+	wlb_document_time_init(&p->time, &p->model, p->options.layout.tp);
+	return 0;
+}
+
 int wlb_preparer_init(struct wlb_preparer *p, const struct wlb_dataset *dataset, const struct wlb_model *model,
                       const struct wlb_loader_options *options, struct wlb_error *error)
 {
@@ -12,7 +21,8 @@ int wlb_preparer_init(struct wlb_preparer *p, const struct wlb_dataset *dataset,
 	if (wlb_loader_check(options, error) < 0)
 		return -1;
 	*p = (struct wlb_preparer){.dataset = dataset, .model = *model, .options = *options};
-	wlb_document_time_init(&p->time, model, options->layout.tp);
+	if (set_time(p, error) < 0)
+		return -1;
 	wlb_document_time_init(&p->packing, model, 1);
 	wlb_loader_packer_options(options, &packing);
 	if (options->packing == WLB_STRATEGY_BALANCED) {

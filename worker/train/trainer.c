@@ -61,6 +61,7 @@ static struct wlb_loader_options loader_options(const struct wlb_trainer *t)
 		.layout = t->plan->split.layout,
 		.at = t->groups->at,
 		.last_step = o->train_iters,
+		.speeds = &t->plan->speeds,
 		.storage_timeout_s = 60.0 * o->storage_timeout_minutes,
 	};
 }

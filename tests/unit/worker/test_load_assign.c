@@ -1,5 +1,6 @@
 /* Which replica trains which micro-batch: equal time where it is balanced, Megatron-LM's order where it is not; how
  * many micro-batches a step needs. */
+#include <math.h>
 #include <string.h>
 
 #include "tests/unit/worker/loads.h"
@@ -197,6 +198,92 @@ static void check_order(const struct loads_dataset *d, enum wlb_strategy packing
 	loads_group_close(&g);
 }
 
+/* A machine whose attention takes other times, as a share of products, than the compiled-in speeds say; its rates rise
+ * by `rise` from each length to the next, which are a factor of 4 apart. */
+static struct wlb_machine made_up(double rise)
+{
+	struct wlb_machine machine = {
+		.peak_flops = 1e12, .gemm_efficiency = 0.5, .memory_bytes_per_s = 1e11, .element_bytes = 4};
+	machine.attention.q_count = machine.attention.k_count = 5;
+	for (int q = 0; q < 5; q++) {
+		machine.attention.q_tokens[q] = machine.attention.k_tokens[q] = 64 * pow(4, q);
+		for (int k = q; k < 5; k++) {
+			machine.attention.forward_flops_per_s[q * 5 + k] = 1e9 * pow(rise, k);
+			machine.attention.backward_flops_per_s[q * 5 + k] = 1e9 * pow(rise, k);
+		}
+	}
+	return machine;
+}
+
+static void measured_times_are_those_of_the_machine_and_rise(void **state)
+{
+	struct loads_dataset d;
+	struct wlb_document_speeds speeds;
+	struct wlb_document_time time;
+	struct wlb_error error;
+	open_deep(&d, state);
+	struct wlb_machine machine = made_up(1.5);
+	wlb_document_speeds_of(&machine, &d.model, 1, 4096, &speeds);
+	assert_int_equal(wlb_document_time_measured(&time, &d.model, &speeds, &error), 0);
+	double attention_s = wlb_machine_attention_s(&machine, (int)d.model.num_attention_heads, (int)d.model.head_dim,
+	                                             1024, 1024, 0) +
+	                     wlb_machine_attention_s(&machine, (int)d.model.num_attention_heads, (int)d.model.head_dim,
+	                                             1024, 1024, 1);
+	double layers = (double)d.model.num_hidden_layers;
+	double expected_s = 1024.0 * (layers * speeds.layer_token_s + speeds.head_token_s) + layers * attention_s;
+	assert_true(fabs(wlb_document_s(&time, 1024) / expected_s - 1.0) < 1e-9);
+	/* A machine that no device is: the work of a longer document must be more nevertheless. */
+	machine = made_up(30);
+	wlb_document_speeds_of(&machine, &d.model, 1, 4096, &speeds);
+	assert_int_equal(wlb_document_time_measured(&time, &d.model, &speeds, &error), 0);
+	double before = 0.0;
+	for (int64_t tokens = 1; tokens < 1 << 17; tokens += 1 + tokens / 1000) {
+		double seconds = wlb_document_s(&time, tokens);
+		assert_true(seconds > before);
+		before = seconds;
+	}
+	speeds.attention_s[0] = NAN;
+	assert_int_equal(wlb_document_time_measured(&time, &d.model, &speeds, &error), -1);
+	loads_close(&d);
+}
+
+static int64_t sum_of_ids(const struct loads_group *g)
+{
+	int64_t sum = 0;
+	for (int i = 0; i < g->ranks * g->options.micro_batches; i++)
+		for (int64_t row = 0; row < g->batches[i].about.own_rows; row++)
+			sum += g->batches[i].ids[row];
+	return sum;
+}
+
+static void a_machine_changes_who_trains_a_document_and_not_when(void **state)
+{
+	struct loads_dataset d;
+	struct wlb_document_speeds speeds;
+	struct loads_group plain, measured;
+	int moved = 0;
+	open_deep(&d, state);
+	struct wlb_machine machine = made_up(1.5);
+	struct wlb_loader_options o = loads_options(WLB_STRATEGY_BALANCED, WLB_SHARDING_DOCUMENT, SEQ_LENGTH, WINDOWS,
+	                                            1, 0, (struct wlb_layout){1, 1, 1, 4});
+	loads_group_open(&plain, &d, &o);
+	wlb_document_speeds_of(&machine, &d.model, 1, SEQ_LENGTH, &speeds);
+	o.speeds = &speeds;
+	loads_group_open(&measured, &d, &o);
+	for (int step = 0; step < STEPS; step++) {
+		loads_group_next(&plain);
+		loads_group_next(&measured);
+		assert_int_equal(plain.steps[0]->tokens, measured.steps[0]->tokens);
+		assert_int_equal(plain.steps[0]->documents, measured.steps[0]->documents);
+		assert_int_equal(sum_of_ids(&plain), sum_of_ids(&measured));
+		moved += plain.steps[0]->work != measured.steps[0]->work;
+	}
+	assert_true(moved > STEPS / 2);
+	loads_group_close(&plain);
+	loads_group_close(&measured);
+	loads_close(&d);
+}
+
 static void plain_and_fixed_are_dealt_as_megatron_does(void **state)
 {
 	struct loads_dataset d;
@@ -329,6 +416,10 @@ int main(void)
 	                                        fixture_teardown),
 		cmocka_unit_test_setup_teardown(greedy_is_as_published, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(plain_and_fixed_are_dealt_as_megatron_does, fixture_setup,
+	                                        fixture_teardown),
+		cmocka_unit_test_setup_teardown(measured_times_are_those_of_the_machine_and_rise, fixture_setup,
+	                                        fixture_teardown),
+		cmocka_unit_test_setup_teardown(a_machine_changes_who_trains_a_document_and_not_when, fixture_setup,
 	                                        fixture_teardown),
 		cmocka_unit_test(packed_micro_batches_are_kept_where_a_span_would_not_fit),
 		cmocka_unit_test(as_many_micro_batches_as_a_step_needs),

@@ -1,0 +1,85 @@
+/* The speeds of a machine as the times of a document's parts. */
+#include "worker/load/document_time.h"
+
+/* From the shortest documents that count to the longest that there are. */
+enum { LEAST_TOKENS = 64, STEP = 4 };
+
+/* wlb_attention_seconds is linear in the logarithm of the length between points. A rate that rises by at most this
+ * factor between two points, which are a factor of 4 apart, keeps the seconds of a document rising: the derivative of
+ * n^2 x p(log n) is positive where p falls to 1 / (1 + 2 ln 4) = 1 / 3.77 of its value or to more. */
+static const double MOST_RISE = 3.5;
+
+/* A linear layer, forward, and the gradients of its input and of its weight. */
+static double linear_s(const struct wlb_machine *machine, double rows, double in, double out)
+{
+	return wlb_machine_gemm_s(machine, rows, in, out) + wlb_machine_gemm_s(machine, rows, out, in) +
+	       wlb_machine_gemm_s(machine, out, rows, in);
+}
+
+/* Reals that the operations beside the products and attention read and write for a token in a layer: two norms and two
+ * residual sums forward, rotary embeddings, SwiGLU; backward twice as many. */
+static double streamed_reals(double hidden, double q, double kv, double mlp)
+{
+	return 3.0 * (10.0 * hidden + 2.0 * (q + kv) + 3.0 * mlp);
+}
+
+static double layer_s(const struct wlb_machine *machine, const struct wlb_model *model, int32_t tp, double rows)
+{
+	double hidden = (double)model->hidden_size, mlp = (double)model->intermediate_size / tp;
+	double q = (double)(model->num_attention_heads * model->head_dim) / tp;
+	double kv = (double)(model->num_key_value_heads * model->head_dim) / tp;
+	double products_s = linear_s(machine, rows, hidden, q) + 2.0 * linear_s(machine, rows, hidden, kv) +
+	                    linear_s(machine, rows, q, hidden) + 2.0 * linear_s(machine, rows, hidden, mlp) +
+	                    linear_s(machine, rows, mlp, hidden);
+	return products_s + rows * streamed_reals(hidden / tp, q, kv, mlp) * wlb_machine_element_bytes(machine) /
+	                            machine->memory_bytes_per_s;
+}
+
+/* The loss reads and writes the logits twice. */
+static double head_s(const struct wlb_machine *machine, const struct wlb_model *model, int32_t tp, double rows)
+{
+	double vocab = (double)model->vocab_size / tp;
+	return linear_s(machine, rows, (double)model->hidden_size, vocab) +
+	       4.0 * rows * vocab * wlb_machine_element_bytes(machine) / machine->memory_bytes_per_s;
+}
+
+static void set_attention(const struct wlb_machine *machine, int heads, int head_dim,
+                          struct wlb_document_speeds *speeds)
+{
+	for (int q = 0; q < WLB_DOCUMENT_POINTS; q++)
+		for (int k = q; k < WLB_DOCUMENT_POINTS; k++) {
+			double q_tokens = speeds->tokens[q], k_tokens = speeds->tokens[k];
+			speeds->attention_s[q * WLB_DOCUMENT_POINTS + k] =
+				wlb_machine_attention_s(machine, heads, head_dim, q_tokens, k_tokens, 0) +
+				wlb_machine_attention_s(machine, heads, head_dim, q_tokens, k_tokens, 1);
+		}
+}
+
+/* Raises the times of whole documents where they would not rise with the length. */
+static void keep_rising(struct wlb_document_speeds *speeds)
+{
+	for (int i = 1; i < WLB_DOCUMENT_POINTS; i++) {
+		double before = speeds->attention_s[(i - 1) * WLB_DOCUMENT_POINTS + i - 1];
+		double pairs = speeds->tokens[i] * (speeds->tokens[i] + 1.0);
+		double pairs_before = speeds->tokens[i - 1] * (speeds->tokens[i - 1] + 1.0);
+		double least = before / pairs_before * pairs / MOST_RISE;
+		double *seconds = &speeds->attention_s[i * WLB_DOCUMENT_POINTS + i];
+		*seconds = *seconds > least ? *seconds : least;
+	}
+}
+
+void wlb_document_speeds_of(const struct wlb_machine *machine, const struct wlb_model *model, int32_t tp, double rows,
+                            struct wlb_document_speeds *speeds)
+{
+	int heads = (int)(model->num_attention_heads / tp);
+	*speeds = (struct wlb_document_speeds){
+		.measured = 1,
+		.layer_token_s = layer_s(machine, model, tp, rows) / rows,
+		.head_token_s = head_s(machine, model, tp, rows) / rows,
+	};
+	double tokens = LEAST_TOKENS;
+	for (int i = 0; i < WLB_DOCUMENT_POINTS; i++, tokens *= STEP)
+		speeds->tokens[i] = tokens;
+	set_attention(machine, heads > 0 ? heads : 1, (int)model->head_dim, speeds);
+	keep_rising(speeds);
+}
