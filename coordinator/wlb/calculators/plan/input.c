@@ -99,7 +99,7 @@ int wlb_plan_input_read(const struct wlb_plan_request *request, struct wlb_plan_
 {
 	if (wlb_model_file_read(request->model, &input->model, error) < 0 ||
 	    wlb_machine_file_read(request->gpu, &input->machine, error) < 0 ||
-	    wlb_length_list_read(request->from, &input->list, error) < 0)
+	    wlb_length_list_sample(request->from, &input->list, error) < 0)
 		return -1;
 	input->stream = (struct wlb_length_stream){.list = &input->list, .again = true};
 	if (request->gpus_per_node > 0)
