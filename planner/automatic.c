@@ -19,12 +19,16 @@ static int most_ranks(const struct wlb_nodes *nodes)
 	return most;
 }
 
-static int read_lengths(const struct wlb_auto_request *request, struct wlb_length_list *list, struct wlb_auto *found,
-                        struct wlb_error *error)
+static int read_lengths(const struct wlb_auto_request *request, struct wlb_length_list *list, struct wlb_error *error)
 {
+	char path[4096];
 	if (request->lengths == NULL)
 		return wlb_length_list_add(list, request->seq_length, error);
-	return wlb_length_list_sample(request->lengths, list, &found->documents, error);
+	if (snprintf(path, sizeof(path), "%s.idx", request->lengths) >= (int)sizeof(path))
+		return wlb_fail(error, "--data-path %.60s...: the path is too long", request->lengths);
+	if (wlb_length_list_sample_index(path, list, error) < 0)
+		return wlb_fail_in(error, "--data-path");
+	return list->total_tokens > 0 ? 0 : wlb_fail(error, "--data-path: %s has no token", path);
 }
 
 static int search(const struct wlb_auto_request *request, const int32_t *ranks_on, struct wlb_length_list *list,
@@ -106,7 +110,7 @@ int wlb_auto_find(const struct wlb_auto_request *request, struct wlb_auto *found
 	if (wlb_model_config_read(request->model, &found->model, error) == 0 &&
 	    wlb_machine_choose(request->machine, request->gpu_type, most, &found->machine, &found->machine_from,
 	                       error) == 0 &&
-	    read_lengths(request, &list, found, error) == 0) {
+	    read_lengths(request, &list, error) == 0) {
 		found->machine.gpus_per_node = most;
 		rc = search(request, ranks_on, &list, found, error);
 	}

@@ -29,7 +29,6 @@ struct wlb_auto {
 	struct wlb_machine
 		machine; /* of the nodes: gpus_per_node is the most ranks of one, memory_bytes that of a rank */
 	const char *machine_from; /* what named the machine, for messages */
-	int64_t documents;        /* of the dataset; 0 where there is none */
 	struct wlb_search_result *result;
 	double utilization;          /* MFU of the chosen plan, see wlb_sim_result */
 	int64_t micro_batch_windows; /* of the chosen plan, as --micro-batch-size of trainers */

@@ -4,10 +4,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const char magic[] = "MMIDIDX\0"; /* with the literal's own NUL */
-enum { VERSION = 1, VERSION_AT = 9, COUNTS_AT = 18, LENGTH_BYTES = 4, SEQUENCE_BYTES = 12, DOCUMENT_BYTES = 8 };
+#include "common/index_format.h"
 
-uint64_t wlb_index_sequence(const void *at)
+enum { VERSION_AT = 9, COUNTS_AT = 18 };
+
+static uint64_t read_u64(const unsigned char *at)
 {
 	uint64_t value;
 	memcpy(&value, at, sizeof(value));
@@ -21,66 +22,62 @@ static int32_t read_i32(const unsigned char *at)
 	return (int32_t)le32toh(value);
 }
 
-int wlb_index_header_read(const void *header, uint64_t bytes, struct wlb_index_lists *lists, struct wlb_error *error)
+int wlb_index_counts_read(const void *head, size_t head_bytes, uint64_t file_bytes, struct wlb_index_counts *counts,
+                          struct wlb_error *error)
 {
-	const unsigned char *data = header;
-	if (bytes < WLB_INDEX_HEADER_BYTES || memcmp(data, magic, sizeof(magic)) != 0)
+	const unsigned char *data = head;
+	if (head_bytes < WLB_INDEX_HEADER_BYTES || memcmp(data, WLB_INDEX_MAGIC, WLB_INDEX_MAGIC_BYTES) != 0)
 		return wlb_fail(error, "is not the index of a Megatron-LM dataset");
-	if (wlb_index_sequence(data + VERSION_AT) != VERSION)
-		return wlb_fail(error, "version %" PRIu64 ": only %d is known", wlb_index_sequence(data + VERSION_AT),
-		                VERSION);
-	uint64_t sequences = wlb_index_sequence(data + COUNTS_AT);
-	uint64_t documents_and_end = wlb_index_sequence(data + COUNTS_AT + 8);
-	uint64_t space = bytes - WLB_INDEX_HEADER_BYTES;
-	if (sequences > space / SEQUENCE_BYTES ||
-	    documents_and_end > (space - SEQUENCE_BYTES * sequences) / DOCUMENT_BYTES)
+	if (read_u64(data + VERSION_AT) != WLB_INDEX_VERSION)
+		return wlb_fail(error, "version %" PRIu64 ": only %d is known", read_u64(data + VERSION_AT),
+		                WLB_INDEX_VERSION);
+	counts->sequences = read_u64(data + COUNTS_AT);
+	counts->documents_and_end = read_u64(data + COUNTS_AT + 8);
+	uint64_t space = file_bytes - WLB_INDEX_HEADER_BYTES;
+	if (counts->sequences > space / 12 || counts->documents_and_end > (space - 12 * counts->sequences) / 8)
 		return wlb_fail(error,
 		                "is of %" PRIu64 " bytes, too short for %" PRIu64 " sequences and %" PRIu64
 		                " documents: it was cut",
-		                bytes, sequences, documents_and_end);
-	*lists = (struct wlb_index_lists){
-		.sequences = sequences,
-		.documents = documents_and_end > 0 ? documents_and_end - 1 : 0,
-		.lengths_at = WLB_INDEX_HEADER_BYTES,
-		.documents_at = WLB_INDEX_HEADER_BYTES + SEQUENCE_BYTES * sequences,
-	};
+		                file_bytes, counts->sequences, counts->documents_and_end);
 	return 0;
 }
 
-int64_t wlb_index_document_tokens(const void *lengths, uint64_t count, uint64_t first, struct wlb_error *error)
+int wlb_index_check_document(uint64_t document, uint64_t first, uint64_t end, uint64_t sequences,
+                             struct wlb_error *error)
 {
-	int64_t tokens = 0;
-	for (uint64_t s = 0; s < count; s++) {
-		int32_t length = read_i32((const unsigned char *)lengths + LENGTH_BYTES * s);
-		if (length < 0)
-			return wlb_fail(error, "sequence %" PRIu64 " has %d tokens: must not be negative", first + s,
-			                length);
-		tokens += length;
-	}
-	return tokens;
+	if (first <= end && end <= sequences)
+		return 0;
+	return wlb_fail(error,
+	                "document %" PRIu64 " has the sequences from %" PRIu64 " to %" PRIu64
+	                ": they must rise, to %" PRIu64 " at most",
+	                document, first, end, sequences);
 }
 
-static int add_document(const unsigned char *data, const struct wlb_index_lists *lists, uint64_t document,
-                        struct wlb_length_list *list, struct wlb_error *error)
+int wlb_index_sum(const void *lengths, uint64_t first, uint64_t end, int64_t *tokens, struct wlb_error *error)
 {
-	const unsigned char *at = data + lists->documents_at + DOCUMENT_BYTES * document;
-	uint64_t first = wlb_index_sequence(at), end = wlb_index_sequence(at + DOCUMENT_BYTES);
-	if (first > end || end > lists->sequences)
-		return wlb_fail(error,
-		                "document %" PRIu64 " has the sequences from %" PRIu64 " to %" PRIu64
-		                ": they must rise, to %" PRIu64 " at most",
-		                document, first, end, lists->sequences);
-	int64_t tokens =
-		wlb_index_document_tokens(data + lists->lengths_at + LENGTH_BYTES * first, end - first, first, error);
-	return tokens < 0 ? -1 : wlb_length_list_add(list, tokens, error);
+	*tokens = 0;
+	for (uint64_t s = first; s < end; s++) {
+		int32_t length = read_i32((const unsigned char *)lengths + 4 * (s - first));
+		if (length < 0)
+			return wlb_fail(error, "sequence %" PRIu64 " has %d tokens: must not be negative", s, length);
+		*tokens += length;
+	}
+	return 0;
 }
 
 int wlb_length_list_parse_index(const void *data, size_t bytes, const char *name, struct wlb_length_list *list,
                                 struct wlb_error *error)
 {
-	struct wlb_index_lists lists = {0};
-	int rc = wlb_index_header_read(data, bytes, &lists, error);
-	for (uint64_t d = 0; rc == 0 && d < lists.documents; d++)
-		rc = add_document(data, &lists, d, list, error);
+	struct wlb_index_counts counts = {0};
+	int rc = wlb_index_counts_read(data, bytes, bytes, &counts, error);
+	const unsigned char *lengths = (const unsigned char *)data + WLB_INDEX_HEADER_BYTES;
+	const unsigned char *documents = lengths + 12 * counts.sequences;
+	for (uint64_t d = 0; rc == 0 && d + 1 < counts.documents_and_end; d++) {
+		uint64_t first = read_u64(documents + 8 * d), end = read_u64(documents + 8 * (d + 1));
+		int64_t tokens;
+		if ((rc = wlb_index_check_document(d, first, end, counts.sequences, error)) == 0 &&
+		    (rc = wlb_index_sum(lengths + 4 * first, first, end, &tokens, error)) == 0)
+			rc = wlb_length_list_add(list, tokens, error);
+	}
 	return rc < 0 ? wlb_fail_in(error, "%s", name) : 0;
 }

@@ -8,25 +8,21 @@
 #include "libwlb/wlb.h"
 #include "planner/length_list.h"
 
-enum { WLB_INDEX_HEADER_BYTES = 34 };
-
-/* Where an index of `bytes` bytes has its lists. */
-struct wlb_index_lists {
-	uint64_t sequences, documents;
-	uint64_t lengths_at;   /* byte of the int32 of the first sequence */
-	uint64_t documents_at; /* byte of the int64 of the first document: its first sequence; documents + 1 of them */
+/* The numbers of an index's header: sequences, and documents with the leading 0. */
+struct wlb_index_counts {
+	uint64_t sequences, documents_and_end;
 };
 
-/* Reads the header, WLB_INDEX_HEADER_BYTES bytes, of an index of `bytes` bytes. Returns -1 where it is no index, or too
- * short for what its header says. */
-int wlb_index_header_read(const void *header, uint64_t bytes, struct wlb_index_lists *lists, struct wlb_error *error);
+/* Reads them from the first `head_bytes` bytes of an index of `file_bytes`. Returns -1 where it is none or was cut. */
+int wlb_index_counts_read(const void *head, size_t head_bytes, uint64_t file_bytes, struct wlb_index_counts *counts,
+                          struct wlb_error *error);
 
-/* The tokens of a document whose sequences have the `count` lengths at `lengths`, little-endian int32. Returns -1 with
- * the sequence, counted from `first`, where one is negative. */
-int64_t wlb_index_document_tokens(const void *lengths, uint64_t count, uint64_t first, struct wlb_error *error);
+/* Checks that the sequences of a document rise and exist. */
+int wlb_index_check_document(uint64_t document, uint64_t first, uint64_t end, uint64_t sequences,
+                             struct wlb_error *error);
 
-/* A number of the list of documents: little-endian int64. */
-uint64_t wlb_index_sequence(const void *at);
+/* Sums the tokens of the sequences `first` to `end` - 1; `lengths` points at the length of `first` in the index. */
+int wlb_index_sum(const void *lengths, uint64_t first, uint64_t end, int64_t *tokens, struct wlb_error *error);
 
 /* Appends the length of each document of the index `data`; `name` is for messages. -1 with the value and the rule where
  * the index is damaged. */

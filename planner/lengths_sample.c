@@ -1,137 +1,137 @@
 #include "planner/lengths_sample.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/index_format.h"
 #include "planner/lengths_index.h"
 
-enum { BLOCK_DOCUMENTS = 1024, BLOCKS = WLB_SAMPLE_DOCUMENTS / BLOCK_DOCUMENTS, BLOCK_SEQUENCES = 1 << 20 };
-
-/* An index that is open, and memory for one block. */
-struct reader {
-	int fd;
-	struct wlb_index_lists lists;
-	unsigned char *firsts;  /* of BLOCK_DOCUMENTS + 1 documents: 8 bytes each */
-	unsigned char *lengths; /* of BLOCK_SEQUENCES sequences: 4 bytes each */
+enum {
+	BLOCK_DOCUMENTS = WLB_SAMPLE_DOCUMENTS / WLB_SAMPLE_BLOCKS,
+	BLOCK_SEQUENCES = 1 << 18,
+	SEED = 1,
 };
 
-static int read_at(const struct reader *reader, void *to, size_t bytes, uint64_t at, struct wlb_error *error)
+struct sample {
+	int fd;
+	struct wlb_index_counts counts;
+	uint64_t documents;
+	uint64_t bounds[BLOCK_DOCUMENTS + 1]; /* of the block: first sequences of its documents, and the end */
+	unsigned char *lengths;               /* of the block, as in the index: BLOCK_SEQUENCES */
+};
+
+static int read_at(int fd, void *to, size_t bytes, uint64_t offset, struct wlb_error *error)
 {
-	for (size_t done = 0; done < bytes;) {
-		ssize_t n = pread(reader->fd, (char *)to + done, bytes - done, (off_t)(at + done));
-		if (n < 0 && errno == EINTR)
+	size_t done = 0;
+	while (done < bytes) {
+		ssize_t got = pread(fd, (char *)to + done, bytes - done, (off_t)(offset + done));
+		if (got < 0 && errno == EINTR)
 			continue;
-		if (n <= 0)
-			return wlb_fail(error, "%zu bytes at %" PRIu64 " cannot be read: %s", bytes, at,
-			                n < 0 ? strerror(errno) : "the file ends before");
-		done += (size_t)n;
+		if (got <= 0)
+			return wlb_fail(error, "cannot be read at byte %" PRIu64 ": %s", offset + done,
+			                got < 0 ? strerror(errno) : "it ended");
+		done += (size_t)got;
 	}
 	return 0;
 }
 
-static uint64_t first_of(const struct reader *reader, uint64_t d)
+/* Adds the `count` documents from `first` on, fewer where their sequences exceed BLOCK_SEQUENCES. */
+static int add_block(struct sample *sample, uint64_t first, uint64_t count, struct wlb_length_list *list,
+                     struct wlb_error *error)
 {
-	return wlb_index_sequence(reader->firsts + 8 * d);
-}
-
-/* How many of the block's `count` documents have sequences that rise and that its memory holds; -1 where they do not
- * rise. */
-static int64_t whole_documents(const struct reader *reader, uint64_t count, struct wlb_error *error)
-{
-	uint64_t from = first_of(reader, 0), fit = 0;
-	for (uint64_t d = 0; d < count; d++) {
-		uint64_t first = first_of(reader, d), end = first_of(reader, d + 1);
-		if (first > end || end > reader->lists.sequences)
-			return wlb_fail(error,
-			                "a document has the sequences from %" PRIu64 " to %" PRIu64
-			                ": they must rise, to %" PRIu64 " at most",
-			                first, end, reader->lists.sequences);
-		if (end - from <= BLOCK_SEQUENCES)
-			fit = d + 1;
-	}
-	return (int64_t)fit;
-}
-
-/* Appends the documents [document, document + count). */
-static int read_block(const struct reader *reader, uint64_t document, uint64_t count, struct wlb_length_list *list,
-                      struct wlb_error *error)
-{
-	if (read_at(reader, reader->firsts, 8 * (size_t)(count + 1), reader->lists.documents_at + 8 * document, error) <
-	    0)
+	uint64_t sequences = sample->counts.sequences, lengths_at = WLB_INDEX_HEADER_BYTES;
+	uint64_t documents_at = lengths_at + 12 * sequences;
+	if (read_at(sample->fd, sample->bounds, 8 * (count + 1), documents_at + 8 * first, error) < 0)
 		return -1;
-	int64_t fit = whole_documents(reader, count, error);
-	if (fit < 0)
+	for (uint64_t d = 0; d <= count; d++)
+		sample->bounds[d] = le64toh(sample->bounds[d]);
+	for (uint64_t d = 0; d < count; d++)
+		if (wlb_index_check_document(first + d, sample->bounds[d], sample->bounds[d + 1], sequences, error) < 0)
+			return -1;
+	uint64_t from = sample->bounds[0], to = sample->bounds[count];
+	to = to - from < BLOCK_SEQUENCES ? to : from + BLOCK_SEQUENCES;
+	if (read_at(sample->fd, sample->lengths, 4 * (to - from), lengths_at + 4 * from, error) < 0)
 		return -1;
-	uint64_t from = first_of(reader, 0), end = first_of(reader, (uint64_t)fit);
-	if (read_at(reader, reader->lengths, 4 * (size_t)(end - from), reader->lists.lengths_at + 4 * from, error) < 0)
-		return -1;
-	for (int64_t d = 0; d < fit; d++) {
-		uint64_t first = first_of(reader, (uint64_t)d), next = first_of(reader, (uint64_t)d + 1);
-		int64_t tokens =
-			wlb_index_document_tokens(reader->lengths + 4 * (first - from), next - first, first, error);
-		if (tokens < 0 || wlb_length_list_add(list, tokens, error) < 0)
+	for (uint64_t d = 0; d < count && (d == 0 || sample->bounds[d + 1] <= to); d++) {
+		uint64_t begin = sample->bounds[d], end = sample->bounds[d + 1] < to ? sample->bounds[d + 1] : to;
+		int64_t tokens;
+		if (wlb_index_sum(sample->lengths + 4 * (begin - from), begin, end, &tokens, error) < 0 ||
+		    wlb_length_list_add(list, tokens, error) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-static int read_blocks(const struct reader *reader, struct wlb_length_list *list, struct wlb_error *error)
+static int add_blocks(struct sample *sample, struct wlb_length_list *list, struct wlb_error *error)
 {
-	uint64_t documents = reader->lists.documents;
+	uint64_t documents = sample->documents, last = documents > BLOCK_DOCUMENTS ? documents - BLOCK_DOCUMENTS : 0;
 	uint64_t blocks = (documents + BLOCK_DOCUMENTS - 1) / BLOCK_DOCUMENTS;
-	uint64_t taken = blocks < BLOCKS ? blocks : BLOCKS;
-	for (uint64_t b = 0; b < taken; b++) {
-		uint64_t block = taken > 1 ? b * (blocks - 1) / (taken - 1) : 0;
-		uint64_t document = block * BLOCK_DOCUMENTS, left = documents - document;
-		if (read_block(reader, document, left < BLOCK_DOCUMENTS ? left : BLOCK_DOCUMENTS, list, error) < 0)
+	blocks = blocks < WLB_SAMPLE_BLOCKS ? blocks : WLB_SAMPLE_BLOCKS;
+	for (uint64_t b = 0; b < blocks; b++) {
+		/* Where all documents are taken, the blocks follow one another. */
+		int all = documents <= WLB_SAMPLE_DOCUMENTS;
+		uint64_t first = all ? b * BLOCK_DOCUMENTS : (uint64_t)((double)last * b / (double)(blocks - 1));
+		uint64_t left = documents - first;
+		if (add_block(sample, first, left < BLOCK_DOCUMENTS ? left : BLOCK_DOCUMENTS, list, error) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-static int read_header(struct reader *reader, struct wlb_error *error)
+/* Fisher and Yates, with the numbers of a 64-bit linear congruential generator (Knuth's MMIX). */
+static void shuffle(int64_t *tokens, size_t count)
 {
-	unsigned char header[WLB_INDEX_HEADER_BYTES] = {0};
-	struct stat status;
-	if (fstat(reader->fd, &status) < 0)
+	uint64_t state = SEED;
+	for (size_t left = count; left > 1; left--) {
+		state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+		size_t other = (size_t)((state >> 33) % left);
+		int64_t swapped = tokens[left - 1];
+		tokens[left - 1] = tokens[other];
+		tokens[other] = swapped;
+	}
+}
+
+static int sample_open_file(struct sample *sample, struct wlb_length_list *list, struct wlb_error *error)
+{
+	unsigned char head[WLB_INDEX_HEADER_BYTES] = {0};
+	struct stat st;
+	if (fstat(sample->fd, &st) < 0)
 		return wlb_fail(error, "cannot be read: %s", strerror(errno));
-	if (status.st_size >= WLB_INDEX_HEADER_BYTES && read_at(reader, header, sizeof(header), 0, error) < 0)
+	size_t bytes = st.st_size < (off_t)sizeof(head) ? (size_t)st.st_size : sizeof(head);
+	if (read_at(sample->fd, head, bytes, 0, error) < 0 ||
+	    wlb_index_counts_read(head, bytes, (uint64_t)st.st_size, &sample->counts, error) < 0)
 		return -1;
-	return wlb_index_header_read(header, (uint64_t)status.st_size, &reader->lists, error);
+	sample->documents = sample->counts.documents_and_end > 0 ? sample->counts.documents_and_end - 1 : 0;
+	size_t before = list->count;
+	if (add_blocks(sample, list, error) < 0)
+		return -1;
+	shuffle(list->tokens + before, list->count - before);
+	return 0;
 }
 
-static int read_index(struct reader *reader, struct wlb_length_list *list, struct wlb_error *error)
+int wlb_length_list_sample_index(const char *path, struct wlb_length_list *list, struct wlb_error *error)
 {
-	reader->firsts = malloc(8 * (BLOCK_DOCUMENTS + 1));
-	reader->lengths = malloc(4 * (size_t)BLOCK_SEQUENCES);
-	int rc = reader->firsts != NULL && reader->lengths != NULL ? read_header(reader, error)
-	                                                           : wlb_fail(error, "out of memory");
-	if (rc == 0)
-		rc = read_blocks(reader, list, error);
-	if (rc == 0 && list->total_tokens == 0)
-		rc = wlb_fail(error, "has no token; there is nothing to train");
-	free(reader->firsts);
-	free(reader->lengths);
-	return rc;
-}
-
-int wlb_length_list_sample(const char *prefix, struct wlb_length_list *list, int64_t *documents,
-                           struct wlb_error *error)
-{
-	char path[4096];
-	if (snprintf(path, sizeof(path), "%s.idx", prefix) >= (int)sizeof(path))
-		return wlb_fail(error, "'%.60s...': the path is too long", prefix);
-	struct reader reader = {.fd = open(path, O_RDONLY | O_CLOEXEC)};
-	if (reader.fd < 0)
-		return wlb_fail(error, "%s: cannot be opened: %s", path, strerror(errno));
-	int rc = read_index(&reader, list, error);
-	close(reader.fd);
-	*documents = (int64_t)reader.lists.documents;
+	struct sample *sample = calloc(1, sizeof(*sample));
+	unsigned char *lengths = malloc(4 * (size_t)BLOCK_SEQUENCES);
+	int rc, fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		rc = wlb_fail(error, "cannot be opened: %s", strerror(errno));
+	} else if (sample == NULL || lengths == NULL) {
+		rc = wlb_fail(error, "out of memory for a sample of %d documents", WLB_SAMPLE_DOCUMENTS);
+	} else {
+		sample->fd = fd;
+		sample->lengths = lengths;
+		rc = sample_open_file(sample, list, error);
+	}
+	if (fd >= 0)
+		close(fd);
+	free(lengths);
+	free(sample);
 	return rc < 0 ? wlb_fail_in(error, "%s", path) : 0;
 }

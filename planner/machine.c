@@ -3,36 +3,50 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "planner/machine_rates.h"
+
 /* The member that a field of the file fills. */
 struct place {
 	const char *name;
 	size_t offset;
+	bool optional; /* 0 where it is missing */
 };
 
-#define PLACE(field)                                                                                                   \
-	{                                                                                                              \
-		.name = #field, .offset = offsetof(struct wlb_machine, field)                                          \
-	}
+#define PLACE(field) .name = #field, .offset = offsetof(struct wlb_machine, field)
 
 static const struct place reals[] = {
-	PLACE(peak_flops),
-	PLACE(gemm_efficiency),
-	PLACE(attention_efficiency),
-	PLACE(attention_backward_efficiency),
-	PLACE(memory_bytes),
-	PLACE(memory_bytes_per_s),
-	PLACE(attention_overhead_keys),
-	PLACE(switch_taper),
-	PLACE(switch_latency_s),
+	{PLACE(peak_flops)},
+	{PLACE(gemm_efficiency)},
+	{PLACE(attention_efficiency)},
+	{PLACE(attention_backward_efficiency)},
+	{PLACE(memory_bytes)},
+	{PLACE(memory_bytes_per_s)},
+	{PLACE(attention_overhead_keys)},
+	{PLACE(switch_taper)},
+	{PLACE(switch_latency_s)},
+	{PLACE(operation_s), .optional = true},
+	{PLACE(gemm_tile_depth), .optional = true},
 };
 
-static const struct place links[] = {PLACE(node_link), PLACE(network_link)};
-static const struct place curves[] = {PLACE(gemm_curve)};
+static const struct place counts[] = {
+	{PLACE(gpus_per_node)},
+	{PLACE(attention_tile_tokens)},
+	{PLACE(element_bytes), .optional = true},
+	{PLACE(processors), .optional = true},
+	{PLACE(gemm_tile_rows), .optional = true},
+	{PLACE(gemm_tile_columns), .optional = true},
+};
+
+static const struct place links[] = {{PLACE(node_link)}, {PLACE(network_link)}, {PLACE(switch_link), .optional = true}};
+
+/* The rates are read by machine_rates.c; sources and measured are for people. */
+static const char *const others[] = {"name", "sources", "measured", "gemm", "gemm_curve", "attention"};
 
 enum {
 	REALS = sizeof(reals) / sizeof(reals[0]),
+	COUNTS = sizeof(counts) / sizeof(counts[0]),
 	LINKS = sizeof(links) / sizeof(links[0]),
-	CURVES = sizeof(curves) / sizeof(curves[0]),
+	OTHERS = sizeof(others) / sizeof(others[0]),
 };
 
 static void *at(struct wlb_machine *machine, size_t offset)
@@ -72,68 +86,56 @@ static int read_link(const json_t *root, const char *name, struct wlb_link *link
 	return 0;
 }
 
-static int read_points(const json_t *array, int32_t points, const char *name, double *out, struct wlb_error *error)
+static bool is_among(const char *key, const struct place *places, int count)
 {
-	for (int32_t i = 0; i < points; i++) {
-		const json_t *value = json_array_get(array, (size_t)i);
-		if (!json_is_number(value))
-			return wlb_fail(error, "%s: point %d is not a number", name, i);
-		out[i] = json_number_value(value);
-	}
-	return 0;
-}
-
-/* Reads {"at": [...], "value": [...]}; absent or null if nothing was measured. */
-static int read_curve(const json_t *root, const char *name, struct wlb_curve *curve, struct wlb_error *error)
-{
-	const json_t *object = json_object_get(root, name);
-	if (object == NULL || json_is_null(object))
-		return 0;
-	const json_t *where = json_object_get(object, "at"), *value = json_object_get(object, "value");
-	size_t points = json_array_size(where);
-	if (points < 1 || points > WLB_CURVE_POINTS || json_array_size(value) != points)
-		return wlb_fail(error, "%s: \"at\" and \"value\" must be lists of the same 1 to %d numbers", name,
-		                WLB_CURVE_POINTS);
-	curve->points = (int32_t)points;
-	if (read_points(where, curve->points, name, curve->at, error) < 0)
-		return -1;
-	return read_points(value, curve->points, name, curve->value, error);
+	bool found = false;
+	for (int i = 0; i < count; i++)
+		found |= strcmp(key, places[i].name) == 0;
+	return found;
 }
 
 static bool is_known(const char *key)
 {
-	static const char *const others[] = {"name", "gpus_per_node", "attention_tile_tokens", "sources"};
-	bool known = false;
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+	bool known = is_among(key, reals, REALS) || is_among(key, counts, COUNTS) || is_among(key, links, LINKS);
+	for (int i = 0; i < OTHERS; i++)
 		known |= strcmp(key, others[i]) == 0;
-	for (int i = 0; i < REALS; i++)
-		known |= strcmp(key, reals[i].name) == 0;
-	for (int i = 0; i < LINKS; i++)
-		known |= strcmp(key, links[i].name) == 0;
-	for (int i = 0; i < CURVES; i++)
-		known |= strcmp(key, curves[i].name) == 0;
 	return known;
+}
+
+/* True where the field is missing and may be. */
+static bool is_left_out(const json_t *root, const struct place *place)
+{
+	return place->optional && json_object_get(root, place->name) == NULL;
+}
+
+static int read_name(const json_t *root, struct wlb_machine *machine, struct wlb_error *error)
+{
+	const char *name = json_string_value(json_object_get(root, "name"));
+	if (name == NULL || *name == '\0' || strlen(name) >= sizeof(machine->name))
+		return wlb_fail(error, "name must be a text of 1 to %zu bytes", sizeof(machine->name) - 1);
+	strcpy(machine->name, name);
+	return 0;
 }
 
 static int read_fields(json_t *root, struct wlb_machine *machine, struct wlb_error *error)
 {
-	const char *key, *name = json_string_value(json_object_get(root, "name"));
+	const char *key;
 	json_t *value;
-	int rc = 0;
 	json_object_foreach(root, key, value) if (!is_known(key)) return wlb_fail(
-		error, "field '%.60s' is unknown: the fields are those of struct wlb_machine, and sources", key);
-	if (name == NULL || *name == '\0' || strlen(name) >= sizeof(machine->name))
-		return wlb_fail(error, "name must be a text of 1 to %zu bytes", sizeof(machine->name) - 1);
-	strcpy(machine->name, name);
-	if (read_count(root, "gpus_per_node", &machine->gpus_per_node, error) < 0 ||
-	    read_count(root, "attention_tile_tokens", &machine->attention_tile_tokens, error) < 0)
-		return -1;
+		error, "field '%.60s' is unknown: the fields are those of struct wlb_machine, sources and measured",
+		key);
+	int rc = read_name(root, machine, error);
+	for (int i = 0; rc == 0 && i < COUNTS; i++)
+		if (!is_left_out(root, &counts[i]))
+			rc = read_count(root, counts[i].name, at(machine, counts[i].offset), error);
 	for (int i = 0; rc == 0 && i < REALS; i++)
-		rc = read_real(root, reals[i].name, at(machine, reals[i].offset), error);
+		if (!is_left_out(root, &reals[i]))
+			rc = read_real(root, reals[i].name, at(machine, reals[i].offset), error);
 	for (int i = 0; rc == 0 && i < LINKS; i++)
-		rc = read_link(root, links[i].name, at(machine, links[i].offset), error);
-	for (int i = 0; rc == 0 && i < CURVES; i++)
-		rc = read_curve(root, curves[i].name, at(machine, curves[i].offset), error);
+		if (!is_left_out(root, &links[i]))
+			rc = read_link(root, links[i].name, at(machine, links[i].offset), error);
+	if (rc == 0)
+		rc = wlb_machine_rates_read(root, machine, error);
 	return rc < 0 ? rc : wlb_machine_check(machine, error);
 }
 

@@ -31,6 +31,7 @@ void wlb_search_options_init(struct wlb_search_options *options, int32_t nodes, 
 		.keep = 10,
 		.most_simulated = 256,
 	};
+	wlb_cost_options_init(&options->cost);
 }
 
 static int check_count(const char *field, int64_t value, int64_t least, int64_t most, struct wlb_error *error)

@@ -23,21 +23,13 @@ static double moved_s(const struct wlb_machine *machine, int ranks, int on_node,
 	       wlb_machine_gather_s(machine, ranks, on_node, 0, 0.0);
 }
 
-static double best_gemm(const struct wlb_machine *machine)
-{
-	double best = machine->gemm_curve.points == 0 ? machine->gemm_efficiency : 0.0;
-	for (int32_t i = 0; i < machine->gemm_curve.points; i++)
-		best = fmax(best, machine->gemm_curve.value[i]);
-	return best;
-}
-
 /* Seconds to gather the keys and values of one layer, for a step's tokens of one replica. */
 static double gather_keys_s(const struct wlb_search *search, const struct wlb_plan *plan, double tokens)
 {
 	const struct wlb_layout *l = &plan->layout;
 	int on_node = search->machine.gpus_per_node / l->tp;
 	on_node = on_node < 1 ? 1 : on_node < l->cp ? on_node : l->cp;
-	return (1.0 - search->options.cp_overlap) *
+	return (1.0 - search->options.cost.cp_overlap) *
 	       moved_s(&search->machine, l->cp, on_node, 4.0 * tokens * wlb_plan_kv_width(plan, &search->model));
 }
 
@@ -50,14 +42,14 @@ static double bound_s(const struct wlb_search *search, const struct wlb_plan *pl
 	const struct wlb_layout *l = &plan->layout;
 	double passes = plan->recompute == WLB_RECOMPUTE_FULL ? 2.0 : 1.0, layers = (double)m->num_hidden_layers;
 	double tokens = search->work.tokens / ((double)l->dp * l->cp), hidden = (double)m->hidden_size;
-	double gemm_flops_per_s = machine->peak_flops * best_gemm(machine);
+	double gemm_flops_per_s = wlb_machine_gemm_most(machine);
 	double linear_s = 2.0 * wlb_plan_layer_matrices(m) * tokens / l->tp / gemm_flops_per_s;
 	double head_s = 2.0 * hidden * (double)m->vocab_size * tokens / l->tp / gemm_flops_per_s;
 	double pair_flops = 4.0 * (double)(m->num_attention_heads * m->head_dim) / l->tp;
 	double attention_s = pair_flops * search->work.pairs / ((double)l->dp * l->cp) / machine->peak_flops;
 	double products = plan->recompute == WLB_RECOMPUTE_NONE ? 2.0 : 2.5;
 	int on_node = l->tp < machine->gpus_per_node ? l->tp : machine->gpus_per_node;
-	double tp_s = (1.0 - search->options.tp_overlap) * moved_s(machine, l->tp, on_node, tokens * hidden * 2.0);
+	double tp_s = (1.0 - search->options.cost.tp_overlap) * moved_s(machine, l->tp, on_node, tokens * hidden * 2.0);
 	double layer_s = (2.0 + passes) * linear_s + (6.0 + 4.0 * passes) * tp_s +
 	                 attention_s * (passes / machine->attention_efficiency +
 	                                products / machine->attention_backward_efficiency);

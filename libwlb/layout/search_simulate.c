@@ -116,8 +116,7 @@ static int simulate(const struct wlb_search *search, struct wlb_candidate *c, in
 	wlb_sim_options_init(&options, &c->plan);
 	options.sharding = search->options.sharding;
 	options.dynamic = search->options.dynamic;
-	options.tp_overlap = search->options.tp_overlap;
-	options.cp_overlap = search->options.cp_overlap;
+	options.cost = search->options.cost;
 	options.leaf = leaf;
 	options.timeline = 0;
 	options.plan.micro_batches = micro_batches;

@@ -86,7 +86,7 @@ static double reduced_s(const struct wlb_sim *sim, double pipelines_end_s)
 	const struct wlb_plan *plan = &sim->options.plan;
 	double all_s = pipelines_end_s;
 	for (int32_t s = 0; s < plan->layout.pp; s++) {
-		double at_s = sim->options.overlap_dp ? 0.0 : pipelines_end_s;
+		double at_s = sim->options.cost.overlap_gradients ? 0.0 : pipelines_end_s;
 		for (int32_t c = plan->interleave - 1; c >= 0 && plan->zero_stage < 2; c--) {
 			double takes_s = wlb_sim_reduce_s(sim, s, c);
 			double layers = (double)wlb_plan_layers(plan, &sim->model, s, c);
