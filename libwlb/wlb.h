@@ -723,6 +723,14 @@ int wlb_goodput(const struct wlb_failures *failures, struct wlb_goodput *goodput
 
 /* ---- search ------------------------------------------------------------------------------ */
 
+/* What the caller holds; the search varies all else. 0, and -1 of `recompute`, leave a value to the search. */
+struct wlb_search_fixed {
+	int tp, cp, pp, dp;
+	int32_t interleave;
+	int32_t micro_batch_windows; /* windows of seq_length in a micro-batch, as --micro-batch-size of trainers */
+	int recompute;               /* enum wlb_recompute */
+};
+
 struct wlb_search_options {
 	int32_t nodes;
 	const int32_t *gpus_of_node; /* usable GPUs of each, 0: no use of the node; NULL: the machine's gpus_per_node */
@@ -738,13 +746,15 @@ struct wlb_search_options {
 	int32_t zero_stage; /* 0 to 3, see wlb_plan */
 	struct wlb_cost_options cost;
 	enum wlb_sharding sharding;
-	int dynamic;            /* see wlb_sim_options */
+	int dynamic; /* see wlb_sim_options */
+	struct wlb_search_fixed fixed;
+	int every_gpu;          /* 1: only plans with a rank on every usable GPU, for launchers that start that many */
 	int32_t keep;           /* most candidates of each kind in the result */
 	int32_t most_simulated; /* at most this many plans are simulated */
 };
 
 /* Sets the defaults: ratio 1.25, margin 0.1, interleave up to 4, ZeRO stage 1, those of wlb_cost_options_init, adaptive
- * sharding, 10 candidates kept, at most 256 simulated; all else is zero. */
+ * sharding, nothing fixed, 10 candidates kept, at most 256 simulated; all else is zero. */
 void wlb_search_options_init(struct wlb_search_options *options, int32_t nodes, int64_t seq_length,
                              int32_t global_batch);
 
@@ -785,12 +795,15 @@ struct wlb_search_result {
  * for each window of the batch, or of two or four windows) and recomputation (none, or full where the plan does not fit
  * otherwise) that fit the GPUs and their memory. tp divides the heads and stays inside a node; tp x cp divides a node
  * or consists of whole nodes, with chunks of at least a tile of attention; then pp; dp, outermost, is as large as the
- * GPUs and the batch allow. ZeRO-2 and 3 become 1 where pp is above 1. Nodes follow the topology.
+ * GPUs and the batch allow. ZeRO-2 and 3 become 1 where pp is above 1. Nodes follow the topology. What is fixed is
+ * held: no plan has another value, also where the rules above would leave it out (a cp that is fixed needs no
+ * alignment), but tp stays inside a node.
  *
  * A plan whose bound is above the best step time is not simulated. For each other plan at least 64 micro-batches are
  * simulated where it has that many, and at least 4 x pp of a replica; the parts of the time that grow with their number
- * are scaled to all. wlb_search_free frees the result. Returns NULL with a message where the input is invalid or no
- * plan fits (the message names the plan that lacks the least memory, and how much). */
+ * are scaled to all. wlb_search_free frees the result. Returns NULL with a message where the input is invalid, no plan
+ * has what is fixed (the message names the value and the rule) or no plan fits (the message names the plan that lacks
+ * the least memory, and how much). */
 struct wlb_search_result *wlb_search(const struct wlb_model *model, const struct wlb_machine *machine,
                                      const struct wlb_search_options *options, struct wlb_error *error);
 void wlb_search_free(struct wlb_search_result *result);

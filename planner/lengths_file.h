@@ -18,6 +18,9 @@
  * the line, the value and the rule. */
 int wlb_length_list_read(const char *from, struct wlb_length_list *list, struct wlb_error *error);
 
+/* The same for what needs no more than a sample: a dataset's index as wlb_length_list_sample_index reads it. */
+int wlb_length_list_sample(const char *from, struct wlb_length_list *list, struct wlb_error *error);
+
 /* The text and the generator by themselves; an index is read by lengths_index.h. `name` is for messages. */
 int wlb_length_list_read_text(FILE *in, const char *name, struct wlb_length_list *list, struct wlb_error *error);
 int wlb_length_list_generate(const char *how, struct wlb_length_list *list, struct wlb_error *error);

@@ -4,14 +4,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const char magic[] = "MMIDIDX\0"; /* with the literal's own NUL */
-enum { VERSION = 1, HEADER_BYTES = 34, VERSION_AT = 9, COUNTS_AT = 18 };
+#include "common/index_format.h"
 
-struct index {
-	const unsigned char *lengths;   /* int32 of each sequence */
-	const unsigned char *documents; /* int64, the first sequence of each document, and the end */
-	uint64_t sequences, documents_and_end;
-};
+enum { VERSION_AT = 9, COUNTS_AT = 18 };
 
 static uint64_t read_u64(const unsigned char *at)
 {
@@ -27,51 +22,62 @@ static int32_t read_i32(const unsigned char *at)
 	return (int32_t)le32toh(value);
 }
 
-static int open_index(struct index *index, const unsigned char *data, size_t bytes, struct wlb_error *error)
+int wlb_index_counts_read(const void *head, size_t head_bytes, uint64_t file_bytes, struct wlb_index_counts *counts,
+                          struct wlb_error *error)
 {
-	if (bytes < HEADER_BYTES || memcmp(data, magic, sizeof(magic)) != 0)
+	const unsigned char *data = head;
+	if (head_bytes < WLB_INDEX_HEADER_BYTES || memcmp(data, WLB_INDEX_MAGIC, WLB_INDEX_MAGIC_BYTES) != 0)
 		return wlb_fail(error, "is not the index of a Megatron-LM dataset");
-	if (read_u64(data + VERSION_AT) != VERSION)
-		return wlb_fail(error, "version %" PRIu64 ": only %d is known", read_u64(data + VERSION_AT), VERSION);
-	index->sequences = read_u64(data + COUNTS_AT);
-	index->documents_and_end = read_u64(data + COUNTS_AT + 8);
-	uint64_t space = bytes - HEADER_BYTES;
-	if (index->sequences > space / 12 || index->documents_and_end > (space - 12 * index->sequences) / 8)
+	if (read_u64(data + VERSION_AT) != WLB_INDEX_VERSION)
+		return wlb_fail(error, "version %" PRIu64 ": only %d is known", read_u64(data + VERSION_AT),
+		                WLB_INDEX_VERSION);
+	counts->sequences = read_u64(data + COUNTS_AT);
+	counts->documents_and_end = read_u64(data + COUNTS_AT + 8);
+	uint64_t space = file_bytes - WLB_INDEX_HEADER_BYTES;
+	if (counts->sequences > space / 12 || counts->documents_and_end > (space - 12 * counts->sequences) / 8)
 		return wlb_fail(error,
-		                "is of %zu bytes, too short for %" PRIu64 " sequences and %" PRIu64 " documents: "
-		                "it was cut",
-		                bytes, index->sequences, index->documents_and_end);
-	index->lengths = data + HEADER_BYTES;
-	index->documents = index->lengths + 12 * index->sequences;
+		                "is of %" PRIu64 " bytes, too short for %" PRIu64 " sequences and %" PRIu64
+		                " documents: it was cut",
+		                file_bytes, counts->sequences, counts->documents_and_end);
 	return 0;
 }
 
-static int add_document(const struct index *index, uint64_t document, struct wlb_length_list *list,
-                        struct wlb_error *error)
+int wlb_index_check_document(uint64_t document, uint64_t first, uint64_t end, uint64_t sequences,
+                             struct wlb_error *error)
 {
-	uint64_t first = read_u64(index->documents + 8 * document);
-	uint64_t end = read_u64(index->documents + 8 * (document + 1));
-	if (first > end || end > index->sequences)
-		return wlb_fail(error,
-		                "document %" PRIu64 " has the sequences from %" PRIu64 " to %" PRIu64
-		                ": they must rise, to %" PRIu64 " at most",
-		                document, first, end, index->sequences);
-	int64_t tokens = 0;
+	if (first <= end && end <= sequences)
+		return 0;
+	return wlb_fail(error,
+	                "document %" PRIu64 " has the sequences from %" PRIu64 " to %" PRIu64
+	                ": they must rise, to %" PRIu64 " at most",
+	                document, first, end, sequences);
+}
+
+int wlb_index_sum(const void *lengths, uint64_t first, uint64_t end, int64_t *tokens, struct wlb_error *error)
+{
+	*tokens = 0;
 	for (uint64_t s = first; s < end; s++) {
-		int32_t length = read_i32(index->lengths + 4 * s);
+		int32_t length = read_i32((const unsigned char *)lengths + 4 * (s - first));
 		if (length < 0)
 			return wlb_fail(error, "sequence %" PRIu64 " has %d tokens: must not be negative", s, length);
-		tokens += length;
+		*tokens += length;
 	}
-	return wlb_length_list_add(list, tokens, error);
+	return 0;
 }
 
 int wlb_length_list_parse_index(const void *data, size_t bytes, const char *name, struct wlb_length_list *list,
                                 struct wlb_error *error)
 {
-	struct index index = {0};
-	int rc = open_index(&index, data, bytes, error);
-	for (uint64_t d = 0; rc == 0 && d + 1 < index.documents_and_end; d++)
-		rc = add_document(&index, d, list, error);
+	struct wlb_index_counts counts = {0};
+	int rc = wlb_index_counts_read(data, bytes, bytes, &counts, error);
+	const unsigned char *lengths = (const unsigned char *)data + WLB_INDEX_HEADER_BYTES;
+	const unsigned char *documents = lengths + 12 * counts.sequences;
+	for (uint64_t d = 0; rc == 0 && d + 1 < counts.documents_and_end; d++) {
+		uint64_t first = read_u64(documents + 8 * d), end = read_u64(documents + 8 * (d + 1));
+		int64_t tokens;
+		if ((rc = wlb_index_check_document(d, first, end, counts.sequences, error)) == 0 &&
+		    (rc = wlb_index_sum(lengths + 4 * first, first, end, &tokens, error)) == 0)
+			rc = wlb_length_list_add(list, tokens, error);
+	}
 	return rc < 0 ? wlb_fail_in(error, "%s", name) : 0;
 }

@@ -1,4 +1,4 @@
-/* The shapes of published models by their size, for calculations without a config.json. */
+/* The shapes of published models by their names, for calculations without a config.json. */
 #ifndef PLANNER_MODEL_CLASS_H
 #define PLANNER_MODEL_CLASS_H
 
@@ -8,10 +8,20 @@
  * document's attention takes more work than everything else. */
 extern const struct wlb_model wlb_model_7b;
 
-/* The shape of a class, such as "7B"; NULL where there is none of that name. */
-const struct wlb_model *wlb_model_class(const char *name);
+/* A model by its name. */
+struct wlb_model_class {
+	const char *name;   /* "Llama-3-70B" */
+	const char *source; /* of the shape, for people: "config.json of meta-llama/Llama-3.1-70B" */
+	struct wlb_model model;
+};
 
-/* The names of all classes: "7B, ...". */
-extern const char wlb_model_class_names[];
+/* The class of that name, in any case of letters; NULL where there is none. */
+const struct wlb_model_class *wlb_model_class(const char *name);
+
+/* All names, for help and completion: those of published models, then the sizes of the paper. */
+#define WLB_MODEL_CLASS_NAMES                                                                                          \
+	"Llama-3-8B|Llama-3-70B|Llama-3-405B|Qwen2.5-7B|Qwen2.5-32B|Qwen2.5-72B|Qwen3-8B|Qwen3-32B|Mistral-7B|550M|"   \
+	"7B|"                                                                                                          \
+	"30B|70B"
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "libwlb/layout/search_enumerate.h"
+#include "libwlb/layout/search_fixed.h"
 #include "libwlb/layout/search_place.h"
 #include "libwlb/layout/search_simulate.h"
 #include "libwlb/layout/search_state.h"
@@ -26,6 +27,7 @@ void wlb_search_options_init(struct wlb_search_options *options, int32_t nodes, 
 		.max_interleave = 4,
 		.zero_stage = 1,
 		.sharding = WLB_SHARDING_ADAPTIVE,
+		.fixed.recompute = -1,
 		.keep = 10,
 		.most_simulated = 256,
 	};
@@ -104,6 +106,7 @@ static int read_nodes(struct wlb_search *search, struct wlb_error *error)
 		return wlb_fail(error, "out of memory for %d nodes", o->nodes);
 	for (size_t n = 0; n < nodes; n++) {
 		search->usable[n] = o->gpus_of_node != NULL ? o->gpus_of_node[n] : search->machine.gpus_per_node;
+		search->gpus += search->usable[n];
 		if (search->usable[n] > search->most_usable)
 			search->most_usable = search->usable[n];
 	}
@@ -161,10 +164,7 @@ static int simulate_all(struct wlb_search *search, size_t fitting, struct wlb_se
 static int fail_to_fit(const struct wlb_search *search, struct wlb_error *error)
 {
 	if (search->count == 0)
-		return wlb_fail(error,
-		                "no layout splits the model over %d nodes: tp must divide num_attention_heads, "
-		                "%lld",
-		                search->options.nodes, (long long)search->model.num_attention_heads);
+		return wlb_search_fail_fixed(search, error);
 	const struct wlb_candidate *c = &search->plans[0].candidate;
 	char layout[64];
 	wlb_layout_format(&c->plan.layout, layout, sizeof(layout));
@@ -196,8 +196,7 @@ static int fill_result(struct wlb_search *search, size_t fitting, struct found *
 		ranked++;
 	if (ranked == 0)
 		return fail_to_fit(search, error);
-	for (int32_t n = 0; n < search->options.nodes; n++)
-		r->gpus += search->usable[n];
+	r->gpus = search->gpus;
 	size_t misfits = search->count - fitting;
 	r->ranked_count = ranked;
 	r->misfit_count = misfits < keep ? misfits : keep;
@@ -216,7 +215,8 @@ static int fill_result(struct wlb_search *search, size_t fitting, struct found *
 
 static int run(struct wlb_search *search, struct found *found, struct wlb_error *error)
 {
-	if (read_samples(search, error) < 0 || read_nodes(search, error) < 0 || wlb_search_enumerate(search, error) < 0)
+	if (read_samples(search, error) < 0 || read_nodes(search, error) < 0 ||
+	    wlb_search_check_fixed(search, error) < 0 || wlb_search_enumerate(search, error) < 0)
 		return -1;
 	if (search->count == 0)
 		return fail_to_fit(search, error);

@@ -103,6 +103,12 @@ static void weigh(const struct wlb_search *search, struct wlb_candidate *c)
 	c->missing_bytes = fmax(0.0, c->memory.total - search->machine.memory_bytes);
 }
 
+/* The value that the caller holds, or `otherwise`. */
+static int32_t held(int32_t fixed, int64_t otherwise)
+{
+	return fixed > 0 ? fixed : (int32_t)otherwise;
+}
+
 /* Adds the plan with the least recomputation that fits, or the one with the most where none fits. */
 static int add_plan(struct wlb_search *search, struct wlb_plan plan, struct wlb_error *error)
 {
@@ -114,7 +120,8 @@ static int add_plan(struct wlb_search *search, struct wlb_plan plan, struct wlb_
 		(int64_t)ceil((double)options->seq_length * fmax(1.0, windows) * options->max_length_ratio);
 	if (plan.layout.pp > 1 && plan.zero_stage > 1)
 		c->plan.zero_stage = 1;
-	for (int r = WLB_RECOMPUTE_SELECTIVE; r <= WLB_RECOMPUTE_FULL; r++) {
+	int fixed = options->fixed.recompute, most = fixed >= 0 ? fixed : WLB_RECOMPUTE_FULL;
+	for (int r = fixed >= 0 ? fixed : WLB_RECOMPUTE_SELECTIVE; r <= most; r++) {
 		c->plan.recompute = (enum wlb_recompute)r;
 		weigh(search, c);
 		if (c->missing_bytes == 0.0)
@@ -131,7 +138,8 @@ static int add_micro_batches(struct wlb_search *search, struct wlb_plan plan, st
 {
 	int32_t dp = plan.layout.dp, last = 0;
 	int32_t each = (search->options.global_batch + dp - 1) / dp;
-	for (int32_t windows = 1; windows <= 4; windows *= 2) {
+	int32_t fixed = search->options.fixed.micro_batch_windows;
+	for (int32_t windows = held(fixed, 1); windows <= held(fixed, 4); windows *= 2) {
 		int32_t m = (each + windows - 1) / windows;
 		if (plan.interleave > 1)
 			m = (m + plan.layout.pp - 1) / plan.layout.pp * plan.layout.pp;
@@ -148,20 +156,36 @@ static int add_micro_batches(struct wlb_search *search, struct wlb_plan plan, st
 static int cp_fits(const struct wlb_search *search, int32_t tp, int64_t cp)
 {
 	int64_t group = tp * cp, gpus = search->machine.gpus_per_node;
+	if (search->options.fixed.cp > 0)
+		return 1;
 	return cp * 2 * search->machine.attention_tile_tokens <= search->options.seq_length || cp == 1
 	               ? gpus % group == 0 || group % gpus == 0 || cp == 1
 	               : 0;
 }
 
+/* As many replicas as the GPUs and the batch allow, each with at least one window, or as many as the caller holds.
+ * Returns 0 where that is not allowed. */
+static int32_t replicas_of(const struct wlb_search *search, int32_t tp, int64_t stage_slots, int64_t slots)
+{
+	int64_t most = slots / stage_slots;
+	most = most < search->options.global_batch ? most : search->options.global_batch;
+	int32_t dp = held(search->options.fixed.dp, most);
+	if (dp > most || (search->options.every_gpu && tp * stage_slots * dp != search->gpus))
+		return 0;
+	return dp;
+}
+
 static int add_pipelines(struct wlb_search *search, int32_t tp, int32_t cp, int64_t slots, struct wlb_error *error)
 {
+	const struct wlb_search_fixed *fixed = &search->options.fixed;
 	int64_t most = slots / cp < search->model.num_hidden_layers ? slots / cp : search->model.num_hidden_layers;
-	for (int32_t pp = 1; pp <= most; pp++) {
-		int64_t dp = slots / ((int64_t)cp * pp);
+	for (int32_t pp = held(fixed->pp, 1); pp <= most && pp <= held(fixed->pp, most); pp++) {
 		struct wlb_plan plan = {.layout = {tp, cp, pp, 1}, .zero_stage = search->options.zero_stage};
-		/* Each replica needs at least one window of the batch. */
-		plan.layout.dp = (int)(dp < search->options.global_batch ? dp : search->options.global_batch);
-		for (int32_t v = 1; v <= search->options.max_interleave; v++) {
+		plan.layout.dp = replicas_of(search, tp, (int64_t)cp * pp, slots);
+		if (plan.layout.dp == 0)
+			continue;
+		int32_t v = held(fixed->interleave, 1);
+		for (; v <= held(fixed->interleave, search->options.max_interleave); v++) {
 			if (v > 1 && (pp == 1 || (int64_t)pp * v > search->model.num_hidden_layers))
 				break;
 			plan.interleave = v;
@@ -174,11 +198,12 @@ static int add_pipelines(struct wlb_search *search, int32_t tp, int32_t cp, int6
 
 int wlb_search_enumerate(struct wlb_search *search, struct wlb_error *error)
 {
-	for (int32_t tp = 1; tp <= search->most_usable; tp++) {
+	const struct wlb_search_fixed *fixed = &search->options.fixed;
+	for (int32_t tp = held(fixed->tp, 1); tp <= held(fixed->tp, search->most_usable); tp++) {
 		if (search->model.num_attention_heads % tp != 0)
 			continue;
 		int64_t slots = slots_of(search, tp);
-		for (int32_t cp = 1; cp <= slots; cp++)
+		for (int32_t cp = held(fixed->cp, 1); cp <= slots && cp <= held(fixed->cp, slots); cp++)
 			if (cp_fits(search, tp, cp) && add_pipelines(search, tp, cp, slots, error) < 0)
 				return -1;
 	}

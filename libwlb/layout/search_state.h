@@ -33,6 +33,7 @@ struct wlb_search {
 	int32_t *order, *leaf;                       /* of nodes, as wlb_topology_order sets them */
 	int32_t *usable;                             /* GPUs of each node, by its number */
 	int32_t most_usable;
+	int32_t gpus; /* usable, of all nodes */
 	struct wlb_search_plan *plans;
 	size_t count, capacity;
 };

@@ -5,8 +5,11 @@
 #include <string.h>
 
 #include "common/model_config.h"
-#include "planner/machine.h"
+#include "planner/machine_choose.h"
+#include "planner/plan_record.h"
 #include "worker/launch/attempt_id.h"
+#include "worker/launch/auto_request.h"
+#include "worker/launch/settings.h"
 #include "worker/load/loader.h"
 
 /* The policy that the launcher resolved into WLB_TP, WLB_CP, WLB_PP and WLB_DP: 1 when it did. */
@@ -22,12 +25,16 @@ static int policy_of_launcher(struct wlb_policy *policy, struct wlb_error *error
 	return 1;
 }
 
-/* --layout where given, else what the launcher chose, else the job's policy, else auto. */
-static int find_policy(const struct wlb_train_options *options, struct wlb_policy *policy, struct wlb_error *error)
+/* --layout where given, else what the launcher chose, else the job's policy, else auto. *of_launcher: whether the
+ * launcher chose it. */
+static int find_policy(const struct wlb_train_options *options, struct wlb_policy *policy, int *of_launcher,
+                       struct wlb_error *error)
 {
+	*of_launcher = 0;
 	if (options->layout != NULL)
 		return wlb_policy_parse(options->layout, policy, error) < 0 ? wlb_fail_in(error, "--layout") : 0;
 	int chosen = policy_of_launcher(policy, error);
+	*of_launcher = chosen > 0;
 	if (chosen != 0)
 		return chosen < 0 ? -1 : 0;
 	const char *text = getenv("WLB_LAYOUT");
@@ -36,25 +43,75 @@ static int find_policy(const struct wlb_train_options *options, struct wlb_polic
 	return 0;
 }
 
+/* Slurm sets the type where the user asked for one: --gpus-per-node=h100:8. */
+static const char *gpu_type(char *text, size_t size)
+{
+	static const char *const variables[] = {"SLURM_GPUS_PER_NODE", "SLURM_GPUS"};
+	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+		const char *value = getenv(variables[i]);
+		size_t length = value != NULL ? strcspn(value, ":,") : 0;
+		if (value != NULL && value[length] == ':' && length < size) {
+			snprintf(text, size, "%.*s", (int)length, value);
+			return text;
+		}
+	}
+	return NULL;
+}
+
+/* The planner's answer for `auto`. *record receives it as a record, NULL if out of memory. */
+static int find_split(const struct wlb_launch *launch, const struct wlb_train_options *options,
+                      struct wlb_layout *layout, struct wlb_train_settings *settings, json_t **record,
+                      struct wlb_error *error)
+{
+	char type[128];
+	struct wlb_auto_request request;
+	struct wlb_auto found = {0};
+	wlb_train_auto_request(options, gpu_type(type, sizeof(type)), &request);
+	request.nodes = wlb_launch_nodes(launch);
+	request.every_rank = 1;
+	int rc = wlb_auto_find(&request, &found, error);
+	if (rc == 0) {
+		const struct wlb_plan *best = &found.result->ranked[0].plan;
+		*layout = best->layout;
+		*settings = (struct wlb_train_settings){
+			.micro_batch_size = found.micro_batch_windows,
+			.interleave = best->interleave,
+			.recompute = best->recompute,
+		};
+		*record = wlb_plan_record(&request, &found);
+	} else {
+		wlb_fail_in(error, "layout auto");
+	}
+	wlb_auto_free(&found);
+	return rc;
+}
+
 /* Chooses the layout and the micro-batches that follow from it. */
 static int choose_split(const struct wlb_launch *launch, const struct wlb_train_options *options,
-                        struct wlb_train_plan *plan, struct wlb_error *error)
+                        struct wlb_train_plan *plan, json_t **record, struct wlb_error *error)
 {
+	int of_launcher;
 	struct wlb_policy policy;
+	struct wlb_train_settings settings;
 	const struct wlb_nodes nodes = wlb_launch_nodes(launch);
 	struct wlb_plan *split = &plan->split;
 	struct wlb_loader_options loading = {.packing = (enum wlb_strategy)options->packing};
-	if (find_policy(options, &policy, error) < 0 ||
-	    wlb_layout_choose(&policy, &nodes, &plan->model, &loading.layout, error) < 0 ||
-	    wlb_loader_micro_batches(options->seq_length, options->global_batch_size, options->micro_batch_size,
-	                             options->max_tokens, (int32_t)options->virtual_stages, &loading, error) < 0)
+	if (find_policy(options, &policy, &of_launcher, error) < 0)
+		return -1;
+	int rc = policy.kind == WLB_POLICY_AUTO ? find_split(launch, options, &loading.layout, &settings, record, error)
+	                                        : wlb_train_settings_find(options, of_launcher, &settings, error);
+	if (rc == 0 && policy.kind != WLB_POLICY_AUTO)
+		rc = wlb_layout_choose(&policy, &nodes, &plan->model, &loading.layout, error);
+	if (rc < 0 ||
+	    wlb_loader_micro_batches(options->seq_length, options->global_batch_size, settings.micro_batch_size,
+	                             options->max_tokens, settings.interleave, &loading, error) < 0)
 		return -1;
 	*split = (struct wlb_plan){
 		.layout = loading.layout,
-		.interleave = (int32_t)options->virtual_stages,
+		.interleave = settings.interleave,
 		.micro_batches = loading.micro_batches,
 		.zero_stage = 1,
-		.recompute = (enum wlb_recompute)options->recompute,
+		.recompute = settings.recompute,
 	};
 	plan->max_tokens = loading.max_tokens;
 	return wlb_plan_check(split, &plan->model, error);
@@ -68,19 +125,31 @@ static double usual_rows(const struct wlb_train_options *options, const struct w
 	return rows > 1.0 ? rows : 1.0;
 }
 
-/* The speeds of --machine; without it those that are compiled in. */
-static int read_machine(const struct wlb_train_options *options, struct wlb_train_plan *plan, struct wlb_error *error)
+/* 1 where the machine of the run was named, or follows from the type of its GPUs; the CPU device without a name has the
+ * speeds that are compiled in. */
+static int has_machine(const struct wlb_train_options *options, const char *type)
 {
-	if (options->machine == NULL)
+	const char *variable = getenv("WLB_MACHINE");
+	return options->machine != NULL || (variable != NULL && *variable != '\0') ||
+	       (options->device == WLB_DEVICE_CUDA && type != NULL);
+}
+
+/* Sets the speeds by which documents are assigned. */
+static int read_machine(const struct wlb_launch *launch, const struct wlb_train_options *options,
+                        struct wlb_train_plan *plan, struct wlb_error *error)
+{
+	char text[128];
+	const char *from, *type = gpu_type(text, sizeof(text));
+	if (!has_machine(options, type))
 		return 0;
 	struct wlb_machine *machine = calloc(1, sizeof(*machine));
-	int rc = machine != NULL ? wlb_machine_file_read(options->machine, machine, error)
+	int rc = machine != NULL ? wlb_machine_choose(options->machine, type, launch->local_size, machine, &from, error)
 	                         : wlb_fail(error, "out of memory for a machine");
 	if (rc == 0)
 		wlb_document_speeds_of(machine, &plan->model, plan->split.layout.tp, usual_rows(options, &plan->split),
 		                       &plan->speeds);
 	free(machine);
-	return rc < 0 ? wlb_fail_in(error, "--machine") : 0;
+	return rc;
 }
 
 static int check_same(const char *what, long long of_checkpoint, long long asked, struct wlb_error *error)
@@ -155,23 +224,25 @@ static int check_sequence(const struct wlb_train_options *options, const struct 
 
 /* Makes the plan from what rank 0 knows without a device or other ranks. */
 static int make(const struct wlb_launch *launch, const struct wlb_train_options *options, struct wlb_train_plan *plan,
-                struct wlb_error *error)
+                json_t **record, struct wlb_error *error)
 {
 	if (wlb_model_config_read(options->model, &plan->model, error) < 0 ||
-	    check_sequence(options, &plan->model, error) < 0 || choose_split(launch, options, plan, error) < 0 ||
-	    read_machine(options, plan, error) < 0 || find_checkpoint(options, plan, error) < 0)
+	    check_sequence(options, &plan->model, error) < 0 ||
+	    choose_split(launch, options, plan, record, error) < 0 || read_machine(launch, options, plan, error) < 0 ||
+	    find_checkpoint(options, plan, error) < 0)
 		return -1;
 	return wlb_launch_attempt_id(plan->attempt_id, sizeof(plan->attempt_id), error);
 }
 
 int wlb_train_plan_agree(struct wlb_launch *launch, const struct wlb_train_options *options, const char *trouble,
-                         struct wlb_train_plan *plan, struct wlb_error *error)
+                         struct wlb_train_plan *plan, json_t **record, struct wlb_error *error)
 {
 	memset(plan, 0, sizeof(*plan));
+	*record = NULL;
 	struct wlb_error reason = {0};
 	int rc = 0;
 	if (launch->rank == 0)
-		rc = trouble != NULL ? wlb_fail(&reason, "%s", trouble) : make(launch, options, plan, &reason);
+		rc = trouble != NULL ? wlb_fail(&reason, "%s", trouble) : make(launch, options, plan, record, &reason);
 	if (rc < 0) {
 		plan->refused = 1;
 		memcpy(plan->reason, reason.message, sizeof(plan->reason));

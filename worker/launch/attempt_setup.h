@@ -5,6 +5,8 @@
 #ifndef WORKER_LAUNCH_ATTEMPT_SETUP_H
 #define WORKER_LAUNCH_ATTEMPT_SETUP_H
 
+#include <jansson.h>
+
 #include "libwlb/wlb.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/launch/launch.h"
@@ -24,9 +26,10 @@ struct wlb_train_plan {
 };
 
 /* Collective: rank 0 makes the plan, every rank receives it. `trouble`: an error that rank 0 already found, which
- * becomes the reason of a refusal, or NULL. Returns -1 when the plan could not be shared; a refused plan is not an
+ * becomes the reason of a refusal, or NULL. *record: on rank 0, where the planner chose the layout, why (planner/
+ * plan_record.h), for json_decref; else NULL. Returns -1 when the plan could not be shared; a refused plan is not an
  * error here. */
 int wlb_train_plan_agree(struct wlb_launch *launch, const struct wlb_train_options *options, const char *trouble,
-                         struct wlb_train_plan *plan, struct wlb_error *error);
+                         struct wlb_train_plan *plan, json_t **record, struct wlb_error *error);
 
 #endif

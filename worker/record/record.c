@@ -182,7 +182,7 @@ static struct wlb_reporter *start_own_reporter(struct wlb_recorder *recorder, st
 }
 
 struct wlb_recorder *wlb_recorder_start(struct wlb_launch *launch, const struct wlb_train_plan *plan,
-                                        const struct wlb_train_options *options, struct wlb_error *error)
+                                        const struct wlb_train_options *options, json_t *why, struct wlb_error *error)
 {
 	struct wlb_recorder *recorder = calloc(1, sizeof(*recorder));
 	if (recorder == NULL) {
@@ -203,6 +203,8 @@ struct wlb_recorder *wlb_recorder_start(struct wlb_launch *launch, const struct 
 	if (recorder->reporter == NULL)
 		print_once(recorder, &reason);
 	record_attempt(recorder, plan, options);
+	if (why != NULL && !silent(recorder))
+		record(recorder, "plan", json_incref(why));
 	return recorder;
 }
 

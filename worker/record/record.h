@@ -7,6 +7,7 @@
 #ifndef WORKER_RECORD_RECORD_H
 #define WORKER_RECORD_RECORD_H
 
+#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,10 +22,10 @@ struct wlb_recorder;
 /* Records that the attempt ended before it began. For rank 0. */
 void wlb_record_refusal(const struct wlb_launch *launch, int exit_code, const char *reason);
 
-/* Every rank must call it; ranks that report nothing receive a recorder that does nothing. Records the attempt. Returns
- * NULL if out of memory. */
+/* Every rank must call it; ranks that report nothing receive a recorder that does nothing. Records the attempt, and
+ * `why`, the record of its plan, where it is not NULL. Returns NULL if out of memory. */
 struct wlb_recorder *wlb_recorder_start(struct wlb_launch *launch, const struct wlb_train_plan *plan,
-                                        const struct wlb_train_options *options, struct wlb_error *error);
+                                        const struct wlb_train_options *options, json_t *why, struct wlb_error *error);
 
 /* Sets the number of steps done, for the next report. */
 void wlb_record_progress(struct wlb_recorder *recorder, int64_t step);

@@ -130,11 +130,11 @@ static int work(struct wlb_trainer *t)
 }
 
 static int train_planned(struct wlb_launch *launch, const struct wlb_train_options *options,
-                         const struct wlb_train_plan *plan, struct wlb_device *device)
+                         const struct wlb_train_plan *plan, json_t *why, struct wlb_device *device)
 {
 	struct wlb_error error = {0};
 	struct wlb_trainer trainer = {.launch = launch, .options = options, .plan = plan, .device = device};
-	trainer.recorder = wlb_recorder_start(launch, plan, options, &error);
+	trainer.recorder = wlb_recorder_start(launch, plan, options, why, &error);
 	if (trainer.recorder == NULL) {
 		say(launch, error.message, launch->rank == 0);
 		wlb_launch_abort(launch, WLB_EXIT_FAILED);
@@ -153,21 +153,25 @@ static int train_as_asked(struct wlb_launch *launch, const struct wlb_train_opti
 {
 	struct wlb_error trouble = {0}, error = {0};
 	struct wlb_train_plan plan;
+	json_t *why;
 	struct wlb_device *device = wlb_open_device(launch, (enum wlb_device_kind)options->device,
 	                                            (enum wlb_dtype)options->dtype, (int)options->threads, &trouble);
-	if (wlb_train_plan_agree(launch, options, device == NULL ? trouble.message : NULL, &plan, &error) < 0) {
+	if (wlb_train_plan_agree(launch, options, device == NULL ? trouble.message : NULL, &plan, &why, &error) < 0) {
 		say(launch, error.message, launch->rank == 0);
 		wlb_launch_abort(launch, WLB_EXIT_FAILED);
 	}
 	if (plan.refused) {
 		wlb_device_close(device);
+		json_decref(why);
 		return refuse(launch, plan.reason);
 	}
 	if (device == NULL) { /* here, but not on rank 0 */
 		say(launch, trouble.message, launch->rank == 0);
 		wlb_launch_abort(launch, WLB_EXIT_INPUT);
 	}
-	return train_planned(launch, options, &plan, device);
+	int code = train_planned(launch, options, &plan, why, device);
+	json_decref(why);
+	return code;
 }
 
 static int train_launched(struct wlb_launch *launch, int argc, char **argv)
