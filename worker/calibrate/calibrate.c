@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "planner/node_type.h"
 #include "worker/calibrate/calibration.h"
 #include "worker/calibrate/node_numbers.h"
-#include "worker/calibrate/node_type.h"
 #include "worker/calibrate/save.h"
 #include "worker/train/device.h"
 
@@ -55,10 +55,10 @@ static int save_for_all(const struct wlb_calibrate_options *options, struct wlb_
 }
 
 /* Nodes of several types would be measured as one that none of them is: 1 on all ranks. */
-static int check_types(const struct wlb_launch *launch, struct wlb_comm *world, struct wlb_error *error)
+static int check_types(const struct wlb_launch *launch, struct wlb_comm *world, int gpus, struct wlb_error *error)
 {
 	char type[64];
-	wlb_node_type(type, sizeof(type));
+	wlb_node_type(gpus, type, sizeof(type));
 	double *numbers = wlb_share_numbers(launch, world, wlb_name_number(type, (int)strlen(type)), error);
 	int other = 0;
 	if (numbers == NULL)
@@ -83,7 +83,7 @@ static int measure(const struct wlb_calibrate_options *options, struct wlb_launc
 		wlb_fail(error, "out of memory for the measurements");
 		end_all(launch, error);
 	}
-	int rc = check_types(launch, world, error);
+	int rc = check_types(launch, world, options->device == WLB_DEVICE_CUDA, error);
 	if (rc == 0)
 		rc = wlb_calibration_measure(launch, device, world, options, calibration, error);
 	if (rc == 0)

@@ -30,6 +30,10 @@ static const struct wlb_option rows[] = {
 		 "a rank whose speed is this factor away from the median of all is named and left out; where half of "
 		 "the ranks are, nothing is written"),
          .min = 1.01, .max = 1000, .initial = "1.5"},
+	{WLB_OPTION(FLAG, "local", FIELD(local), NULL,
+                    "only write the file; without this, and with a coordinator configured, it is stored there for "
+                    "later runs "
+                    "on such nodes")},
 	{WLB_OPTION(FLAG, "quick", FIELD(quick), NULL, "a tenth of the time, with fewer points")},
 };
 

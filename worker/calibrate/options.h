@@ -18,6 +18,7 @@ struct wlb_calibrate_options {
 	double seconds;   /* bound of the measurements together */
 	double deviation; /* the factor between a rank and the median of all above which the rank is outvoted */
 	bool quick;
+	bool local; /* nothing is sent to the coordinator */
 };
 
 extern const struct wlb_option_table wlb_calibrate_option_table;

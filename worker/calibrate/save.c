@@ -9,8 +9,9 @@
 #include "common/file.h"
 #include "planner/machine.h"
 #include "planner/machine_write.h"
+#include "planner/node_type.h"
 #include "worker/calibrate/machine_of.h"
-#include "worker/calibrate/node_type.h"
+#include "worker/calibrate/send.h"
 #include "worker/launch/options.h"
 
 static int check_name(const char *name, size_t size, struct wlb_error *error)
@@ -49,7 +50,7 @@ static struct wlb_node_facts find_facts(const struct wlb_launch *launch, const s
 		.element_bytes = (int32_t)wlb_dtype_bytes(device->dtype),
 	};
 	if (options->name == NULL)
-		wlb_node_type(facts.type, sizeof(facts.type));
+		wlb_node_type(options->device == WLB_DEVICE_CUDA, facts.type, sizeof(facts.type));
 	else
 		snprintf(facts.type, sizeof(facts.type), "%s", options->name);
 	return facts;
@@ -118,8 +119,10 @@ int wlb_calibration_save(const struct wlb_calibration *calibration, const struct
 		rc = wlb_calibration_to_machine(calibration, &facts, machine, error);
 	char *text = rc == 0 ? text_of(machine, launch, device, options, error) : NULL;
 	rc = text != NULL ? wlb_file_write(options->output, text, strlen(text), 0644, error) : -1;
-	if (rc == 0)
+	if (rc == 0) {
 		print_machine(machine, calibration, launch, options->output);
+		wlb_calibration_send(text, launch, options);
+	}
 	free(text);
 	free(machine);
 	return rc;

@@ -6,6 +6,7 @@
 
 #include "common/model_config.h"
 #include "planner/machine_choose.h"
+#include "planner/node_type.h"
 #include "planner/plan_record.h"
 #include "worker/launch/attempt_id.h"
 #include "worker/launch/auto_request.h"
@@ -43,21 +44,6 @@ static int find_policy(const struct wlb_train_options *options, struct wlb_polic
 	return 0;
 }
 
-/* Slurm sets the type where the user asked for one: --gpus-per-node=h100:8. */
-static const char *gpu_type(char *text, size_t size)
-{
-	static const char *const variables[] = {"SLURM_GPUS_PER_NODE", "SLURM_GPUS"};
-	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
-		const char *value = getenv(variables[i]);
-		size_t length = value != NULL ? strcspn(value, ":,") : 0;
-		if (value != NULL && value[length] == ':' && length < size) {
-			snprintf(text, size, "%.*s", (int)length, value);
-			return text;
-		}
-	}
-	return NULL;
-}
-
 /* The planner's answer for `auto`. *record receives it as a record, NULL if out of memory. */
 static int find_split(const struct wlb_launch *launch, const struct wlb_train_options *options,
                       struct wlb_layout *layout, struct wlb_train_settings *settings, json_t **record,
@@ -66,7 +52,7 @@ static int find_split(const struct wlb_launch *launch, const struct wlb_train_op
 	char type[128];
 	struct wlb_auto_request request;
 	struct wlb_auto found = {0};
-	wlb_train_auto_request(options, gpu_type(type, sizeof(type)), &request);
+	wlb_train_auto_request(options, wlb_gpu_type(type, sizeof(type)) ? type : NULL, &request);
 	request.nodes = wlb_launch_nodes(launch);
 	request.every_rank = 1;
 	int rc = wlb_auto_find(&request, &found, error);
@@ -139,7 +125,7 @@ static int read_machine(const struct wlb_launch *launch, const struct wlb_train_
                         struct wlb_train_plan *plan, struct wlb_error *error)
 {
 	char text[128];
-	const char *from, *type = gpu_type(text, sizeof(text));
+	const char *from, *type = wlb_gpu_type(text, sizeof(text)) ? text : NULL;
 	if (!has_machine(options, type))
 		return 0;
 	struct wlb_machine *machine = calloc(1, sizeof(*machine));

@@ -14,6 +14,7 @@
 #include "coordinator/wlb/run/deliver_records.h"
 #include "coordinator/wlb/run/job.h"
 #include "coordinator/wlb/run/launch.h"
+#include "coordinator/wlb/run/machine.h"
 #include "coordinator/wlb/run/parent.h"
 #include "coordinator/wlb/run/say.h"
 #include "coordinator/wlb/run/signals.h"
@@ -301,6 +302,7 @@ static int start(struct wlb_run *run)
 	name_run(run);
 	open_coordinator(run);
 	wlb_run_deliver_others(run);
+	wlb_run_find_machine(run);
 	return run_attempts(run);
 }
 

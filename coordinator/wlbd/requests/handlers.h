@@ -12,6 +12,10 @@ void wlbd_get_runs(struct wlbd_call *call);
 void wlbd_get_run(struct wlbd_call *call);
 void wlbd_get_steps(struct wlbd_call *call);
 
+/* calibrations.c */
+void wlbd_post_calibration(struct wlbd_call *call);
+void wlbd_get_calibration(struct wlbd_call *call);
+
 /* runs.c */
 void wlbd_post_run(struct wlbd_call *call);
 void wlbd_post_end(struct wlbd_call *call);

@@ -16,6 +16,8 @@ static const struct wlbd_route list[] = {
 	{"GET", "/v1/runs", false, 0, wlbd_get_runs},
 	{"GET", "/v1/runs/*/steps", false, 0, wlbd_get_steps},
 	{"GET", "/v1/runs/*", false, 0, wlbd_get_run},
+	{"POST", "/v1/calibrations", false, BODY_MOST_BYTES, wlbd_post_calibration},
+	{"GET", "/v1/calibrations", false, 0, wlbd_get_calibration},
 	{"GET", "/healthz", true, 0, wlbd_get_health},
 	{"GET", "/metrics", true, 0, wlbd_get_metrics},
 };

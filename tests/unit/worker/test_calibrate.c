@@ -12,10 +12,10 @@
 
 #include "planner/machine.h"
 #include "planner/machine_write.h"
+#include "planner/node_type.h"
 #include "worker/calibrate/axis.h"
 #include "worker/calibrate/link_fit.h"
 #include "worker/calibrate/machine_of.h"
-#include "worker/calibrate/node_type.h"
 #include "worker/calibrate/plausible.h"
 #include "worker/calibrate/stopwatch.h"
 #include "worker/calibrate/switches.h"

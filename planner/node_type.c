@@ -1,4 +1,4 @@
-#include "worker/calibrate/node_type.h"
+#include "planner/node_type.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,8 +34,28 @@ void wlb_node_type_of_cpu(FILE *cpuinfo, int processors, char *type, size_t size
 	snprintf(type, size, "%s x %d", name[0] != '\0' ? name : "processor", processors);
 }
 
-void wlb_node_type(char *type, size_t size)
+int wlb_gpu_type(char *type, size_t size)
 {
+	static const char *const variables[] = {"SLURM_GPUS_PER_NODE", "SLURM_GPUS"};
+	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+		const char *value = getenv(variables[i]);
+		size_t length = value != NULL ? strcspn(value, ":,") : 0;
+		if (value != NULL && value[length] == ':' && length < size) {
+			snprintf(type, size, "%.*s", (int)length, value);
+			return 1;
+		}
+	}
+	return 0;
+}
+
+void wlb_node_type(int gpus, char *type, size_t size)
+{
+	char named[64];
+	if (gpus) {
+		int known = wlb_gpu_type(named, sizeof(named));
+		snprintf(type, size, "gpu%s%s", known ? ":" : "", known ? named : "");
+		return;
+	}
 	FILE *cpuinfo = fopen("/proc/cpuinfo", "re");
 	wlb_node_type_of_cpu(cpuinfo, (int)sysconf(_SC_NPROCESSORS_ONLN), type, size);
 	if (cpuinfo != NULL)

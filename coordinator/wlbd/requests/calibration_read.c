@@ -1,0 +1,43 @@
+#include "coordinator/wlbd/requests/calibration_read.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/wlbd/http/fields.h"
+#include "planner/machine.h"
+
+enum { MACHINE_MOST_BYTES = 256 << 10 };
+
+static int check_machine(const json_t *object, struct wlb_error *error)
+{
+	struct wlb_machine *machine = malloc(sizeof(*machine));
+	char *text = json_dumps(object, JSON_COMPACT);
+	int rc = text != NULL && machine != NULL ? wlb_machine_file_parse(text, strlen(text), machine, error)
+	                                         : wlb_fail(error, "out of memory");
+	free(text);
+	free(machine);
+	return rc < 0 ? wlb_fail_in(error, "field 'machine'") : 0;
+}
+
+static int check_type(const char *type, struct wlb_error *error)
+{
+	for (const char *c = type; *c != '\0'; c++)
+		if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
+			return wlb_fail(error, "field 'node_type' must be printable ASCII");
+	return *type != '\0' ? 0 : wlb_fail(error, "field 'node_type' must not be empty");
+}
+
+int wlbd_calibration_read(const json_t *body, struct wlbd_calibration *c, struct wlb_error *error)
+{
+	*c = (struct wlbd_calibration){0};
+	if (wlbd_field_text(body, "node_type", WLBD_REQUIRED, WLBD_NODE_TYPE_MOST, &c->node_type, error) != 0 ||
+	    check_type(c->node_type, error) != 0 ||
+	    wlbd_field_integer(body, "ranks_per_node", WLBD_REQUIRED, 1, WLBD_NODE_RANKS_MOST, &c->ranks_per_node,
+	                       error) != 0 ||
+	    wlbd_field_integer(body, "job_id", WLBD_OPTIONAL, 1, UINT32_MAX, &c->job_id, error) != 0 ||
+	    wlbd_field_names(body, "nodes", WLBD_REQUIRED, WLBD_NODES_MOST, &c->nodes, error) != 0 ||
+	    wlbd_field_object(body, "machine", WLBD_REQUIRED, &c->machine, error) != 0 ||
+	    wlbd_field_bounded(body, "machine", MACHINE_MOST_BYTES, error) != 0)
+		return -1;
+	return check_machine(c->machine, error);
+}

@@ -1,0 +1,25 @@
+/* The body of POST /v1/calibrations, read and checked; no I/O. */
+#ifndef COORDINATOR_WLBD_REQUESTS_CALIBRATION_READ_H
+#define COORDINATOR_WLBD_REQUESTS_CALIBRATION_READ_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "libwlb/wlb.h"
+
+enum { WLBD_NODE_TYPE_MOST = 128 };
+
+/* Points into the body. */
+struct wlbd_calibration {
+	const char *node_type;
+	int64_t ranks_per_node;
+	int64_t job_id;        /* 0: made outside a job */
+	const json_t *nodes;   /* array of names */
+	const json_t *machine; /* what wlb_machine_file_parse accepts */
+};
+
+/* Returns -1 with the field, its value and the rule. Every number of the machine is checked as those of a machine file
+ * are. */
+int wlbd_calibration_read(const json_t *body, struct wlbd_calibration *calibration, struct wlb_error *error);
+
+#endif

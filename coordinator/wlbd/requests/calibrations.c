@@ -1,0 +1,104 @@
+/* POST /v1/calibrations, which stores what `wlb calibrate` measured, and GET, the machine of a type of node. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/wlbd/database/db_pool.h"
+#include "coordinator/wlbd/http/fields.h"
+#include "coordinator/wlbd/http/reply.h"
+#include "coordinator/wlbd/requests/calibration_read.h"
+#include "coordinator/wlbd/requests/handlers.h"
+#include "coordinator/wlbd/slurm/slurm_ask.h"
+#include "coordinator/wlbd/wlbd.h"
+
+static void on_result(void *context, const struct wlbd_db_result *result)
+{
+	struct wlbd_call *call = context;
+	if (result->status == WLBD_DB_OK)
+		wlbd_call_reply_text(call, 200, result->value);
+	else
+		wlbd_call_fail_db(call, result);
+}
+
+static void store(struct wlbd_call *call)
+{
+	const struct wlbd_calibration *c = call->parsed;
+	struct wlbd_params params = {0};
+	char *nodes = json_dumps(c->nodes, JSON_COMPACT), *machine = json_dumps(c->machine, JSON_COMPACT);
+	if (nodes == NULL || machine == NULL) {
+		wlbd_call_fail_memory(call);
+	} else {
+		wlbd_params_add_integer(&params, call->uid);
+		wlbd_params_add_boolean(&params, wlbd_call_privileged(call));
+		wlbd_params_add_integer_if(&params, c->job_id > 0, c->job_id);
+		wlbd_params_add_text(&params, c->node_type);
+		wlbd_params_add_integer(&params, c->ranks_per_node);
+		wlbd_params_add_text(&params, nodes);
+		wlbd_params_add_text(&params, machine);
+		wlbd_db_call(call->wlbd->writes,
+		             "select wlb_calibration_put($1, $2::boolean, $3, $4, $5::integer, $6, $7)", &params,
+		             on_result, call);
+	}
+	free(nodes);
+	free(machine);
+}
+
+/* Only the owner of a job can have measured in it. */
+static void on_job(void *context, const struct wlbd_job_facts *facts)
+{
+	struct wlbd_call *call = context;
+	const struct wlbd_calibration *c = call->parsed;
+	if (call->wlbd->stopping)
+		wlbd_call_fail_stopping(call);
+	else if (wlbd_call_privileged(call))
+		store(call);
+	else if (facts->found != 1)
+		wlbd_call_fail(call, 409, "job %lld: Slurm does not confirm that it is yours; measure again later",
+		               (long long)c->job_id);
+	else if (facts->uid != call->uid)
+		wlbd_call_fail(call, 403, "job %lld belongs to %s", (long long)c->job_id, facts->user);
+	else
+		store(call);
+}
+
+void wlbd_post_calibration(struct wlbd_call *call)
+{
+	struct wlb_error error = {0};
+	struct wlbd_calibration *c = call->parsed = malloc(sizeof(*c));
+	if (c == NULL) {
+		wlbd_call_fail_memory(call);
+		return;
+	}
+	if (wlbd_calibration_read(call->body, c, &error) != 0)
+		wlbd_call_fail(call, 400, "%s", error.message);
+	else if (c->job_id > 0)
+		wlbd_slurm_job(call->wlbd, (uint32_t)c->job_id, call->uid, on_job, call);
+	else if (wlbd_call_privileged(call))
+		store(call);
+	else
+		wlbd_call_fail(call, 403,
+		               "field 'job_id' is missing: only root and SlurmUser store a calibration made outside a "
+		               "job of Slurm");
+}
+
+void wlbd_get_calibration(struct wlbd_call *call)
+{
+	struct wlbd_params params = {0};
+	const char *type = wlbd_call_parameter(call, "node_type"), *ranks = wlbd_call_parameter(call, "ranks_per_node");
+	char *end = NULL;
+	long count = ranks != NULL ? strtol(ranks, &end, 10) : 1;
+	if (type == NULL || strlen(type) > WLBD_NODE_TYPE_MOST) {
+		wlbd_call_fail(call, 400, "parameter 'node_type' must be the type of a node, of at most %d bytes",
+		               WLBD_NODE_TYPE_MOST);
+		return;
+	}
+	if ((end != NULL && *end != '\0') || count < 1 || count > WLBD_NODE_RANKS_MOST) {
+		wlbd_call_fail(call, 400, "parameter 'ranks_per_node': '%.60s' must be a whole number from 1 to %d",
+		               ranks, WLBD_NODE_RANKS_MOST);
+		return;
+	}
+	wlbd_params_add_text(&params, type);
+	wlbd_params_add_integer_if(&params, ranks != NULL, count);
+	wlbd_params_add_integer(&params, call->uid);
+	wlbd_db_pool_call(call->wlbd->reads, call->uid, 0, "select wlb_calibration_json($1, $2::integer, $3)", &params,
+	                  on_result, call);
+}

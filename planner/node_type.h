@@ -1,0 +1,24 @@
+/* The type of a node: nodes of equal types are measured and planned with as one machine. */
+#ifndef PLANNER_NODE_TYPE_H
+#define PLANNER_NODE_TYPE_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+/* Writes the processor of a node and how many of them it has online, from its /proc/cpuinfo (NULL allowed): "AMD EPYC
+ * 7763 64-Core Processor x 128"; without a name "processor x 128". A name is cut after 47 bytes, and characters other
+ * than printable ASCII become spaces. */
+void wlb_node_type_of_cpu(FILE *cpuinfo, int processors, char *type, size_t size);
+
+/* Writes the type of the GPUs that the user asked Slurm for, such as "h100" of --gpus-per-node=h100:8, from the
+ * environment of the job. Returns 0 where it names none. */
+int wlb_gpu_type(char *type, size_t size);
+
+/* The type of this node, by which calibrations are kept: with `gpus`, "gpu:" and the type of the GPUs, or "gpu" where
+ * the job does not name it; else the processor, as above. */
+void wlb_node_type(int gpus, char *type, size_t size);
+
+/* Bytes of memory that this node has, or its control group allows. */
+double wlb_node_memory_bytes(void);
+
+#endif

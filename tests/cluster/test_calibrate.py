@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""`wlb calibrate` in a job: what it measures of four nodes on two switches, what the coordinator keeps of it and for whom,
+and the run that is then planned with it."""
+import copy
+import json
+import math
+
+import harness
+import test_wlbd_api
+import training
+
+# The nodes are this host's: which switch each is on is told here as Slurm tells it.
+MEASURE = """srun --mpi=pmix bash -c 'case $SLURMD_NODENAME in n[12]) leaf=a ;; *) leaf=b ;; esac
+export SLURM_TOPOLOGY_ADDR=top.$leaf.$SLURMD_NODENAME SLURM_TOPOLOGY_ADDR_PATTERN=switch.switch.node
+exec wlb calibrate --quick --seconds 10 --threads 1 --head-dim 32 --deviation 1000 --output machine.json'"""
+
+
+class Measured(training.TrainingTest):
+    def measure(self):
+        """Until a measurement is not refused: other tests may use this host."""
+        for _ in range(5):
+            job = self.cluster.sbatch(MEASURE, "--ntasks-per-node=2", nodes=4)
+            state = self.cluster.wait_job(job, 240)
+            if state == "COMPLETED":
+                return job
+            self.assertIn("measure on idle nodes", self.cluster.output(job), state)
+        return self.fail("refused five times")
+
+    def test_from_the_job_to_the_run(self):
+        self.assertIn("not measured", self.doctor())
+        job = self.measure()
+        self.assertIn("stored by the coordinator", self.cluster.output(job))
+        machine = json.loads((self.cluster.work / "machine.json").read_text(encoding="utf-8"))
+        self.assertEqual((machine["measured"]["ranks"], machine["measured"]["nodes"], machine["gpus_per_node"]), (8, 4, 2))
+        for link in ("node_link", "network_link", "switch_link"):
+            self.assertGreater(machine[link]["bytes_per_s"], 1e6, link)
+        rows = self.cluster.sql("select uid, is_admin, job_id, ranks_per_node, nodes, node_type from calibrations")
+        self.assertEqual(rows[0][:5], ["0", "t", str(job), "2", "{n1,n2,n3,n4}"])
+        self.assertEqual(rows[0][5], machine["name"])
+        self.assertIn("measured: an administrator's calibration", self.doctor())
+        run = self.submit(layout="tp=1,cp=1,pp=1,dp=8", iterations=12)
+        self.assertEqual(self.cluster.wait_job(run), "COMPLETED", self.cluster.output(run))
+        self.assertIn("planned with an administrator's calibration", self.cluster.output(run))
+        used = json.loads((self.cluster.work / f".wlb/machine-{run}.json").read_text(encoding="utf-8"))
+        self.assertEqual(used["gemm"], machine["gemm"])
+        losses = [json.loads(line)["loss"] for line in (self.cluster.work / f"m-{run}.jsonl").read_text(encoding="utf-8").splitlines()]
+        expected = training.single_process_losses(iterations=12)
+        for step, loss in enumerate(losses, 1):
+            self.assertTrue(math.isclose(loss, expected[step], rel_tol=1e-9), f"step {step}: {loss}, {expected[step]}")
+
+    def doctor(self):
+        return self.cluster.run("wlb", "doctor", check=False).stdout
+
+
+class Kept(test_wlbd_api.ApiTest):
+    TYPE = "some processor x 8"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.machine = json.loads((harness.ROOT / "libwlb/machines/CPU.json").read_text(encoding="utf-8"))
+
+    def setUp(self):
+        self.cluster.sql("delete from calibrations")
+
+    def body(self, **changed):
+        return {"node_type": self.TYPE, "ranks_per_node": 2, "nodes": ["n1"], "machine": self.machine, **changed}
+
+    def put(self, uid, speed=1.0, admin=False):
+        machine = {**self.machine, "peak_flops": self.machine["peak_flops"] * speed}
+        self.cluster.sql(f"select wlb_calibration_put({uid}, {admin}, 1, '{self.TYPE}', 2, '[\"n1\"]', '{json.dumps(machine)}')")
+
+    def get(self, uid, query="&ranks_per_node=2"):
+        """What users of that uid get; asked of the database, since the test has no such accounts."""
+        ranks = query.partition("ranks_per_node=")[2] or "null"
+        return json.loads(self.cluster.sql(f"select wlb_calibration_json('{self.TYPE}', {ranks}, {uid})")[0][0])
+
+    def test_who_may_store(self):
+        self.assertEqual(self.api.call("POST", "/v1/calibrations", self.body())[0], 200)
+        status, reply = self.api.call("POST", "/v1/calibrations", self.body(), test_wlbd_api.NOBODY)
+        self.assertEqual((status, "job_id" in reply["error"]), (403, True), reply)
+        job = int(self.new_run())
+        status, reply = self.api.call("POST", "/v1/calibrations", self.body(job_id=job), test_wlbd_api.NOBODY)
+        self.assertEqual(status, 403, reply)
+        status, reply = self.api.call("POST", "/v1/calibrations", self.body(job_id=4000000), test_wlbd_api.NOBODY)
+        self.assertEqual(status, 409, reply)
+        self.assertEqual(self.api.call("POST", "/v1/calibrations", self.body(job_id=job))[0], 200)
+        path = "/v1/calibrations?node_type=some%20processor%20x%208&ranks_per_node=2"
+        status, reply = self.api.call("GET", path, uid=test_wlbd_api.NOBODY)
+        self.assertEqual((status, reply["source"], reply["machine"]["name"]), (200, "administrator", "CPU"))
+        self.assertIsNone(self.api.call("GET", path[:-1] + "3")[1]["machine"], "another number of ranks on a node")
+
+    def test_hostile_values(self):
+        bad = [self.body(node_type=""), self.body(node_type="x" * 129), self.body(node_type="a\n"),
+               self.body(ranks_per_node=0), self.body(ranks_per_node=1e9), self.body(nodes=[1]), self.body(nodes="n1"),
+               self.body(job_id=-1), self.body(machine=None), self.body(machine=[]), self.body(machine={})]
+        for field, value in (("peak_flops", -1), ("peak_flops", 1e300), ("memory_bytes", "many"), ("gpus_per_node", 1e6),
+                             ("node_link", {}), ("attention_tile_tokens", 2 ** 40), ("unknown", 1), ("operation_s", -1),
+                             ("gemm", {"rows": [1, 1], "depth": [1], "columns": [1], "flops_per_s": [[[1e9]], [[1e9]]]}),
+                             ("gemm", {"rows": [1], "depth": [1], "columns": [1], "flops_per_s": [[[0]]]}),
+                             ("attention", {"q_tokens": [64] * 9}), ("sources", {"x": "y" * (300 << 10)})):
+            bad.append(self.body(machine={**copy.deepcopy(self.machine), field: value}))
+        for body in bad:
+            status, reply = self.api.call("POST", "/v1/calibrations", body)
+            self.assertEqual(status, 400, f"{str(body)[:300]}: {reply}")
+        for query in ("", "?node_type=", "?node_type=" + "x" * 129, "?node_type=x&ranks_per_node=0",
+                      "?node_type=x&ranks_per_node=2x"):
+            self.assertEqual(self.api.call("GET", f"/v1/calibrations{query}")[0], 400, query)
+        self.assertEqual(self.cluster.sql("select count(*) from calibrations"), [["0"]])
+
+    def test_a_user_serves_himself(self):
+        self.put(1001, 0.9)
+        self.assertEqual(self.get(1001)["source"], "own")
+        self.assertIsNone(self.get(1002)["machine"])
+        self.assertEqual(self.get(1002)["calibrations"], 1)
+        self.put(1001, 0.8)
+        self.assertEqual(self.get(1001)["machine"]["peak_flops"], self.machine["peak_flops"] * 0.8, "the newest")
+
+    def test_users_that_agree_serve_others(self):
+        for uid in (1001, 1002, 1003):
+            self.put(uid, 1 + 0.01 * (uid - 1001))
+            self.assertIsNone(self.get(1009)["machine"], "three others are needed")
+        self.put(1004, 1.02)
+        self.assertEqual(self.get(1009)["source"], "agreement")
+        self.put(1005, 10)  # absurd: outvoted even for himself
+        self.assertEqual((self.get(1005)["source"], self.get(1005)["outvoted"]), ("agreement", 1))
+
+    def test_an_administrators_serves_all_unless_outvoted(self):
+        self.put(1001)
+        self.put(0, 1.1, admin=True)
+        for uid in (1001, 1009):
+            self.assertEqual(self.get(uid)["source"], "administrator")
+        for uid in (1002, 1003, 1004):
+            self.put(uid)
+        self.put(0, 3, admin=True)
+        self.assertEqual((self.get(1009)["source"], self.get(1009)["outvoted"]), ("agreement", 1))
+
+    def test_a_user_keeps_a_bounded_number(self):
+        self.cluster.sql(f"""select wlb_calibration_put(1001, false, 1, 'type ' || i, 2, '["n1"]', '{json.dumps(self.machine)}')
+            from generate_series(1, 70) i""")
+        self.put(1002)
+        self.assertEqual(self.cluster.sql("select uid, count(*), min(node_type) from calibrations group by uid order by uid"),
+                         [["1001", "64", "type 10"], ["1002", "1", self.TYPE]])
+
+
+if __name__ == "__main__":
+    harness.main()

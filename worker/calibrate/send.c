@@ -1,0 +1,71 @@
+#include "worker/calibrate/send.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/number.h"
+#include "coordinator/client/client.h"
+#include "planner/node_type.h"
+#include "worker/launch/options.h"
+
+enum { SEND_MS = 10000 };
+
+static json_t *names_of(const struct wlb_launch *launch)
+{
+	json_t *names = json_array();
+	for (int node = 0; names != NULL && node < launch->node_count; node++)
+		json_array_append_new(names, json_string(launch->nodes[node]));
+	return names;
+}
+
+/* The body of the request; the caller frees it. NULL if out of memory. */
+static char *body_of(const char *text, const struct wlb_launch *launch, const struct wlb_calibrate_options *options)
+{
+	char type[128];
+	int64_t job_id = 0;
+	const char *job = getenv("SLURM_JOB_ID");
+	wlb_node_type(options->device == WLB_DEVICE_CUDA, type, sizeof(type));
+	json_t *body = json_pack("{s:s, s:i, s:o, s:o}", "node_type", type, "ranks_per_node", launch->local_size,
+	                         "nodes", names_of(launch), "machine", json_loads(text, 0, NULL));
+	if (job != NULL && wlb_number_parse("SLURM_JOB_ID", job, 1, UINT32_MAX, &job_id, NULL) == 0)
+		json_object_set_new(body, "job_id", json_integer(job_id));
+	char *made = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
+	json_decref(body);
+	return made;
+}
+
+static int send(const struct wlb_client_config *config, const char *body, struct wlb_error *error)
+{
+	struct wlb_reply reply;
+	struct wlb_connection *connection = wlb_connection_new(config);
+	if (connection == NULL || body == NULL) {
+		wlb_connection_free(connection);
+		return wlb_fail(error, "out of memory for the request");
+	}
+	int rc = wlb_connection_call(connection, "POST", "/v1/calibrations", body, SEND_MS, &reply, error);
+	if (rc == 0) {
+		rc = reply.status == 200 ? 0 : -1;
+		if (rc < 0)
+			wlb_reply_failure(&reply, error);
+		free(reply.body);
+	}
+	wlb_connection_free(connection);
+	return rc;
+}
+
+void wlb_calibration_send(const char *text, const struct wlb_launch *launch,
+                          const struct wlb_calibrate_options *options)
+{
+	struct wlb_client_config config;
+	struct wlb_error error;
+	if (options->local || wlb_client_config_load(&config, &error) < 0)
+		return;
+	char *body = body_of(text, launch, options);
+	if (send(&config, body, &error) == 0)
+		printf("stored by the coordinator for nodes of this type\n");
+	else
+		fprintf(stderr, "wlb calibrate: the coordinator has not stored it, only %s has it: %s\n",
+		        options->output, error.message);
+	free(body);
+}
