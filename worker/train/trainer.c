@@ -145,7 +145,7 @@ static int make_model(struct wlb_trainer *t, struct wlb_error *error)
 		return -1;
 	t->pipeline = wlb_pipeline_new(split, t->parameters, t->groups, t->transformer, t->optimizer, error);
 	t->loss_sum = t->device->ops->alloc(t->device, sizeof(double), error);
-	t->report = calloc(WLB_STEP_PARTS + 2 * (size_t)t->launch->size, sizeof(*t->report));
+	t->report = calloc(wlb_trainer_report_count(t->launch->size), sizeof(*t->report));
 	if (t->pipeline == NULL || t->loss_sum == NULL)
 		return -1;
 	if (t->report == NULL)

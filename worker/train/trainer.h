@@ -43,6 +43,7 @@ struct wlb_trainer {
 	struct wlb_metrics *metrics; /* on rank 0 with a metrics file, else NULL */
 	struct wlb_step_timer timer; /* of this rank in the step in progress */
 	double *report;              /* numbers that the ranks exchange after a step, see step.c */
+	int next_is_loaded;          /* 1: every rank has loaded the next step */
 	double *loss_sum;            /* device */
 	int64_t step;                /* steps done so far */
 	int exit_code;               /* of a failure on all ranks, for the error's cause */
@@ -62,6 +63,12 @@ void wlb_trainer_close(struct wlb_trainer *trainer);
 /* Trains the next step; *facts is the same on all ranks except for the time; its pointers are valid until the next
  * step. Returns 0 or one of the failures. */
 int wlb_trainer_step(struct wlb_trainer *trainer, struct wlb_step_facts *facts, struct wlb_error *error);
+
+/* The length of wlb_trainer.report. */
+static inline size_t wlb_trainer_report_count(int ranks)
+{
+	return WLB_STEP_PARTS + 2 * (size_t)ranks + 1;
+}
 
 /* Writes a checkpoint of the last step. Collective. Returns 0 or one of the failures, with exit_code set. */
 int wlb_trainer_save(struct wlb_trainer *trainer, double loss, struct wlb_error *error);
