@@ -37,10 +37,6 @@ struct wlb_device *wlb_trainer_open_device(const struct wlb_launch *launch, cons
 static int connect_ranks(struct wlb_trainer *t, struct wlb_error *error)
 {
 	const struct wlb_launch *l = t->launch;
-	t->watchdog = wlb_watchdog_start(l, t->recorder, 60.0 * t->options->timeout_minutes,
-	                                 60.0 * t->options->storage_timeout_minutes, error);
-	if (t->watchdog == NULL)
-		return -1;
 	t->world = wlb_comm_open_world(t->device, l->rank, l->size, error);
 	if (t->world == NULL)
 		return -1;

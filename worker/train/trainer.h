@@ -55,8 +55,8 @@ struct wlb_device *wlb_trainer_open_device(const struct wlb_launch *launch, cons
                                            struct wlb_error *error);
 
 /* Makes all other members, checks the data, and initialises the weights where the plan has no checkpoint to resume
- * from. launch, options, plan, recorder and device must be set. Returns 0 or one of the failures of agree.h, with
- * exit_code set. wlb_trainer_close must close the trainer also after a failure, except after WLB_FAILED_HERE. */
+ * from. launch, options, plan, recorder, watchdog and device must be set. Returns 0 or one of the failures of agree.h,
+ * with exit_code set. wlb_trainer_close must close the trainer also after a failure, except after WLB_FAILED_HERE. */
 int wlb_trainer_open(struct wlb_trainer *trainer, struct wlb_error *error);
 void wlb_trainer_close(struct wlb_trainer *trainer);
 
