@@ -33,8 +33,8 @@ static void fill(struct values *v, float base)
 /* All of both tensors. */
 static void make_parts(struct values *v, struct wlb_tensor_part parts[2])
 {
-	parts[0] = (struct wlb_tensor_part){"matrix", WLB_FLOAT32, 2, ROWS, COLS, 0, ROWS, 0, COLS, v->matrix};
-	parts[1] = (struct wlb_tensor_part){"vector", WLB_FLOAT32, 1, ROWS, 1, 0, ROWS, 0, 1, v->vector};
+	parts[0] = (struct wlb_tensor_part){"matrix", WLB_FLOAT32, {2, ROWS, COLS, 0, ROWS, 0, COLS}, v->matrix};
+	parts[1] = (struct wlb_tensor_part){"vector", WLB_FLOAT32, {1, ROWS, 1, 0, ROWS, 0, 1}, v->vector};
 }
 
 /* How the matrix is cut: into rows x cols blocks, as evenly as they can be. */
@@ -50,33 +50,33 @@ static void make_blocks(struct values *dense, struct grid grid, int number, stru
 	int band = number / grid.cols, column = number % grid.cols;
 	make_parts(dense, parts);
 	for (int i = 0; i < 2; i++) {
-		parts[i].row_start = ROWS * band / grid.rows;
-		parts[i].rows = ROWS * (band + 1) / grid.rows - parts[i].row_start;
+		parts[i].block.row_start = ROWS * band / grid.rows;
+		parts[i].block.rows = ROWS * (band + 1) / grid.rows - parts[i].block.row_start;
 	}
-	parts[0].col_start = COLS * column / grid.cols;
-	parts[0].cols = COLS * (column + 1) / grid.cols - parts[0].col_start;
+	parts[0].block.col_start = COLS * column / grid.cols;
+	parts[0].block.cols = COLS * (column + 1) / grid.cols - parts[0].block.col_start;
 	if (column > 0)
-		parts[1].rows = 0;
+		parts[1].block.rows = 0;
 }
 
 /* The element of `values` that element i of the part's data stands for. */
 static float *element(struct values *values, const struct wlb_tensor_part *part, int64_t i)
 {
 	float *whole = strcmp(part->name, "matrix") == 0 ? values->matrix : values->vector;
-	int64_t row = part->row_start + i / part->cols, col = part->col_start + i % part->cols;
-	return &whole[row * part->global_cols + col];
+	int64_t row = part->block.row_start + i / part->block.cols, col = part->block.col_start + i % part->block.cols;
+	return &whole[row * part->block.global_cols + col];
 }
 
 /* Copies the part's data out of the whole tensor, or into it. */
 static void take(struct values *values, const struct wlb_tensor_part *part)
 {
-	for (int64_t i = 0; i < part->rows * part->cols; i++)
+	for (int64_t i = 0; i < part->block.rows * part->block.cols; i++)
 		((float *)part->data_host)[i] = *element(values, part, i);
 }
 
 static void put(struct values *values, const struct wlb_tensor_part *part)
 {
-	for (int64_t i = 0; i < part->rows * part->cols; i++)
+	for (int64_t i = 0; i < part->block.rows * part->block.cols; i++)
 		*element(values, part, i) = ((float *)part->data_host)[i];
 }
 
@@ -230,7 +230,7 @@ static void test_a_block_fills_its_own_memory_only(void **state)
 	char path[4096];
 	float data[2 + 2 * 3 + 2];
 	struct wlb_error error;
-	const struct wlb_tensor_part part = {"matrix", WLB_FLOAT32, 2, ROWS, COLS, 4, 2, 2, 3, data + 2};
+	const struct wlb_tensor_part part = {"matrix", WLB_FLOAT32, {2, ROWS, COLS, 4, 2, 2, 3}, data + 2};
 	fill(&values, 1);
 	save_grid(*state, 1, &values, (struct grid){2, 2}, path);
 	for (int i = 0; i < 10; i++)
@@ -264,7 +264,7 @@ static void test_float64_reads_float32(void **state)
 	char path[4096];
 	double wide[ROWS];
 	struct wlb_error error;
-	const struct wlb_tensor_part part = {"vector", WLB_FLOAT64, 1, ROWS, 1, 0, ROWS, 0, 1, wide};
+	const struct wlb_tensor_part part = {"vector", WLB_FLOAT64, {1, ROWS, 1, 0, ROWS, 0, 1}, wide};
 	fill(&values, 0.1f);
 	save_good(*state, 1, &values, 3, 0, path);
 	assert_int_equal(wlb_checkpoint_read(path, &part, 1, &error), 0);
@@ -278,10 +278,10 @@ static void test_wanted_parts_that_are_not_there(void **state)
 	char path[4096];
 	float data[100];
 	struct wlb_error error;
-	const struct wlb_tensor_part missing = {"norm.weight", WLB_FLOAT32, 1, ROWS, 1, 0, ROWS, 0, 1, data};
-	const struct wlb_tensor_part taller = {"vector", WLB_FLOAT32, 1, ROWS + 1, 1, 0, ROWS, 0, 1, data};
-	const struct wlb_tensor_part flat = {"matrix", WLB_FLOAT32, 1, ROWS, 1, 0, ROWS, 0, 1, data};
-	const struct wlb_tensor_part wider = {"matrix", WLB_FLOAT32, 2, ROWS, COLS, 0, ROWS, 4, 4, data};
+	const struct wlb_tensor_part missing = {"norm.weight", WLB_FLOAT32, {1, ROWS, 1, 0, ROWS, 0, 1}, data};
+	const struct wlb_tensor_part taller = {"vector", WLB_FLOAT32, {1, ROWS + 1, 1, 0, ROWS, 0, 1}, data};
+	const struct wlb_tensor_part flat = {"matrix", WLB_FLOAT32, {1, ROWS, 1, 0, ROWS, 0, 1}, data};
+	const struct wlb_tensor_part wider = {"matrix", WLB_FLOAT32, {2, ROWS, COLS, 0, ROWS, 4, 4}, data};
 	fill(&values, 1);
 	save_good(*state, 1, &values, 2, 0, path);
 	assert_int_equal(wlb_checkpoint_read(path, &missing, 1, &error), -1);
@@ -313,8 +313,8 @@ static int commit_areas(void **state, const struct area *areas, int count, struc
 	assert_int_equal(wlb_checkpoint_begin(*state, 60, error), 0);
 	for (int i = 0; i < count; i++) {
 		const struct area *a = &areas[i];
-		const struct wlb_tensor_part part = {"matrix", WLB_FLOAT32, 2,      ROWS,    COLS,
-		                                     a->row,   a->rows,     a->col, a->cols, data};
+		const struct wlb_tensor_part part = {
+			"matrix", WLB_FLOAT32, {2, ROWS, COLS, a->row, a->rows, a->col, a->cols}, data};
 		assert_int_equal(wlb_checkpoint_write_shard(*state, 60, i, &part, 1, error), 0);
 	}
 	int rc = wlb_checkpoint_commit(*state, &some_facts, count, 0, path, &bytes, error);
@@ -367,8 +367,8 @@ static void test_bands_may_be_cut_each_in_its_own_way(void **state)
 static void test_blocks_of_one_tensor_have_one_shape(void **state)
 {
 	static float data[ROWS * COLS];
-	const struct wlb_tensor_part parts[] = {{"matrix", WLB_FLOAT32, 2, ROWS, COLS, 0, 5, 0, COLS, data},
-	                                        {"matrix", WLB_FLOAT32, 2, ROWS + 1, COLS, 5, 6, 0, COLS, data}};
+	const struct wlb_tensor_part parts[] = {{"matrix", WLB_FLOAT32, {2, ROWS, COLS, 0, 5, 0, COLS}, data},
+	                                        {"matrix", WLB_FLOAT32, {2, ROWS + 1, COLS, 5, 6, 0, COLS}, data}};
 	struct wlb_error error;
 	char path[4096];
 	int64_t bytes;
@@ -499,7 +499,7 @@ static void test_a_failed_shard_leaves_the_others(void **state)
 	make_parts(&values, parts);
 	assert_int_equal(wlb_checkpoint_begin(*state, 60, &error), 0);
 	assert_int_equal(wlb_checkpoint_write_shard(*state, 60, 0, parts, 2, &error), 0);
-	parts[1].row_start = 1;
+	parts[1].block.row_start = 1;
 	assert_int_equal(wlb_checkpoint_write_shard(*state, 60, 1, parts, 2, &error), -1);
 	assert_int_equal(fixture_entries(fixture_path(state, ".step_00000060.partial")), 1);
 	assert_int_equal(wlb_checkpoint_commit(*state, &some_facts, 2, 0, path, &bytes, &error), -1);
@@ -764,7 +764,7 @@ static int full_disk(void **state)
 	char path[4096];
 	struct wlb_error error;
 	static float large[64 * 1024];
-	struct wlb_tensor_part part = {"large", WLB_FLOAT32, 1, 64 * 1024, 1, 0, 64 * 1024, 0, 1, large};
+	struct wlb_tensor_part part = {"large", WLB_FLOAT32, {1, 64 * 1024, 1, 0, 64 * 1024, 0, 1}, large};
 	struct wlb_checkpoint_facts facts = some_facts;
 	int64_t bytes;
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
