@@ -107,12 +107,7 @@ int wlb_program_main(const struct wlb_program *program, int argc, char **argv)
 	return check_output(program->name, run_words(program, argc, argv));
 }
 
-int wlb_command_main(const struct wlb_command *command, const char *version, int argc, char **argv)
+int wlb_command_main(const struct wlb_command *command, int argc, char **argv)
 {
-	int code = WLB_EXIT_DONE;
-	if (argc > 1 && strcmp(argv[1], "--version") == 0)
-		puts(version);
-	else
-		code = run_command(command, argc, argv);
-	return check_output(command->options->command, code);
+	return check_output(command->options->command, run_command(command, argc, argv));
 }

@@ -35,6 +35,7 @@ static const struct wlb_option rows[] = {
                     "later runs "
                     "on such nodes")},
 	{WLB_OPTION(FLAG, "quick", FIELD(quick), NULL, "a tenth of the time, with fewer points")},
+	{WLB_OPTION(VERSION, "version", 0, NULL, "print the version and exit")},
 };
 
 const struct wlb_option_table wlb_calibrate_option_table = {

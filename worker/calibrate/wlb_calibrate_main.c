@@ -3,5 +3,5 @@
 
 int main(int argc, char **argv)
 {
-	return wlb_command_main(&wlb_command_calibrate, "wlb-calibrate " WLB_VERSION, argc, argv);
+	return wlb_command_main(&wlb_command_calibrate, argc, argv);
 }

@@ -8,6 +8,7 @@
 #include "planner/machine_choose.h"
 #include "planner/node_type.h"
 #include "planner/plan_record.h"
+#include "worker/data/file_progress.h"
 #include "worker/launch/attempt_id.h"
 #include "worker/launch/auto_request.h"
 #include "worker/launch/settings.h"
@@ -44,14 +45,24 @@ static int find_policy(const struct wlb_train_options *options, struct wlb_polic
 	return 0;
 }
 
-/* The planner's answer for `auto`. *record receives it as a record, NULL if out of memory. */
+static void keep_record(const struct wlb_auto_request *request, const struct wlb_auto *found,
+                        struct wlb_train_plan *plan)
+{
+	json_t *record = wlb_plan_record(request, found);
+	size_t bytes = record != NULL ? json_dumpb(record, plan->why, sizeof(plan->why) - 1, JSON_COMPACT) : 0;
+	plan->why[bytes < sizeof(plan->why) ? bytes : 0] = '\0';
+	json_decref(record);
+}
+
+/* The planner's answer for `auto`; plan->why receives the reason. */
 static int find_split(const struct wlb_launch *launch, const struct wlb_train_options *options,
-                      struct wlb_layout *layout, struct wlb_train_settings *settings, json_t **record,
+                      struct wlb_layout *layout, struct wlb_train_settings *settings, struct wlb_train_plan *plan,
                       struct wlb_error *error)
 {
 	char type[128];
 	struct wlb_auto_request request;
 	struct wlb_auto found = {0};
+	wlb_file_report("reading", options->data_path);
 	wlb_train_auto_request(options, wlb_gpu_type(type, sizeof(type)) ? type : NULL, &request);
 	request.nodes = wlb_launch_nodes(launch);
 	request.every_rank = 1;
@@ -64,7 +75,7 @@ static int find_split(const struct wlb_launch *launch, const struct wlb_train_op
 			.interleave = best->interleave,
 			.recompute = best->recompute,
 		};
-		*record = wlb_plan_record(&request, &found);
+		keep_record(&request, &found, plan);
 	} else {
 		wlb_fail_in(error, "layout auto");
 	}
@@ -74,7 +85,7 @@ static int find_split(const struct wlb_launch *launch, const struct wlb_train_op
 
 /* Chooses the layout and the micro-batches that follow from it. */
 static int choose_split(const struct wlb_launch *launch, const struct wlb_train_options *options,
-                        struct wlb_train_plan *plan, json_t **record, struct wlb_error *error)
+                        struct wlb_train_plan *plan, struct wlb_error *error)
 {
 	int of_launcher;
 	struct wlb_policy policy;
@@ -84,7 +95,7 @@ static int choose_split(const struct wlb_launch *launch, const struct wlb_train_
 	struct wlb_loader_options loading = {.packing = (enum wlb_strategy)options->packing};
 	if (find_policy(options, &policy, &of_launcher, error) < 0)
 		return -1;
-	int rc = policy.kind == WLB_POLICY_AUTO ? find_split(launch, options, &loading.layout, &settings, record, error)
+	int rc = policy.kind == WLB_POLICY_AUTO ? find_split(launch, options, &loading.layout, &settings, plan, error)
 	                                        : wlb_train_settings_find(options, of_launcher, &settings, error);
 	if (rc == 0 && policy.kind != WLB_POLICY_AUTO)
 		rc = wlb_layout_choose(&policy, &nodes, &plan->model, &loading.layout, error);
@@ -208,30 +219,16 @@ static int check_sequence(const struct wlb_train_options *options, const struct 
 	                (long long)options->seq_length, options->model, (long long)model->max_position_embeddings);
 }
 
-/* Makes the plan from what rank 0 knows without a device or other ranks. */
-static int make(const struct wlb_launch *launch, const struct wlb_train_options *options, struct wlb_train_plan *plan,
-                json_t **record, struct wlb_error *error)
-{
-	if (wlb_model_config_read(options->model, &plan->model, error) < 0 ||
-	    check_sequence(options, &plan->model, error) < 0 ||
-	    choose_split(launch, options, plan, record, error) < 0 || read_machine(launch, options, plan, error) < 0 ||
-	    find_checkpoint(options, plan, error) < 0)
-		return -1;
-	return wlb_launch_attempt_id(plan->attempt_id, sizeof(plan->attempt_id), error);
-}
-
-int wlb_train_plan_agree(struct wlb_launch *launch, const struct wlb_train_options *options, const char *trouble,
-                         struct wlb_train_plan *plan, json_t **record, struct wlb_error *error)
+int wlb_train_plan_make(const struct wlb_launch *launch, const struct wlb_train_options *options,
+                        struct wlb_train_plan *plan, struct wlb_error *error)
 {
 	memset(plan, 0, sizeof(*plan));
-	*record = NULL;
-	struct wlb_error reason = {0};
-	int rc = 0;
-	if (launch->rank == 0)
-		rc = trouble != NULL ? wlb_fail(&reason, "%s", trouble) : make(launch, options, plan, record, &reason);
-	if (rc < 0) {
-		plan->refused = 1;
-		memcpy(plan->reason, reason.message, sizeof(plan->reason));
-	}
-	return wlb_launch_share(launch, "wlb.plan", plan, sizeof(*plan), error);
+	wlb_file_report("reading", options->model);
+	if (wlb_model_config_read(options->model, &plan->model, error) < 0 ||
+	    check_sequence(options, &plan->model, error) < 0 || choose_split(launch, options, plan, error) < 0 ||
+	    read_machine(launch, options, plan, error) < 0 || find_checkpoint(options, plan, error) < 0)
+		return -1;
+	wlb_file_report_end();
+	plan->state = WLB_PLAN_MADE;
+	return wlb_launch_attempt_id(plan->attempt_id, sizeof(plan->attempt_id), error);
 }

@@ -13,11 +13,12 @@
 
 #define UUID "6f1c0a52-7f0e-4f0e-8f3e-0c9d7c1f2a3b"
 
-/* A delivery whose records are `records`. */
+static struct wlbd_delivery delivery; /* its texts are those of a body that was freed */
+
+/* Reads a delivery whose records are `records`. */
 static int check(const char *records, struct wlb_error *error)
 {
 	char text[4096];
-	struct wlbd_delivery delivery;
 	snprintf(text, sizeof(text),
 	         "{\"attempt_id\":\"" UUID "\",\"source\":\"rank0\",\"job_id\":12,\"first_seq\":7,\"records\":[%s]}",
 	         records);
@@ -43,7 +44,10 @@ static void test_every_type_is_accepted(void **state)
 		"{\"seq\":9,\"time\":1,\"type\":\"checkpoint\",\"data\":{\"step\":1,\"path\":\"a\"}},"
 		"{\"seq\":10,\"time\":1,\"type\":\"fault\",\"data\":{\"kind\":\"slow_link\",\"rank\":3}},"
 		"{\"seq\":11,\"time\":1,\"type\":\"event\",\"data\":{\"kind\":\"x\"}},"
-		"{\"seq\":12,\"time\":1,\"type\":\"attempt_end\",\"data\":{\"state\":\"complete\",\"exit_code\":0}}",
+		"{\"seq\":12,\"time\":1,\"type\":\"attempt_end\",\"data\":{\"state\":\"complete\",\"exit_code\":0}},"
+		"{\"seq\":13,\"time\":1,\"type\":\"plan\",\"data\":{\"layout\":{\"tp\":2,\"cp\":1,\"pp\":2,\"dp\":2},"
+		"\"recompute\":\"full\",\"step_s\":0.5,\"misfits\":[],\"reason\":\"x\","
+		"\"next\":[{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":1,\"dp\":8}}]}}",
 		&error);
 	if (rc != 0)
 		fail_msg("%s", error.message);
@@ -89,6 +93,15 @@ static void test_refusals_name_record_and_field(void **state)
 		{"{\"seq\":7,\"time\":1,\"type\":\"attempt\",\"data\":{\"world_size\":8,\"rank_map\":[],"
 	         "\"layout\":{\"tp\":0,\"cp\":1,\"pp\":1,\"dp\":1}}}",
 	         {"layout", "tp"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"plan\",\"data\":{\"layout\":{\"tp\":1048576,\"cp\":2,\"pp\":1,"
+	         "\"dp\":1}}}",
+	         {"layout", "2097152"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"plan\",\"data\":{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":1,\"dp\":1},"
+	         "\"next\":[{\"layout\":{\"tp\":0}}]}}",
+	         {"next[0]", "tp"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"plan\",\"data\":{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":1,\"dp\":1},"
+	         "\"step_s\":-1}}",
+	         {"plan", "step_s"}},
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -119,6 +132,28 @@ static void test_body_must_be_a_shallow_object(void **state)
 	json_decref(body);
 }
 
+#define END(seq, data) "{\"seq\":" #seq ",\"time\":1,\"type\":\"attempt_end\",\"data\":{" data "}}"
+
+static void test_the_first_end_is_read(void **state)
+{
+	struct wlb_error error = {0};
+	(void)state;
+	assert_int_equal(check("{\"seq\":7,\"time\":1,\"type\":\"event\",\"data\":{\"kind\":\"x\"}}", &error), 0);
+	assert_null(delivery.end.state);
+	assert_int_equal(check(END(7, "\"state\":\"complete\",\"exit_code\":null"), &error), 0);
+	assert_non_null(delivery.end.state);
+	assert_false(delivery.end.has_exit_code);
+	assert_int_equal(
+		check(END(7, "\"state\":\"failed\",\"exit_code\":-9,\"first_exit\":{\"rank\":5,\"node\":\"n3\","
+	                     "\"signal\":9}") "," END(8, "\"state\":\"failed\",\"exit_code\":3"),
+	              &error),
+		0);
+	assert_true(delivery.end.has_exit_code);
+	assert_int_equal(delivery.end.exit_code, -9);
+	assert_int_equal(delivery.end.first_exit.rank, 5);
+	assert_int_equal(delivery.end.first_exit.signal, 9);
+}
+
 static void test_uuid(void **state)
 {
 	static const char *const bad[] = {"", "6f1c0a52", "6f1c0a52-7f0e-4f0e-8f3e-0c9d7c1f2a3",
@@ -140,6 +175,7 @@ int main(void)
 		cmocka_unit_test(test_every_type_is_accepted),
 		cmocka_unit_test(test_refusals_name_record_and_field),
 		cmocka_unit_test(test_body_must_be_a_shallow_object),
+		cmocka_unit_test(test_the_first_end_is_read),
 		cmocka_unit_test(test_uuid),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
