@@ -112,6 +112,8 @@ int wlb_auto_find(const struct wlb_auto_request *request, struct wlb_auto *found
 	                       error) == 0 &&
 	    read_lengths(request, &list, error) == 0) {
 		found->machine.gpus_per_node = most;
+		if (request->element_bytes > 0)
+			found->machine.element_bytes = request->element_bytes;
 		rc = search(request, ranks_on, &list, found, error);
 	}
 	if (rc == 0) {
