@@ -80,7 +80,7 @@ static struct wlb_comm_request *started(struct wlb_comm_request *request, int rc
 	request->next = *list;
 	*list = request;
 	if (comm->size > 1)
-		wlb_comm_count(comm, &request->began);
+		wlb_comm_add_blocked(comm, &request->began);
 	if (rc == 0)
 		return request;
 	wlb_comm_fail(comm, &request->call, error);
@@ -91,7 +91,7 @@ struct wlb_comm_request *wlb_comm_send_start(struct wlb_comm *comm, const void *
                                              struct wlb_error *error)
 {
 	size_t bytes = wlb_comm_bytes(comm, count);
-	int rc = wlb_comm_settle(comm, error);
+	int rc = wlb_comm_finish_device(comm, error);
 	struct wlb_comm_request *request = take(comm, WLB_COMM_SEND, bytes, error);
 	if (request == NULL)
 		return NULL;
@@ -109,12 +109,12 @@ struct wlb_comm_request *wlb_comm_reduce_scatter_start(struct wlb_comm *comm, vo
                                                        struct wlb_error *error)
 {
 	size_t bytes = wlb_comm_bytes(comm, count), all = bytes * (size_t)comm->size;
-	int rc = comm->size == 1 ? 0 : wlb_comm_settle(comm, error);
+	int rc = comm->size == 1 ? 0 : wlb_comm_finish_device(comm, error);
 	struct wlb_comm_request *request = take(comm, WLB_COMM_REDUCE_SCATTER, all, error);
 	if (request == NULL)
 		return NULL;
 	if (comm->size == 1)
-		return started(request, wlb_comm_keep(comm, out, in, count), error);
+		return started(request, wlb_comm_copy_alone(comm, out, in, count), error);
 	void *in_host = NULL, *out_host = NULL;
 	if (rc == 0)
 		rc = wlb_stage(comm->device, &request->in, in, all, 1, &in_host, error);
@@ -129,7 +129,7 @@ struct wlb_comm_request *wlb_comm_reduce_scatter_start(struct wlb_comm *comm, vo
 	return started(request, rc, error);
 }
 
-static void forget(struct wlb_comm_request *request)
+static void remove_started(struct wlb_comm_request *request)
 {
 	struct wlb_comm *comm = request->comm;
 	struct wlb_comm_request **link = &comm->started;
@@ -145,7 +145,7 @@ int wlb_comm_wait(struct wlb_comm_request *request, struct wlb_error *error)
 	if (request == NULL)
 		return 0;
 	struct wlb_comm *comm = request->comm;
-	forget(request);
+	remove_started(request);
 	if (comm->size == 1)
 		return 0;
 	wlb_comm_enter(comm, &request->call);
@@ -167,7 +167,7 @@ void wlb_comm_progress(struct wlb_comm *comm)
 	for (struct wlb_comm_request *request = comm->started; request != NULL; request = request->next)
 		if (request->state == UNDER_WAY)
 			request->state = comm->transport->test(request->handle, &request->error);
-	wlb_comm_count(comm, &began);
+	wlb_comm_add_blocked(comm, &began);
 }
 
 static void free_all(struct wlb_comm_request *request)

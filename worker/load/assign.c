@@ -141,7 +141,7 @@ static void choose_replicas(struct wlb_assigner *d, const struct wlb_step *step)
 }
 
 /* Sorts this replica's spans by micro-batch. */
-static void collect(struct wlb_assigner *d, const struct wlb_step *step)
+static void sort_spans(struct wlb_assigner *d, const struct wlb_step *step)
 {
 	size_t *first = d->first, count = (size_t)d->options.micro_batches;
 	memset(first, 0, (count + 1) * sizeof(*first));
@@ -163,6 +163,6 @@ int wlb_assigner_assign(struct wlb_assigner *d, const struct wlb_step *step, str
 	if (reserve(d, step->count, error) < 0 || choose_bins(d, step, error) < 0)
 		return -1;
 	choose_replicas(d, step);
-	collect(d, step);
+	sort_spans(d, step);
 	return 0;
 }
