@@ -154,7 +154,7 @@ static void add_batch(struct wlb_packer *packer, const struct wlb_span *batch, s
 		struct wlb_span left = batch[i];
 		while (left.tokens > 0) {
 			struct wlb_assigned_span *assigned = &assignment->spans[assignment->count++];
-			*assigned = (struct wlb_assigned_span){.span = left, .came_step = packer->step, .bin = -1};
+			*assigned = (struct wlb_assigned_span){.span = left, .arrival_step = packer->step, .bin = -1};
 			if (left.tokens > packer->options.seq_length)
 				assigned->span.tokens = packer->options.seq_length;
 			assigned->work = wlb_packer_work(packer, assigned->span.tokens);
@@ -185,7 +185,7 @@ static void write_step(struct wlb_packer *packer)
 		packer->packed[first[assigned->bin]++] = (struct wlb_packed_span){
 			.span = assigned->span,
 			.micro_batch = assigned->bin,
-			.waited_steps = (int32_t)(packer->step - assigned->came_step),
+			.waited_steps = (int32_t)(packer->step - assigned->arrival_step),
 		};
 	}
 	assignment->count = held;
@@ -212,9 +212,9 @@ static void sum_step(struct wlb_packer *packer)
 static void adjust_price(struct wlb_packer *packer)
 {
 	static const double damping = 25.0, least = 0.01, most = 10.0;
-	if (packer->came_tokens == 0)
+	if (packer->arrived_tokens == 0)
 		return;
-	double flow = (double)packer->came_tokens / (double)packer->step;
+	double flow = (double)packer->arrived_tokens / (double)packer->step;
 	double off = (double)packer->out.held_tokens / flow - packer->options.target_delay_steps;
 	packer->price = fmin(fmax(packer->price * (1.0 + fmin(off, damping) / damping), least), most);
 }
@@ -228,7 +228,7 @@ const struct wlb_step *wlb_packer_next(struct wlb_packer *packer, const struct w
 	    wlb_packer_reserve(packer, spans, error) < 0)
 		return NULL;
 	add_batch(packer, batch, count);
-	packer->came_tokens += tokens;
+	packer->arrived_tokens += tokens;
 	packer->batch_tokens = tokens;
 	packer->cuts = 0;
 	packer->assignment.ordered = 0;

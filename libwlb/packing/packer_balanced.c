@@ -58,7 +58,7 @@ static int64_t due_step(const struct wlb_packer *packer)
 
 static double waiting_tokens(const struct wlb_packer *packer, const struct wlb_assigned_span *assigned)
 {
-	return (double)assigned->span.tokens * (1.0 + waiting_weight * (double)(packer->step - assigned->came_step));
+	return (double)assigned->span.tokens * (1.0 + waiting_weight * (double)(packer->step - assigned->arrival_step));
 }
 
 static void begin_search(struct wlb_packer *packer, struct release_search *search)
@@ -79,9 +79,9 @@ static void begin_search(struct wlb_packer *packer, struct release_search *searc
 	wlb_assignment_sort(assignment);
 	search->longs = assignment->ordered;
 	while (search->most_held < search->longs &&
-	       assignment->spans[assignment->order[search->most_held].span].came_step > due_step(packer))
+	       assignment->spans[assignment->order[search->most_held].span].arrival_step > due_step(packer))
 		search->most_held++;
-	search->flow_tokens = fmax((double)packer->came_tokens / (double)(packer->step + 1), 1.0);
+	search->flow_tokens = fmax((double)packer->arrived_tokens / (double)(packer->step + 1), 1.0);
 	search->least_tokens = fmax((double)packer->batch_tokens / LEAST_STEP_PART, 1.0);
 	if (packer->batch_tokens == 0)
 		search->least_tokens = all_tokens;
@@ -191,7 +191,7 @@ static void release(struct wlb_packer *packer, const struct release *best)
 	for (size_t i = 0; i < assignment->count; i++) {
 		const struct wlb_assigned_span *assigned = &assignment->spans[i];
 		if (is_long(packer, assigned) ||
-		    (tokens >= best->short_tokens && assigned->came_step > due_step(packer)))
+		    (tokens >= best->short_tokens && assigned->arrival_step > due_step(packer)))
 			continue;
 		tokens += (double)assigned->span.tokens;
 		wlb_assignment_add(assignment, i);

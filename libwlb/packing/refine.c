@@ -14,7 +14,7 @@ struct exchange {
 	double gain; /* decrease of the work of the heavier of the two bins */
 };
 
-static void link_all(struct wlb_assignment *assignment)
+static void build_chains(struct wlb_assignment *assignment)
 {
 	for (int32_t b = 0; b < assignment->bins.count; b++)
 		assignment->head[b] = NONE;
@@ -61,7 +61,7 @@ static void find_best_with(const struct wlb_assignment *assignment, int32_t from
 	}
 }
 
-static void unlink_span(struct wlb_assignment *assignment, size_t span)
+static void remove_from_chain(struct wlb_assignment *assignment, size_t span)
 {
 	size_t *link = &assignment->head[assignment->spans[span].bin];
 	while (*link != span)
@@ -69,7 +69,7 @@ static void unlink_span(struct wlb_assignment *assignment, size_t span)
 	*link = assignment->next[span];
 }
 
-static void link_span(struct wlb_assignment *assignment, size_t span, int32_t bin)
+static void insert_in_chain(struct wlb_assignment *assignment, size_t span, int32_t bin)
 {
 	size_t *link = &assignment->head[bin];
 	while (*link != NONE && assignment->spans[*link].work > assignment->spans[span].work)
@@ -81,10 +81,10 @@ static void link_span(struct wlb_assignment *assignment, size_t span, int32_t bi
 static void move_span(struct wlb_assignment *assignment, size_t span, int32_t to)
 {
 	struct wlb_assigned_span *moved = &assignment->spans[span];
-	unlink_span(assignment, span);
+	remove_from_chain(assignment, span);
 	wlb_bins_add(&assignment->bins, moved->bin, -moved->span.tokens, -moved->work);
 	wlb_bins_add(&assignment->bins, to, moved->span.tokens, moved->work);
-	link_span(assignment, span, to);
+	insert_in_chain(assignment, span, to);
 	moved->bin = to;
 }
 
@@ -106,7 +106,7 @@ void wlb_assignment_refine(struct wlb_assignment *assignment)
 	double mean = 0.0;
 	for (int32_t b = 0; b < assignment->bins.count; b++)
 		mean += loads[b].work / assignment->bins.count;
-	link_all(assignment);
+	build_chains(assignment);
 	for (int round = 0; round < MOST_EXCHANGES * assignment->bins.count; round++) {
 		int32_t heaviest = 0, lightest = 0;
 		for (int32_t b = 1; b < assignment->bins.count; b++) {

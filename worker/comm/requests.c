@@ -5,7 +5,7 @@
 #include "worker/comm/communicator.h"
 #include "worker/comm/staging.h"
 
-enum state { FAILED = -1, UNDER_WAY, DONE };
+enum state { FAILED = -1, IN_PROGRESS, DONE };
 
 struct wlb_comm_request {
 	struct wlb_comm *comm;
@@ -67,7 +67,7 @@ static struct wlb_comm_request *take(struct wlb_comm *comm, enum wlb_comm_kind k
 	request->call = call;
 	request->call.entered_s = began.now_s;
 	request->began = began;
-	request->state = UNDER_WAY;
+	request->state = IN_PROGRESS;
 	request->out_bytes = 0;
 	return request;
 }
@@ -152,7 +152,7 @@ int wlb_comm_wait(struct wlb_comm_request *request, struct wlb_error *error)
 	int rc = 0;
 	if (request->state == FAILED)
 		rc = wlb_fail(error, "%s", request->error.message);
-	else if (request->state == UNDER_WAY)
+	else if (request->state == IN_PROGRESS)
 		rc = comm->transport->wait(request->handle, error);
 	if (rc == 0 && request->out_bytes > 0)
 		wlb_unstage(comm->device, request->out_host, request->out_device, request->out_bytes);
@@ -165,7 +165,7 @@ void wlb_comm_progress(struct wlb_comm *comm)
 		return;
 	struct wlb_comm_clock began = wlb_comm_clock(comm);
 	for (struct wlb_comm_request *request = comm->started; request != NULL; request = request->next)
-		if (request->state == UNDER_WAY)
+		if (request->state == IN_PROGRESS)
 			request->state = comm->transport->test(request->handle, &request->error);
 	wlb_comm_add_blocked(comm, &began);
 }
