@@ -575,11 +575,15 @@ struct wlb_plan {
 	int32_t micro_batches; /* of each data-parallel replica in a step */
 	int32_t zero_stage;    /* 0 to 3 (Rajbhandari et al. 2020), over the dp x cp ranks that hold the same weights */
 	enum wlb_recompute recompute;
+	/* 1: the embedding, or the head with its loss, counts as a layer where layers are divided among chunks, as
+	 * Megatron-LM's --account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split. */
+	int32_t account_for_embedding, account_for_loss;
 };
 
 /* Returns 0 when the plan can run, -1 with a message otherwise. The rules: its layout passes wlb_layout_check for this
- * model, layers >= pp x interleave, interleave > 1 only with pp > 1 and micro_batches a multiple of pp (as Megatron-LM
- * requires), zero_stage 0 to 3 (2 and 3 not with pp > 1). */
+ * model, layers + account_for_embedding + account_for_loss >= pp x interleave, interleave > 1 only with pp > 1 and
+ * micro_batches a multiple of pp (as Megatron-LM requires), zero_stage 0 to 3 (2 and 3 not with pp > 1). Where pp is
+ * 1 the two accounts change nothing. */
 int wlb_plan_check(const struct wlb_plan *plan, const struct wlb_model *model, struct wlb_error *error);
 
 /* Peak bytes on each GPU of one pipeline stage. Mixed precision as in Megatron-LM: bfloat16 weights, float32 gradients,
@@ -619,7 +623,9 @@ struct wlb_pass wlb_plan_pass(const struct wlb_plan *plan, int32_t stage, int64_
 int64_t wlb_plan_warmup(const struct wlb_plan *plan, int32_t stage);
 
 /* The number of layers of a chunk of a stage, and its first layer. Chunk c of stage s has place c x pp + s in the
- * model; layers that do not divide evenly go to the first places; the last place has the head. */
+ * model; the first place has the embedding, the last the head. Layers, with what the plan accounts for, are divided
+ * evenly; those that remain go to the first places. So a chunk may be the embedding or the head alone, without a
+ * layer: Llama 3 405B (Dubey et al., 2024) has 126 layers in 16 x 8 chunks. */
 int64_t wlb_plan_layers(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage, int32_t chunk);
 int64_t wlb_plan_first_layer(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage, int32_t chunk);
 
