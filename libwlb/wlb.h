@@ -735,6 +735,8 @@ struct wlb_search_fixed {
 	int32_t interleave;
 	int32_t micro_batch_windows; /* windows of seq_length in a micro-batch, as --micro-batch-size of trainers */
 	int recompute;               /* enum wlb_recompute */
+	int account_for_embedding;   /* of struct wlb_plan: 0 or 1; -1: the search chooses */
+	int account_for_loss;
 };
 
 struct wlb_search_options {
@@ -752,7 +754,10 @@ struct wlb_search_options {
 	int32_t zero_stage; /* 0 to 3, see wlb_plan */
 	struct wlb_cost_options cost;
 	enum wlb_sharding sharding;
-	int dynamic; /* see wlb_sim_options */
+	int dynamic;       /* see wlb_sim_options */
+	int charge_limit;  /* 1: memory is charged for the longest micro-batch that is allowed, as for a program that
+	                      allocates it at the start; 0: for the longest that packing makes of the samples */
+	double near_equal; /* share by which a plan may be slower and still be preferred, 0 to 1 */
 	struct wlb_search_fixed fixed;
 	int every_gpu;          /* 1: only plans with a rank on every usable GPU, for launchers that start that many */
 	int32_t keep;           /* most candidates of each kind in the result */
@@ -760,13 +765,14 @@ struct wlb_search_options {
 };
 
 /* Sets the defaults: ratio 1.25, margin 0.1, interleave up to 4, ZeRO stage 1, those of wlb_cost_options_init, adaptive
- * sharding, nothing fixed, 10 candidates kept, at most 256 simulated; all else is zero. */
+ * sharding, plans equal within 1 %, nothing fixed (neither the embedding nor the loss counts as a layer), 10 candidates
+ * kept, at most 256 simulated; all else is zero. */
 void wlb_search_options_init(struct wlb_search_options *options, int32_t nodes, int64_t seq_length,
                              int32_t global_batch);
 
 struct wlb_candidate {
 	struct wlb_plan plan;
-	int64_t micro_batch_tokens; /* the most that one may hold */
+	int64_t micro_batch_tokens; /* of the longest, for which memory is charged: see charge_limit */
 	int32_t gpus;               /* used */
 	struct wlb_memory memory;   /* of the stage that needs the most */
 	int32_t stage;              /* with that memory */
@@ -774,16 +780,21 @@ struct wlb_candidate {
 	double bound_s;             /* lower bound of the step time */
 	double step_s;              /* simulated, mean of the samples; 0 where it was not simulated */
 	struct wlb_sim_time time;   /* parts of step_s */
+	double tokens_per_s;        /* of all GPUs; 0 where it was not simulated, as is: */
+	double utilization;         /* of the GPUs used: see struct wlb_sim_result */
 };
 
 struct wlb_search_result {
-	const struct wlb_candidate *ranked; /* simulated, by ascending step_s: the first is the best plan */
+	const struct wlb_candidate *ranked; /* simulated: the first is the best plan, the others by ascending step_s */
 	size_t ranked_count;
-	const struct wlb_candidate *misfits; /* plans that do not fit, by ascending missing_bytes */
+	const struct wlb_candidate *misfits; /* plans that do not fit: first, of each layout of powers of two, the one
+	                                        that misses least, by estimated step time */
 	size_t misfit_count;
+	double fastest_s;  /* the least step_s of all */
+	int preferred;     /* 1: the best plan is not the fastest, but nearly equal, and its layout is more usual */
 	int64_t tried;     /* plans that the machine and model allow */
 	int64_t no_memory; /* of `tried`: did not fit in memory */
-	int64_t pruned;    /* of `tried`: their bound was above the best step time */
+	int64_t pruned;    /* of `tried`: their bound was above the best step time and what is nearly equal */
 	int64_t simulated;
 	int64_t unexplored; /* of `tried`: their bound was below the best step time, but most_simulated others were
 	                     * simulated
@@ -804,6 +815,9 @@ struct wlb_search_result {
  * GPUs and the batch allow. ZeRO-2 and 3 become 1 where pp is above 1. Nodes follow the topology. What is fixed is
  * held: no plan has another value, also where the rules above would leave it out (a cp that is fixed needs no
  * alignment), but tp stays inside a node.
+ *
+ * Of plans whose step time is at most near_equal above the least, the best is the one that people would run: tp a power
+ * of two, then the fewest primes other than 2 that divide cp x pp, then the fastest.
  *
  * A plan whose bound is above the best step time is not simulated. For each other plan at least 64 micro-batches are
  * simulated where it has that many, and at least 4 x pp of a replica; the parts of the time that grow with their number

@@ -33,6 +33,7 @@ static struct wlb_search_options small_options(int32_t nodes, const struct wlb_s
 	wlb_search_options_init(&options, nodes, WINDOW, BATCH);
 	options.sample = sample;
 	options.samples = 1;
+	options.near_equal = 0.0;
 	options.keep = 1 << 15;
 	options.most_simulated = 1 << 20;
 	return options;
@@ -140,7 +141,6 @@ static void every_layout_of_a_small_machine_is_judged(void **state)
 		for (size_t k = 0; k < r->misfit_count; k++) {
 			check_candidate(&r->misfits[k], &model, machine.gpus_per_node, r->gpus);
 			assert_true(r->misfits[k].missing_bytes > 0.0);
-			assert_true(k == 0 || r->misfits[k].missing_bytes >= r->misfits[k - 1].missing_bytes);
 		}
 		wlb_search_free(r);
 	}
