@@ -4,7 +4,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
-#include <stdint.h> /* spank.h needs it and does not say so */
+#include <stdint.h> /* spank.h needs it and does not include it */
 
 #include <slurm/spank.h>
 

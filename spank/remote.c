@@ -120,7 +120,7 @@ static int start_agent(spank_t sp, struct wlb_spank *plugin, struct wlb_spank_st
 	uint32_t nodes = 0, tasks = 0;
 	if (step->node[0] == '\0' || spank_get_item(sp, S_JOB_NNODES, &nodes) != ESPANK_SUCCESS ||
 	    spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS)
-		return wlb_fail(error, "Slurm does not tell the node's name and tasks");
+		return wlb_fail(error, "Slurm gives neither the node's name nor its tasks");
 	step->nodes = (int)nodes;
 	step->tasks = (int)tasks;
 	if (wlb_spank_agent_start(&plugin->agent, sp, &plugin->args, step, page, sizeof(page), error) != 0)
@@ -141,7 +141,7 @@ static void find_node(char *node, size_t size)
 }
 
 /* Starts the agent of the step on this node. A page that is named in the environment already is another step's. */
-static void watch_step(spank_t sp, struct wlb_spank *plugin, const char *run_id, uint32_t step_id)
+static void start_reporting(spank_t sp, struct wlb_spank *plugin, const char *run_id, uint32_t step_id)
 {
 	static const char *const names[] = {"WLB_COORDINATOR", "WLB_MUNGE_SOCKET", "WLB_COORDINATOR_USER",
 	                                    "WLB_CONF",        "SLURM_CONF",       NULL};
@@ -170,7 +170,7 @@ int wlb_remote_user_init(spank_t sp, struct wlb_spank *plugin)
 		return 0;
 	if (spank_get_item(sp, S_JOB_ID, &announcement.job_id) != ESPANK_SUCCESS ||
 	    spank_get_item(sp, S_JOB_STEPID, &step_id) != ESPANK_SUCCESS) {
-		slurm_error("wlb: Slurm does not tell the job's id: this step runs without WLB");
+		slurm_error("wlb: Slurm does not give the job's id: this step runs without WLB");
 		return 0;
 	}
 	find_run_id(sp, announcement.job_id, run_id, sizeof(run_id));
@@ -184,7 +184,7 @@ int wlb_remote_user_init(spank_t sp, struct wlb_spank *plugin)
 		announcement.run_id = run_id;
 		announce(sp, plugin, &announcement);
 	}
-	watch_step(sp, plugin, run_id, step_id);
+	start_reporting(sp, plugin, run_id, step_id);
 	return 0;
 }
 

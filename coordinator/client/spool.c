@@ -353,7 +353,7 @@ int64_t wlb_spool_acked(const struct wlb_spool *spool)
 	return spool->acked;
 }
 
-const struct wlb_spool_identity *wlb_spool_whose(const struct wlb_spool *spool)
+const struct wlb_spool_identity *wlb_spool_identity(const struct wlb_spool *spool)
 {
 	return &spool->identity;
 }

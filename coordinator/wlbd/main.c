@@ -125,7 +125,7 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 	if (wlbd->auth == NULL || wlbd->bodies == NULL || wlbd->slurm_questions == NULL || wlbd->slurm_orders == NULL ||
 	    wlbd->resolver == NULL || open_database(wlbd, error) != 0)
 		return -1;
-	wlbd->outbox = wlbd_outbox_new(wlbd->base, wlbd->writes, &wlbd->counters.statements_set_aside);
+	wlbd->outbox = wlbd_outbox_new(wlbd->base, wlbd->writes, &wlbd->counters.statements_dropped);
 	wlbd->jobs = wlbd_jobs_new(wlbd);
 	if (wlbd->outbox == NULL || wlbd->jobs == NULL)
 		return wlb_fail(error, "out of memory");

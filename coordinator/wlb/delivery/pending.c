@@ -139,5 +139,5 @@ void wlb_pending_deliver(void)
 {
 	char path[PATH_MAX];
 	if (list_path(path, "pending") == 0 && access(path, R_OK) == 0)
-		wlb_detach((const char *const[]){"wlb", "flush", "--quiet", "--wait", "10", NULL});
+		wlb_start_detached((const char *const[]){"wlb", "flush", "--quiet", "--wait", "10", NULL});
 }

@@ -35,7 +35,7 @@ struct open_run {
 	int total_nodes; /* of the last attempt, spares included */
 	int lost_nodes;  /* of the last attempt: those that wlbd found lost, or those DOWN in Slurm if these are more */
 	int resized_to;  /* the least nodes that its job was given since the last attempt; 0: it was not resized */
-	bool confirmed;  /* Slurm has said that the job belongs to the run's owner */
+	bool confirmed;  /* Slurm has confirmed that the job belongs to the run's owner */
 	uid_t uid;
 	json_int_t attempt_pk; /* of the last attempt; 0: there is none */
 	bool launched;         /* this and the following: as in job_end.h, from the database */
@@ -112,7 +112,7 @@ static void record_killed(const struct open_run *open, const struct wlb_slurm_jo
 		wlbd_fault_record_killed(open->jobs->wlbd, open->run_pk, open->attempt_pk, "script_lost",
 		                         job->batch_host, detail, (double)job->end_time);
 	} else if (end->launcher_lost) {
-		snprintf(detail, sizeof(detail), "job %u is over, and wlb run did not say how the run ended",
+		snprintf(detail, sizeof(detail), "job %u is over, and wlb run did not report how the run ended",
 		         job->job_id);
 		wlbd_fault_record_killed(open->jobs->wlbd, open->run_pk, open->attempt_pk, "launcher_lost",
 		                         job->batch_host, detail, 0);
@@ -226,7 +226,7 @@ static bool is_over(const struct open_run *open, const struct wlbd_job_facts *fa
 static void close_by_owner(struct open_run *open, const struct wlbd_job_facts *facts)
 {
 	char reason[384];
-	snprintf(reason, sizeof(reason), "job %u belongs to %s, as Slurm says", open->job_id, facts->user);
+	snprintf(reason, sizeof(reason), "job %u belongs to %s, as Slurm reports", open->job_id, facts->user);
 	close_run(open, "failed", reason);
 }
 
@@ -362,7 +362,7 @@ static void poll(void *context)
 {
 	struct wlbd_jobs *jobs = context;
 	jobs->due = 1; /* the list of open runs */
-	wlbd_slurm_find_out(jobs->wlbd);
+	wlbd_slurm_ping(jobs->wlbd);
 	wlbd_nodes_refresh(jobs->wlbd, on_nodes, jobs);
 }
 

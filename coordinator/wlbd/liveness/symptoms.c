@@ -13,7 +13,7 @@ enum { SILENT_NODES_MOST = 64 };
 
 /* ---- raising and withdrawing ------------------------------------------------------------------------- */
 
-/* Returns when the node last showed life, as far as its reporters tell; 0: it has not. A connection that has just
+/* Returns when the node last showed life, as far as its reporters know; 0: it has not. A connection that has just
  * closed was open until now. */
 static int64_t last_sign_of_life(const struct wlbd_attempt *attempt, enum wlbd_symptom_kind kind, const char *node)
 {

@@ -1,6 +1,6 @@
 /*
- * Signs that something of an attempt is lost, and signs that it is not: what reporters and launchers say, connections
- * that end, nodes that Slurm or a probe finds dead. verdict.h judges them.
+ * Signs that something of an attempt is lost, and signs that it is not: what reporters and launchers report,
+ * connections that end, nodes that Slurm or a probe finds dead. verdict.h judges them.
  */
 #ifndef COORDINATOR_WLBD_LIVENESS_SYMPTOMS_H
 #define COORDINATOR_WLBD_LIVENESS_SYMPTOMS_H
@@ -31,7 +31,8 @@ void wlbd_symptom_node(struct wlbd_attempt *attempt, const char *node);
  * then. The same holds for a node that is lost while a step starts, whose ranks on other nodes Slurm kills. */
 void wlbd_symptom_silent_nodes(struct wlbd_attempt *attempt);
 
-/* The launcher says that the attempt's step has ended, and perhaps which rank's exit ended it. `first` may be NULL. */
+/* The launcher reports that the attempt's step has ended, and perhaps which rank's exit ended it. `first` may be NULL.
+ */
 void wlbd_symptom_step_ended(struct wlbd_attempt *attempt, int exit_code, const struct wlbd_first_exit *first);
 
 #endif

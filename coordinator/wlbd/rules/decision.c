@@ -62,7 +62,7 @@ static int layout_of(const struct wlbd_decision_facts *facts, int nodes, struct 
 {
 	struct wlb_policy policy = facts->policy;
 	const struct wlb_nodes used = {.count = nodes, .ranks_per_node = facts->tasks_per_node};
-	/* After a loss the run goes on with as many replicas of the model as there is space for. */
+	/* After a loss the run continues with as many replicas of the model as there is space for. */
 	if (facts->first_total > 0)
 		policy.fixed.dp = 0;
 	return wlb_layout_choose(&policy, &used, NULL, layout, error);

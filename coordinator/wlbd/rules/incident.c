@@ -47,7 +47,8 @@ static bool node_is_lost(const struct wlbd_incident *incident, const char *node)
 	return false;
 }
 
-/* `wlb run` was killed: it did not connect again although its node is alive, and has not said how the step ended. */
+/* `wlb run` was killed: it did not connect again although its node is alive, and has not reported how the step ended.
+ */
 static const struct wlbd_symptom *find_lost_launcher(const struct wlbd_incident *incident)
 {
 	for (int i = 0; i < incident->count && !wlbd_attempt_has_ended(&incident->life); i++) {
@@ -77,7 +78,7 @@ static bool is_consequence(const struct wlbd_incident *incident, const struct wl
 	return s->at_ms >= launcher->at_ms || (is_ended_by_slurm(s) && s->at_ms > launcher->at_ms - WLBD_FOLLOW_MS);
 }
 
-/* Whether the symptom says that a rank on a live node is gone. */
+/* Whether the symptom is that a rank on a live node is gone. */
 static bool tells_of_rank(const struct wlbd_incident *incident, const struct wlbd_symptom *s)
 {
 	return !s->withdrawn && s->kind != WLBD_SILENT && s->rank != WLBD_LAUNCHER &&
