@@ -55,13 +55,13 @@ __attribute__((format(printf, 7, 8))) static int add(struct wlb_parameters *p, e
 {
 	struct wlb_tensor *tensor = &p->tensors[p->count];
 	*tensor = (struct wlb_tensor){
-		.global_rows = global_rows,
-		.global_cols = global_cols,
-		.row_start = rows.start,
-		.rows = rows.count,
-		.col_start = cols.start,
-		.cols = cols.count,
-		.dimensions = init == WLB_INIT_ONES ? 1 : 2,
+		.block = {.dimensions = init == WLB_INIT_ONES ? 1 : 2,
+	                  .global_rows = global_rows,
+	                  .global_cols = global_cols,
+	                  .row_start = rows.start,
+	                  .rows = rows.count,
+	                  .col_start = cols.start,
+	                  .cols = cols.count},
 		.init = init,
 	};
 	va_list args;

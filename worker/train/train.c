@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "worker/launch/plan_agree.h"
 #include "worker/train/trainer.h"
 
 /* The one line that says why the run ends; where it is not for all ranks, it names its rank. */
@@ -25,18 +26,19 @@ static void keep_exit_code(void)
 	signal(SIGTERM, SIG_IGN);
 }
 
-/* Bad input that every rank knows of: only rank 0 prints it. */
-static int refuse(struct wlb_launch *launch, const char *message)
+/* A failure before the attempt began, which every rank knows of: only rank 0 prints it, and names itself where the
+ * cause is not the input. Returns `code`. */
+static int refuse(struct wlb_launch *launch, int code, const char *message)
 {
 	char done = 0;
 	keep_exit_code();
 	if (launch->rank == 0) {
-		say(launch, message, 1);
-		wlb_record_refusal(launch, WLB_EXIT_INPUT, message);
+		say(launch, message, code == WLB_EXIT_INPUT);
+		wlb_record_refusal(launch, code, message);
 	}
 	/* All ranks wait until it is recorded. If that fails, they end nevertheless. */
 	wlb_launch_share(launch, "wlb.refused", &done, sizeof(done), NULL);
-	return WLB_EXIT_INPUT;
+	return code;
 }
 
 static void introduce(const struct wlb_trainer *t)
@@ -133,11 +135,16 @@ static int train_planned(struct wlb_launch *launch, const struct wlb_train_optio
 {
 	struct wlb_error error = {0};
 	struct wlb_trainer trainer = {.launch = launch, .options = options, .plan = plan, .device = device};
-	trainer.recorder = wlb_recorder_start(launch, plan, options, &error);
+	/* The watchdog is first: it bounds the recorder's calls on the spool. */
+	trainer.watchdog = wlb_watchdog_start(launch, 60.0 * options->timeout_minutes,
+	                                      60.0 * options->storage_timeout_minutes, &error);
+	if (trainer.watchdog != NULL)
+		trainer.recorder = wlb_recorder_start(launch, plan, options, &error);
 	if (trainer.recorder == NULL) {
 		say(launch, error.message, launch->rank == 0);
 		wlb_launch_abort(launch, WLB_EXIT_FAILED);
 	}
+	wlb_watchdog_record(trainer.watchdog, trainer.recorder);
 	int code = work(&trainer);
 	/* The ranks end together: until it is stopped the recorder reports a rank that has ended as lost. */
 	wlb_watchdog_leave(trainer.watchdog);
@@ -157,9 +164,9 @@ static int train_as_asked(struct wlb_launch *launch, const struct wlb_train_opti
 		say(launch, error.message, launch->rank == 0);
 		wlb_launch_abort(launch, WLB_EXIT_FAILED);
 	}
-	if (plan.refused) {
+	if (plan.state != WLB_PLAN_MADE) {
 		wlb_device_close(device);
-		return refuse(launch, plan.reason);
+		return refuse(launch, plan.state == WLB_PLAN_REFUSED ? WLB_EXIT_INPUT : WLB_EXIT_FAILED, plan.reason);
 	}
 	if (device == NULL) { /* here, but not on rank 0 */
 		say(launch, trouble.message, launch->rank == 0);
@@ -174,7 +181,7 @@ static int train_launched(struct wlb_launch *launch, int argc, char **argv)
 	struct wlb_train_options options;
 	int asked = wlb_train_options_parse(argc, argv, &options, &error);
 	if (asked < 0)
-		return refuse(launch, error.message);
+		return refuse(launch, WLB_EXIT_INPUT, error.message);
 	if (asked == WLB_OPTIONS_READ)
 		return train_as_asked(launch, &options);
 	if (launch->rank == 0)

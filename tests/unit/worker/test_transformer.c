@@ -104,7 +104,7 @@ static void check_gradients(int tied)
 	for (int i = 0; i < p->count; i++) {
 		double *w = wlb_weight(p, i);
 		const double *gradient = gradients + p->tensors[i].offset;
-		for (int64_t e = 0; e < p->tensors[i].rows * p->tensors[i].cols; e++)
+		for (int64_t e = 0; e < p->tensors[i].block.rows * p->tensors[i].block.cols; e++)
 			assert_close(gradient[e], scale * slope(&tiny, &b.batch, &w[e]), 1e-9, p->tensors[i].name);
 	}
 	free(gradients);
@@ -266,7 +266,7 @@ static void compare_stages(struct pipeline *line, const struct wlb_parameters *w
 	for (int i = 0; i < whole->count; i++) {
 		const struct wlb_tensor *tensor = &whole->tensors[i];
 		const double *expected = wlb_gradient(whole, i);
-		for (int64_t e = 0; e < tensor->rows * tensor->cols; e++) {
+		for (int64_t e = 0; e < tensor->block.rows * tensor->block.cols; e++) {
 			double sum = 0.0;
 			for (int s = 0; s < STAGES; s++) {
 				int own = tiny_tensor(line->stages[s].parameters, tensor->name);
