@@ -1,4 +1,4 @@
-#include "coordinator/wlbd/memory.h"
+#include "coordinator/wlbd/main/memory.h"
 
 #include <malloc.h>
 #include <stddef.h>
