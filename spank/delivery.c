@@ -192,7 +192,7 @@ static void make_environment(const struct delivery *delivery, const struct passw
 	set("WLB_COORDINATOR_USER", delivery->args->client.coordinator_user);
 }
 
-static void leave_slurm(void)
+static void detach_from_slurmd(void)
 {
 	sigset_t none;
 	sigemptyset(&none);
@@ -215,7 +215,7 @@ static _Noreturn void run_delivery(struct delivery *delivery)
 	int count = WORDS;
 	setsid();
 	close(delivery->started);
-	leave_slurm();
+	detach_from_slurmd();
 	const struct passwd *user = getpwuid(delivery->uid);
 	if (user == NULL || become_user(delivery, user) != 0)
 		_exit(1);

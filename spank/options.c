@@ -28,7 +28,7 @@ static const struct {
 			.value = "auto|off|tp=T,cp=C,pp=P[,dp=D]",
 			.help = "train under WLB: let it choose how the GPUs split the model and the data (auto), or "
 				"name the tensor, context, pipeline and data parallelism; off: the job runs without "
-                                "WLB",
+				"WLB",
 		},
 	[WLB_OPTION_MODEL] =
 		{
@@ -144,7 +144,7 @@ bool wlb_spank_options_active(const struct wlb_spank_options *options)
 	return layout[0] != '\0' && strcmp(layout, "off") != 0;
 }
 
-const char *wlb_spank_options_idle(const struct wlb_spank_options *options)
+const char *wlb_spank_options_ineffective(const struct wlb_spank_options *options)
 {
 	if (options->text[WLB_OPTION_LAYOUT][0] != '\0')
 		return NULL;

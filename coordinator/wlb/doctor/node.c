@@ -25,7 +25,7 @@ static const char *munge_socket(struct wlb_client_config *config)
 	return socket != NULL ? socket : "";
 }
 
-static munge_err_t decode(const char *socket, const char *credential)
+static munge_err_t decode_credential(const char *socket, const char *credential)
 {
 	munge_ctx_t context = munge_ctx_create();
 	void *payload = NULL;
@@ -51,7 +51,7 @@ void wlb_doctor_munge(struct wlb_doctor *doctor)
 		                error.message);
 		return;
 	}
-	munge_err_t rc = decode(socket, credential);
+	munge_err_t rc = decode_credential(socket, credential);
 	free(credential);
 	if (rc == EMUNGE_SUCCESS)
 		wlb_doctor_note(doctor, WLB_FINDING_OK, "munge", "", "credentials are made and decoded");
@@ -66,7 +66,7 @@ static void check_health(struct wlb_doctor *doctor, struct wlb_connection *conne
 	struct wlb_reply reply;
 	if (wlb_connection_call(connection, "GET", "/healthz", NULL, 5000, &reply, &error) != 0) {
 		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "coordinator",
-		                "start it: systemctl start wlbd, or mend WLB_COORDINATOR", "%s", error.message);
+		                "start it: systemctl start wlbd, or correct WLB_COORDINATOR", "%s", error.message);
 		return;
 	}
 	const char *version = "?", *database = "?";

@@ -8,7 +8,7 @@
 #include "coordinator/wlb/doctor/run_program.h"
 
 /* "25.11" of "25.11.7". */
-static void series(const char *version, char *text, size_t size)
+static void format_series(const char *version, char *text, size_t size)
 {
 	const char *dot = strchr(version, '.');
 	dot = dot != NULL ? strchr(dot + 1, '.') : NULL;
@@ -20,13 +20,13 @@ static void check_version(struct wlb_doctor *doctor)
 {
 	char output[256], running[16], built[16];
 	if (wlb_doctor_run_program((char *[]){"sinfo", "--version", NULL}, output, sizeof(output)) != 0) {
-		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "slurm", "install Slurm's client commands or mend PATH",
+		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "slurm", "install Slurm's client commands or correct PATH",
 		                "sinfo cannot be run");
 		return;
 	}
 	const char *version = strchr(output, ' ');
-	series(version != NULL ? version + 1 : output, running, sizeof(running));
-	series(WLB_SLURM_VERSION, built, sizeof(built));
+	format_series(version != NULL ? version + 1 : output, running, sizeof(running));
+	format_series(WLB_SLURM_VERSION, built, sizeof(built));
 	output[strcspn(output, "\n")] = '\0';
 	if (strcmp(running, built) == 0)
 		wlb_doctor_note(doctor, WLB_FINDING_OK, "version", "", "%s, as WLB was built for", output);
@@ -79,7 +79,7 @@ void wlb_doctor_plugin(struct wlb_doctor *doctor)
 	else if (line != NULL)
 		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "plugin", remedy, "%.*s", (int)strcspn(line, "\n"), line);
 	else if (code < 0)
-		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "plugin", "install Slurm's client commands or mend PATH",
+		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "plugin", "install Slurm's client commands or correct PATH",
 		                "srun cannot be run");
 	else
 		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "plugin", remedy, "srun does not know --wlb-layout");

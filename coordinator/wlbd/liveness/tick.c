@@ -43,7 +43,7 @@ static void probe_missing(struct wlbd_attempt *attempt, int64_t now_ms)
 	attempt->nodes_due_ms = 0;
 	for (int i = 0; i < attempt->nodes.started_on.count; i++)
 		if (!has_reporter(attempt, attempt->nodes.started_on.list[i]))
-			wlbd_symptom_node(attempt, attempt->nodes.started_on.list[i]);
+			wlbd_symptom_node_silent(attempt, attempt->nodes.started_on.list[i]);
 }
 
 static void kill_overdue_step(struct wlbd_attempt *attempt, int64_t now_ms)

@@ -300,7 +300,7 @@ static bool is_previous_judged_later(struct attempt_request *request)
 	for (int i = 0; i < request->candidates.count && !wlbd_attempt_has_ended(&previous->incident.life); i++) {
 		const struct wlbd_candidate_node *node = &request->candidates.list[i];
 		if (node->silent && wlbd_attempt_nodes_have(&previous->nodes, node->name))
-			wlbd_symptom_node(previous, node->name);
+			wlbd_symptom_node_silent(previous, node->name);
 	}
 	wlbd_symptom_step_ended(previous, (int)previous_body->exit_code, &previous_body->first_exit);
 	record_exit(request, previous);
