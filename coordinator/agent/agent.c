@@ -19,7 +19,7 @@
 #include "coordinator/agent/tasks.h"
 #include "coordinator/client/backoff.h"
 #include "coordinator/client/client.h"
-#include "coordinator/client/order.h"
+#include "coordinator/client/end_order.h"
 
 enum {
 	PERIOD_MS = 1000,

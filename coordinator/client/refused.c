@@ -15,7 +15,7 @@
 #include <jansson.h>
 
 #include "common/file.h"
-#include "common/text.h"
+#include "common/json_text.h"
 
 enum {
 	REFUSED_BYTES_MAX = 64 * 1024 * 1024, /* of one file */
@@ -142,7 +142,7 @@ int wlb_refused_add(struct wlb_refused *refused, const char *line, const char *w
 		json_decref(record);
 		return 0;
 	}
-	json_object_set_new(record, "refused", wlb_text_json(why, WHY_MAX));
+	json_object_set_new(record, "refused", wlb_json_text(why, WHY_MAX));
 	char *text = json_dumps(record, JSON_COMPACT);
 	json_decref(record);
 	if (text == NULL)

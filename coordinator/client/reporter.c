@@ -18,7 +18,7 @@
 #include "coordinator/client/backoff.h"
 #include "coordinator/client/client.h"
 #include "coordinator/client/deliver.h"
-#include "coordinator/client/order.h"
+#include "coordinator/client/end_order.h"
 #include "coordinator/client/peers.h"
 #include "coordinator/client/spool.h"
 

@@ -16,7 +16,7 @@
 
 #include "common/clock.h"
 #include "common/file.h"
-#include "common/text.h"
+#include "common/json_text.h"
 #include "coordinator/client/refused.h"
 
 enum {
@@ -382,7 +382,7 @@ static const struct refusal *find_refusal(const struct wlb_spool *spool, int64_t
 static int put_event(FILE *body, int64_t seq, const char *kind, const char *detail)
 {
 	json_t *event = json_pack("{s:I, s:f, s:s, s:{s:s, s:o}}", "seq", (json_int_t)seq, "time", wlb_clock_unix_s(),
-	                          "type", "event", "data", "kind", kind, "detail", wlb_text_json(detail, DETAIL_MAX));
+	                          "type", "event", "data", "kind", kind, "detail", wlb_json_text(detail, DETAIL_MAX));
 	int rc = event != NULL ? json_dumpf(event, body, JSON_COMPACT) : -1;
 	json_decref(event);
 	return rc;

@@ -15,7 +15,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "coordinator/slurm/slurm_api.h"
-#include "coordinator/wlb/delivery/detach.h"
+#include "coordinator/wlb/delivery/start_self.h"
 
 enum { FOLDERS_MAX = 256, LIST_BYTES_MAX = FOLDERS_MAX * PATH_MAX, LOCK_MS = 200 };
 

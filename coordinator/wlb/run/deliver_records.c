@@ -7,8 +7,8 @@
 #include "common/clock.h"
 #include "coordinator/client/deliver.h"
 #include "coordinator/client/refused.h"
-#include "coordinator/wlb/delivery/detach.h"
 #include "coordinator/wlb/delivery/pending.h"
+#include "coordinator/wlb/delivery/start_self.h"
 #include "coordinator/wlb/run/print.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* The order in the coordinator's reply to a report. */
-#ifndef COORDINATOR_CLIENT_ORDER_H
-#define COORDINATOR_CLIENT_ORDER_H
+#ifndef COORDINATOR_CLIENT_END_ORDER_H
+#define COORDINATOR_CLIENT_END_ORDER_H
 
 #include <stdbool.h>
 #include <stddef.h>

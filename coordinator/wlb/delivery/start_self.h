@@ -1,6 +1,6 @@
 /* Starts this program again as a separate process. */
-#ifndef COORDINATOR_WLB_DELIVERY_DETACH_H
-#define COORDINATOR_WLB_DELIVERY_DETACH_H
+#ifndef COORDINATOR_WLB_DELIVERY_START_SELF_H
+#define COORDINATOR_WLB_DELIVERY_START_SELF_H
 
 #include <sys/types.h>
 

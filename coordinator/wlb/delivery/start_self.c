@@ -1,4 +1,4 @@
-#include "coordinator/wlb/delivery/detach.h"
+#include "coordinator/wlb/delivery/start_self.h"
 
 #include <fcntl.h>
 #include <signal.h>

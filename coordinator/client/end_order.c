@@ -1,4 +1,4 @@
-#include "coordinator/client/order.h"
+#include "coordinator/client/end_order.h"
 
 #include <stdio.h>
 #include <string.h>
