@@ -137,7 +137,7 @@ static void on_requeue_allowed(void *context, const struct wlbd_db_result *resul
 	free(open);
 }
 
-/* The requeue is counted before Slurm is told: so the count is never too low, even if wlbd dies in between. */
+/* The requeue is counted before Slurm gets the order: so the count is never too low, even if wlbd dies in between. */
 static void requeue(const struct open_run *from, const struct wlbd_job_end *end)
 {
 	struct wlbd_params params = {0};

@@ -400,7 +400,7 @@ static void decide(struct attempt_request *request, bool is_judging)
 
 /* ---- 7: the attempt is stored -------------------------------------------------------------------------- */
 
-/* Processes of older attempts that still run are told to end. */
+/* Processes of older attempts that still run are ordered to end. */
 static void supersede_older(struct wlbd *wlbd, const struct wlbd_attempt *newest)
 {
 	struct wlbd_attempt *attempt;

@@ -75,7 +75,7 @@ static void fail(struct search *search, int status, const char *message)
 	search_end(search);
 }
 
-/* An attempt that has ended is kept for its late records. The processes of one that failed are told to end. */
+/* An attempt that has ended is kept for its late records. The processes of one that failed are ordered to end. */
 static void note_state(struct wlbd_attempt *attempt, const json_t *card)
 {
 	const char *state = json_string_value(json_object_get(card, "state"));

@@ -1,4 +1,4 @@
-/* Programs of an older WLB, which do not ask for proofs, are served, and their users are told to upgrade. */
+/* Programs of an older WLB, which do not ask for proofs, are served, and their users are asked to upgrade. */
 #ifndef COORDINATOR_WLBD_REQUESTS_OUTDATED_H
 #define COORDINATOR_WLBD_REQUESTS_OUTDATED_H
 

@@ -24,7 +24,7 @@ enum {
 enum wlbd_attempt_state {
 	WLBD_ATTEMPT_RUNNING,
 	WLBD_ATTEMPT_ORDERED,
-	WLBD_ATTEMPT_KILLED, /* Slurm was told to kill its step, which did not end by order */
+	WLBD_ATTEMPT_KILLED, /* Slurm was ordered to kill its step, which did not end by order */
 	WLBD_ATTEMPT_ENDED,  /* its step has ended */
 	WLBD_ATTEMPT_ENDED_ORDERED,
 };
