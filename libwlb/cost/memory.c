@@ -71,11 +71,19 @@ static int64_t chunks_in_flight(const struct wlb_plan *plan, int32_t stage)
 	return held < total ? held : total;
 }
 
+/* Layers of the stage's largest chunk: where the embedding is accounted for, its chunk has fewer. */
+static int64_t most_layers(const struct wlb_plan *plan, const struct wlb_model *m, int32_t stage)
+{
+	int64_t first = wlb_plan_layers(plan, m, stage, 0);
+	int64_t second = plan->interleave > 1 ? wlb_plan_layers(plan, m, stage, 1) : 0;
+	return first > second ? first : second;
+}
+
 static double activation_bytes(const struct wlb_plan *plan, const struct wlb_model *m, int32_t stage,
                                double rank_tokens, int64_t longest)
 {
 	double tp = (double)plan->layout.tp, hidden = (double)m->hidden_size;
-	int64_t layers = wlb_plan_layers(plan, m, stage, 0); /* no chunk of the stage has more */
+	int64_t layers = most_layers(plan, m, stage);
 	double held = (double)chunks_in_flight(plan, stage) * (double)layers * rank_tokens *
 	              layer_token_bytes(plan, m, longest) / tp;
 	if (plan->recompute == WLB_RECOMPUTE_FULL) { /* the one layer that is being done again */

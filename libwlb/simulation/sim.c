@@ -11,17 +11,14 @@ void wlb_sim_options_init(struct wlb_sim_options *options, const struct wlb_plan
 		.plan = *plan,
 		.sharding = WLB_SHARDING_ADAPTIVE,
 		.timeline = 1,
-		.overlap_dp = 1,
-		.overlap_pp = 1,
 	};
+	wlb_cost_options_init(&options->cost);
 }
 
 static int check_options(const struct wlb_sim_options *options, struct wlb_error *error)
 {
-	if (!(options->tp_overlap >= 0.0 && options->tp_overlap <= 1.0))
-		return wlb_fail(error, "tp_overlap is %g: it must lie between 0 and 1", options->tp_overlap);
-	if (!(options->cp_overlap >= 0.0 && options->cp_overlap <= 1.0))
-		return wlb_fail(error, "cp_overlap is %g: it must lie between 0 and 1", options->cp_overlap);
+	if (wlb_cost_options_check(&options->cost, error) < 0)
+		return -1;
 	if (options->sharding > WLB_SHARDING_ADAPTIVE)
 		return wlb_fail(error, "sharding is %d: it must be per-sequence, per-document or adaptive",
 		                (int)options->sharding);
@@ -141,7 +138,7 @@ struct wlb_sim *wlb_sim_new(const struct wlb_model *model, const struct wlb_mach
 		sim->machine = *machine;
 		sim->options = *options;
 		sim->pipeline.plan = options->plan;
-		sim->pipeline.overlap_pp = options->overlap_pp;
+		sim->pipeline.overlap_pp = options->cost.overlap_pp;
 	}
 	if (sim == NULL || allocate(sim) < 0) {
 		wlb_sim_free(sim);

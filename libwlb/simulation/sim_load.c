@@ -35,7 +35,7 @@ static double attention_share_s(const struct wlb_sim *sim, double tokens, int32_
 static double linear_s(const struct wlb_sim *sim, double tokens)
 {
 	const struct wlb_machine *machine = &sim->machine;
-	double efficiency = wlb_curve_at(&machine->gemm_curve, tokens, machine->gemm_efficiency);
+	double efficiency = machine->gemm_efficiency;
 	return tokens * (sim->layer_token_flops / (machine->peak_flops * efficiency) +
 	                 sim->layer_token_bytes / machine->memory_bytes_per_s);
 }
@@ -105,9 +105,9 @@ static double gather_tp_s(const struct wlb_sim *sim, double rank_tokens)
 static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *load, double rank_tokens, double kv_bytes)
 {
 	const struct wlb_layout *l = &sim->options.plan.layout;
-	double tp_s = gather_tp_s(sim, rank_tokens) * (1.0 - sim->options.tp_overlap);
+	double tp_s = gather_tp_s(sim, rank_tokens) * (1.0 - sim->options.cost.tp_overlap);
 	double cp_s = wlb_machine_gather_s(&sim->machine, l->cp, sim->cp_on_node, sim->cp_crosses, kv_bytes) *
-	              (1.0 - sim->options.cp_overlap);
+	              (1.0 - sim->options.cost.cp_overlap);
 	load->tp_forward_s = 4.0 * tp_s;
 	load->tp_backward_s = 6.0 * tp_s;
 	load->cp_forward_s = cp_s;
@@ -183,7 +183,7 @@ void wlb_sim_load(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load)
 		add_backward(sim, linear, slowest_s, &load->forward_s, &load->backward_s);
 		add_backward(sim, linear, mean_s, &load->forward_mean_s, &load->backward_mean_s);
 	}
-	double efficiency = wlb_curve_at(&sim->machine.gemm_curve, rank_tokens, sim->machine.gemm_efficiency);
+	double efficiency = sim->machine.gemm_efficiency;
 	load->head_forward_s = rank_tokens * sim->head_token_flops / (sim->machine.peak_flops * efficiency);
 	load->head_backward_s = 2.0 * load->head_forward_s;
 	add_communication(sim, load, rank_tokens, kv_bytes);

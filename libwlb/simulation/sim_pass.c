@@ -53,7 +53,7 @@ double wlb_sim_recompute_s(const struct wlb_sim *sim, const struct wlb_sim_load 
 
 static double exposed(const struct wlb_sim *sim, double communication_s, double computation_s)
 {
-	return sim->options.overlap_dp ? fmax(0.0, communication_s - computation_s) : communication_s;
+	return sim->options.cost.overlap_gradients ? fmax(0.0, communication_s - computation_s) : communication_s;
 }
 
 double wlb_sim_time_passes(const struct wlb_sim *sim, const struct wlb_sim_load *load, int32_t stage, int32_t chunk,
@@ -85,10 +85,7 @@ double wlb_sim_send_s(const struct wlb_sim *sim, int32_t replica, int32_t stage,
 	int from = (base + stage * group) / gpus, to = (base + (stage + 1) % l->pp * group) / gpus;
 	if (from == to)
 		return sim->machine.node_link.latency_s + bytes / sim->machine.node_link.bytes_per_s;
-	const struct wlb_link *link = &sim->machine.network_link;
 	int leaves = sim->options.leaf != NULL && sim->options.leaf[from] != sim->options.leaf[to];
-	if (!leaves)
-		return link->latency_s + bytes / link->bytes_per_s;
-	return link->latency_s + sim->machine.switch_latency_s +
-	       bytes / (link->bytes_per_s * sim->machine.switch_taper);
+	const struct wlb_link link = wlb_machine_network(&sim->machine, leaves);
+	return link.latency_s + bytes / link.bytes_per_s;
 }

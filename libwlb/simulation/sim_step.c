@@ -86,13 +86,13 @@ static double reduced_s(const struct wlb_sim *sim, double pipelines_end_s)
 	const struct wlb_plan *plan = &sim->options.plan;
 	double all_s = pipelines_end_s;
 	for (int32_t s = 0; s < plan->layout.pp; s++) {
-		double at_s = sim->options.overlap_dp ? 0.0 : pipelines_end_s;
+		double at_s = sim->options.cost.overlap_gradients ? 0.0 : pipelines_end_s;
 		for (int32_t c = plan->interleave - 1; c >= 0 && plan->zero_stage < 2; c--) {
 			double takes_s = wlb_sim_reduce_s(sim, s, c);
 			double layers = (double)wlb_plan_layers(plan, &sim->model, s, c);
 			size_t q = (size_t)c * plan->layout.pp + s;
 			at_s = fmax(at_s, sim->chunk_start_s[q]) + takes_s;
-			at_s = fmax(at_s, sim->chunk_end_s[q] + takes_s / layers);
+			at_s = fmax(at_s, sim->chunk_end_s[q] + takes_s / fmax(layers, 1.0));
 		}
 		all_s = fmax(all_s, at_s);
 	}

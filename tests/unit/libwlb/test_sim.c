@@ -218,7 +218,7 @@ static void zero_3_moves_weights_in_every_micro_batch(void **state)
 	struct wlb_plan plan = plan_of(1, 1, 1, 16, 1, 4);
 	struct wlb_sim_options options;
 	wlb_sim_options_init(&options, &plan);
-	options.overlap_dp = 0;
+	options.cost.overlap_gradients = 0;
 	int64_t tokens = 4096;
 	struct wlb_step step = equal_step(64, &tokens, 1);
 	for (int zero = 0; zero <= 3; zero++) {
@@ -289,20 +289,6 @@ static void bad_machines_are_refused(void **state)
 	bad.node_link.latency_s = NAN;
 	assert_int_equal(wlb_machine_check(&bad, &error), -1);
 	assert_non_null(strstr(error.message, "node_link.latency_s"));
-	bad = good;
-	bad.gemm_curve = (struct wlb_curve){.points = 2, .at = {128.0, 128.0}, .value = {0.5, 0.6}};
-	assert_int_equal(wlb_machine_check(&bad, &error), -1);
-	assert_non_null(strstr(error.message, "gemm_curve: point 1"));
-}
-
-static void curves_are_linear_between_points(void **state)
-{
-	(void)state;
-	struct wlb_curve curve = {.points = 2, .at = {100.0, 10000.0}, .value = {0.2, 0.6}};
-	assert_near(wlb_curve_at(&curve, 1000.0, 1.0), 0.4, 1e-12);
-	assert_near(wlb_curve_at(&curve, 1.0, 1.0), 0.2, 1e-12);
-	assert_near(wlb_curve_at(&curve, 1e9, 1.0), 0.6, 1e-12);
-	assert_near(wlb_curve_at(&(struct wlb_curve){0}, 5.0, 0.7), 0.7, 1e-12);
 }
 
 /* n ranks of b bytes: (n - 1) / n of them over each link; a ring over nodes has the ports of all its ranks. */
@@ -367,7 +353,6 @@ int main(void)
 		cmocka_unit_test(zero_3_moves_weights_in_every_micro_batch),
 		cmocka_unit_test(bad_plans_and_steps_are_refused),
 		cmocka_unit_test(bad_machines_are_refused),
-		cmocka_unit_test(curves_are_linear_between_points),
 		cmocka_unit_test(collectives_take_what_their_links_allow),
 		cmocka_unit_test(goodput_is_dalys),
 	};

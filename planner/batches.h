@@ -1,6 +1,6 @@
 /* A stream of documents as the global batches that a training step takes. */
-#ifndef COORDINATOR_WLB_CALCULATORS_PACK_BATCHES_H
-#define COORDINATOR_WLB_CALCULATORS_PACK_BATCHES_H
+#ifndef PLANNER_BATCHES_H
+#define PLANNER_BATCHES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "coordinator/wlb/calculators/pack/batches.h"
+#include "planner/batches.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
-#include "coordinator/wlb/calculators/plan/samples.h"
+#include "planner/samples.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/wlb/calculators/pack/batches.h"
+#include "planner/batches.h"
 
 static void *copy_of(const void *from, size_t count, size_t size)
 {
@@ -37,15 +37,15 @@ static int take(struct wlb_samples *samples, struct wlb_batches *batches, struct
 	return 0;
 }
 
-int wlb_samples_take(struct wlb_samples *samples, struct wlb_plan_input *input,
+int wlb_samples_take(struct wlb_samples *samples, const struct wlb_model *model, struct wlb_length_stream *stream,
                      const struct wlb_packer_options *options, size_t skip, size_t count, struct wlb_error *error)
 {
 	struct wlb_batches batches;
-	struct wlb_packer *packer = wlb_packer_new(&input->model, options, error);
+	struct wlb_packer *packer = wlb_packer_new(model, options, error);
 	if (packer == NULL)
 		return -1;
-	input->stream.taken = 0;
-	wlb_batches_init(&batches, wlb_length_stream_next, &input->stream, options->seq_length,
+	stream->taken = 0;
+	wlb_batches_init(&batches, wlb_length_stream_next, stream, options->seq_length,
 	                 options->seq_length * options->micro_batches);
 	samples->steps = calloc(count, sizeof(*samples->steps));
 	int rc = samples->steps != NULL ? take(samples, &batches, packer, skip, count, error)

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "common/file.h"
-#include "coordinator/wlb/calculators/plan/machine.h"
+#include "planner/machine.h"
 
 static const char suffix[] = ".json";
 enum { LARGEST_FILE_BYTES = 1 << 20, NAMES_SIZE = 512 };

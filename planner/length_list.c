@@ -1,4 +1,4 @@
-#include "coordinator/wlb/calculators/length_list.h"
+#include "planner/length_list.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 /* Packed steps of a stream, kept in memory for the search and the simulator. */
-#ifndef COORDINATOR_WLB_CALCULATORS_PLAN_SAMPLES_H
-#define COORDINATOR_WLB_CALCULATORS_PLAN_SAMPLES_H
+#ifndef PLANNER_SAMPLES_H
+#define PLANNER_SAMPLES_H
 
-#include "coordinator/wlb/calculators/plan/input.h"
+#include "libwlb/wlb.h"
+#include "planner/length_list.h"
 
 struct wlb_samples {
 	struct wlb_step *steps; /* each owns its spans and loads */
@@ -11,7 +12,7 @@ struct wlb_samples {
 
 /* Packs the stream from its start and skips `skip` steps and keeps the next `count`. The samples start zeroed; free
  * them in any case. */
-int wlb_samples_take(struct wlb_samples *samples, struct wlb_plan_input *input,
+int wlb_samples_take(struct wlb_samples *samples, const struct wlb_model *model, struct wlb_length_stream *stream,
                      const struct wlb_packer_options *options, size_t skip, size_t count, struct wlb_error *error);
 void wlb_samples_free(struct wlb_samples *samples);
 

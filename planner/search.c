@@ -1,8 +1,8 @@
-#include "coordinator/wlb/calculators/plan/search.h"
+#include "planner/search.h"
 
 #include <math.h>
 
-#include "coordinator/wlb/calculators/plan/samples.h"
+#include "planner/samples.h"
 
 /* In the first steps of a stream no documents have waited yet. A larger batch is treated as several of WINDOWS. */
 enum { SKIPPED_STEPS = 4, STEPS = 20, WINDOWS = 256 };
@@ -36,26 +36,20 @@ static const struct wlb_step *typical_step(const struct wlb_samples *samples)
 	return typical;
 }
 
-struct wlb_search_result *wlb_plan_search(const struct wlb_plan_request *request, struct wlb_plan_input *input,
-                                          int keep, struct wlb_error *error)
+struct wlb_search_result *wlb_plan_search(const struct wlb_model *model, const struct wlb_machine *machine,
+                                          struct wlb_length_stream *stream, const struct wlb_search_options *options,
+                                          struct wlb_error *error)
 {
 	struct wlb_packer_options packing;
-	struct wlb_search_options options;
+	struct wlb_search_options own = *options;
 	struct wlb_samples samples = {0};
 	struct wlb_search_result *result = NULL;
-	wlb_packer_options_init(&packing, request->seq_length,
-	                        request->global_batch < WINDOWS ? request->global_batch : WINDOWS);
-	packing.max_length_ratio = request->max_length_ratio;
-	wlb_search_options_init(&options, input->nodes, request->seq_length, request->global_batch);
-	if (wlb_samples_take(&samples, input, &packing, SKIPPED_STEPS, STEPS, error) == 0) {
-		options.gpus_of_node = input->gpus_of_node;
-		options.topology = request->topology != NULL ? &input->topology.topology : NULL;
-		options.max_length_ratio = request->max_length_ratio;
-		options.zero_stage = request->zero_stage;
-		options.sample = typical_step(&samples);
-		options.samples = 1;
-		options.keep = keep;
-		result = wlb_search(&input->model, &input->machine, &options, error);
+	wlb_packer_options_init(&packing, own.seq_length, own.global_batch < WINDOWS ? own.global_batch : WINDOWS);
+	packing.max_length_ratio = own.max_length_ratio;
+	if (wlb_samples_take(&samples, model, stream, &packing, SKIPPED_STEPS, STEPS, error) == 0) {
+		own.sample = typical_step(&samples);
+		own.samples = 1;
+		result = wlb_search(model, machine, &own, error);
 	}
 	wlb_samples_free(&samples);
 	return result;

@@ -1,6 +1,6 @@
 /* Document lengths in memory, one after the other. */
-#ifndef COORDINATOR_WLB_CALCULATORS_LENGTH_LIST_H
-#define COORDINATOR_WLB_CALCULATORS_LENGTH_LIST_H
+#ifndef PLANNER_LENGTH_LIST_H
+#define PLANNER_LENGTH_LIST_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,12 +1,12 @@
 /* Document lengths for the calculators: from a file, a pipe, a dataset's index or the generator. */
-#ifndef COORDINATOR_WLB_CALCULATORS_LENGTHS_FILE_H
-#define COORDINATOR_WLB_CALCULATORS_LENGTHS_FILE_H
+#ifndef PLANNER_LENGTHS_FILE_H
+#define PLANNER_LENGTHS_FILE_H
 
 #include <stdio.h>
 
 #include "common/options.h"
-#include "coordinator/wlb/calculators/length_list.h"
 #include "libwlb/wlb.h"
+#include "planner/length_list.h"
 
 /* The row of --lengths in a table of options; `field` is the offset of a const char *. */
 #define WLB_LENGTHS_OPTION(field)                                                                                      \
@@ -17,6 +17,9 @@
 /* Reads what --lengths names; at least one document. The list starts zeroed; free it in any case. -1 with the file,
  * the line, the value and the rule. */
 int wlb_length_list_read(const char *from, struct wlb_length_list *list, struct wlb_error *error);
+
+/* The same for what needs no more than a sample: a dataset's index as wlb_length_list_sample_index reads it. */
+int wlb_length_list_sample(const char *from, struct wlb_length_list *list, struct wlb_error *error);
 
 /* The text and the generator by themselves; an index is read by lengths_index.h. `name` is for messages. */
 int wlb_length_list_read_text(FILE *in, const char *name, struct wlb_length_list *list, struct wlb_error *error);

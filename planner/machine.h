@@ -1,6 +1,6 @@
 /* The kind of node that a plan is made for: JSON files of libwlb/machines into struct wlb_machine. */
-#ifndef COORDINATOR_WLB_CALCULATORS_PLAN_MACHINE_H
-#define COORDINATOR_WLB_CALCULATORS_PLAN_MACHINE_H
+#ifndef PLANNER_MACHINE_H
+#define PLANNER_MACHINE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "coordinator/wlb/calculators/lengths_file.h"
+#include "planner/lengths_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 #include "common/file.h"
-#include "coordinator/wlb/calculators/lengths_index.h"
+#include "planner/lengths_index.h"
+#include "planner/lengths_sample.h"
 
 enum { COUNT_DEFAULT = 100000, COUNT_MAX = 100 * 1000 * 1000 };
 
@@ -114,7 +115,10 @@ static int read_index(const char *path, struct wlb_length_list *list, struct wlb
 	return rc;
 }
 
-int wlb_length_list_read(const char *from, struct wlb_length_list *list, struct wlb_error *error)
+/* Reads what `from` names; an index by `read_index_file`. */
+static int read_from(const char *from, struct wlb_length_list *list,
+                     int (*read_index_file)(const char *, struct wlb_length_list *, struct wlb_error *),
+                     struct wlb_error *error)
 {
 	static const char generator[] = "gen:";
 	char index[4096];
@@ -124,11 +128,21 @@ int wlb_length_list_read(const char *from, struct wlb_length_list *list, struct 
 	else if (strncmp(from, generator, strlen(generator)) == 0)
 		rc = wlb_length_list_generate(from + strlen(generator), list, error);
 	else if (access(from, F_OK) < 0 && length < (int)sizeof(index) && access(index, F_OK) == 0)
-		rc = read_index(index, list, error);
+		rc = read_index_file(index, list, error);
 	else
 		rc = read_named(from, list, error);
 	if (rc == 0 && list->total_tokens == 0)
 		rc = wlb_fail(error, "%s: %zu documents without one token; there is nothing to work on", from,
 		              list->count);
 	return rc < 0 ? wlb_fail_in(error, "--lengths") : 0;
+}
+
+int wlb_length_list_read(const char *from, struct wlb_length_list *list, struct wlb_error *error)
+{
+	return read_from(from, list, read_index, error);
+}
+
+int wlb_length_list_sample(const char *from, struct wlb_length_list *list, struct wlb_error *error)
+{
+	return read_from(from, list, wlb_length_list_sample_index, error);
 }
