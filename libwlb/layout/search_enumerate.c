@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "libwlb/capacity.h"
+#include "libwlb/cost/layer.h"
 #include "libwlb/layout/plan.h"
 
 /* Groups of tp GPUs that fit inside the nodes. */
@@ -30,7 +31,19 @@ static double gather_keys_s(const struct wlb_search *search, const struct wlb_pl
 	int on_node = search->machine.gpus_per_node / l->tp;
 	on_node = on_node < 1 ? 1 : on_node < l->cp ? on_node : l->cp;
 	return (1.0 - search->options.cost.cp_overlap) *
-	       moved_s(&search->machine, l->cp, on_node, 4.0 * tokens * wlb_plan_kv_width(plan, &search->model));
+	       moved_s(&search->machine, l->cp, on_node,
+	               2.0 * wlb_machine_element_bytes(&search->machine) * tokens *
+	                       wlb_plan_kv_width(plan, &search->model));
+}
+
+/* The share of the layers that the backward pass computes again as a whole. */
+static double recomputed_share(const struct wlb_plan *plan, const struct wlb_model *model)
+{
+	double layers = 0.0;
+	for (int32_t s = 0; plan->recompute == WLB_RECOMPUTE_FULL && s < plan->layout.pp; s++)
+		for (int32_t c = 0; c < plan->interleave; c++)
+			layers += wlb_plan_layers_again(plan, model, s, c);
+	return layers / (double)model->num_hidden_layers;
 }
 
 /* A lower bound of the step time: a mean stage of a mean replica computes at full speed and moves its bytes without
@@ -39,22 +52,21 @@ static double bound_s(const struct wlb_search *search, const struct wlb_plan *pl
 {
 	const struct wlb_model *m = &search->model;
 	const struct wlb_machine *machine = &search->machine;
+	const struct wlb_cost_options *options = &search->options.cost;
 	const struct wlb_layout *l = &plan->layout;
-	double passes = plan->recompute == WLB_RECOMPUTE_FULL ? 2.0 : 1.0, layers = (double)m->num_hidden_layers;
-	double tokens = search->work.tokens / ((double)l->dp * l->cp), hidden = (double)m->hidden_size;
-	double gemm_flops_per_s = wlb_machine_gemm_most(machine);
-	double linear_s = 2.0 * wlb_plan_layer_matrices(m) * tokens / l->tp / gemm_flops_per_s;
-	double head_s = 2.0 * hidden * (double)m->vocab_size * tokens / l->tp / gemm_flops_per_s;
-	double pair_flops = 4.0 * (double)(m->num_attention_heads * m->head_dim) / l->tp;
-	double attention_s = pair_flops * search->work.pairs / ((double)l->dp * l->cp) / machine->peak_flops;
-	double products = plan->recompute == WLB_RECOMPUTE_NONE ? 2.0 : 2.5;
+	const struct wlb_layer_cost cost = {m, machine, options, plan};
+	double again = recomputed_share(plan, m), layers = (double)m->num_hidden_layers;
+	double tokens = search->work.tokens / ((double)l->dp * l->cp);
+	struct wlb_seconds linear = wlb_layer_least_s(&cost, tokens), head = wlb_head_least_s(&cost, tokens);
+	struct wlb_seconds attention = wlb_layer_attention_least_s(&cost, search->work.pairs / ((double)l->dp * l->cp));
 	int on_node = l->tp < machine->gpus_per_node ? l->tp : machine->gpus_per_node;
-	double tp_s = (1.0 - search->options.cost.tp_overlap) * moved_s(machine, l->tp, on_node, tokens * hidden * 2.0);
-	double layer_s = (2.0 + passes) * linear_s + (6.0 + 4.0 * passes) * tp_s +
-	                 attention_s * (passes / machine->attention_efficiency +
-	                                products / machine->attention_backward_efficiency);
-	*keys_s = layers * (2.0 + passes) * gather_keys_s(search, plan, tokens * l->cp) / l->pp;
-	return (layers * layer_s + 3.0 * head_s) / l->pp;
+	double bytes = tokens * (double)m->hidden_size * wlb_machine_element_bytes(machine);
+	double tp_s = (1.0 - options->tp_overlap) * moved_s(machine, l->tp, on_node, bytes);
+	double layer_s = (1.0 + again) * (linear.forward + attention.forward) + linear.backward + attention.backward +
+	                 (10.0 + 4.0 * again) * tp_s;
+	double gathers = options->trainer == WLB_COST_WORKER ? 2.0 : 3.0;
+	*keys_s = layers * (gathers + again) * gather_keys_s(search, plan, tokens * l->cp) / l->pp;
+	return (layers * layer_s + head.forward + head.backward) / l->pp;
 }
 
 /* Sets bound and guess. Dynamic context parallelism gathers at most what documents have that are too long for one
