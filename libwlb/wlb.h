@@ -3,6 +3,10 @@
  *
  * Pure C: no dependency, no input or output, no global state. Every function is re-entrant; the comment of a function
  * that allocates memory says which function frees it.
+ *
+ * Some functions are for other trainers and planners; no program of WLB calls them: wlb_nodes_ranks_on,
+ * wlb_pack_balanced, wlb_gemm_seconds, wlb_kernel_time_check, wlb_shards_lengths, wlb_shards_tokens, wlb_shards_rows,
+ * wlb_shards_pairs, wlb_curve_at, wlb_machine_gather_s, wlb_memory_stage. Each has a unit test in tests/unit/libwlb.
  */
 #ifndef WLB_H
 #define WLB_H
@@ -600,11 +604,15 @@ struct wlb_plan {
 	enum wlb_recompute recompute;
 	int32_t recompute_layers; /* WLB_RECOMPUTE_FULL: of each chunk, its first layers; 0: all (Megatron-LM:
 	                             --recompute-method block --recompute-num-layers) */
+	/* 1: the embedding, or the head with its loss, counts as a layer where layers are divided among chunks, as
+	 * Megatron-LM's --account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split. */
+	int32_t account_for_embedding, account_for_loss;
 };
 
 /* Returns 0 when the plan can run, -1 with a message otherwise. The rules: its layout passes wlb_layout_check for this
- * model, layers >= pp x interleave, interleave > 1 only with pp > 1 and micro_batches a multiple of pp (as Megatron-LM
- * requires), zero_stage 0 to 3 (2 and 3 not with pp > 1), recompute_layers not negative. */
+ * model, layers + account_for_embedding + account_for_loss >= pp x interleave, interleave > 1 only with pp > 1 and
+ * micro_batches a multiple of pp (as Megatron-LM requires), zero_stage 0 to 3 (2 and 3 not with pp > 1),
+ * recompute_layers not negative. Where pp is 1 the two accounts change nothing. */
 int wlb_plan_check(const struct wlb_plan *plan, const struct wlb_model *model, struct wlb_error *error);
 
 /* Peak bytes on each GPU of one pipeline stage. Megatron-LM: weights in use of the machine's element size, gradients of
@@ -650,7 +658,9 @@ struct wlb_pass wlb_plan_pass(const struct wlb_plan *plan, int32_t stage, int64_
 int64_t wlb_plan_warmup(const struct wlb_plan *plan, int32_t stage);
 
 /* The number of layers of a chunk of a stage, and its first layer. Chunk c of stage s has place c x pp + s in the
- * model; layers that do not divide evenly go to the first places; the last place has the head. */
+ * model; the first place has the embedding, the last the head. Layers, with what the plan accounts for, are divided
+ * evenly; those that remain go to the first places. So a chunk may be the embedding or the head alone, without a
+ * layer: Llama 3 405B (Dubey et al., 2024) has 126 layers in 16 x 8 chunks. */
 int64_t wlb_plan_layers(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage, int32_t chunk);
 int64_t wlb_plan_first_layer(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage, int32_t chunk);
 
@@ -754,6 +764,16 @@ int wlb_goodput(const struct wlb_failures *failures, struct wlb_goodput *goodput
 
 /* ---- search ------------------------------------------------------------------------------ */
 
+/* What the caller holds; the search varies all else. 0, and -1 of `recompute`, leave a value to the search. */
+struct wlb_search_fixed {
+	int tp, cp, pp, dp;
+	int32_t interleave;
+	int32_t micro_batch_windows; /* windows of seq_length in a micro-batch, as --micro-batch-size of trainers */
+	int recompute;               /* enum wlb_recompute */
+	int account_for_embedding;   /* of struct wlb_plan: 0 or 1; -1: the search chooses */
+	int account_for_loss;
+};
+
 struct wlb_search_options {
 	int32_t nodes;
 	const int32_t *gpus_of_node; /* usable GPUs of each, 0: no use of the node; NULL: the machine's gpus_per_node */
@@ -769,19 +789,25 @@ struct wlb_search_options {
 	int32_t zero_stage; /* 0 to 3, see wlb_plan */
 	struct wlb_cost_options cost;
 	enum wlb_sharding sharding;
-	int dynamic;            /* see wlb_sim_options */
+	int dynamic;       /* see wlb_sim_options */
+	int charge_limit;  /* 1: memory is charged for the longest micro-batch that is allowed, as for a program that
+	                      allocates it at the start; 0: for the longest that packing makes of the samples */
+	double near_equal; /* share by which a plan may be slower and still be preferred, 0 to 1 */
+	struct wlb_search_fixed fixed;
+	int every_gpu;          /* 1: only plans with a rank on every usable GPU, for launchers that start that many */
 	int32_t keep;           /* most candidates of each kind in the result */
 	int32_t most_simulated; /* at most this many plans are simulated */
 };
 
 /* Sets the defaults: ratio 1.25, margin 0.1, interleave up to 4, ZeRO stage 1, those of wlb_cost_options_init, adaptive
- * sharding, 10 candidates kept, at most 256 simulated; all else is zero. */
+ * sharding, plans equal within 1 %, nothing fixed (neither the embedding nor the loss counts as a layer), 10 candidates
+ * kept, at most 256 simulated; all else is zero. */
 void wlb_search_options_init(struct wlb_search_options *options, int32_t nodes, int64_t seq_length,
                              int32_t global_batch);
 
 struct wlb_candidate {
 	struct wlb_plan plan;
-	int64_t micro_batch_tokens; /* the most that one may hold */
+	int64_t micro_batch_tokens; /* of the longest, for which memory is charged: see charge_limit */
 	int32_t gpus;               /* used */
 	struct wlb_memory memory;   /* of the stage that needs the most */
 	int32_t stage;              /* with that memory */
@@ -789,16 +815,21 @@ struct wlb_candidate {
 	double bound_s;             /* lower bound of the step time */
 	double step_s;              /* simulated, mean of the samples; 0 where it was not simulated */
 	struct wlb_sim_time time;   /* parts of step_s */
+	double tokens_per_s;        /* of all GPUs; 0 where it was not simulated, as is: */
+	double utilization;         /* of the GPUs used: see struct wlb_sim_result */
 };
 
 struct wlb_search_result {
-	const struct wlb_candidate *ranked; /* simulated, by ascending step_s: the first is the best plan */
+	const struct wlb_candidate *ranked; /* simulated: the first is the best plan, the others by ascending step_s */
 	size_t ranked_count;
-	const struct wlb_candidate *misfits; /* plans that do not fit, by ascending missing_bytes */
+	const struct wlb_candidate *misfits; /* plans that do not fit: first, of each layout of powers of two, the one
+	                                        that misses least, by estimated step time */
 	size_t misfit_count;
+	double fastest_s;  /* the least step_s of all */
+	int preferred;     /* 1: the best plan is not the fastest, but nearly equal, and its layout is more usual */
 	int64_t tried;     /* plans that the machine and model allow */
 	int64_t no_memory; /* of `tried`: did not fit in memory */
-	int64_t pruned;    /* of `tried`: their bound was above the best step time */
+	int64_t pruned;    /* of `tried`: their bound was above the best step time and what is nearly equal */
 	int64_t simulated;
 	int64_t unexplored; /* of `tried`: their bound was below the best step time, but most_simulated others were
 	                     * simulated
@@ -816,12 +847,18 @@ struct wlb_search_result {
  * for each window of the batch, or of two or four windows) and recomputation (none, or full where the plan does not fit
  * otherwise) that fit the GPUs and their memory. tp divides the heads and stays inside a node; tp x cp divides a node
  * or consists of whole nodes, with chunks of at least a tile of attention; then pp; dp, outermost, is as large as the
- * GPUs and the batch allow. ZeRO-2 and 3 become 1 where pp is above 1. Nodes follow the topology.
+ * GPUs and the batch allow. ZeRO-2 and 3 become 1 where pp is above 1. Nodes follow the topology. What is fixed is
+ * held: no plan has another value, also where the rules above would leave it out (a cp that is fixed needs no
+ * alignment), but tp stays inside a node.
+ *
+ * Of plans whose step time is at most near_equal above the least, the best is the one that people would run: tp a power
+ * of two, then the fewest primes other than 2 that divide cp x pp, then the fastest.
  *
  * A plan whose bound is above the best step time is not simulated. For each other plan at least 64 micro-batches are
  * simulated where it has that many, and at least 4 x pp of a replica; the parts of the time that grow with their number
- * are scaled to all. wlb_search_free frees the result. Returns NULL with a message where the input is invalid or no
- * plan fits (the message names the plan that lacks the least memory, and how much). */
+ * are scaled to all. wlb_search_free frees the result. Returns NULL with a message where the input is invalid, no plan
+ * has what is fixed (the message names the value and the rule) or no plan fits (the message names the plan that lacks
+ * the least memory, and how much). */
 struct wlb_search_result *wlb_search(const struct wlb_model *model, const struct wlb_machine *machine,
                                      const struct wlb_search_options *options, struct wlb_error *error);
 void wlb_search_free(struct wlb_search_result *result);

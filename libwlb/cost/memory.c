@@ -91,14 +91,22 @@ static int64_t chunks_in_flight(const struct wlb_plan *plan, int32_t stage)
 	return held < total ? held : total;
 }
 
+/* Layers of the stage's largest chunk: where the embedding is accounted for, its chunk has fewer. */
+static int64_t most_layers(const struct wlb_plan *plan, const struct wlb_model *m, int32_t stage)
+{
+	int64_t first = wlb_plan_layers(plan, m, stage, 0);
+	int64_t second = plan->interleave > 1 ? wlb_plan_layers(plan, m, stage, 1) : 0;
+	return first > second ? first : second;
+}
+
 /* Bytes of all layers of a chunk, for a token. */
 static double chunk_token_bytes(const struct wanted *w, int32_t stage, int64_t longest)
 {
 	const struct wlb_plan *plan = w->plan;
-	double layers = (double)wlb_plan_layers(plan, w->model, stage, 0); /* no chunk of the stage has more */
+	double layers = (double)most_layers(plan, w->model, stage);
 	if (plan->recompute != WLB_RECOMPUTE_FULL)
 		return layers * layer_token_bytes(w, plan->recompute, longest);
-	double again = wlb_plan_layers_again(plan, w->model, stage, 0);
+	double again = plan->recompute_layers == 0 ? layers : fmin(layers, plan->recompute_layers);
 	return again * layer_token_bytes(w, WLB_RECOMPUTE_FULL, longest) +
 	       (layers - again) * layer_token_bytes(w, WLB_RECOMPUTE_SELECTIVE, longest);
 }

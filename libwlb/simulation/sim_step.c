@@ -94,7 +94,7 @@ static double reduced_s(const struct wlb_sim *sim, double pipelines_end_s)
 			double layers = (double)wlb_plan_layers(plan, &sim->model, s, c);
 			size_t q = (size_t)c * plan->layout.pp + s;
 			at_s = fmax(at_s, sim->chunk_start_s[q]) + takes_s;
-			at_s = fmax(at_s, sim->chunk_end_s[q] + takes_s / layers);
+			at_s = fmax(at_s, sim->chunk_end_s[q] + takes_s / fmax(layers, 1.0));
 		}
 		all_s = fmax(all_s, at_s);
 	}

@@ -1,5 +1,5 @@
 /* Any description of a machine: refused with a message, or one that passes its check. */
-#include "coordinator/wlb/calculators/plan/machine.h"
+#include "planner/machine.h"
 #include "tests/fuzz/scratch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

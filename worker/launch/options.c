@@ -88,6 +88,10 @@ static const struct wlb_option rows[] = {
 	{WLB_OPTION(INT64, "num-virtual-stages-per-pipeline-rank", FIELD(virtual_stages), "N",
                     "chunks of layers on each pipeline stage; above 1 the schedule is interleaved"),
          .min = 1, .max = 1 << 12, .initial = "1"},
+	{WLB_OPTION(FLAG, "account-for-embedding-in-pipeline-split", FIELD(account_for_embedding), NULL,
+                    "count the embedding as a layer where layers are divided among pipeline stages")},
+	{WLB_OPTION(FLAG, "account-for-loss-in-pipeline-split", FIELD(account_for_loss), NULL,
+                    "count the output head with its loss as a layer there")},
 	{WLB_OPTION(CHOICE, "recompute-granularity", FIELD(recompute), NULL,
                     "what is computed again in the backward pass instead of being kept; selective: norms, SwiGLU and "
                     "gathered keys; full: whole layers, from their input; the result is the same to the last bit"),

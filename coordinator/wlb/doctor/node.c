@@ -143,7 +143,7 @@ void wlb_doctor_mpi(struct wlb_doctor *doctor)
 		wlb_doctor_note(doctor, WLB_FINDING_OK, "mpi", "", "%s", output);
 	else
 		wlb_doctor_note(doctor, WLB_FINDING_WARN, "mpi", "install Open MPI on every node (Debian: openmpi-bin)",
-		                "ompi_info is not found");
+		                "ompi_info cannot be run");
 }
 
 void wlb_doctor_gpus(struct wlb_doctor *doctor)

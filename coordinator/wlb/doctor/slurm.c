@@ -20,7 +20,7 @@ static void check_version(struct wlb_doctor *doctor)
 {
 	char output[256], running[16], built[16];
 	if (wlb_doctor_ask((char *[]){"sinfo", "--version", NULL}, output, sizeof(output)) != 0) {
-		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "slurm", "install Slurm's client commands or mend PATH",
+		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "version", "install Slurm's client commands or mend PATH",
 		                "sinfo cannot be run");
 		return;
 	}

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "coordinator/wlb/calculators/plan/machine.h"
+#include "planner/machine.h"
 
 static void reads_every_machine_that_comes_with_it(void **state)
 {

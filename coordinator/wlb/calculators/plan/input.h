@@ -4,10 +4,10 @@
 
 #include <stddef.h>
 
-#include "coordinator/wlb/calculators/lengths_file.h"
-#include "coordinator/wlb/calculators/model_file.h"
-#include "coordinator/wlb/calculators/plan/machine.h"
 #include "coordinator/wlb/calculators/plan/topology.h"
+#include "planner/lengths_file.h"
+#include "planner/machine.h"
+#include "planner/model_file.h"
 
 struct wlb_plan_request {
 	const char *model, *gpu, *from, *topology, *down;
@@ -62,6 +62,10 @@ struct wlb_plan_input {
 
 int wlb_plan_input_read(const struct wlb_plan_request *request, struct wlb_plan_input *input, struct wlb_error *error);
 void wlb_plan_input_free(struct wlb_plan_input *input);
+
+/* The search for what was asked, `keep` candidates of each kind; NULL with a message. Free with wlb_search_free. */
+struct wlb_search_result *wlb_plan_input_search(const struct wlb_plan_request *request, struct wlb_plan_input *input,
+                                                int keep, struct wlb_error *error);
 
 /* The name of a node: from the topology, else its number, for which `text` provides the memory. */
 const char *wlb_plan_node_name(const struct wlb_plan_input *input, int32_t node, char *text, size_t size);

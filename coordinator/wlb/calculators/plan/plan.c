@@ -2,7 +2,6 @@
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/calculators/plan/json.h"
 #include "coordinator/wlb/calculators/plan/report.h"
-#include "coordinator/wlb/calculators/plan/search.h"
 #include "coordinator/wlb/commands.h"
 
 struct request {
@@ -26,7 +25,7 @@ static int plan(void *values, struct wlb_error *error)
 	struct wlb_search_result *result = NULL;
 	int code = WLB_EXIT_USAGE;
 	if (wlb_plan_input_read(&request->input, &input, error) == 0 &&
-	    (result = wlb_plan_search(&request->input, &input, request->top + 1, error)) != NULL)
+	    (result = wlb_plan_input_search(&request->input, &input, request->top + 1, error)) != NULL)
 		code = report(request, &input, result, error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
 	wlb_search_free(result);
 	wlb_plan_input_free(&input);

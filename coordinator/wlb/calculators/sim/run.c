@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/number.h"
-#include "coordinator/wlb/calculators/plan/samples.h"
+#include "planner/samples.h"
 
 /* In the first steps of a stream no documents have waited yet. */
 enum { SKIPPED_STEPS = 8 };
@@ -89,7 +89,8 @@ int wlb_sim_run_strategy(const struct wlb_plan_request *request, struct wlb_plan
 	/* Micro-batches of equal time, as the published packer's measured curves give them too. */
 	packing.work = wlb_sim_document_s;
 	packing.work_context = sim;
-	int rc = wlb_samples_take(&samples, input, &packing, SKIPPED_STEPS, (size_t)steps, error);
+	int rc = wlb_samples_take(&samples, &input->model, &input->stream, &packing, SKIPPED_STEPS, (size_t)steps,
+	                          error);
 	if (rc == 0)
 		rc = simulate(sim, &samples, run, error);
 	wlb_sim_free(sim);

@@ -4,7 +4,6 @@
 
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/calculators/plan/json.h"
-#include "coordinator/wlb/calculators/plan/search.h"
 #include "coordinator/wlb/calculators/sim/draw.h"
 #include "coordinator/wlb/calculators/sim/report.h"
 #include "coordinator/wlb/calculators/sim/run.h"
@@ -74,7 +73,7 @@ static int find_plan(const struct request *request, struct wlb_plan_input *input
                      struct wlb_error *error)
 {
 	enum { CANDIDATES = 1000 };
-	struct wlb_search_result *result = wlb_plan_search(&request->input, input, CANDIDATES, error);
+	struct wlb_search_result *result = wlb_plan_input_search(&request->input, input, CANDIDATES, error);
 	if (result == NULL)
 		return -1;
 	int rc = -1;

@@ -1,0 +1,247 @@
+#include "coordinator/wlb/history/show_sections.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "coordinator/wlb/output/plot.h"
+#include "coordinator/wlb/output/reply_fields.h"
+#include "coordinator/wlb/output/table.h"
+#include "coordinator/wlb/output/terminal.h"
+#include "coordinator/wlb/output/time_format.h"
+
+enum { PLOT_ROWS = 6, PLOT_MARGIN = 12, EVENTS_SHOWN = 20, CHECKPOINTS_SHOWN = 5 };
+
+/* ---- summary -------------------------------------------------------------------------------------------------- */
+
+static void print_times(const json_t *run)
+{
+	char started[32], ended[32], elapsed[32];
+	time_t begin = wlb_when_parse(wlb_field_text(run, "started_at", NULL));
+	time_t end = wlb_when_parse(wlb_field_text(run, "ended_at", NULL));
+	if (begin == (time_t)-1)
+		return;
+	wlb_when_format(begin, started, sizeof(started));
+	wlb_when_format(end, ended, sizeof(ended));
+	wlb_when_duration((long)((end == (time_t)-1 ? time(NULL) : end) - begin), elapsed, sizeof(elapsed));
+	if (end == (time_t)-1)
+		printf("  started %s, running for %s\n", started, elapsed);
+	else
+		printf("  started %s, ended %s, took %s\n", started, ended, elapsed);
+}
+
+static void print_training(const json_t *run)
+{
+	char first[32], last[32], all[32], repeated[32], tokens[32], first_loss[32], last_loss[32];
+	double parameters = json_number_value(json_object_get(json_object_get(run, "model"), "parameters"));
+	if (parameters > 0) {
+		char sequence[32], batch[32];
+		wlb_field_number(run, "seq_length", sequence, sizeof(sequence));
+		wlb_field_number(run, "global_batch_size", batch, sizeof(batch));
+		printf("  model of %.2f M parameters, sequence length %s, global batch %s\n", parameters / 1e6,
+		       sequence, batch);
+	}
+	wlb_field_number(run, "first_step", first, sizeof(first));
+	wlb_field_number(run, "last_step", last, sizeof(last));
+	if (strcmp(last, "-") == 0)
+		return;
+	wlb_field_number(run, "train_iters", all, sizeof(all));
+	wlb_field_number(run, "steps_repeated", repeated, sizeof(repeated));
+	wlb_field_number(run, "tokens", tokens, sizeof(tokens));
+	wlb_field_real(run, "first_loss", 4, first_loss, sizeof(first_loss));
+	wlb_field_real(run, "last_loss", 4, last_loss, sizeof(last_loss));
+	printf("  steps %s to %s of %s (%s repeated), loss %s to %s, %s tokens\n", first, last, all, repeated,
+	       first_loss, last_loss, tokens);
+}
+
+/* A run keeps only the newest of records whose number is bounded. */
+static void print_dropped(const json_t *run)
+{
+	static const char *const lists[] = {"events", "faults", "checkpoints", "evidence"};
+	const json_t *dropped = json_object_get(run, "dropped");
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		json_int_t count = json_integer_value(json_object_get(dropped, lists[i]));
+		if (count > 0)
+			printf("  not kept, since the run has too many: %lld of its oldest %s\n", (long long)count,
+			       lists[i]);
+	}
+}
+
+int wlb_show_summary(const json_t *run)
+{
+	char nodes[512], layout[64];
+	const char *reason = wlb_field_text(run, "reason", "");
+	wlb_field_nodes(run, nodes, sizeof(nodes));
+	wlb_field_layout(run, layout, sizeof(layout));
+	printf("Run %s: %s%s%s\n", wlb_field_text(run, "run_id", "?"), wlb_field_text(run, "state", "?"),
+	       *reason ? ": " : "", reason);
+	printf("  job '%s' of %s, layout asked for: %s\n", wlb_field_text(run, "job_name", ""),
+	       wlb_field_text(run, "user", "?"), wlb_field_text(json_object_get(run, "policy"), "layout", "-"));
+	print_times(run);
+	printf("  on %s, layout %s\n", nodes, layout);
+	print_training(run);
+	print_dropped(run);
+	return 0;
+}
+
+/* ---- tables: attempts, faults, checkpoints, events, steps ------------------------------------------------------ */
+
+struct section {
+	const char *heading;
+	int columns;
+	const char *right;         /* as in struct wlb_table */
+	const char *const *titles; /* of the columns; NULL: no line of titles */
+	size_t most;               /* only the last so many entries are printed; 0: all */
+	void (*add)(struct wlb_table *table, const json_t *entry);
+};
+
+/* Prints nothing for an empty list. */
+static int print_section(const struct section *section, const json_t *list)
+{
+	struct wlb_table table = {.columns = section->columns, .right = section->right};
+	size_t count = json_array_size(list), most = section->most;
+	size_t first = most > 0 && count > most ? count - most : 0;
+	if (count == 0)
+		return 0;
+	if (section->titles != NULL)
+		wlb_table_add(&table, section->titles);
+	for (size_t i = first; i < count; i++)
+		section->add(&table, json_array_get(list, i));
+	printf(first > 0 ? "\n%s (the last %zu of %zu)\n" : "\n%s\n", section->heading, most, count);
+	return wlb_table_print(&table, "  ", stdout);
+}
+
+static void add_attempt(struct wlb_table *table, const json_t *attempt)
+{
+	char number[32], nodes[256], layout[64], first[32], last[32], steps[80], resumed[32], started[32], elapsed[32],
+		code[32];
+	/* Only wlb-worker reports when it started; for any other command this is the time of the request. */
+	time_t begin =
+		wlb_when_parse(wlb_field_text(attempt, "started_at", wlb_field_text(attempt, "created_at", NULL)));
+	time_t end = wlb_when_parse(wlb_field_text(attempt, "ended_at", NULL));
+	wlb_field_number(attempt, "attempt", number, sizeof(number));
+	wlb_field_nodes(attempt, nodes, sizeof(nodes));
+	wlb_field_layout(attempt, layout, sizeof(layout));
+	wlb_field_number(attempt, "first_step", first, sizeof(first));
+	wlb_field_number(attempt, "last_step", last, sizeof(last));
+	snprintf(steps, sizeof(steps), strcmp(first, "-") ? "%s-%s" : "-", first, last);
+	wlb_field_number(attempt, "resumed_step", resumed, sizeof(resumed));
+	wlb_field_number(attempt, "exit_code", code, sizeof(code));
+	wlb_when_clock(begin, started, sizeof(started));
+	wlb_when_duration(begin != (time_t)-1 && end != (time_t)-1 ? (long)(end - begin) : -1, elapsed,
+	                  sizeof(elapsed));
+	wlb_table_add(table,
+	              (const char *const[]){number, wlb_field_text(attempt, "state", "-"), nodes, layout, resumed,
+	                                    steps, started, elapsed, code, wlb_field_text(attempt, "reason", "")});
+}
+
+int wlb_show_attempts(const json_t *run)
+{
+	static const char *const titles[] = {"ATTEMPT", "STATE",   "NODES",   "LAYOUT", "FROM STEP",
+	                                     "STEPS",   "STARTED", "ELAPSED", "EXIT",   "REASON"};
+	static const struct section attempts = {"Attempts", 10, "rlllrrrrrl", titles, 0, add_attempt};
+	return print_section(&attempts, json_object_get(run, "attempts"));
+}
+
+static void add_fault(struct wlb_table *table, const json_t *fault)
+{
+	char when[32], attempt[32], rank[32], step[32];
+	wlb_when_clock(wlb_when_parse(wlb_field_text(fault, "time", NULL)), when, sizeof(when));
+	wlb_field_number(fault, "attempt", attempt, sizeof(attempt));
+	wlb_field_number(fault, "rank", rank, sizeof(rank));
+	wlb_field_number(fault, "step", step, sizeof(step));
+	wlb_table_add(table, (const char *const[]){when, attempt, wlb_field_text(fault, "kind", "-"),
+	                                           wlb_field_text(fault, "node", "-"), rank, step,
+	                                           json_is_true(json_object_get(fault, "cause")) ? "cause" : "followed",
+	                                           wlb_field_text(fault, "detail", "")});
+}
+
+int wlb_show_faults(const json_t *run)
+{
+	static const char *const titles[] = {"TIME", "ATTEMPT", "FAULT", "NODE", "RANK", "STEP", "PART", "DETAIL"};
+	static const struct section faults = {"Faults", 8, "lrllrrll", titles, 0, add_fault};
+	return print_section(&faults, json_object_get(run, "faults"));
+}
+
+static void add_checkpoint(struct wlb_table *table, const json_t *checkpoint)
+{
+	char when[32], attempt[32], step[32], size[32];
+	const json_t *bytes = json_object_get(checkpoint, "bytes");
+	wlb_when_clock(wlb_when_parse(wlb_field_text(checkpoint, "time", NULL)), when, sizeof(when));
+	wlb_field_number(checkpoint, "attempt", attempt, sizeof(attempt));
+	wlb_field_number(checkpoint, "step", step, sizeof(step));
+	snprintf(size, sizeof(size), json_is_number(bytes) ? "%.1f MB" : "-", json_number_value(bytes) / 1e6);
+	wlb_table_add(table, (const char *const[]){when, attempt, step, size, wlb_field_text(checkpoint, "path", "-")});
+}
+
+int wlb_show_checkpoints(const json_t *run)
+{
+	static const char *const titles[] = {"TIME", "ATTEMPT", "STEP", "SIZE", "PATH"};
+	static const struct section checkpoints = {"Checkpoints", 5, "lrrrl", titles, CHECKPOINTS_SHOWN,
+	                                           add_checkpoint};
+	return print_section(&checkpoints, json_object_get(run, "checkpoints"));
+}
+
+static void add_event(struct wlb_table *table, const json_t *event)
+{
+	char when[32];
+	wlb_when_clock(wlb_when_parse(wlb_field_text(event, "time", NULL)), when, sizeof(when));
+	wlb_table_add(table, (const char *const[]){when, wlb_field_text(event, "kind", "-"),
+	                                           wlb_field_text(event, "detail", "")});
+}
+
+int wlb_show_events(const json_t *run)
+{
+	static const struct section events = {"Events", 3, "lll", NULL, EVENTS_SHOWN, add_event};
+	return print_section(&events, json_object_get(run, "events"));
+}
+
+static void add_step(struct wlb_table *table, const json_t *step)
+{
+	char number[32], attempt[32], loss[32], norm[32], rate[32], tokens[32], time_s[32], speed[32];
+	wlb_field_number(step, "step", number, sizeof(number));
+	wlb_field_number(step, "attempt", attempt, sizeof(attempt));
+	wlb_field_real(step, "loss", 6, loss, sizeof(loss));
+	wlb_field_real(step, "grad_norm", 4, norm, sizeof(norm));
+	wlb_field_real(step, "lr", 6, rate, sizeof(rate));
+	wlb_field_number(step, "tokens", tokens, sizeof(tokens));
+	wlb_field_real(step, "step_time_s", 3, time_s, sizeof(time_s));
+	wlb_field_real(step, "tokens_per_s", 0, speed, sizeof(speed));
+	wlb_table_add(table, (const char *const[]){number, attempt, loss, norm, rate, tokens, time_s, speed});
+}
+
+int wlb_show_steps(const json_t *steps)
+{
+	static const char *const titles[] = {"STEP", "ATTEMPT", "LOSS",    "GRAD NORM",
+	                                     "LR",   "TOKENS",  "SECONDS", "TOKENS/S"};
+	static const struct section section = {"Steps", 8, "rrrrrrrr", titles, 0, add_step};
+	return print_section(&section, steps);
+}
+
+/* ---- loss ----------------------------------------------------------------------------------------------------- */
+
+int wlb_show_loss(const json_t *run, const json_t *steps)
+{
+	const json_t *faults = json_object_get(run, "faults"), *item;
+	size_t i, count = json_array_size(steps), mark_count = json_array_size(faults);
+	struct wlb_point *points = calloc(count + 1, sizeof(*points));
+	int64_t *marks = calloc(mark_count + 1, sizeof(*marks));
+	int rc = points != NULL && marks != NULL ? 0 : -1;
+	if (rc == 0 && count > 1) {
+		json_array_foreach(steps, i, item)
+		{
+			const json_t *loss = json_object_get(item, "loss");
+			points[i].step = json_integer_value(json_object_get(item, "step"));
+			points[i].value = json_is_number(loss) ? json_number_value(loss) : NAN;
+		}
+		json_array_foreach(faults, i, item) marks[i] = json_integer_value(json_object_get(item, "step"));
+		puts("\nLoss");
+		wlb_plot(stdout, points, (int)count, marks, (int)mark_count, wlb_terminal_columns() - PLOT_MARGIN,
+		         PLOT_ROWS, wlb_terminal_unicode());
+	}
+	free(points);
+	free(marks);
+	return rc;
+}
