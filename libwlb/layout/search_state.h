@@ -52,11 +52,10 @@ struct wlb_search {
 	int64_t longest;
 	struct wlb_search_packing packings[WLB_SEARCH_PACKINGS];
 	int next_packing;
-	double longest_ratio[WLB_SEARCH_PACK_TABLE];            /* of wlb_search_longest; 0: not known yet */
-	double attention_forward_most, attention_backward_most; /* FLOP/s */
-	double tokens_of_length[WLB_SEARCH_LENGTHS];            /* [b]: in documents of 2^b to 2^(b + 1) - 1 */
-	int32_t *order, *leaf;                                  /* of nodes, as wlb_topology_order sets them */
-	int32_t *usable;                                        /* GPUs of each node, by its number */
+	double longest_ratio[WLB_SEARCH_PACK_TABLE]; /* of wlb_search_longest; 0: not known yet */
+	double tokens_of_length[WLB_SEARCH_LENGTHS]; /* [b]: in documents of 2^b to 2^(b + 1) - 1 */
+	int32_t *order, *leaf;                       /* of nodes, as wlb_topology_order sets them */
+	int32_t *usable;                             /* GPUs of each node, by its number */
 	int32_t most_usable;
 	int32_t gpus; /* usable, of all nodes */
 	struct wlb_search_plan *plans;
