@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "coordinator/wlb/calculators/plan/machine.h"
+#include "planner/machine.h"
 #include "tests/bench/planner/table.h"
 
 enum { MOST_WINDOWS = 4, MOST_INTERLEAVE = 32 };
