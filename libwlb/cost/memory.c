@@ -91,22 +91,23 @@ static int64_t chunks_in_flight(const struct wlb_plan *plan, int32_t stage)
 	return held < total ? held : total;
 }
 
-/* Layers of the stage's largest chunk: where the embedding is accounted for, its chunk has fewer. */
-static int64_t most_layers(const struct wlb_plan *plan, const struct wlb_model *m, int32_t stage)
+/* The stage's chunk with the most layers: where the embedding counts as a layer, its chunk has fewer. */
+static int32_t largest_chunk(const struct wanted *w, int32_t stage)
 {
-	int64_t first = wlb_plan_layers(plan, m, stage, 0);
-	int64_t second = plan->interleave > 1 ? wlb_plan_layers(plan, m, stage, 1) : 0;
-	return first > second ? first : second;
+	if (w->plan->interleave == 1)
+		return 0;
+	return wlb_plan_layers(w->plan, w->model, stage, 1) > wlb_plan_layers(w->plan, w->model, stage, 0);
 }
 
-/* Bytes of all layers of a chunk, for a token. */
+/* Bytes of all layers of the largest chunk, for a token. */
 static double chunk_token_bytes(const struct wanted *w, int32_t stage, int64_t longest)
 {
 	const struct wlb_plan *plan = w->plan;
-	double layers = (double)most_layers(plan, w->model, stage);
+	int32_t chunk = largest_chunk(w, stage);
+	double layers = (double)wlb_plan_layers(plan, w->model, stage, chunk);
 	if (plan->recompute != WLB_RECOMPUTE_FULL)
 		return layers * layer_token_bytes(w, plan->recompute, longest);
-	double again = plan->recompute_layers == 0 ? layers : fmin(layers, plan->recompute_layers);
+	double again = wlb_plan_layers_again(plan, w->model, stage, chunk);
 	return again * layer_token_bytes(w, WLB_RECOMPUTE_FULL, longest) +
 	       (layers - again) * layer_token_bytes(w, WLB_RECOMPUTE_SELECTIVE, longest);
 }

@@ -1,9 +1,9 @@
 #include <stdlib.h>
 
-#include "libwlb/layout/search_bound.h"
 #include "libwlb/layout/search_choose.h"
 #include "libwlb/layout/search_enumerate.h"
 #include "libwlb/layout/search_fixed.h"
+#include "libwlb/layout/search_pack.h"
 
 void wlb_search_options_init(struct wlb_search_options *options, int32_t nodes, int64_t seq_length,
                              int32_t global_batch)
@@ -127,6 +127,7 @@ struct wlb_search_result *wlb_search(const struct wlb_model *model, const struct
 	struct wlb_search search = {.model = *model, .machine = *machine, .options = *options};
 	struct wlb_search_found *found = calloc(1, sizeof(*found));
 	int rc = found == NULL ? wlb_fail(error, "out of memory for the search") : run(&search, found, error);
+	wlb_search_packings_free(&search);
 	free(search.tokens);
 	free(search.order);
 	free(search.leaf);

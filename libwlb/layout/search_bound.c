@@ -22,21 +22,6 @@ static double gather_keys_s(const struct wlb_search *search, const struct wlb_pl
 	return (1.0 - search->options.cost.cp_overlap) * moved_s(&search->machine, l->cp, on_node, tokens * bytes);
 }
 
-/* The share of its layers that the backward pass computes again as a whole, of the stage with the least. */
-static double recomputed_share(const struct wlb_plan *plan, const struct wlb_model *model)
-{
-	double least = plan->recompute == WLB_RECOMPUTE_FULL ? 1.0 : 0.0;
-	for (int32_t s = 0; least > 0.0 && plan->recompute_layers > 0 && s < plan->layout.pp; s++) {
-		double again = 0.0, layers = 0.0;
-		for (int32_t c = 0; c < plan->interleave; c++) {
-			again += wlb_plan_layers_again(plan, model, s, c);
-			layers += (double)wlb_plan_layers(plan, model, s, c);
-		}
-		least = layers > 0.0 ? fmin(least, again / layers) : least;
-	}
-	return least;
-}
-
 /* Seconds of one layer and of the head for the tokens of a mean replica in a step, forward and backward. */
 struct work {
 	double layer_s; /* at full speed, moving its bytes without waiting */
@@ -46,18 +31,17 @@ struct work {
 
 static struct work work_of(const struct wlb_search *search, const struct wlb_plan *plan)
 {
-	const struct wlb_model *m = &search->model;
 	const struct wlb_machine *machine = &search->machine;
 	const struct wlb_cost_options *options = &search->options.cost;
 	const struct wlb_layout *l = &plan->layout;
-	const struct wlb_layer_cost cost = {m, machine, options, plan};
-	double again = recomputed_share(plan, m), ranks = (double)l->dp * l->cp, tokens = search->work.tokens / ranks;
+	const struct wlb_layer_cost cost = {&search->model, machine, options, plan};
+	double again = plan->recompute == WLB_RECOMPUTE_FULL ? 1.0 : 0.0, ranks = (double)l->dp * l->cp;
+	double tokens = search->work.tokens / ranks;
 	struct wlb_seconds linear = wlb_layer_least_s(&cost, tokens), head = wlb_head_least_s(&cost, tokens);
 	struct wlb_seconds attention = wlb_layer_attention_least_s(&cost, search->work.pairs / ranks);
 	int on_node = l->tp < machine->gpus_per_node ? l->tp : machine->gpus_per_node;
-	double bytes = tokens * (double)m->hidden_size * wlb_machine_element_bytes(machine);
+	double bytes = tokens * (double)search->model.hidden_size * wlb_machine_element_bytes(machine);
 	double tp_s = (1.0 - options->tp_overlap) * moved_s(machine, l->tp, on_node, bytes);
-	/* wlb-worker keeps the keys that it has gathered. */
 	double gathers = options->trainer == WLB_COST_WORKER ? 2.0 : 3.0;
 	return (struct work){
 		.layer_s = (1.0 + again) * (linear.forward + attention.forward) + linear.backward + attention.backward +
