@@ -822,8 +822,8 @@ struct wlb_candidate {
 struct wlb_search_result {
 	const struct wlb_candidate *ranked; /* simulated: the first is the best plan, the others by ascending step_s */
 	size_t ranked_count;
-	const struct wlb_candidate *misfits; /* plans that do not fit: first, of each layout of powers of two, the one
-	                                        that misses least, by estimated step time */
+	const struct wlb_candidate *misfits; /* plans that do not fit: first, of each layout of powers of two of which
+	                                        no plan fits, the one that misses least */
 	size_t misfit_count;
 	double fastest_s;  /* the least step_s of all */
 	int preferred;     /* 1: the best plan is not the fastest, but nearly equal, and its layout is more usual */

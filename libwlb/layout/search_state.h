@@ -18,6 +18,8 @@ struct wlb_search_plan {
 	double guess_s;      /* estimated time of a step: the bound and the likely additions to it */
 	int64_t most_layers; /* of a stage that is not the last */
 	int64_t last_layers; /* of the last stage */
+	int misfit_group;    /* 0: of a layout (tp, cp, pp) of powers of two of which no plan fits, the one that misses
+	                        least; 1: the same of another layout; 2: all others */
 };
 
 /* Shares of a micro-batch in the batch, in windows, for which the longest micro-batch is known: 2^FIRST and from there
@@ -57,8 +59,8 @@ struct wlb_search {
 	int32_t *order, *leaf;                       /* of nodes, as wlb_topology_order sets them */
 	int32_t *usable;                             /* GPUs of each node, by its number */
 	int32_t most_usable;
-	int32_t gpus; /* usable, of all nodes */
-	struct wlb_search_plan *plans;
+	int32_t gpus;                  /* usable, of all nodes */
+	struct wlb_search_plan *plans; /* those with the same tp, cp and pp follow each other */
 	size_t count, capacity;
 };
 

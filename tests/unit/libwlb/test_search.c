@@ -369,7 +369,7 @@ static void usual_layouts_come_first_among_near_equals(void **state)
 	struct wlb_model model = small_model();
 	struct wlb_machine machine = h100();
 	machine.gpus_per_node = 3;
-	machine.memory_bytes = 9e9;
+	machine.memory_bytes = 7.5e9;
 	struct wlb_step sample = equal_step(1, lengths, LENGTHS);
 	struct wlb_search_options options = small_options(1, &sample);
 	options.fixed.dp = 1;
