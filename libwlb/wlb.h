@@ -484,9 +484,11 @@ struct wlb_machine {
 	 * result in waves of one tile on each. A tile takes its depth and `gemm_tile_depth` more: the time before its
 	 * first product and after its last. processors 0: no tiles. */
 	int32_t processors;
+	int32_t collective_processors; /* of them that a collective at node_link's speed occupies: products beside it
+	                                  have the others */
 	int32_t gemm_tile_rows, gemm_tile_columns;
 	double gemm_tile_depth;
-	struct wlb_gemm_rates gemm; /* if measured, used instead of the four fields above and gemm_efficiency */
+	struct wlb_gemm_rates gemm;           /* if measured, used instead of the tile's fields and gemm_efficiency */
 	struct wlb_attention_rates attention; /* if measured, used instead of the attention fields above */
 };
 
@@ -512,6 +514,9 @@ double wlb_machine_gemm_most(const struct wlb_machine *machine);
  * forward or backward, 1 <= q_tokens <= k_tokens. */
 double wlb_machine_attention_s(const struct wlb_machine *machine, int heads, int head_dim, double q_tokens,
                                double k_tokens, int backward);
+
+/* The highest rate of attention, FLOP/s as above. */
+double wlb_machine_attention_most(const struct wlb_machine *machine, int backward);
 
 /* Collectives of NCCL's ring: `ranks` ranks, `ranks_per_node` of them on each node, each rank holding `bytes` of the
  * result (all-gather) or of the input (reduce-scatter): both take the same time, seconds. A ring that leaves the node
@@ -545,20 +550,38 @@ int wlb_topology_order(const struct wlb_topology *topology, int32_t nodes, int32
 
 /* ---- how a training program runs ------------------------------------------------------------ */
 
-/* Which communication runs beside computation, and the types in memory. */
-struct wlb_cost_options {
-	double tp_overlap;      /* share of tensor-parallel communication hidden behind computation, 0 to 1 */
-	double cp_overlap;      /* the same, context-parallel */
-	int overlap_gradients;  /* 1: gradients are reduced as soon as the last backward pass has them */
-	int overlap_parameters; /* 1: weights are gathered beside the first forward passes of the next step */
-	int overlap_pp;         /* 1: a stage goes on while it sends and receives */
-	int32_t gradient_bytes; /* of an element of the gradients that are summed and reduced: 4 float32, 2 bfloat16 */
-	int keep_outputs;       /* 1: a stage keeps what it has sent until its backward pass; 0: it frees it */
-	int full_attention;     /* 1: FLOPs of utilization count attention to later tokens too, as Megatron-LM does */
+/* The program that trains: which operations it has. */
+enum wlb_cost_trainer {
+	WLB_COST_MEGATRON, /* Megatron-LM, and programs like it: fused matrices of queries, keys and values and of
+	                         gate and up; bfloat16 with a float32 master weight */
+	WLB_COST_WORKER,   /* wlb-worker: each matrix by itself, one type for all; WLB_RECOMPUTE_SELECTIVE computes
+	                         norms and the gated product again, and attention is fused under all three */
 };
 
-/* Sets the defaults. */
+/* Which communication runs beside computation, and the types in memory. */
+struct wlb_cost_options {
+	enum wlb_cost_trainer trainer;
+	double tp_overlap;       /* share of tensor-parallel communication hidden behind computation, 0 to 1 */
+	double cp_overlap;       /* the same, context-parallel */
+	int overlap_gradients;   /* 1: gradients are reduced as soon as the last backward pass has them */
+	int overlap_parameters;  /* 1: weights are gathered beside the first forward passes of the next step */
+	int overlap_pp;          /* 1: a stage goes on while it sends and receives */
+	int32_t gradient_bytes;  /* of an element of the gradients that are summed and reduced: 4 float32, 2 bfloat16 */
+	int keep_outputs;        /* 1: a stage keeps what it has sent until its backward pass; 0: it frees it */
+	int release_activations; /* 1: outputs of norms and the gated product are freed after their use and computed
+	                            again in the backward pass, with WLB_RECOMPUTE_SELECTIVE */
+	int full_attention;      /* 1: FLOPs of utilization count attention to later tokens too, as Megatron-LM does */
+};
+
+/* Sets the defaults: how Megatron-LM runs with the options that its published measurements have (README.md of r0.8:
+ * --overlap-grad-reduce, --overlap-param-gather, --tp-comm-overlap, communication of pp overlapped by default; float32
+ * gradients, which its arguments.py sets for bfloat16; outputs of stages freed after they were sent). Keys and values
+ * are gathered before attention and not hidden, as Llama 3 does (Dubey et al. 2024). */
 void wlb_cost_options_init(struct wlb_cost_options *options);
+
+/* Sets how wlb-worker runs on a machine: gradients overlap with the last backward pass and sends with computation; all
+ * other communication does not. */
+void wlb_cost_options_worker(struct wlb_cost_options *options, const struct wlb_machine *machine);
 
 /* Returns 0 when every field is in its range, -1 with the field, its value and the rule otherwise. */
 int wlb_cost_options_check(const struct wlb_cost_options *options, struct wlb_error *error);
@@ -579,6 +602,8 @@ struct wlb_plan {
 	int32_t micro_batches; /* of each data-parallel replica in a step */
 	int32_t zero_stage;    /* 0 to 3 (Rajbhandari et al. 2020), over the dp x cp ranks that hold the same weights */
 	enum wlb_recompute recompute;
+	int32_t recompute_layers; /* WLB_RECOMPUTE_FULL: of each chunk, its first layers; 0: all (Megatron-LM:
+	                             --recompute-method block --recompute-num-layers) */
 	/* 1: the embedding, or the head with its loss, counts as a layer where layers are divided among chunks, as
 	 * Megatron-LM's --account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split. */
 	int32_t account_for_embedding, account_for_loss;
@@ -586,12 +611,13 @@ struct wlb_plan {
 
 /* Returns 0 when the plan can run, -1 with a message otherwise. The rules: its layout passes wlb_layout_check for this
  * model, layers + account_for_embedding + account_for_loss >= pp x interleave, interleave > 1 only with pp > 1 and
- * micro_batches a multiple of pp (as Megatron-LM requires), zero_stage 0 to 3 (2 and 3 not with pp > 1). Where pp is
- * 1 the two accounts change nothing. */
+ * micro_batches a multiple of pp (as Megatron-LM requires), zero_stage 0 to 3 (2 and 3 not with pp > 1),
+ * recompute_layers not negative. Where pp is 1 the two accounts change nothing. */
 int wlb_plan_check(const struct wlb_plan *plan, const struct wlb_model *model, struct wlb_error *error);
 
-/* Peak bytes on each GPU of one pipeline stage. Mixed precision as in Megatron-LM: bfloat16 weights, float32 gradients,
- * and 12 bytes a parameter of optimizer states (master weight and two moments of Adam). */
+/* Peak bytes on each GPU of one pipeline stage. Megatron-LM: weights in use of the machine's element size, gradients of
+ * options->gradient_bytes, and 12 bytes a parameter of optimizer states (master weight and two moments of Adam);
+ * wlb-worker: weights, gradients and two moments of one size. */
 struct wlb_memory {
 	double weights;
 	double gradients;
@@ -605,6 +631,11 @@ struct wlb_memory {
 
 /* Memory of stage 0 to pp - 1 where the largest micro-batch has `tokens` tokens and its longest document `longest`
  * (used only where nothing is recomputed). The plan must have passed wlb_plan_check. */
+struct wlb_memory wlb_memory_stage_of(const struct wlb_plan *plan, const struct wlb_model *model,
+                                      const struct wlb_machine *machine, const struct wlb_cost_options *options,
+                                      int32_t stage, int64_t tokens, int64_t longest, double margin);
+
+/* The same for bfloat16 and the options of wlb_cost_options_init. */
 struct wlb_memory wlb_memory_stage(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage,
                                    int64_t tokens, int64_t longest, double margin);
 
@@ -791,8 +822,8 @@ struct wlb_candidate {
 struct wlb_search_result {
 	const struct wlb_candidate *ranked; /* simulated: the first is the best plan, the others by ascending step_s */
 	size_t ranked_count;
-	const struct wlb_candidate *misfits; /* plans that do not fit: first, of each layout of powers of two, the one
-	                                        that misses least, by estimated step time */
+	const struct wlb_candidate *misfits; /* plans that do not fit: first, of each layout of powers of two of which
+	                                        no plan fits, the one that misses least */
 	size_t misfit_count;
 	double fastest_s;  /* the least step_s of all */
 	int preferred;     /* 1: the best plan is not the fastest, but nearly equal, and its layout is more usual */

@@ -137,5 +137,7 @@ int wlb_plan_check(const struct wlb_plan *plan, const struct wlb_model *model, s
 		                   error);
 	if (plan->recompute < WLB_RECOMPUTE_NONE || plan->recompute > WLB_RECOMPUTE_FULL)
 		return refuse_plan(plan, "recompute must be none, selective or full", error);
+	if (plan->recompute_layers < 0)
+		return refuse_plan(plan, "recompute_layers must not be negative", error);
 	return 0;
 }

@@ -1,9 +1,9 @@
 #include <stdlib.h>
 
-#include "libwlb/layout/search_bound.h"
 #include "libwlb/layout/search_choose.h"
 #include "libwlb/layout/search_enumerate.h"
 #include "libwlb/layout/search_fixed.h"
+#include "libwlb/layout/search_pack.h"
 
 void wlb_search_options_init(struct wlb_search_options *options, int32_t nodes, int64_t seq_length,
                              int32_t global_batch)
@@ -125,9 +125,9 @@ struct wlb_search_result *wlb_search(const struct wlb_model *model, const struct
 	    check(options, machine, error) < 0)
 		return NULL;
 	struct wlb_search search = {.model = *model, .machine = *machine, .options = *options};
-	wlb_search_rates(&search);
 	struct wlb_search_found *found = calloc(1, sizeof(*found));
 	int rc = found == NULL ? wlb_fail(error, "out of memory for the search") : run(&search, found, error);
+	wlb_search_packings_free(&search);
 	free(search.tokens);
 	free(search.order);
 	free(search.leaf);

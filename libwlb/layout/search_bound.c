@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "libwlb/cost/layer.h"
 #include "libwlb/layout/plan.h"
 
 /* Seconds of a collective that are proportional to its bytes, without its latency. */
@@ -21,17 +22,6 @@ static double gather_keys_s(const struct wlb_search *search, const struct wlb_pl
 	return (1.0 - search->options.cost.cp_overlap) * moved_s(&search->machine, l->cp, on_node, tokens * bytes);
 }
 
-/* The highest rate of attention, FLOP/s, as its machine fields or its measured grid have it. */
-static double attention_most(const struct wlb_machine *machine, int backward)
-{
-	const struct wlb_attention_rates *rates = &machine->attention;
-	double efficiency = backward ? machine->attention_backward_efficiency : machine->attention_efficiency;
-	double most = rates->q_count == 0 ? machine->peak_flops * efficiency : 0.0;
-	for (int32_t i = 0; i < rates->q_count * rates->k_count; i++)
-		most = fmax(most, (backward ? rates->backward_flops_per_s : rates->forward_flops_per_s)[i]);
-	return most;
-}
-
 /* Seconds of one layer and of the head for the tokens of a mean replica in a step, forward and backward. */
 struct work {
 	double layer_s; /* at full speed, moving its bytes without waiting */
@@ -41,26 +31,23 @@ struct work {
 
 static struct work work_of(const struct wlb_search *search, const struct wlb_plan *plan)
 {
-	const struct wlb_model *m = &search->model;
 	const struct wlb_machine *machine = &search->machine;
+	const struct wlb_cost_options *options = &search->options.cost;
 	const struct wlb_layout *l = &plan->layout;
-	double passes = plan->recompute == WLB_RECOMPUTE_FULL ? 2.0 : 1.0;
-	double tokens = search->work.tokens / ((double)l->dp * l->cp), hidden = (double)m->hidden_size;
-	double gemm_flops_per_s = wlb_machine_gemm_most(machine);
-	double linear_s = 2.0 * wlb_plan_layer_matrices(m) * tokens / l->tp / gemm_flops_per_s;
-	double head_s = 2.0 * hidden * (double)m->vocab_size * tokens / l->tp / gemm_flops_per_s;
-	double pair_flops = 4.0 * (double)(m->num_attention_heads * m->head_dim) / l->tp;
-	double attention_flops = pair_flops * search->work.pairs / ((double)l->dp * l->cp);
-	double products = plan->recompute == WLB_RECOMPUTE_NONE ? 2.0 : 2.5;
+	const struct wlb_layer_cost cost = {&search->model, machine, options, plan};
+	double again = plan->recompute == WLB_RECOMPUTE_FULL ? 1.0 : 0.0, ranks = (double)l->dp * l->cp;
+	double tokens = search->work.tokens / ranks;
+	struct wlb_seconds linear = wlb_layer_least_s(&cost, tokens), head = wlb_head_least_s(&cost, tokens);
+	struct wlb_seconds attention = wlb_layer_attention_least_s(&cost, search->work.pairs / ranks);
 	int on_node = l->tp < machine->gpus_per_node ? l->tp : machine->gpus_per_node;
-	double bytes = tokens * hidden * wlb_machine_element_bytes(machine);
-	double tp_s = (1.0 - search->options.cost.tp_overlap) * moved_s(machine, l->tp, on_node, bytes);
+	double bytes = tokens * (double)search->model.hidden_size * wlb_machine_element_bytes(machine);
+	double tp_s = (1.0 - options->tp_overlap) * moved_s(machine, l->tp, on_node, bytes);
+	double gathers = options->trainer == WLB_COST_WORKER ? 2.0 : 3.0;
 	return (struct work){
-		.layer_s = (2.0 + passes) * linear_s + (6.0 + 4.0 * passes) * tp_s +
-	                   attention_flops * (passes / search->attention_forward_most +
-	                                      products / search->attention_backward_most),
-		.keys_s = (2.0 + passes) * gather_keys_s(search, plan, tokens * l->cp),
-		.head_s = 3.0 * head_s,
+		.layer_s = (1.0 + again) * (linear.forward + attention.forward) + linear.backward + attention.backward +
+	                   (10.0 + 4.0 * again) * tp_s,
+		.keys_s = (gathers + again) * gather_keys_s(search, plan, tokens * l->cp),
+		.head_s = head.forward + head.backward,
 	};
 }
 
@@ -92,10 +79,4 @@ void wlb_search_bound(const struct wlb_search *search, struct wlb_search_plan *f
 	/* Adds the bubble of equal micro-batches. */
 	double bubble = (plan->layout.pp - 1) / ((double)plan->micro_batches * plan->interleave);
 	found->guess_s = longest_stage_s(found, likely_s, work.head_s) * (1.0 + bubble);
-}
-
-void wlb_search_rates(struct wlb_search *search)
-{
-	search->attention_forward_most = attention_most(&search->machine, 0);
-	search->attention_backward_most = attention_most(&search->machine, 1);
 }

@@ -145,13 +145,14 @@ static struct wlb_candidate *copy(const struct wlb_search_plan *const *from, siz
 
 static int fill_result(struct choice *choice, struct wlb_search_found *found, struct wlb_error *error)
 {
-	const struct wlb_search *search = choice->search;
+	struct wlb_search *search = choice->search;
 	const struct wlb_search_options *options = &search->options;
 	struct wlb_search_result *r = &found->result;
 	qsort(choice->simulated, choice->simulated_count, sizeof(*choice->simulated), by_time);
 	r->gpus = search->gpus;
 	r->fastest_s = choice->simulated[0]->candidate.step_s;
 	r->preferred = wlb_search_prefer(choice->simulated, choice->simulated_count, options->near_equal);
+	wlb_search_group_misfits(search);
 	if (wlb_search_order_misfits(choice->misfits, choice->misfit_count) < 0)
 		return wlb_fail(error, "out of memory for %zu plans", choice->misfit_count);
 	size_t keep = (size_t)options->keep, gpus = (size_t)r->gpus;

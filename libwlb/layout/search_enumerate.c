@@ -27,8 +27,9 @@ static int add(struct wlb_search *search, const struct wlb_search_plan *plan, st
 /* Charges the stage where it needs more than those before. */
 static void weigh_stage(const struct wlb_search *search, struct wlb_candidate *c, int32_t stage)
 {
-	struct wlb_memory memory = wlb_memory_stage(&c->plan, &search->model, stage, c->micro_batch_tokens,
-	                                            search->longest, search->options.memory_margin);
+	const struct wlb_search_options *o = &search->options;
+	struct wlb_memory memory = wlb_memory_stage_of(&c->plan, &search->model, &search->machine, &o->cost, stage,
+	                                               c->micro_batch_tokens, search->longest, o->memory_margin);
 	if (stage > 0 && memory.total <= c->memory.total)
 		return;
 	c->memory = memory;

@@ -4,19 +4,11 @@
 
 #include "libwlb/layout/search_state.h"
 
-struct wlb_search_packed {
-	int64_t *tokens; /* of `count` documents; owned, as all arrays here */
-	int32_t *bin_of;
-	struct wlb_packed_span *spans; /* in the order of micro-batches */
-	size_t count;
-	int64_t longest; /* tokens of the longest micro-batch */
-};
-
-/* Packs documents of the samples of about `tokens` tokens into `bins` micro-batches of at most max_tokens. Returns 0, 1
- * where they do not fit, or -1 if out of memory. The result must be freed in each of these cases. */
-int wlb_search_pack(const struct wlb_search *search, double tokens, int32_t bins, int64_t max_tokens,
-                    struct wlb_search_packed *packed, struct wlb_error *error);
-void wlb_search_packed_free(struct wlb_search_packed *packed);
+/* Packs documents of the samples into `bins` micro-batches whose mean share of the batch is `windows` windows. The
+ * result belongs to the search, and is valid until the next call. Returns NULL if out of memory. */
+const struct wlb_search_packing *wlb_search_pack(struct wlb_search *search, double windows, int32_t bins,
+                                                 struct wlb_error *error);
+void wlb_search_packings_free(struct wlb_search *search);
 
 /* Most tokens that a micro-batch may hold whose share of the batch is `windows` windows. */
 int64_t wlb_search_limit(const struct wlb_search *search, double windows);

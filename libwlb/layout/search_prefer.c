@@ -42,39 +42,40 @@ int wlb_search_prefer(const struct wlb_search_plan **plans, size_t count, double
 	return 1;
 }
 
-/* A plan that does not fit, and its place in the order. */
+static int same_layout(const struct wlb_search_plan *a, const struct wlb_search_plan *b)
+{
+	const struct wlb_layout *x = &a->candidate.plan.layout, *y = &b->candidate.plan.layout;
+	return x->tp == y->tp && x->cp == y->cp && x->pp == y->pp;
+}
+
+void wlb_search_group_misfits(struct wlb_search *search)
+{
+	for (size_t i = 0, end; i < search->count; i = end) {
+		struct wlb_search_plan *least = &search->plans[i];
+		for (end = i; end < search->count && same_layout(&search->plans[i], &search->plans[end]); end++) {
+			search->plans[end].misfit_group = 2;
+			if (search->plans[end].candidate.missing_bytes < least->candidate.missing_bytes)
+				least = &search->plans[end];
+		}
+		if (least->candidate.missing_bytes > 0.0)
+			least->misfit_group = wlb_search_unusual(&least->candidate.plan.layout) > 0;
+	}
+}
+
+/* A plan that does not fit; small, since there may be many. */
 struct misfit {
+	double missing_bytes;
+	int group;
 	const struct wlb_search_plan *plan;
-	int group; /* 0: the one of its layout that misses least, all powers of two; 1: of another layout; 2: not the
-	              one that misses least */
 };
-
-static int order(double p, double q)
-{
-	return p < q ? -1 : p > q;
-}
-
-/* By tp, cp and pp, which come before dp. */
-static int compare_layouts(const struct wlb_search_plan *a, const struct wlb_search_plan *b)
-{
-	return memcmp(&a->candidate.plan.layout, &b->candidate.plan.layout, offsetof(struct wlb_layout, dp));
-}
-
-static int by_layout(const void *a, const void *b)
-{
-	const struct wlb_search_plan *x = ((const struct misfit *)a)->plan, *y = ((const struct misfit *)b)->plan;
-	int layout = compare_layouts(x, y);
-	int missing = layout != 0 ? layout : order(x->candidate.missing_bytes, y->candidate.missing_bytes);
-	return missing != 0 ? missing : (x > y) - (x < y);
-}
 
 static int by_group(const void *a, const void *b)
 {
 	const struct misfit *x = a, *y = b;
 	if (x->group != y->group)
 		return x->group - y->group;
-	int guess = order(x->plan->guess_s, y->plan->guess_s);
-	return guess != 0 ? guess : by_layout(a, b);
+	double p = x->missing_bytes, q = y->missing_bytes;
+	return p != q ? (p < q ? -1 : 1) : (x->plan > y->plan) - (x->plan < y->plan);
 }
 
 int wlb_search_order_misfits(const struct wlb_search_plan **plans, size_t count)
@@ -83,12 +84,7 @@ int wlb_search_order_misfits(const struct wlb_search_plan **plans, size_t count)
 	if (all == NULL)
 		return -1;
 	for (size_t i = 0; i < count; i++)
-		all[i].plan = plans[i];
-	qsort(all, count, sizeof(*all), by_layout);
-	for (size_t i = 0; i < count; i++) {
-		int first = i == 0 || compare_layouts(all[i - 1].plan, all[i].plan) != 0;
-		all[i].group = first ? wlb_search_unusual(&all[i].plan->candidate.plan.layout) > 0 : 2;
-	}
+		all[i] = (struct misfit){plans[i]->candidate.missing_bytes, plans[i]->misfit_group, plans[i]};
 	qsort(all, count, sizeof(*all), by_group);
 	for (size_t i = 0; i < count; i++)
 		plans[i] = all[i].plan;

@@ -12,8 +12,11 @@ int wlb_search_unusual(const struct wlb_layout *layout);
  * equals. The plans are by ascending step time, `count` of them simulated. Returns 1 where that changes the first. */
 int wlb_search_prefer(const struct wlb_search_plan **plans, size_t count, double share);
 
-/* Orders plans that do not fit: of each tp x cp x pp the plan that misses least, powers of two before others, by
- * ascending guess; then all others, by ascending guess. Returns -1 if out of memory. */
+/* Sets misfit_group of all plans. */
+void wlb_search_group_misfits(struct wlb_search *search);
+
+/* Orders plans that do not fit by group, and those of a group by ascending missing bytes. Returns -1 if out of memory.
+ */
 int wlb_search_order_misfits(const struct wlb_search_plan **plans, size_t count);
 
 #endif

@@ -81,23 +81,19 @@ static int simulate(const struct wlb_search *search, struct wlb_candidate *c, in
 	return rc;
 }
 
-int wlb_search_simulate(const struct wlb_search *search, struct wlb_candidate *c, struct wlb_error *error)
+int wlb_search_simulate(struct wlb_search *search, struct wlb_candidate *c, struct wlb_error *error)
 {
 	int32_t m = simulated_micro_batches(&c->plan), dp = c->plan.layout.dp;
 	int32_t replicas = m < WANTED_MICRO_BATCHES ? WANTED_MICRO_BATCHES / m : 1;
 	replicas = replicas < dp ? replicas : dp;
-	struct wlb_search_packed packed;
-	struct wlb_step step = {.micro_batches = replicas * m};
-	double all = (double)c->plan.micro_batches * dp, windows = search->options.global_batch / all;
-	int rc = wlb_search_pack(search, search->work.tokens * step.micro_batches / all, step.micro_batches,
-	                         wlb_search_limit(search, windows), &packed, error);
-	if (rc == 0) {
-		step.spans = packed.spans;
-		step.count = packed.count;
-		rc = simulate(search, c, m, &step, error);
-		if (!search->options.charge_limit)
-			c->micro_batch_tokens = packed.longest;
-	}
-	wlb_search_packed_free(&packed);
-	return rc < 0 ? -1 : 0;
+	double windows = search->options.global_batch / ((double)c->plan.micro_batches * dp);
+	const struct wlb_search_packing *packing = wlb_search_pack(search, windows, replicas * m, error);
+	if (packing == NULL)
+		return -1;
+	if (!packing->fits)
+		return 0;
+	const struct wlb_step step = {.micro_batches = replicas * m, .spans = packing->spans, .count = packing->count};
+	if (!search->options.charge_limit)
+		c->micro_batch_tokens = packing->longest;
+	return simulate(search, c, m, &step, error);
 }

@@ -29,7 +29,7 @@ struct layout_case {
 /* tp, cp, pp, dp, interleave, layers, key heads, tied. The vocabulary and the intermediate size divide by none. */
 #define CASE(a, b, c, d, v, l, k, t)                                                                                   \
 	{                                                                                                              \
-		{{a, b, c, d}, v, 8, 1, WLB_RECOMPUTE_SELECTIVE, 0, 0}, l, k, t                                              \
+		{{a, b, c, d}, v, 8, 1, WLB_RECOMPUTE_SELECTIVE, 0, 0, 0}, l, k, t                                     \
 	}
 
 static const struct layout_case cases[] = {
