@@ -9,7 +9,7 @@
 #include "common/number.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/run/gpu_type.h"
-#include "coordinator/wlb/run/say.h"
+#include "coordinator/wlb/run/print.h"
 #include "planner/plan_record.h"
 #include "worker/launch/auto_request.h"
 
@@ -159,7 +159,7 @@ static int leave_idle(const struct wlb_layout *layout, struct wlb_attempt *attem
 	char *text = idle > 0 ? wlb_hostlist_fold(attempt->nodes + kept, idle, NULL) : NULL;
 	if (text != NULL) {
 		json_object_set_new(record, "idle", json_string(text));
-		wlb_run_say("no layout uses %s: %s idle", text, idle == 1 ? "it is" : "they are");
+		wlb_run_print("no layout uses %s: %s idle", text, idle == 1 ? "it is" : "they are");
 	}
 	free(text);
 	for (int i = kept; i < attempt->node_count; i++) {
@@ -222,7 +222,7 @@ static void plan_fixed(struct wlb_auto_request *request, struct wlb_attempt *att
 	if (wlb_auto_find(request, &found, &error) == 0)
 		attempt->plan = wlb_plan_record(request, &found);
 	else
-		wlb_run_say("nothing is predicted for the layout that was asked for: %s", error.message);
+		wlb_run_print("nothing is predicted for the layout that was asked for: %s", error.message);
 	wlb_auto_free(&found);
 }
 
@@ -237,8 +237,8 @@ int wlb_run_plan(const struct wlb_run *run, struct wlb_attempt *attempt, struct 
 		return rc < 0 || attempt->has_layout ? -1 : 0;
 	if (rc > 0) {
 		if (missing != NULL && policy.kind == WLB_POLICY_AUTO)
-			wlb_run_say("the model is not known, so the layout is data parallel; add %s for a better one",
-			            missing);
+			wlb_run_print("the model is not known, so the layout is data parallel; add %s for a better one",
+			              missing);
 		return 0;
 	}
 	command.request.nodes = (struct wlb_nodes){
