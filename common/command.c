@@ -93,12 +93,21 @@ static int run_words(const struct wlb_program *program, int argc, char **argv)
 	return WLB_EXIT_DONE;
 }
 
-int wlb_program_main(const struct wlb_program *program, int argc, char **argv)
+/* A command whose output was not written completely (a full disk) has failed. */
+static int check_output(const char *name, int code)
 {
-	int code = run_words(program, argc, argv);
-	/* A command whose output was not written completely (a full disk) has failed. */
 	if (code != WLB_EXIT_DONE || (fflush(stdout) == 0 && !ferror(stdout)))
 		return code;
-	fprintf(stderr, "%s: output could not be written: %s\n", program->name, strerror(errno));
+	fprintf(stderr, "%s: output could not be written: %s\n", name, strerror(errno));
 	return WLB_EXIT_FAILED;
+}
+
+int wlb_program_main(const struct wlb_program *program, int argc, char **argv)
+{
+	return check_output(program->name, run_words(program, argc, argv));
+}
+
+int wlb_command_main(const struct wlb_command *command, int argc, char **argv)
+{
+	return check_output(command->options->command, run_command(command, argc, argv));
 }

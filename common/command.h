@@ -1,4 +1,4 @@
-/* A program with subcommands: `wlb`, `wlb-data`, `wlb-worker`. */
+/* The main() of a program, with subcommands (`wlb`, `wlb-data`, `wlb-worker`) or without (`wlbd`, `wlb-agent`). */
 #ifndef COMMON_COMMAND_H
 #define COMMON_COMMAND_H
 
@@ -30,8 +30,10 @@ struct wlb_program {
 };
 
 /* The program's main(): finds the command, reads its options, runs it, prints its error; also --help, `help COMMAND`
- * and
- * --version. Returns the exit code, which is WLB_EXIT_FAILED where the standard output could not be written. */
+ * and --version. Returns the exit code, which is WLB_EXIT_FAILED where the standard output could not be written. */
 int wlb_program_main(const struct wlb_program *program, int argc, char **argv);
+
+/* The same for a program that is one command: its table has a row of WLB_OPTION_VERSION. */
+int wlb_command_main(const struct wlb_command *command, int argc, char **argv);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "common/number.h"
 
-/* What getopt_long() returns for row i is ROW + i; ROW + count for --help. */
+/* What getopt_long() returns for row i is ROW + i, or its letter; ROW + count for --help. */
 enum { ARGUMENT = 1, ROW = 256, LABEL_BYTES = 64, CHOICES_BYTES = 256 };
 
 struct parser {
@@ -118,7 +118,8 @@ static int set(const struct parser *parser, const struct wlb_option *row, const 
 	case WLB_OPTION_FLAG:
 		*(bool *)field = true;
 		return 0;
-	case WLB_OPTION_COMMAND: /* set_command() sets all of the words at once */
+	case WLB_OPTION_COMMAND: /* set_arguments() sets all of the words at once */
+	case WLB_OPTION_VERSION: /* read_words() returns */
 		break;
 	}
 	return 0;
@@ -198,6 +199,8 @@ static int asked_help(const struct parser *parser, const char *word)
 {
 	if (optarg == NULL)
 		return WLB_OPTIONS_HELP;
+	if (strcmp(optarg, "synopsis") == 0)
+		return WLB_OPTIONS_SYNOPSIS;
 	if (strcmp(optarg, "man") == 0)
 		return WLB_OPTIONS_MAN;
 	if (strcmp(optarg, "completion") == 0)
@@ -206,13 +209,40 @@ static int asked_help(const struct parser *parser, const char *word)
 	return refuse_word(parser, '?', word);
 }
 
+static bool has_value(const struct wlb_option *row)
+{
+	return row->kind != WLB_OPTION_FLAG && row->kind != WLB_OPTION_VERSION;
+}
+
+/* Writes getopt's list of short options; `letters` has room for 2 x count + 4 bytes. */
+static void list_letters(const struct wlb_option_table *table, char *letters)
+{
+	int row = argument_row(table);
+	/* "-": getopt returns arguments in order, among the options; "+": the first argument ends the options. */
+	bool command = row >= 0 && table->options[row].kind == WLB_OPTION_COMMAND;
+	letters = stpcpy(letters, command ? "+:h" : "-:h");
+	for (int i = 0; i < table->count; i++)
+		if (table->options[i].letter != '\0')
+			letters += sprintf(letters, "%c%s", table->options[i].letter,
+			                   has_value(&table->options[i]) ? ":" : "");
+}
+
+/* Returns the row for which getopt_long() returned `option`. */
+static int row_of(const struct wlb_option_table *table, int option)
+{
+	int row = option - ROW;
+	for (int i = 0; option < ROW && i < table->count; i++)
+		if (table->options[i].letter == option)
+			row = i;
+	return row;
+}
+
 static int read_words(const struct parser *parser, char **argv, const struct option *known)
 {
 	const struct wlb_option_table *table = parser->table;
-	int row = argument_row(table), option, rc = 0;
-	/* "-": getopt returns arguments in order, among the options; "+": the first argument ends the options. */
-	bool command = row >= 0 && table->options[row].kind == WLB_OPTION_COMMAND;
-	const char *letters = command ? "+:h" : "-:h";
+	char letters[2 * table->count + 4];
+	int option, rc = 0;
+	list_letters(table, letters);
 	optind = 0; /* glibc: restart, for a second command line in one process */
 	opterr = 0;
 	int before = 1;
@@ -226,10 +256,13 @@ static int read_words(const struct parser *parser, char **argv, const struct opt
 			return refuse_word(parser, option, word);
 		if (option == ARGUMENT) {
 			rc = set_argument(parser, optarg);
-		} else {
-			parser->given[option - ROW] = true;
-			rc = set(parser, &table->options[option - ROW], optarg);
+			continue;
 		}
+		int row = row_of(table, option);
+		if (table->options[row].kind == WLB_OPTION_VERSION)
+			return WLB_OPTIONS_VERSION;
+		parser->given[row] = true;
+		rc = set(parser, &table->options[row], optarg);
 	}
 	return rc;
 }
@@ -243,7 +276,7 @@ int wlb_options_parse(const struct wlb_option_table *table, int argc, char **arg
 	int count = 0;
 	memset(given, 0, sizeof(given));
 	for (int i = 0; i < table->count; i++) {
-		int takes = table->options[i].kind == WLB_OPTION_FLAG ? no_argument : required_argument;
+		int takes = has_value(&table->options[i]) ? required_argument : no_argument;
 		if (table->options[i].name != NULL)
 			known[count++] = (struct option){table->options[i].name, takes, NULL, ROW + i};
 	}

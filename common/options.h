@@ -1,5 +1,5 @@
-/* The options and arguments of a command, as one table: what the command line may hold, --help, the manual page and the
- * completion in the shell all come from it. */
+/* The options and arguments of a command, as one table: what the command line may hold, --help, the synopsis and the
+ * list of options in the manual page, and the completion in the shell all come from it. */
 #ifndef COMMON_OPTIONS_H
 #define COMMON_OPTIONS_H
 
@@ -19,6 +19,7 @@ enum wlb_option_kind {
 	WLB_OPTION_REAL,    /* double in [min, max] */
 	WLB_OPTION_LIST,    /* struct wlb_option_list: each time the option is given adds a text */
 	WLB_OPTION_COMMAND, /* char **: the first argument and all words after it, NULL-terminated */
+	WLB_OPTION_VERSION, /* no field and no value: --version of a program without subcommands */
 };
 
 struct wlb_option_list {
@@ -31,6 +32,7 @@ struct wlb_option_list {
 
 struct wlb_option {
 	const char *name; /* without "--"; NULL: the row describes the arguments. At most one such row. */
+	char letter;      /* of the short form, 'c' for "-c"; 0: there is none */
 	enum wlb_option_kind kind;
 	size_t offset; /* of the field in the values */
 	bool required;
@@ -61,6 +63,8 @@ struct wlb_option_table {
 enum wlb_options_asked {
 	WLB_OPTIONS_READ,       /* go on: the values are set */
 	WLB_OPTIONS_HELP,       /* --help, -h: print it, then exit with 0 */
+	WLB_OPTIONS_VERSION,    /* --version: print it, then exit with 0 */
+	WLB_OPTIONS_SYNOPSIS,   /* --help=synopsis: the command's line in the manual page's SYNOPSIS, for the build */
 	WLB_OPTIONS_MAN,        /* --help=man: the option list of the manual page, for the build */
 	WLB_OPTIONS_COMPLETION, /* --help=completion: lines of the completion script, for the build */
 };
@@ -72,7 +76,7 @@ int wlb_options_parse(const struct wlb_option_table *table, int argc, char **arg
                       struct wlb_error *error);
 void wlb_options_free(const struct wlb_option_table *table, void *values);
 
-/* Prints one of HELP, MAN, COMPLETION. */
+/* Prints what was asked for, unless it is READ. */
 void wlb_options_print(const struct wlb_option_table *table, enum wlb_options_asked what, FILE *out);
 
 /* Prints the text with lines of at most 100 columns, indented by `indent` from the second on; ends the last line. */

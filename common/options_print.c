@@ -1,4 +1,5 @@
-/* Prints what is made from a table of options: --help, a manual page's option list, completion. */
+/* Prints what is made from a table of options: --help, the synopsis and the option list of a manual page, completion.
+ */
 #include <ctype.h>
 #include <string.h>
 
@@ -32,7 +33,7 @@ void wlb_options_print_wrapped(const char *text, int indent, FILE *out)
 
 static const char *value_of(const struct wlb_option *row)
 {
-	if (row->kind == WLB_OPTION_FLAG)
+	if (row->kind == WLB_OPTION_FLAG || row->kind == WLB_OPTION_VERSION)
 		return "";
 	return row->value != NULL ? row->value : row->choices;
 }
@@ -47,35 +48,96 @@ static const char *describe(const struct wlb_option *row, char text[TEXT_BYTES])
 	return text;
 }
 
-/* ---- --help ----------------------------------------------------------------------------------------------------- */
+/* Prints a text in troff's notation: "\-" for the dashes of an option, "\e" for a backslash. */
+static void print_troff(const char *text, bool option, FILE *out)
+{
+	for (; *text != '\0'; text++)
+		if (*text == '\\')
+			fputs("\\e", out);
+		else if (*text == '-' && option)
+			fputs("\\-", out);
+		else
+			fputc(*text, out);
+}
 
-static void print_usage(const struct wlb_option_table *table, FILE *out)
+/* Prints the option and its value's name in troff's notation, or the argument. */
+static void print_troff_option(const struct wlb_option *row, FILE *out)
+{
+	const char *value = value_of(row);
+	if (row->name != NULL) {
+		fputs("\\fB\\-\\-", out);
+		print_troff(row->name, true, out);
+		fputs(*value != '\0' ? "\\fR " : "\\fR", out);
+	}
+	if (*value != '\0') {
+		fputs(row->value != NULL ? "\\fI" : "\\fB", out);
+		print_troff(value, true, out);
+		fputs("\\fR", out);
+	}
+}
+
+/* Prints the option and its value's name, or the argument; returns the number of characters. */
+static int print_plain_option(const struct wlb_option *row, FILE *out)
+{
+	const char *value = value_of(row);
+	return row->name != NULL ? fprintf(out, "--%s%s%s", row->name, *value != '\0' ? " " : "", value)
+	                         : fprintf(out, "%s", value);
+}
+
+static void print_option(const struct wlb_option *row, bool troff, FILE *out)
+{
+	if (troff)
+		print_troff_option(row, out);
+	else
+		print_plain_option(row, out);
+}
+
+/* ---- usage: the first line of --help, and the synopsis of the manual page ---------------------------------------- */
+
+/* Prints what follows the command's name: the required options, [OPTIONS], the arguments. */
+static void print_words_of_usage(const struct wlb_option_table *table, bool troff, FILE *out)
 {
 	int optional = 0;
-	fprintf(out, "Usage: %s", table->command);
 	for (int i = 0; i < table->count; i++) {
 		const struct wlb_option *row = &table->options[i];
-		if (row->name != NULL && row->required)
-			fprintf(out, " --%s %s", row->name, value_of(row));
-		optional += row->name != NULL && !row->required;
+		if (row->name != NULL && row->required) {
+			fputc(' ', out);
+			print_option(row, troff, out);
+		}
+		optional += row->name != NULL && !row->required && row->kind != WLB_OPTION_VERSION;
 	}
 	if (optional > 0)
-		fputs(" [OPTIONS]", out);
+		fputs(troff ? " [\\fIOPTIONS\\fR]" : " [OPTIONS]", out);
 	for (int i = 0; i < table->count; i++) {
 		const struct wlb_option *row = &table->options[i];
-		if (row->name == NULL)
-			fprintf(out, row->required ? " %s%s" : " [%s%s]", row->kind == WLB_OPTION_COMMAND ? "-- " : "",
-			        value_of(row));
+		if (row->name != NULL)
+			continue;
+		fputs(row->required ? " " : " [", out);
+		if (row->kind == WLB_OPTION_COMMAND)
+			fputs(troff ? "\\fB\\-\\-\\fR " : "-- ", out);
+		print_option(row, troff, out);
+		fputs(row->required ? "" : "]", out);
 	}
-	fputs("\n\n", out);
 }
+
+static void print_synopsis(const struct wlb_option_table *table, FILE *out)
+{
+	fputs("\\fB", out);
+	print_troff(table->command, true, out);
+	fputs("\\fR", out);
+	print_words_of_usage(table, true, out);
+	fputc('\n', out);
+}
+
+/* ---- --help ----------------------------------------------------------------------------------------------------- */
 
 static void print_help_row(const struct wlb_option *row, FILE *out)
 {
 	char text[TEXT_BYTES];
-	const char *value = value_of(row);
-	int column = row->name != NULL ? fprintf(out, "  --%s%s%s", row->name, *value != '\0' ? " " : "", value)
-	                               : fprintf(out, "  %s", value);
+	int column = fprintf(out, "  ");
+	if (row->letter != '\0')
+		column += fprintf(out, "-%c, ", row->letter);
+	column += print_plain_option(row, out);
 	if (column + 2 > TEXT_COLUMN) {
 		fputc('\n', out);
 		column = 0;
@@ -86,7 +148,9 @@ static void print_help_row(const struct wlb_option *row, FILE *out)
 
 static void print_help(const struct wlb_option_table *table, FILE *out)
 {
-	print_usage(table, out);
+	fprintf(out, "Usage: %s", table->command);
+	print_words_of_usage(table, false, out);
+	fputs("\n\n", out);
 	wlb_options_print_wrapped(table->about, 0, out);
 	for (int i = 0; i < table->count; i++) {
 		const char *heading = table->options[i].heading;
@@ -102,19 +166,7 @@ static void print_help(const struct wlb_option_table *table, FILE *out)
 	}
 }
 
-/* ---- manual page ------------------------------------------------------------------------------------------------ */
-
-/* Prints a text in troff's notation: "\-" for the dashes of an option, "\e" for a backslash. */
-static void print_troff(const char *text, bool option, FILE *out)
-{
-	for (; *text != '\0'; text++)
-		if (*text == '\\')
-			fputs("\\e", out);
-		else if (*text == '-' && option)
-			fputs("\\-", out);
-		else
-			fputc(*text, out);
-}
+/* ---- option list of the manual page ------------------------------------------------------------------------------ */
 
 /* Prints a sentence with options in bold. */
 static void print_troff_sentence(const char *sentence, FILE *out)
@@ -143,21 +195,13 @@ static void print_man(const struct wlb_option_table *table, FILE *out)
 {
 	for (int i = 0; i < table->count; i++) {
 		const struct wlb_option *row = &table->options[i];
-		const char *value = value_of(row);
 		char text[TEXT_BYTES];
 		if (row->heading != NULL)
 			fprintf(out, ".SS %s\n", row->heading);
 		fputs(".TP\n", out);
-		if (row->name != NULL) {
-			fputs("\\fB\\-\\-", out);
-			print_troff(row->name, true, out);
-			fputs(*value != '\0' ? "\\fR " : "\\fR", out);
-		}
-		if (*value != '\0') {
-			fputs(row->value != NULL ? "\\fI" : "\\fB", out);
-			print_troff(value, true, out);
-			fputs("\\fR", out);
-		}
+		if (row->letter != '\0')
+			fprintf(out, "\\fB\\-%c\\fR, ", row->letter);
+		print_troff_option(row, out);
 		fputc('\n', out);
 		print_troff_sentence(describe(row, text), out);
 	}
@@ -185,9 +229,12 @@ static void print_completion(const struct wlb_option_table *table, FILE *out)
 	fputs("--help' ;;\n", out);
 	for (int i = 0; i < table->count; i++) {
 		const struct wlb_option *row = &table->options[i];
-		if (row->name == NULL || row->kind == WLB_OPTION_FLAG)
+		if (row->name == NULL || *value_of(row) == '\0')
 			continue;
-		fprintf(out, "\t'%s --%s') ", table->command, row->name);
+		fprintf(out, "\t'%s --%s'", table->command, row->name);
+		if (row->letter != '\0')
+			fprintf(out, " | '%s -%c'", table->command, row->letter);
+		fputs(") ", out);
 		if (row->choices != NULL) {
 			fputs("words='", out);
 			print_words(row->choices, out);
@@ -203,6 +250,10 @@ void wlb_options_print(const struct wlb_option_table *table, enum wlb_options_as
 {
 	if (what == WLB_OPTIONS_HELP)
 		print_help(table, out);
+	else if (what == WLB_OPTIONS_VERSION)
+		fprintf(out, "%s %s\n", table->command, WLB_VERSION);
+	else if (what == WLB_OPTIONS_SYNOPSIS)
+		print_synopsis(table, out);
 	else if (what == WLB_OPTIONS_MAN)
 		print_man(table, out);
 	else if (what == WLB_OPTIONS_COMPLETION)

@@ -8,7 +8,7 @@
 static const double backward_products = 2.5;
 
 /* Products of smaller tiles load more for each of their FLOPs: cuBLAS chooses among tiles, and takes smaller ones where
- * large ones leave multiprocessors idle. */
+ * large ones leave multiprocessors idle. The efficiencies are assumed. */
 static const struct {
 	double rows, columns; /* share of the machine's tile */
 	double efficiency;    /* of the large tile's */

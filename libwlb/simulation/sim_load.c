@@ -242,10 +242,12 @@ void wlb_sim_set_token_s(struct wlb_sim *sim)
 	double window = (double)sim->model.max_position_embeddings;
 	/* Dynamic context parallelism splits few documents. */
 	double kv_bytes = sim->options.dynamic ? 0.0 : window * sim->kv_token_bytes;
-	struct wlb_sim_load load = {0};
+	struct wlb_sim_load load = {0}, empty = {0};
 	struct wlb_seconds products, linear = linear_s(sim, ceil(window / cp), &products);
 	add_communication(sim, &load, products, ceil(window / cp), kv_bytes);
-	sim->token_s = (both(linear) + both(load.tp) + both(load.cp)) / window;
+	/* Latencies belong to the micro-batch and do not depend on its documents. */
+	add_communication(sim, &empty, products, 0.0, 0.0);
+	sim->token_s = (both(linear) + both(load.tp) + both(load.cp) - both(empty.tp) - both(empty.cp)) / window;
 }
 
 double wlb_sim_document_s(const void *context, int64_t document_tokens)

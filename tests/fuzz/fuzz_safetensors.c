@@ -16,14 +16,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	for (int i = 0; i < count; i++) {
 		const struct wlb_stored_tensor *t = &tensors[i];
 		must(wlb_safetensors_find(file, t->name) == t);
-		must(t->row_start >= 0 && t->row_start + t->rows <= t->global_rows);
-		must(t->col_start >= 0 && t->col_start + t->cols <= t->global_cols);
-		if (t->stored == WLB_STORED_OTHER || t->rows * t->cols > MOST_ELEMENTS)
+		must(t->block.row_start >= 0 && t->block.row_start + t->block.rows <= t->block.global_rows);
+		must(t->block.col_start >= 0 && t->block.col_start + t->block.cols <= t->block.global_cols);
+		if (t->stored == WLB_STORED_OTHER || t->block.rows * t->block.cols > MOST_ELEMENTS)
 			continue;
-		const struct wlb_stored_range whole = {0, t->rows, 0, t->cols};
-		const struct wlb_stored_range last = {0, t->rows, t->cols - t->cols / 2, t->cols / 2};
-		must(wlb_safetensors_read(file, t, &whole, WLB_FLOAT64, values, t->cols, &error) == 0);
-		must(wlb_safetensors_read(file, t, &last, WLB_FLOAT64, values, t->cols / 2, &error) == 0);
+		const struct wlb_stored_range whole = {0, t->block.rows, 0, t->block.cols};
+		const struct wlb_stored_range last = {0, t->block.rows, t->block.cols - t->block.cols / 2,
+		                                      t->block.cols / 2};
+		must(wlb_safetensors_read(file, t, &whole, WLB_FLOAT64, values, t->block.cols, &error) == 0);
+		must(wlb_safetensors_read(file, t, &last, WLB_FLOAT64, values, t->block.cols / 2, &error) == 0);
 	}
 	wlb_safetensors_close(file);
 	return 0;

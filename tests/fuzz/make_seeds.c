@@ -106,8 +106,8 @@ static void seed_index(void)
 static void seed_checkpoint(void)
 {
 	static float values[8];
-	const struct wlb_tensor_part parts[] = {{"w", WLB_FLOAT32, 2, 4, 4, 0, 4, 1, 2, values},
-	                                        {"v", WLB_FLOAT32, 1, 9, 1, 3, 4, 0, 1, values}};
+	const struct wlb_tensor_part parts[] = {{"w", WLB_FLOAT32, {2, 4, 4, 0, 4, 1, 2}, values},
+	                                        {"v", WLB_FLOAT32, {1, 9, 1, 3, 4, 0, 1}, values}};
 	const struct wlb_checkpoint_facts facts = {.step = 3,
 	                                           .seq_length = 8,
 	                                           .global_batch_size = 2,
@@ -126,7 +126,7 @@ static void seed_checkpoint(void)
 	check(wlb_safetensors_write("safetensors/two", parts, 2, &error));
 	check(wlb_checkpoint_begin("manifest", 3, &error));
 	for (int i = 0; i < 4; i++) {
-		const struct wlb_tensor_part part = {"w", WLB_FLOAT32, 2, 4, 2, i / 2 * 2, 2, i % 2, 1, values};
+		const struct wlb_tensor_part part = {"w", WLB_FLOAT32, {2, 4, 2, i / 2 * 2, 2, i % 2, 1}, values};
 		check(wlb_checkpoint_write_shard("manifest", 3, i, &part, 1, &error));
 	}
 	check(wlb_checkpoint_write_packer("manifest", 3, "packer", 6, &error));

@@ -16,20 +16,14 @@
 #include "kernels/ops.h"
 #include "libwlb/wlb.h"
 #include "worker/data/schedule.h"
+#include "worker/model/tensor_block.h"
 
-/* One block of a tensor of the writer or reader: rows [row_start, row_start + rows), columns [col_start, col_start +
- * cols) of a global [global_rows, global_cols] (a vector is [n, 1] here and is stored with shape [n]). */
+/* One block of a tensor of the writer or reader; a vector is stored with shape [n]. */
 struct wlb_tensor_part {
 	const char *name;
 	enum wlb_dtype dtype;
-	int dimensions; /* 1 or 2: as stored */
-	int64_t global_rows;
-	int64_t global_cols;
-	int64_t row_start;
-	int64_t rows;
-	int64_t col_start;
-	int64_t cols;
-	void *data_host; /* [rows, cols], dense */
+	struct wlb_tensor_block block; /* of 1 or 2 dimensions */
+	void *data_host;               /* [rows, cols], dense */
 };
 
 struct wlb_checkpoint_facts {

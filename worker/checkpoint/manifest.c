@@ -58,16 +58,17 @@ static json_t *format_tensors(const struct wlb_weights *w)
 {
 	json_t *tensors = json_object();
 	for (int i = 0; i < w->block_count; i++) {
-		const struct wlb_block *b = &w->blocks[i];
+		const struct wlb_stored_block *b = &w->blocks[i];
 		if (json_object_get(tensors, b->name) == NULL) {
-			json_t *shape = json_pack("[I]", (json_int_t)b->global_rows);
-			if (b->dimensions == 2)
-				json_array_append_new(shape, json_integer(b->global_cols));
+			json_t *shape = json_pack("[I]", (json_int_t)b->block.global_rows);
+			if (b->block.dimensions == 2)
+				json_array_append_new(shape, json_integer(b->block.global_cols));
 			json_object_set_new(tensors, b->name, json_pack("{s:o, s:[]}", "shape", shape, "blocks"));
 		}
 		json_array_append_new(json_object_get(json_object_get(tensors, b->name), "blocks"),
-		                      json_pack("[i,I,I,I,I]", b->file, (json_int_t)b->row_start, (json_int_t)b->rows,
-		                                (json_int_t)b->col_start, (json_int_t)b->cols));
+		                      json_pack("[i,I,I,I,I]", b->file, (json_int_t)b->block.row_start,
+		                                (json_int_t)b->block.rows, (json_int_t)b->block.col_start,
+		                                (json_int_t)b->block.cols));
 	}
 	return tensors;
 }
@@ -216,14 +217,14 @@ static int parse_packer(json_t *json, int64_t *bytes, struct wlb_error *error)
 	return 0;
 }
 
-static int parse_shape(const json_t *shape, struct wlb_block *b, struct wlb_error *error)
+static int parse_shape(const json_t *shape, struct wlb_stored_block *b, struct wlb_error *error)
 {
-	b->dimensions = (int)json_array_size(shape);
-	b->global_rows = json_integer_value(json_array_get(shape, 0));
-	b->global_cols = b->dimensions == 2 ? json_integer_value(json_array_get(shape, 1)) : 1;
+	b->block.dimensions = (int)json_array_size(shape);
+	b->block.global_rows = json_integer_value(json_array_get(shape, 0));
+	b->block.global_cols = b->block.dimensions == 2 ? json_integer_value(json_array_get(shape, 1)) : 1;
 	int64_t elements;
-	if (b->dimensions < 1 || b->dimensions > 2 || b->global_rows < 1 || b->global_cols < 1 ||
-	    __builtin_mul_overflow(b->global_rows, b->global_cols, &elements))
+	if (b->block.dimensions < 1 || b->block.dimensions > 2 || b->block.global_rows < 1 ||
+	    b->block.global_cols < 1 || __builtin_mul_overflow(b->block.global_rows, b->block.global_cols, &elements))
 		return wlb_fail(error, "shape must be one or two whole numbers from 1 on");
 	return 0;
 }
@@ -234,7 +235,7 @@ static int lies_within(int64_t start, int64_t count, int64_t whole)
 	return start >= 0 && count >= 1 && count <= whole && start <= whole - count;
 }
 
-static int parse_block(json_t *json, int file_count, struct wlb_block *b, struct wlb_error *error)
+static int parse_block(json_t *json, int file_count, struct wlb_stored_block *b, struct wlb_error *error)
 {
 	json_error_t at;
 	json_int_t row_start, rows, col_start, cols;
@@ -242,14 +243,14 @@ static int parse_block(json_t *json, int file_count, struct wlb_block *b, struct
 		return wlb_fail(error, "%s", at.text);
 	if (b->file < 0 || b->file >= file_count)
 		return wlb_fail(error, "shard is %d: it must be one of the %d shards", b->file, file_count);
-	if (!lies_within(row_start, rows, b->global_rows) || !lies_within(col_start, cols, b->global_cols))
+	if (!lies_within(row_start, rows, b->block.global_rows) || !lies_within(col_start, cols, b->block.global_cols))
 		return wlb_fail(error, "rows %lld + %lld, columns %lld + %lld: they must lie within %lld x %lld",
 		                (long long)row_start, (long long)rows, (long long)col_start, (long long)cols,
-		                (long long)b->global_rows, (long long)b->global_cols);
-	b->row_start = row_start;
-	b->rows = rows;
-	b->col_start = col_start;
-	b->cols = cols;
+		                (long long)b->block.global_rows, (long long)b->block.global_cols);
+	b->block.row_start = row_start;
+	b->block.rows = rows;
+	b->block.col_start = col_start;
+	b->block.cols = cols;
 	return 0;
 }
 
@@ -257,7 +258,7 @@ static int parse_tensor(const char *name, json_t *json, struct wlb_weights *w, s
 {
 	json_error_t at;
 	json_t *shape, *blocks;
-	struct wlb_block b = {.name = (char *)name};
+	struct wlb_stored_block b = {.name = (char *)name};
 	if (json_unpack_ex(json, &at, 0, "{s:o, s:o}", "shape", &shape, "blocks", &blocks) < 0)
 		return wlb_fail(error, "%s", at.text);
 	if (parse_shape(shape, &b, error) < 0)

@@ -59,16 +59,16 @@ static int parse_shape(const json_t *shape, struct wlb_stored_tensor *t, struct 
 {
 	if (!json_is_array(shape))
 		return wlb_fail(error, "shape is missing or not an array");
-	t->dimensions = (int)json_array_size(shape);
-	t->rows = t->cols = 1;
+	t->block.dimensions = (int)json_array_size(shape);
+	t->block.rows = t->block.cols = 1;
 	int64_t elements = 1;
-	for (int i = 0; i < t->dimensions; i++) {
+	for (int i = 0; i < t->block.dimensions; i++) {
 		const json_t *value = json_array_get(shape, (size_t)i);
 		int64_t n = json_integer_value(value);
 		if (!json_is_integer(value) || n < 0)
 			return wlb_fail(error, "shape[%d] is %lld: it must be a whole number, not negative", i,
 			                (long long)n);
-		if (__builtin_mul_overflow(i == 0 ? 1 : t->cols, n, i == 0 ? &t->rows : &t->cols) ||
+		if (__builtin_mul_overflow(i == 0 ? 1 : t->block.cols, n, i == 0 ? &t->block.rows : &t->block.cols) ||
 		    __builtin_mul_overflow(elements, n, &elements))
 			return wlb_fail(error, "shape has more than 2^63 elements");
 	}
@@ -89,10 +89,10 @@ static int parse_offsets(const json_t *offsets, int64_t element_bytes, int64_t d
 		                "damaged",
 		                (long long)t->begin, (long long)t->end, (long long)data_bytes);
 	int64_t bytes;
-	if (__builtin_mul_overflow(t->rows * t->cols, element_bytes, &bytes) || bytes != t->end - t->begin)
+	if (__builtin_mul_overflow(t->block.rows * t->block.cols, element_bytes, &bytes) || bytes != t->end - t->begin)
 		return wlb_fail(error, "data_offsets [%lld, %lld] do not hold %lld x %lld elements of %s",
-		                (long long)t->begin, (long long)t->end, (long long)t->rows, (long long)t->cols,
-		                t->dtype_name);
+		                (long long)t->begin, (long long)t->end, (long long)t->block.rows,
+		                (long long)t->block.cols, t->dtype_name);
 	return 0;
 }
 
@@ -104,9 +104,9 @@ static int fits(int64_t start, int64_t count, int64_t whole)
 /* "block:NAME" of the metadata: "ROW of ROWS, COL of COLS". */
 static int parse_block(const json_t *metadata, struct wlb_stored_tensor *t, struct wlb_error *error)
 {
-	t->row_start = t->col_start = 0;
-	t->global_rows = t->rows;
-	t->global_cols = t->cols;
+	t->block.row_start = t->block.col_start = 0;
+	t->block.global_rows = t->block.rows;
+	t->block.global_cols = t->block.cols;
 	char *key;
 	if (asprintf(&key, "block:%s", t->name) < 0)
 		return wlb_fail(error, "out of memory");
@@ -117,14 +117,14 @@ static int parse_block(const json_t *metadata, struct wlb_stored_tensor *t, stru
 	long long row, rows, col, cols;
 	int used = 0;
 	if (sscanf(block, "%18lld of %18lld, %18lld of %18lld%n", &row, &rows, &col, &cols, &used) != 4 ||
-	    block[used] != '\0' || !fits(row, t->rows, rows) || !fits(col, t->cols, cols))
+	    block[used] != '\0' || !fits(row, t->block.rows, rows) || !fits(col, t->block.cols, cols))
 		return wlb_fail(error,
 		                "block is '%.100s': it must be 'ROW of ROWS, COL of COLS' and hold %lld rows of %lld",
-		                block, (long long)t->rows, (long long)t->cols);
-	t->row_start = row;
-	t->global_rows = rows;
-	t->col_start = col;
-	t->global_cols = cols;
+		                block, (long long)t->block.rows, (long long)t->block.cols);
+	t->block.row_start = row;
+	t->block.global_rows = rows;
+	t->block.col_start = col;
+	t->block.global_cols = cols;
 	return 0;
 }
 
@@ -305,18 +305,18 @@ int wlb_safetensors_read(const struct wlb_safetensors *f, const struct wlb_store
 	if (wlb_stored_bytes(t->stored) == 0)
 		return wlb_fail(error, "%s: tensor %.200s: dtype is %s: weights are F64, F32, BF16 or F16", f->path,
 		                t->name, t->dtype_name);
-	if (!fits(range->row, range->rows, t->rows) || !fits(range->col, range->cols, t->cols))
+	if (!fits(range->row, range->rows, t->block.rows) || !fits(range->col, range->cols, t->block.cols))
 		return wlb_fail(
 			error,
 			"%s: tensor %.200s: rows %lld + %lld, columns %lld + %lld are asked for, it has %lld x %lld",
 			f->path, t->name, (long long)range->row, (long long)range->rows, (long long)range->col,
-			(long long)range->cols, (long long)t->rows, (long long)t->cols);
+			(long long)range->cols, (long long)t->block.rows, (long long)t->block.cols);
 	/* Whole rows are contiguous in both the file and `out`. */
-	int whole = range->cols == t->cols && stride == range->cols;
+	int whole = range->cols == t->block.cols && stride == range->cols;
 	int64_t runs = whole ? 1 : range->rows, count = whole ? range->rows * range->cols : range->cols;
 	for (int64_t i = 0; i < runs; i++) {
 		char *to = (char *)out + i * stride * (int64_t)wlb_dtype_bytes(dtype);
-		if (read_run(f, t, (range->row + i) * t->cols + range->col, count, dtype, to, error) < 0)
+		if (read_run(f, t, (range->row + i) * t->block.cols + range->col, count, dtype, to, error) < 0)
 			return -1;
 	}
 	return 0;

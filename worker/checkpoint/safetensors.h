@@ -14,19 +14,13 @@
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/convert.h"
 
-/* One tensor of a file: rows x cols elements, where rows is the first dimension and cols the product of
- * the others (a scalar is 1 x 1). */
+/* One tensor of a file. Its rows are the first dimension and its columns the product of the others; a scalar is 1 x 1.
+ * The metadata of our shards say which block of the whole tensor it is; a file of another program holds the whole. */
 struct wlb_stored_tensor {
 	const char *name;
 	enum wlb_stored stored;
 	const char *dtype_name; /* as the format spells it */
-	int dimensions;
-	int64_t rows;
-	int64_t cols;
-	int64_t row_start; /* from the metadata of our shards: the position of this block ... */
-	int64_t col_start;
-	int64_t global_rows; /* ... in the whole tensor; the file of another program holds the whole tensor */
-	int64_t global_cols;
+	struct wlb_tensor_block block;
 	int64_t begin; /* bytes into the data, [begin, end) */
 	int64_t end;
 };

@@ -16,7 +16,7 @@ enum { WRITE_BYTES = 4 << 20, SYNC_BYTES = 64 << 20 };
 
 static int64_t part_bytes(const struct wlb_tensor_part *p)
 {
-	return p->rows * p->cols * (int64_t)wlb_dtype_bytes(p->dtype);
+	return p->block.rows * p->block.cols * (int64_t)wlb_dtype_bytes(p->dtype);
 }
 
 /* As the format spells it. */
@@ -33,30 +33,33 @@ static const char *format_dtype(enum wlb_dtype dtype)
 
 int wlb_tensor_part_check(const struct wlb_tensor_part *p, struct wlb_error *error)
 {
-	if (p->dimensions < 1 || p->dimensions > 2 || (p->dimensions == 1 && p->global_cols != 1))
+	if (p->block.dimensions < 1 || p->block.dimensions > 2 ||
+	    (p->block.dimensions == 1 && p->block.global_cols != 1))
 		return wlb_fail(error, "tensor %s: %d dimensions with %lld columns: a part has 2, or 1 with 1 column",
-		                p->name, p->dimensions, (long long)p->global_cols);
-	if (p->rows < 0 || p->cols < 0 || p->row_start < 0 || p->row_start > p->global_rows - p->rows ||
-	    p->col_start < 0 || p->col_start > p->global_cols - p->cols)
+		                p->name, p->block.dimensions, (long long)p->block.global_cols);
+	if (p->block.rows < 0 || p->block.cols < 0 || p->block.row_start < 0 ||
+	    p->block.row_start > p->block.global_rows - p->block.rows || p->block.col_start < 0 ||
+	    p->block.col_start > p->block.global_cols - p->block.cols)
 		return wlb_fail(
 			error, "tensor %s: rows %lld + %lld of %lld, columns %lld + %lld of %lld: they must lie within",
-			p->name, (long long)p->row_start, (long long)p->rows, (long long)p->global_rows,
-			(long long)p->col_start, (long long)p->cols, (long long)p->global_cols);
+			p->name, (long long)p->block.row_start, (long long)p->block.rows,
+			(long long)p->block.global_rows, (long long)p->block.col_start, (long long)p->block.cols,
+			(long long)p->block.global_cols);
 	return wlb_dtype_check(p->dtype, error) < 0 ? wlb_fail_in(error, "tensor %s", p->name) : 0;
 }
 
 /* Writes to the metadata the position of a block that is not the whole tensor. */
 static int describe_block(json_t *metadata, const struct wlb_tensor_part *p, struct wlb_error *error)
 {
-	if (p->rows == p->global_rows && p->cols == p->global_cols)
+	if (p->block.rows == p->block.global_rows && p->block.cols == p->block.global_cols)
 		return 0;
 	char *key;
 	if (asprintf(&key, "block:%s", p->name) < 0)
 		return wlb_fail(error, "out of memory");
 	int rc = json_object_set_new(metadata, key,
-	                             json_sprintf("%lld of %lld, %lld of %lld", (long long)p->row_start,
-	                                          (long long)p->global_rows, (long long)p->col_start,
-	                                          (long long)p->global_cols));
+	                             json_sprintf("%lld of %lld, %lld of %lld", (long long)p->block.row_start,
+	                                          (long long)p->block.global_rows, (long long)p->block.col_start,
+	                                          (long long)p->block.global_cols));
 	free(key);
 	return rc < 0 ? wlb_fail(error, "out of memory for the header of a shard") : 0;
 }
@@ -72,8 +75,9 @@ static int describe(json_t *header, json_t *metadata, const struct wlb_tensor_pa
 		                p->name);
 	json_int_t begin = *end;
 	*end += part_bytes(p);
-	json_t *shape = p->dimensions == 1 ? json_pack("[I]", (json_int_t)p->rows)
-	                                   : json_pack("[I,I]", (json_int_t)p->rows, (json_int_t)p->cols);
+	json_t *shape = p->block.dimensions == 1
+	                        ? json_pack("[I]", (json_int_t)p->block.rows)
+	                        : json_pack("[I,I]", (json_int_t)p->block.rows, (json_int_t)p->block.cols);
 	json_t *entry = json_pack("{s:s, s:o, s:[I,I]}", "dtype", format_dtype(p->dtype), "shape", shape,
 	                          "data_offsets", begin, (json_int_t)*end);
 	if (json_object_set_new(header, p->name, entry) < 0)

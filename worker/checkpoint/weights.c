@@ -32,11 +32,11 @@ int wlb_weights_add_file(struct wlb_weights *w, const char *folder, const char *
 	return w->file_count++;
 }
 
-int wlb_weights_add_block(struct wlb_weights *w, const struct wlb_block *block, struct wlb_error *error)
+int wlb_weights_add_block(struct wlb_weights *w, const struct wlb_stored_block *block, struct wlb_error *error)
 {
 	if (wlb_grow((void **)&w->blocks, &w->block_capacity, (size_t)w->block_count + 1, sizeof(*w->blocks)) < 0)
 		return wlb_fail(error, "out of memory for %d tensors", w->block_count + 1);
-	struct wlb_block *added = &w->blocks[w->block_count];
+	struct wlb_stored_block *added = &w->blocks[w->block_count];
 	*added = *block;
 	added->name = strdup(block->name);
 	if (added->name == NULL)
@@ -70,16 +70,8 @@ int wlb_weights_scan(struct wlb_weights *w, struct wlb_error *error)
 		int count = wlb_safetensors_tensors(file, &tensors);
 		for (int k = 0; k < count; k++) {
 			const struct wlb_stored_tensor *t = &tensors[k];
-			struct wlb_block block = {.name = (char *)t->name,
-			                          .file = i,
-			                          .dimensions = t->dimensions,
-			                          .global_rows = t->global_rows,
-			                          .global_cols = t->global_cols,
-			                          .row_start = t->row_start,
-			                          .rows = t->rows,
-			                          .col_start = t->col_start,
-			                          .cols = t->cols};
-			if (t->rows > 0 && t->cols > 0 && wlb_weights_add_block(w, &block, error) < 0)
+			struct wlb_stored_block block = {.name = (char *)t->name, .file = i, .block = t->block};
+			if (t->block.rows > 0 && t->block.cols > 0 && wlb_weights_add_block(w, &block, error) < 0)
 				return -1;
 		}
 	}
@@ -88,22 +80,22 @@ int wlb_weights_scan(struct wlb_weights *w, struct wlb_error *error)
 
 static int by_name_and_place(const void *a, const void *b)
 {
-	const struct wlb_block *x = a, *y = b;
+	const struct wlb_stored_block *x = a, *y = b;
 	int order = strcmp(x->name, y->name);
 	if (order != 0)
 		return order;
-	if (x->row_start != y->row_start)
-		return x->row_start < y->row_start ? -1 : 1;
-	return x->col_start < y->col_start ? -1 : x->col_start > y->col_start;
+	if (x->block.row_start != y->block.row_start)
+		return x->block.row_start < y->block.row_start ? -1 : 1;
+	return x->block.col_start < y->block.col_start ? -1 : x->block.col_start > y->block.col_start;
 }
 
-static int ends_band(const struct wlb_block *b)
+static int ends_band(const struct wlb_tensor_block *b)
 {
 	return b->col_start + b->cols == b->global_cols;
 }
 
 /* Whether the block begins where the one before it ends (NULL: where the tensor begins), in bands of equal height. */
-static int follows(const struct wlb_block *b, const struct wlb_block *before)
+static int follows(const struct wlb_tensor_block *b, const struct wlb_tensor_block *before)
 {
 	if (before == NULL)
 		return b->row_start == 0 && b->col_start == 0;
@@ -114,7 +106,7 @@ static int follows(const struct wlb_block *b, const struct wlb_block *before)
 }
 
 /* The tensor's block after the i-th, or NULL. */
-static const struct wlb_block *next_block(const struct wlb_weights *w, int i)
+static const struct wlb_stored_block *next_block(const struct wlb_weights *w, int i)
 {
 	int same = i + 1 < w->block_count && strcmp(w->blocks[i].name, w->blocks[i + 1].name) == 0;
 	return same ? &w->blocks[i + 1] : NULL;
@@ -124,22 +116,23 @@ int wlb_weights_finish(struct wlb_weights *w, struct wlb_error *error)
 {
 	if (w->block_count > 0)
 		qsort(w->blocks, (size_t)w->block_count, sizeof(*w->blocks), by_name_and_place);
-	const struct wlb_block *before = NULL;
+	const struct wlb_tensor_block *before = NULL;
 	for (int i = 0; i < w->block_count; i++) {
-		const struct wlb_block *b = &w->blocks[i], *next = next_block(w, i);
-		if (before && (b->dimensions != before->dimensions || b->global_rows != before->global_rows ||
-		               b->global_cols != before->global_cols))
-			return wlb_fail(error, "tensor %.200s: its blocks differ in the shape of the whole", b->name);
-		int last = ends_band(b) && b->row_start + b->rows == b->global_rows;
-		if (!follows(b, before) || (next == NULL && !last))
+		const char *name = w->blocks[i].name;
+		const struct wlb_tensor_block *b = &w->blocks[i].block;
+		int is_last = next_block(w, i) == NULL;
+		if (before && !wlb_tensor_block_same_whole(b, before))
+			return wlb_fail(error, "tensor %.200s: its blocks differ in the shape of the whole", name);
+		int ends = ends_band(b) && b->row_start + b->rows == b->global_rows;
+		if (!follows(b, before) || (is_last && !ends))
 			return wlb_fail(
 				error,
 				"tensor %.200s: there is a gap or an overlap at the block of rows %lld + %lld, "
 				"columns %lld + %lld, of %lld x %lld: each element must be in one shard, and in "
 				"one only",
-				b->name, (long long)b->row_start, (long long)b->rows, (long long)b->col_start,
+				name, (long long)b->row_start, (long long)b->rows, (long long)b->col_start,
 				(long long)b->cols, (long long)b->global_rows, (long long)b->global_cols);
-		before = next ? b : NULL;
+		before = is_last ? NULL : b;
 	}
 	return 0;
 }
@@ -153,7 +146,7 @@ int wlb_weights_check_sizes(const struct wlb_weights *w, struct wlb_error *error
 }
 
 /* Index of the tensor's first block, or block_count. */
-static int find(const struct wlb_weights *w, const char *name)
+static int find_first(const struct wlb_weights *w, const char *name)
 {
 	int low = 0, high = w->block_count;
 	while (low < high) {
@@ -167,23 +160,24 @@ static int find(const struct wlb_weights *w, const char *name)
 }
 
 /* The tensor in the block's file, which must be the block that the manifest says; NULL otherwise. */
-static const struct wlb_stored_tensor *find_stored(const struct wlb_weights_file *file, const struct wlb_block *b,
-                                                   struct wlb_error *error)
+static const struct wlb_stored_tensor *find_stored(const struct wlb_weights_file *file,
+                                                   const struct wlb_stored_block *stored, struct wlb_error *error)
 {
-	const struct wlb_stored_tensor *t = wlb_safetensors_find(file->opened, b->name);
-	if (t != NULL && t->row_start == b->row_start && t->rows == b->rows && t->global_rows == b->global_rows &&
-	    t->col_start == b->col_start && t->cols == b->cols && t->global_cols == b->global_cols)
+	const struct wlb_stored_tensor *t = wlb_safetensors_find(file->opened, stored->name);
+	const struct wlb_tensor_block *b = &stored->block;
+	if (t != NULL && t->block.row_start == b->row_start && t->block.rows == b->rows &&
+	    t->block.col_start == b->col_start && t->block.cols == b->cols && wlb_tensor_block_same_whole(&t->block, b))
 		return t;
 	wlb_fail(error,
 	         "%s: tensor %.200s: the manifest says that rows %lld + %lld, columns %lld + %lld of it are here, the "
 	         "shard differs",
-	         file->path, b->name, (long long)b->row_start, (long long)b->rows, (long long)b->col_start,
+	         file->path, stored->name, (long long)b->row_start, (long long)b->rows, (long long)b->col_start,
 	         (long long)b->cols);
 	return NULL;
 }
 
 /* What [a, a + a_count) and [b, b + b_count) have in common: its length, 0 when nothing, and *first. */
-static int64_t common(int64_t a, int64_t a_count, int64_t b, int64_t b_count, int64_t *first)
+static int64_t overlap(int64_t a, int64_t a_count, int64_t b, int64_t b_count, int64_t *first)
 {
 	int64_t end = a + a_count < b + b_count ? a + a_count : b + b_count;
 	*first = a > b ? a : b;
@@ -191,40 +185,41 @@ static int64_t common(int64_t a, int64_t a_count, int64_t b, int64_t b_count, in
 }
 
 /* Copies what the block and the part have in common. */
-static int read_common(struct wlb_weights *w, const struct wlb_block *b, const struct wlb_tensor_part *part,
-                       struct wlb_error *error)
+static int read_overlap(struct wlb_weights *w, const struct wlb_stored_block *stored,
+                        const struct wlb_tensor_part *part, struct wlb_error *error)
 {
+	const struct wlb_tensor_block *from = &stored->block, *to = &part->block;
+	struct wlb_weights_file *file = &w->files[stored->file];
 	int64_t row, col;
-	int64_t rows = common(b->row_start, b->rows, part->row_start, part->rows, &row);
-	int64_t cols = common(b->col_start, b->cols, part->col_start, part->cols, &col);
+	int64_t rows = overlap(from->row_start, from->rows, to->row_start, to->rows, &row);
+	int64_t cols = overlap(from->col_start, from->cols, to->col_start, to->cols, &col);
 	if (rows == 0 || cols == 0)
 		return 0;
-	if (open_file(&w->files[b->file], error) == NULL)
+	if (open_file(file, error) == NULL)
 		return -1;
-	const struct wlb_stored_tensor *t = find_stored(&w->files[b->file], b, error);
+	const struct wlb_stored_tensor *t = find_stored(file, stored, error);
 	if (t == NULL)
 		return -1;
-	const struct wlb_stored_range range = {row - b->row_start, rows, col - b->col_start, cols};
-	int64_t skipped = (row - part->row_start) * part->cols + (col - part->col_start);
-	char *to = (char *)part->data_host + skipped * (int64_t)wlb_dtype_bytes(part->dtype);
-	return wlb_safetensors_read(w->files[b->file].opened, t, &range, part->dtype, to, part->cols, error);
+	const struct wlb_stored_range range = {row - from->row_start, rows, col - from->col_start, cols};
+	int64_t skipped = (row - to->row_start) * to->cols + (col - to->col_start);
+	char *out = (char *)part->data_host + skipped * (int64_t)wlb_dtype_bytes(part->dtype);
+	return wlb_safetensors_read(file->opened, t, &range, part->dtype, out, to->cols, error);
 }
 
 int wlb_weights_read(struct wlb_weights *w, const struct wlb_tensor_part *part, struct wlb_error *error)
 {
 	if (wlb_tensor_part_check(part, error) < 0)
 		return -1;
-	int at = find(w, part->name);
+	int at = find_first(w, part->name);
 	if (at == w->block_count)
 		return wlb_fail(error, "tensor %.200s is missing", part->name);
-	const struct wlb_block *b = &w->blocks[at];
-	if (b->dimensions != part->dimensions || b->global_rows != part->global_rows ||
-	    b->global_cols != part->global_cols)
+	const struct wlb_stored_block *b = &w->blocks[at];
+	if (!wlb_tensor_block_same_whole(&b->block, &part->block))
 		return wlb_fail(error, "tensor %.200s has shape %lld x %lld, the model needs %lld x %lld", part->name,
-		                (long long)b->global_rows, (long long)b->global_cols, (long long)part->global_rows,
-		                (long long)part->global_cols);
+		                (long long)b->block.global_rows, (long long)b->block.global_cols,
+		                (long long)part->block.global_rows, (long long)part->block.global_cols);
 	for (; b != NULL; b = next_block(w, at++))
-		if (read_common(w, b, part, error) < 0)
+		if (read_overlap(w, b, part, error) < 0)
 			return -1;
 	return 0;
 }

@@ -4,18 +4,11 @@
 
 #include "worker/checkpoint/safetensors.h"
 
-/* Rows [row_start, row_start + rows), columns [col_start, col_start + cols) of a tensor [global_rows, global_cols],
- * within it and at least one of each. */
-struct wlb_block {
-	char *name;
-	int file; /* index into wlb_weights.files */
-	int dimensions;
-	int64_t global_rows;
-	int64_t global_cols;
-	int64_t row_start;
-	int64_t rows;
-	int64_t col_start;
-	int64_t cols;
+/* Where a block of a tensor, of one element at least, is stored. */
+struct wlb_stored_block {
+	char *name; /* of the tensor */
+	int file;   /* index into wlb_weights.files */
+	struct wlb_tensor_block block;
 };
 
 struct wlb_weights_file {
@@ -28,7 +21,7 @@ struct wlb_weights {
 	struct wlb_weights_file *files;
 	int file_count;
 	size_t file_capacity;
-	struct wlb_block *blocks; /* by name, then row_start, then col_start */
+	struct wlb_stored_block *blocks; /* by name, then row_start, then col_start */
 	int block_count;
 	size_t block_capacity;
 };
@@ -39,7 +32,7 @@ void wlb_weights_free(struct wlb_weights *weights); /* frees the members; `weigh
 int wlb_weights_add_file(struct wlb_weights *weights, const char *folder, const char *name, int64_t bytes,
                          struct wlb_error *error);
 /* Appends a block; its name is copied. */
-int wlb_weights_add_block(struct wlb_weights *weights, const struct wlb_block *block, struct wlb_error *error);
+int wlb_weights_add_block(struct wlb_weights *weights, const struct wlb_stored_block *block, struct wlb_error *error);
 /* Opens every file added and appends the blocks of all tensors in it; tensors and blocks without elements are skipped.
  */
 int wlb_weights_scan(struct wlb_weights *weights, struct wlb_error *error);

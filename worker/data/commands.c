@@ -82,7 +82,7 @@ static const struct wlb_option_table build_table = {
 	.count = sizeof(build_options) / sizeof(build_options[0]),
 };
 
-const struct wlb_command wlb_data_command_build = {
+static const struct wlb_command build_command = {
 	.name = "build",
 	.summary = "Turn text into a dataset",
 	.options = &build_table,
@@ -127,10 +127,20 @@ static const struct wlb_option_table info_table = {
 	.count = sizeof(info_options) / sizeof(info_options[0]),
 };
 
-const struct wlb_command wlb_data_command_info = {
+static const struct wlb_command info_command = {
 	.name = "info",
 	.summary = "Show how many documents a dataset has and how long they are",
 	.options = &info_table,
 	.values_bytes = sizeof(struct info_request),
 	.run = info,
+};
+
+static const struct wlb_command *const commands[] = {&build_command, &info_command};
+
+const struct wlb_program wlb_data_program = {
+	.name = "wlb data",
+	.version = "wlb-data " WLB_VERSION,
+	.about = "Makes training datasets from text, and shows what is in one.",
+	.commands = commands,
+	.count = sizeof(commands) / sizeof(commands[0]),
 };

@@ -1,10 +1,10 @@
-/* The subcommands of wlb-data. */
+/* wlb-data: makes datasets and prints facts about them. `wlb data` starts it. */
 #ifndef WORKER_DATA_COMMANDS_H
 #define WORKER_DATA_COMMANDS_H
 
 #include "common/command.h"
 
-extern const struct wlb_command wlb_data_command_build;
-extern const struct wlb_command wlb_data_command_info;
+/* Its subcommands, in the order of `wlb data --help`. */
+extern const struct wlb_program wlb_data_program;
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/model_config.h"
+#include "worker/data/file_progress.h"
 #include "worker/launch/attempt_id.h"
 #include "worker/load/loader.h"
 
@@ -131,28 +132,16 @@ static int check_sequence(const struct wlb_train_options *options, const struct 
 	                (long long)options->seq_length, options->model, (long long)model->max_position_embeddings);
 }
 
-/* Makes the plan from what rank 0 knows without a device or other ranks. */
-static int make(const struct wlb_launch *launch, const struct wlb_train_options *options, struct wlb_train_plan *plan,
-                struct wlb_error *error)
+int wlb_train_plan_make(const struct wlb_launch *launch, const struct wlb_train_options *options,
+                        struct wlb_train_plan *plan, struct wlb_error *error)
 {
+	memset(plan, 0, sizeof(*plan));
+	wlb_file_report("reading", options->model);
 	if (wlb_model_config_read(options->model, &plan->model, error) < 0 ||
 	    check_sequence(options, &plan->model, error) < 0 || choose_split(launch, options, plan, error) < 0 ||
 	    find_checkpoint(options, plan, error) < 0)
 		return -1;
+	wlb_file_report_end();
+	plan->state = WLB_PLAN_MADE;
 	return wlb_launch_attempt_id(plan->attempt_id, sizeof(plan->attempt_id), error);
-}
-
-int wlb_train_plan_agree(struct wlb_launch *launch, const struct wlb_train_options *options, const char *trouble,
-                         struct wlb_train_plan *plan, struct wlb_error *error)
-{
-	memset(plan, 0, sizeof(*plan));
-	struct wlb_error reason = {0};
-	int rc = 0;
-	if (launch->rank == 0)
-		rc = trouble != NULL ? wlb_fail(&reason, "%s", trouble) : make(launch, options, plan, &reason);
-	if (rc < 0) {
-		plan->refused = 1;
-		memcpy(plan->reason, reason.message, sizeof(plan->reason));
-	}
-	return wlb_launch_share(launch, "wlb.plan", plan, sizeof(*plan), error);
 }

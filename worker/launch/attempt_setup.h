@@ -10,8 +10,15 @@
 #include "worker/launch/launch.h"
 #include "worker/launch/options.h"
 
+enum wlb_plan_state {
+	WLB_PLAN_PENDING,
+	WLB_PLAN_MADE,
+	WLB_PLAN_REFUSED, /* bad input */
+	WLB_PLAN_FAILED,  /* not the input's fault: a file made no progress, out of memory */
+};
+
 struct wlb_train_plan {
-	int refused; /* 1: bad input; only `reason` is set */
+	enum wlb_plan_state state; /* unless it is made, only state and reason are set */
 	char reason[sizeof(((struct wlb_error *)0)->message)];
 	struct wlb_model model;
 	struct wlb_plan split;             /* layout, interleaving, micro-batches, recomputation */
@@ -21,10 +28,9 @@ struct wlb_train_plan {
 	struct wlb_checkpoint_facts facts; /* of the checkpoint */
 };
 
-/* Collective: rank 0 makes the plan, every rank receives it. `trouble`: an error that rank 0 already found, which
- * becomes the reason of a refusal, or NULL. Returns -1 when the plan could not be shared; a refused plan is not an
- * error here. */
-int wlb_train_plan_agree(struct wlb_launch *launch, const struct wlb_train_options *options, const char *trouble,
-                         struct wlb_train_plan *plan, struct wlb_error *error);
+/* Makes the plan from the options, the environment, the configuration and the checkpoints: for rank 0, without a device
+ * and without other ranks. Returns -1 where the input is bad: the message says why. */
+int wlb_train_plan_make(const struct wlb_launch *launch, const struct wlb_train_options *options,
+                        struct wlb_train_plan *plan, struct wlb_error *error);
 
 #endif

@@ -1,5 +1,6 @@
 #include "worker/load/loader.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -138,16 +139,21 @@ static int start(struct wlb_loader *l, struct wlb_error *error)
 	return 0;
 }
 
-/* Waits until a step is prepared; the caller holds the lock. Returns -1 where none will be. */
-static int await_step(struct wlb_loader *l, struct wlb_error *error)
+/* Waits for at most `seconds` until a step is prepared or none will be; the caller holds the lock. Returns 1, 0 after
+ * `seconds`, or -1 where the files made no progress. */
+static int await_step(struct wlb_loader *l, double seconds, struct wlb_error *error)
 {
+	double end_s = wlb_now_s() + seconds;
 	while (l->prepared == l->taken && !l->failed) {
+		double left_s = end_s - wlb_now_s();
 		if (wlb_file_progress_check(&l->thread.progress, l->preparer.options.storage_timeout_s, error) < 0)
 			return -1;
-		struct timespec until = wlb_after_s(CHECK_EVERY_S);
+		if (left_s <= 0.0)
+			return 0;
+		struct timespec until = wlb_after_s(fmin(left_s, CHECK_EVERY_S));
 		pthread_cond_clockwait(&l->changed, &l->lock, CLOCK_MONOTONIC, &until);
 	}
-	return l->prepared > l->taken ? 0 : wlb_fail(error, "%s", l->error.message);
+	return 1;
 }
 
 /* Waits for the next step and returns the buffer of the step before to the thread. */
@@ -155,7 +161,11 @@ static struct buffer *take(struct wlb_loader *l, struct wlb_error *error)
 {
 	struct buffer *buffer = NULL;
 	pthread_mutex_lock(&l->lock);
-	if (await_step(l, error) == 0) {
+	if (await_step(l, INFINITY, error) < 0) {
+		buffer = NULL;
+	} else if (l->prepared == l->taken) {
+		wlb_fail(error, "%s", l->error.message);
+	} else {
 		buffer = &l->buffers[l->taken % 2];
 		l->taken++;
 		pthread_cond_broadcast(&l->changed);
@@ -180,6 +190,16 @@ static int upload(struct wlb_loader *l, struct buffer *buffer, struct wlb_error 
 		ops->to_device(l->device, buffer->device, rows->host, rows->used * sizeof(*rows->host));
 	wlb_rows_point(rows, buffer->device);
 	return 0;
+}
+
+int wlb_loader_await(struct wlb_loader *l, double seconds, struct wlb_error *error)
+{
+	if (!l->has_thread && start(l, error) < 0)
+		return -1;
+	pthread_mutex_lock(&l->lock);
+	int rc = await_step(l, seconds, error);
+	pthread_mutex_unlock(&l->lock);
+	return rc;
 }
 
 int wlb_loader_next(struct wlb_loader *l, const struct wlb_loaded_step **step, double *waited_s,

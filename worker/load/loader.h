@@ -34,6 +34,11 @@ void wlb_loader_free(struct wlb_loader *loader);
 int wlb_loader_restore(struct wlb_loader *loader, const struct wlb_schedule_state *schedule, const void *packer_state,
                        size_t packer_state_bytes, struct wlb_error *error);
 
+/* Waits for at most `seconds` until wlb_loader_next would return without waiting. Returns 1 then, also where it would
+ * fail; 0 after `seconds`; -1 where the thread cannot be started or the files made no progress for storage_timeout_s,
+ * as in wlb_loader_next. */
+int wlb_loader_await(struct wlb_loader *loader, double seconds, struct wlb_error *error);
+
 /* Sets *step to the next step, uploaded to the device; it is valid until the next call, before which the device must
  * have finished using it. *waited_s: how long the caller was blocked, including the upload. The thread that uses the
  * device must call it. A token id that is not below vocab_size is an error that names dataset, id and limit. A step

@@ -29,7 +29,7 @@ static void put(struct wlb_parameters *p, int tensor)
 	t->bucket = p->bucket_count - 1;
 	t->owned = bucket->owned;
 	t->offset = bucket->offset + bucket->elements;
-	bucket->elements += round_up((size_t)(t->rows * t->cols), ALIGN_ELEMENTS);
+	bucket->elements += round_up((size_t)wlb_tensor_block_elements(&t->block), ALIGN_ELEMENTS);
 }
 
 static void close_bucket(struct wlb_parameters *p, int chunk, int layer)

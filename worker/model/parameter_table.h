@@ -7,6 +7,7 @@
 
 #include "kernels/ops.h"
 #include "libwlb/wlb.h"
+#include "worker/model/tensor_block.h"
 
 enum wlb_init {
 	WLB_INIT_ONES,   /* norms */
@@ -16,14 +17,8 @@ enum wlb_init {
 };
 
 struct wlb_tensor {
-	char name[64];       /* "model.layers.0.self_attn.q_proj.weight" */
-	int64_t global_rows; /* output features; a vector has its length here */
-	int64_t global_cols; /* input features; a vector has 1 */
-	int64_t row_start;   /* this rank's block of it */
-	int64_t rows;
-	int64_t col_start;
-	int64_t cols;
-	int dimensions;
+	char name[64];                 /* "model.layers.0.self_attn.q_proj.weight" */
+	struct wlb_tensor_block block; /* what this rank holds: rows are output features, columns input features */
 	int owned;     /* 1 on one of the ranks that hold the same block, not counting the ranks of the data group: it
 	                  represents the block in checkpoints and in the norm */
 	size_t offset; /* elements from the start of the flat buffers; a multiple of 16 */

@@ -76,9 +76,10 @@ static uint64_t stream_of(const char *name)
 static void fill(const struct wlb_tensor *tensor, enum wlb_dtype dtype, uint64_t seed, double std, void *out_host)
 {
 	uint64_t stream = stream_of(tensor->name);
-	for (int64_t i = 0; i < tensor->rows * tensor->cols; i++) {
-		int64_t row = tensor->row_start + i / tensor->cols, col = tensor->col_start + i % tensor->cols;
-		uint64_t index = (uint64_t)(row * tensor->global_cols + col);
+	for (int64_t i = 0; i < tensor->block.rows * tensor->block.cols; i++) {
+		int64_t row = tensor->block.row_start + i / tensor->block.cols,
+			col = tensor->block.col_start + i % tensor->block.cols;
+		uint64_t index = (uint64_t)(row * tensor->block.global_cols + col);
 		double value = tensor->init == WLB_INIT_ONES ? 1.0 : std * wlb_philox_normal(seed, stream, index);
 		wlb_dtype_store(dtype, out_host, i, value);
 	}
@@ -92,7 +93,7 @@ int wlb_parameters_init(struct wlb_parameters *p, uint64_t seed, double init_std
 		return -1;
 	for (int i = 0; i < p->count; i++) {
 		const struct wlb_tensor *tensor = &p->tensors[i];
-		size_t bytes = (size_t)(tensor->rows * tensor->cols) * wlb_dtype_bytes(dtype);
+		size_t bytes = (size_t)wlb_tensor_block_elements(&tensor->block) * wlb_dtype_bytes(dtype);
 		if (bytes == 0)
 			continue; /* more ranks than rows */
 		void *host = malloc(bytes);

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "libwlb/wlb.h"
-#include "worker/train/step_times.h"
+#include "worker/record/step_parts.h"
 
 struct wlb_step_facts {
 	int64_t step;

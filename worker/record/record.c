@@ -11,18 +11,25 @@
 
 #include "coordinator/client/node_page.h"
 #include "coordinator/client/reporter.h"
+#include "worker/data/file_thread.h"
 #include "worker/launch/attempt_id.h"
 #include "worker/launch/attempt_setup.h"
+#include "worker/record/attempt_json.h"
 
-enum { FLUSH_MS = 300 };
+enum {
+	FLUSH_MS = 300,
+	LAST_RECORD_S = 10, /* for the record of the end, which no other bound covers */
+};
 
 struct wlb_recorder {
 	const struct wlb_launch *launch;
 	struct wlb_reporter *reporter; /* NULL: this rank reports nothing */
 	struct wlb_node_page *page;    /* of this node's agent, which reports; NULL: there is none */
+	char spool[4096];              /* the folder of the records */
 	int records;                   /* 1 on rank 0 */
 	atomic_flag ended;
 	atomic_flag printed;
+	atomic_bool stuck; /* a thread is still writing the last record */
 };
 
 /* The other ranks of this node, for the reporter to watch. */
@@ -49,26 +56,29 @@ static void find_spool(char *dir, size_t size)
 		snprintf(dir, size, "%s/.wlb", submitted != NULL ? submitted : ".");
 }
 
-/* Fills in what all reporters have in common, and starts one. */
-static struct wlb_reporter *start_reporter(const struct wlb_launch *launch, struct wlb_reporter_options *options,
+/* Sets what all reporters have in common, and starts one. */
+static struct wlb_reporter *start_reporter(struct wlb_recorder *recorder, struct wlb_reporter_options *options,
                                            struct wlb_error *error)
 {
-	char spool[4096];
+	const struct wlb_launch *launch = recorder->launch;
 	struct wlb_client_config config;
-	find_spool(spool, sizeof(spool));
+	find_spool(recorder->spool, sizeof(recorder->spool));
 	int configured = wlb_client_config_load(&config, error) == 0;
 	if (!configured && launch->rank == 0)
-		fprintf(stderr, "wlb-worker: %s; what is recorded waits in %s\n", error->message, spool);
+		fprintf(stderr, "wlb-worker: %s; what is recorded waits in %s\n", error->message, recorder->spool);
 	options->run_id = getenv("WLB_RUN_ID");
 	options->source = launch->rank == 0 ? "rank0" : NULL;
-	options->spool_dir = spool;
+	options->spool_dir = recorder->spool;
 	options->rank = launch->rank;
-	return wlb_reporter_start(configured ? &config : NULL, options, error);
+	wlb_file_report("opening", recorder->spool);
+	struct wlb_reporter *reporter = wlb_reporter_start(configured ? &config : NULL, options, error);
+	wlb_file_report_end();
+	return reporter;
 }
 
 /* The reporter of this node: it watches the other ranks here. */
-static struct wlb_reporter *start_node_reporter(struct wlb_launch *launch, const struct wlb_train_plan *plan,
-                                                struct wlb_error *error)
+static struct wlb_reporter *start_node_reporter(struct wlb_recorder *recorder, struct wlb_launch *launch,
+                                                const struct wlb_train_plan *plan, struct wlb_error *error)
 {
 	size_t ranks = (size_t)launch->local_size;
 	int *peer_ranks = calloc(ranks, sizeof(*peer_ranks));
@@ -84,7 +94,7 @@ static struct wlb_reporter *start_node_reporter(struct wlb_launch *launch, const
 			.peer_pids = peer_pids,
 			.peer_count = peers,
 		};
-		reporter = start_reporter(launch, &options, error);
+		reporter = start_reporter(recorder, &options, error);
 	}
 	free(peer_ranks);
 	free(peer_pids);
@@ -99,65 +109,34 @@ static void print_once(struct wlb_recorder *recorder, const struct wlb_error *er
 		        wlb_launch_node(recorder->launch, recorder->launch->rank), error->message);
 }
 
-/* Records and releases `data`. */
-static void record(struct wlb_recorder *recorder, const char *type, json_t *data)
+static void record_text(struct wlb_recorder *recorder, const char *type, const char *text)
 {
 	struct wlb_error error = {0};
-	char *text = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
-	json_decref(data);
-	int rc = text != NULL ? wlb_reporter_record(recorder->reporter, type, text, &error)
-	                      : wlb_fail(&error, "out of memory for a record of type %s", type);
+	wlb_file_report("writing", recorder->spool);
+	int rc = wlb_reporter_record(recorder->reporter, type, text, &error);
+	wlb_file_report_end();
 	if (rc < 0)
 		print_once(recorder, &error);
+}
+
+/* Records and releases `data`; NULL: out of memory. */
+static void record(struct wlb_recorder *recorder, const char *type, json_t *data)
+{
+	struct wlb_error error;
+	char *text = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
+	json_decref(data);
+	if (text != NULL) {
+		record_text(recorder, type, text);
+	} else {
+		wlb_fail(&error, "out of memory for a record of type %s", type);
+		print_once(recorder, &error);
+	}
 	free(text);
 }
 
-static int silent(const struct wlb_recorder *recorder)
+static int records_nothing(const struct wlb_recorder *recorder)
 {
 	return recorder->reporter == NULL || !recorder->records;
-}
-
-static json_t *rank_map(const struct wlb_launch *launch)
-{
-	json_t *map = json_array();
-	int *seen = calloc((size_t)launch->node_count, sizeof(*seen)); /* ranks of each node so far */
-	for (int rank = 0; seen != NULL && rank < launch->size; rank++)
-		json_array_append_new(map,
-		                      json_pack("{s:i, s:s, s:i}", "rank", rank, "node", wlb_launch_node(launch, rank),
-		                                "local_rank", seen[launch->node_of[rank]]++));
-	free(seen);
-	return map;
-}
-
-static json_t *model_json(const struct wlb_model *m)
-{
-	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:b, s:I}", "model_type", "llama",
-	                 "hidden_size", (json_int_t)m->hidden_size, "intermediate_size",
-	                 (json_int_t)m->intermediate_size, "num_hidden_layers", (json_int_t)m->num_hidden_layers,
-	                 "num_attention_heads", (json_int_t)m->num_attention_heads, "num_key_value_heads",
-	                 (json_int_t)m->num_key_value_heads, "head_dim", (json_int_t)m->head_dim, "vocab_size",
-	                 (json_int_t)m->vocab_size, "max_position_embeddings", (json_int_t)m->max_position_embeddings,
-	                 "rope_theta", m->rope_theta, "rms_norm_eps", m->rms_norm_eps, "tie_word_embeddings",
-	                 m->tie_word_embeddings, "parameters", (json_int_t)wlb_model_parameters(m));
-}
-
-static void record_attempt(struct wlb_recorder *recorder, const struct wlb_train_plan *plan,
-                           const struct wlb_train_options *options)
-{
-	if (silent(recorder))
-		return;
-	int resumed = plan->checkpoint[0] != '\0';
-	json_t *layout = json_pack("{s:i, s:i, s:i, s:i}", "tp", plan->split.layout.tp, "cp", plan->split.layout.cp,
-	                           "pp", plan->split.layout.pp, "dp", plan->split.layout.dp);
-	record(recorder, "attempt",
-	       json_pack("{s:o, s:i, s:o, s:o, s:I, s:I, s:I, s:s, s:s, s:I, s:s?}", "layout", layout, "world_size",
-	                 recorder->launch->size, "rank_map", rank_map(recorder->launch), "model",
-	                 model_json(&plan->model), "seq_length", (json_int_t)options->seq_length, "global_batch_size",
-	                 (json_int_t)options->global_batch_size, "train_iters", (json_int_t)options->train_iters,
-	                 "dtype", wlb_dtype_name((enum wlb_dtype)options->dtype), "device",
-	                 options->device == WLB_DEVICE_CUDA ? "cuda" : "cpu", "resumed_step",
-	                 (json_int_t)(resumed ? plan->facts.step : 0), "checkpoint",
-	                 resumed ? plan->checkpoint : NULL));
 }
 
 /* The agent of this node reports for all its ranks, where the plugin started one. */
@@ -177,8 +156,8 @@ static struct wlb_reporter *start_own_reporter(struct wlb_recorder *recorder, st
                                                const struct wlb_train_plan *plan, struct wlb_error *error)
 {
 	struct wlb_reporter_options records_only = {.attempt_id = plan->attempt_id};
-	return recorder->page != NULL ? start_reporter(launch, &records_only, error)
-	                              : start_node_reporter(launch, plan, error);
+	return recorder->page != NULL ? start_reporter(recorder, &records_only, error)
+	                              : start_node_reporter(recorder, launch, plan, error);
 }
 
 struct wlb_recorder *wlb_recorder_start(struct wlb_launch *launch, const struct wlb_train_plan *plan,
@@ -202,7 +181,8 @@ struct wlb_recorder *wlb_recorder_start(struct wlb_launch *launch, const struct 
 	recorder->reporter = start_own_reporter(recorder, launch, plan, &reason);
 	if (recorder->reporter == NULL)
 		print_once(recorder, &reason);
-	record_attempt(recorder, plan, options);
+	if (!records_nothing(recorder))
+		record(recorder, "attempt", wlb_attempt_json(launch, plan, options));
 	return recorder;
 }
 
@@ -216,43 +196,107 @@ void wlb_record_progress(struct wlb_recorder *recorder, int64_t step)
 
 void wlb_record_step(struct wlb_recorder *recorder, const char *json)
 {
-	struct wlb_error error = {0};
-	if (!silent(recorder) && wlb_reporter_record(recorder->reporter, "step", json, &error) < 0)
-		print_once(recorder, &error);
+	if (!records_nothing(recorder))
+		record_text(recorder, "step", json);
 }
 
 void wlb_record_checkpoint(struct wlb_recorder *recorder, int64_t step, const char *path, int64_t bytes,
                            double duration_s)
 {
-	if (!silent(recorder))
+	if (!records_nothing(recorder))
 		record(recorder, "checkpoint",
 		       json_pack("{s:I, s:s, s:I, s:f}", "step", (json_int_t)step, "path", path, "bytes",
 		                 (json_int_t)bytes, "duration_s", duration_s));
 }
 
+struct last_record {
+	struct wlb_file_thread thread;
+	struct wlb_recorder *recorder;
+	int of_refusal; /* 1: `own` is the recorder, whose reporter is started for this record only */
+	struct wlb_recorder own;
+	char attempt_id[64];
+	char state[16];
+	int exit_code;
+	char reason[sizeof(((struct wlb_error *)0)->message)];
+};
+
+static void write_last(void *argument)
+{
+	struct last_record *last = argument;
+	struct wlb_recorder *recorder = last->recorder;
+	if (last->of_refusal) {
+		/* Without a node: the ranks here end at once, and must not be reported as lost. */
+		struct wlb_reporter_options options = {.attempt_id = last->attempt_id};
+		struct wlb_error error = {0};
+		recorder->reporter = start_reporter(recorder, &options, &error);
+		if (recorder->reporter == NULL) {
+			print_once(recorder, &error);
+			return;
+		}
+	}
+	record(recorder, "attempt_end",
+	       json_pack("{s:s, s:i, s:s}", "state", last->state, "exit_code", last->exit_code, "reason",
+	                 last->reason));
+	if (last->of_refusal)
+		wlb_reporter_stop(recorder->reporter, FLUSH_MS);
+}
+
+/* Writes the record in a thread and frees `last`, unless the spool makes no progress: the process then ends without the
+ * record, and the thread keeps what it uses. */
+static void write_last_within_limit(struct last_record *last)
+{
+	struct wlb_error error;
+	struct wlb_recorder *recorder = last->recorder;
+	if (wlb_file_thread_start(&last->thread, "the last record", write_last, last, &error) < 0) {
+		print_once(recorder, &error);
+	} else if (!wlb_file_thread_join_within(&last->thread, LAST_RECORD_S)) {
+		atomic_store(&recorder->stuck, true);
+		wlb_fail(&error, "%.500s: the last record has made no progress for %d s: check its file system",
+		         recorder->spool, LAST_RECORD_S);
+		print_once(recorder, &error);
+		return;
+	}
+	free(last);
+}
+
+static struct last_record *new_last_record(const char *state, int exit_code, const char *reason)
+{
+	struct last_record *last = calloc(1, sizeof(*last));
+	if (last == NULL)
+		return NULL;
+	snprintf(last->state, sizeof(last->state), "%s", state);
+	snprintf(last->reason, sizeof(last->reason), "%s", reason);
+	last->exit_code = exit_code;
+	return last;
+}
+
 void wlb_record_end(struct wlb_recorder *recorder, const char *state, int exit_code, const char *reason)
 {
-	if (!silent(recorder) && !atomic_flag_test_and_set(&recorder->ended))
-		record(recorder, "attempt_end",
-		       json_pack("{s:s, s:i, s:s}", "state", state, "exit_code", exit_code, "reason", reason));
+	if (records_nothing(recorder) || atomic_flag_test_and_set(&recorder->ended))
+		return;
+	struct last_record *last = new_last_record(state, exit_code, reason);
+	if (last == NULL)
+		return;
+	last->recorder = recorder;
+	write_last_within_limit(last);
 }
 
 void wlb_record_refusal(const struct wlb_launch *launch, int exit_code, const char *reason)
 {
-	char id[64];
 	struct wlb_error error = {0};
-	if (wlb_launch_attempt_id(id, sizeof(id), &error) < 0 || id[0] == '\0')
+	struct last_record *last = new_last_record("failed", exit_code, reason);
+	if (last == NULL)
 		return;
-	/* Without a node: the ranks here end at once, and must not be reported as lost. */
-	struct wlb_reporter_options options = {.attempt_id = id};
-	struct wlb_recorder recorder = {.launch = launch, .records = 1};
-	recorder.reporter = start_reporter(launch, &options, &error);
-	if (recorder.reporter == NULL) {
-		print_once(&recorder, &error);
+	if (wlb_launch_attempt_id(last->attempt_id, sizeof(last->attempt_id), &error) < 0 ||
+	    last->attempt_id[0] == '\0') {
+		free(last);
 		return;
 	}
-	wlb_record_end(&recorder, "failed", exit_code, reason);
-	wlb_reporter_stop(recorder.reporter, FLUSH_MS);
+	last->of_refusal = 1;
+	last->recorder = &last->own;
+	last->own.launch = launch;
+	last->own.records = 1;
+	write_last_within_limit(last);
 }
 
 int wlb_recorder_must_end(const struct wlb_recorder *recorder, const char **reason)
@@ -264,7 +308,7 @@ int wlb_recorder_must_end(const struct wlb_recorder *recorder, const char **reas
 
 void wlb_recorder_stop(struct wlb_recorder *recorder)
 {
-	if (recorder == NULL)
+	if (recorder == NULL || atomic_load(&recorder->stuck))
 		return;
 	if (recorder->reporter != NULL)
 		wlb_reporter_stop(recorder->reporter, FLUSH_MS);

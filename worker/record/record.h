@@ -1,8 +1,9 @@
 /*
  * Reports of the run to the coordinator: rank 0 records attempt, steps, checkpoints and the end; local rank 0 of each
  * node reports that its ranks are running, unless wlb-agent does (WLB_NODE_PAGE). Without WLB_RUN_ID nothing is
- * recorded, and a recorder does nothing. Recording never stops training: the first failure to write the spool is
- * printed, later ones are not.
+ * recorded, and a recorder does nothing. A failure to write the spool does not stop training: the first is printed,
+ * later ones are not. The calls on the spool are reported (worker/data/file_progress.h), so that a spool whose file
+ * system does not answer ends the run as any other file does.
  */
 #ifndef WORKER_RECORD_RECORD_H
 #define WORKER_RECORD_RECORD_H
@@ -18,7 +19,7 @@
 struct wlb_train_plan;
 struct wlb_recorder;
 
-/* Records that the attempt ended before it began. For rank 0. */
+/* Records that the attempt ended before it began. For rank 0. Gives up after 10 s. */
 void wlb_record_refusal(const struct wlb_launch *launch, int exit_code, const char *reason);
 
 /* Every rank must call it; ranks that report nothing receive a recorder that does nothing. Records the attempt. Returns
@@ -32,7 +33,8 @@ void wlb_record_progress(struct wlb_recorder *recorder, int64_t step);
 void wlb_record_step(struct wlb_recorder *recorder, const char *json);
 void wlb_record_checkpoint(struct wlb_recorder *recorder, int64_t step, const char *path, int64_t bytes,
                            double duration_s);
-/* state: "complete", "failed", "ended". Only the first end is recorded; any thread may call it. */
+/* state: "complete", "failed", "ended". Only the first end is recorded; any thread may call it. Gives up after 10 s, so
+ * that a spool whose file system does not answer cannot keep the process. */
 void wlb_record_end(struct wlb_recorder *recorder, const char *state, int exit_code, const char *reason);
 
 /* Nonzero after the coordinator has ordered the attempt to end; any thread may call it. */

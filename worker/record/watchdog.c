@@ -25,7 +25,7 @@ struct wlb_watchdog {
 	pthread_mutex_t lock;           /* of the members below */
 	enum phase phase;
 	double phase_began_s;
-	struct wlb_recorder *recorder; /* NULL when leaving */
+	struct wlb_recorder *recorder; /* NULL until there is one, and when leaving */
 	struct wlb_comm_trace *trace;  /* NULL unless training */
 };
 
@@ -91,8 +91,8 @@ static void *watch(void *argument)
 	return NULL;
 }
 
-struct wlb_watchdog *wlb_watchdog_start(const struct wlb_launch *launch, struct wlb_recorder *recorder,
-                                        double timeout_s, double storage_timeout_s, struct wlb_error *error)
+struct wlb_watchdog *wlb_watchdog_start(const struct wlb_launch *launch, double timeout_s, double storage_timeout_s,
+                                        struct wlb_error *error)
 {
 	struct wlb_watchdog *w = calloc(1, sizeof(*w));
 	if (w == NULL) {
@@ -100,7 +100,6 @@ struct wlb_watchdog *wlb_watchdog_start(const struct wlb_launch *launch, struct 
 		return NULL;
 	}
 	w->launch = launch;
-	w->recorder = recorder;
 	w->timeout_s = timeout_s;
 	w->storage_timeout_s = storage_timeout_s;
 	w->phase_began_s = wlb_now_s();
@@ -128,12 +127,19 @@ static void enter_phase(struct wlb_watchdog *w, enum phase phase, struct wlb_com
 	pthread_mutex_unlock(&w->lock);
 }
 
-void wlb_watchdog_watch(struct wlb_watchdog *w, struct wlb_comm_trace *trace)
+void wlb_watchdog_record(struct wlb_watchdog *w, struct wlb_recorder *recorder)
+{
+	pthread_mutex_lock(&w->lock);
+	w->recorder = recorder;
+	pthread_mutex_unlock(&w->lock);
+}
+
+void wlb_watchdog_watch_collectives(struct wlb_watchdog *w, struct wlb_comm_trace *trace)
 {
 	enter_phase(w, TRAINING, trace);
 }
 
-void wlb_watchdog_leave(struct wlb_watchdog *w)
+void wlb_watchdog_watch_exit(struct wlb_watchdog *w)
 {
 	if (w != NULL)
 		enter_phase(w, LEAVING, NULL);

@@ -5,7 +5,7 @@
 
 static size_t tensor_bytes(const struct wlb_parameters *p, const struct wlb_tensor *t)
 {
-	return (size_t)(t->rows * t->cols) * wlb_dtype_bytes(p->device->dtype);
+	return (size_t)wlb_tensor_block_elements(&t->block) * wlb_dtype_bytes(p->device->dtype);
 }
 
 /* Appends the tensor; its data follow those of the part before. */
@@ -19,13 +19,7 @@ static void list_tensor(struct wlb_parts *parts, enum wlb_part_kind kind, const 
 	parts->list[parts->count++] = (struct wlb_tensor_part){
 		.name = source->name,
 		.dtype = parts->parameters->device->dtype,
-		.dimensions = t->dimensions,
-		.global_rows = t->global_rows,
-		.global_cols = t->global_cols,
-		.row_start = t->row_start,
-		.rows = t->rows,
-		.col_start = t->col_start,
-		.cols = t->cols,
+		.block = t->block,
 		.data_host = parts->host + *bytes,
 	};
 	*bytes += tensor_bytes(parts->parameters, t);

@@ -1,4 +1,5 @@
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/seconds.h"
@@ -16,10 +17,51 @@ static double learning_rate(const struct wlb_train_options *o, int64_t step)
 	return wlb_learning_rate(&schedule, step);
 }
 
+struct loader_wait {
+	struct wlb_trainer *trainer;
+	double began_s;
+	int printed;
+};
+
+/* A wlb_file_await. A wait that would have ended the run if it were one for a collective is printed, since the run is
+ * slow and only this rank knows the file. */
+static int await_loader(void *context, double seconds, struct wlb_error *error)
+{
+	struct loader_wait *wait = context;
+	const struct wlb_trainer *t = wait->trainer;
+	int rc = wlb_loader_await(t->loader, seconds, error);
+	double waited_s = wlb_now_s() - wait->began_s;
+	if (rc != 0 || wait->printed || waited_s <= t->files.collective_timeout_s)
+		return rc;
+	wait->printed = 1;
+	fprintf(stderr,
+	        "wlb-worker: rank %d on %s: step %lld has waited %.1f s for its documents: %s is read slowly; the run "
+	        "continues while it makes progress\n",
+	        t->launch->rank, wlb_launch_node(t->launch, t->launch->rank), (long long)t->step + 1, waited_s,
+	        wlb_dataset_path(t->dataset));
+	return 0;
+}
+
+/* Waits until every rank has its documents, so that none waits in a collective for the disk of another. */
+static int await_loaders(struct wlb_trainer *t, struct wlb_error *error)
+{
+	struct loader_wait wait = {.trainer = t, .began_s = wlb_now_s()};
+	double before_s = wlb_comm_seconds(t->world);
+	if (wlb_await_files(&t->files, await_loader, &wait, error) < 0)
+		return -1;
+	double world_s = wlb_comm_seconds(t->world) - before_s;
+	t->timer.times.s[WLB_TIME_LOADER] += wlb_now_s() - wait.began_s - world_s;
+	return 0;
+}
+
 static int load(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
 {
-	if (wlb_loader_next(t->loader, &t->loaded, &t->timer.times.s[WLB_TIME_LOADER], error) < 0)
+	double waited_s;
+	if (!t->next_is_loaded && await_loaders(t, error) < 0)
 		return -1;
+	if (wlb_loader_next(t->loader, &t->loaded, &waited_s, error) < 0)
+		return -1;
+	t->timer.times.s[WLB_TIME_LOADER] += waited_s;
 	*facts = (struct wlb_step_facts){
 		.step = t->loaded->step,
 		.lr = learning_rate(t->options, t->loaded->step),
@@ -97,18 +139,22 @@ static double imbalance(const double *of_ranks, int ranks)
 }
 
 /* Sends every rank the parts of the step's time: t->report holds the sums of the parts over all ranks, then each rank's
- * predicted work, then its measured one, by place in the layout. */
-static int report(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
+ * predicted work, then its measured one, by place in the layout, then the number of ranks whose next step is not loaded
+ * yet. */
+static int exchange_report(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
 {
 	int ranks = t->launch->size;
+	size_t count = wlb_trainer_report_count(ranks);
 	const struct wlb_step_times *times = &t->timer.times;
-	double *work = t->report + WLB_STEP_PARTS, *compute_s = work + ranks;
+	double *work = t->report + WLB_STEP_PARTS, *compute_s = work + ranks, *not_loaded = compute_s + ranks;
+	struct wlb_error ignored; /* the next step has the same */
 	wlb_step_timer_end(&t->timer);
-	memset(t->report, 0, (WLB_STEP_PARTS + 2 * (size_t)ranks) * sizeof(double));
+	memset(t->report, 0, count * sizeof(double));
 	memcpy(t->report, times->s, sizeof(times->s));
 	work[t->groups->place] = t->loaded->work;
 	compute_s[t->groups->place] = times->compute_s;
-	if (wlb_comm_all_reduce_double(t->world, t->report, WLB_STEP_PARTS + 2 * (size_t)ranks, WLB_SUM, error) < 0)
+	*not_loaded = wlb_loader_await(t->loader, 0.0, &ignored) > 0 ? 0.0 : 1.0;
+	if (wlb_comm_all_reduce_double(t->world, t->report, count, WLB_SUM, error) < 0)
 		return -1;
 	for (int i = 0; i < WLB_STEP_PARTS; i++)
 		facts->time_s[i] = t->report[i] / ranks;
@@ -117,6 +163,7 @@ static int report(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wl
 	facts->rank_compute_s = compute_s;
 	facts->predicted_imbalance = imbalance(work, ranks);
 	facts->imbalance = imbalance(compute_s, ranks);
+	t->next_is_loaded = *not_loaded == 0.0;
 	return 0;
 }
 
@@ -129,7 +176,7 @@ int wlb_trainer_step(struct wlb_trainer *t, struct wlb_step_facts *facts, struct
 	int rc = update(t, facts, error);
 	if (rc < 0)
 		return rc;
-	if (report(t, facts, error) < 0)
+	if (exchange_report(t, facts, error) < 0)
 		return WLB_FAILED_HERE;
 	t->step = facts->step;
 	facts->step_time_s = wlb_now_s() - started_s;

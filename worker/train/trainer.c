@@ -37,14 +37,10 @@ struct wlb_device *wlb_trainer_open_device(const struct wlb_launch *launch, cons
 static int connect_ranks(struct wlb_trainer *t, struct wlb_error *error)
 {
 	const struct wlb_launch *l = t->launch;
-	t->watchdog = wlb_watchdog_start(l, t->recorder, 60.0 * t->options->timeout_minutes,
-	                                 60.0 * t->options->storage_timeout_minutes, error);
-	if (t->watchdog == NULL)
-		return -1;
 	t->world = wlb_comm_open_world(t->device, l->rank, l->size, error);
 	if (t->world == NULL)
 		return -1;
-	wlb_watchdog_watch(t->watchdog, wlb_comm_get_trace(t->world));
+	wlb_watchdog_watch_collectives(t->watchdog, wlb_comm_get_trace(t->world));
 	t->files = (struct wlb_file_waiting){
 		.world = t->world,
 		.collective_timeout_s = 60.0 * t->options->timeout_minutes,
@@ -145,7 +141,7 @@ static int make_model(struct wlb_trainer *t, struct wlb_error *error)
 		return -1;
 	t->pipeline = wlb_pipeline_new(split, t->parameters, t->groups, t->transformer, t->optimizer, error);
 	t->loss_sum = t->device->ops->alloc(t->device, sizeof(double), error);
-	t->report = calloc(WLB_STEP_PARTS + 2 * (size_t)t->launch->size, sizeof(*t->report));
+	t->report = calloc(wlb_trainer_report_count(t->launch->size), sizeof(*t->report));
 	if (t->pipeline == NULL || t->loss_sum == NULL)
 		return -1;
 	if (t->report == NULL)
@@ -174,7 +170,7 @@ int wlb_trainer_open(struct wlb_trainer *t, struct wlb_error *error)
 void wlb_trainer_close(struct wlb_trainer *t)
 {
 	/* Closing communicators frees the trace that the watchdog reads, and waits for the other ranks. */
-	wlb_watchdog_leave(t->watchdog);
+	wlb_watchdog_watch_exit(t->watchdog);
 	free(t->report);
 	wlb_pipeline_free(t->pipeline);
 	wlb_transformer_free(t->transformer);

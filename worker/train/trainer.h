@@ -43,6 +43,7 @@ struct wlb_trainer {
 	struct wlb_metrics *metrics; /* on rank 0 with a metrics file, else NULL */
 	struct wlb_step_timer timer; /* of this rank in the step in progress */
 	double *report;              /* numbers that the ranks exchange after a step, see step.c */
+	int next_is_loaded;          /* 1: every rank has loaded the next step */
 	double *loss_sum;            /* device */
 	int64_t step;                /* steps done so far */
 	int exit_code;               /* of a failure on all ranks, for the error's cause */
@@ -54,14 +55,20 @@ struct wlb_device *wlb_trainer_open_device(const struct wlb_launch *launch, cons
                                            struct wlb_error *error);
 
 /* Makes all other members, checks the data, and initialises the weights where the plan has no checkpoint to resume
- * from. launch, options, plan, recorder and device must be set. Returns 0 or one of the failures of agree.h, with
- * exit_code set. wlb_trainer_close must close the trainer also after a failure, except after WLB_FAILED_HERE. */
+ * from. launch, options, plan, recorder, watchdog and device must be set. Returns 0 or one of the failures of agree.h,
+ * with exit_code set. wlb_trainer_close must close the trainer also after a failure, except after WLB_FAILED_HERE. */
 int wlb_trainer_open(struct wlb_trainer *trainer, struct wlb_error *error);
 void wlb_trainer_close(struct wlb_trainer *trainer);
 
 /* Trains the next step; *facts is the same on all ranks except for the time; its pointers are valid until the next
  * step. Returns 0 or one of the failures. */
 int wlb_trainer_step(struct wlb_trainer *trainer, struct wlb_step_facts *facts, struct wlb_error *error);
+
+/* The length of wlb_trainer.report. */
+static inline size_t wlb_trainer_report_count(int ranks)
+{
+	return WLB_STEP_PARTS + 2 * (size_t)ranks + 1;
+}
 
 /* Writes a checkpoint of the last step. Collective. Returns 0 or one of the failures, with exit_code set. */
 int wlb_trainer_save(struct wlb_trainer *trainer, double loss, struct wlb_error *error);

@@ -7,11 +7,11 @@
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/commands.h"
 #include "coordinator/wlb/delivery/pending.h"
+#include "coordinator/wlb/history/show_sections.h"
 #include "coordinator/wlb/history/steps.h"
-#include "coordinator/wlb/history/story.h"
 #include "coordinator/wlb/output/terminal.h"
 
-enum { STEPS_A_COLUMN = 4 }; /* of the loss curve: each column shows their mean */
+enum { STEPS_PER_COLUMN = 4 }; /* of the loss curve: each column shows their mean */
 
 static int check_run_name(const char *name, struct wlb_error *error)
 {
@@ -29,7 +29,7 @@ struct printed {
 	bool any;
 };
 
-static int print_page(const json_t *steps, void *context)
+static int print_steps_json(const json_t *steps, void *context)
 {
 	struct printed *printed = context;
 	const json_t *step;
@@ -58,14 +58,14 @@ static int print_json(const char *name, json_t *run, struct wlb_error *error)
 	*end = '\0';
 	printf("%s,\n  \"steps\": [", text);
 	free(text);
-	int rc = wlb_steps_each_page(name, print_page, &printed, error);
+	int rc = wlb_steps_each_page(name, print_steps_json, &printed, error);
 	puts("\n  ]\n}");
 	return rc;
 }
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
-static int tell(const json_t *run)
+static int print_tables(const json_t *run)
 {
 	int rc = wlb_show_summary(run);
 	if (rc == 0)
@@ -79,24 +79,24 @@ static int tell(const json_t *run)
 	return rc;
 }
 
-static int tell_page(const json_t *steps, void *context)
+static int print_steps(const json_t *steps, void *context)
 {
 	(void)context;
 	return wlb_show_steps(steps);
 }
 
-static int print_story(const char *name, json_t *run, bool steps, struct wlb_error *error)
+static int print_text(const char *name, json_t *run, bool steps, struct wlb_error *error)
 {
-	if (tell(run) != 0)
-		return wlb_fail(error, "out of memory for the story");
-	json_t *sample = wlb_steps_sample(name, wlb_terminal_columns() * STEPS_A_COLUMN, error);
+	if (print_tables(run) != 0)
+		return wlb_fail(error, "out of memory for the run");
+	json_t *sample = wlb_steps_sample(name, wlb_terminal_columns() * STEPS_PER_COLUMN, error);
 	if (sample == NULL)
 		return -1;
 	int rc = wlb_show_loss(run, sample);
 	json_decref(sample);
 	if (rc != 0)
-		return wlb_fail(error, "out of memory for the story");
-	return steps ? wlb_steps_each_page(name, tell_page, NULL, error) : 0;
+		return wlb_fail(error, "out of memory for the run");
+	return steps ? wlb_steps_each_page(name, print_steps, NULL, error) : 0;
 }
 
 struct request {
@@ -116,7 +116,7 @@ static int show(void *values, struct wlb_error *error)
 	if (run == NULL)
 		return WLB_EXIT_FAILED;
 	int rc = request->json ? print_json(request->name, run, error)
-	                       : print_story(request->name, run, request->steps, error);
+	                       : print_text(request->name, run, request->steps, error);
 	json_decref(run);
 	return rc == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
 }
@@ -133,15 +133,16 @@ static const struct wlb_option options[] = {
 
 static const struct wlb_option_table table = {
 	.command = "wlb show",
-	.about = "Tells the story of one run: its attempts and why each ended, where it went on, faults, checkpoints "
-		 "and loss. Times are local; --json has them in UTC.",
+	.about = "Shows one run: its attempts and why each ended, from which step the next continued, faults, "
+		 "checkpoints "
+		 "and loss. Times are local; those of --json are in UTC.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),
 };
 
 const struct wlb_command wlb_command_show = {
 	.name = "show",
-	.summary = "Tell the story of a run",
+	.summary = "Show one run: attempts, faults, checkpoints, loss",
 	.options = &table,
 	.values_bytes = sizeof(struct request),
 	.run = show,

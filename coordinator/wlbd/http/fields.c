@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,39 +32,37 @@ json_t *wlbd_body_parse(const char *text, size_t length, struct wlb_error *error
 	return body;
 }
 
-/* "field 'x': <value> must be <rule>", the value cut to 80 characters. */
-static int refuse(const char *name, const json_t *value, const char *rule, struct wlb_error *error)
+/* Returns NULL where the field is absent or null. */
+static const json_t *find(const json_t *object, const char *name)
 {
-	char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+	const json_t *field = json_object_get(object, name);
+	return json_is_null(field) ? NULL : field;
+}
+
+/* For a field that is not as it must be: returns 0 where it is absent and optional; else -1 with "field 'x': <value>
+ * must be <rule>", the value cut to 80 characters. */
+__attribute__((format(printf, 5, 6))) static int refuse(const char *name, const json_t *field, enum wlbd_need need,
+                                                        struct wlb_error *error, const char *format, ...)
+{
+	char rule[256];
+	va_list arguments;
+	if (field == NULL)
+		return need == WLBD_OPTIONAL ? 0 : wlb_fail(error, "field '%s': is missing", name);
+	va_start(arguments, format);
+	vsnprintf(rule, sizeof(rule), format, arguments);
+	va_end(arguments);
+	char *text = json_dumps(field, JSON_ENCODE_ANY | JSON_COMPACT);
 	wlb_fail(error, "field '%s': %.80s must be %s", name, text != NULL ? text : "the value", rule);
 	free(text);
 	return -1;
 }
 
-/* *value receives NULL where the field is absent and may be. */
-static int find(const json_t *object, const char *name, enum wlbd_need need, const json_t **value,
-                struct wlb_error *error)
-{
-	*value = json_object_get(object, name);
-	if (json_is_null(*value))
-		*value = NULL;
-	if (*value == NULL && need == WLBD_REQUIRED)
-		return wlb_fail(error, "field '%s': is missing", name);
-	return 0;
-}
-
 int wlbd_field_text(const json_t *object, const char *name, enum wlbd_need need, size_t most, const char **value,
                     struct wlb_error *error)
 {
-	const json_t *field;
-	char rule[64];
-	if (find(object, name, need, &field, error) != 0)
-		return -1;
-	if (field == NULL)
-		return 0;
-	snprintf(rule, sizeof(rule), "a text of at most %zu bytes", most);
+	const json_t *field = find(object, name);
 	if (!json_is_string(field) || json_string_length(field) > most)
-		return refuse(name, field, rule, error);
+		return refuse(name, field, need, error, "a text of at most %zu bytes", most);
 	*value = json_string_value(field);
 	return 0;
 }
@@ -71,15 +70,10 @@ int wlbd_field_text(const json_t *object, const char *name, enum wlbd_need need,
 int wlbd_field_integer(const json_t *object, const char *name, enum wlbd_need need, int64_t least, int64_t most,
                        int64_t *value, struct wlb_error *error)
 {
-	const json_t *field;
-	char rule[96];
-	if (find(object, name, need, &field, error) != 0)
-		return -1;
-	if (field == NULL)
-		return 0;
-	snprintf(rule, sizeof(rule), "a whole number from %lld to %lld", (long long)least, (long long)most);
+	const json_t *field = find(object, name);
 	if (!json_is_integer(field) || json_integer_value(field) < least || json_integer_value(field) > most)
-		return refuse(name, field, rule, error);
+		return refuse(name, field, need, error, "a whole number from %lld to %lld", (long long)least,
+		              (long long)most);
 	*value = json_integer_value(field);
 	return 0;
 }
@@ -87,16 +81,10 @@ int wlbd_field_integer(const json_t *object, const char *name, enum wlbd_need ne
 int wlbd_field_number(const json_t *object, const char *name, enum wlbd_need need, double least, double most,
                       double *value, struct wlb_error *error)
 {
-	const json_t *field;
-	char rule[96];
-	if (find(object, name, need, &field, error) != 0)
-		return -1;
-	if (field == NULL)
-		return 0;
+	const json_t *field = find(object, name);
 	double number = json_number_value(field);
-	snprintf(rule, sizeof(rule), "a number from %g to %g", least, most);
 	if (!json_is_number(field) || !(number >= least && number <= most))
-		return refuse(name, field, rule, error);
+		return refuse(name, field, need, error, "a number from %g to %g", least, most);
 	*value = number;
 	return 0;
 }
@@ -126,26 +114,21 @@ static bool numbers_fit(const json_t *value)
 
 int wlbd_field_bounded(const json_t *object, const char *name, size_t most_bytes, struct wlb_error *error)
 {
-	const json_t *field;
-	char rule[96];
-	if (find(object, name, WLBD_OPTIONAL, &field, error) != 0 || field == NULL)
+	const json_t *field = find(object, name);
+	if (field == NULL)
 		return 0;
-	snprintf(rule, sizeof(rule), "at most %zu bytes of JSON, with numbers from -1e18 to 1e18", most_bytes);
 	if (json_dumpb(field, NULL, 0, JSON_ENCODE_ANY | JSON_COMPACT) > most_bytes || !numbers_fit(field))
-		return refuse(name, field, rule, error);
+		return refuse(name, field, WLBD_OPTIONAL, error,
+		              "at most %zu bytes of JSON, with numbers from -1e18 to 1e18", most_bytes);
 	return 0;
 }
 
 int wlbd_field_boolean(const json_t *object, const char *name, enum wlbd_need need, bool *value,
                        struct wlb_error *error)
 {
-	const json_t *field;
-	if (find(object, name, need, &field, error) != 0)
-		return -1;
-	if (field == NULL)
-		return 0;
+	const json_t *field = find(object, name);
 	if (!json_is_boolean(field))
-		return refuse(name, field, "true or false", error);
+		return refuse(name, field, need, error, "true or false");
 	*value = json_is_true(field);
 	return 0;
 }
@@ -153,13 +136,9 @@ int wlbd_field_boolean(const json_t *object, const char *name, enum wlbd_need ne
 int wlbd_field_object(const json_t *object, const char *name, enum wlbd_need need, const json_t **value,
                       struct wlb_error *error)
 {
-	const json_t *field;
-	if (find(object, name, need, &field, error) != 0)
-		return -1;
-	if (field == NULL)
-		return 0;
+	const json_t *field = find(object, name);
 	if (!json_is_object(field))
-		return refuse(name, field, "an object", error);
+		return refuse(name, field, need, error, "an object");
 	*value = field;
 	return 0;
 }
@@ -167,15 +146,9 @@ int wlbd_field_object(const json_t *object, const char *name, enum wlbd_need nee
 int wlbd_field_array(const json_t *object, const char *name, enum wlbd_need need, size_t most, const json_t **value,
                      struct wlb_error *error)
 {
-	const json_t *field;
-	char rule[64];
-	if (find(object, name, need, &field, error) != 0)
-		return -1;
-	if (field == NULL)
-		return 0;
-	snprintf(rule, sizeof(rule), "an array of at most %zu entries", most);
+	const json_t *field = find(object, name);
 	if (!json_is_array(field) || json_array_size(field) > most)
-		return refuse(name, field, rule, error);
+		return refuse(name, field, need, error, "an array of at most %zu entries", most);
 	*value = field;
 	return 0;
 }
@@ -190,7 +163,7 @@ int wlbd_field_names(const json_t *object, const char *name, enum wlbd_need need
 		const json_t *entry = json_array_get(field, i);
 		if (!json_is_string(entry) || json_string_length(entry) < 1 ||
 		    json_string_length(entry) > WLBD_NAME_MOST)
-			return refuse(name, entry, "a name of 1 to 255 bytes", error);
+			return refuse(name, entry, WLBD_REQUIRED, error, "a name of 1 to %d bytes", WLBD_NAME_MOST);
 	}
 	if (field != NULL)
 		*value = field;
@@ -215,8 +188,8 @@ int wlbd_field_uuid(const json_t *object, const char *name, const char **value, 
 	if (wlbd_field_text(object, name, WLBD_REQUIRED, WLBD_NAME_MOST, &text, error) != 0)
 		return -1;
 	if (!is_uuid(text))
-		return refuse(name, json_object_get(object, name),
-		              "a UUID, such as 6f1c0a52-7f0e-4f0e-8f3e-0c9d7c1f2a3b", error);
+		return refuse(name, find(object, name), WLBD_REQUIRED, error,
+		              "a UUID, such as 6f1c0a52-7f0e-4f0e-8f3e-0c9d7c1f2a3b");
 	*value = text;
 	return 0;
 }
@@ -238,5 +211,5 @@ int wlbd_field_choice(const json_t *object, const char *name, enum wlbd_need nee
 		size_t length = strlen(rule);
 		snprintf(rule + length, sizeof(rule) - length, "%s %s", i > 0 ? "," : "", choices[i]);
 	}
-	return refuse(name, json_object_get(object, name), rule, error);
+	return refuse(name, find(object, name), need, error, "%s", rule);
 }

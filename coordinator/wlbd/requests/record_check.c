@@ -158,28 +158,41 @@ static int check_event(const json_t *data, struct wlb_error *error)
 	return wlbd_field_text(data, "detail", WLBD_OPTIONAL, WLBD_TEXT_MOST, &text, error);
 }
 
-static int check_attempt_end(const json_t *data, struct wlb_error *error)
+static int read_attempt_end(const json_t *data, struct wlbd_attempt_end *end, struct wlb_error *error)
 {
 	static const char *const states[] = {"complete", "failed", "ended", NULL};
-	struct wlbd_first_exit first;
+	enum { NO_CODE = 256, CODE_MOST = 255 };
 	const char *text;
-	int64_t code;
-	if (wlbd_field_choice(data, "state", WLBD_REQUIRED, states, &text, error) != 0 ||
-	    wlbd_field_integer(data, "exit_code", WLBD_OPTIONAL, -255, 255, &code, error) != 0 ||
-	    wlbd_first_exit_read(data, &first, error) != 0)
+	int64_t code = NO_CODE;
+	if (wlbd_field_choice(data, "state", WLBD_REQUIRED, states, &end->state, error) != 0 ||
+	    wlbd_field_integer(data, "exit_code", WLBD_OPTIONAL, -CODE_MOST, CODE_MOST, &code, error) != 0 ||
+	    wlbd_first_exit_read(data, &end->first_exit, error) != 0)
 		return -1;
+	end->has_exit_code = code != NO_CODE;
+	end->exit_code = (int)code;
 	return wlbd_field_text(data, "reason", WLBD_OPTIONAL, WLBD_TEXT_MOST, &text, error);
 }
 
-static const struct {
-	const char *type;
-	int (*check)(const json_t *data, struct wlb_error *error);
-} types[] = {
-	{"step", check_step},   {"attempt", check_attempt}, {"checkpoint", check_checkpoint},
-	{"fault", check_fault}, {"event", check_event},     {"attempt_end", check_attempt_end},
-};
+static int check_data(const char *type, const json_t *data, struct wlbd_attempt_end *end, struct wlb_error *error)
+{
+	static const struct {
+		const char *type;
+		int (*check)(const json_t *data, struct wlb_error *error);
+	} types[] = {
+		{"step", check_step},   {"attempt", check_attempt}, {"checkpoint", check_checkpoint},
+		{"fault", check_fault}, {"event", check_event},
+	};
+	if (strcmp(type, "attempt_end") == 0)
+		return read_attempt_end(data, end, error) == 0 ? 0 : wlb_fail_in(error, "attempt_end");
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (strcmp(type, types[i].type) == 0)
+			return types[i].check(data, error) == 0 ? 0 : wlb_fail_in(error, "%s", type);
+	return wlb_fail(error, "field 'type': '%.60s' must be attempt, step, checkpoint, fault, event or attempt_end",
+	                type);
+}
 
-static int check_record(const json_t *record, int64_t expected_seq, struct wlb_error *error)
+static int check_record(const json_t *record, int64_t expected_seq, struct wlbd_attempt_end *end,
+                        struct wlb_error *error)
 {
 	const json_t *data = NULL;
 	const char *type = NULL;
@@ -195,11 +208,7 @@ static int check_record(const json_t *record, int64_t expected_seq, struct wlb_e
 	if (seq != expected_seq)
 		return wlb_fail(error, "field 'seq': %lld must be %lld: the first is first_seq, each further one more",
 		                (long long)seq, (long long)expected_seq);
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-		if (strcmp(type, types[i].type) == 0)
-			return types[i].check(data, error) == 0 ? 0 : wlb_fail_in(error, "%s", type);
-	return wlb_fail(error, "field 'type': '%.60s' must be attempt, step, checkpoint, fault, event or attempt_end",
-	                type);
+	return check_data(type, data, end, error);
 }
 
 int wlbd_delivery_check(const json_t *body, struct wlbd_delivery *delivery, struct wlb_error *error)
@@ -213,8 +222,13 @@ int wlbd_delivery_check(const json_t *body, struct wlbd_delivery *delivery, stru
 	                       error) != 0 ||
 	    wlbd_field_array(body, "records", WLBD_REQUIRED, WLBD_RECORDS_MOST, &delivery->records, error) != 0)
 		return -1;
-	for (size_t i = 0; i < json_array_size(delivery->records); i++)
-		if (check_record(json_array_get(delivery->records, i), delivery->first_seq + (int64_t)i, error) != 0)
+	for (size_t i = 0; i < json_array_size(delivery->records); i++) {
+		struct wlbd_attempt_end end = {0};
+		if (check_record(json_array_get(delivery->records, i), delivery->first_seq + (int64_t)i, &end, error) !=
+		    0)
 			return wlb_fail_in(error, "records[%zu]", i);
+		if (delivery->end.state == NULL)
+			delivery->end = end;
+	}
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "coordinator/wlbd/rules/incident.h"
 #include "libwlb/wlb.h"
 
 enum {
@@ -16,12 +17,21 @@ enum {
 	WLBD_PART_NAME_BYTES_MOST = 64,
 };
 
+/* A record of type attempt_end. */
+struct wlbd_attempt_end {
+	const char *state; /* NULL: there is no such record; else complete, failed or ended */
+	bool has_exit_code;
+	int exit_code;
+	struct wlbd_first_exit first_exit;
+};
+
 struct wlbd_delivery {
 	const char *attempt_id; /* points into the body, as the next two do */
 	const char *source;
 	const json_t *records;
 	int64_t job_id; /* 0: the body has none */
 	int64_t first_seq;
+	struct wlbd_attempt_end end; /* the first of the records; its texts point into the body */
 };
 
 /* Returns -1 with the record and field that is wrong. Sequence numbers must be first_seq, first_seq + 1, ... */

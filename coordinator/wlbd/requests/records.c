@@ -8,16 +8,15 @@
 #include "coordinator/wlbd/liveness/symptoms.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/requests/find_attempt.h"
-#include "coordinator/wlbd/requests/first_exit.h"
 #include "coordinator/wlbd/requests/handlers.h"
 #include "coordinator/wlbd/requests/outdated.h"
 #include "coordinator/wlbd/requests/record_check.h"
 #include "coordinator/wlbd/rules/decision.h"
 #include "coordinator/wlbd/wlbd.h"
 
-/* ---- what liveness learns from records ------------------------------------------------------------- */
+/* ---- records that change the attempt in memory ----------------------------------------------------- */
 
-static void learn_nodes(struct wlbd_attempt *attempt, const json_t *data)
+static void note_nodes(struct wlbd_attempt *attempt, const json_t *data)
 {
 	const json_t *map = json_object_get(data, "rank_map");
 	json_t *nodes = json_array(); /* of each rank */
@@ -38,31 +37,27 @@ static void learn_nodes(struct wlbd_attempt *attempt, const json_t *data)
 	json_decref(nodes);
 }
 
-static void learn_end(struct wlbd_attempt *attempt, const json_t *data)
+static void note_end(struct wlbd_attempt *attempt, const struct wlbd_attempt_end *end)
 {
-	const char *state = json_string_value(json_object_get(data, "state"));
-	const json_t *code = json_object_get(data, "exit_code");
-	int by_state = strcmp(state, "complete") == 0 ? 0 : strcmp(state, "ended") == 0 ? WLBD_EXIT_ORDERED : 1;
-	struct wlbd_first_exit first;
-	wlbd_first_exit_read(data, &first, NULL); /* wlbd_delivery_check has read it */
+	int by_state = strcmp(end->state, "complete") == 0 ? 0
+	               : strcmp(end->state, "ended") == 0  ? WLBD_EXIT_ORDERED
+	                                                   : 1;
 	/* "ended": by order, or cancelled; the exit code is then that of the signal alone. */
-	bool is_said = json_is_integer(code) && by_state != WLBD_EXIT_ORDERED;
-	wlbd_symptom_step_ended(attempt, is_said ? (int)json_integer_value(code) : by_state, &first);
+	bool is_reported = end->has_exit_code && by_state != WLBD_EXIT_ORDERED;
+	wlbd_symptom_step_ended(attempt, is_reported ? end->exit_code : by_state, &end->first_exit);
 }
 
-static void learn(struct wlbd_attempt *attempt, const json_t *records)
+static void note_records(struct wlbd_attempt *attempt, const struct wlbd_delivery *delivery)
 {
 	size_t i;
 	json_t *record;
-	json_array_foreach((json_t *)records, i, record)
+	json_array_foreach((json_t *)delivery->records, i, record)
 	{
-		const char *type = json_string_value(json_object_get(record, "type"));
-		const json_t *data = json_object_get(record, "data");
-		if (strcmp(type, "attempt") == 0)
-			learn_nodes(attempt, data);
-		else if (strcmp(type, "attempt_end") == 0)
-			learn_end(attempt, data);
+		if (strcmp(json_string_value(json_object_get(record, "type")), "attempt") == 0)
+			note_nodes(attempt, json_object_get(record, "data"));
 	}
+	if (delivery->end.state != NULL)
+		note_end(attempt, &delivery->end);
 }
 
 /* ---- the request ------------------------------------------------------------------------------------- */
@@ -93,8 +88,8 @@ static void store(struct wlbd_call *call, struct wlbd_attempt *attempt)
 {
 	const struct wlbd_delivery *delivery = call->parsed;
 	struct wlbd_params params = {0};
-	wlbd_outdated_note(call, attempt);
-	learn(attempt, delivery->records);
+	wlbd_outdated_record(call, attempt);
+	note_records(attempt, delivery);
 	wlbd_params_add_integer(&params, attempt->attempt_pk);
 	wlbd_params_add_text(&params, delivery->source);
 	wlbd_params_add_text(&params, call->text);

@@ -84,11 +84,16 @@ static int fits(const struct published_row *row, const struct wlb_machine *machi
 	return 1;
 }
 
+/* Stages that do not divide the layers: embedding and head then count as layers. */
+static int uneven(const struct published_row *row)
+{
+	return row->model.num_hidden_layers % row->layout.pp != 0;
+}
+
 /* Chunks divide the layers of a stage where the stages divide the layers, as Megatron-LM requires. */
 static int allowed(const struct published_row *row, int32_t interleave)
 {
-	int64_t layers = row->model.num_hidden_layers, pp = row->layout.pp;
-	return layers % pp != 0 || layers / pp % interleave == 0;
+	return uneven(row) || row->model.num_hidden_layers / row->layout.pp % interleave == 0;
 }
 
 static void try(const struct published_row *row, const struct wlb_machine *machine, struct prediction this,
@@ -100,7 +105,9 @@ static void try(const struct published_row *row, const struct wlb_machine *machi
 	                              .micro_batches = row->batch / windows,
 	                              .zero_stage = row->zero_stage,
 	                              .recompute = row->recompute,
-	                              .recompute_layers = row->recompute_layers};
+	                              .recompute_layers = row->recompute_layers,
+	                              .account_for_embedding = uneven(row),
+	                              .account_for_loss = uneven(row)};
 	if (row->batch % windows != 0 || !allowed(row, interleave) || wlb_plan_check(&this.plan, &row->model, NULL) < 0)
 		return;
 	this.fits = fits(row, machine, &this.plan, &this);

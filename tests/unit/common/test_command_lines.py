@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
-"""test_command_lines.py BIN DOCS COMPLETION: every command's --help, manual page and completion name the same options, and
-the command takes each of them."""
+"""test_command_lines.py BUILD: every command's --help, manual page and completion name the same options, and the command takes
+each of them."""
 import re
 import subprocess
 import sys
 import unittest
 from pathlib import Path
 
-BIN, DOCS, COMPLETION = (Path(word) for word in sys.argv[1:4])
+BUILD = Path(sys.argv[1])
+BIN, DOCS, COMPLETION = BUILD / "bin", BUILD / "docs", BUILD / "coordinator/wlb/completion.bash"
 PROGRAMS = {"wlb": "wlb", "wlb-data": "wlb data", "wlb-worker": "wlb-worker"}  # file, and how its commands are called
-PAGES = {"wlb": "wlb.1", "wlb data": "wlb-data.1", "wlb-worker": "wlb-worker.1"}
+SINGLE = {"wlbd": BIN / "wlbd", "wlb-agent": BUILD / "libexec/wlb/wlb-agent"}  # programs without commands
+PAGES = {"wlb": "wlb.1", "wlb data": "wlb-data.1", "wlb-worker": "wlb-worker.1", "wlbd": "wlbd.8", "wlb-agent": "wlb-agent.8"}
+HELP_ROW = re.compile(r"^  (?:-\w, )?(--[a-z0-9-]+)", re.M)
+MANUAL_ROW = re.compile(r"^\.TP\n(?:\\fB\\-\w\\fR, )?\\fB(\\-\\-\S+?)\\fR", re.M)
 
 
 def run(*words):
@@ -23,48 +27,64 @@ def complete(*words):
 
 
 def commands():
-    """(file, how it is called, command) of each command that --help of a program lists."""
+    """(command line, how it is called, page) of each command that --help of a program lists, and of each program without any."""
     for file, name in PROGRAMS.items():
         listed = run(BIN / file, "--help").stdout.split("Commands:\n")[1].split("\n\n")[0]
         for command in re.findall(r"^  (\S+)", listed, re.M):
             if command != "data":  # a program of its own
-                yield file, name, command
+                yield [BIN / file, command], f"{name} {command}", PAGES[name]
+    for name, path in SINGLE.items():
+        yield [path], name, PAGES[name]
 
 
-def manual_page(name, command):
+def manual_page(name, page):
     """The options of the command in the page: of its section, where the page is about several commands."""
-    text = (DOCS / PAGES[name]).read_text()
-    for heading in (f".SS {name} {command}\n", f".SH {command.upper()} OPTIONS\n", ".SH OPTIONS\n"):
+    text = (DOCS / page).read_text()
+    for heading in (f".SS {name}\n", f".SH {name.split()[-1].upper()} OPTIONS\n", ".SH OPTIONS\n"):
         if heading in text:
             end = r"^\.S[SH] " if heading.startswith(".SS") else r"^\.SH "
             section = re.split(end, text.split(heading)[1], maxsplit=1, flags=re.M)[0]
-            return re.findall(r"^\.TP\n\\fB(\\-\\-\S+?)\\fR", section, re.M)
+            return [option.replace("\\-", "-") for option in MANUAL_ROW.findall(section)]
     return []
+
+
+def synopsis(page):
+    """The lines of the page's SYNOPSIS without the marks of troff."""
+    text = (DOCS / page).read_text().split(".SH SYNOPSIS\n")[1].split(".SH ")[0]
+    return re.sub(r"\\f[BIR]", "", text).replace("\\-", "-").splitlines()
 
 
 class CommandLines(unittest.TestCase):
     def test_the_same_options_everywhere(self):
         count = 0
-        for file, name, command in commands():
-            with self.subTest(f"{name} {command}"):
-                options = re.findall(r"^  (--[a-z0-9-]+)", run(BIN / file, command, "--help").stdout, re.M)
+        for line, name, page in commands():
+            with self.subTest(name):
+                shown = run(*line, "--help").stdout
+                options = HELP_ROW.findall(shown)
                 self.assertGreater(len(options), 0)
-                self.assertEqual([o.replace("\\-", "-") for o in manual_page(name, command)], options)
-                words = [word for word in complete(*name.split(), command, "") if word.startswith("--")]
+                self.assertEqual(manual_page(name, page), options)
+                self.assertIn(re.search("^Usage: (.*)", shown)[1], synopsis(page))
+                words = [word for word in complete(*name.split(), "") if word.startswith("--")]
                 self.assertEqual(words, [*options, "--help"])
-                self.assertEqual(complete(file, command, "--"), [*options, "--help"])
+                self.assertEqual(complete(*line, "--"), [*options, "--help"])
                 count += 1
-        self.assertEqual(count, 13)
+        self.assertEqual(count, 15)
 
     def test_the_command_takes_them(self):
-        for file, name, command in commands():
-            for option in re.findall(r"^  (--[a-z0-9-]+)", run(BIN / file, command, "--help").stdout, re.M):
-                with self.subTest(f"{name} {command} {option}"):
-                    self.assertNotIn("is unknown", run(BIN / file, command, option, "--help").stderr)
-            done = run(BIN / file, command, "--bogus")
+        for line, name, _ in commands():
+            for option in HELP_ROW.findall(run(*line, "--help").stdout):
+                with self.subTest(f"{name} {option}"):
+                    self.assertNotIn("is unknown", run(*line, option, "--help").stderr)
+            done = run(*line, "--bogus")
             self.assertEqual(done.returncode, 2)
-            self.assertIn(f"option '--bogus' is unknown or ambiguous; see '{name} {command} --help'", done.stderr)
+            self.assertIn(f"option '--bogus' is unknown or ambiguous; see '{name} --help'", done.stderr)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+    def test_version(self):
+        for name, path in {**{file: BIN / file for file in PROGRAMS}, **SINGLE}.items():
+            done = run(path, "--version")
+            self.assertEqual(done.returncode, 0)
+            self.assertRegex(done.stdout, rf"^{name} [0-9]+\.[0-9]+\.[0-9]+\n$")
 
     def test_completion_of_commands_and_values(self):
         self.assertEqual(complete("wlb", "ru"), ["run", "runs"])
@@ -76,6 +96,7 @@ class CommandLines(unittest.TestCase):
         self.assertEqual(complete("wlb", "shard", "--strategy", "per"), ["per-document", "per-sequence"])
         self.assertIn("/tmp", complete("wlb", "run", "--spool-dir", "/tm"))
         self.assertEqual(complete("wlb", "pack", "--svg", ""), [])  # then bash offers files
+        self.assertEqual(complete("wlbd", "-c", ""), [])
 
     def test_nothing_is_left_of_the_templates(self):
         for path in (COMPLETION, *(DOCS / page for page in PAGES.values())):

@@ -24,7 +24,7 @@ struct values {
 
 static const struct wlb_option rows[] = {
 	{WLB_OPTION(FLAG, "drain", FIELD(drain), NULL, "to the end")},
-	{WLB_OPTION(TEXT, "file", FIELD(file), "FILE", "of input")},
+	{WLB_OPTION(TEXT, "file", FIELD(file), "FILE", "of input"), .letter = 'f'},
 	{WLB_OPTION(TEXT, "mode", FIELD(mode), NULL, "how"), .choices = "slow|fast"},
 	{WLB_OPTION(TEXT, "kind", FIELD(kind), "KIND", "which"), .choices = "A|B", .open = true, .initial = "A"},
 	{WLB_OPTION(CHOICE, "colour", FIELD(colour), NULL, "of the line"), .choices = "red|green|blue",
@@ -33,6 +33,7 @@ static const struct wlb_option rows[] = {
 	{WLB_OPTION(INT64, "tokens", FIELD(tokens), "N", "at most"), .max = WLB_OPTION_UNBOUNDED, .initial = "7"},
 	{WLB_OPTION(REAL, "ratio", FIELD(ratio), "X", "share of it"), .max = 1, .initial = "0.5", .rule = "a share"},
 	{WLB_OPTION(LIST, "path", FIELD(paths), "DIR", "of data")},
+	{WLB_OPTION(VERSION, "version", 0, NULL, "print the version")},
 	{WLB_OPTION(LIST, NULL, FIELD(paths), "DIR...", "more data")},
 };
 
@@ -107,6 +108,20 @@ static void options_and_arguments_of_a_list_keep_their_order(void **state)
 	(void)state;
 }
 
+static void a_letter_stands_for_its_option(void **state)
+{
+	struct values v;
+	char apart[] = "--nodes 1 -f in", joined[] = "-fin a --nodes 1";
+	assert_int_equal(parse(&table, apart, &v, NULL), WLB_OPTIONS_READ);
+	assert_string_equal(v.file, "in");
+	assert_int_equal(parse(&table, joined, &v, NULL), WLB_OPTIONS_READ);
+	assert_string_equal(v.file, "in");
+	assert_int_equal(v.paths.count, 1);
+	wlb_options_free(&table, &v);
+	assert_refused(&table, "--nodes 1 -f", "option '-f' needs a value; see 'tool do --help'");
+	(void)state;
+}
+
 static void a_command_ends_the_options(void **state)
 {
 	static const struct wlb_option argument = {WLB_OPTION(COMMAND, NULL, FIELD(command), "COMMAND", "what to run"),
@@ -162,10 +177,13 @@ static void errors_name_option_value_rule_and_remedy(void **state)
 	(void)state;
 }
 
-static void help_is_asked_for_whatever_is_missing(void **state)
+static void help_and_version_are_asked_for_whatever_is_missing(void **state)
 {
 	struct values v;
 	char longer[] = "--help", letter[] = "-h", man[] = "--help=man", completion[] = "--help=completion";
+	char synopsis[] = "--help=synopsis", version[] = "--version";
+	assert_int_equal(parse(&table, synopsis, &v, NULL), WLB_OPTIONS_SYNOPSIS);
+	assert_int_equal(parse(&table, version, &v, NULL), WLB_OPTIONS_VERSION);
 	assert_int_equal(parse(&table, longer, &v, NULL), WLB_OPTIONS_HELP);
 	assert_int_equal(parse(&table, letter, &v, NULL), WLB_OPTIONS_HELP);
 	assert_int_equal(parse(&table, man, &v, NULL), WLB_OPTIONS_MAN);
@@ -195,6 +213,9 @@ static void help_has_usage_values_and_defaults(void **state)
 	              "\n  --colour red|green|blue\n                          of the line (default green)\n");
 	assert_prints(&table, WLB_OPTIONS_HELP, "\n  --nodes N               how many, such as 4 (required)\n");
 	assert_prints(&table, WLB_OPTIONS_HELP, "\n  DIR...                  more data\n");
+	assert_prints(&table, WLB_OPTIONS_HELP, "\n  -f, --file FILE         of input\n");
+	assert_prints(&table, WLB_OPTIONS_HELP, "\n  --version               print the version\n");
+	assert_prints(&table, WLB_OPTIONS_VERSION, "tool do " WLB_VERSION "\n");
 	(void)state;
 }
 
@@ -224,6 +245,9 @@ static void the_manual_page_is_troff(void **state)
 	              ".TP\n\\fB\\-\\-re\\-do\\fR \\fIA\\eB\\fR\nconfig.json, as with \\fB\\-\\-no\\-kill\\fR, or "
 	              "'x\\ey'.\n");
 	assert_prints(&table, WLB_OPTIONS_MAN, "\\fB\\-\\-nodes\\fR \\fIN\\fR\nHow many, such as 4 (required).\n");
+	assert_prints(&table, WLB_OPTIONS_MAN, "\\fB\\-f\\fR, \\fB\\-\\-file\\fR \\fIFILE\\fR\nOf input.\n");
+	assert_prints(&table, WLB_OPTIONS_SYNOPSIS,
+	              "\\fBtool do\\fR \\fB\\-\\-nodes\\fR \\fIN\\fR [\\fIOPTIONS\\fR] [\\fIDIR...\\fR]\n");
 	row.help = "'all' of it";
 	assert_prints(&of, WLB_OPTIONS_MAN, "\n\\&'all' of it.\n");
 	(void)state;
@@ -233,8 +257,8 @@ static void completion_offers_options_choices_and_folders(void **state)
 {
 	assert_prints(&table, WLB_OPTIONS_COMPLETION,
 	              "\t'tool do') words='--drain --file --mode --kind --colour --nodes --tokens --ratio --path "
-	              "--help' ;;\n");
-	assert_prints(&table, WLB_OPTIONS_COMPLETION, "\t'tool do --file') ;;\n");
+	              "--version --help' ;;\n");
+	assert_prints(&table, WLB_OPTIONS_COMPLETION, "\t'tool do --file' | 'tool do -f') ;;\n");
 	assert_prints(&table, WLB_OPTIONS_COMPLETION, "\t'tool do --kind') words='A B' ;;\n");
 	assert_prints(&table, WLB_OPTIONS_COMPLETION, "\t'tool do --path') action=directory ;;\n");
 	(void)state;
@@ -245,10 +269,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values_and_defaults_are_set),
 		cmocka_unit_test(options_and_arguments_of_a_list_keep_their_order),
+		cmocka_unit_test(a_letter_stands_for_its_option),
 		cmocka_unit_test(a_command_ends_the_options),
 		cmocka_unit_test(one_argument_or_none_is_one_or_none),
 		cmocka_unit_test(errors_name_option_value_rule_and_remedy),
-		cmocka_unit_test(help_is_asked_for_whatever_is_missing),
+		cmocka_unit_test(help_and_version_are_asked_for_whatever_is_missing),
 		cmocka_unit_test(help_has_usage_values_and_defaults),
 		cmocka_unit_test(long_texts_are_wrapped),
 		cmocka_unit_test(the_manual_page_is_troff),

@@ -111,9 +111,9 @@ static void test_zero_sized_and_scalar_tensors(void **state)
 	                                       4),
 	                             &error);
 	assert_non_null(f);
-	assert_int_equal(wlb_safetensors_find(f, "none")->rows, 0);
-	assert_int_equal(wlb_safetensors_find(f, "none")->cols, 7);
-	assert_int_equal(wlb_safetensors_find(f, "one")->dimensions, 0);
+	assert_int_equal(wlb_safetensors_find(f, "none")->block.rows, 0);
+	assert_int_equal(wlb_safetensors_find(f, "none")->block.cols, 7);
+	assert_int_equal(wlb_safetensors_find(f, "one")->block.dimensions, 0);
 	assert_null(wlb_safetensors_find(f, "two"));
 	wlb_safetensors_close(f);
 }
@@ -121,16 +121,16 @@ static void test_zero_sized_and_scalar_tensors(void **state)
 static int read_rows(const struct wlb_safetensors *f, const struct wlb_stored_tensor *t, int64_t row, int64_t rows,
                      enum wlb_dtype dtype, void *out, struct wlb_error *error)
 {
-	const struct wlb_stored_range range = {row, rows, 0, t->cols};
-	return wlb_safetensors_read(f, t, &range, dtype, out, t->cols, error);
+	const struct wlb_stored_range range = {row, rows, 0, t->block.cols};
+	return wlb_safetensors_read(f, t, &range, dtype, out, t->block.cols, error);
 }
 
 static void test_round_trip_and_conversion(void **state)
 {
 	float singles[6] = {0.1f, -2.5f, INFINITY, 1e-40f, 3e38f, -0.0f};
 	double doubles[3] = {0.1, 1e300, -1e-300};
-	const struct wlb_tensor_part parts[] = {{"w", WLB_FLOAT32, 2, 3, 2, 0, 3, 0, 2, singles},
-	                                        {"v", WLB_FLOAT64, 1, 3, 1, 0, 3, 0, 1, doubles}};
+	const struct wlb_tensor_part parts[] = {{"w", WLB_FLOAT32, {2, 3, 2, 0, 3, 0, 2}, singles},
+	                                        {"v", WLB_FLOAT64, {1, 3, 1, 0, 3, 0, 1}, doubles}};
 	struct wlb_error error;
 	const char *path = fixture_path(state, "x.safetensors");
 	assert_int_equal(wlb_safetensors_write(path, parts, 2, &error), 0);
@@ -164,8 +164,8 @@ static void test_large_tensors(void **state)
 	assert_true(data != NULL && back != NULL);
 	for (int i = 0; i < FIRST + SECOND; i++)
 		data[i] = i;
-	const struct wlb_tensor_part parts[] = {{"a", WLB_FLOAT64, 1, FIRST, 1, 0, FIRST, 0, 1, data},
-	                                        {"b", WLB_FLOAT64, 1, SECOND, 1, 0, SECOND, 0, 1, data + FIRST}};
+	const struct wlb_tensor_part parts[] = {{"a", WLB_FLOAT64, {1, FIRST, 1, 0, FIRST, 0, 1}, data},
+	                                        {"b", WLB_FLOAT64, {1, SECOND, 1, 0, SECOND, 0, 1}, data + FIRST}};
 	const char *path = fixture_path(state, "x.safetensors");
 	assert_int_equal(wlb_safetensors_write(path, parts, 2, &error), 0);
 	struct wlb_safetensors *f = wlb_safetensors_open(path, &error);
@@ -243,7 +243,7 @@ static void test_other_dtypes_are_known_but_not_weights(void **state)
 static void test_alignment_and_blocks(void **state)
 {
 	float rows[4] = {1, 2, 3, 4};
-	const struct wlb_tensor_part part = {"weight", WLB_FLOAT32, 2, 10, 5, 6, 2, 3, 2, rows};
+	const struct wlb_tensor_part part = {"weight", WLB_FLOAT32, {2, 10, 5, 6, 2, 3, 2}, rows};
 	struct wlb_error error;
 	const char *path = fixture_path(state, "x.safetensors");
 	assert_int_equal(wlb_safetensors_write(path, &part, 1, &error), 0);
@@ -256,10 +256,10 @@ static void test_alignment_and_blocks(void **state)
 	free(file);
 	struct wlb_safetensors *f = wlb_safetensors_open(path, &error);
 	assert_non_null(f);
-	assert_int_equal(wlb_safetensors_find(f, "weight")->row_start, 6);
-	assert_int_equal(wlb_safetensors_find(f, "weight")->global_rows, 10);
-	assert_int_equal(wlb_safetensors_find(f, "weight")->col_start, 3);
-	assert_int_equal(wlb_safetensors_find(f, "weight")->global_cols, 5);
+	assert_int_equal(wlb_safetensors_find(f, "weight")->block.row_start, 6);
+	assert_int_equal(wlb_safetensors_find(f, "weight")->block.global_rows, 10);
+	assert_int_equal(wlb_safetensors_find(f, "weight")->block.col_start, 3);
+	assert_int_equal(wlb_safetensors_find(f, "weight")->block.global_cols, 5);
 	wlb_safetensors_close(f);
 }
 
@@ -281,7 +281,7 @@ static void test_columns(void **state)
 	enum { ROWS = 20, COLS = 40000, FIRST = 10001, MOST = 20003 };
 	static float whole[ROWS * COLS], some[ROWS * MOST];
 	static const int widths[] = {1, 7, MOST};
-	const struct wlb_tensor_part part = {"w", WLB_FLOAT32, 2, ROWS, COLS, 0, ROWS, 0, COLS, whole};
+	const struct wlb_tensor_part part = {"w", WLB_FLOAT32, {2, ROWS, COLS, 0, ROWS, 0, COLS}, whole};
 	struct wlb_error error;
 	for (int i = 0; i < ROWS * COLS; i++)
 		whole[i] = (float)i;
@@ -311,13 +311,13 @@ static void test_columns(void **state)
 static void test_bad_parts(void **state)
 {
 	float rows[4] = {0};
-	const struct wlb_tensor_part twice[] = {{"w", WLB_FLOAT32, 2, 4, 1, 0, 2, 0, 1, rows},
-	                                        {"w", WLB_FLOAT32, 2, 4, 1, 2, 2, 0, 1, rows}};
-	const struct wlb_tensor_part below = {"w", WLB_FLOAT32, 2, 4, 1, 3, 2, 0, 1, rows};
-	const struct wlb_tensor_part beside = {"w", WLB_FLOAT32, 2, 4, 3, 0, 1, 1, 3, rows};
-	const struct wlb_tensor_part cubic = {"w", WLB_FLOAT32, 3, 4, 1, 0, 4, 0, 1, rows};
-	const struct wlb_tensor_part untyped = {"w", NO_TYPE, 2, 4, 1, 0, 4, 0, 1, rows};
-	const struct wlb_tensor_part broad = {"w", WLB_FLOAT32, 1, 4, 2, 0, 4, 0, 1, rows};
+	const struct wlb_tensor_part twice[] = {{"w", WLB_FLOAT32, {2, 4, 1, 0, 2, 0, 1}, rows},
+	                                        {"w", WLB_FLOAT32, {2, 4, 1, 2, 2, 0, 1}, rows}};
+	const struct wlb_tensor_part below = {"w", WLB_FLOAT32, {2, 4, 1, 3, 2, 0, 1}, rows};
+	const struct wlb_tensor_part beside = {"w", WLB_FLOAT32, {2, 4, 3, 0, 1, 1, 3}, rows};
+	const struct wlb_tensor_part cubic = {"w", WLB_FLOAT32, {3, 4, 1, 0, 4, 0, 1}, rows};
+	const struct wlb_tensor_part untyped = {"w", NO_TYPE, {2, 4, 1, 0, 4, 0, 1}, rows};
+	const struct wlb_tensor_part broad = {"w", WLB_FLOAT32, {1, 4, 2, 0, 4, 0, 1}, rows};
 	struct wlb_error error;
 	const char *path = fixture_path(state, "x.safetensors");
 	assert_int_equal(wlb_safetensors_write(path, twice, 2, &error), -1);

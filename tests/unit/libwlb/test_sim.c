@@ -45,6 +45,35 @@ static void one_document_on_one_gpu_takes_its_flops(void **state)
 	free_step(&step);
 }
 
+/* The document's share of the time above: one layer, without the head. */
+static void a_document_adds_its_flops_and_bytes(void **state)
+{
+	(void)state;
+	struct wlb_model model = llama_7b();
+	struct wlb_machine machine = h100();
+	machine.memory_bytes_per_s = 1e15;
+	machine.attention_overhead_keys = 0.0;
+	machine.attention_efficiency = machine.attention_backward_efficiency = machine.gemm_efficiency = 0.5;
+	struct wlb_plan plans[] = {plan_of(1, 1, 1, 1, 1, 1), plan_of(2, 1, 1, 1, 1, 1)};
+	double seconds[2], n = 16384.0, matrices = 4.0 * 4096 * 4096 + 3.0 * 4096 * 11008;
+	double flops = 3.0 * 2.0 * n * matrices + 3.5 * 2.0 * 4096 * n * (n + 1.0);
+	for (int i = 0; i < 2; i++) {
+		struct wlb_sim_options options;
+		struct wlb_error error;
+		wlb_sim_options_init(&options, &plans[i]);
+		options.cost.tp_overlap = 0.0;
+		struct wlb_sim *sim = wlb_sim_new(&model, &machine, &options, &error);
+		assert_non_null(sim);
+		seconds[i] = wlb_sim_document_s(sim, (int64_t)n);
+		wlb_sim_free(sim);
+	}
+	assert_near(seconds[0], flops / (0.5 * 989.4e12), 1e-3);
+	/* Two tensor-parallel ranks: half of the FLOPs, and four gathers or scatters of the rows forward, six backward.
+	 */
+	double gathers = 10.0 * n * 4096 * 2.0 * 0.5 / machine.node_link.bytes_per_s;
+	assert_near(seconds[1], 0.5 * seconds[0] + gathers, 1e-3);
+}
+
 static double step_s_of(const struct wlb_machine *machine, const struct wlb_plan *plan, int64_t tokens,
                         const double *slowdown)
 {
@@ -323,6 +352,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_document_on_one_gpu_takes_its_flops),
+		cmocka_unit_test(a_document_adds_its_flops_and_bytes),
 		cmocka_unit_test(more_work_and_slower_hardware_take_longer),
 		cmocka_unit_test(a_straggler_holds_up_its_stage),
 		cmocka_unit_test(sharding_decides_what_context_ranks_wait),

@@ -13,11 +13,12 @@
 
 #define UUID "6f1c0a52-7f0e-4f0e-8f3e-0c9d7c1f2a3b"
 
-/* A delivery whose records are `records`. */
+static struct wlbd_delivery delivery; /* its texts are those of a body that was freed */
+
+/* Reads a delivery whose records are `records`. */
 static int check(const char *records, struct wlb_error *error)
 {
 	char text[4096];
-	struct wlbd_delivery delivery;
 	snprintf(text, sizeof(text),
 	         "{\"attempt_id\":\"" UUID "\",\"source\":\"rank0\",\"job_id\":12,\"first_seq\":7,\"records\":[%s]}",
 	         records);
@@ -119,6 +120,28 @@ static void test_body_must_be_a_shallow_object(void **state)
 	json_decref(body);
 }
 
+#define END(seq, data) "{\"seq\":" #seq ",\"time\":1,\"type\":\"attempt_end\",\"data\":{" data "}}"
+
+static void test_the_first_end_is_read(void **state)
+{
+	struct wlb_error error = {0};
+	(void)state;
+	assert_int_equal(check("{\"seq\":7,\"time\":1,\"type\":\"event\",\"data\":{\"kind\":\"x\"}}", &error), 0);
+	assert_null(delivery.end.state);
+	assert_int_equal(check(END(7, "\"state\":\"complete\",\"exit_code\":null"), &error), 0);
+	assert_non_null(delivery.end.state);
+	assert_false(delivery.end.has_exit_code);
+	assert_int_equal(
+		check(END(7, "\"state\":\"failed\",\"exit_code\":-9,\"first_exit\":{\"rank\":5,\"node\":\"n3\","
+	                     "\"signal\":9}") "," END(8, "\"state\":\"failed\",\"exit_code\":3"),
+	              &error),
+		0);
+	assert_true(delivery.end.has_exit_code);
+	assert_int_equal(delivery.end.exit_code, -9);
+	assert_int_equal(delivery.end.first_exit.rank, 5);
+	assert_int_equal(delivery.end.first_exit.signal, 9);
+}
+
 static void test_uuid(void **state)
 {
 	static const char *const bad[] = {"", "6f1c0a52", "6f1c0a52-7f0e-4f0e-8f3e-0c9d7c1f2a3",
@@ -140,6 +163,7 @@ int main(void)
 		cmocka_unit_test(test_every_type_is_accepted),
 		cmocka_unit_test(test_refusals_name_record_and_field),
 		cmocka_unit_test(test_body_must_be_a_shallow_object),
+		cmocka_unit_test(test_the_first_end_is_read),
 		cmocka_unit_test(test_uuid),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

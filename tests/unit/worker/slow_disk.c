@@ -2,12 +2,13 @@
  * wlb-worker on a disk that is slow or stops: takes the same arguments. The linker replaces the library's functions by
  * those below (--wrap) in all code of WLB. Of the calls of one kind on files whose path holds a text, the first are
  * not delayed and each later one waits. From the environment:
- *  - SLOW_DISK_CALL: write, pread or fsync
+ *  - SLOW_DISK_CALL: write, pwrite, read, pread, fsync or scandir
  *  - SLOW_DISK_PATH: the text that the path holds
  *  - SLOW_DISK_AFTER: how many calls are not delayed
  *  - SLOW_DISK_WAIT_S: how long each later one waits before it continues
  *  - SLOW_DISK_RANK: the rank whose disk it is; every rank where it is not set
  */
+#include <dirent.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,47 +21,74 @@
 
 static atomic_long calls;
 
-static int is_slow(const char *call, int fd)
+static int is_slow(const char *call, const char *path)
 {
 	const char *slow = getenv("SLOW_DISK_CALL"), *part = getenv("SLOW_DISK_PATH");
 	const char *rank = getenv("SLOW_DISK_RANK"), *own = getenv("PMIX_RANK");
-	char link[64], path[4096] = "";
 	if (slow == NULL || part == NULL || strcmp(slow, call) != 0)
 		return 0;
-	if (rank != NULL && own != NULL && strcmp(rank, own) != 0)
-		return 0;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	return readlink(link, path, sizeof(path) - 1) > 0 && strstr(path, part) != NULL;
+	return (rank == NULL || own == NULL || strcmp(rank, own) == 0) && strstr(path, part) != NULL;
 }
 
-static void delay(const char *call, int fd)
+static void delay(const char *call, const char *path)
 {
-	if (!is_slow(call, fd) || atomic_fetch_add(&calls, 1) < atol(getenv("SLOW_DISK_AFTER")))
+	if (!is_slow(call, path) || atomic_fetch_add(&calls, 1) < atol(getenv("SLOW_DISK_AFTER")))
 		return;
 	double wait_s = atof(getenv("SLOW_DISK_WAIT_S"));
 	time_t whole_s = (time_t)wait_s;
 	nanosleep(&(struct timespec){whole_s, (long)(1e9 * (wait_s - (double)whole_s))}, NULL);
 }
 
+static void delay_file(const char *call, int fd)
+{
+	char link[64], path[4096] = "";
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	if (readlink(link, path, sizeof(path) - 1) > 0)
+		delay(call, path);
+}
+
 ssize_t __real_write(int fd, const void *data, size_t bytes);
+ssize_t __real_pwrite(int fd, const void *data, size_t bytes, off_t offset);
 ssize_t __real_pread(int fd, void *data, size_t bytes, off_t offset);
+ssize_t __real_read(int fd, void *data, size_t bytes);
 int __real_fsync(int fd);
+int __real_scandir(const char *dir, struct dirent ***list, int (*filter)(const struct dirent *),
+                   int (*compare)(const struct dirent **, const struct dirent **));
 
 ssize_t __wrap_write(int fd, const void *data, size_t bytes)
 {
-	delay("write", fd);
+	delay_file("write", fd);
 	return __real_write(fd, data, bytes);
+}
+
+ssize_t __wrap_pwrite(int fd, const void *data, size_t bytes, off_t offset)
+{
+	delay_file("pwrite", fd);
+	return __real_pwrite(fd, data, bytes, offset);
 }
 
 ssize_t __wrap_pread(int fd, void *data, size_t bytes, off_t offset)
 {
-	delay("pread", fd);
+	delay_file("pread", fd);
 	return __real_pread(fd, data, bytes, offset);
+}
+
+ssize_t __wrap_read(int fd, void *data, size_t bytes)
+{
+	delay_file("read", fd);
+	return __real_read(fd, data, bytes);
+}
+
+int __wrap_scandir(const char *dir, struct dirent ***list, int (*filter)(const struct dirent *),
+                   int (*compare)(const struct dirent **, const struct dirent **))
+{
+	delay("scandir", dir);
+	return __real_scandir(dir, list, filter, compare);
 }
 
 int __wrap_fsync(int fd)
 {
-	delay("fsync", fd);
+	delay_file("fsync", fd);
 	return __real_fsync(fd);
 }
 

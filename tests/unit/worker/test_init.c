@@ -56,7 +56,7 @@ static void normals_are_normal(void **state)
 static double deviation(const struct wlb_parameters *p, int tensor)
 {
 	const double *w = wlb_weight(p, tensor);
-	int64_t count = p->tensors[tensor].rows * p->tensors[tensor].cols;
+	int64_t count = p->tensors[tensor].block.rows * p->tensors[tensor].block.cols;
 	double squares = 0.0;
 	for (int64_t i = 0; i < count; i++)
 		squares += w[i] * w[i];

@@ -75,10 +75,11 @@ static double gradients_off(const struct wlb_parameters *part, const struct wlb_
 		const struct wlb_tensor *t = &part->tensors[i];
 		const double *gradient = wlb_gradient(part, i);
 		const double *expected = wlb_gradient(whole, tiny_tensor(whole, t->name));
-		for (int64_t r = 0; r < t->rows; r++)
-			for (int64_t c = 0; c < t->cols; c++) {
-				int64_t global = (t->row_start + r) * t->global_cols + t->col_start + c;
-				most = fmax(most, tiny_off(gradient[r * t->cols + c], expected[global]));
+		for (int64_t r = 0; r < t->block.rows; r++)
+			for (int64_t c = 0; c < t->block.cols; c++) {
+				int64_t global =
+					(t->block.row_start + r) * t->block.global_cols + t->block.col_start + c;
+				most = fmax(most, tiny_off(gradient[r * t->block.cols + c], expected[global]));
 			}
 	}
 	return most;

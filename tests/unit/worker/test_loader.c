@@ -432,7 +432,8 @@ static void a_token_beyond_the_vocabulary_is_an_error(void **state)
 	int good = 0;
 	while (good < 100 && wlb_loader_next(loader, &step, &waited_s, &error) == 0)
 		good++;
-	assert_in_range(good, 0, 19); /* an epoch has 20 steps */
+	assert_in_range(good, 0, 19);                               /* an epoch has 20 steps */
+	assert_int_equal(wlb_loader_await(loader, 0.0, &error), 1); /* an error is known without a wait too */
 	assert_says(error.message, "x.bin: document 39 holds token id 1199, ids must be below vocab_size 1199");
 	memset(&error, 0, sizeof(error));
 	assert_int_equal(wlb_loader_next(loader, &step, &waited_s, &error), -1);

@@ -230,10 +230,10 @@ static void contribute(const struct wlb_parameters *p, int tensor, int64_t step,
 {
 	const struct wlb_tensor *t = &p->tensors[tensor];
 	double *gradient = wlb_gradient(p, tensor);
-	for (int64_t i = 0; i < t->rows * t->cols; i++) {
-		int64_t row = t->row_start + i / t->cols, col = t->col_start + i % t->cols;
+	for (int64_t i = 0; i < t->block.rows * t->block.cols; i++) {
+		int64_t row = t->block.row_start + i / t->block.cols, col = t->block.col_start + i % t->block.cols;
 		for (int who = first; who <= last; who++)
-			gradient[i] += contribution(step, t->name, row * t->global_cols + col, who);
+			gradient[i] += contribution(step, t->name, row * t->block.global_cols + col, who);
 	}
 }
 
@@ -301,9 +301,10 @@ static int like_whole(const struct wlb_parameters *p, const struct wlb_parameter
 			w++;
 		const double *own = gradients ? wlb_gradient(p, i) : wlb_weight(p, i);
 		const double *expected = gradients ? wlb_gradient(whole, w) : wlb_weight(whole, w);
-		for (int64_t at = 0; at < t->rows * t->cols; at++) {
-			int64_t row = t->row_start + at / t->cols, col = t->col_start + at % t->cols;
-			double difference = fabs(own[at] - expected[row * t->global_cols + col]);
+		for (int64_t at = 0; at < t->block.rows * t->block.cols; at++) {
+			int64_t row = t->block.row_start + at / t->block.cols,
+				col = t->block.col_start + at % t->block.cols;
+			double difference = fabs(own[at] - expected[row * t->block.global_cols + col]);
 			most = difference <= most ? most : difference;
 		}
 	}
@@ -440,7 +441,7 @@ static void check_moments(const struct part_case *c)
 	assert_non_null(t.optimizer);
 	for (int which = 0; which < 2; which++) {
 		memcpy(t.parameters->gradients, moments[which], t.parameters->elements * sizeof(double));
-		wlb_optimizer_take_moments(t.optimizer, which);
+		wlb_optimizer_store_moments(t.optimizer, which);
 		free(moments[which]);
 	}
 	assert_true(everywhere(steps_agree(&t, &whole, c, 3)));

@@ -29,7 +29,7 @@ struct layout_case {
 /* tp, cp, pp, dp, interleave, layers, key heads, tied. The vocabulary and the intermediate size divide by none. */
 #define CASE(a, b, c, d, v, l, k, t)                                                                                   \
 	{                                                                                                              \
-		{{a, b, c, d}, v, 8, 1, WLB_RECOMPUTE_SELECTIVE, 0}, l, k, t                                           \
+		{{a, b, c, d}, v, 8, 1, WLB_RECOMPUTE_SELECTIVE, 0, 0, 0}, l, k, t                                     \
 	}
 
 static const struct layout_case cases[] = {
@@ -121,13 +121,14 @@ static void mark(const struct replica *r, const struct wlb_parameters *p, int te
 	const struct wlb_tensor *t = &p->tensors[tensor];
 	int whole = find(r->whole, t->name);
 	const double *values = wlb_weight(p, tensor), *expected = wlb_weight(r->whole, whole);
-	assert_int_equal(t->global_rows, r->whole->tensors[whole].rows);
-	assert_int_equal(t->global_cols, r->whole->tensors[whole].cols);
-	assert_int_equal(t->dimensions, r->whole->tensors[whole].dimensions);
-	for (int64_t row = 0; row < t->rows; row++)
-		for (int64_t col = 0; col < t->cols; col++) {
-			size_t at = (size_t)((t->row_start + row) * t->global_cols + t->col_start + col);
-			assert_true(values[row * t->cols + col] == expected[at]);
+	assert_int_equal(t->block.global_rows, r->whole->tensors[whole].block.rows);
+	assert_int_equal(t->block.global_cols, r->whole->tensors[whole].block.cols);
+	assert_int_equal(t->block.dimensions, r->whole->tensors[whole].block.dimensions);
+	for (int64_t row = 0; row < t->block.rows; row++)
+		for (int64_t col = 0; col < t->block.cols; col++) {
+			size_t at =
+				(size_t)((t->block.row_start + row) * t->block.global_cols + t->block.col_start + col);
+			assert_true(values[row * t->block.cols + col] == expected[at]);
 			times[r->whole->tensors[whole].offset + at] += t->owned;
 		}
 }
@@ -142,11 +143,11 @@ static void check_cover(const struct replica *r)
 			mark(r, r->of[rank], i, times);
 	for (int i = 0; i < r->whole->count; i++) {
 		const struct wlb_tensor *t = &r->whole->tensors[i];
-		for (int64_t at = 0; at < t->rows * t->cols; at++)
+		for (int64_t at = 0; at < t->block.rows * t->block.cols; at++)
 			if (times[t->offset + (size_t)at] != 1)
 				fail_msg("%s: element %lld is owned %d times", t->name, (long long)at,
 				         times[t->offset + (size_t)at]);
-		parameters += t->rows * t->cols;
+		parameters += t->block.rows * t->block.cols;
 	}
 	assert_int_equal(parameters, wlb_model_parameters(&r->shape));
 	free(times);
@@ -177,7 +178,7 @@ static void check_places(const struct replica *r)
 		for (int i = 0; i < p->count; i++) {
 			const struct wlb_tensor *t = &p->tensors[i];
 			const struct wlb_bucket *bucket = &p->buckets[t->bucket];
-			size_t elements = (size_t)(t->rows * t->cols);
+			size_t elements = (size_t)(t->block.rows * t->block.cols);
 			assert_int_equal(t->offset % 16, 0);
 			assert_true(t->offset >= bucket->offset);
 			assert_true(t->offset + elements <= bucket->offset + bucket->elements);
@@ -254,7 +255,7 @@ static void buckets_come_as_the_backward_pass_completes_them(void **state)
 static enum wlb_bucket_kind expected_kind(const struct replica *r, const struct wlb_tensor *t)
 {
 	const struct wlb_layout *l = &r->layout_case->plan.layout;
-	if (t->dimensions == 1)
+	if (t->block.dimensions == 1)
 		return WLB_BUCKET_NORMS;
 	if (r->shape.num_key_value_heads < l->tp &&
 	    (strstr(t->name, ".k_proj.") != NULL || strstr(t->name, ".v_proj.") != NULL))
@@ -266,12 +267,13 @@ static enum wlb_bucket_kind expected_kind(const struct replica *r, const struct 
 
 static int same_block(const struct wlb_tensor *a, const struct wlb_tensor *b)
 {
-	return strcmp(a->name, b->name) == 0 && a->row_start == b->row_start && a->rows == b->rows &&
-	       a->col_start == b->col_start && a->cols == b->cols;
+	return strcmp(a->name, b->name) == 0 && a->block.row_start == b->block.row_start &&
+	       a->block.rows == b->block.rows && a->block.col_start == b->block.col_start &&
+	       a->block.cols == b->block.cols;
 }
 
 /* Ranks that hold the same block can sum its bucket: it has the same place in it on each. */
-static void check_twins(const struct replica *r, const struct wlb_parameters *a, const struct wlb_parameters *b)
+static void check_equal_buckets(const struct replica *r, const struct wlb_parameters *a, const struct wlb_parameters *b)
 {
 	for (int i = 0; i < a->count; i++)
 		for (int j = 0; j < b->count; j++) {
@@ -292,7 +294,7 @@ static void check_kinds(const struct replica *r)
 		for (int i = 0; i < p->count; i++)
 			assert_int_equal(p->buckets[p->tensors[i].bucket].kind, expected_kind(r, &p->tensors[i]));
 		for (int other = 0; other < rank; other++)
-			check_twins(r, p, r->of[other]);
+			check_equal_buckets(r, p, r->of[other]);
 	}
 }
 
@@ -312,17 +314,18 @@ static void check_widths(const struct replica *r)
 		const struct wlb_tensor *q = &p->tensors[layer->q], *k = &p->tensors[layer->k];
 		const struct wlb_tensor *v = &p->tensors[layer->v], *o = &p->tensors[layer->o];
 		const struct wlb_tensor *gate = &p->tensors[layer->gate], *down = &p->tensors[layer->down];
-		assert_true(q->rows == p->heads * d && k->rows == p->kv_heads * d && v->rows == k->rows);
-		assert_true(v->row_start == k->row_start && p->heads % p->kv_heads == 0);
+		assert_true(q->block.rows == p->heads * d && k->block.rows == p->kv_heads * d &&
+		            v->block.rows == k->block.rows);
+		assert_true(v->block.row_start == k->block.row_start && p->heads % p->kv_heads == 0);
 		for (int64_t head = 0; head < p->heads; head++)
-			assert_int_equal((q->row_start / d + head) / group,
-			                 k->row_start / d + head / (p->heads / p->kv_heads));
-		assert_true(o->col_start == q->row_start && o->cols == q->rows);
-		assert_true(gate->rows == p->intermediate && down->cols == p->intermediate);
-		assert_true(down->col_start == gate->row_start);
+			assert_int_equal((q->block.row_start / d + head) / group,
+			                 k->block.row_start / d + head / (p->heads / p->kv_heads));
+		assert_true(o->block.col_start == q->block.row_start && o->block.cols == q->block.rows);
+		assert_true(gate->block.rows == p->intermediate && down->block.cols == p->intermediate);
+		assert_true(down->block.col_start == gate->block.row_start);
 		if (p->embedding >= 0) {
-			assert_int_equal(p->tensors[p->embedding].row_start, p->vocab_start);
-			assert_int_equal(p->tensors[p->embedding].rows, p->vocab);
+			assert_int_equal(p->tensors[p->embedding].block.row_start, p->vocab_start);
+			assert_int_equal(p->tensors[p->embedding].block.rows, p->vocab);
 		}
 	}
 }

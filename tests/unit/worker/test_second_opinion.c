@@ -49,11 +49,7 @@ static void *read_tensor(const struct opinion *o, const char *sub, const char *n
 	struct wlb_tensor_part part = {
 		.name = name,
 		.dtype = dtype,
-		.dimensions = cols == 1 ? 1 : 2,
-		.global_rows = rows,
-		.global_cols = cols,
-		.rows = rows,
-		.cols = cols,
+		.block = {cols == 1 ? 1 : 2, rows, cols, 0, rows, 0, cols},
 		.data_host = malloc((size_t)(rows * cols) * wlb_dtype_bytes(dtype)),
 	};
 	assert_non_null(part.data_host);
@@ -106,9 +102,9 @@ static void read_weights(struct opinion *o)
 	const struct wlb_parameters *p = o->parameters;
 	for (int i = 0; i < p->count; i++) {
 		const struct wlb_tensor *t = &p->tensors[i];
-		void *weights = read_tensor(o, "", t->name, o->device->dtype, t->rows, t->cols);
+		void *weights = read_tensor(o, "", t->name, o->device->dtype, t->block.rows, t->block.cols);
 		o->device->ops->to_device(o->device, wlb_weight(p, i), weights,
-		                          (size_t)(t->rows * t->cols) * wlb_dtype_bytes(o->device->dtype));
+		                          (size_t)(t->block.rows * t->block.cols) * wlb_dtype_bytes(o->device->dtype));
 		need(o->device->ops->synchronize(o->device, &error) == 0);
 		free(weights);
 	}
@@ -168,11 +164,11 @@ static void compare_gradients(const struct opinion *o, double tolerance)
 	const struct wlb_parameters *p = o->parameters;
 	for (int i = 0; i < p->count; i++) {
 		const struct wlb_tensor *t = &p->tensors[i];
-		size_t bytes = (size_t)(t->rows * t->cols) * wlb_dtype_bytes(o->device->dtype);
+		size_t bytes = (size_t)(t->block.rows * t->block.cols) * wlb_dtype_bytes(o->device->dtype);
 		void *gradient = malloc(bytes);
 		assert_non_null(gradient);
 		o->device->ops->to_host(o->device, gradient, wlb_gradient(p, i), bytes);
-		compare(o, t->name, gradient, t->rows, t->cols, tolerance);
+		compare(o, t->name, gradient, t->block.rows, t->block.cols, tolerance);
 		free(gradient);
 	}
 }

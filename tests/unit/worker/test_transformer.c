@@ -104,7 +104,7 @@ static void check_gradients(int tied)
 	for (int i = 0; i < p->count; i++) {
 		double *w = wlb_weight(p, i);
 		const double *gradient = gradients + p->tensors[i].offset;
-		for (int64_t e = 0; e < p->tensors[i].rows * p->tensors[i].cols; e++)
+		for (int64_t e = 0; e < p->tensors[i].block.rows * p->tensors[i].block.cols; e++)
 			assert_close(gradient[e], scale * slope(&tiny, &b.batch, &w[e]), 1e-9, p->tensors[i].name);
 	}
 	free(gradients);
@@ -225,7 +225,7 @@ static struct wlb_slot *slot_of(struct pipeline *line, int place, int micro_batc
 	return wlb_transformer_slot(line->stages[place % STAGES].transformer, place / STAGES * BATCHES + micro_batch);
 }
 
-static void carry(struct pipeline *line, void *to, const void *from, const struct wlb_micro_batch *batch)
+static void send(struct pipeline *line, void *to, const void *from, const struct wlb_micro_batch *batch)
 {
 	memcpy(to, from, (size_t)(batch->rows * line->stages[0].parameters->shape.hidden_size) * sizeof(double));
 }
@@ -237,7 +237,7 @@ static double forward_through(struct pipeline *line, int micro_batch, const stru
 	for (int k = 0; k < line->places; k++) {
 		struct wlb_slot *slot = slot_of(line, k, micro_batch);
 		if (k > 0)
-			carry(line, slot->input, slot_of(line, k - 1, micro_batch)->output, batch);
+			send(line, slot->input, slot_of(line, k - 1, micro_batch)->output, batch);
 		assert_int_equal(wlb_forward(line->stages[k % STAGES].transformer, k / STAGES, slot, batch, &error), 0);
 	}
 	*last->loss_sum = 0.0;
@@ -256,7 +256,7 @@ static void backward_through(struct pipeline *line, int micro_batch, const struc
 		assert_int_equal(
 			wlb_backward(line->stages[k % STAGES].transformer, k / STAGES, slot, batch, NULL, &error), 0);
 		if (k > 0)
-			carry(line, slot_of(line, k - 1, micro_batch)->output, slot->output, batch);
+			send(line, slot_of(line, k - 1, micro_batch)->output, slot->output, batch);
 	}
 }
 
@@ -266,7 +266,7 @@ static void compare_stages(struct pipeline *line, const struct wlb_parameters *w
 	for (int i = 0; i < whole->count; i++) {
 		const struct wlb_tensor *tensor = &whole->tensors[i];
 		const double *expected = wlb_gradient(whole, i);
-		for (int64_t e = 0; e < tensor->rows * tensor->cols; e++) {
+		for (int64_t e = 0; e < tensor->block.rows * tensor->block.cols; e++) {
 			double sum = 0.0;
 			for (int s = 0; s < STAGES; s++) {
 				int own = tiny_tensor(line->stages[s].parameters, tensor->name);

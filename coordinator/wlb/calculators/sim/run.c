@@ -6,8 +6,9 @@
 #include "common/number.h"
 #include "planner/samples.h"
 
-/* In the first steps of a stream no documents have waited yet. */
-enum { SKIPPED_STEPS = 8 };
+/* Steps before those that are counted: in the first ones no documents have waited yet, and a document waits for up to
+ * 32 steps by default. */
+enum { SKIPPED_STEPS = 50 };
 
 static const double memory_margin = 0.1; /* as that of wlb_search_options_init */
 

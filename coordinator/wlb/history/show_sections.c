@@ -1,4 +1,4 @@
-#include "coordinator/wlb/history/story.h"
+#include "coordinator/wlb/history/show_sections.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -19,13 +19,13 @@ enum { PLOT_ROWS = 6, PLOT_MARGIN = 12, EVENTS_SHOWN = 20, CHECKPOINTS_SHOWN = 5
 static void print_times(const json_t *run)
 {
 	char started[32], ended[32], elapsed[32];
-	time_t begin = wlb_when_parse(wlb_field_text(run, "started_at", NULL));
-	time_t end = wlb_when_parse(wlb_field_text(run, "ended_at", NULL));
+	time_t begin = wlb_time_parse(wlb_field_text(run, "started_at", NULL));
+	time_t end = wlb_time_parse(wlb_field_text(run, "ended_at", NULL));
 	if (begin == (time_t)-1)
 		return;
-	wlb_when_format(begin, started, sizeof(started));
-	wlb_when_format(end, ended, sizeof(ended));
-	wlb_when_duration((long)((end == (time_t)-1 ? time(NULL) : end) - begin), elapsed, sizeof(elapsed));
+	wlb_time_format(begin, started, sizeof(started));
+	wlb_time_format(end, ended, sizeof(ended));
+	wlb_duration_format((long)((end == (time_t)-1 ? time(NULL) : end) - begin), elapsed, sizeof(elapsed));
 	if (end == (time_t)-1)
 		printf("  started %s, running for %s\n", started, elapsed);
 	else
@@ -86,7 +86,32 @@ int wlb_show_summary(const json_t *run)
 	return 0;
 }
 
-/* ---- attempts ------------------------------------------------------------------------------------------------- */
+/* ---- tables: attempts, faults, checkpoints, events, steps ------------------------------------------------------ */
+
+struct section {
+	const char *heading;
+	int columns;
+	const char *right;         /* as in struct wlb_table */
+	const char *const *titles; /* of the columns; NULL: no line of titles */
+	size_t most;               /* the number of entries that are printed, the last ones; 0: all */
+	void (*add)(struct wlb_table *table, const json_t *entry);
+};
+
+/* Prints nothing for an empty list. */
+static int print_section(const struct section *section, const json_t *list)
+{
+	struct wlb_table table = {.columns = section->columns, .right = section->right};
+	size_t count = json_array_size(list), most = section->most;
+	size_t first = most > 0 && count > most ? count - most : 0;
+	if (count == 0)
+		return 0;
+	if (section->titles != NULL)
+		wlb_table_add(&table, section->titles);
+	for (size_t i = first; i < count; i++)
+		section->add(&table, json_array_get(list, i));
+	printf(first > 0 ? "\n%s (the last %zu of %zu)\n" : "\n%s\n", section->heading, most, count);
+	return wlb_table_print(&table, "  ", stdout);
+}
 
 static void add_attempt(struct wlb_table *table, const json_t *attempt)
 {
@@ -94,8 +119,8 @@ static void add_attempt(struct wlb_table *table, const json_t *attempt)
 		code[32];
 	/* Only wlb-worker reports when it started; for any other command this is the time of the request. */
 	time_t begin =
-		wlb_when_parse(wlb_field_text(attempt, "started_at", wlb_field_text(attempt, "created_at", NULL)));
-	time_t end = wlb_when_parse(wlb_field_text(attempt, "ended_at", NULL));
+		wlb_time_parse(wlb_field_text(attempt, "started_at", wlb_field_text(attempt, "created_at", NULL)));
+	time_t end = wlb_time_parse(wlb_field_text(attempt, "ended_at", NULL));
 	wlb_field_number(attempt, "attempt", number, sizeof(number));
 	wlb_field_nodes(attempt, nodes, sizeof(nodes));
 	wlb_field_layout(attempt, layout, sizeof(layout));
@@ -104,9 +129,9 @@ static void add_attempt(struct wlb_table *table, const json_t *attempt)
 	snprintf(steps, sizeof(steps), strcmp(first, "-") ? "%s-%s" : "-", first, last);
 	wlb_field_number(attempt, "resumed_step", resumed, sizeof(resumed));
 	wlb_field_number(attempt, "exit_code", code, sizeof(code));
-	wlb_when_clock(begin, started, sizeof(started));
-	wlb_when_duration(begin != (time_t)-1 && end != (time_t)-1 ? (long)(end - begin) : -1, elapsed,
-	                  sizeof(elapsed));
+	wlb_time_of_day(begin, started, sizeof(started));
+	wlb_duration_format(begin != (time_t)-1 && end != (time_t)-1 ? (long)(end - begin) : -1, elapsed,
+	                    sizeof(elapsed));
 	wlb_table_add(table,
 	              (const char *const[]){number, wlb_field_text(attempt, "state", "-"), nodes, layout, resumed,
 	                                    steps, started, elapsed, code, wlb_field_text(attempt, "reason", "")});
@@ -116,23 +141,14 @@ int wlb_show_attempts(const json_t *run)
 {
 	static const char *const titles[] = {"ATTEMPT", "STATE",   "NODES",   "LAYOUT", "FROM STEP",
 	                                     "STEPS",   "STARTED", "ELAPSED", "EXIT",   "REASON"};
-	struct wlb_table table = {.columns = 10, .right = "rlllrrrrrl"};
-	const json_t *list = json_object_get(run, "attempts"), *attempt;
-	size_t i;
-	if (json_array_size(list) == 0)
-		return 0;
-	wlb_table_add(&table, titles);
-	json_array_foreach(list, i, attempt) add_attempt(&table, attempt);
-	puts("\nAttempts");
-	return wlb_table_print(&table, "  ", stdout);
+	static const struct section attempts = {"Attempts", 10, "rlllrrrrrl", titles, 0, add_attempt};
+	return print_section(&attempts, json_object_get(run, "attempts"));
 }
-
-/* ---- faults, checkpoints, events ------------------------------------------------------------------------------- */
 
 static void add_fault(struct wlb_table *table, const json_t *fault)
 {
 	char when[32], attempt[32], rank[32], step[32];
-	wlb_when_clock(wlb_when_parse(wlb_field_text(fault, "time", NULL)), when, sizeof(when));
+	wlb_time_of_day(wlb_time_parse(wlb_field_text(fault, "time", NULL)), when, sizeof(when));
 	wlb_field_number(fault, "attempt", attempt, sizeof(attempt));
 	wlb_field_number(fault, "rank", rank, sizeof(rank));
 	wlb_field_number(fault, "step", step, sizeof(step));
@@ -145,22 +161,15 @@ static void add_fault(struct wlb_table *table, const json_t *fault)
 int wlb_show_faults(const json_t *run)
 {
 	static const char *const titles[] = {"TIME", "ATTEMPT", "FAULT", "NODE", "RANK", "STEP", "PART", "DETAIL"};
-	struct wlb_table table = {.columns = 8, .right = "lrllrrll"};
-	const json_t *list = json_object_get(run, "faults"), *fault;
-	size_t i;
-	if (json_array_size(list) == 0)
-		return 0;
-	wlb_table_add(&table, titles);
-	json_array_foreach(list, i, fault) add_fault(&table, fault);
-	puts("\nFaults");
-	return wlb_table_print(&table, "  ", stdout);
+	static const struct section faults = {"Faults", 8, "lrllrrll", titles, 0, add_fault};
+	return print_section(&faults, json_object_get(run, "faults"));
 }
 
 static void add_checkpoint(struct wlb_table *table, const json_t *checkpoint)
 {
 	char when[32], attempt[32], step[32], size[32];
 	const json_t *bytes = json_object_get(checkpoint, "bytes");
-	wlb_when_clock(wlb_when_parse(wlb_field_text(checkpoint, "time", NULL)), when, sizeof(when));
+	wlb_time_of_day(wlb_time_parse(wlb_field_text(checkpoint, "time", NULL)), when, sizeof(when));
 	wlb_field_number(checkpoint, "attempt", attempt, sizeof(attempt));
 	wlb_field_number(checkpoint, "step", step, sizeof(step));
 	snprintf(size, sizeof(size), json_is_number(bytes) ? "%.1f MB" : "-", json_number_value(bytes) / 1e6);
@@ -170,38 +179,48 @@ static void add_checkpoint(struct wlb_table *table, const json_t *checkpoint)
 int wlb_show_checkpoints(const json_t *run)
 {
 	static const char *const titles[] = {"TIME", "ATTEMPT", "STEP", "SIZE", "PATH"};
-	struct wlb_table table = {.columns = 5, .right = "lrrrl"};
-	const json_t *list = json_object_get(run, "checkpoints");
-	size_t count = json_array_size(list);
-	if (count == 0)
-		return 0;
-	wlb_table_add(&table, titles);
-	for (size_t i = count > CHECKPOINTS_SHOWN ? count - CHECKPOINTS_SHOWN : 0; i < count; i++)
-		add_checkpoint(&table, json_array_get(list, i));
-	printf(count > CHECKPOINTS_SHOWN ? "\nCheckpoints (the last %d of %zu)\n" : "\nCheckpoints\n",
-	       CHECKPOINTS_SHOWN, count);
-	return wlb_table_print(&table, "  ", stdout);
+	static const struct section checkpoints = {"Checkpoints", 5, "lrrrl", titles, CHECKPOINTS_SHOWN,
+	                                           add_checkpoint};
+	return print_section(&checkpoints, json_object_get(run, "checkpoints"));
+}
+
+static void add_event(struct wlb_table *table, const json_t *event)
+{
+	char when[32];
+	wlb_time_of_day(wlb_time_parse(wlb_field_text(event, "time", NULL)), when, sizeof(when));
+	wlb_table_add(table, (const char *const[]){when, wlb_field_text(event, "kind", "-"),
+	                                           wlb_field_text(event, "detail", "")});
 }
 
 int wlb_show_events(const json_t *run)
 {
-	struct wlb_table table = {.columns = 3, .right = "lll"};
-	const json_t *list = json_object_get(run, "events");
-	size_t count = json_array_size(list);
-	if (count == 0)
-		return 0;
-	for (size_t i = count > EVENTS_SHOWN ? count - EVENTS_SHOWN : 0; i < count; i++) {
-		const json_t *event = json_array_get(list, i);
-		char when[32];
-		wlb_when_clock(wlb_when_parse(wlb_field_text(event, "time", NULL)), when, sizeof(when));
-		wlb_table_add(&table, (const char *const[]){when, wlb_field_text(event, "kind", "-"),
-		                                            wlb_field_text(event, "detail", "")});
-	}
-	puts("\nEvents");
-	return wlb_table_print(&table, "  ", stdout);
+	static const struct section events = {"Events", 3, "lll", NULL, EVENTS_SHOWN, add_event};
+	return print_section(&events, json_object_get(run, "events"));
 }
 
-/* ---- steps ---------------------------------------------------------------------------------------------------- */
+static void add_step(struct wlb_table *table, const json_t *step)
+{
+	char number[32], attempt[32], loss[32], norm[32], rate[32], tokens[32], time_s[32], speed[32];
+	wlb_field_number(step, "step", number, sizeof(number));
+	wlb_field_number(step, "attempt", attempt, sizeof(attempt));
+	wlb_field_real(step, "loss", 6, loss, sizeof(loss));
+	wlb_field_real(step, "grad_norm", 4, norm, sizeof(norm));
+	wlb_field_real(step, "lr", 6, rate, sizeof(rate));
+	wlb_field_number(step, "tokens", tokens, sizeof(tokens));
+	wlb_field_real(step, "step_time_s", 3, time_s, sizeof(time_s));
+	wlb_field_real(step, "tokens_per_s", 0, speed, sizeof(speed));
+	wlb_table_add(table, (const char *const[]){number, attempt, loss, norm, rate, tokens, time_s, speed});
+}
+
+int wlb_show_steps(const json_t *steps)
+{
+	static const char *const titles[] = {"STEP", "ATTEMPT", "LOSS",    "GRAD NORM",
+	                                     "LR",   "TOKENS",  "SECONDS", "TOKENS/S"};
+	static const struct section section = {"Steps", 8, "rrrrrrrr", titles, 0, add_step};
+	return print_section(&section, steps);
+}
+
+/* ---- loss ----------------------------------------------------------------------------------------------------- */
 
 int wlb_show_loss(const json_t *run, const json_t *steps)
 {
@@ -225,31 +244,4 @@ int wlb_show_loss(const json_t *run, const json_t *steps)
 	free(points);
 	free(marks);
 	return rc;
-}
-
-static void add_step(struct wlb_table *table, const json_t *step)
-{
-	char number[32], attempt[32], loss[32], norm[32], rate[32], tokens[32], time_s[32], speed[32];
-	wlb_field_number(step, "step", number, sizeof(number));
-	wlb_field_number(step, "attempt", attempt, sizeof(attempt));
-	wlb_field_real(step, "loss", 6, loss, sizeof(loss));
-	wlb_field_real(step, "grad_norm", 4, norm, sizeof(norm));
-	wlb_field_real(step, "lr", 6, rate, sizeof(rate));
-	wlb_field_number(step, "tokens", tokens, sizeof(tokens));
-	wlb_field_real(step, "step_time_s", 3, time_s, sizeof(time_s));
-	wlb_field_real(step, "tokens_per_s", 0, speed, sizeof(speed));
-	wlb_table_add(table, (const char *const[]){number, attempt, loss, norm, rate, tokens, time_s, speed});
-}
-
-int wlb_show_steps(const json_t *steps)
-{
-	static const char *const titles[] = {"STEP", "ATTEMPT", "LOSS",    "GRAD NORM",
-	                                     "LR",   "TOKENS",  "SECONDS", "TOKENS/S"};
-	struct wlb_table table = {.columns = 8, .right = "rrrrrrrr"};
-	const json_t *step;
-	size_t i;
-	wlb_table_add(&table, titles);
-	json_array_foreach(steps, i, step) add_step(&table, step);
-	puts("\nSteps");
-	return wlb_table_print(&table, "  ", stdout);
 }

@@ -1,5 +1,4 @@
 /* wlbd: creates the parts of the service and connects them. */
-#include <getopt.h>
 #include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/command.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/database/db.h"
 #include "coordinator/wlbd/database/db_pool.h"
@@ -23,7 +23,8 @@
 #include "coordinator/wlbd/liveness/tick.h"
 #include "coordinator/wlbd/liveness/verdict.h"
 #include "coordinator/wlbd/log.h"
-#include "coordinator/wlbd/memory.h"
+#include "coordinator/wlbd/main/memory.h"
+#include "coordinator/wlbd/main/options.h"
 #include "coordinator/wlbd/requests/find_attempt.h"
 #include "coordinator/wlbd/requests/routes.h"
 #include "coordinator/wlbd/slurm/nodes.h"
@@ -37,60 +38,7 @@ enum {
 	WAITING_MOST = 8192,     /* for a thread pool: more than the nodes that reconnect at once after a restart */
 	READ_TIMEOUT_FACTOR = 5, /* of GET requests over short statements */
 	TICK_S = 1,
-	EXIT_BAD_INPUT = 2,
 };
-
-static const char help[] = "Usage: wlbd [--config FILE] [--check]\n"
-			   "The coordinator of WLB: records runs in PostgreSQL and brings them back after a loss.\n"
-			   "\n"
-			   "  -c, --config FILE  settings ($WLBD_CONF, else /etc/wlb/wlbd.conf); see wlbd.conf(5)\n"
-			   "      --check        read the settings, say whether they are right, and end\n"
-			   "      --version      print the version and end\n"
-			   "  -h, --help         print this and end\n"
-			   "\n"
-			   "It stays in the foreground, logs to stderr, and ends on SIGTERM or SIGINT.\n";
-
-struct options {
-	const char *config;
-	bool check;
-};
-
-/* Returns -1 to continue; else the exit code. */
-static int read_options(int argc, char **argv, struct options *options)
-{
-	static const struct option known[] = {
-		{"config", required_argument, NULL, 'c'},
-		{"check", no_argument, NULL, 'k'},
-		{"version", no_argument, NULL, 'v'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
-	options->config = wlbd_config_path();
-	for (int c = getopt_long(argc, argv, "c:h", known, NULL); c != -1;
-	     c = getopt_long(argc, argv, "c:h", known, NULL)) {
-		switch (c) {
-		case 'c':
-			options->config = optarg;
-			break;
-		case 'k':
-			options->check = true;
-			break;
-		case 'v':
-			puts("wlbd " WLB_VERSION);
-			return 0;
-		case 'h':
-			fputs(help, stdout);
-			return 0;
-		default:
-			fputs("wlbd: see wlbd --help\n", stderr);
-			return EXIT_BAD_INPUT;
-		}
-	}
-	if (optind == argc)
-		return -1;
-	fprintf(stderr, "wlbd: '%s': wlbd takes options only; see wlbd --help\n", argv[optind]);
-	return EXIT_BAD_INPUT;
-}
 
 /* ---- events ---------------------------------------------------------------------------------------- */
 
@@ -134,7 +82,7 @@ static void on_wrong_schema(void *context, const struct wlb_error *error)
 {
 	struct wlbd *wlbd = context;
 	fprintf(stderr, "wlbd: %s\n", error->message);
-	wlbd->exit_code = EXIT_FAILURE;
+	wlbd->exit_code = WLB_EXIT_FAILED;
 	event_base_loopexit(wlbd->base, NULL);
 }
 
@@ -177,7 +125,7 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 	if (wlbd->auth == NULL || wlbd->bodies == NULL || wlbd->slurm_questions == NULL || wlbd->slurm_orders == NULL ||
 	    wlbd->resolver == NULL || open_database(wlbd, error) != 0)
 		return -1;
-	wlbd->outbox = wlbd_outbox_new(wlbd->base, wlbd->writes, &wlbd->counters.statements_set_aside);
+	wlbd->outbox = wlbd_outbox_new(wlbd->base, wlbd->writes, &wlbd->counters.statements_dropped);
 	wlbd->jobs = wlbd_jobs_new(wlbd);
 	if (wlbd->outbox == NULL || wlbd->jobs == NULL)
 		return wlb_fail(error, "out of memory");
@@ -240,16 +188,13 @@ static void log_account(void)
 		         uid, uid);
 }
 
-static int serve(struct wlbd *wlbd)
+static int serve(struct wlbd *wlbd, struct wlb_error *error)
 {
-	struct wlb_error error;
 	char address[300];
 	const struct timeval tick = {TICK_S, 0};
 
-	if (open_parts(wlbd, address, sizeof(address), &error) != 0) {
-		fprintf(stderr, "wlbd: %s\n", error.message);
-		return EXIT_FAILURE;
-	}
+	if (open_parts(wlbd, address, sizeof(address), error) != 0)
+		return WLB_EXIT_FAILED;
 	struct event *events[] = {
 		evsignal_new(wlbd->base, SIGTERM, on_signal, wlbd),
 		evsignal_new(wlbd->base, SIGINT, on_signal, wlbd),
@@ -268,22 +213,17 @@ static int serve(struct wlbd *wlbd)
 	return wlbd->exit_code;
 }
 
-int main(int argc, char **argv)
+static int run(void *values, struct wlb_error *error)
 {
-	struct options options = {0};
-	struct wlb_error error;
+	const struct wlbd_options *options = values;
+	const char *path = options->config != NULL ? options->config : wlbd_config_path();
 	struct wlbd wlbd = {0};
 
-	int code = read_options(argc, argv, &options);
-	if (code >= 0)
-		return code;
-	if (wlbd_config_load(options.config, &wlbd.config, &error) != 0) {
-		fprintf(stderr, "wlbd: %s\n", error.message);
-		return EXIT_BAD_INPUT;
-	}
-	if (options.check) {
-		printf("%s is right\n", options.config);
-		return 0;
+	if (wlbd_config_load(path, &wlbd.config, error) != 0)
+		return WLB_EXIT_USAGE;
+	if (options->check) {
+		printf("%s: the settings are valid\n", path);
+		return WLB_EXIT_DONE;
 	}
 	signal(SIGPIPE, SIG_IGN);
 	raise_descriptor_limit();
@@ -291,7 +231,18 @@ int main(int argc, char **argv)
 	wlbd_log_open((enum wlbd_log_level)wlbd.config.log_level);
 	/* Clients choose the keys of objects; a random seed prevents that they choose keys that collide. */
 	json_object_seed(0);
-	code = serve(&wlbd);
+	int code = serve(&wlbd, error);
 	close_parts(&wlbd);
 	return code;
+}
+
+static const struct wlb_command command = {
+	.options = &wlbd_option_table,
+	.values_bytes = sizeof(struct wlbd_options),
+	.run = run,
+};
+
+int main(int argc, char **argv)
+{
+	return wlb_command_main(&command, argc, argv);
 }

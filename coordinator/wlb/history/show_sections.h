@@ -1,6 +1,6 @@
 /* What `wlb show` prints about one run, in sections, from the reply of GET /v1/runs/RUN and from its steps. */
-#ifndef COORDINATOR_WLB_HISTORY_STORY_H
-#define COORDINATOR_WLB_HISTORY_STORY_H
+#ifndef COORDINATOR_WLB_HISTORY_SHOW_SECTIONS_H
+#define COORDINATOR_WLB_HISTORY_SHOW_SECTIONS_H
 
 #include <jansson.h>
 

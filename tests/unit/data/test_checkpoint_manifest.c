@@ -1,0 +1,237 @@
+/* The facts that a checkpoint stores, and the refusal of a damaged one. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/unit/data/fixture.h"
+#include "tests/unit/data/sample_checkpoint.h"
+#include "worker/checkpoint/checkpoint.h"
+
+static void test_facts(void **state)
+{
+	struct sample_values values;
+	struct wlb_checkpoint_facts facts;
+	struct wlb_error error;
+	char path[4096], newest[4096];
+	const char *dir = fixture_path(state, "a/b");
+	sample_fill(&values, 1);
+	memset(&facts, 0, sizeof(facts));
+	assert_int_equal(wlb_checkpoint_newest(dir, newest, &error), 0);
+	sample_save_bands(dir, 60, &values, 1, 0, path);
+	assert_int_equal(wlb_checkpoint_newest(dir, newest, &error), 1);
+	assert_string_equal(newest, path);
+	assert_non_null(strstr(path, "/a/b/step_00000060"));
+	assert_int_equal(wlb_checkpoint_read_facts(path, &facts, &error), 0);
+	assert_memory_equal(&facts.schedule, &sample_facts.schedule, sizeof(facts.schedule));
+	assert_memory_equal(&facts.model, &sample_facts.model, sizeof(facts.model));
+	assert_int_equal(facts.step, 60);
+	assert_int_equal(facts.seq_length, 256);
+	assert_int_equal(facts.global_batch_size, 16);
+	assert_true(facts.seed == UINT64_MAX && facts.train_loss == sample_facts.train_loss);
+	assert_int_equal(facts.packing, WLB_STRATEGY_FIXED);
+	assert_int_equal(fixture_entries(dir), 1);
+}
+
+static void test_packer(void **state)
+{
+	struct sample_values values;
+	struct wlb_error error;
+	char path[4096], newest[4096], file[4200];
+	void *read;
+	size_t bytes;
+	sample_fill(&values, 1);
+	sample_save_bands(*state, 60, &values, 2, 0, path);
+	assert_int_equal(wlb_checkpoint_read_packer(path, &read, &bytes, &error), 0);
+	assert_int_equal(bytes, sizeof(sample_packer_state));
+	assert_memory_equal(read, sample_packer_state, bytes);
+	free(read);
+	snprintf(file, sizeof(file), "%s/packer.bin", path);
+	assert_int_equal(truncate(file, 5), 0);
+	assert_int_equal(wlb_checkpoint_read_packer(path, &read, &bytes, &error), -1);
+	assert_says(error.message, "packer.bin: has 5 bytes: the manifest says 24");
+	assert_int_equal(wlb_checkpoint_newest(*state, newest, &error), 0);
+	assert_int_equal(unlink(file), 0);
+	assert_int_equal(wlb_checkpoint_read_packer(path, &read, &bytes, &error), -1);
+	assert_says(error.message, "packer.bin: No such file or directory");
+	assert_int_equal(wlb_checkpoint_newest(*state, newest, &error), 0);
+}
+
+static void test_no_packer(void **state)
+{
+	struct sample_values values;
+	struct wlb_tensor_part parts[2];
+	struct wlb_error error;
+	char path[4096];
+	int64_t total;
+	void *read;
+	size_t bytes;
+	sample_fill(&values, 1);
+	sample_parts(&values, parts);
+	assert_int_equal(wlb_checkpoint_begin(*state, 60, &error), 0);
+	assert_int_equal(wlb_checkpoint_write_shard(*state, 60, 0, parts, 2, &error), 0);
+	assert_int_equal(wlb_checkpoint_commit(*state, &sample_facts, 1, 0, path, &total, &error), 0);
+	assert_int_equal(wlb_checkpoint_read_packer(path, &read, &bytes, &error), -1);
+	assert_says(error.message, "step_00000060: its manifest lists no packer.bin");
+}
+
+/* A state of 0 bytes is stored and read. */
+static void test_empty_packer(void **state)
+{
+	struct sample_values values;
+	struct wlb_tensor_part parts[2];
+	struct wlb_error error;
+	char path[4096];
+	int64_t total;
+	void *read;
+	size_t bytes;
+	sample_fill(&values, 1);
+	sample_parts(&values, parts);
+	assert_int_equal(wlb_checkpoint_begin(*state, 60, &error), 0);
+	assert_int_equal(wlb_checkpoint_write_shard(*state, 60, 0, parts, 2, &error), 0);
+	assert_int_equal(wlb_checkpoint_write_packer(*state, 60, "", 0, &error), 0);
+	assert_int_equal(wlb_checkpoint_commit(*state, &sample_facts, 1, 0, path, &total, &error), 0);
+	assert_int_equal(wlb_checkpoint_read_packer(path, &read, &bytes, &error), 0);
+	assert_int_equal(bytes, 0);
+	free(read);
+}
+
+static void test_damaged_ones_are_passed_over(void **state)
+{
+	struct sample_values values;
+	struct wlb_error error;
+	char path[4096], newest[4096], shard[4200];
+	sample_fill(&values, 1);
+	for (int step = 1; step <= 5; step++)
+		sample_save_bands(*state, step, &values, 1, 0, path);
+	assert_int_equal(unlink(fixture_path(state, "step_00000004/packer.bin")), 0);
+	snprintf(shard, sizeof(shard), "%s/shard_00000.safetensors", path);
+	assert_int_equal(truncate(shard, 100), 0);
+	assert_int_equal(unlink(fixture_path(state, "step_00000003/manifest.json")), 0);
+	assert_int_equal(truncate(fixture_path(state, "step_00000002/manifest.json"), 300), 0);
+	assert_int_equal(wlb_checkpoint_newest(*state, newest, &error), 1);
+	assert_string_equal(newest, fixture_path(state, "step_00000001"));
+}
+
+/* Replaces the first `from` of the manifest by `to`, and expects that it is refused for this reason. */
+static void expect_manifest_refused(void **state, const char *path, const char *from, const char *to,
+                                    const char *reason)
+{
+	struct sample_values read;
+	struct wlb_tensor_part parts[2];
+	struct wlb_checkpoint_facts facts;
+	struct wlb_error error = {0};
+	char name[4200];
+	void *packer;
+	size_t bytes, good_bytes;
+	snprintf(name, sizeof(name), "%s/manifest.json", path);
+	char *good = fixture_read(name, &good_bytes), *at = strstr(good, from);
+	assert_non_null(at);
+	FILE *file = fopen(name, "w");
+	fprintf(file, "%.*s%s%s", (int)(at - good), good, to, at + strlen(from));
+	fclose(file);
+	sample_parts(&read, parts);
+	if (wlb_checkpoint_read_facts(path, &facts, &error) == 0 && wlb_checkpoint_read(path, parts, 2, &error) == 0 &&
+	    wlb_checkpoint_read_packer(path, &packer, &bytes, &error) == 0)
+		fail_msg("%s instead of %s was believed", to, from);
+	assert_says(error.message, reason);
+	file = fopen(name, "w");
+	fwrite(good, 1, good_bytes, file);
+	fclose(file);
+	free(good);
+	(void)state;
+}
+
+/* As the manifest spells them. */
+#define SHAPE(rows, cols) "[\n    " #rows ",\n    " #cols "\n   ]"
+#define BLOCK(shard, row, rows, col, cols)                                                                             \
+	"[\n     " #shard ",\n     " #row ",\n     " #rows ",\n     " #col ",\n     " #cols "\n    ]"
+#define MOST "9223372036854775807"
+
+static void test_damaged_manifests(void **state)
+{
+	static const struct {
+		const char *from;
+		const char *to;
+		const char *reason;
+	} cases[] = {
+		{"\"wlb-checkpoint\"", "\"other\"", "format is 'other'"},
+		{"\"version\": 2", "\"version\": 1", "version 1"},
+		{"\"step\": 60", "\"step\": -60", "step is -60"},
+		{"\"step\": 60", "\"stop\": 60", "step"},
+		{"\"step\": 60", "\"step\": \"60\"", "Expected integer"},
+		{"\"train_loss\": 2.1", "\"train_loss\": NaN", "invalid token"},
+		{"\"train_loss\": 2.1", "\"train_loss\": 1e999", "real number overflow"},
+		{"\"seed\": \"18446744073709551615\"", "\"seed\": \"18446744073709551616\"", "seed is '1844"},
+		{"\"seed\": \"18446744073709551615\"", "\"seed\": \"-1\"", "seed is '-1'"},
+		{"\"packing\": \"fixed\"", "\"packing\": \"tight\"", "packing: "},
+		{"\"packing\": \"fixed\"", "\"packing\": 2", "Expected string"},
+		{"\"epoch\"", "\"epoche\"", "schedule: "},
+		{"\"hidden_size\": 64", "\"hidden_size\": 0", "model: hidden_size is 0"},
+		{"\"packer\"", "\"packers\"", "packer"},
+		{"\"packer.bin\"", "\"../packer.bin\"", "packer is '../packer.bin'"},
+		{"\"bytes\": 24", "\"bytes\": -24", "packer is 'packer.bin' of -24 bytes"},
+		{"\"bytes\": 24", "\"bytes\": " MOST, "has 24 bytes: the manifest says " MOST},
+		{"shard_00000.safetensors", "../x", "shards[0] is '../x'"},
+		{"safetensors\",\n   \"bytes\": ", "safetensors\", \"bytes\": 1", "the manifest says 1"},
+		{"safetensors\",\n   \"bytes\": ", "safetensors\", \"bytes\": -", "shards[0]"},
+		{"\"tensors\"", "\"tensor\"", "tensors"},
+		{SHAPE(10, 7), SHAPE(10, 8), "tensor matrix: there is a gap"},
+		{SHAPE(10, 7), SHAPE(11, 7), "tensor matrix: there is a gap"},
+		{SHAPE(10, 7), SHAPE(9, 7), "tensor matrix: blocks[2]: rows"},
+		{SHAPE(10, 7), SHAPE(10, 6), "tensor matrix: blocks[1]: rows"},
+		{SHAPE(10, 7), "[" MOST ", 7]", "tensor matrix: shape"},
+		{SHAPE(10, 7), "[10, -7]", "tensor matrix: shape"},
+		{SHAPE(10, 7), "[10, 7, 1]", "tensor matrix: shape"},
+		{SHAPE(10, 7), "[]", "tensor matrix: shape"},
+		{SHAPE(10, 7), "[18446744073709551616, 7]", "too big integer"},
+		{BLOCK(0, 0, 5, 0, 3), BLOCK(0, 0, 4, 0, 3), "tensor matrix: there is a gap"},
+		{BLOCK(0, 0, 5, 0, 3), BLOCK(0, 0, 5, 0, 4), "tensor matrix: there is a gap"},
+		{BLOCK(0, 0, 5, 0, 3), BLOCK(0, 1, 4, 0, 3), "tensor matrix: there is a gap"},
+		{BLOCK(0, 0, 5, 0, 3), BLOCK(0, 0, 5, 1, 2), "tensor matrix: there is a gap"},
+		{BLOCK(2, 5, 5, 0, 3), BLOCK(2, 4, 5, 0, 3), "tensor matrix: there is a gap"},
+		{BLOCK(2, 5, 5, 0, 3), BLOCK(2, 0, 5, 0, 3), "tensor matrix: there is a gap"},
+		{BLOCK(3, 5, 5, 3, 4), BLOCK(3, 5, 5, 3, 3), "tensor matrix: there is a gap"},
+		{BLOCK(3, 5, 5, 3, 4), BLOCK(3, 5, 6, 3, 4), "tensor matrix: blocks[3]: rows 5 + 6"},
+		{BLOCK(3, 5, 5, 3, 4), BLOCK(3, 5, 5, 4, 4), "tensor matrix: blocks[3]: rows 5 + 5, columns 4 + 4"},
+		{BLOCK(3, 5, 5, 3, 4), BLOCK(3, 5, 0, 3, 4), "tensor matrix: blocks[3]"},
+		{BLOCK(3, 5, 5, 3, 4), BLOCK(3, 5, 5, -3, 4), "tensor matrix: blocks[3]"},
+		{BLOCK(3, 5, 5, 3, 4), "[3, 5, " MOST ", 3, 4]", "tensor matrix: blocks[3]: rows 5 + " MOST},
+		{BLOCK(3, 5, 5, 3, 4), "[3, 5, 5, 3, " MOST "]",
+	         "tensor matrix: blocks[3]: rows 5 + 5, columns 3 + " MOST},
+		{BLOCK(3, 5, 5, 3, 4), "[3, " MOST ", 5, 3, 4]", "tensor matrix: blocks[3]: rows " MOST " + 5"},
+		{BLOCK(3, 5, 5, 3, 4), "[3, 5, 5, " MOST ", 4]",
+	         "tensor matrix: blocks[3]: rows 5 + 5, columns " MOST " + 4"},
+		{BLOCK(3, 5, 5, 3, 4), "[3, 5, 5]", "tensor matrix: blocks[3]: "},
+		{BLOCK(3, 5, 5, 3, 4), "[3, 5, 5, 3, 4, 5]", "tensor matrix: blocks[3]: "},
+		{BLOCK(3, 5, 5, 3, 4), "[3, 5, 5, 3, 4.0]", "tensor matrix: blocks[3]: "},
+		{BLOCK(3, 5, 5, 3, 4), "3", "tensor matrix: blocks[3]: "},
+		{BLOCK(3, 5, 5, 3, 4), BLOCK(4, 5, 5, 3, 4), "blocks[3]: shard is 4"},
+		{BLOCK(3, 5, 5, 3, 4), BLOCK(-1, 5, 5, 3, 4), "blocks[3]: shard is -1"},
+		{BLOCK(3, 5, 5, 3, 4), BLOCK(1, 5, 5, 3, 4), "the shard differs"},
+		{BLOCK(3, 5, 5, 3, 4), "[3, 5, 5, 3, 2], [3, 5, 5, 5, 2]", "the shard differs"},
+		{"\"matrix\": {", "\"matrix\": {\"blocks\": [], \"shape\": [1]}, \"other\": {",
+	         "matrix: blocks must be"},
+		{"\"matrix\"", "\"matrox\"", "matrix is missing"},
+	};
+	struct sample_values values;
+	char path[4096];
+	sample_fill(&values, 1);
+	sample_save_grid(*state, 60, &values, (struct sample_grid){2, 2}, path);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		expect_manifest_refused(state, path, cases[i].from, cases[i].to, cases[i].reason);
+	sample_expect(path, &values);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_facts, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_packer, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_no_packer, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_empty_packer, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_damaged_ones_are_passed_over, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_damaged_manifests, fixture_setup, fixture_teardown),
+	};
+	return cmocka_run_group_tests_name("checkpoint_manifest", tests, NULL, NULL);
+}

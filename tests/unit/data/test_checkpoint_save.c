@@ -1,0 +1,264 @@
+/* Saving: a checkpoint is whole or absent, whichever write fails and whenever the process is killed. */
+#include <math.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/data/fixture.h"
+#include "tests/unit/data/sample_checkpoint.h"
+#include "worker/checkpoint/checkpoint.h"
+
+static void test_permissions_are_what_the_umask_leaves(void **state)
+{
+	static const char *const names[] = {"shard_00000.safetensors", "packer.bin", "manifest.json"};
+	struct sample_values values;
+	char path[4096], file[4200];
+	mode_t old = umask(027);
+	sample_fill(&values, 1);
+	sample_save_bands(*state, 60, &values, 1, 0, path);
+	umask(old);
+	for (int i = 0; i < 3; i++) {
+		struct stat st;
+		snprintf(file, sizeof(file), "%s/%s", path, names[i]);
+		assert_int_equal(stat(file, &st), 0);
+		assert_int_equal(st.st_mode & 0777, 0640);
+	}
+}
+
+/* wlb_checkpoint_commit returns the size of all files together. */
+static void test_size(void **state)
+{
+	static const char *const names[] = {"shard_00000.safetensors", "packer.bin", "manifest.json"};
+	struct sample_values values;
+	struct wlb_tensor_part parts[2];
+	struct wlb_error error;
+	char path[4096], file[4200];
+	int64_t bytes;
+	sample_fill(&values, 1);
+	sample_parts(&values, parts);
+	assert_int_equal(wlb_checkpoint_begin(*state, 60, &error), 0);
+	assert_int_equal(wlb_checkpoint_write_shard(*state, 60, 0, parts, 2, &error), 0);
+	assert_int_equal(
+		wlb_checkpoint_write_packer(*state, 60, sample_packer_state, sizeof(sample_packer_state), &error), 0);
+	assert_int_equal(wlb_checkpoint_commit(*state, &sample_facts, 1, 0, path, &bytes, &error), 0);
+	for (int i = 0; i < 3; i++) {
+		struct stat st;
+		snprintf(file, sizeof(file), "%s/%s", path, names[i]);
+		assert_int_equal(stat(file, &st), 0);
+		bytes -= st.st_size;
+	}
+	assert_int_equal(bytes, 0);
+}
+
+/* A writer that fails leaves the others' folder alone. */
+static void test_a_failed_shard_leaves_the_others(void **state)
+{
+	struct sample_values values;
+	struct wlb_tensor_part parts[2];
+	struct wlb_error error;
+	char path[4096];
+	int64_t bytes;
+	sample_fill(&values, 1);
+	sample_parts(&values, parts);
+	assert_int_equal(wlb_checkpoint_begin(*state, 60, &error), 0);
+	assert_int_equal(wlb_checkpoint_write_shard(*state, 60, 0, parts, 2, &error), 0);
+	parts[1].block.row_start = 1;
+	assert_int_equal(wlb_checkpoint_write_shard(*state, 60, 1, parts, 2, &error), -1);
+	assert_int_equal(fixture_entries(fixture_path(state, ".step_00000060.partial")), 1);
+	assert_int_equal(wlb_checkpoint_commit(*state, &sample_facts, 2, 0, path, &bytes, &error), -1);
+	wlb_checkpoint_abandon(*state, 60);
+	assert_int_equal(fixture_entries(*state), 0);
+}
+
+static void test_missing_shard_and_diverged_loss(void **state)
+{
+	struct wlb_checkpoint_facts facts = sample_facts;
+	struct sample_values values;
+	struct wlb_tensor_part parts[2];
+	struct wlb_error error;
+	int64_t bytes;
+	char path[4096];
+	sample_fill(&values, 1);
+	sample_parts(&values, parts);
+	assert_int_equal(wlb_checkpoint_begin(*state, 60, &error), 0);
+	assert_int_equal(wlb_checkpoint_write_shard(*state, 60, 0, parts, 2, &error), 0);
+	assert_int_equal(wlb_checkpoint_commit(*state, &facts, 2, 0, path, &bytes, &error), -1);
+	assert_says(error.message, "shard_00001.safetensors: cannot be opened");
+	wlb_checkpoint_abandon(*state, 60);
+	assert_int_equal(fixture_entries(*state), 0);
+	facts.train_loss = NAN;
+	assert_int_equal(wlb_checkpoint_begin(*state, 60, &error), 0);
+	assert_int_equal(wlb_checkpoint_write_shard(*state, 60, 0, parts, 2, &error), 0);
+	assert_int_equal(wlb_checkpoint_commit(*state, &facts, 1, 0, path, &bytes, &error), -1);
+	assert_says(error.message, "train_loss of step 60 is nan");
+	wlb_checkpoint_abandon(*state, 60);
+	assert_int_equal(fixture_entries(*state), 0);
+}
+
+static void test_leftovers_are_removed_and_ignored(void **state)
+{
+	struct sample_values values;
+	struct wlb_error error;
+	char path[4096];
+	sample_fill(&values, 1);
+	assert_int_equal(mkdir(fixture_path(state, ".step_00000090.partial"), 0777), 0);
+	fixture_write_text(state, ".step_00000090.partial/manifest.json", "{}");
+	fixture_write_text(state, "notes.txt", "kept");
+	assert_int_equal(wlb_checkpoint_newest(*state, path, &error), 0);
+	sample_save_bands(*state, 10, &values, 1, 0, path);
+	assert_int_equal(fixture_entries(*state), 2);
+}
+
+static void test_keep(void **state)
+{
+	struct sample_values values;
+	char path[4096];
+	sample_fill(&values, 1);
+	for (int step = 1; step <= 5; step++)
+		sample_save_bands(*state, step, &values, 1, 2, path);
+	assert_int_equal(fixture_entries(*state), 2);
+	assert_true(fixture_exists(fixture_path(state, "step_00000004")));
+	assert_true(fixture_exists(fixture_path(state, "step_00000005")));
+	/* A run set back to step 2 writes 3: later ones do not push it out. */
+	sample_save_bands(*state, 3, &values, 1, 2, path);
+	assert_true(fixture_exists(path));
+	assert_int_equal(fixture_entries(*state), 3);
+}
+
+static void test_same_step_again(void **state)
+{
+	struct sample_values first, second;
+	char path[4096];
+	sample_fill(&first, 1);
+	sample_fill(&second, 2);
+	sample_save_bands(*state, 7, &first, 3, 0, path);
+	sample_save_bands(*state, 7, &second, 2, 0, path);
+	sample_expect(path, &second);
+	assert_int_equal(fixture_entries(*state), 1);
+	assert_int_equal(fixture_entries(path), 4);
+}
+
+/* What the child saves over and over must be whole at whatever moment it is killed. */
+static void test_killed_at_any_time(void **state)
+{
+	char path[4096], newest[4096];
+	struct wlb_error error;
+	struct sample_values values;
+	sample_fill(&values, 5);
+	sample_save_bands(*state, 3, &values, 2, 2, path); /* from here on there is always one */
+	for (int round = 0; round < 30; round++) {
+		pid_t child = fork();
+		assert_true(child >= 0);
+		if (child == 0) {
+			for (int step = 1;; step = step % 3 + 1)
+				if (sample_save(*state, step, &values, (struct sample_grid){1, 2}, 2, path, &error) < 0)
+					_exit(1);
+		}
+		usleep((unsigned)(1000 + 2000 * round));
+		assert_int_equal(kill(child, SIGKILL), 0);
+		int status;
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFSIGNALED(status)); /* it had not failed */
+		assert_int_equal(wlb_checkpoint_newest(*state, newest, &error), 1);
+		sample_expect(newest, &values);
+	}
+}
+
+/* The size at which a write fails, from the first byte on. */
+static void test_failing_writes(void **state)
+{
+	char path[4096];
+	struct wlb_error error;
+	struct sample_values values;
+	struct rlimit normal, limited;
+	int failures = 0, successes = 0;
+	sample_fill(&values, 5);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &normal), 0);
+	for (rlim_t bytes = 0; successes == 0; bytes += 64) {
+		limited = (struct rlimit){bytes, normal.rlim_max};
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &limited), 0);
+		int rc = sample_save(*state, 60, &values, (struct sample_grid){2, 1}, 0, path, &error);
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &normal), 0);
+		if (rc == 0) {
+			successes++;
+			continue;
+		}
+		failures++;
+		assert_says(error.message, "File too large");
+		assert_true(strstr(error.message, ".safetensors") || strstr(error.message, "packer.bin") ||
+		            strstr(error.message, "manifest.json"));
+		assert_int_equal(fixture_entries(*state), 0);
+	}
+	assert_true(failures > 5);
+	sample_expect(path, &values);
+}
+
+/* Runs in a child with a file system of its own. Returns 0 when all was well, 77 when it may not mount one. */
+static int full_disk(void **state)
+{
+	char path[4096];
+	struct wlb_error error;
+	static float large[64 * 1024];
+	struct wlb_tensor_part part = {"large", WLB_FLOAT32, {1, 64 * 1024, 1, 0, 64 * 1024, 0, 1}, large};
+	struct wlb_checkpoint_facts facts = sample_facts;
+	int64_t bytes;
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("tmpfs", *state, "tmpfs", 0, "size=400k") < 0)
+		return 77;
+	for (int step = 1; step <= 2; step++) { /* the first fits, the second does not */
+		facts.step = step;
+		int rc = wlb_checkpoint_begin(*state, step, &error);
+		if (rc == 0)
+			rc = wlb_checkpoint_write_shard(*state, step, 0, &part, 1, &error);
+		if (rc == 0)
+			rc = wlb_checkpoint_commit(*state, &facts, 1, 1, path, &bytes, &error);
+		if (rc < 0)
+			wlb_checkpoint_abandon(*state, step);
+		if (rc != (step == 1 ? 0 : -1) || fixture_entries(*state) != 1)
+			return 1;
+	}
+	if (strstr(error.message, "No space left on device") == NULL || strstr(error.message, ".safetensors") == NULL)
+		return 2;
+	return wlb_checkpoint_newest(*state, path, &error) == 1 && strstr(path, "step_00000001") ? 0 : 3;
+}
+
+static void test_full_disk(void **state)
+{
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(full_disk(state));
+	int status;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip(); /* not root, or not allowed to mount */
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_permissions_are_what_the_umask_leaves, fixture_setup,
+	                                        fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_size, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_a_failed_shard_leaves_the_others, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_missing_shard_and_diverged_loss, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_leftovers_are_removed_and_ignored, fixture_setup,
+	                                        fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_keep, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_same_step_again, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_killed_at_any_time, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_failing_writes, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_full_disk, fixture_setup, fixture_teardown),
+	};
+	return cmocka_run_group_tests_name("checkpoint_save", tests, NULL, NULL);
+}
