@@ -78,5 +78,5 @@ void wlb_search_bound(const struct wlb_search *search, struct wlb_search_plan *f
 	c->bound_s = longest_stage_s(found, certain_s, work.head_s);
 	/* Adds the bubble of equal micro-batches. */
 	double bubble = (plan->layout.pp - 1) / ((double)plan->micro_batches * plan->interleave);
-	found->guess_s = longest_stage_s(found, likely_s, work.head_s) * (1.0 + bubble);
+	found->estimate_s = longest_stage_s(found, likely_s, work.head_s) * (1.0 + bubble);
 }
