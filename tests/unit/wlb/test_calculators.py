@@ -349,7 +349,9 @@ class Plan(unittest.TestCase):
             self.assertEqual(row["rank"], str(rank) if simulated else "")
             self.assertEqual([int(row[way]) for way in ("tp", "cp", "pp", "dp")], list(plan["layout"].values()))
             self.assertAlmostEqual(float(row["memory_bytes"]), plan["memory_bytes"]["total"], delta=1)
-            self.assertEqual(row["mfu"] != "", simulated)
+            self.assertEqual((row["mfu"] != "", row["step_s"] != ""), (simulated, simulated))
+            for name in ("mfu", "tokens_per_s") if simulated else ():
+                self.assertAlmostEqual(float(row[name]) / plan[name], 1.0, places=6)
             for part, seconds in plan.get("time", {}).items():
                 self.assertAlmostEqual(float(row[part]), seconds, delta=1e-7)
         words = ("sim", *self.job, "--layout", "tp=4,cp=2,pp=4", "--steps", 2)

@@ -23,8 +23,8 @@
 #include "coordinator/wlbd/liveness/tick.h"
 #include "coordinator/wlbd/liveness/verdict.h"
 #include "coordinator/wlbd/log.h"
-#include "coordinator/wlbd/memory.h"
-#include "coordinator/wlbd/options.h"
+#include "coordinator/wlbd/main/memory.h"
+#include "coordinator/wlbd/main/options.h"
 #include "coordinator/wlbd/requests/find_attempt.h"
 #include "coordinator/wlbd/requests/routes.h"
 #include "coordinator/wlbd/slurm/nodes.h"
@@ -125,7 +125,7 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 	if (wlbd->auth == NULL || wlbd->bodies == NULL || wlbd->slurm_questions == NULL || wlbd->slurm_orders == NULL ||
 	    wlbd->resolver == NULL || open_database(wlbd, error) != 0)
 		return -1;
-	wlbd->outbox = wlbd_outbox_new(wlbd->base, wlbd->writes, &wlbd->counters.statements_set_aside);
+	wlbd->outbox = wlbd_outbox_new(wlbd->base, wlbd->writes, &wlbd->counters.statements_dropped);
 	wlbd->jobs = wlbd_jobs_new(wlbd);
 	if (wlbd->outbox == NULL || wlbd->jobs == NULL)
 		return wlb_fail(error, "out of memory");

@@ -14,11 +14,11 @@ static void reads_utc_and_writes_local(void **state)
 	(void)state;
 	setenv("TZ", "CET-1", 1);
 	tzset();
-	time_t when = wlb_when_parse("2026-11-20T23:30:05Z");
+	time_t when = wlb_time_parse("2026-11-20T23:30:05Z");
 	assert_int_equal(when, 1795217405);
-	wlb_when_format(when, text, sizeof(text));
+	wlb_time_format(when, text, sizeof(text));
 	assert_string_equal(text, "2026-11-21 00:30:05");
-	wlb_when_clock(when, text, sizeof(text));
+	wlb_time_of_day(when, text, sizeof(text));
 	assert_string_equal(text, "00:30:05");
 }
 
@@ -26,9 +26,9 @@ static void what_is_no_time_is_a_dash(void **state)
 {
 	char text[32];
 	(void)state;
-	assert_int_equal(wlb_when_parse(NULL), -1);
-	assert_int_equal(wlb_when_parse("soon"), -1);
-	wlb_when_format((time_t)-1, text, sizeof(text));
+	assert_int_equal(wlb_time_parse(NULL), -1);
+	assert_int_equal(wlb_time_parse("soon"), -1);
+	wlb_time_format((time_t)-1, text, sizeof(text));
 	assert_string_equal(text, "-");
 }
 
@@ -41,7 +41,7 @@ static void durations(void **state)
 	char text[32];
 	(void)state;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		wlb_when_duration(known[i].seconds, text, sizeof(text));
+		wlb_duration_format(known[i].seconds, text, sizeof(text));
 		assert_string_equal(text, known[i].text);
 	}
 }

@@ -1,10 +1,10 @@
-#include "common/text.h"
+#include "common/json_text.h"
 
 #include <string.h>
 
 enum { CHARACTER_BYTES_MAX = 4 };
 
-json_t *wlb_text_json(const char *text, size_t most)
+json_t *wlb_json_text(const char *text, size_t most)
 {
 	size_t length = strnlen(text, most);
 	for (size_t cut = 0; cut < CHARACTER_BYTES_MAX && cut <= length; cut++) {

@@ -1,4 +1,4 @@
-#include "coordinator/wlbd/memory.h"
+#include "coordinator/wlbd/main/memory.h"
 
 #include <malloc.h>
 #include <stddef.h>
@@ -14,8 +14,8 @@ void wlbd_memory_configure(void)
 	mallopt(M_ARENA_MAX, 1);
 }
 
-/* malloc goes on counting as free what malloc_trim has returned: only what was freed since then is a reason to call it
- * again. */
+/* malloc continues to count as free what malloc_trim has returned: only what was freed since then is a reason to call
+ * it again. */
 void wlbd_memory_return_freed(void)
 {
 	static size_t left_bytes;

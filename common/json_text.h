@@ -1,6 +1,6 @@
 /* Text of any origin as a JSON string. */
-#ifndef COMMON_TEXT_H
-#define COMMON_TEXT_H
+#ifndef COMMON_JSON_TEXT_H
+#define COMMON_JSON_TEXT_H
 
 #include <stddef.h>
 
@@ -8,6 +8,6 @@
 
 /* A JSON string of at most the first `most` bytes; shorter where that limit would split a character, "" if the text is
  * not UTF-8. Returns NULL if out of memory. */
-json_t *wlb_text_json(const char *text, size_t most);
+json_t *wlb_json_text(const char *text, size_t most);
 
 #endif

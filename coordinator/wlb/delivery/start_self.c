@@ -1,4 +1,4 @@
-#include "coordinator/wlb/delivery/detach.h"
+#include "coordinator/wlb/delivery/start_self.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -8,7 +8,7 @@
 
 static const char self[] = "/proc/self/exe";
 
-static void become(const char *const *argv)
+static void exec_self(const char *const *argv)
 {
 	sigset_t none;
 	sigemptyset(&none);
@@ -18,7 +18,7 @@ static void become(const char *const *argv)
 	_exit(127);
 }
 
-static void attach_to_nothing(int from, int to)
+static void redirect_to_null(int from, int to)
 {
 	int null = open("/dev/null", O_RDWR);
 	for (int fd = from; null >= 0 && fd <= to; fd++)
@@ -26,7 +26,7 @@ static void attach_to_nothing(int from, int to)
 	close_range(3, ~0U, 0);
 }
 
-void wlb_detach(const char *const *argv)
+void wlb_start_detached(const char *const *argv)
 {
 	pid_t child = fork();
 	if (child == 0) {
@@ -34,14 +34,14 @@ void wlb_detach(const char *const *argv)
 		if (fork() != 0)
 			_exit(0);
 		setsid();
-		attach_to_nothing(STDIN_FILENO, STDERR_FILENO);
-		become(argv);
+		redirect_to_null(STDIN_FILENO, STDERR_FILENO);
+		exec_self(argv);
 	}
 	if (child > 0)
 		waitpid(child, NULL, 0);
 }
 
-pid_t wlb_accompany(const char *const *argv)
+pid_t wlb_start_child(const char *const *argv)
 {
 	pid_t parent = getpid();
 	pid_t child = fork();
@@ -50,7 +50,7 @@ pid_t wlb_accompany(const char *const *argv)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
-	attach_to_nothing(STDIN_FILENO, STDOUT_FILENO);
-	become(argv);
+	redirect_to_null(STDIN_FILENO, STDOUT_FILENO);
+	exec_self(argv);
 	_exit(127);
 }

@@ -1,9 +1,9 @@
-#include "coordinator/wlb/run/say.h"
+#include "coordinator/wlb/run/print.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-void wlb_run_say(const char *format, ...)
+void wlb_run_print(const char *format, ...)
 {
 	char line[1200];
 	va_list args;

@@ -1,6 +1,6 @@
 /* The options of wlbd. */
-#ifndef COORDINATOR_WLBD_OPTIONS_H
-#define COORDINATOR_WLBD_OPTIONS_H
+#ifndef COORDINATOR_WLBD_MAIN_OPTIONS_H
+#define COORDINATOR_WLBD_MAIN_OPTIONS_H
 
 #include "common/options.h"
 

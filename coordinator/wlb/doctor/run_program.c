@@ -1,4 +1,4 @@
-#include "coordinator/wlb/doctor/ask.h"
+#include "coordinator/wlb/doctor/run_program.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ static bool read_output(int fd, char *output, size_t size)
 	}
 }
 
-int wlb_doctor_ask(char *const argv[], char *output, size_t size)
+int wlb_doctor_run_program(char *const argv[], char *output, size_t size)
 {
 	int ends[2], status;
 	output[0] = '\0';

@@ -1,4 +1,4 @@
-#include "coordinator/wlbd/options.h"
+#include "coordinator/wlbd/main/options.h"
 
 static const struct wlb_option options[] = {
 	{WLB_OPTION(TEXT, "config", offsetof(struct wlbd_options, config), "FILE",

@@ -1,11 +1,11 @@
-#include "coordinator/client/order.h"
+#include "coordinator/client/end_order.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include <jansson.h>
 
-bool wlb_order_end(const struct wlb_reply *reply, char *reason, size_t size)
+bool wlb_reply_orders_end(const struct wlb_reply *reply, char *reason, size_t size)
 {
 	const char *order = NULL, *why = "the coordinator asked for it";
 	json_t *root = json_loadb(reply->body, reply->length, 0, NULL);
