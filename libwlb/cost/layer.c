@@ -1,6 +1,6 @@
 #include "libwlb/cost/layer.h"
 
-#include "libwlb/layout/plan.h"
+#include "libwlb/plan.h"
 
 /* Widths on one tensor-parallel rank. */
 enum width { HIDDEN, QUERIES, KEYS, QUERIES_KEYS_VALUES, MLP, GATE_AND_UP };

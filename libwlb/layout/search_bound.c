@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "libwlb/cost/layer.h"
-#include "libwlb/layout/plan.h"
+#include "libwlb/plan.h"
 
 /* Seconds of a collective that are proportional to its bytes, without its latency. */
 static double moved_s(const struct wlb_machine *machine, int ranks, int on_node, double bytes)

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "libwlb/layout/plan.h"
+#include "libwlb/plan.h"
 
 static int64_t stage_layers(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage)
 {

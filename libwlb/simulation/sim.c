@@ -1,4 +1,4 @@
-#include "libwlb/layout/plan.h"
+#include "libwlb/plan.h"
 #include "libwlb/simulation/sim_state.h"
 
 #include <math.h>
