@@ -42,6 +42,10 @@ static int search(const struct wlb_auto_request *request, const int32_t *ranks_o
 	options.max_length_ratio = request->max_length_ratio;
 	options.sharding = request->sharding;
 	options.fixed = request->fixed;
+	if (request->is_worker) {
+		wlb_cost_options_worker(&options.cost, &found->machine);
+		options.charge_limit = 1;
+	}
 	options.every_gpu = request->every_rank;
 	options.keep = WLB_AUTO_KEEP;
 	found->result = wlb_plan_search(&found->model, &found->machine, &stream, &options, error);
@@ -112,6 +116,8 @@ int wlb_auto_find(const struct wlb_auto_request *request, struct wlb_auto *found
 	                       error) == 0 &&
 	    read_lengths(request, &list, error) == 0) {
 		found->machine.gpus_per_node = most;
+		if (request->element_bytes > 0)
+			found->machine.element_bytes = request->element_bytes;
 		rc = search(request, ranks_on, &list, found, error);
 	}
 	if (rc == 0) {

@@ -16,6 +16,8 @@ struct wlb_auto_request {
 	int32_t global_batch;    /* windows of seq_length in a step */
 	double max_length_ratio; /* of the packing, see wlb_search_options */
 	enum wlb_sharding sharding;
+	int is_worker;                       /* 1: memory and time of wlb-worker; 0: of Megatron-LM */
+	int element_bytes;                   /* of weights in use and activations; 0: as the machine has them */
 	struct wlb_nodes nodes;              /* each with its ranks */
 	const struct wlb_topology *topology; /* of these nodes, by their index; NULL: all under one switch */
 	struct wlb_search_fixed fixed;       /* what the user gave; recompute -1: free */

@@ -33,6 +33,7 @@ static const struct place counts[] = {
 	{PLACE(attention_tile_tokens)},
 	{PLACE(element_bytes), .optional = true},
 	{PLACE(processors), .optional = true},
+	{PLACE(collective_processors), .optional = true},
 	{PLACE(gemm_tile_rows), .optional = true},
 	{PLACE(gemm_tile_columns), .optional = true},
 };

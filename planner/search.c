@@ -5,7 +5,7 @@
 #include "planner/samples.h"
 
 /* In the first steps of a stream no documents have waited yet. A larger batch is treated as several of WINDOWS. */
-enum { SKIPPED_STEPS = 4, STEPS = 20, WINDOWS = 256 };
+enum { SKIPPED_STEPS = 4, STEPS = 8, WINDOWS = 256 };
 
 static double work_of(const struct wlb_step *step)
 {

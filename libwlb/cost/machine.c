@@ -42,8 +42,9 @@ struct count {
 };
 
 static const struct count counts[] = {
-	RANGE(gpus_per_node, 1, 1024), RANGE(attention_tile_tokens, 1, 65536), RANGE(element_bytes, 0, 8),
-	RANGE(processors, 0, 65536),   RANGE(gemm_tile_rows, 0, 65536),        RANGE(gemm_tile_columns, 0, 65536),
+	RANGE(gpus_per_node, 1, 1024),      RANGE(attention_tile_tokens, 1, 65536), RANGE(element_bytes, 0, 8),
+	RANGE(processors, 0, 65536),        RANGE(collective_processors, 0, 65536), RANGE(gemm_tile_rows, 0, 65536),
+	RANGE(gemm_tile_columns, 0, 65536),
 };
 
 static int check_counts(const struct wlb_machine *machine, struct wlb_error *error)
@@ -58,6 +59,9 @@ static int check_counts(const struct wlb_machine *machine, struct wlb_error *err
 	if (machine->processors > 0 && (machine->gemm_tile_rows < 2 || machine->gemm_tile_columns < 2))
 		return wlb_fail(error, "processors is %d: gemm_tile_rows and gemm_tile_columns must then be at least 2",
 		                machine->processors);
+	if (machine->collective_processors > machine->processors)
+		return wlb_fail(error, "collective_processors is %d: it must be at most processors, %d",
+		                machine->collective_processors, machine->processors);
 	return 0;
 }
 

@@ -8,7 +8,7 @@
 static const double backward_products = 2.5;
 
 /* Products of smaller tiles load more for each of their FLOPs: cuBLAS chooses among tiles, and takes smaller ones where
- * large ones leave multiprocessors idle. */
+ * large ones leave multiprocessors idle. The efficiencies are assumed. */
 static const struct {
 	double rows, columns; /* share of the machine's tile */
 	double efficiency;    /* of the large tile's */
@@ -62,4 +62,16 @@ double wlb_machine_attention_s(const struct wlb_machine *machine, int heads, int
 	double efficiency = backward ? machine->attention_backward_efficiency : machine->attention_efficiency;
 	return ceil(q_tokens / tile) * tile * (keys + machine->attention_overhead_keys) * pair_flops /
 	       (machine->peak_flops * efficiency);
+}
+
+double wlb_machine_attention_most(const struct wlb_machine *machine, int backward)
+{
+	const struct wlb_attention_rates *rates = &machine->attention;
+	double most = 0.0;
+	if (rates->q_count == 0)
+		return machine->peak_flops *
+		       (backward ? machine->attention_backward_efficiency : machine->attention_efficiency);
+	for (int32_t i = 0; i < rates->q_count * rates->k_count; i++)
+		most = fmax(most, (backward ? rates->backward_flops_per_s : rates->forward_flops_per_s)[i]);
+	return most;
 }

@@ -44,6 +44,10 @@ int wlb_search_check_fixed(const struct wlb_search *search, struct wlb_error *er
 	    check_most("micro_batch_windows", fixed->micro_batch_windows, search->options.global_batch, "global_batch",
 	               error) < 0)
 		return -1;
+	if (fixed->account_for_embedding < -1 || fixed->account_for_embedding > 1 || fixed->account_for_loss < -1 ||
+	    fixed->account_for_loss > 1)
+		return wlb_fail(error, "account_for_embedding is %d, account_for_loss %d: each must be -1, 0 or 1",
+		                fixed->account_for_embedding, fixed->account_for_loss);
 	if (fixed->recompute < -1 || fixed->recompute > WLB_RECOMPUTE_FULL)
 		return wlb_fail(error, "recompute %d is fixed: it must be none, selective or full", fixed->recompute);
 	/* The factors that are free are 1 at least. */

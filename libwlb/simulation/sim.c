@@ -1,5 +1,5 @@
-#include "libwlb/simulation/sim.h"
-#include "libwlb/layout/plan.h"
+#include "libwlb/cost/plan_sizes.h"
+#include "libwlb/simulation/sim_state.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -65,16 +65,15 @@ static void find_groups(struct wlb_sim *sim)
 
 static void set_costs(struct wlb_sim *sim)
 {
-	const struct wlb_model *m = &sim->model;
-	double tp = (double)sim->options.plan.layout.tp, hidden = (double)m->hidden_size;
-	double q = (double)(m->num_attention_heads * m->head_dim), kv = (double)(m->num_key_value_heads * m->head_dim);
-	sim->layer_token_flops = 2.0 * wlb_plan_layer_matrices(m) / tp;
-	/* bfloat16, read and written: both norms and residual sums, rotary embeddings, the gated product. */
-	sim->layer_token_bytes = 2.0 * (10.0 * hidden + 2.0 * (q + kv) + 3.0 * (double)m->intermediate_size) / tp;
-	sim->head_token_flops = 2.0 * hidden * (double)m->vocab_size / tp;
-	/* Two products of 2 FLOPs in each of the head's dimensions. */
-	sim->pair_s = 4.0 * q / tp / (sim->machine.peak_flops * sim->machine.attention_efficiency);
-	sim->kv_token_bytes = 2.0 * 2.0 * wlb_plan_kv_width(&sim->options.plan, m);
+	sim->cost = (struct wlb_layer_cost){
+		.model = &sim->model,
+		.machine = &sim->machine,
+		.options = &sim->options.cost,
+		.plan = &sim->options.plan,
+	};
+	/* Keys and values. */
+	sim->kv_token_bytes =
+		2.0 * wlb_plan_kv_width(&sim->options.plan, &sim->model) * wlb_machine_element_bytes(&sim->machine);
 }
 
 /* The speed of each stage of each replica is that of its slowest rank. */
@@ -148,6 +147,7 @@ struct wlb_sim *wlb_sim_new(const struct wlb_model *model, const struct wlb_mach
 	}
 	find_groups(sim);
 	set_costs(sim);
+	wlb_sim_set_token_s(sim);
 	set_slowdown(sim);
 	return sim;
 }

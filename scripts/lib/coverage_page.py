@@ -19,13 +19,14 @@ OBJECTS_PER_CALL = 50
 
 PAGE = """# Line coverage
 
-Made by `scripts/coverage`: the tests of scripts/test but the sanitized and fuzzed ones, on a build with gcov's counters ({compiler}, -Og).
+Made by `scripts/coverage`: the tests of scripts/test but the sanitized and fuzzed ones, on a build with gcov's counters ({compiler}, -Og;
+the CPU device -O3).
 
 - Tests: {tests}.
 - Date: {date}, commit {commit}.
 
-A line counts as executed if any test executed it in any of the programs. A process that is killed by SIGKILL, or that an
-unprivileged account runs, leaves no counters; neither do the sanitized builds and the fuzzers.
+A line counts as executed if any test executed it in any of the programs. A process that is killed by SIGKILL, or that ends
+itself by _exit, leaves no counters; neither do the sanitized builds and the fuzzers.
 
 | folder | lines | executed | | goal | |
 |---|---|---|---|---|---|
@@ -98,8 +99,8 @@ def main():
                  "build it with scripts/build --preset coverage --compiler gcc")
     low = sorted((percent(executed, lines), path, lines, lines - executed) for path, (lines, executed) in counts.items()
                  if percent(executed, lines) < FILES_BELOW)
-    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True,
-                            check=True).stdout.strip()
+    commit = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty", "--exclude=*"], capture_output=True,
+                            text=True, check=True).stdout.strip()
     print(PAGE.format(
         compiler=compiler(build), tests=tests, date=datetime.date.today().isoformat(), commit=commit, below=FILES_BELOW,
         folders="\n".join(folder_row(name, *sums) for name, sums in sum_by(counts, 1).items()),

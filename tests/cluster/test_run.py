@@ -182,7 +182,7 @@ class Faults(RunTest):
         self.cluster.verb("kill-wlbd")
         job = self.submit(f"wlb run -- sh -c '{LINE}; while ! [ -e go ]; do sleep 0.2; done'", nodes=2)
         self.wait_output(job, f"task {job} 1 3")
-        self.assertEqual(self.cluster.output(job).count("going on without the coordinator"), 1)
+        self.assertEqual(self.cluster.output(job).count("continuing without the coordinator"), 1)
         self.cluster.verb("start-wlbd")
         (self.cluster.work / "go").touch()
         self.assertEqual(self.cluster.wait_job(job, 60), "COMPLETED", self.cluster.output(job))
@@ -276,26 +276,6 @@ class Looks(RunTest):
                          str(job))
         missing = self.cluster.run("wlb", "show", "999", check=False)
         self.assertEqual((missing.returncode, missing.stderr.count("\n")), (1, 1), missing.stderr)
-
-    def test_doctor(self):
-        findings = json.loads(self.cluster.run("wlb", "doctor", "--json").stdout)
-        found = {finding["check"]: finding["finding"] for finding in findings}
-        for check in ("munge", "version", "slurm", "plugin", "pmix", "fence", "coordinator", "database", "credential"):
-            self.assertEqual(found[check], "ok", findings)
-        self.cluster.verb("kill-wlbd")
-        self.addCleanup(self.cluster.verb, "start-wlbd")
-        result = self.cluster.run("wlb", "doctor", check=False)
-        self.assertEqual(result.returncode, 1)
-        self.assertRegex(result.stdout, r"FAIL +coordinator .*systemctl start wlbd")
-
-    def test_doctor_without_a_cluster(self):
-        began = time.monotonic()
-        result = self.cluster.run("wlb", "doctor", "--json", check=False,
-                                  env={"SLURM_CONF": "/nowhere", "WLB_MUNGE_SOCKET": "/nowhere", "WLB_COORDINATOR": "x:y"})
-        self.assertEqual(result.returncode, 1)
-        failed = {finding["check"] for finding in json.loads(result.stdout) if finding["finding"] == "FAIL"}
-        self.assertLessEqual({"munge", "slurm", "coordinator"}, failed)
-        self.assertLess(time.monotonic() - began, 20)
 
 
 if __name__ == "__main__":

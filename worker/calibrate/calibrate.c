@@ -107,7 +107,7 @@ static int calibrate_launched(const struct wlb_calibrate_options *options, struc
 	if (world == NULL)
 		end_all(launch, error);
 	int rc = measure(options, launch, device, world, error);
-	wlb_launch_leave(launch);
+	wlb_launch_disconnect(launch);
 	wlb_comm_close(world);
 	wlb_device_close(device);
 	return rc == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;

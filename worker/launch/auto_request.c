@@ -31,8 +31,12 @@ void wlb_train_auto_request(const struct wlb_train_options *options, const char 
 		.global_batch = (int32_t)options->global_batch_size,
 		.max_length_ratio = length_ratio(options),
 		.sharding = (enum wlb_sharding)options->cp_sharding,
+		.is_worker = 1,
+		.element_bytes = options->dtype == WLB_FLOAT64 ? 8 : 4,
 		.fixed = {.interleave = (int32_t)options->virtual_stages,
 	                  .micro_batch_windows = (int32_t)windows,
-	                  .recompute = options->recompute == WLB_RECOMPUTE_AUTO ? -1 : options->recompute},
+	                  .recompute = options->recompute == WLB_RECOMPUTE_AUTO ? -1 : options->recompute,
+	                  .account_for_embedding = options->account_for_embedding,
+	                  .account_for_loss = options->account_for_loss},
 	};
 }

@@ -77,7 +77,7 @@ static void print_measured(const json_t *attempt, const json_t *plan)
 	format_seconds(took_s, measured, sizeof(measured));
 	printf("    a step:  %s predicted, %s measured", predicted, measured);
 	if (took_s > 0.0)
-		printf(" (%+.0f %%); MFU %.3f predicted, %.3f measured", 100.0 * step_off, mfu, mfu * step_s / took_s);
+		printf(" (%+.0f %%); MFU %.3g predicted, %.3g measured", 100.0 * step_off, mfu, mfu * step_s / took_s);
 	format_bytes(bytes, predicted, sizeof(predicted));
 	format_bytes(used, measured, sizeof(measured));
 	printf("\n    memory:  %s predicted, %s measured", predicted, measured);

@@ -7,7 +7,7 @@
 
 #include "common/file.h"
 #include "coordinator/wlb/calibration.h"
-#include "coordinator/wlb/run/say.h"
+#include "coordinator/wlb/run/print.h"
 #include "planner/machine.h"
 
 enum { ASK_MS = 2000 };
@@ -34,10 +34,10 @@ static int ask(const struct wlb_run *run, const char *path)
 	                                    ASK_MS, &error);
 	const char *source = wlb_calibration_source(reply);
 	if (source != NULL && write_machine(reply, path, &error) == 0) {
-		wlb_run_say("planned with %s of nodes of this type", source);
+		wlb_run_print("planned with %s of nodes of this type", source);
 		rc = 0;
 	} else if (source != NULL) {
-		wlb_run_say("the machine that the coordinator keeps is not used: %s", error.message);
+		wlb_run_print("the machine that the coordinator keeps is not used: %s", error.message);
 	}
 	json_decref(reply);
 	return rc;

@@ -9,7 +9,7 @@
 #include "common/number.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/run/gpu_type.h"
-#include "coordinator/wlb/run/say.h"
+#include "coordinator/wlb/run/print.h"
 #include "planner/plan_record.h"
 #include "worker/launch/auto_request.h"
 
@@ -133,38 +133,42 @@ static void hold(const struct wlb_layout *layout, struct wlb_search_fixed *fixed
 	fixed->recompute = fixed->recompute >= 0 ? fixed->recompute : WLB_RECOMPUTE_NONE;
 }
 
-/* Removes the nodes that no rank runs on, and names them. Every node that is left has as many ranks: a node with more
- * usable ranks than the layout takes of it keeps some idle. Returns -1 where nodes would have different numbers. */
-static int leave_idle(const struct wlb_search_result *result, struct wlb_attempt *attempt, json_t *record,
+/* How many tasks a node has so that `nodes` nodes at most, each with the same number and none with more than `most`,
+ * run all ranks, tp of them never on two nodes; 0 where there is no such number. */
+static int tasks_of_node(const struct wlb_layout *layout, int nodes, int most)
+{
+	int ranks = wlb_layout_ranks(layout);
+	for (int tasks = most; tasks >= 1; tasks--)
+		if (ranks % tasks == 0 && tasks % layout->tp == 0 && ranks / tasks <= nodes)
+			return tasks;
+	return 0;
+}
+
+/* Takes the nodes and tasks out of the attempt that the layout has no rank for; the record names the nodes. */
+static int leave_idle(const struct wlb_layout *layout, struct wlb_attempt *attempt, json_t *record,
                       struct wlb_error *error)
 {
-	int *used = calloc((size_t)attempt->node_count + 1, sizeof(*used)), kept = 0, each = 0, rc = 0, idle = 0;
-	char **names = calloc((size_t)attempt->node_count + 1, sizeof(*names));
-	if (used == NULL || names == NULL)
-		rc = wlb_fail(error, "out of memory for %d nodes", attempt->node_count);
-	for (int32_t r = 0; rc == 0 && r < result->ranks; r++)
-		each = ++used[result->rank_node[r]] > each ? used[result->rank_node[r]] : each;
-	for (int n = 0; rc == 0 && n < attempt->node_count; n++)
-		if (used[n] == 0)
-			names[idle++] = attempt->nodes[n];
-		else if (used[n] == each)
-			attempt->nodes[kept++] = attempt->nodes[n];
-		else
-			rc = 1;
-	if (rc == 0) {
-		char *text = idle > 0 ? wlb_hostlist_fold(names, idle, NULL) : NULL;
-		if (text != NULL)
-			json_object_set_new(record, "idle", json_string(text));
-		free(text);
-		for (int i = 0; i < idle; i++)
-			free(names[i]);
-		attempt->node_count = kept;
-		attempt->nodes[kept] = NULL;
-		attempt->tasks_per_node = each;
+	int ranks = wlb_layout_ranks(layout);
+	int tasks = tasks_of_node(layout, attempt->node_count, attempt->tasks_per_node);
+	if (tasks == 0)
+		return wlb_fail(error,
+		                "the best layout has %d ranks, which %d nodes of %d tasks cannot run with the same "
+		                "number on each: use another --tasks-per-node, or name a layout",
+		                ranks, attempt->node_count, attempt->tasks_per_node);
+	int kept = ranks / tasks, idle = attempt->node_count - kept;
+	char *text = idle > 0 ? wlb_hostlist_fold(attempt->nodes + kept, idle, NULL) : NULL;
+	if (text != NULL) {
+		json_object_set_new(record, "idle", json_string(text));
+		wlb_run_print("no layout uses %s: %s idle", text, idle == 1 ? "it is" : "they are");
 	}
-	free(used);
-	free(names);
-	return rc;
+	free(text);
+	for (int i = kept; i < attempt->node_count; i++) {
+		free(attempt->nodes[i]);
+		attempt->nodes[i] = NULL;
+	}
+	attempt->node_count = kept;
+	attempt->tasks_per_node = tasks;
+	return 0;
 }
 
 static void take(const struct wlb_auto *found, struct wlb_attempt *attempt)
@@ -181,14 +185,12 @@ static void take(const struct wlb_auto *found, struct wlb_attempt *attempt)
 }
 
 /* Searches with every rank in use, and, where no plan is found so, with idle ones. */
-static int search(struct wlb_auto_request *request, struct wlb_attempt *attempt, struct wlb_auto *found,
-                  struct wlb_error *error)
+static int search(struct wlb_auto_request *request, struct wlb_auto *found, struct wlb_error *error)
 {
 	struct wlb_error first;
 	request->every_rank = 1;
 	if (wlb_auto_find(request, found, &first) == 0)
 		return 0;
-	(void)attempt;
 	wlb_auto_free(found);
 	request->every_rank = 0;
 	return wlb_auto_find(request, found, error);
@@ -197,22 +199,17 @@ static int search(struct wlb_auto_request *request, struct wlb_attempt *attempt,
 static int plan_auto(struct wlb_auto_request *request, struct wlb_attempt *attempt, struct wlb_error *error)
 {
 	struct wlb_auto found = {0};
-	int rc = search(request, attempt, &found, error);
-	if (rc < 0)
-		wlb_fail_in(error, "layout auto");
+	int rc = search(request, &found, error);
 	json_t *record = rc == 0 ? wlb_plan_record(request, &found) : NULL;
 	if (rc == 0)
-		rc = leave_idle(found.result, attempt, record, error);
-	if (rc > 0)
-		rc = wlb_fail(error, "layout auto: the best layout leaves ranks of some nodes idle; use "
-		                     "--tasks-per-node so that every node has as many as the layout uses");
+		rc = leave_idle(&found.result->ranked[0].plan.layout, attempt, record, error);
 	if (rc == 0) {
 		take(&found, attempt);
 		attempt->plan = json_incref(record);
 	}
 	json_decref(record);
 	wlb_auto_free(&found);
-	return rc;
+	return rc < 0 ? wlb_fail_in(error, "layout auto") : 0;
 }
 
 /* The prediction alone: a layout that the user named runs, whatever is predicted. */
@@ -225,7 +222,7 @@ static void plan_fixed(struct wlb_auto_request *request, struct wlb_attempt *att
 	if (wlb_auto_find(request, &found, &error) == 0)
 		attempt->plan = wlb_plan_record(request, &found);
 	else
-		wlb_run_say("nothing is predicted for the layout that was asked for: %s", error.message);
+		wlb_run_print("nothing is predicted for the layout that was asked for: %s", error.message);
 	wlb_auto_free(&found);
 }
 
@@ -240,8 +237,8 @@ int wlb_run_plan(const struct wlb_run *run, struct wlb_attempt *attempt, struct 
 		return rc < 0 || attempt->has_layout ? -1 : 0;
 	if (rc > 0) {
 		if (missing != NULL && policy.kind == WLB_POLICY_AUTO)
-			wlb_run_say("the model is not known, so the layout is data parallel; add %s for a better one",
-			            missing);
+			wlb_run_print("the model is not known, so the layout is data parallel; add %s for a better one",
+			              missing);
 		return 0;
 	}
 	command.request.nodes = (struct wlb_nodes){

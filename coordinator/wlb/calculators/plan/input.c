@@ -123,8 +123,13 @@ void wlb_plan_input_free(struct wlb_plan_input *input)
 	*input = (struct wlb_plan_input){0};
 }
 
+struct wlb_search_fixed wlb_plan_nothing_fixed(void)
+{
+	return (struct wlb_search_fixed){.recompute = -1, .account_for_embedding = -1, .account_for_loss = -1};
+}
+
 struct wlb_search_result *wlb_plan_input_search(const struct wlb_plan_request *request, struct wlb_plan_input *input,
-                                                int keep, struct wlb_error *error)
+                                                const struct wlb_search_fixed *fixed, int keep, struct wlb_error *error)
 {
 	struct wlb_search_options options;
 	wlb_search_options_init(&options, input->nodes, request->seq_length, request->global_batch);
@@ -132,8 +137,19 @@ struct wlb_search_result *wlb_plan_input_search(const struct wlb_plan_request *r
 	options.topology = request->topology != NULL ? &input->topology.topology : NULL;
 	options.max_length_ratio = request->max_length_ratio;
 	options.zero_stage = request->zero_stage;
+	options.cost = wlb_trainer_cost(&request->trainer, &input->machine);
+	options.fixed = *fixed;
 	options.keep = keep;
 	return wlb_plan_search(&input->model, &input->machine, &input->stream, &options, error);
+}
+
+void wlb_plan_input_model_words(const struct wlb_plan_request *request, const struct wlb_plan_input *input, char *text,
+                                size_t size)
+{
+	const struct wlb_model_class *known = wlb_model_class(request->model);
+	snprintf(text, size, "%s, %.2f billion parameters%s%s", known != NULL ? known->name : request->model,
+	         (double)wlb_model_parameters(&input->model) / 1e9, known != NULL ? ": " : "",
+	         known != NULL ? known->source : "");
 }
 
 const char *wlb_plan_node_name(const struct wlb_plan_input *input, int32_t node, char *text, size_t size)

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "coordinator/wlb/calculators/plan/topology.h"
+#include "coordinator/wlb/calculators/plan/trainer.h"
 #include "planner/lengths_file.h"
 #include "planner/machine.h"
 #include "planner/model_file.h"
@@ -12,6 +13,7 @@
 struct wlb_plan_request {
 	const char *model, *gpu, *from, *topology, *down;
 	int nodes, gpus_per_node, seq_length, global_batch, zero_stage;
+	struct wlb_trainer_request trainer;
 	double max_length_ratio;
 };
 
@@ -41,11 +43,10 @@ enum { WLB_PLAN_NODES_MAX = 1 << 20, WLB_PLAN_GPUS_PER_NODE_MAX = 1024 };
 		{WLB_OPTION(REAL, "max-length-ratio", WLB_PLAN_FIELD(max_length_ratio), "X",                           \
 	                    "a micro-batch holds at most X times its share"),                                          \
 	         .min = 1, .max = 64, .initial = "1.25"},                                                              \
-	{                                                                                                              \
-		WLB_OPTION(INT, "zero-stage", WLB_PLAN_FIELD(zero_stage), "N",                                         \
-		           "sharding of optimizer states, gradients and weights"),                                     \
-			.max = 3, .initial = "1"                                                                       \
-	}
+		{WLB_OPTION(INT, "zero-stage", WLB_PLAN_FIELD(zero_stage), "N",                                        \
+	                    "sharding of optimizer states, gradients and weights"),                                    \
+	         .max = 3, .initial = "1"},                                                                            \
+		WLB_TRAINER_OPTIONS(WLB_PLAN_FIELD(trainer))
 
 /* Everything that the options name, read. Starts zeroed; free it in any case. */
 struct wlb_plan_input {
@@ -63,9 +64,18 @@ struct wlb_plan_input {
 int wlb_plan_input_read(const struct wlb_plan_request *request, struct wlb_plan_input *input, struct wlb_error *error);
 void wlb_plan_input_free(struct wlb_plan_input *input);
 
-/* The search for what was asked, `keep` candidates of each kind; NULL with a message. Free with wlb_search_free. */
+/* Nothing is held; the embedding and the loss may count as layers. */
+struct wlb_search_fixed wlb_plan_nothing_fixed(void);
+
+/* The search for what was asked that holds what is fixed, `keep` candidates of each kind; NULL with a message. Free
+ * with wlb_search_free. */
 struct wlb_search_result *wlb_plan_input_search(const struct wlb_plan_request *request, struct wlb_plan_input *input,
-                                                int keep, struct wlb_error *error);
+                                                const struct wlb_search_fixed *fixed, int keep,
+                                                struct wlb_error *error);
+
+/* The model in words: its name, its number of parameters and where its shape is from. */
+void wlb_plan_input_model_words(const struct wlb_plan_request *request, const struct wlb_plan_input *input, char *text,
+                                size_t size);
 
 /* The name of a node: from the topology, else its number, for which `text` provides the memory. */
 const char *wlb_plan_node_name(const struct wlb_plan_input *input, int32_t node, char *text, size_t size);

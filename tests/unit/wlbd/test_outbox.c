@@ -1,0 +1,99 @@
+/* The bounds of the outbox while the database is away. */
+#include "coordinator/wlbd/database/outbox.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+enum { OF_A_RUN = 1000, IN_ALL = 10000 };
+
+static const char statement[] = "select 1";
+
+struct fixture {
+	struct event_base *base;
+	struct wlbd_db *db;
+	struct wlbd_outbox *outbox;
+	uint64_t set_aside;
+};
+
+static struct fixture *begin(struct fixture *f)
+{
+	static const struct wlbd_db_hooks none;
+	*f = (struct fixture){.base = event_base_new()};
+	f->db = wlbd_db_new(f->base, "host=/nowhere dbname=none", 1000, &none, NULL);
+	assert_non_null(f->db);
+	f->outbox = wlbd_outbox_new(f->base, f->db, &f->set_aside);
+	assert_non_null(f->outbox);
+	return f;
+}
+
+static void end(struct fixture *f)
+{
+	wlbd_outbox_free(f->outbox);
+	wlbd_db_free(f->db);
+	event_base_free(f->base);
+}
+
+static void put(struct fixture *f, int64_t run_pk, int times)
+{
+	struct wlbd_params params = {0};
+	wlbd_params_add_integer(&params, run_pk);
+	for (int i = 0; i < times; i++)
+		wlbd_outbox_put(f->outbox, run_pk, statement, &params);
+}
+
+static void statements_wait_for_the_database(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f);
+	put(&f, 7, 1);
+	wlbd_outbox_resume(f.outbox);
+	assert_true(wlbd_outbox_holds(f.outbox, 7));
+	assert_false(wlbd_outbox_holds(f.outbox, 8));
+	assert_int_equal(f.set_aside, 0);
+	end(&f);
+}
+
+/* A run that has very many does not take the place of others. */
+static void a_run_has_its_share(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f);
+	put(&f, 1, OF_A_RUN);
+	assert_int_equal(f.set_aside, 0);
+	put(&f, 1, 1);
+	assert_int_equal(f.set_aside, 1);
+	put(&f, 2, OF_A_RUN);
+	assert_int_equal(f.set_aside, 1);
+	assert_true(wlbd_outbox_holds(f.outbox, 2));
+	end(&f);
+}
+
+static void all_runs_have_a_bound(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f);
+	for (int run = 1; run <= IN_ALL / OF_A_RUN; run++)
+		put(&f, run, OF_A_RUN);
+	assert_int_equal(f.set_aside, 0);
+	put(&f, 99, 1);
+	assert_int_equal(f.set_aside, 1);
+	assert_false(wlbd_outbox_holds(f.outbox, 99));
+	end(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(statements_wait_for_the_database),
+		cmocka_unit_test(a_run_has_its_share),
+		cmocka_unit_test(all_runs_have_a_bound),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

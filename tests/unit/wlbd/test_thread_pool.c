@@ -1,0 +1,159 @@
+#include "coordinator/wlbd/thread_pool.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+enum { TASKS_MOST = 8 };
+
+struct numbered {
+	struct wlbd_task task;
+	int number;
+	sem_t *begun, *may_end; /* NULL: it ends at once */
+	pthread_t ran_on;
+};
+
+/* What became of the tasks, in this order: their numbers, negative for those that were discarded. */
+static int ended[TASKS_MOST];
+static int ended_count;
+
+static void run(struct wlbd_task *task)
+{
+	struct numbered *numbered = (struct numbered *)task;
+	numbered->ran_on = pthread_self();
+	if (numbered->begun != NULL)
+		sem_post(numbered->begun);
+	if (numbered->may_end != NULL)
+		sem_wait(numbered->may_end);
+}
+
+static void note(int number)
+{
+	assert_true(ended_count < TASKS_MOST);
+	ended[ended_count++] = number;
+}
+
+static void done(struct wlbd_task *task)
+{
+	note(((struct numbered *)task)->number);
+}
+
+static void discard(struct wlbd_task *task)
+{
+	note(-((struct numbered *)task)->number);
+}
+
+static struct numbered numbered(int number)
+{
+	return (struct numbered){.task = {.run = run, .done = done, .discard = discard}, .number = number};
+}
+
+static struct wlbd_thread_pool *begin(struct event_base **base, int threads, int most)
+{
+	struct wlb_error error = {0};
+	ended_count = 0;
+	*base = event_base_new();
+	struct wlbd_thread_pool *pool = wlbd_thread_pool_new(*base, "test", threads, most, &error);
+	assert_non_null(pool);
+	return pool;
+}
+
+static void one_thread_runs_tasks_in_order(void **state)
+{
+	struct event_base *base;
+	struct wlbd_thread_pool *pool = begin(&base, 1, TASKS_MOST);
+	struct numbered tasks[5];
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		tasks[i] = numbered(i + 1);
+		wlbd_thread_pool_submit(pool, &tasks[i].task);
+	}
+	while (ended_count < 5)
+		event_base_loop(base, EVLOOP_ONCE);
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(ended[i], i + 1);
+		assert_false(pthread_equal(tasks[i].ran_on, pthread_self()));
+	}
+	wlbd_thread_pool_free(pool);
+	assert_int_equal(ended_count, 5);
+	event_base_free(base);
+}
+
+/* One task runs, two wait, and the fourth is refused at once. */
+static void tasks_beyond_the_bound_are_refused(void **state)
+{
+	struct event_base *base;
+	struct wlbd_thread_pool *pool = begin(&base, 1, 2);
+	struct numbered tasks[4];
+	sem_t begun, may_end;
+	(void)state;
+	sem_init(&begun, 0, 0);
+	sem_init(&may_end, 0, 0);
+	for (int i = 0; i < 4; i++) {
+		tasks[i] = numbered(i + 1);
+		if (i == 0)
+			tasks[i].begun = &begun, tasks[i].may_end = &may_end;
+		wlbd_thread_pool_submit(pool, &tasks[i].task);
+		if (i == 0)
+			sem_wait(&begun);
+	}
+	assert_int_equal(ended_count, 1);
+	assert_int_equal(ended[0], -4);
+	sem_post(&may_end);
+	while (ended_count < 4)
+		event_base_loop(base, EVLOOP_ONCE);
+	assert_int_equal(ended[3], 3);
+	wlbd_thread_pool_free(pool);
+	event_base_free(base);
+}
+
+static void *let_it_end(void *may_end)
+{
+	sem_post(may_end);
+	return NULL;
+}
+
+/* The task that runs is waited for, and those that wait are discarded: of each task one function is called. */
+static void freeing_ends_every_task(void **state)
+{
+	struct event_base *base;
+	struct wlbd_thread_pool *pool = begin(&base, 1, TASKS_MOST);
+	struct numbered tasks[3];
+	sem_t begun, may_end;
+	pthread_t other;
+	(void)state;
+	sem_init(&begun, 0, 0);
+	sem_init(&may_end, 0, 0);
+	for (int i = 0; i < 3; i++) {
+		tasks[i] = numbered(i + 1);
+		/* The second waits too, should the thread take it before the pool is stopping. */
+		tasks[i].begun = &begun, tasks[i].may_end = &may_end;
+		wlbd_thread_pool_submit(pool, &tasks[i].task);
+	}
+	sem_wait(&begun);
+	sem_post(&may_end);
+	sem_post(&may_end);
+	pthread_create(&other, NULL, let_it_end, &may_end);
+	wlbd_thread_pool_free(pool);
+	pthread_join(other, NULL);
+	assert_int_equal(ended_count, 3);
+	for (int i = 0; i < 3; i++)
+		assert_true(ended[i] == i + 1 || ended[i] == -(i + 1));
+	assert_int_equal(ended[0], 1);
+	event_base_free(base);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_thread_runs_tasks_in_order),
+		cmocka_unit_test(tasks_beyond_the_bound_are_refused),
+		cmocka_unit_test(freeing_ends_every_task),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
