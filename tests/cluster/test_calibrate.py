@@ -68,7 +68,7 @@ class Kept(test_wlbd_api.ApiTest):
 
     def put(self, uid, speed=1.0, admin=False):
         machine = {**self.machine, "peak_flops": self.machine["peak_flops"] * speed}
-        self.cluster.sql(f"select wlb_calibration_put({uid}, {admin}, 1, '{self.TYPE}', 2, '[\"n1\"]', '{json.dumps(machine)}')")
+        self.cluster.sql(f"select wlb_calibration_put({uid}, {admin}, 1, '{self.TYPE}', 2, '[\"n1\"]', $json${json.dumps(machine)}$json$)")
 
     def get(self, uid, query="&ranks_per_node=2"):
         """What users of that uid get; asked of the database, since the test has no such accounts."""
@@ -136,7 +136,7 @@ class Kept(test_wlbd_api.ApiTest):
         self.assertEqual((self.get(1009)["source"], self.get(1009)["outvoted"]), ("agreement", 1))
 
     def test_a_user_keeps_a_bounded_number(self):
-        self.cluster.sql(f"""select wlb_calibration_put(1001, false, 1, 'type ' || i, 2, '["n1"]', '{json.dumps(self.machine)}')
+        self.cluster.sql(f"""select wlb_calibration_put(1001, false, 1, 'type ' || i, 2, '["n1"]', $json${json.dumps(self.machine)}$json$)
             from generate_series(1, 70) i""")
         self.put(1002)
         self.assertEqual(self.cluster.sql("select uid, count(*), min(node_type) from calibrations group by uid order by uid"),
