@@ -10,7 +10,7 @@
 
 #include "common/file.h"
 
-static int fail_at(const char *path, struct wlb_error *error)
+static int fail_write(const char *path, struct wlb_error *error)
 {
 	return wlb_fail(error, "file %s: cannot be written: %s", path, strerror(errno));
 }
@@ -29,11 +29,11 @@ int wlb_atomic_file_open(struct wlb_atomic_file *file, const char *path, struct 
 		fd = mkostemp(file->temporary, O_CLOEXEC);
 	}
 	if (fd < 0)
-		return fail_at(path, error);
+		return fail_write(path, error);
 	file->out = fdopen(fd, "w");
 	if (file->out != NULL && (file->temporary[0] == '\0' || fchmod(fd, 0644) == 0))
 		return 0;
-	fail_at(path, error);
+	fail_write(path, error);
 	if (file->out == NULL) {
 		close(fd);
 		unlink(file->temporary);
@@ -46,14 +46,14 @@ int wlb_atomic_file_commit(struct wlb_atomic_file *file, struct wlb_error *error
 {
 	bool failed = fflush(file->out) != 0 || ferror(file->out);
 	if (failed) {
-		fail_at(file->path, error);
+		fail_write(file->path, error);
 		wlb_atomic_file_drop(file);
 		return -1;
 	}
 	FILE *out = file->out;
 	file->out = NULL;
 	if (fclose(out) != 0) {
-		fail_at(file->path, error);
+		fail_write(file->path, error);
 		unlink(file->temporary);
 		return -1;
 	}

@@ -6,7 +6,7 @@
 
 #include <nettle/sha2.h>
 
-static void add(struct sha256_ctx *context, const char *text)
+static void add_text(struct sha256_ctx *context, const char *text)
 {
 	sha256_update(context, strlen(text), (const uint8_t *)text);
 }
@@ -33,10 +33,10 @@ void wlb_digest_request(const char *method, const char *path, const void *body, 
 {
 	struct sha256_ctx context;
 	sha256_init(&context);
-	add(&context, method);
-	add(&context, "\n");
-	add(&context, path);
-	add(&context, "\n");
+	add_text(&context, method);
+	add_text(&context, "\n");
+	add_text(&context, path);
+	add_text(&context, "\n");
 	if (length > 0)
 		sha256_update(&context, length, body);
 	finish(&context, digest);
@@ -53,6 +53,6 @@ void wlb_digest_reply(const char *credential, int status, const char *method, co
 	const char *const parts[] = {"reply\n", asked, "\n", number, "\n", method, "\n", path, "\n", said};
 	sha256_init(&context);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-		add(&context, parts[i]);
+		add_text(&context, parts[i]);
 	finish(&context, digest);
 }

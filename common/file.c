@@ -49,7 +49,7 @@ int wlb_dir_sync(const char *path, struct wlb_error *error)
 	int rc = fsync(fd);
 	int why = errno;
 	close(fd);
-	/* Some file systems cannot sync a folder; they say so with EINVAL and order renames themselves. */
+	/* Some file systems cannot sync a folder; they return EINVAL and order renames themselves. */
 	if (rc != 0 && why != EINVAL)
 		return wlb_fail(error, "folder %s: cannot be synced: %s", path, strerror(why));
 	return 0;

@@ -153,7 +153,7 @@ static int read_model(const json_t *config, struct wlb_model *m, struct wlb_erro
 	return wlb_model_check(m, error);
 }
 
-/* Parses the text; the message says where in the file the error is. */
+/* Parses the text; the message names the line and column of an error. */
 static int read_text(const char *text, size_t length, struct wlb_model *m, struct wlb_error *error)
 {
 	json_error_t at;

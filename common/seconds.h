@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-/* Seconds of CLOCK_MONOTONIC, which nobody can set. */
+/* Seconds of CLOCK_MONOTONIC, which no process can set. */
 static inline double wlb_now_s(void)
 {
 	struct timespec now;

@@ -437,38 +437,86 @@ struct wlb_link {
 	double latency_s;
 };
 
-/* A measured curve: value[i] at at[i] > 0, ascending in at; linear in log(at) between two points, constant outside. */
-enum { WLB_CURVE_POINTS = 16 };
-struct wlb_curve {
-	int32_t points; /* 0: not measured */
-	double at[WLB_CURVE_POINTS];
-	double value[WLB_CURVE_POINTS];
+/* Achieved FLOP/s of matrix products [rows x depth] x [depth x columns] on a grid of shapes, each axis ascending. A
+ * rate contains the fixed time of a call. Between points it is linear in the logarithms of the three lengths, and
+ * outside of them that of the nearest point. rows_count 0: not measured; else each count is at least 1. */
+enum { WLB_GEMM_ROWS = 16, WLB_GEMM_POINTS = 8 };
+struct wlb_gemm_rates {
+	int32_t rows_count, depth_count, columns_count;
+	double rows[WLB_GEMM_ROWS], depth[WLB_GEMM_POINTS], columns[WLB_GEMM_POINTS];
+	/* [(r * depth_count + d) * columns_count + c] */
+	double flops_per_s[WLB_GEMM_ROWS * WLB_GEMM_POINTS * WLB_GEMM_POINTS];
 };
 
-/* One kind of node. The files in libwlb/machines have these fields, with these names, and the source of each value. */
+/* Achieved FLOP/s of causal attention of `q` queries, the last of `k` keys, on a grid: 4 x head_dim FLOPs for each head
+ * and each pair of a query and a key that it sees; 2.5 times that backward. [q_index * k_count + k_index]; an entry
+ * with fewer keys than queries is not read. Interpolation as above. q_count 0: not measured. */
+enum { WLB_ATTENTION_POINTS = 8 };
+struct wlb_attention_rates {
+	int32_t q_count, k_count;
+	double q_tokens[WLB_ATTENTION_POINTS], k_tokens[WLB_ATTENTION_POINTS];
+	double forward_flops_per_s[WLB_ATTENTION_POINTS * WLB_ATTENTION_POINTS];
+	double backward_flops_per_s[WLB_ATTENTION_POINTS * WLB_ATTENTION_POINTS];
+};
+
+/* One kind of node. The files in libwlb/machines have these fields, with these names, and the source of each value.
+ * Fields after the first blank line may be missing in a file; they are then 0, which means what their comment says. */
 struct wlb_machine {
 	char name[64];
 	int32_t gpus_per_node;
 	double peak_flops;                    /* of one GPU, dense bfloat16, FLOP/s */
-	double gemm_efficiency;               /* achieved share of the peak, (0, 1] */
+	double gemm_efficiency;               /* share of the peak that large matrix products achieve, (0, 1] */
 	double attention_efficiency;          /* the same of the fused attention kernel, forward, on long documents */
 	double attention_backward_efficiency; /* the same, backward */
-	struct wlb_curve gemm_curve;          /* if measured, used instead of gemm_efficiency: by tokens on a rank */
 	int32_t attention_tile_tokens;        /* the kernel pads a shard's queries to a multiple of it */
 	double attention_overhead_keys;       /* the fixed time of a tile of queries, as a number of additional keys */
 	double memory_bytes;                  /* of one GPU */
-	double memory_bytes_per_s;
-	struct wlb_link node_link;    /* between GPUs of a node */
+	double memory_bytes_per_s;            /* that norms, elementwise operations and the optimizer achieve */
+	struct wlb_link node_link;            /* between GPUs of a node */
 	struct wlb_link network_link; /* between nodes; the network ports of a node are divided among its GPUs */
 	double switch_taper; /* share of the network bandwidth that traffic which leaves a leaf switch has, (0, 1] */
 	double switch_latency_s; /* added to the latency of that traffic */
+
+	struct wlb_link switch_link; /* between leaf switches where measured; bytes_per_s 0: from taper and latency */
+	int32_t element_bytes;       /* of weights in use and of activations; 0: 2, bfloat16 */
+	double operation_s;          /* fixed time of one operation (its launch, the start of its threads) */
+	/* Matrix products without a grid: a GPU of `processors` multiprocessors computes tiles of rows x columns of the
+	 * result in waves of one tile on each. A tile takes its depth and `gemm_tile_depth` more: the time before its
+	 * first product and after its last. processors 0: no tiles. */
+	int32_t processors;
+	int32_t collective_processors; /* of them that a collective at node_link's speed occupies: products beside it
+	                                  have the others */
+	int32_t gemm_tile_rows, gemm_tile_columns;
+	double gemm_tile_depth;
+	struct wlb_gemm_rates gemm;           /* if measured, used instead of the tile's fields and gemm_efficiency */
+	struct wlb_attention_rates attention; /* if measured, used instead of the attention fields above */
 };
 
 /* Returns 0 when every field is in its range, -1 with the field, its value and the rule otherwise. */
 int wlb_machine_check(const struct wlb_machine *machine, struct wlb_error *error);
 
-/* The curve's value at `at`; `otherwise` where it has no points. */
-double wlb_curve_at(const struct wlb_curve *curve, double at, double otherwise);
+/* Bytes of an element of weights and activations. */
+double wlb_machine_element_bytes(const struct wlb_machine *machine);
+
+/* The link between nodes, or that between leaf switches. */
+struct wlb_link wlb_machine_network(const struct wlb_machine *machine, int crosses_switch);
+
+/* Seconds of one matrix product [rows x depth] x [depth x columns] on one GPU; all at least 1. Of a linear layer of
+ * `in` to `out` over some tokens: forward (tokens, in, out), the gradient of its input (tokens, out, in), of its weight
+ * (out, tokens, in). Without a grid: tiles and waves as in NVIDIA's "Matrix Multiplication Background" guide, and no
+ * less than reading and writing the matrices takes. */
+double wlb_machine_gemm_s(const struct wlb_machine *machine, double rows, double depth, double columns);
+
+/* The highest rate of matrix products, FLOP/s: no product is faster. */
+double wlb_machine_gemm_most(const struct wlb_machine *machine);
+
+/* Seconds of the attention of `heads` heads on one GPU, of q_tokens queries that are the last of k_tokens keys,
+ * forward or backward, 1 <= q_tokens <= k_tokens. */
+double wlb_machine_attention_s(const struct wlb_machine *machine, int heads, int head_dim, double q_tokens,
+                               double k_tokens, int backward);
+
+/* The highest rate of attention, FLOP/s as above. */
+double wlb_machine_attention_most(const struct wlb_machine *machine, int backward);
 
 /* Collectives of NCCL's ring: `ranks` ranks, `ranks_per_node` of them on each node, each rank holding `bytes` of the
  * result (all-gather) or of the input (reduce-scatter): both take the same time, seconds. A ring that leaves the node
@@ -500,6 +548,44 @@ struct wlb_topology {
 int wlb_topology_order(const struct wlb_topology *topology, int32_t nodes, int32_t *order, int32_t *leaf,
                        struct wlb_error *error);
 
+/* ---- how a training program runs ------------------------------------------------------------ */
+
+/* The program that trains: which operations it has. */
+enum wlb_cost_trainer {
+	WLB_COST_MEGATRON, /* Megatron-LM, and programs like it: fused matrices of queries, keys and values and of
+	                         gate and up; bfloat16 with a float32 master weight */
+	WLB_COST_WORKER,   /* wlb-worker: each matrix by itself, one type for all; WLB_RECOMPUTE_SELECTIVE computes
+	                         norms and the gated product again, and attention is fused under all three */
+};
+
+/* Which communication runs beside computation, and the types in memory. */
+struct wlb_cost_options {
+	enum wlb_cost_trainer trainer;
+	double tp_overlap;       /* share of tensor-parallel communication hidden behind computation, 0 to 1 */
+	double cp_overlap;       /* the same, context-parallel */
+	int overlap_gradients;   /* 1: gradients are reduced as soon as the last backward pass has them */
+	int overlap_parameters;  /* 1: weights are gathered beside the first forward passes of the next step */
+	int overlap_pp;          /* 1: a stage goes on while it sends and receives */
+	int32_t gradient_bytes;  /* of an element of the gradients that are summed and reduced: 4 float32, 2 bfloat16 */
+	int keep_outputs;        /* 1: a stage keeps what it has sent until its backward pass; 0: it frees it */
+	int release_activations; /* 1: outputs of norms and the gated product are freed after their use and computed
+	                            again in the backward pass, with WLB_RECOMPUTE_SELECTIVE */
+	int full_attention;      /* 1: FLOPs of utilization count attention to later tokens too, as Megatron-LM does */
+};
+
+/* Sets the defaults: how Megatron-LM runs with the options that its published measurements have (README.md of r0.8:
+ * --overlap-grad-reduce, --overlap-param-gather, --tp-comm-overlap, communication of pp overlapped by default; float32
+ * gradients, which its arguments.py sets for bfloat16; outputs of stages freed after they were sent). Keys and values
+ * are gathered before attention and not hidden, as Llama 3 does (Dubey et al. 2024). */
+void wlb_cost_options_init(struct wlb_cost_options *options);
+
+/* Sets how wlb-worker runs on a machine: gradients overlap with the last backward pass and sends with computation; all
+ * other communication does not. */
+void wlb_cost_options_worker(struct wlb_cost_options *options, const struct wlb_machine *machine);
+
+/* Returns 0 when every field is in its range, -1 with the field, its value and the rule otherwise. */
+int wlb_cost_options_check(const struct wlb_cost_options *options, struct wlb_error *error);
+
 /* ---- memory ------------------------------------------------------------------------------ */
 
 /* Which activations are computed again in the backward pass. */
@@ -516,15 +602,22 @@ struct wlb_plan {
 	int32_t micro_batches; /* of each data-parallel replica in a step */
 	int32_t zero_stage;    /* 0 to 3 (Rajbhandari et al. 2020), over the dp x cp ranks that hold the same weights */
 	enum wlb_recompute recompute;
+	int32_t recompute_layers; /* WLB_RECOMPUTE_FULL: of each chunk, its first layers; 0: all (Megatron-LM:
+	                             --recompute-method block --recompute-num-layers) */
+	/* 1: the embedding, or the head with its loss, counts as a layer where layers are divided among chunks, as
+	 * Megatron-LM's --account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split. */
+	int32_t account_for_embedding, account_for_loss;
 };
 
 /* Returns 0 when the plan can run, -1 with a message otherwise. The rules: its layout passes wlb_layout_check for this
- * model, layers >= pp x interleave, interleave > 1 only with pp > 1 and micro_batches a multiple of pp (as Megatron-LM
- * requires), zero_stage 0 to 3 (2 and 3 not with pp > 1). */
+ * model, layers + account_for_embedding + account_for_loss >= pp x interleave, interleave > 1 only with pp > 1 and
+ * micro_batches a multiple of pp (as Megatron-LM requires), zero_stage 0 to 3 (2 and 3 not with pp > 1),
+ * recompute_layers not negative. Where pp is 1 the two accounts change nothing. */
 int wlb_plan_check(const struct wlb_plan *plan, const struct wlb_model *model, struct wlb_error *error);
 
-/* Peak bytes on each GPU of one pipeline stage. Mixed precision as in Megatron-LM: bfloat16 weights, float32 gradients,
- * and 12 bytes a parameter of optimizer states (master weight and two moments of Adam). */
+/* Peak bytes on each GPU of one pipeline stage. Megatron-LM: weights in use of the machine's element size, gradients of
+ * options->gradient_bytes, and 12 bytes a parameter of optimizer states (master weight and two moments of Adam);
+ * wlb-worker: weights, gradients and two moments of one size. */
 struct wlb_memory {
 	double weights;
 	double gradients;
@@ -538,6 +631,11 @@ struct wlb_memory {
 
 /* Memory of stage 0 to pp - 1 where the largest micro-batch has `tokens` tokens and its longest document `longest`
  * (used only where nothing is recomputed). The plan must have passed wlb_plan_check. */
+struct wlb_memory wlb_memory_stage_of(const struct wlb_plan *plan, const struct wlb_model *model,
+                                      const struct wlb_machine *machine, const struct wlb_cost_options *options,
+                                      int32_t stage, int64_t tokens, int64_t longest, double margin);
+
+/* The same for bfloat16 and the options of wlb_cost_options_init. */
 struct wlb_memory wlb_memory_stage(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage,
                                    int64_t tokens, int64_t longest, double margin);
 
@@ -560,7 +658,9 @@ struct wlb_pass wlb_plan_pass(const struct wlb_plan *plan, int32_t stage, int64_
 int64_t wlb_plan_warmup(const struct wlb_plan *plan, int32_t stage);
 
 /* The number of layers of a chunk of a stage, and its first layer. Chunk c of stage s has place c x pp + s in the
- * model; layers that do not divide evenly go to the first places; the last place has the head. */
+ * model; the first place has the embedding, the last the head. Layers, with what the plan accounts for, are divided
+ * evenly; those that remain go to the first places. So a chunk may be the embedding or the head alone, without a
+ * layer: Llama 3 405B (Dubey et al., 2024) has 126 layers in 16 x 8 chunks. */
 int64_t wlb_plan_layers(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage, int32_t chunk);
 int64_t wlb_plan_first_layer(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage, int32_t chunk);
 
@@ -571,17 +671,13 @@ struct wlb_sim_options {
 	enum wlb_sharding sharding;
 	int dynamic; /* 1: dynamic context parallelism: documents on 1, 2, 4 ... cp ranks (wlb_dynamic_cp), no rank with
 	                more than 1.25 equal shares of tokens; `sharding` is used where they do not fit */
-	int timeline;           /* 1: record the timeline */
-	double tp_overlap;      /* share of tensor-parallel communication hidden behind computation, 0 to 1 */
-	double cp_overlap;      /* the same, context-parallel */
-	int overlap_dp;         /* gradients are reduced as soon as the last backward pass has them */
-	int overlap_pp;         /* a stage goes on while it sends and receives */
+	int timeline; /* 1: record the timeline */
+	struct wlb_cost_options cost;
 	const int32_t *leaf;    /* switch of each node in rank order, from wlb_topology_order; NULL: all under one */
 	const double *slowdown; /* of each rank of the layout: factor on the time of its computation, >= 1; NULL: 1 */
 };
 
-/* Sets the defaults: adaptive sharding, a timeline, no tp and cp communication hidden, dp and pp overlapped, one
- * switch, no stragglers. */
+/* Sets the defaults: adaptive sharding, a timeline, those of wlb_cost_options_init, one switch, no stragglers. */
 void wlb_sim_options_init(struct wlb_sim_options *options, const struct wlb_plan *plan);
 
 /* The parts of a step's time: seconds, the mean over all GPUs; they sum to step_s. */
@@ -668,6 +764,16 @@ int wlb_goodput(const struct wlb_failures *failures, struct wlb_goodput *goodput
 
 /* ---- search ------------------------------------------------------------------------------ */
 
+/* What the caller holds; the search varies all else. 0, and -1 of `recompute`, leave a value to the search. */
+struct wlb_search_fixed {
+	int tp, cp, pp, dp;
+	int32_t interleave;
+	int32_t micro_batch_windows; /* windows of seq_length in a micro-batch, as --micro-batch-size of trainers */
+	int recompute;               /* enum wlb_recompute */
+	int account_for_embedding;   /* of struct wlb_plan: 0 or 1; -1: the search chooses */
+	int account_for_loss;
+};
+
 struct wlb_search_options {
 	int32_t nodes;
 	const int32_t *gpus_of_node; /* usable GPUs of each, 0: no use of the node; NULL: the machine's gpus_per_node */
@@ -680,22 +786,28 @@ struct wlb_search_options {
 	size_t samples;                /* assigned again for each number of micro-batches */
 	double memory_margin;          /* see wlb_memory_stage */
 	int32_t max_interleave;
-	int32_t zero_stage;            /* 0 to 3, see wlb_plan */
-	double tp_overlap, cp_overlap; /* see wlb_sim_options */
+	int32_t zero_stage; /* 0 to 3, see wlb_plan */
+	struct wlb_cost_options cost;
 	enum wlb_sharding sharding;
-	int dynamic;            /* see wlb_sim_options */
+	int dynamic;       /* see wlb_sim_options */
+	int charge_limit;  /* 1: memory is charged for the longest micro-batch that is allowed, as for a program that
+	                      allocates it at the start; 0: for the longest that packing makes of the samples */
+	double near_equal; /* share by which a plan may be slower and still be preferred, 0 to 1 */
+	struct wlb_search_fixed fixed;
+	int every_gpu;          /* 1: only plans with a rank on every usable GPU, for launchers that start that many */
 	int32_t keep;           /* most candidates of each kind in the result */
 	int32_t most_simulated; /* at most this many plans are simulated */
 };
 
-/* Sets the defaults: ratio 1.25, margin 0.1, interleave up to 4, ZeRO stage 1, no communication hidden, adaptive
- * sharding, 10 candidates kept, at most 256 simulated; all else is zero. */
+/* Sets the defaults: ratio 1.25, margin 0.1, interleave up to 4, ZeRO stage 1, those of wlb_cost_options_init, adaptive
+ * sharding, plans equal within 1 %, nothing fixed (neither the embedding nor the loss counts as a layer), 10 candidates
+ * kept, at most 256 simulated; all else is zero. */
 void wlb_search_options_init(struct wlb_search_options *options, int32_t nodes, int64_t seq_length,
                              int32_t global_batch);
 
 struct wlb_candidate {
 	struct wlb_plan plan;
-	int64_t micro_batch_tokens; /* the most that one may hold */
+	int64_t micro_batch_tokens; /* of the longest, for which memory is charged: see charge_limit */
 	int32_t gpus;               /* used */
 	struct wlb_memory memory;   /* of the stage that needs the most */
 	int32_t stage;              /* with that memory */
@@ -703,16 +815,21 @@ struct wlb_candidate {
 	double bound_s;             /* lower bound of the step time */
 	double step_s;              /* simulated, mean of the samples; 0 where it was not simulated */
 	struct wlb_sim_time time;   /* parts of step_s */
+	double tokens_per_s;        /* of all GPUs; 0 where it was not simulated, as is: */
+	double utilization;         /* of the GPUs used: see struct wlb_sim_result */
 };
 
 struct wlb_search_result {
-	const struct wlb_candidate *ranked; /* simulated, by ascending step_s: the first is the best plan */
+	const struct wlb_candidate *ranked; /* simulated: the first is the best plan, the others by ascending step_s */
 	size_t ranked_count;
-	const struct wlb_candidate *misfits; /* plans that do not fit, by ascending missing_bytes */
+	const struct wlb_candidate *misfits; /* plans that do not fit: first, of each layout of powers of two of which
+	                                        no plan fits, the one that misses least */
 	size_t misfit_count;
+	double fastest_s;  /* the least step_s of all */
+	int preferred;     /* 1: the best plan is not the fastest, but nearly equal, and its layout is more usual */
 	int64_t tried;     /* plans that the machine and model allow */
 	int64_t no_memory; /* of `tried`: did not fit in memory */
-	int64_t pruned;    /* of `tried`: their bound was above the best step time */
+	int64_t pruned;    /* of `tried`: their bound was above the best step time and what is nearly equal */
 	int64_t simulated;
 	int64_t unexplored; /* of `tried`: their bound was below the best step time, but most_simulated others were
 	                     * simulated
@@ -730,12 +847,18 @@ struct wlb_search_result {
  * for each window of the batch, or of two or four windows) and recomputation (none, or full where the plan does not fit
  * otherwise) that fit the GPUs and their memory. tp divides the heads and stays inside a node; tp x cp divides a node
  * or consists of whole nodes, with chunks of at least a tile of attention; then pp; dp, outermost, is as large as the
- * GPUs and the batch allow. ZeRO-2 and 3 become 1 where pp is above 1. Nodes follow the topology.
+ * GPUs and the batch allow. ZeRO-2 and 3 become 1 where pp is above 1. Nodes follow the topology. What is fixed is
+ * held: no plan has another value, also where the rules above would leave it out (a cp that is fixed needs no
+ * alignment), but tp stays inside a node.
+ *
+ * Of plans whose step time is at most near_equal above the least, the best is the one that people would run: tp a power
+ * of two, then the fewest primes other than 2 that divide cp x pp, then the fastest.
  *
  * A plan whose bound is above the best step time is not simulated. For each other plan at least 64 micro-batches are
  * simulated where it has that many, and at least 4 x pp of a replica; the parts of the time that grow with their number
- * are scaled to all. wlb_search_free frees the result. Returns NULL with a message where the input is invalid or no
- * plan fits (the message names the plan that lacks the least memory, and how much). */
+ * are scaled to all. wlb_search_free frees the result. Returns NULL with a message where the input is invalid, no plan
+ * has what is fixed (the message names the value and the rule) or no plan fits (the message names the plan that lacks
+ * the least memory, and how much). */
 struct wlb_search_result *wlb_search(const struct wlb_model *model, const struct wlb_machine *machine,
                                      const struct wlb_search_options *options, struct wlb_error *error);
 void wlb_search_free(struct wlb_search_result *result);

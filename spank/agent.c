@@ -109,7 +109,7 @@ int wlb_spank_agent_start(struct wlb_spank_agent *agent, spank_t sp, const struc
  * ----------------------------------------------------------------------------------------------- */
 
 /* A message that does not fit into the socket's buffer is lost: the agent detects by itself that a process is gone. */
-static void tell(const struct wlb_spank_agent *agent, const char *message)
+static void send_message(const struct wlb_spank_agent *agent, const char *message)
 {
 	if (agent->fd >= 0)
 		(void)!send(agent->fd, message, strlen(message), MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -119,7 +119,7 @@ void wlb_spank_agent_task(const struct wlb_spank_agent *agent, int rank, pid_t p
 {
 	char message[WLB_AGENT_MESSAGE_SIZE];
 	snprintf(message, sizeof(message), "task %d %d", rank, (int)pid);
-	tell(agent, message);
+	send_message(agent, message);
 }
 
 void wlb_spank_agent_exit(const struct wlb_spank_agent *agent, int rank, int status)
@@ -127,14 +127,14 @@ void wlb_spank_agent_exit(const struct wlb_spank_agent *agent, int rank, int sta
 	char message[WLB_AGENT_MESSAGE_SIZE];
 	snprintf(message, sizeof(message), "exit %d %d", rank,
 	         WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
-	tell(agent, message);
+	send_message(agent, message);
 }
 
 void wlb_spank_agent_end(struct wlb_spank_agent *agent)
 {
 	if (agent->fd < 0)
 		return;
-	tell(agent, "end");
+	send_message(agent, "end");
 	close(agent->fd);
 	agent->fd = -1;
 }

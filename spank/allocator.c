@@ -29,7 +29,7 @@ static void drop_entry(const char *entry)
 }
 
 /* A job submitted from within a run is a separate job: it inherits neither the run's name nor its options. */
-void wlb_allocator_begin(void)
+void wlb_allocator_clear_environment(void)
 {
 	if (getenv(wlb_spank_option_variable(WLB_OPTION_LAYOUT)) == NULL)
 		return;

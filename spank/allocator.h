@@ -2,6 +2,6 @@
 #ifndef SPANK_ALLOCATOR_H
 #define SPANK_ALLOCATOR_H
 
-void wlb_allocator_begin(void);
+void wlb_allocator_clear_environment(void);
 
 #endif

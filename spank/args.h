@@ -10,7 +10,7 @@
 enum { WLB_SPANK_TIMEOUT_MS = 200 }; /* the default, and the most by which a job's start may be delayed */
 
 struct wlb_spank_args {
-	char coordinator[280]; /* as written, HOST:PORT; "": /etc/wlb/wlb.conf says */
+	char coordinator[280]; /* as written, HOST:PORT; "": that of /etc/wlb/wlb.conf */
 	struct wlb_client_config
 		client; /* the same, parsed; with munge_socket and coordinator_user, whose name is not looked up */
 	int timeout_ms; /* for announcing a run, and for starting an agent */

@@ -29,7 +29,7 @@ static const char wait_s[] = "86400";
 
 /* ---- the note ------------------------------------------------------------------------------------------------- */
 
-/* Opens a folder that is ours and that nobody else may write; -1 otherwise. */
+/* Opens a folder that is ours and that no other user may write; -1 otherwise. */
 static int open_folder(const char *path, bool make)
 {
 	struct stat about;
@@ -192,7 +192,7 @@ static void make_environment(const struct delivery *delivery, const struct passw
 	set("WLB_COORDINATOR_USER", delivery->args->client.coordinator_user);
 }
 
-static void leave_slurm(void)
+static void detach_from_slurmd(void)
 {
 	sigset_t none;
 	sigemptyset(&none);
@@ -215,7 +215,7 @@ static _Noreturn void run_delivery(struct delivery *delivery)
 	int count = WORDS;
 	setsid();
 	close(delivery->started);
-	leave_slurm();
+	detach_from_slurmd();
 	const struct passwd *user = getpwuid(delivery->uid);
 	if (user == NULL || become_user(delivery, user) != 0)
 		_exit(1);
@@ -231,7 +231,7 @@ static _Noreturn void run_delivery(struct delivery *delivery)
 }
 
 /* Reads the note and removes it: the job is over, or starts again with another note. */
-static int take_note(struct delivery *delivery, const char *name)
+static int read_note(struct delivery *delivery, const char *name)
 {
 	char *rest;
 	int state = open_state(delivery->args, false);
@@ -279,7 +279,7 @@ void wlb_delivery_start(spank_t sp, const struct wlb_spank_args *args)
 	    spank_get_item(sp, S_JOB_UID, &delivery.uid) != ESPANK_SUCCESS ||
 	    !note_name(getenv("SLURMD_NODENAME"), job_id, name, sizeof(name)))
 		return;
-	if (take_note(&delivery, name) > 0)
+	if (read_note(&delivery, name) > 0)
 		start_process(&delivery);
 	free(delivery.note);
 }

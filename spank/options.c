@@ -27,8 +27,8 @@ static const struct {
 			.variable = "SLURM_WLB_LAYOUT",
 			.value = "auto|off|tp=T,cp=C,pp=P[,dp=D]",
 			.help = "train under WLB: let it choose how the GPUs split the model and the data (auto), or "
-				"say how many ways tensors, contexts, pipeline and data are split; off: leave the job "
-				"alone",
+				"name the tensor, context, pipeline and data parallelism; off: the job runs without "
+				"WLB",
 		},
 	[WLB_OPTION_MODEL] =
 		{
@@ -52,7 +52,7 @@ static const struct {
 			.flag = "--wlb-min-nodes",
 			.variable = "SLURM_WLB_MIN_NODES",
 			.value = "N",
-			.help = "go on after node failures while at least N nodes are left",
+			.help = "continue after node failures while at least N nodes are left",
 			.least = 1,
 			.most = NODES_MAX,
 			.example = "2",
@@ -144,7 +144,7 @@ bool wlb_spank_options_active(const struct wlb_spank_options *options)
 	return layout[0] != '\0' && strcmp(layout, "off") != 0;
 }
 
-const char *wlb_spank_options_idle(const struct wlb_spank_options *options)
+const char *wlb_spank_options_ineffective(const struct wlb_spank_options *options)
 {
 	if (options->text[WLB_OPTION_LAYOUT][0] != '\0')
 		return NULL;

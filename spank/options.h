@@ -4,7 +4,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
-#include <stdint.h> /* spank.h needs it and does not say so */
+#include <stdint.h> /* spank.h needs it and does not include it */
 
 #include <slurm/spank.h>
 
@@ -43,6 +43,6 @@ int wlb_spank_options_take(struct wlb_spank_options *options, enum wlb_spank_opt
 bool wlb_spank_options_active(const struct wlb_spank_options *options);
 
 /* Names an option that has no effect because --wlb-layout is missing; NULL when there is none. */
-const char *wlb_spank_options_idle(const struct wlb_spank_options *options);
+const char *wlb_spank_options_ineffective(const struct wlb_spank_options *options);
 
 #endif

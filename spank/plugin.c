@@ -33,7 +33,7 @@ int slurm_spank_init(spank_t sp, int argc, char **argv)
 		wlb_spank_args_report(&plugin.args);
 		return 0;
 	case S_CTX_ALLOCATOR:
-		wlb_allocator_begin();
+		wlb_allocator_clear_environment();
 		wlb_spank_options_register(sp, take_option);
 		return 0;
 	case S_CTX_LOCAL:
@@ -52,7 +52,7 @@ int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
 	switch (spank_context()) {
 	case S_CTX_ALLOCATOR:
 	case S_CTX_LOCAL:
-		return wlb_submit(&plugin);
+		return wlb_submit_options(&plugin);
 	case S_CTX_REMOTE:
 		return wlb_remote_init(sp, &plugin);
 	default:

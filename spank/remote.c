@@ -26,7 +26,7 @@ static void find_run_id(spank_t sp, uint32_t job_id, char *run_id, size_t size)
 }
 
 /* Reads options that Slurm did not pass from the environment, where submit.c has put them. */
-static void recall_options(spank_t sp, struct wlb_spank_options *options)
+static void restore_options(spank_t sp, struct wlb_spank_options *options)
 {
 	char value[PATH_MAX];
 	if (options->text[WLB_OPTION_LAYOUT][0] != '\0')
@@ -89,7 +89,7 @@ static void announce(spank_t sp, const struct wlb_spank *plugin, struct wlb_anno
 
 int wlb_remote_init(spank_t sp, struct wlb_spank *plugin)
 {
-	recall_options(sp, &plugin->options);
+	restore_options(sp, &plugin->options);
 	if (wlb_spank_options_active(&plugin->options))
 		wlb_delivery_note(sp, &plugin->args);
 	return 0;
@@ -105,7 +105,7 @@ static bool find_layout(spank_t sp, struct wlb_layout *layout, uint32_t *tasks, 
 }
 
 /* Whether `wlb run` started this step, and not a rank of the attempt. */
-static bool is_attempt(spank_t sp, uint32_t step_id)
+static bool is_attempt_step(spank_t sp, uint32_t step_id)
 {
 	struct wlb_layout layout;
 	uint32_t tasks;
@@ -120,7 +120,7 @@ static int start_agent(spank_t sp, struct wlb_spank *plugin, struct wlb_spank_st
 	uint32_t nodes = 0, tasks = 0;
 	if (step->node[0] == '\0' || spank_get_item(sp, S_JOB_NNODES, &nodes) != ESPANK_SUCCESS ||
 	    spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS)
-		return wlb_fail(error, "Slurm does not tell the node's name and tasks");
+		return wlb_fail(error, "Slurm gives neither the node's name nor its tasks");
 	step->nodes = (int)nodes;
 	step->tasks = (int)tasks;
 	if (wlb_spank_agent_start(&plugin->agent, sp, &plugin->args, step, page, sizeof(page), error) != 0)
@@ -131,7 +131,7 @@ static int start_agent(spank_t sp, struct wlb_spank *plugin, struct wlb_spank_st
 
 /* slurmd sets it in its own environment; in the job's it is the node of the script. If it is not set, slurmd knows its
  * node by the host's short name. */
-static void find_node(char *node, size_t size)
+static void find_node_name(char *node, size_t size)
 {
 	const char *name = getenv("SLURMD_NODENAME");
 	if (name != NULL)
@@ -141,7 +141,7 @@ static void find_node(char *node, size_t size)
 }
 
 /* Starts the agent of the step on this node. A page that is named in the environment already is another step's. */
-static void watch_step(spank_t sp, struct wlb_spank *plugin, const char *run_id, uint32_t step_id)
+static void start_reporting(spank_t sp, struct wlb_spank *plugin, const char *run_id, uint32_t step_id)
 {
 	static const char *const names[] = {"WLB_COORDINATOR", "WLB_MUNGE_SOCKET", "WLB_COORDINATOR_USER",
 	                                    "WLB_CONF",        "SLURM_CONF",       NULL};
@@ -151,9 +151,9 @@ static void watch_step(spank_t sp, struct wlb_spank *plugin, const char *run_id,
 	spank_unsetenv(sp, "WLB_NODE_PAGE");
 	spank_unsetenv(sp, "SLURM_WLB_NODE_PAGE");
 	wlb_environment_get(sp, "WLB_ATTEMPT_ID", attempt_id, sizeof(attempt_id));
-	if (plugin->args.agent[0] == '\0' || attempt_id[0] == '\0' || !is_attempt(sp, step_id))
+	if (plugin->args.agent[0] == '\0' || attempt_id[0] == '\0' || !is_attempt_step(sp, step_id))
 		return;
-	find_node(node, sizeof(node));
+	find_node_name(node, sizeof(node));
 	if (start_agent(sp, plugin, &step, &error) != 0)
 		slurm_error("wlb: no agent on %s: %s; the step runs all the same, and its ranks report themselves",
 		            node, error.message);
@@ -165,12 +165,12 @@ int wlb_remote_user_init(spank_t sp, struct wlb_spank *plugin)
 	struct wlb_announcement announcement = {.options = options};
 	uint32_t step_id = 0;
 	char run_id[64];
-	recall_options(sp, options);
+	restore_options(sp, options);
 	if (!wlb_spank_options_active(options))
 		return 0;
 	if (spank_get_item(sp, S_JOB_ID, &announcement.job_id) != ESPANK_SUCCESS ||
 	    spank_get_item(sp, S_JOB_STEPID, &step_id) != ESPANK_SUCCESS) {
-		slurm_error("wlb: Slurm does not tell the job's id: this step runs without WLB");
+		slurm_error("wlb: Slurm does not give the job's id: this step runs without WLB");
 		return 0;
 	}
 	find_run_id(sp, announcement.job_id, run_id, sizeof(run_id));
@@ -184,7 +184,7 @@ int wlb_remote_user_init(spank_t sp, struct wlb_spank *plugin)
 		announcement.run_id = run_id;
 		announce(sp, plugin, &announcement);
 	}
-	watch_step(sp, plugin, run_id, step_id);
+	start_reporting(sp, plugin, run_id, step_id);
 	return 0;
 }
 

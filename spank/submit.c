@@ -41,9 +41,9 @@ static int export_options(const struct wlb_spank_options *options, struct wlb_er
 	return 0;
 }
 
-int wlb_submit(const struct wlb_spank *plugin)
+int wlb_submit_options(const struct wlb_spank *plugin)
 {
-	const char *idle = wlb_spank_options_idle(&plugin->options);
+	const char *idle = wlb_spank_options_ineffective(&plugin->options);
 	if (idle != NULL)
 		slurm_error("wlb: %s has no effect without --wlb-layout; add --wlb-layout=auto", idle);
 	if (!wlb_spank_options_active(&plugin->options))

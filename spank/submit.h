@@ -4,6 +4,6 @@
 
 #include "spank/state.h"
 
-int wlb_submit(const struct wlb_spank *plugin);
+int wlb_submit_options(const struct wlb_spank *plugin);
 
 #endif

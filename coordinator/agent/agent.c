@@ -19,16 +19,16 @@
 #include "coordinator/agent/tasks.h"
 #include "coordinator/client/backoff.h"
 #include "coordinator/client/client.h"
-#include "coordinator/client/order.h"
+#include "coordinator/client/end_order.h"
 
 enum {
 	PERIOD_MS = 1000,
-	REPORT_MS = 2000,       /* one report, answered or not */
-	GOODBYE_MS = 500,       /* the last one: nothing of a step remains a second after it */
-	NODES_IN_1_MS = 10,     /* reports of one event get a random delay, up to 1 ms for so many nodes of the step */
-	OBEY_MS = 5000,         /* from the order to end until ranks are killed */
-	KILL_AGAIN_MS = 1000,   /* a process may have been started meanwhile */
-	KILL_MOST_MS = 30000,   /* a process that the kernel does not end by then is left */
+	REPORT_MS = 2000,      /* one report, answered or not */
+	GOODBYE_MS = 500,      /* the last one: nothing of a step remains a second after it */
+	NODES_IN_1_MS = 10,    /* reports of one event get a random delay, up to 1 ms for this many nodes of the step */
+	ORDER_GRACE_MS = 5000, /* from the order to end until ranks are killed */
+	KILL_AGAIN_MS = 1000,  /* a process may have been started meanwhile */
+	KILL_MOST_MS = 30000,  /* a process that the kernel does not end by then is left */
 	ORPHANS_MOST_MS = 60000 /* ranks without slurmstepd, while no coordinator knows of them */
 };
 
@@ -42,9 +42,9 @@ struct agent {
 	int hangup_fd; /* readable once the plugin's end of the socket is closed */
 	struct wlb_backoff backoff;
 
-	bool ended;         /* the plugin said that the step is over */
-	bool stepd_gone;    /* the plugin did not say so, and cannot any more */
-	bool goodbye_taken; /* the coordinator knows that no more reports come */
+	bool ended;            /* the plugin reported that the step is over */
+	bool stepd_gone;       /* the plugin did not report it, and cannot any more */
+	bool goodbye_accepted; /* the coordinator knows that no more reports come */
 
 	int64_t urgent_ms; /* when to report something new; never: there is nothing */
 	int64_t period_ms; /* when to report next in any case */
@@ -81,12 +81,12 @@ static void take_reply(struct agent *a, const struct wlb_reply *reply, bool good
 	if (reply->status != 200)
 		return;
 	a->answered_ms = wlb_clock_ms();
-	/* A report with any news is answered with a proof. */
+	/* A report of any change is answered with a proof. */
 	if (!reply->proved)
 		return;
-	a->goodbye_taken = goodbye;
-	wlb_agent_report_taken(&a->tasks);
-	if (wlb_order_end(reply, reason, sizeof(reason)))
+	a->goodbye_accepted = goodbye;
+	wlb_agent_report_accepted(&a->tasks);
+	if (wlb_reply_orders_end(reply, reason, sizeof(reason)))
 		order_end(a, reason);
 }
 
@@ -119,13 +119,13 @@ static void send_report(struct agent *a)
 	free(reply.body);
 }
 
-/* The time of the next report. After the goodbye only news is reported. */
+/* The time of the next report. After the last report with `goodbye` only changes are reported. */
 static int64_t report_due(const struct agent *a)
 {
 	if (!wlb_agent_tasks_complete(&a->tasks))
 		return never;
 	int64_t period_ms = a->period_ms > a->backoff.until_ms ? a->period_ms : a->backoff.until_ms;
-	if (a->goodbye_taken && !wlb_agent_report_news(&a->tasks))
+	if (a->goodbye_accepted && !wlb_agent_report_pending(&a->tasks))
 		return never;
 	return earlier(a->urgent_ms, period_ms);
 }
@@ -164,7 +164,7 @@ static bool take_message(struct agent *a, const char *text)
 static bool listen_to_plugin(struct agent *a)
 {
 	char text[WLB_AGENT_MESSAGE_SIZE];
-	bool news = false;
+	bool changed = false;
 	while (!a->ended && !a->stepd_gone) {
 		ssize_t length = recv(a->options->control_fd, text, sizeof(text) - 1, MSG_DONTWAIT);
 		if (length < 0 && errno == EINTR)
@@ -176,9 +176,9 @@ static bool listen_to_plugin(struct agent *a)
 			return true;
 		}
 		text[length] = '\0';
-		news = take_message(a, text) || news;
+		changed = take_message(a, text) || changed;
 	}
-	return news;
+	return changed;
 }
 
 static bool is_silent(const struct agent *a)
@@ -186,16 +186,16 @@ static bool is_silent(const struct agent *a)
 	return a->stepd_gone || wlb_process_stopped(a->options->stepd);
 }
 
-static void look(struct agent *a)
+static void check_tasks(struct agent *a)
 {
-	bool news = listen_to_plugin(a);
+	bool changed = listen_to_plugin(a);
 	bool undecided = wlb_agent_tasks_undecided(&a->tasks);
-	news = wlb_agent_tasks_check(&a->tasks, undecided && is_silent(a)) || news;
-	if (news)
+	changed = wlb_agent_tasks_check(&a->tasks, undecided && is_silent(a)) || changed;
+	if (changed)
 		report_soon(a);
 }
 
-static void wait_for_news(struct agent *a, int64_t until_ms)
+static void wait_for_event(struct agent *a, int64_t until_ms)
 {
 	int count = 0;
 	if (wlb_agent_tasks_undecided(&a->tasks))
@@ -238,12 +238,12 @@ static bool is_abandoned(const struct agent *a)
 /* The time to kill what is left of the step. */
 static int64_t kill_due(const struct agent *a)
 {
-	bool disobeyed = a->ordered_ms != 0 && !wlb_agent_tasks_over(&a->tasks);
-	if (!disobeyed && !is_abandoned(a))
+	bool overdue = a->ordered_ms != 0 && !wlb_agent_tasks_over(&a->tasks);
+	if (!overdue && !is_abandoned(a))
 		return never;
 	if (a->killed_ms != 0)
 		return a->killed_ms + KILL_AGAIN_MS;
-	return is_abandoned(a) ? 0 : a->ordered_ms + OBEY_MS;
+	return is_abandoned(a) ? 0 : a->ordered_ms + ORDER_GRACE_MS;
 }
 
 /* Returns true if nothing of the step is left, or nothing more can be done. */
@@ -264,9 +264,9 @@ static bool kill_when_due(struct agent *a)
 }
 
 /* Sends the last report, with what the coordinator does not know yet. Does not wait for it. */
-static void say_goodbye(struct agent *a)
+static void send_last_report(struct agent *a)
 {
-	if (!wlb_agent_tasks_complete(&a->tasks) || (a->goodbye_taken && !wlb_agent_report_news(&a->tasks)))
+	if (!wlb_agent_tasks_complete(&a->tasks) || (a->goodbye_accepted && !wlb_agent_report_pending(&a->tasks)))
 		return;
 	send_report(a);
 }
@@ -278,7 +278,7 @@ static bool is_done(const struct agent *a)
 	for (int i = 0; i < a->tasks.count; i++)
 		if (a->tasks.list[i].code < 0)
 			return false;
-	return a->goodbye_taken && !a->stepd_gone;
+	return a->goodbye_accepted && !a->stepd_gone;
 }
 
 static void watch_step(struct agent *a)
@@ -288,22 +288,22 @@ static void watch_step(struct agent *a)
 	/* From the second report on, nodes that began together report at any moment of the second. */
 	a->period_ms = wlb_clock_ms() + PERIOD_MS / 2 + wlb_random_upto(PERIOD_MS / 2);
 	for (bool over = false; !over && !a->ended;) {
-		look(a);
+		check_tasks(a);
 		if (a->ended)
 			break;
 		report_when_due(a);
 		end_orphans(a);
 		over = kill_when_due(a) || is_done(a);
 		if (!over)
-			wait_for_news(a, earlier(report_due(a), kill_due(a)));
+			wait_for_event(a, earlier(report_due(a), kill_due(a)));
 	}
-	say_goodbye(a);
+	send_last_report(a);
 }
 
 /* ---- start and end ---------------------------------------------------------------------------------------------- */
 
 /* Readable when the plugin's end is closed, not when a message comes: only the former cancels a request. */
-static int watch_hangup(int control_fd)
+static int open_hangup_fd(int control_fd)
 {
 	struct epoll_event hangup = {.events = EPOLLRDHUP};
 	int fd = epoll_create1(EPOLL_CLOEXEC);
@@ -316,7 +316,7 @@ static int watch_hangup(int control_fd)
 
 static int open_parts(struct agent *a, const struct wlb_client_config *config, struct wlb_error *error)
 {
-	a->hangup_fd = watch_hangup(a->options->control_fd);
+	a->hangup_fd = open_hangup_fd(a->options->control_fd);
 	if (a->hangup_fd < 0)
 		return wlb_fail(error, "no file descriptor: %s", strerror(errno));
 	a->connection = wlb_connection_new(config);

@@ -1,8 +1,8 @@
 /*
  * wlb-agent: one process of a node for each step of a run, started by spank_wlb.so in slurmstepd.
  *
- * It prints the path of its node page, or why there is none, on its standard output, and goes on in a detached
- * child: slurmstepd must find no children but its tasks.
+ * It prints the path of its node page on its standard output, or the reason why there is none on stderr, and continues
+ * in a detached child, since slurmstepd must find no children but its tasks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@ static void ignore_signals(void)
 }
 
 /* Runs in the child: of slurmstepd's descriptors it keeps only the socket. */
-static int live(const struct wlb_agent_options *options, const struct wlb_client_config *config)
+static int run_detached(const struct wlb_agent_options *options, const struct wlb_client_config *config)
 {
 	struct wlb_error error;
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -75,7 +75,7 @@ static int begin(struct wlb_agent_options *options, struct wlb_error *error)
 	ignore_signals();
 	pid_t child = fork();
 	if (child == 0)
-		exit(live(options, &config));
+		exit(run_detached(options, &config));
 	if (child < 0)
 		return wlb_fail(error, "fork: %s", strerror(errno));
 	printf("/proc/%d/fd/%d\n", (int)child, page_fd);

@@ -5,13 +5,14 @@
 /* Whether it is reported as an exit: how it ended is known. */
 static bool has_exit(const struct wlb_agent_task *task)
 {
-	return task->code >= 0 && !task->told_exit;
+	return task->code >= 0 && !task->exit_reported;
 }
 
-/* Whether it is reported as lost: it failed, or nobody knows how it ended. A wlbd that reads no `exits` uses this. */
+/* Whether it is reported as lost: it failed, or it is not known how it ended. A wlbd that reads no `exits` uses this.
+ */
 static bool has_loss(const struct wlb_agent_task *task)
 {
-	return (task->code > 0 || task->lost) && !task->told_lost;
+	return (task->code > 0 || task->lost) && !task->loss_reported;
 }
 
 static int lowest_rank(const struct wlb_agent_tasks *tasks)
@@ -23,7 +24,7 @@ static int lowest_rank(const struct wlb_agent_tasks *tasks)
 	return lowest;
 }
 
-static json_t *fill(const struct wlb_agent_report *report, const struct wlb_agent_tasks *tasks)
+static json_t *report_object(const struct wlb_agent_report *report, const struct wlb_agent_tasks *tasks)
 {
 	json_t *ranks = json_array(), *exits = json_array(), *lost = json_array();
 	for (int i = 0; i < tasks->count; i++) {
@@ -46,22 +47,22 @@ static json_t *fill(const struct wlb_agent_report *report, const struct wlb_agen
 
 char *wlb_agent_report_body(const struct wlb_agent_report *report, const struct wlb_agent_tasks *tasks)
 {
-	json_t *body = fill(report, tasks);
+	json_t *body = report_object(report, tasks);
 	char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
 	json_decref(body);
 	return text;
 }
 
-void wlb_agent_report_taken(struct wlb_agent_tasks *tasks)
+void wlb_agent_report_accepted(struct wlb_agent_tasks *tasks)
 {
 	for (int i = 0; i < tasks->count; i++) {
 		struct wlb_agent_task *task = &tasks->list[i];
-		task->told_exit = task->told_exit || has_exit(task);
-		task->told_lost = task->told_lost || has_loss(task);
+		task->exit_reported = task->exit_reported || has_exit(task);
+		task->loss_reported = task->loss_reported || has_loss(task);
 	}
 }
 
-bool wlb_agent_report_news(const struct wlb_agent_tasks *tasks)
+bool wlb_agent_report_pending(const struct wlb_agent_tasks *tasks)
 {
 	for (int i = 0; i < tasks->count; i++)
 		if (has_exit(&tasks->list[i]) || has_loss(&tasks->list[i]))

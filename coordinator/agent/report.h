@@ -16,9 +16,9 @@ struct wlb_agent_report {
 char *wlb_agent_report_body(const struct wlb_agent_report *report, const struct wlb_agent_tasks *tasks);
 
 /* Notes that the coordinator accepted the newest report; `tasks` must not have changed since it was made. */
-void wlb_agent_report_taken(struct wlb_agent_tasks *tasks);
+void wlb_agent_report_accepted(struct wlb_agent_tasks *tasks);
 
 /* Whether there is anything that the coordinator does not know yet. */
-bool wlb_agent_report_news(const struct wlb_agent_tasks *tasks);
+bool wlb_agent_report_pending(const struct wlb_agent_tasks *tasks);
 
 #endif

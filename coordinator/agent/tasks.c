@@ -76,7 +76,7 @@ bool wlb_agent_tasks_exited(struct wlb_agent_tasks *tasks, int rank, int code)
 }
 
 /* Notes that its process is gone. Checked at once: after it is reaped its number may be another process's. */
-static void see_gone(struct wlb_agent_task *task, double gone_s)
+static void note_process_gone(struct wlb_agent_task *task, double gone_s)
 {
 	if (task->gone)
 		return;
@@ -92,17 +92,17 @@ static bool is_lost(const struct wlb_agent_task *task, bool silent)
 
 bool wlb_agent_tasks_check(struct wlb_agent_tasks *tasks, bool silent)
 {
-	bool news = false;
+	bool changed = false;
 	wlb_peers_check(&tasks->peers);
 	for (int i = 0; i < tasks->count; i++) {
 		struct wlb_agent_task *task = &tasks->list[i];
 		struct wlb_agent_task before = *task;
 		if (i < tasks->peers.count && tasks->peers.list[i].lost)
-			see_gone(task, tasks->peers.list[i].lost_time_s);
+			note_process_gone(task, tasks->peers.list[i].lost_time_s);
 		task->lost = task->lost || is_lost(task, silent);
-		news = news || task->lost != before.lost || task->code != before.code;
+		changed = changed || task->lost != before.lost || task->code != before.code;
 	}
-	return news;
+	return changed;
 }
 
 bool wlb_agent_tasks_undecided(const struct wlb_agent_tasks *tasks)

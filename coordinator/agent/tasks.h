@@ -1,7 +1,7 @@
 /*
  * The ranks of a step on this node: which are running, which have ended, and what the coordinator knows of that.
  *
- * The kernel reports how a rank ended as long as nobody has reaped it; after that, only the plugin does. A rank that
+ * The kernel reports how a rank ended until its process is reaped; after that, only the plugin does. A rank that
  * is gone without either is lost: slurmstepd died or is stopped, and another process reaped it.
  */
 #ifndef COORDINATOR_AGENT_TASKS_H
@@ -17,13 +17,13 @@
 struct wlb_agent_task {
 	int rank;
 	pid_t pid;
-	bool gone;       /* its process has ended */
-	int64_t gone_ms; /* of wlb_clock_ms() */
-	double gone_s;   /* since 1970 */
-	int code;        /* -1: not known */
-	bool lost;       /* gone, and how it ended stays unknown */
-	bool told_exit;  /* the coordinator knows the code */
-	bool told_lost;  /* the coordinator knows that it is gone, or that it failed */
+	bool gone;          /* its process has ended */
+	int64_t gone_ms;    /* of wlb_clock_ms() */
+	double gone_s;      /* since 1970 */
+	int code;           /* -1: not known */
+	bool lost;          /* gone, and how it ended stays unknown */
+	bool exit_reported; /* the coordinator knows the code */
+	bool loss_reported; /* the coordinator knows that it is gone, or that it failed */
 };
 
 struct wlb_agent_tasks {

@@ -35,38 +35,38 @@ static int64_t reply_acked(const struct wlb_reply *reply)
 	return acked;
 }
 
-enum verdict { VERDICT_STORED, VERDICT_AWAY, VERDICT_REFUSED_RECORD, VERDICT_REFUSED_ALL };
+enum outcome { OUTCOME_STORED, OUTCOME_AWAY, OUTCOME_REFUSED_RECORD, OUTCOME_REFUSED_ALL };
 
 /* 400, 413 and 422 concern the records, 403, 404, 409 and 410 the run and the attempt. Any other status may be
  * temporary, as may 401, which concerns a credential. */
-static enum verdict judge_status(int status)
+static enum outcome outcome_of_status(int status)
 {
 	switch (status) {
 	case 400:
 	case 413:
 	case 422:
-		return VERDICT_REFUSED_RECORD;
+		return OUTCOME_REFUSED_RECORD;
 	case 403:
 	case 404:
 	case 409:
 	case 410:
-		return VERDICT_REFUSED_ALL;
+		return OUTCOME_REFUSED_ALL;
 	default:
-		return VERDICT_AWAY;
+		return OUTCOME_AWAY;
 	}
 }
 
-static enum verdict accept_reply(struct wlb_spool *spool, const struct wlb_reply *reply, struct wlb_error *error)
+static enum outcome accept_reply(struct wlb_spool *spool, const struct wlb_reply *reply, struct wlb_error *error)
 {
 	int64_t before = wlb_spool_acked(spool);
 	int64_t acked = reply->status == 200 || reply->status == 409 ? reply_acked(reply) : -1;
 	/* A reply without a message of wlbd is from another program on that port, and is not a refusal. */
-	bool said = wlb_reply_failure(reply, error);
+	bool has_message = wlb_reply_failure(reply, error);
 	if (acked < 0)
-		return said ? judge_status(reply->status) : VERDICT_AWAY;
+		return has_message ? outcome_of_status(reply->status) : OUTCOME_AWAY;
 	if (wlb_spool_acknowledge(spool, acked, error) != 0)
-		return VERDICT_AWAY;
-	return wlb_spool_acked(spool) != before || wlb_spool_pending(spool) == 0 ? VERDICT_STORED : VERDICT_REFUSED_ALL;
+		return OUTCOME_AWAY;
+	return wlb_spool_acked(spool) != before || wlb_spool_pending(spool) == 0 ? OUTCOME_STORED : OUTCOME_REFUSED_ALL;
 }
 
 static void leave_notice(const struct wlb_spool *spool, long long records, const char *why)
@@ -80,22 +80,22 @@ static void leave_notice(const struct wlb_spool *spool, long long records, const
 }
 
 /* Sends one request of at most `records`. */
-static enum verdict send_batch(struct wlb_connection *connection, struct wlb_spool *spool, int records, int timeout_ms,
+static enum outcome send_batch(struct wlb_connection *connection, struct wlb_spool *spool, int records, int timeout_ms,
                                struct wlb_error *error)
 {
 	char path[128];
 	struct wlb_reply reply;
-	snprintf(path, sizeof(path), "/v1/runs/%s/records", wlb_spool_whose(spool)->run_id);
+	snprintf(path, sizeof(path), "/v1/runs/%s/records", wlb_spool_identity(spool)->run_id);
 	char *body = wlb_spool_batch(spool, records, error);
 	if (body == NULL)
-		return VERDICT_AWAY; /* out of memory, or a disk error */
+		return OUTCOME_AWAY; /* out of memory, or a disk error */
 	int rc = wlb_connection_call(connection, "POST", path, body, timeout_ms, &reply, error);
 	free(body);
 	if (rc != 0)
-		return VERDICT_AWAY;
-	enum verdict verdict = accept_reply(spool, &reply, error);
+		return OUTCOME_AWAY;
+	enum outcome outcome = accept_reply(spool, &reply, error);
 	free(reply.body);
-	return verdict;
+	return outcome;
 }
 
 enum wlb_delivery wlb_deliver_batch(struct wlb_connection *connection, struct wlb_spool *spool, int timeout_ms,
@@ -113,13 +113,13 @@ enum wlb_delivery wlb_deliver_batch(struct wlb_connection *connection, struct wl
 		if (records > pending)
 			records = (int)pending;
 		switch (send_batch(connection, spool, records, wlb_clock_left_ms(deadline_ms), error)) {
-		case VERDICT_STORED:
+		case OUTCOME_STORED:
 			return wlb_spool_pending(spool) == 0 ? WLB_DELIVERY_DONE : WLB_DELIVERY_MORE;
-		case VERDICT_AWAY:
+		case OUTCOME_AWAY:
 			return WLB_DELIVERY_AWAY;
-		case VERDICT_REFUSED_ALL:
+		case OUTCOME_REFUSED_ALL:
 			return WLB_DELIVERY_REFUSED;
-		case VERDICT_REFUSED_RECORD:
+		case OUTCOME_REFUSED_RECORD:
 			break;
 		}
 		if (records > 1) {
@@ -220,10 +220,10 @@ struct round {
 
 static bool is_of_run(const struct round *round, const char *path)
 {
-	struct wlb_spool_identity whose;
+	struct wlb_spool_identity identity;
 	int64_t first_seq;
-	return round->options->run_id == NULL || (wlb_spool_peek(path, &whose, &first_seq, NULL) == 0 &&
-	                                          strcmp(whose.run_id, round->options->run_id) == 0);
+	return round->options->run_id == NULL || (wlb_spool_peek(path, &identity, &first_seq, NULL) == 0 &&
+	                                          strcmp(identity.run_id, round->options->run_id) == 0);
 }
 
 static void refuse_rest(const struct round *round, struct wlb_spool *spool)
@@ -315,14 +315,14 @@ bool wlb_deliver_pending(const char *spool_dir)
 /* ---- refused records, again ----------------------------------------------------------------------------------- */
 
 /* The number after the last record that the coordinator has of a source: its reply to records far ahead states it. */
-static int64_t ask_next_seq(struct wlb_connection *connection, const struct wlb_spool_identity *whose, int timeout_ms,
-                            struct wlb_error *error)
+static int64_t ask_next_seq(struct wlb_connection *connection, const struct wlb_spool_identity *identity,
+                            int timeout_ms, struct wlb_error *error)
 {
 	char path[128], body[256];
 	struct wlb_reply reply;
-	snprintf(path, sizeof(path), "/v1/runs/%s/records", whose->run_id);
+	snprintf(path, sizeof(path), "/v1/runs/%s/records", identity->run_id);
 	snprintf(body, sizeof(body), "{\"attempt_id\":\"%s\",\"source\":\"%s\",\"first_seq\":%lld,\"records\":[]}",
-	         whose->attempt_id, whose->source, (long long)INT64_MAX / 4);
+	         identity->attempt_id, identity->source, (long long)INT64_MAX / 4);
 	if (wlb_connection_call(connection, "POST", path, body, timeout_ms, &reply, error) != 0)
 		return -1;
 	int64_t acked = reply.status == 409 ? reply_acked(&reply) : -1;
@@ -335,12 +335,12 @@ static int64_t ask_next_seq(struct wlb_connection *connection, const struct wlb_
 static int restore_file(struct wlb_connection *connection, const char *dir, const char *path, int timeout_ms,
                         struct wlb_error *error)
 {
-	struct wlb_spool_identity whose;
+	struct wlb_spool_identity identity;
 	int64_t first_seq;
-	if (wlb_spool_peek(path, &whose, &first_seq, error) != 0)
+	if (wlb_spool_peek(path, &identity, &first_seq, error) != 0)
 		return -1;
 	if (first_seq == WLB_SPOOL_UNNUMBERED)
-		first_seq = ask_next_seq(connection, &whose, timeout_ms, error);
+		first_seq = ask_next_seq(connection, &identity, timeout_ms, error);
 	return first_seq > 0 ? wlb_refused_restore(dir, strrchr(path, '/') + 1, first_seq, error) : -1;
 }
 

@@ -20,7 +20,7 @@ struct wlb_node_page {
 
 _Static_assert(offsetof(struct wlb_node_page, step) == 8 && offsetof(struct wlb_node_page, must_end) == 16 &&
                        offsetof(struct wlb_node_page, attempt_id) == 20 && offsetof(struct wlb_node_page, reason) == 64,
-               "docs/api.md tells the layout to other trainers");
+               "docs/api.md has the layout, for other trainers");
 
 static const char magic[8] = "wlbpage1";
 

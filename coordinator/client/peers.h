@@ -1,4 +1,4 @@
-/* The other processes of this node, watched so that a death is noticed in milliseconds. */
+/* The other processes of this node, watched so that the end of one is detected in milliseconds. */
 #ifndef COORDINATOR_CLIENT_PEERS_H
 #define COORDINATOR_CLIENT_PEERS_H
 
@@ -13,7 +13,7 @@ struct wlb_peer {
 	pid_t pid;
 	int pidfd; /* -1: lost, or the kernel is older than 5.3 and the process is checked with kill(pid, 0) */
 	bool lost;
-	bool told;          /* the coordinator knows that it is lost */
+	bool reported;      /* the coordinator knows that it is lost */
 	double lost_time_s; /* since 1970 */
 };
 

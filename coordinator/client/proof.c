@@ -5,9 +5,9 @@
 #include "common/digest.h"
 #include "coordinator/client/credential.h"
 
-/* Whether the reply only says that the attempt goes on, and therefore needs no proof: each node receives one each
- * second. */
-static bool is_plain(const struct wlb_proof_request *request, const struct wlb_reply *reply)
+/* Whether the reply orders nothing but to continue, and therefore needs no proof: each node receives one each second.
+ */
+static bool needs_no_proof(const struct wlb_proof_request *request, const struct wlb_reply *reply)
 {
 	static const char plain[] = "{\"order\":\"continue\"}";
 	size_t path = strlen(request->path), bytes = sizeof(plain) - 1;
@@ -21,7 +21,8 @@ static int refuse(const struct wlb_client_config *config, struct wlb_error *erro
 	return wlb_fail_in(error, "the coordinator %s:%s did not prove that it is wlbd", config->host, config->port);
 }
 
-static int without_proof(const struct wlb_client_config *config, const struct wlb_reply *reply, struct wlb_error *error)
+static int refuse_unproved(const struct wlb_client_config *config, const struct wlb_reply *reply,
+                           struct wlb_error *error)
 {
 	if (reply->status == 200)
 		wlb_fail(error, "its reply has no proof; upgrade wlbd, or somebody else listens there");
@@ -36,10 +37,10 @@ int wlb_proof_check(const struct wlb_client_config *config, const struct wlb_pro
 	char digest[WLB_DIGEST_SIZE];
 	uid_t uid;
 	reply->proved = false;
-	if (strncmp(request->path, "/v1/", 4) != 0 || (head->proof[0] == '\0' && is_plain(request, reply)))
+	if (strncmp(request->path, "/v1/", 4) != 0 || (head->proof[0] == '\0' && needs_no_proof(request, reply)))
 		return 0;
 	if (head->proof[0] == '\0')
-		return without_proof(config, reply, error);
+		return refuse_unproved(config, reply, error);
 	wlb_digest_reply(request->credential, reply->status, request->method, request->path, reply->body, reply->length,
 	                 digest);
 	if (wlb_credential_check(config->munge_socket, head->proof, digest, WLB_DIGEST_SIZE - 1, &uid, error) != 0)

@@ -15,7 +15,7 @@
 #include <jansson.h>
 
 #include "common/file.h"
-#include "common/text.h"
+#include "common/json_text.h"
 
 enum {
 	REFUSED_BYTES_MAX = 64 * 1024 * 1024, /* of one file */
@@ -62,7 +62,7 @@ static int fail_io(const char *path, const char *what, struct wlb_error *error)
 /* ---- refused records -------------------------------------------------------------------------------------- */
 
 /* Cuts off a torn last line, and reads the number of the last whole one. */
-static int find_end(struct wlb_refused *refused, struct wlb_error *error)
+static int cut_torn_line(struct wlb_refused *refused, struct wlb_error *error)
 {
 	char *text;
 	size_t length;
@@ -99,20 +99,20 @@ static int put_line(struct wlb_refused *refused, const char *line, size_t length
 	return -1;
 }
 
-static int put_header(struct wlb_refused *refused, const struct wlb_spool_identity *whose, struct wlb_error *error)
+static int put_header(struct wlb_refused *refused, const struct wlb_spool_identity *identity, struct wlb_error *error)
 {
 	char header[WLB_SPOOL_HEADER_MAX];
-	int length = wlb_spool_header(header, whose, WLB_SPOOL_UNNUMBERED);
+	int length = wlb_spool_header(header, identity, WLB_SPOOL_UNNUMBERED);
 	return put_line(refused, header, (size_t)length, error);
 }
 
-static bool removed(int fd)
+static bool is_removed(int fd)
 {
 	struct stat about;
 	return fstat(fd, &about) != 0 || about.st_nlink == 0;
 }
 
-struct wlb_refused *wlb_refused_open(const char *spool_path, const struct wlb_spool_identity *whose,
+struct wlb_refused *wlb_refused_open(const char *spool_path, const struct wlb_spool_identity *identity,
                                      struct wlb_error *error)
 {
 	struct wlb_refused *refused = calloc(1, sizeof(*refused));
@@ -123,9 +123,9 @@ struct wlb_refused *wlb_refused_open(const char *spool_path, const struct wlb_sp
 	refused->fd = open(refused->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (refused->fd < 0)
 		fail_io(refused->path, "opened", error);
-	else if ((flock(refused->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) || removed(refused->fd))
+	else if ((flock(refused->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) || is_removed(refused->fd))
 		wlb_fail(error, "file %s: is in use by another process", refused->path);
-	else if (find_end(refused, error) == 0 && (refused->end > 0 || put_header(refused, whose, error) == 0))
+	else if (cut_torn_line(refused, error) == 0 && (refused->end > 0 || put_header(refused, identity, error) == 0))
 		return refused;
 	if (refused->fd >= 0)
 		close(refused->fd);
@@ -142,7 +142,7 @@ int wlb_refused_add(struct wlb_refused *refused, const char *line, const char *w
 		json_decref(record);
 		return 0;
 	}
-	json_object_set_new(record, "refused", wlb_text_json(why, WHY_MAX));
+	json_object_set_new(record, "refused", wlb_json_text(why, WHY_MAX));
 	char *text = json_dumps(record, JSON_COMPACT);
 	json_decref(record);
 	if (text == NULL)
@@ -251,14 +251,14 @@ static int write_numbered(FILE *out, char *text, int64_t first_seq)
 	return 0;
 }
 
-static int number_file(const char *path, const struct wlb_spool_identity *whose, int64_t first_seq,
+static int number_file(const char *path, const struct wlb_spool_identity *identity, int64_t first_seq,
                        struct wlb_error *error)
 {
 	char *text = NULL, *numbered = NULL, header[WLB_SPOOL_HEADER_MAX];
 	size_t length;
 	if (wlb_file_read(path, REFUSED_BYTES_MAX, &text, NULL, error) != 0)
 		return -1;
-	wlb_spool_header(header, whose, first_seq);
+	wlb_spool_header(header, identity, first_seq);
 	FILE *out = open_memstream(&numbered, &length);
 	int rc = out != NULL && fputs(header, out) >= 0 ? write_numbered(out, text, first_seq) : -1;
 	if (out != NULL && fclose(out) != 0)
@@ -273,16 +273,16 @@ static int number_file(const char *path, const struct wlb_spool_identity *whose,
 int wlb_refused_restore(const char *dir, const char *name, int64_t first_seq, struct wlb_error *error)
 {
 	char path[PATH_MAX], target[PATH_MAX];
-	struct wlb_spool_identity whose;
+	struct wlb_spool_identity identity;
 	int64_t numbered_from;
 	if (snprintf(path, sizeof(path), "%s/refused/%s", dir, name) >= (int)sizeof(path) ||
 	    snprintf(target, sizeof(target), "%s/%s", dir, name) >= (int)sizeof(target))
 		return wlb_fail(error, "folder %.100s...: the path is too long", dir);
 	if (access(target, F_OK) == 0)
 		return 0;
-	if (wlb_spool_peek(path, &whose, &numbered_from, error) != 0)
+	if (wlb_spool_peek(path, &identity, &numbered_from, error) != 0)
 		return -1;
-	if (numbered_from == WLB_SPOOL_UNNUMBERED && number_file(path, &whose, first_seq, error) != 0)
+	if (numbered_from == WLB_SPOOL_UNNUMBERED && number_file(path, &identity, first_seq, error) != 0)
 		return -1;
 	/* Not rename(), which would replace a spool that has appeared meanwhile. If only one of the two succeeds, the
 	 * file is numbered, and records delivered twice are stored once. */

@@ -18,7 +18,7 @@ struct wlb_refused; /* one file of refused records, locked */
 
 /* Opens the file that belongs to the spool at `spool_path`, and makes it if it is missing. NULL if it cannot be written
  * or another process has it open. */
-struct wlb_refused *wlb_refused_open(const char *spool_path, const struct wlb_spool_identity *whose,
+struct wlb_refused *wlb_refused_open(const char *spool_path, const struct wlb_spool_identity *identity,
                                      struct wlb_error *error);
 
 /* Appends a record, a line of the spool, unless the file has it already. On -1 nothing was added. */

@@ -11,7 +11,7 @@ bool wlb_reply_failure(const struct wlb_reply *reply, struct wlb_error *error)
 		wlb_fail(error, "%s", text);
 	else
 		wlb_fail(error, "the coordinator answered with status %d", reply->status);
-	bool said = text != NULL;
+	bool has_message = text != NULL;
 	json_decref(root);
-	return said;
+	return has_message;
 }

@@ -18,7 +18,7 @@
 #include "coordinator/client/backoff.h"
 #include "coordinator/client/client.h"
 #include "coordinator/client/deliver.h"
-#include "coordinator/client/order.h"
+#include "coordinator/client/end_order.h"
 #include "coordinator/client/peers.h"
 #include "coordinator/client/spool.h"
 
@@ -67,7 +67,7 @@ static json_t *lost_ranks(const struct wlb_peers *peers)
 {
 	json_t *lost = json_array();
 	for (int i = 0; i < peers->count; i++)
-		if (peers->list[i].lost && !peers->list[i].told)
+		if (peers->list[i].lost && !peers->list[i].reported)
 			json_array_append_new(lost, json_pack("{s:i, s:f}", "rank", peers->list[i].rank, "time",
 			                                      peers->list[i].lost_time_s));
 	return lost;
@@ -93,9 +93,9 @@ static char *report_body(struct wlb_reporter *r, bool goodbye)
 	return body;
 }
 
-static void obey(struct wlb_reporter *r, const struct wlb_reply *reply)
+static void apply_order(struct wlb_reporter *r, const struct wlb_reply *reply)
 {
-	if (!atomic_load(&r->must_end) && wlb_order_end(reply, r->end_reason, sizeof(r->end_reason)))
+	if (!atomic_load(&r->must_end) && wlb_reply_orders_end(reply, r->end_reason, sizeof(r->end_reason)))
 		atomic_store(&r->must_end, true);
 }
 
@@ -114,10 +114,10 @@ static void send_report(struct wlb_reporter *r, int timeout_ms, bool goodbye)
 	if (rc != 0)
 		return;
 	if (reply.status == 200) {
-		obey(r, &reply);
+		apply_order(r, &reply);
 		/* A report with lost ranks is answered with a proof, whatever the order. */
 		for (int i = 0; reply.proved && i < r->peers.count; i++)
-			r->peers.list[i].told = r->peers.list[i].told || r->peers.list[i].lost;
+			r->peers.list[i].reported = r->peers.list[i].reported || r->peers.list[i].lost;
 	}
 	free(reply.body);
 }

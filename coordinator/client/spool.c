@@ -16,7 +16,7 @@
 
 #include "common/clock.h"
 #include "common/file.h"
-#include "common/text.h"
+#include "common/json_text.h"
 #include "coordinator/client/refused.h"
 
 enum {
@@ -332,7 +332,7 @@ int wlb_spool_sync(struct wlb_spool *spool, struct wlb_error *error)
 /* ---- delivering ------------------------------------------------------------------------------------------- */
 
 /* The end and the last number of what can be read now. */
-static void snapshot(struct wlb_spool *spool, off_t *end, int64_t *last_seq)
+static void readable_end(struct wlb_spool *spool, off_t *end, int64_t *last_seq)
 {
 	pthread_mutex_lock(&spool->lock);
 	*end = spool->end;
@@ -344,7 +344,7 @@ int64_t wlb_spool_pending(struct wlb_spool *spool)
 {
 	off_t end;
 	int64_t last_seq;
-	snapshot(spool, &end, &last_seq);
+	readable_end(spool, &end, &last_seq);
 	return last_seq - spool->acked;
 }
 
@@ -353,13 +353,13 @@ int64_t wlb_spool_acked(const struct wlb_spool *spool)
 	return spool->acked;
 }
 
-const struct wlb_spool_identity *wlb_spool_whose(const struct wlb_spool *spool)
+const struct wlb_spool_identity *wlb_spool_identity(const struct wlb_spool *spool)
 {
 	return &spool->identity;
 }
 
 /* Whether a line is the complete record `seq`. */
-static bool record_sound(const char *line, int64_t seq)
+static bool is_record(const char *line, int64_t seq)
 {
 	json_int_t found;
 	json_t *record = json_loads(line, 0, NULL);
@@ -382,7 +382,7 @@ static const struct refusal *find_refusal(const struct wlb_spool *spool, int64_t
 static int put_event(FILE *body, int64_t seq, const char *kind, const char *detail)
 {
 	json_t *event = json_pack("{s:I, s:f, s:s, s:{s:s, s:o}}", "seq", (json_int_t)seq, "time", wlb_clock_unix_s(),
-	                          "type", "event", "data", "kind", kind, "detail", wlb_text_json(detail, DETAIL_MAX));
+	                          "type", "event", "data", "kind", kind, "detail", wlb_json_text(detail, DETAIL_MAX));
 	int rc = event != NULL ? json_dumpf(event, body, JSON_COMPACT) : -1;
 	json_decref(event);
 	return rc;
@@ -401,7 +401,7 @@ static int put_record(struct wlb_spool *spool, FILE *body, off_t offset, ssize_t
 		snprintf(detail, sizeof(detail), "record %" PRId64 " was refused and is kept in refused/: %s", seq,
 		         refusal->why);
 		rc = put_event(body, seq, "record_refused", detail);
-	} else if (record_sound(line, seq)) {
+	} else if (is_record(line, seq)) {
 		fputs(line, body);
 	} else {
 		wlb_refused_keep_bytes(spool->path, seq, line, (size_t)length, NULL);
@@ -416,7 +416,7 @@ static int put_records(struct wlb_spool *spool, FILE *body, int max_records, str
 {
 	off_t end, at = spool->cursor;
 	int64_t last_seq;
-	snapshot(spool, &end, &last_seq);
+	readable_end(spool, &end, &last_seq);
 	for (int64_t seq = spool->acked + 1; seq <= last_seq && seq - spool->acked <= max_records; seq++) {
 		ssize_t length = line_length(spool->fd, at, end);
 		if (length < 0) {
@@ -465,7 +465,7 @@ int wlb_spool_acknowledge(struct wlb_spool *spool, int64_t seq, struct wlb_error
 {
 	off_t end;
 	int64_t last_seq;
-	snapshot(spool, &end, &last_seq);
+	readable_end(spool, &end, &last_seq);
 	int64_t least = spool->first_seq - 1;
 	seq = seq < least ? least : seq > last_seq ? last_seq : seq;
 	off_t at = seq >= spool->acked ? spool->cursor : spool->first;
@@ -495,14 +495,14 @@ static int64_t add_refused(struct wlb_spool *spool, struct wlb_refused *refused,
 {
 	off_t end, at = spool->cursor;
 	int64_t last_seq, added = 0;
-	snapshot(spool, &end, &last_seq);
+	readable_end(spool, &end, &last_seq);
 	for (int64_t seq = spool->acked + 1; seq <= last_seq && seq <= spool->acked + count; seq++) {
 		ssize_t length = line_length(spool->fd, at, end);
 		char *line = length >= 0 ? line_read(spool, at, length, error) : NULL;
 		if (line == NULL)
 			return length < 0 ? wlb_fail(error, "spool %s: cannot be read", spool->path) : -1;
 		int rc = 0;
-		if (!record_sound(line, seq))
+		if (!is_record(line, seq))
 			rc = wlb_refused_keep_bytes(spool->path, seq, line, (size_t)length, error);
 		else if (find_refusal(spool, seq) == NULL)
 			rc = wlb_refused_add(refused, line, why, error);

@@ -58,6 +58,6 @@ int wlb_spool_refuse(struct wlb_spool *spool, const char *why, struct wlb_error 
 int64_t wlb_spool_refuse_rest(struct wlb_spool *spool, const char *why, struct wlb_error *error);
 
 const char *wlb_spool_path(const struct wlb_spool *spool);
-const struct wlb_spool_identity *wlb_spool_whose(const struct wlb_spool *spool);
+const struct wlb_spool_identity *wlb_spool_identity(const struct wlb_spool *spool);
 
 #endif

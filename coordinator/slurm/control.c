@@ -1,4 +1,4 @@
-/* The controller: opening the library, and what slurm.conf says. */
+/* Opens libslurm and reads slurm.conf. */
 #include "coordinator/slurm/compat.h"
 #include "coordinator/slurm/slurm_api.h"
 

@@ -61,7 +61,7 @@ static int db(void *values, struct wlb_error *error)
 static const struct wlb_option options[] = {
 	{WLB_OPTION(CHOICE, NULL, FIELD(verb), NULL, "what to do"), .required = true, .choices = "migrate|status"},
 	{WLB_OPTION(TEXT, "database", FIELD(database), "CONNINFO",
-                    "the database, as libpq names it (default: as wlbd.conf says)")},
+                    "the database, as libpq names it (default: that of wlbd.conf)")},
 	{WLB_OPTION(TEXT, "config", FIELD(file), "FILE",
                     "the wlbd.conf to read (default: WLBD_CONF, else /etc/wlb/wlbd.conf)")},
 };
@@ -69,15 +69,15 @@ static const struct wlb_option options[] = {
 static const struct wlb_option_table table = {
 	.command = "wlb db",
 	.about = "For administrators. migrate brings the database to the schema of this version, forward only; a newer "
-		 "one is refused and left alone. status says which schema the database has; exit code 1 when it is "
-		 "another one than this version needs.",
+		 "one is refused and not changed. status prints which schema the database has; the exit code is 1 "
+		 "when this version needs another one.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),
 };
 
 const struct wlb_command wlb_command_db = {
 	.name = "db",
-	.summary = "Set up or look at the database's schema",
+	.summary = "Apply or print the database's schema",
 	.options = &table,
 	.values_bytes = sizeof(struct request),
 	.run = db,

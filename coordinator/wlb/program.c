@@ -26,7 +26,8 @@ static void run_external(char **argv)
 	execvp(program, argv);
 }
 
-static const struct wlb_command data = {.name = "data", .summary = "Build and look at datasets: 'wlb data --help'"};
+static const struct wlb_command data = {.name = "data",
+                                        .summary = "Build datasets and show their contents: 'wlb data --help'"};
 
 static const struct wlb_command *const commands[] = {
 	&wlb_command_run,
@@ -45,7 +46,7 @@ static const struct wlb_command *const commands[] = {
 const struct wlb_program wlb_command_program = {
 	.name = "wlb",
 	.version = "wlb " WLB_VERSION,
-	.about = "Trains language models on a Slurm cluster, records every step, and brings a run back after a fault.",
+	.about = "Trains language models on a Slurm cluster, records every step, and continues a run after a fault.",
 	.notes = "'wlb NAME' runs the program wlb-NAME for any other name.\n"
 		 "The coordinator is found through WLB_COORDINATOR=HOST:PORT, or /etc/wlb/wlb.conf.",
 	.commands = commands,

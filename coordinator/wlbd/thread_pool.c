@@ -33,7 +33,7 @@ struct wlbd_thread_pool {
 	int64_t refused_log_ms; /* when it was last logged that too many tasks wait */
 	struct queue finished;
 	bool stopping;
-	int event_fd; /* tells the loop that `finished` has something */
+	int event_fd; /* readable for the loop when `finished` has an entry */
 	struct event *event;
 	pthread_t threads[THREADS_MAX];
 	int thread_count;

@@ -7,11 +7,11 @@ enum { BLOCK = 64 };
 struct update {
 	real grad_scale;
 	real beta1, beta2;
-	real rest1, rest2; /* 1 - beta */
-	real step_size;    /* lr / (1 - beta1^step) */
-	real root2;        /* 1 / sqrt(1 - beta2^step) */
+	real one_minus_beta1, one_minus_beta2; /* 1 - beta */
+	real step_size;                        /* lr / (1 - beta1^step) */
+	real inverse_root2;                    /* 1 / sqrt(1 - beta2^step) */
 	real epsilon;
-	real keep; /* 1 - lr * weight_decay */
+	real decay; /* 1 - lr * weight_decay */
 };
 
 static void update_block(real *param, const real *grad, real *m, real *v, int64_t n, struct update u)
@@ -19,9 +19,9 @@ static void update_block(real *param, const real *grad, real *m, real *v, int64_
 #pragma omp simd
 	for (int64_t i = 0; i < n; i++) {
 		real g = grad[i] * u.grad_scale;
-		m[i] = u.beta1 * m[i] + u.rest1 * g;
-		v[i] = u.beta2 * v[i] + u.rest2 * g * g;
-		param[i] = u.keep * param[i] - u.step_size * m[i] / (sqrt(v[i]) * u.root2 + u.epsilon);
+		m[i] = u.beta1 * m[i] + u.one_minus_beta1 * g;
+		v[i] = u.beta2 * v[i] + u.one_minus_beta2 * g * g;
+		param[i] = u.decay * param[i] - u.step_size * m[i] / (sqrt(v[i]) * u.inverse_root2 + u.epsilon);
 	}
 }
 
@@ -47,12 +47,12 @@ void VARIANT(adamw)(struct wlb_device *device, void *param, const void *grad, vo
 		.grad_scale = (real)adamw->grad_scale,
 		.beta1 = (real)adamw->beta1,
 		.beta2 = (real)adamw->beta2,
-		.rest1 = (real)(1 - adamw->beta1),
-		.rest2 = (real)(1 - adamw->beta2),
+		.one_minus_beta1 = (real)(1 - adamw->beta1),
+		.one_minus_beta2 = (real)(1 - adamw->beta2),
 		.step_size = (real)(adamw->lr / correction1),
-		.root2 = (real)(1 / sqrt(correction2)),
+		.inverse_root2 = (real)(1 / sqrt(correction2)),
 		.epsilon = (real)adamw->epsilon,
-		.keep = (real)(1 - adamw->lr * adamw->weight_decay),
+		.decay = (real)(1 - adamw->lr * adamw->weight_decay),
 	};
 	int parts = wlb_cpu_of(device)->threads;
 #pragma omp parallel for schedule(static, 1) num_threads(parts) if (n >= WLB_CPU_PARALLEL_ELEMENTS)

@@ -14,7 +14,7 @@
 static const char LIBRARY[] = "libopenblas.so.0";
 
 /* Sets a variable that the user has not set; returns whether it did. */
-static int set_default(const char *name, const char *value)
+static int set_unless_set(const char *name, const char *value)
 {
 	return value != NULL && getenv(name) == NULL && setenv(name, value, 1) == 0;
 }
@@ -24,8 +24,8 @@ static void *load(void)
 	const char *core = wlb_cpu_isa_usable(WLB_CPU_AVX512) ? "SkylakeX"
 	                   : wlb_cpu_isa_usable(WLB_CPU_AVX2) ? "Haswell"
 	                                                      : NULL;
-	int core_set = set_default("OPENBLAS_CORETYPE", core);
-	int threads_set = set_default("OPENBLAS_NUM_THREADS", "1");
+	int core_set = set_unless_set("OPENBLAS_CORETYPE", core);
+	int threads_set = set_unless_set("OPENBLAS_NUM_THREADS", "1");
 	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 	if (core_set)
 		unsetenv("OPENBLAS_CORETYPE");

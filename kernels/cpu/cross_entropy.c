@@ -42,7 +42,7 @@ struct whole {
 	double target;
 };
 
-static struct whole row_whole(const struct share *shares, int parts, int64_t tokens)
+static struct whole combine_shares(const struct share *shares, int parts, int64_t tokens)
 {
 	struct whole whole = {.most = -INFINITY};
 	for (int part = 0; part < parts; part++)
@@ -87,7 +87,7 @@ static double rows_gradient(const struct gradient *g, struct wlb_range rows)
 			memset(logits, 0, (size_t)g->count * sizeof(real));
 			continue;
 		}
-		struct whole whole = row_whole(g->statistics + t, g->parts, g->tokens);
+		struct whole whole = combine_shares(g->statistics + t, g->parts, g->tokens);
 		row_gradient(logits, &whole, g->targets[t] - g->first, g->count, g->scale);
 		loss += log(whole.sum) + whole.most - whole.target;
 	}

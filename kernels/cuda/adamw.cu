@@ -4,11 +4,11 @@
 struct update {
 	float grad_scale;
 	float beta1, beta2;
-	float rest1, rest2; /* 1 - beta */
+	float one_minus_beta1, one_minus_beta2; /* 1 - beta */
 	float step_size;    /* lr / (1 - beta1^step) */
-	float root2;        /* 1 / sqrt(1 - beta2^step) */
+	float inverse_root2;        /* 1 / sqrt(1 - beta2^step) */
 	float epsilon;
-	float keep; /* 1 - lr * weight_decay */
+	float decay; /* 1 - lr * weight_decay */
 };
 
 __global__ static void update_elements(float *param, const float *grad, float *m, float *v, int64_t n, struct update u)
@@ -16,11 +16,11 @@ __global__ static void update_elements(float *param, const float *grad, float *m
 	WLB_FOR_ELEMENTS(i, n)
 	{
 		const float g = grad[i] * u.grad_scale;
-		const float m_new = u.beta1 * m[i] + u.rest1 * g;
-		const float v_new = u.beta2 * v[i] + u.rest2 * g * g;
+		const float m_new = u.beta1 * m[i] + u.one_minus_beta1 * g;
+		const float v_new = u.beta2 * v[i] + u.one_minus_beta2 * g * g;
 		m[i] = m_new;
 		v[i] = v_new;
-		param[i] = u.keep * param[i] - u.step_size * m_new / (sqrtf(v_new) * u.root2 + u.epsilon);
+		param[i] = u.decay * param[i] - u.step_size * m_new / (sqrtf(v_new) * u.inverse_root2 + u.epsilon);
 	}
 }
 

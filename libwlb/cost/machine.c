@@ -1,3 +1,4 @@
+#include "libwlb/cost/rates.h"
 #include "libwlb/wlb.h"
 
 #include <math.h>
@@ -29,30 +30,45 @@ static const struct range ranges[] = {
 	RANGE(network_link.latency_s, 0.0, 1.0),
 	RANGE(switch_taper, 1e-3, 1.0),
 	RANGE(switch_latency_s, 0.0, 1.0),
+	RANGE(switch_link.latency_s, 0.0, 1.0),
+	RANGE(operation_s, 0.0, 1.0),
+	RANGE(gemm_tile_depth, 0.0, 1e6),
 };
 
-static int check_curve(const char *field, const struct wlb_curve *curve, struct wlb_error *error)
+struct count {
+	const char *field;
+	size_t offset;
+	int32_t least, most; /* both allowed */
+};
+
+static const struct count counts[] = {
+	RANGE(gpus_per_node, 1, 1024),      RANGE(attention_tile_tokens, 1, 65536), RANGE(element_bytes, 0, 8),
+	RANGE(processors, 0, 65536),        RANGE(collective_processors, 0, 65536), RANGE(gemm_tile_rows, 0, 65536),
+	RANGE(gemm_tile_columns, 0, 65536),
+};
+
+static int check_counts(const struct wlb_machine *machine, struct wlb_error *error)
 {
-	if (curve->points < 0 || curve->points > WLB_CURVE_POINTS)
-		return wlb_fail(error, "%s has %d points: it must have 0 to %d", field, curve->points,
-		                WLB_CURVE_POINTS);
-	for (int32_t i = 0; i < curve->points; i++) {
-		double at = curve->at[i], value = curve->value[i];
-		if (!isfinite(at) || at <= (i > 0 ? curve->at[i - 1] : 0.0))
-			return wlb_fail(error, "%s: point %d is at %g: points must be positive and rise", field, i, at);
-		if (!(value >= 1e-3 && value <= 1.0))
-			return wlb_fail(error, "%s: value %d is %g: it must lie between 0.001 and 1", field, i, value);
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		const struct count *count = &counts[i];
+		int32_t value = *(const int32_t *)((const char *)machine + count->offset);
+		if (value < count->least || value > count->most)
+			return wlb_fail(error, "%s is %d: it must be between %d and %d", count->field, value,
+			                count->least, count->most);
 	}
+	if (machine->processors > 0 && (machine->gemm_tile_rows < 2 || machine->gemm_tile_columns < 2))
+		return wlb_fail(error, "processors is %d: gemm_tile_rows and gemm_tile_columns must then be at least 2",
+		                machine->processors);
+	if (machine->collective_processors > machine->processors)
+		return wlb_fail(error, "collective_processors is %d: it must be at most processors, %d",
+		                machine->collective_processors, machine->processors);
 	return 0;
 }
 
 int wlb_machine_check(const struct wlb_machine *machine, struct wlb_error *error)
 {
-	if (machine->gpus_per_node < 1 || machine->gpus_per_node > 1024)
-		return wlb_fail(error, "gpus_per_node is %d: it must be between 1 and 1024", machine->gpus_per_node);
-	if (machine->attention_tile_tokens < 1 || machine->attention_tile_tokens > 65536)
-		return wlb_fail(error, "attention_tile_tokens is %d: it must be between 1 and 65536",
-		                machine->attention_tile_tokens);
+	if (check_counts(machine, error) < 0)
+		return -1;
 	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
 		const struct range *range = &ranges[i];
 		double value = *(const double *)((const char *)machine + range->offset);
@@ -60,21 +76,32 @@ int wlb_machine_check(const struct wlb_machine *machine, struct wlb_error *error
 			return wlb_fail(error, "%s is %g: it must be between %g and %g", range->field, value,
 			                range->least, range->most);
 	}
-	return check_curve("gemm_curve", &machine->gemm_curve, error);
+	double switch_bytes_per_s = machine->switch_link.bytes_per_s;
+	if (switch_bytes_per_s != 0.0 && !(switch_bytes_per_s >= 1e6 && switch_bytes_per_s <= 1e15))
+		return wlb_fail(error, "switch_link.bytes_per_s is %g: it must be 0 or between 1e+06 and 1e+15",
+		                switch_bytes_per_s);
+	if (wlb_gemm_rates_check(&machine->gemm, error) < 0)
+		return wlb_fail_in(error, "gemm");
+	if (wlb_attention_rates_check(&machine->attention, error) < 0)
+		return wlb_fail_in(error, "attention");
+	return 0;
 }
 
-double wlb_curve_at(const struct wlb_curve *curve, double at, double otherwise)
+double wlb_machine_element_bytes(const struct wlb_machine *machine)
 {
-	if (curve->points == 0)
-		return otherwise;
-	if (at <= curve->at[0])
-		return curve->value[0];
-	for (int32_t i = 1; i < curve->points; i++)
-		if (at < curve->at[i]) {
-			double share = log(at / curve->at[i - 1]) / log(curve->at[i] / curve->at[i - 1]);
-			return curve->value[i - 1] + share * (curve->value[i] - curve->value[i - 1]);
-		}
-	return curve->value[curve->points - 1];
+	return machine->element_bytes > 0 ? machine->element_bytes : 2.0;
+}
+
+struct wlb_link wlb_machine_network(const struct wlb_machine *machine, int crosses_switch)
+{
+	struct wlb_link link = machine->network_link;
+	if (!crosses_switch)
+		return link;
+	if (machine->switch_link.bytes_per_s > 0.0)
+		return machine->switch_link;
+	link.bytes_per_s *= machine->switch_taper;
+	link.latency_s += machine->switch_latency_s;
+	return link;
 }
 
 double wlb_machine_gather_s(const struct wlb_machine *machine, int ranks, int ranks_per_node, int crosses_switch,
@@ -83,15 +110,15 @@ double wlb_machine_gather_s(const struct wlb_machine *machine, int ranks, int ra
 	if (ranks <= 1)
 		return 0.0;
 	double sent = bytes * (double)(ranks - 1) / (double)ranks;
-	const struct wlb_link *inside = &machine->node_link, *network = &machine->network_link;
+	const struct wlb_link *inside = &machine->node_link;
+	const struct wlb_link network = wlb_machine_network(machine, crosses_switch);
 	if (ranks <= ranks_per_node)
 		return (double)(ranks - 1) * inside->latency_s + sent / inside->bytes_per_s;
 	double nodes = ceil((double)ranks / (double)ranks_per_node);
-	double latency_s = network->latency_s + (crosses_switch ? machine->switch_latency_s : 0.0);
-	double bytes_per_s =
-		(double)ranks_per_node * network->bytes_per_s * (crosses_switch ? machine->switch_taper : 1.0);
+	double bytes_per_s = (double)ranks_per_node * network.bytes_per_s;
 	if (ranks_per_node > 1 && bytes_per_s > inside->bytes_per_s)
 		bytes_per_s = inside->bytes_per_s;
 	/* Between nodes NCCL takes trees (PAT), whose depth is the logarithm. */
-	return (double)(ranks_per_node - 1) * inside->latency_s + ceil(log2(nodes)) * latency_s + sent / bytes_per_s;
+	return (double)(ranks_per_node - 1) * inside->latency_s + ceil(log2(nodes)) * network.latency_s +
+	       sent / bytes_per_s;
 }

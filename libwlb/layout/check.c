@@ -115,8 +115,16 @@ int wlb_plan_check(const struct wlb_plan *plan, const struct wlb_model *model, s
 	if (l->tp > 1 << 20 || l->cp > 1 << 20 || l->pp > 1 << 12 || l->dp > 1 << 20 ||
 	    (double)l->tp * l->cp * l->pp * l->dp > 1 << 20)
 		return refuse_plan(plan, "tp x cp x pp x dp must be at most 1048576 GPUs", error);
-	if (plan->interleave < 1 || (int64_t)l->pp * plan->interleave > model->num_hidden_layers)
-		return refuse_plan(plan, "pp x interleave must be from 1 to num_hidden_layers", error);
+	if (plan->account_for_embedding < 0 || plan->account_for_embedding > 1 || plan->account_for_loss < 0 ||
+	    plan->account_for_loss > 1)
+		return refuse_plan(plan, "account_for_embedding and account_for_loss must be 0 or 1", error);
+	if (plan->interleave < 1 || (int64_t)l->pp * plan->interleave > model->num_hidden_layers +
+	                                                                        plan->account_for_embedding +
+	                                                                        plan->account_for_loss)
+		return refuse_plan(plan,
+		                   "pp x interleave must be from 1 to num_hidden_layers, and one more for each of "
+		                   "embedding and loss that is accounted for as a layer",
+		                   error);
 	if (plan->micro_batches < 1 || (double)plan->micro_batches * l->dp > 1 << 24)
 		return refuse_plan(plan, "micro_batches x dp must be from 1 to 16777216", error);
 	if (plan->interleave > 1 && (l->pp == 1 || plan->micro_batches % l->pp != 0))
@@ -129,5 +137,7 @@ int wlb_plan_check(const struct wlb_plan *plan, const struct wlb_model *model, s
 		                   error);
 	if (plan->recompute < WLB_RECOMPUTE_NONE || plan->recompute > WLB_RECOMPUTE_FULL)
 		return refuse_plan(plan, "recompute must be none, selective or full", error);
+	if (plan->recompute_layers < 0)
+		return refuse_plan(plan, "recompute_layers must not be negative", error);
 	return 0;
 }

@@ -6,17 +6,36 @@ static int64_t place_of(const struct wlb_plan *plan, int32_t stage, int32_t chun
 	return (int64_t)chunk * plan->layout.pp + stage;
 }
 
+static int64_t places_of(const struct wlb_plan *plan)
+{
+	return (int64_t)plan->layout.pp * plan->interleave;
+}
+
+/* Layers, the embedding and the head, as far as they count, in front of a place. */
+static int64_t slots_before(const struct wlb_plan *plan, const struct wlb_model *model, int64_t place)
+{
+	int64_t slots = model->num_hidden_layers + plan->account_for_embedding + plan->account_for_loss;
+	int64_t places = places_of(plan), rest = slots % places;
+	return slots / places * place + (place < rest ? place : rest);
+}
+
+/* Layers in front of a place: the embedding is the first slot, the head the last. */
+static int64_t layers_before(const struct wlb_plan *plan, const struct wlb_model *model, int64_t place)
+{
+	int64_t slots = slots_before(plan, model, place);
+	slots -= place > 0 ? plan->account_for_embedding : 0;
+	return slots - (place == places_of(plan) ? plan->account_for_loss : 0);
+}
+
 int64_t wlb_plan_layers(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage, int32_t chunk)
 {
-	int64_t places = (int64_t)plan->layout.pp * plan->interleave;
-	return model->num_hidden_layers / places + (place_of(plan, stage, chunk) < model->num_hidden_layers % places);
+	int64_t place = place_of(plan, stage, chunk);
+	return layers_before(plan, model, place + 1) - layers_before(plan, model, place);
 }
 
 int64_t wlb_plan_first_layer(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage, int32_t chunk)
 {
-	int64_t places = (int64_t)plan->layout.pp * plan->interleave, place = place_of(plan, stage, chunk);
-	int64_t rest = model->num_hidden_layers % places;
-	return model->num_hidden_layers / places * place + (place < rest ? place : rest);
+	return layers_before(plan, model, place_of(plan, stage, chunk));
 }
 
 int64_t wlb_plan_warmup(const struct wlb_plan *plan, int32_t stage)

@@ -1,18 +1,9 @@
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "libwlb/layout/search_choose.h"
 #include "libwlb/layout/search_enumerate.h"
-#include "libwlb/layout/search_place.h"
-#include "libwlb/layout/search_simulate.h"
-#include "libwlb/layout/search_state.h"
-
-/* The result and the memory it points into. */
-struct found {
-	struct wlb_search_result result;
-	struct wlb_candidate *ranked, *misfits;
-	int32_t *places; /* rank_node, rank_gpu, idle_node, idle_gpu, each of `gpus` entries */
-};
+#include "libwlb/layout/search_fixed.h"
+#include "libwlb/layout/search_pack.h"
 
 void wlb_search_options_init(struct wlb_search_options *options, int32_t nodes, int64_t seq_length,
                              int32_t global_batch)
@@ -23,12 +14,15 @@ void wlb_search_options_init(struct wlb_search_options *options, int32_t nodes, 
 		.global_batch = global_batch,
 		.max_length_ratio = 1.25,
 		.memory_margin = 0.1,
+		.near_equal = 0.01,
 		.max_interleave = 4,
 		.zero_stage = 1,
 		.sharding = WLB_SHARDING_ADAPTIVE,
+		.fixed.recompute = -1,
 		.keep = 10,
 		.most_simulated = 256,
 	};
+	wlb_cost_options_init(&options->cost);
 }
 
 static int check_count(const char *field, int64_t value, int64_t least, int64_t most, struct wlb_error *error)
@@ -53,6 +47,8 @@ static int check(const struct wlb_search_options *o, const struct wlb_machine *m
 		return wlb_fail(error, "max_length_ratio is %g: it must lie between 1 and 64", o->max_length_ratio);
 	if (!(o->memory_margin >= 0.0 && o->memory_margin <= 10.0))
 		return wlb_fail(error, "memory_margin is %g: it must lie between 0 and 10", o->memory_margin);
+	if (!(o->near_equal >= 0.0 && o->near_equal <= 1.0))
+		return wlb_fail(error, "near_equal is %g: it must lie between 0 and 1", o->near_equal);
 	for (int32_t n = 0; o->gpus_of_node != NULL && n < o->nodes; n++)
 		if (o->gpus_of_node[n] < 0 || o->gpus_of_node[n] > machine->gpus_per_node)
 			return wlb_fail(error, "node %d has %d GPUs: it must be between 0 and gpus_per_node, %d", n,
@@ -103,6 +99,7 @@ static int read_nodes(struct wlb_search *search, struct wlb_error *error)
 		return wlb_fail(error, "out of memory for %d nodes", o->nodes);
 	for (size_t n = 0; n < nodes; n++) {
 		search->usable[n] = o->gpus_of_node != NULL ? o->gpus_of_node[n] : search->machine.gpus_per_node;
+		search->gpus += search->usable[n];
 		if (search->usable[n] > search->most_usable)
 			search->most_usable = search->usable[n];
 	}
@@ -111,125 +108,14 @@ static int read_nodes(struct wlb_search *search, struct wlb_error *error)
 	return wlb_topology_order(o->topology, o->nodes, search->order, search->leaf, error);
 }
 
-/* Orders plans that fit first, by ascending guess, then the others, by missing bytes. Ties are broken by the plan, so
- * that equal inputs give equal results. */
-static int by_guess(const void *a, const void *b)
+static int run(struct wlb_search *search, struct wlb_search_found *found, struct wlb_error *error)
 {
-	const struct wlb_search_plan *x = a, *y = b;
-	double p = x->candidate.missing_bytes, q = y->candidate.missing_bytes;
-	if (p == q) {
-		p = x->guess_s;
-		q = y->guess_s;
-	}
-	return p != q ? (p < q ? -1 : 1) : memcmp(&x->candidate.plan, &y->candidate.plan, sizeof(x->candidate.plan));
-}
-
-/* Orders simulated plans first, by step time. */
-static int by_time(const void *a, const void *b)
-{
-	const struct wlb_search_plan *x = a, *y = b;
-	double p = x->candidate.step_s > 0.0 ? x->candidate.step_s : INFINITY;
-	double q = y->candidate.step_s > 0.0 ? y->candidate.step_s : INFINITY;
-	return p != q ? (p < q ? -1 : 1) : memcmp(&x->candidate.plan, &y->candidate.plan, sizeof(x->candidate.plan));
-}
-
-/* Simulates, by ascending guess, the plans whose bound is below the best step time so far. */
-static int simulate_all(struct wlb_search *search, size_t fitting, struct wlb_search_result *result,
-                        struct wlb_error *error)
-{
-	double best_s = INFINITY;
-	for (size_t i = 0; i < fitting; i++) {
-		struct wlb_candidate *c = &search->plans[i].candidate;
-		if (c->bound_s >= best_s) {
-			result->pruned++;
-			continue;
-		}
-		if (result->simulated >= search->options.most_simulated) {
-			result->unexplored++;
-			continue;
-		}
-		if (wlb_search_simulate(search, c, error) < 0)
-			return -1;
-		result->simulated++;
-		if (c->step_s > 0.0 && c->step_s < best_s)
-			best_s = c->step_s;
-	}
-	return 0;
-}
-
-static int fail_to_fit(const struct wlb_search *search, struct wlb_error *error)
-{
-	if (search->count == 0)
-		return wlb_fail(error,
-		                "no layout splits the model over %d nodes: tp must divide num_attention_heads, "
-		                "%lld",
-		                search->options.nodes, (long long)search->model.num_attention_heads);
-	const struct wlb_candidate *c = &search->plans[0].candidate;
-	char layout[64];
-	wlb_layout_format(&c->plan.layout, layout, sizeof(layout));
-	if (c->missing_bytes == 0.0)
-		return wlb_fail(error,
-		                "no layout has space for the documents of the samples in its micro-batches: "
-		                "raise max_length_ratio, %g",
-		                search->options.max_length_ratio);
-	return wlb_fail(error,
-	                "none of %zu layouts fits: %s misses least, stage %d needs %.1f GB and a GPU has %.1f GB; use "
-	                "more GPUs, a shorter seq_length, or ZeRO",
-	                search->count, layout, c->stage, c->memory.total / 1e9, search->machine.memory_bytes / 1e9);
-}
-
-static struct wlb_candidate *copy(const struct wlb_search_plan *from, size_t count)
-{
-	struct wlb_candidate *to = calloc(count + 1, sizeof(*to));
-	for (size_t i = 0; to != NULL && i < count; i++)
-		to[i] = from[i].candidate;
-	return to;
-}
-
-static int fill_result(struct wlb_search *search, size_t fitting, struct found *found, struct wlb_error *error)
-{
-	struct wlb_search_result *r = &found->result;
-	size_t keep = (size_t)search->options.keep, ranked = 0;
-	qsort(search->plans, fitting, sizeof(*search->plans), by_time);
-	while (ranked < fitting && ranked < keep && search->plans[ranked].candidate.step_s > 0.0)
-		ranked++;
-	if (ranked == 0)
-		return fail_to_fit(search, error);
-	for (int32_t n = 0; n < search->options.nodes; n++)
-		r->gpus += search->usable[n];
-	size_t misfits = search->count - fitting;
-	r->ranked_count = ranked;
-	r->misfit_count = misfits < keep ? misfits : keep;
-	found->ranked = copy(search->plans, r->ranked_count);
-	found->misfits = copy(search->plans + fitting, r->misfit_count);
-	found->places = calloc(4 * (size_t)r->gpus, sizeof(*found->places));
-	if (found->ranked == NULL || found->misfits == NULL || found->places == NULL)
-		return wlb_fail(error, "out of memory for the places of %d GPUs", r->gpus);
-	r->ranked = found->ranked;
-	r->misfits = found->misfits;
-	int32_t *places = found->places;
-	wlb_search_place(search, &r->ranked[0].plan, r, places, places + r->gpus, places + 2 * (size_t)r->gpus,
-	                 places + 3 * (size_t)r->gpus);
-	return 0;
-}
-
-static int run(struct wlb_search *search, struct found *found, struct wlb_error *error)
-{
-	if (read_samples(search, error) < 0 || read_nodes(search, error) < 0 || wlb_search_enumerate(search, error) < 0)
+	if (read_samples(search, error) < 0 || read_nodes(search, error) < 0 ||
+	    wlb_search_check_fixed(search, error) < 0 || wlb_search_enumerate(search, error) < 0)
 		return -1;
 	if (search->count == 0)
-		return fail_to_fit(search, error);
-	qsort(search->plans, search->count, sizeof(*search->plans), by_guess);
-	size_t fitting = 0;
-	while (fitting < search->count && search->plans[fitting].candidate.missing_bytes == 0.0)
-		fitting++;
-	found->result.tried = (int64_t)search->count;
-	found->result.no_memory = (int64_t)(search->count - fitting);
-	if (fitting == 0)
-		return fail_to_fit(search, error);
-	if (simulate_all(search, fitting, &found->result, error) < 0)
-		return -1;
-	return fill_result(search, fitting, found, error);
+		return wlb_search_fail_fixed(search, error);
+	return wlb_search_choose(search, found, error);
 }
 
 struct wlb_search_result *wlb_search(const struct wlb_model *model, const struct wlb_machine *machine,
@@ -239,8 +125,9 @@ struct wlb_search_result *wlb_search(const struct wlb_model *model, const struct
 	    check(options, machine, error) < 0)
 		return NULL;
 	struct wlb_search search = {.model = *model, .machine = *machine, .options = *options};
-	struct found *found = calloc(1, sizeof(*found));
+	struct wlb_search_found *found = calloc(1, sizeof(*found));
 	int rc = found == NULL ? wlb_fail(error, "out of memory for the search") : run(&search, found, error);
+	wlb_search_packings_free(&search);
 	free(search.tokens);
 	free(search.order);
 	free(search.leaf);
@@ -254,7 +141,7 @@ struct wlb_search_result *wlb_search(const struct wlb_model *model, const struct
 
 void wlb_search_free(struct wlb_search_result *result)
 {
-	struct found *found = (struct found *)result; /* the result is its first member */
+	struct wlb_search_found *found = (struct wlb_search_found *)result; /* the result is its first member */
 	if (found == NULL)
 		return;
 	free(found->ranked);

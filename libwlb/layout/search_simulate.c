@@ -1,66 +1,13 @@
 /* A candidate's step time, from the documents of the samples assigned again to its micro-batches. */
 #include "libwlb/layout/search_simulate.h"
 
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "libwlb/layout/search_pack.h"
 
 /* Micro-batches that are simulated for a candidate: of all replicas; of one, at least this many times pp, so that the
  * pipeline is in its steady state for most of the time. */
 enum { WANTED_MICRO_BATCHES = 64, WANTED_ROUNDS = 4 };
-
-struct assigned {
-	int64_t *tokens;
-	int32_t *bin_of;
-	struct wlb_packed_span *spans;
-	size_t count, capacity;
-};
-
-static void free_assigned(struct assigned *assigned)
-{
-	free(assigned->tokens);
-	free(assigned->bin_of);
-	free(assigned->spans);
-}
-
-/* Takes documents of the samples up to `wanted` tokens, starting again from the first where there are too few. */
-static int take_documents(const struct wlb_search *search, double wanted, struct assigned *assigned)
-{
-	double mean = 0.0, sum = 0.0;
-	for (size_t i = 0; i < search->documents; i++)
-		mean += (double)search->tokens[i] / (double)search->documents;
-	assigned->capacity = (size_t)(wanted / mean * 2.0) + search->documents + 16;
-	assigned->tokens = calloc(assigned->capacity, sizeof(*assigned->tokens));
-	assigned->bin_of = calloc(assigned->capacity, sizeof(*assigned->bin_of));
-	assigned->spans = calloc(assigned->capacity, sizeof(*assigned->spans));
-	if (assigned->tokens == NULL || assigned->bin_of == NULL || assigned->spans == NULL)
-		return -1;
-	for (size_t i = 0; assigned->count < assigned->capacity; i = (i + 1) % search->documents) {
-		if (sum + (double)search->tokens[i] > wanted && assigned->count > 0)
-			break;
-		assigned->tokens[assigned->count++] = search->tokens[i];
-		sum += (double)search->tokens[i];
-	}
-	return 0;
-}
-
-/* Puts the spans in the order of micro-batches. */
-static int sort_spans(struct assigned *assigned, int32_t bins)
-{
-	size_t *next = calloc((size_t)bins + 1, sizeof(*next));
-	if (next == NULL)
-		return -1;
-	for (size_t i = 0; i < assigned->count; i++)
-		next[assigned->bin_of[i] + 1]++;
-	for (int32_t b = 0; b < bins; b++)
-		next[b + 1] += next[b];
-	for (size_t i = 0; i < assigned->count; i++)
-		assigned->spans[next[assigned->bin_of[i]]++] =
-			(struct wlb_packed_span){.span = {.document = (int64_t)i, .tokens = assigned->tokens[i]},
-		                                 .micro_batch = assigned->bin_of[i]};
-	free(next);
-	return 0;
-}
 
 /* The switch of each full node of ranks: ranks fill nodes in the topology's order, tp by tp. */
 static int32_t *leaves_of(const struct wlb_search *search, const struct wlb_plan *plan, int32_t gpus)
@@ -116,42 +63,37 @@ static int simulate(const struct wlb_search *search, struct wlb_candidate *c, in
 	wlb_sim_options_init(&options, &c->plan);
 	options.sharding = search->options.sharding;
 	options.dynamic = search->options.dynamic;
-	options.tp_overlap = search->options.tp_overlap;
-	options.cp_overlap = search->options.cp_overlap;
+	options.cost = search->options.cost;
 	options.leaf = leaf;
 	options.timeline = 0;
 	options.plan.micro_batches = micro_batches;
 	struct wlb_sim *sim = wlb_sim_new(&search->model, &machine, &options, error);
 	struct wlb_sim_result result;
 	int rc = sim == NULL ? -1 : wlb_sim_step(sim, step, &result, error);
-	if (rc == 0)
-		scale_time(&result.time, (double)c->plan.micro_batches / micro_batches, c);
+	if (rc == 0) {
+		double times = (double)c->plan.micro_batches / micro_batches;
+		scale_time(&result.time, times, c);
+		c->tokens_per_s = search->work.tokens / c->step_s;
+		c->utilization = result.utilization * result.time.step_s * times / c->step_s;
+	}
 	wlb_sim_free(sim);
 	free(leaf);
 	return rc;
 }
 
-int wlb_search_simulate(const struct wlb_search *search, struct wlb_candidate *c, struct wlb_error *error)
+int wlb_search_simulate(struct wlb_search *search, struct wlb_candidate *c, struct wlb_error *error)
 {
 	int32_t m = simulated_micro_batches(&c->plan), dp = c->plan.layout.dp;
 	int32_t replicas = m < WANTED_MICRO_BATCHES ? WANTED_MICRO_BATCHES / m : 1;
 	replicas = replicas < dp ? replicas : dp;
-	struct assigned assigned = {0};
-	struct wlb_step step = {.micro_batches = replicas * m};
-	double share = (double)step.micro_batches / ((double)c->plan.micro_batches * dp);
-	int rc = 0, packed = 0;
-	if (take_documents(search, search->work.tokens * share, &assigned) < 0)
-		rc = wlb_fail(error, "out of memory for the documents of %d micro-batches", step.micro_batches);
-	else
-		packed = wlb_pack_balanced(&search->model, assigned.tokens, assigned.count, step.micro_batches,
-		                           c->micro_batch_tokens, assigned.bin_of, NULL) == 0;
-	if (packed && sort_spans(&assigned, step.micro_batches) < 0)
-		rc = wlb_fail(error, "out of memory for the documents of %d micro-batches", step.micro_batches);
-	else if (packed) {
-		step.spans = assigned.spans;
-		step.count = assigned.count;
-		rc = simulate(search, c, m, &step, error);
-	}
-	free_assigned(&assigned);
-	return rc;
+	double windows = search->options.global_batch / ((double)c->plan.micro_batches * dp);
+	const struct wlb_search_packing *packing = wlb_search_pack(search, windows, replicas * m, error);
+	if (packing == NULL)
+		return -1;
+	if (!packing->fits)
+		return 0;
+	const struct wlb_step step = {.micro_batches = replicas * m, .spans = packing->spans, .count = packing->count};
+	if (!search->options.charge_limit)
+		c->micro_batch_tokens = packing->longest;
+	return simulate(search, c, m, &step, error);
 }

@@ -15,11 +15,34 @@ struct wlb_search_work {
 
 struct wlb_search_plan {
 	struct wlb_candidate candidate;
-	double guess_s; /* estimated time of a step: the bound and the likely additions to it */
+	double estimate_s;   /* estimated time of a step: the bound and the likely additions to it */
+	int64_t most_layers; /* of a stage that is not the last */
+	int64_t last_layers; /* of the last stage */
+	int misfit_group;    /* 0: of a layout (tp, cp, pp) of powers of two of which no plan fits, the one that misses
+	                        least; 1: the same of another layout; 2: all others */
 };
+
+/* Shares of a micro-batch in the batch, in windows, for which the longest micro-batch is known: 2^FIRST and from there
+ * on STEPS to each power of two. */
+enum { WLB_SEARCH_PACK_FIRST = -4, WLB_SEARCH_PACK_STEPS = 4, WLB_SEARCH_PACK_TABLE = 16 * WLB_SEARCH_PACK_STEPS };
 
 /* Lengths of documents by powers of two: 2^30 at most. */
 enum { WLB_SEARCH_LENGTHS = 31 };
+
+/* Documents packed into micro-batches; search_pack.h. */
+struct wlb_search_packing {
+	double windows; /* share of a micro-batch in the batch; what it is found by, with: */
+	int32_t bins;   /* 0: empty */
+	int fits;
+	int64_t *tokens; /* of `count` documents */
+	int32_t *bin_of;
+	struct wlb_packed_span *spans; /* in the order of micro-batches */
+	size_t count;
+	int64_t longest; /* tokens of the longest micro-batch */
+};
+
+/* Kept, since plans with equal micro-batches follow each other; the oldest is replaced. */
+enum { WLB_SEARCH_PACKINGS = 16 };
 
 struct wlb_search {
 	struct wlb_model model;
@@ -29,11 +52,15 @@ struct wlb_search {
 	int64_t *tokens; /* the documents of the samples, one after another */
 	size_t documents;
 	int64_t longest;
+	struct wlb_search_packing packings[WLB_SEARCH_PACKINGS];
+	int next_packing;
+	double longest_ratio[WLB_SEARCH_PACK_TABLE]; /* of wlb_search_longest; 0: not known yet */
 	double tokens_of_length[WLB_SEARCH_LENGTHS]; /* [b]: in documents of 2^b to 2^(b + 1) - 1 */
 	int32_t *order, *leaf;                       /* of nodes, as wlb_topology_order sets them */
 	int32_t *usable;                             /* GPUs of each node, by its number */
 	int32_t most_usable;
-	struct wlb_search_plan *plans;
+	int32_t gpus;                  /* usable, of all nodes */
+	struct wlb_search_plan *plans; /* those with the same tp, cp and pp follow each other */
 	size_t count, capacity;
 };
 

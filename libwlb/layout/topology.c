@@ -58,7 +58,7 @@ static int descend(struct walk *walk, int32_t index, int level)
 }
 
 /* Marks in `child` the switches that are below another one. */
-static int find_children(const struct wlb_topology *topology, unsigned char *child, struct wlb_error *error)
+static int mark_children(const struct wlb_topology *topology, unsigned char *child, struct wlb_error *error)
 {
 	for (size_t s = 0; s < topology->count; s++)
 		for (size_t i = 0; i < topology->switches[s].switch_count; i++) {
@@ -103,7 +103,7 @@ int wlb_topology_order(const struct wlb_topology *topology, int32_t nodes, int32
 	int result = -1;
 	if (walk.node_seen == NULL || walk.switch_seen == NULL || child == NULL)
 		wlb_fail(error, "out of memory for the order of %d nodes", nodes);
-	else if (find_children(topology, child, error) == 0)
+	else if (mark_children(topology, child, error) == 0)
 		result = walk_all(&walk, child);
 	free(walk.node_seen);
 	free(walk.switch_seen);

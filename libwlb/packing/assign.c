@@ -51,11 +51,11 @@ void wlb_assignment_sort(struct wlb_assignment *assignment)
 	qsort(assignment->order, assignment->ordered, sizeof(*assignment->order), more_work_first);
 }
 
-void wlb_assignment_place(struct wlb_assignment *assignment, int64_t came_by)
+void wlb_assignment_place(struct wlb_assignment *assignment, int64_t arrived_by)
 {
 	for (size_t r = 0; r < assignment->ordered; r++) {
 		struct wlb_assigned_span *assigned = &assignment->spans[assignment->order[r].span];
-		if (assigned->bin < 0 && assigned->came_step <= came_by)
+		if (assigned->bin < 0 && assigned->arrival_step <= arrived_by)
 			assigned->bin = wlb_bins_put(&assignment->bins, assigned->span.tokens, assigned->work);
 	}
 }

@@ -8,7 +8,7 @@
 struct wlb_assigned_span {
 	struct wlb_span span;
 	double work;
-	int64_t came_step;
+	int64_t arrival_step;
 	int32_t bin; /* -1: in none */
 };
 
@@ -44,9 +44,9 @@ int wlb_assignment_reserve(struct wlb_assignment *assignment, size_t count);
 void wlb_assignment_add(struct wlb_assignment *assignment, size_t span);
 void wlb_assignment_sort(struct wlb_assignment *assignment);
 
-/* Puts each added span that arrived by step `came_by` and is in no bin into the lightest bin that has space, in order;
- * a span that fits in no bin keeps bin -1. */
-void wlb_assignment_place(struct wlb_assignment *assignment, int64_t came_by);
+/* Puts each added span that arrived by step `arrived_by` and is in no bin into the lightest bin that has space, in
+ * order; a span that fits in no bin keeps bin -1. */
+void wlb_assignment_place(struct wlb_assignment *assignment, int64_t arrived_by);
 
 /* Moves spans out of the heaviest bin, or exchanges them with others, while that lowers its work. The heap of the bins
  * is invalid afterwards.

@@ -71,7 +71,7 @@ static int32_t group_for(const struct dynamic_cp *s, const struct wlb_assigned_s
 }
 
 /* Adds a document's parts to the slots of its ranks; the first carry the remainder of its tokens. */
-static void load_slots(struct dynamic_cp *s, const struct wlb_assigned_span *assigned, const struct wlb_place *place)
+static void add_to_slots(struct dynamic_cp *s, const struct wlb_assigned_span *assigned, const struct wlb_place *place)
 {
 	for (int32_t r = 0; r < place->ranks; r++) {
 		int64_t tokens = assigned->span.tokens / place->ranks + (r < assigned->span.tokens % place->ranks);
@@ -81,7 +81,7 @@ static void load_slots(struct dynamic_cp *s, const struct wlb_assigned_span *ass
 }
 
 /* Makes bins of the groups of one size; the load of a group is that of its fullest rank. */
-static void gather_groups(struct dynamic_cp *s, int32_t group)
+static void make_group_bins(struct dynamic_cp *s, int32_t group)
 {
 	int32_t each = s->ranks / group;
 	s->groups.count = each * s->micro_batches;
@@ -98,7 +98,7 @@ static void gather_groups(struct dynamic_cp *s, int32_t group)
 }
 
 /* Adds the documents that need groups of this size, in order; returns 1 where there are any. */
-static int rank_group(struct dynamic_cp *s, int32_t group)
+static int select_documents(struct dynamic_cp *s, int32_t group)
 {
 	s->assignment.ordered = 0;
 	for (size_t i = 0; i < s->count; i++)
@@ -112,7 +112,7 @@ static int rank_group(struct dynamic_cp *s, int32_t group)
 static int assign_groups(struct dynamic_cp *s, int32_t group)
 {
 	int32_t each = s->ranks / group;
-	gather_groups(s, group);
+	make_group_bins(s, group);
 	for (size_t r = 0; r < s->assignment.ordered; r++) {
 		size_t i = s->assignment.order[r].span;
 		const struct wlb_assigned_span *assigned = &s->assignment.spans[i];
@@ -121,7 +121,7 @@ static int assign_groups(struct dynamic_cp *s, int32_t group)
 			return -1;
 		s->places[i].micro_batch = g / each;
 		s->places[i].first_rank = g % each * group;
-		load_slots(s, assigned, &s->places[i]);
+		add_to_slots(s, assigned, &s->places[i]);
 	}
 	return 0;
 }
@@ -146,7 +146,7 @@ static int assign_singles(struct dynamic_cp *s)
 
 /* Assigns all documents, with no part of a document on a rank above `most_work` where there are enough ranks. Returns
  * the work of the fullest rank, or -1 where a document does not fit. */
-static double attempt(struct dynamic_cp *s, double most_work)
+static double assign_all(struct dynamic_cp *s, double most_work)
 {
 	double fullest = 0.0;
 	wlb_bins_reset(&s->assignment.bins);
@@ -155,9 +155,9 @@ static double attempt(struct dynamic_cp *s, double most_work)
 		s->places[i].ranks = group_for(s, &s->assignment.spans[i], most_work);
 	}
 	for (int32_t group = s->ranks; group > 1; group = smaller_group(group))
-		if (rank_group(s, group) && assign_groups(s, group) < 0)
+		if (select_documents(s, group) && assign_groups(s, group) < 0)
 			return -1.0;
-	rank_group(s, 1);
+	select_documents(s, 1);
 	if (assign_singles(s) < 0)
 		return -1.0;
 	for (int32_t b = 0; b < s->assignment.bins.count; b++)
@@ -172,7 +172,7 @@ static int search(struct dynamic_cp *s, struct wlb_place *places, struct wlb_loa
 	for (size_t i = 0; i < s->count; i++)
 		mean += s->assignment.spans[i].work / s->assignment.bins.count;
 	for (int halvings = 0; halvings <= MOST_HALVINGS; halvings++, part /= 2.0) {
-		double fullest = attempt(s, mean * part);
+		double fullest = assign_all(s, mean * part);
 		if (fullest < 0.0 || (best >= 0.0 && fullest >= best))
 			continue;
 		best = fullest;

@@ -147,14 +147,14 @@ static int check_batch(const struct wlb_packer *packer, const struct wlb_span *b
 	return 0;
 }
 
-static void take_in(struct wlb_packer *packer, const struct wlb_span *batch, size_t count)
+static void add_batch(struct wlb_packer *packer, const struct wlb_span *batch, size_t count)
 {
 	struct wlb_assignment *assignment = &packer->assignment;
 	for (size_t i = 0; i < count; i++) {
 		struct wlb_span left = batch[i];
 		while (left.tokens > 0) {
 			struct wlb_assigned_span *assigned = &assignment->spans[assignment->count++];
-			*assigned = (struct wlb_assigned_span){.span = left, .came_step = packer->step, .bin = -1};
+			*assigned = (struct wlb_assigned_span){.span = left, .arrival_step = packer->step, .bin = -1};
 			if (left.tokens > packer->options.seq_length)
 				assigned->span.tokens = packer->options.seq_length;
 			assigned->work = wlb_packer_work(packer, assigned->span.tokens);
@@ -165,7 +165,7 @@ static void take_in(struct wlb_packer *packer, const struct wlb_span *batch, siz
 }
 
 /* Writes the spans that have a bin to the step, by micro-batch, and moves those that wait to the front of the array. */
-static void hand_out(struct wlb_packer *packer)
+static void write_step(struct wlb_packer *packer)
 {
 	struct wlb_assignment *assignment = &packer->assignment;
 	size_t bins = (size_t)assignment->bins.count, held = 0, *first = packer->first_of;
@@ -185,13 +185,13 @@ static void hand_out(struct wlb_packer *packer)
 		packer->packed[first[assigned->bin]++] = (struct wlb_packed_span){
 			.span = assigned->span,
 			.micro_batch = assigned->bin,
-			.waited_steps = (int32_t)(packer->step - assigned->came_step),
+			.waited_steps = (int32_t)(packer->step - assigned->arrival_step),
 		};
 	}
 	assignment->count = held;
 }
 
-static void describe(struct wlb_packer *packer)
+static void sum_step(struct wlb_packer *packer)
 {
 	const struct wlb_assignment *assignment = &packer->assignment;
 	struct wlb_step *out = &packer->out;
@@ -209,14 +209,14 @@ static void describe(struct wlb_packer *packer)
 }
 
 /* The mean wait of tokens is held / flow steps (Little's law); the price rises where that is above the target. */
-static void steer_price(struct wlb_packer *packer)
+static void adjust_price(struct wlb_packer *packer)
 {
-	static const double calm = 25.0, least = 0.01, most = 10.0;
-	if (packer->came_tokens == 0)
+	static const double damping = 25.0, least = 0.01, most = 10.0;
+	if (packer->arrived_tokens == 0)
 		return;
-	double flow = (double)packer->came_tokens / (double)packer->step;
+	double flow = (double)packer->arrived_tokens / (double)packer->step;
 	double off = (double)packer->out.held_tokens / flow - packer->options.target_delay_steps;
-	packer->price = fmin(fmax(packer->price * (1.0 + fmin(off, calm) / calm), least), most);
+	packer->price = fmin(fmax(packer->price * (1.0 + fmin(off, damping) / damping), least), most);
 }
 
 const struct wlb_step *wlb_packer_next(struct wlb_packer *packer, const struct wlb_span *batch, size_t count,
@@ -227,17 +227,17 @@ const struct wlb_step *wlb_packer_next(struct wlb_packer *packer, const struct w
 	if (check_batch(packer, batch, count, &tokens, &spans, error) < 0 ||
 	    wlb_packer_reserve(packer, spans, error) < 0)
 		return NULL;
-	take_in(packer, batch, count);
-	packer->came_tokens += tokens;
+	add_batch(packer, batch, count);
+	packer->arrived_tokens += tokens;
 	packer->batch_tokens = tokens;
 	packer->cuts = 0;
 	packer->assignment.ordered = 0;
 	wlb_bins_reset(&packer->assignment.bins);
 	strategies[packer->options.strategy].pack(packer);
-	hand_out(packer);
-	describe(packer);
+	write_step(packer);
+	sum_step(packer);
 	packer->step++;
-	steer_price(packer);
+	adjust_price(packer);
 	return &packer->out;
 }
 

@@ -58,10 +58,10 @@ static int64_t due_step(const struct wlb_packer *packer)
 
 static double waiting_tokens(const struct wlb_packer *packer, const struct wlb_assigned_span *assigned)
 {
-	return (double)assigned->span.tokens * (1.0 + waiting_weight * (double)(packer->step - assigned->came_step));
+	return (double)assigned->span.tokens * (1.0 + waiting_weight * (double)(packer->step - assigned->arrival_step));
 }
 
-static void survey(struct wlb_packer *packer, struct release_search *search)
+static void begin_search(struct wlb_packer *packer, struct release_search *search)
 {
 	struct wlb_assignment *assignment = &packer->assignment;
 	double all_tokens = 0.0;
@@ -79,26 +79,27 @@ static void survey(struct wlb_packer *packer, struct release_search *search)
 	wlb_assignment_sort(assignment);
 	search->longs = assignment->ordered;
 	while (search->most_held < search->longs &&
-	       assignment->spans[assignment->order[search->most_held].span].came_step > due_step(packer))
+	       assignment->spans[assignment->order[search->most_held].span].arrival_step > due_step(packer))
 		search->most_held++;
-	search->flow_tokens = fmax((double)packer->came_tokens / (double)(packer->step + 1), 1.0);
+	search->flow_tokens = fmax((double)packer->arrived_tokens / (double)(packer->step + 1), 1.0);
 	search->least_tokens = fmax((double)packer->batch_tokens / LEAST_STEP_PART, 1.0);
 	if (packer->batch_tokens == 0)
 		search->least_tokens = all_tokens;
 }
 
-static void propose(const struct wlb_packer *packer, struct release_search *search, const struct trial *trial,
-                    size_t held, double level, double short_work)
+static void evaluate_release(const struct wlb_packer *packer, struct release_search *search, const struct trial *trial,
+                             size_t held, double level, double short_work)
 {
-	double go = search->short_work > 0.0 ? search->short_tokens * (short_work / search->short_work) : 0.0;
+	double released_tokens =
+		search->short_work > 0.0 ? search->short_tokens * (short_work / search->short_work) : 0.0;
 	double work = trial->work + short_work;
-	double waiting = trial->waiting_tokens + search->short_tokens - go;
+	double waiting = trial->waiting_tokens + search->short_tokens - released_tokens;
 	double imbalance = work > 0.0 ? level * packer->trial.count / work : 1.0;
 	struct release release = {
 		.held = held,
-		.short_tokens = go,
+		.short_tokens = released_tokens,
 		.cost = imbalance - 1.0 + packer->price * waiting / search->flow_tokens,
-		.missing_tokens = fmax(search->least_tokens - trial->tokens - go, 0.0),
+		.missing_tokens = fmax(search->least_tokens - trial->tokens - released_tokens, 0.0),
 	};
 	if (release.missing_tokens < search->best.missing_tokens ||
 	    (release.missing_tokens == search->best.missing_tokens && release.cost < search->best.cost))
@@ -128,14 +129,14 @@ static void fill_bins(const struct wlb_packer *packer, struct release_search *se
 		if (full_at > level)
 			packer->full_at[open++] = full_at;
 	}
-	propose(packer, search, trial, held, level, fmin(filled, search->short_work));
+	evaluate_release(packer, search, trial, held, level, fmin(filled, search->short_work));
 	qsort(packer->full_at, open, sizeof(*packer->full_at), less_first);
 	for (size_t full = 0; full < open && filled < search->short_work; full++) {
 		double still_open = (double)(open - full);
 		double rise = fmin(packer->full_at[full] - level, (search->short_work - filled) / still_open);
 		level += rise;
 		filled += rise * still_open;
-		propose(packer, search, trial, held, level, fmin(filled, search->short_work));
+		evaluate_release(packer, search, trial, held, level, fmin(filled, search->short_work));
 	}
 }
 
@@ -190,7 +191,7 @@ static void release(struct wlb_packer *packer, const struct release *best)
 	for (size_t i = 0; i < assignment->count; i++) {
 		const struct wlb_assigned_span *assigned = &assignment->spans[i];
 		if (is_long(packer, assigned) ||
-		    (tokens >= best->short_tokens && assigned->came_step > due_step(packer)))
+		    (tokens >= best->short_tokens && assigned->arrival_step > due_step(packer)))
 			continue;
 		tokens += (double)assigned->span.tokens;
 		wlb_assignment_add(assignment, i);
@@ -201,7 +202,7 @@ static void release(struct wlb_packer *packer, const struct release *best)
 void wlb_packer_balanced(struct wlb_packer *packer)
 {
 	struct release_search search;
-	survey(packer, &search);
+	begin_search(packer, &search);
 	choose(packer, &search);
 	release(packer, &search.best);
 	wlb_assignment_place(&packer->assignment, due_step(packer));

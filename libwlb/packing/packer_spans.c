@@ -26,12 +26,12 @@ void wlb_packer_cut(struct wlb_packer *packer, size_t span, int64_t tokens, int3
 	wlb_bins_add(&assignment->bins, bin, whole->span.tokens, whole->work);
 }
 
-void wlb_packer_cut_rest(struct wlb_packer *packer, int64_t came_by)
+void wlb_packer_cut_rest(struct wlb_packer *packer, int64_t arrived_by)
 {
 	struct wlb_assignment *assignment = &packer->assignment;
 	for (size_t r = 0; r < assignment->ordered; r++) {
 		const struct wlb_assigned_span *assigned = &assignment->spans[assignment->order[r].span];
-		while (assigned->bin < 0 && assigned->came_step <= came_by) {
+		while (assigned->bin < 0 && assigned->arrival_step <= arrived_by) {
 			int32_t bin = wlb_bins_emptiest(&assignment->bins);
 			int64_t space = assignment->bins.max_tokens - assignment->bins.loads[bin].tokens;
 			if (space <= 0)

@@ -9,7 +9,7 @@ struct wlb_packer {
 	struct wlb_model model;
 	struct wlb_assignment assignment; /* its spans: those that are held, then the new batch, in order of arrival */
 	int64_t step;                     /* steps packed so far */
-	int64_t came_tokens;              /* tokens of all batches so far */
+	int64_t arrived_tokens;           /* tokens of all batches so far */
 	int64_t batch_tokens;             /* in the newest */
 	int64_t cuts;                     /* in this step */
 	double price;                     /* of a mean wait of one step, in units of imbalance */
@@ -31,8 +31,8 @@ int wlb_packer_reserve(struct wlb_packer *packer, size_t spans, struct wlb_error
  * have reserved its space. */
 void wlb_packer_cut(struct wlb_packer *packer, size_t span, int64_t tokens, int32_t bin);
 
-/* Cuts the added spans that arrived by step `came_by` and are in no bin into the space left in the bins, the largest
+/* Cuts the added spans that arrived by step `arrived_by` and are in no bin into the space left in the bins, the largest
  * spans first, until no space is left. */
-void wlb_packer_cut_rest(struct wlb_packer *packer, int64_t came_by);
+void wlb_packer_cut_rest(struct wlb_packer *packer, int64_t arrived_by);
 
 #endif

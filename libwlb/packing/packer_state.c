@@ -16,7 +16,7 @@ static const char magic[WORD_BYTES] = {'W', 'L', 'B', 'P', 'A', 'C', 'K', '1'};
 /* The position in the stream, without the documents held. */
 struct position {
 	int64_t step;
-	int64_t came_tokens;
+	int64_t arrived_tokens;
 	double price;
 	uint64_t spans;
 };
@@ -89,7 +89,7 @@ void wlb_packer_save(const struct wlb_packer *packer, void *state)
 	at += sizeof(magic);
 	put_options(packer, &at);
 	put(&at, (uint64_t)packer->step);
-	put(&at, (uint64_t)packer->came_tokens);
+	put(&at, (uint64_t)packer->arrived_tokens);
 	put(&at, bits_of(packer->price));
 	put(&at, (uint64_t)packer->assignment.count);
 	for (size_t i = 0; i < packer->assignment.count; i++) {
@@ -97,7 +97,7 @@ void wlb_packer_save(const struct wlb_packer *packer, void *state)
 		put(&at, (uint64_t)assigned->span.document);
 		put(&at, (uint64_t)assigned->span.start);
 		put(&at, (uint64_t)assigned->span.tokens);
-		put(&at, (uint64_t)assigned->came_step);
+		put(&at, (uint64_t)assigned->arrival_step);
 	}
 	put(&at, checksum(state, (size_t)(at - (unsigned char *)state)));
 }
@@ -119,7 +119,7 @@ static int check_state(const struct wlb_packer *packer, const unsigned char *sta
 		                       "go on with those it was saved with");
 	at = state + WORD_BYTES + sizeof(own);
 	position->step = (int64_t)get(&at);
-	position->came_tokens = (int64_t)get(&at);
+	position->arrived_tokens = (int64_t)get(&at);
 	position->price = of_bits(get(&at));
 	position->spans = get(&at);
 	if (position->spans > bytes || bytes != state_bytes((size_t)position->spans))
@@ -134,7 +134,7 @@ static struct wlb_assigned_span get_span(const unsigned char **at)
 	assigned.span.document = (int64_t)get(at);
 	assigned.span.start = (int64_t)get(at);
 	assigned.span.tokens = (int64_t)get(at);
-	assigned.came_step = (int64_t)get(at);
+	assigned.arrival_step = (int64_t)get(at);
 	return assigned;
 }
 
@@ -143,13 +143,13 @@ static int check_items(const struct wlb_packer *packer, const unsigned char *sta
                        struct wlb_error *error)
 {
 	const unsigned char *at = state + HEADER_WORDS * WORD_BYTES;
-	int sane =
-		position->step >= 0 && position->came_tokens >= 0 && position->price > 0.0 && isfinite(position->price);
+	int sane = position->step >= 0 && position->arrived_tokens >= 0 && position->price > 0.0 &&
+	           isfinite(position->price);
 	for (uint64_t i = 0; i < position->spans && sane; i++) {
 		struct wlb_assigned_span assigned = get_span(&at);
 		sane = assigned.span.tokens >= 1 && assigned.span.tokens <= packer->options.seq_length &&
 		       assigned.span.start >= 0 && assigned.span.start <= INT64_MAX - assigned.span.tokens &&
-		       assigned.came_step >= 0 && assigned.came_step < position->step;
+		       assigned.arrival_step >= 0 && assigned.arrival_step < position->step;
 	}
 	if (!sane)
 		return wlb_fail(error, "the packer state holds what no packer can: it was not saved by one");
@@ -164,7 +164,7 @@ int wlb_packer_restore(struct wlb_packer *packer, const void *state, size_t byte
 	    wlb_packer_reserve(packer, (size_t)position.spans, error) < 0)
 		return -1;
 	packer->step = position.step;
-	packer->came_tokens = position.came_tokens;
+	packer->arrived_tokens = position.arrived_tokens;
 	packer->price = position.price;
 	packer->assignment.count = (size_t)position.spans;
 	const unsigned char *at = (const unsigned char *)state + HEADER_WORDS * WORD_BYTES;

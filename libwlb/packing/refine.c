@@ -14,7 +14,7 @@ struct exchange {
 	double gain; /* decrease of the work of the heavier of the two bins */
 };
 
-static void chain_all(struct wlb_assignment *assignment)
+static void build_chains(struct wlb_assignment *assignment)
 {
 	for (int32_t b = 0; b < assignment->bins.count; b++)
 		assignment->head[b] = NONE;
@@ -28,7 +28,7 @@ static void chain_all(struct wlb_assignment *assignment)
 	}
 }
 
-static void consider(const struct wlb_assignment *assignment, double gap, struct exchange now, struct exchange *best)
+static void evaluate(const struct wlb_assignment *assignment, double gap, struct exchange now, struct exchange *best)
 {
 	double work = assignment->spans[now.out].work;
 	int64_t tokens = assignment->spans[now.out].span.tokens;
@@ -45,7 +45,7 @@ static void consider(const struct wlb_assignment *assignment, double gap, struct
 
 /* The ideal exchange moves half the difference. Both chains are in descending order, so that the search for a partner
  * only moves forward. */
-static void try_pair(const struct wlb_assignment *assignment, int32_t from, int32_t to, struct exchange *best)
+static void find_best_with(const struct wlb_assignment *assignment, int32_t from, int32_t to, struct exchange *best)
 {
 	double gap = assignment->bins.loads[from].work - assignment->bins.loads[to].work;
 	size_t above = NONE, below = assignment->head[to];
@@ -55,13 +55,13 @@ static void try_pair(const struct wlb_assignment *assignment, int32_t from, int3
 			above = below;
 			below = assignment->next[below];
 		}
-		consider(assignment, gap, (struct exchange){.out = out, .in = below, .to = to}, best);
+		evaluate(assignment, gap, (struct exchange){.out = out, .in = below, .to = to}, best);
 		if (above != NONE)
-			consider(assignment, gap, (struct exchange){.out = out, .in = above, .to = to}, best);
+			evaluate(assignment, gap, (struct exchange){.out = out, .in = above, .to = to}, best);
 	}
 }
 
-static void unchain(struct wlb_assignment *assignment, size_t span)
+static void remove_from_chain(struct wlb_assignment *assignment, size_t span)
 {
 	size_t *link = &assignment->head[assignment->spans[span].bin];
 	while (*link != span)
@@ -69,7 +69,7 @@ static void unchain(struct wlb_assignment *assignment, size_t span)
 	*link = assignment->next[span];
 }
 
-static void chain(struct wlb_assignment *assignment, size_t span, int32_t bin)
+static void insert_in_chain(struct wlb_assignment *assignment, size_t span, int32_t bin)
 {
 	size_t *link = &assignment->head[bin];
 	while (*link != NONE && assignment->spans[*link].work > assignment->spans[span].work)
@@ -78,13 +78,13 @@ static void chain(struct wlb_assignment *assignment, size_t span, int32_t bin)
 	*link = span;
 }
 
-static void carry(struct wlb_assignment *assignment, size_t span, int32_t to)
+static void move_span(struct wlb_assignment *assignment, size_t span, int32_t to)
 {
 	struct wlb_assigned_span *moved = &assignment->spans[span];
-	unchain(assignment, span);
+	remove_from_chain(assignment, span);
 	wlb_bins_add(&assignment->bins, moved->bin, -moved->span.tokens, -moved->work);
 	wlb_bins_add(&assignment->bins, to, moved->span.tokens, moved->work);
-	chain(assignment, span, to);
+	insert_in_chain(assignment, span, to);
 	moved->bin = to;
 }
 
@@ -93,10 +93,10 @@ static struct exchange find_exchange(const struct wlb_assignment *assignment, in
                                      double least_gain)
 {
 	struct exchange best = {.gain = least_gain, .to = -1};
-	try_pair(assignment, heaviest, lightest, &best);
+	find_best_with(assignment, heaviest, lightest, &best);
 	for (int32_t b = 0; best.to < 0 && b < assignment->bins.count; b++)
 		if (b != heaviest && b != lightest)
-			try_pair(assignment, heaviest, b, &best);
+			find_best_with(assignment, heaviest, b, &best);
 	return best;
 }
 
@@ -106,7 +106,7 @@ void wlb_assignment_refine(struct wlb_assignment *assignment)
 	double mean = 0.0;
 	for (int32_t b = 0; b < assignment->bins.count; b++)
 		mean += loads[b].work / assignment->bins.count;
-	chain_all(assignment);
+	build_chains(assignment);
 	for (int round = 0; round < MOST_EXCHANGES * assignment->bins.count; round++) {
 		int32_t heaviest = 0, lightest = 0;
 		for (int32_t b = 1; b < assignment->bins.count; b++) {
@@ -118,8 +118,8 @@ void wlb_assignment_refine(struct wlb_assignment *assignment)
 		struct exchange best = find_exchange(assignment, heaviest, lightest, mean * close_enough / 8.0);
 		if (best.to < 0)
 			return;
-		carry(assignment, best.out, best.to);
+		move_span(assignment, best.out, best.to);
 		if (best.in != NONE)
-			carry(assignment, best.in, heaviest);
+			move_span(assignment, best.in, heaviest);
 	}
 }

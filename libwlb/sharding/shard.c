@@ -65,11 +65,11 @@ static void add_documents(struct wlb_shard_builder *builder, const struct wlb_sh
                           const struct wlb_cuts *cuts)
 {
 	for (size_t i = 0; i < batch->count; i++) {
-		int32_t ranks = wlb_shard_group(batch, i), start = 0;
+		int32_t ranks = wlb_shard_ranks_of(batch, i), start = 0;
 		const uint8_t *longer = &cuts->longer[cuts->first_chunk[i]];
 		for (int32_t c = 0; c < 2 * ranks; c++) {
 			int32_t count = (int32_t)(batch->tokens[i] / (2 * ranks)) + longer[c];
-			int32_t rank = wlb_shard_first(batch, i) + owner(c, ranks);
+			int32_t rank = wlb_shard_first_rank(batch, i) + owner(c, ranks);
 			wlb_shard_builder_add(builder, (struct wlb_rank_span){(int32_t)i, rank, start, count});
 			start += count;
 		}

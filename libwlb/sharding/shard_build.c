@@ -42,12 +42,12 @@ void wlb_shard_builder_add(struct wlb_shard_builder *b, struct wlb_rank_span spa
 }
 
 /* Sets keys[i] to the first key of document i. */
-static void find_keys(const struct wlb_shard_batch *batch, int32_t *keys)
+static void set_first_keys(const struct wlb_shard_batch *batch, int32_t *keys)
 {
 	int32_t tokens = 0;
 	for (size_t i = 0; i < batch->count; i++) {
 		keys[i] = tokens;
-		if (wlb_shard_group(batch, i) > 0)
+		if (wlb_shard_ranks_of(batch, i) > 0)
 			tokens += (int32_t)batch->tokens[i];
 	}
 }
@@ -85,7 +85,7 @@ int wlb_shard_builder_finish(struct wlb_shard_builder *b, const struct wlb_shard
 	made->shards = wlb_buffer_zeroed(&b->result->shards_buffer, b->count, sizeof(*made->shards));
 	if (keys == NULL || next == NULL || made->shards == NULL)
 		return -1;
-	find_keys(batch, keys);
+	set_first_keys(batch, keys);
 	place_shards(b, keys, next);
 	made->sharding = sharding;
 	return 0;

@@ -34,7 +34,7 @@ struct cut {
 	int32_t ranks_left; /* after the current one */
 };
 
-int32_t wlb_shard_group(const struct wlb_shard_batch *batch, size_t document)
+int32_t wlb_shard_ranks_of(const struct wlb_shard_batch *batch, size_t document)
 {
 	if (batch->places == NULL)
 		return batch->ranks;
@@ -42,7 +42,7 @@ int32_t wlb_shard_group(const struct wlb_shard_batch *batch, size_t document)
 	return place->micro_batch == batch->micro_batch ? place->ranks : 0;
 }
 
-int32_t wlb_shard_first(const struct wlb_shard_batch *batch, size_t document)
+int32_t wlb_shard_first_rank(const struct wlb_shard_batch *batch, size_t document)
 {
 	return batch->places == NULL ? 0 : batch->places[document].first_rank;
 }
@@ -85,7 +85,7 @@ static int64_t unevenness(const struct cut *cut, int64_t pairs)
 }
 
 /* The number of tokens of a rank's front chunk, of `each` in both chunks; `pairs` are its pairs of other documents. */
-static int64_t choose_head(const struct cut *cut, int64_t pairs, int64_t each)
+static int64_t choose_front(const struct cut *cut, int64_t pairs, int64_t each)
 {
 	int64_t fewer = each / 2, more = each - fewer;
 	int64_t light = unevenness(cut, pairs + pairs_with(cut, more, fewer));
@@ -101,7 +101,7 @@ static void cut_document(int64_t *pairs, int32_t ranks, int64_t tokens, int64_t 
 	for (int32_t r = 0; r < ranks; r++) {
 		cut.ranks_left = ranks - 1 - r;
 		int64_t each = tokens / ranks + ((r - next + ranks) % ranks < remainder);
-		int64_t head = choose_head(&cut, pairs[r], each), tail = each - head;
+		int64_t head = choose_front(&cut, pairs[r], each), tail = each - head;
 		longer[r] = (uint8_t)(head - shortest);
 		longer[2 * ranks - 1 - r] = (uint8_t)(tail - shortest);
 		pairs[r] += pairs_with(&cut, head, tail);
@@ -130,10 +130,10 @@ static void cut_all(struct cutter *cutter, const struct wlb_shard_batch *batch, 
 {
 	for (size_t d = 0; d < batch->count; d++) {
 		size_t i = cutter->documents[d].index;
-		int32_t ranks = wlb_shard_group(batch, i);
+		int32_t ranks = wlb_shard_ranks_of(batch, i);
 		if (ranks == 0)
 			continue;
-		cut_document(&cutter->pairs[wlb_shard_first(batch, i)], ranks, batch->tokens[i], cutter->next,
+		cut_document(&cutter->pairs[wlb_shard_first_rank(batch, i)], ranks, batch->tokens[i], cutter->next,
 		             &longer[first_chunk[i]]);
 		/* With places the first ranks have the remainder, as the loads of wlb_dynamic_cp say. */
 		if (batch->places == NULL)
@@ -148,7 +148,7 @@ int wlb_cuts_init(struct wlb_cuts *cuts, const struct wlb_shard_batch *batch, st
 	if (first_chunk == NULL)
 		return -1;
 	for (size_t i = 0; i < batch->count; i++)
-		first_chunk[i + 1] = first_chunk[i] + 2 * (size_t)wlb_shard_group(batch, i);
+		first_chunk[i + 1] = first_chunk[i] + 2 * (size_t)wlb_shard_ranks_of(batch, i);
 	uint8_t *longer = wlb_buffer_zeroed(&memory->longer, first_chunk[batch->count], sizeof(*longer));
 	if (longer == NULL || cutter_init(&cutter, batch, memory) < 0)
 		return -1;

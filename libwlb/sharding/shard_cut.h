@@ -17,8 +17,8 @@ struct wlb_shard_batch {
 };
 
 /* The number of ranks of a document, 0 where it belongs to another micro-batch, and its first rank. */
-int32_t wlb_shard_group(const struct wlb_shard_batch *batch, size_t document);
-int32_t wlb_shard_first(const struct wlb_shard_batch *batch, size_t document);
+int32_t wlb_shard_ranks_of(const struct wlb_shard_batch *batch, size_t document);
+int32_t wlb_shard_first_rank(const struct wlb_shard_batch *batch, size_t document);
 
 /* Which chunks are one token longer than the shortest of their document: longer[first_chunk[i] + c] is 1 for chunk c,
  * of 2 x its ranks, of document i. */

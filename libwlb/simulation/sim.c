@@ -1,5 +1,5 @@
-#include "libwlb/simulation/sim.h"
-#include "libwlb/layout/plan.h"
+#include "libwlb/cost/plan_sizes.h"
+#include "libwlb/simulation/sim_state.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,17 +11,14 @@ void wlb_sim_options_init(struct wlb_sim_options *options, const struct wlb_plan
 		.plan = *plan,
 		.sharding = WLB_SHARDING_ADAPTIVE,
 		.timeline = 1,
-		.overlap_dp = 1,
-		.overlap_pp = 1,
 	};
+	wlb_cost_options_init(&options->cost);
 }
 
 static int check_options(const struct wlb_sim_options *options, struct wlb_error *error)
 {
-	if (!(options->tp_overlap >= 0.0 && options->tp_overlap <= 1.0))
-		return wlb_fail(error, "tp_overlap is %g: it must lie between 0 and 1", options->tp_overlap);
-	if (!(options->cp_overlap >= 0.0 && options->cp_overlap <= 1.0))
-		return wlb_fail(error, "cp_overlap is %g: it must lie between 0 and 1", options->cp_overlap);
+	if (wlb_cost_options_check(&options->cost, error) < 0)
+		return -1;
 	if (options->sharding > WLB_SHARDING_ADAPTIVE)
 		return wlb_fail(error, "sharding is %d: it must be per-sequence, per-document or adaptive",
 		                (int)options->sharding);
@@ -68,16 +65,15 @@ static void find_groups(struct wlb_sim *sim)
 
 static void set_costs(struct wlb_sim *sim)
 {
-	const struct wlb_model *m = &sim->model;
-	double tp = (double)sim->options.plan.layout.tp, hidden = (double)m->hidden_size;
-	double q = (double)(m->num_attention_heads * m->head_dim), kv = (double)(m->num_key_value_heads * m->head_dim);
-	sim->layer_token_flops = 2.0 * wlb_plan_layer_matrices(m) / tp;
-	/* bfloat16, read and written: both norms and residual sums, rotary embeddings, the gated product. */
-	sim->layer_token_bytes = 2.0 * (10.0 * hidden + 2.0 * (q + kv) + 3.0 * (double)m->intermediate_size) / tp;
-	sim->head_token_flops = 2.0 * hidden * (double)m->vocab_size / tp;
-	/* Two products of 2 FLOPs in each of the head's dimensions. */
-	sim->pair_s = 4.0 * q / tp / (sim->machine.peak_flops * sim->machine.attention_efficiency);
-	sim->kv_token_bytes = 2.0 * 2.0 * wlb_plan_kv_width(&sim->options.plan, m);
+	sim->cost = (struct wlb_layer_cost){
+		.model = &sim->model,
+		.machine = &sim->machine,
+		.options = &sim->options.cost,
+		.plan = &sim->options.plan,
+	};
+	/* Keys and values. */
+	sim->kv_token_bytes =
+		2.0 * wlb_plan_kv_width(&sim->options.plan, &sim->model) * wlb_machine_element_bytes(&sim->machine);
 }
 
 /* The speed of each stage of each replica is that of its slowest rank. */
@@ -141,7 +137,7 @@ struct wlb_sim *wlb_sim_new(const struct wlb_model *model, const struct wlb_mach
 		sim->machine = *machine;
 		sim->options = *options;
 		sim->pipeline.plan = options->plan;
-		sim->pipeline.overlap_pp = options->overlap_pp;
+		sim->pipeline.overlap_pp = options->cost.overlap_pp;
 	}
 	if (sim == NULL || allocate(sim) < 0) {
 		wlb_sim_free(sim);
@@ -151,6 +147,7 @@ struct wlb_sim *wlb_sim_new(const struct wlb_model *model, const struct wlb_mach
 	}
 	find_groups(sim);
 	set_costs(sim);
+	wlb_sim_set_token_s(sim);
 	set_slowdown(sim);
 	return sim;
 }

@@ -1,43 +1,39 @@
 /* The load of a micro-batch: seconds of one layer, from its documents. */
-#include "libwlb/layout/plan.h"
-#include "libwlb/simulation/sim.h"
+#include "libwlb/cost/plan_sizes.h"
+#include "libwlb/simulation/sim_state.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { ELEMENT_BYTES = 2 }; /* bfloat16 */
-
-/* A fused kernel's backward pass does 5 matrix products where the forward pass does 2 (Dao 2023). */
-static const double backward_products = 2.5;
-
 /* Dynamic context parallelism: most tokens on a rank, in equal shares of the micro-batch. Memory bounds it. */
 static const double most_rank_share = 1.25;
 
-/* Seconds of attention, one layer forward, of the queries [from, to) of a document, each of which sees itself and all
- * before it. The kernel works in tiles of queries, padded to full ones, and what it does for a tile beside its
- * keys takes as long as attention_overhead_keys more of them. */
-static double attention_s(const struct wlb_sim *sim, double from, double to)
+static void add(struct wlb_seconds *sum, struct wlb_seconds more)
 {
-	double tile = (double)sim->machine.attention_tile_tokens, queries = to - from;
-	double tiles = ceil(queries / tile), keys = (from + to + 1.0) / 2.0;
-	return tiles * tile * (keys + sim->machine.attention_overhead_keys) * sim->pair_s;
+	sum->forward += more.forward;
+	sum->backward += more.backward;
+}
+
+static double both(struct wlb_seconds s)
+{
+	return s.forward + s.backward;
+}
+
+/* Attention of one layer of the queries [from, to) of a document, each of which sees itself and all before it. */
+static struct wlb_seconds attention_s(const struct wlb_sim *sim, double from, double to)
+{
+	return wlb_layer_attention_s(&sim->cost, to - from, to);
 }
 
 /* A document over `ranks` ranks, 2 x ranks chunks, first paired with last: each rank does the same. */
-static double attention_share_s(const struct wlb_sim *sim, double tokens, int32_t ranks)
+static struct wlb_seconds attention_share_s(const struct wlb_sim *sim, double tokens, int32_t ranks)
 {
 	if (ranks == 1)
 		return attention_s(sim, 0.0, tokens);
 	double chunk = tokens / (2.0 * ranks);
-	return attention_s(sim, 0.0, chunk) + attention_s(sim, tokens - chunk, tokens);
-}
-
-static double linear_s(const struct wlb_sim *sim, double tokens)
-{
-	const struct wlb_machine *machine = &sim->machine;
-	double efficiency = wlb_curve_at(&machine->gemm_curve, tokens, machine->gemm_efficiency);
-	return tokens * (sim->layer_token_flops / (machine->peak_flops * efficiency) +
-	                 sim->layer_token_bytes / machine->memory_bytes_per_s);
+	struct wlb_seconds sum = attention_s(sim, 0.0, chunk);
+	add(&sum, attention_s(sim, tokens - chunk, tokens));
+	return sum;
 }
 
 /* Adds each rank's attention where 2 x cp equal chunks of the whole are paired. */
@@ -53,7 +49,7 @@ static void shard_sequence(struct wlb_sim *sim, size_t count, double tokens)
 			double to = limit < end ? limit : end;
 			int32_t rank = chunk < cp ? chunk : chunks - 1 - chunk;
 			if (to > at)
-				sim->rank_s[rank] += attention_s(sim, at - start, to - start);
+				add(&sim->rank_s[rank], attention_s(sim, at - start, to - start));
 			at = to;
 			if (to == limit && chunk < chunks - 1)
 				chunk++;
@@ -61,148 +57,206 @@ static void shard_sequence(struct wlb_sim *sim, size_t count, double tokens)
 	}
 }
 
-static double shard_documents_s(const struct wlb_sim *sim, size_t count)
+static struct wlb_seconds shard_documents_s(const struct wlb_sim *sim, size_t count)
 {
-	double sum = 0.0;
+	struct wlb_seconds sum = {0};
 	for (size_t i = 0; i < count; i++)
 		if (sim->tokens[i] > 0)
-			sum += attention_share_s(sim, (double)sim->tokens[i], sim->options.plan.layout.cp);
+			add(&sum, attention_share_s(sim, (double)sim->tokens[i], sim->options.plan.layout.cp));
 	return sum;
 }
 
 /* Attention of the slowest rank and of the mean one where every rank has the same tokens. */
-static void choose_sharding(struct wlb_sim *sim, size_t count, double tokens, double *slowest_s, double *mean_s,
-                            int32_t *per_document)
+struct sharded {
+	struct wlb_seconds slowest, mean;
+	int32_t per_document;
+};
+
+static struct sharded choose_sharding(struct wlb_sim *sim, size_t count, double tokens)
 {
 	int32_t cp = sim->options.plan.layout.cp;
-	double document_s = shard_documents_s(sim, count);
-	*slowest_s = *mean_s = document_s;
-	*per_document = 1;
+	struct wlb_seconds documents = shard_documents_s(sim, count);
+	struct sharded by_document = {documents, documents, 1}, by_sequence = {0};
 	if (cp == 1 || sim->options.sharding == WLB_SHARDING_DOCUMENT)
-		return;
+		return by_document;
 	shard_sequence(sim, count, tokens);
-	double most_s = 0.0, sum_s = 0.0;
 	for (int32_t r = 0; r < cp; r++) {
-		most_s = fmax(most_s, sim->rank_s[r]);
-		sum_s += sim->rank_s[r];
+		by_sequence.slowest.forward = fmax(by_sequence.slowest.forward, sim->rank_s[r].forward);
+		by_sequence.slowest.backward = fmax(by_sequence.slowest.backward, sim->rank_s[r].backward);
+		add(&by_sequence.mean, (struct wlb_seconds){sim->rank_s[r].forward / cp, sim->rank_s[r].backward / cp});
 	}
-	if (sim->options.sharding == WLB_SHARDING_ADAPTIVE && document_s <= most_s)
-		return;
-	*slowest_s = most_s;
-	*mean_s = sum_s / cp;
-	*per_document = 0;
+	int documents_sooner = both(documents) <= both(by_sequence.slowest);
+	return sim->options.sharding == WLB_SHARDING_ADAPTIVE && documents_sooner ? by_document : by_sequence;
 }
 
+/* A collective of the residual stream over the tensor-parallel ranks. */
 static double gather_tp_s(const struct wlb_sim *sim, double rank_tokens)
 {
 	return wlb_machine_gather_s(&sim->machine, sim->options.plan.layout.tp, sim->tp_on_node, sim->tp_crosses,
-	                            rank_tokens * (double)sim->model.hidden_size * ELEMENT_BYTES);
+	                            rank_tokens * (double)sim->model.hidden_size *
+	                                    wlb_machine_element_bytes(&sim->machine));
+}
+
+/* What is not hidden of `communication_s`, of which `share` can run beside computation of computation_s. */
+static double exposed_s(double communication_s, double computation_s, double share)
+{
+	double hidden_s = fmin(share * communication_s, computation_s);
+	return communication_s - hidden_s;
 }
 
 /* Communication of one layer: tensor parallelism gathers and scatters before and after attention and MLP, and gathers
  * both inputs once more in the backward pass (Korthikanti et al. 2022, Megatron-LM); context parallelism gathers keys
- * and values, gathers them again in the backward pass and scatters their gradients (Dubey et al. 2024). */
-static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *load, double rank_tokens, double kv_bytes)
+ * and values, and scatters their gradients after they were gathered again (Dubey et al. 2024). wlb-worker keeps the
+ * gathered keys, unless it recomputes. */
+static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *load, struct wlb_seconds products,
+                              double rank_tokens, double kv_bytes)
 {
 	const struct wlb_layout *l = &sim->options.plan.layout;
-	double tp_s = gather_tp_s(sim, rank_tokens) * (1.0 - sim->options.tp_overlap);
+	const struct wlb_cost_options *cost = &sim->options.cost;
+	int worker = cost->trainer == WLB_COST_WORKER;
+	double gather_s = gather_tp_s(sim, rank_tokens);
+	load->tp.forward = exposed_s(4.0 * gather_s, products.forward, cost->tp_overlap);
+	load->tp.backward = exposed_s(6.0 * gather_s, products.backward, cost->tp_overlap);
 	double cp_s = wlb_machine_gather_s(&sim->machine, l->cp, sim->cp_on_node, sim->cp_crosses, kv_bytes) *
-	              (1.0 - sim->options.cp_overlap);
-	load->tp_forward_s = 4.0 * tp_s;
-	load->tp_backward_s = 6.0 * tp_s;
-	load->cp_forward_s = cp_s;
-	load->cp_backward_s = 2.0 * cp_s;
-	load->head_forward_s += gather_tp_s(sim, rank_tokens);
-	load->head_backward_s += 2.0 * gather_tp_s(sim, rank_tokens);
-	load->send_bytes = rank_tokens * (double)sim->model.hidden_size * ELEMENT_BYTES / l->tp;
+	              (1.0 - cost->cp_overlap);
+	load->cp = (struct wlb_seconds){cp_s, worker ? cp_s : 2.0 * cp_s};
+	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL)
+		load->tp_again_s = load->tp.forward;
+	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL ||
+	    (worker && sim->options.plan.recompute == WLB_RECOMPUTE_SELECTIVE))
+		load->cp_again_s = cp_s;
+	/* These have no product of their size beside them. */
+	load->head_tp = (struct wlb_seconds){gather_s, 2.0 * gather_s};
+	load->embedding_tp = (struct wlb_seconds){gather_s, gather_s};
+	load->send_bytes =
+		rank_tokens * (double)sim->model.hidden_size * wlb_machine_element_bytes(&sim->machine) / l->tp;
 }
 
-static void add_backward(const struct wlb_sim *sim, double linear, double attention, double *forward_s,
-                         double *backward_s)
+/* Products and elementwise operations of one layer, and the products alone. */
+static struct wlb_seconds linear_s(const struct wlb_sim *sim, double tokens, struct wlb_seconds *products)
 {
-	double ratio =
-		backward_products * sim->machine.attention_efficiency / sim->machine.attention_backward_efficiency;
-	if (sim->options.plan.recompute == WLB_RECOMPUTE_NONE)
-		ratio *= 2.0 / backward_products; /* scores were kept */
-	*forward_s = linear + attention;
-	*backward_s = 2.0 * linear + ratio * attention;
+	*products = wlb_layer_products_s(&sim->cost, tokens);
+	struct wlb_seconds sum = wlb_layer_elementwise_s(&sim->cost, tokens);
+	add(&sum, *products);
+	return sum;
 }
 
 /* Documents on 1, 2, 4 ... cp ranks of their own, and the work of ranks made equal by wlb_dynamic_cp. 0 where they find
  * no space, else 1. */
-static int load_dynamic(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load, double *kv_bytes,
-                        double *most_tokens)
+static int place_documents(struct wlb_sim *sim, size_t count, int64_t tokens, double *kv_bytes)
 {
 	int32_t cp = sim->options.plan.layout.cp;
-	int64_t most = (int64_t)(most_rank_share * (double)load->tokens / cp) + 1;
+	int64_t most = (int64_t)(most_rank_share * (double)tokens / cp) + 1;
 	if (wlb_dynamic_cp(&sim->model, sim->tokens, count, cp, 1, most, sim->places, sim->rank_loads, NULL) < 0)
 		return 0;
 	memset(sim->rank_s, 0, (size_t)cp * sizeof(*sim->rank_s));
 	memset(sim->rank_bytes, 0, (size_t)cp * sizeof(*sim->rank_bytes));
 	for (size_t i = 0; i < count; i++) {
 		const struct wlb_place *place = &sim->places[i];
-		double tokens = (double)sim->tokens[i];
-		double attention = attention_share_s(sim, tokens, place->ranks);
+		double length = (double)sim->tokens[i];
+		struct wlb_seconds attention = attention_share_s(sim, length, place->ranks);
 		for (int32_t r = place->first_rank; r < place->first_rank + place->ranks; r++) {
-			sim->rank_s[r] += attention;
-			sim->rank_bytes[r] += tokens * sim->kv_token_bytes * (place->ranks - 1) / place->ranks;
+			add(&sim->rank_s[r], attention);
+			sim->rank_bytes[r] += length * sim->kv_token_bytes * (place->ranks - 1) / place->ranks;
 		}
 	}
-	double forward_s, backward_s, bytes = 0.0;
+	double bytes = 0.0;
+	for (int32_t r = 0; r < cp; r++)
+		bytes = fmax(bytes, sim->rank_bytes[r]);
+	*kv_bytes = bytes * cp / (cp - 1);
+	return 1;
+}
+
+/* The computation of ranks whose documents place_documents has placed. Returns the most tokens on a rank. */
+static double load_dynamic(const struct wlb_sim *sim, struct wlb_sim_load *load)
+{
+	int32_t cp = sim->options.plan.layout.cp;
+	double most_tokens = 0.0;
 	for (int32_t r = 0; r < cp; r++) {
 		double rank_tokens = (double)sim->rank_loads[r].tokens;
-		add_backward(sim, linear_s(sim, rank_tokens), sim->rank_s[r], &forward_s, &backward_s);
-		load->forward_s = fmax(load->forward_s, forward_s);
-		load->backward_s = fmax(load->backward_s, backward_s);
-		load->forward_mean_s += forward_s / cp;
-		load->backward_mean_s += backward_s / cp;
-		*most_tokens = fmax(*most_tokens, rank_tokens);
-		bytes = fmax(bytes, sim->rank_bytes[r]);
+		struct wlb_seconds products, rank = linear_s(sim, rank_tokens, &products);
+		add(&rank, sim->rank_s[r]);
+		load->compute.forward = fmax(load->compute.forward, rank.forward);
+		load->compute.backward = fmax(load->compute.backward, rank.backward);
+		add(&load->mean, (struct wlb_seconds){rank.forward / cp, rank.backward / cp});
+		most_tokens = fmax(most_tokens, rank_tokens);
 	}
-	*kv_bytes = cp > 1 ? bytes * cp / (cp - 1) : 0.0;
 	load->per_document = 1;
-	return 1;
+	return most_tokens;
+}
+
+static void load_sharded(struct wlb_sim *sim, size_t count, double tokens, double rank_tokens,
+                         struct wlb_sim_load *load)
+{
+	struct sharded attention = choose_sharding(sim, count, tokens);
+	struct wlb_seconds products, linear = linear_s(sim, rank_tokens, &products);
+	load->compute = load->mean = linear;
+	add(&load->compute, attention.slowest);
+	add(&load->mean, attention.mean);
+	load->per_document = attention.per_document;
+}
+
+/* FLOPs of a forward pass. Megatron-LM counts attention to later tokens too, which no kernel computes. */
+static void count_flops(const struct wlb_sim *sim, size_t count, struct wlb_sim_load *load)
+{
+	const struct wlb_model *m = &sim->model;
+	double layers = (double)m->num_hidden_layers, q = (double)(m->num_attention_heads * m->head_dim);
+	for (size_t i = 0; i < count; i++) {
+		double n = (double)sim->tokens[i];
+		load->tokens += sim->tokens[i];
+		load->flops += wlb_cost_document(m, sim->tokens[i]);
+		if (sim->options.cost.full_attention)
+			load->flops += layers * (4.0 * q * n * n - 2.0 * q * n * (n + 1.0));
+	}
+	load->flops += 2.0 * (double)load->tokens * (double)m->hidden_size * (double)m->vocab_size;
 }
 
 void wlb_sim_load(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load)
 {
 	int32_t cp = sim->options.plan.layout.cp;
 	*load = (struct wlb_sim_load){0};
-	for (size_t i = 0; i < count; i++) {
-		load->tokens += sim->tokens[i];
-		load->flops += wlb_cost_document(&sim->model, sim->tokens[i]);
-	}
+	count_flops(sim, count, load);
 	double tokens = (double)load->tokens, rank_tokens = ceil(tokens / cp), kv_bytes = tokens * sim->kv_token_bytes;
-	load->flops += 2.0 * tokens * (double)sim->model.hidden_size * (double)sim->model.vocab_size;
-	double most_tokens = 0.0;
-	if (sim->options.dynamic && cp > 1 && load_dynamic(sim, count, load, &kv_bytes, &most_tokens)) {
-		rank_tokens = most_tokens;
-	} else {
-		double slowest_s, mean_s, linear = linear_s(sim, rank_tokens);
-		choose_sharding(sim, count, tokens, &slowest_s, &mean_s, &load->per_document);
-		add_backward(sim, linear, slowest_s, &load->forward_s, &load->backward_s);
-		add_backward(sim, linear, mean_s, &load->forward_mean_s, &load->backward_mean_s);
+	if (sim->options.dynamic && cp > 1 && place_documents(sim, count, load->tokens, &kv_bytes))
+		rank_tokens = load_dynamic(sim, load);
+	else
+		load_sharded(sim, count, tokens, rank_tokens, load);
+	if (load->tokens == 0) /* all stages skip it */
+		return;
+	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL) {
+		load->again_s = load->compute.forward;
+		load->again_mean_s = load->mean.forward;
+	} else if (sim->options.plan.recompute == WLB_RECOMPUTE_SELECTIVE) {
+		load->again_s = load->again_mean_s = wlb_layer_selective_s(&sim->cost, rank_tokens);
 	}
-	double efficiency = wlb_curve_at(&sim->machine.gemm_curve, rank_tokens, sim->machine.gemm_efficiency);
-	load->head_forward_s = rank_tokens * sim->head_token_flops / (sim->machine.peak_flops * efficiency);
-	load->head_backward_s = 2.0 * load->head_forward_s;
-	add_communication(sim, load, rank_tokens, kv_bytes);
+	load->head = wlb_head_s(&sim->cost, rank_tokens);
+	load->embedding = wlb_embedding_s(&sim->cost, rank_tokens);
+	add_communication(sim, load, wlb_layer_products_s(&sim->cost, rank_tokens), rank_tokens, kv_bytes);
+}
+
+/* The share of a token in a layer of a micro-batch of one window, without attention: a document is one of many in a
+ * micro-batch, whose products are large. */
+void wlb_sim_set_token_s(struct wlb_sim *sim)
+{
+	int32_t cp = sim->options.plan.layout.cp;
+	double window = (double)sim->model.max_position_embeddings;
+	/* Dynamic context parallelism splits few documents. */
+	double kv_bytes = sim->options.dynamic ? 0.0 : window * sim->kv_token_bytes;
+	struct wlb_sim_load load = {0}, empty = {0};
+	struct wlb_seconds products, linear = linear_s(sim, ceil(window / cp), &products);
+	add_communication(sim, &load, products, ceil(window / cp), kv_bytes);
+	/* Latencies belong to the micro-batch and do not depend on its documents. */
+	add_communication(sim, &empty, products, 0.0, 0.0);
+	sim->token_s = (both(linear) + both(load.tp) + both(load.cp) - both(empty.tp) - both(empty.cp)) / window;
 }
 
 double wlb_sim_document_s(const void *context, int64_t document_tokens)
 {
 	const struct wlb_sim *sim = context;
 	int32_t cp = sim->options.plan.layout.cp;
-	double tokens = (double)document_tokens, rank_tokens = tokens / cp, forward_s, backward_s;
-	/* Dynamic context parallelism splits few documents: the others cost as much as whole documents on one rank. */
-	int dynamic = sim->options.dynamic;
-	double attention = dynamic ? attention_share_s(sim, tokens, 1) / cp : attention_share_s(sim, tokens, cp);
-	add_backward(sim, linear_s(sim, rank_tokens), attention, &forward_s, &backward_s);
-	/* Latencies belong to the micro-batch and do not depend on its documents. */
-	struct wlb_sim_load load = {0}, empty = {0};
-	add_communication(sim, &load, rank_tokens, dynamic ? 0.0 : tokens * sim->kv_token_bytes);
-	add_communication(sim, &empty, 0.0, 0.0);
-	return forward_s + backward_s + load.tp_forward_s + load.tp_backward_s + load.cp_forward_s +
-	       load.cp_backward_s -
-	       (empty.tp_forward_s + empty.tp_backward_s + empty.cp_forward_s + empty.cp_backward_s);
+	double tokens = (double)document_tokens;
+	/* Where few documents are split the others cost as much as whole documents on one rank. */
+	double attention = sim->options.dynamic ? both(attention_share_s(sim, tokens, 1)) / cp
+	                                        : both(attention_share_s(sim, tokens, cp));
+	return tokens * sim->token_s + attention;
 }

@@ -1,15 +1,8 @@
 /* The times of a pass, of its sends, and of the communication between replicas. */
-#include "libwlb/layout/plan.h"
-#include "libwlb/simulation/sim.h"
+#include "libwlb/cost/plan_sizes.h"
+#include "libwlb/simulation/sim_state.h"
 
 #include <math.h>
-
-enum {
-	WEIGHT_BYTES = 2,
-	GRADIENT_BYTES = 4,
-	/* Reads gradient, master weight and both moments, writes the three and the bfloat16 weight. */
-	OPTIMIZER_TRAFFIC_BYTES = 4 * 4 + 3 * 4 + 2,
-};
 
 static double gather_group_s(const struct wlb_sim *sim, double bytes)
 {
@@ -20,62 +13,131 @@ static double gather_group_s(const struct wlb_sim *sim, double bytes)
 double wlb_sim_reduce_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
-	double bytes = GRADIENT_BYTES * wlb_plan_chunk_parameters(plan, &sim->model, stage, chunk);
+	double bytes = sim->options.cost.gradient_bytes * wlb_plan_chunk_parameters(plan, &sim->model, stage, chunk);
 	/* An all-reduce gathers what it has scattered; with ZeRO each rank keeps its part. */
 	return gather_group_s(sim, bytes) * (plan->zero_stage == 0 ? 2.0 : 1.0);
 }
 
 double wlb_sim_gather_weights_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk)
 {
-	double bytes = WEIGHT_BYTES * wlb_plan_chunk_parameters(&sim->options.plan, &sim->model, stage, chunk);
+	double bytes = wlb_machine_element_bytes(&sim->machine) *
+	               wlb_plan_chunk_parameters(&sim->options.plan, &sim->model, stage, chunk);
 	return gather_group_s(sim, bytes);
 }
 
 double wlb_sim_optimizer_s(const struct wlb_sim *sim)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
-	double most = 0.0, shards = plan->zero_stage >= 1 ? (double)plan->layout.dp * plan->layout.cp : 1.0;
+	double most = 0.0, ranks = (double)plan->layout.dp * plan->layout.cp;
 	for (int32_t s = 0; s < plan->layout.pp; s++) {
 		double parameters = 0.0;
 		for (int32_t c = 0; c < plan->interleave; c++)
 			parameters += wlb_plan_chunk_parameters(plan, &sim->model, s, c);
 		most = fmax(most, parameters);
 	}
-	return most / shards * OPTIMIZER_TRAFFIC_BYTES / sim->machine.memory_bytes_per_s;
+	double updated = most / (plan->zero_stage >= 1 ? ranks : 1.0),
+	       held = most / (plan->zero_stage >= 2 ? ranks : 1.0);
+	return (updated * wlb_optimizer_update_bytes(&sim->cost) + held * wlb_optimizer_held_bytes(&sim->cost)) /
+	       sim->machine.memory_bytes_per_s;
 }
 
-double wlb_sim_recompute_s(const struct wlb_sim *sim, const struct wlb_sim_load *load, double slow)
+double wlb_sim_exposed_s(double communication_s, double computation_s, double pieces)
 {
-	if (sim->options.plan.recompute != WLB_RECOMPUTE_FULL)
+	return fmax(communication_s / pieces, communication_s - computation_s);
+}
+
+static void add_parts(struct wlb_sim_time *time, const struct wlb_sim_load *l, double layers, double again, int first,
+                      int last, double share)
+{
+	double ends_s = 0.0, ends_tp_s = 0.0;
+	if (first) {
+		ends_s += l->embedding.forward + l->embedding.backward;
+		ends_tp_s += l->embedding_tp.forward + l->embedding_tp.backward;
+	}
+	if (last) {
+		ends_s += l->head.forward + l->head.backward;
+		ends_tp_s += l->head_tp.forward + l->head_tp.backward;
+	}
+	double slowest_s = l->compute.forward + l->compute.backward, mean_s = l->mean.forward + l->mean.backward;
+	time->compute_s += share * (layers * mean_s + ends_s);
+	time->recompute_s += share * again * l->again_mean_s;
+	time->cp_imbalance_s += share * (layers * (slowest_s - mean_s) + again * (l->again_s - l->again_mean_s));
+	time->tp_s += share * (layers * (l->tp.forward + l->tp.backward) + again * l->tp_again_s + ends_tp_s);
+	time->cp_s += share * (layers * (l->cp.forward + l->cp.backward) + again * l->cp_again_s);
+}
+
+/* What computation loses beside hidden communication of a rank's `bytes`: the kernels of a collective occupy
+ * multiprocessors, as many as its share of node_link's speed takes. */
+static double lost_s(const struct wlb_sim *sim, double bytes)
+{
+	const struct wlb_machine *machine = &sim->machine;
+	if (machine->processors == 0)
 		return 0.0;
-	return slow * load->forward_s + load->tp_forward_s + load->cp_forward_s;
+	return bytes / machine->node_link.bytes_per_s * machine->collective_processors / machine->processors;
 }
 
-static double exposed(const struct wlb_sim *sim, double communication_s, double computation_s)
+/* Communication of communication_s over layers, hidden beside computation of computation_s where `overlap` is 1. */
+static double beside_s(const struct wlb_sim *sim, int overlap, double communication_s, double bytes,
+                       double computation_s, double layers)
 {
-	return sim->options.overlap_dp ? fmax(0.0, communication_s - computation_s) : communication_s;
+	if (!overlap)
+		return communication_s;
+	return wlb_sim_exposed_s(communication_s, computation_s, layers) + lost_s(sim, bytes);
 }
 
-double wlb_sim_time_passes(const struct wlb_sim *sim, const struct wlb_sim_load *load, int32_t stage, int32_t chunk,
-                           double slow, double *forward_s, double *backward_s)
+/* ZeRO-3 gathers the weights of each layer before it is used, forward and backward; ZeRO-2 and 3 reduce gradients in
+ * every micro-batch. PyTorch's FSDP copies what it has gathered into the parameters, and the gradients into one
+ * buffer. */
+static void add_zero(const struct wlb_sim *sim, int32_t stage, int32_t chunk, double layers, struct wlb_sim_chunk *took)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
-	double layers = (double)wlb_plan_layers(plan, &sim->model, stage, chunk);
-	*forward_s = layers * (slow * load->forward_s + load->tp_forward_s + load->cp_forward_s);
-	*backward_s = layers * (slow * load->backward_s + load->tp_backward_s + load->cp_backward_s +
-	                        wlb_sim_recompute_s(sim, load, slow));
-	if (stage == plan->layout.pp - 1 && chunk == plan->interleave - 1) {
-		*forward_s += slow * load->head_forward_s;
-		*backward_s += slow * load->head_backward_s;
+	const struct wlb_cost_options *cost = &sim->options.cost;
+	double parameters = wlb_plan_chunk_parameters(plan, &sim->model, stage, chunk);
+	double element = wlb_machine_element_bytes(&sim->machine), memory = sim->machine.memory_bytes_per_s;
+	double before_s = 0.0, after_s = 0.0, bytes = element * parameters;
+	if (plan->zero_stage == 3) {
+		double weights_s = wlb_sim_gather_weights_s(sim, stage, chunk), copy_s = 2.0 * bytes / memory;
+		before_s = copy_s + beside_s(sim, cost->overlap_parameters, weights_s, bytes, took->forward_s, layers);
+		after_s = copy_s + beside_s(sim, cost->overlap_parameters, weights_s, bytes, took->backward_s, layers);
 	}
-	if (plan->zero_stage < 2)
-		return 0.0;
-	double weights_s = plan->zero_stage == 3 ? wlb_sim_gather_weights_s(sim, stage, chunk) : 0.0;
-	double before_s = exposed(sim, weights_s, *forward_s);
-	double after_s = exposed(sim, weights_s + wlb_sim_reduce_s(sim, stage, chunk), *backward_s);
-	*forward_s += before_s;
-	*backward_s += after_s;
-	return before_s + after_s;
+	/* What gathering weights has left for the gradients to run beside. */
+	double left_s = fmax(0.0, took->backward_s -
+	                                  (plan->zero_stage == 3 ? wlb_sim_gather_weights_s(sim, stage, chunk) : 0.0));
+	after_s += (element + cost->gradient_bytes) * parameters / memory +
+	           beside_s(sim, cost->overlap_gradients, wlb_sim_reduce_s(sim, stage, chunk),
+	                    cost->gradient_bytes * parameters, left_s, layers);
+	took->forward_s += before_s;
+	took->backward_s += after_s;
+	took->zero_s = before_s + after_s;
+}
+
+struct wlb_sim_chunk wlb_sim_time_passes(const struct wlb_sim *sim, const struct wlb_sim_load *load, int32_t stage,
+                                         int32_t chunk, double slow, struct wlb_sim_time *time, double share)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	const struct wlb_sim_load *l = load;
+	double layers = (double)wlb_plan_layers(plan, &sim->model, stage, chunk);
+	double again = wlb_plan_layers_again(plan, &sim->model, stage, chunk);
+	int first = stage == 0 && chunk == 0;
+	int last = stage == plan->layout.pp - 1 && chunk == plan->interleave - 1;
+	struct wlb_sim_chunk took = {
+		.forward_s = layers * (slow * l->compute.forward + l->tp.forward + l->cp.forward),
+		.backward_s = layers * (slow * l->compute.backward + l->tp.backward + l->cp.backward) +
+	                      again * (slow * l->again_s + l->tp_again_s + l->cp_again_s),
+	};
+	if (first) {
+		took.forward_s += slow * l->embedding.forward + l->embedding_tp.forward;
+		took.backward_s += slow * l->embedding.backward + l->embedding_tp.backward;
+	}
+	if (last) {
+		took.forward_s += slow * l->head.forward + l->head_tp.forward;
+		took.backward_s += slow * l->head.backward + l->head_tp.backward;
+	}
+	if (time != NULL)
+		add_parts(time, l, layers, again, first, last, share);
+	if (plan->zero_stage >= 2)
+		add_zero(sim, stage, chunk, fmax(layers, 1.0), &took);
+	return took;
 }
 
 double wlb_sim_send_s(const struct wlb_sim *sim, int32_t replica, int32_t stage, double bytes)
@@ -85,10 +147,7 @@ double wlb_sim_send_s(const struct wlb_sim *sim, int32_t replica, int32_t stage,
 	int from = (base + stage * group) / gpus, to = (base + (stage + 1) % l->pp * group) / gpus;
 	if (from == to)
 		return sim->machine.node_link.latency_s + bytes / sim->machine.node_link.bytes_per_s;
-	const struct wlb_link *link = &sim->machine.network_link;
 	int leaves = sim->options.leaf != NULL && sim->options.leaf[from] != sim->options.leaf[to];
-	if (!leaves)
-		return link->latency_s + bytes / link->bytes_per_s;
-	return link->latency_s + sim->machine.switch_latency_s +
-	       bytes / (link->bytes_per_s * sim->machine.switch_taper);
+	const struct wlb_link link = wlb_machine_network(&sim->machine, leaves);
+	return link.latency_s + bytes / link.bytes_per_s;
 }

@@ -1,7 +1,7 @@
 /* One training step: the pipelines of all replicas, then the communication between them. */
 #include "libwlb/capacity.h"
-#include "libwlb/layout/plan.h"
-#include "libwlb/simulation/sim.h"
+#include "libwlb/cost/plan_sizes.h"
+#include "libwlb/simulation/sim_state.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -55,7 +55,7 @@ static const struct wlb_sim_load *load_of(const struct wlb_sim *sim, int32_t rep
 	const struct wlb_sim_load *load = &sim->loads[(size_t)j * sim->replicas + replica];
 	for (int32_t r = 0; plan->zero_stage >= 2 && r < sim->replicas; r++) {
 		const struct wlb_sim_load *other = &sim->loads[(size_t)j * sim->replicas + r];
-		if (other->forward_s + other->backward_s > load->forward_s + load->backward_s)
+		if (other->compute.forward + other->compute.backward > load->compute.forward + load->compute.backward)
 			load = other;
 	}
 	return load;
@@ -73,7 +73,9 @@ static void fill_pipeline(struct wlb_sim *sim, int32_t replica, int with_slowdow
 			p->send_s[(size_t)s * m + j] = pp > 1 ? wlb_sim_send_s(sim, replica, s, load->send_bytes) : 0.0;
 			for (int32_t c = 0; c < plan->interleave; c++) {
 				size_t at = ((size_t)c * pp + s) * m + j;
-				wlb_sim_time_passes(sim, load, s, c, slow, &p->forward_s[at], &p->backward_s[at]);
+				struct wlb_sim_chunk took = wlb_sim_time_passes(sim, load, s, c, slow, NULL, 0.0);
+				p->forward_s[at] = took.forward_s;
+				p->backward_s[at] = took.backward_s;
 			}
 		}
 	}
@@ -86,13 +88,13 @@ static double reduced_s(const struct wlb_sim *sim, double pipelines_end_s)
 	const struct wlb_plan *plan = &sim->options.plan;
 	double all_s = pipelines_end_s;
 	for (int32_t s = 0; s < plan->layout.pp; s++) {
-		double at_s = sim->options.overlap_dp ? 0.0 : pipelines_end_s;
+		double at_s = sim->options.cost.overlap_gradients ? 0.0 : pipelines_end_s;
 		for (int32_t c = plan->interleave - 1; c >= 0 && plan->zero_stage < 2; c--) {
 			double takes_s = wlb_sim_reduce_s(sim, s, c);
 			double layers = (double)wlb_plan_layers(plan, &sim->model, s, c);
 			size_t q = (size_t)c * plan->layout.pp + s;
 			at_s = fmax(at_s, sim->chunk_start_s[q]) + takes_s;
-			at_s = fmax(at_s, sim->chunk_end_s[q] + takes_s / layers);
+			at_s = fmax(at_s, sim->chunk_end_s[q] + takes_s / fmax(layers, 1.0));
 		}
 		all_s = fmax(all_s, at_s);
 	}
@@ -152,36 +154,36 @@ static double run_equal(struct wlb_sim *sim, double forward_s, double backward_s
 
 /* Sums over the micro-batches of a mean replica, all stages. */
 struct sums {
-	double forward_s, backward_s; /* all that the passes take */
+	double forward_s, backward_s; /* all that the passes take, without zero_s */
+	double zero_s;                /* what a mean GPU waits for the communication of ZeRO-2 and 3 */
 	double send_s;                /* mean over micro-batches and boundaries */
 };
+
+/* Adds the passes of one micro-batch, and their parts for a mean GPU. */
+static void add_passes(const struct wlb_sim *sim, const struct wlb_sim_load *load, struct wlb_sim_time *time,
+                       struct sums *sums)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	double replicas = (double)sim->replicas;
+	for (int32_t s = 0; s < plan->layout.pp; s++)
+		for (int32_t c = 0; c < plan->interleave; c++) {
+			/* pp x replicas GPUs share this work, of one tp and cp place. */
+			struct wlb_sim_chunk took =
+				wlb_sim_time_passes(sim, load, s, c, 1.0, time, 1.0 / (replicas * plan->layout.pp));
+			sums->forward_s += took.forward_s / replicas;
+			sums->backward_s += (took.backward_s - took.zero_s) / replicas; /* all of zero_s, for the sum */
+			sums->zero_s += took.zero_s / (replicas * plan->layout.pp);
+		}
+}
 
 static struct sums sum_loads(struct wlb_sim *sim, struct wlb_sim_time *time, struct wlb_sim_result *result)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
 	struct sums sums = {0};
-	double layers = (double)sim->model.num_hidden_layers, replicas = (double)sim->replicas;
-	double gpus = replicas * plan->layout.pp; /* that share this work, of one tp and cp place */
 	int32_t count = plan->micro_batches * sim->replicas;
 	for (int32_t i = 0; i < count; i++) {
 		const struct wlb_sim_load *load = &sim->loads[i];
-		double head_s = load->head_forward_s + load->head_backward_s;
-		double again = plan->recompute == WLB_RECOMPUTE_FULL ? 1.0 : 0.0;
-		time->compute_s += (layers * (load->forward_mean_s + load->backward_mean_s) + head_s) / gpus;
-		time->recompute_s += again * layers * load->forward_mean_s / gpus;
-		time->cp_imbalance_s += layers *
-		                        ((1.0 + again) * (load->forward_s - load->forward_mean_s) + load->backward_s -
-		                         load->backward_mean_s) /
-		                        gpus;
-		time->tp_s += layers * ((1.0 + again) * load->tp_forward_s + load->tp_backward_s) / gpus;
-		time->cp_s += layers * ((1.0 + again) * load->cp_forward_s + load->cp_backward_s) / gpus;
-		sums.forward_s +=
-			(layers * (load->forward_s + load->tp_forward_s + load->cp_forward_s) + load->head_forward_s) /
-			replicas;
-		sums.backward_s += (layers * (load->backward_s + load->tp_backward_s + load->cp_backward_s +
-		                              wlb_sim_recompute_s(sim, load, 1.0)) +
-		                    load->head_backward_s) /
-		                   replicas;
+		add_passes(sim, load, time, &sums);
 		for (int32_t s = 0; plan->layout.pp > 1 && s < plan->layout.pp; s++)
 			sums.send_s += wlb_sim_send_s(sim, 0, s, load->send_bytes) / plan->layout.pp / count;
 		result->tokens += load->tokens;
@@ -191,8 +193,8 @@ static struct sums sum_loads(struct wlb_sim *sim, struct wlb_sim_time *time, str
 	return sums;
 }
 
-/* Seconds to gather the weights that the optimizer has changed: the stage that takes longest. ZeRO-3 gathers them when
- * they are used. */
+/* Seconds to gather the weights that the optimizer has changed, beside the first micro-batch's forward passes where
+ * they overlap: the stage that waits longest. ZeRO-3 gathers them when they are used. */
 static double gather_s(const struct wlb_sim *sim)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
@@ -200,22 +202,28 @@ static double gather_s(const struct wlb_sim *sim)
 	if (plan->zero_stage == 0 || plan->zero_stage == 3)
 		return 0.0;
 	for (int32_t s = 0; s < plan->layout.pp; s++) {
-		double stage_s = 0.0;
-		for (int32_t c = 0; c < plan->interleave; c++)
-			stage_s += wlb_sim_gather_weights_s(sim, s, c);
-		most_s = fmax(most_s, stage_s);
+		double weights_s = 0.0, forward_s = 0.0, layers = 0.0;
+		for (int32_t c = 0; c < plan->interleave; c++) {
+			weights_s += wlb_sim_gather_weights_s(sim, s, c);
+			forward_s += wlb_sim_time_passes(sim, &sim->loads[0], s, c, 1.0, NULL, 0.0).forward_s;
+			layers += (double)wlb_plan_layers(plan, &sim->model, s, c);
+		}
+		if (sim->options.cost.overlap_parameters)
+			weights_s = wlb_sim_exposed_s(weights_s, forward_s, fmax(layers, 1.0));
+		most_s = fmax(most_s, weights_s);
 	}
 	return most_s;
 }
 
-/* Seconds that the passes of a mean GPU wait for ZeRO-2 and 3, which have one stage. */
-static double zero_s(const struct wlb_sim *sim)
+/* Divides what a mean GPU is idle in the pipelines, `idle_s`, among its causes. A pipeline of equal passes would be
+ * idle for equal_s, and for sending_s more where it waits for what is sent. The passes may be idle for less: the first
+ * or last stage has more work than the mean one, and fills the time in which the others begin and end. */
+static void divide_idle(struct wlb_sim_time *time, double idle_s, double equal_s, double sending_s)
 {
-	const struct wlb_plan *plan = &sim->options.plan;
-	double sum_s = 0.0, forward_s, backward_s;
-	for (int32_t i = 0; plan->zero_stage >= 2 && i < plan->micro_batches * sim->replicas; i++)
-		sum_s += wlb_sim_time_passes(sim, &sim->loads[i], 0, 0, 1.0, &forward_s, &backward_s);
-	return sum_s / sim->replicas;
+	idle_s = fmax(0.0, idle_s);
+	time->bubble_s = fmin(fmax(0.0, equal_s), idle_s);
+	time->pp_s = fmin(fmax(0.0, sending_s), idle_s - time->bubble_s);
+	time->imbalance_s = idle_s - time->bubble_s - time->pp_s;
 }
 
 int wlb_sim_step(struct wlb_sim *sim, const struct wlb_step *step, struct wlb_sim_result *result,
@@ -229,15 +237,14 @@ int wlb_sim_step(struct wlb_sim *sim, const struct wlb_step *step, struct wlb_si
 	struct sums sums = sum_loads(sim, time, result);
 	double busy_s = time->compute_s + time->recompute_s + time->cp_imbalance_s + time->tp_s + time->cp_s;
 	double equal_s = run_equal(sim, sums.forward_s, sums.backward_s, 0.0);
-	time->pp_s = run_equal(sim, sums.forward_s, sums.backward_s, sums.send_s) - equal_s;
-	time->bubble_s = equal_s - busy_s;
+	double sending_s = run_equal(sim, sums.forward_s, sums.backward_s, sums.send_s) - equal_s;
 	struct run even = run_replicas(sim, 0), run = even;
 	if (sim->options.slowdown != NULL)
 		run = run_replicas(sim, 1);
-	double weights_s = gather_s(sim), waits_s = zero_s(sim);
+	divide_idle(time, even.pipelines_end_s - sums.zero_s - busy_s, equal_s - busy_s, sending_s);
+	double weights_s = gather_s(sim);
 	time->optimizer_s = wlb_sim_optimizer_s(sim);
-	time->imbalance_s = even.pipelines_end_s - waits_s - busy_s - time->bubble_s - time->pp_s;
-	time->dp_s = even.reduced_s - even.pipelines_end_s + waits_s + weights_s;
+	time->dp_s = even.reduced_s - even.pipelines_end_s + sums.zero_s + weights_s;
 	time->straggler_s = run.reduced_s - even.reduced_s;
 	time->step_s = run.reduced_s + weights_s + time->optimizer_s;
 	double scale = (double)l->dp / sim->replicas;

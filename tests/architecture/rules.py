@@ -102,7 +102,25 @@ def find_circles(graph):
 
 
 def check_circles(tree, symbol_uses):
-    graph = unit_graph(tree, symbol_uses)
+    """Units do not need each other."""
+    return _describe_circles(unit_graph(tree, symbol_uses))
+
+
+def folder_graph(tree):
+    """folder -> {folder that its files include: why}."""
+    graph = {}
+    for path, included in tree.includes():
+        if included in tree.files and folder_of(path) != folder_of(included):
+            graph.setdefault(folder_of(path), {}).setdefault(folder_of(included), f"{path} includes {included}")
+    return graph
+
+
+def check_folder_circles(tree):
+    """Folders do not include each other, directly or through others."""
+    return _describe_circles(folder_graph(tree))
+
+
+def _describe_circles(graph):
     findings = []
     for circle in find_circles(graph):
         reasons = [graph[unit][other] for unit in circle for other in sorted(graph[unit]) if other in circle]

@@ -147,6 +147,13 @@ class Circles(unittest.TestCase):
         found = rules.check_circles(tree(high__b___c=include("high/a.h")), [("high/a", "high/b", "help")])
         self.assertEqual(found, ["circle of high/a, high/b:\n    high/a uses help of high/b\n    high/b.c includes high/a.h"])
 
+    def test_of_folders_whose_units_have_none(self):
+        self.assertEqual(rules.check_folder_circles(tree()), [])
+        sources = tree(low__other___c=include("high/b.h"))
+        self.assertEqual(rules.check_circles(sources, []), [])
+        self.assertEqual(rules.check_folder_circles(sources),
+                         ["circle of high, low:\n    high/a.c includes low/private.h\n    low/other.c includes high/b.h"])
+
 
 class Symbols(unittest.TestCase):
     def test_a_name_that_two_units_define_is_nobodys(self):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tree keeps docs/architecture.md: folders and includes, no circles, guards, no repeated blocks.
+"""The tree keeps docs/architecture.md: folders and includes, no circles of units or folders, guards, no repeated blocks.
 
 WLB_BUILD_DIR is a build of this tree, whose object files say who calls whom; without it circles are those of includes.
 """
@@ -45,6 +45,9 @@ class Tree(unittest.TestCase):
             uses = symbols.symbol_uses(symbols.read_objects(ROOT, BUILD, self.tree.files))
             self.assertTrue(uses, f"{BUILD}: has no object file of this tree; build it first")
         self.expect_none(rules.check_circles(self.tree, uses))
+
+    def test_no_folders_include_each_other(self):
+        self.expect_none(rules.check_folder_circles(self.tree))
 
     def test_functions_that_the_page_names_are_in_their_files(self):
         rows = re.findall(r"^\| `([\w/]+\.c)` \| `(\w+)` \|", self.page, re.MULTILINE)

@@ -73,8 +73,8 @@ class Host(DoctorTest):
         wlb = self.cluster.run("which", "wlb").stdout.strip()
         found = self.findings(program=wlb, env={"PATH": "/nowhere"})
         self.check(found, "slurm", "ok")  # libslurm needs no command
-        self.check(found, "version", "FAIL", "sinfo cannot be run", "mend PATH")
-        self.check(found, "plugin", "FAIL", "srun cannot be run", "mend PATH")
+        self.check(found, "version", "FAIL", "sinfo cannot be run", "correct PATH")
+        self.check(found, "plugin", "FAIL", "srun cannot be run", "correct PATH")
         self.check(found, "pmix", "FAIL", remedy="mpi_pmix")
         self.check(found, "fence", "warn", "cannot be read")
         self.check(found, "worker", "ok")  # beside wlb

@@ -58,9 +58,10 @@ class Lifecycle(ClusterTest):
         job = self.cluster.sbatch("srun sh -c 'env -i sleep 1004'", nodes=2)
         wait_for("the job's tasks", lambda: len(self.tasks("sleep 1004")) == 2, 10)
         self.cluster.verb("freeze-node", "2")
+        wait_for("slurmd-n2 to stop", lambda: self.is_stopped(self.daemon("slurmd-n2")), 20)
+        wait_for("a task to stop", lambda: any(map(self.is_stopped, self.tasks("sleep 1004"))), 20)
         frozen = [pid for pid in self.tasks("sleep 1004") if self.is_stopped(pid)]
         self.assertEqual(len(frozen), 1)
-        self.assertTrue(self.is_stopped(self.daemon("slurmd-n2")))
         self.cluster.verb("thaw-node", "2")
         self.assertFalse(self.is_stopped(frozen[0]) or self.is_stopped(self.daemon("slurmd-n2")))
         self.cluster.verb("freeze-node", "2")
@@ -75,7 +76,7 @@ class Lifecycle(ClusterTest):
             with self.subTest(service):
                 pid = self.daemon(service)
                 self.cluster.verb("freeze-service", service)
-                self.assertTrue(self.is_stopped(pid))
+                wait_for(f"{service} to stop", lambda pid=pid: self.is_stopped(pid), 20)
                 self.cluster.verb("thaw-service", service)
                 self.assertFalse(self.is_stopped(pid))
                 self.cluster.verb("kill-service", service)

@@ -182,7 +182,7 @@ class Faults(RunTest):
         self.cluster.verb("kill-wlbd")
         job = self.submit(f"wlb run -- sh -c '{LINE}; while ! [ -e go ]; do sleep 0.2; done'", nodes=2)
         self.wait_output(job, f"task {job} 1 3")
-        self.assertEqual(self.cluster.output(job).count("going on without the coordinator"), 1)
+        self.assertEqual(self.cluster.output(job).count("continuing without the coordinator"), 1)
         self.cluster.verb("start-wlbd")
         (self.cluster.work / "go").touch()
         self.assertEqual(self.cluster.wait_job(job, 60), "COMPLETED", self.cluster.output(job))

@@ -207,6 +207,13 @@ class Owners(TrustTest):
         self.assertEqual(self.announce(job, NOBODY)[0], 200)
         self.assertEqual(self.rows(job), [("1", "f", "failed"), ("65534", "t", "starting")])
 
+
+class ForgottenJob(TrustTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.restart_wlbd("job_poll_ms = 3600000\n")  # a poll of the jobs would end both runs
+
     def test_a_job_that_slurm_has_forgotten(self):
         """As after MinJobAge: whoever asks has a run of his own."""
         for uid in (DAEMON, NOBODY):

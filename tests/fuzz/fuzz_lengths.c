@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/wlb/calculators/lengths_file.h"
-#include "coordinator/wlb/calculators/lengths_index.h"
+#include "planner/lengths_file.h"
+#include "planner/lengths_index.h"
 #include "tests/fuzz/scratch.h"
 
 static void check(int rc, struct wlb_length_list *list, const struct wlb_error *error)

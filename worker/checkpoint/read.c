@@ -34,7 +34,7 @@ static int check_packer(const char *folder, int64_t bytes, struct wlb_error *err
 }
 
 /* Manifest and sizes of the files, without reading the tensors. */
-static int check_whole(const char *path, struct wlb_error *error)
+static int check_complete(const char *path, struct wlb_error *error)
 {
 	struct wlb_checkpoint_facts facts;
 	struct wlb_weights weights = {0};
@@ -58,7 +58,7 @@ int wlb_checkpoint_newest(const char *dir, char path[4096], struct wlb_error *er
 		struct wlb_error why;
 		if (wlb_folder_path(dir, steps[i], WLB_FOLDER_FINAL, path, error) < 0)
 			found = -1;
-		else if (check_whole(path, &why) == 0)
+		else if (check_complete(path, &why) == 0)
 			found = 1;
 		else
 			fprintf(stderr, "wlb: checkpoint %s is passed over: %s\n", path, why.message);

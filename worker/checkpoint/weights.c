@@ -146,7 +146,7 @@ int wlb_weights_check_sizes(const struct wlb_weights *w, struct wlb_error *error
 }
 
 /* Index of the tensor's first block, or block_count. */
-static int find(const struct wlb_weights *w, const char *name)
+static int find_first(const struct wlb_weights *w, const char *name)
 {
 	int low = 0, high = w->block_count;
 	while (low < high) {
@@ -177,7 +177,7 @@ static const struct wlb_stored_tensor *find_stored(const struct wlb_weights_file
 }
 
 /* What [a, a + a_count) and [b, b + b_count) have in common: its length, 0 when nothing, and *first. */
-static int64_t common(int64_t a, int64_t a_count, int64_t b, int64_t b_count, int64_t *first)
+static int64_t overlap(int64_t a, int64_t a_count, int64_t b, int64_t b_count, int64_t *first)
 {
 	int64_t end = a + a_count < b + b_count ? a + a_count : b + b_count;
 	*first = a > b ? a : b;
@@ -185,14 +185,14 @@ static int64_t common(int64_t a, int64_t a_count, int64_t b, int64_t b_count, in
 }
 
 /* Copies what the block and the part have in common. */
-static int read_common(struct wlb_weights *w, const struct wlb_stored_block *stored, const struct wlb_tensor_part *part,
-                       struct wlb_error *error)
+static int read_overlap(struct wlb_weights *w, const struct wlb_stored_block *stored,
+                        const struct wlb_tensor_part *part, struct wlb_error *error)
 {
 	const struct wlb_tensor_block *from = &stored->block, *to = &part->block;
 	struct wlb_weights_file *file = &w->files[stored->file];
 	int64_t row, col;
-	int64_t rows = common(from->row_start, from->rows, to->row_start, to->rows, &row);
-	int64_t cols = common(from->col_start, from->cols, to->col_start, to->cols, &col);
+	int64_t rows = overlap(from->row_start, from->rows, to->row_start, to->rows, &row);
+	int64_t cols = overlap(from->col_start, from->cols, to->col_start, to->cols, &col);
 	if (rows == 0 || cols == 0)
 		return 0;
 	if (open_file(file, error) == NULL)
@@ -210,7 +210,7 @@ int wlb_weights_read(struct wlb_weights *w, const struct wlb_tensor_part *part, 
 {
 	if (wlb_tensor_part_check(part, error) < 0)
 		return -1;
-	int at = find(w, part->name);
+	int at = find_first(w, part->name);
 	if (at == w->block_count)
 		return wlb_fail(error, "tensor %.200s is missing", part->name);
 	const struct wlb_stored_block *b = &w->blocks[at];
@@ -219,7 +219,7 @@ int wlb_weights_read(struct wlb_weights *w, const struct wlb_tensor_part *part, 
 		                (long long)b->block.global_rows, (long long)b->block.global_cols,
 		                (long long)part->block.global_rows, (long long)part->block.global_cols);
 	for (; b != NULL; b = next_block(w, at++))
-		if (read_common(w, b, part, error) < 0)
+		if (read_overlap(w, b, part, error) < 0)
 			return -1;
 	return 0;
 }

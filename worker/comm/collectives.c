@@ -24,7 +24,7 @@ int wlb_comm_all_reduce(struct wlb_comm *comm, void *buffer, size_t count, enum 
 		return 0;
 	size_t bytes = wlb_comm_bytes(comm, count);
 	void *host = NULL;
-	int rc = wlb_comm_settle(comm, error);
+	int rc = wlb_comm_finish_device(comm, error);
 	enter(comm, WLB_COMM_ALL_REDUCE, bytes);
 	if (rc == 0)
 		rc = wlb_stage(comm->device, &comm->in, buffer, bytes, 1, &host, error);
@@ -48,10 +48,10 @@ int wlb_comm_all_reduce_double(struct wlb_comm *comm, double *buffer_host, size_
 int wlb_comm_reduce_scatter(struct wlb_comm *comm, void *out, const void *in, size_t count, struct wlb_error *error)
 {
 	if (comm->size == 1)
-		return wlb_comm_keep(comm, out, in, count);
+		return wlb_comm_copy_alone(comm, out, in, count);
 	size_t bytes = wlb_comm_bytes(comm, count), all = bytes * (size_t)comm->size;
 	void *in_host = NULL, *out_host = NULL;
-	int rc = wlb_comm_settle(comm, error);
+	int rc = wlb_comm_finish_device(comm, error);
 	enter(comm, WLB_COMM_REDUCE_SCATTER, all);
 	if (rc == 0)
 		rc = wlb_stage(comm->device, &comm->in, in, all, 1, &in_host, error);
@@ -67,10 +67,10 @@ int wlb_comm_reduce_scatter(struct wlb_comm *comm, void *out, const void *in, si
 int wlb_comm_all_gather(struct wlb_comm *comm, void *out, const void *in, size_t count, struct wlb_error *error)
 {
 	if (comm->size == 1)
-		return wlb_comm_keep(comm, out, in, count);
+		return wlb_comm_copy_alone(comm, out, in, count);
 	size_t bytes = wlb_comm_bytes(comm, count), all = bytes * (size_t)comm->size, own = bytes * (size_t)comm->rank;
 	void *host = NULL;
-	int rc = wlb_comm_settle(comm, error);
+	int rc = wlb_comm_finish_device(comm, error);
 	enter(comm, WLB_COMM_ALL_GATHER, bytes);
 	if (rc == 0)
 		rc = wlb_stage(comm->device, &comm->out, out, all, 0, &host, error);
@@ -91,7 +91,7 @@ int wlb_comm_recv(struct wlb_comm *comm, void *buffer, size_t count, int from, s
 		return fail_alone(comm, WLB_COMM_RECV, from, "receive from", error);
 	size_t bytes = wlb_comm_bytes(comm, count);
 	void *host = NULL;
-	int rc = wlb_comm_settle(comm, error);
+	int rc = wlb_comm_finish_device(comm, error);
 	enter(comm, WLB_COMM_RECV, bytes);
 	if (rc == 0)
 		rc = wlb_stage(comm->device, &comm->out, buffer, bytes, 0, &host, error);

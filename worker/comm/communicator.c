@@ -26,7 +26,7 @@ struct wlb_comm_trace *wlb_comm_get_trace(const struct wlb_comm *comm)
 
 double wlb_comm_seconds(const struct wlb_comm *comm)
 {
-	return comm->held_up.now_s;
+	return comm->blocked_total.now_s;
 }
 
 double wlb_comm_receive_s(const struct wlb_comm *comm)
@@ -36,7 +36,7 @@ double wlb_comm_receive_s(const struct wlb_comm *comm)
 
 double wlb_comm_busy_s(const struct wlb_comm *comm)
 {
-	return comm->held_up.busy_s;
+	return comm->blocked_total.busy_s;
 }
 
 struct wlb_comm_clock wlb_comm_clock(const struct wlb_comm *comm)
@@ -44,11 +44,11 @@ struct wlb_comm_clock wlb_comm_clock(const struct wlb_comm *comm)
 	return (struct wlb_comm_clock){.now_s = wlb_now_s(), .busy_s = comm->device->ops->busy_s(comm->device)};
 }
 
-double wlb_comm_count(struct wlb_comm *comm, const struct wlb_comm_clock *since)
+double wlb_comm_add_blocked(struct wlb_comm *comm, const struct wlb_comm_clock *since)
 {
 	struct wlb_comm_clock now = wlb_comm_clock(comm);
-	comm->held_up.now_s += now.now_s - since->now_s;
-	comm->held_up.busy_s += now.busy_s - since->busy_s;
+	comm->blocked_total.now_s += now.now_s - since->now_s;
+	comm->blocked_total.busy_s += now.busy_s - since->busy_s;
 	return now.now_s;
 }
 
@@ -71,7 +71,7 @@ void wlb_comm_enter(struct wlb_comm *comm, const struct wlb_comm_event *call)
 
 int wlb_comm_leave(struct wlb_comm *comm, int rc, struct wlb_error *error)
 {
-	double left_s = wlb_comm_count(comm, &comm->blocked);
+	double left_s = wlb_comm_add_blocked(comm, &comm->blocked);
 	if (comm->call.kind == WLB_COMM_RECV)
 		comm->received_s += left_s - comm->blocked.now_s;
 	wlb_comm_trace_leave(comm->trace, left_s);
@@ -89,12 +89,12 @@ size_t wlb_comm_bytes(const struct wlb_comm *comm, size_t count)
 	return count * wlb_dtype_bytes(comm->device->dtype);
 }
 
-int wlb_comm_settle(struct wlb_comm *comm, struct wlb_error *error)
+int wlb_comm_finish_device(struct wlb_comm *comm, struct wlb_error *error)
 {
 	return comm->device->ops->synchronize(comm->device, error);
 }
 
-int wlb_comm_keep(struct wlb_comm *comm, void *out, const void *in, size_t count)
+int wlb_comm_copy_alone(struct wlb_comm *comm, void *out, const void *in, size_t count)
 {
 	if (out != in)
 		comm->device->ops->copy(comm->device, out, in, wlb_comm_bytes(comm, count));

@@ -23,11 +23,11 @@ struct wlb_comm {
 	int size;
 	uint64_t seq;
 	char name[16];
-	struct wlb_comm_clock held_up; /* total of all calls so far */
-	double received_s;             /* the part of it in receives */
-	struct wlb_comm_clock blocked; /* when the call in progress began to block the caller */
-	struct wlb_comm_event call;    /* the call in progress, or the last one */
-	struct wlb_staging in, out;    /* of blocking calls */
+	struct wlb_comm_clock blocked_total; /* total of all calls so far */
+	double received_s;                   /* the part of it in receives */
+	struct wlb_comm_clock blocked;       /* when the call in progress began to block the caller */
+	struct wlb_comm_event call;          /* the call in progress, or the last one */
+	struct wlb_staging in, out;          /* of blocking calls */
 	struct wlb_comm_request *idle, *started;
 };
 
@@ -39,17 +39,17 @@ void wlb_comm_enter(struct wlb_comm *comm, const struct wlb_comm_event *call);
 int wlb_comm_leave(struct wlb_comm *comm, int rc, struct wlb_error *error);
 int wlb_comm_fail(const struct wlb_comm *comm, const struct wlb_comm_event *call, struct wlb_error *error);
 
-/* wlb_comm_clock returns the clocks. wlb_comm_count adds the time from `since` until now to held_up and returns the
- * time now. */
+/* wlb_comm_clock returns the clocks. wlb_comm_add_blocked adds the time from `since` until now to blocked_total and
+ * returns the time now. */
 struct wlb_comm_clock wlb_comm_clock(const struct wlb_comm *comm);
-double wlb_comm_count(struct wlb_comm *comm, const struct wlb_comm_clock *since);
+double wlb_comm_add_blocked(struct wlb_comm *comm, const struct wlb_comm_clock *since);
 
 size_t wlb_comm_bytes(const struct wlb_comm *comm, size_t count);
 /* Waits until the operations queued on the device are done, so that another rank can read a buffer. */
-int wlb_comm_settle(struct wlb_comm *comm, struct wlb_error *error);
+int wlb_comm_finish_device(struct wlb_comm *comm, struct wlb_error *error);
 /* The calls of a communicator of one rank: a reduce_scatter or all_gather copies; a send ("send to") or recv is an
  * error. */
-int wlb_comm_keep(struct wlb_comm *comm, void *out, const void *in, size_t count);
+int wlb_comm_copy_alone(struct wlb_comm *comm, void *out, const void *in, size_t count);
 int wlb_comm_refuse_alone(int rank, const char *what, struct wlb_error *error);
 
 #endif

@@ -5,7 +5,7 @@
 #include "worker/comm/communicator.h"
 #include "worker/comm/staging.h"
 
-enum state { FAILED = -1, UNDER_WAY, DONE };
+enum state { FAILED = -1, IN_PROGRESS, DONE };
 
 struct wlb_comm_request {
 	struct wlb_comm *comm;
@@ -67,7 +67,7 @@ static struct wlb_comm_request *take(struct wlb_comm *comm, enum wlb_comm_kind k
 	request->call = call;
 	request->call.entered_s = began.now_s;
 	request->began = began;
-	request->state = UNDER_WAY;
+	request->state = IN_PROGRESS;
 	request->out_bytes = 0;
 	return request;
 }
@@ -80,7 +80,7 @@ static struct wlb_comm_request *started(struct wlb_comm_request *request, int rc
 	request->next = *list;
 	*list = request;
 	if (comm->size > 1)
-		wlb_comm_count(comm, &request->began);
+		wlb_comm_add_blocked(comm, &request->began);
 	if (rc == 0)
 		return request;
 	wlb_comm_fail(comm, &request->call, error);
@@ -91,7 +91,7 @@ struct wlb_comm_request *wlb_comm_send_start(struct wlb_comm *comm, const void *
                                              struct wlb_error *error)
 {
 	size_t bytes = wlb_comm_bytes(comm, count);
-	int rc = wlb_comm_settle(comm, error);
+	int rc = wlb_comm_finish_device(comm, error);
 	struct wlb_comm_request *request = take(comm, WLB_COMM_SEND, bytes, error);
 	if (request == NULL)
 		return NULL;
@@ -109,12 +109,12 @@ struct wlb_comm_request *wlb_comm_reduce_scatter_start(struct wlb_comm *comm, vo
                                                        struct wlb_error *error)
 {
 	size_t bytes = wlb_comm_bytes(comm, count), all = bytes * (size_t)comm->size;
-	int rc = comm->size == 1 ? 0 : wlb_comm_settle(comm, error);
+	int rc = comm->size == 1 ? 0 : wlb_comm_finish_device(comm, error);
 	struct wlb_comm_request *request = take(comm, WLB_COMM_REDUCE_SCATTER, all, error);
 	if (request == NULL)
 		return NULL;
 	if (comm->size == 1)
-		return started(request, wlb_comm_keep(comm, out, in, count), error);
+		return started(request, wlb_comm_copy_alone(comm, out, in, count), error);
 	void *in_host = NULL, *out_host = NULL;
 	if (rc == 0)
 		rc = wlb_stage(comm->device, &request->in, in, all, 1, &in_host, error);
@@ -129,7 +129,7 @@ struct wlb_comm_request *wlb_comm_reduce_scatter_start(struct wlb_comm *comm, vo
 	return started(request, rc, error);
 }
 
-static void forget(struct wlb_comm_request *request)
+static void remove_started(struct wlb_comm_request *request)
 {
 	struct wlb_comm *comm = request->comm;
 	struct wlb_comm_request **link = &comm->started;
@@ -145,14 +145,14 @@ int wlb_comm_wait(struct wlb_comm_request *request, struct wlb_error *error)
 	if (request == NULL)
 		return 0;
 	struct wlb_comm *comm = request->comm;
-	forget(request);
+	remove_started(request);
 	if (comm->size == 1)
 		return 0;
 	wlb_comm_enter(comm, &request->call);
 	int rc = 0;
 	if (request->state == FAILED)
 		rc = wlb_fail(error, "%s", request->error.message);
-	else if (request->state == UNDER_WAY)
+	else if (request->state == IN_PROGRESS)
 		rc = comm->transport->wait(request->handle, error);
 	if (rc == 0 && request->out_bytes > 0)
 		wlb_unstage(comm->device, request->out_host, request->out_device, request->out_bytes);
@@ -165,9 +165,9 @@ void wlb_comm_progress(struct wlb_comm *comm)
 		return;
 	struct wlb_comm_clock began = wlb_comm_clock(comm);
 	for (struct wlb_comm_request *request = comm->started; request != NULL; request = request->next)
-		if (request->state == UNDER_WAY)
+		if (request->state == IN_PROGRESS)
 			request->state = comm->transport->test(request->handle, &request->error);
-	wlb_comm_count(comm, &began);
+	wlb_comm_add_blocked(comm, &began);
 }
 
 static void free_all(struct wlb_comm_request *request)

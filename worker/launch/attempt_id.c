@@ -9,7 +9,7 @@
 
 enum { UUID_LENGTH = 36 };
 
-static int mint_uuid(char *id, size_t size, struct wlb_error *error)
+static int make_uuid(char *id, size_t size, struct wlb_error *error)
 {
 	const char *path = "/proc/sys/kernel/random/uuid";
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -30,7 +30,7 @@ int wlb_launch_attempt_id(char *id, size_t size, struct wlb_error *error)
 	if (getenv("WLB_RUN_ID") == NULL)
 		return 0;
 	if (given == NULL)
-		return mint_uuid(id, size, error);
+		return make_uuid(id, size, error);
 	if (strlen(given) >= size)
 		return wlb_fail(error, "WLB_ATTEMPT_ID '%.100s...': it must be a UUID", given);
 	snprintf(id, size, "%s", given);

@@ -55,6 +55,8 @@ static int choose_split(const struct wlb_launch *launch, const struct wlb_train_
 		.micro_batches = loading.micro_batches,
 		.zero_stage = 1,
 		.recompute = (enum wlb_recompute)options->recompute,
+		.account_for_embedding = options->account_for_embedding,
+		.account_for_loss = options->account_for_loss,
 	};
 	plan->max_tokens = loading.max_tokens;
 	return wlb_plan_check(split, &plan->model, error);

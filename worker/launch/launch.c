@@ -12,7 +12,7 @@
 
 enum { FENCE_TIMEOUT_S = 120, GET_TIMEOUT_S = 30 };
 
-static int refuse(struct wlb_error *error, const char *what, pmix_status_t status)
+static int fail_pmix(struct wlb_error *error, const char *what, pmix_status_t status)
 {
 	return wlb_fail(
 		error,
@@ -37,7 +37,7 @@ static int fence(struct wlb_error *error)
 	PMIX_INFO_LOAD(&info[0], PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
 	PMIX_INFO_LOAD(&info[1], PMIX_TIMEOUT, &timeout_s, PMIX_INT);
 	pmix_status_t status = PMIx_Fence(NULL, 0, info, 2);
-	return status == PMIX_SUCCESS ? 0 : refuse(error, "not every rank came to the fence", status);
+	return status == PMIX_SUCCESS ? 0 : fail_pmix(error, "not every rank came to the fence", status);
 }
 
 static int put(const char *key, pmix_value_t *value, struct wlb_error *error)
@@ -45,7 +45,7 @@ static int put(const char *key, pmix_value_t *value, struct wlb_error *error)
 	pmix_status_t status = PMIx_Put(PMIX_GLOBAL, key, value);
 	if (status == PMIX_SUCCESS)
 		status = PMIx_Commit();
-	return status == PMIX_SUCCESS ? 0 : refuse(error, key, status);
+	return status == PMIX_SUCCESS ? 0 : fail_pmix(error, key, status);
 }
 
 /* Returns the value of a rank's key, which the caller releases; NULL with the reason when it does not arrive in time.
@@ -65,7 +65,7 @@ static pmix_value_t *get(const struct wlb_launch *launch, pmix_rank_t rank, cons
 		PMIX_VALUE_RELEASE(value);
 		status = PMIX_ERR_TYPE_MISMATCH;
 	}
-	refuse(error, key, status);
+	fail_pmix(error, key, status);
 	return NULL;
 }
 
@@ -206,12 +206,12 @@ static uint32_t own_node_number(const pmix_proc_t *me)
 
 /* Connects to the server: sets this process's rank, puts the data that the others need, and finds the node of every
  * rank. */
-static int join(struct wlb_launch *launch, struct wlb_error *error)
+static int join_ranks(struct wlb_launch *launch, struct wlb_error *error)
 {
 	pmix_proc_t me;
 	pmix_status_t status = PMIx_Init(&me, NULL, 0);
 	if (status != PMIX_SUCCESS)
-		return refuse(error, "the server that started this process does not answer", status);
+		return fail_pmix(error, "the server that started this process does not answer", status);
 	launch->has_server = 1;
 	launch->rank = (int)me.rank;
 	snprintf(launch->space, sizeof(launch->space), "%.255s", me.nspace);
@@ -228,7 +228,7 @@ static int join(struct wlb_launch *launch, struct wlb_error *error)
 }
 
 /* Sets a launch of one process on this host. */
-static int alone(struct wlb_launch *launch, struct wlb_error *error)
+static int join_alone(struct wlb_launch *launch, struct wlb_error *error)
 {
 	char host[HOST_NAME_MAX + 1] = "";
 	const char *node = getenv("SLURMD_NODENAME");
@@ -267,14 +267,14 @@ struct wlb_launch *wlb_launch_open(int *exit_code, struct wlb_error *error)
 		wlb_fail(error, "out of memory for the launch");
 		return NULL;
 	}
-	int rc = has_server ? join(launch, error) : alone(launch, error);
+	int rc = has_server ? join_ranks(launch, error) : join_alone(launch, error);
 	if (rc == 0)
 		return launch;
 	wlb_launch_close(launch);
 	return NULL;
 }
 
-void wlb_launch_leave(struct wlb_launch *launch)
+void wlb_launch_disconnect(struct wlb_launch *launch)
 {
 	if (launch->has_server)
 		PMIx_Finalize(NULL, 0);
@@ -285,7 +285,7 @@ void wlb_launch_close(struct wlb_launch *launch)
 {
 	if (launch == NULL)
 		return;
-	wlb_launch_leave(launch);
+	wlb_launch_disconnect(launch);
 	for (int i = 0; i < launch->node_count; i++)
 		free(launch->nodes[i]);
 	free(launch->nodes);

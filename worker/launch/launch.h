@@ -19,7 +19,7 @@ struct wlb_launch {
 	char **nodes;    /* [node_count] names, in the launcher's order (PMIX_NODEID; under Slurm SLURM_NODEID) */
 	int *ranks_on;   /* [node_count] ranks of each node */
 	int *node_of;    /* [size] index into nodes */
-	int has_server;  /* 0: started without PMIx, or after wlb_launch_leave */
+	int has_server;  /* 0: started without PMIx, or after wlb_launch_disconnect */
 	char space[256]; /* PMIx namespace */
 };
 
@@ -29,7 +29,7 @@ struct wlb_launch *wlb_launch_open(int *exit_code, struct wlb_error *error);
 /* To be called before the world is closed (comm/comm.h). MPI is a client of PMIx too, and when it ends it unloads code
  * that PMIx calls back: it must be the last to leave PMIx, because a late event would call code that is no longer
  * loaded. Only close and node may be called afterwards. */
-void wlb_launch_leave(struct wlb_launch *launch);
+void wlb_launch_disconnect(struct wlb_launch *launch);
 void wlb_launch_close(struct wlb_launch *launch); /* NULL allowed */
 
 /* The nodes and their ranks, in libwlb's type; valid until the launch is closed. */

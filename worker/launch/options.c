@@ -88,6 +88,10 @@ static const struct wlb_option rows[] = {
 	{WLB_OPTION(INT64, "num-virtual-stages-per-pipeline-rank", FIELD(virtual_stages), "N",
                     "chunks of layers on each pipeline stage; above 1 the schedule is interleaved"),
          .min = 1, .max = 1 << 12, .initial = "1"},
+	{WLB_OPTION(FLAG, "account-for-embedding-in-pipeline-split", FIELD(account_for_embedding), NULL,
+                    "count the embedding as a layer where layers are divided among pipeline stages")},
+	{WLB_OPTION(FLAG, "account-for-loss-in-pipeline-split", FIELD(account_for_loss), NULL,
+                    "count the output head with its loss as a layer there")},
 	{WLB_OPTION(CHOICE, "recompute-granularity", FIELD(recompute), NULL,
                     "what is computed again in the backward pass instead of being kept; selective: norms, SwiGLU and "
                     "gathered keys; full: whole layers, from their input; the result is the same to the last bit"),
@@ -95,10 +99,11 @@ static const struct wlb_option rows[] = {
 	{WLB_OPTION(REAL, "distributed-timeout-minutes", FIELD(timeout_minutes), "X",
                     "longest a rank waits in one collective; then it names the collective and ends the run"),
          .min = 0.001, .max = 1e6, .initial = "10"},
-	{WLB_OPTION(REAL, "storage-timeout-minutes", FIELD(storage_timeout_minutes), "X",
-                    "longest that a call on a file makes no progress; then the rank names the file and ends the run; a "
-                    "checkpoint that takes longer but goes on is waited for; below --distributed-timeout-minutes, so "
-                    "that the ranks that wait do not end the run first; 0: half of it"),
+	{WLB_OPTION(
+		 REAL, "storage-timeout-minutes", FIELD(storage_timeout_minutes), "X",
+		 "longest that a call on a file makes no progress; then the rank names the file and ends the run; a "
+		 "checkpoint, or a step's documents, that take longer but make progress are waited for; below "
+		 "--distributed-timeout-minutes, so that the ranks that wait do not end the run first; 0: half of it"),
          .max = 1e6, .initial = "0"},
 	{WLB_OPTION(INT64, "log-interval", FIELD(log_interval), "N", "steps between lines on standard output"),
          .min = 1, .max = WLB_OPTION_UNBOUNDED, .initial = "10", .heading = "Output"},

@@ -2,6 +2,7 @@
 #ifndef WORKER_LAUNCH_OPTIONS_H
 #define WORKER_LAUNCH_OPTIONS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/options.h"
@@ -48,6 +49,8 @@ struct wlb_train_options {
 	int cp_sharding;                /* enum wlb_sharding */
 	int recompute;                  /* enum wlb_recompute */
 	int device;                     /* enum wlb_device_kind */
+	bool account_for_embedding;     /* as a layer of the pipeline; see struct wlb_plan */
+	bool account_for_loss;
 };
 
 extern const struct wlb_option_table wlb_train_option_table;

@@ -68,14 +68,14 @@ static void await_plan(struct plan_work *work, double round_s, struct wlb_train_
 	}
 }
 
-int wlb_train_plan_agree(struct wlb_launch *launch, const struct wlb_train_options *options, const char *trouble,
+int wlb_train_plan_agree(struct wlb_launch *launch, const struct wlb_train_options *options, const char *device_error,
                          struct wlb_train_plan *plan, struct wlb_error *error)
 {
 	struct plan_work *work = NULL;
 	struct wlb_error reason;
 	*plan = (struct wlb_train_plan){.state = WLB_PLAN_PENDING};
-	if (launch->rank == 0 && trouble != NULL)
-		end_without(plan, WLB_PLAN_REFUSED, trouble);
+	if (launch->rank == 0 && device_error != NULL)
+		end_without(plan, WLB_PLAN_REFUSED, device_error);
 	else if (launch->rank == 0 && (work = start(launch, options, &reason)) == NULL)
 		end_without(plan, WLB_PLAN_FAILED, reason.message);
 	double round_s = FIRST_ROUND_S;

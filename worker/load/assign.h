@@ -35,7 +35,7 @@ struct wlb_assigner {
 	int64_t packed_tokens;       /* most tokens of a micro-batch of the packer */
 	int32_t *replica_of;         /* [bins] */
 	int32_t *slot_of;            /* [bins]: which of the replica's micro-batches */
-	struct wlb_bin_order *ranks; /* [bins] */
+	struct wlb_bin_order *order; /* [bins] */
 	double *replica_s;           /* [dp] */
 	int32_t *replica_bins;       /* [dp] */
 	/* [spans], each with its capacity */

@@ -77,7 +77,7 @@ static int fill(struct wlb_preparer *p, struct wlb_rows *rows, int32_t number, s
 }
 
 /* Saves the states of schedule and packer after the step. */
-static int save(struct wlb_preparer *p, struct wlb_prepared *out, struct wlb_error *error)
+static int save_states(struct wlb_preparer *p, struct wlb_prepared *out, struct wlb_error *error)
 {
 	size_t bytes = wlb_packer_state_bytes(p->packer);
 	if (wlb_grow(&out->packer_state, &out->packer_state_capacity, bytes, 1) < 0)
@@ -107,7 +107,7 @@ int wlb_prepare(struct wlb_preparer *p, struct wlb_prepared *out, const atomic_b
 			return -1;
 		out->step.work += out->rows.list[m].work;
 	}
-	if (save(p, out, error) < 0)
+	if (save_states(p, out, error) < 0)
 		return -1;
 	out->step.step = out->step.schedule.step;
 	return 0;

@@ -70,5 +70,8 @@ int wlb_forward(struct wlb_transformer *t, int chunk, struct wlb_slot *slot, con
 			return -1;
 		wlb_pass_progress(t);
 	}
+	if (c->layers == 0) /* the chunk is the embedding or the head alone */
+		t->device->ops->copy(t->device, slot->output, slot->input,
+		                     wlb_bytes(t, batch->rows / t->tp_size * t->parameters->shape.hidden_size));
 	return 0;
 }

@@ -22,7 +22,7 @@ static struct range part_of(int64_t total, int index, int count)
 	return (struct range){start, total * (index + 1) / count - start};
 }
 
-static struct range whole(int64_t total)
+static struct range all_of(int64_t total)
 {
 	return (struct range){0, total};
 }
@@ -35,7 +35,7 @@ struct cut {
 	struct range vocab;
 };
 
-static struct cut cut_of(const struct wlb_model *m, int tp, int index)
+static struct cut cut_for(const struct wlb_model *m, int tp, int index)
 {
 	int64_t d = m->head_dim, kv_heads = m->num_key_value_heads;
 	struct range heads = part_of(m->num_attention_heads, index, tp);
@@ -48,7 +48,7 @@ static struct cut cut_of(const struct wlb_model *m, int tp, int index)
 	};
 }
 
-/* Adds a tensor to the table: the block `rows` x `cols` of a whole one; its index. */
+/* Adds a tensor to the table: the block `rows` x `cols` of a all_of one; its index. */
 __attribute__((format(printf, 7, 8))) static int add(struct wlb_parameters *p, enum wlb_init init, int64_t global_rows,
                                                      struct range rows, int64_t global_cols, struct range cols,
                                                      const char *name, ...)
@@ -74,7 +74,7 @@ __attribute__((format(printf, 7, 8))) static int add(struct wlb_parameters *p, e
 static int add_norm(struct wlb_parameters *p, const char *name)
 {
 	int64_t h = p->shape.hidden_size;
-	return add(p, WLB_INIT_ONES, h, whole(h), 1, whole(1), "%s", name);
+	return add(p, WLB_INIT_ONES, h, all_of(h), 1, all_of(1), "%s", name);
 }
 
 static int add_layer_norm(struct wlb_parameters *p, int layer, const char *part)
@@ -88,14 +88,14 @@ static int add_layer_norm(struct wlb_parameters *p, int layer, const char *part)
 static int add_in(struct wlb_parameters *p, int layer, const char *part, int64_t outputs, struct range rows)
 {
 	int64_t h = p->shape.hidden_size;
-	return add(p, WLB_INIT_NORMAL, outputs, rows, h, whole(h), "model.layers.%d.%s.weight", layer, part);
+	return add(p, WLB_INIT_NORMAL, outputs, rows, h, all_of(h), "model.layers.%d.%s.weight", layer, part);
 }
 
 /* A matrix into the residual stream: its inputs are cut. */
 static int add_out(struct wlb_parameters *p, int layer, const char *part, int64_t inputs, struct range cols)
 {
 	int64_t h = p->shape.hidden_size;
-	return add(p, WLB_INIT_OUTPUT, h, whole(h), inputs, cols, "model.layers.%d.%s.weight", layer, part);
+	return add(p, WLB_INIT_OUTPUT, h, all_of(h), inputs, cols, "model.layers.%d.%s.weight", layer, part);
 }
 
 static struct wlb_layer_tensors add_layer(struct wlb_parameters *p, const struct cut *cut, int l)
@@ -119,7 +119,7 @@ static struct wlb_layer_tensors add_layer(struct wlb_parameters *p, const struct
 static int add_vocabulary(struct wlb_parameters *p, const struct cut *cut, const char *name)
 {
 	int64_t h = p->shape.hidden_size;
-	return add(p, WLB_INIT_NORMAL, p->shape.vocab_size, cut->vocab, h, whole(h), "%s", name);
+	return add(p, WLB_INIT_NORMAL, p->shape.vocab_size, cut->vocab, h, all_of(h), "%s", name);
 }
 
 /* The table of tensors, in the order of the forward pass. */
@@ -171,7 +171,7 @@ static int allocate_tables(struct wlb_parameters *p, int layers, struct wlb_erro
 int wlb_parameters_list(struct wlb_parameters *p, const struct wlb_plan *plan, const struct wlb_coordinates *at,
                         struct wlb_error *error)
 {
-	struct cut cut = cut_of(&p->shape, plan->layout.tp, at->tp);
+	struct cut cut = cut_for(&p->shape, plan->layout.tp, at->tp);
 	p->chunk_count = plan->interleave;
 	p->chunks = calloc((size_t)p->chunk_count, sizeof(*p->chunks));
 	if (p->chunks == NULL)

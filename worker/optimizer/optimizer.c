@@ -190,7 +190,7 @@ int wlb_optimizer_gather_moments(struct wlb_optimizer *o, int which, struct wlb_
 	return 0;
 }
 
-void wlb_optimizer_take_moments(struct wlb_optimizer *o, int which)
+void wlb_optimizer_store_moments(struct wlb_optimizer *o, int which)
 {
 	const struct wlb_parameters *p = o->parameters;
 	for (int b = 0; b < p->bucket_count; b++) {

@@ -53,6 +53,6 @@ int wlb_optimizer_drop_step(struct wlb_optimizer *optimizer, struct wlb_error *e
  * moments of all parts into the buffer of gradients, laid out as the weights; it overwrites the gradients. */
 int wlb_optimizer_gather_moments(struct wlb_optimizer *optimizer, int which, struct wlb_error *error);
 /* The reverse: copies this rank's parts from the buffer of gradients. */
-void wlb_optimizer_take_moments(struct wlb_optimizer *optimizer, int which);
+void wlb_optimizer_store_moments(struct wlb_optimizer *optimizer, int which);
 
 #endif

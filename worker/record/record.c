@@ -134,7 +134,7 @@ static void record(struct wlb_recorder *recorder, const char *type, json_t *data
 	free(text);
 }
 
-static int silent(const struct wlb_recorder *recorder)
+static int records_nothing(const struct wlb_recorder *recorder)
 {
 	return recorder->reporter == NULL || !recorder->records;
 }
@@ -181,7 +181,7 @@ struct wlb_recorder *wlb_recorder_start(struct wlb_launch *launch, const struct 
 	recorder->reporter = start_own_reporter(recorder, launch, plan, &reason);
 	if (recorder->reporter == NULL)
 		print_once(recorder, &reason);
-	if (!silent(recorder))
+	if (!records_nothing(recorder))
 		record(recorder, "attempt", wlb_attempt_json(launch, plan, options));
 	return recorder;
 }
@@ -196,14 +196,14 @@ void wlb_record_progress(struct wlb_recorder *recorder, int64_t step)
 
 void wlb_record_step(struct wlb_recorder *recorder, const char *json)
 {
-	if (!silent(recorder))
+	if (!records_nothing(recorder))
 		record_text(recorder, "step", json);
 }
 
 void wlb_record_checkpoint(struct wlb_recorder *recorder, int64_t step, const char *path, int64_t bytes,
                            double duration_s)
 {
-	if (!silent(recorder))
+	if (!records_nothing(recorder))
 		record(recorder, "checkpoint",
 		       json_pack("{s:I, s:s, s:I, s:f}", "step", (json_int_t)step, "path", path, "bytes",
 		                 (json_int_t)bytes, "duration_s", duration_s));
@@ -272,7 +272,7 @@ static struct last_record *new_last_record(const char *state, int exit_code, con
 
 void wlb_record_end(struct wlb_recorder *recorder, const char *state, int exit_code, const char *reason)
 {
-	if (silent(recorder) || atomic_flag_test_and_set(&recorder->ended))
+	if (records_nothing(recorder) || atomic_flag_test_and_set(&recorder->ended))
 		return;
 	struct last_record *last = new_last_record(state, exit_code, reason);
 	if (last == NULL)

@@ -134,12 +134,12 @@ void wlb_watchdog_record(struct wlb_watchdog *w, struct wlb_recorder *recorder)
 	pthread_mutex_unlock(&w->lock);
 }
 
-void wlb_watchdog_watch(struct wlb_watchdog *w, struct wlb_comm_trace *trace)
+void wlb_watchdog_watch_collectives(struct wlb_watchdog *w, struct wlb_comm_trace *trace)
 {
 	enter_phase(w, TRAINING, trace);
 }
 
-void wlb_watchdog_leave(struct wlb_watchdog *w)
+void wlb_watchdog_watch_exit(struct wlb_watchdog *w)
 {
 	if (w != NULL)
 		enter_phase(w, LEAVING, NULL);

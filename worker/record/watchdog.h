@@ -15,17 +15,17 @@ enum { WLB_EXIT_ORDERED = 75 }; /* the coordinator ordered it; the next attempt 
 
 struct wlb_watchdog;
 
-/* Starts the thread; until wlb_watchdog_watch it bounds the time that connecting the ranks takes. The file calls of the
- * calling thread are bounded from now on; the same thread must stop the watchdog. */
+/* Starts the thread; until wlb_watchdog_watch_collectives it bounds the time that connecting the ranks takes. The file
+ * calls of the calling thread are bounded from now on; the same thread must stop the watchdog. */
 struct wlb_watchdog *wlb_watchdog_start(const struct wlb_launch *launch, double timeout_s, double storage_timeout_s,
                                         struct wlb_error *error);
 /* From now on the watchdog obeys the orders that reach the recorder, and records the end there. */
 void wlb_watchdog_record(struct wlb_watchdog *watchdog, struct wlb_recorder *recorder);
 /* The ranks are connected: from now on each of their collectives is bounded. */
-void wlb_watchdog_watch(struct wlb_watchdog *watchdog, struct wlb_comm_trace *trace);
+void wlb_watchdog_watch_collectives(struct wlb_watchdog *watchdog, struct wlb_comm_trace *trace);
 /* The work is done: from now on only the time until the process ends is bounded, and neither trace nor recorder is
  * used. NULL allowed. */
-void wlb_watchdog_leave(struct wlb_watchdog *watchdog);
+void wlb_watchdog_watch_exit(struct wlb_watchdog *watchdog);
 void wlb_watchdog_stop(struct wlb_watchdog *watchdog); /* NULL allowed */
 
 #endif

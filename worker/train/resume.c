@@ -45,7 +45,7 @@ static int read_tensors(struct wlb_trainer *t, struct resume *r, struct wlb_erro
 	for (int which = 0; rc == 0 && which < 2; which++) {
 		rc = read_kind(t, r, which == 0 ? WLB_PART_FIRST_MOMENT : WLB_PART_SECOND_MOMENT, error);
 		if (rc == 0)
-			wlb_optimizer_take_moments(t->optimizer, which);
+			wlb_optimizer_store_moments(t->optimizer, which);
 	}
 	return rc;
 }

@@ -93,7 +93,7 @@ static int write_all(struct wlb_trainer *t, struct save *save, struct wlb_error 
 }
 
 /* Rank 0 records and prints a written checkpoint. */
-static void tell(struct wlb_trainer *t, const struct save *save, double duration_s)
+static void report_checkpoint(struct wlb_trainer *t, const struct save *save, double duration_s)
 {
 	wlb_record_checkpoint(t->recorder, t->step, save->path, save->bytes, duration_s);
 	printf("step %lld | checkpoint %s | %.1f MB | %.2f s\n", (long long)t->step, save->path,
@@ -119,7 +119,7 @@ int wlb_trainer_save(struct wlb_trainer *t, double loss, struct wlb_error *error
 		rc = write_all(t, save, error);
 	}
 	if (rc == 0 && t->launch->rank == 0)
-		tell(t, save, wlb_now_s() - started_s);
+		report_checkpoint(t, save, wlb_now_s() - started_s);
 	if (rc == WLB_FAILED_EVERYWHERE && t->launch->rank == 0)
 		abandon(t);
 	if (rc < 0 && error->message[0] != '\0')

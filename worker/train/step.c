@@ -141,7 +141,7 @@ static double imbalance(const double *of_ranks, int ranks)
 /* Sends every rank the parts of the step's time: t->report holds the sums of the parts over all ranks, then each rank's
  * predicted work, then its measured one, by place in the layout, then the number of ranks whose next step is not loaded
  * yet. */
-static int report(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
+static int exchange_report(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
 {
 	int ranks = t->launch->size;
 	size_t count = wlb_trainer_report_count(ranks);
@@ -176,7 +176,7 @@ int wlb_trainer_step(struct wlb_trainer *t, struct wlb_step_facts *facts, struct
 	int rc = update(t, facts, error);
 	if (rc < 0)
 		return rc;
-	if (report(t, facts, error) < 0)
+	if (exchange_report(t, facts, error) < 0)
 		return WLB_FAILED_HERE;
 	t->step = facts->step;
 	facts->step_time_s = wlb_now_s() - started_s;

@@ -8,7 +8,7 @@
 #include "worker/train/trainer.h"
 
 /* The one line that says why the run ends; where it is not for all ranks, it names its rank. */
-static void say(const struct wlb_launch *launch, const char *message, int for_all)
+static void print_reason(const struct wlb_launch *launch, const char *message, int for_all)
 {
 	if (message[0] == '\0')
 		return;
@@ -33,7 +33,7 @@ static int refuse(struct wlb_launch *launch, int code, const char *message)
 	char done = 0;
 	keep_exit_code();
 	if (launch->rank == 0) {
-		say(launch, message, code == WLB_EXIT_INPUT);
+		print_reason(launch, message, code == WLB_EXIT_INPUT);
 		wlb_record_refusal(launch, code, message);
 	}
 	/* All ranks wait until it is recorded. If that fails, they end nevertheless. */
@@ -41,7 +41,7 @@ static int refuse(struct wlb_launch *launch, int code, const char *message)
 	return code;
 }
 
-static void introduce(const struct wlb_trainer *t)
+static void print_start(const struct wlb_trainer *t)
 {
 	char layout[64];
 	wlb_layout_format(&t->plan->split.layout, layout, sizeof(layout));
@@ -56,7 +56,7 @@ static void introduce(const struct wlb_trainer *t)
 }
 
 /* Rank 0 writes the step to the metrics file and the record, and prints it. */
-static int write_down(struct wlb_trainer *t, const struct wlb_step_facts *facts, struct wlb_error *error)
+static int report_step(struct wlb_trainer *t, const struct wlb_step_facts *facts, struct wlb_error *error)
 {
 	/* The record holds only a summary of the ranks: the numbers of thousands of ranks would fill the database. */
 	char *of_ranks = t->metrics != NULL ? wlb_step_json(facts, 1, error) : NULL;
@@ -90,7 +90,7 @@ static int run_steps(struct wlb_trainer *t, struct wlb_error *error)
 		if (rc < 0)
 			return rc;
 		wlb_record_progress(t->recorder, facts.step);
-		if (t->launch->rank == 0 && write_down(t, &facts, error) < 0)
+		if (t->launch->rank == 0 && report_step(t, &facts, error) < 0)
 			return WLB_FAILED_HERE;
 		rc = save_is_due(t) ? wlb_trainer_save(t, facts.loss, error) : 0;
 		if (rc < 0)
@@ -104,7 +104,7 @@ static int fail(struct wlb_trainer *t, const char *message, int everywhere)
 {
 	int code = everywhere ? t->exit_code : WLB_EXIT_FAILED;
 	keep_exit_code();
-	say(t->launch, message, t->launch->rank == 0 && everywhere);
+	print_reason(t->launch, message, t->launch->rank == 0 && everywhere);
 	wlb_record_end(t->recorder, "failed", code,
 	               message[0] != '\0' ? message : "a rank failed: the job's output says why");
 	if (!everywhere)
@@ -113,7 +113,7 @@ static int fail(struct wlb_trainer *t, const char *message, int everywhere)
 }
 
 /* Trains; the exit code. */
-static int work(struct wlb_trainer *t)
+static int open_and_train(struct wlb_trainer *t)
 {
 	struct wlb_error error = {0};
 	int rc = wlb_trainer_open(t, &error);
@@ -122,7 +122,7 @@ static int work(struct wlb_trainer *t)
 	if (rc < 0)
 		return fail(t, error.message, rc == WLB_FAILED_EVERYWHERE);
 	if (t->launch->rank == 0)
-		introduce(t);
+		print_start(t);
 	t->exit_code = WLB_EXIT_FAILED;
 	rc = run_steps(t, &error);
 	if (rc == 0)
@@ -141,27 +141,27 @@ static int train_planned(struct wlb_launch *launch, const struct wlb_train_optio
 	if (trainer.watchdog != NULL)
 		trainer.recorder = wlb_recorder_start(launch, plan, options, &error);
 	if (trainer.recorder == NULL) {
-		say(launch, error.message, launch->rank == 0);
+		print_reason(launch, error.message, launch->rank == 0);
 		wlb_launch_abort(launch, WLB_EXIT_FAILED);
 	}
 	wlb_watchdog_record(trainer.watchdog, trainer.recorder);
-	int code = work(&trainer);
+	int code = open_and_train(&trainer);
 	/* The ranks end together: until it is stopped the recorder reports a rank that has ended as lost. */
-	wlb_watchdog_leave(trainer.watchdog);
+	wlb_watchdog_watch_exit(trainer.watchdog);
 	wlb_recorder_stop(trainer.recorder);
-	wlb_launch_leave(launch);
+	wlb_launch_disconnect(launch);
 	wlb_trainer_close(&trainer);
 	return code;
 }
 
 /* With options that are the same on every rank: rank 0 decides and prints messages for all. */
-static int train_as_asked(struct wlb_launch *launch, const struct wlb_train_options *options)
+static int train_with_options(struct wlb_launch *launch, const struct wlb_train_options *options)
 {
-	struct wlb_error trouble = {0}, error = {0};
+	struct wlb_error device_error = {0}, error = {0};
 	struct wlb_train_plan plan;
-	struct wlb_device *device = wlb_trainer_open_device(launch, options, &trouble);
-	if (wlb_train_plan_agree(launch, options, device == NULL ? trouble.message : NULL, &plan, &error) < 0) {
-		say(launch, error.message, launch->rank == 0);
+	struct wlb_device *device = wlb_trainer_open_device(launch, options, &device_error);
+	if (wlb_train_plan_agree(launch, options, device == NULL ? device_error.message : NULL, &plan, &error) < 0) {
+		print_reason(launch, error.message, launch->rank == 0);
 		wlb_launch_abort(launch, WLB_EXIT_FAILED);
 	}
 	if (plan.state != WLB_PLAN_MADE) {
@@ -169,7 +169,7 @@ static int train_as_asked(struct wlb_launch *launch, const struct wlb_train_opti
 		return refuse(launch, plan.state == WLB_PLAN_REFUSED ? WLB_EXIT_INPUT : WLB_EXIT_FAILED, plan.reason);
 	}
 	if (device == NULL) { /* here, but not on rank 0 */
-		say(launch, trouble.message, launch->rank == 0);
+		print_reason(launch, device_error.message, launch->rank == 0);
 		wlb_launch_abort(launch, WLB_EXIT_INPUT);
 	}
 	return train_planned(launch, options, &plan, device);
@@ -183,7 +183,7 @@ static int train_launched(struct wlb_launch *launch, int argc, char **argv)
 	if (asked < 0)
 		return refuse(launch, WLB_EXIT_INPUT, error.message);
 	if (asked == WLB_OPTIONS_READ)
-		return train_as_asked(launch, &options);
+		return train_with_options(launch, &options);
 	if (launch->rank == 0)
 		wlb_options_print(&wlb_train_option_table, (enum wlb_options_asked)asked, stdout);
 	return 0;

@@ -40,7 +40,7 @@ static int connect_ranks(struct wlb_trainer *t, struct wlb_error *error)
 	t->world = wlb_comm_open_world(t->device, l->rank, l->size, error);
 	if (t->world == NULL)
 		return -1;
-	wlb_watchdog_watch(t->watchdog, wlb_comm_get_trace(t->world));
+	wlb_watchdog_watch_collectives(t->watchdog, wlb_comm_get_trace(t->world));
 	t->files = (struct wlb_file_waiting){
 		.world = t->world,
 		.collective_timeout_s = 60.0 * t->options->timeout_minutes,
@@ -170,7 +170,7 @@ int wlb_trainer_open(struct wlb_trainer *t, struct wlb_error *error)
 void wlb_trainer_close(struct wlb_trainer *t)
 {
 	/* Closing communicators frees the trace that the watchdog reads, and waits for the other ranks. */
-	wlb_watchdog_leave(t->watchdog);
+	wlb_watchdog_watch_exit(t->watchdog);
 	free(t->report);
 	wlb_pipeline_free(t->pipeline);
 	wlb_transformer_free(t->transformer);

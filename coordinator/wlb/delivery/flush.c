@@ -50,7 +50,7 @@ struct flush {
 	struct wlb_error error; /* why something is left */
 };
 
-static void say_notice(const struct flush *flush, const char *dir)
+static void print_notice(const struct flush *flush, const char *dir)
 {
 	char *notice = flush->quiet ? NULL : wlb_refused_take_notice(dir);
 	char *rest;
@@ -75,7 +75,7 @@ static int flush_once(struct flush *flush, struct folder *folder)
 			break;
 		wlb_clock_sleep_ms(100);
 	}
-	say_notice(flush, folder->path);
+	print_notice(flush, folder->path);
 	if (result.left > 0)
 		return wlb_fail_in(&flush->error, "%lld records are left in %s", (long long)result.left, folder->path);
 	if (result.busy == 0)
@@ -126,7 +126,7 @@ static void finish_folder(struct folder *folder, bool empty)
 
 /* One round over a folder. The folder is done once a round finds nothing, so that a flush that waits for the lock may
  * end. */
-static void look(struct flush *flush, struct folder *folder)
+static void deliver_round(struct flush *flush, struct folder *folder)
 {
 	struct wlb_deliver_result result;
 	struct wlb_deliver_options options = {.timeout_ms = ROUND_MS};
@@ -164,7 +164,7 @@ static bool all_done(const struct flush *flush)
 }
 
 /* Whether coordinator and database answer: a cheaper check than reading the spools for each attempt. */
-static bool is_back(struct wlb_connection *connection)
+static bool is_coordinator_up(struct wlb_connection *connection)
 {
 	struct wlb_reply reply;
 	if (connection == NULL ||
@@ -180,12 +180,12 @@ static int flush_waiting(struct flush *flush)
 	int pause_ms = PAUSE_MIN_MS;
 	struct wlb_connection *connection = wlb_connection_new(&flush->config);
 	while (!all_done(flush) && wlb_clock_left_ms(until_ms) > 0) {
-		if (!flush->away || is_back(connection)) {
+		if (!flush->away || is_coordinator_up(connection)) {
 			flush->away = false;
 			flush->left = 0;
 			for (int i = 0; i < flush->count; i++)
 				if (!flush->folders[i].done)
-					look(flush, &flush->folders[i]);
+					deliver_round(flush, &flush->folders[i]);
 		}
 		if (!flush->away)
 			pause_ms = PAUSE_MIN_MS;
@@ -197,7 +197,7 @@ static int flush_waiting(struct flush *flush)
 	}
 	wlb_connection_free(connection);
 	for (int i = 0; i < flush->count; i++) {
-		say_notice(flush, flush->folders[i].path);
+		print_notice(flush, flush->folders[i].path);
 		unlock_folder(&flush->folders[i]);
 	}
 	return flush->left == 0 ? 0 : wlb_fail_in(&flush->error, "%lld records are left", (long long)flush->left);
@@ -243,7 +243,7 @@ static int find_folders(struct flush *flush, struct wlb_error *error)
 	return 0;
 }
 
-static int take_back(struct flush *flush)
+static int restore_refused(struct flush *flush)
 {
 	for (int i = 0; flush->refused && i < flush->count; i++)
 		if (wlb_deliver_restore(&flush->config, flush->folders[i].path, flush->timeout_s * 1000,
@@ -255,7 +255,7 @@ static int take_back(struct flush *flush)
 static int deliver(struct flush *flush)
 {
 	int rc = 0;
-	if (wlb_client_config_load(&flush->config, &flush->error) != 0 || take_back(flush) != 0)
+	if (wlb_client_config_load(&flush->config, &flush->error) != 0 || restore_refused(flush) != 0)
 		return -1;
 	if (flush->wait_s > 0)
 		return flush_waiting(flush);
@@ -284,15 +284,15 @@ static int flush_folders(void *values, struct wlb_error *error)
 static const struct wlb_option options[] = {
 	{WLB_OPTION(LIST, NULL, FIELD(dirs), "DIR...",
                     "a job's .wlb folder (default: the folders where records of yours are known to wait)")},
-	{WLB_OPTION(INT, "timeout", FIELD(timeout_s), "SECONDS", "give up after this long"), .min = 1, .max = 86400,
+	{WLB_OPTION(INT, "timeout", FIELD(timeout_s), "SECONDS", "stop after this long"), .min = 1, .max = 86400,
          .initial = "60"},
 	{WLB_OPTION(INT, "wait", FIELD(wait_s), "SECONDS",
-                    "while the coordinator is away, go on trying for this long, in pauses of 0.5 to 5 seconds; a "
+                    "while the coordinator is away, try again for this long, in pauses of 0.5 to 5 seconds; a "
                     "folder has one such process, which ends when the folder is empty"),
          .min = 1, .max = 7 * 86400},
 	{WLB_OPTION(FLAG, "refused", FIELD(refused), NULL,
-                    "first take back what the coordinator refused before, and try it again")},
-	{WLB_OPTION(FLAG, "quiet", FIELD(quiet), NULL, "say nothing; the next command says what was refused")},
+                    "send the records in refused/, which the coordinator refused before, again")},
+	{WLB_OPTION(FLAG, "quiet", FIELD(quiet), NULL, "print nothing; the next command prints what was refused")},
 };
 
 static const struct wlb_option_table table = {

@@ -15,7 +15,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "coordinator/slurm/slurm_api.h"
-#include "coordinator/wlb/delivery/detach.h"
+#include "coordinator/wlb/delivery/start_self.h"
 
 enum { FOLDERS_MAX = 256, LIST_BYTES_MAX = FOLDERS_MAX * PATH_MAX, LOCK_MS = 200 };
 
@@ -72,7 +72,7 @@ static void write_list(const char *path, char *const *list, int count, const cha
 	free(text);
 }
 
-static bool has(char *const *list, int count, const char *dir)
+static bool contains(char *const *list, int count, const char *dir)
 {
 	for (int i = 0; i < count; i++)
 		if (strcmp(list[i], dir) == 0)
@@ -94,7 +94,7 @@ static bool lock(int fd)
 	return true;
 }
 
-static void change(const char *dir, bool present)
+static void set_listed(const char *dir, bool present)
 {
 	char path[PATH_MAX], lock_path[PATH_MAX], folder[PATH_MAX];
 	int count;
@@ -111,7 +111,7 @@ static void change(const char *dir, bool present)
 		return;
 	if (lock(fd)) {
 		char **list = read_list(path, &count);
-		if (has(list, count, dir) != present)
+		if (contains(list, count, dir) != present)
 			write_list(path, list, count, dir, present);
 		wlb_strings_free(list, count);
 	}
@@ -120,12 +120,12 @@ static void change(const char *dir, bool present)
 
 void wlb_pending_add(const char *dir)
 {
-	change(dir, true);
+	set_listed(dir, true);
 }
 
 void wlb_pending_remove(const char *dir)
 {
-	change(dir, false);
+	set_listed(dir, false);
 }
 
 char **wlb_pending_list(int *count)
@@ -139,5 +139,5 @@ void wlb_pending_deliver(void)
 {
 	char path[PATH_MAX];
 	if (list_path(path, "pending") == 0 && access(path, R_OK) == 0)
-		wlb_detach((const char *const[]){"wlb", "flush", "--quiet", "--wait", "10", NULL});
+		wlb_start_detached((const char *const[]){"wlb", "flush", "--quiet", "--wait", "10", NULL});
 }

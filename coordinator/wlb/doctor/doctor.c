@@ -37,7 +37,7 @@ struct request {
 	bool json;
 };
 
-static int examine(void *values, struct wlb_error *error)
+static int run_checks(void *values, struct wlb_error *error)
 {
 	const struct request *request = values;
 	struct wlb_doctor doctor = {.save_dir = request->save_dir, .findings = json_array()};
@@ -76,5 +76,5 @@ const struct wlb_command wlb_command_doctor = {
 	.summary = "Check what a run needs, with a remedy for each finding",
 	.options = &table,
 	.values_bytes = sizeof(struct request),
-	.run = examine,
+	.run = run_checks,
 };

@@ -14,7 +14,7 @@
 #include "coordinator/client/config.h"
 #include "coordinator/client/credential.h"
 #include "coordinator/wlb/api.h"
-#include "coordinator/wlb/doctor/ask.h"
+#include "coordinator/wlb/doctor/run_program.h"
 
 /* The socket of MUNGE, also if no coordinator is configured. */
 static const char *munge_socket(struct wlb_client_config *config)
@@ -25,7 +25,7 @@ static const char *munge_socket(struct wlb_client_config *config)
 	return socket != NULL ? socket : "";
 }
 
-static munge_err_t decode(const char *socket, const char *credential)
+static munge_err_t decode_credential(const char *socket, const char *credential)
 {
 	munge_ctx_t context = munge_ctx_create();
 	void *payload = NULL;
@@ -51,7 +51,7 @@ void wlb_doctor_munge(struct wlb_doctor *doctor)
 		                error.message);
 		return;
 	}
-	munge_err_t rc = decode(socket, credential);
+	munge_err_t rc = decode_credential(socket, credential);
 	free(credential);
 	if (rc == EMUNGE_SUCCESS)
 		wlb_doctor_note(doctor, WLB_FINDING_OK, "munge", "", "credentials are made and decoded");
@@ -66,7 +66,7 @@ static void check_health(struct wlb_doctor *doctor, struct wlb_connection *conne
 	struct wlb_reply reply;
 	if (wlb_connection_call(connection, "GET", "/healthz", NULL, 5000, &reply, &error) != 0) {
 		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "coordinator",
-		                "start it: systemctl start wlbd, or mend WLB_COORDINATOR", "%s", error.message);
+		                "start it: systemctl start wlbd, or correct WLB_COORDINATOR", "%s", error.message);
 		return;
 	}
 	const char *version = "?", *database = "?";
@@ -117,11 +117,11 @@ void wlb_doctor_worker(struct wlb_doctor *doctor)
 {
 	char output[1024], path[PATH_MAX];
 	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - sizeof("/wlb-worker"));
-	int code = wlb_doctor_ask((char *[]){"wlb-worker", "--version", NULL}, output, sizeof(output));
+	int code = wlb_doctor_run_program((char *[]){"wlb-worker", "--version", NULL}, output, sizeof(output));
 	if (code < 0 && length > 0) {
 		path[length] = '\0';
 		snprintf(strrchr(path, '/'), sizeof("/wlb-worker"), "/wlb-worker");
-		code = wlb_doctor_ask((char *[]){path, "--version", NULL}, output, sizeof(output));
+		code = wlb_doctor_run_program((char *[]){path, "--version", NULL}, output, sizeof(output));
 	}
 	output[strcspn(output, "\n")] = '\0';
 	if (code == 0)
@@ -137,7 +137,7 @@ void wlb_doctor_worker(struct wlb_doctor *doctor)
 void wlb_doctor_mpi(struct wlb_doctor *doctor)
 {
 	char output[1024];
-	int code = wlb_doctor_ask((char *[]){"ompi_info", "--version", NULL}, output, sizeof(output));
+	int code = wlb_doctor_run_program((char *[]){"ompi_info", "--version", NULL}, output, sizeof(output));
 	output[strcspn(output, "\n")] = '\0';
 	if (code == 0)
 		wlb_doctor_note(doctor, WLB_FINDING_OK, "mpi", "", "%s", output);
@@ -157,7 +157,7 @@ void wlb_doctor_gpus(struct wlb_doctor *doctor)
 	}
 	size_t count = devices.gl_pathc;
 	globfree(&devices);
-	if (wlb_doctor_ask((char *[]){"nvidia-smi", "-L", NULL}, output, sizeof(output)) == 0)
+	if (wlb_doctor_run_program((char *[]){"nvidia-smi", "-L", NULL}, output, sizeof(output)) == 0)
 		wlb_doctor_note(doctor, WLB_FINDING_OK, "gpus", "", "%zu on this host, the driver answers", count);
 	else
 		wlb_doctor_note(doctor, WLB_FINDING_WARN, "gpus", "check the driver: nvidia-smi",

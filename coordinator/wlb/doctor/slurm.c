@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "coordinator/slurm/slurm_api.h"
-#include "coordinator/wlb/doctor/ask.h"
+#include "coordinator/wlb/doctor/run_program.h"
 
 /* "25.11" of "25.11.7". */
-static void series(const char *version, char *text, size_t size)
+static void format_series(const char *version, char *text, size_t size)
 {
 	const char *dot = strchr(version, '.');
 	dot = dot != NULL ? strchr(dot + 1, '.') : NULL;
@@ -19,14 +19,14 @@ static void series(const char *version, char *text, size_t size)
 static void check_version(struct wlb_doctor *doctor)
 {
 	char output[256], running[16], built[16];
-	if (wlb_doctor_ask((char *[]){"sinfo", "--version", NULL}, output, sizeof(output)) != 0) {
-		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "version", "install Slurm's client commands or mend PATH",
+	if (wlb_doctor_run_program((char *[]){"sinfo", "--version", NULL}, output, sizeof(output)) != 0) {
+		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "version", "install Slurm's client commands or correct PATH",
 		                "sinfo cannot be run");
 		return;
 	}
 	const char *version = strchr(output, ' ');
-	series(version != NULL ? version + 1 : output, running, sizeof(running));
-	series(WLB_SLURM_VERSION, built, sizeof(built));
+	format_series(version != NULL ? version + 1 : output, running, sizeof(running));
+	format_series(WLB_SLURM_VERSION, built, sizeof(built));
 	output[strcspn(output, "\n")] = '\0';
 	if (strcmp(running, built) == 0)
 		wlb_doctor_note(doctor, WLB_FINDING_OK, "version", "", "%s, as WLB was built for", output);
@@ -49,7 +49,7 @@ static void check_nodes(struct wlb_doctor *doctor)
 	free(nodes);
 	if (down > 0)
 		wlb_doctor_note(doctor, down == count ? WLB_FINDING_FAIL : WLB_FINDING_WARN, "slurm",
-		                "'sinfo -R' says why", "%d of %d nodes are down", down, count);
+		                "'sinfo -R' prints the reasons", "%d of %d nodes are down", down, count);
 	else
 		wlb_doctor_note(doctor, WLB_FINDING_OK, "slurm", "", "slurmctld answers, %d nodes", count);
 }
@@ -72,15 +72,14 @@ void wlb_doctor_plugin(struct wlb_doctor *doctor)
 	static const char remedy[] =
 		"add 'optional spank_wlb.so coordinator=HOST:PORT' to plugstack.conf beside slurm.conf";
 	static char output[65536];
-	int code = wlb_doctor_ask((char *[]){"srun", "--help", NULL}, output, sizeof(output));
-	const char *complaint = strstr(output, "spank_wlb");
+	int code = wlb_doctor_run_program((char *[]){"srun", "--help", NULL}, output, sizeof(output));
+	const char *line = strstr(output, "spank_wlb");
 	if (strstr(output, "--wlb-layout") != NULL)
 		wlb_doctor_note(doctor, WLB_FINDING_OK, "plugin", "", "srun knows --wlb-layout");
-	else if (complaint != NULL)
-		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "plugin", remedy, "%.*s", (int)strcspn(complaint, "\n"),
-		                complaint);
+	else if (line != NULL)
+		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "plugin", remedy, "%.*s", (int)strcspn(line, "\n"), line);
 	else if (code < 0)
-		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "plugin", "install Slurm's client commands or mend PATH",
+		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "plugin", "install Slurm's client commands or correct PATH",
 		                "srun cannot be run");
 	else
 		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "plugin", remedy, "srun does not know --wlb-layout");
@@ -89,7 +88,7 @@ void wlb_doctor_plugin(struct wlb_doctor *doctor)
 void wlb_doctor_pmix(struct wlb_doctor *doctor)
 {
 	char output[4096];
-	wlb_doctor_ask((char *[]){"srun", "--mpi=list", NULL}, output, sizeof(output));
+	wlb_doctor_run_program((char *[]){"srun", "--mpi=list", NULL}, output, sizeof(output));
 	if (strstr(output, "pmix") != NULL)
 		wlb_doctor_note(doctor, WLB_FINDING_OK, "pmix", "", "srun has the PMIx plugin");
 	else
@@ -103,7 +102,7 @@ void wlb_doctor_fence(struct wlb_doctor *doctor)
 {
 	static char output[65536];
 	const char *ours = getenv("SLURM_PMIX_FENCE");
-	if (wlb_doctor_ask((char *[]){"scontrol", "show", "config", NULL}, output, sizeof(output)) != 0) {
+	if (wlb_doctor_run_program((char *[]){"scontrol", "show", "config", NULL}, output, sizeof(output)) != 0) {
 		wlb_doctor_note(doctor, WLB_FINDING_WARN, "fence", "check 'scontrol show config'",
 		                "the cluster's configuration cannot be read");
 		return;

@@ -24,12 +24,12 @@ static void format_step(const json_t *run, char *text, size_t size)
 
 static void format_times(const json_t *run, char *started, char *elapsed, size_t size)
 {
-	time_t begin = wlb_when_parse(wlb_field_text(run, "started_at", NULL));
-	time_t end = wlb_when_parse(wlb_field_text(run, "ended_at", NULL));
-	wlb_when_format(begin, started, size);
+	time_t begin = wlb_time_parse(wlb_field_text(run, "started_at", NULL));
+	time_t end = wlb_time_parse(wlb_field_text(run, "ended_at", NULL));
+	wlb_time_format(begin, started, size);
 	if (end == (time_t)-1)
 		end = time(NULL);
-	wlb_when_duration(begin == (time_t)-1 ? -1 : (long)(end - begin), elapsed, size);
+	wlb_duration_format(begin == (time_t)-1 ? -1 : (long)(end - begin), elapsed, size);
 }
 
 static void add_run(struct wlb_table *table, const json_t *run)

@@ -134,7 +134,7 @@ static const struct wlb_option options[] = {
 static const struct wlb_option_table table = {
 	.command = "wlb show",
 	.about = "Shows one run: its attempts and why each ended, from which step the next continued, faults, "
-                 "checkpoints "
+		 "checkpoints "
 		 "and loss. Times are local; those of --json are in UTC.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),

@@ -19,13 +19,13 @@ enum { PLOT_ROWS = 6, PLOT_MARGIN = 12, EVENTS_SHOWN = 20, CHECKPOINTS_SHOWN = 5
 static void print_times(const json_t *run)
 {
 	char started[32], ended[32], elapsed[32];
-	time_t begin = wlb_when_parse(wlb_field_text(run, "started_at", NULL));
-	time_t end = wlb_when_parse(wlb_field_text(run, "ended_at", NULL));
+	time_t begin = wlb_time_parse(wlb_field_text(run, "started_at", NULL));
+	time_t end = wlb_time_parse(wlb_field_text(run, "ended_at", NULL));
 	if (begin == (time_t)-1)
 		return;
-	wlb_when_format(begin, started, sizeof(started));
-	wlb_when_format(end, ended, sizeof(ended));
-	wlb_when_duration((long)((end == (time_t)-1 ? time(NULL) : end) - begin), elapsed, sizeof(elapsed));
+	wlb_time_format(begin, started, sizeof(started));
+	wlb_time_format(end, ended, sizeof(ended));
+	wlb_duration_format((long)((end == (time_t)-1 ? time(NULL) : end) - begin), elapsed, sizeof(elapsed));
 	if (end == (time_t)-1)
 		printf("  started %s, running for %s\n", started, elapsed);
 	else
@@ -93,7 +93,7 @@ struct section {
 	int columns;
 	const char *right;         /* as in struct wlb_table */
 	const char *const *titles; /* of the columns; NULL: no line of titles */
-	size_t most;               /* only the last so many entries are printed; 0: all */
+	size_t most;               /* the number of entries that are printed, the last ones; 0: all */
 	void (*add)(struct wlb_table *table, const json_t *entry);
 };
 
@@ -119,8 +119,8 @@ static void add_attempt(struct wlb_table *table, const json_t *attempt)
 		code[32];
 	/* Only wlb-worker reports when it started; for any other command this is the time of the request. */
 	time_t begin =
-		wlb_when_parse(wlb_field_text(attempt, "started_at", wlb_field_text(attempt, "created_at", NULL)));
-	time_t end = wlb_when_parse(wlb_field_text(attempt, "ended_at", NULL));
+		wlb_time_parse(wlb_field_text(attempt, "started_at", wlb_field_text(attempt, "created_at", NULL)));
+	time_t end = wlb_time_parse(wlb_field_text(attempt, "ended_at", NULL));
 	wlb_field_number(attempt, "attempt", number, sizeof(number));
 	wlb_field_nodes(attempt, nodes, sizeof(nodes));
 	wlb_field_layout(attempt, layout, sizeof(layout));
@@ -129,9 +129,9 @@ static void add_attempt(struct wlb_table *table, const json_t *attempt)
 	snprintf(steps, sizeof(steps), strcmp(first, "-") ? "%s-%s" : "-", first, last);
 	wlb_field_number(attempt, "resumed_step", resumed, sizeof(resumed));
 	wlb_field_number(attempt, "exit_code", code, sizeof(code));
-	wlb_when_clock(begin, started, sizeof(started));
-	wlb_when_duration(begin != (time_t)-1 && end != (time_t)-1 ? (long)(end - begin) : -1, elapsed,
-	                  sizeof(elapsed));
+	wlb_time_of_day(begin, started, sizeof(started));
+	wlb_duration_format(begin != (time_t)-1 && end != (time_t)-1 ? (long)(end - begin) : -1, elapsed,
+	                    sizeof(elapsed));
 	wlb_table_add(table,
 	              (const char *const[]){number, wlb_field_text(attempt, "state", "-"), nodes, layout, resumed,
 	                                    steps, started, elapsed, code, wlb_field_text(attempt, "reason", "")});
@@ -148,7 +148,7 @@ int wlb_show_attempts(const json_t *run)
 static void add_fault(struct wlb_table *table, const json_t *fault)
 {
 	char when[32], attempt[32], rank[32], step[32];
-	wlb_when_clock(wlb_when_parse(wlb_field_text(fault, "time", NULL)), when, sizeof(when));
+	wlb_time_of_day(wlb_time_parse(wlb_field_text(fault, "time", NULL)), when, sizeof(when));
 	wlb_field_number(fault, "attempt", attempt, sizeof(attempt));
 	wlb_field_number(fault, "rank", rank, sizeof(rank));
 	wlb_field_number(fault, "step", step, sizeof(step));
@@ -169,7 +169,7 @@ static void add_checkpoint(struct wlb_table *table, const json_t *checkpoint)
 {
 	char when[32], attempt[32], step[32], size[32];
 	const json_t *bytes = json_object_get(checkpoint, "bytes");
-	wlb_when_clock(wlb_when_parse(wlb_field_text(checkpoint, "time", NULL)), when, sizeof(when));
+	wlb_time_of_day(wlb_time_parse(wlb_field_text(checkpoint, "time", NULL)), when, sizeof(when));
 	wlb_field_number(checkpoint, "attempt", attempt, sizeof(attempt));
 	wlb_field_number(checkpoint, "step", step, sizeof(step));
 	snprintf(size, sizeof(size), json_is_number(bytes) ? "%.1f MB" : "-", json_number_value(bytes) / 1e6);
@@ -187,7 +187,7 @@ int wlb_show_checkpoints(const json_t *run)
 static void add_event(struct wlb_table *table, const json_t *event)
 {
 	char when[32];
-	wlb_when_clock(wlb_when_parse(wlb_field_text(event, "time", NULL)), when, sizeof(when));
+	wlb_time_of_day(wlb_time_parse(wlb_field_text(event, "time", NULL)), when, sizeof(when));
 	wlb_table_add(table, (const char *const[]){when, wlb_field_text(event, "kind", "-"),
 	                                           wlb_field_text(event, "detail", "")});
 }

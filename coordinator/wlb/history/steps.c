@@ -34,7 +34,8 @@ static int each_page(struct wlb_connection *connection, const char *run, wlb_ste
 		if (rc != 0)
 			return wlb_fail(error, "the steps could not be written");
 		if (next >= 0 && next <= from)
-			return wlb_fail(error, "the coordinator says that steps from %lld on follow those from %lld on",
+			return wlb_fail(error,
+			                "the coordinator answers that steps from %lld on follow those from %lld on",
 			                (long long)next, (long long)from);
 		from = next;
 	}

@@ -9,8 +9,8 @@
 /* Called with each page, an array ordered by step. A value other than 0 ends the reading. */
 typedef int wlb_steps_page(const json_t *steps, void *context);
 
-/* Returns 0 if `page` was called with all pages; -1 if a page could not be read or `page` ended it: `error` says
- * which. */
+/* Returns 0 if `page` was called with all pages; -1 if a page could not be read or `page` ended it: `error` names
+ * the reason. */
 int wlb_steps_each_page(const char *run, wlb_steps_page *page, void *context, struct wlb_error *error);
 
 /* At most `points` steps, evenly spaced over the run; NULL with the reason otherwise. The caller decrefs. */

@@ -19,7 +19,7 @@ static int column_of(const struct curve *c, int64_t step)
 	return span == 0 ? 0 : (int)((double)(step - c->first) / (double)span * (c->columns - 1) + 0.5);
 }
 
-static int measure(struct curve *c, const struct wlb_point *points, int count)
+static int average_columns(struct curve *c, const struct wlb_point *points, int count)
 {
 	int weight[COLUMNS_MAX] = {0}, finite = 0;
 	double sum[COLUMNS_MAX] = {0};
@@ -93,7 +93,7 @@ void wlb_plot(FILE *out, const struct wlb_point *points, int count, const int64_
 		return;
 	struct curve c = {.first = points[0].step, .last = points[count - 1].step};
 	c.columns = columns < 2 ? 2 : columns > COLUMNS_MAX ? COLUMNS_MAX : columns;
-	if (measure(&c, points, count) < 2)
+	if (average_columns(&c, points, count) < 2)
 		return;
 	print_rows(out, &c, rows, blocks);
 	print_axis(out, &c, marks, mark_count);

@@ -36,7 +36,7 @@ static void print_escaped(FILE *out, const char *text)
 	}
 }
 
-static int fade(int ink, double shade)
+static int shaded(int ink, double shade)
 {
 	double strength = 0.25 + 0.75 * (shade < 0.0 ? 0.0 : shade > 1.0 ? 1.0 : shade);
 	return (int)(255.0 - (255.0 - ink) * strength);
@@ -46,8 +46,8 @@ void wlb_svg_box(struct wlb_svg *svg, double x, double y, double width, double h
                  const char *title)
 {
 	fprintf(svg->file.out, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"#%02x%02x%02x\"", x,
-	        y, width, height, fade(inks[ink].red, shade), fade(inks[ink].green, shade),
-	        fade(inks[ink].blue, shade));
+	        y, width, height, shaded(inks[ink].red, shade), shaded(inks[ink].green, shade),
+	        shaded(inks[ink].blue, shade));
 	if (width > 2.0)
 		fputs(" stroke=\"white\" stroke-width=\"0.5\"", svg->file.out);
 	if (title == NULL) {

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-time_t wlb_when_parse(const char *text)
+time_t wlb_time_parse(const char *text)
 {
 	struct tm utc = {0};
 	if (text == NULL || strptime(text, "%Y-%m-%dT%H:%M:%S", &utc) == NULL)
@@ -17,17 +17,17 @@ static void format_local(time_t when, const char *format, char *text, size_t siz
 		snprintf(text, size, "-");
 }
 
-void wlb_when_format(time_t when, char *text, size_t size)
+void wlb_time_format(time_t when, char *text, size_t size)
 {
 	format_local(when, "%Y-%m-%d %H:%M:%S", text, size);
 }
 
-void wlb_when_clock(time_t when, char *text, size_t size)
+void wlb_time_of_day(time_t when, char *text, size_t size)
 {
 	format_local(when, "%H:%M:%S", text, size);
 }
 
-void wlb_when_duration(long seconds, char *text, size_t size)
+void wlb_duration_format(long seconds, char *text, size_t size)
 {
 	long days = seconds / 86400, hours = seconds / 3600 % 24, minutes = seconds / 60 % 60;
 	if (seconds < 0)

@@ -6,15 +6,15 @@
 #include <time.h>
 
 /* "2026-11-20T10:00:00Z" -> seconds since 1970; (time_t)-1 for NULL and for anything else. */
-time_t wlb_when_parse(const char *text);
+time_t wlb_time_parse(const char *text);
 
 /* "2026-11-20 10:00:00" here, or "-" for (time_t)-1. */
-void wlb_when_format(time_t when, char *text, size_t size);
+void wlb_time_format(time_t when, char *text, size_t size);
 
 /* The clock time alone, "10:00:00". */
-void wlb_when_clock(time_t when, char *text, size_t size);
+void wlb_time_of_day(time_t when, char *text, size_t size);
 
 /* "4:05", "2:04:05", "1-02:04:05"; "-" for a negative number. */
-void wlb_when_duration(long seconds, char *text, size_t size);
+void wlb_duration_format(long seconds, char *text, size_t size);
 
 #endif

@@ -9,7 +9,7 @@
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/run/deliver_records.h"
-#include "coordinator/wlb/run/say.h"
+#include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/signals.h"
 
 enum {
@@ -130,26 +130,25 @@ static bool decided(struct wlb_run *run, json_t *reply, struct wlb_attempt *atte
 	return false;
 }
 
-/* How long to repeat the request: without an answer for as long as the caller allows, after "wait" for the user's
- * limit. */
-struct patience {
+/* Until when the request is repeated: while the coordinator does not answer, and while its decision is "wait". */
+struct deadlines {
 	int64_t away_until_ms;
 	int64_t wait_until_ms;
-	bool said;
+	bool printed; /* that it does not answer */
 };
 
-/* Returns false when the time is over. */
-static bool be_patient(struct wlb_run *run, struct patience *patience, int status, int again_ms,
-                       const struct wlb_error *why)
+/* Pauses before the request is repeated; returns false when it must not be repeated. */
+static bool pause_before_repeat(struct wlb_run *run, struct deadlines *deadlines, int status, int again_ms,
+                                const struct wlb_error *why)
 {
 	/* 401, 403 and 409 do not change when the request is repeated; after a 404 the run is announced again. */
 	if (status >= 400 && status < 500 && status != 404)
 		return false;
-	if (wlb_clock_left_ms(status == 200 ? patience->wait_until_ms : patience->away_until_ms) == 0)
+	if (wlb_clock_left_ms(status == 200 ? deadlines->wait_until_ms : deadlines->away_until_ms) == 0)
 		return false;
-	if (!patience->said && status != 200)
-		wlb_run_say("waiting for the coordinator: %s", why->message);
-	patience->said = patience->said || status != 200;
+	if (!deadlines->printed && status != 200)
+		wlb_run_print("waiting for the coordinator: %s", why->message);
+	deadlines->printed = deadlines->printed || status != 200;
 	return wlb_run_pause(run, again_ms);
 }
 
@@ -158,8 +157,8 @@ enum wlb_decision wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *pre
 {
 	char path[128];
 	int64_t now_ms = wlb_clock_ms();
-	struct patience patience = {.away_until_ms = now_ms + away_s * INT64_C(1000),
-	                            .wait_until_ms = now_ms + run->options.wait_s * INT64_C(1000)};
+	struct deadlines deadlines = {.away_until_ms = now_ms + away_s * INT64_C(1000),
+	                              .wait_until_ms = now_ms + run->options.wait_s * INT64_C(1000)};
 	enum wlb_decision decision = WLB_DECISION_AWAY;
 	json_t *body = ask_body(run, previous, attempt);
 	for (;;) {
@@ -176,7 +175,7 @@ enum wlb_decision wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *pre
 		json_decref(reply);
 		if (status == 404)
 			run->announced = false;
-		if (done || !be_patient(run, &patience, status, again_ms, error))
+		if (done || !pause_before_repeat(run, &deadlines, status, again_ms, error))
 			break;
 	}
 	json_decref(body);

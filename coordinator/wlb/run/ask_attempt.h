@@ -16,8 +16,8 @@ enum wlb_decision wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *pre
                               struct wlb_attempt *attempt, char state[32], struct wlb_error *error);
 /* Fills in an attempt on all nodes of the job, with a layout computed here. */
 int wlb_run_decide_alone(const struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error);
-/* Reports that the run is over, until run->end_until_ms. A coordinator that does not answer learns it from the
- * spool. */
+/* Reports that the run is over, until run->end_until_ms. A coordinator that does not answer reads it from the
+ * delivered spool. */
 void wlb_run_end(struct wlb_run *run, const char *state, int exit_code, const char *reason);
 
 /* Adds to `object` what ended the last attempt, as far as it is known: "first_exit" {"rank":5,"node":"n3","signal":9}

@@ -7,9 +7,9 @@
 #include "common/clock.h"
 #include "coordinator/client/deliver.h"
 #include "coordinator/client/refused.h"
-#include "coordinator/wlb/delivery/detach.h"
 #include "coordinator/wlb/delivery/pending.h"
-#include "coordinator/wlb/run/say.h"
+#include "coordinator/wlb/delivery/start_self.h"
+#include "coordinator/wlb/run/print.h"
 
 enum {
 	AWAY_MS = 200,  /* a request to a coordinator that did not answer the last one */
@@ -40,17 +40,17 @@ void wlb_run_deliver_others(const struct wlb_run *run)
 {
 	const char *const argv[] = {"wlb", "flush", "--quiet", "--wait", "60", run->job.spool_dir, NULL};
 	if (run->connection != NULL && wlb_deliver_pending(run->job.spool_dir))
-		wlb_accompany(argv);
+		wlb_start_child(argv);
 	wlb_pending_deliver();
 }
 
-static void say_notice(const struct wlb_run *run)
+static void print_notice(const struct wlb_run *run)
 {
 	char *notice = wlb_refused_take_notice(run->job.spool_dir);
 	char *rest;
 	for (char *line = notice != NULL ? strtok_r(notice, "\n", &rest) : NULL; line != NULL;
 	     line = strtok_r(NULL, "\n", &rest))
-		wlb_run_say("%s", line);
+		wlb_run_print("%s", line);
 	free(notice);
 }
 
@@ -65,8 +65,8 @@ void wlb_run_deliver_last(struct wlb_run *run)
 		left = left && wlb_deliver_pending(run->job.spool_dir);
 	if (left) {
 		wlb_pending_add(run->job.spool_dir);
-		wlb_run_say("records wait in %s until the coordinator answers%s%s", run->job.spool_dir,
-		            error.message[0] != '\0' ? ": " : "", error.message);
+		wlb_run_print("records wait in %s until the coordinator answers%s%s", run->job.spool_dir,
+		              error.message[0] != '\0' ? ": " : "", error.message);
 	}
-	say_notice(run);
+	print_notice(run);
 }

@@ -85,7 +85,7 @@ static bool take_ranks(const char **at, int *rank)
 }
 
 /* srun: error: Unable to create step for job 12: Requested nodes are busy */
-static bool tells_of_no_step(const char *line)
+static bool reports_no_step(const char *line)
 {
 	static const char start[] = "srun: error: Unable to create step for job ";
 	static const char *const passing[] = {": Memory required by task is not available",
@@ -108,7 +108,7 @@ static void read_line(struct wlb_first_exit_scan *scan)
 	const char *at = strstr(scan->line, "srun: error: ");
 	for (size_t i = 0; i < sizeof(ended_by_others) / sizeof(ended_by_others[0]); i++)
 		scan->closed = scan->closed || strstr(scan->line, ended_by_others[i]) != NULL;
-	scan->no_step = scan->no_step || tells_of_no_step(scan->line);
+	scan->no_step = scan->no_step || reports_no_step(scan->line);
 	if (scan->closed || at == NULL || !skip(&at, "srun: error: ") ||
 	    !take_node(&at, first.node, sizeof(first.node)) || !take_ranks(&at, &first.rank) || !take_end(at, &first))
 		return;

@@ -41,7 +41,8 @@ static int leading_number(const char *name)
 
 /* `wlb run` starts the same number of tasks on each node; fails if the user requested a number that cannot be divided
  * so. */
-static int check_even(const struct wlb_run_job *job, const struct wlb_run_options *options, struct wlb_error *error)
+static int check_equal_tasks(const struct wlb_run_job *job, const struct wlb_run_options *options,
+                             struct wlb_error *error)
 {
 	const char *tasks = setting("SLURM_TASKS_PER_NODE");
 	if (job->off || options->tasks_per_node > 0 || job->gpus_per_node > 0 || setting("SLURM_NTASKS") == NULL ||
@@ -66,7 +67,7 @@ static void load_sizes(struct wlb_run_job *job, const struct wlb_run_options *op
 	job->tasks_per_node = asked > 0 ? asked : 1;
 }
 
-static int put_number(json_t *policy, const char *key, const char *variable, struct wlb_error *error)
+static int put_policy_number(json_t *policy, const char *key, const char *variable, struct wlb_error *error)
 {
 	const char *value = plugin_setting(variable);
 	char *end;
@@ -91,9 +92,9 @@ static int load_policy(struct wlb_run_job *job, struct wlb_error *error)
 	job->policy = json_pack("{s:s}", "layout", layout);
 	if (model != NULL)
 		json_object_set_new(job->policy, "model", json_string(model));
-	if (put_number(job->policy, "seq_length", "WLB_SEQ_LENGTH", error) != 0 ||
-	    put_number(job->policy, "min_nodes", "WLB_MIN_NODES", error) != 0 ||
-	    put_number(job->policy, "spares", "WLB_SPARES", error) != 0)
+	if (put_policy_number(job->policy, "seq_length", "WLB_SEQ_LENGTH", error) != 0 ||
+	    put_policy_number(job->policy, "min_nodes", "WLB_MIN_NODES", error) != 0 ||
+	    put_policy_number(job->policy, "spares", "WLB_SPARES", error) != 0)
 		return -1;
 	return 0;
 }
@@ -142,7 +143,7 @@ int wlb_run_job_load(struct wlb_run_job *job, const struct wlb_run_options *opti
 	copy_setting(job->name, sizeof(job->name), "SLURM_JOB_NAME", "");
 	copy_setting(job->this_node, sizeof(job->this_node), "SLURMD_NODENAME", host);
 	load_sizes(job, options);
-	if (load_policy(job, error) != 0 || check_even(job, options, error) != 0 ||
+	if (load_policy(job, error) != 0 || check_equal_tasks(job, options, error) != 0 ||
 	    load_spool_dir(job, options->spool_dir, error) != 0)
 		return -1;
 	if (wlb_hostlist_expand(nodes, &job->nodes, &job->node_count, error) != 0)

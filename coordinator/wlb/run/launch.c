@@ -13,7 +13,7 @@
 enum { ARGUMENTS_OF_OURS = 16 };
 
 /* Sets NAME, and SLURM_NAME, which srun passes on also with --export=NONE; the plugin then restores NAME. */
-static void export(const char *name, const char *value)
+static void export_variable(const char *name, const char *value)
 {
 	char twin[64];
 	snprintf(twin, sizeof(twin), "SLURM_%s", name);
@@ -25,17 +25,17 @@ static void export_number(const char *name, int value)
 {
 	char text[16];
 	snprintf(text, sizeof(text), "%d", value);
-	export(name, text);
+	export_variable(name, text);
 }
 
 static void set_environment(const struct wlb_run *run, const struct wlb_attempt *attempt)
 {
 	const char *cpus = getenv("SLURM_CPUS_PER_TASK");
 	if (run->id[0] != '\0')
-		export("WLB_RUN_ID", run->id);
-	export("WLB_ATTEMPT_ID", attempt->id);
+		export_variable("WLB_RUN_ID", run->id);
+	export_variable("WLB_ATTEMPT_ID", attempt->id);
 	export_number("WLB_ATTEMPT", attempt->number);
-	export("WLB_SPOOL_DIR", run->job.spool_dir);
+	export_variable("WLB_SPOOL_DIR", run->job.spool_dir);
 	if (attempt->has_layout) {
 		export_number("WLB_TP", attempt->layout.tp);
 		export_number("WLB_CP", attempt->layout.cp);
@@ -105,7 +105,7 @@ static int build_command(const struct wlb_run *run, const struct wlb_attempt *at
 }
 
 /* Runs in the child: makes a process group of its own, which ends when `wlb run` is gone. Does not return. */
-static void become_srun(const struct wlb_run *run, const struct command_line *line, pid_t parent, int stderr_fd)
+static void exec_srun(const struct wlb_run *run, const struct command_line *line, pid_t parent, int stderr_fd)
 {
 	setpgid(0, 0);
 	/* SIGTERM, not SIGKILL: srun then ends its tasks too. */
@@ -138,7 +138,7 @@ pid_t wlb_run_launch(const struct wlb_run *run, const struct wlb_attempt *attemp
 		set_environment(run, attempt);
 		child = fork();
 		if (child == 0)
-			become_srun(run, &line, parent, ends[1]);
+			exec_srun(run, &line, parent, ends[1]);
 		if (child < 0)
 			wlb_fail(error, "srun cannot be started: %s", strerror(errno));
 		else

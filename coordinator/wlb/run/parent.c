@@ -9,14 +9,14 @@
 #include "common/clock.h"
 #include "coordinator/slurm/slurm_api.h"
 
-enum { LOOK_MIN_MS = 200, LOOK_MAX_MS = 5000 };
+enum { POLL_MIN_MS = 200, POLL_MAX_MS = 5000 };
 
 void wlb_run_parent_open(struct wlb_run *run)
 {
 	pid_t parent = getppid();
 	run->parent_fd = parent > 1 ? (int)syscall(SYS_pidfd_open, parent, 0) : -1;
 	run->parent_gone = parent > 1 && getppid() != parent;
-	run->parent_look_ms = LOOK_MIN_MS;
+	run->parent_poll_ms = POLL_MIN_MS;
 }
 
 void wlb_run_parent_close(struct wlb_run *run)
@@ -50,10 +50,10 @@ static void ask_slurm(struct wlb_run *run)
 {
 	struct wlb_slurm_job job;
 	int found = wlb_slurm_job(run->job.job_id, &job, NULL);
-	run->parent_next_ms = wlb_clock_ms() + run->parent_look_ms;
-	if (run->parent_look_ms < LOOK_MAX_MS)
-		run->parent_look_ms *= 2;
-	/* The run goes on if Slurm does not answer for the job, or if the script ended on purpose. */
+	run->parent_next_ms = wlb_clock_ms() + run->parent_poll_ms;
+	if (run->parent_poll_ms < POLL_MAX_MS)
+		run->parent_poll_ms *= 2;
+	/* The run continues if Slurm does not answer for the job, or if the script ended on purpose. */
 	if (found < 0 || (found == 1 && job.running && job.restart_count == run->job.restart_count))
 		return;
 	if (found == 1 && is_cancelled(job.state))
@@ -62,7 +62,7 @@ static void ask_slurm(struct wlb_run *run)
 		run->abandoned = true;
 }
 
-bool wlb_run_look_at_parent(struct wlb_run *run, bool at_once)
+bool wlb_run_check_parent(struct wlb_run *run, bool at_once)
 {
 	if (!run->cancelled && !run->abandoned && is_gone(run) &&
 	    (at_once || wlb_clock_left_ms(run->parent_next_ms) == 0))

@@ -15,7 +15,7 @@
 #include "coordinator/wlb/run/job.h"
 #include "coordinator/wlb/run/launch.h"
 #include "coordinator/wlb/run/parent.h"
-#include "coordinator/wlb/run/say.h"
+#include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/signals.h"
 #include "coordinator/wlb/run/state.h"
 #include "coordinator/wlb/run/watch.h"
@@ -29,7 +29,7 @@ enum { STEP_TRIES_MS = 60000, STEP_PAUSE_MS = 1000, STEP_PAUSE_MOST_MS = 8000 };
 
 /* ---- attempts ------------------------------------------------------------------------------------------------- */
 
-static int mint_id(char id[37], struct wlb_error *error)
+static int new_attempt_id(char id[37], struct wlb_error *error)
 {
 	unsigned char b[16];
 	if (getrandom(b, sizeof(b), 0) != sizeof(b))
@@ -60,7 +60,7 @@ static struct wlb_reporter *start_reporter(struct wlb_run *run, const struct wlb
 	struct wlb_reporter *reporter =
 		wlb_reporter_start(run->connection != NULL ? &run->config : NULL, &options, &error);
 	if (reporter == NULL)
-		wlb_run_say("this attempt's end will not be recorded: %s", error.message);
+		wlb_run_print("this attempt's end will not be recorded: %s", error.message);
 	return reporter;
 }
 
@@ -75,7 +75,7 @@ static void record_end(const struct wlb_run *run, struct wlb_reporter *reporter,
 	wlb_run_put_first_exit(run, data);
 	char *text = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
 	if (text != NULL && wlb_reporter_record(reporter, "attempt_end", text, &error) != 0)
-		wlb_run_say("the end of attempt %d is not recorded: %s", attempt->number, error.message);
+		wlb_run_print("the end of attempt %d is not recorded: %s", attempt->number, error.message);
 	free(text);
 	json_decref(data);
 }
@@ -116,8 +116,8 @@ static void announce_attempt(const struct wlb_run *run, const struct wlb_attempt
 	bool reason = *attempt->reason && (attempt->number > 1 || attempt->node_count < run->job.node_count);
 	if (attempt->has_layout)
 		wlb_layout_format(&attempt->layout, layout, sizeof(layout));
-	wlb_run_say("attempt %d on %s, %s%s%s%s", attempt->number, nodes != NULL ? nodes : "?", layout,
-	            reason ? " (" : "", reason ? attempt->reason : "", reason ? ")" : "");
+	wlb_run_print("attempt %d on %s, %s%s%s%s", attempt->number, nodes != NULL ? nodes : "?", layout,
+	              reason ? " (" : "", reason ? attempt->reason : "", reason ? ")" : "");
 	free(nodes);
 }
 
@@ -143,7 +143,7 @@ static pid_t run_step(struct wlb_run *run, struct wlb_attempt *attempt, struct w
 }
 
 /* Runs one attempt from start to end. Returns -1 if it could not be started. */
-static int conduct(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error)
+static int run_attempt(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error)
 {
 	announce_attempt(run, attempt);
 	memcpy(run->attempt_id, attempt->id, sizeof(run->attempt_id));
@@ -180,8 +180,8 @@ static enum wlb_decision decide(struct wlb_run *run, const struct wlb_attempt *p
 		return decision;
 	if (previous == NULL) {
 		if (run->connection != NULL)
-			wlb_run_say("going on without the coordinator, records wait in %s: %s", run->job.spool_dir,
-			            error.message);
+			wlb_run_print("continuing without the coordinator, records wait in %s: %s", run->job.spool_dir,
+			              error.message);
 		if (wlb_run_decide_alone(run, attempt, &error) == 0)
 			return WLB_DECISION_START;
 		snprintf(attempt->reason, sizeof(attempt->reason), "%s", error.message);
@@ -196,14 +196,14 @@ static enum wlb_decision decide(struct wlb_run *run, const struct wlb_attempt *p
 }
 
 /* Prints and records how the run ended; returns the exit code. */
-static int conclude(struct wlb_run *run, const char *state, int exit_code, int attempts, const char *reason)
+static int finish_run(struct wlb_run *run, const char *state, int exit_code, int attempts, const char *reason)
 {
 	if (run->end_until_ms == 0)
 		run->end_until_ms = wlb_clock_ms() + END_MS;
 	wlb_run_deliver_last(run);
 	wlb_run_end(run, state, exit_code, reason);
-	wlb_run_say("run %s %s after %d attempt%s%s%s", run->id, state, attempts, attempts == 1 ? "" : "s",
-	            *reason ? ": " : "", reason);
+	wlb_run_print("run %s %s after %d attempt%s%s%s", run->id, state, attempts, attempts == 1 ? "" : "s",
+	              *reason ? ": " : "", reason);
 	return exit_code;
 }
 
@@ -219,31 +219,31 @@ static int run_attempts(struct wlb_run *run)
 	char state[32];
 	for (int done = 0;; done++) {
 		struct wlb_attempt attempt = {.number = done + 1};
-		if (mint_id(attempt.id, &error) != 0)
-			return conclude(run, "failed", WLB_EXIT_FAILED, done, error.message);
+		if (new_attempt_id(attempt.id, &error) != 0)
+			return finish_run(run, "failed", WLB_EXIT_FAILED, done, error.message);
 		enum wlb_decision decision = decide(run, done > 0 ? &previous : NULL, &attempt, state);
 		wlb_run_end_orphaned_step(run);
 		if (run->abandoned)
 			return WLB_EXIT_FAILED;
 		if (decision == WLB_DECISION_STOP)
-			return run->cancelled ? conclude(run, "cancelled", 128 + SIGTERM, done, "")
-			                      : conclude(run, state, nonzero(previous.exit_code, WLB_EXIT_FAILED), done,
-			                                 attempt.reason);
-		int rc = conduct(run, &attempt, &error);
+			return run->cancelled ? finish_run(run, "cancelled", 128 + SIGTERM, done, "")
+			                      : finish_run(run, state, nonzero(previous.exit_code, WLB_EXIT_FAILED),
+			                                   done, attempt.reason);
+		int rc = run_attempt(run, &attempt, &error);
 		attempt_free(&attempt);
 		if (run->abandoned)
 			return WLB_EXIT_FAILED;
 		if (rc != 0)
-			return conclude(run, "failed", WLB_EXIT_FAILED, done + 1, error.message);
+			return finish_run(run, "failed", WLB_EXIT_FAILED, done + 1, error.message);
 		if (run->cancelled)
-			return conclude(run, "cancelled", nonzero(attempt.exit_code, 128 + SIGTERM), done + 1,
-			                attempt.end_reason);
+			return finish_run(run, "cancelled", nonzero(attempt.exit_code, 128 + SIGTERM), done + 1,
+			                  attempt.end_reason);
 		if (attempt.exit_code == 0)
-			return conclude(run, "complete", 0, done + 1, "");
-		wlb_run_say("attempt %d: %s", attempt.number, attempt.end_reason);
+			return finish_run(run, "complete", 0, done + 1, "");
+		wlb_run_print("attempt %d: %s", attempt.number, attempt.end_reason);
 		if (done >= run->options.max_restarts)
-			return conclude(run, "failed", attempt.exit_code, done + 1,
-			                "no restart is left (--max-restarts)");
+			return finish_run(run, "failed", attempt.exit_code, done + 1,
+			                  "no restart is left (--max-restarts)");
 		previous = attempt;
 	}
 }
@@ -256,7 +256,7 @@ static void open_coordinator(struct wlb_run *run)
 	if (wlb_client_config_load(&run->config, &error) == 0)
 		run->connection = wlb_connection_new(&run->config);
 	if (run->connection == NULL)
-		wlb_run_say("this run is neither recorded nor restarted: %s", error.message);
+		wlb_run_print("this run is neither recorded nor restarted: %s", error.message);
 }
 
 static void name_run(struct wlb_run *run)
@@ -264,7 +264,7 @@ static void name_run(struct wlb_run *run)
 	struct wlb_error error;
 	const char *id = getenv("WLB_RUN_ID");
 	if (wlb_run_job_launch(&run->job, &run->launch, &error) != 0)
-		wlb_run_say("%s", error.message);
+		wlb_run_print("%s", error.message);
 	if (id != NULL && *id != '\0' && run->launch == 1)
 		snprintf(run->id, sizeof(run->id), "%s", id);
 	else if (run->launch == 1)
@@ -281,14 +281,15 @@ static int run_plain(struct wlb_run *run)
 	int code = WLB_EXIT_FAILED;
 	int srun_stderr;
 	pid_t srun = -1;
-	wlb_run_say("this job has no --wlb-layout (or off): the command runs once, neither recorded nor started again");
-	if (mint_id(attempt.id, &error) == 0 && wlb_run_decide_alone(run, &attempt, &error) == 0)
+	wlb_run_print(
+		"this job has no --wlb-layout (or off): the command runs once, neither recorded nor started again");
+	if (new_attempt_id(attempt.id, &error) == 0 && wlb_run_decide_alone(run, &attempt, &error) == 0)
 		srun = wlb_run_launch(run, &attempt, &srun_stderr, &error);
 	if (srun > 0) {
 		wlb_run_watch(run, &attempt, srun, srun_stderr, NULL);
 		code = attempt.exit_code;
 	} else {
-		wlb_run_say("%s", error.message);
+		wlb_run_print("%s", error.message);
 	}
 	attempt_free(&attempt);
 	return code;
@@ -350,10 +351,10 @@ static const struct wlb_option options[] = {
 	{WLB_OPTION(TEXT, "spool-dir", FIELD(spool_dir), "DIR",
                     "where records wait for the coordinator, on a file system that all nodes share (default: "
                     "WLB_SPOOL_DIR, else .wlb in the folder of submission)")},
-	{WLB_OPTION(INT, "max-restarts", FIELD(max_restarts), "N", "give up after N restarts"), .max = 1000000,
+	{WLB_OPTION(INT, "max-restarts", FIELD(max_restarts), "N", "end the run after N restarts"), .max = 1000000,
          .initial = "100"},
 	{WLB_OPTION(INT, "wait", FIELD(wait_s), "SECONDS",
-                    "after a fault, wait this long for a coordinator that is away; at the start nobody waits"),
+                    "after a fault, wait this long for a coordinator that is away; the start does not wait for one"),
          .max = 86400, .initial = "300"},
 	{WLB_OPTION(LIST, "srun-args", FIELD(srun_words), "WORDS",
                     "more options for srun, separated by blanks, which override those of wlb run; may be given several "

@@ -10,7 +10,7 @@
 #include "common/clock.h"
 #include "coordinator/wlb/run/parent.h"
 
-enum { LOOK_MS = 200 }; /* between two checks of the job's script */
+enum { POLL_MS = 200 }; /* between two checks of the job's script */
 
 int wlb_run_signals_block(struct wlb_run *run, struct wlb_error *error)
 {
@@ -19,7 +19,7 @@ int wlb_run_signals_block(struct wlb_run *run, struct wlb_error *error)
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		sigaddset(&run->signals, numbers[i]);
 	sigprocmask(SIG_BLOCK, &run->signals, &run->signals_before);
-	signal(SIGPIPE, SIG_IGN); /* the run goes on if nobody reads our stderr */
+	signal(SIGPIPE, SIG_IGN); /* the run continues if no process reads our stderr */
 	run->signal_fd = signalfd(-1, &run->signals, SFD_CLOEXEC);
 	return run->signal_fd >= 0 ? 0 : wlb_fail(error, "signals cannot be read: %s", strerror(errno));
 }
@@ -45,9 +45,9 @@ bool wlb_run_pause(struct wlb_run *run, int ms)
 	struct pollfd ready = {.fd = run->signal_fd, .events = POLLIN};
 	int64_t until_ms = wlb_clock_ms() + ms;
 	int number;
-	while (!wlb_run_look_at_parent(run, false) && wlb_clock_left_ms(until_ms) > 0) {
+	while (!wlb_run_check_parent(run, false) && wlb_clock_left_ms(until_ms) > 0) {
 		int left_ms = wlb_clock_left_ms(until_ms);
-		if (poll(&ready, 1, left_ms < LOOK_MS ? left_ms : LOOK_MS) > 0)
+		if (poll(&ready, 1, left_ms < POLL_MS ? left_ms : POLL_MS) > 0)
 			wlb_run_signal_read(run, &number);
 	}
 	return !run->cancelled && !run->abandoned;

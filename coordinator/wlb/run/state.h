@@ -29,7 +29,7 @@ struct wlb_run_options {
 struct wlb_run_job {
 	uint32_t job_id;
 	uint32_t restart_count;
-	int64_t submit_time; /* 0: Slurm did not say */
+	int64_t submit_time; /* 0: not known */
 	char cluster[64];
 	char name[256];
 	char this_node[256];
@@ -84,7 +84,7 @@ struct wlb_run {
 	/* The script that started this process, parent.h. */
 	int parent_fd; /* -1: none, or gone */
 	bool parent_gone;
-	int parent_look_ms;
+	int parent_poll_ms;
 	int64_t parent_next_ms;
 	bool abandoned; /* it was killed and the job is over: the run ends and reports nothing */
 };

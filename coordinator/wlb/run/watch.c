@@ -13,15 +13,15 @@
 #include "common/clock.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/run/parent.h"
-#include "coordinator/wlb/run/say.h"
+#include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/signals.h"
 
 enum {
-	LOOK_MS = 200,           /* between two checks of the reporter's orders */
+	POLL_MS = 200,           /* between two checks of the reporter's orders */
 	ORDER_GRACE_MS = 2000,   /* for workers to end by themselves */
 	SRUN_GRACE_MS = 5000,    /* for srun to notice that its step is gone */
 	CANCEL_GRACE_MS = 35000, /* KillWait is 30 s by default */
-	DRAIN_MS = 1000,         /* for the last output of srun, if nobody reads our stderr */
+	DRAIN_MS = 1000,         /* for the last output of srun, if no process reads our stderr */
 	STEP_GONE_MS = 15000,    /* for the end of a step whose srun was killed */
 };
 
@@ -35,7 +35,7 @@ struct watch {
 	pid_t srun;
 	bool has_step;
 	uint32_t step_id;
-	int64_t next_look_ms; /* of the step id */
+	int64_t next_query_ms; /* of the step id */
 	enum ending ending;
 	int64_t next_ending_ms;
 	int stderr_fd;        /* srun's; -1 once it is closed */
@@ -57,9 +57,9 @@ static void record_step_started(struct watch *w)
 
 static void find_step(struct watch *w)
 {
-	if (w->has_step || wlb_clock_left_ms(w->next_look_ms) > 0)
+	if (w->has_step || wlb_clock_left_ms(w->next_query_ms) > 0)
 		return;
-	w->next_look_ms = wlb_clock_ms() + 1000;
+	w->next_query_ms = wlb_clock_ms() + 1000;
 	if (wlb_slurm_step_of(w->run->job.job_id, w->srun, &w->step_id, NULL) != 1)
 		return;
 	w->has_step = true;
@@ -72,7 +72,7 @@ static void find_step(struct watch *w)
 }
 
 /* Takes the next, harder measure: wait, kill the step, ask srun to end, kill srun. */
-static void end_harder(struct watch *w)
+static void escalate(struct watch *w)
 {
 	switch (w->ending) {
 	case ENDING_NOT:
@@ -95,7 +95,7 @@ static void end_harder(struct watch *w)
 	w->next_ending_ms = wlb_clock_ms() + SRUN_GRACE_MS;
 }
 
-static void obey_order(struct watch *w)
+static void end_by_order(struct watch *w)
 {
 	const char *reason = "";
 	if (w->ending != ENDING_NOT || w->reporter == NULL || !wlb_reporter_must_end(w->reporter, &reason))
@@ -103,7 +103,7 @@ static void obey_order(struct watch *w)
 	w->attempt->ended_by_order = true;
 	w->scan.closed = true;
 	snprintf(w->attempt->end_reason, sizeof(w->attempt->end_reason), "%s", reason);
-	wlb_run_say("ending attempt %d: %s", w->attempt->number, reason);
+	wlb_run_print("ending attempt %d: %s", w->attempt->number, reason);
 	w->ending = ENDING_GRACE;
 	w->next_ending_ms = wlb_clock_ms() + ORDER_GRACE_MS;
 }
@@ -118,9 +118,9 @@ static void end_cancelled(struct watch *w, const char *why)
 }
 
 /* If the job is over, Slurm ends its steps: srun then only has to end. */
-static void look_at_job(struct watch *w)
+static void check_job(struct watch *w)
 {
-	if (!wlb_run_look_at_parent(w->run, false))
+	if (!wlb_run_check_parent(w->run, false))
 		return;
 	if (w->run->abandoned) {
 		kill(-w->srun, SIGKILL);
@@ -170,7 +170,7 @@ static bool has_ended(struct watch *w)
 	return true;
 }
 
-/* If nobody reads our stderr any more, srun's output is lost, but the run goes on. */
+/* If no process reads our stderr any more, srun's output is lost, but the run continues. */
 static void pass_bytes(struct watch *w)
 {
 	ssize_t n = write(STDERR_FILENO, w->bytes, w->byte_count);
@@ -246,12 +246,12 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 		struct pollfd ready[] = {stderr_side(&w),
 		                         {.fd = run->signal_fd, .events = POLLIN},
 		                         {.fd = run->parent_fd, .events = POLLIN}};
-		look_at_job(&w);
+		check_job(&w);
 		find_step(&w);
-		obey_order(&w);
+		end_by_order(&w);
 		if (w.ending != ENDING_NOT && wlb_clock_left_ms(w.next_ending_ms) == 0)
-			end_harder(&w);
-		if (poll(ready, 3, LOOK_MS) <= 0)
+			escalate(&w);
+		if (poll(ready, 3, POLL_MS) <= 0)
 			continue;
 		if (ready[0].revents != 0)
 			pass_on(&w);
@@ -260,7 +260,7 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 	}
 	/* Slurm knew of the job's end before srun did. */
 	if (attempt->exit_code != 0)
-		wlb_run_look_at_parent(run, true);
+		wlb_run_check_parent(run, true);
 	drain(&w);
 	attempt->no_step = w.scan.no_step && attempt->exit_code != 0 && w.ending == ENDING_NOT;
 	note_first_exit(&w);
@@ -275,7 +275,7 @@ void wlb_run_end_orphaned_step(struct wlb_run *run)
 	       (found = wlb_slurm_step_of(run->job.job_id, run->killed_srun, &step_id, NULL)) != 0) {
 		if (found == 1)
 			wlb_slurm_step_kill(run->job.job_id, step_id, SIGKILL, NULL);
-		if (!wlb_run_pause(run, LOOK_MS))
+		if (!wlb_run_pause(run, POLL_MS))
 			break;
 	}
 	run->killed_srun = 0;

@@ -124,7 +124,7 @@ static bool is_full(const struct wlbd_db_pool *pool)
 }
 
 /* The share of what may wait in all, in number or in bytes, whichever is more. */
-static double portion(const struct share *share)
+static double used_fraction(const struct share *share)
 {
 	double count = (double)share->count / WAITING_MOST, bytes = (double)share->bytes / WAITING_BYTES_MOST;
 	return count > bytes ? count : bytes;
@@ -137,7 +137,7 @@ static void refuse_one(struct wlbd_db_pool *pool)
 	const struct share *most = &pool->shares[0];
 	struct waiting_statement *entry;
 	for (int i = 1; i < pool->share_count; i++)
-		if (portion(&pool->shares[i]) > portion(most))
+		if (used_fraction(&pool->shares[i]) > used_fraction(most))
 			most = &pool->shares[i];
 	TAILQ_FOREACH_REVERSE(entry, &pool->waiting, waiting_list, link)
 	if (entry->owner == most->owner)
@@ -147,7 +147,7 @@ static void refuse_one(struct wlbd_db_pool *pool)
 
 /* ---- which statement is next ---------------------------------------------------------------------- */
 
-static int under_way(const struct wlbd_db_pool *pool, uid_t owner)
+static int running_count(const struct wlbd_db_pool *pool, uid_t owner)
 {
 	int count = 0;
 	for (int i = 0; i < WLBD_DB_POOL_CONNECTIONS; i++)
@@ -183,7 +183,7 @@ static struct waiting_statement *next_waiting(struct wlbd_db_pool *pool)
 	int fewest = OWNER_MOST;
 	TAILQ_FOREACH(entry, &pool->waiting, link)
 	{
-		int count = under_way(pool, entry->owner);
+		int count = running_count(pool, entry->owner);
 		if (count < fewest && !key_is_busy(pool, entry->key) && !key_waits_before(pool, entry)) {
 			best = entry;
 			fewest = count;

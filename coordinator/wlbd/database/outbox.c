@@ -27,7 +27,7 @@ struct queued_statement {
 struct wlbd_outbox {
 	struct wlbd_db *db;
 	struct event *timer;
-	uint64_t *set_aside;
+	uint64_t *dropped; /* the number of statements that were dropped; the caller's */
 	TAILQ_HEAD(, queued_statement) statements;
 	int count;
 	bool is_sending; /* a statement is under way */
@@ -43,9 +43,9 @@ static void statement_free(struct wlbd_outbox *outbox, struct queued_statement *
 	free(statement);
 }
 
-static void set_aside(struct wlbd_outbox *outbox, struct queued_statement *statement, const char *why)
+static void drop(struct wlbd_outbox *outbox, struct queued_statement *statement, const char *why)
 {
-	(*outbox->set_aside)++;
+	(*outbox->dropped)++;
 	wlbd_log(WLBD_LOG_ERROR, "not recorded: %s, of the run with id %lld (%s)", statement->sql,
 	         (long long)statement->run_pk, why);
 	statement_free(outbox, statement);
@@ -68,12 +68,12 @@ static void on_sent(void *context, const struct wlbd_db_result *result)
 		statement_free(outbox, statement);
 		break;
 	case WLBD_DB_REFUSED:
-		set_aside(outbox, statement, result->message);
+		drop(outbox, statement, result->message);
 		break;
 	case WLBD_DB_SLOW:
 		statement->retry_at_ms = wlb_clock_ms() + RETRY_MS;
 		if (++statement->tries >= TRIES_MOST)
-			set_aside(outbox, statement, result->message);
+			drop(outbox, statement, result->message);
 		break;
 	case WLBD_DB_AWAY: /* wlbd_outbox_resume sends again, or the timer, where the connection stayed */
 		set_timer(outbox);
@@ -130,13 +130,13 @@ static void on_timer(evutil_socket_t fd, short what, void *context)
 	send_next(context);
 }
 
-struct wlbd_outbox *wlbd_outbox_new(struct event_base *base, struct wlbd_db *db, uint64_t *set_aside)
+struct wlbd_outbox *wlbd_outbox_new(struct event_base *base, struct wlbd_db *db, uint64_t *dropped)
 {
 	struct wlbd_outbox *outbox = calloc(1, sizeof(*outbox));
 	if (outbox == NULL)
 		return NULL;
 	outbox->db = db;
-	outbox->set_aside = set_aside;
+	outbox->dropped = dropped;
 	TAILQ_INIT(&outbox->statements);
 	outbox->timer = evtimer_new(base, on_timer, outbox);
 	if (outbox->timer == NULL) {
@@ -185,7 +185,7 @@ void wlbd_outbox_put(struct wlbd_outbox *outbox, int64_t run_pk, const char *sql
 	            (outbox->count < STATEMENTS_MOST && count_of(outbox, run_pk) < STATEMENTS_OF_RUN_MOST);
 	struct queued_statement *statement = fits ? statement_new(sql, params) : NULL;
 	if (statement == NULL) {
-		(*outbox->set_aside)++;
+		(*outbox->dropped)++;
 		wlbd_log(WLBD_LOG_ERROR,
 		         "not recorded: %s, of the run with id %lld (too many statements wait for the database, or out "
 		         "of memory)",

@@ -1,8 +1,8 @@
 /*
  * Statements that store what wlbd found out (faults, ended attempts, events): each is sent at once, and again after the
  * database did not answer. So every statement may be repeated. Those of a run are stored in order. A statement that the
- * database refuses, or cancels three times because it takes too long, is set aside: it is logged, counted and dropped,
- * and the next one is sent.
+ * database refuses, or cancels three times because it takes too long, is dropped: it is logged and counted, and the
+ * next one is sent.
  */
 #ifndef COORDINATOR_WLBD_DATABASE_OUTBOX_H
 #define COORDINATOR_WLBD_DATABASE_OUTBOX_H
@@ -13,12 +13,12 @@
 
 struct wlbd_outbox;
 
-/* *set_aside counts the statements that were set aside. Returns NULL if out of memory. */
-struct wlbd_outbox *wlbd_outbox_new(struct event_base *base, struct wlbd_db *db, uint64_t *set_aside);
+/* *dropped is increased for each statement that is dropped. Returns NULL if out of memory. */
+struct wlbd_outbox *wlbd_outbox_new(struct event_base *base, struct wlbd_db *db, uint64_t *dropped);
 void wlbd_outbox_free(struct wlbd_outbox *outbox);
 
-/* `params` are copied; `sql` has static lifetime. A statement for which there is no memory, or too many wait, is set
- * aside. */
+/* `params` are copied; `sql` has static lifetime. A statement for which there is no memory, or too many wait, is
+ * dropped. */
 void wlbd_outbox_put(struct wlbd_outbox *outbox, int64_t run_pk, const char *sql, const struct wlbd_params *params);
 
 /* Whether statements of this run are not stored yet. */

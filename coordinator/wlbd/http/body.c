@@ -31,7 +31,7 @@ int wlbd_body_hold(struct wlbd_call *call, size_t bytes)
 	return -1;
 }
 
-static void refuse_later(struct wlbd_call *call, const char *why)
+static void set_refusal(struct wlbd_call *call, const char *why)
 {
 	call->refusal_status = 503;
 	wlb_fail(&call->refusal, "%s; try again", why);
@@ -40,7 +40,7 @@ static void refuse_later(struct wlbd_call *call, const char *why)
 static void discard(struct wlbd_task *task)
 {
 	struct wlbd_call *call = (struct wlbd_call *)task;
-	refuse_later(call, "too many long requests wait");
+	set_refusal(call, "too many long requests wait");
 	wlbd_call_fail(call, call->refusal_status, "%s", call->refusal.message);
 }
 
@@ -59,7 +59,7 @@ static void do_task(struct wlbd_call *call, void (*run)(struct wlbd_task *task),
 static bool was_refused(struct wlbd_call *call)
 {
 	if (call->refusal_status == 0 && call->wlbd->stopping)
-		refuse_later(call, "wlbd is stopping");
+		set_refusal(call, "wlbd is stopping");
 	if (call->refusal_status == 0)
 		return false;
 	wlbd_call_fail(call, call->refusal_status, "%s", call->refusal.message);

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 struct wlbd_body_size {
-	size_t values; /* at most so many: every value but the first follows one of , : [ { */
+	size_t values; /* an upper bound: every value but the first follows one of , : [ { */
 	int depth;     /* of nested objects and arrays, at its deepest */
 };
 

@@ -58,7 +58,7 @@ static struct user *find_or_add(struct wlbd_budget *budget, uid_t uid)
 	return NULL;
 }
 
-static void forget_idle(struct wlbd_budget *budget, struct user *user)
+static void remove_idle(struct wlbd_budget *budget, struct user *user)
 {
 	if (user->connections > 0 || user->bytes > 0)
 		return;
@@ -83,7 +83,7 @@ void wlbd_budget_disconnect(struct wlbd_budget *budget, uid_t uid)
 	if (user == NULL)
 		return;
 	user->connections--;
-	forget_idle(budget, user);
+	remove_idle(budget, user);
 }
 
 enum wlbd_budget_answer wlbd_budget_take(struct wlbd_budget *budget, uid_t uid, size_t bytes)
@@ -101,7 +101,7 @@ enum wlbd_budget_answer wlbd_budget_take(struct wlbd_budget *budget, uid_t uid, 
 		user->bytes += bytes;
 		budget->bytes += bytes;
 	} else if (user != NULL) {
-		forget_idle(budget, user);
+		remove_idle(budget, user);
 	}
 	return answer;
 }
@@ -113,5 +113,5 @@ void wlbd_budget_give(struct wlbd_budget *budget, uid_t uid, size_t bytes)
 		return;
 	user->bytes -= bytes;
 	budget->bytes -= bytes;
-	forget_idle(budget, user);
+	remove_idle(budget, user);
 }

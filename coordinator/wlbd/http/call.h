@@ -48,7 +48,7 @@ struct wlbd_call {
 	json_t *body;                 /* of a POST; an object */
 	char *text;                   /* the same as it was sent, with a NUL after it */
 	size_t text_length;           /* that has arrived */
-	size_t values;                /* the body has at most so many */
+	size_t values;                /* an upper bound of those in the body */
 	size_t held_bytes;            /* of the user's budget */
 	void *parsed;                 /* the handler's, freed with the call: what it has read of the body; NULL: none */
 	bool is_outdated;             /* the client is a wlb that does not know proofs */

@@ -67,7 +67,7 @@ static int open_socket(const struct wlbd_config *config, struct wlb_error *error
 	return fd;
 }
 
-static void name_socket(int fd, char *text, size_t size)
+static void format_address(int fd, char *text, size_t size)
 {
 	struct sockaddr_storage bound;
 	socklen_t length = sizeof(bound);
@@ -166,7 +166,7 @@ static int make_parts(struct wlbd *wlbd, struct wlbd_http *http)
 	return http->connections != NULL ? 0 : -1;
 }
 
-static int drive(struct wlbd *wlbd, struct wlbd_http *http)
+static int add_to_event_loop(struct wlbd *wlbd, struct wlbd_http *http)
 {
 	const union MHD_DaemonInfo *about = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);
 	http->ready = event_new(wlbd->base, about->epoll_fd, EV_READ | EV_PERSIST, on_ready, http);
@@ -191,7 +191,7 @@ int wlbd_http_open(struct wlbd *wlbd, char *address, size_t size, struct wlb_err
 	TAILQ_INIT(&http->exchanges.list);
 	wlbd->exchanges = &http->exchanges;
 	http->connections_most = most_connections();
-	name_socket(fd, address, size);
+	format_address(fd, address, size);
 	if (make_parts(wlbd, http) == 0)
 		http->daemon = start_daemon(wlbd, http, fd);
 	if (http->daemon == NULL) {
@@ -199,7 +199,7 @@ int wlbd_http_open(struct wlbd *wlbd, char *address, size_t size, struct wlb_err
 		return wlb_fail(error, "listen = %s: the server cannot be started: %s", wlbd->config.listen,
 		                strerror(errno));
 	}
-	return drive(wlbd, http) == 0 ? 0 : wlb_fail(error, "out of memory");
+	return add_to_event_loop(wlbd, http) == 0 ? 0 : wlb_fail(error, "out of memory");
 }
 
 void wlbd_http_close(struct wlbd *wlbd)

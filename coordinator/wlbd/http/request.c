@@ -11,7 +11,7 @@
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/wlbd.h"
 
-/* A body that is refused is read and ignored up to this size, so that the client goes on to read the reply. */
+/* A body that is refused is read and ignored up to this size, so that the client then reads the reply. */
 enum {
 	IGNORED_MOST_BYTES = 64 << 20,
 	IGNORED_UNPROVED_MOST_BYTES = 1 << 20,

@@ -8,7 +8,7 @@
 enum { CLAIMED_NODES_MOST = 8192 }; /* of an attempt whose allocation is not known */
 
 /* They are indexes into started_on, and so are forgotten with it. */
-static void forget_ranks(struct wlbd_attempt_nodes *nodes)
+static void clear_ranks(struct wlbd_attempt_nodes *nodes)
 {
 	free(nodes->node_of_rank);
 	free(nodes->ranks_of_node);
@@ -34,7 +34,7 @@ int wlbd_attempt_nodes_set(struct wlbd_attempt_nodes *nodes, const json_t *list)
 	struct wlbd_names names = {0};
 	if (wlbd_names_from_json(&names, list) != 0 || take_names(nodes, &names) != 0)
 		return -1;
-	forget_ranks(nodes);
+	clear_ranks(nodes);
 	return 0;
 }
 
@@ -50,7 +50,7 @@ int wlbd_attempt_nodes_set_ranks(struct wlbd_attempt_nodes *nodes, const json_t 
 		free(counts);
 		return -1;
 	}
-	forget_ranks(nodes);
+	clear_ranks(nodes);
 	for (size_t i = 0; i < ranks; i++) {
 		const char *name = json_string_value(json_array_get(node_of_rank, i));
 		indexes[i] = wlbd_names_find(&nodes->started_on, name);
@@ -76,7 +76,7 @@ void wlbd_attempt_nodes_free(struct wlbd_attempt_nodes *nodes)
 {
 	wlbd_names_free(&nodes->started_on);
 	wlbd_names_free(&nodes->allocation);
-	forget_ranks(nodes);
+	clear_ranks(nodes);
 }
 
 bool wlbd_attempt_nodes_allocated(const struct wlbd_attempt_nodes *nodes, const char *node)

@@ -15,7 +15,7 @@ struct wlb_slurm_job;
 struct wlbd_attempt_nodes {
 	struct wlbd_names started_on; /* empty: not known yet */
 	struct wlbd_names allocation; /* the nodes of the job */
-	bool allocation_known;        /* Slurm has said it */
+	bool allocation_known;        /* from Slurm */
 	int world_size;               /* 0: not known yet */
 	int *node_of_rank;            /* for each rank an index into started_on; NULL: not known yet */
 	int *ranks_of_node;           /* for each node of started_on its number of ranks; NULL: not known yet */

@@ -239,25 +239,25 @@ static bool is_from_node(const struct wlbd_reporter *reporter)
 	       wlbd_node_has_address(node, &peer);
 }
 
-static bool shows_life(const struct wlbd_attempt *attempt, const struct wlbd_reporter *reporter, uid_t uid)
+static bool is_trusted(const struct wlbd_attempt *attempt, const struct wlbd_reporter *reporter, uid_t uid)
 {
 	return reporter->connection != NULL && (attempt->uid == uid || is_from_node(reporter)) &&
 	       attempt->nodes.allocation_known && wlbd_attempt_nodes_may_have(&attempt->nodes, reporter->node);
 }
 
-int64_t wlbd_attempts_node_heard_ms(const struct wlbd_attempts *attempts, const char *node, uid_t uid)
+int64_t wlbd_attempts_last_report_ms(const struct wlbd_attempts *attempts, const char *node, uid_t uid)
 {
 	const struct wlbd_attempt *attempt;
 	struct wlbd_reporter key = {.rank = 0};
-	int64_t heard_ms = 0;
+	int64_t report_ms = 0;
 	snprintf(key.node, sizeof(key.node), "%s", node);
 	TAILQ_FOREACH(attempt, &attempts->list, link)
 	{
 		struct wlbd_reporter **found = tfind(&key, &attempt->reporter_tree, by_place);
-		if (found != NULL && (*found)->reported_ms > heard_ms && shows_life(attempt, *found, uid))
-			heard_ms = (*found)->reported_ms;
+		if (found != NULL && (*found)->reported_ms > report_ms && is_trusted(attempt, *found, uid))
+			report_ms = (*found)->reported_ms;
 	}
-	return heard_ms;
+	return report_ms;
 }
 
 /* ---- connections --------------------------------------------------------------------------------- */

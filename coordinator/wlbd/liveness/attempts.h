@@ -33,7 +33,7 @@ struct wlbd_reporter {
 	int64_t probed_ms;                  /* when its node was last probed because of its silence */
 	int64_t step;
 	bool goodbye;
-	bool agent; /* wlb-agent, whose death says nothing of the ranks */
+	bool agent; /* it is wlb-agent: its end is no symptom of a loss of ranks */
 };
 
 struct wlbd_attempt {
@@ -46,7 +46,7 @@ struct wlbd_attempt {
 	int64_t number;
 	uint32_t job_id;
 	uid_t uid;
-	bool confirmed; /* Slurm has said that the run's job exists and belongs to this uid */
+	bool confirmed; /* Slurm has confirmed that the run's job exists and belongs to this uid */
 	struct wlbd_attempt_nodes nodes;
 	char slurm_step[32];                   /* "12.0", from the launcher */
 	TAILQ_HEAD(, wlbd_reporter) reporters; /* at most one for each node, and the launcher */
@@ -90,13 +90,14 @@ void wlbd_attempts_remove(struct wlbd *wlbd, struct wlbd_attempt *attempt);
  * callback of a connection that has just closed. */
 void wlbd_attempt_judge_soon(struct wlbd_attempt *attempt);
 
-/* Stores what Slurm says of a run's job in the run's attempts: whether it is their user's, and which nodes it has. */
+/* Stores what Slurm reports of a run's job in the run's attempts: whether it is their user's, and which nodes it has.
+ */
 void wlbd_attempts_confirm(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job);
 
 /* Returns when a process of the node last reported over a connection that is still open; 0: none does. Only attempts
  * count whose job has that node as Slurm says, and of users other than `uid` only connections from the node's own
  * address: a user who shares a node could otherwise hide its loss by reporting from elsewhere. */
-int64_t wlbd_attempts_node_heard_ms(const struct wlbd_attempts *attempts, const char *node, uid_t uid);
+int64_t wlbd_attempts_last_report_ms(const struct wlbd_attempts *attempts, const char *node, uid_t uid);
 
 /* Returns the reporter of the node, which is made where there is none; NULL if out of memory, or where the attempt has
  * as many as it can have. An attempt has one launcher, on whatever node. */

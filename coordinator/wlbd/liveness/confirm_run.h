@@ -1,4 +1,4 @@
-/* A run is provisional until Slurm has said that its job exists and belongs to the run's owner. */
+/* A run is provisional until Slurm has confirmed that its job exists and belongs to the run's owner. */
 #ifndef COORDINATOR_WLBD_LIVENESS_CONFIRM_RUN_H
 #define COORDINATOR_WLBD_LIVENESS_CONFIRM_RUN_H
 
@@ -7,7 +7,7 @@
 struct wlb_slurm_job;
 struct wlbd;
 
-/* Slurm has said so, with `job`: the run is no longer provisional in the database. */
+/* Slurm has confirmed it, with `job`: the run is no longer provisional in the database. */
 void wlbd_run_confirm(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job);
 
 #endif

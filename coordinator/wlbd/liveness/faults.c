@@ -15,28 +15,28 @@ struct fault {
 	const char *node; /* NULL: of none */
 	int64_t step;     /* -1: not known */
 	const char *detail;
-	json_t *proof; /* NULL: none; the reference is taken */
+	json_t *evidence; /* NULL: none; the reference is taken */
 	double time_s;
 };
 
 static void record(struct wlbd *wlbd, int64_t run_pk, int64_t attempt_pk, const struct fault *fault)
 {
 	struct wlbd_params params = {0};
-	char *proof = fault->proof != NULL ? json_dumps(fault->proof, JSON_COMPACT) : NULL;
+	char *evidence = fault->evidence != NULL ? json_dumps(fault->evidence, JSON_COMPACT) : NULL;
 	wlbd_params_add_integer(&params, attempt_pk);
 	wlbd_params_add_text(&params, fault->kind);
 	wlbd_params_add_integer_if(&params, fault->rank >= 0, fault->rank);
 	wlbd_params_add_text(&params, fault->node);
 	wlbd_params_add_integer_if(&params, fault->step >= 0, fault->step);
 	wlbd_params_add_text(&params, fault->detail);
-	wlbd_params_add_text(&params, proof);
+	wlbd_params_add_text(&params, evidence);
 	wlbd_params_add_seconds(&params, fault->time_s);
 	wlbd_outbox_put(
 		wlbd->outbox, run_pk,
 		"select wlb_fault_found($1, $2, $3::integer, $4, $5::bigint, $6, $7::jsonb, to_timestamp($8::float8))",
 		&params);
-	json_decref(fault->proof);
-	free(proof);
+	json_decref(fault->evidence);
+	free(evidence);
 }
 
 /* ---- findings ---------------------------------------------------------------------------------------- */
@@ -75,7 +75,7 @@ static double unix_time_s(int64_t at_ms)
 }
 
 /* What wlb_attempt_cause of the schema decides by; NULL: nothing. */
-static json_t *proof_of(const struct wlbd_finding *finding, bool is_cause)
+static json_t *evidence_of(const struct wlbd_finding *finding, bool is_cause)
 {
 	const struct wlbd_symptom *s = finding->symptom;
 	if (finding->what == WLBD_FOUND_LAUNCHER)
@@ -110,7 +110,7 @@ void wlbd_fault_record(struct wlbd_attempt *attempt, const struct wlbd_finding *
 	                      .node = s->node,
 	                      .step = s->step,
 	                      .detail = detail_of(finding),
-	                      .proof = proof_of(finding, is_cause),
+	                      .evidence = evidence_of(finding, is_cause),
 	                      .time_s = unix_time_s(s->at_ms)};
 	record(attempt->wlbd, attempt->run_pk, attempt->attempt_pk, &fault);
 	count(&attempt->wlbd->counters, finding->what);
@@ -125,7 +125,7 @@ void wlbd_fault_record_step_failed(struct wlbd_attempt *attempt, const char *nod
 	                      .node = node,
 	                      .step = -1,
 	                      .detail = detail,
-	                      .proof = is_broken ? json_pack("{s:b}", "step_broken", 1) : NULL,
+	                      .evidence = is_broken ? json_pack("{s:b}", "step_broken", 1) : NULL,
 	                      .time_s = wlb_clock_unix_s()};
 	record(attempt->wlbd, attempt->run_pk, attempt->attempt_pk, &fault);
 	attempt->wlbd->counters.faults_step_failed++;
@@ -139,7 +139,7 @@ void wlbd_fault_record_killed(struct wlbd *wlbd, int64_t run_pk, int64_t attempt
 	                      .node = node[0] != '\0' ? node : NULL,
 	                      .step = -1,
 	                      .detail = detail,
-	                      .proof = time_s > 0 ? json_pack("{s:f}", "during", time_s) : NULL,
+	                      .evidence = time_s > 0 ? json_pack("{s:f}", "during", time_s) : NULL,
 	                      .time_s = time_s > 0 ? time_s : wlb_clock_unix_s()};
 	record(wlbd, run_pk, attempt_pk, &fault);
 	if (strcmp(kind, "script_lost") == 0)

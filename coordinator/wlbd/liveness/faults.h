@@ -21,7 +21,7 @@ void wlbd_fault_record_step_failed(struct wlbd_attempt *attempt, const char *nod
 void wlbd_fault_record_killed(struct wlbd *wlbd, int64_t run_pk, int64_t attempt_pk, const char *kind, const char *node,
                               const char *detail, double time_s);
 
-/* The reason why the attempt is told to end. */
+/* The reason why the attempt is ordered to end. */
 void wlbd_fault_record_reason(struct wlbd_attempt *attempt, const char *reason);
 
 /* The attempt has ended with its exit code, and failed. */

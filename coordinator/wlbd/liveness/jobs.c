@@ -35,7 +35,7 @@ struct open_run {
 	int total_nodes; /* of the last attempt, spares included */
 	int lost_nodes;  /* of the last attempt: those that wlbd found lost, or those DOWN in Slurm if these are more */
 	int resized_to;  /* the least nodes that its job was given since the last attempt; 0: it was not resized */
-	bool confirmed;  /* Slurm has said that the job belongs to the run's owner */
+	bool confirmed;  /* Slurm has confirmed that the job belongs to the run's owner */
 	uid_t uid;
 	json_int_t attempt_pk; /* of the last attempt; 0: there is none */
 	bool launched;         /* this and the following: as in job_end.h, from the database */
@@ -45,7 +45,7 @@ struct open_run {
 	char why[256]; /* the job is requeued */
 };
 
-static void note_answer(struct wlbd_jobs *jobs)
+static void count_answer(struct wlbd_jobs *jobs)
 {
 	if (--jobs->due == 0)
 		wlbd_job_poll_done(jobs->wlbd->job_poll);
@@ -53,7 +53,7 @@ static void note_answer(struct wlbd_jobs *jobs)
 
 /* ---- one run ------------------------------------------------------------------------------------- */
 
-static bool is_reported_for(struct wlbd *wlbd, json_int_t run_pk)
+static bool run_has_reporter(struct wlbd *wlbd, json_int_t run_pk)
 {
 	struct wlbd_attempt *attempt;
 	struct wlbd_reporter *reporter;
@@ -112,7 +112,7 @@ static void record_killed(const struct open_run *open, const struct wlb_slurm_jo
 		wlbd_fault_record_killed(open->jobs->wlbd, open->run_pk, open->attempt_pk, "script_lost",
 		                         job->batch_host, detail, (double)job->end_time);
 	} else if (end->launcher_lost) {
-		snprintf(detail, sizeof(detail), "job %u is over, and wlb run did not say how the run ended",
+		snprintf(detail, sizeof(detail), "job %u is over, and wlb run did not report how the run ended",
 		         job->job_id);
 		wlbd_fault_record_killed(open->jobs->wlbd, open->run_pk, open->attempt_pk, "launcher_lost",
 		                         job->batch_host, detail, 0);
@@ -137,7 +137,7 @@ static void on_requeue_allowed(void *context, const struct wlbd_db_result *resul
 	free(open);
 }
 
-/* The requeue is counted before Slurm is told: so the count is never too low, even if wlbd dies in between. */
+/* The requeue is counted before Slurm gets the order: so the count is never too low, even if wlbd dies in between. */
 static void requeue(const struct open_run *from, const struct wlbd_job_end *end)
 {
 	struct wlbd_params params = {0};
@@ -219,14 +219,14 @@ static bool has_no_script(struct wlbd *wlbd, const struct wlb_slurm_job *job)
 static bool is_over(const struct open_run *open, const struct wlbd_job_facts *facts)
 {
 	return (facts->found == 0 || (facts->found == 1 && facts->job.finished)) &&
-	       !is_reported_for(open->jobs->wlbd, open->run_pk);
+	       !run_has_reporter(open->jobs->wlbd, open->run_pk);
 }
 
 /* A user announced the job of another user while Slurm did not answer. */
-static void close_by_owner(struct open_run *open, const struct wlbd_job_facts *facts)
+static void close_foreign(struct open_run *open, const struct wlbd_job_facts *facts)
 {
 	char reason[384];
-	snprintf(reason, sizeof(reason), "job %u belongs to %s, as Slurm says", open->job_id, facts->user);
+	snprintf(reason, sizeof(reason), "job %u belongs to %s, as Slurm reports", open->job_id, facts->user);
 	close_run(open, "failed", reason);
 }
 
@@ -234,7 +234,7 @@ static void evaluate(struct open_run *open, const struct wlbd_job_facts *facts)
 {
 	struct wlbd *wlbd = open->jobs->wlbd;
 	if (facts->found == 1 && facts->job.uid != open->uid) {
-		close_by_owner(open, facts);
+		close_foreign(open, facts);
 		return;
 	}
 	if (facts->found == 1)
@@ -254,7 +254,7 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 	struct open_run *open = context;
 	if (!open->jobs->wlbd->stopping)
 		evaluate(open, facts);
-	note_answer(open->jobs);
+	count_answer(open->jobs);
 	free(open);
 }
 
@@ -269,7 +269,7 @@ static bool is_among(json_int_t pk, const json_t *list)
 }
 
 /* Slurm may set a node DOWN after the attempt on it has ended. */
-static int count_down(const struct wlbd_nodes *nodes, const json_t *names)
+static int count_down_nodes(const struct wlbd_nodes *nodes, const json_t *names)
 {
 	size_t i;
 	const json_t *name;
@@ -300,7 +300,7 @@ static struct open_run *open_run_from(struct wlbd_jobs *jobs, const json_t *row)
 	open->uid = (uid_t)uid;
 	open->attempt_pk = json_integer_value(json_object_get(row, "attempt_pk"));
 	open->resized_to = (int)json_integer_value(json_object_get(row, "resized_to"));
-	int down = count_down(jobs->wlbd->nodes, json_object_get(row, "node_names"));
+	int down = count_down_nodes(jobs->wlbd->nodes, json_object_get(row, "node_names"));
 	if (down > open->lost_nodes)
 		open->lost_nodes = down;
 	open->launched = json_is_true(json_object_get(row, "launched"));
@@ -325,7 +325,7 @@ static void on_open_runs(void *context, const struct wlbd_db_result *result)
 		wlbd_slurm_job(jobs->wlbd, open->job_id, 0, on_job, open);
 	}
 	json_decref(answer);
-	note_answer(jobs);
+	count_answer(jobs);
 }
 
 /* Slurm may find a node lost from which no process reports to wlbd. */
@@ -340,7 +340,7 @@ static void suspect_down_nodes(struct wlbd *wlbd)
 		for (int i = 0; i < names->count; i++) {
 			const struct wlbd_node *node = wlbd_nodes_find(wlbd->nodes, names->list[i]);
 			if (node != NULL && node->down)
-				wlbd_symptom_node(attempt, node->name);
+				wlbd_symptom_node_silent(attempt, node->name);
 		}
 	}
 }
@@ -362,7 +362,7 @@ static void poll(void *context)
 {
 	struct wlbd_jobs *jobs = context;
 	jobs->due = 1; /* the list of open runs */
-	wlbd_slurm_find_out(jobs->wlbd);
+	wlbd_slurm_ping(jobs->wlbd);
 	wlbd_nodes_refresh(jobs->wlbd, on_nodes, jobs);
 }
 

@@ -46,13 +46,13 @@ static void watch_free(struct watch *watch)
 	free(watch);
 }
 
-static void give_up(struct watch *watch, const char *why)
+static void cancel_watch(struct watch *watch, const char *why)
 {
 	wlbd_log(WLBD_LOG_INFO, "run %s: node %s is not set DOWN: %s", watch->run, watch->node, why);
 	watch_free(watch);
 }
 
-static void again_in(struct watch *watch, int ms)
+static void retry_in(struct watch *watch, int ms)
 {
 	struct timeval later = {ms / 1000, ms % 1000 * 1000};
 	event_add(watch->timer, &later);
@@ -79,11 +79,11 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 {
 	struct watch *watch = context;
 	if (facts->found < 0)
-		again_in(watch, ASK_AGAIN_MS);
+		retry_in(watch, ASK_AGAIN_MS);
 	else if (facts->found == 0 || facts->job.uid != watch->uid)
-		give_up(watch, "Slurm does not know such a job of the run's owner");
+		cancel_watch(watch, "Slurm does not know such a job of the run's owner");
 	else if (!facts->job.running || !has_node(&facts->job, watch->node))
-		give_up(watch, "the run's job no longer has it");
+		cancel_watch(watch, "the run's job no longer has it");
 	else
 		set_down(watch);
 }
@@ -94,11 +94,11 @@ static void on_probed(void *context, bool alive)
 	struct wlbd *wlbd = watch->lost->wlbd;
 	struct wlbd_node_silence silence = wlbd_node_silence(wlbd->node_probes, watch->node);
 	if (alive)
-		give_up(watch, "it answers");
+		cancel_watch(watch, "it answers");
 	else if (wlb_clock_ms() - watch->began_ms > WATCH_MOST_MS)
-		give_up(watch, "slurmctld did not answer for too long");
+		cancel_watch(watch, "slurmctld did not answer for too long");
 	else if (silence.probes < PROBES_LEAST || silence.lasted_ms < wlbd->config.node_down_after_ms)
-		again_in(watch, PROBE_EVERY_MS);
+		retry_in(watch, PROBE_EVERY_MS);
 	else
 		wlbd_slurm_job(wlbd, watch->job_id, watch->uid, on_job, watch);
 }
@@ -141,7 +141,7 @@ void wlbd_lost_nodes_add(struct wlbd_lost_nodes *lost, const struct wlbd_attempt
 	watch->began_ms = wlb_clock_ms();
 	TAILQ_INSERT_TAIL(&lost->list, watch, link);
 	lost->count++;
-	again_in(watch, 0);
+	retry_in(watch, 0);
 }
 
 struct wlbd_lost_nodes *wlbd_lost_nodes_new(struct wlbd *wlbd)

@@ -16,7 +16,8 @@
 enum {
 	SECOND_PROBE_MS = 200,
 	TRIES = 2,
-	HEARD_WITHIN_MS = 2000, /* a report this recent, over an open connection, proves that the node's programs run */
+	RECENT_REPORT_MS =
+		2000, /* a report this recent, over an open connection, proves that the node's programs run */
 	SILENCE_BROKEN_MS = 5000, /* failed probes further apart than this prove nothing about the time between them */
 };
 
@@ -63,10 +64,10 @@ static struct watch *find(const struct wlbd_node_probes *probes, const char *nam
 
 /* ---- one probe ---------------------------------------------------------------------------------- */
 
-static bool is_heard(const struct watch *watch, uid_t uid)
+static bool has_recent_report(const struct watch *watch, uid_t uid)
 {
-	int64_t heard_ms = wlbd_attempts_node_heard_ms(watch->probes->wlbd->attempts, watch->name, uid);
-	return heard_ms > 0 && wlb_clock_ms() - heard_ms < HEARD_WITHIN_MS;
+	int64_t report_ms = wlbd_attempts_last_report_ms(watch->probes->wlbd->attempts, watch->name, uid);
+	return report_ms > 0 && wlb_clock_ms() - report_ms < RECENT_REPORT_MS;
 }
 
 /* `done` may ask about the node again, so that the askers are removed first. */
@@ -77,7 +78,7 @@ static void answer(struct watch *watch, bool slurmd_answered)
 	TAILQ_CONCAT(&askers, &watch->askers, link);
 	while ((asker = TAILQ_FIRST(&askers)) != NULL) {
 		TAILQ_REMOVE(&askers, asker, link);
-		asker->done(asker->context, slurmd_answered || is_heard(watch, asker->uid));
+		asker->done(asker->context, slurmd_answered || has_recent_report(watch, asker->uid));
 		free(asker);
 	}
 }

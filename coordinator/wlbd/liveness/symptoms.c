@@ -13,7 +13,7 @@ enum { SILENT_NODES_MOST = 64 };
 
 /* ---- raising and withdrawing ------------------------------------------------------------------------- */
 
-/* Returns when the node last showed life, as far as its reporters tell; 0: it has not. A connection that has just
+/* Returns when the node last showed life, as far as its reporters know; 0: it has not. A connection that has just
  * closed was open until now. */
 static int64_t last_sign_of_life(const struct wlbd_attempt *attempt, enum wlbd_symptom_kind kind, const char *node)
 {
@@ -47,7 +47,7 @@ static struct wlbd_symptom *raise_symptom(struct wlbd_attempt *attempt, enum wlb
 	return s;
 }
 
-static void withdraw(struct wlbd_reporter *reporter)
+static void withdraw_symptoms(struct wlbd_reporter *reporter)
 {
 	struct wlbd_incident *incident = &reporter->attempt->incident;
 	for (int i = 0; i < incident->count; i++) {
@@ -60,7 +60,7 @@ static void withdraw(struct wlbd_reporter *reporter)
 /* ---- connections ------------------------------------------------------------------------------------- */
 
 /* wlbd itself closes the connection of a launcher that was stopped, which may continue later. */
-static bool was_stopped(const struct wlbd_reporter *reporter)
+static bool launcher_was_stopped(const struct wlbd_reporter *reporter)
 {
 	return reporter->rank == WLBD_LAUNCHER &&
 	       wlb_clock_ms() - reporter->reported_ms > reporter->attempt->wlbd->config.silence_ms;
@@ -73,8 +73,8 @@ static void note_closed(struct wlbd_reporter *reporter)
 		return;
 	wlbd_log(WLBD_LOG_DEBUG, "run %s: %s of %s closed its connection", attempt->run,
 	         reporter->rank == WLBD_LAUNCHER ? "the launcher" : "the reporter", reporter->node);
-	raise_symptom(attempt, reporter->agent || was_stopped(reporter) ? WLBD_SILENT : WLBD_CLOSED, reporter->node,
-	              reporter->rank, reporter->step);
+	raise_symptom(attempt, reporter->agent || launcher_was_stopped(reporter) ? WLBD_SILENT : WLBD_CLOSED,
+	              reporter->node, reporter->rank, reporter->step);
 }
 
 static void on_closed(struct wlbd_connection *connection, void *context)
@@ -92,7 +92,7 @@ void wlbd_symptom_alive(struct wlbd_reporter *reporter, struct wlbd_connection *
 	else if (wlbd_reporter_attach(reporter, connection) == 0)
 		wlbd_connection_on_close(connection, on_closed, reporter);
 	reporter->reported_ms = wlb_clock_ms();
-	withdraw(reporter);
+	withdraw_symptoms(reporter);
 	if (connection == NULL)
 		note_closed(reporter);
 }
@@ -100,7 +100,7 @@ void wlbd_symptom_alive(struct wlbd_reporter *reporter, struct wlbd_connection *
 void wlbd_symptom_goodbye(struct wlbd_reporter *reporter)
 {
 	reporter->goodbye = true;
-	withdraw(reporter);
+	withdraw_symptoms(reporter);
 }
 
 /* ---- ranks ------------------------------------------------------------------------------------------- */
@@ -155,7 +155,7 @@ void wlbd_symptom_silent(struct wlbd_reporter *reporter)
 	raise_symptom(reporter->attempt, WLBD_SILENT, reporter->node, reporter->rank, reporter->step);
 }
 
-void wlbd_symptom_node(struct wlbd_attempt *attempt, const char *node)
+void wlbd_symptom_node_silent(struct wlbd_attempt *attempt, const char *node)
 {
 	raise_symptom(attempt, WLBD_SILENT, node, WLBD_LAUNCHER, -1);
 }
@@ -176,7 +176,7 @@ void wlbd_symptom_silent_nodes(struct wlbd_attempt *attempt)
 	for (int i = 0; i < names->count && suspected < SILENT_NODES_MOST; i++) {
 		if (is_connected(attempt, names->list[i]))
 			continue;
-		wlbd_symptom_node(attempt, names->list[i]);
+		wlbd_symptom_node_silent(attempt, names->list[i]);
 		suspected++;
 	}
 }

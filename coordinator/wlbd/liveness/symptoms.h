@@ -1,6 +1,6 @@
 /*
- * Signs that something of an attempt is lost, and signs that it is not: what reporters and launchers say, connections
- * that end, nodes that Slurm or a probe finds dead. verdict.h judges them.
+ * Signs that something of an attempt is lost, and signs that it is not: what reporters and launchers report,
+ * connections that end, nodes that Slurm or a probe finds dead. verdict.h judges them.
  */
 #ifndef COORDINATOR_WLBD_LIVENESS_SYMPTOMS_H
 #define COORDINATOR_WLBD_LIVENESS_SYMPTOMS_H
@@ -24,14 +24,15 @@ void wlbd_symptom_rank_exited(struct wlbd_reporter *reporter, int rank, int code
 void wlbd_symptom_silent(struct wlbd_reporter *reporter);
 /* A node of the attempt is suspected: it did not answer when the nodes for the next attempt were probed, is DOWN in
  * Slurm, or has not reported since wlbd was started again. It is probed. */
-void wlbd_symptom_node(struct wlbd_attempt *attempt, const char *node);
+void wlbd_symptom_node_silent(struct wlbd_attempt *attempt, const char *node);
 
 /* Probes the nodes of the attempt from which no process reports, 64 of them at most. The end of the launcher ends the
  * reporters too, or comes before they have reported: a node that was lost at the same moment closes no connection
  * then. The same holds for a node that is lost while a step starts, whose ranks on other nodes Slurm kills. */
 void wlbd_symptom_silent_nodes(struct wlbd_attempt *attempt);
 
-/* The launcher says that the attempt's step has ended, and perhaps which rank's exit ended it. `first` may be NULL. */
+/* The launcher reports that the attempt's step has ended, and perhaps which rank's exit ended it. `first` may be NULL.
+ */
 void wlbd_symptom_step_ended(struct wlbd_attempt *attempt, int exit_code, const struct wlbd_first_exit *first);
 
 #endif

@@ -43,27 +43,27 @@ static void probe_missing(struct wlbd_attempt *attempt, int64_t now_ms)
 	attempt->nodes_due_ms = 0;
 	for (int i = 0; i < attempt->nodes.started_on.count; i++)
 		if (!has_reporter(attempt, attempt->nodes.started_on.list[i]))
-			wlbd_symptom_node(attempt, attempt->nodes.started_on.list[i]);
+			wlbd_symptom_node_silent(attempt, attempt->nodes.started_on.list[i]);
 }
 
-static void kill_disobedient(struct wlbd_attempt *attempt, int64_t now_ms)
+static void kill_overdue_step(struct wlbd_attempt *attempt, int64_t now_ms)
 {
 	if (attempt->slurm_step[0] != '\0' && wlbd_attempt_kill(&attempt->incident.life, now_ms))
 		wlbd_slurm_step_kill(attempt->wlbd, attempt->job_id, attempt->uid, attempt->slurm_step,
 		                     attempt->reason);
 }
 
-/* While the database does not answer, what the launcher said of the end is stored in this memory alone. */
+/* While the database does not answer, the launcher's report of the end is stored in this memory alone. */
 static bool has_recorded_for(const struct wlbd *wlbd, int64_t now_ms, int64_t ms)
 {
 	return wlbd->database_was_up && now_ms - wlbd->recording_since_ms >= ms;
 }
 
-static bool is_forgettable(const struct wlbd_attempt *attempt, int64_t now_ms)
+static bool may_be_removed(const struct wlbd_attempt *attempt, int64_t now_ms)
 {
 	const struct wlbd_reporter *reporter;
-	if (!wlbd_attempt_is_forgettable(&attempt->incident.life, now_ms) || !TAILQ_EMPTY(&attempt->questions) ||
-	    wlbd_verdict_is_pending(attempt) || !has_recorded_for(attempt->wlbd, now_ms, WLBD_FORGET_AFTER_MS))
+	if (!wlbd_attempt_ended_long_ago(&attempt->incident.life, now_ms) || !TAILQ_EMPTY(&attempt->questions) ||
+	    wlbd_verdict_is_pending(attempt) || !has_recorded_for(attempt->wlbd, now_ms, WLBD_ENDED_KEPT_MS))
 		return false;
 	TAILQ_FOREACH(reporter, &attempt->reporters, link)
 	if (reporter->connection != NULL)
@@ -80,9 +80,9 @@ void wlbd_liveness_tick(struct wlbd *wlbd)
 		if (!wlbd_attempt_has_ended(&attempt->incident.life)) {
 			probe_silent(attempt, now_ms);
 			probe_missing(attempt, now_ms);
-			kill_disobedient(attempt, now_ms);
+			kill_overdue_step(attempt, now_ms);
 		}
-		if (is_forgettable(attempt, now_ms))
+		if (may_be_removed(attempt, now_ms))
 			wlbd_attempts_remove(wlbd, attempt);
 	}
 }

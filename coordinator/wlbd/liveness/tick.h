@@ -4,7 +4,7 @@
 
 struct wlbd;
 
-/* Called each second: probes silent nodes, kills steps that do not end by order, forgets attempts that have ended.
+/* Called each second: probes silent nodes, kills steps that do not end by order, removes attempts that have ended.
  */
 void wlbd_liveness_tick(struct wlbd *wlbd);
 

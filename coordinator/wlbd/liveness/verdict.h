@@ -1,6 +1,6 @@
 /*
  * Judges the symptoms of an attempt by the rules of incident.h, and acts on what it finds: PostgreSQL records it, the
- * attempt's processes are told to end, and a lost node is given to lost_nodes.h.
+ * attempt's processes are ordered to end, and a lost node is given to lost_nodes.h.
  */
 #ifndef COORDINATOR_WLBD_LIVENESS_VERDICT_H
 #define COORDINATOR_WLBD_LIVENESS_VERDICT_H
@@ -14,7 +14,7 @@ void wlbd_verdict_judge(evutil_socket_t fd, short what, void *attempt);
 /* Whether symptoms of the attempt are still to be judged. */
 bool wlbd_verdict_is_pending(const struct wlbd_attempt *attempt);
 
-/* A newer attempt of the run has begun: what is left of this one is told to end. */
+/* A newer attempt of the run has begun: what is left of this one is ordered to end. */
 void wlbd_verdict_supersede(struct wlbd_attempt *attempt, int64_t newer);
 
 /* The slurmstepd of the attempt's step on the node is dead. */

@@ -8,7 +8,7 @@
 #include "coordinator/wlbd/requests/first_exit.h"
 #include "libwlb/wlb.h"
 
-/* What the launcher says of the attempt before. */
+/* What the launcher reports of the previous attempt. */
 struct wlbd_previous_attempt {
 	const char *attempt_id; /* NULL: there was none */
 	const char *step_id;    /* NULL: not known */

@@ -67,7 +67,7 @@ static void fail_memory(struct attempt_request *request)
 
 static void finish(struct attempt_request *request, json_t *reply)
 {
-	wlbd_outdated_tell(request->call, reply);
+	wlbd_outdated_add_to_reason(request->call, reply);
 	wlbd_call_reply(request->call, 200, reply);
 	request_free(request);
 }
@@ -146,7 +146,7 @@ static bool is_refused(const struct attempt_request *request)
 		wlbd_call_fail(call, 409, "run %s has ended: %s; a new job or wlb run begins a new one", call->run,
 		               json_string_value(json_object_get(request->history, "state")));
 	else if (is_replaced(request))
-		wlbd_call_fail(call, 409, "attempt %s is not the newest of run %s: another wlb run goes on with it",
+		wlbd_call_fail(call, 409, "attempt %s is not the newest of run %s: another wlb run continues it",
 		               request->body.previous.attempt_id, call->run);
 	else
 		return false;
@@ -291,18 +291,18 @@ static void record_exit(struct attempt_request *request, struct wlbd_attempt *pr
  * raised before its end, so that they are judged together with it. */
 static bool is_previous_judged_later(struct attempt_request *request)
 {
-	const struct wlbd_previous_attempt *said = &request->body.previous;
+	const struct wlbd_previous_attempt *previous_body = &request->body.previous;
 	struct wlbd_attempt *previous = NULL;
-	if (said->attempt_id != NULL)
-		previous = wlbd_attempts_find(request->call->wlbd->attempts, said->attempt_id);
+	if (previous_body->attempt_id != NULL)
+		previous = wlbd_attempts_find(request->call->wlbd->attempts, previous_body->attempt_id);
 	if (previous == NULL || previous->run_pk != request->run_pk)
 		return false;
 	for (int i = 0; i < request->candidates.count && !wlbd_attempt_has_ended(&previous->incident.life); i++) {
 		const struct wlbd_candidate_node *node = &request->candidates.list[i];
 		if (node->silent && wlbd_attempt_nodes_have(&previous->nodes, node->name))
-			wlbd_symptom_node(previous, node->name);
+			wlbd_symptom_node_silent(previous, node->name);
 	}
-	wlbd_symptom_step_ended(previous, (int)said->exit_code, &said->first_exit);
+	wlbd_symptom_step_ended(previous, (int)previous_body->exit_code, &previous_body->first_exit);
 	record_exit(request, previous);
 	return wlbd_verdict_is_pending(previous);
 }
@@ -400,7 +400,7 @@ static void decide(struct attempt_request *request, bool is_judging)
 
 /* ---- 7: the attempt is stored -------------------------------------------------------------------------- */
 
-/* Processes of older attempts that still run are told to end. */
+/* Processes of older attempts that still run are ordered to end. */
 static void supersede_older(struct wlbd *wlbd, const struct wlbd_attempt *newest)
 {
 	struct wlbd_attempt *attempt;
@@ -421,7 +421,7 @@ static void on_started(void *context, const struct wlbd_db_result *result)
 	struct wlbd_attempt *attempt = wlbd_attempts_put(wlbd, json_object_get(stored, "card"));
 	json_t *reply = json_incref(json_object_get(stored, "decision"));
 	if (attempt != NULL) {
-		wlbd_outdated_note(request->call, attempt);
+		wlbd_outdated_record(request->call, attempt);
 		if (request->job_known)
 			wlbd_attempts_confirm(wlbd, attempt->run_pk, &request->job);
 		supersede_older(wlbd, attempt);

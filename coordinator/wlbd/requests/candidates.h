@@ -1,4 +1,5 @@
-/* The nodes that the next attempt of a run could use, with what the run's history says of each. Pure: no I/O. */
+/* The nodes that the next attempt of a run could use, with the losses and crashes on each in the run's history. Pure:
+ * no I/O. */
 #ifndef COORDINATOR_WLBD_REQUESTS_CANDIDATES_H
 #define COORDINATOR_WLBD_REQUESTS_CANDIDATES_H
 

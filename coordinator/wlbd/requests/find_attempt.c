@@ -35,8 +35,8 @@ struct wlbd_attempt_searches {
 
 /* ---- results --------------------------------------------------------------------------------------- */
 
-static void hand_over(struct wlbd_call *call, struct wlbd_attempt *attempt,
-                      void (*then)(struct wlbd_call *call, struct wlbd_attempt *attempt))
+static void pass_attempt(struct wlbd_call *call, struct wlbd_attempt *attempt,
+                         void (*then)(struct wlbd_call *call, struct wlbd_attempt *attempt))
 {
 	if (call->uid != attempt->uid && !wlbd_call_privileged(call))
 		wlbd_call_fail(call, 403, "run %s belongs to another user", attempt->run);
@@ -58,7 +58,7 @@ static void succeed(struct search *search, struct wlbd_attempt *attempt)
 	struct waiter *waiter;
 	while ((waiter = TAILQ_FIRST(&search->waiters)) != NULL) {
 		TAILQ_REMOVE(&search->waiters, waiter, link);
-		hand_over(waiter->call, attempt, waiter->then);
+		pass_attempt(waiter->call, attempt, waiter->then);
 		free(waiter);
 	}
 	search_end(search);
@@ -75,7 +75,7 @@ static void fail(struct search *search, int status, const char *message)
 	search_end(search);
 }
 
-/* An attempt that has ended is kept for its late records. The processes of one that failed are told to end. */
+/* An attempt that has ended is kept for its late records. The processes of one that failed are ordered to end. */
 static void note_state(struct wlbd_attempt *attempt, const json_t *card)
 {
 	const char *state = json_string_value(json_object_get(card, "state"));
@@ -189,7 +189,7 @@ void wlbd_find_attempt(struct wlbd_call *call, const char *attempt_id,
 {
 	struct wlbd_attempt *attempt = wlbd_attempts_find(call->wlbd->attempts, attempt_id);
 	if (attempt != NULL) {
-		hand_over(call, attempt, then);
+		pass_attempt(call, attempt, then);
 		return;
 	}
 	if (!wlbd_call_privileged(call) && wlbd_attempts_full(call->wlbd->attempts, call->uid)) {
@@ -251,7 +251,7 @@ static void on_open_attempts(void *context, const struct wlbd_db_result *result)
 		found++;
 	}
 	if (found > 0) {
-		wlbd_job_poll_soon(wlbd->job_poll); /* to learn which nodes their jobs have */
+		wlbd_job_poll_soon(wlbd->job_poll); /* to find which nodes their jobs have */
 		wlbd_log(WLBD_LOG_INFO, "%d open attempts; their nodes have %d s to report", found,
 		         wlbd->config.restart_grace_ms / 1000);
 	}

@@ -6,30 +6,30 @@
 #include "coordinator/wlbd/liveness/attempts.h"
 #include "coordinator/wlbd/wlbd.h"
 
-static void head(struct evbuffer *out, const char *name, const char *type, const char *help)
+static void write_header(struct evbuffer *out, const char *name, const char *type, const char *help)
 {
 	evbuffer_add_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static void one(struct evbuffer *out, const char *name, const char *type, const char *help, double value)
+static void write_value(struct evbuffer *out, const char *name, const char *type, const char *help, double value)
 {
-	head(out, name, type, help);
+	write_header(out, name, type, help);
 	evbuffer_add_printf(out, "%s %.17g\n", name, value);
 }
 
 static void write_requests(const struct wlbd_counters *m, struct evbuffer *out)
 {
-	head(out, "wlbd_requests_total", "counter", "Requests answered, by class of status.");
+	write_header(out, "wlbd_requests_total", "counter", "Requests answered, by class of status.");
 	for (int i = 2; i < 6; i++)
 		evbuffer_add_printf(out, "wlbd_requests_total{status=\"%dxx\"} %llu\n", i,
 		                    (unsigned long long)m->requests[i]);
-	one(out, "wlbd_request_seconds_total", "counter", "Time from a request to its reply, summed.",
-	    m->request_seconds);
+	write_value(out, "wlbd_request_seconds_total", "counter", "Time from a request to its reply, summed.",
+	            m->request_seconds);
 }
 
 static void write_faults(const struct wlbd_counters *m, struct evbuffer *out)
 {
-	head(out, "wlbd_faults_total", "counter", "Faults found since wlbd was started.");
+	write_header(out, "wlbd_faults_total", "counter", "Faults found since wlbd was started.");
 	evbuffer_add_printf(out, "wlbd_faults_total{kind=\"node_lost\"} %llu\n",
 	                    (unsigned long long)m->faults_node_lost);
 	evbuffer_add_printf(out, "wlbd_faults_total{kind=\"rank_lost\"} %llu\n",
@@ -47,7 +47,7 @@ static void write_steps(const struct wlbd *wlbd, struct evbuffer *out)
 {
 	const struct wlbd_attempt *attempt;
 	const struct wlbd_reporter *reporter;
-	head(out, "wlbd_run_step", "gauge", "Step that a live attempt is at.");
+	write_header(out, "wlbd_run_step", "gauge", "Step that a live attempt is at.");
 	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)
 	{
 		int64_t step = 0;
@@ -63,20 +63,21 @@ static void write_steps(const struct wlbd *wlbd, struct evbuffer *out)
 void wlbd_metrics_write(const struct wlbd *wlbd, struct evbuffer *out)
 {
 	const struct wlbd_counters *m = &wlbd->counters;
-	head(out, "wlbd_build_info", "gauge", "Version of wlbd.");
+	write_header(out, "wlbd_build_info", "gauge", "Version of wlbd.");
 	evbuffer_add_printf(out, "wlbd_build_info{version=\"%s\"} 1\n", WLB_VERSION);
 	write_requests(m, out);
-	one(out, "wlbd_database_up", "gauge", "Whether PostgreSQL answers.", wlbd_db_ready(wlbd->writes));
-	one(out, "wlbd_database_losses_total", "counter", "Connections to PostgreSQL lost or not made.",
-	    (double)m->database_losses);
-	one(out, "wlbd_statements_set_aside_total", "counter",
-	    "Findings of wlbd that the database did not store; the log names each.", (double)m->statements_set_aside);
-	one(out, "wlbd_records_stored_total", "counter", "Records committed.", (double)m->records_stored);
-	one(out, "wlbd_reports_total", "counter", "Reports accepted.", (double)m->reports);
-	one(out, "wlbd_reporters", "gauge", "Processes that report.", wlbd->attempts->reporters);
-	one(out, "wlbd_attempts", "gauge", "Attempts in memory.", wlbd->attempts->count);
-	one(out, "wlbd_attempts_started_total", "counter", "Attempts that launchers were told to start.",
-	    (double)m->attempts_started);
+	write_value(out, "wlbd_database_up", "gauge", "Whether PostgreSQL answers.", wlbd_db_ready(wlbd->writes));
+	write_value(out, "wlbd_database_losses_total", "counter", "Connections to PostgreSQL lost or not made.",
+	            (double)m->database_losses);
+	write_value(out, "wlbd_statements_set_aside_total", "counter",
+	            "Findings of wlbd that the database did not store; the log names each.",
+	            (double)m->statements_dropped);
+	write_value(out, "wlbd_records_stored_total", "counter", "Records committed.", (double)m->records_stored);
+	write_value(out, "wlbd_reports_total", "counter", "Reports accepted.", (double)m->reports);
+	write_value(out, "wlbd_reporters", "gauge", "Processes that report.", wlbd->attempts->reporters);
+	write_value(out, "wlbd_attempts", "gauge", "Attempts in memory.", wlbd->attempts->count);
+	write_value(out, "wlbd_attempts_started_total", "counter", "Attempts that launchers were told to start.",
+	            (double)m->attempts_started);
 	write_faults(m, out);
 	write_steps(wlbd, out);
 }

@@ -16,7 +16,7 @@ static bool is_noted(const struct wlbd_attempt *of)
 	return false;
 }
 
-void wlbd_outdated_note(const struct wlbd_call *call, struct wlbd_attempt *attempt)
+void wlbd_outdated_record(const struct wlbd_call *call, struct wlbd_attempt *attempt)
 {
 	struct wlbd_params params = {0};
 	if (!call->is_outdated || is_noted(attempt))
@@ -39,7 +39,7 @@ void wlbd_outdated_note(const struct wlbd_call *call, struct wlbd_attempt *attem
 		&params);
 }
 
-void wlbd_outdated_tell(const struct wlbd_call *call, json_t *decision)
+void wlbd_outdated_add_to_reason(const struct wlbd_call *call, json_t *decision)
 {
 	const char *reason = json_string_value(json_object_get(decision, "reason"));
 	if (call->is_outdated && reason != NULL)

@@ -14,9 +14,9 @@
 #include "coordinator/wlbd/rules/decision.h"
 #include "coordinator/wlbd/wlbd.h"
 
-/* ---- what liveness learns from records ------------------------------------------------------------- */
+/* ---- records that change the attempt in memory ----------------------------------------------------- */
 
-static void learn_nodes(struct wlbd_attempt *attempt, const json_t *data)
+static void note_nodes(struct wlbd_attempt *attempt, const json_t *data)
 {
 	const json_t *map = json_object_get(data, "rank_map");
 	json_t *nodes = json_array(); /* of each rank */
@@ -37,7 +37,7 @@ static void learn_nodes(struct wlbd_attempt *attempt, const json_t *data)
 	json_decref(nodes);
 }
 
-static void learn_end(struct wlbd_attempt *attempt, const struct wlbd_attempt_end *end)
+static void note_end(struct wlbd_attempt *attempt, const struct wlbd_attempt_end *end)
 {
 	int by_state = strcmp(end->state, "complete") == 0 ? 0
 	               : strcmp(end->state, "ended") == 0  ? WLBD_EXIT_ORDERED
@@ -47,17 +47,17 @@ static void learn_end(struct wlbd_attempt *attempt, const struct wlbd_attempt_en
 	wlbd_symptom_step_ended(attempt, is_reported ? end->exit_code : by_state, &end->first_exit);
 }
 
-static void learn(struct wlbd_attempt *attempt, const struct wlbd_delivery *delivery)
+static void note_records(struct wlbd_attempt *attempt, const struct wlbd_delivery *delivery)
 {
 	size_t i;
 	json_t *record;
 	json_array_foreach((json_t *)delivery->records, i, record)
 	{
 		if (strcmp(json_string_value(json_object_get(record, "type")), "attempt") == 0)
-			learn_nodes(attempt, json_object_get(record, "data"));
+			note_nodes(attempt, json_object_get(record, "data"));
 	}
 	if (delivery->end.state != NULL)
-		learn_end(attempt, &delivery->end);
+		note_end(attempt, &delivery->end);
 }
 
 /* ---- the request ------------------------------------------------------------------------------------- */
@@ -88,8 +88,8 @@ static void store(struct wlbd_call *call, struct wlbd_attempt *attempt)
 {
 	const struct wlbd_delivery *delivery = call->parsed;
 	struct wlbd_params params = {0};
-	wlbd_outdated_note(call, attempt);
-	learn(attempt, delivery);
+	wlbd_outdated_record(call, attempt);
+	note_records(attempt, delivery);
 	wlbd_params_add_integer(&params, attempt->attempt_pk);
 	wlbd_params_add_text(&params, delivery->source);
 	wlbd_params_add_text(&params, call->text);

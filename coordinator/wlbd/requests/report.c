@@ -13,7 +13,7 @@
 #include "coordinator/wlbd/wlbd.h"
 
 /* Stored in the database too, so that wlbd can kill the step after a restart. */
-static void note_step(struct wlbd_attempt *attempt, const char *slurm_step)
+static void note_slurm_step(struct wlbd_attempt *attempt, const char *slurm_step)
 {
 	struct wlbd_params params = {0};
 	if (slurm_step == NULL || attempt->slurm_step[0] != '\0') /* an attempt has one step */
@@ -42,7 +42,7 @@ static void apply(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, 
 	if (report->step > reporter->step)
 		reporter->step = report->step;
 	if (report->launcher)
-		note_step(attempt, report->step_id);
+		note_slurm_step(attempt, report->step_id);
 	reporter->agent = report->agent;
 	wlbd_symptom_alive(reporter, connection);
 	/* Before its ranks, which ended because of it. */

@@ -47,7 +47,7 @@ bool wlbd_attempt_kill(struct wlbd_attempt_life *life, int64_t now_ms)
 	return true;
 }
 
-bool wlbd_attempt_is_forgettable(const struct wlbd_attempt_life *life, int64_t now_ms)
+bool wlbd_attempt_ended_long_ago(const struct wlbd_attempt_life *life, int64_t now_ms)
 {
-	return wlbd_attempt_has_ended(life) && now_ms - life->since_ms >= WLBD_FORGET_AFTER_MS;
+	return wlbd_attempt_has_ended(life) && now_ms - life->since_ms >= WLBD_ENDED_KEPT_MS;
 }

@@ -17,14 +17,14 @@
 
 enum {
 	WLBD_KILL_AFTER_MS = 5000, /* processes that were ordered to end have this long until their step is killed */
-	WLBD_FORGET_AFTER_MS =
+	WLBD_ENDED_KEPT_MS =
 		60000, /* after its end an attempt stays in memory this long: late reports get their order */
 };
 
 enum wlbd_attempt_state {
 	WLBD_ATTEMPT_RUNNING,
 	WLBD_ATTEMPT_ORDERED,
-	WLBD_ATTEMPT_KILLED, /* Slurm was told to kill its step, which did not end by order */
+	WLBD_ATTEMPT_KILLED, /* Slurm was ordered to kill its step, which did not end by order */
 	WLBD_ATTEMPT_ENDED,  /* its step has ended */
 	WLBD_ATTEMPT_ENDED_ORDERED,
 };
@@ -45,7 +45,7 @@ bool wlbd_attempt_end(struct wlbd_attempt_life *life, int exit_code, int srun_si
 /* Only WLBD_KILL_AFTER_MS after the order. */
 bool wlbd_attempt_kill(struct wlbd_attempt_life *life, int64_t now_ms);
 
-/* Whether the step ended WLBD_FORGET_AFTER_MS ago or earlier. */
-bool wlbd_attempt_is_forgettable(const struct wlbd_attempt_life *life, int64_t now_ms);
+/* Whether the step ended WLBD_ENDED_KEPT_MS ago or earlier. */
+bool wlbd_attempt_ended_long_ago(const struct wlbd_attempt_life *life, int64_t now_ms);
 
 #endif

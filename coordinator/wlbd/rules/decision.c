@@ -30,7 +30,7 @@ static const char *why_left_out(const struct wlbd_candidate_node *node)
 }
 
 /* "n3 is lost, n7 is down; 6 nodes are left", cut where it grows too long; "8 nodes" when none is missing. */
-static void explain(const struct wlbd_decision_facts *facts, int left, char *text, size_t size)
+static void describe_missing_nodes(const struct wlbd_decision_facts *facts, int left, char *text, size_t size)
 {
 	size_t length = 0;
 	text[0] = '\0';
@@ -47,7 +47,7 @@ static void explain(const struct wlbd_decision_facts *facts, int left, char *tex
 		snprintf(text + length, size - length, "; %d node%s left", left, left == 1 ? " is" : "s are");
 }
 
-static int list_good(const struct wlbd_decision_facts *facts, int *use)
+static int list_usable(const struct wlbd_decision_facts *facts, int *use)
 {
 	int count = 0;
 	for (int i = 0; i < facts->node_count; i++)
@@ -62,7 +62,7 @@ static int layout_of(const struct wlbd_decision_facts *facts, int nodes, struct 
 {
 	struct wlb_policy policy = facts->policy;
 	const struct wlb_nodes used = {.count = nodes, .ranks_per_node = facts->tasks_per_node};
-	/* After a loss the run goes on with as many replicas of the model as there is space for. */
+	/* After a loss the run continues with as many replicas of the model as there is space for. */
 	if (facts->first_total > 0)
 		policy.fixed.dp = 0;
 	return wlb_layout_choose(&policy, &used, NULL, layout, error);
@@ -70,8 +70,8 @@ static int layout_of(const struct wlbd_decision_facts *facts, int nodes, struct 
 
 /* The most nodes, of at most `most`, that the layout can use. The first attempt uses what the user asked for or none:
  * a product that does not fit is then the user's mistake and not a loss. */
-static int fit(const struct wlbd_decision_facts *facts, int most, int least, struct wlb_layout *layout,
-               struct wlb_error *error)
+static int fit_nodes(const struct wlbd_decision_facts *facts, int most, int least, struct wlb_layout *layout,
+                     struct wlb_error *error)
 {
 	struct wlb_error first;
 	for (int nodes = most; nodes >= least; nodes--) {
@@ -92,14 +92,14 @@ static int choose_nodes(const struct wlbd_decision_facts *facts, int left, struc
 	int total = facts->first_total > 0 ? facts->first_total : facts->node_count;
 	int most = total - facts->spares;
 
-	explain(facts, left, left_text, sizeof(left_text));
+	describe_missing_nodes(facts, left, left_text, sizeof(left_text));
 	if (left < least)
 		return stop(decision, WLBD_STOP_OUT_OF_NODES, "%s, at least %d must be", left_text, least);
 	if (most < least) /* more spares than the run can spare */
 		most = least;
 	if (most > left)
 		most = left;
-	int nodes = fit(facts, most, least, &decision->layout, &error);
+	int nodes = fit_nodes(facts, most, least, &decision->layout, &error);
 	if (nodes == 0)
 		return stop(decision, facts->first_total == 0 ? WLBD_STOP_FAILED : WLBD_STOP_OUT_OF_NODES, "%s; %s",
 		            left_text, error.message);
@@ -135,7 +135,7 @@ int wlbd_decide(const struct wlbd_decision_facts *facts, struct wlbd_decision *d
 	decision->use = calloc((size_t)facts->node_count + 1, sizeof(*decision->use));
 	if (decision->use == NULL)
 		return -1;
-	return choose_nodes(facts, list_good(facts, decision->use), decision);
+	return choose_nodes(facts, list_usable(facts, decision->use), decision);
 }
 
 void wlbd_decision_free(struct wlbd_decision *decision)

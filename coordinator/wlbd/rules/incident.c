@@ -47,7 +47,8 @@ static bool node_is_lost(const struct wlbd_incident *incident, const char *node)
 	return false;
 }
 
-/* `wlb run` was killed: it did not connect again although its node is alive, and has not said how the step ended. */
+/* `wlb run` was killed: it did not connect again although its node is alive, and has not reported how the step ended.
+ */
 static const struct wlbd_symptom *find_lost_launcher(const struct wlbd_incident *incident)
 {
 	for (int i = 0; i < incident->count && !wlbd_attempt_has_ended(&incident->life); i++) {
@@ -77,8 +78,8 @@ static bool is_consequence(const struct wlbd_incident *incident, const struct wl
 	return s->at_ms >= launcher->at_ms || (is_ended_by_slurm(s) && s->at_ms > launcher->at_ms - WLBD_FOLLOW_MS);
 }
 
-/* Whether the symptom says that a rank on a live node is gone. */
-static bool tells_of_rank(const struct wlbd_incident *incident, const struct wlbd_symptom *s)
+/* Whether the symptom is that a rank on a live node is gone. */
+static bool is_rank_loss(const struct wlbd_incident *incident, const struct wlbd_symptom *s)
 {
 	return !s->withdrawn && s->kind != WLBD_SILENT && s->rank != WLBD_LAUNCHER &&
 	       !node_is_lost(incident, s->node) && !is_consequence(incident, s);
@@ -111,7 +112,7 @@ static bool is_certain(const struct wlbd_incident *incident)
 }
 
 /* A launcher always has its time to come back, because its end explains the end of its ranks. */
-static bool may_come_back(const struct wlbd_incident *incident, const struct wlbd_symptom *s)
+static bool may_reconnect(const struct wlbd_incident *incident, const struct wlbd_symptom *s)
 {
 	return (s->kind == WLBD_CLOSED || may_be_cancelled(s)) && s->node_state != WLBD_NODE_LOST &&
 	       !wlbd_attempt_has_ended(&incident->life) && !incident->settled &&
@@ -128,7 +129,7 @@ static bool must_wait(const struct wlbd_incident *incident, int64_t now_ms, int6
 			continue;
 		if (s->node_state == WLBD_NODE_ASKED)
 			return true;
-		if (now_ms < s->at_ms + grace_ms && may_come_back(incident, s))
+		if (now_ms < s->at_ms + grace_ms && may_reconnect(incident, s))
 			return true;
 	}
 	return false;
@@ -150,7 +151,7 @@ static int find_lost_nodes(const struct wlbd_incident *incident, struct wlbd_fin
 	return count;
 }
 
-static bool is_found(const struct wlbd_finding *findings, int count, int rank)
+static bool has_rank(const struct wlbd_finding *findings, int count, int rank)
 {
 	for (int i = 0; i < count; i++)
 		if (findings[i].what == WLBD_FOUND_RANK && findings[i].symptom->rank == rank)
@@ -159,7 +160,7 @@ static bool is_found(const struct wlbd_finding *findings, int count, int rank)
 }
 
 /* A process that was killed, or failed in its own code, did not end because of another one, unlike one that aborts. */
-static bool is_violent(const struct wlbd_symptom *s)
+static bool is_crash(const struct wlbd_symptom *s)
 {
 	static const int signals[] = {SIGKILL, SIGSEGV, SIGBUS, SIGILL, SIGFPE};
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
@@ -176,14 +177,14 @@ static const struct wlbd_symptom *find_first_rank(const struct wlbd_incident *in
 	const struct wlbd_symptom *any = NULL;
 	for (int i = 0; i < incident->count; i++) {
 		const struct wlbd_symptom *s = &incident->symptoms[i];
-		if (!tells_of_rank(incident, s))
+		if (!is_rank_loss(incident, s))
 			continue;
 		if (s->first)
 			return s;
 		if (any == NULL)
 			any = s;
 		if (s->exit_code != 0 && (known == NULL || (s->at_ms <= known->at_ms + WLBD_SAME_MOMENT_MS &&
-		                                            is_violent(s) && !is_violent(known))))
+		                                            is_crash(s) && !is_crash(known))))
 			known = s;
 	}
 	return known != NULL ? known : any;
@@ -201,7 +202,7 @@ static int find_lost_ranks(const struct wlbd_incident *incident, struct wlbd_fin
 		findings[count++] = (struct wlbd_finding){.what = WLBD_FOUND_RANK, .symptom = first};
 	for (int i = 0; i < incident->count && count < before + WLBD_CONSEQUENCES_MOST; i++) {
 		const struct wlbd_symptom *s = &incident->symptoms[i];
-		if (!tells_of_rank(incident, s) || is_found(findings, count, s->rank))
+		if (!is_rank_loss(incident, s) || has_rank(findings, count, s->rank))
 			continue;
 		if (s->kind == WLBD_RANK_GONE ||
 		    (!wlbd_attempt_has_ended(&incident->life) && before == 0 && !is_certain(incident)))
@@ -211,7 +212,7 @@ static int find_lost_ranks(const struct wlbd_incident *incident, struct wlbd_fin
 }
 
 /* The launcher is the cause where no node was lost, unless a rank ended by itself before. */
-static int put_launcher(const struct wlbd_incident *incident, struct wlbd_finding *findings, int nodes, int count)
+static int insert_launcher(const struct wlbd_incident *incident, struct wlbd_finding *findings, int nodes, int count)
 {
 	const struct wlbd_symptom *launcher = find_lost_launcher(incident);
 	int at = count > nodes && findings[nodes].symptom->exit_code != 0 ? count : nodes;
@@ -249,7 +250,7 @@ enum wlbd_judgement wlbd_incident_judge(const struct wlbd_incident *incident, in
 	*count = nodes;
 	if (!incident->settled && !ended_by_itself(incident)) {
 		*count = find_lost_ranks(incident, findings, nodes);
-		*count = put_launcher(incident, findings, nodes, *count);
+		*count = insert_launcher(incident, findings, nodes, *count);
 		put_cause_first(findings, nodes, *count);
 	}
 	return *count > 0 ? WLBD_JUDGE_FAULTS : WLBD_JUDGE_NOTHING;

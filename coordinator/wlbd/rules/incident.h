@@ -28,7 +28,7 @@ enum {
 enum wlbd_symptom_kind {
 	WLBD_CLOSED,    /* the connection of a node's reporter ended without a goodbye */
 	WLBD_SILENT,    /* the connection is open, and no report arrives */
-	WLBD_RANK_GONE, /* the reporter of its node, or srun, says so */
+	WLBD_RANK_GONE, /* the reporter of its node, or srun, reports it */
 };
 
 enum wlbd_node_state {
@@ -46,7 +46,7 @@ struct wlbd_symptom {
 	int64_t alive_ms; /* the last sign of life of its node; 0: unknown */
 	int exit_code;    /* of RANK_GONE, 128 + signal where it was killed; 0: not known */
 	enum wlbd_node_state node_state;
-	bool withdrawn; /* the process came back, or said goodbye */
+	bool withdrawn; /* the process connected again, or has sent its last report */
 	bool first;     /* srun saw it end before all other ranks */
 };
 
@@ -56,11 +56,11 @@ struct wlbd_incident {
 	int64_t opened_ms;
 	struct wlbd_attempt_life life; /* of the attempt */
 	int64_t deliberate_ms;         /* when a rank ended by order or because of bad input; 0: none did */
-	bool first_exit_known;         /* the launcher said which rank ended first */
+	bool first_exit_known;         /* the launcher reported which rank ended first */
 	bool settled;                  /* the cause was found: from now on only lost nodes are looked for */
 };
 
-/* What ended a step, as its launcher says: the rank that srun saw end first, killed by a signal. */
+/* What ended a step, as its launcher reports it: the rank that srun saw end first, killed by a signal. */
 struct wlbd_first_exit {
 	const char *node; /* points into the body of the request; NULL: srun saw no such rank */
 	int64_t rank;
@@ -88,7 +88,7 @@ struct wlbd_finding {
 };
 
 /* findings[0] is the cause, the others are its consequences; `findings` has WLBD_SYMPTOMS_MOST + WLBD_CONSEQUENCES_MOST
- * elements. A process on a live node has grace_ms to come back. */
+ * elements. A process on a live node has grace_ms to connect again. */
 enum wlbd_judgement wlbd_incident_judge(const struct wlbd_incident *incident, int64_t now_ms, int64_t grace_ms,
                                         struct wlbd_finding *findings, int *count);
 

@@ -30,11 +30,11 @@ static void describe(const struct wlb_slurm_job *job, struct wlbd_job_end *end)
 /* Whether wlbd and its database answered when a launcher would have reported the end of the run. */
 static bool was_recording(const struct wlbd_job_end_facts *facts)
 {
-	return facts->recording_s > facts->ended_ago_s + WLBD_END_TOLD_WITHIN_S;
+	return facts->recording_s > facts->ended_ago_s + WLBD_END_REPORTED_WITHIN_S;
 }
 
 /* A launcher reports its end: where it could and did not, it was killed. Where wlbd or its database did not answer, it
- * was not killed if it reported the attempt's end or said goodbye. */
+ * was not killed if it reported the attempt's end or sent its last report. */
 static bool launcher_was_killed(const struct wlbd_job_end_facts *facts)
 {
 	if (facts->launcher_lost)
@@ -44,8 +44,8 @@ static bool launcher_was_killed(const struct wlbd_job_end_facts *facts)
 
 static bool must_wait(const struct wlbd_job_end_facts *facts)
 {
-	bool heard = facts->launcher_lost || facts->end_reported || facts->goodbye || !facts->launched;
-	int64_t limit_s = heard ? WLBD_LATE_END_S : WLBD_LATE_RECORDS_S;
+	bool end_known = facts->launcher_lost || facts->end_reported || facts->goodbye || !facts->launched;
+	int64_t limit_s = end_known ? WLBD_LATE_END_S : WLBD_LATE_RECORDS_S;
 	return facts->ended_ago_s < limit_s || facts->recording_s < limit_s;
 }
 
@@ -77,7 +77,7 @@ void wlbd_job_end_judge(const struct wlbd_job_end_facts *facts, struct wlbd_job_
 	}
 	if (job == NULL) {
 		snprintf(end->reason, sizeof(end->reason),
-		         "Slurm no longer knows job %u, and the run did not say how it ended", facts->job_id);
+		         "Slurm no longer knows job %u, and the run did not report how it ended", facts->job_id);
 		close_as(end, "failed");
 		return;
 	}

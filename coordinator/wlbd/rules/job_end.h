@@ -1,5 +1,5 @@
 /*
- * Decides about a run whose job has ended and whose launcher has not said how the run ended: pure logic, no I/O.
+ * Decides about a run whose job has ended and whose launcher has not reported how the run ended: pure logic, no I/O.
  *
  * Slurm's final state counts. A job whose launcher or script was killed is requeued if it was submitted with --requeue;
  * one that Slurm or its user ended (scancel, time limit, preemption, out of memory) is not.
@@ -15,9 +15,9 @@
 enum {
 	WLBD_REQUEUES_MOST = 3, /* of a run */
 	/* After the job's end, and while wlbd and its database answer, late records are waited for: */
-	WLBD_LATE_END_S = 10,      /* where something was heard of the end */
-	WLBD_LATE_RECORDS_S = 20,  /* where nothing was */
-	WLBD_END_TOLD_WITHIN_S = 5 /* a launcher reports its end less than this before its job's end */
+	WLBD_LATE_END_S = 10,          /* where something is known of the end */
+	WLBD_LATE_RECORDS_S = 20,      /* where nothing is */
+	WLBD_END_REPORTED_WITHIN_S = 5 /* a launcher reports its end less than this before its job's end */
 };
 
 struct wlbd_job_end_facts {
@@ -30,7 +30,7 @@ struct wlbd_job_end_facts {
 	bool launched;      /* `wlb run` was answered to start that attempt */
 	bool complete;      /* the attempt is */
 	bool end_reported;  /* the launcher reported the attempt's end */
-	bool goodbye;       /* its launcher said goodbye */
+	bool goodbye;       /* its launcher sent its last report */
 	bool launcher_lost; /* the launcher is known to have been killed */
 };
 

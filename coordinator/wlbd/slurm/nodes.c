@@ -92,7 +92,7 @@ static void run_refresh(struct wlbd_task *task)
 	struct refresh *refresh = (struct refresh *)task;
 	struct wlb_slurm_node *list;
 	int count;
-	if (refresh->wlbd->slurm_away) { /* wlbd_slurm_find_out finds out when it answers again */
+	if (refresh->wlbd->slurm_away) { /* wlbd_slurm_ping finds out when it answers again */
 		refresh->rc = wlb_fail(&refresh->error, "slurmctld does not answer");
 		return;
 	}

@@ -86,7 +86,7 @@ static struct job_ask *job_ask_new(struct wlbd *wlbd, uint32_t job_id, uid_t ask
 	return ask;
 }
 
-void wlbd_slurm_find_out(struct wlbd *wlbd)
+void wlbd_slurm_ping(struct wlbd *wlbd)
 {
 	bool needed = wlbd->slurm_away && !wlbd->slurm_tried;
 	struct job_ask *ask =
@@ -110,7 +110,7 @@ void wlbd_slurm_job(struct wlbd *wlbd, uint32_t job_id, uid_t asker,
 	ask->done = done;
 	ask->context = context;
 	wlbd_thread_pool_submit(wlbd->slurm_questions, &ask->task);
-	wlbd_slurm_find_out(wlbd);
+	wlbd_slurm_ping(wlbd);
 }
 
 /* ---- orders ---------------------------------------------------------------------------------------- */

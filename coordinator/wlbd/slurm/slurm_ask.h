@@ -23,7 +23,7 @@ void wlbd_slurm_job(struct wlbd *wlbd, uint32_t job_id, uid_t asker,
                     void (*done)(void *context, const struct wlbd_job_facts *facts), void *context);
 
 /* Asks whether slurmctld answers again, where it did not answer the last question. */
-void wlbd_slurm_find_out(struct wlbd *wlbd);
+void wlbd_slurm_ping(struct wlbd *wlbd);
 
 /* Whether the text is the id of a step of the job, such as "12.0"; *step receives its number then. */
 bool wlbd_slurm_step_number(uint32_t job_id, const char *slurm_step, uint32_t *step);

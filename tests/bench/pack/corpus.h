@@ -2,8 +2,8 @@
 #ifndef TESTS_BENCH_PACK_CORPUS_H
 #define TESTS_BENCH_PACK_CORPUS_H
 
-#include "coordinator/wlb/calculators/model_class.h"
-#include "coordinator/wlb/calculators/pack/batches.h"
+#include "planner/batches.h"
+#include "planner/model_class.h"
 
 #define corpus_model wlb_model_7b
 

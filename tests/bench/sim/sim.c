@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "coordinator/wlb/calculators/plan/machine.h"
+#include "planner/machine.h"
 #include "tests/bench/pack/corpus.h"
 #include "tests/bench/sim/published.h"
 

@@ -240,7 +240,7 @@ static void two_never_share_a_spool(void **state)
 	assert_non_null(strstr(error.message, "in use"));
 	wlb_spool_close(spool, false);
 	assert_non_null(spool = wlb_spool_adopt(path, &busy, &error));
-	assert_string_equal(wlb_spool_whose(spool)->run_id, "12.2");
+	assert_string_equal(wlb_spool_identity(spool)->run_id, "12.2");
 	wlb_spool_close(spool, false);
 }
 

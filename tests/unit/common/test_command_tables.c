@@ -14,7 +14,7 @@
 #include "coordinator/wlb/calculators/plan/json.h"
 #include "coordinator/wlb/commands.h"
 #include "coordinator/wlb/program.h"
-#include "coordinator/wlbd/options.h"
+#include "coordinator/wlbd/main/options.h"
 #include "worker/data/commands.h"
 #include "worker/launch/options.h"
 

@@ -79,7 +79,7 @@ const struct wlb_checkpoint_facts sample_facts = {
 	.train_loss = 2.1000000000000001,
 };
 
-const char sample_packer_state[24] = "where the packer stands";
+const char sample_packer_state[24] = "the state of the packer";
 
 int sample_write(const char *dir, const struct wlb_checkpoint_facts *facts, struct sample_values *values,
                  struct sample_grid grid, int keep, char path[4096], struct wlb_error *error)

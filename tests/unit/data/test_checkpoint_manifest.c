@@ -1,4 +1,4 @@
-/* What a checkpoint says of itself, and the refusal of a damaged one. */
+/* The facts that a checkpoint stores, and the refusal of a damaged one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +75,7 @@ static void test_no_packer(void **state)
 	assert_says(error.message, "step_00000060: its manifest lists no packer.bin");
 }
 
-/* A state of no bytes is a state. */
+/* A state of 0 bytes is stored and read. */
 static void test_empty_packer(void **state)
 {
 	struct sample_values values;
@@ -113,7 +113,7 @@ static void test_damaged_ones_are_passed_over(void **state)
 	assert_string_equal(newest, fixture_path(state, "step_00000001"));
 }
 
-/* Replaces the first `from` of the manifest by `to`, and expects to be told. */
+/* Replaces the first `from` of the manifest by `to`, and expects that it is refused for this reason. */
 static void expect_manifest_refused(void **state, const char *path, const char *from, const char *to,
                                     const char *reason)
 {
@@ -142,7 +142,7 @@ static void expect_manifest_refused(void **state, const char *path, const char *
 	(void)state;
 }
 
-/* As they stand in the manifest. */
+/* As the manifest spells them. */
 #define SHAPE(rows, cols) "[\n    " #rows ",\n    " #cols "\n   ]"
 #define BLOCK(shard, row, rows, col, cols)                                                                             \
 	"[\n     " #shard ",\n     " #row ",\n     " #rows ",\n     " #col ",\n     " #cols "\n    ]"

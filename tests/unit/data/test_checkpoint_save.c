@@ -32,7 +32,7 @@ static void test_permissions_are_what_the_umask_leaves(void **state)
 	}
 }
 
-/* The size told is that of all files together. */
+/* wlb_checkpoint_commit returns the size of all files together. */
 static void test_size(void **state)
 {
 	static const char *const names[] = {"shard_00000.safetensors", "packer.bin", "manifest.json"};
@@ -201,7 +201,7 @@ static void test_failing_writes(void **state)
 	sample_expect(path, &values);
 }
 
-/* In a child with a file system of its own: 0 when all was well, 77 when it may not mount one. */
+/* Runs in a child with a file system of its own. Returns 0 when all was well, 77 when it may not mount one. */
 static int full_disk(void **state)
 {
 	char path[4096];

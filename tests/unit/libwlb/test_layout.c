@@ -224,7 +224,7 @@ static void test_layouts_that_do_not_fit_the_model(void **state)
 	               "layout tp=1,cp=1,pp=64,dp=1: pp must not exceed num_hidden_layers, 32");
 }
 
-/* What is said of a layout alone, with the ranks unknown. */
+/* The messages for a layout alone, with the ranks unknown. */
 static void test_layouts_without_ranks(void **state)
 {
 	(void)state;

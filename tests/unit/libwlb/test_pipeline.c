@@ -169,12 +169,68 @@ static void layers_follow_each_other(void **state)
 		}
 }
 
+/* As Megatron-LM's --account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split: what counts as
+ * a layer takes the place of one, in the first chunk and in the last. */
+static void embedding_and_head_count_as_layers(void **state)
+{
+	(void)state;
+	static const struct {
+		int64_t layers;
+		int pp, interleave, embedding, loss;
+		int64_t first, others, last;
+	} cases[] = {
+		{126, 16, 8, 1, 1, 0, 1, 0}, /* Llama 3 405B (Dubey et al., 2024) */
+		{126, 16, 1, 1, 1, 7, 8, 7}, {126, 128, 1, 1, 1, 0, 1, 0}, {31, 4, 1, 0, 1, 8, 8, 7},
+		{31, 4, 1, 1, 0, 7, 8, 8},   {30, 4, 2, 1, 1, 3, 4, 3},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct wlb_plan plan = plan_of(&(struct shape){cases[i].pp, cases[i].interleave, cases[i].pp});
+		struct wlb_model model = {.num_hidden_layers = cases[i].layers};
+		plan.account_for_embedding = cases[i].embedding;
+		plan.account_for_loss = cases[i].loss;
+		int64_t next = 0;
+		int places = cases[i].pp * cases[i].interleave;
+		for (int place = 0; place < places; place++) {
+			int32_t stage = place % cases[i].pp, chunk = place / cases[i].pp;
+			int64_t expected = place == 0            ? cases[i].first
+			                   : place == places - 1 ? cases[i].last
+			                                         : cases[i].others;
+			assert_int_equal(wlb_plan_layers(&plan, &model, stage, chunk), expected);
+			assert_int_equal(wlb_plan_first_layer(&plan, &model, stage, chunk), next);
+			next += expected;
+		}
+		assert_int_equal(next, cases[i].layers);
+	}
+}
+
+/* 16 x 8 chunks on 126 layers need both accounts; all layers stay where there is one chunk. */
+static void accounts_are_checked(void **state)
+{
+	(void)state;
+	struct wlb_error error;
+	struct wlb_model model = {.num_hidden_layers = 126, .num_attention_heads = 8, .num_key_value_heads = 8};
+	struct wlb_plan plan = plan_of(&(struct shape){16, 8, 16});
+	plan.account_for_embedding = 1;
+	assert_int_equal(wlb_plan_check(&plan, &model, &error), -1);
+	assert_non_null(strstr(error.message, "one more for each of embedding and loss"));
+	plan.account_for_loss = 1;
+	assert_int_equal(wlb_plan_check(&plan, &model, &error), 0);
+	plan.account_for_loss = 2;
+	assert_int_equal(wlb_plan_check(&plan, &model, &error), -1);
+	assert_non_null(strstr(error.message, "must be 0 or 1"));
+	struct wlb_plan one = plan_of(&(struct shape){1, 1, 1});
+	one.account_for_embedding = one.account_for_loss = 1;
+	assert_int_equal(wlb_plan_check(&one, &model, &error), 0);
+	assert_int_equal(wlb_plan_layers(&one, &model, 0, 0), 126);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_pass_comes_once),         cmocka_unit_test(no_order_locks_up),
 		cmocka_unit_test(neighbours_agree_on_the_order), cmocka_unit_test(orders_are_the_published_ones),
-		cmocka_unit_test(layers_follow_each_other),
+		cmocka_unit_test(layers_follow_each_other),      cmocka_unit_test(embedding_and_head_count_as_layers),
+		cmocka_unit_test(accounts_are_checked),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

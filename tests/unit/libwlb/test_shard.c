@@ -89,7 +89,7 @@ static int64_t check_rank(const struct wlb_shards *shards, int32_t rank, const s
 	return pairs;
 }
 
-/* Every token is on one rank exactly, in the row that the way back says. */
+/* Every token is on one rank exactly, in the row that wlb_shards_rows gives. */
 static void check_rows(const struct wlb_shards *shards)
 {
 	size_t sum = (size_t)shards->tokens;

@@ -118,7 +118,7 @@ static void sending_takes_time(void **state)
 	int64_t tokens = 8192;
 	struct wlb_step step = equal_step(8, &tokens, 1);
 	double overlapped_s = simulate(&model, &machine, &options, &step).time.step_s;
-	options.overlap_pp = 0;
+	options.cost.overlap_pp = 0;
 	struct wlb_sim_result held_up = simulate(&model, &machine, &options, &step);
 	assert_true(held_up.time.step_s > overlapped_s);
 	/* 16 passes send in each direction but for the ends: 2 x (8 x 8 - 8) sends over 4 stages. */

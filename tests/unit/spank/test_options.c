@@ -91,11 +91,11 @@ static void looks_at_the_model_only_where_it_is_submitted(void **state)
 static void names_an_option_without_effect(void **state)
 {
 	(void)state;
-	assert_null(wlb_spank_options_idle(&options));
+	assert_null(wlb_spank_options_ineffective(&options));
 	strcpy(options.text[WLB_OPTION_SPARES], "0");
-	assert_string_equal(wlb_spank_options_idle(&options), "--wlb-spares");
+	assert_string_equal(wlb_spank_options_ineffective(&options), "--wlb-spares");
 	strcpy(options.text[WLB_OPTION_LAYOUT], "off");
-	assert_null(wlb_spank_options_idle(&options));
+	assert_null(wlb_spank_options_ineffective(&options));
 }
 
 int main(void)

@@ -2,6 +2,7 @@
 """`wlb pack` and `wlb shard` judged from outside: every dump is checked token by token and measured anew, with
 arithmetic of its own, against what --json says. Usage: test_calculators.py WLB [UNITTEST-OPTION...]"""
 import collections
+import csv
 import json
 import pathlib
 import random
@@ -251,7 +252,10 @@ class Plan(unittest.TestCase):
         self.assertLessEqual(said["memory_bytes"]["total"], 80e9)
         self.check_time(said["time"])
         steps = [said["step_s"], *(other["time"]["step_s"] for other in said["next_best"])]
-        self.assertEqual(steps, sorted(steps))
+        self.assertEqual(steps[1:], sorted(steps[1:]))
+        self.assertEqual(said["fastest_s"], min(steps))
+        self.assertEqual(said["preferred"], steps[0] > min(steps))
+        self.assertLessEqual(steps[0], 1.01 * min(steps))
         for misfit in said["misfits"]:
             self.assertAlmostEqual(misfit["missing_bytes"], misfit["memory_bytes"]["total"] - 80e9, delta=1.0)
 
@@ -270,6 +274,101 @@ class Plan(unittest.TestCase):
         self.check_plan(said, [(f"n{n}", g) for n in (1, 3, 5, 7, 2, 6, 8) for g in range(8)])
         nodes = list(dict.fromkeys(gpu["node"] for gpu in said["ranks"]))
         self.assertEqual(nodes, [node for node in ("n1", "n3", "n5", "n7", "n2", "n6", "n8") if node in nodes])
+
+    @staticmethod
+    def plans_of(said):
+        return [said, *said["next_best"], *said["misfits"]]
+
+    def test_what_is_held(self):
+        held = {"tp": 2, "cp": 2, "pp": 4, "dp": 3}
+        words = [word for way, ways in held.items() for word in (f"--{way}", ways)]
+        said = self.calculate("plan", *self.job, *words, "--interleave", 2, "--micro-batch-size", 2, "--recompute", "full")
+        for plan in self.plans_of(said):
+            self.assertEqual(plan["layout"], held)
+            self.assertEqual((plan["interleave"], plan["recompute"]), (2, "full"))
+            self.assertEqual(plan["micro_batches"], 8)  # 32 windows by twos on 3 replicas, then a multiple of pp
+
+    def test_rates(self):
+        """Tokens a second and MFU are those of the step, by FLOPs counted here."""
+        window, batch = self.job[3], self.job[5]
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
+            file.write("4096\n")
+            file.flush()
+            words = ("plan", *self.job, "--lengths", file.name)
+            said = {mfu: self.calculate(*words, "--mfu", mfu) for mfu in ("causal", "full")}
+        pairs = {"causal": 4096 * 4097 / 2, "full": 4096 * 4096}
+        for mfu, plan in said.items():
+            self.assertEqual(plan["mfu_counts"], mfu)
+            self.assertAlmostEqual(plan["tokens_per_s"] * plan["step_s"], window * batch, delta=1)
+            hidden, kv = MODEL["hidden"], MODEL["heads"] * MODEL["head_dim"]
+            linear = 2 * (4 * hidden * kv + 3 * hidden * MODEL["intermediate"])
+            flops = MODEL["layers"] * (linear + 4 * kv * pairs[mfu] / 4096) + 2 * hidden * 32000
+            gpus = plan["gpus"] * 989.4e12 * plan["step_s"]
+            self.assertAlmostEqual(plan["mfu"] / (3 * flops * window * batch / gpus), 1.0, delta=0.01)
+        self.assertEqual(said["causal"]["step_s"], said["full"]["step_s"])
+
+    def test_memory_is_that_of_the_micro_batches_that_packing_makes(self):
+        """No micro-batch of documents of 4,096 tokens is longer than its windows."""
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
+            file.write("4096\n")
+            file.flush()
+            said = self.calculate("plan", *self.job, "--lengths", file.name, "--micro-batch-size", 1)
+        self.assertEqual(said["micro_batch_tokens"], self.job[3])
+
+    def test_embedding_and_head_count_as_layers(self):
+        """126 layers on 16 x 8 chunks, as Llama 3 405B was trained."""
+        said = self.calculate("plan", "--model", "Llama-3-405B", "--nodes", 64, "--seq-length", 8192, "--global-batch-size",
+                              64, "--tp", 8, "--pp", 16, "--interleave", 8)
+        self.assertTrue(said["account_for_embedding"] and said["account_for_loss"])
+        self.assertEqual(said["layout"]["pp"] * said["interleave"], 128)
+
+    def test_explanations(self):
+        said = self.calculate("plan", *self.job)
+        asked = self.calculate("plan", *self.job, "--explain", "tp=8,pp=8")["explain"]
+        self.assertTrue(asked["runs"])
+        self.assertEqual(asked["plan"]["layout"], {"tp": 8, "cp": 1, "pp": 8, "dp": 1})
+        self.assertGreater(asked["plan"]["time"]["step_s"], said["step_s"])
+        for layout, reason in (("tp=3", "tp must divide num_attention_heads"), ("tp=8,cp=8,pp=2", "its product is 128"),
+                               ("tp=1,dp=64", "dp=64 is fixed: it must be from 1 to global_batch, 32")):
+            asked = self.calculate("plan", *self.job, "--explain", layout)["explain"]
+            self.assertFalse(asked["runs"])
+            self.assertIn(reason, asked["reason"])
+        large = self.calculate("plan", *self.job, "--model", "Llama-3-70B", "--explain", "tp=8")["explain"]
+        self.assertRegex(large["reason"], r"stage 0 needs [\d.]+ GB \(weights, gradients and optimizer [\d.]+")
+        again = self.calculate("plan", *self.job, "--explain", ",".join(f"{way}={n}" for way, n in said["layout"].items()))
+        self.assertEqual(again["explain"]["plan"]["time"], said["time"])
+
+    def test_csv(self):
+        said = self.calculate("plan", *self.job)
+        done = wlb("plan", *self.job, "--csv")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        rows = list(csv.DictReader(done.stdout.splitlines()))
+        self.assertEqual(len(rows), len(self.plans_of(said)))
+        for rank, (row, plan) in enumerate(zip(rows, self.plans_of(said)), 1):
+            simulated = "time" in plan
+            self.assertEqual(row["rank"], str(rank) if simulated else "")
+            self.assertEqual([int(row[way]) for way in ("tp", "cp", "pp", "dp")], list(plan["layout"].values()))
+            self.assertAlmostEqual(float(row["memory_bytes"]), plan["memory_bytes"]["total"], delta=1)
+            self.assertEqual((row["mfu"] != "", row["step_s"] != ""), (simulated, simulated))
+            for name in ("mfu", "tokens_per_s") if simulated else ():
+                self.assertAlmostEqual(float(row[name]) / plan[name], 1.0, places=6)
+            for part, seconds in plan.get("time", {}).items():
+                self.assertAlmostEqual(float(row[part]), seconds, delta=1e-7)
+        words = ("sim", *self.job, "--layout", "tp=4,cp=2,pp=4", "--steps", 2)
+        runs = list(csv.DictReader(wlb(*words, "--csv").stdout.splitlines()))
+        for row, run in zip(runs, self.calculate(*words)["strategies"], strict=True):
+            self.assertEqual(row["strategy"], run["strategy"])
+            self.assertAlmostEqual(float(row["mfu"]), run["utilization"], delta=1e-7)
+
+    def test_a_simulated_layout_that_does_not_fit(self):
+        words = ("sim", *self.job, "--model", "Llama-3-70B", "--steps", 1, "--strategies", "balanced", "--layout",
+                 "tp=8,cp=1,pp=8", "--recompute")
+        for recompute, fits in (("selective", False), ("full", True)):
+            run = self.calculate(*words, recompute)["strategies"][0]
+            missing = run["memory_bytes"]["total"] - 80e9
+            self.assertAlmostEqual(run["missing_bytes"], max(0.0, missing), delta=1)
+            self.assertEqual(run["missing_bytes"] == 0.0, fits)
+            self.assertEqual("Does not fit with balanced: a GPU of stage" in wlb(*words, recompute).stdout, not fits)
 
     def test_simulation(self):
         with tempfile.TemporaryDirectory() as work:
@@ -317,9 +416,15 @@ class Text(unittest.TestCase):
         lines, said = self.both("plan", *self.job, "--down", "2,5:6", "--top", 2)
         self.assertEqual(lines[0], f"{self.layout(said)}: {said['gpus']} of 54 GPUs, {said['micro_batches']} micro-batches for "
                                    f"each replica, up to {said['micro_batch_tokens']} tokens in one")
-        self.assertIn(f"step {said['step_s']:.3f} s; {said['tried']} plans: {said['no_memory']} do not fit", lines[2])
-        computation = next(line for line in self.section(lines, "Where the step's time goes") if "computation " in line)
-        self.assertIn(f"{said['time']['compute_s']:.3f} s", computation)
+        head = "\n".join(lines[:lines.index("")])
+        self.assertIn(f"step {said['step_s']:.3f} s, {said['tokens_per_s']:.0f} tokens/s, MFU {100 * said['mfu']:.1f}% "
+                      "(causal attention); 9 of 10 published steps are predicted within 21%", head)
+        self.assertIn(f"{said['tried']} plans: {said['no_memory']} do not fit", head)
+        self.assertIn("a size class of the WLB-LLM paper", head)
+        parts = self.section(lines, "Where the step's time goes")
+        shown = {line.split("  ")[1]: float(line.split(" s ")[0].split()[-1]) for line in parts}
+        self.assertAlmostEqual(shown["computation"], said["time"]["compute_s"], delta=0.00101)
+        self.assertEqual(round(1000 * sum(shown.values())), round(1000 * said["step_s"]))
         memory = self.section(lines, "Memory of a GPU of stage")
         shown = [float(line.split()[-2]) * 2**30 for line in memory]
         self.assertAlmostEqual(sum(shown), said["memory_bytes"]["total"], delta=2**30 * 0.005 * len(shown))
@@ -338,15 +443,20 @@ class Text(unittest.TestCase):
         lines, said = self.both("sim", *self.job, "--layout", "tp=4,cp=2,pp=4", "--steps", 4, "--node-mtbf", 1000, "--slow",
                                 "3:1.5")
         self.assertTrue(lines[0].startswith("tp=4,cp=2,pp=4,dp=2 on 64 GPUs of H100, 16 micro-batches"), lines[0])
+        self.assertIn("MFU counts causal attention", lines[1])
         runs = said["strategies"]
-        for line, run in zip(lines[3:6], runs):
+        for line, run in zip(lines[4:7], runs):
             self.assertEqual(line.split()[:7], [run["strategy"], f"{run['time']['step_s']:.3f}", "s",
                                                 f"{run['tokens_per_s']:.0f}", f"{100 * run['utilization']:.1f}%",
                                                 f"{run['speedup']:.3f}", f"{run['imbalance_mean']:.4f}"])
         parts = self.section(lines, "Where it comes from")
         for words, part in (("computation", "compute_s"), ("pipeline bubble", "bubble_s"), ("slow ranks", "straggler_s")):
             row = next(line for line in parts if line.strip().startswith(words))
-            self.assertEqual(row.split()[-3:], [f"{run['time'][part]:.3f}" for run in runs])
+            for shown, run in zip(row.split()[-3:], runs):
+                self.assertAlmostEqual(float(shown), run["time"][part], delta=0.00101)
+        for i, run in enumerate(runs):
+            self.assertEqual(round(1000 * sum(float(line.split()[i - 3]) for line in parts[1:])),
+                             round(1000 * run["time"]["step_s"]))
         self.assertIn(f"{said['failures']['failures_per_day']:.2f} a day on 8 nodes; "
                       f"{100 * said['failures']['useful_share']:.1f}% of the time is useful", "\n".join(lines))
 
@@ -409,6 +519,12 @@ class Refusals(unittest.TestCase):
                      "--layout", "tp=6", names=("tp=6", "num_attention_heads"))
         self.refused(*sim, "--layout", "tp=8,dp=4", "--strategies", "plain,magic", names=("'magic'", "balanced"))
         self.refused(*sim, "--gpu", "abacus", names=("--gpu", "'abacus'", "H100"))
+        self.refused(*sim, "--json", "--csv", names=("--json and --csv",))
+        plan = ("plan", *sim[1:])
+        self.refused(*plan, "--json", "--csv", names=("--json and --csv",))
+        self.refused(*plan, "--tp", 3, names=("tp=3 is fixed", "num_attention_heads"))
+        self.refused(*plan, "--pp", 33, names=("pp=33 is fixed", "num_hidden_layers, 32"))
+        self.refused(*plan, "--explain", "auto", names=("--explain", "auto", "tp=8"))
         self.refused(*sim, "--down", "4", names=("--down", "'4'"))
 
 

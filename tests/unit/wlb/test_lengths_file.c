@@ -3,11 +3,13 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
-#include "coordinator/wlb/calculators/lengths_file.h"
-#include "coordinator/wlb/calculators/lengths_index.h"
+#include "planner/lengths_file.h"
+#include "planner/lengths_index.h"
+#include "planner/lengths_sample.h"
 
 static int read_text(const char *text, size_t bytes, struct wlb_length_list *list, struct wlb_error *error)
 {
@@ -117,6 +119,101 @@ static void joins_the_sequences_of_a_document(void **state)
 	}
 }
 
+/* Writes the bytes at `offset` of the file; where `bytes` is 0 the file is made that long. */
+static void write_at(int fd, const void *data, size_t bytes, off_t offset)
+{
+	if (bytes == 0)
+		assert_int_equal(ftruncate(fd, offset), 0);
+	else
+		assert_int_equal(pwrite(fd, data, bytes, offset), bytes);
+}
+
+static int sample(const char *path, struct wlb_length_list *list, struct wlb_error *error)
+{
+	*list = (struct wlb_length_list){0};
+	return wlb_length_list_sample_index(path, list, error);
+}
+
+static void samples_all_of_a_small_index(void **state)
+{
+	enum { DOCUMENTS = 900 };
+	int64_t of[DOCUMENTS], sum = 0, in_place = 0;
+	unsigned char *data = calloc(1, 1 << 16), seen[2 * DOCUMENTS + 2] = {0};
+	char path[] = "/tmp/wlb_lengths_XXXXXX";
+	int fd = mkstemp(path);
+	struct wlb_length_list list;
+	struct wlb_error error;
+	(void)state;
+	for (int d = 0; d < DOCUMENTS; d++)
+		of[d] = 1;
+	size_t bytes = make_index(data, of, DOCUMENTS);
+	write_at(fd, data, bytes, 0);
+	assert_int_equal(sample(path, &list, &error), 0);
+	assert_int_equal(list.count, DOCUMENTS);
+	for (int d = 0; d < DOCUMENTS; d++) {
+		assert_in_range(list.tokens[d], 1, DOCUMENTS);
+		assert_int_equal(seen[list.tokens[d]]++, 0);
+		in_place += list.tokens[d] == d + 1;
+		sum += list.tokens[d];
+	}
+	assert_int_equal(list.total_tokens, sum);
+	assert_true(in_place < DOCUMENTS / 10);
+	wlb_length_list_free(&list);
+	for (size_t cut = 0; cut < bytes; cut += 97) {
+		write_at(fd, NULL, 0, (off_t)cut);
+		assert_int_equal(sample(path, &list, &error), -1);
+		assert_non_null(strstr(error.message, path));
+		wlb_length_list_free(&list);
+	}
+	unlink(path);
+	close(fd);
+	free(data);
+	assert_int_equal(sample(path, &list, &error), -1);
+	assert_non_null(strstr(error.message, "cannot be opened"));
+}
+
+/* A file with holes: all documents are without a sequence but those of its last block, 256 with one of 7 tokens, and
+ * one in the middle with more sequences than are read. */
+static void samples_an_index_of_a_billion_documents(void **state)
+{
+	const uint64_t documents = 1000000000, ends = documents + 1, version = 1;
+	const off_t bounds = 34 + 12 * (off_t)documents;
+	char path[] = "/tmp/wlb_lengths_XXXXXX";
+	int fd = mkstemp(path);
+	struct wlb_length_list list;
+	struct wlb_error error;
+	(void)state;
+	write_at(fd, "MMIDIDX\0", 9, 0);
+	write_at(fd, &version, 8, 9);
+	write_at(fd, &documents, 8, 18);
+	write_at(fd, &ends, 8, 26);
+	write_at(fd, NULL, 0, bounds + 8 * (off_t)ends);
+	for (uint64_t s = 0; s < 256; s++) {
+		const int32_t seven = 7;
+		write_at(fd, &seven, 4, 34 + 4 * (off_t)s);
+		write_at(fd, &s, 8, bounds + 8 * (off_t)(documents - 256 + s));
+	}
+	const uint64_t last = 256;
+	write_at(fd, &last, 8, bounds + 8 * (off_t)documents);
+	assert_int_equal(sample(path, &list, &error), 0);
+	assert_int_equal(list.count, WLB_SAMPLE_DOCUMENTS);
+	assert_int_equal(list.total_tokens, 7 * 256);
+	wlb_length_list_free(&list);
+	write_at(fd, &documents, 8, bounds + 8);  /* the first document has all sequences, */
+	write_at(fd, &documents, 8, bounds + 16); /* the second none; the third goes back */
+	assert_int_equal(sample(path, &list, &error), -1);
+	assert_non_null(strstr(error.message, "document 2 has the sequences from 1000000000 to 0"));
+	wlb_length_list_free(&list);
+	for (int d = 3; d <= 256; d++)
+		write_at(fd, &documents, 8, bounds + 8 * d);
+	assert_int_equal(sample(path, &list, &error), 0);
+	assert_int_equal(list.count, WLB_SAMPLE_DOCUMENTS - 255);
+	assert_int_equal(list.total_tokens, 2 * 7 * 256);
+	wlb_length_list_free(&list);
+	unlink(path);
+	close(fd);
+}
+
 static void starts_over_where_it_is_asked_to(void **state)
 {
 	int64_t tokens[] = {4, 9}, got;
@@ -136,6 +233,8 @@ int main(void)
 	                                   cmocka_unit_test(names_the_line_that_is_wrong),
 	                                   cmocka_unit_test(generates_the_stream_of_the_library),
 	                                   cmocka_unit_test(joins_the_sequences_of_a_document),
+	                                   cmocka_unit_test(samples_all_of_a_small_index),
+	                                   cmocka_unit_test(samples_an_index_of_a_billion_documents),
 	                                   cmocka_unit_test(starts_over_where_it_is_asked_to)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/wlb/calculators/pack/batches.h"
+#include "planner/batches.h"
 
 struct stream {
 	const int64_t *lengths;

@@ -51,12 +51,12 @@ static void an_attempt_is_forgotten_a_minute_after_its_end(void **state)
 {
 	struct wlbd_attempt_life life = {0};
 	(void)state;
-	assert_false(wlbd_attempt_is_forgettable(&life, NOW_MS));
-	wlbd_attempt_order(&life, NOW_MS - WLBD_FORGET_AFTER_MS);
-	assert_false(wlbd_attempt_is_forgettable(&life, NOW_MS));
+	assert_false(wlbd_attempt_ended_long_ago(&life, NOW_MS));
+	wlbd_attempt_order(&life, NOW_MS - WLBD_ENDED_KEPT_MS);
+	assert_false(wlbd_attempt_ended_long_ago(&life, NOW_MS));
 	assert_true(wlbd_attempt_end(&life, 137, 9, NOW_MS));
-	assert_false(wlbd_attempt_is_forgettable(&life, NOW_MS + WLBD_FORGET_AFTER_MS - 1));
-	assert_true(wlbd_attempt_is_forgettable(&life, NOW_MS + WLBD_FORGET_AFTER_MS));
+	assert_false(wlbd_attempt_ended_long_ago(&life, NOW_MS + WLBD_ENDED_KEPT_MS - 1));
+	assert_true(wlbd_attempt_ended_long_ago(&life, NOW_MS + WLBD_ENDED_KEPT_MS));
 }
 
 static void the_first_word_about_the_end_counts(void **state)

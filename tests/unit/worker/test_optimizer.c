@@ -441,7 +441,7 @@ static void check_moments(const struct part_case *c)
 	assert_non_null(t.optimizer);
 	for (int which = 0; which < 2; which++) {
 		memcpy(t.parameters->gradients, moments[which], t.parameters->elements * sizeof(double));
-		wlb_optimizer_take_moments(t.optimizer, which);
+		wlb_optimizer_store_moments(t.optimizer, which);
 		free(moments[which]);
 	}
 	assert_true(everywhere(steps_agree(&t, &whole, c, 3)));

@@ -29,7 +29,7 @@ struct layout_case {
 /* tp, cp, pp, dp, interleave, layers, key heads, tied. The vocabulary and the intermediate size divide by none. */
 #define CASE(a, b, c, d, v, l, k, t)                                                                                   \
 	{                                                                                                              \
-		{{a, b, c, d}, v, 8, 1, WLB_RECOMPUTE_SELECTIVE}, l, k, t                                              \
+		{{a, b, c, d}, v, 8, 1, WLB_RECOMPUTE_SELECTIVE, 0, 0, 0}, l, k, t                                     \
 	}
 
 static const struct layout_case cases[] = {
@@ -273,7 +273,7 @@ static int same_block(const struct wlb_tensor *a, const struct wlb_tensor *b)
 }
 
 /* Ranks that hold the same block can sum its bucket: it has the same place in it on each. */
-static void check_twins(const struct replica *r, const struct wlb_parameters *a, const struct wlb_parameters *b)
+static void check_equal_buckets(const struct replica *r, const struct wlb_parameters *a, const struct wlb_parameters *b)
 {
 	for (int i = 0; i < a->count; i++)
 		for (int j = 0; j < b->count; j++) {
@@ -294,7 +294,7 @@ static void check_kinds(const struct replica *r)
 		for (int i = 0; i < p->count; i++)
 			assert_int_equal(p->buckets[p->tensors[i].bucket].kind, expected_kind(r, &p->tensors[i]));
 		for (int other = 0; other < rank; other++)
-			check_twins(r, p, r->of[other]);
+			check_equal_buckets(r, p, r->of[other]);
 	}
 }
 

@@ -225,7 +225,7 @@ static struct wlb_slot *slot_of(struct pipeline *line, int place, int micro_batc
 	return wlb_transformer_slot(line->stages[place % STAGES].transformer, place / STAGES * BATCHES + micro_batch);
 }
 
-static void carry(struct pipeline *line, void *to, const void *from, const struct wlb_micro_batch *batch)
+static void send(struct pipeline *line, void *to, const void *from, const struct wlb_micro_batch *batch)
 {
 	memcpy(to, from, (size_t)(batch->rows * line->stages[0].parameters->shape.hidden_size) * sizeof(double));
 }
@@ -237,7 +237,7 @@ static double forward_through(struct pipeline *line, int micro_batch, const stru
 	for (int k = 0; k < line->places; k++) {
 		struct wlb_slot *slot = slot_of(line, k, micro_batch);
 		if (k > 0)
-			carry(line, slot->input, slot_of(line, k - 1, micro_batch)->output, batch);
+			send(line, slot->input, slot_of(line, k - 1, micro_batch)->output, batch);
 		assert_int_equal(wlb_forward(line->stages[k % STAGES].transformer, k / STAGES, slot, batch, &error), 0);
 	}
 	*last->loss_sum = 0.0;
@@ -256,7 +256,7 @@ static void backward_through(struct pipeline *line, int micro_batch, const struc
 		assert_int_equal(
 			wlb_backward(line->stages[k % STAGES].transformer, k / STAGES, slot, batch, NULL, &error), 0);
 		if (k > 0)
-			carry(line, slot_of(line, k - 1, micro_batch)->output, slot->output, batch);
+			send(line, slot_of(line, k - 1, micro_batch)->output, slot->output, batch);
 	}
 }
 

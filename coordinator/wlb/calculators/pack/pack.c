@@ -7,13 +7,13 @@
 
 #include "common/atomic_file.h"
 #include "coordinator/wlb/api.h"
-#include "coordinator/wlb/calculators/lengths_file.h"
-#include "coordinator/wlb/calculators/model_file.h"
-#include "coordinator/wlb/calculators/pack/batches.h"
 #include "coordinator/wlb/calculators/pack/draw.h"
 #include "coordinator/wlb/calculators/pack/report.h"
 #include "coordinator/wlb/calculators/pack/tally.h"
 #include "coordinator/wlb/commands.h"
+#include "planner/batches.h"
+#include "planner/lengths_file.h"
+#include "planner/model_file.h"
 
 struct request {
 	struct wlb_packer_options options;

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-#include "coordinator/wlb/calculators/length_list.h"
 #include "libwlb/wlb.h"
+#include "planner/length_list.h"
 
 /* What was measured. Starts zeroed. */
 struct wlb_pack_tally {

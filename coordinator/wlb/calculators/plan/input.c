@@ -5,6 +5,7 @@
 
 #include "common/number.h"
 #include "coordinator/slurm/slurm_api.h"
+#include "planner/search.h"
 
 enum { ALL_GPUS_MAX = 1 << 24 };
 
@@ -98,7 +99,7 @@ int wlb_plan_input_read(const struct wlb_plan_request *request, struct wlb_plan_
 {
 	if (wlb_model_file_read(request->model, &input->model, error) < 0 ||
 	    wlb_machine_file_read(request->gpu, &input->machine, error) < 0 ||
-	    wlb_length_list_read(request->from, &input->list, error) < 0)
+	    wlb_length_list_sample(request->from, &input->list, error) < 0)
 		return -1;
 	input->stream = (struct wlb_length_stream){.list = &input->list, .again = true};
 	if (request->gpus_per_node > 0)
@@ -118,6 +119,35 @@ void wlb_plan_input_free(struct wlb_plan_input *input)
 	free(input->gpus_of_node);
 	free(input->leaf);
 	*input = (struct wlb_plan_input){0};
+}
+
+struct wlb_search_fixed wlb_plan_nothing_fixed(void)
+{
+	return (struct wlb_search_fixed){.recompute = -1, .account_for_embedding = -1, .account_for_loss = -1};
+}
+
+struct wlb_search_result *wlb_plan_input_search(const struct wlb_plan_request *request, struct wlb_plan_input *input,
+                                                const struct wlb_search_fixed *fixed, int keep, struct wlb_error *error)
+{
+	struct wlb_search_options options;
+	wlb_search_options_init(&options, input->nodes, request->seq_length, request->global_batch);
+	options.gpus_of_node = input->gpus_of_node;
+	options.topology = request->topology != NULL ? &input->topology.topology : NULL;
+	options.max_length_ratio = request->max_length_ratio;
+	options.zero_stage = request->zero_stage;
+	options.cost.full_attention = request->full_attention;
+	options.fixed = *fixed;
+	options.keep = keep;
+	return wlb_plan_search(&input->model, &input->machine, &input->stream, &options, error);
+}
+
+void wlb_plan_input_model_words(const struct wlb_plan_request *request, const struct wlb_plan_input *input, char *text,
+                                size_t size)
+{
+	const struct wlb_model_class *known = wlb_model_class(request->model);
+	snprintf(text, size, "%s, %.2f billion parameters%s%s", known != NULL ? known->name : request->model,
+	         (double)wlb_model_parameters(&input->model) / 1e9, known != NULL ? ": " : "",
+	         known != NULL ? known->source : "");
 }
 
 const char *wlb_plan_node_name(const struct wlb_plan_input *input, int32_t node, char *text, size_t size)

@@ -4,14 +4,15 @@
 
 #include <stddef.h>
 
-#include "coordinator/wlb/calculators/lengths_file.h"
-#include "coordinator/wlb/calculators/model_file.h"
-#include "coordinator/wlb/calculators/plan/machine.h"
 #include "coordinator/wlb/calculators/plan/topology.h"
+#include "planner/lengths_file.h"
+#include "planner/machine.h"
+#include "planner/model_file.h"
 
 struct wlb_plan_request {
 	const char *model, *gpu, *from, *topology, *down;
 	int nodes, gpus_per_node, seq_length, global_batch, zero_stage;
+	int full_attention; /* in the order of the choices of --mfu */
 	double max_length_ratio;
 };
 
@@ -41,10 +42,14 @@ enum { WLB_PLAN_NODES_MAX = 1 << 20, WLB_PLAN_GPUS_PER_NODE_MAX = 1024 };
 		{WLB_OPTION(REAL, "max-length-ratio", WLB_PLAN_FIELD(max_length_ratio), "X",                           \
 	                    "a micro-batch holds at most X times its share"),                                          \
 	         .min = 1, .max = 64, .initial = "1.25"},                                                              \
+		{WLB_OPTION(INT, "zero-stage", WLB_PLAN_FIELD(zero_stage), "N",                                        \
+	                    "sharding of optimizer states, gradients and weights"),                                    \
+	         .max = 3, .initial = "1"},                                                                            \
 	{                                                                                                              \
-		WLB_OPTION(INT, "zero-stage", WLB_PLAN_FIELD(zero_stage), "N",                                         \
-		           "sharding of optimizer states, gradients and weights"),                                     \
-			.max = 3, .initial = "1"                                                                       \
+		WLB_OPTION(CHOICE, "mfu", WLB_PLAN_FIELD(full_attention), NULL,                                        \
+		           "which FLOPs of attention count in MFU: causal, those that are needed; full, those to "     \
+		           "later tokens too, as Megatron-LM counts them"),                                            \
+			.choices = "causal|full", .initial = "causal"                                                  \
 	}
 
 /* Everything that the options name, read. Starts zeroed; free it in any case. */
@@ -62,6 +67,19 @@ struct wlb_plan_input {
 
 int wlb_plan_input_read(const struct wlb_plan_request *request, struct wlb_plan_input *input, struct wlb_error *error);
 void wlb_plan_input_free(struct wlb_plan_input *input);
+
+/* Nothing is held; the embedding and the loss may count as layers. */
+struct wlb_search_fixed wlb_plan_nothing_fixed(void);
+
+/* The search for what was asked that holds what is fixed, `keep` candidates of each kind; NULL with a message. Free
+ * with wlb_search_free. */
+struct wlb_search_result *wlb_plan_input_search(const struct wlb_plan_request *request, struct wlb_plan_input *input,
+                                                const struct wlb_search_fixed *fixed, int keep,
+                                                struct wlb_error *error);
+
+/* The model in words: its name, its number of parameters and where its shape is from. */
+void wlb_plan_input_model_words(const struct wlb_plan_request *request, const struct wlb_plan_input *input, char *text,
+                                size_t size);
 
 /* The name of a node: from the topology, else its number, for which `text` provides the memory. */
 const char *wlb_plan_node_name(const struct wlb_plan_input *input, int32_t node, char *text, size_t size);

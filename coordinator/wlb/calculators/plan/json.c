@@ -1,5 +1,6 @@
 #include "coordinator/wlb/calculators/plan/json.h"
 
+#include "coordinator/wlb/calculators/plan/certainty.h"
 #include "coordinator/wlb/calculators/plan/time.h"
 
 const char *wlb_recompute_name(enum wlb_recompute recompute)
@@ -14,13 +15,15 @@ const char *wlb_recompute_name(enum wlb_recompute recompute)
 
 json_t *wlb_plan_to_json(const struct wlb_plan *plan)
 {
-	return json_pack("{s:{s:i, s:i, s:i, s:i}, s:i, s:i, s:i, s:s}", "layout", "tp", plan->layout.tp, "cp",
-	                 plan->layout.cp, "pp", plan->layout.pp, "dp", plan->layout.dp, "micro_batches",
+	return json_pack("{s:{s:i, s:i, s:i, s:i}, s:i, s:i, s:i, s:s, s:b, s:b}", "layout", "tp", plan->layout.tp,
+	                 "cp", plan->layout.cp, "pp", plan->layout.pp, "dp", plan->layout.dp, "micro_batches",
 	                 (int)plan->micro_batches, "interleave", (int)plan->interleave, "zero_stage",
-	                 (int)plan->zero_stage, "recompute", wlb_recompute_name(plan->recompute));
+	                 (int)plan->zero_stage, "recompute", wlb_recompute_name(plan->recompute),
+	                 "account_for_embedding", plan->account_for_embedding, "account_for_loss",
+	                 plan->account_for_loss);
 }
 
-static json_t *memory_to_json(const struct wlb_memory *m)
+json_t *wlb_memory_to_json(const struct wlb_memory *m)
 {
 	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "weights", m->weights, "gradients", m->gradients,
 	                 "optimizer", m->optimizer, "activations", m->activations, "logits", m->logits, "buffers",
@@ -35,10 +38,13 @@ static json_t *candidate_to_json(const struct wlb_candidate *candidate)
 		return NULL;
 	int rc = json_object_set_new(object, "gpus", json_integer(candidate->gpus));
 	rc |= json_object_set_new(object, "micro_batch_tokens", json_integer(candidate->micro_batch_tokens));
-	rc |= json_object_set_new(object, "memory_bytes", memory_to_json(&candidate->memory));
+	rc |= json_object_set_new(object, "memory_bytes", wlb_memory_to_json(&candidate->memory));
 	rc |= json_object_set_new(object, "fullest_stage", json_integer(candidate->stage));
-	if (candidate->step_s > 0.0)
+	if (candidate->step_s > 0.0) {
 		rc |= json_object_set_new(object, "time", wlb_time_to_json(&candidate->time));
+		rc |= json_object_set_new(object, "tokens_per_s", json_real(candidate->tokens_per_s));
+		rc |= json_object_set_new(object, "mfu", json_real(candidate->utilization));
+	}
 	if (candidate->missing_bytes > 0.0)
 		rc |= json_object_set_new(object, "missing_bytes", json_real(candidate->missing_bytes));
 	if (rc == 0)
@@ -75,20 +81,49 @@ static json_t *gpus_to_json(const struct wlb_plan_input *input, const int32_t *n
 	return list;
 }
 
-json_t *wlb_search_to_json(const struct wlb_plan_input *input, const struct wlb_search_result *result)
+static json_t *explanation_to_json(const struct wlb_explanation *why)
+{
+	const struct wlb_layout *l = &why->asked;
+	json_t *object = json_pack("{s:{s:i, s:i, s:i, s:i}, s:b}", "asked", "tp", l->tp, "cp", l->cp, "pp", l->pp,
+	                           "dp", l->dp, "runs", why->runs);
+	int rc = object == NULL ? -1
+	         : why->runs    ? json_object_set_new(object, "plan", candidate_to_json(&why->candidate))
+	                        : json_object_set_new(object, "reason", json_string(why->reason));
+	if (rc == 0)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+/* What the search did. */
+static int set_counts(json_t *object, const struct wlb_search_result *result)
+{
+	const struct {
+		const char *name;
+		int64_t count;
+	} counts[] = {{"gpus_usable", result->gpus},    {"tried", result->tried},
+	              {"no_memory", result->no_memory}, {"pruned", result->pruned},
+	              {"simulated", result->simulated}, {"unexplored", result->unexplored}};
+	int rc = 0;
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		rc |= json_object_set_new(object, counts[i].name, json_integer(counts[i].count));
+	return rc;
+}
+
+json_t *wlb_search_to_json(const struct wlb_plan_request *request, const struct wlb_plan_input *input,
+                           const struct wlb_search_result *result, const struct wlb_explanation *why)
 {
 	const struct wlb_candidate *best = &result->ranked[0];
 	json_t *object = candidate_to_json(best);
 	if (object == NULL)
 		return NULL;
-	int rc = json_object_set_new(object, "gpu", json_string(input->machine.name));
-	rc |= json_object_set_new(object, "gpus_usable", json_integer(result->gpus));
+	int rc = set_counts(object, result);
+	rc |= json_object_set_new(object, "gpu", json_string(input->machine.name));
+	rc |= json_object_set_new(object, "mfu_counts", json_string(request->full_attention ? "full" : "causal"));
 	rc |= json_object_set_new(object, "step_s", json_real(best->step_s));
-	rc |= json_object_set_new(object, "tried", json_integer(result->tried));
-	rc |= json_object_set_new(object, "no_memory", json_integer(result->no_memory));
-	rc |= json_object_set_new(object, "pruned", json_integer(result->pruned));
-	rc |= json_object_set_new(object, "simulated", json_integer(result->simulated));
-	rc |= json_object_set_new(object, "unexplored", json_integer(result->unexplored));
+	rc |= json_object_set_new(object, "step_certainty", json_real(WLB_STEP_CERTAINTY));
+	rc |= json_object_set_new(object, "fastest_s", json_real(result->fastest_s));
+	rc |= json_object_set_new(object, "preferred", json_boolean(result->preferred));
 	rc |= json_object_set_new(object, "next_best",
 	                          candidates_to_json(result->ranked + 1, result->ranked_count - 1));
 	rc |= json_object_set_new(object, "misfits", candidates_to_json(result->misfits, result->misfit_count));
@@ -96,6 +131,8 @@ json_t *wlb_search_to_json(const struct wlb_plan_input *input, const struct wlb_
 	                          gpus_to_json(input, result->idle_node, result->idle_gpu, result->idle));
 	rc |= json_object_set_new(object, "ranks",
 	                          gpus_to_json(input, result->rank_node, result->rank_gpu, result->ranks));
+	if (why != NULL)
+		rc |= json_object_set_new(object, "explain", explanation_to_json(why));
 	if (rc == 0)
 		return object;
 	json_decref(object);

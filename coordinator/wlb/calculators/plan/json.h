@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "coordinator/wlb/calculators/plan/explain.h"
 #include "coordinator/wlb/calculators/plan/input.h"
 #include "libwlb/wlb.h"
 
@@ -13,7 +14,12 @@ const char *wlb_recompute_name(enum wlb_recompute recompute);
 /* An object of {"layout": {...}, ...}; returns NULL if out of memory. */
 json_t *wlb_plan_to_json(const struct wlb_plan *plan);
 
-/* All of the result as an object; returns NULL if out of memory. */
-json_t *wlb_search_to_json(const struct wlb_plan_input *input, const struct wlb_search_result *result);
+/* An object of bytes by name; returns NULL if out of memory. */
+json_t *wlb_memory_to_json(const struct wlb_memory *memory);
+
+/* All of the result as an object, with the explanation where there is one (else NULL); returns NULL if out of memory.
+ */
+json_t *wlb_search_to_json(const struct wlb_plan_request *request, const struct wlb_plan_input *input,
+                           const struct wlb_search_result *result, const struct wlb_explanation *why);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlb/calculators/plan/certainty.h"
 #include "coordinator/wlb/calculators/plan/json.h"
 #include "coordinator/wlb/calculators/plan/time.h"
 #include "coordinator/wlb/output/chart.h"
@@ -13,18 +14,47 @@
 
 static const double gib = 1024.0 * 1024.0 * 1024.0;
 
-static void print_best(const struct wlb_plan_input *input, const struct wlb_search_result *result)
+/* How Megatron-LM is told to divide the layers. */
+static void print_accounts(const struct wlb_plan *plan)
+{
+	if (plan->account_for_embedding || plan->account_for_loss)
+		printf("  counted as layers of the pipeline: %s%s%s\n",
+		       plan->account_for_embedding ? "the embedding" : "",
+		       plan->account_for_embedding && plan->account_for_loss ? ", " : "",
+		       plan->account_for_loss ? "the head with its loss" : "");
+}
+
+static void print_preference(const struct wlb_search_result *result)
 {
 	const struct wlb_candidate *best = &result->ranked[0];
+	if (!result->preferred)
+		return;
 	char layout[64];
+	wlb_layout_format(&result->ranked[result->ranked_count > 1].plan.layout, layout, sizeof(layout));
+	printf("  chosen as the most usual of nearly equal layouts: %s takes %.1f%% less time\n",
+	       result->ranked_count > 1 ? layout : "the fastest", 100.0 * (1.0 - result->fastest_s / best->step_s));
+}
+
+static void print_best(const struct wlb_plan_request *request, const struct wlb_plan_input *input,
+                       const struct wlb_search_result *result)
+{
+	const struct wlb_candidate *best = &result->ranked[0];
+	char layout[64], model[256];
 	wlb_layout_format(&best->plan.layout, layout, sizeof(layout));
+	wlb_plan_input_model_words(request, input, model, sizeof(model));
 	printf("%s: %d of %d GPUs, %d micro-batches for each replica, up to %" PRId64 " tokens in one\n", layout,
 	       best->gpus, result->gpus, best->plan.micro_batches, best->micro_batch_tokens);
 	printf("  interleave %d, recomputation %s, ZeRO stage %d, %s\n", best->plan.interleave,
 	       wlb_recompute_name(best->plan.recompute), best->plan.zero_stage, input->machine.name);
-	printf("  step %.3f s; %" PRId64 " plans: %" PRId64 " do not fit, %" PRId64 " cannot be better, %" PRId64
-	       " simulated",
-	       best->step_s, result->tried, result->no_memory, result->pruned, result->simulated);
+	print_accounts(&best->plan);
+	printf("  %s\n", model);
+	printf("  step %.3f s, %.0f tokens/s, MFU %.1f%% (%s attention); 9 of 10 published steps are predicted within "
+	       "%.0f%%\n",
+	       best->step_s, best->tokens_per_s, 100.0 * best->utilization, request->full_attention ? "full" : "causal",
+	       100.0 * WLB_STEP_CERTAINTY);
+	print_preference(result);
+	printf("  %" PRId64 " plans: %" PRId64 " do not fit, %" PRId64 " cannot be better, %" PRId64 " simulated",
+	       result->tried, result->no_memory, result->pruned, result->simulated);
 	if (result->unexplored > 0)
 		printf(", %" PRId64 " less promising left out", result->unexplored);
 	puts("");
@@ -150,11 +180,48 @@ static int print_places(const struct wlb_plan_input *input, const struct wlb_sea
 	return 0;
 }
 
-int wlb_search_print(const struct wlb_plan_input *input, const struct wlb_search_result *result)
+/* The parts of the step in which the two differ by a hundredth of the step or more. */
+static void print_differences(const struct wlb_sim_time *this, const struct wlb_sim_time *best)
 {
-	print_best(input, result);
+	for (int i = 0; i < WLB_TIME_PARTS; i++) {
+		double more_s = wlb_time_part(this, i) - wlb_time_part(best, i);
+		if (more_s >= 0.01 * best->step_s || more_s <= -0.01 * best->step_s)
+			printf("  %-40s %+9.3f s\n", wlb_time_words(i), more_s);
+	}
+}
+
+static void print_explanation(const struct wlb_explanation *why, const struct wlb_search_result *result)
+{
+	const struct wlb_candidate *best = &result->ranked[0], *this = &why->candidate;
+	const struct wlb_policy asked = {WLB_POLICY_FIXED, why->runs ? this->plan.layout : why->asked};
+	char layout[64];
+	wlb_policy_format(&asked, layout, sizeof(layout));
+	printf("\nWhy not %s\n", layout);
+	if (!why->runs) {
+		printf("  %s\n", why->reason);
+		return;
+	}
+	if (memcmp(&best->plan, &this->plan, sizeof(best->plan)) == 0) {
+		puts("  it is the layout chosen");
+		return;
+	}
+	printf("  it runs, with %d x %d micro-batches and recomputation %s: step %.3f s, %+.1f%%, on %d GPUs; it needs "
+	       "%.1f GiB of memory\n",
+	       this->plan.micro_batches, this->plan.interleave, wlb_recompute_name(this->plan.recompute), this->step_s,
+	       100.0 * (this->step_s / best->step_s - 1.0), this->gpus, this->memory.total / gib);
+	if (this->step_s <= best->step_s)
+		puts("  it is nearly equal to the layout chosen, which is more usual");
+	print_differences(&this->time, &best->time);
+}
+
+int wlb_search_print(const struct wlb_plan_request *request, const struct wlb_plan_input *input,
+                     const struct wlb_search_result *result, const struct wlb_explanation *why)
+{
+	print_best(request, input, result);
 	print_memory(input, &result->ranked[0]);
 	if (print_next(result) < 0 || print_misfits(result) < 0)
 		return -1;
+	if (why != NULL)
+		print_explanation(why, result);
 	return print_places(input, result);
 }

@@ -3,6 +3,7 @@
 #define COORDINATOR_WLB_CALCULATORS_PLAN_TIME_H
 
 #include <jansson.h>
+#include <stdint.h>
 
 #include "libwlb/wlb.h"
 
@@ -10,9 +11,14 @@ enum { WLB_TIME_PARTS = 11 };
 
 /* A part of a simulated step by its index, from 0: its name for people and its seconds. The parts sum to the step. */
 const char *wlb_time_words(int part);
+const char *wlb_time_name(int part); /* for programs: "compute" */
 double wlb_time_part(const struct wlb_sim_time *time, int part);
 
-/* Bars of where a step's time goes; parts of no time are left out. */
+/* The parts in whole milliseconds whose sum is the step in milliseconds, rounded: those with the largest remainders are
+ * rounded up. */
+void wlb_time_round(const struct wlb_sim_time *time, int64_t ms[WLB_TIME_PARTS]);
+
+/* Bars of where a step's time goes, in milliseconds that sum to the step's; parts of none are left out. */
 void wlb_time_print(const struct wlb_sim_time *time);
 
 /* An object of seconds by name; returns NULL if out of memory. */

@@ -4,12 +4,12 @@
 
 #include "common/atomic_file.h"
 #include "coordinator/wlb/api.h"
-#include "coordinator/wlb/calculators/lengths_file.h"
-#include "coordinator/wlb/calculators/model_file.h"
-#include "coordinator/wlb/calculators/pack/batches.h"
-#include "coordinator/wlb/calculators/plan/machine.h"
 #include "coordinator/wlb/calculators/shard/report.h"
 #include "coordinator/wlb/commands.h"
+#include "planner/batches.h"
+#include "planner/lengths_file.h"
+#include "planner/machine.h"
+#include "planner/model_file.h"
 
 enum { RANKS_MAX = 65536, MICRO_BATCH_TOKENS_MAX = 1 << 30 };
 

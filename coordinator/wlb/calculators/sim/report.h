@@ -8,9 +8,16 @@
 #include "coordinator/wlb/calculators/sim/run.h"
 
 /* Returns NULL if out of memory. */
-json_t *wlb_sim_to_json(const struct wlb_plan_input *input, const struct wlb_sim_report *report);
+json_t *wlb_sim_to_json(const struct wlb_plan_request *request, const struct wlb_plan_input *input,
+                        const struct wlb_sim_report *report);
 
-/* The table of speed-ups and of the parts of a step that cause them. Returns -1 if out of memory. */
-int wlb_sim_print(const struct wlb_plan_input *input, const struct wlb_sim_report *report);
+/* The table of speed-ups and of the parts of a step that cause them, and what does not fit. Returns -1 if out of
+ * memory.
+ */
+int wlb_sim_print(const struct wlb_plan_request *request, const struct wlb_plan_input *input,
+                  const struct wlb_sim_report *report);
+
+/* A line of names, then one for each strategy. */
+void wlb_sim_print_csv(const struct wlb_sim_report *report);
 
 #endif

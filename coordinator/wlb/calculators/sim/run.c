@@ -4,10 +4,13 @@
 #include <string.h>
 
 #include "common/number.h"
-#include "coordinator/wlb/calculators/plan/samples.h"
+#include "planner/samples.h"
 
-/* In the first steps of a stream no documents have waited yet. */
-enum { SKIPPED_STEPS = 8 };
+/* Steps before those that are counted: in the first ones no documents have waited yet, and a document waits for up to
+ * 32 steps by default. */
+enum { SKIPPED_STEPS = 50 };
+
+static const double memory_margin = 0.1; /* as that of wlb_search_options_init */
 
 static const struct wlb_sim_strategy strategies[] = {
 	{"plain", "concatenated and cut; per-sequence shards", WLB_STRATEGY_PLAIN, WLB_SHARDING_SEQUENCE, 0},
@@ -71,6 +74,33 @@ static int simulate(struct wlb_sim *sim, const struct wlb_samples *samples, stru
 	return keep_bars(run, sim, result.worst_replica, error);
 }
 
+/* Charges the stage that needs most memory for the longest micro-batch of the samples. */
+static void set_memory(const struct wlb_plan_input *input, const struct wlb_sim_options *options,
+                       const struct wlb_samples *samples, struct wlb_sim_run *run)
+{
+	int64_t longest = 0;
+	for (size_t i = 0; i < samples->count; i++) {
+		const struct wlb_step *step = &samples->steps[i];
+		for (int32_t b = 0; b < step->micro_batches; b++)
+			if (step->loads[b].tokens > run->micro_batch_tokens)
+				run->micro_batch_tokens = step->loads[b].tokens;
+		for (size_t k = 0; k < step->count; k++)
+			if (step->spans[k].span.tokens > longest)
+				longest = step->spans[k].span.tokens;
+	}
+	for (int32_t stage = 0; stage < options->plan.layout.pp; stage++) {
+		struct wlb_memory memory =
+			wlb_memory_stage_of(&options->plan, &input->model, &input->machine, &options->cost, stage,
+		                            run->micro_batch_tokens, longest, memory_margin);
+		if (memory.total <= run->memory.total)
+			continue;
+		run->memory = memory;
+		run->stage = stage;
+	}
+	double missing_bytes = run->memory.total - input->machine.memory_bytes;
+	run->missing_bytes = missing_bytes > 0.0 ? missing_bytes : 0.0;
+}
+
 int wlb_sim_run_strategy(const struct wlb_plan_request *request, struct wlb_plan_input *input,
                          const struct wlb_sim_options *options, int steps, struct wlb_sim_run *run,
                          struct wlb_error *error)
@@ -89,9 +119,12 @@ int wlb_sim_run_strategy(const struct wlb_plan_request *request, struct wlb_plan
 	/* Micro-batches of equal time, as the published packer's measured curves give them too. */
 	packing.work = wlb_sim_document_s;
 	packing.work_context = sim;
-	int rc = wlb_samples_take(&samples, input, &packing, SKIPPED_STEPS, (size_t)steps, error);
-	if (rc == 0)
+	int rc = wlb_samples_take(&samples, &input->model, &input->stream, &packing, SKIPPED_STEPS, (size_t)steps,
+	                          error);
+	if (rc == 0) {
+		set_memory(input, &own, &samples, run);
 		rc = simulate(sim, &samples, run, error);
+	}
 	wlb_sim_free(sim);
 	wlb_samples_free(&samples);
 	return rc;

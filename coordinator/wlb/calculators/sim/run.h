@@ -24,6 +24,10 @@ struct wlb_sim_run {
 	double tokens_per_s; /* all tokens / all time */
 	double utilization;
 	double imbalance;           /* of the packed steps */
+	int64_t micro_batch_tokens; /* of the longest */
+	struct wlb_memory memory;   /* of the stage that needs most, for that micro-batch */
+	int32_t stage;              /* with that memory */
+	double missing_bytes;       /* beyond the GPU's memory; 0 where the plan fits */
 	struct wlb_sim_event *bars; /* of the last step, the replica that ends last; owned */
 	size_t bar_count;
 };

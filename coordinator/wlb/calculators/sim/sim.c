@@ -4,7 +4,6 @@
 
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/calculators/plan/json.h"
-#include "coordinator/wlb/calculators/plan/search.h"
 #include "coordinator/wlb/calculators/sim/draw.h"
 #include "coordinator/wlb/calculators/sim/report.h"
 #include "coordinator/wlb/calculators/sim/run.h"
@@ -16,7 +15,7 @@ struct request {
 	int interleave, steps;
 	enum wlb_recompute recompute;
 	double node_mtbf_h, checkpoint_s, restart_s;
-	bool json;
+	bool account_for_embedding, account_for_loss, json, csv;
 };
 
 /* Reads the names of --strategies into the report's runs. */
@@ -65,6 +64,8 @@ static int read_plan(const struct request *request, const struct wlb_plan_input 
 		.micro_batches = batch / layout.dp,
 		.zero_stage = request->input.zero_stage,
 		.recompute = request->recompute,
+		.account_for_embedding = request->account_for_embedding,
+		.account_for_loss = request->account_for_loss,
 	};
 	return wlb_plan_check(plan, &input->model, error);
 }
@@ -74,7 +75,8 @@ static int find_plan(const struct request *request, struct wlb_plan_input *input
                      struct wlb_error *error)
 {
 	enum { CANDIDATES = 1000 };
-	struct wlb_search_result *result = wlb_plan_search(&request->input, input, CANDIDATES, error);
+	const struct wlb_search_fixed fixed = wlb_plan_nothing_fixed();
+	struct wlb_search_result *result = wlb_plan_input_search(&request->input, input, &fixed, CANDIDATES, error);
 	if (result == NULL)
 		return -1;
 	int rc = -1;
@@ -106,6 +108,7 @@ static int run_all(const struct request *request, struct wlb_plan_input *input, 
 {
 	struct wlb_sim_options options;
 	wlb_sim_options_init(&options, &report->plan);
+	options.cost.full_attention = request->input.full_attention;
 	options.leaf = input->leaf;
 	options.slowdown = slowdown;
 	report->steps = request->steps;
@@ -136,8 +139,12 @@ static int show(const struct request *request, const struct wlb_plan_input *inpu
 	if (request->svg != NULL && wlb_sim_draw(request->svg, report, error) < 0)
 		return -1;
 	if (request->json)
-		return wlb_api_print_report(wlb_sim_to_json(input, report), error);
-	return wlb_sim_print(input, report) == 0 ? 0 : wlb_fail(error, "out of memory for the report");
+		return wlb_api_print_report(wlb_sim_to_json(&request->input, input, report), error);
+	if (request->csv) {
+		wlb_sim_print_csv(report);
+		return 0;
+	}
+	return wlb_sim_print(&request->input, input, report) == 0 ? 0 : wlb_fail(error, "out of memory for the report");
 }
 
 static int sim(void *values, struct wlb_error *error)
@@ -147,7 +154,8 @@ static int sim(void *values, struct wlb_error *error)
 	struct wlb_sim_report report = {0};
 	double *slowdown = NULL;
 	int code = WLB_EXIT_USAGE;
-	int rc = read_strategies(request->strategies, &report, error);
+	int rc = request->json && request->csv ? wlb_fail(error, "--json and --csv: choose one of them")
+	                                       : read_strategies(request->strategies, &report, error);
 	if (rc == 0)
 		rc = wlb_plan_input_read(&request->input, &input, error);
 	if (rc == 0 && request->layout != NULL && (rc = read_plan(request, &input, &report.plan, error)) < 0)
@@ -177,6 +185,10 @@ static const struct wlb_option options[] = {
 	{WLB_OPTION(CHOICE, "recompute", FIELD(recompute), NULL,
                     "what is computed again in the backward pass, with --layout"),
          .choices = "none|selective|full", .initial = "selective"},
+	{WLB_OPTION(FLAG, "account-for-embedding-in-pipeline-split", FIELD(account_for_embedding), NULL,
+                    "count the embedding as a layer where layers are divided among stages, with --layout")},
+	{WLB_OPTION(FLAG, "account-for-loss-in-pipeline-split", FIELD(account_for_loss), NULL,
+                    "count the output head with its loss as a layer there, with --layout")},
 	{WLB_OPTION(TEXT, "strategies", FIELD(strategies), "LIST", "of plain, fixed, greedy, balanced and dynamic"),
          .initial = "plain,greedy,balanced"},
 	{WLB_OPTION(INT, "steps", FIELD(steps), "N", "steps to simulate"), .min = 1, .max = 100000, .initial = "100"},
@@ -191,6 +203,8 @@ static const struct wlb_option options[] = {
 	{WLB_OPTION(REAL, "restart-time", FIELD(restart_s), "SECONDS", "from a failure to training again"), .max = 1e6,
          .initial = "300"},
 	{WLB_OPTION(FLAG, "json", FIELD(json), NULL, "all of it as a JSON object")},
+	{WLB_OPTION(FLAG, "csv", FIELD(csv), NULL,
+                    "the strategies as lines of comma-separated values, with a line of names")},
 	{WLB_OPTION(TEXT, "svg", FIELD(svg), "FILE", "a picture of the pipelines")},
 };
 

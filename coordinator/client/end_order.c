@@ -1,0 +1,18 @@
+#include "coordinator/client/end_order.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <jansson.h>
+
+bool wlb_reply_orders_end(const struct wlb_reply *reply, char *reason, size_t size)
+{
+	const char *order = NULL, *why = "the coordinator asked for it";
+	json_t *root = json_loadb(reply->body, reply->length, 0, NULL);
+	json_unpack(root, "{s:s, s?s}", "order", &order, "reason", &why);
+	bool end = order != NULL && strcmp(order, "end") == 0;
+	if (end)
+		snprintf(reason, size, "%s", why);
+	json_decref(root);
+	return end;
+}

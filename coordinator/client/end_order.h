@@ -1,0 +1,13 @@
+/* The order in the coordinator's reply to a report. */
+#ifndef COORDINATOR_CLIENT_END_ORDER_H
+#define COORDINATOR_CLIENT_END_ORDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "coordinator/client/reply.h"
+
+/* Whether the reply orders the attempt to end. If so, `reason` receives its reason, cut to `size`. */
+bool wlb_reply_orders_end(const struct wlb_reply *reply, char *reason, size_t size);
+
+#endif

@@ -1,0 +1,59 @@
+#include "coordinator/wlb/doctor/run_program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+
+enum { PROGRAM_MS = 10000 };
+
+/* Reads until end of file or deadline; what does not fit is discarded. */
+static bool read_output(int fd, char *output, size_t size)
+{
+	char spare[4096];
+	size_t have = 0;
+	int64_t deadline_ms = wlb_clock_ms() + PROGRAM_MS;
+	for (;;) {
+		struct pollfd ready = {.fd = fd, .events = POLLIN};
+		if (poll(&ready, 1, wlb_clock_left_ms(deadline_ms)) == 0)
+			return false;
+		bool full = have + 1 >= size;
+		ssize_t n = read(fd, full ? spare : output + have, full ? sizeof(spare) : size - 1 - have);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n == 0;
+		have += full ? 0 : (size_t)n;
+		output[have] = '\0';
+	}
+}
+
+int wlb_doctor_run_program(char *const argv[], char *output, size_t size)
+{
+	int ends[2], status;
+	output[0] = '\0';
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return -1;
+	pid_t child = fork();
+	if (child == 0) {
+		int null = open("/dev/null", O_RDONLY);
+		dup2(null, STDIN_FILENO);
+		dup2(ends[1], STDOUT_FILENO);
+		dup2(ends[1], STDERR_FILENO);
+		execvp(argv[0], argv);
+		_exit(127);
+	}
+	close(ends[1]);
+	bool whole = child > 0 && read_output(ends[0], output, size);
+	close(ends[0]);
+	if (child > 0 && !whole)
+		kill(child, SIGKILL);
+	if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status))
+		return -1;
+	return WEXITSTATUS(status) == 127 ? -1 : WEXITSTATUS(status);
+}

@@ -1,0 +1,14 @@
+#include "coordinator/wlb/run/print.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void wlb_run_print(const char *format, ...)
+{
+	char line[1200];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	fprintf(stderr, "wlb: %s\n", line);
+}

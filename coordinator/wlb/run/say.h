@@ -1,8 +1,0 @@
-/* The messages of `wlb run` to its user. */
-#ifndef COORDINATOR_WLB_RUN_SAY_H
-#define COORDINATOR_WLB_RUN_SAY_H
-
-/* Prints "wlb: ..." as one line on stderr. */
-void wlb_run_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-#endif

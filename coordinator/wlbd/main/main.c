@@ -1,0 +1,248 @@
+/* wlbd: creates the parts of the service and connects them. */
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/command.h"
+#include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlbd/database/db.h"
+#include "coordinator/wlbd/database/db_pool.h"
+#include "coordinator/wlbd/database/outbox.h"
+#include "coordinator/wlbd/http/fields.h"
+#include "coordinator/wlbd/http/http.h"
+#include "coordinator/wlbd/liveness/attempts.h"
+#include "coordinator/wlbd/liveness/jobs.h"
+#include "coordinator/wlbd/liveness/lost_nodes.h"
+#include "coordinator/wlbd/liveness/node_probe.h"
+#include "coordinator/wlbd/liveness/node_question.h"
+#include "coordinator/wlbd/liveness/tick.h"
+#include "coordinator/wlbd/liveness/verdict.h"
+#include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/main/memory.h"
+#include "coordinator/wlbd/main/options.h"
+#include "coordinator/wlbd/requests/find_attempt.h"
+#include "coordinator/wlbd/requests/routes.h"
+#include "coordinator/wlbd/slurm/nodes.h"
+#include "coordinator/wlbd/slurm/slurm_ask.h"
+#include "coordinator/wlbd/thread_pool.h"
+#include "coordinator/wlbd/wlbd.h"
+
+enum {
+	AUTH_THREADS = 2,
+	SLURM_THREADS = 3,
+	WAITING_MOST = 8192,     /* for a thread pool: more than the nodes that reconnect at once after a restart */
+	READ_TIMEOUT_FACTOR = 5, /* of GET requests over short statements */
+	TICK_S = 1,
+};
+
+/* ---- events ---------------------------------------------------------------------------------------- */
+
+static void on_signal(evutil_socket_t signal, short what, void *context)
+{
+	struct wlbd *wlbd = context;
+	(void)what;
+	wlbd_log(WLBD_LOG_INFO, "%s: ending", strsignal(signal));
+	event_base_loopexit(wlbd->base, NULL);
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *context)
+{
+	(void)fd;
+	(void)what;
+	wlbd_liveness_tick(context);
+	wlbd_memory_return_freed();
+}
+
+static void on_database_ready(void *context)
+{
+	struct wlbd *wlbd = context;
+	wlbd->database_was_up = true;
+	wlbd->recording_since_ms = wlb_clock_ms();
+	wlbd_log(WLBD_LOG_INFO, "database: connected");
+	wlbd_attempts_reload(wlbd);
+	wlbd_outbox_resume(wlbd->outbox);
+}
+
+static void on_database_away(void *context, const char *reason)
+{
+	struct wlbd *wlbd = context;
+	if (wlbd->stopping)
+		return;
+	if (wlbd->counters.database_losses++ == 0 || wlbd->database_was_up)
+		wlbd_log(WLBD_LOG_WARNING, "database: no connection: %s", reason);
+	wlbd->database_was_up = false;
+}
+
+static void on_wrong_schema(void *context, const struct wlb_error *error)
+{
+	struct wlbd *wlbd = context;
+	fprintf(stderr, "wlbd: %s\n", error->message);
+	wlbd->exit_code = WLB_EXIT_FAILED;
+	event_base_loopexit(wlbd->base, NULL);
+}
+
+/* ---- parts ----------------------------------------------------------------------------------------- */
+
+static int open_database(struct wlbd *wlbd, struct wlb_error *error)
+{
+	const struct wlbd_config *config = &wlbd->config;
+	struct wlbd_db_hooks writes = {on_database_ready, on_database_away, on_wrong_schema, wlbd};
+	struct wlbd_db_hooks others = {.wrong_schema = on_wrong_schema, .context = wlbd};
+	int timeout_ms = config->database_timeout_ms;
+	wlbd->writes = wlbd_db_new(wlbd->base, config->database, timeout_ms, &writes, error);
+	wlbd->polls = wlbd_db_new(wlbd->base, config->database, timeout_ms, &others, error);
+	wlbd->deliveries = wlbd_db_pool_new(wlbd->base, config->database, timeout_ms, &others, error);
+	wlbd->reads = wlbd_db_pool_new(wlbd->base, config->database, timeout_ms * READ_TIMEOUT_FACTOR, &others, error);
+	return wlbd->writes != NULL && wlbd->polls != NULL && wlbd->deliveries != NULL && wlbd->reads != NULL ? 0 : -1;
+}
+
+static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_error *error)
+{
+	wlbd->base = event_base_new();
+	wlbd->routes = &wlbd_routes;
+	wlbd->slurm_uid = (uid_t)-1;
+	wlbd->nodes = wlbd_nodes_new();
+	wlbd->node_probes = wlbd_node_probes_new(wlbd);
+	wlbd->lost_nodes = wlbd_lost_nodes_new(wlbd);
+	wlbd->attempts = wlbd_attempts_new(wlbd_verdict_judge);
+	wlbd->searches = wlbd_attempt_searches_new();
+	if (wlbd->base == NULL || wlbd->nodes == NULL || wlbd->node_probes == NULL || wlbd->lost_nodes == NULL ||
+	    wlbd->attempts == NULL || wlbd->searches == NULL)
+		return wlb_fail(error, "out of memory");
+	if (wlb_slurm_open(error) != 0)
+		return -1;
+	wlbd->auth = wlbd_thread_pool_new(wlbd->base, "credentials", AUTH_THREADS, WAITING_MOST, error);
+	wlbd->bodies = wlbd_thread_pool_new(wlbd->base, "long requests", 1, WAITING_MOST, error);
+	wlbd->slurm_questions =
+		wlbd_thread_pool_new(wlbd->base, "questions to Slurm", SLURM_THREADS, WAITING_MOST, error);
+	wlbd->slurm_orders = wlbd_thread_pool_new(wlbd->base, "orders to Slurm", 1, WAITING_MOST, error);
+	wlbd->resolver = wlbd_thread_pool_new(wlbd->base, "names of nodes", 1, WLBD_NODES_MOST, error);
+	if (wlbd->auth == NULL || wlbd->bodies == NULL || wlbd->slurm_questions == NULL || wlbd->slurm_orders == NULL ||
+	    wlbd->resolver == NULL || open_database(wlbd, error) != 0)
+		return -1;
+	wlbd->outbox = wlbd_outbox_new(wlbd->base, wlbd->writes, &wlbd->counters.statements_dropped);
+	wlbd->jobs = wlbd_jobs_new(wlbd);
+	if (wlbd->outbox == NULL || wlbd->jobs == NULL)
+		return wlb_fail(error, "out of memory");
+	return wlbd_http_open(wlbd, address, size, error);
+}
+
+/* Statements under way are answered as not done. */
+static void stop_database(struct wlbd *wlbd)
+{
+	wlbd_db_stop(wlbd->writes);
+	wlbd_db_stop(wlbd->polls);
+	wlbd_db_pool_stop(wlbd->deliveries);
+	wlbd_db_pool_stop(wlbd->reads);
+}
+
+/* What is under way is answered first. The attempts are freed before the connections, whose end would be a symptom. */
+static void close_parts(struct wlbd *wlbd)
+{
+	wlbd->stopping = true;
+	wlbd_thread_pool_free(wlbd->auth);
+	wlbd_thread_pool_free(wlbd->bodies);
+	wlbd_thread_pool_free(wlbd->slurm_questions);
+	wlbd_thread_pool_free(wlbd->slurm_orders);
+	wlbd_thread_pool_free(wlbd->resolver);
+	wlbd_node_probes_free(wlbd->node_probes);
+	stop_database(wlbd);
+	wlbd_lost_nodes_free(wlbd->lost_nodes);
+	wlbd_node_questions_free(wlbd->attempts);
+	wlbd_attempts_free(wlbd->attempts);
+	wlbd_attempt_searches_free(wlbd->searches);
+	wlbd_jobs_free(wlbd->jobs);
+	wlbd_http_close(wlbd);
+	wlbd_outbox_free(wlbd->outbox);
+	wlbd_db_free(wlbd->writes);
+	wlbd_db_free(wlbd->polls);
+	wlbd_db_pool_free(wlbd->deliveries);
+	wlbd_db_pool_free(wlbd->reads);
+	wlbd_nodes_free(wlbd->nodes);
+	if (wlbd->base != NULL)
+		event_base_free(wlbd->base);
+}
+
+/* Each node's reporter takes a descriptor, and so does each probe. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* Clients accept replies of root unless they are configured with another account. */
+static void log_account(void)
+{
+	uid_t uid = geteuid();
+	if (uid != 0)
+		wlbd_log(WLBD_LOG_INFO,
+		         "runs as uid %u: clients trust it only with coordinator_user = %u in wlb.conf, or its name",
+		         uid, uid);
+}
+
+static int serve(struct wlbd *wlbd, struct wlb_error *error)
+{
+	char address[300];
+	const struct timeval tick = {TICK_S, 0};
+
+	if (open_parts(wlbd, address, sizeof(address), error) != 0)
+		return WLB_EXIT_FAILED;
+	struct event *events[] = {
+		evsignal_new(wlbd->base, SIGTERM, on_signal, wlbd),
+		evsignal_new(wlbd->base, SIGINT, on_signal, wlbd),
+		event_new(wlbd->base, -1, EV_PERSIST, on_tick, wlbd),
+	};
+	event_add(events[0], NULL);
+	event_add(events[1], NULL);
+	event_add(events[2], &tick);
+	wlbd_slurm_identify(wlbd);
+	wlbd_nodes_refresh(wlbd, NULL, NULL);
+	wlbd_log(WLBD_LOG_INFO, "wlbd %s listens on %s", WLB_VERSION, address);
+	log_account();
+	event_base_dispatch(wlbd->base);
+	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
+		event_free(events[i]);
+	return wlbd->exit_code;
+}
+
+static int run(void *values, struct wlb_error *error)
+{
+	const struct wlbd_options *options = values;
+	const char *path = options->config != NULL ? options->config : wlbd_config_path();
+	struct wlbd wlbd = {0};
+
+	if (wlbd_config_load(path, &wlbd.config, error) != 0)
+		return WLB_EXIT_USAGE;
+	if (options->check) {
+		printf("%s: the settings are valid\n", path);
+		return WLB_EXIT_DONE;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	raise_descriptor_limit();
+	wlbd_memory_configure();
+	wlbd_log_open((enum wlbd_log_level)wlbd.config.log_level);
+	/* Clients choose the keys of objects; a random seed prevents that they choose keys that collide. */
+	json_object_seed(0);
+	int code = serve(&wlbd, error);
+	close_parts(&wlbd);
+	return code;
+}
+
+static const struct wlb_command command = {
+	.options = &wlbd_option_table,
+	.values_bytes = sizeof(struct wlbd_options),
+	.run = run,
+};
+
+int main(int argc, char **argv)
+{
+	return wlb_command_main(&command, argc, argv);
+}

@@ -1,0 +1,213 @@
+#include "libwlb/cost/layer.h"
+
+#include "libwlb/cost/plan_sizes.h"
+
+/* Widths on one tensor-parallel rank. */
+enum width { HIDDEN, QUERIES, KEYS, QUERIES_KEYS_VALUES, MLP, GATE_AND_UP };
+
+static double width_of(const struct wlb_layer_cost *cost, enum width width)
+{
+	const struct wlb_model *m = cost->model;
+	double tp = cost->plan->layout.tp;
+	double queries = (double)(m->num_attention_heads * m->head_dim) / tp, keys = wlb_plan_kv_width(cost->plan, m);
+	double mlp = (double)m->intermediate_size / tp;
+	const double widths[] = {
+		[HIDDEN] = (double)m->hidden_size,
+		[QUERIES] = queries,
+		[KEYS] = keys,
+		[QUERIES_KEYS_VALUES] = queries + 2.0 * keys,
+		[MLP] = mlp,
+		[GATE_AND_UP] = 2.0 * mlp,
+	};
+	return widths[width];
+}
+
+/* The matrix products of a layer. Megatron-LM has the matrices of queries, keys and values in one, as it has gate and
+ * up; wlb-worker multiplies each by itself. */
+struct product {
+	enum width in, out;
+};
+
+static const struct product fused[] = {
+	{HIDDEN, QUERIES_KEYS_VALUES}, {QUERIES, HIDDEN}, {HIDDEN, GATE_AND_UP}, {MLP, HIDDEN}};
+static const struct product separate[] = {{HIDDEN, QUERIES}, {HIDDEN, KEYS}, {HIDDEN, KEYS}, {QUERIES, HIDDEN},
+                                          {HIDDEN, MLP},     {HIDDEN, MLP},  {MLP, HIDDEN}};
+
+/* Operations that memory bounds: elements of a token that they read and write. Those of rows that tensor parallelism
+ * divides have `divided` 1; an operation is called `calls` times. */
+struct stream {
+	enum width width;
+	int divided;
+	double calls, forward, backward;
+	int selective; /* 1: done again under WLB_RECOMPUTE_SELECTIVE, by wlb-worker or with release_activations */
+};
+
+static const struct stream streams[] = {
+	{HIDDEN, 1, 2.0, 2.0, 4.0, 1},  /* norms; their backward pass adds to the gradient of the residual stream */
+	{HIDDEN, 1, 2.0, 3.0, 2.0, 0},  /* residual sums */
+	{QUERIES, 0, 1.0, 2.0, 2.0, 0}, /* rotary embeddings */
+	{KEYS, 0, 1.0, 2.0, 2.0, 0},    {MLP, 0, 1.0, 3.0, 5.0, 1}, /* the gated product */
+};
+
+enum { STREAMS = sizeof(streams) / sizeof(streams[0]) };
+
+/* Bytes of a logit that the loss reads and writes. Megatron-LM r0.8, core/tensor_parallel/cross_entropy.py: a copy in
+ * float32 (6), the largest (4), the difference (8), its exponential (8), their sum (4), the quotient (8); backward the
+ * product with the loss's gradient (8) and the copy in bfloat16 (6). wlb-worker: the largest and the sum; then the
+ * gradient in place. */
+static struct wlb_seconds logit_bytes(const struct wlb_layer_cost *cost)
+{
+	double element = wlb_machine_element_bytes(cost->machine);
+	if (cost->options->trainer == WLB_COST_WORKER)
+		return (struct wlb_seconds){2.0 * element, 2.0 * element};
+	return (struct wlb_seconds){38.0, 14.0};
+}
+
+static double stream_s(const struct wlb_layer_cost *cost, double bytes)
+{
+	return bytes / cost->machine->memory_bytes_per_s;
+}
+
+/* A product and the two of its backward pass. */
+static void add_product(const struct wlb_machine *machine, double tokens, double in, double out,
+                        struct wlb_seconds *sum)
+{
+	sum->forward += wlb_machine_gemm_s(machine, tokens, in, out);
+	sum->backward += wlb_machine_gemm_s(machine, tokens, out, in) + wlb_machine_gemm_s(machine, out, tokens, in);
+}
+
+struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, double tokens)
+{
+	int worker = cost->options->trainer == WLB_COST_WORKER;
+	const struct product *products = worker ? separate : fused;
+	size_t count = worker ? sizeof(separate) / sizeof(separate[0]) : sizeof(fused) / sizeof(fused[0]);
+	struct wlb_seconds sum = {0};
+	for (size_t i = 0; tokens > 0.0 && i < count; i++)
+		add_product(cost->machine, tokens, width_of(cost, products[i].in), width_of(cost, products[i].out),
+		            &sum);
+	return sum;
+}
+
+static struct wlb_seconds one_stream_s(const struct wlb_layer_cost *cost, const struct stream *stream, double tokens,
+                                       double operation_s)
+{
+	double elements = stream->calls * tokens * width_of(cost, stream->width);
+	if (stream->divided)
+		elements /= cost->plan->layout.tp;
+	double bytes = elements * wlb_machine_element_bytes(cost->machine), calls_s = stream->calls * operation_s;
+	return (struct wlb_seconds){calls_s + stream_s(cost, stream->forward * bytes),
+	                            calls_s + stream_s(cost, stream->backward * bytes)};
+}
+
+static struct wlb_seconds streams_s(const struct wlb_layer_cost *cost, double tokens, double operation_s)
+{
+	struct wlb_seconds sum = {0};
+	for (size_t i = 0; i < STREAMS; i++) {
+		struct wlb_seconds one = one_stream_s(cost, &streams[i], tokens, operation_s);
+		sum.forward += one.forward;
+		sum.backward += one.backward;
+	}
+	return sum;
+}
+
+struct wlb_seconds wlb_layer_elementwise_s(const struct wlb_layer_cost *cost, double tokens)
+{
+	return tokens > 0.0 ? streams_s(cost, tokens, cost->machine->operation_s) : (struct wlb_seconds){0};
+}
+
+double wlb_layer_selective_s(const struct wlb_layer_cost *cost, double tokens)
+{
+	int again = cost->options->trainer == WLB_COST_WORKER || cost->options->release_activations;
+	double sum = 0.0;
+	for (size_t i = 0; again && tokens > 0.0 && i < STREAMS; i++)
+		if (streams[i].selective)
+			sum += one_stream_s(cost, &streams[i], tokens, cost->machine->operation_s).forward;
+	return sum;
+}
+
+/* Megatron-LM's unfused attention keeps the scores and does not compute them again: 4 products backward and not 5. */
+static double backward_share(const struct wlb_layer_cost *cost)
+{
+	int kept = cost->plan->recompute == WLB_RECOMPUTE_NONE && cost->options->trainer == WLB_COST_MEGATRON;
+	return kept ? 0.8 : 1.0;
+}
+
+struct wlb_seconds wlb_layer_attention_s(const struct wlb_layer_cost *cost, double q_tokens, double k_tokens)
+{
+	const struct wlb_machine *machine = cost->machine;
+	/* Ranks have whole heads. */
+	int heads = (int)(cost->model->num_attention_heads / cost->plan->layout.tp), dim = (int)cost->model->head_dim;
+	return (struct wlb_seconds){
+		wlb_machine_attention_s(machine, heads, dim, q_tokens, k_tokens, 0),
+		wlb_machine_attention_s(machine, heads, dim, q_tokens, k_tokens, 1) * backward_share(cost),
+	};
+}
+
+struct wlb_seconds wlb_layer_attention_least_s(const struct wlb_layer_cost *cost, double pairs)
+{
+	double flops = 4.0 * pairs * (double)(cost->model->num_attention_heads * cost->model->head_dim) /
+	               cost->plan->layout.tp;
+	return (struct wlb_seconds){
+		flops / wlb_machine_attention_most(cost->machine, 0),
+		2.5 * flops / wlb_machine_attention_most(cost->machine, 1) * backward_share(cost),
+	};
+}
+
+struct wlb_seconds wlb_head_s(const struct wlb_layer_cost *cost, double tokens)
+{
+	double tp = cost->plan->layout.tp, vocabulary = (double)cost->model->vocab_size / tp;
+	double hidden = (double)cost->model->hidden_size;
+	struct wlb_seconds sum = {0}, bytes = logit_bytes(cost);
+	if (tokens <= 0.0)
+		return sum;
+	add_product(cost->machine, tokens, hidden, vocabulary, &sum);
+	struct wlb_seconds norm = one_stream_s(cost, &streams[0], tokens, cost->machine->operation_s);
+	sum.forward += stream_s(cost, bytes.forward * tokens * vocabulary) + norm.forward / streams[0].calls;
+	sum.backward += stream_s(cost, bytes.backward * tokens * vocabulary) + norm.backward / streams[0].calls;
+	return sum;
+}
+
+struct wlb_seconds wlb_embedding_s(const struct wlb_layer_cost *cost, double tokens)
+{
+	double bytes = tokens * (double)cost->model->hidden_size * wlb_machine_element_bytes(cost->machine);
+	double operation_s = tokens > 0.0 ? cost->machine->operation_s : 0.0;
+	return (struct wlb_seconds){operation_s + stream_s(cost, 2.0 * bytes),
+	                            operation_s + stream_s(cost, 3.0 * bytes)};
+}
+
+struct wlb_seconds wlb_layer_least_s(const struct wlb_layer_cost *cost, double tokens)
+{
+	double products_s = 2.0 * wlb_plan_layer_matrices(cost->model) * tokens / cost->plan->layout.tp /
+	                    wlb_machine_gemm_most(cost->machine);
+	struct wlb_seconds sum = streams_s(cost, tokens, 0.0);
+	sum.forward += products_s;
+	sum.backward += 2.0 * products_s;
+	return sum;
+}
+
+struct wlb_seconds wlb_head_least_s(const struct wlb_layer_cost *cost, double tokens)
+{
+	double elements = tokens * (double)cost->model->vocab_size / cost->plan->layout.tp;
+	double product_s = 2.0 * elements * (double)cost->model->hidden_size / wlb_machine_gemm_most(cost->machine);
+	struct wlb_seconds bytes = logit_bytes(cost);
+	return (struct wlb_seconds){product_s + stream_s(cost, bytes.forward * elements),
+	                            2.0 * product_s + stream_s(cost, bytes.backward * elements)};
+}
+
+double wlb_optimizer_update_bytes(const struct wlb_layer_cost *cost)
+{
+	double element = wlb_machine_element_bytes(cost->machine), gradient = cost->options->gradient_bytes;
+	if (cost->options->trainer == WLB_COST_WORKER) /* the norm; weight, gradient, moments; three written */
+		return 8.0 * element;
+	/* The norm and the update read the gradient; master weight and both moments are read and written, the weight in
+	 * use is written. */
+	return 2.0 * gradient + 6.0 * 4.0 + element;
+}
+
+double wlb_optimizer_held_bytes(const struct wlb_layer_cost *cost)
+{
+	/* Gradients are set to 0 before a step and, in Megatron-LM, multiplied by 1 / replicas before they are summed.
+	 */
+	double gradient = cost->options->gradient_bytes;
+	return cost->options->trainer == WLB_COST_WORKER ? gradient : 3.0 * gradient;
+}

@@ -1,0 +1,52 @@
+/*
+ * Seconds of the operations of a layer, of the head and of the embedding on one GPU: one list of operations for the
+ * simulator, the lower bound of the search and the time of a document; internal.
+ *
+ * `tokens` are the rows of a context-parallel rank. The matrices between two tensor-parallel collectives have all of
+ * them; the residual stream and the norms have 1 / tp of them (Korthikanti et al. 2022).
+ */
+#ifndef LIBWLB_COST_LAYER_H
+#define LIBWLB_COST_LAYER_H
+
+#include "libwlb/wlb.h"
+
+struct wlb_seconds {
+	double forward, backward;
+};
+
+/* What the time of an operation depends on; the caller owns all of it. The plan must have passed wlb_plan_check. */
+struct wlb_layer_cost {
+	const struct wlb_model *model;
+	const struct wlb_machine *machine;
+	const struct wlb_cost_options *options;
+	const struct wlb_plan *plan;
+};
+
+/* Products and elementwise operations of one layer: without attention and communication. */
+struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, double tokens);
+struct wlb_seconds wlb_layer_elementwise_s(const struct wlb_layer_cost *cost, double tokens);
+
+/* Forward operations that WLB_RECOMPUTE_SELECTIVE does again in the backward pass, beside attention's scores. */
+double wlb_layer_selective_s(const struct wlb_layer_cost *cost, double tokens);
+
+/* Attention of one layer: q_tokens queries of one document, the last of k_tokens keys. */
+struct wlb_seconds wlb_layer_attention_s(const struct wlb_layer_cost *cost, double q_tokens, double k_tokens);
+
+/* The final norm, the product with the vocabulary and the loss; the rows of the embedding. */
+struct wlb_seconds wlb_head_s(const struct wlb_layer_cost *cost, double tokens);
+struct wlb_seconds wlb_embedding_s(const struct wlb_layer_cost *cost, double tokens);
+
+/* No more than the products and elementwise operations of one layer, and those of the head, take, however many
+ * micro-batches the tokens are in. */
+struct wlb_seconds wlb_layer_least_s(const struct wlb_layer_cost *cost, double tokens);
+struct wlb_seconds wlb_head_least_s(const struct wlb_layer_cost *cost, double tokens);
+
+/* The same of the attention of one layer over `pairs` pairs of a query and a key that it sees. */
+struct wlb_seconds wlb_layer_attention_least_s(const struct wlb_layer_cost *cost, double pairs);
+
+/* Bytes of memory that the optimizer's step reads and writes for each parameter that the rank updates, and for each
+ * that it holds. */
+double wlb_optimizer_update_bytes(const struct wlb_layer_cost *cost);
+double wlb_optimizer_held_bytes(const struct wlb_layer_cost *cost);
+
+#endif

@@ -1,0 +1,77 @@
+/* Seconds of matrix products and of attention on one GPU. */
+#include "libwlb/cost/rates.h"
+#include "libwlb/wlb.h"
+
+#include <math.h>
+
+/* A fused kernel's backward pass does 5 matrix products where the forward pass does 2 (Dao 2023). */
+static const double backward_products = 2.5;
+
+/* Products of smaller tiles load more for each of their FLOPs: cuBLAS chooses among tiles, and takes smaller ones where
+ * large ones leave multiprocessors idle. The efficiencies are assumed. */
+static const struct {
+	double rows, columns; /* share of the machine's tile */
+	double efficiency;    /* of the large tile's */
+} tiles[] = {{1.0, 1.0, 1.0}, {1.0, 0.5, 0.9}, {0.5, 0.5, 0.75}};
+
+static double tiled_s(const struct wlb_machine *machine, double rows, double depth, double columns)
+{
+	double rate = machine->peak_flops * machine->gemm_efficiency / machine->processors, least_s = INFINITY;
+	for (size_t i = 0; i < sizeof(tiles) / sizeof(tiles[0]); i++) {
+		double tile_rows = machine->gemm_tile_rows * tiles[i].rows;
+		double tile_columns = machine->gemm_tile_columns * tiles[i].columns;
+		double waves = ceil(ceil(rows / tile_rows) * ceil(columns / tile_columns) / machine->processors);
+		double tile_s = 2.0 * tile_rows * tile_columns * (depth + machine->gemm_tile_depth) /
+		                (rate * tiles[i].efficiency);
+		least_s = fmin(least_s, waves * tile_s);
+	}
+	return least_s;
+}
+
+double wlb_machine_gemm_s(const struct wlb_machine *machine, double rows, double depth, double columns)
+{
+	double flops = 2.0 * rows * depth * columns;
+	if (machine->gemm.rows_count > 0)
+		return fmax(machine->operation_s, flops / wlb_gemm_rate(&machine->gemm, rows, depth, columns));
+	if (machine->processors == 0)
+		return machine->operation_s + flops / (machine->peak_flops * machine->gemm_efficiency);
+	double bytes = wlb_machine_element_bytes(machine) * (rows * depth + depth * columns + rows * columns);
+	return machine->operation_s + fmax(tiled_s(machine, rows, depth, columns), bytes / machine->memory_bytes_per_s);
+}
+
+double wlb_machine_gemm_most(const struct wlb_machine *machine)
+{
+	const struct wlb_gemm_rates *rates = &machine->gemm;
+	double most = rates->rows_count == 0 ? machine->peak_flops * machine->gemm_efficiency : 0.0;
+	for (int32_t i = 0; i < rates->rows_count * rates->depth_count * rates->columns_count; i++)
+		most = fmax(most, rates->flops_per_s[i]);
+	return most;
+}
+
+double wlb_machine_attention_s(const struct wlb_machine *machine, int heads, int head_dim, double q_tokens,
+                               double k_tokens, int backward)
+{
+	double pair_flops = 4.0 * heads * head_dim * (backward ? backward_products : 1.0);
+	if (machine->attention.q_count > 0) {
+		double pairs = q_tokens * (k_tokens - (q_tokens - 1.0) / 2.0);
+		return pair_flops * pairs / wlb_attention_rate(&machine->attention, q_tokens, k_tokens, backward);
+	}
+	/* The kernel works in tiles of queries, padded to full ones, and what it does for a tile beside its keys takes
+	 * as long as attention_overhead_keys more of them. */
+	double tile = machine->attention_tile_tokens, keys = k_tokens - (q_tokens - 1.0) / 2.0;
+	double efficiency = backward ? machine->attention_backward_efficiency : machine->attention_efficiency;
+	return ceil(q_tokens / tile) * tile * (keys + machine->attention_overhead_keys) * pair_flops /
+	       (machine->peak_flops * efficiency);
+}
+
+double wlb_machine_attention_most(const struct wlb_machine *machine, int backward)
+{
+	const struct wlb_attention_rates *rates = &machine->attention;
+	double most = 0.0;
+	if (rates->q_count == 0)
+		return machine->peak_flops *
+		       (backward ? machine->attention_backward_efficiency : machine->attention_efficiency);
+	for (int32_t i = 0; i < rates->q_count * rates->k_count; i++)
+		most = fmax(most, (backward ? rates->backward_flops_per_s : rates->forward_flops_per_s)[i]);
+	return most;
+}

@@ -1,0 +1,23 @@
+/* Sizes that the memory model and the simulator both derive from a plan; internal. The plan must have passed
+ * wlb_plan_check. */
+#ifndef LIBWLB_COST_PLAN_SIZES_H
+#define LIBWLB_COST_PLAN_SIZES_H
+
+#include "libwlb/wlb.h"
+
+/* Parameters of one layer's matrices, on all tensor-parallel ranks together. */
+double wlb_plan_layer_matrices(const struct wlb_model *model);
+
+/* Layers of a chunk that the backward pass computes again: some of their operations for WLB_RECOMPUTE_SELECTIVE, all
+ * for WLB_RECOMPUTE_FULL. */
+double wlb_plan_layers_again(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage, int32_t chunk);
+
+/* Width of the keys (or the values) that one tensor-parallel rank holds. */
+double wlb_plan_kv_width(const struct wlb_plan *plan, const struct wlb_model *model);
+
+/* Parameters of a chunk on one tensor-parallel rank, including the embedding and the head in the chunks that have them.
+ */
+double wlb_plan_chunk_parameters(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage,
+                                 int32_t chunk);
+
+#endif

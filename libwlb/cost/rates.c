@@ -1,0 +1,123 @@
+#include "libwlb/cost/rates.h"
+
+#include <math.h>
+
+/* The position of a length on an axis: between points `low` and `low + 1` at `share`, or on `low` where share is 0. */
+struct place {
+	int32_t low;
+	double share;
+};
+
+static struct place find(const double *points, int32_t count, double length)
+{
+	int32_t low = 0;
+	if (length <= points[0])
+		return (struct place){0, 0.0};
+	if (length >= points[count - 1])
+		return (struct place){count - 1, 0.0};
+	while (points[low + 1] <= length)
+		low++;
+	return (struct place){low, log(length / points[low]) / log(points[low + 1] / points[low])};
+}
+
+static double between(double low, double high, double share)
+{
+	return low + (high - low) * share;
+}
+
+static double on_columns(const struct wlb_gemm_rates *rates, int32_t row, int32_t depth, struct place columns)
+{
+	const double *line = &rates->flops_per_s[(row * rates->depth_count + depth) * rates->columns_count];
+	double low = line[columns.low];
+	return columns.share > 0.0 ? between(low, line[columns.low + 1], columns.share) : low;
+}
+
+static double on_depth(const struct wlb_gemm_rates *rates, int32_t row, struct place depth, struct place columns)
+{
+	double low = on_columns(rates, row, depth.low, columns);
+	return depth.share > 0.0 ? between(low, on_columns(rates, row, depth.low + 1, columns), depth.share) : low;
+}
+
+double wlb_gemm_rate(const struct wlb_gemm_rates *rates, double rows, double depth, double columns)
+{
+	struct place r = find(rates->rows, rates->rows_count, rows);
+	struct place d = find(rates->depth, rates->depth_count, depth);
+	struct place c = find(rates->columns, rates->columns_count, columns);
+	double low = on_depth(rates, r.low, d, c);
+	return r.share > 0.0 ? between(low, on_depth(rates, r.low + 1, d, c), r.share) : low;
+}
+
+/* The rate at a point; where keys are fewer than queries, that of the next number of keys that is not. */
+static double at_keys(const struct wlb_attention_rates *rates, int32_t q, int32_t k, int backward)
+{
+	while (rates->k_tokens[k] < rates->q_tokens[q])
+		k++;
+	return (backward ? rates->backward_flops_per_s : rates->forward_flops_per_s)[q * rates->k_count + k];
+}
+
+static double on_keys(const struct wlb_attention_rates *rates, int32_t q, struct place k, int backward)
+{
+	double low = at_keys(rates, q, k.low, backward);
+	return k.share > 0.0 ? between(low, at_keys(rates, q, k.low + 1, backward), k.share) : low;
+}
+
+double wlb_attention_rate(const struct wlb_attention_rates *rates, double q_tokens, double k_tokens, int backward)
+{
+	struct place q = find(rates->q_tokens, rates->q_count, q_tokens);
+	struct place k = find(rates->k_tokens, rates->k_count, k_tokens);
+	double low = on_keys(rates, q.low, k, backward);
+	return q.share > 0.0 ? between(low, on_keys(rates, q.low + 1, k, backward), q.share) : low;
+}
+
+static int check_axis(const char *name, const double *points, int32_t count, int32_t most, struct wlb_error *error)
+{
+	if (count < 1 || count > most)
+		return wlb_fail(error, "%s has %d points: it must have 1 to %d", name, count, most);
+	for (int32_t i = 0; i < count; i++)
+		if (!(points[i] >= 1.0 && points[i] <= 0x1p40) || (i > 0 && points[i] <= points[i - 1]))
+			return wlb_fail(error, "%s: point %d is %g: points must rise, from 1 to 2^40", name, i,
+			                points[i]);
+	return 0;
+}
+
+static int check_rate(const char *name, int32_t index, double rate, struct wlb_error *error)
+{
+	if (rate >= 1e3 && rate <= 1e19)
+		return 0;
+	return wlb_fail(error, "%s: value %d is %g: it must be FLOP/s, between 1e3 and 1e19", name, index, rate);
+}
+
+int wlb_gemm_rates_check(const struct wlb_gemm_rates *rates, struct wlb_error *error)
+{
+	if (rates->rows_count == 0)
+		return 0;
+	if (check_axis("rows", rates->rows, rates->rows_count, WLB_GEMM_ROWS, error) < 0 ||
+	    check_axis("depth", rates->depth, rates->depth_count, WLB_GEMM_POINTS, error) < 0 ||
+	    check_axis("columns", rates->columns, rates->columns_count, WLB_GEMM_POINTS, error) < 0)
+		return -1;
+	for (int32_t i = 0; i < rates->rows_count * rates->depth_count * rates->columns_count; i++)
+		if (check_rate("flops_per_s", i, rates->flops_per_s[i], error) < 0)
+			return -1;
+	return 0;
+}
+
+int wlb_attention_rates_check(const struct wlb_attention_rates *rates, struct wlb_error *error)
+{
+	if (rates->q_count == 0)
+		return 0;
+	if (check_axis("q_tokens", rates->q_tokens, rates->q_count, WLB_ATTENTION_POINTS, error) < 0 ||
+	    check_axis("k_tokens", rates->k_tokens, rates->k_count, WLB_ATTENTION_POINTS, error) < 0)
+		return -1;
+	double most_q = rates->q_tokens[rates->q_count - 1], most_k = rates->k_tokens[rates->k_count - 1];
+	if (most_k < most_q)
+		return wlb_fail(error, "the most k_tokens are %g, the most q_tokens %g: keys must be no fewer", most_k,
+		                most_q);
+	for (int32_t i = 0; i < rates->q_count * rates->k_count; i++) {
+		if (rates->k_tokens[i % rates->k_count] < rates->q_tokens[i / rates->k_count])
+			continue;
+		if (check_rate("forward_flops_per_s", i, rates->forward_flops_per_s[i], error) < 0 ||
+		    check_rate("backward_flops_per_s", i, rates->backward_flops_per_s[i], error) < 0)
+			return -1;
+	}
+	return 0;
+}

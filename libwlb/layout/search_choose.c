@@ -1,0 +1,182 @@
+#include "libwlb/layout/search_choose.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "libwlb/layout/search_enumerate.h"
+#include "libwlb/layout/search_place.h"
+#include "libwlb/layout/search_prefer.h"
+#include "libwlb/layout/search_simulate.h"
+
+/* What decides when a plan is tried; small, since there may be many. */
+struct key {
+	double missing_bytes, estimate_s;
+	struct wlb_search_plan *plan;
+};
+
+/* The plans of a search in the order in which they are tried, and what became of them. */
+struct choice {
+	struct wlb_search *search;
+	struct wlb_search_result *result;
+	struct key
+		*keys; /* `fitting` plans that fit by ascending estimate, then the others by ascending missing bytes */
+	size_t fitting;
+	const struct wlb_search_plan **simulated; /* with a step time */
+	size_t simulated_count;
+	const struct wlb_search_plan **misfits;
+	size_t misfit_count;
+};
+
+/* Orders plans that fit first, by ascending estimate, then the others, by missing bytes; equal ones as they were found,
+ * so that equal inputs give equal results. */
+static int by_estimate(const void *a, const void *b)
+{
+	const struct key *x = a, *y = b;
+	double p = x->missing_bytes, q = y->missing_bytes;
+	if (p == q) {
+		p = x->estimate_s;
+		q = y->estimate_s;
+	}
+	return p != q ? (p < q ? -1 : 1) : (x->plan > y->plan) - (x->plan < y->plan);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct wlb_search_plan *x = *(const struct wlb_search_plan *const *)a;
+	const struct wlb_search_plan *y = *(const struct wlb_search_plan *const *)b;
+	double p = x->candidate.step_s, q = y->candidate.step_s;
+	return p != q ? (p < q ? -1 : 1) : (x > y) - (x < y);
+}
+
+static int order_plans(struct choice *choice)
+{
+	struct wlb_search *search = choice->search;
+	choice->keys = calloc(search->count, sizeof(*choice->keys));
+	choice->simulated = calloc(search->count, sizeof(*choice->simulated));
+	choice->misfits = calloc(search->count, sizeof(*choice->misfits));
+	if (choice->keys == NULL || choice->simulated == NULL || choice->misfits == NULL)
+		return -1;
+	for (size_t i = 0; i < search->count; i++) {
+		struct wlb_search_plan *plan = &search->plans[i];
+		choice->keys[i] = (struct key){plan->candidate.missing_bytes, plan->estimate_s, plan};
+	}
+	qsort(choice->keys, search->count, sizeof(*choice->keys), by_estimate);
+	while (choice->fitting < search->count && choice->keys[choice->fitting].missing_bytes == 0.0)
+		choice->fitting++;
+	for (size_t i = choice->fitting; i < search->count; i++)
+		choice->misfits[choice->misfit_count++] = choice->keys[i].plan;
+	return 0;
+}
+
+/* Simulates a plan. One whose micro-batches prove longer than they were taken to be is charged for them, and may not
+ * fit. */
+static int try_plan(struct choice *choice, struct wlb_search_plan *plan, struct wlb_error *error)
+{
+	struct wlb_candidate *c = &plan->candidate;
+	if (wlb_search_simulate(choice->search, c, error) < 0)
+		return -1;
+	wlb_search_set_memory(choice->search, c);
+	if (c->missing_bytes > 0.0) {
+		c->step_s = 0.0;
+		choice->misfits[choice->misfit_count++] = plan;
+		return 0;
+	}
+	choice->result->simulated++;
+	if (c->step_s > 0.0)
+		choice->simulated[choice->simulated_count++] = plan;
+	return 0;
+}
+
+/* Tries, by ascending estimate, the plans whose bound is not above the best step time so far and what is nearly equal
+ * to it. */
+static int try_plans(struct choice *choice, struct wlb_error *error)
+{
+	const struct wlb_search_options *options = &choice->search->options;
+	struct wlb_search_result *result = choice->result;
+	double enough_s = INFINITY;
+	for (size_t i = 0; i < choice->fitting; i++) {
+		struct wlb_search_plan *plan = choice->keys[i].plan;
+		if (plan->candidate.bound_s >= enough_s) {
+			result->pruned++;
+			continue;
+		}
+		if (result->simulated >= options->most_simulated) {
+			result->unexplored++;
+			continue;
+		}
+		if (try_plan(choice, plan, error) < 0)
+			return -1;
+		if (plan->candidate.step_s > 0.0)
+			enough_s = fmin(enough_s, plan->candidate.step_s * (1.0 + options->near_equal));
+	}
+	result->tried = (int64_t)choice->search->count;
+	result->no_memory = (int64_t)choice->misfit_count;
+	return 0;
+}
+
+/* `c` misses least. */
+static int fail_to_fit(const struct wlb_search *search, const struct wlb_candidate *c, struct wlb_error *error)
+{
+	char layout[64];
+	wlb_layout_format(&c->plan.layout, layout, sizeof(layout));
+	if (c->missing_bytes == 0.0)
+		return wlb_fail(error,
+		                "no layout has space for the documents of the samples in its micro-batches: "
+		                "raise max_length_ratio, %g",
+		                search->options.max_length_ratio);
+	const struct wlb_memory *m = &c->memory;
+	return wlb_fail(
+		error,
+		"none of %zu layouts fits: %s misses least, stage %d needs %.1f GB (weights, gradients and "
+		"optimizer %.1f, activations and logits %.1f, buffers and margin %.1f) and a GPU has %.1f GB; use "
+		"more GPUs, a shorter seq_length, or ZeRO",
+		search->count, layout, c->stage, m->total / 1e9, (m->weights + m->gradients + m->optimizer) / 1e9,
+		(m->activations + m->logits) / 1e9, (m->buffers + m->margin) / 1e9, search->machine.memory_bytes / 1e9);
+}
+
+/* Copies the first of `count` plans, at most `keep`; *kept receives their number. NULL if out of memory. */
+static struct wlb_candidate *copy(const struct wlb_search_plan *const *from, size_t count, size_t keep, size_t *kept)
+{
+	*kept = count < keep ? count : keep;
+	struct wlb_candidate *to = calloc(*kept + 1, sizeof(*to));
+	for (size_t i = 0; to != NULL && i < *kept; i++)
+		to[i] = from[i]->candidate;
+	return to;
+}
+
+static int fill_result(struct choice *choice, struct wlb_search_found *found, struct wlb_error *error)
+{
+	struct wlb_search *search = choice->search;
+	const struct wlb_search_options *options = &search->options;
+	struct wlb_search_result *r = &found->result;
+	qsort(choice->simulated, choice->simulated_count, sizeof(*choice->simulated), by_time);
+	r->gpus = search->gpus;
+	r->fastest_s = choice->simulated[0]->candidate.step_s;
+	r->preferred = wlb_search_prefer(choice->simulated, choice->simulated_count, options->near_equal);
+	wlb_search_group_misfits(search);
+	if (wlb_search_order_misfits(choice->misfits, choice->misfit_count) < 0)
+		return wlb_fail(error, "out of memory for %zu plans", choice->misfit_count);
+	size_t keep = (size_t)options->keep, gpus = (size_t)r->gpus;
+	r->ranked = found->ranked = copy(choice->simulated, choice->simulated_count, keep, &r->ranked_count);
+	r->misfits = found->misfits = copy(choice->misfits, choice->misfit_count, keep, &r->misfit_count);
+	int32_t *places = found->places = calloc(4 * gpus, sizeof(*found->places));
+	if (r->ranked == NULL || r->misfits == NULL || places == NULL)
+		return wlb_fail(error, "out of memory for the places of %d GPUs", r->gpus);
+	wlb_search_place(search, &r->ranked[0].plan, r, places, places + gpus, places + 2 * gpus, places + 3 * gpus);
+	return 0;
+}
+
+int wlb_search_choose(struct wlb_search *search, struct wlb_search_found *found, struct wlb_error *error)
+{
+	struct choice choice = {.search = search, .result = &found->result};
+	int rc = order_plans(&choice) < 0 ? wlb_fail(error, "out of memory for %zu plans", search->count)
+	                                  : try_plans(&choice, error);
+	if (rc == 0 && choice.simulated_count == 0)
+		rc = fail_to_fit(search, &choice.keys[0].plan->candidate, error);
+	if (rc == 0)
+		rc = fill_result(&choice, found, error);
+	free(choice.keys);
+	free(choice.simulated);
+	free(choice.misfits);
+	return rc;
+}

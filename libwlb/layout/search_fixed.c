@@ -1,0 +1,80 @@
+#include "libwlb/layout/search_fixed.h"
+
+#include <stdio.h>
+
+/* Appends "name=value" where the value is fixed. */
+static void append(char *text, size_t size, const char *name, long long value)
+{
+	size_t used = 0;
+	while (text[used] != '\0')
+		used++;
+	if (value > 0)
+		snprintf(text + used, size - used, "%s%s=%lld", used > 0 ? "," : "", name, value);
+}
+
+/* "tp=2,pp=4": all that is fixed. */
+static void list_fixed(const struct wlb_search_fixed *fixed, char *text, size_t size)
+{
+	text[0] = '\0';
+	append(text, size, "tp", fixed->tp);
+	append(text, size, "cp", fixed->cp);
+	append(text, size, "pp", fixed->pp);
+	append(text, size, "dp", fixed->dp);
+	append(text, size, "interleave", fixed->interleave);
+	append(text, size, "micro_batch_windows", fixed->micro_batch_windows);
+}
+
+static int check_most(const char *name, int64_t value, int64_t most, const char *what, struct wlb_error *error)
+{
+	if (value >= 0 && value <= most)
+		return 0;
+	return wlb_fail(error, "%s=%lld is fixed: it must be from 1 to %s, %lld", name, (long long)value, what,
+	                (long long)most);
+}
+
+int wlb_search_check_fixed(const struct wlb_search *search, struct wlb_error *error)
+{
+	const struct wlb_search_fixed *fixed = &search->options.fixed;
+	const struct wlb_model *model = &search->model;
+	if (check_most("tp", fixed->tp, search->most_usable, "the usable GPUs of a node", error) < 0 ||
+	    check_most("cp", fixed->cp, search->gpus, "the usable GPUs", error) < 0 ||
+	    check_most("pp", fixed->pp, model->num_hidden_layers, "num_hidden_layers", error) < 0 ||
+	    check_most("dp", fixed->dp, search->options.global_batch, "global_batch", error) < 0 ||
+	    check_most("interleave", fixed->interleave, model->num_hidden_layers, "num_hidden_layers", error) < 0 ||
+	    check_most("micro_batch_windows", fixed->micro_batch_windows, search->options.global_batch, "global_batch",
+	               error) < 0)
+		return -1;
+	if (fixed->account_for_embedding < -1 || fixed->account_for_embedding > 1 || fixed->account_for_loss < -1 ||
+	    fixed->account_for_loss > 1)
+		return wlb_fail(error, "account_for_embedding is %d, account_for_loss %d: each must be -1, 0 or 1",
+		                fixed->account_for_embedding, fixed->account_for_loss);
+	if (fixed->recompute < -1 || fixed->recompute > WLB_RECOMPUTE_FULL)
+		return wlb_fail(error, "recompute %d is fixed: it must be none, selective or full", fixed->recompute);
+	/* The factors that are free are 1 at least. */
+	const struct wlb_layout least = {fixed->tp > 0 ? fixed->tp : 1, fixed->cp > 0 ? fixed->cp : 1,
+	                                 fixed->pp > 0 ? fixed->pp : 1, fixed->dp > 0 ? fixed->dp : 1};
+	double product = (double)least.tp * least.cp * least.pp * least.dp;
+	char text[160];
+	list_fixed(fixed, text, sizeof(text));
+	if (product > search->gpus)
+		return wlb_fail(error, "%s is fixed: its product is %.0f and there are %d usable GPUs", text, product,
+		                search->gpus);
+	if (wlb_layout_check(&least, NULL, model, error) < 0)
+		return wlb_fail_in(error, "%s is fixed", text);
+	if (fixed->interleave > 1 && fixed->pp == 1)
+		return wlb_fail(error, "%s is fixed: interleave above 1 needs pp above 1", text);
+	return 0;
+}
+
+int wlb_search_fail_fixed(const struct wlb_search *search, struct wlb_error *error)
+{
+	char text[160];
+	list_fixed(&search->options.fixed, text, sizeof(text));
+	return wlb_fail(
+		error,
+		"no layout of %d GPUs%s%s%s: tp must divide num_attention_heads, %lld, pp x interleave must not "
+		"exceed num_hidden_layers, %lld%s",
+		search->gpus, text[0] != '\0' ? " has " : "", text, text[0] != '\0' ? ", which is fixed" : "",
+		(long long)search->model.num_attention_heads, (long long)search->model.num_hidden_layers,
+		search->options.every_gpu ? ", and every usable GPU must have a rank" : "");
+}

@@ -1,0 +1,67 @@
+#include "libwlb/layout/search_split.h"
+
+#include <math.h>
+
+#include "libwlb/cost/plan_sizes.h"
+
+static int64_t stage_layers(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage)
+{
+	int64_t layers = 0;
+	for (int32_t chunk = 0; chunk < plan->interleave; chunk++)
+		layers += wlb_plan_layers(plan, model, stage, chunk);
+	return layers;
+}
+
+/* Sets the layers of the longest stage and of the last. The first stages have the layers that remain; the first of all
+ * has the embedding. */
+static void count_layers(const struct wlb_model *model, struct wlb_search_plan *found)
+{
+	const struct wlb_plan *plan = &found->candidate.plan;
+	int32_t last = plan->layout.pp - 1;
+	found->last_layers = stage_layers(plan, model, last);
+	found->most_layers = stage_layers(plan, model, 0);
+	int64_t second = last > 1 ? stage_layers(plan, model, 1) : 0;
+	found->most_layers = second > found->most_layers ? second : found->most_layers;
+}
+
+/* The operations of the head, in those of a layer. */
+static double head_layers(const struct wlb_search *search)
+{
+	const struct wlb_model *m = &search->model;
+	double pairs = search->work.pairs / search->work.tokens;
+	double attention = 4.0 * (double)(m->num_attention_heads * m->head_dim) * pairs;
+	return 2.0 * (double)(m->hidden_size * m->vocab_size) / (2.0 * wlb_plan_layer_matrices(m) + attention);
+}
+
+static int allows(int fixed, int account)
+{
+	return fixed < 0 || fixed == account;
+}
+
+int wlb_search_split(const struct wlb_search *search, struct wlb_search_plan *plan)
+{
+	const struct wlb_search_fixed *fixed = &search->options.fixed;
+	const int64_t places = (int64_t)plan->candidate.plan.layout.pp * plan->candidate.plan.interleave;
+	double least = INFINITY, head = head_layers(search);
+	struct wlb_search_plan best = *plan;
+	for (int32_t accounts = 0; accounts < 4; accounts++) {
+		struct wlb_search_plan with = *plan;
+		struct wlb_plan *p = &with.candidate.plan;
+		p->account_for_embedding = accounts / 2;
+		p->account_for_loss = accounts % 2;
+		/* One stage has all layers, whatever counts. */
+		int one = p->layout.pp == 1 && fixed->account_for_embedding < 0 && fixed->account_for_loss < 0;
+		if (!allows(fixed->account_for_embedding, p->account_for_embedding) ||
+		    !allows(fixed->account_for_loss, p->account_for_loss) || (one && accounts > 0) ||
+		    places > search->model.num_hidden_layers + p->account_for_embedding + p->account_for_loss)
+			continue;
+		count_layers(&search->model, &with);
+		double most = fmax((double)with.most_layers, (double)with.last_layers + head);
+		if (most < least) {
+			least = most;
+			best = with;
+		}
+	}
+	*plan = best;
+	return least < INFINITY ? 0 : -1;
+}

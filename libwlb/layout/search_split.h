@@ -1,0 +1,12 @@
+/* How the layers of a plan are divided among its pipeline stages. */
+#ifndef LIBWLB_LAYOUT_SEARCH_SPLIT_H
+#define LIBWLB_LAYOUT_SEARCH_SPLIT_H
+
+#include "libwlb/layout/search_state.h"
+
+/* Chooses whether the embedding and the head count as layers, where that is not fixed: as they do in the division whose
+ * longest stage has the least work, the simplest of equal ones. Sets the plan's accounts and the layers of its stages.
+ * Returns -1 where no division has a layer, or what counts as one, for each chunk. */
+int wlb_search_split(const struct wlb_search *search, struct wlb_search_plan *plan);
+
+#endif

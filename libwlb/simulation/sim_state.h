@@ -1,0 +1,81 @@
+/* Declarations that the files of the simulator share; internal. */
+#ifndef LIBWLB_SIMULATION_SIM_STATE_H
+#define LIBWLB_SIMULATION_SIM_STATE_H
+
+#include "libwlb/cost/layer.h"
+#include "libwlb/simulation/sim_pipeline.h"
+#include "libwlb/wlb.h"
+
+/* The load of one micro-batch, in seconds: of one layer, of the head and of the embedding. Computation of a layer has
+ * two values: that of the slowest context-parallel rank, for which the others wait, and that of the mean one.
+ * Communication is what is not hidden. */
+struct wlb_sim_load {
+	struct wlb_seconds compute, mean;
+	struct wlb_seconds tp, cp;
+	double again_s, again_mean_s; /* computed again in the backward pass of a layer that is recomputed */
+	double tp_again_s, cp_again_s;
+	struct wlb_seconds head, head_tp;           /* of the output head, on the last stage */
+	struct wlb_seconds embedding, embedding_tp; /* on the first stage */
+	double send_bytes;                          /* between stages, one GPU */
+	double flops;                               /* of the model, one forward pass, all ranks */
+	int64_t tokens;
+	int32_t per_document;
+};
+
+struct wlb_sim {
+	struct wlb_model model;
+	struct wlb_machine machine;
+	struct wlb_sim_options options;
+	/* 1 where some group of the kind crosses a leaf switch; number of ranks of a group on one node. */
+	int tp_crosses, cp_crosses, dp_crosses;
+	int tp_on_node, cp_on_node, dp_on_node;
+	struct wlb_layer_cost cost; /* points at the members above */
+	double kv_token_bytes;      /* keys and values that context parallelism gathers */
+	double token_s;             /* see wlb_sim_set_token_s */
+	int32_t replicas;           /* that the step brought */
+	double *slow;               /* [replica x pp + stage], the slowest rank's factor */
+	struct wlb_sim_load *loads; /* of the step's micro-batches */
+	struct wlb_sim_pipeline pipeline;
+	double *chunk_start_s, *chunk_end_s; /* last backward pass of chunks, the latest of all replicas */
+	int64_t *tokens;                     /* of one micro-batch's documents */
+	size_t tokens_capacity;
+	struct wlb_seconds *rank_s; /* attention of the context-parallel ranks */
+	double *rank_bytes;         /* that they gather */
+	struct wlb_load *rank_loads;
+	struct wlb_place *places; /* of one micro-batch's documents */
+	struct wlb_sim_event *events;
+	size_t event_count;
+};
+
+/* The load of a micro-batch of `count` documents of sim->tokens[] tokens. */
+void wlb_sim_load(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load);
+
+/* Sets token_s: seconds that a token adds to a layer of a micro-batch, without attention. */
+void wlb_sim_set_token_s(struct wlb_sim *sim);
+
+/* The passes of one micro-batch on one chunk. zero_s is the part that waits for the communication of ZeRO-2 and 3, in
+ * every micro-batch. */
+struct wlb_sim_chunk {
+	double forward_s, backward_s, zero_s;
+};
+
+/* Sets how long the passes take where computation is `slow` times slower. Where `time` is not NULL, adds `share` of
+ * their parts to it; with slow 1 the parts and zero_s sum to the passes. */
+struct wlb_sim_chunk wlb_sim_time_passes(const struct wlb_sim *sim, const struct wlb_sim_load *load, int32_t stage,
+                                         int32_t chunk, double slow, struct wlb_sim_time *time, double share);
+
+/* Seconds to send the output of stage `stage` to the next stage; the last stage sends to the first. */
+double wlb_sim_send_s(const struct wlb_sim *sim, int32_t replica, int32_t stage, double bytes);
+
+/* Seconds to reduce the gradients of a chunk over dp x cp, and to gather its weights again after. */
+double wlb_sim_reduce_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk);
+double wlb_sim_gather_weights_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk);
+
+/* What remains of communication that `pieces` layers do one after another beside computation of computation_s: the
+ * first (or last) layer's has nothing to run beside (NeMo: "exposes only one DP communication chunk"). */
+double wlb_sim_exposed_s(double communication_s, double computation_s, double pieces);
+
+/* Seconds of the optimizer on the stage that has the most parameters. */
+double wlb_sim_optimizer_s(const struct wlb_sim *sim);
+
+#endif

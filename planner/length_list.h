@@ -1,0 +1,32 @@
+/* Document lengths in memory, one after the other. */
+#ifndef PLANNER_LENGTH_LIST_H
+#define PLANNER_LENGTH_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libwlb/wlb.h"
+
+#define WLB_LENGTH_MAX_TOKENS (INT64_C(1) << 40) /* of one document */
+
+struct wlb_length_list {
+	int64_t *tokens; /* of each document; owned */
+	size_t count, capacity;
+	int64_t total_tokens;
+};
+
+/* Appends one. Returns -1 for a length below 0 or above WLB_LENGTH_MAX_TOKENS, or if out of memory; the list is
+ * unchanged. */
+int wlb_length_list_add(struct wlb_length_list *list, int64_t tokens, struct wlb_error *error);
+void wlb_length_list_free(struct wlb_length_list *list);
+
+/* The documents of a list one after the other, as wlb_batches asks for them. */
+struct wlb_length_stream {
+	const struct wlb_length_list *list;
+	size_t taken;
+	bool again; /* from the start when it ends */
+};
+bool wlb_length_stream_next(void *stream, int64_t *tokens);
+
+#endif

@@ -1,0 +1,154 @@
+#include "planner/machine.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#include "planner/machine_rates.h"
+
+/* The member that a field of the file fills. */
+struct place {
+	const char *name;
+	size_t offset;
+	bool optional; /* 0 where it is missing */
+};
+
+#define PLACE(field) .name = #field, .offset = offsetof(struct wlb_machine, field)
+
+static const struct place reals[] = {
+	{PLACE(peak_flops)},
+	{PLACE(gemm_efficiency)},
+	{PLACE(attention_efficiency)},
+	{PLACE(attention_backward_efficiency)},
+	{PLACE(memory_bytes)},
+	{PLACE(memory_bytes_per_s)},
+	{PLACE(attention_overhead_keys)},
+	{PLACE(switch_taper)},
+	{PLACE(switch_latency_s)},
+	{PLACE(operation_s), .optional = true},
+	{PLACE(gemm_tile_depth), .optional = true},
+};
+
+static const struct place counts[] = {
+	{PLACE(gpus_per_node)},
+	{PLACE(attention_tile_tokens)},
+	{PLACE(element_bytes), .optional = true},
+	{PLACE(processors), .optional = true},
+	{PLACE(collective_processors), .optional = true},
+	{PLACE(gemm_tile_rows), .optional = true},
+	{PLACE(gemm_tile_columns), .optional = true},
+};
+
+static const struct place links[] = {{PLACE(node_link)}, {PLACE(network_link)}, {PLACE(switch_link), .optional = true}};
+
+/* The rates are read by machine_rates.c; sources and measured are for people. */
+static const char *const others[] = {"name", "sources", "measured", "gemm", "gemm_curve", "attention"};
+
+enum {
+	REALS = sizeof(reals) / sizeof(reals[0]),
+	COUNTS = sizeof(counts) / sizeof(counts[0]),
+	LINKS = sizeof(links) / sizeof(links[0]),
+	OTHERS = sizeof(others) / sizeof(others[0]),
+};
+
+static void *at(struct wlb_machine *machine, size_t offset)
+{
+	return (char *)machine + offset;
+}
+
+static int read_real(const json_t *object, const char *name, double *out, struct wlb_error *error)
+{
+	const json_t *value = json_object_get(object, name);
+	if (!json_is_number(value))
+		return wlb_fail(error, "%s %s: it must be a number", name, value == NULL ? "is missing" : "is not one");
+	*out = json_number_value(value);
+	return 0;
+}
+
+static int read_count(const json_t *object, const char *name, int32_t *out, struct wlb_error *error)
+{
+	const json_t *value = json_object_get(object, name);
+	json_int_t number = json_integer_value(value);
+	if (!json_is_integer(value) || number < 1 || number > INT32_MAX)
+		return wlb_fail(error, "%s %s: it must be a whole number from 1 on", name,
+		                value == NULL ? "is missing" : "is not one");
+	*out = (int32_t)number;
+	return 0;
+}
+
+static int read_link(const json_t *root, const char *name, struct wlb_link *link, struct wlb_error *error)
+{
+	const json_t *object = json_object_get(root, name);
+	if (!json_is_object(object))
+		return wlb_fail(error, "%s %s: it must be an object of bytes_per_s and latency_s", name,
+		                object == NULL ? "is missing" : "is not one");
+	if (read_real(object, "bytes_per_s", &link->bytes_per_s, error) < 0 ||
+	    read_real(object, "latency_s", &link->latency_s, error) < 0)
+		return wlb_fail_in(error, "%s", name);
+	return 0;
+}
+
+static bool is_among(const char *key, const struct place *places, int count)
+{
+	bool found = false;
+	for (int i = 0; i < count; i++)
+		found |= strcmp(key, places[i].name) == 0;
+	return found;
+}
+
+static bool is_known(const char *key)
+{
+	bool known = is_among(key, reals, REALS) || is_among(key, counts, COUNTS) || is_among(key, links, LINKS);
+	for (int i = 0; i < OTHERS; i++)
+		known |= strcmp(key, others[i]) == 0;
+	return known;
+}
+
+/* True where the field is missing and may be. */
+static bool is_left_out(const json_t *root, const struct place *place)
+{
+	return place->optional && json_object_get(root, place->name) == NULL;
+}
+
+static int read_name(const json_t *root, struct wlb_machine *machine, struct wlb_error *error)
+{
+	const char *name = json_string_value(json_object_get(root, "name"));
+	if (name == NULL || *name == '\0' || strlen(name) >= sizeof(machine->name))
+		return wlb_fail(error, "name must be a text of 1 to %zu bytes", sizeof(machine->name) - 1);
+	strcpy(machine->name, name);
+	return 0;
+}
+
+static int read_fields(json_t *root, struct wlb_machine *machine, struct wlb_error *error)
+{
+	const char *key;
+	json_t *value;
+	json_object_foreach(root, key, value) if (!is_known(key)) return wlb_fail(
+		error, "field '%.60s' is unknown: the fields are those of struct wlb_machine, sources and measured",
+		key);
+	int rc = read_name(root, machine, error);
+	for (int i = 0; rc == 0 && i < COUNTS; i++)
+		if (!is_left_out(root, &counts[i]))
+			rc = read_count(root, counts[i].name, at(machine, counts[i].offset), error);
+	for (int i = 0; rc == 0 && i < REALS; i++)
+		if (!is_left_out(root, &reals[i]))
+			rc = read_real(root, reals[i].name, at(machine, reals[i].offset), error);
+	for (int i = 0; rc == 0 && i < LINKS; i++)
+		if (!is_left_out(root, &links[i]))
+			rc = read_link(root, links[i].name, at(machine, links[i].offset), error);
+	if (rc == 0)
+		rc = wlb_machine_rates_read(root, machine, error);
+	return rc < 0 ? rc : wlb_machine_check(machine, error);
+}
+
+int wlb_machine_file_parse(const char *text, size_t bytes, struct wlb_machine *machine, struct wlb_error *error)
+{
+	json_error_t why;
+	json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
+	if (root == NULL)
+		return wlb_fail(error, "line %d: not JSON: %s", why.line, why.text);
+	*machine = (struct wlb_machine){0};
+	int rc = json_is_object(root) ? read_fields(root, machine, error)
+	                              : wlb_fail(error, "must be an object, such as {\"name\": ...}");
+	json_decref(root);
+	return rc;
+}

@@ -1,0 +1,20 @@
+/* The model that a calculator works for. */
+#ifndef PLANNER_MODEL_FILE_H
+#define PLANNER_MODEL_FILE_H
+
+#include "common/options.h"
+#include "libwlb/wlb.h"
+#include "planner/model_class.h"
+
+/* The row of --model in a table of options; `field` is the offset of a const char *. */
+#define WLB_MODEL_OPTION(field)                                                                                        \
+	.name = "model", .kind = WLB_OPTION_TEXT, .offset = (field), .initial = "7B",                                  \
+	.choices = WLB_MODEL_CLASS_NAMES, .open = true, .value = "MODEL",                                              \
+	.help = "config.json of a Llama-family model; or Llama-3-8B, -70B, -405B, Qwen2.5-7B, -32B, -72B, Qwen3-8B, "  \
+		"-32B, Mistral-7B; or 550M, 7B, 30B, 70B, the size classes of the WLB-LLM paper, which are no "        \
+		"published models"
+
+/* A file, or one of the classes; NULL is the 7B class: hidden 4096, 32 layers, 32 heads, intermediate 11008. */
+int wlb_model_file_read(const char *from, struct wlb_model *model, struct wlb_error *error);
+
+#endif

@@ -1,0 +1,66 @@
+#include "planner/samples.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/batches.h"
+
+static void *copy_of(const void *from, size_t count, size_t size)
+{
+	void *copy = calloc(count + 1, size);
+	if (copy != NULL && count > 0)
+		memcpy(copy, from, count * size);
+	return copy;
+}
+
+static int keep(struct wlb_samples *samples, const struct wlb_step *step, struct wlb_error *error)
+{
+	struct wlb_step *copy = &samples->steps[samples->count++];
+	*copy = *step;
+	copy->spans = copy_of(step->spans, step->count, sizeof(*step->spans));
+	copy->loads = copy_of(step->loads, (size_t)step->micro_batches, sizeof(*step->loads));
+	if (copy->spans == NULL || copy->loads == NULL)
+		return wlb_fail(error, "out of memory for a step of %zu documents", step->count);
+	return 0;
+}
+
+static int take(struct wlb_samples *samples, struct wlb_batches *batches, struct wlb_packer *packer, size_t skip,
+                size_t count, struct wlb_error *error)
+{
+	for (size_t k = 0; k < skip + count; k++) {
+		if (wlb_batches_next(batches, error) < 0)
+			return -1;
+		const struct wlb_step *step = wlb_packer_next(packer, batches->spans, batches->count, error);
+		if (step == NULL || (k >= skip && keep(samples, step, error) < 0))
+			return -1;
+	}
+	return 0;
+}
+
+int wlb_samples_take(struct wlb_samples *samples, const struct wlb_model *model, struct wlb_length_stream *stream,
+                     const struct wlb_packer_options *options, size_t skip, size_t count, struct wlb_error *error)
+{
+	struct wlb_batches batches;
+	struct wlb_packer *packer = wlb_packer_new(model, options, error);
+	if (packer == NULL)
+		return -1;
+	stream->taken = 0;
+	wlb_batches_init(&batches, wlb_length_stream_next, stream, options->seq_length,
+	                 options->seq_length * options->micro_batches);
+	samples->steps = calloc(count, sizeof(*samples->steps));
+	int rc = samples->steps != NULL ? take(samples, &batches, packer, skip, count, error)
+	                                : wlb_fail(error, "out of memory for %zu steps", count);
+	wlb_batches_free(&batches);
+	wlb_packer_free(packer);
+	return rc;
+}
+
+void wlb_samples_free(struct wlb_samples *samples)
+{
+	for (size_t i = 0; i < samples->count; i++) {
+		free((void *)samples->steps[i].spans);
+		free((void *)samples->steps[i].loads);
+	}
+	free(samples->steps);
+	*samples = (struct wlb_samples){0};
+}

@@ -1,0 +1,19 @@
+/* Packed steps of a stream, kept in memory for the search and the simulator. */
+#ifndef PLANNER_SAMPLES_H
+#define PLANNER_SAMPLES_H
+
+#include "libwlb/wlb.h"
+#include "planner/length_list.h"
+
+struct wlb_samples {
+	struct wlb_step *steps; /* each owns its spans and loads */
+	size_t count;
+};
+
+/* Packs the stream from its start and skips `skip` steps and keeps the next `count`. The samples start zeroed; free
+ * them in any case. */
+int wlb_samples_take(struct wlb_samples *samples, const struct wlb_model *model, struct wlb_length_stream *stream,
+                     const struct wlb_packer_options *options, size_t skip, size_t count, struct wlb_error *error);
+void wlb_samples_free(struct wlb_samples *samples);
+
+#endif

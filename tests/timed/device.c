@@ -1,0 +1,253 @@
+#include "tests/timed/device.h"
+
+#include <stdlib.h>
+
+#include "tests/timed/clock.h"
+
+/* Kinds of operations whose times are changed independently of each other. */
+enum kind {
+	GEMM,
+	ATTENTION_FORWARD,
+	ATTENTION_BACKWARD,
+	EMBEDDING,
+	NORM,
+	ROPE,
+	SWIGLU,
+	CROSS_ENTROPY,
+	VECTOR,
+	ADAMW,
+	KINDS,
+};
+
+struct timed {
+	struct wlb_ops ops;            /* first: device->ops points to it; the CPU device's, but for what takes time */
+	struct wlb_timed_clock *clock; /* follows this struct in memory */
+	struct wlb_machine machine;
+	double factor[KINDS];
+	double element_bytes;
+	void (*close_cpu)(struct wlb_device *);
+	int (*synchronize_cpu)(struct wlb_device *, struct wlb_error *);
+};
+
+static const struct timed *timed_of(const struct wlb_device *device)
+{
+	return (const struct timed *)device->ops;
+}
+
+static void take(struct wlb_device *device, enum kind kind, double seconds)
+{
+	const struct timed *timed = timed_of(device);
+	wlb_timed_clock_add(timed->clock, seconds * timed->factor[kind]);
+}
+
+/* An operation that memory bounds: it reads and writes `elements` in all. */
+static void move(struct wlb_device *device, enum kind kind, double elements)
+{
+	const struct wlb_machine *machine = &timed_of(device)->machine;
+	double bytes = elements * timed_of(device)->element_bytes;
+	take(device, kind, machine->operation_s + bytes / machine->memory_bytes_per_s);
+}
+
+static void gemm(struct wlb_device *device, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, double alpha,
+                 const void *a, int64_t lda, const void *b, int64_t ldb, double beta, void *c, int64_t ldc)
+{
+	(void)trans_a, (void)trans_b, (void)alpha, (void)a, (void)lda, (void)b, (void)ldb, (void)beta, (void)c,
+		(void)ldc;
+	take(device, GEMM, wlb_machine_gemm_s(&timed_of(device)->machine, (double)m, (double)k, (double)n));
+}
+
+static void attention(struct wlb_device *device, enum kind kind, const struct wlb_segments *segments,
+                      const struct wlb_attention_shape *shape)
+{
+	double seconds = 0.0;
+	for (int i = 0; i < segments->count; i++) {
+		const struct wlb_segment *s = &segments->segments[i];
+		double keys = (double)s->q_offset + (double)s->q_count;
+		seconds += wlb_machine_attention_s(&timed_of(device)->machine, shape->heads, shape->head_dim,
+		                                   (double)s->q_count, keys, kind == ATTENTION_BACKWARD);
+	}
+	take(device, kind, seconds);
+}
+
+static void attention_forward(struct wlb_device *device, void *out, void *lse, const void *q, const void *k,
+                              const void *v, const struct wlb_segments *segments,
+                              const struct wlb_attention_shape *shape)
+{
+	(void)out, (void)lse, (void)q, (void)k, (void)v;
+	attention(device, ATTENTION_FORWARD, segments, shape);
+}
+
+static void attention_backward(struct wlb_device *device, void *d_q, void *d_k, void *d_v, const void *d_out,
+                               const void *q, const void *k, const void *v, const void *out, const void *lse,
+                               const struct wlb_segments *segments, const struct wlb_attention_shape *shape)
+{
+	(void)d_q, (void)d_k, (void)d_v, (void)d_out, (void)q, (void)k, (void)v, (void)out, (void)lse;
+	attention(device, ATTENTION_BACKWARD, segments, shape);
+}
+
+static void embedding_forward(struct wlb_device *device, void *out, const void *table, const int32_t *ids,
+                              int64_t tokens, int64_t width, int64_t first, int64_t count)
+{
+	(void)out, (void)table, (void)ids, (void)first, (void)count;
+	move(device, EMBEDDING, 2.0 * (double)tokens * (double)width);
+}
+
+static void embedding_backward(struct wlb_device *device, void *d_table, const void *d_out, const int32_t *ids,
+                               int64_t tokens, int64_t width, int64_t first, int64_t count)
+{
+	(void)d_table, (void)d_out, (void)ids, (void)first, (void)count;
+	move(device, EMBEDDING, 3.0 * (double)tokens * (double)width);
+}
+
+static void rmsnorm_forward(struct wlb_device *device, void *out, void *rstd, const void *x, const void *weight,
+                            int64_t tokens, int64_t width, double epsilon)
+{
+	(void)out, (void)rstd, (void)x, (void)weight, (void)epsilon;
+	move(device, NORM, 2.0 * (double)tokens * (double)width);
+}
+
+static void rmsnorm_backward(struct wlb_device *device, void *d_x, void *d_weight, const void *d_out, const void *x,
+                             const void *weight, const void *rstd, int64_t tokens, int64_t width)
+{
+	(void)d_x, (void)d_weight, (void)d_out, (void)x, (void)weight, (void)rstd;
+	move(device, NORM, 4.0 * (double)tokens * (double)width);
+}
+
+static void rope(struct wlb_device *device, void *x, const int32_t *positions, int64_t tokens, int heads, int head_dim,
+                 double theta, int direction)
+{
+	(void)x, (void)positions, (void)theta, (void)direction;
+	move(device, ROPE, 2.0 * (double)tokens * heads * head_dim);
+}
+
+static void swiglu_forward(struct wlb_device *device, void *out, const void *gate, const void *up, int64_t n)
+{
+	(void)out, (void)gate, (void)up;
+	move(device, SWIGLU, 3.0 * (double)n);
+}
+
+static void swiglu_backward(struct wlb_device *device, void *d_gate, void *d_up, const void *d_out, const void *gate,
+                            const void *up, int64_t n)
+{
+	(void)d_gate, (void)d_up, (void)d_out, (void)gate, (void)up;
+	move(device, SWIGLU, 5.0 * (double)n);
+}
+
+static void cross_entropy_statistics(struct wlb_device *device, void *statistics, const void *logits,
+                                     const int32_t *targets, int64_t tokens, int64_t first, int64_t count)
+{
+	(void)statistics, (void)logits, (void)targets, (void)first;
+	move(device, CROSS_ENTROPY, (double)tokens * (double)count);
+}
+
+static void cross_entropy_gradient(struct wlb_device *device, double *loss_sum, void *logits, const void *statistics,
+                                   int parts, const int32_t *targets, int64_t tokens, int64_t first, int64_t count,
+                                   double scale)
+{
+	(void)loss_sum, (void)logits, (void)statistics, (void)parts, (void)targets, (void)first, (void)scale;
+	move(device, CROSS_ENTROPY, 2.0 * (double)tokens * (double)count);
+}
+
+static void gather_rows(struct wlb_device *device, void *out, const void *x, const int32_t *rows, int64_t count,
+                        int64_t width)
+{
+	(void)out, (void)x, (void)rows;
+	move(device, VECTOR, 2.0 * (double)count * (double)width);
+}
+
+static void add(struct wlb_device *device, void *y, const void *x, int64_t n)
+{
+	(void)y, (void)x;
+	move(device, VECTOR, 3.0 * (double)n);
+}
+
+static void scale(struct wlb_device *device, void *y, double factor, int64_t n)
+{
+	(void)y, (void)factor;
+	move(device, VECTOR, 2.0 * (double)n);
+}
+
+static void sum_squares(struct wlb_device *device, double *sum, const void *x, int64_t n)
+{
+	(void)sum, (void)x;
+	move(device, VECTOR, (double)n);
+}
+
+/* Reads weight, gradient and both moments; writes all but the gradient. */
+static void adamw(struct wlb_device *device, void *param, const void *grad, void *m, void *v, int64_t n,
+                  const struct wlb_adamw *settings)
+{
+	(void)param, (void)grad, (void)m, (void)v, (void)settings;
+	move(device, ADAMW, 7.0 * (double)n);
+}
+
+static int synchronize(struct wlb_device *device, struct wlb_error *error)
+{
+	wlb_timed_clock_wait(timed_of(device)->clock);
+	return timed_of(device)->synchronize_cpu(device, error);
+}
+
+static double busy_s(struct wlb_device *device)
+{
+	return timed_of(device)->clock->busy_s;
+}
+
+static void close_timed(struct wlb_device *device)
+{
+	struct timed *timed = (struct timed *)(uintptr_t)device->ops;
+	timed->close_cpu(device);
+	free(timed);
+}
+
+/* Steele et al. (2014), SplitMix64: the same numbers on every machine. */
+static double draw(uint64_t *state)
+{
+	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
+}
+
+static void replace_operations(struct wlb_ops *ops)
+{
+	ops->close = close_timed;
+	ops->synchronize = synchronize;
+	ops->busy_s = busy_s;
+	ops->gemm = gemm;
+	ops->embedding_forward = embedding_forward;
+	ops->embedding_backward = embedding_backward;
+	ops->rmsnorm_forward = rmsnorm_forward;
+	ops->rmsnorm_backward = rmsnorm_backward;
+	ops->rope = rope;
+	ops->attention_forward = attention_forward;
+	ops->attention_backward = attention_backward;
+	ops->swiglu_forward = swiglu_forward;
+	ops->swiglu_backward = swiglu_backward;
+	ops->cross_entropy_statistics = cross_entropy_statistics;
+	ops->cross_entropy_gradient = cross_entropy_gradient;
+	ops->gather_rows = gather_rows;
+	ops->add = add;
+	ops->scale = scale;
+	ops->sum_squares = sum_squares;
+	ops->adamw = adamw;
+}
+
+int wlb_timed_device_replace(struct wlb_device *cpu, const struct wlb_machine *machine, double scale, uint64_t seed,
+                             struct wlb_error *error)
+{
+	struct timed *timed = calloc(1, sizeof(*timed) + sizeof(*timed->clock));
+	if (timed == NULL)
+		return wlb_fail(error, "cannot open the timed device: out of memory");
+	timed->clock = (struct wlb_timed_clock *)(timed + 1);
+	timed->machine = *machine;
+	timed->element_bytes = (double)wlb_dtype_bytes(cpu->dtype);
+	timed->close_cpu = cpu->ops->close;
+	timed->synchronize_cpu = cpu->ops->synchronize;
+	timed->ops = *cpu->ops;
+	replace_operations(&timed->ops);
+	for (int kind = 0; kind < KINDS; kind++)
+		timed->factor[kind] = scale * (seed > 0 ? 0.8 + 0.4 * draw(&seed) : 1.0);
+	cpu->ops = &timed->ops;
+	cpu->name = "timed";
+	return 0;
+}

@@ -1,0 +1,113 @@
+#include "tests/timed/device.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+static const struct wlb_machine machine = {
+	.name = "test",
+	.gpus_per_node = 1,
+	.peak_flops = 1e9,
+	.gemm_efficiency = 0.5,
+	.attention_efficiency = 0.5,
+	.attention_backward_efficiency = 0.5,
+	.attention_tile_tokens = 1,
+	.memory_bytes = 1e9,
+	.memory_bytes_per_s = 1e9,
+	.operation_s = 1e-6,
+};
+
+static void assert_near(double is, double expected)
+{
+	assert_true(fabs(is - expected) <= 1e-12 * expected);
+}
+
+static struct wlb_device *open_timed(double scale, uint64_t seed)
+{
+	struct wlb_error error;
+	struct wlb_device *device = wlb_device_open_cpu(WLB_FLOAT32, 1, &error);
+	assert_non_null(device);
+	assert_int_equal(wlb_timed_device_replace(device, &machine, scale, seed, &error), 0);
+	return device;
+}
+
+static double elapsed_s(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Seconds of a product of 100 x 40 by 40 x 30, as the device counts them. */
+static double gemm_s(double scale, uint64_t seed)
+{
+	struct wlb_device *device = open_timed(scale, seed);
+	device->ops->gemm(device, 0, 1, 100, 30, 40, 1.0, NULL, 40, NULL, 40, 0.0, NULL, 30);
+	assert_int_equal(device->ops->synchronize(device, NULL), 0);
+	double busy_s = device->ops->busy_s(device);
+	wlb_device_close(device);
+	return busy_s;
+}
+
+static void a_product_takes_what_the_machine_says(void **state)
+{
+	(void)state;
+	double expected_s = wlb_machine_gemm_s(&machine, 100.0, 40.0, 30.0);
+	assert_near(gemm_s(1.0, 0), expected_s);
+	assert_near(gemm_s(50.0, 0), 50.0 * expected_s);
+}
+
+static void a_seed_changes_the_times_by_a_fifth_at_most(void **state)
+{
+	(void)state;
+	double expected_s = wlb_machine_gemm_s(&machine, 100.0, 40.0, 30.0), least = 2.0, most = 0.0;
+	for (uint64_t seed = 1; seed <= 50; seed++) {
+		double factor = gemm_s(1.0, seed) / expected_s;
+		assert_near(gemm_s(1.0, seed), factor * expected_s);
+		least = factor < least ? factor : least;
+		most = factor > most ? factor : most;
+	}
+	assert_true(least >= 0.8 && least < 0.85 && most > 1.15 && most <= 1.2);
+}
+
+static void attention_takes_the_sum_of_its_segments(void **state)
+{
+	(void)state;
+	struct wlb_device *device = open_timed(1.0, 0);
+	struct wlb_segment segments[] = {{0, 10, 0, 10, 0}, {10, 6, 10, 26, 20}};
+	struct wlb_segments list = {.segments = segments, .count = 2, .max_q = 10, .max_k = 26};
+	struct wlb_attention_shape shape = {.q_tokens = 16, .k_tokens = 36, .heads = 2, .kv_heads = 1, .head_dim = 8};
+	device->ops->attention_forward(device, NULL, NULL, NULL, NULL, NULL, &list, &shape);
+	double expected_s = wlb_machine_attention_s(&machine, 2, 8, 10.0, 10.0, 0) +
+	                    wlb_machine_attention_s(&machine, 2, 8, 6.0, 26.0, 0);
+	assert_near(device->ops->busy_s(device), expected_s);
+	wlb_device_close(device);
+}
+
+static void operations_end_when_their_times_are_over(void **state)
+{
+	(void)state;
+	struct wlb_device *device = open_timed(1e5, 0);
+	double start_s = elapsed_s();
+	device->ops->add(device, NULL, NULL, 1); /* operation_s and 12 bytes */
+	device->ops->add(device, NULL, NULL, 1);
+	device->ops->synchronize(device, NULL);
+	assert_true(elapsed_s() - start_s >= 2.0 * 1e5 * (1e-6 + 12e-9));
+	wlb_device_close(device);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_product_takes_what_the_machine_says),
+		cmocka_unit_test(a_seed_changes_the_times_by_a_fifth_at_most),
+		cmocka_unit_test(attention_takes_the_sum_of_its_segments),
+		cmocka_unit_test(operations_end_when_their_times_are_over),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

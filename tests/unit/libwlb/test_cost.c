@@ -1,0 +1,309 @@
+/* What a step costs by its parts: each test is a defect of the cost model that was. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "libwlb/cost/layer.h"
+#include "tests/unit/libwlb/sim_cases.h"
+
+static void assert_near(double got, double expected, double tolerance)
+{
+	if (!(fabs(got - expected) <= tolerance * fabs(expected)))
+		fail_msg("%.12g is not %.12g", got, expected);
+}
+
+/* H100 with its tiles. */
+static struct wlb_machine tiled(void)
+{
+	struct wlb_machine machine = h100();
+	machine.gemm_efficiency = 0.58;
+	machine.processors = 132;
+	machine.collective_processors = 16;
+	machine.gemm_tile_rows = 128;
+	machine.gemm_tile_columns = 256;
+	machine.gemm_tile_depth = 320.0;
+	return machine;
+}
+
+static double rate_of(const struct wlb_machine *machine, double rows, double depth, double columns)
+{
+	return 2.0 * rows * depth * columns / wlb_machine_gemm_s(machine, rows, depth, columns);
+}
+
+/* A product of 256 rows cost as if it had 8,192. */
+static void a_product_costs_by_its_shape(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	double large = rate_of(&machine, 8192, 8192, 8192), most = wlb_machine_gemm_most(&machine);
+	assert_true(large > 0.9 * most && large < most);
+	assert_true(rate_of(&machine, 256, 8192, 4096) < 0.8 * large);
+	assert_true(rate_of(&machine, 8192, 128, 8192) < 0.5 * large);
+	assert_true(rate_of(&machine, 8192, 8192, 128) < 0.8 * large);
+	/* One tile of 132 processors more than a wave takes as long as a second one. */
+	double wave_s = wlb_machine_gemm_s(&machine, 132 * 128, 8192, 256);
+	assert_true(wlb_machine_gemm_s(&machine, 132 * 128 + 1, 8192, 256) > 1.2 * wave_s);
+	/* Few rows read the whole matrix. */
+	assert_true(wlb_machine_gemm_s(&machine, 1, 8192, 8192) >= 2.0 * 8192 * 8192 / machine.memory_bytes_per_s);
+}
+
+/* Llama 3 405B at 8,192 tokens: with 32 context ranks each has 256 tokens, which is no way to use a GPU. */
+static void small_shards_waste_the_gpu(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_model model = llama_70b();
+	struct wlb_cost_options options;
+	struct wlb_plan whole = plan_of(8, 1, 1, 1, 1, 1), cut = plan_of(2, 32, 1, 1, 1, 1);
+	wlb_cost_options_init(&options);
+	model.hidden_size = 16384;
+	model.intermediate_size = 53248;
+	model.num_attention_heads = 128;
+	struct wlb_layer_cost a = {&model, &machine, &options, &whole}, b = {&model, &machine, &options, &cut};
+	struct wlb_seconds few = wlb_layer_products_s(&b, 256), many = wlb_layer_products_s(&a, 8192);
+	/* A GPU of the second has 1 / 8 of the first's FLOPs, and takes longer than that. */
+	assert_true((few.forward + few.backward) * 8.0 > 1.15 * (many.forward + many.backward));
+}
+
+static struct wlb_sim_result simulate_7b(const struct wlb_machine *machine, const struct wlb_plan *plan,
+                                         void (*change)(struct wlb_sim_options *))
+{
+	struct wlb_model model = llama_7b();
+	struct wlb_sim_options options;
+	wlb_sim_options_init(&options, plan);
+	if (change != NULL)
+		change(&options);
+	int64_t tokens = 4096;
+	struct wlb_step step = equal_step(plan->micro_batches, &tokens, 1);
+	struct wlb_sim_result result = simulate(&model, machine, &options, &step);
+	free_step(&step);
+	return result;
+}
+
+static void hide_nothing(struct wlb_sim_options *options)
+{
+	options->cost.tp_overlap = 0.0;
+	options->cost.overlap_gradients = options->cost.overlap_parameters = 0;
+}
+
+static void hide_all_of_tp(struct wlb_sim_options *options)
+{
+	options->cost.tp_overlap = 1.0;
+}
+
+static void reduce_in_bfloat16(struct wlb_sim_options *options)
+{
+	options->cost.overlap_gradients = 0;
+	options->cost.gradient_bytes = 2;
+}
+
+static void gather_after_the_step(struct wlb_sim_options *options)
+{
+	options->cost.overlap_parameters = 0;
+}
+
+static void reduce_after_the_step(struct wlb_sim_options *options)
+{
+	options->cost.overlap_gradients = 0;
+}
+
+/* Each kind of communication was exposed, or hidden, without a choice. */
+static void every_overlap_is_an_option(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_plan plan = plan_of(8, 1, 1, 16, 1, 4);
+	struct wlb_sim_result base = simulate_7b(&machine, &plan, NULL);
+	struct wlb_sim_result none = simulate_7b(&machine, &plan, hide_nothing);
+	struct wlb_sim_result tp = simulate_7b(&machine, &plan, hide_all_of_tp);
+	struct wlb_sim_result gather = simulate_7b(&machine, &plan, gather_after_the_step);
+	struct wlb_sim_result reduce = simulate_7b(&machine, &plan, reduce_after_the_step);
+	struct wlb_sim_result bfloat16 = simulate_7b(&machine, &plan, reduce_in_bfloat16);
+	assert_true(tp.time.tp_s < base.time.tp_s && base.time.tp_s < 0.5 * none.time.tp_s);
+	assert_true(tp.time.tp_s > 0.0); /* at both ends of the model */
+	assert_true(base.time.dp_s < gather.time.dp_s && base.time.dp_s < reduce.time.dp_s);
+	assert_near(none.time.dp_s, gather.time.dp_s + reduce.time.dp_s - base.time.dp_s, 0.2);
+	assert_true(bfloat16.time.dp_s < 0.7 * reduce.time.dp_s);
+}
+
+/* Communication that is longer than what runs beside it shows. */
+static void only_what_runs_beside_computation_is_hidden(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_plan plan = plan_of(8, 1, 1, 1, 1, 4);
+	machine.node_link.bytes_per_s = 1e9;
+	struct wlb_sim_result hidden = simulate_7b(&machine, &plan, hide_all_of_tp);
+	struct wlb_sim_result shown = simulate_7b(&machine, &plan, hide_nothing);
+	assert_true(hidden.time.tp_s > 0.5 * shown.time.tp_s);
+	assert_true(shown.time.tp_s - hidden.time.tp_s <= hidden.time.compute_s);
+}
+
+static void assert_parts(const struct wlb_sim_time *t)
+{
+	const double *part = (const double *)t;
+	for (size_t i = 0; i < sizeof(*t) / sizeof(double); i++)
+		if (!(part[i] >= -1e-12))
+			fail_msg("part %zu is %g", i, part[i]);
+	assert_near(sum_of_parts(t), t->step_s, 1e-9);
+}
+
+/* A part below zero was left out of the report, and its seconds vanished: 126 layers on 16 stages of 2 chunks. */
+static void no_part_is_negative_and_all_sum_to_the_step(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_model model = llama_70b();
+	model.num_hidden_layers = 126;
+	static const int interleaves[] = {1, 2, 3, 4, 7};
+	for (size_t i = 0; i < sizeof(interleaves) / sizeof(interleaves[0]); i++)
+		for (int pp = 2; pp <= 16; pp *= 2) {
+			struct wlb_plan plan = plan_of(8, 1, pp, 2, interleaves[i], 2 * pp);
+			struct wlb_sim_options options;
+			wlb_sim_options_init(&options, &plan);
+			int64_t tokens[] = {5000, 3192};
+			struct wlb_step step = equal_step(4 * pp, tokens, 2);
+			struct wlb_sim_result result = simulate(&model, &machine, &options, &step);
+			assert_parts(&result.time);
+			free_step(&step);
+		}
+}
+
+/* Recomputation was of all layers or of none. */
+static void some_layers_are_recomputed(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_model model = llama_7b();
+	struct wlb_plan none = plan_of(1, 1, 2, 1, 1, 8), half, all;
+	half = all = none;
+	half.recompute = all.recompute = WLB_RECOMPUTE_FULL;
+	half.recompute_layers = 8;
+	double all_s = simulate_7b(&machine, &all, NULL).time.recompute_s;
+	assert_near(simulate_7b(&machine, &half, NULL).time.recompute_s, all_s / 2.0, 1e-9);
+	double most = wlb_memory_stage(&none, &model, 0, 4096, 4096, 0.0).activations;
+	double some = wlb_memory_stage(&half, &model, 0, 4096, 4096, 0.0).activations;
+	double least = wlb_memory_stage(&all, &model, 0, 4096, 4096, 0.0).activations;
+	assert_true(least < some && some < most);
+	half.recompute_layers = 100; /* of 16 */
+	assert_near(simulate_7b(&machine, &half, NULL).time.recompute_s, all_s, 1e-9);
+	half.recompute_layers = -1;
+	assert_int_equal(wlb_plan_check(&half, &model, NULL), -1);
+}
+
+/* Activations that are cheap to compute again are kept, or not: without that Llama 3 405B has no plan at 8K. */
+static void activations_can_be_released(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_model model = llama_7b();
+	struct wlb_plan plan = plan_of(1, 1, 4, 1, 1, 8);
+	struct wlb_cost_options keep, release;
+	wlb_cost_options_init(&keep);
+	release = keep;
+	release.release_activations = 1;
+	double token = 2.0 * (2 * 4096 + 11008), layers = 8.0, chunks = 4.0;
+	double kept = wlb_memory_stage_of(&plan, &model, &machine, &keep, 0, 4096, 4096, 0.0).activations;
+	double left = wlb_memory_stage_of(&plan, &model, &machine, &release, 0, 4096, 4096, 0.0).activations;
+	assert_near(kept - left, chunks * layers * 4096.0 * token, 1e-12);
+	keep.keep_outputs = 1;
+	double outputs = wlb_memory_stage_of(&plan, &model, &machine, &keep, 0, 4096, 4096, 0.0).activations - kept;
+	assert_near(outputs, chunks * 4096.0 * 2.0 * 4096, 1e-12);
+	struct wlb_layer_cost cost = {&model, &machine, &release, &plan};
+	/* Two norms and the gated product: 7 times the widths, read and written. */
+	assert_near(wlb_layer_selective_s(&cost, 4096.0),
+	            4096.0 * 2.0 * (4.0 * 4096 + 3.0 * 11008) / machine.memory_bytes_per_s, 1e-12);
+}
+
+static void count_all(struct wlb_sim_options *options)
+{
+	options->cost.full_attention = 1;
+}
+
+/* Utilization by causal or by full attention: the step is the same. */
+static void utilization_has_two_conventions(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_plan plan = plan_of(1, 1, 1, 1, 1, 1);
+	struct wlb_sim_result causal = simulate_7b(&machine, &plan, NULL),
+			      full = simulate_7b(&machine, &plan, count_all);
+	double n = 4096.0, more = 3.0 * 32 * 4096 * (4.0 * n * n - 2.0 * n * (n + 1.0));
+	assert_near(full.flops - causal.flops, more, 1e-9);
+	assert_near(full.time.step_s, causal.time.step_s, 1e-12);
+	assert_near(full.utilization / causal.utilization, full.flops / causal.flops, 1e-12);
+}
+
+/* wlb-worker multiplies each matrix by itself and hides little; float64 takes twice the memory. */
+static void a_worker_runs_other_operations(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_model model = llama_7b();
+	struct wlb_plan plan = plan_of(1, 1, 1, 1, 1, 1);
+	struct wlb_cost_options megatron, worker;
+	machine.element_bytes = 4;
+	machine.operation_s = 1.0; /* operations are counted by it */
+	machine.peak_flops = 1e18;
+	machine.memory_bytes_per_s = 1e15;
+	wlb_cost_options_init(&megatron);
+	wlb_cost_options_worker(&worker, &machine);
+	assert_int_equal(wlb_cost_options_check(&worker, NULL), 0);
+	struct wlb_layer_cost a = {&model, &machine, &megatron, &plan}, b = {&model, &machine, &worker, &plan};
+	assert_near(wlb_layer_products_s(&a, 64).forward, 4.0, 0.01);
+	assert_near(wlb_layer_products_s(&b, 64).forward, 7.0, 0.01);
+	assert_near(wlb_layer_products_s(&b, 64).backward, 14.0, 0.01);
+	assert_true(worker.tp_overlap == 0.0 && worker.overlap_gradients && !worker.overlap_parameters);
+	struct wlb_memory m = wlb_memory_stage_of(&plan, &model, &machine, &worker, 0, 64, 64, 0.0);
+	double parameters = (double)wlb_model_parameters(&model);
+	assert_near(m.weights + m.gradients + m.optimizer, 16.0 * parameters, 1e-12);
+	machine.element_bytes = 8;
+	wlb_cost_options_worker(&worker, &machine);
+	m = wlb_memory_stage_of(&plan, &model, &machine, &worker, 0, 64, 64, 0.0);
+	assert_near(m.weights + m.gradients + m.optimizer, 32.0 * parameters, 1e-12);
+}
+
+static void wrong_options_are_refused(void **state)
+{
+	(void)state;
+	struct wlb_error error;
+	struct wlb_cost_options options;
+	wlb_cost_options_init(&options);
+	assert_int_equal(wlb_cost_options_check(&options, &error), 0);
+	options.tp_overlap = 1.5;
+	assert_int_equal(wlb_cost_options_check(&options, &error), -1);
+	assert_non_null(strstr(error.message, "tp_overlap is 1.5"));
+	wlb_cost_options_init(&options);
+	options.cp_overlap = NAN;
+	assert_int_equal(wlb_cost_options_check(&options, &error), -1);
+	wlb_cost_options_init(&options);
+	options.gradient_bytes = 3;
+	assert_int_equal(wlb_cost_options_check(&options, &error), -1);
+	assert_non_null(strstr(error.message, "gradient_bytes is 3"));
+	wlb_cost_options_init(&options);
+	options.trainer = (enum wlb_cost_trainer)7;
+	assert_int_equal(wlb_cost_options_check(&options, &error), -1);
+	assert_non_null(strstr(error.message, "trainer is 7"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_product_costs_by_its_shape),
+		cmocka_unit_test(small_shards_waste_the_gpu),
+		cmocka_unit_test(every_overlap_is_an_option),
+		cmocka_unit_test(only_what_runs_beside_computation_is_hidden),
+		cmocka_unit_test(no_part_is_negative_and_all_sum_to_the_step),
+		cmocka_unit_test(some_layers_are_recomputed),
+		cmocka_unit_test(activations_can_be_released),
+		cmocka_unit_test(utilization_has_two_conventions),
+		cmocka_unit_test(a_worker_runs_other_operations),
+		cmocka_unit_test(wrong_options_are_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
