@@ -197,7 +197,8 @@ static void print_man(const struct wlb_option_table *table, FILE *out)
 		const struct wlb_option *row = &table->options[i];
 		char text[TEXT_BYTES];
 		if (row->heading != NULL)
-			fprintf(out, ".SS %s\n", row->heading);
+			/* Not a section: where a page has a section for each command, it is inside that. */
+			fprintf(out, ".PP\n\\fB%s\\fR\n", row->heading);
 		fputs(".TP\n", out);
 		if (row->letter != '\0')
 			fprintf(out, "\\fB\\-%c\\fR, ", row->letter);

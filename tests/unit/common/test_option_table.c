@@ -230,7 +230,7 @@ static void long_texts_are_wrapped(void **state)
 	assert_prints(&of, WLB_OPTIONS_HELP,
 	              "Usage: t [OPTIONS]\n\nLine.\nNext.\n\nGroup:\n  --x                     0123456789 ");
 	assert_prints(&of, WLB_OPTIONS_HELP, " 01234567\n                          end\n");
-	assert_prints(&of, WLB_OPTIONS_MAN, ".SS Group\n.TP\n\\fB\\-\\-x\\fR\n0123456789 ");
+	assert_prints(&of, WLB_OPTIONS_MAN, ".PP\n\\fBGroup\\fR\n.TP\n\\fB\\-\\-x\\fR\n0123456789 ");
 	(void)state;
 }
 

@@ -135,7 +135,7 @@ struct wlb_search_result *wlb_plan_input_search(const struct wlb_plan_request *r
 	options.topology = request->topology != NULL ? &input->topology.topology : NULL;
 	options.max_length_ratio = request->max_length_ratio;
 	options.zero_stage = request->zero_stage;
-	options.cost.full_attention = request->full_attention;
+	options.cost = wlb_trainer_cost(&request->trainer, &input->machine);
 	options.fixed = *fixed;
 	options.keep = keep;
 	return wlb_plan_search(&input->model, &input->machine, &input->stream, &options, error);

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "coordinator/wlb/calculators/plan/topology.h"
+#include "coordinator/wlb/calculators/plan/trainer.h"
 #include "planner/lengths_file.h"
 #include "planner/machine.h"
 #include "planner/model_file.h"
@@ -12,7 +13,7 @@
 struct wlb_plan_request {
 	const char *model, *gpu, *from, *topology, *down;
 	int nodes, gpus_per_node, seq_length, global_batch, zero_stage;
-	int full_attention; /* in the order of the choices of --mfu */
+	struct wlb_trainer_request trainer;
 	double max_length_ratio;
 };
 
@@ -45,12 +46,7 @@ enum { WLB_PLAN_NODES_MAX = 1 << 20, WLB_PLAN_GPUS_PER_NODE_MAX = 1024 };
 		{WLB_OPTION(INT, "zero-stage", WLB_PLAN_FIELD(zero_stage), "N",                                        \
 	                    "sharding of optimizer states, gradients and weights"),                                    \
 	         .max = 3, .initial = "1"},                                                                            \
-	{                                                                                                              \
-		WLB_OPTION(CHOICE, "mfu", WLB_PLAN_FIELD(full_attention), NULL,                                        \
-		           "which FLOPs of attention count in MFU: causal, those that are needed; full, those to "     \
-		           "later tokens too, as Megatron-LM counts them"),                                            \
-			.choices = "causal|full", .initial = "causal"                                                  \
-	}
+		WLB_TRAINER_OPTIONS(WLB_PLAN_FIELD(trainer))
 
 /* Everything that the options name, read. Starts zeroed; free it in any case. */
 struct wlb_plan_input {

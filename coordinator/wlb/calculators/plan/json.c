@@ -119,7 +119,8 @@ json_t *wlb_search_to_json(const struct wlb_plan_request *request, const struct 
 		return NULL;
 	int rc = set_counts(object, result);
 	rc |= json_object_set_new(object, "gpu", json_string(input->machine.name));
-	rc |= json_object_set_new(object, "mfu_counts", json_string(request->full_attention ? "full" : "causal"));
+	rc |= json_object_set_new(object, "mfu_counts",
+	                          json_string(request->trainer.full_attention ? "full" : "causal"));
 	rc |= json_object_set_new(object, "step_s", json_real(best->step_s));
 	rc |= json_object_set_new(object, "step_certainty", json_real(WLB_STEP_CERTAINTY));
 	rc |= json_object_set_new(object, "fastest_s", json_real(result->fastest_s));

@@ -50,8 +50,8 @@ static void print_best(const struct wlb_plan_request *request, const struct wlb_
 	printf("  %s\n", model);
 	printf("  step %.3f s, %.0f tokens/s, MFU %.1f%% (%s attention); 9 of 10 published steps are predicted within "
 	       "%.0f%%\n",
-	       best->step_s, best->tokens_per_s, 100.0 * best->utilization, request->full_attention ? "full" : "causal",
-	       100.0 * WLB_STEP_CERTAINTY);
+	       best->step_s, best->tokens_per_s, 100.0 * best->utilization,
+	       request->trainer.full_attention ? "full" : "causal", 100.0 * WLB_STEP_CERTAINTY);
 	print_preference(result);
 	printf("  %" PRId64 " plans: %" PRId64 " do not fit, %" PRId64 " cannot be better, %" PRId64 " simulated",
 	       result->tried, result->no_memory, result->pruned, result->simulated);

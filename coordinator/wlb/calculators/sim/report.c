@@ -41,7 +41,7 @@ json_t *wlb_sim_to_json(const struct wlb_plan_request *request, const struct wlb
 	if (rc == 0) {
 		rc |= json_object_set_new(object, "gpu", json_string(input->machine.name));
 		rc |= json_object_set_new(object, "mfu_counts",
-		                          json_string(request->full_attention ? "full" : "causal"));
+		                          json_string(request->trainer.full_attention ? "full" : "causal"));
 		rc |= json_object_set_new(object, "steps", json_integer(report->steps));
 		rc |= json_object_set_new(object, "compared_with",
 		                          json_string(report->runs[report->base].strategy->name));
@@ -137,7 +137,7 @@ int wlb_sim_print(const struct wlb_plan_request *request, const struct wlb_plan_
 	printf("%s on %d GPUs of %s, %d micro-batches for each replica, interleave %d, recomputation %s: %d steps\n",
 	       layout, wlb_layout_ranks(&report->plan.layout), input->machine.name, report->plan.micro_batches,
 	       report->plan.interleave, wlb_recompute_name(report->plan.recompute), report->steps);
-	printf("%s; MFU counts %s attention\n\n", model, request->full_attention ? "full" : "causal");
+	printf("%s; MFU counts %s attention\n\n", model, request->trainer.full_attention ? "full" : "causal");
 	if (print_speed_ups(report) < 0 || print_parts(report) < 0)
 		return -1;
 	print_misfits(input, report);

@@ -108,7 +108,7 @@ static int run_all(const struct request *request, struct wlb_plan_input *input, 
 {
 	struct wlb_sim_options options;
 	wlb_sim_options_init(&options, &report->plan);
-	options.cost.full_attention = request->input.full_attention;
+	options.cost = wlb_trainer_cost(&request->input.trainer, &input->machine);
 	options.leaf = input->leaf;
 	options.slowdown = slowdown;
 	report->steps = request->steps;
