@@ -1,6 +1,6 @@
 #include "libwlb/cost/layer.h"
 
-#include "libwlb/plan.h"
+#include "libwlb/cost/plan_sizes.h"
 
 /* Widths on one tensor-parallel rank. */
 enum width { HIDDEN, QUERIES, KEYS, QUERIES_KEYS_VALUES, MLP, GATE_AND_UP };

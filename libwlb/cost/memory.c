@@ -3,7 +3,7 @@
  * Models", for the layers of Llama: no dropout, a gated MLP, grouped keys and values. Sequence parallelism is on, so
  * that all activations of a layer are split over tp.
  */
-#include "libwlb/plan.h"
+#include "libwlb/cost/plan_sizes.h"
 #include "libwlb/wlb.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "libwlb/cost/layer.h"
-#include "libwlb/plan.h"
+#include "libwlb/cost/plan_sizes.h"
 
 /* Seconds of a collective that are proportional to its bytes, without its latency. */
 static double moved_s(const struct wlb_machine *machine, int ranks, int on_node, double bytes)
@@ -78,5 +78,5 @@ void wlb_search_bound(const struct wlb_search *search, struct wlb_search_plan *f
 	c->bound_s = longest_stage_s(found, certain_s, work.head_s);
 	/* Adds the bubble of equal micro-batches. */
 	double bubble = (plan->layout.pp - 1) / ((double)plan->micro_batches * plan->interleave);
-	found->guess_s = longest_stage_s(found, likely_s, work.head_s) * (1.0 + bubble);
+	found->estimate_s = longest_stage_s(found, likely_s, work.head_s) * (1.0 + bubble);
 }

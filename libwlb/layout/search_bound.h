@@ -4,7 +4,7 @@
 
 #include "libwlb/layout/search_state.h"
 
-/* Sets the candidate's bound_s and the plan's guess_s from its plan, its micro_batch_tokens and the layers of its
+/* Sets the candidate's bound_s and the plan's estimate_s from its plan, its micro_batch_tokens and the layers of its
  * stages. */
 void wlb_search_bound(const struct wlb_search *search, struct wlb_search_plan *plan);
 

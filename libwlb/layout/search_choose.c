@@ -10,7 +10,7 @@
 
 /* What decides when a plan is tried; small, since there may be many. */
 struct key {
-	double missing_bytes, guess_s;
+	double missing_bytes, estimate_s;
 	struct wlb_search_plan *plan;
 };
 
@@ -18,7 +18,8 @@ struct key {
 struct choice {
 	struct wlb_search *search;
 	struct wlb_search_result *result;
-	struct key *keys; /* `fitting` plans that fit by ascending guess, then the others by ascending missing bytes */
+	struct key
+		*keys; /* `fitting` plans that fit by ascending estimate, then the others by ascending missing bytes */
 	size_t fitting;
 	const struct wlb_search_plan **simulated; /* with a step time */
 	size_t simulated_count;
@@ -26,15 +27,15 @@ struct choice {
 	size_t misfit_count;
 };
 
-/* Orders plans that fit first, by ascending guess, then the others, by missing bytes; equal ones as they were found, so
- * that equal inputs give equal results. */
-static int by_guess(const void *a, const void *b)
+/* Orders plans that fit first, by ascending estimate, then the others, by missing bytes; equal ones as they were found,
+ * so that equal inputs give equal results. */
+static int by_estimate(const void *a, const void *b)
 {
 	const struct key *x = a, *y = b;
 	double p = x->missing_bytes, q = y->missing_bytes;
 	if (p == q) {
-		p = x->guess_s;
-		q = y->guess_s;
+		p = x->estimate_s;
+		q = y->estimate_s;
 	}
 	return p != q ? (p < q ? -1 : 1) : (x->plan > y->plan) - (x->plan < y->plan);
 }
@@ -57,9 +58,9 @@ static int order_plans(struct choice *choice)
 		return -1;
 	for (size_t i = 0; i < search->count; i++) {
 		struct wlb_search_plan *plan = &search->plans[i];
-		choice->keys[i] = (struct key){plan->candidate.missing_bytes, plan->guess_s, plan};
+		choice->keys[i] = (struct key){plan->candidate.missing_bytes, plan->estimate_s, plan};
 	}
-	qsort(choice->keys, search->count, sizeof(*choice->keys), by_guess);
+	qsort(choice->keys, search->count, sizeof(*choice->keys), by_estimate);
 	while (choice->fitting < search->count && choice->keys[choice->fitting].missing_bytes == 0.0)
 		choice->fitting++;
 	for (size_t i = choice->fitting; i < search->count; i++)
@@ -74,7 +75,7 @@ static int try_plan(struct choice *choice, struct wlb_search_plan *plan, struct 
 	struct wlb_candidate *c = &plan->candidate;
 	if (wlb_search_simulate(choice->search, c, error) < 0)
 		return -1;
-	wlb_search_weigh(choice->search, c);
+	wlb_search_set_memory(choice->search, c);
 	if (c->missing_bytes > 0.0) {
 		c->step_s = 0.0;
 		choice->misfits[choice->misfit_count++] = plan;
@@ -86,8 +87,8 @@ static int try_plan(struct choice *choice, struct wlb_search_plan *plan, struct 
 	return 0;
 }
 
-/* Tries, by ascending guess, the plans whose bound is not above the best step time so far and what is nearly equal to
- * it. */
+/* Tries, by ascending estimate, the plans whose bound is not above the best step time so far and what is nearly equal
+ * to it. */
 static int try_plans(struct choice *choice, struct wlb_error *error)
 {
 	const struct wlb_search_options *options = &choice->search->options;

@@ -25,7 +25,7 @@ static int add(struct wlb_search *search, const struct wlb_search_plan *plan, st
 }
 
 /* Charges the stage where it needs more than those before. */
-static void weigh_stage(const struct wlb_search *search, struct wlb_candidate *c, int32_t stage)
+static void set_stage_memory(const struct wlb_search *search, struct wlb_candidate *c, int32_t stage)
 {
 	const struct wlb_search_options *o = &search->options;
 	struct wlb_memory memory = wlb_memory_stage_of(&c->plan, &search->model, &search->machine, &o->cost, stage,
@@ -36,15 +36,15 @@ static void weigh_stage(const struct wlb_search *search, struct wlb_candidate *c
 	c->stage = stage;
 }
 
-void wlb_search_weigh(const struct wlb_search *search, struct wlb_candidate *c)
+void wlb_search_set_memory(const struct wlb_search *search, struct wlb_candidate *c)
 {
 	int32_t last = c->plan.layout.pp - 1;
-	weigh_stage(search, c, 0);
+	set_stage_memory(search, c, 0);
 	/* Where the embedding counts as a layer, the second stage has a layer more than the first. */
 	if (c->plan.account_for_embedding && last > 1)
-		weigh_stage(search, c, 1);
+		set_stage_memory(search, c, 1);
 	if (last > 0)
-		weigh_stage(search, c, last);
+		set_stage_memory(search, c, last);
 	c->missing_bytes = fmax(0.0, c->memory.total - search->machine.memory_bytes);
 }
 
@@ -68,7 +68,7 @@ static int add_plan(struct wlb_search *search, struct wlb_search_plan found, str
 	int fixed = options->fixed.recompute, most = fixed >= 0 ? fixed : WLB_RECOMPUTE_FULL;
 	for (int r = fixed >= 0 ? fixed : WLB_RECOMPUTE_SELECTIVE; r <= most; r++) {
 		c->plan.recompute = (enum wlb_recompute)r;
-		wlb_search_weigh(search, c);
+		wlb_search_set_memory(search, c);
 		if (c->missing_bytes == 0.0)
 			break;
 	}

@@ -9,6 +9,6 @@ int wlb_search_enumerate(struct wlb_search *search, struct wlb_error *error);
 
 /* Sets the candidate's memory, that of the stage that needs most, and what it misses, from its plan and its
  * micro_batch_tokens. The stage is the first, with the most micro-batches in flight, or the last, with the logits. */
-void wlb_search_weigh(const struct wlb_search *search, struct wlb_candidate *candidate);
+void wlb_search_set_memory(const struct wlb_search *search, struct wlb_candidate *candidate);
 
 #endif

@@ -101,7 +101,7 @@ void wlb_search_packings_free(struct wlb_search *search)
 
 /* The longest micro-batch at a step of the table, as a multiple of the mean micro-batch; the limit where documents do
  * not fit. */
-static int measure(struct wlb_search *search, int step, double *ratio, struct wlb_error *error)
+static int measure_ratio(struct wlb_search *search, int step, double *ratio, struct wlb_error *error)
 {
 	double windows = exp2((double)step / WLB_SEARCH_PACK_STEPS + WLB_SEARCH_PACK_FIRST);
 	const struct wlb_search_packing *packing = wlb_search_pack(search, windows, MEASURED_MICRO_BATCHES, error);
@@ -123,7 +123,7 @@ int wlb_search_longest(struct wlb_search *search, double windows, int64_t *token
 	/* The ratio falls as micro-batches grow, but not from each step to the next. */
 	for (int step = low; step <= low + (at > low); step++) {
 		double *found = &search->longest_ratio[step];
-		if (*found == 0.0 && measure(search, step, found, error) < 0)
+		if (*found == 0.0 && measure_ratio(search, step, found, error) < 0)
 			return -1;
 		ratio = fmax(ratio, *found);
 	}

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "libwlb/plan.h"
+#include "libwlb/cost/plan_sizes.h"
 
 static int64_t stage_layers(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage)
 {

@@ -15,7 +15,7 @@ struct wlb_search_work {
 
 struct wlb_search_plan {
 	struct wlb_candidate candidate;
-	double guess_s;      /* estimated time of a step: the bound and the likely additions to it */
+	double estimate_s;   /* estimated time of a step: the bound and the likely additions to it */
 	int64_t most_layers; /* of a stage that is not the last */
 	int64_t last_layers; /* of the last stage */
 	int misfit_group;    /* 0: of a layout (tp, cp, pp) of powers of two of which no plan fits, the one that misses

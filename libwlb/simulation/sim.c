@@ -1,4 +1,4 @@
-#include "libwlb/plan.h"
+#include "libwlb/cost/plan_sizes.h"
 #include "libwlb/simulation/sim_state.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* The load of a micro-batch: seconds of one layer, from its documents. */
-#include "libwlb/plan.h"
+#include "libwlb/cost/plan_sizes.h"
 #include "libwlb/simulation/sim_state.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* The times of a pass, of its sends, and of the communication between replicas. */
-#include "libwlb/plan.h"
+#include "libwlb/cost/plan_sizes.h"
 #include "libwlb/simulation/sim_state.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
  */
 #include "libwlb/simulation/sim_pipeline.h"
 
-#include "libwlb/plan.h"
+#include "libwlb/cost/plan_sizes.h"
 
 #define NOT_YET (-1.0)
 

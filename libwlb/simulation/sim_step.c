@@ -1,6 +1,6 @@
 /* One training step: the pipelines of all replicas, then the communication between them. */
 #include "libwlb/capacity.h"
-#include "libwlb/plan.h"
+#include "libwlb/cost/plan_sizes.h"
 #include "libwlb/simulation/sim_state.h"
 
 #include <math.h>

@@ -418,7 +418,7 @@ class Text(unittest.TestCase):
                                    f"each replica, up to {said['micro_batch_tokens']} tokens in one")
         head = "\n".join(lines[:lines.index("")])
         self.assertIn(f"step {said['step_s']:.3f} s, {said['tokens_per_s']:.0f} tokens/s, MFU {100 * said['mfu']:.1f}% "
-                      "(causal attention); of published steps, 9 of 10 are within 21%", head)
+                      "(causal attention); 9 of 10 published steps are predicted within 21%", head)
         self.assertIn(f"{said['tried']} plans: {said['no_memory']} do not fit", head)
         self.assertIn("a size class of the WLB-LLM paper", head)
         parts = self.section(lines, "Where the step's time goes")

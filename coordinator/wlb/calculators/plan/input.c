@@ -121,7 +121,7 @@ void wlb_plan_input_free(struct wlb_plan_input *input)
 	*input = (struct wlb_plan_input){0};
 }
 
-struct wlb_search_fixed wlb_plan_input_free_search(void)
+struct wlb_search_fixed wlb_plan_nothing_fixed(void)
 {
 	return (struct wlb_search_fixed){.recompute = -1, .account_for_embedding = -1, .account_for_loss = -1};
 }

@@ -65,7 +65,7 @@ int wlb_plan_input_read(const struct wlb_plan_request *request, struct wlb_plan_
 void wlb_plan_input_free(struct wlb_plan_input *input);
 
 /* Nothing is held; the embedding and the loss may count as layers. */
-struct wlb_search_fixed wlb_plan_input_free_search(void);
+struct wlb_search_fixed wlb_plan_nothing_fixed(void);
 
 /* The search for what was asked that holds what is fixed, `keep` candidates of each kind; NULL with a message. Free
  * with wlb_search_free. */

@@ -30,7 +30,7 @@ static int report(const struct request *request, const struct wlb_plan_input *in
 
 static int run(const struct request *request, struct wlb_plan_input *input, struct wlb_error *error)
 {
-	struct wlb_search_fixed fixed = wlb_plan_input_free_search();
+	struct wlb_search_fixed fixed = wlb_plan_nothing_fixed();
 	fixed.tp = request->fixed.tp;
 	fixed.cp = request->fixed.cp;
 	fixed.pp = request->fixed.pp;

@@ -48,9 +48,8 @@ static void print_best(const struct wlb_plan_request *request, const struct wlb_
 	       wlb_recompute_name(best->plan.recompute), best->plan.zero_stage, input->machine.name);
 	print_accounts(&best->plan);
 	printf("  %s\n", model);
-	printf("  step %.3f s, %.0f tokens/s, MFU %.1f%% (%s attention); of published steps, 9 of 10 are within %.0f%% "
-	       "of "
-	       "the prediction\n",
+	printf("  step %.3f s, %.0f tokens/s, MFU %.1f%% (%s attention); 9 of 10 published steps are predicted within "
+	       "%.0f%%\n",
 	       best->step_s, best->tokens_per_s, 100.0 * best->utilization,
 	       request->trainer.full_attention ? "full" : "causal", 100.0 * WLB_STEP_CERTAINTY);
 	print_preference(result);

@@ -75,8 +75,8 @@ static int simulate(struct wlb_sim *sim, const struct wlb_samples *samples, stru
 }
 
 /* Charges the stage that needs most memory for the longest micro-batch of the samples. */
-static void weigh(const struct wlb_plan_input *input, const struct wlb_sim_options *options,
-                  const struct wlb_samples *samples, struct wlb_sim_run *run)
+static void set_memory(const struct wlb_plan_input *input, const struct wlb_sim_options *options,
+                       const struct wlb_samples *samples, struct wlb_sim_run *run)
 {
 	int64_t longest = 0;
 	for (size_t i = 0; i < samples->count; i++) {
@@ -122,7 +122,7 @@ int wlb_sim_run_strategy(const struct wlb_plan_request *request, struct wlb_plan
 	int rc = wlb_samples_take(&samples, &input->model, &input->stream, &packing, SKIPPED_STEPS, (size_t)steps,
 	                          error);
 	if (rc == 0) {
-		weigh(input, &own, &samples, run);
+		set_memory(input, &own, &samples, run);
 		rc = simulate(sim, &samples, run, error);
 	}
 	wlb_sim_free(sim);

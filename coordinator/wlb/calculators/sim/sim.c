@@ -75,7 +75,7 @@ static int find_plan(const struct request *request, struct wlb_plan_input *input
                      struct wlb_error *error)
 {
 	enum { CANDIDATES = 1000 };
-	const struct wlb_search_fixed fixed = wlb_plan_input_free_search();
+	const struct wlb_search_fixed fixed = wlb_plan_nothing_fixed();
 	struct wlb_search_result *result = wlb_plan_input_search(&request->input, input, &fixed, CANDIDATES, error);
 	if (result == NULL)
 		return -1;
