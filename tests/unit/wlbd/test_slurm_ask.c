@@ -112,7 +112,7 @@ static void finding_out_is_repeated(void **state)
 	(void)state;
 	begin(&f, 0);
 	f.wlbd.slurm_away = true;
-	wlbd_slurm_find_out(&f.wlbd);
+	wlbd_slurm_ping(&f.wlbd);
 	assert_false(f.wlbd.slurm_tried);
 	end(&f);
 }
