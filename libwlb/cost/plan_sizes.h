@@ -1,12 +1,7 @@
 /* Sizes that the memory model and the simulator both derive from a plan; internal. The plan must have passed
  * wlb_plan_check. */
-<<<<<<<< HEAD:libwlb/cost/plan_sizes.h
 #ifndef LIBWLB_COST_PLAN_SIZES_H
 #define LIBWLB_COST_PLAN_SIZES_H
-========
-#ifndef LIBWLB_PLAN_H
-#define LIBWLB_PLAN_H
->>>>>>>> plan:libwlb/plan.h
 
 #include "libwlb/wlb.h"
 
