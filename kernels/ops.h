@@ -166,8 +166,9 @@ struct wlb_device {
 	const struct wlb_ops *ops; /* an operation that this device lacks is NULL */
 	const char *name;          /* "cpu", "cuda:0" */
 	enum wlb_dtype dtype;
-	int host_memory; /* 1: its memory is host memory (the CPU), so a transport need not stage; else 0 */
-	void *state;     /* private to the device */
+	int host_memory;         /* 1: its memory is host memory (the CPU), so a transport need not stage; else 0 */
+	void *state;             /* private to the device */
+	int64_t allocated_bytes; /* by alloc and not released; 0 where the device does not count them */
 };
 
 /* Opens a device; returns NULL with the reason on failure. `threads` 0: OpenMP's default number. */

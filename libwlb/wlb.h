@@ -130,7 +130,8 @@ int64_t wlb_nodes_place(const struct wlb_nodes *nodes, int node, int local_rank)
 int wlb_layout_check(const struct wlb_layout *layout, const struct wlb_nodes *nodes, const struct wlb_model *model,
                      struct wlb_error *error);
 
-/* Resolves a policy for the ranks on `nodes`: AUTO and OFF become pure data parallelism (in this version), FIXED
+/* Resolves a policy for the ranks on `nodes`: AUTO and OFF become pure data parallelism (the search
+ * of AUTO is wlb_search), FIXED
  * becomes its layout, with dp computed where it is 0. Returns 0 when *layout passes wlb_layout_check, -1 with its
  * message otherwise; `model` may be NULL where it is unknown. */
 int wlb_layout_choose(const struct wlb_policy *policy, const struct wlb_nodes *nodes, const struct wlb_model *model,

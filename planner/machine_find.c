@@ -80,5 +80,5 @@ int wlb_machine_file_read(const char *from, struct wlb_machine *machine, struct 
 		if (rc == 0)
 			rc = read_file(path, machine, error);
 	}
-	return rc < 0 ? wlb_fail_in(error, "--gpu") : 0;
+	return rc;
 }

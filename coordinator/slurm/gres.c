@@ -1,5 +1,7 @@
 #include "coordinator/slurm/gres.h"
 
+#include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,4 +23,19 @@ uint32_t wlb_gres_gpus(const char *gres)
 		gres += *gres == ',';
 	}
 	return gpus;
+}
+
+void wlb_gres_gpu_type(const char *gres, char *type, size_t size)
+{
+	*type = '\0';
+	while (*gres != '\0' && *type == '\0') {
+		size_t length = strcspn(gres, ",(");
+		if (strncmp(gres, "gpu:", 4) == 0 && !isdigit((unsigned char)gres[4]))
+			snprintf(type, size, "%.*s", (int)strcspn(gres + 4, ":,("), gres + 4);
+		gres += length;
+		if (*gres == '(')
+			gres += strcspn(gres, ")");
+		gres += strcspn(gres, ",");
+		gres += *gres == ',';
+	}
 }

@@ -20,6 +20,7 @@ static void fill_node(const node_info_t *from, struct wlb_slurm_node *node)
 		.cpus = from->cpus,
 		.gpus = wlb_gres_gpus(from->gres ?: ""),
 	};
+	wlb_gres_gpu_type(from->gres ?: "", node->gpu_type, sizeof(node->gpu_type));
 	snprintf(node->name, sizeof(node->name), "%s", from->name ?: "");
 	snprintf(node->address, sizeof(node->address), "%s", from->node_addr ?: "");
 	snprintf(node->state, sizeof(node->state), "%s", slurm_node_state_string(from->node_state));

@@ -46,7 +46,8 @@ struct wlb_slurm_node {
 	bool down;         /* DOWN or not responding: cannot run a step */
 	bool drained;      /* drain flag: no new work should go there */
 	uint32_t cpus;
-	uint32_t gpus; /* from gres */
+	uint32_t gpus;     /* from gres */
+	char gpu_type[64]; /* of its first GPUs that have one: "h100"; "" where none has */
 	char reason[256];
 };
 /* All nodes; the caller frees *nodes. */

@@ -1,5 +1,6 @@
 #include "kernels/cpu/cpu.h"
 
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,12 +81,14 @@ void *wlb_cpu_alloc(struct wlb_device *device, size_t bytes, struct wlb_error *e
 		return NULL;
 	}
 	zero_parts(device, memory, bytes);
+	__atomic_add_fetch(&device->allocated_bytes, (int64_t)malloc_usable_size(memory), __ATOMIC_RELAXED);
 	return memory;
 }
 
 void wlb_cpu_release(struct wlb_device *device, void *memory)
 {
-	(void)device;
+	if (memory != NULL)
+		__atomic_sub_fetch(&device->allocated_bytes, (int64_t)malloc_usable_size(memory), __ATOMIC_RELAXED);
 	free(memory);
 }
 

@@ -5,8 +5,11 @@
 #include <string.h>
 
 #include "common/model_config.h"
+#include "planner/plan_record.h"
 #include "worker/data/file_progress.h"
 #include "worker/launch/attempt_id.h"
+#include "worker/launch/auto_request.h"
+#include "worker/launch/settings.h"
 #include "worker/load/loader.h"
 
 /* The policy that the launcher resolved into WLB_TP, WLB_CP, WLB_PP and WLB_DP: 1 when it did. */
@@ -22,12 +25,16 @@ static int policy_of_launcher(struct wlb_policy *policy, struct wlb_error *error
 	return 1;
 }
 
-/* --layout where given, else what the launcher chose, else the job's policy, else auto. */
-static int find_policy(const struct wlb_train_options *options, struct wlb_policy *policy, struct wlb_error *error)
+/* --layout where given, else what the launcher chose, else the job's policy, else auto. *of_launcher: whether the
+ * launcher chose it. */
+static int find_policy(const struct wlb_train_options *options, struct wlb_policy *policy, int *of_launcher,
+                       struct wlb_error *error)
 {
+	*of_launcher = 0;
 	if (options->layout != NULL)
 		return wlb_policy_parse(options->layout, policy, error) < 0 ? wlb_fail_in(error, "--layout") : 0;
 	int chosen = policy_of_launcher(policy, error);
+	*of_launcher = chosen > 0;
 	if (chosen != 0)
 		return chosen < 0 ? -1 : 0;
 	const char *text = getenv("WLB_LAYOUT");
@@ -36,25 +43,85 @@ static int find_policy(const struct wlb_train_options *options, struct wlb_polic
 	return 0;
 }
 
+/* Slurm sets the type where the user asked for one: --gpus-per-node=h100:8. */
+static const char *gpu_type(char *text, size_t size)
+{
+	static const char *const variables[] = {"SLURM_GPUS_PER_NODE", "SLURM_GPUS"};
+	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+		const char *value = getenv(variables[i]);
+		size_t length = value != NULL ? strcspn(value, ":,") : 0;
+		if (value != NULL && value[length] == ':' && length < size) {
+			snprintf(text, size, "%.*s", (int)length, value);
+			return text;
+		}
+	}
+	return NULL;
+}
+
+static void keep_record(const struct wlb_auto_request *request, const struct wlb_auto *found,
+                        struct wlb_train_plan *plan)
+{
+	json_t *record = wlb_plan_record(request, found);
+	size_t bytes = record != NULL ? json_dumpb(record, plan->why, sizeof(plan->why) - 1, JSON_COMPACT) : 0;
+	plan->why[bytes < sizeof(plan->why) ? bytes : 0] = '\0';
+	json_decref(record);
+}
+
+/* The planner's answer for `auto`; plan->why receives the reason. */
+static int find_split(const struct wlb_launch *launch, const struct wlb_train_options *options,
+                      struct wlb_layout *layout, struct wlb_train_settings *settings, struct wlb_train_plan *plan,
+                      struct wlb_error *error)
+{
+	char type[128];
+	struct wlb_auto_request request;
+	struct wlb_auto found = {0};
+	wlb_file_report("reading", options->data_path);
+	wlb_train_auto_request(options, gpu_type(type, sizeof(type)), &request);
+	request.nodes = wlb_launch_nodes(launch);
+	request.every_rank = 1;
+	int rc = wlb_auto_find(&request, &found, error);
+	if (rc == 0) {
+		const struct wlb_plan *best = &found.result->ranked[0].plan;
+		*layout = best->layout;
+		*settings = (struct wlb_train_settings){
+			.micro_batch_size = found.micro_batch_windows,
+			.interleave = best->interleave,
+			.recompute = best->recompute,
+		};
+		keep_record(&request, &found, plan);
+	} else {
+		wlb_fail_in(error, "layout auto");
+	}
+	wlb_auto_free(&found);
+	return rc;
+}
+
 /* Chooses the layout and the micro-batches that follow from it. */
 static int choose_split(const struct wlb_launch *launch, const struct wlb_train_options *options,
                         struct wlb_train_plan *plan, struct wlb_error *error)
 {
+	int of_launcher;
 	struct wlb_policy policy;
+	struct wlb_train_settings settings;
 	const struct wlb_nodes nodes = wlb_launch_nodes(launch);
 	struct wlb_plan *split = &plan->split;
 	struct wlb_loader_options loading = {.packing = (enum wlb_strategy)options->packing};
-	if (find_policy(options, &policy, error) < 0 ||
-	    wlb_layout_choose(&policy, &nodes, &plan->model, &loading.layout, error) < 0 ||
-	    wlb_loader_micro_batches(options->seq_length, options->global_batch_size, options->micro_batch_size,
-	                             options->max_tokens, (int32_t)options->virtual_stages, &loading, error) < 0)
+	if (find_policy(options, &policy, &of_launcher, error) < 0)
+		return -1;
+	int rc = policy.kind == WLB_POLICY_AUTO ? find_split(launch, options, &loading.layout, &settings, plan, error)
+	                                        : wlb_train_settings_find(options, of_launcher, &settings, error);
+	if (rc == 0 && policy.kind != WLB_POLICY_AUTO)
+		rc = wlb_layout_choose(&policy, &nodes, &plan->model, &loading.layout, error);
+	if (rc < 0 ||
+	    wlb_loader_micro_batches(options->seq_length, options->global_batch_size, settings.micro_batch_size,
+	                             options->max_tokens, settings.interleave, &loading, error) < 0)
 		return -1;
 	*split = (struct wlb_plan){
 		.layout = loading.layout,
-		.interleave = (int32_t)options->virtual_stages,
+		.interleave = settings.interleave,
 		.micro_batches = loading.micro_batches,
 		.zero_stage = 1,
-		.recompute = (enum wlb_recompute)options->recompute,
+		.recompute = settings.recompute,
 		.account_for_embedding = options->account_for_embedding,
 		.account_for_loss = options->account_for_loss,
 	};

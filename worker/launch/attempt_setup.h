@@ -26,6 +26,7 @@ struct wlb_train_plan {
 	char attempt_id[64];               /* "" where nothing is recorded */
 	char checkpoint[4096];             /* "": start from initial weights */
 	struct wlb_checkpoint_facts facts; /* of the checkpoint */
+	char why[8192];                    /* a record of type "plan" where the planner chose the layout, else "" */
 };
 
 /* Makes the plan from the options, the environment, the configuration and the checkpoints: for rank 0, without a device

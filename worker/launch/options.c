@@ -69,6 +69,9 @@ static const struct wlb_option rows[] = {
 		 TEXT, "layout", FIELD(layout), "auto|off|tp=T,cp=C,pp=P[,dp=D]",
 		 "how ranks share the work (default: WLB_TP, WLB_CP, WLB_PP and WLB_DP, else WLB_LAYOUT, else auto)"),
          .heading = "How ranks share the work"},
+	{WLB_OPTION(TEXT, "machine", FIELD(machine), "NAME|FILE",
+                    "kind of node that auto predicts step times and memory for: a file of share/wlb/machines, or one "
+                    "like them (default: WLB_MACHINE, else the one of the GPUs' type, else CPU)")},
 	{WLB_OPTION(CHOICE, "packing", FIELD(packing), NULL,
                     "how documents become micro-batches; balanced: of equal work, for which a document may wait for a "
                     "few steps; greedy: the packing of WLB-LLM; fixed: of equal length, documents cut; plain: "
@@ -76,8 +79,8 @@ static const struct wlb_option rows[] = {
          .choices = "balanced|greedy|fixed|plain", .initial = "balanced"},
 	{WLB_OPTION(INT64, "micro-batch-size", FIELD(micro_batch_size), "N",
                     "a micro-batch is for N times --seq-length tokens; balanced and greedy packing may fill it to 1.25 "
-                    "times that"),
-         .min = 1, .max = 1 << 24, .initial = "1"},
+                    "times that; 0: as auto finds, or 1 where the layout is given"),
+         .max = 1 << 24, .initial = "0"},
 	{WLB_OPTION(INT64, "max-tokens-per-micro-batch", FIELD(max_tokens), "N",
                     "most tokens of a micro-batch on all its context-parallel ranks, at least --seq-length, and so how "
                     "much memory activations take; 0: as --micro-batch-size and packing give"),
@@ -86,16 +89,20 @@ static const struct wlb_option rows[] = {
                     "how context-parallel ranks share a micro-batch; adaptive: of the two the one that is faster"),
          .choices = "per-sequence|per-document|adaptive", .initial = "adaptive"},
 	{WLB_OPTION(INT64, "num-virtual-stages-per-pipeline-rank", FIELD(virtual_stages), "N",
-                    "chunks of layers on each pipeline stage; above 1 the schedule is interleaved"),
-         .min = 1, .max = 1 << 12, .initial = "1"},
+                    "chunks of layers on each pipeline stage; above 1 the schedule is interleaved; 0: as auto finds, "
+                    "or 1 where "
+                    "the layout is given"),
+         .max = 1 << 12, .initial = "0"},
 	{WLB_OPTION(FLAG, "account-for-embedding-in-pipeline-split", FIELD(account_for_embedding), NULL,
                     "count the embedding as a layer where layers are divided among pipeline stages")},
 	{WLB_OPTION(FLAG, "account-for-loss-in-pipeline-split", FIELD(account_for_loss), NULL,
                     "count the output head with its loss as a layer there")},
 	{WLB_OPTION(CHOICE, "recompute-granularity", FIELD(recompute), NULL,
                     "what is computed again in the backward pass instead of being kept; selective: norms, SwiGLU and "
-                    "gathered keys; full: whole layers, from their input; the result is the same to the last bit"),
-         .choices = "none|selective|full", .initial = "none"},
+                    "gathered keys; full: whole layers, from their input; the result is the same to the last bit; "
+                    "auto: as the "
+                    "layout auto finds, or none where the layout is given"),
+         .choices = "none|selective|full|auto", .initial = "auto"},
 	{WLB_OPTION(REAL, "distributed-timeout-minutes", FIELD(timeout_minutes), "X",
                     "longest a rank waits in one collective; then it names the collective and ends the run"),
          .min = 0.001, .max = 1e6, .initial = "10"},

@@ -10,6 +10,7 @@
 #include "libwlb/wlb.h"
 #include "worker/optimizer/learning_rate.h"
 
+enum { WLB_RECOMPUTE_AUTO = WLB_RECOMPUTE_FULL + 1 };
 enum wlb_device_kind { WLB_DEVICE_CPU, WLB_DEVICE_CUDA };
 
 /* Texts point into argv; NULL where an option was not given. */
@@ -20,6 +21,7 @@ struct wlb_train_options {
 	const char *load;
 	const char *metrics_file;
 	const char *layout;
+	const char *machine;
 	int64_t seq_length;
 	int64_t global_batch_size;
 	int64_t train_iters;
@@ -28,9 +30,9 @@ struct wlb_train_options {
 	int64_t save_interval;  /* 0: only after the last step */
 	int64_t keep;           /* checkpoints; 0: all */
 	int64_t log_interval;
-	int64_t micro_batch_size; /* windows of seq_length */
+	int64_t micro_batch_size; /* windows of seq_length; 0: not given */
 	int64_t max_tokens;       /* of a micro-batch; 0: derived from micro_batch_size */
-	int64_t virtual_stages;   /* chunks of layers on each pipeline stage */
+	int64_t virtual_stages;   /* chunks of layers on each pipeline stage; 0: not given */
 	int64_t seed;
 	int64_t threads; /* 0: this node's CPUs / its ranks */
 	double lr;
@@ -47,7 +49,7 @@ struct wlb_train_options {
 	int dtype;                      /* enum wlb_dtype */
 	int packing;                    /* enum wlb_strategy */
 	int cp_sharding;                /* enum wlb_sharding */
-	int recompute;                  /* enum wlb_recompute */
+	int recompute;                  /* enum wlb_recompute; WLB_RECOMPUTE_AUTO: not given */
 	int device;                     /* enum wlb_device_kind */
 	bool account_for_embedding;     /* as a layer of the pipeline; see struct wlb_plan */
 	bool account_for_loss;

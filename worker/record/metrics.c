@@ -45,6 +45,8 @@ char *wlb_step_json(const struct wlb_step_facts *facts, int with_ranks, struct w
 	                           "step_time_s", facts->step_time_s, "tokens_per_s", tokens_per_s(facts),
 	                           "held_tokens", (json_int_t)facts->held_tokens, "parts", parts_json(facts),
 	                           "predicted_imbalance", facts->predicted_imbalance, "imbalance", facts->imbalance);
+	if (object != NULL && facts->memory_bytes > 0)
+		json_object_set_new(object, "memory_bytes", json_integer(facts->memory_bytes));
 	if (with_ranks && object != NULL) {
 		json_object_set_new(object, "rank_work", numbers_json(facts->rank_work, facts->ranks));
 		json_object_set_new(object, "rank_compute_s", numbers_json(facts->rank_compute_s, facts->ranks));

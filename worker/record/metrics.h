@@ -20,6 +20,7 @@ struct wlb_step_facts {
 	/* Heaviest rank x ranks / all ranks: of the predicted work, and of the measured seconds of computation. */
 	double predicted_imbalance;
 	double imbalance;
+	int64_t memory_bytes; /* the most that a rank has allocated on its device; 0: not known */
 	int ranks;
 	const double *rank_work; /* [ranks] by place in the layout: predicted FLOPs of the forward pass */
 	const double *rank_compute_s;

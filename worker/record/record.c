@@ -183,6 +183,8 @@ struct wlb_recorder *wlb_recorder_start(struct wlb_launch *launch, const struct 
 		print_once(recorder, &reason);
 	if (!records_nothing(recorder))
 		record(recorder, "attempt", wlb_attempt_json(launch, plan, options));
+	if (!records_nothing(recorder) && plan->why[0] != '\0')
+		record(recorder, "plan", json_loads(plan->why, 0, NULL));
 	return recorder;
 }
 

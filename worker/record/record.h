@@ -22,8 +22,8 @@ struct wlb_recorder;
 /* Records that the attempt ended before it began. For rank 0. Gives up after 10 s. */
 void wlb_record_refusal(const struct wlb_launch *launch, int exit_code, const char *reason);
 
-/* Every rank must call it; ranks that report nothing receive a recorder that does nothing. Records the attempt. Returns
- * NULL if out of memory. */
+/* Every rank must call it; ranks that report nothing receive a recorder that does nothing. Records the attempt, and
+ * why it has its layout where the planner chose it. Returns NULL if out of memory. */
 struct wlb_recorder *wlb_recorder_start(struct wlb_launch *launch, const struct wlb_train_plan *plan,
                                         const struct wlb_train_options *options, struct wlb_error *error);
 

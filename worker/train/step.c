@@ -139,25 +139,30 @@ static double imbalance(const double *of_ranks, int ranks)
 }
 
 /* Sends every rank the parts of the step's time: t->report holds the sums of the parts over all ranks, then each rank's
- * predicted work, then its measured one, by place in the layout, then the number of ranks whose next step is not loaded
- * yet. */
+ * predicted work, its measured one and the memory it has allocated, by place in the layout, then the number of ranks
+ * whose next step is not loaded yet. */
 static int exchange_report(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
 {
 	int ranks = t->launch->size;
 	size_t count = wlb_trainer_report_count(ranks);
 	const struct wlb_step_times *times = &t->timer.times;
-	double *work = t->report + WLB_STEP_PARTS, *compute_s = work + ranks, *not_loaded = compute_s + ranks;
+	double *work = t->report + WLB_STEP_PARTS, *compute_s = work + ranks;
+	double *memory = compute_s + ranks, *not_loaded = memory + ranks;
 	struct wlb_error ignored; /* the next step has the same */
 	wlb_step_timer_end(&t->timer);
 	memset(t->report, 0, count * sizeof(double));
 	memcpy(t->report, times->s, sizeof(times->s));
 	work[t->groups->place] = t->loaded->work;
 	compute_s[t->groups->place] = times->compute_s;
+	memory[t->groups->place] = (double)t->device->allocated_bytes;
 	*not_loaded = wlb_loader_await(t->loader, 0.0, &ignored) > 0 ? 0.0 : 1.0;
 	if (wlb_comm_all_reduce_double(t->world, t->report, count, WLB_SUM, error) < 0)
 		return -1;
 	for (int i = 0; i < WLB_STEP_PARTS; i++)
 		facts->time_s[i] = t->report[i] / ranks;
+	for (int i = 0; i < ranks; i++)
+		facts->memory_bytes =
+			memory[i] > (double)facts->memory_bytes ? (int64_t)memory[i] : facts->memory_bytes;
 	facts->ranks = ranks;
 	facts->rank_work = work;
 	facts->rank_compute_s = compute_s;

@@ -67,7 +67,7 @@ int wlb_trainer_step(struct wlb_trainer *trainer, struct wlb_step_facts *facts, 
 /* The length of wlb_trainer.report. */
 static inline size_t wlb_trainer_report_count(int ranks)
 {
-	return WLB_STEP_PARTS + 2 * (size_t)ranks + 1;
+	return WLB_STEP_PARTS + 3 * (size_t)ranks + 1;
 }
 
 /* Writes a checkpoint of the last step. Collective. Returns 0 or one of the failures, with exit_code set. */

@@ -9,6 +9,7 @@
 #include "coordinator/wlb/delivery/pending.h"
 #include "coordinator/wlb/history/show_sections.h"
 #include "coordinator/wlb/history/steps.h"
+#include "coordinator/wlb/history/why_layout.h"
 #include "coordinator/wlb/output/terminal.h"
 
 enum { STEPS_PER_COLUMN = 4 }; /* of the loss curve: each column shows their mean */
@@ -70,6 +71,8 @@ static int print_tables(const json_t *run)
 	int rc = wlb_show_summary(run);
 	if (rc == 0)
 		rc = wlb_show_attempts(run);
+	if (rc == 0)
+		rc = wlb_show_why_layout(run);
 	if (rc == 0)
 		rc = wlb_show_faults(run);
 	if (rc == 0)

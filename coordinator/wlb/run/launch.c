@@ -42,6 +42,11 @@ static void set_environment(const struct wlb_run *run, const struct wlb_attempt 
 		export_number("WLB_PP", attempt->layout.pp);
 		export_number("WLB_DP", attempt->layout.dp);
 	}
+	if (attempt->settings.micro_batch_size > 0) {
+		export_number("WLB_MICRO_BATCH_SIZE", (int)attempt->settings.micro_batch_size);
+		export_number("WLB_INTERLEAVE", attempt->settings.interleave);
+		export_variable("WLB_RECOMPUTE", attempt->settings.recompute);
+	}
 	/* Slurm's tree fence returns early on few nodes, on every release: docs/slurm-versions.md. */
 	setenv("SLURM_PMIX_FENCE", "ring", 1);
 	/* Between 22.05 and 24.11 srun does not take this from sbatch by itself. */

@@ -15,6 +15,7 @@
 #include "coordinator/wlb/run/job.h"
 #include "coordinator/wlb/run/launch.h"
 #include "coordinator/wlb/run/parent.h"
+#include "coordinator/wlb/run/plan.h"
 #include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/signals.h"
 #include "coordinator/wlb/run/state.h"
@@ -46,6 +47,8 @@ static void attempt_free(struct wlb_attempt *attempt)
 	wlb_strings_free(attempt->nodes, attempt->node_count);
 	attempt->nodes = NULL;
 	attempt->node_count = 0;
+	json_decref(attempt->plan);
+	attempt->plan = NULL;
 }
 
 static struct wlb_reporter *start_reporter(struct wlb_run *run, const struct wlb_attempt *attempt)
@@ -78,6 +81,15 @@ static void record_end(const struct wlb_run *run, struct wlb_reporter *reporter,
 		wlb_run_print("the end of attempt %d is not recorded: %s", attempt->number, error.message);
 	free(text);
 	json_decref(data);
+}
+
+static void record_plan(struct wlb_reporter *reporter, const struct wlb_attempt *attempt)
+{
+	struct wlb_error error;
+	char *text = attempt->plan != NULL ? json_dumps(attempt->plan, JSON_COMPACT) : NULL;
+	if (text != NULL && reporter != NULL && wlb_reporter_record(reporter, "plan", text, &error) != 0)
+		wlb_run_print("the plan of attempt %d is not recorded: %s", attempt->number, error.message);
+	free(text);
 }
 
 static bool has_node(char *const *nodes, int count, const char *name)
@@ -145,15 +157,24 @@ static pid_t run_step(struct wlb_run *run, struct wlb_attempt *attempt, struct w
 /* Runs one attempt from start to end. Returns -1 if it could not be started. */
 static int run_attempt(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error)
 {
+	struct wlb_error reason;
+	int planned = wlb_run_plan(run, attempt, &reason);
 	announce_attempt(run, attempt);
 	memcpy(run->attempt_id, attempt->id, sizeof(run->attempt_id));
 	struct wlb_reporter *reporter = start_reporter(run, attempt);
-	pid_t srun = run_step(run, attempt, reporter, error);
+	pid_t srun = 1;
+	if (planned == 0) {
+		record_plan(reporter, attempt);
+		srun = run_step(run, attempt, reporter, error);
+	} else {
+		attempt->exit_code = WLB_EXIT_USAGE;
+		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "%s", reason.message);
+	}
 	if (run->abandoned) {
 		wlb_reporter_abandon(reporter);
 		return 0;
 	}
-	if (attempt->exit_code != 0 && !run->cancelled)
+	if (attempt->exit_code != 0 && planned == 0 && !run->cancelled)
 		record_lost_nodes(run, reporter, attempt);
 	if (attempt->exit_code != 0 && attempt->end_reason[0] == '\0')
 		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "srun ended with exit code %d",

@@ -42,6 +42,13 @@ struct wlb_run_job {
 	bool off;       /* --wlb-layout=off or not given: run the command and nothing else */
 };
 
+/* Values beside the layout that the planner chose; micro_batch_size 0: it chose none. */
+struct wlb_run_settings {
+	int64_t micro_batch_size; /* windows */
+	int interleave;
+	const char *recompute; /* "none", "selective", "full" */
+};
+
 /* One launch. */
 struct wlb_attempt {
 	char id[37];
@@ -51,6 +58,8 @@ struct wlb_attempt {
 	int tasks_per_node;
 	struct wlb_layout layout;
 	bool has_layout;
+	struct wlb_run_settings settings;
+	json_t *plan;      /* the record of its plan; NULL: nothing was planned */
 	char reason[1024]; /* why it has these nodes and this layout; "" for no reason to print */
 
 	/* How it ended. */
@@ -59,7 +68,7 @@ struct wlb_attempt {
 	bool no_step;     /* srun could not create its step, for a temporary reason: no task has run */
 	bool ended_by_order;
 	bool cancelled;
-	char end_reason[512];
+	char end_reason[1024];
 };
 
 struct wlb_run {

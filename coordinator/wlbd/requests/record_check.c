@@ -4,6 +4,7 @@
 
 #include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/requests/first_exit.h"
+#include "coordinator/wlbd/requests/plan_check.h"
 
 /*
  * Bounds far above the values of any run, so that no sum and no quotient of stored values leaves the range of its type.
@@ -109,6 +110,7 @@ static int check_step(const json_t *data, struct wlb_error *error)
 	int64_t count;
 	double number;
 	if (wlbd_field_integer(data, "step", WLBD_REQUIRED, 0, COUNT_MOST, &count, error) != 0 ||
+	    wlbd_field_integer(data, "memory_bytes", WLBD_OPTIONAL, 0, BYTES_MOST, &count, error) != 0 ||
 	    check_parts(data, error) != 0)
 		return -1;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
@@ -180,14 +182,15 @@ static int check_data(const char *type, const json_t *data, struct wlbd_attempt_
 		int (*check)(const json_t *data, struct wlb_error *error);
 	} types[] = {
 		{"step", check_step},   {"attempt", check_attempt}, {"checkpoint", check_checkpoint},
-		{"fault", check_fault}, {"event", check_event},
+		{"fault", check_fault}, {"event", check_event},     {"plan", wlbd_plan_check},
 	};
 	if (strcmp(type, "attempt_end") == 0)
 		return read_attempt_end(data, end, error) == 0 ? 0 : wlb_fail_in(error, "attempt_end");
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
 		if (strcmp(type, types[i].type) == 0)
 			return types[i].check(data, error) == 0 ? 0 : wlb_fail_in(error, "%s", type);
-	return wlb_fail(error, "field 'type': '%.60s' must be attempt, step, checkpoint, fault, event or attempt_end",
+	return wlb_fail(error,
+	                "field 'type': '%.60s' must be attempt, plan, step, checkpoint, fault, event or attempt_end",
 	                type);
 }
 

@@ -44,7 +44,10 @@ static void test_every_type_is_accepted(void **state)
 		"{\"seq\":9,\"time\":1,\"type\":\"checkpoint\",\"data\":{\"step\":1,\"path\":\"a\"}},"
 		"{\"seq\":10,\"time\":1,\"type\":\"fault\",\"data\":{\"kind\":\"slow_link\",\"rank\":3}},"
 		"{\"seq\":11,\"time\":1,\"type\":\"event\",\"data\":{\"kind\":\"x\"}},"
-		"{\"seq\":12,\"time\":1,\"type\":\"attempt_end\",\"data\":{\"state\":\"complete\",\"exit_code\":0}}",
+		"{\"seq\":12,\"time\":1,\"type\":\"attempt_end\",\"data\":{\"state\":\"complete\",\"exit_code\":0}},"
+		"{\"seq\":13,\"time\":1,\"type\":\"plan\",\"data\":{\"layout\":{\"tp\":2,\"cp\":1,\"pp\":2,\"dp\":2},"
+		"\"recompute\":\"full\",\"step_s\":0.5,\"misfits\":[],\"reason\":\"x\","
+		"\"next\":[{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":1,\"dp\":8}}]}}",
 		&error);
 	if (rc != 0)
 		fail_msg("%s", error.message);
@@ -90,6 +93,15 @@ static void test_refusals_name_record_and_field(void **state)
 		{"{\"seq\":7,\"time\":1,\"type\":\"attempt\",\"data\":{\"world_size\":8,\"rank_map\":[],"
 	         "\"layout\":{\"tp\":0,\"cp\":1,\"pp\":1,\"dp\":1}}}",
 	         {"layout", "tp"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"plan\",\"data\":{\"layout\":{\"tp\":1048576,\"cp\":2,\"pp\":1,"
+	         "\"dp\":1}}}",
+	         {"layout", "2097152"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"plan\",\"data\":{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":1,\"dp\":1},"
+	         "\"next\":[{\"layout\":{\"tp\":0}}]}}",
+	         {"next[0]", "tp"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"plan\",\"data\":{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":1,\"dp\":1},"
+	         "\"step_s\":-1}}",
+	         {"plan", "step_s"}},
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -41,11 +41,11 @@ static void defaults_are_megatrons(void **state)
 	assert_string_equal(o.model, "m.json");
 	assert_int_equal(o.seq_length, 100);
 	assert_int_equal(o.max_tokens, 0);
-	assert_int_equal(o.micro_batch_size, 1);
-	assert_int_equal(o.virtual_stages, 1);
+	assert_int_equal(o.micro_batch_size, 0);
+	assert_int_equal(o.virtual_stages, 0);
 	assert_int_equal(o.packing, WLB_STRATEGY_BALANCED);
 	assert_int_equal(o.cp_sharding, WLB_SHARDING_ADAPTIVE);
-	assert_int_equal(o.recompute, WLB_RECOMPUTE_NONE);
+	assert_int_equal(o.recompute, WLB_RECOMPUTE_AUTO);
 	assert_int_equal(o.lr_decay_iters, 50);
 	assert_true(o.timeout_minutes == 10.0 && o.storage_timeout_minutes == 5.0);
 	assert_int_equal(o.seed, 1234);

@@ -97,9 +97,11 @@ static int read_leaves(struct wlb_plan_input *input, struct wlb_error *error)
 
 int wlb_plan_input_read(const struct wlb_plan_request *request, struct wlb_plan_input *input, struct wlb_error *error)
 {
-	if (wlb_model_file_read(request->model, &input->model, error) < 0 ||
-	    wlb_machine_file_read(request->gpu, &input->machine, error) < 0 ||
-	    wlb_length_list_sample(request->from, &input->list, error) < 0)
+	if (wlb_model_file_read(request->model, &input->model, error) < 0)
+		return -1;
+	if (wlb_machine_file_read(request->gpu, &input->machine, error) < 0)
+		return wlb_fail_in(error, "--gpu");
+	if (wlb_length_list_sample(request->from, &input->list, error) < 0)
 		return -1;
 	input->stream = (struct wlb_length_stream){.list = &input->list, .again = true};
 	if (request->gpus_per_node > 0)

@@ -131,7 +131,7 @@ static int read_gpu(struct job *job, struct wlb_error *error)
 {
 	struct wlb_machine machine;
 	if (wlb_machine_file_read(job->request->gpu, &machine, error) < 0)
-		return -1;
+		return wlb_fail_in(error, "--gpu");
 	wlb_kernel_time_init(&job->time, &job->model, 1, machine.peak_flops * machine.attention_efficiency,
 	                     machine.peak_flops * machine.gemm_efficiency);
 	return 0;

@@ -1,0 +1,92 @@
+#include "coordinator/wlbd/requests/plan_check.h"
+
+#include "coordinator/wlbd/http/fields.h"
+
+enum { OTHERS_MOST = 16, PLAN_BYTES_MOST = 16384 };
+#define COUNT_MOST (1 << 24)
+#define PLANS_MOST INT64_C(1000000000000)
+#define SECONDS_MOST 1e7
+#define BYTES_MOST 1e18
+
+static int check_layout(const json_t *data, struct wlb_error *error)
+{
+	static const char *const ways[] = {"tp", "cp", "pp", "dp"};
+	const json_t *layout = NULL;
+	int64_t way;
+	double ranks = 1.0;
+	if (wlbd_field_object(data, "layout", WLBD_REQUIRED, &layout, error) != 0)
+		return -1;
+	for (int i = 0; i < 4; i++) {
+		if (wlbd_field_integer(layout, ways[i], WLBD_REQUIRED, 1, WLBD_RANKS_MOST, &way, error) != 0)
+			return wlb_fail_in(error, "layout");
+		ranks *= (double)way;
+	}
+	if (ranks <= WLBD_RANKS_MOST)
+		return 0;
+	return wlb_fail(error, "layout: tp x cp x pp x dp is %.0f: must be %d at most", ranks, WLBD_RANKS_MOST);
+}
+
+/* A plan, the chosen one or another. */
+static int check_candidate(const json_t *data, struct wlb_error *error)
+{
+	static const char *const recompute[] = {"none", "selective", "full", NULL};
+	static const char *const counts[] = {"interleave", "micro_batches", "micro_batch_size"};
+	static const struct {
+		const char *name;
+		double most;
+	} numbers[] = {{"step_s", SECONDS_MOST}, {"memory_bytes", BYTES_MOST}, {"missing_bytes", BYTES_MOST}};
+	const char *text;
+	int64_t count;
+	double number;
+	if (check_layout(data, error) != 0 ||
+	    wlbd_field_choice(data, "recompute", WLBD_OPTIONAL, recompute, &text, error) != 0)
+		return -1;
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		if (wlbd_field_integer(data, counts[i], WLBD_OPTIONAL, 1, COUNT_MOST, &count, error) != 0)
+			return -1;
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		if (wlbd_field_number(data, numbers[i].name, WLBD_OPTIONAL, 0, numbers[i].most, &number, error) != 0)
+			return -1;
+	return 0;
+}
+
+static int check_others(const json_t *data, const char *name, struct wlb_error *error)
+{
+	const json_t *list = NULL;
+	if (wlbd_field_array(data, name, WLBD_OPTIONAL, OTHERS_MOST, &list, error) != 0)
+		return -1;
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *other = json_array_get(list, i);
+		if (!json_is_object(other))
+			return wlb_fail(error, "%s[%zu]: must be an object", name, i);
+		if (check_candidate(other, error) != 0)
+			return wlb_fail_in(error, "%s[%zu]", name, i);
+	}
+	return 0;
+}
+
+int wlbd_plan_check(const json_t *data, struct wlb_error *error)
+{
+	static const char *const texts[] = {"reason", "machine", "idle"};
+	static const char *const counts[] = {"tried", "no_memory", "idle_ranks"};
+	const char *text;
+	int64_t count;
+	double number;
+	if (check_candidate(data, error) != 0 || check_others(data, "next", error) != 0 ||
+	    check_others(data, "misfits", error) != 0 ||
+	    wlbd_field_number(data, "utilization", WLBD_OPTIONAL, 0, 1e6, &number, error) != 0 ||
+	    wlbd_field_number(data, "memory_limit_bytes", WLBD_OPTIONAL, 0, BYTES_MOST, &number, error) != 0)
+		return -1;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (wlbd_field_text(data, texts[i], WLBD_OPTIONAL, WLBD_TEXT_MOST, &text, error) != 0)
+			return -1;
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		if (wlbd_field_integer(data, counts[i], WLBD_OPTIONAL, 0, PLANS_MOST, &count, error) != 0)
+			return -1;
+	/* Fields that are not known here are stored too, and are bounded with the rest. */
+	json_t *wrapped = json_pack("{s:O}", "plan", data);
+	int rc = wrapped != NULL ? wlbd_field_bounded(wrapped, "plan", PLAN_BYTES_MOST, error)
+	                         : wlb_fail(error, "out of memory");
+	json_decref(wrapped);
+	return rc;
+}

@@ -1,0 +1,12 @@
+/* The data of a record of type "plan" (docs/api.md). Pure: no I/O. */
+#ifndef COORDINATOR_WLBD_REQUESTS_PLAN_CHECK_H
+#define COORDINATOR_WLBD_REQUESTS_PLAN_CHECK_H
+
+#include <jansson.h>
+
+#include "libwlb/wlb.h"
+
+/* Returns -1 with the field that is wrong: every number within its bounds, lists and texts too. */
+int wlbd_plan_check(const json_t *data, struct wlb_error *error);
+
+#endif

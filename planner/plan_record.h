@@ -1,0 +1,16 @@
+/* A plan as the record of type "plan" of docs/api.md. */
+#ifndef PLANNER_PLAN_RECORD_H
+#define PLANNER_PLAN_RECORD_H
+
+#include <jansson.h>
+
+#include "planner/automatic.h"
+
+/* How many other layouts that fit, and how many that do not, a record has. */
+enum { WLB_PLAN_RECORD_OTHERS = 3 };
+
+/* The chosen plan with its prediction, the next layouts with theirs, and the layouts that lack the least memory. Of a
+ * layout only its best settings are there. Returns NULL if out of memory. */
+json_t *wlb_plan_record(const struct wlb_auto_request *request, const struct wlb_auto *found);
+
+#endif

@@ -1,0 +1,153 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/automatic.h"
+#include "planner/machine.h"
+#include "planner/plan_record.h"
+#include "tests/unit/data/fixture.h"
+
+static const char config[] = "{\"model_type\": \"llama\", \"hidden_size\": 256, \"intermediate_size\": 768, "
+			     "\"num_hidden_layers\": 8, \"num_attention_heads\": 8, \"num_key_value_heads\": 4, "
+			     "\"vocab_size\": 512, \"max_position_embeddings\": 1024}";
+
+/* 2 billion parameters. */
+static const char large[] = "{\"model_type\": \"llama\", \"hidden_size\": 4096, \"intermediate_size\": 11008, "
+			    "\"num_hidden_layers\": 8, \"num_attention_heads\": 8, \"vocab_size\": 32000, "
+			    "\"max_position_embeddings\": 1024}";
+
+static struct wlb_auto_request request_of(void **state, int nodes, int ranks)
+{
+	return (struct wlb_auto_request){
+		.model = fixture_write_text(state, "model.json", config),
+		.machine = WLB_TEST_MACHINES "/CPU.json",
+		.seq_length = 512,
+		.global_batch = 32,
+		.max_length_ratio = 1.25,
+		.sharding = WLB_SHARDING_ADAPTIVE,
+		.nodes = {.count = nodes, .ranks_per_node = ranks},
+		.fixed = {.recompute = -1},
+		.every_rank = 1,
+	};
+}
+
+/* Writes FOLDER/small.json: the CPU machine with this much memory for a rank. */
+static const char *small_machine(void **state, double bytes)
+{
+	size_t bytes_read;
+	char *text = fixture_read(WLB_TEST_MACHINES "/CPU.json", &bytes_read), *rest;
+	char changed[8192];
+	char *at = strstr(text, "\"memory_bytes\":");
+	assert_non_null(at);
+	rest = strchr(at, ',');
+	snprintf(changed, sizeof(changed), "%.*s\"memory_bytes\": %.0f%s", (int)(at - text), text, bytes, rest);
+	free(text);
+	return fixture_write_text(state, "small.json", changed);
+}
+
+/* The memory that data parallelism alone needs. */
+static double data_parallel_bytes(struct wlb_auto_request request)
+{
+	struct wlb_auto found = {0};
+	struct wlb_error error;
+	request.fixed.tp = request.fixed.cp = request.fixed.pp = 1;
+	assert_int_equal(wlb_auto_find(&request, &found, &error), 0);
+	double bytes = found.result->ranked[0].memory.total;
+	for (size_t i = 1; i < found.result->ranked_count; i++)
+		if (found.result->ranked[i].memory.total < bytes)
+			bytes = found.result->ranked[i].memory.total;
+	wlb_auto_free(&found);
+	return bytes;
+}
+
+static void splits_a_model_that_does_not_fit_on_one_rank(void **state)
+{
+	struct wlb_auto_request request = request_of(state, 4, 2);
+	struct wlb_auto found = {0};
+	struct wlb_error error;
+	request.machine = small_machine(state, 0.7 * data_parallel_bytes(request));
+	assert_int_equal(wlb_auto_find(&request, &found, &error), 0);
+	const struct wlb_candidate *best = &found.result->ranked[0];
+	assert_true(best->plan.layout.tp * best->plan.layout.pp > 1);
+	assert_int_equal(wlb_layout_ranks(&best->plan.layout), 8);
+	assert_true(best->memory.total <= found.machine.memory_bytes);
+	assert_true(found.result->misfit_count > 0);
+	assert_true(found.utilization > 0.0 && found.utilization < 1.0);
+	assert_says(found.reason, "not fit in memory");
+	json_t *record = wlb_plan_record(&request, &found);
+	assert_int_equal(json_integer_value(json_object_get(json_object_get(record, "layout"), "pp")),
+	                 best->plan.layout.pp);
+	assert_in_range(json_array_size(json_object_get(record, "next")), 1, WLB_PLAN_RECORD_OTHERS);
+	const json_t *misfit = json_array_get(json_object_get(record, "misfits"), 0);
+	assert_true(json_real_value(json_object_get(misfit, "missing_bytes")) > 0.0);
+	json_decref(record);
+	wlb_auto_free(&found);
+}
+
+static void holds_what_is_fixed(void **state)
+{
+	struct wlb_auto_request request = request_of(state, 2, 2);
+	struct wlb_auto found = {0};
+	struct wlb_error error;
+	request.fixed = (struct wlb_search_fixed){
+		.pp = 2, .interleave = 2, .micro_batch_windows = 2, .recompute = WLB_RECOMPUTE_FULL};
+	assert_int_equal(wlb_auto_find(&request, &found, &error), 0);
+	const struct wlb_plan *plan = &found.result->ranked[0].plan;
+	assert_int_equal(plan->layout.pp, 2);
+	assert_int_equal(plan->interleave, 2);
+	assert_int_equal(plan->recompute, WLB_RECOMPUTE_FULL);
+	assert_int_equal(found.micro_batch_windows, 2);
+	wlb_auto_free(&found);
+}
+
+static void refuses_with_the_remedy(void **state)
+{
+	struct wlb_auto_request request = request_of(state, 2, 2);
+	struct wlb_auto found = {0};
+	struct wlb_error error;
+	request.machine = NULL;
+	request.gpu_type = "abacus_9000";
+	assert_int_equal(wlb_auto_find(&request, &found, &error), -1);
+	assert_says(error.message, "abacus_9000");
+	assert_says(error.message, "WLB_MACHINE");
+	request.machine = "/none/m.json";
+	assert_int_equal(wlb_auto_find(&request, &found, &error), -1);
+	assert_says(error.message, "--machine: ");
+	request.machine = small_machine(state, 1.001e8);
+	request.model = fixture_write_text(state, "large.json", large);
+	assert_int_equal(wlb_auto_find(&request, &found, &error), -1);
+	assert_says(error.message, "none of");
+	request.model = "/none/config.json";
+	assert_int_equal(wlb_auto_find(&request, &found, &error), -1);
+	assert_says(error.message, "/none/config.json");
+	wlb_auto_free(&found);
+}
+
+static void knows_the_types_that_slurm_names(void **state)
+{
+	static const char *const types[] = {"h100", "nvidia_h100_80gb_hbm3", "NVIDIA-A100", "mi300x"};
+	static const char *const names[] = {"H100", "H100", "A100", "MI300X"};
+	struct wlb_auto_request request = request_of(state, 1, 8);
+	struct wlb_error error;
+	request.machine = NULL;
+	for (int i = 0; i < 4; i++) {
+		struct wlb_auto found = {0};
+		request.gpu_type = types[i];
+		assert_int_equal(wlb_auto_find(&request, &found, &error), 0);
+		assert_non_null(strstr(found.machine.name, names[i]));
+		wlb_auto_free(&found);
+	}
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(splits_a_model_that_does_not_fit_on_one_rank),
+		TEST(holds_what_is_fixed),
+		TEST(refuses_with_the_remedy),
+		TEST(knows_the_types_that_slurm_names),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,43 @@
+#include "worker/launch/settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/number.h"
+
+/* Leaves *value where the variable is not set. */
+static int read_number(const char *name, int64_t *value, struct wlb_error *error)
+{
+	const char *text = getenv(name);
+	return text != NULL ? wlb_number_parse(name, text, 1, 1 << 24, value, error) : 0;
+}
+
+static int read_recompute(enum wlb_recompute *recompute, struct wlb_error *error)
+{
+	static const char *const names[] = {"none", "selective", "full"};
+	const char *text = getenv("WLB_RECOMPUTE");
+	for (int i = 0; text != NULL && i < 3; i++)
+		if (strcmp(text, names[i]) == 0) {
+			*recompute = (enum wlb_recompute)i;
+			return 0;
+		}
+	return text == NULL ? 0 : wlb_fail(error, "WLB_RECOMPUTE '%.40s': it must be none, selective or full", text);
+}
+
+int wlb_train_settings_find(const struct wlb_train_options *options, int of_launcher,
+                            struct wlb_train_settings *settings, struct wlb_error *error)
+{
+	int64_t windows = 1, interleave = 1;
+	enum wlb_recompute recompute = WLB_RECOMPUTE_NONE;
+	if (of_launcher &&
+	    (read_number("WLB_MICRO_BATCH_SIZE", &windows, error) < 0 ||
+	     read_number("WLB_INTERLEAVE", &interleave, error) < 0 || read_recompute(&recompute, error) < 0))
+		return -1;
+	*settings = (struct wlb_train_settings){
+		.micro_batch_size = options->micro_batch_size > 0 ? options->micro_batch_size : windows,
+		.interleave = (int32_t)(options->virtual_stages > 0 ? options->virtual_stages : interleave),
+		.recompute =
+			options->recompute != WLB_RECOMPUTE_AUTO ? (enum wlb_recompute)options->recompute : recompute,
+	};
+	return 0;
+}

@@ -1,0 +1,20 @@
+/* The values beside the layout that the launcher or the user set. */
+#ifndef WORKER_LAUNCH_SETTINGS_H
+#define WORKER_LAUNCH_SETTINGS_H
+
+#include "libwlb/wlb.h"
+#include "worker/launch/options.h"
+
+struct wlb_train_settings {
+	int64_t micro_batch_size; /* windows */
+	int32_t interleave;
+	enum wlb_recompute recompute;
+};
+
+/* Each is the option's where it was given; else, if `of_launcher`, that of WLB_MICRO_BATCH_SIZE, WLB_INTERLEAVE and
+ * WLB_RECOMPUTE, which `wlb run` sets with the layout; else 1, 1 and none. Returns -1 with the variable, its value and
+ * the rule. */
+int wlb_train_settings_find(const struct wlb_train_options *options, int of_launcher,
+                            struct wlb_train_settings *settings, struct wlb_error *error);
+
+#endif
