@@ -856,7 +856,7 @@ struct wlb_search_result {
  * of two, then the fewest primes other than 2 that divide cp x pp, then the fastest.
  *
  * A plan whose bound is above the best step time is not simulated. For each other plan at least 64 micro-batches are
- * simulated where it has that many, and at least 4 x pp of a replica; the parts of the time that grow with their number
+ * simulated where it has that many, and at least 3 x pp of a replica; the parts of the time that grow with their number
  * are scaled to all. wlb_search_free frees the result. Returns NULL with a message where the input is invalid, no plan
  * has what is fixed (the message names the value and the rule) or no plan fits (the message names the plan that lacks
  * the least memory, and how much). */

@@ -56,6 +56,12 @@ static int check(const struct wlb_search_options *o, const struct wlb_machine *m
 	return 0;
 }
 
+static int by_length(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	return (x < y) - (x > y);
+}
+
 /* Reads the documents of the samples and sets the work of a step of the global batch. */
 static int read_samples(struct wlb_search *search, struct wlb_error *error)
 {
@@ -78,6 +84,7 @@ static int read_samples(struct wlb_search *search, struct wlb_error *error)
 			search->tokens_of_length[63 - __builtin_clzll((unsigned long long)length)] += (double)length;
 			pairs += (double)length * ((double)length + 1.0) / 2.0;
 		}
+	qsort(search->tokens, search->documents, sizeof(*search->tokens), by_length);
 	if (search->documents == 0)
 		return wlb_fail(error, "the samples hold no document: give at least one packed batch");
 	if (search->longest > o->seq_length)

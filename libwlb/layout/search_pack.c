@@ -7,24 +7,39 @@
 /* Micro-batches that are packed to find how long the longest is. */
 enum { MEASURED_MICRO_BATCHES = 64 };
 
-/* Takes documents of the samples up to `wanted` tokens, starting again from the first where there are too few. */
+/* Document j of `count` that together have the lengths of all documents of the samples, which are sorted. */
+static int64_t length_of(const struct wlb_search *search, size_t j, size_t count)
+{
+	return search->tokens[(size_t)(((double)j + 0.5) * (double)search->documents / (double)count)];
+}
+
+static double sum_of(const struct wlb_search *search, size_t count)
+{
+	double sum = 0.0;
+	for (size_t j = 0; j < count; j++)
+		sum += (double)length_of(search, j, count);
+	return sum;
+}
+
+/* Takes as many documents as have at most `wanted` tokens, at equal distances of the sorted ones, so that a plan's step
+ * does not depend on which part of the samples is simulated. */
 static int take_documents(const struct wlb_search *search, double wanted, struct wlb_search_packing *packing)
 {
-	double mean = 0.0, sum = 0.0;
-	for (size_t i = 0; i < search->documents; i++)
-		mean += (double)search->tokens[i] / (double)search->documents;
-	size_t capacity = (size_t)(wanted / mean * 2.0) + search->documents + 16;
-	packing->tokens = calloc(capacity, sizeof(*packing->tokens));
-	packing->bin_of = calloc(capacity, sizeof(*packing->bin_of));
-	packing->spans = calloc(capacity, sizeof(*packing->spans));
+	double mean = sum_of(search, search->documents) / (double)search->documents;
+	size_t count = (size_t)(wanted / mean);
+	count = count > 1 ? count : 1;
+	for (double sum; count > 1 && (sum = sum_of(search, count)) > wanted;) {
+		size_t fewer = (size_t)((double)count * wanted / sum);
+		count = fewer < count ? fewer : count - 1;
+		count = count > 1 ? count : 1;
+	}
+	packing->tokens = calloc(count, sizeof(*packing->tokens));
+	packing->bin_of = calloc(count, sizeof(*packing->bin_of));
+	packing->spans = calloc(count, sizeof(*packing->spans));
 	if (packing->tokens == NULL || packing->bin_of == NULL || packing->spans == NULL)
 		return -1;
-	for (size_t i = 0; packing->count < capacity; i = (i + 1) % search->documents) {
-		if (sum + (double)search->tokens[i] > wanted && packing->count > 0)
-			break;
-		packing->tokens[packing->count++] = search->tokens[i];
-		sum += (double)search->tokens[i];
-	}
+	for (; packing->count < count; packing->count++)
+		packing->tokens[packing->count] = length_of(search, packing->count, count);
 	return 0;
 }
 

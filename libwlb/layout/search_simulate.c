@@ -7,7 +7,7 @@
 
 /* Micro-batches that are simulated for a candidate: of all replicas; of one, at least this many times pp, so that the
  * pipeline is in its steady state for most of the time. */
-enum { WANTED_MICRO_BATCHES = 64, WANTED_ROUNDS = 4 };
+enum { WANTED_MICRO_BATCHES = 64, WANTED_ROUNDS = 3 };
 
 /* The switch of each full node of ranks: ranks fill nodes in the topology's order, tp by tp. */
 static int32_t *leaves_of(const struct wlb_search *search, const struct wlb_plan *plan, int32_t gpus)

@@ -49,7 +49,7 @@ struct wlb_search {
 	struct wlb_machine machine;
 	struct wlb_search_options options;
 	struct wlb_search_work work;
-	int64_t *tokens; /* the documents of the samples, one after another */
+	int64_t *tokens; /* the documents of the samples, the longest first */
 	size_t documents;
 	int64_t longest;
 	struct wlb_search_packing packings[WLB_SEARCH_PACKINGS];

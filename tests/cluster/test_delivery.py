@@ -33,8 +33,14 @@ class DeliveryTest(ClusterTest):
 
     def flushes(self):
         """Pids of processes that deliver on their own."""
-        return [pid for pid in self.cluster.processes("flush", "--wait")
-                if os.readlink(f"/proc/{pid}/exe").endswith("/wlb")]
+
+        def is_wlb(pid):
+            try:
+                return os.readlink(f"/proc/{pid}/exe").endswith("/wlb")
+            except OSError:  # it has just ended
+                return False
+
+        return [pid for pid in self.cluster.processes("flush", "--wait") if is_wlb(pid)]
 
     def show(self, run):
         """None while the coordinator does not know it, or is not there yet. Without a list of pending folders: the

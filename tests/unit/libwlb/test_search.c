@@ -46,8 +46,14 @@ static double step_s_of(const struct wlb_model *model, const struct wlb_machine 
 	int32_t bin_of[MOST_DOCUMENTS], bins = plan->micro_batches * plan->layout.dp;
 	struct wlb_packed_span spans[MOST_DOCUMENTS];
 	size_t count = 0, at = 0;
-	for (; sum + lengths[count % LENGTHS] <= BATCH * WINDOW; count++)
-		sum += tokens[count] = lengths[count % LENGTHS];
+	for (int64_t i = 0; i < LENGTHS; i++)
+		sum += lengths[i];
+	count = (size_t)(BATCH * WINDOW * LENGTHS / sum);
+	do { /* lengths at equal distances of the sorted ones, as many as have space */
+		sum = 0;
+		for (size_t i = 0; i < count; i++)
+			sum += tokens[i] = lengths[(2 * i + 1) * LENGTHS / (2 * count)];
+	} while (sum > BATCH * WINDOW && count-- > 0);
 	double windows = (double)BATCH / bins;
 	int64_t space = (int64_t)ceil(WINDOW * (windows > 1.0 ? windows : 1.0) * 1.25);
 	if (wlb_pack_balanced(model, tokens, count, bins, space, bin_of, NULL) < 0)
