@@ -54,6 +54,12 @@ static int32_t held(int32_t fixed, int64_t otherwise)
 	return fixed > 0 ? fixed : (int32_t)otherwise;
 }
 
+/* NONE stores the scores of attention, which no fused kernel does; under wlb-worker, NONE too has a fused kernel. */
+static int least_recompute(const struct wlb_search_options *options)
+{
+	return options->cost.trainer == WLB_COST_WORKER ? WLB_RECOMPUTE_NONE : WLB_RECOMPUTE_SELECTIVE;
+}
+
 /* Adds the plan with the least recomputation that fits, or the one with the most where none fits. */
 static int add_plan(struct wlb_search *search, struct wlb_search_plan found, struct wlb_error *error)
 {
@@ -66,7 +72,7 @@ static int add_plan(struct wlb_search *search, struct wlb_search_plan found, str
 	if (wlb_search_longest(search, windows, &c->micro_batch_tokens, error) < 0)
 		return -1;
 	int fixed = options->fixed.recompute, most = fixed >= 0 ? fixed : WLB_RECOMPUTE_FULL;
-	for (int r = fixed >= 0 ? fixed : WLB_RECOMPUTE_SELECTIVE; r <= most; r++) {
+	for (int r = fixed >= 0 ? fixed : least_recompute(options); r <= most; r++) {
 		c->plan.recompute = (enum wlb_recompute)r;
 		wlb_search_set_memory(search, c);
 		if (c->missing_bytes == 0.0)

@@ -19,8 +19,8 @@ static void write_shards(void)
 	must(mkdir(scratch_path("c"), 0700) == 0);
 	for (int i = 0; i < SHARDS; i++) {
 		char name[64];
-		const struct wlb_tensor_part part = {"w",       WLB_FLOAT32, 2, ROWS,  COLS, i / 2 * HALF_ROWS,
-		                                     HALF_ROWS, i % 2,       1, values};
+		const struct wlb_tensor_part part = {
+			"w", WLB_FLOAT32, {2, ROWS, COLS, i / 2 * HALF_ROWS, HALF_ROWS, i % 2, 1}, values};
 		snprintf(name, sizeof(name), "c/shard_%05d.safetensors", i);
 		must(wlb_safetensors_write(scratch_path(name), &part, 1, &error) == 0);
 	}
@@ -31,9 +31,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	static int once;
 	double values[ROWS * COLS];
-	const struct wlb_tensor_part parts[] = {{"w", WLB_FLOAT64, 2, ROWS, COLS, 0, ROWS, 0, COLS, values},
-	                                        {"w", WLB_FLOAT64, 2, ROWS, COLS, 1, 2, 0, COLS, values},
-	                                        {"w", WLB_FLOAT64, 2, ROWS, COLS, 0, ROWS, 1, 1, values}};
+	const struct wlb_tensor_part parts[] = {{"w", WLB_FLOAT64, {2, ROWS, COLS, 0, ROWS, 0, COLS}, values},
+	                                        {"w", WLB_FLOAT64, {2, ROWS, COLS, 1, 2, 0, COLS}, values},
+	                                        {"w", WLB_FLOAT64, {2, ROWS, COLS, 0, ROWS, 1, 1}, values}};
 	void *packer;
 	size_t packer_bytes;
 	struct wlb_checkpoint_facts facts;

@@ -307,6 +307,42 @@ static void what_is_fixed_is_held(void **state)
 	free_step(&sample);
 }
 
+/* wlb-worker recomputes nothing where all fits, and no more than it must where memory is short. */
+static void the_worker_recomputes_no_more_than_it_must(void **state)
+{
+	(void)state;
+	struct wlb_model model = small_model();
+	struct wlb_machine machine = h100();
+	struct wlb_step sample = equal_step(1, lengths, LENGTHS);
+	struct wlb_search_options options = small_options(1, &sample);
+	struct wlb_error error = {""};
+	wlb_cost_options_worker(&options.cost, &machine);
+	options.charge_limit = 1;
+	int seen[WLB_RECOMPUTE_FULL + 1] = {0};
+	for (double bytes = 80e9; bytes > 1e8; bytes *= 0.9) {
+		machine.memory_bytes = bytes;
+		struct wlb_search_result *r = wlb_search(&model, &machine, &options, &error);
+		for (size_t k = 0; r != NULL && k < r->ranked_count; k++) {
+			const struct wlb_candidate *c = &r->ranked[k];
+			struct wlb_plan less = c->plan;
+			seen[less.recompute]++;
+			if (less.recompute == WLB_RECOMPUTE_NONE)
+				continue;
+			less.recompute--;
+			double most_bytes = 0.0;
+			for (int32_t stage = 0; stage < less.layout.pp; stage++)
+				most_bytes = fmax(most_bytes,
+				                  wlb_memory_stage_of(&less, &model, &machine, &options.cost, stage,
+				                                      c->micro_batch_tokens, 0, options.memory_margin)
+				                          .total);
+			assert_true(most_bytes > bytes);
+		}
+		wlb_search_free(r);
+	}
+	assert_true(seen[WLB_RECOMPUTE_NONE] > 0 && seen[WLB_RECOMPUTE_SELECTIVE] > 0 && seen[WLB_RECOMPUTE_FULL] > 0);
+	free_step(&sample);
+}
+
 static void every_usable_gpu_has_a_rank_where_that_is_asked(void **state)
 {
 	(void)state;
@@ -531,6 +567,7 @@ int main(void)
 		cmocka_unit_test(ranks_follow_the_switches),
 		cmocka_unit_test(what_cannot_be_searched_is_refused),
 		cmocka_unit_test(what_is_fixed_is_held),
+		cmocka_unit_test(the_worker_recomputes_no_more_than_it_must),
 		cmocka_unit_test(every_usable_gpu_has_a_rank_where_that_is_asked),
 		cmocka_unit_test(what_cannot_be_held_is_refused),
 		cmocka_unit_test(memory_is_charged_for_the_longest_micro_batch),
