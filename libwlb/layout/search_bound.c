@@ -35,7 +35,7 @@ static struct work work_of(const struct wlb_search *search, const struct wlb_pla
 	const struct wlb_cost_options *options = &search->options.cost;
 	const struct wlb_layout *l = &plan->layout;
 	const struct wlb_layer_cost cost = {&search->model, machine, options, plan};
-	double again = plan->recompute == WLB_RECOMPUTE_FULL ? 1.0 : 0.0, ranks = (double)l->dp * l->cp;
+	double recomputed = plan->recompute == WLB_RECOMPUTE_FULL ? 1.0 : 0.0, ranks = (double)l->dp * l->cp;
 	double tokens = search->work.tokens / ranks;
 	struct wlb_seconds linear = wlb_layer_least_s(&cost, tokens), head = wlb_head_least_s(&cost, tokens);
 	struct wlb_seconds attention = wlb_layer_attention_least_s(&cost, search->work.pairs / ranks);
@@ -44,9 +44,9 @@ static struct work work_of(const struct wlb_search *search, const struct wlb_pla
 	double tp_s = (1.0 - options->tp_overlap) * moved_s(machine, l->tp, on_node, bytes);
 	double gathers = options->trainer == WLB_COST_WORKER ? 2.0 : 3.0;
 	return (struct work){
-		.layer_s = (1.0 + again) * (linear.forward + attention.forward) + linear.backward + attention.backward +
-	                   (10.0 + 4.0 * again) * tp_s,
-		.keys_s = (gathers + again) * gather_keys_s(search, plan, tokens * l->cp),
+		.layer_s = (1.0 + recomputed) * (linear.forward + attention.forward) + linear.backward +
+	                   attention.backward + (10.0 + 4.0 * recomputed) * tp_s,
+		.keys_s = (gathers + recomputed) * gather_keys_s(search, plan, tokens * l->cp),
 		.head_s = head.forward + head.backward,
 	};
 }

@@ -121,10 +121,10 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 	              (1.0 - cost->cp_overlap);
 	load->cp = (struct wlb_seconds){cp_s, worker ? cp_s : 2.0 * cp_s};
 	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL)
-		load->tp_again_s = load->tp.forward;
+		load->tp_recompute_s = load->tp.forward;
 	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL ||
 	    (worker && sim->options.plan.recompute == WLB_RECOMPUTE_SELECTIVE))
-		load->cp_again_s = cp_s;
+		load->cp_recompute_s = cp_s;
 	/* These have no product of their size beside them. */
 	load->head_tp = (struct wlb_seconds){gather_s, 2.0 * gather_s};
 	load->embedding_tp = (struct wlb_seconds){gather_s, gather_s};
@@ -224,10 +224,10 @@ void wlb_sim_load(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load)
 	if (load->tokens == 0) /* all stages skip it */
 		return;
 	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL) {
-		load->again_s = load->compute.forward;
-		load->again_mean_s = load->mean.forward;
+		load->recompute_s = load->compute.forward;
+		load->recompute_mean_s = load->mean.forward;
 	} else if (sim->options.plan.recompute == WLB_RECOMPUTE_SELECTIVE) {
-		load->again_s = load->again_mean_s = wlb_layer_selective_s(&sim->cost, rank_tokens);
+		load->recompute_s = load->recompute_mean_s = wlb_layer_selective_s(&sim->cost, rank_tokens);
 	}
 	load->head = wlb_head_s(&sim->cost, rank_tokens);
 	load->embedding = wlb_embedding_s(&sim->cost, rank_tokens);

@@ -46,8 +46,8 @@ double wlb_sim_exposed_s(double communication_s, double computation_s, double pi
 	return fmax(communication_s / pieces, communication_s - computation_s);
 }
 
-static void add_parts(struct wlb_sim_time *time, const struct wlb_sim_load *l, double layers, double again, int first,
-                      int last, double share)
+static void add_parts(struct wlb_sim_time *time, const struct wlb_sim_load *l, double layers, double recomputed_layers,
+                      int first, int last, double share)
 {
 	double ends_s = 0.0, ends_tp_s = 0.0;
 	if (first) {
@@ -60,10 +60,12 @@ static void add_parts(struct wlb_sim_time *time, const struct wlb_sim_load *l, d
 	}
 	double slowest_s = l->compute.forward + l->compute.backward, mean_s = l->mean.forward + l->mean.backward;
 	time->compute_s += share * (layers * mean_s + ends_s);
-	time->recompute_s += share * again * l->again_mean_s;
-	time->cp_imbalance_s += share * (layers * (slowest_s - mean_s) + again * (l->again_s - l->again_mean_s));
-	time->tp_s += share * (layers * (l->tp.forward + l->tp.backward) + again * l->tp_again_s + ends_tp_s);
-	time->cp_s += share * (layers * (l->cp.forward + l->cp.backward) + again * l->cp_again_s);
+	time->recompute_s += share * recomputed_layers * l->recompute_mean_s;
+	time->cp_imbalance_s +=
+		share * (layers * (slowest_s - mean_s) + recomputed_layers * (l->recompute_s - l->recompute_mean_s));
+	time->tp_s +=
+		share * (layers * (l->tp.forward + l->tp.backward) + recomputed_layers * l->tp_recompute_s + ends_tp_s);
+	time->cp_s += share * (layers * (l->cp.forward + l->cp.backward) + recomputed_layers * l->cp_recompute_s);
 }
 
 /* What computation loses beside hidden communication of a rank's `bytes`: the kernels of a collective occupy
@@ -117,13 +119,13 @@ struct wlb_sim_chunk wlb_sim_time_passes(const struct wlb_sim *sim, const struct
 	const struct wlb_plan *plan = &sim->options.plan;
 	const struct wlb_sim_load *l = load;
 	double layers = (double)wlb_plan_layers(plan, &sim->model, stage, chunk);
-	double again = wlb_plan_layers_again(plan, &sim->model, stage, chunk);
+	double recomputed_layers = wlb_plan_recomputed_layers(plan, &sim->model, stage, chunk);
 	int first = stage == 0 && chunk == 0;
 	int last = stage == plan->layout.pp - 1 && chunk == plan->interleave - 1;
 	struct wlb_sim_chunk took = {
 		.forward_s = layers * (slow * l->compute.forward + l->tp.forward + l->cp.forward),
 		.backward_s = layers * (slow * l->compute.backward + l->tp.backward + l->cp.backward) +
-	                      again * (slow * l->again_s + l->tp_again_s + l->cp_again_s),
+	                      recomputed_layers * (slow * l->recompute_s + l->tp_recompute_s + l->cp_recompute_s),
 	};
 	if (first) {
 		took.forward_s += slow * l->embedding.forward + l->embedding_tp.forward;
@@ -134,7 +136,7 @@ struct wlb_sim_chunk wlb_sim_time_passes(const struct wlb_sim *sim, const struct
 		took.backward_s += slow * l->head.backward + l->head_tp.backward;
 	}
 	if (time != NULL)
-		add_parts(time, l, layers, again, first, last, share);
+		add_parts(time, l, layers, recomputed_layers, first, last, share);
 	if (plan->zero_stage >= 2)
 		add_zero(sim, stage, chunk, fmax(layers, 1.0), &took);
 	return took;
