@@ -6,7 +6,7 @@
 
 #include "common/number.h"
 
-/* What getopt_long() returns for row i is ROW + i, or its letter; ROW + count for --help. */
+/* getopt_long() returns ROW + i for row i, or its letter; ROW + count for --help. */
 enum { ARGUMENT = 1, ROW = 256, LABEL_BYTES = 64, CHOICES_BYTES = 256 };
 
 struct parser {

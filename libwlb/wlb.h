@@ -334,7 +334,7 @@ double wlb_gemm_seconds(const struct wlb_kernel_time *time, int64_t tokens);
 
 /* ---- sharding -------------------------------------------------------------------------- */
 
-/* How the tokens of a micro-batch are split over the ranks of context parallelism. */
+/* The methods that split the tokens of a micro-batch over the ranks of context parallelism. */
 enum wlb_sharding {
 	WLB_SHARDING_SEQUENCE, /* "per-sequence": 2 x ranks chunks of all documents end to end; rank r takes chunks r
 	                          and 2 x ranks - 1 - r (Megatron-LM; Llama 3, Dubey et al., 2024) */
@@ -558,14 +558,14 @@ enum wlb_cost_trainer {
 	                         norms and the gated product again, and attention is fused under all three */
 };
 
-/* Which communication runs beside computation, and the types in memory. */
+/* The communication that runs beside computation, and the types in memory. */
 struct wlb_cost_options {
 	enum wlb_cost_trainer trainer;
 	double tp_overlap;       /* share of tensor-parallel communication hidden behind computation, 0 to 1 */
 	double cp_overlap;       /* the same, context-parallel */
 	int overlap_gradients;   /* 1: gradients are reduced as soon as the last backward pass has them */
 	int overlap_parameters;  /* 1: weights are gathered beside the first forward passes of the next step */
-	int overlap_pp;          /* 1: a stage goes on while it sends and receives */
+	int overlap_pp;          /* 1: a stage computes while it sends and receives */
 	int32_t gradient_bytes;  /* of an element of the gradients that are summed and reduced: 4 float32, 2 bfloat16 */
 	int keep_outputs;        /* 1: a stage keeps what it has sent until its backward pass; 0: it frees it */
 	int release_activations; /* 1: outputs of norms and the gated product are freed after their use and computed
@@ -588,7 +588,7 @@ int wlb_cost_options_check(const struct wlb_cost_options *options, struct wlb_er
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
-/* Which activations are computed again in the backward pass. */
+/* The activations that are recomputed in the backward pass. */
 enum wlb_recompute {
 	WLB_RECOMPUTE_NONE,      /* nothing: attention's scores are stored, as without a fused kernel */
 	WLB_RECOMPUTE_SELECTIVE, /* core attention (Korthikanti et al. 2022), which fused kernels always do */

@@ -4,7 +4,7 @@
 
 #include "libwlb/wlb.h"
 
-/* How the values were measured. Texts are the caller's. */
+/* The circumstances of a measurement. The caller owns the texts. */
 struct wlb_measured {
 	const char *at; /* UTC, such as 2026-11-22T06:00:00Z */
 	const char *host;

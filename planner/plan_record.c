@@ -27,7 +27,7 @@ static json_t *candidate_json(const struct wlb_auto_request *request, const stru
 	return object;
 }
 
-/* Whether one of the first `count` candidates has the layout of the one after them. */
+/* Returns whether one of the first `count` candidates has the layout of the one after them. */
 static int is_repeated(const struct wlb_candidate *candidates, size_t count)
 {
 	const struct wlb_layout *layout = &candidates[count].plan.layout;

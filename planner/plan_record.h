@@ -6,7 +6,7 @@
 
 #include "planner/automatic.h"
 
-/* How many other layouts that fit, and how many that do not, a record has. */
+/* The number of other layouts that fit in a record, and of layouts that do not fit in memory. */
 enum { WLB_PLAN_RECORD_OTHERS = 3 };
 
 /* The chosen plan with its prediction, the next layouts with theirs, and the layouts that lack the least memory. Of a

@@ -1,9 +1,10 @@
+/* Updates parameters with AdamW. */
 #include "kernels/cpu/operations.h"
 
-/* Elements between two prefetches, and the boundaries of parts: whole cache lines. */
+/* Elements between two prefetches; parts begin at multiples of it, and so have whole cache lines. */
 enum { BLOCK = 64 };
 
-/* What is the same for all elements of one update; worked out in double. */
+/* The values that are the same for all elements of one update; they are computed in double. */
 struct update {
 	real grad_scale;
 	real beta1, beta2;

@@ -46,7 +46,7 @@ static inline int least(int a, int b)
 }
 
 /* Returns whether there is enough work for more than one thread. */
-static inline int worth_threads(const struct wlb_segments *segments, const struct wlb_attention_shape *shape)
+static inline int use_threads(const struct wlb_segments *segments, const struct wlb_attention_shape *shape)
 {
 	int64_t multiplications = 0;
 	for (int s = 0; s < segments->count && multiplications < WLB_CPU_PARALLEL_MULTIPLICATIONS; s++)

@@ -100,7 +100,7 @@ void VARIANT(attention_backward)(struct wlb_device *device, void *d_q, void *d_k
 		return;
 	int32_t *starts = (int32_t *)((char *)memory + tile_bytes);
 	int groups = wlb_cpu_key_groups(starts, segments->segments, segments->count);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (worth_threads(segments, shape))
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (use_threads(segments, shape))
 	for (int item = 0; item < groups * shape->kv_heads; item++) {
 		real *mine = memory + (size_t)omp_get_thread_num() * BACKWARD_TILE_REALS;
 		struct backward_tile tile = {mine, mine + TILE_SCORES, mine + 2 * TILE_SCORES};

@@ -1,3 +1,4 @@
+/* Computes attention, tile by tile. */
 #include "kernels/cpu/attention.h"
 
 #include <string.h>
@@ -99,7 +100,7 @@ void VARIANT(attention_forward)(struct wlb_device *device, void *out_out, void *
 	real *memory = wlb_cpu_scratch(device, (size_t)threads * reals * sizeof(real));
 	if (memory == NULL)
 		return;
-#pragma omp parallel num_threads(threads) if (worth_threads(segments, shape))
+#pragma omp parallel num_threads(threads) if (use_threads(segments, shape))
 	{
 		struct forward_tile tile = forward_tile_at(memory + (size_t)omp_get_thread_num() * reals, g.head_dim);
 		for (int s = 0; s < segments->count; s++) {

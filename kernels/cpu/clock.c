@@ -1,10 +1,11 @@
+/* Measures the processor time of the calling thread. */
 #include "kernels/cpu/cpu.h"
 
 #include <time.h>
 
-/* Of the calling thread alone: it computes its share of every operation, and all shares are equal, so that its time is
- * comparable between ranks with the same number of threads. The time of the whole process would also count threads that
- * do not compute. */
+/* Returns the time of the calling thread alone. It computes its share of every operation, and all shares are equal, so
+ * that its time is comparable between ranks with the same number of threads. The time of the whole process would also
+ * count threads that do not compute. */
 double wlb_cpu_busy_s(struct wlb_device *device)
 {
 	(void)device;

@@ -1,3 +1,4 @@
+/* Gathers rows of the embedding, and adds to their gradients. */
 #include "kernels/cpu/operations.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Divides segments into groups that share no keys. */
 #include "kernels/cpu/cpu.h"
 
 /* The smallest key of segments[i .. count) stands in starts[i] at first. A group ends before i where that is not below

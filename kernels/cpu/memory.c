@@ -1,3 +1,4 @@
+/* Allocates and copies memory of the CPU device, and keeps the first error until synchronize() reports it. */
 #include "kernels/cpu/cpu.h"
 
 #include <malloc.h>

@@ -1,3 +1,4 @@
+/* Parses and formats policies and layouts, and computes the coordinates of places in a layout. */
 #include "libwlb/wlb.h"
 
 #include <stdio.h>

@@ -93,10 +93,10 @@ static int try_plans(struct choice *choice, struct wlb_error *error)
 {
 	const struct wlb_search_options *options = &choice->search->options;
 	struct wlb_search_result *result = choice->result;
-	double enough_s = INFINITY;
+	double limit_s = INFINITY;
 	for (size_t i = 0; i < choice->fitting; i++) {
 		struct wlb_search_plan *plan = choice->keys[i].plan;
-		if (plan->candidate.bound_s >= enough_s) {
+		if (plan->candidate.bound_s >= limit_s) {
 			result->pruned++;
 			continue;
 		}
@@ -107,7 +107,7 @@ static int try_plans(struct choice *choice, struct wlb_error *error)
 		if (try_plan(choice, plan, error) < 0)
 			return -1;
 		if (plan->candidate.step_s > 0.0)
-			enough_s = fmin(enough_s, plan->candidate.step_s * (1.0 + options->near_equal));
+			limit_s = fmin(limit_s, plan->candidate.step_s * (1.0 + options->near_equal));
 	}
 	result->tried = (int64_t)choice->search->count;
 	result->no_memory = (int64_t)choice->misfit_count;

@@ -41,13 +41,13 @@ static void scale_time(const struct wlb_sim_time *time, double times, struct wlb
 	c->step_s = c->time.step_s;
 }
 
-/* The number of micro-batches simulated for one replica. */
+/* Returns the number of micro-batches simulated for one replica. */
 static int32_t simulated_micro_batches(const struct wlb_plan *plan)
 {
 	int32_t pp = plan->layout.pp;
-	int32_t enough = WANTED_ROUNDS * pp > WANTED_MICRO_BATCHES ? WANTED_ROUNDS * pp : WANTED_MICRO_BATCHES;
-	enough = (enough + pp - 1) / pp * pp;
-	return plan->micro_batches < enough ? plan->micro_batches : enough;
+	int32_t wanted = WANTED_ROUNDS * pp > WANTED_MICRO_BATCHES ? WANTED_ROUNDS * pp : WANTED_MICRO_BATCHES;
+	wanted = (wanted + pp - 1) / pp * pp;
+	return plan->micro_batches < wanted ? plan->micro_batches : wanted;
 }
 
 static int simulate(const struct wlb_search *search, struct wlb_candidate *c, int32_t micro_batches,

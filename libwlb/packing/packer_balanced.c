@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A document longer than seq_length / LONG_PART is long: few enough to be evaluated one by one. */
+/* A document longer than seq_length / LONG_PART is long. Long documents are few, and are evaluated one by one. */
 enum { LONG_PART = 8, FULL_SEARCH = 256, LEAST_STEP_PART = 4 };
 
 /* The weight of a document that has waited n steps is 1 + n times this, so that old documents are released before the
@@ -140,7 +140,7 @@ static void fill_bins(const struct wlb_packer *packer, struct release_search *se
 	}
 }
 
-/* Evaluates the releases that hold back the `held` heaviest documents; returns 0 where holding so many cannot be
+/* Evaluates the releases that hold back the `held` heaviest documents; returns 0 where no such release can be the
  * cheapest. */
 static int evaluate(struct wlb_packer *packer, struct release_search *search, size_t held)
 {

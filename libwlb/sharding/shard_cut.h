@@ -20,8 +20,8 @@ struct wlb_shard_batch {
 int32_t wlb_shard_ranks_of(const struct wlb_shard_batch *batch, size_t document);
 int32_t wlb_shard_first_rank(const struct wlb_shard_batch *batch, size_t document);
 
-/* Which chunks are one token longer than the shortest of their document: longer[first_chunk[i] + c] is 1 for chunk c,
- * of 2 x its ranks, of document i. */
+/* The chunks that are one token longer than the shortest of their document: longer[first_chunk[i] + c] is 1 for chunk
+ * c, of 2 x its ranks, of document i. */
 struct wlb_cuts {
 	const size_t *first_chunk; /* `count` + 1 */
 	const uint8_t *longer;

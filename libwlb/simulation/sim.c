@@ -1,3 +1,4 @@
+/* Makes and frees simulators. */
 #include "libwlb/cost/plan_sizes.h"
 #include "libwlb/simulation/sim_state.h"
 

@@ -98,7 +98,7 @@ static double gather_tp_s(const struct wlb_sim *sim, double rank_tokens)
 	                                    wlb_machine_element_bytes(&sim->machine));
 }
 
-/* What is not hidden of `communication_s`, of which `share` can run beside computation of computation_s. */
+/* Returns the part of communication_s that is not hidden, where `share` of it can run beside computation_s. */
 static double exposed_s(double communication_s, double computation_s, double share)
 {
 	double hidden_s = fmin(share * communication_s, computation_s);
@@ -259,7 +259,7 @@ double wlb_sim_document_s(const void *context, int64_t document_tokens)
 	const struct wlb_sim *sim = context;
 	int32_t cp = sim->options.plan.layout.cp;
 	double tokens = (double)document_tokens;
-	/* Where few documents are split the others cost as much as whole documents on one rank. */
+	/* Few documents are split; the others take the time of whole documents on one rank. */
 	double attention = sim->options.dynamic ? both(attention_share_s(sim, tokens, 1)) / cp
 	                                        : both(attention_share_s(sim, tokens, cp));
 	return tokens * sim->token_s + attention;

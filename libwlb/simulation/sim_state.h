@@ -67,12 +67,13 @@ struct wlb_sim_chunk wlb_sim_time_passes(const struct wlb_sim *sim, const struct
 /* Seconds to send the output of stage `stage` to the next stage; the last stage sends to the first. */
 double wlb_sim_send_s(const struct wlb_sim *sim, int32_t replica, int32_t stage, double bytes);
 
-/* Seconds to reduce the gradients of a chunk over dp x cp, and to gather its weights again after. */
+/* Seconds to reduce the gradients of a chunk over dp x cp, and to gather its weights. */
 double wlb_sim_reduce_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk);
 double wlb_sim_gather_weights_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk);
 
-/* What remains of communication that `pieces` layers do one after another beside computation of computation_s: the
- * first (or last) layer's has nothing to run beside (NeMo: "exposes only one DP communication chunk"). */
+/* Returns the seconds that are not hidden of communication that `pieces` layers do one after another beside computation
+ * of computation_s: that of the first (or last) layer has nothing to run beside (NeMo: "exposes only one DP
+ * communication chunk"). */
 double wlb_sim_exposed_s(double communication_s, double computation_s, double pieces);
 
 /* Seconds of the optimizer on the stage that has the most parameters. */
