@@ -27,7 +27,7 @@ struct wlb_document_speeds {
 	double attention_s[WLB_DOCUMENT_POINTS * WLB_DOCUMENT_POINTS];
 };
 
-/* `rows`: the tokens of a usual micro-batch on a rank, at least 1. */
+/* Sets the speeds. `rows`: the mean number of tokens of a micro-batch on a rank, at least 1. */
 void wlb_document_speeds_of(const struct wlb_machine *machine, const struct wlb_model *model, int32_t tp, double rows,
                             struct wlb_document_speeds *speeds);
 
