@@ -72,7 +72,8 @@ static int load(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_
 	return 0;
 }
 
-/* The mean loss of the global batch: ranks without a head, and all but one that share one, add 0. */
+/* Sets *loss to the mean loss of the global batch. Ranks without a head, and all but one of those that share a head,
+ * add 0. */
 static int sum_loss(struct wlb_trainer *t, double *loss, struct wlb_error *error)
 {
 	double sum = 0.0;
@@ -107,7 +108,7 @@ static int run_passes(struct wlb_trainer *t, struct wlb_step_facts *facts, struc
 	return sum_loss(t, &facts->loss, error);
 }
 
-/* Loss and norm are the same on all ranks, and so is an error in them: WLB_FAILED_EVERYWHERE. */
+/* Updates the weights. Loss and norm are the same on all ranks, and so is an error in them: WLB_FAILED_EVERYWHERE. */
 static int update(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
 {
 	wlb_step_timer_start(&t->timer);
@@ -127,7 +128,7 @@ static int update(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wl
 	return 0;
 }
 
-/* Heaviest rank x ranks / all; 1 is perfect. */
+/* Returns the largest value over the mean of all ranks; 1 is perfect. */
 static double imbalance(const double *of_ranks, int ranks)
 {
 	double most = 0.0, sum = 0.0;
