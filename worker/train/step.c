@@ -46,10 +46,10 @@ static int await_loader(void *context, double seconds, struct wlb_error *error)
 static int await_loaders(struct wlb_trainer *t, struct wlb_error *error)
 {
 	struct loader_wait wait = {.trainer = t, .began_s = wlb_now_s()};
-	double before_s = wlb_comm_seconds(t->world);
+	double before_s = wlb_comm_blocked_s(t->world);
 	if (wlb_await_files(&t->files, await_loader, &wait, error) < 0)
 		return -1;
-	double world_s = wlb_comm_seconds(t->world) - before_s;
+	double world_s = wlb_comm_blocked_s(t->world) - before_s;
 	t->timer.times.s[WLB_TIME_LOADER] += wlb_now_s() - wait.began_s - world_s;
 	return 0;
 }
