@@ -8,7 +8,7 @@
 
 #include "planner/node_type.h"
 #include "worker/calibrate/calibration.h"
-#include "worker/calibrate/node_numbers.h"
+#include "worker/calibrate/node_hashes.h"
 #include "worker/calibrate/save.h"
 #include "worker/train/device.h"
 
@@ -59,14 +59,14 @@ static int check_types(const struct wlb_launch *launch, struct wlb_comm *world, 
 {
 	char type[64];
 	wlb_node_type(gpus, type, sizeof(type));
-	double *numbers = wlb_share_numbers(launch, world, wlb_name_number(type, (int)strlen(type)), error);
+	double *hashes = wlb_share_node_hashes(launch, world, wlb_name_hash(type, (int)strlen(type)), error);
 	int other = 0;
-	if (numbers == NULL)
+	if (hashes == NULL)
 		return -1;
 	for (int node = 0; other == 0 && node < launch->node_count; node++)
-		if (numbers[node] != numbers[0])
+		if (hashes[node] != hashes[0])
 			other = node;
-	free(numbers);
+	free(hashes);
 	if (other == 0)
 		return 0;
 	wlb_fail(error, "nodes %s and %s have different processors; measure nodes of one type in a job",
