@@ -54,7 +54,7 @@ static int save_for_all(const struct wlb_calibrate_options *options, struct wlb_
 	return failed > 0.0 ? 1 : 0;
 }
 
-/* Nodes of several types would be measured as one that none of them is: 1 on all ranks. */
+/* Returns 1 on all ranks where the nodes are of several types: what they measure together would be true of none. */
 static int check_types(const struct wlb_launch *launch, struct wlb_comm *world, int gpus, struct wlb_error *error)
 {
 	char type[64];
@@ -74,7 +74,7 @@ static int check_types(const struct wlb_launch *launch, struct wlb_comm *world, 
 	return 1;
 }
 
-/* Measures; 0, or 1 on all ranks where the result is refused. */
+/* Measures. Returns 0, or 1 on all ranks where the result is refused. */
 static int measure(const struct wlb_calibrate_options *options, struct wlb_launch *launch, struct wlb_device *device,
                    struct wlb_comm *world, struct wlb_error *error)
 {

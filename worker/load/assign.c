@@ -88,7 +88,7 @@ static int assign_to_bins(struct wlb_assigner *a, const struct wlb_step *step, s
 	return rc == 0 ? 0 : -1;
 }
 
-static int most_first(const void *a, const void *b)
+static int longest_first(const void *a, const void *b)
 {
 	const struct wlb_bin_order *x = a, *y = b;
 	if (x->seconds != y->seconds)
@@ -102,7 +102,7 @@ static void sort_bins(struct wlb_assigner *a, const struct wlb_step *step)
 		a->order[b] = (struct wlb_bin_order){.bin = b};
 	for (size_t i = 0; i < step->count; i++)
 		a->order[a->bin_of[i]].seconds += wlb_document_s(a->time, a->tokens[i]);
-	qsort(a->order, (size_t)a->bins, sizeof(*a->order), most_first);
+	qsort(a->order, (size_t)a->bins, sizeof(*a->order), longest_first);
 }
 
 /* Returns the replica with the least time among those that can take another micro-batch. */

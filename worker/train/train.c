@@ -100,7 +100,7 @@ static int run_steps(struct wlb_trainer *t, struct wlb_error *error)
 	return 0;
 }
 
-/* Prints and records a failure, and ends the other ranks where they do not know of it. Returns the exit code. */
+/* Prints and records a failure, and ends every rank where the others do not know of it. Returns the exit code. */
 static int fail(struct wlb_trainer *t, const char *message, int everywhere)
 {
 	int code = everywhere ? t->exit_code : WLB_EXIT_FAILED;
