@@ -81,7 +81,7 @@ static int describe(json_t *header, json_t *metadata, const struct wlb_tensor_pa
 	json_t *entry = json_pack("{s:s, s:o, s:[I,I]}", "dtype", format_dtype(p->dtype), "shape", shape,
 	                          "data_offsets", begin, (json_int_t)*end);
 	if (json_object_set_new(header, p->name, entry) < 0)
-		return wlb_fail(error, "tensor %.200s: its name is not UTF-8, or out of memory", p->name);
+		return wlb_fail(error, "tensor %.200s: its name must be UTF-8, or memory is exhausted", p->name);
 	return describe_block(metadata, p, error);
 }
 

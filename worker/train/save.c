@@ -8,7 +8,7 @@
 #include "worker/train/trainer.h"
 
 /* Returns 1 on the first rank of a data group: the ranks of a group hold the same weights. */
-static int writes_shard(const struct wlb_trainer *t)
+static int is_writer(const struct wlb_trainer *t)
 {
 	return wlb_comm_rank(t->groups->data) == 0;
 }
@@ -81,14 +81,14 @@ static int commit(void *context, struct wlb_error *error)
 static int write_all(struct wlb_trainer *t, struct save *save, struct wlb_error *error)
 {
 	int is_first = t->launch->rank == 0;
-	int rc = writes_shard(t) ? wlb_parts_open_owned(&save->parts, t->parameters, error) : 0;
+	int rc = is_writer(t) ? wlb_parts_open_owned(&save->parts, t->parameters, error) : 0;
 	rc = wlb_agree(t->world, rc, error);
 	if (rc == 0)
 		rc = wlb_agree(t->world, fetch(t, &save->parts, error), error);
 	if (rc == 0)
 		rc = wlb_work_with_files(&t->files, is_first ? begin : NULL, save, error);
 	if (rc == 0)
-		rc = wlb_work_with_files(&t->files, writes_shard(t) ? write_shard : NULL, save, error);
+		rc = wlb_work_with_files(&t->files, is_writer(t) ? write_shard : NULL, save, error);
 	if (rc == 0)
 		rc = wlb_work_with_files(&t->files, is_first ? commit : NULL, save, error);
 	return rc;
