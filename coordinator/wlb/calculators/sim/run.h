@@ -1,4 +1,4 @@
-/* The strategies that `wlb sim` compares, each packed and simulated. */
+/* Packs and simulates steps with each strategy that `wlb sim` compares. */
 #ifndef COORDINATOR_WLB_CALCULATORS_SIM_RUN_H
 #define COORDINATOR_WLB_CALCULATORS_SIM_RUN_H
 
