@@ -236,7 +236,7 @@ static void starts_over_where_it_is_asked_to(void **state)
 {
 	int64_t tokens[] = {4, 9}, got;
 	const struct wlb_length_list list = {.tokens = tokens, .count = 2};
-	struct wlb_length_stream once = {.list = &list}, again = {.list = &list, .again = true};
+	struct wlb_length_stream once = {.list = &list}, again = {.list = &list, .repeat = true};
 	(void)state;
 	for (int i = 0; i < 5; i++) {
 		assert_int_equal(wlb_length_stream_next(&once, &got), i < 2);
