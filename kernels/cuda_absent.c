@@ -1,4 +1,4 @@
-/* The CUDA device of a build without CUDA. */
+/* Refuses to open a CUDA device in a build without CUDA. */
 #include "kernels/ops.h"
 
 struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype dtype, struct wlb_error *error)

@@ -1,4 +1,4 @@
-/* Functions that are the same for every kind of device. */
+/* Functions that are the same for every kind of device: element types, and closing a device. */
 #include "kernels/ops.h"
 
 size_t wlb_dtype_bytes(enum wlb_dtype dtype)

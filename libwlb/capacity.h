@@ -9,14 +9,14 @@
  * are unchanged. */
 int wlb_grow(void **array, size_t *capacity, size_t count, size_t size);
 
-/* Zero it before the first use; used for elements of one size only. */
+/* Memory of an array whose elements have one size. Zero it before the first use. */
 struct wlb_buffer {
 	void *memory;
 	size_t capacity; /* elements */
 };
 
-/* `count` elements of `size` bytes, all zero, in place of what was there. Owned by the buffer, valid until the next
- * use. Returns NULL if out of memory; the buffer is unchanged. */
+/* Returns `count` elements of `size` bytes, all zero, which replace the earlier contents. The buffer owns them; they
+ * are valid until the next use. Returns NULL if out of memory; the buffer is unchanged. */
 void *wlb_buffer_zeroed(struct wlb_buffer *buffer, size_t count, size_t size);
 void wlb_buffer_free(struct wlb_buffer *buffer);
 

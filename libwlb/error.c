@@ -1,3 +1,4 @@
+/* Formats the message of an error. */
 #include "libwlb/wlb.h"
 
 #include <stdarg.h>

@@ -1,8 +1,9 @@
+/* Checks the shape of a model and counts its parameters. */
 #include "libwlb/wlb.h"
 
 #include <math.h>
 
-/* A field that must lie in [1, limit]; the limits prevent overflow of products of two or three fields. */
+/* Checks that a field is in [1, limit]. The limits prevent overflow of products of two or three fields. */
 static int check_count(const char *field, int64_t value, int64_t limit, struct wlb_error *error)
 {
 	if (value >= 1 && value <= limit)

@@ -1,5 +1,5 @@
 /*
- * Code that attention's forward and backward passes share: small matrix products of query tiles and key tiles.
+ * Declares what attention's forward and backward passes share: small matrix products of query tiles and key tiles.
  */
 #ifndef KERNELS_CPU_ATTENTION_H
 #define KERNELS_CPU_ATTENTION_H
@@ -33,7 +33,7 @@ static inline struct geometry geometry_of(struct wlb_device *device, const struc
 	};
 }
 
-/* Number of keys that query i of the segment sees: keys 0 .. visible - 1. */
+/* Returns the number of keys that query i of the segment sees: keys 0 .. visible - 1. */
 static inline int visible_keys(const struct wlb_segment *segment, int i)
 {
 	int64_t visible = (int64_t)segment->q_offset + i + 1;
@@ -45,7 +45,7 @@ static inline int least(int a, int b)
 	return a < b ? a : b;
 }
 
-/* Whether there is enough work for more than one thread. */
+/* Returns whether there is enough work for more than one thread. */
 static inline int worth_threads(const struct wlb_segments *segments, const struct wlb_attention_shape *shape)
 {
 	int64_t multiplications = 0;
@@ -55,7 +55,7 @@ static inline int worth_threads(const struct wlb_segments *segments, const struc
 	return multiplications >= WLB_CPU_PARALLEL_MULTIPLICATIONS;
 }
 
-enum { PLAIN = CblasNoTrans, TURNED = CblasTrans };
+enum { NOT_TRANSPOSED = CblasNoTrans, TRANSPOSED = CblasTrans };
 
 /* c[m,n] = alpha op(a)[m,k] op(b)[k,n] + beta c; ld* is the row stride of a matrix as stored. */
 static inline void multiply(const struct geometry *g, int op_a, int op_b, int m, int n, int k, real alpha,

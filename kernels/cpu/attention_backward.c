@@ -1,8 +1,9 @@
+/* Computes the gradients of attention, tile by tile. */
 #include "kernels/cpu/attention.h"
 
 #include <string.h>
 
-/* One thread's memory. */
+/* The memory of one thread. */
 struct backward_tile {
 	real *weights; /* [TILE_QUERIES, TILE_KEYS] softmax */
 	real *scores;  /* [TILE_QUERIES, TILE_KEYS] gradient of the scores */
@@ -40,8 +41,8 @@ static void row_gradient(real *weights, real *scores, int visible, int keys, rea
 	memset(scores + visible, 0, (size_t)(keys - visible) * sizeof(real));
 }
 
-/* The queries [first, first + queries) of a segment in one head, against all keys they see. The scores are computed
- * again from q, k and lse: keeping them would take tokens^2 memory. */
+/* The queries [first, first + queries) of a segment in one head, against all keys they see. The scores are
+ * recomputed from q, k and lse: keeping them would take tokens^2 memory. */
 static void backward_queries(const struct backward *b, const struct wlb_segment *segment, int first, int queries,
                              int head, const struct backward_tile *tile)
 {
@@ -60,20 +61,20 @@ static void backward_queries(const struct backward *b, const struct wlb_segment 
 		int keys = least(TILE_KEYS, end - start);
 		int64_t k_at =
 			(segment->k_start + (int64_t)start) * g->k_stride + (int64_t)(head / g->group) * g->head_dim;
-		multiply(g, PLAIN, TURNED, queries, keys, g->head_dim, g->scale, q, g->q_stride, b->k + k_at,
-		         g->k_stride, 0, tile->weights, TILE_KEYS);
-		multiply(g, PLAIN, TURNED, queries, keys, g->head_dim, 1, d_out, g->q_stride, b->v + k_at, g->k_stride,
-		         0, tile->scores, TILE_KEYS);
+		multiply(g, NOT_TRANSPOSED, TRANSPOSED, queries, keys, g->head_dim, g->scale, q, g->q_stride,
+		         b->k + k_at, g->k_stride, 0, tile->weights, TILE_KEYS);
+		multiply(g, NOT_TRANSPOSED, TRANSPOSED, queries, keys, g->head_dim, 1, d_out, g->q_stride, b->v + k_at,
+		         g->k_stride, 0, tile->scores, TILE_KEYS);
 		for (int i = 0; i < queries; i++)
 			row_gradient(tile->weights + i * TILE_KEYS, tile->scores + i * TILE_KEYS,
 			             least(visible_keys(segment, first + i) - start, keys), keys,
 			             lse[i * g->lse_stride], tile->delta[i]);
-		multiply(g, TURNED, PLAIN, keys, g->head_dim, queries, 1, tile->weights, TILE_KEYS, d_out, g->q_stride,
-		         1, b->d_v + k_at, g->k_stride);
-		multiply(g, PLAIN, PLAIN, queries, g->head_dim, keys, g->scale, tile->scores, TILE_KEYS, b->k + k_at,
-		         g->k_stride, 1, d_q, g->q_stride);
-		multiply(g, TURNED, PLAIN, keys, g->head_dim, queries, g->scale, tile->scores, TILE_KEYS, q,
-		         g->q_stride, 1, b->d_k + k_at, g->k_stride);
+		multiply(g, TRANSPOSED, NOT_TRANSPOSED, keys, g->head_dim, queries, 1, tile->weights, TILE_KEYS, d_out,
+		         g->q_stride, 1, b->d_v + k_at, g->k_stride);
+		multiply(g, NOT_TRANSPOSED, NOT_TRANSPOSED, queries, g->head_dim, keys, g->scale, tile->scores,
+		         TILE_KEYS, b->k + k_at, g->k_stride, 1, d_q, g->q_stride);
+		multiply(g, TRANSPOSED, NOT_TRANSPOSED, keys, g->head_dim, queries, g->scale, tile->scores, TILE_KEYS,
+		         q, g->q_stride, 1, b->d_k + k_at, g->k_stride);
 	}
 }
 
@@ -85,8 +86,8 @@ static void backward_segment(const struct backward *b, const struct wlb_segment 
 			backward_queries(b, segment, first, least(TILE_QUERIES, segment->q_count - first), head, tile);
 }
 
-/* One thread adds to the keys of one group and head, in the order of segments, heads and queries: no two threads
- * share a sum, and its order is always the same. */
+/* One thread adds to the gradients of the keys of one group and head, in the order of segments, heads and queries. So
+ * no two threads add to one sum, and its order is always the same. */
 void VARIANT(attention_backward)(struct wlb_device *device, void *d_q, void *d_k, void *d_v, const void *d_out,
                                  const void *q, const void *k, const void *v, const void *out, const void *lse,
                                  const struct wlb_segments *segments, const struct wlb_attention_shape *shape)

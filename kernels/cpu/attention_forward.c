@@ -73,13 +73,13 @@ static void forward_queries(real *out, real *lse, const real *q, const real *k, 
 	int end = visible_keys(segment, first + queries - 1);
 	for (int start = 0; start < end; start += TILE_KEYS) {
 		int keys = least(TILE_KEYS, end - start);
-		multiply(g, PLAIN, TURNED, queries, keys, g->head_dim, g->scale, q, g->q_stride,
+		multiply(g, NOT_TRANSPOSED, TRANSPOSED, queries, keys, g->head_dim, g->scale, q, g->q_stride,
 		         k + start * g->k_stride, g->k_stride, 0, tile->scores, TILE_KEYS);
 		for (int i = 0; i < queries; i++)
 			row_softmax(tile->scores + i * TILE_KEYS, least(visible_keys(segment, first + i) - start, keys),
 			            keys, &tile->most[i], &tile->sum[i], tile->out + (int64_t)i * g->head_dim,
 			            g->head_dim);
-		multiply(g, PLAIN, PLAIN, queries, g->head_dim, keys, 1, tile->scores, TILE_KEYS,
+		multiply(g, NOT_TRANSPOSED, NOT_TRANSPOSED, queries, g->head_dim, keys, 1, tile->scores, TILE_KEYS,
 		         v + start * g->k_stride, g->k_stride, 1, tile->out, g->head_dim);
 	}
 	for (int i = 0; i < queries; i++)

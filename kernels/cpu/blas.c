@@ -13,7 +13,7 @@
 
 static const char LIBRARY[] = "libopenblas.so.0";
 
-/* Sets a variable that the user has not set; returns whether it did. */
+/* Sets an environment variable that the user has not set; returns whether it did. */
 static int set_unless_set(const char *name, const char *value)
 {
 	return value != NULL && getenv(name) == NULL && setenv(name, value, 1) == 0;

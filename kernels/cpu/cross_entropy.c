@@ -1,68 +1,70 @@
+/* Computes cross-entropy over a vocabulary of which each rank may hold a slice: first statistics, then the gradient. */
 #include "kernels/cpu/operations.h"
 
 #include <string.h>
 
-/* One rank's share of a row's softmax, as in statistics[tokens, 3]. */
-struct share {
-	real most; /* the largest logit; -infinity where the slice is empty */
-	real sum;  /* of exp(logit - most) */
+/* The statistics of a row over one rank's slice of the vocabulary, as in statistics[tokens, 3]. */
+struct row_statistics {
+	real largest; /* the largest logit; -infinity where the slice is empty */
+	real sum;     /* of exp(logit - largest) */
 	real target;
 };
 
-static struct share row_share(const real *logits, int64_t target, int64_t count)
+static struct row_statistics row_statistics_of(const real *logits, int64_t target, int64_t count)
 {
-	struct share share = {.most = wlb_max(-INFINITY, logits, count)};
-	real most = share.most, sum = 0;
+	struct row_statistics row = {.largest = wlb_max(-INFINITY, logits, count)};
+	real largest = row.largest, sum = 0;
 #pragma omp simd reduction(+ : sum)
 	for (int64_t i = 0; i < count; i++)
-		sum += wlb_exp(logits[i] - most);
-	share.sum = sum;
+		sum += wlb_exp(logits[i] - largest);
+	row.sum = sum;
 	if (target >= 0 && target < count)
-		share.target = logits[target];
-	return share;
+		row.target = logits[target];
+	return row;
 }
 
 void VARIANT(cross_entropy_statistics)(struct wlb_device *device, void *statistics_out, const void *logits_in,
                                        const int32_t *targets, int64_t tokens, int64_t first, int64_t count)
 {
-	struct share *statistics = statistics_out;
+	struct row_statistics *statistics = statistics_out;
 	const real *logits = logits_in;
 	int threads = wlb_cpu_of(device)->threads;
 #pragma omp parallel for schedule(static) num_threads(threads) if (tokens * count >= WLB_CPU_PARALLEL_ELEMENTS)
 	for (int64_t t = 0; t < tokens; t++)
-		statistics[t] =
-			targets[t] < 0 ? (struct share){0} : row_share(logits + t * count, targets[t] - first, count);
+		statistics[t] = targets[t] < 0 ? (struct row_statistics){0}
+		                               : row_statistics_of(logits + t * count, targets[t] - first, count);
 }
 
-/* A row's softmax over the whole vocabulary. In double, so that a float loses nothing when its slices are put together;
- * the shares are added in rank order. */
-struct whole {
-	double most;
+/* The statistics of a row over the whole vocabulary. They are in double, so that combining slices
+ * of float loses no precision, and the ranks are added in order. */
+struct combined_statistics {
+	double largest;
 	double sum;
 	double target;
 };
 
-static struct whole combine_shares(const struct share *shares, int parts, int64_t tokens)
+static struct combined_statistics combine_statistics(const struct row_statistics *statistics, int parts, int64_t tokens)
 {
-	struct whole whole = {.most = -INFINITY};
+	struct combined_statistics combined = {.largest = -INFINITY};
 	for (int part = 0; part < parts; part++)
-		if (shares[part * tokens].most > whole.most)
-			whole.most = shares[part * tokens].most;
+		if (statistics[part * tokens].largest > combined.largest)
+			combined.largest = statistics[part * tokens].largest;
 	for (int part = 0; part < parts; part++) {
-		struct share share = shares[part * tokens];
-		whole.sum += share.sum * exp(share.most - whole.most);
-		whole.target += share.target;
+		struct row_statistics row = statistics[part * tokens];
+		combined.sum += row.sum * exp(row.largest - combined.largest);
+		combined.target += row.target;
 	}
-	return whole;
+	return combined;
 }
 
 /* Replaces a row's logits by their gradient. */
-static void row_gradient(real *logits, const struct whole *whole, int64_t target, int64_t count, double scale)
+static void row_gradient(real *logits, const struct combined_statistics *combined, int64_t target, int64_t count,
+                         double scale)
 {
-	const real most = (real)whole->most, factor = (real)(scale / whole->sum);
+	const real largest = (real)combined->largest, factor = (real)(scale / combined->sum);
 #pragma omp simd
 	for (int64_t i = 0; i < count; i++)
-		logits[i] = wlb_exp(logits[i] - most) * factor;
+		logits[i] = wlb_exp(logits[i] - largest) * factor;
 	if (target >= 0 && target < count)
 		logits[target] -= (real)scale;
 }
@@ -70,14 +72,14 @@ static void row_gradient(real *logits, const struct whole *whole, int64_t target
 /* All arrays and numbers of one call. */
 struct gradient {
 	real *logits;
-	const struct share *statistics;
+	const struct row_statistics *statistics;
 	int parts;
 	const int32_t *targets;
 	int64_t tokens, first, count;
 	double scale;
 };
 
-/* Returns the summed loss of the rows. */
+/* Replaces the logits of the rows by their gradient; returns the summed loss of the rows. */
 static double rows_gradient(const struct gradient *g, struct wlb_range rows)
 {
 	double loss = 0;
@@ -87,9 +89,9 @@ static double rows_gradient(const struct gradient *g, struct wlb_range rows)
 			memset(logits, 0, (size_t)g->count * sizeof(real));
 			continue;
 		}
-		struct whole whole = combine_shares(g->statistics + t, g->parts, g->tokens);
-		row_gradient(logits, &whole, g->targets[t] - g->first, g->count, g->scale);
-		loss += log(whole.sum) + whole.most - whole.target;
+		struct combined_statistics combined = combine_statistics(g->statistics + t, g->parts, g->tokens);
+		row_gradient(logits, &combined, g->targets[t] - g->first, g->count, g->scale);
+		loss += log(combined.sum) + combined.largest - combined.target;
 	}
 	return loss;
 }

@@ -1,8 +1,10 @@
+/* Multiplies matrices: divides a product into tiles, one for each thread, which OpenBLAS computes. */
 #include "kernels/cpu/operations.h"
 
 #include <limits.h>
 
-/* Tiles of c begin at multiples of this: whole cache lines, and whole blocks of OpenBLAS's inner kernels. */
+/* Tiles of c begin at multiples of GRAIN, so that they have whole cache lines and whole blocks of OpenBLAS's kernels.
+ */
 enum { GRAIN = 64 };
 
 struct grid {
@@ -10,7 +12,8 @@ struct grid {
 	int columns;
 };
 
-/* How to cut c among the threads: equal areas first, then the least of a and b to be packed by each thread. */
+/* Chooses how c is divided among the threads: into the smallest tiles, and of equal ones into those for which a thread
+ * packs the least of a and b. */
 static struct grid choose_grid(int64_t m, int64_t n, int threads)
 {
 	struct grid best = {1, 1};

@@ -1,5 +1,5 @@
 /*
- * The operations of the CPU device for one element type and instruction set; kernels/ops.h describes each.
+ * Declares the operations of the CPU device for one element type and instruction set; kernels/ops.h describes each.
  */
 #ifndef KERNELS_CPU_OPERATIONS_H
 #define KERNELS_CPU_OPERATIONS_H

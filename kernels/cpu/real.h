@@ -1,5 +1,5 @@
 /*
- * The element type of this compilation, and an exponential that loops can be vectorised with.
+ * Defines the element type of this compilation, and functions on it that the compiler can vectorise in loops.
  */
 #ifndef KERNELS_CPU_REAL_H
 #define KERNELS_CPU_REAL_H
@@ -53,7 +53,8 @@ static inline void wlb_prefetch(const real *at, int64_t n)
 		__builtin_prefetch(at + PREFETCH_REALS + i);
 }
 
-/* The series of exp around 0; for |r| <= ln(2)/2 the truncation error is below half a unit in the last place. */
+/* Evaluates the Taylor series of exp around 0; for |r| <= ln(2)/2 the truncation error is below half a unit in the last
+ * place. */
 static inline real wlb_exp_series(real r)
 {
 #if WLB_CPU_DOUBLE
@@ -98,8 +99,8 @@ union wlb_real_bits {
 	real_order bits;
 };
 
-/* The largest of `floor` and x[0 .. n), or NaN where one of them is NaN. It compares integers, because compilers do not
- * vectorise a maximum of numbers that may be NaN. */
+/* Returns the largest of `floor` and x[0 .. n), or NaN where one of them is NaN. It compares integers, because
+ * compilers do not vectorise a maximum of numbers that may be NaN. */
 static inline real wlb_max(real floor, const real *x, int64_t n)
 {
 	real_order most = wlb_order((union wlb_real_bits){.value = floor}.bits);

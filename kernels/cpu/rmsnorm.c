@@ -1,3 +1,4 @@
+/* Computes RMSNorm and its gradients. */
 #include "kernels/cpu/operations.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Applies rotary position embeddings. */
 #include "kernels/cpu/operations.h"
 
 /* Angles are computed in double for either element type: at position 100,000 a float is too coarse for small angles. */

@@ -1,3 +1,4 @@
+/* Gathers rows of a matrix. */
 #include "kernels/cpu/operations.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Computes SwiGLU and its gradients. */
 #include "kernels/cpu/operations.h"
 
 static inline real sigmoid(real x)

@@ -1,3 +1,4 @@
+/* Defines the table of operations of one element type and instruction set. */
 #include "kernels/cpu/operations.h"
 
 extern const struct wlb_ops VARIANT(ops);

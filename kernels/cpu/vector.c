@@ -1,6 +1,7 @@
+/* Adds, scales and sums the squares of vectors. */
 #include "kernels/cpu/operations.h"
 
-/* Elements between two prefetches, and the boundaries of parts. */
+/* Elements between two prefetches; parts begin at multiples of it. */
 enum { BLOCK = 256 };
 
 void VARIANT(add)(struct wlb_device *device, void *y_out, const void *x_in, int64_t n)

@@ -1,6 +1,7 @@
+/* Updates parameters with AdamW. */
 #include "kernels/cuda/check.cuh"
 
-/* What is the same for all elements of one update; worked out in double on the host. */
+/* The values that are the same for all elements of one update; the host computes them in double. */
 struct update {
 	float grad_scale;
 	float beta1, beta2;

@@ -1,5 +1,5 @@
 /*
- * Kernel launches: block and grid sizes, and error checks.
+ * Defines block and grid sizes of kernel launches, and checks their errors.
  */
 #ifndef WLB_CUDA_CHECK_CUH
 #define WLB_CUDA_CHECK_CUH
@@ -9,10 +9,11 @@
 /* Threads of a block; a multiple of the 32 of a warp. */
 enum { WLB_BLOCK = 256 };
 
-/* Checks the launch before it; used after every launch, in the function that queues the operation `name`. */
+/* Checks the launch before it. It is used after every launch, in the function that queues the operation `name`. */
 #define WLB_CHECK_LAUNCH(device, name) wlb_cuda_check((device), cudaGetLastError(), (name))
 
-/* Blocks for n elements in a grid-stride loop: enough to fill any GPU, few enough to be launched at any n. */
+/* Returns the number of blocks for n elements in a grid-stride loop: enough to fill any GPU, few enough to be launched at
+ * any n. */
 static inline unsigned wlb_element_blocks(int64_t n)
 {
 	const int64_t most = 16384;

@@ -1,4 +1,4 @@
-/* Memory of a CUDA device, and the error that waits for synchronize(). */
+/* Allocates and copies memory of a CUDA device, and keeps the first error until synchronize() reports it. */
 #include "kernels/cuda/cuda.h"
 
 int wlb_cuda_check(struct wlb_device *device, cudaError_t status, const char *operation)
@@ -24,7 +24,7 @@ int wlb_cuda_synchronize(struct wlb_device *device, struct wlb_error *error)
 	return wlb_fail(error, "%s", cuda->error.message);
 }
 
-/* The stream does not wait for cudaMemset on the default stream: memory is cleared where it will be used. */
+/* Memory is cleared on the stream that will use it, since that does not wait for cudaMemset on the default stream. */
 void *wlb_cuda_alloc(struct wlb_device *device, size_t bytes, struct wlb_error *error)
 {
 	struct wlb_cuda *cuda = wlb_cuda_of(device);
@@ -47,7 +47,8 @@ void wlb_cuda_release(struct wlb_device *device, void *memory)
 	wlb_cuda_check(device, cudaFree(memory), "release");
 }
 
-/* From pageable memory this returns when from_host may be used again; from pinned memory it does not wait. */
+/* Copies to the device. From pageable memory it returns when from_host may be used again; from pinned memory it does
+ * not wait. */
 void wlb_cuda_to_device(struct wlb_device *device, void *to, const void *from_host, size_t bytes)
 {
 	wlb_cuda_check(device,

@@ -1,5 +1,5 @@
 /*
- * The sum over a block, in a fixed order.
+ * Sums over a block, in a fixed order.
  */
 #ifndef WLB_CUDA_REDUCE_CUH
 #define WLB_CUDA_REDUCE_CUH

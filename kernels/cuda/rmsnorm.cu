@@ -1,7 +1,8 @@
+/* Computes RMSNorm and its gradients. */
 #include "kernels/cuda/check.cuh"
 #include "kernels/cuda/reduce.cuh"
 
-/* One block for each token. */
+/* Computes one token in each block. */
 __global__ static void forward(float *out, float *rstd, const float *x, const float *weight, int64_t width,
                                float epsilon)
 {
@@ -16,7 +17,7 @@ __global__ static void forward(float *out, float *rstd, const float *x, const fl
 		out[row + i] = x[row + i] * r * weight[i];
 }
 
-/* With y = x r w: dx = r (w dy - x r^2 mean(w dy x)). One block for each token. */
+/* With y = x r w: dx = r (w dy - x r^2 mean(w dy x)). Each block computes one token. */
 __global__ static void backward_x(float *d_x, const float *d_out, const float *x, const float *weight,
                                   const float *rstd, int64_t width)
 {

@@ -1,3 +1,4 @@
+/* Gathers rows of a matrix. */
 #include "kernels/cuda/check.cuh"
 
 __global__ static void gather(float *out, const float *x, const int32_t *rows, int64_t n, int64_t width)

@@ -1,3 +1,4 @@
+/* Computes SwiGLU and its gradients. */
 #include "kernels/cuda/check.cuh"
 
 __device__ static inline float sigmoid(float x)
@@ -5,7 +6,7 @@ __device__ static inline float sigmoid(float x)
 	return 1.0f / (1.0f + expf(-x));
 }
 
-/* Not __restrict__: out may stand in the place of gate or up. */
+/* The pointers are not __restrict__, since out may be the same memory as gate or up. */
 __global__ static void forward(float *out, const float *gate, const float *up, int64_t n)
 {
 	WLB_FOR_ELEMENTS(i, n)

@@ -1,7 +1,8 @@
+/* Adds, scales and sums the squares of vectors. */
 #include "kernels/cuda/check.cuh"
 #include "kernels/cuda/reduce.cuh"
 
-/* Blocks of the first step of a sum; how many there are depends on n only. */
+/* The most blocks of the first step of a sum; their number depends on n only. */
 static const unsigned MOST_PARTS = 1024;
 
 __global__ static void add(float *y, const float *x, int64_t n)
@@ -26,7 +27,7 @@ __global__ static void part_squares(double *parts, const float *x, int64_t n)
 		parts[blockIdx.x] = sum;
 }
 
-/* One block. */
+/* Adds the parts to *sum in a fixed order. It is launched as one block. */
 __global__ static void add_parts(double *sum, const double *parts, int count)
 {
 	double mine = 0;

@@ -1,6 +1,7 @@
 /*
- * Seconds of kernels, from tiles and a speed. The results are the same bits on every machine: each rank predicts by
- * itself and all must make the same choice, and the logarithms of mathematical libraries differ between processors.
+ * Computes the seconds of kernels from tiles and a speed. The results are the same bits on every machine: each rank
+ * predicts by itself and all must make the same choice. So no logarithm of a mathematical library is used, since those
+ * differ between processors.
  */
 #include "libwlb/wlb.h"
 
@@ -39,7 +40,7 @@ static int check_seconds(const char *name, double seconds, int zero_allowed, str
 	                zero_allowed ? "not negative" : "above 0");
 }
 
-/* Lengths of a curve: at least one token, rising, no longer than lengths can be. */
+/* Checks that the lengths of a curve are ascending and from 1 to 2^30 tokens. */
 static int check_lengths(const char *name, const double *tokens, size_t count, struct wlb_error *error)
 {
 	for (size_t i = 0; i < count; i++)
@@ -96,7 +97,8 @@ int wlb_kernel_time_check(const struct wlb_kernel_time *time, struct wlb_error *
 	                            : check_seconds("gemm_token_s", time->gemm_token_s, 0, error);
 }
 
-/* Sum of floor((step * i + from) / by) for i from 0 to count - 1, as Euclid's algorithm goes. */
+/* Returns the sum of floor((step * i + from) / by) for i from 0 to count - 1, with the divisions of Euclid's
+ * algorithm. */
 static int64_t floor_sum(int64_t count, int64_t by, int64_t step, int64_t from)
 {
 	int64_t sum = 0;
@@ -113,8 +115,8 @@ static int64_t floor_sum(int64_t count, int64_t by, int64_t step, int64_t from)
 	return sum;
 }
 
-/* Pairs of a query and a key in all tiles that a causal kernel computes: each tile of queries with every tile of keys
- * up to the last that its last query sees. */
+/* Returns the number of pairs of a query and a key in all tiles that a causal kernel computes. It computes each tile of
+ * queries with every tile of keys up to the last that the last of these queries sees. */
 static double tiled_pairs(const struct wlb_kernel_time *time, int64_t q_tokens, int64_t k_tokens)
 {
 	int64_t q_tile = time->q_tile, k_tile = time->k_tile;
@@ -124,7 +126,7 @@ static double tiled_pairs(const struct wlb_kernel_time *time, int64_t q_tokens, 
 	return (double)tiles * (double)(q_tile * k_tile);
 }
 
-/* The logarithm to base 2, exact at its powers and linear between them. */
+/* Approximates the logarithm to base 2: exact at powers of two and linear between them. */
 static double logarithm(double x)
 {
 	int exponent;
@@ -135,30 +137,31 @@ static double logarithm(double x)
 /* The position of a length among ascending lengths: between points `low` and `low + 1` at `share`, or on `low` where
  * share is 0.
  */
-struct place {
+struct position {
 	size_t low;
 	double share;
 };
 
-static struct place find(const double *lengths, size_t count, double length)
+static struct position find_position(const double *lengths, size_t count, double length)
 {
 	size_t low = 0;
 	if (length <= lengths[0])
-		return (struct place){0, 0.0};
+		return (struct position){0, 0.0};
 	if (length >= lengths[count - 1])
-		return (struct place){count - 1, 0.0};
+		return (struct position){count - 1, 0.0};
 	while (lengths[low + 1] <= length)
 		low++;
 	double from = logarithm(lengths[low]), to = logarithm(lengths[low + 1]);
-	return (struct place){low, (logarithm(length) - from) / (to - from)};
+	return (struct position){low, (logarithm(length) - from) / (to - from)};
 }
 
-static double between(double low, double high, double share)
+static double interpolate(double low, double high, double share)
 {
 	return low + (high - low) * share;
 }
 
-/* Seconds a tiled pair took at a point of the curve; where keys are shorter than queries, at the next that are not. */
+/* Returns the seconds that a tiled pair took at a point of the curve. Where it has fewer keys than queries, returns
+ * those of the next point that has as many. */
 static double pair_seconds_at(const struct wlb_kernel_time *time, size_t i, size_t j)
 {
 	const struct wlb_attention_curve *curve = &time->attention;
@@ -168,11 +171,11 @@ static double pair_seconds_at(const struct wlb_kernel_time *time, size_t i, size
 	       tiled_pairs(time, (int64_t)curve->q_tokens[i], (int64_t)curve->k_tokens[j]);
 }
 
-/* The same at a query length of the curve and any key length. */
-static double pair_seconds_on_row(const struct wlb_kernel_time *time, size_t i, struct place k)
+/* Returns the same at a query length of the curve and any key length. */
+static double pair_seconds_on_row(const struct wlb_kernel_time *time, size_t i, struct position k)
 {
 	double low = pair_seconds_at(time, i, k.low);
-	return k.share > 0.0 ? between(low, pair_seconds_at(time, i, k.low + 1), k.share) : low;
+	return k.share > 0.0 ? interpolate(low, pair_seconds_at(time, i, k.low + 1), k.share) : low;
 }
 
 static double pair_seconds(const struct wlb_kernel_time *time, int64_t q_tokens, int64_t k_tokens)
@@ -180,10 +183,10 @@ static double pair_seconds(const struct wlb_kernel_time *time, int64_t q_tokens,
 	const struct wlb_attention_curve *curve = &time->attention;
 	if (curve->q_count == 0)
 		return time->attention_pair_s;
-	struct place q = find(curve->q_tokens, curve->q_count, (double)q_tokens);
-	struct place k = find(curve->k_tokens, curve->k_count, (double)k_tokens);
+	struct position q = find_position(curve->q_tokens, curve->q_count, (double)q_tokens);
+	struct position k = find_position(curve->k_tokens, curve->k_count, (double)k_tokens);
 	double low = pair_seconds_on_row(time, q.low, k);
-	return q.share > 0.0 ? between(low, pair_seconds_on_row(time, q.low + 1, k), q.share) : low;
+	return q.share > 0.0 ? interpolate(low, pair_seconds_on_row(time, q.low + 1, k), q.share) : low;
 }
 
 double wlb_attention_seconds(const struct wlb_kernel_time *time, int64_t q_tokens, int64_t k_tokens)
@@ -206,9 +209,9 @@ double wlb_gemm_seconds(const struct wlb_kernel_time *time, int64_t tokens)
 	const struct wlb_gemm_curve *curve = &time->gemm;
 	if (curve->count == 0)
 		return tiled_tokens(time, tokens) * time->gemm_token_s;
-	struct place at = find(curve->tokens, curve->count, (double)tokens);
+	struct position at = find_position(curve->tokens, curve->count, (double)tokens);
 	double seconds = token_seconds_at(time, at.low);
 	if (at.share > 0.0)
-		seconds = between(seconds, token_seconds_at(time, at.low + 1), at.share);
+		seconds = interpolate(seconds, token_seconds_at(time, at.low + 1), at.share);
 	return tiled_tokens(time, tokens) * seconds;
 }

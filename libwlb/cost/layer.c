@@ -33,13 +33,13 @@ static const struct product fused[] = {
 static const struct product separate[] = {{HIDDEN, QUERIES}, {HIDDEN, KEYS}, {HIDDEN, KEYS}, {QUERIES, HIDDEN},
                                           {HIDDEN, MLP},     {HIDDEN, MLP},  {MLP, HIDDEN}};
 
-/* Operations that memory bounds: elements of a token that they read and write. Those of rows that tensor parallelism
- * divides have `divided` 1; an operation is called `calls` times. */
+/* Memory-bound operations, with the elements of a token that they read and write. `divided` is 1 where tensor
+ * parallelism divides the rows; an operation is called `calls` times. */
 struct stream {
 	enum width width;
 	int divided;
 	double calls, forward, backward;
-	int selective; /* 1: done again under WLB_RECOMPUTE_SELECTIVE, by wlb-worker or with release_activations */
+	int selective; /* 1: recomputed under WLB_RECOMPUTE_SELECTIVE, by wlb-worker or with release_activations */
 };
 
 static const struct stream streams[] = {
@@ -68,7 +68,7 @@ static double stream_s(const struct wlb_layer_cost *cost, double bytes)
 	return bytes / cost->machine->memory_bytes_per_s;
 }
 
-/* A product and the two of its backward pass. */
+/* Adds the time of a product and of the two products of its backward pass. */
 static void add_product(const struct wlb_machine *machine, double tokens, double in, double out,
                         struct wlb_seconds *sum)
 {
@@ -117,15 +117,15 @@ struct wlb_seconds wlb_layer_elementwise_s(const struct wlb_layer_cost *cost, do
 
 double wlb_layer_selective_s(const struct wlb_layer_cost *cost, double tokens)
 {
-	int again = cost->options->trainer == WLB_COST_WORKER || cost->options->release_activations;
+	int recomputed = cost->options->trainer == WLB_COST_WORKER || cost->options->release_activations;
 	double sum = 0.0;
-	for (size_t i = 0; again && tokens > 0.0 && i < STREAMS; i++)
+	for (size_t i = 0; recomputed && tokens > 0.0 && i < STREAMS; i++)
 		if (streams[i].selective)
 			sum += one_stream_s(cost, &streams[i], tokens, cost->machine->operation_s).forward;
 	return sum;
 }
 
-/* Megatron-LM's unfused attention keeps the scores and does not compute them again: 4 products backward and not 5. */
+/* Megatron-LM's unfused attention keeps the scores and does not recompute them: 4 products backward and not 5. */
 static double backward_share(const struct wlb_layer_cost *cost)
 {
 	int kept = cost->plan->recompute == WLB_RECOMPUTE_NONE && cost->options->trainer == WLB_COST_MEGATRON;
@@ -177,7 +177,7 @@ struct wlb_seconds wlb_embedding_s(const struct wlb_layer_cost *cost, double tok
 
 struct wlb_seconds wlb_layer_least_s(const struct wlb_layer_cost *cost, double tokens)
 {
-	double products_s = 2.0 * wlb_plan_layer_matrices(cost->model) * tokens / cost->plan->layout.tp /
+	double products_s = 2.0 * wlb_plan_layer_matrix_parameters(cost->model) * tokens / cost->plan->layout.tp /
 	                    wlb_machine_gemm_most(cost->machine);
 	struct wlb_seconds sum = streams_s(cost, tokens, 0.0);
 	sum.forward += products_s;

@@ -14,7 +14,8 @@ struct wlb_seconds {
 	double forward, backward;
 };
 
-/* What the time of an operation depends on; the caller owns all of it. The plan must have passed wlb_plan_check. */
+/* The values that the time of an operation depends on; the caller owns all of them. The plan must have passed
+ * wlb_plan_check. */
 struct wlb_layer_cost {
 	const struct wlb_model *model;
 	const struct wlb_machine *machine;
@@ -26,7 +27,8 @@ struct wlb_layer_cost {
 struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, double tokens);
 struct wlb_seconds wlb_layer_elementwise_s(const struct wlb_layer_cost *cost, double tokens);
 
-/* Forward operations that WLB_RECOMPUTE_SELECTIVE does again in the backward pass, beside attention's scores. */
+/* Seconds of the forward operations that WLB_RECOMPUTE_SELECTIVE repeats in the backward pass, beside attention's
+ * scores. */
 double wlb_layer_selective_s(const struct wlb_layer_cost *cost, double tokens);
 
 /* Attention of one layer: q_tokens queries of one document, the last of k_tokens keys. */
@@ -36,12 +38,12 @@ struct wlb_seconds wlb_layer_attention_s(const struct wlb_layer_cost *cost, doub
 struct wlb_seconds wlb_head_s(const struct wlb_layer_cost *cost, double tokens);
 struct wlb_seconds wlb_embedding_s(const struct wlb_layer_cost *cost, double tokens);
 
-/* No more than the products and elementwise operations of one layer, and those of the head, take, however many
- * micro-batches the tokens are in. */
+/* Lower bounds of the time of the products and elementwise operations of one layer, and of the head, that hold for
+ * every number of micro-batches that the tokens are in. */
 struct wlb_seconds wlb_layer_least_s(const struct wlb_layer_cost *cost, double tokens);
 struct wlb_seconds wlb_head_least_s(const struct wlb_layer_cost *cost, double tokens);
 
-/* The same of the attention of one layer over `pairs` pairs of a query and a key that it sees. */
+/* The same for the attention of one layer over `pairs` pairs of a query and a key that it sees. */
 struct wlb_seconds wlb_layer_attention_least_s(const struct wlb_layer_cost *cost, double pairs);
 
 /* Bytes of memory that the optimizer's step reads and writes for each parameter that the rank updates, and for each

@@ -1,3 +1,4 @@
+/* Checks the description of a machine, and computes the time of its collectives. */
 #include "libwlb/cost/rates.h"
 #include "libwlb/wlb.h"
 

@@ -10,12 +10,12 @@
 
 enum {
 	OPTIMIZER_BYTES = 12, /* float32 master weight and Adam's two moments */
-	LOGIT_COPY_BYTES = 4, /* the float32 copy the loss is taken of */
-	SCORE_BYTES = 5, /* of one query and key: scores and softmax, and what stood for dropout's mask in the paper */
+	LOGIT_COPY_BYTES = 4, /* the float32 copy from which the loss is computed */
+	SCORE_BYTES = 5, /* of one query and key: scores and softmax, and a byte that the paper counts for dropout */
 	BUCKET_PARAMETERS = 40000000, /* of one gradient reduction in flight (Megatron-LM's default bucket) */
 };
 
-double wlb_plan_layer_matrices(const struct wlb_model *m)
+double wlb_plan_layer_matrix_parameters(const struct wlb_model *m)
 {
 	double hidden = (double)m->hidden_size;
 	double q = (double)(m->num_attention_heads * m->head_dim);
@@ -23,7 +23,7 @@ double wlb_plan_layer_matrices(const struct wlb_model *m)
 	return hidden * (2.0 * q + 2.0 * kv) + 3.0 * hidden * (double)m->intermediate_size;
 }
 
-double wlb_plan_layers_again(const struct wlb_plan *plan, const struct wlb_model *m, int32_t stage, int32_t chunk)
+double wlb_plan_recomputed_layers(const struct wlb_plan *plan, const struct wlb_model *m, int32_t stage, int32_t chunk)
 {
 	double layers = (double)wlb_plan_layers(plan, m, stage, chunk);
 	if (plan->recompute == WLB_RECOMPUTE_NONE)
@@ -44,7 +44,7 @@ double wlb_plan_chunk_parameters(const struct wlb_plan *plan, const struct wlb_m
 {
 	double tp = (double)plan->layout.tp, hidden = (double)m->hidden_size;
 	double layers = (double)wlb_plan_layers(plan, m, stage, chunk);
-	double parameters = layers * (wlb_plan_layer_matrices(m) / tp + 2.0 * hidden);
+	double parameters = layers * (wlb_plan_layer_matrix_parameters(m) / tp + 2.0 * hidden);
 	int first = stage == 0 && chunk == 0;
 	int last = stage == plan->layout.pp - 1 && chunk == plan->interleave - 1;
 	double table = (double)m->vocab_size * hidden / tp;
@@ -55,8 +55,8 @@ double wlb_plan_chunk_parameters(const struct wlb_plan *plan, const struct wlb_m
 	return parameters;
 }
 
-/* What the memory of a stage depends on. */
-struct wanted {
+/* The values that the memory of a stage depends on. */
+struct stage_memory {
 	const struct wlb_plan *plan;
 	const struct wlb_model *model;
 	const struct wlb_cost_options *options;
@@ -65,7 +65,7 @@ struct wanted {
 };
 
 /* Bytes that one layer keeps for the backward pass of one token, on all tensor-parallel ranks together. */
-static double layer_token_bytes(const struct wanted *w, enum wlb_recompute recompute, int64_t longest)
+static double layer_token_bytes(const struct stage_memory *w, enum wlb_recompute recompute, int64_t longest)
 {
 	const struct wlb_model *m = w->model;
 	double hidden = (double)m->hidden_size, mlp = (double)m->intermediate_size;
@@ -83,7 +83,7 @@ static double layer_token_bytes(const struct wanted *w, enum wlb_recompute recom
 	return bytes;
 }
 
-/* Chunks whose activations a stage holds at once, at most: its warm-up and the one that follows. */
+/* Returns the most chunks whose activations a stage holds at once: those of its warm-up and the one that follows. */
 static int64_t chunks_in_flight(const struct wlb_plan *plan, int32_t stage)
 {
 	int64_t total = (int64_t)plan->micro_batches * plan->interleave;
@@ -91,8 +91,8 @@ static int64_t chunks_in_flight(const struct wlb_plan *plan, int32_t stage)
 	return held < total ? held : total;
 }
 
-/* The stage's chunk with the most layers: where the embedding counts as a layer, its chunk has fewer. */
-static int32_t largest_chunk(const struct wanted *w, int32_t stage)
+/* Returns the stage's chunk with the most layers. Where the embedding counts as a layer, its chunk has fewer. */
+static int32_t largest_chunk(const struct stage_memory *w, int32_t stage)
 {
 	if (w->plan->interleave == 1)
 		return 0;
@@ -100,25 +100,25 @@ static int32_t largest_chunk(const struct wanted *w, int32_t stage)
 }
 
 /* Bytes of all layers of the largest chunk, for a token. */
-static double chunk_token_bytes(const struct wanted *w, int32_t stage, int64_t longest)
+static double chunk_token_bytes(const struct stage_memory *w, int32_t stage, int64_t longest)
 {
 	const struct wlb_plan *plan = w->plan;
 	int32_t chunk = largest_chunk(w, stage);
 	double layers = (double)wlb_plan_layers(plan, w->model, stage, chunk);
 	if (plan->recompute != WLB_RECOMPUTE_FULL)
 		return layers * layer_token_bytes(w, plan->recompute, longest);
-	double again = wlb_plan_layers_again(plan, w->model, stage, chunk);
-	return again * layer_token_bytes(w, WLB_RECOMPUTE_FULL, longest) +
-	       (layers - again) * layer_token_bytes(w, WLB_RECOMPUTE_SELECTIVE, longest);
+	double recomputed_layers = wlb_plan_recomputed_layers(plan, w->model, stage, chunk);
+	return recomputed_layers * layer_token_bytes(w, WLB_RECOMPUTE_FULL, longest) +
+	       (layers - recomputed_layers) * layer_token_bytes(w, WLB_RECOMPUTE_SELECTIVE, longest);
 }
 
-static double activation_bytes(const struct wanted *w, int32_t stage, double rank_tokens, int64_t longest)
+static double activation_bytes(const struct stage_memory *w, int32_t stage, double rank_tokens, int64_t longest)
 {
 	const struct wlb_plan *plan = w->plan;
 	double tp = (double)plan->layout.tp, hidden = (double)w->model->hidden_size;
 	double chunks = (double)chunks_in_flight(plan, stage), share = rank_tokens / tp;
 	double held = chunks * share * chunk_token_bytes(w, stage, longest);
-	if (plan->recompute == WLB_RECOMPUTE_FULL) /* the one layer that is being done again */
+	if (plan->recompute == WLB_RECOMPUTE_FULL) /* the one layer that is being recomputed */
 		held += share * layer_token_bytes(w, WLB_RECOMPUTE_SELECTIVE, longest);
 	if (w->options->keep_outputs)
 		held += chunks * share * w->element_bytes * hidden;
@@ -127,7 +127,7 @@ static double activation_bytes(const struct wanted *w, int32_t stage, double ran
 	return held;
 }
 
-static double buffer_bytes(const struct wanted *w, double tokens, double parameters)
+static double buffer_bytes(const struct stage_memory *w, double tokens, double parameters)
 {
 	const struct wlb_layout *l = &w->plan->layout;
 	double rank_tokens = tokens / l->cp, hidden = (double)w->model->hidden_size, elements = 0.0, bytes = 0.0;
@@ -140,7 +140,7 @@ static double buffer_bytes(const struct wanted *w, double tokens, double paramet
 	if ((double)l->dp * l->cp > 1.0)
 		bytes += 2.0 * w->options->gradient_bytes * fmin(parameters, BUCKET_PARAMETERS);
 	if (w->plan->zero_stage >= 3) /* a layer's weights gathered, and the next one's */
-		elements += 2.0 * wlb_plan_layer_matrices(w->model) / l->tp;
+		elements += 2.0 * wlb_plan_layer_matrix_parameters(w->model) / l->tp;
 	return bytes + w->element_bytes * elements;
 }
 
@@ -149,8 +149,8 @@ struct wlb_memory wlb_memory_stage_of(const struct wlb_plan *plan, const struct 
                                       int32_t stage, int64_t tokens, int64_t longest, double margin)
 {
 	struct wlb_memory memory = {0};
-	const struct wanted w = {plan, model, options, wlb_machine_element_bytes(machine),
-	                         options->trainer == WLB_COST_WORKER};
+	const struct stage_memory w = {plan, model, options, wlb_machine_element_bytes(machine),
+	                               options->trainer == WLB_COST_WORKER};
 	double parameters = 0.0, shards = (double)plan->layout.dp * plan->layout.cp;
 	for (int32_t chunk = 0; chunk < plan->interleave; chunk++)
 		parameters += wlb_plan_chunk_parameters(plan, model, stage, chunk);

@@ -1,3 +1,4 @@
+/* Sets and checks the options of the cost model: how a training program runs. */
 #include "libwlb/wlb.h"
 
 /* The share that --tp-comm-overlap hides is calibrated to the Megatron Core H100 table (docs/results/planner.md). */

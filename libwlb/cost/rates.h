@@ -1,4 +1,4 @@
-/* Measured rates on a grid of lengths. */
+/* Checks measured rates on a grid of lengths, and interpolates between them. */
 #ifndef LIBWLB_COST_RATES_H
 #define LIBWLB_COST_RATES_H
 

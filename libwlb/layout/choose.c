@@ -1,8 +1,9 @@
+/* Resolves a policy to a layout for the ranks there are. */
 #include "libwlb/wlb.h"
 
 #include <limits.h>
 
-/* The dp of a layout that leaves it out: as many replicas as the ranks hold. */
+/* Sets the dp of a layout that leaves it out to the number of replicas for which there are ranks. */
 static int fill_dp(struct wlb_layout *layout, int64_t ranks, struct wlb_error *error)
 {
 	/* Each factor has at most 6 digits: the product of three fits 64 bits. */

@@ -1,3 +1,4 @@
+/* Counts the ranks of nodes, and finds the place of a rank in the layout. */
 #include "libwlb/wlb.h"
 
 int wlb_nodes_ranks_on(const struct wlb_nodes *nodes, int node)

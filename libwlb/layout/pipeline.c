@@ -1,4 +1,4 @@
-/* The layers of each chunk of a pipeline, and the order in which a stage runs its passes. */
+/* Computes the layers of each chunk of a pipeline, and the order in which a stage runs its passes. */
 #include "libwlb/wlb.h"
 
 static int64_t place_of(const struct wlb_plan *plan, int32_t stage, int32_t chunk)
@@ -11,7 +11,7 @@ static int64_t places_of(const struct wlb_plan *plan)
 	return (int64_t)plan->layout.pp * plan->interleave;
 }
 
-/* Layers, the embedding and the head, as far as they count, in front of a place. */
+/* Returns the layers in front of a place, with the embedding and the head where they count as layers. */
 static int64_t slots_before(const struct wlb_plan *plan, const struct wlb_model *model, int64_t place)
 {
 	int64_t slots = model->num_hidden_layers + plan->account_for_embedding + plan->account_for_loss;
@@ -19,7 +19,7 @@ static int64_t slots_before(const struct wlb_plan *plan, const struct wlb_model 
 	return slots / places * place + (place < rest ? place : rest);
 }
 
-/* Layers in front of a place: the embedding is the first slot, the head the last. */
+/* Returns the layers in front of a place: the embedding is the first slot, the head the last. */
 static int64_t layers_before(const struct wlb_plan *plan, const struct wlb_model *model, int64_t place)
 {
 	int64_t slots = slots_before(plan, model, place);

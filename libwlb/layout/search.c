@@ -1,3 +1,4 @@
+/* Searches the best plan: checks and reads the input, then enumerates the plans and chooses among them. */
 #include <stdlib.h>
 
 #include "libwlb/layout/search_choose.h"
@@ -62,7 +63,7 @@ static int by_length(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-/* Reads the documents of the samples and sets the work of a step of the global batch. */
+/* Reads the lengths of the documents in the samples and sets the work of a step of the global batch. */
 static int read_samples(struct wlb_search *search, struct wlb_error *error)
 {
 	const struct wlb_search_options *o = &search->options;

@@ -5,26 +5,26 @@
 #include "libwlb/cost/layer.h"
 #include "libwlb/cost/plan_sizes.h"
 
-/* Seconds of a collective that are proportional to its bytes, without its latency. */
-static double moved_s(const struct wlb_machine *machine, int ranks, int on_node, double bytes)
+/* Returns the part of a collective's seconds that is proportional to its bytes: its time without latency. */
+static double transfer_s(const struct wlb_machine *machine, int ranks, int on_node, double bytes)
 {
 	return wlb_machine_gather_s(machine, ranks, on_node, 0, bytes) -
 	       wlb_machine_gather_s(machine, ranks, on_node, 0, 0.0);
 }
 
-/* Seconds to gather the keys and values of one layer, for a step's tokens of one replica. */
+/* Returns the seconds to gather the keys and values of one layer, for a step's tokens of one replica. */
 static double gather_keys_s(const struct wlb_search *search, const struct wlb_plan *plan, double tokens)
 {
 	const struct wlb_layout *l = &plan->layout;
 	int on_node = search->machine.gpus_per_node / l->tp;
 	on_node = on_node < 1 ? 1 : on_node < l->cp ? on_node : l->cp;
 	double bytes = 2.0 * wlb_machine_element_bytes(&search->machine) * wlb_plan_kv_width(plan, &search->model);
-	return (1.0 - search->options.cost.cp_overlap) * moved_s(&search->machine, l->cp, on_node, tokens * bytes);
+	return (1.0 - search->options.cost.cp_overlap) * transfer_s(&search->machine, l->cp, on_node, tokens * bytes);
 }
 
 /* Seconds of one layer and of the head for the tokens of a mean replica in a step, forward and backward. */
 struct work {
-	double layer_s; /* at full speed, moving its bytes without waiting */
+	double layer_s; /* at the highest rates, without latencies */
 	double keys_s;  /* that gathering the keys and values of a layer adds */
 	double head_s;
 };
@@ -35,24 +35,25 @@ static struct work work_of(const struct wlb_search *search, const struct wlb_pla
 	const struct wlb_cost_options *options = &search->options.cost;
 	const struct wlb_layout *l = &plan->layout;
 	const struct wlb_layer_cost cost = {&search->model, machine, options, plan};
-	double again = plan->recompute == WLB_RECOMPUTE_FULL ? 1.0 : 0.0, ranks = (double)l->dp * l->cp;
+	double recomputed = plan->recompute == WLB_RECOMPUTE_FULL ? 1.0 : 0.0, ranks = (double)l->dp * l->cp;
 	double tokens = search->work.tokens / ranks;
 	struct wlb_seconds linear = wlb_layer_least_s(&cost, tokens), head = wlb_head_least_s(&cost, tokens);
 	struct wlb_seconds attention = wlb_layer_attention_least_s(&cost, search->work.pairs / ranks);
 	int on_node = l->tp < machine->gpus_per_node ? l->tp : machine->gpus_per_node;
 	double bytes = tokens * (double)search->model.hidden_size * wlb_machine_element_bytes(machine);
-	double tp_s = (1.0 - options->tp_overlap) * moved_s(machine, l->tp, on_node, bytes);
+	double tp_s = (1.0 - options->tp_overlap) * transfer_s(machine, l->tp, on_node, bytes);
 	double gathers = options->trainer == WLB_COST_WORKER ? 2.0 : 3.0;
 	return (struct work){
-		.layer_s = (1.0 + again) * (linear.forward + attention.forward) + linear.backward + attention.backward +
-	                   (10.0 + 4.0 * again) * tp_s,
-		.keys_s = (gathers + again) * gather_keys_s(search, plan, tokens * l->cp),
+		.layer_s = (1.0 + recomputed) * (linear.forward + attention.forward) + linear.backward +
+	                   attention.backward + (10.0 + 4.0 * recomputed) * tp_s,
+		.keys_s = (gathers + recomputed) * gather_keys_s(search, plan, tokens * l->cp),
 		.head_s = head.forward + head.backward,
 	};
 }
 
-/* Dynamic context parallelism gathers at most what documents have that are too long for one rank: their share. */
-static double gathered_share(const struct wlb_search *search, const struct wlb_candidate *c)
+/* Returns the share of the tokens whose keys and values are gathered: all; with dynamic context parallelism, at most
+ * those of documents that are too long for one rank. */
+static double gathered_tokens_share(const struct wlb_search *search, const struct wlb_candidate *c)
 {
 	double split = 0.0, all = 0.0, rank_tokens = (double)c->micro_batch_tokens / c->plan.layout.cp;
 	for (int b = 0; search->options.dynamic && b < WLB_SEARCH_LENGTHS; b++) {
@@ -62,7 +63,7 @@ static double gathered_share(const struct wlb_search *search, const struct wlb_c
 	return search->options.dynamic ? split / all : 1.0;
 }
 
-/* No step is shorter than the work of the stage that has the most. */
+/* Returns the seconds of the stage with the most work; no step is shorter. */
 static double longest_stage_s(const struct wlb_search_plan *plan, double layer_s, double head_s)
 {
 	return fmax((double)plan->most_layers * layer_s, (double)plan->last_layers * layer_s + head_s);
@@ -74,7 +75,7 @@ void wlb_search_bound(const struct wlb_search *search, struct wlb_search_plan *f
 	const struct wlb_plan *plan = &c->plan;
 	struct work work = work_of(search, plan);
 	double certain_s = work.layer_s + (search->options.dynamic ? 0.0 : work.keys_s);
-	double likely_s = work.layer_s + work.keys_s * gathered_share(search, c);
+	double likely_s = work.layer_s + work.keys_s * gathered_tokens_share(search, c);
 	c->bound_s = longest_stage_s(found, certain_s, work.head_s);
 	/* Adds the bubble of equal micro-batches. */
 	double bubble = (plan->layout.pp - 1) / ((double)plan->micro_batches * plan->interleave);

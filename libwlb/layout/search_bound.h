@@ -1,4 +1,4 @@
-/* A lower bound of a plan's step time, and an estimate of it. */
+/* Computes a lower bound of a plan's step time, and an estimate of it. */
 #ifndef LIBWLB_LAYOUT_SEARCH_BOUND_H
 #define LIBWLB_LAYOUT_SEARCH_BOUND_H
 

@@ -8,13 +8,13 @@
 #include "libwlb/layout/search_prefer.h"
 #include "libwlb/layout/search_simulate.h"
 
-/* What decides when a plan is tried; small, since there may be many. */
+/* The values that plans are sorted by; small, since there may be many. */
 struct key {
 	double missing_bytes, estimate_s;
 	struct wlb_search_plan *plan;
 };
 
-/* The plans of a search in the order in which they are tried, and what became of them. */
+/* The plans of a search in the order in which they are tried, and those that were simulated or do not fit. */
 struct choice {
 	struct wlb_search *search;
 	struct wlb_search_result *result;
@@ -68,8 +68,8 @@ static int order_plans(struct choice *choice)
 	return 0;
 }
 
-/* Simulates a plan. One whose micro-batches prove longer than they were taken to be is charged for them, and may not
- * fit. */
+/* Simulates a plan. If its longest micro-batch is longer than was estimated, its memory is computed again, and it may
+ * not fit. */
 static int try_plan(struct choice *choice, struct wlb_search_plan *plan, struct wlb_error *error)
 {
 	struct wlb_candidate *c = &plan->candidate;
@@ -114,7 +114,7 @@ static int try_plans(struct choice *choice, struct wlb_error *error)
 	return 0;
 }
 
-/* `c` misses least. */
+/* Fails with the numbers of `c`, the plan that lacks the least memory. */
 static int fail_to_fit(const struct wlb_search *search, const struct wlb_candidate *c, struct wlb_error *error)
 {
 	char layout[64];

@@ -1,4 +1,4 @@
-/* The best of the plans that were found, by simulation. */
+/* Chooses the best of the plans that were found, by simulation. */
 #ifndef LIBWLB_LAYOUT_SEARCH_CHOOSE_H
 #define LIBWLB_LAYOUT_SEARCH_CHOOSE_H
 
@@ -12,7 +12,7 @@ struct wlb_search_found {
 };
 
 /* Simulates the plans of the search that can be the best and fills the result, whose memory the caller frees also after
- * an error. Returns -1 where no plan fits or memory ends. */
+ * an error. Returns -1 where no plan fits, or if out of memory. */
 int wlb_search_choose(struct wlb_search *search, struct wlb_search_found *found, struct wlb_error *error);
 
 #endif

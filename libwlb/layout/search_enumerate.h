@@ -1,4 +1,4 @@
-/* Every plan that the machine and the model allow. */
+/* Enumerates every plan that the machine and the model allow. */
 #ifndef LIBWLB_LAYOUT_SEARCH_ENUMERATE_H
 #define LIBWLB_LAYOUT_SEARCH_ENUMERATE_H
 

@@ -1,4 +1,4 @@
-/* What the caller of a search holds fixed. */
+/* Checks the values that the caller of a search holds fixed. */
 #ifndef LIBWLB_LAYOUT_SEARCH_FIXED_H
 #define LIBWLB_LAYOUT_SEARCH_FIXED_H
 

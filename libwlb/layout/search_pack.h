@@ -1,4 +1,4 @@
-/* Documents of the samples, packed into the micro-batches of a plan. */
+/* Packs documents of the samples into the micro-batches of a plan. */
 #ifndef LIBWLB_LAYOUT_SEARCH_PACK_H
 #define LIBWLB_LAYOUT_SEARCH_PACK_H
 
@@ -10,11 +10,11 @@ const struct wlb_search_packing *wlb_search_pack(struct wlb_search *search, doub
                                                  struct wlb_error *error);
 void wlb_search_packings_free(struct wlb_search *search);
 
-/* Most tokens that a micro-batch may hold whose share of the batch is `windows` windows. */
+/* Returns the most tokens that a micro-batch may hold whose share of the batch is `windows` windows. */
 int64_t wlb_search_limit(const struct wlb_search *search, double windows);
 
-/* Tokens of the longest micro-batch that packing the samples makes where the share of each is `windows` windows: from a
- * table of packed steps, by the larger ratio of the two nearest. Returns -1 if out of memory. */
+/* Sets *tokens to those of the longest micro-batch that packing the samples makes, where the share of each is `windows`
+ * windows. It uses the larger of the two nearest ratios in a table of packed steps. Returns -1 if out of memory. */
 int wlb_search_longest(struct wlb_search *search, double windows, int64_t *tokens, struct wlb_error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* Where a plan's ranks run. */
+/* Assigns a plan's ranks to GPUs. */
 #ifndef LIBWLB_LAYOUT_SEARCH_PLACE_H
 #define LIBWLB_LAYOUT_SEARCH_PLACE_H
 

@@ -1,10 +1,10 @@
-/* Which of several plans people run: the order among near equals, and among plans that do not fit. */
+/* Orders plans that are nearly equally fast, and plans that do not fit, by how usual their layout is. */
 #ifndef LIBWLB_LAYOUT_SEARCH_PREFER_H
 #define LIBWLB_LAYOUT_SEARCH_PREFER_H
 
 #include "libwlb/layout/search_state.h"
 
-/* Ascending with how unusual a layout is: 0 where tp, cp and pp are powers of two; the number of other primes that
+/* Returns how unusual a layout is: 0 where tp, cp and pp are powers of two; the number of other primes that
  * divide cp x pp; more than any such number where tp is not a power of two. */
 int wlb_search_unusual(const struct wlb_layout *layout);
 

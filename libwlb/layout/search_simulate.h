@@ -1,4 +1,4 @@
-/* The step time of a plan, simulated. */
+/* Simulates the step time of a plan. */
 #ifndef LIBWLB_LAYOUT_SEARCH_SIMULATE_H
 #define LIBWLB_LAYOUT_SEARCH_SIMULATE_H
 

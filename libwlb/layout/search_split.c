@@ -30,7 +30,7 @@ static double head_layers(const struct wlb_search *search)
 	const struct wlb_model *m = &search->model;
 	double pairs = search->work.pairs / search->work.tokens;
 	double attention = 4.0 * (double)(m->num_attention_heads * m->head_dim) * pairs;
-	return 2.0 * (double)(m->hidden_size * m->vocab_size) / (2.0 * wlb_plan_layer_matrices(m) + attention);
+	return 2.0 * (double)(m->hidden_size * m->vocab_size) / (2.0 * wlb_plan_layer_matrix_parameters(m) + attention);
 }
 
 static int allows(int fixed, int account)

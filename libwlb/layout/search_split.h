@@ -1,4 +1,4 @@
-/* How the layers of a plan are divided among its pipeline stages. */
+/* Divides the layers of a plan among its pipeline stages. */
 #ifndef LIBWLB_LAYOUT_SEARCH_SPLIT_H
 #define LIBWLB_LAYOUT_SEARCH_SPLIT_H
 

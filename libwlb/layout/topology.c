@@ -1,11 +1,12 @@
+/* Orders nodes by the tree of their switches. */
 #include "libwlb/wlb.h"
 
 #include <stdlib.h>
 
-/* Limit of the depth: more than any fabric has; it bounds the use of the stack. */
+/* The limit of the depth is above that of any fabric; it bounds the use of the stack. */
 enum { MOST_LEVELS = 64 };
 
-/* A walk down the switch tree, depth first. */
+/* The state of a depth-first traversal of the switch tree. */
 struct walk {
 	const struct wlb_topology *topology;
 	int32_t nodes;

@@ -1,4 +1,4 @@
-/* Micro-batches while they are filled: their loads, and a heap to find the lightest that has space. */
+/* Fills micro-batches: keeps their loads, and a heap to find the lightest that has space. */
 #ifndef LIBWLB_PACKING_BINS_H
 #define LIBWLB_PACKING_BINS_H
 

@@ -1,5 +1,6 @@
 /*
- * Dynamic context parallelism: every document on as many ranks as it needs, 1, 2, 4 ... or all.
+ * Assigns documents to ranks with dynamic context parallelism: every document to as many ranks as it needs, 1, 2, 4 ...
+ * or all.
  *
  * Groups of 2^k ranks lie at multiples of 2^k, and larger groups are assigned first. All ranks of a group therefore
  * have the same load when its documents are assigned, no rank waits inside a group, and two groups that share ranks run
@@ -48,7 +49,7 @@ static int64_t part_of(int64_t tokens, int32_t ranks)
 	return (tokens + ranks - 1) / ranks;
 }
 
-/* The next smaller group: all ranks, then the powers of two below. */
+/* Returns the next smaller size of a group: the greatest power of two below `ranks`. */
 static int32_t smaller_group(int32_t ranks)
 {
 	int32_t power = 1;
@@ -70,7 +71,7 @@ static int32_t group_for(const struct dynamic_cp *s, const struct wlb_assigned_s
 	return group;
 }
 
-/* Adds a document's parts to the slots of its ranks; the first carry the remainder of its tokens. */
+/* Adds a document's parts to the slots of its ranks; the first ranks have the remainder of its tokens. */
 static void add_to_slots(struct dynamic_cp *s, const struct wlb_assigned_span *assigned, const struct wlb_place *place)
 {
 	for (int32_t r = 0; r < place->ranks; r++) {
@@ -80,14 +81,15 @@ static void add_to_slots(struct dynamic_cp *s, const struct wlb_assigned_span *a
 	}
 }
 
-/* Makes bins of the groups of one size; the load of a group is that of its fullest rank. */
+/* Makes a bin of each group of `group` ranks; its work and its tokens are the most that one of its ranks has. */
 static void make_group_bins(struct dynamic_cp *s, int32_t group)
 {
-	int32_t each = s->ranks / group;
-	s->groups.count = each * s->micro_batches;
+	int32_t batch_groups = s->ranks / group; /* in a micro-batch */
+	s->groups.count = batch_groups * s->micro_batches;
 	wlb_bins_reset(&s->groups);
 	for (int32_t g = 0; g < s->groups.count; g++) {
-		const struct wlb_load *slots = &s->assignment.bins.loads[g / each * s->ranks + g % each * group];
+		const struct wlb_load *slots =
+			&s->assignment.bins.loads[g / batch_groups * s->ranks + g % batch_groups * group];
 		for (int32_t r = 0; r < group; r++) {
 			struct wlb_load *load = &s->groups.loads[g];
 			load->work = slots[r].work > load->work ? slots[r].work : load->work;
@@ -111,7 +113,7 @@ static int select_documents(struct dynamic_cp *s, int32_t group)
 /* Assigns the documents to groups of this size, in order. Returns -1 where one does not fit. */
 static int assign_groups(struct dynamic_cp *s, int32_t group)
 {
-	int32_t each = s->ranks / group;
+	int32_t batch_groups = s->ranks / group; /* in a micro-batch */
 	make_group_bins(s, group);
 	for (size_t r = 0; r < s->assignment.ordered; r++) {
 		size_t i = s->assignment.order[r].span;
@@ -119,14 +121,14 @@ static int assign_groups(struct dynamic_cp *s, int32_t group)
 		int32_t g = wlb_bins_put(&s->groups, part_of(assigned->span.tokens, group), assigned->work / group);
 		if (g < 0)
 			return -1;
-		s->places[i].micro_batch = g / each;
-		s->places[i].first_rank = g % each * group;
+		s->places[i].micro_batch = g / batch_groups;
+		s->places[i].first_rank = g % batch_groups * group;
 		add_to_slots(s, assigned, &s->places[i]);
 	}
 	return 0;
 }
 
-/* Assigns the documents of one rank each, with exchanges. Returns -1 where one does not fit. */
+/* Assigns the documents that run on one rank, with exchanges. Returns -1 where one does not fit. */
 static int assign_singles(struct dynamic_cp *s)
 {
 	struct wlb_assignment *assignment = &s->assignment;
@@ -165,7 +167,7 @@ static double assign_all(struct dynamic_cp *s, double most_work)
 	return fullest;
 }
 
-/* Tries larger and larger groups until the ranks are equal; keeps the most equal attempt. */
+/* Tries larger groups until the work of the ranks is equal; keeps the assignment with the least work on any rank. */
 static int search(struct dynamic_cp *s, struct wlb_place *places, struct wlb_load *loads, struct wlb_error *error)
 {
 	double mean = 0.0, best = -1.0, part = 1.0;

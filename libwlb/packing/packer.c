@@ -1,3 +1,4 @@
+/* Packs a stream of global batches: checks a batch, runs the strategy, returns the step. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,7 +121,7 @@ void wlb_packer_free(struct wlb_packer *packer)
 	free(packer);
 }
 
-/* Checks the batch; *spans is the number of spans after it is cut at the window. */
+/* Checks the batch; *spans receives the number of its spans after they are cut at the window. */
 static int check_batch(const struct wlb_packer *packer, const struct wlb_span *batch, size_t count, int64_t *tokens,
                        size_t *spans, struct wlb_error *error)
 {

@@ -1,4 +1,4 @@
-/* The strategy "balanced". */
+/* Packs by the strategy "balanced". */
 #ifndef LIBWLB_PACKING_PACKER_BALANCED_H
 #define LIBWLB_PACKING_PACKER_BALANCED_H
 

@@ -1,4 +1,4 @@
-/* The strategies that "balanced" is compared with. */
+/* Packs by the strategies "greedy", "fixed" and "plain", with which "balanced" is compared. */
 #ifndef LIBWLB_PACKING_PACKER_BASELINES_H
 #define LIBWLB_PACKING_PACKER_BASELINES_H
 

@@ -1,4 +1,4 @@
-/* The packer's state: its spans, and how strategies cut them into bins. Internal. */
+/* Declares the packer's state, and the functions with which strategies cut its spans into bins; internal. */
 #ifndef LIBWLB_PACKING_PACKER_SPANS_H
 #define LIBWLB_PACKING_PACKER_SPANS_H
 

@@ -1,8 +1,10 @@
+/* Exchanges spans of the heaviest bin until no exchange lowers its work. */
 #include "libwlb/packing/assign.h"
 
 #define NONE SIZE_MAX
 
-/* Exchanges end where the heaviest bin is this close to the mean, and after this many a bin at the latest. */
+/* Exchanges end when the work of the heaviest bin is at most this share above the mean, or after MOST_EXCHANGES for
+ * each bin. */
 static const double close_enough = 1e-4;
 enum { MOST_EXCHANGES = 8 };
 
@@ -43,8 +45,8 @@ static void evaluate(const struct wlb_assignment *assignment, double gap, struct
 		*best = now;
 }
 
-/* The ideal exchange moves half the difference. Both chains are in descending order, so that the search for a partner
- * only moves forward. */
+/* Finds the best exchange between two bins. The ideal one moves half the difference in work. Both chains are in
+ * descending order, so that the search for the span that moves back only moves forward. */
 static void find_best_with(const struct wlb_assignment *assignment, int32_t from, int32_t to, struct exchange *best)
 {
 	double gap = assignment->bins.loads[from].work - assignment->bins.loads[to].work;
@@ -88,7 +90,7 @@ static void move_span(struct wlb_assignment *assignment, size_t span, int32_t to
 	moved->bin = to;
 }
 
-/* The best exchange of the heaviest bin with the lightest, or else with any. */
+/* Finds the best exchange of the heaviest bin with the lightest, or, if there is none, with any other. */
 static struct exchange find_exchange(const struct wlb_assignment *assignment, int32_t heaviest, int32_t lightest,
                                      double least_gain)
 {

@@ -1,4 +1,4 @@
-/* Sharding of a micro-batch: checks the arguments and selects the method. */
+/* Shards a micro-batch: checks the arguments and selects the method. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +55,7 @@ static int check_places(const struct wlb_shard_batch *batch, struct wlb_error *e
 	return 0;
 }
 
-/* Chunk c of 2 x ranks belongs to rank c, or 2 x ranks - 1 - c. */
+/* Returns the rank of a chunk: c, or 2 x ranks - 1 - c where that is lower. */
 static int32_t owner(int32_t chunk, int32_t ranks)
 {
 	return chunk < ranks ? chunk : 2 * ranks - 1 - chunk;

@@ -1,4 +1,3 @@
-/* From spans of documents to the shards of every rank. */
 #include "libwlb/sharding/shard_build.h"
 
 enum { NONE = -1 };

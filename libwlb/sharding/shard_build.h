@@ -1,4 +1,4 @@
-/* Builds shards from the spans of documents. */
+/* Builds the shards of every rank from the spans of documents. */
 #ifndef LIBWLB_SHARDING_SHARD_BUILD_H
 #define LIBWLB_SHARDING_SHARD_BUILD_H
 

@@ -2,8 +2,8 @@
  * Per-document cuts without padding. A document of n tokens on g ranks has 2 g chunks of n / 2g tokens; n mod 2g of
  * them have one more:
  *
- *  - The n mod g tokens that remain when each rank has equally many are assigned to ranks in turn, beginning after the
- * last rank that received one. So ranks differ by at most one token after every document.
+ *  - The n mod g tokens that remain when each rank has equally many are assigned to ranks in turn, beginning
+ * after the last rank that received one. So ranks differ by at most one token after every document.
  *  - A rank with an odd number of tokens has the longer chunk in front (light, few keys) or at the back (heavy):
  *    whichever makes its attention over all documents so far, and that of the ranks still to be cut, more equal. The
  * longest document is cut first, since shorter ones reduce the difference that it leaves.
@@ -21,7 +21,7 @@ struct document {
 
 struct cutter {
 	struct document *documents; /* longest first */
-	int64_t *pairs;             /* of a query and a key, of each rank so far */
+	int64_t *pairs;             /* of a query and a key, that each rank has so far */
 	int64_t next;               /* the rank that receives the next remaining token */
 };
 
@@ -56,17 +56,19 @@ static int longer_first(const void *a, const void *b)
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* Sum of first + 1 ... first + count: the keys that queries at these positions see. */
+/* Returns the sum of first + 1 ... first + count: the keys that queries at these positions see. */
 static int64_t pairs_of(int64_t first, int64_t count)
 {
 	return count * first + count * (count + 1) / 2;
 }
 
-static int64_t pairs_with(const struct cut *cut, int64_t head, int64_t tail)
+/* Returns the pairs of a rank whose chunks are the first and the last tokens of those that are left. */
+static int64_t chunk_pairs(const struct cut *cut, int64_t front_tokens, int64_t back_tokens)
 {
-	return pairs_of(cut->front, head) + pairs_of(cut->back - tail, tail);
+	return pairs_of(cut->front, front_tokens) + pairs_of(cut->back - back_tokens, back_tokens);
 }
 
+/* Returns the mean pairs of the ranks once the document is added to those that they have. */
 static int64_t mean_pairs(const int64_t *pairs, int32_t ranks, int64_t tokens)
 {
 	int64_t sum = pairs_of(0, tokens);
@@ -75,8 +77,8 @@ static int64_t mean_pairs(const int64_t *pairs, int32_t ranks, int64_t tokens)
 	return sum / ranks;
 }
 
-/* The greater of the distances from the mean of this rank and of the ranks still to be cut, which share the remainder.
- */
+/* Returns the greater of two distances from the mean: that of this rank, and that of each rank still to be cut where
+ * those share the remaining pairs equally. */
 static int64_t unevenness(const struct cut *cut, int64_t pairs)
 {
 	int64_t own = llabs(pairs - cut->mean);
@@ -84,30 +86,32 @@ static int64_t unevenness(const struct cut *cut, int64_t pairs)
 	return own > others ? own : others;
 }
 
-/* The number of tokens of a rank's front chunk, of `each` in both chunks; `pairs` are its pairs of other documents. */
-static int64_t choose_front(const struct cut *cut, int64_t pairs, int64_t each)
+/* Returns the number of tokens of a rank's front chunk, of `rank_tokens` in both chunks; `pairs` are its pairs in other
+ * documents. */
+static int64_t choose_front(const struct cut *cut, int64_t pairs, int64_t rank_tokens)
 {
-	int64_t fewer = each / 2, more = each - fewer;
-	int64_t light = unevenness(cut, pairs + pairs_with(cut, more, fewer));
-	int64_t heavy = unevenness(cut, pairs + pairs_with(cut, fewer, more));
+	int64_t fewer = rank_tokens / 2, more = rank_tokens - fewer;
+	int64_t light = unevenness(cut, pairs + chunk_pairs(cut, more, fewer));
+	int64_t heavy = unevenness(cut, pairs + chunk_pairs(cut, fewer, more));
 	return light <= heavy ? more : fewer;
 }
 
-/* Gives each rank its two chunks. The remaining tokens go to `remainder` ranks from `next` on. */
+/* Cuts a document into two chunks for each rank. `remainder` ranks, from `next` on, have one token more. */
 static void cut_document(int64_t *pairs, int32_t ranks, int64_t tokens, int64_t next, uint8_t *longer)
 {
 	struct cut cut = {.back = tokens, .mean = mean_pairs(pairs, ranks, tokens)};
 	int64_t shortest = tokens / (2 * ranks), remainder = tokens % ranks;
 	for (int32_t r = 0; r < ranks; r++) {
 		cut.ranks_left = ranks - 1 - r;
-		int64_t each = tokens / ranks + ((r - next + ranks) % ranks < remainder);
-		int64_t head = choose_front(&cut, pairs[r], each), tail = each - head;
-		longer[r] = (uint8_t)(head - shortest);
-		longer[2 * ranks - 1 - r] = (uint8_t)(tail - shortest);
-		pairs[r] += pairs_with(&cut, head, tail);
+		int64_t rank_tokens = tokens / ranks + ((r - next + ranks) % ranks < remainder);
+		int64_t front_tokens = choose_front(&cut, pairs[r], rank_tokens),
+			back_tokens = rank_tokens - front_tokens;
+		longer[r] = (uint8_t)(front_tokens - shortest);
+		longer[2 * ranks - 1 - r] = (uint8_t)(back_tokens - shortest);
+		pairs[r] += chunk_pairs(&cut, front_tokens, back_tokens);
 		cut.excess += pairs[r] - cut.mean;
-		cut.front += head;
-		cut.back -= tail;
+		cut.front += front_tokens;
+		cut.back -= back_tokens;
 	}
 }
 
@@ -124,7 +128,7 @@ static int cutter_init(struct cutter *cutter, const struct wlb_shard_batch *batc
 	return 0;
 }
 
-/* Fills what wlb_cuts.longer points to. */
+/* Cuts all documents, the longest first, and fills `longer` as wlb_cuts describes it. */
 static void cut_all(struct cutter *cutter, const struct wlb_shard_batch *batch, const size_t *first_chunk,
                     uint8_t *longer)
 {
@@ -135,7 +139,7 @@ static void cut_all(struct cutter *cutter, const struct wlb_shard_batch *batch, 
 			continue;
 		cut_document(&cutter->pairs[wlb_shard_first_rank(batch, i)], ranks, batch->tokens[i], cutter->next,
 		             &longer[first_chunk[i]]);
-		/* With places the first ranks have the remainder, as the loads of wlb_dynamic_cp say. */
+		/* With places the first ranks have the remainder, as in the loads of wlb_dynamic_cp. */
 		if (batch->places == NULL)
 			cutter->next = (cutter->next + batch->tokens[i]) % ranks;
 	}

@@ -1,4 +1,4 @@
-/* Where documents are cut for the ranks of context parallelism. */
+/* Cuts documents for the ranks of context parallelism. */
 #ifndef LIBWLB_SHARDING_SHARD_CUT_H
 #define LIBWLB_SHARDING_SHARD_CUT_H
 

@@ -1,4 +1,4 @@
-/* Memory of a wlb_shards, kept from one micro-batch to the next. */
+/* Declares the memory of struct wlb_shards, which is kept from one micro-batch to the next. */
 #ifndef LIBWLB_SHARDING_SHARD_MEMORY_H
 #define LIBWLB_SHARDING_SHARD_MEMORY_H
 

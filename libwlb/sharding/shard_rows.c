@@ -1,4 +1,4 @@
-/* The rows of a rank's shards, and their cost. */
+/* Computes lengths, positions, tokens and cost of the rows of a rank's shards. */
 #include "libwlb/wlb.h"
 
 void wlb_shards_lengths(const struct wlb_shards *shards, int32_t rank, int32_t *cu_seqlens_q, int32_t *cu_seqlens_k)

@@ -1,3 +1,4 @@
+/* Computes the share of wall time that is useful in a run with failures and checkpoints. */
 #include "libwlb/wlb.h"
 
 #include <math.h>
@@ -11,15 +12,16 @@ static int check_seconds(const char *field, double value, double least, struct w
 	return wlb_fail(error, "%s is %g: it must be a number of seconds between %g and 1e12", field, value, least);
 }
 
-/* Wall time of one interval of useful time and its checkpoint, over the useful time. Daly (2006), equation 20: with
- * failures at rate 1 / M, M e^(R/M) (e^((t + d) / M) - 1) seconds for t. */
+/* Returns the wall time of one interval of useful time and its checkpoint, divided by the useful time. Daly (2006),
+ * equation 20: with failures at rate 1 / M, M e^(R/M) (e^((t + d) / M) - 1) seconds for t. */
 static double wall_over_useful(const struct wlb_failures *f, double interval_s)
 {
 	double mtbf_s = f->mtbf_s / f->nodes;
 	return mtbf_s * exp(f->restart_s / mtbf_s) * expm1((interval_s + f->checkpoint_s) / mtbf_s) / interval_s;
 }
 
-/* The interval with the least wall time, which falls to it and rises after. */
+/* Returns the interval with the least wall time. The wall time falls up to it and rises after it, so that
+ * golden-section search finds it. */
 static double best_interval_s(const struct wlb_failures *f)
 {
 	const double golden = 0.6180339887498949;

@@ -1,4 +1,4 @@
-/* The load of a micro-batch: seconds of one layer, from its documents. */
+/* Computes the load of a micro-batch: the seconds of one layer, from its documents. */
 #include "libwlb/cost/plan_sizes.h"
 #include "libwlb/simulation/sim_state.h"
 
@@ -19,7 +19,8 @@ static double both(struct wlb_seconds s)
 	return s.forward + s.backward;
 }
 
-/* Attention of one layer of the queries [from, to) of a document, each of which sees itself and all before it. */
+/* Returns the seconds of one layer's attention of the queries [from, to) of a document, each of which sees itself and
+ * all tokens before it. */
 static struct wlb_seconds attention_s(const struct wlb_sim *sim, double from, double to)
 {
 	return wlb_layer_attention_s(&sim->cost, to - from, to);
@@ -89,7 +90,7 @@ static struct sharded choose_sharding(struct wlb_sim *sim, size_t count, double 
 	return sim->options.sharding == WLB_SHARDING_ADAPTIVE && documents_sooner ? by_document : by_sequence;
 }
 
-/* A collective of the residual stream over the tensor-parallel ranks. */
+/* Returns the seconds of a collective of the residual stream over the tensor-parallel ranks. */
 static double gather_tp_s(const struct wlb_sim *sim, double rank_tokens)
 {
 	return wlb_machine_gather_s(&sim->machine, sim->options.plan.layout.tp, sim->tp_on_node, sim->tp_crosses,
@@ -121,10 +122,10 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 	              (1.0 - cost->cp_overlap);
 	load->cp = (struct wlb_seconds){cp_s, worker ? cp_s : 2.0 * cp_s};
 	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL)
-		load->tp_again_s = load->tp.forward;
+		load->tp_recompute_s = load->tp.forward;
 	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL ||
 	    (worker && sim->options.plan.recompute == WLB_RECOMPUTE_SELECTIVE))
-		load->cp_again_s = cp_s;
+		load->cp_recompute_s = cp_s;
 	/* These have no product of their size beside them. */
 	load->head_tp = (struct wlb_seconds){gather_s, 2.0 * gather_s};
 	load->embedding_tp = (struct wlb_seconds){gather_s, gather_s};
@@ -132,8 +133,10 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 		rank_tokens * (double)sim->model.hidden_size * wlb_machine_element_bytes(&sim->machine) / l->tp;
 }
 
-/* Products and elementwise operations of one layer, and the products alone. */
-static struct wlb_seconds linear_s(const struct wlb_sim *sim, double tokens, struct wlb_seconds *products)
+/* Returns the seconds of products and elementwise operations of one layer; *products receives those of the products
+ * alone. */
+static struct wlb_seconds layer_without_attention_s(const struct wlb_sim *sim, double tokens,
+                                                    struct wlb_seconds *products)
 {
 	*products = wlb_layer_products_s(&sim->cost, tokens);
 	struct wlb_seconds sum = wlb_layer_elementwise_s(&sim->cost, tokens);
@@ -141,8 +144,8 @@ static struct wlb_seconds linear_s(const struct wlb_sim *sim, double tokens, str
 	return sum;
 }
 
-/* Documents on 1, 2, 4 ... cp ranks of their own, and the work of ranks made equal by wlb_dynamic_cp. 0 where they find
- * no space, else 1. */
+/* Assigns each document to 1, 2, 4 ... or cp ranks with wlb_dynamic_cp, which makes the work of the ranks equal.
+ * Returns 0 where the documents do not fit, else 1. */
 static int place_documents(struct wlb_sim *sim, size_t count, int64_t tokens, double *kv_bytes)
 {
 	int32_t cp = sim->options.plan.layout.cp;
@@ -167,14 +170,14 @@ static int place_documents(struct wlb_sim *sim, size_t count, int64_t tokens, do
 	return 1;
 }
 
-/* The computation of ranks whose documents place_documents has placed. Returns the most tokens on a rank. */
+/* Sets the computation of ranks whose documents place_documents has placed. Returns the most tokens on a rank. */
 static double load_dynamic(const struct wlb_sim *sim, struct wlb_sim_load *load)
 {
 	int32_t cp = sim->options.plan.layout.cp;
 	double most_tokens = 0.0;
 	for (int32_t r = 0; r < cp; r++) {
 		double rank_tokens = (double)sim->rank_loads[r].tokens;
-		struct wlb_seconds products, rank = linear_s(sim, rank_tokens, &products);
+		struct wlb_seconds products, rank = layer_without_attention_s(sim, rank_tokens, &products);
 		add(&rank, sim->rank_s[r]);
 		load->compute.forward = fmax(load->compute.forward, rank.forward);
 		load->compute.backward = fmax(load->compute.backward, rank.backward);
@@ -189,14 +192,15 @@ static void load_sharded(struct wlb_sim *sim, size_t count, double tokens, doubl
                          struct wlb_sim_load *load)
 {
 	struct sharded attention = choose_sharding(sim, count, tokens);
-	struct wlb_seconds products, linear = linear_s(sim, rank_tokens, &products);
+	struct wlb_seconds products, linear = layer_without_attention_s(sim, rank_tokens, &products);
 	load->compute = load->mean = linear;
 	add(&load->compute, attention.slowest);
 	add(&load->mean, attention.mean);
 	load->per_document = attention.per_document;
 }
 
-/* FLOPs of a forward pass. Megatron-LM counts attention to later tokens too, which no kernel computes. */
+/* Counts the tokens and the FLOPs of a forward pass. Megatron-LM counts attention to later tokens too, which no kernel
+ * computes. */
 static void count_flops(const struct wlb_sim *sim, size_t count, struct wlb_sim_load *load)
 {
 	const struct wlb_model *m = &sim->model;
@@ -224,18 +228,18 @@ void wlb_sim_load(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load)
 	if (load->tokens == 0) /* all stages skip it */
 		return;
 	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL) {
-		load->again_s = load->compute.forward;
-		load->again_mean_s = load->mean.forward;
+		load->recompute_s = load->compute.forward;
+		load->recompute_mean_s = load->mean.forward;
 	} else if (sim->options.plan.recompute == WLB_RECOMPUTE_SELECTIVE) {
-		load->again_s = load->again_mean_s = wlb_layer_selective_s(&sim->cost, rank_tokens);
+		load->recompute_s = load->recompute_mean_s = wlb_layer_selective_s(&sim->cost, rank_tokens);
 	}
 	load->head = wlb_head_s(&sim->cost, rank_tokens);
 	load->embedding = wlb_embedding_s(&sim->cost, rank_tokens);
 	add_communication(sim, load, wlb_layer_products_s(&sim->cost, rank_tokens), rank_tokens, kv_bytes);
 }
 
-/* The share of a token in a layer of a micro-batch of one window, without attention: a document is one of many in a
- * micro-batch, whose products are large. */
+/* Uses the mean token of a micro-batch of one window, since the products of a micro-batch are large although each of
+ * its documents may be short. */
 void wlb_sim_set_token_s(struct wlb_sim *sim)
 {
 	int32_t cp = sim->options.plan.layout.cp;
@@ -243,7 +247,7 @@ void wlb_sim_set_token_s(struct wlb_sim *sim)
 	/* Dynamic context parallelism splits few documents. */
 	double kv_bytes = sim->options.dynamic ? 0.0 : window * sim->kv_token_bytes;
 	struct wlb_sim_load load = {0}, empty = {0};
-	struct wlb_seconds products, linear = linear_s(sim, ceil(window / cp), &products);
+	struct wlb_seconds products, linear = layer_without_attention_s(sim, ceil(window / cp), &products);
 	add_communication(sim, &load, products, ceil(window / cp), kv_bytes);
 	/* Latencies belong to the micro-batch and do not depend on its documents. */
 	add_communication(sim, &empty, products, 0.0, 0.0);

@@ -1,4 +1,4 @@
-/* The times of a pass, of its sends, and of the communication between replicas. */
+/* Computes the times of a pass, of its sends, and of the communication between replicas. */
 #include "libwlb/cost/plan_sizes.h"
 #include "libwlb/simulation/sim_state.h"
 
@@ -46,8 +46,8 @@ double wlb_sim_exposed_s(double communication_s, double computation_s, double pi
 	return fmax(communication_s / pieces, communication_s - computation_s);
 }
 
-static void add_parts(struct wlb_sim_time *time, const struct wlb_sim_load *l, double layers, double again, int first,
-                      int last, double share)
+static void add_parts(struct wlb_sim_time *time, const struct wlb_sim_load *l, double layers, double recomputed_layers,
+                      int first, int last, double share)
 {
 	double ends_s = 0.0, ends_tp_s = 0.0;
 	if (first) {
@@ -60,14 +60,16 @@ static void add_parts(struct wlb_sim_time *time, const struct wlb_sim_load *l, d
 	}
 	double slowest_s = l->compute.forward + l->compute.backward, mean_s = l->mean.forward + l->mean.backward;
 	time->compute_s += share * (layers * mean_s + ends_s);
-	time->recompute_s += share * again * l->again_mean_s;
-	time->cp_imbalance_s += share * (layers * (slowest_s - mean_s) + again * (l->again_s - l->again_mean_s));
-	time->tp_s += share * (layers * (l->tp.forward + l->tp.backward) + again * l->tp_again_s + ends_tp_s);
-	time->cp_s += share * (layers * (l->cp.forward + l->cp.backward) + again * l->cp_again_s);
+	time->recompute_s += share * recomputed_layers * l->recompute_mean_s;
+	time->cp_imbalance_s +=
+		share * (layers * (slowest_s - mean_s) + recomputed_layers * (l->recompute_s - l->recompute_mean_s));
+	time->tp_s +=
+		share * (layers * (l->tp.forward + l->tp.backward) + recomputed_layers * l->tp_recompute_s + ends_tp_s);
+	time->cp_s += share * (layers * (l->cp.forward + l->cp.backward) + recomputed_layers * l->cp_recompute_s);
 }
 
-/* What computation loses beside hidden communication of a rank's `bytes`: the kernels of a collective occupy
- * multiprocessors, as many as its share of node_link's speed takes. */
+/* Returns the seconds that computation loses beside hidden communication of a rank's `bytes`: the kernels of a
+ * collective occupy multiprocessors, as many as its share of node_link's speed takes. */
 static double lost_s(const struct wlb_sim *sim, double bytes)
 {
 	const struct wlb_machine *machine = &sim->machine;
@@ -76,7 +78,8 @@ static double lost_s(const struct wlb_sim *sim, double bytes)
 	return bytes / machine->node_link.bytes_per_s * machine->collective_processors / machine->processors;
 }
 
-/* Communication of communication_s over layers, hidden beside computation of computation_s where `overlap` is 1. */
+/* Returns the seconds that communication adds to computation: all of communication_s, or, where `overlap` is 1, what is
+ * not hidden beside the computation_s of `layers` layers, and the computation that it slows down. */
 static double beside_s(const struct wlb_sim *sim, int overlap, double communication_s, double bytes,
                        double computation_s, double layers)
 {
@@ -88,7 +91,8 @@ static double beside_s(const struct wlb_sim *sim, int overlap, double communicat
 /* ZeRO-3 gathers the weights of each layer before it is used, forward and backward; ZeRO-2 and 3 reduce gradients in
  * every micro-batch. PyTorch's FSDP copies what it has gathered into the parameters, and the gradients into one
  * buffer. */
-static void add_zero(const struct wlb_sim *sim, int32_t stage, int32_t chunk, double layers, struct wlb_sim_chunk *took)
+static void add_zero_communication(const struct wlb_sim *sim, int32_t stage, int32_t chunk, double layers,
+                                   struct wlb_sim_chunk *took)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
 	const struct wlb_cost_options *cost = &sim->options.cost;
@@ -100,7 +104,7 @@ static void add_zero(const struct wlb_sim *sim, int32_t stage, int32_t chunk, do
 		before_s = copy_s + beside_s(sim, cost->overlap_parameters, weights_s, bytes, took->forward_s, layers);
 		after_s = copy_s + beside_s(sim, cost->overlap_parameters, weights_s, bytes, took->backward_s, layers);
 	}
-	/* What gathering weights has left for the gradients to run beside. */
+	/* The computation that is left to hide the reduction of gradients after the gathering of weights. */
 	double left_s = fmax(0.0, took->backward_s -
 	                                  (plan->zero_stage == 3 ? wlb_sim_gather_weights_s(sim, stage, chunk) : 0.0));
 	after_s += (element + cost->gradient_bytes) * parameters / memory +
@@ -117,13 +121,13 @@ struct wlb_sim_chunk wlb_sim_time_passes(const struct wlb_sim *sim, const struct
 	const struct wlb_plan *plan = &sim->options.plan;
 	const struct wlb_sim_load *l = load;
 	double layers = (double)wlb_plan_layers(plan, &sim->model, stage, chunk);
-	double again = wlb_plan_layers_again(plan, &sim->model, stage, chunk);
+	double recomputed_layers = wlb_plan_recomputed_layers(plan, &sim->model, stage, chunk);
 	int first = stage == 0 && chunk == 0;
 	int last = stage == plan->layout.pp - 1 && chunk == plan->interleave - 1;
 	struct wlb_sim_chunk took = {
 		.forward_s = layers * (slow * l->compute.forward + l->tp.forward + l->cp.forward),
 		.backward_s = layers * (slow * l->compute.backward + l->tp.backward + l->cp.backward) +
-	                      again * (slow * l->again_s + l->tp_again_s + l->cp_again_s),
+	                      recomputed_layers * (slow * l->recompute_s + l->tp_recompute_s + l->cp_recompute_s),
 	};
 	if (first) {
 		took.forward_s += slow * l->embedding.forward + l->embedding_tp.forward;
@@ -134,9 +138,9 @@ struct wlb_sim_chunk wlb_sim_time_passes(const struct wlb_sim *sim, const struct
 		took.backward_s += slow * l->head.backward + l->head_tp.backward;
 	}
 	if (time != NULL)
-		add_parts(time, l, layers, again, first, last, share);
+		add_parts(time, l, layers, recomputed_layers, first, last, share);
 	if (plan->zero_stage >= 2)
-		add_zero(sim, stage, chunk, fmax(layers, 1.0), &took);
+		add_zero_communication(sim, stage, chunk, fmax(layers, 1.0), &took);
 	return took;
 }
 

@@ -14,7 +14,7 @@ size_t wlb_sim_pipeline_passes(const struct wlb_plan *plan)
 	return (size_t)plan->layout.pp * (size_t)plan->interleave * (size_t)plan->micro_batches;
 }
 
-/* The time at which the input of the pass arrives at its stage; NOT_YET where it is not known. */
+/* Returns the second at which the input of the pass arrives at its stage, or NOT_YET where it is not known. */
 static double ready_s(const struct wlb_sim_pipeline *p, int32_t stage, struct wlb_pass pass)
 {
 	int32_t pp = p->plan.layout.pp, m = p->plan.micro_batches, q = pass.chunk * pp + stage;
@@ -33,7 +33,7 @@ static double ready_s(const struct wlb_sim_pipeline *p, int32_t stage, struct wl
 	return pp > 1 ? end_s + p->send_s[(size_t)boundary * m + pass.micro_batch] : end_s;
 }
 
-/* How long sending the output of the pass blocks the stage. */
+/* Returns for how many seconds sending the output of the pass blocks the stage. */
 static double sending_s(const struct wlb_sim_pipeline *p, int32_t stage, struct wlb_pass pass)
 {
 	int32_t pp = p->plan.layout.pp, q = pass.chunk * pp + stage;

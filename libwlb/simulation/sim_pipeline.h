@@ -1,4 +1,4 @@
-/* The passes of one replica's pipeline; each starts as soon as its input is available. */
+/* Runs the passes of one replica's pipeline; each starts as soon as its input is available. */
 #ifndef LIBWLB_SIMULATION_SIM_PIPELINE_H
 #define LIBWLB_SIMULATION_SIM_PIPELINE_H
 
@@ -17,7 +17,7 @@ struct wlb_sim_pipeline {
 	double *stage_end_s;  /* [stage] */
 	double *last_start_s; /* of a chunk's last backward pass, [q]; it ends at last_end_s */
 	double *last_end_s;
-	int64_t *next;                /* pass of each stage that comes next */
+	int64_t *next;                /* [stage]: its next pass */
 	struct wlb_sim_event *events; /* NULL: not recorded */
 };
 

@@ -12,8 +12,8 @@
 struct wlb_sim_load {
 	struct wlb_seconds compute, mean;
 	struct wlb_seconds tp, cp;
-	double again_s, again_mean_s; /* computed again in the backward pass of a layer that is recomputed */
-	double tp_again_s, cp_again_s;
+	double recompute_s, recompute_mean_s; /* in the backward pass of a layer that is recomputed */
+	double tp_recompute_s, cp_recompute_s;
 	struct wlb_seconds head, head_tp;           /* of the output head, on the last stage */
 	struct wlb_seconds embedding, embedding_tp; /* on the first stage */
 	double send_bytes;                          /* between stages, one GPU */

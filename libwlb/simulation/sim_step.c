@@ -1,4 +1,4 @@
-/* One training step: the pipelines of all replicas, then the communication between them. */
+/* Simulates one training step: the pipelines of all replicas, then the communication between them. */
 #include "libwlb/capacity.h"
 #include "libwlb/cost/plan_sizes.h"
 #include "libwlb/simulation/sim_state.h"
@@ -17,7 +17,7 @@ static int reserve(struct wlb_sim *sim, size_t count, struct wlb_error *error)
 	return 0;
 }
 
-/* The load of every micro-batch, in the order of the step. */
+/* Sets the load of every micro-batch, in the order of the step. */
 static int load_step(struct wlb_sim *sim, const struct wlb_step *step, struct wlb_error *error)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
@@ -81,8 +81,8 @@ static void fill_pipeline(struct wlb_sim *sim, int32_t replica, int with_slowdow
 	}
 }
 
-/* Seconds at which the gradients of all stages are reduced; chunks are reduced one after another, each as its last
- * backward pass goes through its layers, the last layer's share at the earliest when the pass ends. */
+/* Returns the second at which the gradients of all stages are reduced. Chunks are reduced one after another, each as
+ * its last backward pass goes through its layers, the last layer's share at the earliest when the pass ends. */
 static double reduced_s(const struct wlb_sim *sim, double pipelines_end_s)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
@@ -136,8 +136,8 @@ static struct run run_replicas(struct wlb_sim *sim, int with_slowdown)
 	return run;
 }
 
-/* A pipeline of equal passes with the same work in all: how long it takes, sending at once or as it does. */
-static double run_equal(struct wlb_sim *sim, double forward_s, double backward_s, double send)
+/* Runs a pipeline of equal passes with this total work, where each send takes send_s; returns its seconds. */
+static double equal_pipeline_s(struct wlb_sim *sim, double forward_s, double backward_s, double send_s)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
 	struct wlb_sim_pipeline *p = &sim->pipeline;
@@ -147,15 +147,15 @@ static double run_equal(struct wlb_sim *sim, double forward_s, double backward_s
 		p->backward_s[i] = backward_s / (double)passes;
 	}
 	for (size_t i = 0; i < (size_t)plan->layout.pp * plan->micro_batches; i++)
-		p->send_s[i] = send;
+		p->send_s[i] = send_s;
 	p->events = NULL;
 	return wlb_sim_pipeline_run(p);
 }
 
 /* Sums over the micro-batches of a mean replica, all stages. */
 struct sums {
-	double forward_s, backward_s; /* all that the passes take, without zero_s */
-	double zero_s;                /* what a mean GPU waits for the communication of ZeRO-2 and 3 */
+	double forward_s, backward_s; /* of all passes, without zero_s */
+	double zero_s;                /* a mean GPU's wait for the communication of ZeRO-2 and 3 */
 	double send_s;                /* mean over micro-batches and boundaries */
 };
 
@@ -193,8 +193,8 @@ static struct sums sum_loads(struct wlb_sim *sim, struct wlb_sim_time *time, str
 	return sums;
 }
 
-/* Seconds to gather the weights that the optimizer has changed, beside the first micro-batch's forward passes where
- * they overlap: the stage that waits longest. ZeRO-3 gathers them when they are used. */
+/* Returns the seconds that the stage that waits longest spends on gathering the weights that the optimizer has changed,
+ * beside the first micro-batch's forward passes where they overlap. ZeRO-3 gathers weights when they are used. */
 static double gather_s(const struct wlb_sim *sim)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
@@ -215,8 +215,8 @@ static double gather_s(const struct wlb_sim *sim)
 	return most_s;
 }
 
-/* Divides what a mean GPU is idle in the pipelines, `idle_s`, among its causes. A pipeline of equal passes would be
- * idle for equal_s, and for sending_s more where it waits for what is sent. The passes may be idle for less: the first
+/* Divides idle_s, the time that a mean GPU is idle in the pipelines, among its causes. A pipeline of equal passes would
+ * be idle for equal_s, and for sending_s more because of its sends. The passes may be idle for less: the first
  * or last stage has more work than the mean one, and fills the time in which the others begin and end. */
 static void divide_idle(struct wlb_sim_time *time, double idle_s, double equal_s, double sending_s)
 {
@@ -236,8 +236,8 @@ int wlb_sim_step(struct wlb_sim *sim, const struct wlb_step *step, struct wlb_si
 	struct wlb_sim_time *time = &result->time;
 	struct sums sums = sum_loads(sim, time, result);
 	double busy_s = time->compute_s + time->recompute_s + time->cp_imbalance_s + time->tp_s + time->cp_s;
-	double equal_s = run_equal(sim, sums.forward_s, sums.backward_s, 0.0);
-	double sending_s = run_equal(sim, sums.forward_s, sums.backward_s, sums.send_s) - equal_s;
+	double equal_s = equal_pipeline_s(sim, sums.forward_s, sums.backward_s, 0.0);
+	double sending_s = equal_pipeline_s(sim, sums.forward_s, sums.backward_s, sums.send_s) - equal_s;
 	struct run even = run_replicas(sim, 0), run = even;
 	if (sim->options.slowdown != NULL)
 		run = run_replicas(sim, 1);

@@ -1,3 +1,4 @@
+/* Counts the floating-point operations of one forward pass over a document. */
 #include "libwlb/wlb.h"
 
 double wlb_cost_document(const struct wlb_model *m, int64_t tokens)

@@ -1,4 +1,4 @@
-/* Seconds of matrix products and of attention on one GPU. */
+/* Computes the seconds of matrix products and of attention on one GPU of a machine. */
 #include "libwlb/cost/rates.h"
 #include "libwlb/wlb.h"
 
@@ -56,8 +56,8 @@ double wlb_machine_attention_s(const struct wlb_machine *machine, int heads, int
 		double pairs = q_tokens * (k_tokens - (q_tokens - 1.0) / 2.0);
 		return pair_flops * pairs / wlb_attention_rate(&machine->attention, q_tokens, k_tokens, backward);
 	}
-	/* The kernel works in tiles of queries, padded to full ones, and what it does for a tile beside its keys takes
-	 * as long as attention_overhead_keys more of them. */
+	/* The kernel works in tiles of queries, padded to full ones, and its fixed work for a tile takes as long as
+	 * attention_overhead_keys more keys. */
 	double tile = machine->attention_tile_tokens, keys = k_tokens - (q_tokens - 1.0) / 2.0;
 	double efficiency = backward ? machine->attention_backward_efficiency : machine->attention_efficiency;
 	return ceil(q_tokens / tile) * tile * (keys + machine->attention_overhead_keys) * pair_flops /

@@ -1,3 +1,4 @@
+/* Generates a seeded stream of document lengths. */
 #include "libwlb/wlb.h"
 
 #include <math.h>
@@ -23,7 +24,7 @@ static double uniform(uint64_t *state)
 }
 
 /* low * (high / low)^t by bisection: sqrt is correctly rounded everywhere, pow is not. */
-static double between(double low, double high, double t)
+static double interpolate_geometric(double low, double high, double t)
 {
 	for (int i = 0; i < BISECTIONS; i++) {
 		double middle = sqrt(low * high);
@@ -47,5 +48,5 @@ int64_t wlb_lengths_next(struct wlb_lengths *lengths)
 	while (k < KNOTS - 2 && u >= share[k + 1])
 		k++;
 	double t = (u - share[k]) / (share[k + 1] - share[k]);
-	return (int64_t)(between(length_at[k], length_at[k + 1], t) + 0.5);
+	return (int64_t)(interpolate_geometric(length_at[k], length_at[k + 1], t) + 0.5);
 }
