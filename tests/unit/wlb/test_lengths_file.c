@@ -40,7 +40,7 @@ static void names_the_line_that_is_wrong(void **state)
 	static const struct {
 		const char *text;
 		size_t bytes;
-		const char *said;
+		const char *message;
 	} wrong[] = {{"5\n-3\n", 5, "list, line 2: a length of -3 tokens"},
 	             {"5\n\n", 3, "list, line 2: ''"},
 	             {"5\n6 7\n", 6, "list, line 2: '6 7'"},
@@ -51,7 +51,7 @@ static void names_the_line_that_is_wrong(void **state)
 		struct wlb_length_list list;
 		struct wlb_error error;
 		assert_int_equal(read_text(wrong[i].text, wrong[i].bytes, &list, &error), -1);
-		assert_non_null(strstr(error.message, wrong[i].said));
+		assert_non_null(strstr(error.message, wrong[i].message));
 		wlb_length_list_free(&list);
 	}
 }

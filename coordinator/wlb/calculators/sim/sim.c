@@ -193,7 +193,7 @@ static const struct wlb_option options[] = {
          .initial = "plain,greedy,balanced"},
 	{WLB_OPTION(INT, "steps", FIELD(steps), "N", "steps to simulate"), .min = 1, .max = 100000, .initial = "100"},
 	{WLB_OPTION(TEXT, "slow", FIELD(slow), "LIST",
-                    "RANK:FACTOR,...: the computation of these ranks takes so many times longer")},
+                    "RANK:FACTOR,...: the computation of each RANK takes FACTOR times as long")},
 	{WLB_OPTION(REAL, "node-mtbf", FIELD(node_mtbf_h), "HOURS",
                     "mean time between failures of a node: says what they cost the run, with checkpoints at the best "
                     "interval"),
