@@ -34,7 +34,7 @@ struct wlb_auto {
 	struct wlb_search_result *result;
 	double utilization;          /* MFU of the chosen plan, see wlb_sim_result */
 	int64_t micro_batch_windows; /* of the chosen plan, as --micro-batch-size of trainers */
-	char reason[256];            /* why this plan, one line */
+	char reason[320];            /* why this plan, one line */
 };
 
 /* Reads the files and searches. The result starts zeroed; free it in any case. Returns -1 with the value, the rule and

@@ -59,7 +59,7 @@ is refused for good. It is set aside the first time; each run here gets a new on
 """
 
 
-def series(name, values):
+def table_row(name, values):
     return (f"| {name} | {statistics.median(values):.2f} s | {min(values):.2f} s | {max(values):.2f} s | "
             f"{statistics.stdev(values):.2f} s |")
 
@@ -92,7 +92,7 @@ class Bench:
         return self.run("psql", "-XAtq", "-c", query, check=False).strip()
 
     def job(self, command, nodes):
-        """Submits and waits; returns its id and the seconds that `wlb run` took."""
+        """Submits a job and waits for its end; returns its id and the seconds that `wlb run` took."""
         script = self.work / "job.sh"
         script.write_text(f"#!/bin/bash\nbegin=$(date +%s%N)\nwlb run -- {command}\n"
                           "echo took $(($(date +%s%N) - begin))\n", encoding="utf-8")
@@ -172,8 +172,8 @@ def main(build):
                       <= 2 * max(statistics.stdev(bad), statistics.stdev(clean))))]
     print(PAGE.format(machine=machine(), compiler=compiler(build), date=time.strftime("%Y-%m-%d", time.gmtime()),
                       goals="\n".join("| " + " | ".join(row) + " |" for row in goals), steps=STEPS, nodes=NODES, pairs=PAIRS,
-                      runs="\n".join((series("present", present), series("away", away))),
-                      folders="\n".join((series("clean", clean), series("with the record", bad))),
+                      runs="\n".join((table_row("present", present), table_row("away", away))),
+                      folders="\n".join((table_row("clean", clean), table_row("with the record", bad))),
                       stored=", ".join(f"{seconds:.1f}" for seconds in stored) + " s"), end="")
 
 

@@ -1,4 +1,4 @@
-"""What a page of results says of the machine it was measured on."""
+"""Describes the machine and the compiler of a measurement for its page of results."""
 import os
 import platform
 import re

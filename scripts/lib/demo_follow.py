@@ -14,7 +14,7 @@ FINAL = ("complete", "failed", "out_of_nodes", "cancelled")
 
 
 def show(run):
-    """The run as `wlb show --json` tells it; None while it is not recorded yet."""
+    """Returns the run from `wlb show --json`; None while it is not recorded yet."""
     done = subprocess.run(["wlb", "show", run, "--json"], capture_output=True, text=True, timeout=30, check=False)
     return json.loads(done.stdout) if done.returncode == 0 else None
 

@@ -1,4 +1,5 @@
--- Why an attempt has its layout: the record of type "plan", and beside its prediction what was measured.
+-- Stores why an attempt has its layout, which is the record of type "plan", and shows the measured step time and memory
+-- beside the predicted ones.
 --
 -- Replaces: view run_attempts; functions wlb_record, wlb_attempts_json.
 
@@ -69,8 +70,8 @@ select r.name as run, r.id as run_id, a.id as attempt_id, a.number as attempt, a
 	a.created_at, a.started_at, a.ended_at, a.plan, a.memory_bytes
 from attempts a join runs r on r.id = a.run_id;
 
--- The median over the newest 100 steps that the attempt did: of one that has done more than one step, without its first,
--- in which memory is touched for the first time.
+-- Returns the median step time over the newest 100 steps of the attempt. Its first step, in which memory is touched for
+-- the first time, counts only where it is the only one.
 create function wlb_attempt_step_s(p_attempt bigint) returns double precision language sql stable as $$
 	select wlb_real(percentile_cont(0.5) within group (order by step_time_s))
 	from (select step_time_s, step from steps where attempt_id = p_attempt and step_time_s is not null
@@ -79,7 +80,7 @@ create function wlb_attempt_step_s(p_attempt bigint) returns double precision la
 		or (select count(*) from (select from steps where attempt_id = p_attempt limit 2) as first) = 1
 $$;
 
--- The newest 16 attempts have their plans.
+-- Only the newest 16 attempts are returned with their plans.
 create or replace function wlb_attempts_json(p_run bigint) returns json language sql stable as $$
 	with newest as (
 		select *, sum(cardinality(nodes)) over later as names, sum(greatest(world_size::numeric, 1)) over later as ranks,

@@ -1,8 +1,9 @@
--- What `wlb calibrate` measured, by type of node, and which of it a run on such nodes is planned with.
+-- Stores the measurements of `wlb calibrate` by type of node, and chooses the one that a run on such nodes is planned
+-- with.
 --
--- Everybody may store what he measured in his own job. A calibration serves its own user; it serves others if root or
--- SlurmUser stored it, or if it agrees with the median of those of three other users at least. One that disagrees with
--- such a median serves nobody, whoever stored it.
+-- A user may store a calibration that he measured in his own job. It is used for his own runs; it is used for the runs of
+-- others if root or SlurmUser stored it, or if it agrees with the median of the calibrations of at least three other
+-- users. One that disagrees with such a median is used for no run, whoever stored it.
 
 create table calibrations (
 	id bigint generated always as identity primary key,
@@ -14,7 +15,7 @@ create table calibrations (
 	job_id bigint,             -- null: an administrator measured outside a job
 	nodes text[] not null,     -- as the client names them
 	machine jsonb not null,    -- the machine file; wlbd has read and checked it
-	speeds float8[] not null   -- what calibrations are compared by: products, attention, memory
+	speeds float8[] not null   -- calibrations are compared by these: products, attention, memory
 );
 
 create index calibrations_by_type on calibrations (node_type, uid, id desc);
@@ -26,7 +27,7 @@ create function wlb_calibration_speeds(p_machine jsonb) returns float8[] languag
 		(p_machine->>'memory_bytes_per_s')::float8]
 $$;
 
--- A user keeps his newest 64. p_nodes is a JSON array of names.
+-- Stores a calibration, and deletes all but the newest 64 of the user. p_nodes is a JSON array of names.
 create function wlb_calibration_put(p_uid bigint, p_is_admin boolean, p_job_id bigint, p_type text, p_ranks integer,
 	p_nodes text, p_machine text)
 returns json language plpgsql as $$
@@ -43,14 +44,15 @@ begin
 	return json_build_object('id', v_id, 'node_type', p_type);
 end $$;
 
--- The newest calibration of each user for nodes of a type; on CPUs only with that many ranks on a node, who share it.
+-- Returns the newest calibration of each user for nodes of a type; on CPUs only those with that number of ranks on a
+-- node, because the ranks share its cores.
 create function wlb_calibrations_newest(p_type text, p_ranks integer) returns setof calibrations language sql stable as $$
 	select distinct on (uid) * from calibrations
 	where node_type = p_type and (p_ranks is null or ranks_per_node = p_ranks or node_type like 'gpu%')
 	order by uid, id desc
 $$;
 
--- How many other users have one, and the greatest factor between a speed and its median over theirs.
+-- Returns the number of other users with a calibration, and the greatest factor between a speed and the median of theirs.
 create function wlb_calibration_judge(p_type text, p_ranks integer, p_uid bigint, p_speeds float8[],
 	out others bigint, out factor float8) language sql stable as $$
 	with o as (
@@ -62,7 +64,7 @@ create function wlb_calibration_judge(p_type text, p_ranks integer, p_uid bigint
 	select coalesce(max(n), 0), max(greatest(p_speeds[i] / median, median / p_speeds[i])) from m
 $$;
 
--- The machine that a run of p_uid on nodes of that type is planned with; "machine" is null where there is none.
+-- Returns the machine that a run of p_uid on nodes of that type is planned with; "machine" is null where there is none.
 create function wlb_calibration_json(p_type text, p_ranks integer, p_uid bigint) returns json language sql stable as $$
 	with judged as (
 		select c.*, j.others >= 3 and j.factor <= 1.25 as agrees, j.others >= 3 and j.factor > 1.25 as outvoted

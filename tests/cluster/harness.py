@@ -1,4 +1,4 @@
-"""A private Slurm cluster for a test, and what tests do with it.
+"""Starts a private Slurm cluster for a test, and runs commands and jobs on it.
 
     class Submit(ClusterTest):
         nodes = 4
@@ -29,7 +29,7 @@ JOB_ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF
 
 
 class Failed(AssertionError):
-    """A command or a wait did not end as the test needs it to."""
+    """A command failed, or a wait reached its limit."""
 
 
 def wait_for(what, condition, timeout_s, interval_s=0.1):

@@ -28,7 +28,7 @@ def make_input(folder):
 
 
 def least_memory(folder, machine, nodes, tasks):
-    """What data parallelism alone needs on a rank."""
+    """Returns the bytes that data parallelism alone needs on a rank."""
     plan = json.loads(subprocess.run(
         [harness.BUILD / "bin/wlb", "plan", "--model", folder / "model.json", "--gpu", machine, "--nodes", str(nodes),
          "--gpus-per-node", str(tasks), "--seq-length", "64", "--global-batch-size", "8", "--lengths", folder / "corpus",
@@ -58,8 +58,8 @@ class Auto(training.TrainingTest):
         super().setUpClass()
         make_input(cls.cluster.work)
 
-    def machine(self, nodes, tasks):
-        """A machine file on which data parallelism alone does not fit."""
+    def write_small_machine(self, nodes, tasks):
+        """Writes a machine file with too little memory for data parallelism alone; returns its path."""
         machine = json.loads((harness.ROOT / "libwlb/machines/CPU.json").read_text(encoding="utf-8"))
         path = self.cluster.work / "small.json"
         path.write_text(json.dumps(machine), encoding="utf-8")
@@ -76,7 +76,7 @@ class Auto(training.TrainingTest):
             "--wlb-layout=auto", f"--ntasks-per-node={tasks}", "--no-kill", "--requeue", *options, nodes=nodes)
 
     def test_a_model_that_does_not_fit_and_a_lost_node(self):
-        machine = self.machine(3, 2)
+        machine = self.write_small_machine(3, 2)
         job = self.start("--machine", str(machine))
         self.wait_step(job, SAVE_INTERVAL + 2, 200)
         self.cluster.kill_node(3)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`wlb calibrate` in a job: what it measures of four nodes on two switches, what the coordinator keeps of it and for whom,
-and the run that is then planned with it."""
+"""Runs `wlb calibrate` on four nodes on two switches, and tests which calibrations the coordinator stores, which users it
+gives them to, and the run that is then planned with one."""
 import copy
 import json
 import math
@@ -9,7 +9,7 @@ import harness
 import test_wlbd_api
 import training
 
-# The nodes are this host's: which switch each is on is told here as Slurm tells it.
+# All nodes are on this host: the variables with which Slurm names a node's switches are set here.
 MEASURE = """srun --mpi=pmix bash -c 'case $SLURMD_NODENAME in n[12]) leaf=a ;; *) leaf=b ;; esac
 export SLURM_TOPOLOGY_ADDR=top.$leaf.$SLURMD_NODENAME SLURM_TOPOLOGY_ADDR_PATTERN=switch.switch.node
 exec wlb calibrate --quick --seconds 10 --threads 1 --head-dim 32 --deviation 1000 --output machine.json'"""
@@ -17,7 +17,7 @@ exec wlb calibrate --quick --seconds 10 --threads 1 --head-dim 32 --deviation 10
 
 class Measured(training.TrainingTest):
     def measure(self):
-        """Until a measurement is not refused: other tests may use this host."""
+        """Repeats the job until its measurement is accepted, since other tests may use this host; returns its id."""
         for _ in range(5):
             job = self.cluster.sbatch(MEASURE, "--ntasks-per-node=2", nodes=4)
             state = self.cluster.wait_job(job, 240)
@@ -71,7 +71,7 @@ class Kept(test_wlbd_api.ApiTest):
         self.cluster.sql(f"select wlb_calibration_put({uid}, {admin}, 1, '{self.TYPE}', 2, '[\"n1\"]', $json${json.dumps(machine)}$json$)")
 
     def get(self, uid, query="&ranks_per_node=2"):
-        """What users of that uid get; asked of the database, since the test has no such accounts."""
+        """Returns the reply for a user of that uid; it is read from the database, since the test has no such accounts."""
         ranks = query.partition("ranks_per_node=")[2] or "null"
         return json.loads(self.cluster.sql(f"select wlb_calibration_json('{self.TYPE}', {ranks}, {uid})")[0][0])
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What is recorded as the cause and the reason of an attempt is what was done."""
+"""The recorded cause and reason of an attempt are those of the faults that were injected."""
 import itertools
 import time
 
@@ -9,7 +9,7 @@ from harness import ClusterTest
 
 
 class Settle(ClusterTest):
-    """Whatever is told of an attempt, by whomever and in whatever order: cause and reason are the same in the end."""
+    """Cause and reason of an attempt do not depend on the order in which its faults and its end are reported."""
 
     nodes = 1
     NODE = ("'node_lost'", "null", "'n3'", "'{\"alive_at\": 100}'", 100)
@@ -23,20 +23,21 @@ class Settle(ClusterTest):
     STEP = ("'step_failed'", "null", "null", "null", 102)
     TEXTS = {NODE: "node n3 is lost", LATER_NODE: "node n3 is lost", KILLED: "rank 2 on n2 was killed by signal 9",
              FAILED: "rank 4 on n4 ended with exit code 7", CLOSED: "rank 0 on n1 is lost",
-             LAUNCHER: "wlb run on n1 was killed", SCRIPT: "told", SRUN: "told", STEP: "rank 9 was it"}
+             LAUNCHER: "wlb run on n1 was killed", SCRIPT: "the detail", SRUN: "the detail", STEP: "rank 9 was it"}
 
-    def settle(self, name, faults, end_at):
-        """The faults in this order, and the launcher's word of the attempt's end as the end_at-th thing said."""
+    def reasons_after(self, name, faults, end_at):
+        """Stores the faults in this order, with the launcher's report of the end before fault `end_at`; returns the reasons of
+        the attempt and of the run."""
         uuid = f"00000000-0000-4000-8000-{name:012d}"
-        told = [f"select wlb_fault_found((select id from attempts where uuid = '{uuid}'), {kind}, {rank}, {node}, 5, 'told', "
-                f"{evidence}, to_timestamp({at}))" for kind, rank, node, evidence, at in faults]
-        told.insert(end_at, f"select wlb_attempt_end((select id from attempts where uuid = '{uuid}'), 'failed', 137, "
-                            "'rank 9 was it', to_timestamp(104))")
-        told.append(f"select wlb_run_end((select id from runs where job_id = {name}), 'failed', "
-                    "'rank 9 was it, and there is no next attempt', 'launcher')")
+        calls = [f"select wlb_fault_found((select id from attempts where uuid = '{uuid}'), {kind}, {rank}, {node}, 5, "
+                 f"'the detail', {evidence}, to_timestamp({at}))" for kind, rank, node, evidence, at in faults]
+        calls.insert(end_at, f"select wlb_attempt_end((select id from attempts where uuid = '{uuid}'), 'failed', 137, "
+                             "'rank 9 was it', to_timestamp(104))")
+        calls.append(f"select wlb_run_end((select id from runs where job_id = {name}), 'failed', "
+                     "'rank 9 was it, and there is no next attempt', 'launcher')")
         self.cluster.sql(f"insert into runs (name, job_id, uid, user_name) values ('{name}', {name}, 0, 'root');"
                          f"select wlb_attempt_create((select id from runs where job_id = {name}), '{uuid}');"
-                         + ";".join(told))
+                         + ";".join(calls))
         return self.cluster.sql(f"select a.reason, r.reason from attempts a join runs r on r.id = run_id where uuid = '{uuid}'")[0]
 
     def test_order_does_not_matter(self):
@@ -49,13 +50,13 @@ class Settle(ClusterTest):
             for order in itertools.permutations(faults):
                 name += 1
                 with self.subTest(faults=order):
-                    reason, run_reason = self.settle(name, order, name % (len(order) + 1))
+                    reason, run_reason = self.reasons_after(name, order, name % (len(order) + 1))
                     self.assertEqual(reason, self.TEXTS[faults[0]])
                     self.assertEqual(run_reason, f"{reason}, and there is no next attempt")
 
 
 class LostNode(training.TrainingTest):
-    """With our trainer, whose ranks elsewhere abort when a node is gone: they are not the cause."""
+    """Runs wlb-worker, whose ranks on other nodes abort when a node is lost: they are not the cause."""
 
     def check(self, job):
         run = self.finish(job)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A whole run without faults: from sbatch to what PostgreSQL and `wlb show` know of it."""
+"""Tests a whole run without faults, from sbatch to its records in PostgreSQL and the output of `wlb show`."""
 import harness
 import training
 

@@ -1,4 +1,4 @@
-"""What tests of a whole training run need: a small corpus and model, the job, and the run without faults to compare to.
+"""Runs training jobs for tests: a small corpus and model, the job, and the losses of a run without faults.
 
 Losses are compared in float64: a run on other ranks, or one that was broken and brought back, differs from a single
 process by the order of sums only.
@@ -22,15 +22,15 @@ MODEL = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 160, "nu
 
 
 def arguments(dtype="float64", iterations=ITERATIONS):
-    """Of `wlb-worker train`, beside where it saves. The learning rate is one at which training is stable: at 3e-3 this
-    model multiplies the last bit of a sum by 10 every few steps."""
+    """Returns the arguments of `wlb-worker train`, except for its folders. The learning rate is one at which training is
+    stable: at 3e-3 this model multiplies the last bit of a sum by 10 every few steps."""
     return ["train", "--model", "model.json", "--data-path", "corpus", "--seq-length", "256", "--global-batch-size", "16",
             "--train-iters", str(iterations), "--lr", "1e-3", "--min-lr", "1e-4", "--lr-warmup-iters",
             str(iterations // 12), "--seed", "1", "--dtype", dtype]
 
 
 def make_input(folder):
-    """The licences every Debian system has, as a dataset, and a model's config."""
+    """Makes a dataset from the licences that every Debian system has, and a model's config."""
     subprocess.run([BUILD / "bin/wlb-data", "build", "--input", "/usr/share/common-licenses", "--output-prefix",
                     folder / "corpus"], check=True, capture_output=True, timeout=60)
     (folder / "model.json").write_text(json.dumps(MODEL), encoding="utf-8")
@@ -67,7 +67,7 @@ class TrainingTest(ClusterTest):
             *options, nodes=nodes)
 
     def step_done(self, job):
-        """The last step the workers have written down, 0 before the first; asks no server."""
+        """Returns the last step in the metrics file, 0 before the first; asks no server."""
         path = self.cluster.work / f"m-{job}.jsonl"
         lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
         return json.loads(lines[-1])["step"] if lines else 0
@@ -82,7 +82,7 @@ class TrainingTest(ClusterTest):
         wait_for(f"step {step} of job {job}", reached, timeout_s, 0.05)
 
     def rank_pid(self, rank):
-        """Of the worker that is this rank of the job's step."""
+        """Returns the pid of the worker that is this rank of the job's step."""
         for pid in self.cluster.processes("wlb-worker"):
             with open(f"/proc/{pid}/environ", "rb") as file:
                 if f"\0PMIX_RANK={rank}\0".encode() in b"\0" + file.read():
@@ -90,12 +90,12 @@ class TrainingTest(ClusterTest):
         self.fail(f"no process of rank {rank}")
 
     def finish(self, job, timeout_s=240):
-        """Waits for the job's good end; returns `wlb show --json` with every step."""
+        """Waits until the job has completed; returns `wlb show --json` with every step."""
         self.assertEqual(self.cluster.wait_job(job, timeout_s), "COMPLETED", self.cluster.output(job))
         return self.cluster.show(job)
 
     def check_complete(self, run, dtype="float64", iterations=ITERATIONS):
-        """Complete, every step recorded exactly once, each with the loss it has without faults."""
+        """Checks that the run is complete, and that every step is recorded once, with the loss that it has without faults."""
         self.assertEqual(run["state"], "complete")
         steps = self.cluster.sql("SELECT step, loss FROM steps JOIN runs ON runs.id = run_id "
                                  f"WHERE runs.name = '{run['run_id']}' ORDER BY step")
@@ -111,7 +111,7 @@ class TrainingTest(ClusterTest):
         print(text, end=" ")
 
     def check_repeats(self, run, attempts):
-        """The run took so many attempts, and no more was repeated than what came after the last checkpoint."""
+        """Checks the number of attempts, and that only steps after the last checkpoint were repeated."""
         self.assertEqual([a["attempt"] for a in run["attempts"]], list(range(1, attempts + 1)))
         for attempt in run["attempts"][1:]:
             self.assertEqual(attempt["resumed_step"] % SAVE_INTERVAL, 0)

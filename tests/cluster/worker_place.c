@@ -1,9 +1,9 @@
 /*
- * Where wlb-worker stands in the layout, and where the plugin says that any trainer does: prints a line
+ * Prints the coordinates of this rank in the layout as wlb-worker computes them and as the plugin sets them:
  *
  *   place RANK NODE TP CP PP DP WLB_RANK_TP WLB_RANK_CP WLB_RANK_PP WLB_RANK_DP
  *
- * of this rank in the layout of WLB_TP, WLB_CP, WLB_PP and WLB_DP; "-" for a variable that is not set.
+ * in the layout of WLB_TP, WLB_CP, WLB_PP and WLB_DP; "-" for a variable that is not set.
  */
 #include <stdio.h>
 #include <stdlib.h>

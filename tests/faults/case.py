@@ -1,4 +1,4 @@
-"""One kind of fault tried on one run: done, waited for, judged."""
+"""Runs one case: injects one kind of fault into one run, waits for the run's end and checks it."""
 import dataclasses
 import datetime
 import json
@@ -10,7 +10,7 @@ from harness import JOB_ENDED, Failed, wait_for
 from inject import Injector
 from kinds import NODES, RANKS_PER_NODE, fill
 
-DEADLINE_S = 100  # of what is waited for: nothing hangs
+DEADLINE_S = 100  # of every wait
 CLEAN_S = 10
 RETURN_S = 75  # until Slurm uses a node again that has thawed, and the last slurmstepd is gone
 GONE_S = 30  # how long a job that failed has to be requeued
@@ -39,11 +39,11 @@ class Case:
         self.result = Result(kind.name, trainer.name)
         self.job, self.injector, self.run = None, None, None
 
-    def conduct(self):
-        """Never raises what a run may be at fault for: that is in the result's problems."""
+    def execute(self):
+        """Returns the result. Errors of the run are in its problems and are not raised."""
         began = time.monotonic()
         try:
-            self.try_it()
+            self.run_with_fault()
             self.judge()
         except (Failed, OSError, KeyError, ValueError) as error:
             self.problem(f"{type(error).__name__}: {error}")
@@ -57,11 +57,11 @@ class Case:
 
     # ---- what happens ---------------------------------------------------------------------------------------------
 
-    def try_it(self):
+    def run_with_fault(self):
         self.job = self.trainer.submit(self.kind.long)
         self.injector = Injector(self.cluster, self.job, self.wait_trained)
         wait_for(f"step {self.places.step}", lambda: self.trainer.step_done(self.job) >= self.places.step, DEADLINE_S, 0.02)
-        self.injector.play(self.kind.script)
+        self.injector.inject(self.kind.script)
         self.wait_end()
 
     def wait_trained(self):
@@ -69,19 +69,19 @@ class Case:
         wait_for("the last step", lambda: self.trainer.step_done(self.job) >= last, DEADLINE_S)
 
     def wait_end(self):
-        """For the good end of the run, or one that nothing follows."""
+        """Waits until the run is complete, or until its job has ended and is not requeued."""
         deadline, ended = time.monotonic() + DEADLINE_S, None
         while not self.is_complete():
             over = self.job_state() in JOB_ENDED
             ended = (ended or time.monotonic()) if over else None
             if time.monotonic() > deadline or (over and time.monotonic() - ended > GONE_S):
-                run = self.run if self.load() else {"state": "unknown", "reason": ""}
+                run = self.run if self.load_run() else {"state": "unknown", "reason": ""}
                 self.problem(f"the run did not complete: job {self.job_state()}, run {run['state']} ({run['reason']})")
                 return
             time.sleep(0.2)
 
     def is_complete(self):
-        return self.job_state() == "COMPLETED" and self.load() and self.run["state"] == "complete"
+        return self.job_state() == "COMPLETED" and self.load_run() and self.run["state"] == "complete"
 
     def job_state(self):
         try:
@@ -89,8 +89,8 @@ class Case:
         except (Failed, KeyError):
             return "UNKNOWN"
 
-    def load(self):
-        """What `wlb show --json` knows of the run; false while it cannot be asked."""
+    def load_run(self):
+        """Reads the run from `wlb show --json`; returns false where that fails."""
         result = self.cluster.run("wlb", "show", self.job, "--json", check=False)
         if result.returncode == 0:
             self.run = json.loads(result.stdout)
@@ -110,11 +110,11 @@ class Case:
     # ---- what is right --------------------------------------------------------------------------------------------
 
     def judge(self):
-        if not self.load():
+        if not self.load_run():
             self.problem("wlb show does not know the run")
             return
         self.judge_left()
-        self.load()
+        self.load_run()
         self.judge_cause()
         self.judge_count()
         self.judge_nodes()
@@ -123,7 +123,7 @@ class Case:
         self.problem(*leftovers.disagreements(self.cluster.run("wlb", "show", self.job).stdout, self.run))
 
     def judge_left(self):
-        """What a frozen node holds, its locks of records included, is looked for when it has thawed."""
+        """A frozen node's processes, and the records that they lock, are checked when the node has thawed."""
         frozen = any(words[0] == "thaw-node" for words in self.injector.to_undo.values())
         self.clean("after the run", CLEAN_S, lambda: (
             ([] if frozen else self.left_running(of_slurm=False)) + leftovers.of_slurm(self.cluster)
@@ -134,7 +134,7 @@ class Case:
         return leftovers.processes(self.cluster, **options) + leftovers.of_spool(self.cluster)
 
     def clean(self, when, within_s, look):
-        """What look() finds must be gone by then."""
+        """Adds a problem for each thing that look() still finds after within_s."""
         left = []
         try:
             wait_for("clean", lambda: not left_into(left, look()), within_s, 0.3)
@@ -165,7 +165,7 @@ class Case:
                 self.problem(f"attempt {number} is {attempt['state']} with {causes} causes, reason '{attempt['reason']}'")
 
     def judge_names(self):
-        """No reason and no loss of a node names what nothing was done to."""
+        """No reason and no lost node may name a node or rank that no fault was injected into."""
         allowed = set(" ".join([*self.kind.causes, self.kind.dead]).split())
         for attempt in self.run["attempts"]:
             named = re.findall(r"\bn\d+\b", attempt["reason"]) + re.findall(r"\brank (\d+)\b", attempt["reason"])

@@ -1,4 +1,4 @@
-"""Faults as the operating system makes them, on the private cluster of a test."""
+"""Injects faults into the private cluster of a test: kills and stops its processes."""
 import os
 import pathlib
 import signal
@@ -57,7 +57,7 @@ def stepds(cluster, node="n*"):
 
 
 class Injector:
-    """Does what a script says to the cluster and to the processes of a job; undoes what must not outlast the case.
+    """Injects the faults of a script into the cluster and the processes of a job; undoes those that must not outlast the case.
 
         kill | freeze | thaw rank R... | agent NODE | launcher | script | srun | srun-helper | stepd NODE | batch-stepd
         kill | freeze | thaw | start node NODE | munged | slurmctld | wlbd | slurmd-NODE
@@ -67,11 +67,11 @@ class Injector:
 
     def __init__(self, cluster, job, wait_end):
         self.cluster, self.job, self.wait_end = cluster, job, wait_end
-        self.began = None  # time.time() of the first deed
-        self.to_undo = {}  # what it was done to -> the words that undo it
+        self.began = None  # time.time() of the first fault
+        self.to_undo = {}  # target -> the command that undoes its fault
         self.frozen = set()  # pids
 
-    def play(self, script):
+    def inject(self, script):
         for line in script.split("; "):
             verb, target, *rest = line.split()
             if verb == "sleep":
@@ -130,7 +130,7 @@ class Injector:
             os.kill(pid, SIGNALS[verb])
 
     def find(self, target, *rest):
-        """Pids of what is named, at least one."""
+        """Returns the pids of a target, at least one."""
         if target == "rank":
             return [self.rank(number) for number in rest]
         if target in ("stepd", "batch-stepd"):

@@ -1,4 +1,4 @@
-"""The kinds of fault: what is done to a run, and what must become of it.
+"""The kinds of fault: the faults that are injected into a run, and the end that the run must have.
 
 A run has four nodes of two ranks each; n1 has the job's script, `wlb run` and srun. {node}, {second} are two of the others,
 {leader} and {rank} the local ranks 0 and 1 of {node}.
@@ -14,18 +14,18 @@ BATCH_NODE = "n1"
 @dataclasses.dataclass(frozen=True)
 class Kind:
     name: str
-    script: str  # what is done once the run is under way: words of inject.py
+    script: str  # the faults, injected once the run is under way: see inject.py
     causes: tuple = ()  # one of these is the cause of the first attempt's end: kind, node, rank; () when nothing may be
     reason: str = ""  # what the reason of that attempt must match
     attempts: tuple = (1, 1)  # least and most
     requeues: tuple = (0, 0)
     dead: str = ""  # nodes that were really lost: reasons may name them, and the run ends without them
-    long: bool = False  # the run goes on for longer than what is done to it
+    long: bool = False  # the run lasts longer than its faults
     covering: str = ""  # the trainer with which continuous integration runs it
 
 
-def quiet(name, script, **more):
-    """Nothing may come of it."""
+def harmless(name, script, **more):
+    """A fault that ends no attempt."""
     return Kind(name, script, **{"long": True, **more})
 
 
@@ -56,10 +56,10 @@ KINDS = (
     lost_rank("rank 0", "kill rank 0", "0", "n1"),
     Kind("two ranks of a node", "kill rank {leader} {rank}", ("rank_lost {node} {leader}", "rank_lost {node} {rank}"),
          r"\brank ({leader}|{rank}) on {node}\b", attempts=(2, 2), covering="foreign"),
-    quiet("local rank 0 stopped", "freeze rank {leader}; sleep 12; thaw rank {leader}"),
+    harmless("local rank 0 stopped", "freeze rank {leader}; sleep 12; thaw rank {leader}"),
 
-    quiet("agent killed", "kill agent {node}; sleep 4", covering="foreign"),
-    quiet("agent stopped", "freeze agent {node}; sleep 12; thaw agent {node}"),
+    harmless("agent killed", "kill agent {node}; sleep 4", covering="foreign"),
+    harmless("agent stopped", "freeze agent {node}; sleep 12; thaw agent {node}"),
     lost_rank("agent then its local rank 0", "kill agent {node}; sleep 2; kill rank {leader}", "{leader}", long=True),
     lost_node("agent then its node", "kill agent {node}; sleep 2; kill node {node}", long=True),
 
@@ -72,18 +72,18 @@ KINDS = (
     lost_rank("local rank 0 then node", "kill rank {leader}; sleep 1.5; kill node {second}", "{leader}", attempts=(2, 3),
               dead="{second}"),
 
-    quiet("wlbd killed", "kill wlbd; sleep 4; start wlbd", covering="ours"),
-    quiet("wlbd stopped", "freeze wlbd; sleep 6; thaw wlbd"),
+    harmless("wlbd killed", "kill wlbd; sleep 4; start wlbd", covering="ours"),
+    harmless("wlbd stopped", "freeze wlbd; sleep 6; thaw wlbd"),
     lost_node("node and wlbd", "kill node {node}; kill wlbd; sleep 4; start wlbd"),
     lost_node("wlbd then node", "kill wlbd; sleep 1; kill node {node}; sleep 4; start wlbd"),
     lost_rank("wlbd then local rank 0", "kill wlbd; sleep 1; kill rank {leader}; sleep 4; start wlbd", "{leader}"),
 
-    quiet("database away", "stop database; sleep 6; start database"),
-    quiet("database away at the end", "stop database; wait end; sleep 15; start database", long=False),
+    harmless("database away", "stop database; sleep 6; start database"),
+    harmless("database away at the end", "stop database; wait end; sleep 15; start database", long=False),
     lost_node("database away and node", "stop database; kill node {node}; sleep 5; start database", covering="foreign"),
 
-    quiet("slurmctld killed", "kill slurmctld; sleep 5; start slurmctld"),
-    quiet("slurmctld stopped", "freeze slurmctld; sleep 6; thaw slurmctld", covering="foreign"),
+    harmless("slurmctld killed", "kill slurmctld; sleep 5; start slurmctld"),
+    harmless("slurmctld stopped", "freeze slurmctld; sleep 6; thaw slurmctld", covering="foreign"),
     lost_rank("slurmctld killed and rank", "kill slurmctld; kill rank {rank}; sleep 5; start slurmctld", "{rank}", long=True),
     lost_rank("slurmctld killed and local rank 0",
               "kill slurmctld; kill rank {leader}; sleep 5; start slurmctld", "{leader}", long=True),
@@ -100,17 +100,17 @@ KINDS = (
     Kind("slurmstepd killed", "kill stepd {node}",
          ("step_failed {node} -", "rank_lost {node} {leader}", "rank_lost {node} {rank}"), r"\b{node}\b", attempts=(2, 2),
          covering="ours"),
-    quiet("slurmstepd stopped", "freeze stepd {node}; sleep 6; thaw stepd {node}"),
+    harmless("slurmstepd stopped", "freeze stepd {node}; sleep 6; thaw stepd {node}"),
     # Slurm may find out only when the script has ended in order: then nothing was lost.
     Kind("batch slurmstepd killed", "kill batch-stepd", (*SCRIPT[0], ""), r"\bscript\b|^$", attempts=(1, 2),
          requeues=(0, 1)),
-    quiet("batch slurmstepd stopped", "freeze batch-stepd; sleep 6; thaw batch-stepd"),
-    quiet("slurmd killed", "kill slurmd-{node}; sleep 3; start slurmd-{node}"),
-    quiet("slurmd stopped", "freeze slurmd-{node}; sleep 6; thaw slurmd-{node}"),
-    quiet("batch slurmd killed", "kill slurmd-n1; sleep 3; start slurmd-n1"),
-    quiet("munged stopped", "freeze munged; sleep 6; thaw munged"),
+    harmless("batch slurmstepd stopped", "freeze batch-stepd; sleep 6; thaw batch-stepd"),
+    harmless("slurmd killed", "kill slurmd-{node}; sleep 3; start slurmd-{node}"),
+    harmless("slurmd stopped", "freeze slurmd-{node}; sleep 6; thaw slurmd-{node}"),
+    harmless("batch slurmd killed", "kill slurmd-n1; sleep 3; start slurmd-n1"),
+    harmless("munged stopped", "freeze munged; sleep 6; thaw munged"),
 
-    quiet("node frozen for 8 s", "freeze node {node}; sleep 8; thaw node {node}"),
+    harmless("node frozen for 8 s", "freeze node {node}; sleep 8; thaw node {node}"),
     lost_node("node frozen", "freeze node {node}", covering="ours"),
     lost_node("batch node frozen", "freeze node n1", "n1"),
 
@@ -130,7 +130,7 @@ KINDS = (
 
 @dataclasses.dataclass(frozen=True)
 class Places:
-    """Where it hits, and when: the values of the words in braces."""
+    """The nodes of a fault, which replace the words in braces, and the step at which it is injected."""
 
     node: str = "n3"
     second: str = "n2"
@@ -138,7 +138,7 @@ class Places:
 
     @classmethod
     def draw(cls, seed):
-        """Some others, the same for the same seed."""
+        """Draws nodes and step; the same seed gives the same."""
         draw = random.Random(seed)
         node, second = draw.sample(range(2, NODES + 1), 2)
         return cls(f"n{node}", f"n{second}", draw.randrange(14, 34))
@@ -151,7 +151,7 @@ class Places:
 
 
 def fill(kind, places):
-    """The kind at those places."""
+    """Returns the kind with the words in braces replaced."""
     return dataclasses.replace(kind, script=places.fill(kind.script), reason=places.fill(kind.reason),
                                causes=tuple(map(places.fill, kind.causes)),
                                dead=places.fill(kind.dead))

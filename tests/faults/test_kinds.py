@@ -3,18 +3,18 @@
 import unittest
 
 import harness
-from bench import Bench, show_logs
+from case_runner import CaseRunner, show_logs
 from kinds import KINDS, Places
 
 
 class Kinds(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.bench = Bench(show_logs)
-        cls.addClassCleanup(cls.bench.close)
+        cls.runner = CaseRunner(show_logs)
+        cls.addClassCleanup(cls.runner.close)
 
-    def try_case(self, kind, trainer):
-        result = self.bench.try_case(kind, trainer, Places())
+    def run_case(self, kind, trainer):
+        result = self.runner.run_case(kind, trainer, Places())
         print(f"cause {result.cause}, {result.attempts} attempts, {result.took_s:.0f} s", end=" ")
         self.assertEqual(result.problems, [])
 
@@ -23,7 +23,7 @@ def add_tests():
     for kind in KINDS:
         if kind.covering:
             name = f"test_{kind.name}".replace(" ", "_")
-            setattr(Kinds, name, lambda self, kind=kind: self.try_case(kind, kind.covering))
+            setattr(Kinds, name, lambda self, kind=kind: self.run_case(kind, kind.covering))
 
 
 add_tests()

@@ -1,4 +1,4 @@
-"""The two training programs that faults are tried on: ours, and one that knows nothing of WLB."""
+"""The two training programs that faults are injected into: wlb-worker, and an MPI program that uses nothing of WLB."""
 import threading
 
 import harness
@@ -6,7 +6,7 @@ import training
 from kinds import NODES, RANKS_PER_NODE
 
 MASK = 2**64 - 1
-REFERENCE = threading.Lock()  # the run without faults that ours is compared with is made once
+REFERENCE = threading.Lock()  # so that the run without faults, with which others are compared, is made once
 
 
 class Checks(training.TrainingTest):
@@ -37,7 +37,7 @@ class Ours:
         return self.test.step_done(job)
 
     def problems(self, _job, run, long):
-        """What is wrong with what was trained."""
+        """Returns the errors in the steps that were trained."""
         try:
             with REFERENCE:
                 self.test.check_complete(run, iterations=self.steps(long))

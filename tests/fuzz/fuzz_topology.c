@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		check_switches(&file);
 		/* A ring of switches is refused there. */
 		wlb_topology_order(&file.topology, file.node_count, order, order + file.node_count, &error);
-		wlb_topology_file_keep(&file, file.node_count / 2);
+		wlb_topology_file_keep_first(&file, file.node_count / 2);
 		free(order);
 	}
 	wlb_topology_file_free(&file);

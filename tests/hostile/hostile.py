@@ -1,5 +1,5 @@
-"""What every attack needs: a cluster on which root's job runs, attackers with accounts of their own, and a watch that
-measures meanwhile what root notices.
+"""Runs attacks by unprivileged accounts on a private cluster with a job of root, while a watch measures how wlbd answers
+root.
 
     class Floods(HostileTest):
         def test_reports(self):
@@ -42,7 +42,7 @@ STRANGER = 12345  # a second account; MUNGE needs no name for it
 BOTH = (NOBODY, STRANGER)
 MIB = 1 << 20
 SANITIZED = "WLB_TEST_WLBD" in os.environ
-ANSWER_MOST_S = 10 if SANITIZED else 5  # a bound for "hangs"; speed is the bench's affair
+ANSWER_MOST_S = 10 if SANITIZED else 5  # the bound of a wait; speed is measured elsewhere
 RSS_MOST_MIB = 200
 RSS_LEFT_MOST_MIB = 20
 LOG_MOST_BYTES = MIB
@@ -117,7 +117,7 @@ class Caller:
 
 
 class Place:
-    """Where wlbd and munged are: all that an attacker knows of the cluster."""
+    """The addresses of wlbd and munged: all that an attacker needs of the cluster."""
 
     def __init__(self, cluster):
         host, port = cluster.env["WLB_COORDINATOR"].rsplit(":", 1)
@@ -138,7 +138,7 @@ def head_of(method, path, length=0, credential=None, more=()):
 
 
 def read_status(link):
-    """Status of the next reply on a raw connection; 0 when wlbd closed it or said nothing."""
+    """Status of the next reply on a raw connection; 0 when wlbd closed it or did not answer."""
     try:
         reply = http.client.HTTPResponse(link)
         reply.begin()
@@ -177,7 +177,7 @@ def report(attempt, node, rank=0, **more):
 # ---- the watch -------------------------------------------------------------------------------------------------------
 
 class Watch:
-    """What root notices: reads, and a run whose steps are delivered and whose next attempt is asked for again and again."""
+    """Sends root's requests and measures their answers: reads, deliveries of steps, and requests for the next attempt."""
 
     KINDS = ("list", "show", "delivery", "decision")
     PAUSE_S = 0.15
@@ -227,7 +227,7 @@ class Watch:
                 self.ask(caller, "delivery", "POST", f"/v1/runs/{self.run}/records", body)
 
     def decide(self, caller):
-        """Asks as `wlb run` does after a failed attempt, until it is told to start; all of it counts as one answer."""
+        """Asks as `wlb run` does after a failed attempt, until the decision is start; all of it counts as one answer."""
         previous = {"attempt_id": self.attempt, "exit_code": 1} if self.attempt else None
         mine = str(uuid.uuid4())
         body = {"attempt_id": mine, "job_id": int(self.run), "nodes": self.nodes, "tasks_per_node": 1,
@@ -243,7 +243,7 @@ class Watch:
         if word == "start":
             self.attempt = mine
 
-    def has_seen_all(self):
+    def has_all_kinds(self):
         return len({answer[0] for answer in self.answers}) == len(self.KINDS)
 
     def problems(self):
@@ -279,7 +279,7 @@ class Daemon:
         self.process = None
 
     def start(self, descriptors=None):
-        """In the place of the one that the cluster has."""
+        """Starts wlbd in place of the one that the cluster started."""
         def limit():
             if descriptors is not None:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
@@ -295,7 +295,7 @@ class Daemon:
         wait_for("wlbd with its database", self.healthy, 20)
 
     def stop(self, with_signal=signal.SIGTERM, within_s=30):
-        """Its exit code."""
+        """Ends wlbd; returns its exit code."""
         self.process.send_signal(with_signal)
         code = self.process.wait(within_s)
         (self.cluster.dir / "run/wlbd.pid").unlink(missing_ok=True)
@@ -345,7 +345,7 @@ class Daemon:
 
 # ---- a test ----------------------------------------------------------------------------------------------------------
 
-class Arena:
+class SharedCluster:
     """The cluster that all attacks of a process share, with root's job, the watch, and wlbd."""
 
     NODES = 4
@@ -368,7 +368,7 @@ class Arena:
         self.warm_up()
 
     def start_victim(self, nodes=NODES):
-        """Root's real job on the first nodes; its id."""
+        """Submits a job of root on the first nodes; returns its id."""
         job = self.cluster.sbatch("wlb run -- sleep 100000", "--wlb-layout=auto", "--requeue", "--no-kill",
                                   "--ntasks-per-node=1", "--job-name=victim", f"--nodelist=n[1-{nodes}]", nodes=nodes)
         wait_for("root's run", lambda: [a["state"] for a in self.shown(job).get("attempts", [])] == ["running"], 30)
@@ -388,16 +388,16 @@ class Arena:
         return str(job)
 
     def warm_up(self):
-        """Every kind of request once: what wlbd holds then is its start."""
+        """Makes every kind of request once, and records wlbd's memory after that."""
         self.watch.start()
-        wait_for("first answers", self.watch.has_seen_all, 30)
+        wait_for("first answers", self.watch.has_all_kinds, 30)
         self.watch.stop()
         self.rss_mib = self.daemon.memory_mib("VmRSS")
 
     @staticmethod
     @functools.cache
-    def shared():
-        return Arena()
+    def get():
+        return SharedCluster()
 
 
 class HostileTest(unittest.TestCase):
@@ -407,14 +407,14 @@ class HostileTest(unittest.TestCase):
     def setUpClass(cls):
         if os.geteuid() != 0:
             raise unittest.SkipTest("attackers with accounts of their own need root")
-        cls.arena = Arena.shared()
-        cls.cluster, cls.place, cls.daemon = cls.arena.cluster, cls.arena.place, cls.arena.daemon
-        cls.watch, cls.shown = cls.arena.watch, cls.arena.shown
+        cls.shared_cluster = SharedCluster.get()
+        cls.cluster, cls.place, cls.daemon = cls.shared_cluster.cluster, cls.shared_cluster.place, cls.shared_cluster.daemon
+        cls.watch, cls.shown = cls.shared_cluster.watch, cls.shared_cluster.shown
         if cls.daemon.process.poll() is None and cls.descriptors is not None:
             cls.daemon.stop()
         if cls.daemon.process.poll() is not None:
             cls.daemon.start(cls.descriptors)
-            cls.arena.warm_up()
+            cls.shared_cluster.warm_up()
 
     @classmethod
     def tearDownClass(cls):
@@ -425,7 +425,7 @@ class HostileTest(unittest.TestCase):
             raise AssertionError(f"wlbd ended by SIGTERM with {code}\n{cls.daemon.sanitizer_report()}")
 
     def run(self, result=None):
-        """Says at once why a test failed, and shows the ends of the logs."""
+        """Prints at once why a test failed, and the ends of the logs."""
         before = harness.problem_count(result)
         super().run(result)
         if harness.problem_count(result) > before:
@@ -436,7 +436,7 @@ class HostileTest(unittest.TestCase):
 
     @property
     def victim(self):
-        return self.arena.victim
+        return self.shared_cluster.victim
 
     def setUp(self):
         self.heal()
@@ -447,7 +447,7 @@ class HostileTest(unittest.TestCase):
         self.watch.start()
 
     def heal(self):
-        """What the test before has harmed, and has failed by, is not held against this one."""
+        """Repairs what the previous test left broken, so that only that test fails by it."""
         if self.daemon.process.poll() is None and self.keeps_memory():
             self.daemon.stop()
         if self.daemon.process.poll() is not None:
@@ -455,12 +455,12 @@ class HostileTest(unittest.TestCase):
         if not self.victim_problems():
             return
         self.cluster.run("scancel", self.victim, check=False)
-        self.cluster.run("scontrol", "update", f"nodename=n[1-{Arena.NODES}]", "state=resume", check=False)
-        self.arena.victim = self.arena.start_victim()
+        self.cluster.run("scontrol", "update", f"nodename=n[1-{SharedCluster.NODES}]", "state=resume", check=False)
+        self.shared_cluster.victim = self.shared_cluster.start_victim()
 
     def tearDown(self):
         if not self.watch.stopping.is_set():
-            self.becomes(self.watch.has_seen_all)
+            self.becomes(self.watch.has_all_kinds)
             self.watch.stop()
         problems = self.watch.problems() + self.victim_problems() + self.daemon_problems()
         print(f"[{self.watch.summary()}; peak {self.peak_mib:.0f} MiB; {time.monotonic() - self.began:.1f} s]", end=" ",
@@ -495,13 +495,13 @@ class HostileTest(unittest.TestCase):
         if not self.becomes(self.daemon.idle):
             found.append("it does not become idle")
         if not self.becomes(lambda: not self.keeps_memory()):
-            found.append(f"it keeps {self.daemon.memory_mib('VmRSS'):.0f} MiB; {self.arena.rss_mib:.0f} at its start")
+            found.append(f"it keeps {self.daemon.memory_mib('VmRSS'):.0f} MiB; {self.shared_cluster.rss_mib:.0f} at its start")
         if self.daemon.sanitizer_report():
             found.append(self.daemon.sanitizer_report())
         return found
 
     def keeps_memory(self):
-        return not SANITIZED and self.daemon.memory_mib("VmRSS") > self.arena.rss_mib + RSS_LEFT_MOST_MIB
+        return not SANITIZED and self.daemon.memory_mib("VmRSS") > self.shared_cluster.rss_mib + RSS_LEFT_MOST_MIB
 
     @staticmethod
     def becomes(condition, within_s=15):
@@ -513,8 +513,8 @@ class HostileTest(unittest.TestCase):
     # ---- attackers ----
 
     def attack(self, function, *arguments, uid=NOBODY, processes=1, within_s=60):
-        """function(place, *arguments) in `processes` processes of that account, or of several in turn; returns what each
-        returned."""
+        """Runs function(place, *arguments) in `processes` processes of that account, or of several in turn; returns the
+        result of each."""
         return self.begin_attack(function, *arguments, uid=uid, processes=processes).results(within_s)
 
     def begin_attack(self, function, *arguments, uid=NOBODY, processes=1):
@@ -534,7 +534,7 @@ class HostileTest(unittest.TestCase):
         return folder
 
     def own_job(self, *options, script="sleep 100000", uid=NOBODY, nodes=1):
-        """A running job of an attacker; its id."""
+        """Starts a job of an attacker; returns its id."""
         path = self.folder_of(uid) / f"job-{time.monotonic_ns()}.sh"
         path.write_text(f"#!/bin/bash\n{script}\n")
         job = int(self.as_user("sbatch", "--parsable", f"-N{nodes}", "-o", "%j.out", *options, path, uid=uid).stdout)
@@ -543,7 +543,7 @@ class HostileTest(unittest.TestCase):
         return job
 
     def own_run(self, *options, nodes=1):
-        """A job of NOBODY and the run that he announces for it, with one attempt; (run, attempt)."""
+        """Starts a job of NOBODY and announces its run with one attempt; returns (run, attempt)."""
         job = self.own_job("--ntasks-per-node=1", *options, nodes=nodes)
         names = sorted(self.cluster.run("squeue", "-h", "-j", job, "-o", "%N").stdout.split())
         hosts = self.cluster.run("scontrol", "show", "hostnames", ",".join(names)).stdout.split()
@@ -588,7 +588,7 @@ class Attack:
         os.setuid(uid)
         try:
             self.queue.put((True, function(place, *arguments)))
-        except BaseException:  # whatever it is, the test shall show it
+        except BaseException:  # of any kind: the test prints it
             self.queue.put((False, traceback.format_exc()))
 
     def results(self, within_s=60):

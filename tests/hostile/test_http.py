@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Connections: memory before proof, descriptors, slow and malformed senders, credentials that do not fit."""
+"""Attacks with connections: memory before proof, descriptors, slow and malformed requests, credentials of other requests."""
 import random
 import socket
 import time
@@ -11,7 +11,7 @@ HELD_S = 2  # while the watch measures
 
 
 def hold_bodies(place, count, credential_of, more=()):
-    """Connections that each announce 8 MB and send 7 of them; returns how many bytes wlbd took of the last."""
+    """Opens connections that each announce 8 MB and send 7; returns how many bytes of the last wlbd read."""
     links, taken, part = [], 0, b"x" * 65536
     for _ in range(count):
         try:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads of the largest run, by many and without an end, keep nobody from reading, recording or restarting."""
+"""Many endless reads of the largest run do not keep other users from reading, recording or restarting."""
 import json
 import time
 import uuid
@@ -10,8 +10,8 @@ from hostile import BOTH, Caller, HostileTest, close_all, delivery, event, head_
 STEPS = 300_000
 
 
-def read_again_and_again(place, paths, seconds):
-    """How often each status was answered."""
+def read_repeatedly(place, paths, seconds):
+    """Reads the paths repeatedly; returns the number of replies by status."""
     caller, end, found = Caller(place), time.monotonic() + seconds, {}
     while time.monotonic() < end:
         for path in paths:
@@ -20,8 +20,8 @@ def read_again_and_again(place, paths, seconds):
     return found
 
 
-def ask_and_leave(place, path, seconds):
-    """Requests whose sender does not wait for the answer."""
+def request_and_close(place, path, seconds):
+    """Sends requests and closes their connections before the reply."""
     caller, end = Caller(place), time.monotonic() + seconds
     while time.monotonic() < end:
         links = []
@@ -35,8 +35,8 @@ def ask_and_leave(place, path, seconds):
         close_all(links)
 
 
-def ask_and_read_nothing(place, path, seconds, count=40):
-    """So many requests whose answers nobody takes: they stay in wlbd, or wait for the database."""
+def request_and_read_nothing(place, path, seconds, count=40):
+    """Sends `count` requests and reads no reply: the replies stay in wlbd, or wait for the database."""
     caller, links = Caller(place), []
     for _ in range(count):
         try:
@@ -49,7 +49,7 @@ def ask_and_read_nothing(place, path, seconds, count=40):
 
 
 class LargestTest(HostileTest):
-    """With a run of 300,000 steps, of nobody's."""
+    """Tests with a run of 300,000 steps that belongs to nobody."""
 
     LARGEST = "900000"
 
@@ -82,11 +82,11 @@ class LargestTest(HostileTest):
 
 class Reads(LargestTest):
     def test_largest_run(self):
-        self.attack(read_again_and_again, self.paths(), 4, uid=BOTH, processes=6)
+        self.attack(read_repeatedly, self.paths(), 4, uid=BOTH, processes=6)
         self.assertLessEqual(self.under_way(), 16)
 
     def test_senders_that_leave(self):
-        self.attack(ask_and_leave, self.paths()[0], 3, uid=BOTH, processes=2)
+        self.attack(request_and_close, self.paths()[0], 3, uid=BOTH, processes=2)
         self.assertLessEqual(self.under_way(), 16)
         self.watch.stop()
         began = time.monotonic()
@@ -94,10 +94,10 @@ class Reads(LargestTest):
         print(f"the last statement ended after {time.monotonic() - began:.1f} s", end=" ")
 
     def test_answers_that_nobody_takes(self):
-        self.attack(ask_and_read_nothing, self.paths()[0], 3, uid=BOTH, processes=2)
+        self.attack(request_and_read_nothing, self.paths()[0], 3, uid=BOTH, processes=2)
 
     def test_list_in_a_loop(self):
-        self.attack(read_again_and_again, ["/v1/runs?limit=1", "/v1/runs"], 3, uid=BOTH, processes=6)
+        self.attack(read_repeatedly, ["/v1/runs?limit=1", "/v1/runs"], 3, uid=BOTH, processes=6)
 
     def test_show_in_a_loop(self):
         """The command, as anybody may type it."""
@@ -110,7 +110,7 @@ class Reads(LargestTest):
 # ---- what waits for the database ------------------------------------------------------------------------------------------
 
 def deliveries_that_wait(place, run, count, seconds):
-    """So many large deliveries of one user at once, each of another source, that most wait."""
+    """Sends more large deliveries of one user at once than are handled at a time, each of another source."""
     caller, links, path = Caller(place), [], f"/v1/runs/{run}/records"
     for number in range(count):
         body = json.dumps(delivery(run, str(uuid.uuid4()), [event(seq, f"{number} {seq} " + "x" * 4000)
@@ -129,7 +129,7 @@ class Waiting(LargestTest):
     """Some users' statements wait for the database in such numbers that there might be no place for root's."""
 
     def test_reads_of_two_users(self):
-        self.attack(ask_and_read_nothing, self.paths()[0], 3, 300, uid=BOTH, processes=4)
+        self.attack(request_and_read_nothing, self.paths()[0], 3, 300, uid=BOTH, processes=4)
         self.watch.stop()
         self.becomes(lambda: self.under_way() == 0, 60)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Somebody binds wlbd's port while wlbd is away, and answers root's clients as he likes."""
+"""An impostor binds wlbd's port while wlbd is away, and answers root's clients with forged replies."""
 import hashlib
 import http.server
 import json
@@ -8,7 +8,7 @@ import signal
 import time
 
 import hostile
-import training  # of tests/cluster, which hostile has made known
+import training  # of tests/cluster, which hostile adds to the path
 from harness import wait_for
 from hostile import HostileTest, Munge
 

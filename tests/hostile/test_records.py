@@ -190,7 +190,7 @@ class Amounts(HostileTest):
         run, attempt = self.own_run()
         before = self.stored_mib()
         self.attack(huge_values, run, attempt, 3, within_s=100)
-        status, text = self.arena.root.get(f"/v1/runs/{run}")
+        status, text = self.shared_cluster.root.get(f"/v1/runs/{run}")
         self.assertEqual(status, 200)
         self.assertLess(len(text), 2 * MIB)
         self.assertLess(self.stored_mib() - before, 32)

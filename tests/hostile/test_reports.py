@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Reports for one's own run: huge ones, many, from places that are not of the run, and while its job ends."""
+"""Reports of a user for his own run: huge ones, many, from nodes and ranks that the run does not have, and while its job
+ends."""
 import os
 import threading
 import time
@@ -14,7 +15,7 @@ def lost_ranks(place, run, attempt, count):
 
 
 def huge_reports(place, run, attempt, count):
-    """Statuses of reports of almost 8 MB: of one text, of many fields, of many ranks."""
+    """Sends reports of almost 8 MB: with one text, many fields, many ranks; returns their statuses."""
     caller, found = Caller(place), set()
     for _ in range(count):
         for more in ({"x": "y" * (7 * MIB)}, {f"k{n}": n for n in range(300000)}, {"ranks": list(range(900000))},
@@ -32,7 +33,7 @@ def many_reporters(place, run, attempt, first, count):
 
 
 def connections_that_report(place, run, attempt, count, seconds):
-    """Many connections, each one the reporter of the same place; they close and open again."""
+    """Reports over many connections for the same node and ranks; they are closed and opened again."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         callers = [Caller(place, 5) for _ in range(count)]

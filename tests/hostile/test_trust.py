@@ -43,7 +43,7 @@ def claim_node(place, run, attempt, node):
 
 
 def act_on_others_run(place, run, attempt):
-    """Every request that acts on a run, made by somebody else: their statuses."""
+    """Makes every request that acts on a run, for a run of another user; returns their statuses."""
     caller = Caller(place)
     new = str(uuid.uuid4())
     found = []
@@ -74,7 +74,7 @@ class Nodes(HostileTest):
                                       stderr=log, start_new_session=True, env=self.cluster.env | {
                                           "PATH": f"{self.cluster.env['PATH']}:/usr/sbin",
                                           "WLB_CLUSTER_DAEMON": str(self.cluster.dir)})
-        self.arena.slurmds.append(slurmd)  # ended with the cluster
+        self.shared_cluster.slurmds.append(slurmd)  # ended with the cluster
         began = pathlib.Path(f"/proc/{slurmd.pid}/stat").read_text().rsplit(") ", 1)[1].split()[19]
         (self.cluster.dir / f"run/slurmd-n{number}.pid").write_text(f"{slurmd.pid} {began}\n")
 
@@ -170,14 +170,14 @@ def act_by_name(place, name):
 class Frozen(HostileTest):
     @classmethod
     def tearDownClass(cls):
-        cls.cluster.run("scancel", cls.arena.victim, check=False)
-        cls.arena.victim = cls.arena.start_victim()
+        cls.cluster.run("scancel", cls.shared_cluster.victim, check=False)
+        cls.shared_cluster.victim = cls.shared_cluster.start_victim()
         super().tearDownClass()
 
     def test_frozen_slurmd(self):
         """A slurmd that is stopped, but whose kernel accepts connections, delays no question about other nodes."""
         self.cluster.run("scancel", self.victim)
-        self.arena.victim = self.arena.start_victim(nodes=3)
+        self.shared_cluster.victim = self.shared_cluster.start_victim(nodes=3)
         run, attempt = self.own_run("--nodelist=n4")
         pid = int((self.cluster.dir / "run/slurmd-n4.pid").read_text().split()[0])
         os.kill(pid, signal.SIGSTOP)

@@ -4,7 +4,7 @@ tests/reference/tied, each a folder as save_pretrained() makes them, and in expe
 
     python3 -m venv ENV && ENV/bin/pip install torch transformers && ENV/bin/python tests/reference/make_fixture.py
 
-Not part of a test run: tests/unit/worker/test_second_opinion.c reads what is committed. Made with torch 2.15.0 and
+Not part of a test run: tests/unit/worker/test_pytorch_reference.c reads what is committed. Made with torch 2.15.0 and
 transformers 5.23.0.
 """
 import inspect
@@ -53,8 +53,8 @@ def set_weights(model, generator):
                 weight.add_(1.0)
 
 
-def opinion(model, documents):
-    """Logits of every token, summed loss, and its gradients; each document alone."""
+def reference_values(model, documents):
+    """Returns the logits of every token, the summed loss and its gradients; each document is computed alone."""
     logits, loss = [], 0.0
     for document in documents:
         logits.append(model(input_ids=document[None, :-1], use_cache=False).logits[0])
@@ -70,7 +70,7 @@ def make(folder, module, differences, generator):
     documents = [torch.randint(67, (length + 1,), generator=generator) for length in LENGTHS]
     wide = module.LlamaForCausalLM(config(**differences)).double()
     wide.load_state_dict(model.state_dict())
-    given, untouched = opinion(wide, documents), opinion(model, documents)
+    given, untouched = reference_values(wide, documents), reference_values(model, documents)
     for name, value in given.items():
         difference = ((untouched[name].double() - value).abs().max() / value.abs().max()).item()
         assert difference < 1e-5, f"{name} of the unchanged Transformers differs by {difference}"

@@ -1,4 +1,4 @@
-/* The clock of a timed device: operations take their time one after the other, on the device's own time line. */
+/* Keeps the time of a timed device, whose operations run one after the other. */
 #ifndef TESTS_TIMED_CLOCK_H
 #define TESTS_TIMED_CLOCK_H
 

@@ -34,18 +34,18 @@ static const struct timed *timed_of(const struct wlb_device *device)
 	return (const struct timed *)device->ops;
 }
 
-static void take(struct wlb_device *device, enum kind kind, double seconds)
+static void add_time(struct wlb_device *device, enum kind kind, double seconds)
 {
 	const struct timed *timed = timed_of(device);
 	wlb_timed_clock_add(timed->clock, seconds * timed->factor[kind]);
 }
 
-/* An operation that memory bounds: it reads and writes `elements` in all. */
-static void move(struct wlb_device *device, enum kind kind, double elements)
+/* Adds the time of an operation that memory bounds: it reads and writes `elements` in all. */
+static void add_memory_time(struct wlb_device *device, enum kind kind, double elements)
 {
 	const struct wlb_machine *machine = &timed_of(device)->machine;
 	double bytes = elements * timed_of(device)->element_bytes;
-	take(device, kind, machine->operation_s + bytes / machine->memory_bytes_per_s);
+	add_time(device, kind, machine->operation_s + bytes / machine->memory_bytes_per_s);
 }
 
 static void gemm(struct wlb_device *device, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, double alpha,
@@ -53,11 +53,11 @@ static void gemm(struct wlb_device *device, int trans_a, int trans_b, int64_t m,
 {
 	(void)trans_a, (void)trans_b, (void)alpha, (void)a, (void)lda, (void)b, (void)ldb, (void)beta, (void)c,
 		(void)ldc;
-	take(device, GEMM, wlb_machine_gemm_s(&timed_of(device)->machine, (double)m, (double)k, (double)n));
+	add_time(device, GEMM, wlb_machine_gemm_s(&timed_of(device)->machine, (double)m, (double)k, (double)n));
 }
 
-static void attention(struct wlb_device *device, enum kind kind, const struct wlb_segments *segments,
-                      const struct wlb_attention_shape *shape)
+static void add_attention_time(struct wlb_device *device, enum kind kind, const struct wlb_segments *segments,
+                               const struct wlb_attention_shape *shape)
 {
 	double seconds = 0.0;
 	for (int i = 0; i < segments->count; i++) {
@@ -66,7 +66,7 @@ static void attention(struct wlb_device *device, enum kind kind, const struct wl
 		seconds += wlb_machine_attention_s(&timed_of(device)->machine, shape->heads, shape->head_dim,
 		                                   (double)s->q_count, keys, kind == ATTENTION_BACKWARD);
 	}
-	take(device, kind, seconds);
+	add_time(device, kind, seconds);
 }
 
 static void attention_forward(struct wlb_device *device, void *out, void *lse, const void *q, const void *k,
@@ -74,7 +74,7 @@ static void attention_forward(struct wlb_device *device, void *out, void *lse, c
                               const struct wlb_attention_shape *shape)
 {
 	(void)out, (void)lse, (void)q, (void)k, (void)v;
-	attention(device, ATTENTION_FORWARD, segments, shape);
+	add_attention_time(device, ATTENTION_FORWARD, segments, shape);
 }
 
 static void attention_backward(struct wlb_device *device, void *d_q, void *d_k, void *d_v, const void *d_out,
@@ -82,62 +82,62 @@ static void attention_backward(struct wlb_device *device, void *d_q, void *d_k, 
                                const struct wlb_segments *segments, const struct wlb_attention_shape *shape)
 {
 	(void)d_q, (void)d_k, (void)d_v, (void)d_out, (void)q, (void)k, (void)v, (void)out, (void)lse;
-	attention(device, ATTENTION_BACKWARD, segments, shape);
+	add_attention_time(device, ATTENTION_BACKWARD, segments, shape);
 }
 
 static void embedding_forward(struct wlb_device *device, void *out, const void *table, const int32_t *ids,
                               int64_t tokens, int64_t width, int64_t first, int64_t count)
 {
 	(void)out, (void)table, (void)ids, (void)first, (void)count;
-	move(device, EMBEDDING, 2.0 * (double)tokens * (double)width);
+	add_memory_time(device, EMBEDDING, 2.0 * (double)tokens * (double)width);
 }
 
 static void embedding_backward(struct wlb_device *device, void *d_table, const void *d_out, const int32_t *ids,
                                int64_t tokens, int64_t width, int64_t first, int64_t count)
 {
 	(void)d_table, (void)d_out, (void)ids, (void)first, (void)count;
-	move(device, EMBEDDING, 3.0 * (double)tokens * (double)width);
+	add_memory_time(device, EMBEDDING, 3.0 * (double)tokens * (double)width);
 }
 
 static void rmsnorm_forward(struct wlb_device *device, void *out, void *rstd, const void *x, const void *weight,
                             int64_t tokens, int64_t width, double epsilon)
 {
 	(void)out, (void)rstd, (void)x, (void)weight, (void)epsilon;
-	move(device, NORM, 2.0 * (double)tokens * (double)width);
+	add_memory_time(device, NORM, 2.0 * (double)tokens * (double)width);
 }
 
 static void rmsnorm_backward(struct wlb_device *device, void *d_x, void *d_weight, const void *d_out, const void *x,
                              const void *weight, const void *rstd, int64_t tokens, int64_t width)
 {
 	(void)d_x, (void)d_weight, (void)d_out, (void)x, (void)weight, (void)rstd;
-	move(device, NORM, 4.0 * (double)tokens * (double)width);
+	add_memory_time(device, NORM, 4.0 * (double)tokens * (double)width);
 }
 
 static void rope(struct wlb_device *device, void *x, const int32_t *positions, int64_t tokens, int heads, int head_dim,
                  double theta, int direction)
 {
 	(void)x, (void)positions, (void)theta, (void)direction;
-	move(device, ROPE, 2.0 * (double)tokens * heads * head_dim);
+	add_memory_time(device, ROPE, 2.0 * (double)tokens * heads * head_dim);
 }
 
 static void swiglu_forward(struct wlb_device *device, void *out, const void *gate, const void *up, int64_t n)
 {
 	(void)out, (void)gate, (void)up;
-	move(device, SWIGLU, 3.0 * (double)n);
+	add_memory_time(device, SWIGLU, 3.0 * (double)n);
 }
 
 static void swiglu_backward(struct wlb_device *device, void *d_gate, void *d_up, const void *d_out, const void *gate,
                             const void *up, int64_t n)
 {
 	(void)d_gate, (void)d_up, (void)d_out, (void)gate, (void)up;
-	move(device, SWIGLU, 5.0 * (double)n);
+	add_memory_time(device, SWIGLU, 5.0 * (double)n);
 }
 
 static void cross_entropy_statistics(struct wlb_device *device, void *statistics, const void *logits,
                                      const int32_t *targets, int64_t tokens, int64_t first, int64_t count)
 {
 	(void)statistics, (void)logits, (void)targets, (void)first;
-	move(device, CROSS_ENTROPY, (double)tokens * (double)count);
+	add_memory_time(device, CROSS_ENTROPY, (double)tokens * (double)count);
 }
 
 static void cross_entropy_gradient(struct wlb_device *device, double *loss_sum, void *logits, const void *statistics,
@@ -145,32 +145,32 @@ static void cross_entropy_gradient(struct wlb_device *device, double *loss_sum, 
                                    double scale)
 {
 	(void)loss_sum, (void)logits, (void)statistics, (void)parts, (void)targets, (void)first, (void)scale;
-	move(device, CROSS_ENTROPY, 2.0 * (double)tokens * (double)count);
+	add_memory_time(device, CROSS_ENTROPY, 2.0 * (double)tokens * (double)count);
 }
 
 static void gather_rows(struct wlb_device *device, void *out, const void *x, const int32_t *rows, int64_t count,
                         int64_t width)
 {
 	(void)out, (void)x, (void)rows;
-	move(device, VECTOR, 2.0 * (double)count * (double)width);
+	add_memory_time(device, VECTOR, 2.0 * (double)count * (double)width);
 }
 
 static void add(struct wlb_device *device, void *y, const void *x, int64_t n)
 {
 	(void)y, (void)x;
-	move(device, VECTOR, 3.0 * (double)n);
+	add_memory_time(device, VECTOR, 3.0 * (double)n);
 }
 
 static void scale(struct wlb_device *device, void *y, double factor, int64_t n)
 {
 	(void)y, (void)factor;
-	move(device, VECTOR, 2.0 * (double)n);
+	add_memory_time(device, VECTOR, 2.0 * (double)n);
 }
 
 static void sum_squares(struct wlb_device *device, double *sum, const void *x, int64_t n)
 {
 	(void)sum, (void)x;
-	move(device, VECTOR, (double)n);
+	add_memory_time(device, VECTOR, (double)n);
 }
 
 /* Reads weight, gradient and both moments; writes all but the gradient. */
@@ -178,7 +178,7 @@ static void adamw(struct wlb_device *device, void *param, const void *grad, void
                   const struct wlb_adamw *settings)
 {
 	(void)param, (void)grad, (void)m, (void)v, (void)settings;
-	move(device, ADAMW, 7.0 * (double)n);
+	add_memory_time(device, ADAMW, 7.0 * (double)n);
 }
 
 static int synchronize(struct wlb_device *device, struct wlb_error *error)
@@ -199,8 +199,8 @@ static void close_timed(struct wlb_device *device)
 	free(timed);
 }
 
-/* Steele et al. (2014), SplitMix64: the same numbers on every machine. */
-static double draw(uint64_t *state)
+/* Returns a random number from 0 to 1 by SplitMix64 (Steele et al., 2014): the same on every machine. */
+static double random_unit(uint64_t *state)
 {
 	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
 	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -246,7 +246,7 @@ int wlb_timed_device_replace(struct wlb_device *cpu, const struct wlb_machine *m
 	timed->ops = *cpu->ops;
 	replace_operations(&timed->ops);
 	for (int kind = 0; kind < KINDS; kind++)
-		timed->factor[kind] = scale * (seed > 0 ? 0.8 + 0.4 * draw(&seed) : 1.0);
+		timed->factor[kind] = scale * (seed > 0 ? 0.8 + 0.4 * random_unit(&seed) : 1.0);
 	cpu->ops = &timed->ops;
 	cpu->name = "timed";
 	return 0;

@@ -3,13 +3,12 @@
  * computing. Memory, messages, schedule, packing and sharding are the real ones, so that many ranks can be timed on few
  * cores.
  *
- * wlb-worker-timed is wlb-worker with this device in place of the CPU's. Results are zeros: losses mean nothing.
+ * wlb-worker-timed is wlb-worker with this device in place of the CPU's. Results are zeros, and losses have no meaning.
  *
  *   WLB_TIMED_MACHINE  a machine file, as of `wlb calibrate`
- *   WLB_TIMED_SCALE    every operation takes so many times as long (default 1): enough to make the time of messages
- *                      between the processes negligible
- *   WLB_TIMED_SEED     above 0: the time of each kind of operation is multiplied by a factor from 0.8 to 1.2 that is
- *                      drawn from the seed (default 0: as in the file)
+ *   WLB_TIMED_SCALE    every operation takes this factor longer (default 1); the factor must be so large that the time
+ * of messages between the processes is negligible WLB_TIMED_SEED     above 0: the time of each kind of operation is
+ * multiplied by a factor from 0.8 to 1.2 that is drawn from the seed (default 0: as in the file)
  */
 #ifndef TESTS_TIMED_DEVICE_H
 #define TESTS_TIMED_DEVICE_H

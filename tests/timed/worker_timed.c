@@ -1,4 +1,4 @@
-/* wlb-worker whose CPU device is a timed one: device.h says how it is set. */
+/* Replaces the CPU device of wlb-worker by a timed one, with the environment variables of device.h. */
 #include <stdlib.h>
 
 #include "planner/machine.h"

@@ -1,4 +1,4 @@
-/* The values on which the ranks agree. */
+/* Replaces what each rank measured by the values on which the ranks agree. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,8 +6,8 @@
 #include "worker/calibrate/calibration.h"
 #include "worker/calibrate/vote.h"
 
-/* Rank 0 names the ranks that are left out. */
-static void name_outvoted(const struct wlb_launch *launch, const char *what, const double *factor, double deviation)
+/* Prints the ranks that are left out, with their nodes. For rank 0. */
+static void print_outvoted(const struct wlb_launch *launch, const char *what, const double *factor, double deviation)
 {
 	for (int rank = 0; rank < launch->size; rank++)
 		if (factor[rank] > 0.0 && !wlb_vote_counts(factor[rank], deviation))
@@ -31,7 +31,7 @@ static int agree(const struct wlb_launch *launch, struct wlb_comm *world, double
 	if (rc == 0 && wlb_vote(&votes, deviation, factor, error) < 0)
 		rc = 1;
 	if (rc == 0 && launch->rank == 0)
-		name_outvoted(launch, what, factor, deviation);
+		print_outvoted(launch, what, factor, deviation);
 	if (rc == 0)
 		rc = wlb_vote_medians(&votes, deviation, factor, values, error);
 	free(all);

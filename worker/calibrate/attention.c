@@ -8,10 +8,10 @@
 /* Four query heads share a key head, as in Llama 3. */
 enum { HEADS = 8, KV_HEADS = 2, PROBE_TOKENS = 256, SEGMENTS = 16 };
 
-/* Of a point: the run that is not measured and three that are. */
+/* The runs of a point: one that is not measured and three that are. */
 static const double RUNS = 4.0;
 
-/* Of each token of the keys and values, and of the queries: the most reals that a launch needs. */
+/* The buffers of a launch of attention, large enough for every point of the grid. */
 struct attention {
 	struct wlb_segments segments;
 	struct wlb_segment *list; /* device memory; [SEGMENTS] */
@@ -41,7 +41,7 @@ static void release(struct wlb_device *device, struct attention *a)
 		device->ops->release(device, all[i]);
 }
 
-/* The most rows of queries and of keys that a point of the grid needs. */
+/* Sets the most rows of queries and of keys that a point of the grid needs. */
 static void most_rows(int most, int64_t *q_rows, int64_t *k_rows)
 {
 	double at[WLB_AXIS_POINTS];
@@ -69,7 +69,7 @@ static int allocate(struct wlb_device *device, struct attention *a, int most, in
 	if (a->list == NULL)
 		return -1;
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		if ((*all[i].memory = wlb_calibrate_reals(device, all[i].count, error)) == NULL)
+		if ((*all[i].memory = wlb_calibrate_alloc_reals(device, all[i].count, error)) == NULL)
 			return -1;
 	return 0;
 }
@@ -112,7 +112,7 @@ static int choose(struct wlb_device *device, struct wlb_comm *world, int head_di
 	return 0;
 }
 
-/* Of the point (i, j) of the grid. */
+/* Sets the rates of the point (i, j) of the grid. */
 static int measure_point(struct wlb_device *device, struct attention *a, double point_s,
                          struct wlb_attention_rates *rates, int i, int j, struct wlb_error *error)
 {

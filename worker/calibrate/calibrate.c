@@ -8,7 +8,7 @@
 
 #include "planner/node_type.h"
 #include "worker/calibrate/calibration.h"
-#include "worker/calibrate/node_numbers.h"
+#include "worker/calibrate/node_hashes.h"
 #include "worker/calibrate/save.h"
 #include "worker/train/device.h"
 
@@ -54,19 +54,19 @@ static int save_for_all(const struct wlb_calibrate_options *options, struct wlb_
 	return failed > 0.0 ? 1 : 0;
 }
 
-/* Nodes of several types would be measured as one that none of them is: 1 on all ranks. */
+/* Returns 1 on all ranks where the nodes are of several types: what they measure together would be true of none. */
 static int check_types(const struct wlb_launch *launch, struct wlb_comm *world, int gpus, struct wlb_error *error)
 {
 	char type[64];
 	wlb_node_type(gpus, type, sizeof(type));
-	double *numbers = wlb_share_numbers(launch, world, wlb_name_number(type, (int)strlen(type)), error);
+	double *hashes = wlb_share_node_hashes(launch, world, wlb_name_hash(type, (int)strlen(type)), error);
 	int other = 0;
-	if (numbers == NULL)
+	if (hashes == NULL)
 		return -1;
 	for (int node = 0; other == 0 && node < launch->node_count; node++)
-		if (numbers[node] != numbers[0])
+		if (hashes[node] != hashes[0])
 			other = node;
-	free(numbers);
+	free(hashes);
 	if (other == 0)
 		return 0;
 	wlb_fail(error, "nodes %s and %s have different processors; measure nodes of one type in a job",
@@ -74,7 +74,7 @@ static int check_types(const struct wlb_launch *launch, struct wlb_comm *world, 
 	return 1;
 }
 
-/* Measures; 0, or 1 on all ranks where the result is refused. */
+/* Measures. Returns 0, or 1 on all ranks where the result is refused. */
 static int measure(const struct wlb_calibrate_options *options, struct wlb_launch *launch, struct wlb_device *device,
                    struct wlb_comm *world, struct wlb_error *error)
 {

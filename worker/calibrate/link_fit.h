@@ -1,4 +1,4 @@
-/* Latency and bandwidth of a link, from the times of messages. */
+/* Fits the latency and the bandwidth of a link to the times of messages. */
 #ifndef WORKER_CALIBRATE_LINK_FIT_H
 #define WORKER_CALIBRATE_LINK_FIT_H
 

@@ -5,7 +5,7 @@
 #include "worker/calibrate/memory.h"
 #include "worker/calibrate/stopwatch.h"
 
-/* Up to SURE_BYTES are measured in any time: a bandwidth needs large messages. */
+/* Messages of up to SURE_BYTES are always measured, whatever the time limit: a bandwidth needs large messages. */
 enum { LEAST_BYTES = 4 << 10, SURE_BYTES = 1 << 20, MOST_BYTES = 16 << 20, STEP = 4, SAMPLES = 7, POINTS_MOST = 3 * 8 };
 
 struct link_test {
@@ -46,7 +46,7 @@ static int send_and_return(struct link_test *test, struct wlb_error *error)
 	return first ? receive(test, error) : send(test, error);
 }
 
-/* What is measured, and how many messages one after the other each is. */
+/* The calls that are measured, and how many messages one after the other each sends. */
 static const struct {
 	link_call *call;
 	double messages;
@@ -75,7 +75,7 @@ static int measure_size(struct wlb_device *device, struct link_test *test, struc
 	return 0;
 }
 
-/* All sizes for which there is time; all ranks measure the same ones. */
+/* Measures all sizes for which there is time; all ranks measure the same ones. */
 static int measure_sizes(struct wlb_device *device, struct wlb_comm *world, struct link_test *test, double limit_s,
                          struct wlb_link *link, struct wlb_error *error)
 {
@@ -107,8 +107,8 @@ int wlb_measure_link(struct wlb_device *device, struct wlb_comm *world, const st
 	struct link_test test = {.pair = wlb_comm_split(world, color, rank, "pair", error)};
 	if (test.pair == NULL)
 		return -1;
-	test.own = wlb_calibrate_reals(device, most, error);
-	test.all = test.own != NULL ? wlb_calibrate_reals(device, 2 * most, error) : NULL;
+	test.own = wlb_calibrate_alloc_reals(device, most, error);
+	test.all = test.own != NULL ? wlb_calibrate_alloc_reals(device, 2 * most, error) : NULL;
 	int rc = test.all != NULL ? measure_sizes(device, world, &test, limit_s, link, error) : -1;
 	device->ops->release(device, test.own);
 	device->ops->release(device, test.all);

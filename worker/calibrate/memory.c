@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* Copied over and over, so that filling a large buffer takes little time. */
+/* Reals of the pattern, which is copied repeatedly, so that filling a large buffer takes little time. */
 enum { PATTERN = 1 << 16 };
 
 static void fill(struct wlb_device *device, char *memory, int64_t count, const void *pattern_host)
@@ -14,7 +14,7 @@ static void fill(struct wlb_device *device, char *memory, int64_t count, const v
 	}
 }
 
-void *wlb_calibrate_reals(struct wlb_device *device, int64_t count, struct wlb_error *error)
+void *wlb_calibrate_alloc_reals(struct wlb_device *device, int64_t count, struct wlb_error *error)
 {
 	size_t bytes = wlb_dtype_bytes(device->dtype);
 	void *pattern_host = calloc(PATTERN, bytes);

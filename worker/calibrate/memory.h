@@ -1,4 +1,4 @@
-/* Device memory of the operations that are measured. */
+/* Allocates device memory for the operations that are measured. */
 #ifndef WORKER_CALIBRATE_MEMORY_H
 #define WORKER_CALIBRATE_MEMORY_H
 
@@ -6,8 +6,8 @@
 
 #include "kernels/ops.h"
 
-/* Allocates `count` reals of the device, filled with numbers in [-1, 1): processors take other times for zeros. The
- * device's release frees them. NULL with the reason on failure. */
-void *wlb_calibrate_reals(struct wlb_device *device, int64_t count, struct wlb_error *error);
+/* Allocates `count` reals of the device, filled with numbers in [-1, 1), because the time of an operation on zeros
+ * differs. The device's release frees them. Returns NULL with the reason on failure. */
+void *wlb_calibrate_alloc_reals(struct wlb_device *device, int64_t count, struct wlb_error *error);
 
 #endif

@@ -14,7 +14,7 @@ static int leaf_of(const struct wlb_rank_map *map, int node)
 	return map->leaf_of != NULL ? map->leaf_of[node] : 0;
 }
 
-/* The number of `rank` among the ranks of its node. */
+/* Returns the number of `rank` among the ranks of its node. */
 static int place_on_node(const struct wlb_rank_map *map, int rank)
 {
 	int place = 0;
@@ -23,7 +23,7 @@ static int place_on_node(const struct wlb_rank_map *map, int rank)
 	return place;
 }
 
-/* The rank at a place of a node; -1 where the node has fewer. */
+/* Returns the rank at a place of a node; -1 where the node has fewer ranks. */
 static int rank_at(const struct wlb_rank_map *map, int node, int place)
 {
 	for (int r = 0; r < map->ranks; r++)
@@ -32,7 +32,7 @@ static int rank_at(const struct wlb_rank_map *map, int node, int place)
 	return -1;
 }
 
-/* The number of a node among those of its leaf switch. */
+/* Returns the number of a node among those of its leaf switch. */
 static int place_on_leaf(const struct wlb_rank_map *map, int node)
 {
 	int place = 0;
@@ -41,6 +41,7 @@ static int place_on_leaf(const struct wlb_rank_map *map, int node)
 	return place;
 }
 
+/* Returns the node at a place of a leaf switch; -1 where the switch has fewer nodes. */
 static int node_at(const struct wlb_rank_map *map, int leaf, int place)
 {
 	for (int n = 0; n < map->nodes; n++)
@@ -49,13 +50,14 @@ static int node_at(const struct wlb_rank_map *map, int leaf, int place)
 	return -1;
 }
 
-/* 1 for the first node of a leaf switch. */
+/* Returns 1 for the first node of a leaf switch. */
 static int begins_leaf(const struct wlb_rank_map *map, int node)
 {
 	return place_on_leaf(map, node) == 0;
 }
 
-/* The leaf switch beside that of `node`, in the order of their first nodes; -1 where there is none. */
+/* Returns the leaf switch that is paired with that of `node`, in the order of their first nodes; -1 where there is
+ * none. */
 static int neighbour_leaf(const struct wlb_rank_map *map, int node)
 {
 	int number = 0, wanted;

@@ -1,4 +1,4 @@
-/* Which two ranks measure a link together. Pure functions of where the ranks are. */
+/* Chooses which two ranks measure a link together. Pure functions of the nodes of the ranks. */
 #ifndef WORKER_CALIBRATE_PAIRS_H
 #define WORKER_CALIBRATE_PAIRS_H
 

@@ -25,9 +25,9 @@ static void multiply(struct wlb_device *device, void *context)
 
 static int allocate(struct wlb_device *device, struct product *product, int64_t most, struct wlb_error *error)
 {
-	product->x = wlb_calibrate_reals(device, most * most, error);
-	product->weight = product->x != NULL ? wlb_calibrate_reals(device, most * most, error) : NULL;
-	product->y = product->weight != NULL ? wlb_calibrate_reals(device, most * most, error) : NULL;
+	product->x = wlb_calibrate_alloc_reals(device, most * most, error);
+	product->weight = product->x != NULL ? wlb_calibrate_alloc_reals(device, most * most, error) : NULL;
+	product->y = product->weight != NULL ? wlb_calibrate_alloc_reals(device, most * most, error) : NULL;
 	return product->y != NULL ? 0 : -1;
 }
 

@@ -58,13 +58,13 @@ static int allocate(struct wlb_device *device, struct streams *s, struct wlb_err
 {
 	*s = (struct streams){0};
 	for (int i = 0; i < VECTORS; i++)
-		if ((s->vectors[i] = wlb_calibrate_reals(device, COUNT, error)) == NULL)
+		if ((s->vectors[i] = wlb_calibrate_alloc_reals(device, COUNT, error)) == NULL)
 			return -1;
 	/* The second moment of AdamW, whose root is taken. */
 	device->ops->zero(device, s->vectors[3], COUNT * wlb_dtype_bytes(device->dtype));
-	s->weight = wlb_calibrate_reals(device, WIDTH, error);
-	s->rstd = s->weight != NULL ? wlb_calibrate_reals(device, COUNT / WIDTH, error) : NULL;
-	s->one = s->rstd != NULL ? wlb_calibrate_reals(device, 1, error) : NULL;
+	s->weight = wlb_calibrate_alloc_reals(device, WIDTH, error);
+	s->rstd = s->weight != NULL ? wlb_calibrate_alloc_reals(device, COUNT / WIDTH, error) : NULL;
+	s->one = s->rstd != NULL ? wlb_calibrate_alloc_reals(device, 1, error) : NULL;
 	return s->one != NULL ? 0 : -1;
 }
 

@@ -1,4 +1,4 @@
-/* The leaf switch of each node of the job. */
+/* Finds the leaf switch of each node of the job. */
 #ifndef WORKER_CALIBRATE_SWITCHES_H
 #define WORKER_CALIBRATE_SWITCHES_H
 
@@ -10,8 +10,8 @@
  * where the collective failed or out of memory. */
 int wlb_find_switches(const struct wlb_launch *launch, struct wlb_comm *world, int *leaf_of, struct wlb_error *error);
 
-/* The name of the leaf switch in an address such as "spine.leaf2.n7" with the pattern "switch.switch.node": sets
- * *length, and returns where it begins; NULL where it holds none. */
+/* Finds the name of the leaf switch in an address such as "spine.leaf2.n7" with the pattern "switch.switch.node". Sets
+ * *length and returns where the name begins; NULL where the address has none. */
 const char *wlb_leaf_in_address(const char *address, const char *pattern, int *length);
 
 #endif

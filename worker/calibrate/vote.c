@@ -9,8 +9,8 @@ int wlb_vote_counts(double factor, double deviation)
 	return factor > 0.0 && factor <= deviation && factor * deviation >= 1.0;
 }
 
-/* The median of value i over the ranks that count, all where `factor` is NULL; 0 where there is none. `space`: [ranks]
- */
+/* Returns the median of value i over the ranks that count (all where `factor` is NULL); 0 where there is none. `space`:
+ * [ranks] */
 static double median_of(const struct wlb_votes *votes, int i, double deviation, const double *factor, double *space)
 {
 	int count = 0;
@@ -33,7 +33,7 @@ static double factor_of(const struct wlb_votes *votes, int rank, const double *m
 	return count > 0 ? wlb_median(space, count) : 0.0;
 }
 
-/* Memory for the medians and for a median in progress. */
+/* Allocates memory for the medians and for a median in progress. */
 static double *allocate(const struct wlb_votes *votes, struct wlb_error *error)
 {
 	double *space = calloc(2 * (size_t)votes->count + (size_t)votes->ranks, sizeof(*space));

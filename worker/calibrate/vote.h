@@ -1,4 +1,4 @@
-/* One value from those of all ranks: the median, without ranks that are far from it. Pure functions. */
+/* Computes one value from those of all ranks: the median, without ranks that are far from it. Pure functions. */
 #ifndef WORKER_CALIBRATE_VOTE_H
 #define WORKER_CALIBRATE_VOTE_H
 
@@ -15,11 +15,11 @@ struct wlb_votes {
 
 /* factor[rank] = the median, over the rank's judged values, of the value divided by the median of that value over all
  * ranks; 0 where the rank has none. Returns how many ranks have a factor above `deviation` or below 1 / deviation;
- * these are outvoted. Returns -1 where that is half or more of several ranks: nobody knows which half is right. -1 also
- * if out of memory. */
+ * these are outvoted. Returns -1 where that is half or more of several ranks, because the median is then not known to
+ * be right, and -1 if out of memory. */
 int wlb_vote(const struct wlb_votes *votes, double deviation, double *factor, struct wlb_error *error);
 
-/* 1 where the rank has values and wlb_vote does not outvote it. */
+/* Returns 1 where the rank has values and wlb_vote does not outvote it. */
 int wlb_vote_counts(double factor, double deviation);
 
 /* medians[count] = the median of each value over the ranks that count; 0 where none has one. Returns -1 if out of

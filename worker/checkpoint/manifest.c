@@ -23,7 +23,7 @@ void wlb_manifest_shard_name(int shard, char name[32])
 
 static json_t *format_schedule(const struct wlb_schedule_state *s)
 {
-	/* Seeds use all 64 bits, JSON integers 63: so a text. "pieces" is what the format calls spans. */
+	/* A seed is a text because it has 64 bits, and JSON integers 63. The format calls spans "pieces". */
 	return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "seed", json_sprintf("%" PRIu64, s->seed), "documents",
 	                 (json_int_t)s->documents, "tokens", (json_int_t)s->tokens, "epoch", (json_int_t)s->epoch,
 	                 "position", (json_int_t)s->position, "pieces", (json_int_t)s->spans, "step",
@@ -229,7 +229,7 @@ static int parse_shape(const json_t *shape, struct wlb_stored_block *b, struct w
 	return 0;
 }
 
-/* At least one of [0, whole). */
+/* Returns 1 where [start, start + count) holds at least one element and lies within [0, whole). */
 static int lies_within(int64_t start, int64_t count, int64_t whole)
 {
 	return start >= 0 && count >= 1 && count <= whole && start <= whole - count;

@@ -24,7 +24,7 @@ static int packer_path(const char *folder, char path[PATH_MAX], struct wlb_error
 	return 0;
 }
 
-/* `bytes` -1: the manifest lists none. */
+/* Checks that the packer's state has the size in the manifest; `bytes` is -1 where the manifest lists none. */
 static int check_packer(const char *folder, int64_t bytes, struct wlb_error *error)
 {
 	char path[PATH_MAX];
@@ -33,7 +33,7 @@ static int check_packer(const char *folder, int64_t bytes, struct wlb_error *err
 	return packer_path(folder, path, error) < 0 ? -1 : wlb_folder_check_file(path, bytes, error);
 }
 
-/* Manifest and sizes of the files, without reading the tensors. */
+/* Checks the manifest and the sizes of the files, without reading the tensors. */
 static int check_complete(const char *path, struct wlb_error *error)
 {
 	struct wlb_checkpoint_facts facts;
@@ -61,7 +61,7 @@ int wlb_checkpoint_newest(const char *dir, char path[4096], struct wlb_error *er
 		else if (check_complete(path, &why) == 0)
 			found = 1;
 		else
-			fprintf(stderr, "wlb: checkpoint %s is passed over: %s\n", path, why.message);
+			fprintf(stderr, "wlb: checkpoint %s is skipped: %s\n", path, why.message);
 	}
 	free(steps);
 	return found;
@@ -123,7 +123,7 @@ static int open_indexed(const char *folder, const char *path, struct wlb_weights
 	return rc < 0 ? wlb_fail_in(error, "%s", path) : 0;
 }
 
-/* A checkpoint of ours by its manifest, or Hugging Face's folder by its index or single file. */
+/* Opens a checkpoint of wlb-worker by its manifest, or a folder of Hugging Face by its index or single file. */
 static int open_weights(const char *folder, struct wlb_weights *weights, struct wlb_error *error)
 {
 	char path[PATH_MAX];

@@ -39,7 +39,7 @@ static const struct {
 	{"BOOL", 1, WLB_STORED_OTHER}, {"F8_E4M3", 1, WLB_STORED_OTHER}, {"F8_E5M2", 1, WLB_STORED_OTHER},
 };
 
-/* Sets dtype_name and stored; bytes of one element, or -1. */
+/* Sets dtype_name and stored. Returns the bytes of one element, or -1. */
 static int parse_dtype(const json_t *value, struct wlb_stored_tensor *t, struct wlb_error *error)
 {
 	const char *name = json_string_value(value);
@@ -101,7 +101,7 @@ static int fits(int64_t start, int64_t count, int64_t whole)
 	return start >= 0 && count >= 0 && count <= whole && start <= whole - count;
 }
 
-/* "block:NAME" of the metadata: "ROW of ROWS, COL of COLS". */
+/* Reads the block from "block:NAME" of the metadata: "ROW of ROWS, COL of COLS". */
 static int parse_block(const json_t *metadata, struct wlb_stored_tensor *t, struct wlb_error *error)
 {
 	t->block.row_start = t->block.col_start = 0;
@@ -156,7 +156,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* The tensors must follow each other and fill the data; leaves them in order of names. */
+/* Checks that the tensors follow each other and fill the data, then sorts them by name. */
 static int check_places(struct wlb_safetensors *f, struct wlb_error *error)
 {
 	int64_t at = 0;
@@ -278,7 +278,7 @@ const struct wlb_stored_tensor *wlb_safetensors_find(const struct wlb_safetensor
 	return bsearch(&key, f->tensors, (size_t)f->count, sizeof(*f->tensors), by_name);
 }
 
-/* `count` elements that follow each other in the file. */
+/* Reads `count` elements that follow each other in the file, and converts them. */
 static int read_run(const struct wlb_safetensors *f, const struct wlb_stored_tensor *t, int64_t first, int64_t count,
                     enum wlb_dtype dtype, char *out, struct wlb_error *error)
 {

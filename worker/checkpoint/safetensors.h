@@ -1,7 +1,7 @@
 /*
- * The safetensors file format (github.com/huggingface/safetensors): a little-endian uint64 with the length of
- * the header, the header (a JSON object: tensor name -> dtype, shape, data_offsets; "__metadata__": texts), then
- * the data. Offsets count from the end of the header; together the tensors cover the data without gap or
+ * Reads and writes the safetensors file format (github.com/huggingface/safetensors): a little-endian uint64 with the
+ * length of the header, the header (a JSON object: tensor name -> dtype, shape, data_offsets; "__metadata__": texts),
+ * then the data. Offsets count from the end of the header; together the tensors cover the data without gap or
  * overlap.
  */
 #ifndef WORKER_CHECKPOINT_SAFETENSORS_H
@@ -15,7 +15,8 @@
 #include "worker/checkpoint/convert.h"
 
 /* One tensor of a file. Its rows are the first dimension and its columns the product of the others; a scalar is 1 x 1.
- * The metadata of our shards say which block of the whole tensor it is; a file of another program holds the whole. */
+ * The metadata of shards that wlb-worker wrote say which block of the whole tensor it is; a file of another program
+ * holds the whole tensor. */
 struct wlb_stored_tensor {
 	const char *name;
 	enum wlb_stored stored;

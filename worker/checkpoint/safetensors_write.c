@@ -19,7 +19,7 @@ static int64_t part_bytes(const struct wlb_tensor_part *p)
 	return p->block.rows * p->block.cols * (int64_t)wlb_dtype_bytes(p->dtype);
 }
 
-/* As the format spells it. */
+/* Returns the name of the type in the format. */
 static const char *format_dtype(enum wlb_dtype dtype)
 {
 	switch (dtype) {
@@ -81,11 +81,11 @@ static int describe(json_t *header, json_t *metadata, const struct wlb_tensor_pa
 	json_t *entry = json_pack("{s:s, s:o, s:[I,I]}", "dtype", format_dtype(p->dtype), "shape", shape,
 	                          "data_offsets", begin, (json_int_t)*end);
 	if (json_object_set_new(header, p->name, entry) < 0)
-		return wlb_fail(error, "tensor %.200s: its name must be UTF-8, or memory is out", p->name);
+		return wlb_fail(error, "tensor %.200s: its name must be UTF-8, or memory is exhausted", p->name);
 	return describe_block(metadata, p, error);
 }
 
-/* Spaces at its end bring the header to a multiple of 8 bytes, so that the data are aligned. Takes `text`. */
+/* Returns the header with spaces at its end up to a multiple of 8 bytes, so that the data are aligned. Frees `text`. */
 static char *pad(char *text)
 {
 	char *padded = NULL;
@@ -95,7 +95,7 @@ static char *pad(char *text)
 	return padded;
 }
 
-/* The header as it goes to the file; NULL on error, the caller frees. */
+/* Returns the header as it is written to the file, which the caller frees; NULL on error. */
 static char *format_header(const struct wlb_tensor_part *parts, int count, struct wlb_error *error)
 {
 	/* "format": Hugging Face's loader requires the framework of the tensors; "pt" is row-major [out, in]. */

@@ -47,7 +47,7 @@ int wlb_checkpoint_write_packer(const char *dir, int64_t step, const void *state
 	return wlb_file_write(path, state, bytes, wlb_folder_file_mode(partial), error);
 }
 
-/* *bytes: size of the packer's state in the folder, -1 when there is none. */
+/* Sets *bytes to the size of the packer's state in the folder, -1 where there is none. */
 static int find_packer(const char *partial, int64_t *bytes, struct wlb_error *error)
 {
 	char path[4096 + 32];
@@ -106,8 +106,8 @@ static int publish(const char *dir, int64_t step, const char *partial, const cha
 	return wlb_dir_sync(dir, error);
 }
 
-/* A step is renamed first: a half-removed one must not look like a checkpoint. */
-static int retire(const char *dir, int64_t step, struct wlb_error *error)
+/* Renames the checkpoint before it removes it: a half-removed folder must not have the name of a checkpoint. */
+static int remove_checkpoint(const char *dir, int64_t step, struct wlb_error *error)
 {
 	char final[4096], replaced[4096];
 	if (wlb_folder_path(dir, step, WLB_FOLDER_FINAL, final, error) < 0 ||
@@ -119,9 +119,9 @@ static int retire(const char *dir, int64_t step, struct wlb_error *error)
 	return wlb_folder_remove(replaced, error);
 }
 
-/* Keeps the newest `keep` of the steps up to `step`. Later ones, which exist where the run resumed from an older
- * checkpoint, are unchanged: if they counted, the checkpoint just written would be removed. */
-static int retire_old(const char *dir, int64_t step, int keep, struct wlb_error *error)
+/* Removes all but the newest `keep` of the checkpoints up to `step`. Later ones, which exist where the run resumed from
+ * an older checkpoint, are unchanged: if they counted, the checkpoint just written would be removed. */
+static int remove_old_checkpoints(const char *dir, int64_t step, int keep, struct wlb_error *error)
 {
 	int64_t *steps;
 	int count = keep > 0 ? wlb_folder_steps(dir, &steps, error) : 0, kept = 0, rc = 0;
@@ -129,7 +129,7 @@ static int retire_old(const char *dir, int64_t step, int keep, struct wlb_error 
 		return count;
 	for (int i = 0; rc == 0 && i < count; i++)
 		if (steps[i] <= step && ++kept > keep)
-			rc = retire(dir, steps[i], error);
+			rc = remove_checkpoint(dir, steps[i], error);
 	free(steps);
 	return rc;
 }
@@ -147,7 +147,7 @@ int wlb_checkpoint_commit(const char *dir, const struct wlb_checkpoint_facts *fa
 		return -1;
 	/* The checkpoint is complete; folders that cannot be removed now are removed after the next save. */
 	struct wlb_error left = {0};
-	if (wlb_folder_remove_hidden(dir, &left) < 0 || retire_old(dir, facts->step, keep, &left) < 0)
+	if (wlb_folder_remove_hidden(dir, &left) < 0 || remove_old_checkpoints(dir, facts->step, keep, &left) < 0)
 		fprintf(stderr, "wlb: an old checkpoint stays: %s\n", left.message);
 	return 0;
 }

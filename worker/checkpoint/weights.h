@@ -1,4 +1,4 @@
-/* Which file of a folder holds which block of which tensor. */
+/* Finds which file of a folder holds which block of which tensor, and reads the blocks. */
 #ifndef WORKER_CHECKPOINT_WEIGHTS_H
 #define WORKER_CHECKPOINT_WEIGHTS_H
 

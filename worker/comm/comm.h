@@ -47,7 +47,7 @@ int wlb_comm_all_gather(struct wlb_comm *comm, void *out, const void *in, size_t
 /* Receives what rank `from` sent with wlb_comm_send_start, in the order of its sends to this rank. */
 int wlb_comm_recv(struct wlb_comm *comm, void *buffer, size_t count, int from, struct wlb_error *error);
 
-/* ---- what goes on beside computation ----
+/* ---- calls that continue beside computation ----
  * A started call continues while the caller computes; the caller must not use its buffers until wlb_comm_wait has
  * returned. Started calls of one communicator keep their order among themselves and with blocking calls; they may be
  * waited for in any order. wlb_comm_close drops calls that have not been waited for: only a process that ends may do
@@ -65,12 +65,14 @@ int wlb_comm_wait(struct wlb_comm_request *request, struct wlb_error *error);
  * no call is in progress. wlb_comm_wait returns the errors of calls that fail here. */
 void wlb_comm_progress(struct wlb_comm *comm);
 
-/* Seconds that the caller has been blocked inside calls of this communicator so far, including wlb_comm_progress. */
-double wlb_comm_seconds(const struct wlb_comm *comm);
-/* The part of wlb_comm_seconds spent in wlb_comm_recv, waiting for another rank to send. */
+/* Returns the seconds that the caller has been blocked inside calls of this communicator so far, including
+ * wlb_comm_progress. */
+double wlb_comm_blocked_s(const struct wlb_comm *comm);
+/* Returns the part of wlb_comm_blocked_s spent in wlb_comm_recv, waiting for another rank to send. */
 double wlb_comm_receive_s(const struct wlb_comm *comm);
-/* The part of wlb_comm_seconds that the device's clock (wlb_ops.busy_s) counted as computation; to be subtracted from a
- * difference of that clock. MPI waits by polling, which a CPU device cannot distinguish from computation. */
+/* Returns the part of wlb_comm_blocked_s that the device's clock (wlb_ops.busy_s) counted as computation; the caller
+ * subtracts it from a difference of that clock. MPI waits by polling, which a CPU device cannot distinguish from
+ * computation. */
 double wlb_comm_busy_s(const struct wlb_comm *comm);
 
 #endif

@@ -24,14 +24,14 @@ struct wlb_comm_trace *wlb_comm_get_trace(const struct wlb_comm *comm)
 	return comm->trace;
 }
 
-double wlb_comm_seconds(const struct wlb_comm *comm)
+double wlb_comm_blocked_s(const struct wlb_comm *comm)
 {
 	return comm->blocked_total.now_s;
 }
 
 double wlb_comm_receive_s(const struct wlb_comm *comm)
 {
-	return comm->received_s;
+	return comm->receive_s;
 }
 
 double wlb_comm_busy_s(const struct wlb_comm *comm)
@@ -73,7 +73,7 @@ int wlb_comm_leave(struct wlb_comm *comm, int rc, struct wlb_error *error)
 {
 	double left_s = wlb_comm_add_blocked(comm, &comm->blocked);
 	if (comm->call.kind == WLB_COMM_RECV)
-		comm->received_s += left_s - comm->blocked.now_s;
+		comm->receive_s += left_s - comm->blocked.now_s;
 	wlb_comm_trace_leave(comm->trace, left_s);
 	return rc < 0 ? wlb_comm_fail(comm, &comm->call, error) : rc;
 }

@@ -24,7 +24,7 @@ struct wlb_comm {
 	uint64_t seq;
 	char name[16];
 	struct wlb_comm_clock blocked_total; /* total of all calls so far */
-	double received_s;                   /* the part of it in receives */
+	double receive_s;                    /* the part of it in receives */
 	struct wlb_comm_clock blocked;       /* when the call in progress began to block the caller */
 	struct wlb_comm_event call;          /* the call in progress, or the last one */
 	struct wlb_staging in, out;          /* of blocking calls */

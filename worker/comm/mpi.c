@@ -183,7 +183,7 @@ static void mpi_handle_free(void *handle)
 	free(started);
 }
 
-static int hold_pieces(struct mpi_started *started, size_t count, struct wlb_error *error)
+static int reserve_pieces(struct mpi_started *started, size_t count, struct wlb_error *error)
 {
 	started->count = 0;
 	if (wlb_grow((void **)&started->pieces, &started->capacity, count, sizeof(*started->pieces)) < 0)
@@ -195,7 +195,7 @@ static int mpi_send_start(void *state, void *handle, const void *buffer, size_t 
 {
 	struct mpi_group *group = state;
 	struct mpi_started *started = handle;
-	if (hold_pieces(started, (bytes + PIECE_ELEMENTS - 1) / PIECE_ELEMENTS, error) < 0)
+	if (reserve_pieces(started, (bytes + PIECE_ELEMENTS - 1) / PIECE_ELEMENTS, error) < 0)
 		return -1;
 	const char *at = buffer;
 	for (size_t n; bytes > 0; bytes -= n, at += n) {
@@ -218,7 +218,7 @@ static int mpi_reduce_scatter_start(void *state, void *handle, void *out, const 
 		return -1;
 	if (count > INT_MAX)
 		return too_long(count, error);
-	if (hold_pieces(started, 1, error) < 0 ||
+	if (reserve_pieces(started, 1, error) < 0 ||
 	    check(MPI_Ireduce_scatter_block(in, out, (int)count, type, MPI_SUM, group->comm, started->pieces), error) <
 	            0)
 		return -1;

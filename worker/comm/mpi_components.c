@@ -4,7 +4,7 @@
 #include <link.h>
 #include <string.h>
 
-enum { COMPONENTS_MOST = 256 }; /* some 60 with all of Debian's */
+enum { COMPONENTS_MOST = 256 }; /* with all of Debian's packages there are about 60 */
 
 struct names {
 	const char *list[COMPONENTS_MOST]; /* owned by the loader; none is unloaded meanwhile */

@@ -1,4 +1,4 @@
-/* Communicators are opened, split and closed. */
+/* Opens, splits and closes communicators. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -31,7 +31,7 @@ fail:
 	return NULL;
 }
 
-/* The group's state from the transport of its parent; a rank that is alone in it needs none. */
+/* Makes the group's state with the transport of its parent; a group of one rank needs none. */
 static int split_state(struct wlb_comm *comm, const struct wlb_comm *parent, int color, int key,
                        struct wlb_error *error)
 {

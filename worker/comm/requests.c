@@ -30,8 +30,6 @@ static void request_free(struct wlb_comm_request *request)
 	free(request);
 }
 
-/* Takes an idle request where there is one, so that a step that needs no more requests than the step before allocates
- * nothing. */
 static struct wlb_comm_request *request_new(struct wlb_comm *comm, struct wlb_error *error)
 {
 	struct wlb_comm_request *request = calloc(1, sizeof(*request));
@@ -49,7 +47,8 @@ static struct wlb_comm_request *request_new(struct wlb_comm *comm, struct wlb_er
 	return NULL;
 }
 
-/* Returns a request for the next call; the call is counted also on failure. */
+/* Returns a request for the next call; the call is counted also on failure. Takes an idle request where there is one,
+ * so that a step that needs no more requests than the step before allocates nothing. */
 static struct wlb_comm_request *take(struct wlb_comm *comm, enum wlb_comm_kind kind, size_t bytes,
                                      struct wlb_error *error)
 {
@@ -72,7 +71,7 @@ static struct wlb_comm_request *take(struct wlb_comm *comm, enum wlb_comm_kind k
 	return request;
 }
 
-/* Counts the request among the started ones, or puts it back where the start failed. */
+/* Adds the request to the list of started ones, or to that of idle ones where the start failed. */
 static struct wlb_comm_request *started(struct wlb_comm_request *request, int rc, struct wlb_error *error)
 {
 	struct wlb_comm *comm = request->comm;

@@ -1,4 +1,4 @@
-/* The started calls of a communicator. Private to worker/comm. */
+/* Manages the started calls of a communicator. Private to worker/comm. */
 #ifndef WORKER_COMM_REQUESTS_H
 #define WORKER_COMM_REQUESTS_H
 

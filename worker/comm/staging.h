@@ -1,4 +1,4 @@
-/* Host copies of buffers in device memory that no transport can access. Private to worker/comm. */
+/* Copies buffers between host memory and device memory that the transport cannot access. Private to worker/comm. */
 #ifndef WORKER_COMM_STAGING_H
 #define WORKER_COMM_STAGING_H
 
@@ -13,8 +13,8 @@ struct wlb_staging {
 	size_t capacity_bytes;
 };
 
-/* *host: the memory that the transport uses for the device's `buffer`: the buffer itself where it is host memory, else
- * `staging`, with the contents of the buffer where `fill` is 1. */
+/* Sets *host to the memory that the transport uses for the device's `buffer`: the buffer itself where it is host
+ * memory, else `staging`, with the contents of the buffer where `fill` is 1. */
 int wlb_stage(struct wlb_device *device, struct wlb_staging *staging, const void *buffer, size_t bytes, int fill,
               void **host, struct wlb_error *error);
 /* Copies received data from `host` to the device's `buffer`, unless they are the same memory. */

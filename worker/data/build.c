@@ -52,20 +52,20 @@ static int add_document(struct build *b, const char *text, int64_t length, struc
 	return wlb_index_writer_add(b->writer, b->tokens, wlb_tokenize_bytes(text, length, b->tokens), error);
 }
 
-/* Counts a skipped file that cannot be read, and keeps the first reason. */
-static void pass_over(struct build *b, const struct wlb_error *why)
+/* Counts a file that cannot be read and is skipped, and keeps the first reason. */
+static void add_unreadable(struct build *b, const struct wlb_error *why)
 {
 	if (b->result->unreadable++ == 0)
 		b->result->first_unreadable = *why;
 }
 
-/* All documents of one file. Documents that were read before the file turned out to be unreadable are kept. */
+/* Adds all documents of one file. Documents that were read before the file turned out to be unreadable are kept. */
 static int add_file(struct build *b, const char *path, struct wlb_error *error)
 {
 	struct wlb_error why;
 	struct wlb_source *source = wlb_source_open(path, b->options->json_key, &why);
 	if (source == NULL) {
-		pass_over(b, &why);
+		add_unreadable(b, &why);
 		return 0;
 	}
 	enum wlb_source_result result;
@@ -80,7 +80,7 @@ static int add_file(struct build *b, const char *path, struct wlb_error *error)
 		if (result == WLB_SOURCE_NOT_TEXT)
 			b->result->not_text++;
 		if (result == WLB_SOURCE_UNREADABLE)
-			pass_over(b, &why);
+			add_unreadable(b, &why);
 		if (result == WLB_SOURCE_MALFORMED) {
 			b->bad_input = 1;
 			rc = wlb_fail(error, "%s", why.message);

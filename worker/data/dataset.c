@@ -50,13 +50,13 @@ static int64_t sequence_pointer(const struct wlb_dataset *d, int64_t sequence)
 	return (int64_t)load_u64(d->pointers + 8 * sequence);
 }
 
-/* First sequence of the document; of `documents` itself: one past the last sequence. */
+/* Returns the first sequence of the document; where `document` is the number of documents, the number of sequences. */
 static int64_t document_start(const struct wlb_dataset *d, int64_t document)
 {
 	return (int64_t)load_u64(d->document_starts + 8 * document);
 }
 
-/* Bytes of one token, 0 for a code that holds no tokens. */
+/* Returns the bytes of one token, or 0 for a code that is not an integer type of tokens. */
 static int dtype_bytes(int code)
 {
 	switch (code) {
@@ -96,7 +96,7 @@ static int check_header(struct wlb_dataset *d, struct wlb_error *error)
 	return 0;
 }
 
-/* Where the arrays lie, once the counts are known to fit the file: exactly, or with the modes after them. */
+/* Checks that the counts fit the file, exactly or with the modes after the arrays, and sets where the arrays begin. */
 static int check_counts(struct wlb_dataset *d, struct wlb_error *error)
 {
 	uint64_t sequences = load_u64(d->idx + 18), entries = load_u64(d->idx + 26);
@@ -238,7 +238,7 @@ const char *wlb_dataset_path(const struct wlb_dataset *d)
 	return d->bin_path;
 }
 
-/* Token `i` of a chunk as stored. */
+/* Returns token `i` of a chunk, decoded from the stored type. */
 static int64_t decode(const struct wlb_dataset *d, const unsigned char *chunk, int64_t i)
 {
 	uint16_t u16;
@@ -263,7 +263,7 @@ static int64_t decode(const struct wlb_dataset *d, const unsigned char *chunk, i
 	return (int64_t)load_u64(chunk + 8 * i);
 }
 
-/* Tokens [start, start + count) of one sequence. */
+/* Reads tokens [start, start + count) of one sequence. */
 static int read_sequence(const struct wlb_dataset *d, int64_t sequence, int64_t start, int64_t count, int32_t *out,
                          struct wlb_error *error)
 {

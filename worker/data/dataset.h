@@ -1,5 +1,5 @@
 /*
- * Megatron-LM's indexed dataset: PREFIX.bin (token ids) and PREFIX.idx (lengths, offsets, documents).
+ * Reads Megatron-LM's indexed dataset: PREFIX.bin (token ids) and PREFIX.idx (lengths, offsets, documents).
  * Format: megatron/core/datasets/indexed_dataset.py, version 1, magic "MMIDIDX\0\0".
  */
 #ifndef WORKER_DATA_DATASET_H
@@ -15,21 +15,21 @@
  * cause a SIGBUS; `wlb data build` replaces files by rename, which does not change open files. */
 struct wlb_dataset;
 
-/* Every field of .idx is checked against the sizes of both files, so that no later read goes beyond the mapping.
- * Returns NULL with file, field, value and rule otherwise. */
+/* Opens PREFIX.idx and PREFIX.bin and checks every field of .idx against the sizes of both files, so that no later read
+ * goes beyond the mapping. Returns NULL with file, field, value and rule where a check fails. */
 struct wlb_dataset *wlb_dataset_open(const char *prefix, struct wlb_error *error);
 void wlb_dataset_close(struct wlb_dataset *dataset); /* NULL allowed */
 
 int64_t wlb_dataset_documents(const struct wlb_dataset *dataset);
 int64_t wlb_dataset_tokens(const struct wlb_dataset *dataset);
 int64_t wlb_dataset_length(const struct wlb_dataset *dataset, int64_t document); /* tokens */
-/* The path of the .bin file, for messages; owned by the dataset. */
+/* Returns the path of the .bin file, for messages; the dataset owns it. */
 const char *wlb_dataset_path(const struct wlb_dataset *dataset);
 /* Copies tokens [start, start + count) of the document, which must lie within it, as int32. Returns -1 when the file
  * cannot be read or a token id is negative or above 2^31 - 1. */
 int wlb_dataset_read(const struct wlb_dataset *dataset, int64_t document, int64_t start, int64_t count, int32_t *out,
                      struct wlb_error *error);
-/* Largest token id of the whole dataset (one pass over the file); 0 when it has no tokens, -1 on error. */
+/* Reads the whole dataset and returns the largest token id; 0 where it has no tokens, -1 on error. */
 int64_t wlb_dataset_max_token(const struct wlb_dataset *dataset, struct wlb_error *error);
 
 #endif

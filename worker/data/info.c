@@ -18,8 +18,8 @@ static int bin_of(int64_t length)
 	return length > 0 ? 64 - __builtin_clzll((unsigned long long)length) : 0;
 }
 
-/* `lengths` ascend; there is at least one. */
-static void set_quantiles(struct wlb_info *info, const int64_t *lengths)
+/* Sets quantiles, longest and mean of `lengths`, which ascend; there is at least one. */
+static void set_statistics(struct wlb_info *info, const int64_t *lengths)
 {
 	for (int q = 0; q < WLB_INFO_QUANTILES; q++) {
 		int64_t rank = (wlb_info_permille[q] * info->documents + 999) / 1000;
@@ -43,7 +43,7 @@ int wlb_info_compute(const struct wlb_dataset *dataset, struct wlb_info *info, s
 		info->bin_tokens[bin_of(lengths[i])] += lengths[i];
 	}
 	qsort(lengths, (size_t)info->documents, sizeof(*lengths), ascending);
-	set_quantiles(info, lengths);
+	set_statistics(info, lengths);
 	free(lengths);
 	return 0;
 }
@@ -58,7 +58,7 @@ static int64_t bin_to(int bin)
 	return bin > 0 ? bin_from(bin) - 1 + bin_from(bin) : 0;
 }
 
-/* First and last bin that hold a document; an empty dataset has none: *last < *first. */
+/* Sets the first and the last bin that hold a document; an empty dataset has none: *last < *first. */
 static void used_bins(const struct wlb_info *info, int *first, int *last)
 {
 	*first = 0;

@@ -1,12 +1,11 @@
 /*
- * A seeded permutation of 0 .. count - 1 that is computed, not stored: any position of it costs a few
- * dozen multiplications and no memory, so that a run resumes in the middle of an epoch of billions of
- * documents without replaying it.
+ * Computes a seeded permutation of 0 .. count - 1 without storing it: any position costs a few dozen multiplications
+ * and no memory, so that a run resumes in the middle of an epoch of billions of documents without replaying it.
  *
- * A Feistel network over the smallest even number of bits that holds `count`, applied again until the result is below
- * `count` (Black & Rogaway, "Ciphers with Arbitrary Finite Domains", 2002). The round function is the finalizer of
- * SplitMix64 (Steele, Lea & Flood, "Fast Splittable Pseudorandom Number Generators", 2014). It is a shuffle, not a
- * secure cipher.
+ * The permutation is a Feistel network over the smallest even number of bits that holds `count`, applied again until
+ * the result is below `count` (Black & Rogaway, "Ciphers with Arbitrary Finite Domains", 2002). The round function is
+ * the finalizer of SplitMix64 (Steele, Lea & Flood, "Fast Splittable Pseudorandom Number Generators", 2014). It is a
+ * shuffle, not a secure cipher.
  */
 #ifndef WORKER_DATA_SHUFFLE_H
 #define WORKER_DATA_SHUFFLE_H
@@ -21,9 +20,9 @@ struct wlb_shuffle {
 	int half_bits;
 };
 
-/* The permutation of this seed and epoch; count >= 1. */
+/* Sets the permutation of this seed and epoch; count >= 1. */
 void wlb_shuffle_init(struct wlb_shuffle *shuffle, uint64_t seed, uint64_t epoch, int64_t count);
-/* The position that `index`, in [0, count), is permuted to. */
+/* Returns the position to which `index`, in [0, count), is permuted. */
 int64_t wlb_shuffle_at(const struct wlb_shuffle *shuffle, int64_t index);
 
 #endif

@@ -1,4 +1,4 @@
-/* The built-in byte-level tokenizer: each byte is a token, and one more ends a document. */
+/* Tokenizes text into bytes: each byte is a token, and a token of its own ends each document. */
 #ifndef WORKER_DATA_TOKENIZE_H
 #define WORKER_DATA_TOKENIZE_H
 

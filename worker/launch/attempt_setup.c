@@ -14,7 +14,8 @@
 #include "worker/launch/settings.h"
 #include "worker/load/loader.h"
 
-/* The policy that the launcher resolved into WLB_TP, WLB_CP, WLB_PP and WLB_DP: 1 when it did. */
+/* Reads the policy that the launcher resolved into WLB_TP, WLB_CP, WLB_PP and WLB_DP. Returns 1; 0 where they are not
+ * set; -1 on error. */
 static int policy_of_launcher(struct wlb_policy *policy, struct wlb_error *error)
 {
 	const char *tp = getenv("WLB_TP"), *cp = getenv("WLB_CP"), *pp = getenv("WLB_PP"), *dp = getenv("WLB_DP");
@@ -27,8 +28,8 @@ static int policy_of_launcher(struct wlb_policy *policy, struct wlb_error *error
 	return 1;
 }
 
-/* --layout where given, else what the launcher chose, else the job's policy, else auto. *of_launcher: whether the
- * launcher chose it. */
+/* Takes --layout where given, else the launcher's choice, else the job's policy, else auto. Sets *of_launcher to 1
+ * where the launcher chose it. */
 static int find_policy(const struct wlb_train_options *options, struct wlb_policy *policy, int *of_launcher,
                        struct wlb_error *error)
 {
@@ -54,7 +55,7 @@ static void keep_record(const struct wlb_auto_request *request, const struct wlb
 	json_decref(record);
 }
 
-/* The planner's answer for `auto`; plan->why receives the reason. */
+/* Searches the layout for `auto` with the planner; plan->why receives the reason. */
 static int find_split(const struct wlb_launch *launch, const struct wlb_train_options *options,
                       struct wlb_layout *layout, struct wlb_train_settings *settings, struct wlb_train_plan *plan,
                       struct wlb_error *error)
@@ -116,16 +117,16 @@ static int choose_split(const struct wlb_launch *launch, const struct wlb_train_
 	return wlb_plan_check(split, &plan->model, error);
 }
 
-/* The tokens of a usual micro-batch on each of its context-parallel ranks. */
-static double usual_rows(const struct wlb_train_options *options, const struct wlb_plan *split)
+/* Returns the mean number of tokens of a micro-batch on each of its context-parallel ranks. */
+static double mean_rows(const struct wlb_train_options *options, const struct wlb_plan *split)
 {
 	double tokens = (double)(options->global_batch_size * options->seq_length);
 	double rows = tokens / ((double)split->micro_batches * split->layout.dp * split->layout.cp);
 	return rows > 1.0 ? rows : 1.0;
 }
 
-/* 1 where the machine of the run was named, or follows from the type of its GPUs; the CPU device without a name has the
- * speeds that are compiled in. */
+/* Returns 1 where the machine of the run was named, or follows from the type of its GPUs. The CPU device without a name
+ * has the speeds that are compiled in. */
 static int has_machine(const struct wlb_train_options *options, const char *type)
 {
 	const char *variable = getenv("WLB_MACHINE");
@@ -145,7 +146,7 @@ static int read_machine(const struct wlb_launch *launch, const struct wlb_train_
 	int rc = machine != NULL ? wlb_machine_choose(options->machine, type, launch->local_size, machine, &from, error)
 	                         : wlb_fail(error, "out of memory for a machine");
 	if (rc == 0)
-		wlb_document_speeds_of(machine, &plan->model, plan->split.layout.tp, usual_rows(options, &plan->split),
+		wlb_document_speeds_of(machine, &plan->model, plan->split.layout.tp, mean_rows(options, &plan->split),
 		                       &plan->speeds);
 	free(machine);
 	return rc;

@@ -69,10 +69,10 @@ static pmix_value_t *get(const struct wlb_launch *launch, pmix_rank_t rank, cons
 	return NULL;
 }
 
-/* Returns the index of the node with that name, which is added when it is new; -1 if out of memory. */
-static int node_index(struct wlb_launch *launch, const char *name)
+/* Returns the index of the node with that name, and adds the node when it is new; -1 if out of memory. */
+static int find_or_add_node(struct wlb_launch *launch, const char *name)
 {
-	/* Neighbouring ranks share a node: look at the newest first. */
+	/* Neighbouring ranks share a node, so the newest is searched first. */
 	for (int i = launch->node_count - 1; i >= 0; i--)
 		if (strcmp(launch->nodes[i], name) == 0)
 			return i;
@@ -80,7 +80,7 @@ static int node_index(struct wlb_launch *launch, const char *name)
 	return launch->nodes[launch->node_count] != NULL ? launch->node_count++ : -1;
 }
 
-/* The number that the launcher gave the node of `rank`, as that rank put it. */
+/* Sets *number to the number that the launcher gave the node of `rank`, as that rank put it. */
 static int get_node_number(const struct wlb_launch *launch, int rank, uint32_t *number, struct wlb_error *error)
 {
 	pmix_value_t *value = get(launch, (pmix_rank_t)rank, NODE_KEY, PMIX_UINT32, error);
@@ -91,14 +91,14 @@ static int get_node_number(const struct wlb_launch *launch, int rank, uint32_t *
 	return 0;
 }
 
-/* number_of[node] is set with the first rank of the node. */
+/* Sets node_of[rank], and number_of[node] with the first rank of the node. */
 static int map_rank(struct wlb_launch *launch, int rank, uint32_t *number_of, struct wlb_error *error)
 {
 	int known = launch->node_count;
 	pmix_value_t *value = get(launch, (pmix_rank_t)rank, PMIX_HOSTNAME, PMIX_STRING, error);
 	if (value == NULL)
 		return wlb_fail_in(error, "node of rank %d", rank);
-	int node = launch->node_of[rank] = node_index(launch, value->data.string);
+	int node = launch->node_of[rank] = find_or_add_node(launch, value->data.string);
 	PMIX_VALUE_RELEASE(value);
 	if (node < 0)
 		return wlb_fail(error, "out of memory for the node map");
@@ -154,7 +154,7 @@ static int allocate_map(struct wlb_launch *launch, struct wlb_error *error)
 	return 0;
 }
 
-/* Number of `rank` among the ranks of its node. */
+/* Returns the number of `rank` among the ranks of its node. */
 static int local_rank_of(const struct wlb_launch *launch, int rank)
 {
 	int before = 0;
@@ -206,7 +206,7 @@ static uint32_t own_node_number(const pmix_proc_t *me)
 
 /* Connects to the server: sets this process's rank, puts the data that the others need, and finds the node of every
  * rank. */
-static int join_ranks(struct wlb_launch *launch, struct wlb_error *error)
+static int open_with_server(struct wlb_launch *launch, struct wlb_error *error)
 {
 	pmix_proc_t me;
 	pmix_status_t status = PMIx_Init(&me, NULL, 0);
@@ -227,8 +227,8 @@ static int join_ranks(struct wlb_launch *launch, struct wlb_error *error)
 	return make_map(launch, error);
 }
 
-/* Sets a launch of one process on this host. */
-static int join_alone(struct wlb_launch *launch, struct wlb_error *error)
+/* Sets the launch of one process on this host. */
+static int open_alone(struct wlb_launch *launch, struct wlb_error *error)
 {
 	char host[HOST_NAME_MAX + 1] = "";
 	const char *node = getenv("SLURMD_NODENAME");
@@ -237,14 +237,14 @@ static int join_alone(struct wlb_launch *launch, struct wlb_error *error)
 	launch->size = 1;
 	if (allocate_map(launch, error) < 0)
 		return -1;
-	if (node_index(launch, node) < 0)
+	if (find_or_add_node(launch, node) < 0)
 		return wlb_fail(error, "out of memory for the node map");
 	count_ranks(launch);
 	return 0;
 }
 
-/* srun without PMIx starts tasks that cannot find each other: each would train alone. */
-static int check_tasks(struct wlb_error *error)
+/* Fails where srun started several tasks without PMIx: they cannot find each other, and each would train alone. */
+static int check_single_task(struct wlb_error *error)
 {
 	const char *tasks = getenv("SLURM_STEP_NUM_TASKS"), *task = getenv("SLURM_PROCID");
 	if (getenv("SLURM_STEP_ID") == NULL || tasks == NULL || atoi(tasks) < 2)
@@ -259,7 +259,7 @@ struct wlb_launch *wlb_launch_open(int *exit_code, struct wlb_error *error)
 {
 	int has_server = getenv("PMIX_NAMESPACE") != NULL;
 	*exit_code = 2;
-	if (!has_server && check_tasks(error) < 0)
+	if (!has_server && check_single_task(error) < 0)
 		return NULL;
 	*exit_code = 1;
 	struct wlb_launch *launch = calloc(1, sizeof(*launch));
@@ -267,7 +267,7 @@ struct wlb_launch *wlb_launch_open(int *exit_code, struct wlb_error *error)
 		wlb_fail(error, "out of memory for the launch");
 		return NULL;
 	}
-	int rc = has_server ? join_ranks(launch, error) : join_alone(launch, error);
+	int rc = has_server ? open_with_server(launch, error) : open_alone(launch, error);
 	if (rc == 0)
 		return launch;
 	wlb_launch_close(launch);

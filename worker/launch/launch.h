@@ -26,15 +26,15 @@ struct wlb_launch {
 /* Returns NULL with the reason when the server cannot be reached, or when srun started several tasks without one; the
  * message is "" in tasks whose error another task prints. *exit_code is then the exit code of the process. */
 struct wlb_launch *wlb_launch_open(int *exit_code, struct wlb_error *error);
-/* To be called before the world is closed (comm/comm.h). MPI is a client of PMIx too, and when it ends it unloads code
- * that PMIx calls back: it must be the last to leave PMIx, because a late event would call code that is no longer
+/* Must be called before the world is closed (comm/comm.h). MPI is a client of PMIx too, and when it ends it unloads
+ * code that PMIx calls back: it must be the last to leave PMIx, because a late event would call code that is no longer
  * loaded. Only close and node may be called afterwards. */
 void wlb_launch_disconnect(struct wlb_launch *launch);
 void wlb_launch_close(struct wlb_launch *launch); /* NULL allowed */
 
-/* The nodes and their ranks, in libwlb's type; valid until the launch is closed. */
+/* Returns the nodes and their ranks in libwlb's type; valid until the launch is closed. */
 struct wlb_nodes wlb_launch_nodes(const struct wlb_launch *launch);
-/* The place of this rank in a layout: wlb_nodes_place. */
+/* Returns the place of this rank in a layout: wlb_nodes_place. */
 int wlb_launch_place(const struct wlb_launch *launch);
 const char *wlb_launch_node(const struct wlb_launch *launch, int rank);
 

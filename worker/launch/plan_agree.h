@@ -1,4 +1,4 @@
-/* Agreement of the ranks on the plan that rank 0 makes, however slow the files are that rank 0 reads for it. */
+/* Shares the plan that rank 0 makes with all ranks, however slow the files are that rank 0 reads for it. */
 #ifndef WORKER_LAUNCH_PLAN_AGREE_H
 #define WORKER_LAUNCH_PLAN_AGREE_H
 

@@ -1,4 +1,4 @@
-/* The values beside the layout that the launcher or the user set. */
+/* Finds the micro-batch size, interleaving and recomputation that the user or the launcher set beside the layout. */
 #ifndef WORKER_LAUNCH_SETTINGS_H
 #define WORKER_LAUNCH_SETTINGS_H
 

@@ -68,7 +68,8 @@ static int is_assigned_again(const struct wlb_assigner *a, const struct wlb_step
 	return a->options.packing == WLB_STRATEGY_GREEDY && a->bins != step->micro_batches;
 }
 
-static int choose_bins(struct wlb_assigner *a, const struct wlb_step *step, struct wlb_error *error)
+/* Assigns each span to one of the micro-batches of all replicas. */
+static int assign_to_bins(struct wlb_assigner *a, const struct wlb_step *step, struct wlb_error *error)
 {
 	int rc = 0;
 	for (size_t i = 0; i < step->count; i++)
@@ -78,8 +79,8 @@ static int choose_bins(struct wlb_assigner *a, const struct wlb_step *step, stru
 		                       error);
 	else
 		keep_packed(a, step);
-	/* In rare cases longest first leaves no space for a span: then the packer's less equal micro-batches are used.
-	 */
+	/* In rare cases the assignment by length leaves no space for a span: the packer's micro-batches, whose work is
+	 * less equal, are used then. */
 	if (rc > 0 && a->options.max_tokens >= a->packed_tokens) {
 		keep_packed(a, step);
 		rc = 0;
@@ -87,7 +88,7 @@ static int choose_bins(struct wlb_assigner *a, const struct wlb_step *step, stru
 	return rc == 0 ? 0 : -1;
 }
 
-static int most_first(const void *a, const void *b)
+static int longest_first(const void *a, const void *b)
 {
 	const struct wlb_bin_order *x = a, *y = b;
 	if (x->seconds != y->seconds)
@@ -101,10 +102,10 @@ static void sort_bins(struct wlb_assigner *a, const struct wlb_step *step)
 		a->order[b] = (struct wlb_bin_order){.bin = b};
 	for (size_t i = 0; i < step->count; i++)
 		a->order[a->bin_of[i]].seconds += wlb_document_s(a->time, a->tokens[i]);
-	qsort(a->order, (size_t)a->bins, sizeof(*a->order), most_first);
+	qsort(a->order, (size_t)a->bins, sizeof(*a->order), longest_first);
 }
 
-/* The replica with the least time that can take another micro-batch. */
+/* Returns the replica with the least time among those that can take another micro-batch. */
 static int32_t lightest_replica(const struct wlb_assigner *a)
 {
 	int32_t best = -1;
@@ -114,7 +115,7 @@ static int32_t lightest_replica(const struct wlb_assigner *a)
 	return best;
 }
 
-static void choose_replicas_by_time(struct wlb_assigner *a, const struct wlb_step *step)
+static void assign_to_replicas_by_time(struct wlb_assigner *a, const struct wlb_step *step)
 {
 	size_t dp = (size_t)a->options.layout.dp;
 	memset(a->replica_s, 0, dp * sizeof(*a->replica_s));
@@ -128,10 +129,11 @@ static void choose_replicas_by_time(struct wlb_assigner *a, const struct wlb_ste
 	}
 }
 
-static void choose_replicas(struct wlb_assigner *a, const struct wlb_step *step)
+/* Assigns each micro-batch to a replica, and numbers the micro-batches of each replica. */
+static void assign_to_replicas(struct wlb_assigner *a, const struct wlb_step *step)
 {
 	if (a->options.packing == WLB_STRATEGY_BALANCED || a->options.packing == WLB_STRATEGY_GREEDY)
-		choose_replicas_by_time(a, step);
+		assign_to_replicas_by_time(a, step);
 	else
 		for (int32_t b = 0; b < a->bins; b++)
 			a->replica_of[b] = b % a->options.layout.dp;
@@ -160,9 +162,9 @@ static void sort_spans(struct wlb_assigner *a, const struct wlb_step *step)
 
 int wlb_assigner_assign(struct wlb_assigner *a, const struct wlb_step *step, struct wlb_error *error)
 {
-	if (reserve(a, step->count, error) < 0 || choose_bins(a, step, error) < 0)
+	if (reserve(a, step->count, error) < 0 || assign_to_bins(a, step, error) < 0)
 		return -1;
-	choose_replicas(a, step);
+	assign_to_replicas(a, step);
 	sort_spans(a, step);
 	return 0;
 }

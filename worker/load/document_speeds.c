@@ -1,7 +1,7 @@
-/* The speeds of a machine as the times of a document's parts. */
+/* Computes the times of a document's parts from the speeds of a machine. */
 #include "worker/load/document_time.h"
 
-/* From the shortest documents that count to the longest that there are. */
+/* The points are lengths of 64 tokens to 2^20. */
 enum { LEAST_TOKENS = 64, STEP = 4 };
 
 /* wlb_attention_seconds is linear in the logarithm of the length between points. A rate that rises by at most this

@@ -7,11 +7,12 @@
 static const double gemm_flops_per_s = 305e9;
 static const double attention_flops_per_s = 150e9;
 
-/* Blocks of 64 queries (kernels/cpu/attention.h) see every key up to that of their last query; a block that is not full
- * takes less time, so that the tile of queries is smaller. */
+/* A block of 64 queries (kernels/cpu/attention.h) attends to every key up to that of its last query. A block that is
+ * not full takes less time, so the tile of queries is smaller than the block. */
 enum { QUERY_TILE = 16, KEY_TILE = 64 };
 
-/* Backward by forward: two products for one, and in attention five for two. */
+/* The time of the backward pass over that of the forward pass: it has two products for each one, and in attention five
+ * for two. */
 static const double gemm_backward = 2.0;
 static const double attention_backward = 2.5;
 

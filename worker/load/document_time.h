@@ -1,7 +1,7 @@
 /*
- * Seconds that a document takes on the device; micro-batches and replicas should have equal shares of them. They are
- * not proportional to the FLOPs of the model, since attention achieves a smaller share of the device's speed than
- * matrix products, and short documents fill its tiles only in part.
+ * Predicts the seconds that a document takes on the device; micro-batches and replicas should have equal shares of
+ * them. They are not proportional to the FLOPs of the model, since attention achieves a smaller share of the device's
+ * speed than matrix products, and short documents fill its tiles only in part.
  *
  * The speeds are those of a machine file (--machine), else compiled in, and not measured in the run: the assignment
  * depends on them, and a run must be repeatable bit by bit. The packer always uses the compiled-in ones with tp 1, on
@@ -27,7 +27,7 @@ struct wlb_document_speeds {
 	double attention_s[WLB_DOCUMENT_POINTS * WLB_DOCUMENT_POINTS];
 };
 
-/* `rows`: the tokens of a usual micro-batch on a rank, at least 1. */
+/* Sets the speeds. `rows`: the mean number of tokens of a micro-batch on a rank, at least 1. */
 void wlb_document_speeds_of(const struct wlb_machine *machine, const struct wlb_model *model, int32_t tp, double rows,
                             struct wlb_document_speeds *speeds);
 
@@ -48,8 +48,8 @@ void wlb_document_time_init(struct wlb_document_time *time, const struct wlb_mod
 int wlb_document_time_measured(struct wlb_document_time *time, const struct wlb_model *model,
                                const struct wlb_document_speeds *speeds, struct wlb_error *error);
 
-/* Seconds of a document of `tokens` tokens, 1 to 2^30, forward and backward through the whole model. `time` is a struct
- * wlb_document_time. The result rises with tokens, as wlb_packer_options.work must. */
+/* Returns the seconds of a document of `tokens` tokens, 1 to 2^30, forward and backward through the whole model. `time`
+ * is a struct wlb_document_time. The result rises with tokens, as wlb_packer_options.work must. */
 double wlb_document_s(const void *time, int64_t tokens);
 
 #endif

@@ -35,7 +35,7 @@ static int64_t divide_up(int64_t value, int64_t by)
 }
 
 /*
- * The least number of micro-batches, of all replicas, that holds every step. A step comes as `windows` packed
+ * Returns the least number of micro-batches, of all replicas, that holds every step. A step comes as `windows` packed
  * micro-batches of at most P tokens, made of spans of at most seq_length.
  *
  * max_tokens >= P: max_tokens / P of them go into one as they are.
@@ -89,7 +89,7 @@ static int check_max_tokens(const struct wlb_loader_options *o, struct wlb_error
 	return 0;
 }
 
-/* Megatron-LM's number, unless the step would not fit. */
+/* Returns the number of micro-batches of a replica: Megatron-LM's, or more where the step would not fit. */
 static int64_t choose_micro_batches(const struct wlb_loader_options *o, int64_t windows_per_micro_batch,
                                     int32_t interleave)
 {
@@ -100,7 +100,7 @@ static int64_t choose_micro_batches(const struct wlb_loader_options *o, int64_t 
 	return interleave > 1 ? divide_up(count, pp) * pp : count;
 }
 
-/* The most tokens that any micro-batch has, also where max_tokens is larger. */
+/* Returns the most tokens that any micro-batch can have, also where max_tokens is larger. */
 static int64_t most_tokens(const struct wlb_loader_options *o)
 {
 	int64_t packed = wlb_loader_packed_tokens(o), windows = o->global_batch_size;

@@ -51,7 +51,7 @@ void wlb_prepared_free(struct wlb_prepared *prepared)
 	free(prepared->packer_state);
 }
 
-/* The documents of a global batch, packed. */
+/* Packs the documents of the next global batch. */
 static const struct wlb_step *pack(struct wlb_preparer *p, struct wlb_error *error)
 {
 	const struct wlb_span *spans = NULL;

@@ -1,5 +1,5 @@
-/* The arrays of a step's micro-batches, on one rank, in one block of host memory that is copied to the device as a
- * whole. */
+/* Lays out the arrays of a step's micro-batches on one rank, in one block of host memory that is copied to the device
+ * as a whole. */
 #ifndef WORKER_LOAD_ROWS_H
 #define WORKER_LOAD_ROWS_H
 

@@ -10,7 +10,7 @@ struct arena {
 	size_t real_bytes;
 };
 
-/* Widths and numbers of rows, at their largest. */
+/* The largest widths and numbers of rows. */
 struct sizes {
 	int64_t share; /* rows of one tensor-parallel rank */
 	int64_t rows;
@@ -43,7 +43,7 @@ static struct sizes sizes_of(const struct wlb_transformer *t)
 	};
 }
 
-/* What is kept by layer unless whole layers are computed again. */
+/* Places the activations that each layer keeps unless whole layers are computed again. */
 static void place_kept(const struct wlb_transformer *t, struct wlb_layer_activations *layer, const struct sizes *s,
                        struct arena *arena)
 {
@@ -58,7 +58,7 @@ static void place_kept(const struct wlb_transformer *t, struct wlb_layer_activat
 	layer->up = take(arena, s->rows, s->intermediate);
 }
 
-/* What is kept by layer only where nothing is computed again. */
+/* Places the activations that each layer keeps only where nothing is computed again. */
 static void place_recomputed(const struct wlb_transformer *t, struct wlb_layer_activations *layer,
                              const struct sizes *s, struct arena *arena)
 {
@@ -133,8 +133,8 @@ static void place(struct wlb_transformer *t, struct arena *arena)
 	place_scratch(t, &s, arena);
 }
 
-/* The tables in host memory; 0, or -1. */
-static int make_tables(struct wlb_transformer *t, struct wlb_error *error)
+/* Allocates the slots and the tables of their layers in host memory. Returns 0, or -1 if out of memory. */
+static int allocate_slots(struct wlb_transformer *t, struct wlb_error *error)
 {
 	const struct wlb_parameters *p = t->parameters;
 	for (int c = 0; c < p->chunk_count; c++)
@@ -187,7 +187,7 @@ struct wlb_transformer *wlb_transformer_new(const struct wlb_parameters *paramet
 		.max_tokens = max_tokens,
 		.slot_count = slots,
 	};
-	if (make_tables(t, error) == 0 && take_block(t, error) == 0)
+	if (allocate_slots(t, error) == 0 && take_block(t, error) == 0)
 		return t;
 	wlb_transformer_free(t);
 	return NULL;

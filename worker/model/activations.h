@@ -1,5 +1,5 @@
 /*
- * All memory of one rank's passes, and the state that the parts of a pass share. Private to worker/model.
+ * Declares the memory of one rank's passes and the state that the parts of a pass share. Private to worker/model.
  *
  * n, h, q, kv and f as in transformer.h.
  */
@@ -53,13 +53,13 @@ struct wlb_transformer {
 	size_t bytes; /* of the block */
 };
 
-/* The element `index` of a buffer. */
+/* Returns the address of element `index` of a buffer. */
 static inline void *wlb_element(const struct wlb_transformer *t, void *buffer, int64_t index)
 {
 	return (char *)buffer + (size_t)index * wlb_dtype_bytes(t->device->dtype);
 }
 
-/* Bytes of `count` elements. */
+/* Returns the bytes of `count` elements. */
 static inline size_t wlb_bytes(const struct wlb_transformer *t, int64_t count)
 {
 	return (size_t)count * wlb_dtype_bytes(t->device->dtype);

@@ -1,4 +1,4 @@
-/* Where a rank's tensors lie in its flat buffers. */
+/* Places a rank's tensors into buckets, which follow each other in its flat buffers. */
 #include <stdlib.h>
 
 #include "worker/model/partition.h"
@@ -6,8 +6,8 @@
 enum {
 	ALIGN_ELEMENTS = 16, /* every tensor begins at a multiple of 64 bytes */
 	/* Layers are gathered into one bucket until it has this many elements, so that its reduction is worth its
-	 * latency. Megatron-LM takes 40 million parameters; less, so that small models too have several buckets and
-	 * reduce the first while the others are still computed. */
+	 * latency. Megatron-LM takes 40 million parameters. This is less, so that small models too have several
+	 * buckets and reduce the first while the others are still computed. */
 	BUCKET_ELEMENTS = 10000000,
 };
 
@@ -54,7 +54,7 @@ static void put_matrices(struct wlb_parameters *p, const struct wlb_layer_tensor
 	put(p, t->down);
 }
 
-/* The matrices of a chunk's layers, the last layer first. */
+/* Places the matrices of a chunk's layers, the last layer first. */
 static void bucket_layers(struct wlb_parameters *p, int chunk, int kv_shared)
 {
 	const struct wlb_chunk *c = &p->chunks[chunk];
@@ -98,7 +98,7 @@ static void bucket_one(struct wlb_parameters *p, int tensor, enum wlb_bucket_kin
 	close_bucket(p, chunk, layer);
 }
 
-/* All buckets, in the order of the backward pass. */
+/* Makes all buckets, in the order of the backward pass. */
 int wlb_parameters_bucket(struct wlb_parameters *p, const struct wlb_layout *layout, const struct wlb_coordinates *at,
                           struct wlb_error *error)
 {

@@ -5,7 +5,7 @@ int wlb_transformer_check_device(const struct wlb_device *device, struct wlb_err
 	const struct wlb_ops *ops = device->ops;
 	const struct {
 		const char *name;
-		int there;
+		int is_present;
 	} needed[] = {
 		{"gemm", ops->gemm != NULL},
 		{"embedding_forward", ops->embedding_forward != NULL},
@@ -26,7 +26,7 @@ int wlb_transformer_check_device(const struct wlb_device *device, struct wlb_err
 		{"adamw", ops->adamw != NULL},
 	};
 	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
-		if (!needed[i].there)
+		if (!needed[i].is_present)
 			return wlb_fail(error,
 			                "device %s cannot train yet: it has no %s in this version; use --device cpu",
 			                device->name, needed[i].name);

@@ -5,7 +5,7 @@
 #include "worker/model/linear.h"
 #include "worker/model/tensor_parallel.h"
 
-/* q and kv of this rank's rows, from norm */
+/* Computes q and kv of this rank's heads from the norm. */
 static int project(struct wlb_transformer *t, const struct wlb_layer_tensors *w, const struct wlb_layer_activations *a,
                    const struct wlb_micro_batch *batch, struct wlb_error *error)
 {

@@ -2,8 +2,8 @@
 #include "worker/model/linear.h"
 #include "worker/model/tensor_parallel.h"
 
-/* scratch.logits of all rows, for this rank's slice of the vocabulary. *norm: final norm of all rows, which their
- * gradient needs. */
+/* Computes scratch.logits of all rows, for this rank's slice of the vocabulary, and sets *norm to the final norm of all
+ * rows, which their gradient needs. */
 static int logits_of(struct wlb_transformer *t, const void *x, int64_t n, const void **norm, struct wlb_error *error)
 {
 	const struct wlb_parameters *p = t->parameters;
@@ -15,8 +15,8 @@ static int logits_of(struct wlb_transformer *t, const void *x, int64_t n, const 
 	return 0;
 }
 
-/* Turns scratch.logits into their gradient. The ranks' slices of the vocabulary are combined through three numbers a
- * row. */
+/* Replaces scratch.logits by their gradient and adds to the loss. The ranks' slices of the vocabulary are combined
+ * through three numbers a row. */
 static int cross_entropy(struct wlb_transformer *t, const struct wlb_micro_batch *batch, double *loss_sum, double scale,
                          struct wlb_error *error)
 {

@@ -25,7 +25,7 @@ void wlb_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t o
 	out[3] = c3;
 }
 
-/* 53 random bits as a number in (0, 1]: its logarithm is finite. */
+/* Returns 53 random bits as a number in (0, 1], whose logarithm is finite. */
 static double unit(uint32_t high, uint32_t low)
 {
 	uint64_t bits = ((uint64_t)high << 32 | low) >> 11;

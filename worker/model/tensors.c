@@ -1,4 +1,4 @@
-/* Which tensors a rank has, and which block of each. */
+/* Lists the tensors that a rank has, and the block of each. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,12 +10,12 @@ enum {
 	OTHER_TENSORS = 3, /* embedding, final norm, head */
 };
 
-/* Part `index` of `count` parts of 0 to total - 1, as even as they can be. */
 struct range {
 	int64_t start;
 	int64_t count;
 };
 
+/* Returns part `index` of the `count` parts of 0 to total - 1, which are as even as they can be. */
 static struct range part_of(int64_t total, int index, int count)
 {
 	int64_t start = total * index / count;
@@ -27,7 +27,7 @@ static struct range all_of(int64_t total)
 	return (struct range){0, total};
 }
 
-/* What the rank has of a layer, in rows of the matrix that makes it. */
+/* The heads, MLP width and vocabulary of this rank, as rows of the matrices that compute them. */
 struct cut {
 	struct range q;
 	struct range kv;
@@ -48,7 +48,7 @@ static struct cut cut_for(const struct wlb_model *m, int tp, int index)
 	};
 }
 
-/* Adds a tensor to the table: the block `rows` x `cols` of a all_of one; its index. */
+/* Adds a tensor to the table: the block `rows` x `cols` of the whole tensor. Returns its index. */
 __attribute__((format(printf, 7, 8))) static int add(struct wlb_parameters *p, enum wlb_init init, int64_t global_rows,
                                                      struct range rows, int64_t global_cols, struct range cols,
                                                      const char *name, ...)
@@ -84,14 +84,14 @@ static int add_layer_norm(struct wlb_parameters *p, int layer, const char *part)
 	return add_norm(p, name);
 }
 
-/* A matrix from the residual stream: its outputs are cut. */
+/* Adds a matrix from the residual stream: its outputs are cut. */
 static int add_in(struct wlb_parameters *p, int layer, const char *part, int64_t outputs, struct range rows)
 {
 	int64_t h = p->shape.hidden_size;
 	return add(p, WLB_INIT_NORMAL, outputs, rows, h, all_of(h), "model.layers.%d.%s.weight", layer, part);
 }
 
-/* A matrix into the residual stream: its inputs are cut. */
+/* Adds a matrix into the residual stream: its inputs are cut. */
 static int add_out(struct wlb_parameters *p, int layer, const char *part, int64_t inputs, struct range cols)
 {
 	int64_t h = p->shape.hidden_size;
@@ -122,7 +122,7 @@ static int add_vocabulary(struct wlb_parameters *p, const struct cut *cut, const
 	return add(p, WLB_INIT_NORMAL, p->shape.vocab_size, cut->vocab, h, all_of(h), "%s", name);
 }
 
-/* The table of tensors, in the order of the forward pass. */
+/* Makes the table of tensors, in the order of the forward pass. */
 static void make_table(struct wlb_parameters *p, const struct cut *cut)
 {
 	static const char embedding[] = "model.embed_tokens.weight";
@@ -141,7 +141,7 @@ static void make_table(struct wlb_parameters *p, const struct cut *cut)
 		p->head = add_vocabulary(p, cut, tied ? embedding : "lm_head.weight");
 }
 
-/* The rank's chunks, without their tensors; how many layers they have. */
+/* Makes the rank's chunks, without their tensors. Returns how many layers they have. */
 static int make_chunks(struct wlb_parameters *p, const struct wlb_plan *plan, int stage)
 {
 	int layers = 0, pp = plan->layout.pp;
@@ -156,7 +156,8 @@ static int make_chunks(struct wlb_parameters *p, const struct wlb_plan *plan, in
 	return layers;
 }
 
-/* Host memory for tables of `layers` layers. The chunks' tables are one, the first chunk's. */
+/* Allocates host memory for tables of `layers` layers. The tables of all chunks are one block, which the first chunk's
+ * pointer holds. */
 static int allocate_tables(struct wlb_parameters *p, int layers, struct wlb_error *error)
 {
 	p->tensors = calloc((size_t)layers * LAYER_TENSORS + OTHER_TENSORS, sizeof(*p->tensors));

@@ -1,4 +1,4 @@
-/* The learning rate of each step: warm-up, then decay. */
+/* Computes the learning rate of each step: warm-up, then decay. */
 #ifndef WORKER_OPTIMIZER_LEARNING_RATE_H
 #define WORKER_OPTIMIZER_LEARNING_RATE_H
 
@@ -14,8 +14,8 @@ struct wlb_lr_schedule {
 	enum wlb_lr_decay decay;
 };
 
-/* Learning rate of step `step`, 1 for the first. Megatron-LM's schedule, shifted by one step, so that the learning rate
- * of the first step is not 0. */
+/* Returns the learning rate of step `step`, 1 for the first. The schedule is Megatron-LM's, shifted by one step, so
+ * that the learning rate of the first step is not 0. */
 double wlb_learning_rate(const struct wlb_lr_schedule *schedule, int64_t step);
 
 #endif

@@ -92,8 +92,8 @@ int wlb_optimizer_chunk_done(struct wlb_optimizer *o, int chunk, struct wlb_erro
 	return wlb_reduction_start(&o->reduction, chunk, -1, error);
 }
 
-/* Each element of the model counts once: on the rank that owns its part of a block, among the ranks that represent the
- * block. */
+/* Sets *norm to the global norm. Each element of the model counts once: on the rank that owns its part of the bucket,
+ * among the ranks for which the bucket is `owned`. */
 static int gradient_norm(struct wlb_optimizer *o, double *norm, struct wlb_error *error)
 {
 	const struct wlb_parameters *p = o->parameters;

@@ -1,7 +1,7 @@
 /*
- * AdamW with ZeRO stage 1 (Rajbhandari et al. 2020): every rank of the data group owns an equal part of each bucket. It
- * receives the summed gradients of its part (reduce-scatter, begun as soon as the backward pass has completed the
- * bucket), keeps the moments of that part only, updates it, and all ranks gather the weights.
+ * Updates weights by AdamW with ZeRO stage 1 (Rajbhandari et al. 2020): every rank of the data group owns an equal part
+ * of each bucket. It receives the summed gradients of its part (reduce-scatter, begun as soon as the backward pass has
+ * completed the bucket), keeps the moments of that part only, updates it, and all ranks gather the weights.
  */
 #ifndef WORKER_OPTIMIZER_OPTIMIZER_H
 #define WORKER_OPTIMIZER_OPTIMIZER_H
@@ -44,7 +44,7 @@ int wlb_optimizer_chunk_done(struct wlb_optimizer *optimizer, int chunk, struct 
 int wlb_optimizer_step(struct wlb_optimizer *optimizer, int64_t step, double lr, double *grad_norm,
                        struct wlb_error *error);
 
-/* To be called instead of wlb_optimizer_step where a step is dropped after its backward passes: waits for the
+/* Must be called instead of wlb_optimizer_step where a step is dropped after its backward passes: waits for the
  * reductions that they started, which use this rank's memory until then. Every rank of the data group must call it;
  * weights and moments are unchanged. Returns -1 when a collective failed. */
 int wlb_optimizer_drop_step(struct wlb_optimizer *optimizer, struct wlb_error *error);

@@ -32,7 +32,7 @@ void wlb_reduction_close(struct wlb_reduction *r)
 	*r = (struct wlb_reduction){0};
 }
 
-/* The sums of a bucket's part. */
+/* Returns the address of the sums of this rank's part of a bucket. */
 static void *sums_of(const struct wlb_reduction *r, const struct wlb_bucket *bucket)
 {
 	const struct wlb_parameters *p = r->parameters;
@@ -52,7 +52,7 @@ static int start_next(struct wlb_reduction *r, struct wlb_error *error)
 	return r->requests[number] != NULL ? 0 : -1;
 }
 
-/* Chunks and their layers end in falling order, and so do the buckets. */
+/* The backward passes of chunks and of their layers end in descending order, and so do the buckets. */
 static int is_complete(const struct wlb_bucket *bucket, int chunk, int layer)
 {
 	return bucket->chunk > chunk || (bucket->chunk == chunk && bucket->layer >= layer);
@@ -68,7 +68,7 @@ int wlb_reduction_start(struct wlb_reduction *r, int chunk, int layer, struct wl
 	return 0;
 }
 
-/* The group of the second reduction: NULL where only the ranks of the data group add to a bucket. */
+/* Returns the group of the second reduction; NULL where only the ranks of the data group add to a bucket. */
 static struct wlb_comm *other_group(const struct wlb_groups *groups, enum wlb_bucket_kind kind)
 {
 	switch (kind) {

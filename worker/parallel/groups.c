@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* Tensor-parallel ranks that hold the same key head. */
+/* Returns how many tensor-parallel ranks hold the same key head. */
 static int key_head_holders(int tp, const struct wlb_model *model)
 {
 	return tp > model->num_key_value_heads ? tp / (int)model->num_key_value_heads : 1;

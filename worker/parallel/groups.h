@@ -10,8 +10,8 @@ struct wlb_groups {
 	struct wlb_coordinates at;
 	int place;              /* of this rank in the layout */
 	struct wlb_comm *world; /* the caller's */
-	struct wlb_comm *tp;    /* share every layer's matrices */
-	struct wlb_comm *cp;    /* share every micro-batch's tokens */
+	struct wlb_comm *tp;    /* the ranks that share every layer's matrices */
+	struct wlb_comm *cp;    /* the ranks that share every micro-batch's tokens */
 	struct wlb_comm *data;  /* dp x cp ranks that hold the same weights, cp varying fastest: gradients, optimizer */
 	struct wlb_comm *pp;    /* the stages of a pipeline, for activations */
 	struct wlb_comm *pp_back; /* the same ranks, for gradients: calls are ordered within a communicator only */

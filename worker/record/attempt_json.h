@@ -1,4 +1,4 @@
-/* The record of an attempt's beginning (docs/api.md): its layout, ranks, model and options. */
+/* Makes the record of an attempt's beginning (docs/api.md): its layout, ranks, model and options. */
 #ifndef WORKER_RECORD_ATTEMPT_JSON_H
 #define WORKER_RECORD_ATTEMPT_JSON_H
 

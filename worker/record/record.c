@@ -29,10 +29,10 @@ struct wlb_recorder {
 	int records;                   /* 1 on rank 0 */
 	atomic_flag ended;
 	atomic_flag printed;
-	atomic_bool stuck; /* a thread is still writing the last record */
+	atomic_bool stuck; /* a thread still writes the last record */
 };
 
-/* The other ranks of this node, for the reporter to watch. */
+/* Lists the other ranks of this node, for the reporter to watch. Returns their number, or -1. */
 static int find_peers(struct wlb_launch *launch, int *ranks, pid_t *pids, struct wlb_error *error)
 {
 	int count = 0;
@@ -76,7 +76,7 @@ static struct wlb_reporter *start_reporter(struct wlb_recorder *recorder, struct
 	return reporter;
 }
 
-/* The reporter of this node: it watches the other ranks here. */
+/* Starts the reporter of this node, which watches the other ranks here. */
 static struct wlb_reporter *start_node_reporter(struct wlb_recorder *recorder, struct wlb_launch *launch,
                                                 const struct wlb_train_plan *plan, struct wlb_error *error)
 {
@@ -139,7 +139,7 @@ static int records_nothing(const struct wlb_recorder *recorder)
 	return recorder->reporter == NULL || !recorder->records;
 }
 
-/* The agent of this node reports for all its ranks, where the plugin started one. */
+/* Opens the page of this node's agent, which reports for all ranks of the node, where the plugin started one. */
 static void find_page(struct wlb_recorder *recorder, const char *attempt_id)
 {
 	struct wlb_error reason = {0};

@@ -1,4 +1,4 @@
-/* The parts into which the time of a step is divided. */
+/* Lists the parts into which the time of a step is divided. */
 #ifndef WORKER_RECORD_STEP_PARTS_H
 #define WORKER_RECORD_STEP_PARTS_H
 
@@ -18,7 +18,7 @@ enum wlb_step_part {
 	WLB_STEP_PARTS,
 };
 
-/* The part's name in metrics and records: "forward_s", "backward_s", "tp_s" ... */
+/* Returns the part's name in metrics and records: "forward_s", "backward_s", "tp_s" ... */
 const char *wlb_step_part_name(enum wlb_step_part part);
 
 #endif

@@ -11,7 +11,7 @@
 #include "common/seconds.h"
 #include "worker/data/file_progress.h"
 
-enum { LOOK_EVERY_MS = 50 };
+enum { CHECK_EVERY_MS = 50 };
 
 enum phase { CONNECTING, TRAINING, LEAVING };
 
@@ -44,11 +44,12 @@ static int waits_too_long(const struct wlb_watchdog *w, char *text, size_t size)
 		         (unsigned long long)event.bytes, waited_s);
 	else
 		snprintf(text, size, "%s the %d ranks has taken %.1f s",
-		         w->phase == CONNECTING ? "connecting" : "parting", w->launch->size, waited_s);
+		         w->phase == CONNECTING ? "connecting" : "disconnecting", w->launch->size, waited_s);
 	return 1;
 }
 
-/* The main thread may hold any lock of stdio or MPI: the process ends without any cleanup. */
+/* Records the end and ends the process without any cleanup, because the main thread may hold any lock of stdio or MPI.
+ */
 static void end(struct wlb_watchdog *w, const char *state, int exit_code, const char *reason)
 {
 	if (w->recorder != NULL)
@@ -56,7 +57,8 @@ static void end(struct wlb_watchdog *w, const char *state, int exit_code, const 
 	_exit(exit_code);
 }
 
-static void look(struct wlb_watchdog *w)
+/* Ends the process where the coordinator ordered it, or where a wait or a file exceeds its limit. */
+static void check_waits(struct wlb_watchdog *w)
 {
 	const char *order = NULL;
 	char text[256];
@@ -84,9 +86,9 @@ static void *watch(void *argument)
 	struct wlb_watchdog *w = argument;
 	while (!atomic_load(&w->stopping)) {
 		pthread_mutex_lock(&w->lock);
-		look(w);
+		check_waits(w);
 		pthread_mutex_unlock(&w->lock);
-		nanosleep(&(struct timespec){.tv_nsec = LOOK_EVERY_MS * 1000000L}, NULL);
+		nanosleep(&(struct timespec){.tv_nsec = CHECK_EVERY_MS * 1000000L}, NULL);
 	}
 	return NULL;
 }

@@ -11,7 +11,7 @@
 #include "worker/launch/launch.h"
 #include "worker/record/record.h"
 
-enum { WLB_EXIT_ORDERED = 75 }; /* the coordinator ordered it; the next attempt follows */
+enum { WLB_EXIT_ORDERED = 75 }; /* the coordinator ordered the end; the next attempt follows */
 
 struct wlb_watchdog;
 

@@ -25,7 +25,7 @@ static void list_tensor(struct wlb_parts *parts, enum wlb_part_kind kind, const 
 	*bytes += tensor_bytes(parts->parameters, t);
 }
 
-/* The kinds [first, end) of the tensors that the rank holds, or of those that it owns. */
+/* Lists the kinds [first, end) of the tensors that the rank holds, or of those that it owns. */
 static int open_parts(struct wlb_parts *parts, const struct wlb_parameters *p, enum wlb_part_kind first,
                       enum wlb_part_kind end, int owned_only, struct wlb_error *error)
 {
@@ -72,8 +72,8 @@ void wlb_parts_close(struct wlb_parts *parts)
 	*parts = (struct wlb_parts){0};
 }
 
-/* Where the data of the part lie on the device; the padding between tensors is left alone. */
-static void *on_device(const struct wlb_parts *parts, const struct wlb_part_source *source)
+/* Returns the data of the part on the device; they do not include the padding between tensors. */
+static void *device_data(const struct wlb_parts *parts, const struct wlb_part_source *source)
 {
 	const struct wlb_parameters *p = parts->parameters;
 	char *buffer = source->kind == WLB_PART_WEIGHT ? p->weights : p->gradients;
@@ -88,7 +88,7 @@ int wlb_parts_fetch(struct wlb_parts *parts, enum wlb_part_kind kind, struct wlb
 	for (int i = 0; i < parts->count; i++) {
 		const struct wlb_part_source *source = &parts->sources[i];
 		if (source->kind == kind)
-			device->ops->to_host(device, parts->list[i].data_host, on_device(parts, source),
+			device->ops->to_host(device, parts->list[i].data_host, device_data(parts, source),
 			                     tensor_bytes(parts->parameters, source->tensor));
 	}
 	return device->ops->synchronize(device, error);
@@ -99,7 +99,7 @@ int wlb_parts_store(const struct wlb_parts *parts, struct wlb_error *error)
 	struct wlb_device *device = parts->parameters->device;
 	for (int i = 0; i < parts->count; i++) {
 		const struct wlb_part_source *source = &parts->sources[i];
-		device->ops->to_device(device, on_device(parts, source), parts->list[i].data_host,
+		device->ops->to_device(device, device_data(parts, source), parts->list[i].data_host,
 		                       tensor_bytes(parts->parameters, source->tensor));
 	}
 	return device->ops->synchronize(device, error);

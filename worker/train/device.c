@@ -4,7 +4,7 @@
 
 #include "worker/model/transformer.h"
 
-/* As many threads as this rank's share of the CPUs that it may use. */
+/* Returns this rank's share of the CPUs that it may use. */
 static int default_threads(const struct wlb_launch *launch)
 {
 	cpu_set_t set;

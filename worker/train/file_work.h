@@ -1,4 +1,4 @@
-/* Work with files while other ranks wait for it, so that a slow disk is not reported as a hung collective. */
+/* Runs work with files while other ranks wait for it, so that a slow disk is not reported as a hung collective. */
 #ifndef WORKER_TRAIN_FILE_WORK_H
 #define WORKER_TRAIN_FILE_WORK_H
 

@@ -76,14 +76,15 @@ void wlb_pipeline_free(struct wlb_pipeline *p)
 	free(p);
 }
 
-/* The stage whose chunk stands `steps` places after (before) this one's; -1: there is none. */
+/* Returns the stage of the chunk that is `steps` places after this one's in the model, or before it where `steps` is
+ * negative; -1 where there is none. */
 static int neighbour(const struct wlb_pipeline *p, int chunk, int steps)
 {
 	int pp = p->plan.layout.pp, place = chunk * pp + p->groups->at.pp + steps;
 	return place < 0 || place >= pp * p->plan.interleave ? -1 : place % pp;
 }
 
-/* Reals of the residual stream that a rank holds of a micro-batch. */
+/* Returns how many reals of the residual stream a rank holds for a micro-batch. */
 static size_t stream_count(const struct wlb_pipeline *p, const struct wlb_micro_batch *batch)
 {
 	return (size_t)(batch->rows / p->plan.layout.tp * p->parameters->shape.hidden_size);

@@ -4,7 +4,8 @@
 #include "worker/train/checkpoint_tensors.h"
 #include "worker/train/trainer.h"
 
-/* The data that the file functions below read; on the heap, since a thread that makes no progress keeps using it. */
+/* The data that the file functions below read. They are on the heap, since a thread that makes no progress keeps using
+ * them. */
 struct resume {
 	const char *checkpoint;
 	struct wlb_parts parts;

@@ -7,13 +7,14 @@
 #include "worker/train/checkpoint_tensors.h"
 #include "worker/train/trainer.h"
 
-/* The first rank of a data group, whose ranks hold the same weights, writes. */
-static int writes(const struct wlb_trainer *t)
+/* Returns 1 on the first rank of a data group: the ranks of a group hold the same weights. */
+static int is_writer(const struct wlb_trainer *t)
 {
 	return wlb_comm_rank(t->groups->data) == 0;
 }
 
-/* The data that the file functions below write; on the heap, since a thread that makes no progress keeps using it. */
+/* The data that the file functions below write. They are on the heap, since a thread that makes no progress keeps using
+ * them. */
 struct save {
 	const struct wlb_trainer *trainer;
 	double loss;
@@ -22,7 +23,7 @@ struct save {
 	int64_t bytes;
 };
 
-/* A wlb_file_function of rank 0: the folder. */
+/* A wlb_file_function of rank 0: makes the folder of the checkpoint. */
 static int begin(void *context, struct wlb_error *error)
 {
 	const struct save *save = context;
@@ -38,7 +39,8 @@ static int write_shard(void *context, struct wlb_error *error)
 	return wlb_checkpoint_write_shard(t->options->save, t->step, shard, save->parts.list, save->parts.count, error);
 }
 
-/* All ranks: moments are gathered one after the other, each copied before the next takes its place. */
+/* Copies weights and moments to host memory. All ranks call it. The first and second moments are gathered one after the
+ * other into the same buffer, and each is copied before the next overwrites it. */
 static int fetch(struct wlb_trainer *t, struct wlb_parts *parts, struct wlb_error *error)
 {
 	int rc = wlb_parts_fetch(parts, WLB_PART_WEIGHT, error);
@@ -52,7 +54,7 @@ static int fetch(struct wlb_trainer *t, struct wlb_parts *parts, struct wlb_erro
 	return rc;
 }
 
-/* A wlb_file_function of rank 0: what makes the shards a checkpoint. */
+/* A wlb_file_function of rank 0: writes the packer's state and the manifest, which make the shards a checkpoint. */
 static int commit(void *context, struct wlb_error *error)
 {
 	struct save *save = context;
@@ -75,18 +77,18 @@ static int commit(void *context, struct wlb_error *error)
 	                             save->path, &save->bytes, error);
 }
 
-/* All ranks begin a phase together, or none does. */
+/* Writes the checkpoint in phases. All ranks begin a phase together, or none does. */
 static int write_all(struct wlb_trainer *t, struct save *save, struct wlb_error *error)
 {
 	int is_first = t->launch->rank == 0;
-	int rc = writes(t) ? wlb_parts_open_owned(&save->parts, t->parameters, error) : 0;
+	int rc = is_writer(t) ? wlb_parts_open_owned(&save->parts, t->parameters, error) : 0;
 	rc = wlb_agree(t->world, rc, error);
 	if (rc == 0)
 		rc = wlb_agree(t->world, fetch(t, &save->parts, error), error);
 	if (rc == 0)
 		rc = wlb_work_with_files(&t->files, is_first ? begin : NULL, save, error);
 	if (rc == 0)
-		rc = wlb_work_with_files(&t->files, writes(t) ? write_shard : NULL, save, error);
+		rc = wlb_work_with_files(&t->files, is_writer(t) ? write_shard : NULL, save, error);
 	if (rc == 0)
 		rc = wlb_work_with_files(&t->files, is_first ? commit : NULL, save, error);
 	return rc;

@@ -46,10 +46,10 @@ static int await_loader(void *context, double seconds, struct wlb_error *error)
 static int await_loaders(struct wlb_trainer *t, struct wlb_error *error)
 {
 	struct loader_wait wait = {.trainer = t, .began_s = wlb_now_s()};
-	double before_s = wlb_comm_seconds(t->world);
+	double before_s = wlb_comm_blocked_s(t->world);
 	if (wlb_await_files(&t->files, await_loader, &wait, error) < 0)
 		return -1;
-	double world_s = wlb_comm_seconds(t->world) - before_s;
+	double world_s = wlb_comm_blocked_s(t->world) - before_s;
 	t->timer.times.s[WLB_TIME_LOADER] += wlb_now_s() - wait.began_s - world_s;
 	return 0;
 }
@@ -72,7 +72,8 @@ static int load(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_
 	return 0;
 }
 
-/* The mean loss of the global batch: ranks without a head, and all but one that share one, add 0. */
+/* Sets *loss to the mean loss of the global batch. Ranks without a head, and all but one of those that share a head,
+ * add 0. */
 static int sum_loss(struct wlb_trainer *t, double *loss, struct wlb_error *error)
 {
 	double sum = 0.0;
@@ -107,7 +108,7 @@ static int run_passes(struct wlb_trainer *t, struct wlb_step_facts *facts, struc
 	return sum_loss(t, &facts->loss, error);
 }
 
-/* Loss and norm are the same on all ranks, and so is an error in them: WLB_FAILED_EVERYWHERE. */
+/* Updates the weights. Loss and norm are the same on all ranks, and so is an error in them: WLB_FAILED_EVERYWHERE. */
 static int update(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
 {
 	wlb_step_timer_start(&t->timer);
@@ -127,7 +128,7 @@ static int update(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wl
 	return 0;
 }
 
-/* Heaviest rank x ranks / all; 1 is perfect. */
+/* Returns the largest value over the mean of all ranks; 1 is perfect. */
 static double imbalance(const double *of_ranks, int ranks)
 {
 	double most = 0.0, sum = 0.0;

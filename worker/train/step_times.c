@@ -28,7 +28,7 @@ static void communication(const struct wlb_groups *groups, double s[WLB_STEP_PAR
 	memset(s, 0, WLB_STEP_PARTS * sizeof(*s));
 	for (int i = 0; i < COMMUNICATORS; i++) {
 		double receive_s = wlb_comm_receive_s(counted[i].comm);
-		s[counted[i].part] += wlb_comm_seconds(counted[i].comm) - receive_s;
+		s[counted[i].part] += wlb_comm_blocked_s(counted[i].comm) - receive_s;
 		s[WLB_TIME_BUBBLE] += receive_s;
 	}
 }

@@ -8,7 +8,7 @@
 #include "worker/train/device.h"
 #include "worker/train/trainer.h"
 
-/* The one line that says why the run ends; where it is not for all ranks, it names its rank. */
+/* Prints the one line that says why the run ends; where it is not for all ranks, it names this rank. */
 static void print_reason(const struct wlb_launch *launch, const char *message, int for_all)
 {
 	if (message[0] == '\0')
@@ -20,15 +20,15 @@ static void print_reason(const struct wlb_launch *launch, const char *message, i
 		        message);
 }
 
-/* To be called before ranks that fail together part: srun --kill-on-bad-exit kills ranks that end later, and the step's
- * exit code would be that of the signal. */
+/* Must be called before ranks that fail together end: srun --kill-on-bad-exit kills ranks that end later, and the
+ * step's exit code would be that of the signal. */
 static void keep_exit_code(void)
 {
 	signal(SIGTERM, SIG_IGN);
 }
 
-/* A failure before the attempt began, which every rank knows of: only rank 0 prints it, and names itself where the
- * cause is not the input. Returns `code`. */
+/* Ends a run that failed before the attempt began, where every rank knows of the failure. Only rank 0 prints and
+ * records it; the message names rank 0 where the cause is not the input. Returns `code`. */
 static int refuse(struct wlb_launch *launch, int code, const char *message)
 {
 	char done = 0;
@@ -82,7 +82,7 @@ static int save_is_due(const struct wlb_trainer *t)
 	return t->step == o->train_iters || (o->save_interval > 0 && t->step % o->save_interval == 0);
 }
 
-/* Steps until --train-iters; 0 or one of the failures of a step. */
+/* Trains until --train-iters. Returns 0 or one of the failures of a step. */
 static int run_steps(struct wlb_trainer *t, struct wlb_error *error)
 {
 	while (t->step < t->options->train_iters) {
@@ -100,7 +100,7 @@ static int run_steps(struct wlb_trainer *t, struct wlb_error *error)
 	return 0;
 }
 
-/* Says and records a failure; the exit code. One that the other ranks cannot know of ends them here. */
+/* Prints and records a failure, and ends every rank where the others do not know of it. Returns the exit code. */
 static int fail(struct wlb_trainer *t, const char *message, int everywhere)
 {
 	int code = everywhere ? t->exit_code : WLB_EXIT_FAILED;
@@ -113,7 +113,7 @@ static int fail(struct wlb_trainer *t, const char *message, int everywhere)
 	return code;
 }
 
-/* Trains; the exit code. */
+/* Opens the trainer, resumes where there is a checkpoint, and trains. Returns the exit code. */
 static int open_and_train(struct wlb_trainer *t)
 {
 	struct wlb_error error = {0};
@@ -155,7 +155,7 @@ static int train_planned(struct wlb_launch *launch, const struct wlb_train_optio
 	return code;
 }
 
-/* With options that are the same on every rank: rank 0 decides and prints messages for all. */
+/* Trains with options that are the same on every rank: rank 0 decides and prints messages for all. */
 static int train_with_options(struct wlb_launch *launch, const struct wlb_train_options *options)
 {
 	struct wlb_error device_error = {0}, error = {0};

@@ -8,7 +8,7 @@
 #include "common/file.h"
 #include "worker/data/file_progress.h"
 
-/* A dataset of more tokens is not read through before the run: ids are then checked as they are used. */
+/* A dataset of more tokens is not scanned before the run: its ids are then checked as they are used. */
 #define SCAN_TOKENS INT64_C(2000000000)
 
 static int connect_ranks(struct wlb_trainer *t, struct wlb_error *error)

@@ -18,8 +18,8 @@ static int has_gpus(void)
 	return rc == 0;
 }
 
-/* The coordinator's reply; NULL where there is none. */
-static json_t *ask(int gpus)
+/* Returns the coordinator's reply; NULL where there is none. */
+static json_t *ask_calibration(int gpus)
 {
 	struct wlb_client_config config;
 	if (wlb_client_config_load(&config, NULL) < 0)
@@ -30,10 +30,10 @@ static json_t *ask(int gpus)
 	return reply;
 }
 
-/* Notes the measured machine; 0 where there is none. */
+/* Notes the measured machine. Returns 0 where there is none. */
 static int note_measured(struct wlb_doctor *doctor, int gpus, const char *type)
 {
-	json_t *reply = ask(gpus);
+	json_t *reply = ask_calibration(gpus);
 	const char *source = wlb_calibration_source(reply);
 	int outvoted = (int)json_integer_value(json_object_get(reply, "outvoted"));
 	if (outvoted > 0)

@@ -1,4 +1,4 @@
-/* Which machine a job on this host would be planned with. */
+/* Checks which machine a job on this host would be planned with. */
 #ifndef COORDINATOR_WLB_DOCTOR_MACHINE_H
 #define COORDINATOR_WLB_DOCTOR_MACHINE_H
 

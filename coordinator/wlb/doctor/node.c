@@ -16,7 +16,7 @@
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/doctor/run_program.h"
 
-/* The socket of MUNGE, also if no coordinator is configured. */
+/* Returns the socket of MUNGE, also if no coordinator is configured. */
 static const char *munge_socket(struct wlb_client_config *config)
 {
 	if (wlb_client_config_load(config, NULL) == 0)

@@ -7,7 +7,7 @@
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/doctor/run_program.h"
 
-/* "25.11" of "25.11.7". */
+/* Writes "25.11" for "25.11.7". */
 static void format_series(const char *version, char *text, size_t size)
 {
 	const char *dot = strchr(version, '.');

@@ -1,4 +1,4 @@
-/* wlb show: one run. */
+/* wlb show: prints one run. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* What `wlb show` prints about one run, in sections, from the reply of GET /v1/runs/RUN and from its steps. */
+/* Prints the sections of `wlb show` about one run, from the reply of GET /v1/runs/RUN and from its steps. */
 #ifndef COORDINATOR_WLB_HISTORY_SHOW_SECTIONS_H
 #define COORDINATOR_WLB_HISTORY_SHOW_SECTIONS_H
 

@@ -1,4 +1,4 @@
-/* The steps of a run from the coordinator, in pages: a long run does not fit one reply. */
+/* Reads the steps of a run from the coordinator in pages, because a long run does not fit into one reply. */
 #ifndef COORDINATOR_WLB_HISTORY_STEPS_H
 #define COORDINATOR_WLB_HISTORY_STEPS_H
 
@@ -13,7 +13,8 @@ typedef int wlb_steps_page(const json_t *steps, void *context);
  * the reason. */
 int wlb_steps_each_page(const char *run, wlb_steps_page *page, void *context, struct wlb_error *error);
 
-/* At most `points` steps, evenly spaced over the run; NULL with the reason otherwise. The caller decrefs. */
+/* Returns at most `points` steps, evenly spaced over the run, which the caller decrefs; NULL with the reason otherwise.
+ */
 json_t *wlb_steps_sample(const char *run, int points, struct wlb_error *error);
 
 #endif

@@ -7,7 +7,7 @@
 #include "coordinator/wlb/output/table.h"
 
 enum { ATTEMPTS_SHOWN = 4 };
-static const double MOST_OFF = 0.2; /* of a prediction, before the user is told to measure */
+static const double ERROR_MOST = 0.2; /* of a prediction; above it the user is asked to calibrate */
 
 static double number(const json_t *object, const char *key)
 {
@@ -61,8 +61,8 @@ static int print_plans(const json_t *plan)
 	return wlb_table_print(&table, "    ", stdout);
 }
 
-/* How far the measured value is from the predicted one, of the measured; 0 where one is missing. */
-static double off(double predicted, double measured)
+/* Returns the difference of prediction and measurement relative to the measurement; 0 where one is missing. */
+static double relative_error(double predicted, double measured)
 {
 	return predicted > 0.0 && measured > 0.0 ? (predicted - measured) / measured : 0.0;
 }
@@ -72,19 +72,21 @@ static void print_measured(const json_t *attempt, const json_t *plan)
 	char predicted[32], measured[32];
 	double step_s = number(plan, "step_s"), took_s = number(attempt, "step_s");
 	double bytes = number(plan, "memory_bytes"), used = number(attempt, "memory_bytes");
-	double step_off = off(step_s, took_s), memory_off = off(bytes, used), mfu = number(plan, "utilization");
+	double step_error = relative_error(step_s, took_s), memory_error = relative_error(bytes, used),
+	       mfu = number(plan, "utilization");
 	format_seconds(step_s, predicted, sizeof(predicted));
 	format_seconds(took_s, measured, sizeof(measured));
 	printf("    a step:  %s predicted, %s measured", predicted, measured);
 	if (took_s > 0.0)
-		printf(" (%+.0f %%); MFU %.3g predicted, %.3g measured", 100.0 * step_off, mfu, mfu * step_s / took_s);
+		printf(" (%+.0f %%); MFU %.3g predicted, %.3g measured", 100.0 * step_error, mfu,
+		       mfu * step_s / took_s);
 	format_bytes(bytes, predicted, sizeof(predicted));
 	format_bytes(used, measured, sizeof(measured));
 	printf("\n    memory:  %s predicted, %s measured", predicted, measured);
 	if (used > 0.0)
-		printf(" (%+.0f %%)", 100.0 * memory_off);
+		printf(" (%+.0f %%)", 100.0 * memory_error);
 	puts("");
-	if (fabs(step_off) > MOST_OFF || fabs(memory_off) > MOST_OFF)
+	if (fabs(step_error) > ERROR_MOST || fabs(memory_error) > ERROR_MOST)
 		puts("    the prediction is off by more than 20 %: run `wlb calibrate` on these nodes, and name its "
 		     "file by "
 		     "WLB_MACHINE");

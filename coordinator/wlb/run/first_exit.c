@@ -107,18 +107,18 @@ static void read_line(struct wlb_first_exit_scan *scan)
 	/* Not only at the beginning of the line: a task may have died before it ended its own line. */
 	const char *at = strstr(scan->line, "srun: error: ");
 	for (size_t i = 0; i < sizeof(ended_by_others) / sizeof(ended_by_others[0]); i++)
-		scan->closed = scan->closed || strstr(scan->line, ended_by_others[i]) != NULL;
+		scan->ignore_rest = scan->ignore_rest || strstr(scan->line, ended_by_others[i]) != NULL;
 	scan->no_step = scan->no_step || reports_no_step(scan->line);
-	if (scan->closed || at == NULL || !skip(&at, "srun: error: ") ||
+	if (scan->ignore_rest || at == NULL || !skip(&at, "srun: error: ") ||
 	    !take_node(&at, first.node, sizeof(first.node)) || !take_ranks(&at, &first.rank) || !take_end(at, &first))
 		return;
 	scan->first = first;
-	scan->closed = true;
+	scan->ignore_rest = true;
 }
 
 void wlb_first_exit_feed(struct wlb_first_exit_scan *scan, const char *bytes, size_t count)
 {
-	for (size_t i = 0; i < count && !scan->closed; i++) {
+	for (size_t i = 0; i < count && !scan->ignore_rest; i++) {
 		if (bytes[i] != '\n') {
 			if (scan->length < sizeof(scan->line))
 				scan->line[scan->length++] = bytes[i];

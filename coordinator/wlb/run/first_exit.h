@@ -27,8 +27,8 @@ struct wlb_first_exit {
 /* All zero before the first byte. */
 struct wlb_first_exit_scan {
 	struct wlb_first_exit first;
-	bool closed;  /* tasks that end from now on were ended from outside: nothing more is recognised */
-	bool no_step; /* srun could not create its step, for a temporary reason: no task was started */
+	bool ignore_rest; /* tasks that end from now on were ended from outside: no line is read any more */
+	bool no_step;     /* srun could not create its step, for a temporary reason: no task was started */
 	char line[4096];
 	size_t length; /* sizeof(line): too long to be a line of srun's */
 };

@@ -19,13 +19,13 @@ static const char *setting(const char *name)
 	return value != NULL && *value != '\0' ? value : NULL;
 }
 
-/* The value of a variable of the plugin: under salloc only the SLURM_ variable is set. */
+/* Returns the value of a variable of the plugin: under salloc only the SLURM_ variable is set. */
 static const char *plugin_setting(const char *name)
 {
-	char twin[64];
+	char slurm_name[64];
 	const char *value = setting(name);
-	snprintf(twin, sizeof(twin), "SLURM_%s", name);
-	return value != NULL ? value : setting(twin);
+	snprintf(slurm_name, sizeof(slurm_name), "SLURM_%s", name);
+	return value != NULL ? value : setting(slurm_name);
 }
 
 /* The number at the beginning of a variable ("2(x4)"; "gpu:4": after the last colon), or 0. */
@@ -54,7 +54,7 @@ static int check_equal_tasks(const struct wlb_run_job *job, const struct wlb_run
 	                tasks);
 }
 
-static void load_sizes(struct wlb_run_job *job, const struct wlb_run_options *options)
+static void load_tasks_per_node(struct wlb_run_job *job, const struct wlb_run_options *options)
 {
 	job->gpus_per_node = leading_number("SLURM_GPUS_ON_NODE");
 	if (job->gpus_per_node == 0)
@@ -142,7 +142,7 @@ int wlb_run_job_load(struct wlb_run_job *job, const struct wlb_run_options *opti
 	copy_setting(job->cluster, sizeof(job->cluster), "SLURM_CLUSTER_NAME", "");
 	copy_setting(job->name, sizeof(job->name), "SLURM_JOB_NAME", "");
 	copy_setting(job->this_node, sizeof(job->this_node), "SLURMD_NODENAME", host);
-	load_sizes(job, options);
+	load_tasks_per_node(job, options);
 	if (load_policy(job, error) != 0 || check_equal_tasks(job, options, error) != 0 ||
 	    load_spool_dir(job, options->spool_dir, error) != 0)
 		return -1;

@@ -1,4 +1,4 @@
-/* The Slurm job that `wlb run` is in. */
+/* Reads the Slurm job that `wlb run` is in. */
 #ifndef COORDINATOR_WLB_RUN_JOB_H
 #define COORDINATOR_WLB_RUN_JOB_H
 
@@ -9,7 +9,7 @@ int wlb_run_job_load(struct wlb_run_job *job, const struct wlb_run_options *opti
 void wlb_run_job_free(struct wlb_run_job *job);
 /* Asks Slurm again for the nodes that are left; keeps the old list if Slurm does not answer. */
 void wlb_run_job_refresh(struct wlb_run_job *job);
-/* *launch: the index of this `wlb run` in this start of the job, from 1, counted in the spool folder. */
+/* Sets *launch to the index of this `wlb run` in this start of the job, from 1, counted in the spool folder. */
 int wlb_run_job_launch(const struct wlb_run_job *job, int *launch, struct wlb_error *error);
 
 #endif

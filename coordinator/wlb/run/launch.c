@@ -15,10 +15,10 @@ enum { ARGUMENTS_OF_OURS = 16 };
 /* Sets NAME, and SLURM_NAME, which srun passes on also with --export=NONE; the plugin then restores NAME. */
 static void export_variable(const char *name, const char *value)
 {
-	char twin[64];
-	snprintf(twin, sizeof(twin), "SLURM_%s", name);
+	char slurm_name[64];
+	snprintf(slurm_name, sizeof(slurm_name), "SLURM_%s", name);
 	setenv(name, value, 1);
-	setenv(twin, value, 1);
+	setenv(slurm_name, value, 1);
 }
 
 static void export_number(const char *name, int value)

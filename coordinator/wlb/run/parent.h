@@ -1,6 +1,6 @@
-/* The job's script, which started this process. If the script was killed, Slurm ends the job, but not always this
- * process: Slurm may not find a process whose parent is gone. A script may also end on purpose and leave this process
- * running; only Slurm can distinguish the two. */
+/* Checks whether the job's script, which started this process, still runs. If the script was killed, Slurm ends the
+ * job, but not always this process: Slurm may not find a process whose parent is gone. A script may also end on purpose
+ * and leave this process running; only Slurm can distinguish the two. */
 #ifndef COORDINATOR_WLB_RUN_PARENT_H
 #define COORDINATOR_WLB_RUN_PARENT_H
 

@@ -13,15 +13,15 @@
 #include "planner/plan_record.h"
 #include "worker/launch/auto_request.h"
 
-/* What the command trains. */
+/* The options of the trainer's command. */
 struct command {
 	struct wlb_train_options options; /* of wlb-worker */
 	bool is_worker;
 	struct wlb_auto_request request;
 };
 
-/* The index of `wlb-worker` before the word `train`, or -1. */
-static int find_worker(char *const *words)
+/* Returns the index of the word `train` after `wlb-worker`, or -1. */
+static int find_train_word(char *const *words)
 {
 	for (int i = 0; words[i] != NULL && words[i + 1] != NULL; i++) {
 		const char *slash = strrchr(words[i], '/');
@@ -32,7 +32,7 @@ static int find_worker(char *const *words)
 	return -1;
 }
 
-/* The value of "--name VALUE" or "--name=VALUE"; NULL where it is not there. */
+/* Returns the value of "--name VALUE" or "--name=VALUE"; NULL where the command has no such option. */
 static const char *word_value(char *const *words, const char *name)
 {
 	size_t length = strlen(name);
@@ -54,8 +54,8 @@ static int number_of(char *const *words, const char *name, int64_t otherwise, in
 	return text != NULL ? wlb_number_parse(name, text, 1, most, number, error) : 0;
 }
 
-/* Another trainer's command, with --wlb-model. Returns 1 where model, length or batch is not known: *missing is what to
- * add. */
+/* Reads the command of another trainer, with --wlb-model. Returns 1 where model, length or batch is not known: *missing
+ * is what to add. */
 static int read_foreign(const struct wlb_run *run, const char *gpu_type, struct command *command, const char **missing,
                         struct wlb_error *error)
 {
@@ -88,7 +88,7 @@ static int read_foreign(const struct wlb_run *run, const char *gpu_type, struct 
 static int read_command(const struct wlb_run *run, const char *gpu_type, struct command *command, const char **missing,
                         struct wlb_error *error)
 {
-	int at = find_worker(run->options.command), count = 0;
+	int at = find_train_word(run->options.command), count = 0;
 	*missing = NULL;
 	command->is_worker = at >= 0;
 	if (at < 0)
@@ -101,7 +101,7 @@ static int read_command(const struct wlb_run *run, const char *gpu_type, struct 
 	return 0;
 }
 
-/* The trainer's own --layout where it was given, else the job's. */
+/* Reads the trainer's own --layout where it was given, else the job's. */
 static int read_policy(const struct wlb_run *run, const struct command *command, struct wlb_policy *policy,
                        struct wlb_error *error)
 {

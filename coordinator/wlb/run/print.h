@@ -1,4 +1,4 @@
-/* The messages of `wlb run` to its user. */
+/* Prints the messages of `wlb run` to its user. */
 #ifndef COORDINATOR_WLB_RUN_PRINT_H
 #define COORDINATOR_WLB_RUN_PRINT_H
 

@@ -101,7 +101,7 @@ static void end_by_order(struct watch *w)
 	if (w->ending != ENDING_NOT || w->reporter == NULL || !wlb_reporter_must_end(w->reporter, &reason))
 		return;
 	w->attempt->ended_by_order = true;
-	w->scan.closed = true;
+	w->scan.ignore_rest = true;
 	snprintf(w->attempt->end_reason, sizeof(w->attempt->end_reason), "%s", reason);
 	wlb_run_print("ending attempt %d: %s", w->attempt->number, reason);
 	w->ending = ENDING_GRACE;
@@ -111,7 +111,7 @@ static void end_by_order(struct watch *w)
 static void end_cancelled(struct watch *w, const char *why)
 {
 	w->attempt->cancelled = true;
-	w->scan.closed = true;
+	w->scan.ignore_rest = true;
 	snprintf(w->attempt->end_reason, sizeof(w->attempt->end_reason), "%s", why);
 	w->ending = ENDING_TERMINATED;
 	w->next_ending_ms = wlb_clock_ms() + CANCEL_GRACE_MS;
@@ -150,7 +150,7 @@ static void note_srun_killed(struct watch *w, int number)
 {
 	w->run->srun_signal = number;
 	w->run->killed_srun = w->srun;
-	w->scan.closed = true;
+	w->scan.ignore_rest = true;
 	snprintf(w->attempt->end_reason, sizeof(w->attempt->end_reason), "srun was killed by signal %d", number);
 }
 

@@ -1,4 +1,4 @@
-/* One attempt while it runs. */
+/* Waits for the end of an attempt's srun, and carries out orders and signals meanwhile. */
 #ifndef COORDINATOR_WLB_RUN_WATCH_H
 #define COORDINATOR_WLB_RUN_WATCH_H
 

@@ -15,7 +15,7 @@
 #include "coordinator/wlbd/liveness/verdict.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/requests/attempt_body.h"
-#include "coordinator/wlbd/requests/candidates.h"
+#include "coordinator/wlbd/requests/candidate_nodes.h"
 #include "coordinator/wlbd/requests/handlers.h"
 #include "coordinator/wlbd/requests/outdated.h"
 #include "coordinator/wlbd/requests/policy.h"
@@ -31,7 +31,7 @@ struct attempt_request {
 	json_t *history;            /* what PostgreSQL knows of the run */
 	bool is_history_incomplete; /* the outbox held something of this run when it was read */
 	int64_t run_pk;
-	struct wlbd_candidates candidates;
+	struct wlbd_candidate_nodes candidates;
 	int due_probes;
 	bool job_known;
 	struct wlb_slurm_job job; /* as Slurm knows it */
@@ -49,7 +49,7 @@ static void on_started(void *context, const struct wlbd_db_result *result);
 static void request_free(struct attempt_request *request)
 {
 	json_decref(request->history);
-	wlbd_candidates_free(&request->candidates);
+	wlbd_candidate_nodes_free(&request->candidates);
 	free(request);
 }
 
@@ -169,7 +169,7 @@ static void on_history(void *context, const struct wlbd_db_result *result)
 		request_free(request);
 	else if (json_is_object(stored)) /* the launcher asks again, because the first reply got lost */
 		finish(request, json_deep_copy(stored));
-	else if (wlbd_candidates_make(request->body.nodes, request->history, &request->candidates) != 0)
+	else if (wlbd_candidate_nodes_make(request->body.nodes, request->history, &request->candidates) != 0)
 		fail_memory(request);
 	else
 		wlbd_slurm_job(wlbd, (uint32_t)history_integer(request, "job_id"), request->call->uid, on_job, request);

@@ -1,4 +1,4 @@
-/* The body of POST /v1/calibrations, read and checked; no I/O. */
+/* Reads and checks the body of POST /v1/calibrations; no I/O. */
 #ifndef COORDINATOR_WLBD_REQUESTS_CALIBRATION_READ_H
 #define COORDINATOR_WLBD_REQUESTS_CALIBRATION_READ_H
 

@@ -10,24 +10,24 @@ enum { OTHERS_MOST = 16, PLAN_BYTES_MOST = 16384 };
 
 static int check_layout(const json_t *data, struct wlb_error *error)
 {
-	static const char *const ways[] = {"tp", "cp", "pp", "dp"};
+	static const char *const dimensions[] = {"tp", "cp", "pp", "dp"};
 	const json_t *layout = NULL;
-	int64_t way;
+	int64_t degree;
 	double ranks = 1.0;
 	if (wlbd_field_object(data, "layout", WLBD_REQUIRED, &layout, error) != 0)
 		return -1;
 	for (int i = 0; i < 4; i++) {
-		if (wlbd_field_integer(layout, ways[i], WLBD_REQUIRED, 1, WLBD_RANKS_MOST, &way, error) != 0)
+		if (wlbd_field_integer(layout, dimensions[i], WLBD_REQUIRED, 1, WLBD_RANKS_MOST, &degree, error) != 0)
 			return wlb_fail_in(error, "layout");
-		ranks *= (double)way;
+		ranks *= (double)degree;
 	}
 	if (ranks <= WLBD_RANKS_MOST)
 		return 0;
 	return wlb_fail(error, "layout: tp x cp x pp x dp is %.0f: must be %d at most", ranks, WLBD_RANKS_MOST);
 }
 
-/* A plan, the chosen one or another. */
-static int check_candidate(const json_t *data, struct wlb_error *error)
+/* Checks a plan, the chosen one or another. */
+static int check_plan(const json_t *data, struct wlb_error *error)
 {
 	static const char *const recompute[] = {"none", "selective", "full", NULL};
 	static const char *const counts[] = {"interleave", "micro_batches", "micro_batch_size"};
@@ -59,7 +59,7 @@ static int check_others(const json_t *data, const char *name, struct wlb_error *
 		const json_t *other = json_array_get(list, i);
 		if (!json_is_object(other))
 			return wlb_fail(error, "%s[%zu]: must be an object", name, i);
-		if (check_candidate(other, error) != 0)
+		if (check_plan(other, error) != 0)
 			return wlb_fail_in(error, "%s[%zu]", name, i);
 	}
 	return 0;
@@ -72,7 +72,7 @@ int wlbd_plan_check(const json_t *data, struct wlb_error *error)
 	const char *text;
 	int64_t count;
 	double number;
-	if (check_candidate(data, error) != 0 || check_others(data, "next", error) != 0 ||
+	if (check_plan(data, error) != 0 || check_others(data, "next", error) != 0 ||
 	    check_others(data, "misfits", error) != 0 ||
 	    wlbd_field_number(data, "utilization", WLBD_OPTIONAL, 0, 1e6, &number, error) != 0 ||
 	    wlbd_field_number(data, "memory_limit_bytes", WLBD_OPTIONAL, 0, BYTES_MOST, &number, error) != 0)

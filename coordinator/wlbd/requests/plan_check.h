@@ -1,4 +1,4 @@
-/* The data of a record of type "plan" (docs/api.md). Pure: no I/O. */
+/* Checks the data of a record of type "plan" (docs/api.md); no I/O. */
 #ifndef COORDINATOR_WLBD_REQUESTS_PLAN_CHECK_H
 #define COORDINATOR_WLBD_REQUESTS_PLAN_CHECK_H
 
@@ -6,7 +6,8 @@
 
 #include "libwlb/wlb.h"
 
-/* Returns -1 with the field that is wrong: every number within its bounds, lists and texts too. */
+/* Returns -1 with the field that is wrong. Every number must be within its bounds, and every list and text not too
+ * long. */
 int wlbd_plan_check(const json_t *data, struct wlb_error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* The options of a run that its user chose; POST /v1/runs and POST /v1/runs/RUN/attempts have the same. */
+/* Checks the options of a run that its user chose, which are in POST /v1/runs and POST /v1/runs/RUN/attempts. */
 #ifndef COORDINATOR_WLBD_REQUESTS_POLICY_H
 #define COORDINATOR_WLBD_REQUESTS_POLICY_H
 

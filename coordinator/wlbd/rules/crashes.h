@@ -1,5 +1,5 @@
 /*
- * Which nodes are suspected because ranks died on them: pure logic, no I/O.
+ * Marks the nodes that are suspected because ranks died on them: pure logic, no I/O.
  *
  * A node on which ranks die repeatedly is not used, for as long as the deaths are recent and more than those on the
  * other nodes of the run. Crashes on many nodes, or at the same step on several, are the program's fault.

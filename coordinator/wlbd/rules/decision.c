@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int stop(struct wlbd_decision *decision, enum wlbd_verb verb, const char *format, ...)
+static int set_decision(struct wlbd_decision *decision, enum wlbd_verb verb, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static int stop(struct wlbd_decision *decision, enum wlbd_verb verb, const char *format, ...)
+static int set_decision(struct wlbd_decision *decision, enum wlbd_verb verb, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
@@ -68,8 +68,9 @@ static int layout_of(const struct wlbd_decision_facts *facts, int nodes, struct 
 	return wlb_layout_choose(&policy, &used, NULL, layout, error);
 }
 
-/* The most nodes, of at most `most`, that the layout can use. The first attempt uses what the user asked for or none:
- * a product that does not fit is then the user's mistake and not a loss. */
+/* Returns the greatest number of nodes, from `least` to `most`, that the layout can use; 0 with the reason where there
+ * is none. The first attempt uses what the user asked for or none: a product that does not fit is then the user's
+ * mistake and not a loss. */
 static int fit_nodes(const struct wlbd_decision_facts *facts, int most, int least, struct wlb_layout *layout,
                      struct wlb_error *error)
 {
@@ -94,15 +95,15 @@ static int choose_nodes(const struct wlbd_decision_facts *facts, int left, struc
 
 	describe_missing_nodes(facts, left, left_text, sizeof(left_text));
 	if (left < least)
-		return stop(decision, WLBD_STOP_OUT_OF_NODES, "%s, at least %d must be", left_text, least);
+		return set_decision(decision, WLBD_STOP_OUT_OF_NODES, "%s, at least %d must be", left_text, least);
 	if (most < least) /* more spares than the run can spare */
 		most = least;
 	if (most > left)
 		most = left;
 	int nodes = fit_nodes(facts, most, least, &decision->layout, &error);
 	if (nodes == 0)
-		return stop(decision, facts->first_total == 0 ? WLBD_STOP_FAILED : WLBD_STOP_OUT_OF_NODES, "%s; %s",
-		            left_text, error.message);
+		return set_decision(decision, facts->first_total == 0 ? WLBD_STOP_FAILED : WLBD_STOP_OUT_OF_NODES,
+		                    "%s; %s", left_text, error.message);
 	decision->verb = WLBD_START;
 	decision->use_count = nodes;
 	decision->spare_count = left - nodes;
@@ -116,18 +117,18 @@ static int stop_without_progress(const struct wlbd_decision_facts *facts, struct
 	if (facts->program_step >= 0)
 		snprintf(program, sizeof(program), "; the program fails at step %lld on more than one node",
 		         (long long)facts->program_step);
-	return stop(decision, WLBD_STOP_FAILED,
-	            "%d attempts in a row ended without a new step and without a lost node%s",
-	            facts->attempts_without_progress, program);
+	return set_decision(decision, WLBD_STOP_FAILED,
+	                    "%d attempts in a row ended without a new step and without a lost node%s",
+	                    facts->attempts_without_progress, program);
 }
 
 int wlbd_decide(const struct wlbd_decision_facts *facts, struct wlbd_decision *decision)
 {
 	*decision = (struct wlbd_decision){.verb = WLBD_WAIT};
 	if (facts->judging)
-		return stop(decision, WLBD_WAIT, "what broke the previous attempt is being established");
+		return set_decision(decision, WLBD_WAIT, "what broke the previous attempt is being established");
 	if (facts->previous_exit_code == WLBD_EXIT_BAD_INPUT)
-		return stop(
+		return set_decision(
 			decision, WLBD_STOP_FAILED,
 			"the last attempt ended with exit code 2, bad input: the same again would fail the same way");
 	if (facts->attempts_without_progress >= WLBD_WITHOUT_PROGRESS_MOST)

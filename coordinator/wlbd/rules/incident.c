@@ -86,7 +86,7 @@ static bool is_rank_loss(const struct wlbd_incident *incident, const struct wlbd
 }
 
 /* No rank of a step that ended well, by order, or because of bad input was lost. */
-static bool ended_by_itself(const struct wlbd_incident *incident)
+static bool ended_without_loss(const struct wlbd_incident *incident)
 {
 	return wlbd_attempt_has_ended(&incident->life) &&
 	       (incident->life.exit_code == 0 || incident->life.exit_code == WLBD_EXIT_BAD_INPUT ||
@@ -248,7 +248,7 @@ enum wlbd_judgement wlbd_incident_judge(const struct wlbd_incident *incident, in
 		return WLBD_JUDGE_LATER;
 	int nodes = find_lost_nodes(incident, findings);
 	*count = nodes;
-	if (!incident->settled && !ended_by_itself(incident)) {
+	if (!incident->settled && !ended_without_loss(incident)) {
 		*count = find_lost_ranks(incident, findings, nodes);
 		*count = insert_launcher(incident, findings, nodes, *count);
 		put_cause_first(findings, nodes, *count);

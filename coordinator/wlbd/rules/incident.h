@@ -1,5 +1,5 @@
 /*
- * What a set of symptoms means: pure logic, no I/O.
+ * Finds the cause of a set of symptoms: pure logic, no I/O.
  *
  * The first symptom opens an incident of the attempt. For WLBD_GATHER_MS more symptoms are gathered: the process whose
  * death is noticed first need not be the one that died first, a lost node explains the end of everything on it, and a

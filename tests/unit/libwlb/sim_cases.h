@@ -20,14 +20,14 @@ struct wlb_step equal_step(int32_t micro_batches, const int64_t *tokens, size_t 
 struct wlb_step random_step(int32_t micro_batches, int64_t max_tokens, uint64_t *state);
 void free_step(struct wlb_step *step);
 
-/* SplitMix64. */
+/* Returns the next number of SplitMix64. */
 uint64_t random_bits(uint64_t *state);
 
 /* Simulates; fails the test on an error. */
 struct wlb_sim_result simulate(const struct wlb_model *model, const struct wlb_machine *machine,
                                const struct wlb_sim_options *options, const struct wlb_step *step);
 
-/* What the parts of the time sum to. */
+/* Returns the sum of the parts of the time. */
 double sum_of_parts(const struct wlb_sim_time *time);
 
 #endif

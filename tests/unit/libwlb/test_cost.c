@@ -1,4 +1,4 @@
-/* What a step costs by its parts: each test is a defect of the cost model that was. */
+/* Tests the parts of a step's cost. Each test guards against a defect that the cost model once had. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,21 +30,21 @@ static struct wlb_machine tiled(void)
 	return machine;
 }
 
-static double rate_of(const struct wlb_machine *machine, double rows, double depth, double columns)
+static double gemm_flops_per_s(const struct wlb_machine *machine, double rows, double depth, double columns)
 {
 	return 2.0 * rows * depth * columns / wlb_machine_gemm_s(machine, rows, depth, columns);
 }
 
-/* A product of 256 rows cost as if it had 8,192. */
+/* The defect: a product of 256 rows cost as much for each row as one of 8,192. */
 static void a_product_costs_by_its_shape(void **state)
 {
 	(void)state;
 	struct wlb_machine machine = tiled();
-	double large = rate_of(&machine, 8192, 8192, 8192), most = wlb_machine_gemm_most(&machine);
+	double large = gemm_flops_per_s(&machine, 8192, 8192, 8192), most = wlb_machine_gemm_most(&machine);
 	assert_true(large > 0.9 * most && large < most);
-	assert_true(rate_of(&machine, 256, 8192, 4096) < 0.8 * large);
-	assert_true(rate_of(&machine, 8192, 128, 8192) < 0.5 * large);
-	assert_true(rate_of(&machine, 8192, 8192, 128) < 0.8 * large);
+	assert_true(gemm_flops_per_s(&machine, 256, 8192, 4096) < 0.8 * large);
+	assert_true(gemm_flops_per_s(&machine, 8192, 128, 8192) < 0.5 * large);
+	assert_true(gemm_flops_per_s(&machine, 8192, 8192, 128) < 0.8 * large);
 	/* One tile of 132 processors more than a wave takes as long as a second one. */
 	double wave_s = wlb_machine_gemm_s(&machine, 132 * 128, 8192, 256);
 	assert_true(wlb_machine_gemm_s(&machine, 132 * 128 + 1, 8192, 256) > 1.2 * wave_s);
@@ -52,7 +52,7 @@ static void a_product_costs_by_its_shape(void **state)
 	assert_true(wlb_machine_gemm_s(&machine, 1, 8192, 8192) >= 2.0 * 8192 * 8192 / machine.memory_bytes_per_s);
 }
 
-/* Llama 3 405B at 8,192 tokens: with 32 context ranks each has 256 tokens, which is no way to use a GPU. */
+/* Llama 3 405B at 8,192 tokens: with 32 context ranks each has 256 tokens, too few to use a GPU fully. */
 static void small_shards_waste_the_gpu(void **state)
 {
 	(void)state;

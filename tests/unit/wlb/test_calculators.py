@@ -94,7 +94,7 @@ class Calculator(unittest.TestCase):
 class Pack(Calculator):
     window, micro_batches = 4096, 8
 
-    def measure(self, said, rows, lengths, ratio):
+    def measure(self, report, rows, lengths, ratio):
         """Everything of --json that the dump tells, computed from the dump."""
         came = {}
         for step, batch in enumerate(batches(lengths, self.window, self.window * self.micro_batches)):
@@ -108,25 +108,25 @@ class Pack(Calculator):
             waits.append((row.step - came[row.document_index, row.start // self.window], row.length))
         steps = sorted(work)
         imbalances = sorted(max(work[s]) * self.micro_batches / sum(work[s]) for s in steps)
-        self.assertEqual(steps, list(range(said["steps"])))
+        self.assertEqual(steps, list(range(report["steps"])))
         self.assertLessEqual(max(tokens.values()), int(self.window * ratio))
         self.assertGreaterEqual(min(wait for wait, _ in waits), 0)
-        self.assertAlmostEqual(said["imbalance_mean"], sum(imbalances) / len(imbalances), places=9)
-        self.assertAlmostEqual(said["imbalance_p99"], imbalances[len(imbalances) * 99 // 100], places=9)
-        self.assertEqual(said["delay_max_steps"], max(wait for wait, _ in waits))
+        self.assertAlmostEqual(report["imbalance_mean"], sum(imbalances) / len(imbalances), places=9)
+        self.assertAlmostEqual(report["imbalance_p99"], imbalances[len(imbalances) * 99 // 100], places=9)
+        self.assertEqual(report["delay_max_steps"], max(wait for wait, _ in waits))
         mean = sum(wait * length for wait, length in waits) / sum(length for _, length in waits)
-        self.assertAlmostEqual(said["delay_mean_steps"], mean, places=9)
+        self.assertAlmostEqual(report["delay_mean_steps"], mean, places=9)
 
     def check(self, strategy, ratio, *more, lengths):
-        said, rows = self.calculate("pack", "--seq-length", self.window, "--micro-batches", self.micro_batches,
+        report, rows = self.calculate("pack", "--seq-length", self.window, "--micro-batches", self.micro_batches,
                                     "--lengths", self.lengths_file(lengths), "--strategy", strategy,
                                     "--max-length-ratio", ratio, *more)
         packed = self.check_tokens(rows, lengths)
-        self.assertEqual(said["tokens_in"], sum(lengths))
-        self.assertEqual(said["tokens_packed"], packed)
-        self.assertEqual(said["tokens_held"], sum(lengths) - packed)
-        self.measure(said, rows, lengths, ratio if strategy in ("balanced", "greedy") else 1.0)
-        return said
+        self.assertEqual(report["tokens_in"], sum(lengths))
+        self.assertEqual(report["tokens_packed"], packed)
+        self.assertEqual(report["tokens_held"], sum(lengths) - packed)
+        self.measure(report, rows, lengths, ratio if strategy in ("balanced", "greedy") else 1.0)
+        return report
 
     def test_every_strategy(self):
         lengths = some_lengths(1, 6000, self.window)
@@ -141,14 +141,14 @@ class Pack(Calculator):
             lengths = some_lengths(seed, count, self.window)
             for strategy in ("plain", "fixed", "greedy", "balanced"):
                 with self.subTest(f"{strategy}, {count} documents"):
-                    said = self.check(strategy, ratio, "--drain", lengths=lengths)
-                    self.assertEqual(said["tokens_held"], 0)
+                    report = self.check(strategy, ratio, "--drain", lengths=lengths)
+                    self.assertEqual(report["tokens_held"], 0)
 
     def test_delay_is_bounded(self):
         lengths = some_lengths(5, 6000, self.window)
         for bound in (0, 1, 5):
-            said = self.check("balanced", 1.25, "--max-delay", bound, "--drain", lengths=lengths)
-            self.assertLessEqual(said["delay_max_steps"], bound)
+            report = self.check("balanced", 1.25, "--max-delay", bound, "--drain", lengths=lengths)
+            self.assertLessEqual(report["delay_max_steps"], bound)
 
     def test_fewer_documents_than_a_batch(self):
         self.assertEqual(self.check("balanced", 1.25, lengths=[100])["steps"], 1)
@@ -158,12 +158,12 @@ class Pack(Calculator):
         lengths = some_lengths(6, 3000, 131072)
         text = "".join(f"{length}\n" for length in lengths)
         timed = ("pack_us_per_step",)
-        said = [json.loads(wlb(*words, "--lengths", "-", stdin=text).stdout),
+        report = [json.loads(wlb(*words, "--lengths", "-", stdin=text).stdout),
                 json.loads(wlb(*words, "--lengths", self.lengths_file(lengths)).stdout)]
-        for one in said:
+        for one in report:
             for name in timed:
                 one.pop(name)
-        self.assertEqual(said[0], said[1])
+        self.assertEqual(report[0], report[1])
         made = json.loads(wlb(*words, "--lengths", "gen:skewed,seed=3,tail=2,count=1000").stdout)
         self.assertEqual(made["documents"], 1000)
 
@@ -176,7 +176,7 @@ class Pack(Calculator):
 
 
 class Shard(Calculator):
-    def measure(self, said, rows, lengths, window, ranks, groups):
+    def measure(self, report, rows, lengths, window, ranks, groups):
         """Tokens and work of each rank of each micro-batch, from the queries and the keys they see."""
         tokens = collections.defaultdict(lambda: [0] * ranks)
         work = collections.defaultdict(lambda: [0] * ranks)
@@ -193,21 +193,21 @@ class Shard(Calculator):
             tokens[row.micro_batch][row.rank] += row.length
             work[row.micro_batch][row.rank] += work_of(row.length, before)
         imbalances = [max(of_ranks) * ranks / sum(of_ranks) for of_ranks in work.values()]
-        self.assertEqual(said["micro_batches"], len(imbalances))
-        self.assertAlmostEqual(said["work_imbalance_mean"], sum(imbalances) / len(imbalances), places=9)
-        self.assertAlmostEqual(said["work_imbalance_max"], max(imbalances), places=9)
+        self.assertEqual(report["micro_batches"], len(imbalances))
+        self.assertAlmostEqual(report["work_imbalance_mean"], sum(imbalances) / len(imbalances), places=9)
+        self.assertAlmostEqual(report["work_imbalance_max"], max(imbalances), places=9)
         spread = max(max(of_ranks) - min(of_ranks) for of_ranks in tokens.values())
-        self.assertEqual(said["token_spread_max"], spread)
+        self.assertEqual(report["token_spread_max"], spread)
 
     def check(self, strategy, ranks, lengths, window, groups=1):
-        said, rows = self.calculate("shard", "--cp", ranks // groups, "--dp", groups, "--seq-length", window,
+        report, rows = self.calculate("shard", "--cp", ranks // groups, "--dp", groups, "--seq-length", window,
                                     "--strategy", strategy, "--lengths", self.lengths_file(lengths))
         self.assertEqual(self.check_tokens(rows, lengths), sum(lengths))
-        self.assertEqual(said["tokens"], sum(lengths))
-        self.measure(said, rows, lengths, window, ranks, groups)
+        self.assertEqual(report["tokens"], sum(lengths))
+        self.measure(report, rows, lengths, window, ranks, groups)
         if strategy != "dynamic":
-            self.assertLessEqual(said["token_spread_max"], 1)
-        return said
+            self.assertLessEqual(report["token_spread_max"], 1)
+        return report
 
     def test_every_strategy(self):
         lengths = some_lengths(7, 600, 8192)
@@ -241,22 +241,22 @@ class Plan(unittest.TestCase):
         self.assertAlmostEqual(sum(time.values()) - time["step_s"], time["step_s"], places=9)
         self.assertGreaterEqual(min(time.values()), -1e-9)
 
-    def check_plan(self, said, usable):
+    def check_plan(self, report, usable):
         """Every rank on a GPU of its own that is there, tensor-parallel ones on one node; what is left is idle."""
-        ranks, idle = ([(gpu["node"], gpu["gpu"]) for gpu in said[name]] for name in ("ranks", "idle"))
-        layout = said["layout"]
+        ranks, idle = ([(gpu["node"], gpu["gpu"]) for gpu in report[name]] for name in ("ranks", "idle"))
+        layout = report["layout"]
         self.assertEqual(len(ranks), layout["tp"] * layout["cp"] * layout["pp"] * layout["dp"])
         self.assertEqual(sorted(ranks + idle), sorted(usable))
         for first in range(0, len(ranks), layout["tp"]):
             self.assertEqual(len({node for node, _ in ranks[first:first + layout["tp"]]}), 1)
-        self.assertLessEqual(said["memory_bytes"]["total"], 80e9)
-        self.check_time(said["time"])
-        steps = [said["step_s"], *(other["time"]["step_s"] for other in said["next_best"])]
+        self.assertLessEqual(report["memory_bytes"]["total"], 80e9)
+        self.check_time(report["time"])
+        steps = [report["step_s"], *(other["time"]["step_s"] for other in report["next_best"])]
         self.assertEqual(steps[1:], sorted(steps[1:]))
-        self.assertEqual(said["fastest_s"], min(steps))
-        self.assertEqual(said["preferred"], steps[0] > min(steps))
+        self.assertEqual(report["fastest_s"], min(steps))
+        self.assertEqual(report["preferred"], steps[0] > min(steps))
         self.assertLessEqual(steps[0], 1.01 * min(steps))
-        for misfit in said["misfits"]:
+        for misfit in report["misfits"]:
             self.assertAlmostEqual(misfit["missing_bytes"], misfit["memory_bytes"]["total"] - 80e9, delta=1.0)
 
     def test_all_nodes(self):
@@ -270,20 +270,20 @@ class Plan(unittest.TestCase):
         with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
             file.write("SwitchName=a Nodes=n[1,3,5,7]\nSwitchName=b Nodes=n[2,4,6,8]\nSwitchName=c Switches=a,b\n")
             file.flush()
-            said = self.calculate("plan", *self.job, "--topology", file.name, "--down", "n4")
-        self.check_plan(said, [(f"n{n}", g) for n in (1, 3, 5, 7, 2, 6, 8) for g in range(8)])
-        nodes = list(dict.fromkeys(gpu["node"] for gpu in said["ranks"]))
+            report = self.calculate("plan", *self.job, "--topology", file.name, "--down", "n4")
+        self.check_plan(report, [(f"n{n}", g) for n in (1, 3, 5, 7, 2, 6, 8) for g in range(8)])
+        nodes = list(dict.fromkeys(gpu["node"] for gpu in report["ranks"]))
         self.assertEqual(nodes, [node for node in ("n1", "n3", "n5", "n7", "n2", "n6", "n8") if node in nodes])
 
     @staticmethod
-    def plans_of(said):
-        return [said, *said["next_best"], *said["misfits"]]
+    def plans_of(report):
+        return [report, *report["next_best"], *report["misfits"]]
 
     def test_what_is_held(self):
         held = {"tp": 2, "cp": 2, "pp": 4, "dp": 3}
         words = [word for way, ways in held.items() for word in (f"--{way}", ways)]
-        said = self.calculate("plan", *self.job, *words, "--interleave", 2, "--micro-batch-size", 2, "--recompute", "full")
-        for plan in self.plans_of(said):
+        report = self.calculate("plan", *self.job, *words, "--interleave", 2, "--micro-batch-size", 2, "--recompute", "full")
+        for plan in self.plans_of(report):
             self.assertEqual(plan["layout"], held)
             self.assertEqual((plan["interleave"], plan["recompute"]), (2, "full"))
             self.assertEqual(plan["micro_batches"], 8)  # 32 windows by twos on 3 replicas, then a multiple of pp
@@ -295,9 +295,9 @@ class Plan(unittest.TestCase):
             file.write("4096\n")
             file.flush()
             words = ("plan", *self.job, "--lengths", file.name)
-            said = {mfu: self.calculate(*words, "--mfu", mfu) for mfu in ("causal", "full")}
+            report = {mfu: self.calculate(*words, "--mfu", mfu) for mfu in ("causal", "full")}
         pairs = {"causal": 4096 * 4097 / 2, "full": 4096 * 4096}
-        for mfu, plan in said.items():
+        for mfu, plan in report.items():
             self.assertEqual(plan["mfu_counts"], mfu)
             self.assertAlmostEqual(plan["tokens_per_s"] * plan["step_s"], window * batch, delta=1)
             hidden, kv = MODEL["hidden"], MODEL["heads"] * MODEL["head_dim"]
@@ -305,29 +305,29 @@ class Plan(unittest.TestCase):
             flops = MODEL["layers"] * (linear + 4 * kv * pairs[mfu] / 4096) + 2 * hidden * 32000
             gpus = plan["gpus"] * 989.4e12 * plan["step_s"]
             self.assertAlmostEqual(plan["mfu"] / (3 * flops * window * batch / gpus), 1.0, delta=0.01)
-        self.assertEqual(said["causal"]["step_s"], said["full"]["step_s"])
+        self.assertEqual(report["causal"]["step_s"], report["full"]["step_s"])
 
     def test_memory_is_that_of_the_micro_batches_that_packing_makes(self):
         """No micro-batch of documents of 4,096 tokens is longer than its windows."""
         with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
             file.write("4096\n")
             file.flush()
-            said = self.calculate("plan", *self.job, "--lengths", file.name, "--micro-batch-size", 1)
-        self.assertEqual(said["micro_batch_tokens"], self.job[3])
+            report = self.calculate("plan", *self.job, "--lengths", file.name, "--micro-batch-size", 1)
+        self.assertEqual(report["micro_batch_tokens"], self.job[3])
 
     def test_embedding_and_head_count_as_layers(self):
         """126 layers on 16 x 8 chunks, as Llama 3 405B was trained."""
-        said = self.calculate("plan", "--model", "Llama-3-405B", "--nodes", 64, "--seq-length", 8192, "--global-batch-size",
+        report = self.calculate("plan", "--model", "Llama-3-405B", "--nodes", 64, "--seq-length", 8192, "--global-batch-size",
                               64, "--tp", 8, "--pp", 16, "--interleave", 8)
-        self.assertTrue(said["account_for_embedding"] and said["account_for_loss"])
-        self.assertEqual(said["layout"]["pp"] * said["interleave"], 128)
+        self.assertTrue(report["account_for_embedding"] and report["account_for_loss"])
+        self.assertEqual(report["layout"]["pp"] * report["interleave"], 128)
 
     def test_explanations(self):
-        said = self.calculate("plan", *self.job)
+        report = self.calculate("plan", *self.job)
         asked = self.calculate("plan", *self.job, "--explain", "tp=8,pp=8")["explain"]
         self.assertTrue(asked["runs"])
         self.assertEqual(asked["plan"]["layout"], {"tp": 8, "cp": 1, "pp": 8, "dp": 1})
-        self.assertGreater(asked["plan"]["time"]["step_s"], said["step_s"])
+        self.assertGreater(asked["plan"]["time"]["step_s"], report["step_s"])
         for layout, reason in (("tp=3", "tp must divide num_attention_heads"), ("tp=8,cp=8,pp=2", "its product is 128"),
                                ("tp=1,dp=64", "dp=64 is fixed: it must be from 1 to global_batch, 32")):
             asked = self.calculate("plan", *self.job, "--explain", layout)["explain"]
@@ -335,16 +335,16 @@ class Plan(unittest.TestCase):
             self.assertIn(reason, asked["reason"])
         large = self.calculate("plan", *self.job, "--model", "Llama-3-70B", "--explain", "tp=8")["explain"]
         self.assertRegex(large["reason"], r"stage 0 needs [\d.]+ GB \(weights, gradients and optimizer [\d.]+")
-        again = self.calculate("plan", *self.job, "--explain", ",".join(f"{way}={n}" for way, n in said["layout"].items()))
-        self.assertEqual(again["explain"]["plan"]["time"], said["time"])
+        again = self.calculate("plan", *self.job, "--explain", ",".join(f"{way}={n}" for way, n in report["layout"].items()))
+        self.assertEqual(again["explain"]["plan"]["time"], report["time"])
 
     def test_csv(self):
-        said = self.calculate("plan", *self.job)
+        report = self.calculate("plan", *self.job)
         done = wlb("plan", *self.job, "--csv")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         rows = list(csv.DictReader(done.stdout.splitlines()))
-        self.assertEqual(len(rows), len(self.plans_of(said)))
-        for rank, (row, plan) in enumerate(zip(rows, self.plans_of(said)), 1):
+        self.assertEqual(len(rows), len(self.plans_of(report)))
+        for rank, (row, plan) in enumerate(zip(rows, self.plans_of(report)), 1):
             simulated = "time" in plan
             self.assertEqual(row["rank"], str(rank) if simulated else "")
             self.assertEqual([int(row[way]) for way in ("tp", "cp", "pp", "dp")], list(plan["layout"].values()))
@@ -373,13 +373,13 @@ class Plan(unittest.TestCase):
     def test_simulation(self):
         with tempfile.TemporaryDirectory() as work:
             picture = pathlib.Path(work) / "pipelines.svg"
-            said = self.calculate("sim", *self.job, "--layout", "tp=4,cp=2,pp=4", "--strategies",
+            report = self.calculate("sim", *self.job, "--layout", "tp=4,cp=2,pp=4", "--strategies",
                                   "greedy,plain,balanced,dynamic", "--steps", 20, "--svg", picture)
             bars = picture.read_text(encoding="utf-8").count("<title>")
-        self.assertEqual(said["layout"], {"tp": 4, "cp": 2, "pp": 4, "dp": 2})
+        self.assertEqual(report["layout"], {"tp": 4, "cp": 2, "pp": 4, "dp": 2})
         self.assertEqual(bars, 4 * 2 * 4 * 16)
-        speed = {run["strategy"]: run["tokens_per_s"] for run in said["strategies"]}
-        for run in said["strategies"]:
+        speed = {run["strategy"]: run["tokens_per_s"] for run in report["strategies"]}
+        for run in report["strategies"]:
             self.check_time(run["time"])
             self.assertAlmostEqual(run["speedup"], speed[run["strategy"]] / speed["plain"], places=12)
         self.assertGreater(speed["balanced"], speed["plain"])
@@ -397,10 +397,10 @@ class Text(unittest.TestCase):
 
     def both(self, *words):
         """The lines of the text, and the object of --json."""
-        text, said = wlb(*words), wlb(*words, "--json")
-        for done in (text, said):
+        text, report = wlb(*words), wlb(*words, "--json")
+        for done in (text, report):
             self.assertEqual((done.returncode, done.stderr), (0, ""), words)
-        return text.stdout.splitlines(), json.loads(said.stdout)
+        return text.stdout.splitlines(), json.loads(report.stdout)
 
     def section(self, lines, title):
         """The lines between the one that starts with `title` and the next empty one."""
@@ -413,38 +413,38 @@ class Text(unittest.TestCase):
         return ",".join(f"{name}={of['layout'][name]}" for name in ("tp", "cp", "pp", "dp"))
 
     def test_plan(self):
-        lines, said = self.both("plan", *self.job, "--down", "2,5:6", "--top", 2)
-        self.assertEqual(lines[0], f"{self.layout(said)}: {said['gpus']} of 54 GPUs, {said['micro_batches']} micro-batches for "
-                                   f"each replica, up to {said['micro_batch_tokens']} tokens in one")
+        lines, report = self.both("plan", *self.job, "--down", "2,5:6", "--top", 2)
+        self.assertEqual(lines[0], f"{self.layout(report)}: {report['gpus']} of 54 GPUs, {report['micro_batches']} micro-batches "
+                                   f"for each replica, up to {report['micro_batch_tokens']} tokens in one")
         head = "\n".join(lines[:lines.index("")])
-        self.assertIn(f"step {said['step_s']:.3f} s, {said['tokens_per_s']:.0f} tokens/s, MFU {100 * said['mfu']:.1f}% "
+        self.assertIn(f"step {report['step_s']:.3f} s, {report['tokens_per_s']:.0f} tokens/s, MFU {100 * report['mfu']:.1f}% "
                       "(causal attention); 9 of 10 published steps are predicted within 21%", head)
-        self.assertIn(f"{said['tried']} plans: {said['no_memory']} do not fit", head)
+        self.assertIn(f"{report['tried']} plans: {report['no_memory']} do not fit", head)
         self.assertIn("a size class of the WLB-LLM paper", head)
         parts = self.section(lines, "Where the step's time goes")
         shown = {line.split("  ")[1]: float(line.split(" s ")[0].split()[-1]) for line in parts}
-        self.assertAlmostEqual(shown["computation"], said["time"]["compute_s"], delta=0.00101)
-        self.assertEqual(round(1000 * sum(shown.values())), round(1000 * said["step_s"]))
+        self.assertAlmostEqual(shown["computation"], report["time"]["compute_s"], delta=0.00101)
+        self.assertEqual(round(1000 * sum(shown.values())), round(1000 * report["step_s"]))
         memory = self.section(lines, "Memory of a GPU of stage")
         shown = [float(line.split()[-2]) * 2**30 for line in memory]
-        self.assertAlmostEqual(sum(shown), said["memory_bytes"]["total"], delta=2**30 * 0.005 * len(shown))
-        for title, listed, number in (("The next best", said["next_best"], lambda other: f"{other['time']['step_s']:.3f} s"),
-                                      ("What would not fit", said["misfits"],
+        self.assertAlmostEqual(sum(shown), report["memory_bytes"]["total"], delta=2**30 * 0.005 * len(shown))
+        for title, listed, number in (("The next best", report["next_best"], lambda other: f"{other['time']['step_s']:.3f} s"),
+                                      ("What would not fit", report["misfits"],
                                        lambda other: f"{other['missing_bytes'] / 2**30:.1f}")):
             rows = self.section(lines, title)[1:]
             self.assertEqual(len(rows), len(listed))
             for row, other in zip(rows, listed):
                 self.assertEqual(row.split()[0], self.layout(other))
                 self.assertIn(number(other), row)
-        self.assertIn(f"Ranks 0 to {said['gpus'] - 1} on nodes ", lines[-2])
-        self.assertEqual(lines[-1].split(" GPUs")[0], f"Idle: {len(said['idle'])}")
+        self.assertIn(f"Ranks 0 to {report['gpus'] - 1} on nodes ", lines[-2])
+        self.assertEqual(lines[-1].split(" GPUs")[0], f"Idle: {len(report['idle'])}")
 
     def test_simulation(self):
-        lines, said = self.both("sim", *self.job, "--layout", "tp=4,cp=2,pp=4", "--steps", 4, "--node-mtbf", 1000, "--slow",
+        lines, report = self.both("sim", *self.job, "--layout", "tp=4,cp=2,pp=4", "--steps", 4, "--node-mtbf", 1000, "--slow",
                                 "3:1.5")
         self.assertTrue(lines[0].startswith("tp=4,cp=2,pp=4,dp=2 on 64 GPUs of H100, 16 micro-batches"), lines[0])
         self.assertIn("MFU counts causal attention", lines[1])
-        runs = said["strategies"]
+        runs = report["strategies"]
         for line, run in zip(lines[4:7], runs):
             self.assertEqual(line.split()[:7], [run["strategy"], f"{run['time']['step_s']:.3f}", "s",
                                                 f"{run['tokens_per_s']:.0f}", f"{100 * run['utilization']:.1f}%",
@@ -457,18 +457,18 @@ class Text(unittest.TestCase):
         for i, run in enumerate(runs):
             self.assertEqual(round(1000 * sum(float(line.split()[i - 3]) for line in parts[1:])),
                              round(1000 * run["time"]["step_s"]))
-        self.assertIn(f"{said['failures']['failures_per_day']:.2f} a day on 8 nodes; "
-                      f"{100 * said['failures']['useful_share']:.1f}% of the time is useful", "\n".join(lines))
+        self.assertIn(f"{report['failures']['failures_per_day']:.2f} a day on 8 nodes; "
+                      f"{100 * report['failures']['useful_share']:.1f}% of the time is useful", "\n".join(lines))
 
     def test_shard(self):
-        lines, said = self.both("shard", "--cp", 4, "--seq-length", 8192, "--lengths", "gen:skewed,count=300")
-        self.assertEqual(lines[0], f"per-document over 4 ranks: {said['micro_batches']} micro-batches, 300 documents, "
-                                   f"{said['tokens']} tokens")
+        lines, report = self.both("shard", "--cp", 4, "--seq-length", 8192, "--lengths", "gen:skewed,count=300")
+        self.assertEqual(lines[0], f"per-document over 4 ranks: {report['micro_batches']} micro-batches, 300 documents, "
+                                   f"{report['tokens']} tokens")
         shown = [line.split("  ") for line in lines[2:8]]
         self.assertEqual([float(next(filter(None, reversed(cells[:-1])))) for cells in shown],
-                         [round(said["work_imbalance_mean"], 6), round(said["work_imbalance_max"], 6),
-                          said["token_spread_max"], said["shards"], round(said["attention_s"] * 1e3, 3),
-                          said["micro_batches_per_document"]])
+                         [round(report["work_imbalance_mean"], 6), round(report["work_imbalance_max"], 6),
+                          report["token_spread_max"], report["shards"], round(report["attention_s"] * 1e3, 3),
+                          report["micro_batches_per_document"]])
         shares = [float(line.split()[-2]) for line in self.section(lines, "Ranks of the last micro-batch")]
         self.assertEqual(len(shares), 4)
         self.assertAlmostEqual(sum(shares), 4, delta=4e-4)

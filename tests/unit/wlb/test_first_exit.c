@@ -17,7 +17,7 @@ static struct wlb_first_exit scan(const char *text)
 	return scan.first;
 }
 
-static void what_srun_prints(void **state)
+static void reads_the_lines_of_srun(void **state)
 {
 	static const struct {
 		const char *line;
@@ -138,7 +138,7 @@ static void bytes_cut_anywhere_and_long_lines(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_srun_prints),
+		cmocka_unit_test(reads_the_lines_of_srun),
 		cmocka_unit_test(every_signal),
 		cmocka_unit_test(what_is_no_such_line),
 		cmocka_unit_test(a_step_that_slurm_refused_for_now),

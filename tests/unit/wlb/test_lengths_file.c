@@ -40,7 +40,7 @@ static void names_the_line_that_is_wrong(void **state)
 	static const struct {
 		const char *text;
 		size_t bytes;
-		const char *said;
+		const char *message;
 	} wrong[] = {{"5\n-3\n", 5, "list, line 2: a length of -3 tokens"},
 	             {"5\n\n", 3, "list, line 2: ''"},
 	             {"5\n6 7\n", 6, "list, line 2: '6 7'"},
@@ -51,7 +51,7 @@ static void names_the_line_that_is_wrong(void **state)
 		struct wlb_length_list list;
 		struct wlb_error error;
 		assert_int_equal(read_text(wrong[i].text, wrong[i].bytes, &list, &error), -1);
-		assert_non_null(strstr(error.message, wrong[i].said));
+		assert_non_null(strstr(error.message, wrong[i].message));
 		wlb_length_list_free(&list);
 	}
 }
@@ -115,6 +115,24 @@ static void joins_the_sequences_of_a_document(void **state)
 	for (size_t cut = 0; cut < bytes; cut++) {
 		assert_int_equal(wlb_length_list_parse_index(data, cut, "x.idx", &list, &error), -1);
 		assert_memory_equal(error.message, "x.idx: ", 7);
+		wlb_length_list_free(&list);
+	}
+}
+
+/* A count may be any number. */
+static void refuses_more_sequences_than_the_file_holds(void **state)
+{
+	static const int64_t of[] = {1, 3};
+	static const uint64_t counts[] = {512, UINT64_C(1) << 31, UINT64_MAX / 12, UINT64_MAX};
+	unsigned char data[512];
+	struct wlb_length_list list = {0};
+	struct wlb_error error;
+	(void)state;
+	size_t bytes = make_index(data, of, 2);
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		memcpy(data + 18, &counts[i], sizeof(counts[i]));
+		assert_int_equal(wlb_length_list_parse_index(data, bytes, "x.idx", &list, &error), -1);
+		assert_non_null(strstr(error.message, "too short"));
 		wlb_length_list_free(&list);
 	}
 }
@@ -233,6 +251,7 @@ int main(void)
 	                                   cmocka_unit_test(names_the_line_that_is_wrong),
 	                                   cmocka_unit_test(generates_the_stream_of_the_library),
 	                                   cmocka_unit_test(joins_the_sequences_of_a_document),
+	                                   cmocka_unit_test(refuses_more_sequences_than_the_file_holds),
 	                                   cmocka_unit_test(samples_all_of_a_small_index),
 	                                   cmocka_unit_test(samples_an_index_of_a_billion_documents),
 	                                   cmocka_unit_test(starts_over_where_it_is_asked_to)};

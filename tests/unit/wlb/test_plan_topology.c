@@ -39,7 +39,7 @@ static void reads_a_tree(void **state)
 	assert_int_equal(wlb_topology_order(&file.topology, 5, order, leaf, &error), 0);
 	assert_memory_equal(order, places, sizeof(places));
 	assert_memory_equal(leaf, leaves, sizeof(leaves));
-	wlb_topology_file_keep(&file, 3);
+	wlb_topology_file_keep_first(&file, 3);
 	assert_int_equal(file.topology.switches[0].node_count, 3);
 	assert_int_equal(file.topology.switches[1].node_count, 0);
 	wlb_topology_file_free(&file);

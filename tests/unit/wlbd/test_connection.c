@@ -73,7 +73,7 @@ static void the_oldest_unproved_gives_way(void **state)
 	end(&f);
 }
 
-static void a_user_has_so_many(void **state)
+static void the_connections_of_a_user_are_limited(void **state)
 {
 	struct fixture f;
 	(void)state;
@@ -129,7 +129,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_oldest_unproved_gives_way),
-		cmocka_unit_test(a_user_has_so_many),
+		cmocka_unit_test(the_connections_of_a_user_are_limited),
 		cmocka_unit_test(who_completes_nothing_is_cut_off),
 		cmocka_unit_test(the_end_is_told_once),
 	};

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-/* What `writes` says on stderr. */
-static void heard(void (*writes)(void), char *text, size_t size)
+/* Calls `writes` and copies its output on stderr to `text`. */
+static void capture_stderr(void (*writes)(void), char *text, size_t size)
 {
 	FILE *temporary = tmpfile();
 	int before = dup(STDERR_FILENO);
@@ -26,7 +26,7 @@ static void heard(void (*writes)(void), char *text, size_t size)
 	fclose(temporary);
 }
 
-static int lines(const char *text, const char *word)
+static int count_lines(const char *text, const char *word)
 {
 	int count = 0;
 	for (const char *at = strstr(text, word); at != NULL; at = strstr(at + 1, word))
@@ -34,7 +34,7 @@ static int lines(const char *text, const char *word)
 	return count;
 }
 
-static void say_often(void)
+static void log_often(void)
 {
 	for (int i = 0; i < 1000; i++)
 		wlbd_log_limited(WLBD_LOG_WARNING, WLBD_LIMIT_HTTP, "client %d did it again", i);
@@ -43,19 +43,19 @@ static void say_often(void)
 	wlbd_log(WLBD_LOG_WARNING, "what is said once");
 }
 
-static void a_kind_is_said_a_few_times(void **state)
+static void a_kind_is_logged_ten_times_at_most(void **state)
 {
 	static char text[65536];
 	(void)state;
-	heard(say_often, text, sizeof(text));
-	assert_int_equal(lines(text, "did it again\n"), 10);
-	assert_int_equal(lines(text, "another kind\n"), 1);
-	assert_int_equal(lines(text, "below the level"), 0);
-	assert_int_equal(lines(text, "what is said once\n"), 1);
+	capture_stderr(log_often, text, sizeof(text));
+	assert_int_equal(count_lines(text, "did it again\n"), 10);
+	assert_int_equal(count_lines(text, "another kind\n"), 1);
+	assert_int_equal(count_lines(text, "below the level"), 0);
+	assert_int_equal(count_lines(text, "what is said once\n"), 1);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(a_kind_is_said_a_few_times)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(a_kind_is_logged_ten_times_at_most)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

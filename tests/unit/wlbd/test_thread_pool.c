@@ -18,7 +18,7 @@ struct numbered {
 	pthread_t ran_on;
 };
 
-/* What became of the tasks, in this order: their numbers, negative for those that were discarded. */
+/* The numbers of the tasks in the order of their ends; negative for those that were discarded. */
 static int ended[TASKS_MOST];
 static int ended_count;
 

@@ -1,4 +1,4 @@
-/* Datasets to load from, and the steps that the loaders of all ranks of a layout return, copied to the host. */
+/* Makes datasets, and copies to the host the steps that the loaders of all ranks of a layout return. */
 #ifndef TESTS_UNIT_WORKER_LOADS_H
 #define TESTS_UNIT_WORKER_LOADS_H
 

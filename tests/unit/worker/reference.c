@@ -1,6 +1,6 @@
 /*
  * A Llama forward pass written from the papers and Hugging Face's modeling_llama.py, one token and one head at a
- * time, in float64: nothing of worker/ or kernels/ but the table of tensors.
+ * time, in float64. Of worker/ and kernels/ it uses only the table of tensors.
  */
 #include "tests/unit/worker/reference.h"
 
@@ -59,7 +59,7 @@ static void rotate(double *x, int heads, int dim, int position, double theta)
 		}
 }
 
-/* Token t of one head sees the keys 0 .. t. */
+/* Token t of one head attends to the keys 0 .. t. */
 static void attend(double *out, const double *q, matrix k, matrix v, int t, int kv_at, int dim)
 {
 	double weights[MAX_TOKENS], total = 0.0;

@@ -1,7 +1,7 @@
 /*
- * wlb-worker on a disk that is slow or stops: takes the same arguments. The linker replaces the library's functions by
- * those below (--wrap) in all code of WLB. Of the calls of one kind on files whose path holds a text, the first are
- * not delayed and each later one waits. From the environment:
+ * Runs wlb-worker, with the same arguments, on a disk that is slow or stops. The linker replaces the library's
+ * functions by those below (--wrap) in all code of WLB. Of the calls of one kind on files whose path holds a text, the
+ * first are not delayed and each later one waits. From the environment:
  *  - SLOW_DISK_CALL: write, pwrite, read, pread, fsync or scandir
  *  - SLOW_DISK_PATH: the text that the path holds
  *  - SLOW_DISK_AFTER: how many calls are not delayed

@@ -79,7 +79,7 @@ static double gradients_off(const struct wlb_parameters *part, const struct wlb_
 			for (int64_t c = 0; c < t->block.cols; c++) {
 				int64_t global =
 					(t->block.row_start + r) * t->block.global_cols + t->block.col_start + c;
-				most = fmax(most, tiny_off(gradient[r * t->block.cols + c], expected[global]));
+				most = fmax(most, tiny_difference(gradient[r * t->block.cols + c], expected[global]));
 			}
 	}
 	return most;
@@ -112,7 +112,7 @@ static void run_trial(struct trial *trial, struct tiny *part, struct tiny *whole
 	memcpy(trial->gradients, part->parameters->gradients, trial->bytes);
 	assert_int_equal(wlb_comm_all_reduce_double(world, &loss, 1, WLB_SUM, &error), 0);
 	sum_gradients(part);
-	trial->off = fmax(tiny_off(loss, expected), gradients_off(part->parameters, whole->parameters));
+	trial->off = fmax(tiny_difference(loss, expected), gradients_off(part->parameters, whole->parameters));
 	tiny_batch_free(&b);
 }
 

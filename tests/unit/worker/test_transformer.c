@@ -22,7 +22,7 @@ const char *__asan_default_options(void)
 
 static void assert_close(double value, double expected, double tolerance, const char *what)
 {
-	if (!(tiny_off(value, expected) <= tolerance))
+	if (!(tiny_difference(value, expected) <= tolerance))
 		fail_msg("%s: %.17g, expected %.17g", what, value, expected);
 }
 

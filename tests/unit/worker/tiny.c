@@ -38,7 +38,7 @@ static struct wlb_model shape_of(const struct tiny_setup *setup)
 	};
 }
 
-/* As exact as it can be, so that one buffer that is too small reaches into the next. */
+/* Opens it with the least limits that the documents need, so that a buffer that is too small reaches into the next. */
 static void open_transformer(struct tiny *tiny, const struct tiny_setup *setup)
 {
 	int tp = at_least_one(setup->tp), cp = at_least_one(setup->cp);
@@ -136,8 +136,8 @@ int tiny_tensor(const struct wlb_parameters *p, const char *name)
 	return -1;
 }
 
-double tiny_off(double value, double expected)
+double tiny_difference(double value, double expected)
 {
-	double off = fabs(value - expected) / fmax(1.0, fabs(expected));
-	return isnan(off) ? INFINITY : off;
+	double difference = fabs(value - expected) / fmax(1.0, fabs(expected));
+	return isnan(difference) ? INFINITY : difference;
 }

@@ -7,7 +7,7 @@
 
 enum { TINY_VOCAB = 11, TINY_TOKENS = 13 };
 
-/* Members that are 0 mean: 1 way, one chunk, nothing recomputed. */
+/* Where members are 0, degrees are 1, there is one chunk, and nothing is recomputed. */
 struct tiny_setup {
 	struct wlb_comm *world; /* of tp x cp ranks; NULL: this rank alone */
 	int tied;
@@ -44,13 +44,13 @@ void tiny_poison(struct tiny *tiny);
 /* Forward, loss and backward pass through the one chunk of a model that is not in stages: this rank's summed loss; adds
  * gradients, times scale. */
 double tiny_pass(struct tiny *tiny, const struct wlb_micro_batch *batch, double scale);
-/* The same of documents in one micro-batch. */
+/* Does the same with documents in one micro-batch. */
 double tiny_pass_documents(struct tiny *tiny, const struct tiny_document *documents, int count, double scale);
 
-/* Index of a tensor by name, -1 where this rank has none. */
+/* Returns the index of a tensor by name, -1 where this rank has none. */
 int tiny_tensor(const struct wlb_parameters *parameters, const char *name);
 
-/* The difference of value and expected, relative where |expected| is above 1; infinite for NaN. */
-double tiny_off(double value, double expected);
+/* Returns the difference of value and expected, relative where |expected| is above 1; infinite for NaN. */
+double tiny_difference(double value, double expected);
 
 #endif

@@ -16,7 +16,7 @@ enum {
 	BOTTOM = 48,
 };
 
-/* What one panel shows: the boxes of each row side by side, `full` units as wide as the panel. */
+/* A panel has the boxes of each row side by side; `full` units are as wide as the panel. */
 struct panel {
 	double x;
 	double full;

@@ -1,4 +1,4 @@
-/* The picture of a packed step. */
+/* Draws a packed step as SVG. */
 #ifndef COORDINATOR_WLB_CALCULATORS_PACK_DRAW_H
 #define COORDINATOR_WLB_CALCULATORS_PACK_DRAW_H
 
@@ -6,8 +6,8 @@
 
 #include "libwlb/wlb.h"
 
-/* A picture: each micro-batch a row, each document a box, as wide as its work on the left and as its tokens on the
- * right. */
+/* Writes a picture in which each micro-batch is a row and each document a box, as wide as its work on the left and as
+ * its tokens on the right. */
 int wlb_pack_draw(const char *path, const struct wlb_step *step, const struct wlb_model *model, int64_t seq_length,
                   struct wlb_error *error);
 

@@ -1,4 +1,4 @@
-/* wlb pack: how balanced the micro-batches of a stream of documents are. */
+/* wlb pack: packs a stream of documents and measures how balanced its micro-batches are. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <time.h>
@@ -17,11 +17,11 @@
 
 struct request {
 	struct wlb_packer_options options;
-	const char *from, *model, *dump, *svg;
+	const char *lengths, *model, *dump, *svg;
 	bool json, drain;
 };
 
-/* One stream being packed. */
+/* The state of one run of `wlb pack`. */
 struct job {
 	const struct request *request;
 	struct wlb_model model;
@@ -124,7 +124,7 @@ static int pack(void *values, struct wlb_error *error)
 	request->options.target_delay_steps = defaults.target_delay_steps;
 	int code = WLB_EXIT_USAGE;
 	if (wlb_model_file_read(request->model, &job.model, error) == 0 &&
-	    wlb_length_list_read(request->from, &job.list, error) == 0 &&
+	    wlb_length_list_read(request->lengths, &job.list, error) == 0 &&
 	    (job.packer = wlb_packer_new(&job.model, &request->options, error)) != NULL)
 		code = run_job(&job, error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
 	wlb_atomic_file_drop(&job.dump);
@@ -144,7 +144,7 @@ static const struct wlb_option options[] = {
 	{WLB_OPTION(INT, "micro-batches", FIELD(options.micro_batches), "N",
                     "micro-batches of a global batch, such as 8; a global batch is at most N windows"),
          .required = true, .min = 1, .max = 1 << 20},
-	{WLB_LENGTHS_OPTION(FIELD(from)), .required = true},
+	{WLB_LENGTHS_OPTION(FIELD(lengths)), .required = true},
 	{WLB_MODEL_OPTION(FIELD(model))},
 	{WLB_OPTION(CHOICE, "strategy", FIELD(options.strategy), NULL,
                     "greedy is as WLB-LLM published it; fixed gives equal lengths, with documents cut; plain lays "

@@ -1,4 +1,4 @@
-/* What `wlb pack` prints and dumps. */
+/* Prints and dumps the results of `wlb pack`. */
 #ifndef COORDINATOR_WLB_CALCULATORS_PACK_REPORT_H
 #define COORDINATOR_WLB_CALCULATORS_PACK_REPORT_H
 
@@ -12,13 +12,13 @@
 /* The summary as an object; returns NULL if out of memory. */
 json_t *wlb_pack_json(const struct wlb_pack_summary *summary);
 
-/* The table, and the imbalance of every step as a curve. Returns -1 if out of memory. */
+/* Prints the table, and the imbalance of every step as a curve. Returns -1 if out of memory. */
 int wlb_pack_print(const struct wlb_pack_summary *summary, const struct wlb_pack_tally *tally);
 
-/* The micro-batches of a step as bars of their work, with their tokens. */
+/* Prints the micro-batches of a step as bars of their work, with their tokens. */
 void wlb_pack_print_step(const struct wlb_step *step);
 
-/* Lines "step micro_batch document_index start length", after the line that names them. */
+/* Writes lines "step micro_batch document_index start length"; the header is the line with these names. */
 void wlb_pack_dump_header(FILE *out);
 void wlb_pack_dump_step(FILE *out, const struct wlb_step *step);
 

@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int wlb_pack_tally_add(struct wlb_pack_tally *tally, const struct wlb_step *step, double busy_s,
-                       struct wlb_error *error)
+int wlb_pack_tally_add(struct wlb_pack_tally *tally, const struct wlb_step *step, double cpu_s, struct wlb_error *error)
 {
 	if (tally->steps == tally->capacity) {
 		int64_t capacity = 2 * tally->capacity + 256;
@@ -23,7 +22,7 @@ int wlb_pack_tally_add(struct wlb_pack_tally *tally, const struct wlb_step *step
 	}
 	tally->tokens_packed += step->tokens;
 	tally->cuts += step->cuts;
-	tally->busy_s += busy_s;
+	tally->cpu_s += cpu_s;
 	return 0;
 }
 
@@ -77,6 +76,6 @@ int wlb_pack_summarize(const struct wlb_pack_tally *tally, const struct wlb_leng
 	if (tally->tokens_packed > 0)
 		summary->delay_mean_steps = tally->waited_token_steps / (double)tally->tokens_packed;
 	if (tally->steps > 0)
-		summary->pack_us_per_step = 1e6 * tally->busy_s / (double)tally->steps;
+		summary->pack_us_per_step = 1e6 * tally->cpu_s / (double)tally->steps;
 	return summarize_imbalance(summary, tally->imbalances, error);
 }

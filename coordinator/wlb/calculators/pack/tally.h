@@ -1,4 +1,4 @@
-/* What `wlb pack` measures over the steps of a stream. */
+/* Sums the imbalance, delay and packing time that `wlb pack` measures over the steps of a stream. */
 #ifndef COORDINATOR_WLB_CALCULATORS_PACK_TALLY_H
 #define COORDINATOR_WLB_CALCULATORS_PACK_TALLY_H
 
@@ -7,7 +7,7 @@
 #include "libwlb/wlb.h"
 #include "planner/length_list.h"
 
-/* What was measured. Starts zeroed. */
+/* Sums over the steps packed so far. Starts zeroed. */
 struct wlb_pack_tally {
 	double *imbalances; /* of each step, `steps`; owned */
 	int64_t steps, capacity;
@@ -15,14 +15,14 @@ struct wlb_pack_tally {
 	int64_t tokens_packed;
 	int64_t cuts;
 	int32_t delay_max_steps;
-	double busy_s; /* of the processor, in the packer */
+	double cpu_s; /* processor time in the packer */
 };
 
-int wlb_pack_tally_add(struct wlb_pack_tally *tally, const struct wlb_step *step, double busy_s,
+int wlb_pack_tally_add(struct wlb_pack_tally *tally, const struct wlb_step *step, double cpu_s,
                        struct wlb_error *error);
 void wlb_pack_tally_free(struct wlb_pack_tally *tally);
 
-/* What --json prints and the table shows. */
+/* The measures that --json and the table print. */
 struct wlb_pack_summary {
 	struct wlb_packer_options options;
 	int64_t steps;

@@ -32,7 +32,7 @@ int wlb_explain(const struct wlb_plan_request *request, struct wlb_plan_input *i
 		snprintf(why->reason, sizeof(why->reason), "%s", reason.message);
 		return 0;
 	}
-	why->runs = 1;
+	why->can_run = 1;
 	why->candidate = found->ranked[0];
 	const struct wlb_layout *best = &result->ranked[0].plan.layout, *this = &why->candidate.plan.layout;
 	if (memcmp(best, this, sizeof(*best)) == 0)

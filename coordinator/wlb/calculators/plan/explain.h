@@ -1,4 +1,4 @@
-/* Why a layout is not the one that a search has chosen. */
+/* Finds out why a layout is not the one that a search has chosen. */
 #ifndef COORDINATOR_WLB_CALCULATORS_PLAN_EXPLAIN_H
 #define COORDINATOR_WLB_CALCULATORS_PLAN_EXPLAIN_H
 
@@ -7,7 +7,7 @@
 
 struct wlb_explanation {
 	struct wlb_layout asked; /* dp 0: as many replicas as the GPUs allow */
-	int runs;                /* 0: it breaks a rule or does not fit; then `reason` says why */
+	int can_run;             /* 0: it breaks a rule or does not fit; then `reason` says why */
 	char reason[1024];
 	struct wlb_candidate candidate; /* the best plan of this layout */
 };

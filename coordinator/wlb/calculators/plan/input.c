@@ -101,14 +101,14 @@ int wlb_plan_input_read(const struct wlb_plan_request *request, struct wlb_plan_
 		return -1;
 	if (wlb_machine_file_read(request->gpu, &input->machine, error) < 0)
 		return wlb_fail_in(error, "--gpu");
-	if (wlb_length_list_sample(request->from, &input->list, error) < 0)
+	if (wlb_length_list_sample(request->lengths, &input->list, error) < 0)
 		return -1;
 	input->stream = (struct wlb_length_stream){.list = &input->list, .repeat = true};
 	if (request->gpus_per_node > 0)
 		input->machine.gpus_per_node = request->gpus_per_node;
 	if (request->topology != NULL && wlb_topology_file_read(request->topology, &input->topology, error) < 0)
 		return -1;
-	wlb_topology_file_keep(&input->topology, request->nodes);
+	wlb_topology_file_keep_first(&input->topology, request->nodes);
 	if (read_nodes(request, input, error) < 0)
 		return -1;
 	return request->topology != NULL ? read_leaves(input, error) : 0;

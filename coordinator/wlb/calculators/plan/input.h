@@ -1,4 +1,4 @@
-/* The input of `wlb plan` and `wlb sim`: the model, the machines, the stream. */
+/* Reads the input of `wlb plan` and `wlb sim`: the model, the machine, the nodes and the documents' lengths. */
 #ifndef COORDINATOR_WLB_CALCULATORS_PLAN_INPUT_H
 #define COORDINATOR_WLB_CALCULATORS_PLAN_INPUT_H
 
@@ -11,7 +11,7 @@
 #include "planner/model_file.h"
 
 struct wlb_plan_request {
-	const char *model, *gpu, *from, *topology, *down;
+	const char *model, *gpu, *lengths, *topology, *down;
 	int nodes, gpus_per_node, seq_length, global_batch, zero_stage;
 	struct wlb_trainer_request trainer;
 	double max_length_ratio;
@@ -35,7 +35,8 @@ enum { WLB_PLAN_NODES_MAX = 1 << 20, WLB_PLAN_GPUS_PER_NODE_MAX = 1024 };
 		{WLB_OPTION(INT, "global-batch-size", WLB_PLAN_FIELD(global_batch), "N",                               \
 	                    "windows in a step, such as 64"),                                                          \
 	         .required = true, .min = 1, .max = 1 << 20},                                                          \
-		{WLB_LENGTHS_OPTION(WLB_PLAN_FIELD(from)) "; it starts over where it ends", .initial = "gen:skewed"},  \
+		{WLB_LENGTHS_OPTION(WLB_PLAN_FIELD(lengths)) "; it starts over where it ends",                         \
+	         .initial = "gen:skewed"},                                                                             \
 		{WLB_OPTION(TEXT, "topology", WLB_PLAN_FIELD(topology), "FILE",                                        \
 	                    "Slurm's topology.conf; the nodes are the first that it names")},                          \
 		{WLB_OPTION(TEXT, "down", WLB_PLAN_FIELD(down), "LIST",                                                \
@@ -48,7 +49,7 @@ enum { WLB_PLAN_NODES_MAX = 1 << 20, WLB_PLAN_GPUS_PER_NODE_MAX = 1024 };
 	         .max = 3, .initial = "1"},                                                                            \
 		WLB_TRAINER_OPTIONS(WLB_PLAN_FIELD(trainer))
 
-/* Everything that the options name, read. Starts zeroed; free it in any case. */
+/* The content of the files that the options name. Starts zeroed; free it in any case. */
 struct wlb_plan_input {
 	struct wlb_model model;
 	struct wlb_machine machine; /* with the GPUs per node asked for */
@@ -64,20 +65,20 @@ struct wlb_plan_input {
 int wlb_plan_input_read(const struct wlb_plan_request *request, struct wlb_plan_input *input, struct wlb_error *error);
 void wlb_plan_input_free(struct wlb_plan_input *input);
 
-/* Nothing is held; the embedding and the loss may count as layers. */
+/* Returns the values with which the search fixes nothing; the embedding and the loss may count as layers. */
 struct wlb_search_fixed wlb_plan_nothing_fixed(void);
 
-/* The search for what was asked that holds what is fixed, `keep` candidates of each kind; NULL with a message. Free
- * with wlb_search_free. */
+/* Searches the plan with what is fixed, and keeps `keep` candidates of each kind. Returns NULL with a message; free the
+ * result with wlb_search_free. */
 struct wlb_search_result *wlb_plan_input_search(const struct wlb_plan_request *request, struct wlb_plan_input *input,
                                                 const struct wlb_search_fixed *fixed, int keep,
                                                 struct wlb_error *error);
 
-/* The model in words: its name, its number of parameters and where its shape is from. */
+/* Formats the model's description: its name, its number of parameters and where its shape is from. */
 void wlb_plan_input_model_words(const struct wlb_plan_request *request, const struct wlb_plan_input *input, char *text,
                                 size_t size);
 
-/* The name of a node: from the topology, else its number, for which `text` provides the memory. */
+/* Returns the name of a node from the topology, else its number, written to `text`. */
 const char *wlb_plan_node_name(const struct wlb_plan_input *input, int32_t node, char *text, size_t size);
 
 #endif

@@ -85,9 +85,9 @@ static json_t *explanation_to_json(const struct wlb_explanation *why)
 {
 	const struct wlb_layout *l = &why->asked;
 	json_t *object = json_pack("{s:{s:i, s:i, s:i, s:i}, s:b}", "asked", "tp", l->tp, "cp", l->cp, "pp", l->pp,
-	                           "dp", l->dp, "runs", why->runs);
+	                           "dp", l->dp, "runs", why->can_run);
 	int rc = object == NULL ? -1
-	         : why->runs    ? json_object_set_new(object, "plan", candidate_to_json(&why->candidate))
+	         : why->can_run ? json_object_set_new(object, "plan", candidate_to_json(&why->candidate))
 	                        : json_object_set_new(object, "reason", json_string(why->reason));
 	if (rc == 0)
 		return object;
@@ -95,7 +95,7 @@ static json_t *explanation_to_json(const struct wlb_explanation *why)
 	return NULL;
 }
 
-/* What the search did. */
+/* Adds how many plans the search tried, discarded and simulated. */
 static int set_counts(json_t *object, const struct wlb_search_result *result)
 {
 	const struct {

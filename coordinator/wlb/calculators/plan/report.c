@@ -14,7 +14,7 @@
 
 static const double gib = 1024.0 * 1024.0 * 1024.0;
 
-/* How Megatron-LM is told to divide the layers. */
+/* Prints which of embedding and loss count as layers of the pipeline: Megatron-LM has options for both. */
 static void print_accounts(const struct wlb_plan *plan)
 {
 	if (plan->account_for_embedding || plan->account_for_loss)
@@ -193,11 +193,11 @@ static void print_differences(const struct wlb_sim_time *this, const struct wlb_
 static void print_explanation(const struct wlb_explanation *why, const struct wlb_search_result *result)
 {
 	const struct wlb_candidate *best = &result->ranked[0], *this = &why->candidate;
-	const struct wlb_policy asked = {WLB_POLICY_FIXED, why->runs ? this->plan.layout : why->asked};
+	const struct wlb_policy asked = {WLB_POLICY_FIXED, why->can_run ? this->plan.layout : why->asked};
 	char layout[64];
 	wlb_policy_format(&asked, layout, sizeof(layout));
 	printf("\nWhy not %s\n", layout);
-	if (!why->runs) {
+	if (!why->can_run) {
 		printf("  %s\n", why->reason);
 		return;
 	}

@@ -1,4 +1,4 @@
-/* Where a simulated step's time goes, by name. */
+/* Names, rounds and prints the parts of a simulated step's time. */
 #ifndef COORDINATOR_WLB_CALCULATORS_PLAN_TIME_H
 #define COORDINATOR_WLB_CALCULATORS_PLAN_TIME_H
 
@@ -18,10 +18,10 @@ double wlb_time_part(const struct wlb_sim_time *time, int part);
  * rounded up. */
 void wlb_time_round(const struct wlb_sim_time *time, int64_t ms[WLB_TIME_PARTS]);
 
-/* Bars of where a step's time goes, in milliseconds that sum to the step's; parts of none are left out. */
+/* Prints the parts of a step's time as bars, in milliseconds that sum to the step's; parts of 0 ms are left out. */
 void wlb_time_print(const struct wlb_sim_time *time);
 
-/* An object of seconds by name; returns NULL if out of memory. */
+/* Makes an object of seconds by name; returns NULL if out of memory. */
 json_t *wlb_time_to_json(const struct wlb_sim_time *time);
 
 #endif

@@ -260,7 +260,7 @@ int wlb_topology_file_read(const char *path, struct wlb_topology_file *file, str
 	return rc < 0 ? wlb_fail_in(error, "--topology %s", path) : 0;
 }
 
-void wlb_topology_file_keep(struct wlb_topology_file *file, int32_t nodes)
+void wlb_topology_file_keep_first(struct wlb_topology_file *file, int32_t nodes)
 {
 	for (size_t i = 0; i < file->topology.count; i++) {
 		struct wlb_switch *at = &file->switches[i];

@@ -1,4 +1,4 @@
-/* Slurm's topology.conf (topology/tree) into struct wlb_topology. */
+/* Reads Slurm's topology.conf (topology/tree) into a struct wlb_topology. */
 #ifndef COORDINATOR_WLB_CALCULATORS_PLAN_TOPOLOGY_H
 #define COORDINATOR_WLB_CALCULATORS_PLAN_TOPOLOGY_H
 
@@ -21,11 +21,11 @@ int wlb_topology_file_read(const char *path, struct wlb_topology_file *file, str
 /* Parses the text of such a file; the text is changed. */
 int wlb_topology_file_parse(char *text, struct wlb_topology_file *file, struct wlb_error *error);
 
-/* "n[1-3,5]" as names, freed with wlb_strings_free(); brackets must be closed. */
+/* Expands "n[1-3,5]" into names, which the caller frees with wlb_strings_free(); brackets must be closed. */
 int wlb_topology_names(const char *list, char ***names, int *count, struct wlb_error *error);
 
-/* Takes all nodes from number `nodes` on out of their switches. */
-void wlb_topology_file_keep(struct wlb_topology_file *file, int32_t nodes);
+/* Keeps the first `nodes` nodes and removes the others from their switches. */
+void wlb_topology_file_keep_first(struct wlb_topology_file *file, int32_t nodes);
 
 void wlb_topology_file_free(struct wlb_topology_file *file);
 

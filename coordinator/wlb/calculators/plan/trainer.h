@@ -1,4 +1,5 @@
-/* How the training program runs that a plan is for: which communication it hides, and its types in memory. */
+/* The options that describe the training program that a plan is for: which communication it hides, and its types in
+ * memory. */
 #ifndef COORDINATOR_WLB_CALCULATORS_PLAN_TRAINER_H
 #define COORDINATOR_WLB_CALCULATORS_PLAN_TRAINER_H
 

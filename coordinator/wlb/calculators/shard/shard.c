@@ -1,4 +1,4 @@
-/* wlb shard: how balanced the ranks of context parallelism are. */
+/* wlb shard: shards micro-batches and measures how balanced the ranks of context parallelism are. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ struct request {
 	const char *strategy;
 	enum wlb_sharding sharding; /* the one of that name; not read if dynamic */
 	bool dynamic;
-	const char *from, *model, *gpu, *dump;
+	const char *lengths, *model, *gpu, *dump;
 	bool json;
 };
 
@@ -29,9 +29,9 @@ struct job {
 	struct wlb_length_list list;
 	struct wlb_length_stream stream;
 	struct wlb_batches batches;
-	int64_t *tokens;          /* of the documents of a micro-batch */
-	struct wlb_place *places; /* dynamic: where they run */
-	struct wlb_load *loads;   /* dynamic: of the ranks */
+	int64_t *tokens;          /* of each document of the micro-batch */
+	struct wlb_place *places; /* dynamic: the ranks of each document */
+	struct wlb_load *loads;   /* dynamic: the load of each rank */
 	struct wlb_shards shards;
 	struct wlb_shard_summary summary;
 	struct wlb_atomic_file dump;
@@ -127,7 +127,7 @@ static int run_job(struct job *job, struct wlb_error *error)
 }
 
 /* Sets the times of the GPU's kernels from the speeds in its machine file. */
-static int read_gpu(struct job *job, struct wlb_error *error)
+static int read_kernel_time(struct job *job, struct wlb_error *error)
 {
 	struct wlb_machine machine;
 	if (wlb_machine_file_read(job->request->gpu, &machine, error) < 0)
@@ -146,7 +146,7 @@ static int check_window(const struct job *job, struct wlb_error *error)
 		return wlb_fail(error,
 		                "--lengths %s: %lld tokens, and a micro-batch has at most %d; cut the stream into "
 		                "micro-batches with --seq-length",
-		                job->request->from, (long long)job->list.total_tokens, MICRO_BATCH_TOKENS_MAX);
+		                job->request->lengths, (long long)job->list.total_tokens, MICRO_BATCH_TOKENS_MAX);
 	return 0;
 }
 
@@ -171,7 +171,7 @@ static int shard(void *values, struct wlb_error *error)
 	struct job job = {.request = request};
 	int code = WLB_EXIT_USAGE;
 	if (check_request(request, error) == 0 && wlb_model_file_read(request->model, &job.model, error) == 0 &&
-	    read_gpu(&job, error) == 0 && wlb_length_list_read(request->from, &job.list, error) == 0 &&
+	    read_kernel_time(&job, error) == 0 && wlb_length_list_read(request->lengths, &job.list, error) == 0 &&
 	    check_window(&job, error) == 0)
 		code = run_job(&job, error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
 	wlb_atomic_file_drop(&job.dump);
@@ -189,7 +189,7 @@ static int shard(void *values, struct wlb_error *error)
 static const struct wlb_option options[] = {
 	{WLB_OPTION(INT, "cp", FIELD(cp), "C", "ranks of context parallelism, such as 4"), .required = true, .min = 1,
          .max = RANKS_MAX},
-	{WLB_LENGTHS_OPTION(FIELD(from)), .required = true},
+	{WLB_LENGTHS_OPTION(FIELD(lengths)), .required = true},
 	{WLB_OPTION(INT, "seq-length", FIELD(seq_length), "N",
                     "micro-batches of at most N tokens, longer documents cut at its multiples; without it all "
                     "documents are one micro-batch"),

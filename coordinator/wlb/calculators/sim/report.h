@@ -1,4 +1,4 @@
-/* What `wlb sim` prints. */
+/* Prints the results of `wlb sim`. */
 #ifndef COORDINATOR_WLB_CALCULATORS_SIM_REPORT_H
 #define COORDINATOR_WLB_CALCULATORS_SIM_REPORT_H
 
@@ -11,13 +11,12 @@
 json_t *wlb_sim_to_json(const struct wlb_plan_request *request, const struct wlb_plan_input *input,
                         const struct wlb_sim_report *report);
 
-/* The table of speed-ups and of the parts of a step that cause them, and what does not fit. Returns -1 if out of
- * memory.
- */
+/* Prints the speed-ups, the parts of a step that cause them, and the strategies that do not fit in memory. Returns -1
+ * if out of memory. */
 int wlb_sim_print(const struct wlb_plan_request *request, const struct wlb_plan_input *input,
                   const struct wlb_sim_report *report);
 
-/* A line of names, then one for each strategy. */
+/* Prints a line of names, then one for each strategy. */
 void wlb_sim_print_csv(const struct wlb_sim_report *report);
 
 #endif

@@ -29,13 +29,13 @@ const struct wlb_sim_strategy *wlb_sim_strategy_find(const char *name)
 	return NULL;
 }
 
-/* A field of the sum is the mean of what was added. */
-static void add_time(struct wlb_sim_time *sum, const struct wlb_sim_time *time, int steps)
+/* Adds a step's share to the means over `steps` steps. */
+static void add_time(struct wlb_sim_time *mean, const struct wlb_sim_time *time, int steps)
 {
 	/* All members are doubles. */
-	double *to = (double *)sum;
+	double *to = (double *)mean;
 	const double *from = (const double *)time;
-	for (size_t i = 0; i < sizeof(*sum) / sizeof(*to); i++)
+	for (size_t i = 0; i < sizeof(*mean) / sizeof(*to); i++)
 		to[i] += from[i] / steps;
 }
 
@@ -74,7 +74,7 @@ static int simulate(struct wlb_sim *sim, const struct wlb_samples *samples, stru
 	return keep_bars(run, sim, result.worst_replica, error);
 }
 
-/* Charges the stage that needs most memory for the longest micro-batch of the samples. */
+/* Sets the memory of the stage that needs most, for the longest micro-batch of the samples. */
 static void set_memory(const struct wlb_plan_input *input, const struct wlb_sim_options *options,
                        const struct wlb_samples *samples, struct wlb_sim_run *run)
 {

@@ -1,4 +1,4 @@
-/* The strategies that `wlb sim` compares, each packed and simulated. */
+/* Packs and simulates steps with each strategy that `wlb sim` compares. */
 #ifndef COORDINATOR_WLB_CALCULATORS_SIM_RUN_H
 #define COORDINATOR_WLB_CALCULATORS_SIM_RUN_H
 
@@ -49,7 +49,7 @@ struct wlb_sim_report {
 	struct wlb_sim_failures failures;
 };
 
-/* "5:1.5,9:2": rank 5's computation takes 1.5 times longer. slowdown[] has a factor for each of `ranks` ranks. */
+/* "5:1.5,9:2": rank 5's computation takes 1.5 times as long. slowdown[] has a factor for each of `ranks` ranks. */
 int wlb_sim_parse_slow(const char *list, int ranks, double *slowdown, struct wlb_error *error);
 
 /* Packs and simulates `steps` steps. */

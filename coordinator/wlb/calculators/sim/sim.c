@@ -91,8 +91,8 @@ static int find_plan(const struct request *request, struct wlb_plan_input *input
 	return rc;
 }
 
-static int find_failures(const struct request *request, const struct wlb_plan_input *input,
-                         struct wlb_sim_failures *failures, struct wlb_error *error)
+static int compute_goodput(const struct request *request, const struct wlb_plan_input *input,
+                           struct wlb_sim_failures *failures, struct wlb_error *error)
 {
 	failures->given = (struct wlb_failures){
 		.mtbf_s = 3600.0 * request->node_mtbf_h,
@@ -115,7 +115,7 @@ static int run_all(const struct request *request, struct wlb_plan_input *input, 
 	for (int i = 0; i < report->count; i++)
 		if (wlb_sim_run_strategy(&request->input, input, &options, request->steps, &report->runs[i], error) < 0)
 			return -1;
-	return find_failures(request, input, &report->failures, error);
+	return compute_goodput(request, input, &report->failures, error);
 }
 
 /* Runs the simulation; the caller frees *slowdown. */
@@ -193,7 +193,7 @@ static const struct wlb_option options[] = {
          .initial = "plain,greedy,balanced"},
 	{WLB_OPTION(INT, "steps", FIELD(steps), "N", "steps to simulate"), .min = 1, .max = 100000, .initial = "100"},
 	{WLB_OPTION(TEXT, "slow", FIELD(slow), "LIST",
-                    "RANK:FACTOR,...: the computation of these ranks takes so many times longer")},
+                    "RANK:FACTOR,...: the computation of each RANK takes FACTOR times as long")},
 	{WLB_OPTION(REAL, "node-mtbf", FIELD(node_mtbf_h), "HOURS",
                     "mean time between failures of a node: says what they cost the run, with checkpoints at the best "
                     "interval"),

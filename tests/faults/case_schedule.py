@@ -1,18 +1,18 @@
-"""Case after case, or some at a time, in turns with whoever else uses the machine."""
+"""Runs cases one after the other or several at a time, in turns with other programs that lock the same file."""
 import contextlib
 import fcntl
 import queue
 import threading
 import time
 
-from bench import Bench
+from case_runner import CaseRunner
 
-TURN_S = 150  # how long a turn lasts, beside the cases that it began
+TURN_S = 150  # within this time of a turn cases are begun; those that were begun are finished
 
 
-def conduct(cases, jobs, on_failure, lock=None):
-    """Yields the results of cases (kind, trainer, places) as they come, so many at a time. With the file `lock` they take
-    turns with whoever else locks it; no cluster outlives its turn."""
+def run_cases(cases, jobs, on_failure, lock=None):
+    """Runs cases (kind, trainer, places), `jobs` at a time, and yields their results in the order of their ends. With the file
+    `lock` they take turns with other programs that lock it; no cluster outlives its turn."""
     waiting, left = queue.Queue(), len(cases)
     for case in cases:
         waiting.put(case)
@@ -34,19 +34,19 @@ def turn(path):
 
 
 def take_turn(waiting, jobs, on_failure, until):
-    """Yields the results of what is conducted until then; None: of everything that waits."""
+    """Yields the results of the cases that are begun before the time `until`; None: of all cases that wait."""
     results = queue.Queue()
 
-    def work():
+    def run_waiting():
         try:
-            with contextlib.closing(Bench(on_failure)) as bench, contextlib.suppress(queue.Empty):
+            with contextlib.closing(CaseRunner(on_failure)) as runner, contextlib.suppress(queue.Empty):
                 while until is None or time.monotonic() < until:
-                    results.put(bench.try_case(*waiting.get_nowait()))
+                    results.put(runner.run_case(*waiting.get_nowait()))
         except Exception as error:  # pylint: disable=broad-exception-caught
             results.put(error)
 
-    # Daemons: when a signal ends us nobody waits for them, and their clusters are stopped at exit.
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(jobs)]
+    # Daemon threads are not waited for when a signal ends the program; their clusters are stopped at exit.
+    threads = [threading.Thread(target=run_waiting, daemon=True) for _ in range(jobs)]
     for thread in threads:
         thread.start()
     while not results.empty() or any(thread.is_alive() for thread in threads):

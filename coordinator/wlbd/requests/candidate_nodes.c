@@ -1,10 +1,10 @@
-#include "coordinator/wlbd/requests/candidates.h"
+#include "coordinator/wlbd/requests/candidate_nodes.h"
 
 #include <stdlib.h>
 
 #include "coordinator/wlbd/rules/crashes.h"
 
-/* Returns how many; the newest first. */
+/* Fills crashes[] with the newest first. Returns their number. */
 static int read_crashes(const json_t *history, struct wlbd_crash crashes[WLBD_CRASHES_MOST])
 {
 	const json_t *list = json_object_get(history, "crashes");
@@ -20,7 +20,7 @@ static int read_crashes(const json_t *history, struct wlbd_crash crashes[WLBD_CR
 	return count;
 }
 
-static int mark_suspected(struct wlbd_candidates *candidates, const json_t *history)
+static int mark_suspected(struct wlbd_candidate_nodes *candidates, const json_t *history)
 {
 	struct wlbd_crash crashes[WLBD_CRASHES_MOST];
 	int count = read_crashes(history, crashes);
@@ -38,7 +38,7 @@ static int mark_suspected(struct wlbd_candidates *candidates, const json_t *hist
 	return 0;
 }
 
-int wlbd_candidates_make(const json_t *names, const json_t *history, struct wlbd_candidates *candidates)
+int wlbd_candidate_nodes_make(const json_t *names, const json_t *history, struct wlbd_candidate_nodes *candidates)
 {
 	const json_t *losses = json_object_get(history, "node_losses");
 	candidates->count = (int)json_array_size(names);
@@ -52,12 +52,12 @@ int wlbd_candidates_make(const json_t *names, const json_t *history, struct wlbd
 	}
 	if (mark_suspected(candidates, history) == 0)
 		return 0;
-	wlbd_candidates_free(candidates);
+	wlbd_candidate_nodes_free(candidates);
 	return -1;
 }
 
-void wlbd_candidates_free(struct wlbd_candidates *candidates)
+void wlbd_candidate_nodes_free(struct wlbd_candidate_nodes *candidates)
 {
 	free(candidates->list);
-	*candidates = (struct wlbd_candidates){0};
+	*candidates = (struct wlbd_candidate_nodes){0};
 }

@@ -1,4 +1,4 @@
-#include "coordinator/wlbd/requests/candidates.h"
+#include "coordinator/wlbd/requests/candidate_nodes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,12 +7,12 @@
 
 #include <cmocka.h>
 
-static struct wlbd_candidates make(const char *names_text, const char *history_text, json_t **names)
+static struct wlbd_candidate_nodes make(const char *names_text, const char *history_text, json_t **names)
 {
-	struct wlbd_candidates candidates;
+	struct wlbd_candidate_nodes candidates;
 	json_t *history = json_loads(history_text, 0, NULL);
 	*names = json_loads(names_text, 0, NULL);
-	assert_int_equal(wlbd_candidates_make(*names, history, &candidates), 0);
+	assert_int_equal(wlbd_candidate_nodes_make(*names, history, &candidates), 0);
 	json_decref(history);
 	return candidates;
 }
@@ -21,7 +21,7 @@ static void a_run_without_history_suspects_no_node(void **state)
 {
 	json_t *names;
 	(void)state;
-	struct wlbd_candidates candidates = make("[\"n2\",\"n1\"]", "{\"crashes\":[],\"node_losses\":{}}", &names);
+	struct wlbd_candidate_nodes candidates = make("[\"n2\",\"n1\"]", "{\"crashes\":[],\"node_losses\":{}}", &names);
 	assert_int_equal(candidates.count, 2);
 	assert_string_equal(candidates.list[0].name, "n2");
 	assert_string_equal(candidates.list[1].name, "n1");
@@ -32,7 +32,7 @@ static void a_run_without_history_suspects_no_node(void **state)
 		assert_false(candidates.list[i].silent);
 	}
 	assert_int_equal(candidates.program_step, -1);
-	wlbd_candidates_free(&candidates);
+	wlbd_candidate_nodes_free(&candidates);
 	assert_null(candidates.list);
 	json_decref(names);
 }
@@ -41,20 +41,20 @@ static void losses_and_crashes_are_those_of_the_node(void **state)
 {
 	json_t *names;
 	(void)state;
-	struct wlbd_candidates candidates = make("[\"n1\",\"n2\",\"n3\"]",
-	                                         "{\"node_losses\":{\"n3\":1,\"n9\":2},\"crashes\":["
-	                                         "{\"node\":\"n2\",\"step\":40,\"age_s\":60.5},"
-	                                         "{\"node\":\"n2\",\"step\":30,\"age_s\":600},"
-	                                         "{\"node\":\"n2\",\"step\":20,\"age_s\":900},"
-	                                         "{\"node\":\"n2\",\"step\":10,\"age_s\":1200}]}",
-	                                         &names);
+	struct wlbd_candidate_nodes candidates = make("[\"n1\",\"n2\",\"n3\"]",
+	                                              "{\"node_losses\":{\"n3\":1,\"n9\":2},\"crashes\":["
+	                                              "{\"node\":\"n2\",\"step\":40,\"age_s\":60.5},"
+	                                              "{\"node\":\"n2\",\"step\":30,\"age_s\":600},"
+	                                              "{\"node\":\"n2\",\"step\":20,\"age_s\":900},"
+	                                              "{\"node\":\"n2\",\"step\":10,\"age_s\":1200}]}",
+	                                              &names);
 	assert_int_equal(candidates.list[2].losses, 1);
 	assert_int_equal(candidates.list[1].losses, 0);
 	assert_false(candidates.list[0].suspected);
 	assert_true(candidates.list[1].suspected);
 	assert_false(candidates.list[2].suspected);
 	assert_int_equal(candidates.program_step, -1);
-	wlbd_candidates_free(&candidates);
+	wlbd_candidate_nodes_free(&candidates);
 	json_decref(names);
 }
 
@@ -62,15 +62,15 @@ static void a_step_that_fails_on_two_nodes_is_the_programs(void **state)
 {
 	json_t *names;
 	(void)state;
-	struct wlbd_candidates candidates = make("[\"n1\",\"n2\"]",
-	                                         "{\"node_losses\":{},\"crashes\":["
-	                                         "{\"node\":\"n2\",\"step\":40,\"age_s\":60},"
-	                                         "{\"node\":\"n1\",\"step\":40,\"age_s\":600}]}",
-	                                         &names);
+	struct wlbd_candidate_nodes candidates = make("[\"n1\",\"n2\"]",
+	                                              "{\"node_losses\":{},\"crashes\":["
+	                                              "{\"node\":\"n2\",\"step\":40,\"age_s\":60},"
+	                                              "{\"node\":\"n1\",\"step\":40,\"age_s\":600}]}",
+	                                              &names);
 	assert_int_equal(candidates.program_step, 40);
 	assert_false(candidates.list[0].suspected);
 	assert_false(candidates.list[1].suspected);
-	wlbd_candidates_free(&candidates);
+	wlbd_candidate_nodes_free(&candidates);
 	json_decref(names);
 }
 

@@ -1,4 +1,4 @@
-"""Clusters for case after case: one is kept while it is as it was at first."""
+"""Runs cases one after the other on a private cluster, which is replaced after a case that failed or left a node down."""
 import atexit
 import json
 import shutil
@@ -10,7 +10,7 @@ from kinds import NODES
 from trainers import TRAINERS
 
 
-class Bench:
+class CaseRunner:
     def __init__(self, on_failure):
         """on_failure(case) is called while the cluster of a case that failed is still there."""
         self.on_failure = on_failure
@@ -18,7 +18,7 @@ class Bench:
         self.ended = False
         atexit.register(self.end)
 
-    def try_case(self, kind, trainer, places):
+    def run_case(self, kind, trainer, places):
         """Returns the case's Result."""
         try:
             if self.cluster is None:
@@ -27,7 +27,7 @@ class Bench:
             self.close()
             return Result(kind.name, trainer, problems=[str(error)])
         case = Case(self.cluster, kind, TRAINERS[trainer](self.cluster), places)
-        result = case.conduct()
+        result = case.execute()
         if not result.passed:
             self.on_failure(case)
         if not result.passed or leftovers.ill_nodes(self.cluster):
@@ -37,13 +37,13 @@ class Bench:
     def open(self):
         self.cluster = harness.Cluster(NODES)
         if self.ended:
-            raise harness.Failed("no more clusters are wanted")
+            raise harness.Failed("the test program is ending: no cluster is started")
         self.cluster.start()
         for made in TRAINERS.values():
             made(self.cluster).prepare()
 
     def end(self):
-        """At exit, perhaps in the middle of a case of another thread."""
+        """Called at exit, also while another thread runs a case."""
         self.ended = True
         self.close()
 
@@ -54,7 +54,7 @@ class Bench:
 
 
 def keep_nothing(_case):
-    """For who looks at the table only."""
+    """Keeps no logs: the table is all that is printed."""
 
 
 def show_logs(case):
@@ -62,7 +62,7 @@ def show_logs(case):
 
 
 def keep_logs(folder, case):
-    """What the cluster and the run said, in a folder of its own."""
+    """Copies the logs of the cluster and the output of the run into a folder of their own."""
     cluster, target = case.cluster, folder / f"{case.kind.name} {case.trainer.name}".replace(" ", "-")
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(cluster.dir / "log", target)

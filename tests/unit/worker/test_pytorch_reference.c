@@ -1,4 +1,4 @@
-/* A Llama that Transformers saved, read as it is: logits, loss and gradients against those that Transformers and
+/* Reads a Llama that Transformers saved, and compares logits, loss and gradients with those that Transformers and
  * PyTorch computed (tests/reference/make_fixture.py). */
 #include <math.h>
 #include <setjmp.h>
@@ -17,7 +17,7 @@ enum { DOCUMENTS = 4, TOKENS = 25 };
 
 static const int lengths[DOCUMENTS] = {7, 1, 12, 5}; /* LENGTHS of make_fixture.py */
 
-struct opinion {
+struct reference_model {
 	char folder[512];
 	struct wlb_device *device;
 	struct wlb_comm *world;
@@ -34,15 +34,15 @@ struct opinion {
 
 static struct wlb_error error;
 
-static void need(int ok)
+static void assert_success(int ok)
 {
 	if (!ok)
 		fail_msg("%s", error.message);
 }
 
-/* A tensor of the saved model, or of what it gave. */
-static void *read_tensor(const struct opinion *o, const char *sub, const char *name, enum wlb_dtype dtype, int64_t rows,
-                         int64_t cols)
+/* Reads a tensor of the saved model, or of the values that Transformers computed with it. */
+static void *read_tensor(const struct reference_model *o, const char *sub, const char *name, enum wlb_dtype dtype,
+                         int64_t rows, int64_t cols)
 {
 	char path[600];
 	snprintf(path, sizeof(path), "%s%s", o->folder, sub);
@@ -53,20 +53,20 @@ static void *read_tensor(const struct opinion *o, const char *sub, const char *n
 		.data_host = malloc((size_t)(rows * cols) * wlb_dtype_bytes(dtype)),
 	};
 	assert_non_null(part.data_host);
-	need(wlb_checkpoint_read(path, &part, 1, &error) == 0);
+	assert_success(wlb_checkpoint_read(path, &part, 1, &error) == 0);
 	return part.data_host;
 }
 
-static void *to_device(struct opinion *o, const void *from_host, size_t bytes)
+static void *to_device(struct reference_model *o, const void *from_host, size_t bytes)
 {
 	void *to = o->device->ops->alloc(o->device, bytes, &error);
-	need(to != NULL);
+	assert_success(to != NULL);
 	o->device->ops->to_device(o->device, to, from_host, bytes);
 	return to;
 }
 
-/* All documents in one micro-batch: Transformers had each alone. */
-static void make_batch(struct opinion *o)
+/* Puts all documents into one micro-batch; Transformers computed each one alone. */
+static void make_batch(struct reference_model *o)
 {
 	double *tokens = read_tensor(o, "/expected", "tokens", WLB_FLOAT64, TOKENS + DOCUMENTS, 1);
 	int32_t ids[TOKENS], targets[TOKENS], positions[TOKENS];
@@ -97,7 +97,7 @@ static void make_batch(struct opinion *o)
 	};
 }
 
-static void read_weights(struct opinion *o)
+static void read_weights(struct reference_model *o)
 {
 	const struct wlb_parameters *p = o->parameters;
 	for (int i = 0; i < p->count; i++) {
@@ -105,34 +105,34 @@ static void read_weights(struct opinion *o)
 		void *weights = read_tensor(o, "", t->name, o->device->dtype, t->block.rows, t->block.cols);
 		o->device->ops->to_device(o->device, wlb_weight(p, i), weights,
 		                          (size_t)(t->block.rows * t->block.cols) * wlb_dtype_bytes(o->device->dtype));
-		need(o->device->ops->synchronize(o->device, &error) == 0);
+		assert_success(o->device->ops->synchronize(o->device, &error) == 0);
 		free(weights);
 	}
 }
 
-static struct opinion open_model(const char *name, enum wlb_dtype dtype)
+static struct reference_model open_model(const char *name, enum wlb_dtype dtype)
 {
 	const struct wlb_plan plan = {.layout = {1, 1, 1, 1}, .interleave = 1, .micro_batches = 1, .zero_stage = 1};
-	struct opinion o = {0};
+	struct reference_model o = {0};
 	struct wlb_model model;
 	char config[600];
 	const double zero = 0.0;
 	snprintf(o.folder, sizeof(o.folder), WLB_REFERENCE_DIR "/%s", name);
 	snprintf(config, sizeof(config), "%s/config.json", o.folder);
-	need(wlb_model_config_read(config, &model, &error) == 0);
-	need((o.device = wlb_device_open_cpu(dtype, 1, &error)) != NULL);
-	need((o.world = wlb_comm_open_world(o.device, 0, 1, &error)) != NULL);
-	need((o.groups = wlb_groups_open(o.world, &plan.layout, 0, &model, &error)) != NULL);
-	need((o.parameters = wlb_parameters_new(&model, &plan, &o.groups->at, o.device, &error)) != NULL);
+	assert_success(wlb_model_config_read(config, &model, &error) == 0);
+	assert_success((o.device = wlb_device_open_cpu(dtype, 1, &error)) != NULL);
+	assert_success((o.world = wlb_comm_open_world(o.device, 0, 1, &error)) != NULL);
+	assert_success((o.groups = wlb_groups_open(o.world, &plan.layout, 0, &model, &error)) != NULL);
+	assert_success((o.parameters = wlb_parameters_new(&model, &plan, &o.groups->at, o.device, &error)) != NULL);
 	o.transformer = wlb_transformer_new(o.parameters, o.groups, WLB_RECOMPUTE_NONE, 1, TOKENS, TOKENS, &error);
-	need(o.transformer != NULL);
+	assert_success(o.transformer != NULL);
 	o.loss_sum = to_device(&o, &zero, sizeof(zero));
 	make_batch(&o);
 	read_weights(&o);
 	return o;
 }
 
-static void close_model(struct opinion *o)
+static void close_model(struct reference_model *o)
 {
 	void *const buffers[] = {o->ids, o->targets, o->positions, o->segments, o->loss_sum};
 	for (size_t i = 0; i < sizeof(buffers) / sizeof(buffers[0]); i++)
@@ -144,8 +144,10 @@ static void close_model(struct opinion *o)
 	wlb_device_close(o->device);
 }
 
-/* The greatest difference to what Transformers has under that name, of the greatest value there. */
-static void compare(const struct opinion *o, const char *name, const void *found, int64_t rows, int64_t cols,
+/* Fails where the greatest difference to Transformers' tensor of that name exceeds `tolerance` times its greatest
+ * value.
+ */
+static void compare(const struct reference_model *o, const char *name, const void *found, int64_t rows, int64_t cols,
                     double tolerance)
 {
 	double *expected = read_tensor(o, "/expected", name, WLB_FLOAT64, rows, cols), greatest = 0.0, difference = 0.0;
@@ -159,7 +161,7 @@ static void compare(const struct opinion *o, const char *name, const void *found
 		fail_msg("%s: %s differs by %g, the greatest value is %g", o->folder, name, difference, greatest);
 }
 
-static void compare_gradients(const struct opinion *o, double tolerance)
+static void compare_gradients(const struct reference_model *o, double tolerance)
 {
 	const struct wlb_parameters *p = o->parameters;
 	for (int i = 0; i < p->count; i++) {
@@ -175,21 +177,21 @@ static void compare_gradients(const struct opinion *o, double tolerance)
 
 static void check(const char *name, enum wlb_dtype dtype, double tolerance)
 {
-	struct opinion o = open_model(name, dtype);
+	struct reference_model o = open_model(name, dtype);
 	const struct wlb_ops *ops = o.device->ops;
 	int64_t vocab = o.parameters->shape.vocab_size;
 	double loss;
 	void *logits = malloc((size_t)(TOKENS * vocab) * wlb_dtype_bytes(dtype));
 	assert_non_null(logits);
-	need(wlb_logits(o.transformer, &o.batch, logits, &error) == 0);
+	assert_success(wlb_logits(o.transformer, &o.batch, logits, &error) == 0);
 	compare(&o, "logits", logits, TOKENS, vocab, tolerance);
 	free(logits);
 
 	struct wlb_slot *slot = wlb_transformer_slot(o.transformer, 0);
-	need(wlb_forward(o.transformer, 0, slot, &o.batch, &error) == 0);
-	need(wlb_head_loss(o.transformer, 0, slot, &o.batch, o.loss_sum, 1.0, NULL, &error) == 0);
-	need(wlb_backward(o.transformer, 0, slot, &o.batch, NULL, &error) == 0);
-	need(ops->synchronize(o.device, &error) == 0);
+	assert_success(wlb_forward(o.transformer, 0, slot, &o.batch, &error) == 0);
+	assert_success(wlb_head_loss(o.transformer, 0, slot, &o.batch, o.loss_sum, 1.0, NULL, &error) == 0);
+	assert_success(wlb_backward(o.transformer, 0, slot, &o.batch, NULL, &error) == 0);
+	assert_success(ops->synchronize(o.device, &error) == 0);
 	ops->to_host(o.device, &loss, o.loss_sum, sizeof(loss));
 	double *expected = read_tensor(&o, "/expected", "loss", WLB_FLOAT64, 1, 1);
 	if (!(fabs(loss - *expected) <= tolerance * *expected))

@@ -1,0 +1,22 @@
+/* Lists the nodes that the next attempt of a run could use, with the losses and crashes on each in the run's history;
+ * no I/O. */
+#ifndef COORDINATOR_WLBD_REQUESTS_CANDIDATE_NODES_H
+#define COORDINATOR_WLBD_REQUESTS_CANDIDATE_NODES_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "coordinator/wlbd/rules/decision.h"
+
+struct wlbd_candidate_nodes {
+	struct wlbd_candidate_node *list; /* in the order of the names; names point into these */
+	int count;
+	int64_t program_step; /* the program fails there on any node; -1: no such step is known */
+};
+
+/* `names` is the array of the body, `history` what wlb_run_history() of the schema returns. Returns -1 if out of
+ * memory. Free with wlbd_candidate_nodes_free. */
+int wlbd_candidate_nodes_make(const json_t *names, const json_t *history, struct wlbd_candidate_nodes *candidates);
+void wlbd_candidate_nodes_free(struct wlbd_candidate_nodes *candidates); /* leaves an empty list */
+
+#endif
