@@ -6,7 +6,7 @@
 
 #include "planner/automatic.h"
 
-/* The number of other layouts that fit in a record, and of layouts that do not fit in memory. */
+/* A record has at most this number of other layouts that fit in memory, and of layouts that do not. */
 enum { WLB_PLAN_RECORD_OTHERS = 3 };
 
 /* The chosen plan with its prediction, the next layouts with theirs, and the layouts that lack the least memory. Of a
