@@ -1,4 +1,4 @@
-/* A file written line by line: the whole file appears at its path, or nothing does. */
+/* Writes a file line by line: the whole file appears at its path, or nothing does. */
 #ifndef COMMON_ATOMIC_FILE_H
 #define COMMON_ATOMIC_FILE_H
 

@@ -1,4 +1,4 @@
-/* Deadlines are moments of the monotonic clock in milliseconds. */
+/* Reads the monotonic clock and the wall clock. Deadlines are times of the monotonic clock, in milliseconds. */
 #ifndef COMMON_CLOCK_H
 #define COMMON_CLOCK_H
 

@@ -1,4 +1,5 @@
-/* The main() of a program, with subcommands (`wlb`, `wlb-data`, `wlb-worker`) or without (`wlbd`, `wlb-agent`, `wlb-calibrate`). */
+/* Runs the main() of a program, with subcommands (`wlb`, `wlb-data`, `wlb-worker`) or without (`wlbd`, `wlb-agent`,
+ * `wlb-calibrate`). */
 #ifndef COMMON_COMMAND_H
 #define COMMON_COMMAND_H
 

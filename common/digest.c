@@ -45,12 +45,13 @@ void wlb_digest_request(const char *method, const char *path, const void *body, 
 void wlb_digest_reply(const char *credential, int status, const char *method, const char *path, const void *body,
                       size_t length, char digest[WLB_DIGEST_SIZE])
 {
-	char asked[WLB_DIGEST_SIZE], said[WLB_DIGEST_SIZE], number[16];
+	char credential_digest[WLB_DIGEST_SIZE], body_digest[WLB_DIGEST_SIZE], number[16];
 	struct sha256_ctx context;
-	digest_bytes(credential, strlen(credential), asked);
-	digest_bytes(body, length, said);
+	digest_bytes(credential, strlen(credential), credential_digest);
+	digest_bytes(body, length, body_digest);
 	snprintf(number, sizeof(number), "%d", status);
-	const char *const parts[] = {"reply\n", asked, "\n", number, "\n", method, "\n", path, "\n", said};
+	const char *const parts[] = {"reply\n", credential_digest, "\n", number, "\n", method, "\n", path,
+	                             "\n",      body_digest};
 	sha256_init(&context);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		add_text(&context, parts[i]);

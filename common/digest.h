@@ -1,4 +1,4 @@
-/* The digests that credentials prove: of one request, or of one reply to one request. */
+/* Computes the digests that credentials prove: of one request, or of one reply to one request. */
 #ifndef COMMON_DIGEST_H
 #define COMMON_DIGEST_H
 

@@ -1,4 +1,4 @@
-/* Files that are written whole or not at all. */
+/* Reads files, and writes files completely or not at all. */
 #ifndef COMMON_FILE_H
 #define COMMON_FILE_H
 

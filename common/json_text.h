@@ -1,4 +1,4 @@
-/* Text of any origin as a JSON string. */
+/* Makes JSON strings of text of any origin. */
 #ifndef COMMON_JSON_TEXT_H
 #define COMMON_JSON_TEXT_H
 

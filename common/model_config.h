@@ -1,4 +1,4 @@
-/* Hugging Face config.json of the Llama family -> struct wlb_model. */
+/* Reads the config.json (Hugging Face) of a Llama-family model. */
 #ifndef COMMON_MODEL_CONFIG_H
 #define COMMON_MODEL_CONFIG_H
 

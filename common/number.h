@@ -1,4 +1,4 @@
-/* Numbers that a user typed. */
+/* Parses numbers that a user typed. */
 #ifndef COMMON_NUMBER_H
 #define COMMON_NUMBER_H
 
@@ -6,8 +6,8 @@
 
 #include "libwlb/wlb.h"
 
-/* A whole number in [minimum, maximum]. Returns -1 with a message that begins with `name`, such as "--steps", and
- * states the text and the rule; *number is unchanged then. */
+/* Parses a whole number in [minimum, maximum]. Returns -1 with a message that begins with `name`, such as "--steps",
+ * and states the text and the rule; *number is unchanged then. */
 int wlb_number_parse(const char *name, const char *text, int64_t minimum, int64_t maximum, int64_t *number,
                      struct wlb_error *error);
 

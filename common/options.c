@@ -175,8 +175,8 @@ static int check_required(const struct parser *parser)
 		const struct wlb_option *row = &parser->table->options[i];
 		char name[LABEL_BYTES], words[CHOICES_BYTES];
 		const struct wlb_option_list *list = (const void *)(parser->values + row->offset);
-		bool there = row->kind == WLB_OPTION_LIST ? list->count > 0 : parser->given[i];
-		if (!row->required || there)
+		bool present = row->kind == WLB_OPTION_LIST ? list->count > 0 : parser->given[i];
+		if (!row->required || present)
 			continue;
 		bool verb = row->name == NULL && row->choices != NULL;
 		return wlb_fail(parser->error, "%s is needed: %s; see '%s --help'",
@@ -189,13 +189,13 @@ static int check_required(const struct parser *parser)
 /* Refuses the word `word`, for which getopt_long() returned `option`. */
 static int refuse_word(const struct parser *parser, int option, const char *word)
 {
-	const char *trouble = option == ':'   ? "needs a value"
+	const char *problem = option == ':'   ? "needs a value"
 	                      : optopt >= ROW ? "takes no value"
 	                                      : "is unknown or ambiguous";
-	return wlb_fail(parser->error, "option '%.200s' %s; see '%s --help'", word, trouble, parser->table->command);
+	return wlb_fail(parser->error, "option '%.200s' %s; see '%s --help'", word, problem, parser->table->command);
 }
 
-static int asked_help(const struct parser *parser, const char *word)
+static int help_kind(const struct parser *parser, const char *word)
 {
 	if (optarg == NULL)
 		return WLB_OPTIONS_HELP;
@@ -251,7 +251,7 @@ static int read_words(const struct parser *parser, char **argv, const struct opt
 		const char *word = argv[optind > before ? optind - 1 : optind];
 		before = optind;
 		if (option == 'h' || option == ROW + table->count)
-			return asked_help(parser, word);
+			return help_kind(parser, word);
 		if (option == '?' || option == ':')
 			return refuse_word(parser, option, word);
 		if (option == ARGUMENT) {

@@ -1,5 +1,5 @@
-/* The options and arguments of a command, as one table: what the command line may hold, --help, the synopsis and the
- * list of options in the manual page, and the completion in the shell all come from it. */
+/* Describes the options and arguments of a command in one table, from which come the parsing of the command line,
+ * --help, the synopsis and the list of options in the manual page, and the completion in the shell. */
 #ifndef COMMON_OPTIONS_H
 #define COMMON_OPTIONS_H
 
@@ -59,9 +59,9 @@ struct wlb_option_table {
 	int count;
 };
 
-/* What the caller has to do after the command line was read. */
+/* The action that the command line asks of the caller. */
 enum wlb_options_asked {
-	WLB_OPTIONS_READ,       /* go on: the values are set */
+	WLB_OPTIONS_READ,       /* run the command: the values are set */
 	WLB_OPTIONS_HELP,       /* --help, -h: print it, then exit with 0 */
 	WLB_OPTIONS_VERSION,    /* --version: print it, then exit with 0 */
 	WLB_OPTIONS_SYNOPSIS,   /* --help=synopsis: the command's line in the manual page's SYNOPSIS, for the build */
@@ -76,7 +76,7 @@ int wlb_options_parse(const struct wlb_option_table *table, int argc, char **arg
                       struct wlb_error *error);
 void wlb_options_free(const struct wlb_option_table *table, void *values);
 
-/* Prints what was asked for, unless it is READ. */
+/* Prints the text for `what`; nothing for WLB_OPTIONS_READ. */
 void wlb_options_print(const struct wlb_option_table *table, enum wlb_options_asked what, FILE *out);
 
 /* Prints the text with lines of at most 100 columns, indented by `indent` from the second on; ends the last line. */

@@ -1,5 +1,5 @@
-/* Prints what is made from a table of options: --help, the synopsis and the option list of a manual page, completion.
- */
+/* Prints the texts that are made from a table of options: --help, the synopsis and option list of a manual page,
+ * completion. */
 #include <ctype.h>
 #include <string.h>
 
@@ -38,7 +38,7 @@ static const char *value_of(const struct wlb_option *row)
 	return row->value != NULL ? row->value : row->choices;
 }
 
-/* The help text, with the default, or that the option is required. */
+/* Writes the help text, followed by the default or by "(required)". */
 static const char *describe(const struct wlb_option *row, char text[TEXT_BYTES])
 {
 	if (row->initial != NULL)

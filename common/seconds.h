@@ -1,3 +1,4 @@
+/* Reads the monotonic clock in seconds, and computes times on it. */
 #ifndef COMMON_SECONDS_H
 #define COMMON_SECONDS_H
 

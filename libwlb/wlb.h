@@ -60,7 +60,7 @@ int64_t wlb_model_parameters(const struct wlb_model *model);
 
 /* ---- layout ---------------------------------------------------------------------------- */
 
-/* How many ways the work is split: tensor, context, pipeline, data. All >= 1. */
+/* The degrees of tensor, context, pipeline and data parallelism. All >= 1. */
 struct wlb_layout {
 	int tp;
 	int cp;
@@ -130,10 +130,9 @@ int64_t wlb_nodes_place(const struct wlb_nodes *nodes, int node, int local_rank)
 int wlb_layout_check(const struct wlb_layout *layout, const struct wlb_nodes *nodes, const struct wlb_model *model,
                      struct wlb_error *error);
 
-/* Resolves a policy for the ranks on `nodes`: AUTO and OFF become pure data parallelism (the search
- * of AUTO is wlb_search), FIXED
- * becomes its layout, with dp computed where it is 0. Returns 0 when *layout passes wlb_layout_check, -1 with its
- * message otherwise; `model` may be NULL where it is unknown. */
+/* Resolves a policy for the ranks on `nodes`: AUTO and OFF become pure data parallelism (the search of AUTO is
+ * wlb_search), FIXED becomes its layout, with dp computed where it is 0. Returns 0 when *layout passes
+ * wlb_layout_check, -1 with its message otherwise; `model` may be NULL where it is unknown. */
 int wlb_layout_choose(const struct wlb_policy *policy, const struct wlb_nodes *nodes, const struct wlb_model *model,
                       struct wlb_layout *layout, struct wlb_error *error);
 
@@ -152,7 +151,7 @@ struct wlb_span {
 	int64_t tokens;
 };
 
-/* How the documents of a global batch become micro-batches. */
+/* The methods that make micro-batches of the documents of a global batch. */
 enum wlb_strategy {
 	WLB_STRATEGY_BALANCED, /* equal work by exchange and priced delay; the default */
 	WLB_STRATEGY_GREEDY,   /* WLB-LLM (Wang et al., OSDI 2025): queues above 1/4 and 1/2 of the window */
@@ -164,8 +163,8 @@ enum wlb_strategy {
 const char *wlb_strategy_name(enum wlb_strategy strategy);
 int wlb_strategy_parse(const char *text, enum wlb_strategy *strategy, struct wlb_error *error);
 
-/* Everything except the stream itself that decides which documents enter step k. All of it is derived from the global
- * batch and the model. None of it may be derived from tp, cp, pp or dp; otherwise a run that continues under another
+/* The values that, with the stream itself, decide which documents enter step k. All of them are derived from the global
+ * batch and the model. None of them may be derived from tp, cp, pp or dp; otherwise a run that continues under another
  * layout would train other documents in the same step. A layout that needs another number of micro-batches assigns the
  * documents of the step again with wlb_pack_balanced() or a balancer. */
 struct wlb_packer_options {
@@ -261,8 +260,8 @@ int wlb_balancer_pack(struct wlb_balancer *balancer, const int64_t *tokens, size
 
 /* ---- dynamic context parallelism --------------------------------------------------------- */
 
-/* Where a document runs: on `ranks` consecutive ranks from `first_rank` on, each with an equal part of its work (as
- * per-document sharding cuts it). ranks is 1, 2, 4 ... or all; first_rank is a multiple of it. */
+/* The place of a document: it runs on `ranks` consecutive ranks from `first_rank` on, each with an equal part of its
+ * work (as per-document sharding cuts it). ranks is 1, 2, 4 ... or all; first_rank is a multiple of it. */
 struct wlb_place {
 	int32_t micro_batch;
 	int32_t first_rank;
@@ -654,8 +653,8 @@ struct wlb_pass {
  * wlb_plan_check. */
 struct wlb_pass wlb_plan_pass(const struct wlb_plan *plan, int32_t stage, int64_t n);
 
-/* Number of forward passes that a stage runs before backward and forward passes alternate. It never holds the
- * activations of more than this number of passes plus one. */
+/* Returns the number of forward passes that a stage runs before backward and forward passes alternate. The stage never
+ * holds the activations of more than this number of passes plus one. */
 int64_t wlb_plan_warmup(const struct wlb_plan *plan, int32_t stage);
 
 /* The number of layers of a chunk of a stage, and its first layer. Chunk c of stage s has place c x pp + s in the
@@ -765,7 +764,8 @@ int wlb_goodput(const struct wlb_failures *failures, struct wlb_goodput *goodput
 
 /* ---- search ------------------------------------------------------------------------------ */
 
-/* What the caller holds; the search varies all else. 0, and -1 of `recompute`, leave a value to the search. */
+/* The values that the caller holds; the search varies all others. 0, and -1 of `recompute`, leave a value to the
+ * search. */
 struct wlb_search_fixed {
 	int tp, cp, pp, dp;
 	int32_t interleave;
@@ -852,8 +852,8 @@ struct wlb_search_result {
  * follow the topology. What is fixed is held: no plan has another value, also where the rules above would leave it out
  * (a cp that is fixed needs no alignment), but tp stays inside a node.
  *
- * Of plans whose step time is at most near_equal above the least, the best is the one that people would run: tp a power
- * of two, then the fewest primes other than 2 that divide cp x pp, then the fastest.
+ * Of plans whose step time is at most near_equal above the least, the best is the one with the most usual layout: tp a
+ * power of two, then the fewest primes other than 2 that divide cp x pp, then the fastest.
  *
  * A plan whose bound is above the best step time is not simulated. For each other plan at least 64 micro-batches are
  * simulated where it has that many, and at least 3 x pp of a replica; the parts of the time that grow with their number

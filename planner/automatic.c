@@ -34,7 +34,7 @@ static int read_lengths(const struct wlb_auto_request *request, struct wlb_lengt
 static int search(const struct wlb_auto_request *request, const int32_t *ranks_on, struct wlb_length_list *list,
                   struct wlb_auto *found, struct wlb_error *error)
 {
-	struct wlb_length_stream stream = {.list = list, .again = true};
+	struct wlb_length_stream stream = {.list = list, .repeat = true};
 	struct wlb_search_options options;
 	wlb_search_options_init(&options, request->nodes.count, request->seq_length, request->global_batch);
 	options.gpus_of_node = ranks_on;

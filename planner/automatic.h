@@ -1,11 +1,11 @@
-/* The plan that --wlb-layout=auto stands for: from the files of a run and the nodes that it has to the plan with the
- * least predicted step time. `wlb run` and rank 0 of wlb-worker both call it. */
+/* Finds the plan of --wlb-layout=auto: from the files of a run and its nodes, the plan with the least predicted step
+ * time. `wlb run` and rank 0 of wlb-worker both call it. */
 #ifndef PLANNER_AUTOMATIC_H
 #define PLANNER_AUTOMATIC_H
 
 #include "libwlb/wlb.h"
 
-/* What is known of a run. Texts and arrays are the caller's. */
+/* The facts about a run that the search takes. Texts and arrays are the caller's. */
 struct wlb_auto_request {
 	const char *model; /* config.json */
 	const char

@@ -30,8 +30,8 @@ static int add(struct wlb_batches *batches, struct wlb_span span, struct wlb_err
 	return 0;
 }
 
-/* Finds the next span to place: more of the current document, or of the next document that has a token. Returns false
- * if there is none. */
+/* Finds the next span of the batch: more of the current document, or of the next document that has a token. Returns
+ * false if there is none. */
 static bool find_span(struct wlb_batches *batches)
 {
 	struct wlb_span *left = &batches->left;

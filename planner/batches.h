@@ -1,4 +1,4 @@
-/* A stream of documents as the global batches that a training step takes. */
+/* Cuts a stream of documents into the global batches of training steps. */
 #ifndef PLANNER_BATCHES_H
 #define PLANNER_BATCHES_H
 
@@ -23,7 +23,7 @@ void wlb_batches_init(struct wlb_batches *batches, bool (*next)(void *context, i
                       int64_t seq_length, int64_t max_tokens);
 
 /* Makes the next batch: spans of documents until the next would make it longer than max_tokens. Returns 1 with a batch;
- * 0 if the documents ended before it was full: spans then holds what there was of them; -1 if out of memory. */
+ * 0 if the documents ended before it was full: spans then holds the last of them, if any; -1 if out of memory. */
 int wlb_batches_next(struct wlb_batches *batches, struct wlb_error *error);
 void wlb_batches_free(struct wlb_batches *batches);
 

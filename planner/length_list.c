@@ -36,7 +36,7 @@ void wlb_length_list_free(struct wlb_length_list *list)
 bool wlb_length_stream_next(void *context, int64_t *tokens)
 {
 	struct wlb_length_stream *stream = context;
-	if (stream->taken == stream->list->count && stream->again)
+	if (stream->taken == stream->list->count && stream->repeat)
 		stream->taken = 0;
 	if (stream->taken == stream->list->count)
 		return false;

@@ -1,4 +1,4 @@
-/* Document lengths in memory, one after the other. */
+/* Keeps document lengths in memory, and streams them in order. */
 #ifndef PLANNER_LENGTH_LIST_H
 #define PLANNER_LENGTH_LIST_H
 
@@ -21,11 +21,11 @@ struct wlb_length_list {
 int wlb_length_list_add(struct wlb_length_list *list, int64_t tokens, struct wlb_error *error);
 void wlb_length_list_free(struct wlb_length_list *list);
 
-/* The documents of a list one after the other, as wlb_batches asks for them. */
+/* The documents of a list in order, for wlb_batches_init. */
 struct wlb_length_stream {
 	const struct wlb_length_list *list;
 	size_t taken;
-	bool again; /* from the start when it ends */
+	bool repeat; /* the stream starts over at the end of the list */
 };
 bool wlb_length_stream_next(void *stream, int64_t *tokens);
 

@@ -1,4 +1,4 @@
-/* Document lengths for the calculators: from a file, a pipe, a dataset's index or the generator. */
+/* Reads document lengths for the calculators: from a file, a pipe, a dataset's index or the generator. */
 #ifndef PLANNER_LENGTHS_FILE_H
 #define PLANNER_LENGTHS_FILE_H
 

@@ -65,19 +65,28 @@ int wlb_index_sum(const void *lengths, uint64_t first, uint64_t end, int64_t *to
 	return 0;
 }
 
+static int add_documents(const unsigned char *data, const struct wlb_index_counts *counts, struct wlb_length_list *list,
+                         struct wlb_error *error)
+{
+	const unsigned char *lengths = data + WLB_INDEX_HEADER_BYTES;
+	const unsigned char *documents = lengths + 12 * counts->sequences;
+	for (uint64_t d = 0; d + 1 < counts->documents_and_end; d++) {
+		uint64_t first = read_u64(documents + 8 * d), end = read_u64(documents + 8 * (d + 1));
+		int64_t tokens;
+		if (wlb_index_check_document(d, first, end, counts->sequences, error) < 0 ||
+		    wlb_index_sum(lengths + 4 * first, first, end, &tokens, error) < 0 ||
+		    wlb_length_list_add(list, tokens, error) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 int wlb_length_list_parse_index(const void *data, size_t bytes, const char *name, struct wlb_length_list *list,
                                 struct wlb_error *error)
 {
-	struct wlb_index_counts counts = {0};
-	int rc = wlb_index_counts_read(data, bytes, bytes, &counts, error);
-	const unsigned char *lengths = (const unsigned char *)data + WLB_INDEX_HEADER_BYTES;
-	const unsigned char *documents = lengths + 12 * counts.sequences;
-	for (uint64_t d = 0; rc == 0 && d + 1 < counts.documents_and_end; d++) {
-		uint64_t first = read_u64(documents + 8 * d), end = read_u64(documents + 8 * (d + 1));
-		int64_t tokens;
-		if ((rc = wlb_index_check_document(d, first, end, counts.sequences, error)) == 0 &&
-		    (rc = wlb_index_sum(lengths + 4 * first, first, end, &tokens, error)) == 0)
-			rc = wlb_length_list_add(list, tokens, error);
-	}
-	return rc < 0 ? wlb_fail_in(error, "%s", name) : 0;
+	struct wlb_index_counts counts;
+	if (wlb_index_counts_read(data, bytes, bytes, &counts, error) < 0 ||
+	    add_documents(data, &counts, list, error) < 0)
+		return wlb_fail_in(error, "%s", name);
+	return 0;
 }

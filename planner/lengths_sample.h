@@ -1,4 +1,4 @@
-/* Document lengths sampled from a Megatron-LM index of any size. */
+/* Samples document lengths from a Megatron-LM index of any size. */
 #ifndef PLANNER_LENGTHS_SAMPLE_H
 #define PLANNER_LENGTHS_SAMPLE_H
 

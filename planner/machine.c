@@ -6,41 +6,42 @@
 #include "planner/machine_rates.h"
 
 /* The member that a field of the file fills. */
-struct place {
+struct member {
 	const char *name;
 	size_t offset;
 	bool optional; /* 0 where it is missing */
 };
 
-#define PLACE(field) .name = #field, .offset = offsetof(struct wlb_machine, field)
+#define MEMBER(field) .name = #field, .offset = offsetof(struct wlb_machine, field)
 
-static const struct place reals[] = {
-	{PLACE(peak_flops)},
-	{PLACE(gemm_efficiency)},
-	{PLACE(attention_efficiency)},
-	{PLACE(attention_backward_efficiency)},
-	{PLACE(memory_bytes)},
-	{PLACE(memory_bytes_per_s)},
-	{PLACE(attention_overhead_keys)},
-	{PLACE(switch_taper)},
-	{PLACE(switch_latency_s)},
-	{PLACE(operation_s), .optional = true},
-	{PLACE(gemm_tile_depth), .optional = true},
+static const struct member reals[] = {
+	{MEMBER(peak_flops)},
+	{MEMBER(gemm_efficiency)},
+	{MEMBER(attention_efficiency)},
+	{MEMBER(attention_backward_efficiency)},
+	{MEMBER(memory_bytes)},
+	{MEMBER(memory_bytes_per_s)},
+	{MEMBER(attention_overhead_keys)},
+	{MEMBER(switch_taper)},
+	{MEMBER(switch_latency_s)},
+	{MEMBER(operation_s), .optional = true},
+	{MEMBER(gemm_tile_depth), .optional = true},
 };
 
-static const struct place counts[] = {
-	{PLACE(gpus_per_node)},
-	{PLACE(attention_tile_tokens)},
-	{PLACE(element_bytes), .optional = true},
-	{PLACE(processors), .optional = true},
-	{PLACE(collective_processors), .optional = true},
-	{PLACE(gemm_tile_rows), .optional = true},
-	{PLACE(gemm_tile_columns), .optional = true},
+static const struct member counts[] = {
+	{MEMBER(gpus_per_node)},
+	{MEMBER(attention_tile_tokens)},
+	{MEMBER(element_bytes), .optional = true},
+	{MEMBER(processors), .optional = true},
+	{MEMBER(collective_processors), .optional = true},
+	{MEMBER(gemm_tile_rows), .optional = true},
+	{MEMBER(gemm_tile_columns), .optional = true},
 };
 
-static const struct place links[] = {{PLACE(node_link)}, {PLACE(network_link)}, {PLACE(switch_link), .optional = true}};
+static const struct member links[] = {
+	{MEMBER(node_link)}, {MEMBER(network_link)}, {MEMBER(switch_link), .optional = true}};
 
-/* The rates are read by machine_rates.c; sources and measured are for people. */
+/* machine_rates.c reads the rates; no program reads sources and measured. */
 static const char *const others[] = {"name", "sources", "measured", "gemm", "gemm_curve", "attention"};
 
 enum {
@@ -87,11 +88,11 @@ static int read_link(const json_t *root, const char *name, struct wlb_link *link
 	return 0;
 }
 
-static bool is_among(const char *key, const struct place *places, int count)
+static bool is_among(const char *key, const struct member *members, int count)
 {
 	bool found = false;
 	for (int i = 0; i < count; i++)
-		found |= strcmp(key, places[i].name) == 0;
+		found |= strcmp(key, members[i].name) == 0;
 	return found;
 }
 
@@ -103,10 +104,10 @@ static bool is_known(const char *key)
 	return known;
 }
 
-/* True where the field is missing and may be. */
-static bool is_left_out(const json_t *root, const struct place *place)
+/* Returns true where an optional field is missing. */
+static bool is_absent(const json_t *root, const struct member *member)
 {
-	return place->optional && json_object_get(root, place->name) == NULL;
+	return member->optional && json_object_get(root, member->name) == NULL;
 }
 
 static int read_name(const json_t *root, struct wlb_machine *machine, struct wlb_error *error)
@@ -127,13 +128,13 @@ static int read_fields(json_t *root, struct wlb_machine *machine, struct wlb_err
 		key);
 	int rc = read_name(root, machine, error);
 	for (int i = 0; rc == 0 && i < COUNTS; i++)
-		if (!is_left_out(root, &counts[i]))
+		if (!is_absent(root, &counts[i]))
 			rc = read_count(root, counts[i].name, at(machine, counts[i].offset), error);
 	for (int i = 0; rc == 0 && i < REALS; i++)
-		if (!is_left_out(root, &reals[i]))
+		if (!is_absent(root, &reals[i]))
 			rc = read_real(root, reals[i].name, at(machine, reals[i].offset), error);
 	for (int i = 0; rc == 0 && i < LINKS; i++)
-		if (!is_left_out(root, &links[i]))
+		if (!is_absent(root, &links[i]))
 			rc = read_link(root, links[i].name, at(machine, links[i].offset), error);
 	if (rc == 0)
 		rc = wlb_machine_rates_read(root, machine, error);

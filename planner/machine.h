@@ -1,4 +1,4 @@
-/* The kind of node that a plan is made for: JSON files of libwlb/machines into struct wlb_machine. */
+/* Reads the machine file of a kind of node, as in libwlb/machines, into struct wlb_machine. */
 #ifndef PLANNER_MACHINE_H
 #define PLANNER_MACHINE_H
 

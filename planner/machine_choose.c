@@ -8,7 +8,8 @@
 
 static const char remedy[] = "name its machine file by WLB_MACHINE, such as WLB_MACHINE=H100 or WLB_MACHINE=FILE.json";
 
-/* The type as a whole, then its words: "nvidia_h100_80gb_hbm3" has "h100". */
+/* Reads the machine of a GPU type: of the whole type, else of its first word that names one, such as "h100" of
+ * "nvidia_h100_80gb_hbm3". */
 static int read_gpu_type(const char *type, struct wlb_machine *machine, struct wlb_error *error)
 {
 	static const char separators[] = "_- ";

@@ -1,4 +1,4 @@
-/* Which machine file describes the ranks of a run. */
+/* Chooses the machine file that describes the ranks of a run. */
 #ifndef PLANNER_MACHINE_CHOOSE_H
 #define PLANNER_MACHINE_CHOOSE_H
 

@@ -1,4 +1,4 @@
-/* The measured rates in the file of a machine. */
+/* Reads the measured rates in the file of a machine. */
 #ifndef PLANNER_MACHINE_RATES_H
 #define PLANNER_MACHINE_RATES_H
 
@@ -6,7 +6,7 @@
 
 #include "libwlb/wlb.h"
 
-/* Read "gemm" (or "gemm_curve" of earlier files: shares of the peak by tokens) and "attention" of the file's object;
+/* Reads "gemm" (or "gemm_curve" of earlier files: shares of the peak by tokens) and "attention" of the file's object;
  * grids that are missing or null stay empty. machine->peak_flops must have been read. */
 int wlb_machine_rates_read(const json_t *root, struct wlb_machine *machine, struct wlb_error *error);
 

@@ -1,4 +1,4 @@
-/* The file of a machine that was measured. */
+/* Writes the file of a machine that was measured. */
 #ifndef PLANNER_MACHINE_WRITE_H
 #define PLANNER_MACHINE_WRITE_H
 

@@ -1,4 +1,4 @@
-/* The shapes of published models by their names, for calculations without a config.json. */
+/* Finds the shapes of published models by their names, for calculations without a config.json. */
 #ifndef PLANNER_MODEL_CLASS_H
 #define PLANNER_MODEL_CLASS_H
 

@@ -1,4 +1,4 @@
-/* The model that a calculator works for. */
+/* Reads the model that a calculator is given: a config.json or a name. */
 #ifndef PLANNER_MODEL_FILE_H
 #define PLANNER_MODEL_FILE_H
 

@@ -1,4 +1,4 @@
-/* The type of a node: nodes of equal types are measured and planned with as one machine. */
+/* Finds the type of a node: nodes of equal types are measured and planned with as one machine. */
 #ifndef PLANNER_NODE_TYPE_H
 #define PLANNER_NODE_TYPE_H
 

@@ -1,4 +1,4 @@
-/* A plan as the record of type "plan" of docs/api.md. */
+/* Makes the record of type "plan" of docs/api.md from a plan. */
 #ifndef PLANNER_PLAN_RECORD_H
 #define PLANNER_PLAN_RECORD_H
 

@@ -1,4 +1,4 @@
-/* Packed steps of a stream, kept in memory for the search and the simulator. */
+/* Packs steps of a stream and keeps them in memory, for the search and the simulator. */
 #ifndef PLANNER_SAMPLES_H
 #define PLANNER_SAMPLES_H
 
@@ -10,7 +10,7 @@ struct wlb_samples {
 	size_t count;
 };
 
-/* Packs the stream from its start and skips `skip` steps and keeps the next `count`. The samples start zeroed; free
+/* Packs the stream from its start, skips `skip` steps and keeps the next `count`. The samples start zeroed; free
  * them in any case. */
 int wlb_samples_take(struct wlb_samples *samples, const struct wlb_model *model, struct wlb_length_stream *stream,
                      const struct wlb_packer_options *options, size_t skip, size_t count, struct wlb_error *error);

@@ -12,8 +12,8 @@ enum { WLB_BLOCK = 256 };
 /* Checks the launch before it. It is used after every launch, in the function that queues the operation `name`. */
 #define WLB_CHECK_LAUNCH(device, name) wlb_cuda_check((device), cudaGetLastError(), (name))
 
-/* Returns the number of blocks for n elements in a grid-stride loop: enough to fill any GPU, few enough to be launched at
- * any n. */
+/* Returns the number of blocks for n elements in a grid-stride loop: enough to fill any GPU, few enough to be launched
+ * at any n. */
 static inline unsigned wlb_element_blocks(int64_t n)
 {
 	const int64_t most = 16384;

@@ -1,8 +1,8 @@
 /* Applies rotary position embeddings. */
 #include "kernels/cuda/check.cuh"
 
-/* Rotates one token in each block. The angles of a token are computed once for all heads, in double: at position 100,000
- * a float is too coarse for small angles. */
+/* Rotates one token in each block. The angles of a token are computed once for all heads, in double: at position
+ * 100,000 a float is too coarse for small angles. */
 __global__ static void rotate(float *x, const int32_t *positions, int heads, int head_dim, double theta, int direction)
 {
 	extern __shared__ float angles[]; /* cosines, then sines */

@@ -102,6 +102,20 @@ static void seed_index(void)
 	check(remove("index/x.bin"));
 }
 
+/* The same index, and one with more sequences than any address can have bytes. */
+static void seed_lengths(void)
+{
+	static const uint64_t sequences = UINT64_C(0xffffffffffff3131);
+	unsigned char data[4096];
+	FILE *in = fopen("index/x.idx", "rb");
+	check(in != NULL ? 0 : -1);
+	size_t bytes = fread(data, 1, sizeof(data), in);
+	fclose(in);
+	check(wlb_file_write("lengths/index", data, bytes, 0644, &error));
+	memcpy(data + 18, &sequences, sizeof(sequences));
+	check(wlb_file_write("lengths/too_many", data, bytes, 0644, &error));
+}
+
 /* A checkpoint of one tensor, cut into four; its files are the seeds. */
 static void seed_checkpoint(void)
 {
@@ -155,6 +169,7 @@ int main(int argc, char **argv)
 		check(wlb_dir_make(targets[i], 0755, &error));
 	seed_texts();
 	seed_index();
+	seed_lengths();
 	seed_checkpoint();
 	return 0;
 }

@@ -119,6 +119,24 @@ static void joins_the_sequences_of_a_document(void **state)
 	}
 }
 
+/* A count may be any number. */
+static void refuses_more_sequences_than_the_file_holds(void **state)
+{
+	static const int64_t of[] = {1, 3};
+	static const uint64_t counts[] = {512, UINT64_C(1) << 31, UINT64_MAX / 12, UINT64_MAX};
+	unsigned char data[512];
+	struct wlb_length_list list = {0};
+	struct wlb_error error;
+	(void)state;
+	size_t bytes = make_index(data, of, 2);
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		memcpy(data + 18, &counts[i], sizeof(counts[i]));
+		assert_int_equal(wlb_length_list_parse_index(data, bytes, "x.idx", &list, &error), -1);
+		assert_non_null(strstr(error.message, "too short"));
+		wlb_length_list_free(&list);
+	}
+}
+
 /* Writes the bytes at `offset` of the file; where `bytes` is 0 the file is made that long. */
 static void write_at(int fd, const void *data, size_t bytes, off_t offset)
 {
@@ -218,7 +236,7 @@ static void starts_over_where_it_is_asked_to(void **state)
 {
 	int64_t tokens[] = {4, 9}, got;
 	const struct wlb_length_list list = {.tokens = tokens, .count = 2};
-	struct wlb_length_stream once = {.list = &list}, again = {.list = &list, .again = true};
+	struct wlb_length_stream once = {.list = &list}, again = {.list = &list, .repeat = true};
 	(void)state;
 	for (int i = 0; i < 5; i++) {
 		assert_int_equal(wlb_length_stream_next(&once, &got), i < 2);
@@ -233,6 +251,7 @@ int main(void)
 	                                   cmocka_unit_test(names_the_line_that_is_wrong),
 	                                   cmocka_unit_test(generates_the_stream_of_the_library),
 	                                   cmocka_unit_test(joins_the_sequences_of_a_document),
+	                                   cmocka_unit_test(refuses_more_sequences_than_the_file_holds),
 	                                   cmocka_unit_test(samples_all_of_a_small_index),
 	                                   cmocka_unit_test(samples_an_index_of_a_billion_documents),
 	                                   cmocka_unit_test(starts_over_where_it_is_asked_to)};

@@ -103,7 +103,7 @@ int wlb_plan_input_read(const struct wlb_plan_request *request, struct wlb_plan_
 		return wlb_fail_in(error, "--gpu");
 	if (wlb_length_list_sample(request->lengths, &input->list, error) < 0)
 		return -1;
-	input->stream = (struct wlb_length_stream){.list = &input->list, .again = true};
+	input->stream = (struct wlb_length_stream){.list = &input->list, .repeat = true};
 	if (request->gpus_per_node > 0)
 		input->machine.gpus_per_node = request->gpus_per_node;
 	if (request->topology != NULL && wlb_topology_file_read(request->topology, &input->topology, error) < 0)
