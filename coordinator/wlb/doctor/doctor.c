@@ -1,4 +1,4 @@
-/* wlb doctor: what would stop a run, and how to fix it. */
+/* wlb doctor: checks everything that would stop a run, and prints the remedies. */
 #include <stdio.h>
 
 #include "common/clock.h"

@@ -15,7 +15,7 @@ struct wlb_doctor {
 	bool without_slurm; /* set by wlb_doctor_slurm: checks that need Slurm's commands are skipped */
 };
 
-/* One line: what was looked at, what was found, and what to do about it ("" where there is nothing to do). */
+/* Adds a finding: the subject of the check, its result, and the remedy ("" where none is needed). */
 void wlb_doctor_note(struct wlb_doctor *doctor, enum wlb_finding finding, const char *what, const char *remedy,
                      const char *format, ...) __attribute__((format(printf, 5, 6)));
 

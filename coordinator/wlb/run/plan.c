@@ -55,7 +55,7 @@ static int number_of(char *const *words, const char *name, int64_t otherwise, in
 }
 
 /* Reads the command of another trainer, with --wlb-model. Returns 1 where model, length or batch is not known: *missing
- * is what to add. */
+ * is the option to add. */
 static int read_foreign(const struct wlb_run *run, const char *gpu_type, struct command *command, const char **missing,
                         struct wlb_error *error)
 {
@@ -83,8 +83,8 @@ static int read_foreign(const struct wlb_run *run, const char *gpu_type, struct 
 	return *missing != NULL;
 }
 
-/* Returns 1 where the command does not say what it trains; *missing is then what to add, or NULL where the command
- * itself will say what is wrong with it. */
+/* Returns 1 where model, length or batch is not known; *missing is then the option to add, or NULL where the options of
+ * wlb-worker are wrong, which wlb-worker will report itself. */
 static int read_command(const struct wlb_run *run, const char *gpu_type, struct command *command, const char **missing,
                         struct wlb_error *error)
 {
@@ -121,8 +121,8 @@ static int check_model(const char *path, const struct wlb_run *run, struct wlb_e
 	                path, run->job.this_node, strerror(errno));
 }
 
-/* Keeps what the user named; the rest has the values of the trainer. */
-static void hold(const struct wlb_layout *layout, struct wlb_search_fixed *fixed)
+/* Fixes the layout that the user named; settings that he did not name have the trainer's defaults. */
+static void fix_layout(const struct wlb_layout *layout, struct wlb_search_fixed *fixed)
 {
 	fixed->tp = layout->tp;
 	fixed->cp = layout->cp;
@@ -133,8 +133,8 @@ static void hold(const struct wlb_layout *layout, struct wlb_search_fixed *fixed
 	fixed->recompute = fixed->recompute >= 0 ? fixed->recompute : WLB_RECOMPUTE_NONE;
 }
 
-/* How many tasks a node has so that `nodes` nodes at most, each with the same number and none with more than `most`,
- * run all ranks, tp of them never on two nodes; 0 where there is no such number. */
+/* Returns how many tasks each node has so that `nodes` nodes at most, each with the same number and none with more than
+ * `most`, run all ranks, tp of them never on two nodes; 0 where there is no such number. */
 static int tasks_of_node(const struct wlb_layout *layout, int nodes, int most)
 {
 	int ranks = wlb_layout_ranks(layout);
@@ -171,7 +171,7 @@ static int leave_idle(const struct wlb_layout *layout, struct wlb_attempt *attem
 	return 0;
 }
 
-static void take(const struct wlb_auto *found, struct wlb_attempt *attempt)
+static void set_layout(const struct wlb_auto *found, struct wlb_attempt *attempt)
 {
 	static const char *const names[] = {"none", "selective", "full"};
 	const struct wlb_plan *best = &found->result->ranked[0].plan;
@@ -204,7 +204,7 @@ static int plan_auto(struct wlb_auto_request *request, struct wlb_attempt *attem
 	if (rc == 0)
 		rc = leave_idle(&found.result->ranked[0].plan.layout, attempt, record, error);
 	if (rc == 0) {
-		take(&found, attempt);
+		set_layout(&found, attempt);
 		attempt->plan = json_incref(record);
 	}
 	json_decref(record);
@@ -212,12 +212,12 @@ static int plan_auto(struct wlb_auto_request *request, struct wlb_attempt *attem
 	return rc < 0 ? wlb_fail_in(error, "layout auto") : 0;
 }
 
-/* The prediction alone: a layout that the user named runs, whatever is predicted. */
+/* Adds the prediction only: a layout that the user named runs with any prediction. */
 static void plan_fixed(struct wlb_auto_request *request, struct wlb_attempt *attempt)
 {
 	struct wlb_auto found = {0};
 	struct wlb_error error;
-	hold(&attempt->layout, &request->fixed);
+	fix_layout(&attempt->layout, &request->fixed);
 	request->every_rank = 1;
 	if (wlb_auto_find(request, &found, &error) == 0)
 		attempt->plan = wlb_plan_record(request, &found);

@@ -1,4 +1,4 @@
-/* The plan of an attempt: what the command trains, and the search for its layout on the attempt's nodes. */
+/* Plans an attempt: reads the model and the data of the command, and searches the layout for the attempt's nodes. */
 #ifndef COORDINATOR_WLB_RUN_PLAN_H
 #define COORDINATOR_WLB_RUN_PLAN_H
 

@@ -145,7 +145,7 @@ static void pass_signal(struct watch *w)
 	end_cancelled(w, why);
 }
 
-/* Another process killed srun: what its tasks do afterwards is not a cause. */
+/* Another process killed srun: the ends of its tasks after that are not the cause. */
 static void note_srun_killed(struct watch *w, int number)
 {
 	w->run->srun_signal = number;

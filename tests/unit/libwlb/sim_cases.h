@@ -1,4 +1,4 @@
-/* Machines, models and steps that the simulator and the search are tested on. */
+/* Makes the machines, models and steps on which simulator and search are tested. */
 #ifndef TESTS_UNIT_LIBWLB_SIM_CASES_H
 #define TESTS_UNIT_LIBWLB_SIM_CASES_H
 

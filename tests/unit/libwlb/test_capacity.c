@@ -1,4 +1,4 @@
-/* Arrays that grow, and memory that is kept from one use to the next. */
+/* Tests arrays that grow, and buffers that are kept from one use to the next. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

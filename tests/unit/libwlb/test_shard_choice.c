@@ -1,4 +1,4 @@
-/* Adaptive sharding, dynamic context parallelism as shards, and what is refused. */
+/* Tests adaptive sharding, the shards of dynamic context parallelism, and the inputs that are refused. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

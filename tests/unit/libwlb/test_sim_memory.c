@@ -1,4 +1,4 @@
-/* Every allocation of simulator and search fails once: the error is reported and nothing leaks. */
+/* Fails every allocation of simulator and search once: the error is reported and nothing leaks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* The order and the times of a pipeline's passes, against closed forms and the rules of the schedule. */
+/* Compares the order and the times of a pipeline's passes with closed forms and the rules of the schedule. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* The shapes of named models against the numbers of parameters that their publishers state. */
+/* Compares the shapes of named models with the numbers of parameters that their publishers state. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

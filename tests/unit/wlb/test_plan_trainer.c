@@ -1,4 +1,4 @@
-/* The options of `wlb plan` and `wlb sim` that say how the training program runs. */
+/* Tests the options of `wlb plan` and `wlb sim` that describe the training program. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

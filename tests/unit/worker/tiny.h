@@ -1,4 +1,5 @@
-/* A model small enough to differentiate by hand, on the CPU in float64, in any layout, and documents for it. */
+/* Opens a model small enough to differentiate numerically, on the CPU in float64, in any layout, with documents for it.
+ */
 #ifndef TESTS_UNIT_WORKER_TINY_H
 #define TESTS_UNIT_WORKER_TINY_H
 

@@ -55,7 +55,7 @@ static int pack_batch(struct job *job, const struct wlb_span *batch, size_t coun
 	return 0;
 }
 
-/* Packs everything that is left: documents that fill no batch, then what the packer holds. */
+/* Packs all documents that are left: those that fill no batch, then those that the packer holds. */
 static int drain(struct job *job, struct wlb_error *error)
 {
 	int rc = 0;

@@ -12,7 +12,7 @@ struct wlb_explanation {
 	struct wlb_candidate candidate; /* the best plan of this layout */
 };
 
-/* Searches again with the layout held, beside what is fixed already. Returns -1 where `layout` is no layout. */
+/* Searches again with this layout fixed, in addition to `fixed`. Returns -1 where `layout` is no layout. */
 int wlb_explain(const struct wlb_plan_request *request, struct wlb_plan_input *input,
                 const struct wlb_search_fixed *fixed, const char *layout, const struct wlb_search_result *result,
                 struct wlb_explanation *why, struct wlb_error *error);

@@ -30,7 +30,7 @@ json_t *wlb_memory_to_json(const struct wlb_memory *m)
 	                 m->buffers, "margin", m->margin, "total", m->total);
 }
 
-/* Includes the time if it was simulated, and what it lacks if it does not fit. */
+/* Includes the time if it was simulated, and the missing memory if it does not fit. */
 static json_t *candidate_to_json(const struct wlb_candidate *candidate)
 {
 	json_t *object = wlb_plan_to_json(&candidate->plan);

@@ -1,4 +1,4 @@
-/* The result of a search for people. */
+/* Prints the result of a search for people. */
 #ifndef COORDINATOR_WLB_CALCULATORS_PLAN_REPORT_H
 #define COORDINATOR_WLB_CALCULATORS_PLAN_REPORT_H
 
@@ -6,8 +6,8 @@
 #include "coordinator/wlb/calculators/plan/input.h"
 #include "libwlb/wlb.h"
 
-/* The layout chosen, the reason, the next best, what does not fit, where the ranks run, and the explanation where there
- * is one (else NULL). Returns -1 if out of memory. */
+/* Prints the chosen layout with the reason, the next best, those that do not fit, the nodes of the ranks, and the
+ * explanation where `why` is not NULL. Returns -1 if out of memory. */
 int wlb_search_print(const struct wlb_plan_request *request, const struct wlb_plan_input *input,
                      const struct wlb_search_result *result, const struct wlb_explanation *why);
 

@@ -6,7 +6,7 @@
 
 /* Nodes are numbered in the order in which the lines name them. Starts zeroed; free it in any case. */
 struct wlb_topology_file {
-	struct wlb_topology topology; /* points into what follows */
+	struct wlb_topology topology; /* points into the arrays below */
 	struct wlb_switch *switches;
 	char **names; /* of the switches, as topology has them */
 	char **nodes; /* names */
