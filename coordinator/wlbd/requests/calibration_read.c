@@ -41,3 +41,28 @@ int wlbd_calibration_read(const json_t *body, struct wlbd_calibration *c, struct
 		return -1;
 	return check_machine(c->machine, error);
 }
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int wlbd_calibration_check_job(const struct wlbd_calibration *c, const struct wlb_slurm_job *job,
+                               struct wlb_error *error)
+{
+	char **names = NULL;
+	int count = 0, rc = 0;
+	if (!job->running || job->nodes[0] == '\0')
+		return wlb_fail(error, "job %u does not run: store a calibration before its job ends", job->job_id);
+	if (wlb_hostlist_expand(job->nodes, &names, &count, error) != 0)
+		return -1;
+	qsort(names, (size_t)count, sizeof(*names), by_name);
+	for (size_t i = 0; rc == 0 && i < json_array_size(c->nodes); i++) {
+		const char *node = json_string_value(json_array_get(c->nodes, i));
+		if (bsearch(&node, names, (size_t)count, sizeof(*names), by_name) == NULL)
+			rc = wlb_fail(error, "field 'nodes': job %u has no node %.256s; it has %.256s", job->job_id,
+			              node, job->nodes);
+	}
+	wlb_strings_free(names, count);
+	return rc;
+}

@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "coordinator/wlbd/slurm/slurm_ask.h"
 #include "libwlb/wlb.h"
 
 enum { WLBD_NODE_TYPE_MOST = 128 };
@@ -21,5 +22,10 @@ struct wlbd_calibration {
 /* Returns -1 with the field, its value and the rule. Every number of the machine is checked as those of a machine file
  * are. */
 int wlbd_calibration_read(const json_t *body, struct wlbd_calibration *calibration, struct wlb_error *error);
+
+/* Returns -1 with the rule where the job does not run, or with the name of a node of the calibration that the job does
+ * not have: nobody has measured there in that job. */
+int wlbd_calibration_check_job(const struct wlbd_calibration *calibration, const struct wlb_slurm_job *job,
+                               struct wlb_error *error);
 
 #endif

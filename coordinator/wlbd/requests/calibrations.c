@@ -42,11 +42,12 @@ static void store(struct wlbd_call *call)
 	free(machine);
 }
 
-/* Only the owner of a job can have measured in it. */
+/* Only the owner of a job can have measured in it, and only on its nodes. */
 static void on_job(void *context, const struct wlbd_job_facts *facts)
 {
 	struct wlbd_call *call = context;
 	const struct wlbd_calibration *c = call->parsed;
+	struct wlb_error error;
 	if (call->wlbd->stopping)
 		wlbd_call_fail_stopping(call);
 	else if (wlbd_call_privileged(call))
@@ -56,6 +57,8 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 		               (long long)c->job_id);
 	else if (facts->uid != call->uid)
 		wlbd_call_fail(call, 403, "job %lld belongs to %s", (long long)c->job_id, facts->user);
+	else if (wlbd_calibration_check_job(c, &facts->job, &error) != 0)
+		wlbd_call_fail(call, 403, "%s", error.message);
 	else
 		store(call);
 }
