@@ -148,6 +148,9 @@ class Kept(test_wlbd_api.ApiTest):
         self.put(0, 1.1, admin=True)
         for uid in (1001, 1009):
             self.assertEqual(self.get(uid)["source"], "administrator")
+        own, his = (int(row[0]) for row in self.cluster.sql("select id from calibrations order by id"))
+        self.assertEqual((self.get(1001)["id"], self.get(1001)["before"]["id"]), (his, own))
+        self.assertIsNone(self.get(1009)["before"], "it has not served this user")
         for uid in (1002, 1003, 1004):
             self.put(uid)
         self.put(0, 3, admin=True)
