@@ -20,6 +20,8 @@ json_t *wlb_plan_record_candidate(const struct wlb_auto_request *request, const 
 	                           "micro_batches", (int)c->plan.micro_batches, "micro_batch_size",
 	                           (json_int_t)wlb_auto_windows(&c->plan, request->global_batch), "recompute",
 	                           recompute_name(c->plan.recompute), "memory_bytes", c->memory.total);
+	if (object != NULL && c->plan.recompute_layers > 0)
+		json_object_set_new(object, "recompute_layers", json_integer(c->plan.recompute_layers));
 	if (object != NULL && c->step_s > 0.0)
 		json_object_set_new(object, "step_s", json_real(c->step_s));
 	if (object != NULL && c->missing_bytes > 0.0)

@@ -35,7 +35,8 @@ static void format_seconds(double seconds, char *text, size_t size)
 
 static void add_plan(struct wlb_table *table, const char *what, const json_t *plan)
 {
-	char layout[64], interleave[32], windows[32], step[32], memory[32], missing[32], note[64] = "";
+	char layout[64], interleave[32], windows[32], step[32], memory[32], missing[32], recompute[64], note[64] = "";
+	long long layers = (long long)json_integer_value(json_object_get(plan, "recompute_layers"));
 	wlb_field_layout(plan, layout, sizeof(layout));
 	wlb_field_number(plan, "interleave", interleave, sizeof(interleave));
 	wlb_field_number(plan, "micro_batch_size", windows, sizeof(windows));
@@ -45,8 +46,9 @@ static void add_plan(struct wlb_table *table, const char *what, const json_t *pl
 		format_bytes(number(plan, "missing_bytes"), missing, sizeof(missing));
 		snprintf(note, sizeof(note), "%s too much", missing);
 	}
-	wlb_table_add(table, (const char *const[]){what, layout, interleave, windows,
-	                                           wlb_field_text(plan, "recompute", "-"), step, memory, note});
+	snprintf(recompute, sizeof(recompute), layers > 0 ? "%s of %lld" : "%s", wlb_field_text(plan, "recompute", "-"),
+	         layers);
+	wlb_table_add(table, (const char *const[]){what, layout, interleave, windows, recompute, step, memory, note});
 }
 
 static int print_plans(const json_t *plan)

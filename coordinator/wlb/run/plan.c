@@ -182,6 +182,7 @@ static void set_layout(const struct wlb_auto *found, struct wlb_attempt *attempt
 		.micro_batch_size = found->micro_batch_windows,
 		.interleave = best->interleave,
 		.recompute = names[best->recompute],
+		.recompute_layers = best->recompute_layers,
 	};
 }
 

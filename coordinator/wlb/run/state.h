@@ -47,6 +47,7 @@ struct wlb_run_settings {
 	int64_t micro_batch_size; /* windows */
 	int interleave;
 	const char *recompute; /* "none", "selective", "full" */
+	int recompute_layers;  /* full: of each chunk; 0: all */
 };
 
 /* One launch. */

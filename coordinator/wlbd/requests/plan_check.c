@@ -31,7 +31,7 @@ static int check_layout(const json_t *data, struct wlb_error *error)
 static int check_plan(const json_t *data, struct wlb_error *error)
 {
 	static const char *const recompute[] = {"none", "selective", "full", NULL};
-	static const char *const counts[] = {"interleave", "micro_batches", "micro_batch_size"};
+	static const char *const counts[] = {"interleave", "micro_batches", "micro_batch_size", "recompute_layers"};
 	static const struct {
 		const char *name;
 		double most;
