@@ -129,7 +129,7 @@ class Auto(training.TrainingTest):
         for step in run["steps"]:
             self.assertLess(abs(step["loss"] - expected[step["step"]]) / expected[step["step"]], 1e-9, step)
         self.assertGreater(run["attempts"][-1]["step_s"], 0)
-        for words in ("Why this layout", "does not fit", "chosen", "before", "measured", f"n{NODES} is lost", "of --machine"):
+        for words in ("Why this layout", "does not fit", "chosen", "before", "measured", f"n{NODES} is lost", "(from --machine)"):
             self.assertIn(words, output)
 
     def check_split_again(self, first, second):

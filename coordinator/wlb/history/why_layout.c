@@ -56,13 +56,19 @@ static int print_plans(const json_t *plan)
 	static const char *const titles[] = {"",          "LAYOUT", "INTERLEAVE", "MICRO-BATCH",
 	                                     "RECOMPUTE", "STEP",   "MEMORY",     ""};
 	struct wlb_table table = {.columns = 8, .right = "llrrlrrl"};
-	const json_t *next = json_object_get(plan, "next"), *misfits = json_object_get(plan, "misfits");
+	const json_t *next = json_object_get(plan, "next"), *misfits = json_object_get(plan, "misfits"),
+		     *before = json_object_get(plan, "before");
+	int listed = 0;
 	wlb_table_add(&table, titles);
 	add_plan(&table, "chosen", plan);
-	if (number(json_object_get(plan, "before"), "step_s") > 0.0)
-		add_plan(&table, "before", json_object_get(plan, "before"));
-	for (size_t i = 0; i < json_array_size(next); i++)
-		add_plan(&table, "next", json_array_get(next, i));
+	for (size_t i = 0; i < json_array_size(next); i++) {
+		const json_t *other = json_array_get(next, i);
+		int is_before = json_equal(json_object_get(other, "layout"), json_object_get(before, "layout"));
+		listed |= is_before;
+		add_plan(&table, is_before ? "before" : "next", other);
+	}
+	if (!listed && number(before, "step_s") > 0.0)
+		add_plan(&table, "before", before);
 	for (size_t i = 0; i < json_array_size(misfits); i++)
 		add_plan(&table, "does not fit", json_array_get(misfits, i));
 	return wlb_table_print(&table, "    ", stdout);
@@ -154,10 +160,10 @@ static void print_machine(const json_t *plan)
 	const char *from = wlb_field_text(plan, "machine_from", NULL);
 	const json_t *calibration = json_object_get(plan, "calibration");
 	format_bytes(number(plan, "memory_limit_bytes"), memory, sizeof(memory));
-	printf("    machine %s, %s of memory for a rank", wlb_field_text(plan, "machine", "?"), memory);
+	printf("    machine %s", wlb_field_text(plan, "machine", "?"));
 	if (from != NULL && !json_is_object(calibration))
-		printf(", of %s", from);
-	puts("");
+		printf(" (from %s)", from);
+	printf(", %s of memory for a rank\n", memory);
 	if (json_is_object(calibration))
 		print_calibration(calibration);
 }
