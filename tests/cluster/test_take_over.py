@@ -79,13 +79,13 @@ class TakeOver(harness.ClusterTest):
             f"select s.step, s.loss from steps s join runs r on r.id = s.run_id where r.name = '{name}' order by s.step")]
 
     def test_1_schema_is_that_of_an_empty_database(self):
+        self.check_schema()
+
+    def check_schema(self):
         conf = self.cluster.work / "empty.conf"
         text = (self.cluster.dir / "etc/wlbd.conf").read_text()
         conf.write_text(text.replace("dbname=wlb", "dbname=empty"))
         self.cluster.run("wlb", "db", "migrate", env={"WLBD_CONF": str(conf)})
-        self.check_schema()
-
-    def check_schema(self):
         schemas = [self.cluster.run("pg_dump", "-s", "-d", name).stdout for name in ("wlb", "empty")]
         migrated, fresh = ([line for line in text.splitlines() if not re.match(r"\\(un)?restrict ", line)]
                            for text in schemas)
