@@ -311,6 +311,16 @@ static int same_bits(const struct array *arrays, void *const *one, void *const *
 	return 1;
 }
 
+/* A digest of the results (FNV-1a), by which the tables of two runs, or of two machines, can be compared. */
+static uint64_t digest(const struct array *arrays, void *const *results)
+{
+	uint64_t hash = 0xcbf29ce484222325U;
+	for (int a = 0; a < MOST_ARRAYS; a++)
+		for (size_t i = 0; i < array_bytes(&arrays[a]); i++)
+			hash = (hash ^ ((const unsigned char *)results[a])[i]) * 0x100000001b3U;
+	return hash;
+}
+
 /* One row of the table; returns whether it passed. */
 static int check_shape(struct wlb_device *cpu, struct wlb_device *cuda, const struct check *check,
                        const struct shape *shape)
@@ -330,8 +340,8 @@ static int check_shape(struct wlb_device *cpu, struct wlb_device *cuda, const st
 		double largest = largest_error(arrays, got, want);
 		int same = same_bits(arrays, got, again);
 		passed = largest <= check->tolerance && same;
-		printf("error %.1e of %.0e  second run %s  %s\n", largest, check->tolerance,
-		       same ? "same bits" : "DIFFERS", passed ? "ok" : "FAILED");
+		printf("error %.1e of %.0e  bits %016llx, second run %s  %s\n", largest, check->tolerance,
+		       (unsigned long long)digest(arrays, got), same ? "same" : "DIFFERS", passed ? "ok" : "FAILED");
 	}
 	free_all(want);
 	free_all(got);
