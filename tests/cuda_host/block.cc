@@ -36,6 +36,7 @@ uint64_t can_run[MOST_THREADS / WORD_BITS]; /* a bit for each thread in that sta
 unsigned current;
 unsigned next; /* the thread that runs when the current one waits or has left; the number of threads if none can */
 const std::function<void()> *body;
+uint64_t blocks_begun;
 
 void set_can_run(unsigned number)
 {
@@ -222,6 +223,7 @@ void complete_warp_operation()
 void cuda_host::block_run(dim3 size, const std::function<void()> &run)
 {
 	blockDim = size;
+	blocks_begun++;
 	const unsigned count = size.x * size.y * size.z;
 	body = &run;
 	threads.assign(count, thread());
@@ -244,6 +246,11 @@ void cuda_host::block_warp_operation(const char *name, unsigned mask, warp_opera
 	threads[current] = {state::at_warp_operation, threads[current].fiber, name, mask, operation, mine};
 	complete_warp_operation();
 	wait();
+}
+
+uint64_t cuda_host::block_number()
+{
+	return blocks_begun;
 }
 
 unsigned cuda_host::block_thread()

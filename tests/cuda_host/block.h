@@ -25,6 +25,9 @@ typedef void (*warp_operation)(void *const lanes[32]);
  * reports. */
 void block_warp_operation(const char *name, unsigned mask, warp_operation operation, void *mine);
 
+/* How many blocks have begun. */
+uint64_t block_number();
+
 /* The number of the calling thread in its block: x changes fastest. */
 unsigned block_thread();
 } // namespace cuda_host

@@ -91,12 +91,6 @@ static inline float rsqrtf(float x)
 /* Macros, since glibc declares functions of these names. */
 #define __expf(x) expf(x)
 #define __logf(x) logf(x)
-static inline unsigned __float_as_uint(float x)
-{
-	unsigned bits;
-	memcpy(&bits, &x, sizeof(bits));
-	return bits;
-}
 static inline float __uint_as_float(unsigned bits)
 {
 	float x;
