@@ -2,6 +2,8 @@
 set(CMAKE_C_STANDARD 17)
 set(CMAKE_C_EXTENSIONS ON) # pmix_common.h needs gnu, not strict, C
 set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_STANDARD 17) # tests/cuda_host alone is C++
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE)
@@ -13,7 +15,8 @@ option(WLB_COVERAGE "Count which lines are executed, for gcov: scripts/coverage;
 option(WLB_FUZZ "Build the fuzz targets, where clang with libFuzzer is found" ON)
 set(WLB_SLURM_PREFIX "" CACHE PATH "Slurm installed elsewhere than the system's (its include/ and lib/)")
 
-add_compile_options($<$<COMPILE_LANGUAGE:C>:-Wall> $<$<COMPILE_LANGUAGE:C>:-Wextra> $<$<COMPILE_LANGUAGE:C>:-Werror>)
+add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-Wall> $<$<COMPILE_LANGUAGE:C,CXX>:-Wextra>
+                    $<$<COMPILE_LANGUAGE:C,CXX>:-Werror>)
 add_compile_definitions(_GNU_SOURCE WLB_VERSION="${PROJECT_VERSION}")
 include_directories(${CMAKE_SOURCE_DIR})
 if(WLB_SANITIZE)

@@ -1,13 +1,13 @@
 /* Updates parameters with AdamW. */
-#include "kernels/cuda/check.cuh"
+#include "kernels/cuda/launch.cuh"
 
 /* The values that are the same for all elements of one update; the host computes them in double. */
 struct update {
 	float grad_scale;
 	float beta1, beta2;
 	float one_minus_beta1, one_minus_beta2; /* 1 - beta */
-	float step_size;    /* lr / (1 - beta1^step) */
-	float inverse_root2;        /* 1 / sqrt(1 - beta2^step) */
+	float step_size;                        /* lr / (1 - beta1^step) */
+	float inverse_root2;                    /* 1 / sqrt(1 - beta2^step) */
 	float epsilon;
 	float decay; /* 1 - lr * weight_decay */
 };
@@ -37,7 +37,6 @@ void wlb_cuda_adamw(struct wlb_device *device, void *param, const void *grad, vo
 		(float)(1 - adamw->beta1),      (float)(1 - adamw->beta2), (float)(adamw->lr / correction1),
 		(float)(1 / sqrt(correction2)), (float)adamw->epsilon,     (float)(1 - adamw->lr * adamw->weight_decay),
 	};
-	update_elements<<<wlb_element_blocks(n), WLB_BLOCK, 0, wlb_cuda_of(device)->stream>>>(
-		(float *)param, (const float *)grad, (float *)m, (float *)v, n, u);
-	WLB_CHECK_LAUNCH(device, "adamw");
+	wlb_cuda_launch(device, "adamw", {wlb_element_blocks(n), WLB_BLOCK}, update_elements, (float *)param,
+	                (const float *)grad, (float *)m, (float *)v, n, u);
 }

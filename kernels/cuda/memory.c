@@ -36,7 +36,6 @@ void *wlb_cuda_alloc(struct wlb_device *device, size_t bytes, struct wlb_error *
 		return memory;
 	wlb_fail(error, "cannot allocate %zu bytes on %s: %s; use more ranks or a smaller micro-batch", bytes,
 	         cuda->name, cudaGetErrorString(status));
-	cudaGetLastError(); /* reported here: the next launch must not report it again */
 	cudaFree(memory);
 	return NULL;
 }

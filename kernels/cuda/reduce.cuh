@@ -6,9 +6,9 @@
 
 /* Every thread of the block must call it; each receives the sum of all `value`s. blockDim.x is a multiple of 32, at
  * most 1024. */
-template <typename number> __device__ inline number wlb_block_sum(number value)
+template <typename number> __device__ static inline number wlb_block_sum(number value)
 {
-	__shared__ number of_warp[32];
+	static __shared__ number of_warp[32];
 	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
 	for (int distance = 16; distance > 0; distance /= 2)
 		value += __shfl_xor_sync(0xffffffffu, value, distance);

@@ -1,5 +1,5 @@
 /* Computes RMSNorm and its gradients. */
-#include "kernels/cuda/check.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/reduce.cuh"
 
 /* Computes one token in each block. */
@@ -63,9 +63,8 @@ void wlb_cuda_rmsnorm_forward(struct wlb_device *device, void *out, void *rstd, 
 {
 	if (tokens == 0 || width == 0)
 		return;
-	forward<<<(unsigned)tokens, WLB_BLOCK, 0, wlb_cuda_of(device)->stream>>>(
-		(float *)out, (float *)rstd, (const float *)x, (const float *)weight, width, (float)epsilon);
-	WLB_CHECK_LAUNCH(device, "rmsnorm_forward");
+	wlb_cuda_launch(device, "rmsnorm_forward", {(unsigned)tokens, WLB_BLOCK}, forward, (float *)out, (float *)rstd,
+	                (const float *)x, (const float *)weight, width, (float)epsilon);
 }
 
 void wlb_cuda_rmsnorm_backward(struct wlb_device *device, void *d_x, void *d_weight, const void *d_out, const void *x,
@@ -77,17 +76,13 @@ void wlb_cuda_rmsnorm_backward(struct wlb_device *device, void *d_x, void *d_wei
 	const int64_t tokens_of_part = (tokens + most_parts - 1) / most_parts;
 	const int parts = (int)((tokens + tokens_of_part - 1) / tokens_of_part);
 	const unsigned columns = (unsigned)((width + WLB_BLOCK - 1) / WLB_BLOCK);
-	float *sums =
-		(float *)wlb_cuda_scratch(device, (size_t)parts * (size_t)width * sizeof(float), "rmsnorm_backward");
+	const char *name = "rmsnorm_backward";
+	float *sums = (float *)wlb_cuda_scratch(device, (size_t)parts * (size_t)width * sizeof(float), name);
 	if (sums == NULL)
 		return;
-	cudaStream_t stream = wlb_cuda_of(device)->stream;
-	backward_weight_parts<<<dim3(columns, (unsigned)parts), WLB_BLOCK, 0, stream>>>(
-		sums, (const float *)d_out, (const float *)x, (const float *)rstd, tokens, width, tokens_of_part);
-	WLB_CHECK_LAUNCH(device, "rmsnorm_backward");
-	add_parts<<<columns, WLB_BLOCK, 0, stream>>>((float *)d_weight, sums, parts, width);
-	WLB_CHECK_LAUNCH(device, "rmsnorm_backward");
-	backward_x<<<(unsigned)tokens, WLB_BLOCK, 0, stream>>>((float *)d_x, (const float *)d_out, (const float *)x,
-	                                                       (const float *)weight, (const float *)rstd, width);
-	WLB_CHECK_LAUNCH(device, "rmsnorm_backward");
+	wlb_cuda_launch(device, name, {dim3(columns, (unsigned)parts), WLB_BLOCK}, backward_weight_parts, sums,
+	                (const float *)d_out, (const float *)x, (const float *)rstd, tokens, width, tokens_of_part);
+	wlb_cuda_launch(device, name, {columns, WLB_BLOCK}, add_parts, (float *)d_weight, sums, parts, width);
+	wlb_cuda_launch(device, name, {(unsigned)tokens, WLB_BLOCK}, backward_x, (float *)d_x, (const float *)d_out,
+	                (const float *)x, (const float *)weight, (const float *)rstd, width);
 }

@@ -1,13 +1,12 @@
 /* Applies rotary position embeddings. */
-#include "kernels/cuda/check.cuh"
+#include "kernels/cuda/launch.cuh"
 
 /* Rotates one token in each block. The angles of a token are computed once for all heads, in double: at position
  * 100,000 a float is too coarse for small angles. */
 __global__ static void rotate(float *x, const int32_t *positions, int heads, int head_dim, double theta, int direction)
 {
-	extern __shared__ float angles[]; /* cosines, then sines */
 	const int half = head_dim / 2;
-	float *cosines = angles, *sines = angles + half;
+	float *cosines = (float *)wlb_dynamic_shared, *sines = cosines + half;
 	for (int i = threadIdx.x; i < half; i += blockDim.x) {
 		double sine, cosine;
 		sincos(positions[blockIdx.x] * pow(theta, -2.0 * i / head_dim), &sine, &cosine);
@@ -30,7 +29,6 @@ void wlb_cuda_rope(struct wlb_device *device, void *x, const int32_t *positions,
 {
 	if (tokens == 0 || heads == 0)
 		return;
-	rotate<<<(unsigned)tokens, WLB_BLOCK, (size_t)head_dim * sizeof(float), wlb_cuda_of(device)->stream>>>(
-		(float *)x, positions, heads, head_dim, theta, direction);
-	WLB_CHECK_LAUNCH(device, "rope");
+	wlb_cuda_launch(device, "rope", {(unsigned)tokens, WLB_BLOCK, (size_t)head_dim * sizeof(float)}, rotate,
+	                (float *)x, positions, heads, head_dim, theta, direction);
 }

@@ -1,5 +1,5 @@
 /* Gathers rows of a matrix. */
-#include "kernels/cuda/check.cuh"
+#include "kernels/cuda/launch.cuh"
 
 __global__ static void gather(float *out, const float *x, const int32_t *rows, int64_t n, int64_t width)
 {
@@ -16,7 +16,6 @@ void wlb_cuda_gather_rows(struct wlb_device *device, void *out, const void *x, c
 	const int64_t n = count * width;
 	if (n == 0)
 		return;
-	gather<<<wlb_element_blocks(n), WLB_BLOCK, 0, wlb_cuda_of(device)->stream>>>((float *)out, (const float *)x,
-	                                                                             rows, n, width);
-	WLB_CHECK_LAUNCH(device, "gather_rows");
+	wlb_cuda_launch(device, "gather_rows", {wlb_element_blocks(n), WLB_BLOCK}, gather, (float *)out,
+	                (const float *)x, rows, n, width);
 }

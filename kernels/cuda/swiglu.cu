@@ -1,5 +1,5 @@
 /* Computes SwiGLU and its gradients. */
-#include "kernels/cuda/check.cuh"
+#include "kernels/cuda/launch.cuh"
 
 __device__ static inline float sigmoid(float x)
 {
@@ -29,9 +29,8 @@ void wlb_cuda_swiglu_forward(struct wlb_device *device, void *out, const void *g
 {
 	if (n == 0)
 		return;
-	forward<<<wlb_element_blocks(n), WLB_BLOCK, 0, wlb_cuda_of(device)->stream>>>((float *)out, (const float *)gate,
-	                                                                              (const float *)up, n);
-	WLB_CHECK_LAUNCH(device, "swiglu_forward");
+	wlb_cuda_launch(device, "swiglu_forward", {wlb_element_blocks(n), WLB_BLOCK}, forward, (float *)out,
+	                (const float *)gate, (const float *)up, n);
 }
 
 void wlb_cuda_swiglu_backward(struct wlb_device *device, void *d_gate, void *d_up, const void *d_out, const void *gate,
@@ -39,7 +38,6 @@ void wlb_cuda_swiglu_backward(struct wlb_device *device, void *d_gate, void *d_u
 {
 	if (n == 0)
 		return;
-	backward<<<wlb_element_blocks(n), WLB_BLOCK, 0, wlb_cuda_of(device)->stream>>>(
-		(float *)d_gate, (float *)d_up, (const float *)d_out, (const float *)gate, (const float *)up, n);
-	WLB_CHECK_LAUNCH(device, "swiglu_backward");
+	wlb_cuda_launch(device, "swiglu_backward", {wlb_element_blocks(n), WLB_BLOCK}, backward, (float *)d_gate,
+	                (float *)d_up, (const float *)d_out, (const float *)gate, (const float *)up, n);
 }

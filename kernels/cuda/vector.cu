@@ -1,5 +1,5 @@
 /* Adds, scales and sums the squares of vectors. */
-#include "kernels/cuda/check.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/reduce.cuh"
 
 /* The most blocks of the first step of a sum; their number depends on n only. */
@@ -42,16 +42,14 @@ void wlb_cuda_add(struct wlb_device *device, void *y, const void *x, int64_t n)
 {
 	if (n == 0)
 		return;
-	add<<<wlb_element_blocks(n), WLB_BLOCK, 0, wlb_cuda_of(device)->stream>>>((float *)y, (const float *)x, n);
-	WLB_CHECK_LAUNCH(device, "add");
+	wlb_cuda_launch(device, "add", {wlb_element_blocks(n), WLB_BLOCK}, add, (float *)y, (const float *)x, n);
 }
 
 void wlb_cuda_scale(struct wlb_device *device, void *y, double factor, int64_t n)
 {
 	if (n == 0)
 		return;
-	scale<<<wlb_element_blocks(n), WLB_BLOCK, 0, wlb_cuda_of(device)->stream>>>((float *)y, (float)factor, n);
-	WLB_CHECK_LAUNCH(device, "scale");
+	wlb_cuda_launch(device, "scale", {wlb_element_blocks(n), WLB_BLOCK}, scale, (float *)y, (float)factor, n);
 }
 
 void wlb_cuda_sum_squares(struct wlb_device *device, double *sum, const void *x, int64_t n)
@@ -63,9 +61,6 @@ void wlb_cuda_sum_squares(struct wlb_device *device, double *sum, const void *x,
 	double *parts = (double *)wlb_cuda_scratch(device, count * sizeof(double), "sum_squares");
 	if (parts == NULL)
 		return;
-	cudaStream_t stream = wlb_cuda_of(device)->stream;
-	part_squares<<<count, WLB_BLOCK, 0, stream>>>(parts, (const float *)x, n);
-	WLB_CHECK_LAUNCH(device, "sum_squares");
-	add_parts<<<1, WLB_BLOCK, 0, stream>>>(sum, parts, (int)count);
-	WLB_CHECK_LAUNCH(device, "sum_squares");
+	wlb_cuda_launch(device, "sum_squares", {count, WLB_BLOCK}, part_squares, parts, (const float *)x, n);
+	wlb_cuda_launch(device, "sum_squares", {1, WLB_BLOCK}, add_parts, sum, parts, (int)count);
 }

@@ -1,0 +1,80 @@
+/* Errors of the runtime API, and the device. */
+#include "tests/cuda_host/runtime.h"
+
+static thread_local cudaError_t last_error = cudaSuccess;
+
+namespace cuda_host
+{
+std::recursive_mutex lock;
+}
+
+cudaError_t cuda_host::result(cudaError_t status)
+{
+	if (status != cudaSuccess)
+		last_error = status;
+	return status;
+}
+
+cudaError_t cudaGetLastError(void)
+{
+	const cudaError_t error = last_error;
+	last_error = cudaSuccess;
+	return error;
+}
+
+const char *cudaGetErrorName(cudaError_t error)
+{
+	switch (error) {
+	case cudaSuccess:
+		return "cudaSuccess";
+	case cudaErrorInvalidValue:
+		return "cudaErrorInvalidValue";
+	case cudaErrorMemoryAllocation:
+		return "cudaErrorMemoryAllocation";
+	case cudaErrorInvalidConfiguration:
+		return "cudaErrorInvalidConfiguration";
+	case cudaErrorInvalidMemcpyDirection:
+		return "cudaErrorInvalidMemcpyDirection";
+	case cudaErrorInvalidDevice:
+		return "cudaErrorInvalidDevice";
+	case cudaErrorInvalidResourceHandle:
+		return "cudaErrorInvalidResourceHandle";
+	case cudaErrorNotReady:
+		return "cudaErrorNotReady";
+	}
+	return "unrecognized error code";
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+	switch (error) {
+	case cudaSuccess:
+		return "no error";
+	case cudaErrorInvalidValue:
+		return "invalid argument";
+	case cudaErrorMemoryAllocation:
+		return "out of memory";
+	case cudaErrorInvalidConfiguration:
+		return "invalid configuration argument";
+	case cudaErrorInvalidMemcpyDirection:
+		return "invalid copy direction for memcpy";
+	case cudaErrorInvalidDevice:
+		return "invalid device ordinal";
+	case cudaErrorInvalidResourceHandle:
+		return "invalid resource handle";
+	case cudaErrorNotReady:
+		return "device not ready";
+	}
+	return "unrecognized error code";
+}
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+	*count = 1;
+	return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+	return cuda_host::result(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
+}

@@ -1,0 +1,25 @@
+/*
+ * The functions of the product's header of this name, which says what they do, for the host: found before it, since
+ * this folder comes first in the include path. ptx.cc has them.
+ */
+#ifndef WLB_CUDA_PTX_CUH
+#define WLB_CUDA_PTX_CUH
+
+#include <stdint.h>
+
+namespace cuda_host
+{
+void copy_async_wait(int newest);
+}
+
+void wlb_copy_async(void *to, const void *from, bool valid);
+void wlb_copy_async_commit();
+template <int newest> static inline void wlb_copy_async_wait()
+{
+	cuda_host::copy_async_wait(newest);
+}
+void wlb_load_matrices(uint32_t (&m)[4], const void *row);
+void wlb_load_matrices_transposed(uint32_t (&m)[4], const void *row);
+void wlb_multiply_bf16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1);
+
+#endif

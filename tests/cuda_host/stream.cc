@@ -1,0 +1,191 @@
+/*
+ * Streams and events. A stream runs its operations in the order in which they were queued; of several streams whose
+ * next operation can run, order.h chooses one. With late queues an operation runs when the host waits for it, and in
+ * random order now and then before, so that an operation that nothing orders before another runs after it in some
+ * order.
+ */
+#include "tests/cuda_host/order.h"
+#include "tests/cuda_host/report.h"
+#include "tests/cuda_host/runtime.h"
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <stdint.h>
+#include <vector>
+
+namespace
+{
+/* How often an event was recorded, and how many of these records streams have reached. */
+struct records {
+	uint64_t made = 0;
+	uint64_t reached = 0;
+};
+
+/* Work; or, where there is an event, its record or the wait for it. */
+struct operation {
+	std::function<void()> work;
+	std::shared_ptr<records> event;
+	uint64_t record; /* the number of it */
+	bool waits;
+};
+} // namespace
+
+struct CUstream_st {
+	std::deque<operation> operations;
+};
+
+struct CUevent_st {
+	std::shared_ptr<records> event = std::make_shared<records>();
+};
+
+static std::vector<CUstream_st *> streams; /* in the order in which they were created */
+
+static bool can_run(const CUstream_st *stream)
+{
+	if (stream->operations.empty())
+		return false;
+	const operation &next = stream->operations.front();
+	return !next.waits || next.event->reached >= next.record;
+}
+
+/* Runs one operation of the stream that is chosen. Returns false if none can run. */
+static bool run_one()
+{
+	std::vector<CUstream_st *> ready;
+	std::copy_if(streams.begin(), streams.end(), std::back_inserter(ready), can_run);
+	if (ready.empty())
+		return false;
+	size_t chosen = 0;
+	if (cuda_host_get_orders()->order == CUDA_HOST_DESCENDING)
+		chosen = ready.size() - 1;
+	else if (cuda_host_get_orders()->order == CUDA_HOST_RANDOM)
+		chosen = (size_t)cuda_host_random(ready.size());
+	const operation next = ready[chosen]->operations.front();
+	ready[chosen]->operations.pop_front();
+	if (next.work)
+		next.work();
+	else if (!next.waits)
+		next.event->reached = std::max(next.event->reached, next.record);
+	return true;
+}
+
+template <typename condition> static void run_until(condition done)
+{
+	while (!done())
+		if (!run_one())
+			cuda_host::report("the streams wait for each other: no operation can run");
+}
+
+static bool exists(cudaStream_t stream)
+{
+	return std::find(streams.begin(), streams.end(), stream) != streams.end();
+}
+
+static cudaError_t queue(cudaStream_t stream, const operation &next)
+{
+	if (stream == nullptr)
+		cuda_host::report("the default stream, on which work waits for all other streams, is not used here");
+	if (!exists(stream))
+		return cuda_host::result(cudaErrorInvalidResourceHandle);
+	stream->operations.push_back(next);
+	const struct cuda_host_orders *orders = cuda_host_get_orders();
+	if (!orders->late)
+		run_until([stream] { return stream->operations.empty(); });
+	else if (orders->order == CUDA_HOST_RANDOM)
+		while (cuda_host_random(2) == 0 && run_one())
+			;
+	return cudaSuccess;
+}
+
+cudaError_t cuda_host::stream_queue(cudaStream_t stream, std::function<void()> work)
+{
+	return queue(stream, {std::move(work), nullptr, 0, false});
+}
+
+void cuda_host::stream_finish_all()
+{
+	run_until([] {
+		return std::all_of(streams.begin(), streams.end(),
+		                   [](const CUstream_st *stream) { return stream->operations.empty(); });
+	});
+}
+
+cudaError_t cudaDeviceSynchronize(void)
+{
+	const cuda_host::guard guard(cuda_host::lock);
+	cuda_host::stream_finish_all();
+	return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+	const cuda_host::guard guard(cuda_host::lock);
+	if (flags != cudaStreamNonBlocking)
+		return cuda_host::result(cudaErrorInvalidValue);
+	*stream = new CUstream_st;
+	streams.push_back(*stream);
+	return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+	const cuda_host::guard guard(cuda_host::lock);
+	if (!exists(stream))
+		return cuda_host::result(cudaErrorInvalidResourceHandle);
+	run_until([stream] { return stream->operations.empty(); });
+	return cudaSuccess;
+}
+
+/* What is queued runs first; on a GPU it would run on beside the host. */
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+	const cuda_host::guard guard(cuda_host::lock);
+	const cudaError_t status = cudaStreamSynchronize(stream);
+	if (status != cudaSuccess)
+		return status;
+	streams.erase(std::find(streams.begin(), streams.end(), stream));
+	delete stream;
+	return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
+{
+	const cuda_host::guard guard(cuda_host::lock);
+	return queue(stream, {nullptr, event->event, event->event->made, true});
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
+{
+	*event = new CUevent_st;
+	return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+	delete event;
+	return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+	const cuda_host::guard guard(cuda_host::lock);
+	event->event->made++;
+	return queue(stream, {nullptr, event->event, event->event->made, false});
+}
+
+/* A program may call it until the event is reached: each call runs an operation. */
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+	const cuda_host::guard guard(cuda_host::lock);
+	if (event->event->reached < event->event->made)
+		run_one();
+	return event->event->reached < event->event->made ? cudaErrorNotReady : cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+	const cuda_host::guard guard(cuda_host::lock);
+	run_until([event] { return event->event->reached >= event->event->made; });
+	return cudaSuccess;
+}
