@@ -156,8 +156,8 @@ class Load:
         plan.steps_s += steps_s
 
 
-SECTION = """Two ranks, one a core, of {machine}; {compiler}, release build. First `wlb calibrate` (2 ranks of one thread,
-{calibration} s):
+SECTION = """## Two ranks that compute
+Made by `scripts/lib/bench_auto_real.py`: two ranks of one thread, one a core. First `wlb calibrate` with them, {calibration} s:
 
 ```
 {calibrated}
@@ -167,7 +167,8 @@ Then each layout trained {steps} steps {repeats} times, all layouts and pairs in
 all of them; the measured step is the median without the first {warm} steps of a run. Predicted is the answer of
 `wlb plan --trainer worker --gpu FILE` with the calibration's file, for this layout with micro-batches of one window;
 *auto* is what it answers where nothing is held (with a row of its own where that has other settings). No constant was
-set by these rows. Ranks exchange messages over shared memory. A run during which other programs took more than
+set by these rows; but earlier runs of these pairs showed which times the model lacked: those of rotary angles, and those
+of collectives by their bytes. Ranks exchange messages over shared memory. A run during which other programs took more than
 {disturbed:.0%} of the processors was repeated ({repeated} of {runs}; at most {most}); in those that count others took {mean:.1%} in the mean and {worst:.1%} at
 worst.
 
@@ -208,15 +209,14 @@ def section(build):
             for pair in pairs:
                 for plan in pair.plans:
                     load.measure(pair, plan)
-    return SECTION.format(machine=machine(), compiler=compiler(build), calibration=CALIBRATION_S,
-                          calibrated=calibrated.strip(), steps=STEPS, repeats=REPEATS, warm=WARM_STEPS,
-                          disturbed=DISTURBED, repeated=load.repeated, runs=len(load.shares) + load.repeated,
-                          most=REPEATED_MOST, mean=statistics.mean(load.shares), worst=max(load.shares),
-                          goals=table(goals(pairs)), error=ERROR,
-                          rows=table(row for pair in pairs for row in pair.rows()))
+    return SECTION.format(calibration=CALIBRATION_S, calibrated=calibrated.strip(), steps=STEPS, repeats=REPEATS,
+                          warm=WARM_STEPS, disturbed=DISTURBED, repeated=load.repeated,
+                          runs=len(load.shares) + load.repeated, most=REPEATED_MOST,
+                          mean=statistics.mean(load.shares), worst=max(load.shares), goals=table(goals(pairs)),
+                          error=ERROR, rows=table(row for pair in pairs for row in pair.rows()))
 
 
 if __name__ == "__main__":
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: sys.exit("bench_auto_real.py: ended by a signal"))
-    print(section(*sys.argv[1:]), end="")
+    print(f"{machine()}; {compiler(sys.argv[1])}, release build\n\n{section(sys.argv[1])}", end="")

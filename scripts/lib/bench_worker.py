@@ -19,7 +19,7 @@ from bench_host import compiler, machine, verdict
 from bench_train import calibrate, train
 
 REPEATS = 2
-STEPS = 12
+STEPS = 10
 WARM_STEPS = 4  # not counted
 
 # Balance: documents, window and model of libwlb's benches, the 7B class at 131,072 tokens, 32 times smaller: attention
