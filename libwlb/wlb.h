@@ -6,7 +6,8 @@
  *
  * Some functions are for other trainers and planners; no program of WLB calls them: wlb_nodes_ranks_on,
  * wlb_pack_balanced, wlb_gemm_seconds, wlb_kernel_time_check, wlb_shards_lengths, wlb_shards_tokens, wlb_shards_rows,
- * wlb_shards_pairs, wlb_curve_at, wlb_machine_gather_s, wlb_memory_stage. Each has a unit test in tests/unit/libwlb.
+ * wlb_shards_pairs, wlb_curve_at, wlb_machine_gather_s, wlb_machine_reduce_s, wlb_machine_node_send_s,
+ * wlb_memory_stage. Each has a unit test in tests/unit/libwlb.
  */
 #ifndef WLB_H
 #define WLB_H
@@ -437,6 +438,17 @@ struct wlb_link {
 	double latency_s;
 };
 
+/* Measured seconds of calls of two ranks of a node, by the bytes that each sends, which are ascending: all-gather,
+ * reduce-scatter, and a message in one direction. Between points the logarithm of the seconds is linear in that of the
+ * bytes; smaller calls take as long as the smallest, larger ones have the bandwidth of the largest. count 0: not
+ * measured. */
+enum { WLB_LINK_POINTS = 8 };
+struct wlb_link_calls {
+	int32_t count;
+	double bytes[WLB_LINK_POINTS];
+	double gather_s[WLB_LINK_POINTS], reduce_s[WLB_LINK_POINTS], send_s[WLB_LINK_POINTS];
+};
+
 /* Achieved FLOP/s of matrix products [rows x depth] x [depth x columns] on a grid of shapes, each axis ascending. A
  * rate contains the fixed time of a call. Between points it is linear in the logarithms of the three lengths, and
  * outside of them that of the nearest point. rows_count 0: not measured; else each count is at least 1. */
@@ -480,6 +492,11 @@ struct wlb_machine {
 	struct wlb_link switch_link; /* between leaf switches where measured; bytes_per_s 0: from taper and latency */
 	int32_t element_bytes;       /* of weights in use and of activations; 0: 2, bfloat16 */
 	double operation_s;          /* fixed time of one operation (its launch, the start of its threads) */
+	double rotary_angle_s;     /* cosine and sine of an angle of the rotary embeddings, where they take longer than
+	                              memory; 0: they do not */
+	int32_t blocking_messages; /* 1: the processors that compute also move messages, and only while the program
+	                              waits for them: nothing of it is hidden behind computation (the CPU device) */
+	struct wlb_link_calls node_calls; /* if measured, used instead of node_link by the ranks of a node */
 	/* Matrix products without a grid: a GPU of `processors` multiprocessors computes tiles of rows x columns of the
 	 * result in waves of one tile on each. A tile takes its depth and `gemm_tile_depth` more: the time before its
 	 * first product and after its last. processors 0: no tiles. */
@@ -519,11 +536,17 @@ double wlb_machine_attention_s(const struct wlb_machine *machine, int heads, int
 double wlb_machine_attention_most(const struct wlb_machine *machine, int backward);
 
 /* Collectives of NCCL's ring: `ranks` ranks, `ranks_per_node` of them on each node, each rank holding `bytes` of the
- * result (all-gather) or of the input (reduce-scatter): both take the same time, seconds. A ring that leaves the node
+ * result (all-gather) or of the input (reduce-scatter): both take the same time, seconds, but inside a node where
+ * node_calls was measured. A ring that leaves the node
  * uses the network ports of all its ranks on a node. crosses_switch: the ring leaves a leaf switch. An all-reduce is
  * two. */
 double wlb_machine_gather_s(const struct wlb_machine *machine, int ranks, int ranks_per_node, int crosses_switch,
                             double bytes);
+double wlb_machine_reduce_s(const struct wlb_machine *machine, int ranks, int ranks_per_node, int crosses_switch,
+                            double bytes);
+
+/* Seconds of a message of `bytes` between two ranks of a node. */
+double wlb_machine_node_send_s(const struct wlb_machine *machine, double bytes);
 
 /* ---- topology ---------------------------------------------------------------------------- */
 
@@ -579,8 +602,8 @@ struct wlb_cost_options {
  * are gathered before attention and not hidden, as Llama 3 does (Dubey et al. 2024). */
 void wlb_cost_options_init(struct wlb_cost_options *options);
 
-/* Sets how wlb-worker runs on a machine: gradients overlap with the last backward pass and sends with computation; all
- * other communication does not. */
+/* Sets how wlb-worker runs on a machine: gradients overlap with the last backward pass and sends with computation,
+ * unless the machine has blocking_messages; all other communication does not. */
 void wlb_cost_options_worker(struct wlb_cost_options *options, const struct wlb_machine *machine);
 
 /* Returns 0 when every field is in its range, -1 with the field, its value and the rule otherwise. */

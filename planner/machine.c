@@ -25,6 +25,7 @@ static const struct member reals[] = {
 	{MEMBER(switch_taper)},
 	{MEMBER(switch_latency_s)},
 	{MEMBER(operation_s), .optional = true},
+	{MEMBER(rotary_angle_s), .optional = true},
 	{MEMBER(gemm_tile_depth), .optional = true},
 };
 
@@ -36,13 +37,15 @@ static const struct member counts[] = {
 	{MEMBER(collective_processors), .optional = true},
 	{MEMBER(gemm_tile_rows), .optional = true},
 	{MEMBER(gemm_tile_columns), .optional = true},
+	{MEMBER(blocking_messages), .optional = true},
 };
 
 static const struct member links[] = {
 	{MEMBER(node_link)}, {MEMBER(network_link)}, {MEMBER(switch_link), .optional = true}};
 
 /* machine_rates.c reads the rates; no plan depends on sources, measured and calibration. */
-static const char *const others[] = {"name", "sources", "measured", "calibration", "gemm", "gemm_curve", "attention"};
+static const char *const others[] = {"name", "sources",    "measured",  "calibration",
+                                     "gemm", "gemm_curve", "attention", "node_calls"};
 
 enum {
 	REALS = sizeof(reals) / sizeof(reals[0]),

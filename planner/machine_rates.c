@@ -88,6 +88,26 @@ static int read_attention(const json_t *object, struct wlb_attention_rates *rate
 	                             rates->q_count, rates->k_count, rates->backward_flops_per_s, error);
 }
 
+/* Reads the member `name`, a list of `count` numbers. */
+static int read_list(const json_t *object, const char *name, int32_t count, double *out, struct wlb_error *error)
+{
+	int32_t read;
+	if (read_axis(object, name, WLB_LINK_POINTS, out, &read, error) < 0)
+		return -1;
+	return read == count
+	               ? 0
+	               : wlb_fail(error, "bytes has %d numbers and %s %d: they must be as many", count, name, read);
+}
+
+static int read_calls(const json_t *object, struct wlb_link_calls *calls, struct wlb_error *error)
+{
+	if (read_axis(object, "bytes", WLB_LINK_POINTS, calls->bytes, &calls->count, error) < 0 ||
+	    read_list(object, "gather_s", calls->count, calls->gather_s, error) < 0 ||
+	    read_list(object, "reduce_s", calls->count, calls->reduce_s, error) < 0)
+		return -1;
+	return read_list(object, "send_s", calls->count, calls->send_s, error);
+}
+
 static const json_t *find(const json_t *root, const char *name)
 {
 	const json_t *object = json_object_get(root, name);
@@ -97,7 +117,7 @@ static const json_t *find(const json_t *root, const char *name)
 int wlb_machine_rates_read(const json_t *root, struct wlb_machine *machine, struct wlb_error *error)
 {
 	const json_t *gemm = find(root, "gemm"), *curve = find(root, "gemm_curve"),
-		     *attention = find(root, "attention");
+		     *attention = find(root, "attention"), *calls = find(root, "node_calls");
 	if (gemm != NULL && curve != NULL)
 		return wlb_fail(error, "gemm and gemm_curve are both given: remove gemm_curve");
 	if (gemm != NULL && read_gemm(gemm, &machine->gemm, error) < 0)
@@ -106,5 +126,7 @@ int wlb_machine_rates_read(const json_t *root, struct wlb_machine *machine, stru
 		return wlb_fail_in(error, "gemm_curve");
 	if (attention != NULL && read_attention(attention, &machine->attention, error) < 0)
 		return wlb_fail_in(error, "attention");
+	if (calls != NULL && read_calls(calls, &machine->node_calls, error) < 0)
+		return wlb_fail_in(error, "node_calls");
 	return 0;
 }

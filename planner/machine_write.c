@@ -51,6 +51,13 @@ static json_t *attention_to_json(const struct wlb_attention_rates *rates)
 	                 table(rates->backward_flops_per_s, rates->q_count, rates->k_count));
 }
 
+static json_t *calls_to_json(const struct wlb_link_calls *calls)
+{
+	return json_pack("{s:o, s:o, s:o, s:o}", "bytes", numbers(calls->bytes, calls->count), "gather_s",
+	                 numbers(calls->gather_s, calls->count), "reduce_s", numbers(calls->reduce_s, calls->count),
+	                 "send_s", numbers(calls->send_s, calls->count));
+}
+
 static json_t *link_to_json(const struct wlb_link *link)
 {
 	return json_pack("{s:f, s:f}", "bytes_per_s", link->bytes_per_s, "latency_s", link->latency_s);
@@ -86,6 +93,12 @@ static json_t *machine_to_json(const struct wlb_machine *machine, const struct w
 		rc |= json_object_set_new(root, "gemm", gemm_to_json(&machine->gemm));
 	if (rc == 0 && machine->attention.q_count > 0)
 		rc |= json_object_set_new(root, "attention", attention_to_json(&machine->attention));
+	if (rc == 0 && machine->node_calls.count > 0)
+		rc |= json_object_set_new(root, "node_calls", calls_to_json(&machine->node_calls));
+	if (rc == 0 && machine->rotary_angle_s > 0.0)
+		rc |= json_object_set_new(root, "rotary_angle_s", json_real(machine->rotary_angle_s));
+	if (rc == 0 && machine->blocking_messages)
+		rc |= json_object_set_new(root, "blocking_messages", json_integer(machine->blocking_messages));
 	if (rc == 0)
 		rc |= json_object_set_new(root, "measured", measured_to_json(measured));
 	if (rc == 0)

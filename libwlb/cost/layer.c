@@ -110,9 +110,23 @@ static struct wlb_seconds streams_s(const struct wlb_layer_cost *cost, double to
 	return sum;
 }
 
+/* Returns the seconds of the angles of the rotary embeddings, of queries and of keys, in one direction. wlb-worker
+ * computes them in every call; Megatron-LM keeps them. Tensor parallelism does not divide them. */
+static double angles_s(const struct wlb_layer_cost *cost, double tokens)
+{
+	if (cost->options->trainer != WLB_COST_WORKER)
+		return 0.0;
+	return 2.0 * tokens * 0.5 * (double)cost->model->head_dim * cost->machine->rotary_angle_s;
+}
+
 struct wlb_seconds wlb_layer_elementwise_s(const struct wlb_layer_cost *cost, double tokens)
 {
-	return tokens > 0.0 ? streams_s(cost, tokens, cost->machine->operation_s) : (struct wlb_seconds){0};
+	if (!(tokens > 0.0))
+		return (struct wlb_seconds){0};
+	struct wlb_seconds sum = streams_s(cost, tokens, cost->machine->operation_s);
+	sum.forward += angles_s(cost, tokens);
+	sum.backward += angles_s(cost, tokens);
+	return sum;
 }
 
 double wlb_layer_selective_s(const struct wlb_layer_cost *cost, double tokens)

@@ -1,4 +1,5 @@
 /* Checks the description of a machine, and computes the time of its collectives. */
+#include "libwlb/cost/link_calls.h"
 #include "libwlb/cost/rates.h"
 #include "libwlb/wlb.h"
 
@@ -33,6 +34,7 @@ static const struct range ranges[] = {
 	RANGE(switch_latency_s, 0.0, 1.0),
 	RANGE(switch_link.latency_s, 0.0, 1.0),
 	RANGE(operation_s, 0.0, 1.0),
+	RANGE(rotary_angle_s, 0.0, 1.0),
 	RANGE(gemm_tile_depth, 0.0, 1e6),
 };
 
@@ -45,7 +47,7 @@ struct count {
 static const struct count counts[] = {
 	RANGE(gpus_per_node, 1, 1024),      RANGE(attention_tile_tokens, 1, 65536), RANGE(element_bytes, 0, 8),
 	RANGE(processors, 0, 65536),        RANGE(collective_processors, 0, 65536), RANGE(gemm_tile_rows, 0, 65536),
-	RANGE(gemm_tile_columns, 0, 65536),
+	RANGE(gemm_tile_columns, 0, 65536), RANGE(blocking_messages, 0, 1),
 };
 
 static int check_counts(const struct wlb_machine *machine, struct wlb_error *error)
@@ -81,6 +83,8 @@ int wlb_machine_check(const struct wlb_machine *machine, struct wlb_error *error
 	if (switch_bytes_per_s != 0.0 && !(switch_bytes_per_s >= 1e6 && switch_bytes_per_s <= 1e15))
 		return wlb_fail(error, "switch_link.bytes_per_s is %g: it must be 0 or between 1e+06 and 1e+15",
 		                switch_bytes_per_s);
+	if (wlb_link_calls_check(&machine->node_calls, error) < 0)
+		return wlb_fail_in(error, "node_calls");
 	if (wlb_gemm_rates_check(&machine->gemm, error) < 0)
 		return wlb_fail_in(error, "gemm");
 	if (wlb_attention_rates_check(&machine->attention, error) < 0)
@@ -105,14 +109,17 @@ struct wlb_link wlb_machine_network(const struct wlb_machine *machine, int cross
 	return link;
 }
 
-double wlb_machine_gather_s(const struct wlb_machine *machine, int ranks, int ranks_per_node, int crosses_switch,
-                            double bytes)
+/* Returns the seconds of a collective, of which `calls` has the measured ones of two ranks of a node. */
+static double collective_s(const struct wlb_machine *machine, const double *calls, int ranks, int ranks_per_node,
+                           int crosses_switch, double bytes)
 {
 	if (ranks <= 1)
 		return 0.0;
 	double sent = bytes * (double)(ranks - 1) / (double)ranks;
 	const struct wlb_link *inside = &machine->node_link;
 	const struct wlb_link network = wlb_machine_network(machine, crosses_switch);
+	if (ranks <= ranks_per_node && machine->node_calls.count > 0)
+		return (double)(ranks - 1) * wlb_link_call_s(&machine->node_calls, calls, bytes / (double)ranks);
 	if (ranks <= ranks_per_node)
 		return (double)(ranks - 1) * inside->latency_s + sent / inside->bytes_per_s;
 	double nodes = ceil((double)ranks / (double)ranks_per_node);
@@ -122,4 +129,23 @@ double wlb_machine_gather_s(const struct wlb_machine *machine, int ranks, int ra
 	/* Between nodes NCCL takes trees (PAT), whose depth is the logarithm. */
 	return (double)(ranks_per_node - 1) * inside->latency_s + ceil(log2(nodes)) * network.latency_s +
 	       sent / bytes_per_s;
+}
+
+double wlb_machine_gather_s(const struct wlb_machine *machine, int ranks, int ranks_per_node, int crosses_switch,
+                            double bytes)
+{
+	return collective_s(machine, machine->node_calls.gather_s, ranks, ranks_per_node, crosses_switch, bytes);
+}
+
+double wlb_machine_reduce_s(const struct wlb_machine *machine, int ranks, int ranks_per_node, int crosses_switch,
+                            double bytes)
+{
+	return collective_s(machine, machine->node_calls.reduce_s, ranks, ranks_per_node, crosses_switch, bytes);
+}
+
+double wlb_machine_node_send_s(const struct wlb_machine *machine, double bytes)
+{
+	if (machine->node_calls.count > 0)
+		return wlb_link_call_s(&machine->node_calls, machine->node_calls.send_s, bytes);
+	return machine->node_link.latency_s + bytes / machine->node_link.bytes_per_s;
 }

@@ -20,8 +20,8 @@ void wlb_cost_options_worker(struct wlb_cost_options *options, const struct wlb_
 {
 	*options = (struct wlb_cost_options){
 		.trainer = WLB_COST_WORKER,
-		.overlap_gradients = 1,
-		.overlap_pp = 1,
+		.overlap_gradients = !machine->blocking_messages,
+		.overlap_pp = !machine->blocking_messages,
 		.gradient_bytes = (int32_t)wlb_machine_element_bytes(machine),
 		.keep_outputs = 1,
 	};

@@ -90,12 +90,20 @@ static struct sharded choose_sharding(struct wlb_sim *sim, size_t count, double 
 	return sim->options.sharding == WLB_SHARDING_ADAPTIVE && documents_sooner ? by_document : by_sequence;
 }
 
-/* Returns the seconds of a collective of the residual stream over the tensor-parallel ranks. */
-static double gather_tp_s(const struct wlb_sim *sim, double rank_tokens)
+/* The seconds of the two collectives of a group of ranks. */
+struct collectives {
+	double gather, reduce;
+};
+
+/* Returns those of the residual stream over the tensor-parallel ranks. */
+static struct collectives tp_collectives_s(const struct wlb_sim *sim, double rank_tokens)
 {
-	return wlb_machine_gather_s(&sim->machine, sim->options.plan.layout.tp, sim->tp_on_node, sim->tp_crosses,
-	                            rank_tokens * (double)sim->model.hidden_size *
-	                                    wlb_machine_element_bytes(&sim->machine));
+	int tp = sim->options.plan.layout.tp;
+	double bytes = rank_tokens * (double)sim->model.hidden_size * wlb_machine_element_bytes(&sim->machine);
+	return (struct collectives){
+		wlb_machine_gather_s(&sim->machine, tp, sim->tp_on_node, sim->tp_crosses, bytes),
+		wlb_machine_reduce_s(&sim->machine, tp, sim->tp_on_node, sim->tp_crosses, bytes),
+	};
 }
 
 /* Returns the part of communication_s that is not hidden, where `share` of it can run beside computation_s. */
@@ -115,20 +123,22 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 	const struct wlb_layout *l = &sim->options.plan.layout;
 	const struct wlb_cost_options *cost = &sim->options.cost;
 	int worker = cost->trainer == WLB_COST_WORKER;
-	double gather_s = gather_tp_s(sim, rank_tokens);
-	load->tp.forward = exposed_s(4.0 * gather_s, products.forward, cost->tp_overlap);
-	load->tp.backward = exposed_s(6.0 * gather_s, products.backward, cost->tp_overlap);
-	double cp_s = wlb_machine_gather_s(&sim->machine, l->cp, sim->cp_on_node, sim->cp_crosses, kv_bytes) *
-	              (1.0 - cost->cp_overlap);
-	load->cp = (struct wlb_seconds){cp_s, worker ? cp_s : 2.0 * cp_s};
+	struct collectives tp = tp_collectives_s(sim, rank_tokens);
+	load->tp.forward = exposed_s(2.0 * (tp.gather + tp.reduce), products.forward, cost->tp_overlap);
+	load->tp.backward = exposed_s(4.0 * tp.gather + 2.0 * tp.reduce, products.backward, cost->tp_overlap);
+	double exposed = 1.0 - cost->cp_overlap;
+	double cp_s = wlb_machine_gather_s(&sim->machine, l->cp, sim->cp_on_node, sim->cp_crosses, kv_bytes) * exposed;
+	double back_s =
+		wlb_machine_reduce_s(&sim->machine, l->cp, sim->cp_on_node, sim->cp_crosses, kv_bytes) * exposed;
+	load->cp = (struct wlb_seconds){cp_s, worker ? back_s : cp_s + back_s};
 	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL)
 		load->tp_recompute_s = load->tp.forward;
 	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL ||
 	    (worker && sim->options.plan.recompute == WLB_RECOMPUTE_SELECTIVE))
 		load->cp_recompute_s = cp_s;
 	/* These have no product of their size beside them. */
-	load->head_tp = (struct wlb_seconds){gather_s, 2.0 * gather_s};
-	load->embedding_tp = (struct wlb_seconds){gather_s, gather_s};
+	load->head_tp = (struct wlb_seconds){tp.gather, tp.gather + tp.reduce};
+	load->embedding_tp = (struct wlb_seconds){tp.reduce, tp.gather};
 	load->send_bytes =
 		rank_tokens * (double)sim->model.hidden_size * wlb_machine_element_bytes(&sim->machine) / l->tp;
 }

@@ -4,25 +4,24 @@
 
 #include <math.h>
 
-static double gather_group_s(const struct wlb_sim *sim, double bytes)
-{
-	const struct wlb_layout *l = &sim->options.plan.layout;
-	return wlb_machine_gather_s(&sim->machine, l->dp * l->cp, sim->dp_on_node, sim->dp_crosses, bytes);
-}
-
 double wlb_sim_reduce_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
 	double bytes = sim->options.cost.gradient_bytes * wlb_plan_chunk_parameters(plan, &sim->model, stage, chunk);
+	int ranks = plan->layout.dp * plan->layout.cp;
+	double scatter_s = wlb_machine_reduce_s(&sim->machine, ranks, sim->dp_on_node, sim->dp_crosses, bytes);
 	/* An all-reduce gathers what it has scattered; with ZeRO each rank keeps its part. */
-	return gather_group_s(sim, bytes) * (plan->zero_stage == 0 ? 2.0 : 1.0);
+	return plan->zero_stage > 0 ? scatter_s
+	                            : scatter_s + wlb_machine_gather_s(&sim->machine, ranks, sim->dp_on_node,
+	                                                               sim->dp_crosses, bytes);
 }
 
 double wlb_sim_gather_weights_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk)
 {
+	const struct wlb_layout *l = &sim->options.plan.layout;
 	double bytes = wlb_machine_element_bytes(&sim->machine) *
 	               wlb_plan_chunk_parameters(&sim->options.plan, &sim->model, stage, chunk);
-	return gather_group_s(sim, bytes);
+	return wlb_machine_gather_s(&sim->machine, l->dp * l->cp, sim->dp_on_node, sim->dp_crosses, bytes);
 }
 
 double wlb_sim_optimizer_s(const struct wlb_sim *sim)
@@ -150,7 +149,7 @@ double wlb_sim_send_s(const struct wlb_sim *sim, int32_t replica, int32_t stage,
 	int group = l->tp * l->cp, base = replica * l->pp * group, gpus = sim->machine.gpus_per_node;
 	int from = (base + stage * group) / gpus, to = (base + (stage + 1) % l->pp * group) / gpus;
 	if (from == to)
-		return sim->machine.node_link.latency_s + bytes / sim->machine.node_link.bytes_per_s;
+		return wlb_machine_node_send_s(&sim->machine, bytes);
 	int leaves = sim->options.leaf != NULL && sim->options.leaf[from] != sim->options.leaf[to];
 	const struct wlb_link link = wlb_machine_network(&sim->machine, leaves);
 	return link.latency_s + bytes / link.bytes_per_s;

@@ -10,16 +10,16 @@ import random
 import re
 import signal
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
 
+from bench_documents import skewed_documents, write_dataset
 from bench_host import compiler, machine, verdict
+from bench_train import calibrate, train
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 REPEATS = 2
-STEPS = 16
+STEPS = 10
 WARM_STEPS = 4  # not counted
 
 # Balance: documents, window and model of libwlb's benches, the 7B class at 131,072 tokens, 32 times smaller: attention
@@ -30,8 +30,9 @@ SMALL = {"model_type": "llama", "hidden_act": "silu", "hidden_size": 128, "inter
          "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2, "vocab_size": 257,
          "max_position_embeddings": WINDOW, "tie_word_embeddings": True}
 SHRINK = 32
-QUANTILES = ((0.0, 20), (0.1, 646), (0.5, 3227), (0.9, 5784), (0.95, 6110), (0.99, 26070), (0.999, 119836),
-             (1.0, 124913))
+DOCUMENTS = 60000
+HEAD_DIM = SMALL["hidden_size"] // SMALL["num_attention_heads"]
+CALIBRATION_S = 30
 LAYOUTS = ("dp=8", "cp=8", "cp=2,dp=4", "pp=2,dp=4", "dp=2", "cp=2")
 WAYS = {"plain": ("--packing", "plain", "--cp-sharding", "per-sequence"),
         "balanced": ("--packing", "balanced", "--cp-sharding", "adaptive")}
@@ -43,36 +44,6 @@ LARGE = {"model_type": "llama", "hidden_act": "silu", "hidden_size": 768, "inter
 GPT2_VOCAB = 50257
 LLM_C_STEPS = 10
 BATCH_TOKENS = 4 * 64
-
-
-def write_dataset(prefix, documents):
-    """Megatron-LM's indexed dataset (common/index_format.h), uint16."""
-    lengths = array.array("i", map(len, documents))
-    starts = array.array("q", [0])
-    for length in lengths:
-        starts.append(starts[-1] + 2 * length)
-    with open(f"{prefix}.bin", "wb") as file:
-        for document in documents:
-            array.array("H", document).tofile(file)
-    with open(f"{prefix}.idx", "wb") as file:
-        file.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 8, len(lengths), len(lengths) + 1))
-        lengths.tofile(file)
-        starts[:-1].tofile(file)
-        array.array("q", range(len(lengths) + 1)).tofile(file)
-
-
-def draw_length(draw):
-    """The logarithm of the length is linear between two quantiles."""
-    at = draw.random()
-    for (low, short), (high, long) in zip(QUANTILES, QUANTILES[1:]):
-        if at < high:
-            share = (at - low) / (high - low)
-            return max(2, round(math.exp(math.log(short) + share * math.log(long / short)) / SHRINK))
-
-
-def skewed_documents():
-    draw = random.Random(1)
-    return [draw.choices(range(256), k=draw_length(draw) + 1) for _ in range(60000)]
 
 
 def write_llm_c_input(folder, tokens):
@@ -94,30 +65,6 @@ def write_llm_c_input(folder, tokens):
             file.write(block)
 
 
-def worker_command(build, ranks, words):
-    launcher = [ROOT / "tests/unit/worker/mpirun", str(ranks)] if ranks > 1 else []
-    return [*launcher, build / "bin/wlb-worker", "train", "--train-iters", str(STEPS), "--lr", "1e-4", "--log-interval",
-            "1000", *words]
-
-
-def train(build, folder, ranks, words):
-    """Metrics of the steps that count, and the peak of memory of a single process."""
-    metrics = folder / "metrics"
-    metrics.unlink(missing_ok=True)
-    process = subprocess.Popen([*worker_command(build, ranks, words), "--metrics-file", metrics], cwd=folder,
-                               stdout=subprocess.DEVNULL, env={**os.environ, "OMP_WAIT_POLICY": "passive"})
-    try:
-        _, status, usage = os.wait4(process.pid, 0)
-    except SystemExit:  # by a signal: mpirun ends its ranks
-        process.terminate()
-        process.wait()
-        raise
-    if status != 0:
-        sys.exit(f"bench_worker.py: wlb-worker ended with {os.waitstatus_to_exitcode(status)}: it says why above")
-    steps = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
-    return steps[WARM_STEPS:], usage.ru_maxrss * 1024
-
-
 def heaviest(values):
     """The largest of them over an equal share."""
     return max(values) * len(values) / sum(values)
@@ -130,14 +77,14 @@ def ranks_of(layout):
 class Balance:
     """Steps of one layout under both ways, measured in turns."""
 
-    def __init__(self, build, folder, layout):
+    def __init__(self, build, folder, machine_file, layout):
         self.layout = layout
         self.steps = {way: [] for way in WAYS}
         words = ("--model", "small.json", "--data-path", "skewed", "--seq-length", str(WINDOW), "--global-batch-size",
-                 str(WINDOWS), "--threads", "1", "--layout", f"{layout}")
+                 str(WINDOWS), "--threads", "1", "--layout", f"{layout}", "--machine", machine_file)
         for _ in range(REPEATS):
             for way, chosen in WAYS.items():
-                self.steps[way] += train(build, folder, ranks_of(layout), (*words, *chosen))[0]
+                self.steps[way] += train(build, folder, ranks_of(layout), STEPS, (*words, *chosen))[0][WARM_STEPS:]
 
     def compute(self, way):
         return [heaviest(step["rank_compute_s"]) - 1 for step in self.steps[way]]
@@ -194,9 +141,9 @@ class Speed:
                  "--micro-batch-size", "4", "--packing", "plain", "--threads", "2", "--layout", "tp=1,cp=1,pp=1,dp=1")
         self.ours, self.theirs, self.our_bytes, self.their_bytes = [], [], 0, 0
         for _ in range(2):
-            steps, peak = train(build, folder, 1, words)
-            self.ours += [step["step_time_s"] for step in steps]
-            self.our_bytes = max(self.our_bytes, peak)
+            steps, run = train(build, folder, 1, STEPS, words)
+            self.ours += [step["step_time_s"] for step in steps[WARM_STEPS:]]
+            self.our_bytes = max(self.our_bytes, run.peak_bytes)
             if llm_c:
                 seconds, peak = run_llm_c(llm_c / "train_gpt2", folder)
                 self.theirs += seconds
@@ -221,6 +168,12 @@ Made by `scripts/bench worker --llm-c DIR`, which measures everything on this pa
 
 - Machine: {machine}.
 - Compiler: {compiler}, release build.
+- Calibration, with which ranks weigh documents (`--machine`): `wlb calibrate` on {cores} ranks, one a core, {calibration} s,
+  before everything else:
+
+```
+{calibrated}
+```
 
 | measure | beside | ours | goal | |
 |---|---|---|---|---|
@@ -260,19 +213,20 @@ def main(build, llm_c=None):
         folder = pathlib.Path(name)
         (folder / "small.json").write_text(json.dumps(SMALL), encoding="utf-8")
         (folder / "large.json").write_text(json.dumps(LARGE), encoding="utf-8")
-        write_dataset(folder / "skewed", skewed_documents())
+        machine_file, calibrated = calibrate(build, folder, os.cpu_count(), CALIBRATION_S, HEAD_DIM)
+        write_dataset(folder / "skewed", skewed_documents(DOCUMENTS, SHRINK))
         draw = random.Random(2)
         windows = [draw.choices(range(GPT2_VOCAB), k=65) for _ in range(400)]
         write_dataset(folder / "tokens", windows)
         if llm_c:
             write_llm_c_input(folder, [token for window in windows for token in window])
         speed = Speed(build, folder, llm_c)
-        measured = [Balance(build, folder, layout) for layout in LAYOUTS]
+        measured = [Balance(build, folder, machine_file, layout) for layout in LAYOUTS]
     print(PAGE.format(machine=machine(), compiler=compiler(build),
                       goals=table([*balance_goals(measured), *speed.goals()]),
                       rows=table(row for balance in measured for row in balance.rows()), windows=WINDOWS, window=WINDOW,
                       layers=SMALL["num_hidden_layers"], hidden=SMALL["hidden_size"], repeats=REPEATS,
-                      first=WARM_STEPS + 1, steps=STEPS, cores=os.cpu_count(), ours=len(speed.ours),
+                      first=WARM_STEPS + 1, steps=STEPS, cores=os.cpu_count(), calibration=CALIBRATION_S, calibrated=calibrated.strip(), ours=len(speed.ours),
                       theirs=len(speed.theirs)), end="")
 
 

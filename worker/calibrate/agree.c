@@ -39,13 +39,21 @@ static int agree(const struct wlb_launch *launch, struct wlb_comm *world, double
 	return rc;
 }
 
-/* A link is judged by its bandwidth. */
+/* A link is judged by its bandwidth. `calls` are its times at each size, of which a rank without a partner has none. */
 static int agree_on_link(const struct wlb_launch *launch, struct wlb_comm *world, double deviation,
-                         enum wlb_link_kind kind, struct wlb_link *link, struct wlb_error *error)
+                         enum wlb_link_kind kind, struct wlb_link *link, struct wlb_link_calls *calls,
+                         struct wlb_error *error)
 {
-	double values[] = {link->bytes_per_s, link->latency_s};
-	int rc = agree(launch, world, deviation, wlb_link_name(kind), values, 2, 1, error);
+	double values[2 + 3 * WLB_LINK_POINTS] = {link->bytes_per_s, link->latency_s};
+	double *const lists[] = {calls->gather_s, calls->reduce_s, calls->send_s};
+	for (int i = 0; i < 3; i++)
+		memcpy(values + 2 + i * WLB_LINK_POINTS, lists[i], sizeof(calls->gather_s));
+	int rc = agree(launch, world, deviation, wlb_link_name(kind), values, 2 + 3 * WLB_LINK_POINTS, 1, error);
 	*link = (struct wlb_link){.bytes_per_s = values[0], .latency_s = values[1]};
+	for (int i = 0; i < 3; i++)
+		memcpy(lists[i], values + 2 + i * WLB_LINK_POINTS, sizeof(calls->gather_s));
+	if (!(link->bytes_per_s > 0.0))
+		calls->count = 0;
 	return rc;
 }
 
@@ -54,7 +62,7 @@ int wlb_calibration_agree(const struct wlb_launch *launch, struct wlb_comm *worl
 {
 	int products = c->gemm.rows_count * c->gemm.depth_count * c->gemm.columns_count;
 	int points = c->attention.q_count * c->attention.k_count;
-	double streams[] = {c->memory_bytes_per_s, c->operation_s};
+	double streams[] = {c->memory_bytes_per_s, c->operation_s, c->rotary_angle_s};
 	int rc = agree(launch, world, deviation, "matrix products", c->gemm.flops_per_s, products, products, error);
 	if (rc == 0)
 		rc = agree(launch, world, deviation, "attention, forward,", c->attention.forward_flops_per_s, points,
@@ -63,10 +71,14 @@ int wlb_calibration_agree(const struct wlb_launch *launch, struct wlb_comm *worl
 		rc = agree(launch, world, deviation, "attention, backward,", c->attention.backward_flops_per_s, points,
 		           points, error);
 	if (rc == 0)
-		rc = agree(launch, world, deviation, "memory", streams, 2, 1, error);
+		rc = agree(launch, world, deviation, "memory", streams, 3, 1, error);
 	c->memory_bytes_per_s = streams[0];
 	c->operation_s = streams[1];
-	for (int kind = 0; rc == 0 && kind < WLB_LINK_KINDS; kind++)
-		rc = agree_on_link(launch, world, deviation, (enum wlb_link_kind)kind, &c->links[kind], error);
+	c->rotary_angle_s = streams[2];
+	for (int kind = 0; rc == 0 && kind < WLB_LINK_KINDS; kind++) {
+		struct wlb_link_calls unused = {0};
+		rc = agree_on_link(launch, world, deviation, (enum wlb_link_kind)kind, &c->links[kind],
+		                   kind == WLB_LINK_NODE ? &c->node_calls : &unused, error);
+	}
 	return rc;
 }

@@ -13,6 +13,8 @@ struct wlb_calibration {
 	struct wlb_attention_rates attention;
 	double memory_bytes_per_s;
 	double operation_s;
+	double rotary_angle_s;
+	struct wlb_link_calls node_calls;
 	struct wlb_link links[WLB_LINK_KINDS]; /* bytes_per_s 0: this job has no such link */
 };
 

@@ -6,7 +6,7 @@
 #include "worker/calibrate/stopwatch.h"
 
 /* Messages of up to SURE_BYTES are always measured, whatever the time limit: a bandwidth needs large messages. */
-enum { LEAST_BYTES = 4 << 10, SURE_BYTES = 1 << 20, MOST_BYTES = 16 << 20, STEP = 4, SAMPLES = 7, POINTS_MOST = 3 * 8 };
+enum { LEAST_BYTES = 4 << 10, SURE_BYTES = 1 << 20, MOST_BYTES = 16 << 20, STEP = 4, SAMPLES = 21 };
 
 struct link_test {
 	struct wlb_comm *pair; /* of one rank where it has no partner */
@@ -46,17 +46,24 @@ static int send_and_return(struct link_test *test, struct wlb_error *error)
 	return first ? receive(test, error) : send(test, error);
 }
 
-/* The calls that are measured, and how many messages one after the other each sends. */
+/* The calls that are measured, where their times go, and how many messages one after the other each sends. */
 static const struct {
 	link_call *call;
+	size_t seconds;
 	double messages;
-} CALLS[] = {{gather, 1.0}, {reduce, 1.0}, {send_and_return, 2.0}};
+} CALLS[] = {{gather, offsetof(struct wlb_link_calls, gather_s), 1.0},
+             {reduce, offsetof(struct wlb_link_calls, reduce_s), 1.0},
+             {send_and_return, offsetof(struct wlb_link_calls, send_s), 2.0}};
 
 enum { CALL_COUNT = sizeof(CALLS) / sizeof(CALLS[0]) };
 
-/* Adds a point for each call with messages of test->count reals. */
-static int measure_size(struct wlb_device *device, struct link_test *test, struct wlb_link_point *points, int *count,
-                        struct wlb_error *error)
+static double *seconds_of(struct wlb_link_calls *calls, int call)
+{
+	return (double *)((char *)calls + CALLS[call].seconds);
+}
+
+/* Sets the point calls->count, for messages of test->count reals. */
+static int measure_size(struct link_test *test, struct wlb_link_calls *calls, struct wlb_error *error)
 {
 	double samples[SAMPLES];
 	for (int c = 0; c < CALL_COUNT; c++) {
@@ -67,25 +74,23 @@ static int measure_size(struct wlb_device *device, struct link_test *test, struc
 			if (i >= 0)
 				samples[i] = wlb_now_s() - from_s;
 		}
-		points[(*count)++] = (struct wlb_link_point){
-			.bytes = (double)(test->count * wlb_dtype_bytes(device->dtype)),
-			.seconds = wlb_median(samples, SAMPLES) / CALLS[c].messages,
-		};
+		seconds_of(calls, c)[calls->count] = wlb_median(samples, SAMPLES) / CALLS[c].messages;
 	}
 	return 0;
 }
 
 /* Measures all sizes for which there is time; all ranks measure the same ones. */
 static int measure_sizes(struct wlb_device *device, struct wlb_comm *world, struct link_test *test, double limit_s,
-                         struct wlb_link *link, struct wlb_error *error)
+                         struct wlb_link_calls *calls, struct wlb_error *error)
 {
-	struct wlb_link_point points[POINTS_MOST];
-	int count = 0;
+	*calls = (struct wlb_link_calls){0};
 	for (size_t bytes = LEAST_BYTES; bytes <= MOST_BYTES; bytes *= STEP) {
 		double slowest_s, from_s = wlb_now_s();
 		test->count = bytes / wlb_dtype_bytes(device->dtype);
-		if (wlb_comm_size(test->pair) == 2 && measure_size(device, test, points, &count, error) < 0)
+		calls->bytes[calls->count] = (double)bytes;
+		if (wlb_comm_size(test->pair) == 2 && measure_size(test, calls, error) < 0)
 			return wlb_fail_in(error, "messages of %zu bytes", bytes);
+		calls->count++;
 		slowest_s = wlb_now_s() - from_s;
 		if (wlb_comm_all_reduce_double(world, &slowest_s, 1, WLB_MAX, error) < 0)
 			return -1;
@@ -94,12 +99,23 @@ static int measure_sizes(struct wlb_device *device, struct wlb_comm *world, stru
 		if (STEP * slowest_s > limit_s && bytes >= SURE_BYTES)
 			break;
 	}
-	*link = (struct wlb_link){0};
-	return count > 0 ? wlb_link_fit(points, count, link, error) : 0;
+	return 0;
+}
+
+/* Fits the link to all points together. */
+static int fit(struct wlb_link_calls *calls, struct wlb_link *link, struct wlb_error *error)
+{
+	struct wlb_link_point points[CALL_COUNT * WLB_LINK_POINTS];
+	int count = 0;
+	for (int32_t i = 0; i < calls->count; i++)
+		for (int c = 0; c < CALL_COUNT; c++)
+			points[count++] = (struct wlb_link_point){calls->bytes[i], seconds_of(calls, c)[i]};
+	return wlb_link_fit(points, count, link, error);
 }
 
 int wlb_measure_link(struct wlb_device *device, struct wlb_comm *world, const struct wlb_rank_map *map,
-                     enum wlb_link_kind kind, double limit_s, struct wlb_link *link, struct wlb_error *error)
+                     enum wlb_link_kind kind, double limit_s, struct wlb_link *link, struct wlb_link_calls *calls,
+                     struct wlb_error *error)
 {
 	int rank = wlb_comm_rank(world), partner = wlb_pair_partner(map, kind, rank);
 	int color = partner >= 0 && partner < rank ? partner : rank;
@@ -109,7 +125,10 @@ int wlb_measure_link(struct wlb_device *device, struct wlb_comm *world, const st
 		return -1;
 	test.own = wlb_calibrate_alloc_reals(device, most, error);
 	test.all = test.own != NULL ? wlb_calibrate_alloc_reals(device, 2 * most, error) : NULL;
-	int rc = test.all != NULL ? measure_sizes(device, world, &test, limit_s, link, error) : -1;
+	int rc = test.all != NULL ? measure_sizes(device, world, &test, limit_s, calls, error) : -1;
+	*link = (struct wlb_link){0};
+	if (rc == 0 && wlb_comm_size(test.pair) == 2)
+		rc = fit(calls, link, error);
 	device->ops->release(device, test.own);
 	device->ops->release(device, test.all);
 	wlb_comm_close(test.pair);

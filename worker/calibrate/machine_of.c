@@ -32,6 +32,7 @@ static void set_rates(const struct wlb_calibration *c, struct wlb_machine *machi
 		share_of(c->attention.backward_flops_per_s[longest], machine->peak_flops);
 	machine->memory_bytes_per_s = c->memory_bytes_per_s;
 	machine->operation_s = c->operation_s;
+	machine->rotary_angle_s = c->rotary_angle_s;
 }
 
 static void set_link(const struct wlb_link *measured, struct wlb_link *link)
@@ -49,6 +50,9 @@ int wlb_calibration_to_machine(const struct wlb_calibration *c, const struct wlb
 	machine->gpus_per_node = facts->ranks;
 	machine->memory_bytes = facts->memory_bytes / facts->ranks;
 	machine->element_bytes = facts->element_bytes;
+	machine->blocking_messages = facts->blocking_messages;
+	if (c->node_calls.count > 0)
+		machine->node_calls = c->node_calls;
 	set_rates(c, machine);
 	set_link(&c->links[WLB_LINK_NODE], &machine->node_link);
 	set_link(&c->links[WLB_LINK_NETWORK], &machine->network_link);

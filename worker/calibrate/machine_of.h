@@ -10,6 +10,7 @@ struct wlb_node_facts {
 	double memory_bytes; /* of the node */
 	int ranks;           /* of the node */
 	int32_t element_bytes;
+	int32_t blocking_messages; /* as in struct wlb_machine */
 };
 
 /* Sets the machine to the calibration where a value was measured; other values of *machine stay. The peak is the

@@ -48,6 +48,7 @@ static struct wlb_node_facts find_facts(const struct wlb_launch *launch, const s
 		.memory_bytes = wlb_node_memory_bytes(),
 		.ranks = launch->local_size,
 		.element_bytes = (int32_t)wlb_dtype_bytes(device->dtype),
+		.blocking_messages = device->host_memory,
 	};
 	if (options->name == NULL)
 		wlb_node_type(options->device == WLB_DEVICE_CUDA, facts.type, sizeof(facts.type));
@@ -100,8 +101,8 @@ static void print_machine(const struct wlb_machine *m, const struct wlb_calibrat
 	       1e-9 * a->forward_flops_per_s[0], 1e-9 * a->backward_flops_per_s[0], a->q_tokens[0],
 	       1e-9 * a->forward_flops_per_s[longest], 1e-9 * a->backward_flops_per_s[longest],
 	       a->q_tokens[a->q_count - 1]);
-	printf("memory        %.4g GB/s; an operation takes %.3g us more\n", 1e-9 * m->memory_bytes_per_s,
-	       1e6 * m->operation_s);
+	printf("memory        %.4g GB/s; an operation takes %.3g us more, a rotary angle %.3g ns\n",
+	       1e-9 * m->memory_bytes_per_s, 1e6 * m->operation_s, 1e9 * m->rotary_angle_s);
 	print_link("node_link", &m->node_link, c->links[WLB_LINK_NODE].bytes_per_s > 0.0);
 	print_link("network_link", &m->network_link, c->links[WLB_LINK_NETWORK].bytes_per_s > 0.0);
 	print_link("switch_link", &m->switch_link, c->links[WLB_LINK_SWITCH].bytes_per_s > 0.0);

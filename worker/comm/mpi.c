@@ -1,4 +1,5 @@
 #include <limits.h>
+#include <malloc.h>
 #include <mpi.h>
 #include <stdlib.h>
 
@@ -45,11 +46,21 @@ static struct mpi_group *group_new(MPI_Comm comm, struct wlb_error *error)
 	return group;
 }
 
+/* Open MPI allocates a buffer in each reduce-scatter and frees it. By default malloc gives a large one back to the
+ * system, and its pages are then zeroed again in every call, which takes several times as long as the messages. */
+static void keep_freed_memory(void)
+{
+	enum { MOST_KEPT = 32 << 20 }; /* the largest M_MMAP_THRESHOLD that malloc takes */
+	mallopt(M_MMAP_THRESHOLD, MOST_KEPT);
+	mallopt(M_TRIM_THRESHOLD, 4 * MOST_KEPT);
+}
+
 void *wlb_transport_mpi_open(int rank, int size, struct wlb_error *error)
 {
 	/* Where a host runs more ranks than it has cores, waiting ranks must yield the core to working ones; a setting
 	 * of the user is kept. */
 	setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+	keep_freed_memory();
 	int provided = MPI_THREAD_SINGLE;
 	if (check(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided), error) < 0)
 		return NULL;

@@ -23,6 +23,13 @@ static double streamed_reals(double hidden, double q, double kv, double mlp)
 	return 3.0 * (10.0 * hidden + 2.0 * (q + kv) + 3.0 * mlp);
 }
 
+/* Seconds of the angles of the rotary embeddings of a token in a layer: of queries and of keys, forward and backward.
+ */
+static double angles_s(const struct wlb_machine *machine, const struct wlb_model *model)
+{
+	return 4.0 * 0.5 * (double)model->head_dim * machine->rotary_angle_s;
+}
+
 static double layer_s(const struct wlb_machine *machine, const struct wlb_model *model, int32_t tp, double rows)
 {
 	double hidden = (double)model->hidden_size, mlp = (double)model->intermediate_size / tp;
@@ -31,8 +38,9 @@ static double layer_s(const struct wlb_machine *machine, const struct wlb_model 
 	double products_s = linear_s(machine, rows, hidden, q) + 2.0 * linear_s(machine, rows, hidden, kv) +
 	                    linear_s(machine, rows, q, hidden) + 2.0 * linear_s(machine, rows, hidden, mlp) +
 	                    linear_s(machine, rows, mlp, hidden);
-	return products_s + rows * streamed_reals(hidden / tp, q, kv, mlp) * wlb_machine_element_bytes(machine) /
-	                            machine->memory_bytes_per_s;
+	return products_s + rows * angles_s(machine, model) +
+	       rows * streamed_reals(hidden / tp, q, kv, mlp) * wlb_machine_element_bytes(machine) /
+	               machine->memory_bytes_per_s;
 }
 
 /* The loss reads and writes the logits twice. */

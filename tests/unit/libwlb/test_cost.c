@@ -268,6 +268,34 @@ static void a_worker_runs_other_operations(void **state)
 	assert_near(m.weights + m.gradients + m.optimizer, 32.0 * parameters, 1e-12);
 }
 
+/* wlb-worker computes the angles of a token in each call, whatever the tensor parallelism, and hides no message on a
+ * machine whose processors move them. */
+static void a_worker_pays_for_angles_and_for_messages(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_model model = llama_7b();
+	struct wlb_plan whole = plan_of(1, 1, 1, 1, 1, 1), split = plan_of(4, 1, 1, 1, 1, 1);
+	struct wlb_cost_options megatron, worker;
+	wlb_cost_options_init(&megatron);
+	wlb_cost_options_worker(&worker, &machine);
+	assert_true(worker.overlap_gradients && worker.overlap_pp);
+	const struct wlb_layer_cost costs[] = {{&model, &machine, &worker, &whole},
+	                                       {&model, &machine, &worker, &split},
+	                                       {&model, &machine, &megatron, &whole}};
+	double before_s[3];
+	for (int i = 0; i < 3; i++)
+		before_s[i] = wlb_layer_elementwise_s(&costs[i], 64).backward;
+	machine.rotary_angle_s = 1e-3;
+	double angles_s = 2.0 * 64.0 * 0.5 * (double)model.head_dim * 1e-3;
+	for (int i = 0; i < 2; i++)
+		assert_near(wlb_layer_elementwise_s(&costs[i], 64).backward - before_s[i], angles_s, 1e-9);
+	assert_near(wlb_layer_elementwise_s(&costs[2], 64).backward, before_s[2], 1e-12);
+	machine.blocking_messages = 1;
+	wlb_cost_options_worker(&worker, &machine);
+	assert_true(!worker.overlap_gradients && !worker.overlap_pp);
+}
+
 static void wrong_options_are_refused(void **state)
 {
 	(void)state;
@@ -303,6 +331,7 @@ int main(void)
 		cmocka_unit_test(activations_can_be_released),
 		cmocka_unit_test(utilization_has_two_conventions),
 		cmocka_unit_test(a_worker_runs_other_operations),
+		cmocka_unit_test(a_worker_pays_for_angles_and_for_messages),
 		cmocka_unit_test(wrong_options_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,6 +117,59 @@ static void links_between_switches_are_measured_or_derived(void **state)
 	assert_near(wlb_machine_gather_s(&machine, 2, 1, 1, 10e9), 0.5 + 50e-6, 1e-12);
 }
 
+/* A machine of which calls inside a node were measured. */
+static struct wlb_machine with_calls(void)
+{
+	struct wlb_machine machine = h100();
+	machine.node_calls = (struct wlb_link_calls){
+		.count = 2,
+		.bytes = {1e3, 1e5},
+		.gather_s = {1e-6, 1e-4},
+		.reduce_s = {2e-6, 8e-4},
+		.send_s = {1e-6, 1e-6},
+	};
+	return machine;
+}
+
+static void calls_inside_a_node_take_what_was_measured(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = with_calls(), fitted = h100();
+	assert_near(wlb_machine_gather_s(&machine, 2, 8, 0, 2e3), 1e-6, 1e-12);
+	assert_near(wlb_machine_gather_s(&machine, 2, 8, 0, 2e4), 1e-5, 1e-12);
+	assert_near(wlb_machine_reduce_s(&machine, 2, 8, 0, 2e4), 4e-5, 1e-12);
+	assert_near(wlb_machine_reduce_s(&machine, 4, 8, 0, 4e6), 3.0 * 8e-3, 1e-12);
+	assert_near(wlb_machine_gather_s(&machine, 2, 8, 0, 1.0), 1e-6, 1e-12);
+	assert_near(wlb_machine_node_send_s(&machine, 1e4), 1e-6, 1e-12);
+	/* Beyond a node, and where nothing was measured, the links' latency and bandwidth count. */
+	assert_near(wlb_machine_reduce_s(&machine, 16, 8, 0, 1e9), wlb_machine_reduce_s(&fitted, 16, 8, 0, 1e9), 1e-12);
+	assert_near(wlb_machine_reduce_s(&fitted, 8, 8, 0, 1e9), wlb_machine_gather_s(&fitted, 8, 8, 0, 1e9), 1e-12);
+	assert_near(wlb_machine_node_send_s(&fitted, 1e9),
+	            fitted.node_link.latency_s + 1e9 / fitted.node_link.bytes_per_s, 1e-12);
+}
+
+static void wrong_calls_are_refused(void **state)
+{
+	(void)state;
+	struct wlb_error error;
+	struct wlb_machine machine = with_calls();
+	assert_int_equal(wlb_machine_check(&machine, &error), 0);
+	machine.node_calls.bytes[1] = 1e3;
+	assert_int_equal(wlb_machine_check(&machine, &error), -1);
+	assert_non_null(strstr(error.message, "node_calls: bytes: point 1 is 1000"));
+	machine = with_calls();
+	machine.node_calls.reduce_s[1] = 0.0;
+	assert_int_equal(wlb_machine_check(&machine, &error), -1);
+	assert_non_null(strstr(error.message, "node_calls: reduce_s: value 1 is 0"));
+	machine = with_calls();
+	machine.node_calls.count = WLB_LINK_POINTS + 1;
+	assert_int_equal(wlb_machine_check(&machine, &error), -1);
+	machine = h100();
+	machine.blocking_messages = 2;
+	assert_int_equal(wlb_machine_check(&machine, &error), -1);
+	assert_non_null(strstr(error.message, "blocking_messages is 2"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -125,6 +178,8 @@ int main(void)
 		cmocka_unit_test(without_a_grid_attention_works_in_tiles),
 		cmocka_unit_test(fields_of_a_measurement_are_checked),
 		cmocka_unit_test(links_between_switches_are_measured_or_derived),
+		cmocka_unit_test(calls_inside_a_node_take_what_was_measured),
+		cmocka_unit_test(wrong_calls_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,7 +98,9 @@ static void reads_what_was_measured(void **state)
 	struct wlb_error error = {""};
 	(void)state;
 	parse_with("{\"operation_s\": 2e-6, \"element_bytes\": 4, \"measured\": {\"host\": \"n1\"},"
-	           "\"switch_link\": {\"bytes_per_s\": 1e10, \"latency_s\": 1e-5},"
+	           "\"switch_link\": {\"bytes_per_s\": 1e10, \"latency_s\": 1e-5}, \"rotary_angle_s\": 1e-8,"
+	           "\"node_calls\": {\"bytes\": [1e3, 1e5], \"gather_s\": [1e-6, 2e-6], \"reduce_s\": [3e-6, 4e-6],"
+	           "\"send_s\": [5e-6, 6e-6]}, \"blocking_messages\": 1,"
 	           "\"gemm\": {\"rows\": [64, 128], \"depth\": [32, 96, 256], \"columns\": [16],"
 	           "\"flops_per_s\": [[[1e9], [2e9], [3e9]], [[4e9], [5e9], [6e9]]]},"
 	           "\"attention\": {\"q_tokens\": [8, 64], \"k_tokens\": [32, 64],"
@@ -108,6 +110,9 @@ static void reads_what_was_measured(void **state)
 	assert_string_equal(error.message, "");
 	assert_true(machine.operation_s == 2e-6 && machine.element_bytes == 4);
 	assert_true(machine.switch_link.bytes_per_s == 1e10 && machine.switch_link.latency_s == 1e-5);
+	assert_true(machine.rotary_angle_s == 1e-8 && machine.blocking_messages == 1);
+	assert_true(machine.node_calls.count == 2 && machine.node_calls.bytes[1] == 1e5);
+	assert_true(machine.node_calls.reduce_s[0] == 3e-6 && machine.node_calls.send_s[1] == 6e-6);
 	assert_true(machine.gemm.rows_count == 2 && machine.gemm.depth_count == 3 && machine.gemm.columns_count == 1);
 	assert_true(machine.gemm.depth[2] == 256.0 && machine.gemm.flops_per_s[1] == 2e9);
 	assert_true(machine.gemm.flops_per_s[3] == 4e9 && machine.gemm.flops_per_s[5] == 6e9);
@@ -157,6 +162,11 @@ static void refuses_rates_that_are_wrong(void **state)
 	         "backward_flops_per_s: value 0"},
 		{"{\"processors\": 132, \"gemm_tile_rows\": 1, \"gemm_tile_columns\": 1}", "gemm_tile_rows"},
 		{"{\"operation_s\": -1}", "operation_s is -1"},
+		{"{\"blocking_messages\": 2}", "blocking_messages is 2"},
+		{"{\"node_calls\": {\"bytes\": [1e3], \"gather_s\": [1e-6, 1e-6]}}",
+	         "bytes has 1 numbers and gather_s 2"},
+		{"{\"node_calls\": {\"bytes\": [1e3], \"gather_s\": [1e-6], \"reduce_s\": [1e-6], \"send_s\": [0]}}",
+	         "send_s: value 0 is 0"},
 		{"{\"switch_link\": {\"bytes_per_s\": 5, \"latency_s\": 0}}", "switch_link.bytes_per_s"},
 	};
 	struct wlb_machine machine;

@@ -116,7 +116,12 @@ static void a_vote_without_majority_is_refused(void **state)
 /* A calibration as an idle device gives it. */
 static struct wlb_calibration calibration(void)
 {
-	struct wlb_calibration c = {.memory_bytes_per_s = 2e10, .operation_s = 1e-6};
+	struct wlb_calibration c = {.memory_bytes_per_s = 2e10, .operation_s = 1e-6, .rotary_angle_s = 13e-9};
+	c.node_calls = (struct wlb_link_calls){.count = 2,
+	                                       .bytes = {4096, 65536},
+	                                       .gather_s = {1e-5, 2e-5},
+	                                       .reduce_s = {2e-5, 5e-5},
+	                                       .send_s = {8e-6, 1e-5}};
 	c.gemm.rows_count = wlb_axis(1024, c.gemm.rows);
 	c.gemm.depth_count = wlb_axis(256, c.gemm.depth);
 	c.gemm.columns_count = wlb_axis(256, c.gemm.columns);
@@ -135,7 +140,7 @@ static struct wlb_calibration calibration(void)
 }
 
 static const struct wlb_node_facts facts = {
-	.type = "some processor x 8", .memory_bytes = 64e9, .ranks = 4, .element_bytes = 4};
+	.type = "some processor x 8", .memory_bytes = 64e9, .ranks = 4, .element_bytes = 4, .blocking_messages = 1};
 
 static void the_file_is_read_back_as_it_was(void **state)
 {
@@ -161,7 +166,9 @@ static void the_file_is_read_back_as_it_was(void **state)
 	assert_memory_equal(&read.gemm, &machine.gemm, sizeof(read.gemm));
 	assert_memory_equal(&read.attention, &machine.attention, sizeof(read.attention));
 	assert_memory_equal(&read.switch_link, &machine.switch_link, sizeof(read.switch_link));
+	assert_memory_equal(&read.node_calls, &c.node_calls, sizeof(read.node_calls));
 	assert_true(read.operation_s == machine.operation_s && read.element_bytes == 4);
+	assert_true(read.rotary_angle_s == 13e-9 && read.blocking_messages == 1);
 }
 
 static void assert_refused(const struct wlb_calibration *c, const char *words)

@@ -1,0 +1,71 @@
+"""Runs wlb-worker and wlb-calibrate on this machine, and counts what other programs took of its processors meanwhile."""
+import json
+import os
+import pathlib
+import resource
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TICKS = os.sysconf("SC_CLK_TCK")
+
+# One rank a core and shared memory, as ranks of a job on one node have them.
+ONE_NODE = {"WLB_TEST_BTL": "self,vader", "WLB_TEST_SINGLE_COPY": "cma", "OMPI_MCA_hwloc_base_binding_policy": "core"}
+
+
+def launched(ranks, command):
+    return [ROOT / "tests/unit/worker/mpirun", str(ranks), *command] if ranks > 1 else [*command]
+
+
+def busy_s():
+    """Processor time of all programs, the kernel's and what the hypervisor took included."""
+    with open("/proc/stat", encoding="utf-8") as file:
+        user, nice, system, _, _, irq, softirq, steal = map(int, file.readline().split()[1:9])
+    return (user + nice + system + irq + softirq + steal) / TICKS
+
+
+def own_s():
+    return sum(getattr(resource.getrusage(who), field) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+               for field in ("ru_utime", "ru_stime"))
+
+
+class Run:
+    """A program and its ranks, run to their end; ends the bench where they fail."""
+
+    def __init__(self, command, folder, output=subprocess.DEVNULL, environment=None):
+        began_s, busy, own = time.monotonic(), busy_s(), own_s()
+        process = subprocess.Popen(command, cwd=folder, stdout=output,
+                                   env={**os.environ, **(environment or {}), "OMP_WAIT_POLICY": "passive"})
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+        except SystemExit:  # by a signal: mpirun ends its ranks
+            process.terminate()
+            process.wait()
+            raise
+        if status != 0:
+            sys.exit(f"{pathlib.Path(sys.argv[0]).name}: {' '.join(map(str, command))} ended with "
+                     f"{os.waitstatus_to_exitcode(status)}: it says why above")
+        self.peak_bytes = usage.ru_maxrss * 1024
+        elapsed_s = time.monotonic() - began_s
+        self.others = max(0.0, busy_s() - busy - (own_s() - own)) / (elapsed_s * os.cpu_count())
+
+
+def train(build, folder, ranks, steps, words, environment=None):
+    """Metrics of the steps, and the run."""
+    metrics = folder / "metrics"
+    metrics.unlink(missing_ok=True)
+    command = [build / "bin/wlb-worker", "train", "--train-iters", str(steps), "--lr", "1e-4", "--log-interval", "1000",
+               *words, "--metrics-file", metrics]
+    run = Run(launched(ranks, command), folder, environment=environment)
+    return [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()], run
+
+
+def calibrate(build, folder, ranks, seconds, head_dim):
+    """Measures `ranks` ranks of one thread each; returns the path of the machine file, and what was printed."""
+    machine, printed = folder / "machine.json", folder / "calibrate.txt"
+    command = [build / "bin/wlb-calibrate", "--local", "--threads", "1", "--seconds", str(seconds), "--head-dim",
+               str(head_dim), "--output", machine.name]
+    with open(printed, "w", encoding="utf-8") as output:
+        Run(launched(ranks, command), folder, output, ONE_NODE)
+    return machine, printed.read_text(encoding="utf-8")
