@@ -9,6 +9,7 @@
 #include "common/number.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/run/gpu_type.h"
+#include "coordinator/wlb/run/placement.h"
 #include "coordinator/wlb/run/print.h"
 #include "planner/plan_record.h"
 #include "worker/launch/auto_request.h"
@@ -226,6 +227,23 @@ static void plan_fixed(struct wlb_auto_request *request, struct wlb_attempt *att
 	wlb_auto_free(&found);
 }
 
+static int plan_known(const struct wlb_run *run, bool is_fixed, struct wlb_auto_request *request,
+                      struct wlb_attempt *attempt, struct wlb_error *error)
+{
+	struct wlb_run_topology made = {0};
+	int rc = wlb_run_topology_make(attempt, &made, error);
+	request->topology = &made.topology;
+	if (rc == 0 && is_fixed) {
+		plan_fixed(request, attempt);
+	} else if (rc == 0) {
+		rc = check_model(request->model, run, error);
+		if (rc == 0)
+			rc = plan_auto(request, attempt, error);
+	}
+	wlb_run_topology_free(&made);
+	return rc;
+}
+
 int wlb_run_plan(const struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error)
 {
 	char type[128];
@@ -243,11 +261,5 @@ int wlb_run_plan(const struct wlb_run *run, struct wlb_attempt *attempt, struct 
 	}
 	command.request.nodes = (struct wlb_nodes){
 		.count = attempt->node_count, .ranks_per_node = attempt->tasks_per_node, .names = attempt->nodes};
-	if (policy.kind == WLB_POLICY_FIXED) {
-		plan_fixed(&command.request, attempt);
-		return 0;
-	}
-	if (check_model(command.request.model, run, error) < 0)
-		return -1;
-	return plan_auto(&command.request, attempt, error);
+	return plan_known(run, policy.kind == WLB_POLICY_FIXED, &command.request, attempt, error);
 }
