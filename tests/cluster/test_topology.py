@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""The placement of ranks on two switches whose nodes alternate in Slurm's order: ranks fill the nodes of one switch before
-those of the next, for wlb-worker and for a program that knows PMIx and its environment only, and `wlb show` shows it."""
+"""What Slurm knows of the nodes, in a run. The placement of ranks on two switches whose nodes alternate in Slurm's order:
+ranks fill the nodes of one switch before those of the next, for wlb-worker and for a program that knows PMIx and its
+environment only, and `wlb show` shows it. The machine that a run is planned with, by the types of the GPUs in Slurm's GRES:
+known, of two types, and unknown."""
 import json
 
 import harness
@@ -18,6 +20,7 @@ SWITCHES = [{"switch": "left", "nodes": "n[1,3]", "first_rank": 0, "ranks": 4},
 
 class Topology(training.TrainingTest):
     topology = TOPOLOGY
+    gpu_types = ("h100", "h100", "a100", "abacus")
 
     def completed(self, script, *options, **keywords):
         job = self.cluster.sbatch(script, "--ntasks-per-node=2", *options, **keywords)
@@ -54,18 +57,32 @@ class Topology(training.TrainingTest):
                 for pattern in (r"left +n\[1,3\] +0-3", r"right +n\[2,4\] +4-7"):
                     self.assertRegex(shown, pattern)
 
+    def test_without_the_coordinator(self):
+        """`wlb run` asks Slurm itself then, and the placement is recorded once the coordinator is back."""
+        self.cluster.verb("kill-wlbd")
+        self.addCleanup(self.cluster.verb, "start-wlbd")
+        job = self.completed(f"wlb run -- {PLACE}", "--wlb-layout=tp=2,cp=2,pp=2", nodes=4)
+        nodes = dict(line.split()[1:3] for line in self.cluster.output(job).splitlines() if line.startswith("place "))
+        self.assertEqual([nodes[str(rank)] for rank in range(8)], [node for node in ORDER for _ in range(2)])
+        self.cluster.verb("start-wlbd")
+
+        def recorded():
+            reply = self.cluster.run("wlb", "show", str(job), "--json", check=False)
+            return reply.returncode == 0 and json.loads(reply.stdout)["attempts"][-1]["plan"]
+
+        self.assertEqual(harness.wait_for("the plan's record", recorded, 60)["placement"], SWITCHES)
+
     def test_training_and_a_lost_node(self):
-        """The order is made again of the nodes that are left, without the coordinator as well."""
+        """The order is made again of the nodes that are left; of these two are used that are under one switch."""
         iterations = 24
         job = self.submit(layout="tp=2,cp=1,pp=2", iterations=iterations)
         self.wait_step(job, training.SAVE_INTERVAL + 1)
         self.cluster.kill_node(3)
         self.addCleanup(self.cluster.restore_node, 3)
         run = self.finish(job)
-        self.assertEqual([a["plan"]["placement"] for a in run["attempts"]],
-                         [SWITCHES, [{"switch": "left", "nodes": "n1", "first_rank": 0, "ranks": 2},
-                                     {"switch": "right", "nodes": "n2", "first_rank": 2, "ranks": 2}]])
-        self.assertEqual([place["node"] for place in run["rank_map"]], ["n1", "n1", "n2", "n2"])
+        self.assertEqual([run["attempts"][i]["plan"]["placement"] for i in (0, -1)],
+                         [SWITCHES, [{"switch": "right", "nodes": "n[2,4]", "first_rank": 0, "ranks": 4}]])
+        self.assertEqual([place["node"] for place in run["rank_map"]], ["n2", "n2", "n4", "n4"])
         expected = training.single_process_losses(iterations=iterations)[iterations]
         self.assertAlmostEqual(run["last_loss"], expected, delta=training.TOLERANCE["float64"] * expected)
 
@@ -73,6 +90,44 @@ class Topology(training.TrainingTest):
         """Ranks fill them in blocks: no list of hosts is needed."""
         job = self.completed("wlb run -- sh -c 'echo distribution $SLURM_DISTRIBUTION'", "--wlb-layout=auto", "-wn[1,3]", nodes=2)
         self.assertEqual(self.cluster.output(job).count("distribution block\n"), 4, self.cluster.output(job))
+
+    def plan_with_gpus(self, nodes, *options, before=""):
+        """Returns the job of another trainer of the model with two GPUs on each of the nodes."""
+        return self.cluster.sbatch(f"{before}\nwlb run -- {PLACE} --seq-length 64 --global-batch-size 8", "--wlb-layout=auto",
+                                   "--wlb-model=model.json", "--gpus-per-node=2", "--ntasks-per-node=2", f"-w{nodes}", *options, nodes=2 if "[" in nodes else 1)
+
+    def test_types_of_gpus(self):
+        """The slowest of two types is searched with; wlbd says the types, from what Slurm told it."""
+        for nodes, machine, reason in (("n[1-2]", "H100", None), ("n[1,3]", "A100", "the slowest of the types h100,a100")):
+            with self.subTest(nodes):
+                job = self.plan_with_gpus(nodes)
+                self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
+                plan = self.cluster.show(job)["attempts"][0]["plan"]
+                self.assertTrue(plan["machine"].startswith(machine), plan)
+                self.assertIn(reason or "plans on H100", plan["reason"])
+                shown = self.cluster.run("wlb", "show", str(job)).stdout
+                self.assertIn(reason or "plans on H100", shown)
+                rows = self.cluster.sql("select decision->'gpu_types' from attempts join runs on runs.id = run_id "
+                                        f"where runs.name = '{job}'")
+                self.assertEqual([entry["type"] for entry in json.loads(rows[0][0])],
+                                 ["h100", "a100"] if reason else ["h100"])
+
+    def test_a_type_that_nobody_knows(self):
+        """One line with the remedy, before a step starts; the machine of wlb.conf is taken where it names one."""
+        job = self.plan_with_gpus("n4")
+        self.assertEqual(self.cluster.wait_job(job), "FAILED", self.cluster.output(job))
+        output = self.cluster.output(job)
+        for word in ("GPU type 'abacus' of Slurm's GRES", "WLB_MACHINE=H100", "machine = H100 of wlb.conf"):
+            self.assertIn(word, output)
+        self.assertNotIn("place ", output)
+        self.assertEqual([a["started_at"] for a in self.cluster.show(job)["attempts"]], [None])
+        text = (self.cluster.dir / "etc/wlb.conf").read_text(encoding="utf-8")
+        conf = self.cluster.work / "wlb.conf"
+        conf.write_text(text + "machine = B200  # of n4\n", encoding="utf-8")
+        job = self.plan_with_gpus("n4", before=f"export WLB_CONF={conf}")
+        self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
+        self.assertTrue(self.cluster.show(job)["attempts"][0]["plan"]["machine"].startswith("B200"))
+        self.assertIn("from wlb.conf", self.cluster.run("wlb", "doctor", check=False, env={"WLB_CONF": str(conf)}).stdout)
 
 
 if __name__ == "__main__":

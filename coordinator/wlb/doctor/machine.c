@@ -25,7 +25,7 @@ static json_t *ask_calibration(int gpus)
 	if (wlb_client_config_load(&config, NULL) < 0)
 		return NULL;
 	struct wlb_connection *connection = wlb_connection_new(&config);
-	json_t *reply = connection != NULL ? wlb_calibration_ask(connection, gpus, 0, ASK_MS, NULL) : NULL;
+	json_t *reply = connection != NULL ? wlb_calibration_ask(connection, gpus, NULL, 0, ASK_MS, NULL) : NULL;
 	wlb_connection_free(connection);
 	return reply;
 }

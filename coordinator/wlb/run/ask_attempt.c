@@ -108,7 +108,9 @@ static int read_start(const struct wlb_run *run, json_t *reply, struct wlb_attem
 	snprintf(attempt->reason, sizeof(attempt->reason), "%s", reason != NULL ? reason : "");
 	if (read_nodes(nodes, attempt, error) < 0)
 		return -1;
-	return wlb_run_read_switches(switches, attempt, error);
+	wlb_run_read_switches(switches, attempt);
+	attempt->gpu_types = json_incref(json_object_get(reply, "gpu_types"));
+	return 0;
 }
 
 /* Sends one request. Returns false if it is to be sent again after *again_ms. */

@@ -1,5 +1,7 @@
 #include "coordinator/wlb/run/machine.h"
 
+#include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,12 +28,12 @@ static int write_machine(const json_t *reply, const char *path, struct wlb_error
 	return rc;
 }
 
-static int ask(const struct wlb_run *run, const char *path)
+static int ask(const struct wlb_run *run, const char *gpu_type, const char *path)
 {
 	struct wlb_error error;
 	int rc = -1;
-	json_t *reply = wlb_calibration_ask(run->connection, run->job.gpus_per_node > 0, run->job.tasks_per_node,
-	                                    ASK_MS, &error);
+	json_t *reply = wlb_calibration_ask(run->connection, run->job.gpus_per_node > 0, gpu_type,
+	                                    run->job.tasks_per_node, ASK_MS, &error);
 	const char *source = wlb_calibration_source(reply);
 	if (source != NULL && write_machine(reply, path, &error) == 0) {
 		wlb_run_print("planned with %s of nodes of this type", source);
@@ -43,13 +45,42 @@ static int ask(const struct wlb_run *run, const char *path)
 	return rc;
 }
 
-void wlb_run_find_machine(struct wlb_run *run)
+/* Returns whether the file of this type is there; its first attempt asks for it. */
+static bool find_file(const struct wlb_run *run, const struct wlb_attempt *attempt, const char *gpu_type, char *path,
+                      size_t size)
+{
+	int n = gpu_type != NULL ? snprintf(path, size, "%s/machine-%s-%s.json", run->job.spool_dir, run->id, gpu_type)
+	                         : snprintf(path, size, "%s/machine-%s.json", run->job.spool_dir, run->id);
+	return n < (int)size && strchr(gpu_type != NULL ? gpu_type : "", '/') == NULL &&
+	       (access(path, R_OK) == 0 ||
+	        (attempt->number == 1 && run->connection != NULL && ask(run, gpu_type, path) == 0));
+}
+
+/* Replaces the types that were measured by their files; those together have to fit. */
+static void find_each(const struct wlb_run *run, const struct wlb_attempt *attempt, char types[WLB_RUN_GPU_TYPES_BYTES])
+{
+	char text[WLB_RUN_GPU_TYPES_BYTES], path[PATH_MAX], *rest = memcpy(text, types, sizeof(text));
+	size_t used = 0;
+	for (const char *type; (type = strsep(&rest, ",")) != NULL;) {
+		const char *word = find_file(run, attempt, type, path, sizeof(path)) ? path : type;
+		if (strlen(word) + used + 2 > WLB_RUN_GPU_TYPES_BYTES)
+			word = type;
+		used += (size_t)snprintf(types + used, WLB_RUN_GPU_TYPES_BYTES - used, "%s%s", used > 0 ? "," : "",
+		                         word);
+		if (used >= WLB_RUN_GPU_TYPES_BYTES)
+			return;
+	}
+}
+
+void wlb_run_find_machine(const struct wlb_run *run, const struct wlb_attempt *attempt,
+                          char types[WLB_RUN_GPU_TYPES_BYTES])
 {
 	const char *named = getenv("WLB_MACHINE");
-	char path[sizeof(run->job.spool_dir) + sizeof(run->id) + 32];
-	if ((named != NULL && *named != '\0') || run->connection == NULL)
+	char path[PATH_MAX];
+	if (named != NULL && *named != '\0')
 		return;
-	snprintf(path, sizeof(path), "%s/machine-%s.json", run->job.spool_dir, run->id);
-	if (access(path, R_OK) == 0 || ask(run, path) == 0)
+	if (strchr(types, ',') != NULL)
+		find_each(run, attempt, types);
+	else if (find_file(run, attempt, types[0] != '\0' ? types : NULL, path, sizeof(path)))
 		setenv("WLB_MACHINE", path, 1);
 }

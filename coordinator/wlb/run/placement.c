@@ -68,30 +68,28 @@ void wlb_run_place_nodes(struct wlb_attempt *attempt)
 	free(order);
 }
 
-int wlb_run_read_switches(const json_t *list, struct wlb_attempt *attempt, struct wlb_error *error)
+void wlb_run_read_switches(const json_t *list, struct wlb_attempt *attempt)
 {
 	size_t count = json_array_size(list);
 	int64_t nodes = 0;
-	if (list == NULL)
-		return 0;
-	attempt->switches = calloc(count + 1, sizeof(*attempt->switches));
-	if (attempt->switches == NULL)
-		return wlb_fail(error, "out of memory for %zu switches", count);
-	for (size_t i = 0; i < count; i++) {
+	attempt->switches = list != NULL ? calloc(count + 1, sizeof(*attempt->switches)) : NULL;
+	for (size_t i = 0; attempt->switches != NULL && i < count; i++) {
 		const json_t *entry = json_array_get(list, i);
 		const char *name = json_string_value(json_object_get(entry, "name"));
 		int64_t below = json_integer_value(json_object_get(entry, "nodes"));
-		if (name == NULL || below < 1 || below > attempt->node_count)
-			return wlb_fail(error, "the coordinator's reply has a switch without name or nodes");
-		struct wlb_run_switch *at = &attempt->switches[attempt->switch_count++];
+		struct wlb_run_switch *at = &attempt->switches[i];
+		if (name == NULL || below < 1 || below > attempt->node_count - nodes)
+			break;
 		snprintf(at->name, sizeof(at->name), "%s", name);
 		at->node_count = (int)below;
+		attempt->switch_count++;
 		nodes += below;
 	}
-	if (nodes == attempt->node_count)
-		return 0;
-	return wlb_fail(error, "the coordinator's reply has %d nodes, and switches for %lld", attempt->node_count,
-	                (long long)nodes);
+	if (attempt->switches == NULL || nodes == attempt->node_count)
+		return;
+	free(attempt->switches);
+	attempt->switches = NULL;
+	attempt->switch_count = 0;
 }
 
 /* Returns how many of the nodes from `first` on are under the switch: nodes at the end may have been left out. */

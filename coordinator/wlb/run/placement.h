@@ -14,9 +14,9 @@
 void wlb_run_place_nodes(struct wlb_attempt *attempt);
 
 /* Reads the switches of the coordinator's reply: [{"name": "s1", "nodes": 2}, ...] for the nodes of the attempt in
- * their order; "" names no switch. NULL, of an earlier coordinator, leaves them unknown. Returns -1 where they do not
- * cover the nodes. */
-int wlb_run_read_switches(const json_t *list, struct wlb_attempt *attempt, struct wlb_error *error);
+ * their order; "" names no switch. NULL, of an earlier coordinator, and a list that does not cover the nodes leave them
+ * unknown. */
+void wlb_run_read_switches(const json_t *list, struct wlb_attempt *attempt);
 
 /* Adds "placement" to the record of the attempt's plan, and makes a record with the layout alone where nothing was
  * planned: [{"switch": "s1", "nodes": "n[1,3]", "first_rank": 0, "ranks": 4}, ...] of the first 32 switches. Adds

@@ -8,7 +8,8 @@
 
 #include "common/number.h"
 #include "coordinator/slurm/slurm_api.h"
-#include "coordinator/wlb/run/gpu_type.h"
+#include "coordinator/wlb/run/gpu_types.h"
+#include "coordinator/wlb/run/machine.h"
 #include "coordinator/wlb/run/placement.h"
 #include "coordinator/wlb/run/print.h"
 #include "planner/plan_record.h"
@@ -57,7 +58,7 @@ static int number_of(char *const *words, const char *name, int64_t otherwise, in
 
 /* Reads the command of another trainer, with --wlb-model. Returns 1 where model, length or batch is not known: *missing
  * is the option to add. */
-static int read_foreign(const struct wlb_run *run, const char *gpu_type, struct command *command, const char **missing,
+static int read_foreign(const struct wlb_run *run, const char *gpu_types, struct command *command, const char **missing,
                         struct wlb_error *error)
 {
 	char *const *words = run->options.command;
@@ -70,7 +71,7 @@ static int read_foreign(const struct wlb_run *run, const char *gpu_type, struct 
 	*request = (struct wlb_auto_request){
 		.model = json_string_value(json_object_get(policy, "model")),
 		.lengths = word_value(words, "--data-path"),
-		.gpu_type = gpu_type,
+		.gpu_types = gpu_types,
 		.seq_length = seq_length,
 		.global_batch = (int32_t)batch,
 		.max_length_ratio = 1.0,
@@ -86,19 +87,19 @@ static int read_foreign(const struct wlb_run *run, const char *gpu_type, struct 
 
 /* Returns 1 where model, length or batch is not known; *missing is then the option to add, or NULL where the options of
  * wlb-worker are wrong, which wlb-worker will report itself. */
-static int read_command(const struct wlb_run *run, const char *gpu_type, struct command *command, const char **missing,
+static int read_command(const struct wlb_run *run, const char *gpu_types, struct command *command, const char **missing,
                         struct wlb_error *error)
 {
 	int at = find_train_word(run->options.command), count = 0;
 	*missing = NULL;
 	command->is_worker = at >= 0;
 	if (at < 0)
-		return read_foreign(run, gpu_type, command, missing, error);
+		return read_foreign(run, gpu_types, command, missing, error);
 	while (run->options.command[at + count] != NULL)
 		count++;
 	if (wlb_train_options_parse(count, run->options.command + at, &command->options, NULL) != WLB_OPTIONS_READ)
 		return 1;
-	wlb_train_auto_request(&command->options, gpu_type, &command->request);
+	wlb_train_auto_request(&command->options, gpu_types, &command->request);
 	return 0;
 }
 
@@ -246,11 +247,13 @@ static int plan_known(const struct wlb_run *run, bool is_fixed, struct wlb_auto_
 
 int wlb_run_plan(const struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error)
 {
-	char type[128];
+	char types[WLB_RUN_GPU_TYPES_BYTES];
 	const char *missing;
 	struct wlb_policy policy;
 	struct command command = {0};
-	int rc = read_command(run, wlb_run_gpu_type(attempt, type, sizeof(type)), &command, &missing, error);
+	wlb_run_gpu_types(run, attempt, types);
+	wlb_run_find_machine(run, attempt, types);
+	int rc = read_command(run, types, &command, &missing, error);
 	if (rc < 0 || !attempt->has_layout || read_policy(run, &command, &policy, error) < 0)
 		return rc < 0 || attempt->has_layout ? -1 : 0;
 	if (rc > 0) {

@@ -14,7 +14,6 @@
 #include "coordinator/wlb/run/deliver_records.h"
 #include "coordinator/wlb/run/job.h"
 #include "coordinator/wlb/run/launch.h"
-#include "coordinator/wlb/run/machine.h"
 #include "coordinator/wlb/run/parent.h"
 #include "coordinator/wlb/run/placement.h"
 #include "coordinator/wlb/run/plan.h"
@@ -52,6 +51,8 @@ static void attempt_free(struct wlb_attempt *attempt)
 	free(attempt->switches);
 	attempt->switches = NULL;
 	attempt->switch_count = 0;
+	json_decref(attempt->gpu_types);
+	attempt->gpu_types = NULL;
 	json_decref(attempt->plan);
 	attempt->plan = NULL;
 }
@@ -331,7 +332,6 @@ static int start(struct wlb_run *run)
 	name_run(run);
 	open_coordinator(run);
 	wlb_run_deliver_others(run);
-	wlb_run_find_machine(run);
 	return run_attempts(run);
 }
 

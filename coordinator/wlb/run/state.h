@@ -63,6 +63,7 @@ struct wlb_attempt {
 	int node_count;
 	struct wlb_run_switch *switches; /* of the nodes, in their order; NULL: not known; owned */
 	int switch_count;
+	json_t *gpu_types; /* of the coordinator's reply (docs/api.md); NULL: it sent none */
 	int tasks_per_node;
 	struct wlb_layout layout;
 	bool has_layout;
