@@ -6,6 +6,7 @@ known, of two types, and unknown."""
 import json
 
 import harness
+import test_wlbd_api
 import training
 from test_places import PLACE, WAYS, coordinates
 
@@ -93,7 +94,7 @@ class Topology(training.TrainingTest):
 
     def plan_with_gpus(self, nodes, *options, before=""):
         """Returns the job of another trainer of the model with two GPUs on each of the nodes."""
-        return self.cluster.sbatch(f"{before}\nwlb run -- {PLACE} --seq-length 64 --global-batch-size 8", "--wlb-layout=auto",
+        return self.cluster.sbatch(f"{before}\nwlb doctor\nwlb run -- {PLACE} --seq-length 64 --global-batch-size 8", "--wlb-layout=auto",
                                    "--wlb-model=model.json", "--gpus-per-node=2", "--ntasks-per-node=2", f"-w{nodes}", *options, nodes=2 if "[" in nodes else 1)
 
     def test_types_of_gpus(self):
@@ -105,12 +106,39 @@ class Topology(training.TrainingTest):
                 plan = self.cluster.show(job)["attempts"][0]["plan"]
                 self.assertTrue(plan["machine"].startswith(machine), plan)
                 self.assertIn(reason or "plans on H100", plan["reason"])
+                self.assertIn("not measured, from the type of Slurm's GRES", self.cluster.output(job))
                 shown = self.cluster.run("wlb", "show", str(job)).stdout
                 self.assertIn(reason or "plans on H100", shown)
                 rows = self.cluster.sql("select decision->'gpu_types' from attempts join runs on runs.id = run_id "
                                         f"where runs.name = '{job}'")
                 self.assertEqual([entry["type"] for entry in json.loads(rows[0][0])],
                                  ["h100", "a100"] if reason else ["h100"])
+
+    def test_measured_types(self):
+        """wlbd stores a calibration of GPUs whose type nobody named under their type in Slurm's GRES, and refuses one of two
+        types; a run on both is planned with the slower of what was measured and what the name of the type says."""
+        api = test_wlbd_api.Api(self.cluster)
+        self.cluster.dir.joinpath("munge").chmod(0o755)
+        machine = json.loads((harness.ROOT / "libwlb/machines/H100.json").read_text(encoding="utf-8"))
+        machine.update(name="H100 slowed down", peak_flops=machine["peak_flops"] / 16)
+
+        def post(**changed):
+            return api.call("POST", "/v1/calibrations", {"node_type": "gpu", "ranks_per_node": 2, "nodes": ["n1", "n2"],
+                                                         "machine": machine, **changed})
+
+        status, reply = post(nodes=["n1", "n3"])
+        self.assertEqual((status, "n1 has GPUs of type h100 and n3 of type a100" in str(reply)), (400, True), reply)
+        status, reply = post(node_type="gpu:a100")
+        self.assertEqual((status, "node n1 has GPUs of type h100" in str(reply)), (400, True), reply)
+        status, reply = post()
+        self.assertEqual((status, reply["node_type"]), (200, "gpu:h100"), reply)
+        self.addCleanup(self.cluster.sql, "delete from calibrations")
+        for nodes in ("n[1-2]", "n[1,3]"):
+            job = self.plan_with_gpus(nodes)
+            self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
+            self.assertIn("planned with an administrator's calibration", self.cluster.output(job))
+            self.assertIn("'gpu:h100', measured: an administrator's calibration", self.cluster.output(job))
+            self.assertEqual(self.cluster.show(job)["attempts"][0]["plan"]["machine"], machine["name"])
 
     def test_a_type_that_nobody_knows(self):
         """One line with the remedy, before a step starts; the machine of wlb.conf is taken where it names one."""
