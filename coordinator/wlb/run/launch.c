@@ -48,6 +48,7 @@ static void set_environment(const struct wlb_run *run, const struct wlb_attempt 
 		export_number("WLB_MICRO_BATCH_SIZE", (int)attempt->settings.micro_batch_size);
 		export_number("WLB_INTERLEAVE", attempt->settings.interleave);
 		export_variable("WLB_RECOMPUTE", attempt->settings.recompute);
+		export_number("WLB_RECOMPUTE_LAYERS", attempt->settings.recompute_layers);
 	}
 	unsetenv(WLB_NODE_ORDER);
 	if (node_order != NULL)
