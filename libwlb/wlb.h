@@ -113,6 +113,7 @@ struct wlb_nodes {
 	int ranks_per_node;  /* on every node, where ranks_on is NULL */
 	const int *ranks_on; /* [count] ranks on each node, each >= 1; NULL: ranks_per_node on each */
 	char *const *names;  /* [count] for messages; NULL: messages use "node 1" */
+	const int *order;    /* [count] the nodes in the order in which ranks fill them; NULL: as they are numbered */
 };
 
 /* The number of ranks on one node, 0 to count - 1, and on all nodes. */
@@ -120,8 +121,8 @@ int wlb_nodes_ranks_on(const struct wlb_nodes *nodes, int node);
 int64_t wlb_nodes_ranks(const struct wlb_nodes *nodes);
 
 /* The place in the layout of rank `local_rank` (from 0, in rank order) of `node`: ranks take their places node by node,
- * independent of how the launcher numbered them, so that srun --distribution=cyclic does not put the ranks of a
- * tensor-parallel group on different nodes. Returns -1 where the node or rank does not exist. */
+ * in the order of the nodes, independent of how the launcher numbered them, so that srun --distribution=cyclic does not
+ * put the ranks of a tensor-parallel group on different nodes. Returns -1 where the node or rank does not exist. */
 int64_t wlb_nodes_place(const struct wlb_nodes *nodes, int node, int local_rank);
 
 /* Returns 0 when the layout can run, -1 with the value, the rule and the remedy otherwise. The rules: tp, cp, pp and dp

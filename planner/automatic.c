@@ -81,18 +81,20 @@ static const struct wlb_candidate *runner_up(const struct wlb_search_result *res
 	return NULL;
 }
 
-static void explain(struct wlb_auto *found)
+static void explain(const struct wlb_auto_request *request, struct wlb_auto *found)
 {
 	const struct wlb_search_result *r = found->result;
 	const struct wlb_candidate *next = runner_up(r);
-	char layout[64] = "", compared[128] = "";
+	char layout[64] = "", compared[128] = "", slower[128] = "";
 	if (next != NULL) {
 		wlb_layout_format(&next->plan.layout, layout, sizeof(layout));
 		snprintf(compared, sizeof(compared), "; %s would take %.3g s", layout, next->step_s);
 	}
+	if (found->machine_from == wlb_machine_slower)
+		snprintf(slower, sizeof(slower), ", the slowest of the types %.80s", request->gpu_types);
 	snprintf(found->reason, sizeof(found->reason),
-	         "the least of %lld plans on %s: %.3g s a step%s; %lld plan%s not fit in memory", (long long)r->tried,
-	         found->machine.name, r->ranked[0].step_s, compared, (long long)r->no_memory,
+	         "the least of %lld plans on %s%s: %.3g s a step%s; %lld plan%s not fit in memory", (long long)r->tried,
+	         found->machine.name, slower, r->ranked[0].step_s, compared, (long long)r->no_memory,
 	         r->no_memory == 1 ? " does" : "s do");
 }
 
@@ -112,7 +114,7 @@ int wlb_auto_find(const struct wlb_auto_request *request, struct wlb_auto *found
 	for (int n = 0; n < request->nodes.count; n++)
 		ranks_on[n] = wlb_nodes_ranks_on(&request->nodes, n);
 	if (wlb_model_config_read(request->model, &found->model, error) == 0 &&
-	    wlb_machine_choose(request->machine, request->gpu_type, most, &found->machine, &found->machine_from,
+	    wlb_machine_choose(request->machine, request->gpu_types, most, &found->machine, &found->machine_from,
 	                       error) == 0 &&
 	    read_lengths(request, &list, error) == 0) {
 		found->machine.gpus_per_node = most;
@@ -123,7 +125,7 @@ int wlb_auto_find(const struct wlb_auto_request *request, struct wlb_auto *found
 	if (rc == 0) {
 		found->micro_batch_windows = wlb_auto_windows(&found->result->ranked[0].plan, request->global_batch);
 		found->utilization = utilization(request, &list, found);
-		explain(found);
+		explain(request, found);
 	}
 	wlb_length_list_free(&list);
 	free(ranks_on);

@@ -10,8 +10,8 @@ struct wlb_auto_request {
 	const char *model; /* config.json */
 	const char
 		*lengths; /* PREFIX of a dataset, whose index is sampled; NULL: every document has seq_length tokens */
-	const char *machine;  /* a name or a file; NULL: WLB_MACHINE, else the file of gpu_type, else CPU */
-	const char *gpu_type; /* the type of Slurm's GRES, such as "h100"; NULL where no GPU is used */
+	const char *machine;   /* a name or a file; NULL: see wlb_machine_choose */
+	const char *gpu_types; /* of the nodes in Slurm's GRES: "h100", or "h100,a100"; NULL where no GPU is used */
 	int64_t seq_length;
 	int32_t global_batch;    /* windows of seq_length in a step */
 	double max_length_ratio; /* of the packing, see wlb_search_options */
@@ -34,7 +34,7 @@ struct wlb_auto {
 	struct wlb_search_result *result;
 	double utilization;          /* MFU of the chosen plan, see wlb_sim_result */
 	int64_t micro_batch_windows; /* of the chosen plan, as --micro-batch-size of trainers */
-	char reason[320];            /* why this plan, one line */
+	char reason[512];            /* why this plan, one line */
 };
 
 /* Reads the files and searches. The result starts zeroed; free it in any case. Returns -1 with the value, the rule and

@@ -1,12 +1,20 @@
 #include "planner/machine_choose.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/conf.h"
 #include "planner/machine.h"
 
-static const char remedy[] = "name its machine file by WLB_MACHINE, such as WLB_MACHINE=H100 or WLB_MACHINE=FILE.json";
+enum { TYPES_BYTES = 4096 };
+
+const char wlb_machine_slower[] = "the slowest of the types of Slurm's GRES";
+static const char remedy[] =
+	"name its machine file by WLB_MACHINE, such as WLB_MACHINE=H100 or WLB_MACHINE=FILE.json, or by "
+	"the line machine = H100 of wlb.conf";
 
 /* Reads the machine of a GPU type: of the whole type, else of its first word that names one, such as "h100" of
  * "nvidia_h100_80gb_hbm3". */
@@ -33,7 +41,72 @@ static void limit_memory(int ranks_per_node, struct wlb_machine *machine)
 		machine->memory_bytes = bytes;
 }
 
-int wlb_machine_choose(const char *named, const char *gpu_type, int ranks_per_node, struct wlb_machine *machine,
+/* Reads the machine of each type, and keeps the slowest with the least memory. */
+static int read_slowest(const char *types, struct wlb_machine *machine, int *count, struct wlb_error *error)
+{
+	char text[TYPES_BYTES], *rest = text;
+	struct wlb_machine *other = malloc(sizeof(*other));
+	int rc = other != NULL ? 0 : wlb_fail(error, "out of memory for a machine");
+	snprintf(text, sizeof(text), "%s", types);
+	*count = 0;
+	for (const char *type; rc == 0 && (type = strsep(&rest, ",")) != NULL; (*count)++) {
+		rc = read_gpu_type(type, other, error);
+		if (rc < 0)
+			wlb_fail_in(error, "GPU type '%.60s' of Slurm's GRES", type);
+		else if (*count == 0)
+			*machine = *other;
+		if (rc < 0 || *count == 0)
+			continue;
+		double least = fmin(machine->memory_bytes, other->memory_bytes);
+		if (other->peak_flops < machine->peak_flops)
+			*machine = *other;
+		machine->memory_bytes = least;
+	}
+	free(other);
+	return rc;
+}
+
+struct conf {
+	char machine[1024];
+};
+
+static int take_key(void *context, const char *key, const char *value, struct wlb_error *error)
+{
+	struct conf *conf = context;
+	(void)error;
+	if (strcmp(key, "machine") == 0)
+		snprintf(conf->machine, sizeof(conf->machine), "%s", value);
+	return 0;
+}
+
+/* Reads the machine that wlb.conf names. Returns 1 where it names none. */
+static int read_conf(struct wlb_machine *machine, struct wlb_error *error)
+{
+	struct conf conf = {0};
+	if (wlb_conf_read(take_key, &conf, error) < 0)
+		return -1;
+	if (conf.machine[0] == '\0')
+		return 1;
+	return wlb_machine_file_read(conf.machine, machine, error) < 0
+	               ? wlb_fail_in(error, "machine of %s", wlb_conf_path())
+	               : 0;
+}
+
+static int read_types(const char *types, struct wlb_machine *machine, const char **from, struct wlb_error *error)
+{
+	struct wlb_error unknown;
+	int count;
+	*from = "the type of Slurm's GRES";
+	if (read_slowest(types, machine, &count, &unknown) == 0) {
+		*from = count > 1 ? wlb_machine_slower : *from;
+		return 0;
+	}
+	*from = "wlb.conf";
+	int rc = read_conf(machine, error);
+	return rc == 1 ? wlb_fail(error, "%.700s; %s", unknown.message, remedy) : rc;
+}
+
+int wlb_machine_choose(const char *named, const char *gpu_types, int ranks_per_node, struct wlb_machine *machine,
                        const char **from, struct wlb_error *error)
 {
 	const char *variable = getenv("WLB_MACHINE");
@@ -43,14 +116,12 @@ int wlb_machine_choose(const char *named, const char *gpu_type, int ranks_per_no
 			return 0;
 		return wlb_fail_in(error, "%s", *from);
 	}
-	if (gpu_type != NULL && *gpu_type != '\0') {
-		*from = "the type of Slurm's GRES";
-		if (read_gpu_type(gpu_type, machine, error) == 0)
-			return 0;
-		wlb_fail_in(error, "GPU type '%.60s' of Slurm's GRES", gpu_type);
-		struct wlb_error unknown = *error;
-		return wlb_fail(error, "%.700s; %s", unknown.message, remedy);
-	}
+	if (gpu_types != NULL && *gpu_types != '\0')
+		return read_types(gpu_types, machine, from, error);
+	*from = "wlb.conf";
+	int rc = read_conf(machine, error);
+	if (rc <= 0)
+		return rc;
 	*from = "the CPU device";
 	if (wlb_machine_file_read("CPU", machine, error) < 0)
 		return -1;

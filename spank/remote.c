@@ -197,12 +197,14 @@ static int64_t find_place(const struct wlb_layout *layout, char *const *entries,
 	int count = wlb_step_nodes(entries, variable, tasks, &tasks_on, error);
 	if (count < 0)
 		return -1;
-	const struct wlb_nodes nodes = {.count = count, .ranks_on = tasks_on};
+	int *order = wlb_step_order(entries, count);
+	const struct wlb_nodes nodes = {.count = count, .ranks_on = tasks_on, .order = order};
 	int64_t place = wlb_nodes_place(&nodes, node, local_rank);
 	if (place < 0)
 		wlb_fail(error, "task %d of node %d is none of those in %s", local_rank + 1, node + 1, variable);
 	else if (wlb_layout_check(layout, &nodes, NULL, error) != 0)
 		place = -1;
+	free(order);
 	free(tasks_on);
 	return place;
 }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/node_order.h"
+
 /* The value of a variable; NULL when it is not set. */
 static const char *find(char *const *entries, const char *name)
 {
@@ -84,4 +86,9 @@ int wlb_step_nodes(char *const *entries, const char *variable, int tasks, int **
 	free(on);
 	return wlb_fail(error, "%s is '%.200s': it must name the %d tasks of the step, such as 4(x2),3", variable, text,
 	                tasks);
+}
+
+int *wlb_step_order(char *const *entries, int count)
+{
+	return wlb_node_order_parse(find(entries, WLB_NODE_ORDER), count);
 }

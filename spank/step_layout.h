@@ -18,4 +18,8 @@ bool wlb_step_layout(char *const *entries, int tasks, struct wlb_layout *layout)
  * is missing or does not name that many tasks, or when out of memory: *tasks_on is then unchanged. */
 int wlb_step_nodes(char *const *entries, const char *variable, int tasks, int **tasks_on, struct wlb_error *error);
 
+/* The order in which ranks fill the step's `count` nodes, from common/node_order.h; the caller frees it. NULL: Slurm's.
+ */
+int *wlb_step_order(char *const *entries, int count);
+
 #endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char default_file[] = "/etc/wlb/wlb.conf";
+#include "common/conf.h"
 
 static int copy(char *to, size_t size, const char *text, const char *what, struct wlb_error *error)
 {
@@ -78,54 +78,19 @@ int wlb_client_config_user(struct wlb_client_config *config, const char *user, s
 	return copy(config->coordinator_user, sizeof(config->coordinator_user), user, "coordinator_user", error);
 }
 
-/* Parses one line of the file, without its newline. Returns 0 also for keys of other programs. */
-static int apply_line(struct wlb_client_config *config, char *line, struct wlb_error *error)
+/* Takes one line of the file. */
+static int take_key(void *context, const char *key, const char *value, struct wlb_error *error)
 {
-	static const char blank[] = " \t\r";
-	line[strcspn(line, "#")] = '\0';
-	line += strspn(line, blank);
-	if (*line == '\0')
-		return 0;
-	char *equals = strchr(line, '=');
-	if (equals == NULL)
-		return wlb_fail(error, "'%.100s': a line is KEY = VALUE, such as coordinator = login1:8642", line);
-	char *value = equals + 1 + strspn(equals + 1, blank);
-	size_t length = strlen(value);
-	while (length > 0 && strchr(blank, value[length - 1]) != NULL)
-		value[--length] = '\0';
-	*equals = '\0';
-	line[strcspn(line, blank)] = '\0';
-	if (strcmp(line, "coordinator") == 0)
+	struct wlb_client_config *config = context;
+	if (strcmp(key, "coordinator") == 0)
 		return wlb_client_config_address(config, value, error);
-	if (strcmp(line, "munge_socket") == 0)
+	if (strcmp(key, "munge_socket") == 0)
 		return copy(config->munge_socket, sizeof(config->munge_socket), value, "munge_socket", error);
-	if (strcmp(line, "coordinator_user") == 0)
+	if (strcmp(key, "coordinator_user") == 0)
 		return wlb_client_config_user(config, value, error);
-	return wlb_fail(error, "'%.100s': the keys are coordinator, munge_socket and coordinator_user", line);
-}
-
-static int read_lines(struct wlb_client_config *config, FILE *file, const char *path, struct wlb_error *error)
-{
-	char line[1024];
-	for (int number = 1; fgets(line, sizeof(line), file) != NULL; number++) {
-		line[strcspn(line, "\n")] = '\0';
-		if (apply_line(config, line, error) != 0)
-			return wlb_fail_in(error, "file %s, line %d", path, number);
-	}
-	return 0;
-}
-
-/* With `needed` it is an error if the file is missing. */
-static int read_file(struct wlb_client_config *config, const char *path, bool needed, struct wlb_error *error)
-{
-	FILE *file = fopen(path, "re");
-	if (file == NULL && errno == ENOENT && !needed)
+	if (strcmp(key, "machine") == 0) /* the planner's */
 		return 0;
-	if (file == NULL)
-		return wlb_fail(error, "file %s: cannot be opened: %s", path, strerror(errno));
-	int rc = read_lines(config, file, path, error);
-	fclose(file);
-	return rc;
+	return wlb_fail(error, "'%.100s': the keys are coordinator, munge_socket, coordinator_user and machine", key);
 }
 
 static const char *setting(const char *name)
@@ -139,11 +104,9 @@ int wlb_client_config_load(struct wlb_client_config *config, struct wlb_error *e
 	const char *address = setting("WLB_COORDINATOR");
 	const char *socket = setting("WLB_MUNGE_SOCKET");
 	const char *user = setting("WLB_COORDINATOR_USER");
-	const char *named = setting("WLB_CONF");
-	const char *path = named != NULL ? named : default_file;
 
 	*config = (struct wlb_client_config){0};
-	if (read_file(config, path, named != NULL, error) != 0)
+	if (wlb_conf_read(take_key, config, error) != 0)
 		return -1;
 	if (address != NULL && wlb_client_config_address(config, address, error) != 0)
 		return wlb_fail_in(error, "WLB_COORDINATOR");
@@ -153,7 +116,7 @@ int wlb_client_config_load(struct wlb_client_config *config, struct wlb_error *e
 		return wlb_fail(error,
 		                "no coordinator is named: set WLB_COORDINATOR=HOST:PORT, or write coordinator = "
 		                "HOST:PORT into %s",
-		                path);
+		                wlb_conf_path());
 	if (socket != NULL)
 		return copy(config->munge_socket, sizeof(config->munge_socket), socket, "WLB_MUNGE_SOCKET", error);
 	return 0;

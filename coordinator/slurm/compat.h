@@ -6,6 +6,7 @@
 #define COORDINATOR_SLURM_COMPAT_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
@@ -93,6 +94,28 @@ static inline void wlb_compat_set_reason_uid(update_node_msg_t *update, uint32_t
 	(void)uid;
 #else
 	update->reason_uid = uid;
+#endif
+}
+
+static inline int wlb_compat_load_topology(topo_info_response_msg_t **reply)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0)
+	return slurm_load_topo(reply, NULL);
+#else
+	return slurm_load_topo(reply);
+#endif
+}
+
+/* One line for each switch. */
+static inline void wlb_compat_print_topology(FILE *out, topo_info_response_msg_t *reply)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0)
+	slurm_print_topo_info_msg(out, reply, NULL, NULL, 1);
+#elif SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
+	slurm_print_topo_info_msg(out, reply, NULL, 1);
+#else
+	if (reply->record_count > 0) /* else libslurm prints an error */
+		slurm_print_topo_info_msg(out, reply, 1);
 #endif
 }
 

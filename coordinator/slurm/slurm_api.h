@@ -55,7 +55,9 @@ int wlb_slurm_nodes(struct wlb_slurm_node **nodes, int *count, struct wlb_error 
 
 /* "n[1-3,5]" -> {"n1","n2","n3","n5"}, in the expression's order; wlb_strings_free releases them. */
 int wlb_hostlist_expand(const char *expression, char ***names, int *count, struct wlb_error *error);
-/* The reverse; the caller frees the result; NULL on error. */
+/* The names without repeats, in the order that Slurm gives the nodes of a step with an arbitrary distribution. */
+int wlb_hostlist_sort(char *const *names, int count, char ***sorted, int *sorted_count, struct wlb_error *error);
+/* The reverse of expand; the caller frees the result; NULL on error. */
 char *wlb_hostlist_fold(char *const *names, int count, struct wlb_error *error);
 void wlb_strings_free(char **names, int count);
 

@@ -6,11 +6,14 @@
 #include "coordinator/wlb/api.h"
 #include "planner/node_type.h"
 
-json_t *wlb_calibration_ask(struct wlb_connection *connection, int gpus, int ranks_per_node, int timeout_ms,
-                            struct wlb_error *error)
+json_t *wlb_calibration_ask(struct wlb_connection *connection, int gpus, const char *gpu_type, int ranks_per_node,
+                            int timeout_ms, struct wlb_error *error)
 {
 	char type[128], ranks[16], path[512] = "/v1/calibrations";
-	wlb_node_type(gpus, type, sizeof(type));
+	if (gpus && gpu_type != NULL)
+		snprintf(type, sizeof(type), "gpu:%s", gpu_type);
+	else
+		wlb_node_type(gpus, type, sizeof(type));
 	wlb_api_query(path, sizeof(path), "node_type", type);
 	snprintf(ranks, sizeof(ranks), "%d", ranks_per_node);
 	if (ranks_per_node > 0)

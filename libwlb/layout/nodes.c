@@ -20,7 +20,12 @@ int64_t wlb_nodes_place(const struct wlb_nodes *nodes, int node, int local_rank)
 {
 	if (node < 0 || node >= nodes->count || local_rank < 0 || local_rank >= wlb_nodes_ranks_on(nodes, node))
 		return -1;
-	struct wlb_nodes before = *nodes;
-	before.count = node;
-	return wlb_nodes_ranks(&before) + local_rank;
+	int64_t before = 0;
+	for (int i = 0; i < nodes->count; i++) {
+		int at = nodes->order != NULL ? nodes->order[i] : i;
+		if (at == node)
+			return before + local_rank;
+		before += wlb_nodes_ranks_on(nodes, at);
+	}
+	return -1;
 }

@@ -20,6 +20,7 @@ slurm_configure() {
 		mkdir -m 1777 "$CLUSTER_DIR/tmp-n$i"
 	done
 	slurm_gpus_make
+	[[ -z $TOPOLOGY ]] || cp "$TOPOLOGY" "$CLUSTER_DIR/etc/topology.conf"
 	slurm_conf > "$CLUSTER_DIR/etc/slurm.conf"
 	# Without the ring, PMIx_Fence without data is no barrier on fewer nodes than TreeWidth, and MPI_Init may crash.
 	printf 'PMIxCollFence=ring\nPMIxTimeout=10\n' > "$CLUSTER_DIR/etc/mpi.conf"
@@ -49,8 +50,20 @@ slurm_gpus_make() {
 	for ((i = 0; i < GPUS_PER_NODE; i++)); do
 		mknod -m 666 "$CLUSTER_DIR/dev/gpu$i" c 1 3 2> /dev/null || return 0
 	done
-	printf 'AutoDetect=off\nNodeName=n[1-%d] Name=gpu File=%s/dev/gpu[0-%d]\n' "$NODES" "$CLUSTER_DIR" \
-		$((GPUS_PER_NODE - 1)) > "$CLUSTER_DIR/etc/gres.conf"
+	{
+		printf 'AutoDetect=off\n'
+		for ((i = 1; i <= NODES; i++)); do
+			printf 'NodeName=n%d Name=gpu %s File=%s/dev/gpu[0-%d]\n' "$i" "$(slurm_gpu_type "$i" Type=)" "$CLUSTER_DIR" \
+				$((GPUS_PER_NODE - 1))
+		done
+	} > "$CLUSTER_DIR/etc/gres.conf"
+}
+
+# slurm_gpu_type N [BEFORE [AFTER]]: the type of the GPUs of node nN between these words; nothing where it has no type.
+slurm_gpu_type() {
+	local types
+	IFS=, read -r -a types <<< "$GPU_TYPES"
+	[[ -z ${types[$1 - 1]:-} ]] || printf '%s%s%s' "${2:-}" "${types[$1 - 1]}" "${3:-}"
 }
 
 # Nothing here uses cgroups, but slurmd loads a plugin for them, and the default one fails where they are not mounted.
@@ -77,7 +90,7 @@ slurm_listen() {
 slurm_conf() {
 	local user gres=
 	user=$(id -un)
-	[[ -f $CLUSTER_DIR/etc/gres.conf ]] && gres="Gres=gpu:$GPUS_PER_NODE"
+	[[ ! -f $CLUSTER_DIR/etc/gres.conf ]] || gres=GresTypes=gpu
 	cat <<- END
 		ClusterName=local
 		SlurmctldHost=localhost(127.0.0.1)
@@ -123,20 +136,23 @@ slurm_conf() {
 		MessageTimeout=5
 		BatchStartTimeout=10
 		CompleteWait=0
-		${gres:+GresTypes=gpu}
+		$gres
+		${TOPOLOGY:+TopologyPlugin=topology/tree}
 		PlugStackConfig=$CLUSTER_DIR/etc/plugstack.conf
 		$(slurm_listen)
-		NodeName=n[1-$NODES] NodeHostname=localhost NodeAddr=127.0.0.1 Port=$(slurm_node_ports) CPUs=$CPUS_PER_NODE RealMemory=16000 $gres State=UNKNOWN
+		$(slurm_conf_nodes "$gres")
 		PartitionName=main Nodes=n[1-$NODES] Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO
 	END
 }
 
-slurm_node_ports() {
-	if ((NODES == 1)); then
-		printf '%d' $((PORT_BASE + 3))
-	else
-		printf '[%d-%d]' $((PORT_BASE + 3)) $((PORT_BASE + 2 + NODES))
-	fi
+# slurm_conf_nodes GRES: a line for each node; with GPUs where GRES is not empty.
+slurm_conf_nodes() {
+	local i gpus=
+	for ((i = 1; i <= NODES; i++)); do
+		[[ -z $1 ]] || gpus=Gres=gpu:$(slurm_gpu_type "$i" '' :)$GPUS_PER_NODE
+		printf 'NodeName=n%d NodeHostname=localhost NodeAddr=127.0.0.1 Port=%d CPUs=%d RealMemory=16000 %s State=UNKNOWN\n' \
+			"$i" $((PORT_BASE + 2 + i)) $CPUS_PER_NODE "$gpus"
+	done
 }
 
 slurm_start() {

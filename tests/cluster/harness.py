@@ -82,9 +82,10 @@ def start_options(build=BUILD):
 
 
 class Cluster:
-    def __init__(self, nodes=4, for_others=False):
-        """for_others: other accounts will use it too."""
+    def __init__(self, nodes=4, for_others=False, topology="", gpu_types=()):
+        """for_others: other accounts will use it too; topology: the text of a topology.conf; gpu_types: one for each node."""
         self.node_count = nodes
+        self.topology, self.gpu_types = topology, gpu_types
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="wlb-test-"))
         self.home.chmod(0o755)
         self.script, self.build = copy_for_others(self.home) if for_others else (ROOT / "scripts" / "cluster", BUILD)
@@ -95,7 +96,13 @@ class Cluster:
 
     def start(self):
         began = time.monotonic()
-        self.verb("start", "--nodes", str(self.node_count), *start_options(self.build))
+        options = start_options(self.build)
+        if self.topology:
+            (self.home / "topology.conf").write_text(self.topology, encoding="utf-8")
+            options += ["--topology", str(self.home / "topology.conf")]
+        if self.gpu_types:
+            options += ["--gpu-types", ",".join(self.gpu_types)]
+        self.verb("start", "--nodes", str(self.node_count), *options)
         self.start_s = time.monotonic() - began
         self.env.update(self.verb_env())
         return self
@@ -202,11 +209,13 @@ class ClusterTest(unittest.TestCase):
 
     nodes = 4
     for_others = False
+    topology = ""
+    gpu_types = ()
     cluster = None
 
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster(cls.nodes, cls.for_others)
+        cls.cluster = Cluster(cls.nodes, cls.for_others, cls.topology, cls.gpu_types)
         atexit.register(cls.cluster.stop)
         cls.addClassCleanup(cls.cluster.stop)
         cls.cluster.start()

@@ -1,8 +1,10 @@
-/* Any topology.conf: refused with a message, or switches and nodes whose numbers are all in their ranges. */
+/* Any topology.conf and any listing of slurmctld: refused with a message, or switches and nodes whose numbers are all
+ * in their ranges, and an order that has each node once. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/wlb/calculators/plan/topology.h"
+#include "coordinator/slurm/topology_order.h"
+#include "coordinator/slurm/topology_text.h"
 #include "tests/fuzz/scratch.h"
 
 /* libslurm loses a few bytes of a node list that it refuses; read once at the sanitizer's start. */
@@ -24,26 +26,44 @@ static void check_switches(const struct wlb_topology_file *file)
 	}
 }
 
+/* A ring of switches is refused. */
+static void check_order(const struct wlb_topology_file *file)
+{
+	struct wlb_error error = {0};
+	size_t count = (size_t)file->node_count;
+	int *order = calloc(count + 1, sizeof(*order));
+	const char **leaf = calloc(count + 1, sizeof(*leaf));
+	char *seen = calloc(count + 1, 1);
+	must(order != NULL && leaf != NULL && seen != NULL);
+	if (wlb_topology_order_names(file, (const char *const *)file->nodes, file->node_count, order, leaf, &error) ==
+	    0)
+		for (size_t i = 0; i < count; i++) {
+			must(order[i] >= 0 && (size_t)order[i] < count && !seen[order[i]]);
+			seen[order[i]] = 1;
+		}
+	free(seen);
+	free(leaf);
+	free(order);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-	struct wlb_topology_file file = {0};
-	struct wlb_error error = {0};
-	char *text = malloc(bytes + 1);
-	must(text != NULL);
-	memcpy(text, data, bytes);
-	text[bytes] = '\0';
-	if (wlb_topology_file_parse(text, &file, &error) < 0) {
-		must(error.message[0] != '\0');
-	} else {
-		int32_t *order = calloc(2 * (size_t)file.node_count + 1, sizeof(*order));
-		must(order != NULL);
-		check_switches(&file);
-		/* A ring of switches is refused there. */
-		wlb_topology_order(&file.topology, file.node_count, order, order + file.node_count, &error);
-		wlb_topology_file_keep_first(&file, file.node_count / 2);
-		free(order);
+	for (int is_listing = 0; is_listing < 2; is_listing++) {
+		struct wlb_topology_file file = {0};
+		struct wlb_error error = {0};
+		char *text = malloc(bytes + 1);
+		must(text != NULL);
+		memcpy(text, data, bytes);
+		text[bytes] = '\0';
+		if ((is_listing ? wlb_topology_listing_parse : wlb_topology_file_parse)(text, &file, &error) < 0) {
+			must(error.message[0] != '\0');
+		} else {
+			check_switches(&file);
+			check_order(&file);
+			wlb_topology_file_keep_first(&file, file.node_count / 2);
+		}
+		wlb_topology_file_free(&file);
+		free(text);
 	}
-	wlb_topology_file_free(&file);
-	free(text);
 	return 0;
 }

@@ -35,6 +35,15 @@ static char *body_of(const char *text, const struct wlb_launch *launch, const st
 	return made;
 }
 
+/* Prints the type of node that the coordinator has stored it for: it knows the types of GPUs from Slurm. */
+static void print_stored(const char *text)
+{
+	json_t *reply = json_loads(text, 0, NULL);
+	const char *type = json_string_value(json_object_get(reply, "node_type"));
+	printf("stored by the coordinator for nodes of type '%s'\n", type != NULL ? type : "?");
+	json_decref(reply);
+}
+
 static int send(const struct wlb_client_config *config, const char *body, struct wlb_error *error)
 {
 	struct wlb_reply reply;
@@ -48,6 +57,8 @@ static int send(const struct wlb_client_config *config, const char *body, struct
 		rc = reply.status == 200 ? 0 : -1;
 		if (rc < 0)
 			wlb_reply_failure(&reply, error);
+		else
+			print_stored(reply.body);
 		free(reply.body);
 	}
 	wlb_connection_free(connection);
@@ -62,9 +73,7 @@ void wlb_calibration_send(const char *text, const struct wlb_launch *launch,
 	if (options->local || wlb_client_config_load(&config, &error) < 0)
 		return;
 	char *body = body_of(text, launch, options);
-	if (send(&config, body, &error) == 0)
-		printf("stored by the coordinator for nodes of this type\n");
-	else
+	if (send(&config, body, &error) != 0)
 		fprintf(stderr, "wlb calibrate: the coordinator has not stored it, only %s has it: %s\n",
 		        options->output, error.message);
 	free(body);

@@ -16,7 +16,7 @@ static double length_ratio(const struct wlb_train_options *options)
 	return packing == WLB_STRATEGY_PLAIN || packing == WLB_STRATEGY_FIXED ? 1.0 : packer.max_length_ratio;
 }
 
-void wlb_train_auto_request(const struct wlb_train_options *options, const char *gpu_type,
+void wlb_train_auto_request(const struct wlb_train_options *options, const char *gpu_types,
                             struct wlb_auto_request *request)
 {
 	int64_t windows = options->micro_batch_size;
@@ -26,7 +26,7 @@ void wlb_train_auto_request(const struct wlb_train_options *options, const char 
 		.model = options->model,
 		.lengths = options->data_path,
 		.machine = options->machine,
-		.gpu_type = options->device == WLB_DEVICE_CUDA ? gpu_type : NULL,
+		.gpu_types = options->device == WLB_DEVICE_CUDA ? gpu_types : NULL,
 		.seq_length = options->seq_length,
 		.global_batch = (int32_t)options->global_batch_size,
 		.max_length_ratio = length_ratio(options),

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/node_order.h"
+
 #define PID_KEY "wlb.pid"
 #define NODE_KEY "wlb.node"
 
@@ -183,6 +185,8 @@ static int make_map(struct wlb_launch *launch, struct wlb_error *error)
 		rc = sort_nodes(launch, number_of, error);
 	if (rc == 0)
 		count_ranks(launch);
+	if (rc == 0)
+		launch->order = wlb_node_order_parse(getenv(WLB_NODE_ORDER), launch->node_count);
 	free(number_of);
 	return rc;
 }
@@ -289,6 +293,7 @@ void wlb_launch_close(struct wlb_launch *launch)
 	for (int i = 0; i < launch->node_count; i++)
 		free(launch->nodes[i]);
 	free(launch->nodes);
+	free(launch->order);
 	free(launch->ranks_on);
 	free(launch->node_of);
 	free(launch);
@@ -296,7 +301,10 @@ void wlb_launch_close(struct wlb_launch *launch)
 
 struct wlb_nodes wlb_launch_nodes(const struct wlb_launch *launch)
 {
-	return (struct wlb_nodes){.count = launch->node_count, .ranks_on = launch->ranks_on, .names = launch->nodes};
+	return (struct wlb_nodes){.count = launch->node_count,
+	                          .ranks_on = launch->ranks_on,
+	                          .names = launch->nodes,
+	                          .order = launch->order};
 }
 
 int wlb_launch_place(const struct wlb_launch *launch)

@@ -19,6 +19,7 @@ struct wlb_launch {
 	char **nodes;    /* [node_count] names, in the launcher's order (PMIX_NODEID; under Slurm SLURM_NODEID) */
 	int *ranks_on;   /* [node_count] ranks of each node */
 	int *node_of;    /* [size] index into nodes */
+	int *order;      /* [node_count] the order in which ranks fill the nodes; NULL: as in `nodes` */
 	int has_server;  /* 0: started without PMIx, or after wlb_launch_disconnect */
 	char space[256]; /* PMIx namespace */
 };

@@ -1,8 +1,12 @@
 #include "coordinator/wlb/doctor/machine.h"
 
 #include <glob.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/calibration.h"
 #include "planner/machine_choose.h"
 #include "planner/node_type.h"
@@ -18,22 +22,43 @@ static int has_gpus(void)
 	return rc == 0;
 }
 
+/* Writes the type of this node's GPUs in Slurm's GRES. Returns 0 where it has none, or Slurm does not answer. */
+static int find_type_in_gres(const struct wlb_doctor *doctor, char *type, size_t size)
+{
+	char host[256] = "";
+	const char *node = getenv("SLURMD_NODENAME");
+	struct wlb_slurm_node *nodes;
+	int count;
+	if (node == NULL && gethostname(host, sizeof(host) - 1) == 0) {
+		host[strcspn(host, ".")] = '\0';
+		node = host;
+	}
+	*type = '\0';
+	if (doctor->without_slurm || wlb_slurm_nodes(&nodes, &count, NULL) != 0)
+		return 0;
+	for (int i = 0; i < count; i++)
+		if (strcmp(nodes[i].name, node) == 0)
+			snprintf(type, size, "%s", nodes[i].gpu_type);
+	free(nodes);
+	return *type != '\0';
+}
+
 /* Returns the coordinator's reply; NULL where there is none. */
-static json_t *ask_calibration(int gpus)
+static json_t *ask_calibration(int gpus, const char *gpu_type)
 {
 	struct wlb_client_config config;
 	if (wlb_client_config_load(&config, NULL) < 0)
 		return NULL;
 	struct wlb_connection *connection = wlb_connection_new(&config);
-	json_t *reply = connection != NULL ? wlb_calibration_ask(connection, gpus, 0, ASK_MS, NULL) : NULL;
+	json_t *reply = connection != NULL ? wlb_calibration_ask(connection, gpus, gpu_type, 0, ASK_MS, NULL) : NULL;
 	wlb_connection_free(connection);
 	return reply;
 }
 
 /* Notes the measured machine. Returns 0 where there is none. */
-static int note_measured(struct wlb_doctor *doctor, int gpus, const char *type)
+static int note_measured(struct wlb_doctor *doctor, int gpus, const char *gpu_type, const char *type)
 {
-	json_t *reply = ask_calibration(gpus);
+	json_t *reply = ask_calibration(gpus, gpu_type);
 	const char *source = wlb_calibration_source(reply);
 	int outvoted = (int)json_integer_value(json_object_get(reply, "outvoted"));
 	if (outvoted > 0)
@@ -49,16 +74,20 @@ static int note_measured(struct wlb_doctor *doctor, int gpus, const char *type)
 void wlb_doctor_machine(struct wlb_doctor *doctor)
 {
 	char type[128], gpu[128];
-	int gpus = has_gpus(), known = wlb_gpu_type(gpu, sizeof(gpu));
-	const char *from, *variable = getenv("WLB_MACHINE");
+	int gpus = has_gpus() || getenv("SLURM_GPUS_ON_NODE") != NULL;
+	int known = wlb_gpu_type(gpu, sizeof(gpu)) || (gpus && find_type_in_gres(doctor, gpu, sizeof(gpu)));
+	const char *from, *variable = getenv("WLB_MACHINE"), *gpu_type = known ? gpu : NULL;
 	struct wlb_machine *machine = malloc(sizeof(*machine));
 	struct wlb_error error = {0};
 	wlb_node_type(gpus, type, sizeof(type));
-	if (machine == NULL || ((variable == NULL || *variable == '\0') && note_measured(doctor, gpus, type))) {
+	if (gpus && known)
+		snprintf(type, sizeof(type), "gpu:%.100s", gpu);
+	if (machine == NULL ||
+	    ((variable == NULL || *variable == '\0') && note_measured(doctor, gpus, gpu_type, type))) {
 		free(machine);
 		return;
 	}
-	if (wlb_machine_choose(NULL, known ? gpu : NULL, 1, machine, &from, &error) < 0)
+	if (wlb_machine_choose(NULL, gpu_type, 1, machine, &from, &error) < 0)
 		wlb_doctor_note(doctor, WLB_FINDING_WARN, "machine", "measure it: wlb calibrate", "%s", error.message);
 	else
 		wlb_doctor_note(doctor, WLB_FINDING_INFO, "machine",

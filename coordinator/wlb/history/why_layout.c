@@ -177,15 +177,39 @@ static void print_before(const json_t *before)
 		printf("    before: %s: %s\n", layout, reason);
 }
 
+/* Prints the switches of the nodes, in the order in which ranks fill the nodes. */
+static int print_placement(const json_t *list)
+{
+	struct wlb_table table = {.columns = 3, .right = "lll"};
+	if (json_array_size(list) == 0)
+		return 0;
+	wlb_table_add(&table, (const char *const[]){"SWITCH", "NODES", "RANKS"});
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *at = json_array_get(list, i);
+		const char *name = wlb_field_text(at, "switch", "");
+		long long first = json_integer_value(json_object_get(at, "first_rank"));
+		char ranks[48];
+		snprintf(ranks, sizeof(ranks), "%lld-%lld", first,
+		         first + (long long)json_integer_value(json_object_get(at, "ranks")) - 1);
+		wlb_table_add(&table, (const char *const[]){name[0] != '\0' ? name : "(none)",
+		                                            wlb_field_text(at, "nodes", "?"), ranks});
+	}
+	return wlb_table_print(&table, "    ", stdout);
+}
+
 static int print_attempt(const json_t *attempt, const json_t *plan)
 {
 	printf("  attempt %lld: %s\n", (long long)json_integer_value(json_object_get(attempt, "attempt")),
-	       wlb_field_text(plan, "reason", ""));
+	       wlb_field_text(plan, "reason", "nothing was planned"));
+	if (json_object_get(plan, "machine") == NULL)
+		return print_placement(json_object_get(plan, "placement"));
 	print_machine(plan);
 	if (json_integer_value(json_object_get(plan, "idle_ranks")) > 0)
 		printf("    idle: %lld ranks%s%s\n", (long long)json_integer_value(json_object_get(plan, "idle_ranks")),
 		       wlb_field_text(plan, "idle", NULL) != NULL ? ", all of " : "", wlb_field_text(plan, "idle", ""));
 	int rc = print_plans(plan);
+	if (rc == 0)
+		rc = print_placement(json_object_get(plan, "placement"));
 	print_before(json_object_get(plan, "before"));
 	print_measured(attempt, plan);
 	return rc;

@@ -9,6 +9,7 @@
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/run/deliver_records.h"
+#include "coordinator/wlb/run/placement.h"
 #include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/signals.h"
 
@@ -91,12 +92,13 @@ static int read_nodes(const json_t *list, struct wlb_attempt *attempt, struct wl
 
 static int read_start(const struct wlb_run *run, json_t *reply, struct wlb_attempt *attempt, struct wlb_error *error)
 {
-	json_t *nodes, *layout = NULL;
+	json_t *nodes, *layout = NULL, *switches = NULL;
 	const char *reason = NULL;
 	json_error_t why;
 	attempt->tasks_per_node = run->job.tasks_per_node;
-	if (json_unpack_ex(reply, &why, 0, "{s:i, s:o, s?i, s?o, s?s}", "attempt", &attempt->number, "nodes", &nodes,
-	                   "tasks_per_node", &attempt->tasks_per_node, "layout", &layout, "reason", &reason) != 0)
+	if (json_unpack_ex(reply, &why, 0, "{s:i, s:o, s?i, s?o, s?s, s?o}", "attempt", &attempt->number, "nodes",
+	                   &nodes, "tasks_per_node", &attempt->tasks_per_node, "layout", &layout, "reason", &reason,
+	                   "switches", &switches) != 0)
 		return wlb_fail(error, "the coordinator's reply is not understood: %s", why.text);
 	if (json_array_size(nodes) == 0 || attempt->tasks_per_node < 1)
 		return wlb_fail(error, "the coordinator's reply names no node or no task");
@@ -104,7 +106,11 @@ static int read_start(const struct wlb_run *run, json_t *reply, struct wlb_attem
 	attempt->has_layout = json_unpack(layout, "{s:i, s:i, s:i, s:i}", "tp", &l->tp, "cp", &l->cp, "pp", &l->pp,
 	                                  "dp", &l->dp) == 0;
 	snprintf(attempt->reason, sizeof(attempt->reason), "%s", reason != NULL ? reason : "");
-	return read_nodes(nodes, attempt, error);
+	if (read_nodes(nodes, attempt, error) < 0)
+		return -1;
+	wlb_run_read_switches(switches, attempt);
+	attempt->gpu_types = json_incref(json_object_get(reply, "gpu_types"));
+	return 0;
 }
 
 /* Sends one request. Returns false if it is to be sent again after *again_ms. */

@@ -8,7 +8,9 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "common/node_order.h"
 #include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlb/run/host_list.h"
 
 enum { ARGUMENTS_OF_OURS = 16 };
 
@@ -28,7 +30,7 @@ static void export_number(const char *name, int value)
 	export_variable(name, text);
 }
 
-static void set_environment(const struct wlb_run *run, const struct wlb_attempt *attempt)
+static void set_environment(const struct wlb_run *run, const struct wlb_attempt *attempt, const char *node_order)
 {
 	const char *cpus = getenv("SLURM_CPUS_PER_TASK");
 	if (run->id[0] != '\0')
@@ -48,6 +50,9 @@ static void set_environment(const struct wlb_run *run, const struct wlb_attempt 
 		export_variable("WLB_RECOMPUTE", attempt->settings.recompute);
 		export_number("WLB_RECOMPUTE_LAYERS", attempt->settings.recompute_layers);
 	}
+	unsetenv(WLB_NODE_ORDER);
+	if (node_order != NULL)
+		setenv(WLB_NODE_ORDER, node_order, 1);
 	/* Slurm's tree fence returns early on few nodes, on every release: docs/slurm-versions.md. */
 	setenv("SLURM_PMIX_FENCE", "ring", 1);
 	/* Between 22.05 and 24.11 srun does not take this from sbatch by itself. */
@@ -58,18 +63,38 @@ static void set_environment(const struct wlb_run *run, const struct wlb_attempt 
 /* The command line of srun; `made` holds the strings that are made for it, one of each kind. */
 struct command_line {
 	const char **arguments;
+	struct wlb_host_list hosts;
 	char *nodelist;
 	char counts[3][64];
 	char distribution[128];
 };
 
-/* Ranks are placed in blocks, so that neighbours share a node, however the job was submitted; the distribution over the
- * sockets and cores of a node ("cyclic:fcyclic") stays as the user set it. */
-static void set_distribution(char *option, size_t size)
+/* Ranks fill one node after the other, so that neighbours share a node, however the job was submitted; the distribution
+ * over the sockets and cores of a node ("cyclic:fcyclic") stays as the user set it. */
+static void set_distribution(const struct wlb_host_list *hosts, char *option, size_t size)
 {
 	const char *asked = getenv("SLURM_DISTRIBUTION");
 	const char *on_node = asked != NULL ? strchr(asked, ':') : NULL;
-	snprintf(option, size, "--distribution=block%s", on_node != NULL ? on_node : "");
+	snprintf(option, size, "--distribution=%s%s", hosts->order != NULL ? "arbitrary" : "block",
+	         on_node != NULL ? on_node : "");
+}
+
+/* Sets the nodes of srun: by name, or by a file with a line for each rank where ranks fill them in another order. */
+static int set_nodes(const struct wlb_attempt *attempt, struct command_line *line, struct wlb_error *error)
+{
+	int n;
+	if (attempt->has_layout && wlb_run_host_list(attempt, &line->hosts, error) < 0)
+		return -1;
+	if (line->hosts.order != NULL) {
+		n = asprintf(&line->nodelist, "--nodelist=/proc/self/fd/%d", line->hosts.fd);
+	} else {
+		char *nodes = wlb_hostlist_fold(attempt->nodes, attempt->node_count, error);
+		if (nodes == NULL)
+			return -1;
+		n = asprintf(&line->nodelist, "--nodelist=%s", nodes);
+		free(nodes);
+	}
+	return n >= 0 ? 0 : wlb_fail(error, "out of memory for a command line");
 }
 
 static int build_command(const struct wlb_run *run, const struct wlb_attempt *attempt, struct command_line *line,
@@ -78,13 +103,10 @@ static int build_command(const struct wlb_run *run, const struct wlb_attempt *at
 	int words = 0, at = 0;
 	while (run->options.command[words] != NULL)
 		words++;
-	char *nodes = wlb_hostlist_fold(attempt->nodes, attempt->node_count, error);
-	if (nodes == NULL)
+	if (set_nodes(attempt, line, error) < 0)
 		return -1;
-	int n = asprintf(&line->nodelist, "--nodelist=%s", nodes);
-	free(nodes);
 	line->arguments = calloc((size_t)(ARGUMENTS_OF_OURS + run->options.srun_arg_count + words), sizeof(char *));
-	if (n < 0 || line->arguments == NULL)
+	if (line->arguments == NULL)
 		return wlb_fail(error, "out of memory for a command line");
 	snprintf(line->counts[0], sizeof(line->counts[0]), "--nodes=%d", attempt->node_count);
 	snprintf(line->counts[1], sizeof(line->counts[1]), "--ntasks=%d",
@@ -100,7 +122,7 @@ static int build_command(const struct wlb_run *run, const struct wlb_attempt *at
 	for (int i = 0; i < 3; i++)
 		a[at++] = line->counts[i];
 	if (attempt->has_layout) {
-		set_distribution(line->distribution, sizeof(line->distribution));
+		set_distribution(&line->hosts, line->distribution, sizeof(line->distribution));
 		a[at++] = line->distribution;
 	}
 	for (int i = 0; i < run->options.srun_arg_count; i++)
@@ -135,13 +157,13 @@ static void exec_srun(const struct wlb_run *run, const struct command_line *line
 pid_t wlb_run_launch(const struct wlb_run *run, const struct wlb_attempt *attempt, int *srun_stderr,
                      struct wlb_error *error)
 {
-	struct command_line line = {0};
+	struct command_line line = {.hosts.fd = -1};
 	int ends[2] = {-1, -1};
 	pid_t child = -1, parent = getpid();
 	if (pipe2(ends, O_CLOEXEC) != 0) {
 		wlb_fail(error, "srun cannot be started: no pipe for its stderr: %s", strerror(errno));
 	} else if (build_command(run, attempt, &line, error) == 0) {
-		set_environment(run, attempt);
+		set_environment(run, attempt, line.hosts.order);
 		child = fork();
 		if (child == 0)
 			exec_srun(run, &line, parent, ends[1]);
@@ -150,6 +172,7 @@ pid_t wlb_run_launch(const struct wlb_run *run, const struct wlb_attempt *attemp
 		else
 			setpgid(child, child);
 	}
+	wlb_run_host_list_free(&line.hosts);
 	free(line.nodelist);
 	free(line.arguments);
 	if (ends[1] >= 0)

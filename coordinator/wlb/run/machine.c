@@ -1,5 +1,7 @@
 #include "coordinator/wlb/run/machine.h"
 
+#include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,19 +88,29 @@ static int write_machine(const json_t *reply, const char *path, json_t **calibra
 	return rc;
 }
 
-static int ask(struct wlb_run *run, const char *path)
+static void set_calibration(struct wlb_run *run, json_t *calibration)
+{
+	json_incref(calibration);
+	json_decref(run->calibration);
+	run->calibration = calibration;
+}
+
+static int ask(struct wlb_run *run, const char *gpu_type, const char *path)
 {
 	struct wlb_error error;
 	int rc = -1;
-	json_t *reply = wlb_calibration_ask(run->connection, run->job.gpus_per_node > 0, run->job.tasks_per_node,
-	                                    ASK_MS, &error);
+	json_t *calibration = NULL;
+	json_t *reply = wlb_calibration_ask(run->connection, run->job.gpus_per_node > 0, gpu_type,
+	                                    run->job.tasks_per_node, ASK_MS, &error);
 	const char *source = wlb_calibration_source(reply);
-	if (source != NULL && write_machine(reply, path, &run->calibration, &error) == 0) {
+	if (source != NULL && write_machine(reply, path, &calibration, &error) == 0) {
 		wlb_run_print("planned with %s of nodes of this type", source);
+		set_calibration(run, calibration);
 		rc = 0;
 	} else if (source != NULL) {
 		wlb_run_print("the machine that the coordinator keeps is not used: %s", error.message);
 	}
+	json_decref(calibration);
 	json_decref(reply);
 	return rc;
 }
@@ -111,19 +123,47 @@ static int read_written(struct wlb_run *run, const char *path)
 	if (wlb_file_read(path, LARGEST_FILE_BYTES, &text, &bytes, NULL) < 0)
 		return -1;
 	json_t *file = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, NULL);
-	run->calibration = json_incref(json_object_get(file, "calibration"));
+	set_calibration(run, json_object_get(file, "calibration"));
 	json_decref(file);
 	free(text);
 	return 0;
 }
 
-void wlb_run_find_machine(struct wlb_run *run)
+/* Returns whether the file of this type is there; the first attempt asks for it. */
+static bool find_file(struct wlb_run *run, const struct wlb_attempt *attempt, const char *gpu_type, char *path,
+                      size_t size)
+{
+	int n = gpu_type != NULL ? snprintf(path, size, "%s/machine-%s-%s.json", run->job.spool_dir, run->id, gpu_type)
+	                         : snprintf(path, size, "%s/machine-%s.json", run->job.spool_dir, run->id);
+	return n < (int)size && strchr(gpu_type != NULL ? gpu_type : "", '/') == NULL &&
+	       (read_written(run, path) == 0 ||
+	        (attempt->number == 1 && run->connection != NULL && ask(run, gpu_type, path) == 0));
+}
+
+/* Replaces the types that were measured by their files; those together have to fit. The record names no calibration:
+ * each type has its own. */
+static void find_each(struct wlb_run *run, const struct wlb_attempt *attempt, char types[WLB_RUN_GPU_TYPES_BYTES])
+{
+	char text[WLB_RUN_GPU_TYPES_BYTES], path[PATH_MAX], *rest = memcpy(text, types, sizeof(text));
+	size_t used = 0;
+	for (const char *type; used < WLB_RUN_GPU_TYPES_BYTES && (type = strsep(&rest, ",")) != NULL;) {
+		const char *word = find_file(run, attempt, type, path, sizeof(path)) ? path : type;
+		if (strlen(word) + used + 2 > WLB_RUN_GPU_TYPES_BYTES)
+			word = type;
+		used += (size_t)snprintf(types + used, WLB_RUN_GPU_TYPES_BYTES - used, "%s%s", used > 0 ? "," : "",
+		                         word);
+	}
+	set_calibration(run, NULL);
+}
+
+void wlb_run_find_machine(struct wlb_run *run, const struct wlb_attempt *attempt, char types[WLB_RUN_GPU_TYPES_BYTES])
 {
 	const char *named = getenv("WLB_MACHINE");
-	char path[sizeof(run->job.spool_dir) + sizeof(run->id) + 32];
-	if ((named != NULL && *named != '\0') || run->connection == NULL)
+	char path[PATH_MAX];
+	if (named != NULL && *named != '\0')
 		return;
-	snprintf(path, sizeof(path), "%s/machine-%s.json", run->job.spool_dir, run->id);
-	if (read_written(run, path) == 0 || ask(run, path) == 0)
+	if (strchr(types, ',') != NULL)
+		find_each(run, attempt, types);
+	else if (find_file(run, attempt, types[0] != '\0' ? types : NULL, path, sizeof(path)))
 		setenv("WLB_MACHINE", path, 1);
 }

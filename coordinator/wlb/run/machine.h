@@ -2,12 +2,14 @@
 #ifndef COORDINATOR_WLB_RUN_MACHINE_H
 #define COORDINATOR_WLB_RUN_MACHINE_H
 
+#include "coordinator/wlb/run/gpu_types.h"
 #include "coordinator/wlb/run/state.h"
 
-/* Unless WLB_MACHINE is set: asks the coordinator for what was measured of nodes like this one, writes it to the spool
- * folder and names that file by WLB_MACHINE, for the planner and for the ranks, and sets run->calibration. A run that
- * has such a file already keeps it, so that all of its attempts are alike. Without a coordinator, or where nothing was
- * measured, WLB_MACHINE stays unset. */
-void wlb_run_find_machine(struct wlb_run *run);
+/* Unless WLB_MACHINE is set: asks the coordinator for what was measured of nodes like this one, or of nodes with GPUs
+ * of the type in `types`, writes it to the spool folder and names that file by WLB_MACHINE, for the planner and for the
+ * ranks, and sets run->calibration. Of several types each that was measured is replaced by its file, and WLB_MACHINE
+ * stays unset. Only the first attempt of a run asks, and the others take its files, so that all are alike. Without a
+ * coordinator, or where nothing was measured, nothing changes. */
+void wlb_run_find_machine(struct wlb_run *run, const struct wlb_attempt *attempt, char types[WLB_RUN_GPU_TYPES_BYTES]);
 
 #endif

@@ -8,7 +8,9 @@
 
 #include "common/number.h"
 #include "coordinator/slurm/slurm_api.h"
-#include "coordinator/wlb/run/gpu_type.h"
+#include "coordinator/wlb/run/gpu_types.h"
+#include "coordinator/wlb/run/machine.h"
+#include "coordinator/wlb/run/placement.h"
 #include "coordinator/wlb/run/plan_before.h"
 #include "coordinator/wlb/run/print.h"
 #include "planner/plan_record.h"
@@ -57,7 +59,7 @@ static int number_of(char *const *words, const char *name, int64_t otherwise, in
 
 /* Reads the command of another trainer, with --wlb-model. Returns 1 where model, length or batch is not known: *missing
  * is the option to add. */
-static int read_foreign(const struct wlb_run *run, const char *gpu_type, struct command *command, const char **missing,
+static int read_foreign(const struct wlb_run *run, const char *gpu_types, struct command *command, const char **missing,
                         struct wlb_error *error)
 {
 	char *const *words = run->options.command;
@@ -70,7 +72,7 @@ static int read_foreign(const struct wlb_run *run, const char *gpu_type, struct 
 	*request = (struct wlb_auto_request){
 		.model = json_string_value(json_object_get(policy, "model")),
 		.lengths = word_value(words, "--data-path"),
-		.gpu_type = gpu_type,
+		.gpu_types = gpu_types,
 		.seq_length = seq_length,
 		.global_batch = (int32_t)batch,
 		.max_length_ratio = 1.0,
@@ -86,19 +88,19 @@ static int read_foreign(const struct wlb_run *run, const char *gpu_type, struct 
 
 /* Returns 1 where model, length or batch is not known; *missing is then the option to add, or NULL where the options of
  * wlb-worker are wrong, which wlb-worker will report itself. */
-static int read_command(const struct wlb_run *run, const char *gpu_type, struct command *command, const char **missing,
+static int read_command(const struct wlb_run *run, const char *gpu_types, struct command *command, const char **missing,
                         struct wlb_error *error)
 {
 	int at = find_train_word(run->options.command), count = 0;
 	*missing = NULL;
 	command->is_worker = at >= 0;
 	if (at < 0)
-		return read_foreign(run, gpu_type, command, missing, error);
+		return read_foreign(run, gpu_types, command, missing, error);
 	while (run->options.command[at + count] != NULL)
 		count++;
 	if (wlb_train_options_parse(count, run->options.command + at, &command->options, NULL) != WLB_OPTIONS_READ)
 		return 1;
-	wlb_train_auto_request(&command->options, gpu_type, &command->request);
+	wlb_train_auto_request(&command->options, gpu_types, &command->request);
 	return 0;
 }
 
@@ -241,13 +243,32 @@ static void plan_fixed(const struct wlb_run *run, struct wlb_auto_request *reque
 	wlb_auto_free(&found);
 }
 
-int wlb_run_plan(const struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error)
+static int plan_known(const struct wlb_run *run, bool is_fixed, struct wlb_auto_request *request,
+                      struct wlb_attempt *attempt, struct wlb_error *error)
 {
-	char type[128];
+	struct wlb_run_topology made = {0};
+	int rc = wlb_run_topology_make(attempt, &made, error);
+	request->topology = &made.topology;
+	if (rc == 0 && is_fixed) {
+		plan_fixed(run, request, attempt);
+	} else if (rc == 0) {
+		rc = check_model(request->model, run, error);
+		if (rc == 0)
+			rc = plan_auto(run, request, attempt, error);
+	}
+	wlb_run_topology_free(&made);
+	return rc;
+}
+
+int wlb_run_plan(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error)
+{
+	char types[WLB_RUN_GPU_TYPES_BYTES];
 	const char *missing;
 	struct wlb_policy policy;
 	struct command command = {0};
-	int rc = read_command(run, wlb_run_gpu_type(attempt, type, sizeof(type)), &command, &missing, error);
+	wlb_run_gpu_types(run, attempt, types);
+	wlb_run_find_machine(run, attempt, types);
+	int rc = read_command(run, types, &command, &missing, error);
 	if (rc < 0 || !attempt->has_layout || read_policy(run, &command, &policy, error) < 0)
 		return rc < 0 || attempt->has_layout ? -1 : 0;
 	if (rc > 0) {
@@ -258,11 +279,5 @@ int wlb_run_plan(const struct wlb_run *run, struct wlb_attempt *attempt, struct 
 	}
 	command.request.nodes = (struct wlb_nodes){
 		.count = attempt->node_count, .ranks_per_node = attempt->tasks_per_node, .names = attempt->nodes};
-	if (policy.kind == WLB_POLICY_FIXED) {
-		plan_fixed(run, &command.request, attempt);
-		return 0;
-	}
-	if (check_model(command.request.model, run, error) < 0)
-		return -1;
-	return plan_auto(run, &command.request, attempt, error);
+	return plan_known(run, policy.kind == WLB_POLICY_FIXED, &command.request, attempt, error);
 }

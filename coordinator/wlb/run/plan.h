@@ -11,6 +11,6 @@
  * idle, and sets attempt->settings and attempt->plan. A layout that the user named is kept, and only its prediction is
  * recorded. Without a model the layout stays data parallel, and one line says what to add. Returns -1 where no step
  * should start: the message has the remedy. */
-int wlb_run_plan(const struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error);
+int wlb_run_plan(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error);
 
 #endif

@@ -14,8 +14,8 @@
 #include "coordinator/wlb/run/deliver_records.h"
 #include "coordinator/wlb/run/job.h"
 #include "coordinator/wlb/run/launch.h"
-#include "coordinator/wlb/run/machine.h"
 #include "coordinator/wlb/run/parent.h"
+#include "coordinator/wlb/run/placement.h"
 #include "coordinator/wlb/run/plan.h"
 #include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/signals.h"
@@ -48,6 +48,11 @@ static void attempt_free(struct wlb_attempt *attempt)
 	wlb_strings_free(attempt->nodes, attempt->node_count);
 	attempt->nodes = NULL;
 	attempt->node_count = 0;
+	free(attempt->switches);
+	attempt->switches = NULL;
+	attempt->switch_count = 0;
+	json_decref(attempt->gpu_types);
+	attempt->gpu_types = NULL;
 	json_decref(attempt->plan);
 	attempt->plan = NULL;
 }
@@ -159,6 +164,8 @@ static pid_t run_step(struct wlb_run *run, struct wlb_attempt *attempt, struct w
 static int run_attempt(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error)
 {
 	struct wlb_error reason;
+	if (attempt->has_layout)
+		wlb_run_place_nodes(attempt);
 	int planned = wlb_run_plan(run, attempt, &reason);
 	run->layout_before = attempt->layout;
 	announce_attempt(run, attempt);
@@ -166,6 +173,7 @@ static int run_attempt(struct wlb_run *run, struct wlb_attempt *attempt, struct 
 	struct wlb_reporter *reporter = start_reporter(run, attempt);
 	pid_t srun = 1;
 	if (planned == 0) {
+		wlb_run_record_placement(attempt);
 		record_plan(reporter, attempt);
 		srun = run_step(run, attempt, reporter, error);
 	} else {
@@ -325,7 +333,6 @@ static int start(struct wlb_run *run)
 	name_run(run);
 	open_coordinator(run);
 	wlb_run_deliver_others(run);
-	wlb_run_find_machine(run);
 	return run_attempts(run);
 }
 

@@ -50,12 +50,21 @@ struct wlb_run_settings {
 	int recompute_layers;  /* full: of each chunk; 0: all */
 };
 
+/* A switch of the topology, with the next `node_count` nodes of an attempt; name "": these are under none. */
+struct wlb_run_switch {
+	char name[256];
+	int node_count;
+};
+
 /* One launch. */
 struct wlb_attempt {
 	char id[37];
 	int number;
-	char **nodes; /* wlb_strings_free */
+	char **nodes; /* in the order in which ranks fill them; wlb_strings_free */
 	int node_count;
+	struct wlb_run_switch *switches; /* of the nodes, in their order; NULL: not known; owned */
+	int switch_count;
+	json_t *gpu_types; /* of the coordinator's reply (docs/api.md); NULL: it sent none */
 	int tasks_per_node;
 	struct wlb_layout layout;
 	bool has_layout;

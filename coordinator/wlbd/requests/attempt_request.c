@@ -15,6 +15,7 @@
 #include "coordinator/wlbd/liveness/verdict.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/requests/attempt_body.h"
+#include "coordinator/wlbd/requests/attempt_facts.h"
 #include "coordinator/wlbd/requests/candidate_nodes.h"
 #include "coordinator/wlbd/requests/handlers.h"
 #include "coordinator/wlbd/requests/outdated.h"
@@ -35,6 +36,7 @@ struct attempt_request {
 	int due_probes;
 	bool job_known;
 	struct wlb_slurm_job job; /* as Slurm knows it */
+	bool switches_known;
 };
 
 static void on_history(void *context, const struct wlbd_db_result *result);
@@ -247,12 +249,24 @@ static void on_probed(void *context, bool alive)
 	note_probe(request);
 }
 
+static void order_candidates(struct attempt_request *request)
+{
+	const struct wlb_topology_file *topology = wlbd_nodes_topology(request->call->wlbd->nodes);
+	struct wlb_error error;
+	if (topology == NULL)
+		return;
+	request->switches_known = wlbd_candidate_nodes_order(&request->candidates, topology, &error) == 0;
+	if (!request->switches_known)
+		wlbd_log(WLBD_LOG_WARNING, "run %s: its nodes keep their order: %s", request->call->run, error.message);
+}
+
 static void on_nodes(void *context, const struct wlb_error *error)
 {
 	struct attempt_request *request = context;
 	struct wlbd *wlbd = request->call->wlbd;
 	if (is_stopping(request))
 		return;
+	order_candidates(request);
 	(void)error;             /* the old table is better than none */
 	request->due_probes = 1; /* this function: probes may answer at once */
 	for (int i = 0; i < request->candidates.count; i++) {
@@ -336,6 +350,10 @@ static void start(struct attempt_request *request, const struct wlbd_decision *d
 	                  layout->pp, "dp", layout->dp, "spares",
 	                  names_of(request, decision->use + decision->use_count, decision->spare_count), "checkpoint",
 	                  json_object_get(request->history, "checkpoint"), "reason", decision->reason);
+	if (request->switches_known)
+		json_object_set_new(reply, "switches", wlbd_switches_json(&request->candidates, decision));
+	json_object_set_new(reply, "gpu_types",
+	                    wlbd_gpu_types_json(request->call->wlbd->nodes, &request->candidates, decision));
 	char *text = json_dumps(reply, JSON_COMPACT);
 	char *policy = wlbd_policy_text(request->body.policy);
 	json_decref(reply);

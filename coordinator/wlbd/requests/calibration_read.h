@@ -10,9 +10,10 @@
 
 enum { WLBD_NODE_TYPE_MOST = 128 };
 
-/* Points into the body. */
+/* Points into the body, but for gpu_type. */
 struct wlbd_calibration {
 	const char *node_type;
+	char gpu_type[72]; /* "gpu:" and the type in Slurm's GRES, once it is found */
 	int64_t ranks_per_node;
 	int64_t job_id;        /* 0: made outside a job */
 	const json_t *nodes;   /* array of names */

@@ -6,6 +6,7 @@
 #include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/requests/calibration_read.h"
+#include "coordinator/wlbd/requests/calibration_type.h"
 #include "coordinator/wlbd/requests/handlers.h"
 #include "coordinator/wlbd/slurm/slurm_ask.h"
 #include "coordinator/wlbd/wlbd.h"
@@ -71,7 +72,8 @@ void wlbd_post_calibration(struct wlbd_call *call)
 		wlbd_call_fail_memory(call);
 		return;
 	}
-	if (wlbd_calibration_read(call->body, c, &error) != 0)
+	if (wlbd_calibration_read(call->body, c, &error) != 0 ||
+	    wlbd_calibration_set_type(c, call->wlbd->nodes, &error) != 0)
 		wlbd_call_fail(call, 400, "%s", error.message);
 	else if (c->job_id > 0)
 		wlbd_slurm_job(call->wlbd, (uint32_t)c->job_id, call->uid, on_job, call);

@@ -1,7 +1,9 @@
 #include "coordinator/wlbd/requests/candidate_nodes.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "coordinator/slurm/topology_order.h"
 #include "coordinator/wlbd/rules/crashes.h"
 
 /* Fills crashes[] with the newest first. Returns their number. */
@@ -56,8 +58,47 @@ int wlbd_candidate_nodes_make(const json_t *names, const json_t *history, struct
 	return -1;
 }
 
+/* Returns the nodes of `order` with copies of their switches' names; NULL if out of memory. */
+static struct wlbd_candidate_node *reordered(const struct wlbd_candidate_nodes *candidates, const int *order,
+                                             const char *const *leaf)
+{
+	struct wlbd_candidate_node *list = calloc((size_t)candidates->count + 1, sizeof(*list));
+	for (int i = 0; list != NULL && i < candidates->count; i++) {
+		list[i] = candidates->list[order[i]];
+		list[i].leaf = leaf[i] != NULL ? strdup(leaf[i]) : NULL;
+	}
+	return list;
+}
+
+int wlbd_candidate_nodes_order(struct wlbd_candidate_nodes *candidates, const struct wlb_topology_file *topology,
+                               struct wlb_error *error)
+{
+	size_t count = (size_t)candidates->count;
+	const char **names = calloc(count + 1, sizeof(*names)), **leaf = calloc(count + 1, sizeof(*leaf));
+	int *order = calloc(count + 1, sizeof(*order));
+	struct wlbd_candidate_node *list = NULL;
+	int rc =
+		names != NULL && order != NULL ? 0 : wlb_fail(error, "out of memory for the order of %zu nodes", count);
+	for (size_t i = 0; rc == 0 && i < count; i++)
+		names[i] = candidates->list[i].name;
+	if (rc == 0)
+		rc = wlb_topology_order_names(topology, names, candidates->count, order, leaf, error);
+	if (rc == 0 && (list = reordered(candidates, order, leaf)) == NULL)
+		rc = wlb_fail(error, "out of memory for the order of %zu nodes", count);
+	if (rc == 0) {
+		wlbd_candidate_nodes_free(&(struct wlbd_candidate_nodes){candidates->list, candidates->count, 0});
+		candidates->list = list;
+	}
+	free(order);
+	free(leaf);
+	free(names);
+	return rc;
+}
+
 void wlbd_candidate_nodes_free(struct wlbd_candidate_nodes *candidates)
 {
+	for (int i = 0; i < candidates->count; i++)
+		free(candidates->list[i].leaf);
 	free(candidates->list);
 	*candidates = (struct wlbd_candidate_nodes){0};
 }

@@ -6,10 +6,11 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "coordinator/slurm/topology_text.h"
 #include "coordinator/wlbd/rules/decision.h"
 
 struct wlbd_candidate_nodes {
-	struct wlbd_candidate_node *list; /* in the order of the names; names point into these */
+	struct wlbd_candidate_node *list; /* in the order of the names, or of the switches; names point into these */
 	int count;
 	int64_t program_step; /* the program fails there on any node; -1: no such step is known */
 };
@@ -17,6 +18,9 @@ struct wlbd_candidate_nodes {
 /* `names` is the array of the body, `history` what wlb_run_history() of the schema returns. Returns -1 if out of
  * memory. Free with wlbd_candidate_nodes_free. */
 int wlbd_candidate_nodes_make(const json_t *names, const json_t *history, struct wlbd_candidate_nodes *candidates);
+/* Orders them so that the nodes of a switch are neighbours. Returns -1 with the reason; the order is then unchanged. */
+int wlbd_candidate_nodes_order(struct wlbd_candidate_nodes *candidates, const struct wlb_topology_file *topology,
+                               struct wlb_error *error);
 void wlbd_candidate_nodes_free(struct wlbd_candidate_nodes *candidates); /* leaves an empty list */
 
 #endif

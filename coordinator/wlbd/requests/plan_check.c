@@ -2,7 +2,7 @@
 
 #include "coordinator/wlbd/http/fields.h"
 
-enum { OTHERS_MOST = 16, PLAN_BYTES_MOST = 16384 };
+enum { OTHERS_MOST = 16, SWITCHES_MOST = 64, PLAN_BYTES_MOST = 16384 };
 #define COUNT_MOST (1 << 24)
 #define PLANS_MOST INT64_C(1000000000000)
 #define SECONDS_MOST 1e7
@@ -66,6 +66,27 @@ static int check_others(const json_t *data, const char *name, struct wlb_error *
 	return 0;
 }
 
+/* Checks the switches of the nodes, in the order in which ranks fill the nodes. */
+static int check_placement(const json_t *data, struct wlb_error *error)
+{
+	const json_t *list = NULL;
+	const char *text;
+	int64_t count;
+	if (wlbd_field_array(data, "placement", WLBD_OPTIONAL, SWITCHES_MOST, &list, error) != 0)
+		return -1;
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *at = json_array_get(list, i);
+		if (!json_is_object(at))
+			return wlb_fail(error, "placement[%zu]: must be an object", i);
+		if (wlbd_field_text(at, "switch", WLBD_REQUIRED, WLBD_NAME_MOST, &text, error) != 0 ||
+		    wlbd_field_text(at, "nodes", WLBD_REQUIRED, WLBD_TEXT_MOST, &text, error) != 0 ||
+		    wlbd_field_integer(at, "first_rank", WLBD_REQUIRED, 0, WLBD_RANKS_MOST, &count, error) != 0 ||
+		    wlbd_field_integer(at, "ranks", WLBD_REQUIRED, 1, WLBD_RANKS_MOST, &count, error) != 0)
+			return wlb_fail_in(error, "placement[%zu]", i);
+	}
+	return 0;
+}
+
 /* The layout of the attempt before, and the calibration that the machine is of; both may be absent. */
 static int check_origin(const json_t *data, struct wlb_error *error)
 {
@@ -100,7 +121,8 @@ int wlbd_plan_check(const json_t *data, struct wlb_error *error)
 	int64_t count;
 	double number;
 	if (check_plan(data, error) != 0 || check_others(data, "next", error) != 0 ||
-	    check_others(data, "misfits", error) != 0 || check_origin(data, error) != 0 ||
+	    check_others(data, "misfits", error) != 0 || check_placement(data, error) != 0 ||
+	    check_origin(data, error) != 0 ||
 	    wlbd_field_number(data, "utilization", WLBD_OPTIONAL, 0, 1e6, &number, error) != 0 ||
 	    wlbd_field_number(data, "memory_limit_bytes", WLBD_OPTIONAL, 0, BYTES_MOST, &number, error) != 0)
 		return -1;

@@ -56,6 +56,36 @@ static int list_usable(const struct wlbd_decision_facts *facts, int *use)
 	return count;
 }
 
+static bool is_other_switch(const struct wlbd_candidate_node *a, const struct wlbd_candidate_node *b)
+{
+	return strcmp(a->leaf != NULL ? a->leaf : "", b->leaf != NULL ? b->leaf : "") != 0;
+}
+
+/* Moves the `nodes` neighbours of use[] that are under the fewest switches, of equals the first, to its beginning. */
+static int prefer_few_switches(const struct wlbd_decision_facts *facts, int nodes, int left, int *use)
+{
+	int *all = calloc((size_t)left + 1, sizeof(*all));
+	int best = 0, fewest = 0;
+	if (all == NULL)
+		return -1;
+	for (int i = 0; i < left; i++)
+		all[i] = use[i];
+	for (int end = 1, changes = 0; end < left; end++) {
+		changes += is_other_switch(&facts->nodes[all[end - 1]], &facts->nodes[all[end]]);
+		if (end >= nodes)
+			changes -=
+				is_other_switch(&facts->nodes[all[end - nodes]], &facts->nodes[all[end - nodes + 1]]);
+		if (end == nodes - 1 || (end >= nodes && changes < fewest)) {
+			fewest = changes;
+			best = end - nodes + 1;
+		}
+	}
+	for (int i = 0; i < left; i++)
+		use[i] = i < nodes ? all[best + i] : i - nodes < best ? all[i - nodes] : all[i];
+	free(all);
+	return 0;
+}
+
 /* The model is not known here: rank 0 of wlb-worker checks the layout again with it. */
 static int layout_of(const struct wlbd_decision_facts *facts, int nodes, struct wlb_layout *layout,
                      struct wlb_error *error)
@@ -104,6 +134,8 @@ static int choose_nodes(const struct wlbd_decision_facts *facts, int left, struc
 	if (nodes == 0)
 		return set_decision(decision, facts->first_total == 0 ? WLBD_STOP_FAILED : WLBD_STOP_OUT_OF_NODES,
 		                    "%s; %s", left_text, error.message);
+	if (prefer_few_switches(facts, nodes, left, decision->use) != 0)
+		return -1;
 	decision->verb = WLBD_START;
 	decision->use_count = nodes;
 	decision->spare_count = left - nodes;

@@ -21,10 +21,11 @@ struct wlbd_candidate_node {
 	bool silent;    /* its slurmd does not answer */
 	int losses;     /* how often the run lost it */
 	bool suspected; /* ranks died on it repeatedly: crashes.h */
+	char *leaf;     /* the name of its switch; NULL: it is under none */
 };
 
 struct wlbd_decision_facts {
-	const struct wlbd_candidate_node *nodes; /* the job's allocation, in Slurm's order */
+	const struct wlbd_candidate_node *nodes; /* the job's allocation; nodes of a switch are neighbours */
 	int node_count;
 	int tasks_per_node;
 	struct wlb_policy policy;

@@ -19,6 +19,8 @@ struct table {
 
 struct wlbd_nodes {
 	struct table table;
+	struct wlb_topology_file topology;
+	bool has_topology;
 	int resolving; /* names that are being resolved */
 };
 
@@ -27,6 +29,8 @@ struct refresh {
 	struct wlbd *wlbd;
 	struct table old; /* a copy, for the addresses that are known */
 	struct table new;
+	struct wlb_topology_file topology;
+	bool has_topology; /* Slurm has answered that question too */
 	int rc;
 	struct wlb_error error;
 	void (*then)(void *context, const struct wlb_error *error);
@@ -77,6 +81,7 @@ static void fill(struct wlbd_node *node, const struct wlb_slurm_node *from, cons
 	*node = (struct wlbd_node){.port = from->port, .down = from->down};
 	snprintf(node->name, sizeof(node->name), "%s", from->name);
 	snprintf(node->host, sizeof(node->host), "%s", from->address);
+	snprintf(node->gpu_type, sizeof(node->gpu_type), "%s", from->gpu_type);
 	const struct wlbd_node *known = find(old, node->name);
 	if (known != NULL && known->address_length > 0 && strcmp(known->host, node->host) == 0 &&
 	    port_of(&known->address) == from->port) {
@@ -85,6 +90,15 @@ static void fill(struct wlbd_node *node, const struct wlb_slurm_node *from, cons
 		return;
 	}
 	node->address_length = find_address(node->host, node->port, AI_NUMERICHOST, &node->address);
+}
+
+/* Without an answer the old topology is kept. */
+static void ask_topology(struct refresh *refresh)
+{
+	struct wlb_error error;
+	refresh->has_topology = wlb_slurm_topology(&refresh->topology, &error) == 0;
+	if (!refresh->has_topology)
+		wlbd_log(WLBD_LOG_WARNING, "Slurm's switches: %s", error.message);
 }
 
 static void run_refresh(struct wlbd_task *task)
@@ -112,6 +126,7 @@ static void run_refresh(struct wlbd_task *task)
 	}
 	refresh->new.count = (size_t)count;
 	qsort(refresh->new.nodes, refresh->new.count, sizeof(*refresh->new.nodes), by_name);
+	ask_topology(refresh);
 }
 
 /* ---- names of hosts, on a thread of their own, since a name server may hang -------------------------------- */
@@ -178,6 +193,11 @@ static void finish_refresh(struct wlbd_task *task)
 		nodes->table = refresh->new;
 		resolve_missing(refresh->wlbd);
 	}
+	if (refresh->has_topology) {
+		wlb_topology_file_free(&nodes->topology);
+		nodes->topology = refresh->topology;
+		nodes->has_topology = true;
+	}
 	if (refresh->then != NULL)
 		refresh->then(refresh->context, refresh->rc == 0 ? NULL : &refresh->error);
 	free(refresh->old.nodes);
@@ -226,9 +246,16 @@ struct wlbd_nodes *wlbd_nodes_new(void)
 
 void wlbd_nodes_free(struct wlbd_nodes *nodes)
 {
-	if (nodes != NULL)
+	if (nodes != NULL) {
 		free(nodes->table.nodes);
+		wlb_topology_file_free(&nodes->topology);
+	}
 	free(nodes);
+}
+
+const struct wlb_topology_file *wlbd_nodes_topology(const struct wlbd_nodes *nodes)
+{
+	return nodes->has_topology ? &nodes->topology : NULL;
 }
 
 const struct wlbd_node *wlbd_nodes_find(const struct wlbd_nodes *nodes, const char *name)

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "coordinator/slurm/topology.h"
 #include "libwlb/wlb.h"
 
 struct wlbd;
@@ -18,6 +19,7 @@ struct wlbd_node {
 	struct sockaddr_storage address;
 	socklen_t address_length; /* 0: the name is not resolved */
 	bool down;
+	char gpu_type[64]; /* in Slurm's GRES, such as "h100"; "": none */
 };
 
 /* Returns NULL if out of memory. */
@@ -29,6 +31,10 @@ void wlbd_nodes_refresh(struct wlbd *wlbd, void (*then)(void *context, const str
 
 /* Returns NULL where Slurm has no such node. Valid until control returns to the event loop. */
 const struct wlbd_node *wlbd_nodes_find(const struct wlbd_nodes *nodes, const char *name);
+
+/* Returns Slurm's switches as it last listed them, empty where there are none; NULL where Slurm has not answered yet.
+ * Valid until control returns to the event loop. */
+const struct wlb_topology_file *wlbd_nodes_topology(const struct wlbd_nodes *nodes);
 
 /* Whether the node's slurmd has this address, on any port; an IPv4 address mapped into IPv6 is the same address. */
 bool wlbd_node_has_address(const struct wlbd_node *node, const struct sockaddr_storage *address);

@@ -112,6 +112,11 @@ static void test_ranks_take_places_node_by_node(void **state)
 	assert_int_equal(wlb_nodes_place(&nodes, 3, 0), -1);
 	assert_int_equal(wlb_nodes_place(&nodes, -1, 0), -1);
 	assert_int_equal(wlb_nodes_place(&nodes, 0, -1), -1);
+	const int order[] = {2, 0, 1};
+	const int64_t first_in_order[] = {2, 5, 0};
+	nodes.order = order;
+	for (int node = 0; node < 3; node++)
+		assert_int_equal(wlb_nodes_place(&nodes, node, 1), first_in_order[node] + 1);
 	nodes = (struct wlb_nodes){.count = 3, .ranks_per_node = 4};
 	assert_int_equal(wlb_nodes_ranks(&nodes), 12);
 	assert_int_equal(wlb_nodes_ranks_on(&nodes, 2), 4);

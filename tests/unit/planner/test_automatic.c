@@ -107,7 +107,7 @@ static void refuses_with_the_remedy(void **state)
 	struct wlb_auto found = {0};
 	struct wlb_error error;
 	request.machine = NULL;
-	request.gpu_type = "abacus_9000";
+	request.gpu_types = "abacus_9000";
 	assert_int_equal(wlb_auto_find(&request, &found, &error), -1);
 	assert_says(error.message, "abacus_9000");
 	assert_says(error.message, "WLB_MACHINE");
@@ -133,11 +133,64 @@ static void knows_the_types_that_slurm_names(void **state)
 	request.machine = NULL;
 	for (int i = 0; i < 4; i++) {
 		struct wlb_auto found = {0};
-		request.gpu_type = types[i];
+		request.gpu_types = types[i];
 		assert_int_equal(wlb_auto_find(&request, &found, &error), 0);
 		assert_non_null(strstr(found.machine.name, names[i]));
 		wlb_auto_free(&found);
 	}
+}
+
+static void of_several_types_the_slowest_is_searched_with(void **state)
+{
+	static const char *const types[] = {"h100,a100", "a100,h100", "b200,a100,h100"};
+	struct wlb_auto_request request = request_of(state, 2, 8);
+	struct wlb_auto found = {0};
+	struct wlb_error error;
+	char text[512];
+	request.machine = NULL;
+	for (int i = 0; i < 3; i++) {
+		request.gpu_types = types[i];
+		assert_int_equal(wlb_auto_find(&request, &found, &error), 0);
+		assert_non_null(strstr(found.machine.name, "A100"));
+		snprintf(text, sizeof(text), "the slowest of the types %s", types[i]);
+		assert_says(found.reason, text);
+		wlb_auto_free(&found);
+	}
+	/* A measured type is a file: it may be faster and have less memory. */
+	snprintf(text, sizeof(text), "a100,%s", small_machine(state, 2e9));
+	request.gpu_types = text;
+	assert_int_equal(wlb_auto_find(&request, &found, &error), 0);
+	assert_true(found.machine.memory_bytes == 2e9);
+	wlb_auto_free(&found);
+	request.gpu_types = "a100,abacus_9000";
+	assert_int_equal(wlb_auto_find(&request, &found, &error), -1);
+	assert_says(error.message, "abacus_9000");
+	wlb_auto_free(&found);
+}
+
+static void takes_the_machine_of_wlb_conf(void **state)
+{
+	struct wlb_auto_request request = request_of(state, 2, 8);
+	struct wlb_auto found = {0};
+	struct wlb_error error;
+	request.machine = NULL;
+	setenv("WLB_CONF", fixture_write_text(state, "wlb.conf", "coordinator = h:1\nmachine = B200 # all\n"), 1);
+	static const char *const types[] = {NULL, "abacus_9000", "a100"}, *const names[] = {"B200", "B200", "A100"};
+	for (int i = 0; i < 3; i++) {
+		request.gpu_types = types[i];
+		assert_int_equal(wlb_auto_find(&request, &found, &error), 0);
+		assert_non_null(strstr(found.machine.name, names[i]));
+		wlb_auto_free(&found);
+	}
+	request.gpu_types = NULL;
+	setenv("WLB_CONF", fixture_write_text(state, "wrong.conf", "machine = abacus\n"), 1);
+	assert_int_equal(wlb_auto_find(&request, &found, &error), -1);
+	assert_says(error.message, "wrong.conf: 'abacus' is unknown");
+	setenv("WLB_CONF", fixture_write_text(state, "wrong.conf", "machine\n"), 1);
+	assert_int_equal(wlb_auto_find(&request, &found, &error), -1);
+	assert_says(error.message, "line 1: 'machine': a line is KEY = VALUE");
+	wlb_auto_free(&found);
+	unsetenv("WLB_CONF");
 }
 
 /* Checks the range of one part of a comparison. */
@@ -187,6 +240,8 @@ int main(void)
 		TEST(holds_what_is_fixed),
 		TEST(refuses_with_the_remedy),
 		TEST(knows_the_types_that_slurm_names),
+		TEST(of_several_types_the_slowest_is_searched_with),
+		TEST(takes_the_machine_of_wlb_conf),
 		TEST(compares_machines),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,6 +73,37 @@ static void test_lost_nodes_are_left_out(void **state)
 	wlbd_decision_free(&d);
 }
 
+/* The neighbours under the fewest switches; the others are spares. */
+static void test_nodes_of_few_switches(void **state)
+{
+	static const struct {
+		const char *leaves;
+		int spares;
+		const char *use;
+	} cases[] = {
+		{"aabb", 0, "0123"}, {"aabb", 2, "0123"}, {"abbc", 2, "1203"}, {"abbb", 1, "1230"}, {"aabb", 1, "0123"},
+		{"abcc", 2, "2301"}, {"abcd", 3, "0123"}, {"aab ", 1, "0123"}, {"    ", 2, "0123"},
+	};
+	(void)state;
+	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+		char leaf[4][2] = {{0}};
+		struct wlbd_candidate_node nodes[4] = {{.name = "n1"}, {.name = "n2"}, {.name = "n3"}, {.name = "n4"}};
+		struct wlbd_decision_facts facts = plain;
+		for (int i = 0; i < 4; i++) {
+			leaf[i][0] = cases[c].leaves[i];
+			nodes[i].leaf = leaf[i][0] != ' ' ? leaf[i] : NULL;
+		}
+		facts.nodes = nodes;
+		facts.node_count = 4;
+		facts.spares = cases[c].spares;
+		struct wlbd_decision d = decide(&facts);
+		assert_int_equal(d.use_count, 4 - cases[c].spares);
+		for (int i = 0; i < 4; i++)
+			assert_int_equal(d.use[i], cases[c].use[i] - '0');
+		wlbd_decision_free(&d);
+	}
+}
+
 static void test_spares_step_in(void **state)
 {
 	struct wlbd_candidate_node nodes[] = {{.name = "n1"}, {.name = "n2"}, {.name = "n3"}, {.name = "n4"}};
@@ -223,6 +254,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_first_attempt_uses_all),
 		cmocka_unit_test(test_lost_nodes_are_left_out),
+		cmocka_unit_test(test_nodes_of_few_switches),
 		cmocka_unit_test(test_spares_step_in),
 		cmocka_unit_test(test_spares_never_starve_the_run),
 		cmocka_unit_test(test_out_of_nodes),

@@ -3,11 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/file.h"
 #include "common/number.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "planner/search.h"
 
-enum { ALL_GPUS_MAX = 1 << 24 };
+enum { ALL_GPUS_MAX = 1 << 24, LARGEST_TOPOLOGY_BYTES = 16 << 20 };
 
 /* Finds the node of that name or number. */
 static int find_node(const struct wlb_plan_input *input, const char *name, int32_t *node, struct wlb_error *error)
@@ -95,6 +96,16 @@ static int read_leaves(struct wlb_plan_input *input, struct wlb_error *error)
 	return rc < 0 ? wlb_fail_in(error, "--topology") : 0;
 }
 
+static int read_topology(const char *path, struct wlb_topology_file *file, struct wlb_error *error)
+{
+	char *text;
+	if (wlb_file_read(path, LARGEST_TOPOLOGY_BYTES, &text, NULL, error) < 0)
+		return wlb_fail_in(error, "--topology");
+	int rc = wlb_topology_file_parse(text, file, error);
+	free(text);
+	return rc < 0 ? wlb_fail_in(error, "--topology %s", path) : 0;
+}
+
 int wlb_plan_input_read(const struct wlb_plan_request *request, struct wlb_plan_input *input, struct wlb_error *error)
 {
 	if (wlb_model_file_read(request->model, &input->model, error) < 0)
@@ -106,7 +117,7 @@ int wlb_plan_input_read(const struct wlb_plan_request *request, struct wlb_plan_
 	input->stream = (struct wlb_length_stream){.list = &input->list, .repeat = true};
 	if (request->gpus_per_node > 0)
 		input->machine.gpus_per_node = request->gpus_per_node;
-	if (request->topology != NULL && wlb_topology_file_read(request->topology, &input->topology, error) < 0)
+	if (request->topology != NULL && read_topology(request->topology, &input->topology, error) < 0)
 		return -1;
 	wlb_topology_file_keep_first(&input->topology, request->nodes);
 	if (read_nodes(request, input, error) < 0)

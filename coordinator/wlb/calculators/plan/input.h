@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "coordinator/wlb/calculators/plan/topology.h"
+#include "coordinator/slurm/topology_text.h"
 #include "coordinator/wlb/calculators/plan/trainer.h"
 #include "planner/lengths_file.h"
 #include "planner/machine.h"

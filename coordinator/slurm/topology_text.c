@@ -1,14 +1,13 @@
-#include "coordinator/wlb/calculators/plan/topology.h"
+#include "coordinator/slurm/topology_text.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "common/file.h"
 #include "coordinator/slurm/slurm_api.h"
 
-enum { LARGEST_FILE_BYTES = 16 << 20, NODES_MAX = 1 << 20 };
+enum { NODES_MAX = 1 << 20 };
 
 /* A name and its index: sorted, to find names and duplicates. */
 struct named {
@@ -23,6 +22,8 @@ struct reader {
 	char ***below;         /* names of the switches below each; those of the file, owned */
 	int32_t node_capacity; /* of the file's nodes */
 	struct named *known;   /* switches by name */
+	bool is_listing;       /* slurmctld's, and not a topology.conf */
+	bool has_switches;     /* the line */
 };
 
 static int by_name(const void *a, const void *b)
@@ -104,13 +105,24 @@ int wlb_topology_names(const char *list, char ***names, int *count, struct wlb_e
 	return wlb_hostlist_expand(list, names, count, error);
 }
 
+static bool is_ignored(const struct reader *reader, const char *key)
+{
+	static const char *const listed[] = {"Level", "BlockIndex", "BlockSize"};
+	if (strcasecmp(key, "LinkSpeed") == 0)
+		return true;
+	for (size_t i = 0; i < sizeof(listed) / sizeof(listed[0]); i++)
+		if (reader->is_listing && strcasecmp(key, listed[i]) == 0)
+			return true;
+	return reader->is_listing && reader->has_switches && strcasecmp(key, "Nodes") == 0;
+}
+
 /* Reads one "Key=value" of a line; its switch is the newest. */
 static int read_word(struct reader *reader, const char *key, const char *value, struct wlb_error *error)
 {
 	size_t newest = reader->file->topology.count - 1;
 	struct wlb_switch *at = &reader->file->switches[newest];
 	bool nodes = strcasecmp(key, "Nodes") == 0;
-	if (strcasecmp(key, "LinkSpeed") == 0)
+	if (is_ignored(reader, key))
 		return 0;
 	if (!nodes && strcasecmp(key, "Switches") != 0)
 		return wlb_fail(error, "'%.60s' is unknown: use SwitchName, Nodes, Switches and LinkSpeed", key);
@@ -136,8 +148,9 @@ static int read_word(struct reader *reader, const char *key, const char *value, 
 
 static int read_line(struct reader *reader, char *line, struct wlb_error *error)
 {
-	static const char first_key[] = "SwitchName";
+	const char *first_key = reader->is_listing && strncmp(line, "Block", 5) == 0 ? "BlockName" : "SwitchName";
 	bool first = true;
+	reader->has_switches = strstr(line, " Switches=") != NULL;
 	for (char *word; (word = strsep(&line, " \t\r")) != NULL;) {
 		if (*word == '\0')
 			continue;
@@ -174,6 +187,9 @@ static int read_lines(struct reader *reader, char *text, struct wlb_error *error
 			number++;
 		}
 		line[strcspn(line, "#")] = '\0';
+		/* Blocks of blocks name nodes that are in a block already. */
+		if (reader->is_listing && strncmp(line, "AggregatedBlock=", 16) == 0)
+			continue;
 		if (read_line(reader, line, error) < 0)
 			return wlb_fail_in(error, "line %d", first);
 	}
@@ -233,9 +249,9 @@ static int check_names(struct reader *reader, struct wlb_error *error)
 	return reader->known != NULL ? 0 : -1;
 }
 
-int wlb_topology_file_parse(char *text, struct wlb_topology_file *file, struct wlb_error *error)
+static int parse(char *text, bool is_listing, struct wlb_topology_file *file, struct wlb_error *error)
 {
-	struct reader reader = {.file = file};
+	struct reader reader = {.file = file, .is_listing = is_listing};
 	int rc = read_lines(&reader, text, error);
 	if (rc == 0)
 		rc = check_names(&reader, error);
@@ -250,14 +266,14 @@ int wlb_topology_file_parse(char *text, struct wlb_topology_file *file, struct w
 	return rc;
 }
 
-int wlb_topology_file_read(const char *path, struct wlb_topology_file *file, struct wlb_error *error)
+int wlb_topology_file_parse(char *text, struct wlb_topology_file *file, struct wlb_error *error)
 {
-	char *text;
-	if (wlb_file_read(path, LARGEST_FILE_BYTES, &text, NULL, error) < 0)
-		return wlb_fail_in(error, "--topology");
-	int rc = wlb_topology_file_parse(text, file, error);
-	free(text);
-	return rc < 0 ? wlb_fail_in(error, "--topology %s", path) : 0;
+	return parse(text, false, file, error);
+}
+
+int wlb_topology_listing_parse(char *text, struct wlb_topology_file *file, struct wlb_error *error)
+{
+	return parse(text, true, file, error);
 }
 
 void wlb_topology_file_keep_first(struct wlb_topology_file *file, int32_t nodes)

@@ -1,0 +1,21 @@
+/*
+ * The order in which ranks fill the nodes of a step, where it is not Slurm's: a variable that `wlb run` sets and plugin
+ * and wlb-worker read, so that all of them give a rank the same place. It holds the numbers of the nodes in Slurm's
+ * order (SLURM_NODEID), as "0,2,1,3".
+ */
+#ifndef COMMON_NODE_ORDER_H
+#define COMMON_NODE_ORDER_H
+
+#include "libwlb/wlb.h"
+
+/* srun passes on variables that begin with SLURM_ also with --export=NONE. */
+#define WLB_NODE_ORDER "SLURM_WLB_NODE_ORDER"
+
+/* Reads the order of `count` nodes, which the caller frees. Returns NULL where `text` is NULL, does not name each of
+ * the numbers 0 to count - 1 once, or memory is exhausted: the order is then Slurm's. */
+int *wlb_node_order_parse(const char *text, int count);
+
+/* The reverse; the caller frees the result; NULL if out of memory. */
+char *wlb_node_order_format(const int *order, int count);
+
+#endif

@@ -1,0 +1,17 @@
+/* The nodes of an attempt as srun takes them where ranks do not fill them in Slurm's order. */
+#ifndef COORDINATOR_WLB_RUN_HOST_LIST_H
+#define COORDINATOR_WLB_RUN_HOST_LIST_H
+
+#include "coordinator/wlb/run/state.h"
+#include "libwlb/wlb.h"
+
+struct wlb_host_list {
+	int fd;      /* a memory file that a child inherits: the node of each rank, a line each; -1: there is none */
+	char *order; /* of the nodes, as common/node_order.h has it; NULL: ranks fill the nodes in Slurm's order */
+};
+
+/* Compares the order of attempt->nodes with Slurm's. Free the result in any case; it starts with fd -1. */
+int wlb_run_host_list(const struct wlb_attempt *attempt, struct wlb_host_list *hosts, struct wlb_error *error);
+void wlb_run_host_list_free(struct wlb_host_list *hosts);
+
+#endif
