@@ -507,6 +507,9 @@ struct wlb_link wlb_machine_network(const struct wlb_machine *machine, int cross
  * less than reading and writing the matrices takes. */
 double wlb_machine_gemm_s(const struct wlb_machine *machine, double rows, double depth, double columns);
 
+/* Seconds of an operation that memory bounds, which reads and writes `bytes` in all. */
+double wlb_machine_stream_s(const struct wlb_machine *machine, double bytes);
+
 /* The highest rate of matrix products, FLOP/s: no product is faster. */
 double wlb_machine_gemm_most(const struct wlb_machine *machine);
 
