@@ -166,6 +166,7 @@ struct wlb_device {
 	const struct wlb_ops *ops; /* an operation that this device lacks is NULL */
 	const char *name;          /* "cpu", "cuda:0" */
 	enum wlb_dtype dtype;
+	int host_threads;        /* that a rank may use for work of its own on the host; 0: one */
 	int host_memory;         /* 1: its memory is host memory (the CPU), so a transport need not stage; else 0 */
 	void *state;             /* private to the device */
 	int64_t allocated_bytes; /* by alloc and not released; 0 where the device does not count them */

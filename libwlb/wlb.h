@@ -849,11 +849,12 @@ struct wlb_search_result {
 
 /* Finds the plan with the least simulated step time among all tp x cp x pp x dp, interleaving, micro-batch numbers (one
  * for each window of the batch, or of two or four windows) and recomputation (the least that lets the plan fit: from
- * none on for wlb-worker, from selective on for others) that fit the GPUs and their memory. tp divides the heads and
- * stays inside a node; tp x cp divides a node or consists of whole nodes, with chunks of at least a tile of attention;
- * then pp; dp, outermost, is as large as the GPUs and the batch allow. ZeRO-2 and 3 become 1 where pp is above 1. Nodes
- * follow the topology. What is fixed is held: no plan has another value, also where the rules above would leave it out
- * (a cp that is fixed needs no alignment), but tp stays inside a node.
+ * none on for wlb-worker; for others from selective on, then of as few whole layers of each chunk as suffice) that fit
+ * the GPUs and their memory. tp divides the heads and stays inside a node; tp x cp divides a node or consists of whole
+ * nodes, with chunks of at least a tile of attention; then pp; dp, outermost, is as large as the GPUs and the batch
+ * allow. ZeRO-2 and 3 become 1 where pp is above 1. Nodes follow the topology. What is fixed is held: no plan has
+ * another value, also where the rules above would leave it out (a cp that is fixed needs no alignment), but tp stays
+ * inside a node.
  *
  * Of plans whose step time is at most near_equal above the least, the best is the one with the most usual layout: tp a
  * power of two, then the fewest primes other than 2 that divide cp x pp, then the fastest.

@@ -14,6 +14,8 @@ int wlb_length_list_add(struct wlb_length_list *list, int64_t tokens, struct wlb
 		                WLB_LENGTH_MAX_TOKENS);
 	if (tokens > most_tokens - list->total_tokens)
 		return wlb_fail(error, "more than %" PRId64 " tokens in all: give fewer documents", most_tokens);
+	if (list->count == WLB_LENGTHS_MOST)
+		return wlb_fail(error, "more than %d documents: give the lengths of some of them", WLB_LENGTHS_MOST);
 	if (list->count == list->capacity) {
 		size_t capacity = 2 * list->capacity + 1024;
 		int64_t *grown = reallocarray(list->tokens, capacity, sizeof(*grown));

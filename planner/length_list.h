@@ -9,6 +9,7 @@
 #include "libwlb/wlb.h"
 
 #define WLB_LENGTH_MAX_TOKENS (INT64_C(1) << 40) /* of one document */
+enum { WLB_LENGTHS_MOST = 100 * 1000 * 1000 };   /* documents of a list: 800 MB */
 
 struct wlb_length_list {
 	int64_t *tokens; /* of each document; owned */
@@ -16,8 +17,8 @@ struct wlb_length_list {
 	int64_t total_tokens;
 };
 
-/* Appends one. Returns -1 for a length below 0 or above WLB_LENGTH_MAX_TOKENS, or if out of memory; the list is
- * unchanged. */
+/* Appends one. Returns -1 for a length below 0 or above WLB_LENGTH_MAX_TOKENS, for more than WLB_LENGTHS_MOST lengths,
+ * or if out of memory; the list is unchanged. */
 int wlb_length_list_add(struct wlb_length_list *list, int64_t tokens, struct wlb_error *error);
 void wlb_length_list_free(struct wlb_length_list *list);
 

@@ -1,16 +1,18 @@
 #include "planner/lengths_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/file.h"
 #include "planner/lengths_index.h"
 #include "planner/lengths_sample.h"
 
-enum { COUNT_DEFAULT = 100000, COUNT_MAX = 100 * 1000 * 1000 };
+enum { COUNT_DEFAULT = 100000 };
 
 /* Adds the length on a line of `length` bytes without its end. The line may hold NUL bytes. */
 static int add_line(struct wlb_length_list *list, const char *line, size_t length, struct wlb_error *error)
@@ -55,7 +57,7 @@ static int parse_setting(const char *word, double *seed, double *tail, double *c
 		const char *key;
 		double *value;
 		double most;
-	} keys[] = {{"seed=", seed, 0x1p53}, {"tail=", tail, 4.0}, {"count=", count, COUNT_MAX}};
+	} keys[] = {{"seed=", seed, 0x1p53}, {"tail=", tail, 4.0}, {"count=", count, WLB_LENGTHS_MOST}};
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		size_t length = strlen(keys[i].key);
 		if (strncmp(word, keys[i].key, length) != 0)
@@ -104,14 +106,21 @@ static int read_named(const char *path, struct wlb_length_list *list, struct wlb
 	return rc;
 }
 
+/* Maps the index, so that its size takes no memory; the lengths of all its documents do. */
 static int read_index(const char *path, struct wlb_length_list *list, struct wlb_error *error)
 {
-	char *data;
-	size_t bytes;
-	if (wlb_file_read(path, (size_t)1 << 36, &data, &bytes, error) < 0)
-		return -1;
-	int rc = wlb_length_list_parse_index(data, bytes, path, list, error);
-	free(data);
+	struct stat st = {0};
+	void *data = MAP_FAILED;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* else opening a FIFO waits for a writer */
+	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 0)
+		data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	int rc = data != MAP_FAILED ? wlb_length_list_parse_index(data, (size_t)st.st_size, path, list, error)
+	                            : wlb_fail(error, "%s: cannot be read: %s", path,
+	                                       fd >= 0 && st.st_size == 0 ? "it is empty" : strerror(errno));
+	if (data != MAP_FAILED)
+		munmap(data, (size_t)st.st_size);
+	if (fd >= 0)
+		close(fd);
 	return rc;
 }
 

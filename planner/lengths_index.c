@@ -85,8 +85,13 @@ int wlb_length_list_parse_index(const void *data, size_t bytes, const char *name
                                 struct wlb_error *error)
 {
 	struct wlb_index_counts counts;
-	if (wlb_index_counts_read(data, bytes, bytes, &counts, error) < 0 ||
-	    add_documents(data, &counts, list, error) < 0)
-		return wlb_fail_in(error, "%s", name);
-	return 0;
+	int rc = wlb_index_counts_read(data, bytes, bytes, &counts, error);
+	if (rc == 0 && counts.documents_and_end > (uint64_t)WLB_LENGTHS_MOST + 1)
+		rc = wlb_fail(error,
+		              "%" PRIu64 " documents: at most %d are read; give the lengths of some of them as a text, "
+		              "one a line (wlb plan takes a sample of an index of any size)",
+		              counts.documents_and_end - 1, WLB_LENGTHS_MOST);
+	if (rc == 0)
+		rc = add_documents(data, &counts, list, error);
+	return rc < 0 ? wlb_fail_in(error, "%s", name) : 0;
 }

@@ -41,8 +41,8 @@ static const struct member counts[] = {
 static const struct member links[] = {
 	{MEMBER(node_link)}, {MEMBER(network_link)}, {MEMBER(switch_link), .optional = true}};
 
-/* machine_rates.c reads the rates; no program reads sources and measured. */
-static const char *const others[] = {"name", "sources", "measured", "gemm", "gemm_curve", "attention"};
+/* machine_rates.c reads the rates; no plan depends on sources, measured and calibration. */
+static const char *const others[] = {"name", "sources", "measured", "calibration", "gemm", "gemm_curve", "attention"};
 
 enum {
 	REALS = sizeof(reals) / sizeof(reals[0]),
@@ -124,7 +124,9 @@ static int read_fields(json_t *root, struct wlb_machine *machine, struct wlb_err
 	const char *key;
 	json_t *value;
 	json_object_foreach(root, key, value) if (!is_known(key)) return wlb_fail(
-		error, "field '%.60s' is unknown: the fields are those of struct wlb_machine, sources and measured",
+		error,
+		"field '%.60s' is unknown: the fields are those of struct wlb_machine, sources, measured and "
+		"calibration",
 		key);
 	int rc = read_name(root, machine, error);
 	for (int i = 0; rc == 0 && i < COUNTS; i++)

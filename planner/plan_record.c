@@ -12,7 +12,7 @@ static const char *recompute_name(enum wlb_recompute recompute)
 	return names[recompute];
 }
 
-static json_t *candidate_json(const struct wlb_auto_request *request, const struct wlb_candidate *c)
+json_t *wlb_plan_record_candidate(const struct wlb_auto_request *request, const struct wlb_candidate *c)
 {
 	const struct wlb_layout *l = &c->plan.layout;
 	json_t *object = json_pack("{s:{s:i, s:i, s:i, s:i}, s:i, s:i, s:I, s:s, s:f}", "layout", "tp", l->tp, "cp",
@@ -20,6 +20,8 @@ static json_t *candidate_json(const struct wlb_auto_request *request, const stru
 	                           "micro_batches", (int)c->plan.micro_batches, "micro_batch_size",
 	                           (json_int_t)wlb_auto_windows(&c->plan, request->global_batch), "recompute",
 	                           recompute_name(c->plan.recompute), "memory_bytes", c->memory.total);
+	if (object != NULL && c->plan.recompute_layers > 0)
+		json_object_set_new(object, "recompute_layers", json_integer(c->plan.recompute_layers));
 	if (object != NULL && c->step_s > 0.0)
 		json_object_set_new(object, "step_s", json_real(c->step_s));
 	if (object != NULL && c->missing_bytes > 0.0)
@@ -44,20 +46,20 @@ static json_t *others_json(const struct wlb_auto_request *request, const struct 
 	json_t *list = json_array();
 	for (size_t i = first; i < count && json_array_size(list) < WLB_PLAN_RECORD_OTHERS; i++)
 		if (!is_repeated(candidates, i))
-			json_array_append_new(list, candidate_json(request, &candidates[i]));
+			json_array_append_new(list, wlb_plan_record_candidate(request, &candidates[i]));
 	return list;
 }
 
 json_t *wlb_plan_record(const struct wlb_auto_request *request, const struct wlb_auto *found)
 {
 	const struct wlb_search_result *r = found->result;
-	json_t *record = candidate_json(request, &r->ranked[0]);
-	json_t *rest =
-		json_pack("{s:s, s:s, s:f, s:f, s:I, s:I, s:i, s:o, s:o}", "reason", found->reason, "machine",
-	                  found->machine.name, "memory_limit_bytes", found->machine.memory_bytes, "utilization",
-	                  found->utilization, "tried", (json_int_t)r->tried, "no_memory", (json_int_t)r->no_memory,
-	                  "idle_ranks", (int)r->idle, "next", others_json(request, r->ranked, 1, r->ranked_count),
-	                  "misfits", others_json(request, r->misfits, 0, r->misfit_count));
+	json_t *record = wlb_plan_record_candidate(request, &r->ranked[0]);
+	json_t *rest = json_pack("{s:s, s:s, s:s, s:f, s:f, s:I, s:I, s:i, s:o, s:o}", "reason", found->reason,
+	                         "machine", found->machine.name, "machine_from", found->machine_from,
+	                         "memory_limit_bytes", found->machine.memory_bytes, "utilization", found->utilization,
+	                         "tried", (json_int_t)r->tried, "no_memory", (json_int_t)r->no_memory, "idle_ranks",
+	                         (int)r->idle, "next", others_json(request, r->ranked, 1, r->ranked_count), "misfits",
+	                         others_json(request, r->misfits, 0, r->misfit_count));
 	if (record != NULL && rest != NULL && json_object_update(record, rest) == 0) {
 		json_decref(rest);
 		return record;

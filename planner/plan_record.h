@@ -13,4 +13,7 @@ enum { WLB_PLAN_RECORD_OTHERS = 3 };
  * layout only its best settings are there. Returns NULL if out of memory. */
 json_t *wlb_plan_record(const struct wlb_auto_request *request, const struct wlb_auto *found);
 
+/* One of these plans: layout, settings, memory, and step time or the memory that is missing. NULL if out of memory. */
+json_t *wlb_plan_record_candidate(const struct wlb_auto_request *request, const struct wlb_candidate *candidate);
+
 #endif

@@ -4,6 +4,7 @@
 
 #include "libwlb/cost/layer.h"
 #include "libwlb/cost/plan_sizes.h"
+#include "libwlb/layout/search_recompute.h"
 
 /* Returns the part of a collective's seconds that is proportional to its bytes: its time without latency. */
 static double transfer_s(const struct wlb_machine *machine, int ranks, int on_node, double bytes)
@@ -35,7 +36,7 @@ static struct work work_of(const struct wlb_search *search, const struct wlb_pla
 	const struct wlb_cost_options *options = &search->options.cost;
 	const struct wlb_layout *l = &plan->layout;
 	const struct wlb_layer_cost cost = {&search->model, machine, options, plan};
-	double recomputed = plan->recompute == WLB_RECOMPUTE_FULL ? 1.0 : 0.0, ranks = (double)l->dp * l->cp;
+	double recomputed = wlb_search_recomputed_share(search, plan), ranks = (double)l->dp * l->cp;
 	double tokens = search->work.tokens / ranks;
 	struct wlb_seconds linear = wlb_layer_least_s(&cost, tokens), head = wlb_head_least_s(&cost, tokens);
 	struct wlb_seconds attention = wlb_layer_attention_least_s(&cost, search->work.pairs / ranks);

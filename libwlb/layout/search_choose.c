@@ -3,9 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "libwlb/layout/search_enumerate.h"
 #include "libwlb/layout/search_place.h"
 #include "libwlb/layout/search_prefer.h"
+#include "libwlb/layout/search_recompute.h"
 #include "libwlb/layout/search_simulate.h"
 
 /* The values that plans are sorted by; small, since there may be many. */
@@ -68,14 +68,21 @@ static int order_plans(struct choice *choice)
 	return 0;
 }
 
-/* Simulates a plan. If its longest micro-batch is longer than was estimated, its memory is computed again, and it may
- * not fit. */
+/* Simulates a plan. Where its longest micro-batch is not as long as was estimated, its memory is computed again: it may
+ * need more recomputation or less, or not fit. */
 static int try_plan(struct choice *choice, struct wlb_search_plan *plan, struct wlb_error *error)
 {
 	struct wlb_candidate *c = &plan->candidate;
+	int64_t estimated_tokens = c->micro_batch_tokens;
 	if (wlb_search_simulate(choice->search, c, error) < 0)
 		return -1;
-	wlb_search_set_memory(choice->search, c);
+	if (c->micro_batch_tokens != estimated_tokens) {
+		const struct wlb_plan before = c->plan;
+		wlb_search_recompute(choice->search, c);
+		if ((c->plan.recompute != before.recompute || c->plan.recompute_layers != before.recompute_layers) &&
+		    c->missing_bytes == 0.0 && wlb_search_simulate(choice->search, c, error) < 0)
+			return -1;
+	}
 	if (c->missing_bytes > 0.0) {
 		c->step_s = 0.0;
 		choice->misfits[choice->misfit_count++] = plan;

@@ -1,10 +1,9 @@
 #include "libwlb/layout/search_enumerate.h"
 
-#include <math.h>
-
 #include "libwlb/capacity.h"
 #include "libwlb/layout/search_bound.h"
 #include "libwlb/layout/search_pack.h"
+#include "libwlb/layout/search_recompute.h"
 #include "libwlb/layout/search_split.h"
 
 /* Groups of tp GPUs that fit inside the nodes. */
@@ -24,40 +23,10 @@ static int add(struct wlb_search *search, const struct wlb_search_plan *plan, st
 	return 0;
 }
 
-/* Charges the stage where it needs more than those before. */
-static void set_stage_memory(const struct wlb_search *search, struct wlb_candidate *c, int32_t stage)
-{
-	const struct wlb_search_options *o = &search->options;
-	struct wlb_memory memory = wlb_memory_stage_of(&c->plan, &search->model, &search->machine, &o->cost, stage,
-	                                               c->micro_batch_tokens, search->longest, o->memory_margin);
-	if (stage > 0 && memory.total <= c->memory.total)
-		return;
-	c->memory = memory;
-	c->stage = stage;
-}
-
-void wlb_search_set_memory(const struct wlb_search *search, struct wlb_candidate *c)
-{
-	int32_t last = c->plan.layout.pp - 1;
-	set_stage_memory(search, c, 0);
-	/* Where the embedding counts as a layer, the second stage has a layer more than the first. */
-	if (c->plan.account_for_embedding && last > 1)
-		set_stage_memory(search, c, 1);
-	if (last > 0)
-		set_stage_memory(search, c, last);
-	c->missing_bytes = fmax(0.0, c->memory.total - search->machine.memory_bytes);
-}
-
 /* The value that the caller holds, or `otherwise`. */
 static int32_t held(int32_t fixed, int64_t otherwise)
 {
 	return fixed > 0 ? fixed : (int32_t)otherwise;
-}
-
-/* NONE stores the scores of attention, which no fused kernel does; under wlb-worker, NONE too has a fused kernel. */
-static int least_recompute(const struct wlb_search_options *options)
-{
-	return options->cost.trainer == WLB_COST_WORKER ? WLB_RECOMPUTE_NONE : WLB_RECOMPUTE_SELECTIVE;
 }
 
 /* Adds the plan with the least recomputation that fits, or the one with the most where none fits. */
@@ -71,13 +40,7 @@ static int add_plan(struct wlb_search *search, struct wlb_search_plan found, str
 		return 0;
 	if (wlb_search_longest(search, windows, &c->micro_batch_tokens, error) < 0)
 		return -1;
-	int fixed = options->fixed.recompute, most = fixed >= 0 ? fixed : WLB_RECOMPUTE_FULL;
-	for (int r = fixed >= 0 ? fixed : least_recompute(options); r <= most; r++) {
-		c->plan.recompute = (enum wlb_recompute)r;
-		wlb_search_set_memory(search, c);
-		if (c->missing_bytes == 0.0)
-			break;
-	}
+	wlb_search_recompute(search, c);
 	wlb_search_bound(search, &found);
 	return add(search, &found, error);
 }

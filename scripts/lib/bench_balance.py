@@ -89,7 +89,7 @@ def simulation_goals(sim):
            "within 0.05 of 1.23; ours >= 5% above", verdict(abs(published - 1.23) <= 0.05 and ours >= 1.05 * published))
     step = float(re.search(r"16,384 GPUs.*: ([0-9.]+) s of one core", sim).group(1))
     plans = [float(seconds) for seconds in re.findall(r"2,048 nodes.*?: ([0-9.]+) s of one core", sim)]
-    yield ("plan for 2,048 nodes x 8 (7B and 70B: the longer)", "-", "-", f"{max(plans):.2f} s", "<= 1 s",
+    yield ("plan for 2,048 nodes x 8 (7B, 70B and Llama-3-405B: the longest)", "-", "-", f"{max(plans):.2f} s", "<= 1 s",
            verdict(max(plans) <= 1))
     yield ("one simulated step of 16,384 GPUs", "-", "-", f"{step:.3f} s", "<= 0.1 s", verdict(step <= 0.1))
 

@@ -23,6 +23,20 @@ def check(run):
         broken.append("the last attempt ran on %s, not on three nodes" % run["attempts"][-1]["nodes"])
     if not any(f["kind"] == "node_lost" and f["node"] == "n3" for f in run["faults"]):
         broken.append("the loss of n3 is not among the faults")
+    return broken + check_layouts(run["attempts"])
+
+
+def check_layouts(attempts):
+    """Every rule that auto's layouts break: none is data parallelism alone, the loss of the node changes them, and each has
+    its reason."""
+    broken = []
+    splits = [tuple(attempt["layout"][key] for key in ("tp", "cp", "pp")) for attempt in attempts]
+    if (1, 1, 1) in splits:
+        broken.append("an attempt has data parallelism alone: tp, cp and pp are %s" % splits)
+    if splits[0] == splits[-1]:
+        broken.append("the loss of a node did not change tp, cp or pp: %s" % splits)
+    if not all(attempt["plan"] and attempt["plan"]["reason"] for attempt in attempts):
+        broken.append("an attempt has no plan, so nothing says why it has its layout")
     return broken
 
 

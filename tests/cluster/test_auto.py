@@ -1,25 +1,37 @@
 #!/usr/bin/env python3
-"""--wlb-layout=auto with a model that does not fit on one rank: the planner splits it, the run trains to the loss of one
-process, loses a node, is planned again on what is left, and ends on the same curve. What cannot be planned is refused in
-one line before any step starts."""
+"""--wlb-layout=auto as the user sees it. A model that does not fit on one rank is split by the planner, trains to the loss
+of one process, loses a node, is split otherwise on what is left because that is better there, and ends on the same curve.
+A calibration that changes changes the next answer, and its record says why. What cannot be planned is refused in one line
+before any step starts. Other trainers, and runs without wlbd, have the same search."""
 import functools
 import json
+import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
 
 import harness
+import test_wlbd_api
 import training
 
-ITERATIONS = 16
-SAVE_INTERVAL = 4
-# 12 million parameters: more than a machine file may give to a rank as its least memory, 100 MB.
-MODEL = {"model_type": "llama", "hidden_size": 320, "intermediate_size": 864, "num_hidden_layers": 6,
+ITERATIONS = 10
+SAVE_INTERVAL = 3
+NODES, TASKS = 4, 2
+SEQ_LENGTH, WINDOWS = 32, 8
+# 8 million parameters: more than a machine file may give to a rank as its least memory, 100 MB.
+MODEL = {"model_type": "llama", "hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 6,
          "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 16000, "max_position_embeddings": 64,
          "tie_word_embeddings": True}
-TRAIN = ["train", "--model", "model.json", "--data-path", "corpus", "--seq-length", "64", "--global-batch-size", "8",
-         "--train-iters", str(ITERATIONS), "--lr", "1e-3", "--seed", "1", "--dtype", "float64", "--log-interval", "1"]
+# A core of about 40 GFLOP/s, so that communication is cheap beside products.
+CORE = {**json.loads((harness.ROOT / "libwlb/machines/CPU.json").read_text(encoding="utf-8")), "name": "core",
+        "peak_flops": 4e10, "memory_bytes_per_s": 4e9, "element_bytes": 8, "gpus_per_node": TASKS}
+TRAIN = ["train", "--model", "model.json", "--data-path", "corpus", "--seq-length", str(SEQ_LENGTH), "--global-batch-size",
+         str(WINDOWS), "--train-iters", str(ITERATIONS), "--lr", "1e-3", "--seed", "1", "--dtype", "float64",
+         "--log-interval", "1"]
+# Another trainer: its task of rank 0 prints what auto tells it.
+FOREIGN = "sh -c 'if [ $SLURM_PROCID = 0 ]; then env | grep ^WLB_ | sort; echo arguments: \"$@\"; fi' trainer"
 
 
 def make_input(folder):
@@ -27,14 +39,14 @@ def make_input(folder):
     (folder / "model.json").write_text(json.dumps(MODEL), encoding="utf-8")
 
 
-def least_memory(folder, machine, nodes, tasks):
-    """Returns the bytes that data parallelism alone needs on a rank."""
+def least_memory(folder, machine):
+    """Returns the bytes that a rank needs at least without pipeline parallelism."""
     plan = json.loads(subprocess.run(
-        [harness.BUILD / "bin/wlb", "plan", "--model", folder / "model.json", "--gpu", machine, "--nodes", str(nodes),
-         "--gpus-per-node", str(tasks), "--seq-length", "64", "--global-batch-size", "8", "--lengths", folder / "corpus",
-         "--top", "1000", "--json"], check=True, capture_output=True, text=True, timeout=60).stdout)
-    return min(p["memory_bytes"]["total"] for p in [plan, *plan["next_best"]]
-               if p["layout"]["tp"] == 1 and p["layout"]["pp"] == 1)
+        [harness.BUILD / "bin/wlb", "plan", "--trainer", "worker", "--model", folder / "model.json", "--gpu", machine,
+         "--nodes", str(NODES), "--gpus-per-node", str(TASKS), "--seq-length", str(SEQ_LENGTH), "--global-batch-size",
+         str(WINDOWS), "--lengths", folder / "corpus", "--pp", "1", "--recompute", "full", "--top", "1000", "--json"],
+        check=True, capture_output=True, text=True, timeout=60).stdout)
+    return min(p["memory_bytes"]["total"] for p in [plan, *plan["next_best"]])
 
 
 @functools.cache
@@ -50,97 +62,201 @@ def single_process_losses():
         shutil.rmtree(folder)
 
 
+def split_of(layout):
+    return layout["tp"], layout["cp"], layout["pp"]
+
+
 class Auto(training.TrainingTest):
-    nodes = 3
+    nodes = NODES
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
         make_input(cls.cluster.work)
+        cls.write_machine("core.json")
 
-    def write_small_machine(self, nodes, tasks):
-        """Writes a machine file with too little memory for data parallelism alone; returns its path."""
-        machine = json.loads((harness.ROOT / "libwlb/machines/CPU.json").read_text(encoding="utf-8"))
-        path = self.cluster.work / "small.json"
-        path.write_text(json.dumps(machine), encoding="utf-8")
-        machine["memory_bytes"] = 0.9 * least_memory(self.cluster.work, path, nodes, tasks)
-        self.assertGreater(machine["memory_bytes"], 1e8)
-        path.write_text(json.dumps(machine), encoding="utf-8")
+    @classmethod
+    def write_machine(cls, name, **changed):
+        path = cls.cluster.work / name
+        path.write_text(json.dumps({**CORE, **changed}), encoding="utf-8")
         return path
 
-    def start(self, *words, before="", options=(), nodes=3, tasks=2):
+    def start(self, *words, before="", options=(), nodes=NODES):
         command = " ".join([*TRAIN, *words])
         return self.cluster.sbatch(
             f"{before}\nwlb run -- wlb-worker {command} --save ck-$SLURM_JOB_ID --load ck-$SLURM_JOB_ID "
             f"--save-interval {SAVE_INTERVAL} --metrics-file m-$SLURM_JOB_ID.jsonl",
-            "--wlb-layout=auto", f"--ntasks-per-node={tasks}", "--no-kill", "--requeue", *options, nodes=nodes)
+            "--wlb-layout=auto", f"--ntasks-per-node={TASKS}", "--no-kill", "--requeue", *options, nodes=nodes)
+
+    def start_foreign(self, *options, before="export WLB_MACHINE=core.json", nodes=2):
+        return self.cluster.sbatch(
+            f"{before}\nwlb run -- {FOREIGN} --seq-length {SEQ_LENGTH} --global-batch-size {WINDOWS} --data-path corpus",
+            "--wlb-layout=auto", f"--ntasks-per-node={TASKS}", *options, nodes=nodes)
+
+    def told(self, job):
+        """Returns the layout and all variables that the other trainer was started with."""
+        self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
+        output = self.cluster.output(job)
+        variables = dict(re.findall(r"^(WLB_\w+)=(.*)$", output, re.MULTILINE))
+        return {key: int(variables[f"WLB_{key.upper()}"]) for key in ("tp", "cp", "pp", "dp")}, variables
+
+    def plan_of(self, job):
+        return self.cluster.show(job)["attempts"][0]["plan"]
 
     def test_a_model_that_does_not_fit_and_a_lost_node(self):
-        machine = self.write_small_machine(3, 2)
-        job = self.start("--machine", str(machine))
+        """Memory is too small without pipeline parallelism. On four nodes pp=2 is the fastest; on three it would leave
+        ranks idle, and pp=3 is faster."""
+        memory = 0.95 * least_memory(self.cluster.work, self.write_machine("core.json"))
+        job = self.start("--machine", str(self.write_machine("small.json", memory_bytes=memory)))
         self.wait_step(job, SAVE_INTERVAL + 2, 200)
-        self.cluster.kill_node(3)
-        self.addCleanup(self.cluster.restore_node, 3)
+        self.cluster.kill_node(NODES)
+        self.addCleanup(self.cluster.restore_node, NODES)
         run = self.finish(job, 400)
-        output = self.cluster.run("wlb", "show", str(job)).stdout
-        self.assertEqual(run["state"], "complete", output)
-        layouts = [attempt["layout"] for attempt in run["attempts"]]
-        self.assertEqual(len(layouts), 2)
-        for layout in layouts:
-            self.assertGreater(layout["tp"] * layout["pp"], 1, layouts)
-        self.assertNotEqual(*layouts)
         expected = single_process_losses()
-        self.assertEqual([step["step"] for step in run["steps"]], list(range(1, ITERATIONS + 1)))
-        for step in run["steps"]:
-            self.assertLess(abs(step["loss"] - expected[step["step"]]) / expected[step["step"]], 1e-9, step)
+        output = self.cluster.run("wlb", "show", str(job)).stdout
+        self.assertEqual((run["state"], len(run["attempts"])), ("complete", 2), output)
         for attempt in run["attempts"]:
             plan = attempt["plan"]
             self.assertEqual(plan["layout"], attempt["layout"])
-            self.assertGreater(plan["step_s"], 0)
+            self.assertGreater(attempt["layout"]["tp"] * attempt["layout"]["pp"], 1, output)
             self.assertGreater(plan["no_memory"], 0)
             self.assertTrue(any(other["missing_bytes"] > 0 for other in plan["misfits"]), plan)
             self.assertLessEqual(len(plan["next"]), 3)
+            for other in plan["next"]:
+                self.assertGreaterEqual(other.get("step_s", plan["step_s"]), plan["step_s"])
+        self.check_split_again(*run["attempts"])
+        self.assertEqual([step["step"] for step in run["steps"]], list(range(1, ITERATIONS + 1)))
+        for step in run["steps"]:
+            self.assertLess(abs(step["loss"] - expected[step["step"]]) / expected[step["step"]], 1e-9, step)
         self.assertGreater(run["attempts"][-1]["step_s"], 0)
-        for words in ("Why this layout", "does not fit", "chosen", "measured"):
+        for words in ("Why this layout", "does not fit", "chosen", "before", "measured", f"n{NODES} is lost", "(from --machine)"):
             self.assertIn(words, output)
+
+    def check_split_again(self, first, second):
+        """The split of the first attempt can run on the nodes that are left, and is slower there."""
+        before = second["plan"]["before"]
+        self.assertNotEqual(split_of(first["layout"]), split_of(second["layout"]))
+        self.assertEqual(split_of(before["layout"]), split_of(first["layout"]))
+        self.assertGreater(before["step_s"], second["plan"]["step_s"])
+        self.assertNotIn("before", first["plan"])
 
     def test_ranks_that_no_layout_uses(self):
         """One head, two layers and a batch of two windows: four ranks at most have work, and the third node none."""
         small = {**MODEL, "hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 2, "num_attention_heads": 1,
                  "num_key_value_heads": 1, "vocab_size": 300}
         (self.cluster.work / "two.json").write_text(json.dumps(small), encoding="utf-8")
-        job = self.start("--model", "two.json", "--global-batch-size", "2", "--train-iters", "4")
+        job = self.start("--model", "two.json", "--global-batch-size", "2", "--train-iters", "4", nodes=3)
+        held = self.start("--model", "two.json", "--micro-batch-size", "4", "--recompute", "full", "--train-iters", "1",
+                          nodes=1)
         run = self.finish(job)
         attempt = run["attempts"][0]
         self.assertEqual((run["state"], run["steps_done"]), ("complete", 4))
         self.assertLessEqual(attempt["world_size"], 4)
         self.assertEqual(attempt["plan"]["idle_ranks"], 6 - attempt["world_size"])
-        self.assertEqual(attempt["plan"]["idle"], {1: "n[2-3]", 2: "n3"}[len(run["nodes"])])
+        idle = self.cluster.run("scontrol", "show", "hostnames", attempt["plan"]["idle"]).stdout.split()
+        self.assertEqual(len(idle) + len(run["nodes"]), 3)
         shown = self.cluster.run("wlb", "show", str(job)).stdout
         self.assertIn(f"all of {attempt['plan']['idle']}", shown)
+        self.assertEqual(self.finish(held)["state"], "complete")
+        plan = self.plan_of(held)
+        self.assertEqual((plan["micro_batch_size"], plan["recompute"]), (4, "full"), "flags of the user are held")
 
-    def refused(self, job, *words):
+    def test_another_trainer_and_wlbd_away(self):
+        """Auto's answer reaches the environment of another trainer; with wlbd down it is the same."""
+        planned = self.start_foreign("--wlb-model=model.json")
+        unknown = self.start_foreign()
+        layout, variables = self.told(planned)
+        plan = self.plan_of(planned)
+        self.assertEqual(layout, plan["layout"])
+        self.assertNotEqual(layout["dp"], 2 * TASKS)
+        self.assertEqual((variables["WLB_MICRO_BATCH_SIZE"], variables["WLB_INTERLEAVE"], variables["WLB_RECOMPUTE"]),
+                         (str(plan["micro_batch_size"]), str(plan["interleave"]), plan["recompute"]))
+        self.assertIn(f"arguments: --seq-length {SEQ_LENGTH}", self.cluster.output(planned))
+        layout, variables = self.told(unknown)
+        self.assertEqual(layout, {"tp": 1, "cp": 1, "pp": 1, "dp": 2 * TASKS})
+        lines = [line for line in self.cluster.output(unknown).splitlines() if "data parallel" in line]
+        self.assertEqual(len(lines), 1)
+        self.assertIn("add --wlb-model=FILE", lines[0])
+        self.assertNotIn("WLB_RECOMPUTE", variables)
+        self.cluster.verb("kill-wlbd")
+        try:
+            away = self.start_foreign("--wlb-model=model.json")
+            self.assertEqual(self.told(away)[0], plan["layout"])
+            self.assertIn("continuing without the coordinator", self.cluster.output(away))
+        finally:
+            self.cluster.verb("start-wlbd")
+
+    def check_refused(self, job, *words):
         self.assertEqual(self.cluster.wait_job(job), "FAILED", self.cluster.output(job))
         output = self.cluster.output(job)
-        for word in words:
-            self.assertIn(word, output)
         self.assertNotIn("srun: error", output)
         run = self.cluster.show(job)
         self.assertEqual(run["state"], "failed")
         self.assertEqual([attempt["started_at"] for attempt in run["attempts"]], [None])
-        self.assertIn(words[0], run["reason"])
+        self.assertIn("bad input", run["reason"])
+        lines = [line for line in output.splitlines() if all(word in line for word in words)]
+        self.assertEqual(len(lines), 1, output)
 
     def test_what_cannot_be_planned(self):
-        small = self.cluster.work / "tiny.json"
-        machine = json.loads((harness.ROOT / "libwlb/machines/CPU.json").read_text(encoding="utf-8"))
-        machine["memory_bytes"] = 1.001e8
-        small.write_text(json.dumps(machine), encoding="utf-8")
-        large = {**MODEL, "hidden_size": 4096, "intermediate_size": 11008}
-        (self.cluster.work / "large.json").write_text(json.dumps(large), encoding="utf-8")
-        self.refused(self.start("--machine", "/none/m.json"), "bad input", "/none/m.json")
-        self.refused(self.start("--machine", str(small), "--model", "large.json"), "bad input", "none of", "use more")
-        self.refused(self.start("--model", "/none/config.json"), "bad input", "/none/config.json",
-                     "file system that all nodes share")
+        self.write_machine("tiny.json", memory_bytes=1.001e8)
+        self.write_machine("wrong.json", peak_flops="fast")
+        for name, changed in (("large.json", {"hidden_size": 4096, "intermediate_size": 11008}), ("only-here.json", {})):
+            (self.cluster.work / name).write_text(json.dumps({**MODEL, **changed}), encoding="utf-8")
+        cases = (
+            ({"words": ["--machine", "/none/m.json"]}, ("--machine", "/none/m.json", "cannot be opened")),
+            ({"words": ["--machine", "wrong.json"]}, ("--machine", "wrong.json", "peak_flops", "must be a number")),
+            ({"words": ["--machine", "tiny.json", "--model", "large.json"]}, ("none of", "use more")),
+            ({"words": ["--model", "only-here.json"], "before": "rm only-here.json"},
+             ("only-here.json", "on node n", "a file system that all nodes share")),
+        )
+        jobs = [self.start(*how["words"], before=how.get("before", ""), nodes=1) for how, _ in cases]
+        for job, (_, words) in zip(jobs, cases):
+            with self.subTest(words=words):
+                self.check_refused(job, *words)
+
+    def store(self, **changed):
+        """Stores a calibration of these nodes, as root; returns its id."""
+        name = re.search(r"^model name\s*:\s*(.*)$", pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
+        node_type = f"{name[1][:47].strip() if name else 'processor'} x {os.sysconf('SC_NPROCESSORS_ONLN')}"
+        status, reply = test_wlbd_api.Api(self.cluster).call("POST", "/v1/calibrations", {
+            "node_type": node_type, "ranks_per_node": TASKS, "nodes": ["n1", "n2"], "machine": {**CORE, **changed}})
+        self.assertEqual(status, 200, reply)
+        self.addCleanup(self.cluster.sql, "delete from calibrations")
+        return reply["id"], node_type
+
+    def test_a_calibration_changes_the_next_layout(self):
+        """Links of nodes that are measured slower make tensor parallelism slower than the pipeline."""
+        slow = {"bytes_per_s": 1e7, "latency_s": 1e-4}
+        first, node_type = self.store()
+        jobs = [self.start_foreign("--wlb-model=model.json", before="")]
+        self.told(jobs[0])
+        second, _ = self.store(node_link=slow, network_link=slow)
+        jobs.append(self.start_foreign("--wlb-model=model.json", before=""))
+        # A run that is queued again keeps the machine of its first attempt.
+        jobs.append(self.start_foreign("--wlb-model=model.json", "--hold", before=""))
+        spool = self.cluster.work / ".wlb"
+        shutil.copy(spool / f"machine-{jobs[0]}.json", spool / f"machine-{jobs[2]}.json")
+        self.cluster.run("scontrol", "release", jobs[2])
+        layouts = [self.told(job)[0] for job in jobs]
+        old, new, kept = (self.plan_of(job) for job in jobs)
+        self.assertEqual([plan["layout"] for plan in (old, new, kept)], layouts)
+        self.assertNotEqual(split_of(layouts[0]), split_of(layouts[1]))
+        self.assertEqual(layouts[0], layouts[2])
+        self.assertEqual(kept["calibration"], old["calibration"])
+        self.assertEqual([plan["calibration"]["id"] for plan in (old, new)], [first, second])
+        self.assertEqual(old["calibration"]["compared_with"], "the machine CPU")
+        self.assertLess(max(old["calibration"]["times_as_fast"]["matrix_products"]), 0.5)
+        self.assertEqual(new["calibration"]["compared_with"], f"calibration {first}")
+        for part, times in new["calibration"]["times_as_fast"].items():
+            self.assertTrue(max(times) < 0.1 if "link" in part else times == [1, 1], f"{part}: {times}")
+        slower = [plan["step_s"] for plan in new["next"] if split_of(plan["layout"]) == split_of(layouts[0])]
+        self.assertEqual([step_s > new["step_s"] for step_s in slower], [True], new)
+        shown = self.cluster.run("wlb", "show", str(jobs[1])).stdout
+        why = shown[shown.index("Why this layout"):]
+        for words in (f"calibration {second}, measured by root, ", f"of nodes of type '{node_type}', used as administrator",
+                      f"times as fast as calibration {first}: links in a node 0.0"):
+            self.assertIn(words, why)
+        self.assertNotIn("matrix products", why)
 
 
 if __name__ == "__main__":

@@ -53,6 +53,7 @@ class Measured(training.TrainingTest):
 
 
 class Kept(test_wlbd_api.ApiTest):
+    for_others = True
     TYPE = "some processor x 8"
 
     @classmethod
@@ -89,6 +90,23 @@ class Kept(test_wlbd_api.ApiTest):
         status, reply = self.api.call("GET", path, uid=test_wlbd_api.NOBODY)
         self.assertEqual((status, reply["source"], reply["machine"]["name"]), (200, "administrator", "CPU"))
         self.assertIsNone(self.api.call("GET", path[:-1] + "3")[1]["machine"], "another number of ranks on a node")
+
+    def test_a_user_stores_only_nodes_of_his_running_job(self):
+        user = test_wlbd_api.NOBODY
+        job = int(self.cluster.run("sbatch", "--parsable", "-w", "n1", "-o", "/dev/null", "--wrap", "sleep 600", cwd="/",
+                                   user=user, group=user, extra_groups=[]).stdout)
+        self.addCleanup(self.cluster.run, "scancel", job)
+        harness.wait_for(f"job {job}", lambda: self.cluster.job(job)["JobState"] == "RUNNING", 20)
+        for nodes, expected in ((["n1"], 200), (["n2"], 403), (["n1", "n2"], 403), (["n[1-1]"], 403)):
+            status, reply = self.api.call("POST", "/v1/calibrations", self.body(job_id=job, nodes=nodes), user)
+            self.assertEqual(status, expected, f"{nodes}: {reply}")
+            if expected == 403:
+                self.assertIn(f"job {job} has no node {nodes[-1]}; it has n1", reply["error"])
+        self.cluster.run("scancel", job)
+        self.cluster.wait_job(job)
+        status, reply = self.api.call("POST", "/v1/calibrations", self.body(job_id=job), user)
+        self.assertIn((status, "does not run" in reply["error"]), [(403, True), (409, False)], reply)
+        self.assertEqual(self.cluster.sql("select uid, is_admin, nodes from calibrations"), [[str(user), "f", "{n1}"]])
 
     def test_hostile_values(self):
         bad = [self.body(node_type=""), self.body(node_type="x" * 129), self.body(node_type="a\n"),
@@ -130,6 +148,9 @@ class Kept(test_wlbd_api.ApiTest):
         self.put(0, 1.1, admin=True)
         for uid in (1001, 1009):
             self.assertEqual(self.get(uid)["source"], "administrator")
+        own, his = (int(row[0]) for row in self.cluster.sql("select id from calibrations order by id"))
+        self.assertEqual((self.get(1001)["id"], self.get(1001)["before"]["id"]), (his, own))
+        self.assertIsNone(self.get(1009)["before"], "it has not served this user")
         for uid in (1002, 1003, 1004):
             self.put(uid)
         self.put(0, 3, admin=True)

@@ -19,6 +19,19 @@ static void check(int rc)
 	exit(1);
 }
 
+/* A machine file with measured rates. */
+#define MEASURED                                                                                                       \
+	"{\"name\":\"box\",\"gpus_per_node\":8,\"peak_flops\":1e15,\"gemm_efficiency\":0.7,"                           \
+	"\"attention_efficiency\":0.6,\"attention_backward_efficiency\":0.5,"                                          \
+	"\"attention_tile_tokens\":128,\"attention_overhead_keys\":200,\"memory_bytes\":8e10,"                         \
+	"\"memory_bytes_per_s\":3e12,\"node_link\":{\"bytes_per_s\":4e11,\"latency_s\":3e-6},"                         \
+	"\"network_link\":{\"bytes_per_s\":5e10,\"latency_s\":1e-5},\"switch_taper\":1,"                               \
+	"\"switch_link\":{\"bytes_per_s\":2e10,\"latency_s\":2e-5},\"switch_latency_s\":0,"                            \
+	"\"element_bytes\":4,\"operation_s\":1e-6,\"gemm\":{\"rows\":[64,512],\"depth\":[128],"                        \
+	"\"columns\":[128,256],\"flops_per_s\":[[[1e12,2e12]],[[3e12,4e12]]]},\"attention\":"                          \
+	"{\"q_tokens\":[64],\"k_tokens\":[64,512],\"forward_flops_per_s\":[[1e12,2e12]],"                              \
+	"\"backward_flops_per_s\":[[1e12,2e12]]}}"
+
 static const struct {
 	const char *path;
 	const char *text;
@@ -56,16 +69,10 @@ static const struct {
                         "\"network_link\":{\"bytes_per_s\":5e10,\"latency_s\":1e-5},\"switch_taper\":1,"
                         "\"switch_latency_s\":0,\"gemm_curve\":{\"at\":[128,4096],\"value\":[0.5,0.7]},"
                         "\"sources\":{\"peak_flops\":\"assumed\"}}"},
-	{"machine/measured", "{\"name\":\"box\",\"gpus_per_node\":8,\"peak_flops\":1e15,\"gemm_efficiency\":0.7,"
-                             "\"attention_efficiency\":0.6,\"attention_backward_efficiency\":0.5,"
-                             "\"attention_tile_tokens\":128,\"attention_overhead_keys\":200,\"memory_bytes\":8e10,"
-                             "\"memory_bytes_per_s\":3e12,\"node_link\":{\"bytes_per_s\":4e11,\"latency_s\":3e-6},"
-                             "\"network_link\":{\"bytes_per_s\":5e10,\"latency_s\":1e-5},\"switch_taper\":1,"
-                             "\"switch_link\":{\"bytes_per_s\":2e10,\"latency_s\":2e-5},\"switch_latency_s\":0,"
-                             "\"element_bytes\":4,\"operation_s\":1e-6,\"gemm\":{\"rows\":[64,512],\"depth\":[128],"
-                             "\"columns\":[128,256],\"flops_per_s\":[[[1e12,2e12]],[[3e12,4e12]]]},\"attention\":"
-                             "{\"q_tokens\":[64],\"k_tokens\":[64,512],\"forward_flops_per_s\":[[1e12,2e12]],"
-                             "\"backward_flops_per_s\":[[1e12,2e12]]}}"},
+	{"machine/measured", MEASURED},
+	{"calibration/one",
+         "{\"node_type\":\"some processor x 8\",\"ranks_per_node\":2,\"job_id\":12,\"nodes\":[\"n1\",\"n2\"],"
+         "\"machine\":" MEASURED "}"},
 	{"json_string/text", "n\xc3\xb6\"\\\n\xff"},
 	{"records/some",
          "{\"attempt_id\":\"01234567-89ab-cdef-0123-456789abcdef\",\"source\":\"rank0\",\"job_id\":12,\"first_seq\":1,"
@@ -157,9 +164,10 @@ static void seed_checkpoint(void)
 
 int main(int argc, char **argv)
 {
-	static const char *const targets[] = {"index",       "safetensors", "manifest", "model_config", "jsonl",
-	                                      "policy",      "http",        "records",  "spool",        "settings",
-	                                      "json_string", "lengths",     "machine",  "topology",     "first_exit"};
+	static const char *const targets[] = {"index",   "safetensors", "manifest",    "model_config",
+	                                      "jsonl",   "policy",      "http",        "records",
+	                                      "spool",   "settings",    "json_string", "lengths",
+	                                      "machine", "topology",    "first_exit",  "calibration"};
 	if (argc != 2)
 		return 2;
 	check(wlb_dir_make(argv[1], 0755, &error));

@@ -109,9 +109,10 @@ static void place_scratch(struct wlb_transformer *t, const struct sizes *s, stru
 		.d_up = take(arena, s->rows, s->intermediate),
 		.d_activated = take(arena, s->rows, s->intermediate),
 	};
+	scratch->addend = scratch->d_norm;
 	if (t->tp_size > 1) {
 		scratch->gathered = take(arena, s->rows, s->hidden);
-		scratch->partial = take(arena, s->rows, s->hidden);
+		scratch->addend = take(arena, s->rows, s->hidden);
 	}
 	scratch->d_kv_all = scratch->d_kv;
 	if (t->cp_size > 1) {

@@ -12,9 +12,9 @@
 
 /* Scratch memory that all slots share; not preserved between passes. */
 struct wlb_scratch {
-	/* tensor parallelism; NULL where tp is 1 */
-	void *gathered; /* [n, h] rows of all tensor-parallel ranks */
-	void *partial;  /* [n, h] this rank's addend of a sum over ranks */
+	/* tensor parallelism */
+	void *gathered; /* [n, h] rows of all tensor-parallel ranks; NULL where tp is 1 */
+	void *addend;   /* [n, h] this rank's addend of a sum over ranks; is d_norm where tp is 1 */
 	/* context parallelism; NULL where cp is 1 */
 	void *kv_ranks; /* [cp, 2, n, kv] keys and values of all context-parallel ranks, or their gradients */
 	/* gradients, named after the activations */
@@ -63,6 +63,18 @@ static inline void *wlb_element(const struct wlb_transformer *t, void *buffer, i
 static inline size_t wlb_bytes(const struct wlb_transformer *t, int64_t count)
 {
 	return (size_t)count * wlb_dtype_bytes(t->device->dtype);
+}
+
+/* Returns the width of this rank's keys, and of its values. */
+static inline int64_t wlb_kv_width(const struct wlb_transformer *t)
+{
+	return t->parameters->kv_heads * t->parameters->shape.head_dim;
+}
+
+/* Returns the values [tokens, kv] of kv[2, tokens, kv]. */
+static inline void *wlb_values(const struct wlb_transformer *t, void *kv, int64_t tokens)
+{
+	return wlb_element(t, kv, tokens * wlb_kv_width(t));
 }
 
 /* Advances started communication: activations sent to other stages, gradients being summed. Without this call it would

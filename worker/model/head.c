@@ -1,5 +1,6 @@
 #include "worker/model/activations.h"
 #include "worker/model/linear.h"
+#include "worker/model/norm.h"
 #include "worker/model/tensor_parallel.h"
 
 /* Computes scratch.logits of all rows, for this rank's slice of the vocabulary, and sets *norm to the final norm of all
@@ -8,7 +9,7 @@ static int logits_of(struct wlb_transformer *t, const void *x, int64_t n, const 
 {
 	const struct wlb_parameters *p = t->parameters;
 	const struct wlb_scratch *s = &t->scratch;
-	wlb_tp_norm(t, s->final_norm, s->final_rstd, x, p->final_norm, n);
+	wlb_norm(t, s->final_norm, s->final_rstd, x, p->final_norm, n);
 	if (wlb_tp_gather(t, s->final_norm, n, norm, error) < 0)
 		return -1;
 	wlb_linear(p, s->logits, *norm, p->head, n, 0.0);
@@ -47,12 +48,12 @@ int wlb_head_loss(struct wlb_transformer *t, int chunk, struct wlb_slot *slot, c
 
 	if (logits_of(t, slot->output, n, &norm, error) < 0 || cross_entropy(t, batch, loss_sum, scale, error) < 0)
 		return -1;
-	wlb_linear_backward(p, wlb_tp_addend(t, s->d_norm), 0.0, s->logits, norm, p->head, n);
-	if (wlb_tp_scatter(t, s->d_norm, n, error) < 0)
+	wlb_linear_backward(p, s->addend, 0.0, s->logits, norm, p->head, n);
+	if (wlb_tp_scatter(t, s->d_norm, s->addend, n, error) < 0)
 		return -1;
 	/* The norm's backward pass reads slot->output and adds to its result, which therefore needs other memory. */
 	ops->zero(t->device, s->final_norm, bytes);
-	wlb_tp_norm_backward(t, s->final_norm, slot->output, s->final_rstd, p->final_norm, n);
+	wlb_norm_backward(t, s->final_norm, s->d_norm, slot->output, s->final_rstd, p->final_norm, n);
 	ops->copy(t->device, slot->output, s->final_norm, bytes);
 	return wlb_layer_done(watch, chunk, p->chunks[chunk].layers, error);
 }

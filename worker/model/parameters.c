@@ -73,16 +73,38 @@ static uint64_t stream_of(const char *name)
 	return hash;
 }
 
-static void fill(const struct wlb_tensor *tensor, enum wlb_dtype dtype, uint64_t seed, double std, void *out_host)
+/* How the weights of one tensor are drawn. */
+struct draw {
+	const struct wlb_tensor *tensor;
+	enum wlb_dtype dtype;
+	uint64_t seed, stream;
+	double std;
+};
+
+static void fill_row(const struct draw *draw, int64_t row, void *out_host)
 {
-	uint64_t stream = stream_of(tensor->name);
-	for (int64_t i = 0; i < tensor->block.rows * tensor->block.cols; i++) {
-		int64_t row = tensor->block.row_start + i / tensor->block.cols,
-			col = tensor->block.col_start + i % tensor->block.cols;
-		uint64_t index = (uint64_t)(row * tensor->block.global_cols + col);
-		double value = tensor->init == WLB_INIT_ONES ? 1.0 : std * wlb_philox_normal(seed, stream, index);
-		wlb_dtype_store(dtype, out_host, i, value);
+	enum { PART = 512 };
+	const struct wlb_tensor_block *block = &draw->tensor->block;
+	double values[PART];
+	for (int64_t done = 0; done < block->cols; done += PART) {
+		int64_t count = block->cols - done < PART ? block->cols - done : PART;
+		uint64_t first = (uint64_t)((block->row_start + row) * block->global_cols + block->col_start + done);
+		if (draw->tensor->init != WLB_INIT_ONES)
+			wlb_philox_normals(draw->seed, draw->stream, first, count, values);
+		for (int64_t i = 0; i < count; i++)
+			wlb_dtype_store(draw->dtype, out_host, row * block->cols + done + i,
+			                draw->tensor->init == WLB_INIT_ONES ? 1.0 : draw->std * values[i]);
 	}
+}
+
+/* Each number depends on its place alone, so that any number of threads gives the same bits. */
+static void fill(const struct draw *draw, int threads, void *out_host)
+{
+	int64_t rows = draw->tensor->block.rows;
+	threads = threads > 1 ? threads : 1;
+#pragma omp parallel for schedule(static) num_threads(threads)
+	for (int64_t row = 0; row < rows; row++)
+		fill_row(draw, row, out_host);
 }
 
 int wlb_parameters_init(struct wlb_parameters *p, uint64_t seed, double init_std, struct wlb_error *error)
@@ -99,7 +121,9 @@ int wlb_parameters_init(struct wlb_parameters *p, uint64_t seed, double init_std
 		void *host = malloc(bytes);
 		if (host == NULL)
 			return wlb_fail(error, "out of memory: %zu bytes to fill %s", bytes, tensor->name);
-		fill(tensor, dtype, seed, tensor->init == WLB_INIT_OUTPUT ? output_std : init_std, host);
+		const struct draw draw = {tensor, dtype, seed, stream_of(tensor->name),
+		                          tensor->init == WLB_INIT_OUTPUT ? output_std : init_std};
+		fill(&draw, p->device->host_threads, host);
 		p->device->ops->to_device(p->device, wlb_weight(p, i), host, bytes);
 		free(host);
 	}

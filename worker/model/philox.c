@@ -32,15 +32,38 @@ static double unit(uint32_t high, uint32_t low)
 	return ((double)bits + 1.0) * 0x1p-53;
 }
 
-double wlb_philox_normal(uint64_t seed, uint64_t stream, uint64_t index)
+/* A pair of uniforms as polar coordinates: a pair of normals, elements 2 * block and 2 * block + 1. */
+struct polar {
+	double radius, angle;
+};
+
+static struct polar polar_of(uint64_t seed, uint64_t stream, uint64_t block)
 {
-	/* A block makes one pair of uniforms, and so a pair of normals: elements 2 i and 2 i + 1. */
-	uint64_t block = index / 2;
 	uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), (uint32_t)stream, (uint32_t)(stream >> 32)};
 	uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
 	uint32_t bits[4];
 	wlb_philox4x32(counter, key, bits);
-	double radius = sqrt(-2.0 * log(unit(bits[0], bits[1])));
-	double angle = 2.0 * M_PI * unit(bits[2], bits[3]);
-	return radius * (index % 2 == 0 ? cos(angle) : sin(angle));
+	return (struct polar){sqrt(-2.0 * log(unit(bits[0], bits[1]))), 2.0 * M_PI * unit(bits[2], bits[3])};
+}
+
+/* The cosine of even numbers, the sine of odd ones. */
+static double normal_of(struct polar pair, uint64_t index)
+{
+	return pair.radius * (index % 2 == 0 ? cos(pair.angle) : sin(pair.angle));
+}
+
+double wlb_philox_normal(uint64_t seed, uint64_t stream, uint64_t index)
+{
+	return normal_of(polar_of(seed, stream, index / 2), index);
+}
+
+void wlb_philox_normals(uint64_t seed, uint64_t stream, uint64_t first, int64_t count, double *out)
+{
+	struct polar pair = {0};
+	for (int64_t i = 0; i < count; i++) {
+		uint64_t index = first + (uint64_t)i;
+		if (i == 0 || index % 2 == 0)
+			pair = polar_of(seed, stream, index / 2);
+		out[i] = normal_of(pair, index);
+	}
 }

@@ -14,4 +14,8 @@ void wlb_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t o
 /* Number `index` of the standard normal stream named by (seed, stream), by Box-Muller. */
 double wlb_philox_normal(uint64_t seed, uint64_t stream, uint64_t index);
 
+/* out[0] to out[count - 1] = numbers `first` and following of the stream; each block of the generator is computed once
+ * for the two numbers that it gives. */
+void wlb_philox_normals(uint64_t seed, uint64_t stream, uint64_t first, int64_t count, double *out);
+
 #endif

@@ -14,18 +14,12 @@
 int wlb_tp_gather(struct wlb_transformer *transformer, const void *x, int64_t n, const void **all,
                   struct wlb_error *error);
 
-/* The memory for a rank's addend [n, h] of out[n / tp, h]; wlb_tp_scatter then writes the rank's rows of the sum to
- * out. */
-void *wlb_tp_addend(struct wlb_transformer *transformer, void *out);
-int wlb_tp_scatter(struct wlb_transformer *transformer, void *out, int64_t n, struct wlb_error *error);
+/* out[n / tp, h] = the rank's rows of the sum of every rank's addend[n, h]. Where tp is 1, addend must be out. */
+int wlb_tp_scatter(struct wlb_transformer *transformer, void *out, const void *addend, int64_t n,
+                   struct wlb_error *error);
 
 /* out[n / tp, h] = residual[n / tp, h] + the rank's rows of the sum of every rank's x[n, its width] W^T */
 int wlb_tp_linear_onto(struct wlb_transformer *transformer, void *out, const void *residual, const void *x, int tensor,
                        int64_t n, struct wlb_error *error);
-
-/* RMSNorm of a rank's share of n rows, and its backward pass: d_x is added to; d_out is scratch.d_norm. */
-void wlb_tp_norm(struct wlb_transformer *transformer, void *out, void *rstd, const void *x, int tensor, int64_t n);
-void wlb_tp_norm_backward(struct wlb_transformer *transformer, void *d_x, const void *x, const void *rstd, int tensor,
-                          int64_t n);
 
 #endif

@@ -15,12 +15,13 @@ static int default_threads(const struct wlb_launch *launch)
 struct wlb_device *wlb_open_device(const struct wlb_launch *launch, enum wlb_device_kind kind, enum wlb_dtype dtype,
                                    int threads, struct wlb_error *error)
 {
-	struct wlb_device *device =
-		kind == WLB_DEVICE_CUDA
-			? wlb_device_open_cuda(launch->local_rank, dtype, error)
-			: wlb_device_open_cpu(dtype, threads > 0 ? threads : default_threads(launch), error);
-	if (device != NULL && wlb_transformer_check_device(device, error) == 0)
+	int host_threads = threads > 0 ? threads : default_threads(launch);
+	struct wlb_device *device = kind == WLB_DEVICE_CUDA ? wlb_device_open_cuda(launch->local_rank, dtype, error)
+	                                                    : wlb_device_open_cpu(dtype, host_threads, error);
+	if (device != NULL && wlb_transformer_check_device(device, error) == 0) {
+		device->host_threads = host_threads;
 		return device;
+	}
 	wlb_device_close(device);
 	return NULL;
 }

@@ -1,13 +1,16 @@
 #include "coordinator/wlb/history/why_layout.h"
 
 #include <math.h>
+#include <pwd.h>
 #include <stdio.h>
 
 #include "coordinator/wlb/output/reply_fields.h"
 #include "coordinator/wlb/output/table.h"
+#include "coordinator/wlb/output/time_format.h"
 
 enum { ATTEMPTS_SHOWN = 4 };
-static const double ERROR_MOST = 0.2; /* of a prediction; above it the user is asked to calibrate */
+static const double ERROR_MOST = 0.2;  /* of a prediction; above it the user is asked to calibrate */
+static const double DIFFERENCE = 0.05; /* of a speed; below it speeds are called equal */
 
 static double number(const json_t *object, const char *key)
 {
@@ -32,7 +35,8 @@ static void format_seconds(double seconds, char *text, size_t size)
 
 static void add_plan(struct wlb_table *table, const char *what, const json_t *plan)
 {
-	char layout[64], interleave[32], windows[32], step[32], memory[32], missing[32], note[64] = "";
+	char layout[64], interleave[32], windows[32], step[32], memory[32], missing[32], recompute[64], note[64] = "";
+	long long layers = (long long)json_integer_value(json_object_get(plan, "recompute_layers"));
 	wlb_field_layout(plan, layout, sizeof(layout));
 	wlb_field_number(plan, "interleave", interleave, sizeof(interleave));
 	wlb_field_number(plan, "micro_batch_size", windows, sizeof(windows));
@@ -42,8 +46,9 @@ static void add_plan(struct wlb_table *table, const char *what, const json_t *pl
 		format_bytes(number(plan, "missing_bytes"), missing, sizeof(missing));
 		snprintf(note, sizeof(note), "%s too much", missing);
 	}
-	wlb_table_add(table, (const char *const[]){what, layout, interleave, windows,
-	                                           wlb_field_text(plan, "recompute", "-"), step, memory, note});
+	snprintf(recompute, sizeof(recompute), layers > 0 ? "%s of %lld" : "%s", wlb_field_text(plan, "recompute", "-"),
+	         layers);
+	wlb_table_add(table, (const char *const[]){what, layout, interleave, windows, recompute, step, memory, note});
 }
 
 static int print_plans(const json_t *plan)
@@ -51,11 +56,19 @@ static int print_plans(const json_t *plan)
 	static const char *const titles[] = {"",          "LAYOUT", "INTERLEAVE", "MICRO-BATCH",
 	                                     "RECOMPUTE", "STEP",   "MEMORY",     ""};
 	struct wlb_table table = {.columns = 8, .right = "llrrlrrl"};
-	const json_t *next = json_object_get(plan, "next"), *misfits = json_object_get(plan, "misfits");
+	const json_t *next = json_object_get(plan, "next"), *misfits = json_object_get(plan, "misfits"),
+		     *before = json_object_get(plan, "before");
+	int listed = 0;
 	wlb_table_add(&table, titles);
 	add_plan(&table, "chosen", plan);
-	for (size_t i = 0; i < json_array_size(next); i++)
-		add_plan(&table, "next", json_array_get(next, i));
+	for (size_t i = 0; i < json_array_size(next); i++) {
+		const json_t *other = json_array_get(next, i);
+		int is_before = json_equal(json_object_get(other, "layout"), json_object_get(before, "layout"));
+		listed |= is_before;
+		add_plan(&table, is_before ? "before" : "next", other);
+	}
+	if (!listed && number(before, "step_s") > 0.0)
+		add_plan(&table, "before", before);
 	for (size_t i = 0; i < json_array_size(misfits); i++)
 		add_plan(&table, "does not fit", json_array_get(misfits, i));
 	return wlb_table_print(&table, "    ", stdout);
@@ -87,22 +100,93 @@ static void print_measured(const json_t *attempt, const json_t *plan)
 		printf(" (%+.0f %%)", 100.0 * memory_error);
 	puts("");
 	if (fabs(step_error) > ERROR_MOST || fabs(memory_error) > ERROR_MOST)
-		puts("    the prediction is off by more than 20 %: run `wlb calibrate` on these nodes, and name its "
-		     "file by "
-		     "WLB_MACHINE");
+		puts("    the prediction is off by more than 20 %: run `wlb calibrate` in a job on these nodes; runs "
+		     "after "
+		     "it are planned with what it measures");
+}
+
+/* Prints the parts of a calibration that differ from the one before it. */
+static void print_differences(const json_t *calibration)
+{
+	static const struct {
+		const char *key, *name;
+	} parts[] = {{"matrix_products", "matrix products"},
+	             {"attention", "attention"},
+	             {"memory", "memory"},
+	             {"node_link", "links in a node"},
+	             {"network_link", "links between nodes"},
+	             {"switch_link", "links between switches"}};
+	const json_t *times = json_object_get(calibration, "times_as_fast");
+	const char *with = wlb_field_text(calibration, "compared_with", "");
+	int printed = 0;
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		const json_t *range = json_object_get(times, parts[i].key);
+		double least = json_number_value(json_array_get(range, 0)),
+		       most = json_number_value(json_array_get(range, 1));
+		if (json_array_size(range) != 2 || (least > 1.0 - DIFFERENCE && most < 1.0 + DIFFERENCE))
+			continue;
+		if (printed++ == 0)
+			printf("      times as fast as %s:", with);
+		printf("%s %s %.3g", printed > 1 ? "," : "", parts[i].name, least);
+		if (most > least * (1.0 + DIFFERENCE))
+			printf(" to %.3g", most);
+	}
+	if (printed > 0)
+		puts("");
+	else if (json_is_object(times))
+		printf("      within %.0f %% as fast as %s\n", 100.0 * DIFFERENCE, with);
+}
+
+static void print_calibration(const json_t *calibration)
+{
+	char when[32], job[32] = "";
+	uid_t uid = (uid_t)json_integer_value(json_object_get(calibration, "uid"));
+	const struct passwd *user = getpwuid(uid);
+	const json_t *job_id = json_object_get(calibration, "job_id");
+	wlb_time_format((time_t)number(calibration, "at"), when, sizeof(when));
+	if (json_is_integer(job_id))
+		snprintf(job, sizeof(job), " in job %lld", (long long)json_integer_value(job_id));
+	printf("    calibration %lld, measured by %s%s, %s, of nodes of type '%s', used as %s\n",
+	       (long long)json_integer_value(json_object_get(calibration, "id")),
+	       user != NULL ? user->pw_name : "a user whom this host does not know", job, when,
+	       wlb_field_text(calibration, "node_type", "?"), wlb_field_text(calibration, "source", "?"));
+	print_differences(calibration);
+}
+
+/* Prints what the machine is and who named it. */
+static void print_machine(const json_t *plan)
+{
+	char memory[32];
+	const char *from = wlb_field_text(plan, "machine_from", NULL);
+	const json_t *calibration = json_object_get(plan, "calibration");
+	format_bytes(number(plan, "memory_limit_bytes"), memory, sizeof(memory));
+	printf("    machine %s", wlb_field_text(plan, "machine", "?"));
+	if (from != NULL && !json_is_object(calibration))
+		printf(" (from %s)", from);
+	printf(", %s of memory for a rank\n", memory);
+	if (json_is_object(calibration))
+		print_calibration(calibration);
+}
+
+static void print_before(const json_t *before)
+{
+	char layout[64];
+	const char *reason = wlb_field_text(before, "reason", NULL);
+	wlb_field_layout(before, layout, sizeof(layout));
+	if (reason != NULL)
+		printf("    before: %s: %s\n", layout, reason);
 }
 
 static int print_attempt(const json_t *attempt, const json_t *plan)
 {
-	char memory[32];
-	format_bytes(number(plan, "memory_limit_bytes"), memory, sizeof(memory));
 	printf("  attempt %lld: %s\n", (long long)json_integer_value(json_object_get(attempt, "attempt")),
 	       wlb_field_text(plan, "reason", ""));
-	printf("    machine %s, %s of memory for a rank\n", wlb_field_text(plan, "machine", "?"), memory);
+	print_machine(plan);
 	if (json_integer_value(json_object_get(plan, "idle_ranks")) > 0)
 		printf("    idle: %lld ranks%s%s\n", (long long)json_integer_value(json_object_get(plan, "idle_ranks")),
 		       wlb_field_text(plan, "idle", NULL) != NULL ? ", all of " : "", wlb_field_text(plan, "idle", ""));
 	int rc = print_plans(plan);
+	print_before(json_object_get(plan, "before"));
 	print_measured(attempt, plan);
 	return rc;
 }

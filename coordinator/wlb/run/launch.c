@@ -46,6 +46,7 @@ static void set_environment(const struct wlb_run *run, const struct wlb_attempt 
 		export_number("WLB_MICRO_BATCH_SIZE", (int)attempt->settings.micro_batch_size);
 		export_number("WLB_INTERLEAVE", attempt->settings.interleave);
 		export_variable("WLB_RECOMPUTE", attempt->settings.recompute);
+		export_number("WLB_RECOMPUTE_LAYERS", attempt->settings.recompute_layers);
 	}
 	/* Slurm's tree fence returns early on few nodes, on every release: docs/slurm-versions.md. */
 	setenv("SLURM_PMIX_FENCE", "ring", 1);

@@ -9,6 +9,7 @@
 #include "common/number.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/run/gpu_type.h"
+#include "coordinator/wlb/run/plan_before.h"
 #include "coordinator/wlb/run/print.h"
 #include "planner/plan_record.h"
 #include "worker/launch/auto_request.h"
@@ -181,6 +182,7 @@ static void set_layout(const struct wlb_auto *found, struct wlb_attempt *attempt
 		.micro_batch_size = found->micro_batch_windows,
 		.interleave = best->interleave,
 		.recompute = names[best->recompute],
+		.recompute_layers = best->recompute_layers,
 	};
 }
 
@@ -196,11 +198,24 @@ static int search(struct wlb_auto_request *request, struct wlb_auto *found, stru
 	return wlb_auto_find(request, found, error);
 }
 
-static int plan_auto(struct wlb_auto_request *request, struct wlb_attempt *attempt, struct wlb_error *error)
+/* The plan as a record, with the calibration of the run where it was planned with that. */
+static json_t *record_of(const struct wlb_run *run, const struct wlb_auto_request *request,
+                         const struct wlb_auto *found)
+{
+	json_t *record = wlb_plan_record(request, found);
+	if (record != NULL && run->calibration != NULL && request->machine == NULL)
+		json_object_set(record, "calibration", run->calibration);
+	return record;
+}
+
+static int plan_auto(const struct wlb_run *run, struct wlb_auto_request *request, struct wlb_attempt *attempt,
+                     struct wlb_error *error)
 {
 	struct wlb_auto found = {0};
 	int rc = search(request, &found, error);
-	json_t *record = rc == 0 ? wlb_plan_record(request, &found) : NULL;
+	json_t *record = rc == 0 ? record_of(run, request, &found) : NULL;
+	if (record != NULL)
+		wlb_run_plan_before(&run->layout_before, request, record);
 	if (rc == 0)
 		rc = leave_idle(&found.result->ranked[0].plan.layout, attempt, record, error);
 	if (rc == 0) {
@@ -213,14 +228,14 @@ static int plan_auto(struct wlb_auto_request *request, struct wlb_attempt *attem
 }
 
 /* Adds the prediction only: a layout that the user named runs with any prediction. */
-static void plan_fixed(struct wlb_auto_request *request, struct wlb_attempt *attempt)
+static void plan_fixed(const struct wlb_run *run, struct wlb_auto_request *request, struct wlb_attempt *attempt)
 {
 	struct wlb_auto found = {0};
 	struct wlb_error error;
 	fix_layout(&attempt->layout, &request->fixed);
 	request->every_rank = 1;
 	if (wlb_auto_find(request, &found, &error) == 0)
-		attempt->plan = wlb_plan_record(request, &found);
+		attempt->plan = record_of(run, request, &found);
 	else
 		wlb_run_print("nothing is predicted for the layout that was asked for: %s", error.message);
 	wlb_auto_free(&found);
@@ -244,10 +259,10 @@ int wlb_run_plan(const struct wlb_run *run, struct wlb_attempt *attempt, struct 
 	command.request.nodes = (struct wlb_nodes){
 		.count = attempt->node_count, .ranks_per_node = attempt->tasks_per_node, .names = attempt->nodes};
 	if (policy.kind == WLB_POLICY_FIXED) {
-		plan_fixed(&command.request, attempt);
+		plan_fixed(run, &command.request, attempt);
 		return 0;
 	}
 	if (check_model(command.request.model, run, error) < 0)
 		return -1;
-	return plan_auto(&command.request, attempt, error);
+	return plan_auto(run, &command.request, attempt, error);
 }

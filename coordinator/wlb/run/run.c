@@ -160,6 +160,7 @@ static int run_attempt(struct wlb_run *run, struct wlb_attempt *attempt, struct 
 {
 	struct wlb_error reason;
 	int planned = wlb_run_plan(run, attempt, &reason);
+	run->layout_before = attempt->layout;
 	announce_attempt(run, attempt);
 	memcpy(run->attempt_id, attempt->id, sizeof(run->attempt_id));
 	struct wlb_reporter *reporter = start_reporter(run, attempt);
@@ -355,6 +356,7 @@ static int run_command(void *values, struct wlb_error *error)
 		code = start(&run);
 	wlb_run_parent_close(&run);
 	wlb_connection_free(run.connection);
+	json_decref(run.calibration);
 	wlb_run_job_free(&run.job);
 	free(run.options.srun_args);
 	if (run.signal_fd >= 0)

@@ -47,6 +47,7 @@ struct wlb_run_settings {
 	int64_t micro_batch_size; /* windows */
 	int interleave;
 	const char *recompute; /* "none", "selective", "full" */
+	int recompute_layers;  /* full: of each chunk; 0: all */
 };
 
 /* One launch. */
@@ -79,6 +80,8 @@ struct wlb_run {
 	char id[64];                       /* WLB_RUN_ID */
 	int launch;                        /* index of this `wlb run` in the job, from 1 */
 	bool announced;
+	json_t *calibration;              /* that WLB_MACHINE was written from, docs/api.md; NULL: none */
+	struct wlb_layout layout_before;  /* of the attempt before; tp 0: there is none */
 	char attempt_id[37];              /* of the last attempt, "" before the first */
 	struct wlb_first_exit first_exit; /* of the last attempt */
 	int srun_signal;                  /* that killed the srun of the last attempt; 0: none did */

@@ -7,6 +7,7 @@ enum { OTHERS_MOST = 16, PLAN_BYTES_MOST = 16384 };
 #define PLANS_MOST INT64_C(1000000000000)
 #define SECONDS_MOST 1e7
 #define BYTES_MOST 1e18
+#define TIME_MOST_S 1e11
 
 static int check_layout(const json_t *data, struct wlb_error *error)
 {
@@ -30,7 +31,7 @@ static int check_layout(const json_t *data, struct wlb_error *error)
 static int check_plan(const json_t *data, struct wlb_error *error)
 {
 	static const char *const recompute[] = {"none", "selective", "full", NULL};
-	static const char *const counts[] = {"interleave", "micro_batches", "micro_batch_size"};
+	static const char *const counts[] = {"interleave", "micro_batches", "micro_batch_size", "recompute_layers"};
 	static const struct {
 		const char *name;
 		double most;
@@ -65,15 +66,41 @@ static int check_others(const json_t *data, const char *name, struct wlb_error *
 	return 0;
 }
 
+/* The layout of the attempt before, and the calibration that the machine is of; both may be absent. */
+static int check_origin(const json_t *data, struct wlb_error *error)
+{
+	const json_t *before = NULL, *calibration = NULL;
+	const char *text;
+	int64_t count;
+	double number;
+	if (wlbd_field_object(data, "before", WLBD_OPTIONAL, &before, error) != 0)
+		return -1;
+	if (before != NULL && (check_plan(before, error) != 0 ||
+	                       wlbd_field_text(before, "reason", WLBD_OPTIONAL, WLBD_TEXT_MOST, &text, error) != 0))
+		return wlb_fail_in(error, "before");
+	if (wlbd_field_object(data, "calibration", WLBD_OPTIONAL, &calibration, error) != 0)
+		return -1;
+	if (calibration != NULL &&
+	    (wlbd_field_integer(calibration, "id", WLBD_OPTIONAL, 1, INT64_MAX, &count, error) != 0 ||
+	     wlbd_field_integer(calibration, "uid", WLBD_OPTIONAL, 0, UINT32_MAX, &count, error) != 0 ||
+	     wlbd_field_integer(calibration, "job_id", WLBD_OPTIONAL, 1, UINT32_MAX, &count, error) != 0 ||
+	     wlbd_field_number(calibration, "at", WLBD_OPTIONAL, 0, TIME_MOST_S, &number, error) != 0 ||
+	     wlbd_field_text(calibration, "node_type", WLBD_OPTIONAL, WLBD_TEXT_MOST, &text, error) != 0 ||
+	     wlbd_field_text(calibration, "source", WLBD_OPTIONAL, WLBD_TEXT_MOST, &text, error) != 0 ||
+	     wlbd_field_text(calibration, "compared_with", WLBD_OPTIONAL, WLBD_TEXT_MOST, &text, error) != 0))
+		return wlb_fail_in(error, "calibration");
+	return 0;
+}
+
 int wlbd_plan_check(const json_t *data, struct wlb_error *error)
 {
-	static const char *const texts[] = {"reason", "machine", "idle"};
+	static const char *const texts[] = {"reason", "machine", "machine_from", "idle"};
 	static const char *const counts[] = {"tried", "no_memory", "idle_ranks"};
 	const char *text;
 	int64_t count;
 	double number;
 	if (check_plan(data, error) != 0 || check_others(data, "next", error) != 0 ||
-	    check_others(data, "misfits", error) != 0 ||
+	    check_others(data, "misfits", error) != 0 || check_origin(data, error) != 0 ||
 	    wlbd_field_number(data, "utilization", WLBD_OPTIONAL, 0, 1e6, &number, error) != 0 ||
 	    wlbd_field_number(data, "memory_limit_bytes", WLBD_OPTIONAL, 0, BYTES_MOST, &number, error) != 0)
 		return -1;

@@ -200,13 +200,13 @@ static void test_swapped_shards(void **state)
 	struct sample_values values, read;
 	struct wlb_tensor_part parts[2];
 	struct wlb_error error;
-	char path[4096], a[4200], b[4200], aside[4200];
+	char path[4096], a[4200], b[4200], moved[4200];
 	sample_fill(&values, 1);
 	sample_save_bands(*state, 60, &values, 2, 0, path);
 	snprintf(a, sizeof(a), "%s/shard_00000.safetensors", path);
 	snprintf(b, sizeof(b), "%s/shard_00001.safetensors", path);
-	snprintf(aside, sizeof(aside), "%s/aside", path);
-	assert_true(rename(a, aside) == 0 && rename(b, a) == 0 && rename(aside, b) == 0);
+	snprintf(moved, sizeof(moved), "%s/moved", path);
+	assert_true(rename(a, moved) == 0 && rename(b, a) == 0 && rename(moved, b) == 0);
 	sample_parts(&read, parts);
 	assert_int_equal(wlb_checkpoint_read(path, parts, 2, &error), -1);
 	assert_says(error.message, "shard_00000.safetensors: tensor matrix: the manifest says that rows 0 + 5");

@@ -57,20 +57,29 @@ static void test_packer(void **state)
 	assert_int_equal(wlb_checkpoint_newest(*state, newest, &error), 0);
 }
 
-static void test_no_packer(void **state)
+/* Saves step 60 as one shard, with a packer's state of 0 bytes or without any; `path` receives its folder. */
+static void save_step(void **state, int with_packer, char path[4096])
 {
 	struct sample_values values;
 	struct wlb_tensor_part parts[2];
 	struct wlb_error error;
-	char path[4096];
 	int64_t total;
-	void *read;
-	size_t bytes;
 	sample_fill(&values, 1);
 	sample_parts(&values, parts);
 	assert_int_equal(wlb_checkpoint_begin(*state, 60, &error), 0);
 	assert_int_equal(wlb_checkpoint_write_shard(*state, 60, 0, parts, 2, &error), 0);
+	if (with_packer)
+		assert_int_equal(wlb_checkpoint_write_packer(*state, 60, "", 0, &error), 0);
 	assert_int_equal(wlb_checkpoint_commit(*state, &sample_facts, 1, 0, path, &total, &error), 0);
+}
+
+static void test_no_packer(void **state)
+{
+	struct wlb_error error;
+	char path[4096];
+	void *read;
+	size_t bytes;
+	save_step(state, 0, path);
 	assert_int_equal(wlb_checkpoint_read_packer(path, &read, &bytes, &error), -1);
 	assert_says(error.message, "step_00000060: its manifest lists no packer.bin");
 }
@@ -78,19 +87,11 @@ static void test_no_packer(void **state)
 /* A state of 0 bytes is stored and read. */
 static void test_empty_packer(void **state)
 {
-	struct sample_values values;
-	struct wlb_tensor_part parts[2];
 	struct wlb_error error;
 	char path[4096];
-	int64_t total;
 	void *read;
 	size_t bytes;
-	sample_fill(&values, 1);
-	sample_parts(&values, parts);
-	assert_int_equal(wlb_checkpoint_begin(*state, 60, &error), 0);
-	assert_int_equal(wlb_checkpoint_write_shard(*state, 60, 0, parts, 2, &error), 0);
-	assert_int_equal(wlb_checkpoint_write_packer(*state, 60, "", 0, &error), 0);
-	assert_int_equal(wlb_checkpoint_commit(*state, &sample_facts, 1, 0, path, &total, &error), 0);
+	save_step(state, 1, path);
 	assert_int_equal(wlb_checkpoint_read_packer(path, &read, &bytes, &error), 0);
 	assert_int_equal(bytes, 0);
 	free(read);

@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/libwlb/models.h"
+
 struct wlb_machine h100(void)
 {
 	return (struct wlb_machine){
@@ -29,18 +31,7 @@ struct wlb_machine h100(void)
 
 struct wlb_model llama_7b(void)
 {
-	return (struct wlb_model){
-		.hidden_size = 4096,
-		.intermediate_size = 11008,
-		.num_hidden_layers = 32,
-		.num_attention_heads = 32,
-		.num_key_value_heads = 32,
-		.head_dim = 128,
-		.vocab_size = 32000,
-		.max_position_embeddings = 4096,
-		.rope_theta = 10000.0,
-		.rms_norm_eps = 1e-5,
-	};
+	return llama_2_7b;
 }
 
 struct wlb_model llama_70b(void)

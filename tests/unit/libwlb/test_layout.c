@@ -8,18 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libwlb/wlb.h"
-
-static const struct wlb_model model = {.hidden_size = 4096,
-                                       .intermediate_size = 14336,
-                                       .num_hidden_layers = 32,
-                                       .num_attention_heads = 32,
-                                       .num_key_value_heads = 8,
-                                       .head_dim = 128,
-                                       .vocab_size = 128256,
-                                       .max_position_embeddings = 8192,
-                                       .rope_theta = 500000.0,
-                                       .rms_norm_eps = 1e-5};
+#include "tests/unit/libwlb/models.h"
 
 static struct wlb_policy parse(const char *text)
 {
@@ -152,7 +141,8 @@ static void test_chosen_layouts(void **state)
 			struct wlb_layout layout;
 			struct wlb_error error = {0};
 			char text[64];
-			if (wlb_layout_choose(&policy, &cases[i].nodes, known ? &model : NULL, &layout, &error) < 0)
+			if (wlb_layout_choose(&policy, &cases[i].nodes, known ? &llama_3_8b : NULL, &layout, &error) <
+			    0)
 				fail_msg("%s: %s", cases[i].policy, error.message);
 			wlb_layout_format(&layout, text, sizeof(text));
 			assert_string_equal(text, cases[i].layout);
@@ -201,26 +191,27 @@ static void test_layouts_that_do_not_fit_the_ranks(void **state)
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_refused(cases[i].policy, &cases[i].nodes, NULL, cases[i].reason);
-		assert_refused(cases[i].policy, &cases[i].nodes, &model, "");
+		assert_refused(cases[i].policy, &cases[i].nodes, &llama_3_8b, "");
 	}
 	struct wlb_nodes nodes = nodes_of("462");
-	assert_refused("tp=4", &nodes, &model, "tp must divide the ranks of each node, and b has 6; use tp=1 or 2");
+	assert_refused("tp=4", &nodes, &llama_3_8b,
+	               "tp must divide the ranks of each node, and b has 6; use tp=1 or 2");
 }
 
 static void test_layouts_that_do_not_fit_the_model(void **state)
 {
 	(void)state;
 	struct wlb_nodes nodes = {.count = 2, .ranks_per_node = 6};
-	assert_refused("tp=3", &nodes, &model,
+	assert_refused("tp=3", &nodes, &llama_3_8b,
 	               "layout tp=3,cp=1,pp=1,dp=4: tp must divide num_attention_heads, 32; use tp=1 or 2");
-	struct wlb_model other = model;
+	struct wlb_model other = llama_3_8b;
 	other.num_attention_heads = 12;
 	other.num_key_value_heads = 4;
 	assert_refused("tp=3", &nodes, &other,
 	               "layout tp=3,cp=1,pp=1,dp=4: one of tp and num_key_value_heads, 4, must divide the other; use "
 	               "tp=1 or 2");
 	nodes = (struct wlb_nodes){.count = 8, .ranks_per_node = 8};
-	assert_refused("pp=64", &nodes, &model,
+	assert_refused("pp=64", &nodes, &llama_3_8b,
 	               "layout tp=1,cp=1,pp=64,dp=1: pp must not exceed num_hidden_layers, 32");
 }
 
@@ -229,9 +220,9 @@ static void test_layouts_without_ranks(void **state)
 {
 	(void)state;
 	struct wlb_error error = {0};
-	assert_int_equal(wlb_layout_check(&(struct wlb_layout){16, 9, 32, 5}, NULL, &model, &error), 0);
+	assert_int_equal(wlb_layout_check(&(struct wlb_layout){16, 9, 32, 5}, NULL, &llama_3_8b, &error), 0);
 	assert_int_equal(wlb_layout_check(&(struct wlb_layout){3, 9, 64, 5}, NULL, NULL, &error), 0);
-	assert_int_equal(wlb_layout_check(&(struct wlb_layout){3, 1, 1, 1}, NULL, &model, &error), -1);
+	assert_int_equal(wlb_layout_check(&(struct wlb_layout){3, 1, 1, 1}, NULL, &llama_3_8b, &error), -1);
 	assert_string_equal(error.message, "layout tp=3,cp=1,pp=1,dp=1: tp must divide num_attention_heads, 32; use "
 	                                   "tp=1, 2, 4, 8, 16 or 32");
 	assert_int_equal(wlb_layout_check(&(struct wlb_layout){1, 1, 0, 1}, NULL, NULL, &error), -1);

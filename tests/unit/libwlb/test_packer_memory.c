@@ -9,30 +9,7 @@
 #include <cmocka.h>
 
 #include "tests/bench/pack/corpus.h"
-
-static long allocations_left = -1; /* negative: no limit */
-
-void *__real_calloc(size_t count, size_t size);
-void *__real_reallocarray(void *array, size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_reallocarray(void *array, size_t count, size_t size);
-
-static int refused(void)
-{
-	if (allocations_left < 0)
-		return 0;
-	return allocations_left-- == 0;
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-	return refused() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_reallocarray(void *array, size_t count, size_t size)
-{
-	return refused() ? NULL : __real_reallocarray(array, count, size);
-}
+#include "tests/unit/libwlb/allocations.h"
 
 static void a_packer_is_made_whole_or_not_at_all(void **state)
 {

@@ -307,39 +307,76 @@ static void what_is_fixed_is_held(void **state)
 	free_step(&sample);
 }
 
-/* wlb-worker recomputes nothing where all fits, and no more than it must where memory is short. */
-static void the_worker_recomputes_no_more_than_it_must(void **state)
+/* The plan that recomputes one operation or one layer of each chunk less. */
+static struct wlb_plan recompute_less(const struct wlb_plan *plan, const struct wlb_model *model, int by_layer)
 {
-	(void)state;
+	struct wlb_plan less = *plan;
+	int32_t most = 0;
+	for (int32_t stage = 0; stage < plan->layout.pp; stage++)
+		for (int32_t chunk = 0; chunk < plan->interleave; chunk++) {
+			int32_t layers = (int32_t)wlb_plan_layers(plan, model, stage, chunk);
+			most = layers > most ? layers : most;
+		}
+	int32_t layers = plan->recompute_layers > 0 ? plan->recompute_layers : most;
+	less.recompute_layers = 0;
+	if (by_layer && plan->recompute == WLB_RECOMPUTE_FULL && layers > 1)
+		less.recompute_layers = layers - 1;
+	else
+		less.recompute--;
+	return less;
+}
+
+static double most_bytes(const struct wlb_search_options *options, const struct wlb_model *model,
+                         const struct wlb_machine *machine, const struct wlb_plan *plan, int64_t tokens)
+{
+	double most = 0.0;
+	for (int32_t stage = 0; stage < plan->layout.pp; stage++)
+		most = fmax(most, wlb_memory_stage_of(plan, model, machine, &options->cost, stage, tokens, 0,
+		                                      options->memory_margin)
+		                          .total);
+	return most;
+}
+
+/* Searches with less and less memory: what is recomputed is the least that fits. Counts the plans by `seen`: kinds of
+ * recomputation, and last those that recompute some layers of a chunk. */
+static void search_short_of_memory(const struct wlb_search_options *options, enum wlb_recompute least, int64_t *seen)
+{
 	struct wlb_model model = small_model();
 	struct wlb_machine machine = h100();
-	struct wlb_step sample = equal_step(1, lengths, LENGTHS);
-	struct wlb_search_options options = small_options(1, &sample);
 	struct wlb_error error = {""};
-	wlb_cost_options_worker(&options.cost, &machine);
-	options.charge_limit = 1;
-	int seen[WLB_RECOMPUTE_FULL + 1] = {0};
-	for (double bytes = 80e9; bytes > 1e8; bytes *= 0.9) {
+	int by_layer = options->cost.trainer == WLB_COST_MEGATRON;
+	for (double bytes = 80e9; bytes > 1e8; bytes *= 0.95) {
 		machine.memory_bytes = bytes;
-		struct wlb_search_result *r = wlb_search(&model, &machine, &options, &error);
+		struct wlb_search_result *r = wlb_search(&model, &machine, options, &error);
 		for (size_t k = 0; r != NULL && k < r->ranked_count; k++) {
 			const struct wlb_candidate *c = &r->ranked[k];
-			struct wlb_plan less = c->plan;
-			seen[less.recompute]++;
-			if (less.recompute == WLB_RECOMPUTE_NONE)
+			seen[c->plan.recompute]++;
+			seen[WLB_RECOMPUTE_FULL + 1] += c->plan.recompute_layers > 0;
+			if (c->plan.recompute == least)
 				continue;
-			less.recompute--;
-			double most_bytes = 0.0;
-			for (int32_t stage = 0; stage < less.layout.pp; stage++)
-				most_bytes = fmax(most_bytes,
-				                  wlb_memory_stage_of(&less, &model, &machine, &options.cost, stage,
-				                                      c->micro_batch_tokens, 0, options.memory_margin)
-				                          .total);
-			assert_true(most_bytes > bytes);
+			struct wlb_plan less = recompute_less(&c->plan, &model, by_layer);
+			assert_true(most_bytes(options, &model, &machine, &less, c->micro_batch_tokens) > bytes);
 		}
 		wlb_search_free(r);
 	}
+}
+
+static void no_more_is_recomputed_than_must_be(void **state)
+{
+	(void)state;
+	struct wlb_step sample = equal_step(1, lengths, LENGTHS);
+	struct wlb_search_options options = small_options(1, &sample);
+	const struct wlb_machine machine = h100();
+	int64_t seen[WLB_RECOMPUTE_FULL + 2] = {0};
+	search_short_of_memory(&options, WLB_RECOMPUTE_SELECTIVE, seen);
+	assert_true(seen[WLB_RECOMPUTE_NONE] == 0 && seen[WLB_RECOMPUTE_SELECTIVE] > 0);
+	assert_true(seen[WLB_RECOMPUTE_FULL] > seen[WLB_RECOMPUTE_FULL + 1] && seen[WLB_RECOMPUTE_FULL + 1] > 0);
+	memset(seen, 0, sizeof(seen));
+	wlb_cost_options_worker(&options.cost, &machine);
+	options.charge_limit = 1;
+	search_short_of_memory(&options, WLB_RECOMPUTE_NONE, seen);
 	assert_true(seen[WLB_RECOMPUTE_NONE] > 0 && seen[WLB_RECOMPUTE_SELECTIVE] > 0 && seen[WLB_RECOMPUTE_FULL] > 0);
+	assert_true(seen[WLB_RECOMPUTE_FULL + 1] == 0);
 	free_step(&sample);
 }
 
@@ -567,7 +604,7 @@ int main(void)
 		cmocka_unit_test(ranks_follow_the_switches),
 		cmocka_unit_test(what_cannot_be_searched_is_refused),
 		cmocka_unit_test(what_is_fixed_is_held),
-		cmocka_unit_test(the_worker_recomputes_no_more_than_it_must),
+		cmocka_unit_test(no_more_is_recomputed_than_must_be),
 		cmocka_unit_test(every_usable_gpu_has_a_rank_where_that_is_asked),
 		cmocka_unit_test(what_cannot_be_held_is_refused),
 		cmocka_unit_test(memory_is_charged_for_the_longest_micro_batch),

@@ -9,28 +9,7 @@
 #include <cmocka.h>
 
 #include "tests/bench/pack/corpus.h"
-
-static long allocations_left = -1; /* negative: no limit */
-
-void *__real_calloc(size_t count, size_t size);
-void *__real_reallocarray(void *array, size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_reallocarray(void *array, size_t count, size_t size);
-
-static int refused(void)
-{
-	return allocations_left >= 0 && allocations_left-- == 0;
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-	return refused() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_reallocarray(void *array, size_t count, size_t size)
-{
-	return refused() ? NULL : __real_reallocarray(array, count, size);
-}
+#include "tests/unit/libwlb/allocations.h"
 
 static int shard_it(enum wlb_sharding sharding, struct wlb_shards *shards, struct wlb_error *error)
 {

@@ -8,29 +8,8 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/libwlb/allocations.h"
 #include "tests/unit/libwlb/sim_cases.h"
-
-static long allocations_left = -1; /* negative: no limit */
-
-void *__real_calloc(size_t count, size_t size);
-void *__real_reallocarray(void *array, size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_reallocarray(void *array, size_t count, size_t size);
-
-static int refused(void)
-{
-	return allocations_left >= 0 && allocations_left-- == 0;
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-	return refused() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_reallocarray(void *array, size_t count, size_t size)
-{
-	return refused() ? NULL : __real_reallocarray(array, count, size);
-}
 
 static void a_simulation_says_that_memory_is_out(void **state)
 {

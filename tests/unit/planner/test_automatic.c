@@ -4,6 +4,7 @@
 
 #include "planner/automatic.h"
 #include "planner/machine.h"
+#include "planner/machine_compare.h"
 #include "planner/plan_record.h"
 #include "tests/unit/data/fixture.h"
 
@@ -139,6 +140,44 @@ static void knows_the_types_that_slurm_names(void **state)
 	}
 }
 
+/* Checks the range of one part of a comparison. */
+static void assert_times(const json_t *times, const char *part, double least, double most)
+{
+	const json_t *range = json_object_get(times, part);
+	assert_int_equal(json_array_size(range), 2);
+	assert_float_equal(json_number_value(json_array_get(range, 0)), least, 1e-6);
+	assert_float_equal(json_number_value(json_array_get(range, 1)), most, 1e-6);
+}
+
+static void compares_machines(void **state)
+{
+	struct wlb_machine before, now;
+	struct wlb_error error;
+	(void)state;
+	assert_int_equal(wlb_machine_file_read(WLB_TEST_MACHINES "/CPU.json", &before, &error), 0);
+	now = before;
+	now.memory_bytes_per_s *= 2.0;
+	now.node_link.bytes_per_s /= 4.0;
+	now.node_link.latency_s *= 4.0;
+	/* Products of few rows only: the points between are interpolated, those outside are the nearest. */
+	now.gemm = before.gemm = (struct wlb_gemm_rates){.rows_count = 2,
+	                                                 .depth_count = 1,
+	                                                 .columns_count = 1,
+	                                                 .rows = {64.0, 4096.0},
+	                                                 .depth = {64.0},
+	                                                 .columns = {64.0},
+	                                                 .flops_per_s = {1e9, 1e10}};
+	now.gemm.flops_per_s[0] = 5e8;
+	json_t *times = wlb_machine_compare(&now, &before);
+	assert_non_null(times);
+	assert_times(times, "matrix_products", 0.5, 1.0);
+	assert_times(times, "attention", 1.0, 1.0);
+	assert_times(times, "memory", 2.0, 2.0);
+	assert_times(times, "node_link", 0.25, 0.25);
+	assert_times(times, "network_link", 1.0, 1.0);
+	json_decref(times);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -148,6 +187,7 @@ int main(void)
 		TEST(holds_what_is_fixed),
 		TEST(refuses_with_the_remedy),
 		TEST(knows_the_types_that_slurm_names),
+		TEST(compares_machines),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -190,6 +190,20 @@ static void samples_all_of_a_small_index(void **state)
 	assert_non_null(strstr(error.message, "cannot be opened"));
 }
 
+/* `path` with ".idx" is an index of a billion documents. */
+static void refuses_to_read_all(const char *path)
+{
+	char index[64];
+	struct wlb_length_list list = {0};
+	struct wlb_error error;
+	snprintf(index, sizeof(index), "%s.idx", path);
+	assert_int_equal(rename(path, index), 0);
+	assert_int_equal(wlb_length_list_read(path, &list, &error), -1);
+	assert_non_null(strstr(error.message, "1000000000 documents: at most 100000000 are read"));
+	assert_null(list.tokens);
+	assert_int_equal(rename(index, path), 0);
+}
+
 /* A file with holes: all documents are without a sequence but those of its last block, 256 with one of 7 tokens, and
  * one in the middle with more sequences than are read. */
 static void samples_an_index_of_a_billion_documents(void **state)
@@ -217,6 +231,7 @@ static void samples_an_index_of_a_billion_documents(void **state)
 	assert_int_equal(list.count, WLB_SAMPLE_DOCUMENTS);
 	assert_int_equal(list.total_tokens, 7 * 256);
 	wlb_length_list_free(&list);
+	refuses_to_read_all(path);
 	write_at(fd, &documents, 8, bounds + 8);  /* the first document has all sequences, */
 	write_at(fd, &documents, 8, bounds + 16); /* the second none; the third goes back */
 	assert_int_equal(sample(path, &list, &error), -1);

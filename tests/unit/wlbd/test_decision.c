@@ -22,6 +22,15 @@ static struct wlbd_decision decide(const struct wlbd_decision_facts *facts)
 	return decision;
 }
 
+/* The facts of a run on `count` nodes. */
+static struct wlbd_decision_facts facts_of(struct wlbd_candidate_node *nodes, int count)
+{
+	struct wlbd_decision_facts facts = plain;
+	facts.nodes = nodes;
+	facts.node_count = count;
+	return facts;
+}
+
 static void assert_says(const struct wlbd_decision *decision, const char *words)
 {
 	if (strstr(decision->reason, words) == NULL)
@@ -31,10 +40,8 @@ static void assert_says(const struct wlbd_decision *decision, const char *words)
 static void test_first_attempt_uses_all(void **state)
 {
 	struct wlbd_candidate_node nodes[] = {{.name = "n1"}, {.name = "n2"}, {.name = "n3"}, {.name = "n4"}};
-	struct wlbd_decision_facts facts = plain;
+	struct wlbd_decision_facts facts = facts_of(nodes, 4);
 	(void)state;
-	facts.nodes = nodes;
-	facts.node_count = 4;
 	struct wlbd_decision d = decide(&facts);
 	assert_int_equal(d.verb, WLBD_START);
 	assert_int_equal(d.use_count, 4);
@@ -49,10 +56,8 @@ static void test_lost_nodes_are_left_out(void **state)
 	struct wlbd_candidate_node nodes[] = {{.name = "n1", .down = true},   {.name = "n2"},
 	                                      {.name = "n3", .silent = true}, {.name = "n4", .losses = 2},
 	                                      {.name = "n5", .losses = 1},    {.name = "n6", .suspected = true}};
-	struct wlbd_decision_facts facts = plain;
+	struct wlbd_decision_facts facts = facts_of(nodes, 6);
 	(void)state;
-	facts.nodes = nodes;
-	facts.node_count = 6;
 	facts.first_total = 6;
 	facts.previous_exit_code = 137;
 	struct wlbd_decision d = decide(&facts);
@@ -71,10 +76,8 @@ static void test_lost_nodes_are_left_out(void **state)
 static void test_spares_step_in(void **state)
 {
 	struct wlbd_candidate_node nodes[] = {{.name = "n1"}, {.name = "n2"}, {.name = "n3"}, {.name = "n4"}};
-	struct wlbd_decision_facts facts = plain;
+	struct wlbd_decision_facts facts = facts_of(nodes, 4);
 	(void)state;
-	facts.nodes = nodes;
-	facts.node_count = 4;
 	facts.spares = 1;
 	struct wlbd_decision d = decide(&facts);
 	assert_int_equal(d.use_count, 3);
@@ -94,10 +97,8 @@ static void test_spares_step_in(void **state)
 static void test_spares_never_starve_the_run(void **state)
 {
 	struct wlbd_candidate_node nodes[] = {{.name = "n1"}, {.name = "n2"}};
-	struct wlbd_decision_facts facts = plain;
+	struct wlbd_decision_facts facts = facts_of(nodes, 2);
 	(void)state;
-	facts.nodes = nodes;
-	facts.node_count = 2;
 	facts.spares = 5;
 	struct wlbd_decision d = decide(&facts);
 	assert_int_equal(d.verb, WLBD_START);
@@ -108,10 +109,8 @@ static void test_spares_never_starve_the_run(void **state)
 static void test_out_of_nodes(void **state)
 {
 	struct wlbd_candidate_node nodes[] = {{.name = "n1"}, {.name = "n2", .silent = true}};
-	struct wlbd_decision_facts facts = plain;
+	struct wlbd_decision_facts facts = facts_of(nodes, 2);
 	(void)state;
-	facts.nodes = nodes;
-	facts.node_count = 2;
 	facts.first_total = 2;
 	facts.min_nodes = 2;
 	struct wlbd_decision d = decide(&facts);
@@ -129,11 +128,9 @@ static void test_out_of_nodes(void **state)
 static void test_fixed_layout(void **state)
 {
 	struct wlbd_candidate_node nodes[] = {{.name = "n1"}, {.name = "n2"}, {.name = "n3"}, {.name = "n4"}};
-	struct wlbd_decision_facts facts = plain;
+	struct wlbd_decision_facts facts = facts_of(nodes, 4);
 	struct wlb_error error;
 	(void)state;
-	facts.nodes = nodes;
-	facts.node_count = 4;
 	assert_int_equal(wlb_policy_parse("tp=2,pp=2", &facts.policy, &error), 0);
 	struct wlbd_decision d = decide(&facts);
 	assert_int_equal(d.verb, WLBD_START);
@@ -154,11 +151,9 @@ static void test_fixed_layout(void **state)
 static void test_fixed_replicas_after_a_loss(void **state)
 {
 	struct wlbd_candidate_node nodes[] = {{.name = "n1"}, {.name = "n2"}, {.name = "n3"}, {.name = "n4"}};
-	struct wlbd_decision_facts facts = plain;
+	struct wlbd_decision_facts facts = facts_of(nodes, 4);
 	struct wlb_error error;
 	(void)state;
-	facts.nodes = nodes;
-	facts.node_count = 4;
 	facts.first_total = 4;
 	assert_int_equal(wlb_policy_parse("tp=2,pp=2,dp=2", &facts.policy, &error), 0);
 	struct wlbd_decision d = decide(&facts);
@@ -177,11 +172,9 @@ static void test_fixed_replicas_after_a_loss(void **state)
 static void test_fixed_layout_that_does_not_fit(void **state)
 {
 	struct wlbd_candidate_node nodes[] = {{.name = "n1"}, {.name = "n2"}};
-	struct wlbd_decision_facts facts = plain;
+	struct wlbd_decision_facts facts = facts_of(nodes, 2);
 	struct wlb_error error;
 	(void)state;
-	facts.nodes = nodes;
-	facts.node_count = 2;
 	assert_int_equal(wlb_policy_parse("tp=1,dp=2", &facts.policy, &error), 0);
 	struct wlbd_decision d = decide(&facts);
 	assert_int_equal(d.verb, WLBD_STOP_FAILED); /* the user's mistake: one node would do, two were asked for */
@@ -199,10 +192,8 @@ static void test_fixed_layout_that_does_not_fit(void **state)
 static void test_when_not_to_start(void **state)
 {
 	struct wlbd_candidate_node nodes[] = {{.name = "n1"}};
-	struct wlbd_decision_facts facts = plain;
+	struct wlbd_decision_facts facts = facts_of(nodes, 1);
 	(void)state;
-	facts.nodes = nodes;
-	facts.node_count = 1;
 	facts.previous_exit_code = WLBD_EXIT_BAD_INPUT;
 	struct wlbd_decision d = decide(&facts);
 	assert_int_equal(d.verb, WLBD_STOP_FAILED);

@@ -46,7 +46,7 @@ static void test_every_type_is_accepted(void **state)
 		"{\"seq\":11,\"time\":1,\"type\":\"event\",\"data\":{\"kind\":\"x\"}},"
 		"{\"seq\":12,\"time\":1,\"type\":\"attempt_end\",\"data\":{\"state\":\"complete\",\"exit_code\":0}},"
 		"{\"seq\":13,\"time\":1,\"type\":\"plan\",\"data\":{\"layout\":{\"tp\":2,\"cp\":1,\"pp\":2,\"dp\":2},"
-		"\"recompute\":\"full\",\"step_s\":0.5,\"misfits\":[],\"reason\":\"x\","
+		"\"recompute\":\"full\",\"recompute_layers\":2,\"step_s\":0.5,\"misfits\":[],\"reason\":\"x\","
 		"\"next\":[{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":1,\"dp\":8}}]}}",
 		&error);
 	if (rc != 0)
@@ -102,6 +102,12 @@ static void test_refusals_name_record_and_field(void **state)
 		{"{\"seq\":7,\"time\":1,\"type\":\"plan\",\"data\":{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":1,\"dp\":1},"
 	         "\"step_s\":-1}}",
 	         {"plan", "step_s"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"plan\",\"data\":{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":1,\"dp\":1},"
+	         "\"before\":{}}}",
+	         {"before", "layout"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"plan\",\"data\":{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":1,\"dp\":1},"
+	         "\"calibration\":{\"id\":3,\"uid\":-1}}}",
+	         {"calibration", "uid"}},
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -53,6 +54,18 @@ static void normals_are_normal(void **state)
 	(void)state;
 }
 
+/* Also from an odd number on, in the middle of a pair. */
+static void runs_of_numbers_are_the_single_ones(void **state)
+{
+	double run[9];
+	for (uint64_t first = 6; first < 9; first++) {
+		wlb_philox_normals(1, 2, first, 9, run);
+		for (uint64_t i = 0; i < 9; i++)
+			assert_true(run[i] == wlb_philox_normal(1, 2, first + i));
+	}
+	(void)state;
+}
+
 static double deviation(const struct wlb_parameters *p, int tensor)
 {
 	const double *w = wlb_weight(p, tensor);
@@ -61,6 +74,23 @@ static double deviation(const struct wlb_parameters *p, int tensor)
 	for (int64_t i = 0; i < count; i++)
 		squares += w[i] * w[i];
 	return sqrt(squares / (double)count);
+}
+
+/* `p` was initialised with one thread, from seed 1. */
+static void threads_change_no_bit(struct wlb_parameters *p)
+{
+	struct wlb_error error;
+	size_t bytes = p->elements * sizeof(double);
+	void *one = malloc(bytes);
+	assert_non_null(one);
+	memcpy(one, p->weights, bytes);
+	for (int threads = 2; threads <= 5; threads++) {
+		memset(p->weights, 0, bytes);
+		p->device->host_threads = threads;
+		assert_int_equal(wlb_parameters_init(p, 1, 0.02, &error), 0);
+		assert_memory_equal(p->weights, one, bytes);
+	}
+	free(one);
 }
 
 static void weights_have_the_spread_asked_for(void **state)
@@ -89,6 +119,7 @@ static void weights_have_the_spread_asked_for(void **state)
 	const double *first = wlb_weight(p, p->chunks[0].tensors[0].q),
 		     *second = wlb_weight(p, p->chunks[0].tensors[1].q);
 	assert_true(first[0] != second[0]);
+	threads_change_no_bit(p);
 	device->dtype = (enum wlb_dtype)2;
 	assert_int_equal(wlb_parameters_init(p, 1, 0.02, &error), -1);
 	assert_string_equal(error.message, "element type 2: it must be float32 (0) or float64 (1)");
@@ -103,6 +134,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(philox_gives_the_published_answers),
 		cmocka_unit_test(normals_are_normal),
+		cmocka_unit_test(runs_of_numbers_are_the_single_ones),
 		cmocka_unit_test(weights_have_the_spread_asked_for),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,7 @@
 #include "coordinator/wlb/calculators/plan/json.h"
 
+#include <stdio.h>
+
 #include "coordinator/wlb/calculators/plan/certainty.h"
 #include "coordinator/wlb/calculators/plan/time.h"
 
@@ -13,14 +15,24 @@ const char *wlb_recompute_name(enum wlb_recompute recompute)
 	return names[recompute];
 }
 
+void wlb_recompute_format(const struct wlb_plan *plan, char *text, size_t size)
+{
+	const char *name = wlb_recompute_name(plan->recompute);
+	if (plan->recompute == WLB_RECOMPUTE_FULL && plan->recompute_layers > 0)
+		snprintf(text, size, "%s of %d layer%s a chunk", name, plan->recompute_layers,
+		         plan->recompute_layers == 1 ? "" : "s");
+	else
+		snprintf(text, size, "%s", name);
+}
+
 json_t *wlb_plan_to_json(const struct wlb_plan *plan)
 {
-	return json_pack("{s:{s:i, s:i, s:i, s:i}, s:i, s:i, s:i, s:s, s:b, s:b}", "layout", "tp", plan->layout.tp,
+	return json_pack("{s:{s:i, s:i, s:i, s:i}, s:i, s:i, s:i, s:s, s:i, s:b, s:b}", "layout", "tp", plan->layout.tp,
 	                 "cp", plan->layout.cp, "pp", plan->layout.pp, "dp", plan->layout.dp, "micro_batches",
 	                 (int)plan->micro_batches, "interleave", (int)plan->interleave, "zero_stage",
-	                 (int)plan->zero_stage, "recompute", wlb_recompute_name(plan->recompute),
-	                 "account_for_embedding", plan->account_for_embedding, "account_for_loss",
-	                 plan->account_for_loss);
+	                 (int)plan->zero_stage, "recompute", wlb_recompute_name(plan->recompute), "recompute_layers",
+	                 (int)plan->recompute_layers, "account_for_embedding", plan->account_for_embedding,
+	                 "account_for_loss", plan->account_for_loss);
 }
 
 json_t *wlb_memory_to_json(const struct wlb_memory *m)

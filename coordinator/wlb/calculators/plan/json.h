@@ -11,6 +11,9 @@
 /* "none", "selective" or "full". */
 const char *wlb_recompute_name(enum wlb_recompute recompute);
 
+/* The same, with the layers of a chunk where not all are recomputed: "full of 2 layers a chunk". 64 bytes suffice. */
+void wlb_recompute_format(const struct wlb_plan *plan, char *text, size_t size);
+
 /* An object of {"layout": {...}, ...}; returns NULL if out of memory. */
 json_t *wlb_plan_to_json(const struct wlb_plan *plan);
 

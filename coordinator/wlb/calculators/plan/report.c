@@ -39,13 +39,14 @@ static void print_best(const struct wlb_plan_request *request, const struct wlb_
                        const struct wlb_search_result *result)
 {
 	const struct wlb_candidate *best = &result->ranked[0];
-	char layout[64], model[256];
+	char layout[64], model[256], recompute[64];
 	wlb_layout_format(&best->plan.layout, layout, sizeof(layout));
 	wlb_plan_input_model_words(request, input, model, sizeof(model));
 	printf("%s: %d of %d GPUs, %d micro-batches for each replica, up to %" PRId64 " tokens in one\n", layout,
 	       best->gpus, result->gpus, best->plan.micro_batches, best->micro_batch_tokens);
-	printf("  interleave %d, recomputation %s, ZeRO stage %d, %s\n", best->plan.interleave,
-	       wlb_recompute_name(best->plan.recompute), best->plan.zero_stage, input->machine.name);
+	wlb_recompute_format(&best->plan, recompute, sizeof(recompute));
+	printf("  interleave %d, recomputation %s, ZeRO stage %d, %s\n", best->plan.interleave, recompute,
+	       best->plan.zero_stage, input->machine.name);
 	print_accounts(&best->plan);
 	printf("  %s\n", model);
 	printf("  step %.3f s, %.0f tokens/s, MFU %.1f%% (%s attention); 9 of 10 published steps are predicted within "
@@ -86,11 +87,12 @@ static void print_memory(const struct wlb_plan_input *input, const struct wlb_ca
 	wlb_bars(stdout, bars, count, wlb_terminal_columns(), wlb_terminal_unicode());
 }
 
-static void format_plan(const struct wlb_candidate *candidate, char *layout, char *rest, size_t size)
+static void format_plan(const struct wlb_candidate *candidate, char layout[64], char rest[128])
 {
-	wlb_layout_format(&candidate->plan.layout, layout, size);
-	snprintf(rest, size, "%d x %d, %s", candidate->plan.micro_batches, candidate->plan.interleave,
-	         wlb_recompute_name(candidate->plan.recompute));
+	char recompute[64];
+	wlb_layout_format(&candidate->plan.layout, layout, 64);
+	wlb_recompute_format(&candidate->plan, recompute, sizeof(recompute));
+	snprintf(rest, 128, "%d x %d, %s", candidate->plan.micro_batches, candidate->plan.interleave, recompute);
 }
 
 /* The part of the step that is longest compared with the best: why it is slower. */
@@ -115,9 +117,9 @@ static int print_next(const struct wlb_search_result *result)
 	                                            "GIB", "MOST OF IT"});
 	for (size_t i = 1; i < result->ranked_count; i++) {
 		const struct wlb_candidate *next = &result->ranked[i];
-		char layout[64], rest[64], step[32], more[32], memory[32], why[96];
+		char layout[64], rest[128], step[32], more[32], memory[32], why[96];
 		int part = grown_part(&next->time, &best->time);
-		format_plan(next, layout, rest, sizeof(layout));
+		format_plan(next, layout, rest);
 		snprintf(step, sizeof(step), "%.3f s", next->step_s);
 		snprintf(more, sizeof(more), "+%.1f%%", 100.0 * (next->step_s / best->step_s - 1.0));
 		snprintf(memory, sizeof(memory), "%.1f", next->memory.total / gib);
@@ -138,8 +140,8 @@ static int print_misfits(const struct wlb_search_result *result)
 	              (const char *const[]){"LAYOUT", "MICRO-BATCHES x INTERLEAVE, RECOMPUTATION", "GIB", "MISSING"});
 	for (size_t i = 0; i < result->misfit_count; i++) {
 		const struct wlb_candidate *misfit = &result->misfits[i];
-		char layout[64], rest[64], memory[32], missing[32];
-		format_plan(misfit, layout, rest, sizeof(layout));
+		char layout[64], rest[128], memory[32], missing[32];
+		format_plan(misfit, layout, rest);
 		snprintf(memory, sizeof(memory), "%.1f", misfit->memory.total / gib);
 		snprintf(missing, sizeof(missing), "%.1f", misfit->missing_bytes / gib);
 		wlb_table_add(&table, (const char *const[]){layout, rest, memory, missing});
@@ -194,8 +196,9 @@ static void print_explanation(const struct wlb_explanation *why, const struct wl
 {
 	const struct wlb_candidate *best = &result->ranked[0], *this = &why->candidate;
 	const struct wlb_policy asked = {WLB_POLICY_FIXED, why->can_run ? this->plan.layout : why->asked};
-	char layout[64];
+	char layout[64], recompute[64];
 	wlb_policy_format(&asked, layout, sizeof(layout));
+	wlb_recompute_format(&this->plan, recompute, sizeof(recompute));
 	printf("\nWhy not %s\n", layout);
 	if (!why->can_run) {
 		printf("  %s\n", why->reason);
@@ -207,7 +210,7 @@ static void print_explanation(const struct wlb_explanation *why, const struct wl
 	}
 	printf("  it runs, with %d x %d micro-batches and recomputation %s: step %.3f s, %+.1f%%, on %d GPUs; it needs "
 	       "%.1f GiB of memory\n",
-	       this->plan.micro_batches, this->plan.interleave, wlb_recompute_name(this->plan.recompute), this->step_s,
+	       this->plan.micro_batches, this->plan.interleave, recompute, this->step_s,
 	       100.0 * (this->step_s / best->step_s - 1.0), this->gpus, this->memory.total / gib);
 	if (this->step_s <= best->step_s)
 		puts("  it is nearly equal to the layout chosen, which is more usual");

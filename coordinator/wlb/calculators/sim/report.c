@@ -131,12 +131,13 @@ static void print_failures(const struct wlb_sim_failures *failures)
 int wlb_sim_print(const struct wlb_plan_request *request, const struct wlb_plan_input *input,
                   const struct wlb_sim_report *report)
 {
-	char layout[64], model[256];
+	char layout[64], model[256], recompute[64];
 	wlb_layout_format(&report->plan.layout, layout, sizeof(layout));
+	wlb_recompute_format(&report->plan, recompute, sizeof(recompute));
 	wlb_plan_input_model_words(request, input, model, sizeof(model));
 	printf("%s on %d GPUs of %s, %d micro-batches for each replica, interleave %d, recomputation %s: %d steps\n",
 	       layout, wlb_layout_ranks(&report->plan.layout), input->machine.name, report->plan.micro_batches,
-	       report->plan.interleave, wlb_recompute_name(report->plan.recompute), report->steps);
+	       report->plan.interleave, recompute, report->steps);
 	printf("%s; MFU counts %s attention\n\n", model, request->trainer.full_attention ? "full" : "causal");
 	if (print_speed_ups(report) < 0 || print_parts(report) < 0)
 		return -1;

@@ -14,6 +14,7 @@ struct request {
 	const char *layout, *strategies, *svg, *slow;
 	int interleave, steps;
 	enum wlb_recompute recompute;
+	int recompute_layers;
 	double node_mtbf_h, checkpoint_s, restart_s;
 	bool account_for_embedding, account_for_loss, json, csv;
 };
@@ -64,6 +65,7 @@ static int read_plan(const struct request *request, const struct wlb_plan_input 
 		.micro_batches = batch / layout.dp,
 		.zero_stage = request->input.zero_stage,
 		.recompute = request->recompute,
+		.recompute_layers = request->recompute_layers,
 		.account_for_embedding = request->account_for_embedding,
 		.account_for_loss = request->account_for_loss,
 	};
@@ -185,6 +187,9 @@ static const struct wlb_option options[] = {
 	{WLB_OPTION(CHOICE, "recompute", FIELD(recompute), NULL,
                     "what is computed again in the backward pass, with --layout"),
          .choices = "none|selective|full", .initial = "selective"},
+	{WLB_OPTION(INT, "recompute-num-layers", FIELD(recompute_layers), "N",
+                    "with --recompute full: the first N layers of each chunk (default: all)"),
+         .min = 1, .max = 1024},
 	{WLB_OPTION(FLAG, "account-for-embedding-in-pipeline-split", FIELD(account_for_embedding), NULL,
                     "count the embedding as a layer where layers are divided among stages, with --layout")},
 	{WLB_OPTION(FLAG, "account-for-loss-in-pipeline-split", FIELD(account_for_loss), NULL,

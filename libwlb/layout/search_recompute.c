@@ -1,0 +1,65 @@
+#include "libwlb/layout/search_recompute.h"
+
+#include <math.h>
+
+#include "libwlb/layout/search_memory.h"
+
+/* NONE stores the scores of attention, which no fused kernel does; under wlb-worker, NONE too has a fused kernel. */
+static int least_recompute(const struct wlb_search_options *options)
+{
+	return options->cost.trainer == WLB_COST_WORKER ? WLB_RECOMPUTE_NONE : WLB_RECOMPUTE_SELECTIVE;
+}
+
+/* Layers of the largest chunk. */
+static int32_t chunk_layers(const struct wlb_search *search, const struct wlb_plan *plan)
+{
+	int64_t places = (int64_t)plan->layout.pp * plan->interleave;
+	int64_t layers = search->model.num_hidden_layers + plan->account_for_embedding + plan->account_for_loss;
+	int64_t most = (layers + places - 1) / places;
+	return (int32_t)(most < search->model.num_hidden_layers ? most : search->model.num_hidden_layers);
+}
+
+/* Finds by bisection the fewest layers of each chunk that fit: memory falls with their number, and all of them fit. */
+static void recompute_fewest(const struct wlb_search *search, struct wlb_candidate *c)
+{
+	int32_t fits = chunk_layers(search, &c->plan), misses = 0;
+	struct wlb_candidate best = *c;
+	while (fits - misses > 1) {
+		int32_t layers = misses + (fits - misses) / 2;
+		c->plan.recompute_layers = layers;
+		wlb_search_set_memory(search, c);
+		if (c->missing_bytes > 0.0) {
+			misses = layers;
+		} else {
+			fits = layers;
+			best = *c;
+		}
+	}
+	*c = best;
+}
+
+void wlb_search_recompute(const struct wlb_search *search, struct wlb_candidate *c)
+{
+	const struct wlb_search_options *options = &search->options;
+	int fixed = options->fixed.recompute, most = fixed >= 0 ? fixed : WLB_RECOMPUTE_FULL;
+	c->plan.recompute_layers = 0;
+	for (int r = fixed >= 0 ? fixed : least_recompute(options); r <= most; r++) {
+		c->plan.recompute = (enum wlb_recompute)r;
+		wlb_search_set_memory(search, c);
+		if (c->missing_bytes == 0.0)
+			break;
+	}
+	/* wlb-worker recomputes whole layers in all or none. */
+	if (fixed < 0 && options->cost.trainer == WLB_COST_MEGATRON && c->plan.recompute == WLB_RECOMPUTE_FULL &&
+	    c->missing_bytes == 0.0)
+		recompute_fewest(search, c);
+}
+
+double wlb_search_recomputed_share(const struct wlb_search *search, const struct wlb_plan *plan)
+{
+	if (plan->recompute != WLB_RECOMPUTE_FULL)
+		return 0.0;
+	if (plan->recompute_layers == 0)
+		return 1.0;
+	return fmin(1.0, (double)plan->recompute_layers / chunk_layers(search, plan));
+}

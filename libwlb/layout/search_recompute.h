@@ -1,0 +1,16 @@
+/* Chooses what the backward pass of a plan recomputes. */
+#ifndef LIBWLB_LAYOUT_SEARCH_RECOMPUTE_H
+#define LIBWLB_LAYOUT_SEARCH_RECOMPUTE_H
+
+#include "libwlb/layout/search_state.h"
+
+/* Sets the candidate's recompute and recompute_layers to the least with which it fits in memory, or to the most where
+ * it does not fit; what the caller holds is held. Sets its memory as wlb_search_set_memory does. The candidate's
+ * micro_batch_tokens must be set. */
+void wlb_search_recompute(const struct wlb_search *search, struct wlb_candidate *candidate);
+
+/* The share of a chunk's layers that the plan recomputes as a whole, 0 to 1: of the chunk with the most layers, so that
+ * no chunk has a smaller share. */
+double wlb_search_recomputed_share(const struct wlb_search *search, const struct wlb_plan *plan);
+
+#endif

@@ -1,0 +1,29 @@
+/* Published models, by the values of their config.json. */
+#ifndef TESTS_UNIT_LIBWLB_MODELS_H
+#define TESTS_UNIT_LIBWLB_MODELS_H
+
+#include "libwlb/wlb.h"
+
+static const struct wlb_model llama_2_7b = {.hidden_size = 4096,
+                                            .intermediate_size = 11008,
+                                            .num_hidden_layers = 32,
+                                            .num_attention_heads = 32,
+                                            .num_key_value_heads = 32,
+                                            .head_dim = 128,
+                                            .vocab_size = 32000,
+                                            .max_position_embeddings = 4096,
+                                            .rope_theta = 10000.0,
+                                            .rms_norm_eps = 1e-5};
+
+static const struct wlb_model llama_3_8b = {.hidden_size = 4096,
+                                            .intermediate_size = 14336,
+                                            .num_hidden_layers = 32,
+                                            .num_attention_heads = 32,
+                                            .num_key_value_heads = 8,
+                                            .head_dim = 128,
+                                            .vocab_size = 128256,
+                                            .max_position_embeddings = 8192,
+                                            .rope_theta = 500000.0,
+                                            .rms_norm_eps = 1e-5};
+
+#endif

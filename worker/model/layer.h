@@ -1,0 +1,19 @@
+/* One layer's forward and backward pass. The functions return -1 where a collective failed. */
+#ifndef WORKER_MODEL_LAYER_H
+#define WORKER_MODEL_LAYER_H
+
+#include "worker/model/activations.h"
+
+/* out[n / tp, h] = the layer of activations->input; keeps in `activations` what the backward pass needs. */
+int wlb_layer_forward(struct wlb_transformer *transformer, const struct wlb_layer_tensors *tensors,
+                      const struct wlb_layer_activations *activations, void *out, const struct wlb_micro_batch *batch,
+                      struct wlb_error *error);
+
+/* d_residual[n / tp, h]: the gradient of the layer's output is replaced by that of its input. Adds to the gradients of
+ * the layer's parameters. What the forward pass did not keep is computed again by the same operations from the same
+ * inputs, so that recomputation changes no bit. */
+int wlb_layer_backward(struct wlb_transformer *transformer, const struct wlb_layer_tensors *tensors,
+                       const struct wlb_layer_activations *activations, void *d_residual,
+                       const struct wlb_micro_batch *batch, struct wlb_error *error);
+
+#endif
