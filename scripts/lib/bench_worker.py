@@ -10,11 +10,11 @@ import random
 import re
 import signal
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
 
+from bench_documents import skewed_documents, write_dataset
 from bench_host import compiler, machine, verdict
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -30,8 +30,6 @@ SMALL = {"model_type": "llama", "hidden_act": "silu", "hidden_size": 128, "inter
          "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2, "vocab_size": 257,
          "max_position_embeddings": WINDOW, "tie_word_embeddings": True}
 SHRINK = 32
-QUANTILES = ((0.0, 20), (0.1, 646), (0.5, 3227), (0.9, 5784), (0.95, 6110), (0.99, 26070), (0.999, 119836),
-             (1.0, 124913))
 LAYOUTS = ("dp=8", "cp=8", "cp=2,dp=4", "pp=2,dp=4", "dp=2", "cp=2")
 WAYS = {"plain": ("--packing", "plain", "--cp-sharding", "per-sequence"),
         "balanced": ("--packing", "balanced", "--cp-sharding", "adaptive")}
@@ -43,36 +41,6 @@ LARGE = {"model_type": "llama", "hidden_act": "silu", "hidden_size": 768, "inter
 GPT2_VOCAB = 50257
 LLM_C_STEPS = 10
 BATCH_TOKENS = 4 * 64
-
-
-def write_dataset(prefix, documents):
-    """Megatron-LM's indexed dataset (common/index_format.h), uint16."""
-    lengths = array.array("i", map(len, documents))
-    starts = array.array("q", [0])
-    for length in lengths:
-        starts.append(starts[-1] + 2 * length)
-    with open(f"{prefix}.bin", "wb") as file:
-        for document in documents:
-            array.array("H", document).tofile(file)
-    with open(f"{prefix}.idx", "wb") as file:
-        file.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 8, len(lengths), len(lengths) + 1))
-        lengths.tofile(file)
-        starts[:-1].tofile(file)
-        array.array("q", range(len(lengths) + 1)).tofile(file)
-
-
-def draw_length(draw):
-    """The logarithm of the length is linear between two quantiles."""
-    at = draw.random()
-    for (low, short), (high, long) in zip(QUANTILES, QUANTILES[1:]):
-        if at < high:
-            share = (at - low) / (high - low)
-            return max(2, round(math.exp(math.log(short) + share * math.log(long / short)) / SHRINK))
-
-
-def skewed_documents():
-    draw = random.Random(1)
-    return [draw.choices(range(256), k=draw_length(draw) + 1) for _ in range(60000)]
 
 
 def write_llm_c_input(folder, tokens):
@@ -260,7 +228,7 @@ def main(build, llm_c=None):
         folder = pathlib.Path(name)
         (folder / "small.json").write_text(json.dumps(SMALL), encoding="utf-8")
         (folder / "large.json").write_text(json.dumps(LARGE), encoding="utf-8")
-        write_dataset(folder / "skewed", skewed_documents())
+        write_dataset(folder / "skewed", skewed_documents(60000, SHRINK))
         draw = random.Random(2)
         windows = [draw.choices(range(GPT2_VOCAB), k=65) for _ in range(400)]
         write_dataset(folder / "tokens", windows)

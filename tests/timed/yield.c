@@ -1,5 +1,5 @@
 /*
- * Replaces sched_yield, which MPI calls while a rank waits: a rank that has waited for a millisecond sleeps between two
+ * Replaces sched_yield, which MPI calls while a rank waits: a rank that has waited for a fifth of a millisecond sleeps between two
  * looks at its messages. Many ranks share few cores here, and those that wait would take them from ranks whose
  * operations have ended.
  */
@@ -11,7 +11,7 @@
 
 /* A rank that called sched_yield last away_s ago did something else meanwhile, and this is another wait. A sleep adds
  * at most nap_share to a wait. */
-static const double yields_s = 1e-3, away_s = 3e-3, nap_share = 0.05, least_nap_s = 1e-4, most_nap_s = 1e-3;
+static const double yields_s = 2e-4, away_s = 3e-3, nap_share = 0.05, least_nap_s = 1e-4, most_nap_s = 1e-3;
 
 static double now_s(void)
 {
