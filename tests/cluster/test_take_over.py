@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What a cluster of schema 3 left behind (tests/fixtures/schema-3) is taken over: database, spool folder, checkpoint, and
-the requests of clients of that time."""
+"""What clusters of earlier commits left behind (tests/fixtures) is taken over: of schema 3 the database, a spool folder, a
+checkpoint and the requests of clients of that time; of schemas 7 and 8 databases with plans and calibrations."""
 import gzip
 import hashlib
 import http.client
@@ -41,6 +41,11 @@ def differences(old, new, where=""):
     return [] if old == new else [f"{where}: {old!r} before, {new!r} now"]
 
 
+def read_json(path):
+    with gzip.open(path) as file:
+        return json.load(file)
+
+
 class TakeOver(harness.ClusterTest):
     nodes = 2
 
@@ -49,21 +54,20 @@ class TakeOver(harness.ClusterTest):
         super().setUpClass()
         if os.geteuid() != 0:
             raise unittest.SkipTest("the runs in the fixture are root's")
-        with gzip.open(FIXTURE / "shown.json.gz") as file:
-            cls.before = json.load(file)
+        cls.before = read_json(FIXTURE / "shown.json.gz")
         cls.cluster.verb("kill-wlbd")
         conf = cls.cluster.dir / "etc/wlbd.conf"
         conf.write_text(conf.read_text() + "job_poll_ms = 500\nrestart_grace_ms = 1000\n")
         cls.cluster.sql("create database empty")
-        cls.load_database()
+        cls.load_database(FIXTURE)
         cls.cluster.verb("start-wlbd")  # after `wlb db migrate`
 
     @classmethod
-    def load_database(cls):
+    def load_database(cls, fixture):
         for statement in ("drop database wlb", "create database wlb"):
             cls.cluster.run("psql", "-X", "-q", "-d", "postgres", "-c", statement)
         path = cls.cluster.work / "database.sql"
-        with gzip.open(FIXTURE / "database.sql.gz") as file:
+        with gzip.open(fixture / "database.sql.gz") as file:
             path.write_bytes(file.read())
         cls.cluster.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", path)
 
@@ -79,6 +83,9 @@ class TakeOver(harness.ClusterTest):
         text = (self.cluster.dir / "etc/wlbd.conf").read_text()
         conf.write_text(text.replace("dbname=wlb", "dbname=empty"))
         self.cluster.run("wlb", "db", "migrate", env={"WLBD_CONF": str(conf)})
+        self.check_schema()
+
+    def check_schema(self):
         schemas = [self.cluster.run("pg_dump", "-s", "-d", name).stdout for name in ("wlb", "empty")]
         migrated, fresh = ([line for line in text.splitlines() if not re.match(r"\\(un)?restrict ", line)]
                            for text in schemas)
@@ -135,6 +142,24 @@ class TakeOver(harness.ClusterTest):
         for step, loss in losses.items():
             self.assertLess(abs(loss - told["losses"][step]), TOLERANCE * abs(loss), f"step {step}")
 
+    def test_6_plans_and_calibrations_of_later_schemas(self):
+        for number in (7, 8):
+            fixture = FIXTURE.parent / f"schema-{number}"
+            before = read_json(fixture / "shown.json.gz")
+            self.cluster.verb("kill-wlbd")
+            self.load_database(fixture)
+            self.assertEqual(self.cluster.sql("select max(version) from schema_version"), [[str(number)]])
+            self.cluster.verb("start-wlbd")
+            with self.subTest(schema=number):
+                self.check_schema()
+                for name, old in before["show"].items():
+                    self.assertEqual(differences(old, self.cluster.show(name)), [])
+                shown = self.cluster.run("wlb", "show", str(before["jobs"]["lost node"])).stdout
+                self.assertIn("Why this layout", shown)
+                for uid, old in before["calibrations"].items():
+                    new = self.cluster.sql(f"select wlb_calibration_json('{old['node_type']}', 2, {uid})")[0][0]
+                    self.assertEqual(differences(old, json.loads(new)), [])
+
 
 class OldClients(harness.ClusterTest):
     """Every request that clients of that time sent in one run, with new credentials, is answered as it was."""
@@ -146,8 +171,7 @@ class OldClients(harness.ClusterTest):
     def test_session_is_answered_as_before(self):
         if os.geteuid() != 0:
             self.skipTest("the run in the fixture is root's")
-        with gzip.open(FIXTURE / "requests.json.gz") as file:
-            session = json.load(file)["session"]
+        session = read_json(FIXTURE / "requests.json.gz")["session"]
         self.job = self.cluster.sbatch("sleep 600", "--job-name=session", "--requeue", "--no-kill",
                                        "--ntasks-per-node=2", nodes=2)
         self.addCleanup(self.cluster.run, "scancel", self.job)
