@@ -6,7 +6,8 @@
  *
  * Some functions are for other trainers and planners; no program of WLB calls them: wlb_nodes_ranks_on,
  * wlb_pack_balanced, wlb_gemm_seconds, wlb_kernel_time_check, wlb_shards_lengths, wlb_shards_tokens, wlb_shards_rows,
- * wlb_shards_pairs, wlb_curve_at, wlb_machine_gather_s, wlb_memory_stage. Each has a unit test in tests/unit/libwlb.
+ * wlb_shards_pairs, wlb_curve_at, wlb_machine_gather_s, wlb_machine_stream_s, wlb_memory_stage. Each has a unit test in
+ * tests/unit/libwlb.
  */
 #ifndef WLB_H
 #define WLB_H

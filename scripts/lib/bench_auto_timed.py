@@ -13,18 +13,19 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
+import time
 
 from bench_documents import skewed_documents, write_dataset
 from bench_host import verdict
 
 MPIRUN = pathlib.Path(__file__).resolve().parents[2] / "tests/unit/worker/mpirun"
 RANKS = (8, 16)
-SEEDS = (0, 0, 0, 1, 2)  # of the steps; 0: the machine's curves
+SEEDS = (0, 0, 1)        # of the steps; 0: the machine's curves
 CHANGED = sorted(set(SEEDS) - {0})
 WARM_STEPS = 1           # not counted
-STEP_S = 2.5             # that the step of auto's choice waits for operations
-SIDE_BY_SIDE = 9         # runs at a time
+STEP_S = 3.2             # that the step of auto's choice waits for operations
+SIDE_BY_SIDE = 10        # runs at a time
+RANK_START_S = 0.075     # that a rank of several runs takes to start, of all processors
 CALIBRATION_S = 10
 LINKS_S = 40  # --quick takes a tenth of it
 RUN_LIMIT_S = 600
@@ -64,7 +65,7 @@ def uniform_documents(count, least, most):
 # Small, so that messages are; the scale makes up for it.
 MODELS = (
     Model("skewed documents", 128, 352, 4, 16, 8, 1024, 64, 16, lambda: skewed_documents(20000, 256)),
-    Model("narrow and deep, short documents", 64, 176, 6, 4, 4, 512, 64, 16, lambda: uniform_documents(16000, 8, 32)),
+    Model("narrow, short documents", 64, 176, 4, 4, 4, 512, 64, 16, lambda: uniform_documents(16000, 8, 32)),
     Model("large vocabulary, long documents", 64, 176, 4, 8, 4, 4096, 512, 4, lambda: uniform_documents(2000, 400, 640)),
 )
 
@@ -164,15 +165,15 @@ class Case:
         return ([layout for kind, layout in layouts if kind == "layout"],
                 next(layout for kind, layout in layouts if kind == "auto"))
 
-    def run(self, layout, scale, seeds):
-        """Trains a step for each seed; returns their seconds in the time of the machine file."""
+    def run(self, layout, scale, seeds, start_s=0.0):
+        """Trains a step for each seed from start_s on; returns their seconds in the time of the machine file."""
         with tempfile.TemporaryDirectory(dir=self.folder) as name:
             metrics = pathlib.Path(name) / "metrics"
             command = [MPIRUN, str(self.ranks), self.build / "tests/wlb-worker-timed", "train", *self.words,
                        str(len(seeds)), "--layout", layout.layout, "--num-virtual-stages-per-pipeline-rank",
                        layout.interleave, "--micro-batch-size", layout.micro_batch, "--recompute-granularity",
                        layout.recompute, "--metrics-file", metrics]
-            settings = {"WLB_TIMED_MACHINE": self.machine, "WLB_TIMED_SCALE": str(scale),
+            settings = {"WLB_TIMED_MACHINE": self.machine, "WLB_TIMED_SCALE": str(scale), "WLB_TIMED_START": str(start_s),
                         "WLB_TIMED_SEEDS": ",".join(map(str, seeds))}
             ended = subprocess.run(command, env={**ENVIRONMENT, **settings}, stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, text=True, timeout=RUN_LIMIT_S, check=False)
@@ -180,8 +181,8 @@ class Case:
                 raise RuntimeError(f"{' '.join(map(str, command))}: {ended.stdout}")
             return [json.loads(line)["step_time_s"] / scale for line in metrics.read_text("utf-8").splitlines()]
 
-    def measure(self, layout):
-        layout.steps_s = self.run(layout, self.scale, SEEDS)
+    def measure(self, layout, start_s):
+        layout.steps_s = self.run(layout, self.scale, SEEDS, start_s)
 
     def fastest(self, seed=0):
         return min(self.layouts, key=lambda layout: layout.seconds(seed))
@@ -201,32 +202,28 @@ class Messages:
 
     def __init__(self, case, layout):
         self.case, self.layout = case, layout
-        whole, half = (statistics.mean(case.run(layout, scale, (0,) * 3)[1:]) for scale in (case.scale, case.scale / 2))
+        whole, half = (case.run(layout, scale, (0, 0))[1] for scale in (case.scale, case.scale / 2))
         self.seconds = (half - whole) * case.scale
         self.share = (half - whole) / whole
         self.alone_s = whole
 
     def row(self):
-        beside = statistics.mean(self.layout.steps_s[1:3]) / self.alone_s - 1
+        beside = self.layout.steps_s[1] / self.alone_s - 1
         return (self.case.model.name, str(self.case.ranks), f"{self.layout.layout}", f"{self.seconds:.3f} s",
                 f"{100 * self.share:.1f}%", f"{100 * beside:+.1f}%")
 
 
 def measure_all(cases):
-    """Several runs at a time: their ranks sleep most of the time. The longest begin first."""
+    """Several runs at a time, of about the same length, whose steps begin when all have started: the start of a run takes
+    more of the processors than its steps, in which ranks sleep most of the time."""
     waiting = sorted(((case, layout) for case in cases for layout in case.layouts),
                      key=lambda each: -each[1].predicted_s * each[0].scale)
-    done, lock = [0], threading.Lock()
-
-    def measure(each):
-        each[0].measure(each[1])
-        with lock:
-            done[0] += 1
-            print(f"\r{done[0]} of {len(waiting)} layouts", end="", file=sys.stderr, flush=True)
-
     with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        list(pool.map(measure, waiting))
-    print(file=sys.stderr)
+        for first in range(0, len(waiting), SIDE_BY_SIDE):
+            runs = waiting[first:first + SIDE_BY_SIDE]
+            start_s = time.monotonic() + 1.0 + RANK_START_S * sum(case.ranks for case, _ in runs)
+            list(pool.map(lambda each, at=start_s: each[0].measure(each[1], at), runs))
+            print(f"{first + len(runs)} of {len(waiting)} layouts", file=sys.stderr, flush=True)
 
 
 def goal_rows(cases):
@@ -274,8 +271,8 @@ gradients and the parts of the optimizer are the real ones.
   many ranks as train, on the {cores} cores: {links}. Seen in the time of the operations messages are faster by the scale.
 - **Layouts**: every tp x cp x pp x dp of the ranks, with every interleaving up to 4, that the planner says can run, each with the
   micro-batch that it chooses for it, by its code for `--layout auto` (`wlb-auto-bench`). Ranks have memory for all. {runs} runs
-  of {steps} steps, the first not counted: the mean of {base} with the file's curves, and {each} with each seed. {side} runs at a
-  time, since ranks sleep while they wait.
+  of {steps} steps: one that is not counted, one with the file's curves, and one with each seed. {side} runs at a time, whose
+  steps begin when all have started, since ranks sleep while they wait.
 
 *over the fastest*: the measured step of auto's choice over that of the fastest layout. Spearman: the correlation of the
 ranks of predicted and measured steps.
@@ -321,7 +318,7 @@ def measured_section(build, folder, models=MODELS, ranks=RANKS, every=1):
     return SECTION.format(
         cores=os.cpu_count(), least=min(case.scale for case in cases), most=max(case.scale for case in cases), step=STEP_S,
         runs=sum(len(case.layouts) for case in cases), steps=len(SEEDS), side=SIDE_BY_SIDE,
-        base=SEEDS.count(0) - WARM_STEPS, each=SEEDS.count(1), links=machines.describe(), goals=table(row for row in goal_rows(cases)),
+        links=machines.describe(), goals=table(row for row in goal_rows(cases)),
         messages=table(message.row() for message in messages), tables="\n".join(case_table(case) for case in cases))
 
 

@@ -8,6 +8,7 @@
  *
  *   WLB_TIMED_MACHINE  a machine file, as of `wlb calibrate`
  *   WLB_TIMED_SCALE    scale (default 1)
+ *   WLB_TIMED_START    start_s (default 0)
  *   WLB_TIMED_SEEDS    seeds, as 0,0,1 (default 0)
  */
 #ifndef TESTS_TIMED_DEVICE_H
@@ -21,8 +22,10 @@ enum { WLB_TIMED_SEEDS = 64 };
 
 struct wlb_timed_settings {
 	struct wlb_machine machine;
-	double scale; /* every operation takes this factor longer than on the machine, > 0: so large that the time of
-	                 messages between processes is negligible */
+	double scale;   /* every operation takes this factor longer than on the machine, > 0: so large that the time of
+	                   messages between processes is negligible */
+	double start_s; /* of CLOCK_MONOTONIC: no operation starts before it, so that runs beside each other can begin
+	                   their steps when all of them have started */
 	/* Of each step of the optimizer in turn; the last is that of all further steps. Above 0: the time of each kind
 	 * of operation is multiplied by a factor from 0.8 to 1.2 that is drawn from the seed; 0: as on the machine. */
 	uint64_t seeds[WLB_TIMED_SEEDS];

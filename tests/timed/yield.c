@@ -1,7 +1,7 @@
 /*
- * Replaces sched_yield, which MPI calls while a rank waits: a rank that has waited for a fifth of a millisecond sleeps between two
- * looks at its messages. Many ranks share few cores here, and those that wait would take them from ranks whose
- * operations have ended.
+ * Replaces sched_yield, which MPI calls while a rank waits: a rank that has waited for a fifth of a millisecond sleeps
+ * between two looks at its messages. Many ranks share few cores here, and those that wait would take them from ranks
+ * whose operations have ended.
  */
 #include <math.h>
 #include <sched.h>
