@@ -7,7 +7,7 @@
  * Some functions are for other trainers and planners; no program of WLB calls them: wlb_nodes_ranks_on,
  * wlb_pack_balanced, wlb_gemm_seconds, wlb_kernel_time_check, wlb_shards_lengths, wlb_shards_tokens, wlb_shards_rows,
  * wlb_shards_pairs, wlb_curve_at, wlb_machine_gather_s, wlb_machine_reduce_s, wlb_machine_node_send_s,
- * wlb_memory_stage. Each has a unit test in tests/unit/libwlb.
+ * wlb_machine_stream_s, wlb_memory_stage. Each has a unit test in tests/unit/libwlb.
  */
 #ifndef WLB_H
 #define WLB_H
@@ -524,6 +524,9 @@ struct wlb_link wlb_machine_network(const struct wlb_machine *machine, int cross
  * (out, tokens, in). Without a grid: tiles and waves as in NVIDIA's "Matrix Multiplication Background" guide, and no
  * less than reading and writing the matrices takes. */
 double wlb_machine_gemm_s(const struct wlb_machine *machine, double rows, double depth, double columns);
+
+/* Seconds of an operation that memory bounds, which reads and writes `bytes` in all. */
+double wlb_machine_stream_s(const struct wlb_machine *machine, double bytes);
 
 /* The highest rate of matrix products, FLOP/s: no product is faster. */
 double wlb_machine_gemm_most(const struct wlb_machine *machine);

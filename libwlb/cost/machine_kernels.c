@@ -28,6 +28,11 @@ static double tiled_s(const struct wlb_machine *machine, double rows, double dep
 	return least_s;
 }
 
+double wlb_machine_stream_s(const struct wlb_machine *machine, double bytes)
+{
+	return machine->operation_s + bytes / machine->memory_bytes_per_s;
+}
+
 double wlb_machine_gemm_s(const struct wlb_machine *machine, double rows, double depth, double columns)
 {
 	double flops = 2.0 * rows * depth * columns;

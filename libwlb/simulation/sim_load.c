@@ -116,7 +116,8 @@ static double exposed_s(double communication_s, double computation_s, double sha
 /* Communication of one layer: tensor parallelism gathers and scatters before and after attention and MLP, and gathers
  * both inputs once more in the backward pass (Korthikanti et al. 2022, Megatron-LM); context parallelism gathers keys
  * and values, and scatters their gradients after they were gathered again (Dubey et al. 2024). wlb-worker keeps the
- * gathered keys, unless it recomputes. */
+ * gathered keys, unless it recomputes; it copies what it gathers into the order of documents, and back, and sets the
+ * gradients of all keys and values to 0 first. */
 static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *load, struct wlb_seconds products,
                               double rank_tokens, double kv_bytes)
 {
@@ -131,6 +132,12 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 	double back_s =
 		wlb_machine_reduce_s(&sim->machine, l->cp, sim->cp_on_node, sim->cp_crosses, kv_bytes) * exposed;
 	load->cp = (struct wlb_seconds){cp_s, worker ? back_s : cp_s + back_s};
+	if (worker && l->cp > 1) {
+		double order_s = wlb_machine_stream_s(&sim->machine, 2.0 * kv_bytes);
+		cp_s += order_s;
+		load->cp.forward = cp_s;
+		load->cp.backward += order_s + wlb_machine_stream_s(&sim->machine, kv_bytes);
+	}
 	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL)
 		load->tp_recompute_s = load->tp.forward;
 	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL ||

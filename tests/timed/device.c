@@ -6,7 +6,9 @@
 
 /* Kinds of operations whose times are changed independently of each other. */
 enum kind {
-	GEMM,
+	GEMM_OUTPUT, /* the three products of a linear layer */
+	GEMM_INPUT_GRADIENT,
+	GEMM_WEIGHT_GRADIENT,
 	ATTENTION_FORWARD,
 	ATTENTION_BACKWARD,
 	EMBEDDING,
@@ -16,17 +18,16 @@ enum kind {
 	CROSS_ENTROPY,
 	VECTOR,
 	ADAMW,
+	MEMORY, /* copies, and memory that is set to 0 */
 	KINDS,
 };
 
 struct timed {
 	struct wlb_ops ops;            /* first: device->ops points to it; the CPU device's, but for what takes time */
 	struct wlb_timed_clock *clock; /* follows this struct in memory */
-	struct wlb_machine machine;
-	double factor[KINDS];
+	struct wlb_timed_settings settings;
 	double element_bytes;
-	void (*close_cpu)(struct wlb_device *);
-	int (*synchronize_cpu)(struct wlb_device *, struct wlb_error *);
+	const struct wlb_ops *cpu;
 };
 
 static const struct timed *timed_of(const struct wlb_device *device)
@@ -34,26 +35,59 @@ static const struct timed *timed_of(const struct wlb_device *device)
 	return (const struct timed *)device->ops;
 }
 
+/* Returns a random number from 0 to 1 by SplitMix64 (Steele et al., 2014): the same on every machine. */
+static double random_unit(uint64_t state)
+{
+	uint64_t z = state + UINT64_C(0x9e3779b97f4a7c15);
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
+}
+
+/* Returns the factor of a kind of operations in the step that runs. */
+static double factor_of(const struct timed *timed, enum kind kind)
+{
+	const struct wlb_timed_settings *settings = &timed->settings;
+	int64_t last = settings->seed_count - 1, step = timed->clock->steps < last ? timed->clock->steps : last;
+	uint64_t seed = last >= 0 ? settings->seeds[step] : 0;
+	return settings->scale * (seed > 0 ? 0.8 + 0.4 * random_unit(seed * KINDS + kind) : 1.0);
+}
+
 static void add_time(struct wlb_device *device, enum kind kind, double seconds)
 {
 	const struct timed *timed = timed_of(device);
-	wlb_timed_clock_add(timed->clock, seconds * timed->factor[kind]);
+	wlb_timed_clock_add(timed->clock, seconds * factor_of(timed, kind));
 }
 
 /* Adds the time of an operation that memory bounds: it reads and writes `elements` in all. */
 static void add_memory_time(struct wlb_device *device, enum kind kind, double elements)
 {
-	const struct wlb_machine *machine = &timed_of(device)->machine;
 	double bytes = elements * timed_of(device)->element_bytes;
-	add_time(device, kind, machine->operation_s + bytes / machine->memory_bytes_per_s);
+	add_time(device, kind, wlb_machine_stream_s(&timed_of(device)->settings.machine, bytes));
+}
+
+static void zero(struct wlb_device *device, void *memory, size_t bytes)
+{
+	timed_of(device)->cpu->zero(device, memory, bytes);
+	if (bytes > 0)
+		add_time(device, MEMORY, wlb_machine_stream_s(&timed_of(device)->settings.machine, (double)bytes));
+}
+
+static void copy(struct wlb_device *device, void *to, const void *from, size_t bytes)
+{
+	timed_of(device)->cpu->copy(device, to, from, bytes);
+	if (bytes > 0)
+		add_time(device, MEMORY,
+		         wlb_machine_stream_s(&timed_of(device)->settings.machine, 2.0 * (double)bytes));
 }
 
 static void gemm(struct wlb_device *device, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, double alpha,
                  const void *a, int64_t lda, const void *b, int64_t ldb, double beta, void *c, int64_t ldc)
 {
-	(void)trans_a, (void)trans_b, (void)alpha, (void)a, (void)lda, (void)b, (void)ldb, (void)beta, (void)c,
-		(void)ldc;
-	add_time(device, GEMM, wlb_machine_gemm_s(&timed_of(device)->machine, (double)m, (double)k, (double)n));
+	(void)alpha, (void)a, (void)lda, (void)b, (void)ldb, (void)beta, (void)c, (void)ldc;
+	enum kind kind = trans_b ? GEMM_OUTPUT : trans_a ? GEMM_WEIGHT_GRADIENT : GEMM_INPUT_GRADIENT;
+	add_time(device, kind,
+	         wlb_machine_gemm_s(&timed_of(device)->settings.machine, (double)m, (double)k, (double)n));
 }
 
 static void add_attention_time(struct wlb_device *device, enum kind kind, const struct wlb_segments *segments,
@@ -63,7 +97,7 @@ static void add_attention_time(struct wlb_device *device, enum kind kind, const 
 	for (int i = 0; i < segments->count; i++) {
 		const struct wlb_segment *s = &segments->segments[i];
 		double keys = (double)s->q_offset + (double)s->q_count;
-		seconds += wlb_machine_attention_s(&timed_of(device)->machine, shape->heads, shape->head_dim,
+		seconds += wlb_machine_attention_s(&timed_of(device)->settings.machine, shape->heads, shape->head_dim,
 		                                   (double)s->q_count, keys, kind == ATTENTION_BACKWARD);
 	}
 	add_time(device, kind, seconds);
@@ -177,14 +211,17 @@ static void sum_squares(struct wlb_device *device, double *sum, const void *x, i
 static void adamw(struct wlb_device *device, void *param, const void *grad, void *m, void *v, int64_t n,
                   const struct wlb_adamw *settings)
 {
-	(void)param, (void)grad, (void)m, (void)v, (void)settings;
+	(void)param, (void)grad, (void)m, (void)v;
+	struct wlb_timed_clock *clock = timed_of(device)->clock;
+	clock->steps = settings->step - 1; /* a step updates several parts */
 	add_memory_time(device, ADAMW, 7.0 * (double)n);
+	clock->steps = settings->step;
 }
 
 static int synchronize(struct wlb_device *device, struct wlb_error *error)
 {
 	wlb_timed_clock_wait(timed_of(device)->clock);
-	return timed_of(device)->synchronize_cpu(device, error);
+	return timed_of(device)->cpu->synchronize(device, error);
 }
 
 static double busy_s(struct wlb_device *device)
@@ -195,17 +232,8 @@ static double busy_s(struct wlb_device *device)
 static void close_timed(struct wlb_device *device)
 {
 	struct timed *timed = (struct timed *)(uintptr_t)device->ops;
-	timed->close_cpu(device);
+	timed->cpu->close(device);
 	free(timed);
-}
-
-/* Returns a random number from 0 to 1 by SplitMix64 (Steele et al., 2014): the same on every machine. */
-static double random_unit(uint64_t *state)
-{
-	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
 }
 
 static void replace_operations(struct wlb_ops *ops)
@@ -213,6 +241,8 @@ static void replace_operations(struct wlb_ops *ops)
 	ops->close = close_timed;
 	ops->synchronize = synchronize;
 	ops->busy_s = busy_s;
+	ops->zero = zero;
+	ops->copy = copy;
 	ops->gemm = gemm;
 	ops->embedding_forward = embedding_forward;
 	ops->embedding_backward = embedding_backward;
@@ -232,21 +262,18 @@ static void replace_operations(struct wlb_ops *ops)
 	ops->adamw = adamw;
 }
 
-int wlb_timed_device_replace(struct wlb_device *cpu, const struct wlb_machine *machine, double scale, uint64_t seed,
-                             struct wlb_error *error)
+int wlb_timed_device_replace(struct wlb_device *cpu, const struct wlb_timed_settings *settings, struct wlb_error *error)
 {
 	struct timed *timed = calloc(1, sizeof(*timed) + sizeof(*timed->clock));
 	if (timed == NULL)
 		return wlb_fail(error, "cannot open the timed device: out of memory");
 	timed->clock = (struct wlb_timed_clock *)(timed + 1);
-	timed->machine = *machine;
+	timed->settings = *settings;
+	timed->clock->free_s = settings->start_s;
 	timed->element_bytes = (double)wlb_dtype_bytes(cpu->dtype);
-	timed->close_cpu = cpu->ops->close;
-	timed->synchronize_cpu = cpu->ops->synchronize;
+	timed->cpu = cpu->ops;
 	timed->ops = *cpu->ops;
 	replace_operations(&timed->ops);
-	for (int kind = 0; kind < KINDS; kind++)
-		timed->factor[kind] = scale * (seed > 0 ? 0.8 + 0.4 * random_unit(&seed) : 1.0);
 	cpu->ops = &timed->ops;
 	cpu->name = "timed";
 	return 0;

@@ -4,11 +4,12 @@
  * cores.
  *
  * wlb-worker-timed is wlb-worker with this device in place of the CPU's. Results are zeros, and losses have no meaning.
+ * Its settings are environment variables:
  *
  *   WLB_TIMED_MACHINE  a machine file, as of `wlb calibrate`
- *   WLB_TIMED_SCALE    every operation takes this factor longer (default 1); the factor must be so large that the time
- * of messages between the processes is negligible WLB_TIMED_SEED     above 0: the time of each kind of operation is
- * multiplied by a factor from 0.8 to 1.2 that is drawn from the seed (default 0: as in the file)
+ *   WLB_TIMED_SCALE    scale (default 1)
+ *   WLB_TIMED_START    start_s (default 0)
+ *   WLB_TIMED_SEEDS    seeds, as 0,0,1 (default 0)
  */
 #ifndef TESTS_TIMED_DEVICE_H
 #define TESTS_TIMED_DEVICE_H
@@ -17,9 +18,23 @@
 
 #include "kernels/ops.h"
 
+enum { WLB_TIMED_SEEDS = 64 };
+
+struct wlb_timed_settings {
+	struct wlb_machine machine;
+	double scale;   /* every operation takes this factor longer than on the machine, > 0: so large that the time of
+	                   messages between processes is negligible */
+	double start_s; /* of CLOCK_MONOTONIC: no operation starts before it, so that runs beside each other can begin
+	                   their steps when all of them have started */
+	/* Of each step of the optimizer in turn; the last is that of all further steps. Above 0: the time of each kind
+	 * of operation is multiplied by a factor from 0.8 to 1.2 that is drawn from the seed; 0: as on the machine. */
+	uint64_t seeds[WLB_TIMED_SEEDS];
+	int seed_count; /* 0: as one seed of 0 */
+};
+
 /* Replaces the operations of an open CPU device, which afterwards is a timed one; wlb_device_close frees both. Returns
  * -1 with the reason if out of memory; the device is unchanged. */
-int wlb_timed_device_replace(struct wlb_device *cpu, const struct wlb_machine *machine, double scale, uint64_t seed,
+int wlb_timed_device_replace(struct wlb_device *cpu, const struct wlb_timed_settings *settings,
                              struct wlb_error *error);
 
 #endif

@@ -27,12 +27,14 @@ static void assert_near(double is, double expected)
 	assert_true(fabs(is - expected) <= 1e-12 * expected);
 }
 
-static struct wlb_device *open_timed(double scale, uint64_t seed)
+static struct wlb_device *open_timed(double scale, uint64_t seed, uint64_t next)
 {
 	struct wlb_error error;
 	struct wlb_device *device = wlb_device_open_cpu(WLB_FLOAT32, 1, &error);
 	assert_non_null(device);
-	assert_int_equal(wlb_timed_device_replace(device, &machine, scale, seed, &error), 0);
+	const struct wlb_timed_settings settings = {
+		.machine = machine, .scale = scale, .seeds = {seed, next}, .seed_count = 2};
+	assert_int_equal(wlb_timed_device_replace(device, &settings, &error), 0);
 	return device;
 }
 
@@ -46,7 +48,7 @@ static double elapsed_s(void)
 /* Seconds of a product of 100 x 40 by 40 x 30, as the device counts them. */
 static double gemm_s(double scale, uint64_t seed)
 {
-	struct wlb_device *device = open_timed(scale, seed);
+	struct wlb_device *device = open_timed(scale, seed, seed);
 	device->ops->gemm(device, 0, 1, 100, 30, 40, 1.0, NULL, 40, NULL, 40, 0.0, NULL, 30);
 	assert_int_equal(device->ops->synchronize(device, NULL), 0);
 	double busy_s = device->ops->busy_s(device);
@@ -75,10 +77,50 @@ static void a_seed_changes_the_times_by_a_fifth_at_most(void **state)
 	assert_true(least >= 0.8 && least < 0.85 && most > 1.15 && most <= 1.2);
 }
 
+/* Seconds of a residual sum, as the device counts them. */
+static double add_s(struct wlb_device *device)
+{
+	double before_s = device->ops->busy_s(device);
+	device->ops->add(device, NULL, NULL, 1000);
+	return device->ops->busy_s(device) - before_s;
+}
+
+static void a_step_of_the_optimizer_takes_the_next_seed(void **state)
+{
+	(void)state;
+	struct wlb_device *device = open_timed(1.0, 0, 7);
+	double first_s = add_s(device), expected_s = wlb_machine_stream_s(&machine, 12000.0);
+	assert_near(first_s, expected_s);
+	for (int64_t step = 1; step <= 3; step++) {
+		const struct wlb_adamw settings = {.step = step};
+		device->ops->adamw(device, NULL, NULL, NULL, NULL, 10, &settings);
+		device->ops->adamw(device, NULL, NULL, NULL, NULL, 10, &settings);
+		double changed_s = add_s(device);
+		assert_true(fabs(changed_s / expected_s - 1.0) > 1e-3 && fabs(changed_s / expected_s - 1.0) <= 0.2);
+	}
+	wlb_device_close(device);
+}
+
+static void memory_is_written_and_timed(void **state)
+{
+	(void)state;
+	struct wlb_device *device = open_timed(1.0, 0, 0);
+	char bytes[64] = "text", other[64] = "";
+	device->ops->copy(device, other, bytes, sizeof(other));
+	assert_string_equal(other, "text");
+	assert_near(device->ops->busy_s(device), wlb_machine_stream_s(&machine, 128.0));
+	device->ops->zero(device, other, sizeof(other));
+	assert_string_equal(other, "");
+	device->ops->zero(device, NULL, 0);
+	assert_near(device->ops->busy_s(device),
+	            wlb_machine_stream_s(&machine, 128.0) + wlb_machine_stream_s(&machine, 64.0));
+	wlb_device_close(device);
+}
+
 static void attention_takes_the_sum_of_its_segments(void **state)
 {
 	(void)state;
-	struct wlb_device *device = open_timed(1.0, 0);
+	struct wlb_device *device = open_timed(1.0, 0, 0);
 	struct wlb_segment segments[] = {{0, 10, 0, 10, 0}, {10, 6, 10, 26, 20}};
 	struct wlb_segments list = {.segments = segments, .count = 2, .max_q = 10, .max_k = 26};
 	struct wlb_attention_shape shape = {.q_tokens = 16, .k_tokens = 36, .heads = 2, .kv_heads = 1, .head_dim = 8};
@@ -92,7 +134,7 @@ static void attention_takes_the_sum_of_its_segments(void **state)
 static void operations_end_when_their_times_are_over(void **state)
 {
 	(void)state;
-	struct wlb_device *device = open_timed(1e5, 0);
+	struct wlb_device *device = open_timed(1e5, 0, 0);
 	double start_s = elapsed_s();
 	device->ops->add(device, NULL, NULL, 1); /* operation_s and 12 bytes */
 	device->ops->add(device, NULL, NULL, 1);
@@ -106,6 +148,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_product_takes_what_the_machine_says),
 		cmocka_unit_test(a_seed_changes_the_times_by_a_fifth_at_most),
+		cmocka_unit_test(a_step_of_the_optimizer_takes_the_next_seed),
+		cmocka_unit_test(memory_is_written_and_timed),
 		cmocka_unit_test(attention_takes_the_sum_of_its_segments),
 		cmocka_unit_test(operations_end_when_their_times_are_over),
 	};

@@ -51,6 +51,7 @@ static void grids_are_linear_in_the_logarithms_of_lengths(void **state)
 	assert_near(wlb_machine_gemm_most(&machine), 8e9, 1e-12);
 	machine.operation_s = 1.0;
 	assert_near(wlb_machine_gemm_s(&machine, 100, 64, 16), 1.0, 1e-12);
+	assert_near(wlb_machine_stream_s(&machine, 3.0 * machine.memory_bytes_per_s), 4.0, 1e-12);
 }
 
 static void attention_is_read_where_keys_are_no_fewer_than_queries(void **state)
