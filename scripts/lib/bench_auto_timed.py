@@ -105,9 +105,11 @@ class Machines:
 
     def measured(self, build, ranks, seconds, words):
         file = self.folder / "calibrated.json"
-        subprocess.run([MPIRUN, str(ranks), build / "bin/wlb-calibrate", "--local", "--threads", "1", "--seconds",
-                        str(seconds), "--head-dim", "32", "--output", file, *words], env=ENVIRONMENT, stdout=sys.stderr,
-                       timeout=RUN_LIMIT_S, check=True)
+        ended = subprocess.run([MPIRUN, str(ranks), build / "bin/wlb-calibrate", "--local", "--threads", "1", "--seconds",
+                                str(seconds), "--head-dim", "32", "--output", file, *words], env=ENVIRONMENT,
+                               stdout=sys.stderr, timeout=RUN_LIMIT_S, check=False)
+        if ended.returncode != 0:
+            sys.exit(f"bench_auto_timed.py: wlb-calibrate ended with {ended.returncode}: it says why above")
         return json.loads(file.read_text(encoding="utf-8"))
 
     def describe(self):
