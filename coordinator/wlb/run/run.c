@@ -126,13 +126,14 @@ static void record_lost_nodes(struct wlb_run *run, struct wlb_reporter *reporter
 	}
 }
 
-static void announce_attempt(const struct wlb_run *run, const struct wlb_attempt *attempt)
+/* The layout is that of the coordinator, or of the plan where one was made; where planning failed, it says nothing. */
+static void announce_attempt(const struct wlb_run *run, const struct wlb_attempt *attempt, bool is_planned)
 {
 	char layout[64] = "no layout";
 	char *nodes = wlb_hostlist_fold(attempt->nodes, attempt->node_count, NULL);
 	/* A first attempt on all nodes needs no reason. */
 	bool reason = *attempt->reason && (attempt->number > 1 || attempt->node_count < run->job.node_count);
-	if (attempt->has_layout)
+	if (attempt->has_layout && is_planned)
 		wlb_layout_format(&attempt->layout, layout, sizeof(layout));
 	wlb_run_print("attempt %d on %s, %s%s%s%s", attempt->number, nodes != NULL ? nodes : "?", layout,
 	              reason ? " (" : "", reason ? attempt->reason : "", reason ? ")" : "");
@@ -168,7 +169,7 @@ static int run_attempt(struct wlb_run *run, struct wlb_attempt *attempt, struct 
 		wlb_run_place_nodes(attempt);
 	int planned = wlb_run_plan(run, attempt, &reason);
 	run->layout_before = attempt->layout;
-	announce_attempt(run, attempt);
+	announce_attempt(run, attempt, planned == 0);
 	memcpy(run->attempt_id, attempt->id, sizeof(run->attempt_id));
 	struct wlb_reporter *reporter = start_reporter(run, attempt);
 	pid_t srun = 1;
