@@ -198,6 +198,7 @@ class Auto(training.TrainingTest):
         self.assertEqual(self.cluster.wait_job(job), "FAILED", self.cluster.output(job))
         output = self.cluster.output(job)
         self.assertNotIn("srun: error", output)
+        self.assertRegex(output, r"attempt 1 on \S+, no layout")
         run = self.cluster.show(job)
         self.assertEqual(run["state"], "failed")
         self.assertEqual([attempt["started_at"] for attempt in run["attempts"]], [None])

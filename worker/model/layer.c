@@ -131,7 +131,8 @@ static int mlp_backward(const struct layer *l, void *d_residual, struct wlb_erro
 	return 0;
 }
 
-/* Before the backward pass of the MLP: all of the layer, or norm and gated product. */
+/* Runs before the backward pass of the MLP. FULL computes all of the layer again, also what attention needs; SELECTIVE
+ * the norm and the gated product. */
 static int recompute_mlp(const struct layer *l, struct wlb_error *error)
 {
 	const struct wlb_layer_activations *a = l->a;
@@ -144,7 +145,8 @@ static int recompute_mlp(const struct layer *l, struct wlb_error *error)
 	return 0;
 }
 
-/* Before the backward pass of attention: norm and gathered keys and values, where recompute_mlp left them. */
+/* Runs before the backward pass of attention. SELECTIVE computes the norm again and gathers the keys and values again.
+ */
 static int recompute_attention(const struct layer *l, struct wlb_error *error)
 {
 	const struct wlb_layer_activations *a = l->a;
