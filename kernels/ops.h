@@ -7,7 +7,9 @@
  * outside cpu/ must not assume so.
  *  - Activations are row-major [tokens, features]; weights are [out, in] as Hugging Face stores them,
  *    so a linear layer is y = x W^T.
- *  - "real" is the element type of the device: float or double on the CPU (wlb_device.dtype).
+ *  - A device has two element types: `compute`, of the weights in use and of activations, and `main`, of what sums
+ *    over many values or steps (master weights, gradients of weights, moments, statistics). On the CPU the two are
+ *    the same, float or double; "real" is that type.
  *  - Backward operations *add* to weight gradients (they accumulate over micro-batches) and
  *    *overwrite* activation gradients, unless said otherwise.
  *  - Operations are queued in order and may be asynchronous; synchronize() reports their errors.
@@ -26,11 +28,11 @@
 extern "C" {
 #endif
 
-enum wlb_dtype { WLB_FLOAT32, WLB_FLOAT64 };
+enum wlb_dtype { WLB_FLOAT32, WLB_FLOAT64, WLB_BFLOAT16 };
 
 /* Bytes of one element; 0 for a value that is no element type. */
 size_t wlb_dtype_bytes(enum wlb_dtype dtype);
-const char *wlb_dtype_name(enum wlb_dtype dtype); /* "float32", "float64"; "unknown" */
+const char *wlb_dtype_name(enum wlb_dtype dtype); /* "float32", "float64", "bfloat16"; "unknown" */
 /* Returns 0, or -1 for a value that is no element type. */
 int wlb_dtype_check(enum wlb_dtype dtype, struct wlb_error *error);
 /* array_host[index] = value, rounded to the element type, which must be one. */
@@ -165,7 +167,8 @@ struct wlb_ops {
 struct wlb_device {
 	const struct wlb_ops *ops; /* an operation that this device lacks is NULL */
 	const char *name;          /* "cpu", "cuda:0" */
-	enum wlb_dtype dtype;
+	enum wlb_dtype compute;
+	enum wlb_dtype main;
 	int host_threads;        /* that a rank may use for work of its own on the host; 0: one */
 	int host_memory;         /* 1: its memory is host memory (the CPU), so a transport need not stage; else 0 */
 	void *state;             /* private to the device */

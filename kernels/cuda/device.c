@@ -76,7 +76,8 @@ struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype dtype, struct 
 		return NULL;
 	}
 	snprintf(cuda->name, sizeof(cuda->name), "cuda:%d", index);
-	cuda->device = (struct wlb_device){.ops = &OPS, .name = cuda->name, .dtype = dtype, .state = cuda};
+	cuda->device =
+		(struct wlb_device){.ops = &OPS, .name = cuda->name, .compute = dtype, .main = dtype, .state = cuda};
 	cudaError_t status = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking);
 	if (status != cudaSuccess) {
 		wlb_fail(error, "device cuda:%d: cannot create a stream: %s", index, cudaGetErrorString(status));

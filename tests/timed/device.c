@@ -270,7 +270,7 @@ int wlb_timed_device_replace(struct wlb_device *cpu, const struct wlb_timed_sett
 	timed->clock = (struct wlb_timed_clock *)(timed + 1);
 	timed->settings = *settings;
 	timed->clock->free_s = settings->start_s;
-	timed->element_bytes = (double)wlb_dtype_bytes(cpu->dtype);
+	timed->element_bytes = (double)wlb_dtype_bytes(cpu->compute);
 	timed->cpu = cpu->ops;
 	timed->ops = *cpu->ops;
 	replace_operations(&timed->ops);

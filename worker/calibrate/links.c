@@ -86,7 +86,7 @@ static int measure_sizes(struct wlb_device *device, struct wlb_comm *world, stru
 	*calls = (struct wlb_link_calls){0};
 	for (size_t bytes = LEAST_BYTES; bytes <= MOST_BYTES; bytes *= STEP) {
 		double slowest_s, from_s = wlb_now_s();
-		test->count = bytes / wlb_dtype_bytes(device->dtype);
+		test->count = bytes / wlb_dtype_bytes(device->compute);
 		calls->bytes[calls->count] = (double)bytes;
 		if (wlb_comm_size(test->pair) == 2 && measure_size(test, calls, error) < 0)
 			return wlb_fail_in(error, "messages of %zu bytes", bytes);
@@ -119,7 +119,7 @@ int wlb_measure_link(struct wlb_device *device, struct wlb_comm *world, const st
 {
 	int rank = wlb_comm_rank(world), partner = wlb_pair_partner(map, kind, rank);
 	int color = partner >= 0 && partner < rank ? partner : rank;
-	int64_t most = MOST_BYTES / (int64_t)wlb_dtype_bytes(device->dtype);
+	int64_t most = MOST_BYTES / (int64_t)wlb_dtype_bytes(device->compute);
 	struct link_test test = {.pair = wlb_comm_split(world, color, rank, "pair", error)};
 	if (test.pair == NULL)
 		return -1;

@@ -61,7 +61,7 @@ static int allocate(struct wlb_device *device, struct streams *s, struct wlb_err
 		if ((s->vectors[i] = wlb_calibrate_alloc_reals(device, COUNT, error)) == NULL)
 			return -1;
 	/* The second moment of AdamW, whose root is taken. */
-	device->ops->zero(device, s->vectors[3], COUNT * wlb_dtype_bytes(device->dtype));
+	device->ops->zero(device, s->vectors[3], COUNT * wlb_dtype_bytes(device->compute));
 	s->weight = wlb_calibrate_alloc_reals(device, WIDTH, error);
 	s->rstd = s->weight != NULL ? wlb_calibrate_alloc_reals(device, COUNT / WIDTH, error) : NULL;
 	s->one = s->rstd != NULL ? wlb_calibrate_alloc_reals(device, 1, error) : NULL;
@@ -87,7 +87,7 @@ int wlb_measure_streams(struct wlb_device *device, double limit_s, double *bytes
 		rc = wlb_stopwatch(device, OPERATIONS[i].operation, &streams, limit_s / OPERATION_COUNT, &seconds,
 		                   error);
 		if (rc == 0) {
-			bytes += OPERATIONS[i].vectors * COUNT * (double)wlb_dtype_bytes(device->dtype);
+			bytes += OPERATIONS[i].vectors * COUNT * (double)wlb_dtype_bytes(device->compute);
 			all_s += seconds;
 		}
 	}

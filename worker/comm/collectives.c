@@ -29,7 +29,7 @@ int wlb_comm_all_reduce(struct wlb_comm *comm, void *buffer, size_t count, enum 
 	if (rc == 0)
 		rc = wlb_stage(comm->device, &comm->in, buffer, bytes, 1, &host, error);
 	if (rc == 0)
-		rc = comm->transport->all_reduce(comm->state, host, count, comm->device->dtype, op, error);
+		rc = comm->transport->all_reduce(comm->state, host, count, comm->device->compute, op, error);
 	if (rc == 0)
 		wlb_unstage(comm->device, host, buffer, bytes);
 	return wlb_comm_leave(comm, rc, error);
@@ -58,7 +58,7 @@ int wlb_comm_reduce_scatter(struct wlb_comm *comm, void *out, const void *in, si
 	if (rc == 0)
 		rc = wlb_stage(comm->device, &comm->out, out, bytes, 0, &out_host, error);
 	if (rc == 0)
-		rc = comm->transport->reduce_scatter(comm->state, out_host, in_host, count, comm->device->dtype, error);
+		rc = comm->transport->reduce_scatter(comm->state, out_host, in_host, count, comm->device->compute, error);
 	if (rc == 0)
 		wlb_unstage(comm->device, out_host, out, bytes);
 	return wlb_comm_leave(comm, rc, error);
@@ -78,7 +78,7 @@ int wlb_comm_all_gather(struct wlb_comm *comm, void *out, const void *in, size_t
 	if (rc == 0 && host != out)
 		comm->device->ops->to_host(comm->device, (char *)host + own, in, bytes);
 	if (rc == 0)
-		rc = comm->transport->all_gather(comm->state, host, in_place ? NULL : in, count, comm->device->dtype,
+		rc = comm->transport->all_gather(comm->state, host, in_place ? NULL : in, count, comm->device->compute,
 		                                 error);
 	if (rc == 0)
 		wlb_unstage(comm->device, host, out, all);

@@ -86,7 +86,7 @@ int wlb_comm_fail(const struct wlb_comm *comm, const struct wlb_comm_event *call
 
 size_t wlb_comm_bytes(const struct wlb_comm *comm, size_t count)
 {
-	return count * wlb_dtype_bytes(comm->device->dtype);
+	return count * wlb_dtype_bytes(comm->device->compute);
 }
 
 int wlb_comm_finish_device(struct wlb_comm *comm, struct wlb_error *error)

@@ -108,6 +108,9 @@ static int find_type(enum wlb_dtype dtype, MPI_Datatype *type, struct wlb_error 
 	case WLB_FLOAT64:
 		*type = MPI_DOUBLE;
 		return 0;
+	case WLB_BFLOAT16: /* MPI has no such type, so it could not sum it */
+		wlb_fail(error, "element type bfloat16: MPI has no such type");
+		return -1;
 	}
 	wlb_dtype_check(dtype, error);
 	return -1;

@@ -121,7 +121,7 @@ struct wlb_comm_request *wlb_comm_reduce_scatter_start(struct wlb_comm *comm, vo
 		rc = wlb_stage(comm->device, &request->out, out, bytes, 0, &out_host, error);
 	if (rc == 0)
 		rc = comm->transport->reduce_scatter_start(comm->state, request->handle, out_host, in_host, count,
-		                                           comm->device->dtype, error);
+		                                           comm->device->compute, error);
 	request->out_host = out_host;
 	request->out_device = out;
 	request->out_bytes = bytes;

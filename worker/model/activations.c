@@ -152,7 +152,7 @@ static int allocate_slots(struct wlb_transformer *t, struct wlb_error *error)
 
 static int take_block(struct wlb_transformer *t, struct wlb_error *error)
 {
-	struct arena arena = {.real_bytes = wlb_dtype_bytes(t->device->dtype)};
+	struct arena arena = {.real_bytes = wlb_dtype_bytes(t->device->compute)};
 	place(t, &arena);
 	t->bytes = arena.used;
 	t->block = t->device->ops->alloc(t->device, t->bytes, error);

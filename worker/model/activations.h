@@ -56,13 +56,13 @@ struct wlb_transformer {
 /* Returns the address of element `index` of a buffer. */
 static inline void *wlb_element(const struct wlb_transformer *t, void *buffer, int64_t index)
 {
-	return (char *)buffer + (size_t)index * wlb_dtype_bytes(t->device->dtype);
+	return (char *)buffer + (size_t)index * wlb_dtype_bytes(t->device->compute);
 }
 
 /* Returns the bytes of `count` elements. */
 static inline size_t wlb_bytes(const struct wlb_transformer *t, int64_t count)
 {
-	return (size_t)count * wlb_dtype_bytes(t->device->dtype);
+	return (size_t)count * wlb_dtype_bytes(t->device->compute);
 }
 
 /* Returns the width of this rank's keys, and of its values. */

@@ -63,7 +63,7 @@ static double best_s(const struct work *work, void (*function)(const struct work
 static void *array_of(struct bench *bench, int64_t count)
 {
 	struct wlb_error error;
-	size_t size = wlb_dtype_bytes(bench->device->dtype);
+	size_t size = wlb_dtype_bytes(bench->device->compute);
 	void *array = bench->device->ops->alloc(bench->device, (size_t)count * size, &error);
 	if (array == NULL) {
 		fprintf(stderr, "wlb-kernels-bench: %s\n", error.message);
@@ -71,7 +71,7 @@ static void *array_of(struct bench *bench, int64_t count)
 	}
 	for (int64_t i = 0; i < count; i++) { /* small, mixed signs, no denormals */
 		double value = (double)((i * 7919) % 2003) / 2003 - 0.5;
-		if (bench->device->dtype == WLB_FLOAT32)
+		if (bench->device->compute == WLB_FLOAT32)
 			((float *)array)[i] = (float)value;
 		else
 			((double *)array)[i] = value;
@@ -104,7 +104,7 @@ static void run_openblas(const struct work *w)
 	__typeof__(cblas_sgemm) *sgemm = dlsym(w->bench->openblas, "cblas_sgemm");
 	__typeof__(cblas_dgemm) *dgemm = dlsym(w->bench->openblas, "cblas_dgemm");
 	set_num_threads(w->bench->threads);
-	if (w->bench->device->dtype == WLB_FLOAT32)
+	if (w->bench->device->compute == WLB_FLOAT32)
 		sgemm(CblasRowMajor, a, b, m, n, k, 1, w->array[0], lda, w->array[1], ldb, 0, w->array[2], n);
 	else
 		dgemm(CblasRowMajor, a, b, m, n, k, 1, w->array[0], lda, w->array[1], ldb, 0, w->array[2], n);
@@ -177,7 +177,7 @@ static void bench_attention(struct bench *bench, int64_t tokens, int documents, 
 	double pairs = (double)documents * length * (length + 1.0) / 2 * heads;
 	double forward = best_s(&w, run_attention_forward), backward = best_s(&w, run_attention_backward);
 	char naive[64] = "-";
-	if (bench->device->dtype == WLB_FLOAT32 && documents == 1 && heads == kv_heads && tokens <= bench->tokens)
+	if (bench->device->compute == WLB_FLOAT32 && documents == 1 && heads == kv_heads && tokens <= bench->tokens)
 		snprintf(naive, sizeof(naive), "%.1f GFLOP/s",
 		         pairs * 4 * head_dim / best_s(&w, run_naive_attention) * 1e-9);
 	printf("| attention forward | %d x %d tokens, %d/%d heads of %d | %.1f GFLOP/s | %s | plain loops, 1 thread "
@@ -250,13 +250,13 @@ static void run_sum_squares(const struct work *w)
 static void run_zero(const struct work *w)
 {
 	w->bench->device->ops->zero(w->bench->device, w->array[0],
-	                            (size_t)(w->m * w->n) * wlb_dtype_bytes(w->bench->device->dtype));
+	                            (size_t)(w->m * w->n) * wlb_dtype_bytes(w->bench->device->compute));
 }
 
 static void run_device_copy(const struct work *w)
 {
 	w->bench->device->ops->copy(w->bench->device, w->array[0], w->array[2],
-	                            (size_t)(w->m * w->n) * wlb_dtype_bytes(w->bench->device->dtype));
+	                            (size_t)(w->m * w->n) * wlb_dtype_bytes(w->bench->device->compute));
 }
 
 static void run_adamw(const struct work *w)
@@ -269,7 +269,7 @@ static void run_adamw(const struct work *w)
 /* What memory allows: a copy of the same bytes by one thread. */
 static void run_copy(const struct work *w)
 {
-	memcpy(w->array[0], w->array[2], (size_t)(w->m * w->n) * wlb_dtype_bytes(w->bench->device->dtype));
+	memcpy(w->array[0], w->array[2], (size_t)(w->m * w->n) * wlb_dtype_bytes(w->bench->device->compute));
 }
 
 static void bench_elements(struct bench *bench, const char *name, void (*function)(const struct work *), int64_t m,
@@ -282,7 +282,7 @@ static void bench_elements(struct bench *bench, const char *name, void (*functio
 	static const int large[] = {0, 2, 4, 5};
 	for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++)
 		w.array[large[i]] = array_of(bench, m * n);
-	bench->device->ops->zero(bench->device, w.array[5], (size_t)(m * n) * wlb_dtype_bytes(bench->device->dtype));
+	bench->device->ops->zero(bench->device, w.array[5], (size_t)(m * n) * wlb_dtype_bytes(bench->device->compute));
 	w.array[1] = array_of(bench, 3 * m);
 	w.array[3] = array_of(bench, n);
 	double elements = (double)m * (double)n;

@@ -9,7 +9,7 @@
 #include "worker/checkpoint/safetensors.h"
 
 /* An element type that a later version may have. */
-#define NO_TYPE ((enum wlb_dtype)2)
+#define NO_TYPE ((enum wlb_dtype)99)
 
 /* Writes FOLDER/x.safetensors from a header as given and `data_bytes` bytes 0, 1, 2, ... of data. */
 static const char *write_raw(void **state, const char *header, size_t data_bytes)

@@ -46,12 +46,12 @@ double *random_numbers(size_t count, uint64_t seed)
 
 void *to_array(struct wlb_device *device, const double *values, size_t count)
 {
-	size_t bytes = count * wlb_dtype_bytes(device->dtype);
+	size_t bytes = count * wlb_dtype_bytes(device->compute);
 	void *array = device->ops->alloc(device, bytes, NULL);
 	assert_non_null(array);
 	if (values == NULL)
 		return array;
-	if (device->dtype == WLB_FLOAT64) {
+	if (device->compute == WLB_FLOAT64) {
 		device->ops->to_device(device, array, values, bytes);
 		return array;
 	}
@@ -68,8 +68,8 @@ double *from_array(struct wlb_device *device, const void *array, size_t count)
 {
 	double *values = calloc(count + 1, sizeof(*values));
 	assert_non_null(values);
-	device->ops->to_host(device, values, array, count * wlb_dtype_bytes(device->dtype));
-	if (device->dtype == WLB_FLOAT32) /* spread from the end, so that no float is overwritten before it is read */
+	device->ops->to_host(device, values, array, count * wlb_dtype_bytes(device->compute));
+	if (device->compute == WLB_FLOAT32) /* spread from the end, so that no float is overwritten before it is read */
 		for (size_t i = count; i-- > 0;)
 			values[i] = ((const float *)values)[i];
 	return values;
@@ -78,11 +78,11 @@ double *from_array(struct wlb_device *device, const void *array, size_t count)
 void check_close(struct wlb_device *device, const char *what, const void *got_array, const double *want, size_t count,
                  double for_float)
 {
-	double tolerance = device->dtype == WLB_FLOAT32 ? for_float : 1e-12;
+	double tolerance = device->compute == WLB_FLOAT32 ? for_float : 1e-12;
 	double *got = from_array(device, got_array, count);
 	for (size_t i = 0; i < count; i++)
 		if (!(got[i] == want[i]) && !(fabs(got[i] - want[i]) <= tolerance * (1 + fabs(want[i]))))
-			fail_msg("%s[%zu] (%s): got %.17g, want %.17g", what, i, wlb_dtype_name(device->dtype), got[i],
+			fail_msg("%s[%zu] (%s): got %.17g, want %.17g", what, i, wlb_dtype_name(device->compute), got[i],
 			         want[i]);
 	free(got);
 }

@@ -1,6 +1,7 @@
 /* Opening devices, their memory and their errors. */
 #include "tests/unit/kernels/support.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -17,16 +18,53 @@ static void test_dtype(void **state)
 	(void)state;
 	assert_int_equal(wlb_dtype_bytes(WLB_FLOAT32), 4);
 	assert_int_equal(wlb_dtype_bytes(WLB_FLOAT64), 8);
+	assert_int_equal(wlb_dtype_bytes(WLB_BFLOAT16), 2);
 	assert_string_equal(wlb_dtype_name(WLB_FLOAT32), "float32");
 	assert_string_equal(wlb_dtype_name(WLB_FLOAT64), "float64");
-	const enum wlb_dtype no_type = (enum wlb_dtype)2;
+	assert_string_equal(wlb_dtype_name(WLB_BFLOAT16), "bfloat16");
+	const enum wlb_dtype no_type = (enum wlb_dtype)99;
 	struct wlb_error refusal = {0};
 	assert_int_equal(wlb_dtype_bytes(no_type), 0);
 	assert_string_equal(wlb_dtype_name(no_type), "unknown");
 	assert_int_equal(wlb_dtype_check(WLB_FLOAT32, &refusal), 0);
 	assert_int_equal(wlb_dtype_check(WLB_FLOAT64, &refusal), 0);
 	assert_int_equal(wlb_dtype_check(no_type, &refusal), -1);
-	assert_string_equal(refusal.message, "element type 2: it must be float32 (0) or float64 (1)");
+	assert_string_equal(refusal.message, "element type 99: it must be float32 (0), float64 (1) or bfloat16 (2)");
+}
+
+/* bfloat16 has 8 significant bits: between 1 and 2 its values are 2^-7 apart. */
+static void test_bfloat16_is_rounded_once(void **state)
+{
+	(void)state;
+	const double ulp = 0x1p-7;
+	const struct {
+		double value;
+		uint16_t bits;
+	} cases[] = {
+		{0.0, 0x0000},
+		{-0.0, 0x8000},
+		{1.0, 0x3f80},
+		{-1.0, 0xbf80},
+		{1.0 + 0.5 * ulp, 0x3f80}, /* a tie goes to the even one */
+		{1.0 + 1.5 * ulp, 0x3f82},
+		{1.0 + 0.5 * ulp + 0x1p-40, 0x3f81}, /* as a float it would be the tie */
+		{1.0 + 0.5 * ulp - 0x1p-40, 0x3f80},
+		{1.0 + 1.5 * ulp - 0x1p-40, 0x3f81},
+		{-(1.0 + 0.5 * ulp + 0x1p-40), 0xbf81},
+		{3.3e38, 0x7f78},
+		{1e300, 0x7f80}, /* infinity */
+		{-INFINITY, 0xff80},
+		{0x1p-133, 0x0001}, /* the smallest */
+		{0x1p-135, 0x0000},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint16_t stored = 0xaaaa;
+		wlb_dtype_store(WLB_BFLOAT16, &stored, 0, cases[i].value);
+		assert_int_equal(stored, cases[i].bits);
+	}
+	uint16_t nan = 0;
+	wlb_dtype_store(WLB_BFLOAT16, &nan, 0, NAN);
+	assert_true((nan & 0x7f80) == 0x7f80 && (nan & 0x7f) != 0);
 }
 
 static void test_open(void **state)
@@ -36,7 +74,7 @@ static void test_open(void **state)
 	struct wlb_device *device = wlb_device_open_cpu(WLB_FLOAT32, 0, &error);
 	assert_non_null(device);
 	assert_string_equal(device->name, "cpu");
-	assert_int_equal(device->dtype, WLB_FLOAT32);
+	assert_int_equal(device->compute, WLB_FLOAT32);
 	assert_int_equal(device->host_memory, 1);
 	wlb_device_close(device);
 	wlb_device_close(NULL);
@@ -165,10 +203,15 @@ static void test_first_error(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_dtype),        cmocka_unit_test(test_open),
-		cmocka_unit_test(test_open_refused), cmocka_unit_test(test_open_cuda_refused),
-		cmocka_unit_test(test_memory),       cmocka_unit_test(test_out_of_memory),
-		cmocka_unit_test(test_first_error),  cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_dtype),
+		cmocka_unit_test(test_bfloat16_is_rounded_once),
+		cmocka_unit_test(test_open),
+		cmocka_unit_test(test_open_refused),
+		cmocka_unit_test(test_open_cuda_refused),
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_out_of_memory),
+		cmocka_unit_test(test_first_error),
+		cmocka_unit_test(test_busy),
 		cmocka_unit_test(test_large_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -356,12 +356,12 @@ static void an_element_type_that_is_none_is_refused(void **state)
 	struct wlb_error errors[4] = {0};
 	if (f->size == 1)
 		return;
-	f->device->dtype = (enum wlb_dtype)2;
+	f->device->compute = (enum wlb_dtype)99;
 	assert_int_equal(wlb_comm_all_reduce(f->world, f->buffer, 1, WLB_SUM, &errors[0]), -1);
 	assert_int_equal(wlb_comm_reduce_scatter(f->world, f->other, f->buffer, 1, &errors[1]), -1);
 	assert_int_equal(wlb_comm_all_gather(f->world, f->buffer, f->other, 1, &errors[2]), -1);
 	assert_null(wlb_comm_reduce_scatter_start(f->world, f->other, f->buffer, 1, &errors[3]));
-	f->device->dtype = WLB_FLOAT64;
+	f->device->compute = WLB_FLOAT64;
 	for (int i = 0; i < 4; i++)
 		assert_non_null(strstr(errors[i].message, "element type 2: it must be float32 (0) or float64 (1)"));
 }
