@@ -48,7 +48,7 @@ double wlb_sim_exposed_s(double communication_s, double computation_s, double pi
 static void add_parts(struct wlb_sim_time *time, const struct wlb_sim_load *l, double layers, double recomputed_layers,
                       int first, int last, double share)
 {
-	double ends_s = 0.0, ends_tp_s = 0.0;
+	double ends_s = layers > 0.0 ? 2.0 * l->angles_s : 0.0, ends_tp_s = 0.0;
 	if (first) {
 		ends_s += l->embedding.forward + l->embedding.backward;
 		ends_tp_s += l->embedding_tp.forward + l->embedding_tp.backward;
@@ -128,6 +128,10 @@ struct wlb_sim_chunk wlb_sim_time_passes(const struct wlb_sim *sim, const struct
 		.backward_s = layers * (slow * l->compute.backward + l->tp.backward + l->cp.backward) +
 	                      recomputed_layers * (slow * l->recompute_s + l->tp_recompute_s + l->cp_recompute_s),
 	};
+	if (layers > 0.0) {
+		took.forward_s += slow * l->angles_s;
+		took.backward_s += slow * l->angles_s;
+	}
 	if (first) {
 		took.forward_s += slow * l->embedding.forward + l->embedding_tp.forward;
 		took.backward_s += slow * l->embedding.backward + l->embedding_tp.backward;
