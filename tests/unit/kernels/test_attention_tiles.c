@@ -162,6 +162,8 @@ static void test_nothing_to_see(void **state)
 	const struct wlb_segment s[] = {{0, 9, 0, 0, 0}, {9, 0, 0, 7, 0}, {9, 5, 7, 300, 2}, {14, 6, 307, 4, -3}};
 	struct wlb_attention_tiles tiles = {0};
 	check(&tiles, s, 4, 64);
+	const struct wlb_segment end_at_a_tile[] = {{0, 10, 0, 64, 100}, {10, 10, 0, 128, 100}};
+	check(&tiles, end_at_a_tile, 2, 64);
 	wlb_attention_tiles_free(&tiles);
 }
 
