@@ -152,7 +152,8 @@ class Auto(training.TrainingTest):
                  "num_key_value_heads": 1, "vocab_size": 300}
         (self.cluster.work / "two.json").write_text(json.dumps(small), encoding="utf-8")
         job = self.start("--model", "two.json", "--global-batch-size", "2", "--train-iters", "4", nodes=3)
-        held = self.start("--model", "two.json", "--micro-batch-size", "4", "--recompute", "full", "--train-iters", "1",
+        held = self.start("--model", "two.json", "--micro-batch-size", "4", "--recompute-granularity", "full",
+                          "--recompute-num-layers", "1", "--train-iters", "1",
                           nodes=1)
         run = self.finish(job)
         attempt = run["attempts"][0]
@@ -165,7 +166,8 @@ class Auto(training.TrainingTest):
         self.assertIn(f"all of {attempt['plan']['idle']}", shown)
         self.assertEqual(self.finish(held)["state"], "complete")
         plan = self.plan_of(held)
-        self.assertEqual((plan["micro_batch_size"], plan["recompute"]), (4, "full"), "flags of the user are held")
+        self.assertEqual((plan["micro_batch_size"], plan["recompute"], plan["recompute_layers"]), (4, "full", 1),
+                         "flags of the user are held")
 
     def test_another_trainer_and_wlbd_away(self):
         """Auto's answer reaches the environment of another trainer; with wlbd down it is the same."""
