@@ -58,6 +58,19 @@ class Topology(training.TrainingTest):
                 for pattern in (r"left +n\[1,3\] +0-3", r"right +n\[2,4\] +4-7"):
                     self.assertRegex(shown, pattern)
 
+    def test_a_node_with_fewer_ranks(self):
+        """Seven of eight ranks have work: the last node in the order of switches has one."""
+        model = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 1,
+                 "num_attention_heads": 1, "vocab_size": 300, "max_position_embeddings": 64}
+        (self.cluster.work / "one.json").write_text(json.dumps(model), encoding="utf-8")
+        job = self.completed(f"wlb run -- {PLACE} --seq-length 64 --global-batch-size 7", "--wlb-layout=auto",
+                             "--wlb-model=one.json", nodes=4)
+        output = self.cluster.output(job)
+        nodes = {int(line.split()[1]): line.split()[2] for line in output.splitlines() if line.startswith("place ")}
+        self.assertEqual([nodes[rank] for rank in sorted(nodes)], ["n1", "n1", "n3", "n3", "n2", "n2", "n4"], output)
+        self.assertIn("no layout uses all 8 ranks: 1 is idle, local rank 1 of n4\n", output)
+        self.assertEqual(self.placement(self.cluster.show(job)), [SWITCHES[0], {**SWITCHES[1], "ranks": 3}])
+
     def test_without_the_coordinator(self):
         """`wlb run` asks Slurm itself then, and the placement is recorded once the coordinator is back."""
         self.cluster.verb("kill-wlbd")
