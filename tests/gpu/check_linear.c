@@ -33,7 +33,8 @@ static const struct wlb_cuda_linear_size SIZES[] = {{1, 1, 1},      {1, 8, 3},  
                                                     {127, 129, 64}, {64, 128, 256}, {0, 16, 8}};
 enum { SIZE_COUNT = sizeof(SIZES) / sizeof(SIZES[0]) };
 
-/* A row stride is the columns and so many more: 8 keeps rows of every type on 16 bytes, 1 does not. */
+/* A matrix begins so many elements into its memory, and its row stride is the columns and so many more, twice or three
+ * times for some: 8 keeps rows of every type on 16 bytes, 1 does not. */
 static const int64_t GAPS[] = {0, 8, 1};
 enum { GAP_COUNT = sizeof(GAPS) / sizeof(GAPS[0]) };
 
@@ -42,7 +43,8 @@ struct matrix {
 	enum wlb_dtype type;
 	size_t bytes;
 	void *host; /* as the device has it */
-	void *device;
+	void *memory;
+	void *device; /* in the memory */
 };
 
 /* -- matrices -- */
@@ -62,12 +64,13 @@ static double value_at(const struct matrix *m, int64_t row, int64_t column)
 static int make(struct wlb_device *device, struct matrix *m, int64_t rows, int64_t columns, int64_t gap,
                 enum wlb_dtype type, uint32_t seed)
 {
-	*m = (struct matrix){rows, columns, columns + gap, type, 0, NULL, NULL};
+	*m = (struct matrix){rows, columns, columns + gap, type, 0, NULL, NULL, NULL};
 	m->bytes = (size_t)(rows * m->stride) * wlb_dtype_bytes(type);
 	m->host = malloc(m->bytes + 1);
-	m->device = device->ops->alloc(device, m->bytes, NULL);
-	if (m->host == NULL || m->device == NULL)
+	m->memory = device->ops->alloc(device, m->bytes + (size_t)gap * wlb_dtype_bytes(type), NULL);
+	if (m->host == NULL || m->memory == NULL)
 		return -1;
+	m->device = (char *)m->memory + (size_t)gap * wlb_dtype_bytes(type);
 	memset(m->host, 0xff, m->bytes);
 	uint32_t state = seed * 2654435761U + 12345;
 	for (int64_t row = 0; row < rows; row++)
@@ -81,7 +84,7 @@ static int make(struct wlb_device *device, struct matrix *m, int64_t rows, int64
 
 static void drop(struct wlb_device *device, struct matrix *m)
 {
-	device->ops->release(device, m->device);
+	device->ops->release(device, m->memory);
 	free(m->host);
 }
 
