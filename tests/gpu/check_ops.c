@@ -142,7 +142,7 @@ static void run_attention(struct wlb_device *d, const struct shape *s, void **a,
 	struct wlb_segment *device = d->ops->alloc(d, sizeof(host), NULL);
 	if (device == NULL)
 		return;
-	d->ops->to_device(d, device, host, sizeof(host));
+	d->ops->to_device(d, NULL, device, host, sizeof(host));
 	const struct wlb_segments segments = {device, 2, rest, (int)s->m};
 	const int64_t q = 2 * s->k * s->n, k = s->k * s->n;
 	const struct wlb_attention_shape shape = {s->m, s->m, 2 * (int)s->k, (int)s->k, (int)s->n, q, k, q};
@@ -296,7 +296,7 @@ static int run_on(struct wlb_device *device, const struct check *check, const st
 			break;
 		}
 		fill(host[i], &arrays[i], (uint32_t)i + 1);
-		device->ops->to_device(device, on_device[i], host[i], array_bytes(&arrays[i]));
+		device->ops->to_device(device, NULL, on_device[i], host[i], array_bytes(&arrays[i]));
 	}
 	if (result == 0) {
 		check->run(device, shape, on_device);
@@ -401,6 +401,8 @@ static int check_errors(struct wlb_device *cuda)
 
 /* check_ptx.cu, where it is built: whether a matrix product by tensor cores is right; prints its row of the table. */
 int wlb_check_ptx(struct wlb_device *cuda) __attribute__((weak));
+/* check_linear.c, in the same way: whether the matrix products are right. */
+int wlb_check_linear(struct wlb_device *cuda) __attribute__((weak));
 
 static int check_all(struct wlb_device *cpu, struct wlb_device *cuda)
 {
@@ -419,9 +421,10 @@ static int check_all(struct wlb_device *cpu, struct wlb_device *cuda)
 			failed += !ok;
 		}
 	}
-	int ok = check_errors(cuda) + (wlb_check_ptx != NULL ? wlb_check_ptx(cuda) : 1);
+	int ok = check_errors(cuda) + (wlb_check_ptx != NULL ? wlb_check_ptx(cuda) : 1) +
+	         (wlb_check_linear != NULL ? wlb_check_linear(cuda) : 1);
 	passed += ok;
-	failed += 2 - ok;
+	failed += 3 - ok;
 	printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
 	return failed > 0 ? 1 : 0;
 }
@@ -440,7 +443,7 @@ int main(int count, char **arguments)
 	struct wlb_error error;
 	struct wlb_device *cuda = wlb_device_open_cuda(index, WLB_FLOAT32, &error);
 	if (cuda == NULL) {
-		printf("0 passed, 0 failed, %d skipped: %s\n", CHECK_COUNT * SHAPE_COUNT + 2, error.message);
+		printf("0 passed, 0 failed, %d skipped: %s\n", CHECK_COUNT * SHAPE_COUNT + 3, error.message);
 		return require;
 	}
 	struct wlb_device *cpu = wlb_device_open_cpu(WLB_FLOAT32, 0, &error);

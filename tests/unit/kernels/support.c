@@ -53,14 +53,14 @@ void *to_array(struct wlb_device *device, const double *values, size_t count)
 	if (values == NULL)
 		return array;
 	if (device->compute == WLB_FLOAT64) {
-		device->ops->to_device(device, array, values, bytes);
+		device->ops->to_device(device, NULL, array, values, bytes);
 		return array;
 	}
 	float *rounded = calloc(count + 1, sizeof(*rounded));
 	assert_non_null(rounded);
 	for (size_t i = 0; i < count; i++)
 		rounded[i] = (float)values[i];
-	device->ops->to_device(device, array, rounded, bytes);
+	device->ops->to_device(device, NULL, array, rounded, bytes);
 	free(rounded);
 	return array;
 }

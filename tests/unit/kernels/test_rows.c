@@ -21,7 +21,7 @@ static void check_width(struct wlb_device *device, int64_t width)
 		for (int64_t j = 0; j < width; j++)
 			want[i * out_stride + j] = host[i] < 0 ? 0 : x[host[i] * stride + j];
 	}
-	device->ops->to_device(device, rows, host, sizeof(host));
+	device->ops->to_device(device, NULL, rows, host, sizeof(host));
 	device->ops->gather_rows(device, outa, out_stride, xa, stride, rows, COUNT, width);
 	check_close(device, "out", outa, want, out_n, 1e-7);
 	for (int64_t i = 0; i < ROWS; i++)
