@@ -13,14 +13,15 @@ int wlb_tp_gather(struct wlb_transformer *t, const void *x, int64_t n, const voi
 	*all = t->tp_size > 1 ? t->scratch.gathered : x;
 	if (t->tp_size == 1)
 		return 0;
-	return wlb_comm_all_gather(t->tp, t->scratch.gathered, x, (size_t)share_elements(t, n), error);
+	return wlb_comm_all_gather(t->tp, t->scratch.gathered, x, (size_t)share_elements(t, n), t->device->compute,
+	                           error);
 }
 
 int wlb_tp_scatter(struct wlb_transformer *t, void *out, const void *addend, int64_t n, struct wlb_error *error)
 {
 	if (t->tp_size == 1)
 		return 0;
-	return wlb_comm_reduce_scatter(t->tp, out, addend, (size_t)share_elements(t, n), error);
+	return wlb_comm_reduce_scatter(t->tp, out, addend, (size_t)share_elements(t, n), t->device->compute, error);
 }
 
 int wlb_tp_linear_onto(struct wlb_transformer *t, void *out, const void *residual, const void *x, int tensor, int64_t n,
