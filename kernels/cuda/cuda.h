@@ -41,6 +41,9 @@ static inline cudaStream_t wlb_cuda_stream(struct wlb_device *device, struct wlb
 	return queue != NULL ? queue->stream : wlb_cuda_of(device)->stream;
 }
 
+/* Keeps the first error, after the device's name, until synchronize() reports it. */
+void wlb_cuda_fail(struct wlb_device *device, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* Keeps the first error, with the operation's name and CUDA's text, until synchronize() reports it. Returns 1 where
  * `status` is no error, else 0. */
 int wlb_cuda_check(struct wlb_device *device, cudaError_t status, const char *operation);

@@ -368,6 +368,8 @@ static int check_errors(struct wlb_device *cuda)
 
 /* check_ptx.cu, where it is built: whether a matrix product by tensor cores is right; prints its row of the table. */
 int wlb_check_ptx(struct wlb_device *cuda) __attribute__((weak));
+/* check_linear.c, in the same way: whether the matrix products are right. */
+int wlb_check_linear(struct wlb_device *cuda) __attribute__((weak));
 
 static int check_all(struct wlb_device *cpu, struct wlb_device *cuda)
 {
@@ -386,9 +388,10 @@ static int check_all(struct wlb_device *cpu, struct wlb_device *cuda)
 			failed += !ok;
 		}
 	}
-	int ok = check_errors(cuda) + (wlb_check_ptx != NULL ? wlb_check_ptx(cuda) : 1);
+	int ok = check_errors(cuda) + (wlb_check_ptx != NULL ? wlb_check_ptx(cuda) : 1) +
+	         (wlb_check_linear != NULL ? wlb_check_linear(cuda) : 1);
 	passed += ok;
-	failed += 2 - ok;
+	failed += 3 - ok;
 	printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
 	return failed > 0 ? 1 : 0;
 }
@@ -407,7 +410,7 @@ int main(int count, char **arguments)
 	struct wlb_error error;
 	struct wlb_device *cuda = wlb_device_open_cuda(index, WLB_FLOAT32, &error);
 	if (cuda == NULL) {
-		printf("0 passed, 0 failed, %d skipped: %s\n", CHECK_COUNT * SHAPE_COUNT + 2, error.message);
+		printf("0 passed, 0 failed, %d skipped: %s\n", CHECK_COUNT * SHAPE_COUNT + 3, error.message);
 		return require;
 	}
 	struct wlb_device *cpu = wlb_device_open_cpu(WLB_FLOAT32, 0, &error);
