@@ -32,7 +32,7 @@ static int cross_entropy(struct wlb_transformer *t, const struct wlb_micro_batch
 	void *own = wlb_element(t->device->main, all, rank * n * 3);
 
 	ops->cross_entropy_statistics(t->device, own, logits, batch->targets, n, p->vocab_start, p->vocab);
-	if (t->tp_size > 1 && wlb_comm_all_gather(t->tp, all, own, (size_t)(n * 3), error) < 0)
+	if (t->tp_size > 1 && wlb_comm_all_gather(t->tp, all, own, (size_t)(n * 3), t->device->main, error) < 0)
 		return -1;
 	ops->cross_entropy_gradient(t->device, rank == 0 ? loss_sum : NULL, logits, all, t->tp_size, batch->targets, n,
 	                            p->vocab_start, p->vocab, scale);
