@@ -30,11 +30,11 @@ static int allocate(struct wlb_device *device, struct rotary *r, struct wlb_erro
 	return device->ops->synchronize(device, error);
 }
 
-int wlb_measure_rotary(struct wlb_device *device, int head_dim, double limit_s, double *angle_s,
+int wlb_measure_rotary(struct wlb_device *device, int head_dim, double limit_s, struct wlb_op_time *operations,
                        struct wlb_error *error)
 {
 	struct rotary rotary = {.head_dim = head_dim, .heads = 1};
-	double one_s = 0.0, all_s = 0.0;
+	double one_s = 0.0, all_s = 0.0, elements = (double)TOKENS * head_dim;
 	int rc = allocate(device, &rotary, error);
 	if (rc == 0)
 		rc = wlb_stopwatch(device, rotate, &rotary, 0.5 * limit_s, &one_s, error);
@@ -43,7 +43,10 @@ int wlb_measure_rotary(struct wlb_device *device, int head_dim, double limit_s, 
 		rc = wlb_stopwatch(device, rotate, &rotary, 0.5 * limit_s, &all_s, error);
 	device->ops->release(device, rotary.x);
 	device->ops->release(device, rotary.positions);
-	double angles_s = one_s - (all_s - one_s) / (HEADS - 1);
-	*angle_s = angles_s > 0.0 ? angles_s / (0.5 * TOKENS * head_dim) : 0.0;
+	double head_s = (all_s - one_s) / (HEADS - 1), angles_s = one_s - head_s;
+	if (!(head_s > 0.0)) /* the angles take all of it */
+		head_s = 0.0;
+	operations[WLB_OP_ROPE].element_s = head_s / elements;
+	operations[WLB_OP_ROPE_ANGLE].element_s = angles_s > 0.0 ? angles_s / (0.5 * elements) : 0.0;
 	return rc;
 }

@@ -16,18 +16,18 @@ static double linear_s(const struct wlb_machine *machine, double rows, double in
 	       wlb_machine_gemm_s(machine, out, rows, in);
 }
 
-/* Reals that the operations beside the products and attention read and write for a token in a layer: two norms and two
- * residual sums forward, rotary embeddings, SwiGLU; backward twice as many. */
-static double streamed_reals(double hidden, double q, double kv, double mlp)
+/* Seconds of the operations of a layer beside the products and attention, forward and backward: two norms and two
+ * residual sums, rotary embeddings of queries and of keys, SwiGLU. */
+static double operations_s(const struct wlb_machine *machine, double rows, double hidden, double heads_width,
+                           double head_dim, double mlp)
 {
-	return 3.0 * (10.0 * hidden + 2.0 * (q + kv) + 3.0 * mlp);
-}
-
-/* Seconds of the angles of the rotary embeddings of a token in a layer: of queries and of keys, forward and backward.
- */
-static double angles_s(const struct wlb_machine *machine, const struct wlb_model *model)
-{
-	return 4.0 * 0.5 * (double)model->head_dim * machine->rotary_angle_s;
+	double norms_s = wlb_machine_op_s(machine, WLB_OP_RMSNORM_FORWARD, rows * hidden) +
+	                 wlb_machine_op_s(machine, WLB_OP_RMSNORM_BACKWARD, rows * hidden);
+	double rotary_s = wlb_machine_op_s(machine, WLB_OP_ROPE, rows * heads_width) +
+	                  2.0 * wlb_machine_op_s(machine, WLB_OP_ROPE_ANGLE, rows * 0.5 * head_dim);
+	return 2.0 * norms_s + 2.0 * wlb_machine_op_s(machine, WLB_OP_ADD, rows * hidden) + 2.0 * rotary_s +
+	       wlb_machine_op_s(machine, WLB_OP_SWIGLU_FORWARD, rows * mlp) +
+	       wlb_machine_op_s(machine, WLB_OP_SWIGLU_BACKWARD, rows * mlp);
 }
 
 static double layer_s(const struct wlb_machine *machine, const struct wlb_model *model, int32_t tp, double rows)
@@ -38,17 +38,15 @@ static double layer_s(const struct wlb_machine *machine, const struct wlb_model 
 	double products_s = linear_s(machine, rows, hidden, q) + 2.0 * linear_s(machine, rows, hidden, kv) +
 	                    linear_s(machine, rows, q, hidden) + 2.0 * linear_s(machine, rows, hidden, mlp) +
 	                    linear_s(machine, rows, mlp, hidden);
-	return products_s + rows * angles_s(machine, model) +
-	       rows * streamed_reals(hidden / tp, q, kv, mlp) * wlb_machine_element_bytes(machine) /
-	               machine->memory_bytes_per_s;
+	return products_s + operations_s(machine, rows, hidden / tp, q + kv, (double)model->head_dim, mlp);
 }
 
-/* The loss reads and writes the logits twice. */
 static double head_s(const struct wlb_machine *machine, const struct wlb_model *model, int32_t tp, double rows)
 {
 	double vocab = (double)model->vocab_size / tp;
 	return linear_s(machine, rows, (double)model->hidden_size, vocab) +
-	       4.0 * rows * vocab * wlb_machine_element_bytes(machine) / machine->memory_bytes_per_s;
+	       wlb_machine_op_s(machine, WLB_OP_CROSS_ENTROPY_STATISTICS, rows * vocab) +
+	       wlb_machine_op_s(machine, WLB_OP_CROSS_ENTROPY_GRADIENT, rows * vocab);
 }
 
 static void set_attention(const struct wlb_machine *machine, int heads, int head_dim,
