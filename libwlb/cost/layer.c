@@ -1,5 +1,7 @@
 #include "libwlb/cost/layer.h"
 
+#include <math.h>
+
 #include "libwlb/cost/plan_sizes.h"
 
 /* Widths on one tensor-parallel rank. */
@@ -183,6 +185,16 @@ struct wlb_seconds wlb_layer_attention_least_s(const struct wlb_layer_cost *cost
 	};
 }
 
+/* Returns how many products the head's product is divided into: wlb-worker never has the logits of many rows. */
+static double logit_chunks(const struct wlb_layer_cost *cost, double tokens)
+{
+	if (cost->options->trainer != WLB_COST_WORKER)
+		return 1.0;
+	return ceil(tokens / (double)wlb_logit_rows((int64_t)ceil(tokens), cost->model->vocab_size,
+	                                            cost->plan->layout.tp,
+	                                            (int64_t)wlb_machine_element_bytes(cost->machine)));
+}
+
 struct wlb_seconds wlb_head_s(const struct wlb_layer_cost *cost, double tokens)
 {
 	double tp = cost->plan->layout.tp, vocabulary = (double)cost->model->vocab_size / tp;
@@ -190,7 +202,9 @@ struct wlb_seconds wlb_head_s(const struct wlb_layer_cost *cost, double tokens)
 	struct wlb_seconds sum = {0}, bytes = logit_bytes(cost);
 	if (tokens <= 0.0)
 		return sum;
-	add_product(cost->machine, tokens, hidden, vocabulary, &sum);
+	double chunks = logit_chunks(cost, tokens);
+	add_product(cost->machine, tokens / chunks, hidden, vocabulary, &sum);
+	sum = (struct wlb_seconds){chunks * sum.forward, chunks * sum.backward};
 	struct wlb_seconds norm = one_stream_s(cost, &streams[0], tokens, cost->machine->operation_s);
 	sum.forward += stream_s(cost, bytes.forward * tokens * vocabulary) + norm.forward / streams[0].calls;
 	sum.backward += stream_s(cost, bytes.backward * tokens * vocabulary) + norm.backward / streams[0].calls;
