@@ -4,12 +4,12 @@ int wlb_tp_all_gather(struct wlb_transformer *t, void *out, const void *x, int64
 {
 	if (t->tp_size == 1)
 		return 0;
-	return wlb_comm_all_gather(t->tp, out, x, (size_t)wlb_share_elements(t, n), error);
+	return wlb_comm_all_gather(t->tp, out, x, (size_t)wlb_share_elements(t, n), t->device->compute, error);
 }
 
 int wlb_tp_reduce_scatter(struct wlb_transformer *t, void *out, const void *x, int64_t n, struct wlb_error *error)
 {
 	if (t->tp_size == 1)
 		return 0;
-	return wlb_comm_reduce_scatter(t->tp, out, x, (size_t)wlb_share_elements(t, n), error);
+	return wlb_comm_reduce_scatter(t->tp, out, x, (size_t)wlb_share_elements(t, n), t->device->compute, error);
 }
