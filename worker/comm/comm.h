@@ -64,6 +64,9 @@ struct wlb_comm_request *wlb_comm_send_start(struct wlb_comm *comm, const void *
 /* Receives what rank `from` sent, in the order of its sends to this rank. */
 struct wlb_comm_request *wlb_comm_recv_start(struct wlb_comm *comm, void *buffer, size_t count, enum wlb_dtype dtype,
                                              int from, struct wlb_error *error);
+/* Returns 1 where the call has ended, so that awaiting it would make neither the host nor the compute queue wait; also
+ * where it has failed, and for NULL. */
+int wlb_comm_has_ended(struct wlb_comm_request *request);
 /* Awaits the call and ends the request, also on failure: it must not be used again. Operations that are queued on the
  * compute queue from now on find the result. Returns 0 at once for NULL. Where the host waits, that is bounded as any
  * other call (worker/record/watchdog.h). */

@@ -144,6 +144,26 @@ static void remove_started(struct wlb_comm_request *request)
 	comm->idle = request;
 }
 
+/* Looks at the call where the transport does not run it on a queue. */
+static void test(struct wlb_comm_request *request)
+{
+	if (request->state == IN_PROGRESS)
+		request->state = request->comm->transport->test(request->handle, &request->error);
+}
+
+int wlb_comm_has_ended(struct wlb_comm_request *request)
+{
+	if (request == NULL || request->comm->size == 1)
+		return 1;
+	struct wlb_comm *comm = request->comm;
+	if (comm->transport->on_queue)
+		return comm->device->ops->event_done(comm->device, request->done);
+	struct wlb_comm_clock began = wlb_comm_clock(comm);
+	test(request);
+	wlb_comm_add_blocked(comm, &began);
+	return request->state != IN_PROGRESS;
+}
+
 /* Makes the host wait for the call. */
 static int finish(struct wlb_comm_request *request, struct wlb_error *error)
 {
@@ -175,8 +195,7 @@ void wlb_comm_progress(struct wlb_comm *comm)
 		return;
 	struct wlb_comm_clock began = wlb_comm_clock(comm);
 	for (struct wlb_comm_request *request = comm->started; request != NULL; request = request->next)
-		if (request->state == IN_PROGRESS)
-			request->state = comm->transport->test(request->handle, &request->error);
+		test(request);
 	wlb_comm_add_blocked(comm, &began);
 }
 
