@@ -12,7 +12,9 @@
  *    the same, float or double; "real" is that type.
  *  - Backward operations *add* to weight gradients (they accumulate over micro-batches) and
  *    *overwrite* activation gradients, unless said otherwise.
- *  - Operations are queued in order and may be asynchronous; synchronize() reports their errors.
+ *  - Operations are queued in order on the compute queue and may be asynchronous; synchronize() reports their errors.
+ *  - A device may have further queues, for copies and messages. Work of one queue is in order; events order the work of
+ *    different queues. Where a queue is an argument, NULL names the compute queue.
  *  - Results do not depend on anything but the inputs, the thread count and the kind of processor:
  *    reductions have a fixed order.
  */
@@ -75,6 +77,8 @@ struct wlb_adamw {
 };
 
 struct wlb_device;
+struct wlb_queue; /* of work that a device does in order */
+struct wlb_event; /* a moment in a queue: the end of all work that was queued there before it was recorded */
 
 /* The operations of one device and element type. */
 struct wlb_ops {
@@ -84,11 +88,43 @@ struct wlb_ops {
 	void *(*alloc)(struct wlb_device *, size_t bytes,
 	               struct wlb_error *);           /* zeroed, 64-byte aligned; NULL on error */
 	void (*release)(struct wlb_device *, void *); /* NULL allowed */
-	void (*to_device)(struct wlb_device *, void *to, const void *from_host, size_t bytes);
-	void (*to_host)(struct wlb_device *, void *to_host, const void *from, size_t bytes); /* synchronous */
+	/* Memory of the host that the device copies from and to without the host waiting (pinned); 64-byte aligned, not
+	 * cleared. NULL on error. */
+	void *(*alloc_host)(struct wlb_device *, size_t bytes, struct wlb_error *);
+	void (*release_host)(struct wlb_device *, void *); /* NULL allowed */
+	/* Copies on the queue. Memory of alloc_host must not change until an event recorded behind the copy is reached;
+	 * other host memory may be used again when the call returns. */
+	void (*to_device)(struct wlb_device *, struct wlb_queue *, void *to, const void *from_host, size_t bytes);
+	/* Copies on the queue to memory of alloc_host, which holds the data when an event recorded behind the copy is
+	 * reached. */
+	void (*to_host_start)(struct wlb_device *, struct wlb_queue *, void *to_host, const void *from, size_t bytes);
+	void (*to_host)(struct wlb_device *, void *to_host, const void *from,
+	                size_t bytes); /* on the compute queue, synchronous */
 	void (*copy)(struct wlb_device *, void *to, const void *from, size_t bytes); /* ranges that do not overlap */
 	void (*zero)(struct wlb_device *, void *, size_t bytes);
 	int (*synchronize)(struct wlb_device *, struct wlb_error *); /* 0, or -1 with the first queued error */
+
+	/* -- queues and events -- on the CPU device, whose operations have ended when they return, queues are empty
+	 * objects, and record stores the clock. */
+	struct wlb_queue *(*queue_new)(struct wlb_device *, int high_priority, struct wlb_error *); /* NULL on error */
+	void (*queue_free)(struct wlb_device *, struct wlb_queue *); /* its work should have ended; NULL allowed */
+	/* The queue as libraries of the device's maker know it (a cudaStream_t); NULL on the CPU device. */
+	void *(*queue_handle)(struct wlb_device *, struct wlb_queue *);
+	struct wlb_event *(*event_new)(struct wlb_device *, int timed, struct wlb_error *); /* NULL on error */
+	void (*event_free)(struct wlb_device *, struct wlb_event *);                        /* NULL allowed */
+	/* An event can be recorded again. A wait that was queued before that is for the record before. */
+	void (*event_record)(struct wlb_device *, struct wlb_event *, struct wlb_queue *);
+	/* What is queued from now on waits for the event's last record; the host does not. An event that was never
+	 * recorded is reached. */
+	void (*queue_wait)(struct wlb_device *, struct wlb_queue *, struct wlb_event *);
+	/* The host waits until the event's last record is reached. Returns as synchronize. */
+	int (*event_wait)(struct wlb_device *, struct wlb_event *, struct wlb_error *);
+	/* 1 where it is reached (or the device has failed, which synchronize reports), else 0. Any thread may call it.
+	 */
+	int (*event_done)(struct wlb_device *, struct wlb_event *);
+	/* Seconds between two timed events that are reached. */
+	double (*event_elapsed_s)(struct wlb_device *, struct wlb_event *from, struct wlb_event *to);
+
 	/* Seconds that the device has computed for the calling thread since an arbitrary moment; to be read when the
 	 * device is synchronized. On the CPU it is processor time, so that a rank that shares its core with others is
 	 * not measured as a slow one; on a GPU, which only one rank uses, it is elapsed time. */
@@ -173,6 +209,7 @@ struct wlb_device {
 	int host_memory;         /* 1: its memory is host memory (the CPU), so a transport need not stage; else 0 */
 	void *state;             /* private to the device */
 	int64_t allocated_bytes; /* by alloc and not released; 0 where the device does not count them */
+	int64_t host_waits;      /* calls so far of synchronize, event_wait and to_host, for which the host waits */
 };
 
 /* Opens a device; returns NULL with the reason on failure. `threads` 0: OpenMP's default number. */

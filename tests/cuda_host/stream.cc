@@ -23,6 +23,8 @@ namespace
 struct records {
 	uint64_t made = 0;
 	uint64_t reached = 0;
+	bool timed = false;
+	std::chrono::steady_clock::time_point time; /* at which the last of them was reached */
 };
 
 /* Work, here or with other processes; or, where there is an event, its record or the wait for it. */
@@ -55,6 +57,14 @@ static bool can_run(const CUstream_st *stream)
 	return !next.waits || next.event->reached >= next.record;
 }
 
+static void reach(records &event, uint64_t record)
+{
+	if (record <= event.reached)
+		return;
+	event.reached = record;
+	event.time = std::chrono::steady_clock::now();
+}
+
 /* Runs one operation of the stream that is chosen. */
 bool cuda_host::stream_advance()
 {
@@ -74,7 +84,7 @@ bool cuda_host::stream_advance()
 	else if (next.remote)
 		next.remote->run();
 	else if (!next.waits)
-		next.event->reached = std::max(next.event->reached, next.record);
+		reach(*next.event, next.record);
 	return true;
 }
 
@@ -173,6 +183,23 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
 	return cudaSuccess;
 }
 
+enum { LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5 };
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+	*least = LEAST_PRIORITY;
+	*greatest = GREATEST_PRIORITY;
+	return cudaSuccess;
+}
+
+/* The order of streams does not depend on their priorities, on which a program must not rely. */
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority)
+{
+	if (priority > LEAST_PRIORITY || priority < GREATEST_PRIORITY)
+		return cuda_host::result(cudaErrorInvalidValue);
+	return cudaStreamCreateWithFlags(stream, flags);
+}
+
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
 	const cuda_host::guard guard(cuda_host::lock);
@@ -200,9 +227,10 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 	return queue(stream, {nullptr, nullptr, event->event, event->event->made, true});
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
 	*event = new CUevent_st;
+	(*event)->event->timed = (flags & cudaEventDisableTiming) == 0;
 	return cudaSuccess;
 }
 
@@ -233,5 +261,17 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 	const cuda_host::guard guard(cuda_host::lock);
 	const std::shared_ptr<records> records = event->event;
 	cuda_host::stream_run_until([records] { return records->reached >= records->made; }, nullptr);
+	return cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float *elapsed_ms, cudaEvent_t from, cudaEvent_t to)
+{
+	const cuda_host::guard guard(cuda_host::lock);
+	const records &first = *from->event, &last = *to->event;
+	if (!first.timed || !last.timed || first.made == 0 || last.made == 0)
+		return cuda_host::result(cudaErrorInvalidResourceHandle);
+	if (first.reached < first.made || last.reached < last.made)
+		return cuda_host::result(cudaErrorNotReady);
+	*elapsed_ms = std::chrono::duration<float, std::milli>(last.time - first.time).count();
 	return cudaSuccess;
 }

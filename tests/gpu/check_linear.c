@@ -78,7 +78,7 @@ static int make(struct wlb_device *device, struct matrix *m, int64_t rows, int64
 			state = state * 1664525U + 1013904223U;
 			wlb_dtype_store(type, m->host, row * m->stride + column, (double)(state >> 8) / (1 << 23) - 1);
 		}
-	device->ops->to_device(device, m->device, m->host, m->bytes);
+	device->ops->to_device(device, NULL, m->device, m->host, m->bytes);
 	return 0;
 }
 
@@ -191,7 +191,7 @@ static double run(struct wlb_device *device, struct wlb_cuda_linear *linear, enu
 		memcpy(before.host, o.result.host, before.bytes);
 		queue(linear, operation, size, &o);
 		device->ops->to_host(device, first, o.result.device, o.result.bytes);
-		device->ops->to_device(device, o.result.device, before.host, o.result.bytes);
+		device->ops->to_device(device, NULL, o.result.device, before.host, o.result.bytes);
 		queue(linear, operation, size, &o);
 		device->ops->to_host(device, o.result.host, o.result.device, o.result.bytes);
 		if (device->ops->synchronize(device, &error) == 0) {

@@ -121,7 +121,7 @@ static void run_attention(struct wlb_device *d, const struct shape *s, void **a,
 	struct wlb_segment *device = d->ops->alloc(d, sizeof(host), NULL);
 	if (device == NULL)
 		return;
-	d->ops->to_device(d, device, host, sizeof(host));
+	d->ops->to_device(d, NULL, device, host, sizeof(host));
 	const struct wlb_segments segments = {device, 2, rest, (int)s->m};
 	const struct wlb_attention_shape shape = {s->m, s->m, 2 * (int)s->k, (int)s->k, (int)s->n};
 	d->ops->attention_forward(d, a[0], a[1], a[2], a[3], a[4], &segments, &shape);
@@ -263,7 +263,7 @@ static int run_on(struct wlb_device *device, const struct check *check, const st
 			break;
 		}
 		fill(host[i], &arrays[i], (uint32_t)i + 1);
-		device->ops->to_device(device, on_device[i], host[i], array_bytes(&arrays[i]));
+		device->ops->to_device(device, NULL, on_device[i], host[i], array_bytes(&arrays[i]));
 	}
 	if (result == 0) {
 		check->run(device, shape, on_device);

@@ -224,6 +224,12 @@ static int synchronize(struct wlb_device *device, struct wlb_error *error)
 	return timed_of(device)->cpu->synchronize(device, error);
 }
 
+static int event_wait(struct wlb_device *device, struct wlb_event *event, struct wlb_error *error)
+{
+	wlb_timed_clock_wait(timed_of(device)->clock);
+	return timed_of(device)->cpu->event_wait(device, event, error);
+}
+
 static double busy_s(struct wlb_device *device)
 {
 	return timed_of(device)->clock->busy_s;
@@ -240,6 +246,7 @@ static void replace_operations(struct wlb_ops *ops)
 {
 	ops->close = close_timed;
 	ops->synchronize = synchronize;
+	ops->event_wait = event_wait;
 	ops->busy_s = busy_s;
 	ops->zero = zero;
 	ops->copy = copy;

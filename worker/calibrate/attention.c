@@ -81,7 +81,7 @@ static void set_point(struct wlb_device *device, struct attention *a, int q_toke
 	int count = wlb_axis_segments(q_tokens);
 	for (int i = 0; i < count; i++)
 		list[i] = (struct wlb_segment){i * q_tokens, q_tokens, i * k_tokens, k_tokens, k_tokens - q_tokens};
-	device->ops->to_device(device, a->list, list, (size_t)count * sizeof(*list));
+	device->ops->to_device(device, NULL, a->list, list, (size_t)count * sizeof(*list));
 	a->segments = (struct wlb_segments){a->list, count, q_tokens, k_tokens};
 	a->shape.q_tokens = (int64_t)count * q_tokens;
 	a->shape.k_tokens = (int64_t)count * k_tokens;

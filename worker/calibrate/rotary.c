@@ -26,7 +26,7 @@ static int allocate(struct wlb_device *device, struct rotary *r, struct wlb_erro
 	r->positions = r->x != NULL ? device->ops->alloc(device, sizeof(positions_host), error) : NULL;
 	if (r->positions == NULL)
 		return -1;
-	device->ops->to_device(device, r->positions, positions_host, sizeof(positions_host));
+	device->ops->to_device(device, NULL, r->positions, positions_host, sizeof(positions_host));
 	return device->ops->synchronize(device, error);
 }
 

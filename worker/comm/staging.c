@@ -21,7 +21,7 @@ int wlb_stage(struct wlb_device *device, struct wlb_staging *staging, const void
 void wlb_unstage(struct wlb_device *device, const void *host, void *buffer, size_t bytes)
 {
 	if (host != buffer)
-		device->ops->to_device(device, buffer, host, bytes);
+		device->ops->to_device(device, NULL, buffer, host, bytes);
 }
 
 void wlb_staging_free(struct wlb_staging *staging)

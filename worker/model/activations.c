@@ -1,5 +1,6 @@
 #include "worker/model/activations.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 /* Places buffers one after another in a block: a first pass counts the bytes (base NULL), then the same code sets the
@@ -68,6 +69,12 @@ static void place_recomputed(const struct wlb_transformer *t, struct wlb_layer_a
 	layer->activated = take(arena, s->rows, s->intermediate);
 }
 
+enum wlb_recompute wlb_layer_recompute(const struct wlb_transformer *t, int layer)
+{
+	bool beyond = t->recompute_layers > 0 && layer >= t->recompute_layers;
+	return t->recompute == WLB_RECOMPUTE_FULL && beyond ? WLB_RECOMPUTE_SELECTIVE : t->recompute;
+}
+
 static void place_slot(const struct wlb_transformer *t, struct wlb_slot *slot,
                        const struct wlb_layer_activations *shared, const struct sizes *s, struct arena *arena)
 {
@@ -76,10 +83,11 @@ static void place_slot(const struct wlb_transformer *t, struct wlb_slot *slot,
 	for (int l = 0; l < t->slot_layers; l++) {
 		struct wlb_layer_activations *layer = &slot->layers[l];
 		*layer = *shared;
+		layer->recompute = wlb_layer_recompute(t, l);
 		layer->input = l == 0 ? slot->input : take(arena, s->share, s->hidden);
-		if (t->recompute != WLB_RECOMPUTE_FULL)
+		if (layer->recompute != WLB_RECOMPUTE_FULL)
 			place_kept(t, layer, s, arena);
-		if (t->recompute == WLB_RECOMPUTE_NONE)
+		if (layer->recompute == WLB_RECOMPUTE_NONE)
 			place_recomputed(t, layer, s, arena);
 		if (t->cp_size == 1)
 			layer->kv_all = layer->kv;
@@ -167,7 +175,7 @@ static int take_block(struct wlb_transformer *t, struct wlb_error *error)
 }
 
 struct wlb_transformer *wlb_transformer_new(const struct wlb_parameters *parameters, const struct wlb_groups *groups,
-                                            enum wlb_recompute recompute, int slots, int64_t max_rows,
+                                            const struct wlb_plan *split, int slots, int64_t max_rows,
                                             int64_t max_tokens, struct wlb_error *error)
 {
 	struct wlb_transformer *t = calloc(1, sizeof(*t));
@@ -183,7 +191,8 @@ struct wlb_transformer *wlb_transformer_new(const struct wlb_parameters *paramet
 		.cp = groups->cp,
 		.tp_size = wlb_comm_size(groups->tp),
 		.cp_size = wlb_comm_size(groups->cp),
-		.recompute = recompute,
+		.recompute = split->recompute,
+		.recompute_layers = split->recompute_layers,
 		.max_rows = max_rows,
 		.max_tokens = max_tokens,
 		.slot_count = slots,

@@ -42,6 +42,7 @@ struct wlb_transformer {
 	int tp_size;
 	int cp_size;
 	enum wlb_recompute recompute;
+	int recompute_layers; /* FULL: of each chunk, its first layers; 0: all */
 	int64_t max_rows;
 	int64_t max_tokens;
 	struct wlb_slot *slots; /* [slot_count] */
@@ -52,6 +53,9 @@ struct wlb_transformer {
 	void *block;  /* all device pointers above point into it */
 	size_t bytes; /* of the block */
 };
+
+/* Returns what layer `layer` of each chunk recomputes. */
+enum wlb_recompute wlb_layer_recompute(const struct wlb_transformer *t, int layer);
 
 /* Returns the address of element `index` of a buffer. */
 static inline void *wlb_element(const struct wlb_transformer *t, void *buffer, int64_t index)

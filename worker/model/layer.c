@@ -136,9 +136,9 @@ static int mlp_backward(const struct layer *l, void *d_residual, struct wlb_erro
 static int recompute_mlp(const struct layer *l, struct wlb_error *error)
 {
 	const struct wlb_layer_activations *a = l->a;
-	if (l->t->recompute == WLB_RECOMPUTE_FULL)
+	if (a->recompute == WLB_RECOMPUTE_FULL)
 		return attention_forward(l, error) < 0 ? -1 : mlp_inner(l, error);
-	if (l->t->recompute == WLB_RECOMPUTE_SELECTIVE) {
+	if (a->recompute == WLB_RECOMPUTE_SELECTIVE) {
 		wlb_norm(l->t, a->post_norm, a->post_rstd, a->middle, l->w->post_norm, l->n);
 		gate(l);
 	}
@@ -150,7 +150,7 @@ static int recompute_mlp(const struct layer *l, struct wlb_error *error)
 static int recompute_attention(const struct layer *l, struct wlb_error *error)
 {
 	const struct wlb_layer_activations *a = l->a;
-	if (l->t->recompute != WLB_RECOMPUTE_SELECTIVE)
+	if (a->recompute != WLB_RECOMPUTE_SELECTIVE)
 		return 0;
 	wlb_norm(l->t, a->norm, a->rstd, a->input, l->w->input_norm, l->n);
 	return wlb_cp_gather(l->t, a->kv_all, a->kv, l->batch, error);

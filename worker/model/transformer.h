@@ -16,11 +16,12 @@
 /* The activations of one layer that its backward pass needs; h hidden, q and kv widths on this rank, f its part of the
  * intermediate size. */
 struct wlb_layer_activations {
-	void *input;     /* [n / tp, h] the residual stream before the layer */
-	void *norm;      /* [n / tp, h] */
-	void *rstd;      /* [n / tp] */
-	void *q;         /* [n, q] after RoPE */
-	void *kv;        /* [2, n, kv]: keys after RoPE, then values */
+	enum wlb_recompute recompute; /* of this layer */
+	void *input;                  /* [n / tp, h] the residual stream before the layer */
+	void *norm;                   /* [n / tp, h] */
+	void *rstd;                   /* [n / tp] */
+	void *q;                      /* [n, q] after RoPE */
+	void *kv;                     /* [2, n, kv]: keys after RoPE, then values */
 	void *kv_all;    /* [2, tokens, kv] of all context-parallel ranks, in document order; is kv where cp is 1 */
 	void *attention; /* [n, q] */
 	void *lse;       /* [n, heads] */
@@ -45,11 +46,12 @@ struct wlb_transformer;
 
 /* `slots`: the most chunks whose forward pass is done and whose backward pass is not. Buffers for micro-batches of up
  * to max_rows rows (max_tokens on all context-parallel ranks) are allocated here, once; a pass allocates nothing.
- * Recomputation: NONE keeps everything above; SELECTIVE computes norm, post_norm and activated again and gathers kv_all
- * again (attention's scores are always computed again); FULL keeps `input` of each layer alone. The caller owns
- * parameters and groups, which must outlive it. Returns NULL with the number of bytes that could not be allocated. */
+ * Recomputation is that of `split`: NONE keeps everything above; SELECTIVE computes norm, post_norm and activated again
+ * and gathers kv_all again (attention's scores are always computed again); FULL keeps `input` alone of the first
+ * recompute_layers layers of each chunk (0: of all), and the others are as with SELECTIVE. The caller owns parameters
+ * and groups, which must outlive it. Returns NULL with the number of bytes that could not be allocated. */
 struct wlb_transformer *wlb_transformer_new(const struct wlb_parameters *parameters, const struct wlb_groups *groups,
-                                            enum wlb_recompute recompute, int slots, int64_t max_rows,
+                                            const struct wlb_plan *split, int slots, int64_t max_rows,
                                             int64_t max_tokens, struct wlb_error *error);
 void wlb_transformer_free(struct wlb_transformer *transformer); /* NULL allowed */
 

@@ -52,14 +52,14 @@ void *to_array(struct wlb_device *device, const double *values, size_t count)
 	if (values == NULL)
 		return array;
 	if (device->compute == WLB_FLOAT64) {
-		device->ops->to_device(device, array, values, bytes);
+		device->ops->to_device(device, NULL, array, values, bytes);
 		return array;
 	}
 	float *rounded = calloc(count + 1, sizeof(*rounded));
 	assert_non_null(rounded);
 	for (size_t i = 0; i < count; i++)
 		rounded[i] = (float)values[i];
-	device->ops->to_device(device, array, rounded, bytes);
+	device->ops->to_device(device, NULL, array, rounded, bytes);
 	free(rounded);
 	return array;
 }
@@ -82,8 +82,8 @@ void check_close(struct wlb_device *device, const char *what, const void *got_ar
 	double *got = from_array(device, got_array, count);
 	for (size_t i = 0; i < count; i++)
 		if (!(got[i] == want[i]) && !(fabs(got[i] - want[i]) <= tolerance * (1 + fabs(want[i]))))
-			fail_msg("%s[%zu] (%s): got %.17g, want %.17g", what, i, wlb_dtype_name(device->compute), got[i],
-			         want[i]);
+			fail_msg("%s[%zu] (%s): got %.17g, want %.17g", what, i, wlb_dtype_name(device->compute),
+			         got[i], want[i]);
 	free(got);
 }
 

@@ -19,7 +19,7 @@ static void check_width(struct wlb_device *device, int64_t width)
 		for (int64_t j = 0; j < width; j++)
 			want[i * width + j] = host[i] < 0 ? 0 : x[host[i] * width + j];
 	}
-	device->ops->to_device(device, rows, host, sizeof(host));
+	device->ops->to_device(device, NULL, rows, host, sizeof(host));
 	device->ops->gather_rows(device, outa, xa, rows, COUNT, width);
 	check_close(device, "out", outa, want, out_n, 1e-7);
 	check_close(device, "x", xa, x, x_n, 1e-7);

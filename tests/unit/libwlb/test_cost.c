@@ -208,6 +208,12 @@ static void some_layers_are_recomputed(void **state)
 	half.recompute_layers = 8;
 	double all_s = simulate_7b(&machine, &all, NULL).time.recompute_s;
 	assert_near(simulate_7b(&machine, &half, NULL).time.recompute_s, all_s / 2.0, 1e-9);
+	struct wlb_plan selective = all;
+	selective.recompute = WLB_RECOMPUTE_SELECTIVE;
+	double whole_s = simulate_7b(&machine, &all, run_the_worker).time.recompute_s;
+	double cheap_s = simulate_7b(&machine, &selective, run_the_worker).time.recompute_s;
+	assert_true(cheap_s > 0.0);
+	assert_near(simulate_7b(&machine, &half, run_the_worker).time.recompute_s, (whole_s + cheap_s) / 2.0, 1e-9);
 	double most = wlb_memory_stage(&none, &model, 0, 4096, 4096, 0.0).activations;
 	double some = wlb_memory_stage(&half, &model, 0, 4096, 4096, 0.0).activations;
 	double least = wlb_memory_stage(&all, &model, 0, 4096, 4096, 0.0).activations;

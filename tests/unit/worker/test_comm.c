@@ -363,7 +363,8 @@ static void an_element_type_that_is_none_is_refused(void **state)
 	assert_null(wlb_comm_reduce_scatter_start(f->world, f->other, f->buffer, 1, &errors[3]));
 	f->device->compute = WLB_FLOAT64;
 	for (int i = 0; i < 4; i++)
-		assert_non_null(strstr(errors[i].message, "element type 2: it must be float32 (0) or float64 (1)"));
+		assert_non_null(strstr(errors[i].message,
+		                       "element type 99: it must be float32 (0), float64 (1) or bfloat16 (2)"));
 }
 
 static void the_trace_of_started_calls(void **state)

@@ -42,7 +42,7 @@ static void *upload(struct tiny_batch *b, int place, const void *host, size_t by
 	struct wlb_error error = {0};
 	b->memory[place] = b->device->ops->alloc(b->device, bytes, &error);
 	assert_non_null(b->memory[place]);
-	b->device->ops->to_device(b->device, b->memory[place], host, bytes);
+	b->device->ops->to_device(b->device, NULL, b->memory[place], host, bytes);
 	return b->memory[place];
 }
 
