@@ -231,6 +231,7 @@ struct wlb_ops {
 struct wlb_device {
 	const struct wlb_ops *ops; /* an operation that this device lacks is NULL */
 	const char *name;          /* "cpu", "cuda:0" */
+	char hardware[24];         /* the GPU's address on the node's bus; "" on the CPU */
 	enum wlb_dtype compute;
 	enum wlb_dtype main;
 	int host_threads;        /* that a rank may use for work of its own on the host; 0: one */

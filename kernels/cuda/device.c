@@ -92,7 +92,9 @@ struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype dtype, struct 
 	snprintf(cuda->name, sizeof(cuda->name), "cuda:%d", index);
 	cuda->device =
 		(struct wlb_device){.ops = &OPS, .name = cuda->name, .compute = dtype, .main = dtype, .state = cuda};
-	cudaError_t status = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking);
+	cudaError_t status = cudaDeviceGetPCIBusId(cuda->device.hardware, (int)sizeof(cuda->device.hardware), index);
+	if (status == cudaSuccess)
+		status = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking);
 	if (status != cudaSuccess) {
 		wlb_fail(error, "device cuda:%d: cannot create a stream: %s", index, cudaGetErrorString(status));
 		free(cuda);

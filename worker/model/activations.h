@@ -86,9 +86,7 @@ static inline int64_t wlb_share_elements(const struct wlb_transformer *t, int64_
  * not advance until the end of the pass. */
 static inline void wlb_pass_progress(const struct wlb_transformer *t)
 {
-	wlb_comm_progress(t->groups->pp);
-	wlb_comm_progress(t->groups->pp_back);
-	wlb_comm_progress(t->groups->data);
+	wlb_groups_progress(t->groups);
 }
 
 /* Calls the watch, if there is one. */

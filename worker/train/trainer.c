@@ -1,6 +1,7 @@
 #include "worker/train/trainer.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,6 +24,12 @@ static int connect_ranks(struct wlb_trainer *t, struct wlb_error *error)
 		.collective_timeout_s = 60.0 * t->options->timeout_minutes,
 		.storage_timeout_s = 60.0 * t->options->storage_timeout_minutes,
 	};
+	char why[512];
+	if (wlb_comm_choose_transport(t->world, (enum wlb_transport_choice)t->options->transport,
+	                              60.0 * t->options->timeout_minutes, why, sizeof(why), error) < 0)
+		return -1;
+	if (why[0] != '\0' && l->rank == 0)
+		fprintf(stderr, "wlb-worker: messages are carried by MPI through host memory: %s\n", why);
 	t->groups = wlb_groups_open(t->world, &t->plan->split.layout, wlb_launch_place(l), &t->plan->model, error);
 	return t->groups != NULL ? 0 : -1;
 }
