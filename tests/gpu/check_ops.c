@@ -369,8 +369,8 @@ static int check_errors(struct wlb_device *cuda)
 /* check_ptx.cu, where it is built: whether a matrix product by tensor cores is right; prints its row of the table. */
 int wlb_check_ptx(struct wlb_device *cuda) __attribute__((weak));
 
-/* check_attention.c, where it is built (tests/cuda_host has a test of its own for the same cases): prints a row for each
- * case, adds those that failed to *failed and returns how many passed. */
+/* check_attention.c, where it is built (tests/cuda_host has a test of its own for the same cases): prints a row for
+ * each case, adds those that failed to *failed and returns how many passed. */
 int wlb_check_attention(struct wlb_device *cuda, int *failed) __attribute__((weak));
 
 static int check_all(struct wlb_device *cpu, struct wlb_device *cuda)
