@@ -154,6 +154,17 @@ void test_ring_of_sends_in_a_group(void **)
 	}
 }
 
+/* Ranks use the streams of the same calls differently. */
+void test_calls_of_a_communicator_keep_their_order(void **)
+{
+	int *one = trial_memory(1, numbers(1, rank)), *two = trial_memory(2, numbers(2, rank));
+	cudaDeviceSynchronize();
+	expect(ncclAllReduce(one, one, 1, ncclInt32, ncclSum, world, trial_stream((size_t)rank % 2)));
+	expect(ncclAllReduce(two, two, 2, ncclInt32, ncclSum, world, trial_stream((size_t)(rank + 1) % 2)));
+	assert_int_equal(trial_take(one, 1)[0], sum_at(0));
+	assert_int_equal(trial_take(two, 2)[1], sum_at(1));
+}
+
 /* Two communicators of half the ranks each. */
 void test_communicators_of_some_ranks(void **)
 {
@@ -410,6 +421,7 @@ int main(int count, char **arguments)
 		cmocka_unit_test(test_reduce_scatter_and_all_gather),
 		cmocka_unit_test(test_broadcast),
 		cmocka_unit_test(test_ring_of_sends_in_a_group),
+		cmocka_unit_test(test_calls_of_a_communicator_keep_their_order),
 		cmocka_unit_test(test_communicators_of_some_ranks),
 		cmocka_unit_test(test_opening_without_blocking),
 		cmocka_unit_test(test_all_gather_read_before_it_is_awaited),
