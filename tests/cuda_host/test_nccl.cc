@@ -226,6 +226,7 @@ void test_opening_without_blocking(void **)
 		comm = start_without_blocking(id);
 	poll(comm);
 	assert_int_equal(ncclAllReduce(memory, memory, 1, ncclInt32, ncclSum, comm, trial_stream()), ncclInProgress);
+	assert_int_equal(state_of(comm), ncclInProgress); /* a call needs more than one question */
 	poll(comm);
 	assert_int_equal(trial_take(memory, 1)[0], ranks);
 	expect(ncclCommFinalize(comm));
@@ -353,15 +354,16 @@ ncclComm_t open_numbered(int number)
 }
 
 /* The first passes of two stages with two chunks each: stage 0 sends, sends and receives; stage 1 receives, sends,
- * receives and sends. forward carries what stage 0 sends, back what stage 1 sends. */
-void run_pipeline(ncclComm_t forward, ncclComm_t back, size_t count)
+ * receives and sends. forward carries what stage 0 sends, back what stage 1 sends, on `streams` streams. */
+void run_pipeline(ncclComm_t forward, ncclComm_t back, size_t streams, size_t count)
 {
 	const char order[] = {rank == 0 ? 's' : 'r', 's', 'r', rank == 0 ? 'r' : 's'};
 	int *memory = trial_memory(4 * count, numbers(4 * count, rank));
 	cudaDeviceSynchronize();
 	for (size_t i = 0; i < 4; i++) {
-		ncclComm_t const comm = (order[i] == 's') == (rank == 0) ? forward : back;
-		cudaStream_t const stream = trial_stream(comm == forward ? 0 : 1);
+		const bool is_forward = (order[i] == 's') == (rank == 0);
+		ncclComm_t const comm = is_forward ? forward : back;
+		cudaStream_t const stream = trial_stream(is_forward ? 0 : streams - 1);
 		int *const at = memory + i * count;
 		expect(order[i] == 's' ? ncclSend(at, count, ncclInt32, 1 - rank, comm, stream)
 		                       : ncclRecv(at, count, ncclInt32, 1 - rank, comm, stream));
@@ -376,9 +378,11 @@ void run_case(const std::string &name)
 	int *memory = trial_memory(4, {1, 2, 3, 4});
 	cudaDeviceSynchronize();
 	if (name == "one" || name == "small") {
-		run_pipeline(forward, forward, name == "one" ? 10000 : 100);
+		run_pipeline(forward, forward, 1, name == "one" ? 10000 : 100);
+	} else if (name == "streams") { /* which do not help */
+		run_pipeline(forward, forward, 2, 10000);
 	} else if (name == "two") {
-		run_pipeline(forward, back, 10000);
+		run_pipeline(forward, back, 2, 10000);
 	} else if (name == "mismatch") {
 		if (rank == 0)
 			ncclAllReduce(memory, memory, 2, ncclInt32, ncclSum, forward, trial_stream());
