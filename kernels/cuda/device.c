@@ -55,6 +55,7 @@ static const struct wlb_ops OPS = {
 	.add = wlb_cuda_add,
 	.scale = wlb_cuda_scale,
 	.sum_squares = wlb_cuda_sum_squares,
+	.clip_factor = wlb_cuda_clip_factor,
 	.adamw = wlb_cuda_adamw,
 };
 
@@ -89,8 +90,8 @@ struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype dtype, struct 
 		return NULL;
 	}
 	snprintf(cuda->name, sizeof(cuda->name), "cuda:%d", index);
-	cuda->device =
-		(struct wlb_device){.ops = &OPS, .name = cuda->name, .compute = dtype, .main = dtype, .state = cuda};
+	cuda->device = (struct wlb_device){
+		.ops = &OPS, .name = cuda->name, .compute = dtype, .main = dtype, .gradients = dtype, .state = cuda};
 	cudaError_t status = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking);
 	if (status != cudaSuccess) {
 		wlb_fail(error, "device cuda:%d: cannot create a stream: %s", index, cudaGetErrorString(status));

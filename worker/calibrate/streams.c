@@ -11,6 +11,7 @@ struct streams {
 	void *weight; /* [WIDTH] */
 	void *rstd;   /* [COUNT / WIDTH] */
 	void *one;
+	double *factor; /* of AdamW, and the two sums that it is found from */
 };
 
 static void add(struct wlb_device *device, void *context)
@@ -35,9 +36,9 @@ static void norm(struct wlb_device *device, void *context)
 static void adamw(struct wlb_device *device, void *context)
 {
 	const struct streams *s = context;
-	const struct wlb_adamw options = {
-		.lr = 1e-6, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .grad_scale = 1.0, .step = 1};
-	device->ops->adamw(device, s->vectors[0], s->vectors[1], s->vectors[2], s->vectors[3], COUNT, &options);
+	const struct wlb_adamw options = {.lr = 1e-6, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .step = 1};
+	device->ops->adamw(device, s->vectors[0], s->vectors[0], s->vectors[1], s->vectors[2], s->vectors[3], COUNT,
+	                   &options, s->factor);
 }
 
 static void scale_one(struct wlb_device *device, void *context)
@@ -65,7 +66,11 @@ static int allocate(struct wlb_device *device, struct streams *s, struct wlb_err
 	s->weight = wlb_calibrate_alloc_reals(device, WIDTH, error);
 	s->rstd = s->weight != NULL ? wlb_calibrate_alloc_reals(device, COUNT / WIDTH, error) : NULL;
 	s->one = s->rstd != NULL ? wlb_calibrate_alloc_reals(device, 1, error) : NULL;
-	return s->one != NULL ? 0 : -1;
+	s->factor = s->one != NULL ? device->ops->alloc(device, 3 * sizeof(double), error) : NULL;
+	if (s->factor == NULL)
+		return -1;
+	device->ops->clip_factor(device, s->factor, s->factor + 1, s->factor + 2, 0.0); /* 1: the sums are 0 */
+	return 0;
 }
 
 static void release(struct wlb_device *device, struct streams *s)
@@ -75,6 +80,7 @@ static void release(struct wlb_device *device, struct streams *s)
 	device->ops->release(device, s->weight);
 	device->ops->release(device, s->rstd);
 	device->ops->release(device, s->one);
+	device->ops->release(device, s->factor);
 }
 
 int wlb_measure_streams(struct wlb_device *device, double limit_s, double *bytes_per_s, double *operation_s,

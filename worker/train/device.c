@@ -25,3 +25,8 @@ struct wlb_device *wlb_open_device(const struct wlb_launch *launch, enum wlb_dev
 	wlb_device_close(device);
 	return NULL;
 }
+
+int wlb_queue_depth(const struct wlb_device *device)
+{
+	return device->host_memory ? 0 : 1;
+}

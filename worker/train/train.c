@@ -82,18 +82,34 @@ static int save_is_due(const struct wlb_trainer *t)
 	return t->step == o->train_iters || (o->save_interval > 0 && t->step % o->save_interval == 0);
 }
 
-/* Trains until --train-iters. Returns 0 or one of the failures of a step. */
-static int run_steps(struct wlb_trainer *t, struct wlb_error *error)
+/* Reads and reports steps until at most `most` are unread. *loss is that of the last one. */
+static int report_steps(struct wlb_trainer *t, int most, double *loss, struct wlb_error *error)
 {
-	while (t->step < t->options->train_iters) {
+	while (t->unread_count > most) {
 		struct wlb_step_facts facts;
-		int rc = wlb_trainer_step(t, &facts, error);
+		int rc = wlb_trainer_read_step(t, &facts, error);
 		if (rc < 0)
 			return rc;
 		wlb_record_progress(t->recorder, facts.step);
 		if (t->launch->rank == 0 && report_step(t, &facts, error) < 0)
 			return WLB_FAILED_HERE;
-		rc = save_is_due(t) ? wlb_trainer_save(t, facts.loss, error) : 0;
+		*loss = facts.loss;
+	}
+	return 0;
+}
+
+/* Trains until --train-iters. All steps before a checkpoint are read first, so that it is never one of a step whose
+ * loss or norm is not finite. Returns 0 or one of the failures of a step. */
+static int run_steps(struct wlb_trainer *t, struct wlb_error *error)
+{
+	double loss = 0.0;
+	while (t->step < t->options->train_iters) {
+		int rc = wlb_trainer_step(t, error);
+		int read_all = save_is_due(t) || t->step == t->options->train_iters;
+		if (rc == 0)
+			rc = report_steps(t, read_all ? 0 : t->queue_depth, &loss, error);
+		if (rc == 0 && save_is_due(t))
+			rc = wlb_trainer_save(t, loss, error);
 		if (rc < 0)
 			return rc;
 	}
