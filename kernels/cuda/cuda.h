@@ -41,6 +41,9 @@ static inline cudaStream_t wlb_cuda_stream(struct wlb_device *device, struct wlb
 	return queue != NULL ? queue->stream : wlb_cuda_of(device)->stream;
 }
 
+/* Keeps the first error, after the device's name, until synchronize() reports it. */
+void wlb_cuda_fail(struct wlb_device *device, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* Keeps the first error, with the operation's name and CUDA's text, until synchronize() reports it. Returns 1 where
  * `status` is no error, else 0. */
 int wlb_cuda_check(struct wlb_device *device, cudaError_t status, const char *operation);
@@ -80,17 +83,19 @@ int wlb_cuda_event_done(struct wlb_device *device, struct wlb_event *event);
 double wlb_cuda_event_elapsed_s(struct wlb_device *device, struct wlb_event *from, struct wlb_event *to);
 
 /* -- one .cu file for each group -- */
-void wlb_cuda_rmsnorm_forward(struct wlb_device *device, void *out, void *rstd, const void *x, const void *weight,
-                              int64_t tokens, int64_t width, double epsilon);
+void wlb_cuda_rmsnorm_forward(struct wlb_device *device, void *out, void *rstd, void *sum, const void *x,
+                              const void *residual, const void *weight, int64_t tokens, int64_t width, double epsilon);
 void wlb_cuda_rmsnorm_backward(struct wlb_device *device, void *d_x, void *d_weight, const void *d_out, const void *x,
                                const void *weight, const void *rstd, int64_t tokens, int64_t width);
-void wlb_cuda_rope(struct wlb_device *device, void *x, const int32_t *positions, int64_t tokens, int heads,
-                   int head_dim, double theta, int direction);
-void wlb_cuda_swiglu_forward(struct wlb_device *device, void *out, const void *gate, const void *up, int64_t n);
-void wlb_cuda_swiglu_backward(struct wlb_device *device, void *d_gate, void *d_up, const void *d_out, const void *gate,
-                              const void *up, int64_t n);
-void wlb_cuda_gather_rows(struct wlb_device *device, void *out, const void *x, const int32_t *rows, int64_t count,
-                          int64_t width);
+void wlb_cuda_rope_angles(struct wlb_device *device, void *angles, const int32_t *positions, int64_t tokens,
+                          int head_dim, double theta);
+void wlb_cuda_rope(struct wlb_device *device, void *x, int64_t stride, const void *angles, int64_t tokens, int heads,
+                   int head_dim, int direction);
+void wlb_cuda_swiglu_forward(struct wlb_device *device, void *out, const void *gate_up, int64_t n, int64_t width);
+void wlb_cuda_swiglu_backward(struct wlb_device *device, void *d_gate_up, const void *d_out, const void *gate_up,
+                              int64_t n, int64_t width);
+void wlb_cuda_gather_rows(struct wlb_device *device, void *out, int64_t out_stride, const void *x, int64_t x_stride,
+                          const int32_t *rows, int64_t count, int64_t width);
 void wlb_cuda_add(struct wlb_device *device, void *y, const void *x, int64_t n);
 void wlb_cuda_scale(struct wlb_device *device, void *y, double factor, int64_t n);
 void wlb_cuda_sum_squares(struct wlb_device *device, double *sum, const void *x, int64_t n);

@@ -48,6 +48,7 @@ static const struct wlb_ops OPS = {
 	.busy_s = busy_s,
 	.rmsnorm_forward = wlb_cuda_rmsnorm_forward,
 	.rmsnorm_backward = wlb_cuda_rmsnorm_backward,
+	.rope_angles = wlb_cuda_rope_angles,
 	.rope = wlb_cuda_rope,
 	.swiglu_forward = wlb_cuda_swiglu_forward,
 	.swiglu_backward = wlb_cuda_swiglu_backward,

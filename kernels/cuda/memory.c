@@ -1,16 +1,27 @@
 /* Allocates and copies memory of a CUDA device, and keeps the first error until synchronize() reports it. */
 #include "kernels/cuda/cuda.h"
 
-int wlb_cuda_check(struct wlb_device *device, cudaError_t status, const char *operation)
+#include <stdarg.h>
+#include <stdio.h>
+
+void wlb_cuda_fail(struct wlb_device *device, const char *format, ...)
 {
 	struct wlb_cuda *cuda = wlb_cuda_of(device);
+	if (cuda->failed)
+		return;
+	cuda->failed = 1;
+	va_list values;
+	va_start(values, format);
+	vsnprintf(cuda->error.message, sizeof(cuda->error.message), format, values);
+	va_end(values);
+	wlb_fail_in(&cuda->error, "%s", cuda->name);
+}
+
+int wlb_cuda_check(struct wlb_device *device, cudaError_t status, const char *operation)
+{
 	if (status == cudaSuccess)
 		return 1;
-	if (!cuda->failed) {
-		cuda->failed = 1;
-		wlb_fail(&cuda->error, "%s on %s: %s (%s)", operation, cuda->name, cudaGetErrorString(status),
-		         cudaGetErrorName(status));
-	}
+	wlb_cuda_fail(device, "%s: %s (%s)", operation, cudaGetErrorString(status), cudaGetErrorName(status));
 	return 0;
 }
 

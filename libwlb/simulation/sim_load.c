@@ -254,6 +254,7 @@ void wlb_sim_load(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load)
 	}
 	load->head = wlb_head_s(&sim->cost, rank_tokens);
 	load->embedding = wlb_embedding_s(&sim->cost, rank_tokens);
+	load->angles_s = wlb_angles_s(&sim->cost, rank_tokens);
 	add_communication(sim, load, wlb_layer_products_s(&sim->cost, rank_tokens), rank_tokens, kv_bytes);
 }
 

@@ -63,7 +63,7 @@ static struct layers layers_of(const struct wlb_sim *sim, int32_t stage, int32_t
 static void add_parts(struct wlb_sim_time *time, const struct wlb_sim_load *l, const struct layers *layers, int first,
                       int last, double share)
 {
-	double ends_s = 0.0, ends_tp_s = 0.0;
+	double ends_s = layers->all > 0.0 ? 2.0 * l->angles_s : 0.0, ends_tp_s = 0.0;
 	if (first) {
 		ends_s += l->embedding.forward + l->embedding.backward;
 		ends_tp_s += l->embedding_tp.forward + l->embedding_tp.backward;
@@ -144,6 +144,10 @@ struct wlb_sim_chunk wlb_sim_time_passes(const struct wlb_sim *sim, const struct
 	                      layers.recomputed * (slow * l->recompute_s + l->tp_recompute_s + l->cp_recompute_s) +
 	                      layers.beyond * (slow * l->beyond_s + l->beyond_cp_s),
 	};
+	if (layers.all > 0.0) {
+		took.forward_s += slow * l->angles_s;
+		took.backward_s += slow * l->angles_s;
+	}
 	if (first) {
 		took.forward_s += slow * l->embedding.forward + l->embedding_tp.forward;
 		took.backward_s += slow * l->embedding.backward + l->embedding_tp.backward;

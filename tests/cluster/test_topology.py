@@ -2,7 +2,7 @@
 """What Slurm knows of the nodes, in a run. The placement of ranks on two switches whose nodes alternate in Slurm's order:
 ranks fill the nodes of one switch before those of the next, for wlb-worker and for a program that knows PMIx and its
 environment only, and `wlb show` shows it. The machine that a run is planned with, by the types of the GPUs in Slurm's GRES:
-known, of two types, and unknown."""
+known, of two types, unknown, and not named."""
 import json
 
 import harness
@@ -12,7 +12,8 @@ from test_places import PLACE, WAYS, coordinates
 
 TOPOLOGY = """SwitchName=left Nodes=n[1,3]
 SwitchName=right Nodes=n[2,4]
-SwitchName=top Switches=left,right
+SwitchName=far Nodes=n5
+SwitchName=top Switches=left,right,far
 """
 ORDER = ["n1", "n3", "n2", "n4"]
 SWITCHES = [{"switch": "left", "nodes": "n[1,3]", "first_rank": 0, "ranks": 4},
@@ -20,6 +21,7 @@ SWITCHES = [{"switch": "left", "nodes": "n[1,3]", "first_rank": 0, "ranks": 4},
 
 
 class Topology(training.TrainingTest):
+    nodes = 5  # n5 has GPUs without a type
     topology = TOPOLOGY
     gpu_types = ("h100", "h100", "a100", "abacus")
 
@@ -151,7 +153,23 @@ class Topology(training.TrainingTest):
             self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
             self.assertIn("planned with an administrator's calibration", self.cluster.output(job))
             self.assertIn("'gpu:h100', measured: an administrator's calibration", self.cluster.output(job))
-            self.assertEqual(self.cluster.show(job)["attempts"][0]["plan"]["machine"], machine["name"])
+            plan = self.cluster.show(job)["attempts"][0]["plan"]
+            self.assertEqual(plan["machine"], machine["name"])
+            if nodes == "n[1-2]":  # the type is the one that wlbd says: nothing in the job names it
+                self.assertRegex(plan["calibration"]["compared_with"], "^the machine H100")
+
+    def test_gpus_without_a_type(self):
+        """They are not planned as processors: one line with the remedy, before a step starts."""
+        job = self.plan_with_gpus("n5")
+        self.assertEqual(self.cluster.wait_job(job), "FAILED", self.cluster.output(job))
+        output = self.cluster.output(job)
+        for word in ("GRES names no type of them", "WLB_MACHINE=H100", "machine = H100 of wlb.conf"):
+            self.assertIn(word, output)
+        self.assertNotIn("place ", output)
+        self.assertEqual([a["started_at"] for a in self.cluster.show(job)["attempts"]], [None])
+        job = self.plan_with_gpus("n5", before="export WLB_MACHINE=A100")
+        self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
+        self.assertTrue(self.cluster.show(job)["attempts"][0]["plan"]["machine"].startswith("A100"))
 
     def test_a_type_that_nobody_knows(self):
         """One line with the remedy, before a step starts; the machine of wlb.conf is taken where it names one."""

@@ -64,7 +64,12 @@ static int allocate(struct wlb_device *device, struct attention *a, int most, in
 		int64_t count;
 	} all[] = {{&a->q, q}, {&a->out, q}, {&a->d_q, q}, {&a->d_out, q},           {&a->k, k},
 	           {&a->v, k}, {&a->d_k, k}, {&a->d_v, k}, {&a->lse, q_rows * HEADS}};
-	*a = (struct attention){.shape = {.heads = HEADS, .kv_heads = KV_HEADS, .head_dim = head_dim}};
+	*a = (struct attention){.shape = {.heads = HEADS,
+	                                  .kv_heads = KV_HEADS,
+	                                  .head_dim = head_dim,
+	                                  .q_stride = HEADS * head_dim,
+	                                  .kv_stride = KV_HEADS * head_dim,
+	                                  .out_stride = HEADS * head_dim}};
 	a->list = device->ops->alloc(device, SEGMENTS * sizeof(*a->list), error);
 	if (a->list == NULL)
 		return -1;

@@ -14,22 +14,20 @@
 #include "worker/parallel/groups.h"
 
 /* The activations of one layer that its backward pass needs; h hidden, q and kv widths on this rank, f its part of the
- * intermediate size. */
+ * intermediate size. Elements are of the device's type `compute` where nothing is said. */
 struct wlb_layer_activations {
 	enum wlb_recompute recompute; /* of this layer */
 	void *input;                  /* [n / tp, h] the residual stream before the layer */
 	void *norm;                   /* [n / tp, h] */
-	void *rstd;                   /* [n / tp] */
-	void *q;                      /* [n, q] after RoPE */
-	void *kv;                     /* [2, n, kv]: keys after RoPE, then values */
-	void *kv_all;    /* [2, tokens, kv] of all context-parallel ranks, in document order; is kv where cp is 1 */
+	void *rstd;                   /* [n / tp], main */
+	void *qkv;                    /* [n, q + 2 kv] queries and keys after RoPE, then values */
+	void *kv_all;    /* [tokens, 2 kv] of all context-parallel ranks, in document order; NULL where cp is 1 */
 	void *attention; /* [n, q] */
-	void *lse;       /* [n, heads] */
+	void *lse;       /* [n, heads], main */
 	void *middle;    /* [n / tp, h] the residual stream after attention */
 	void *post_norm; /* [n / tp, h] */
-	void *post_rstd; /* [n / tp] */
-	void *gate;      /* [n, f] */
-	void *up;        /* [n, f] */
+	void *post_rstd; /* [n / tp], main */
+	void *gate_up;   /* [n, 2 f] */
 	void *activated; /* [n, f] */
 };
 

@@ -121,21 +121,6 @@ static void sum_squares(const struct wlb_optimizer *o, double *sum)
 	}
 }
 
-/* Sums the loss and the squares over the world; sums[WLB_SUM_LOSS] and sums[WLB_SUM_SQUARES] are neighbours. */
-static int sum_over_world(const struct wlb_optimizer *o, double *sums, struct wlb_error *error)
-{
-	enum { COUNT = WLB_SUM_SQUARES + 1 };
-	struct wlb_device *device = o->parameters->device;
-	double host[COUNT];
-	if (wlb_comm_size(o->groups->world) == 1)
-		return 0;
-	device->ops->to_host(device, host, sums, sizeof(host));
-	if (wlb_comm_all_reduce_double(o->groups->world, host, COUNT, WLB_SUM, error) < 0)
-		return -1;
-	device->ops->to_device(device, NULL, sums, host, sizeof(host));
-	return 0;
-}
-
 static void update(const struct wlb_optimizer *o, const struct wlb_adamw *settings, const double *factor)
 {
 	const struct wlb_parameters *p = o->parameters;
@@ -153,15 +138,7 @@ static void update(const struct wlb_optimizer *o, const struct wlb_adamw *settin
 	}
 }
 
-/* Gathers every rank's part of a bucket on all ranks of the data group. */
-static int gather(const struct wlb_optimizer *o, void *bucket, const void *part, size_t elements, enum wlb_dtype dtype,
-                  struct wlb_error *error)
-{
-	/* A communicator counts in elements of `compute`. */
-	size_t count = elements * wlb_dtype_bytes(dtype) / wlb_dtype_bytes(o->parameters->device->compute);
-	return wlb_comm_all_gather(o->groups->data, bucket, part, count, error);
-}
-
+/* Gathers every rank's part of the weights on all ranks. */
 static int gather_weights(const struct wlb_optimizer *o, struct wlb_error *error)
 {
 	const struct wlb_parameters *p = o->parameters;
@@ -170,8 +147,8 @@ static int gather_weights(const struct wlb_optimizer *o, struct wlb_error *error
 		return 0;
 	for (int b = 0; b < p->bucket_count; b++) {
 		struct part part = part_of(o, &p->buckets[b]);
-		if (gather(o, at(p->weights, p->buckets[b].offset, dtype), at(p->weights, part.first, dtype),
-		           part.elements, dtype, error) < 0)
+		if (wlb_comm_all_gather(o->groups->data, at(p->weights, p->buckets[b].offset, dtype),
+		                        at(p->weights, part.first, dtype), part.elements, dtype, error) < 0)
 			return -1;
 	}
 	return 0;
@@ -191,7 +168,8 @@ int wlb_optimizer_step(struct wlb_optimizer *o, int64_t step, double lr, double 
 	if (wlb_reduction_finish(&o->reduction, error) < 0)
 		return -1;
 	sum_squares(o, sums + WLB_SUM_SQUARES);
-	if (sum_over_world(o, sums, error) < 0)
+	/* Two sums, which are neighbours. */
+	if (wlb_comm_all_reduce(o->groups->world, sums, WLB_SUM_SQUARES + 1, WLB_FLOAT64, WLB_SUM, error) < 0)
 		return -1;
 	device->ops->clip_factor(device, sums + WLB_CLIP_FACTOR, sums + WLB_SUM_SQUARES, sums + WLB_SUM_LOSS,
 	                         o->options.clip_grad);
@@ -205,7 +183,8 @@ const void *wlb_optimizer_gather(struct wlb_optimizer *o, enum wlb_state state, 
 	struct part part = part_of(o, &p->buckets[bucket]);
 	if (o->states[state] == NULL) /* all ranks have all weights */
 		return at(p->weights, p->buckets[bucket].offset, p->device->main);
-	if (gather(o, p->gradients, state_of(o, state, &part), part.elements, p->device->main, error) < 0)
+	if (wlb_comm_all_gather(o->groups->data, p->gradients, state_of(o, state, &part), part.elements,
+	                        p->device->main, error) < 0)
 		return NULL;
 	return p->gradients;
 }

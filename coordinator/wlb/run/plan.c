@@ -72,7 +72,7 @@ static int read_foreign(const struct wlb_run *run, const char *gpu_types, struct
 	*request = (struct wlb_auto_request){
 		.model = json_string_value(json_object_get(policy, "model")),
 		.lengths = word_value(words, "--data-path"),
-		.gpu_types = gpu_types,
+		.gpu_types = run->job.gpus_per_node > 0 ? gpu_types : NULL,
 		.seq_length = seq_length,
 		.global_batch = (int32_t)batch,
 		.max_length_ratio = 1.0,

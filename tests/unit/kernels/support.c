@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/cpu/cpu.h"
 
@@ -85,6 +86,16 @@ void check_close(struct wlb_device *device, const char *what, const void *got_ar
 			fail_msg("%s[%zu] (%s): got %.17g, want %.17g", what, i, wlb_dtype_name(device->compute),
 			         got[i], want[i]);
 	free(got);
+}
+
+void check_same_bits(struct wlb_device *device, const char *what, const void *got_array, const void *want_array,
+                     size_t count)
+{
+	double *got = from_array(device, got_array, count), *want = from_array(device, want_array, count);
+	for (size_t i = 0; i < count; i++)
+		if (memcmp(&got[i], &want[i], sizeof(*got)) != 0)
+			fail_msg("%s[%zu]: got %.17g, want the bits of %.17g", what, i, got[i], want[i]);
+	free(got), free(want);
 }
 
 void check_differences(const char *what, const struct difference_check *check)

@@ -60,10 +60,10 @@ static void sum_gradients(struct tiny *tiny)
 	for (int i = 0; i < p->bucket_count; i++) {
 		const struct wlb_bucket *b = &p->buckets[i];
 		double *at = (double *)p->gradients + b->offset;
-		assert_int_equal(wlb_comm_all_reduce(g->data, at, b->elements, WLB_SUM, &error), 0);
+		assert_int_equal(wlb_comm_all_reduce(g->data, at, b->elements, WLB_FLOAT64, WLB_SUM, &error), 0);
 		struct wlb_comm *beyond = b->kind == WLB_BUCKET_NORMS ? g->tp : b->kind == WLB_BUCKET_KV ? g->kv : NULL;
 		if (beyond != NULL)
-			assert_int_equal(wlb_comm_all_reduce(beyond, at, b->elements, WLB_SUM, &error), 0);
+			assert_int_equal(wlb_comm_all_reduce(beyond, at, b->elements, WLB_FLOAT64, WLB_SUM, &error), 0);
 	}
 }
 
