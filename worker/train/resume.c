@@ -11,6 +11,7 @@ struct resume {
 	struct wlb_parts parts;
 	void *packer_state;
 	size_t packer_state_bytes;
+	int element_bytes;
 };
 
 /* A wlb_file_function. */
@@ -24,6 +25,9 @@ static int read_parts(void *context, struct wlb_error *error)
 static int read_packer(void *context, struct wlb_error *error)
 {
 	struct resume *r = context;
+	r->element_bytes = wlb_checkpoint_element_bytes(r->checkpoint, error);
+	if (r->element_bytes < 0)
+		return -1;
 	return wlb_checkpoint_read_packer(r->checkpoint, &r->packer_state, &r->packer_state_bytes, error);
 }
 
@@ -67,9 +71,10 @@ int wlb_trainer_resume(struct wlb_trainer *t, struct wlb_error *error)
 		rc = wlb_agree(t->world, restore_loader(t, r, error), error);
 	if (rc == 0)
 		rc = read_tensors(t, r, error);
-	if (rc == 0)
+	if (rc == 0) {
 		t->step = t->plan->facts.step;
-	else if (error->message[0] != '\0')
+		t->checkpoint_bytes = r->element_bytes;
+	} else if (error->message[0] != '\0')
 		wlb_fail_in(error, "--load");
 	if (rc != WLB_FAILED_HERE && r != NULL) {
 		free(r->packer_state);

@@ -50,8 +50,11 @@ static void print_start(const struct wlb_trainer *t)
 	       (long long)wlb_model_parameters(&t->plan->model), t->device->name, wlb_dtype_name(t->device->compute),
 	       t->launch->size, t->launch->node_count, layout, (long long)wlb_dataset_documents(t->dataset),
 	       (long long)wlb_dataset_tokens(t->dataset));
+	int is_rounded = t->checkpoint_bytes > (int)wlb_dtype_bytes(t->device->main);
 	if (t->step > 0)
-		printf("resuming after step %lld from %s%s\n", (long long)t->step, t->plan->checkpoint,
+		printf("resuming after step %lld from %s%s%s%s\n", (long long)t->step, t->plan->checkpoint,
+		       is_rounded ? ": its float64 values are rounded to " : "",
+		       is_rounded ? wlb_dtype_name(t->device->main) : "",
 		       t->step < t->options->train_iters ? "" : ": nothing is left of --train-iters");
 	fflush(stdout);
 }

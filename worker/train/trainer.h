@@ -61,11 +61,12 @@ struct wlb_trainer {
 	struct wlb_unread_step unread[WLB_MOST_UNREAD]; /* a ring */
 	int first_unread;
 	int unread_count;
-	int queue_depth;    /* steps that may be unread when the next one begins */
-	double *sums;       /* device, [WLB_STEP_SUMS]: of the step that was queued last */
-	double last_read_s; /* when the numbers of a step were last read */
-	int64_t step;       /* steps computed so far */
-	int exit_code;      /* of a failure on all ranks, for the error's cause */
+	int queue_depth;      /* steps that may be unread when the next one begins */
+	double *sums;         /* device, [WLB_STEP_SUMS]: of the step that was queued last */
+	double last_read_s;   /* when the numbers of a step were last read */
+	int64_t step;         /* steps computed so far */
+	int checkpoint_bytes; /* of an element of the checkpoint that the run goes on from; 0: none */
+	int exit_code;        /* of a failure on all ranks, for the error's cause */
 };
 
 /* Makes all other members, checks the data, and initialises the weights where the plan has no checkpoint to resume
