@@ -251,8 +251,9 @@ struct wlb_device {
 
 /* Opens a device; returns NULL with the reason on failure. `threads` 0: OpenMP's default number. */
 struct wlb_device *wlb_device_open_cpu(enum wlb_dtype dtype, int threads, struct wlb_error *error);
-/* float32 only. In a CPU build this fails with the message that the build has no CUDA. */
-struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype dtype, struct wlb_error *error);
+/* float32 only, for both types. In a CPU build this fails with the message that the build has no CUDA. */
+struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype compute, enum wlb_dtype main,
+                                        struct wlb_error *error);
 void wlb_device_close(struct wlb_device *device); /* NULL allowed */
 
 #ifdef __cplusplus

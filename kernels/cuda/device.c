@@ -76,11 +76,11 @@ static int select_device(int index, struct wlb_error *error)
 	return 0;
 }
 
-struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype dtype, struct wlb_error *error)
+struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype compute, enum wlb_dtype main, struct wlb_error *error)
 {
-	if (dtype != WLB_FLOAT32) {
+	if (compute != WLB_FLOAT32 || main != WLB_FLOAT32) {
 		wlb_fail(error, "device cuda:%d: element type %s; a CUDA device computes in float32", index,
-		         wlb_dtype_name(dtype));
+		         wlb_dtype_name(compute != WLB_FLOAT32 ? compute : main));
 		return NULL;
 	}
 	if (select_device(index, error) != 0)
@@ -92,7 +92,7 @@ struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype dtype, struct 
 	}
 	snprintf(cuda->name, sizeof(cuda->name), "cuda:%d", index);
 	cuda->device = (struct wlb_device){
-		.ops = &OPS, .name = cuda->name, .compute = dtype, .main = dtype, .gradients = dtype, .state = cuda};
+		.ops = &OPS, .name = cuda->name, .compute = compute, .main = main, .gradients = main, .state = cuda};
 	cudaError_t status = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking);
 	if (status != cudaSuccess) {
 		wlb_fail(error, "device cuda:%d: cannot create a stream: %s", index, cudaGetErrorString(status));

@@ -227,7 +227,8 @@ struct wlb_seconds wlb_head_least_s(const struct wlb_layer_cost *cost, double to
 double wlb_optimizer_update_bytes(const struct wlb_layer_cost *cost)
 {
 	double element = wlb_machine_element_bytes(cost->machine), gradient = cost->options->gradient_bytes;
-	if (cost->options->trainer == WLB_COST_WORKER) /* the norm; weight, gradient, moments; three written */
+	/* The norm; weight, gradient, moments; three written. */
+	if (cost->options->trainer == WLB_COST_WORKER && element >= 4.0)
 		return 8.0 * element;
 	/* The norm and the update read the gradient; master weight and both moments are read and written, the weight in
 	 * use is written. */

@@ -451,7 +451,7 @@ int main(int count, char **arguments)
 		}
 	}
 	struct wlb_error error;
-	struct wlb_device *cuda = wlb_device_open_cuda(index, WLB_FLOAT32, &error);
+	struct wlb_device *cuda = wlb_device_open_cuda(index, WLB_FLOAT32, WLB_FLOAT32, &error);
 	if (cuda == NULL) {
 		printf("0 passed, 0 failed, %d skipped: %s\n", CHECK_COUNT * SHAPE_COUNT + 4, error.message);
 		return require;
