@@ -2,7 +2,8 @@
  * Streams and events. A stream runs its operations in the order in which they were queued; of several streams whose
  * next operation can run, order.h chooses one. With late queues an operation runs when the host waits for it, and in
  * random order now and then before, so that an operation that nothing orders before another runs after it in some
- * order.
+ * order. Work that waits for other processes begins when it is the next of its stream, and ends in the same order as
+ * other operations run. Streams proceed only inside calls of the API.
  */
 #include "tests/cuda_host/order.h"
 #include "tests/cuda_host/report.h"
@@ -13,6 +14,7 @@
 #include <deque>
 #include <memory>
 #include <stdint.h>
+#include <stdlib.h>
 #include <vector>
 
 namespace
@@ -25,9 +27,10 @@ struct records {
 	std::chrono::steady_clock::time_point time; /* at which the last of them was reached */
 };
 
-/* Work; or, where there is an event, its record or the wait for it. */
+/* Work, here or with other processes; or, where there is an event, its record or the wait for it. */
 struct operation {
 	std::function<void()> work;
+	std::shared_ptr<cuda_host::remote_work> remote;
 	std::shared_ptr<records> event;
 	uint64_t record; /* the number of it */
 	bool waits;
@@ -49,6 +52,8 @@ static bool can_run(const CUstream_st *stream)
 	if (stream->operations.empty())
 		return false;
 	const operation &next = stream->operations.front();
+	if (next.remote)
+		return next.remote->ready();
 	return !next.waits || next.event->reached >= next.record;
 }
 
@@ -60,8 +65,8 @@ static void reach(records &event, uint64_t record)
 	event.time = std::chrono::steady_clock::now();
 }
 
-/* Runs one operation of the stream that is chosen. Returns false if none can run. */
-static bool run_one()
+/* Runs one operation of the stream that is chosen. */
+bool cuda_host::stream_advance()
 {
 	std::vector<CUstream_st *> ready;
 	std::copy_if(streams.begin(), streams.end(), std::back_inserter(ready), can_run);
@@ -76,16 +81,47 @@ static bool run_one()
 	ready[chosen]->operations.pop_front();
 	if (next.work)
 		next.work();
+	else if (next.remote)
+		next.remote->run();
 	else if (!next.waits)
 		reach(*next.event, next.record);
 	return true;
 }
 
-template <typename condition> static void run_until(condition done)
+/* What the next operations of the streams wait for, of other processes; empty if none does. */
+static std::string describe_remote()
 {
-	while (!done())
-		if (!run_one())
-			cuda_host::report("the streams wait for each other: no operation can run");
+	std::string text;
+	for (const CUstream_st *stream : streams)
+		if (!stream->operations.empty() && stream->operations.front().remote)
+			text += "\n  " + stream->operations.front().remote->describe();
+	return text;
+}
+
+double cuda_host::wait_bound_s()
+{
+	static const char *const given = getenv("CUDA_HOST_WAIT_S");
+	return given != nullptr ? atof(given) : 120;
+}
+
+void cuda_host::stream_run_until(const std::function<bool()> &done, const char *waiting)
+{
+	typedef std::chrono::steady_clock clock;
+	clock::time_point since = clock::now();
+	while (!done()) {
+		if (stream_advance()) {
+			since = clock::now();
+			continue;
+		}
+		const std::string remote = describe_remote();
+		if (remote.empty() && waiting == nullptr)
+			report("the streams wait for each other: no operation can run");
+		if (std::chrono::duration<double>(clock::now() - since).count() > wait_bound_s())
+			report("nothing has arrived from other processes for %g s (CUDA_HOST_WAIT_S). It waits for: "
+			       "%s%s",
+			       wait_bound_s(), waiting != nullptr ? waiting : "", remote.c_str());
+		lock.yield();
+	}
 }
 
 static bool exists(cudaStream_t stream)
@@ -102,24 +138,32 @@ static cudaError_t queue(cudaStream_t stream, const operation &next)
 	stream->operations.push_back(next);
 	const struct cuda_host_orders *orders = cuda_host_get_orders();
 	if (!orders->late)
-		run_until([stream] { return stream->operations.empty(); });
+		while (cuda_host::stream_advance())
+			;
 	else if (orders->order == CUDA_HOST_RANDOM)
-		while (cuda_host_random(2) == 0 && run_one())
+		while (cuda_host_random(2) == 0 && cuda_host::stream_advance())
 			;
 	return cudaSuccess;
 }
 
 cudaError_t cuda_host::stream_queue(cudaStream_t stream, std::function<void()> work)
 {
-	return queue(stream, {std::move(work), nullptr, 0, false});
+	return queue(stream, {std::move(work), nullptr, nullptr, 0, false});
+}
+
+cudaError_t cuda_host::stream_queue_remote(cudaStream_t stream, std::shared_ptr<remote_work> work)
+{
+	return queue(stream, {nullptr, std::move(work), nullptr, 0, false});
 }
 
 void cuda_host::stream_finish_all()
 {
-	run_until([] {
-		return std::all_of(streams.begin(), streams.end(),
-		                   [](const CUstream_st *stream) { return stream->operations.empty(); });
-	});
+	stream_run_until(
+		[] {
+			return std::all_of(streams.begin(), streams.end(),
+		                           [](const CUstream_st *stream) { return stream->operations.empty(); });
+		},
+		nullptr);
 }
 
 cudaError_t cudaDeviceSynchronize(void)
@@ -161,7 +205,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 	const cuda_host::guard guard(cuda_host::lock);
 	if (!exists(stream))
 		return cuda_host::result(cudaErrorInvalidResourceHandle);
-	run_until([stream] { return stream->operations.empty(); });
+	cuda_host::stream_run_until([stream] { return !exists(stream) || stream->operations.empty(); }, nullptr);
 	return cudaSuccess;
 }
 
@@ -180,7 +224,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
 {
 	const cuda_host::guard guard(cuda_host::lock);
-	return queue(stream, {nullptr, event->event, event->event->made, true});
+	return queue(stream, {nullptr, nullptr, event->event, event->event->made, true});
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
@@ -200,7 +244,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
 	const cuda_host::guard guard(cuda_host::lock);
 	event->event->made++;
-	return queue(stream, {nullptr, event->event, event->event->made, false});
+	return queue(stream, {nullptr, nullptr, event->event, event->event->made, false});
 }
 
 /* A program may call it until the event is reached: each call runs an operation. */
@@ -208,14 +252,15 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 {
 	const cuda_host::guard guard(cuda_host::lock);
 	if (event->event->reached < event->event->made)
-		run_one();
+		cuda_host::stream_advance();
 	return event->event->reached < event->event->made ? cudaErrorNotReady : cudaSuccess;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
 	const cuda_host::guard guard(cuda_host::lock);
-	run_until([event] { return event->event->reached >= event->event->made; });
+	const std::shared_ptr<records> records = event->event;
+	cuda_host::stream_run_until([records] { return records->reached >= records->made; }, nullptr);
 	return cudaSuccess;
 }
 
