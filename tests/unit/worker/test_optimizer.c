@@ -514,6 +514,93 @@ static void reductions_start_as_buckets_become_complete(void **state)
 	(void)state;
 }
 
+/* ---- masters of another type ---- */
+
+static const struct wlb_ops *plain_ops;
+
+/* The CPU device's update, and the masters rounded to bfloat16. */
+static void adamw_of_masters(struct wlb_device *mixed, void *param, void *master, const void *grad, void *m, void *v,
+                             int64_t n, const struct wlb_adamw *settings, const double *factor)
+{
+	plain_ops->adamw(mixed, master, master, grad, m, v, n, settings, factor);
+	for (int64_t i = 0; *factor != 0.0 && i < n; i++)
+		wlb_dtype_store(WLB_BFLOAT16, param, i, ((const float *)master)[i]);
+}
+
+/* The wlb_tensor_store of initial weights. */
+static int store_masters(void *optimizer, int tensor, const void *values_host, struct wlb_error *error)
+{
+	return wlb_optimizer_store(optimizer, WLB_STATE_MASTERS, tensor, values_host, error);
+}
+
+static void step_of_floats(struct trained *t, int64_t step)
+{
+	const struct wlb_parameters *p = t->parameters;
+	wlb_optimizer_begin(t->optimizer);
+	for (int i = 0; i < p->count; i++)
+		for (int64_t k = 0; k < wlb_tensor_block_elements(&p->tensors[i].block); k++)
+			((float *)wlb_gradient(p, i))[k] = (float)contribution(step, p->tensors[i].name, k, 0);
+	update(t, step, 0.01, 1.0);
+}
+
+/* Whether each bucket of a state has the same bits in both, and the weights in use of `mixed` are its masters, rounded.
+ */
+static int same_states(struct trained *mixed, struct trained *plain)
+{
+	struct wlb_error error = {0};
+	const struct wlb_parameters *p = mixed->parameters;
+	int same = 1;
+	for (enum wlb_state state = 0; state < WLB_STATES; state++)
+		for (int b = 0; b < p->bucket_count; b++) {
+			const float *kept = wlb_optimizer_gather(mixed->optimizer, state, b, &error);
+			const float *expected = wlb_optimizer_gather(plain->optimizer, state, b, &error);
+			const struct wlb_bucket *bucket = &p->buckets[b];
+			same &= memcmp(kept, expected, bucket->elements * sizeof(float)) == 0;
+			for (size_t i = 0; state == WLB_STATE_MASTERS && i < bucket->elements; i++) {
+				uint16_t rounded;
+				wlb_dtype_store(WLB_BFLOAT16, &rounded, 0, kept[i]);
+				same &= ((const uint16_t *)p->weights)[bucket->offset + i] == rounded;
+			}
+		}
+	return same;
+}
+
+/* With the gradients of float32 weights, masters and moments are those of a float32 device to the last bit. */
+static void check_masters(const struct part_case *c)
+{
+	struct wlb_error error = {0};
+	struct wlb_device *doubles = device, *floats = wlb_device_open_cpu(WLB_FLOAT32, 1, &error);
+	struct wlb_device *halves = wlb_device_open_cpu(WLB_FLOAT32, 1, &error);
+	assert_true(floats != NULL && halves != NULL);
+	plain_ops = halves->ops;
+	struct wlb_ops ops = *plain_ops;
+	ops.adamw = adamw_of_masters;
+	halves->ops = &ops;
+	halves->compute = WLB_BFLOAT16;
+	device = floats;
+	struct trained plain = trained_open(world, &c->layout, c, 5.0);
+	device = halves;
+	struct trained mixed = trained_open(world, &c->layout, c, 5.0);
+	assert_int_equal(wlb_parameters_init(mixed.parameters, 5, 0.5, store_masters, mixed.optimizer, &error), 0);
+	for (int64_t step = 1; step <= 3; step++) {
+		assert_true(everywhere(same_states(&mixed, &plain)));
+		step_of_floats(&plain, step);
+		step_of_floats(&mixed, step);
+	}
+	assert_true(everywhere(same_states(&mixed, &plain)));
+	trained_close(&mixed);
+	trained_close(&plain);
+	wlb_device_close(halves);
+	wlb_device_close(floats);
+	device = doubles;
+}
+
+static void masters_are_updated_and_weights_are_rounded(void **state)
+{
+	for_each_case(check_masters);
+	(void)state;
+}
+
 int main(void)
 {
 	struct wlb_error error = {0};
@@ -534,6 +621,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_finite_changes_nothing),
 		cmocka_unit_test(weights_and_moments_survive_a_checkpoint),
 		cmocka_unit_test(reductions_start_as_buckets_become_complete),
+		cmocka_unit_test(masters_are_updated_and_weights_are_rounded),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	wlb_launch_close(launch); /* before MPI, see launch.h */
