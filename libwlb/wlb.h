@@ -649,7 +649,8 @@ struct wlb_cost_options {
 void wlb_cost_options_init(struct wlb_cost_options *options);
 
 /* Sets how wlb-worker runs on a machine: gradients overlap with the last backward pass and sends with computation,
- * unless the machine has blocking_messages; all other communication does not. */
+ * unless the machine has blocking_messages; all other communication does not. Gradients have 4 bytes where the
+ * machine's elements have fewer. */
 void wlb_cost_options_worker(struct wlb_cost_options *options, const struct wlb_machine *machine);
 
 /* Returns 0 when every field is in its range, -1 with the field, its value and the rule otherwise. */
@@ -687,7 +688,7 @@ int wlb_plan_check(const struct wlb_plan *plan, const struct wlb_model *model, s
 
 /* Peak bytes on each GPU of one pipeline stage. Megatron-LM: weights in use of the machine's element size, gradients of
  * options->gradient_bytes, and 12 bytes a parameter of optimizer states (master weight and two moments of Adam);
- * wlb-worker: weights, gradients and two moments of one size. */
+ * wlb-worker: the same with elements of 2 bytes; otherwise weights, gradients and two moments of one size. */
 struct wlb_memory {
 	double weights;
 	double gradients;

@@ -265,8 +265,9 @@ double wlb_optimizer_s(const struct wlb_layer_cost *cost, double updated, double
 {
 	const struct wlb_machine *machine = cost->machine;
 	double element = wlb_machine_element_bytes(machine), gradient = cost->options->gradient_bytes;
-	/* Gradients are set to 0 before a step; then the norm is computed, and the weights are updated. */
-	if (is_worker(cost))
+	/* Gradients are set to 0 before a step; then the norm is computed, and the weights, which are the masters where
+	 * they have 4 bytes or more, are updated. */
+	if (is_worker(cost) && element >= 4.0)
 		return held * wlb_machine_op_element_s(machine, WLB_OP_ZERO) +
 		       updated * (wlb_machine_op_element_s(machine, WLB_OP_SUM_SQUARES) +
 		                  wlb_machine_op_element_s(machine, WLB_OP_ADAMW));

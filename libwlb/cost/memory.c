@@ -178,7 +178,8 @@ struct wlb_memory wlb_memory_stage_of(const struct wlb_plan *plan, const struct 
 	for (int32_t chunk = 0; chunk < plan->interleave; chunk++)
 		parameters += wlb_plan_chunk_parameters(plan, model, stage, chunk);
 	double rank_tokens = (double)tokens / plan->layout.cp;
-	double optimizer = w.worker ? 2.0 * w.element_bytes : OPTIMIZER_BYTES;
+	/* wlb-worker has no masters where the weights in use are of 4 bytes or more. */
+	double optimizer = w.worker && w.element_bytes >= 4.0 ? 2.0 * w.element_bytes : OPTIMIZER_BYTES;
 	memory.weights = w.element_bytes * parameters / (plan->zero_stage >= 3 ? shards : 1.0);
 	memory.gradients = options->gradient_bytes * parameters / (plan->zero_stage >= 2 ? shards : 1.0);
 	memory.optimizer = optimizer * parameters / (plan->zero_stage >= 1 ? shards : 1.0);

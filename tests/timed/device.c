@@ -239,10 +239,10 @@ static void sum_squares(struct wlb_device *device, double *sum, const void *x, i
 }
 
 /* Reads weight, gradient and both moments; writes all but the gradient. */
-static void adamw(struct wlb_device *device, void *param, const void *grad, void *m, void *v, int64_t n,
-                  const struct wlb_adamw *settings)
+static void adamw(struct wlb_device *device, void *param, void *master, const void *grad, void *m, void *v, int64_t n,
+                  const struct wlb_adamw *settings, const double *factor)
 {
-	(void)param, (void)grad, (void)m, (void)v;
+	(void)param, (void)master, (void)grad, (void)m, (void)v, (void)factor;
 	struct wlb_timed_clock *clock = timed_of(device)->clock;
 	clock->steps = settings->step - 1; /* a step updates several parts */
 	add_op_time(device, ADAMW, WLB_OP_ADAMW, (double)n);

@@ -95,8 +95,8 @@ static void a_step_of_the_optimizer_takes_the_next_seed(void **state)
 	assert_near(first_s, expected_s);
 	for (int64_t step = 1; step <= 3; step++) {
 		const struct wlb_adamw settings = {.step = step};
-		device->ops->adamw(device, NULL, NULL, NULL, NULL, 10, &settings);
-		device->ops->adamw(device, NULL, NULL, NULL, NULL, 10, &settings);
+		device->ops->adamw(device, NULL, NULL, NULL, NULL, NULL, 10, &settings, NULL);
+		device->ops->adamw(device, NULL, NULL, NULL, NULL, NULL, 10, &settings, NULL);
 		double changed_s = add_s(device);
 		assert_true(fabs(changed_s / expected_s - 1.0) > 1e-3 && fabs(changed_s / expected_s - 1.0) <= 0.2);
 	}

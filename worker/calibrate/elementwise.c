@@ -20,6 +20,7 @@ struct elementwise {
 	void *angles;            /* [ROWS, HEAD_DIM] */
 	int32_t *indices;        /* device memory; [ROWS], of rows */
 	double *sum;             /* device memory */
+	double *factor;          /* device memory; of AdamW, and the two sums that it is found from */
 	int64_t n;               /* elements of a call, whole rows */
 	int64_t at;              /* the first of them */
 };
@@ -53,8 +54,7 @@ static const struct wlb_ops *next(struct wlb_device *device, struct elementwise 
 #define PART(vector) part(device, e, vector)
 #define WIDE_PART(vector) wide_part(device, e, vector)
 
-static const struct wlb_adamw adamw_settings = {
-	.lr = 1e-6, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .grad_scale = 1.0, .step = 1};
+static const struct wlb_adamw adamw_settings = {.lr = 1e-6, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .step = 1};
 
 OPERATION(embedding_forward, PART(0), e->vectors[1], e->indices, e->n / WIDTH, WIDTH, 0, ROWS)
 OPERATION(embedding_backward, e->vectors[0], PART(1), e->indices, e->n / WIDTH, WIDTH, 0, ROWS)
@@ -68,7 +68,7 @@ OPERATION(cross_entropy_gradient, e->sum, PART(3), e->numbers, 1, e->indices, e-
 OPERATION(gather_rows, PART(0), WIDTH, e->vectors[1], WIDTH, e->indices, e->n / WIDTH, WIDTH)
 OPERATION(add, PART(0), PART(1), e->n)
 OPERATION(sum_squares, e->sum, PART(0), e->n)
-OPERATION(adamw, PART(0), PART(1), PART(2), PART(4), e->n, &adamw_settings)
+OPERATION(adamw, PART(0), PART(0), PART(1), PART(2), PART(4), e->n, &adamw_settings, e->factor)
 OPERATION(zero, PART(0), (size_t)e->n *wlb_dtype_bytes(device->compute))
 OPERATION(copy, PART(0), PART(1), (size_t)e->n *wlb_dtype_bytes(device->compute))
 
@@ -129,8 +129,10 @@ static int allocate(struct wlb_device *device, struct elementwise *e, struct wlb
 	e->angles = e->numbers != NULL ? wlb_calibrate_alloc_reals(device, (int64_t)ROWS * HEAD_DIM, error) : NULL;
 	e->indices = e->angles != NULL ? device->ops->alloc(device, ROWS * sizeof(*e->indices), error) : NULL;
 	e->sum = e->indices != NULL ? device->ops->alloc(device, sizeof(*e->sum), error) : NULL;
-	if (e->sum == NULL || fill_indices(device, e, error) < 0)
+	e->factor = e->sum != NULL ? device->ops->alloc(device, 3 * sizeof(*e->factor), error) : NULL;
+	if (e->factor == NULL || fill_indices(device, e, error) < 0)
 		return -1;
+	device->ops->clip_factor(device, e->factor, e->factor + 1, e->factor + 2, 0.0); /* 1: the sums are 0 */
 	/* Of true rotations, so that an element that is rotated many times stays of its size. */
 	device->ops->rope_angles(device, e->angles, e->indices, ROWS, HEAD_DIM, 1e4);
 	return device->ops->synchronize(device, error);
@@ -138,7 +140,7 @@ static int allocate(struct wlb_device *device, struct elementwise *e, struct wlb
 
 static void release(struct wlb_device *device, struct elementwise *e)
 {
-	void *const others[] = {e->weight, e->d_weight, e->numbers, e->angles, e->indices, e->sum};
+	void *const others[] = {e->weight, e->d_weight, e->numbers, e->angles, e->indices, e->sum, e->factor};
 	for (int i = 0; i < VECTORS; i++)
 		device->ops->release(device, e->vectors[i]);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
