@@ -1,43 +1,75 @@
 /* Computes SwiGLU and its gradients. */
-#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/element.cuh"
 
 __device__ static inline float sigmoid(float x)
 {
 	return 1.0f / (1.0f + expf(-x));
 }
 
-/* The pointers are not __restrict__, since out may be the same memory as gate or up. */
-__global__ static void forward(float *out, const float *gate, const float *up, int64_t n)
+/* A row of gate_up is `width` of gate, then as many of up. */
+template <typename element, int count>
+__global__ static void forward(element *out, const element *gate_up, int64_t rows, int64_t width)
 {
-	WLB_FOR_ELEMENTS(i, n)
-	out[i] = gate[i] * sigmoid(gate[i]) * up[i];
-}
-
-__global__ static void backward(float *d_gate, float *d_up, const float *d_out, const float *gate, const float *up,
-                                int64_t n)
-{
-	WLB_FOR_ELEMENTS(i, n)
-	{
-		const float g = gate[i], d = d_out[i], u = up[i];
-		const float s = sigmoid(g);
-		d_up[i] = d * g * s;
-		d_gate[i] = d * u * s * (1.0f + g * (1.0f - s));
+	const int64_t row = wlb_row_of_thread(), packs = width / count;
+	if (row >= rows)
+		return;
+	const element *gates = gate_up + row * 2 * width, *ups = gates + width;
+	for (int64_t i = threadIdx.x; i < packs; i += blockDim.x) {
+		float gate[count], up[count];
+		wlb_load_values<count>(gate, gates, i);
+		wlb_load_values<count>(up, ups, i);
+#pragma unroll
+		for (int j = 0; j < count; j++)
+			gate[j] *= sigmoid(gate[j]) * up[j];
+		wlb_store_values<count>(out + row * width, i, gate);
 	}
 }
 
-void wlb_cuda_swiglu_forward(struct wlb_device *device, void *out, const void *gate, const void *up, int64_t n)
+/* d_gate_up may be gate_up: a thread has read what it writes. */
+template <typename element, int count>
+__global__ static void backward(element *d_gate_up, const element *d_out, const element *gate_up, int64_t rows,
+                                int64_t width)
 {
-	if (n == 0)
+	const int64_t row = wlb_row_of_thread(), packs = width / count;
+	if (row >= rows)
 		return;
-	wlb_cuda_launch(device, "swiglu_forward", {wlb_element_blocks(n), WLB_BLOCK}, forward, (float *)out,
-	                (const float *)gate, (const float *)up, n);
+	const int64_t at = row * 2 * width;
+	for (int64_t i = threadIdx.x; i < packs; i += blockDim.x) {
+		float gate[count], up[count], d[count];
+		wlb_load_values<count>(gate, gate_up + at, i);
+		wlb_load_values<count>(up, gate_up + at + width, i);
+		wlb_load_values<count>(d, d_out + row * width, i);
+#pragma unroll
+		for (int j = 0; j < count; j++) {
+			const float g = gate[j], s = sigmoid(g);
+			gate[j] = d[j] * up[j] * s * (1.0f + g * (1.0f - s));
+			up[j] = d[j] * g * s;
+		}
+		wlb_store_values<count>(d_gate_up + at, i, gate);
+		wlb_store_values<count>(d_gate_up + at + width, i, up);
+	}
 }
 
-void wlb_cuda_swiglu_backward(struct wlb_device *device, void *d_gate, void *d_up, const void *d_out, const void *gate,
-                              const void *up, int64_t n)
+void wlb_cuda_swiglu_forward(struct wlb_device *device, void *out, const void *gate_up, int64_t n, int64_t width)
 {
-	if (n == 0)
+	if (n == 0 || width == 0)
 		return;
-	wlb_cuda_launch(device, "swiglu_backward", {wlb_element_blocks(n), WLB_BLOCK}, backward, (float *)d_gate,
-	                (float *)d_up, (const float *)d_out, (const float *)gate, (const float *)up, n);
+	wlb_choose_kind(device->compute, {width}, {out, gate_up}, [=](auto kind) {
+		typedef typename decltype(kind)::element element;
+		wlb_cuda_launch(device, "swiglu_forward", wlb_rows_grid(n, width / kind.count),
+		                forward<element, kind.count>, (element *)out, (const element *)gate_up, n, width);
+	});
+}
+
+void wlb_cuda_swiglu_backward(struct wlb_device *device, void *d_gate_up, const void *d_out, const void *gate_up,
+                              int64_t n, int64_t width)
+{
+	if (n == 0 || width == 0)
+		return;
+	wlb_choose_kind(device->compute, {width}, {d_gate_up, d_out, gate_up}, [=](auto kind) {
+		typedef typename decltype(kind)::element element;
+		wlb_cuda_launch(device, "swiglu_backward", wlb_rows_grid(n, width / kind.count),
+		                backward<element, kind.count>, (element *)d_gate_up, (const element *)d_out,
+		                (const element *)gate_up, n, width);
+	});
 }

@@ -170,3 +170,15 @@ void wlb_multiply_bf16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint3
 	multiply_lane mine = {d, a, {b0, b1}};
 	cuda_host::block_warp_operation("mma.sync", 0xffffffffu, multiply_all, &mine);
 }
+
+static uint32_t round_to_bf16(float value)
+{
+	uint32_t bits;
+	memcpy(&bits, &value, sizeof(bits));
+	return value != value ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+
+uint32_t wlb_round_bf16(float low, float high)
+{
+	return round_to_bf16(low) | round_to_bf16(high) << 16;
+}
