@@ -630,7 +630,8 @@ struct wlb_plan {
 	int32_t zero_stage;    /* 0 to 3 (Rajbhandari et al. 2020), over the dp x cp ranks that hold the same weights */
 	enum wlb_recompute recompute;
 	int32_t recompute_layers; /* WLB_RECOMPUTE_FULL: of each chunk, its first layers; 0: all (Megatron-LM:
-	                             --recompute-method block --recompute-num-layers) */
+	                             --recompute-method block --recompute-num-layers); the others are as with
+	                             WLB_RECOMPUTE_SELECTIVE */
 	/* 1: the embedding, or the head with its loss, counts as a layer where layers are divided among chunks, as
 	 * Megatron-LM's --account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split. */
 	int32_t account_for_embedding, account_for_loss;
@@ -798,6 +799,7 @@ struct wlb_search_fixed {
 	int32_t interleave;
 	int32_t micro_batch_windows; /* windows of seq_length in a micro-batch, as --micro-batch-size of trainers */
 	int recompute;               /* enum wlb_recompute */
+	int32_t recompute_layers;    /* of struct wlb_plan, with WLB_RECOMPUTE_FULL alone; 0: all layers */
 	int account_for_embedding;   /* of struct wlb_plan: 0 or 1; -1: the search chooses */
 	int account_for_loss;
 };

@@ -97,13 +97,13 @@ __device__ static inline void wlb_round(wlb_pack<float, 4> &pack, const float (&
 
 __device__ static inline void wlb_round(wlb_pack<wlb_bf16, 1> &pack, const float (&values)[1])
 {
-	pack.raw = (uint16_t)wlb_round_bf16(values[0], 0);
+	pack.raw = (uint16_t)wlb_pack_bf16(values[0], 0);
 }
 
 __device__ static inline void wlb_round(wlb_pack<wlb_bf16, 8> &pack, const float (&values)[8])
 {
-	pack.raw = make_uint4(wlb_round_bf16(values[0], values[1]), wlb_round_bf16(values[2], values[3]),
-	                      wlb_round_bf16(values[4], values[5]), wlb_round_bf16(values[6], values[7]));
+	pack.raw = make_uint4(wlb_pack_bf16(values[0], values[1]), wlb_pack_bf16(values[2], values[3]),
+	                      wlb_pack_bf16(values[4], values[5]), wlb_pack_bf16(values[6], values[7]));
 }
 
 /* -- both in one -- */

@@ -1,7 +1,6 @@
 /*
- * The instructions of the PTX ISA for which CUDA C++ has no name, or none without a header of its own: asynchronous
- * copies to shared memory, products of small matrices by a warp, and rounding to bfloat16 (compute capability 8.0 and
- * up). Kernels use them through these functions alone, so that
+ * The instructions of the PTX ISA for which CUDA C++ has no name: asynchronous copies to shared memory, products of
+ * small matrices by a warp, and the rounding of two values at once (compute capability 8.0 and up). Kernels use them through these functions alone, so that
  * tests/cuda_host can put functions with the same meaning in their place.
  *
  * Fragments: a matrix of 8 x 8 bfloat16 is held by a warp in one register of two values a lane: lane 4 r + c has the
@@ -53,6 +52,14 @@ __device__ static inline void wlb_load_matrices_transposed(uint32_t (&m)[4], con
 	             : "memory");
 }
 
+/* Returns two values rounded to bfloat16 (to nearest, ties to even): the low half is `low`. */
+__device__ static inline uint32_t wlb_pack_bf16(float low, float high)
+{
+	uint32_t both;
+	asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+	return both;
+}
+
 /* d += a b^T for a of 16 x 16 and b of 8 x 16 bfloat16, summed in float32; all lanes call it. a: the fragments of rows
  * 0-7 and 8-15 of columns 0-7, then those of columns 8-15. b: columns 0-7, then 8-15. d of 16 x 8: lane 4 r + c has
  * the columns 2 c and 2 c + 1 of row r, then of row r + 8. */
@@ -62,14 +69,6 @@ __device__ static inline void wlb_multiply_bf16(float (&d)[4], const uint32_t (&
 	             "{%8, %9}, {%0, %1, %2, %3};"
 	             : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
 	             : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-/* Rounds two numbers to bfloat16, to the nearest, ties to even: `low` is in the low half. */
-__device__ static inline uint32_t wlb_round_bf16(float low, float high)
-{
-	uint32_t both;
-	asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-	return both;
 }
 
 #endif

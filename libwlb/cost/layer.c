@@ -3,7 +3,7 @@
 #include "libwlb/cost/plan_sizes.h"
 
 /* Widths on one tensor-parallel rank. */
-enum width { HIDDEN, QUERIES, KEYS, QUERIES_KEYS_VALUES, MLP, GATE_AND_UP };
+enum width { HIDDEN, QUERIES, KEYS, KEYS_VALUES, QUERIES_KEYS, QUERIES_KEYS_VALUES, MLP, GATE_AND_UP };
 
 static double width_of(const struct wlb_layer_cost *cost, enum width width)
 {
@@ -15,6 +15,8 @@ static double width_of(const struct wlb_layer_cost *cost, enum width width)
 		[HIDDEN] = (double)m->hidden_size,
 		[QUERIES] = queries,
 		[KEYS] = keys,
+		[KEYS_VALUES] = 2.0 * keys,
+		[QUERIES_KEYS] = queries + keys,
 		[QUERIES_KEYS_VALUES] = queries + 2.0 * keys,
 		[MLP] = mlp,
 		[GATE_AND_UP] = 2.0 * mlp,
@@ -22,16 +24,16 @@ static double width_of(const struct wlb_layer_cost *cost, enum width width)
 	return widths[width];
 }
 
-/* The matrix products of a layer. Megatron-LM has the matrices of queries, keys and values in one, as it has gate and
- * up; wlb-worker multiplies each by itself. */
+/* The matrix products of a layer: the matrices of queries, keys and values are one, as are gate and up. wlb-worker has
+ * keys and values apart where several tensor-parallel ranks hold them. */
 struct product {
 	enum width in, out;
 };
 
 static const struct product fused[] = {
 	{HIDDEN, QUERIES_KEYS_VALUES}, {QUERIES, HIDDEN}, {HIDDEN, GATE_AND_UP}, {MLP, HIDDEN}};
-static const struct product separate[] = {{HIDDEN, QUERIES}, {HIDDEN, KEYS}, {HIDDEN, KEYS}, {QUERIES, HIDDEN},
-                                          {HIDDEN, MLP},     {HIDDEN, MLP},  {MLP, HIDDEN}};
+static const struct product kv_apart[] = {
+	{HIDDEN, QUERIES}, {HIDDEN, KEYS_VALUES}, {QUERIES, HIDDEN}, {HIDDEN, GATE_AND_UP}, {MLP, HIDDEN}};
 
 /* Memory-bound operations, with the elements of a token that they read and write. `divided` is 1 where tensor
  * parallelism divides the rows; an operation is called `calls` times. */
@@ -40,13 +42,21 @@ struct stream {
 	int divided;
 	double calls, forward, backward;
 	int selective; /* 1: recomputed under WLB_RECOMPUTE_SELECTIVE, by wlb-worker or with release_activations */
+	enum { EVERY, MEGATRON, WORKER, WORKER_TP } trainer; /* WORKER_TP: wlb-worker where tp is above 1 */
 };
 
 static const struct stream streams[] = {
-	{HIDDEN, 1, 2.0, 2.0, 4.0, 1},  /* norms; their backward pass adds to the gradient of the residual stream */
-	{HIDDEN, 1, 2.0, 3.0, 2.0, 0},  /* residual sums */
-	{QUERIES, 0, 1.0, 2.0, 2.0, 0}, /* rotary embeddings */
-	{KEYS, 0, 1.0, 2.0, 2.0, 0},    {MLP, 0, 1.0, 3.0, 5.0, 1}, /* the gated product */
+	/* norms; their backward pass adds to the gradient of the residual stream */
+	{HIDDEN, 1, 2.0, 2.0, 4.0, 1, EVERY},
+	/* residual sums; in wlb-worker the product before adds, or where tp is above 1 a norm and a sum of its own */
+	{HIDDEN, 1, 2.0, 3.0, 2.0, 0, MEGATRON},
+	{HIDDEN, 1, 2.0, 3.0, 0.0, 0, WORKER_TP},
+	/* rotary embeddings */
+	{QUERIES, 0, 1.0, 2.0, 2.0, 0, MEGATRON},
+	{KEYS, 0, 1.0, 2.0, 2.0, 0, MEGATRON},
+	{QUERIES_KEYS, 0, 1.0, 2.0, 2.0, 0, WORKER},
+	/* the gated product */
+	{MLP, 0, 1.0, 3.0, 5.0, 1, EVERY},
 };
 
 enum { STREAMS = sizeof(streams) / sizeof(streams[0]) };
@@ -78,9 +88,10 @@ static void add_product(const struct wlb_machine *machine, double tokens, double
 
 struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, double tokens)
 {
-	int worker = cost->options->trainer == WLB_COST_WORKER;
-	const struct product *products = worker ? separate : fused;
-	size_t count = worker ? sizeof(separate) / sizeof(separate[0]) : sizeof(fused) / sizeof(fused[0]);
+	int apart =
+		cost->options->trainer == WLB_COST_WORKER && cost->plan->layout.tp > cost->model->num_key_value_heads;
+	const struct product *products = apart ? kv_apart : fused;
+	size_t count = apart ? sizeof(kv_apart) / sizeof(kv_apart[0]) : sizeof(fused) / sizeof(fused[0]);
 	struct wlb_seconds sum = {0};
 	for (size_t i = 0; tokens > 0.0 && i < count; i++)
 		add_product(cost->machine, tokens, width_of(cost, products[i].in), width_of(cost, products[i].out),
@@ -88,9 +99,19 @@ struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, doubl
 	return sum;
 }
 
+static int has_stream(const struct wlb_layer_cost *cost, const struct stream *stream)
+{
+	int worker = cost->options->trainer == WLB_COST_WORKER;
+	if (stream->trainer == WORKER_TP)
+		return worker && cost->plan->layout.tp > 1;
+	return stream->trainer == EVERY || (stream->trainer == WORKER) == worker;
+}
+
 static struct wlb_seconds one_stream_s(const struct wlb_layer_cost *cost, const struct stream *stream, double tokens,
                                        double operation_s)
 {
+	if (!has_stream(cost, stream))
+		return (struct wlb_seconds){0};
 	double elements = stream->calls * tokens * width_of(cost, stream->width);
 	if (stream->divided)
 		elements /= cost->plan->layout.tp;
@@ -110,23 +131,18 @@ static struct wlb_seconds streams_s(const struct wlb_layer_cost *cost, double to
 	return sum;
 }
 
-/* Returns the seconds of the angles of the rotary embeddings, of queries and of keys, in one direction. wlb-worker
- * computes them in every call; Megatron-LM keeps them. Tensor parallelism does not divide them. */
-static double angles_s(const struct wlb_layer_cost *cost, double tokens)
+double wlb_angles_s(const struct wlb_layer_cost *cost, double tokens)
 {
 	if (cost->options->trainer != WLB_COST_WORKER)
 		return 0.0;
-	return 2.0 * tokens * 0.5 * (double)cost->model->head_dim * cost->machine->rotary_angle_s;
+	return tokens * 0.5 * (double)cost->model->head_dim * cost->machine->rotary_angle_s;
 }
 
 struct wlb_seconds wlb_layer_elementwise_s(const struct wlb_layer_cost *cost, double tokens)
 {
 	if (!(tokens > 0.0))
 		return (struct wlb_seconds){0};
-	struct wlb_seconds sum = streams_s(cost, tokens, cost->machine->operation_s);
-	sum.forward += angles_s(cost, tokens);
-	sum.backward += angles_s(cost, tokens);
-	return sum;
+	return streams_s(cost, tokens, cost->machine->operation_s);
 }
 
 double wlb_layer_selective_s(const struct wlb_layer_cost *cost, double tokens)

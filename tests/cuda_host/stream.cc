@@ -9,6 +9,7 @@
 #include "tests/cuda_host/runtime.h"
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <stdint.h>
@@ -20,6 +21,8 @@ namespace
 struct records {
 	uint64_t made = 0;
 	uint64_t reached = 0;
+	bool timed = false;
+	std::chrono::steady_clock::time_point time; /* at which the last of them was reached */
 };
 
 /* Work; or, where there is an event, its record or the wait for it. */
@@ -49,6 +52,14 @@ static bool can_run(const CUstream_st *stream)
 	return !next.waits || next.event->reached >= next.record;
 }
 
+static void reach(records &event, uint64_t record)
+{
+	if (record <= event.reached)
+		return;
+	event.reached = record;
+	event.time = std::chrono::steady_clock::now();
+}
+
 /* Runs one operation of the stream that is chosen. Returns false if none can run. */
 static bool run_one()
 {
@@ -66,7 +77,7 @@ static bool run_one()
 	if (next.work)
 		next.work();
 	else if (!next.waits)
-		next.event->reached = std::max(next.event->reached, next.record);
+		reach(*next.event, next.record);
 	return true;
 }
 
@@ -128,6 +139,23 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
 	return cudaSuccess;
 }
 
+enum { LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5 };
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+	*least = LEAST_PRIORITY;
+	*greatest = GREATEST_PRIORITY;
+	return cudaSuccess;
+}
+
+/* The order of streams does not depend on their priorities, on which a program must not rely. */
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority)
+{
+	if (priority > LEAST_PRIORITY || priority < GREATEST_PRIORITY)
+		return cuda_host::result(cudaErrorInvalidValue);
+	return cudaStreamCreateWithFlags(stream, flags);
+}
+
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
 	const cuda_host::guard guard(cuda_host::lock);
@@ -155,9 +183,10 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 	return queue(stream, {nullptr, event->event, event->event->made, true});
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
 	*event = new CUevent_st;
+	(*event)->event->timed = (flags & cudaEventDisableTiming) == 0;
 	return cudaSuccess;
 }
 
@@ -187,5 +216,17 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
 	const cuda_host::guard guard(cuda_host::lock);
 	run_until([event] { return event->event->reached >= event->event->made; });
+	return cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float *elapsed_ms, cudaEvent_t from, cudaEvent_t to)
+{
+	const cuda_host::guard guard(cuda_host::lock);
+	const records &first = *from->event, &last = *to->event;
+	if (!first.timed || !last.timed || first.made == 0 || last.made == 0)
+		return cuda_host::result(cudaErrorInvalidResourceHandle);
+	if (first.reached < first.made || last.reached < last.made)
+		return cuda_host::result(cudaErrorNotReady);
+	*elapsed_ms = std::chrono::duration<float, std::milli>(last.time - first.time).count();
 	return cudaSuccess;
 }

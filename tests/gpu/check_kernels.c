@@ -139,7 +139,7 @@ static uint64_t run_once(struct check_trial *trial, const struct check_case *che
 	FOR_ARRAYS(array, trial)
 	{
 		round_before(trial, array);
-		ops->to_device(trial->device, array->memory, array->host,
+		ops->to_device(trial->device, NULL, array->memory, array->host,
 		               (size_t)array->count * element_bytes(trial, array));
 	}
 	check->run(trial);

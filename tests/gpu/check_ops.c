@@ -41,18 +41,32 @@ struct check {
 
 /* -- the checks: which arrays, and the call -- */
 
-static void plan_gemm(const struct shape *s, struct array *a)
+/* x, weights, y and the residual; rows of x and y have a stride one wider than they are. */
+static void plan_linear(const struct shape *s, struct array *a)
 {
-	a[0] = (struct array){REAL, s->m * s->k, 0};
-	a[1] = (struct array){REAL, s->k * s->n, 0};
-	a[2] = (struct array){REAL, s->m * s->n, 0};
+	a[0] = (struct array){REAL, s->m * (s->k + 1), 0};
+	a[1] = (struct array){REAL, s->n * s->k, 0};
+	a[2] = (struct array){REAL, s->m * (s->n + 1), 0};
+	a[3] = (struct array){REAL, s->m * (s->n + 1), 0};
 }
 
-static void run_gemm(struct wlb_device *d, const struct shape *s, void **a)
+static void run_linear(struct wlb_device *d, const struct shape *s, void **a)
 {
-	for (int trans = 0; trans < 4; trans++)
-		d->ops->gemm(d, trans & 1, trans >> 1, s->m, s->n, s->k, 0.5, a[0], trans & 1 ? s->m : s->k, a[1],
-		             trans >> 1 ? s->k : s->n, 1, a[2], s->n);
+	const struct wlb_weight w = {a[1], s->n, s->k};
+	d->ops->linear(d, a[2], s->n + 1, a[0], s->k + 1, &w, a[3], s->m);
+	d->ops->linear(d, a[3], s->n + 1, a[0], s->k + 1, &w, a[3], s->m);
+}
+
+static void run_linear_d_x(struct wlb_device *d, const struct shape *s, void **a)
+{
+	const struct wlb_weight w = {a[1], s->n, s->k};
+	d->ops->linear_d_x(d, a[0], s->k + 1, a[2], s->n + 1, &w, 0, s->m);
+	d->ops->linear_d_x(d, a[0], s->k + 1, a[3], s->n + 1, &w, 1, s->m);
+}
+
+static void run_linear_d_w(struct wlb_device *d, const struct shape *s, void **a)
+{
+	d->ops->linear_d_w(d, a[1], a[2], s->n + 1, a[0], s->k + 1, s->m, s->n, s->k);
 }
 
 /* Two segments: a document, and the second half of one whose keys are all there. s->k key heads, two query heads for
@@ -72,9 +86,10 @@ static void run_attention(struct wlb_device *d, const struct shape *s, void **a,
 	struct wlb_segment *device = d->ops->alloc(d, sizeof(host), NULL);
 	if (device == NULL)
 		return;
-	d->ops->to_device(d, device, host, sizeof(host));
+	d->ops->to_device(d, NULL, device, host, sizeof(host));
 	const struct wlb_segments segments = {device, 2, rest, (int)s->m};
-	const struct wlb_attention_shape shape = {s->m, s->m, 2 * (int)s->k, (int)s->k, (int)s->n};
+	const int64_t q = 2 * s->k * s->n, k = s->k * s->n;
+	const struct wlb_attention_shape shape = {s->m, s->m, 2 * (int)s->k, (int)s->k, (int)s->n, q, k, q};
 	d->ops->attention_forward(d, a[0], a[1], a[2], a[3], a[4], &segments, &shape);
 	if (backward)
 		d->ops->attention_backward(d, a[5], a[6], a[7], a[8], a[2], a[3], a[4], a[0], a[1], &segments, &shape);
@@ -112,7 +127,9 @@ static void run_adamw(struct wlb_device *d, const struct shape *s, void **a)
 }
 
 static const struct check CHECKS[] = {
-	{OPERATION(gemm), 1e-5, plan_gemm, run_gemm},
+	{OPERATION(linear), 1e-5, plan_linear, run_linear},
+	{OPERATION(linear_d_x), 1e-5, plan_linear, run_linear_d_x},
+	{OPERATION(linear_d_w), 1e-5, plan_linear, run_linear_d_w},
 	{OPERATION(attention_forward), 1e-5, plan_attention, run_attention_forward},
 	{OPERATION(attention_backward), 2e-5, plan_attention, run_attention_backward},
 	{OPERATION(scale), 1e-6, plan_elements, run_scale},
@@ -162,7 +179,7 @@ static int run_on(struct wlb_device *device, const struct check *check, const st
 			break;
 		}
 		fill(host[i], &arrays[i], (uint32_t)i + 1);
-		device->ops->to_device(device, on_device[i], host[i], array_bytes(&arrays[i]));
+		device->ops->to_device(device, NULL, on_device[i], host[i], array_bytes(&arrays[i]));
 	}
 	if (result == 0) {
 		check->run(device, shape, on_device);
@@ -254,10 +271,10 @@ static int check_errors(struct wlb_device *cuda)
 	struct wlb_error error = {""};
 	void *x = cuda->ops->alloc(cuda, 64, &error);
 	int refused = cuda->ops->alloc(cuda, (size_t)1 << 60, &error) == NULL && error.message[0] != '\0';
-	const int64_t too_many = (int64_t)1 << 31; /* a block for each token */
-	cuda->ops->cross_entropy_statistics(cuda, x, x, x, too_many, 0, 1);
+	const int64_t too_many = INT64_C(1) << 31; /* rows: a grid has fewer blocks */
+	cuda->ops->rmsnorm_forward(cuda, x, x, NULL, x, NULL, x, too_many, 1, 1e-5);
 	cuda->ops->scale(cuda, x, 2, 16);
-	int kept = cuda->ops->synchronize(cuda, &error) == -1 && strstr(error.message, "cross_entropy") != NULL;
+	int kept = cuda->ops->synchronize(cuda, &error) == -1 && strstr(error.message, "rmsnorm") != NULL;
 	int works = cuda->ops->synchronize(cuda, &error) == 0;
 	cuda->ops->release(cuda, x);
 	int passed = refused && kept && works;
@@ -267,8 +284,10 @@ static int check_errors(struct wlb_device *cuda)
 
 /* check_ptx.cu, where it is built: whether a matrix product by tensor cores is right; prints its row of the table. */
 int wlb_check_ptx(struct wlb_device *cuda) __attribute__((weak));
+/* check_linear.c, in the same way: whether the matrix products are right. */
+int wlb_check_linear(struct wlb_device *cuda) __attribute__((weak));
 
-/* check_kernels.c, likewise. Without a device it only returns how many checks it has. */
+/* check_kernels.c, likewise; it counts its checks. Without a device it only returns how many they are. */
 int wlb_check_kernels(struct wlb_device *cuda, int *passed, int *failed) __attribute__((weak));
 
 static int check_all(struct wlb_device *cpu, struct wlb_device *cuda)
@@ -288,9 +307,10 @@ static int check_all(struct wlb_device *cpu, struct wlb_device *cuda)
 			failed += !ok;
 		}
 	}
-	int ok = check_errors(cuda) + (wlb_check_ptx != NULL ? wlb_check_ptx(cuda) : 1);
+	int ok = check_errors(cuda) + (wlb_check_ptx != NULL ? wlb_check_ptx(cuda) : 1) +
+	         (wlb_check_linear != NULL ? wlb_check_linear(cuda) : 1);
 	passed += ok;
-	failed += 2 - ok;
+	failed += 3 - ok;
 	if (wlb_check_kernels != NULL)
 		wlb_check_kernels(cuda, &passed, &failed);
 	printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
@@ -312,7 +332,7 @@ int main(int count, char **arguments)
 	struct wlb_device *cuda = wlb_device_open_cuda(index, WLB_FLOAT32, &error);
 	if (cuda == NULL) {
 		const int kernels = wlb_check_kernels != NULL ? wlb_check_kernels(NULL, NULL, NULL) : 0;
-		printf("0 passed, 0 failed, %d skipped: %s\n", CHECK_COUNT * SHAPE_COUNT + 2 + kernels, error.message);
+		printf("0 passed, 0 failed, %d skipped: %s\n", CHECK_COUNT * SHAPE_COUNT + 3 + kernels, error.message);
 		return require;
 	}
 	struct wlb_device *cpu = wlb_device_open_cpu(WLB_FLOAT32, 0, &error);

@@ -49,7 +49,8 @@ static double elapsed_s(void)
 static double gemm_s(double scale, uint64_t seed)
 {
 	struct wlb_device *device = open_timed(scale, seed, seed);
-	device->ops->gemm(device, 0, 1, 100, 30, 40, 1.0, NULL, 40, NULL, 40, 0.0, NULL, 30);
+	const struct wlb_weight weight = {NULL, 30, 40};
+	device->ops->linear(device, NULL, 30, NULL, 40, &weight, NULL, 100);
 	assert_int_equal(device->ops->synchronize(device, NULL), 0);
 	double busy_s = device->ops->busy_s(device);
 	wlb_device_close(device);

@@ -10,7 +10,7 @@ static void fill(struct wlb_device *device, char *memory, int64_t count, const v
 	size_t bytes = wlb_dtype_bytes(device->compute);
 	for (int64_t at = 0; at < count; at += PATTERN) {
 		int64_t part = count - at < PATTERN ? count - at : PATTERN;
-		device->ops->to_device(device, memory + (size_t)at * bytes, pattern_host, (size_t)part * bytes);
+		device->ops->to_device(device, NULL, memory + (size_t)at * bytes, pattern_host, (size_t)part * bytes);
 	}
 }
 

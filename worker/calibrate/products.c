@@ -19,8 +19,8 @@ struct product {
 static void multiply(struct wlb_device *device, void *context)
 {
 	const struct product *p = context;
-	device->ops->gemm(device, 0, 1, p->rows, p->columns, p->depth, 1.0, p->x, p->depth, p->weight, p->depth, 0.0,
-	                  p->y, p->columns);
+	const struct wlb_weight weight = {p->weight, p->columns, p->depth};
+	device->ops->linear(device, p->y, p->columns, p->x, p->depth, &weight, NULL, p->rows);
 }
 
 static int allocate(struct wlb_device *device, struct product *product, int64_t most, struct wlb_error *error)

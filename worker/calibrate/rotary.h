@@ -4,9 +4,7 @@
 
 #include "kernels/ops.h"
 
-/* Sets *angle_s to the seconds of the cosine and the sine of an angle, which rope computes once for all heads of a
- * token: what remains of its time on one head without the time that each of several heads adds. 0 where nothing
- * remains. */
+/* Sets *angle_s to the seconds of the cosine and the sine of an angle. */
 int wlb_measure_rotary(struct wlb_device *device, int head_dim, double limit_s, double *angle_s,
                        struct wlb_error *error);
 

@@ -22,14 +22,14 @@ static void add(struct wlb_device *device, void *context)
 static void swiglu(struct wlb_device *device, void *context)
 {
 	const struct streams *s = context;
-	device->ops->swiglu_forward(device, s->vectors[0], s->vectors[1], s->vectors[2], COUNT);
+	device->ops->swiglu_forward(device, s->vectors[0], s->vectors[1], COUNT / (2 * WIDTH), WIDTH);
 }
 
 static void norm(struct wlb_device *device, void *context)
 {
 	const struct streams *s = context;
-	device->ops->rmsnorm_forward(device, s->vectors[0], s->rstd, s->vectors[1], s->weight, COUNT / WIDTH, WIDTH,
-	                             1e-5);
+	device->ops->rmsnorm_forward(device, s->vectors[0], s->rstd, NULL, s->vectors[1], NULL, s->weight,
+	                             COUNT / WIDTH, WIDTH, 1e-5);
 }
 
 static void adamw(struct wlb_device *device, void *context)
@@ -50,7 +50,7 @@ static void scale_one(struct wlb_device *device, void *context)
 static const struct {
 	wlb_operation *operation;
 	double vectors;
-} OPERATIONS[] = {{add, 3.0}, {swiglu, 3.0}, {norm, 2.0}, {adamw, 7.0}};
+} OPERATIONS[] = {{add, 3.0}, {swiglu, 1.5}, {norm, 2.0}, {adamw, 7.0}};
 
 enum { OPERATION_COUNT = sizeof(OPERATIONS) / sizeof(OPERATIONS[0]) };
 

@@ -23,11 +23,11 @@ static double streamed_reals(double hidden, double q, double kv, double mlp)
 	return 3.0 * (10.0 * hidden + 2.0 * (q + kv) + 3.0 * mlp);
 }
 
-/* Seconds of the angles of the rotary embeddings of a token in a layer: of queries and of keys, forward and backward.
- */
+/* Seconds of the angles of the rotary embeddings of a token, made for all layers at once, forward and backward: the
+ * share of one layer. */
 static double angles_s(const struct wlb_machine *machine, const struct wlb_model *model)
 {
-	return 4.0 * 0.5 * (double)model->head_dim * machine->rotary_angle_s;
+	return 2.0 * 0.5 * (double)model->head_dim * machine->rotary_angle_s / (double)model->num_hidden_layers;
 }
 
 static double layer_s(const struct wlb_machine *machine, const struct wlb_model *model, int32_t tp, double rows)
@@ -35,9 +35,8 @@ static double layer_s(const struct wlb_machine *machine, const struct wlb_model 
 	double hidden = (double)model->hidden_size, mlp = (double)model->intermediate_size / tp;
 	double q = (double)(model->num_attention_heads * model->head_dim) / tp;
 	double kv = (double)(model->num_key_value_heads * model->head_dim) / tp;
-	double products_s = linear_s(machine, rows, hidden, q) + 2.0 * linear_s(machine, rows, hidden, kv) +
-	                    linear_s(machine, rows, q, hidden) + 2.0 * linear_s(machine, rows, hidden, mlp) +
-	                    linear_s(machine, rows, mlp, hidden);
+	double products_s = linear_s(machine, rows, hidden, q + 2.0 * kv) + linear_s(machine, rows, q, hidden) +
+	                    linear_s(machine, rows, hidden, 2.0 * mlp) + linear_s(machine, rows, mlp, hidden);
 	return products_s + rows * angles_s(machine, model) +
 	       rows * streamed_reals(hidden / tp, q, kv, mlp) * wlb_machine_element_bytes(machine) /
 	               machine->memory_bytes_per_s;

@@ -125,7 +125,7 @@ int wlb_parameters_init(struct wlb_parameters *p, uint64_t seed, double init_std
 		const struct draw draw = {tensor, dtype, seed, stream_of(tensor->name),
 		                          tensor->init == WLB_INIT_OUTPUT ? output_std : init_std};
 		fill(&draw, p->device->host_threads, host);
-		p->device->ops->to_device(p->device, wlb_weight(p, i), host, bytes);
+		p->device->ops->to_device(p->device, NULL, wlb_weight(p, i), host, bytes);
 		free(host);
 	}
 	return p->device->ops->synchronize(p->device, error);

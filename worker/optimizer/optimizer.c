@@ -143,7 +143,8 @@ static int gather_weights(const struct wlb_optimizer *o, struct wlb_error *error
 		struct part part = part_of(o, &p->buckets[b]);
 		char *weights = p->weights;
 		char *bucket = weights + p->buckets[b].offset * wlb_dtype_bytes(p->device->compute);
-		if (wlb_comm_all_gather(o->groups->data, bucket, weights + part.in_weights, part.elements, error) < 0)
+		if (wlb_comm_all_gather(o->groups->data, bucket, weights + part.in_weights, part.elements,
+		                        p->device->compute, error) < 0)
 			return -1;
 	}
 	return 0;
@@ -187,7 +188,7 @@ int wlb_optimizer_gather_moments(struct wlb_optimizer *o, int which, struct wlb_
 		struct part part = part_of(o, &p->buckets[b]);
 		char *bucket = (char *)p->gradients + p->buckets[b].offset * wlb_dtype_bytes(p->device->main);
 		const char *own = (const char *)o->moments[which] + part.in_parts;
-		if (wlb_comm_all_gather(o->groups->data, bucket, own, part.elements, error) < 0)
+		if (wlb_comm_all_gather(o->groups->data, bucket, own, part.elements, p->device->main, error) < 0)
 			return -1;
 	}
 	return 0;

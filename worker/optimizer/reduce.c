@@ -48,7 +48,7 @@ static int start_next(struct wlb_reduction *r, struct wlb_error *error)
 		return 0;
 	const char *gradients = (const char *)p->gradients + bucket->offset * wlb_dtype_bytes(p->device->main);
 	r->requests[number] = wlb_comm_reduce_scatter_start(r->groups->data, sums_of(r, bucket), gradients,
-	                                                    wlb_part_elements(p, bucket), error);
+	                                                    wlb_part_elements(p, bucket), p->device->main, error);
 	return r->requests[number] != NULL ? 0 : -1;
 }
 
@@ -108,7 +108,8 @@ int wlb_reduction_finish(struct wlb_reduction *r, struct wlb_error *error)
 		const struct wlb_bucket *bucket = &p->buckets[b];
 		struct wlb_comm *group = other_group(r->groups, bucket->kind);
 		if (group != NULL && wlb_comm_size(group) > 1 &&
-		    wlb_comm_all_reduce(group, sums_of(r, bucket), wlb_part_elements(p, bucket), WLB_SUM, error) < 0)
+		    wlb_comm_all_reduce(group, sums_of(r, bucket), wlb_part_elements(p, bucket), p->device->main,
+		                        WLB_SUM, error) < 0)
 			return -1;
 	}
 	return 0;

@@ -99,7 +99,7 @@ int wlb_parts_store(const struct wlb_parts *parts, struct wlb_error *error)
 	struct wlb_device *device = parts->parameters->device;
 	for (int i = 0; i < parts->count; i++) {
 		const struct wlb_part_source *source = &parts->sources[i];
-		device->ops->to_device(device, device_data(parts, source), parts->list[i].data_host,
+		device->ops->to_device(device, NULL, device_data(parts, source), parts->list[i].data_host,
 		                       tensor_bytes(parts->parameters, source->tensor));
 	}
 	return device->ops->synchronize(device, error);

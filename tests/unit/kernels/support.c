@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/cpu/cpu.h"
 
@@ -52,14 +53,14 @@ void *to_array(struct wlb_device *device, const double *values, size_t count)
 	if (values == NULL)
 		return array;
 	if (device->compute == WLB_FLOAT64) {
-		device->ops->to_device(device, array, values, bytes);
+		device->ops->to_device(device, NULL, array, values, bytes);
 		return array;
 	}
 	float *rounded = calloc(count + 1, sizeof(*rounded));
 	assert_non_null(rounded);
 	for (size_t i = 0; i < count; i++)
 		rounded[i] = (float)values[i];
-	device->ops->to_device(device, array, rounded, bytes);
+	device->ops->to_device(device, NULL, array, rounded, bytes);
 	free(rounded);
 	return array;
 }
@@ -82,9 +83,19 @@ void check_close(struct wlb_device *device, const char *what, const void *got_ar
 	double *got = from_array(device, got_array, count);
 	for (size_t i = 0; i < count; i++)
 		if (!(got[i] == want[i]) && !(fabs(got[i] - want[i]) <= tolerance * (1 + fabs(want[i]))))
-			fail_msg("%s[%zu] (%s): got %.17g, want %.17g", what, i, wlb_dtype_name(device->compute), got[i],
-			         want[i]);
+			fail_msg("%s[%zu] (%s): got %.17g, want %.17g", what, i, wlb_dtype_name(device->compute),
+			         got[i], want[i]);
 	free(got);
+}
+
+void check_same_bits(struct wlb_device *device, const char *what, const void *got_array, const void *want_array,
+                     size_t count)
+{
+	double *got = from_array(device, got_array, count), *want = from_array(device, want_array, count);
+	for (size_t i = 0; i < count; i++)
+		if (memcmp(&got[i], &want[i], sizeof(*got)) != 0)
+			fail_msg("%s[%zu]: got %.17g, want the bits of %.17g", what, i, got[i], want[i]);
+	free(got), free(want);
 }
 
 void check_differences(const char *what, const struct difference_check *check)

@@ -76,7 +76,7 @@ static double check_slices(struct wlb_device *device, const double *logits, cons
 	for (int part = 0; part < parts; part++) {
 		int64_t first = slice_begin(vocab, part, parts), count = slice_begin(vocab, part + 1, parts) - first;
 		double *slice = slice_of(want, vocab, first, count), start = 5, before = loss;
-		device->ops->to_device(device, loss_sum, &start, sizeof(start));
+		device->ops->to_device(device, NULL, loss_sum, &start, sizeof(start));
 		device->ops->cross_entropy_gradient(device, loss_sum, slices[part], statistics, parts, targets, TOKENS,
 		                                    first, count, SCALE);
 		check_close(device, "d_logits", slices[part], slice, (size_t)(TOKENS * count), 2e-6);

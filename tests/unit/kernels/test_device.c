@@ -112,7 +112,7 @@ static void test_memory(void **state)
 	ops->to_host(device, host, a, sizeof(host));
 	for (size_t i = 0; i < sizeof(host); i++)
 		assert_int_equal(host[i], 0);
-	ops->to_device(device, a, "four", 5);
+	ops->to_device(device, NULL, a, "four", 5);
 	ops->copy(device, b, a, 5);
 	ops->to_host(device, host, b, 5);
 	assert_string_equal(host, "four");
@@ -121,6 +121,64 @@ static void test_memory(void **state)
 	assert_int_equal(b[2], 'u');
 	ops->release(device, NULL);
 	RELEASE(device, a, b, nothing);
+	wlb_device_close(device);
+}
+
+static void test_queues_and_events(void **state)
+{
+	(void)state;
+	struct wlb_device *device = open_double(1);
+	const struct wlb_ops *ops = device->ops;
+	struct wlb_error error = {0};
+	struct wlb_queue *queue = ops->queue_new(device, 1, &error);
+	struct wlb_event *from = ops->event_new(device, 1, &error), *to = ops->event_new(device, 1, &error);
+	char *pinned = ops->alloc_host(device, 100, &error), *a = ops->alloc(device, 100, &error);
+	assert_true(queue != NULL && from != NULL && to != NULL && pinned != NULL && a != NULL);
+	assert_true((uintptr_t)pinned % 64 == 0);
+	assert_int_equal(ops->event_done(device, from), 1);
+	ops->event_record(device, from, NULL);
+	ops->queue_wait(device, queue, from);
+	ops->to_device(device, queue, a, "five", 5);
+	nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+	ops->to_host_start(device, queue, pinned, a, 5);
+	ops->event_record(device, to, queue);
+	assert_int_equal(ops->event_wait(device, to, &error), 0);
+	assert_string_equal(pinned, "five");
+	assert_int_equal(ops->event_done(device, to), 1);
+	assert_true(ops->event_elapsed_s(device, from, to) >= 0.002);
+	ops->event_free(device, from);
+	ops->event_free(device, to);
+	ops->event_free(device, NULL);
+	ops->queue_free(device, queue);
+	ops->queue_free(device, NULL);
+	ops->release_host(device, pinned);
+	ops->release_host(device, NULL);
+	RELEASE(device, a);
+	wlb_device_close(device);
+}
+
+/* Waits of the host are counted; calls that only queue work are not. */
+static void test_host_waits(void **state)
+{
+	(void)state;
+	struct wlb_device *device = open_double(1);
+	const struct wlb_ops *ops = device->ops;
+	struct wlb_error error = {0};
+	struct wlb_event *event = ops->event_new(device, 0, &error);
+	double x[2] = {1, 2}, y[2] = {0};
+	int64_t before = device->host_waits;
+	ops->event_record(device, event, NULL);
+	ops->queue_wait(device, NULL, event);
+	ops->to_device(device, NULL, x, y, sizeof(y));
+	ops->to_host_start(device, NULL, y, x, sizeof(y));
+	ops->event_done(device, event);
+	assert_int_equal(device->host_waits, before);
+	assert_int_equal(ops->event_wait(device, event, &error), 0);
+	assert_int_equal(device->host_waits, before + 1);
+	assert_int_equal(ops->synchronize(device, &error), 0);
+	ops->to_host(device, y, x, sizeof(y));
+	assert_int_equal(device->host_waits, before + 3);
+	ops->event_free(device, event);
 	wlb_device_close(device);
 }
 
@@ -192,7 +250,7 @@ static void test_first_error(void **state)
 	struct wlb_error error;
 	double x[2] = {1, 2};
 	device->ops->rmsnorm_backward(device, x, x, x, x, x, x, 1, INT64_C(1) << 55);
-	device->ops->gemm(device, 0, 0, 1, 1, INT64_C(1) << 31, 1, x, 1, x, 1, 0, x, 1);
+	device->ops->linear_d_w(device, x, x, 1, x, 1, INT64_C(1) << 31, 1, 1);
 	assert_int_equal(device->ops->synchronize(device, &error), -1);
 	assert_non_null(strstr(error.message, "scratch memory"));
 	assert_int_equal(device->ops->synchronize(device, &error), 0);
@@ -209,6 +267,8 @@ int main(void)
 		cmocka_unit_test(test_open_refused),
 		cmocka_unit_test(test_open_cuda_refused),
 		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_queues_and_events),
+		cmocka_unit_test(test_host_waits),
 		cmocka_unit_test(test_out_of_memory),
 		cmocka_unit_test(test_first_error),
 		cmocka_unit_test(test_busy),

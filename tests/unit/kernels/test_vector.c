@@ -11,7 +11,7 @@ static void check_size(struct wlb_device *device, size_t n)
 	void *xa = to_array(device, x, n), *ya = to_array(device, y, n);
 	double *sum = device->ops->alloc(device, sizeof(double), NULL);
 	double got = 3;
-	device->ops->to_device(device, sum, &got, sizeof(got));
+	device->ops->to_device(device, NULL, sum, &got, sizeof(got));
 	for (size_t i = 0; i < n; i++)
 		y[i] = (y[i] + x[i]) * -0.5;
 	device->ops->add(device, ya, xa, (int64_t)n);
