@@ -83,17 +83,34 @@ int wlb_cuda_event_done(struct wlb_device *device, struct wlb_event *event);
 double wlb_cuda_event_elapsed_s(struct wlb_device *device, struct wlb_event *from, struct wlb_event *to);
 
 /* -- one .cu file for each group -- */
+void wlb_cuda_embedding_forward(struct wlb_device *device, void *out, const void *table, const int32_t *ids,
+                                int64_t tokens, int64_t width, int64_t first, int64_t count);
+/* d_table is main; only rows of which there is a token are written. It sorts the tokens, without the host. */
+void wlb_cuda_embedding_backward(struct wlb_device *device, void *d_table, const void *d_out, const int32_t *ids,
+                                 int64_t tokens, int64_t width, int64_t first, int64_t count);
+/* sum = x + residual, out = sum / rms(sum) * weight, rstd main; residual NULL: the sum is x and is not written. `sum`
+ * may be x or residual. */
 void wlb_cuda_rmsnorm_forward(struct wlb_device *device, void *out, void *rstd, void *sum, const void *x,
                               const void *residual, const void *weight, int64_t tokens, int64_t width, double epsilon);
 void wlb_cuda_rmsnorm_backward(struct wlb_device *device, void *d_x, void *d_weight, const void *d_out, const void *x,
                                const void *weight, const void *rstd, int64_t tokens, int64_t width);
+/* angles (main) [tokens, head_dim]: of each row the head_dim / 2 cosines of its position, then the sines */
 void wlb_cuda_rope_angles(struct wlb_device *device, void *angles, const int32_t *positions, int64_t tokens,
                           int head_dim, double theta);
+/* Rotates the first heads * head_dim columns of x[tokens, stride] in place; direction +1 or -1. */
 void wlb_cuda_rope(struct wlb_device *device, void *x, int64_t stride, const void *angles, int64_t tokens, int heads,
                    int head_dim, int direction);
+/* gate_up [n, 2 width]: gate, then up; out [n, width] */
 void wlb_cuda_swiglu_forward(struct wlb_device *device, void *out, const void *gate_up, int64_t n, int64_t width);
+/* d_gate_up may be gate_up. */
 void wlb_cuda_swiglu_backward(struct wlb_device *device, void *d_gate_up, const void *d_out, const void *gate_up,
                               int64_t n, int64_t width);
+void wlb_cuda_cross_entropy_statistics(struct wlb_device *device, void *statistics, const void *logits,
+                                       const int32_t *targets, int64_t tokens, int64_t first, int64_t count);
+void wlb_cuda_cross_entropy_gradient(struct wlb_device *device, double *loss_sum, void *logits, const void *statistics,
+                                     int parts, const int32_t *targets, int64_t tokens, int64_t first, int64_t count,
+                                     double scale);
+/* out[i] = x[rows[i]]; strides in elements; rows NULL: row i; negative: a row of 0 */
 void wlb_cuda_gather_rows(struct wlb_device *device, void *out, int64_t out_stride, const void *x, int64_t x_stride,
                           const int32_t *rows, int64_t count, int64_t width);
 void wlb_cuda_add(struct wlb_device *device, void *y, const void *x, int64_t n);

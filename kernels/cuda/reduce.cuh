@@ -22,4 +22,15 @@ template <typename number> __device__ static inline number wlb_block_sum(number 
 	return sum;
 }
 
+/* Adds the parts to *sum. It is launched as one block. */
+template <typename number> __global__ static void wlb_add_parts(number *sum, const number *parts, int count)
+{
+	number mine = 0;
+	for (int i = threadIdx.x; i < count; i += blockDim.x)
+		mine += parts[i];
+	const number all = wlb_block_sum(mine);
+	if (threadIdx.x == 0)
+		*sum += all;
+}
+
 #endif

@@ -239,7 +239,7 @@ int main(int count, char **arguments)
 	if (shared)
 		setenv("CUDA_HOST_GPU", "0000:01:00.0", 1);
 	launch = wlb_launch_open(&code, &error);
-	device = launch != NULL ? wlb_device_open_cuda(0, WLB_FLOAT32, &error) : NULL;
+	device = launch != NULL ? wlb_device_open_cuda(0, WLB_FLOAT32, WLB_FLOAT32, &error) : NULL;
 	world = device != NULL ? wlb_comm_open_world(device, launch->rank, launch->size, &error) : NULL;
 	if (world == NULL || (!shared && choose() < 0)) {
 		fprintf(stderr, "%s\n", error.message);

@@ -1,6 +1,6 @@
 /*
- * Compares every operation of a CUDA device with the CPU device's, on odd shapes, and checks that a second run gives
- * the same bits. tests/gpu/run starts it.
+ * Compares operations of a CUDA device with the CPU device's, on odd shapes, and checks that a second run gives the
+ * same bits; check_kernels.c compares the others with plain loops. tests/gpu/run starts it.
  *
  *   wlb-gpu-check [--require] [device index]
  *
@@ -69,62 +69,6 @@ static void run_linear_d_w(struct wlb_device *d, const struct shape *s, void **a
 	d->ops->linear_d_w(d, a[1], a[2], s->n + 1, a[0], s->k + 1, s->m, s->n, s->k);
 }
 
-static void plan_embedding(const struct shape *s, struct array *a)
-{
-	a[0] = (struct array){REAL, s->m * s->n, 0};
-	a[1] = (struct array){REAL, s->k * s->n, 0};
-	a[2] = (struct array){INDEX, s->m, (int32_t)s->k};
-}
-
-static void run_embedding_forward(struct wlb_device *d, const struct shape *s, void **a)
-{
-	d->ops->embedding_forward(d, a[0], a[1], a[2], s->m, s->n, 0, s->k);
-}
-
-static void run_embedding_backward(struct wlb_device *d, const struct shape *s, void **a)
-{
-	d->ops->embedding_backward(d, a[1], a[0], a[2], s->m, s->n, 0, s->k);
-}
-
-static void plan_rmsnorm(const struct shape *s, struct array *a)
-{
-	a[0] = (struct array){REAL, s->m * s->n, 0};
-	a[1] = (struct array){REAL, s->m, 0};
-	a[2] = (struct array){REAL, s->m * s->n, 0};
-	a[3] = (struct array){REAL, s->n, 0};
-	a[4] = (struct array){REAL, s->m * s->n, 0};
-	a[5] = (struct array){REAL, s->n, 0};
-	a[6] = (struct array){REAL, s->m * s->n, 0};
-}
-
-static void run_rmsnorm_forward(struct wlb_device *d, const struct shape *s, void **a)
-{
-	d->ops->rmsnorm_forward(d, a[0], a[1], NULL, a[2], NULL, a[3], s->m, s->n, 1e-5);
-	d->ops->rmsnorm_forward(d, a[0], a[1], a[6], a[2], a[4], a[3], s->m, s->n, 1e-5);
-}
-
-static void run_rmsnorm_backward(struct wlb_device *d, const struct shape *s, void **a)
-{
-	d->ops->rmsnorm_backward(d, a[0], a[5], a[4], a[2], a[3], a[1], s->m, s->n);
-}
-
-/* Heads of 2 n, in rows of a stride one wider than they are. */
-static void plan_rope(const struct shape *s, struct array *a)
-{
-	a[0] = (struct array){REAL, s->m * (s->k * 2 * s->n + 1), 0};
-	a[1] = (struct array){INDEX, s->m, 100000};
-	a[2] = (struct array){REAL, s->m * 2 * s->n, 0};
-}
-
-static void run_rope(struct wlb_device *d, const struct shape *s, void **a)
-{
-	const int heads = (int)s->k, head_dim = (int)(2 * s->n);
-	d->ops->rope_angles(d, a[2], a[1], s->m, head_dim, 10000);
-	d->ops->rope(d, a[0], heads * head_dim + 1, a[2], s->m, heads, head_dim, 1);
-	d->ops->rope_angles(d, a[2], a[1], s->m, head_dim, 500000);
-	d->ops->rope(d, a[0], heads * head_dim + 1, a[2], s->m, heads, head_dim, -1);
-}
-
 /* Two segments: a document, and the second half of one whose keys are all there. s->k key heads, two query heads for
  * each, s->n wide. */
 static void plan_attention(const struct shape *s, struct array *a)
@@ -164,63 +108,13 @@ static void run_attention_backward(struct wlb_device *d, const struct shape *s, 
 
 static void plan_elements(const struct shape *s, struct array *a)
 {
-	for (int i = 0; i < 5; i++)
+	for (int i = 0; i < 4; i++)
 		a[i] = (struct array){REAL, s->m * s->n, 0};
-	a[5] = (struct array){SUM, 1, 0};
-	a[6] = (struct array){INDEX, s->m, (int32_t)s->n};
-	a[7] = (struct array){REAL, 3 * s->m, 0};
-}
-
-static void plan_swiglu(const struct shape *s, struct array *a)
-{
-	a[0] = (struct array){REAL, s->m * s->n, 0};
-	a[1] = (struct array){REAL, 2 * s->m * s->n, 0};
-	a[2] = (struct array){REAL, 2 * s->m * s->n, 0};
-}
-
-static void run_swiglu_forward(struct wlb_device *d, const struct shape *s, void **a)
-{
-	d->ops->swiglu_forward(d, a[0], a[1], s->m, s->n);
-}
-
-static void run_swiglu_backward(struct wlb_device *d, const struct shape *s, void **a)
-{
-	d->ops->swiglu_backward(d, a[2], a[0], a[1], s->m, s->n);
-}
-
-static void run_cross_entropy(struct wlb_device *d, const struct shape *s, void **a)
-{
-	d->ops->cross_entropy_statistics(d, a[7], a[0], a[6], s->m, 0, s->n);
-	d->ops->cross_entropy_gradient(d, a[5], a[0], a[7], 1, a[6], s->m, 0, s->n, 0.25);
-}
-
-static void plan_gather_rows(const struct shape *s, struct array *a)
-{
-	a[0] = (struct array){REAL, s->m * (s->n + 2), 0};
-	a[1] = (struct array){REAL, s->k * (s->n + 1), 0};
-	a[2] = (struct array){ROW, s->m, (int32_t)s->k};
-	a[3] = (struct array){REAL, s->m * s->n, 0};
-}
-
-static void run_gather_rows(struct wlb_device *d, const struct shape *s, void **a)
-{
-	d->ops->gather_rows(d, a[0], s->n + 2, a[1], s->n + 1, a[2], s->m, s->n);
-	d->ops->gather_rows(d, a[3], s->n, a[0], s->n + 2, NULL, s->m, s->n);
-}
-
-static void run_add(struct wlb_device *d, const struct shape *s, void **a)
-{
-	d->ops->add(d, a[0], a[1], s->m * s->n);
 }
 
 static void run_scale(struct wlb_device *d, const struct shape *s, void **a)
 {
 	d->ops->scale(d, a[0], -0.75, s->m * s->n);
-}
-
-static void run_sum_squares(struct wlb_device *d, const struct shape *s, void **a)
-{
-	d->ops->sum_squares(d, a[5], a[0], s->m * s->n);
 }
 
 static void plan_adamw(const struct shape *s, struct array *a)
@@ -244,20 +138,9 @@ static const struct check CHECKS[] = {
 	{OPERATION(linear), 1e-5, plan_linear, run_linear},
 	{OPERATION(linear_d_x), 1e-5, plan_linear, run_linear_d_x},
 	{OPERATION(linear_d_w), 1e-5, plan_linear, run_linear_d_w},
-	{OPERATION(embedding_forward), 0, plan_embedding, run_embedding_forward},
-	{OPERATION(embedding_backward), 1e-5, plan_embedding, run_embedding_backward},
-	{OPERATION(rmsnorm_forward), 1e-5, plan_rmsnorm, run_rmsnorm_forward},
-	{OPERATION(rmsnorm_backward), 2e-5, plan_rmsnorm, run_rmsnorm_backward},
-	{OPERATION(rope), 1e-5, plan_rope, run_rope},
 	{OPERATION(attention_forward), 1e-5, plan_attention, run_attention_forward},
 	{OPERATION(attention_backward), 2e-5, plan_attention, run_attention_backward},
-	{OPERATION(swiglu_forward), 1e-5, plan_swiglu, run_swiglu_forward},
-	{OPERATION(swiglu_backward), 1e-5, plan_swiglu, run_swiglu_backward},
-	{OPERATION(cross_entropy_gradient), 1e-5, plan_elements, run_cross_entropy},
-	{OPERATION(gather_rows), 0, plan_gather_rows, run_gather_rows},
-	{OPERATION(add), 1e-6, plan_elements, run_add},
 	{OPERATION(scale), 1e-6, plan_elements, run_scale},
-	{OPERATION(sum_squares), 1e-5, plan_elements, run_sum_squares},
 	{OPERATION(adamw), 1e-5, plan_adamw, run_adamw},
 };
 enum { CHECK_COUNT = sizeof(CHECKS) / sizeof(CHECKS[0]) };
@@ -418,6 +301,9 @@ int wlb_check_masters(struct wlb_device *cuda);
  * each case, adds those that failed to *failed and returns how many passed. */
 int wlb_check_attention(struct wlb_device *cuda, int *failed) __attribute__((weak));
 
+/* check_kernels.c, likewise; it counts its checks. Without a device it only returns how many they are. */
+int wlb_check_kernels(struct wlb_device *cuda, int *passed, int *failed) __attribute__((weak));
+
 static int check_all(struct wlb_device *cpu, struct wlb_device *cuda)
 {
 	int passed = 0, failed = 0, skipped = 0;
@@ -441,6 +327,8 @@ static int check_all(struct wlb_device *cpu, struct wlb_device *cuda)
 	failed += 4 - ok;
 	if (wlb_check_attention != NULL)
 		passed += wlb_check_attention(cuda, &failed);
+	if (wlb_check_kernels != NULL)
+		wlb_check_kernels(cuda, &passed, &failed);
 	printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
 	return failed > 0 ? 1 : 0;
 }
@@ -459,7 +347,8 @@ int main(int count, char **arguments)
 	struct wlb_error error;
 	struct wlb_device *cuda = wlb_device_open_cuda(index, WLB_FLOAT32, WLB_FLOAT32, &error);
 	if (cuda == NULL) {
-		printf("0 passed, 0 failed, %d skipped: %s\n", CHECK_COUNT * SHAPE_COUNT + 4, error.message);
+		const int kernels = wlb_check_kernels != NULL ? wlb_check_kernels(NULL, NULL, NULL) : 0;
+		printf("0 passed, 0 failed, %d skipped: %s\n", CHECK_COUNT * SHAPE_COUNT + 4 + kernels, error.message);
 		return require;
 	}
 	struct wlb_device *cpu = wlb_device_open_cpu(WLB_FLOAT32, 0, &error);

@@ -88,6 +88,11 @@ static inline float rsqrtf(float x)
 {
 	return 1 / sqrtf(x);
 }
+/* The sine and cosine of pi x. */
+static inline void sincospi(double x, double *sine, double *cosine)
+{
+	sincos(M_PI * remainder(x, 2), sine, cosine);
+}
 /* Macros, since glibc declares functions of these names. */
 #define __expf(x) expf(x)
 #define __logf(x) logf(x)

@@ -1,0 +1,231 @@
+/*
+ * Gathers rows of the embedding, and adds to their gradients.
+ *
+ * Backward sorts the tokens by row, so that the tokens of a row are neighbours in the order of the tokens, and adds
+ * each run of equal rows. Tiles of tokens are sorted in shared memory, then merged two by two. The sums are divided by
+ * position, not by row, so that a row of many tokens takes no longer than many rows: a block sums the runs of CHUNK
+ * positions; what a run has in further chunks is kept aside and added by the block of the chunk in which it begins.
+ */
+#include "kernels/cuda/copy_rows.cuh"
+
+/* A token by its row, then its number: no two are equal, so that there is one sorted order. */
+typedef unsigned long long sort_key;
+
+static constexpr unsigned TILE = 1024, SORT_THREADS = TILE / 2; /* tokens of a tile; a thread compares pairs */
+static constexpr int CHUNK = 32;
+
+/* The row of keys that are not to be added: of ids that other ranks have. */
+static constexpr uint32_t NO_ROW = 0xffffffffu;
+
+void wlb_cuda_embedding_forward(struct wlb_device *device, void *out, const void *table, const int32_t *ids,
+                                int64_t tokens, int64_t width, int64_t first, int64_t count)
+{
+	wlb_copy_rows(device, "embedding_forward", out, width, table, width, tokens, width, {ids, first, count});
+}
+
+/* -- the sorted order -- */
+
+__device__ static inline sort_key key_of(const int32_t *ids, int64_t token, int64_t first, int64_t count)
+{
+	const int64_t row = ids[token] - first;
+	const sort_key high = row >= 0 && row < count ? (sort_key)row : NO_ROW;
+	return high << 32 | (sort_key)token;
+}
+
+__device__ static inline uint32_t row_of(sort_key key)
+{
+	return (uint32_t)(key >> 32);
+}
+
+/* Sorts the tokens of a tile: a bitonic sort (Batcher 1968), in which thread i compares one pair in each step. */
+__global__ static void sort_tiles(sort_key *keys, const int32_t *ids, int64_t tokens, int64_t first, int64_t count)
+{
+	static __shared__ sort_key tile[TILE];
+	const int64_t begin = (int64_t)blockIdx.x * TILE;
+	for (unsigned i = threadIdx.x; i < TILE; i += blockDim.x)
+		tile[i] = begin + i < tokens ? key_of(ids, begin + i, first, count) : ~(sort_key)0;
+	for (unsigned sorted = 2; sorted <= TILE; sorted *= 2)
+		for (unsigned distance = sorted / 2; distance > 0; distance /= 2) {
+			__syncthreads();
+			const unsigned i = threadIdx.x / distance * distance * 2 + threadIdx.x % distance;
+			const sort_key low = tile[i], high = tile[i + distance];
+			if ((low > high) == ((i & sorted) == 0)) {
+				tile[i] = high;
+				tile[i + distance] = low;
+			}
+		}
+	__syncthreads();
+	for (unsigned i = threadIdx.x; i < TILE && begin + i < tokens; i += blockDim.x)
+		keys[begin + i] = tile[i];
+}
+
+/* Returns how many of `count` sorted keys are below `key`. */
+__device__ static inline int64_t count_below(const sort_key *keys, int64_t count, sort_key key)
+{
+	int64_t low = 0, high = count;
+	while (low < high) {
+		const int64_t middle = (low + high) / 2;
+		if (keys[middle] < key)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Merges neighbouring runs of `run` sorted keys, a power of two: a key's place is its place in its own run and the
+ * number of keys below it in the other. */
+__global__ static void merge_runs(sort_key *merged, const sort_key *keys, int64_t tokens, int64_t run)
+{
+	const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+	if (i >= tokens)
+		return;
+	const int64_t pair = i & -(2 * run), other = (i & run) == 0 ? pair + run : pair;
+	const int64_t left = tokens - other, other_count = left < 0 ? 0 : min(left, run);
+	const sort_key key = keys[i];
+	merged[pair + i % run + count_below(keys + other, other_count, key)] = key;
+}
+
+/* -- the sums of runs of equal rows -- */
+
+/* The arrays of a backward pass; parts[chunk][0 or 1, width]: of the run that continues from the chunk before, and of
+ * the run that begins in the chunk and continues in the next. */
+template <typename element> struct backward_arrays {
+	float *d_table, *parts;
+	const element *d_out;
+	const sort_key *keys;
+	int64_t tokens, width;
+};
+
+enum { CONTINUED = 0, CONTINUING = 1 };
+
+/* Rows that a thread loads before it adds the first of them. */
+static constexpr int AHEAD = 4;
+
+/* Ends the sum of a run in pack number `pack`: adds it to the table, or keeps it where the run is in several chunks. */
+template <int count, typename element>
+__device__ static inline void end_run(const backward_arrays<element> &a, int64_t chunk, uint32_t row, bool continued,
+                                      bool continuing, float (&sum)[count], int64_t pack)
+{
+	if (continued || continuing) {
+		wlb_store_floats<count>(a.parts + (2 * chunk + (continued ? CONTINUED : CONTINUING)) * a.width, pack,
+		                        sum);
+	} else {
+		float before[count];
+		float *to = a.d_table + row * a.width;
+		wlb_load_floats<count>(before, to, pack);
+#pragma unroll
+		for (int j = 0; j < count; j++)
+			sum[j] += before[j];
+		wlb_store_floats<count>(to, pack, sum);
+	}
+#pragma unroll
+	for (int j = 0; j < count; j++)
+		sum[j] = 0;
+}
+
+/* Loads the keys of a chunk to keys[1 .. CHUNK], and the one on either side; those that are not there have no row. */
+template <typename element>
+__device__ static inline void load_keys(sort_key (&keys)[CHUNK + 2], const backward_arrays<element> &a, int64_t chunk)
+{
+	for (int i = (int)threadIdx.x; i < CHUNK + 2; i += (int)blockDim.x) {
+		const int64_t at = chunk * CHUNK + i - 1;
+		keys[i] = at >= 0 && at < a.tokens ? a.keys[at] : ~(sort_key)0;
+	}
+	__syncthreads();
+}
+
+/* Block x sums the runs of a chunk, the blocks of y divide the columns. */
+template <typename element, int count> __global__ static void sum_chunks(backward_arrays<element> a)
+{
+	static __shared__ sort_key keys[CHUNK + 2];
+	const int64_t chunk = blockIdx.x, pack = (int64_t)blockIdx.y * blockDim.x + threadIdx.x;
+	load_keys(keys, a, chunk);
+	if (pack >= a.width / count)
+		return;
+	float sum[count] = {};
+	bool continued = row_of(keys[0]) == row_of(keys[1]);
+	for (int begin = 1; begin <= CHUNK && row_of(keys[begin]) != NO_ROW; begin += AHEAD) {
+		wlb_pack<element, count> ahead[AHEAD];
+#pragma unroll
+		for (int i = 0; i < AHEAD; i++)
+			if (row_of(keys[begin + i]) != NO_ROW)
+				ahead[i] =
+					wlb_load<count>(a.d_out + (int64_t)(uint32_t)keys[begin + i] * a.width, pack);
+#pragma unroll
+		for (int i = 0; i < AHEAD; i++) {
+			const uint32_t row = row_of(keys[begin + i]);
+			if (row == NO_ROW)
+				break;
+			float values[count];
+			wlb_values(values, ahead[i]);
+#pragma unroll
+			for (int j = 0; j < count; j++)
+				sum[j] += values[j];
+			const bool same = row == row_of(keys[begin + i + 1]);
+			if (same && begin + i < CHUNK)
+				continue;
+			end_run<count>(a, chunk, row, continued, same, sum, pack);
+			continued = false;
+		}
+	}
+}
+
+/* Block x adds the run that begins in its chunk and continues in the next, where there is one. */
+template <typename element> __global__ static void add_continuing(backward_arrays<element> a)
+{
+	const int64_t chunk = blockIdx.x, last = (chunk + 1) * CHUNK - 1;
+	const int64_t column = (int64_t)blockIdx.y * blockDim.x + threadIdx.x;
+	const uint32_t row = row_of(a.keys[last]);
+	const bool before = chunk > 0 && row_of(a.keys[chunk * CHUNK - 1]) == row;
+	if (row == NO_ROW || before || row_of(a.keys[last + 1]) != row || column >= a.width)
+		return;
+	const float *part = a.parts + 2 * chunk * a.width + column;
+	float sum = part[CONTINUING * a.width];
+	for (int64_t at = chunk + 1; at * CHUNK < a.tokens && row_of(a.keys[at * CHUNK]) == row; at++)
+		sum += a.parts[(2 * at + CONTINUED) * a.width + column];
+	a.d_table[row * a.width + column] += sum;
+}
+
+/* Queues the sort; returns those of the two arrays of keys that it ends in. */
+static sort_key *sort_tokens(struct wlb_device *device, const char *name, sort_key *keys, sort_key *other,
+                             const int32_t *ids, int64_t tokens, int64_t first, int64_t count)
+{
+	wlb_cuda_launch(device, name, {(unsigned)((tokens + TILE - 1) / TILE), SORT_THREADS}, sort_tiles, keys, ids,
+	                tokens, first, count);
+	for (int64_t run = TILE; run < tokens; run *= 2) {
+		wlb_cuda_launch(device, name, {(unsigned)((tokens + WLB_BLOCK - 1) / WLB_BLOCK), WLB_BLOCK}, merge_runs,
+		                other, keys, tokens, run);
+		sort_key *const swapped = keys;
+		keys = other;
+		other = swapped;
+	}
+	return keys;
+}
+
+void wlb_cuda_embedding_backward(struct wlb_device *device, void *d_table, const void *d_out, const int32_t *ids,
+                                 int64_t tokens, int64_t width, int64_t first, int64_t count)
+{
+	if (tokens == 0 || width == 0 || count == 0)
+		return;
+	const char *name = "embedding_backward";
+	const int64_t chunks = (tokens + CHUNK - 1) / CHUNK;
+	const size_t keys_bytes = (size_t)tokens * sizeof(sort_key);
+	const size_t parts_bytes = (size_t)(2 * chunks * width) * sizeof(float);
+	float *parts = (float *)wlb_cuda_scratch(device, parts_bytes + 2 * keys_bytes, name);
+	if (parts == NULL)
+		return;
+	sort_key *keys = (sort_key *)((char *)parts + parts_bytes);
+	keys = sort_tokens(device, name, keys, keys + tokens, ids, tokens, first, count);
+	wlb_choose_kind(device->compute, {width}, {d_out, d_table}, [=](auto kind) {
+		typedef typename decltype(kind)::element element;
+		const backward_arrays<element> arrays = {(float *)d_table, parts, (const element *)d_out, keys,
+		                                         tokens,           width};
+		const unsigned threads = wlb_row_threads(width / kind.count, 1, 64);
+		const dim3 blocks((unsigned)chunks, (unsigned)((width / kind.count + threads - 1) / threads));
+		wlb_cuda_launch(device, name, {blocks, threads}, sum_chunks<element, kind.count>, arrays);
+		const dim3 further((unsigned)chunks - 1, (unsigned)((width + WLB_BLOCK - 1) / WLB_BLOCK));
+		if (chunks > 1)
+			wlb_cuda_launch(device, name, {further, WLB_BLOCK}, add_continuing<element>, arrays);
+	});
+}

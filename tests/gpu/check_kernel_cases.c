@@ -1,0 +1,444 @@
+/* The kernels that move, normalise, rotate and add rows. */
+#include "tests/gpu/check_kernels.h"
+
+#include <math.h>
+
+static double absolute_sum(double a, double b)
+{
+	return fabs(a) + fabs(b);
+}
+
+/* -- embedding: `extra` ids, of which the rank has the half from a quarter on -- */
+
+static int64_t first_id(const struct check_trial *t)
+{
+	return t->shape->extra / 4;
+}
+
+static int64_t count_of_ids(const struct check_trial *t)
+{
+	return (t->shape->extra + 1) / 2;
+}
+
+/* The row of the table of a token, or -1. */
+static int64_t table_row(const struct check_trial *t, int64_t token)
+{
+	const int64_t row = (int64_t)t->arrays[2].before[token] - first_id(t);
+	return row >= 0 && row < count_of_ids(t) ? row : -1;
+}
+
+static void plan_embedding_forward(struct check_trial *t)
+{
+	const struct check_shape *s = t->shape;
+	t->arrays[0] = check_array_of(CHECK_COMPUTE, s->rows * s->width, -1, 1);
+	t->arrays[1] = check_array_of(CHECK_COMPUTE, count_of_ids(t) * s->width, -1, 1);
+	t->arrays[2] = check_array_of(CHECK_INDEX, s->rows, 0, (double)s->extra);
+}
+
+static void run_embedding_forward(struct check_trial *t)
+{
+	wlb_cuda_embedding_forward(t->device, t->arrays[0].memory, t->arrays[1].memory, t->arrays[2].memory,
+	                           t->shape->rows, t->shape->width, first_id(t), count_of_ids(t));
+}
+
+/* A copy is exact. */
+static void expect_embedding_forward(struct check_trial *t)
+{
+	const int64_t width = t->shape->width;
+	for (int64_t i = 0; i < t->shape->rows * width; i++) {
+		const int64_t row = table_row(t, i / width);
+		t->arrays[0].want[i] = row < 0 ? 0 : t->arrays[1].before[row * width + i % width];
+	}
+}
+
+static void plan_embedding_backward(struct check_trial *t)
+{
+	plan_embedding_forward(t);
+	t->arrays[1].kind = CHECK_MAIN;
+}
+
+static void run_embedding_backward(struct check_trial *t)
+{
+	wlb_cuda_embedding_backward(t->device, t->arrays[1].memory, t->arrays[0].memory, t->arrays[2].memory,
+	                            t->shape->rows, t->shape->width, first_id(t), count_of_ids(t));
+}
+
+/* A sum of k terms in float32, in any order, is wrong by k - 1 roundings of at most the sum of their magnitudes. A row
+ * without a token is unchanged. */
+static void expect_embedding_backward(struct check_trial *t)
+{
+	const int64_t width = t->shape->width;
+	struct check_array *table = &t->arrays[1];
+	for (int64_t row = 0; row < count_of_ids(t); row++)
+		for (int64_t i = 0; i < width; i++) {
+			double sum = table->before[row * width + i], magnitude = fabs(sum);
+			int terms = 0;
+			for (int64_t token = 0; token < t->shape->rows; token++) {
+				if (table_row(t, token) != row)
+					continue;
+				sum += t->arrays[0].before[token * width + i];
+				magnitude += fabs(t->arrays[0].before[token * width + i]);
+				terms++;
+			}
+			table->want[row * width + i] = sum;
+			table->bound[row * width + i] = terms * FLOAT_ROUNDOFF * magnitude;
+		}
+}
+
+/* Several tiles, one of them not full; many tokens of a row and none; chunks that a row fills, begins and ends. */
+static const struct check_shape EMBEDDING_SHAPES[] = {
+	{1, 1, 1, 0, 0},    {0, 5, 3, 0, 0},     {3, 17, 5, 0, 0},      {33, 8, 2, 0, 0}, {129, 264, 9, 0, 0},
+	{129, 64, 9, 0, 1}, {2500, 24, 7, 0, 0}, {2500, 3, 5000, 0, 0}, {96, 8, 1, 0, 0},
+};
+
+/* -- RMSNorm; `extra` 0: without a residual, 1: with one, 2: the sum takes its place -- */
+
+static void plan_rmsnorm_forward(struct check_trial *t)
+{
+	const int64_t rows = t->shape->rows, width = t->shape->width;
+	t->arrays[0] = check_array_of(CHECK_COMPUTE, rows * width, -1, 1);
+	t->arrays[1] = check_array_of(CHECK_MAIN, rows, -1, 1);
+	t->arrays[2] = check_array_of(CHECK_COMPUTE, rows * width, -1, 1);
+	t->arrays[3] = check_array_of(CHECK_COMPUTE, rows * width, -3, 3);
+	t->arrays[4] = check_array_of(CHECK_COMPUTE, rows * width, -3, 3);
+	t->arrays[5] = check_array_of(CHECK_COMPUTE, width, -2, 2);
+}
+
+static struct check_array *sum_of(struct check_trial *t)
+{
+	return &t->arrays[t->shape->extra == 0 ? 3 : t->shape->extra == 1 ? 2 : 4];
+}
+
+static void run_rmsnorm_forward(struct check_trial *t)
+{
+	struct check_array *a = t->arrays;
+	wlb_cuda_rmsnorm_forward(t->device, a[0].memory, a[1].memory, t->shape->extra > 0 ? sum_of(t)->memory : NULL,
+	                         a[3].memory, t->shape->extra > 0 ? a[4].memory : NULL, a[5].memory, t->shape->rows,
+	                         t->shape->width, 1e-5);
+}
+
+/* The sum is rounded once to float32 and once to its type, and normalised as it is stored. rstd has the roundings of
+ * the sum of squares, each halved by the root, and five of its own: the squares, the mean, epsilon, the root, the
+ * quotient. Two products follow. */
+static void expect_rmsnorm_forward(struct check_trial *t)
+{
+	const int64_t rows = t->shape->rows, width = t->shape->width;
+	struct check_array *out = &t->arrays[0], *rstd = &t->arrays[1], *sum = sum_of(t);
+	for (int64_t i = 0; t->shape->extra > 0 && i < rows * width; i++) {
+		const double want = t->arrays[3].before[i] + t->arrays[4].before[i];
+		check_want(t, sum, i, want, FLOAT_ROUNDOFF * fabs(want));
+	}
+	const double roundings = check_sum_roundings(width) / 2 + 5;
+	for (int64_t row = 0; row < rows && width > 0; row++) {
+		double squares = 0;
+		for (int64_t i = row * width; i < (row + 1) * width; i++)
+			squares += sum->got[i] * sum->got[i];
+		const double r = 1 / sqrt(squares / (double)width + (double)1e-5f);
+		check_want_main(rstd, row, r, roundings * FLOAT_ROUNDOFF * r);
+		for (int64_t i = 0; i < width; i++) {
+			const double want = sum->got[row * width + i] * r * t->arrays[5].before[i];
+			check_want(t, out, row * width + i, want, (roundings + 2) * FLOAT_ROUNDOFF * fabs(want));
+		}
+	}
+}
+
+static void plan_rmsnorm_backward(struct check_trial *t)
+{
+	const int64_t rows = t->shape->rows, width = t->shape->width;
+	t->arrays[0] = check_array_of(CHECK_COMPUTE, rows * width, -1, 1);
+	t->arrays[1] = check_array_of(CHECK_MAIN, width, -1, 1);
+	t->arrays[2] = check_array_of(CHECK_COMPUTE, rows * width, -1, 1);
+	t->arrays[3] = check_array_of(CHECK_COMPUTE, rows * width, -3, 3);
+	t->arrays[4] = check_array_of(CHECK_COMPUTE, width, -2, 2);
+	t->arrays[5] = check_array_of(CHECK_MAIN, rows, 0.25, 2);
+}
+
+static void run_rmsnorm_backward(struct check_trial *t)
+{
+	struct check_array *a = t->arrays;
+	wlb_cuda_rmsnorm_backward(t->device, a[0].memory, a[1].memory, a[2].memory, a[3].memory, a[4].memory,
+	                          a[5].memory, t->shape->rows, t->shape->width);
+}
+
+/* r (w dy - x r^2 mean(w dy x)): the mean has the roundings of its sum and five more, of two products, r^2 and the
+ * quotient; its product with x, the difference, the product with r and the sum with what d_x held add four. */
+static void expect_x_gradient(struct check_trial *t, int64_t row)
+{
+	const int64_t width = t->shape->width, at = row * width;
+	const double *d = t->arrays[2].before + at, *x = t->arrays[3].before + at, *w = t->arrays[4].before;
+	const double r = t->arrays[5].before[row];
+	double sum = 0, magnitude = 0;
+	for (int64_t i = 0; i < width; i++) {
+		sum += w[i] * d[i] * x[i];
+		magnitude += fabs(w[i] * d[i] * x[i]);
+	}
+	const double mean = r * r * sum / (double)width, mean_magnitude = r * r * magnitude / (double)width;
+	for (int64_t i = 0; i < width; i++) {
+		const double before = t->arrays[0].before[at + i];
+		const double terms = fabs(before) + r * (fabs(w[i] * d[i]) + fabs(x[i]) * mean_magnitude);
+		check_want(t, &t->arrays[0], at + i, before + r * (w[i] * d[i] - x[i] * mean),
+		           (check_sum_roundings(width) + 9) * FLOAT_ROUNDOFF * terms);
+	}
+}
+
+/* Each of at most 256 parts sums its tokens one after the other, and the parts are summed by eight threads: three
+ * roundings for the two products and the sum with what d_weight held. */
+static void expect_rmsnorm_backward(struct check_trial *t)
+{
+	const int64_t rows = t->shape->rows, width = t->shape->width;
+	for (int64_t row = 0; row < rows; row++)
+		expect_x_gradient(t, row);
+	const double roundings = (double)rows / 256 + 1 + 256 / 8 + 8 + 3;
+	for (int64_t i = 0; i < width; i++) {
+		double sum = t->arrays[1].before[i], magnitude = fabs(sum);
+		for (int64_t row = 0; row < rows; row++) {
+			const int64_t at = row * width + i;
+			const double term =
+				t->arrays[2].before[at] * t->arrays[3].before[at] * t->arrays[5].before[row];
+			sum += term;
+			magnitude += fabs(term);
+		}
+		check_want_main(&t->arrays[1], i, sum, roundings * FLOAT_ROUNDOFF * magnitude);
+	}
+}
+
+/* More tokens than parts, with several warps; the last two are wider than what threads keep in registers, and than the
+ * sums that fit shared memory. */
+static const struct check_shape RMSNORM_SHAPES[] = {
+	{1, 1, 0, 0, 0},    {0, 5, 1, 0, 0},    {3, 7, 1, 0, 0},    {2, 8, 2, 0, 0},    {5, 64, 0, 0, 1},
+	{33, 257, 1, 0, 0}, {270, 260, 2, 0, 0}, {2, 1032, 1, 0, 0}, {1, 4104, 1, 0, 1}, {2, 32784, 1, 0, 0},
+};
+
+/* -- RoPE: `extra` heads of `width` -- */
+
+static void plan_rope_angles(struct check_trial *t)
+{
+	t->arrays[0] = check_array_of(CHECK_MAIN, t->shape->rows * t->shape->width, -1, 1);
+	t->arrays[1] = check_array_of(CHECK_INDEX, t->shape->rows, 0, 2e6);
+}
+
+static void run_rope_angles(struct check_trial *t)
+{
+	wlb_cuda_rope_angles(t->device, t->arrays[0].memory, t->arrays[1].memory, t->shape->rows, (int)t->shape->width,
+	                     500000);
+}
+
+/* The angle is computed in double: its error is the position's times that of the frequency, at most eight roundings
+ * here and there, and no cosine or sine changes by more than its angle. */
+static void expect_rope_angles(struct check_trial *t)
+{
+	const int64_t width = t->shape->width, half = width / 2;
+	for (int64_t row = 0; row < t->shape->rows; row++)
+		for (int64_t i = 0; i < half; i++) {
+			const double position = t->arrays[1].before[row];
+			const double angle = position * pow(500000, -2.0 * (double)i / (double)width);
+			const double error = 16 * DOUBLE_ROUNDOFF * position;
+			check_want_main(&t->arrays[0], row * width + i, cos(angle), error);
+			check_want_main(&t->arrays[0], row * width + half + i, sin(angle), error);
+		}
+}
+
+static int64_t rope_stride(const struct check_trial *t)
+{
+	return t->shape->extra * t->shape->width + t->shape->pad;
+}
+
+static int rope_direction(const struct check_trial *t)
+{
+	return t->shape->rows % 2 == 0 ? 1 : -1;
+}
+
+static void plan_rope(struct check_trial *t)
+{
+	t->arrays[0] = check_array_of(CHECK_COMPUTE, t->shape->rows * rope_stride(t), -2, 2);
+	t->arrays[1] = check_array_of(CHECK_MAIN, t->shape->rows * t->shape->width, -1, 1);
+}
+
+static void run_rope(struct check_trial *t)
+{
+	wlb_cuda_rope(t->device, t->arrays[0].memory, rope_stride(t), t->arrays[1].memory, t->shape->rows,
+	              (int)t->shape->extra, (int)t->shape->width, rope_direction(t));
+}
+
+/* Two products and their sum: two roundings of each term. Columns after the heads are unchanged. */
+static void expect_rope(struct check_trial *t)
+{
+	const int64_t width = t->shape->width, half = width / 2;
+	for (int64_t pair = 0; pair < t->shape->rows * t->shape->extra * half; pair++) {
+		const int64_t i = pair % half, head = pair / half % t->shape->extra,
+			      row = pair / half / t->shape->extra;
+		const int64_t low = row * rope_stride(t) + head * width + i, high = low + half;
+		const double a = t->arrays[0].before[low], b = t->arrays[0].before[high];
+		const double c = t->arrays[1].before[row * width + i];
+		const double s = rope_direction(t) * t->arrays[1].before[row * width + half + i];
+		check_want(t, &t->arrays[0], low, a * c - b * s, 2 * FLOAT_ROUNDOFF * absolute_sum(a * c, b * s));
+		check_want(t, &t->arrays[0], high, b * c + a * s, 2 * FLOAT_ROUNDOFF * absolute_sum(b * c, a * s));
+	}
+}
+
+static const struct check_shape ROPE_SHAPES[] = {
+	{1, 2, 1, 0, 0},    {0, 8, 3, 0, 0},   {3, 16, 5, 0, 0},  {4, 16, 5, 3, 0},   {65, 6, 2, 1, 1},
+	{2, 128, 40, 8, 0}, {7, 96, 3, 40, 0}, {2, 256, 2, 0, 0}, {3, 1040, 1, 0, 1},
+};
+
+/* -- SwiGLU; `extra` 1: backward in place -- */
+
+static void plan_swiglu(struct check_trial *t)
+{
+	const int64_t n = t->shape->rows * t->shape->width;
+	t->arrays[0] = check_array_of(CHECK_COMPUTE, n, -1, 1);
+	t->arrays[1] = check_array_of(CHECK_COMPUTE, 2 * n, -20, 20);
+	t->arrays[2] = check_array_of(CHECK_COMPUTE, 2 * n, -1, 1);
+}
+
+/* Gates at which exp overflows. */
+static void prepare_swiglu(struct check_trial *t)
+{
+	if (t->shape->rows == 0)
+		return;
+	t->arrays[1].before[0] = -104;
+	t->arrays[1].before[2 * t->shape->rows * t->shape->width - 2 * t->shape->width] *= 6;
+}
+
+static void run_swiglu_forward(struct check_trial *t)
+{
+	wlb_cuda_swiglu_forward(t->device, t->arrays[0].memory, t->arrays[1].memory, t->shape->rows, t->shape->width);
+}
+
+/* exp has an error of two units, which are four roundings; the sigmoid adds two, the products two more. */
+static void expect_swiglu_forward(struct check_trial *t)
+{
+	const int64_t width = t->shape->width;
+	for (int64_t i = 0; i < t->shape->rows * width; i++) {
+		const double *row = t->arrays[1].before + i / width * 2 * width;
+		const double want = row[i % width] / (1 + exp(-row[i % width])) * row[width + i % width];
+		check_want(t, &t->arrays[0], i, want, 8 * FLOAT_ROUNDOFF * fabs(want));
+	}
+}
+
+static struct check_array *swiglu_gradient(struct check_trial *t)
+{
+	return &t->arrays[t->shape->extra == 1 ? 1 : 2];
+}
+
+static void run_swiglu_backward(struct check_trial *t)
+{
+	wlb_cuda_swiglu_backward(t->device, swiglu_gradient(t)->memory, t->arrays[0].memory, t->arrays[1].memory,
+	                         t->shape->rows, t->shape->width);
+}
+
+/* The sigmoid s has six roundings; 1 - s has those of s and its own, of magnitude 1, and is multiplied by the gate. */
+static void expect_swiglu_backward(struct check_trial *t)
+{
+	const int64_t width = t->shape->width;
+	for (int64_t i = 0; i < t->shape->rows * width; i++) {
+		const int64_t gate = i / width * 2 * width + i % width, up = gate + width;
+		const double g = t->arrays[1].before[gate], u = t->arrays[1].before[up], d = t->arrays[0].before[i];
+		const double s = 1 / (1 + exp(-g)), slope = 1 + g * (1 - s);
+		const double error = 10 * (1 + fabs(g) * (1 - s)) + 7 * fabs(g);
+		check_want(t, swiglu_gradient(t), gate, d * u * s * slope, fabs(d * u) * s * error * FLOAT_ROUNDOFF);
+		check_want(t, swiglu_gradient(t), up, d * g * s, 8 * FLOAT_ROUNDOFF * fabs(d * g * s));
+	}
+}
+
+/* -- rows; `extra` rows of x, 0: without a list of rows -- */
+
+static int64_t row_stride(const struct check_trial *t)
+{
+	return t->shape->width + t->shape->pad;
+}
+
+static void plan_gather_rows(struct check_trial *t)
+{
+	const struct check_shape *s = t->shape;
+	t->arrays[0] = check_array_of(CHECK_COMPUTE, s->rows * row_stride(t), -1, 1);
+	t->arrays[1] = check_array_of(CHECK_COMPUTE, (s->extra > 0 ? s->extra : s->rows) * 2 * row_stride(t), -1, 1);
+	t->arrays[2] = check_array_of(CHECK_INDEX, s->rows, -2, (double)s->extra);
+}
+
+static void run_gather_rows(struct check_trial *t)
+{
+	wlb_cuda_gather_rows(t->device, t->arrays[0].memory, row_stride(t), t->arrays[1].memory, 2 * row_stride(t),
+	                     t->shape->extra > 0 ? t->arrays[2].memory : NULL, t->shape->rows, t->shape->width);
+}
+
+/* A copy is exact, and what is between the rows is unchanged. */
+static void expect_gather_rows(struct check_trial *t)
+{
+	for (int64_t row = 0; row < t->shape->rows; row++)
+		for (int64_t i = 0; i < t->shape->width; i++) {
+			const int64_t from = t->shape->extra > 0 ? (int64_t)t->arrays[2].before[row] : row;
+			t->arrays[0].want[row * row_stride(t) + i] =
+				from < 0 ? 0 : t->arrays[1].before[from * 2 * row_stride(t) + i];
+		}
+}
+
+static const struct check_shape ROW_SHAPES[] = {
+	{1, 1, 1, 0, 0},  {0, 5, 3, 0, 0},    {3, 7, 0, 0, 0},    {3, 8, 0, 16, 0},   {5, 64, 9, 8, 0},
+	{5, 64, 9, 3, 0}, {33, 257, 1, 0, 0}, {300, 40, 1, 0, 1}, {2, 4104, 3, 0, 0},
+};
+
+/* -- vectors of rows x width -- */
+
+static void plan_add(struct check_trial *t)
+{
+	t->arrays[0] = check_array_of(CHECK_COMPUTE, t->shape->rows * t->shape->width, -1, 1);
+	t->arrays[1] = check_array_of(CHECK_COMPUTE, t->shape->rows * t->shape->width, -1, 1);
+}
+
+static void run_add(struct check_trial *t)
+{
+	wlb_cuda_add(t->device, t->arrays[0].memory, t->arrays[1].memory, t->shape->rows * t->shape->width);
+}
+
+/* The sum is rounded to float32, then to its type. */
+static void expect_add(struct check_trial *t)
+{
+	for (int64_t i = 0; i < t->arrays[0].count; i++) {
+		const double want = t->arrays[0].before[i] + t->arrays[1].before[i];
+		check_want(t, &t->arrays[0], i, want, FLOAT_ROUNDOFF * fabs(want));
+	}
+}
+
+static void plan_sum_squares(struct check_trial *t)
+{
+	t->arrays[0] = check_array_of(CHECK_SUM, 1, 1, 3);
+	t->arrays[1] = check_array_of(CHECK_MAIN, t->shape->rows * t->shape->width, -1, 1);
+}
+
+static void run_sum_squares(struct check_trial *t)
+{
+	wlb_cuda_sum_squares(t->device, t->arrays[0].memory, t->arrays[1].memory, t->shape->rows * t->shape->width);
+}
+
+/* A square of a float32 is exact in double; n + 1 terms are added there, in any order, here and on the device. */
+static void expect_sum_squares(struct check_trial *t)
+{
+	double sum = t->arrays[0].before[0];
+	for (int64_t i = 0; i < t->arrays[1].count; i++)
+		sum += t->arrays[1].before[i] * t->arrays[1].before[i];
+	t->arrays[0].want[0] = sum;
+	t->arrays[0].bound[0] = 2 * (double)t->arrays[1].count * DOUBLE_ROUNDOFF * sum;
+}
+
+#define SHAPES(shapes) (shapes), sizeof(shapes) / sizeof((shapes)[0])
+
+const struct check_case CHECK_CASES[] = {
+	{"embedding_forward", SHAPES(EMBEDDING_SHAPES), plan_embedding_forward, NULL, run_embedding_forward,
+         expect_embedding_forward},
+	{"embedding_backward", SHAPES(EMBEDDING_SHAPES), plan_embedding_backward, NULL, run_embedding_backward,
+         expect_embedding_backward},
+	{"rmsnorm_forward", SHAPES(RMSNORM_SHAPES), plan_rmsnorm_forward, NULL, run_rmsnorm_forward,
+         expect_rmsnorm_forward},
+	{"rmsnorm_backward", SHAPES(RMSNORM_SHAPES), plan_rmsnorm_backward, NULL, run_rmsnorm_backward,
+         expect_rmsnorm_backward},
+	{"rope_angles", SHAPES(ROPE_SHAPES), plan_rope_angles, NULL, run_rope_angles, expect_rope_angles},
+	{"rope", SHAPES(ROPE_SHAPES), plan_rope, NULL, run_rope, expect_rope},
+	{"swiglu_forward", SHAPES(ROW_SHAPES), plan_swiglu, prepare_swiglu, run_swiglu_forward, expect_swiglu_forward},
+	{"swiglu_backward", SHAPES(ROW_SHAPES), plan_swiglu, prepare_swiglu, run_swiglu_backward,
+         expect_swiglu_backward},
+	{"gather_rows", SHAPES(ROW_SHAPES), plan_gather_rows, NULL, run_gather_rows, expect_gather_rows},
+	{"add", SHAPES(ROW_SHAPES), plan_add, NULL, run_add, expect_add},
+	{"sum_squares", SHAPES(ROW_SHAPES), plan_sum_squares, NULL, run_sum_squares, expect_sum_squares},
+};
+const int CHECK_CASE_COUNT = sizeof(CHECK_CASES) / sizeof(CHECK_CASES[0]);
