@@ -72,6 +72,28 @@ void wlb_dtype_store(enum wlb_dtype dtype, void *array_host, int64_t index, doub
 	}
 }
 
+/* bfloat16 is the upper half of a float. */
+static double of_bfloat16(uint16_t value)
+{
+	uint32_t bits = (uint32_t)value << 16;
+	float wide;
+	memcpy(&wide, &bits, sizeof(wide));
+	return wide;
+}
+
+double wlb_dtype_load(enum wlb_dtype dtype, const void *array_host, int64_t index)
+{
+	switch (dtype) {
+	case WLB_FLOAT32:
+		return ((const float *)array_host)[index];
+	case WLB_FLOAT64:
+		return ((const double *)array_host)[index];
+	case WLB_BFLOAT16:
+		return of_bfloat16(((const uint16_t *)array_host)[index]);
+	}
+	return NAN;
+}
+
 void wlb_device_close(struct wlb_device *device)
 {
 	if (device != NULL)

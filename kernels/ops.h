@@ -41,6 +41,8 @@ const char *wlb_dtype_name(enum wlb_dtype dtype); /* "float32", "float64", "bflo
 int wlb_dtype_check(enum wlb_dtype dtype, struct wlb_error *error);
 /* array_host[index] = value, rounded to the element type, which must be one. */
 void wlb_dtype_store(enum wlb_dtype dtype, void *array_host, int64_t index, double value);
+/* Returns array_host[index]; NaN for a value that is no element type. */
+double wlb_dtype_load(enum wlb_dtype dtype, const void *array_host, int64_t index);
 
 /* Queries [q_start, q_start + q_count) of one document against its keys [k_start, k_start + k_count).
  * Query i has position q_offset + i in the key range and sees the keys 0 .. q_offset + i (causal). A whole document is
@@ -85,7 +87,6 @@ struct wlb_adamw {
 	double beta2;
 	double epsilon;
 	double weight_decay; /* decoupled (Loshchilov & Hutter 2019) */
-	double grad_scale;   /* gradients are multiplied by this first (clipping) */
 	int64_t step;        /* 1 for the first update: bias correction */
 };
 
@@ -206,8 +207,9 @@ struct wlb_ops {
 	void (*cross_entropy_statistics)(struct wlb_device *, void *statistics, const void *logits,
 	                                 const int32_t *targets, int64_t tokens, int64_t first, int64_t count);
 	/* statistics[parts, tokens, 3]: the statistics of every rank in rank order; parts is 1 for one rank. logits are
-	 * replaced by d_logits = (softmax - onehot) * scale, rows without a target by 0. Adds the summed cross-entropy
-	 * (not scaled) to *loss_sum (double, device; NULL: not wanted). */
+	 * replaced by d_logits = (softmax - onehot) * scale, rows without a target by 0. Adds the cross-entropy (not
+	 * scaled) of one row after the other to *loss_sum (double, device; NULL: not wanted), so that the sum does not
+	 * depend on how rows are divided among calls. */
 	void (*cross_entropy_gradient)(struct wlb_device *, double *loss_sum, void *logits, const void *statistics,
 	                               int parts, const int32_t *targets, int64_t tokens, int64_t first, int64_t count,
 	                               double scale);
@@ -222,27 +224,38 @@ struct wlb_ops {
 	void (*scale)(struct wlb_device *, void *y, double factor, int64_t n);           /* y *= factor */
 	void (*sum_squares)(struct wlb_device *, double *sum, const void *x, int64_t n); /* *sum (device) += x.x */
 
-	/* -- optimizer -- param, grad, m, v: n reals; grad is read only */
-	void (*adamw)(struct wlb_device *, void *param, const void *grad, void *m, void *v, int64_t n,
-	              const struct wlb_adamw *);
+	/* -- optimizer -- *factor (double, device) = what gradients are multiplied by: 0 where *loss_sum or
+	 * *sum_squares is not finite, else 1, or clip / (sqrt(*sum_squares) + 1e-6) where that is less and clip is not
+	 * 0 (Megatron-LM's coefficient, with its guard against a norm of 0). */
+	void (*clip_factor)(struct wlb_device *, double *factor, const double *sum_squares, const double *loss_sum,
+	                    double clip);
+	/* master, m, v (main) and param (compute): n elements, of which param becomes the masters, rounded; grad
+	 * (gradients) is multiplied by *factor (double, device) first and is read only. Where *factor is 0 nothing
+	 * changes. Where the types are equal, param may be master; otherwise no two arrays overlap. Each begins at a
+	 * multiple of 16 bytes. */
+	void (*adamw)(struct wlb_device *, void *param, void *master, const void *grad, void *m, void *v, int64_t n,
+	              const struct wlb_adamw *, const double *factor);
 };
 
 struct wlb_device {
 	const struct wlb_ops *ops; /* an operation that this device lacks is NULL */
 	const char *name;          /* "cpu", "cuda:0" */
+	char hardware[24];         /* the GPU's address on the node's bus; "" on the CPU */
 	enum wlb_dtype compute;
 	enum wlb_dtype main;
-	int host_threads;        /* that a rank may use for work of its own on the host; 0: one */
-	int host_memory;         /* 1: its memory is host memory (the CPU), so a transport need not stage; else 0 */
-	void *state;             /* private to the device */
-	int64_t allocated_bytes; /* by alloc and not released; 0 where the device does not count them */
-	int64_t host_waits;      /* calls so far of synchronize, event_wait and to_host, for which the host waits */
+	enum wlb_dtype gradients; /* of the sums of weights' gradients: main, or compute where they are to be smaller */
+	int host_threads;         /* that a rank may use for work of its own on the host; 0: one */
+	int host_memory;          /* 1: its memory is host memory (the CPU), so a transport need not stage; else 0 */
+	void *state;              /* private to the device */
+	int64_t allocated_bytes;  /* by alloc and not released; 0 where the device does not count them */
+	int64_t host_waits;       /* calls so far of synchronize, event_wait and to_host, for which the host waits */
 };
 
 /* Opens a device; returns NULL with the reason on failure. `threads` 0: OpenMP's default number. */
 struct wlb_device *wlb_device_open_cpu(enum wlb_dtype dtype, int threads, struct wlb_error *error);
-/* float32 only. In a CPU build this fails with the message that the build has no CUDA. */
-struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype dtype, struct wlb_error *error);
+/* float32 only, for both types. In a CPU build this fails with the message that the build has no CUDA. */
+struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype compute, enum wlb_dtype main,
+                                        struct wlb_error *error);
 void wlb_device_close(struct wlb_device *device); /* NULL allowed */
 
 #ifdef __cplusplus

@@ -44,6 +44,8 @@ static int search(const struct wlb_auto_request *request, const int32_t *ranks_o
 	options.fixed = request->fixed;
 	if (request->is_worker) {
 		wlb_cost_options_worker(&options.cost, &found->machine);
+		if (request->gradient_bytes > 0)
+			options.cost.gradient_bytes = request->gradient_bytes;
 		options.charge_limit = 1;
 	}
 	options.every_gpu = request->every_rank;

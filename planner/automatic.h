@@ -19,6 +19,7 @@ struct wlb_auto_request {
 	enum wlb_sharding sharding;
 	int is_worker;                       /* 1: memory and time of wlb-worker; 0: of Megatron-LM */
 	int element_bytes;                   /* of weights in use and activations; 0: as the machine has them */
+	int gradient_bytes;                  /* of gradients that are summed; 0: as wlb_cost_options_worker has them */
 	struct wlb_nodes nodes;              /* each with its ranks */
 	const struct wlb_topology *topology; /* of these nodes, by their index; NULL: all under one switch */
 	struct wlb_search_fixed fixed;       /* what the user gave; recompute -1: free */

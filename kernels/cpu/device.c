@@ -48,6 +48,7 @@ struct wlb_device *wlb_cpu_open_isa(enum wlb_dtype dtype, int threads, enum wlb_
 	                              .name = "cpu",
 	                              .compute = dtype,
 	                              .main = dtype,
+	                              .gradients = dtype,
 	                              .host_threads = cpu->threads,
 	                              .host_memory = 1,
 	                              .state = cpu};

@@ -42,7 +42,9 @@ void VARIANT(gather_rows)(struct wlb_device *, void *out, int64_t out_stride, co
 void VARIANT(add)(struct wlb_device *, void *y, const void *x, int64_t n);
 void VARIANT(scale)(struct wlb_device *, void *y, double factor, int64_t n);
 void VARIANT(sum_squares)(struct wlb_device *, double *sum, const void *x, int64_t n);
-void VARIANT(adamw)(struct wlb_device *, void *param, const void *grad, void *m, void *v, int64_t n,
-                    const struct wlb_adamw *);
+void VARIANT(clip_factor)(struct wlb_device *, double *factor, const double *sum_squares, const double *loss_sum,
+                          double clip);
+void VARIANT(adamw)(struct wlb_device *, void *param, void *master, const void *grad, void *m, void *v, int64_t n,
+                    const struct wlb_adamw *, const double *factor);
 
 #endif

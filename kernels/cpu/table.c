@@ -45,5 +45,6 @@ const struct wlb_ops VARIANT(ops) = {
 	.add = VARIANT(add),
 	.scale = VARIANT(scale),
 	.sum_squares = VARIANT(sum_squares),
+	.clip_factor = VARIANT(clip_factor),
 	.adamw = VARIANT(adamw),
 };

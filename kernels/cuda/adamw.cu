@@ -1,9 +1,11 @@
-/* Updates parameters with AdamW. */
+/* Updates parameters with AdamW, from gradients that are clipped by their norm. */
 #include "kernels/cuda/launch.cuh"
+
+/* Elements of a thread at a time: 16 bytes of bfloat16, twice 16 of float32. */
+enum { GROUP = 8 };
 
 /* The values that are the same for all elements of one update; the host computes them in double. */
 struct update {
-	float grad_scale;
 	float beta1, beta2;
 	float one_minus_beta1, one_minus_beta2; /* 1 - beta */
 	float step_size;                        /* lr / (1 - beta1^step) */
@@ -12,31 +14,141 @@ struct update {
 	float decay; /* 1 - lr * weight_decay */
 };
 
-__global__ static void update_elements(float *param, const float *grad, float *m, float *v, int64_t n, struct update u)
+/* bfloat16 is the upper half of a float32. */
+struct bfloat16 {
+	uint16_t bits;
+};
+
+__device__ static inline float to_float(float x)
 {
-	WLB_FOR_ELEMENTS(i, n)
+	return x;
+}
+
+__device__ static inline float to_float(bfloat16 x)
+{
+	return __uint_as_float((unsigned)x.bits << 16);
+}
+
+__device__ static inline void round_to(float *to, float x)
+{
+	*to = x;
+}
+
+/* To the nearest, of two that are equally near to the even one; NaN stays NaN. */
+__device__ static inline void round_to(bfloat16 *to, float x)
+{
+	const unsigned bits = __float_as_uint(x);
+	to->bits = (uint16_t)(x != x ? 0x7fffu : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+template <typename element> union group {
+	uint4 parts[GROUP * sizeof(element) / sizeof(uint4)];
+	element values[GROUP];
+};
+
+template <typename element> __device__ static inline group<element> load(const element *from)
+{
+	group<element> to;
+	for (unsigned part = 0; part < sizeof(to) / sizeof(uint4); part++)
+		to.parts[part] = ((const uint4 *)from)[part];
+	return to;
+}
+
+template <typename element> __device__ static inline void store(element *to, const group<element> &from)
+{
+	for (unsigned part = 0; part < sizeof(from) / sizeof(uint4); part++)
+		((uint4 *)to)[part] = from.parts[part];
+}
+
+__device__ static inline void update_one(float *master, float g, float *m, float *v, const struct update &u)
+{
+	*m = u.beta1 * *m + u.one_minus_beta1 * g;
+	*v = u.beta2 * *v + u.one_minus_beta2 * g * g;
+	*master = u.decay * *master - u.step_size * *m / (sqrtf(*v) * u.inverse_root2 + u.epsilon);
+}
+
+/* `param` may be `master`, so neither is __restrict__. */
+template <typename weight, typename gradient>
+__global__ static void update_elements(weight *param, float *master, const gradient *grad, float *m, float *v,
+                                       int64_t n, struct update u, const double *factor)
+{
+	const float scale = (float)*factor;
+	if (*factor == 0)
+		return;
+	WLB_FOR_ELEMENTS(at, n / GROUP)
 	{
-		const float g = grad[i] * u.grad_scale;
-		const float m_new = u.beta1 * m[i] + u.one_minus_beta1 * g;
-		const float v_new = u.beta2 * v[i] + u.one_minus_beta2 * g * g;
-		m[i] = m_new;
-		v[i] = v_new;
-		param[i] = u.decay * param[i] - u.step_size * m_new / (sqrtf(v_new) * u.inverse_root2 + u.epsilon);
+		const int64_t first = at * GROUP;
+		const group<gradient> g = load(grad + first);
+		group<float> p = load(master + first), m_new = load(m + first), v_new = load(v + first);
+		group<weight> rounded = {};
+		for (int i = 0; i < GROUP; i++) {
+			update_one(&p.values[i], to_float(g.values[i]) * scale, &m_new.values[i], &v_new.values[i], u);
+			round_to(&rounded.values[i], p.values[i]);
+		}
+		store(m + first, m_new);
+		store(v + first, v_new);
+		store(master + first, p);
+		if ((const void *)param != master)
+			store(param + first, rounded);
+	}
+	const int64_t i = n / GROUP * GROUP + (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+	if (i < n) {
+		update_one(&master[i], to_float(grad[i]) * scale, &m[i], &v[i], u);
+		round_to(&param[i], master[i]);
 	}
 }
 
-void wlb_cuda_adamw(struct wlb_device *device, void *param, const void *grad, void *m, void *v, int64_t n,
-                    const struct wlb_adamw *adamw)
+__global__ static void find_factor(double *factor, const double *sum_squares, const double *loss_sum, double clip)
+{
+	const double coefficient = clip > 0 ? clip / (sqrt(*sum_squares) + 1e-6) : 1;
+	*factor = !isfinite(*loss_sum) || !isfinite(*sum_squares) ? 0 : coefficient < 1 ? coefficient : 1;
+}
+
+void wlb_cuda_clip_factor(struct wlb_device *device, double *factor, const double *sum_squares, const double *loss_sum,
+                          double clip)
+{
+	wlb_cuda_launch(device, "clip_factor", {1, 1}, find_factor, factor, sum_squares, loss_sum, clip);
+}
+
+/* The arguments of a call. */
+struct arrays {
+	void *param, *master;
+	const void *grad;
+	void *m, *v;
+	int64_t n;
+	const double *factor;
+};
+
+template <typename weight, typename gradient>
+static void launch(struct wlb_device *device, const struct arrays &a, const struct update &u)
+{
+	const unsigned blocks = wlb_element_blocks(a.n / GROUP + 1);
+	wlb_cuda_launch(device, "adamw", {blocks, WLB_BLOCK}, update_elements<weight, gradient>, (weight *)a.param,
+	                (float *)a.master, (const gradient *)a.grad, (float *)a.m, (float *)a.v, a.n, u, a.factor);
+}
+
+void wlb_cuda_adamw(struct wlb_device *device, void *param, void *master, const void *grad, void *m, void *v, int64_t n,
+                    const struct wlb_adamw *adamw, const double *factor)
 {
 	if (n == 0)
 		return;
 	const double correction1 = 1 - pow(adamw->beta1, (double)adamw->step);
 	const double correction2 = 1 - pow(adamw->beta2, (double)adamw->step);
 	const struct update u = {
-		(float)adamw->grad_scale,       (float)adamw->beta1,       (float)adamw->beta2,
-		(float)(1 - adamw->beta1),      (float)(1 - adamw->beta2), (float)(adamw->lr / correction1),
-		(float)(1 / sqrt(correction2)), (float)adamw->epsilon,     (float)(1 - adamw->lr * adamw->weight_decay),
+		(float)adamw->beta1,
+		(float)adamw->beta2,
+		(float)(1 - adamw->beta1),
+		(float)(1 - adamw->beta2),
+		(float)(adamw->lr / correction1),
+		(float)(1 / sqrt(correction2)),
+		(float)adamw->epsilon,
+		(float)(1 - adamw->lr * adamw->weight_decay),
 	};
-	wlb_cuda_launch(device, "adamw", {wlb_element_blocks(n), WLB_BLOCK}, update_elements, (float *)param,
-	                (const float *)grad, (float *)m, (float *)v, n, u);
+	const struct arrays a = {param, master, grad, m, v, n, factor};
+	if (device->compute == WLB_FLOAT32)
+		launch<float, float>(device, a, u);
+	else if (device->gradients == WLB_FLOAT32)
+		launch<bfloat16, float>(device, a, u);
+	else
+		launch<bfloat16, bfloat16>(device, a, u);
 }

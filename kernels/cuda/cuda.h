@@ -99,8 +99,10 @@ void wlb_cuda_gather_rows(struct wlb_device *device, void *out, int64_t out_stri
 void wlb_cuda_add(struct wlb_device *device, void *y, const void *x, int64_t n);
 void wlb_cuda_scale(struct wlb_device *device, void *y, double factor, int64_t n);
 void wlb_cuda_sum_squares(struct wlb_device *device, double *sum, const void *x, int64_t n);
-void wlb_cuda_adamw(struct wlb_device *device, void *param, const void *grad, void *m, void *v, int64_t n,
-                    const struct wlb_adamw *adamw);
+void wlb_cuda_clip_factor(struct wlb_device *device, double *factor, const double *sum_squares, const double *loss_sum,
+                          double clip);
+void wlb_cuda_adamw(struct wlb_device *device, void *param, void *master, const void *grad, void *m, void *v, int64_t n,
+                    const struct wlb_adamw *adamw, const double *factor);
 
 #ifdef __cplusplus
 }

@@ -56,6 +56,7 @@ static const struct wlb_ops OPS = {
 	.add = wlb_cuda_add,
 	.scale = wlb_cuda_scale,
 	.sum_squares = wlb_cuda_sum_squares,
+	.clip_factor = wlb_cuda_clip_factor,
 	.adamw = wlb_cuda_adamw,
 };
 
@@ -75,11 +76,11 @@ static int select_device(int index, struct wlb_error *error)
 	return 0;
 }
 
-struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype dtype, struct wlb_error *error)
+struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype compute, enum wlb_dtype main, struct wlb_error *error)
 {
-	if (dtype != WLB_FLOAT32) {
+	if (compute != WLB_FLOAT32 || main != WLB_FLOAT32) {
 		wlb_fail(error, "device cuda:%d: element type %s; a CUDA device computes in float32", index,
-		         wlb_dtype_name(dtype));
+		         wlb_dtype_name(compute != WLB_FLOAT32 ? compute : main));
 		return NULL;
 	}
 	if (select_device(index, error) != 0)
@@ -90,9 +91,11 @@ struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype dtype, struct 
 		return NULL;
 	}
 	snprintf(cuda->name, sizeof(cuda->name), "cuda:%d", index);
-	cuda->device =
-		(struct wlb_device){.ops = &OPS, .name = cuda->name, .compute = dtype, .main = dtype, .state = cuda};
-	cudaError_t status = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking);
+	cuda->device = (struct wlb_device){
+		.ops = &OPS, .name = cuda->name, .compute = compute, .main = main, .gradients = main, .state = cuda};
+	cudaError_t status = cudaDeviceGetPCIBusId(cuda->device.hardware, (int)sizeof(cuda->device.hardware), index);
+	if (status == cudaSuccess)
+		status = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking);
 	if (status != cudaSuccess) {
 		wlb_fail(error, "device cuda:%d: cannot create a stream: %s", index, cudaGetErrorString(status));
 		free(cuda);

@@ -18,11 +18,12 @@ void wlb_cost_options_init(struct wlb_cost_options *options)
 
 void wlb_cost_options_worker(struct wlb_cost_options *options, const struct wlb_machine *machine)
 {
+	double element = wlb_machine_element_bytes(machine);
 	*options = (struct wlb_cost_options){
 		.trainer = WLB_COST_WORKER,
 		.overlap_gradients = !machine->blocking_messages,
 		.overlap_pp = !machine->blocking_messages,
-		.gradient_bytes = (int32_t)wlb_machine_element_bytes(machine),
+		.gradient_bytes = element < 4.0 ? 4 : (int32_t)element,
 		.keep_outputs = 1,
 	};
 }

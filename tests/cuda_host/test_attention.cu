@@ -13,7 +13,7 @@ struct wlb_device *open_device()
 {
 	struct wlb_error error;
 	cuda_host_set_orders(&ORDERS[0]);
-	struct wlb_device *const device = wlb_device_open_cuda(0, WLB_FLOAT32, &error);
+	struct wlb_device *const device = wlb_device_open_cuda(0, WLB_FLOAT32, WLB_FLOAT32, &error);
 	assert_non_null(device);
 	return device;
 }

@@ -22,7 +22,7 @@ struct fixture {
 static void open_fixture(struct fixture *f)
 {
 	struct wlb_error error = {0};
-	f->device = wlb_device_open_cuda(0, WLB_FLOAT32, &error);
+	f->device = wlb_device_open_cuda(0, WLB_FLOAT32, WLB_FLOAT32, &error);
 	assert_non_null(f->device);
 	const struct wlb_ops *ops = f->device->ops;
 	f->copies = ops->queue_new(f->device, 0, &error);

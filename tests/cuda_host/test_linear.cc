@@ -22,7 +22,7 @@ struct wlb_cuda_linear *linear;
 int open_device(void **)
 {
 	struct wlb_error error;
-	device = wlb_device_open_cuda(0, WLB_FLOAT32, &error);
+	device = wlb_device_open_cuda(0, WLB_FLOAT32, WLB_FLOAT32, &error);
 	if (device != nullptr)
 		linear = wlb_cuda_linear_open(device, wlb_cuda_of(device)->stream, &error);
 	return linear == nullptr;

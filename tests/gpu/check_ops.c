@@ -223,12 +223,20 @@ static void run_sum_squares(struct wlb_device *d, const struct shape *s, void **
 	d->ops->sum_squares(d, a[5], a[0], s->m * s->n);
 }
 
+static void plan_adamw(const struct shape *s, struct array *a)
+{
+	plan_elements(s, a);
+	a[6] = (struct array){SUM, 1, 0};
+	a[7] = (struct array){SUM, 1, 0};
+}
+
 static void run_adamw(struct wlb_device *d, const struct shape *s, void **a)
 {
 	d->ops->zero(d, a[3], (size_t)(s->m * s->n) * sizeof(float)); /* v is never negative */
+	d->ops->clip_factor(d, a[7], a[5], a[6], 0.5);
 	for (int step = 1; step <= 3; step++) {
-		const struct wlb_adamw adamw = {0.01, 0.9, 0.95, 1e-8, 0.1, 0.5, step};
-		d->ops->adamw(d, a[0], a[1], a[2], a[3], s->m * s->n, &adamw);
+		const struct wlb_adamw adamw = {0.01, 0.9, 0.95, 1e-8, 0.1, step};
+		d->ops->adamw(d, a[0], a[0], a[1], a[2], a[3], s->m * s->n, &adamw, a[7]);
 	}
 }
 
@@ -250,7 +258,7 @@ static const struct check CHECKS[] = {
 	{OPERATION(add), 1e-6, plan_elements, run_add},
 	{OPERATION(scale), 1e-6, plan_elements, run_scale},
 	{OPERATION(sum_squares), 1e-5, plan_elements, run_sum_squares},
-	{OPERATION(adamw), 1e-5, plan_elements, run_adamw},
+	{OPERATION(adamw), 1e-5, plan_adamw, run_adamw},
 };
 enum { CHECK_COUNT = sizeof(CHECKS) / sizeof(CHECKS[0]) };
 
@@ -403,6 +411,8 @@ static int check_errors(struct wlb_device *cuda)
 int wlb_check_ptx(struct wlb_device *cuda) __attribute__((weak));
 /* check_linear.c, in the same way: whether the matrix products are right. */
 int wlb_check_linear(struct wlb_device *cuda) __attribute__((weak));
+/* check_masters.c: whether weights are updated from masters of another type; prints its row of the table. */
+int wlb_check_masters(struct wlb_device *cuda);
 
 /* check_attention.c, where it is built (tests/cuda_host has a test of its own for the same cases): prints a row for
  * each case, adds those that failed to *failed and returns how many passed. */
@@ -425,10 +435,10 @@ static int check_all(struct wlb_device *cpu, struct wlb_device *cuda)
 			failed += !ok;
 		}
 	}
-	int ok = check_errors(cuda) + (wlb_check_ptx != NULL ? wlb_check_ptx(cuda) : 1) +
+	int ok = check_errors(cuda) + wlb_check_masters(cuda) + (wlb_check_ptx != NULL ? wlb_check_ptx(cuda) : 1) +
 	         (wlb_check_linear != NULL ? wlb_check_linear(cuda) : 1);
 	passed += ok;
-	failed += 3 - ok;
+	failed += 4 - ok;
 	if (wlb_check_attention != NULL)
 		passed += wlb_check_attention(cuda, &failed);
 	printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
@@ -447,9 +457,9 @@ int main(int count, char **arguments)
 		}
 	}
 	struct wlb_error error;
-	struct wlb_device *cuda = wlb_device_open_cuda(index, WLB_FLOAT32, &error);
+	struct wlb_device *cuda = wlb_device_open_cuda(index, WLB_FLOAT32, WLB_FLOAT32, &error);
 	if (cuda == NULL) {
-		printf("0 passed, 0 failed, %d skipped: %s\n", CHECK_COUNT * SHAPE_COUNT + 3, error.message);
+		printf("0 passed, 0 failed, %d skipped: %s\n", CHECK_COUNT * SHAPE_COUNT + 4, error.message);
 		return require;
 	}
 	struct wlb_device *cpu = wlb_device_open_cpu(WLB_FLOAT32, 0, &error);

@@ -64,6 +64,9 @@ int wlb_checkpoint_newest(const char *dir, char path[4096], struct wlb_error *er
 int wlb_checkpoint_read_facts(const char *path, struct wlb_checkpoint_facts *facts, struct wlb_error *error);
 /* The caller frees *state. */
 int wlb_checkpoint_read_packer(const char *path, void **state, size_t *bytes, struct wlb_error *error);
+/* Returns the bytes of an element of the checkpoint's tensors, which are all of one type, as the shard of the first one
+ * says; -1 with the reason. */
+int wlb_checkpoint_element_bytes(const char *path, struct wlb_error *error);
 /* Fills the parts from the shards that hold them, converted to the dtype of each part. A part that the checkpoint
  * lacks, or has with another global shape, is an error that names both. `path` may also be a folder of Hugging Face
  * weights (no facts): model.safetensors, or the files that model.safetensors.index.json names; F64, F32, BF16 and F16.

@@ -22,15 +22,6 @@ int wlb_stored_bytes(enum wlb_stored stored)
 	return 0;
 }
 
-/* bfloat16 is the upper half of a float32. */
-static double from_bf16(uint16_t bits)
-{
-	uint32_t wide = (uint32_t)bits << 16;
-	float value;
-	memcpy(&value, &wide, sizeof(value));
-	return value;
-}
-
 static double from_f16(uint16_t bits)
 {
 	int exponent = bits >> 10 & 0x1f;
@@ -53,7 +44,7 @@ static double load(enum wlb_stored stored, const char *from)
 	switch (stored) {
 	case WLB_STORED_BF16:
 		memcpy(&half, from, sizeof(half));
-		return from_bf16(half);
+		return wlb_dtype_load(WLB_BFLOAT16, &half, 0);
 	case WLB_STORED_F16:
 		memcpy(&half, from, sizeof(half));
 		return from_f16(half);

@@ -149,6 +149,30 @@ static int open_weights(const char *folder, struct wlb_weights *weights, struct 
 	return wlb_weights_finish(weights, error) < 0 ? wlb_fail_in(error, "%s", folder) : 0;
 }
 
+static int first_element_bytes(const struct wlb_weights *weights, struct wlb_error *error)
+{
+	if (weights->block_count == 0)
+		return wlb_fail(error, "it lists no tensors");
+	const struct wlb_stored_block *first = &weights->blocks[0];
+	struct wlb_safetensors *file = wlb_safetensors_open(weights->files[first->file].path, error);
+	if (file == NULL)
+		return -1;
+	const struct wlb_stored_tensor *tensor = wlb_safetensors_find(file, first->name);
+	int bytes = tensor != NULL ? wlb_stored_bytes(tensor->stored) : 0;
+	wlb_safetensors_close(file);
+	return bytes > 0 ? bytes : wlb_fail(error, "tensor %.200s has no element type of a weight", first->name);
+}
+
+int wlb_checkpoint_element_bytes(const char *path, struct wlb_error *error)
+{
+	struct wlb_weights weights = {0};
+	int bytes = wlb_manifest_read(path, NULL, &weights, NULL, error);
+	if (bytes == 0 && (bytes = first_element_bytes(&weights, error)) < 0)
+		wlb_fail_in(error, "%s", path);
+	wlb_weights_free(&weights);
+	return bytes;
+}
+
 int wlb_checkpoint_read(const char *path, const struct wlb_tensor_part *parts, int count, struct wlb_error *error)
 {
 	struct wlb_weights weights = {0};

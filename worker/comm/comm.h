@@ -28,6 +28,14 @@ enum wlb_reduce { WLB_SUM, WLB_MAX };
 
 /* The communicator of all ranks. MPI is initialised here where size > 1. */
 struct wlb_comm *wlb_comm_open_world(struct wlb_device *device, int rank, int size, struct wlb_error *error);
+/* auto: NCCL where every rank can use it, else MPI. */
+enum wlb_transport_choice { WLB_TRANSPORT_AUTO, WLB_TRANSPORT_NCCL, WLB_TRANSPORT_MPI };
+/* Collective, before the world's first data call and split; without it the transport of data calls is MPI. NCCL needs a
+ * GPU for each rank alone, and is opened within limit_s. *why says, on all ranks, why MPI was chosen where the device
+ * has memory of its own, else it is "". Returns -1 where NCCL is asked for and cannot be used, or where opening it
+ * failed. */
+int wlb_comm_choose_transport(struct wlb_comm *world, enum wlb_transport_choice choice, double limit_s, char *why,
+                              size_t size, struct wlb_error *error);
 /* Collective over `parent`: ranks with equal color form a group, ordered by key. `name` ("dp", "tp", ...) is its name
  * in traces and messages. */
 struct wlb_comm *wlb_comm_split(struct wlb_comm *parent, int color, int key, const char *name, struct wlb_error *error);
@@ -64,6 +72,9 @@ struct wlb_comm_request *wlb_comm_send_start(struct wlb_comm *comm, const void *
 /* Receives what rank `from` sent, in the order of its sends to this rank. */
 struct wlb_comm_request *wlb_comm_recv_start(struct wlb_comm *comm, void *buffer, size_t count, enum wlb_dtype dtype,
                                              int from, struct wlb_error *error);
+/* Returns 1 where the call has ended, so that awaiting it would make neither the host nor the compute queue wait; also
+ * where it has failed, and for NULL. */
+int wlb_comm_has_ended(struct wlb_comm_request *request);
 /* Awaits the call and ends the request, also on failure: it must not be used again. Operations that are queued on the
  * compute queue from now on find the result. Returns 0 at once for NULL. Where the host waits, that is bounded as any
  * other call (worker/record/watchdog.h). */
@@ -83,7 +94,8 @@ int wlb_comm_recv(struct wlb_comm *comm, void *buffer, size_t count, enum wlb_dt
                   struct wlb_error *error);
 
 /* Returns the seconds that the caller has been blocked inside calls of this communicator so far, including
- * wlb_comm_progress. */
+ * wlb_comm_progress. Where the host does not wait for calls, the compute queue's waits for them are in it, as far as
+ * they have ended: those of a step are known when the device has ended it. */
 double wlb_comm_blocked_s(const struct wlb_comm *comm);
 /* Returns the part of wlb_comm_blocked_s spent in receives, waiting for another rank to send. */
 double wlb_comm_receive_s(const struct wlb_comm *comm);

@@ -10,6 +10,8 @@ struct wlb_comm_trace {
 	uint64_t left;    /* events ended: entered or entered - 1 */
 	int waits_for_device;
 	struct wlb_comm_event device_wait; /* the call that begins when the device has done what it waits for */
+	struct wlb_comm_source *sources;
+	double moved_s; /* when a call of a source last ended */
 	struct wlb_comm_event events[];
 };
 
@@ -69,15 +71,96 @@ void wlb_comm_trace_wait_device(struct wlb_comm_trace *trace, const struct wlb_c
 	pthread_mutex_unlock(&trace->lock);
 }
 
+void wlb_comm_trace_add_source(struct wlb_comm_trace *trace, struct wlb_comm_source *source)
+{
+	pthread_mutex_lock(&trace->lock);
+	source->after = trace->sources;
+	trace->sources = source;
+	pthread_mutex_unlock(&trace->lock);
+}
+
+void wlb_comm_trace_remove_source(struct wlb_comm_trace *trace, struct wlb_comm_source *source)
+{
+	pthread_mutex_lock(&trace->lock);
+	struct wlb_comm_source **link = &trace->sources;
+	while (*link != NULL && *link != source)
+		link = &(*link)->after;
+	if (*link != NULL)
+		*link = source->after;
+	pthread_mutex_unlock(&trace->lock);
+}
+
+void wlb_comm_trace_lock(struct wlb_comm_trace *trace)
+{
+	pthread_mutex_lock(&trace->lock);
+}
+
+void wlb_comm_trace_unlock(struct wlb_comm_trace *trace)
+{
+	pthread_mutex_unlock(&trace->lock);
+}
+
+/* Moves what has ended to the ring, in which the event in progress, if there is one, is the last. Returns 1 and the
+ * oldest event that has not ended, else 0. Under the lock. */
+static int poll_sources(struct wlb_comm_trace *trace, struct wlb_comm_event *oldest)
+{
+	int found = 0, state;
+	for (struct wlb_comm_source *source = trace->sources; source != NULL; source = source->after) {
+		struct wlb_comm_event event;
+		while ((state = source->next(source, &event)) == 1) {
+			trace->moved_s = event.left_s;
+			trace->events[trace->entered++ % trace->capacity] = event;
+			trace->left = trace->entered;
+		}
+		if (state == 2 && (!found || event.entered_s < oldest->entered_s)) {
+			*oldest = event;
+			found = 1;
+		}
+	}
+	if (found)
+		oldest->blocked_s = oldest->entered_s > trace->moved_s ? oldest->entered_s : trace->moved_s;
+	return found;
+}
+
+void wlb_comm_trace_poll(struct wlb_comm_trace *trace)
+{
+	struct wlb_comm_event oldest;
+	pthread_mutex_lock(&trace->lock);
+	if (trace->entered == trace->left)
+		poll_sources(trace, &oldest);
+	pthread_mutex_unlock(&trace->lock);
+}
+
+int wlb_comm_trace_check(struct wlb_comm_trace *trace, struct wlb_error *error)
+{
+	int rc = 0;
+	pthread_mutex_lock(&trace->lock);
+	for (struct wlb_comm_source *source = trace->sources; source != NULL && rc == 0; source = source->after)
+		rc = source->check(source, error);
+	pthread_mutex_unlock(&trace->lock);
+	return rc;
+}
+
+void wlb_comm_trace_abort(struct wlb_comm_trace *trace)
+{
+	pthread_mutex_lock(&trace->lock);
+	for (struct wlb_comm_source *source = trace->sources; source != NULL; source = source->after)
+		source->abort(source);
+	pthread_mutex_unlock(&trace->lock);
+}
+
 int wlb_comm_trace_waiting(struct wlb_comm_trace *trace, struct wlb_comm_event *event)
 {
 	pthread_mutex_lock(&trace->lock);
 	int waiting = trace->entered > trace->left;
-	if (waiting)
+	if (waiting) {
 		*event = trace->events[trace->left % trace->capacity];
-	else if (trace->waits_for_device)
+	} else if (trace->waits_for_device) {
 		*event = trace->device_wait;
-	waiting |= trace->waits_for_device;
+		waiting = 1;
+	} else {
+		waiting = poll_sources(trace, event);
+	}
 	pthread_mutex_unlock(&trace->lock);
 	return waiting;
 }

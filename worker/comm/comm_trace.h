@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libwlb/wlb.h"
+
 struct wlb_comm;
 
 enum wlb_comm_kind {
@@ -45,7 +47,31 @@ void wlb_comm_trace_leave(struct wlb_comm_trace *trace, double left_s);
  * before it can start. blocked_s is when that wait began. It is no event of the ring. */
 void wlb_comm_trace_wait_device(struct wlb_comm_trace *trace, const struct wlb_comm_event *event);
 
-/* Returns 1 and the event while a call is in progress or waits for the device, else 0. */
+/* Calls that the device runs without the caller waiting for them (queued.h). The functions are called under the lock of
+ * the trace, by any thread. */
+struct wlb_comm_source {
+	/* Returns 1 and the next event that has ended, 2 and the oldest one that has not, or 0 where there is none. */
+	int (*next)(struct wlb_comm_source *source, struct wlb_comm_event *event);
+	/* Returns 0, or -1 with the reason why the calls will not end. */
+	int (*check)(struct wlb_comm_source *source, struct wlb_error *error);
+	void (*abort)(struct wlb_comm_source *source);
+	struct wlb_comm_source *after; /* the trace's */
+};
+
+/* The caller owns the source and must remove it before it frees it. */
+void wlb_comm_trace_add_source(struct wlb_comm_trace *trace, struct wlb_comm_source *source);
+void wlb_comm_trace_remove_source(struct wlb_comm_trace *trace, struct wlb_comm_source *source);
+void wlb_comm_trace_lock(struct wlb_comm_trace *trace); /* for what a source's functions read */
+void wlb_comm_trace_unlock(struct wlb_comm_trace *trace);
+/* Moves the calls of sources that have ended to the ring. */
+void wlb_comm_trace_poll(struct wlb_comm_trace *trace);
+/* Returns 0, or -1 with the first failure that a source has found. */
+int wlb_comm_trace_check(struct wlb_comm_trace *trace, struct wlb_error *error);
+/* Ends the calls of all sources; the process must end afterwards. */
+void wlb_comm_trace_abort(struct wlb_comm_trace *trace);
+
+/* Returns 1 and the event while a call is in progress or waits for the device, else 0. Of calls of sources it is the
+ * oldest one, in progress since any of them last ended: only where none ends do the ranks wait for each other. */
 int wlb_comm_trace_waiting(struct wlb_comm_trace *trace, struct wlb_comm_event *event);
 /* Copies up to `max` events, oldest first, beginning with number *next (0: the first of all), of those still in the
  * ring; moves *next past them. Returns how many. An event in progress is not copied. */

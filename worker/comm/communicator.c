@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "common/seconds.h"
+#include "worker/comm/queued.h"
 
 int wlb_comm_rank(const struct wlb_comm *comm)
 {
@@ -24,19 +25,25 @@ struct wlb_comm_trace *wlb_comm_get_trace(const struct wlb_comm *comm)
 	return comm->trace;
 }
 
+/* What the compute queue has waited for calls that the host does not wait for. */
+static struct wlb_queued_waits queue_waits(const struct wlb_comm *comm)
+{
+	return comm->queued != NULL ? wlb_queued_waits(comm->queued) : (struct wlb_queued_waits){0};
+}
+
 double wlb_comm_blocked_s(const struct wlb_comm *comm)
 {
-	return comm->blocked_total.now_s;
+	return comm->blocked_total.now_s + queue_waits(comm).all_s;
 }
 
 double wlb_comm_receive_s(const struct wlb_comm *comm)
 {
-	return comm->receive_s;
+	return comm->receive_s + queue_waits(comm).receives_s;
 }
 
 double wlb_comm_busy_s(const struct wlb_comm *comm)
 {
-	return comm->blocked_total.busy_s;
+	return comm->blocked_total.busy_s + queue_waits(comm).all_s;
 }
 
 struct wlb_comm_clock wlb_comm_clock(const struct wlb_comm *comm)

@@ -16,8 +16,10 @@ struct wlb_comm {
 	/* NULL where size is 1: */
 	struct wlb_mpi_group *mpi; /* for splits and host calls */
 	const struct wlb_transport *transport;
-	void *state;             /* of the transport */
-	struct wlb_queue *queue; /* of its data calls */
+	void *state;               /* of the transport */
+	struct wlb_queue *queue;   /* of its data calls */
+	struct wlb_queued *queued; /* NULL where the transport makes the host wait */
+	double open_limit_s;       /* longest that opening the transport of a group split from it may take */
 	struct wlb_device *device;
 	struct wlb_comm_trace *trace; /* the world's, shared by the groups */
 	int is_world;

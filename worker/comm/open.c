@@ -2,23 +2,35 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "worker/comm/choice.h"
 #include "worker/comm/comm.h"
 #include "worker/comm/communicator.h"
 #include "worker/comm/mpi_group.h"
+#include "worker/comm/queued.h"
 #include "worker/comm/requests.h"
 #include "worker/comm/transport.h"
 
 enum { TRACE_EVENTS = 4096 };
 
-/* Gives a communicator of two ranks or more its queue and its transport. */
-static int open_transport(struct wlb_comm *comm, struct wlb_error *error)
+/* Gives a communicator of two ranks or more its transport. */
+static int open_transport(struct wlb_comm *comm, const struct wlb_transport *transport, double limit_s,
+                          struct wlb_error *error)
+{
+	comm->transport = transport;
+	comm->open_limit_s = limit_s;
+	comm->state = transport->open(comm->mpi, comm->device, comm->queue, limit_s, error);
+	if (comm->state == NULL || !transport->on_queue)
+		return comm->state != NULL ? 0 : -1;
+	comm->queued = wlb_queued_new(comm->trace, comm->device, comm->queue, transport, comm->state, error);
+	return comm->queued != NULL ? 0 : -1;
+}
+
+/* The same with a queue of its own. */
+static int open_queue_and_transport(struct wlb_comm *comm, const struct wlb_transport *transport, double limit_s,
+                                    struct wlb_error *error)
 {
 	comm->queue = comm->device->ops->queue_new(comm->device, 1, error);
-	if (comm->queue == NULL)
-		return -1;
-	comm->transport = &wlb_transport_mpi;
-	comm->state = comm->transport->open(comm->mpi, comm->device, comm->queue, error);
-	return comm->state != NULL ? 0 : -1;
+	return comm->queue != NULL ? open_transport(comm, transport, limit_s, error) : -1;
 }
 
 struct wlb_comm *wlb_comm_open_world(struct wlb_device *device, int rank, int size, struct wlb_error *error)
@@ -34,7 +46,7 @@ struct wlb_comm *wlb_comm_open_world(struct wlb_device *device, int rank, int si
 	if (size == 1)
 		return comm;
 	comm->mpi = wlb_mpi_open_world(rank, size, error);
-	if (comm->mpi != NULL && open_transport(comm, error) == 0)
+	if (comm->mpi != NULL && open_queue_and_transport(comm, &wlb_transport_mpi, 0.0, error) == 0)
 		return comm;
 fail:
 	wlb_comm_trace_free(trace);
@@ -56,7 +68,7 @@ static int open_group(struct wlb_comm *comm, const struct wlb_comm *parent, int 
 		return 0;
 	}
 	comm->mpi = group;
-	if (open_transport(comm, error) < 0)
+	if (open_queue_and_transport(comm, parent->transport, parent->open_limit_s, error) < 0)
 		return wlb_fail_in(error, "communicator %s (rank %d of %d)", comm->name, comm->rank, comm->size);
 	return 0;
 }
@@ -76,11 +88,27 @@ struct wlb_comm *wlb_comm_split(struct wlb_comm *parent, int color, int key, con
 	return NULL;
 }
 
+int wlb_comm_choose_transport(struct wlb_comm *world, enum wlb_transport_choice choice, double limit_s, char *why,
+                              size_t size, struct wlb_error *error)
+{
+	why[0] = '\0';
+	if (world->size == 1 || (world->device->host_memory && choice != WLB_TRANSPORT_NCCL))
+		return 0;
+	int with_nccl = wlb_choose_nccl(world->mpi, world->device, choice, why, size, error);
+	if (with_nccl <= 0)
+		return with_nccl;
+	world->transport->close(world->state);
+	if (open_transport(world, &wlb_transport_nccl, limit_s, error) == 0)
+		return 0;
+	return wlb_fail_in(error, "communicator %s (rank %d of %d)", world->name, world->rank, world->size);
+}
+
 void wlb_comm_close(struct wlb_comm *comm)
 {
 	if (comm == NULL)
 		return;
 	wlb_comm_requests_free(comm);
+	wlb_queued_free(comm->queued);
 	if (comm->state != NULL)
 		comm->transport->close(comm->state);
 	comm->device->ops->queue_free(comm->device, comm->queue);

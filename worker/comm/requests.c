@@ -4,6 +4,7 @@
 
 #include "common/seconds.h"
 #include "worker/comm/communicator.h"
+#include "worker/comm/queued.h"
 
 enum state { FAILED = -1, IN_PROGRESS, DONE };
 
@@ -110,8 +111,10 @@ static int start_behind_compute(struct wlb_comm_request *request, struct wlb_err
 	request->event.entered_s = request->began.now_s;
 	if (rc == 0)
 		rc = comm->transport->start(request->handle, &request->call, error);
-	if (rc == 0 && comm->transport->on_queue)
+	if (rc == 0 && comm->queued != NULL) {
 		ops->event_record(comm->device, request->done, comm->queue);
+		wlb_queued_add(comm->queued, &request->event);
+	}
 	double started_s = wlb_comm_add_blocked(comm, &request->began);
 	if (request->call.kind == WLB_COMM_RECV)
 		comm->receive_s += started_s - request->began.now_s;
@@ -144,6 +147,26 @@ static void remove_started(struct wlb_comm_request *request)
 	comm->idle = request;
 }
 
+/* Looks at the call where the transport does not run it on a queue. */
+static void test(struct wlb_comm_request *request)
+{
+	if (request->state == IN_PROGRESS)
+		request->state = request->comm->transport->test(request->handle, &request->error);
+}
+
+int wlb_comm_has_ended(struct wlb_comm_request *request)
+{
+	if (request == NULL || request->comm->size == 1)
+		return 1;
+	struct wlb_comm *comm = request->comm;
+	if (comm->queued != NULL)
+		return comm->device->ops->event_done(comm->device, request->done);
+	struct wlb_comm_clock began = wlb_comm_clock(comm);
+	test(request);
+	wlb_comm_add_blocked(comm, &began);
+	return request->state != IN_PROGRESS;
+}
+
 /* Makes the host wait for the call. */
 static int finish(struct wlb_comm_request *request, struct wlb_error *error)
 {
@@ -164,7 +187,11 @@ int wlb_comm_wait(struct wlb_comm_request *request, struct wlb_error *error)
 	remove_started(request);
 	if (comm->size == 1)
 		return 0;
-	int rc = comm->transport->on_queue ? 0 : finish(request, error);
+	if (comm->queued != NULL) {
+		wlb_queued_await(comm->queued, request->done, request->call.kind);
+		return 0;
+	}
+	int rc = finish(request, error);
 	comm->device->ops->queue_wait(comm->device, NULL, request->done);
 	return rc;
 }
@@ -175,8 +202,7 @@ void wlb_comm_progress(struct wlb_comm *comm)
 		return;
 	struct wlb_comm_clock began = wlb_comm_clock(comm);
 	for (struct wlb_comm_request *request = comm->started; request != NULL; request = request->next)
-		if (request->state == IN_PROGRESS)
-			request->state = comm->transport->test(request->handle, &request->error);
+		test(request);
 	wlb_comm_add_blocked(comm, &began);
 }
 

@@ -30,8 +30,9 @@ struct wlb_transport {
 	int on_queue;
 	/* Opens the transport of a group; collective over the group. The group's calls use `queue`, which already waits
 	 * for what a call needs when it is started. The caller owns group, device and queue, which must outlive the
-	 * state. NULL on failure. */
-	void *(*open)(struct wlb_mpi_group *group, struct wlb_device *device, struct wlb_queue *queue,
+	 * state. Takes at most
+	 * limit_s. NULL on failure. */
+	void *(*open)(struct wlb_mpi_group *group, struct wlb_device *device, struct wlb_queue *queue, double limit_s,
 	              struct wlb_error *error);
 	void (*close)(void *state);
 
@@ -44,8 +45,15 @@ struct wlb_transport {
 	int (*test)(void *handle, struct wlb_error *error); /* 1: ended, 0: not yet; NULL where on_queue is 1 */
 	/* Makes the host wait for the call; NULL where on_queue is 1. */
 	int (*finish)(void *handle, const struct wlb_call *call, struct wlb_error *error);
+	/* Where on_queue is 1, for any thread. check: 0, or -1 where the transport has found a failure of the group.
+	 * abort: ends the calls that are on the queue; the group is unusable afterwards. */
+	int (*check)(void *state, struct wlb_error *error);
+	void (*abort)(void *state);
 };
 
 extern const struct wlb_transport wlb_transport_mpi;
+extern const struct wlb_transport wlb_transport_nccl;
+/* 0, or -1 with the reason why this process cannot use NCCL. */
+int wlb_nccl_usable(struct wlb_error *error);
 
 #endif

@@ -32,7 +32,10 @@ void wlb_train_auto_request(const struct wlb_train_options *options, const char 
 		.max_length_ratio = length_ratio(options),
 		.sharding = (enum wlb_sharding)options->cp_sharding,
 		.is_worker = 1,
-		.element_bytes = options->dtype == WLB_FLOAT64 ? 8 : 4,
+		.element_bytes = options->dtype == WLB_FLOAT64    ? 8
+	                         : options->dtype == WLB_BFLOAT16 ? 2
+	                                                          : 4,
+		.gradient_bytes = options->main_grads == WLB_MAIN_GRADS_BF16 ? 2 : 0,
 		.fixed = {.interleave = (int32_t)options->virtual_stages,
 	                  .micro_batch_windows = (int32_t)windows,
 	                  .recompute = options->recompute == WLB_RECOMPUTE_AUTO ? -1 : options->recompute,

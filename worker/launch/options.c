@@ -59,8 +59,16 @@ static const struct wlb_option rows[] = {
                     "continue from the newest complete checkpoint there, on any number of ranks; where there is none "
                     "the run starts from the beginning; model, sequence length, global batch and seed must be those of "
                     "the checkpoint")},
-	{WLB_OPTION(CHOICE, "dtype", FIELD(dtype), NULL, "element type"), .choices = "float32|float64",
-         .initial = "float32", .heading = "How to compute"},
+	{WLB_OPTION(CHOICE, "dtype", FIELD(dtype), NULL,
+                    "element type of the weights in use and of activations; with bfloat16, master weights, moments and "
+                    "statistics are float32; a CPU computes in float32 and float64, a GPU in bfloat16 and float32; "
+                    "auto: bfloat16 on a GPU, float32 on a CPU"),
+         .choices = "float32|float64|bfloat16|auto", .initial = "auto", .heading = "How to compute"},
+	{WLB_OPTION(FLAG, "bf16", FIELD(bf16), NULL, "the same as --dtype bfloat16")},
+	{WLB_OPTION(CHOICE, "main-grads-dtype", FIELD(main_grads), NULL,
+                    "element type in which gradients are summed over micro-batches and ranks; bf16 needs bfloat16 "
+                    "weights, takes half the memory and the time of their reduction, and loses precision"),
+         .choices = "fp32|bf16", .initial = "fp32"},
 	{WLB_OPTION(CHOICE, "device", FIELD(device), NULL, "what computes"), .choices = "cpu|cuda", .initial = "cpu"},
 	{WLB_OPTION(INT64, "threads", FIELD(threads), "N",
                     "threads of a rank; 0: the CPUs that it may use, divided by the ranks of its node"),
@@ -109,6 +117,10 @@ static const struct wlb_option rows[] = {
                     "with --recompute-granularity full: the first N layers of each chunk, and the others as with "
                     "selective; 0: all"),
          .max = 1 << 12, .initial = "0"},
+	{WLB_OPTION(CHOICE, "transport", FIELD(transport), NULL,
+                    "what carries the messages of GPUs; NCCL needs a GPU for each rank alone; mpi copies them through "
+                    "host memory; auto: nccl where every rank can use it, else mpi, with a line that says why"),
+         .choices = "auto|nccl|mpi", .initial = "auto"},
 	{WLB_OPTION(REAL, "distributed-timeout-minutes", FIELD(timeout_minutes), "X",
                     "longest a rank waits in one collective; then it names the collective and ends the run"),
          .min = 0.001, .max = 1e6, .initial = "10"},
@@ -130,9 +142,35 @@ const struct wlb_option_table wlb_train_option_table = {
 	.count = sizeof(rows) / sizeof(rows[0]),
 };
 
+/* Sets the element type, and checks that the device computes in it. */
+static int choose_dtype(struct wlb_train_options *o, struct wlb_error *error)
+{
+	int is_cuda = o->device == WLB_DEVICE_CUDA;
+	if (o->bf16 && o->dtype != WLB_DTYPE_AUTO && o->dtype != WLB_BFLOAT16)
+		return wlb_fail(error, "--bf16 and --dtype %s: give one of them",
+		                o->dtype == WLB_FLOAT64 ? "float64" : "float32");
+	if (o->bf16)
+		o->dtype = WLB_BFLOAT16;
+	if (o->dtype == WLB_DTYPE_AUTO)
+		o->dtype = is_cuda ? WLB_BFLOAT16 : WLB_FLOAT32;
+	if (!is_cuda && o->dtype == WLB_BFLOAT16)
+		return wlb_fail(error,
+		                "%s: a CPU computes in float32 and float64; use --device cuda, or --dtype float32",
+		                o->bf16 ? "--bf16" : "--dtype bfloat16");
+	if (is_cuda && o->dtype == WLB_FLOAT64)
+		return wlb_fail(error, "--dtype float64: a GPU computes in bfloat16 and float32; use --device cpu, or "
+		                       "--dtype float32");
+	if (o->main_grads == WLB_MAIN_GRADS_BF16 && o->dtype != WLB_BFLOAT16)
+		return wlb_fail(error, "--main-grads-dtype bf16: it needs --bf16; the weights are %s",
+		                o->dtype == WLB_FLOAT64 ? "float64" : "float32");
+	return 0;
+}
+
 /* Rules between options, once all are known. */
 static int check_together(struct wlb_train_options *o, struct wlb_error *error)
 {
+	if (choose_dtype(o, error) < 0)
+		return -1;
 	if (o->min_lr > o->lr)
 		return wlb_fail(error, "--min-lr %g: it must not exceed --lr %g", o->min_lr, o->lr);
 	if (o->lr_decay_iters == 0)

@@ -12,6 +12,8 @@
 
 enum { WLB_RECOMPUTE_AUTO = WLB_RECOMPUTE_FULL + 1 };
 enum wlb_device_kind { WLB_DEVICE_CPU, WLB_DEVICE_CUDA };
+enum { WLB_DTYPE_AUTO = WLB_BFLOAT16 + 1 };
+enum wlb_main_grads { WLB_MAIN_GRADS_FP32, WLB_MAIN_GRADS_BF16 };
 
 /* Texts point into argv; NULL where an option was not given. */
 struct wlb_train_options {
@@ -46,14 +48,17 @@ struct wlb_train_options {
 	double timeout_minutes;         /* of one collective */
 	double storage_timeout_minutes; /* that files may make no progress; below timeout_minutes */
 	int lr_decay_style;             /* enum wlb_lr_decay */
-	int dtype;                      /* enum wlb_dtype */
+	int dtype;                      /* enum wlb_dtype, of weights in use and activations; set by check_together */
+	int main_grads;                 /* enum wlb_main_grads */
 	int packing;                    /* enum wlb_strategy */
 	int cp_sharding;                /* enum wlb_sharding */
 	int recompute;                  /* enum wlb_recompute; WLB_RECOMPUTE_AUTO: not given */
 	int recompute_layers;           /* FULL: of each chunk, its first layers; 0: all */
 	int device;                     /* enum wlb_device_kind */
+	int transport;                  /* enum wlb_transport_choice */
 	bool account_for_embedding;     /* as a layer of the pipeline; see struct wlb_plan */
 	bool account_for_loss;
+	bool bf16; /* --dtype bfloat16 */
 };
 
 extern const struct wlb_option_table wlb_train_option_table;

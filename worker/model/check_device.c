@@ -26,6 +26,7 @@ int wlb_transformer_check_device(const struct wlb_device *device, struct wlb_err
 		{"add", ops->add != NULL},
 		{"scale", ops->scale != NULL},
 		{"sum_squares", ops->sum_squares != NULL},
+		{"clip_factor", ops->clip_factor != NULL},
 		{"adamw", ops->adamw != NULL},
 	};
 	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)

@@ -6,13 +6,22 @@
 #include "worker/model/partition.h"
 #include "worker/model/philox.h"
 
+/* The buffer of gradients also holds masters or moments of one bucket while they are gathered for a checkpoint. */
+static size_t gradient_bytes(const struct wlb_parameters *p)
+{
+	size_t bytes = p->elements * wlb_dtype_bytes(p->device->gradients);
+	for (int b = 0; b < p->bucket_count; b++) {
+		size_t bucket_bytes = p->buckets[b].elements * wlb_dtype_bytes(p->device->main);
+		bytes = bucket_bytes > bytes ? bucket_bytes : bytes;
+	}
+	return bytes;
+}
+
 static int allocate_buffers(struct wlb_parameters *p, struct wlb_error *error)
 {
 	struct wlb_device *device = p->device;
 	p->weights = device->ops->alloc(device, p->elements * wlb_dtype_bytes(device->compute), error);
-	p->gradients = p->weights != NULL
-	                       ? device->ops->alloc(device, p->elements * wlb_dtype_bytes(device->main), error)
-	                       : NULL;
+	p->gradients = p->weights != NULL ? device->ops->alloc(device, gradient_bytes(p), error) : NULL;
 	if (p->gradients != NULL)
 		return 0;
 	return wlb_fail_in(error, "weights and gradients of this rank's %zu parameters", p->elements);
@@ -62,7 +71,7 @@ void *wlb_weight(const struct wlb_parameters *p, int tensor)
 
 void *wlb_gradient(const struct wlb_parameters *p, int tensor)
 {
-	return at(p, p->gradients, p->device->main, tensor);
+	return at(p, p->gradients, p->device->gradients, tensor);
 }
 
 /* FNV-1a, 64 bit: the number of a tensor's stream of random numbers. */
@@ -108,11 +117,39 @@ static void fill(const struct draw *draw, int threads, void *out_host)
 		fill_row(draw, row, out_host);
 }
 
-int wlb_parameters_init(struct wlb_parameters *p, uint64_t seed, double init_std, struct wlb_error *error)
+int wlb_weight_set(const struct wlb_parameters *p, int tensor, const void *values_host, struct wlb_error *error)
 {
-	enum wlb_dtype dtype = p->device->compute;
+	struct wlb_device *device = p->device;
+	int64_t elements = wlb_tensor_block_elements(&p->tensors[tensor].block);
+	int threads = device->host_threads > 1 ? device->host_threads : 1;
+	size_t bytes = (size_t)elements * wlb_dtype_bytes(device->compute);
+	if (device->compute == device->main) {
+		device->ops->to_device(device, NULL, wlb_weight(p, tensor), values_host, bytes);
+		return 0;
+	}
+	void *rounded = malloc(bytes);
+	if (rounded == NULL)
+		return wlb_fail(error, "out of memory: %zu bytes to round %s", bytes, p->tensors[tensor].name);
+#pragma omp parallel for schedule(static) num_threads(threads)
+	for (int64_t i = 0; i < elements; i++)
+		wlb_dtype_store(device->compute, rounded, i, wlb_dtype_load(device->main, values_host, i));
+	device->ops->to_device(device, NULL, wlb_weight(p, tensor), rounded, bytes);
+	free(rounded);
+	return 0;
+}
+
+/* The wlb_tensor_store that sets the weights alone. */
+static int store_weight(void *parameters, int tensor, const void *values_host, struct wlb_error *error)
+{
+	return wlb_weight_set(parameters, tensor, values_host, error);
+}
+
+int wlb_parameters_init(struct wlb_parameters *p, uint64_t seed, double init_std, wlb_tensor_store *store,
+                        void *context, struct wlb_error *error)
+{
+	enum wlb_dtype dtype = p->device->main;
 	double output_std = init_std / sqrt(2.0 * (double)p->shape.num_hidden_layers);
-	if (wlb_dtype_check(dtype, error) < 0)
+	if (wlb_dtype_check(dtype, error) < 0 || wlb_dtype_check(p->device->compute, error) < 0)
 		return -1;
 	for (int i = 0; i < p->count; i++) {
 		const struct wlb_tensor *tensor = &p->tensors[i];
@@ -125,8 +162,10 @@ int wlb_parameters_init(struct wlb_parameters *p, uint64_t seed, double init_std
 		const struct draw draw = {tensor, dtype, seed, stream_of(tensor->name),
 		                          tensor->init == WLB_INIT_OUTPUT ? output_std : init_std};
 		fill(&draw, p->device->host_threads, host);
-		p->device->ops->to_device(p->device, NULL, wlb_weight(p, i), host, bytes);
+		int rc = store != NULL ? store(context, i, host, error) : store_weight(p, i, host, error);
 		free(host);
+		if (rc < 0)
+			return -1;
 	}
 	return p->device->ops->synchronize(p->device, error);
 }

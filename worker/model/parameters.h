@@ -30,8 +30,16 @@ void wlb_parameters_free(struct wlb_parameters *parameters); /* NULL allowed */
 void *wlb_weight(const struct wlb_parameters *parameters, int tensor);
 void *wlb_gradient(const struct wlb_parameters *parameters, int tensor);
 
-/* Fills the weights. Each weight depends only on the seed, the name of the tensor and the index in the global tensor,
- * never on the layout. */
-int wlb_parameters_init(struct wlb_parameters *parameters, uint64_t seed, double init_std, struct wlb_error *error);
+/* Sets a tensor's weights from values_host (main), rounded to compute. Returns -1 if out of memory. */
+int wlb_weight_set(const struct wlb_parameters *parameters, int tensor, const void *values_host,
+                   struct wlb_error *error);
+
+/* Receives the values (main, host) of a tensor's block. Returns 0, or -1 with the reason. */
+typedef int wlb_tensor_store(void *context, int tensor, const void *values_host, struct wlb_error *error);
+
+/* Draws initial weights, and gives those of each tensor to `store`; NULL: sets the weights alone. Each weight depends
+ * only on the seed, the name of the tensor and the index in the global tensor, never on the layout or the device. */
+int wlb_parameters_init(struct wlb_parameters *parameters, uint64_t seed, double init_std, wlb_tensor_store *store,
+                        void *context, struct wlb_error *error);
 
 #endif

@@ -1,6 +1,5 @@
 #include "worker/optimizer/optimizer.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "worker/optimizer/reduce.h"
@@ -10,43 +9,56 @@ struct wlb_optimizer {
 	const struct wlb_groups *groups;
 	struct wlb_optimizer_options options;
 	struct wlb_reduction reduction;
-	void *moments[2]; /* of this rank's parts, laid out as the sums of the reduction */
-	double *sum_squares;
+	/* Of this rank's parts, laid out as the sums of the reduction; no masters where the weights are the masters. */
+	void *states[WLB_STATES];
 };
 
 /* Where this rank's part of a bucket lies. */
 struct part {
+	size_t first; /* element of the flat buffers */
 	size_t elements;
-	/* bytes from the start of */
-	size_t in_weights;
-	size_t in_gradients;
-	size_t in_parts; /* moments and sums */
+	size_t in_parts; /* element of states and sums */
 };
 
 static struct part part_of(const struct wlb_optimizer *o, const struct wlb_bucket *bucket)
 {
 	const struct wlb_parameters *p = o->parameters;
 	size_t elements = wlb_part_elements(p, bucket);
-	size_t rank = (size_t)wlb_comm_rank(o->groups->data);
 	return (struct part){
+		.first = bucket->offset + (size_t)wlb_comm_rank(o->groups->data) * elements,
 		.elements = elements,
-		.in_weights = (bucket->offset + rank * elements) * wlb_dtype_bytes(p->device->compute),
-		.in_gradients = (bucket->offset + rank * elements) * wlb_dtype_bytes(p->device->main),
-		.in_parts = bucket->offset / (size_t)p->shards * wlb_dtype_bytes(p->device->main),
+		.in_parts = bucket->offset / (size_t)p->shards,
 	};
+}
+
+static void *at(void *buffer, size_t element, enum wlb_dtype dtype)
+{
+	return (char *)buffer + element * wlb_dtype_bytes(dtype);
+}
+
+static int weights_are_masters(const struct wlb_optimizer *o)
+{
+	return o->parameters->device->compute == o->parameters->device->main;
+}
+
+/* Returns that state of a part, on the device. */
+static void *state_of(const struct wlb_optimizer *o, enum wlb_state state, const struct part *part)
+{
+	const struct wlb_parameters *p = o->parameters;
+	if (o->states[state] == NULL)
+		return at(p->weights, part->first, p->device->main);
+	return at(o->states[state], part->in_parts, p->device->main);
 }
 
 static int allocate(struct wlb_optimizer *o, struct wlb_error *error)
 {
+	static const char *const names[WLB_STATES] = {"master weights", "first moments", "second moments"};
 	struct wlb_device *device = o->parameters->device;
 	size_t elements = o->parameters->elements / (size_t)o->parameters->shards;
-	o->sum_squares = device->ops->alloc(device, sizeof(double), error);
-	if (o->sum_squares == NULL)
-		return -1;
-	for (int which = 0; which < 2; which++) {
-		o->moments[which] = device->ops->alloc(device, elements * wlb_dtype_bytes(device->main), error);
-		if (o->moments[which] == NULL)
-			return wlb_fail_in(error, "moments of the optimizer");
+	for (int state = weights_are_masters(o) ? WLB_STATE_FIRST_MOMENTS : 0; state < WLB_STATES; state++) {
+		o->states[state] = device->ops->alloc(device, elements * wlb_dtype_bytes(device->main), error);
+		if (o->states[state] == NULL)
+			return wlb_fail_in(error, "%s of the optimizer", names[state]);
 	}
 	return 0;
 }
@@ -71,9 +83,8 @@ void wlb_optimizer_free(struct wlb_optimizer *o)
 	if (o == NULL)
 		return;
 	struct wlb_device *device = o->parameters->device;
-	device->ops->release(device, o->moments[0]);
-	device->ops->release(device, o->moments[1]);
-	device->ops->release(device, o->sum_squares);
+	for (int state = 0; state < WLB_STATES; state++)
+		device->ops->release(device, o->states[state]);
 	wlb_reduction_close(&o->reduction);
 	free(o);
 }
@@ -81,7 +92,7 @@ void wlb_optimizer_free(struct wlb_optimizer *o)
 void wlb_optimizer_begin(struct wlb_optimizer *o)
 {
 	const struct wlb_parameters *p = o->parameters;
-	p->device->ops->zero(p->device, p->gradients, p->elements * wlb_dtype_bytes(p->device->main));
+	p->device->ops->zero(p->device, p->gradients, p->elements * wlb_dtype_bytes(p->device->gradients));
 }
 
 int wlb_optimizer_layer_done(void *optimizer, int chunk, int layer, struct wlb_error *error)
@@ -95,30 +106,22 @@ int wlb_optimizer_chunk_done(struct wlb_optimizer *o, int chunk, struct wlb_erro
 	return wlb_reduction_start(&o->reduction, chunk, -1, error);
 }
 
-/* Sets *norm to the global norm. Each element of the model counts once: on the rank that owns its part of the bucket,
- * among the ranks for which the bucket is `owned`. */
-static int gradient_norm(struct wlb_optimizer *o, double *norm, struct wlb_error *error)
+/* Adds the squares of the gradients to the sum. Each element of the model counts once: on the rank that owns its part
+ * of the bucket, among the ranks for which the bucket is `owned`. */
+static void sum_squares(const struct wlb_optimizer *o, double *sum)
 {
 	const struct wlb_parameters *p = o->parameters;
-	const struct wlb_ops *ops = p->device->ops;
-	double sum = 0.0;
-	ops->zero(p->device, o->sum_squares, sizeof(sum));
+	p->device->ops->zero(p->device, sum, sizeof(*sum));
 	for (int b = 0; b < p->bucket_count; b++) {
 		struct part part = part_of(o, &p->buckets[b]);
 		if (p->buckets[b].owned)
-			ops->sum_squares(p->device, o->sum_squares, (const char *)o->reduction.sums + part.in_parts,
-			                 (int64_t)part.elements);
+			p->device->ops->sum_squares(p->device, sum,
+			                            at(o->reduction.sums, part.in_parts, p->device->gradients),
+			                            (int64_t)part.elements);
 	}
-	if (ops->synchronize(p->device, error) < 0)
-		return -1;
-	ops->to_host(p->device, &sum, o->sum_squares, sizeof(sum));
-	if (wlb_comm_all_reduce_double(o->groups->world, &sum, 1, WLB_SUM, error) < 0)
-		return -1;
-	*norm = sqrt(sum);
-	return 0;
 }
 
-static void update(const struct wlb_optimizer *o, const struct wlb_adamw *settings)
+static void update(const struct wlb_optimizer *o, const struct wlb_adamw *settings, const double *factor)
 {
 	const struct wlb_parameters *p = o->parameters;
 	for (int b = 0; b < p->bucket_count; b++) {
@@ -126,10 +129,12 @@ static void update(const struct wlb_optimizer *o, const struct wlb_adamw *settin
 		struct wlb_adamw adamw = *settings;
 		if (p->buckets[b].kind == WLB_BUCKET_NORMS)
 			adamw.weight_decay = 0.0;
-		p->device->ops->adamw(p->device, (char *)p->weights + part.in_weights,
-		                      (const char *)o->reduction.sums + part.in_parts,
-		                      (char *)o->moments[0] + part.in_parts, (char *)o->moments[1] + part.in_parts,
-		                      (int64_t)part.elements, &adamw);
+		p->device->ops->adamw(p->device, at(p->weights, part.first, p->device->compute),
+		                      state_of(o, WLB_STATE_MASTERS, &part),
+		                      at(o->reduction.sums, part.in_parts, p->device->gradients),
+		                      state_of(o, WLB_STATE_FIRST_MOMENTS, &part),
+		                      state_of(o, WLB_STATE_SECOND_MOMENTS, &part), (int64_t)part.elements, &adamw,
+		                      factor);
 	}
 }
 
@@ -137,70 +142,75 @@ static void update(const struct wlb_optimizer *o, const struct wlb_adamw *settin
 static int gather_weights(const struct wlb_optimizer *o, struct wlb_error *error)
 {
 	const struct wlb_parameters *p = o->parameters;
+	enum wlb_dtype dtype = p->device->compute;
 	if (p->shards == 1)
 		return 0;
 	for (int b = 0; b < p->bucket_count; b++) {
 		struct part part = part_of(o, &p->buckets[b]);
-		char *weights = p->weights;
-		char *bucket = weights + p->buckets[b].offset * wlb_dtype_bytes(p->device->compute);
-		if (wlb_comm_all_gather(o->groups->data, bucket, weights + part.in_weights, part.elements,
-		                        p->device->compute, error) < 0)
+		if (wlb_comm_all_gather(o->groups->data, at(p->weights, p->buckets[b].offset, dtype),
+		                        at(p->weights, part.first, dtype), part.elements, dtype, error) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-int wlb_optimizer_step(struct wlb_optimizer *o, int64_t step, double lr, double *grad_norm, struct wlb_error *error)
+int wlb_optimizer_step(struct wlb_optimizer *o, int64_t step, double lr, double *sums, struct wlb_error *error)
 {
 	struct wlb_device *device = o->parameters->device;
-	if (wlb_reduction_finish(&o->reduction, error) < 0 || gradient_norm(o, grad_norm, error) < 0)
-		return -1;
-	if (!isfinite(*grad_norm))
-		return 1;
-	struct wlb_adamw settings = {
+	const struct wlb_adamw settings = {
 		.lr = lr,
 		.beta1 = o->options.beta1,
 		.beta2 = o->options.beta2,
 		.epsilon = o->options.epsilon,
 		.weight_decay = o->options.weight_decay,
-		.grad_scale = 1.0,
 		.step = step,
 	};
-	/* Megatron-LM's coefficient, with its guard against a norm of 0. */
-	double coefficient = o->options.clip_grad / (*grad_norm + 1e-6);
-	if (o->options.clip_grad > 0.0 && coefficient < 1.0)
-		settings.grad_scale = coefficient;
-	update(o, &settings);
-	if (gather_weights(o, error) < 0)
+	if (wlb_reduction_finish(&o->reduction, error) < 0)
 		return -1;
-	return device->ops->synchronize(device, error);
+	sum_squares(o, sums + WLB_SUM_SQUARES);
+	/* Two sums, which are neighbours. */
+	if (wlb_comm_all_reduce(o->groups->world, sums, WLB_SUM_SQUARES + 1, WLB_FLOAT64, WLB_SUM, error) < 0)
+		return -1;
+	device->ops->clip_factor(device, sums + WLB_CLIP_FACTOR, sums + WLB_SUM_SQUARES, sums + WLB_SUM_LOSS,
+	                         o->options.clip_grad);
+	update(o, &settings, sums + WLB_CLIP_FACTOR);
+	return gather_weights(o, error);
 }
 
-int wlb_optimizer_drop_step(struct wlb_optimizer *o, struct wlb_error *error)
-{
-	return wlb_reduction_wait(&o->reduction, error);
-}
-
-int wlb_optimizer_gather_moments(struct wlb_optimizer *o, int which, struct wlb_error *error)
+const void *wlb_optimizer_gather(struct wlb_optimizer *o, enum wlb_state state, int bucket, struct wlb_error *error)
 {
 	const struct wlb_parameters *p = o->parameters;
-	for (int b = 0; b < p->bucket_count; b++) {
-		struct part part = part_of(o, &p->buckets[b]);
-		char *bucket = (char *)p->gradients + p->buckets[b].offset * wlb_dtype_bytes(p->device->main);
-		const char *own = (const char *)o->moments[which] + part.in_parts;
-		if (wlb_comm_all_gather(o->groups->data, bucket, own, part.elements, p->device->main, error) < 0)
-			return -1;
-	}
+	struct part part = part_of(o, &p->buckets[bucket]);
+	if (o->states[state] == NULL) /* all ranks have all weights */
+		return at(p->weights, p->buckets[bucket].offset, p->device->main);
+	if (wlb_comm_all_gather(o->groups->data, p->gradients, state_of(o, state, &part), part.elements,
+	                        p->device->main, error) < 0)
+		return NULL;
+	return p->gradients;
+}
+
+/* Copies what the tensor and this rank's part of its bucket have in common. */
+static void store_part(const struct wlb_optimizer *o, enum wlb_state state, const struct wlb_tensor *tensor,
+                       const void *values_host)
+{
+	struct wlb_device *device = o->parameters->device;
+	struct part part = part_of(o, &o->parameters->buckets[tensor->bucket]);
+	size_t bytes = wlb_dtype_bytes(device->main), end = part.first + part.elements;
+	size_t tensor_end = tensor->offset + (size_t)wlb_tensor_block_elements(&tensor->block);
+	size_t first = tensor->offset > part.first ? tensor->offset : part.first;
+	size_t last = tensor_end < end ? tensor_end : end;
+	if (first < last)
+		device->ops->to_device(device, NULL, at(state_of(o, state, &part), first - part.first, device->main),
+		                       (const char *)values_host + (first - tensor->offset) * bytes,
+		                       (last - first) * bytes);
+}
+
+int wlb_optimizer_store(struct wlb_optimizer *o, enum wlb_state state, int tensor, const void *values_host,
+                        struct wlb_error *error)
+{
+	if (state == WLB_STATE_MASTERS && wlb_weight_set(o->parameters, tensor, values_host, error) < 0)
+		return -1;
+	if (o->states[state] != NULL)
+		store_part(o, state, &o->parameters->tensors[tensor], values_host);
 	return 0;
-}
-
-void wlb_optimizer_store_moments(struct wlb_optimizer *o, int which)
-{
-	const struct wlb_parameters *p = o->parameters;
-	for (int b = 0; b < p->bucket_count; b++) {
-		struct part part = part_of(o, &p->buckets[b]);
-		p->device->ops->copy(p->device, (char *)o->moments[which] + part.in_parts,
-		                     (const char *)p->gradients + part.in_gradients,
-		                     part.elements * wlb_dtype_bytes(p->device->main));
-	}
 }

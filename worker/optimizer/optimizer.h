@@ -1,7 +1,12 @@
 /*
  * Updates weights by AdamW with ZeRO stage 1 (Rajbhandari et al. 2020): every rank of the data group owns an equal part
  * of each bucket. It receives the summed gradients of its part (reduce-scatter, begun as soon as the backward pass has
- * completed the bucket), keeps the moments of that part only, updates it, and all ranks gather the weights.
+ * completed the bucket), keeps the masters and the moments of that part only, updates it, and all ranks gather the
+ * weights.
+ *
+ * Masters are the weights in the device's type `main`, which AdamW updates (Micikevicius et al. 2018); those in use are
+ * the masters rounded to `compute`. Where the two types are equal, the weights in use are the masters and no memory is
+ * taken for others.
  */
 #ifndef WORKER_OPTIMIZER_OPTIMIZER_H
 #define WORKER_OPTIMIZER_OPTIMIZER_H
@@ -18,6 +23,14 @@ struct wlb_optimizer_options {
 	double weight_decay; /* of matrices; vectors (norms) have none, as Megatron-LM does */
 	double clip_grad;    /* largest global norm; 0: no clipping */
 };
+
+/* What the optimizer keeps of each weight; a checkpoint holds all three. */
+enum wlb_state { WLB_STATE_MASTERS, WLB_STATE_FIRST_MOMENTS, WLB_STATE_SECOND_MOMENTS, WLB_STATES };
+
+/* The numbers of a step, doubles in device memory: the sum of the loss of its tokens, the sum of the squares of its
+ * gradients before clipping, and the factor that clipping multiplies gradients by. The factor is 0 where one of the
+ * sums is not finite. */
+enum wlb_step_sum { WLB_SUM_LOSS, WLB_SUM_SQUARES, WLB_CLIP_FACTOR, WLB_STEP_SUMS };
 
 struct wlb_optimizer;
 
@@ -39,20 +52,19 @@ int wlb_optimizer_chunk_done(struct wlb_optimizer *optimizer, int chunk, struct 
 
 /* After the last pass: reduces the remaining buckets, sums buckets over tp, kv and the ends of the pipeline where their
  * kind requires it, and updates the weights. Every rank of the world must call it. `step` is 1 for the first.
- * *grad_norm is the global norm before clipping, the same on every rank. Returns 0; 1 where the norm is not finite,
- * with weights and moments unchanged on all ranks; -1 when a collective failed. */
-int wlb_optimizer_step(struct wlb_optimizer *optimizer, int64_t step, double lr, double *grad_norm,
-                       struct wlb_error *error);
+ * sums[WLB_STEP_SUMS] (device): sums[WLB_SUM_LOSS] is this rank's loss and becomes that of all ranks; the others are
+ * set, the same on every rank. Where the factor is 0, weights, masters and moments are unchanged. The sums may be read
+ * once the device is synchronized, which also reports its errors. Returns -1 when a collective failed. */
+int wlb_optimizer_step(struct wlb_optimizer *optimizer, int64_t step, double lr, double *sums, struct wlb_error *error);
 
-/* Must be called instead of wlb_optimizer_step where a step is dropped after its backward passes: waits for the
- * reductions that they started, which use this rank's memory until then. Every rank of the data group must call it;
- * weights and moments are unchanged. Returns -1 when a collective failed. */
-int wlb_optimizer_drop_step(struct wlb_optimizer *optimizer, struct wlb_error *error);
-
-/* The moments, for checkpoints. `which` 0: first moments, 1: second. Collective over the data group: gathers the
- * moments of all parts into the buffer of gradients, laid out as the weights; it overwrites the gradients. */
-int wlb_optimizer_gather_moments(struct wlb_optimizer *optimizer, int which, struct wlb_error *error);
-/* The reverse: copies this rank's parts from the buffer of gradients. */
-void wlb_optimizer_store_moments(struct wlb_optimizer *optimizer, int which);
+/* -- masters and moments, for initial weights and checkpoints -- */
+/* Collective over the data group. Returns that state of a bucket's elements (device, main), valid until the next call;
+ * it may overwrite gradients. NULL when a collective failed. */
+const void *wlb_optimizer_gather(struct wlb_optimizer *optimizer, enum wlb_state state, int bucket,
+                                 struct wlb_error *error);
+/* Sets that state of a tensor in this rank's part from values_host (main), this rank's whole block; with the masters it
+ * sets the weights in use of the whole block. Returns -1 if out of memory. */
+int wlb_optimizer_store(struct wlb_optimizer *optimizer, enum wlb_state state, int tensor, const void *values_host,
+                        struct wlb_error *error);
 
 #endif

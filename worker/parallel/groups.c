@@ -1,5 +1,6 @@
 #include "worker/parallel/groups.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Returns how many tensor-parallel ranks hold the same key head. */
@@ -25,8 +26,6 @@ static int open_groups(struct wlb_groups *g, const struct wlb_model *model, stru
 		{&g->tp, "tp", {.tp = 0, at.cp, at.pp, at.dp}, at.tp},
 		{&g->cp, "cp", {at.tp, .cp = 0, at.pp, at.dp}, at.cp},
 		{&g->data, "data", {at.tp, .cp = 0, at.pp, .dp = 0}, at.dp * layout->cp + at.cp},
-		{&g->pp, "pp", {at.tp, at.cp, .pp = 0, at.dp}, at.pp},
-		{&g->pp_back, "pp_back", {at.tp, at.cp, .pp = 0, at.dp}, at.pp},
 		{&g->kv, "kv", {.tp = at.tp - at.tp % holders, at.cp, at.pp, at.dp}, at.tp},
 		{&g->ends, "ends", {at.tp, at.cp, .pp = is_end ? 0 : at.pp, at.dp}, at.pp},
 	};
@@ -36,6 +35,65 @@ static int open_groups(struct wlb_groups *g, const struct wlb_model *model, stru
 		if (*splits[i].group == NULL)
 			return -1;
 	}
+	return 0;
+}
+
+/* The edges of the ring of stages that are split off together: no stage has two of them. Edge i joins stage i and the
+ * one after it. The last edge is apart, since it meets the first where the number of stages is odd. */
+enum edges { EVEN_EDGES, ODD_EDGES, LAST_EDGE, EDGE_SETS };
+
+static int edge_is_in(int edge, int stages, enum edges edges)
+{
+	return edge == stages - 1 ? edges == LAST_EDGE : edge % 2 == (int)edges;
+}
+
+/* Splits off one of these sets for one kind of message. The rank of a stage without an edge of it is alone there, and
+ * closes that communicator. */
+static int open_edges(struct wlb_groups *g, enum edges edges, int backward, struct wlb_error *error)
+{
+	int stages = g->layout.pp, own = g->at.pp, edge = (own + stages - 1) % stages;
+	if (edge_is_in(own, stages, edges))
+		edge = own;
+	int has_edge = edge_is_in(edge, stages, edges), is_sender = (edge == own) != backward;
+	struct wlb_coordinates first = g->at;
+	first.pp = has_edge ? edge : own;
+	char name[32];
+	int before = edge, after = (edge + 1) % stages;
+	snprintf(name, sizeof(name), backward ? "pp_back %d>%d" : "pp %d>%d", backward ? after : before,
+	         backward ? before : after);
+	struct wlb_comm *comm = wlb_comm_split(g->world, wlb_layout_place(&g->layout, &first), !is_sender, name, error);
+	if (comm == NULL)
+		return -1;
+	if (!has_edge)
+		wlb_comm_close(comm);
+	else if (is_sender)
+		*(backward ? &g->gradients_out : &g->activations_out) = comm;
+	else
+		*(backward ? &g->gradients_in : &g->activations_in) = comm;
+	return 0;
+}
+
+/* A stage that is the only one has no neighbour: communicators of one rank. */
+static int open_no_edges(struct wlb_groups *g, struct wlb_error *error)
+{
+	struct wlb_comm **edges[] = {&g->activations_in, &g->activations_out, &g->gradients_in, &g->gradients_out};
+	for (size_t i = 0; i < sizeof(edges) / sizeof(edges[0]); i++) {
+		*edges[i] = wlb_comm_split(g->world, g->place, 0, i < 2 ? "pp" : "pp_back", error);
+		if (*edges[i] == NULL)
+			return -1;
+	}
+	return 0;
+}
+
+/* Every rank splits off all sets, in the same order. */
+static int open_pipeline(struct wlb_groups *g, struct wlb_error *error)
+{
+	if (g->layout.pp == 1)
+		return open_no_edges(g, error);
+	for (int edges = EVEN_EDGES; edges < EDGE_SETS; edges++)
+		for (int backward = 0; backward < 2; backward++)
+			if (open_edges(g, (enum edges)edges, backward, error) < 0)
+				return -1;
 	return 0;
 }
 
@@ -51,20 +109,31 @@ struct wlb_groups *wlb_groups_open(struct wlb_comm *world, const struct wlb_layo
 	groups->place = place;
 	groups->at = wlb_layout_coordinates(layout, place);
 	groups->world = world;
-	if (open_groups(groups, model, error) == 0)
+	if (open_groups(groups, model, error) == 0 && open_pipeline(groups, error) == 0)
 		return groups;
 	wlb_groups_close(groups);
 	return NULL;
+}
+
+void wlb_groups_progress(const struct wlb_groups *groups)
+{
+	wlb_comm_progress(groups->activations_in);
+	wlb_comm_progress(groups->activations_out);
+	wlb_comm_progress(groups->gradients_in);
+	wlb_comm_progress(groups->gradients_out);
+	wlb_comm_progress(groups->data);
 }
 
 void wlb_groups_close(struct wlb_groups *groups)
 {
 	if (groups == NULL)
 		return;
+	wlb_comm_close(groups->gradients_out);
+	wlb_comm_close(groups->gradients_in);
+	wlb_comm_close(groups->activations_out);
+	wlb_comm_close(groups->activations_in);
 	wlb_comm_close(groups->ends);
 	wlb_comm_close(groups->kv);
-	wlb_comm_close(groups->pp_back);
-	wlb_comm_close(groups->pp);
 	wlb_comm_close(groups->data);
 	wlb_comm_close(groups->cp);
 	wlb_comm_close(groups->tp);

@@ -13,8 +13,14 @@ struct wlb_groups {
 	struct wlb_comm *tp;    /* the ranks that share every layer's matrices */
 	struct wlb_comm *cp;    /* the ranks that share every micro-batch's tokens */
 	struct wlb_comm *data;  /* dp x cp ranks that hold the same weights, cp varying fastest: gradients, optimizer */
-	struct wlb_comm *pp;    /* the stages of a pipeline, for activations */
-	struct wlb_comm *pp_back; /* the same ranks, for gradients: calls are ordered within a communicator only */
+	/* Messages between stages that follow each other in the ring of stages. Each direction and kind has a
+	 * communicator of the two ranks, the sender first: the calls of a communicator keep their order, and a stage
+	 * that sends before it receives would wait for a neighbour that does the same. Of one rank where there is one
+	 * stage. */
+	struct wlb_comm *activations_in;  /* from the stage before */
+	struct wlb_comm *activations_out; /* to the stage after */
+	struct wlb_comm *gradients_in;    /* from the stage after */
+	struct wlb_comm *gradients_out;   /* to the stage before */
 	struct wlb_comm
 		*kv; /* tensor-parallel ranks that hold the same key and value heads; size 1 where no others do */
 	struct wlb_comm *ends; /* first and last stage, which hold the same embedding when it is tied; of size 1 on the
@@ -25,6 +31,8 @@ struct wlb_groups {
  * reason on failure. */
 struct wlb_groups *wlb_groups_open(struct wlb_comm *world, const struct wlb_layout *layout, int place,
                                    const struct wlb_model *model, struct wlb_error *error);
+/* Advances the calls that were started on the edges of the pipeline and in the data group: wlb_comm_progress. */
+void wlb_groups_progress(const struct wlb_groups *groups);
 void wlb_groups_close(struct wlb_groups *groups); /* collective; NULL allowed; the world stays open */
 
 #endif

@@ -11,7 +11,7 @@
 #include "common/seconds.h"
 #include "worker/data/file_progress.h"
 
-enum { CHECK_EVERY_MS = 50 };
+enum { CHECK_EVERY_MS = 50, ABORT_MOST_S = 2 };
 
 enum phase { CONNECTING, TRAINING, LEAVING };
 
@@ -48,12 +48,32 @@ static int waits_too_long(const struct wlb_watchdog *w, char *text, size_t size)
 	return 1;
 }
 
+static void *abort_calls(void *trace)
+{
+	wlb_comm_trace_abort(trace);
+	return NULL;
+}
+
+/* Ends calls that a GPU runs, so that it and the other ranks do not wait for this process. A thread does it, since it
+ * may wait for a lock of the main thread or for the driver. */
+static void end_calls(const struct wlb_watchdog *w)
+{
+	pthread_t thread;
+	struct timespec until;
+	if (w->phase != TRAINING || pthread_create(&thread, NULL, abort_calls, w->trace) != 0)
+		return;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += ABORT_MOST_S;
+	pthread_timedjoin_np(thread, NULL, &until);
+}
+
 /* Records the end and ends the process without any cleanup, because the main thread may hold any lock of stdio or MPI.
  */
 static void end(struct wlb_watchdog *w, const char *state, int exit_code, const char *reason)
 {
 	if (w->recorder != NULL)
 		wlb_record_end(w->recorder, state, exit_code, reason);
+	end_calls(w);
 	_exit(exit_code);
 }
 
@@ -74,7 +94,8 @@ static void check_waits(struct wlb_watchdog *w)
 		end(w, "failed", 1, text);
 	}
 	struct wlb_error error;
-	if (wlb_file_progress_check(&w->files, w->storage_timeout_s, &error) < 0) {
+	if ((w->phase == TRAINING && wlb_comm_trace_check(w->trace, &error) < 0) ||
+	    wlb_file_progress_check(&w->files, w->storage_timeout_s, &error) < 0) {
 		dprintf(STDERR_FILENO, "wlb-worker: rank %d on %s: %s\n", rank, wlb_launch_node(w->launch, rank),
 		        error.message);
 		end(w, "failed", 1, error.message);

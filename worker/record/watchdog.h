@@ -1,7 +1,8 @@
 /*
  * Ends a process that can no longer do so itself, because it waits in a collective or in a call on a file: when the
- * coordinator orders the attempt to end, when a collective lasts longer than --distributed-timeout-minutes, and when a
- * file that the main thread reports (worker/data/file_progress.h) makes no progress for --storage-timeout-minutes.
+ * coordinator orders the attempt to end, when a collective lasts longer than --distributed-timeout-minutes, when NCCL
+ * reports a failure, and when a file that the main thread reports (worker/data/file_progress.h) makes no progress for
+ * --storage-timeout-minutes. Calls of NCCL that a GPU still runs are aborted first.
  */
 #ifndef WORKER_RECORD_WATCHDOG_H
 #define WORKER_RECORD_WATCHDOG_H

@@ -16,12 +16,19 @@ struct wlb_device *wlb_open_device(const struct wlb_launch *launch, enum wlb_dev
                                    int threads, struct wlb_error *error)
 {
 	int host_threads = threads > 0 ? threads : default_threads(launch);
-	struct wlb_device *device = kind == WLB_DEVICE_CUDA ? wlb_device_open_cuda(launch->local_rank, dtype, error)
-	                                                    : wlb_device_open_cpu(dtype, host_threads, error);
+	enum wlb_dtype main = dtype == WLB_BFLOAT16 ? WLB_FLOAT32 : dtype;
+	struct wlb_device *device = kind == WLB_DEVICE_CUDA
+	                                    ? wlb_device_open_cuda(launch->local_rank, dtype, main, error)
+	                                    : wlb_device_open_cpu(dtype, host_threads, error);
 	if (device != NULL && wlb_transformer_check_device(device, error) == 0) {
 		device->host_threads = host_threads;
 		return device;
 	}
 	wlb_device_close(device);
 	return NULL;
+}
+
+int wlb_queue_depth(const struct wlb_device *device)
+{
+	return device->host_memory ? 0 : 1;
 }

@@ -10,4 +10,9 @@
 struct wlb_device *wlb_open_device(const struct wlb_launch *launch, enum wlb_device_kind kind, enum wlb_dtype dtype,
                                    int threads, struct wlb_error *error);
 
+/* How many steps may be unread when the next one begins. 1 where the device computes beside the host, so that it has
+ * work while the host reads and reports a step. 0 where its operations and the transport block the host anyway: reading
+ * later would only delay the report. */
+int wlb_queue_depth(const struct wlb_device *device);
+
 #endif

@@ -2,10 +2,11 @@
 
 #include <stdlib.h>
 
-/* The sends that use a slot of the transformer. */
+/* The messages that use a slot of the transformer. */
 struct holding {
 	struct wlb_comm_request *output_sent;   /* to the stage after; its memory then takes the gradient */
 	struct wlb_comm_request *gradient_sent; /* to the stage before; then the slot can be used again */
+	struct wlb_comm_request *receiving;     /* the input or the gradient of the pass that uses the slot next */
 };
 
 struct wlb_pipeline {
@@ -21,7 +22,7 @@ struct wlb_pipeline {
 	                  */
 	int first_free;
 	int free_count;
-	int *slot_of; /* [chunks, micro_batches] while forward is done and backward is not */
+	int *slot_of; /* [chunks, micro_batches] while forward is done and backward is not, else -1 */
 	/* of the step in progress */
 	const struct wlb_loaded_step *step;
 	double *loss_sum;
@@ -63,6 +64,8 @@ struct wlb_pipeline *wlb_pipeline_new(const struct wlb_plan *plan, const struct 
 	}
 	for (int i = 0; i < slots; i++)
 		p->free_slots[i] = i;
+	for (int i = 0; i < plan->interleave * plan->micro_batches; i++)
+		p->slot_of[i] = -1;
 	return p;
 }
 
@@ -90,10 +93,13 @@ static size_t stream_count(const struct wlb_pipeline *p, const struct wlb_micro_
 	return (size_t)(batch->rows / p->plan.layout.tp * p->parameters->shape.hidden_size);
 }
 
-static int receive(struct wlb_pipeline *p, struct wlb_comm *comm, void *buffer, const struct wlb_micro_batch *batch,
-                   int from, struct wlb_error *error)
+/* In a communicator of two ranks the sender is the first. */
+enum { SENDER = 0, RECEIVER = 1 };
+
+static struct wlb_comm_request *send_start(struct wlb_pipeline *p, struct wlb_comm *comm, const void *buffer,
+                                           const struct wlb_micro_batch *batch, struct wlb_error *error)
 {
-	return wlb_comm_recv(comm, buffer, stream_count(p, batch), p->device->compute, from, error);
+	return wlb_comm_send_start(comm, buffer, stream_count(p, batch), p->device->compute, RECEIVER, error);
 }
 
 static int *slot_of(struct wlb_pipeline *p, struct wlb_pass pass)
@@ -108,25 +114,74 @@ static int wait_for(struct wlb_comm_request **request, struct wlb_error *error)
 	return wlb_comm_wait(waited, error);
 }
 
-static int forward(struct wlb_pipeline *p, struct wlb_pass pass, struct wlb_error *error)
+/* Returns 1 where the pass begins with a message from another stage. */
+static int receives(const struct wlb_pipeline *p, struct wlb_pass pass)
+{
+	return neighbour(p, pass.chunk, pass.backward ? +1 : -1) >= 0;
+}
+
+/* Starts to receive what the pass begins with, in the slot of this number, once what its memory sent has been sent. */
+static int receive_start(struct wlb_pipeline *p, struct wlb_pass pass, int number, struct wlb_error *error)
 {
 	const struct wlb_micro_batch *batch = &p->step->list[pass.micro_batch];
-	int before = neighbour(p, pass.chunk, -1), after = neighbour(p, pass.chunk, +1);
+	struct holding *holding = &p->holdings[number];
+	const struct wlb_slot *slot = wlb_transformer_slot(p->transformer, number);
+	struct wlb_comm *from = pass.backward ? p->groups->gradients_in : p->groups->activations_in;
+	if (wait_for(pass.backward ? &holding->output_sent : &holding->gradient_sent, error) < 0)
+		return -1;
+	holding->receiving = wlb_comm_recv_start(from, pass.backward ? slot->output : slot->input,
+	                                         stream_count(p, batch), p->device->compute, SENDER, error);
+	return holding->receiving != NULL ? 0 : -1;
+}
+
+static int receive(struct wlb_pipeline *p, struct wlb_pass pass, int number, struct wlb_error *error)
+{
+	if (p->holdings[number].receiving == NULL && receive_start(p, pass, number, error) < 0)
+		return -1;
+	return wait_for(&p->holdings[number].receiving, error);
+}
+
+static int64_t pass_count(const struct wlb_pipeline *p)
+{
+	return 2 * (int64_t)p->plan.interleave * p->plan.micro_batches;
+}
+
+/* Before pass n computes, starts the receive of the next pass that has tokens, where its memory is free by now: the
+ * receive then needs no buffer of its own. A send that still uses the memory is not waited for here, since stages could
+ * then wait for each other. */
+static int receive_next(struct wlb_pipeline *p, int64_t n, struct wlb_error *error)
+{
+	struct wlb_pass pass;
+	do {
+		if (++n == pass_count(p))
+			return 0;
+		pass = wlb_plan_pass(&p->plan, p->groups->at.pp, n);
+	} while (p->step->list[pass.micro_batch].tokens == 0);
+	if (!receives(p, pass) || (pass.backward ? *slot_of(p, pass) < 0 : p->free_count == 0))
+		return 0;
+	int number = pass.backward ? *slot_of(p, pass) : p->free_slots[p->first_free];
+	struct holding *holding = &p->holdings[number];
+	if (!wlb_comm_has_ended(pass.backward ? holding->output_sent : holding->gradient_sent))
+		return 0;
+	return receive_start(p, pass, number, error);
+}
+
+static int forward(struct wlb_pipeline *p, struct wlb_pass pass, int64_t n, struct wlb_error *error)
+{
+	const struct wlb_micro_batch *batch = &p->step->list[pass.micro_batch];
 	int number = p->free_slots[p->first_free];
 	struct wlb_slot *slot = wlb_transformer_slot(p->transformer, number);
 	p->first_free = (p->first_free + 1) % p->slots;
 	p->free_count--;
+	if (receives(p, pass) && receive(p, pass, number, error) < 0)
+		return -1;
+	if (wait_for(&p->holdings[number].gradient_sent, error) < 0 || receive_next(p, n, error) < 0 ||
+	    wlb_forward(p->transformer, pass.chunk, slot, batch, error) < 0)
+		return -1;
 	*slot_of(p, pass) = number;
-	if (wait_for(&p->holdings[number].gradient_sent, error) < 0)
-		return -1;
-	if (before >= 0 && receive(p, p->groups->pp, slot->input, batch, before, error) < 0)
-		return -1;
-	if (wlb_forward(p->transformer, pass.chunk, slot, batch, error) < 0)
-		return -1;
-	if (after < 0)
+	if (neighbour(p, pass.chunk, +1) < 0)
 		return 0;
-	p->holdings[number].output_sent = wlb_comm_send_start(p->groups->pp, slot->output, stream_count(p, batch),
-	                                                      p->device->compute, after, error);
+	p->holdings[number].output_sent = send_start(p, p->groups->activations_out, slot->output, batch, error);
 	return p->holdings[number].output_sent != NULL ? 0 : -1;
 }
 
@@ -135,45 +190,44 @@ static int is_last(const struct wlb_pipeline *p, struct wlb_pass pass)
 	return pass.micro_batch == p->plan.micro_batches - 1;
 }
 
-/* Sets slot->output to the gradient of the chunk's output: that of the loss, or the one that the next stage sends. */
-static int take_gradient(struct wlb_pipeline *p, struct wlb_pass pass, struct wlb_slot *slot,
-                         const struct wlb_backward_watch *watch, struct wlb_error *error)
+/* Sets slot->output to the gradient of the loss, in the pass of the last chunk of the model. */
+static int take_loss(struct wlb_pipeline *p, struct wlb_pass pass, struct wlb_slot *slot,
+                     const struct wlb_backward_watch *watch, struct wlb_error *error)
 {
 	const struct wlb_micro_batch *batch = &p->step->list[pass.micro_batch];
-	int after = neighbour(p, pass.chunk, +1);
-	if (after >= 0)
-		return receive(p, p->groups->pp_back, slot->output, batch, after, error);
 	return wlb_head_loss(p->transformer, pass.chunk, slot, batch, p->loss_sum, 1.0 / (double)p->step->tokens, watch,
 	                     error);
 }
 
-static int backward(struct wlb_pipeline *p, struct wlb_pass pass, struct wlb_error *error)
+static int backward(struct wlb_pipeline *p, struct wlb_pass pass, int64_t n, struct wlb_error *error)
 {
 	const struct wlb_micro_batch *batch = &p->step->list[pass.micro_batch];
 	const struct wlb_backward_watch reduce = {.layer_done = wlb_optimizer_layer_done, .context = p->optimizer};
 	const struct wlb_backward_watch *watch = is_last(p, pass) ? &reduce : NULL;
-	int number = *slot_of(p, pass), before = neighbour(p, pass.chunk, -1);
+	int number = *slot_of(p, pass);
 	struct wlb_slot *slot = wlb_transformer_slot(p->transformer, number);
-	if (wait_for(&p->holdings[number].output_sent, error) < 0 || take_gradient(p, pass, slot, watch, error) < 0 ||
+	if ((receives(p, pass) && receive(p, pass, number, error) < 0) || receive_next(p, n, error) < 0 ||
+	    (!receives(p, pass) && take_loss(p, pass, slot, watch, error) < 0) ||
 	    wlb_backward(p->transformer, pass.chunk, slot, batch, watch, error) < 0)
 		return -1;
 	p->free_slots[(p->first_free + p->free_count++) % p->slots] = number;
-	if (before < 0)
+	*slot_of(p, pass) = -1;
+	if (neighbour(p, pass.chunk, -1) < 0)
 		return 0;
-	p->holdings[number].gradient_sent = wlb_comm_send_start(
-		p->groups->pp_back, slot->output, stream_count(p, batch), p->device->compute, before, error);
+	p->holdings[number].gradient_sent = send_start(p, p->groups->gradients_out, slot->output, batch, error);
 	return p->holdings[number].gradient_sent != NULL ? 0 : -1;
 }
 
-static int run_pass(struct wlb_pipeline *p, struct wlb_pass pass, const struct wlb_pass_watch *watch,
-                    struct wlb_error *error)
+/* Runs pass number n of this stage. */
+static int run_pass(struct wlb_pipeline *p, int64_t n, const struct wlb_pass_watch *watch, struct wlb_error *error)
 {
+	struct wlb_pass pass = wlb_plan_pass(&p->plan, p->groups->at.pp, n);
 	const struct wlb_micro_batch *batch = &p->step->list[pass.micro_batch];
 	if (batch->tokens == 0) /* of the same micro-batch on all stages */
 		return pass.backward && is_last(p, pass) ? wlb_optimizer_chunk_done(p->optimizer, pass.chunk, error)
 		                                         : 0;
 	watch->begins(watch->context);
-	int rc = pass.backward ? backward(p, pass, error) : forward(p, pass, error);
+	int rc = pass.backward ? backward(p, pass, n, error) : forward(p, pass, n, error);
 	if (rc < 0 || p->device->ops->synchronize(p->device, error) < 0)
 		return -1;
 	watch->ended(watch->context, pass.backward);
@@ -185,9 +239,8 @@ int wlb_pipeline_run(struct wlb_pipeline *p, const struct wlb_loaded_step *step,
 {
 	p->step = step;
 	p->loss_sum = loss_sum;
-	int64_t passes = 2 * (int64_t)p->plan.interleave * p->plan.micro_batches;
-	for (int64_t n = 0; n < passes; n++)
-		if (run_pass(p, wlb_plan_pass(&p->plan, p->groups->at.pp, n), watch, error) < 0)
+	for (int64_t n = 0; n < pass_count(p); n++)
+		if (run_pass(p, n, watch, error) < 0)
 			return -1;
 	for (int i = 0; i < p->slots; i++)
 		if (wait_for(&p->holdings[i].gradient_sent, error) < 0)

@@ -11,6 +11,7 @@ struct resume {
 	struct wlb_parts parts;
 	void *packer_state;
 	size_t packer_state_bytes;
+	int element_bytes;
 };
 
 /* A wlb_file_function. */
@@ -24,17 +25,20 @@ static int read_parts(void *context, struct wlb_error *error)
 static int read_packer(void *context, struct wlb_error *error)
 {
 	struct resume *r = context;
+	r->element_bytes = wlb_checkpoint_element_bytes(r->checkpoint, error);
+	if (r->element_bytes < 0)
+		return -1;
 	return wlb_checkpoint_read_packer(r->checkpoint, &r->packer_state, &r->packer_state_bytes, error);
 }
 
 /* Each rank reads the blocks that it holds, from the shards of any rank. */
-static int read_kind(struct wlb_trainer *t, struct resume *r, enum wlb_part_kind kind, struct wlb_error *error)
+static int read_state(struct wlb_trainer *t, struct resume *r, enum wlb_state state, struct wlb_error *error)
 {
-	int rc = wlb_agree(t->world, wlb_parts_open_held(&r->parts, t->parameters, kind, error), error);
+	int rc = wlb_agree(t->world, wlb_parts_open_held(&r->parts, t->parameters, state, error), error);
 	if (rc == 0)
 		rc = wlb_work_with_files(&t->files, read_parts, r, error);
 	if (rc == 0)
-		rc = wlb_agree(t->world, wlb_parts_store(&r->parts, error), error);
+		rc = wlb_agree(t->world, wlb_parts_store(&r->parts, t->optimizer, error), error);
 	if (rc != WLB_FAILED_HERE)
 		wlb_parts_close(&r->parts);
 	return rc;
@@ -42,12 +46,9 @@ static int read_kind(struct wlb_trainer *t, struct resume *r, enum wlb_part_kind
 
 static int read_tensors(struct wlb_trainer *t, struct resume *r, struct wlb_error *error)
 {
-	int rc = read_kind(t, r, WLB_PART_WEIGHT, error);
-	for (int which = 0; rc == 0 && which < 2; which++) {
-		rc = read_kind(t, r, which == 0 ? WLB_PART_FIRST_MOMENT : WLB_PART_SECOND_MOMENT, error);
-		if (rc == 0)
-			wlb_optimizer_store_moments(t->optimizer, which);
-	}
+	int rc = 0;
+	for (enum wlb_state state = 0; rc == 0 && state < WLB_STATES; state++)
+		rc = read_state(t, r, state, error);
 	return rc;
 }
 
@@ -70,9 +71,10 @@ int wlb_trainer_resume(struct wlb_trainer *t, struct wlb_error *error)
 		rc = wlb_agree(t->world, restore_loader(t, r, error), error);
 	if (rc == 0)
 		rc = read_tensors(t, r, error);
-	if (rc == 0)
+	if (rc == 0) {
 		t->step = t->plan->facts.step;
-	else if (error->message[0] != '\0')
+		t->checkpoint_bytes = r->element_bytes;
+	} else if (error->message[0] != '\0')
 		wlb_fail_in(error, "--load");
 	if (rc != WLB_FAILED_HERE && r != NULL) {
 		free(r->packer_state);

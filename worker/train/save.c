@@ -39,19 +39,18 @@ static int write_shard(void *context, struct wlb_error *error)
 	return wlb_checkpoint_write_shard(t->options->save, t->step, shard, save->parts.list, save->parts.count, error);
 }
 
-/* Copies weights and moments to host memory. All ranks call it. The first and second moments are gathered one after the
- * other into the same buffer, and each is copied before the next overwrites it. */
+/* Copies masters and moments to host memory, one bucket after the other. All ranks call it; those that do not write
+ * have no parts. */
 static int fetch(struct wlb_trainer *t, struct wlb_parts *parts, struct wlb_error *error)
 {
-	int rc = wlb_parts_fetch(parts, WLB_PART_WEIGHT, error);
-	for (int which = 0; which < 2; which++) {
-		if (wlb_optimizer_gather_moments(t->optimizer, which, error) < 0)
-			return -1;
-		/* A rank that failed continues to gather, since the others of its group wait for it. */
-		if (rc == 0)
-			rc = wlb_parts_fetch(parts, which == 0 ? WLB_PART_FIRST_MOMENT : WLB_PART_SECOND_MOMENT, error);
-	}
-	return rc;
+	for (enum wlb_state state = 0; state < WLB_STATES; state++)
+		for (int b = 0; b < t->parameters->bucket_count; b++) {
+			const void *values = wlb_optimizer_gather(t->optimizer, state, b, error);
+			if (values == NULL)
+				return -1;
+			wlb_parts_fetch(parts, state, b, values);
+		}
+	return t->device->ops->synchronize(t->device, error);
 }
 
 /* A wlb_file_function of rank 0: writes the packer's state and the manifest, which make the shards a checkpoint. */

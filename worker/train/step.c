@@ -1,6 +1,4 @@
-#include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "common/seconds.h"
 #include "worker/train/trainer.h"
@@ -61,6 +59,7 @@ static int load(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_
 		return -1;
 	if (wlb_loader_next(t->loader, &t->loaded, &waited_s, error) < 0)
 		return -1;
+	t->next_is_loaded = 0; /* not known of the one after */
 	t->timer.times.s[WLB_TIME_LOADER] += waited_s;
 	*facts = (struct wlb_step_facts){
 		.step = t->loaded->step,
@@ -69,18 +68,6 @@ static int load(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_
 		.documents = t->loaded->documents,
 		.held_tokens = t->loaded->held_tokens,
 	};
-	return 0;
-}
-
-/* Sets *loss to the mean loss of the global batch. Ranks without a head, and all but one of those that share a head,
- * add 0. */
-static int sum_loss(struct wlb_trainer *t, double *loss, struct wlb_error *error)
-{
-	double sum = 0.0;
-	t->device->ops->to_host(t->device, &sum, t->loss_sum, sizeof(sum));
-	if (wlb_comm_all_reduce_double(t->world, &sum, 1, WLB_SUM, error) < 0)
-		return -1;
-	*loss = sum / (double)t->loaded->tokens;
 	return 0;
 }
 
@@ -96,95 +83,43 @@ static void pass_ended(void *trainer, int backward)
 	wlb_step_timer_stop(&t->timer, backward ? WLB_TIME_BACKWARD : WLB_TIME_FORWARD);
 }
 
-static int run_passes(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
+static int run_passes(struct wlb_trainer *t, struct wlb_error *error)
 {
+	double *loss_sum = t->sums + WLB_SUM_LOSS;
 	const struct wlb_pass_watch watch = {.begins = pass_begins, .ended = pass_ended, .context = t};
 	wlb_step_timer_start(&t->timer);
 	wlb_optimizer_begin(t->optimizer);
-	t->device->ops->zero(t->device, t->loss_sum, sizeof(double));
+	t->device->ops->zero(t->device, loss_sum, sizeof(*loss_sum));
 	wlb_step_timer_stop(&t->timer, WLB_TIME_OPTIMIZER);
-	if (wlb_pipeline_run(t->pipeline, t->loaded, t->loss_sum, &watch, error) < 0)
-		return -1;
-	return sum_loss(t, &facts->loss, error);
+	return wlb_pipeline_run(t->pipeline, t->loaded, loss_sum, &watch, error);
 }
 
-/* Updates the weights. Loss and norm are the same on all ranks, and so is an error in them: WLB_FAILED_EVERYWHERE. */
-static int update(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
+/* Updates the weights, and queues the copy of the step's sums to the host. */
+static int update(struct wlb_trainer *t, const struct wlb_unread_step *step, struct wlb_error *error)
 {
 	wlb_step_timer_start(&t->timer);
-	int loss_is_finite = isfinite(facts->loss);
-	int rc = loss_is_finite ? wlb_optimizer_step(t->optimizer, facts->step, facts->lr, &facts->grad_norm, error)
-	                        : wlb_optimizer_drop_step(t->optimizer, error);
-	if (rc < 0)
-		return WLB_FAILED_HERE;
-	if (rc > 0 || !loss_is_finite) {
-		wlb_fail(error, "step %lld: the %s not finite: lower --lr, or raise --lr-warmup-iters",
-		         (long long)facts->step, loss_is_finite ? "gradients are" : "loss is");
-		if (t->launch->rank != 0)
-			error->message[0] = '\0'; /* rank 0 has the same message */
-		return WLB_FAILED_EVERYWHERE;
-	}
+	if (wlb_optimizer_step(t->optimizer, step->facts.step, step->facts.lr, t->sums, error) < 0)
+		return -1;
+	t->device->ops->to_host_start(t->device, NULL, step->sums_host, t->sums, WLB_STEP_SUMS * sizeof(double));
+	t->device->ops->event_record(t->device, step->computed, NULL);
+	/* Where the step is read at its end, the device's time is the step's. */
+	if (t->queue_depth == 0 && t->device->ops->event_wait(t->device, step->computed, error) < 0)
+		return -1;
 	wlb_step_timer_stop(&t->timer, WLB_TIME_OPTIMIZER);
 	return 0;
 }
 
-/* Returns the largest value over the mean of all ranks; 1 is perfect. */
-static double imbalance(const double *of_ranks, int ranks)
+int wlb_trainer_step(struct wlb_trainer *t, struct wlb_error *error)
 {
-	double most = 0.0, sum = 0.0;
-	for (int i = 0; i < ranks; i++) {
-		most = fmax(most, of_ranks[i]);
-		sum += of_ranks[i];
-	}
-	return sum > 0.0 ? most * ranks / sum : 1.0;
-}
-
-/* Sends every rank the parts of the step's time: t->report holds the sums of the parts over all ranks, then each rank's
- * predicted work, its measured one and the memory it has allocated, by place in the layout, then the number of ranks
- * whose next step is not loaded yet. */
-static int exchange_report(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
-{
-	int ranks = t->launch->size;
-	size_t count = wlb_trainer_report_count(ranks);
-	const struct wlb_step_times *times = &t->timer.times;
-	double *work = t->report + WLB_STEP_PARTS, *compute_s = work + ranks;
-	double *memory = compute_s + ranks, *not_loaded = memory + ranks;
-	struct wlb_error ignored; /* the next step has the same */
-	wlb_step_timer_end(&t->timer);
-	memset(t->report, 0, count * sizeof(double));
-	memcpy(t->report, times->s, sizeof(times->s));
-	work[t->groups->place] = t->loaded->work;
-	compute_s[t->groups->place] = times->compute_s;
-	memory[t->groups->place] = (double)t->device->allocated_bytes;
-	*not_loaded = wlb_loader_await(t->loader, 0.0, &ignored) > 0 ? 0.0 : 1.0;
-	if (wlb_comm_all_reduce_double(t->world, t->report, count, WLB_SUM, error) < 0)
-		return -1;
-	for (int i = 0; i < WLB_STEP_PARTS; i++)
-		facts->time_s[i] = t->report[i] / ranks;
-	for (int i = 0; i < ranks; i++)
-		facts->memory_bytes =
-			memory[i] > (double)facts->memory_bytes ? (int64_t)memory[i] : facts->memory_bytes;
-	facts->ranks = ranks;
-	facts->rank_work = work;
-	facts->rank_compute_s = compute_s;
-	facts->predicted_imbalance = imbalance(work, ranks);
-	facts->imbalance = imbalance(compute_s, ranks);
-	t->next_is_loaded = *not_loaded == 0.0;
-	return 0;
-}
-
-int wlb_trainer_step(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
-{
-	double started_s = wlb_now_s();
+	struct wlb_unread_step *step = &t->unread[(t->first_unread + t->unread_count) % WLB_MOST_UNREAD];
+	step->started_s = wlb_now_s();
 	wlb_step_timer_begin(&t->timer, t->device, t->groups);
-	if (load(t, facts, error) < 0 || run_passes(t, facts, error) < 0)
+	if (load(t, &step->facts, error) < 0 || run_passes(t, error) < 0 || update(t, step, error) < 0)
 		return WLB_FAILED_HERE;
-	int rc = update(t, facts, error);
-	if (rc < 0)
-		return rc;
-	if (exchange_report(t, facts, error) < 0)
-		return WLB_FAILED_HERE;
-	t->step = facts->step;
-	facts->step_time_s = wlb_now_s() - started_s;
+	wlb_step_timer_end(&t->timer);
+	step->times = t->timer.times;
+	step->work = t->loaded->work;
+	t->unread_count++;
+	t->step = step->facts.step;
 	return 0;
 }

@@ -9,13 +9,21 @@ struct counted {
 	enum wlb_step_part part;
 };
 
-enum { COMMUNICATORS = 8 };
+enum { COMMUNICATORS = 10 };
 
 static void list(const struct wlb_groups *g, struct counted counted[COMMUNICATORS])
 {
 	const struct counted all[COMMUNICATORS] = {
-		{g->tp, WLB_TIME_TP},   {g->kv, WLB_TIME_TP},      {g->cp, WLB_TIME_CP},   {g->pp, WLB_TIME_PP},
-		{g->ends, WLB_TIME_PP}, {g->pp_back, WLB_TIME_PP}, {g->data, WLB_TIME_DP}, {g->world, WLB_TIME_WORLD},
+		{g->tp, WLB_TIME_TP},
+		{g->kv, WLB_TIME_TP},
+		{g->cp, WLB_TIME_CP},
+		{g->activations_in, WLB_TIME_PP},
+		{g->activations_out, WLB_TIME_PP},
+		{g->gradients_in, WLB_TIME_PP},
+		{g->gradients_out, WLB_TIME_PP},
+		{g->ends, WLB_TIME_PP},
+		{g->data, WLB_TIME_DP},
+		{g->world, WLB_TIME_WORLD},
 	};
 	memcpy(counted, all, sizeof(all));
 }

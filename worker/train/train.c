@@ -50,8 +50,11 @@ static void print_start(const struct wlb_trainer *t)
 	       (long long)wlb_model_parameters(&t->plan->model), t->device->name, wlb_dtype_name(t->device->compute),
 	       t->launch->size, t->launch->node_count, layout, (long long)wlb_dataset_documents(t->dataset),
 	       (long long)wlb_dataset_tokens(t->dataset));
+	int is_rounded = t->checkpoint_bytes > (int)wlb_dtype_bytes(t->device->main);
 	if (t->step > 0)
-		printf("resuming after step %lld from %s%s\n", (long long)t->step, t->plan->checkpoint,
+		printf("resuming after step %lld from %s%s%s%s\n", (long long)t->step, t->plan->checkpoint,
+		       is_rounded ? ": its float64 values are rounded to " : "",
+		       is_rounded ? wlb_dtype_name(t->device->main) : "",
 		       t->step < t->options->train_iters ? "" : ": nothing is left of --train-iters");
 	fflush(stdout);
 }
@@ -82,18 +85,34 @@ static int save_is_due(const struct wlb_trainer *t)
 	return t->step == o->train_iters || (o->save_interval > 0 && t->step % o->save_interval == 0);
 }
 
-/* Trains until --train-iters. Returns 0 or one of the failures of a step. */
-static int run_steps(struct wlb_trainer *t, struct wlb_error *error)
+/* Reads and reports steps until at most `most` are unread. *loss is that of the last one. */
+static int report_steps(struct wlb_trainer *t, int most, double *loss, struct wlb_error *error)
 {
-	while (t->step < t->options->train_iters) {
+	while (t->unread_count > most) {
 		struct wlb_step_facts facts;
-		int rc = wlb_trainer_step(t, &facts, error);
+		int rc = wlb_trainer_read_step(t, &facts, error);
 		if (rc < 0)
 			return rc;
 		wlb_record_progress(t->recorder, facts.step);
 		if (t->launch->rank == 0 && report_step(t, &facts, error) < 0)
 			return WLB_FAILED_HERE;
-		rc = save_is_due(t) ? wlb_trainer_save(t, facts.loss, error) : 0;
+		*loss = facts.loss;
+	}
+	return 0;
+}
+
+/* Trains until --train-iters. All steps before a checkpoint are read first, so that it is never one of a step whose
+ * loss or norm is not finite. Returns 0 or one of the failures of a step. */
+static int run_steps(struct wlb_trainer *t, struct wlb_error *error)
+{
+	double loss = 0.0;
+	while (t->step < t->options->train_iters) {
+		int rc = wlb_trainer_step(t, error);
+		int read_all = save_is_due(t) || t->step == t->options->train_iters;
+		if (rc == 0)
+			rc = report_steps(t, read_all ? 0 : t->queue_depth, &loss, error);
+		if (rc == 0 && save_is_due(t))
+			rc = wlb_trainer_save(t, loss, error);
 		if (rc < 0)
 			return rc;
 	}
@@ -163,6 +182,8 @@ static int train_with_options(struct wlb_launch *launch, const struct wlb_train_
 	struct wlb_device *device =
 		wlb_open_device(launch, (enum wlb_device_kind)options->device, (enum wlb_dtype)options->dtype,
 	                        (int)options->threads, &device_error);
+	if (device != NULL && options->main_grads == WLB_MAIN_GRADS_BF16)
+		device->gradients = WLB_BFLOAT16;
 	if (wlb_train_plan_agree(launch, options, device == NULL ? device_error.message : NULL, &plan, &error) < 0) {
 		print_reason(launch, error.message, launch->rank == 0);
 		wlb_launch_abort(launch, WLB_EXIT_FAILED);

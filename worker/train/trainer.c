@@ -1,12 +1,14 @@
 #include "worker/train/trainer.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/file.h"
 #include "worker/data/file_progress.h"
+#include "worker/train/device.h"
 
 /* A dataset of more tokens is not scanned before the run: its ids are then checked as they are used. */
 #define SCAN_TOKENS INT64_C(2000000000)
@@ -23,6 +25,12 @@ static int connect_ranks(struct wlb_trainer *t, struct wlb_error *error)
 		.collective_timeout_s = 60.0 * t->options->timeout_minutes,
 		.storage_timeout_s = 60.0 * t->options->storage_timeout_minutes,
 	};
+	char why[512];
+	if (wlb_comm_choose_transport(t->world, (enum wlb_transport_choice)t->options->transport,
+	                              60.0 * t->options->timeout_minutes, why, sizeof(why), error) < 0)
+		return -1;
+	if (why[0] != '\0' && l->rank == 0)
+		fprintf(stderr, "wlb-worker: messages are carried by MPI through host memory: %s\n", why);
 	t->groups = wlb_groups_open(t->world, &t->plan->split.layout, wlb_launch_place(l), &t->plan->model, error);
 	return t->groups != NULL ? 0 : -1;
 }
@@ -94,6 +102,40 @@ static int open_outputs(void *trainer, struct wlb_error *error)
 	return t->metrics != NULL ? 0 : -1;
 }
 
+static int allocate_sums(struct wlb_trainer *t, struct wlb_error *error)
+{
+	const struct wlb_ops *ops = t->device->ops;
+	size_t bytes = WLB_STEP_SUMS * sizeof(double);
+	t->queue_depth = wlb_queue_depth(t->device);
+	t->sums = ops->alloc(t->device, bytes, error);
+	if (t->sums == NULL)
+		return -1;
+	for (int i = 0; i < WLB_MOST_UNREAD; i++) {
+		struct wlb_unread_step *step = &t->unread[i];
+		step->sums_host = ops->alloc_host(t->device, bytes, error);
+		step->computed = step->sums_host != NULL ? ops->event_new(t->device, 0, error) : NULL;
+		if (step->computed == NULL)
+			return -1;
+	}
+	return 0;
+}
+
+static void release_sums(struct wlb_trainer *t)
+{
+	const struct wlb_ops *ops = t->device->ops;
+	for (int i = 0; i < WLB_MOST_UNREAD; i++) {
+		ops->event_free(t->device, t->unread[i].computed);
+		ops->release_host(t->device, t->unread[i].sums_host);
+	}
+	ops->release(t->device, t->sums);
+}
+
+/* A wlb_tensor_store. */
+static int store_masters(void *optimizer, int tensor, const void *values_host, struct wlb_error *error)
+{
+	return wlb_optimizer_store(optimizer, WLB_STATE_MASTERS, tensor, values_host, error);
+}
+
 static int make_model(struct wlb_trainer *t, struct wlb_error *error)
 {
 	const struct wlb_train_options *o = t->options;
@@ -118,15 +160,15 @@ static int make_model(struct wlb_trainer *t, struct wlb_error *error)
 	if (t->transformer == NULL)
 		return -1;
 	t->pipeline = wlb_pipeline_new(split, t->parameters, t->groups, t->transformer, t->optimizer, error);
-	t->loss_sum = t->device->ops->alloc(t->device, sizeof(double), error);
 	t->report = calloc(wlb_trainer_report_count(t->launch->size), sizeof(*t->report));
-	if (t->pipeline == NULL || t->loss_sum == NULL)
+	if (t->pipeline == NULL || allocate_sums(t, error) < 0)
 		return -1;
 	if (t->report == NULL)
 		return wlb_fail(error, "out of memory for the times of %d ranks", t->launch->size);
 	if (t->plan->checkpoint[0] != '\0')
 		return 0;
-	return wlb_parameters_init(t->parameters, (uint64_t)o->seed, o->init_method_std, error);
+	return wlb_parameters_init(t->parameters, (uint64_t)o->seed, o->init_method_std, store_masters, t->optimizer,
+	                           error);
 }
 
 int wlb_trainer_open(struct wlb_trainer *t, struct wlb_error *error)
@@ -158,7 +200,7 @@ void wlb_trainer_close(struct wlb_trainer *t)
 	wlb_dataset_close(t->dataset);
 	wlb_metrics_close(t->metrics);
 	if (t->device != NULL)
-		t->device->ops->release(t->device, t->loss_sum);
+		release_sums(t);
 	wlb_groups_close(t->groups);
 	wlb_comm_close(t->world);
 	wlb_watchdog_stop(t->watchdog);

@@ -23,6 +23,20 @@ enum {
 	WLB_EXIT_INPUT = 2, /* the same input would fail again in the same way */
 };
 
+/* A step that has been computed, or that the device still computes, and whose loss, norm and times the host has not
+ * read yet. */
+struct wlb_unread_step {
+	struct wlb_step_facts facts; /* what is known when the step begins */
+	double *sums_host;           /* [WLB_STEP_SUMS], memory of alloc_host: valid when the event is reached */
+	struct wlb_event *computed;
+	struct wlb_step_times times; /* of this rank */
+	double work;                 /* of this rank, predicted */
+	double started_s;
+};
+
+/* The most steps that are unread at once. */
+enum { WLB_MOST_UNREAD = 2 };
+
 struct wlb_trainer {
 	struct wlb_launch *launch;
 	const struct wlb_train_options *options;
@@ -40,13 +54,19 @@ struct wlb_trainer {
 	struct wlb_optimizer *optimizer;
 	struct wlb_transformer *transformer;
 	struct wlb_pipeline *pipeline;
-	struct wlb_metrics *metrics; /* on rank 0 with a metrics file, else NULL */
-	struct wlb_step_timer timer; /* of this rank in the step in progress */
-	double *report;              /* numbers that the ranks exchange after a step, see step.c */
-	int next_is_loaded;          /* 1: every rank has loaded the next step */
-	double *loss_sum;            /* device */
-	int64_t step;                /* steps done so far */
-	int exit_code;               /* of a failure on all ranks, for the error's cause */
+	struct wlb_metrics *metrics;                    /* on rank 0 with a metrics file, else NULL */
+	struct wlb_step_timer timer;                    /* of this rank in the step in progress */
+	double *report;                                 /* numbers that the ranks exchange after a step, see step.c */
+	int next_is_loaded;                             /* 1: every rank has loaded the next step */
+	struct wlb_unread_step unread[WLB_MOST_UNREAD]; /* a ring */
+	int first_unread;
+	int unread_count;
+	int queue_depth;      /* steps that may be unread when the next one begins */
+	double *sums;         /* device, [WLB_STEP_SUMS]: of the step that was queued last */
+	double last_read_s;   /* when the numbers of a step were last read */
+	int64_t step;         /* steps computed so far */
+	int checkpoint_bytes; /* of an element of the checkpoint that the run goes on from; 0: none */
+	int exit_code;        /* of a failure on all ranks, for the error's cause */
 };
 
 /* Makes all other members, checks the data, and initialises the weights where the plan has no checkpoint to resume
@@ -55,9 +75,14 @@ struct wlb_trainer {
 int wlb_trainer_open(struct wlb_trainer *trainer, struct wlb_error *error);
 void wlb_trainer_close(struct wlb_trainer *trainer);
 
-/* Trains the next step; *facts is the same on all ranks except for the time; its pointers are valid until the next
- * step. Returns 0 or one of the failures. */
-int wlb_trainer_step(struct wlb_trainer *trainer, struct wlb_step_facts *facts, struct wlb_error *error);
+/* Trains the next step. Fewer than WLB_MOST_UNREAD steps must be unread. The device may still compute it afterwards,
+ * and whether its loss and norm are finite is not known before it is read. Returns 0 or WLB_FAILED_HERE. */
+int wlb_trainer_step(struct wlb_trainer *trainer, struct wlb_error *error);
+
+/* Waits for the oldest unread step, of which there must be one, and reads its numbers. Collective. *facts is the same
+ * on all ranks except for the time; its pointers are valid until the next call. Returns 0 or one of the failures: where
+ * the step's loss or norm is not finite, it has changed neither weights nor moments, and the run must end. */
+int wlb_trainer_read_step(struct wlb_trainer *trainer, struct wlb_step_facts *facts, struct wlb_error *error);
 
 /* The length of wlb_trainer.report. */
 static inline size_t wlb_trainer_report_count(int ranks)
@@ -65,7 +90,8 @@ static inline size_t wlb_trainer_report_count(int ranks)
 	return WLB_STEP_PARTS + 3 * (size_t)ranks + 1;
 }
 
-/* Writes a checkpoint of the last step. Collective. Returns 0 or one of the failures, with exit_code set. */
+/* Writes a checkpoint of the last step, which must have been read. Collective. Returns 0 or one of the failures, with
+ * exit_code set. */
 int wlb_trainer_save(struct wlb_trainer *trainer, double loss, struct wlb_error *error);
 /* Reads weights, moments and the state of the loader from the plan's checkpoint. Collective. Returns 0 or one of the
  * failures. */

@@ -97,6 +97,12 @@ static inline float __uint_as_float(unsigned bits)
 	memcpy(&x, &bits, sizeof(x));
 	return x;
 }
+static inline unsigned __float_as_uint(float x)
+{
+	unsigned bits;
+	memcpy(&bits, &x, sizeof(bits));
+	return bits;
+}
 
 /* -- barriers, shuffles and votes: warp.h has the rules of masks -- */
 void __syncthreads();

@@ -95,7 +95,7 @@ static void test_open_cuda_refused(void **state)
 {
 	(void)state;
 	struct wlb_error error;
-	assert_null(wlb_device_open_cuda(4096, WLB_FLOAT32, &error));
+	assert_null(wlb_device_open_cuda(4096, WLB_FLOAT32, WLB_FLOAT32, &error));
 	assert_non_null(strstr(error.message, "cuda:4096"));
 }
 

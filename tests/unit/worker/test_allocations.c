@@ -33,7 +33,7 @@ void *__real_reallocarray(void *old, size_t count, size_t bytes);
 void *__real_aligned_alloc(size_t alignment, size_t bytes);
 int __real_posix_memalign(void **memory, size_t alignment, size_t bytes);
 char *__real_strdup(const char *text);
-int __real_wlb_trainer_step(struct wlb_trainer *trainer, struct wlb_step_facts *facts, struct wlb_error *error);
+int __real_wlb_trainer_step(struct wlb_trainer *trainer, struct wlb_error *error);
 
 void *__wrap_malloc(size_t bytes)
 {
@@ -77,9 +77,9 @@ char *__wrap_strdup(const char *text)
 	return __real_strdup(text);
 }
 
-int __wrap_wlb_trainer_step(struct wlb_trainer *trainer, struct wlb_step_facts *facts, struct wlb_error *error)
+int __wrap_wlb_trainer_step(struct wlb_trainer *trainer, struct wlb_error *error)
 {
-	int rc = __real_wlb_trainer_step(trainer, facts, error);
+	int rc = __real_wlb_trainer_step(trainer, error);
 	int done = atomic_fetch_add(&steps, 1) + 1;
 	atomic_store(&counting, done >= FIRST_STEP && done < LAST_STEP);
 	return rc;

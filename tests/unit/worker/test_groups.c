@@ -11,7 +11,7 @@
 #include "worker/launch/launch.h"
 #include "worker/parallel/groups.h"
 
-enum { RANKS = 8, GROUPS = 7 };
+enum { RANKS = 8, GROUPS = 5 };
 
 static struct wlb_comm *world;
 
@@ -35,22 +35,23 @@ struct expected {
 	struct wlb_layout layout; /* tp cp pp dp */
 	int64_t kv_heads;
 	int tied;
-	const char *groups[GROUPS]; /* tp cp data pp pp_back kv ends */
+	const char *groups[GROUPS]; /* tp cp data kv ends */
 };
 
 static const char alone[] = "0 1 2 3 4 5 6 7", pairs[] = "01 23 45 67", seconds[] = "02 13 46 57",
 		  fourths[] = "04 15 26 37", halves[] = "0123 4567";
 
 static const struct expected layouts[] = {
-	{{1, 1, 1, 1}, 2, 1, {"0", "0", "0", "0", "0", "0", "0"}},
-	{{2, 2, 2, 1}, 1, 1, {pairs, seconds, seconds, fourths, fourths, pairs, fourths}},
-	{{1, 2, 1, 4}, 2, 1, {alone, pairs, "01234567", alone, alone, alone, alone}},
+	{{1, 1, 1, 1}, 2, 1, {"0", "0", "0", "0", "0"}},
+	{{2, 2, 2, 1}, 1, 1, {pairs, seconds, seconds, pairs, fourths}},
+	{{1, 2, 1, 4}, 2, 1, {alone, pairs, "01234567", alone, alone}},
 	/* Two ranks to a key head; no embedding is shared. */
-	{{4, 1, 2, 1}, 2, 0, {halves, alone, alone, fourths, fourths, pairs, alone}},
+	{{4, 1, 2, 1}, 2, 0, {halves, alone, alone, pairs, alone}},
 	/* The stages between the ends are alone. */
-	{{1, 1, 4, 2}, 4, 1, {alone, alone, fourths, halves, halves, alone, "03 1 2 47 5 6"}},
+	{{1, 1, 4, 2}, 4, 1, {alone, alone, fourths, alone, "03 1 2 47 5 6"}},
+	{{1, 1, 8, 1}, 4, 0, {alone, alone, alone, alone, alone}},
 	/* cp varies fastest among the ranks that hold the same weights. */
-	{{2, 2, 1, 2}, 4, 1, {pairs, seconds, "0246 1357", alone, alone, alone, alone}},
+	{{2, 2, 1, 2}, 4, 1, {pairs, seconds, "0246 1357", alone, alone}},
 };
 
 static void check_members(struct wlb_comm *group, const char *groups, int place, const int *rank_at)
@@ -68,6 +69,50 @@ static void check_members(struct wlb_comm *group, const char *groups, int place,
 	assert_true(members[wlb_comm_rank(group)] == own);
 }
 
+/* One edge of the ring of stages: the sender first. */
+static void check_edge(struct wlb_groups *g, struct wlb_comm *edge, int from_stage, int to_stage, const int *rank_at)
+{
+	struct wlb_error error = {0};
+	int stages = g->layout.pp;
+	double own = wlb_comm_rank(world), members[2];
+	if (stages == 1) {
+		assert_int_equal(wlb_comm_size(edge), 1);
+		return;
+	}
+	struct wlb_coordinates from = g->at, to = g->at;
+	from.pp = (from_stage + stages) % stages;
+	to.pp = (to_stage + stages) % stages;
+	assert_int_equal(wlb_comm_size(edge), 2);
+	assert_int_equal(wlb_comm_rank(edge), from.pp == g->at.pp ? 0 : 1);
+	assert_int_equal(wlb_comm_all_gather(edge, members, &own, 1, WLB_FLOAT64, &error), 0);
+	assert_true(members[0] == rank_at[wlb_layout_place(&g->layout, &from)]);
+	assert_true(members[1] == rank_at[wlb_layout_place(&g->layout, &to)]);
+}
+
+/* Every edge has a communicator of its own for each kind. The ranks gather on even edges before odd ones, so that they
+ * meet. */
+static void check_edges(struct wlb_groups *g, const int *rank_at)
+{
+	int own = g->at.pp;
+	struct wlb_comm *const edges[] = {g->activations_in, g->activations_out, g->gradients_in, g->gradients_out};
+	for (int i = 0; i < 4; i++)
+		for (int j = 0; j < i; j++)
+			assert_ptr_not_equal(edges[i], edges[j]);
+	for (int turn = 0; turn < 3; turn++) {
+		int last = g->layout.pp - 1, before = own == 0 ? last : own - 1;
+		int after_is_now = turn == (own == last ? 2 : own % 2);
+		int before_is_now = turn == (before == last ? 2 : before % 2);
+		if (after_is_now)
+			check_edge(g, g->activations_out, own, own + 1, rank_at);
+		if (before_is_now)
+			check_edge(g, g->activations_in, own - 1, own, rank_at);
+		if (after_is_now)
+			check_edge(g, g->gradients_in, own + 1, own, rank_at);
+		if (before_is_now)
+			check_edge(g, g->gradients_out, own, own - 1, rank_at);
+	}
+}
+
 static void check_layout(const struct expected *expected, const int *place_of)
 {
 	struct wlb_error error = {0};
@@ -80,12 +125,13 @@ static void check_layout(const struct expected *expected, const int *place_of)
 	assert_int_equal(g->place, place_of[own]);
 	assert_int_equal(wlb_layout_place(&g->layout, &g->at), g->place);
 	assert_ptr_equal(g->world, world);
-	struct wlb_comm *const groups[GROUPS] = {g->tp, g->cp, g->data, g->pp, g->pp_back, g->kv, g->ends};
-	static const char *const names[GROUPS] = {"tp", "cp", "data", "pp", "pp_back", "kv", "ends"};
+	struct wlb_comm *const groups[GROUPS] = {g->tp, g->cp, g->data, g->kv, g->ends};
+	static const char *const names[GROUPS] = {"tp", "cp", "data", "kv", "ends"};
 	for (int i = 0; i < GROUPS; i++) {
 		assert_string_equal(wlb_comm_name(groups[i]), names[i]);
 		check_members(groups[i], expected->groups[i], g->place, rank_at);
 	}
+	check_edges(g, rank_at);
 	wlb_groups_close(g);
 }
 

@@ -87,7 +87,7 @@ static void threads_change_no_bit(struct wlb_parameters *p)
 	for (int threads = 2; threads <= 5; threads++) {
 		memset(p->weights, 0, bytes);
 		p->device->host_threads = threads;
-		assert_int_equal(wlb_parameters_init(p, 1, 0.02, &error), 0);
+		assert_int_equal(wlb_parameters_init(p, 1, 0.02, NULL, NULL, &error), 0);
 		assert_memory_equal(p->weights, one, bytes);
 	}
 	free(one);
@@ -110,7 +110,7 @@ static void weights_have_the_spread_asked_for(void **state)
 	struct wlb_plan plan = {.layout = {1, 1, 1, 1}, .interleave = 1, .micro_batches = 1};
 	struct wlb_parameters *p = wlb_parameters_new(&shape, &plan, &(struct wlb_coordinates){0}, device, &error);
 	assert_non_null(p);
-	assert_int_equal(wlb_parameters_init(p, 1, 0.02, &error), 0);
+	assert_int_equal(wlb_parameters_init(p, 1, 0.02, NULL, NULL, &error), 0);
 	assert_true(fabs(deviation(p, p->embedding) - 0.02) < 0.001);
 	assert_true(fabs(deviation(p, p->chunks[0].tensors[3].q) - 0.02) < 0.001);
 	assert_true(fabs(deviation(p, p->chunks[0].tensors[3].o) - 0.02 / 4.0) < 0.0003);
@@ -121,7 +121,7 @@ static void weights_have_the_spread_asked_for(void **state)
 	assert_true(first[0] != second[0]);
 	threads_change_no_bit(p);
 	device->compute = (enum wlb_dtype)99;
-	assert_int_equal(wlb_parameters_init(p, 1, 0.02, &error), -1);
+	assert_int_equal(wlb_parameters_init(p, 1, 0.02, NULL, NULL, &error), -1);
 	assert_string_equal(error.message, "element type 99: it must be float32 (0), float64 (1) or bfloat16 (2)");
 	device->compute = WLB_FLOAT64;
 	wlb_parameters_free(p);

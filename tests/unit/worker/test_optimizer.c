@@ -46,7 +46,18 @@ struct trained {
 	struct wlb_groups *groups;
 	struct wlb_parameters *parameters;
 	struct wlb_optimizer *optimizer;
+	double sums[WLB_STEP_SUMS];
 };
+
+/* One step of the optimizer; the norm is not a number where the step must not have changed anything. */
+static double update(struct trained *t, int64_t step, double lr, double loss)
+{
+	struct wlb_error error = {0};
+	t->sums[WLB_SUM_LOSS] = loss;
+	assert_int_equal(wlb_optimizer_step(t->optimizer, step, lr, t->sums, &error), 0);
+	assert_int_equal(device->ops->synchronize(device, &error), 0);
+	return t->sums[WLB_CLIP_FACTOR] != 0.0 ? sqrt(t->sums[WLB_SUM_SQUARES]) : NAN;
+}
 
 static struct trained trained_open(struct wlb_comm *comm, const struct wlb_layout *layout, const struct part_case *c,
                                    double clip_grad)
@@ -72,7 +83,7 @@ static struct trained trained_open(struct wlb_comm *comm, const struct wlb_layou
 	assert_non_null(t.groups);
 	t.parameters = wlb_parameters_new(&shape, &plan, &t.groups->at, device, &error);
 	assert_non_null(t.parameters);
-	assert_int_equal(wlb_parameters_init(t.parameters, 5, 0.5, &error), 0);
+	assert_int_equal(wlb_parameters_init(t.parameters, 5, 0.5, NULL, NULL, &error), 0);
 	t.optimizer = wlb_optimizer_new(t.parameters, t.groups, &chosen, &error);
 	assert_non_null(t.optimizer);
 	return t;
@@ -98,25 +109,22 @@ static void set_gradients(struct trained *t, double matrix, double vector)
 
 static void two_updates_by_hand(void **state)
 {
-	struct wlb_error error = {0};
 	struct trained t = trained_open(alone, &one_rank.layout, &one_rank, 0.0);
 	const struct wlb_parameters *p = t.parameters;
 	double *w = (double *)wlb_weight(p, p->chunks[0].tensors[0].q) + 1;
 	double *n = (double *)wlb_weight(p, p->final_norm) + 2;
-	double norm = 0.0;
 	*w = 2.0;
 	*n = 1.0;
 
 	set_gradients(&t, 3.0, -4.0);
-	assert_int_equal(wlb_optimizer_step(t.optimizer, 1, 0.01, &norm, &error), 0);
-	assert_near(norm, 5.0);
+	assert_near(update(&t, 1, 0.01, 0.0), 5.0);
 	/* m = 0.3, v = 0.09; both corrected give 3 and 9: the first update is lr * sign(g), after decay. */
 	double w1 = 2.0 - 0.01 * 0.1 * 2.0 - 0.01 * 3.0 / (3.0 + 1e-8);
 	assert_near(*w, w1);
 	assert_near(*n, 1.0 + 0.01 * 4.0 / (4.0 + 1e-8)); /* no decay of a vector */
 
 	set_gradients(&t, 1.0, 0.0);
-	assert_int_equal(wlb_optimizer_step(t.optimizer, 2, 0.02, &norm, &error), 0);
+	update(&t, 2, 0.02, 0.0);
 	double m = 0.9 * 0.3 + 0.1 * 1.0, v = 0.99 * 0.09 + 0.01 * 1.0;
 	double update = m / (1.0 - 0.81) / (sqrt(v / (1.0 - 0.9801)) + 1e-8);
 	assert_near(*w, w1 - 0.02 * 0.1 * w1 - 0.02 * update);
@@ -128,24 +136,22 @@ static void two_updates_by_hand(void **state)
 static double first_moment(struct trained *t)
 {
 	struct wlb_error error = {0};
-	assert_int_equal(wlb_optimizer_gather_moments(t->optimizer, 0, &error), 0);
-	return ((double *)wlb_gradient(t->parameters, t->parameters->chunks[0].tensors[0].q))[1];
+	const struct wlb_tensor *q = &t->parameters->tensors[t->parameters->chunks[0].tensors[0].q];
+	const double *bucket = wlb_optimizer_gather(t->optimizer, WLB_STATE_FIRST_MOMENTS, q->bucket, &error);
+	assert_non_null(bucket);
+	return bucket[q->offset - t->parameters->buckets[q->bucket].offset + 1];
 }
 
 static void clipping_scales_what_is_too_long(void **state)
 {
-	struct wlb_error error = {0};
 	struct trained t = trained_open(alone, &one_rank.layout, &one_rank, 1.0);
-	double norm = 0.0;
 
 	set_gradients(&t, 3.0, -4.0);
-	assert_int_equal(wlb_optimizer_step(t.optimizer, 1, 0.01, &norm, &error), 0);
-	assert_near(norm, 5.0);
+	assert_near(update(&t, 1, 0.01, 0.0), 5.0);
 	assert_near(first_moment(&t), 0.1 * 3.0 / (5.0 + 1e-6));
 
 	set_gradients(&t, 0.3, -0.4);
-	assert_int_equal(wlb_optimizer_step(t.optimizer, 2, 0.01, &norm, &error), 0);
-	assert_near(norm, 0.5);
+	assert_near(update(&t, 2, 0.01, 0.0), 0.5);
 	assert_near(first_moment(&t), 0.9 * 0.1 * 3.0 / (5.0 + 1e-6) + 0.1 * 0.3);
 	trained_close(&t);
 	(void)state;
@@ -350,12 +356,10 @@ static int same_weights(const struct trained *t)
 /* One step of the layout and of one rank; whether they agree. */
 static int steps_agree(struct trained *t, struct trained *whole, const struct part_case *c, int64_t step)
 {
-	struct wlb_error error = {0};
-	double norm = 0.0, expected = 0.0;
 	backward(t, c, step);
-	assert_int_equal(wlb_optimizer_step(t->optimizer, step, 0.01, &norm, &error), 0);
+	double norm = update(t, step, 0.01, 1.0);
 	backward_of_all(whole, c, step);
-	assert_int_equal(wlb_optimizer_step(whole->optimizer, step, 0.01, &expected, &error), 0);
+	double expected = update(whole, step, 0.01, 1.0);
 	return fabs(norm / expected - 1.0) < 1e-12 && like_whole(t->parameters, whole->parameters, 0);
 }
 
@@ -377,17 +381,20 @@ static void a_layout_updates_as_one_rank(void **state)
 	(void)state;
 }
 
-/* Of a step in which the last rank alone has a gradient that is not finite. */
-static void spoil(struct trained *t, int in_norm, double value)
+enum spoilt { SPOILT_MATRIX, SPOILT_NORM, SPOILT_LOSS };
+
+/* A step in which the last rank alone has a gradient or a loss that is not finite. */
+static void spoil(struct trained *t, enum spoilt what, double value)
 {
 	const struct wlb_layer_tensors *layer = &t->parameters->chunks[0].tensors[0];
-	struct wlb_error error = {0};
-	double norm = 0.0;
+	int is_last = wlb_comm_rank(world) == wlb_comm_size(world) - 1;
 	wlb_optimizer_begin(t->optimizer);
-	if (wlb_comm_rank(world) == wlb_comm_size(world) - 1)
-		*(double *)wlb_gradient(t->parameters, in_norm ? layer->post_norm : layer->v) = value;
-	assert_true(everywhere(wlb_optimizer_step(t->optimizer, 2, 0.01, &norm, &error) == 1));
-	assert_true(everywhere(!isfinite(norm)));
+	if (is_last && what != SPOILT_LOSS)
+		*(double *)wlb_gradient(t->parameters, what == SPOILT_NORM ? layer->post_norm : layer->v) = value;
+	update(t, 2, 0.01, is_last && what == SPOILT_LOSS ? value : 1.0);
+	int loss_is_finite = isfinite(t->sums[WLB_SUM_LOSS]), norm_is_finite = isfinite(t->sums[WLB_SUM_SQUARES]);
+	assert_true(everywhere(t->sums[WLB_CLIP_FACTOR] == 0.0));
+	assert_true(everywhere(loss_is_finite == (what != SPOILT_LOSS) && norm_is_finite == (what == SPOILT_LOSS)));
 }
 
 static void check_not_finite(const struct part_case *c)
@@ -395,8 +402,10 @@ static void check_not_finite(const struct part_case *c)
 	struct trained t = trained_open(world, &c->layout, c, 5.0);
 	struct trained whole = trained_open(alone, &one_rank.layout, c, 5.0);
 	assert_true(everywhere(steps_agree(&t, &whole, c, 1)));
-	spoil(&t, 0, NAN);
-	spoil(&t, 1, INFINITY);
+	spoil(&t, SPOILT_MATRIX, NAN);
+	spoil(&t, SPOILT_NORM, INFINITY);
+	spoil(&t, SPOILT_LOSS, INFINITY);
+	spoil(&t, SPOILT_LOSS, NAN);
 	/* Weights and moments are as before: the next step gives what it would have given. */
 	assert_true(everywhere(like_whole(t.parameters, whole.parameters, 0)));
 	assert_true(everywhere(steps_agree(&t, &whole, c, 2)));
@@ -404,54 +413,66 @@ static void check_not_finite(const struct part_case *c)
 	trained_close(&t);
 }
 
-static void gradients_that_are_not_finite_change_nothing(void **state)
+static void what_is_not_finite_changes_nothing(void **state)
 {
 	for_each_case(check_not_finite);
 	(void)state;
 }
 
-/* Gathers the moments into `out`; whether they are those of one rank. */
-static int gather_both(struct trained *t, struct trained *whole, int which, double *out)
+/* Returns that state of all elements, laid out as the weights. The caller frees. */
+static double *gather_all(struct trained *t, enum wlb_state state)
 {
 	struct wlb_error error = {0};
-	assert_int_equal(wlb_optimizer_gather_moments(t->optimizer, which, &error), 0);
-	assert_int_equal(wlb_optimizer_gather_moments(whole->optimizer, which, &error), 0);
-	memcpy(out, t->parameters->gradients, t->parameters->elements * sizeof(*out));
+	const struct wlb_parameters *p = t->parameters;
+	double *all = malloc(p->elements * sizeof(*all));
+	assert_non_null(all);
+	for (int b = 0; b < p->bucket_count; b++) {
+		const double *bucket = wlb_optimizer_gather(t->optimizer, state, b, &error);
+		assert_non_null(bucket);
+		memcpy(all + p->buckets[b].offset, bucket, p->buckets[b].elements * sizeof(*all));
+	}
+	return all;
+}
+
+/* Gathers that state; whether it is that of one rank. */
+static int gather_both(struct trained *t, struct trained *whole, enum wlb_state state, double **out)
+{
+	double *expected = gather_all(whole, state);
+	*out = gather_all(t, state);
+	memcpy(t->parameters->gradients, *out, t->parameters->elements * sizeof(double));
+	memcpy(whole->parameters->gradients, expected, whole->parameters->elements * sizeof(double));
+	free(expected);
 	return like_whole(t->parameters, whole->parameters, 1);
 }
 
-/* A new optimizer that goes on with the moments of the old one. */
-static void check_moments(const struct part_case *c)
+/* A new optimizer that goes on with the weights and moments of the old one. */
+static void check_states(const struct part_case *c)
 {
 	struct wlb_error error = {0};
 	struct trained t = trained_open(world, &c->layout, c, 5.0);
 	struct trained whole = trained_open(alone, &one_rank.layout, c, 5.0);
-	double *moments[2];
+	double *states[WLB_STATES];
 	for (int64_t step = 1; step <= 2; step++)
 		assert_true(everywhere(steps_agree(&t, &whole, c, step)));
-	for (int which = 0; which < 2; which++) {
-		moments[which] = malloc(t.parameters->elements * sizeof(double));
-		assert_non_null(moments[which]);
-		assert_true(everywhere(gather_both(&t, &whole, which, moments[which])));
-	}
-	wlb_optimizer_free(t.optimizer);
-	struct wlb_optimizer_options same = options;
-	same.clip_grad = 5.0;
-	t.optimizer = wlb_optimizer_new(t.parameters, t.groups, &same, &error);
-	assert_non_null(t.optimizer);
-	for (int which = 0; which < 2; which++) {
-		memcpy(t.parameters->gradients, moments[which], t.parameters->elements * sizeof(double));
-		wlb_optimizer_store_moments(t.optimizer, which);
-		free(moments[which]);
+	for (enum wlb_state state = 0; state < WLB_STATES; state++)
+		assert_true(everywhere(gather_both(&t, &whole, state, &states[state])));
+	trained_close(&t);
+	t = trained_open(world, &c->layout, c, 5.0);
+	for (enum wlb_state state = 0; state < WLB_STATES; state++) {
+		for (int i = 0; i < t.parameters->count; i++)
+			assert_int_equal(wlb_optimizer_store(t.optimizer, state, i,
+			                                     states[state] + t.parameters->tensors[i].offset, &error),
+			                 0);
+		free(states[state]);
 	}
 	assert_true(everywhere(steps_agree(&t, &whole, c, 3)));
 	trained_close(&whole);
 	trained_close(&t);
 }
 
-static void moments_survive_a_checkpoint(void **state)
+static void weights_and_moments_survive_a_checkpoint(void **state)
 {
-	for_each_case(check_moments);
+	for_each_case(check_states);
 	(void)state;
 }
 
@@ -493,6 +514,93 @@ static void reductions_start_as_buckets_become_complete(void **state)
 	(void)state;
 }
 
+/* ---- masters of another type ---- */
+
+static const struct wlb_ops *plain_ops;
+
+/* The CPU device's update, and the masters rounded to bfloat16. */
+static void adamw_of_masters(struct wlb_device *mixed, void *param, void *master, const void *grad, void *m, void *v,
+                             int64_t n, const struct wlb_adamw *settings, const double *factor)
+{
+	plain_ops->adamw(mixed, master, master, grad, m, v, n, settings, factor);
+	for (int64_t i = 0; *factor != 0.0 && i < n; i++)
+		wlb_dtype_store(WLB_BFLOAT16, param, i, ((const float *)master)[i]);
+}
+
+/* The wlb_tensor_store of initial weights. */
+static int store_masters(void *optimizer, int tensor, const void *values_host, struct wlb_error *error)
+{
+	return wlb_optimizer_store(optimizer, WLB_STATE_MASTERS, tensor, values_host, error);
+}
+
+static void step_of_floats(struct trained *t, int64_t step)
+{
+	const struct wlb_parameters *p = t->parameters;
+	wlb_optimizer_begin(t->optimizer);
+	for (int i = 0; i < p->count; i++)
+		for (int64_t k = 0; k < wlb_tensor_block_elements(&p->tensors[i].block); k++)
+			((float *)wlb_gradient(p, i))[k] = (float)contribution(step, p->tensors[i].name, k, 0);
+	update(t, step, 0.01, 1.0);
+}
+
+/* Whether each bucket of a state has the same bits in both, and the weights in use of `mixed` are its masters, rounded.
+ */
+static int same_states(struct trained *mixed, struct trained *plain)
+{
+	struct wlb_error error = {0};
+	const struct wlb_parameters *p = mixed->parameters;
+	int same = 1;
+	for (enum wlb_state state = 0; state < WLB_STATES; state++)
+		for (int b = 0; b < p->bucket_count; b++) {
+			const float *kept = wlb_optimizer_gather(mixed->optimizer, state, b, &error);
+			const float *expected = wlb_optimizer_gather(plain->optimizer, state, b, &error);
+			const struct wlb_bucket *bucket = &p->buckets[b];
+			same &= memcmp(kept, expected, bucket->elements * sizeof(float)) == 0;
+			for (size_t i = 0; state == WLB_STATE_MASTERS && i < bucket->elements; i++) {
+				uint16_t rounded;
+				wlb_dtype_store(WLB_BFLOAT16, &rounded, 0, kept[i]);
+				same &= ((const uint16_t *)p->weights)[bucket->offset + i] == rounded;
+			}
+		}
+	return same;
+}
+
+/* With the gradients of float32 weights, masters and moments are those of a float32 device to the last bit. */
+static void check_masters(const struct part_case *c)
+{
+	struct wlb_error error = {0};
+	struct wlb_device *doubles = device, *floats = wlb_device_open_cpu(WLB_FLOAT32, 1, &error);
+	struct wlb_device *halves = wlb_device_open_cpu(WLB_FLOAT32, 1, &error);
+	assert_true(floats != NULL && halves != NULL);
+	plain_ops = halves->ops;
+	struct wlb_ops ops = *plain_ops;
+	ops.adamw = adamw_of_masters;
+	halves->ops = &ops;
+	halves->compute = WLB_BFLOAT16;
+	device = floats;
+	struct trained plain = trained_open(world, &c->layout, c, 5.0);
+	device = halves;
+	struct trained mixed = trained_open(world, &c->layout, c, 5.0);
+	assert_int_equal(wlb_parameters_init(mixed.parameters, 5, 0.5, store_masters, mixed.optimizer, &error), 0);
+	for (int64_t step = 1; step <= 3; step++) {
+		assert_true(everywhere(same_states(&mixed, &plain)));
+		step_of_floats(&plain, step);
+		step_of_floats(&mixed, step);
+	}
+	assert_true(everywhere(same_states(&mixed, &plain)));
+	trained_close(&mixed);
+	trained_close(&plain);
+	wlb_device_close(halves);
+	wlb_device_close(floats);
+	device = doubles;
+}
+
+static void masters_are_updated_and_weights_are_rounded(void **state)
+{
+	for_each_case(check_masters);
+	(void)state;
+}
+
 int main(void)
 {
 	struct wlb_error error = {0};
@@ -510,9 +618,10 @@ int main(void)
 		cmocka_unit_test(clipping_scales_what_is_too_long),
 		cmocka_unit_test(learning_rate_warms_up_and_decays),
 		cmocka_unit_test(a_layout_updates_as_one_rank),
-		cmocka_unit_test(gradients_that_are_not_finite_change_nothing),
-		cmocka_unit_test(moments_survive_a_checkpoint),
+		cmocka_unit_test(what_is_not_finite_changes_nothing),
+		cmocka_unit_test(weights_and_moments_survive_a_checkpoint),
 		cmocka_unit_test(reductions_start_as_buckets_become_complete),
+		cmocka_unit_test(masters_are_updated_and_weights_are_rounded),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	wlb_launch_close(launch); /* before MPI, see launch.h */

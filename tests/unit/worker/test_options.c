@@ -82,6 +82,28 @@ static void values_are_taken(void **state)
 	(void)state;
 }
 
+static void the_element_type_follows_the_device(void **state)
+{
+	struct wlb_train_options o;
+	struct wlb_error error = {0};
+	assert_int_equal(parse("--device cuda", &o, &error), 0);
+	assert_true(o.dtype == WLB_BFLOAT16 && o.main_grads == WLB_MAIN_GRADS_FP32);
+	assert_int_equal(parse("--device cuda --dtype float32", &o, &error), 0);
+	assert_int_equal(o.dtype, WLB_FLOAT32);
+	assert_int_equal(parse("--device cuda --bf16 --main-grads-dtype bf16", &o, &error), 0);
+	assert_true(o.dtype == WLB_BFLOAT16 && o.main_grads == WLB_MAIN_GRADS_BF16);
+	assert_refused("--bf16",
+	               "--bf16: a CPU computes in float32 and float64; use --device cuda, or --dtype float32");
+	assert_refused("--dtype bfloat16",
+	               "--dtype bfloat16: a CPU computes in float32 and float64; use --device cuda, "
+	               "or --dtype float32");
+	assert_refused("--device cuda --dtype float64",
+	               "--dtype float64: a GPU computes in bfloat16 and float32; use --device cpu, or --dtype float32");
+	assert_refused("--device cuda --bf16 --dtype float32", "--bf16 and --dtype float32: give one of them");
+	assert_refused("--main-grads-dtype bf16", "--main-grads-dtype bf16: it needs --bf16; the weights are float32");
+	(void)state;
+}
+
 static void wrong_values_are_named(void **state)
 {
 	assert_refused("--lr abc", "--lr 'abc': must be a number above 0, such as 3e-4");
@@ -92,8 +114,8 @@ static void wrong_values_are_named(void **state)
 	assert_refused("--seed 99999999999999999999",
 	               "--seed '99999999999999999999': must be a whole number from 0 to 1000000000000");
 	assert_refused("--adam-beta2 1", "--adam-beta2 '1': must be a number from 0 to below 1");
-	assert_refused("--dtype float16", "--dtype 'float16': must be float32 or float64");
-	assert_refused("--dtype float", "--dtype 'float': must be float32 or float64");
+	assert_refused("--dtype float16", "--dtype 'float16': must be float32, float64, bfloat16 or auto");
+	assert_refused("--dtype float", "--dtype 'float': must be float32, float64, bfloat16 or auto");
 	(void)state;
 }
 
@@ -134,9 +156,13 @@ static void missing_options_are_named(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(defaults_are_megatrons),    cmocka_unit_test(values_are_taken),
-		cmocka_unit_test(wrong_values_are_named),    cmocka_unit_test(unknown_words_are_named),
-		cmocka_unit_test(missing_options_are_named), cmocka_unit_test(rules_between_options_are_checked),
+		cmocka_unit_test(defaults_are_megatrons),
+		cmocka_unit_test(values_are_taken),
+		cmocka_unit_test(the_element_type_follows_the_device),
+		cmocka_unit_test(wrong_values_are_named),
+		cmocka_unit_test(unknown_words_are_named),
+		cmocka_unit_test(missing_options_are_named),
+		cmocka_unit_test(rules_between_options_are_checked),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,14 +76,14 @@ static struct replica replica_open(const struct layout_case *c)
 	assert_non_null(r.device);
 	r.whole = wlb_parameters_new(&r.shape, &alone, &(struct wlb_coordinates){0}, r.device, &error);
 	assert_non_null(r.whole);
-	assert_int_equal(wlb_parameters_init(r.whole, SEED, 0.5, &error), 0);
+	assert_int_equal(wlb_parameters_init(r.whole, SEED, 0.5, NULL, NULL, &error), 0);
 	for (int pp = 0; pp < c->plan.layout.pp; pp++)
 		for (int tp = 0; tp < c->plan.layout.tp; tp++) {
 			r.at[r.ranks] = (struct wlb_coordinates){.tp = tp, .pp = pp};
 			struct wlb_parameters *p =
 				wlb_parameters_new(&r.shape, &c->plan, &r.at[r.ranks], r.device, &error);
 			assert_non_null(p);
-			assert_int_equal(wlb_parameters_init(p, SEED, 0.5, &error), 0);
+			assert_int_equal(wlb_parameters_init(p, SEED, 0.5, NULL, NULL, &error), 0);
 			r.of[r.ranks++] = p;
 		}
 	return r;

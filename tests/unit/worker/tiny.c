@@ -81,7 +81,7 @@ struct tiny tiny_open(const struct tiny_setup *setup)
 	tiny.parameters = wlb_parameters_new(&shape, &plan, &at, tiny.device, &error);
 	assert_non_null(tiny.parameters);
 	/* Weights so large that every part of the model affects the loss. */
-	assert_int_equal(wlb_parameters_init(tiny.parameters, 7, 0.5, &error), 0);
+	assert_int_equal(wlb_parameters_init(tiny.parameters, 7, 0.5, NULL, NULL, &error), 0);
 	open_transformer(&tiny, setup, &plan);
 	tiny.loss_sum = tiny.device->ops->alloc(tiny.device, sizeof(double), &error);
 	assert_non_null(tiny.loss_sum);

@@ -1,0 +1,239 @@
+/*
+ * The transport over NCCL, for groups whose ranks each have a GPU of their own. A call is queued on the group's queue
+ * and the host goes on. Communicators do not block: a call that NCCL has not queued yet is asked for until it is,
+ * within the limit of the group.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "common/seconds.h"
+#include "worker/comm/mpi_group.h"
+#include "worker/comm/nccl_library.h"
+#include "worker/comm/transport.h"
+
+struct group {
+	struct wlb_device *device;
+	cudaStream_t stream;
+	int rank, size;
+	double limit_s;
+	ncclComm_t comm;
+	pthread_mutex_t lock; /* of questions to `comm` for its state, which may change it */
+	atomic_int aborted;   /* by the watchdog's thread, or after a failure */
+};
+
+static struct wlb_nccl nccl;
+static int is_loaded;
+
+int wlb_nccl_usable(struct wlb_error *error)
+{
+	if (!is_loaded && wlb_nccl_load(&nccl, error) < 0)
+		return -1;
+	is_loaded = 1;
+	return 0;
+}
+
+static int fail(const struct group *g, ncclResult_t result, const char *what, struct wlb_error *error)
+{
+	return wlb_fail(error, "%s: %s (%s)", what, nccl.ncclGetErrorString(result), nccl.ncclGetLastError(g->comm));
+}
+
+static void abort_group(void *state)
+{
+	struct group *g = state;
+	if (g->comm != NULL && atomic_exchange(&g->aborted, 1) == 0)
+		nccl.ncclCommAbort(g->comm);
+}
+
+/* Returns when NCCL has done what `result` says is in progress: 0, or -1 with the reason. */
+static int await(struct group *g, ncclResult_t result, const char *what, struct wlb_error *error)
+{
+	const double began_s = wlb_now_s();
+	for (long polls = 0; result == ncclInProgress; polls++) {
+		if (atomic_load(&g->aborted))
+			return wlb_fail(error, "%s: NCCL was aborted", what);
+		if (wlb_now_s() - began_s > g->limit_s) {
+			abort_group(g);
+			return wlb_fail(error,
+			                "%s has taken %.1f s, more than --distributed-timeout-minutes allows: does "
+			                "every rank run, and do the nodes reach each other (NCCL_SOCKET_IFNAME)?",
+			                what, g->limit_s);
+		}
+		ncclResult_t asked = nccl.ncclCommGetAsyncError(g->comm, &result);
+		if (asked != ncclSuccess)
+			result = asked;
+		if (polls > 1000)
+			nanosleep(&(struct timespec){.tv_nsec = 100000L}, NULL);
+	}
+	return result == ncclSuccess ? 0 : fail(g, result, what, error);
+}
+
+/* The first rank makes the group's id, and MPI tells it to the others, also where that has failed. */
+static int share_id(struct wlb_mpi_group *mpi, int rank, ncclUniqueId *id, struct wlb_error *error)
+{
+	struct {
+		ncclUniqueId id;
+		ncclResult_t result;
+	} made = {.result = ncclSuccess};
+	if (rank == 0)
+		made.result = nccl.ncclGetUniqueId(&made.id);
+	if (wlb_mpi_check(MPI_Bcast(&made, (int)sizeof(made), MPI_BYTE, 0, mpi->comm), error) < 0)
+		return -1;
+	if (made.result != ncclSuccess)
+		return wlb_fail(error, "ncclGetUniqueId: %s", nccl.ncclGetErrorString(made.result));
+	*id = made.id;
+	return 0;
+}
+
+/* A first message from the first of two ranks to the second. NCCL connects two ranks in their first message, and the
+ * host waits for it; on an edge of the pipeline that could be before the host has queued what the message needs. */
+static int connect_pair(struct group *g, struct wlb_queue *queue, struct wlb_error *error)
+{
+	const struct wlb_ops *ops = g->device->ops;
+	if (g->size != 2)
+		return 0;
+	float *word = ops->alloc(g->device, sizeof(*word), error);
+	struct wlb_event *sent = word != NULL ? ops->event_new(g->device, 0, error) : NULL;
+	if (sent == NULL || ops->synchronize(g->device, error) < 0)
+		return -1;
+	ncclResult_t result = g->rank == 0 ? nccl.ncclSend(word, 1, ncclFloat32, 1, g->comm, g->stream)
+	                                   : nccl.ncclRecv(word, 1, ncclFloat32, 0, g->comm, g->stream);
+	int rc = await(g, result, "connecting two ranks by NCCL", error);
+	ops->event_record(g->device, sent, queue);
+	const double began_s = wlb_now_s();
+	while (rc == 0 && !ops->event_done(g->device, sent))
+		if (wlb_now_s() - began_s > g->limit_s)
+			rc = wlb_fail(error, "the first message of NCCL has taken more than %.1f s", g->limit_s);
+	if (rc < 0)
+		return -1; /* the memory is still in use */
+	ops->event_free(g->device, sent);
+	ops->release(g->device, word);
+	return 0;
+}
+
+static void close_group(void *state)
+{
+	struct group *g = state;
+	struct wlb_error ignored;
+	if (g->comm != NULL && !atomic_load(&g->aborted)) {
+		if (await(g, nccl.ncclCommFinalize(g->comm), "closing", &ignored) == 0)
+			nccl.ncclCommDestroy(g->comm);
+		else
+			abort_group(g);
+	}
+	free(g);
+}
+
+static void *open_group(struct wlb_mpi_group *mpi, struct wlb_device *device, struct wlb_queue *queue, double limit_s,
+                        struct wlb_error *error)
+{
+	ncclUniqueId id;
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	config.blocking = 0;
+	struct group *g = calloc(1, sizeof(*g));
+	if (g == NULL) {
+		wlb_fail(error, "out of memory");
+		return NULL;
+	}
+	g->device = device;
+	g->stream = device->ops->queue_handle(device, queue);
+	g->limit_s = limit_s;
+	pthread_mutex_init(&g->lock, NULL);
+	MPI_Comm_rank(mpi->comm, &g->rank);
+	MPI_Comm_size(mpi->comm, &g->size);
+	if (share_id(mpi, g->rank, &id, error) == 0 &&
+	    await(g, nccl.ncclCommInitRankConfig(&g->comm, g->size, id, g->rank, &config), "opening by NCCL", error) ==
+	            0 &&
+	    connect_pair(g, queue, error) == 0)
+		return g;
+	abort_group(g);
+	free(g);
+	return NULL;
+}
+
+/* A call needs no memory of its own. */
+static void *handle_new(void *state, struct wlb_error *error)
+{
+	(void)error;
+	return state;
+}
+
+static void handle_free(void *handle)
+{
+	(void)handle;
+}
+
+static int find_type(enum wlb_dtype dtype, ncclDataType_t *type, struct wlb_error *error)
+{
+	switch (dtype) {
+	case WLB_FLOAT32:
+		*type = ncclFloat32;
+		return 0;
+	case WLB_FLOAT64:
+		*type = ncclFloat64;
+		return 0;
+	case WLB_BFLOAT16:
+		*type = ncclBfloat16;
+		return 0;
+	}
+	return wlb_dtype_check(dtype, error);
+}
+
+static ncclResult_t queue_call(const struct group *g, const struct wlb_call *c, ncclDataType_t type)
+{
+	switch (c->kind) {
+	case WLB_COMM_ALL_REDUCE:
+		return nccl.ncclAllReduce(c->in, c->out, c->count, type, c->op == WLB_MAX ? ncclMax : ncclSum, g->comm,
+		                          g->stream);
+	case WLB_COMM_REDUCE_SCATTER:
+		return nccl.ncclReduceScatter(c->in, c->out, c->count, type, ncclSum, g->comm, g->stream);
+	case WLB_COMM_ALL_GATHER:
+		return nccl.ncclAllGather(c->in, c->out, c->count, type, g->comm, g->stream);
+	case WLB_COMM_SEND:
+		return nccl.ncclSend(c->in, c->count, type, c->peer, g->comm, g->stream);
+	case WLB_COMM_RECV:
+		return nccl.ncclRecv(c->out, c->count, type, c->peer, g->comm, g->stream);
+	case WLB_COMM_ALL_REDUCE_DOUBLE: /* on the host */
+		break;
+	}
+	return ncclInvalidArgument;
+}
+
+static int start(void *handle, const struct wlb_call *call, struct wlb_error *error)
+{
+	struct group *g = handle;
+	ncclDataType_t type = ncclFloat32;
+	if (atomic_load(&g->aborted))
+		return wlb_fail(error, "NCCL was aborted, since its calls did not end");
+	if (find_type(call->dtype, &type, error) < 0)
+		return -1;
+	pthread_mutex_lock(&g->lock);
+	int rc = await(g, queue_call(g, call, type), "NCCL", error);
+	pthread_mutex_unlock(&g->lock);
+	return rc;
+}
+
+static int check(void *state, struct wlb_error *error)
+{
+	struct group *g = state;
+	ncclResult_t result = ncclSuccess;
+	if (atomic_load(&g->aborted) || pthread_mutex_trylock(&g->lock) != 0)
+		return 0;
+	ncclResult_t asked = nccl.ncclCommGetAsyncError(g->comm, &result);
+	if (asked != ncclSuccess)
+		result = asked;
+	pthread_mutex_unlock(&g->lock);
+	return result == ncclSuccess || result == ncclInProgress ? 0 : fail(g, result, "NCCL", error);
+}
+
+const struct wlb_transport wlb_transport_nccl = {
+	.on_queue = 1,
+	.open = open_group,
+	.close = close_group,
+	.handle_new = handle_new,
+	.handle_free = handle_free,
+	.start = start,
+	.check = check,
+	.abort = abort_group,
+};

@@ -1,0 +1,31 @@
+/*
+ * The calls of a communicator that run on its queue while the host goes on: which of them have ended, for the trace,
+ * and how long the compute queue waited for them. Both are read from events on the device. Private to worker/comm.
+ */
+#ifndef WORKER_COMM_QUEUED_H
+#define WORKER_COMM_QUEUED_H
+
+#include "worker/comm/comm_trace.h"
+#include "worker/comm/transport.h"
+
+struct wlb_queued;
+
+/* Adds itself to the sources of the trace. The caller owns all else, which must outlive it. NULL on failure. */
+struct wlb_queued *wlb_queued_new(struct wlb_comm_trace *trace, struct wlb_device *device, struct wlb_queue *queue,
+                                  const struct wlb_transport *transport, void *state, struct wlb_error *error);
+void wlb_queued_free(struct wlb_queued *queued); /* NULL allowed */
+
+/* A call was put on the queue just now. Where the host is far ahead of the device several calls are one event of the
+ * trace: the last of them. */
+void wlb_queued_add(struct wlb_queued *queued, const struct wlb_comm_event *event);
+
+/* Makes the compute queue wait for `done`, and measures how long, where the host is not far ahead of the device. */
+void wlb_queued_await(struct wlb_queued *queued, struct wlb_event *done, enum wlb_comm_kind kind);
+/* Seconds that the compute queue waited, in the waits that have ended. */
+struct wlb_queued_waits {
+	double all_s;
+	double receives_s; /* the part of it for receives */
+};
+struct wlb_queued_waits wlb_queued_waits(struct wlb_queued *queued);
+
+#endif

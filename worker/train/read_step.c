@@ -1,0 +1,88 @@
+/* Reads the numbers of a step, exchanges those of the ranks, and checks that loss and norm are finite. */
+#include <math.h>
+#include <string.h>
+
+#include "common/seconds.h"
+#include "worker/train/trainer.h"
+
+/* Waits until the step is computed and sets loss and norm, which are the same on all ranks; so is an error in them:
+ * WLB_FAILED_EVERYWHERE. */
+static int read_sums(struct wlb_trainer *t, const struct wlb_unread_step *step, struct wlb_step_facts *facts,
+                     struct wlb_error *error)
+{
+	if (t->device->ops->event_wait(t->device, step->computed, error) < 0)
+		return WLB_FAILED_HERE;
+	facts->loss = step->sums_host[WLB_SUM_LOSS] / (double)facts->tokens;
+	facts->grad_norm = sqrt(step->sums_host[WLB_SUM_SQUARES]);
+	int loss_is_finite = isfinite(facts->loss);
+	if (loss_is_finite && isfinite(facts->grad_norm))
+		return 0;
+	wlb_fail(error, "step %lld: the %s not finite: lower --lr, or raise --lr-warmup-iters", (long long)facts->step,
+	         loss_is_finite ? "gradients are" : "loss is");
+	if (t->launch->rank != 0)
+		error->message[0] = '\0'; /* rank 0 has the same message */
+	return WLB_FAILED_EVERYWHERE;
+}
+
+/* Returns the largest value over the mean of all ranks; 1 is perfect. */
+static double imbalance(const double *of_ranks, int ranks)
+{
+	double most = 0.0, sum = 0.0;
+	for (int i = 0; i < ranks; i++) {
+		most = fmax(most, of_ranks[i]);
+		sum += of_ranks[i];
+	}
+	return sum > 0.0 ? most * ranks / sum : 1.0;
+}
+
+/* Sends every rank the parts of the step's time: t->report holds the sums of the parts over all ranks, then each rank's
+ * predicted work, its measured one and the memory it has allocated, by place in the layout, then the number of ranks
+ * whose next step is not loaded yet. */
+static int exchange_report(struct wlb_trainer *t, const struct wlb_unread_step *step, struct wlb_step_facts *facts,
+                           struct wlb_error *error)
+{
+	int ranks = t->launch->size;
+	size_t count = wlb_trainer_report_count(ranks);
+	double *work = t->report + WLB_STEP_PARTS, *compute_s = work + ranks;
+	double *memory = compute_s + ranks, *not_loaded = memory + ranks;
+	struct wlb_error ignored; /* the next step has the same */
+	memset(t->report, 0, count * sizeof(double));
+	memcpy(t->report, step->times.s, sizeof(step->times.s));
+	work[t->groups->place] = step->work;
+	compute_s[t->groups->place] = step->times.compute_s;
+	memory[t->groups->place] = (double)t->device->allocated_bytes;
+	*not_loaded = wlb_loader_await(t->loader, 0.0, &ignored) > 0 ? 0.0 : 1.0;
+	if (wlb_comm_all_reduce_double(t->world, t->report, count, WLB_SUM, error) < 0)
+		return -1;
+	for (int i = 0; i < WLB_STEP_PARTS; i++)
+		facts->time_s[i] = t->report[i] / ranks;
+	for (int i = 0; i < ranks; i++)
+		facts->memory_bytes =
+			memory[i] > (double)facts->memory_bytes ? (int64_t)memory[i] : facts->memory_bytes;
+	facts->ranks = ranks;
+	facts->rank_work = work;
+	facts->rank_compute_s = compute_s;
+	facts->predicted_imbalance = imbalance(work, ranks);
+	facts->imbalance = imbalance(compute_s, ranks);
+	t->next_is_loaded = *not_loaded == 0.0;
+	return 0;
+}
+
+int wlb_trainer_read_step(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
+{
+	const struct wlb_unread_step *step = &t->unread[t->first_unread];
+	*facts = step->facts;
+	int rc = read_sums(t, step, facts, error);
+	if (rc < 0)
+		return rc;
+	if (exchange_report(t, step, facts, error) < 0)
+		return WLB_FAILED_HERE;
+	t->first_unread = (t->first_unread + 1) % WLB_MOST_UNREAD;
+	t->unread_count--;
+	/* Steps that overlap share the time between them: a step begins at the earliest when the one before was read.
+	 */
+	double now_s = wlb_now_s();
+	facts->step_time_s = now_s - fmax(step->started_s, t->last_read_s);
+	t->last_read_s = now_s;
+	return 0;
+}
