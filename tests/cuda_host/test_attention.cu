@@ -57,16 +57,60 @@ template <int head_dim> void test_bfloat16(void **)
 {
 	check_all(1, head_dim);
 }
+/* What breaks a rule of attention.h is refused with its value, and nothing is queued. */
+void expect_refused(const struct wlb_cuda_attention &attention, const char *part)
+{
+	struct wlb_device *const device = open_device();
+	struct wlb_error error = {""};
+	assert_int_equal(wlb_cuda_attention_backward(device, &attention, &error), -1);
+	if (strstr(error.message, part) == NULL)
+		print_error("no '%s' in: %s\n", part, error.message);
+	assert_non_null(strstr(error.message, part));
+	assert_int_equal(device->ops->synchronize(device, &error), 0);
+	wlb_device_close(device);
+}
+
+void test_refused(void **)
+{
+	const struct wlb_cuda_rows q = {NULL, 256}, k = {NULL, 128};
+	struct wlb_cuda_attention right = {};
+	right.is_bf16 = 1;
+	right.heads = 4;
+	right.kv_heads = 2;
+	right.head_dim = 64;
+	right.tile_rows = wlb_cuda_attention_tile_rows(1, 64);
+	right.q = right.out = right.d_out = right.d_q = q;
+	right.k = right.v = right.d_k = right.d_v = k;
+	struct wlb_cuda_attention wrong = right;
+	wrong.head_dim = 80;
+	expect_refused(wrong, "head_dim 80; a CUDA device has 64, 96, 128 and 256");
+	wrong = right;
+	wrong.kv_heads = 3;
+	expect_refused(wrong, "4 heads with 3 heads of keys");
+	wrong = right;
+	wrong.tile_rows = 64;
+	expect_refused(wrong, "tiles of 64 rows; they must be of 128");
+	wrong = right;
+	wrong.v.stride = 120;
+	expect_refused(wrong, "v has rows of 128 elements and a stride of 120");
+	wrong = right;
+	wrong.d_q.stride = 260;
+	expect_refused(wrong, "d_q at");
+	wrong = right;
+	wrong.query_tile_count = 1 << 30;
+	expect_refused(wrong, "1073741824 tiles of queries");
+}
 } // namespace
 
 /* With an argument, only the tests whose names match it ("*64*"), so that ctest can run them side by side. */
 int main(int count, char **arguments)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_float32<64>),   cmocka_unit_test(test_float32<96>),
-		cmocka_unit_test(test_float32<128>),  cmocka_unit_test(test_float32<256>),
-		cmocka_unit_test(test_bfloat16<64>),  cmocka_unit_test(test_bfloat16<96>),
-		cmocka_unit_test(test_bfloat16<128>), cmocka_unit_test(test_bfloat16<256>),
+		cmocka_unit_test(test_refused),       cmocka_unit_test(test_float32<64>),
+		cmocka_unit_test(test_float32<96>),   cmocka_unit_test(test_float32<128>),
+		cmocka_unit_test(test_float32<256>),  cmocka_unit_test(test_bfloat16<64>),
+		cmocka_unit_test(test_bfloat16<96>),  cmocka_unit_test(test_bfloat16<128>),
+		cmocka_unit_test(test_bfloat16<256>),
 	};
 	if (count > 1)
 		cmocka_set_test_filter(arguments[1]);
