@@ -85,11 +85,12 @@ static double layer_token_bytes(const struct stage_memory *w, enum wlb_recompute
 	return bytes;
 }
 
-/* Returns the most chunks whose activations a stage holds at once: those of its warm-up and the one that follows. */
-static int64_t chunks_in_flight(const struct wlb_plan *plan, int32_t stage)
+/* Returns the most chunks whose activations a stage holds at once: those of its warm-up and the one that follows; in
+ * wlb-worker also one whose output or gradient is still being sent. */
+static int64_t chunks_in_flight(const struct stage_memory *w, int32_t stage)
 {
-	int64_t total = (int64_t)plan->micro_batches * plan->interleave;
-	int64_t held = wlb_plan_warmup(plan, stage) + 1;
+	int64_t total = (int64_t)w->plan->micro_batches * w->plan->interleave;
+	int64_t held = wlb_plan_warmup(w->plan, stage) + 1 + (w->worker && w->plan->layout.pp > 1);
 	return held < total ? held : total;
 }
 
@@ -114,18 +115,37 @@ static double chunk_token_bytes(const struct stage_memory *w, int32_t stage, int
 	       (layers - recomputed_layers) * layer_token_bytes(w, WLB_RECOMPUTE_SELECTIVE, longest);
 }
 
+/* Elements that wlb-worker has once for all layers: the gradients of a layer's activations, the angles of the rotary
+ * embeddings, and what each layer computes again for the time of its backward pass. */
+static double shared_elements(const struct stage_memory *w, double tokens, double rank_tokens)
+{
+	const struct wlb_model *m = w->model;
+	double tp = (double)w->plan->layout.tp, kv = wlb_plan_kv_width(w->plan, m);
+	double hidden = (double)m->hidden_size / tp, mlp = (double)m->intermediate_size / tp;
+	double q = (double)(m->num_attention_heads * m->head_dim) / tp;
+	double elements = rank_tokens * (hidden + 2.0 * q + 2.0 * kv + 3.0 * mlp + (double)m->head_dim);
+	if (w->plan->recompute != WLB_RECOMPUTE_NONE)
+		elements += rank_tokens * (2.0 * hidden + mlp) + (w->plan->layout.cp > 1 ? 2.0 * tokens * kv : 0.0);
+	return elements;
+}
+
 static double activation_bytes(const struct stage_memory *w, int32_t stage, double rank_tokens, int64_t longest)
 {
 	const struct wlb_plan *plan = w->plan;
 	double tp = (double)plan->layout.tp, hidden = (double)w->model->hidden_size;
-	double chunks = (double)chunks_in_flight(plan, stage), share = rank_tokens / tp;
+	double chunks = (double)chunks_in_flight(w, stage), share = rank_tokens / tp;
 	double held = chunks * share * chunk_token_bytes(w, stage, longest);
-	if (plan->recompute == WLB_RECOMPUTE_FULL) /* the one layer that is being recomputed */
-		held += share * layer_token_bytes(w, WLB_RECOMPUTE_SELECTIVE, longest);
+	if (w->worker && plan->layout.cp > 1 && plan->recompute == WLB_RECOMPUTE_NONE)
+		held += chunks * (double)wlb_plan_layers(plan, w->model, stage, largest_chunk(w, stage)) *
+		        plan->layout.cp * rank_tokens * 2.0 * wlb_plan_kv_width(plan, w->model) * w->element_bytes;
+	if (plan->recompute ==
+	    WLB_RECOMPUTE_FULL) /* the one layer that is being recomputed, in wlb-worker but its input */
+		held += share * (layer_token_bytes(w, WLB_RECOMPUTE_SELECTIVE, longest) -
+		                 (w->worker ? w->element_bytes * hidden : 0.0));
 	if (w->options->keep_outputs)
 		held += chunks * share * w->element_bytes * hidden;
 	if (stage == plan->layout.pp - 1)
-		held += 2.0 * share * w->element_bytes * hidden; /* of the last norm and the head */
+		held += (w->worker ? 1.0 : 2.0) * share * w->element_bytes * hidden; /* of the last norm and the head */
 	return held;
 }
 
@@ -135,8 +155,8 @@ static double buffer_bytes(const struct stage_memory *w, double tokens, double p
 	double rank_tokens = tokens / l->cp, hidden = (double)w->model->hidden_size, elements = 0.0, bytes = 0.0;
 	if (l->tp > 1) /* gathered input of a projection, and what is scattered after */
 		elements += 2.0 * rank_tokens * hidden;
-	if (w->worker) /* angles of the rotary embeddings */
-		elements += rank_tokens * (double)w->model->head_dim;
+	if (w->worker)
+		elements += shared_elements(w, tokens, rank_tokens);
 	if (l->cp > 1) /* keys and values of all ranks, and their gradients */
 		elements += 4.0 * tokens * wlb_plan_kv_width(w->plan, w->model);
 	if (l->pp > 1) /* received and sent, both ways */
