@@ -472,6 +472,44 @@ struct wlb_attention_rates {
 	double backward_flops_per_s[WLB_ATTENTION_POINTS * WLB_ATTENTION_POINTS];
 };
 
+/* Operations of a device (kernels/ops.h) beside matrix products and attention, in wlb-worker. Elements are those of the
+ * result (cross-entropy: of the logits; sum_squares: of the vector), and of WLB_OP_ROPE_ANGLE the angles whose cosine
+ * and sine WLB_OP_ROPE computes once for all heads of a token. */
+enum wlb_op {
+	WLB_OP_EMBEDDING_FORWARD,
+	WLB_OP_EMBEDDING_BACKWARD,
+	WLB_OP_RMSNORM_FORWARD,
+	WLB_OP_RMSNORM_BACKWARD,
+	WLB_OP_ROPE,
+	WLB_OP_ROPE_ANGLE,
+	WLB_OP_SWIGLU_FORWARD,
+	WLB_OP_SWIGLU_BACKWARD,
+	WLB_OP_CROSS_ENTROPY_STATISTICS,
+	WLB_OP_CROSS_ENTROPY_GRADIENT,
+	WLB_OP_GATHER_ROWS,
+	WLB_OP_ADD,
+	WLB_OP_SUM_SQUARES,
+	WLB_OP_ADAMW,
+	WLB_OP_ZERO,
+	WLB_OP_COPY,
+	WLB_OPERATIONS, /* how many there are */
+};
+
+/* Measured seconds of an operation: call_s + elements x element_s. element_s 0: not measured; it then takes
+ * operation_s, and the time of its memory traffic at memory_bytes_per_s. */
+struct wlb_op_time {
+	double call_s, element_s;
+};
+
+const char *wlb_op_name(enum wlb_op op); /* as in kernels/ops.h and in machine files: "rmsnorm_forward" */
+
+/* Reals that the operation reads and writes for each element. */
+double wlb_op_traffic(enum wlb_op op);
+
+/* Returns 0 when all values of times[WLB_OPERATIONS] are in their range, -1 with the operation, the value and the rule
+ * otherwise. */
+int wlb_operations_check(const struct wlb_op_time *times, struct wlb_error *error);
+
 /* One kind of node. The files in libwlb/machines have these fields, with these names, and the source of each value.
  * Fields after the first blank line may be missing in a file; they are then 0, which means what their comment says. */
 struct wlb_machine {
@@ -493,10 +531,9 @@ struct wlb_machine {
 	struct wlb_link switch_link; /* between leaf switches where measured; bytes_per_s 0: from taper and latency */
 	int32_t element_bytes;       /* of weights in use and of activations; 0: 2, bfloat16 */
 	double operation_s;          /* fixed time of one operation (its launch, the start of its threads) */
-	double rotary_angle_s;     /* cosine and sine of an angle of the rotary embeddings, where they take longer than
-	                              memory; 0: they do not */
-	int32_t blocking_messages; /* 1: the processors that compute also move messages, and only while the program
-	                              waits for them: nothing of it is hidden behind computation (the CPU device) */
+	int32_t blocking_messages;   /* 1: the processors that compute also move messages, and only while the program
+	                                waits for them: nothing of it is hidden behind computation (the CPU device) */
+	struct wlb_op_time operations[WLB_OPERATIONS]; /* of those measured, used instead of memory_bytes_per_s */
 	struct wlb_link_calls node_calls; /* if measured, used instead of node_link by the ranks of a node */
 	/* Matrix products without a grid: a GPU of `processors` multiprocessors computes tiles of rows x columns of the
 	 * result in waves of one tile on each. A tile takes its depth and `gemm_tile_depth` more: the time before its
@@ -527,6 +564,11 @@ double wlb_machine_gemm_s(const struct wlb_machine *machine, double rows, double
 
 /* Seconds of an operation that memory bounds, which reads and writes `bytes` in all. */
 double wlb_machine_stream_s(const struct wlb_machine *machine, double bytes);
+
+/* Seconds of an operation of wlb-worker on `elements`: wlb_machine_op_call_s + elements x wlb_machine_op_element_s. */
+double wlb_machine_op_s(const struct wlb_machine *machine, enum wlb_op op, double elements);
+double wlb_machine_op_call_s(const struct wlb_machine *machine, enum wlb_op op);
+double wlb_machine_op_element_s(const struct wlb_machine *machine, enum wlb_op op);
 
 /* The highest rate of matrix products, FLOP/s: no product is faster. */
 double wlb_machine_gemm_most(const struct wlb_machine *machine);

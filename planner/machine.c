@@ -25,7 +25,10 @@ static const struct member reals[] = {
 	{MEMBER(switch_taper)},
 	{MEMBER(switch_latency_s)},
 	{MEMBER(operation_s), .optional = true},
-	{MEMBER(rotary_angle_s), .optional = true},
+	/* calibrations from before there were "operations" */
+	{.name = "rotary_angle_s",
+         .offset = offsetof(struct wlb_machine, operations[WLB_OP_ROPE_ANGLE].element_s),
+         .optional = true},
 	{MEMBER(gemm_tile_depth), .optional = true},
 };
 
@@ -44,8 +47,8 @@ static const struct member links[] = {
 	{MEMBER(node_link)}, {MEMBER(network_link)}, {MEMBER(switch_link), .optional = true}};
 
 /* machine_rates.c reads the rates; no plan depends on sources, measured and calibration. */
-static const char *const others[] = {"name", "sources",    "measured",  "calibration",
-                                     "gemm", "gemm_curve", "attention", "node_calls"};
+static const char *const others[] = {"name",       "sources",   "measured",   "calibration", "gemm",
+                                     "gemm_curve", "attention", "node_calls", "operations"};
 
 enum {
 	REALS = sizeof(reals) / sizeof(reals[0]),

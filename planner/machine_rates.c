@@ -1,5 +1,7 @@
 #include "planner/machine_rates.h"
 
+#include <string.h>
+
 static int read_number(const json_t *value, const char *name, double *out, struct wlb_error *error)
 {
 	if (!json_is_number(value))
@@ -108,9 +110,37 @@ static int read_calls(const json_t *object, struct wlb_link_calls *calls, struct
 	return read_list(object, "send_s", calls->count, calls->send_s, error);
 }
 
-static const json_t *find(const json_t *root, const char *name)
+static enum wlb_op find_op(const char *name)
 {
-	const json_t *object = json_object_get(root, name);
+	int op = 0;
+	while (op < WLB_OPERATIONS && strcmp(name, wlb_op_name((enum wlb_op)op)) != 0)
+		op++;
+	return (enum wlb_op)op;
+}
+
+/* {"rmsnorm_forward": {"call_s": ..., "element_s": ...}, ...} */
+static int read_operations(json_t *object, struct wlb_machine *machine, struct wlb_error *error)
+{
+	const char *name;
+	json_t *value;
+	if (!json_is_object(object))
+		return wlb_fail(error, "it must be an object of operations");
+	json_object_foreach(object, name, value)
+	{
+		enum wlb_op op = find_op(name);
+		if (op == WLB_OPERATIONS)
+			return wlb_fail(error, "'%.60s' is unknown: the names are those of kernels/ops.h", name);
+		struct wlb_op_time *time = &machine->operations[op];
+		if (read_number(json_object_get(value, "call_s"), "call_s", &time->call_s, error) < 0 ||
+		    read_number(json_object_get(value, "element_s"), "element_s", &time->element_s, error) < 0)
+			return wlb_fail_in(error, "%s", name);
+	}
+	return 0;
+}
+
+static json_t *find(const json_t *root, const char *name)
+{
+	json_t *object = json_object_get(root, name);
 	return json_is_null(object) ? NULL : object;
 }
 
@@ -118,6 +148,7 @@ int wlb_machine_rates_read(const json_t *root, struct wlb_machine *machine, stru
 {
 	const json_t *gemm = find(root, "gemm"), *curve = find(root, "gemm_curve"),
 		     *attention = find(root, "attention"), *calls = find(root, "node_calls");
+	json_t *operations = find(root, "operations");
 	if (gemm != NULL && curve != NULL)
 		return wlb_fail(error, "gemm and gemm_curve are both given: remove gemm_curve");
 	if (gemm != NULL && read_gemm(gemm, &machine->gemm, error) < 0)
@@ -128,5 +159,7 @@ int wlb_machine_rates_read(const json_t *root, struct wlb_machine *machine, stru
 		return wlb_fail_in(error, "attention");
 	if (calls != NULL && read_calls(calls, &machine->node_calls, error) < 0)
 		return wlb_fail_in(error, "node_calls");
+	if (operations != NULL && read_operations(operations, machine, error) < 0)
+		return wlb_fail_in(error, "operations");
 	return 0;
 }

@@ -58,6 +58,24 @@ static json_t *calls_to_json(const struct wlb_link_calls *calls)
 	                 "send_s", numbers(calls->send_s, calls->count));
 }
 
+/* Sets the member "operations" to those that were measured; sets none where there is none. */
+static int set_operations(json_t *root, const struct wlb_machine *machine)
+{
+	json_t *object = json_object();
+	int rc = object != NULL ? 0 : -1;
+	for (int op = 0; rc == 0 && op < WLB_OPERATIONS; op++) {
+		const struct wlb_op_time *time = &machine->operations[op];
+		if (time->element_s > 0.0)
+			rc = json_object_set_new(
+				object, wlb_op_name((enum wlb_op)op),
+				json_pack("{s:f, s:f}", "call_s", time->call_s, "element_s", time->element_s));
+	}
+	if (rc == 0 && json_object_size(object) > 0)
+		return json_object_set_new(root, "operations", object);
+	json_decref(object);
+	return rc;
+}
+
 static json_t *link_to_json(const struct wlb_link *link)
 {
 	return json_pack("{s:f, s:f}", "bytes_per_s", link->bytes_per_s, "latency_s", link->latency_s);
@@ -95,8 +113,8 @@ static json_t *machine_to_json(const struct wlb_machine *machine, const struct w
 		rc |= json_object_set_new(root, "attention", attention_to_json(&machine->attention));
 	if (rc == 0 && machine->node_calls.count > 0)
 		rc |= json_object_set_new(root, "node_calls", calls_to_json(&machine->node_calls));
-	if (rc == 0 && machine->rotary_angle_s > 0.0)
-		rc |= json_object_set_new(root, "rotary_angle_s", json_real(machine->rotary_angle_s));
+	if (rc == 0)
+		rc |= set_operations(root, machine);
 	if (rc == 0 && machine->blocking_messages)
 		rc |= json_object_set_new(root, "blocking_messages", json_integer(machine->blocking_messages));
 	if (rc == 0)

@@ -35,47 +35,46 @@ static const struct product fused[] = {
 static const struct product kv_apart[] = {
 	{HIDDEN, QUERIES}, {HIDDEN, KEYS_VALUES}, {QUERIES, HIDDEN}, {HIDDEN, GATE_AND_UP}, {MLP, HIDDEN}};
 
-/* Memory-bound operations, with the elements of a token that they read and write. `divided` is 1 where tensor
- * parallelism divides the rows; an operation is called `calls` times. */
+/* Memory-bound operations, with the elements of a token that they read and write in Megatron-LM, and what they are in
+ * wlb-worker. `divided` is 1 where tensor parallelism divides the rows; an operation is called `calls` times. */
 struct stream {
 	enum width width;
 	int divided;
 	double calls, forward, backward;
+	enum wlb_op op_forward, op_backward; /* WLB_OPERATIONS: wlb-worker has none */
 	int selective; /* 1: recomputed under WLB_RECOMPUTE_SELECTIVE, by wlb-worker or with release_activations */
 	enum { EVERY, MEGATRON, WORKER, WORKER_TP } trainer; /* WORKER_TP: wlb-worker where tp is above 1 */
 };
 
 static const struct stream streams[] = {
 	/* norms; their backward pass adds to the gradient of the residual stream */
-	{HIDDEN, 1, 2.0, 2.0, 4.0, 1, EVERY},
+	{HIDDEN, 1, 2.0, 2.0, 4.0, WLB_OP_RMSNORM_FORWARD, WLB_OP_RMSNORM_BACKWARD, 1, EVERY},
 	/* residual sums; in wlb-worker the product before adds, or where tp is above 1 a norm and a sum of its own */
-	{HIDDEN, 1, 2.0, 3.0, 2.0, 0, MEGATRON},
-	{HIDDEN, 1, 2.0, 3.0, 0.0, 0, WORKER_TP},
+	{HIDDEN, 1, 2.0, 3.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, 0, MEGATRON},
+	{HIDDEN, 1, 2.0, 3.0, 0.0, WLB_OP_ADD, WLB_OPERATIONS, 0, WORKER_TP},
 	/* rotary embeddings */
-	{QUERIES, 0, 1.0, 2.0, 2.0, 0, MEGATRON},
-	{KEYS, 0, 1.0, 2.0, 2.0, 0, MEGATRON},
-	{QUERIES_KEYS, 0, 1.0, 2.0, 2.0, 0, WORKER},
+	{QUERIES, 0, 1.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, 0, MEGATRON},
+	{KEYS, 0, 1.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, 0, MEGATRON},
+	{QUERIES_KEYS, 0, 1.0, 2.0, 2.0, WLB_OP_ROPE, WLB_OP_ROPE, 0, WORKER},
 	/* the gated product */
-	{MLP, 0, 1.0, 3.0, 5.0, 1, EVERY},
+	{MLP, 0, 1.0, 3.0, 5.0, WLB_OP_SWIGLU_FORWARD, WLB_OP_SWIGLU_BACKWARD, 1, EVERY},
 };
 
 enum { STREAMS = sizeof(streams) / sizeof(streams[0]) };
 
-/* Bytes of a logit that the loss reads and writes. Megatron-LM r0.8, core/tensor_parallel/cross_entropy.py: a copy in
+/* Bytes of a logit that the loss reads and writes in Megatron-LM r0.8, core/tensor_parallel/cross_entropy.py: a copy in
  * float32 (6), the largest (4), the difference (8), its exponential (8), their sum (4), the quotient (8); backward the
- * product with the loss's gradient (8) and the copy in bfloat16 (6). wlb-worker: the largest and the sum; then the
- * gradient in place. */
-static struct wlb_seconds logit_bytes(const struct wlb_layer_cost *cost)
-{
-	double element = wlb_machine_element_bytes(cost->machine);
-	if (cost->options->trainer == WLB_COST_WORKER)
-		return (struct wlb_seconds){2.0 * element, 2.0 * element};
-	return (struct wlb_seconds){38.0, 14.0};
-}
+ * product with the loss's gradient (8) and the copy in bfloat16 (6). */
+static const struct wlb_seconds logit_bytes = {38.0, 14.0};
 
 static double stream_s(const struct wlb_layer_cost *cost, double bytes)
 {
 	return bytes / cost->machine->memory_bytes_per_s;
+}
+
+static int is_worker(const struct wlb_layer_cost *cost)
+{
+	return cost->options->trainer == WLB_COST_WORKER;
 }
 
 /* Adds the time of a product and of the two products of its backward pass. */
@@ -88,8 +87,7 @@ static void add_product(const struct wlb_machine *machine, double tokens, double
 
 struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, double tokens)
 {
-	int apart =
-		cost->options->trainer == WLB_COST_WORKER && cost->plan->layout.tp > cost->model->num_key_value_heads;
+	int apart = is_worker(cost) && cost->plan->layout.tp > cost->model->num_key_value_heads;
 	const struct product *products = apart ? kv_apart : fused;
 	size_t count = apart ? sizeof(kv_apart) / sizeof(kv_apart[0]) : sizeof(fused) / sizeof(fused[0]);
 	struct wlb_seconds sum = {0};
@@ -101,30 +99,45 @@ struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, doubl
 
 static int has_stream(const struct wlb_layer_cost *cost, const struct stream *stream)
 {
-	int worker = cost->options->trainer == WLB_COST_WORKER;
+	int worker = is_worker(cost);
 	if (stream->trainer == WORKER_TP)
 		return worker && cost->plan->layout.tp > 1;
 	return stream->trainer == EVERY || (stream->trainer == WORKER) == worker;
 }
 
+/* Returns the seconds of calls of an operation on `elements` in all: in Megatron-LM of `traffic` reals for each, in
+ * wlb-worker of `op`. */
+static double direction_s(const struct wlb_layer_cost *cost, double calls, double elements, double traffic,
+                          enum wlb_op op)
+{
+	const struct wlb_machine *machine = cost->machine;
+	if (!is_worker(cost))
+		return calls * machine->operation_s +
+		       stream_s(cost, traffic * elements * wlb_machine_element_bytes(machine));
+	if (op == WLB_OPERATIONS)
+		return 0.0;
+	return calls * wlb_machine_op_call_s(machine, op) + elements * wlb_machine_op_element_s(machine, op);
+}
+
+/* `calls` is 1, or 0 for a time without the fixed time of each call. */
 static struct wlb_seconds one_stream_s(const struct wlb_layer_cost *cost, const struct stream *stream, double tokens,
-                                       double operation_s)
+                                       double calls)
 {
 	if (!has_stream(cost, stream))
 		return (struct wlb_seconds){0};
 	double elements = stream->calls * tokens * width_of(cost, stream->width);
 	if (stream->divided)
 		elements /= cost->plan->layout.tp;
-	double bytes = elements * wlb_machine_element_bytes(cost->machine), calls_s = stream->calls * operation_s;
-	return (struct wlb_seconds){calls_s + stream_s(cost, stream->forward * bytes),
-	                            calls_s + stream_s(cost, stream->backward * bytes)};
+	calls *= stream->calls;
+	return (struct wlb_seconds){direction_s(cost, calls, elements, stream->forward, stream->op_forward),
+	                            direction_s(cost, calls, elements, stream->backward, stream->op_backward)};
 }
 
-static struct wlb_seconds streams_s(const struct wlb_layer_cost *cost, double tokens, double operation_s)
+static struct wlb_seconds streams_s(const struct wlb_layer_cost *cost, double tokens, double calls)
 {
 	struct wlb_seconds sum = {0};
 	for (size_t i = 0; i < STREAMS; i++) {
-		struct wlb_seconds one = one_stream_s(cost, &streams[i], tokens, operation_s);
+		struct wlb_seconds one = one_stream_s(cost, &streams[i], tokens, calls);
 		sum.forward += one.forward;
 		sum.backward += one.backward;
 	}
@@ -133,25 +146,25 @@ static struct wlb_seconds streams_s(const struct wlb_layer_cost *cost, double to
 
 double wlb_angles_s(const struct wlb_layer_cost *cost, double tokens)
 {
-	if (cost->options->trainer != WLB_COST_WORKER)
+	if (!is_worker(cost))
 		return 0.0;
-	return tokens * 0.5 * (double)cost->model->head_dim * cost->machine->rotary_angle_s;
+	return wlb_machine_op_s(cost->machine, WLB_OP_ROPE_ANGLE, tokens * 0.5 * (double)cost->model->head_dim);
 }
 
 struct wlb_seconds wlb_layer_elementwise_s(const struct wlb_layer_cost *cost, double tokens)
 {
 	if (!(tokens > 0.0))
 		return (struct wlb_seconds){0};
-	return streams_s(cost, tokens, cost->machine->operation_s);
+	return streams_s(cost, tokens, 1.0);
 }
 
 double wlb_layer_selective_s(const struct wlb_layer_cost *cost, double tokens)
 {
-	int recomputed = cost->options->trainer == WLB_COST_WORKER || cost->options->release_activations;
+	int recomputed = is_worker(cost) || cost->options->release_activations;
 	double sum = 0.0;
 	for (size_t i = 0; recomputed && tokens > 0.0 && i < STREAMS; i++)
 		if (streams[i].selective)
-			sum += one_stream_s(cost, &streams[i], tokens, cost->machine->operation_s).forward;
+			sum += one_stream_s(cost, &streams[i], tokens, 1.0).forward;
 	return sum;
 }
 
@@ -183,26 +196,37 @@ struct wlb_seconds wlb_layer_attention_least_s(const struct wlb_layer_cost *cost
 	};
 }
 
+/* The loss of `logits` elements; `calls` as above. */
+static struct wlb_seconds loss_s(const struct wlb_layer_cost *cost, double logits, double calls)
+{
+	if (is_worker(cost))
+		return (struct wlb_seconds){
+			direction_s(cost, calls, logits, 0.0, WLB_OP_CROSS_ENTROPY_STATISTICS),
+			direction_s(cost, calls, logits, 0.0, WLB_OP_CROSS_ENTROPY_GRADIENT),
+		};
+	return (struct wlb_seconds){stream_s(cost, logit_bytes.forward * logits),
+	                            stream_s(cost, logit_bytes.backward * logits)};
+}
+
 struct wlb_seconds wlb_head_s(const struct wlb_layer_cost *cost, double tokens)
 {
-	double tp = cost->plan->layout.tp, vocabulary = (double)cost->model->vocab_size / tp;
-	double hidden = (double)cost->model->hidden_size;
-	struct wlb_seconds sum = {0}, bytes = logit_bytes(cost);
+	double vocabulary = (double)cost->model->vocab_size / cost->plan->layout.tp;
+	struct wlb_seconds sum = {0};
 	if (tokens <= 0.0)
 		return sum;
-	add_product(cost->machine, tokens, hidden, vocabulary, &sum);
-	struct wlb_seconds norm = one_stream_s(cost, &streams[0], tokens, cost->machine->operation_s);
-	sum.forward += stream_s(cost, bytes.forward * tokens * vocabulary) + norm.forward / streams[0].calls;
-	sum.backward += stream_s(cost, bytes.backward * tokens * vocabulary) + norm.backward / streams[0].calls;
+	add_product(cost->machine, tokens, (double)cost->model->hidden_size, vocabulary, &sum);
+	struct wlb_seconds norm = one_stream_s(cost, &streams[0], tokens, 1.0);
+	struct wlb_seconds loss = loss_s(cost, tokens * vocabulary, 1.0);
+	sum.forward += loss.forward + norm.forward / streams[0].calls;
+	sum.backward += loss.backward + norm.backward / streams[0].calls;
 	return sum;
 }
 
 struct wlb_seconds wlb_embedding_s(const struct wlb_layer_cost *cost, double tokens)
 {
-	double bytes = tokens * (double)cost->model->hidden_size * wlb_machine_element_bytes(cost->machine);
-	double operation_s = tokens > 0.0 ? cost->machine->operation_s : 0.0;
-	return (struct wlb_seconds){operation_s + stream_s(cost, 2.0 * bytes),
-	                            operation_s + stream_s(cost, 3.0 * bytes)};
+	double elements = tokens * (double)cost->model->hidden_size, calls = tokens > 0.0 ? 1.0 : 0.0;
+	return (struct wlb_seconds){direction_s(cost, calls, elements, 2.0, WLB_OP_EMBEDDING_FORWARD),
+	                            direction_s(cost, calls, elements, 3.0, WLB_OP_EMBEDDING_BACKWARD)};
 }
 
 struct wlb_seconds wlb_layer_least_s(const struct wlb_layer_cost *cost, double tokens)
@@ -219,25 +243,20 @@ struct wlb_seconds wlb_head_least_s(const struct wlb_layer_cost *cost, double to
 {
 	double elements = tokens * (double)cost->model->vocab_size / cost->plan->layout.tp;
 	double product_s = 2.0 * elements * (double)cost->model->hidden_size / wlb_machine_gemm_most(cost->machine);
-	struct wlb_seconds bytes = logit_bytes(cost);
-	return (struct wlb_seconds){product_s + stream_s(cost, bytes.forward * elements),
-	                            2.0 * product_s + stream_s(cost, bytes.backward * elements)};
+	struct wlb_seconds loss = loss_s(cost, elements, 0.0);
+	return (struct wlb_seconds){product_s + loss.forward, 2.0 * product_s + loss.backward};
 }
 
-double wlb_optimizer_update_bytes(const struct wlb_layer_cost *cost)
+double wlb_optimizer_s(const struct wlb_layer_cost *cost, double updated, double held)
 {
-	double element = wlb_machine_element_bytes(cost->machine), gradient = cost->options->gradient_bytes;
-	if (cost->options->trainer == WLB_COST_WORKER) /* the norm; weight, gradient, moments; three written */
-		return 8.0 * element;
+	const struct wlb_machine *machine = cost->machine;
+	double element = wlb_machine_element_bytes(machine), gradient = cost->options->gradient_bytes;
+	/* Gradients are set to 0 before a step; then the norm is computed, and the weights are updated. */
+	if (is_worker(cost))
+		return held * wlb_machine_op_element_s(machine, WLB_OP_ZERO) +
+		       updated * (wlb_machine_op_element_s(machine, WLB_OP_SUM_SQUARES) +
+		                  wlb_machine_op_element_s(machine, WLB_OP_ADAMW));
 	/* The norm and the update read the gradient; master weight and both moments are read and written, the weight in
-	 * use is written. */
-	return 2.0 * gradient + 6.0 * 4.0 + element;
-}
-
-double wlb_optimizer_held_bytes(const struct wlb_layer_cost *cost)
-{
-	/* Gradients are set to 0 before a step and, in Megatron-LM, multiplied by 1 / replicas before they are summed.
-	 */
-	double gradient = cost->options->gradient_bytes;
-	return cost->options->trainer == WLB_COST_WORKER ? gradient : 3.0 * gradient;
+	 * use is written. Gradients are set to 0 and multiplied by 1 / replicas before they are summed. */
+	return stream_s(cost, updated * (2.0 * gradient + 6.0 * 4.0 + element) + held * 3.0 * gradient);
 }

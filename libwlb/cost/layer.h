@@ -50,9 +50,7 @@ struct wlb_seconds wlb_head_least_s(const struct wlb_layer_cost *cost, double to
 /* The same for the attention of one layer over `pairs` pairs of a query and a key that it sees. */
 struct wlb_seconds wlb_layer_attention_least_s(const struct wlb_layer_cost *cost, double pairs);
 
-/* Bytes of memory that the optimizer's step reads and writes for each parameter that the rank updates, and for each
- * that it holds. */
-double wlb_optimizer_update_bytes(const struct wlb_layer_cost *cost);
-double wlb_optimizer_held_bytes(const struct wlb_layer_cost *cost);
+/* Seconds of the optimizer's step, with the parameters that the rank updates and those whose gradients it holds. */
+double wlb_optimizer_s(const struct wlb_layer_cost *cost, double updated, double held);
 
 #endif

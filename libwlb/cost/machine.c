@@ -34,7 +34,6 @@ static const struct range ranges[] = {
 	RANGE(switch_latency_s, 0.0, 1.0),
 	RANGE(switch_link.latency_s, 0.0, 1.0),
 	RANGE(operation_s, 0.0, 1.0),
-	RANGE(rotary_angle_s, 0.0, 1.0),
 	RANGE(gemm_tile_depth, 0.0, 1e6),
 };
 
@@ -83,6 +82,8 @@ int wlb_machine_check(const struct wlb_machine *machine, struct wlb_error *error
 	if (switch_bytes_per_s != 0.0 && !(switch_bytes_per_s >= 1e6 && switch_bytes_per_s <= 1e15))
 		return wlb_fail(error, "switch_link.bytes_per_s is %g: it must be 0 or between 1e+06 and 1e+15",
 		                switch_bytes_per_s);
+	if (wlb_operations_check(machine->operations, error) < 0)
+		return wlb_fail_in(error, "operations");
 	if (wlb_link_calls_check(&machine->node_calls, error) < 0)
 		return wlb_fail_in(error, "node_calls");
 	if (wlb_gemm_rates_check(&machine->gemm, error) < 0)

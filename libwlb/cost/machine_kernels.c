@@ -1,4 +1,4 @@
-/* Computes the seconds of matrix products and of attention on one GPU of a machine. */
+/* Computes the seconds of operations on one GPU of a machine: matrix products, attention, and all others. */
 #include "libwlb/cost/rates.h"
 #include "libwlb/wlb.h"
 
@@ -31,6 +31,27 @@ static double tiled_s(const struct wlb_machine *machine, double rows, double dep
 double wlb_machine_stream_s(const struct wlb_machine *machine, double bytes)
 {
 	return machine->operation_s + bytes / machine->memory_bytes_per_s;
+}
+
+double wlb_machine_op_s(const struct wlb_machine *machine, enum wlb_op op, double elements)
+{
+	return wlb_machine_op_call_s(machine, op) + elements * wlb_machine_op_element_s(machine, op);
+}
+
+double wlb_machine_op_call_s(const struct wlb_machine *machine, enum wlb_op op)
+{
+	const struct wlb_op_time *time = &machine->operations[op];
+	if (time->element_s > 0.0)
+		return time->call_s;
+	return wlb_op_traffic(op) > 0.0 ? machine->operation_s : 0.0;
+}
+
+double wlb_machine_op_element_s(const struct wlb_machine *machine, enum wlb_op op)
+{
+	const struct wlb_op_time *time = &machine->operations[op];
+	if (time->element_s > 0.0)
+		return time->element_s;
+	return wlb_op_traffic(op) * wlb_machine_element_bytes(machine) / machine->memory_bytes_per_s;
 }
 
 double wlb_machine_gemm_s(const struct wlb_machine *machine, double rows, double depth, double columns)

@@ -133,10 +133,11 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 		wlb_machine_reduce_s(&sim->machine, l->cp, sim->cp_on_node, sim->cp_crosses, kv_bytes) * exposed;
 	load->cp = (struct wlb_seconds){cp_s, worker ? back_s : cp_s + back_s};
 	if (worker && l->cp > 1) {
-		double order_s = wlb_machine_stream_s(&sim->machine, 2.0 * kv_bytes);
+		double elements = kv_bytes / wlb_machine_element_bytes(&sim->machine);
+		double order_s = wlb_machine_op_s(&sim->machine, WLB_OP_GATHER_ROWS, elements);
 		cp_s += order_s;
 		load->cp.forward = cp_s;
-		load->cp.backward += order_s + wlb_machine_stream_s(&sim->machine, kv_bytes);
+		load->cp.backward += order_s + wlb_machine_op_s(&sim->machine, WLB_OP_ZERO, elements);
 	}
 	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL)
 		load->tp_recompute_s = load->tp.forward;

@@ -27,6 +27,7 @@ static void check(int rc)
 	"\"memory_bytes_per_s\":3e12,\"node_link\":{\"bytes_per_s\":4e11,\"latency_s\":3e-6},"                         \
 	"\"network_link\":{\"bytes_per_s\":5e10,\"latency_s\":1e-5},\"switch_taper\":1,"                               \
 	"\"switch_link\":{\"bytes_per_s\":2e10,\"latency_s\":2e-5},\"switch_latency_s\":0,"                            \
+	"\"operations\":{\"adamw\":{\"call_s\":1e-6,\"element_s\":1e-12}},"                                            \
 	"\"element_bytes\":4,\"operation_s\":1e-6,\"gemm\":{\"rows\":[64,512],\"depth\":[128],"                        \
 	"\"columns\":[128,256],\"flops_per_s\":[[[1e12,2e12]],[[3e12,4e12]]]},\"attention\":"                          \
 	"{\"q_tokens\":[64],\"k_tokens\":[64,512],\"forward_flops_per_s\":[[1e12,2e12]],"                              \

@@ -125,7 +125,7 @@ static void *put(struct wlb_device *device, const void *from, size_t bytes, stru
 {
 	void *memory = device->ops->alloc(device, bytes, error);
 	if (memory != NULL && bytes > 0)
-		device->ops->to_device(device, memory, from, bytes);
+		device->ops->to_device(device, NULL, memory, from, bytes);
 	return memory;
 }
 

@@ -59,26 +59,28 @@ static void add_time(struct wlb_device *device, enum kind kind, double seconds)
 	wlb_timed_clock_add(timed->clock, seconds * factor_of(timed, kind));
 }
 
-/* Adds the time of an operation that memory bounds: it reads and writes `elements` in all. */
-static void add_memory_time(struct wlb_device *device, enum kind kind, double elements)
+static double seconds_of(const struct wlb_device *device, enum wlb_op op, double elements)
 {
-	double bytes = elements * timed_of(device)->element_bytes;
-	add_time(device, kind, wlb_machine_stream_s(&timed_of(device)->settings.machine, bytes));
+	return wlb_machine_op_s(&timed_of(device)->settings.machine, op, elements);
+}
+
+static void add_op_time(struct wlb_device *device, enum kind kind, enum wlb_op op, double elements)
+{
+	add_time(device, kind, seconds_of(device, op, elements));
 }
 
 static void zero(struct wlb_device *device, void *memory, size_t bytes)
 {
 	timed_of(device)->cpu->zero(device, memory, bytes);
 	if (bytes > 0)
-		add_time(device, MEMORY, wlb_machine_stream_s(&timed_of(device)->settings.machine, (double)bytes));
+		add_op_time(device, MEMORY, WLB_OP_ZERO, (double)bytes / timed_of(device)->element_bytes);
 }
 
 static void copy(struct wlb_device *device, void *to, const void *from, size_t bytes)
 {
 	timed_of(device)->cpu->copy(device, to, from, bytes);
 	if (bytes > 0)
-		add_time(device, MEMORY,
-		         wlb_machine_stream_s(&timed_of(device)->settings.machine, 2.0 * (double)bytes));
+		add_op_time(device, MEMORY, WLB_OP_COPY, (double)bytes / timed_of(device)->element_bytes);
 }
 
 static void add_product_time(struct wlb_device *device, enum kind kind, int64_t rows, int64_t depth, int64_t columns)
@@ -142,14 +144,14 @@ static void embedding_forward(struct wlb_device *device, void *out, const void *
                               int64_t tokens, int64_t width, int64_t first, int64_t count)
 {
 	(void)out, (void)table, (void)ids, (void)first, (void)count;
-	add_memory_time(device, EMBEDDING, 2.0 * (double)tokens * (double)width);
+	add_op_time(device, EMBEDDING, WLB_OP_EMBEDDING_FORWARD, (double)tokens * (double)width);
 }
 
 static void embedding_backward(struct wlb_device *device, void *d_table, const void *d_out, const int32_t *ids,
                                int64_t tokens, int64_t width, int64_t first, int64_t count)
 {
 	(void)d_table, (void)d_out, (void)ids, (void)first, (void)count;
-	add_memory_time(device, EMBEDDING, 3.0 * (double)tokens * (double)width);
+	add_op_time(device, EMBEDDING, WLB_OP_EMBEDDING_BACKWARD, (double)tokens * (double)width);
 }
 
 /* With a residual it takes as long as without, and as a sum. */
@@ -157,50 +159,50 @@ static void rmsnorm_forward(struct wlb_device *device, void *out, void *rstd, vo
                             const void *residual, const void *weight, int64_t tokens, int64_t width, double epsilon)
 {
 	(void)out, (void)rstd, (void)sum, (void)x, (void)weight, (void)epsilon;
-	add_memory_time(device, NORM, 2.0 * (double)tokens * (double)width);
+	add_op_time(device, NORM, WLB_OP_RMSNORM_FORWARD, (double)tokens * (double)width);
 	if (residual != NULL)
-		add_memory_time(device, VECTOR, 3.0 * (double)tokens * (double)width);
+		add_op_time(device, VECTOR, WLB_OP_ADD, (double)tokens * (double)width);
 }
 
 static void rmsnorm_backward(struct wlb_device *device, void *d_x, void *d_weight, const void *d_out, const void *x,
                              const void *weight, const void *rstd, int64_t tokens, int64_t width)
 {
 	(void)d_x, (void)d_weight, (void)d_out, (void)x, (void)weight, (void)rstd;
-	add_memory_time(device, NORM, 4.0 * (double)tokens * (double)width);
+	add_op_time(device, NORM, WLB_OP_RMSNORM_BACKWARD, (double)tokens * (double)width);
 }
 
 static void rope_angles(struct wlb_device *device, void *angles, const int32_t *positions, int64_t tokens, int head_dim,
                         double theta)
 {
 	(void)angles, (void)positions, (void)theta;
-	add_time(device, ROPE, 0.5 * (double)tokens * head_dim * timed_of(device)->settings.machine.rotary_angle_s);
+	add_op_time(device, ROPE, WLB_OP_ROPE_ANGLE, 0.5 * (double)tokens * head_dim);
 }
 
 static void rope(struct wlb_device *device, void *x, int64_t stride, const void *angles, int64_t tokens, int heads,
                  int head_dim, int direction)
 {
 	(void)x, (void)stride, (void)angles, (void)direction;
-	add_memory_time(device, ROPE, 2.0 * (double)tokens * heads * head_dim);
+	add_op_time(device, ROPE, WLB_OP_ROPE, (double)tokens * heads * head_dim);
 }
 
 static void swiglu_forward(struct wlb_device *device, void *out, const void *gate_up, int64_t n, int64_t width)
 {
 	(void)out, (void)gate_up;
-	add_memory_time(device, SWIGLU, 3.0 * (double)n * (double)width);
+	add_op_time(device, SWIGLU, WLB_OP_SWIGLU_FORWARD, (double)n * (double)width);
 }
 
 static void swiglu_backward(struct wlb_device *device, void *d_gate_up, const void *d_out, const void *gate_up,
                             int64_t n, int64_t width)
 {
 	(void)d_gate_up, (void)d_out, (void)gate_up;
-	add_memory_time(device, SWIGLU, 5.0 * (double)n * (double)width);
+	add_op_time(device, SWIGLU, WLB_OP_SWIGLU_BACKWARD, (double)n * (double)width);
 }
 
 static void cross_entropy_statistics(struct wlb_device *device, void *statistics, const void *logits,
                                      const int32_t *targets, int64_t tokens, int64_t first, int64_t count)
 {
 	(void)statistics, (void)logits, (void)targets, (void)first;
-	add_memory_time(device, CROSS_ENTROPY, (double)tokens * (double)count);
+	add_op_time(device, CROSS_ENTROPY, WLB_OP_CROSS_ENTROPY_STATISTICS, (double)tokens * (double)count);
 }
 
 static void cross_entropy_gradient(struct wlb_device *device, double *loss_sum, void *logits, const void *statistics,
@@ -208,32 +210,32 @@ static void cross_entropy_gradient(struct wlb_device *device, double *loss_sum, 
                                    double scale)
 {
 	(void)loss_sum, (void)logits, (void)statistics, (void)parts, (void)targets, (void)first, (void)scale;
-	add_memory_time(device, CROSS_ENTROPY, 2.0 * (double)tokens * (double)count);
+	add_op_time(device, CROSS_ENTROPY, WLB_OP_CROSS_ENTROPY_GRADIENT, (double)tokens * (double)count);
 }
 
 static void gather_rows(struct wlb_device *device, void *out, int64_t out_stride, const void *x, int64_t x_stride,
                         const int32_t *rows, int64_t count, int64_t width)
 {
 	(void)out, (void)out_stride, (void)x, (void)x_stride, (void)rows;
-	add_memory_time(device, VECTOR, 2.0 * (double)count * (double)width);
+	add_op_time(device, VECTOR, WLB_OP_GATHER_ROWS, (double)count * (double)width);
 }
 
 static void add(struct wlb_device *device, void *y, const void *x, int64_t n)
 {
 	(void)y, (void)x;
-	add_memory_time(device, VECTOR, 3.0 * (double)n);
+	add_op_time(device, VECTOR, WLB_OP_ADD, (double)n);
 }
 
 static void scale(struct wlb_device *device, void *y, double factor, int64_t n)
 {
 	(void)y, (void)factor;
-	add_memory_time(device, VECTOR, 2.0 * (double)n);
+	add_op_time(device, VECTOR, WLB_OP_COPY, (double)n); /* the same memory traffic */
 }
 
 static void sum_squares(struct wlb_device *device, double *sum, const void *x, int64_t n)
 {
 	(void)sum, (void)x;
-	add_memory_time(device, VECTOR, (double)n);
+	add_op_time(device, VECTOR, WLB_OP_SUM_SQUARES, (double)n);
 }
 
 /* Reads weight, gradient and both moments; writes all but the gradient. */
@@ -243,7 +245,7 @@ static void adamw(struct wlb_device *device, void *param, const void *grad, void
 	(void)param, (void)grad, (void)m, (void)v;
 	struct wlb_timed_clock *clock = timed_of(device)->clock;
 	clock->steps = settings->step - 1; /* a step updates several parts */
-	add_memory_time(device, ADAMW, 7.0 * (double)n);
+	add_op_time(device, ADAMW, WLB_OP_ADAMW, (double)n);
 	clock->steps = settings->step;
 }
 

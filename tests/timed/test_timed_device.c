@@ -20,6 +20,7 @@ static const struct wlb_machine machine = {
 	.memory_bytes = 1e9,
 	.memory_bytes_per_s = 1e9,
 	.operation_s = 1e-6,
+	.element_bytes = 4,
 };
 
 static void assert_near(double is, double expected)
@@ -102,6 +103,26 @@ static void a_step_of_the_optimizer_takes_the_next_seed(void **state)
 	wlb_device_close(device);
 }
 
+/* Seconds of operations of 1,000 elements, as the device counts them. */
+static void measured_operations_take_their_own_time(void **state)
+{
+	(void)state;
+	struct wlb_error error;
+	struct wlb_timed_settings settings = {.machine = machine, .scale = 1.0};
+	struct wlb_device *device = wlb_device_open_cpu(WLB_FLOAT32, 1, &error);
+	assert_non_null(device);
+	settings.machine.operations[WLB_OP_ADD] = (struct wlb_op_time){1e-3, 1e-6};
+	settings.machine.operations[WLB_OP_ROPE_ANGLE] = (struct wlb_op_time){0.0, 1e-5};
+	assert_int_equal(wlb_timed_device_replace(device, &settings, &error), 0);
+	assert_near(add_s(device), 2e-3);
+	double before_s = device->ops->busy_s(device);
+	device->ops->rope_angles(device, NULL, NULL, 100, 8, 1e4);
+	device->ops->rope(device, NULL, 80, NULL, 100, 10, 8, 1);
+	assert_near(device->ops->busy_s(device) - before_s,
+	            wlb_machine_stream_s(&machine, 2.0 * 4.0 * 100.0 * 10.0 * 8.0) + 100.0 * 4.0 * 1e-5);
+	wlb_device_close(device);
+}
+
 static void memory_is_written_and_timed(void **state)
 {
 	(void)state;
@@ -150,6 +171,7 @@ int main(void)
 		cmocka_unit_test(a_product_takes_what_the_machine_says),
 		cmocka_unit_test(a_seed_changes_the_times_by_a_fifth_at_most),
 		cmocka_unit_test(a_step_of_the_optimizer_takes_the_next_seed),
+		cmocka_unit_test(measured_operations_take_their_own_time),
 		cmocka_unit_test(memory_is_written_and_timed),
 		cmocka_unit_test(attention_takes_the_sum_of_its_segments),
 		cmocka_unit_test(operations_end_when_their_times_are_over),

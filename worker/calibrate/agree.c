@@ -57,12 +57,30 @@ static int agree_on_link(const struct wlb_launch *launch, struct wlb_comm *world
 	return rc;
 }
 
+/* Judged by the rate of memory: the fixed times of calls are short, and so differ much. */
+static int agree_on_operations(const struct wlb_launch *launch, struct wlb_comm *world, double deviation,
+                               struct wlb_elementwise *elementwise, struct wlb_error *error)
+{
+	enum { OF_ALL = 2 };
+	double values[OF_ALL + 2 * WLB_OPERATIONS] = {elementwise->memory_bytes_per_s, elementwise->operation_s};
+	struct wlb_op_time *times = elementwise->operations;
+	for (int op = 0; op < WLB_OPERATIONS; op++) {
+		values[OF_ALL + 2 * op] = times[op].call_s;
+		values[OF_ALL + 2 * op + 1] = times[op].element_s;
+	}
+	int rc = agree(launch, world, deviation, "memory", values, OF_ALL + 2 * WLB_OPERATIONS, 1, error);
+	elementwise->memory_bytes_per_s = values[0];
+	elementwise->operation_s = values[1];
+	for (int op = 0; op < WLB_OPERATIONS; op++)
+		times[op] = (struct wlb_op_time){values[OF_ALL + 2 * op], values[OF_ALL + 2 * op + 1]};
+	return rc;
+}
+
 int wlb_calibration_agree(const struct wlb_launch *launch, struct wlb_comm *world, double deviation,
                           struct wlb_calibration *c, struct wlb_error *error)
 {
 	int products = c->gemm.rows_count * c->gemm.depth_count * c->gemm.columns_count;
 	int points = c->attention.q_count * c->attention.k_count;
-	double streams[] = {c->memory_bytes_per_s, c->operation_s, c->rotary_angle_s};
 	int rc = agree(launch, world, deviation, "matrix products", c->gemm.flops_per_s, products, products, error);
 	if (rc == 0)
 		rc = agree(launch, world, deviation, "attention, forward,", c->attention.forward_flops_per_s, points,
@@ -71,10 +89,7 @@ int wlb_calibration_agree(const struct wlb_launch *launch, struct wlb_comm *worl
 		rc = agree(launch, world, deviation, "attention, backward,", c->attention.backward_flops_per_s, points,
 		           points, error);
 	if (rc == 0)
-		rc = agree(launch, world, deviation, "memory", streams, 3, 1, error);
-	c->memory_bytes_per_s = streams[0];
-	c->operation_s = streams[1];
-	c->rotary_angle_s = streams[2];
+		rc = agree_on_operations(launch, world, deviation, &c->elementwise, error);
 	for (int kind = 0; rc == 0 && kind < WLB_LINK_KINDS; kind++) {
 		struct wlb_link_calls unused = {0};
 		rc = agree_on_link(launch, world, deviation, (enum wlb_link_kind)kind, &c->links[kind],

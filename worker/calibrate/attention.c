@@ -1,6 +1,5 @@
 #include "worker/calibrate/attention.h"
 
-#include "common/seconds.h"
 #include "worker/calibrate/axis.h"
 #include "worker/calibrate/memory.h"
 #include "worker/calibrate/stopwatch.h"
@@ -8,8 +7,8 @@
 /* Four query heads share a key head, as in Llama 3. */
 enum { HEADS = 8, KV_HEADS = 2, PROBE_TOKENS = 256, SEGMENTS = 16 };
 
-/* The runs of a point: one that is not measured and three that are. */
-static const double RUNS = 4.0;
+/* The runs of a point in a round: one that is not measured and one that is. */
+static const double RUNS = 2.0;
 
 /* The buffers of a launch of attention, large enough for every point of the grid. */
 struct attention {
@@ -45,7 +44,7 @@ static void release(struct wlb_device *device, struct attention *a)
 static void most_rows(int most, int64_t *q_rows, int64_t *k_rows)
 {
 	double at[WLB_AXIS_POINTS];
-	int count = wlb_axis(most, at);
+	int count = wlb_axis(WLB_AXIS_LEAST_TOKENS, most, at);
 	*q_rows = *k_rows = 0;
 	for (int i = 0; i < count; i++) {
 		int64_t segments = wlb_axis_segments(at[i]), q = segments * (int64_t)at[i], k = segments * most;
@@ -92,28 +91,25 @@ static void set_point(struct wlb_device *device, struct attention *a, int q_toke
 	a->shape.k_tokens = (int64_t)count * k_tokens;
 }
 
-static int choose(struct wlb_device *device, struct wlb_comm *world, int head_dim, double limit_s, int *most,
-                  struct wlb_error *error)
+int wlb_choose_attention(struct wlb_device *device, struct wlb_comm *world, int head_dim, double limit_s, int rounds,
+                         struct wlb_attention_rates *rates, struct wlb_error *error)
 {
 	struct attention probe;
-	double elapsed_s = 0.0, unused;
+	double elapsed_s = 0.0;
 	int rc = allocate(device, &probe, PROBE_TOKENS, head_dim, error);
 	if (rc == 0) {
 		set_point(device, &probe, PROBE_TOKENS, PROBE_TOKENS);
-		rc = wlb_stopwatch(device, forward, &probe, 0.0, &unused, error);
-	}
-	if (rc == 0) {
-		elapsed_s = wlb_now_s();
-		forward(device, &probe);
-		rc = device->ops->synchronize(device, error);
-		elapsed_s = wlb_now_s() - elapsed_s;
+		rc = wlb_shortest(device, forward, &probe, &elapsed_s, error);
 	}
 	release(device, &probe);
 	if (rc < 0 || wlb_comm_all_reduce_double(world, &elapsed_s, 1, WLB_MAX, error) < 0)
 		return -1;
 	double width = HEADS * head_dim, pairs = wlb_causal_pairs(PROBE_TOKENS, PROBE_TOKENS);
 	double flops_per_s = 4.0 * width * wlb_axis_segments(PROBE_TOKENS) * pairs / elapsed_s;
-	*most = wlb_axis_most(wlb_axis_attention_flops, RUNS * width, flops_per_s, limit_s);
+	int most = wlb_axis_most(wlb_axis_attention_flops, RUNS * rounds * width, flops_per_s, limit_s);
+	*rates = (struct wlb_attention_rates){0};
+	rates->q_count = wlb_axis(WLB_AXIS_LEAST_TOKENS, most, rates->q_tokens);
+	rates->k_count = wlb_axis(WLB_AXIS_LEAST_TOKENS, most, rates->k_tokens);
 	return 0;
 }
 
@@ -132,16 +128,11 @@ static int measure_point(struct wlb_device *device, struct attention *a, double 
 	return 0;
 }
 
-int wlb_measure_attention(struct wlb_device *device, struct wlb_comm *world, int head_dim, double limit_s,
-                          struct wlb_attention_rates *rates, struct wlb_error *error)
+int wlb_measure_attention(struct wlb_device *device, int head_dim, double limit_s, struct wlb_attention_rates *rates,
+                          struct wlb_error *error)
 {
 	struct attention attention;
-	int most = 0;
-	if (choose(device, world, head_dim, limit_s, &most, error) < 0)
-		return -1;
-	*rates = (struct wlb_attention_rates){0};
-	rates->q_count = wlb_axis(most, rates->q_tokens);
-	rates->k_count = wlb_axis(most, rates->k_tokens);
+	int most = (int)rates->k_tokens[rates->k_count - 1];
 	double point_s = limit_s / (0.5 * rates->q_count * (rates->q_count + 1));
 	int rc = allocate(device, &attention, most, head_dim, error);
 	for (int i = 0; rc == 0 && i < rates->q_count; i++)

@@ -1,12 +1,12 @@
 #include "worker/calibrate/axis.h"
 
 /* Rows of the queries of one launch: half a usual micro-batch. */
-enum { STEP = 4, LAUNCH_ROWS = 2048, SEGMENTS_MOST = 16 };
+enum { LAUNCH_ROWS = 2048, SEGMENTS_MOST = 16 };
 
-int wlb_axis(int most, double at[WLB_AXIS_POINTS])
+int wlb_axis(int least, int most, double at[WLB_AXIS_POINTS])
 {
 	int count = 0;
-	for (int value = WLB_AXIS_LEAST; value < most; value *= STEP)
+	for (int value = least; value < most; value *= value < WLB_AXIS_FINE ? 2 : 4)
 		at[count++] = value;
 	at[count++] = most;
 	return count;
@@ -15,7 +15,7 @@ int wlb_axis(int most, double at[WLB_AXIS_POINTS])
 double wlb_axis_product_flops(int most, double scale)
 {
 	double at[WLB_AXIS_POINTS], sum = 0.0;
-	int count = wlb_axis(most, at);
+	int count = wlb_axis(WLB_AXIS_LEAST_SIDE, most, at);
 	for (int i = 0; i < count; i++)
 		sum += at[i];
 	return scale * 2.0 * sum * sum * sum;
@@ -37,7 +37,7 @@ int wlb_axis_segments(double q_tokens)
 double wlb_axis_attention_flops(int most, double scale)
 {
 	double at[WLB_AXIS_POINTS], pairs = 0.0;
-	int count = wlb_axis(most, at);
+	int count = wlb_axis(WLB_AXIS_LEAST_TOKENS, most, at);
 	for (int q = 0; q < count; q++)
 		for (int k = q; k < count; k++)
 			pairs += wlb_axis_segments(at[q]) * wlb_causal_pairs(at[q], at[k]);
@@ -47,7 +47,7 @@ double wlb_axis_attention_flops(int most, double scale)
 int wlb_axis_most(double (*flops)(int most, double scale), double scale, double flops_per_s, double seconds)
 {
 	int most = WLB_AXIS_MOST;
-	while (most > STEP * WLB_AXIS_LEAST && flops(most, scale) > flops_per_s * seconds)
+	while (most > WLB_AXIS_FINE / 2 && flops(most, scale) > flops_per_s * seconds)
 		most /= 2;
 	return most;
 }

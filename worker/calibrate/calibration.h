@@ -3,6 +3,7 @@
 #define WORKER_CALIBRATE_CALIBRATION_H
 
 #include "libwlb/wlb.h"
+#include "worker/calibrate/elementwise.h"
 #include "worker/calibrate/options.h"
 #include "worker/calibrate/pairs.h"
 #include "worker/comm/comm.h"
@@ -11,9 +12,7 @@
 struct wlb_calibration {
 	struct wlb_gemm_rates gemm;
 	struct wlb_attention_rates attention;
-	double memory_bytes_per_s;
-	double operation_s;
-	double rotary_angle_s;
+	struct wlb_elementwise elementwise;
 	struct wlb_link_calls node_calls;
 	struct wlb_link links[WLB_LINK_KINDS]; /* bytes_per_s 0: this job has no such link */
 };

@@ -30,9 +30,9 @@ static void set_rates(const struct wlb_calibration *c, struct wlb_machine *machi
 	machine->attention_efficiency = share_of(c->attention.forward_flops_per_s[longest], machine->peak_flops);
 	machine->attention_backward_efficiency =
 		share_of(c->attention.backward_flops_per_s[longest], machine->peak_flops);
-	machine->memory_bytes_per_s = c->memory_bytes_per_s;
-	machine->operation_s = c->operation_s;
-	machine->rotary_angle_s = c->rotary_angle_s;
+	machine->memory_bytes_per_s = c->elementwise.memory_bytes_per_s;
+	machine->operation_s = c->elementwise.operation_s;
+	memcpy(machine->operations, c->elementwise.operations, sizeof(machine->operations));
 }
 
 static void set_link(const struct wlb_link *measured, struct wlb_link *link)

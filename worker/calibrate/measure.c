@@ -1,4 +1,5 @@
 /* The measurements of a rank, one after the other. */
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "worker/calibrate/attention.h"
@@ -6,11 +7,15 @@
 #include "worker/calibrate/links.h"
 #include "worker/calibrate/products.h"
 #include "worker/calibrate/rotary.h"
-#include "worker/calibrate/streams.h"
+#include "worker/calibrate/stopwatch.h"
 #include "worker/calibrate/switches.h"
 
 /* Shares of the time. */
-static const double PRODUCTS = 0.45, ATTENTION = 0.3, STREAMS = 0.08, ROTARY = 0.02, LINKS = 0.15;
+static const double WARM_UP = 0.03, PRODUCTS = 0.36, ATTENTION = 0.36, ELEMENTWISE = 0.08, ROTARY = 0.02, LINKS = 0.15;
+
+/* All operations are measured so many times, and the median is taken: a time in which the processor is slower, because
+ * it was idle before or because of its neighbours, does not change some operations alone. */
+enum { ROUNDS = 3 };
 
 static int measure_links(const struct wlb_launch *launch, struct wlb_device *device, struct wlb_comm *world,
                          double limit_s, struct wlb_calibration *calibration, struct wlb_error *error)
@@ -30,18 +35,67 @@ static int measure_links(const struct wlb_launch *launch, struct wlb_device *dev
 	return rc < 0 ? -1 : 0;
 }
 
+static int measure_round(struct wlb_device *device, const struct wlb_calibrate_options *options, double limit_s,
+                         struct wlb_calibration *round, struct wlb_error *error)
+{
+	if (wlb_measure_products(device, PRODUCTS * limit_s, &round->gemm, error) < 0 ||
+	    wlb_measure_attention(device, options->head_dim, ATTENTION * limit_s, &round->attention, error) < 0 ||
+	    wlb_measure_elementwise(device, ELEMENTWISE * limit_s, &round->elementwise, error) < 0)
+		return -1;
+	return wlb_measure_rotary(device, options->head_dim, ROTARY * limit_s,
+	                          &round->elementwise.operations[WLB_OP_ROPE_ANGLE], error);
+}
+
+/* The values of a calibration that are measured in each round, all of them doubles. */
+#define VALUES(member)                                                                                                 \
+	{                                                                                                              \
+		offsetof(struct wlb_calibration, member), sizeof(((struct wlb_calibration *)0)->member)                \
+	}
+
+static const struct {
+	size_t offset, bytes;
+} values[] = {VALUES(gemm.flops_per_s), VALUES(attention.forward_flops_per_s), VALUES(attention.backward_flops_per_s),
+              VALUES(elementwise)};
+
+static void take_medians(const struct wlb_calibration *rounds, struct wlb_calibration *calibration)
+{
+	*calibration = rounds[0];
+	for (size_t v = 0; v < sizeof(values) / sizeof(values[0]); v++)
+		for (size_t at = 0; at < values[v].bytes; at += sizeof(double)) {
+			double of_rounds[ROUNDS];
+			for (int r = 0; r < ROUNDS; r++)
+				of_rounds[r] = *(const double *)((const char *)&rounds[r] + values[v].offset + at);
+			*(double *)((char *)calibration + values[v].offset + at) = wlb_median(of_rounds, ROUNDS);
+		}
+}
+
+static int measure_rounds(struct wlb_device *device, struct wlb_comm *world,
+                          const struct wlb_calibrate_options *options, double limit_s, struct wlb_calibration *rounds,
+                          struct wlb_error *error)
+{
+	if (wlb_warm_up(device, WARM_UP * limit_s, error) < 0 ||
+	    wlb_choose_products(device, world, PRODUCTS * limit_s, ROUNDS, &rounds[0].gemm, error) < 0 ||
+	    wlb_choose_attention(device, world, options->head_dim, ATTENTION * limit_s, ROUNDS, &rounds[0].attention,
+	                         error) < 0)
+		return -1;
+	for (int r = 1; r < ROUNDS; r++)
+		rounds[r] = rounds[0];
+	for (int r = 0; r < ROUNDS; r++)
+		if (measure_round(device, options, limit_s / ROUNDS, &rounds[r], error) < 0)
+			return -1;
+	return 0;
+}
+
 int wlb_calibration_measure(const struct wlb_launch *launch, struct wlb_device *device, struct wlb_comm *world,
                             const struct wlb_calibrate_options *options, struct wlb_calibration *calibration,
                             struct wlb_error *error)
 {
 	double limit_s = options->quick ? 0.1 * options->seconds : options->seconds;
-	*calibration = (struct wlb_calibration){0};
-	if (wlb_measure_products(device, world, PRODUCTS * limit_s, &calibration->gemm, error) < 0 ||
-	    wlb_measure_attention(device, world, options->head_dim, ATTENTION * limit_s, &calibration->attention,
-	                          error) < 0 ||
-	    wlb_measure_streams(device, STREAMS * limit_s, &calibration->memory_bytes_per_s, &calibration->operation_s,
-	                        error) < 0 ||
-	    wlb_measure_rotary(device, options->head_dim, ROTARY * limit_s, &calibration->rotary_angle_s, error) < 0)
-		return -1;
-	return measure_links(launch, device, world, LINKS * limit_s, calibration, error);
+	struct wlb_calibration *rounds = calloc(ROUNDS, sizeof(*rounds));
+	int rc = rounds != NULL ? measure_rounds(device, world, options, limit_s, rounds, error)
+	                        : wlb_fail(error, "out of memory for the measurements");
+	if (rc == 0)
+		take_medians(rounds, calibration);
+	free(rounds);
+	return rc < 0 ? -1 : measure_links(launch, device, world, LINKS * limit_s, calibration, error);
 }

@@ -8,26 +8,43 @@
 /* The product by which the length of the axes is chosen. */
 enum { PROBE_ROWS = 512 };
 
-/* Of a point: the run that is not measured and three that are. */
-static const double RUNS = 4.0;
+/* Of a point in a round: the run that is not measured and one that is. */
+static const double RUNS = 2.0;
+
+/* Reals of the weights and of the results, at least: together more than a cache has. */
+enum { COLD_REALS = 12 << 20 };
 
 struct product {
 	void *x, *weight, *y;
 	int64_t rows, depth, columns;
+	int64_t capacity;             /* reals of weight and of y */
+	int64_t weight_at, result_at; /* where the next call's are */
 };
+
+/* Returns the place of a matrix of `count` reals after `at`, from which the next one begins. */
+static void *advance(const struct wlb_device *device, const struct product *p, void *memory, int64_t count, int64_t *at)
+{
+	enum { LINE = 64 }; /* reals, at least a cache line */
+	int64_t begin = *at + count <= p->capacity ? *at : 0;
+	*at = begin + (count + LINE - 1) / LINE * LINE;
+	return (char *)memory + (size_t)begin * wlb_dtype_bytes(device->compute);
+}
 
 static void multiply(struct wlb_device *device, void *context)
 {
-	const struct product *p = context;
-	const struct wlb_weight weight = {p->weight, p->columns, p->depth};
-	device->ops->linear(device, p->y, p->columns, p->x, p->depth, &weight, NULL, p->rows);
+	struct product *p = context;
+	void *values = advance(device, p, p->weight, p->columns * p->depth, &p->weight_at);
+	void *y = advance(device, p, p->y, p->rows * p->columns, &p->result_at);
+	const struct wlb_weight weight = {values, p->columns, p->depth};
+	device->ops->linear(device, y, p->columns, p->x, p->depth, &weight, NULL, p->rows);
 }
 
 static int allocate(struct wlb_device *device, struct product *product, int64_t most, struct wlb_error *error)
 {
+	product->capacity = most * most > COLD_REALS ? most * most : COLD_REALS;
 	product->x = wlb_calibrate_alloc_reals(device, most * most, error);
-	product->weight = product->x != NULL ? wlb_calibrate_alloc_reals(device, most * most, error) : NULL;
-	product->y = product->weight != NULL ? wlb_calibrate_alloc_reals(device, most * most, error) : NULL;
+	product->weight = product->x != NULL ? wlb_calibrate_alloc_reals(device, product->capacity, error) : NULL;
+	product->y = product->weight != NULL ? wlb_calibrate_alloc_reals(device, product->capacity, error) : NULL;
 	return product->y != NULL ? 0 : -1;
 }
 
@@ -39,25 +56,36 @@ static void release(struct wlb_device *device, struct product *product)
 	*product = (struct product){0};
 }
 
-/* Sets *most to the longest side of a matrix that all ranks have the time for. */
-static int choose(struct wlb_device *device, struct wlb_comm *world, double limit_s, int *most, struct wlb_error *error)
+int wlb_warm_up(struct wlb_device *device, double seconds, struct wlb_error *error)
 {
 	struct product probe = {.rows = PROBE_ROWS, .depth = PROBE_ROWS, .columns = PROBE_ROWS};
-	double elapsed_s = 0.0, unused;
+	double until_s = wlb_now_s() + seconds;
 	int rc = allocate(device, &probe, PROBE_ROWS, error);
-	if (rc == 0)
-		rc = wlb_stopwatch(device, multiply, &probe, 0.0, &unused, error);
-	if (rc == 0) {
-		elapsed_s = wlb_now_s();
+	while (rc == 0 && wlb_now_s() < until_s) {
 		multiply(device, &probe);
 		rc = device->ops->synchronize(device, error);
-		elapsed_s = wlb_now_s() - elapsed_s;
 	}
+	release(device, &probe);
+	return rc;
+}
+
+int wlb_choose_products(struct wlb_device *device, struct wlb_comm *world, double limit_s, int rounds,
+                        struct wlb_gemm_rates *rates, struct wlb_error *error)
+{
+	struct product probe = {.rows = PROBE_ROWS, .depth = PROBE_ROWS, .columns = PROBE_ROWS};
+	double elapsed_s = 0.0;
+	int rc = allocate(device, &probe, PROBE_ROWS, error);
+	if (rc == 0)
+		rc = wlb_shortest(device, multiply, &probe, &elapsed_s, error);
 	release(device, &probe);
 	if (rc < 0 || wlb_comm_all_reduce_double(world, &elapsed_s, 1, WLB_MAX, error) < 0)
 		return -1;
 	double flops_per_s = 2.0 * PROBE_ROWS * PROBE_ROWS * PROBE_ROWS / elapsed_s;
-	*most = wlb_axis_most(wlb_axis_product_flops, RUNS, flops_per_s, limit_s);
+	int most = wlb_axis_most(wlb_axis_product_flops, RUNS * rounds, flops_per_s, limit_s);
+	*rates = (struct wlb_gemm_rates){0};
+	rates->rows_count = wlb_axis(WLB_AXIS_LEAST_SIDE, most, rates->rows);
+	rates->depth_count = wlb_axis(WLB_AXIS_LEAST_SIDE, most, rates->depth);
+	rates->columns_count = wlb_axis(WLB_AXIS_LEAST_SIDE, most, rates->columns);
 	return 0;
 }
 
@@ -80,19 +108,12 @@ static int measure_all(struct wlb_device *device, struct product *product, doubl
 	return 0;
 }
 
-int wlb_measure_products(struct wlb_device *device, struct wlb_comm *world, double limit_s,
-                         struct wlb_gemm_rates *rates, struct wlb_error *error)
+int wlb_measure_products(struct wlb_device *device, double limit_s, struct wlb_gemm_rates *rates,
+                         struct wlb_error *error)
 {
 	struct product product = {0};
-	int most = 0;
-	if (choose(device, world, limit_s, &most, error) < 0)
-		return -1;
-	*rates = (struct wlb_gemm_rates){0};
-	rates->rows_count = wlb_axis(most, rates->rows);
-	rates->depth_count = wlb_axis(most, rates->depth);
-	rates->columns_count = wlb_axis(most, rates->columns);
 	int points = rates->rows_count * rates->depth_count * rates->columns_count;
-	int rc = allocate(device, &product, most, error);
+	int rc = allocate(device, &product, (int64_t)rates->rows[rates->rows_count - 1], error);
 	if (rc == 0)
 		rc = measure_all(device, &product, limit_s / points, rates, error);
 	release(device, &product);

@@ -5,9 +5,17 @@
 #include "libwlb/wlb.h"
 #include "worker/comm/comm.h"
 
-/* Collective over `world`: every rank measures the same grid of products, x W^T as a linear layer computes it, with
- * axes as long as `limit_s` of elapsed time allows the slowest rank. */
-int wlb_measure_products(struct wlb_device *device, struct wlb_comm *world, double limit_s,
-                         struct wlb_gemm_rates *rates, struct wlb_error *error);
+/* Collective over `world`: sets the axes of the grid, as long as `limit_s` of elapsed time for `rounds` measurements
+ * allows the slowest rank. */
+int wlb_choose_products(struct wlb_device *device, struct wlb_comm *world, double limit_s, int rounds,
+                        struct wlb_gemm_rates *rates, struct wlb_error *error);
+
+/* Measures the grid once: x W^T as a linear layer computes it. x is in the caches where it fits, as after the operation
+ * that made it; the weight and the result are not, as in a model of many layers. */
+int wlb_measure_products(struct wlb_device *device, double limit_s, struct wlb_gemm_rates *rates,
+                         struct wlb_error *error);
+
+/* Multiplies matrices for some time, until the processor has the speed that it has under load. */
+int wlb_warm_up(struct wlb_device *device, double seconds, struct wlb_error *error);
 
 #endif

@@ -30,7 +30,7 @@ static int allocate(struct wlb_device *device, struct rotary *r, struct wlb_erro
 	return device->ops->synchronize(device, error);
 }
 
-int wlb_measure_rotary(struct wlb_device *device, int head_dim, double limit_s, double *angle_s,
+int wlb_measure_rotary(struct wlb_device *device, int head_dim, double limit_s, struct wlb_op_time *angle,
                        struct wlb_error *error)
 {
 	struct rotary rotary = {.head_dim = head_dim};
@@ -40,6 +40,6 @@ int wlb_measure_rotary(struct wlb_device *device, int head_dim, double limit_s, 
 		rc = wlb_stopwatch(device, make_angles, &rotary, limit_s, &seconds, error);
 	device->ops->release(device, rotary.angles);
 	device->ops->release(device, rotary.positions);
-	*angle_s = seconds / (0.5 * TOKENS * head_dim);
+	*angle = (struct wlb_op_time){.element_s = seconds / (0.5 * TOKENS * head_dim)};
 	return rc;
 }

@@ -87,6 +87,22 @@ static void print_link(const char *name, const struct wlb_link *link, int measur
 		       1e-9 * link->bytes_per_s, 1e6 * link->latency_s);
 }
 
+/* Nanoseconds of an element. */
+static void print_operations(const struct wlb_machine *m)
+{
+	enum { IN_A_LINE = 4 };
+	int printed = 0;
+	for (int op = 0; op < WLB_OPERATIONS; op++)
+		if (m->operations[op].element_s > 0.0)
+			printf("%s%s %.3g",
+			       printed++ % IN_A_LINE > 0 ? ", "
+			       : printed > 1             ? "\n              "
+			                                 : "operations    ns of an element: ",
+			       wlb_op_name((enum wlb_op)op), 1e9 * m->operations[op].element_s);
+	if (printed > 0)
+		printf("\n");
+}
+
 static void print_machine(const struct wlb_machine *m, const struct wlb_calibration *c, const struct wlb_launch *launch,
                           const char *output)
 {
@@ -101,8 +117,9 @@ static void print_machine(const struct wlb_machine *m, const struct wlb_calibrat
 	       1e-9 * a->forward_flops_per_s[0], 1e-9 * a->backward_flops_per_s[0], a->q_tokens[0],
 	       1e-9 * a->forward_flops_per_s[longest], 1e-9 * a->backward_flops_per_s[longest],
 	       a->q_tokens[a->q_count - 1]);
-	printf("memory        %.4g GB/s; an operation takes %.3g us more, a rotary angle %.3g ns\n",
-	       1e-9 * m->memory_bytes_per_s, 1e6 * m->operation_s, 1e9 * m->rotary_angle_s);
+	printf("memory        %.4g GB/s; an operation takes %.3g us more\n", 1e-9 * m->memory_bytes_per_s,
+	       1e6 * m->operation_s);
+	print_operations(m);
 	print_link("node_link", &m->node_link, c->links[WLB_LINK_NODE].bytes_per_s > 0.0);
 	print_link("network_link", &m->network_link, c->links[WLB_LINK_NETWORK].bytes_per_s > 0.0);
 	print_link("switch_link", &m->switch_link, c->links[WLB_LINK_SWITCH].bytes_per_s > 0.0);

@@ -16,18 +16,24 @@ static double linear_s(const struct wlb_machine *machine, double rows, double in
 	       wlb_machine_gemm_s(machine, out, rows, in);
 }
 
-/* Reals that the operations beside the products and attention read and write for a token in a layer: two norms and two
- * residual sums forward, rotary embeddings, SwiGLU; backward twice as many. */
-static double streamed_reals(double hidden, double q, double kv, double mlp)
+/* Seconds of the operations of a layer beside the products, which add the residual, and attention, forward and
+ * backward: two norms, rotary embeddings of queries and keys, SwiGLU. */
+static double operations_s(const struct wlb_machine *machine, double rows, double hidden, double heads_width,
+                           double mlp)
 {
-	return 3.0 * (10.0 * hidden + 2.0 * (q + kv) + 3.0 * mlp);
+	double norms_s = wlb_machine_op_s(machine, WLB_OP_RMSNORM_FORWARD, rows * hidden) +
+	                 wlb_machine_op_s(machine, WLB_OP_RMSNORM_BACKWARD, rows * hidden);
+	return 2.0 * norms_s + 2.0 * wlb_machine_op_s(machine, WLB_OP_ROPE, rows * heads_width) +
+	       wlb_machine_op_s(machine, WLB_OP_SWIGLU_FORWARD, rows * mlp) +
+	       wlb_machine_op_s(machine, WLB_OP_SWIGLU_BACKWARD, rows * mlp);
 }
 
-/* Seconds of the angles of the rotary embeddings of a token, made for all layers at once, forward and backward: the
- * share of one layer. */
-static double angles_s(const struct wlb_machine *machine, const struct wlb_model *model)
+/* Seconds of the angles of the rotary embeddings, made for all layers at once, forward and backward: the share of one
+ * layer. */
+static double angles_s(const struct wlb_machine *machine, const struct wlb_model *model, double rows)
 {
-	return 2.0 * 0.5 * (double)model->head_dim * machine->rotary_angle_s / (double)model->num_hidden_layers;
+	double angles = rows * 0.5 * (double)model->head_dim;
+	return 2.0 * wlb_machine_op_s(machine, WLB_OP_ROPE_ANGLE, angles) / (double)model->num_hidden_layers;
 }
 
 static double layer_s(const struct wlb_machine *machine, const struct wlb_model *model, int32_t tp, double rows)
@@ -37,17 +43,18 @@ static double layer_s(const struct wlb_machine *machine, const struct wlb_model 
 	double kv = (double)(model->num_key_value_heads * model->head_dim) / tp;
 	double products_s = linear_s(machine, rows, hidden, q + 2.0 * kv) + linear_s(machine, rows, q, hidden) +
 	                    linear_s(machine, rows, hidden, 2.0 * mlp) + linear_s(machine, rows, mlp, hidden);
-	return products_s + rows * angles_s(machine, model) +
-	       rows * streamed_reals(hidden / tp, q, kv, mlp) * wlb_machine_element_bytes(machine) /
-	               machine->memory_bytes_per_s;
+	/* Where tp is above 1 the residual is added by operations of their own. */
+	double sums_s = tp > 1 ? 2.0 * wlb_machine_op_s(machine, WLB_OP_ADD, rows * hidden / tp) : 0.0;
+	return products_s + sums_s + angles_s(machine, model, rows) +
+	       operations_s(machine, rows, hidden / tp, q + kv, mlp);
 }
 
-/* The loss reads and writes the logits twice. */
 static double head_s(const struct wlb_machine *machine, const struct wlb_model *model, int32_t tp, double rows)
 {
 	double vocab = (double)model->vocab_size / tp;
 	return linear_s(machine, rows, (double)model->hidden_size, vocab) +
-	       4.0 * rows * vocab * wlb_machine_element_bytes(machine) / machine->memory_bytes_per_s;
+	       wlb_machine_op_s(machine, WLB_OP_CROSS_ENTROPY_STATISTICS, rows * vocab) +
+	       wlb_machine_op_s(machine, WLB_OP_CROSS_ENTROPY_GRADIENT, rows * vocab);
 }
 
 static void set_attention(const struct wlb_machine *machine, int heads, int head_dim,

@@ -323,7 +323,7 @@ static void a_worker_pays_for_angles_and_for_messages(void **state)
 	const struct wlb_layer_cost costs[] = {{&model, &machine, &worker, &whole},
 	                                       {&model, &machine, &worker, &split},
 	                                       {&model, &machine, &megatron, &whole}};
-	machine.rotary_angle_s = 1e-3;
+	machine.operations[WLB_OP_ROPE_ANGLE].element_s = 1e-3;
 	double angles_s = 64.0 * 0.5 * (double)model.head_dim * 1e-3;
 	for (int i = 0; i < 2; i++)
 		assert_near(wlb_angles_s(&costs[i], 64), angles_s, 1e-12);
@@ -331,6 +331,103 @@ static void a_worker_pays_for_angles_and_for_messages(void **state)
 	machine.blocking_messages = 1;
 	wlb_cost_options_worker(&worker, &machine);
 	assert_true(!worker.overlap_gradients && !worker.overlap_pp);
+}
+
+/* A machine with the time of every operation: a number of elements of its own for each, so that sums tell them apart.
+ */
+static struct wlb_machine with_operations(void)
+{
+	struct wlb_machine machine = tiled();
+	machine.element_bytes = 4;
+	for (int op = 0; op < WLB_OPERATIONS; op++)
+		machine.operations[op] =
+			(struct wlb_op_time){.call_s = 1e-6 * (op + 1), .element_s = 1e-12 * (1 << op)};
+	return machine;
+}
+
+static double op_s(const struct wlb_machine *machine, enum wlb_op op, double elements)
+{
+	return machine->operations[op].call_s + elements * machine->operations[op].element_s;
+}
+
+/* The defect: on a processor, operations with exponentials and roots took far longer than their memory traffic. */
+static void a_measured_operation_takes_its_own_time(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = with_operations(), plain = tiled();
+	struct wlb_model model = llama_7b();
+	struct wlb_plan plan = plan_of(2, 1, 1, 1, 1, 1);
+	struct wlb_cost_options worker, megatron;
+	wlb_cost_options_init(&megatron);
+	wlb_cost_options_worker(&worker, &machine);
+	const struct wlb_layer_cost cost = {&model, &machine, &worker, &plan};
+	double hidden = 64.0 * 4096.0 / 2.0, heads = 64.0 * 4096.0 / 2.0, mlp = 64.0 * 11008.0 / 2.0;
+	double angles_s = 2.0 * op_s(&machine, WLB_OP_ROPE_ANGLE, 64.0 * 0.5 * (double)model.head_dim);
+	double rotary_s = 2.0 * op_s(&machine, WLB_OP_ROPE, heads) + angles_s;
+	struct wlb_seconds layer = wlb_layer_elementwise_s(&cost, 64.0);
+	assert_near(layer.forward,
+	            2.0 * op_s(&machine, WLB_OP_RMSNORM_FORWARD, hidden) + 2.0 * op_s(&machine, WLB_OP_ADD, hidden) +
+	                    rotary_s + op_s(&machine, WLB_OP_SWIGLU_FORWARD, mlp),
+	            1e-12);
+	assert_near(layer.backward,
+	            2.0 * op_s(&machine, WLB_OP_RMSNORM_BACKWARD, hidden) + rotary_s +
+	                    op_s(&machine, WLB_OP_SWIGLU_BACKWARD, mlp),
+	            1e-12);
+	assert_near(
+		wlb_optimizer_s(&cost, 1e6, 2e6),
+		1e6 * (machine.operations[WLB_OP_ADAMW].element_s + machine.operations[WLB_OP_SUM_SQUARES].element_s) +
+			2e6 * machine.operations[WLB_OP_ZERO].element_s,
+		1e-12);
+	/* Other trainers have other operations. */
+	const struct wlb_layer_cost other = {&model, &machine, &megatron, &plan},
+				    same = {&model, &plain, &megatron, &plan};
+	plain.element_bytes = 4;
+	assert_near(wlb_layer_elementwise_s(&other, 64.0).forward, wlb_layer_elementwise_s(&same, 64.0).forward, 1e-12);
+	assert_near(wlb_head_s(&other, 64.0).backward, wlb_head_s(&same, 64.0).backward, 1e-12);
+}
+
+/* One of them that a file lacks takes the time of its memory traffic. */
+static void an_operation_that_was_not_measured_takes_its_traffic(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = with_operations();
+	machine.operation_s = 3e-6;
+	machine.operations[WLB_OP_ADAMW].element_s = 0.0;
+	assert_near(wlb_machine_op_s(&machine, WLB_OP_ADAMW, 1e6), 3e-6 + 7.0 * 4.0 * 1e6 / machine.memory_bytes_per_s,
+	            1e-12);
+	assert_near(wlb_machine_op_s(&machine, WLB_OP_COPY, 1e6), op_s(&machine, WLB_OP_COPY, 1e6), 1e-12);
+	machine.operations[WLB_OP_ROPE_ANGLE].element_s = 0.0;
+	assert_true(wlb_machine_op_s(&machine, WLB_OP_ROPE_ANGLE, 1e6) == 0.0);
+}
+
+static void assert_sum(const struct wlb_machine *machine, const struct wlb_plan *plan)
+{
+	struct wlb_sim_time t = simulate_7b(machine, plan, run_the_worker).time;
+	assert_near(t.compute_s + t.recompute_s + t.cp_imbalance_s + t.tp_s + t.cp_s + t.bubble_s + t.pp_s +
+	                    t.imbalance_s + t.dp_s + t.straggler_s + t.optimizer_s,
+	            t.step_s, 1e-12);
+}
+
+/* With measured operations too, parts sum to the step, and the bound of the search is none of a faster layer. */
+static void measured_operations_keep_the_sums_and_the_bounds(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = with_operations();
+	struct wlb_model model = llama_7b();
+	const struct wlb_plan plans[] = {plan_of(1, 1, 1, 2, 1, 2), plan_of(2, 1, 2, 1, 1, 4),
+	                                 plan_of(1, 2, 1, 1, 1, 2)};
+	struct wlb_cost_options worker;
+	wlb_cost_options_worker(&worker, &machine);
+	for (int i = 0; i < 3; i++) {
+		const struct wlb_layer_cost cost = {&model, &machine, &worker, &plans[i]};
+		struct wlb_seconds least = wlb_layer_least_s(&cost, 512.0), all = wlb_layer_elementwise_s(&cost, 512.0),
+				   products = wlb_layer_products_s(&cost, 512.0), head = wlb_head_s(&cost, 512.0);
+		assert_sum(&machine, &plans[i]);
+		assert_true(least.forward <= all.forward + products.forward);
+		assert_true(least.backward <= all.backward + products.backward);
+		assert_true(wlb_head_least_s(&cost, 512.0).forward <= head.forward);
+		assert_true(wlb_head_least_s(&cost, 512.0).backward <= head.backward);
+	}
 }
 
 static void wrong_options_are_refused(void **state)
@@ -370,6 +467,9 @@ int main(void)
 		cmocka_unit_test(utilization_has_two_conventions),
 		cmocka_unit_test(a_worker_runs_other_operations),
 		cmocka_unit_test(a_worker_pays_for_angles_and_for_messages),
+		cmocka_unit_test(a_measured_operation_takes_its_own_time),
+		cmocka_unit_test(an_operation_that_was_not_measured_takes_its_traffic),
+		cmocka_unit_test(measured_operations_keep_the_sums_and_the_bounds),
 		cmocka_unit_test(wrong_options_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

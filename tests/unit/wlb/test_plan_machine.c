@@ -110,7 +110,7 @@ static void reads_what_was_measured(void **state)
 	assert_string_equal(error.message, "");
 	assert_true(machine.operation_s == 2e-6 && machine.element_bytes == 4);
 	assert_true(machine.switch_link.bytes_per_s == 1e10 && machine.switch_link.latency_s == 1e-5);
-	assert_true(machine.rotary_angle_s == 1e-8 && machine.blocking_messages == 1);
+	assert_true(machine.operations[WLB_OP_ROPE_ANGLE].element_s == 1e-8 && machine.blocking_messages == 1);
 	assert_true(machine.node_calls.count == 2 && machine.node_calls.bytes[1] == 1e5);
 	assert_true(machine.node_calls.reduce_s[0] == 3e-6 && machine.node_calls.send_s[1] == 6e-6);
 	assert_true(machine.gemm.rows_count == 2 && machine.gemm.depth_count == 3 && machine.gemm.columns_count == 1);
@@ -122,6 +122,22 @@ static void reads_what_was_measured(void **state)
 }
 
 /* Files of before have gemm_curve, shares of the peak by tokens alone. */
+/* Files from before there were operations have the time of an angle alone. */
+static void reads_the_time_of_each_operation(void **state)
+{
+	struct wlb_machine machine;
+	struct wlb_error error = {""};
+	(void)state;
+	parse_with("{\"rotary_angle_s\": 1e-8, \"operations\": {\"adamw\": {\"call_s\": 2e-6, \"element_s\": 3e-9},"
+	           "\"rope_angle\": {\"call_s\": 0, \"element_s\": 5e-9}}}",
+	           &machine, &error);
+	assert_string_equal(error.message, "");
+	assert_true(machine.operations[WLB_OP_ADAMW].call_s == 2e-6);
+	assert_true(machine.operations[WLB_OP_ADAMW].element_s == 3e-9);
+	assert_true(machine.operations[WLB_OP_ROPE_ANGLE].element_s == 5e-9);
+	assert_true(machine.operations[WLB_OP_ADD].element_s == 0.0);
+}
+
 static void reads_a_curve_as_a_grid_of_one_depth(void **state)
 {
 	struct wlb_machine machine;
@@ -162,6 +178,12 @@ static void refuses_rates_that_are_wrong(void **state)
 	         "backward_flops_per_s: value 0"},
 		{"{\"processors\": 132, \"gemm_tile_rows\": 1, \"gemm_tile_columns\": 1}", "gemm_tile_rows"},
 		{"{\"operation_s\": -1}", "operation_s is -1"},
+		{"{\"operations\": []}", "operations: it must be an object"},
+		{"{\"operations\": {\"sort\": {\"call_s\": 0, \"element_s\": 1e-9}}}", "operations: 'sort' is unknown"},
+		{"{\"operations\": {\"add\": {\"call_s\": 0}}}", "operations: add: element_s: each value must be a"},
+		{"{\"operations\": {\"add\": 1e-9}}", "operations: add: call_s: each value must be a number"},
+		{"{\"operations\": {\"add\": {\"call_s\": -1, \"element_s\": 1e-9}}}", "operations: add: call_s is -1"},
+		{"{\"operations\": {\"add\": {\"call_s\": 0, \"element_s\": 1}}}", "operations: add: element_s is 1"},
 		{"{\"blocking_messages\": 2}", "blocking_messages is 2"},
 		{"{\"node_calls\": {\"bytes\": [1e3], \"gather_s\": [1e-6, 1e-6]}}",
 	         "bytes has 1 numbers and gather_s 2"},
@@ -185,6 +207,7 @@ int main(void)
 	                                   cmocka_unit_test(knows_names_and_files),
 	                                   cmocka_unit_test(refuses_each_field_that_is_wrong),
 	                                   cmocka_unit_test(reads_what_was_measured),
+	                                   cmocka_unit_test(reads_the_time_of_each_operation),
 	                                   cmocka_unit_test(reads_a_curve_as_a_grid_of_one_depth),
 	                                   cmocka_unit_test(refuses_rates_that_are_wrong)};
 	return cmocka_run_group_tests(tests, NULL, NULL);

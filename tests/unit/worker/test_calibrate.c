@@ -25,18 +25,21 @@ static void axes_fit_into_the_time(void **state)
 {
 	double at[WLB_AXIS_POINTS];
 	(void)state;
-	assert_int_equal(wlb_axis(2048, at), 4);
-	assert_true(at[0] == 64 && at[1] == 256 && at[2] == 1024 && at[3] == 2048);
-	assert_int_equal(wlb_axis(WLB_AXIS_MOST, at), 5);
-	assert_int_equal(wlb_axis_most(wlb_axis_product_flops, 4, 1e9, 1e-3), 4 * WLB_AXIS_LEAST);
+	assert_int_equal(wlb_axis(WLB_AXIS_LEAST_SIDE, 4096, at), 6);
+	assert_true(at[0] == 64 && at[1] == 128 && at[3] == 512 && at[4] == 2048 && at[5] == 4096);
+	assert_int_equal(wlb_axis(WLB_AXIS_LEAST_TOKENS, 256, at), 5);
+	assert_true(at[0] == 16 && at[1] == 32 && at[4] == 256);
+	assert_int_equal(wlb_axis(WLB_AXIS_LEAST_SIDE, WLB_AXIS_MOST, at), 6);
+	assert_int_equal(wlb_axis(WLB_AXIS_LEAST_TOKENS, WLB_AXIS_MOST, at), WLB_AXIS_POINTS);
+	assert_int_equal(wlb_axis_most(wlb_axis_product_flops, 4, 1e9, 1e-3), WLB_AXIS_FINE / 2);
 	assert_int_equal(wlb_axis_most(wlb_axis_product_flops, 4, 1e16, 100), WLB_AXIS_MOST);
 	int most = wlb_axis_most(wlb_axis_product_flops, 4, 1e11, 10);
 	assert_true(wlb_axis_product_flops(most, 4) <= 1e12 && wlb_axis_product_flops(2 * most, 4) > 1e12);
 	/* Of a single length, the pairs of a triangle with its diagonal. */
 	assert_true(wlb_causal_pairs(3, 3) == 6 && wlb_causal_pairs(2, 5) == 4 + 5);
-	assert_true(wlb_axis_attention_flops(256, 1) ==
-	            14.0 * (16 * wlb_causal_pairs(64, 64) + 16 * wlb_causal_pairs(64, 256) +
-	                    8 * wlb_causal_pairs(256, 256)));
+	assert_true(
+		wlb_axis_attention_flops(32, 1) ==
+		14.0 * (16 * wlb_causal_pairs(16, 16) + 16 * wlb_causal_pairs(16, 32) + 16 * wlb_causal_pairs(32, 32)));
 }
 
 /* Two leaf switches: nodes 0, 1, 4 with 3, 2, 1 ranks, and nodes 2, 3 with 2 each. */
@@ -116,21 +119,23 @@ static void a_vote_without_majority_is_refused(void **state)
 /* A calibration as an idle device gives it. */
 static struct wlb_calibration calibration(void)
 {
-	struct wlb_calibration c = {.memory_bytes_per_s = 2e10, .operation_s = 1e-6, .rotary_angle_s = 13e-9};
+	struct wlb_calibration c = {.elementwise = {.memory_bytes_per_s = 2e10, .operation_s = 1e-6}};
+	for (int op = 0; op < WLB_OPERATIONS; op++)
+		c.elementwise.operations[op] = (struct wlb_op_time){1e-7 * op, 1e-9 * (op + 1)};
 	c.node_calls = (struct wlb_link_calls){.count = 2,
 	                                       .bytes = {4096, 65536},
 	                                       .gather_s = {1e-5, 2e-5},
 	                                       .reduce_s = {2e-5, 5e-5},
 	                                       .send_s = {8e-6, 1e-5}};
-	c.gemm.rows_count = wlb_axis(1024, c.gemm.rows);
-	c.gemm.depth_count = wlb_axis(256, c.gemm.depth);
-	c.gemm.columns_count = wlb_axis(256, c.gemm.columns);
+	c.gemm.rows_count = wlb_axis(WLB_AXIS_LEAST_SIDE, 256, c.gemm.rows);
+	c.gemm.depth_count = wlb_axis(WLB_AXIS_LEAST_SIDE, 128, c.gemm.depth);
+	c.gemm.columns_count = wlb_axis(WLB_AXIS_LEAST_SIDE, 128, c.gemm.columns);
 	for (int i = 0; i < 3 * 2 * 2; i++)
 		c.gemm.flops_per_s[i] = 1e11 + 1e9 * i;
-	c.attention.q_count = wlb_axis(256, c.attention.q_tokens);
-	c.attention.k_count = wlb_axis(1024, c.attention.k_tokens);
+	c.attention.q_count = wlb_axis(WLB_AXIS_LEAST_TOKENS, 32, c.attention.q_tokens);
+	c.attention.k_count = wlb_axis(WLB_AXIS_LEAST_TOKENS, 64, c.attention.k_tokens);
 	for (int i = 0; i < 6; i++)
-		if (i != 3) { /* 256 queries of 64 keys */
+		if (i != 3) { /* 32 queries of 16 keys */
 			c.attention.forward_flops_per_s[i] = 5e10 + 1e9 * i;
 			c.attention.backward_flops_per_s[i] = 6e10 + 1e9 * i;
 		}
@@ -168,7 +173,12 @@ static void the_file_is_read_back_as_it_was(void **state)
 	assert_memory_equal(&read.switch_link, &machine.switch_link, sizeof(read.switch_link));
 	assert_memory_equal(&read.node_calls, &c.node_calls, sizeof(read.node_calls));
 	assert_true(read.operation_s == machine.operation_s && read.element_bytes == 4);
-	assert_true(read.rotary_angle_s == 13e-9 && read.blocking_messages == 1);
+	assert_true(read.blocking_messages == 1);
+	for (int op = 0; op < WLB_OPERATIONS; op++) {
+		const struct wlb_op_time *was = &c.elementwise.operations[op], *is = &read.operations[op];
+		assert_true(fabs(is->call_s - was->call_s) <= 1e-8 * was->call_s);
+		assert_true(fabs(is->element_s - was->element_s) <= 1e-8 * was->element_s);
+	}
 }
 
 static void assert_refused(const struct wlb_calibration *c, const char *words)
@@ -186,26 +196,32 @@ static void absurd_values_are_refused(void **state)
 	(void)state;
 	struct wlb_calibration c = calibration();
 	c.gemm.flops_per_s[11] = 1e9;
-	assert_refused(&c, "product of 1024 x 256 x 256: 1e+09 FLOP/s, where the next smaller has 1.07e+11");
+	assert_refused(&c, "product of 256 x 128 x 128: 1e+09 FLOP/s, where the next smaller has 1.07e+11");
 	c = calibration();
 	c.attention.backward_flops_per_s[2] = 1e9;
-	assert_refused(&c, "attention of 64 queries, 1024 keys");
+	assert_refused(&c, "attention of 16 queries, 64 keys");
 	c = calibration();
 	c.attention.forward_flops_per_s[0] = NAN;
-	assert_refused(&c, "attention of 64 queries, 64 keys");
+	assert_refused(&c, "attention of 16 queries, 16 keys");
 	c = calibration();
 	for (int i = 0; i < 12; i++)
 		c.gemm.flops_per_s[i] = 1e19;
 	assert_refused(&c, "peak_flops is 1e+19");
 	c = calibration();
-	c.memory_bytes_per_s = 1e3;
+	c.elementwise.memory_bytes_per_s = 1e3;
 	assert_refused(&c, "memory_bytes_per_s is 1000");
 	c = calibration();
 	c.links[WLB_LINK_NETWORK].bytes_per_s = INFINITY;
 	assert_refused(&c, "network_link.bytes_per_s is inf");
 	c = calibration();
-	c.operation_s = 5;
+	c.elementwise.operation_s = 5;
 	assert_refused(&c, "operation_s is 5");
+	c = calibration();
+	c.elementwise.operations[WLB_OP_ADAMW].element_s = 1.0;
+	assert_refused(&c, "operations: adamw: element_s is 1: it must be between 0 and 0.001");
+	c = calibration();
+	c.elementwise.operations[WLB_OP_COPY].call_s = NAN;
+	assert_refused(&c, "operations: copy: call_s is nan");
 }
 
 static void a_node_has_the_type_of_its_processor(void **state)

@@ -1,0 +1,188 @@
+#include "worker/calibrate/elementwise.h"
+
+#include "worker/calibrate/memory.h"
+#include "worker/calibrate/stopwatch.h"
+
+/* Vectors of 32 MiB of float32 each: together they are larger than a cache. The first two have room for a gate and an
+ * up of each element. */
+enum { VECTORS = 5, WIDE_VECTORS = 2, COUNT = 8 << 20 };
+
+/* Rows of the operations that have rows, and of the tables whose rows are gathered. */
+enum { WIDTH = 1024, ROWS = COUNT / WIDTH, HEAD_DIM = 64, HEADS = WIDTH / HEAD_DIM };
+
+/* The elements of the two calls that are measured. */
+static const int64_t few = 32 * WIDTH, many = 2048 * WIDTH;
+
+struct elementwise {
+	void *vectors[VECTORS];  /* [ROWS, WIDTH]; the last one has only positive elements */
+	void *weight, *d_weight; /* [WIDTH] */
+	void *numbers;           /* [ROWS, 3]: of rows, for RMSNorm and cross-entropy */
+	void *angles;            /* [ROWS, HEAD_DIM] */
+	int32_t *indices;        /* device memory; [ROWS], of rows */
+	double *sum;             /* device memory */
+	int64_t n;               /* elements of a call, whole rows */
+	int64_t at;              /* the first of them */
+};
+
+/* Returns the elements of a vector that this call works on. */
+static void *part(const struct wlb_device *device, const struct elementwise *e, int vector)
+{
+	return (char *)e->vectors[vector] + (size_t)e->at * wlb_dtype_bytes(device->compute);
+}
+
+/* Returns the gates and ups of these elements. */
+static void *wide_part(const struct wlb_device *device, const struct elementwise *e, int vector)
+{
+	return (char *)e->vectors[vector] + (size_t)(2 * e->at) * wlb_dtype_bytes(device->compute);
+}
+
+static const struct wlb_ops *next(struct wlb_device *device, struct elementwise *e)
+{
+	e->at = e->at + 2 * e->n <= COUNT ? e->at + e->n : 0;
+	return device->ops;
+}
+
+/* Calls an operation of kernels/ops.h on the next elements, with the arguments after the device. */
+#define OPERATION(name, ...)                                                                                           \
+	static void name(struct wlb_device *device, void *context)                                                     \
+	{                                                                                                              \
+		struct elementwise *e = context;                                                                       \
+		next(device, e)->name(device, __VA_ARGS__);                                                            \
+	}
+
+#define PART(vector) part(device, e, vector)
+#define WIDE_PART(vector) wide_part(device, e, vector)
+
+static const struct wlb_adamw adamw_settings = {
+	.lr = 1e-6, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .grad_scale = 1.0, .step = 1};
+
+OPERATION(embedding_forward, PART(0), e->vectors[1], e->indices, e->n / WIDTH, WIDTH, 0, ROWS)
+OPERATION(embedding_backward, e->vectors[0], PART(1), e->indices, e->n / WIDTH, WIDTH, 0, ROWS)
+OPERATION(rmsnorm_forward, PART(0), e->numbers, NULL, PART(1), NULL, e->weight, e->n / WIDTH, WIDTH, 1e-5)
+OPERATION(rmsnorm_backward, PART(0), e->d_weight, PART(1), PART(2), e->weight, e->numbers, e->n / WIDTH, WIDTH)
+OPERATION(rope, PART(0), WIDTH, e->angles, e->n / WIDTH, HEADS, HEAD_DIM, +1)
+OPERATION(swiglu_forward, PART(2), WIDE_PART(0), e->n / WIDTH, WIDTH)
+OPERATION(swiglu_backward, WIDE_PART(0), PART(2), WIDE_PART(1), e->n / WIDTH, WIDTH)
+OPERATION(cross_entropy_statistics, e->numbers, PART(3), e->indices, e->n / WIDTH, 0, WIDTH)
+OPERATION(cross_entropy_gradient, e->sum, PART(3), e->numbers, 1, e->indices, e->n / WIDTH, 0, WIDTH, 1.0)
+OPERATION(gather_rows, PART(0), WIDTH, e->vectors[1], WIDTH, e->indices, e->n / WIDTH, WIDTH)
+OPERATION(add, PART(0), PART(1), e->n)
+OPERATION(sum_squares, e->sum, PART(0), e->n)
+OPERATION(adamw, PART(0), PART(1), PART(2), PART(4), e->n, &adamw_settings)
+OPERATION(zero, PART(0), (size_t)e->n *wlb_dtype_bytes(device->compute))
+OPERATION(copy, PART(0), PART(1), (size_t)e->n *wlb_dtype_bytes(device->compute))
+
+/* In this order each finds finite numbers: the gradient of cross-entropy reads the statistics before it, of logits that
+ * nothing else writes. */
+static const struct {
+	enum wlb_op op;
+	wlb_operation *operation;
+	int counts; /* 1: its traffic counts for memory_bytes_per_s */
+} operations[] = {
+	{WLB_OP_ADD, add, 1},
+	{WLB_OP_COPY, copy, 1},
+	{WLB_OP_ADAMW, adamw, 1},
+	{WLB_OP_SUM_SQUARES, sum_squares, 0},
+	{WLB_OP_GATHER_ROWS, gather_rows, 0},
+	{WLB_OP_EMBEDDING_FORWARD, embedding_forward, 0},
+	{WLB_OP_EMBEDDING_BACKWARD, embedding_backward, 0},
+	{WLB_OP_RMSNORM_FORWARD, rmsnorm_forward, 1},
+	{WLB_OP_RMSNORM_BACKWARD, rmsnorm_backward, 0},
+	{WLB_OP_ROPE, rope, 0},
+	{WLB_OP_SWIGLU_FORWARD, swiglu_forward, 0},
+	{WLB_OP_SWIGLU_BACKWARD, swiglu_backward, 0},
+	{WLB_OP_CROSS_ENTROPY_STATISTICS, cross_entropy_statistics, 0},
+	{WLB_OP_CROSS_ENTROPY_GRADIENT, cross_entropy_gradient, 0},
+	{WLB_OP_ZERO, zero, 0},
+};
+
+enum { MEASURED = sizeof(operations) / sizeof(operations[0]) };
+
+static void scale_one(struct wlb_device *device, void *context)
+{
+	const struct elementwise *e = context;
+	device->ops->scale(device, e->weight, 1.0, 1);
+}
+
+/* Sets the indices to rows that are far from each other, each below WIDTH, since they are targets too. */
+static int fill_indices(struct wlb_device *device, struct elementwise *e, struct wlb_error *error)
+{
+	int32_t indices_host[ROWS];
+	for (int32_t i = 0; i < ROWS; i++)
+		indices_host[i] = i * 389 % WIDTH;
+	device->ops->to_device(device, NULL, e->indices, indices_host, sizeof(indices_host));
+	return device->ops->synchronize(device, error);
+}
+
+static int allocate(struct wlb_device *device, struct elementwise *e, struct wlb_error *error)
+{
+	*e = (struct elementwise){0};
+	for (int i = 0; i < VECTORS; i++)
+		if ((e->vectors[i] = wlb_calibrate_alloc_reals(device, i < WIDE_VECTORS ? 2 * COUNT : COUNT, error)) ==
+		    NULL)
+			return -1;
+	/* The second moments of AdamW, whose root is taken. */
+	device->ops->zero(device, e->vectors[VECTORS - 1], COUNT * wlb_dtype_bytes(device->compute));
+	e->weight = wlb_calibrate_alloc_reals(device, WIDTH, error);
+	e->d_weight = e->weight != NULL ? wlb_calibrate_alloc_reals(device, WIDTH, error) : NULL;
+	e->numbers = e->d_weight != NULL ? wlb_calibrate_alloc_reals(device, (int64_t)3 * ROWS, error) : NULL;
+	e->angles = e->numbers != NULL ? wlb_calibrate_alloc_reals(device, (int64_t)ROWS * HEAD_DIM, error) : NULL;
+	e->indices = e->angles != NULL ? device->ops->alloc(device, ROWS * sizeof(*e->indices), error) : NULL;
+	e->sum = e->indices != NULL ? device->ops->alloc(device, sizeof(*e->sum), error) : NULL;
+	if (e->sum == NULL || fill_indices(device, e, error) < 0)
+		return -1;
+	/* Of true rotations, so that an element that is rotated many times stays of its size. */
+	device->ops->rope_angles(device, e->angles, e->indices, ROWS, HEAD_DIM, 1e4);
+	return device->ops->synchronize(device, error);
+}
+
+static void release(struct wlb_device *device, struct elementwise *e)
+{
+	void *const others[] = {e->weight, e->d_weight, e->numbers, e->angles, e->indices, e->sum};
+	for (int i = 0; i < VECTORS; i++)
+		device->ops->release(device, e->vectors[i]);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		device->ops->release(device, others[i]);
+}
+
+static int measure_one(struct wlb_device *device, struct elementwise *e, wlb_operation *operation, double limit_s,
+                       struct wlb_op_time *time, struct wlb_error *error)
+{
+	double few_s, many_s;
+	e->n = few;
+	if (wlb_stopwatch(device, operation, e, 0.3 * limit_s, &few_s, error) < 0)
+		return -1;
+	e->n = many;
+	if (wlb_stopwatch(device, operation, e, 0.7 * limit_s, &many_s, error) < 0)
+		return -1;
+	double element_s = (many_s - few_s) / (double)(many - few);
+	/* Where few elements take as long as many, or longer for each, there is no fixed time to tell from theirs. */
+	if (!(element_s > 0.0 && element_s * (double)few <= few_s))
+		element_s = many_s / (double)many;
+	double call_s = few_s - element_s * (double)few;
+	*time = (struct wlb_op_time){.call_s = call_s > 0.0 ? call_s : 0.0, .element_s = element_s};
+	return 0;
+}
+
+int wlb_measure_elementwise(struct wlb_device *device, double limit_s, struct wlb_elementwise *measured,
+                            struct wlb_error *error)
+{
+	struct elementwise e;
+	double reals = 0.0, all_s = 0.0;
+	int rc = allocate(device, &e, error);
+	*measured = (struct wlb_elementwise){0};
+	for (int i = 0; rc == 0 && i < MEASURED; i++) {
+		struct wlb_op_time *time = &measured->operations[operations[i].op];
+		rc = measure_one(device, &e, operations[i].operation, limit_s / MEASURED, time, error);
+		if (rc == 0 && operations[i].counts) {
+			reals += wlb_op_traffic(operations[i].op);
+			all_s += time->element_s;
+		}
+	}
+	if (rc == 0)
+		rc = wlb_stopwatch(device, scale_one, &e, 0.01, &measured->operation_s, error);
+	release(device, &e);
+	if (rc == 0)
+		measured->memory_bytes_per_s = reals * (double)wlb_dtype_bytes(device->compute) / all_s;
+	return rc;
+}
