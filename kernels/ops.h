@@ -206,8 +206,9 @@ struct wlb_ops {
 	void (*cross_entropy_statistics)(struct wlb_device *, void *statistics, const void *logits,
 	                                 const int32_t *targets, int64_t tokens, int64_t first, int64_t count);
 	/* statistics[parts, tokens, 3]: the statistics of every rank in rank order; parts is 1 for one rank. logits are
-	 * replaced by d_logits = (softmax - onehot) * scale, rows without a target by 0. Adds the summed cross-entropy
-	 * (not scaled) to *loss_sum (double, device; NULL: not wanted). */
+	 * replaced by d_logits = (softmax - onehot) * scale, rows without a target by 0. Adds the cross-entropy (not
+	 * scaled) of one row after the other to *loss_sum (double, device; NULL: not wanted), so that the sum does not
+	 * depend on how rows are divided among calls. */
 	void (*cross_entropy_gradient)(struct wlb_device *, double *loss_sum, void *logits, const void *statistics,
 	                               int parts, const int32_t *targets, int64_t tokens, int64_t first, int64_t count,
 	                               double scale);

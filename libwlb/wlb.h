@@ -709,6 +709,11 @@ struct wlb_memory wlb_memory_stage_of(const struct wlb_plan *plan, const struct 
 struct wlb_memory wlb_memory_stage(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage,
                                    int64_t tokens, int64_t longest, double margin);
 
+/* Returns how many of `rows` rows, at least 1, wlb-worker computes the logits of at a time: as many as 512 MiB hold of
+ * the largest share of the vocabulary that one of tp ranks has, but at least 128, with which the product is still a
+ * matrix product; all where they are fewer. */
+int64_t wlb_logit_rows(int64_t rows, int64_t vocab_size, int32_t tp, int64_t element_bytes);
+
 /* ---- pipeline ---------------------------------------------------------------------------- */
 
 /* A pass: the forward or backward pass of one chunk of a stage's layers over one micro-batch. */

@@ -47,7 +47,7 @@ int wlb_cpu_load_blas(struct wlb_cpu_blas *blas, struct wlb_error *error)
 		                "%s has no cblas_sgemm, cblas_dgemm or openblas_set_num_threads; install Debian's "
 		                "libopenblas0",
 		                LIBRARY);
-	/* One pool of threads: OpenMP's. Two pools would compete for the same cores while they wait for work; gemm.c
+	/* One pool of threads: OpenMP's. Two pools would compete for the same cores while they wait for work; linear.c
 	 * divides a product among OpenMP's threads instead. */
 	set_num_threads(1);
 	return 0;

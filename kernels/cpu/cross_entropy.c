@@ -79,21 +79,17 @@ struct gradient {
 	double scale;
 };
 
-/* Replaces the logits of the rows by their gradient; returns the summed loss of the rows. */
-static double rows_gradient(const struct gradient *g, struct wlb_range rows)
+/* Replaces the logits of a row by their gradient; returns the loss of the row. */
+static double loss_and_gradient(const struct gradient *g, int64_t t)
 {
-	double loss = 0;
-	for (int64_t t = rows.begin; t < rows.end; t++) {
-		real *logits = g->logits + t * g->count;
-		if (g->targets[t] < 0) {
-			memset(logits, 0, (size_t)g->count * sizeof(real));
-			continue;
-		}
-		struct combined_statistics combined = combine_statistics(g->statistics + t, g->parts, g->tokens);
-		row_gradient(logits, &combined, g->targets[t] - g->first, g->count, g->scale);
-		loss += log(combined.sum) + combined.largest - combined.target;
+	real *logits = g->logits + t * g->count;
+	if (g->targets[t] < 0) {
+		memset(logits, 0, (size_t)g->count * sizeof(real));
+		return 0;
 	}
-	return loss;
+	struct combined_statistics combined = combine_statistics(g->statistics + t, g->parts, g->tokens);
+	row_gradient(logits, &combined, g->targets[t] - g->first, g->count, g->scale);
+	return log(combined.sum) + combined.largest - combined.target;
 }
 
 void VARIANT(cross_entropy_gradient)(struct wlb_device *device, double *loss_sum, void *logits, const void *statistics,
@@ -101,13 +97,13 @@ void VARIANT(cross_entropy_gradient)(struct wlb_device *device, double *loss_sum
                                      double scale)
 {
 	const struct gradient g = {logits, statistics, parts, targets, tokens, first, count, scale};
-	int ranges = wlb_cpu_of(device)->threads;
-	double *partial = wlb_cpu_scratch(device, (size_t)ranges * sizeof(*partial));
-	if (partial == NULL)
+	int threads = wlb_cpu_of(device)->threads;
+	double *losses = wlb_cpu_scratch(device, (size_t)tokens * sizeof(*losses));
+	if (losses == NULL)
 		return;
-#pragma omp parallel for schedule(static, 1) num_threads(ranges) if (tokens * count >= WLB_CPU_PARALLEL_ELEMENTS)
-	for (int range = 0; range < ranges; range++)
-		partial[range] = rows_gradient(&g, wlb_cpu_part(tokens, 1, range, ranges));
-	for (int range = 0; loss_sum != NULL && range < ranges; range++)
-		*loss_sum += partial[range];
+#pragma omp parallel for schedule(static) num_threads(threads) if (tokens * count >= WLB_CPU_PARALLEL_ELEMENTS)
+	for (int64_t t = 0; t < tokens; t++)
+		losses[t] = loss_and_gradient(&g, t);
+	for (int64_t t = 0; loss_sum != NULL && t < tokens; t++)
+		*loss_sum += losses[t];
 }

@@ -169,7 +169,7 @@ __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::rows
 		else if (first < warp_end)
 			add_keys<element, dim>(d_q, stage, row, lse_log2, delta, segment, tile.first + row, first);
 	}
-	__syncthreads(); /* the tile of queries is not needed any more */
+	__syncwarp(); /* no lane needs the warp's queries any more */
 	const float scale = wlb_attention_scale<dim>(), factor[2] = {scale, scale};
 	wlb_tile_put<element, dim>(memory::row_tile(0), row, 0, d_q[0], factor);
 	__syncthreads();
@@ -292,22 +292,22 @@ __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::rows
 	const int kv_head = blockIdx.x % a.kv_heads;
 	const struct wlb_key_tile tile = a.key_tiles[blockIdx.x / a.kv_heads];
 	const int row = threadIdx.x / 32 % (rows / 16) * 16, column = threadIdx.x / 32 / (rows / 16) * width;
-	wlb_tile_copy<element, dim, rows, threads>(memory::row_tile(0),
-	                                           wlb_head_at<const element, dim>(a.k, tile.k_start, kv_head),
-	                                           a.k.stride, tile.k_count);
-	wlb_tile_copy<element, dim, rows, threads>(memory::row_tile(1),
-	                                           wlb_head_at<const element, dim>(a.v, tile.k_start, kv_head),
-	                                           a.v.stride, tile.k_count);
 	float d_k[1][width][4], d_v[1][width][4], statistic = 0;
 	clear(d_k);
 	clear(d_v);
 	struct place now = {}, next = {};
 	bool more = tile.readers > 0;
 	if (more) {
+		wlb_tile_copy<element, dim, rows, threads>(memory::row_tile(0),
+		                                           wlb_head_at<const element, dim>(a.k, tile.k_start, kv_head),
+		                                           a.k.stride, tile.k_count);
+		wlb_tile_copy<element, dim, rows, threads>(memory::row_tile(1),
+		                                           wlb_head_at<const element, dim>(a.v, tile.k_start, kv_head),
+		                                           a.v.stride, tile.k_count);
 		enter_reader(next, a, tile);
 		statistic = fetch<element, dim, threads>(next, a, kv_head, 0);
+		wlb_copy_async_commit();
 	}
-	wlb_copy_async_commit();
 	for (int stage = 0; more; stage ^= 1) {
 		if (threadIdx.x < 2 * columns)
 			memory::statistics(stage)[threadIdx.x] = statistic;
@@ -320,8 +320,7 @@ __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::rows
 		wlb_copy_async_commit();
 		add_queries<element, dim, width>(d_k, d_v, stage, row, column, now, tile.k_start + row);
 	}
-	wlb_copy_async_wait<0>();
-	__syncthreads(); /* the tiles of keys and values are not needed any more */
+	__syncthreads(); /* no thread needs the keys and values any more */
 	const float scale = wlb_attention_scale<dim>(), factors[2] = {scale, scale}, ones[2] = {1, 1};
 	wlb_tile_put<element, dim>(memory::row_tile(0), row, 8 * column, d_k[0], factors);
 	wlb_tile_put<element, dim>(memory::row_tile(1), row, 8 * column, d_v[0], ones);

@@ -123,10 +123,12 @@ __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::forw
 	const int warp_end = wlb_keys_seen(segment, tile.first + row + 16 * row_tiles - 1);
 	const element *k = wlb_head_at<const element, dim>(a.k, segment.k_start, kv_head);
 	const element *v = wlb_head_at<const element, dim>(a.v, segment.k_start, kv_head);
-	wlb_tile_copy<element, dim, rows, threads>(q_tile, wlb_head_at<const element, dim>(a.q, token, head),
-	                                           a.q.stride, valid);
-	wlb_tile_copy<element, dim, columns, threads>(k_tile, k, a.k.stride, segment.k_count);
-	wlb_copy_async_commit();
+	if (end > 0) {
+		wlb_tile_copy<element, dim, rows, threads>(q_tile, wlb_head_at<const element, dim>(a.q, token, head),
+		                                           a.q.stride, valid);
+		wlb_tile_copy<element, dim, columns, threads>(k_tile, k, a.k.stride, segment.k_count);
+		wlb_copy_async_commit();
+	}
 	struct running<row_tiles, dim> state;
 	start(state);
 	for (int first = 0; first < end; first += columns) {
@@ -149,8 +151,7 @@ __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::forw
 			wlb_multiply_columns<dim>(state.out, scores, v_tile, 0);
 		}
 	}
-	wlb_copy_async_wait<0>();
-	__syncthreads(); /* the tile of queries is not needed any more */
+	__syncwarp(); /* no lane needs the warp's queries any more */
 	finish<element>(state, q_tile, row, a.lse + token * a.heads + head, a.heads, valid);
 	__syncthreads();
 	wlb_tile_store<element, dim, threads>(wlb_head_at<element, dim>(a.out, token, head), a.out.stride, q_tile,

@@ -1,5 +1,7 @@
 #include "libwlb/cost/layer.h"
 
+#include <math.h>
+
 #include "libwlb/cost/plan_sizes.h"
 
 /* Widths on one tensor-parallel rank. */
@@ -196,6 +198,16 @@ struct wlb_seconds wlb_layer_attention_least_s(const struct wlb_layer_cost *cost
 	};
 }
 
+/* Returns how many products the head's product is divided into: wlb-worker never has the logits of many rows. */
+static double logit_chunks(const struct wlb_layer_cost *cost, double tokens)
+{
+	if (!is_worker(cost))
+		return 1.0;
+	return ceil(tokens / (double)wlb_logit_rows((int64_t)ceil(tokens), cost->model->vocab_size,
+	                                            cost->plan->layout.tp,
+	                                            (int64_t)wlb_machine_element_bytes(cost->machine)));
+}
+
 /* The loss of `logits` elements; `calls` as above. */
 static struct wlb_seconds loss_s(const struct wlb_layer_cost *cost, double logits, double calls)
 {
@@ -214,9 +226,11 @@ struct wlb_seconds wlb_head_s(const struct wlb_layer_cost *cost, double tokens)
 	struct wlb_seconds sum = {0};
 	if (tokens <= 0.0)
 		return sum;
-	add_product(cost->machine, tokens, (double)cost->model->hidden_size, vocabulary, &sum);
+	double chunks = logit_chunks(cost, tokens);
+	add_product(cost->machine, tokens / chunks, (double)cost->model->hidden_size, vocabulary, &sum);
+	sum = (struct wlb_seconds){chunks * sum.forward, chunks * sum.backward};
 	struct wlb_seconds norm = one_stream_s(cost, &streams[0], tokens, 1.0);
-	struct wlb_seconds loss = loss_s(cost, tokens * vocabulary, 1.0);
+	struct wlb_seconds loss = loss_s(cost, tokens * vocabulary, chunks);
 	sum.forward += loss.forward + norm.forward / streams[0].calls;
 	sum.backward += loss.backward + norm.backward / streams[0].calls;
 	return sum;

@@ -12,6 +12,8 @@ enum {
 	OPTIMIZER_BYTES = 12, /* float32 master weight and Adam's two moments */
 	LOGIT_COPY_BYTES = 4, /* the float32 copy from which the loss is computed */
 	SCORE_BYTES = 5, /* of one query and key: scores and softmax, and a byte that the paper counts for dropout */
+	LOGIT_BYTES = 512 << 20, /* of the logits that wlb-worker has at once */
+	LEAST_LOGIT_ROWS = 128,
 	BUCKET_PARAMETERS = 40000000, /* of one gradient reduction in flight (Megatron-LM's default bucket) */
 };
 
@@ -146,6 +148,25 @@ static double buffer_bytes(const struct stage_memory *w, double tokens, double p
 	return bytes + w->element_bytes * elements;
 }
 
+int64_t wlb_logit_rows(int64_t rows, int64_t vocab_size, int32_t tp, int64_t element_bytes)
+{
+	int64_t row_bytes = (vocab_size + tp - 1) / tp * element_bytes;
+	int64_t most = LOGIT_BYTES / (row_bytes > 0 ? row_bytes : 1);
+	most = most > LEAST_LOGIT_ROWS ? most : LEAST_LOGIT_ROWS;
+	return rows < most ? rows : most;
+}
+
+/* Bytes of the logits of the rows that are computed at a time: all in Megatron-LM. */
+static double logit_bytes(const struct stage_memory *w, double rank_tokens)
+{
+	const struct wlb_model *m = w->model;
+	int32_t tp = w->plan->layout.tp;
+	double rows = rank_tokens;
+	if (w->worker)
+		rows = (double)wlb_logit_rows((int64_t)ceil(rank_tokens), m->vocab_size, tp, (int64_t)w->element_bytes);
+	return (w->element_bytes + (w->worker ? 0.0 : LOGIT_COPY_BYTES)) * rows * (double)m->vocab_size / tp;
+}
+
 struct wlb_memory wlb_memory_stage_of(const struct wlb_plan *plan, const struct wlb_model *model,
                                       const struct wlb_machine *machine, const struct wlb_cost_options *options,
                                       int32_t stage, int64_t tokens, int64_t longest, double margin)
@@ -163,8 +184,7 @@ struct wlb_memory wlb_memory_stage_of(const struct wlb_plan *plan, const struct 
 	memory.optimizer = optimizer * parameters / (plan->zero_stage >= 1 ? shards : 1.0);
 	memory.activations = activation_bytes(&w, stage, rank_tokens, longest);
 	if (stage == plan->layout.pp - 1)
-		memory.logits = (w.element_bytes + (w.worker ? 0.0 : LOGIT_COPY_BYTES)) * rank_tokens *
-		                (double)model->vocab_size / plan->layout.tp;
+		memory.logits = logit_bytes(&w, rank_tokens);
 	memory.buffers = buffer_bytes(&w, (double)tokens, parameters);
 	double sum = memory.weights + memory.gradients + memory.optimizer + memory.activations + memory.logits +
 	             memory.buffers;

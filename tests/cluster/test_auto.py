@@ -248,15 +248,41 @@ class Auto(training.TrainingTest):
             with self.subTest(words=words):
                 self.check_refused(job, *words)
 
-    def store(self, **changed):
-        """Stores a calibration of these nodes, as root; returns its id."""
+    def store(self, nodes=("n1", "n2"), node_type=None, **changed):
+        """Stores a calibration of the nodes, as root, with this host's type or the one that is given; returns its id."""
         name = re.search(r"^model name\s*:\s*(.*)$", pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
-        node_type = f"{name[1][:47].strip() if name else 'processor'} x {os.sysconf('SC_NPROCESSORS_ONLN')}"
+        node_type = node_type or f"{name[1][:47].strip() if name else 'processor'} x {os.sysconf('SC_NPROCESSORS_ONLN')}"
         status, reply = test_wlbd_api.Api(self.cluster).call("POST", "/v1/calibrations", {
-            "node_type": node_type, "ranks_per_node": TASKS, "nodes": ["n1", "n2"], "machine": {**CORE, **changed}})
+            "node_type": node_type, "ranks_per_node": TASKS, "nodes": list(nodes), "machine": {**CORE, **changed}})
         self.assertEqual(status, 200, reply)
         self.addCleanup(self.cluster.sql, "delete from calibrations")
         return reply["id"], node_type
+
+    def test_nodes_of_two_processors(self):
+        """A job on nodes of two types that were measured is planned with the slower, whichever node the script runs on; one
+        on nodes of one type with that type."""
+        fast, node_type = self.store(memory_bytes=9e8)
+        slow, _ = self.store(("n3",), "old processor x 8", name="old", peak_flops=1e10)
+        jobs = {nodes: self.start_foreign("--wlb-model=model.json", f"-w{nodes}", before="") for nodes in ("n[1-2]", "n[1,3]")}
+        for job in jobs.values():
+            self.told(job)
+        plan = self.plan_of(jobs["n[1-2]"])
+        self.assertEqual((plan["machine"], plan["calibration"]["id"]), (CORE["name"], fast))
+        self.assertNotIn("types", plan["calibration"])
+        plan = self.plan_of(jobs["n[1,3]"])
+        self.assertEqual((plan["machine"], plan["calibration"]["id"], plan["memory_limit_bytes"]), ("old", slow, 9e8))
+        self.assertIn("of nodes of type 'old processor x 8', the slowest of 2 types", self.cluster.output(jobs["n[1,3]"]))
+        self.assertIn("of nodes of type 'old processor x 8', the slowest of 2 types, used as",
+                      self.cluster.run("wlb", "show", str(jobs["n[1,3]"])).stdout)
+        self.cluster.dir.joinpath("munge").chmod(0o755)
+        api = test_wlbd_api.Api(self.cluster)
+        path = f"/v1/calibrations?attempt_id={self.cluster.show(jobs['n[1,3]'])['attempts'][0]['attempt_id']}"
+        types = [{"node_type": "old processor x 8", "nodes": 1, "node": "n3"}, {"node_type": node_type, "nodes": 1, "node": "n1"}]
+        status, reply = api.call("GET", path)
+        self.assertEqual((status, sorted(reply["node_types"], key=lambda entry: entry["node"])), (200, types[::-1]))
+        self.assertEqual(api.call("GET", path, uid=test_wlbd_api.NOBODY), (200, {"node_types": []}))
+        status, reply = api.call("GET", "/v1/calibrations?attempt_id=1")
+        self.assertEqual((status, "attempt_id" in str(reply)), (400, True), reply)
 
     def test_a_calibration_changes_the_next_layout(self):
         """Where narrow matrices are measured slower, tensor parallelism, which cuts them, is no longer the fastest."""

@@ -30,6 +30,7 @@ struct queued_call {
 };
 
 std::map<ncclComm_t, communicator> live;
+bool was_aborted;
 std::string last_error;
 
 /* Of the thread that has begun a group. */
@@ -51,6 +52,24 @@ communicator find(ncclComm_t comm)
 	if (at == live.end())
 		cuda_host::report("a communicator is used that is not open: it was never opened, or was destroyed");
 	return at->second;
+}
+
+/* A process that ends while others may hang does not wait for them. */
+void update_exit()
+{
+	cuda_host::messages_finalize_at_exit(live.empty() && !was_aborted);
+}
+
+void add(const communicator &comm)
+{
+	live[comm.get()] = comm;
+	update_exit();
+}
+
+void remove(ncclComm_t handle)
+{
+	live.erase(handle);
+	update_exit();
 }
 
 /* -- opening -- */
@@ -232,7 +251,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *handle, int ranks, ncclUniqueId 
 	comm->rank = rank;
 	comm->ranks = ranks;
 	comm->is_blocking = config == nullptr || config->blocking != 0;
-	live[comm.get()] = comm;
+	add(comm);
 	*handle = comm.get();
 	cuda_host::messages_start();
 	tell_processes(*comm);
@@ -277,7 +296,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t handle)
 	ncclCommFinalize(handle);
 	cuda_host::stream_run_until([] { return cuda_host::messages_are_sent(); }, "MPI to send what is left");
 	cuda_host::nccl_inbox_drop(comm->id);
-	live.erase(handle);
+	remove(handle);
 	return ncclSuccess;
 }
 
@@ -288,8 +307,8 @@ ncclResult_t ncclCommAbort(ncclComm_t handle)
 	const communicator comm = find(handle);
 	comm->is_aborted = true;
 	comm->unqueued.clear();
-	cuda_host::messages_keep_mpi();
-	live.erase(handle);
+	was_aborted = true;
+	remove(handle);
 	return ncclSuccess;
 }
 

@@ -23,13 +23,13 @@ struct sending {
 };
 
 std::list<sending> under_way;
-bool is_started, is_ours, is_kept;
+bool is_started, is_ours, is_finalized_at_exit;
 
 void finalize()
 {
 	int is_finalized = 0;
 	MPI_Finalized(&is_finalized);
-	if (is_ours && !is_kept && !is_finalized)
+	if (is_ours && is_finalized_at_exit && !is_finalized)
 		MPI_Finalize();
 }
 
@@ -54,9 +54,9 @@ void cuda_host::messages_start()
 	}
 }
 
-void cuda_host::messages_keep_mpi()
+void cuda_host::messages_finalize_at_exit(bool wanted)
 {
-	is_kept = true;
+	is_finalized_at_exit = wanted;
 }
 
 int cuda_host::messages_processes()

@@ -23,9 +23,10 @@ struct message {
 	std::vector<char> data;
 };
 
-/* Initialises MPI if the program has not; it is then finalised at exit, unless messages_keep_mpi() was called. */
+/* Initialises MPI if the program has not. */
 void messages_start();
-void messages_keep_mpi();
+/* Whether MPI, if it was initialised here, is finalised at exit: that waits for all processes. */
+void messages_finalize_at_exit(bool wanted);
 
 /* How many processes there are, and which this is. */
 int messages_processes();

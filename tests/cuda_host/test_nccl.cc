@@ -154,6 +154,17 @@ void test_ring_of_sends_in_a_group(void **)
 	}
 }
 
+/* Ranks use the streams of the same calls differently. */
+void test_calls_of_a_communicator_keep_their_order(void **)
+{
+	int *one = trial_memory(1, numbers(1, rank)), *two = trial_memory(2, numbers(2, rank));
+	cudaDeviceSynchronize();
+	expect(ncclAllReduce(one, one, 1, ncclInt32, ncclSum, world, trial_stream((size_t)rank % 2)));
+	expect(ncclAllReduce(two, two, 2, ncclInt32, ncclSum, world, trial_stream((size_t)(rank + 1) % 2)));
+	assert_int_equal(trial_take(one, 1)[0], sum_at(0));
+	assert_int_equal(trial_take(two, 2)[1], sum_at(1));
+}
+
 /* Two communicators of half the ranks each. */
 void test_communicators_of_some_ranks(void **)
 {
@@ -215,6 +226,7 @@ void test_opening_without_blocking(void **)
 		comm = start_without_blocking(id);
 	poll(comm);
 	assert_int_equal(ncclAllReduce(memory, memory, 1, ncclInt32, ncclSum, comm, trial_stream()), ncclInProgress);
+	assert_int_equal(state_of(comm), ncclInProgress); /* a call needs more than one question */
 	poll(comm);
 	assert_int_equal(trial_take(memory, 1)[0], ranks);
 	expect(ncclCommFinalize(comm));
@@ -342,15 +354,16 @@ ncclComm_t open_numbered(int number)
 }
 
 /* The first passes of two stages with two chunks each: stage 0 sends, sends and receives; stage 1 receives, sends,
- * receives and sends. forward carries what stage 0 sends, back what stage 1 sends. */
-void run_pipeline(ncclComm_t forward, ncclComm_t back, size_t count)
+ * receives and sends. forward carries what stage 0 sends, back what stage 1 sends, on `streams` streams. */
+void run_pipeline(ncclComm_t forward, ncclComm_t back, size_t streams, size_t count)
 {
 	const char order[] = {rank == 0 ? 's' : 'r', 's', 'r', rank == 0 ? 'r' : 's'};
 	int *memory = trial_memory(4 * count, numbers(4 * count, rank));
 	cudaDeviceSynchronize();
 	for (size_t i = 0; i < 4; i++) {
-		ncclComm_t const comm = (order[i] == 's') == (rank == 0) ? forward : back;
-		cudaStream_t const stream = trial_stream(comm == forward ? 0 : 1);
+		const bool is_forward = (order[i] == 's') == (rank == 0);
+		ncclComm_t const comm = is_forward ? forward : back;
+		cudaStream_t const stream = trial_stream(is_forward ? 0 : streams - 1);
 		int *const at = memory + i * count;
 		expect(order[i] == 's' ? ncclSend(at, count, ncclInt32, 1 - rank, comm, stream)
 		                       : ncclRecv(at, count, ncclInt32, 1 - rank, comm, stream));
@@ -365,9 +378,11 @@ void run_case(const std::string &name)
 	int *memory = trial_memory(4, {1, 2, 3, 4});
 	cudaDeviceSynchronize();
 	if (name == "one" || name == "small") {
-		run_pipeline(forward, forward, name == "one" ? 10000 : 100);
+		run_pipeline(forward, forward, 1, name == "one" ? 10000 : 100);
+	} else if (name == "streams") { /* which do not help */
+		run_pipeline(forward, forward, 2, 10000);
 	} else if (name == "two") {
-		run_pipeline(forward, back, 10000);
+		run_pipeline(forward, back, 2, 10000);
 	} else if (name == "mismatch") {
 		if (rank == 0)
 			ncclAllReduce(memory, memory, 2, ncclInt32, ncclSum, forward, trial_stream());
@@ -410,6 +425,7 @@ int main(int count, char **arguments)
 		cmocka_unit_test(test_reduce_scatter_and_all_gather),
 		cmocka_unit_test(test_broadcast),
 		cmocka_unit_test(test_ring_of_sends_in_a_group),
+		cmocka_unit_test(test_calls_of_a_communicator_keep_their_order),
 		cmocka_unit_test(test_communicators_of_some_ranks),
 		cmocka_unit_test(test_opening_without_blocking),
 		cmocka_unit_test(test_all_gather_read_before_it_is_awaited),

@@ -404,6 +404,10 @@ int wlb_check_ptx(struct wlb_device *cuda) __attribute__((weak));
 /* check_linear.c, in the same way: whether the matrix products are right. */
 int wlb_check_linear(struct wlb_device *cuda) __attribute__((weak));
 
+/* check_attention.c, where it is built (tests/cuda_host has a test of its own for the same cases): prints a row for
+ * each case, adds those that failed to *failed and returns how many passed. */
+int wlb_check_attention(struct wlb_device *cuda, int *failed) __attribute__((weak));
+
 static int check_all(struct wlb_device *cpu, struct wlb_device *cuda)
 {
 	int passed = 0, failed = 0, skipped = 0;
@@ -425,6 +429,8 @@ static int check_all(struct wlb_device *cpu, struct wlb_device *cuda)
 	         (wlb_check_linear != NULL ? wlb_check_linear(cuda) : 1);
 	passed += ok;
 	failed += 3 - ok;
+	if (wlb_check_attention != NULL)
+		passed += wlb_check_attention(cuda, &failed);
 	printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
 	return failed > 0 ? 1 : 0;
 }

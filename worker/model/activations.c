@@ -134,8 +134,8 @@ static void place_scratch(struct wlb_transformer *t, const struct sizes *s, stru
 	if (t->parameters->head >= 0) {
 		scratch->final_norm = take(arena, s->share, s->hidden);
 		scratch->final_rstd = take_main(arena, s->share, 1);
-		scratch->logits = take(arena, s->rows, t->parameters->vocab);
-		scratch->statistics = take_main(arena, t->tp_size * s->rows, 3);
+		scratch->logits = take(arena, t->logit_rows, t->parameters->vocab);
+		scratch->statistics = take_main(arena, t->tp_size * t->logit_rows, 3);
 	}
 }
 
@@ -202,6 +202,8 @@ struct wlb_transformer *wlb_transformer_new(const struct wlb_parameters *paramet
 		.max_tokens = max_tokens,
 		.slot_count = slots,
 	};
+	t->logit_rows = wlb_logit_rows(max_rows, parameters->shape.vocab_size, t->tp_size,
+	                               (int64_t)wlb_dtype_bytes(t->device->compute));
 	if (allocate_slots(t, error) == 0 && take_block(t, error) == 0)
 		return t;
 	wlb_transformer_free(t);

@@ -29,8 +29,8 @@ struct wlb_scratch {
 	/* head; NULL on a stage without it */
 	void *final_norm; /* [n / tp, h]; then the gradient of its input */
 	void *final_rstd; /* [n / tp], main */
-	void *logits;     /* [n, this rank's vocabulary]; then their gradient */
-	void *statistics; /* [tp, n, 3] of cross-entropy, main */
+	void *logits;     /* [logit_rows, this rank's vocabulary] of a part of the rows; then their gradient */
+	void *statistics; /* [tp, logit_rows, 3] of cross-entropy, main */
 };
 
 struct wlb_transformer {
@@ -45,6 +45,7 @@ struct wlb_transformer {
 	int recompute_layers; /* FULL: of each chunk, its first layers; 0: all */
 	int64_t max_rows;
 	int64_t max_tokens;
+	int64_t logit_rows;     /* the most rows of which there are logits at a time: of wlb_logit_rows */
 	struct wlb_slot *slots; /* [slot_count] */
 	int slot_count;
 	int slot_layers;                      /* most layers of a chunk */

@@ -71,9 +71,10 @@ struct wlb_backward_watch {
 	void *context;
 };
 
-/* On the chunk that has the head, before wlb_backward: final norm, head, loss, and their backward pass. Replaces
- * slot->output by its gradient, for the loss times `scale`. Adds the summed cross-entropy of the micro-batch's own rows
- * to *loss_sum (device), on one of the tensor-parallel ranks only. */
+/* On the chunk that has the head, before wlb_backward: final norm, head, loss, and their backward pass, a part of the
+ * rows at a time, so that the logits of all rows never exist. Replaces slot->output by its gradient, for the loss times
+ * `scale`. Adds the summed cross-entropy of the micro-batch's own rows to *loss_sum (device), on one of the
+ * tensor-parallel ranks only. */
 int wlb_head_loss(struct wlb_transformer *transformer, int chunk, struct wlb_slot *slot,
                   const struct wlb_micro_batch *batch, double *loss_sum, double scale,
                   const struct wlb_backward_watch *watch, struct wlb_error *error);

@@ -146,10 +146,14 @@ static void print_calibration(const json_t *calibration)
 	wlb_time_format((time_t)number(calibration, "at"), when, sizeof(when));
 	if (json_is_integer(job_id))
 		snprintf(job, sizeof(job), " in job %lld", (long long)json_integer_value(job_id));
-	printf("    calibration %lld, measured by %s%s, %s, of nodes of type '%s', used as %s\n",
+	long long types = (long long)json_integer_value(json_object_get(calibration, "types"));
+	char slowest[64] = "";
+	if (types > 1)
+		snprintf(slowest, sizeof(slowest), ", the slowest of %lld types", types);
+	printf("    calibration %lld, measured by %s%s, %s, of nodes of type '%s'%s, used as %s\n",
 	       (long long)json_integer_value(json_object_get(calibration, "id")),
 	       user != NULL ? user->pw_name : "a user whom this host does not know", job, when,
-	       wlb_field_text(calibration, "node_type", "?"), wlb_field_text(calibration, "source", "?"));
+	       wlb_field_text(calibration, "node_type", "?"), slowest, wlb_field_text(calibration, "source", "?"));
 	print_differences(calibration);
 }
 

@@ -9,6 +9,7 @@
 #include "common/file.h"
 #include "coordinator/wlb/calibration.h"
 #include "coordinator/wlb/run/print.h"
+#include "coordinator/wlb/run/processors.h"
 #include "planner/machine.h"
 #include "planner/machine_choose.h"
 #include "planner/machine_compare.h"
@@ -56,7 +57,7 @@ static void compare(const struct wlb_machine *machine, const char *gpu_type, con
  * differs from the one before it. */
 static json_t *describe(const json_t *reply, const char *gpu_type, const struct wlb_machine *machine)
 {
-	static const char *const copied[] = {"id", "node_type", "source", "uid", "at", "job_id"};
+	static const char *const copied[] = {"id", "node_type", "source", "uid", "at", "job_id", "types"};
 	json_t *calibration = json_object();
 	for (size_t i = 0; calibration != NULL && i < sizeof(copied) / sizeof(copied[0]); i++)
 		if (json_object_get(reply, copied[i]) != NULL)
@@ -94,17 +95,29 @@ static void set_calibration(struct wlb_run *run, json_t *calibration)
 	run->calibration = calibration;
 }
 
-static int ask(struct wlb_run *run, const char *gpu_type, const char *path)
+static void print_source(const json_t *reply, const char *source)
+{
+	long long types = (long long)json_integer_value(json_object_get(reply, "types"));
+	if (types > 1)
+		wlb_run_print("planned with %s of nodes of type '%s', the slowest of %lld types", source,
+		              json_string_value(json_object_get(reply, "node_type")), types);
+	else
+		wlb_run_print("planned with %s of nodes of this type", source);
+}
+
+static int ask(struct wlb_run *run, const struct wlb_attempt *attempt, const char *gpu_type, const char *path)
 {
 	struct wlb_error error;
 	int rc = -1;
 	json_t *calibration = NULL;
-	json_t *reply = wlb_calibration_ask(run->connection, run->job.gpus_per_node > 0, gpu_type,
-	                                    run->job.tasks_per_node, ASK_MS, &error);
+	bool gpus = run->job.gpus_per_node > 0;
+	json_t *reply =
+		gpus ? wlb_calibration_ask(run->connection, 1, gpu_type, run->job.tasks_per_node, ASK_MS, &error)
+		     : wlb_run_ask_processors(run, attempt, ASK_MS);
 	const char *source = wlb_calibration_source(reply);
-	const char *known = gpu_type != NULL ? gpu_type : run->job.gpus_per_node > 0 ? "" : NULL;
+	const char *known = gpu_type != NULL ? gpu_type : gpus ? "" : NULL;
 	if (source != NULL && write_machine(reply, known, path, &calibration, &error) == 0) {
-		wlb_run_print("planned with %s of nodes of this type", source);
+		print_source(reply, source);
 		set_calibration(run, calibration);
 		rc = 0;
 	} else if (source != NULL) {
@@ -137,7 +150,7 @@ static bool find_file(struct wlb_run *run, const struct wlb_attempt *attempt, co
 	                         : snprintf(path, size, "%s/machine-%s.json", run->job.spool_dir, run->id);
 	return n < (int)size && strchr(gpu_type != NULL ? gpu_type : "", '/') == NULL &&
 	       (read_written(run, path) == 0 ||
-	        (attempt->number == 1 && run->connection != NULL && ask(run, gpu_type, path) == 0));
+	        (attempt->number == 1 && run->connection != NULL && ask(run, attempt, gpu_type, path) == 0));
 }
 
 /* Replaces the types that were measured by their files; those together have to fit. The record names no calibration:

@@ -85,9 +85,32 @@ void wlbd_post_calibration(struct wlbd_call *call)
 		               "job of Slurm");
 }
 
+/* Answers with the types of the nodes of an attempt, which its user may ask for. */
+static void get_node_types(struct wlbd_call *call, const char *attempt_id)
+{
+	struct wlbd_params params = {0};
+	struct wlb_error error;
+	const char *uuid;
+	json_t *object = json_pack("{s:s}", "attempt_id", attempt_id);
+	if (wlbd_field_uuid(object, "attempt_id", &uuid, &error) != 0) {
+		wlbd_call_fail(call, 400, "%s", error.message);
+	} else {
+		wlbd_params_add_text(&params, uuid);
+		wlbd_params_add_integer_if(&params, !wlbd_call_privileged(call), call->uid);
+		wlbd_db_pool_call(call->wlbd->reads, call->uid, 0, "select wlb_attempt_node_types($1::uuid, $2)",
+		                  &params, on_result, call);
+	}
+	json_decref(object);
+}
+
 void wlbd_get_calibration(struct wlbd_call *call)
 {
 	struct wlbd_params params = {0};
+	const char *attempt_id = wlbd_call_parameter(call, "attempt_id");
+	if (attempt_id != NULL) {
+		get_node_types(call, attempt_id);
+		return;
+	}
 	const char *type = wlbd_call_parameter(call, "node_type"), *ranks = wlbd_call_parameter(call, "ranks_per_node");
 	char *end = NULL;
 	long count = ranks != NULL ? strtol(ranks, &end, 10) : 1;

@@ -73,6 +73,29 @@ static void activations_are_those_of_korthikanti(void **state)
 	assert_near(m.logits, 6.0 * n * 32000, 1e-12);
 }
 
+/* wlb-worker has the logits of as many rows as 512 MiB hold, and of 128 at least. */
+static void a_worker_has_logits_of_some_rows(void **state)
+{
+	(void)state;
+	assert_int_equal(wlb_logit_rows(100, 32000, 1, 4), 100);
+	assert_int_equal(wlb_logit_rows(8192, 32000, 1, 4), 4194);
+	assert_int_equal(wlb_logit_rows(8192, 32000, 1, 2), 8192);
+	assert_int_equal(wlb_logit_rows(8192, 128256, 1, 8), 523);
+	assert_int_equal(wlb_logit_rows(1 << 20, 1 << 20, 1, 8), 128);
+	/* All tensor-parallel ranks have the same number of rows, also where their shares differ. */
+	assert_int_equal(wlb_logit_rows(1 << 20, (1 << 20) - 1, 2, 4), 256);
+	assert_int_equal(wlb_logit_rows(1 << 20, (1 << 20) + 1, 2, 4), 255);
+	struct wlb_model model = llama_7b();
+	struct wlb_machine machine = {.element_bytes = 4};
+	struct wlb_plan plan = plan_of(1, 1, 1, 1, 1, 4);
+	struct wlb_cost_options worker;
+	wlb_cost_options_worker(&worker, &machine);
+	double few = wlb_memory_stage_of(&plan, &model, &machine, &worker, 0, 1000, 1000, 0.0).logits;
+	double many = wlb_memory_stage_of(&plan, &model, &machine, &worker, 0, 65536, 65536, 0.0).logits;
+	assert_near(few, 4.0 * 1000.0 * 32000.0, 1e-12);
+	assert_near(many, 4.0 * 4194.0 * 32000.0, 1e-12);
+}
+
 static void stages_hold_the_micro_batches_in_flight(void **state)
 {
 	(void)state;
@@ -143,6 +166,7 @@ int main(void)
 		cmocka_unit_test(states_of_llama_7b_are_18_bytes_a_parameter),
 		cmocka_unit_test(stages_and_tensor_ranks_hold_the_whole_of_llama_70b),
 		cmocka_unit_test(activations_are_those_of_korthikanti),
+		cmocka_unit_test(a_worker_has_logits_of_some_rows),
 		cmocka_unit_test(stages_hold_the_micro_batches_in_flight),
 		cmocka_unit_test(the_margin_is_of_all),
 		cmocka_unit_test(the_first_or_the_last_stage_needs_most),

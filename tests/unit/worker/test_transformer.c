@@ -75,6 +75,35 @@ static void logits_give_the_same_loss(void **state)
 	(void)state;
 }
 
+/* The loss has the same bits, whatever the number of parts; gradients are sums in another order. */
+static void parts_of_the_logits_change_no_loss(void **state)
+{
+	struct tiny whole = tiny_open(&(struct tiny_setup){.tied = 0});
+	double expected = tiny_pass_documents(&whole, tiny_documents, 3, 0.5);
+	struct tiny_batch b = tiny_batch_new(whole.device, tiny_documents, 3, WLB_SHARDING_SEQUENCE, 1, 1, 0);
+	double all[TINY_TOKENS][TINY_VOCAB], parts[TINY_TOKENS][TINY_VOCAB];
+	struct wlb_error error = {0};
+	assert_int_equal(whole.transformer->logit_rows, TINY_TOKENS);
+	assert_int_equal(wlb_logits(whole.transformer, &b.batch, all, &error), 0);
+	for (int rows = 1; rows < TINY_TOKENS; rows += 3) {
+		struct tiny tiny = tiny_open(&(struct tiny_setup){.tied = 0});
+		tiny.transformer->logit_rows = rows;
+		double loss = tiny_pass_documents(&tiny, tiny_documents, 3, 0.5);
+		assert_memory_equal(&loss, &expected, sizeof(loss));
+		const double *gradients = tiny.parameters->gradients, *expect = whole.parameters->gradients;
+		for (size_t i = 0; i < tiny.parameters->elements; i++)
+			assert_close(gradients[i], expect[i], 1e-12, "gradient");
+		assert_int_equal(wlb_logits(tiny.transformer, &b.batch, parts, &error), 0);
+		for (int i = 0; i < TINY_TOKENS; i++)
+			for (int v = 0; v < TINY_VOCAB; v++)
+				assert_close(parts[i][v], all[i][v], 1e-13, "logit");
+		tiny_close(&tiny);
+	}
+	tiny_batch_free(&b);
+	tiny_close(&whole);
+	(void)state;
+}
+
 static double loss_at(struct tiny *tiny, const struct wlb_micro_batch *batch, double *w, double value)
 {
 	double saved = *w;
@@ -412,6 +441,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(loss_equals_reference),
 		cmocka_unit_test(logits_give_the_same_loss),
+		cmocka_unit_test(parts_of_the_logits_change_no_loss),
 		cmocka_unit_test(gradients_equal_finite_differences),
 		cmocka_unit_test(gradients_of_tied_embeddings),
 		cmocka_unit_test(packing_changes_nothing),
