@@ -1,6 +1,9 @@
 /* Functions that are the same for every kind of device: element types, and closing a device. */
 #include "kernels/ops.h"
 
+#include <math.h>
+#include <string.h>
+
 size_t wlb_dtype_bytes(enum wlb_dtype dtype)
 {
 	switch (dtype) {
@@ -8,6 +11,8 @@ size_t wlb_dtype_bytes(enum wlb_dtype dtype)
 		return sizeof(float);
 	case WLB_FLOAT64:
 		return sizeof(double);
+	case WLB_BFLOAT16:
+		return sizeof(uint16_t);
 	}
 	return 0;
 }
@@ -19,6 +24,8 @@ const char *wlb_dtype_name(enum wlb_dtype dtype)
 		return "float32";
 	case WLB_FLOAT64:
 		return "float64";
+	case WLB_BFLOAT16:
+		return "bfloat16";
 	}
 	return "unknown";
 }
@@ -27,8 +34,27 @@ int wlb_dtype_check(enum wlb_dtype dtype, struct wlb_error *error)
 {
 	if (wlb_dtype_bytes(dtype) != 0)
 		return 0;
-	return wlb_fail(error, "element type %d: it must be float32 (%d) or float64 (%d)", (int)dtype, (int)WLB_FLOAT32,
-	                (int)WLB_FLOAT64);
+	return wlb_fail(error, "element type %d: it must be float32 (%d), float64 (%d) or bfloat16 (%d)", (int)dtype,
+	                (int)WLB_FLOAT32, (int)WLB_FLOAT64, (int)WLB_BFLOAT16);
+}
+
+/* Rounds to nearest, ties to even. A double is first made a float that is odd where bits were lost, so that it is
+ * rounded once in effect (Boldo & Melquiond 2008). */
+static uint16_t bfloat16_of(double value)
+{
+	float nearest = (float)value;
+	uint32_t bits;
+	if (isfinite(value) && isfinite(nearest) && (double)nearest != value) {
+		float toward_zero = fabs((double)nearest) > fabs(value) ? nextafterf(nearest, 0.0f) : nearest;
+		memcpy(&bits, &toward_zero, sizeof(bits));
+		bits |= 1;
+	} else {
+		memcpy(&bits, &nearest, sizeof(bits));
+	}
+	if (isnan(value))
+		return (uint16_t)(bits >> 16 |
+		                  0x40); /* quiet: the payload that is cut off must not leave an infinity */
+	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
 void wlb_dtype_store(enum wlb_dtype dtype, void *array_host, int64_t index, double value)
@@ -39,6 +65,9 @@ void wlb_dtype_store(enum wlb_dtype dtype, void *array_host, int64_t index, doub
 		break;
 	case WLB_FLOAT64:
 		((double *)array_host)[index] = value;
+		break;
+	case WLB_BFLOAT16:
+		((uint16_t *)array_host)[index] = bfloat16_of(value);
 		break;
 	}
 }

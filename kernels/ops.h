@@ -6,11 +6,17 @@
  *  - Every pointer to data is device memory unless its name ends in _host. On the CPU device the two are the same; code
  * outside cpu/ must not assume so.
  *  - Activations are row-major [tokens, features]; weights are [out, in] as Hugging Face stores them,
- *    so a linear layer is y = x W^T.
- *  - "real" is the element type of the device: float or double on the CPU (wlb_device.dtype).
+ *    so a linear layer is y = x W^T. A stride is that of rows, in elements: columns of a wider matrix can be an
+ *    operand. Where an operation has no stride its rows follow each other.
+ *  - A device has two element types: `compute`, of the weights in use and of activations, and `main`, of what sums
+ *    over many values or steps (master weights, gradients of weights, moments, statistics). On the CPU the two are
+ *    the same, float or double; "real" is that type.
+ *    Pointers are to elements of type `compute` unless they are said to be of type `main`.
  *  - Backward operations *add* to weight gradients (they accumulate over micro-batches) and
  *    *overwrite* activation gradients, unless said otherwise.
- *  - Operations are queued in order and may be asynchronous; synchronize() reports their errors.
+ *  - Operations are queued in order on the compute queue and may be asynchronous; synchronize() reports their errors.
+ *  - A device may have further queues, for copies and messages. Work of one queue is in order; events order the work of
+ *    different queues. Where a queue is an argument, NULL names the compute queue.
  *  - Results do not depend on anything but the inputs, the thread count and the kind of processor:
  *    reductions have a fixed order.
  */
@@ -26,11 +32,11 @@
 extern "C" {
 #endif
 
-enum wlb_dtype { WLB_FLOAT32, WLB_FLOAT64 };
+enum wlb_dtype { WLB_FLOAT32, WLB_FLOAT64, WLB_BFLOAT16 };
 
 /* Bytes of one element; 0 for a value that is no element type. */
 size_t wlb_dtype_bytes(enum wlb_dtype dtype);
-const char *wlb_dtype_name(enum wlb_dtype dtype); /* "float32", "float64"; "unknown" */
+const char *wlb_dtype_name(enum wlb_dtype dtype); /* "float32", "float64", "bfloat16"; "unknown" */
 /* Returns 0, or -1 for a value that is no element type. */
 int wlb_dtype_check(enum wlb_dtype dtype, struct wlb_error *error);
 /* array_host[index] = value, rounded to the element type, which must be one. */
@@ -54,12 +60,23 @@ struct wlb_segments {
 	int max_k;
 };
 
+/* The gradient of an array has the array's stride. */
 struct wlb_attention_shape {
 	int64_t q_tokens; /* rows of q, out */
 	int64_t k_tokens; /* rows of k, v */
 	int heads;        /* query heads */
 	int kv_heads;     /* divides heads */
 	int head_dim;
+	int64_t q_stride;
+	int64_t kv_stride; /* of k, and of v */
+	int64_t out_stride;
+};
+
+/* The matrix of a linear layer, or several of the same input one below the other, which are multiplied as one. */
+struct wlb_weight {
+	const void *values; /* [out, in] */
+	int64_t out;
+	int64_t in;
 };
 
 struct wlb_adamw {
@@ -73,6 +90,8 @@ struct wlb_adamw {
 };
 
 struct wlb_device;
+struct wlb_queue; /* of work that a device does in order */
+struct wlb_event; /* a moment in a queue: the end of all work that was queued there before it was recorded */
 
 /* The operations of one device and element type. */
 struct wlb_ops {
@@ -82,61 +101,107 @@ struct wlb_ops {
 	void *(*alloc)(struct wlb_device *, size_t bytes,
 	               struct wlb_error *);           /* zeroed, 64-byte aligned; NULL on error */
 	void (*release)(struct wlb_device *, void *); /* NULL allowed */
-	void (*to_device)(struct wlb_device *, void *to, const void *from_host, size_t bytes);
-	void (*to_host)(struct wlb_device *, void *to_host, const void *from, size_t bytes); /* synchronous */
+	/* Memory of the host that the device copies from and to without the host waiting (pinned); 64-byte aligned, not
+	 * cleared. NULL on error. */
+	void *(*alloc_host)(struct wlb_device *, size_t bytes, struct wlb_error *);
+	void (*release_host)(struct wlb_device *, void *); /* NULL allowed */
+	/* Copies on the queue. Memory of alloc_host must not change until an event recorded behind the copy is reached;
+	 * other host memory may be used again when the call returns. */
+	void (*to_device)(struct wlb_device *, struct wlb_queue *, void *to, const void *from_host, size_t bytes);
+	/* Copies on the queue to memory of alloc_host, which holds the data when an event recorded behind the copy is
+	 * reached. */
+	void (*to_host_start)(struct wlb_device *, struct wlb_queue *, void *to_host, const void *from, size_t bytes);
+	void (*to_host)(struct wlb_device *, void *to_host, const void *from,
+	                size_t bytes); /* on the compute queue, synchronous */
 	void (*copy)(struct wlb_device *, void *to, const void *from, size_t bytes); /* ranges that do not overlap */
 	void (*zero)(struct wlb_device *, void *, size_t bytes);
 	int (*synchronize)(struct wlb_device *, struct wlb_error *); /* 0, or -1 with the first queued error */
+
+	/* -- queues and events -- on the CPU device, whose operations have ended when they return, queues are empty
+	 * objects, and record stores the clock. */
+	struct wlb_queue *(*queue_new)(struct wlb_device *, int high_priority, struct wlb_error *); /* NULL on error */
+	void (*queue_free)(struct wlb_device *, struct wlb_queue *); /* its work should have ended; NULL allowed */
+	/* The queue as libraries of the device's maker know it (a cudaStream_t); NULL on the CPU device. */
+	void *(*queue_handle)(struct wlb_device *, struct wlb_queue *);
+	struct wlb_event *(*event_new)(struct wlb_device *, int timed, struct wlb_error *); /* NULL on error */
+	void (*event_free)(struct wlb_device *, struct wlb_event *);                        /* NULL allowed */
+	/* An event can be recorded again. A wait that was queued before that is for the record before. */
+	void (*event_record)(struct wlb_device *, struct wlb_event *, struct wlb_queue *);
+	/* What is queued from now on waits for the event's last record; the host does not. An event that was never
+	 * recorded is reached. */
+	void (*queue_wait)(struct wlb_device *, struct wlb_queue *, struct wlb_event *);
+	/* The host waits until the event's last record is reached. Returns as synchronize. */
+	int (*event_wait)(struct wlb_device *, struct wlb_event *, struct wlb_error *);
+	/* 1 where it is reached (or the device has failed, which synchronize reports), else 0. Any thread may call it.
+	 */
+	int (*event_done)(struct wlb_device *, struct wlb_event *);
+	/* Seconds between two timed events that are reached. */
+	double (*event_elapsed_s)(struct wlb_device *, struct wlb_event *from, struct wlb_event *to);
+
 	/* Seconds that the device has computed for the calling thread since an arbitrary moment; to be read when the
 	 * device is synchronized. On the CPU it is processor time, so that a rank that shares its core with others is
 	 * not measured as a slow one; on a GPU, which only one rank uses, it is elapsed time. */
 	double (*busy_s)(struct wlb_device *);
 
-	/* -- dense -- */
-	/* c[m,n] = alpha op(a)[m,k] op(b)[k,n] + beta c; row-major; op is transposition where trans_* is 1;
-	 * ld* is the row stride, in elements, of the matrix as stored. */
-	void (*gemm)(struct wlb_device *, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, double alpha,
-	             const void *a, int64_t lda, const void *b, int64_t ldb, double beta, void *c, int64_t ldc);
+	/* -- linear layers of n rows -- */
+	/* y[n, out] = x[n, in] W^T + residual. residual has y's stride, and may be y; NULL: none. */
+	void (*linear)(struct wlb_device *, void *y, int64_t y_stride, const void *x, int64_t x_stride,
+	               const struct wlb_weight *, const void *residual, int64_t n);
+	/* d_x[n, in] = d_y[n, out] W; added to d_x where `add` is 1, which is 0 or 1 */
+	void (*linear_d_x)(struct wlb_device *, void *d_x, int64_t d_x_stride, const void *d_y, int64_t d_y_stride,
+	                   const struct wlb_weight *, int add, int64_t n);
+	/* d_w[out, in] (main) += d_y[n, out]^T x[n, in] */
+	void (*linear_d_w)(struct wlb_device *, void *d_w, const void *d_y, int64_t d_y_stride, const void *x,
+	                   int64_t x_stride, int64_t n, int64_t out, int64_t in);
 
 	/* -- embedding -- `table` holds the rows of the ids [first, first + count): the whole vocabulary, or a
 	 * tensor-parallel slice. out[tokens, width] = table[ids - first]; a row whose id belongs to another rank
-	 * becomes 0, and backward skips it. */
+	 * becomes 0, and backward skips it. d_table is of type main. */
 	void (*embedding_forward)(struct wlb_device *, void *out, const void *table, const int32_t *ids, int64_t tokens,
 	                          int64_t width, int64_t first, int64_t count);
 	void (*embedding_backward)(struct wlb_device *, void *d_table, const void *d_out, const int32_t *ids,
 	                           int64_t tokens, int64_t width, int64_t first, int64_t count);
 
-	/* -- RMSNorm (Zhang & Sennrich 2019) -- out = x / rms(x) * weight; rstd[tokens] is kept for backward */
-	void (*rmsnorm_forward)(struct wlb_device *, void *out, void *rstd, const void *x, const void *weight,
-	                        int64_t tokens, int64_t width, double epsilon);
-	/* d_x is added to (it carries the residual's gradient); d_weight is added to */
+	/* -- RMSNorm (Zhang & Sennrich 2019) -- sum = x + residual, out = sum / rms(sum) * weight; rstd[tokens] (main)
+	 * is kept for backward. The norm is that of the sum as it is stored, so that the norm of the stored sum has the
+	 * same bits. residual NULL: the sum is x, and `sum` is neither read nor written. sum may be x or residual. */
+	void (*rmsnorm_forward)(struct wlb_device *, void *out, void *rstd, void *sum, const void *x,
+	                        const void *residual, const void *weight, int64_t tokens, int64_t width,
+	                        double epsilon);
+	/* x: the sum of the forward pass. d_x is added to (it carries the residual's gradient); d_weight (main) is
+	 * added to */
 	void (*rmsnorm_backward)(struct wlb_device *, void *d_x, void *d_weight, const void *d_out, const void *x,
 	                         const void *weight, const void *rstd, int64_t tokens, int64_t width);
 
-	/* -- RoPE (Su et al. 2021), Hugging Face's half-split form -- in place on x[tokens, heads, head_dim];
-	 * positions int32[tokens]; direction +1 forward, -1 backward (the inverse rotation) */
-	void (*rope)(struct wlb_device *, void *x, const int32_t *positions, int64_t tokens, int heads, int head_dim,
-	             double theta, int direction);
+	/* -- RoPE (Su et al. 2021), Hugging Face's half-split form -- angles[tokens, head_dim] (main): of each row the
+	 * cosines of its position's head_dim / 2 angles, then the sines. They are the same for all layers and heads. */
+	void (*rope_angles)(struct wlb_device *, void *angles, const int32_t *positions, int64_t tokens, int head_dim,
+	                    double theta);
+	/* In place on the first heads * head_dim columns of x[tokens, stride]: queries and keys that lie side by side
+	 * are rotated by one call. direction +1 forward, -1 backward (the inverse rotation) */
+	void (*rope)(struct wlb_device *, void *x, int64_t stride, const void *angles, int64_t tokens, int heads,
+	             int head_dim, int direction);
 
 	/* -- attention, causal inside each segment, softmax scale 1/sqrt(head_dim) --
-	 * q, out [q_tokens, heads, head_dim]; k, v [k_tokens, kv_heads, head_dim]; lse [q_tokens, heads]
-	 * (log-sum-exp of the scaled scores). Rows that no segment covers are unchanged. */
+	 * q, out: q_tokens rows of heads * head_dim; k, v: k_tokens rows of kv_heads * head_dim; lse [q_tokens, heads]
+	 * (main; log-sum-exp of the scaled scores). Rows that no segment covers are unchanged. */
 	void (*attention_forward)(struct wlb_device *, void *out, void *lse, const void *q, const void *k,
 	                          const void *v, const struct wlb_segments *, const struct wlb_attention_shape *);
-	/* d_q is overwritten in covered rows; d_k, d_v are *added to* (several segments may share keys) */
+	/* d_q is overwritten in the rows of the segments' queries, d_k and d_v in the rows of their keys, also where
+	 * several segments share keys; other rows are unchanged */
 	void (*attention_backward)(struct wlb_device *, void *d_q, void *d_k, void *d_v, const void *d_out,
 	                           const void *q, const void *k, const void *v, const void *out, const void *lse,
 	                           const struct wlb_segments *, const struct wlb_attention_shape *);
 
-	/* -- SwiGLU (Shazeer 2020) -- out[n] = silu(gate[n]) * up[n] */
-	void (*swiglu_forward)(struct wlb_device *, void *out, const void *gate, const void *up, int64_t n);
-	void (*swiglu_backward)(struct wlb_device *, void *d_gate, void *d_up, const void *d_out, const void *gate,
-	                        const void *up, int64_t n);
+	/* -- SwiGLU (Shazeer 2020) -- gate_up[n, 2 width]: gate, then up; out[n, width] = silu(gate) * up */
+	void (*swiglu_forward)(struct wlb_device *, void *out, const void *gate_up, int64_t n, int64_t width);
+	void (*swiglu_backward)(struct wlb_device *, void *d_gate_up, const void *d_out, const void *gate_up, int64_t n,
+	                        int64_t width);
 
 	/* -- loss -- of logits[tokens, count], the columns of the ids [first, first + count); targets int32, < 0: the
 	 * token has no target. It has two parts, so that tensor-parallel ranks that each hold a slice of the vocabulary
 	 * can combine their statistics between the two (vocabulary-parallel cross-entropy, Shoeybi et al. 2019):
-	 * statistics[tokens, 3] = the row's largest logit, the sum of exp(logit - largest), and the logit of the
+	 * statistics[tokens, 3] (main) = the row's largest logit, the sum of exp(logit - largest), and the logit of the
 	 * target, 0 where the target belongs to another rank; all 0 in a row without a target. */
 	void (*cross_entropy_statistics)(struct wlb_device *, void *statistics, const void *logits,
 	                                 const int32_t *targets, int64_t tokens, int64_t first, int64_t count);
@@ -147,10 +212,10 @@ struct wlb_ops {
 	                               int parts, const int32_t *targets, int64_t tokens, int64_t first, int64_t count,
 	                               double scale);
 
-	/* -- rows -- out[i] = x[rows[i]], rows of `width` reals; a negative rows[i] gives a row of 0. out and x do not
-	 * overlap. */
-	void (*gather_rows)(struct wlb_device *, void *out, const void *x, const int32_t *rows, int64_t count,
-	                    int64_t width);
+	/* -- rows -- row i of out = row rows[i] of x, `width` columns; a negative rows[i] gives 0; rows NULL: row i.
+	 * out and x do not overlap, but may be columns of one matrix. */
+	void (*gather_rows)(struct wlb_device *, void *out, int64_t out_stride, const void *x, int64_t x_stride,
+	                    const int32_t *rows, int64_t count, int64_t width);
 
 	/* -- vectors of n reals -- */
 	void (*add)(struct wlb_device *, void *y, const void *x, int64_t n);             /* y += x */
@@ -165,11 +230,13 @@ struct wlb_ops {
 struct wlb_device {
 	const struct wlb_ops *ops; /* an operation that this device lacks is NULL */
 	const char *name;          /* "cpu", "cuda:0" */
-	enum wlb_dtype dtype;
+	enum wlb_dtype compute;
+	enum wlb_dtype main;
 	int host_threads;        /* that a rank may use for work of its own on the host; 0: one */
 	int host_memory;         /* 1: its memory is host memory (the CPU), so a transport need not stage; else 0 */
 	void *state;             /* private to the device */
 	int64_t allocated_bytes; /* by alloc and not released; 0 where the device does not count them */
+	int64_t host_waits;      /* calls so far of synchronize, event_wait and to_host, for which the host waits */
 };
 
 /* Opens a device; returns NULL with the reason on failure. `threads` 0: OpenMP's default number. */

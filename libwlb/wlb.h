@@ -473,15 +473,14 @@ struct wlb_attention_rates {
 };
 
 /* Operations of a device (kernels/ops.h) beside matrix products and attention, in wlb-worker. Elements are those of the
- * result (cross-entropy: of the logits; sum_squares: of the vector), and of WLB_OP_ROPE_ANGLE the angles whose cosine
- * and sine WLB_OP_ROPE computes once for all heads of a token. */
+ * result; of cross-entropy the logits, of sum_squares those of the vector, of rope_angles the angles. */
 enum wlb_op {
 	WLB_OP_EMBEDDING_FORWARD,
 	WLB_OP_EMBEDDING_BACKWARD,
 	WLB_OP_RMSNORM_FORWARD,
 	WLB_OP_RMSNORM_BACKWARD,
 	WLB_OP_ROPE,
-	WLB_OP_ROPE_ANGLE,
+	WLB_OP_ROPE_ANGLES,
 	WLB_OP_SWIGLU_FORWARD,
 	WLB_OP_SWIGLU_BACKWARD,
 	WLB_OP_CROSS_ENTROPY_STATISTICS,
@@ -672,7 +671,8 @@ struct wlb_plan {
 	int32_t zero_stage;    /* 0 to 3 (Rajbhandari et al. 2020), over the dp x cp ranks that hold the same weights */
 	enum wlb_recompute recompute;
 	int32_t recompute_layers; /* WLB_RECOMPUTE_FULL: of each chunk, its first layers; 0: all (Megatron-LM:
-	                             --recompute-method block --recompute-num-layers) */
+	                             --recompute-method block --recompute-num-layers); the others are as with
+	                             WLB_RECOMPUTE_SELECTIVE */
 	/* 1: the embedding, or the head with its loss, counts as a layer where layers are divided among chunks, as
 	 * Megatron-LM's --account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split. */
 	int32_t account_for_embedding, account_for_loss;
@@ -840,6 +840,7 @@ struct wlb_search_fixed {
 	int32_t interleave;
 	int32_t micro_batch_windows; /* windows of seq_length in a micro-batch, as --micro-batch-size of trainers */
 	int recompute;               /* enum wlb_recompute */
+	int32_t recompute_layers;    /* of struct wlb_plan, with WLB_RECOMPUTE_FULL alone; 0: all layers */
 	int account_for_embedding;   /* of struct wlb_plan: 0 or 1; -1: the search chooses */
 	int account_for_loss;
 };

@@ -11,7 +11,8 @@ struct wlb_auto_request {
 	const char
 		*lengths; /* PREFIX of a dataset, whose index is sampled; NULL: every document has seq_length tokens */
 	const char *machine;   /* a name or a file; NULL: see wlb_machine_choose */
-	const char *gpu_types; /* of the nodes in Slurm's GRES: "h100", or "h100,a100"; NULL where no GPU is used */
+	const char *gpu_types; /* of the nodes in Slurm's GRES: "h100", or "h100,a100"; "": without a type; NULL where
+	                          no GPU is used */
 	int64_t seq_length;
 	int32_t global_batch;    /* windows of seq_length in a step */
 	double max_length_ratio; /* of the packing, see wlb_search_options */

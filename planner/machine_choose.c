@@ -92,6 +92,14 @@ static int read_conf(struct wlb_machine *machine, struct wlb_error *error)
 	               : 0;
 }
 
+/* Reads the machine that wlb.conf names for GPUs of which `unknown` says what is not known. */
+static int read_unknown(const char *unknown, struct wlb_machine *machine, const char **from, struct wlb_error *error)
+{
+	*from = "wlb.conf";
+	int rc = read_conf(machine, error);
+	return rc == 1 ? wlb_fail(error, "%.700s; %s", unknown, remedy) : rc;
+}
+
 static int read_types(const char *types, struct wlb_machine *machine, const char **from, struct wlb_error *error)
 {
 	struct wlb_error unknown;
@@ -101,9 +109,7 @@ static int read_types(const char *types, struct wlb_machine *machine, const char
 		*from = count > 1 ? wlb_machine_slower : *from;
 		return 0;
 	}
-	*from = "wlb.conf";
-	int rc = read_conf(machine, error);
-	return rc == 1 ? wlb_fail(error, "%.700s; %s", unknown.message, remedy) : rc;
+	return read_unknown(unknown.message, machine, from, error);
 }
 
 int wlb_machine_choose(const char *named, const char *gpu_types, int ranks_per_node, struct wlb_machine *machine,
@@ -118,6 +124,9 @@ int wlb_machine_choose(const char *named, const char *gpu_types, int ranks_per_n
 	}
 	if (gpu_types != NULL && *gpu_types != '\0')
 		return read_types(gpu_types, machine, from, error);
+	if (gpu_types != NULL)
+		return read_unknown("nothing was measured of these GPUs, and Slurm's GRES names no type of them",
+		                    machine, from, error);
 	*from = "wlb.conf";
 	int rc = read_conf(machine, error);
 	if (rc <= 0)

@@ -15,7 +15,8 @@ struct geometry {
 	int head_dim;
 	int group; /* query heads for each key head */
 	int64_t q_stride;
-	int64_t k_stride;
+	int64_t kv_stride;
+	int64_t out_stride;
 	int64_t lse_stride;
 	real scale;
 };
@@ -26,8 +27,9 @@ static inline struct geometry geometry_of(struct wlb_device *device, const struc
 		.gemm = GEMM(wlb_cpu_of(device)->blas),
 		.head_dim = shape->head_dim,
 		.group = shape->heads / shape->kv_heads,
-		.q_stride = (int64_t)shape->heads * shape->head_dim,
-		.k_stride = (int64_t)shape->kv_heads * shape->head_dim,
+		.q_stride = shape->q_stride,
+		.kv_stride = shape->kv_stride,
+		.out_stride = shape->out_stride,
 		.lse_stride = shape->heads,
 		.scale = (real)(1 / sqrt((double)shape->head_dim)),
 	};

@@ -48,34 +48,47 @@ static void backward_queries(const struct backward *b, const struct wlb_segment 
 {
 	const struct geometry *g = &b->g;
 	int64_t row = segment->q_start + first;
-	int64_t q_at = row * g->q_stride + (int64_t)head * g->head_dim;
-	const real *q = b->q + q_at, *d_out = b->d_out + q_at, *out = b->out + q_at;
+	int64_t column = (int64_t)head * g->head_dim;
+	int64_t q_at = row * g->q_stride + column, out_at = row * g->out_stride + column;
+	const real *q = b->q + q_at, *d_out = b->d_out + out_at, *out = b->out + out_at;
 	const real *lse = b->lse + row * g->lse_stride + head;
 	real *d_q = b->d_q + q_at;
 	for (int i = 0; i < queries; i++) {
-		tile->delta[i] = dot(d_out + i * g->q_stride, out + i * g->q_stride, g->head_dim);
+		tile->delta[i] = dot(d_out + i * g->out_stride, out + i * g->out_stride, g->head_dim);
 		memset(d_q + i * g->q_stride, 0, (size_t)g->head_dim * sizeof(real));
 	}
 	int end = visible_keys(segment, first + queries - 1);
 	for (int start = 0; start < end; start += TILE_KEYS) {
 		int keys = least(TILE_KEYS, end - start);
 		int64_t k_at =
-			(segment->k_start + (int64_t)start) * g->k_stride + (int64_t)(head / g->group) * g->head_dim;
+			(segment->k_start + (int64_t)start) * g->kv_stride + (int64_t)(head / g->group) * g->head_dim;
 		multiply(g, NOT_TRANSPOSED, TRANSPOSED, queries, keys, g->head_dim, g->scale, q, g->q_stride,
-		         b->k + k_at, g->k_stride, 0, tile->weights, TILE_KEYS);
-		multiply(g, NOT_TRANSPOSED, TRANSPOSED, queries, keys, g->head_dim, 1, d_out, g->q_stride, b->v + k_at,
-		         g->k_stride, 0, tile->scores, TILE_KEYS);
+		         b->k + k_at, g->kv_stride, 0, tile->weights, TILE_KEYS);
+		multiply(g, NOT_TRANSPOSED, TRANSPOSED, queries, keys, g->head_dim, 1, d_out, g->out_stride,
+		         b->v + k_at, g->kv_stride, 0, tile->scores, TILE_KEYS);
 		for (int i = 0; i < queries; i++)
 			row_gradient(tile->weights + i * TILE_KEYS, tile->scores + i * TILE_KEYS,
 			             least(visible_keys(segment, first + i) - start, keys), keys,
 			             lse[i * g->lse_stride], tile->delta[i]);
 		multiply(g, TRANSPOSED, NOT_TRANSPOSED, keys, g->head_dim, queries, 1, tile->weights, TILE_KEYS, d_out,
-		         g->q_stride, 1, b->d_v + k_at, g->k_stride);
+		         g->out_stride, 1, b->d_v + k_at, g->kv_stride);
 		multiply(g, NOT_TRANSPOSED, NOT_TRANSPOSED, queries, g->head_dim, keys, g->scale, tile->scores,
-		         TILE_KEYS, b->k + k_at, g->k_stride, 1, d_q, g->q_stride);
+		         TILE_KEYS, b->k + k_at, g->kv_stride, 1, d_q, g->q_stride);
 		multiply(g, TRANSPOSED, NOT_TRANSPOSED, keys, g->head_dim, queries, g->scale, tile->scores, TILE_KEYS,
-		         q, g->q_stride, 1, b->d_k + k_at, g->k_stride);
+		         q, g->q_stride, 1, b->d_k + k_at, g->kv_stride);
 	}
+}
+
+/* Sets the gradients of the segments' keys to 0 in one head. */
+static void clear_keys(const struct backward *b, const struct wlb_segment *segments, int count, int kv_head)
+{
+	const struct geometry *g = &b->g;
+	for (const struct wlb_segment *segment = segments; segment < segments + count; segment++)
+		for (int64_t key = segment->k_start; key < (int64_t)segment->k_start + segment->k_count; key++) {
+			int64_t at = key * g->kv_stride + (int64_t)kv_head * g->head_dim;
+			memset(b->d_k + at, 0, (size_t)g->head_dim * sizeof(real));
+			memset(b->d_v + at, 0, (size_t)g->head_dim * sizeof(real));
+		}
 }
 
 static void backward_segment(const struct backward *b, const struct wlb_segment *segment, int kv_head,
@@ -105,6 +118,7 @@ void VARIANT(attention_backward)(struct wlb_device *device, void *d_q, void *d_k
 		real *mine = memory + (size_t)omp_get_thread_num() * BACKWARD_TILE_REALS;
 		struct backward_tile tile = {mine, mine + TILE_SCORES, mine + 2 * TILE_SCORES};
 		int group = item / shape->kv_heads, kv_head = item % shape->kv_heads;
+		clear_keys(&b, segments->segments + starts[group], starts[group + 1] - starts[group], kv_head);
 		for (int s = starts[group]; s < starts[group + 1]; s++)
 			backward_segment(&b, &segments->segments[s], kv_head, &tile);
 	}

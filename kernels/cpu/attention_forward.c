@@ -75,16 +75,16 @@ static void forward_queries(real *out, real *lse, const real *q, const real *k, 
 	for (int start = 0; start < end; start += TILE_KEYS) {
 		int keys = least(TILE_KEYS, end - start);
 		multiply(g, NOT_TRANSPOSED, TRANSPOSED, queries, keys, g->head_dim, g->scale, q, g->q_stride,
-		         k + start * g->k_stride, g->k_stride, 0, tile->scores, TILE_KEYS);
+		         k + start * g->kv_stride, g->kv_stride, 0, tile->scores, TILE_KEYS);
 		for (int i = 0; i < queries; i++)
 			row_softmax(tile->scores + i * TILE_KEYS, least(visible_keys(segment, first + i) - start, keys),
 			            keys, &tile->most[i], &tile->sum[i], tile->out + (int64_t)i * g->head_dim,
 			            g->head_dim);
 		multiply(g, NOT_TRANSPOSED, NOT_TRANSPOSED, queries, g->head_dim, keys, 1, tile->scores, TILE_KEYS,
-		         v + start * g->k_stride, g->k_stride, 1, tile->out, g->head_dim);
+		         v + start * g->kv_stride, g->kv_stride, 1, tile->out, g->head_dim);
 	}
 	for (int i = 0; i < queries; i++)
-		store_row(out + i * g->q_stride, lse + i * g->lse_stride, tile->out + (int64_t)i * g->head_dim,
+		store_row(out + i * g->out_stride, lse + i * g->lse_stride, tile->out + (int64_t)i * g->head_dim,
 		          tile->most[i], tile->sum[i], g->head_dim);
 }
 
@@ -112,11 +112,11 @@ void VARIANT(attention_forward)(struct wlb_device *device, void *out_out, void *
 				int first = (blocks - 1 - item / shape->heads) * TILE_QUERIES;
 				int head = item % shape->heads;
 				int64_t row = segment->q_start + first;
-				int64_t q_at = row * g.q_stride + (int64_t)head * g.head_dim;
-				int64_t k_at = segment->k_start * g.k_stride + (int64_t)(head / g.group) * g.head_dim;
-				forward_queries(out + q_at, lse + row * g.lse_stride + head, q + q_at, k + k_at,
-				                v + k_at, segment, first, least(TILE_QUERIES, segment->q_count - first),
-				                &g, &tile);
+				int64_t column = (int64_t)head * g.head_dim;
+				int64_t k_at = segment->k_start * g.kv_stride + (int64_t)(head / g.group) * g.head_dim;
+				forward_queries(out + row * g.out_stride + column, lse + row * g.lse_stride + head,
+				                q + row * g.q_stride + column, k + k_at, v + k_at, segment, first,
+				                least(TILE_QUERIES, segment->q_count - first), &g, &tile);
 			}
 		}
 	}

@@ -46,10 +46,29 @@ void *wlb_cpu_scratch(struct wlb_device *device, size_t bytes);
 /* -- memory.c: the same for every element type -- */
 void *wlb_cpu_alloc(struct wlb_device *device, size_t bytes, struct wlb_error *error);
 void wlb_cpu_release(struct wlb_device *device, void *memory);
+void *wlb_cpu_alloc_host(struct wlb_device *device, size_t bytes, struct wlb_error *error);
+void wlb_cpu_release_host(struct wlb_device *device, void *memory);
+void wlb_cpu_to_host(struct wlb_device *device, void *to_host, const void *from, size_t bytes);
 void wlb_cpu_copy(struct wlb_device *device, void *to, const void *from, size_t bytes);
 void wlb_cpu_zero(struct wlb_device *device, void *memory, size_t bytes);
 int wlb_cpu_synchronize(struct wlb_device *device, struct wlb_error *error);
 void wlb_cpu_close(struct wlb_device *device);
+
+/* -- queue.c -- */
+void wlb_cpu_to_device(struct wlb_device *device, struct wlb_queue *queue, void *to, const void *from_host,
+                       size_t bytes);
+void wlb_cpu_to_host_start(struct wlb_device *device, struct wlb_queue *queue, void *to_host, const void *from,
+                           size_t bytes);
+struct wlb_queue *wlb_cpu_queue_new(struct wlb_device *device, int high_priority, struct wlb_error *error);
+void wlb_cpu_queue_free(struct wlb_device *device, struct wlb_queue *queue);
+void *wlb_cpu_queue_handle(struct wlb_device *device, struct wlb_queue *queue);
+struct wlb_event *wlb_cpu_event_new(struct wlb_device *device, int timed, struct wlb_error *error);
+void wlb_cpu_event_free(struct wlb_device *device, struct wlb_event *event);
+void wlb_cpu_event_record(struct wlb_device *device, struct wlb_event *event, struct wlb_queue *queue);
+void wlb_cpu_queue_wait(struct wlb_device *device, struct wlb_queue *queue, struct wlb_event *event);
+int wlb_cpu_event_wait(struct wlb_device *device, struct wlb_event *event, struct wlb_error *error);
+int wlb_cpu_event_done(struct wlb_device *device, struct wlb_event *event);
+double wlb_cpu_event_elapsed_s(struct wlb_device *device, struct wlb_event *from, struct wlb_event *to);
 
 /* -- clock.c -- */
 double wlb_cpu_busy_s(struct wlb_device *device);

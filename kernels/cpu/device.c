@@ -46,7 +46,8 @@ struct wlb_device *wlb_cpu_open_isa(enum wlb_dtype dtype, int threads, enum wlb_
 	cpu->threads = threads > 0 ? threads : omp_get_max_threads();
 	*device = (struct wlb_device){.ops = OPS[isa][dtype],
 	                              .name = "cpu",
-	                              .dtype = dtype,
+	                              .compute = dtype,
+	                              .main = dtype,
 	                              .host_threads = cpu->threads,
 	                              .host_memory = 1,
 	                              .state = cpu};

@@ -93,6 +93,21 @@ void wlb_cpu_release(struct wlb_device *device, void *memory)
 	free(memory);
 }
 
+void *wlb_cpu_alloc_host(struct wlb_device *device, size_t bytes, struct wlb_error *error)
+{
+	(void)device;
+	void *memory = bytes > SIZE_MAX - HUGE_PAGE ? NULL : allocate(bytes);
+	if (memory == NULL)
+		wlb_fail(error, "cannot allocate %zu bytes on the host: out of memory", bytes);
+	return memory;
+}
+
+void wlb_cpu_release_host(struct wlb_device *device, void *memory)
+{
+	(void)device;
+	free(memory);
+}
+
 void wlb_cpu_copy(struct wlb_device *device, void *to, const void *from, size_t bytes)
 {
 	int parts = wlb_cpu_of(device)->threads;
@@ -126,9 +141,21 @@ void wlb_cpu_fail(struct wlb_device *device, const char *format, ...)
 	va_end(args);
 }
 
+static void count_host_wait(struct wlb_device *device)
+{
+	__atomic_add_fetch(&device->host_waits, 1, __ATOMIC_RELAXED);
+}
+
+void wlb_cpu_to_host(struct wlb_device *device, void *to_host, const void *from, size_t bytes)
+{
+	count_host_wait(device);
+	wlb_cpu_copy(device, to_host, from, bytes);
+}
+
 int wlb_cpu_synchronize(struct wlb_device *device, struct wlb_error *error)
 {
 	struct wlb_cpu *cpu = wlb_cpu_of(device);
+	count_host_wait(device);
 	if (!cpu->failed)
 		return 0;
 	cpu->failed = 0;

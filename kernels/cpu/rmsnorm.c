@@ -18,15 +18,29 @@ static void row_forward(real *out, real *rstd, const real *x, const real *weight
 		out[i] = x[i] * r * weight[i];
 }
 
-void VARIANT(rmsnorm_forward)(struct wlb_device *device, void *out_out, void *rstd_out, const void *x_in,
-                              const void *weight_in, int64_t tokens, int64_t width, double epsilon)
+static void add_rows(real *sum, const real *x, const real *residual, int64_t width)
 {
-	real *out = out_out, *rstd = rstd_out;
-	const real *x = x_in, *weight = weight_in;
+#pragma omp simd
+	for (int64_t i = 0; i < width; i++)
+		sum[i] = x[i] + residual[i];
+}
+
+void VARIANT(rmsnorm_forward)(struct wlb_device *device, void *out_out, void *rstd_out, void *sum_out, const void *x_in,
+                              const void *residual_in, const void *weight_in, int64_t tokens, int64_t width,
+                              double epsilon)
+{
+	real *out = out_out, *rstd = rstd_out, *sum = sum_out;
+	const real *x = x_in, *residual = residual_in, *weight = weight_in;
 	int threads = wlb_cpu_of(device)->threads;
 #pragma omp parallel for schedule(static) num_threads(threads) if (tokens * width >= WLB_CPU_PARALLEL_ELEMENTS)
-	for (int64_t t = 0; t < tokens; t++)
-		row_forward(out + t * width, rstd + t, x + t * width, weight, width, (real)epsilon);
+	for (int64_t t = 0; t < tokens; t++) {
+		const real *row = x + t * width;
+		if (residual != NULL) {
+			add_rows(sum + t * width, row, residual + t * width, width);
+			row = sum + t * width;
+		}
+		row_forward(out + t * width, rstd + t, row, weight, width, (real)epsilon);
+	}
 }
 
 /* With y = x r w: dx = r (w dy - x r^2 mean(w dy x)), dw += dy x r. */

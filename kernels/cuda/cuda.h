@@ -1,8 +1,9 @@
 /*
  * Declarations that the files of the CUDA device share: its state and its operations. kernels/ops.h describes each.
  *
- * Everything is queued on one stream. The device belongs to the thread that opened it (CUDA's current device is a
- * property of the thread). Sums are added in an order that depends on the sizes only; there are no float atomics.
+ * Operations are queued on one stream, the compute queue. The device belongs to the thread that opened it (CUDA's
+ * current device is a property of the thread). Sums are added in an order that depends on the sizes only; there are no
+ * float atomics.
  */
 #ifndef KERNELS_CUDA_CUDA_H
 #define KERNELS_CUDA_CUDA_H
@@ -30,6 +31,19 @@ static inline struct wlb_cuda *wlb_cuda_of(struct wlb_device *device)
 	return (struct wlb_cuda *)device->state;
 }
 
+struct wlb_queue {
+	cudaStream_t stream;
+};
+
+/* Returns the stream of a queue; NULL names the compute queue. */
+static inline cudaStream_t wlb_cuda_stream(struct wlb_device *device, struct wlb_queue *queue)
+{
+	return queue != NULL ? queue->stream : wlb_cuda_of(device)->stream;
+}
+
+/* Keeps the first error, after the device's name, until synchronize() reports it. */
+void wlb_cuda_fail(struct wlb_device *device, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* Keeps the first error, with the operation's name and CUDA's text, until synchronize() reports it. Returns 1 where
  * `status` is no error, else 0. */
 int wlb_cuda_check(struct wlb_device *device, cudaError_t status, const char *operation);
@@ -41,24 +55,47 @@ void *wlb_cuda_scratch(struct wlb_device *device, size_t bytes, const char *oper
 /* -- memory.c -- */
 void *wlb_cuda_alloc(struct wlb_device *device, size_t bytes, struct wlb_error *error);
 void wlb_cuda_release(struct wlb_device *device, void *memory);
-void wlb_cuda_to_device(struct wlb_device *device, void *to, const void *from_host, size_t bytes);
+void *wlb_cuda_alloc_host(struct wlb_device *device, size_t bytes, struct wlb_error *error);
+void wlb_cuda_release_host(struct wlb_device *device, void *memory);
+void wlb_cuda_to_device(struct wlb_device *device, struct wlb_queue *queue, void *to, const void *from_host,
+                        size_t bytes);
+void wlb_cuda_to_host_start(struct wlb_device *device, struct wlb_queue *queue, void *to_host, const void *from,
+                            size_t bytes);
 void wlb_cuda_to_host(struct wlb_device *device, void *to_host, const void *from, size_t bytes);
 void wlb_cuda_copy(struct wlb_device *device, void *to, const void *from, size_t bytes);
 void wlb_cuda_zero(struct wlb_device *device, void *memory, size_t bytes);
 int wlb_cuda_synchronize(struct wlb_device *device, struct wlb_error *error);
+/* Counts a call for which the host waits (wlb_device.host_waits). */
+void wlb_cuda_count_host_wait(struct wlb_device *device);
+/* Returns 0, or -1 with the first error that was kept, which is then forgotten. */
+int wlb_cuda_report(struct wlb_device *device, struct wlb_error *error);
+
+/* -- queue.c -- */
+struct wlb_queue *wlb_cuda_queue_new(struct wlb_device *device, int high_priority, struct wlb_error *error);
+void wlb_cuda_queue_free(struct wlb_device *device, struct wlb_queue *queue);
+void *wlb_cuda_queue_handle(struct wlb_device *device, struct wlb_queue *queue);
+struct wlb_event *wlb_cuda_event_new(struct wlb_device *device, int timed, struct wlb_error *error);
+void wlb_cuda_event_free(struct wlb_device *device, struct wlb_event *event);
+void wlb_cuda_event_record(struct wlb_device *device, struct wlb_event *event, struct wlb_queue *queue);
+void wlb_cuda_queue_wait(struct wlb_device *device, struct wlb_queue *queue, struct wlb_event *event);
+int wlb_cuda_event_wait(struct wlb_device *device, struct wlb_event *event, struct wlb_error *error);
+int wlb_cuda_event_done(struct wlb_device *device, struct wlb_event *event);
+double wlb_cuda_event_elapsed_s(struct wlb_device *device, struct wlb_event *from, struct wlb_event *to);
 
 /* -- one .cu file for each group -- */
-void wlb_cuda_rmsnorm_forward(struct wlb_device *device, void *out, void *rstd, const void *x, const void *weight,
-                              int64_t tokens, int64_t width, double epsilon);
+void wlb_cuda_rmsnorm_forward(struct wlb_device *device, void *out, void *rstd, void *sum, const void *x,
+                              const void *residual, const void *weight, int64_t tokens, int64_t width, double epsilon);
 void wlb_cuda_rmsnorm_backward(struct wlb_device *device, void *d_x, void *d_weight, const void *d_out, const void *x,
                                const void *weight, const void *rstd, int64_t tokens, int64_t width);
-void wlb_cuda_rope(struct wlb_device *device, void *x, const int32_t *positions, int64_t tokens, int heads,
-                   int head_dim, double theta, int direction);
-void wlb_cuda_swiglu_forward(struct wlb_device *device, void *out, const void *gate, const void *up, int64_t n);
-void wlb_cuda_swiglu_backward(struct wlb_device *device, void *d_gate, void *d_up, const void *d_out, const void *gate,
-                              const void *up, int64_t n);
-void wlb_cuda_gather_rows(struct wlb_device *device, void *out, const void *x, const int32_t *rows, int64_t count,
-                          int64_t width);
+void wlb_cuda_rope_angles(struct wlb_device *device, void *angles, const int32_t *positions, int64_t tokens,
+                          int head_dim, double theta);
+void wlb_cuda_rope(struct wlb_device *device, void *x, int64_t stride, const void *angles, int64_t tokens, int heads,
+                   int head_dim, int direction);
+void wlb_cuda_swiglu_forward(struct wlb_device *device, void *out, const void *gate_up, int64_t n, int64_t width);
+void wlb_cuda_swiglu_backward(struct wlb_device *device, void *d_gate_up, const void *d_out, const void *gate_up,
+                              int64_t n, int64_t width);
+void wlb_cuda_gather_rows(struct wlb_device *device, void *out, int64_t out_stride, const void *x, int64_t x_stride,
+                          const int32_t *rows, int64_t count, int64_t width);
 void wlb_cuda_add(struct wlb_device *device, void *y, const void *x, int64_t n);
 void wlb_cuda_scale(struct wlb_device *device, void *y, double factor, int64_t n);
 void wlb_cuda_sum_squares(struct wlb_device *device, double *sum, const void *x, int64_t n);

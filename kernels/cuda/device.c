@@ -27,14 +27,28 @@ static const struct wlb_ops OPS = {
 	.close = close_device,
 	.alloc = wlb_cuda_alloc,
 	.release = wlb_cuda_release,
+	.alloc_host = wlb_cuda_alloc_host,
+	.release_host = wlb_cuda_release_host,
 	.to_device = wlb_cuda_to_device,
+	.to_host_start = wlb_cuda_to_host_start,
 	.to_host = wlb_cuda_to_host,
 	.copy = wlb_cuda_copy,
 	.zero = wlb_cuda_zero,
 	.synchronize = wlb_cuda_synchronize,
+	.queue_new = wlb_cuda_queue_new,
+	.queue_free = wlb_cuda_queue_free,
+	.queue_handle = wlb_cuda_queue_handle,
+	.event_new = wlb_cuda_event_new,
+	.event_free = wlb_cuda_event_free,
+	.event_record = wlb_cuda_event_record,
+	.queue_wait = wlb_cuda_queue_wait,
+	.event_wait = wlb_cuda_event_wait,
+	.event_done = wlb_cuda_event_done,
+	.event_elapsed_s = wlb_cuda_event_elapsed_s,
 	.busy_s = busy_s,
 	.rmsnorm_forward = wlb_cuda_rmsnorm_forward,
 	.rmsnorm_backward = wlb_cuda_rmsnorm_backward,
+	.rope_angles = wlb_cuda_rope_angles,
 	.rope = wlb_cuda_rope,
 	.swiglu_forward = wlb_cuda_swiglu_forward,
 	.swiglu_backward = wlb_cuda_swiglu_backward,
@@ -76,7 +90,8 @@ struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype dtype, struct 
 		return NULL;
 	}
 	snprintf(cuda->name, sizeof(cuda->name), "cuda:%d", index);
-	cuda->device = (struct wlb_device){.ops = &OPS, .name = cuda->name, .dtype = dtype, .state = cuda};
+	cuda->device =
+		(struct wlb_device){.ops = &OPS, .name = cuda->name, .compute = dtype, .main = dtype, .state = cuda};
 	cudaError_t status = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking);
 	if (status != cudaSuccess) {
 		wlb_fail(error, "device cuda:%d: cannot create a stream: %s", index, cudaGetErrorString(status));

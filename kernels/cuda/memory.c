@@ -1,23 +1,45 @@
 /* Allocates and copies memory of a CUDA device, and keeps the first error until synchronize() reports it. */
 #include "kernels/cuda/cuda.h"
 
-int wlb_cuda_check(struct wlb_device *device, cudaError_t status, const char *operation)
+#include <stdarg.h>
+#include <stdio.h>
+
+void wlb_cuda_fail(struct wlb_device *device, const char *format, ...)
 {
 	struct wlb_cuda *cuda = wlb_cuda_of(device);
+	if (cuda->failed)
+		return;
+	cuda->failed = 1;
+	va_list values;
+	va_start(values, format);
+	vsnprintf(cuda->error.message, sizeof(cuda->error.message), format, values);
+	va_end(values);
+	wlb_fail_in(&cuda->error, "%s", cuda->name);
+}
+
+int wlb_cuda_check(struct wlb_device *device, cudaError_t status, const char *operation)
+{
 	if (status == cudaSuccess)
 		return 1;
-	if (!cuda->failed) {
-		cuda->failed = 1;
-		wlb_fail(&cuda->error, "%s on %s: %s (%s)", operation, cuda->name, cudaGetErrorString(status),
-		         cudaGetErrorName(status));
-	}
+	wlb_cuda_fail(device, "%s: %s (%s)", operation, cudaGetErrorString(status), cudaGetErrorName(status));
 	return 0;
+}
+
+void wlb_cuda_count_host_wait(struct wlb_device *device)
+{
+	__atomic_add_fetch(&device->host_waits, 1, __ATOMIC_RELAXED);
 }
 
 int wlb_cuda_synchronize(struct wlb_device *device, struct wlb_error *error)
 {
+	wlb_cuda_count_host_wait(device);
+	wlb_cuda_check(device, cudaStreamSynchronize(wlb_cuda_of(device)->stream), "synchronize");
+	return wlb_cuda_report(device, error);
+}
+
+int wlb_cuda_report(struct wlb_device *device, struct wlb_error *error)
+{
 	struct wlb_cuda *cuda = wlb_cuda_of(device);
-	wlb_cuda_check(device, cudaStreamSynchronize(cuda->stream), "synchronize");
 	if (!cuda->failed)
 		return 0;
 	cuda->failed = 0;
@@ -46,18 +68,44 @@ void wlb_cuda_release(struct wlb_device *device, void *memory)
 	wlb_cuda_check(device, cudaFree(memory), "release");
 }
 
-/* Copies to the device. From pageable memory it returns when from_host may be used again; from pinned memory it does
- * not wait. */
-void wlb_cuda_to_device(struct wlb_device *device, void *to, const void *from_host, size_t bytes)
+void *wlb_cuda_alloc_host(struct wlb_device *device, size_t bytes, struct wlb_error *error)
+{
+	void *memory = NULL;
+	cudaError_t status = cudaHostAlloc(&memory, bytes > 0 ? bytes : 1, cudaHostAllocDefault);
+	if (status == cudaSuccess)
+		return memory;
+	wlb_fail(error, "cannot allocate %zu bytes of pinned host memory for %s: %s", bytes, wlb_cuda_of(device)->name,
+	         cudaGetErrorString(status));
+	return NULL;
+}
+
+/* cudaFreeHost waits for everything that is queued, too. */
+void wlb_cuda_release_host(struct wlb_device *device, void *memory)
+{
+	wlb_cuda_check(device, cudaFreeHost(memory), "release_host");
+}
+
+/* From pageable memory it returns when from_host may be used again; from pinned memory it does not wait. */
+void wlb_cuda_to_device(struct wlb_device *device, struct wlb_queue *queue, void *to, const void *from_host,
+                        size_t bytes)
 {
 	wlb_cuda_check(device,
-	               cudaMemcpyAsync(to, from_host, bytes, cudaMemcpyHostToDevice, wlb_cuda_of(device)->stream),
+	               cudaMemcpyAsync(to, from_host, bytes, cudaMemcpyHostToDevice, wlb_cuda_stream(device, queue)),
 	               "to_device");
+}
+
+void wlb_cuda_to_host_start(struct wlb_device *device, struct wlb_queue *queue, void *to_host, const void *from,
+                            size_t bytes)
+{
+	wlb_cuda_check(device,
+	               cudaMemcpyAsync(to_host, from, bytes, cudaMemcpyDeviceToHost, wlb_cuda_stream(device, queue)),
+	               "to_host_start");
 }
 
 void wlb_cuda_to_host(struct wlb_device *device, void *to_host, const void *from, size_t bytes)
 {
 	struct wlb_cuda *cuda = wlb_cuda_of(device);
+	wlb_cuda_count_host_wait(device);
 	cudaError_t status = cudaMemcpyAsync(to_host, from, bytes, cudaMemcpyDeviceToHost, cuda->stream);
 	if (status == cudaSuccess)
 		status = cudaStreamSynchronize(cuda->stream);

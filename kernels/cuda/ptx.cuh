@@ -1,6 +1,6 @@
 /*
- * The instructions of the PTX ISA for which CUDA C++ has no name: asynchronous copies to shared memory, and products of
- * small matrices by a warp (compute capability 8.0 and up). Kernels use them through these functions alone, so that
+ * The instructions of the PTX ISA for which CUDA C++ has no name: asynchronous copies to shared memory, products of
+ * small matrices by a warp, and the rounding of two values at once (compute capability 8.0 and up). Kernels use them through these functions alone, so that
  * tests/cuda_host can put functions with the same meaning in their place.
  *
  * Fragments: a matrix of 8 x 8 bfloat16 is held by a warp in one register of two values a lane: lane 4 r + c has the
@@ -50,6 +50,14 @@ __device__ static inline void wlb_load_matrices_transposed(uint32_t (&m)[4], con
 	             : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
 	             : "r"((uint32_t)__cvta_generic_to_shared(row))
 	             : "memory");
+}
+
+/* Returns two values rounded to bfloat16 (to nearest, ties to even): the low half is `low`. */
+__device__ static inline uint32_t wlb_pack_bf16(float low, float high)
+{
+	uint32_t both;
+	asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+	return both;
 }
 
 /* d += a b^T for a of 16 x 16 and b of 8 x 16 bfloat16, summed in float32; all lanes call it. a: the fragments of rows

@@ -3,18 +3,24 @@
 #include "kernels/cuda/reduce.cuh"
 
 /* Computes one token in each block. */
-__global__ static void forward(float *out, float *rstd, const float *x, const float *weight, int64_t width,
-                               float epsilon)
+__global__ static void forward(float *out, float *rstd, float *sum, const float *x, const float *residual,
+                               const float *weight, int64_t width, float epsilon)
 {
 	const int64_t row = blockIdx.x * width;
 	float squares = 0;
-	for (int64_t i = threadIdx.x; i < width; i += blockDim.x)
-		squares += x[row + i] * x[row + i];
+	for (int64_t i = threadIdx.x; i < width; i += blockDim.x) {
+		float value = x[row + i];
+		if (residual != nullptr)
+			sum[row + i] = value += residual[row + i];
+		squares += value * value;
+	}
+	/* A thread reads the elements of the sum that it has written. */
+	const float *of = residual != nullptr ? sum : x;
 	const float r = 1.0f / sqrtf(wlb_block_sum(squares) / (float)width + epsilon);
 	if (threadIdx.x == 0)
 		rstd[blockIdx.x] = r;
 	for (int64_t i = threadIdx.x; i < width; i += blockDim.x)
-		out[row + i] = x[row + i] * r * weight[i];
+		out[row + i] = of[row + i] * r * weight[i];
 }
 
 /* With y = x r w: dx = r (w dy - x r^2 mean(w dy x)). Each block computes one token. */
@@ -58,13 +64,14 @@ __global__ static void add_parts(float *d_weight, const float *parts, int count,
 	d_weight[column] += sum;
 }
 
-void wlb_cuda_rmsnorm_forward(struct wlb_device *device, void *out, void *rstd, const void *x, const void *weight,
-                              int64_t tokens, int64_t width, double epsilon)
+void wlb_cuda_rmsnorm_forward(struct wlb_device *device, void *out, void *rstd, void *sum, const void *x,
+                              const void *residual, const void *weight, int64_t tokens, int64_t width, double epsilon)
 {
 	if (tokens == 0 || width == 0)
 		return;
 	wlb_cuda_launch(device, "rmsnorm_forward", {(unsigned)tokens, WLB_BLOCK}, forward, (float *)out, (float *)rstd,
-	                (const float *)x, (const float *)weight, width, (float)epsilon);
+	                (float *)sum, (const float *)x, (const float *)residual, (const float *)weight, width,
+	                (float)epsilon);
 }
 
 void wlb_cuda_rmsnorm_backward(struct wlb_device *device, void *d_x, void *d_weight, const void *d_out, const void *x,

@@ -3,7 +3,7 @@
 #include "libwlb/cost/plan_sizes.h"
 
 /* Widths on one tensor-parallel rank. */
-enum width { HIDDEN, QUERIES, KEYS, QUERIES_KEYS_VALUES, MLP, GATE_AND_UP };
+enum width { HIDDEN, QUERIES, KEYS, KEYS_VALUES, QUERIES_KEYS, QUERIES_KEYS_VALUES, MLP, GATE_AND_UP };
 
 static double width_of(const struct wlb_layer_cost *cost, enum width width)
 {
@@ -15,6 +15,8 @@ static double width_of(const struct wlb_layer_cost *cost, enum width width)
 		[HIDDEN] = (double)m->hidden_size,
 		[QUERIES] = queries,
 		[KEYS] = keys,
+		[KEYS_VALUES] = 2.0 * keys,
+		[QUERIES_KEYS] = queries + keys,
 		[QUERIES_KEYS_VALUES] = queries + 2.0 * keys,
 		[MLP] = mlp,
 		[GATE_AND_UP] = 2.0 * mlp,
@@ -22,16 +24,16 @@ static double width_of(const struct wlb_layer_cost *cost, enum width width)
 	return widths[width];
 }
 
-/* The matrix products of a layer. Megatron-LM has the matrices of queries, keys and values in one, as it has gate and
- * up; wlb-worker multiplies each by itself. */
+/* The matrix products of a layer: the matrices of queries, keys and values are one, as are gate and up. wlb-worker has
+ * keys and values apart where several tensor-parallel ranks hold them. */
 struct product {
 	enum width in, out;
 };
 
 static const struct product fused[] = {
 	{HIDDEN, QUERIES_KEYS_VALUES}, {QUERIES, HIDDEN}, {HIDDEN, GATE_AND_UP}, {MLP, HIDDEN}};
-static const struct product separate[] = {{HIDDEN, QUERIES}, {HIDDEN, KEYS}, {HIDDEN, KEYS}, {QUERIES, HIDDEN},
-                                          {HIDDEN, MLP},     {HIDDEN, MLP},  {MLP, HIDDEN}};
+static const struct product kv_apart[] = {
+	{HIDDEN, QUERIES}, {HIDDEN, KEYS_VALUES}, {QUERIES, HIDDEN}, {HIDDEN, GATE_AND_UP}, {MLP, HIDDEN}};
 
 /* Memory-bound operations, with the elements of a token that they read and write in Megatron-LM, and what they are in
  * wlb-worker. `divided` is 1 where tensor parallelism divides the rows; an operation is called `calls` times. */
@@ -41,18 +43,21 @@ struct stream {
 	double calls, forward, backward;
 	enum wlb_op op_forward, op_backward; /* WLB_OPERATIONS: wlb-worker has none */
 	int selective; /* 1: recomputed under WLB_RECOMPUTE_SELECTIVE, by wlb-worker or with release_activations */
+	enum { EVERY, MEGATRON, WORKER, WORKER_TP } trainer; /* WORKER_TP: wlb-worker where tp is above 1 */
 };
 
 static const struct stream streams[] = {
 	/* norms; their backward pass adds to the gradient of the residual stream */
-	{HIDDEN, 1, 2.0, 2.0, 4.0, WLB_OP_RMSNORM_FORWARD, WLB_OP_RMSNORM_BACKWARD, 1},
-	/* residual sums */
-	{HIDDEN, 1, 2.0, 3.0, 2.0, WLB_OP_ADD, WLB_OPERATIONS, 0},
+	{HIDDEN, 1, 2.0, 2.0, 4.0, WLB_OP_RMSNORM_FORWARD, WLB_OP_RMSNORM_BACKWARD, 1, EVERY},
+	/* residual sums; in wlb-worker the product before adds, or where tp is above 1 a norm and a sum of its own */
+	{HIDDEN, 1, 2.0, 3.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, 0, MEGATRON},
+	{HIDDEN, 1, 2.0, 3.0, 0.0, WLB_OP_ADD, WLB_OPERATIONS, 0, WORKER_TP},
 	/* rotary embeddings */
-	{QUERIES, 0, 1.0, 2.0, 2.0, WLB_OP_ROPE, WLB_OP_ROPE, 0},
-	{KEYS, 0, 1.0, 2.0, 2.0, WLB_OP_ROPE, WLB_OP_ROPE, 0},
+	{QUERIES, 0, 1.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, 0, MEGATRON},
+	{KEYS, 0, 1.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, 0, MEGATRON},
+	{QUERIES_KEYS, 0, 1.0, 2.0, 2.0, WLB_OP_ROPE, WLB_OP_ROPE, 0, WORKER},
 	/* the gated product */
-	{MLP, 0, 1.0, 3.0, 5.0, WLB_OP_SWIGLU_FORWARD, WLB_OP_SWIGLU_BACKWARD, 1},
+	{MLP, 0, 1.0, 3.0, 5.0, WLB_OP_SWIGLU_FORWARD, WLB_OP_SWIGLU_BACKWARD, 1, EVERY},
 };
 
 enum { STREAMS = sizeof(streams) / sizeof(streams[0]) };
@@ -82,9 +87,9 @@ static void add_product(const struct wlb_machine *machine, double tokens, double
 
 struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, double tokens)
 {
-	int worker = is_worker(cost);
-	const struct product *products = worker ? separate : fused;
-	size_t count = worker ? sizeof(separate) / sizeof(separate[0]) : sizeof(fused) / sizeof(fused[0]);
+	int apart = is_worker(cost) && cost->plan->layout.tp > cost->model->num_key_value_heads;
+	const struct product *products = apart ? kv_apart : fused;
+	size_t count = apart ? sizeof(kv_apart) / sizeof(kv_apart[0]) : sizeof(fused) / sizeof(fused[0]);
 	struct wlb_seconds sum = {0};
 	for (size_t i = 0; tokens > 0.0 && i < count; i++)
 		add_product(cost->machine, tokens, width_of(cost, products[i].in), width_of(cost, products[i].out),
@@ -106,10 +111,20 @@ static double direction_s(const struct wlb_layer_cost *cost, double calls, doubl
 	return calls * wlb_machine_op_call_s(machine, op) + elements * wlb_machine_op_element_s(machine, op);
 }
 
+static int has_stream(const struct wlb_layer_cost *cost, const struct stream *stream)
+{
+	int worker = is_worker(cost);
+	if (stream->trainer == WORKER_TP)
+		return worker && cost->plan->layout.tp > 1;
+	return stream->trainer == EVERY || (stream->trainer == WORKER) == worker;
+}
+
 /* `calls` is 1, or 0 for a time without the fixed time of each call. */
 static struct wlb_seconds one_stream_s(const struct wlb_layer_cost *cost, const struct stream *stream, double tokens,
                                        double calls)
 {
+	if (!has_stream(cost, stream))
+		return (struct wlb_seconds){0};
 	double elements = stream->calls * tokens * width_of(cost, stream->width);
 	if (stream->divided)
 		elements /= cost->plan->layout.tp;
@@ -129,24 +144,19 @@ static struct wlb_seconds streams_s(const struct wlb_layer_cost *cost, double to
 	return sum;
 }
 
-/* Returns the seconds of the angles of the rotary embeddings, of queries and of keys, in one direction. wlb-worker
- * computes them in every call; Megatron-LM keeps them. Tensor parallelism does not divide them. */
-static double angles_s(const struct wlb_layer_cost *cost, double tokens)
+double wlb_angles_s(const struct wlb_layer_cost *cost, double tokens)
 {
 	if (!is_worker(cost))
 		return 0.0;
 	double angles = tokens * 0.5 * (double)cost->model->head_dim;
-	return 2.0 * wlb_machine_op_s(cost->machine, WLB_OP_ROPE_ANGLE, angles);
+	return wlb_machine_op_s(cost->machine, WLB_OP_ROPE_ANGLES, angles);
 }
 
 struct wlb_seconds wlb_layer_elementwise_s(const struct wlb_layer_cost *cost, double tokens)
 {
 	if (!(tokens > 0.0))
 		return (struct wlb_seconds){0};
-	struct wlb_seconds sum = streams_s(cost, tokens, 1.0);
-	sum.forward += angles_s(cost, tokens);
-	sum.backward += angles_s(cost, tokens);
-	return sum;
+	return streams_s(cost, tokens, 1.0);
 }
 
 double wlb_layer_selective_s(const struct wlb_layer_cost *cost, double tokens)

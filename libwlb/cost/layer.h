@@ -27,6 +27,10 @@ struct wlb_layer_cost {
 struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, double tokens);
 struct wlb_seconds wlb_layer_elementwise_s(const struct wlb_layer_cost *cost, double tokens);
 
+/* Seconds of the angles of the rotary embeddings, which wlb-worker computes once in a pass through a chunk's layers, in
+ * either direction; Megatron-LM keeps them. Tensor parallelism does not divide them. */
+double wlb_angles_s(const struct wlb_layer_cost *cost, double tokens);
+
 /* Seconds of the forward operations that WLB_RECOMPUTE_SELECTIVE repeats in the backward pass, beside attention's
  * scores. */
 double wlb_layer_selective_s(const struct wlb_layer_cost *cost, double tokens);

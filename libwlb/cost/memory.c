@@ -133,6 +133,8 @@ static double buffer_bytes(const struct stage_memory *w, double tokens, double p
 	double rank_tokens = tokens / l->cp, hidden = (double)w->model->hidden_size, elements = 0.0, bytes = 0.0;
 	if (l->tp > 1) /* gathered input of a projection, and what is scattered after */
 		elements += 2.0 * rank_tokens * hidden;
+	if (w->worker) /* angles of the rotary embeddings */
+		elements += rank_tokens * (double)w->model->head_dim;
 	if (l->cp > 1) /* keys and values of all ranks, and their gradients */
 		elements += 4.0 * tokens * wlb_plan_kv_width(w->plan, w->model);
 	if (l->pp > 1) /* received and sent, both ways */

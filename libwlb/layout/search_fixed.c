@@ -50,6 +50,9 @@ int wlb_search_check_fixed(const struct wlb_search *search, struct wlb_error *er
 		                fixed->account_for_embedding, fixed->account_for_loss);
 	if (fixed->recompute < -1 || fixed->recompute > WLB_RECOMPUTE_FULL)
 		return wlb_fail(error, "recompute %d is fixed: it must be none, selective or full", fixed->recompute);
+	if (fixed->recompute_layers < 0 || (fixed->recompute_layers > 0 && fixed->recompute != WLB_RECOMPUTE_FULL))
+		return wlb_fail(error, "recompute_layers %d is fixed: it must be positive, and recompute full",
+		                fixed->recompute_layers);
 	/* The factors that are free are 1 at least. */
 	const struct wlb_layout least = {fixed->tp > 0 ? fixed->tp : 1, fixed->cp > 0 ? fixed->cp : 1,
 	                                 fixed->pp > 0 ? fixed->pp : 1, fixed->dp > 0 ? fixed->dp : 1};

@@ -42,16 +42,14 @@ void wlb_search_recompute(const struct wlb_search *search, struct wlb_candidate 
 {
 	const struct wlb_search_options *options = &search->options;
 	int fixed = options->fixed.recompute, most = fixed >= 0 ? fixed : WLB_RECOMPUTE_FULL;
-	c->plan.recompute_layers = 0;
+	c->plan.recompute_layers = options->fixed.recompute_layers;
 	for (int r = fixed >= 0 ? fixed : least_recompute(options); r <= most; r++) {
 		c->plan.recompute = (enum wlb_recompute)r;
 		wlb_search_set_memory(search, c);
 		if (c->missing_bytes == 0.0)
 			break;
 	}
-	/* wlb-worker recomputes whole layers in all or none. */
-	if (fixed < 0 && options->cost.trainer == WLB_COST_MEGATRON && c->plan.recompute == WLB_RECOMPUTE_FULL &&
-	    c->missing_bytes == 0.0)
+	if (fixed < 0 && c->plan.recompute == WLB_RECOMPUTE_FULL && c->missing_bytes == 0.0)
 		recompute_fewest(search, c);
 }
 

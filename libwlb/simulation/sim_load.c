@@ -141,6 +141,7 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 	}
 	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL)
 		load->tp_recompute_s = load->tp.forward;
+	load->beyond_cp_s = worker ? cp_s : 0.0;
 	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL ||
 	    (worker && sim->options.plan.recompute == WLB_RECOMPUTE_SELECTIVE))
 		load->cp_recompute_s = cp_s;
@@ -248,11 +249,13 @@ void wlb_sim_load(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load)
 	if (sim->options.plan.recompute == WLB_RECOMPUTE_FULL) {
 		load->recompute_s = load->compute.forward;
 		load->recompute_mean_s = load->mean.forward;
+		load->beyond_s = wlb_layer_selective_s(&sim->cost, rank_tokens);
 	} else if (sim->options.plan.recompute == WLB_RECOMPUTE_SELECTIVE) {
 		load->recompute_s = load->recompute_mean_s = wlb_layer_selective_s(&sim->cost, rank_tokens);
 	}
 	load->head = wlb_head_s(&sim->cost, rank_tokens);
 	load->embedding = wlb_embedding_s(&sim->cost, rank_tokens);
+	load->angles_s = wlb_angles_s(&sim->cost, rank_tokens);
 	add_communication(sim, load, wlb_layer_products_s(&sim->cost, rank_tokens), rank_tokens, kv_bytes);
 }
 

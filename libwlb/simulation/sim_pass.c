@@ -44,10 +44,25 @@ double wlb_sim_exposed_s(double communication_s, double computation_s, double pi
 	return fmax(communication_s / pieces, communication_s - computation_s);
 }
 
-static void add_parts(struct wlb_sim_time *time, const struct wlb_sim_load *l, double layers, double recomputed_layers,
-                      int first, int last, double share)
+/* Layers of a chunk. */
+struct layers {
+	double all;
+	double recomputed;
+	double beyond; /* that WLB_RECOMPUTE_FULL recomputes as WLB_RECOMPUTE_SELECTIVE does */
+};
+
+static struct layers layers_of(const struct wlb_sim *sim, int32_t stage, int32_t chunk)
 {
-	double ends_s = 0.0, ends_tp_s = 0.0;
+	const struct wlb_plan *plan = &sim->options.plan;
+	double all = (double)wlb_plan_layers(plan, &sim->model, stage, chunk);
+	double recomputed = wlb_plan_recomputed_layers(plan, &sim->model, stage, chunk);
+	return (struct layers){all, recomputed, plan->recompute == WLB_RECOMPUTE_FULL ? all - recomputed : 0.0};
+}
+
+static void add_parts(struct wlb_sim_time *time, const struct wlb_sim_load *l, const struct layers *layers, int first,
+                      int last, double share)
+{
+	double ends_s = layers->all > 0.0 ? 2.0 * l->angles_s : 0.0, ends_tp_s = 0.0;
 	if (first) {
 		ends_s += l->embedding.forward + l->embedding.backward;
 		ends_tp_s += l->embedding_tp.forward + l->embedding_tp.backward;
@@ -57,13 +72,14 @@ static void add_parts(struct wlb_sim_time *time, const struct wlb_sim_load *l, d
 		ends_tp_s += l->head_tp.forward + l->head_tp.backward;
 	}
 	double slowest_s = l->compute.forward + l->compute.backward, mean_s = l->mean.forward + l->mean.backward;
-	time->compute_s += share * (layers * mean_s + ends_s);
-	time->recompute_s += share * recomputed_layers * l->recompute_mean_s;
-	time->cp_imbalance_s +=
-		share * (layers * (slowest_s - mean_s) + recomputed_layers * (l->recompute_s - l->recompute_mean_s));
-	time->tp_s +=
-		share * (layers * (l->tp.forward + l->tp.backward) + recomputed_layers * l->tp_recompute_s + ends_tp_s);
-	time->cp_s += share * (layers * (l->cp.forward + l->cp.backward) + recomputed_layers * l->cp_recompute_s);
+	time->compute_s += share * (layers->all * mean_s + ends_s);
+	time->recompute_s += share * (layers->recomputed * l->recompute_mean_s + layers->beyond * l->beyond_s);
+	time->cp_imbalance_s += share * (layers->all * (slowest_s - mean_s) +
+	                                 layers->recomputed * (l->recompute_s - l->recompute_mean_s));
+	time->tp_s += share * (layers->all * (l->tp.forward + l->tp.backward) + layers->recomputed * l->tp_recompute_s +
+	                       ends_tp_s);
+	time->cp_s += share * (layers->all * (l->cp.forward + l->cp.backward) + layers->recomputed * l->cp_recompute_s +
+	                       layers->beyond * l->beyond_cp_s);
 }
 
 /* Returns the seconds that computation loses beside hidden communication of a rank's `bytes`: the kernels of a
@@ -118,15 +134,19 @@ struct wlb_sim_chunk wlb_sim_time_passes(const struct wlb_sim *sim, const struct
 {
 	const struct wlb_plan *plan = &sim->options.plan;
 	const struct wlb_sim_load *l = load;
-	double layers = (double)wlb_plan_layers(plan, &sim->model, stage, chunk);
-	double recomputed_layers = wlb_plan_recomputed_layers(plan, &sim->model, stage, chunk);
+	const struct layers layers = layers_of(sim, stage, chunk);
 	int first = stage == 0 && chunk == 0;
 	int last = stage == plan->layout.pp - 1 && chunk == plan->interleave - 1;
 	struct wlb_sim_chunk took = {
-		.forward_s = layers * (slow * l->compute.forward + l->tp.forward + l->cp.forward),
-		.backward_s = layers * (slow * l->compute.backward + l->tp.backward + l->cp.backward) +
-	                      recomputed_layers * (slow * l->recompute_s + l->tp_recompute_s + l->cp_recompute_s),
+		.forward_s = layers.all * (slow * l->compute.forward + l->tp.forward + l->cp.forward),
+		.backward_s = layers.all * (slow * l->compute.backward + l->tp.backward + l->cp.backward) +
+	                      layers.recomputed * (slow * l->recompute_s + l->tp_recompute_s + l->cp_recompute_s) +
+	                      layers.beyond * (slow * l->beyond_s + l->beyond_cp_s),
 	};
+	if (layers.all > 0.0) {
+		took.forward_s += slow * l->angles_s;
+		took.backward_s += slow * l->angles_s;
+	}
 	if (first) {
 		took.forward_s += slow * l->embedding.forward + l->embedding_tp.forward;
 		took.backward_s += slow * l->embedding.backward + l->embedding_tp.backward;
@@ -136,9 +156,9 @@ struct wlb_sim_chunk wlb_sim_time_passes(const struct wlb_sim *sim, const struct
 		took.backward_s += slow * l->head.backward + l->head_tp.backward;
 	}
 	if (time != NULL)
-		add_parts(time, l, layers, recomputed_layers, first, last, share);
+		add_parts(time, l, &layers, first, last, share);
 	if (plan->zero_stage >= 2)
-		add_zero_communication(sim, stage, chunk, fmax(layers, 1.0), &took);
+		add_zero_communication(sim, stage, chunk, fmax(layers.all, 1.0), &took);
 	return took;
 }
 

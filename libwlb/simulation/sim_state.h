@@ -14,10 +14,12 @@ struct wlb_sim_load {
 	struct wlb_seconds tp, cp;
 	double recompute_s, recompute_mean_s; /* in the backward pass of a layer that is recomputed */
 	double tp_recompute_s, cp_recompute_s;
-	struct wlb_seconds head, head_tp;           /* of the output head, on the last stage */
+	double beyond_s, beyond_cp_s;     /* WLB_RECOMPUTE_FULL: the same for a layer beyond recompute_layers */
+	struct wlb_seconds head, head_tp; /* of the output head, on the last stage */
 	struct wlb_seconds embedding, embedding_tp; /* on the first stage */
-	double send_bytes;                          /* between stages, one GPU */
-	double flops;                               /* of the model, one forward pass, all ranks */
+	double angles_s;   /* of the rotary embeddings, in a pass in either direction through a chunk with layers */
+	double send_bytes; /* between stages, one GPU */
+	double flops;      /* of the model, one forward pass, all ranks */
 	int64_t tokens;
 	int32_t per_document;
 };

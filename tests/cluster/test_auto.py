@@ -152,7 +152,8 @@ class Auto(training.TrainingTest):
                  "num_key_value_heads": 1, "vocab_size": 300}
         (self.cluster.work / "two.json").write_text(json.dumps(small), encoding="utf-8")
         job = self.start("--model", "two.json", "--global-batch-size", "2", "--train-iters", "4", nodes=3)
-        held = self.start("--model", "two.json", "--micro-batch-size", "4", "--recompute", "full", "--train-iters", "1",
+        held = self.start("--model", "two.json", "--micro-batch-size", "4", "--recompute-granularity", "full",
+                          "--recompute-num-layers", "1", "--train-iters", "1",
                           nodes=1)
         run = self.finish(job)
         attempt = run["attempts"][0]
@@ -165,7 +166,31 @@ class Auto(training.TrainingTest):
         self.assertIn(f"all of {attempt['plan']['idle']}", shown)
         self.assertEqual(self.finish(held)["state"], "complete")
         plan = self.plan_of(held)
-        self.assertEqual((plan["micro_batch_size"], plan["recompute"]), (4, "full"), "flags of the user are held")
+        self.assertEqual((plan["micro_batch_size"], plan["recompute"], plan["recompute_layers"]), (4, "full", 1),
+                         "flags of the user are held")
+
+    def test_a_node_with_fewer_ranks_than_others(self):
+        """One head, one layer and a batch of five windows: five of six ranks have work, and no number of nodes has as
+        many tasks on each."""
+        one = {**MODEL, "hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 1, "num_attention_heads": 1,
+               "num_key_value_heads": 1, "vocab_size": 300}
+        (self.cluster.work / "one.json").write_text(json.dumps(one), encoding="utf-8")
+        words = " ".join([*TRAIN, "--model", "one.json", "--global-batch-size", "5", "--train-iters", "4"])
+        job = self.cluster.sbatch(f"wlb run --tasks-per-node 3 -- wlb-worker {words}", "--wlb-layout=auto", "--ntasks-per-node=3",
+                                  "--overcommit", nodes=2)
+        run = self.finish(job)
+        output = self.cluster.output(job)
+        attempt = run["attempts"][0]
+        self.assertEqual((run["state"], run["steps_done"], attempt["world_size"]), ("complete", 4, 5), output)
+        self.assertEqual([entry["local_rank"] for entry in attempt["rank_map"]], [0, 1, 2, 0, 1])
+        last = attempt["rank_map"][-1]["node"]
+        self.assertNotEqual(attempt["rank_map"][0]["node"], last)
+        self.assertNotIn("srun: warning", output)
+        plan = attempt["plan"]
+        self.assertEqual((plan["idle_ranks"], plan["idle_local_ranks"]), (1, [{"nodes": last, "first": 2, "last": 2}]))
+        self.assertNotIn("idle", plan)
+        self.assertIn(f"no layout uses all 6 ranks: 1 is idle, local rank 2 of {last}", output)
+        self.assertIn(f"idle: 1 rank, local rank 2 of {last}\n", self.cluster.run("wlb", "show", str(job)).stdout)
 
     def test_another_trainer_and_wlbd_away(self):
         """Auto's answer reaches the environment of another trainer; with wlbd down it is the same."""

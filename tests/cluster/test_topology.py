@@ -2,7 +2,7 @@
 """What Slurm knows of the nodes, in a run. The placement of ranks on two switches whose nodes alternate in Slurm's order:
 ranks fill the nodes of one switch before those of the next, for wlb-worker and for a program that knows PMIx and its
 environment only, and `wlb show` shows it. The machine that a run is planned with, by the types of the GPUs in Slurm's GRES:
-known, of two types, and unknown."""
+known, of two types, unknown, and not named."""
 import json
 
 import harness
@@ -12,7 +12,8 @@ from test_places import PLACE, WAYS, coordinates
 
 TOPOLOGY = """SwitchName=left Nodes=n[1,3]
 SwitchName=right Nodes=n[2,4]
-SwitchName=top Switches=left,right
+SwitchName=far Nodes=n5
+SwitchName=top Switches=left,right,far
 """
 ORDER = ["n1", "n3", "n2", "n4"]
 SWITCHES = [{"switch": "left", "nodes": "n[1,3]", "first_rank": 0, "ranks": 4},
@@ -20,6 +21,7 @@ SWITCHES = [{"switch": "left", "nodes": "n[1,3]", "first_rank": 0, "ranks": 4},
 
 
 class Topology(training.TrainingTest):
+    nodes = 5  # n5 has GPUs without a type
     topology = TOPOLOGY
     gpu_types = ("h100", "h100", "a100", "abacus")
 
@@ -57,6 +59,19 @@ class Topology(training.TrainingTest):
                 shown = self.cluster.run("wlb", "show", str(job)).stdout
                 for pattern in (r"left +n\[1,3\] +0-3", r"right +n\[2,4\] +4-7"):
                     self.assertRegex(shown, pattern)
+
+    def test_a_node_with_fewer_ranks(self):
+        """Seven of eight ranks have work: the last node in the order of switches has one."""
+        model = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 1,
+                 "num_attention_heads": 1, "vocab_size": 300, "max_position_embeddings": 64}
+        (self.cluster.work / "one.json").write_text(json.dumps(model), encoding="utf-8")
+        job = self.completed(f"wlb run -- {PLACE} --seq-length 64 --global-batch-size 7", "--wlb-layout=auto",
+                             "--wlb-model=one.json", nodes=4)
+        output = self.cluster.output(job)
+        nodes = {int(line.split()[1]): line.split()[2] for line in output.splitlines() if line.startswith("place ")}
+        self.assertEqual([nodes[rank] for rank in sorted(nodes)], ["n1", "n1", "n3", "n3", "n2", "n2", "n4"], output)
+        self.assertIn("no layout uses all 8 ranks: 1 is idle, local rank 1 of n4\n", output)
+        self.assertEqual(self.placement(self.cluster.show(job)), [SWITCHES[0], {**SWITCHES[1], "ranks": 3}])
 
     def test_without_the_coordinator(self):
         """`wlb run` asks Slurm itself then, and the placement is recorded once the coordinator is back."""
@@ -138,7 +153,23 @@ class Topology(training.TrainingTest):
             self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
             self.assertIn("planned with an administrator's calibration", self.cluster.output(job))
             self.assertIn("'gpu:h100', measured: an administrator's calibration", self.cluster.output(job))
-            self.assertEqual(self.cluster.show(job)["attempts"][0]["plan"]["machine"], machine["name"])
+            plan = self.cluster.show(job)["attempts"][0]["plan"]
+            self.assertEqual(plan["machine"], machine["name"])
+            if nodes == "n[1-2]":  # the type is the one that wlbd says: nothing in the job names it
+                self.assertRegex(plan["calibration"]["compared_with"], "^the machine H100")
+
+    def test_gpus_without_a_type(self):
+        """They are not planned as processors: one line with the remedy, before a step starts."""
+        job = self.plan_with_gpus("n5")
+        self.assertEqual(self.cluster.wait_job(job), "FAILED", self.cluster.output(job))
+        output = self.cluster.output(job)
+        for word in ("GRES names no type of them", "WLB_MACHINE=H100", "machine = H100 of wlb.conf"):
+            self.assertIn(word, output)
+        self.assertNotIn("place ", output)
+        self.assertEqual([a["started_at"] for a in self.cluster.show(job)["attempts"]], [None])
+        job = self.plan_with_gpus("n5", before="export WLB_MACHINE=A100")
+        self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
+        self.assertTrue(self.cluster.show(job)["attempts"][0]["plan"]["machine"].startswith("A100"))
 
     def test_a_type_that_nobody_knows(self):
         """One line with the remedy, before a step starts; the machine of wlb.conf is taken where it names one."""

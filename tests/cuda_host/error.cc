@@ -1,12 +1,37 @@
 /* Errors of the runtime API, and the device. */
 #include "tests/cuda_host/runtime.h"
 
+#include <chrono>
+#include <thread>
+
 static thread_local cudaError_t last_error = cudaSuccess;
 
 namespace cuda_host
 {
-std::recursive_mutex lock;
+yielding_mutex lock;
+
+void yielding_mutex::lock()
+{
+	mutex.lock();
+	depth++;
 }
+
+void yielding_mutex::unlock()
+{
+	depth--;
+	mutex.unlock();
+}
+
+void yielding_mutex::yield()
+{
+	const unsigned held = depth;
+	for (unsigned i = 0; i < held; i++)
+		unlock();
+	std::this_thread::sleep_for(std::chrono::microseconds(50));
+	for (unsigned i = 0; i < held; i++)
+		lock();
+}
+} // namespace cuda_host
 
 cudaError_t cuda_host::result(cudaError_t status)
 {

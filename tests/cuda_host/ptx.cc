@@ -165,6 +165,21 @@ void wlb_load_matrices_transposed(uint32_t (&m)[4], const void *row)
 	cuda_host::block_warp_operation("ldmatrix.trans", 0xffffffffu, load_all<true>, &mine);
 }
 
+/* To nearest, ties to even; what is not a number becomes the one that a GPU gives. */
+static uint32_t to_bf16(float value)
+{
+	uint32_t bits;
+	memcpy(&bits, &value, sizeof(bits));
+	if (isnan(value))
+		return 0x7fff;
+	return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+
+uint32_t wlb_pack_bf16(float low, float high)
+{
+	return to_bf16(low) | to_bf16(high) << 16;
+}
+
 void wlb_multiply_bf16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
 {
 	multiply_lane mine = {d, a, {b0, b1}};

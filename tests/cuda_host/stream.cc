@@ -2,16 +2,19 @@
  * Streams and events. A stream runs its operations in the order in which they were queued; of several streams whose
  * next operation can run, order.h chooses one. With late queues an operation runs when the host waits for it, and in
  * random order now and then before, so that an operation that nothing orders before another runs after it in some
- * order.
+ * order. Work that waits for other processes begins when it is the next of its stream, and ends in the same order as
+ * other operations run. Streams proceed only inside calls of the API.
  */
 #include "tests/cuda_host/order.h"
 #include "tests/cuda_host/report.h"
 #include "tests/cuda_host/runtime.h"
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <stdint.h>
+#include <stdlib.h>
 #include <vector>
 
 namespace
@@ -20,11 +23,14 @@ namespace
 struct records {
 	uint64_t made = 0;
 	uint64_t reached = 0;
+	bool timed = false;
+	std::chrono::steady_clock::time_point time; /* at which the last of them was reached */
 };
 
-/* Work; or, where there is an event, its record or the wait for it. */
+/* Work, here or with other processes; or, where there is an event, its record or the wait for it. */
 struct operation {
 	std::function<void()> work;
+	std::shared_ptr<cuda_host::remote_work> remote;
 	std::shared_ptr<records> event;
 	uint64_t record; /* the number of it */
 	bool waits;
@@ -46,11 +52,21 @@ static bool can_run(const CUstream_st *stream)
 	if (stream->operations.empty())
 		return false;
 	const operation &next = stream->operations.front();
+	if (next.remote)
+		return next.remote->ready();
 	return !next.waits || next.event->reached >= next.record;
 }
 
-/* Runs one operation of the stream that is chosen. Returns false if none can run. */
-static bool run_one()
+static void reach(records &event, uint64_t record)
+{
+	if (record <= event.reached)
+		return;
+	event.reached = record;
+	event.time = std::chrono::steady_clock::now();
+}
+
+/* Runs one operation of the stream that is chosen. */
+bool cuda_host::stream_advance()
 {
 	std::vector<CUstream_st *> ready;
 	std::copy_if(streams.begin(), streams.end(), std::back_inserter(ready), can_run);
@@ -65,16 +81,47 @@ static bool run_one()
 	ready[chosen]->operations.pop_front();
 	if (next.work)
 		next.work();
+	else if (next.remote)
+		next.remote->run();
 	else if (!next.waits)
-		next.event->reached = std::max(next.event->reached, next.record);
+		reach(*next.event, next.record);
 	return true;
 }
 
-template <typename condition> static void run_until(condition done)
+/* What the next operations of the streams wait for, of other processes; empty if none does. */
+static std::string describe_remote()
 {
-	while (!done())
-		if (!run_one())
-			cuda_host::report("the streams wait for each other: no operation can run");
+	std::string text;
+	for (const CUstream_st *stream : streams)
+		if (!stream->operations.empty() && stream->operations.front().remote)
+			text += "\n  " + stream->operations.front().remote->describe();
+	return text;
+}
+
+double cuda_host::wait_bound_s()
+{
+	static const char *const given = getenv("CUDA_HOST_WAIT_S");
+	return given != nullptr ? atof(given) : 120;
+}
+
+void cuda_host::stream_run_until(const std::function<bool()> &done, const char *waiting)
+{
+	typedef std::chrono::steady_clock clock;
+	clock::time_point since = clock::now();
+	while (!done()) {
+		if (stream_advance()) {
+			since = clock::now();
+			continue;
+		}
+		const std::string remote = describe_remote();
+		if (remote.empty() && waiting == nullptr)
+			report("the streams wait for each other: no operation can run");
+		if (std::chrono::duration<double>(clock::now() - since).count() > wait_bound_s())
+			report("nothing has arrived from other processes for %g s (CUDA_HOST_WAIT_S). It waits for: "
+			       "%s%s",
+			       wait_bound_s(), waiting != nullptr ? waiting : "", remote.c_str());
+		lock.yield();
+	}
 }
 
 static bool exists(cudaStream_t stream)
@@ -91,24 +138,32 @@ static cudaError_t queue(cudaStream_t stream, const operation &next)
 	stream->operations.push_back(next);
 	const struct cuda_host_orders *orders = cuda_host_get_orders();
 	if (!orders->late)
-		run_until([stream] { return stream->operations.empty(); });
+		while (cuda_host::stream_advance())
+			;
 	else if (orders->order == CUDA_HOST_RANDOM)
-		while (cuda_host_random(2) == 0 && run_one())
+		while (cuda_host_random(2) == 0 && cuda_host::stream_advance())
 			;
 	return cudaSuccess;
 }
 
 cudaError_t cuda_host::stream_queue(cudaStream_t stream, std::function<void()> work)
 {
-	return queue(stream, {std::move(work), nullptr, 0, false});
+	return queue(stream, {std::move(work), nullptr, nullptr, 0, false});
+}
+
+cudaError_t cuda_host::stream_queue_remote(cudaStream_t stream, std::shared_ptr<remote_work> work)
+{
+	return queue(stream, {nullptr, std::move(work), nullptr, 0, false});
 }
 
 void cuda_host::stream_finish_all()
 {
-	run_until([] {
-		return std::all_of(streams.begin(), streams.end(),
-		                   [](const CUstream_st *stream) { return stream->operations.empty(); });
-	});
+	stream_run_until(
+		[] {
+			return std::all_of(streams.begin(), streams.end(),
+		                           [](const CUstream_st *stream) { return stream->operations.empty(); });
+		},
+		nullptr);
 }
 
 cudaError_t cudaDeviceSynchronize(void)
@@ -128,12 +183,29 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
 	return cudaSuccess;
 }
 
+enum { LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5 };
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+	*least = LEAST_PRIORITY;
+	*greatest = GREATEST_PRIORITY;
+	return cudaSuccess;
+}
+
+/* The order of streams does not depend on their priorities, on which a program must not rely. */
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority)
+{
+	if (priority > LEAST_PRIORITY || priority < GREATEST_PRIORITY)
+		return cuda_host::result(cudaErrorInvalidValue);
+	return cudaStreamCreateWithFlags(stream, flags);
+}
+
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
 	const cuda_host::guard guard(cuda_host::lock);
 	if (!exists(stream))
 		return cuda_host::result(cudaErrorInvalidResourceHandle);
-	run_until([stream] { return stream->operations.empty(); });
+	cuda_host::stream_run_until([stream] { return !exists(stream) || stream->operations.empty(); }, nullptr);
 	return cudaSuccess;
 }
 
@@ -152,12 +224,13 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
 {
 	const cuda_host::guard guard(cuda_host::lock);
-	return queue(stream, {nullptr, event->event, event->event->made, true});
+	return queue(stream, {nullptr, nullptr, event->event, event->event->made, true});
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
 	*event = new CUevent_st;
+	(*event)->event->timed = (flags & cudaEventDisableTiming) == 0;
 	return cudaSuccess;
 }
 
@@ -171,7 +244,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
 	const cuda_host::guard guard(cuda_host::lock);
 	event->event->made++;
-	return queue(stream, {nullptr, event->event, event->event->made, false});
+	return queue(stream, {nullptr, nullptr, event->event, event->event->made, false});
 }
 
 /* A program may call it until the event is reached: each call runs an operation. */
@@ -179,13 +252,26 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 {
 	const cuda_host::guard guard(cuda_host::lock);
 	if (event->event->reached < event->event->made)
-		run_one();
+		cuda_host::stream_advance();
 	return event->event->reached < event->event->made ? cudaErrorNotReady : cudaSuccess;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
 	const cuda_host::guard guard(cuda_host::lock);
-	run_until([event] { return event->event->reached >= event->event->made; });
+	const std::shared_ptr<records> records = event->event;
+	cuda_host::stream_run_until([records] { return records->reached >= records->made; }, nullptr);
+	return cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float *elapsed_ms, cudaEvent_t from, cudaEvent_t to)
+{
+	const cuda_host::guard guard(cuda_host::lock);
+	const records &first = *from->event, &last = *to->event;
+	if (!first.timed || !last.timed || first.made == 0 || last.made == 0)
+		return cuda_host::result(cudaErrorInvalidResourceHandle);
+	if (first.reached < first.made || last.reached < last.made)
+		return cuda_host::result(cudaErrorNotReady);
+	*elapsed_ms = std::chrono::duration<float, std::milli>(last.time - first.time).count();
 	return cudaSuccess;
 }

@@ -41,18 +41,32 @@ struct check {
 
 /* -- the checks: which arrays, and the call -- */
 
-static void plan_gemm(const struct shape *s, struct array *a)
+/* x, weights, y and the residual; rows of x and y have a stride one wider than they are. */
+static void plan_linear(const struct shape *s, struct array *a)
 {
-	a[0] = (struct array){REAL, s->m * s->k, 0};
-	a[1] = (struct array){REAL, s->k * s->n, 0};
-	a[2] = (struct array){REAL, s->m * s->n, 0};
+	a[0] = (struct array){REAL, s->m * (s->k + 1), 0};
+	a[1] = (struct array){REAL, s->n * s->k, 0};
+	a[2] = (struct array){REAL, s->m * (s->n + 1), 0};
+	a[3] = (struct array){REAL, s->m * (s->n + 1), 0};
 }
 
-static void run_gemm(struct wlb_device *d, const struct shape *s, void **a)
+static void run_linear(struct wlb_device *d, const struct shape *s, void **a)
 {
-	for (int trans = 0; trans < 4; trans++)
-		d->ops->gemm(d, trans & 1, trans >> 1, s->m, s->n, s->k, 0.5, a[0], trans & 1 ? s->m : s->k, a[1],
-		             trans >> 1 ? s->k : s->n, 1, a[2], s->n);
+	const struct wlb_weight w = {a[1], s->n, s->k};
+	d->ops->linear(d, a[2], s->n + 1, a[0], s->k + 1, &w, a[3], s->m);
+	d->ops->linear(d, a[3], s->n + 1, a[0], s->k + 1, &w, a[3], s->m);
+}
+
+static void run_linear_d_x(struct wlb_device *d, const struct shape *s, void **a)
+{
+	const struct wlb_weight w = {a[1], s->n, s->k};
+	d->ops->linear_d_x(d, a[0], s->k + 1, a[2], s->n + 1, &w, 0, s->m);
+	d->ops->linear_d_x(d, a[0], s->k + 1, a[3], s->n + 1, &w, 1, s->m);
+}
+
+static void run_linear_d_w(struct wlb_device *d, const struct shape *s, void **a)
+{
+	d->ops->linear_d_w(d, a[1], a[2], s->n + 1, a[0], s->k + 1, s->m, s->n, s->k);
 }
 
 static void plan_embedding(const struct shape *s, struct array *a)
@@ -80,11 +94,13 @@ static void plan_rmsnorm(const struct shape *s, struct array *a)
 	a[3] = (struct array){REAL, s->n, 0};
 	a[4] = (struct array){REAL, s->m * s->n, 0};
 	a[5] = (struct array){REAL, s->n, 0};
+	a[6] = (struct array){REAL, s->m * s->n, 0};
 }
 
 static void run_rmsnorm_forward(struct wlb_device *d, const struct shape *s, void **a)
 {
-	d->ops->rmsnorm_forward(d, a[0], a[1], a[2], a[3], s->m, s->n, 1e-5);
+	d->ops->rmsnorm_forward(d, a[0], a[1], NULL, a[2], NULL, a[3], s->m, s->n, 1e-5);
+	d->ops->rmsnorm_forward(d, a[0], a[1], a[6], a[2], a[4], a[3], s->m, s->n, 1e-5);
 }
 
 static void run_rmsnorm_backward(struct wlb_device *d, const struct shape *s, void **a)
@@ -92,16 +108,21 @@ static void run_rmsnorm_backward(struct wlb_device *d, const struct shape *s, vo
 	d->ops->rmsnorm_backward(d, a[0], a[5], a[4], a[2], a[3], a[1], s->m, s->n);
 }
 
+/* Heads of 2 n, in rows of a stride one wider than they are. */
 static void plan_rope(const struct shape *s, struct array *a)
 {
-	a[0] = (struct array){REAL, s->m * s->k * 2 * s->n, 0};
+	a[0] = (struct array){REAL, s->m * (s->k * 2 * s->n + 1), 0};
 	a[1] = (struct array){INDEX, s->m, 100000};
+	a[2] = (struct array){REAL, s->m * 2 * s->n, 0};
 }
 
 static void run_rope(struct wlb_device *d, const struct shape *s, void **a)
 {
-	d->ops->rope(d, a[0], a[1], s->m, (int)s->k, (int)(2 * s->n), 10000, 1);
-	d->ops->rope(d, a[0], a[1], s->m, (int)s->k, (int)(2 * s->n), 500000, -1);
+	const int heads = (int)s->k, head_dim = (int)(2 * s->n);
+	d->ops->rope_angles(d, a[2], a[1], s->m, head_dim, 10000);
+	d->ops->rope(d, a[0], heads * head_dim + 1, a[2], s->m, heads, head_dim, 1);
+	d->ops->rope_angles(d, a[2], a[1], s->m, head_dim, 500000);
+	d->ops->rope(d, a[0], heads * head_dim + 1, a[2], s->m, heads, head_dim, -1);
 }
 
 /* Two segments: a document, and the second half of one whose keys are all there. s->k key heads, two query heads for
@@ -121,9 +142,10 @@ static void run_attention(struct wlb_device *d, const struct shape *s, void **a,
 	struct wlb_segment *device = d->ops->alloc(d, sizeof(host), NULL);
 	if (device == NULL)
 		return;
-	d->ops->to_device(d, device, host, sizeof(host));
+	d->ops->to_device(d, NULL, device, host, sizeof(host));
 	const struct wlb_segments segments = {device, 2, rest, (int)s->m};
-	const struct wlb_attention_shape shape = {s->m, s->m, 2 * (int)s->k, (int)s->k, (int)s->n};
+	const int64_t q = 2 * s->k * s->n, k = s->k * s->n;
+	const struct wlb_attention_shape shape = {s->m, s->m, 2 * (int)s->k, (int)s->k, (int)s->n, q, k, q};
 	d->ops->attention_forward(d, a[0], a[1], a[2], a[3], a[4], &segments, &shape);
 	if (backward)
 		d->ops->attention_backward(d, a[5], a[6], a[7], a[8], a[2], a[3], a[4], a[0], a[1], &segments, &shape);
@@ -149,14 +171,21 @@ static void plan_elements(const struct shape *s, struct array *a)
 	a[7] = (struct array){REAL, 3 * s->m, 0};
 }
 
+static void plan_swiglu(const struct shape *s, struct array *a)
+{
+	a[0] = (struct array){REAL, s->m * s->n, 0};
+	a[1] = (struct array){REAL, 2 * s->m * s->n, 0};
+	a[2] = (struct array){REAL, 2 * s->m * s->n, 0};
+}
+
 static void run_swiglu_forward(struct wlb_device *d, const struct shape *s, void **a)
 {
-	d->ops->swiglu_forward(d, a[0], a[1], a[2], s->m * s->n);
+	d->ops->swiglu_forward(d, a[0], a[1], s->m, s->n);
 }
 
 static void run_swiglu_backward(struct wlb_device *d, const struct shape *s, void **a)
 {
-	d->ops->swiglu_backward(d, a[0], a[3], a[4], a[1], a[2], s->m * s->n);
+	d->ops->swiglu_backward(d, a[2], a[0], a[1], s->m, s->n);
 }
 
 static void run_cross_entropy(struct wlb_device *d, const struct shape *s, void **a)
@@ -167,14 +196,16 @@ static void run_cross_entropy(struct wlb_device *d, const struct shape *s, void 
 
 static void plan_gather_rows(const struct shape *s, struct array *a)
 {
-	a[0] = (struct array){REAL, s->m * s->n, 0};
-	a[1] = (struct array){REAL, s->k * s->n, 0};
+	a[0] = (struct array){REAL, s->m * (s->n + 2), 0};
+	a[1] = (struct array){REAL, s->k * (s->n + 1), 0};
 	a[2] = (struct array){ROW, s->m, (int32_t)s->k};
+	a[3] = (struct array){REAL, s->m * s->n, 0};
 }
 
 static void run_gather_rows(struct wlb_device *d, const struct shape *s, void **a)
 {
-	d->ops->gather_rows(d, a[0], a[1], a[2], s->m, s->n);
+	d->ops->gather_rows(d, a[0], s->n + 2, a[1], s->n + 1, a[2], s->m, s->n);
+	d->ops->gather_rows(d, a[3], s->n, a[0], s->n + 2, NULL, s->m, s->n);
 }
 
 static void run_add(struct wlb_device *d, const struct shape *s, void **a)
@@ -202,7 +233,9 @@ static void run_adamw(struct wlb_device *d, const struct shape *s, void **a)
 }
 
 static const struct check CHECKS[] = {
-	{OPERATION(gemm), 1e-5, plan_gemm, run_gemm},
+	{OPERATION(linear), 1e-5, plan_linear, run_linear},
+	{OPERATION(linear_d_x), 1e-5, plan_linear, run_linear_d_x},
+	{OPERATION(linear_d_w), 1e-5, plan_linear, run_linear_d_w},
 	{OPERATION(embedding_forward), 0, plan_embedding, run_embedding_forward},
 	{OPERATION(embedding_backward), 1e-5, plan_embedding, run_embedding_backward},
 	{OPERATION(rmsnorm_forward), 1e-5, plan_rmsnorm, run_rmsnorm_forward},
@@ -210,8 +243,8 @@ static const struct check CHECKS[] = {
 	{OPERATION(rope), 1e-5, plan_rope, run_rope},
 	{OPERATION(attention_forward), 1e-5, plan_attention, run_attention_forward},
 	{OPERATION(attention_backward), 2e-5, plan_attention, run_attention_backward},
-	{OPERATION(swiglu_forward), 1e-5, plan_elements, run_swiglu_forward},
-	{OPERATION(swiglu_backward), 1e-5, plan_elements, run_swiglu_backward},
+	{OPERATION(swiglu_forward), 1e-5, plan_swiglu, run_swiglu_forward},
+	{OPERATION(swiglu_backward), 1e-5, plan_swiglu, run_swiglu_backward},
 	{OPERATION(cross_entropy_gradient), 1e-5, plan_elements, run_cross_entropy},
 	{OPERATION(gather_rows), 0, plan_gather_rows, run_gather_rows},
 	{OPERATION(add), 1e-6, plan_elements, run_add},
@@ -263,7 +296,7 @@ static int run_on(struct wlb_device *device, const struct check *check, const st
 			break;
 		}
 		fill(host[i], &arrays[i], (uint32_t)i + 1);
-		device->ops->to_device(device, on_device[i], host[i], array_bytes(&arrays[i]));
+		device->ops->to_device(device, NULL, on_device[i], host[i], array_bytes(&arrays[i]));
 	}
 	if (result == 0) {
 		check->run(device, shape, on_device);
@@ -355,10 +388,10 @@ static int check_errors(struct wlb_device *cuda)
 	struct wlb_error error = {""};
 	void *x = cuda->ops->alloc(cuda, 64, &error);
 	int refused = cuda->ops->alloc(cuda, (size_t)1 << 60, &error) == NULL && error.message[0] != '\0';
-	const int too_wide = 1 << 24; /* its angles do not fit shared memory */
-	cuda->ops->rope(cuda, x, x, 1, 1, too_wide, 10000, 1);
+	const int64_t too_many = INT64_C(1) << 31; /* rows: a grid has fewer blocks */
+	cuda->ops->rmsnorm_forward(cuda, x, x, NULL, x, NULL, x, too_many, 1, 1e-5);
 	cuda->ops->scale(cuda, x, 2, 16);
-	int kept = cuda->ops->synchronize(cuda, &error) == -1 && strstr(error.message, "rope") != NULL;
+	int kept = cuda->ops->synchronize(cuda, &error) == -1 && strstr(error.message, "rmsnorm") != NULL;
 	int works = cuda->ops->synchronize(cuda, &error) == 0;
 	cuda->ops->release(cuda, x);
 	int passed = refused && kept && works;
@@ -368,6 +401,8 @@ static int check_errors(struct wlb_device *cuda)
 
 /* check_ptx.cu, where it is built: whether a matrix product by tensor cores is right; prints its row of the table. */
 int wlb_check_ptx(struct wlb_device *cuda) __attribute__((weak));
+/* check_linear.c, in the same way: whether the matrix products are right. */
+int wlb_check_linear(struct wlb_device *cuda) __attribute__((weak));
 
 static int check_all(struct wlb_device *cpu, struct wlb_device *cuda)
 {
@@ -386,9 +421,10 @@ static int check_all(struct wlb_device *cpu, struct wlb_device *cuda)
 			failed += !ok;
 		}
 	}
-	int ok = check_errors(cuda) + (wlb_check_ptx != NULL ? wlb_check_ptx(cuda) : 1);
+	int ok = check_errors(cuda) + (wlb_check_ptx != NULL ? wlb_check_ptx(cuda) : 1) +
+	         (wlb_check_linear != NULL ? wlb_check_linear(cuda) : 1);
 	passed += ok;
-	failed += 2 - ok;
+	failed += 3 - ok;
 	printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
 	return failed > 0 ? 1 : 0;
 }
@@ -407,7 +443,7 @@ int main(int count, char **arguments)
 	struct wlb_error error;
 	struct wlb_device *cuda = wlb_device_open_cuda(index, WLB_FLOAT32, &error);
 	if (cuda == NULL) {
-		printf("0 passed, 0 failed, %d skipped: %s\n", CHECK_COUNT * SHAPE_COUNT + 2, error.message);
+		printf("0 passed, 0 failed, %d skipped: %s\n", CHECK_COUNT * SHAPE_COUNT + 3, error.message);
 		return require;
 	}
 	struct wlb_device *cpu = wlb_device_open_cpu(WLB_FLOAT32, 0, &error);

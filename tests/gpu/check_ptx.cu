@@ -53,8 +53,8 @@ extern "C" int wlb_check_ptx(struct wlb_device *device)
 	void *device_d = ops->alloc(device, sizeof(d), &error);
 	int wrong = device_a == NULL || device_b == NULL || device_d == NULL;
 	for (int transposed = 0; transposed < 2 && wrong == 0; transposed++) {
-		ops->to_device(device, device_a, a, sizeof(a));
-		ops->to_device(device, device_b, b, sizeof(b));
+		ops->to_device(device, NULL, device_a, a, sizeof(a));
+		ops->to_device(device, NULL, device_b, b, sizeof(b));
 		wlb_cuda_launch(device, "ptx_product", {1, 32}, ptx_product<PTX_NO_FAULT>, (float *)device_d,
 		                (const uint16_t *)device_a, (const uint16_t *)device_b, (int)DEPTH, transposed);
 		ops->to_host(device, d, device_d, sizeof(d));

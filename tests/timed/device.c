@@ -83,13 +83,32 @@ static void copy(struct wlb_device *device, void *to, const void *from, size_t b
 		add_op_time(device, MEMORY, WLB_OP_COPY, (double)bytes / timed_of(device)->element_bytes);
 }
 
-static void gemm(struct wlb_device *device, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, double alpha,
-                 const void *a, int64_t lda, const void *b, int64_t ldb, double beta, void *c, int64_t ldc)
+static void add_product_time(struct wlb_device *device, enum kind kind, int64_t rows, int64_t depth, int64_t columns)
 {
-	(void)alpha, (void)a, (void)lda, (void)b, (void)ldb, (void)beta, (void)c, (void)ldc;
-	enum kind kind = trans_b ? GEMM_OUTPUT : trans_a ? GEMM_WEIGHT_GRADIENT : GEMM_INPUT_GRADIENT;
 	add_time(device, kind,
-	         wlb_machine_gemm_s(&timed_of(device)->settings.machine, (double)m, (double)k, (double)n));
+	         wlb_machine_gemm_s(&timed_of(device)->settings.machine, (double)rows, (double)depth, (double)columns));
+}
+
+/* The residual is added while the product is in the cache: it takes no time. */
+static void linear(struct wlb_device *device, void *y, int64_t y_stride, const void *x, int64_t x_stride,
+                   const struct wlb_weight *w, const void *residual, int64_t n)
+{
+	(void)y, (void)y_stride, (void)x, (void)x_stride, (void)residual;
+	add_product_time(device, GEMM_OUTPUT, n, w->in, w->out);
+}
+
+static void linear_d_x(struct wlb_device *device, void *d_x, int64_t d_x_stride, const void *d_y, int64_t d_y_stride,
+                       const struct wlb_weight *w, int add, int64_t n)
+{
+	(void)d_x, (void)d_x_stride, (void)d_y, (void)d_y_stride, (void)add;
+	add_product_time(device, GEMM_INPUT_GRADIENT, n, w->out, w->in);
+}
+
+static void linear_d_w(struct wlb_device *device, void *d_w, const void *d_y, int64_t d_y_stride, const void *x,
+                       int64_t x_stride, int64_t n, int64_t out, int64_t in)
+{
+	(void)d_w, (void)d_y, (void)d_y_stride, (void)x, (void)x_stride;
+	add_product_time(device, GEMM_WEIGHT_GRADIENT, out, n, in);
 }
 
 static void add_attention_time(struct wlb_device *device, enum kind kind, const struct wlb_segments *segments,
@@ -135,11 +154,14 @@ static void embedding_backward(struct wlb_device *device, void *d_table, const v
 	add_op_time(device, EMBEDDING, WLB_OP_EMBEDDING_BACKWARD, (double)tokens * (double)width);
 }
 
-static void rmsnorm_forward(struct wlb_device *device, void *out, void *rstd, const void *x, const void *weight,
-                            int64_t tokens, int64_t width, double epsilon)
+/* With a residual it takes as long as without, and as a sum. */
+static void rmsnorm_forward(struct wlb_device *device, void *out, void *rstd, void *sum, const void *x,
+                            const void *residual, const void *weight, int64_t tokens, int64_t width, double epsilon)
 {
-	(void)out, (void)rstd, (void)x, (void)weight, (void)epsilon;
+	(void)out, (void)rstd, (void)sum, (void)x, (void)weight, (void)epsilon;
 	add_op_time(device, NORM, WLB_OP_RMSNORM_FORWARD, (double)tokens * (double)width);
+	if (residual != NULL)
+		add_op_time(device, VECTOR, WLB_OP_ADD, (double)tokens * (double)width);
 }
 
 static void rmsnorm_backward(struct wlb_device *device, void *d_x, void *d_weight, const void *d_out, const void *x,
@@ -149,26 +171,31 @@ static void rmsnorm_backward(struct wlb_device *device, void *d_x, void *d_weigh
 	add_op_time(device, NORM, WLB_OP_RMSNORM_BACKWARD, (double)tokens * (double)width);
 }
 
-static void rope(struct wlb_device *device, void *x, const int32_t *positions, int64_t tokens, int heads, int head_dim,
-                 double theta, int direction)
+static void rope_angles(struct wlb_device *device, void *angles, const int32_t *positions, int64_t tokens, int head_dim,
+                        double theta)
 {
-	(void)x, (void)positions, (void)theta, (void)direction;
-	add_time(device, ROPE,
-	         seconds_of(device, WLB_OP_ROPE, (double)tokens * heads * head_dim) +
-	                 seconds_of(device, WLB_OP_ROPE_ANGLE, 0.5 * (double)tokens * head_dim));
+	(void)angles, (void)positions, (void)theta;
+	add_op_time(device, ROPE, WLB_OP_ROPE_ANGLES, 0.5 * (double)tokens * head_dim);
 }
 
-static void swiglu_forward(struct wlb_device *device, void *out, const void *gate, const void *up, int64_t n)
+static void rope(struct wlb_device *device, void *x, int64_t stride, const void *angles, int64_t tokens, int heads,
+                 int head_dim, int direction)
 {
-	(void)out, (void)gate, (void)up;
-	add_op_time(device, SWIGLU, WLB_OP_SWIGLU_FORWARD, (double)n);
+	(void)x, (void)stride, (void)angles, (void)direction;
+	add_op_time(device, ROPE, WLB_OP_ROPE, (double)tokens * heads * head_dim);
 }
 
-static void swiglu_backward(struct wlb_device *device, void *d_gate, void *d_up, const void *d_out, const void *gate,
-                            const void *up, int64_t n)
+static void swiglu_forward(struct wlb_device *device, void *out, const void *gate_up, int64_t n, int64_t width)
 {
-	(void)d_gate, (void)d_up, (void)d_out, (void)gate, (void)up;
-	add_op_time(device, SWIGLU, WLB_OP_SWIGLU_BACKWARD, (double)n);
+	(void)out, (void)gate_up;
+	add_op_time(device, SWIGLU, WLB_OP_SWIGLU_FORWARD, (double)n * (double)width);
+}
+
+static void swiglu_backward(struct wlb_device *device, void *d_gate_up, const void *d_out, const void *gate_up,
+                            int64_t n, int64_t width)
+{
+	(void)d_gate_up, (void)d_out, (void)gate_up;
+	add_op_time(device, SWIGLU, WLB_OP_SWIGLU_BACKWARD, (double)n * (double)width);
 }
 
 static void cross_entropy_statistics(struct wlb_device *device, void *statistics, const void *logits,
@@ -186,10 +213,10 @@ static void cross_entropy_gradient(struct wlb_device *device, double *loss_sum, 
 	add_op_time(device, CROSS_ENTROPY, WLB_OP_CROSS_ENTROPY_GRADIENT, (double)tokens * (double)count);
 }
 
-static void gather_rows(struct wlb_device *device, void *out, const void *x, const int32_t *rows, int64_t count,
-                        int64_t width)
+static void gather_rows(struct wlb_device *device, void *out, int64_t out_stride, const void *x, int64_t x_stride,
+                        const int32_t *rows, int64_t count, int64_t width)
 {
-	(void)out, (void)x, (void)rows;
+	(void)out, (void)out_stride, (void)x, (void)x_stride, (void)rows;
 	add_op_time(device, VECTOR, WLB_OP_GATHER_ROWS, (double)count * (double)width);
 }
 
@@ -228,6 +255,12 @@ static int synchronize(struct wlb_device *device, struct wlb_error *error)
 	return timed_of(device)->cpu->synchronize(device, error);
 }
 
+static int event_wait(struct wlb_device *device, struct wlb_event *event, struct wlb_error *error)
+{
+	wlb_timed_clock_wait(timed_of(device)->clock);
+	return timed_of(device)->cpu->event_wait(device, event, error);
+}
+
 static double busy_s(struct wlb_device *device)
 {
 	return timed_of(device)->clock->busy_s;
@@ -244,14 +277,18 @@ static void replace_operations(struct wlb_ops *ops)
 {
 	ops->close = close_timed;
 	ops->synchronize = synchronize;
+	ops->event_wait = event_wait;
 	ops->busy_s = busy_s;
 	ops->zero = zero;
 	ops->copy = copy;
-	ops->gemm = gemm;
+	ops->linear = linear;
+	ops->linear_d_x = linear_d_x;
+	ops->linear_d_w = linear_d_w;
 	ops->embedding_forward = embedding_forward;
 	ops->embedding_backward = embedding_backward;
 	ops->rmsnorm_forward = rmsnorm_forward;
 	ops->rmsnorm_backward = rmsnorm_backward;
+	ops->rope_angles = rope_angles;
 	ops->rope = rope;
 	ops->attention_forward = attention_forward;
 	ops->attention_backward = attention_backward;
@@ -274,7 +311,7 @@ int wlb_timed_device_replace(struct wlb_device *cpu, const struct wlb_timed_sett
 	timed->clock = (struct wlb_timed_clock *)(timed + 1);
 	timed->settings = *settings;
 	timed->clock->free_s = settings->start_s;
-	timed->element_bytes = (double)wlb_dtype_bytes(cpu->dtype);
+	timed->element_bytes = (double)wlb_dtype_bytes(cpu->compute);
 	timed->cpu = cpu->ops;
 	timed->ops = *cpu->ops;
 	replace_operations(&timed->ops);

@@ -63,7 +63,12 @@ static int allocate(struct wlb_device *device, struct attention *a, int most, in
 		int64_t count;
 	} all[] = {{&a->q, q}, {&a->out, q}, {&a->d_q, q}, {&a->d_out, q},           {&a->k, k},
 	           {&a->v, k}, {&a->d_k, k}, {&a->d_v, k}, {&a->lse, q_rows * HEADS}};
-	*a = (struct attention){.shape = {.heads = HEADS, .kv_heads = KV_HEADS, .head_dim = head_dim}};
+	*a = (struct attention){.shape = {.heads = HEADS,
+	                                  .kv_heads = KV_HEADS,
+	                                  .head_dim = head_dim,
+	                                  .q_stride = HEADS * head_dim,
+	                                  .kv_stride = KV_HEADS * head_dim,
+	                                  .out_stride = HEADS * head_dim}};
 	a->list = device->ops->alloc(device, SEGMENTS * sizeof(*a->list), error);
 	if (a->list == NULL)
 		return -1;
@@ -80,7 +85,7 @@ static void set_point(struct wlb_device *device, struct attention *a, int q_toke
 	int count = wlb_axis_segments(q_tokens);
 	for (int i = 0; i < count; i++)
 		list[i] = (struct wlb_segment){i * q_tokens, q_tokens, i * k_tokens, k_tokens, k_tokens - q_tokens};
-	device->ops->to_device(device, a->list, list, (size_t)count * sizeof(*list));
+	device->ops->to_device(device, NULL, a->list, list, (size_t)count * sizeof(*list));
 	a->segments = (struct wlb_segments){a->list, count, q_tokens, k_tokens};
 	a->shape.q_tokens = (int64_t)count * q_tokens;
 	a->shape.k_tokens = (int64_t)count * k_tokens;

@@ -11,6 +11,7 @@ enum { LEAST_BYTES = 4 << 10, SURE_BYTES = 1 << 20, MOST_BYTES = 16 << 20, STEP 
 struct link_test {
 	struct wlb_comm *pair; /* of one rank where it has no partner */
 	void *own, *all;       /* reals of MOST_BYTES, and of twice that */
+	enum wlb_dtype dtype;  /* of the reals */
 	size_t count;          /* reals of a message */
 };
 
@@ -18,24 +19,24 @@ typedef int link_call(struct link_test *test, struct wlb_error *error);
 
 static int gather(struct link_test *test, struct wlb_error *error)
 {
-	return wlb_comm_all_gather(test->pair, test->all, test->own, test->count, error);
+	return wlb_comm_all_gather(test->pair, test->all, test->own, test->count, test->dtype, error);
 }
 
 static int reduce(struct link_test *test, struct wlb_error *error)
 {
-	return wlb_comm_reduce_scatter(test->pair, test->own, test->all, test->count, error);
+	return wlb_comm_reduce_scatter(test->pair, test->own, test->all, test->count, test->dtype, error);
 }
 
 static int send(struct link_test *test, struct wlb_error *error)
 {
-	struct wlb_comm_request *request =
-		wlb_comm_send_start(test->pair, test->own, test->count, 1 - wlb_comm_rank(test->pair), error);
+	struct wlb_comm_request *request = wlb_comm_send_start(test->pair, test->own, test->count, test->dtype,
+	                                                       1 - wlb_comm_rank(test->pair), error);
 	return request != NULL ? wlb_comm_wait(request, error) : -1;
 }
 
 static int receive(struct link_test *test, struct wlb_error *error)
 {
-	return wlb_comm_recv(test->pair, test->all, test->count, 1 - wlb_comm_rank(test->pair), error);
+	return wlb_comm_recv(test->pair, test->all, test->count, test->dtype, 1 - wlb_comm_rank(test->pair), error);
 }
 
 static int send_and_return(struct link_test *test, struct wlb_error *error)
@@ -86,7 +87,7 @@ static int measure_sizes(struct wlb_device *device, struct wlb_comm *world, stru
 	*calls = (struct wlb_link_calls){0};
 	for (size_t bytes = LEAST_BYTES; bytes <= MOST_BYTES; bytes *= STEP) {
 		double slowest_s, from_s = wlb_now_s();
-		test->count = bytes / wlb_dtype_bytes(device->dtype);
+		test->count = bytes / wlb_dtype_bytes(device->compute);
 		calls->bytes[calls->count] = (double)bytes;
 		if (wlb_comm_size(test->pair) == 2 && measure_size(test, calls, error) < 0)
 			return wlb_fail_in(error, "messages of %zu bytes", bytes);
@@ -119,8 +120,8 @@ int wlb_measure_link(struct wlb_device *device, struct wlb_comm *world, const st
 {
 	int rank = wlb_comm_rank(world), partner = wlb_pair_partner(map, kind, rank);
 	int color = partner >= 0 && partner < rank ? partner : rank;
-	int64_t most = MOST_BYTES / (int64_t)wlb_dtype_bytes(device->dtype);
-	struct link_test test = {.pair = wlb_comm_split(world, color, rank, "pair", error)};
+	int64_t most = MOST_BYTES / (int64_t)wlb_dtype_bytes(device->compute);
+	struct link_test test = {.pair = wlb_comm_split(world, color, rank, "pair", error), .dtype = device->compute};
 	if (test.pair == NULL)
 		return -1;
 	test.own = wlb_calibrate_alloc_reals(device, most, error);

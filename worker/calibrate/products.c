@@ -27,16 +27,16 @@ static void *advance(const struct wlb_device *device, const struct product *p, v
 	enum { LINE = 64 }; /* reals, at least a cache line */
 	int64_t begin = *at + count <= p->capacity ? *at : 0;
 	*at = begin + (count + LINE - 1) / LINE * LINE;
-	return (char *)memory + (size_t)begin * wlb_dtype_bytes(device->dtype);
+	return (char *)memory + (size_t)begin * wlb_dtype_bytes(device->compute);
 }
 
 static void multiply(struct wlb_device *device, void *context)
 {
 	struct product *p = context;
-	void *weight = advance(device, p, p->weight, p->columns * p->depth, &p->weight_at);
+	const struct wlb_weight weight = {advance(device, p, p->weight, p->columns * p->depth, &p->weight_at),
+	                                  p->columns, p->depth};
 	void *y = advance(device, p, p->y, p->rows * p->columns, &p->result_at);
-	device->ops->gemm(device, 0, 1, p->rows, p->columns, p->depth, 1.0, p->x, p->depth, weight, p->depth, 0.0, y,
-	                  p->columns);
+	device->ops->linear(device, y, p->columns, p->x, p->depth, &weight, NULL, p->rows);
 }
 
 static int allocate(struct wlb_device *device, struct product *product, int64_t most, struct wlb_error *error)

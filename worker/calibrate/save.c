@@ -47,7 +47,7 @@ static struct wlb_node_facts find_facts(const struct wlb_launch *launch, const s
 	struct wlb_node_facts facts = {
 		.memory_bytes = wlb_node_memory_bytes(),
 		.ranks = launch->local_size,
-		.element_bytes = (int32_t)wlb_dtype_bytes(device->dtype),
+		.element_bytes = (int32_t)wlb_dtype_bytes(device->compute),
 		.blocking_messages = device->host_memory,
 	};
 	if (options->name == NULL)
@@ -69,7 +69,7 @@ static char *text_of(const struct wlb_machine *machine, const struct wlb_launch 
 		.at = at,
 		.host = wlb_launch_node(launch, 0),
 		.device = options->device == WLB_DEVICE_CUDA ? "cuda" : "cpu",
-		.dtype = wlb_dtype_name(device->dtype),
+		.dtype = wlb_dtype_name(device->compute),
 		.wlb = WLB_VERSION,
 		.threads = options->threads,
 		.ranks = launch->size,

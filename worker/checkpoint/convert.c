@@ -76,6 +76,8 @@ static int is_stored_as(enum wlb_stored stored, enum wlb_dtype dtype)
 		return stored == WLB_STORED_F32;
 	case WLB_FLOAT64:
 		return stored == WLB_STORED_F64;
+	case WLB_BFLOAT16:
+		return stored == WLB_STORED_BF16;
 	}
 	return 0;
 }

@@ -27,6 +27,8 @@ static const char *format_dtype(enum wlb_dtype dtype)
 		return "F32";
 	case WLB_FLOAT64:
 		return "F64";
+	case WLB_BFLOAT16:
+		return "BF16";
 	}
 	return NULL;
 }

@@ -1,103 +1,103 @@
-/* Calls that block: collectives, and a receive from another rank. */
+/* The calls of comm.h: those on numbers of the host, and the data calls, each as a struct wlb_call. */
 #include "worker/comm/comm.h"
 #include "worker/comm/communicator.h"
-#include "worker/comm/staging.h"
-
-/* A call that blocks from its beginning. */
-static void enter(struct wlb_comm *comm, enum wlb_comm_kind kind, size_t bytes)
-{
-	struct wlb_comm_event call = wlb_comm_next_call(comm, kind, bytes);
-	wlb_comm_enter(comm, &call);
-}
-
-static int fail_alone(struct wlb_comm *comm, enum wlb_comm_kind kind, int rank, const char *what,
-                      struct wlb_error *error)
-{
-	struct wlb_comm_event call = wlb_comm_next_call(comm, kind, 0);
-	wlb_comm_refuse_alone(rank, what, error);
-	return wlb_comm_fail(comm, &call, error);
-}
-
-int wlb_comm_all_reduce(struct wlb_comm *comm, void *buffer, size_t count, enum wlb_reduce op, struct wlb_error *error)
-{
-	if (comm->size == 1)
-		return 0;
-	size_t bytes = wlb_comm_bytes(comm, count);
-	void *host = NULL;
-	int rc = wlb_comm_finish_device(comm, error);
-	enter(comm, WLB_COMM_ALL_REDUCE, bytes);
-	if (rc == 0)
-		rc = wlb_stage(comm->device, &comm->in, buffer, bytes, 1, &host, error);
-	if (rc == 0)
-		rc = comm->transport->all_reduce(comm->state, host, count, comm->device->dtype, op, error);
-	if (rc == 0)
-		wlb_unstage(comm->device, host, buffer, bytes);
-	return wlb_comm_leave(comm, rc, error);
-}
+#include "worker/comm/mpi_group.h"
+#include "worker/comm/requests.h"
 
 int wlb_comm_all_reduce_double(struct wlb_comm *comm, double *buffer_host, size_t count, enum wlb_reduce op,
                                struct wlb_error *error)
 {
 	if (comm->size == 1)
 		return 0;
-	enter(comm, WLB_COMM_ALL_REDUCE_DOUBLE, count * sizeof(double));
-	int rc = comm->transport->all_reduce(comm->state, buffer_host, count, WLB_FLOAT64, op, error);
-	return wlb_comm_leave(comm, rc, error);
+	struct wlb_comm_event call = wlb_comm_next_call(comm, WLB_COMM_ALL_REDUCE_DOUBLE, count * sizeof(double));
+	wlb_comm_enter(comm, &call);
+	return wlb_comm_leave(comm, wlb_mpi_all_reduce_double(comm->mpi, buffer_host, count, op, error), error);
 }
 
-int wlb_comm_reduce_scatter(struct wlb_comm *comm, void *out, const void *in, size_t count, struct wlb_error *error)
+static struct wlb_call all_reduce(void *buffer, size_t count, enum wlb_dtype dtype, enum wlb_reduce op)
 {
-	if (comm->size == 1)
-		return wlb_comm_copy_alone(comm, out, in, count);
-	size_t bytes = wlb_comm_bytes(comm, count), all = bytes * (size_t)comm->size;
-	void *in_host = NULL, *out_host = NULL;
-	int rc = wlb_comm_finish_device(comm, error);
-	enter(comm, WLB_COMM_REDUCE_SCATTER, all);
-	if (rc == 0)
-		rc = wlb_stage(comm->device, &comm->in, in, all, 1, &in_host, error);
-	if (rc == 0)
-		rc = wlb_stage(comm->device, &comm->out, out, bytes, 0, &out_host, error);
-	if (rc == 0)
-		rc = comm->transport->reduce_scatter(comm->state, out_host, in_host, count, comm->device->dtype, error);
-	if (rc == 0)
-		wlb_unstage(comm->device, out_host, out, bytes);
-	return wlb_comm_leave(comm, rc, error);
+	return (struct wlb_call){
+		.kind = WLB_COMM_ALL_REDUCE, .out = buffer, .in = buffer, .count = count, .dtype = dtype, .op = op};
 }
 
-int wlb_comm_all_gather(struct wlb_comm *comm, void *out, const void *in, size_t count, struct wlb_error *error)
+static struct wlb_call reduce_scatter(void *out, const void *in, size_t count, enum wlb_dtype dtype)
 {
-	if (comm->size == 1)
-		return wlb_comm_copy_alone(comm, out, in, count);
-	size_t bytes = wlb_comm_bytes(comm, count), all = bytes * (size_t)comm->size, own = bytes * (size_t)comm->rank;
-	void *host = NULL;
-	int rc = wlb_comm_finish_device(comm, error);
-	enter(comm, WLB_COMM_ALL_GATHER, bytes);
-	if (rc == 0)
-		rc = wlb_stage(comm->device, &comm->out, out, all, 0, &host, error);
-	int in_place = host != out || in == (char *)out + own;
-	if (rc == 0 && host != out)
-		comm->device->ops->to_host(comm->device, (char *)host + own, in, bytes);
-	if (rc == 0)
-		rc = comm->transport->all_gather(comm->state, host, in_place ? NULL : in, count, comm->device->dtype,
-		                                 error);
-	if (rc == 0)
-		wlb_unstage(comm->device, host, out, all);
-	return wlb_comm_leave(comm, rc, error);
+	return (struct wlb_call){.kind = WLB_COMM_REDUCE_SCATTER, .out = out, .in = in, .count = count, .dtype = dtype};
 }
 
-int wlb_comm_recv(struct wlb_comm *comm, void *buffer, size_t count, int from, struct wlb_error *error)
+static struct wlb_call all_gather(void *out, const void *in, size_t count, enum wlb_dtype dtype)
 {
-	if (comm->size == 1)
-		return fail_alone(comm, WLB_COMM_RECV, from, "receive from", error);
-	size_t bytes = wlb_comm_bytes(comm, count);
-	void *host = NULL;
-	int rc = wlb_comm_finish_device(comm, error);
-	enter(comm, WLB_COMM_RECV, bytes);
-	if (rc == 0)
-		rc = wlb_stage(comm->device, &comm->out, buffer, bytes, 0, &host, error);
-	if (rc == 0)
-		rc = comm->transport->recv(comm->state, host, bytes, from, error);
-	if (rc == 0)
-		wlb_unstage(comm->device, host, buffer, bytes);
-	return wlb_comm_leave(comm, rc, error);
+	return (struct wlb_call){.kind = WLB_COMM_ALL_GATHER, .out = out, .in = in, .count = count, .dtype = dtype};
+}
+
+static struct wlb_call receive(void *buffer, size_t count, enum wlb_dtype dtype, int from)
+{
+	return (struct wlb_call){.kind = WLB_COMM_RECV, .out = buffer, .count = count, .dtype = dtype, .peer = from};
+}
+
+struct wlb_comm_request *wlb_comm_all_reduce_start(struct wlb_comm *comm, void *buffer, size_t count,
+                                                   enum wlb_dtype dtype, enum wlb_reduce op, struct wlb_error *error)
+{
+	struct wlb_call call = all_reduce(buffer, count, dtype, op);
+	return wlb_comm_start(comm, &call, error);
+}
+
+struct wlb_comm_request *wlb_comm_reduce_scatter_start(struct wlb_comm *comm, void *out, const void *in, size_t count,
+                                                       enum wlb_dtype dtype, struct wlb_error *error)
+{
+	struct wlb_call call = reduce_scatter(out, in, count, dtype);
+	return wlb_comm_start(comm, &call, error);
+}
+
+struct wlb_comm_request *wlb_comm_all_gather_start(struct wlb_comm *comm, void *out, const void *in, size_t count,
+                                                   enum wlb_dtype dtype, struct wlb_error *error)
+{
+	struct wlb_call call = all_gather(out, in, count, dtype);
+	return wlb_comm_start(comm, &call, error);
+}
+
+struct wlb_comm_request *wlb_comm_send_start(struct wlb_comm *comm, const void *buffer, size_t count,
+                                             enum wlb_dtype dtype, int to, struct wlb_error *error)
+{
+	struct wlb_call call = {.kind = WLB_COMM_SEND, .in = buffer, .count = count, .dtype = dtype, .peer = to};
+	return wlb_comm_start(comm, &call, error);
+}
+
+struct wlb_comm_request *wlb_comm_recv_start(struct wlb_comm *comm, void *buffer, size_t count, enum wlb_dtype dtype,
+                                             int from, struct wlb_error *error)
+{
+	struct wlb_call call = receive(buffer, count, dtype, from);
+	return wlb_comm_start(comm, &call, error);
+}
+
+/* Starts the call and awaits it at once. */
+static int run(struct wlb_comm *comm, struct wlb_call call, struct wlb_error *error)
+{
+	call.blocking = 1;
+	struct wlb_comm_request *request = wlb_comm_start(comm, &call, error);
+	return request != NULL ? wlb_comm_wait(request, error) : -1;
+}
+
+int wlb_comm_all_reduce(struct wlb_comm *comm, void *buffer, size_t count, enum wlb_dtype dtype, enum wlb_reduce op,
+                        struct wlb_error *error)
+{
+	return run(comm, all_reduce(buffer, count, dtype, op), error);
+}
+
+int wlb_comm_reduce_scatter(struct wlb_comm *comm, void *out, const void *in, size_t count, enum wlb_dtype dtype,
+                            struct wlb_error *error)
+{
+	return run(comm, reduce_scatter(out, in, count, dtype), error);
+}
+
+int wlb_comm_all_gather(struct wlb_comm *comm, void *out, const void *in, size_t count, enum wlb_dtype dtype,
+                        struct wlb_error *error)
+{
+	return run(comm, all_gather(out, in, count, dtype), error);
+}
+
+int wlb_comm_recv(struct wlb_comm *comm, void *buffer, size_t count, enum wlb_dtype dtype, int from,
+                  struct wlb_error *error)
+{
+	return run(comm, receive(buffer, count, dtype, from), error);
 }

@@ -1,12 +1,17 @@
 /*
- * Communication between ranks. The transports MPI and NCCL implement it.
+ * Communication between ranks, of two kinds:
+ *  - Data calls: on buffers of the device that the communicator was opened with, of an element type that the call
+ * names. A transport carries them, over MPI or NCCL. A call is started, and it is awaited before its buffers are used
+ * again. Started, it waits for the work that is on the device's compute queue by then, and continues beside what
+ * follows. Awaited, it makes the compute queue wait for its end; the host itself waits only where the transport is MPI.
+ * Each communicator has a queue of its own on the device, of high priority.
+ *  - Host calls: on small arrays of doubles in host memory, over MPI. They block the host.
  *
- * Buffers are memory of the device that the communicator was opened with; for a transport that cannot access device
- * memory they are staged in host memory. Every call is collective over the communicator, in the same order on every
- * rank, and blocks until the local buffer may be used again. Every call is recorded in the trace (comm_trace.h): its
- * kind, start, duration and bytes. In a communicator of one rank a call copies its buffer or does nothing, and is not
- * recorded. On failure a call returns -1 with a message that names the communicator, the collective and the cause; the
- * communicator is then unusable and the process should end.
+ * Every call is collective over the communicator, in the same order on every rank (a send and a receive: in the same
+ * order on the two ranks). Every call is recorded in the trace (comm_trace.h): its kind, start, duration and bytes. In
+ * a communicator of one rank a call copies its buffer or does nothing, and is not recorded. On failure a call returns
+ * -1 or NULL with a message that names the communicator, the call and the cause; the communicator is then unusable and
+ * the process should end.
  */
 #ifndef WORKER_COMM_COMM_H
 #define WORKER_COMM_COMM_H
@@ -33,42 +38,54 @@ int wlb_comm_rank(const struct wlb_comm *comm);
 int wlb_comm_size(const struct wlb_comm *comm);
 const char *wlb_comm_name(const struct wlb_comm *comm);
 
-/* buffer[count] of the device's real type, reduced in place. */
-int wlb_comm_all_reduce(struct wlb_comm *comm, void *buffer, size_t count, enum wlb_reduce op, struct wlb_error *error);
-/* Host doubles and int64s: for small arrays of scalars (loss, norms, agreements). */
+/* A host call: buffer_host[count], reduced in place; for loss, norms and agreements. */
 int wlb_comm_all_reduce_double(struct wlb_comm *comm, double *buffer_host, size_t count, enum wlb_reduce op,
                                struct wlb_error *error);
+
+/* ---- data calls, started ----
+ * NULL on failure. Until the request is awaited the caller must not use the buffers. Calls of one communicator keep
+ * their order; they may be awaited in any order. wlb_comm_close drops calls that were not awaited: only a process that
+ * ends may do that. A request is memory of the communicator, and is used again for later calls. */
+struct wlb_comm_request;
+/* buffer[count], reduced in place. */
+struct wlb_comm_request *wlb_comm_all_reduce_start(struct wlb_comm *comm, void *buffer, size_t count,
+                                                   enum wlb_dtype dtype, enum wlb_reduce op, struct wlb_error *error);
 /* out[count] = this rank's part of the sum of in[count * size], which must not overlap out; where size is 1, out may
  * equal in. */
-int wlb_comm_reduce_scatter(struct wlb_comm *comm, void *out, const void *in, size_t count, struct wlb_error *error);
+struct wlb_comm_request *wlb_comm_reduce_scatter_start(struct wlb_comm *comm, void *out, const void *in, size_t count,
+                                                       enum wlb_dtype dtype, struct wlb_error *error);
 /* out[count * size] = every rank's in[count], in rank order. `in` may be out + rank * count; it must not overlap `out`
  * otherwise. */
-int wlb_comm_all_gather(struct wlb_comm *comm, void *out, const void *in, size_t count, struct wlb_error *error);
-/* Receives what rank `from` sent with wlb_comm_send_start, in the order of its sends to this rank. */
-int wlb_comm_recv(struct wlb_comm *comm, void *buffer, size_t count, int from, struct wlb_error *error);
-
-/* ---- calls that continue beside computation ----
- * A started call continues while the caller computes; the caller must not use its buffers until wlb_comm_wait has
- * returned. Started calls of one communicator keep their order among themselves and with blocking calls; they may be
- * waited for in any order. wlb_comm_close drops calls that have not been waited for: only a process that ends may do
- * that. */
-struct wlb_comm_request; /* owned by the communicator */
-/* NULL on failure. */
-struct wlb_comm_request *wlb_comm_send_start(struct wlb_comm *comm, const void *buffer, size_t count, int to,
-                                             struct wlb_error *error);
-struct wlb_comm_request *wlb_comm_reduce_scatter_start(struct wlb_comm *comm, void *out, const void *in, size_t count,
-                                                       struct wlb_error *error);
-/* Waits for the call and ends the request, also on failure: it must not be used again. Returns 0 at once for NULL. The
- * wait is bounded as any other call (worker/record/watchdog.h). */
+struct wlb_comm_request *wlb_comm_all_gather_start(struct wlb_comm *comm, void *out, const void *in, size_t count,
+                                                   enum wlb_dtype dtype, struct wlb_error *error);
+/* buffer[count] to the rank `to`, which receives the same count and type. */
+struct wlb_comm_request *wlb_comm_send_start(struct wlb_comm *comm, const void *buffer, size_t count,
+                                             enum wlb_dtype dtype, int to, struct wlb_error *error);
+/* Receives what rank `from` sent, in the order of its sends to this rank. */
+struct wlb_comm_request *wlb_comm_recv_start(struct wlb_comm *comm, void *buffer, size_t count, enum wlb_dtype dtype,
+                                             int from, struct wlb_error *error);
+/* Awaits the call and ends the request, also on failure: it must not be used again. Operations that are queued on the
+ * compute queue from now on find the result. Returns 0 at once for NULL. Where the host waits, that is bounded as any
+ * other call (worker/record/watchdog.h). */
 int wlb_comm_wait(struct wlb_comm_request *request, struct wlb_error *error);
 /* Advances started calls, for transports that advance only inside a call (MPI without a progress thread). Cheap where
  * no call is in progress. wlb_comm_wait returns the errors of calls that fail here. */
 void wlb_comm_progress(struct wlb_comm *comm);
 
+/* ---- data calls, started and awaited at once ---- */
+int wlb_comm_all_reduce(struct wlb_comm *comm, void *buffer, size_t count, enum wlb_dtype dtype, enum wlb_reduce op,
+                        struct wlb_error *error);
+int wlb_comm_reduce_scatter(struct wlb_comm *comm, void *out, const void *in, size_t count, enum wlb_dtype dtype,
+                            struct wlb_error *error);
+int wlb_comm_all_gather(struct wlb_comm *comm, void *out, const void *in, size_t count, enum wlb_dtype dtype,
+                        struct wlb_error *error);
+int wlb_comm_recv(struct wlb_comm *comm, void *buffer, size_t count, enum wlb_dtype dtype, int from,
+                  struct wlb_error *error);
+
 /* Returns the seconds that the caller has been blocked inside calls of this communicator so far, including
  * wlb_comm_progress. */
 double wlb_comm_blocked_s(const struct wlb_comm *comm);
-/* Returns the part of wlb_comm_blocked_s spent in wlb_comm_recv, waiting for another rank to send. */
+/* Returns the part of wlb_comm_blocked_s spent in receives, waiting for another rank to send. */
 double wlb_comm_receive_s(const struct wlb_comm *comm);
 /* Returns the part of wlb_comm_blocked_s that the device's clock (wlb_ops.busy_s) counted as computation; the caller
  * subtracts it from a difference of that clock. MPI waits by polling, which a CPU device cannot distinguish from

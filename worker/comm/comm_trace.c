@@ -8,6 +8,8 @@ struct wlb_comm_trace {
 	size_t capacity;
 	uint64_t entered; /* events begun so far; event i lives in slot i % capacity */
 	uint64_t left;    /* events ended: entered or entered - 1 */
+	int waits_for_device;
+	struct wlb_comm_event device_wait; /* the call that begins when the device has done what it waits for */
 	struct wlb_comm_event events[];
 };
 
@@ -58,12 +60,24 @@ void wlb_comm_trace_leave(struct wlb_comm_trace *trace, double left_s)
 	pthread_mutex_unlock(&trace->lock);
 }
 
+void wlb_comm_trace_wait_device(struct wlb_comm_trace *trace, const struct wlb_comm_event *event)
+{
+	pthread_mutex_lock(&trace->lock);
+	trace->waits_for_device = event != NULL;
+	if (event != NULL)
+		trace->device_wait = *event;
+	pthread_mutex_unlock(&trace->lock);
+}
+
 int wlb_comm_trace_waiting(struct wlb_comm_trace *trace, struct wlb_comm_event *event)
 {
 	pthread_mutex_lock(&trace->lock);
 	int waiting = trace->entered > trace->left;
 	if (waiting)
 		*event = trace->events[trace->left % trace->capacity];
+	else if (trace->waits_for_device)
+		*event = trace->device_wait;
+	waiting |= trace->waits_for_device;
 	pthread_mutex_unlock(&trace->lock);
 	return waiting;
 }

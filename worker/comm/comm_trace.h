@@ -41,7 +41,11 @@ void wlb_comm_trace_free(struct wlb_comm_trace *trace);     /* NULL allowed */
 void wlb_comm_trace_enter(struct wlb_comm_trace *trace, const struct wlb_comm_event *event);
 void wlb_comm_trace_leave(struct wlb_comm_trace *trace, double left_s);
 
-/* Returns 1 and the event while a collective is in progress, else 0. */
+/* The caller waits, until the next call with NULL, for the device to do the work that `event`, which is copied, needs
+ * before it can start. blocked_s is when that wait began. It is no event of the ring. */
+void wlb_comm_trace_wait_device(struct wlb_comm_trace *trace, const struct wlb_comm_event *event);
+
+/* Returns 1 and the event while a call is in progress or waits for the device, else 0. */
 int wlb_comm_trace_waiting(struct wlb_comm_trace *trace, struct wlb_comm_event *event);
 /* Copies up to `max` events, oldest first, beginning with number *next (0: the first of all), of those still in the
  * ring; moves *next past them. Returns how many. An event in progress is not copied. */

@@ -83,25 +83,3 @@ int wlb_comm_fail(const struct wlb_comm *comm, const struct wlb_comm_event *call
 	return wlb_fail_in(error, "%s %llu of communicator %s (rank %d of %d)", wlb_comm_kind_name(call->kind),
 	                   (unsigned long long)call->seq, comm->name, comm->rank, comm->size);
 }
-
-size_t wlb_comm_bytes(const struct wlb_comm *comm, size_t count)
-{
-	return count * wlb_dtype_bytes(comm->device->dtype);
-}
-
-int wlb_comm_finish_device(struct wlb_comm *comm, struct wlb_error *error)
-{
-	return comm->device->ops->synchronize(comm->device, error);
-}
-
-int wlb_comm_copy_alone(struct wlb_comm *comm, void *out, const void *in, size_t count)
-{
-	if (out != in)
-		comm->device->ops->copy(comm->device, out, in, wlb_comm_bytes(comm, count));
-	return 0;
-}
-
-int wlb_comm_refuse_alone(int rank, const char *what, struct wlb_error *error)
-{
-	return wlb_fail(error, "there is no rank %d to %s: this rank is alone", rank, what);
-}

@@ -4,7 +4,6 @@
 
 #include "worker/comm/comm.h"
 #include "worker/comm/comm_trace.h"
-#include "worker/comm/staging.h"
 #include "worker/comm/transport.h"
 
 /* The two clocks of comm.h. */
@@ -14,8 +13,11 @@ struct wlb_comm_clock {
 };
 
 struct wlb_comm {
-	const struct wlb_transport *transport; /* NULL where size is 1 */
-	void *state;
+	/* NULL where size is 1: */
+	struct wlb_mpi_group *mpi; /* for splits and host calls */
+	const struct wlb_transport *transport;
+	void *state;             /* of the transport */
+	struct wlb_queue *queue; /* of its data calls */
 	struct wlb_device *device;
 	struct wlb_comm_trace *trace; /* the world's, shared by the groups */
 	int is_world;
@@ -27,7 +29,6 @@ struct wlb_comm {
 	double receive_s;                    /* the part of it in receives */
 	struct wlb_comm_clock blocked;       /* when the call in progress began to block the caller */
 	struct wlb_comm_event call;          /* the call in progress, or the last one */
-	struct wlb_staging in, out;          /* of blocking calls */
 	struct wlb_comm_request *idle, *started;
 };
 
@@ -43,13 +44,5 @@ int wlb_comm_fail(const struct wlb_comm *comm, const struct wlb_comm_event *call
  * returns the time now. */
 struct wlb_comm_clock wlb_comm_clock(const struct wlb_comm *comm);
 double wlb_comm_add_blocked(struct wlb_comm *comm, const struct wlb_comm_clock *since);
-
-size_t wlb_comm_bytes(const struct wlb_comm *comm, size_t count);
-/* Waits until the operations queued on the device are done, so that another rank can read a buffer. */
-int wlb_comm_finish_device(struct wlb_comm *comm, struct wlb_error *error);
-/* The calls of a communicator of one rank: a reduce_scatter or all_gather copies; a send ("send to") or recv is an
- * error. */
-int wlb_comm_copy_alone(struct wlb_comm *comm, void *out, const void *in, size_t count);
-int wlb_comm_refuse_alone(int rank, const char *what, struct wlb_error *error);
 
 #endif

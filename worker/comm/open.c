@@ -4,10 +4,22 @@
 
 #include "worker/comm/comm.h"
 #include "worker/comm/communicator.h"
+#include "worker/comm/mpi_group.h"
 #include "worker/comm/requests.h"
-#include "worker/comm/staging.h"
+#include "worker/comm/transport.h"
 
 enum { TRACE_EVENTS = 4096 };
+
+/* Gives a communicator of two ranks or more its queue and its transport. */
+static int open_transport(struct wlb_comm *comm, struct wlb_error *error)
+{
+	comm->queue = comm->device->ops->queue_new(comm->device, 1, error);
+	if (comm->queue == NULL)
+		return -1;
+	comm->transport = &wlb_transport_mpi;
+	comm->state = comm->transport->open(comm->mpi, comm->device, comm->queue, error);
+	return comm->state != NULL ? 0 : -1;
+}
 
 struct wlb_comm *wlb_comm_open_world(struct wlb_device *device, int rank, int size, struct wlb_error *error)
 {
@@ -21,9 +33,8 @@ struct wlb_comm *wlb_comm_open_world(struct wlb_device *device, int rank, int si
 		.device = device, .trace = trace, .is_world = 1, .rank = rank, .size = size, .name = "world"};
 	if (size == 1)
 		return comm;
-	comm->transport = &wlb_transport_mpi;
-	comm->state = wlb_transport_mpi_open(rank, size, error);
-	if (comm->state != NULL)
+	comm->mpi = wlb_mpi_open_world(rank, size, error);
+	if (comm->mpi != NULL && open_transport(comm, error) == 0)
 		return comm;
 fail:
 	wlb_comm_trace_free(trace);
@@ -31,22 +42,22 @@ fail:
 	return NULL;
 }
 
-/* Makes the group's state with the transport of its parent; a group of one rank needs none. */
-static int split_state(struct wlb_comm *comm, const struct wlb_comm *parent, int color, int key,
-                       struct wlb_error *error)
+/* A group of one rank needs neither MPI nor a transport. */
+static int open_group(struct wlb_comm *comm, const struct wlb_comm *parent, int color, int key, struct wlb_error *error)
 {
 	comm->size = 1;
 	if (parent->size == 1)
 		return 0;
-	void *state = parent->transport->split(parent->state, color, key, &comm->rank, &comm->size, error);
-	if (state == NULL)
+	struct wlb_mpi_group *group = wlb_mpi_split(parent->mpi, color, key, &comm->rank, &comm->size, error);
+	if (group == NULL)
 		return wlb_fail_in(error, "communicator %s cannot be split off %s", comm->name, parent->name);
 	if (comm->size == 1) {
-		parent->transport->close(state, 0);
+		wlb_mpi_close(group, 0);
 		return 0;
 	}
-	comm->transport = parent->transport;
-	comm->state = state;
+	comm->mpi = group;
+	if (open_transport(comm, error) < 0)
+		return wlb_fail_in(error, "communicator %s (rank %d of %d)", comm->name, comm->rank, comm->size);
 	return 0;
 }
 
@@ -59,7 +70,7 @@ struct wlb_comm *wlb_comm_split(struct wlb_comm *parent, int color, int key, con
 	}
 	*comm = (struct wlb_comm){.device = parent->device, .trace = parent->trace};
 	snprintf(comm->name, sizeof(comm->name), "%s", name);
-	if (split_state(comm, parent, color, key, error) == 0)
+	if (open_group(comm, parent, color, key, error) == 0)
 		return comm;
 	free(comm);
 	return NULL;
@@ -70,10 +81,11 @@ void wlb_comm_close(struct wlb_comm *comm)
 	if (comm == NULL)
 		return;
 	wlb_comm_requests_free(comm);
-	wlb_staging_free(&comm->in);
-	wlb_staging_free(&comm->out);
-	if (comm->size > 1)
-		comm->transport->close(comm->state, comm->is_world);
+	if (comm->state != NULL)
+		comm->transport->close(comm->state);
+	comm->device->ops->queue_free(comm->device, comm->queue);
+	if (comm->mpi != NULL)
+		wlb_mpi_close(comm->mpi, comm->is_world);
 	if (comm->is_world)
 		wlb_comm_trace_free(comm->trace);
 	free(comm);

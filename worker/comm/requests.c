@@ -2,36 +2,38 @@
 
 #include <stdlib.h>
 
+#include "common/seconds.h"
 #include "worker/comm/communicator.h"
-#include "worker/comm/staging.h"
 
 enum state { FAILED = -1, IN_PROGRESS, DONE };
 
 struct wlb_comm_request {
 	struct wlb_comm *comm;
 	struct wlb_comm_request *next; /* of the idle or the started ones */
-	void *handle;                  /* the transport's; NULL where the rank is alone */
-	struct wlb_comm_event call;
+	struct wlb_call call;
+	struct wlb_comm_event event;
 	struct wlb_comm_clock began;
 	enum state state;
 	struct wlb_error error; /* of a failure in wlb_comm_progress */
-	struct wlb_staging in, out;
-	void *out_host; /* where the result arrives, and the buffer it is copied to; NULL where there is none */
-	void *out_device;
-	size_t out_bytes;
+	/* NULL where the rank is alone: */
+	void *handle;            /* the transport's */
+	struct wlb_event *ready; /* the end of the work on the compute queue that the call waits for */
+	struct wlb_event *done;  /* the end of the call on the communicator's queue */
 };
 
 static void request_free(struct wlb_comm_request *request)
 {
+	struct wlb_device *device = request->comm->device;
 	if (request->handle != NULL)
 		request->comm->transport->handle_free(request->handle);
-	wlb_staging_free(&request->in);
-	wlb_staging_free(&request->out);
+	device->ops->event_free(device, request->ready);
+	device->ops->event_free(device, request->done);
 	free(request);
 }
 
 static struct wlb_comm_request *request_new(struct wlb_comm *comm, struct wlb_error *error)
 {
+	struct wlb_device *device = comm->device;
 	struct wlb_comm_request *request = calloc(1, sizeof(*request));
 	if (request == NULL) {
 		wlb_fail(error, "out of memory");
@@ -40,92 +42,95 @@ static struct wlb_comm_request *request_new(struct wlb_comm *comm, struct wlb_er
 	request->comm = comm;
 	if (comm->size == 1)
 		return request;
-	request->handle = comm->transport->handle_new(error);
+	request->handle = comm->transport->handle_new(comm->state, error);
 	if (request->handle != NULL)
+		request->ready = device->ops->event_new(device, 0, error);
+	if (request->ready != NULL)
+		request->done = device->ops->event_new(device, 0, error);
+	if (request->done != NULL)
 		return request;
 	request_free(request);
 	return NULL;
 }
 
-/* Returns a request for the next call; the call is counted also on failure. Takes an idle request where there is one,
- * so that a step that needs no more requests than the step before allocates nothing. */
-static struct wlb_comm_request *take(struct wlb_comm *comm, enum wlb_comm_kind kind, size_t bytes,
-                                     struct wlb_error *error)
+/* Returns the bytes of the call's local buffer: of what it sends, or of what it receives where it only receives. */
+static size_t bytes_of(const struct wlb_comm *comm, const struct wlb_call *call)
 {
-	struct wlb_comm_clock began = wlb_comm_clock(comm);
-	struct wlb_comm_event call = wlb_comm_next_call(comm, kind, bytes);
+	size_t part = call->count * wlb_dtype_bytes(call->dtype);
+	return call->kind == WLB_COMM_REDUCE_SCATTER ? part * (size_t)comm->size : part;
+}
+
+/* Returns a request for the call; the call is counted also on failure. Takes an idle request where there is one, so
+ * that a step that needs no more requests than the step before allocates nothing. */
+static struct wlb_comm_request *take(struct wlb_comm *comm, const struct wlb_call *call, struct wlb_error *error)
+{
+	struct wlb_comm_event event = wlb_comm_next_call(comm, call->kind, bytes_of(comm, call));
 	struct wlb_comm_request *request = comm->idle;
 	if (request != NULL)
 		comm->idle = request->next;
 	else
 		request = request_new(comm, error);
 	if (request == NULL) {
-		wlb_comm_fail(comm, &call, error);
+		wlb_comm_fail(comm, &event, error);
 		return NULL;
 	}
-	request->call = call;
-	request->call.entered_s = began.now_s;
-	request->began = began;
+	request->call = *call;
+	request->event = event;
 	request->state = IN_PROGRESS;
-	request->out_bytes = 0;
 	return request;
 }
 
-/* Adds the request to the list of started ones, or to that of idle ones where the start failed. */
-static struct wlb_comm_request *started(struct wlb_comm_request *request, int rc, struct wlb_error *error)
+/* A call of a communicator of one rank. */
+static int run_alone(struct wlb_comm *comm, const struct wlb_call *call, struct wlb_error *error)
+{
+	if (call->kind == WLB_COMM_SEND || call->kind == WLB_COMM_RECV)
+		return wlb_fail(error, "there is no rank %d to %s: this rank is alone", call->peer,
+		                call->kind == WLB_COMM_SEND ? "send to" : "receive from");
+	if (call->out != call->in)
+		comm->device->ops->copy(comm->device, call->out, call->in, bytes_of(comm, call));
+	return 0;
+}
+
+/* Starts the call behind the work that is on the compute queue. What the host waits for that work is not counted as
+ * time in the call, but the watchdog sees it. */
+static int start_behind_compute(struct wlb_comm_request *request, struct wlb_error *error)
 {
 	struct wlb_comm *comm = request->comm;
+	const struct wlb_ops *ops = comm->device->ops;
+	int rc = 0;
+	ops->event_record(comm->device, request->ready, NULL);
+	ops->queue_wait(comm->device, comm->queue, request->ready);
+	if (comm->transport->prepare != NULL) {
+		request->event.blocked_s = wlb_now_s();
+		wlb_comm_trace_wait_device(comm->trace, &request->event);
+		rc = comm->transport->prepare(request->handle, &request->call, error);
+		wlb_comm_trace_wait_device(comm->trace, NULL);
+	}
+	request->began = wlb_comm_clock(comm);
+	request->event.entered_s = request->began.now_s;
+	if (rc == 0)
+		rc = comm->transport->start(request->handle, &request->call, error);
+	if (rc == 0 && comm->transport->on_queue)
+		ops->event_record(comm->device, request->done, comm->queue);
+	double started_s = wlb_comm_add_blocked(comm, &request->began);
+	if (request->call.kind == WLB_COMM_RECV)
+		comm->receive_s += started_s - request->began.now_s;
+	return rc;
+}
+
+struct wlb_comm_request *wlb_comm_start(struct wlb_comm *comm, const struct wlb_call *call, struct wlb_error *error)
+{
+	struct wlb_comm_request *request = take(comm, call, error);
+	if (request == NULL)
+		return NULL;
+	int rc = comm->size == 1 ? run_alone(comm, call, error) : start_behind_compute(request, error);
 	struct wlb_comm_request **list = rc == 0 ? &comm->started : &comm->idle;
 	request->next = *list;
 	*list = request;
-	if (comm->size > 1)
-		wlb_comm_add_blocked(comm, &request->began);
 	if (rc == 0)
 		return request;
-	wlb_comm_fail(comm, &request->call, error);
+	wlb_comm_fail(comm, &request->event, error);
 	return NULL;
-}
-
-struct wlb_comm_request *wlb_comm_send_start(struct wlb_comm *comm, const void *buffer, size_t count, int to,
-                                             struct wlb_error *error)
-{
-	size_t bytes = wlb_comm_bytes(comm, count);
-	int rc = wlb_comm_finish_device(comm, error);
-	struct wlb_comm_request *request = take(comm, WLB_COMM_SEND, bytes, error);
-	if (request == NULL)
-		return NULL;
-	if (comm->size == 1)
-		return started(request, wlb_comm_refuse_alone(to, "send to", error), error);
-	void *host = NULL;
-	if (rc == 0)
-		rc = wlb_stage(comm->device, &request->in, buffer, bytes, 1, &host, error);
-	if (rc == 0)
-		rc = comm->transport->send_start(comm->state, request->handle, host, bytes, to, error);
-	return started(request, rc, error);
-}
-
-struct wlb_comm_request *wlb_comm_reduce_scatter_start(struct wlb_comm *comm, void *out, const void *in, size_t count,
-                                                       struct wlb_error *error)
-{
-	size_t bytes = wlb_comm_bytes(comm, count), all = bytes * (size_t)comm->size;
-	int rc = comm->size == 1 ? 0 : wlb_comm_finish_device(comm, error);
-	struct wlb_comm_request *request = take(comm, WLB_COMM_REDUCE_SCATTER, all, error);
-	if (request == NULL)
-		return NULL;
-	if (comm->size == 1)
-		return started(request, wlb_comm_copy_alone(comm, out, in, count), error);
-	void *in_host = NULL, *out_host = NULL;
-	if (rc == 0)
-		rc = wlb_stage(comm->device, &request->in, in, all, 1, &in_host, error);
-	if (rc == 0)
-		rc = wlb_stage(comm->device, &request->out, out, bytes, 0, &out_host, error);
-	if (rc == 0)
-		rc = comm->transport->reduce_scatter_start(comm->state, request->handle, out_host, in_host, count,
-		                                           comm->device->dtype, error);
-	request->out_host = out_host;
-	request->out_device = out;
-	request->out_bytes = bytes;
-	return started(request, rc, error);
 }
 
 static void remove_started(struct wlb_comm_request *request)
@@ -139,6 +144,18 @@ static void remove_started(struct wlb_comm_request *request)
 	comm->idle = request;
 }
 
+/* Makes the host wait for the call. */
+static int finish(struct wlb_comm_request *request, struct wlb_error *error)
+{
+	struct wlb_comm *comm = request->comm;
+	wlb_comm_enter(comm, &request->event);
+	int rc = request->state == FAILED ? wlb_fail(error, "%s", request->error.message)
+	                                  : comm->transport->finish(request->handle, &request->call, error);
+	if (rc == 0)
+		comm->device->ops->event_record(comm->device, request->done, comm->queue);
+	return wlb_comm_leave(comm, rc, error);
+}
+
 int wlb_comm_wait(struct wlb_comm_request *request, struct wlb_error *error)
 {
 	if (request == NULL)
@@ -147,20 +164,14 @@ int wlb_comm_wait(struct wlb_comm_request *request, struct wlb_error *error)
 	remove_started(request);
 	if (comm->size == 1)
 		return 0;
-	wlb_comm_enter(comm, &request->call);
-	int rc = 0;
-	if (request->state == FAILED)
-		rc = wlb_fail(error, "%s", request->error.message);
-	else if (request->state == IN_PROGRESS)
-		rc = comm->transport->wait(request->handle, error);
-	if (rc == 0 && request->out_bytes > 0)
-		wlb_unstage(comm->device, request->out_host, request->out_device, request->out_bytes);
-	return wlb_comm_leave(comm, rc, error);
+	int rc = comm->transport->on_queue ? 0 : finish(request, error);
+	comm->device->ops->queue_wait(comm->device, NULL, request->done);
+	return rc;
 }
 
 void wlb_comm_progress(struct wlb_comm *comm)
 {
-	if (comm->size == 1 || comm->started == NULL)
+	if (comm->size == 1 || comm->started == NULL || comm->transport->test == NULL)
 		return;
 	struct wlb_comm_clock began = wlb_comm_clock(comm);
 	for (struct wlb_comm_request *request = comm->started; request != NULL; request = request->next)

@@ -1,31 +1,19 @@
 #include "worker/comm/staging.h"
 
-#include <stdlib.h>
-
-#include "libwlb/capacity.h"
-
-int wlb_stage(struct wlb_device *device, struct wlb_staging *staging, const void *buffer, size_t bytes, int fill,
-              void **host, struct wlb_error *error)
+int wlb_staging_reserve(struct wlb_device *device, struct wlb_staging *staging, size_t bytes, struct wlb_error *error)
 {
-	*host = (void *)buffer;
-	if (device->host_memory)
+	if (bytes <= staging->capacity_bytes)
 		return 0;
-	if (wlb_grow(&staging->memory, &staging->capacity_bytes, bytes, 1) < 0)
-		return wlb_fail(error, "out of memory for staging %zu bytes on the host", bytes);
-	*host = staging->memory;
-	if (fill)
-		device->ops->to_host(device, *host, buffer, bytes);
+	wlb_staging_free(device, staging);
+	staging->memory = device->ops->alloc_host(device, bytes, error);
+	if (staging->memory == NULL)
+		return wlb_fail_in(error, "staging on the host");
+	staging->capacity_bytes = bytes;
 	return 0;
 }
 
-void wlb_unstage(struct wlb_device *device, const void *host, void *buffer, size_t bytes)
+void wlb_staging_free(struct wlb_device *device, struct wlb_staging *staging)
 {
-	if (host != buffer)
-		device->ops->to_device(device, buffer, host, bytes);
-}
-
-void wlb_staging_free(struct wlb_staging *staging)
-{
-	free(staging->memory);
+	device->ops->release_host(device, staging->memory);
 	*staging = (struct wlb_staging){0};
 }

@@ -1,4 +1,4 @@
-/* The functions of a transport that implements comm.h. Private to worker/comm. */
+/* The functions of a transport that carries the data calls of comm.h. Private to worker/comm. */
 #ifndef WORKER_COMM_TRANSPORT_H
 #define WORKER_COMM_TRANSPORT_H
 
@@ -6,35 +6,46 @@
 
 #include "kernels/ops.h"
 #include "worker/comm/comm.h"
+#include "worker/comm/comm_trace.h"
 
-/* For two ranks or more: comm.h needs no transport for a communicator of one rank. Buffers are host memory. Every
- * function returns 0, or -1 with only the cause in `error`: comm.h adds the names of the communicator and of the
- * collective. `state` is the group's. */
-struct wlb_transport {
-	/* Returns the state of the caller's new group, and the rank and size in it; NULL on failure. */
-	void *(*split)(void *state, int color, int key, int *rank, int *size, struct wlb_error *error);
-	void (*close)(void *state, int is_world);
-	int (*all_reduce)(void *state, void *buffer, size_t count, enum wlb_dtype dtype, enum wlb_reduce op,
-	                  struct wlb_error *error);
-	int (*reduce_scatter)(void *state, void *out, const void *in, size_t count, enum wlb_dtype dtype,
-	                      struct wlb_error *error);
-	/* in NULL: this rank's part is already in `out`, at its position. */
-	int (*all_gather)(void *state, void *out, const void *in, size_t count, enum wlb_dtype dtype,
-	                  struct wlb_error *error);
-	int (*recv)(void *state, void *buffer, size_t bytes, int from, struct wlb_error *error);
+struct wlb_mpi_group;
 
-	/* Started calls. A handle is used for one call after another: its memory is kept for the next. */
-	void *(*handle_new)(struct wlb_error *error); /* NULL on failure */
-	void (*handle_free)(void *handle);            /* NULL allowed */
-	int (*send_start)(void *state, void *handle, const void *buffer, size_t bytes, int to, struct wlb_error *error);
-	int (*reduce_scatter_start)(void *state, void *handle, void *out, const void *in, size_t count,
-	                            enum wlb_dtype dtype, struct wlb_error *error);
-	int (*test)(void *handle, struct wlb_error *error); /* 1: done, 0: not yet */
-	int (*wait)(void *handle, struct wlb_error *error);
+/* A data call, with the arguments that comm.h describes. */
+struct wlb_call {
+	enum wlb_comm_kind kind;
+	void *out;      /* device; NULL for a send */
+	const void *in; /* device; NULL for a receive; `out` for an all_reduce */
+	size_t count;   /* of a rank's part, in elements */
+	enum wlb_dtype dtype;
+	enum wlb_reduce op; /* of an all_reduce */
+	int peer;           /* of a send or a receive */
+	int blocking;       /* 1: finish() follows at once, so that all of the call may be in it */
 };
 
-/* MPI_COMM_WORLD; initialises MPI and checks that it agrees on rank and size. */
+/* For two ranks or more: comm.h needs no transport for a communicator of one rank. Functions that return int return 0,
+ * or -1 with only the cause in `error`: comm.h adds the names of the communicator and of the call. */
+struct wlb_transport {
+	/* 1: start() queues the call on the group's queue, and it has ended when the queue reaches an event recorded
+	 * behind it. 0: it has ended when finish() has returned and the queue reaches an event recorded behind that. */
+	int on_queue;
+	/* Opens the transport of a group; collective over the group. The group's calls use `queue`, which already waits
+	 * for what a call needs when it is started. The caller owns group, device and queue, which must outlive the
+	 * state. NULL on failure. */
+	void *(*open)(struct wlb_mpi_group *group, struct wlb_device *device, struct wlb_queue *queue,
+	              struct wlb_error *error);
+	void (*close)(void *state);
+
+	/* A handle is used for one call after another: its memory is kept for the next. */
+	void *(*handle_new)(void *state, struct wlb_error *error); /* NULL on failure */
+	void (*handle_free)(void *handle);                         /* NULL allowed */
+	/* Makes the host wait until the data to send is where the transport reads it. NULL where it never does. */
+	int (*prepare)(void *handle, const struct wlb_call *call, struct wlb_error *error);
+	int (*start)(void *handle, const struct wlb_call *call, struct wlb_error *error);
+	int (*test)(void *handle, struct wlb_error *error); /* 1: ended, 0: not yet; NULL where on_queue is 1 */
+	/* Makes the host wait for the call; NULL where on_queue is 1. */
+	int (*finish)(void *handle, const struct wlb_call *call, struct wlb_error *error);
+};
+
 extern const struct wlb_transport wlb_transport_mpi;
-void *wlb_transport_mpi_open(int rank, int size, struct wlb_error *error);
 
 #endif

@@ -75,6 +75,7 @@ static int find_split(const struct wlb_launch *launch, const struct wlb_train_op
 			.micro_batch_size = found.micro_batch_windows,
 			.interleave = best->interleave,
 			.recompute = best->recompute,
+			.recompute_layers = best->recompute_layers,
 		};
 		keep_record(&request, &found, plan);
 	} else {
@@ -110,6 +111,7 @@ static int choose_split(const struct wlb_launch *launch, const struct wlb_train_
 		.micro_batches = loading.micro_batches,
 		.zero_stage = 1,
 		.recompute = settings.recompute,
+		.recompute_layers = settings.recompute_layers,
 		.account_for_embedding = options->account_for_embedding,
 		.account_for_loss = options->account_for_loss,
 	};

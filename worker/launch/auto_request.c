@@ -36,6 +36,7 @@ void wlb_train_auto_request(const struct wlb_train_options *options, const char 
 		.fixed = {.interleave = (int32_t)options->virtual_stages,
 	                  .micro_batch_windows = (int32_t)windows,
 	                  .recompute = options->recompute == WLB_RECOMPUTE_AUTO ? -1 : options->recompute,
+	                  .recompute_layers = options->recompute_layers,
 	                  .account_for_embedding = options->account_for_embedding,
 	                  .account_for_loss = options->account_for_loss},
 	};

@@ -105,6 +105,10 @@ static const struct wlb_option rows[] = {
                     "auto: as the "
                     "layout auto finds, or none where the layout is given"),
          .choices = "none|selective|full|auto", .initial = "auto"},
+	{WLB_OPTION(INT, "recompute-num-layers", FIELD(recompute_layers), "N",
+                    "with --recompute-granularity full: the first N layers of each chunk, and the others as with "
+                    "selective; 0: all"),
+         .max = 1 << 12, .initial = "0"},
 	{WLB_OPTION(REAL, "distributed-timeout-minutes", FIELD(timeout_minutes), "X",
                     "longest a rank waits in one collective; then it names the collective and ends the run"),
          .min = 0.001, .max = 1e6, .initial = "10"},
@@ -137,6 +141,9 @@ static int check_together(struct wlb_train_options *o, struct wlb_error *error)
 		return wlb_fail(error,
 		                "--lr-warmup-iters %lld: it must be below --lr-decay-iters %lld (or --train-iters)",
 		                (long long)o->lr_warmup_iters, (long long)o->lr_decay_iters);
+	if (o->recompute_layers > 0 && o->recompute != WLB_RECOMPUTE_FULL)
+		return wlb_fail(error, "--recompute-num-layers %d: it needs --recompute-granularity full",
+		                o->recompute_layers);
 	if (o->max_tokens != 0 && o->max_tokens < o->seq_length)
 		return wlb_fail(error, "--max-tokens-per-micro-batch %lld: it must be at least --seq-length %lld",
 		                (long long)o->max_tokens, (long long)o->seq_length);

@@ -50,6 +50,7 @@ struct wlb_train_options {
 	int packing;                    /* enum wlb_strategy */
 	int cp_sharding;                /* enum wlb_sharding */
 	int recompute;                  /* enum wlb_recompute; WLB_RECOMPUTE_AUTO: not given */
+	int recompute_layers;           /* FULL: of each chunk, its first layers; 0: all */
 	int device;                     /* enum wlb_device_kind */
 	bool account_for_embedding;     /* as a layer of the pipeline; see struct wlb_plan */
 	bool account_for_loss;

@@ -6,10 +6,10 @@
 #include "common/number.h"
 
 /* Leaves *value where the variable is not set. */
-static int read_number(const char *name, int64_t *value, struct wlb_error *error)
+static int read_number(const char *name, int64_t least, int64_t *value, struct wlb_error *error)
 {
 	const char *text = getenv(name);
-	return text != NULL ? wlb_number_parse(name, text, 1, 1 << 24, value, error) : 0;
+	return text != NULL ? wlb_number_parse(name, text, least, 1 << 24, value, error) : 0;
 }
 
 static int read_recompute(enum wlb_recompute *recompute, struct wlb_error *error)
@@ -27,17 +27,19 @@ static int read_recompute(enum wlb_recompute *recompute, struct wlb_error *error
 int wlb_train_settings_find(const struct wlb_train_options *options, int of_launcher,
                             struct wlb_train_settings *settings, struct wlb_error *error)
 {
-	int64_t windows = 1, interleave = 1;
+	int64_t windows = 1, interleave = 1, layers = 0;
 	enum wlb_recompute recompute = WLB_RECOMPUTE_NONE;
+	bool is_given = options->recompute != WLB_RECOMPUTE_AUTO;
 	if (of_launcher &&
-	    (read_number("WLB_MICRO_BATCH_SIZE", &windows, error) < 0 ||
-	     read_number("WLB_INTERLEAVE", &interleave, error) < 0 || read_recompute(&recompute, error) < 0))
+	    (read_number("WLB_MICRO_BATCH_SIZE", 1, &windows, error) < 0 ||
+	     read_number("WLB_INTERLEAVE", 1, &interleave, error) < 0 || read_recompute(&recompute, error) < 0 ||
+	     read_number("WLB_RECOMPUTE_LAYERS", 0, &layers, error) < 0))
 		return -1;
 	*settings = (struct wlb_train_settings){
 		.micro_batch_size = options->micro_batch_size > 0 ? options->micro_batch_size : windows,
 		.interleave = (int32_t)(options->virtual_stages > 0 ? options->virtual_stages : interleave),
-		.recompute =
-			options->recompute != WLB_RECOMPUTE_AUTO ? (enum wlb_recompute)options->recompute : recompute,
+		.recompute = is_given ? (enum wlb_recompute)options->recompute : recompute,
+		.recompute_layers = is_given ? options->recompute_layers : (int32_t)layers,
 	};
 	return 0;
 }

@@ -9,11 +9,12 @@ struct wlb_train_settings {
 	int64_t micro_batch_size; /* windows */
 	int32_t interleave;
 	enum wlb_recompute recompute;
+	int32_t recompute_layers; /* see struct wlb_plan */
 };
 
-/* Each is the option's where it was given; else, if `of_launcher`, that of WLB_MICRO_BATCH_SIZE, WLB_INTERLEAVE and
- * WLB_RECOMPUTE, which `wlb run` sets with the layout; else 1, 1 and none. Returns -1 with the variable, its value and
- * the rule. */
+/* Each is the option's where it was given; else, if `of_launcher`, that of WLB_MICRO_BATCH_SIZE, WLB_INTERLEAVE,
+ * WLB_RECOMPUTE and WLB_RECOMPUTE_LAYERS, which `wlb run` sets with the layout; else 1, 1 and none. Returns -1 with the
+ * variable, its value and the rule. */
 int wlb_train_settings_find(const struct wlb_train_options *options, int of_launcher,
                             struct wlb_train_settings *settings, struct wlb_error *error);
 

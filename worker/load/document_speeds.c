@@ -16,16 +16,19 @@ static double linear_s(const struct wlb_machine *machine, double rows, double in
 	       wlb_machine_gemm_s(machine, out, rows, in);
 }
 
-/* Seconds of the operations of a layer beside the products and attention, forward and backward: two norms and two
- * residual sums, rotary embeddings of queries and of keys, SwiGLU. */
-static double operations_s(const struct wlb_machine *machine, double rows, double hidden, double heads_width,
-                           double head_dim, double mlp)
+/* Seconds of the operations of a layer beside the products and attention, forward and backward: two norms, residual
+ * sums where tp is above 1, rotary embeddings with a layer's share of their angles, SwiGLU. */
+static double operations_s(const struct wlb_machine *machine, const struct wlb_model *model, int32_t tp, double rows,
+                           double queries_keys, double mlp)
 {
-	double norms_s = wlb_machine_op_s(machine, WLB_OP_RMSNORM_FORWARD, rows * hidden) +
-	                 wlb_machine_op_s(machine, WLB_OP_RMSNORM_BACKWARD, rows * hidden);
-	double rotary_s = wlb_machine_op_s(machine, WLB_OP_ROPE, rows * heads_width) +
-	                  2.0 * wlb_machine_op_s(machine, WLB_OP_ROPE_ANGLE, rows * 0.5 * head_dim);
-	return 2.0 * norms_s + 2.0 * wlb_machine_op_s(machine, WLB_OP_ADD, rows * hidden) + 2.0 * rotary_s +
+	double hidden = (double)model->hidden_size;
+	double norms_s = wlb_machine_op_s(machine, WLB_OP_RMSNORM_FORWARD, rows * hidden / tp) +
+	                 wlb_machine_op_s(machine, WLB_OP_RMSNORM_BACKWARD, rows * hidden / tp);
+	double sums_s = tp > 1 ? 2.0 * wlb_machine_op_s(machine, WLB_OP_ADD, rows * hidden / tp) : 0.0;
+	double angles_s = wlb_machine_op_s(machine, WLB_OP_ROPE_ANGLES, rows * 0.5 * (double)model->head_dim) /
+	                  (double)model->num_hidden_layers;
+	return 2.0 * norms_s + sums_s + 2.0 * angles_s +
+	       2.0 * wlb_machine_op_s(machine, WLB_OP_ROPE, rows * queries_keys) +
 	       wlb_machine_op_s(machine, WLB_OP_SWIGLU_FORWARD, rows * mlp) +
 	       wlb_machine_op_s(machine, WLB_OP_SWIGLU_BACKWARD, rows * mlp);
 }
@@ -35,10 +38,9 @@ static double layer_s(const struct wlb_machine *machine, const struct wlb_model 
 	double hidden = (double)model->hidden_size, mlp = (double)model->intermediate_size / tp;
 	double q = (double)(model->num_attention_heads * model->head_dim) / tp;
 	double kv = (double)(model->num_key_value_heads * model->head_dim) / tp;
-	double products_s = linear_s(machine, rows, hidden, q) + 2.0 * linear_s(machine, rows, hidden, kv) +
-	                    linear_s(machine, rows, q, hidden) + 2.0 * linear_s(machine, rows, hidden, mlp) +
-	                    linear_s(machine, rows, mlp, hidden);
-	return products_s + operations_s(machine, rows, hidden / tp, q + kv, (double)model->head_dim, mlp);
+	double products_s = linear_s(machine, rows, hidden, q + 2.0 * kv) + linear_s(machine, rows, q, hidden) +
+	                    linear_s(machine, rows, hidden, 2.0 * mlp) + linear_s(machine, rows, mlp, hidden);
+	return products_s + operations_s(machine, model, tp, rows, q + kv, mlp);
 }
 
 static double head_s(const struct wlb_machine *machine, const struct wlb_model *model, int32_t tp, double rows)

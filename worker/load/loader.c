@@ -187,7 +187,7 @@ static int upload(struct wlb_loader *l, struct buffer *buffer, struct wlb_error 
 		buffer->device_capacity = rows->capacity;
 	}
 	if (rows->used > 0)
-		ops->to_device(l->device, buffer->device, rows->host, rows->used * sizeof(*rows->host));
+		ops->to_device(l->device, NULL, buffer->device, rows->host, rows->used * sizeof(*rows->host));
 	wlb_rows_point(rows, buffer->device);
 	return 0;
 }

@@ -80,7 +80,7 @@ static int check_max_tokens(const struct wlb_loader_options *o, struct wlb_error
 		                "a micro-batch of at most %lld tokens cannot hold a window of seq_length %lld: raise "
 		                "the one or lower the other",
 		                (long long)o->max_tokens, (long long)o->seq_length);
-	if (o->max_tokens > most_seq_length || 2 * o->layout.cp * wlb_loader_max_rows(o) > INT32_MAX)
+	if (o->max_tokens > most_seq_length || o->layout.cp * wlb_loader_max_rows(o) > INT32_MAX)
 		return wlb_fail(
 			error,
 			"a micro-batch of up to %lld tokens on %d x %d ranks (cp x tp): keys and values must be "

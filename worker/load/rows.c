@@ -66,8 +66,8 @@ static int lay_out(struct wlb_rows *rows, int32_t number, size_t segments, int32
 	const struct wlb_micro_batch *batch = &rows->list[number];
 	size_t n = (size_t)batch->rows, from = 0, to = 0;
 	if (cp > 1) {
-		from = 2 * (size_t)batch->tokens;
-		to = 2 * n * (size_t)cp;
+		from = (size_t)batch->tokens;
+		to = n * (size_t)cp;
 	}
 	size_t words = segments * SEGMENT_WORDS;
 	size_t needed = aligned(n + 1) + 2 * aligned(n) + aligned(from) + aligned(to) + aligned(words);
@@ -103,26 +103,20 @@ static void fill_segments(struct wlb_micro_batch *batch, int32_t *segments, cons
 	}
 }
 
-/* Token t's key is in row [r, 0, i] of what is gathered, its value in row [r, 1, i], and their gradients go there. */
-static void map_token(const struct wlb_micro_batch *batch, int32_t *from, int32_t *to, int64_t rank, int64_t token,
-                      int64_t row)
-{
-	for (int64_t half = 0; half < 2; half++) {
-		int64_t there = (2 * rank + half) * batch->rows + row, here = half * batch->tokens + token;
-		from[here] = (int32_t)there;
-		to[there] = (int32_t)here;
-	}
-}
-
+/* Each map is the other's inverse. */
 static void fill_maps(const struct wlb_micro_batch *batch, int32_t *from, int32_t *to, const struct wlb_shards *shards)
 {
-	for (int64_t i = 0; i < 2 * batch->rows * shards->ranks; i++)
+	for (int64_t i = 0; i < batch->rows * shards->ranks; i++)
 		to[i] = PADDING;
 	for (int32_t r = 0; r < shards->ranks; r++)
 		for (size_t s = shards->first_shard[r]; s < shards->first_shard[r + 1]; s++) {
 			const struct wlb_shard *shard = &shards->shards[s];
-			for (int32_t i = 0; i < shard->q_count; i++)
-				map_token(batch, from, to, r, shard->k_start + shard->q_offset + i, shard->q_start + i);
+			for (int32_t i = 0; i < shard->q_count; i++) {
+				int32_t token = shard->k_start + shard->q_offset + i;
+				int64_t row = r * batch->rows + shard->q_start + i;
+				from[token] = (int32_t)row;
+				to[row] = token;
+			}
 		}
 }
 

@@ -1,5 +1,6 @@
 #include "worker/model/activations.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 /* Places buffers one after another in a block: a first pass counts the bytes (base NULL), then the same code sets the
@@ -7,7 +8,7 @@
 struct arena {
 	char *base;
 	size_t used;
-	size_t real_bytes;
+	enum wlb_dtype compute, main;
 };
 
 /* The largest widths and numbers of rows. */
@@ -18,15 +19,25 @@ struct sizes {
 	int64_t hidden;
 	int64_t q;
 	int64_t kv;
+	int64_t head_dim;
 	int64_t intermediate;
 };
 
-static void *take(struct arena *arena, int64_t rows, int64_t width)
+static void *take_bytes(struct arena *arena, size_t bytes)
 {
-	size_t bytes = (size_t)rows * (size_t)width * arena->real_bytes;
 	void *at = arena->base != NULL ? arena->base + arena->used : NULL;
 	arena->used += (bytes + 63) / 64 * 64;
 	return at;
+}
+
+static void *take(struct arena *arena, int64_t rows, int64_t width)
+{
+	return take_bytes(arena, wlb_bytes(arena->compute, rows * width));
+}
+
+static void *take_main(struct arena *arena, int64_t rows, int64_t width)
+{
+	return take_bytes(arena, wlb_bytes(arena->main, rows * width));
 }
 
 static struct sizes sizes_of(const struct wlb_transformer *t)
@@ -39,6 +50,7 @@ static struct sizes sizes_of(const struct wlb_transformer *t)
 		.hidden = p->shape.hidden_size,
 		.q = p->heads * p->shape.head_dim,
 		.kv = p->kv_heads * p->shape.head_dim,
+		.head_dim = p->shape.head_dim,
 		.intermediate = p->intermediate,
 	};
 }
@@ -47,15 +59,13 @@ static struct sizes sizes_of(const struct wlb_transformer *t)
 static void place_kept(const struct wlb_transformer *t, struct wlb_layer_activations *layer, const struct sizes *s,
                        struct arena *arena)
 {
-	layer->rstd = take(arena, s->share, 1);
-	layer->q = take(arena, s->rows, s->q);
-	layer->kv = take(arena, 2 * s->rows, s->kv);
+	layer->rstd = take_main(arena, s->share, 1);
+	layer->qkv = take(arena, s->rows, s->q + 2 * s->kv);
 	layer->attention = take(arena, s->rows, s->q);
-	layer->lse = take(arena, s->rows, t->parameters->heads);
+	layer->lse = take_main(arena, s->rows, t->parameters->heads);
 	layer->middle = take(arena, s->share, s->hidden);
-	layer->post_rstd = take(arena, s->share, 1);
-	layer->gate = take(arena, s->rows, s->intermediate);
-	layer->up = take(arena, s->rows, s->intermediate);
+	layer->post_rstd = take_main(arena, s->share, 1);
+	layer->gate_up = take(arena, s->rows, 2 * s->intermediate);
 }
 
 /* Places the activations that each layer keeps only where nothing is computed again. */
@@ -63,9 +73,15 @@ static void place_recomputed(const struct wlb_transformer *t, struct wlb_layer_a
                              const struct sizes *s, struct arena *arena)
 {
 	layer->norm = take(arena, s->share, s->hidden);
-	layer->kv_all = t->cp_size > 1 ? take(arena, 2 * s->tokens, s->kv) : NULL;
+	layer->kv_all = t->cp_size > 1 ? take(arena, s->tokens, 2 * s->kv) : NULL;
 	layer->post_norm = take(arena, s->share, s->hidden);
 	layer->activated = take(arena, s->rows, s->intermediate);
+}
+
+enum wlb_recompute wlb_layer_recompute(const struct wlb_transformer *t, int layer)
+{
+	bool beyond = t->recompute_layers > 0 && layer >= t->recompute_layers;
+	return t->recompute == WLB_RECOMPUTE_FULL && beyond ? WLB_RECOMPUTE_SELECTIVE : t->recompute;
 }
 
 static void place_slot(const struct wlb_transformer *t, struct wlb_slot *slot,
@@ -76,13 +92,12 @@ static void place_slot(const struct wlb_transformer *t, struct wlb_slot *slot,
 	for (int l = 0; l < t->slot_layers; l++) {
 		struct wlb_layer_activations *layer = &slot->layers[l];
 		*layer = *shared;
+		layer->recompute = wlb_layer_recompute(t, l);
 		layer->input = l == 0 ? slot->input : take(arena, s->share, s->hidden);
-		if (t->recompute != WLB_RECOMPUTE_FULL)
+		if (layer->recompute != WLB_RECOMPUTE_FULL)
 			place_kept(t, layer, s, arena);
-		if (t->recompute == WLB_RECOMPUTE_NONE)
+		if (layer->recompute == WLB_RECOMPUTE_NONE)
 			place_recomputed(t, layer, s, arena);
-		if (t->cp_size == 1)
-			layer->kv_all = layer->kv;
 	}
 }
 
@@ -102,28 +117,25 @@ static void place_scratch(struct wlb_transformer *t, const struct sizes *s, stru
 	struct wlb_scratch *scratch = &t->scratch;
 	*scratch = (struct wlb_scratch){
 		.d_norm = take(arena, s->share, s->hidden),
-		.d_q = take(arena, s->rows, s->q),
-		.d_kv = take(arena, 2 * s->rows, s->kv),
+		.d_qkv = take(arena, s->rows, s->q + 2 * s->kv),
 		.d_attention = take(arena, s->rows, s->q),
-		.d_gate = take(arena, s->rows, s->intermediate),
-		.d_up = take(arena, s->rows, s->intermediate),
+		.d_gate_up = take(arena, s->rows, 2 * s->intermediate),
 		.d_activated = take(arena, s->rows, s->intermediate),
+		.angles = take_main(arena, s->rows, s->head_dim),
 	};
-	scratch->addend = scratch->d_norm;
 	if (t->tp_size > 1) {
 		scratch->gathered = take(arena, s->rows, s->hidden);
 		scratch->addend = take(arena, s->rows, s->hidden);
 	}
-	scratch->d_kv_all = scratch->d_kv;
 	if (t->cp_size > 1) {
-		scratch->d_kv_all = take(arena, 2 * s->tokens, s->kv);
-		scratch->kv_ranks = take(arena, t->cp_size * 2 * s->rows, s->kv);
+		scratch->d_kv_all = take(arena, s->tokens > s->rows ? s->tokens : s->rows, 2 * s->kv);
+		scratch->kv_ranks = take(arena, t->cp_size * s->rows, 2 * s->kv);
 	}
 	if (t->parameters->head >= 0) {
 		scratch->final_norm = take(arena, s->share, s->hidden);
-		scratch->final_rstd = take(arena, s->share, 1);
+		scratch->final_rstd = take_main(arena, s->share, 1);
 		scratch->logits = take(arena, s->rows, t->parameters->vocab);
-		scratch->statistics = take(arena, t->tp_size * s->rows, 3);
+		scratch->statistics = take_main(arena, t->tp_size * s->rows, 3);
 	}
 }
 
@@ -152,7 +164,7 @@ static int allocate_slots(struct wlb_transformer *t, struct wlb_error *error)
 
 static int take_block(struct wlb_transformer *t, struct wlb_error *error)
 {
-	struct arena arena = {.real_bytes = wlb_dtype_bytes(t->device->dtype)};
+	struct arena arena = {.compute = t->device->compute, .main = t->device->main};
 	place(t, &arena);
 	t->bytes = arena.used;
 	t->block = t->device->ops->alloc(t->device, t->bytes, error);
@@ -161,13 +173,14 @@ static int take_block(struct wlb_transformer *t, struct wlb_error *error)
 		                "out of memory: activations of %d micro-batches of %lld rows take %zu bytes; lower "
 		                "--max-tokens-per-micro-batch or --seq-length, or use --recompute-granularity full",
 		                t->slot_count, (long long)t->max_rows, t->bytes);
-	arena = (struct arena){.base = t->block, .real_bytes = arena.real_bytes};
+	arena.base = t->block;
+	arena.used = 0;
 	place(t, &arena);
 	return 0;
 }
 
 struct wlb_transformer *wlb_transformer_new(const struct wlb_parameters *parameters, const struct wlb_groups *groups,
-                                            enum wlb_recompute recompute, int slots, int64_t max_rows,
+                                            const struct wlb_plan *split, int slots, int64_t max_rows,
                                             int64_t max_tokens, struct wlb_error *error)
 {
 	struct wlb_transformer *t = calloc(1, sizeof(*t));
@@ -183,7 +196,8 @@ struct wlb_transformer *wlb_transformer_new(const struct wlb_parameters *paramet
 		.cp = groups->cp,
 		.tp_size = wlb_comm_size(groups->tp),
 		.cp_size = wlb_comm_size(groups->cp),
-		.recompute = recompute,
+		.recompute = split->recompute,
+		.recompute_layers = split->recompute_layers,
 		.max_rows = max_rows,
 		.max_tokens = max_tokens,
 		.slot_count = slots,

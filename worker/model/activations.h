@@ -13,24 +13,24 @@
 /* Scratch memory that all slots share; not preserved between passes. */
 struct wlb_scratch {
 	/* tensor parallelism */
-	void *gathered; /* [n, h] rows of all tensor-parallel ranks; NULL where tp is 1 */
-	void *addend;   /* [n, h] this rank's addend of a sum over ranks; is d_norm where tp is 1 */
+	void *gathered; /* [n, h] rows of all tensor-parallel ranks; NULL where tp is 1, as is the next */
+	void *addend;   /* [n, h] this rank's addend of a sum over ranks */
 	/* context parallelism; NULL where cp is 1 */
-	void *kv_ranks; /* [cp, 2, n, kv] keys and values of all context-parallel ranks, or their gradients */
+	void *kv_ranks; /* [cp, n, 2 kv] keys and values of all context-parallel ranks, or their gradients */
+	void *d_kv_all; /* [tokens or, if they are more, n rows of 2 kv] */
+	/* of the micro-batch */
+	void *angles; /* [n, head_dim], main */
 	/* gradients, named after the activations */
 	void *d_norm;      /* [n / tp, h] */
-	void *d_q;         /* [n, q] */
-	void *d_kv;        /* [2, n, kv] */
-	void *d_kv_all;    /* [2, tokens, kv]; is d_kv where cp is 1 */
+	void *d_qkv;       /* [n, q + 2 kv] */
 	void *d_attention; /* [n, q] */
-	void *d_gate;      /* [n, f] */
-	void *d_up;        /* [n, f] */
+	void *d_gate_up;   /* [n, 2 f] */
 	void *d_activated; /* [n, f] */
 	/* head; NULL on a stage without it */
 	void *final_norm; /* [n / tp, h]; then the gradient of its input */
-	void *final_rstd; /* [n / tp] */
+	void *final_rstd; /* [n / tp], main */
 	void *logits;     /* [n, this rank's vocabulary]; then their gradient */
-	void *statistics; /* [tp, n, 3] of cross-entropy */
+	void *statistics; /* [tp, n, 3] of cross-entropy, main */
 };
 
 struct wlb_transformer {
@@ -42,6 +42,7 @@ struct wlb_transformer {
 	int tp_size;
 	int cp_size;
 	enum wlb_recompute recompute;
+	int recompute_layers; /* FULL: of each chunk, its first layers; 0: all */
 	int64_t max_rows;
 	int64_t max_tokens;
 	struct wlb_slot *slots; /* [slot_count] */
@@ -53,16 +54,19 @@ struct wlb_transformer {
 	size_t bytes; /* of the block */
 };
 
-/* Returns the address of element `index` of a buffer. */
-static inline void *wlb_element(const struct wlb_transformer *t, void *buffer, int64_t index)
-{
-	return (char *)buffer + (size_t)index * wlb_dtype_bytes(t->device->dtype);
-}
+/* Returns what layer `layer` of each chunk recomputes. */
+enum wlb_recompute wlb_layer_recompute(const struct wlb_transformer *t, int layer);
 
 /* Returns the bytes of `count` elements. */
-static inline size_t wlb_bytes(const struct wlb_transformer *t, int64_t count)
+static inline size_t wlb_bytes(enum wlb_dtype dtype, int64_t count)
 {
-	return (size_t)count * wlb_dtype_bytes(t->device->dtype);
+	return (size_t)count * wlb_dtype_bytes(dtype);
+}
+
+/* Returns the address of element `index` of a buffer. */
+static inline void *wlb_element(enum wlb_dtype dtype, void *buffer, int64_t index)
+{
+	return (char *)buffer + wlb_bytes(dtype, index);
 }
 
 /* Returns the width of this rank's keys, and of its values. */
@@ -71,10 +75,10 @@ static inline int64_t wlb_kv_width(const struct wlb_transformer *t)
 	return t->parameters->kv_heads * t->parameters->shape.head_dim;
 }
 
-/* Returns the values [tokens, kv] of kv[2, tokens, kv]. */
-static inline void *wlb_values(const struct wlb_transformer *t, void *kv, int64_t tokens)
+/* Returns the elements of a rank's share of n rows of the residual stream. */
+static inline int64_t wlb_share_elements(const struct wlb_transformer *t, int64_t n)
 {
-	return wlb_element(t, kv, tokens * wlb_kv_width(t));
+	return n / t->tp_size * t->parameters->shape.hidden_size;
 }
 
 /* Advances started communication: activations sent to other stages, gradients being summed. Without this call it would

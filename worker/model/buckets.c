@@ -4,7 +4,7 @@
 #include "worker/model/partition.h"
 
 enum {
-	ALIGN_ELEMENTS = 16, /* every tensor begins at a multiple of 64 bytes */
+	ALIGN_ELEMENTS = 16, /* every matrix of a product begins at a multiple of 32 bytes or more */
 	/* Layers are gathered into one bucket until it has this many elements, so that its reduction is worth its
 	 * latency. Megatron-LM takes 40 million parameters. This is less, so that small models too have several
 	 * buckets and reduce the first while the others are still computed. */
@@ -21,15 +21,27 @@ static void open_bucket(struct wlb_parameters *p, enum wlb_bucket_kind kind, int
 	p->buckets[p->bucket_count++] = (struct wlb_bucket){.kind = kind, .offset = p->elements, .owned = owned};
 }
 
-/* Places a tensor in the open bucket. */
-static void put(struct wlb_parameters *p, int tensor)
+/* Places a tensor in the open bucket, right after what is there. */
+static void place(struct wlb_parameters *p, int tensor)
 {
 	struct wlb_tensor *t = &p->tensors[tensor];
 	struct wlb_bucket *bucket = &p->buckets[p->bucket_count - 1];
 	t->bucket = p->bucket_count - 1;
 	t->owned = bucket->owned;
 	t->offset = bucket->offset + bucket->elements;
-	bucket->elements += round_up((size_t)wlb_tensor_block_elements(&t->block), ALIGN_ELEMENTS);
+	bucket->elements += (size_t)wlb_tensor_block_elements(&t->block);
+}
+
+static void align(struct wlb_parameters *p)
+{
+	struct wlb_bucket *bucket = &p->buckets[p->bucket_count - 1];
+	bucket->elements = round_up(bucket->elements, ALIGN_ELEMENTS);
+}
+
+static void put(struct wlb_parameters *p, int tensor)
+{
+	place(p, tensor);
+	align(p);
 }
 
 static void close_bucket(struct wlb_parameters *p, int chunk, int layer)
@@ -41,16 +53,19 @@ static void close_bucket(struct wlb_parameters *p, int chunk, int layer)
 	p->elements = bucket->offset + bucket->elements;
 }
 
+/* Places the tensors `first` to `last`, which are multiplied as one matrix, without gaps. */
+static void put_joined(struct wlb_parameters *p, int first, int last)
+{
+	for (int i = first; i <= last; i++)
+		place(p, i);
+	align(p);
+}
+
 static void put_matrices(struct wlb_parameters *p, const struct wlb_layer_tensors *t, int kv_shared)
 {
-	put(p, t->q);
-	if (!kv_shared) {
-		put(p, t->k);
-		put(p, t->v);
-	}
+	put_joined(p, t->q, kv_shared ? t->q : t->v);
 	put(p, t->o);
-	put(p, t->gate);
-	put(p, t->up);
+	put_joined(p, t->gate, t->up);
 	put(p, t->down);
 }
 
@@ -84,10 +99,8 @@ static void bucket_shared_kv(struct wlb_parameters *p, int owned)
 {
 	open_bucket(p, WLB_BUCKET_KV, owned);
 	for (int c = p->chunk_count - 1; c >= 0; c--)
-		for (int l = p->chunks[c].layers - 1; l >= 0; l--) {
-			put(p, p->chunks[c].tensors[l].k);
-			put(p, p->chunks[c].tensors[l].v);
-		}
+		for (int l = p->chunks[c].layers - 1; l >= 0; l--)
+			put_joined(p, p->chunks[c].tensors[l].k, p->chunks[c].tensors[l].v);
 	close_bucket(p, 0, 0);
 }
 

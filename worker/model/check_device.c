@@ -7,11 +7,14 @@ int wlb_transformer_check_device(const struct wlb_device *device, struct wlb_err
 		const char *name;
 		int is_present;
 	} needed[] = {
-		{"gemm", ops->gemm != NULL},
+		{"linear", ops->linear != NULL},
+		{"linear_d_x", ops->linear_d_x != NULL},
+		{"linear_d_w", ops->linear_d_w != NULL},
 		{"embedding_forward", ops->embedding_forward != NULL},
 		{"embedding_backward", ops->embedding_backward != NULL},
 		{"rmsnorm_forward", ops->rmsnorm_forward != NULL},
 		{"rmsnorm_backward", ops->rmsnorm_backward != NULL},
+		{"rope_angles", ops->rope_angles != NULL},
 		{"rope", ops->rope != NULL},
 		{"attention_forward", ops->attention_forward != NULL},
 		{"attention_backward", ops->attention_backward != NULL},

@@ -1,19 +1,20 @@
 /*
- * The communication of context parallelism: before attention the keys and values of all ranks are gathered and put in
+ * The collectives of context parallelism: before attention the keys and values of all ranks are gathered and put in
  * document order; after it the gradients are returned to the ranks of the keys and values, and are summed there (Llama
- * 3, Dubey et al. 2024). Where cp is 1 nothing is copied.
+ * 3, Dubey et al. 2024). A row holds a token's keys, then its values. Where cp is 1 attention reads the rank's own rows
+ * and writes their gradients, and these functions do nothing. They return -1 where the collective failed.
  */
 #ifndef WORKER_MODEL_CONTEXT_PARALLEL_H
 #define WORKER_MODEL_CONTEXT_PARALLEL_H
 
 #include "worker/model/activations.h"
 
-/* kv_all[2, tokens, kv] = the rows of every rank's kv[2, n, kv] in document order. Where cp is 1, kv_all must be kv.
- * Returns -1 where the collective failed, as below. */
-int wlb_cp_gather(struct wlb_transformer *transformer, void *kv_all, const void *kv,
-                  const struct wlb_micro_batch *batch, struct wlb_error *error);
-/* The reverse for gradients: d_kv[2, n, kv] = this rank's rows of the sum of every rank's d_kv_all[2, tokens, kv]. */
-int wlb_cp_scatter(struct wlb_transformer *transformer, void *d_kv, const void *d_kv_all,
-                   const struct wlb_micro_batch *batch, struct wlb_error *error);
+/* kv_all[tokens, 2 kv] = the rows of every rank's kv[n, 2 kv] in document order. `stride`: of kv's rows. */
+int wlb_cp_all_gather(struct wlb_transformer *transformer, void *kv_all, const void *kv, int64_t stride,
+                      const struct wlb_micro_batch *batch, struct wlb_error *error);
+/* The reverse for gradients: d_kv[n, 2 kv] = this rank's rows of the sum of every rank's d_kv_all[tokens, 2 kv], whose
+ * contents are then undefined. `stride`: of d_kv's rows. */
+int wlb_cp_reduce_scatter(struct wlb_transformer *transformer, void *d_kv, int64_t stride, void *d_kv_all,
+                          const struct wlb_micro_batch *batch, struct wlb_error *error);
 
 #endif

@@ -5,127 +5,257 @@
  *   middle = input + O attention(rope(Q x), rope(K x), V x)    x = norm(input)
  *   out    = middle + down(silu(gate y) * up y)                y = norm(middle)
  *
- * Each half stands here forward, then backward. Progress is made with started communication between the halves.
+ * Each half stands here forward, then backward. Q, K and V are one product, as are gate and up. A residual is added by
+ * the product before it; where tp is above 1 the ranks' products are summed first, and `input` is added by the norm
+ * that follows. Progress is made with started communication between the halves.
  */
 #include "worker/model/layer.h"
 
-#include "worker/model/attention.h"
 #include "worker/model/context_parallel.h"
 #include "worker/model/linear.h"
 #include "worker/model/norm.h"
 #include "worker/model/tensor_parallel.h"
 
+/* A product whose result is the columns of qkv from `column` on. */
+struct projection {
+	struct wlb_matrix w;
+	int64_t column;
+};
+
 /* A layer in a pass over a micro-batch. */
 struct layer {
 	struct wlb_transformer *t;
+	struct wlb_device *device;
 	const struct wlb_parameters *p;
 	const struct wlb_layer_tensors *w;
 	const struct wlb_layer_activations *a;
+	const struct wlb_scratch *s;
 	const struct wlb_micro_batch *batch;
 	int64_t n; /* rows */
+	int64_t hidden, q_width, kv_width, qkv_width;
+	struct projection qkv[2]; /* the second is empty where one product computes all */
+	struct wlb_matrix o, gate_up, down;
+	int tp_is_1;
 };
 
 static struct layer layer_of(struct wlb_transformer *t, const struct wlb_layer_tensors *w,
                              const struct wlb_layer_activations *a, const struct wlb_micro_batch *batch)
 {
-	return (struct layer){t, t->parameters, w, a, batch, batch->rows};
+	const struct wlb_parameters *p = t->parameters;
+	int64_t q_width = p->heads * p->shape.head_dim, kv_width = wlb_kv_width(t);
+	/* Keys and values that several tensor-parallel ranks hold are in a bucket of their own. */
+	int together = p->tensors[w->q].bucket == p->tensors[w->k].bucket;
+	struct layer l = {
+		.t = t,
+		.device = t->device,
+		.p = p,
+		.w = w,
+		.a = a,
+		.s = &t->scratch,
+		.batch = batch,
+		.n = batch->rows,
+		.hidden = p->shape.hidden_size,
+		.q_width = q_width,
+		.kv_width = kv_width,
+		.qkv_width = q_width + 2 * kv_width,
+		.qkv = {{wlb_matrix_of(p, w->q, together ? w->v : w->q), 0}},
+		.o = wlb_matrix_of(p, w->o, w->o),
+		.gate_up = wlb_matrix_of(p, w->gate, w->up),
+		.down = wlb_matrix_of(p, w->down, w->down),
+		.tp_is_1 = t->tp_size == 1,
+	};
+	if (!together)
+		l.qkv[1] = (struct projection){wlb_matrix_of(p, w->k, w->v), q_width};
+	return l;
 }
 
-/* Rotates queries and keys; direction -1 rotates their gradients back. */
-static void rope(const struct layer *l, void *q, void *kv, int direction)
+/* qkv = x [Q K V]^T */
+static void project(const struct layer *l, const void *x)
 {
-	const struct wlb_model *m = &l->p->shape;
-	const struct wlb_ops *ops = l->t->device->ops;
-	int dim = (int)m->head_dim;
-	ops->rope(l->t->device, q, l->batch->positions, l->n, l->p->heads, dim, m->rope_theta, direction);
-	ops->rope(l->t->device, kv, l->batch->positions, l->n, l->p->kv_heads, dim, m->rope_theta, direction);
+	for (const struct projection *one = l->qkv; one < l->qkv + 2; one++)
+		if (one->w.weight.out > 0)
+			wlb_linear(l->device, wlb_element(l->device->compute, l->a->qkv, one->column), l->qkv_width, x,
+			           &one->w, NULL, l->n);
 }
 
+/* d_x = d_qkv [Q K V] */
+static void project_backward(const struct layer *l, void *d_x, const void *x)
+{
+	for (const struct projection *one = l->qkv; one < l->qkv + 2; one++)
+		if (one->w.weight.out > 0)
+			wlb_linear_backward(l->device, d_x, one > l->qkv,
+			                    wlb_element(l->device->compute, l->s->d_qkv, one->column), l->qkv_width, x,
+			                    &one->w, l->n);
+}
+
+/* Rotates queries and keys, which are neighbours; direction -1 rotates their gradients back. */
+static void rope(const struct layer *l, void *qkv, int direction)
+{
+	l->device->ops->rope(l->device, qkv, l->qkv_width, l->s->angles, l->n, l->p->heads + l->p->kv_heads,
+	                     (int)l->p->shape.head_dim, direction);
+}
+
+/* The keys and values of a token, or their gradients, lie side by side: in qkv with its queries, or in kv_all, the rows
+ * of all context-parallel ranks. */
+struct keys {
+	void *k, *v;
+	int64_t stride, rows;
+};
+
+static struct keys keys_in(const struct layer *l, void *kv, int64_t stride, int64_t rows)
+{
+	return (struct keys){kv, wlb_element(l->device->compute, kv, l->kv_width), stride, rows};
+}
+
+static struct keys own_keys(const struct layer *l, void *qkv)
+{
+	return keys_in(l, wlb_element(l->device->compute, qkv, l->q_width), l->qkv_width, l->n);
+}
+
+/* The keys that attention reads: those of all ranks, which are this rank's own where cp is 1. */
+static struct keys all_keys(const struct layer *l, void *qkv, void *kv_all)
+{
+	return l->t->cp_size == 1 ? own_keys(l, qkv) : keys_in(l, kv_all, 2 * l->kv_width, l->batch->tokens);
+}
+
+static struct wlb_attention_shape attention_shape(const struct layer *l, const struct keys *keys)
+{
+	return (struct wlb_attention_shape){
+		.q_tokens = l->n,
+		.k_tokens = keys->rows,
+		.heads = l->p->heads,
+		.kv_heads = l->p->kv_heads,
+		.head_dim = (int)l->p->shape.head_dim,
+		.q_stride = l->qkv_width,
+		.kv_stride = keys->stride,
+		.out_stride = l->q_width,
+	};
+}
+
+/* Zeroes the rows of x[n, width] that hold no token: no segment covers them, and values of uninitialized memory must
+ * not reach other rows. */
+static void clear_padding(const struct layer *l, enum wlb_dtype dtype, void *x, int64_t width)
+{
+	int64_t first = l->batch->own_rows;
+	l->device->ops->zero(l->device, wlb_element(dtype, x, first * width), wlb_bytes(dtype, (l->n - first) * width));
+}
+
+static void attend(const struct layer *l)
+{
+	const struct wlb_layer_activations *a = l->a;
+	const struct keys keys = all_keys(l, a->qkv, a->kv_all);
+	const struct wlb_attention_shape shape = attention_shape(l, &keys);
+	clear_padding(l, l->device->compute, a->attention, l->q_width);
+	clear_padding(l, l->device->main, a->lse, shape.heads);
+	l->device->ops->attention_forward(l->device, a->attention, a->lse, a->qkv, keys.k, keys.v, &l->batch->segments,
+	                                  &shape);
+}
+
+/* From d_attention to d_qkv, and to d_kv_all where cp is above 1. */
+static void attend_backward(const struct layer *l)
+{
+	const struct wlb_layer_activations *a = l->a;
+	const struct wlb_scratch *s = l->s;
+	const struct keys keys = all_keys(l, a->qkv, a->kv_all), d = all_keys(l, s->d_qkv, s->d_kv_all);
+	const struct wlb_attention_shape shape = attention_shape(l, &keys);
+	clear_padding(l, l->device->compute, s->d_qkv, l->qkv_width);
+	if (l->t->cp_size > 1) /* this rank's queries do not see all keys */
+		l->device->ops->zero(l->device, s->d_kv_all, wlb_bytes(l->device->compute, d.rows * d.stride));
+	l->device->ops->attention_backward(l->device, s->d_qkv, d.k, d.v, s->d_attention, a->qkv, keys.k, keys.v,
+	                                   a->attention, a->lse, &l->batch->segments, &shape);
+}
+
+/* Where tp is above 1 `middle` lacks the input, which the norm of mlp_inner adds. */
 static int attention_forward(const struct layer *l, struct wlb_error *error)
 {
 	const struct wlb_layer_activations *a = l->a;
-	const void *x;
-	wlb_norm(l->t, a->norm, a->rstd, a->input, l->w->input_norm, l->n);
-	if (wlb_tp_gather(l->t, a->norm, l->n, &x, error) < 0)
+	const struct keys own = own_keys(l, a->qkv);
+	void *x = wlb_tp_rows(l->t, l->s->gathered, a->norm), *addend = wlb_tp_rows(l->t, l->s->addend, a->middle);
+	wlb_norm(l->t, a->norm, a->rstd, NULL, a->input, NULL, l->w->input_norm, l->n);
+	if (wlb_tp_all_gather(l->t, x, a->norm, l->n, error) < 0)
 		return -1;
-	wlb_linear(l->p, a->q, x, l->w->q, l->n, 0.0);
-	wlb_linear(l->p, a->kv, x, l->w->k, l->n, 0.0);
-	wlb_linear(l->p, wlb_values(l->t, a->kv, l->n), x, l->w->v, l->n, 0.0);
-	rope(l, a->q, a->kv, +1);
-	if (wlb_cp_gather(l->t, a->kv_all, a->kv, l->batch, error) < 0)
+	project(l, x);
+	rope(l, a->qkv, +1);
+	if (wlb_cp_all_gather(l->t, a->kv_all, own.k, own.stride, l->batch, error) < 0)
 		return -1;
-	wlb_attention(l->t, a, l->batch);
-	return wlb_tp_linear_onto(l->t, a->middle, a->input, a->attention, l->w->o, l->n, error);
+	attend(l);
+	wlb_linear(l->device, addend, l->hidden, a->attention, &l->o, l->tp_is_1 ? a->input : NULL, l->n);
+	return wlb_tp_reduce_scatter(l->t, a->middle, addend, l->n, error);
 }
 
 /* d_residual: the gradient of `middle` in, of `input` out. */
 static int attention_backward(const struct layer *l, void *d_residual, struct wlb_error *error)
 {
 	const struct wlb_layer_activations *a = l->a;
-	const struct wlb_scratch *s = &l->t->scratch;
-	const void *d_middle, *x;
-	if (wlb_tp_gather(l->t, d_residual, l->n, &d_middle, error) < 0)
+	const struct wlb_scratch *s = l->s;
+	const struct keys d_own = own_keys(l, s->d_qkv);
+	void *d_middle = wlb_tp_rows(l->t, s->gathered, d_residual), *x = wlb_tp_rows(l->t, s->gathered, a->norm);
+	void *d_x = wlb_tp_rows(l->t, s->addend, s->d_norm);
+	if (wlb_tp_all_gather(l->t, d_middle, d_residual, l->n, error) < 0)
 		return -1;
-	wlb_linear_backward(l->p, s->d_attention, 0.0, d_middle, a->attention, l->w->o, l->n);
-	wlb_attention_backward(l->t, a, l->batch);
-	if (wlb_cp_scatter(l->t, s->d_kv, s->d_kv_all, l->batch, error) < 0)
+	wlb_linear_backward(l->device, s->d_attention, 0, d_middle, l->hidden, a->attention, &l->o, l->n);
+	attend_backward(l);
+	if (wlb_cp_reduce_scatter(l->t, d_own.k, d_own.stride, s->d_kv_all, l->batch, error) < 0)
 		return -1;
-	rope(l, s->d_q, s->d_kv, -1);
-	if (wlb_tp_gather(l->t, a->norm, l->n, &x, error) < 0)
+	rope(l, s->d_qkv, -1);
+	if (wlb_tp_all_gather(l->t, x, a->norm, l->n, error) < 0)
 		return -1;
-	wlb_linear_backward(l->p, s->addend, 0.0, s->d_q, x, l->w->q, l->n);
-	wlb_linear_backward(l->p, s->addend, 1.0, s->d_kv, x, l->w->k, l->n);
-	wlb_linear_backward(l->p, s->addend, 1.0, wlb_values(l->t, s->d_kv, l->n), x, l->w->v, l->n);
-	if (wlb_tp_scatter(l->t, s->d_norm, s->addend, l->n, error) < 0)
+	project_backward(l, d_x, x);
+	if (wlb_tp_reduce_scatter(l->t, s->d_norm, d_x, l->n, error) < 0)
 		return -1;
 	wlb_norm_backward(l->t, d_residual, s->d_norm, a->input, a->rstd, l->w->input_norm, l->n);
 	return 0;
 }
 
 /* activated = silu(gate) * up */
-static void gate(const struct layer *l)
+static void activate(const struct layer *l)
 {
-	const struct wlb_layer_activations *a = l->a;
-	l->t->device->ops->swiglu_forward(l->t->device, a->activated, a->gate, a->up, l->n * l->p->intermediate);
+	l->device->ops->swiglu_forward(l->device, l->a->activated, l->a->gate_up, l->n, l->p->intermediate);
 }
 
 /* The MLP up to its last matrix, whose result the backward pass does not need. */
 static int mlp_inner(const struct layer *l, struct wlb_error *error)
 {
 	const struct wlb_layer_activations *a = l->a;
-	const void *y;
-	wlb_norm(l->t, a->post_norm, a->post_rstd, a->middle, l->w->post_norm, l->n);
-	if (wlb_tp_gather(l->t, a->post_norm, l->n, &y, error) < 0)
+	void *y = wlb_tp_rows(l->t, l->s->gathered, a->post_norm);
+	wlb_norm(l->t, a->post_norm, a->post_rstd, a->middle, a->middle, l->tp_is_1 ? NULL : a->input, l->w->post_norm,
+	         l->n);
+	if (wlb_tp_all_gather(l->t, y, a->post_norm, l->n, error) < 0)
 		return -1;
-	wlb_linear(l->p, a->gate, y, l->w->gate, l->n, 0.0);
-	wlb_linear(l->p, a->up, y, l->w->up, l->n, 0.0);
-	gate(l);
+	wlb_linear(l->device, a->gate_up, 2 * l->p->intermediate, y, &l->gate_up, NULL, l->n);
+	activate(l);
 	return 0;
 }
 
 static int mlp_forward(const struct layer *l, void *out, struct wlb_error *error)
 {
+	const struct wlb_layer_activations *a = l->a;
+	void *addend = wlb_tp_rows(l->t, l->s->addend, out);
 	if (mlp_inner(l, error) < 0)
 		return -1;
-	return wlb_tp_linear_onto(l->t, out, l->a->middle, l->a->activated, l->w->down, l->n, error);
+	wlb_linear(l->device, addend, l->hidden, a->activated, &l->down, l->tp_is_1 ? a->middle : NULL, l->n);
+	if (wlb_tp_reduce_scatter(l->t, out, addend, l->n, error) < 0)
+		return -1;
+	if (!l->tp_is_1)
+		l->device->ops->add(l->device, out, a->middle, wlb_share_elements(l->t, l->n));
+	return 0;
 }
 
 /* d_residual: the gradient of the layer's output in, of `middle` out. */
 static int mlp_backward(const struct layer *l, void *d_residual, struct wlb_error *error)
 {
 	const struct wlb_layer_activations *a = l->a;
-	const struct wlb_scratch *s = &l->t->scratch;
-	const void *d_out, *y;
-	if (wlb_tp_gather(l->t, d_residual, l->n, &d_out, error) < 0)
+	const struct wlb_scratch *s = l->s;
+	void *d_out = wlb_tp_rows(l->t, s->gathered, d_residual), *y = wlb_tp_rows(l->t, s->gathered, a->post_norm);
+	void *d_y = wlb_tp_rows(l->t, s->addend, s->d_norm);
+	if (wlb_tp_all_gather(l->t, d_out, d_residual, l->n, error) < 0)
 		return -1;
-	wlb_linear_backward(l->p, s->d_activated, 0.0, d_out, a->activated, l->w->down, l->n);
-	l->t->device->ops->swiglu_backward(l->t->device, s->d_gate, s->d_up, s->d_activated, a->gate, a->up,
-	                                   l->n * l->p->intermediate);
-	if (wlb_tp_gather(l->t, a->post_norm, l->n, &y, error) < 0)
+	wlb_linear_backward(l->device, s->d_activated, 0, d_out, l->hidden, a->activated, &l->down, l->n);
+	l->device->ops->swiglu_backward(l->device, s->d_gate_up, s->d_activated, a->gate_up, l->n, l->p->intermediate);
+	if (wlb_tp_all_gather(l->t, y, a->post_norm, l->n, error) < 0)
 		return -1;
-	wlb_linear_backward(l->p, s->addend, 0.0, s->d_gate, y, l->w->gate, l->n);
-	wlb_linear_backward(l->p, s->addend, 1.0, s->d_up, y, l->w->up, l->n);
-	if (wlb_tp_scatter(l->t, s->d_norm, s->addend, l->n, error) < 0)
+	wlb_linear_backward(l->device, d_y, 0, s->d_gate_up, 2 * l->p->intermediate, y, &l->gate_up, l->n);
+	if (wlb_tp_reduce_scatter(l->t, s->d_norm, d_y, l->n, error) < 0)
 		return -1;
 	wlb_norm_backward(l->t, d_residual, s->d_norm, a->middle, a->post_rstd, l->w->post_norm, l->n);
 	return 0;
@@ -136,11 +266,11 @@ static int mlp_backward(const struct layer *l, void *d_residual, struct wlb_erro
 static int recompute_mlp(const struct layer *l, struct wlb_error *error)
 {
 	const struct wlb_layer_activations *a = l->a;
-	if (l->t->recompute == WLB_RECOMPUTE_FULL)
+	if (a->recompute == WLB_RECOMPUTE_FULL)
 		return attention_forward(l, error) < 0 ? -1 : mlp_inner(l, error);
-	if (l->t->recompute == WLB_RECOMPUTE_SELECTIVE) {
-		wlb_norm(l->t, a->post_norm, a->post_rstd, a->middle, l->w->post_norm, l->n);
-		gate(l);
+	if (a->recompute == WLB_RECOMPUTE_SELECTIVE) {
+		wlb_norm(l->t, a->post_norm, a->post_rstd, NULL, a->middle, NULL, l->w->post_norm, l->n);
+		activate(l);
 	}
 	return 0;
 }
@@ -150,10 +280,11 @@ static int recompute_mlp(const struct layer *l, struct wlb_error *error)
 static int recompute_attention(const struct layer *l, struct wlb_error *error)
 {
 	const struct wlb_layer_activations *a = l->a;
-	if (l->t->recompute != WLB_RECOMPUTE_SELECTIVE)
+	const struct keys own = own_keys(l, a->qkv);
+	if (a->recompute != WLB_RECOMPUTE_SELECTIVE)
 		return 0;
-	wlb_norm(l->t, a->norm, a->rstd, a->input, l->w->input_norm, l->n);
-	return wlb_cp_gather(l->t, a->kv_all, a->kv, l->batch, error);
+	wlb_norm(l->t, a->norm, a->rstd, NULL, a->input, NULL, l->w->input_norm, l->n);
+	return wlb_cp_all_gather(l->t, a->kv_all, own.k, own.stride, l->batch, error);
 }
 
 int wlb_layer_forward(struct wlb_transformer *t, const struct wlb_layer_tensors *w,

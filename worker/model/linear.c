@@ -1,20 +1,23 @@
 #include "worker/model/linear.h"
 
-void wlb_linear(const struct wlb_parameters *p, void *out, const void *x, int tensor, int64_t rows, double beta)
+struct wlb_matrix wlb_matrix_of(const struct wlb_parameters *p, int first, int last)
 {
-	struct wlb_device *device = p->device;
-	int64_t out_width = p->tensors[tensor].block.rows, in_width = p->tensors[tensor].block.cols;
-	device->ops->gemm(device, 0, 1, rows, out_width, in_width, 1.0, x, in_width, wlb_weight(p, tensor), in_width,
-	                  beta, out, out_width);
+	struct wlb_matrix w = {{wlb_weight(p, first), 0, p->tensors[first].block.cols}, wlb_gradient(p, first)};
+	for (int i = first; i <= last; i++)
+		w.weight.out += p->tensors[i].block.rows;
+	return w;
 }
 
-void wlb_linear_backward(const struct wlb_parameters *p, void *d_x, double beta, const void *d_out, const void *x,
-                         int tensor, int64_t rows)
+void wlb_linear(struct wlb_device *device, void *y, int64_t y_stride, const void *x, const struct wlb_matrix *w,
+                const void *residual, int64_t n)
 {
-	struct wlb_device *device = p->device;
-	int64_t out_width = p->tensors[tensor].block.rows, in_width = p->tensors[tensor].block.cols;
-	device->ops->gemm(device, 0, 0, rows, in_width, out_width, 1.0, d_out, out_width, wlb_weight(p, tensor),
-	                  in_width, beta, d_x, in_width);
-	device->ops->gemm(device, 1, 0, out_width, in_width, rows, 1.0, d_out, out_width, x, in_width, 1.0,
-	                  wlb_gradient(p, tensor), in_width);
+	device->ops->linear(device, y, y_stride, x, w->weight.in, &w->weight, residual, n);
+}
+
+void wlb_linear_backward(struct wlb_device *device, void *d_x, int add, const void *d_y, int64_t d_y_stride,
+                         const void *x, const struct wlb_matrix *w, int64_t n)
+{
+	int64_t out = w->weight.out, in = w->weight.in;
+	device->ops->linear_d_x(device, d_x, in, d_y, d_y_stride, &w->weight, add, n);
+	device->ops->linear_d_w(device, w->gradient, d_y, d_y_stride, x, in, n, out, in);
 }

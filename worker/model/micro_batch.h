@@ -21,11 +21,10 @@ struct wlb_micro_batch {
 	const int32_t *ids;       /* [rows] */
 	const int32_t *targets;   /* [rows] */
 	const int32_t *positions; /* [rows] in their document */
-	/* Context parallelism; NULL where cp is 1, when the keys are the rank's own rows. One rank's keys, then its
-	 * values, are gathered as [2, rows] rows; all ranks' as [cp, 2, rows]. */
-	const int32_t *from_ranks; /* [2, tokens]: row of [cp, 2, rows] that holds the key (value) of each token, tokens
-	                            * in document order */
-	const int32_t *to_ranks;   /* [cp, 2, rows]: row of [2, tokens] whose gradient goes there; -1: padding */
+	/* Context parallelism; NULL where cp is 1, when the keys are the rank's own rows. A row is a token's keys and
+	 * values. */
+	const int32_t *from_ranks;    /* [tokens]: row of all ranks' [cp, rows] of each token, in document order */
+	const int32_t *to_ranks;      /* [cp, rows]: token whose gradient goes there; -1: padding */
 	struct wlb_segments segments; /* queries are this rank's rows; keys are tokens in document order */
 	double work;                  /* predicted: FLOPs of this rank's rows in a forward pass of the whole model */
 };

@@ -1,10 +1,11 @@
 #include "worker/model/norm.h"
 
-void wlb_norm(struct wlb_transformer *t, void *out, void *rstd, const void *x, int tensor, int64_t n)
+void wlb_norm(struct wlb_transformer *t, void *out, void *rstd, void *sum, const void *x, const void *residual,
+              int tensor, int64_t n)
 {
 	const struct wlb_model *m = &t->parameters->shape;
-	t->device->ops->rmsnorm_forward(t->device, out, rstd, x, wlb_weight(t->parameters, tensor), n / t->tp_size,
-	                                m->hidden_size, m->rms_norm_eps);
+	t->device->ops->rmsnorm_forward(t->device, out, rstd, sum, x, residual, wlb_weight(t->parameters, tensor),
+	                                n / t->tp_size, m->hidden_size, m->rms_norm_eps);
 }
 
 void wlb_norm_backward(struct wlb_transformer *t, void *d_x, const void *d_out, const void *x, const void *rstd,

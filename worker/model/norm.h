@@ -4,8 +4,10 @@
 
 #include "worker/model/activations.h"
 
-/* out[n / tp, h] = norm(x), with the weight `tensor`; rstd[n / tp] is for the backward pass. */
-void wlb_norm(struct wlb_transformer *transformer, void *out, void *rstd, const void *x, int tensor, int64_t n);
+/* sum = x + residual, out[n / tp, h] = norm(sum), with the weight `tensor`; rstd[n / tp] is for the backward pass.
+ * residual NULL: the sum is x, and `sum` is not used. sum may be x. */
+void wlb_norm(struct wlb_transformer *transformer, void *out, void *rstd, void *sum, const void *x,
+              const void *residual, int tensor, int64_t n);
 /* Adds the gradient of x to d_x, and that of the weight to its gradient; d_out is the gradient of `out`. */
 void wlb_norm_backward(struct wlb_transformer *transformer, void *d_x, const void *d_out, const void *x,
                        const void *rstd, int tensor, int64_t n);

@@ -21,7 +21,9 @@ struct wlb_tensor {
 	struct wlb_tensor_block block; /* what this rank holds: rows are output features, columns input features */
 	int owned;     /* 1 on one of the ranks that hold the same block, not counting the ranks of the data group: it
 	                  represents the block in checkpoints and in the norm */
-	size_t offset; /* elements from the start of the flat buffers; a multiple of 16 */
+	size_t offset; /* elements from the start of the flat buffers; a multiple of 16 but for the tensors that stand
+	                  below another in one product: k and v below q (v below k where several ranks hold them), up
+	                  below gate */
 	int bucket;
 	enum wlb_init init;
 };
@@ -47,7 +49,7 @@ struct wlb_bucket {
 	int layer;
 };
 
-/* Index into the table of tensors, for each tensor of a layer. */
+/* Index into the table of tensors, for each tensor of a layer: q, k and v follow each other, as do gate and up. */
 struct wlb_layer_tensors {
 	int input_norm;
 	int q;

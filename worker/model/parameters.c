@@ -9,9 +9,10 @@
 static int allocate_buffers(struct wlb_parameters *p, struct wlb_error *error)
 {
 	struct wlb_device *device = p->device;
-	size_t bytes = p->elements * wlb_dtype_bytes(device->dtype);
-	p->weights = device->ops->alloc(device, bytes, error);
-	p->gradients = p->weights != NULL ? device->ops->alloc(device, bytes, error) : NULL;
+	p->weights = device->ops->alloc(device, p->elements * wlb_dtype_bytes(device->compute), error);
+	p->gradients = p->weights != NULL
+	                       ? device->ops->alloc(device, p->elements * wlb_dtype_bytes(device->main), error)
+	                       : NULL;
 	if (p->gradients != NULL)
 		return 0;
 	return wlb_fail_in(error, "weights and gradients of this rank's %zu parameters", p->elements);
@@ -49,19 +50,19 @@ void wlb_parameters_free(struct wlb_parameters *p)
 	free(p);
 }
 
-static void *at(const struct wlb_parameters *p, void *buffer, int tensor)
+static void *at(const struct wlb_parameters *p, void *buffer, enum wlb_dtype dtype, int tensor)
 {
-	return (char *)buffer + p->tensors[tensor].offset * wlb_dtype_bytes(p->device->dtype);
+	return (char *)buffer + p->tensors[tensor].offset * wlb_dtype_bytes(dtype);
 }
 
 void *wlb_weight(const struct wlb_parameters *p, int tensor)
 {
-	return at(p, p->weights, tensor);
+	return at(p, p->weights, p->device->compute, tensor);
 }
 
 void *wlb_gradient(const struct wlb_parameters *p, int tensor)
 {
-	return at(p, p->gradients, tensor);
+	return at(p, p->gradients, p->device->main, tensor);
 }
 
 /* FNV-1a, 64 bit: the number of a tensor's stream of random numbers. */
@@ -109,7 +110,7 @@ static void fill(const struct draw *draw, int threads, void *out_host)
 
 int wlb_parameters_init(struct wlb_parameters *p, uint64_t seed, double init_std, struct wlb_error *error)
 {
-	enum wlb_dtype dtype = p->device->dtype;
+	enum wlb_dtype dtype = p->device->compute;
 	double output_std = init_std / sqrt(2.0 * (double)p->shape.num_hidden_layers);
 	if (wlb_dtype_check(dtype, error) < 0)
 		return -1;
@@ -124,7 +125,7 @@ int wlb_parameters_init(struct wlb_parameters *p, uint64_t seed, double init_std
 		const struct draw draw = {tensor, dtype, seed, stream_of(tensor->name),
 		                          tensor->init == WLB_INIT_OUTPUT ? output_std : init_std};
 		fill(&draw, p->device->host_threads, host);
-		p->device->ops->to_device(p->device, wlb_weight(p, i), host, bytes);
+		p->device->ops->to_device(p->device, NULL, wlb_weight(p, i), host, bytes);
 		free(host);
 	}
 	return p->device->ops->synchronize(p->device, error);

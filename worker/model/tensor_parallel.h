@@ -1,25 +1,28 @@
 /*
- * The communication of sequence parallelism (Korthikanti et al. 2022): a tensor-parallel rank holds a share of the
- * rows, and a matrix needs all rows. Rows are gathered before a matrix that is cut by its outputs, and summed and
- * scattered after a matrix that is cut by its inputs. Where tp is 1 nothing is copied.
+ * The collectives of sequence parallelism (Korthikanti et al. 2022): a tensor-parallel rank holds a share of the rows,
+ * and a matrix needs all rows. Rows are gathered before a matrix that is cut by its outputs, and summed and scattered
+ * after a matrix that is cut by its inputs.
  *
- * n rows of the micro-batch, h hidden size. The functions return -1 where a collective failed.
+ * n rows of the micro-batch, h hidden size. Where tp is 1, a rank's rows are all rows: both are one buffer
+ * (wlb_tp_rows), and the collectives do nothing. They return -1 where the transport failed.
  */
 #ifndef WORKER_MODEL_TENSOR_PARALLEL_H
 #define WORKER_MODEL_TENSOR_PARALLEL_H
 
 #include "worker/model/activations.h"
 
-/* *all = every rank's x[n / tp, h], in rank order: [n, h]. It is valid until the next call. */
-int wlb_tp_gather(struct wlb_transformer *transformer, const void *x, int64_t n, const void **all,
-                  struct wlb_error *error);
+/* Returns the buffer for the rows of all ranks: `all`; where tp is 1, that of this rank's rows, `own`. */
+static inline void *wlb_tp_rows(const struct wlb_transformer *t, void *all, void *own)
+{
+	return t->tp_size > 1 ? all : own;
+}
 
-/* out[n / tp, h] = the rank's rows of the sum of every rank's addend[n, h]. Where tp is 1, addend must be out. */
-int wlb_tp_scatter(struct wlb_transformer *transformer, void *out, const void *addend, int64_t n,
-                   struct wlb_error *error);
+/* out[n, h] = every rank's x[n / tp, h], in rank order. */
+int wlb_tp_all_gather(struct wlb_transformer *transformer, void *out, const void *x, int64_t n,
+                      struct wlb_error *error);
 
-/* out[n / tp, h] = residual[n / tp, h] + the rank's rows of the sum of every rank's x[n, its width] W^T */
-int wlb_tp_linear_onto(struct wlb_transformer *transformer, void *out, const void *residual, const void *x, int tensor,
-                       int64_t n, struct wlb_error *error);
+/* out[n / tp, h] = this rank's rows of the sum of every rank's x[n, h]. */
+int wlb_tp_reduce_scatter(struct wlb_transformer *transformer, void *out, const void *x, int64_t n,
+                          struct wlb_error *error);
 
 #endif

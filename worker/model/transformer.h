@@ -14,21 +14,20 @@
 #include "worker/parallel/groups.h"
 
 /* The activations of one layer that its backward pass needs; h hidden, q and kv widths on this rank, f its part of the
- * intermediate size. */
+ * intermediate size. Elements are of the device's type `compute` where nothing is said. */
 struct wlb_layer_activations {
-	void *input;     /* [n / tp, h] the residual stream before the layer */
-	void *norm;      /* [n / tp, h] */
-	void *rstd;      /* [n / tp] */
-	void *q;         /* [n, q] after RoPE */
-	void *kv;        /* [2, n, kv]: keys after RoPE, then values */
-	void *kv_all;    /* [2, tokens, kv] of all context-parallel ranks, in document order; is kv where cp is 1 */
+	enum wlb_recompute recompute; /* of this layer */
+	void *input;                  /* [n / tp, h] the residual stream before the layer */
+	void *norm;                   /* [n / tp, h] */
+	void *rstd;                   /* [n / tp], main */
+	void *qkv;                    /* [n, q + 2 kv] queries and keys after RoPE, then values */
+	void *kv_all;    /* [tokens, 2 kv] of all context-parallel ranks, in document order; NULL where cp is 1 */
 	void *attention; /* [n, q] */
-	void *lse;       /* [n, heads] */
+	void *lse;       /* [n, heads], main */
 	void *middle;    /* [n / tp, h] the residual stream after attention */
 	void *post_norm; /* [n / tp, h] */
-	void *post_rstd; /* [n / tp] */
-	void *gate;      /* [n, f] */
-	void *up;        /* [n, f] */
+	void *post_rstd; /* [n / tp], main */
+	void *gate_up;   /* [n, 2 f] */
 	void *activated; /* [n, f] */
 };
 
@@ -45,11 +44,12 @@ struct wlb_transformer;
 
 /* `slots`: the most chunks whose forward pass is done and whose backward pass is not. Buffers for micro-batches of up
  * to max_rows rows (max_tokens on all context-parallel ranks) are allocated here, once; a pass allocates nothing.
- * Recomputation: NONE keeps everything above; SELECTIVE computes norm, post_norm and activated again and gathers kv_all
- * again (attention's scores are always computed again); FULL keeps `input` of each layer alone. The caller owns
- * parameters and groups, which must outlive it. Returns NULL with the number of bytes that could not be allocated. */
+ * Recomputation is that of `split`: NONE keeps everything above; SELECTIVE computes norm, post_norm and activated again
+ * and gathers kv_all again (attention's scores are always computed again); FULL keeps `input` alone of the first
+ * recompute_layers layers of each chunk (0: of all), and the others are as with SELECTIVE. The caller owns parameters
+ * and groups, which must outlive it. Returns NULL with the number of bytes that could not be allocated. */
 struct wlb_transformer *wlb_transformer_new(const struct wlb_parameters *parameters, const struct wlb_groups *groups,
-                                            enum wlb_recompute recompute, int slots, int64_t max_rows,
+                                            const struct wlb_plan *split, int slots, int64_t max_rows,
                                             int64_t max_tokens, struct wlb_error *error);
 void wlb_transformer_free(struct wlb_transformer *transformer); /* NULL allowed */
 

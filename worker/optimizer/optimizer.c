@@ -17,19 +17,22 @@ struct wlb_optimizer {
 /* Where this rank's part of a bucket lies. */
 struct part {
 	size_t elements;
-	size_t in_buckets; /* bytes from the start of weights and gradients */
-	size_t in_parts;   /* bytes from the start of moments and sums */
+	/* bytes from the start of */
+	size_t in_weights;
+	size_t in_gradients;
+	size_t in_parts; /* moments and sums */
 };
 
 static struct part part_of(const struct wlb_optimizer *o, const struct wlb_bucket *bucket)
 {
 	const struct wlb_parameters *p = o->parameters;
-	size_t real = wlb_dtype_bytes(p->device->dtype), elements = wlb_part_elements(p, bucket);
+	size_t elements = wlb_part_elements(p, bucket);
 	size_t rank = (size_t)wlb_comm_rank(o->groups->data);
 	return (struct part){
 		.elements = elements,
-		.in_buckets = (bucket->offset + rank * elements) * real,
-		.in_parts = bucket->offset / (size_t)p->shards * real,
+		.in_weights = (bucket->offset + rank * elements) * wlb_dtype_bytes(p->device->compute),
+		.in_gradients = (bucket->offset + rank * elements) * wlb_dtype_bytes(p->device->main),
+		.in_parts = bucket->offset / (size_t)p->shards * wlb_dtype_bytes(p->device->main),
 	};
 }
 
@@ -41,7 +44,7 @@ static int allocate(struct wlb_optimizer *o, struct wlb_error *error)
 	if (o->sum_squares == NULL)
 		return -1;
 	for (int which = 0; which < 2; which++) {
-		o->moments[which] = device->ops->alloc(device, elements * wlb_dtype_bytes(device->dtype), error);
+		o->moments[which] = device->ops->alloc(device, elements * wlb_dtype_bytes(device->main), error);
 		if (o->moments[which] == NULL)
 			return wlb_fail_in(error, "moments of the optimizer");
 	}
@@ -78,7 +81,7 @@ void wlb_optimizer_free(struct wlb_optimizer *o)
 void wlb_optimizer_begin(struct wlb_optimizer *o)
 {
 	const struct wlb_parameters *p = o->parameters;
-	p->device->ops->zero(p->device, p->gradients, p->elements * wlb_dtype_bytes(p->device->dtype));
+	p->device->ops->zero(p->device, p->gradients, p->elements * wlb_dtype_bytes(p->device->main));
 }
 
 int wlb_optimizer_layer_done(void *optimizer, int chunk, int layer, struct wlb_error *error)
@@ -123,7 +126,7 @@ static void update(const struct wlb_optimizer *o, const struct wlb_adamw *settin
 		struct wlb_adamw adamw = *settings;
 		if (p->buckets[b].kind == WLB_BUCKET_NORMS)
 			adamw.weight_decay = 0.0;
-		p->device->ops->adamw(p->device, (char *)p->weights + part.in_buckets,
+		p->device->ops->adamw(p->device, (char *)p->weights + part.in_weights,
 		                      (const char *)o->reduction.sums + part.in_parts,
 		                      (char *)o->moments[0] + part.in_parts, (char *)o->moments[1] + part.in_parts,
 		                      (int64_t)part.elements, &adamw);
@@ -139,8 +142,9 @@ static int gather_weights(const struct wlb_optimizer *o, struct wlb_error *error
 	for (int b = 0; b < p->bucket_count; b++) {
 		struct part part = part_of(o, &p->buckets[b]);
 		char *weights = p->weights;
-		char *bucket = weights + p->buckets[b].offset * wlb_dtype_bytes(p->device->dtype);
-		if (wlb_comm_all_gather(o->groups->data, bucket, weights + part.in_buckets, part.elements, error) < 0)
+		char *bucket = weights + p->buckets[b].offset * wlb_dtype_bytes(p->device->compute);
+		if (wlb_comm_all_gather(o->groups->data, bucket, weights + part.in_weights, part.elements,
+		                        p->device->compute, error) < 0)
 			return -1;
 	}
 	return 0;
@@ -182,9 +186,9 @@ int wlb_optimizer_gather_moments(struct wlb_optimizer *o, int which, struct wlb_
 	const struct wlb_parameters *p = o->parameters;
 	for (int b = 0; b < p->bucket_count; b++) {
 		struct part part = part_of(o, &p->buckets[b]);
-		char *bucket = (char *)p->gradients + p->buckets[b].offset * wlb_dtype_bytes(p->device->dtype);
+		char *bucket = (char *)p->gradients + p->buckets[b].offset * wlb_dtype_bytes(p->device->main);
 		const char *own = (const char *)o->moments[which] + part.in_parts;
-		if (wlb_comm_all_gather(o->groups->data, bucket, own, part.elements, error) < 0)
+		if (wlb_comm_all_gather(o->groups->data, bucket, own, part.elements, p->device->main, error) < 0)
 			return -1;
 	}
 	return 0;
@@ -196,7 +200,7 @@ void wlb_optimizer_store_moments(struct wlb_optimizer *o, int which)
 	for (int b = 0; b < p->bucket_count; b++) {
 		struct part part = part_of(o, &p->buckets[b]);
 		p->device->ops->copy(p->device, (char *)o->moments[which] + part.in_parts,
-		                     (const char *)p->gradients + part.in_buckets,
-		                     part.elements * wlb_dtype_bytes(p->device->dtype));
+		                     (const char *)p->gradients + part.in_gradients,
+		                     part.elements * wlb_dtype_bytes(p->device->main));
 	}
 }

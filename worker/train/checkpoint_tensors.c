@@ -5,7 +5,7 @@
 
 static size_t tensor_bytes(const struct wlb_parameters *p, const struct wlb_tensor *t)
 {
-	return (size_t)wlb_tensor_block_elements(&t->block) * wlb_dtype_bytes(p->device->dtype);
+	return (size_t)wlb_tensor_block_elements(&t->block) * wlb_dtype_bytes(p->device->main);
 }
 
 /* Appends the tensor; its data follow those of the part before. */
@@ -18,7 +18,7 @@ static void list_tensor(struct wlb_parts *parts, enum wlb_part_kind kind, const 
 	snprintf(source->name, sizeof(source->name), "%s%s", prefixes[kind], t->name);
 	parts->list[parts->count++] = (struct wlb_tensor_part){
 		.name = source->name,
-		.dtype = parts->parameters->device->dtype,
+		.dtype = parts->parameters->device->main,
 		.block = t->block,
 		.data_host = parts->host + *bytes,
 	};
@@ -77,7 +77,7 @@ static void *device_data(const struct wlb_parts *parts, const struct wlb_part_so
 {
 	const struct wlb_parameters *p = parts->parameters;
 	char *buffer = source->kind == WLB_PART_WEIGHT ? p->weights : p->gradients;
-	return buffer + source->tensor->offset * wlb_dtype_bytes(p->device->dtype);
+	return buffer + source->tensor->offset * wlb_dtype_bytes(p->device->main);
 }
 
 int wlb_parts_fetch(struct wlb_parts *parts, enum wlb_part_kind kind, struct wlb_error *error)
@@ -99,7 +99,7 @@ int wlb_parts_store(const struct wlb_parts *parts, struct wlb_error *error)
 	struct wlb_device *device = parts->parameters->device;
 	for (int i = 0; i < parts->count; i++) {
 		const struct wlb_part_source *source = &parts->sources[i];
-		device->ops->to_device(device, device_data(parts, source), parts->list[i].data_host,
+		device->ops->to_device(device, NULL, device_data(parts, source), parts->list[i].data_host,
 		                       tensor_bytes(parts->parameters, source->tensor));
 	}
 	return device->ops->synchronize(device, error);

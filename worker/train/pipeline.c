@@ -93,7 +93,7 @@ static size_t stream_count(const struct wlb_pipeline *p, const struct wlb_micro_
 static int receive(struct wlb_pipeline *p, struct wlb_comm *comm, void *buffer, const struct wlb_micro_batch *batch,
                    int from, struct wlb_error *error)
 {
-	return wlb_comm_recv(comm, buffer, stream_count(p, batch), from, error);
+	return wlb_comm_recv(comm, buffer, stream_count(p, batch), p->device->compute, from, error);
 }
 
 static int *slot_of(struct wlb_pipeline *p, struct wlb_pass pass)
@@ -125,8 +125,8 @@ static int forward(struct wlb_pipeline *p, struct wlb_pass pass, struct wlb_erro
 		return -1;
 	if (after < 0)
 		return 0;
-	p->holdings[number].output_sent =
-		wlb_comm_send_start(p->groups->pp, slot->output, stream_count(p, batch), after, error);
+	p->holdings[number].output_sent = wlb_comm_send_start(p->groups->pp, slot->output, stream_count(p, batch),
+	                                                      p->device->compute, after, error);
 	return p->holdings[number].output_sent != NULL ? 0 : -1;
 }
 
@@ -160,8 +160,8 @@ static int backward(struct wlb_pipeline *p, struct wlb_pass pass, struct wlb_err
 	p->free_slots[(p->first_free + p->free_count++) % p->slots] = number;
 	if (before < 0)
 		return 0;
-	p->holdings[number].gradient_sent =
-		wlb_comm_send_start(p->groups->pp_back, slot->output, stream_count(p, batch), before, error);
+	p->holdings[number].gradient_sent = wlb_comm_send_start(
+		p->groups->pp_back, slot->output, stream_count(p, batch), p->device->compute, before, error);
 	return p->holdings[number].gradient_sent != NULL ? 0 : -1;
 }
 

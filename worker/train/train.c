@@ -47,7 +47,7 @@ static void print_start(const struct wlb_trainer *t)
 	char layout[64];
 	wlb_layout_format(&t->plan->split.layout, layout, sizeof(layout));
 	printf("%lld parameters, %s, %s | %d ranks on %d nodes, %s | %lld documents, %lld tokens\n",
-	       (long long)wlb_model_parameters(&t->plan->model), t->device->name, wlb_dtype_name(t->device->dtype),
+	       (long long)wlb_model_parameters(&t->plan->model), t->device->name, wlb_dtype_name(t->device->compute),
 	       t->launch->size, t->launch->node_count, layout, (long long)wlb_dataset_documents(t->dataset),
 	       (long long)wlb_dataset_tokens(t->dataset));
 	if (t->step > 0)

@@ -87,7 +87,7 @@ void wlb_doctor_machine(struct wlb_doctor *doctor)
 		free(machine);
 		return;
 	}
-	if (wlb_machine_choose(NULL, gpu_type, 1, machine, &from, &error) < 0)
+	if (wlb_machine_choose(NULL, gpus && !known ? "" : gpu_type, 1, machine, &from, &error) < 0)
 		wlb_doctor_note(doctor, WLB_FINDING_WARN, "machine", "measure it: wlb calibrate", "%s", error.message);
 	else
 		wlb_doctor_note(doctor, WLB_FINDING_INFO, "machine",

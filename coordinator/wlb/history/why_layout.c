@@ -197,6 +197,28 @@ static int print_placement(const json_t *list)
 	return wlb_table_print(&table, "    ", stdout);
 }
 
+/* Prints which ranks of the attempt's nodes no layout uses. */
+static void print_idle(const json_t *plan)
+{
+	const json_t *list = json_object_get(plan, "idle_local_ranks");
+	long long idle = (long long)json_integer_value(json_object_get(plan, "idle_ranks"));
+	if (idle < 1)
+		return;
+	printf("    idle: %lld rank%s%s%s", idle, idle == 1 ? "" : "s",
+	       wlb_field_text(plan, "idle", NULL) != NULL ? ", all of " : "", wlb_field_text(plan, "idle", ""));
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *at = json_array_get(list, i);
+		long long first = (long long)json_integer_value(json_object_get(at, "first")),
+			  last = (long long)json_integer_value(json_object_get(at, "last"));
+		const char *nodes = wlb_field_text(at, "nodes", "?");
+		if (last > first)
+			printf(", local ranks %lld-%lld of %s", first, last, nodes);
+		else
+			printf(", local rank %lld of %s", first, nodes);
+	}
+	puts("");
+}
+
 static int print_attempt(const json_t *attempt, const json_t *plan)
 {
 	printf("  attempt %lld: %s\n", (long long)json_integer_value(json_object_get(attempt, "attempt")),
@@ -204,9 +226,7 @@ static int print_attempt(const json_t *attempt, const json_t *plan)
 	if (json_object_get(plan, "machine") == NULL)
 		return print_placement(json_object_get(plan, "placement"));
 	print_machine(plan);
-	if (json_integer_value(json_object_get(plan, "idle_ranks")) > 0)
-		printf("    idle: %lld ranks%s%s\n", (long long)json_integer_value(json_object_get(plan, "idle_ranks")),
-		       wlb_field_text(plan, "idle", NULL) != NULL ? ", all of " : "", wlb_field_text(plan, "idle", ""));
+	print_idle(plan);
 	int rc = print_plans(plan);
 	if (rc == 0)
 		rc = print_placement(json_object_get(plan, "placement"));

@@ -51,7 +51,7 @@ static int write_hosts(const struct wlb_attempt *attempt, int fd)
 	if (file == NULL)
 		return -1;
 	for (int i = 0; i < attempt->node_count; i++)
-		for (int rank = 0; rank < attempt->tasks_per_node; rank++)
+		for (int rank = 0; rank < wlb_attempt_tasks_on(attempt, i); rank++)
 			fprintf(file, "%s\n", attempt->nodes[i]);
 	return fclose(file);
 }
@@ -70,12 +70,12 @@ int wlb_run_host_list(const struct wlb_attempt *attempt, struct wlb_host_list *h
 		wlb_fail(error, "%d nodes have %d names", attempt->node_count, count);
 	else
 		differs = find_order(attempt->nodes, sorted, count, order, error);
-	if (differs > 0) {
+	if (differs > 0 || (differs == 0 && attempt->fewer_on_last > 0)) {
 		hosts->order = wlb_node_order_format(order, count);
 		hosts->fd = memfd_create("nodes of ranks", 0);
 		if (hosts->order == NULL || hosts->fd < 0 || write_hosts(attempt, hosts->fd) != 0)
 			differs = wlb_fail(error, "the nodes of %d ranks cannot be listed for srun: %s",
-			                   count * attempt->tasks_per_node, strerror(errno));
+			                   wlb_attempt_tasks(attempt), strerror(errno));
 	}
 	free(order);
 	wlb_strings_free(sorted, count);

@@ -1,4 +1,5 @@
-/* The nodes of an attempt as srun takes them where ranks do not fill them in Slurm's order. */
+/* The nodes of an attempt as srun takes them where ranks do not fill them in Slurm's order, or one has fewer than the
+ * others. */
 #ifndef COORDINATOR_WLB_RUN_HOST_LIST_H
 #define COORDINATOR_WLB_RUN_HOST_LIST_H
 
@@ -7,7 +8,8 @@
 
 struct wlb_host_list {
 	int fd;      /* a memory file that a child inherits: the node of each rank, a line each; -1: there is none */
-	char *order; /* of the nodes, as common/node_order.h has it; NULL: ranks fill the nodes in Slurm's order */
+	char *order; /* of the nodes, as common/node_order.h has it; NULL: ranks fill the nodes in Slurm's order, each
+	                with as many */
 };
 
 /* Compares the order of attempt->nodes with Slurm's. Free the result in any case; it starts with fd -1. */

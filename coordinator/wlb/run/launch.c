@@ -109,8 +109,7 @@ static int build_command(const struct wlb_run *run, const struct wlb_attempt *at
 	if (line->arguments == NULL)
 		return wlb_fail(error, "out of memory for a command line");
 	snprintf(line->counts[0], sizeof(line->counts[0]), "--nodes=%d", attempt->node_count);
-	snprintf(line->counts[1], sizeof(line->counts[1]), "--ntasks=%d",
-	         attempt->node_count * attempt->tasks_per_node);
+	snprintf(line->counts[1], sizeof(line->counts[1]), "--ntasks=%d", wlb_attempt_tasks(attempt));
 	snprintf(line->counts[2], sizeof(line->counts[2]), "--ntasks-per-node=%d", attempt->tasks_per_node);
 	const char **a = line->arguments;
 	a[at++] = "srun";

@@ -12,7 +12,6 @@
 #include "planner/machine.h"
 #include "planner/machine_choose.h"
 #include "planner/machine_compare.h"
-#include "planner/node_type.h"
 
 enum { ASK_MS = 2000, LARGEST_FILE_BYTES = 1 << 20 };
 
@@ -31,10 +30,10 @@ static struct wlb_machine *read_machine(const json_t *object, struct wlb_error *
 }
 
 /* Adds how fast the machine is relative to `before`, the calibration before it, or to the machine of these nodes
- * without a calibration. */
-static void compare(const struct wlb_machine *machine, const json_t *before, json_t *calibration)
+ * without a calibration, where GPUs have the type `gpu_type`. */
+static void compare(const struct wlb_machine *machine, const char *gpu_type, const json_t *before, json_t *calibration)
 {
-	char type[128], name[sizeof(machine->name) + 32];
+	char name[sizeof(machine->name) + 32];
 	const char *from;
 	struct wlb_machine *other = read_machine(json_object_get(before, "machine"), NULL);
 	if (other != NULL) {
@@ -42,8 +41,7 @@ static void compare(const struct wlb_machine *machine, const json_t *before, jso
 		         (long long)json_integer_value(json_object_get(before, "id")));
 	} else {
 		other = malloc(sizeof(*other));
-		if (other == NULL || wlb_machine_choose(NULL, wlb_gpu_type(type, sizeof(type)) ? type : NULL, 1, other,
-		                                        &from, NULL) < 0) {
+		if (other == NULL || wlb_machine_choose(NULL, gpu_type, 1, other, &from, NULL) < 0) {
 			free(other);
 			return;
 		}
@@ -56,7 +54,7 @@ static void compare(const struct wlb_machine *machine, const json_t *before, jso
 
 /* Returns what the record of a plan says of the calibration in a reply: who measured it, when and where, and what
  * differs from the one before it. */
-static json_t *describe(const json_t *reply, const struct wlb_machine *machine)
+static json_t *describe(const json_t *reply, const char *gpu_type, const struct wlb_machine *machine)
 {
 	static const char *const copied[] = {"id", "node_type", "source", "uid", "at", "job_id"};
 	json_t *calibration = json_object();
@@ -64,19 +62,20 @@ static json_t *describe(const json_t *reply, const struct wlb_machine *machine)
 		if (json_object_get(reply, copied[i]) != NULL)
 			json_object_set(calibration, copied[i], json_object_get(reply, copied[i]));
 	if (calibration != NULL)
-		compare(machine, json_object_get(reply, "before"), calibration);
+		compare(machine, gpu_type, json_object_get(reply, "before"), calibration);
 	return calibration;
 }
 
 /* Writes the machine of the reply as a file that a plan can be made from, with a description of its calibration. */
-static int write_machine(const json_t *reply, const char *path, json_t **calibration, struct wlb_error *error)
+static int write_machine(const json_t *reply, const char *gpu_type, const char *path, json_t **calibration,
+                         struct wlb_error *error)
 {
 	json_t *file = json_copy(json_object_get(reply, "machine"));
 	struct wlb_machine *machine = read_machine(file, error);
 	char *text = NULL;
 	int rc = -1;
 	if (machine != NULL) {
-		*calibration = describe(reply, machine);
+		*calibration = describe(reply, gpu_type, machine);
 		json_object_set(file, "calibration", *calibration);
 		text = json_dumps(file, JSON_INDENT(1));
 		rc = text != NULL ? wlb_file_write(path, text, strlen(text), 0644, error)
@@ -103,7 +102,8 @@ static int ask(struct wlb_run *run, const char *gpu_type, const char *path)
 	json_t *reply = wlb_calibration_ask(run->connection, run->job.gpus_per_node > 0, gpu_type,
 	                                    run->job.tasks_per_node, ASK_MS, &error);
 	const char *source = wlb_calibration_source(reply);
-	if (source != NULL && write_machine(reply, path, &calibration, &error) == 0) {
+	const char *known = gpu_type != NULL ? gpu_type : run->job.gpus_per_node > 0 ? "" : NULL;
+	if (source != NULL && write_machine(reply, known, path, &calibration, &error) == 0) {
 		wlb_run_print("planned with %s of nodes of this type", source);
 		set_calibration(run, calibration);
 		rc = 0;

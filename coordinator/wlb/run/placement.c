@@ -104,9 +104,11 @@ static json_t *switch_json(const struct wlb_attempt *attempt, const char *name, 
 	char *nodes = wlb_hostlist_fold(attempt->nodes + first, count, NULL);
 	if (nodes != NULL && strlen(nodes) > NODES_TEXT_BYTES)
 		strcpy(nodes + NODES_TEXT_BYTES - 3, "...");
-	json_t *object =
-		json_pack("{s:s, s:s, s:i, s:i}", "switch", name, "nodes", nodes != NULL ? nodes : "?", "first_rank",
-	                  first * attempt->tasks_per_node, "ranks", count * attempt->tasks_per_node);
+	int ranks = 0;
+	for (int i = first; i < first + count; i++)
+		ranks += wlb_attempt_tasks_on(attempt, i);
+	json_t *object = json_pack("{s:s, s:s, s:i, s:i}", "switch", name, "nodes", nodes != NULL ? nodes : "?",
+	                           "first_rank", first * attempt->tasks_per_node, "ranks", ranks);
 	free(nodes);
 	return object;
 }

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "common/number.h"
-#include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/run/gpu_types.h"
+#include "coordinator/wlb/run/idle_ranks.h"
 #include "coordinator/wlb/run/machine.h"
 #include "coordinator/wlb/run/placement.h"
 #include "coordinator/wlb/run/plan_before.h"
@@ -72,7 +72,7 @@ static int read_foreign(const struct wlb_run *run, const char *gpu_types, struct
 	*request = (struct wlb_auto_request){
 		.model = json_string_value(json_object_get(policy, "model")),
 		.lengths = word_value(words, "--data-path"),
-		.gpu_types = gpu_types,
+		.gpu_types = run->job.gpus_per_node > 0 ? gpu_types : NULL,
 		.seq_length = seq_length,
 		.global_batch = (int32_t)batch,
 		.max_length_ratio = 1.0,
@@ -136,44 +136,6 @@ static void fix_layout(const struct wlb_layout *layout, struct wlb_search_fixed 
 	fixed->recompute = fixed->recompute >= 0 ? fixed->recompute : WLB_RECOMPUTE_NONE;
 }
 
-/* Returns how many tasks each node has so that `nodes` nodes at most, each with the same number and none with more than
- * `most`, run all ranks, tp of them never on two nodes; 0 where there is no such number. */
-static int tasks_of_node(const struct wlb_layout *layout, int nodes, int most)
-{
-	int ranks = wlb_layout_ranks(layout);
-	for (int tasks = most; tasks >= 1; tasks--)
-		if (ranks % tasks == 0 && tasks % layout->tp == 0 && ranks / tasks <= nodes)
-			return tasks;
-	return 0;
-}
-
-/* Takes the nodes and tasks out of the attempt that the layout has no rank for; the record names the nodes. */
-static int leave_idle(const struct wlb_layout *layout, struct wlb_attempt *attempt, json_t *record,
-                      struct wlb_error *error)
-{
-	int ranks = wlb_layout_ranks(layout);
-	int tasks = tasks_of_node(layout, attempt->node_count, attempt->tasks_per_node);
-	if (tasks == 0)
-		return wlb_fail(error,
-		                "the best layout has %d ranks, which %d nodes of %d tasks cannot run with the same "
-		                "number on each: use another --tasks-per-node, or name a layout",
-		                ranks, attempt->node_count, attempt->tasks_per_node);
-	int kept = ranks / tasks, idle = attempt->node_count - kept;
-	char *text = idle > 0 ? wlb_hostlist_fold(attempt->nodes + kept, idle, NULL) : NULL;
-	if (text != NULL) {
-		json_object_set_new(record, "idle", json_string(text));
-		wlb_run_print("no layout uses %s: %s idle", text, idle == 1 ? "it is" : "they are");
-	}
-	free(text);
-	for (int i = kept; i < attempt->node_count; i++) {
-		free(attempt->nodes[i]);
-		attempt->nodes[i] = NULL;
-	}
-	attempt->node_count = kept;
-	attempt->tasks_per_node = tasks;
-	return 0;
-}
-
 static void set_layout(const struct wlb_auto *found, struct wlb_attempt *attempt)
 {
 	static const char *const names[] = {"none", "selective", "full"};
@@ -219,7 +181,7 @@ static int plan_auto(const struct wlb_run *run, struct wlb_auto_request *request
 	if (record != NULL)
 		wlb_run_plan_before(&run->layout_before, request, record);
 	if (rc == 0)
-		rc = leave_idle(&found.result->ranked[0].plan.layout, attempt, record, error);
+		rc = wlb_run_leave_idle(&found.result->ranked[0].plan.layout, attempt, record, error);
 	if (rc == 0) {
 		set_layout(&found, attempt);
 		attempt->plan = json_incref(record);

@@ -66,6 +66,7 @@ struct wlb_attempt {
 	int switch_count;
 	json_t *gpu_types; /* of the coordinator's reply (docs/api.md); NULL: it sent none */
 	int tasks_per_node;
+	int fewer_on_last; /* tasks that the last node has fewer than the others */
 	struct wlb_layout layout;
 	bool has_layout;
 	struct wlb_run_settings settings;
@@ -80,6 +81,16 @@ struct wlb_attempt {
 	bool cancelled;
 	char end_reason[1024];
 };
+
+static inline int wlb_attempt_tasks_on(const struct wlb_attempt *attempt, int node)
+{
+	return attempt->tasks_per_node - (node == attempt->node_count - 1 ? attempt->fewer_on_last : 0);
+}
+
+static inline int wlb_attempt_tasks(const struct wlb_attempt *attempt)
+{
+	return attempt->node_count * attempt->tasks_per_node - attempt->fewer_on_last;
+}
 
 struct wlb_run {
 	struct wlb_run_options options;

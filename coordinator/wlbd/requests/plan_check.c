@@ -66,23 +66,43 @@ static int check_others(const json_t *data, const char *name, struct wlb_error *
 	return 0;
 }
 
-/* Checks the switches of the nodes, in the order in which ranks fill the nodes. */
-static int check_placement(const json_t *data, struct wlb_error *error)
+/* A list of a plan whose entries name nodes: what else an entry has. */
+struct node_list {
+	const char *name;
+	struct {
+		const char *name; /* NULL at the end */
+		int64_t most;     /* bytes */
+	} texts[3];
+	struct {
+		const char *name; /* NULL at the end */
+		int64_t least;
+	} counts[3];
+};
+
+static const struct node_list node_lists[] = {
+	/* The switches of the nodes, in the order in which ranks fill the nodes. */
+	{"placement", {{"switch", WLBD_NAME_MOST}, {"nodes", WLBD_TEXT_MOST}}, {{"first_rank", 0}, {"ranks", 1}}},
+	/* Of nodes with ranks, the tasks that no layout uses. */
+	{"idle_local_ranks", {{"nodes", WLBD_TEXT_MOST}}, {{"first", 0}, {"last", 0}}},
+};
+
+static int check_nodes(const json_t *data, const struct node_list *list, struct wlb_error *error)
 {
-	const json_t *list = NULL;
+	const json_t *entries = NULL;
 	const char *text;
 	int64_t count;
-	if (wlbd_field_array(data, "placement", WLBD_OPTIONAL, SWITCHES_MOST, &list, error) != 0)
+	if (wlbd_field_array(data, list->name, WLBD_OPTIONAL, SWITCHES_MOST, &entries, error) != 0)
 		return -1;
-	for (size_t i = 0; i < json_array_size(list); i++) {
-		const json_t *at = json_array_get(list, i);
-		if (!json_is_object(at))
-			return wlb_fail(error, "placement[%zu]: must be an object", i);
-		if (wlbd_field_text(at, "switch", WLBD_REQUIRED, WLBD_NAME_MOST, &text, error) != 0 ||
-		    wlbd_field_text(at, "nodes", WLBD_REQUIRED, WLBD_TEXT_MOST, &text, error) != 0 ||
-		    wlbd_field_integer(at, "first_rank", WLBD_REQUIRED, 0, WLBD_RANKS_MOST, &count, error) != 0 ||
-		    wlbd_field_integer(at, "ranks", WLBD_REQUIRED, 1, WLBD_RANKS_MOST, &count, error) != 0)
-			return wlb_fail_in(error, "placement[%zu]", i);
+	for (size_t i = 0; i < json_array_size(entries); i++) {
+		const json_t *at = json_array_get(entries, i);
+		int rc = json_is_object(at) ? 0 : wlb_fail(error, "must be an object");
+		for (int n = 0; rc == 0 && list->texts[n].name != NULL; n++)
+			rc = wlbd_field_text(at, list->texts[n].name, WLBD_REQUIRED, list->texts[n].most, &text, error);
+		for (int n = 0; rc == 0 && list->counts[n].name != NULL; n++)
+			rc = wlbd_field_integer(at, list->counts[n].name, WLBD_REQUIRED, list->counts[n].least,
+			                        WLBD_RANKS_MOST, &count, error);
+		if (rc != 0)
+			return wlb_fail_in(error, "%s[%zu]", list->name, i);
 	}
 	return 0;
 }
@@ -121,8 +141,8 @@ int wlbd_plan_check(const json_t *data, struct wlb_error *error)
 	int64_t count;
 	double number;
 	if (check_plan(data, error) != 0 || check_others(data, "next", error) != 0 ||
-	    check_others(data, "misfits", error) != 0 || check_placement(data, error) != 0 ||
-	    check_origin(data, error) != 0 ||
+	    check_others(data, "misfits", error) != 0 || check_nodes(data, &node_lists[0], error) != 0 ||
+	    check_nodes(data, &node_lists[1], error) != 0 || check_origin(data, error) != 0 ||
 	    wlbd_field_number(data, "utilization", WLBD_OPTIONAL, 0, 1e6, &number, error) != 0 ||
 	    wlbd_field_number(data, "memory_limit_bytes", WLBD_OPTIONAL, 0, BYTES_MOST, &number, error) != 0)
 		return -1;

@@ -36,7 +36,6 @@ static double now_s(void)
 struct work {
 	struct bench *bench;
 	int64_t m, n, k;
-	int trans_a, trans_b;
 	void *array[10];
 	struct wlb_segments segments;
 	struct wlb_attention_shape shape;
@@ -63,7 +62,7 @@ static double best_s(const struct work *work, void (*function)(const struct work
 static void *array_of(struct bench *bench, int64_t count)
 {
 	struct wlb_error error;
-	size_t size = wlb_dtype_bytes(bench->device->dtype);
+	size_t size = wlb_dtype_bytes(bench->device->compute);
 	void *array = bench->device->ops->alloc(bench->device, (size_t)count * size, &error);
 	if (array == NULL) {
 		fprintf(stderr, "wlb-kernels-bench: %s\n", error.message);
@@ -71,7 +70,7 @@ static void *array_of(struct bench *bench, int64_t count)
 	}
 	for (int64_t i = 0; i < count; i++) { /* small, mixed signs, no denormals */
 		double value = (double)((i * 7919) % 2003) / 2003 - 0.5;
-		if (bench->device->dtype == WLB_FLOAT32)
+		if (bench->device->compute == WLB_FLOAT32)
 			((float *)array)[i] = (float)value;
 		else
 			((double *)array)[i] = value;
@@ -85,42 +84,86 @@ static void release_arrays(struct work *work)
 		work->bench->device->ops->release(work->bench->device, work->array[i]);
 }
 
-/* -- products -- */
+/* -- products -- of n rows: arrays x[n, in], w[out, in], y[n, out]. w.m rows, w.k in, w.n out */
 
-static void run_gemm(const struct work *w)
+static void run_linear(const struct work *w)
 {
-	w->bench->device->ops->gemm(w->bench->device, w->trans_a, w->trans_b, w->m, w->n, w->k, 1, w->array[0],
-	                            w->trans_a ? w->m : w->k, w->array[1], w->trans_b ? w->k : w->n, 0, w->array[2],
-	                            w->n);
+	const struct wlb_weight weight = {w->array[1], w->n, w->k};
+	w->bench->device->ops->linear(w->bench->device, w->array[2], w->n, w->array[0], w->k, &weight, NULL, w->m);
 }
 
-/* OpenBLAS with threads of its own. */
-static void run_openblas(const struct work *w)
+static void run_linear_d_x(const struct work *w)
 {
-	enum CBLAS_TRANSPOSE a = w->trans_a ? CblasTrans : CblasNoTrans, b = w->trans_b ? CblasTrans : CblasNoTrans;
-	int m = (int)w->m, n = (int)w->n, k = (int)w->k;
-	int lda = w->trans_a ? m : k, ldb = w->trans_b ? k : n;
+	const struct wlb_weight weight = {w->array[1], w->n, w->k};
+	w->bench->device->ops->linear_d_x(w->bench->device, w->array[0], w->k, w->array[2], w->n, &weight, 0, w->m);
+}
+
+static void run_linear_d_w(const struct work *w)
+{
+	w->bench->device->ops->linear_d_w(w->bench->device, w->array[1], w->array[2], w->n, w->array[0], w->k, w->m,
+	                                  w->n, w->k);
+}
+
+/* c[m, n] = op(a) op(b) by OpenBLAS with threads of its own; which arrays are a, b and c. */
+struct blas_call {
+	enum CBLAS_TRANSPOSE trans_a, trans_b;
+	int64_t m, n, k;
+	int a, b, c;
+	double beta;
+};
+
+static void call_openblas(const struct work *w, const struct blas_call *call)
+{
+	int m = (int)call->m, n = (int)call->n, k = (int)call->k;
+	int lda = call->trans_a == CblasTrans ? m : k, ldb = call->trans_b == CblasTrans ? k : n;
+	const void *a = w->array[call->a], *b = w->array[call->b];
 	__typeof__(openblas_set_num_threads) *set_num_threads = dlsym(w->bench->openblas, "openblas_set_num_threads");
 	__typeof__(cblas_sgemm) *sgemm = dlsym(w->bench->openblas, "cblas_sgemm");
 	__typeof__(cblas_dgemm) *dgemm = dlsym(w->bench->openblas, "cblas_dgemm");
 	set_num_threads(w->bench->threads);
-	if (w->bench->device->dtype == WLB_FLOAT32)
-		sgemm(CblasRowMajor, a, b, m, n, k, 1, w->array[0], lda, w->array[1], ldb, 0, w->array[2], n);
+	if (w->bench->device->compute == WLB_FLOAT32)
+		sgemm(CblasRowMajor, call->trans_a, call->trans_b, m, n, k, 1, a, lda, b, ldb, (float)call->beta,
+		      w->array[call->c], n);
 	else
-		dgemm(CblasRowMajor, a, b, m, n, k, 1, w->array[0], lda, w->array[1], ldb, 0, w->array[2], n);
+		dgemm(CblasRowMajor, call->trans_a, call->trans_b, m, n, k, 1, a, lda, b, ldb, call->beta,
+		      w->array[call->c], n);
 	set_num_threads(1);
 }
 
-static void bench_gemm(struct bench *bench, const char *name, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k)
+static void run_openblas(const struct work *w)
 {
-	struct work w = {.bench = bench, .m = m, .n = n, .k = k, .trans_a = trans_a, .trans_b = trans_b};
-	w.array[0] = array_of(bench, m * k);
-	w.array[1] = array_of(bench, k * n);
-	w.array[2] = array_of(bench, m * n);
-	double flop = 2.0 * (double)m * (double)n * (double)k;
-	double ours = flop / best_s(&w, run_gemm) * 1e-9, theirs = flop / best_s(&w, run_openblas) * 1e-9;
-	printf("| gemm %s | %lld x %lld x %lld | %.1f GFLOP/s | %.1f GFLOP/s | OpenBLAS, own threads |\n", name,
-	       (long long)m, (long long)n, (long long)k, ours, theirs);
+	call_openblas(w, &(struct blas_call){CblasNoTrans, CblasTrans, w->m, w->n, w->k, 0, 1, 2, 0});
+}
+
+static void run_openblas_d_x(const struct work *w)
+{
+	call_openblas(w, &(struct blas_call){CblasNoTrans, CblasNoTrans, w->m, w->k, w->n, 2, 1, 0, 0});
+}
+
+static void run_openblas_d_w(const struct work *w)
+{
+	call_openblas(w, &(struct blas_call){CblasTrans, CblasNoTrans, w->n, w->k, w->m, 2, 0, 1, 1});
+}
+
+static void bench_linear(struct bench *bench, const char *name, int64_t rows, int64_t out, int64_t in)
+{
+	static const struct {
+		const char *name;
+		void (*ours)(const struct work *), (*theirs)(const struct work *);
+	} products[] = {{"output", run_linear, run_openblas},
+	                {"input gradient", run_linear_d_x, run_openblas_d_x},
+	                {"weight gradient", run_linear_d_w, run_openblas_d_w}};
+	struct work w = {.bench = bench, .m = rows, .n = out, .k = in};
+	w.array[0] = array_of(bench, rows * in);
+	w.array[1] = array_of(bench, out * in);
+	w.array[2] = array_of(bench, rows * out);
+	double flop = 2.0 * (double)rows * (double)out * (double)in;
+	for (size_t i = 0; i < sizeof(products) / sizeof(products[0]); i++) {
+		double ours = flop / best_s(&w, products[i].ours) * 1e-9;
+		double theirs = flop / best_s(&w, products[i].theirs) * 1e-9;
+		printf("| linear %s, %s | %lld x %lld x %lld | %.1f GFLOP/s | %.1f GFLOP/s | OpenBLAS, own threads |\n",
+		       name, products[i].name, (long long)rows, (long long)in, (long long)out, ours, theirs);
+	}
 	release_arrays(&w);
 }
 
@@ -165,7 +208,15 @@ static void run_naive_attention(const struct work *w)
 /* `documents` of equal length side by side; counted are the multiplications under the causal mask only. */
 static void bench_attention(struct bench *bench, int64_t tokens, int documents, int heads, int kv_heads, int head_dim)
 {
-	struct work w = {.bench = bench, .shape = {tokens, tokens, heads, kv_heads, head_dim}};
+	struct work w = {.bench = bench,
+	                 .shape = {.q_tokens = tokens,
+	                           .k_tokens = tokens,
+	                           .heads = heads,
+	                           .kv_heads = kv_heads,
+	                           .head_dim = head_dim,
+	                           .q_stride = heads * head_dim,
+	                           .kv_stride = kv_heads * head_dim,
+	                           .out_stride = heads * head_dim}};
 	int32_t length = (int32_t)(tokens / documents);
 	struct wlb_segment *segments = calloc((size_t)documents, sizeof(*segments));
 	for (int i = 0; segments != NULL && i < documents; i++)
@@ -177,7 +228,7 @@ static void bench_attention(struct bench *bench, int64_t tokens, int documents, 
 	double pairs = (double)documents * length * (length + 1.0) / 2 * heads;
 	double forward = best_s(&w, run_attention_forward), backward = best_s(&w, run_attention_backward);
 	char naive[64] = "-";
-	if (bench->device->dtype == WLB_FLOAT32 && documents == 1 && heads == kv_heads && tokens <= bench->tokens)
+	if (bench->device->compute == WLB_FLOAT32 && documents == 1 && heads == kv_heads && tokens <= bench->tokens)
 		snprintf(naive, sizeof(naive), "%.1f GFLOP/s",
 		         pairs * 4 * head_dim / best_s(&w, run_naive_attention) * 1e-9);
 	printf("| attention forward | %d x %d tokens, %d/%d heads of %d | %.1f GFLOP/s | %s | plain loops, 1 thread "
@@ -192,8 +243,8 @@ static void bench_attention(struct bench *bench, int64_t tokens, int documents, 
 
 static void run_rmsnorm_forward(const struct work *w)
 {
-	w->bench->device->ops->rmsnorm_forward(w->bench->device, w->array[0], w->array[1], w->array[2], w->array[3],
-	                                       w->m, w->n, 1e-5);
+	w->bench->device->ops->rmsnorm_forward(w->bench->device, w->array[0], w->array[1], NULL, w->array[2], NULL,
+	                                       w->array[3], w->m, w->n, 1e-5);
 }
 
 static void run_rmsnorm_backward(const struct work *w)
@@ -202,20 +253,25 @@ static void run_rmsnorm_backward(const struct work *w)
 	                                        w->array[3], w->array[1], w->m, w->n);
 }
 
-static void run_rope(const struct work *w)
+static void run_rope_angles(const struct work *w)
 {
-	w->bench->device->ops->rope(w->bench->device, w->array[0], w->ids, w->m, (int)(w->n / 64), 64, 10000, 1);
+	w->bench->device->ops->rope_angles(w->bench->device, w->array[0], w->ids, w->m, (int)w->n, 10000);
 }
 
+static void run_rope(const struct work *w)
+{
+	w->bench->device->ops->rope(w->bench->device, w->array[0], w->n, w->array[2], w->m, (int)(w->n / 64), 64, 1);
+}
+
+/* gate_up is [m, n], the result [m, n / 2]. */
 static void run_swiglu_forward(const struct work *w)
 {
-	w->bench->device->ops->swiglu_forward(w->bench->device, w->array[0], w->array[2], w->array[4], w->m * w->n);
+	w->bench->device->ops->swiglu_forward(w->bench->device, w->array[0], w->array[2], w->m, w->n / 2);
 }
 
 static void run_swiglu_backward(const struct work *w)
 {
-	w->bench->device->ops->swiglu_backward(w->bench->device, w->array[0], w->array[5], w->array[2], w->array[2],
-	                                       w->array[4], w->m * w->n);
+	w->bench->device->ops->swiglu_backward(w->bench->device, w->array[0], w->array[4], w->array[2], w->m, w->n / 2);
 }
 
 static void run_cross_entropy_statistics(const struct work *w)
@@ -250,13 +306,13 @@ static void run_sum_squares(const struct work *w)
 static void run_zero(const struct work *w)
 {
 	w->bench->device->ops->zero(w->bench->device, w->array[0],
-	                            (size_t)(w->m * w->n) * wlb_dtype_bytes(w->bench->device->dtype));
+	                            (size_t)(w->m * w->n) * wlb_dtype_bytes(w->bench->device->compute));
 }
 
 static void run_device_copy(const struct work *w)
 {
 	w->bench->device->ops->copy(w->bench->device, w->array[0], w->array[2],
-	                            (size_t)(w->m * w->n) * wlb_dtype_bytes(w->bench->device->dtype));
+	                            (size_t)(w->m * w->n) * wlb_dtype_bytes(w->bench->device->compute));
 }
 
 static void run_adamw(const struct work *w)
@@ -269,7 +325,7 @@ static void run_adamw(const struct work *w)
 /* What memory allows: a copy of the same bytes by one thread. */
 static void run_copy(const struct work *w)
 {
-	memcpy(w->array[0], w->array[2], (size_t)(w->m * w->n) * wlb_dtype_bytes(w->bench->device->dtype));
+	memcpy(w->array[0], w->array[2], (size_t)(w->m * w->n) * wlb_dtype_bytes(w->bench->device->compute));
 }
 
 static void bench_elements(struct bench *bench, const char *name, void (*function)(const struct work *), int64_t m,
@@ -282,7 +338,7 @@ static void bench_elements(struct bench *bench, const char *name, void (*functio
 	static const int large[] = {0, 2, 4, 5};
 	for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++)
 		w.array[large[i]] = array_of(bench, m * n);
-	bench->device->ops->zero(bench->device, w.array[5], (size_t)(m * n) * wlb_dtype_bytes(bench->device->dtype));
+	bench->device->ops->zero(bench->device, w.array[5], (size_t)(m * n) * wlb_dtype_bytes(bench->device->compute));
 	w.array[1] = array_of(bench, 3 * m);
 	w.array[3] = array_of(bench, n);
 	double elements = (double)m * (double)n;
@@ -297,23 +353,20 @@ static void bench_all(struct bench *bench)
 {
 	int64_t t = bench->tokens;
 	puts("| operation | size | WLB | compared with | what |\n|---|---|---|---|---|");
-	bench_gemm(bench, "square", 0, 0, 2 * t, 2 * t, 2 * t);
-	bench_gemm(bench, "linear y = x W^T", 0, 1, t, 3072, 768);
-	bench_gemm(bench, "input gradient", 0, 0, t, 768, 3072);
-	bench_gemm(bench, "weight gradient", 1, 0, 3072, 768, t);
-	bench_gemm(bench, "logits", 0, 1, t / 4, 50304, 768);
-	bench_gemm(bench, "their input gradient", 0, 0, t / 4, 768, 50304);
-	bench_gemm(bench, "their weight gradient", 1, 0, 50304, 768, t / 4);
-	bench_gemm(bench, "small linear", 0, 1, 256, 128, 128);
+	bench_linear(bench, "square", 2 * t, 2 * t, 2 * t);
+	bench_linear(bench, "MLP", t, 3072, 768);
+	bench_linear(bench, "head", t / 4, 50304, 768);
+	bench_linear(bench, "small", 256, 128, 128);
 	bench_attention(bench, t, 1, 12, 12, 64);
 	bench_attention(bench, 4 * t, 1, 12, 12, 64);
 	bench_attention(bench, t, 16, 12, 12, 64);
 	bench_attention(bench, t, 1, 16, 4, 128);
 	bench_elements(bench, "rmsnorm forward", run_rmsnorm_forward, t, 768);
 	bench_elements(bench, "rmsnorm backward", run_rmsnorm_backward, t, 768);
+	bench_elements(bench, "rope, angles", run_rope_angles, t, 64);
 	bench_elements(bench, "rope", run_rope, t, 768);
-	bench_elements(bench, "swiglu forward", run_swiglu_forward, t, 2048);
-	bench_elements(bench, "swiglu backward", run_swiglu_backward, t, 2048);
+	bench_elements(bench, "swiglu forward, gate and up", run_swiglu_forward, t, 4096);
+	bench_elements(bench, "swiglu backward, gate and up", run_swiglu_backward, t, 4096);
 	bench_elements(bench, "cross entropy, statistics alone", run_cross_entropy_statistics, t, 50257);
 	bench_elements(bench, "cross entropy", run_cross_entropy, t, 50257);
 	bench_elements(bench, "embedding backward", run_embedding_backward, t, 768);

@@ -9,7 +9,7 @@
 #include "worker/checkpoint/safetensors.h"
 
 /* An element type that a later version may have. */
-#define NO_TYPE ((enum wlb_dtype)2)
+#define NO_TYPE ((enum wlb_dtype)99)
 
 /* Writes FOLDER/x.safetensors from a header as given and `data_bytes` bytes 0, 1, 2, ... of data. */
 static const char *write_raw(void **state, const char *header, size_t data_bytes)
@@ -140,7 +140,7 @@ static void test_round_trip_and_conversion(void **state)
 	float back[6];
 	double wide[6];
 	assert_int_equal(read_rows(f, w, 0, 3, NO_TYPE, back, &error), -1);
-	assert_says(error.message, "tensor w: element type 2: it must be float32 (0) or float64 (1)");
+	assert_says(error.message, "tensor w: element type 99: it must be float32 (0), float64 (1) or bfloat16 (2)");
 	assert_int_equal(read_rows(f, w, 0, 3, WLB_FLOAT32, back, &error), 0);
 	assert_memory_equal(back, singles, sizeof(singles));
 	assert_int_equal(read_rows(f, w, 1, 2, WLB_FLOAT64, wide, &error), 0);
@@ -331,7 +331,7 @@ static void test_bad_parts(void **state)
 	assert_int_equal(wlb_safetensors_write(path, &cubic, 1, &error), -1);
 	assert_says(error.message, "3 dimensions");
 	assert_int_equal(wlb_safetensors_write(path, &untyped, 1, &error), -1);
-	assert_says(error.message, "tensor w: element type 2: it must be float32 (0) or float64 (1)");
+	assert_says(error.message, "tensor w: element type 99: it must be float32 (0), float64 (1) or bfloat16 (2)");
 	assert_false(fixture_exists(path));
 }
 

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/cpu/cpu.h"
 
@@ -46,20 +47,20 @@ double *random_numbers(size_t count, uint64_t seed)
 
 void *to_array(struct wlb_device *device, const double *values, size_t count)
 {
-	size_t bytes = count * wlb_dtype_bytes(device->dtype);
+	size_t bytes = count * wlb_dtype_bytes(device->compute);
 	void *array = device->ops->alloc(device, bytes, NULL);
 	assert_non_null(array);
 	if (values == NULL)
 		return array;
-	if (device->dtype == WLB_FLOAT64) {
-		device->ops->to_device(device, array, values, bytes);
+	if (device->compute == WLB_FLOAT64) {
+		device->ops->to_device(device, NULL, array, values, bytes);
 		return array;
 	}
 	float *rounded = calloc(count + 1, sizeof(*rounded));
 	assert_non_null(rounded);
 	for (size_t i = 0; i < count; i++)
 		rounded[i] = (float)values[i];
-	device->ops->to_device(device, array, rounded, bytes);
+	device->ops->to_device(device, NULL, array, rounded, bytes);
 	free(rounded);
 	return array;
 }
@@ -68,8 +69,8 @@ double *from_array(struct wlb_device *device, const void *array, size_t count)
 {
 	double *values = calloc(count + 1, sizeof(*values));
 	assert_non_null(values);
-	device->ops->to_host(device, values, array, count * wlb_dtype_bytes(device->dtype));
-	if (device->dtype == WLB_FLOAT32) /* spread from the end, so that no float is overwritten before it is read */
+	device->ops->to_host(device, values, array, count * wlb_dtype_bytes(device->compute));
+	if (device->compute == WLB_FLOAT32) /* spread from the end, so that no float is overwritten before it is read */
 		for (size_t i = count; i-- > 0;)
 			values[i] = ((const float *)values)[i];
 	return values;
@@ -78,13 +79,23 @@ double *from_array(struct wlb_device *device, const void *array, size_t count)
 void check_close(struct wlb_device *device, const char *what, const void *got_array, const double *want, size_t count,
                  double for_float)
 {
-	double tolerance = device->dtype == WLB_FLOAT32 ? for_float : 1e-12;
+	double tolerance = device->compute == WLB_FLOAT32 ? for_float : 1e-12;
 	double *got = from_array(device, got_array, count);
 	for (size_t i = 0; i < count; i++)
 		if (!(got[i] == want[i]) && !(fabs(got[i] - want[i]) <= tolerance * (1 + fabs(want[i]))))
-			fail_msg("%s[%zu] (%s): got %.17g, want %.17g", what, i, wlb_dtype_name(device->dtype), got[i],
-			         want[i]);
+			fail_msg("%s[%zu] (%s): got %.17g, want %.17g", what, i, wlb_dtype_name(device->compute),
+			         got[i], want[i]);
 	free(got);
+}
+
+void check_same_bits(struct wlb_device *device, const char *what, const void *got_array, const void *want_array,
+                     size_t count)
+{
+	double *got = from_array(device, got_array, count), *want = from_array(device, want_array, count);
+	for (size_t i = 0; i < count; i++)
+		if (memcmp(&got[i], &want[i], sizeof(*got)) != 0)
+			fail_msg("%s[%zu]: got %.17g, want the bits of %.17g", what, i, got[i], want[i]);
+	free(got), free(want);
 }
 
 void check_differences(const char *what, const struct difference_check *check)

@@ -37,6 +37,9 @@ double *from_array(struct wlb_device *device, const void *array, size_t count);
 void check_close(struct wlb_device *device, const char *what, const void *got, const double *want, size_t count,
                  double for_float);
 
+/* Fails the test where two device arrays of `count` elements have other bits. */
+void check_same_bits(struct wlb_device *device, const char *what, const void *got, const void *want, size_t count);
+
 /* Central differences of a function of some numbers: `loss` is called with `values` moved up and down, one at a time
  * (of a large array, a hundred or so, spread over it). Fails
  * where `gradient` (a float64 device array) is off by more than 1e-7 * (1 + |gradient|). */

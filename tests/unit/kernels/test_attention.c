@@ -5,11 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct sizes {
+	int64_t q_tokens, k_tokens;
+	int heads, kv_heads, head_dim;
+};
+
 struct example {
 	const char *name;
 	struct wlb_segment segments[4];
 	int count;
-	struct wlb_attention_shape shape;
+	struct sizes sizes;
 };
 
 /* Sizes around the tiles (64 queries, 256 keys), documents next to each other, queries that are the second half of a
@@ -31,17 +36,41 @@ static const struct example EXAMPLES[] = {
 };
 enum { EXAMPLE_COUNT = sizeof(EXAMPLES) / sizeof(EXAMPLES[0]) };
 
-static size_t q_numbers(const struct example *e)
+/* An example with rows of a stride that is wider than they are by 0 or more. */
+struct strided {
+	const char *name;
+	struct wlb_segments segments;
+	struct wlb_attention_shape shape;
+};
+
+enum { WIDEST = 3 };
+
+static struct strided strided_of(const struct example *e, int wider)
 {
-	return (size_t)e->shape.q_tokens * (size_t)e->shape.heads * (size_t)e->shape.head_dim;
+	const struct sizes *s = &e->sizes;
+	int64_t q_width = s->heads * s->head_dim, kv_width = s->kv_heads * s->head_dim;
+	return (struct strided){e->name,
+	                        {e->segments, e->count, 257, 257},
+	                        {s->q_tokens, s->k_tokens, s->heads, s->kv_heads, s->head_dim, q_width + wider,
+	                         kv_width + 2 * wider, q_width + 3 * wider}};
 }
 
-static size_t k_numbers(const struct example *e)
+static size_t q_numbers(const struct strided *e)
 {
-	return (size_t)e->shape.k_tokens * (size_t)e->shape.kv_heads * (size_t)e->shape.head_dim;
+	return (size_t)(e->shape.q_tokens * e->shape.q_stride);
 }
 
-static size_t lse_numbers(const struct example *e)
+static size_t k_numbers(const struct strided *e)
+{
+	return (size_t)(e->shape.k_tokens * e->shape.kv_stride);
+}
+
+static size_t out_numbers(const struct strided *e)
+{
+	return (size_t)(e->shape.q_tokens * e->shape.out_stride);
+}
+
+static size_t lse_numbers(const struct strided *e)
 {
 	return (size_t)e->shape.q_tokens * (size_t)e->shape.heads;
 }
@@ -53,7 +82,7 @@ static void reference_query(double *out, double *lse, const double *q, const dou
 	double sum = 0;
 	memset(out, 0, (size_t)shape->head_dim * sizeof(*out));
 	for (int j = 0; j < keys; j++) {
-		size_t at = (size_t)j * (size_t)shape->kv_heads * (size_t)shape->head_dim;
+		size_t at = (size_t)(j * shape->kv_stride);
 		double weight = exp(weighted_sum(q, k + at, (size_t)shape->head_dim) / sqrt(shape->head_dim));
 		sum += weight;
 		for (int d = 0; d < shape->head_dim; d++)
@@ -65,42 +94,46 @@ static void reference_query(double *out, double *lse, const double *q, const dou
 }
 
 static void reference_forward(double *out, double *lse, const double *q, const double *k, const double *v,
-                              const struct example *e)
+                              const struct strided *e)
 {
 	const struct wlb_attention_shape *shape = &e->shape;
-	for (int s = 0; s < e->count; s++)
-		for (int i = 0; i < e->segments[s].q_count; i++)
+	int group = shape->heads / shape->kv_heads, dim = shape->head_dim;
+	for (int s = 0; s < e->segments.count; s++)
+		for (int i = 0; i < e->segments.segments[s].q_count; i++)
 			for (int head = 0; head < shape->heads; head++) {
-				const struct wlb_segment *segment = &e->segments[s];
-				int keys = segment->q_offset + i + 1;
+				const struct wlb_segment *segment = &e->segments.segments[s];
+				int64_t keys = segment->q_offset + i + 1, row = segment->q_start + i;
+				int64_t key = segment->k_start * shape->kv_stride + head / group * dim;
 				keys = keys > segment->k_count ? segment->k_count : keys;
-				size_t row = (size_t)((segment->q_start + i) * shape->heads + head);
-				int kv_head = head / (shape->heads / shape->kv_heads);
-				size_t key_row = (size_t)(segment->k_start * shape->kv_heads + kv_head);
-				size_t dim = (size_t)shape->head_dim;
-				reference_query(out + row * dim, lse + row, q + row * dim, k + key_row * dim,
-				                v + key_row * dim, keys, shape);
+				reference_query(out + row * shape->out_stride + head * dim,
+				                lse + row * shape->heads + head, q + row * shape->q_stride + head * dim,
+				                k + key, v + key, (int)keys, shape);
 			}
+}
+
+static void check_one_forward(struct wlb_device *device, const struct strided *e)
+{
+	double *q = random_numbers(q_numbers(e), 1), *k = random_numbers(k_numbers(e), 2);
+	double *v = random_numbers(k_numbers(e), 3);
+	double *want = random_numbers(out_numbers(e), 4), *want_lse = random_numbers(lse_numbers(e), 5);
+	void *out = to_array(device, want, out_numbers(e)), *lse = to_array(device, want_lse, lse_numbers(e));
+	void *qa = to_array(device, q, q_numbers(e)), *ka = to_array(device, k, k_numbers(e));
+	void *va = to_array(device, v, k_numbers(e));
+	reference_forward(want, want_lse, q, k, v, e);
+	device->ops->attention_forward(device, out, lse, qa, ka, va, &e->segments, &e->shape);
+	check_close(device, e->name, out, want, out_numbers(e), 2e-6);
+	check_close(device, e->name, lse, want_lse, lse_numbers(e), 2e-6);
+	RELEASE(device, out, lse, qa, ka, va);
+	free(q), free(k), free(v), free(want), free(want_lse);
 }
 
 static void check_forward(struct wlb_device *device)
 {
-	for (size_t n = 0; n < EXAMPLE_COUNT; n++) {
-		const struct example *e = &EXAMPLES[n];
-		const struct wlb_segments segments = {e->segments, e->count, 257, 257};
-		double *q = random_numbers(q_numbers(e), 1), *k = random_numbers(k_numbers(e), 2);
-		double *v = random_numbers(k_numbers(e), 3);
-		double *want = random_numbers(q_numbers(e), 4), *want_lse = random_numbers(lse_numbers(e), 5);
-		void *out = to_array(device, want, q_numbers(e)), *lse = to_array(device, want_lse, lse_numbers(e));
-		void *qa = to_array(device, q, q_numbers(e)), *ka = to_array(device, k, k_numbers(e));
-		void *va = to_array(device, v, k_numbers(e));
-		reference_forward(want, want_lse, q, k, v, e);
-		device->ops->attention_forward(device, out, lse, qa, ka, va, &segments, &e->shape);
-		check_close(device, e->name, out, want, q_numbers(e), 2e-6);
-		check_close(device, e->name, lse, want_lse, lse_numbers(e), 2e-6);
-		RELEASE(device, out, lse, qa, ka, va);
-		free(q), free(k), free(v), free(want), free(want_lse);
-	}
+	for (size_t n = 0; n < EXAMPLE_COUNT; n++)
+		for (int wider = 0; wider <= WIDEST; wider += WIDEST) {
+			const struct strided e = strided_of(&EXAMPLES[n], wider);
+			check_one_forward(device, &e);
+		}
 }
 
 static void test_forward(void **state)
@@ -112,19 +145,18 @@ static void test_forward(void **state)
 /* All of one example in float64, and what the loss reads. */
 struct run {
 	struct wlb_device *device;
-	const struct example *e;
-	struct wlb_segments segments;
+	const struct strided *e;
 	double *q, *k, *v, *out, *lse, *weights;
 	double *d_q, *d_k, *d_v;
 };
 
-static struct run open_run(struct wlb_device *device, const struct example *e)
+static struct run open_run(struct wlb_device *device, const struct strided *e)
 {
 	size_t nq = q_numbers(e), nk = k_numbers(e);
-	struct run r = {.device = device, .e = e, .segments = {e->segments, e->count, 257, 257}};
+	struct run r = {.device = device, .e = e};
 	r.q = random_numbers(nq, 1), r.k = random_numbers(nk, 2), r.v = random_numbers(nk, 3);
-	r.weights = random_numbers(nq, 6);
-	r.out = calloc(nq + 1, sizeof(double)), r.lse = calloc(lse_numbers(e) + 1, sizeof(double));
+	r.weights = random_numbers(out_numbers(e), 6);
+	r.out = calloc(out_numbers(e) + 1, sizeof(double)), r.lse = calloc(lse_numbers(e) + 1, sizeof(double));
 	r.d_q = random_numbers(nq, 7), r.d_k = random_numbers(nk, 8), r.d_v = random_numbers(nk, 9);
 	return r;
 }
@@ -138,43 +170,52 @@ static void close_run(struct run *r)
 static double run_loss(void *context)
 {
 	struct run *r = context;
-	r->device->ops->attention_forward(r->device, r->out, r->lse, r->q, r->k, r->v, &r->segments, &r->e->shape);
-	return weighted_sum(r->out, r->weights, q_numbers(r->e));
+	r->device->ops->attention_forward(r->device, r->out, r->lse, r->q, r->k, r->v, &r->e->segments, &r->e->shape);
+	return weighted_sum(r->out, r->weights, out_numbers(r->e));
 }
 
-/* Only covered rows are overwritten: the others keep what was there, and so did the loss (their out is 0). */
-static void remove_uncovered(struct run *r, const double *before)
+static int is_query(const struct wlb_segment *segment, int64_t row)
 {
-	size_t row = (size_t)r->e->shape.heads * (size_t)r->e->shape.head_dim;
-	for (int64_t t = 0; t < r->e->shape.q_tokens; t++) {
+	return row >= segment->q_start && row < segment->q_start + segment->q_count;
+}
+
+static int is_key(const struct wlb_segment *segment, int64_t row)
+{
+	return row >= segment->k_start && row < segment->k_start + segment->k_count;
+}
+
+/* Only the rows of queries or keys are overwritten, whatever was there, and not what is between them: that is set to 0,
+ * its gradient. */
+static void remove_uncovered(const struct run *r, double *gradient, uint64_t seed, int64_t rows, int64_t stride,
+                             int64_t width, int (*covers)(const struct wlb_segment *, int64_t))
+{
+	double *before = random_numbers((size_t)(rows * stride), seed);
+	for (int64_t row = 0; row < rows; row++) {
 		int covered = 0;
-		for (int s = 0; s < r->e->count; s++)
-			covered |= t >= r->e->segments[s].q_start &&
-			           t < r->e->segments[s].q_start + r->e->segments[s].q_count;
-		for (size_t i = (size_t)t * row; !covered && i < (size_t)(t + 1) * row; i++) {
-			assert_true(r->d_q[i] == before[i]);
-			r->d_q[i] = 0;
+		for (int s = 0; s < r->e->segments.count; s++)
+			covered |= covers(&r->e->segments.segments[s], row);
+		for (int64_t i = row * stride + (covered ? width : 0); i < (row + 1) * stride; i++) {
+			assert_true(gradient[i] == before[i]);
+			gradient[i] = 0;
 		}
 	}
+	free(before);
 }
 
-static void check_backward(struct wlb_device *device, const struct example *e)
+static void check_backward(struct wlb_device *device, const struct strided *e)
 {
-	size_t nq = q_numbers(e), nk = k_numbers(e);
+	const struct wlb_attention_shape *s = &e->shape;
+	int64_t q_width = s->heads * s->head_dim, kv_width = s->kv_heads * s->head_dim;
 	struct run r = open_run(device, e);
-	double *before_q = random_numbers(nq, 7), *before_k = random_numbers(nk, 8), *before_v = random_numbers(nk, 9);
 	run_loss(&r);
 	device->ops->attention_backward(device, r.d_q, r.d_k, r.d_v, r.weights, r.q, r.k, r.v, r.out, r.lse,
-	                                &r.segments, &e->shape);
-	remove_uncovered(&r, before_q);
-	for (size_t i = 0; i < nk; i++) { /* keys' gradients are added to what was there */
-		r.d_k[i] -= before_k[i];
-		r.d_v[i] -= before_v[i];
-	}
-	check_differences("d_q", &(struct difference_check){run_loss, &r, r.q, r.d_q, nq});
-	check_differences("d_k", &(struct difference_check){run_loss, &r, r.k, r.d_k, nk});
-	check_differences("d_v", &(struct difference_check){run_loss, &r, r.v, r.d_v, nk});
-	free(before_q), free(before_k), free(before_v);
+	                                &e->segments, s);
+	remove_uncovered(&r, r.d_q, 7, s->q_tokens, s->q_stride, q_width, is_query);
+	remove_uncovered(&r, r.d_k, 8, s->k_tokens, s->kv_stride, kv_width, is_key);
+	remove_uncovered(&r, r.d_v, 9, s->k_tokens, s->kv_stride, kv_width, is_key);
+	check_differences("d_q", &(struct difference_check){run_loss, &r, r.q, r.d_q, q_numbers(e)});
+	check_differences("d_k", &(struct difference_check){run_loss, &r, r.k, r.d_k, k_numbers(e)});
+	check_differences("d_v", &(struct difference_check){run_loss, &r, r.v, r.d_v, k_numbers(e)});
 	close_run(&r);
 }
 
@@ -183,7 +224,10 @@ static void test_backward(void **state)
 	(void)state;
 	struct wlb_device *device = open_double(2);
 	for (size_t n = 0; n < EXAMPLE_COUNT; n++)
-		check_backward(device, &EXAMPLES[n]);
+		for (int wider = 0; wider <= WIDEST; wider += WIDEST) {
+			const struct strided e = strided_of(&EXAMPLES[n], wider);
+			check_backward(device, &e);
+		}
 	wlb_device_close(device);
 }
 

@@ -61,7 +61,7 @@ static double check_slices(struct wlb_device *device, const double *logits, cons
 	void *slices[MOST_PARTS];
 	int32_t targets[TOKENS];
 	fill_targets(targets, vocab);
-	size_t row_bytes = 3 * wlb_dtype_bytes(device->dtype);
+	size_t row_bytes = 3 * wlb_dtype_bytes(device->compute);
 	char *statistics = device->ops->alloc(device, (size_t)(parts * TOKENS) * row_bytes, NULL);
 	double *loss_sum = device->ops->alloc(device, sizeof(double), NULL), loss = 0;
 	for (int part = 0; part < parts; part++) {
@@ -76,7 +76,7 @@ static double check_slices(struct wlb_device *device, const double *logits, cons
 	for (int part = 0; part < parts; part++) {
 		int64_t first = slice_begin(vocab, part, parts), count = slice_begin(vocab, part + 1, parts) - first;
 		double *slice = slice_of(want, vocab, first, count), start = 5, before = loss;
-		device->ops->to_device(device, loss_sum, &start, sizeof(start));
+		device->ops->to_device(device, NULL, loss_sum, &start, sizeof(start));
 		device->ops->cross_entropy_gradient(device, loss_sum, slices[part], statistics, parts, targets, TOKENS,
 		                                    first, count, SCALE);
 		check_close(device, "d_logits", slices[part], slice, (size_t)(TOKENS * count), 2e-6);
@@ -106,7 +106,7 @@ static void check_vocab(struct wlb_device *device, int64_t vocab)
 	}
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		double loss = check_slices(device, logits, gradient, vocab, parts[i]);
-		double tolerance = device->dtype == WLB_FLOAT32 ? 1e-6 : 1e-12;
+		double tolerance = device->compute == WLB_FLOAT32 ? 1e-6 : 1e-12;
 		if (!(fabs(loss - want) <= tolerance * (1 + want)))
 			fail_msg("loss of %d slices of %d: got %.17g, want %.17g", parts[i], (int)vocab, loss, want);
 	}
@@ -219,7 +219,7 @@ static void check_far_slices(struct wlb_device *device)
 	device->ops->cross_entropy_gradient(device, &loss, logits, statistics, 2, &target, 1, 0, 3, 1);
 	const double sum = 1 + exp(-1), want[] = {-1, exp(-1) / sum, 1 / sum};
 	check_close(device, "d_logits", logits, want, 3, 1e-6);
-	assert_true(fabs(loss - (91 + log(sum))) < (device->dtype == WLB_FLOAT32 ? 1e-5 : 1e-12));
+	assert_true(fabs(loss - (91 + log(sum))) < (device->compute == WLB_FLOAT32 ? 1e-5 : 1e-12));
 	RELEASE(device, logits, statistics);
 }
 

@@ -29,7 +29,8 @@ static void run_attention(struct wlb_device *device, struct outputs *o, const do
                           const double *v)
 {
 	const struct wlb_segments segments = {SEGMENTS, 3, 300, 400};
-	const struct wlb_attention_shape shape = {TOKENS, TOKENS, HEADS, KV_HEADS, HEAD_DIM};
+	const struct wlb_attention_shape shape = {TOKENS, TOKENS, HEADS, KV_HEADS, HEAD_DIM, WIDTH, KV_HEADS * HEAD_DIM,
+	                                          WIDTH};
 	double *out = output(o, N), *lse = output(o, TOKENS * HEADS), *d_q = output(o, N);
 	double *d_k = output(o, TOKENS * KV_HEADS * HEAD_DIM), *d_v = output(o, TOKENS * KV_HEADS * HEAD_DIM);
 	device->ops->attention_forward(device, out, lse, q, k, v, &segments, &shape);
@@ -59,10 +60,10 @@ static struct outputs run_all(struct wlb_device *device)
 	int32_t ids[TOKENS];
 	for (int t = 0; t < TOKENS; t++)
 		ids[t] = t * t % 11;
-	ops->gemm(device, 1, 0, WIDTH, WIDTH, TOKENS, 1, x, WIDTH, y, WIDTH, 1, output(&o, WIDTH * WIDTH), WIDTH);
+	ops->linear_d_w(device, output(&o, WIDTH * WIDTH), x, WIDTH, y, WIDTH, TOKENS, WIDTH, WIDTH);
 	ops->embedding_backward(device, output(&o, 11 * WIDTH), x, ids, TOKENS, WIDTH, 0, 11);
 	double *rstd = output(&o, TOKENS);
-	ops->rmsnorm_forward(device, output(&o, N), rstd, x, y, TOKENS, WIDTH, 1e-5);
+	ops->rmsnorm_forward(device, output(&o, N), rstd, NULL, x, NULL, y, TOKENS, WIDTH, 1e-5);
 	ops->rmsnorm_backward(device, output(&o, N), output(&o, WIDTH), y, x, z, rstd, TOKENS, WIDTH);
 	run_attention(device, &o, x, y, z);
 	ops->sum_squares(device, output(&o, 1), x, N);

@@ -1,6 +1,7 @@
 /* Opening devices, their memory and their errors. */
 #include "tests/unit/kernels/support.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -17,16 +18,53 @@ static void test_dtype(void **state)
 	(void)state;
 	assert_int_equal(wlb_dtype_bytes(WLB_FLOAT32), 4);
 	assert_int_equal(wlb_dtype_bytes(WLB_FLOAT64), 8);
+	assert_int_equal(wlb_dtype_bytes(WLB_BFLOAT16), 2);
 	assert_string_equal(wlb_dtype_name(WLB_FLOAT32), "float32");
 	assert_string_equal(wlb_dtype_name(WLB_FLOAT64), "float64");
-	const enum wlb_dtype no_type = (enum wlb_dtype)2;
+	assert_string_equal(wlb_dtype_name(WLB_BFLOAT16), "bfloat16");
+	const enum wlb_dtype no_type = (enum wlb_dtype)99;
 	struct wlb_error refusal = {0};
 	assert_int_equal(wlb_dtype_bytes(no_type), 0);
 	assert_string_equal(wlb_dtype_name(no_type), "unknown");
 	assert_int_equal(wlb_dtype_check(WLB_FLOAT32, &refusal), 0);
 	assert_int_equal(wlb_dtype_check(WLB_FLOAT64, &refusal), 0);
 	assert_int_equal(wlb_dtype_check(no_type, &refusal), -1);
-	assert_string_equal(refusal.message, "element type 2: it must be float32 (0) or float64 (1)");
+	assert_string_equal(refusal.message, "element type 99: it must be float32 (0), float64 (1) or bfloat16 (2)");
+}
+
+/* bfloat16 has 8 significant bits: between 1 and 2 its values are 2^-7 apart. */
+static void test_bfloat16_is_rounded_once(void **state)
+{
+	(void)state;
+	const double ulp = 0x1p-7;
+	const struct {
+		double value;
+		uint16_t bits;
+	} cases[] = {
+		{0.0, 0x0000},
+		{-0.0, 0x8000},
+		{1.0, 0x3f80},
+		{-1.0, 0xbf80},
+		{1.0 + 0.5 * ulp, 0x3f80}, /* a tie goes to the even one */
+		{1.0 + 1.5 * ulp, 0x3f82},
+		{1.0 + 0.5 * ulp + 0x1p-40, 0x3f81}, /* as a float it would be the tie */
+		{1.0 + 0.5 * ulp - 0x1p-40, 0x3f80},
+		{1.0 + 1.5 * ulp - 0x1p-40, 0x3f81},
+		{-(1.0 + 0.5 * ulp + 0x1p-40), 0xbf81},
+		{3.3e38, 0x7f78},
+		{1e300, 0x7f80}, /* infinity */
+		{-INFINITY, 0xff80},
+		{0x1p-133, 0x0001}, /* the smallest */
+		{0x1p-135, 0x0000},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint16_t stored = 0xaaaa;
+		wlb_dtype_store(WLB_BFLOAT16, &stored, 0, cases[i].value);
+		assert_int_equal(stored, cases[i].bits);
+	}
+	uint16_t nan = 0;
+	wlb_dtype_store(WLB_BFLOAT16, &nan, 0, NAN);
+	assert_true((nan & 0x7f80) == 0x7f80 && (nan & 0x7f) != 0);
 }
 
 static void test_open(void **state)
@@ -36,7 +74,7 @@ static void test_open(void **state)
 	struct wlb_device *device = wlb_device_open_cpu(WLB_FLOAT32, 0, &error);
 	assert_non_null(device);
 	assert_string_equal(device->name, "cpu");
-	assert_int_equal(device->dtype, WLB_FLOAT32);
+	assert_int_equal(device->compute, WLB_FLOAT32);
 	assert_int_equal(device->host_memory, 1);
 	wlb_device_close(device);
 	wlb_device_close(NULL);
@@ -74,7 +112,7 @@ static void test_memory(void **state)
 	ops->to_host(device, host, a, sizeof(host));
 	for (size_t i = 0; i < sizeof(host); i++)
 		assert_int_equal(host[i], 0);
-	ops->to_device(device, a, "four", 5);
+	ops->to_device(device, NULL, a, "four", 5);
 	ops->copy(device, b, a, 5);
 	ops->to_host(device, host, b, 5);
 	assert_string_equal(host, "four");
@@ -83,6 +121,64 @@ static void test_memory(void **state)
 	assert_int_equal(b[2], 'u');
 	ops->release(device, NULL);
 	RELEASE(device, a, b, nothing);
+	wlb_device_close(device);
+}
+
+static void test_queues_and_events(void **state)
+{
+	(void)state;
+	struct wlb_device *device = open_double(1);
+	const struct wlb_ops *ops = device->ops;
+	struct wlb_error error = {0};
+	struct wlb_queue *queue = ops->queue_new(device, 1, &error);
+	struct wlb_event *from = ops->event_new(device, 1, &error), *to = ops->event_new(device, 1, &error);
+	char *pinned = ops->alloc_host(device, 100, &error), *a = ops->alloc(device, 100, &error);
+	assert_true(queue != NULL && from != NULL && to != NULL && pinned != NULL && a != NULL);
+	assert_true((uintptr_t)pinned % 64 == 0);
+	assert_int_equal(ops->event_done(device, from), 1);
+	ops->event_record(device, from, NULL);
+	ops->queue_wait(device, queue, from);
+	ops->to_device(device, queue, a, "five", 5);
+	nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+	ops->to_host_start(device, queue, pinned, a, 5);
+	ops->event_record(device, to, queue);
+	assert_int_equal(ops->event_wait(device, to, &error), 0);
+	assert_string_equal(pinned, "five");
+	assert_int_equal(ops->event_done(device, to), 1);
+	assert_true(ops->event_elapsed_s(device, from, to) >= 0.002);
+	ops->event_free(device, from);
+	ops->event_free(device, to);
+	ops->event_free(device, NULL);
+	ops->queue_free(device, queue);
+	ops->queue_free(device, NULL);
+	ops->release_host(device, pinned);
+	ops->release_host(device, NULL);
+	RELEASE(device, a);
+	wlb_device_close(device);
+}
+
+/* Waits of the host are counted; calls that only queue work are not. */
+static void test_host_waits(void **state)
+{
+	(void)state;
+	struct wlb_device *device = open_double(1);
+	const struct wlb_ops *ops = device->ops;
+	struct wlb_error error = {0};
+	struct wlb_event *event = ops->event_new(device, 0, &error);
+	double x[2] = {1, 2}, y[2] = {0};
+	int64_t before = device->host_waits;
+	ops->event_record(device, event, NULL);
+	ops->queue_wait(device, NULL, event);
+	ops->to_device(device, NULL, x, y, sizeof(y));
+	ops->to_host_start(device, NULL, y, x, sizeof(y));
+	ops->event_done(device, event);
+	assert_int_equal(device->host_waits, before);
+	assert_int_equal(ops->event_wait(device, event, &error), 0);
+	assert_int_equal(device->host_waits, before + 1);
+	assert_int_equal(ops->synchronize(device, &error), 0);
+	ops->to_host(device, y, x, sizeof(y));
+	assert_int_equal(device->host_waits, before + 3);
+	ops->event_free(device, event);
 	wlb_device_close(device);
 }
 
@@ -154,7 +250,7 @@ static void test_first_error(void **state)
 	struct wlb_error error;
 	double x[2] = {1, 2};
 	device->ops->rmsnorm_backward(device, x, x, x, x, x, x, 1, INT64_C(1) << 55);
-	device->ops->gemm(device, 0, 0, 1, 1, INT64_C(1) << 31, 1, x, 1, x, 1, 0, x, 1);
+	device->ops->linear_d_w(device, x, x, 1, x, 1, INT64_C(1) << 31, 1, 1);
 	assert_int_equal(device->ops->synchronize(device, &error), -1);
 	assert_non_null(strstr(error.message, "scratch memory"));
 	assert_int_equal(device->ops->synchronize(device, &error), 0);
@@ -165,10 +261,17 @@ static void test_first_error(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_dtype),        cmocka_unit_test(test_open),
-		cmocka_unit_test(test_open_refused), cmocka_unit_test(test_open_cuda_refused),
-		cmocka_unit_test(test_memory),       cmocka_unit_test(test_out_of_memory),
-		cmocka_unit_test(test_first_error),  cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_dtype),
+		cmocka_unit_test(test_bfloat16_is_rounded_once),
+		cmocka_unit_test(test_open),
+		cmocka_unit_test(test_open_refused),
+		cmocka_unit_test(test_open_cuda_refused),
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_queues_and_events),
+		cmocka_unit_test(test_host_waits),
+		cmocka_unit_test(test_out_of_memory),
+		cmocka_unit_test(test_first_error),
+		cmocka_unit_test(test_busy),
 		cmocka_unit_test(test_large_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

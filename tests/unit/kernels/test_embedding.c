@@ -19,7 +19,7 @@ enum { SLICE_COUNT = sizeof(SLICES) / sizeof(SLICES[0]) - 1 };
 
 static char *row_of(struct wlb_device *device, void *table, int64_t row, int64_t width)
 {
-	return (char *)table + (size_t)(row * width) * wlb_dtype_bytes(device->dtype);
+	return (char *)table + (size_t)(row * width) * wlb_dtype_bytes(device->compute);
 }
 
 /* Of each row one slice gives what the whole table gives, and the others 0: their sum is the whole. */
@@ -93,7 +93,7 @@ static void check_backward_slices(struct wlb_device *device)
 		double *got = from_array(device, table, N);
 		for (int64_t i = 0; i < N; i++) {
 			int mine = i >= SLICES[s] * WIDTH && i < SLICES[s + 1] * WIDTH;
-			double expected = device->dtype == WLB_FLOAT32 ? (float)start[i] : start[i];
+			double expected = device->compute == WLB_FLOAT32 ? (float)start[i] : start[i];
 			assert_true(got[i] == (mine ? want[i] : expected));
 		}
 		RELEASE(device, table);

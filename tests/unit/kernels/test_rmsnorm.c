@@ -12,19 +12,32 @@ static void check_forward_size(struct wlb_device *device, int64_t tokens, int64_
 	size_t n = (size_t)(tokens * width);
 	double *x = random_numbers(n, 1), *weight = random_numbers((size_t)width, 2);
 	double *want = random_numbers(n, 3), *want_rstd = random_numbers((size_t)tokens, 4);
+	double *part = random_numbers(n, 5), *rest = random_numbers(n, 6);
 	void *xa = to_array(device, x, n), *wa = to_array(device, weight, (size_t)width);
 	void *out = to_array(device, NULL, n), *rstd = to_array(device, NULL, (size_t)tokens);
+	void *again = to_array(device, NULL, n), *sum = to_array(device, NULL, n);
 	for (int64_t t = 0; t < tokens; t++) {
 		const double *row = x + t * width;
 		want_rstd[t] = 1 / sqrt(weighted_sum(row, row, (size_t)width) / (double)width + 1e-5);
 		for (int64_t i = 0; i < width; i++)
 			want[t * width + i] = row[i] * want_rstd[t] * weight[i];
 	}
-	device->ops->rmsnorm_forward(device, out, rstd, xa, wa, tokens, width, 1e-5);
+	device->ops->rmsnorm_forward(device, out, rstd, NULL, xa, NULL, wa, tokens, width, 1e-5);
 	check_close(device, "out", out, want, n, 2e-6);
 	check_close(device, "rstd", rstd, want_rstd, (size_t)tokens, 2e-6);
-	RELEASE(device, xa, wa, out, rstd);
-	free(x), free(weight), free(want), free(want_rstd);
+	for (size_t i = 0; i < n; i++)
+		rest[i] = x[i] - part[i];
+	void *pa = to_array(device, part, n), *ra = to_array(device, rest, n);
+	device->ops->rmsnorm_forward(device, out, rstd, sum, pa, ra, wa, tokens, width, 1e-5);
+	check_close(device, "sum", sum, x, n, 1e-6);
+	check_close(device, "out of the sum", out, want, n, 1e-5);
+	device->ops->rmsnorm_forward(device, again, rstd, NULL, sum, NULL, wa, tokens, width, 1e-5);
+	check_same_bits(device, "norm of the stored sum", again, out, n);
+	device->ops->rmsnorm_forward(device, again, rstd, pa, pa, ra, wa, tokens, width, 1e-5);
+	check_same_bits(device, "sum in the place of x", pa, sum, n);
+	check_same_bits(device, "out with the sum in the place of x", again, out, n);
+	RELEASE(device, xa, wa, out, rstd, again, sum, pa, ra);
+	free(x), free(weight), free(want), free(want_rstd), free(part), free(rest);
 }
 
 static void check_forward(struct wlb_device *device)
@@ -48,7 +61,8 @@ struct run {
 static double run_loss(void *context)
 {
 	struct run *r = context;
-	r->device->ops->rmsnorm_forward(r->device, r->out, r->rstd, r->x, r->weight, r->tokens, r->width, 1e-5);
+	r->device->ops->rmsnorm_forward(r->device, r->out, r->rstd, NULL, r->x, NULL, r->weight, r->tokens, r->width,
+	                                1e-5);
 	return weighted_sum(r->out, r->weights, (size_t)(r->tokens * r->width));
 }
 

@@ -3,33 +3,41 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const size_t SIZES[] = {0, 1, 3, 17, 257, 20011};
+static const struct {
+	int64_t n, width;
+} SIZES[] = {{0, 3}, {3, 0}, {1, 1}, {3, 1}, {1, 17}, {5, 257}, {300, 67}};
 enum { SIZE_COUNT = sizeof(SIZES) / sizeof(SIZES[0]) };
 
-/* Gates reach from where the sigmoid is 0 to where it is 1, beyond what exp can hold. */
-static double *gates(size_t n)
+/* Gates reach from where the sigmoid is 0 to where it is 1, beyond what exp can hold; every row has some. */
+static double *gates_and_ups(int64_t n, int64_t width)
 {
-	double *gate = random_numbers(n, 1);
-	for (size_t i = 0; i < n; i++)
-		gate[i] *= i % 5 == 4 ? 1000 : 8;
-	return gate;
+	double *gate_up = random_numbers((size_t)(2 * n * width), 1);
+	for (int64_t t = 0; t < n; t++)
+		for (int64_t i = 0; i < width; i++)
+			gate_up[2 * t * width + i] *= (t + i) % 5 == 4 ? 1000 : 8;
+	return gate_up;
+}
+
+static void check_forward_size(struct wlb_device *device, int64_t n, int64_t width)
+{
+	size_t count = (size_t)(n * width);
+	double *gate_up = gates_and_ups(n, width), *want = random_numbers(count, 3);
+	void *in = to_array(device, gate_up, 2 * count), *out = to_array(device, NULL, count);
+	for (int64_t t = 0; t < n; t++)
+		for (int64_t i = 0; i < width; i++) {
+			double gate = gate_up[2 * t * width + i], up = gate_up[(2 * t + 1) * width + i];
+			want[t * width + i] = gate / (1 + exp(-gate)) * up;
+		}
+	device->ops->swiglu_forward(device, out, in, n, width);
+	check_close(device, "out", out, want, count, 2e-6);
+	RELEASE(device, in, out);
+	free(gate_up), free(want);
 }
 
 static void check_forward(struct wlb_device *device)
 {
-	for (size_t s = 0; s < SIZE_COUNT; s++) {
-		size_t n = SIZES[s];
-		double *gate = gates(n), *up = random_numbers(n, 2), *want = random_numbers(n, 3);
-		void *ga = to_array(device, gate, n), *ua = to_array(device, up, n), *out = to_array(device, NULL, n);
-		for (size_t i = 0; i < n; i++)
-			want[i] = gate[i] / (1 + exp(-gate[i])) * up[i];
-		device->ops->swiglu_forward(device, out, ga, ua, (int64_t)n);
-		check_close(device, "out", out, want, n, 2e-6);
-		device->ops->swiglu_forward(device, ga, ga, ua, (int64_t)n);
-		check_close(device, "out in the place of gate", ga, want, n, 2e-6);
-		RELEASE(device, ga, ua, out);
-		free(gate), free(up), free(want);
-	}
+	for (size_t s = 0; s < SIZE_COUNT; s++)
+		check_forward_size(device, SIZES[s].n, SIZES[s].width);
 }
 
 static void test_forward(void **state)
@@ -40,15 +48,15 @@ static void test_forward(void **state)
 
 struct run {
 	struct wlb_device *device;
-	int64_t n;
-	double *gate, *up, *out, *weights;
+	int64_t n, width;
+	double *gate_up, *out, *weights;
 };
 
 static double run_loss(void *context)
 {
 	struct run *r = context;
-	r->device->ops->swiglu_forward(r->device, r->out, r->gate, r->up, r->n);
-	return weighted_sum(r->out, r->weights, (size_t)r->n);
+	r->device->ops->swiglu_forward(r->device, r->out, r->gate_up, r->n, r->width);
+	return weighted_sum(r->out, r->weights, (size_t)(r->n * r->width));
 }
 
 static void test_backward(void **state)
@@ -56,18 +64,18 @@ static void test_backward(void **state)
 	(void)state;
 	struct wlb_device *device = open_double(2);
 	for (size_t s = 0; s < SIZE_COUNT; s++) {
-		size_t n = SIZES[s] < 300 ? SIZES[s] : 300;
+		size_t count = (size_t)(SIZES[s].n * SIZES[s].width);
 		struct run r = {device,
-		                (int64_t)n,
-		                random_numbers(n, 1),
-		                random_numbers(n, 2),
-		                random_numbers(n, 3),
-		                random_numbers(n, 4)};
-		double *d_gate = random_numbers(n, 5), *d_up = random_numbers(n, 6);
-		device->ops->swiglu_backward(device, d_gate, d_up, r.weights, r.gate, r.up, r.n);
-		check_differences("d_gate", &(struct difference_check){run_loss, &r, r.gate, d_gate, n});
-		check_differences("d_up", &(struct difference_check){run_loss, &r, r.up, d_up, n});
-		free(r.gate), free(r.up), free(r.out), free(r.weights), free(d_gate), free(d_up);
+		                SIZES[s].n,
+		                SIZES[s].width,
+		                random_numbers(2 * count, 1),
+		                random_numbers(count, 3),
+		                random_numbers(count, 4)};
+		double *d_gate_up = random_numbers(2 * count, 5);
+		device->ops->swiglu_backward(device, d_gate_up, r.weights, r.gate_up, r.n, r.width);
+		check_differences("d_gate_up",
+		                  &(struct difference_check){run_loss, &r, r.gate_up, d_gate_up, 2 * count});
+		free(r.gate_up), free(r.out), free(r.weights), free(d_gate_up);
 	}
 	wlb_device_close(device);
 }

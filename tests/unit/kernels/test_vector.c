@@ -11,7 +11,7 @@ static void check_size(struct wlb_device *device, size_t n)
 	void *xa = to_array(device, x, n), *ya = to_array(device, y, n);
 	double *sum = device->ops->alloc(device, sizeof(double), NULL);
 	double got = 3;
-	device->ops->to_device(device, sum, &got, sizeof(got));
+	device->ops->to_device(device, NULL, sum, &got, sizeof(got));
 	for (size_t i = 0; i < n; i++)
 		y[i] = (y[i] + x[i]) * -0.5;
 	device->ops->add(device, ya, xa, (int64_t)n);
@@ -20,7 +20,7 @@ static void check_size(struct wlb_device *device, size_t n)
 	device->ops->sum_squares(device, sum, ya, (int64_t)n);
 	device->ops->to_host(device, &got, sum, sizeof(got));
 	double want = 3 + weighted_sum(y, y, n);
-	assert_true(fabs(got - want) <= (device->dtype == WLB_FLOAT32 ? 1e-6 : 1e-12) * want);
+	assert_true(fabs(got - want) <= (device->compute == WLB_FLOAT32 ? 1e-6 : 1e-12) * want);
 	RELEASE(device, xa, ya, sum);
 	free(x), free(y);
 }

@@ -208,6 +208,12 @@ static void some_layers_are_recomputed(void **state)
 	half.recompute_layers = 8;
 	double all_s = simulate_7b(&machine, &all, NULL).time.recompute_s;
 	assert_near(simulate_7b(&machine, &half, NULL).time.recompute_s, all_s / 2.0, 1e-9);
+	struct wlb_plan selective = all;
+	selective.recompute = WLB_RECOMPUTE_SELECTIVE;
+	double whole_s = simulate_7b(&machine, &all, run_the_worker).time.recompute_s;
+	double cheap_s = simulate_7b(&machine, &selective, run_the_worker).time.recompute_s;
+	assert_true(cheap_s > 0.0);
+	assert_near(simulate_7b(&machine, &half, run_the_worker).time.recompute_s, (whole_s + cheap_s) / 2.0, 1e-9);
 	double most = wlb_memory_stage(&none, &model, 0, 4096, 4096, 0.0).activations;
 	double some = wlb_memory_stage(&half, &model, 0, 4096, 4096, 0.0).activations;
 	double least = wlb_memory_stage(&all, &model, 0, 4096, 4096, 0.0).activations;
@@ -261,7 +267,8 @@ static void utilization_has_two_conventions(void **state)
 	assert_near(full.utilization / causal.utilization, full.flops / causal.flops, 1e-12);
 }
 
-/* wlb-worker multiplies each matrix by itself and hides little; float64 takes twice the memory. */
+/* wlb-worker multiplies keys and values apart from queries where ranks share them, and hides little; float64 takes
+ * twice the memory. */
 static void a_worker_runs_other_operations(void **state)
 {
 	(void)state;
@@ -278,8 +285,19 @@ static void a_worker_runs_other_operations(void **state)
 	assert_int_equal(wlb_cost_options_check(&worker, NULL), 0);
 	struct wlb_layer_cost a = {&model, &machine, &megatron, &plan}, b = {&model, &machine, &worker, &plan};
 	assert_near(wlb_layer_products_s(&a, 64).forward, 4.0, 0.01);
-	assert_near(wlb_layer_products_s(&b, 64).forward, 7.0, 0.01);
-	assert_near(wlb_layer_products_s(&b, 64).backward, 14.0, 0.01);
+	assert_near(wlb_layer_products_s(&b, 64).forward, 4.0, 0.01);
+	assert_near(wlb_layer_products_s(&b, 64).backward, 8.0, 0.01);
+	/* Two norms, the gated product, and rotary embeddings: of queries and keys at once. */
+	assert_near(wlb_layer_elementwise_s(&a, 64).forward, 7.0, 0.01);
+	assert_near(wlb_layer_elementwise_s(&b, 64).forward, 4.0, 0.01);
+	struct wlb_plan split = plan_of(4, 1, 1, 1, 1, 1);
+	b.plan = &split;
+	assert_near(wlb_layer_products_s(&b, 64).forward, 4.0, 0.01);
+	assert_near(wlb_layer_elementwise_s(&b, 64).forward, 6.0, 0.01);
+	model.num_key_value_heads = 2;
+	assert_near(wlb_layer_products_s(&b, 64).forward, 5.0, 0.01);
+	assert_near(wlb_layer_products_s(&a, 64).forward, 4.0, 0.01);
+	model.num_key_value_heads = model.num_attention_heads;
 	assert_true(worker.tp_overlap == 0.0 && worker.overlap_gradients && !worker.overlap_parameters);
 	struct wlb_memory m = wlb_memory_stage_of(&plan, &model, &machine, &worker, 0, 64, 64, 0.0);
 	double parameters = (double)wlb_model_parameters(&model);
@@ -290,7 +308,7 @@ static void a_worker_runs_other_operations(void **state)
 	assert_near(m.weights + m.gradients + m.optimizer, 32.0 * parameters, 1e-12);
 }
 
-/* wlb-worker computes the angles of a token in each call, whatever the tensor parallelism, and hides no message on a
+/* wlb-worker computes the angles of a token once in a pass, whatever the tensor parallelism, and hides no message on a
  * machine whose processors move them. */
 static void a_worker_pays_for_angles_and_for_messages(void **state)
 {
@@ -305,14 +323,11 @@ static void a_worker_pays_for_angles_and_for_messages(void **state)
 	const struct wlb_layer_cost costs[] = {{&model, &machine, &worker, &whole},
 	                                       {&model, &machine, &worker, &split},
 	                                       {&model, &machine, &megatron, &whole}};
-	double before_s[3];
-	for (int i = 0; i < 3; i++)
-		before_s[i] = wlb_layer_elementwise_s(&costs[i], 64).backward;
-	machine.operations[WLB_OP_ROPE_ANGLE].element_s = 1e-3;
-	double angles_s = 2.0 * 64.0 * 0.5 * (double)model.head_dim * 1e-3;
+	machine.operations[WLB_OP_ROPE_ANGLES].element_s = 1e-3;
+	double angles_s = 64.0 * 0.5 * (double)model.head_dim * 1e-3;
 	for (int i = 0; i < 2; i++)
-		assert_near(wlb_layer_elementwise_s(&costs[i], 64).backward - before_s[i], angles_s, 1e-9);
-	assert_near(wlb_layer_elementwise_s(&costs[2], 64).backward, before_s[2], 1e-12);
+		assert_near(wlb_angles_s(&costs[i], 64), angles_s, 1e-12);
+	assert_true(wlb_angles_s(&costs[2], 64) == 0.0);
 	machine.blocking_messages = 1;
 	wlb_cost_options_worker(&worker, &machine);
 	assert_true(!worker.overlap_gradients && !worker.overlap_pp);
@@ -346,17 +361,18 @@ static void a_measured_operation_takes_its_own_time(void **state)
 	wlb_cost_options_init(&megatron);
 	wlb_cost_options_worker(&worker, &machine);
 	const struct wlb_layer_cost cost = {&model, &machine, &worker, &plan};
-	double hidden = 64.0 * 4096.0 / 2.0, heads = 64.0 * 4096.0 / 2.0, mlp = 64.0 * 11008.0 / 2.0;
-	double angles_s = 2.0 * op_s(&machine, WLB_OP_ROPE_ANGLE, 64.0 * 0.5 * (double)model.head_dim);
-	double rotary_s = 2.0 * op_s(&machine, WLB_OP_ROPE, heads) + angles_s;
+	double hidden = 64.0 * 4096.0 / 2.0, queries_keys = 2.0 * 64.0 * 4096.0 / 2.0, mlp = 64.0 * 11008.0 / 2.0;
+	double rotary_s = op_s(&machine, WLB_OP_ROPE, queries_keys);
 	struct wlb_seconds layer = wlb_layer_elementwise_s(&cost, 64.0);
 	assert_near(layer.forward,
-	            2.0 * op_s(&machine, WLB_OP_RMSNORM_FORWARD, hidden) + 2.0 * op_s(&machine, WLB_OP_ADD, hidden) +
-	                    rotary_s + op_s(&machine, WLB_OP_SWIGLU_FORWARD, mlp),
+	            2.0 * op_s(&machine, WLB_OP_RMSNORM_FORWARD, hidden) + rotary_s +
+	                    op_s(&machine, WLB_OP_SWIGLU_FORWARD, mlp) + 2.0 * op_s(&machine, WLB_OP_ADD, hidden),
 	            1e-12);
 	assert_near(layer.backward,
 	            2.0 * op_s(&machine, WLB_OP_RMSNORM_BACKWARD, hidden) + rotary_s +
 	                    op_s(&machine, WLB_OP_SWIGLU_BACKWARD, mlp),
+	            1e-12);
+	assert_near(wlb_angles_s(&cost, 64.0), op_s(&machine, WLB_OP_ROPE_ANGLES, 64.0 * 0.5 * (double)model.head_dim),
 	            1e-12);
 	assert_near(
 		wlb_optimizer_s(&cost, 1e6, 2e6),
@@ -381,8 +397,8 @@ static void an_operation_that_was_not_measured_takes_its_traffic(void **state)
 	assert_near(wlb_machine_op_s(&machine, WLB_OP_ADAMW, 1e6), 3e-6 + 7.0 * 4.0 * 1e6 / machine.memory_bytes_per_s,
 	            1e-12);
 	assert_near(wlb_machine_op_s(&machine, WLB_OP_COPY, 1e6), op_s(&machine, WLB_OP_COPY, 1e6), 1e-12);
-	machine.operations[WLB_OP_ROPE_ANGLE].element_s = 0.0;
-	assert_true(wlb_machine_op_s(&machine, WLB_OP_ROPE_ANGLE, 1e6) == 0.0);
+	machine.operations[WLB_OP_ROPE_ANGLES].element_s = 0.0;
+	assert_true(wlb_machine_op_s(&machine, WLB_OP_ROPE_ANGLES, 1e6) == 0.0);
 }
 
 static void assert_sum(const struct wlb_machine *machine, const struct wlb_plan *plan)

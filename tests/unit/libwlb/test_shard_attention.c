@@ -56,8 +56,14 @@ static void attend(struct wlb_device *device, const struct wlb_shards *shards, i
 		all.max_q = shard->q_count > all.max_q ? shard->q_count : all.max_q;
 		all.max_k = shard->k_count > all.max_k ? shard->k_count : all.max_k;
 	}
-	struct wlb_attention_shape shape = {
-		.q_tokens = rows, .k_tokens = shards->tokens, .heads = HEADS, .kv_heads = HEADS, .head_dim = HEAD_DIM};
+	struct wlb_attention_shape shape = {.q_tokens = rows,
+	                                    .k_tokens = shards->tokens,
+	                                    .heads = HEADS,
+	                                    .kv_heads = HEADS,
+	                                    .head_dim = HEAD_DIM,
+	                                    .q_stride = ROW,
+	                                    .kv_stride = ROW,
+	                                    .out_stride = ROW};
 	device->ops->attention_forward(device, out, lse, q, k, v, &all, &shape);
 	assert_int_equal(device->ops->synchronize(device, NULL), 0);
 	free(segments);

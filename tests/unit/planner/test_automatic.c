@@ -111,6 +111,10 @@ static void refuses_with_the_remedy(void **state)
 	assert_int_equal(wlb_auto_find(&request, &found, &error), -1);
 	assert_says(error.message, "abacus_9000");
 	assert_says(error.message, "WLB_MACHINE");
+	request.gpu_types = "";
+	assert_int_equal(wlb_auto_find(&request, &found, &error), -1);
+	assert_says(error.message, "GRES names no type");
+	assert_says(error.message, "machine = H100 of wlb.conf");
 	request.machine = "/none/m.json";
 	assert_int_equal(wlb_auto_find(&request, &found, &error), -1);
 	assert_says(error.message, "--machine: ");
@@ -175,8 +179,9 @@ static void takes_the_machine_of_wlb_conf(void **state)
 	struct wlb_error error;
 	request.machine = NULL;
 	setenv("WLB_CONF", fixture_write_text(state, "wlb.conf", "coordinator = h:1\nmachine = B200 # all\n"), 1);
-	static const char *const types[] = {NULL, "abacus_9000", "a100"}, *const names[] = {"B200", "B200", "A100"};
-	for (int i = 0; i < 3; i++) {
+	static const char *const types[] = {NULL, "", "abacus_9000", "a100"}, *const names[] = {"B200", "B200", "B200",
+	                                                                                        "A100"};
+	for (int i = 0; i < 4; i++) {
 		request.gpu_types = types[i];
 		assert_int_equal(wlb_auto_find(&request, &found, &error), 0);
 		assert_non_null(strstr(found.machine.name, names[i]));

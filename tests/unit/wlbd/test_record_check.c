@@ -48,6 +48,7 @@ static void test_every_type_is_accepted(void **state)
 		"{\"seq\":13,\"time\":1,\"type\":\"plan\",\"data\":{\"layout\":{\"tp\":2,\"cp\":1,\"pp\":2,\"dp\":2},"
 		"\"recompute\":\"full\",\"recompute_layers\":2,\"step_s\":0.5,\"misfits\":[],\"reason\":\"x\","
 		"\"placement\":[{\"switch\":\"\",\"nodes\":\"n1\",\"first_rank\":0,\"ranks\":8}],"
+		"\"idle_local_ranks\":[{\"nodes\":\"n1\",\"first\":8,\"last\":9}],"
 		"\"next\":[{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":1,\"dp\":8}}]}}",
 		&error);
 	if (rc != 0)
@@ -97,6 +98,9 @@ static void test_refusals_name_record_and_field(void **state)
 		{"{\"seq\":7,\"time\":1,\"type\":\"plan\",\"data\":{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":1,\"dp\":1},"
 	         "\"placement\":[{\"switch\":\"s1\"}]}}",
 	         {"placement[0]", "nodes"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"plan\",\"data\":{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":1,\"dp\":1},"
+	         "\"idle_local_ranks\":[{\"nodes\":\"n1\",\"first\":-1,\"last\":2}]}}",
+	         {"idle_local_ranks[0]", "first"}},
 		{"{\"seq\":7,\"time\":1,\"type\":\"plan\",\"data\":{\"layout\":{\"tp\":1048576,\"cp\":2,\"pp\":1,"
 	         "\"dp\":1}}}",
 	         {"layout", "2097152"}},

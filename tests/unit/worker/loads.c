@@ -94,7 +94,7 @@ static void *copy(struct wlb_device *device, const void *from, int64_t count, si
 
 struct loads_batch loads_fetch(struct wlb_device *device, const struct wlb_micro_batch *batch, int cp)
 {
-	int64_t maps = cp > 1 ? 2 : 0;
+	int64_t maps = cp > 1;
 	struct loads_batch b = {.about = *batch};
 	if (batch->tokens == 0)
 		return b;

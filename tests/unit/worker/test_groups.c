@@ -62,7 +62,7 @@ static void check_members(struct wlb_comm *group, const char *groups, int place,
 		expected--;
 	size_t size = strcspn(expected, " ");
 	assert_int_equal(wlb_comm_size(group), size);
-	assert_int_equal(wlb_comm_all_gather(group, members, &own, 1, &error), 0);
+	assert_int_equal(wlb_comm_all_gather(group, members, &own, 1, WLB_FLOAT64, &error), 0);
 	for (size_t i = 0; i < size; i++)
 		assert_true(members[i] == rank_at[expected[i] - '0']);
 	assert_true(members[wlb_comm_rank(group)] == own);

@@ -120,10 +120,10 @@ static void weights_have_the_spread_asked_for(void **state)
 		     *second = wlb_weight(p, p->chunks[0].tensors[1].q);
 	assert_true(first[0] != second[0]);
 	threads_change_no_bit(p);
-	device->dtype = (enum wlb_dtype)2;
+	device->compute = (enum wlb_dtype)99;
 	assert_int_equal(wlb_parameters_init(p, 1, 0.02, &error), -1);
-	assert_string_equal(error.message, "element type 2: it must be float32 (0) or float64 (1)");
-	device->dtype = WLB_FLOAT64;
+	assert_string_equal(error.message, "element type 99: it must be float32 (0), float64 (1) or bfloat16 (2)");
+	device->compute = WLB_FLOAT64;
 	wlb_parameters_free(p);
 	wlb_device_close(device);
 	(void)state;

@@ -365,22 +365,23 @@ static void impossible_options_are_refused(void **state)
 {
 	static const struct {
 		int64_t seq_length, windows, micro_batch_size, max_tokens;
-		int cp;
+		int tp, cp;
 		const char *says;
 	} cases[] = {
-		{100, 8, 1, 99, 1, "at most 99 tokens cannot hold a window of seq_length 100"},
-		{100, 8, 0, 0, 1, "micro_batch_size is 0: it must be between 1 and global_batch_size 8"},
-		{100, 8, 9, 0, 1, "micro_batch_size is 9"},
-		{100, 0, 1, 0, 1, "global_batch_size 0"},
-		{0, 8, 1, 0, 1, "seq_length 0"},
-		{1 << 20, 1 << 12, 1, 0, 1, "their product below 2^31"},
-		{1 << 30, 1, 1, 0, 2, "below 2^31 rows"},
-		{100, 8, 1, 0, 0, "cp=0"},
+		{100, 8, 1, 99, 1, 1, "at most 99 tokens cannot hold a window of seq_length 100"},
+		{100, 8, 0, 0, 1, 1, "micro_batch_size is 0: it must be between 1 and global_batch_size 8"},
+		{100, 8, 9, 0, 1, 1, "micro_batch_size is 9"},
+		{100, 0, 1, 0, 1, 1, "global_batch_size 0"},
+		{0, 8, 1, 0, 1, 1, "seq_length 0"},
+		{1 << 20, 1 << 12, 1, 0, 1, 1, "their product below 2^31"},
+		{100, 8, 1, 0, 1 << 30, 2, "below 2^31 rows"},
+		{100, 8, 1, 0, 1, 0, "cp=0"},
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct wlb_error error = {0};
-		struct wlb_loader_options o = {.packing = WLB_STRATEGY_PLAIN, .layout = {1, cases[i].cp, 1, 1}};
+		struct wlb_loader_options o = {.packing = WLB_STRATEGY_PLAIN,
+		                               .layout = {cases[i].tp, cases[i].cp, 1, 1}};
 		struct wlb_loader_options before = o;
 		assert_int_equal(wlb_loader_micro_batches(cases[i].seq_length, cases[i].windows,
 		                                          cases[i].micro_batch_size, cases[i].max_tokens, 1, &o,

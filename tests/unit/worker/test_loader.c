@@ -58,23 +58,20 @@ static void check_rows(const struct loads_batch *b, int tp)
 	}
 }
 
-/* What context-parallel ranks gather, brought to document order: keys hold their id, values its negative. */
+/* What context-parallel ranks gather, brought to document order: the keys and values of a token hold its id. */
 static int32_t *gather(const struct loads_group *g, int dp, int micro_batch)
 {
 	const struct loads_batch *any = loads_group_batch(g, dp, 0, micro_batch);
 	int64_t rows = any->about.rows, tokens = any->about.tokens;
 	int cp = g->options.layout.cp;
-	int32_t *gathered = calloc((size_t)(cp * 2 * rows), sizeof(*gathered));
-	int32_t *ordered = calloc((size_t)(2 * tokens), sizeof(*ordered));
+	int32_t *gathered = calloc((size_t)(cp * rows), sizeof(*gathered));
+	int32_t *ordered = calloc((size_t)tokens, sizeof(*ordered));
 	assert_true(gathered != NULL && ordered != NULL);
 	for (int r = 0; r < cp; r++)
-		for (int64_t i = 0; i < rows; i++) {
-			int32_t id = loads_group_batch(g, dp, r, micro_batch)->ids[i];
-			gathered[2 * r * rows + i] = id;
-			gathered[(2 * r + 1) * rows + i] = -id;
-		}
-	for (int64_t t = 0; t < 2 * tokens; t++)
-		ordered[t] = cp > 1 ? gathered[any->from_ranks[t]] : gathered[t / tokens * rows + t % tokens];
+		for (int64_t i = 0; i < rows; i++)
+			gathered[r * rows + i] = loads_group_batch(g, dp, r, micro_batch)->ids[i];
+	for (int64_t t = 0; t < tokens; t++)
+		ordered[t] = gathered[cp > 1 ? any->from_ranks[t] : t];
 	free(gathered);
 	return ordered;
 }
@@ -85,10 +82,8 @@ static void check_keys(const struct loads_batch *b, const int32_t *ordered)
 	for (int s = 0; s < b->about.segments.count; s++) {
 		const struct wlb_segment *segment = &b->segments[s];
 		int32_t first_id = b->ids[segment->q_start] - segment->q_offset;
-		for (int k = 0; k < segment->k_count; k++) {
+		for (int k = 0; k < segment->k_count; k++)
 			assert_int_equal(ordered[segment->k_start + k], first_id + k);
-			assert_int_equal(ordered[b->about.tokens + segment->k_start + k], -(first_id + k));
-		}
 	}
 }
 
@@ -96,13 +91,13 @@ static void check_keys(const struct loads_batch *b, const int32_t *ordered)
 static void check_way_back(const struct loads_batch *b, int cp)
 {
 	int64_t entries = 0;
-	for (int64_t i = 0; i < 2 * cp * b->about.rows; i++) {
+	for (int64_t i = 0; i < cp * b->about.rows; i++) {
 		if (b->to_ranks[i] < 0)
 			continue;
 		assert_int_equal(b->from_ranks[b->to_ranks[i]], i);
 		entries++;
 	}
-	assert_int_equal(entries, 2 * b->about.tokens);
+	assert_int_equal(entries, b->about.tokens);
 }
 
 static void check_micro_batch(const struct loads_group *g, int dp, int micro_batch)
@@ -285,8 +280,8 @@ static void assert_same_batch(const struct loads_batch *a, const struct loads_ba
 	assert_memory_equal(a->positions, b->positions, row_bytes);
 	assert_memory_equal(a->segments, b->segments, (size_t)a->about.segments.count * sizeof(*a->segments));
 	if (cp > 1) {
-		assert_memory_equal(a->from_ranks, b->from_ranks, 2 * (size_t)a->about.tokens * sizeof(int32_t));
-		assert_memory_equal(a->to_ranks, b->to_ranks, 2 * (size_t)cp * row_bytes);
+		assert_memory_equal(a->from_ranks, b->from_ranks, (size_t)a->about.tokens * sizeof(int32_t));
+		assert_memory_equal(a->to_ranks, b->to_ranks, (size_t)cp * row_bytes);
 	}
 }
 

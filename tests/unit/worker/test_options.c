@@ -63,12 +63,13 @@ static void values_are_taken(void **state)
 	assert_int_equal(
 		parse("--dtype float64 --lr-decay-style=linear --save s --save-interval 20 --lr 0.5", &o, &error), 0);
 	assert_int_equal(parse("--packing plain --cp-sharding per-document --recompute-granularity full "
-	                       "--micro-batch-size 4 --num-virtual-stages-per-pipeline-rank 2",
+	                       "--recompute-num-layers 3 --micro-batch-size 4 --num-virtual-stages-per-pipeline-rank 2",
 	                       &o, &error),
 	                 0);
 	assert_int_equal(o.packing, WLB_STRATEGY_PLAIN);
 	assert_int_equal(o.cp_sharding, WLB_SHARDING_DOCUMENT);
 	assert_int_equal(o.recompute, WLB_RECOMPUTE_FULL);
+	assert_int_equal(o.recompute_layers, 3);
 	assert_int_equal(o.micro_batch_size, 4);
 	assert_int_equal(o.virtual_stages, 2);
 	assert_int_equal(

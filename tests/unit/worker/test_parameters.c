@@ -179,7 +179,6 @@ static void check_places(const struct replica *r)
 			const struct wlb_tensor *t = &p->tensors[i];
 			const struct wlb_bucket *bucket = &p->buckets[t->bucket];
 			size_t elements = (size_t)(t->block.rows * t->block.cols);
-			assert_int_equal(t->offset % 16, 0);
 			assert_true(t->offset >= bucket->offset);
 			assert_true(t->offset + elements <= bucket->offset + bucket->elements);
 			assert_int_equal(t->owned, bucket->owned);
@@ -192,9 +191,36 @@ static void check_places(const struct replica *r)
 	}
 }
 
+static size_t end_of(const struct wlb_parameters *p, int tensor)
+{
+	return p->tensors[tensor].offset + (size_t)wlb_tensor_block_elements(&p->tensors[tensor].block);
+}
+
+/* What is multiplied as one matrix lies together; every such matrix begins at a multiple of 16. */
+static void check_joined(const struct replica *r)
+{
+	for (int rank = 0; rank < r->ranks; rank++) {
+		const struct wlb_parameters *p = r->of[rank];
+		for (int c = 0; c < p->chunk_count; c++)
+			for (int l = 0; l < p->chunks[c].layers; l++) {
+				const struct wlb_layer_tensors *t = &p->chunks[c].tensors[l];
+				int begins[] = {t->input_norm, t->q, t->o, t->post_norm, t->gate, t->down};
+				int apart = p->tensors[t->k].bucket != p->tensors[t->q].bucket;
+				assert_int_equal(apart, p->shape.num_key_value_heads < r->layout_case->plan.layout.tp);
+				assert_int_equal(p->tensors[t->k].offset % 16, apart ? 0 : end_of(p, t->q) % 16);
+				assert_true(apart || p->tensors[t->k].offset == end_of(p, t->q));
+				assert_int_equal(p->tensors[t->v].offset, end_of(p, t->k));
+				assert_int_equal(p->tensors[t->up].offset, end_of(p, t->gate));
+				for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+					assert_int_equal(p->tensors[begins[i]].offset % 16, 0);
+			}
+	}
+}
+
 static void tensors_have_places_of_their_own(void **state)
 {
 	for_each_case(check_places);
+	for_each_case(check_joined);
 	(void)state;
 }
 

@@ -61,7 +61,7 @@ static void *to_device(struct reference_model *o, const void *from_host, size_t 
 {
 	void *to = o->device->ops->alloc(o->device, bytes, &error);
 	assert_success(to != NULL);
-	o->device->ops->to_device(o->device, to, from_host, bytes);
+	o->device->ops->to_device(o->device, NULL, to, from_host, bytes);
 	return to;
 }
 
@@ -102,9 +102,10 @@ static void read_weights(struct reference_model *o)
 	const struct wlb_parameters *p = o->parameters;
 	for (int i = 0; i < p->count; i++) {
 		const struct wlb_tensor *t = &p->tensors[i];
-		void *weights = read_tensor(o, "", t->name, o->device->dtype, t->block.rows, t->block.cols);
-		o->device->ops->to_device(o->device, wlb_weight(p, i), weights,
-		                          (size_t)(t->block.rows * t->block.cols) * wlb_dtype_bytes(o->device->dtype));
+		void *weights = read_tensor(o, "", t->name, o->device->compute, t->block.rows, t->block.cols);
+		o->device->ops->to_device(o->device, NULL, wlb_weight(p, i), weights,
+		                          (size_t)(t->block.rows * t->block.cols) *
+		                                  wlb_dtype_bytes(o->device->compute));
 		assert_success(o->device->ops->synchronize(o->device, &error) == 0);
 		free(weights);
 	}
@@ -124,7 +125,7 @@ static struct reference_model open_model(const char *name, enum wlb_dtype dtype)
 	assert_success((o.world = wlb_comm_open_world(o.device, 0, 1, &error)) != NULL);
 	assert_success((o.groups = wlb_groups_open(o.world, &plan.layout, 0, &model, &error)) != NULL);
 	assert_success((o.parameters = wlb_parameters_new(&model, &plan, &o.groups->at, o.device, &error)) != NULL);
-	o.transformer = wlb_transformer_new(o.parameters, o.groups, WLB_RECOMPUTE_NONE, 1, TOKENS, TOKENS, &error);
+	o.transformer = wlb_transformer_new(o.parameters, o.groups, &plan, 1, TOKENS, TOKENS, &error);
 	assert_success(o.transformer != NULL);
 	o.loss_sum = to_device(&o, &zero, sizeof(zero));
 	make_batch(&o);
@@ -152,7 +153,8 @@ static void compare(const struct reference_model *o, const char *name, const voi
 {
 	double *expected = read_tensor(o, "/expected", name, WLB_FLOAT64, rows, cols), greatest = 0.0, difference = 0.0;
 	for (int64_t i = 0; i < rows * cols; i++) {
-		double value = o->device->dtype == WLB_FLOAT64 ? ((const double *)found)[i] : ((const float *)found)[i];
+		double value =
+			o->device->compute == WLB_FLOAT64 ? ((const double *)found)[i] : ((const float *)found)[i];
 		greatest = fmax(greatest, fabs(expected[i]));
 		difference = isnan(value) ? INFINITY : fmax(difference, fabs(value - expected[i]));
 	}
@@ -166,7 +168,7 @@ static void compare_gradients(const struct reference_model *o, double tolerance)
 	const struct wlb_parameters *p = o->parameters;
 	for (int i = 0; i < p->count; i++) {
 		const struct wlb_tensor *t = &p->tensors[i];
-		size_t bytes = (size_t)(t->block.rows * t->block.cols) * wlb_dtype_bytes(o->device->dtype);
+		size_t bytes = (size_t)(t->block.rows * t->block.cols) * wlb_dtype_bytes(o->device->compute);
 		void *gradient = malloc(bytes);
 		assert_non_null(gradient);
 		o->device->ops->to_host(o->device, gradient, wlb_gradient(p, i), bytes);

@@ -12,6 +12,7 @@
 
 #include "tests/unit/worker/reference.h"
 #include "tests/unit/worker/tiny.h"
+#include "worker/model/activations.h"
 
 /* What cannot be allocated is an error here, not the end of the test. */
 const char *__asan_default_options(void);
@@ -191,20 +192,28 @@ static void padding_gives_zeros(void **state)
 
 static void recomputed_to_the_bit(void **state)
 {
-	double losses[3];
-	double *gradients[3];
-	size_t bytes = 0;
-	for (int mode = WLB_RECOMPUTE_NONE; mode <= WLB_RECOMPUTE_FULL; mode++) {
-		struct tiny tiny = tiny_open(&(struct tiny_setup){.recompute = mode});
+	enum { LAYERS = 4, WAYS = LAYERS + 2 };
+	static const enum wlb_recompute modes[] = {WLB_RECOMPUTE_NONE, WLB_RECOMPUTE_SELECTIVE, WLB_RECOMPUTE_FULL};
+	double losses[WAYS];
+	double *gradients[WAYS];
+	size_t bytes = 0, held[WAYS];
+	for (int way = 0; way < WAYS; way++) { /* nothing; SELECTIVE; FULL of 1 to 4 layers */
+		struct tiny tiny = tiny_open(&(struct tiny_setup){.layers = LAYERS,
+		                                                  .recompute = modes[way < 2 ? way : 2],
+		                                                  .recompute_layers = way < 2 ? 0 : way - 1});
 		bytes = tiny.parameters->elements * sizeof(double);
-		losses[mode] = tiny_pass_documents(&tiny, tiny_documents, 3, 0.1);
-		gradients[mode] = copy_gradients(tiny.parameters);
+		held[way] = tiny.transformer->bytes;
+		losses[way] = tiny_pass_documents(&tiny, tiny_documents, 3, 0.1);
+		gradients[way] = copy_gradients(tiny.parameters);
 		tiny_close(&tiny);
 	}
-	for (int mode = WLB_RECOMPUTE_SELECTIVE; mode <= WLB_RECOMPUTE_FULL; mode++) {
-		assert_memory_equal(&losses[mode], &losses[0], sizeof(double));
-		assert_memory_equal(gradients[mode], gradients[0], bytes);
-		free(gradients[mode]);
+	for (int way = 1; way < WAYS; way++) {
+		assert_memory_equal(&losses[way], &losses[0], sizeof(double));
+		assert_memory_equal(gradients[way], gradients[0], bytes);
+		assert_true(held[way] < held[0]);
+		if (way > 2)
+			assert_true(held[way] < held[way - 1]);
+		free(gradients[way]);
 	}
 	free(gradients[0]);
 	(void)state;
@@ -278,7 +287,7 @@ static void compare_stages(struct pipeline *line, const struct wlb_parameters *w
 	}
 }
 
-static void check_stages(int tied, int interleave, enum wlb_recompute recompute)
+static void check_stages(int tied, int interleave, enum wlb_recompute recompute, int recompute_layers)
 {
 	struct pipeline line = {.places = STAGES * interleave};
 	struct tiny whole = tiny_open(&(struct tiny_setup){.tied = tied, .layers = 5});
@@ -291,6 +300,7 @@ static void check_stages(int tied, int interleave, enum wlb_recompute recompute)
 		                                                .stage = s,
 		                                                .interleave = interleave,
 		                                                .recompute = recompute,
+		                                                .recompute_layers = recompute_layers,
 		                                                .slots = interleave * BATCHES});
 	for (int b = 0; b < BATCHES; b++)
 		batches[b] = tiny_batch_new(whole.device, tiny_documents + b, 2, WLB_SHARDING_SEQUENCE, 1, 1, 0);
@@ -314,7 +324,8 @@ static void stages_give_what_the_whole_gives(void **state)
 	for (int mode = WLB_RECOMPUTE_NONE; mode <= WLB_RECOMPUTE_FULL; mode++)
 		for (int tied = 0; tied <= 1; tied++)
 			for (int interleave = 1; interleave <= 2; interleave++)
-				check_stages(tied, interleave, mode);
+				for (int layers = 0; layers <= (mode == WLB_RECOMPUTE_FULL ? 1 : 0); layers++)
+					check_stages(tied, interleave, mode, layers);
 }
 
 /* ---- the watch --------------------------------------------------------------------------- */
@@ -372,8 +383,9 @@ static void memory_that_is_not_there_is_named(void **state)
 {
 	struct tiny tiny = tiny_open(&(struct tiny_setup){.tied = 0});
 	struct wlb_error error = {0};
+	const struct wlb_plan split = {.layout = {1, 1, 1, 1}, .interleave = 1};
 	int64_t rows = INT64_C(1) << 48;
-	assert_null(wlb_transformer_new(tiny.parameters, tiny.groups, WLB_RECOMPUTE_NONE, 3, rows, rows, &error));
+	assert_null(wlb_transformer_new(tiny.parameters, tiny.groups, &split, 3, rows, rows, &error));
 	assert_non_null(strstr(error.message, "out of memory: activations of 3 micro-batches of 281474976710656 rows"));
 	tiny_close(&tiny);
 	(void)state;

@@ -39,14 +39,14 @@ static struct wlb_model shape_of(const struct tiny_setup *setup)
 }
 
 /* Opens it with the least limits that the documents need, so that a buffer that is too small reaches into the next. */
-static void open_transformer(struct tiny *tiny, const struct tiny_setup *setup)
+static void open_transformer(struct tiny *tiny, const struct tiny_setup *setup, const struct wlb_plan *split)
 {
 	int tp = at_least_one(setup->tp), cp = at_least_one(setup->cp);
 	int tokens = setup->max_tokens > 0 ? setup->max_tokens : TINY_TOKENS;
 	int rows = ((tokens + cp - 1) / cp + tp - 1) / tp * tp;
 	struct wlb_error error = {0};
-	tiny->transformer = wlb_transformer_new(tiny->parameters, tiny->groups, setup->recompute,
-	                                        at_least_one(setup->slots), rows, tokens, &error);
+	tiny->transformer = wlb_transformer_new(tiny->parameters, tiny->groups, split, at_least_one(setup->slots), rows,
+	                                        tokens, &error);
 	assert_non_null(tiny->transformer);
 	tiny_poison(tiny);
 }
@@ -73,7 +73,8 @@ struct tiny tiny_open(const struct tiny_setup *setup)
 	struct wlb_plan plan = {.layout = tiny.groups->layout,
 	                        .interleave = at_least_one(setup->interleave),
 	                        .micro_batches = 4,
-	                        .recompute = setup->recompute};
+	                        .recompute = setup->recompute,
+	                        .recompute_layers = setup->recompute_layers};
 	struct wlb_coordinates at = tiny.groups->at;
 	plan.layout.pp = at_least_one(setup->pp);
 	at.pp = setup->stage;
@@ -81,7 +82,7 @@ struct tiny tiny_open(const struct tiny_setup *setup)
 	assert_non_null(tiny.parameters);
 	/* Weights so large that every part of the model affects the loss. */
 	assert_int_equal(wlb_parameters_init(tiny.parameters, 7, 0.5, &error), 0);
-	open_transformer(&tiny, setup);
+	open_transformer(&tiny, setup, &plan);
 	tiny.loss_sum = tiny.device->ops->alloc(tiny.device, sizeof(double), &error);
 	assert_non_null(tiny.loss_sum);
 	return tiny;

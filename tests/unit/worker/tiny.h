@@ -19,6 +19,7 @@ struct tiny_setup {
 	int stage;
 	int interleave;
 	enum wlb_recompute recompute;
+	int recompute_layers;
 	int slots;
 	int max_tokens; /* limit of the buffers; 0: TINY_TOKENS */
 };

@@ -42,7 +42,7 @@ static void *upload(struct tiny_batch *b, int place, const void *host, size_t by
 	struct wlb_error error = {0};
 	b->memory[place] = b->device->ops->alloc(b->device, bytes, &error);
 	assert_non_null(b->memory[place]);
-	b->device->ops->to_device(b->device, b->memory[place], host, bytes);
+	b->device->ops->to_device(b->device, NULL, b->memory[place], host, bytes);
 	return b->memory[place];
 }
 
@@ -77,24 +77,22 @@ static void fill_segments(struct tiny_batch *b, const struct wlb_shards *shards,
 	segments->segments = upload(b, 3, list, sizeof(list));
 }
 
-/* [2, tokens] and [cp, 2, rows], each the other's inverse. */
+/* [tokens] and [cp, rows], each the other's inverse. */
 static void fill_maps(struct tiny_batch *b, const struct wlb_shards *shards, int cp)
 {
-	static int32_t from[2 * MAX_TOKENS], to[4 * 2 * MAX_TOKENS], token[MAX_TOKENS];
+	static int32_t from[MAX_TOKENS], to[4 * MAX_TOKENS], token[MAX_TOKENS];
 	int64_t n = b->batch.rows, tokens = b->batch.tokens;
 	for (int r = 0; r < cp; r++) {
 		wlb_shards_tokens(shards, r, token);
-		for (int half = 0; half < 2; half++)
-			for (int64_t i = 0; i < n; i++) {
-				int64_t row = (2 * r + half) * n + i;
-				int own = i < rows_of(shards, r);
-				to[row] = own ? (int32_t)(half * tokens + token[i]) : -1;
-				if (own)
-					from[half * tokens + token[i]] = (int32_t)row;
-			}
+		for (int64_t i = 0; i < n; i++) {
+			int own = i < rows_of(shards, r);
+			to[r * n + i] = own ? token[i] : -1;
+			if (own)
+				from[token[i]] = (int32_t)(r * n + i);
+		}
 	}
-	b->batch.from_ranks = upload(b, 4, from, (size_t)(2 * tokens) * sizeof(int32_t));
-	b->batch.to_ranks = upload(b, 5, to, (size_t)(2 * cp * n) * sizeof(int32_t));
+	b->batch.from_ranks = upload(b, 4, from, (size_t)tokens * sizeof(int32_t));
+	b->batch.to_ranks = upload(b, 5, to, (size_t)(cp * n) * sizeof(int32_t));
 }
 
 struct tiny_batch tiny_batch_new(struct wlb_device *device, const struct tiny_document *documents, int count,

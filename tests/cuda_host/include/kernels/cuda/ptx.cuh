@@ -20,6 +20,7 @@ template <int newest> static inline void wlb_copy_async_wait()
 }
 void wlb_load_matrices(uint32_t (&m)[4], const void *row);
 void wlb_load_matrices_transposed(uint32_t (&m)[4], const void *row);
+uint32_t wlb_pack_bf16(float low, float high);
 void wlb_multiply_bf16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1);
 
 #endif
