@@ -12,7 +12,7 @@ import tempfile
 
 from bench_documents import skewed_documents, write_dataset
 from bench_host import compiler, machine, verdict
-from bench_train import ONE_NODE, calibrate, train
+from bench_train import ONE_NODE, Load, calibrate, train
 
 RANKS = 2
 STEPS = 30
@@ -21,8 +21,7 @@ CALIBRATION_S = 60
 HEAD_DIM = 64
 NEAR = 0.05       # auto's choice may be slower than the fastest layout by this share
 ERROR = 0.15      # of a predicted step time
-DISTURBED = 0.03  # a run is repeated where other programs took a larger share of the processors,
-REPEATED_MOST = 8  # but no more than so many
+REPEATED_MOST = 8  # runs that other programs disturbed
 
 
 def model(hidden, mlp, layers, vocabulary, window):
@@ -120,11 +119,11 @@ class Pair:
             sys.exit(f"bench_auto_real.py: {' '.join(map(str, command))}: {answer.stderr}")
         return Plan(json.loads(answer.stdout), self.windows)
 
-    def train(self, plan):
-        steps, run = train(self.build, self.folder, RANKS, STEPS,
-                           (*self.trained(), "--data-path", "documents", "--threads", "1", "--machine",
-                            self.machine_file, *plan.words()), ONE_NODE)
-        return [step["step_time_s"] for step in steps[WARM_STEPS:]], run.others
+    def measure(self, plan, load):
+        words = (*self.trained(), "--data-path", "documents", "--threads", "1", "--machine", self.machine_file,
+                 *plan.words())
+        steps = load.measure(lambda: train(self.build, self.folder, RANKS, STEPS, words, ONE_NODE))
+        plan.steps_s += [step["step_time_s"] for step in steps[WARM_STEPS:]]
 
     def fastest(self):
         return min(self.plans, key=Plan.measured_s)
@@ -140,21 +139,6 @@ class Pair:
                    ", ".join(marks))
 
 
-class Load:
-    """What other programs took of the processors during the runs."""
-
-    def __init__(self):
-        self.shares, self.repeated = [], 0
-
-    def measure(self, pair, plan):
-        steps_s, others = pair.train(plan)
-        while others > DISTURBED and self.repeated < REPEATED_MOST:
-            self.repeated += 1
-            steps_s, others = pair.train(plan)
-        self.shares.append(others)
-        plan.steps_s += steps_s
-
-
 SECTION = """## Two ranks that compute
 Made by `scripts/lib/bench_auto_real.py`: two ranks of one thread, one a core. First `wlb calibrate` with them, {calibration} s:
 
@@ -168,9 +152,7 @@ Then each layout of a pair trained {steps} steps, one after the other; the measu
 *auto* is what it answers where nothing is held (with a row of its own where that has other settings). No constant was
 set by these rows; but earlier runs of these pairs showed which times the model and the calibration lacked: those of rotary
 angles, of collectives by their bytes, of operations with exponentials and roots, and of products whose weights and
-results come from memory. Ranks exchange messages over shared memory. A run during which other programs took more than
-{disturbed:.0%} of the processors was repeated ({repeated} of {runs}; at most {most}); in those that count others took {mean:.1%} in the mean and {worst:.1%} at
-worst.
+results come from memory. Ranks exchange messages over shared memory. {load}
 
 | measure | measured | goal | |
 |---|---|---|---|
@@ -200,19 +182,17 @@ def goals(pairs):
 
 def section(build):
     """Measures and returns the section, in Markdown."""
-    build, load = pathlib.Path(build), Load()
+    build, load = pathlib.Path(build), Load(REPEATED_MOST)
     with tempfile.TemporaryDirectory(prefix="wlb-bench-") as name:
         folder = pathlib.Path(name)
         machine_file, calibrated = calibrate(build, folder, RANKS, CALIBRATION_S, HEAD_DIM)
         pairs = [Pair(build, folder / str(number), machine_file, pair) for number, pair in enumerate(PAIRS)]
         for pair in pairs:
             for plan in pair.plans:
-                load.measure(pair, plan)
+                pair.measure(plan, load)
     return SECTION.format(calibration=CALIBRATION_S, calibrated=calibrated.strip(), steps=STEPS, warm=WARM_STEPS,
-                          disturbed=DISTURBED, repeated=load.repeated,
-                          runs=len(load.shares) + load.repeated, most=REPEATED_MOST,
-                          mean=statistics.mean(load.shares), worst=max(load.shares), goals=table(goals(pairs)),
-                          error=ERROR, rows=table(row for pair in pairs for row in pair.rows()))
+                          load=load.sentence(), goals=table(goals(pairs)), error=ERROR,
+                          rows=table(row for pair in pairs for row in pair.rows()))
 
 
 if __name__ == "__main__":

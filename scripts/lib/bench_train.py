@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import resource
+import statistics
 import subprocess
 import sys
 import time
@@ -59,6 +60,29 @@ def train(build, folder, ranks, steps, words, environment=None):
                *words, "--metrics-file", metrics]
     run = Run(launched(ranks, command), folder, environment=environment)
     return [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()], run
+
+
+class Load:
+    """Repeats runs during which other programs took too much of the processors, and counts what they took."""
+
+    DISTURBED = 0.03  # a run is repeated where other programs took a larger share of the processors,
+
+    def __init__(self, repeated_most):
+        self.shares, self.repeated, self.repeated_most = [], 0, repeated_most  # but no more than so many
+
+    def measure(self, once):
+        """Metrics of the steps of a run that counts; `once` is a function like train()."""
+        steps, run = once()
+        while run.others > self.DISTURBED and self.repeated < self.repeated_most:
+            self.repeated += 1
+            steps, run = once()
+        self.shares.append(run.others)
+        return steps
+
+    def sentence(self):
+        return (f"A run during which other programs took more than {self.DISTURBED:.0%} of the processors was repeated\n"
+                f"({self.repeated} of {len(self.shares) + self.repeated}; at most {self.repeated_most}); in those that "
+                f"count others took {statistics.mean(self.shares):.1%} in the mean and {max(self.shares):.1%} at worst.")
 
 
 def calibrate(build, folder, ranks, seconds, head_dim):

@@ -16,11 +16,11 @@ import tempfile
 
 from bench_documents import skewed_documents, write_dataset
 from bench_host import compiler, machine, verdict
-from bench_train import calibrate, train
+from bench_train import Load, calibrate, train
 
-REPEATS = 2
-STEPS = 10
+STEPS = 16
 WARM_STEPS = 4  # not counted
+REPEATED_MOST = 4  # runs that other programs disturbed
 
 # Balance: documents, window and model of libwlb's benches, the 7B class at 131,072 tokens, 32 times smaller: attention
 # has the same share of the work.
@@ -75,16 +75,16 @@ def ranks_of(layout):
 
 
 class Balance:
-    """Steps of one layout under both ways, measured in turns."""
+    """Steps of one layout under both ways."""
 
-    def __init__(self, build, folder, machine_file, layout):
+    def __init__(self, build, folder, machine_file, layout, load):
         self.layout = layout
         self.steps = {way: [] for way in WAYS}
         words = ("--model", "small.json", "--data-path", "skewed", "--seq-length", str(WINDOW), "--global-batch-size",
                  str(WINDOWS), "--threads", "1", "--layout", f"{layout}", "--machine", machine_file)
-        for _ in range(REPEATS):
-            for way, chosen in WAYS.items():
-                self.steps[way] += train(build, folder, ranks_of(layout), STEPS, (*words, *chosen))[0][WARM_STEPS:]
+        for way, chosen in WAYS.items():
+            self.steps[way] = load.measure(lambda chosen=chosen: train(build, folder, ranks_of(layout), STEPS,
+                                                                       (*words, *chosen)))[WARM_STEPS:]
 
     def compute(self, way):
         return [heaviest(step["rank_compute_s"]) - 1 for step in self.steps[way]]
@@ -183,7 +183,7 @@ Made by `scripts/bench worker --llm-c DIR`, which measures everything on this pa
 {windows} windows of {window} tokens a step; {layers} layers of hidden size {hidden}, float32, one thread a rank. Documents are skewed
 as libwlb's generator has them; their lengths, the window and the hidden size are 32 times smaller than those of the 7B
 class at 131,072 tokens, so that attention has the same share of the work. *plain* concatenates and cuts, and shards per
-sequence; *balanced* is the default, sharding adaptive. {repeats} runs of each in turns, steps {first} to {steps}.
+sequence; *balanced* is the default, sharding adaptive. A run of each, one after the other, steps {first} to {steps}. {load}
 
 *compute over equal*: measured compute of the heaviest rank of a step over the mean rank's; mean over steps, and the
 worst. Compute is the processor time of a rank's passes: ranks that share a core do not disturb it. *FLOPs* is the
@@ -221,13 +221,14 @@ def main(build, llm_c=None):
         if llm_c:
             write_llm_c_input(folder, [token for window in windows for token in window])
         speed = Speed(build, folder, llm_c)
-        measured = [Balance(build, folder, machine_file, layout) for layout in LAYOUTS]
+        load = Load(REPEATED_MOST)
+        measured = [Balance(build, folder, machine_file, layout, load) for layout in LAYOUTS]
     print(PAGE.format(machine=machine(), compiler=compiler(build),
                       goals=table([*balance_goals(measured), *speed.goals()]),
                       rows=table(row for balance in measured for row in balance.rows()), windows=WINDOWS, window=WINDOW,
-                      layers=SMALL["num_hidden_layers"], hidden=SMALL["hidden_size"], repeats=REPEATS,
-                      first=WARM_STEPS + 1, steps=STEPS, cores=os.cpu_count(), calibration=CALIBRATION_S, calibrated=calibrated.strip(), ours=len(speed.ours),
-                      theirs=len(speed.theirs)), end="")
+                      layers=SMALL["num_hidden_layers"], hidden=SMALL["hidden_size"], first=WARM_STEPS + 1,
+                      steps=STEPS, cores=os.cpu_count(), calibration=CALIBRATION_S, calibrated=calibrated.strip(),
+                      load=load.sentence(), ours=len(speed.ours), theirs=len(speed.theirs)), end="")
 
 
 if __name__ == "__main__":
