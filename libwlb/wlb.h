@@ -473,15 +473,14 @@ struct wlb_attention_rates {
 };
 
 /* Operations of a device (kernels/ops.h) beside matrix products and attention, in wlb-worker. Elements are those of the
- * result (cross-entropy: of the logits; sum_squares: of the vector), and of WLB_OP_ROPE_ANGLE the angles whose cosine
- * and sine WLB_OP_ROPE computes once for all heads of a token. */
+ * result; of cross-entropy the logits, of sum_squares those of the vector, of rope_angles the angles. */
 enum wlb_op {
 	WLB_OP_EMBEDDING_FORWARD,
 	WLB_OP_EMBEDDING_BACKWARD,
 	WLB_OP_RMSNORM_FORWARD,
 	WLB_OP_RMSNORM_BACKWARD,
 	WLB_OP_ROPE,
-	WLB_OP_ROPE_ANGLE,
+	WLB_OP_ROPE_ANGLES,
 	WLB_OP_SWIGLU_FORWARD,
 	WLB_OP_SWIGLU_BACKWARD,
 	WLB_OP_CROSS_ENTROPY_STATISTICS,

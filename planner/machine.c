@@ -27,7 +27,7 @@ static const struct member reals[] = {
 	{MEMBER(operation_s), .optional = true},
 	/* calibrations from before there were "operations" */
 	{.name = "rotary_angle_s",
-         .offset = offsetof(struct wlb_machine, operations[WLB_OP_ROPE_ANGLE].element_s),
+         .offset = offsetof(struct wlb_machine, operations[WLB_OP_ROPE_ANGLES].element_s),
          .optional = true},
 	{MEMBER(gemm_tile_depth), .optional = true},
 };

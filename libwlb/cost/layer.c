@@ -150,7 +150,7 @@ double wlb_angles_s(const struct wlb_layer_cost *cost, double tokens)
 {
 	if (!is_worker(cost))
 		return 0.0;
-	return wlb_machine_op_s(cost->machine, WLB_OP_ROPE_ANGLE, tokens * 0.5 * (double)cost->model->head_dim);
+	return wlb_machine_op_s(cost->machine, WLB_OP_ROPE_ANGLES, tokens * 0.5 * (double)cost->model->head_dim);
 }
 
 struct wlb_seconds wlb_layer_elementwise_s(const struct wlb_layer_cost *cost, double tokens)

@@ -11,7 +11,7 @@ static const struct {
 	[WLB_OP_RMSNORM_FORWARD] = {"rmsnorm_forward", 2.0},
 	[WLB_OP_RMSNORM_BACKWARD] = {"rmsnorm_backward", 4.0},
 	[WLB_OP_ROPE] = {"rope", 2.0},
-	[WLB_OP_ROPE_ANGLE] = {"rope_angle", 0.0},
+	[WLB_OP_ROPE_ANGLES] = {"rope_angles", 0.0},
 	[WLB_OP_SWIGLU_FORWARD] = {"swiglu_forward", 3.0},
 	[WLB_OP_SWIGLU_BACKWARD] = {"swiglu_backward", 5.0},
 	[WLB_OP_CROSS_ENTROPY_STATISTICS] = {"cross_entropy_statistics", 2.0},

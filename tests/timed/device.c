@@ -175,7 +175,7 @@ static void rope_angles(struct wlb_device *device, void *angles, const int32_t *
                         double theta)
 {
 	(void)angles, (void)positions, (void)theta;
-	add_op_time(device, ROPE, WLB_OP_ROPE_ANGLE, 0.5 * (double)tokens * head_dim);
+	add_op_time(device, ROPE, WLB_OP_ROPE_ANGLES, 0.5 * (double)tokens * head_dim);
 }
 
 static void rope(struct wlb_device *device, void *x, int64_t stride, const void *angles, int64_t tokens, int heads,

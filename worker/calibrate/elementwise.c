@@ -1,40 +1,36 @@
 #include "worker/calibrate/elementwise.h"
 
+#include <math.h>
+
 #include "worker/calibrate/memory.h"
 #include "worker/calibrate/stopwatch.h"
 
-/* Vectors of 32 MiB of float32 each: together they are larger than a cache. The first two have room for a gate and an
- * up of each element. */
-enum { VECTORS = 5, WIDE_VECTORS = 2, COUNT = 8 << 20 };
+/* Vectors of 32 MiB of float32 each: together they are larger than a cache. */
+enum { VECTORS = 5, COUNT = 8 << 20 };
 
 /* Rows of the operations that have rows, and of the tables whose rows are gathered. */
-enum { WIDTH = 1024, ROWS = COUNT / WIDTH, HEAD_DIM = 64, HEADS = WIDTH / HEAD_DIM };
+enum { WIDTH = 1024, ROWS = COUNT / WIDTH };
 
-/* The elements of the two calls that are measured. */
-static const int64_t few = 32 * WIDTH, many = 2048 * WIDTH;
+/* The rows of the two calls that are measured. */
+enum { FEW = 32, MANY = 2048 };
 
 struct elementwise {
-	void *vectors[VECTORS];  /* [ROWS, WIDTH]; the last one has only positive elements */
+	void *vectors[VECTORS];  /* [ROWS, WIDTH]; the last one has no negative elements */
 	void *weight, *d_weight; /* [WIDTH] */
 	void *numbers;           /* [ROWS, 3]: of rows, for RMSNorm and cross-entropy */
-	void *angles;            /* [ROWS, HEAD_DIM] */
 	int32_t *indices;        /* device memory; [ROWS], of rows */
 	double *sum;             /* device memory */
+	void *angles;            /* [MANY, head_dim] */
 	double *factor;          /* device memory; of AdamW, and the two sums that it is found from */
-	int64_t n;               /* elements of a call, whole rows */
-	int64_t at;              /* the first of them */
+	int head_dim;
+	int64_t rows, n; /* of a call; n = rows x WIDTH */
+	int64_t at;      /* the first element of it */
 };
 
 /* Returns the elements of a vector that this call works on. */
 static void *part(const struct wlb_device *device, const struct elementwise *e, int vector)
 {
 	return (char *)e->vectors[vector] + (size_t)e->at * wlb_dtype_bytes(device->compute);
-}
-
-/* Returns the gates and ups of these elements. */
-static void *wide_part(const struct wlb_device *device, const struct elementwise *e, int vector)
-{
-	return (char *)e->vectors[vector] + (size_t)(2 * e->at) * wlb_dtype_bytes(device->compute);
 }
 
 static const struct wlb_ops *next(struct wlb_device *device, struct elementwise *e)
@@ -52,28 +48,28 @@ static const struct wlb_ops *next(struct wlb_device *device, struct elementwise 
 	}
 
 #define PART(vector) part(device, e, vector)
-#define WIDE_PART(vector) wide_part(device, e, vector)
 
 static const struct wlb_adamw adamw_settings = {.lr = 1e-6, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .step = 1};
 
-OPERATION(embedding_forward, PART(0), e->vectors[1], e->indices, e->n / WIDTH, WIDTH, 0, ROWS)
-OPERATION(embedding_backward, e->vectors[0], PART(1), e->indices, e->n / WIDTH, WIDTH, 0, ROWS)
-OPERATION(rmsnorm_forward, PART(0), e->numbers, NULL, PART(1), NULL, e->weight, e->n / WIDTH, WIDTH, 1e-5)
-OPERATION(rmsnorm_backward, PART(0), e->d_weight, PART(1), PART(2), e->weight, e->numbers, e->n / WIDTH, WIDTH)
-OPERATION(rope, PART(0), WIDTH, e->angles, e->n / WIDTH, HEADS, HEAD_DIM, +1)
-OPERATION(swiglu_forward, PART(2), WIDE_PART(0), e->n / WIDTH, WIDTH)
-OPERATION(swiglu_backward, WIDE_PART(0), PART(2), WIDE_PART(1), e->n / WIDTH, WIDTH)
-OPERATION(cross_entropy_statistics, e->numbers, PART(3), e->indices, e->n / WIDTH, 0, WIDTH)
-OPERATION(cross_entropy_gradient, e->sum, PART(3), e->numbers, 1, e->indices, e->n / WIDTH, 0, WIDTH, 1.0)
-OPERATION(gather_rows, PART(0), WIDTH, e->vectors[1], WIDTH, e->indices, e->n / WIDTH, WIDTH)
+OPERATION(embedding_forward, PART(0), e->vectors[1], e->indices, e->rows, WIDTH, 0, ROWS)
+OPERATION(embedding_backward, e->vectors[0], PART(1), e->indices, e->rows, WIDTH, 0, ROWS)
+OPERATION(rmsnorm_forward, PART(0), e->numbers, NULL, PART(1), NULL, e->weight, e->rows, WIDTH, 1e-5)
+OPERATION(rmsnorm_backward, PART(0), e->d_weight, PART(1), PART(2), e->weight, e->numbers, e->rows, WIDTH)
+OPERATION(swiglu_forward, PART(0), PART(1), e->rows, WIDTH / 2)
+OPERATION(swiglu_backward, PART(0), PART(1), PART(2), e->rows, WIDTH / 2)
+OPERATION(rope_angles, e->angles, e->indices, e->rows, e->head_dim, 1e4)
+OPERATION(rope, PART(0), WIDTH, e->angles, e->rows, WIDTH / e->head_dim, e->head_dim, 1)
+OPERATION(cross_entropy_statistics, e->numbers, PART(3), e->indices, e->rows, 0, WIDTH)
+OPERATION(cross_entropy_gradient, e->sum, PART(3), e->numbers, 1, e->indices, e->rows, 0, WIDTH, 1.0)
+OPERATION(gather_rows, PART(0), WIDTH, e->vectors[1], WIDTH, e->indices, e->rows, WIDTH)
 OPERATION(add, PART(0), PART(1), e->n)
 OPERATION(sum_squares, e->sum, PART(0), e->n)
 OPERATION(adamw, PART(0), PART(0), PART(1), PART(2), PART(4), e->n, &adamw_settings, e->factor)
 OPERATION(zero, PART(0), (size_t)e->n *wlb_dtype_bytes(device->compute))
 OPERATION(copy, PART(0), PART(1), (size_t)e->n *wlb_dtype_bytes(device->compute))
 
-/* In this order each finds finite numbers: the gradient of cross-entropy reads the statistics before it, of logits that
- * nothing else writes. */
+/* In this order each finds finite numbers: rope reads the angles before it, the gradient of cross-entropy the
+ * statistics before it, of logits that nothing else writes. */
 static const struct {
 	enum wlb_op op;
 	wlb_operation *operation;
@@ -88,9 +84,10 @@ static const struct {
 	{WLB_OP_EMBEDDING_BACKWARD, embedding_backward, 0},
 	{WLB_OP_RMSNORM_FORWARD, rmsnorm_forward, 1},
 	{WLB_OP_RMSNORM_BACKWARD, rmsnorm_backward, 0},
-	{WLB_OP_ROPE, rope, 0},
 	{WLB_OP_SWIGLU_FORWARD, swiglu_forward, 0},
 	{WLB_OP_SWIGLU_BACKWARD, swiglu_backward, 0},
+	{WLB_OP_ROPE_ANGLES, rope_angles, 0},
+	{WLB_OP_ROPE, rope, 0},
 	{WLB_OP_CROSS_ENTROPY_STATISTICS, cross_entropy_statistics, 0},
 	{WLB_OP_CROSS_ENTROPY_GRADIENT, cross_entropy_gradient, 0},
 	{WLB_OP_ZERO, zero, 0},
@@ -114,68 +111,85 @@ static int fill_indices(struct wlb_device *device, struct elementwise *e, struct
 	return device->ops->synchronize(device, error);
 }
 
-static int allocate(struct wlb_device *device, struct elementwise *e, struct wlb_error *error)
+static int allocate(struct wlb_device *device, struct elementwise *e, int head_dim, struct wlb_error *error)
 {
-	*e = (struct elementwise){0};
+	*e = (struct elementwise){.head_dim = head_dim};
 	for (int i = 0; i < VECTORS; i++)
-		if ((e->vectors[i] = wlb_calibrate_alloc_reals(device, i < WIDE_VECTORS ? 2 * COUNT : COUNT, error)) ==
-		    NULL)
+		if ((e->vectors[i] = wlb_calibrate_alloc_reals(device, COUNT, error)) == NULL)
 			return -1;
 	/* The second moments of AdamW, whose root is taken. */
 	device->ops->zero(device, e->vectors[VECTORS - 1], COUNT * wlb_dtype_bytes(device->compute));
 	e->weight = wlb_calibrate_alloc_reals(device, WIDTH, error);
 	e->d_weight = e->weight != NULL ? wlb_calibrate_alloc_reals(device, WIDTH, error) : NULL;
 	e->numbers = e->d_weight != NULL ? wlb_calibrate_alloc_reals(device, (int64_t)3 * ROWS, error) : NULL;
-	e->angles = e->numbers != NULL ? wlb_calibrate_alloc_reals(device, (int64_t)ROWS * HEAD_DIM, error) : NULL;
-	e->indices = e->angles != NULL ? device->ops->alloc(device, ROWS * sizeof(*e->indices), error) : NULL;
+	e->indices = e->numbers != NULL ? device->ops->alloc(device, ROWS * sizeof(*e->indices), error) : NULL;
 	e->sum = e->indices != NULL ? device->ops->alloc(device, sizeof(*e->sum), error) : NULL;
-	e->factor = e->sum != NULL ? device->ops->alloc(device, 3 * sizeof(*e->factor), error) : NULL;
-	if (e->factor == NULL || fill_indices(device, e, error) < 0)
+	e->angles = e->sum != NULL ? wlb_calibrate_alloc_reals(device, (int64_t)MANY * head_dim, error) : NULL;
+	e->factor = e->angles != NULL ? device->ops->alloc(device, 3 * sizeof(*e->factor), error) : NULL;
+	if (e->factor == NULL)
 		return -1;
 	device->ops->clip_factor(device, e->factor, e->factor + 1, e->factor + 2, 0.0); /* 1: the sums are 0 */
-	/* Of true rotations, so that an element that is rotated many times stays of its size. */
-	device->ops->rope_angles(device, e->angles, e->indices, ROWS, HEAD_DIM, 1e4);
-	return device->ops->synchronize(device, error);
+	return fill_indices(device, e, error);
 }
 
 static void release(struct wlb_device *device, struct elementwise *e)
 {
-	void *const others[] = {e->weight, e->d_weight, e->numbers, e->angles, e->indices, e->sum, e->factor};
+	void *const others[] = {e->weight, e->d_weight, e->numbers, e->indices, e->sum, e->angles, e->factor};
 	for (int i = 0; i < VECTORS; i++)
 		device->ops->release(device, e->vectors[i]);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		device->ops->release(device, others[i]);
 }
 
-static int measure_one(struct wlb_device *device, struct elementwise *e, wlb_operation *operation, double limit_s,
+/* Returns the elements of a row, as enum wlb_op counts them. */
+static double row_elements(const struct elementwise *e, enum wlb_op op)
+{
+	switch (op) {
+	case WLB_OP_SWIGLU_FORWARD:
+	case WLB_OP_SWIGLU_BACKWARD:
+		return 0.5 * WIDTH;
+	case WLB_OP_ROPE:
+		return (double)(WIDTH / e->head_dim * e->head_dim);
+	case WLB_OP_ROPE_ANGLES:
+		return 0.5 * e->head_dim;
+	default:
+		return WIDTH;
+	}
+}
+
+static int measure_rows(struct wlb_device *device, struct elementwise *e, wlb_operation *operation, int rows,
+                        double limit_s, double *seconds, struct wlb_error *error)
+{
+	e->rows = rows;
+	e->n = (int64_t)rows * WIDTH;
+	return wlb_stopwatch(device, operation, e, limit_s, seconds, error);
+}
+
+static int measure_one(struct wlb_device *device, struct elementwise *e, int i, double limit_s,
                        struct wlb_op_time *time, struct wlb_error *error)
 {
-	double few_s, many_s;
-	e->n = few;
-	if (wlb_stopwatch(device, operation, e, 0.3 * limit_s, &few_s, error) < 0)
-		return -1;
-	e->n = many;
-	if (wlb_stopwatch(device, operation, e, 0.7 * limit_s, &many_s, error) < 0)
-		return -1;
-	double element_s = (many_s - few_s) / (double)(many - few);
-	/* Where few elements take as long as many, or longer for each, there is no fixed time to tell from theirs. */
-	if (!(element_s > 0.0 && element_s * (double)few <= few_s))
-		element_s = many_s / (double)many;
-	double call_s = few_s - element_s * (double)few;
-	*time = (struct wlb_op_time){.call_s = call_s > 0.0 ? call_s : 0.0, .element_s = element_s};
+	double few_s, many_s, elements = row_elements(e, operations[i].op);
+	if (measure_rows(device, e, operations[i].operation, FEW, 0.3 * limit_s, &few_s, error) < 0 ||
+	    measure_rows(device, e, operations[i].operation, MANY, 0.7 * limit_s, &many_s, error) < 0)
+		return wlb_fail_in(error, "%s", wlb_op_name(operations[i].op));
+	double row_s = (many_s - few_s) / (MANY - FEW);
+	/* Where few rows take as long as many, or less for each, there is no fixed time to tell from theirs. */
+	if (!(row_s > 0.0 && row_s * FEW <= few_s))
+		row_s = many_s / MANY;
+	*time = (struct wlb_op_time){.call_s = fmax(0.0, few_s - row_s * FEW), .element_s = row_s / elements};
 	return 0;
 }
 
-int wlb_measure_elementwise(struct wlb_device *device, double limit_s, struct wlb_elementwise *measured,
+int wlb_measure_elementwise(struct wlb_device *device, int head_dim, double limit_s, struct wlb_elementwise *measured,
                             struct wlb_error *error)
 {
 	struct elementwise e;
 	double reals = 0.0, all_s = 0.0;
-	int rc = allocate(device, &e, error);
+	int rc = allocate(device, &e, head_dim, error);
 	*measured = (struct wlb_elementwise){0};
 	for (int i = 0; rc == 0 && i < MEASURED; i++) {
 		struct wlb_op_time *time = &measured->operations[operations[i].op];
-		rc = measure_one(device, &e, operations[i].operation, limit_s / MEASURED, time, error);
+		rc = measure_one(device, &e, i, limit_s / MEASURED, time, error);
 		if (rc == 0 && operations[i].counts) {
 			reals += wlb_op_traffic(operations[i].op);
 			all_s += time->element_s;

@@ -6,14 +6,14 @@
 
 /* What is measured of these operations. */
 struct wlb_elementwise {
-	struct wlb_op_time operations[WLB_OPERATIONS]; /* without those of rotary.h */
+	struct wlb_op_time operations[WLB_OPERATIONS];
 	double memory_bytes_per_s; /* traffic of addition, copies, RMSNorm and AdamW, by the time of all four */
 	double operation_s;        /* of an operation on one element */
 };
 
 /* Measures each operation on a few elements and on many, which gives its fixed time and that of an element. The
  * elements are others in each call, so that they come from memory and not from a cache. */
-int wlb_measure_elementwise(struct wlb_device *device, double limit_s, struct wlb_elementwise *measured,
+int wlb_measure_elementwise(struct wlb_device *device, int head_dim, double limit_s, struct wlb_elementwise *measured,
                             struct wlb_error *error);
 
 #endif

@@ -6,12 +6,11 @@
 #include "worker/calibrate/calibration.h"
 #include "worker/calibrate/links.h"
 #include "worker/calibrate/products.h"
-#include "worker/calibrate/rotary.h"
 #include "worker/calibrate/stopwatch.h"
 #include "worker/calibrate/switches.h"
 
 /* Shares of the time. */
-static const double WARM_UP = 0.03, PRODUCTS = 0.36, ATTENTION = 0.36, ELEMENTWISE = 0.08, ROTARY = 0.02, LINKS = 0.15;
+static const double WARM_UP = 0.03, PRODUCTS = 0.36, ATTENTION = 0.36, ELEMENTWISE = 0.1, LINKS = 0.15;
 
 /* All operations are measured so many times, and the median is taken: a time in which the processor is slower, because
  * it was idle before or because of its neighbours, does not change some operations alone. */
@@ -39,11 +38,9 @@ static int measure_round(struct wlb_device *device, const struct wlb_calibrate_o
                          struct wlb_calibration *round, struct wlb_error *error)
 {
 	if (wlb_measure_products(device, PRODUCTS * limit_s, &round->gemm, error) < 0 ||
-	    wlb_measure_attention(device, options->head_dim, ATTENTION * limit_s, &round->attention, error) < 0 ||
-	    wlb_measure_elementwise(device, ELEMENTWISE * limit_s, &round->elementwise, error) < 0)
+	    wlb_measure_attention(device, options->head_dim, ATTENTION * limit_s, &round->attention, error) < 0)
 		return -1;
-	return wlb_measure_rotary(device, options->head_dim, ROTARY * limit_s,
-	                          &round->elementwise.operations[WLB_OP_ROPE_ANGLE], error);
+	return wlb_measure_elementwise(device, options->head_dim, ELEMENTWISE * limit_s, &round->elementwise, error);
 }
 
 /* The values of a calibration that are measured in each round, all of them doubles. */

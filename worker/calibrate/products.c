@@ -33,9 +33,9 @@ static void *advance(const struct wlb_device *device, const struct product *p, v
 static void multiply(struct wlb_device *device, void *context)
 {
 	struct product *p = context;
-	void *values = advance(device, p, p->weight, p->columns * p->depth, &p->weight_at);
+	const struct wlb_weight weight = {advance(device, p, p->weight, p->columns * p->depth, &p->weight_at),
+	                                  p->columns, p->depth};
 	void *y = advance(device, p, p->y, p->rows * p->columns, &p->result_at);
-	const struct wlb_weight weight = {values, p->columns, p->depth};
 	device->ops->linear(device, y, p->columns, p->x, p->depth, &weight, NULL, p->rows);
 }
 

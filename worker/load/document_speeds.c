@@ -16,24 +16,21 @@ static double linear_s(const struct wlb_machine *machine, double rows, double in
 	       wlb_machine_gemm_s(machine, out, rows, in);
 }
 
-/* Seconds of the operations of a layer beside the products, which add the residual, and attention, forward and
- * backward: two norms, rotary embeddings of queries and keys, SwiGLU. */
-static double operations_s(const struct wlb_machine *machine, double rows, double hidden, double heads_width,
-                           double mlp)
+/* Seconds of the operations of a layer beside the products and attention, forward and backward: two norms, residual
+ * sums where tp is above 1, rotary embeddings with a layer's share of their angles, SwiGLU. */
+static double operations_s(const struct wlb_machine *machine, const struct wlb_model *model, int32_t tp, double rows,
+                           double queries_keys, double mlp)
 {
-	double norms_s = wlb_machine_op_s(machine, WLB_OP_RMSNORM_FORWARD, rows * hidden) +
-	                 wlb_machine_op_s(machine, WLB_OP_RMSNORM_BACKWARD, rows * hidden);
-	return 2.0 * norms_s + 2.0 * wlb_machine_op_s(machine, WLB_OP_ROPE, rows * heads_width) +
+	double hidden = (double)model->hidden_size;
+	double norms_s = wlb_machine_op_s(machine, WLB_OP_RMSNORM_FORWARD, rows * hidden / tp) +
+	                 wlb_machine_op_s(machine, WLB_OP_RMSNORM_BACKWARD, rows * hidden / tp);
+	double sums_s = tp > 1 ? 2.0 * wlb_machine_op_s(machine, WLB_OP_ADD, rows * hidden / tp) : 0.0;
+	double angles_s = wlb_machine_op_s(machine, WLB_OP_ROPE_ANGLES, rows * 0.5 * (double)model->head_dim) /
+	                  (double)model->num_hidden_layers;
+	return 2.0 * norms_s + sums_s + 2.0 * angles_s +
+	       2.0 * wlb_machine_op_s(machine, WLB_OP_ROPE, rows * queries_keys) +
 	       wlb_machine_op_s(machine, WLB_OP_SWIGLU_FORWARD, rows * mlp) +
 	       wlb_machine_op_s(machine, WLB_OP_SWIGLU_BACKWARD, rows * mlp);
-}
-
-/* Seconds of the angles of the rotary embeddings, made for all layers at once, forward and backward: the share of one
- * layer. */
-static double angles_s(const struct wlb_machine *machine, const struct wlb_model *model, double rows)
-{
-	double angles = rows * 0.5 * (double)model->head_dim;
-	return 2.0 * wlb_machine_op_s(machine, WLB_OP_ROPE_ANGLE, angles) / (double)model->num_hidden_layers;
 }
 
 static double layer_s(const struct wlb_machine *machine, const struct wlb_model *model, int32_t tp, double rows)
@@ -43,10 +40,7 @@ static double layer_s(const struct wlb_machine *machine, const struct wlb_model 
 	double kv = (double)(model->num_key_value_heads * model->head_dim) / tp;
 	double products_s = linear_s(machine, rows, hidden, q + 2.0 * kv) + linear_s(machine, rows, q, hidden) +
 	                    linear_s(machine, rows, hidden, 2.0 * mlp) + linear_s(machine, rows, mlp, hidden);
-	/* Where tp is above 1 the residual is added by operations of their own. */
-	double sums_s = tp > 1 ? 2.0 * wlb_machine_op_s(machine, WLB_OP_ADD, rows * hidden / tp) : 0.0;
-	return products_s + sums_s + angles_s(machine, model, rows) +
-	       operations_s(machine, rows, hidden / tp, q + kv, mlp);
+	return products_s + operations_s(machine, model, tp, rows, q + kv, mlp);
 }
 
 static double head_s(const struct wlb_machine *machine, const struct wlb_model *model, int32_t tp, double rows)

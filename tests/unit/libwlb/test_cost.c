@@ -331,7 +331,7 @@ static void a_worker_pays_for_angles_and_for_messages(void **state)
 	const struct wlb_layer_cost costs[] = {{&model, &machine, &worker, &whole},
 	                                       {&model, &machine, &worker, &split},
 	                                       {&model, &machine, &megatron, &whole}};
-	machine.operations[WLB_OP_ROPE_ANGLE].element_s = 1e-3;
+	machine.operations[WLB_OP_ROPE_ANGLES].element_s = 1e-3;
 	double angles_s = 64.0 * 0.5 * (double)model.head_dim * 1e-3;
 	for (int i = 0; i < 2; i++)
 		assert_near(wlb_angles_s(&costs[i], 64), angles_s, 1e-12);
@@ -369,17 +369,18 @@ static void a_measured_operation_takes_its_own_time(void **state)
 	wlb_cost_options_init(&megatron);
 	wlb_cost_options_worker(&worker, &machine);
 	const struct wlb_layer_cost cost = {&model, &machine, &worker, &plan};
-	double hidden = 64.0 * 4096.0 / 2.0, heads = 64.0 * 4096.0 / 2.0, mlp = 64.0 * 11008.0 / 2.0;
-	double angles_s = 2.0 * op_s(&machine, WLB_OP_ROPE_ANGLE, 64.0 * 0.5 * (double)model.head_dim);
-	double rotary_s = 2.0 * op_s(&machine, WLB_OP_ROPE, heads) + angles_s;
+	double hidden = 64.0 * 4096.0 / 2.0, queries_keys = 2.0 * 64.0 * 4096.0 / 2.0, mlp = 64.0 * 11008.0 / 2.0;
+	double rotary_s = op_s(&machine, WLB_OP_ROPE, queries_keys);
 	struct wlb_seconds layer = wlb_layer_elementwise_s(&cost, 64.0);
 	assert_near(layer.forward,
-	            2.0 * op_s(&machine, WLB_OP_RMSNORM_FORWARD, hidden) + 2.0 * op_s(&machine, WLB_OP_ADD, hidden) +
-	                    rotary_s + op_s(&machine, WLB_OP_SWIGLU_FORWARD, mlp),
+	            2.0 * op_s(&machine, WLB_OP_RMSNORM_FORWARD, hidden) + rotary_s +
+	                    op_s(&machine, WLB_OP_SWIGLU_FORWARD, mlp) + 2.0 * op_s(&machine, WLB_OP_ADD, hidden),
 	            1e-12);
 	assert_near(layer.backward,
 	            2.0 * op_s(&machine, WLB_OP_RMSNORM_BACKWARD, hidden) + rotary_s +
 	                    op_s(&machine, WLB_OP_SWIGLU_BACKWARD, mlp),
+	            1e-12);
+	assert_near(wlb_angles_s(&cost, 64.0), op_s(&machine, WLB_OP_ROPE_ANGLES, 64.0 * 0.5 * (double)model.head_dim),
 	            1e-12);
 	assert_near(
 		wlb_optimizer_s(&cost, 1e6, 2e6),
@@ -404,8 +405,8 @@ static void an_operation_that_was_not_measured_takes_its_traffic(void **state)
 	assert_near(wlb_machine_op_s(&machine, WLB_OP_ADAMW, 1e6), 3e-6 + 7.0 * 4.0 * 1e6 / machine.memory_bytes_per_s,
 	            1e-12);
 	assert_near(wlb_machine_op_s(&machine, WLB_OP_COPY, 1e6), op_s(&machine, WLB_OP_COPY, 1e6), 1e-12);
-	machine.operations[WLB_OP_ROPE_ANGLE].element_s = 0.0;
-	assert_true(wlb_machine_op_s(&machine, WLB_OP_ROPE_ANGLE, 1e6) == 0.0);
+	machine.operations[WLB_OP_ROPE_ANGLES].element_s = 0.0;
+	assert_true(wlb_machine_op_s(&machine, WLB_OP_ROPE_ANGLES, 1e6) == 0.0);
 }
 
 static void assert_sum(const struct wlb_machine *machine, const struct wlb_plan *plan)

@@ -110,7 +110,7 @@ static void reads_what_was_measured(void **state)
 	assert_string_equal(error.message, "");
 	assert_true(machine.operation_s == 2e-6 && machine.element_bytes == 4);
 	assert_true(machine.switch_link.bytes_per_s == 1e10 && machine.switch_link.latency_s == 1e-5);
-	assert_true(machine.operations[WLB_OP_ROPE_ANGLE].element_s == 1e-8 && machine.blocking_messages == 1);
+	assert_true(machine.operations[WLB_OP_ROPE_ANGLES].element_s == 1e-8 && machine.blocking_messages == 1);
 	assert_true(machine.node_calls.count == 2 && machine.node_calls.bytes[1] == 1e5);
 	assert_true(machine.node_calls.reduce_s[0] == 3e-6 && machine.node_calls.send_s[1] == 6e-6);
 	assert_true(machine.gemm.rows_count == 2 && machine.gemm.depth_count == 3 && machine.gemm.columns_count == 1);
@@ -129,12 +129,12 @@ static void reads_the_time_of_each_operation(void **state)
 	struct wlb_error error = {""};
 	(void)state;
 	parse_with("{\"rotary_angle_s\": 1e-8, \"operations\": {\"adamw\": {\"call_s\": 2e-6, \"element_s\": 3e-9},"
-	           "\"rope_angle\": {\"call_s\": 0, \"element_s\": 5e-9}}}",
+	           "\"rope_angles\": {\"call_s\": 0, \"element_s\": 5e-9}}}",
 	           &machine, &error);
 	assert_string_equal(error.message, "");
 	assert_true(machine.operations[WLB_OP_ADAMW].call_s == 2e-6);
 	assert_true(machine.operations[WLB_OP_ADAMW].element_s == 3e-9);
-	assert_true(machine.operations[WLB_OP_ROPE_ANGLE].element_s == 5e-9);
+	assert_true(machine.operations[WLB_OP_ROPE_ANGLES].element_s == 5e-9);
 	assert_true(machine.operations[WLB_OP_ADD].element_s == 0.0);
 }
 
