@@ -72,6 +72,8 @@ struct wlb_comm_request *wlb_comm_send_start(struct wlb_comm *comm, const void *
 /* Receives what rank `from` sent, in the order of its sends to this rank. */
 struct wlb_comm_request *wlb_comm_recv_start(struct wlb_comm *comm, void *buffer, size_t count, enum wlb_dtype dtype,
                                              int from, struct wlb_error *error);
+/* Returns 1 where awaiting a data call makes the host wait (MPI), 0 where only the compute queue waits (NCCL). */
+int wlb_comm_blocks_host(const struct wlb_comm *comm);
 /* Returns 1 where the call has ended, so that awaiting it would make neither the host nor the compute queue wait; also
  * where it has failed, and for NULL. */
 int wlb_comm_has_ended(struct wlb_comm_request *request);

@@ -15,6 +15,11 @@ int wlb_comm_size(const struct wlb_comm *comm)
 	return comm->size;
 }
 
+int wlb_comm_blocks_host(const struct wlb_comm *comm)
+{
+	return comm->queued == NULL;
+}
+
 const char *wlb_comm_name(const struct wlb_comm *comm)
 {
 	return comm->name;

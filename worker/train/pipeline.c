@@ -148,10 +148,13 @@ static int64_t pass_count(const struct wlb_pipeline *p)
 
 /* Before pass n computes, starts the receive of the next pass that has tokens, where its memory is free by now: the
  * receive then needs no buffer of its own. A send that still uses the memory is not waited for here, since stages could
- * then wait for each other. */
+ * then wait for each other. Over MPI without interleaving it is not done: the messages that arrive during a pass then
+ * made a step of two stages 4 % longer, where with interleaving it was 2 to 4 % shorter. */
 static int receive_next(struct wlb_pipeline *p, int64_t n, struct wlb_error *error)
 {
 	struct wlb_pass pass;
+	if (p->plan.interleave == 1 && wlb_comm_blocks_host(p->groups->gradients_in))
+		return 0;
 	do {
 		if (++n == pass_count(p))
 			return 0;
