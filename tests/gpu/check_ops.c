@@ -120,6 +120,7 @@ static void run_scale(struct wlb_device *d, const struct shape *s, void **a)
 static void plan_adamw(const struct shape *s, struct array *a)
 {
 	plan_elements(s, a);
+	a[5] = (struct array){SUM, 1, 0};
 	a[6] = (struct array){SUM, 1, 0};
 	a[7] = (struct array){SUM, 1, 0};
 }
