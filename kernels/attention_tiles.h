@@ -14,22 +14,8 @@
 extern "C" {
 #endif
 
-/* The queries [first, first + rows) of a segment, or up to its last: for the forward pass and d_q. */
-struct wlb_query_tile {
-	int32_t segment;
-	int32_t first;
-};
-
-/* The keys [k_start, k_start + k_count), rows of k, and the segments that see at least one of them, in ascending order:
- * readers[first_reader .. first_reader + readers). For d_k and d_v, which one block sums over all of them. */
-struct wlb_key_tile {
-	int32_t k_start;
-	int32_t k_count;
-	int32_t first_reader;
-	int32_t readers;
-};
-
-/* Zero it before the first use. A list is NULL at first; its memory is kept from one use to the next. */
+/* Tiles of queries are for the forward pass and d_q; tiles of keys for d_k and d_v, which one block sums over all of
+ * its readers. Zero it before the first use. A list is NULL at first; its memory is kept from one use to the next. */
 struct wlb_attention_tiles {
 	struct wlb_query_tile *queries;
 	struct wlb_key_tile *keys;

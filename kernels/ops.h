@@ -55,11 +55,34 @@ struct wlb_segment {
 	int32_t q_offset;
 };
 
+/* A block of work of attention (kernels/attention_tiles.h): the queries [first, first + tile_rows) of a segment, or up
+ * to its last. */
+struct wlb_query_tile {
+	int32_t segment;
+	int32_t first;
+};
+
+/* The keys [k_start, k_start + k_count), rows of k, and the segments that see at least one of them, in ascending order:
+ * readers[first_reader .. first_reader + readers). */
+struct wlb_key_tile {
+	int32_t k_start;
+	int32_t k_count;
+	int32_t first_reader;
+	int32_t readers;
+};
+
 struct wlb_segments {
 	const struct wlb_segment *segments; /* device memory */
 	int count;
-	int max_q; /* largest q_count, for sizing a launch */
+	int max_q; /* largest q_count */
 	int max_k;
+	/* Tiles of wlb_ops.attention_tile_rows() rows, in device memory; none where that is 0. */
+	int tile_rows;
+	int query_tile_count;
+	int key_tile_count;
+	const struct wlb_query_tile *query_tiles; /* [query_tile_count] */
+	const struct wlb_key_tile *key_tiles;     /* [key_tile_count] */
+	const int32_t *readers;
 };
 
 /* The gradient of an array has the array's stride. */
@@ -184,6 +207,10 @@ struct wlb_ops {
 	             int head_dim, int direction);
 
 	/* -- attention, causal inside each segment, softmax scale 1/sqrt(head_dim) --
+	 * attention_tile_rows returns the rows of the tiles that the two operations need; 0 where they need none; -1
+	 * with the reason where the device lacks this head_dim. Any thread may call it. */
+	int (*attention_tile_rows)(const struct wlb_device *, int head_dim, struct wlb_error *);
+	/*
 	 * q, out: q_tokens rows of heads * head_dim; k, v: k_tokens rows of kv_heads * head_dim; lse [q_tokens, heads]
 	 * (main; log-sum-exp of the scaled scores). Rows that no segment covers are unchanged. */
 	void (*attention_forward)(struct wlb_device *, void *out, void *lse, const void *q, const void *k,
@@ -253,7 +280,10 @@ struct wlb_device {
 
 /* Opens a device; returns NULL with the reason on failure. `threads` 0: OpenMP's default number. */
 struct wlb_device *wlb_device_open_cpu(enum wlb_dtype dtype, int threads, struct wlb_error *error);
-/* float32 only, for both types. In a CPU build this fails with the message that the build has no CUDA. */
+/* Returns how many GPUs this process sees; 0 where there is none, also in a CPU build. */
+int wlb_cuda_device_count(void);
+/* compute: float32 or bfloat16; main: float32. In a CPU build this fails with the message that the build has no CUDA.
+ */
 struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype compute, enum wlb_dtype main,
                                         struct wlb_error *error);
 void wlb_device_close(struct wlb_device *device); /* NULL allowed */

@@ -35,6 +35,7 @@ const struct wlb_ops VARIANT(ops) = {
 	.rmsnorm_backward = VARIANT(rmsnorm_backward),
 	.rope_angles = VARIANT(rope_angles),
 	.rope = VARIANT(rope),
+	.attention_tile_rows = wlb_cpu_attention_tile_rows,
 	.attention_forward = VARIANT(attention_forward),
 	.attention_backward = VARIANT(attention_backward),
 	.swiglu_forward = VARIANT(swiglu_forward),

@@ -16,11 +16,14 @@
 extern "C" {
 #endif
 
+struct wlb_cuda_linear;
+
 struct wlb_cuda {
 	struct wlb_device device;
 	char name[24]; /* "cuda:0" */
 	cudaStream_t stream;
-	void *scratch; /* grows to the size that the largest operation needed */
+	struct wlb_cuda_linear *linear; /* the matrix products */
+	void *scratch;                  /* grows to the size that the largest operation needed */
 	size_t scratch_bytes;
 	int failed;
 	struct wlb_error error; /* the first error since the last synchronize() */
@@ -81,6 +84,23 @@ void wlb_cuda_queue_wait(struct wlb_device *device, struct wlb_queue *queue, str
 int wlb_cuda_event_wait(struct wlb_device *device, struct wlb_event *event, struct wlb_error *error);
 int wlb_cuda_event_done(struct wlb_device *device, struct wlb_event *event);
 double wlb_cuda_event_elapsed_s(struct wlb_device *device, struct wlb_event *from, struct wlb_event *to);
+
+/* -- products.c: linear.h with the device's types -- */
+void wlb_cuda_linear_op(struct wlb_device *device, void *y, int64_t y_stride, const void *x, int64_t x_stride,
+                        const struct wlb_weight *w, const void *residual, int64_t n);
+void wlb_cuda_linear_d_x_op(struct wlb_device *device, void *d_x, int64_t d_x_stride, const void *d_y,
+                            int64_t d_y_stride, const struct wlb_weight *w, int add, int64_t n);
+void wlb_cuda_linear_d_w_op(struct wlb_device *device, void *d_w, const void *d_y, int64_t d_y_stride, const void *x,
+                            int64_t x_stride, int64_t n, int64_t out, int64_t in);
+
+/* -- attention_op.c: attention.h with the device's type -- */
+int wlb_cuda_attention_tiles(const struct wlb_device *device, int head_dim, struct wlb_error *error);
+void wlb_cuda_attention_forward_op(struct wlb_device *device, void *out, void *lse, const void *q, const void *k,
+                                   const void *v, const struct wlb_segments *segments,
+                                   const struct wlb_attention_shape *shape);
+void wlb_cuda_attention_backward_op(struct wlb_device *device, void *d_q, void *d_k, void *d_v, const void *d_out,
+                                    const void *q, const void *k, const void *v, const void *out, const void *lse,
+                                    const struct wlb_segments *segments, const struct wlb_attention_shape *shape);
 
 /* -- one .cu file for each group -- */
 void wlb_cuda_embedding_forward(struct wlb_device *device, void *out, const void *table, const int32_t *ids,

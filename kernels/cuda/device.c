@@ -1,5 +1,6 @@
 /* Opening and closing a CUDA device, and its table of operations. */
 #include "kernels/cuda/cuda.h"
+#include "kernels/cuda/linear.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 static void close_device(struct wlb_device *device)
 {
 	struct wlb_cuda *cuda = wlb_cuda_of(device);
+	wlb_cuda_linear_close(cuda->linear);
 	cudaFree(cuda->scratch);
 	if (cuda->stream != NULL)
 		cudaStreamDestroy(cuda->stream);
@@ -46,12 +48,18 @@ static const struct wlb_ops OPS = {
 	.event_done = wlb_cuda_event_done,
 	.event_elapsed_s = wlb_cuda_event_elapsed_s,
 	.busy_s = busy_s,
+	.linear = wlb_cuda_linear_op,
+	.linear_d_x = wlb_cuda_linear_d_x_op,
+	.linear_d_w = wlb_cuda_linear_d_w_op,
 	.embedding_forward = wlb_cuda_embedding_forward,
 	.embedding_backward = wlb_cuda_embedding_backward,
 	.rmsnorm_forward = wlb_cuda_rmsnorm_forward,
 	.rmsnorm_backward = wlb_cuda_rmsnorm_backward,
 	.rope_angles = wlb_cuda_rope_angles,
 	.rope = wlb_cuda_rope,
+	.attention_tile_rows = wlb_cuda_attention_tiles,
+	.attention_forward = wlb_cuda_attention_forward_op,
+	.attention_backward = wlb_cuda_attention_backward_op,
 	.swiglu_forward = wlb_cuda_swiglu_forward,
 	.swiglu_backward = wlb_cuda_swiglu_backward,
 	.cross_entropy_statistics = wlb_cuda_cross_entropy_statistics,
@@ -63,6 +71,12 @@ static const struct wlb_ops OPS = {
 	.clip_factor = wlb_cuda_clip_factor,
 	.adamw = wlb_cuda_adamw,
 };
+
+int wlb_cuda_device_count(void)
+{
+	int count = 0;
+	return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
 
 /* Makes the device current for this thread and checks that it is there. */
 static int select_device(int index, struct wlb_error *error)
@@ -80,14 +94,33 @@ static int select_device(int index, struct wlb_error *error)
 	return 0;
 }
 
+static int check_types(int index, enum wlb_dtype compute, enum wlb_dtype main, struct wlb_error *error)
+{
+	if (compute != WLB_FLOAT32 && compute != WLB_BFLOAT16)
+		return wlb_fail(error, "device cuda:%d: element type %s: a CUDA device computes in float32 or bfloat16",
+		                index, wlb_dtype_name(compute));
+	if (main != WLB_FLOAT32)
+		return wlb_fail(error, "device cuda:%d: master weights of type %s: they are float32", index,
+		                wlb_dtype_name(main));
+	return 0;
+}
+
+/* Makes the compute queue and loads what the device needs; what was made until a failure is in `cuda`. */
+static int start(struct wlb_cuda *cuda, int index, struct wlb_error *error)
+{
+	struct wlb_device *device = &cuda->device;
+	cudaError_t status = cudaDeviceGetPCIBusId(device->hardware, (int)sizeof(device->hardware), index);
+	if (status == cudaSuccess)
+		status = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking);
+	if (status != cudaSuccess)
+		return wlb_fail(error, "device cuda:%d: cannot create a stream: %s", index, cudaGetErrorString(status));
+	cuda->linear = wlb_cuda_linear_open(device, cuda->stream, error);
+	return cuda->linear != NULL ? 0 : -1;
+}
+
 struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype compute, enum wlb_dtype main, struct wlb_error *error)
 {
-	if (compute != WLB_FLOAT32 || main != WLB_FLOAT32) {
-		wlb_fail(error, "device cuda:%d: element type %s; a CUDA device computes in float32", index,
-		         wlb_dtype_name(compute != WLB_FLOAT32 ? compute : main));
-		return NULL;
-	}
-	if (select_device(index, error) != 0)
+	if (check_types(index, compute, main, error) != 0 || select_device(index, error) != 0)
 		return NULL;
 	struct wlb_cuda *cuda = calloc(1, sizeof(*cuda));
 	if (cuda == NULL) {
@@ -97,13 +130,8 @@ struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype compute, enum 
 	snprintf(cuda->name, sizeof(cuda->name), "cuda:%d", index);
 	cuda->device = (struct wlb_device){
 		.ops = &OPS, .name = cuda->name, .compute = compute, .main = main, .gradients = main, .state = cuda};
-	cudaError_t status = cudaDeviceGetPCIBusId(cuda->device.hardware, (int)sizeof(cuda->device.hardware), index);
-	if (status == cudaSuccess)
-		status = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking);
-	if (status != cudaSuccess) {
-		wlb_fail(error, "device cuda:%d: cannot create a stream: %s", index, cudaGetErrorString(status));
-		free(cuda);
-		return NULL;
-	}
-	return &cuda->device;
+	if (start(cuda, index, error) == 0)
+		return &cuda->device;
+	close_device(&cuda->device);
+	return NULL;
 }

@@ -68,43 +68,6 @@ static void run_linear_d_w(struct wlb_device *d, const struct shape *s, void **a
 	d->ops->linear_d_w(d, a[1], a[2], s->n + 1, a[0], s->k + 1, s->m, s->n, s->k);
 }
 
-/* Two segments: a document, and the second half of one whose keys are all there. s->k key heads, two query heads for
- * each, s->n wide. */
-static void plan_attention(const struct shape *s, struct array *a)
-{
-	const int64_t q = s->m * 2 * s->k * s->n, k = s->m * s->k * s->n;
-	const int64_t counts[] = {q, 2 * s->k * s->m, q, k, k, q, k, k, q};
-	for (int i = 0; i < 9; i++)
-		a[i] = (struct array){REAL, counts[i]};
-}
-
-static void run_attention(struct wlb_device *d, const struct shape *s, void **a, int backward)
-{
-	const int32_t first = (int32_t)(s->m / 2), rest = (int32_t)s->m - first;
-	const struct wlb_segment host[] = {{0, first, 0, first, 0}, {first, rest, 0, (int32_t)s->m, first}};
-	struct wlb_segment *device = d->ops->alloc(d, sizeof(host), NULL);
-	if (device == NULL)
-		return;
-	d->ops->to_device(d, NULL, device, host, sizeof(host));
-	const struct wlb_segments segments = {device, 2, rest, (int)s->m};
-	const int64_t q = 2 * s->k * s->n, k = s->k * s->n;
-	const struct wlb_attention_shape shape = {s->m, s->m, 2 * (int)s->k, (int)s->k, (int)s->n, q, k, q};
-	d->ops->attention_forward(d, a[0], a[1], a[2], a[3], a[4], &segments, &shape);
-	if (backward)
-		d->ops->attention_backward(d, a[5], a[6], a[7], a[8], a[2], a[3], a[4], a[0], a[1], &segments, &shape);
-	d->ops->release(d, device);
-}
-
-static void run_attention_forward(struct wlb_device *d, const struct shape *s, void **a)
-{
-	run_attention(d, s, a, 0);
-}
-
-static void run_attention_backward(struct wlb_device *d, const struct shape *s, void **a)
-{
-	run_attention(d, s, a, 1);
-}
-
 static void plan_elements(const struct shape *s, struct array *a)
 {
 	for (int i = 0; i < 4; i++)
@@ -138,8 +101,6 @@ static const struct check CHECKS[] = {
 	{OPERATION(linear), 1e-5, plan_linear, run_linear},
 	{OPERATION(linear_d_x), 1e-5, plan_linear, run_linear_d_x},
 	{OPERATION(linear_d_w), 1e-5, plan_linear, run_linear_d_w},
-	{OPERATION(attention_forward), 1e-5, plan_attention, run_attention_forward},
-	{OPERATION(attention_backward), 2e-5, plan_attention, run_attention_backward},
 	{OPERATION(scale), 1e-6, plan_elements, run_scale},
 	{OPERATION(adamw), 1e-5, plan_adamw, run_adamw},
 };

@@ -1,5 +1,6 @@
 #include "worker/calibrate/attention.h"
 
+#include "kernels/attention_tiles.h"
 #include "worker/calibrate/axis.h"
 #include "worker/calibrate/memory.h"
 #include "worker/calibrate/stopwatch.h"
@@ -14,6 +15,8 @@ static const double RUNS = 2.0;
 struct attention {
 	struct wlb_segments segments;
 	struct wlb_segment *list; /* device memory; [SEGMENTS] */
+	struct wlb_attention_tiles tiles;
+	void *tile_memory[3]; /* device memory: of queries, of keys, and the readers of these */
 	struct wlb_attention_shape shape;
 	void *q, *out, *d_q, *d_out; /* [q_tokens, HEADS, head_dim] */
 	void *k, *v, *d_k, *d_v;     /* [k_tokens, KV_HEADS, head_dim] */
@@ -38,6 +41,9 @@ static void release(struct wlb_device *device, struct attention *a)
 	void *const all[] = {a->list, a->q, a->out, a->d_q, a->d_out, a->k, a->v, a->d_k, a->d_v, a->lse};
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		device->ops->release(device, all[i]);
+	for (int i = 0; i < 3; i++)
+		device->ops->release(device, a->tile_memory[i]);
+	wlb_attention_tiles_free(&a->tiles);
 }
 
 /* Sets the most rows of queries and of keys that a point of the grid needs. */
@@ -78,17 +84,49 @@ static int allocate(struct wlb_device *device, struct attention *a, int most, in
 	return 0;
 }
 
+/* Sets the tiles of `list`, a->segments in host memory, where the device needs them. */
+static int set_tiles(struct wlb_device *device, struct attention *a, const struct wlb_segment *list,
+                     struct wlb_error *error)
+{
+	struct wlb_attention_tiles *tiles = &a->tiles;
+	struct wlb_segments *segments = &a->segments;
+	segments->tile_rows = device->ops->attention_tile_rows(device, a->shape.head_dim, error);
+	if (segments->tile_rows <= 0)
+		return segments->tile_rows;
+	if (wlb_attention_tiles_make(tiles, list, segments->count, segments->tile_rows, error) < 0)
+		return -1;
+	const void *const lists[] = {tiles->queries, tiles->keys, tiles->readers};
+	const size_t bytes[] = {(size_t)tiles->query_tiles * sizeof(*tiles->queries),
+	                        (size_t)tiles->key_tiles * sizeof(*tiles->keys),
+	                        (size_t)tiles->reader_count * sizeof(*tiles->readers)};
+	for (int i = 0; i < 3; i++) {
+		device->ops->release(device, a->tile_memory[i]);
+		a->tile_memory[i] = device->ops->alloc(device, bytes[i], error);
+		if (a->tile_memory[i] == NULL)
+			return -1;
+		device->ops->to_device(device, NULL, a->tile_memory[i], lists[i], bytes[i]);
+	}
+	segments->query_tiles = a->tile_memory[0];
+	segments->key_tiles = a->tile_memory[1];
+	segments->readers = a->tile_memory[2];
+	segments->query_tile_count = tiles->query_tiles;
+	segments->key_tile_count = tiles->key_tiles;
+	return 0;
+}
+
 /* Makes the launch one of equal segments, each with keys of its own. */
-static void set_point(struct wlb_device *device, struct attention *a, int q_tokens, int k_tokens)
+static int set_point(struct wlb_device *device, struct attention *a, int q_tokens, int k_tokens,
+                     struct wlb_error *error)
 {
 	struct wlb_segment list[SEGMENTS] = {0};
 	int count = wlb_axis_segments(q_tokens);
 	for (int i = 0; i < count; i++)
 		list[i] = (struct wlb_segment){i * q_tokens, q_tokens, i * k_tokens, k_tokens, k_tokens - q_tokens};
 	device->ops->to_device(device, NULL, a->list, list, (size_t)count * sizeof(*list));
-	a->segments = (struct wlb_segments){a->list, count, q_tokens, k_tokens};
+	a->segments = (struct wlb_segments){.segments = a->list, .count = count, .max_q = q_tokens, .max_k = k_tokens};
 	a->shape.q_tokens = (int64_t)count * q_tokens;
 	a->shape.k_tokens = (int64_t)count * k_tokens;
+	return set_tiles(device, a, list, error);
 }
 
 int wlb_choose_attention(struct wlb_device *device, struct wlb_comm *world, int head_dim, double limit_s, int rounds,
@@ -97,10 +135,10 @@ int wlb_choose_attention(struct wlb_device *device, struct wlb_comm *world, int 
 	struct attention probe;
 	double elapsed_s = 0.0;
 	int rc = allocate(device, &probe, PROBE_TOKENS, head_dim, error);
-	if (rc == 0) {
-		set_point(device, &probe, PROBE_TOKENS, PROBE_TOKENS);
+	if (rc == 0)
+		rc = set_point(device, &probe, PROBE_TOKENS, PROBE_TOKENS, error);
+	if (rc == 0)
 		rc = wlb_shortest(device, forward, &probe, &elapsed_s, error);
-	}
 	release(device, &probe);
 	if (rc < 0 || wlb_comm_all_reduce_double(world, &elapsed_s, 1, WLB_MAX, error) < 0)
 		return -1;
@@ -119,8 +157,8 @@ static int measure_point(struct wlb_device *device, struct attention *a, double 
 {
 	double q = rates->q_tokens[i], k = rates->k_tokens[j], forward_s, backward_s;
 	double flops = 4.0 * HEADS * a->shape.head_dim * wlb_axis_segments(q) * wlb_causal_pairs(q, k);
-	set_point(device, a, (int)q, (int)k);
-	if (wlb_stopwatch(device, forward, a, 0.3 * point_s, &forward_s, error) < 0 ||
+	if (set_point(device, a, (int)q, (int)k, error) < 0 ||
+	    wlb_stopwatch(device, forward, a, 0.3 * point_s, &forward_s, error) < 0 ||
 	    wlb_stopwatch(device, backward, a, 0.7 * point_s, &backward_s, error) < 0)
 		return wlb_fail_in(error, "attention of %g queries, %g keys", q, k);
 	rates->forward_flops_per_s[i * rates->k_count + j] = flops / forward_s;

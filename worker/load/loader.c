@@ -45,7 +45,8 @@ struct wlb_loader *wlb_loader_new(const struct wlb_dataset *dataset, const struc
 	l->device = device;
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->changed, NULL);
-	if (wlb_preparer_init(&l->preparer, dataset, model, options, error) == 0 &&
+	int tile_rows = device->ops->attention_tile_rows(device, (int)model->head_dim, error);
+	if (tile_rows >= 0 && wlb_preparer_init(&l->preparer, dataset, model, options, tile_rows, error) == 0 &&
 	    wlb_rows_init(&l->buffers[0].prepared.rows, options->micro_batches, error) == 0 &&
 	    wlb_rows_init(&l->buffers[1].prepared.rows, options->micro_batches, error) == 0)
 		return l;

@@ -15,12 +15,12 @@ static int set_time(struct wlb_preparer *p, struct wlb_error *error)
 }
 
 int wlb_preparer_init(struct wlb_preparer *p, const struct wlb_dataset *dataset, const struct wlb_model *model,
-                      const struct wlb_loader_options *options, struct wlb_error *error)
+                      const struct wlb_loader_options *options, int tile_rows, struct wlb_error *error)
 {
 	struct wlb_packer_options packing;
 	if (wlb_loader_check(options, error) < 0)
 		return -1;
-	*p = (struct wlb_preparer){.dataset = dataset, .model = *model, .options = *options};
+	*p = (struct wlb_preparer){.dataset = dataset, .model = *model, .options = *options, .tile_rows = tile_rows};
 	if (set_time(p, error) < 0)
 		return -1;
 	wlb_document_time_init(&p->packing, model, 1);
@@ -81,7 +81,7 @@ static int fill(struct wlb_preparer *p, struct wlb_rows *rows, int32_t number, s
 	/* A single rank has all documents in order with either sharding. */
 	enum wlb_sharding sharding = o->layout.cp > 1 ? o->sharding : WLB_SHARDING_SEQUENCE;
 	if (wlb_shard(sharding, &p->time.kernels, p->tokens, count, o->layout.cp, &p->shards, error) < 0 ||
-	    wlb_rows_add(rows, number, &p->shards, o, &p->model, error) < 0)
+	    wlb_rows_add(rows, number, &p->shards, o, &p->model, p->tile_rows, error) < 0)
 		return -1;
 	return wlb_read_rows(rows, number, &p->shards, o->at.cp, spans, p->dataset, p->model.vocab_size, error);
 }

@@ -24,6 +24,7 @@ struct wlb_preparer {
 	const struct wlb_dataset *dataset;
 	struct wlb_model model;
 	struct wlb_loader_options options;
+	int tile_rows;                    /* that the device needs of attention's tiles */
 	struct wlb_document_time time;    /* on this rank's device, for assignment and sharding */
 	struct wlb_document_time packing; /* independent of device and layout, for packing */
 	struct wlb_schedule *schedule;
@@ -36,7 +37,7 @@ struct wlb_preparer {
 
 /* The assigner and the packer keep pointers into the preparer, which must not move. A zeroed preparer may be freed. */
 int wlb_preparer_init(struct wlb_preparer *preparer, const struct wlb_dataset *dataset, const struct wlb_model *model,
-                      const struct wlb_loader_options *options, struct wlb_error *error);
+                      const struct wlb_loader_options *options, int tile_rows, struct wlb_error *error);
 void wlb_preparer_free(struct wlb_preparer *preparer);
 void wlb_prepared_free(struct wlb_prepared *prepared);
 

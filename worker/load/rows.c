@@ -23,6 +23,7 @@ int wlb_rows_init(struct wlb_rows *rows, int32_t micro_batches, struct wlb_error
 
 void wlb_rows_free(struct wlb_rows *rows)
 {
+	wlb_attention_tiles_free(&rows->tiles);
 	free(rows->host);
 	free(rows->list);
 	free(rows->arrays);
@@ -61,6 +62,15 @@ static int64_t padded_rows(const struct wlb_shards *shards, int32_t tp)
 	return (most + tp - 1) / tp * tp;
 }
 
+/* Makes room for `count` more elements, which are 0: the gaps between the arrays are copied to the device with them. */
+static int reserve(struct wlb_rows *rows, size_t count, struct wlb_error *error)
+{
+	if (wlb_grow((void **)&rows->host, &rows->capacity, rows->used + count, sizeof(*rows->host)) < 0)
+		return wlb_fail(error, "out of memory for the rows of a step: %zu of 4 bytes", rows->used + count);
+	memset(rows->host + rows->used, 0, count * sizeof(*rows->host));
+	return 0;
+}
+
 static int lay_out(struct wlb_rows *rows, int32_t number, size_t segments, int32_t cp, struct wlb_error *error)
 {
 	const struct wlb_micro_batch *batch = &rows->list[number];
@@ -71,10 +81,8 @@ static int lay_out(struct wlb_rows *rows, int32_t number, size_t segments, int32
 	}
 	size_t words = segments * SEGMENT_WORDS;
 	size_t needed = aligned(n + 1) + 2 * aligned(n) + aligned(from) + aligned(to) + aligned(words);
-	if (wlb_grow((void **)&rows->host, &rows->capacity, rows->used + needed, sizeof(*rows->host)) < 0)
-		return wlb_fail(error, "out of memory for the rows of a step: %zu of 4 bytes", rows->used + needed);
-	/* The gaps between the arrays are copied to the device with them. */
-	memset(rows->host + rows->used, 0, needed * sizeof(*rows->host));
+	if (reserve(rows, needed, error) < 0)
+		return -1;
 	struct wlb_row_arrays *arrays = &rows->arrays[number];
 	arrays->ids = take(rows, n + 1);
 	arrays->targets = take(rows, n);
@@ -103,6 +111,38 @@ static void fill_segments(struct wlb_micro_batch *batch, int32_t *segments, cons
 	}
 }
 
+/* Copies `bytes` to a new array of the block, for which there is room, and returns where it begins. */
+static size_t append(struct wlb_rows *rows, const void *data, size_t bytes)
+{
+	size_t start = take(rows, bytes / sizeof(*rows->host));
+	if (bytes > 0)
+		memcpy(rows->host + start, data, bytes);
+	return start;
+}
+
+/* Adds the tiles of the micro-batch's segments. */
+static int add_tiles(struct wlb_rows *rows, int32_t number, int tile_rows, struct wlb_error *error)
+{
+	struct wlb_attention_tiles *tiles = &rows->tiles;
+	struct wlb_row_arrays *arrays = &rows->arrays[number];
+	struct wlb_segments *segments = &rows->list[number].segments;
+	if (wlb_attention_tiles_make(tiles, (const struct wlb_segment *)(rows->host + arrays->segments),
+	                             segments->count, tile_rows, error) < 0)
+		return -1;
+	size_t queries = (size_t)tiles->query_tiles * sizeof(*tiles->queries);
+	size_t keys = (size_t)tiles->key_tiles * sizeof(*tiles->keys);
+	size_t readers = (size_t)tiles->reader_count * sizeof(*tiles->readers);
+	if (reserve(rows, (queries + keys + readers) / sizeof(*rows->host) + 3 * ALIGNED, error) < 0)
+		return -1;
+	arrays->query_tiles = append(rows, tiles->queries, queries);
+	arrays->key_tiles = append(rows, tiles->keys, keys);
+	arrays->readers = append(rows, tiles->readers, readers);
+	segments->tile_rows = tile_rows;
+	segments->query_tile_count = tiles->query_tiles;
+	segments->key_tile_count = tiles->key_tiles;
+	return 0;
+}
+
 /* Each map is the other's inverse. */
 static void fill_maps(const struct wlb_micro_batch *batch, int32_t *from, int32_t *to, const struct wlb_shards *shards)
 {
@@ -121,7 +161,8 @@ static void fill_maps(const struct wlb_micro_batch *batch, int32_t *from, int32_
 }
 
 int wlb_rows_add(struct wlb_rows *rows, int32_t number, const struct wlb_shards *shards,
-                 const struct wlb_loader_options *options, const struct wlb_model *model, struct wlb_error *error)
+                 const struct wlb_loader_options *options, const struct wlb_model *model, int tile_rows,
+                 struct wlb_error *error)
 {
 	int32_t rank = options->at.cp;
 	size_t segments = shards->first_shard[rank + 1] - shards->first_shard[rank];
@@ -142,7 +183,7 @@ int wlb_rows_add(struct wlb_rows *rows, int32_t number, const struct wlb_shards 
 	fill_segments(batch, rows->host + arrays->segments, shards, rank);
 	if (shards->ranks > 1)
 		fill_maps(batch, rows->host + arrays->from_ranks, rows->host + arrays->to_ranks, shards);
-	return 0;
+	return tile_rows > 0 ? add_tiles(rows, number, tile_rows, error) : 0;
 }
 
 void wlb_rows_point(struct wlb_rows *rows, const int32_t *block)
@@ -159,5 +200,10 @@ void wlb_rows_point(struct wlb_rows *rows, const int32_t *block)
 		batch->from_ranks = has_maps ? block + arrays->from_ranks : NULL;
 		batch->to_ranks = has_maps ? block + arrays->to_ranks : NULL;
 		batch->segments.segments = (const struct wlb_segment *)(block + arrays->segments);
+		if (batch->segments.tile_rows == 0)
+			continue;
+		batch->segments.query_tiles = (const struct wlb_query_tile *)(block + arrays->query_tiles);
+		batch->segments.key_tiles = (const struct wlb_key_tile *)(block + arrays->key_tiles);
+		batch->segments.readers = block + arrays->readers;
 	}
 }

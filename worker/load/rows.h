@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/attention_tiles.h"
 #include "libwlb/wlb.h"
 #include "worker/load/options.h"
 #include "worker/model/micro_batch.h"
@@ -19,6 +20,9 @@ struct wlb_row_arrays {
 	size_t from_ranks;
 	size_t to_ranks;
 	size_t segments;
+	size_t query_tiles;
+	size_t key_tiles;
+	size_t readers;
 };
 
 struct wlb_rows {
@@ -28,6 +32,7 @@ struct wlb_rows {
 	int32_t micro_batches;
 	struct wlb_micro_batch *list; /* [micro_batches] */
 	struct wlb_row_arrays *arrays;
+	struct wlb_attention_tiles tiles; /* of the micro-batch that is laid out */
 };
 
 /* Returns -1 if out of memory. Zeroed rows may be freed. */
@@ -36,10 +41,11 @@ void wlb_rows_free(struct wlb_rows *rows);
 /* Makes all micro-batches empty. */
 void wlb_rows_clear(struct wlb_rows *rows);
 
-/* Lays out micro-batch `number` from `shards` and fills all arrays; ids and targets get the values of padding. Returns
- * -1 if out of memory. */
+/* Lays out micro-batch `number` from `shards` and fills all arrays; ids and targets get the values of padding.
+ * `tile_rows` is what the device needs (wlb_ops.attention_tile_rows). Returns -1 if out of memory. */
 int wlb_rows_add(struct wlb_rows *rows, int32_t number, const struct wlb_shards *shards,
-                 const struct wlb_loader_options *options, const struct wlb_model *model, struct wlb_error *error);
+                 const struct wlb_loader_options *options, const struct wlb_model *model, int tile_rows,
+                 struct wlb_error *error);
 
 /* Sets the pointers of the list to a copy of the block. */
 void wlb_rows_point(struct wlb_rows *rows, const int32_t *block);

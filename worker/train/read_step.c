@@ -79,10 +79,9 @@ int wlb_trainer_read_step(struct wlb_trainer *t, struct wlb_step_facts *facts, s
 		return WLB_FAILED_HERE;
 	t->first_unread = (t->first_unread + 1) % WLB_MOST_UNREAD;
 	t->unread_count--;
-	/* Steps that overlap share the time between them: a step begins at the earliest when the one before was read.
-	 */
-	double now_s = wlb_now_s();
-	facts->step_time_s = now_s - fmax(step->started_s, t->last_read_s);
-	t->last_read_s = now_s;
+	/* A step that is read late ended before: its time is the device's. */
+	facts->step_time_s = t->queue_depth == 0
+	                             ? wlb_now_s() - step->started_s
+	                             : t->device->ops->event_elapsed_s(t->device, step->began, step->computed);
 	return 0;
 }

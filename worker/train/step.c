@@ -113,6 +113,7 @@ int wlb_trainer_step(struct wlb_trainer *t, struct wlb_error *error)
 {
 	struct wlb_unread_step *step = &t->unread[(t->first_unread + t->unread_count) % WLB_MOST_UNREAD];
 	step->started_s = wlb_now_s();
+	t->device->ops->event_record(t->device, step->began, NULL);
 	wlb_step_timer_begin(&t->timer, t->device, t->groups);
 	if (load(t, &step->facts, error) < 0 || run_passes(t, error) < 0 || update(t, step, error) < 0)
 		return WLB_FAILED_HERE;

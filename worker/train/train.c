@@ -182,8 +182,14 @@ static int train_with_options(struct wlb_launch *launch, const struct wlb_train_
 	struct wlb_device *device =
 		wlb_open_device(launch, (enum wlb_device_kind)options->device, (enum wlb_dtype)options->dtype,
 	                        (int)options->threads, &device_error);
-	if (device != NULL && options->main_grads == WLB_MAIN_GRADS_BF16)
-		device->gradients = WLB_BFLOAT16;
+	if (device != NULL && options->main_grads == WLB_MAIN_GRADS_BF16) {
+		wlb_fail(&device_error,
+		         "--main-grads-dtype bf16: device %s sums gradients in float32 in this version; leave the "
+		         "option out",
+		         device->name);
+		wlb_device_close(device);
+		device = NULL;
+	}
 	if (wlb_train_plan_agree(launch, options, device == NULL ? device_error.message : NULL, &plan, &error) < 0) {
 		print_reason(launch, error.message, launch->rank == 0);
 		wlb_launch_abort(launch, WLB_EXIT_FAILED);

@@ -113,7 +113,8 @@ static int allocate_sums(struct wlb_trainer *t, struct wlb_error *error)
 	for (int i = 0; i < WLB_MOST_UNREAD; i++) {
 		struct wlb_unread_step *step = &t->unread[i];
 		step->sums_host = ops->alloc_host(t->device, bytes, error);
-		step->computed = step->sums_host != NULL ? ops->event_new(t->device, 0, error) : NULL;
+		step->began = step->sums_host != NULL ? ops->event_new(t->device, 1, error) : NULL;
+		step->computed = step->began != NULL ? ops->event_new(t->device, 1, error) : NULL;
 		if (step->computed == NULL)
 			return -1;
 	}
@@ -124,6 +125,7 @@ static void release_sums(struct wlb_trainer *t)
 {
 	const struct wlb_ops *ops = t->device->ops;
 	for (int i = 0; i < WLB_MOST_UNREAD; i++) {
+		ops->event_free(t->device, t->unread[i].began);
 		ops->event_free(t->device, t->unread[i].computed);
 		ops->release_host(t->device, t->unread[i].sums_host);
 	}

@@ -26,11 +26,11 @@ enum {
 /* A step that has been computed, or that the device still computes, and whose loss, norm and times the host has not
  * read yet. */
 struct wlb_unread_step {
-	struct wlb_step_facts facts; /* what is known when the step begins */
-	double *sums_host;           /* [WLB_STEP_SUMS], memory of alloc_host: valid when the event is reached */
-	struct wlb_event *computed;
-	struct wlb_step_times times; /* of this rank */
-	double work;                 /* of this rank, predicted */
+	struct wlb_step_facts facts;        /* what is known when the step begins */
+	double *sums_host;                  /* [WLB_STEP_SUMS], memory of alloc_host: valid when the event is reached */
+	struct wlb_event *began, *computed; /* timed */
+	struct wlb_step_times times;        /* of this rank */
+	double work;                        /* of this rank, predicted */
 	double started_s;
 };
 
@@ -63,7 +63,6 @@ struct wlb_trainer {
 	int unread_count;
 	int queue_depth;      /* steps that may be unread when the next one begins */
 	double *sums;         /* device, [WLB_STEP_SUMS]: of the step that was queued last */
-	double last_read_s;   /* when the numbers of a step were last read */
 	int64_t step;         /* steps computed so far */
 	int checkpoint_bytes; /* of an element of the checkpoint that the run goes on from; 0: none */
 	int exit_code;        /* of a failure on all ranks, for the error's cause */

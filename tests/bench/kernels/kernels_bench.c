@@ -221,7 +221,8 @@ static void bench_attention(struct bench *bench, int64_t tokens, int documents, 
 	struct wlb_segment *segments = calloc((size_t)documents, sizeof(*segments));
 	for (int i = 0; segments != NULL && i < documents; i++)
 		segments[i] = (struct wlb_segment){i * length, length, i * length, length, 0};
-	w.segments = (struct wlb_segments){segments, segments ? documents : 0, length, length};
+	w.segments = (struct wlb_segments){
+		.segments = segments, .count = segments ? documents : 0, .max_q = length, .max_k = length};
 	for (int i = 0; i < 9; i++)
 		w.array[i] = array_of(bench, tokens * heads * head_dim);
 	w.array[9] = array_of(bench, tokens);

@@ -50,7 +50,7 @@ static struct strided strided_of(const struct example *e, int wider)
 	const struct sizes *s = &e->sizes;
 	int64_t q_width = s->heads * s->head_dim, kv_width = s->kv_heads * s->head_dim;
 	return (struct strided){e->name,
-	                        {e->segments, e->count, 257, 257},
+	                        {.segments = e->segments, .count = e->count, .max_q = 257, .max_k = 257},
 	                        {s->q_tokens, s->k_tokens, s->heads, s->kv_heads, s->head_dim, q_width + wider,
 	                         kv_width + 2 * wider, q_width + 3 * wider}};
 }

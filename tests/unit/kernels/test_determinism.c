@@ -28,7 +28,7 @@ static double *output(struct outputs *outputs, size_t count)
 static void run_attention(struct wlb_device *device, struct outputs *o, const double *q, const double *k,
                           const double *v)
 {
-	const struct wlb_segments segments = {SEGMENTS, 3, 300, 400};
+	const struct wlb_segments segments = {.segments = SEGMENTS, .count = 3, .max_q = 300, .max_k = 400};
 	const struct wlb_attention_shape shape = {TOKENS, TOKENS, HEADS, KV_HEADS, HEAD_DIM, WIDTH, KV_HEADS * HEAD_DIM,
 	                                          WIDTH};
 	double *out = output(o, N), *lse = output(o, TOKENS * HEADS), *d_q = output(o, N);
