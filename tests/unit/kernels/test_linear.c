@@ -52,9 +52,9 @@ static void multiply(struct matrix *c, const struct matrix *a, int trans_a, cons
 		}
 }
 
-/* The sums are of `depth` products of numbers from -1 to 1, depth / 4 in size together, and of at most two numbers more.
- * Roundings of a sum of n terms are independent, in whatever order a library adds: the error stays within 4 sqrt(n) 2^-24
- * of the sizes (Higham & Mary 2019). */
+/* The sums are of `depth` products of numbers from -1 to 1, depth / 4 in size together, and of at most two numbers
+ * more. Roundings of a sum of n terms are independent, in whatever order a library adds: the error stays within 4
+ * sqrt(n) 2^-24 of the sizes (Higham & Mary 2019). */
 static void check_matrix(struct wlb_device *device, const char *what, const void *got, const struct matrix *want,
                          int64_t depth)
 {
