@@ -24,6 +24,7 @@ enum {
 	IN_USE_MS = 3000,       /* for a spool that another process is delivering */
 	IN_USE_WAIT_MS = 30000, /* for a spool whose job is about to end; the end of another job starts another flush */
 	OTHER_FLUSH_MS = 10000, /* for another flush of the folder: longer than its pause between two rounds */
+	AWAY_MS = 2000,         /* for a coordinator that was started a moment ago and connects to its database */
 	HEALTH_MS = 2000,
 };
 
@@ -66,12 +67,15 @@ static int flush_once(struct flush *flush, struct folder *folder)
 {
 	struct wlb_deliver_result result;
 	int64_t until_ms = flush->began_ms + flush->timeout_s * INT64_C(1000);
-	int64_t in_use_until_ms = wlb_clock_ms() + IN_USE_MS;
+	int64_t in_use_until_ms = wlb_clock_ms() + IN_USE_MS, away_until_ms = wlb_clock_ms() + AWAY_MS;
 	for (;;) {
 		struct wlb_deliver_options options = {.timeout_ms = wlb_clock_left_ms(until_ms)};
 		if (wlb_deliver_folder(&flush->config, folder->path, &options, &result, &flush->error) != 0)
 			return -1;
-		if (result.left > 0 || result.busy == 0 || wlb_clock_left_ms(in_use_until_ms) == 0)
+		bool again = result.left > 0 ? result.away && wlb_clock_left_ms(away_until_ms) > 0 &&
+		                                       wlb_clock_left_ms(until_ms) > 0
+		                             : result.busy > 0 && wlb_clock_left_ms(in_use_until_ms) > 0;
+		if (!again)
 			break;
 		wlb_clock_sleep_ms(100);
 	}

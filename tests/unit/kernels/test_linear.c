@@ -52,9 +52,14 @@ static void multiply(struct matrix *c, const struct matrix *a, int trans_a, cons
 		}
 }
 
-static void check_matrix(struct wlb_device *device, const char *what, const void *got, const struct matrix *want)
+/* The sums are of `depth` products of numbers from -1 to 1, depth / 4 in size together, and of at most two numbers
+ * more. Roundings of a sum of n terms are independent, in whatever order a library adds: the error stays within 4
+ * sqrt(n) 2^-24 of the sizes (Higham & Mary 2019). */
+static void check_matrix(struct wlb_device *device, const char *what, const void *got, const struct matrix *want,
+                         int64_t depth)
 {
-	check_close(device, what, got, want->values, (size_t)(want->rows * want->stride), 1e-5);
+	double tolerance = 4.0 * sqrt((double)depth + 2.0) * 0x1p-24 * (0.25 * (double)depth + 2.0);
+	check_close(device, what, got, want->values, (size_t)(want->rows * want->stride), tolerance);
 }
 
 static void check_output(struct wlb_device *device, const struct example *e)
@@ -68,14 +73,14 @@ static void check_output(struct wlb_device *device, const struct example *e)
 	const struct wlb_weight weight = {wa, e->out, e->in};
 	multiply(&y, &x, 0, &w, 1, e->in, NULL);
 	device->ops->linear(device, ya, y.stride, xa, x.stride, &weight, NULL, e->n);
-	check_matrix(device, "y", ya, &y);
+	check_matrix(device, "y", ya, &y, e->in);
 	multiply(&y, &x, 0, &w, 1, e->in, &residual);
 	device->ops->linear(device, ya, y.stride, xa, x.stride, &weight, ra, e->n);
-	check_matrix(device, "y with residual", ya, &y);
-	check_matrix(device, "residual", ra, &residual);
+	check_matrix(device, "y with residual", ya, &y, e->in);
+	check_matrix(device, "residual", ra, &residual, 0);
 	multiply(&residual, &x, 0, &w, 1, e->in, &residual);
 	device->ops->linear(device, ra, residual.stride, xa, x.stride, &weight, ra, e->n);
-	check_matrix(device, "y in the place of the residual", ra, &residual);
+	check_matrix(device, "y in the place of the residual", ra, &residual, e->in);
 	RELEASE(device, xa, wa, ya, ra);
 	free(x.values), free(w.values), free(y.values), free(residual.values);
 }
@@ -92,13 +97,13 @@ static void check_gradients(struct wlb_device *device, const struct example *e)
 	const struct wlb_weight weight = {wa, e->out, e->in};
 	multiply(&d_x, &d_y, 0, &w, 0, e->out, NULL);
 	device->ops->linear_d_x(device, d_xa, d_x.stride, d_ya, d_y.stride, &weight, 0, e->n);
-	check_matrix(device, "d_x", d_xa, &d_x);
+	check_matrix(device, "d_x", d_xa, &d_x, e->out);
 	multiply(&d_x, &d_y, 0, &w, 0, e->out, &d_x);
 	device->ops->linear_d_x(device, d_xa, d_x.stride, d_ya, d_y.stride, &weight, 1, e->n);
-	check_matrix(device, "d_x, added to", d_xa, &d_x);
+	check_matrix(device, "d_x, added to", d_xa, &d_x, 2 * e->out);
 	multiply(&d_w, &d_y, 1, &x, 0, e->n, &d_w);
 	device->ops->linear_d_w(device, d_wa, d_ya, d_y.stride, xa, x.stride, e->n, e->out, e->in);
-	check_matrix(device, "d_w", d_wa, &d_w);
+	check_matrix(device, "d_w", d_wa, &d_w, e->n);
 	RELEASE(device, xa, wa, d_ya, d_xa, d_wa);
 	free(x.values), free(w.values), free(d_y.values), free(d_x.values), free(d_w.values);
 }
