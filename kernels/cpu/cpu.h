@@ -80,8 +80,9 @@ int wlb_cpu_load_blas(struct wlb_cpu_blas *blas, struct wlb_error *error);
  * Divides a list of segments into groups: no segment of one group shares a key with a segment of another. starts[0 ..
  * groups] receives the first segment of each group and, last, the count; it has space for count + 1. Returns the number
  * of groups. Where the segments are not in the order of their keys, groups may be larger than necessary. */
-int wlb_cpu_attention_tile_rows(const struct wlb_device *device, int head_dim, struct wlb_error *error);
 int wlb_cpu_key_groups(int32_t *starts, const struct wlb_segment *segments, int count);
+/* 0: attention needs no other division. */
+int wlb_cpu_attention_tile_rows(const struct wlb_device *device, int head_dim, struct wlb_error *error);
 
 /* -- device.c -- */
 /* Like wlb_device_open_cpu, with a given instruction set instead of the best one; for tests. */
