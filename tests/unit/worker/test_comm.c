@@ -391,9 +391,9 @@ static void receives_are_posted_early(void **state)
 	struct wlb_error error = {0};
 	int next = (f->rank + 1) % f->size, previous = (f->rank + f->size - 1) % f->size;
 	struct wlb_comm_request *receives[2], *sends[2];
-	double *arrived = malloc(2 * LARGE * sizeof(*arrived));
 	if (f->size == 1)
 		return;
+	double *arrived = malloc(2 * LARGE * sizeof(*arrived));
 	assert_non_null(arrived);
 	for (int k = 0; k < 2; k++) {
 		receives[k] = wlb_comm_recv_start(f->world, arrived + (size_t)k * LARGE, LARGE, WLB_FLOAT64, previous,
