@@ -4,7 +4,7 @@
  * Backward sorts the tokens by row, so that the tokens of a row are neighbours in the order of the tokens, and adds
  * each run of equal rows. Tiles of tokens are sorted in shared memory, then merged two by two. The sums are divided by
  * position, not by row, so that a row of many tokens takes no longer than many rows: a block sums the runs of CHUNK
- * positions; what a run has in further chunks is kept aside and added by the block of the chunk in which it begins.
+ * positions; what a run has in further chunks is stored, and added by the block of the chunk in which it begins.
  */
 #include "kernels/cuda/copy_rows.cuh"
 

@@ -13,7 +13,7 @@ struct wlb_staging {
 	size_t capacity_bytes;
 };
 
-/* Makes room for `bytes`; what was in it is lost. No copy from or to it may be in progress. Returns -1 if out of
+/* Reserves `bytes`; what was in it is lost. No copy from or to it may be in progress. Returns -1 if out of
  * memory. */
 int wlb_staging_reserve(struct wlb_device *device, struct wlb_staging *staging, size_t bytes, struct wlb_error *error);
 void wlb_staging_free(struct wlb_device *device, struct wlb_staging *staging);

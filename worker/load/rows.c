@@ -62,7 +62,7 @@ static int64_t padded_rows(const struct wlb_shards *shards, int32_t tp)
 	return (most + tp - 1) / tp * tp;
 }
 
-/* Makes room for `count` more elements, which are 0: the gaps between the arrays are copied to the device with them. */
+/* Reserves `count` more elements, which are 0: the gaps between the arrays are copied to the device with them. */
 static int reserve(struct wlb_rows *rows, size_t count, struct wlb_error *error)
 {
 	if (wlb_grow((void **)&rows->host, &rows->capacity, rows->used + count, sizeof(*rows->host)) < 0)
@@ -111,7 +111,7 @@ static void fill_segments(struct wlb_micro_batch *batch, int32_t *segments, cons
 	}
 }
 
-/* Copies `bytes` to a new array of the block, for which there is room, and returns where it begins. */
+/* Copies `bytes` to a new array of the block, which has been reserved, and returns where it begins. */
 static size_t append(struct wlb_rows *rows, const void *data, size_t bytes)
 {
 	size_t start = take(rows, bytes / sizeof(*rows->host));
