@@ -98,7 +98,10 @@ static const struct {
          "{\"seq\":4,\"time\":1790000001,\"type\":\"fault\",\"data\":{\"kind\":\"rank_lost\",\"rank\":1,"
          "\"node\":\"n1\",\"step\":1,\"detail\":\"d\"}},"
          "{\"seq\":5,\"time\":1790000001,\"type\":\"event\",\"data\":{\"kind\":\"k\",\"detail\":\"d\"}},"
-         "{\"seq\":6,\"time\":1790000001,\"type\":\"attempt_end\",\"data\":{\"state\":\"complete\",\"exit_code\":0,"
+         "{\"seq\":6,\"time\":1790000001,\"type\":\"gpus\",\"data\":{\"kinds\":[{\"model\":\"m\",\"memory_bytes\":1,"
+         "\"driver\":\"1.2\",\"driver_cuda\":\"13.0\",\"cuda\":\"13.0\",\"gpus\":1}],\"devices\":[0],\"ranks_per_gpu\":"
+         "1}},"
+         "{\"seq\":7,\"time\":1790000001,\"type\":\"attempt_end\",\"data\":{\"state\":\"complete\",\"exit_code\":0,"
          "\"reason\":\"\"}}]}"},
 };
 
