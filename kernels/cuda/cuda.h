@@ -105,7 +105,7 @@ void wlb_cuda_attention_backward_op(struct wlb_device *device, void *d_q, void *
 /* -- one .cu file for each group -- */
 void wlb_cuda_embedding_forward(struct wlb_device *device, void *out, const void *table, const int32_t *ids,
                                 int64_t tokens, int64_t width, int64_t first, int64_t count);
-/* d_table is main; only rows of which there is a token are written. It sorts the tokens, without the host. */
+/* Only rows of d_table of which there is a token are written. It sorts the tokens, without the host. */
 void wlb_cuda_embedding_backward(struct wlb_device *device, void *d_table, const void *d_out, const int32_t *ids,
                                  int64_t tokens, int64_t width, int64_t first, int64_t count);
 /* sum = x + residual, out = sum / rms(sum) * weight, rstd main; residual NULL: the sum is x and is not written. `sum`

@@ -89,7 +89,7 @@ void wlb_cuda_sum_squares(struct wlb_device *device, double *sum, const void *x,
 	const char *name = "sum_squares";
 	if (n == 0)
 		return;
-	wlb_choose_kind(device->main, {}, {x}, [=](auto kind) {
+	wlb_choose_kind(device->gradients, {}, {x}, [=](auto kind) {
 		typedef typename decltype(kind)::element element;
 		const unsigned blocks = wlb_element_blocks((n + kind.count - 1) / kind.count);
 		const unsigned count = blocks < MOST_PARTS ? blocks : MOST_PARTS;

@@ -102,7 +102,8 @@ static int calibrate_launched(const struct wlb_calibrate_options *options, struc
 {
 	bound(options);
 	struct wlb_device *device = wlb_open_device(launch, (enum wlb_device_kind)options->device,
-	                                            (enum wlb_dtype)options->dtype, options->threads, error);
+	                                            (enum wlb_dtype)options->dtype, WLB_MAIN_GRADS_FP32,
+	                                            options->threads, error);
 	struct wlb_comm *world = device != NULL ? wlb_comm_open_world(device, launch->rank, launch->size, error) : NULL;
 	if (world == NULL)
 		end_all(launch, error);
