@@ -248,8 +248,7 @@ struct wlb_ops {
 	                    const int32_t *rows, int64_t count, int64_t width);
 
 	/* -- vectors of n reals -- */
-	void (*add)(struct wlb_device *, void *y, const void *x, int64_t n);   /* y += x */
-	void (*scale)(struct wlb_device *, void *y, double factor, int64_t n); /* y *= factor */
+	void (*add)(struct wlb_device *, void *y, const void *x, int64_t n); /* y += x */
 	/* *sum (device) += x.x, of gradients */
 	void (*sum_squares)(struct wlb_device *, double *sum, const void *x, int64_t n);
 

@@ -134,7 +134,6 @@ void wlb_cuda_cross_entropy_gradient(struct wlb_device *device, double *loss_sum
 void wlb_cuda_gather_rows(struct wlb_device *device, void *out, int64_t out_stride, const void *x, int64_t x_stride,
                           const int32_t *rows, int64_t count, int64_t width);
 void wlb_cuda_add(struct wlb_device *device, void *y, const void *x, int64_t n);
-void wlb_cuda_scale(struct wlb_device *device, void *y, double factor, int64_t n);
 void wlb_cuda_sum_squares(struct wlb_device *device, double *sum, const void *x, int64_t n);
 void wlb_cuda_clip_factor(struct wlb_device *device, double *factor, const double *sum_squares, const double *loss_sum,
                           double clip);
