@@ -1,8 +1,8 @@
 /* Functions that are the same for every kind of device: element types, and closing a device. */
-#include "kernels/ops.h"
-
 #include <math.h>
-#include <string.h>
+
+#include "kernels/bfloat16.h"
+#include "kernels/ops.h"
 
 size_t wlb_dtype_bytes(enum wlb_dtype dtype)
 {
@@ -38,25 +38,6 @@ int wlb_dtype_check(enum wlb_dtype dtype, struct wlb_error *error)
 	                (int)WLB_FLOAT32, (int)WLB_FLOAT64, (int)WLB_BFLOAT16);
 }
 
-/* Rounds to nearest, ties to even. A double is first made a float that is odd where bits were lost, so that it is
- * rounded once in effect (Boldo & Melquiond 2008). */
-static uint16_t bfloat16_of(double value)
-{
-	float nearest = (float)value;
-	uint32_t bits;
-	if (isfinite(value) && isfinite(nearest) && (double)nearest != value) {
-		float toward_zero = fabs((double)nearest) > fabs(value) ? nextafterf(nearest, 0.0f) : nearest;
-		memcpy(&bits, &toward_zero, sizeof(bits));
-		bits |= 1;
-	} else {
-		memcpy(&bits, &nearest, sizeof(bits));
-	}
-	if (isnan(value))
-		return (uint16_t)(bits >> 16 |
-		                  0x40); /* quiet: the payload that is cut off must not leave an infinity */
-	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 void wlb_dtype_store(enum wlb_dtype dtype, void *array_host, int64_t index, double value)
 {
 	switch (dtype) {
@@ -67,18 +48,9 @@ void wlb_dtype_store(enum wlb_dtype dtype, void *array_host, int64_t index, doub
 		((double *)array_host)[index] = value;
 		break;
 	case WLB_BFLOAT16:
-		((uint16_t *)array_host)[index] = bfloat16_of(value);
+		((uint16_t *)array_host)[index] = wlb_bfloat16_of_double(value);
 		break;
 	}
-}
-
-/* bfloat16 is the upper half of a float. */
-static double of_bfloat16(uint16_t value)
-{
-	uint32_t bits = (uint32_t)value << 16;
-	float wide;
-	memcpy(&wide, &bits, sizeof(wide));
-	return wide;
 }
 
 double wlb_dtype_load(enum wlb_dtype dtype, const void *array_host, int64_t index)
@@ -89,7 +61,7 @@ double wlb_dtype_load(enum wlb_dtype dtype, const void *array_host, int64_t inde
 	case WLB_FLOAT64:
 		return ((const double *)array_host)[index];
 	case WLB_BFLOAT16:
-		return of_bfloat16(((const uint16_t *)array_host)[index]);
+		return wlb_float_of_bfloat16(((const uint16_t *)array_host)[index]);
 	}
 	return NAN;
 }

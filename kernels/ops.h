@@ -9,9 +9,10 @@
  *    so a linear layer is y = x W^T. A stride is that of rows, in elements: columns of a wider matrix can be an
  *    operand. Where an operation has no stride its rows follow each other.
  *  - A device has two element types: `compute`, of the weights in use and of activations, and `main`, of what sums
- *    over many values or steps (master weights, gradients of weights, moments, statistics). On the CPU the two are
+ *    over many values or steps (master weights, gradients of weights, moments, statistics). Gradients of weights, and
+ *    of nothing else, may be of type `compute` instead: their type is `gradients`. On the CPU the two are
  *    the same, float or double; "real" is that type.
- *    Pointers are to elements of type `compute` unless they are said to be of type `main`.
+ *    Pointers are to elements of type `compute` unless they are said to be of type `main` or `gradients`.
  *  - Backward operations *add* to weight gradients (they accumulate over micro-batches) and
  *    *overwrite* activation gradients, unless said otherwise.
  *  - Operations are queued in order on the compute queue and may be asynchronous; synchronize() reports their errors.
@@ -174,13 +175,13 @@ struct wlb_ops {
 	/* d_x[n, in] = d_y[n, out] W; added to d_x where `add` is 1, which is 0 or 1 */
 	void (*linear_d_x)(struct wlb_device *, void *d_x, int64_t d_x_stride, const void *d_y, int64_t d_y_stride,
 	                   const struct wlb_weight *, int add, int64_t n);
-	/* d_w[out, in] (main) += d_y[n, out]^T x[n, in] */
+	/* d_w[out, in] (gradients) += d_y[n, out]^T x[n, in] */
 	void (*linear_d_w)(struct wlb_device *, void *d_w, const void *d_y, int64_t d_y_stride, const void *x,
 	                   int64_t x_stride, int64_t n, int64_t out, int64_t in);
 
 	/* -- embedding -- `table` holds the rows of the ids [first, first + count): the whole vocabulary, or a
 	 * tensor-parallel slice. out[tokens, width] = table[ids - first]; a row whose id belongs to another rank
-	 * becomes 0, and backward skips it. d_table is of type main. */
+	 * becomes 0, and backward skips it. d_table is of type gradients. */
 	void (*embedding_forward)(struct wlb_device *, void *out, const void *table, const int32_t *ids, int64_t tokens,
 	                          int64_t width, int64_t first, int64_t count);
 	void (*embedding_backward)(struct wlb_device *, void *d_table, const void *d_out, const int32_t *ids,
@@ -192,7 +193,7 @@ struct wlb_ops {
 	void (*rmsnorm_forward)(struct wlb_device *, void *out, void *rstd, void *sum, const void *x,
 	                        const void *residual, const void *weight, int64_t tokens, int64_t width,
 	                        double epsilon);
-	/* x: the sum of the forward pass. d_x is added to (it carries the residual's gradient); d_weight (main) is
+	/* x: the sum of the forward pass. d_x is added to (it carries the residual's gradient); d_weight (gradients) is
 	 * added to */
 	void (*rmsnorm_backward)(struct wlb_device *, void *d_x, void *d_weight, const void *d_out, const void *x,
 	                         const void *weight, const void *rstd, int64_t tokens, int64_t width);
@@ -247,9 +248,9 @@ struct wlb_ops {
 	                    const int32_t *rows, int64_t count, int64_t width);
 
 	/* -- vectors of n reals -- */
-	void (*add)(struct wlb_device *, void *y, const void *x, int64_t n);             /* y += x */
-	void (*scale)(struct wlb_device *, void *y, double factor, int64_t n);           /* y *= factor */
-	void (*sum_squares)(struct wlb_device *, double *sum, const void *x, int64_t n); /* *sum (device) += x.x */
+	void (*add)(struct wlb_device *, void *y, const void *x, int64_t n); /* y += x */
+	/* *sum (device) += x.x, of gradients */
+	void (*sum_squares)(struct wlb_device *, double *sum, const void *x, int64_t n);
 
 	/* -- optimizer -- *factor (double, device) = what gradients are multiplied by: 0 where *loss_sum or
 	 * *sum_squares is not finite, else 1, or clip / (sqrt(*sum_squares) + 1e-6) where that is less and clip is not
@@ -277,11 +278,13 @@ struct wlb_device {
 	char hardware[24];         /* the GPU's address on the node's bus; "" on the CPU */
 	enum wlb_dtype compute;
 	enum wlb_dtype main;
-	enum wlb_dtype gradients; /* of the sums of weights' gradients: main, or compute where they are to be smaller */
-	int host_threads;         /* that a rank may use for work of its own on the host; 0: one */
-	int host_memory;          /* 1: its memory is host memory (the CPU), so a transport need not stage; else 0 */
-	void *state;              /* private to the device */
-	int64_t allocated_bytes;  /* by alloc and for the device's own use, and not released */
+	/* Of the sums of weights' gradients: main. Who opened a CUDA device may set it to compute before its first
+	 * operation, which halves their memory and rounds each addition to them. */
+	enum wlb_dtype gradients;
+	int host_threads;        /* that a rank may use for work of its own on the host; 0: one */
+	int host_memory;         /* 1: its memory is host memory (the CPU), so a transport need not stage; else 0 */
+	void *state;             /* private to the device */
+	int64_t allocated_bytes; /* by alloc and for the device's own use, and not released */
 	struct wlb_no_memory no_memory; /* of the last one that failed for lack of device memory */
 	int64_t host_waits; /* calls so far of synchronize, event_wait and to_host, for which the host waits */
 };

@@ -40,7 +40,6 @@ void VARIANT(cross_entropy_gradient)(struct wlb_device *, double *loss_sum, void
 void VARIANT(gather_rows)(struct wlb_device *, void *out, int64_t out_stride, const void *x, int64_t x_stride,
                           const int32_t *rows, int64_t count, int64_t width);
 void VARIANT(add)(struct wlb_device *, void *y, const void *x, int64_t n);
-void VARIANT(scale)(struct wlb_device *, void *y, double factor, int64_t n);
 void VARIANT(sum_squares)(struct wlb_device *, double *sum, const void *x, int64_t n);
 void VARIANT(clip_factor)(struct wlb_device *, double *factor, const double *sum_squares, const double *loss_sum,
                           double clip);

@@ -44,7 +44,6 @@ const struct wlb_ops VARIANT(ops) = {
 	.cross_entropy_gradient = VARIANT(cross_entropy_gradient),
 	.gather_rows = VARIANT(gather_rows),
 	.add = VARIANT(add),
-	.scale = VARIANT(scale),
 	.sum_squares = VARIANT(sum_squares),
 	.clip_factor = VARIANT(clip_factor),
 	.adamw = VARIANT(adamw),

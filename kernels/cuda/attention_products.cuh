@@ -107,24 +107,29 @@ template <int dim, int row_tiles, int depth, int columns>
 __device__ static inline void wlb_multiply_columns(float (&d)[row_tiles][columns][4],
                                                    const float (&a)[row_tiles][depth][4], const float *b, int first)
 {
+	constexpr int halves = 2 * row_tiles;
 	const int lane = threadIdx.x % 32, c = lane % 4;
+	/* Pairs are not unrolled, so that the addresses of few rows of b are in registers at a time. */
 #pragma unroll
-	for (int k = 0; k < 8 * depth; k++)
+	for (int fragment = 0; fragment < depth; fragment++)
+#pragma unroll 1
+		for (int pair = 0; pair < 4; pair++)
 #pragma unroll
-		for (int i = 0; i < 2 * row_tiles; i++) {
-			/* Column k of the row is in another lane of the four that have the row. */
-			const float left =
-				__shfl_sync(0xffffffffu, a[i / 2][k / 8][i % 2 * 2 + k % 2], lane - c + k % 8 / 2);
+			for (int j = 0; j < 2 * halves; j++) {
+				const int i = j % halves, odd = j / halves, k = 8 * fragment + 2 * pair + odd;
+				/* Column k of the row is in another lane of the four that have the row. */
+				const float left =
+					__shfl_sync(0xffffffffu, a[i / 2][fragment][i % 2 * 2 + odd], lane - c + pair);
 #pragma unroll
-			for (int n = 0; n < columns; n++) {
-				const int column = 8 * (first + n) + 2 * c;
-				const float2 right =
-					*(const float2 *)(b + wlb_tile_at<float, dim>(k, column / 4) + column % 4);
-				float *const sums = &d[i / 2][n][i % 2 * 2];
-				sums[0] = fmaf(left, right.x, sums[0]);
-				sums[1] = fmaf(left, right.y, sums[1]);
+				for (int n = 0; n < columns; n++) {
+					const int column = 8 * (first + n) + 2 * c;
+					const int at = wlb_tile_at<float, dim>(k, column / 4) + column % 4;
+					const float2 right = *(const float2 *)(b + at);
+					float *const sums = &d[i / 2][n][i % 2 * 2];
+					sums[0] = fmaf(left, right.x, sums[0]);
+					sums[1] = fmaf(left, right.y, sums[1]);
+				}
 			}
-		}
 }
 
 #endif

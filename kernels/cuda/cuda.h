@@ -117,7 +117,7 @@ void wlb_cuda_attention_backward_op(struct wlb_device *device, void *d_q, void *
 /* -- one .cu file for each group -- */
 void wlb_cuda_embedding_forward(struct wlb_device *device, void *out, const void *table, const int32_t *ids,
                                 int64_t tokens, int64_t width, int64_t first, int64_t count);
-/* d_table is main; only rows of which there is a token are written. It sorts the tokens, without the host. */
+/* Only rows of d_table of which there is a token are written. It sorts the tokens, without the host. */
 void wlb_cuda_embedding_backward(struct wlb_device *device, void *d_table, const void *d_out, const int32_t *ids,
                                  int64_t tokens, int64_t width, int64_t first, int64_t count);
 /* sum = x + residual, out = sum / rms(sum) * weight, rstd main; residual NULL: the sum is x and is not written. `sum`
@@ -146,7 +146,6 @@ void wlb_cuda_cross_entropy_gradient(struct wlb_device *device, double *loss_sum
 void wlb_cuda_gather_rows(struct wlb_device *device, void *out, int64_t out_stride, const void *x, int64_t x_stride,
                           const int32_t *rows, int64_t count, int64_t width);
 void wlb_cuda_add(struct wlb_device *device, void *y, const void *x, int64_t n);
-void wlb_cuda_scale(struct wlb_device *device, void *y, double factor, int64_t n);
 void wlb_cuda_sum_squares(struct wlb_device *device, double *sum, const void *x, int64_t n);
 void wlb_cuda_clip_factor(struct wlb_device *device, double *factor, const double *sum_squares, const double *loss_sum,
                           double clip);

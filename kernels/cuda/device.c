@@ -67,7 +67,6 @@ static const struct wlb_ops OPS = {
 	.cross_entropy_gradient = wlb_cuda_cross_entropy_gradient,
 	.gather_rows = wlb_cuda_gather_rows,
 	.add = wlb_cuda_add,
-	.scale = wlb_cuda_scale,
 	.sum_squares = wlb_cuda_sum_squares,
 	.clip_factor = wlb_cuda_clip_factor,
 	.adamw = wlb_cuda_adamw,

@@ -150,6 +150,29 @@ template <int count> __device__ static inline void wlb_store_floats(float *to, i
 	}
 }
 
+/* -- adds to pack number i of weights' gradients, which are of one of the two types -- */
+
+template <int count> __device__ static inline void wlb_add_gradients(float *to, int64_t i, const float (&values)[count])
+{
+	float sum[count];
+	wlb_load_floats<count>(sum, to, i);
+#pragma unroll
+	for (int j = 0; j < count; j++)
+		sum[j] += values[j];
+	wlb_store_floats<count>(to, i, sum);
+}
+
+template <int count>
+__device__ static inline void wlb_add_gradients(wlb_bf16 *to, int64_t i, const float (&values)[count])
+{
+	float sum[count];
+	wlb_load_values<count>(sum, to, i);
+#pragma unroll
+	for (int j = 0; j < count; j++)
+		sum[j] += values[j];
+	wlb_store_values<count>(to, i, sum);
+}
+
 /* -- launches -- */
 
 /* What a kernel is instantiated for. */
@@ -182,6 +205,21 @@ static inline void wlb_choose_kind(enum wlb_dtype dtype, std::initializer_list<i
 		wlb_choose_pack<wlb_bf16>(elements, bytes, call);
 	else
 		wlb_choose_pack<float>(elements, bytes, call);
+}
+
+/* Calls call(wlb_kind, gradient), where `gradient` is a value of the element type of weights' gradients: float, or that
+ * of the kind. */
+template <typename function>
+static inline void wlb_choose_kinds(const struct wlb_device *device, std::initializer_list<int64_t> lengths,
+                                    std::initializer_list<const void *> addresses, const function &call)
+{
+	const bool is_smaller = device->gradients == WLB_BFLOAT16;
+	wlb_choose_kind(device->compute, lengths, addresses, [&](auto kind) {
+		if (is_smaller)
+			call(kind, typename decltype(kind)::element());
+		else
+			call(kind, float());
+	});
 }
 
 /* Returns the threads of a block that computes a row of `packs` with `packs_of_thread` for each thread: whole warps,

@@ -90,8 +90,9 @@ __global__ static void merge_runs(sort_key *merged, const sort_key *keys, int64_
 
 /* The arrays of a backward pass; parts[chunk][0 or 1, width]: of the run that continues from the chunk before, and of
  * the run that begins in the chunk and continues in the next. */
-template <typename element> struct backward_arrays {
-	float *d_table, *parts;
+template <typename element, typename gradient> struct backward_arrays {
+	gradient *d_table;
+	float *parts;
 	const element *d_out;
 	const sort_key *keys;
 	int64_t tokens, width;
@@ -103,21 +104,15 @@ enum { CONTINUED = 0, CONTINUING = 1 };
 static constexpr int AHEAD = 4;
 
 /* Ends the sum of a run in pack number `pack`: adds it to the table, or keeps it where the run is in several chunks. */
-template <int count, typename element>
-__device__ static inline void end_run(const backward_arrays<element> &a, int64_t chunk, uint32_t row, bool continued,
-                                      bool continuing, float (&sum)[count], int64_t pack)
+template <int count, typename element, typename gradient>
+__device__ static inline void end_run(const backward_arrays<element, gradient> &a, int64_t chunk, uint32_t row,
+                                      bool continued, bool continuing, float (&sum)[count], int64_t pack)
 {
 	if (continued || continuing) {
 		wlb_store_floats<count>(a.parts + (2 * chunk + (continued ? CONTINUED : CONTINUING)) * a.width, pack,
 		                        sum);
 	} else {
-		float before[count];
-		float *to = a.d_table + row * a.width;
-		wlb_load_floats<count>(before, to, pack);
-#pragma unroll
-		for (int j = 0; j < count; j++)
-			sum[j] += before[j];
-		wlb_store_floats<count>(to, pack, sum);
+		wlb_add_gradients<count>(a.d_table + row * a.width, pack, sum);
 	}
 #pragma unroll
 	for (int j = 0; j < count; j++)
@@ -125,8 +120,9 @@ __device__ static inline void end_run(const backward_arrays<element> &a, int64_t
 }
 
 /* Loads the keys of a chunk to keys[1 .. CHUNK], and the one on either side; those that are not there have no row. */
-template <typename element>
-__device__ static inline void load_keys(sort_key (&keys)[CHUNK + 2], const backward_arrays<element> &a, int64_t chunk)
+template <typename element, typename gradient>
+__device__ static inline void load_keys(sort_key (&keys)[CHUNK + 2], const backward_arrays<element, gradient> &a,
+                                        int64_t chunk)
 {
 	for (int i = (int)threadIdx.x; i < CHUNK + 2; i += (int)blockDim.x) {
 		const int64_t at = chunk * CHUNK + i - 1;
@@ -136,7 +132,8 @@ __device__ static inline void load_keys(sort_key (&keys)[CHUNK + 2], const backw
 }
 
 /* Block x sums the runs of a chunk, the blocks of y divide the columns. */
-template <typename element, int count> __global__ static void sum_chunks(backward_arrays<element> a)
+template <typename element, int count, typename gradient>
+__global__ static void sum_chunks(backward_arrays<element, gradient> a)
 {
 	static __shared__ sort_key keys[CHUNK + 2];
 	const int64_t chunk = blockIdx.x, pack = (int64_t)blockIdx.y * blockDim.x + threadIdx.x;
@@ -172,7 +169,8 @@ template <typename element, int count> __global__ static void sum_chunks(backwar
 }
 
 /* Block x adds the run that begins in its chunk and continues in the next, where there is one. */
-template <typename element> __global__ static void add_continuing(backward_arrays<element> a)
+template <typename element, typename gradient>
+__global__ static void add_continuing(backward_arrays<element, gradient> a)
 {
 	const int64_t chunk = blockIdx.x, last = (chunk + 1) * CHUNK - 1;
 	const int64_t column = (int64_t)blockIdx.y * blockDim.x + threadIdx.x;
@@ -181,10 +179,10 @@ template <typename element> __global__ static void add_continuing(backward_array
 	if (row == NO_ROW || before || row_of(a.keys[last + 1]) != row || column >= a.width)
 		return;
 	const float *part = a.parts + 2 * chunk * a.width + column;
-	float sum = part[CONTINUING * a.width];
+	float sum[1] = {part[CONTINUING * a.width]};
 	for (int64_t at = chunk + 1; at * CHUNK < a.tokens && row_of(a.keys[at * CHUNK]) == row; at++)
-		sum += a.parts[(2 * at + CONTINUED) * a.width + column];
-	a.d_table[row * a.width + column] += sum;
+		sum[0] += a.parts[(2 * at + CONTINUED) * a.width + column];
+	wlb_add_gradients<1>(a.d_table + row * a.width, column, sum);
 }
 
 /* Queues the sort; returns those of the two arrays of keys that it ends in. */
@@ -217,15 +215,16 @@ void wlb_cuda_embedding_backward(struct wlb_device *device, void *d_table, const
 		return;
 	sort_key *keys = (sort_key *)((char *)parts + parts_bytes);
 	keys = sort_tokens(device, name, keys, keys + tokens, ids, tokens, first, count);
-	wlb_choose_kind(device->compute, {width}, {d_out, d_table}, [=](auto kind) {
+	wlb_choose_kinds(device, {width}, {d_out, d_table}, [=](auto kind, auto zero) {
 		typedef typename decltype(kind)::element element;
-		const backward_arrays<element> arrays = {(float *)d_table, parts, (const element *)d_out, keys,
-		                                         tokens,           width};
+		typedef decltype(zero) gradient;
+		const backward_arrays<element, gradient> arrays = {
+			(gradient *)d_table, parts, (const element *)d_out, keys, tokens, width};
 		const unsigned threads = wlb_row_threads(width / kind.count, 1, 64);
 		const dim3 blocks((unsigned)chunks, (unsigned)((width / kind.count + threads - 1) / threads));
-		wlb_cuda_launch(device, name, {blocks, threads}, sum_chunks<element, kind.count>, arrays);
+		wlb_cuda_launch(device, name, {blocks, threads}, sum_chunks<element, kind.count, gradient>, arrays);
 		const dim3 further((unsigned)chunks - 1, (unsigned)((width + WLB_BLOCK - 1) / WLB_BLOCK));
 		if (chunks > 1)
-			wlb_cuda_launch(device, name, {further, WLB_BLOCK}, add_continuing<element>, arrays);
+			wlb_cuda_launch(device, name, {further, WLB_BLOCK}, add_continuing<element, gradient>, arrays);
 	});
 }

@@ -185,7 +185,8 @@ __global__ static void __launch_bounds__(MOST_BACKWARD)
  * p % packs * count + p / packs. */
 static constexpr unsigned ADD_X = 32, ADD_Y = 8;
 
-__global__ static void add_parts(float *d_weight, const float *parts, int count_of_parts, int width, int count)
+template <typename gradient>
+__global__ static void add_parts(gradient *d_weight, const float *parts, int count_of_parts, int width, int count)
 {
 	static __shared__ float sums[ADD_Y][ADD_X];
 	const int p = (int)(blockIdx.x * ADD_X + threadIdx.x), packs = width / count;
@@ -199,7 +200,8 @@ __global__ static void add_parts(float *d_weight, const float *parts, int count_
 		return;
 	for (unsigned y = 1; y < ADD_Y; y++)
 		sum += sums[y][threadIdx.x];
-	d_weight[p % packs * count + p / packs] += sum;
+	const float all[1] = {sum};
+	wlb_add_gradients<1>(d_weight, p % packs * count + p / packs, all);
 }
 
 /* -- launches -- */
@@ -251,8 +253,9 @@ void wlb_cuda_rmsnorm_backward(struct wlb_device *device, void *d_x, void *d_wei
 	float *sums = (float *)wlb_cuda_scratch(device, (size_t)parts.count * sums_bytes, name);
 	if (sums == NULL)
 		return;
-	wlb_choose_kind(device->compute, {width}, {d_x, d_out, x, weight}, [=](auto kind) {
+	wlb_choose_kinds(device, {width}, {d_x, d_out, x, weight}, [=](auto kind, auto zero) {
 		typedef typename decltype(kind)::element element;
+		typedef decltype(zero) gradient;
 		const bool in_shared = sums_bytes <= MOST_SHARED_BYTES;
 		auto *kernel = in_shared ? backward<element, kind.count, true> : backward<element, kind.count, false>;
 		if (in_shared && !allow_shared(device, name, kernel))
@@ -261,7 +264,8 @@ void wlb_cuda_rmsnorm_backward(struct wlb_device *device, void *d_x, void *d_wei
 		wlb_cuda_launch(device, name, {(unsigned)parts.count, threads, in_shared ? sums_bytes : 0}, kernel,
 		                (element *)d_x, sums, (const element *)d_out, (const element *)x,
 		                (const element *)weight, (const float *)rstd, tokens, (int)width, parts.tokens_of_part);
-		wlb_cuda_launch(device, name, {(unsigned)((width + ADD_X - 1) / ADD_X), dim3(ADD_X, ADD_Y)}, add_parts,
-		                (float *)d_weight, sums, (int)parts.count, (int)width, kind.count + 0);
+		wlb_cuda_launch(device, name, {(unsigned)((width + ADD_X - 1) / ADD_X), dim3(ADD_X, ADD_Y)},
+		                add_parts<gradient>, (gradient *)d_weight, sums, (int)parts.count, (int)width,
+		                kind.count + 0);
 	});
 }

@@ -1,4 +1,4 @@
-/* Adds, scales and sums the squares of vectors. */
+/* Adds vectors and sums their squares. */
 #include "kernels/cuda/element.cuh"
 #include "kernels/cuda/reduce.cuh"
 
@@ -27,12 +27,6 @@ template <typename element, int count> __global__ static void add(element *y, co
 		sum[0] += addend[0];
 		wlb_store_values<1>(y + tail, i, sum);
 	}
-}
-
-__global__ static void scale(float *y, float factor, int64_t n)
-{
-	WLB_FOR_ELEMENTS(i, n)
-	y[i] *= factor;
 }
 
 template <int count> __device__ static inline double squares_of(const float (&values)[count])
@@ -77,19 +71,12 @@ void wlb_cuda_add(struct wlb_device *device, void *y, const void *x, int64_t n)
 	});
 }
 
-void wlb_cuda_scale(struct wlb_device *device, void *y, double factor, int64_t n)
-{
-	if (n == 0)
-		return;
-	wlb_cuda_launch(device, "scale", {wlb_element_blocks(n), WLB_BLOCK}, scale, (float *)y, (float)factor, n);
-}
-
 void wlb_cuda_sum_squares(struct wlb_device *device, double *sum, const void *x, int64_t n)
 {
 	const char *name = "sum_squares";
 	if (n == 0)
 		return;
-	wlb_choose_kind(device->main, {}, {x}, [=](auto kind) {
+	wlb_choose_kind(device->gradients, {}, {x}, [=](auto kind) {
 		typedef typename decltype(kind)::element element;
 		const unsigned blocks = wlb_element_blocks((n + kind.count - 1) / kind.count);
 		const unsigned count = blocks < MOST_PARTS ? blocks : MOST_PARTS;

@@ -7,7 +7,7 @@
  * allowed only where the parts stay in float32; cuBLASLt would take any that the mask allows.
  */
 #include "tests/cuda_host/cublas.h"
-#include "tests/cuda_host/bfloat16.h"
+#include "kernels/bfloat16.h"
 #include "tests/cuda_host/report.h"
 #include "tests/cuda_host/runtime.h"
 #include "tests/cuda_host/sgemm.h"
@@ -163,7 +163,7 @@ void check_column(const char *name, const void *column, size_t bytes)
 float number_at(const matrix &m, const char *column, size_t row)
 {
 	if (m.layout.type == CUDA_R_16BF)
-		return cuda_host::float_of_bfloat16(reinterpret_cast<const uint16_t *>(column)[row]);
+		return wlb_float_of_bfloat16(reinterpret_cast<const uint16_t *>(column)[row]);
 	return reinterpret_cast<const float *>(column)[row];
 }
 
@@ -193,7 +193,7 @@ void write(const matrix &m, const std::vector<float> &numbers)
 		for (uint64_t i = 0; i < m.layout.rows; i++) {
 			const float number = numbers[j * m.layout.rows + i];
 			if (m.layout.type == CUDA_R_16BF)
-				reinterpret_cast<uint16_t *>(column)[i] = cuda_host::bfloat16_of_float(number);
+				reinterpret_cast<uint16_t *>(column)[i] = wlb_bfloat16_of_float(number);
 			else
 				reinterpret_cast<float *>(column)[i] = number;
 		}

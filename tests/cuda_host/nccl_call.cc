@@ -4,7 +4,7 @@
  * algorithms (trees, sums inside a switch) add in another order or round less.
  */
 #include "tests/cuda_host/nccl_call.h"
-#include "tests/cuda_host/bfloat16.h"
+#include "kernels/bfloat16.h"
 
 #include <algorithm>
 #include <string.h>
@@ -26,7 +26,7 @@ struct bfloat16 {
 
 float number_of(bfloat16 number)
 {
-	return cuda_host::float_of_bfloat16(number.bits);
+	return wlb_float_of_bfloat16(number.bits);
 }
 template <typename number> number number_of(number value)
 {
@@ -34,7 +34,7 @@ template <typename number> number number_of(number value)
 }
 void set(bfloat16 &to, float value)
 {
-	to.bits = cuda_host::bfloat16_of_float(value);
+	to.bits = wlb_bfloat16_of_float(value);
 }
 template <typename number> void set(number &to, number value)
 {

@@ -4,6 +4,7 @@
  */
 #include <kernels/cuda/ptx.cuh>
 
+#include "kernels/bfloat16.h"
 #include "tests/cuda_host/block.h"
 #include "tests/cuda_host/report.h"
 #include "tests/cuda_host/runtime.h"
@@ -168,11 +169,7 @@ void wlb_load_matrices_transposed(uint32_t (&m)[4], const void *row)
 /* To nearest, ties to even; what is not a number becomes the one that a GPU gives. */
 static uint32_t to_bf16(float value)
 {
-	uint32_t bits;
-	memcpy(&bits, &value, sizeof(bits));
-	if (isnan(value))
-		return 0x7fff;
-	return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+	return isnan(value) ? 0x7fff : wlb_bfloat16_of_float(value);
 }
 
 uint32_t wlb_pack_bf16(float low, float high)

@@ -1,5 +1,5 @@
 /* NCCL's calls on the ranks of mpirun; check_nccl runs the cases that must end with a report. */
-#include "tests/cuda_host/bfloat16.h"
+#include "kernels/bfloat16.h"
 #include "tests/cuda_host/order.h"
 #include "tests/cuda_host/trial.h"
 
@@ -99,7 +99,7 @@ void test_all_reduce_of_floats(void **)
 void test_bfloat16_is_rounded_after_each_addition(void **)
 {
 	const auto number = [](int of_rank) { return of_rank == 0 ? 1.0f : 1.0f / 256; };
-	const uint16_t mine = bfloat16_of_float(number(rank));
+	const uint16_t mine = wlb_bfloat16_of_float(number(rank));
 	const std::vector<int> bits((size_t)ranks, (int)((uint32_t)mine << 16 | mine)); /* two elements in each */
 	int *memory = trial_memory((size_t)ranks, bits);
 	expect(ncclAllReduce(memory, memory, 2 * (size_t)ranks, ncclBfloat16, ncclSum, world, trial_stream()));
@@ -107,8 +107,8 @@ void test_bfloat16_is_rounded_after_each_addition(void **)
 	for (int part = 0; part < ranks; part++) {
 		float sum = number((part + 1) % ranks);
 		for (int step = 2; step <= ranks; step++)
-			sum = float_of_bfloat16(bfloat16_of_float(sum + number((part + step) % ranks)));
-		const uint16_t want = bfloat16_of_float(sum);
+			sum = wlb_float_of_bfloat16(wlb_bfloat16_of_float(sum + number((part + step) % ranks)));
+		const uint16_t want = wlb_bfloat16_of_float(sum);
 		assert_int_equal(sums[(size_t)part], (int)((uint32_t)want << 16 | want));
 	}
 	assert_true(ranks == 2 || sums[0] != sums[(size_t)ranks - 1]);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/bfloat16.h"
+
 /* Documents around the sizes of fragments and of blocks of keys, and some rows of padding. */
 static const struct wlb_segment SHORT[] = {{0, 1, 0, 1, 0},       {1, 2, 1, 2, 0},      {3, 15, 3, 15, 0},
                                            {18, 16, 18, 16, 0},   {34, 17, 34, 17, 0},  {51, 63, 51, 63, 0},
@@ -56,15 +58,12 @@ static size_t element_bytes(const struct attention_run *run)
 static double read_element(const unsigned char *buffer, int64_t index, int is_bf16)
 {
 	float value;
-	uint32_t bits;
+	uint16_t half;
 	if (is_bf16) {
-		uint16_t half;
 		memcpy(&half, buffer + index * (int64_t)sizeof(half), sizeof(half));
-		bits = (uint32_t)half << 16;
-	} else {
-		memcpy(&bits, buffer + index * (int64_t)sizeof(bits), sizeof(bits));
+		return wlb_float_of_bfloat16(half);
 	}
-	memcpy(&value, &bits, sizeof(value));
+	memcpy(&value, buffer + index * (int64_t)sizeof(value), sizeof(value));
 	return value;
 }
 

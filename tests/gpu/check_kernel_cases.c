@@ -1,4 +1,4 @@
-/* The kernels that move, normalise, rotate and add rows. */
+/* The operations that move, normalise, rotate and add rows, and those that add to gradients of weights. */
 #include "tests/gpu/check_kernels.h"
 
 #include <math.h>
@@ -7,6 +7,48 @@ static double absolute_sum(double a, double b)
 {
 	return fabs(a) + fabs(b);
 }
+
+/* -- gradients of the weights of a linear layer of `width` inputs and `extra` outputs; d_y has `pad` columns more -- */
+
+static int64_t d_y_stride(const struct check_trial *t)
+{
+	return t->shape->extra + t->shape->pad;
+}
+
+static void plan_linear_d_w(struct check_trial *t)
+{
+	const struct check_shape *s = t->shape;
+	t->arrays[0] = check_array_of(CHECK_GRADIENTS, s->extra * s->width, -1, 1);
+	t->arrays[1] = check_array_of(CHECK_COMPUTE, s->rows * d_y_stride(t), -1, 1);
+	t->arrays[2] = check_array_of(CHECK_COMPUTE, s->rows * s->width, -1, 1);
+}
+
+static void run_linear_d_w(struct check_trial *t)
+{
+	const struct check_shape *s = t->shape;
+	t->device->ops->linear_d_w(t->device, t->arrays[0].memory, t->arrays[1].memory, d_y_stride(t),
+	                           t->arrays[2].memory, s->width, s->rows, s->extra, s->width);
+}
+
+/* The bound of check_linear.c: sums whose bits are cut off, in any order, then one rounding. */
+static void expect_linear_d_w(struct check_trial *t)
+{
+	const int64_t in = t->shape->width, rows = t->shape->rows;
+	for (int64_t i = 0; rows > 0 && i < t->arrays[0].count; i++) {
+		double sum = t->arrays[0].before[i], magnitude = fabs(sum);
+		for (int64_t row = 0; row < rows; row++) {
+			const double term = t->arrays[1].before[row * d_y_stride(t) + i / in] *
+			                    t->arrays[2].before[row * in + i % in];
+			sum += term;
+			magnitude += fabs(term);
+		}
+		check_want(t, &t->arrays[0], i, sum, (double)(rows + 2) * 2 * FLOAT_ROUNDOFF * magnitude);
+	}
+}
+
+static const struct check_shape LINEAR_SHAPES[] = {
+	{1, 1, 1, 0, 0}, {0, 16, 8, 0, 0}, {5, 3, 7, 1, 1}, {33, 65, 17, 8, 0}, {127, 64, 72, 0, 0},
+};
 
 /* -- embedding: `extra` ids, of which the rank has the half from a quarter on -- */
 
@@ -54,7 +96,7 @@ static void expect_embedding_forward(struct check_trial *t)
 static void plan_embedding_backward(struct check_trial *t)
 {
 	plan_embedding_forward(t);
-	t->arrays[1].kind = CHECK_MAIN;
+	t->arrays[1].kind = CHECK_GRADIENTS;
 }
 
 static void run_embedding_backward(struct check_trial *t)
@@ -63,8 +105,8 @@ static void run_embedding_backward(struct check_trial *t)
 	                            t->shape->rows, t->shape->width, first_id(t), count_of_ids(t));
 }
 
-/* A sum of k terms in float32, in any order, is wrong by k - 1 roundings of at most the sum of their magnitudes. A row
- * without a token is unchanged. */
+/* A sum of k terms in float32, in any order, is wrong by k - 1 roundings of at most the sum of their magnitudes, and is
+ * rounded to the type of gradients once. A row without a token is unchanged. */
 static void expect_embedding_backward(struct check_trial *t)
 {
 	const int64_t width = t->shape->width;
@@ -80,8 +122,8 @@ static void expect_embedding_backward(struct check_trial *t)
 				magnitude += fabs(t->arrays[0].before[token * width + i]);
 				terms++;
 			}
-			table->want[row * width + i] = sum;
-			table->bound[row * width + i] = terms * FLOAT_ROUNDOFF * magnitude;
+			if (terms > 0)
+				check_want(t, table, row * width + i, sum, terms * FLOAT_ROUNDOFF * magnitude);
 		}
 }
 
@@ -134,7 +176,7 @@ static void expect_rmsnorm_forward(struct check_trial *t)
 		for (int64_t i = row * width; i < (row + 1) * width; i++)
 			squares += sum->got[i] * sum->got[i];
 		const double r = 1 / sqrt(squares / (double)width + (double)1e-5f);
-		check_want_main(rstd, row, r, roundings * FLOAT_ROUNDOFF * r);
+		check_want(t, rstd, row, r, roundings * FLOAT_ROUNDOFF * r);
 		for (int64_t i = 0; i < width; i++) {
 			const double want = sum->got[row * width + i] * r * t->arrays[5].before[i];
 			check_want(t, out, row * width + i, want, (roundings + 2) * FLOAT_ROUNDOFF * fabs(want));
@@ -146,7 +188,7 @@ static void plan_rmsnorm_backward(struct check_trial *t)
 {
 	const int64_t rows = t->shape->rows, width = t->shape->width;
 	t->arrays[0] = check_array_of(CHECK_COMPUTE, rows * width, -1, 1);
-	t->arrays[1] = check_array_of(CHECK_MAIN, width, -1, 1);
+	t->arrays[1] = check_array_of(CHECK_GRADIENTS, width, -1, 1);
 	t->arrays[2] = check_array_of(CHECK_COMPUTE, rows * width, -1, 1);
 	t->arrays[3] = check_array_of(CHECK_COMPUTE, rows * width, -3, 3);
 	t->arrays[4] = check_array_of(CHECK_COMPUTE, width, -2, 2);
@@ -198,7 +240,7 @@ static void expect_rmsnorm_backward(struct check_trial *t)
 			sum += term;
 			magnitude += fabs(term);
 		}
-		check_want_main(&t->arrays[1], i, sum, roundings * FLOAT_ROUNDOFF * magnitude);
+		check_want(t, &t->arrays[1], i, sum, roundings * FLOAT_ROUNDOFF * magnitude);
 	}
 }
 
@@ -233,8 +275,8 @@ static void expect_rope_angles(struct check_trial *t)
 			const double position = t->arrays[1].before[row];
 			const double angle = position * pow(500000, -2.0 * (double)i / (double)width);
 			const double error = 16 * DOUBLE_ROUNDOFF * position;
-			check_want_main(&t->arrays[0], row * width + i, cos(angle), error);
-			check_want_main(&t->arrays[0], row * width + half + i, sin(angle), error);
+			check_want(t, &t->arrays[0], row * width + i, cos(angle), error);
+			check_want(t, &t->arrays[0], row * width + half + i, sin(angle), error);
 		}
 }
 
@@ -403,7 +445,7 @@ static void expect_add(struct check_trial *t)
 static void plan_sum_squares(struct check_trial *t)
 {
 	t->arrays[0] = check_array_of(CHECK_SUM, 1, 1, 3);
-	t->arrays[1] = check_array_of(CHECK_MAIN, t->shape->rows * t->shape->width, -1, 1);
+	t->arrays[1] = check_array_of(CHECK_GRADIENTS, t->shape->rows * t->shape->width, -1, 1);
 }
 
 static void run_sum_squares(struct check_trial *t)
@@ -411,7 +453,8 @@ static void run_sum_squares(struct check_trial *t)
 	wlb_cuda_sum_squares(t->device, t->arrays[0].memory, t->arrays[1].memory, t->shape->rows * t->shape->width);
 }
 
-/* A square of a float32 is exact in double; n + 1 terms are added there, in any order, here and on the device. */
+/* A square of a float32, and so of a bfloat16, is exact in double; n + 1 terms are added there, in any order, here and
+ * on the device. */
 static void expect_sum_squares(struct check_trial *t)
 {
 	double sum = t->arrays[0].before[0];
@@ -424,6 +467,7 @@ static void expect_sum_squares(struct check_trial *t)
 #define SHAPES(shapes) (shapes), sizeof(shapes) / sizeof((shapes)[0])
 
 const struct check_case CHECK_CASES[] = {
+	{"linear_d_w", SHAPES(LINEAR_SHAPES), plan_linear_d_w, NULL, run_linear_d_w, expect_linear_d_w},
 	{"embedding_forward", SHAPES(EMBEDDING_SHAPES), plan_embedding_forward, NULL, run_embedding_forward,
          expect_embedding_forward},
 	{"embedding_backward", SHAPES(EMBEDDING_SHAPES), plan_embedding_backward, NULL, run_embedding_backward,

@@ -12,39 +12,28 @@ double check_sum_roundings(int64_t terms)
 	return 64 + (double)terms / 32;
 }
 
-void check_want(const struct check_trial *trial, struct check_array *array, int64_t i, double want, double float_error)
+/* The element type of arrays that have one. */
+static enum wlb_dtype type_of(const struct check_trial *trial, const struct check_array *array)
 {
-	array->want[i] = want;
-	array->bound[i] = trial->roundoff * (fabs(want) + float_error) + float_error + FLT_MIN;
+	return array->kind == CHECK_COMPUTE     ? trial->device->compute
+	       : array->kind == CHECK_GRADIENTS ? trial->device->gradients
+	                                        : WLB_FLOAT32;
 }
 
-void check_want_main(struct check_array *array, int64_t i, double want, double float_error)
+void check_want(const struct check_trial *trial, struct check_array *array, int64_t i, double want, double float_error)
 {
+	const double roundoff = type_of(trial, array) == WLB_BFLOAT16 ? BFLOAT16_ROUNDOFF : FLOAT_ROUNDOFF;
 	array->want[i] = want;
-	array->bound[i] = FLOAT_ROUNDOFF * (fabs(want) + float_error) + float_error + FLT_MIN;
+	array->bound[i] = roundoff * (fabs(want) + float_error) + float_error + FLT_MIN;
 }
 
 /* -- elements -- */
 
 static size_t element_bytes(const struct check_trial *trial, const struct check_array *array)
 {
-	switch (array->kind) {
-	case CHECK_COMPUTE:
-		return wlb_dtype_bytes(trial->device->compute);
-	case CHECK_MAIN:
-	case CHECK_INDEX:
-		return 4;
-	case CHECK_SUM:
+	if (array->kind == CHECK_SUM)
 		return sizeof(double);
-	case CHECK_NONE:
-		break;
-	}
-	return 0;
-}
-
-static int is_bfloat16(const struct check_trial *trial, const struct check_array *array)
-{
-	return array->kind == CHECK_COMPUTE && trial->device->compute == WLB_BFLOAT16;
+	return array->kind == CHECK_INDEX ? sizeof(int32_t) : wlb_dtype_bytes(type_of(trial, array));
 }
 
 static void store(const struct check_trial *trial, const struct check_array *array, void *host, int64_t i)
@@ -54,7 +43,7 @@ static void store(const struct check_trial *trial, const struct check_array *arr
 	else if (array->kind == CHECK_SUM)
 		((double *)host)[i] = array->before[i];
 	else
-		wlb_dtype_store(is_bfloat16(trial, array) ? WLB_BFLOAT16 : WLB_FLOAT32, host, i, array->before[i]);
+		wlb_dtype_store(type_of(trial, array), host, i, array->before[i]);
 }
 
 static double load(const struct check_trial *trial, const struct check_array *array, const void *host, int64_t i)
@@ -63,12 +52,7 @@ static double load(const struct check_trial *trial, const struct check_array *ar
 		return ((const int32_t *)host)[i];
 	if (array->kind == CHECK_SUM)
 		return ((const double *)host)[i];
-	if (!is_bfloat16(trial, array))
-		return ((const float *)host)[i];
-	const uint32_t bits = (uint32_t)((const uint16_t *)host)[i] << 16;
-	float value;
-	memcpy(&value, &bits, sizeof(value));
-	return value;
+	return wlb_dtype_load(type_of(trial, array), host, i);
 }
 
 /* -- a trial -- */
@@ -194,14 +178,13 @@ static int run_trial(struct wlb_device *device, const struct check_case *check, 
 {
 	struct check_trial trial = {
 		.device = device,
-		.roundoff = device->compute == WLB_BFLOAT16 ? BFLOAT16_ROUNDOFF : FLOAT_ROUNDOFF,
 		.shape = shape,
 	};
 	struct wlb_error error = {""};
 	int passed = 0;
-	printf("%-24s %-8s %4lld x %-5lld %4lld %lld %d  ", check->name, wlb_dtype_name(device->compute),
-	       (long long)shape->rows, (long long)shape->width, (long long)shape->extra, (long long)shape->pad,
-	       shape->offset);
+	printf("%-24s %-8s %-8s %4lld x %-5lld %4lld %lld %d  ", check->name, wlb_dtype_name(device->compute),
+	       wlb_dtype_name(device->gradients), (long long)shape->rows, (long long)shape->width,
+	       (long long)shape->extra, (long long)shape->pad, shape->offset);
 	check->plan(&trial);
 	if (allocate(&trial, &error) != 0) {
 		printf("FAILED: %s\n", error.message);
@@ -219,11 +202,30 @@ static int run_trial(struct wlb_device *device, const struct check_case *check, 
 	return passed;
 }
 
-static int run_cases(struct wlb_device *device, const struct check_case *cases, int count, int *passed)
+static int has_gradients(const struct check_case *check, const struct check_shape *shape)
+{
+	struct check_trial trial = {.shape = shape};
+	check->plan(&trial);
+	for (int i = 0; i < CHECK_ARRAYS; i++)
+		if (trial.arrays[i].kind == CHECK_GRADIENTS)
+			return 1;
+	return 0;
+}
+
+/* The element types of a device. */
+struct types {
+	enum wlb_dtype compute, gradients;
+};
+
+/* Where gradients have not the type that they have without being asked for, only what has gradients is run. */
+static int run_cases(struct wlb_device *device, const struct types *types, const struct check_case *cases, int count,
+                     int *passed)
 {
 	int trials = 0;
 	for (int c = 0; c < count; c++)
 		for (int s = 0; s < cases[c].shape_count; s++) {
+			if (types->gradients != WLB_FLOAT32 && !has_gradients(&cases[c], &cases[c].shapes[s]))
+				continue;
 			trials++;
 			if (device != NULL)
 				*passed += run_trial(device, &cases[c], &cases[c].shapes[s]);
@@ -233,17 +235,19 @@ static int run_cases(struct wlb_device *device, const struct check_case *cases, 
 
 int wlb_check_kernels(struct wlb_device *device, int *passed, int *failed)
 {
-	static const enum wlb_dtype TYPES[] = {WLB_FLOAT32, WLB_BFLOAT16};
+	static const struct types TYPES[] = {
+		{WLB_FLOAT32, WLB_FLOAT32}, {WLB_BFLOAT16, WLB_FLOAT32}, {WLB_BFLOAT16, WLB_BFLOAT16}};
+	struct wlb_device ignored = {0}, *const set = device != NULL ? device : &ignored;
+	const struct types before = {set->compute, set->gradients};
 	int trials = 0, good = 0;
-	for (int type = 0; type < 2; type++) {
-		const enum wlb_dtype compute = device != NULL ? device->compute : WLB_FLOAT32;
-		if (device != NULL)
-			device->compute = TYPES[type];
-		trials += run_cases(device, CHECK_CASES, CHECK_CASE_COUNT, &good);
-		trials += run_cases(device, CHECK_LOSS_CASES, CHECK_LOSS_CASE_COUNT, &good);
-		if (device != NULL)
-			device->compute = compute;
+	for (size_t i = 0; i < sizeof(TYPES) / sizeof(TYPES[0]); i++) {
+		set->compute = TYPES[i].compute;
+		set->gradients = TYPES[i].gradients;
+		trials += run_cases(device, &TYPES[i], CHECK_CASES, CHECK_CASE_COUNT, &good);
+		trials += run_cases(device, &TYPES[i], CHECK_LOSS_CASES, CHECK_LOSS_CASE_COUNT, &good);
 	}
+	set->compute = before.compute;
+	set->gradients = before.gradients;
 	if (device != NULL) {
 		*passed += good;
 		*failed += trials - good;

@@ -17,7 +17,8 @@
 
 enum { CHECK_ARRAYS = 6 };
 
-enum check_kind { CHECK_NONE, CHECK_COMPUTE, CHECK_MAIN, CHECK_SUM, CHECK_INDEX }; /* CHECK_SUM is of doubles */
+/* CHECK_GRADIENTS is of the type of weights' gradients, CHECK_SUM of doubles. */
+enum check_kind { CHECK_NONE, CHECK_COMPUTE, CHECK_MAIN, CHECK_GRADIENTS, CHECK_SUM, CHECK_INDEX };
 
 /* An array of device memory. Its values on the host are in double. */
 struct check_array {
@@ -42,7 +43,6 @@ struct check_shape {
 
 struct check_trial {
 	struct wlb_device *device;
-	double roundoff; /* of the device's compute type */
 	const struct check_shape *shape;
 	struct check_array arrays[CHECK_ARRAYS];
 };
@@ -69,13 +69,12 @@ static inline struct check_array check_array_of(enum check_kind kind, int64_t co
  * 32 lanes and 32 warps are added to each other. */
 double check_sum_roundings(int64_t terms);
 
-/* Sets want[i], of the compute type, which is rounded once more from a float32 that has the error `float_error`. A
- * result below the smallest normal float32 may be 0. */
+/* Sets want[i], which is rounded once more, to the type of the array, from a float32 that has the error `float_error`.
+ * A result below the smallest normal float32 may be 0. */
 void check_want(const struct check_trial *trial, struct check_array *array, int64_t i, double want, double float_error);
-/* The same for an array of float32. */
-void check_want_main(struct check_array *array, int64_t i, double want, double float_error);
 
-/* Runs every case on every shape in float32 and bfloat16, prints a line for each and counts them. Returns the number of
+/* Runs every case on every shape in float32 and bfloat16, those that have gradients of weights also with these in
+ * bfloat16, prints a line for each and counts them. Returns the number of
  * trials; device NULL: it only returns that. */
 int wlb_check_kernels(struct wlb_device *device, int *passed, int *failed);
 

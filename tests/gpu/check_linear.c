@@ -51,13 +51,7 @@ struct matrix {
 
 static double value_at(const struct matrix *m, int64_t row, int64_t column)
 {
-	const int64_t i = row * m->stride + column;
-	if (m->type == WLB_FLOAT32)
-		return ((const float *)m->host)[i];
-	const uint32_t bits = (uint32_t)((const uint16_t *)m->host)[i] << 16;
-	float value;
-	memcpy(&value, &bits, sizeof(value));
-	return value;
+	return wlb_dtype_load(m->type, m->host, row * m->stride + column);
 }
 
 /* Numbers from -1 to 1 by the seed; all ones, which is not a number, between the rows. Returns 0, or -1. */

@@ -226,12 +226,6 @@ static void add(struct wlb_device *device, void *y, const void *x, int64_t n)
 	add_op_time(device, VECTOR, WLB_OP_ADD, (double)n);
 }
 
-static void scale(struct wlb_device *device, void *y, double factor, int64_t n)
-{
-	(void)y, (void)factor;
-	add_op_time(device, VECTOR, WLB_OP_COPY, (double)n); /* the same memory traffic */
-}
-
 static void sum_squares(struct wlb_device *device, double *sum, const void *x, int64_t n)
 {
 	(void)sum, (void)x;
@@ -298,7 +292,6 @@ static void replace_operations(struct wlb_ops *ops)
 	ops->cross_entropy_gradient = cross_entropy_gradient;
 	ops->gather_rows = gather_rows;
 	ops->add = add;
-	ops->scale = scale;
 	ops->sum_squares = sum_squares;
 	ops->adamw = adamw;
 }

@@ -67,8 +67,8 @@ static int allocate(struct wlb_device *device, struct attention *a, int most, in
 	const struct {
 		void **memory;
 		int64_t count;
-	} all[] = {{&a->q, q}, {&a->out, q}, {&a->d_q, q}, {&a->d_out, q},           {&a->k, k},
-	           {&a->v, k}, {&a->d_k, k}, {&a->d_v, k}, {&a->lse, q_rows * HEADS}};
+	} all[] = {{&a->q, q}, {&a->out, q}, {&a->d_q, q}, {&a->d_out, q},
+	           {&a->k, k}, {&a->v, k},   {&a->d_k, k}, {&a->d_v, k}};
 	*a = (struct attention){.shape = {.heads = HEADS,
 	                                  .kv_heads = KV_HEADS,
 	                                  .head_dim = head_dim,
@@ -79,9 +79,10 @@ static int allocate(struct wlb_device *device, struct attention *a, int most, in
 	if (a->list == NULL)
 		return -1;
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		if ((*all[i].memory = wlb_calibrate_alloc_reals(device, all[i].count, error)) == NULL)
+		if ((*all[i].memory = wlb_calibrate_alloc(device, device->compute, all[i].count, error)) == NULL)
 			return -1;
-	return 0;
+	a->lse = wlb_calibrate_alloc(device, device->main, q_rows * HEADS, error);
+	return a->lse != NULL ? 0 : -1;
 }
 
 /* Sets the tiles of `list`, a->segments in host memory, where the device needs them. */

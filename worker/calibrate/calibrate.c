@@ -10,6 +10,7 @@
 #include "worker/calibrate/calibration.h"
 #include "worker/calibrate/node_hashes.h"
 #include "worker/calibrate/save.h"
+#include "worker/launch/options.h"
 #include "worker/train/device.h"
 
 /* Of the measurements, set-up included: a rank that waits longer ends the job. */
@@ -96,14 +97,29 @@ static int measure(const struct wlb_calibrate_options *options, struct wlb_launc
 	return rc;
 }
 
+/* Opens the communicator of all ranks, over the transport that training would use. */
+static struct wlb_comm *open_world(const struct wlb_calibrate_options *options, const struct wlb_launch *launch,
+                                   struct wlb_device *device, struct wlb_error *error)
+{
+	char why[512];
+	struct wlb_comm *world = wlb_comm_open_world(device, launch->rank, launch->size, error);
+	if (world == NULL || wlb_comm_choose_transport(world, (enum wlb_transport_choice)options->transport, SET_UP_S,
+	                                               why, sizeof(why), error) < 0)
+		return NULL;
+	if (why[0] != '\0' && launch->rank == 0)
+		fprintf(stderr, "wlb calibrate: messages are carried by MPI through host memory: %s\n", why);
+	return world;
+}
+
 /* With options that are the same on every rank. */
 static int calibrate_launched(const struct wlb_calibrate_options *options, struct wlb_launch *launch,
                               struct wlb_error *error)
 {
 	bound(options);
-	struct wlb_device *device = wlb_open_device(launch, (enum wlb_device_kind)options->device,
-	                                            (enum wlb_dtype)options->dtype, options->threads, error);
-	struct wlb_comm *world = device != NULL ? wlb_comm_open_world(device, launch->rank, launch->size, error) : NULL;
+	struct wlb_device *device =
+		wlb_open_device(launch, (enum wlb_device_kind)options->device, (enum wlb_dtype)options->dtype,
+	                        WLB_MAIN_GRADS_FP32, options->threads, error);
+	struct wlb_comm *world = device != NULL ? open_world(options, launch, device, error) : NULL;
 	if (world == NULL)
 		end_all(launch, error);
 	int rc = measure(options, launch, device, world, error);
@@ -128,10 +144,11 @@ static int calibrate_read(int argc, char **argv, struct wlb_launch *launch, stru
 	struct wlb_calibrate_options options = {0};
 	int asked = wlb_options_parse(&wlb_calibrate_option_table, argc, argv, &options, error);
 	int code = WLB_EXIT_USAGE;
-	if (asked == WLB_OPTIONS_READ)
-		code = calibrate_checked(&options, launch, error);
-	else if (asked > 0)
+	if (asked > 0)
 		code = WLB_EXIT_DONE;
+	else if (asked == WLB_OPTIONS_READ &&
+	         wlb_dtype_choose((enum wlb_device_kind)options.device, "--dtype bfloat16", &options.dtype, error) == 0)
+		code = calibrate_checked(&options, launch, error);
 	if (asked > 0 && launch->rank == 0)
 		wlb_options_print(&wlb_calibrate_option_table, (enum wlb_options_asked)asked, stdout);
 	wlb_options_free(&wlb_calibrate_option_table, &options);

@@ -5,8 +5,8 @@
 #include "worker/calibrate/memory.h"
 #include "worker/calibrate/stopwatch.h"
 
-/* Vectors of 32 MiB of float32 each: together they are larger than a cache. */
-enum { VECTORS = 5, COUNT = 8 << 20 };
+/* Vectors of 16 to 64 MiB each: together they are larger than a cache. */
+enum { VECTORS = 4, COUNT = 8 << 20 };
 
 /* Rows of the operations that have rows, and of the tables whose rows are gathered. */
 enum { WIDTH = 1024, ROWS = COUNT / WIDTH };
@@ -15,22 +15,26 @@ enum { WIDTH = 1024, ROWS = COUNT / WIDTH };
 enum { FEW = 32, MANY = 2048 };
 
 struct elementwise {
-	void *vectors[VECTORS];  /* [ROWS, WIDTH]; the last one has no negative elements */
-	void *weight, *d_weight; /* [WIDTH] */
-	void *numbers;           /* [ROWS, 3]: of rows, for RMSNorm and cross-entropy */
-	int32_t *indices;        /* device memory; [ROWS], of rows */
-	double *sum;             /* device memory */
-	void *angles;            /* [MANY, head_dim] */
-	double *factor;          /* device memory; of AdamW, and the two sums that it is found from */
+	void *vectors[VECTORS]; /* [ROWS, WIDTH] of type compute */
+	/* Of AdamW, as many: of type main, gradients, main and main. Where a device has one type the first three are
+	 * vectors. The second moments are not negative. */
+	void *masters, *gradients, *first_moments, *second_moments;
+	void *weight;     /* [WIDTH] */
+	void *d_weight;   /* gradients; [WIDTH] */
+	void *numbers;    /* main; [ROWS, 3]: of rows, for RMSNorm and cross-entropy */
+	int32_t *indices; /* device memory; [ROWS], of rows */
+	double *sum;      /* device memory */
+	void *angles;     /* main; [MANY, head_dim] */
+	double *factor;   /* device memory; of AdamW, and the two sums that it is found from */
 	int head_dim;
 	int64_t rows, n; /* of a call; n = rows x WIDTH */
 	int64_t at;      /* the first element of it */
 };
 
-/* Returns the elements of a vector that this call works on. */
-static void *part(const struct wlb_device *device, const struct elementwise *e, int vector)
+/* Returns the elements of an array that this call works on. */
+static void *part(const struct elementwise *e, void *array, enum wlb_dtype dtype)
 {
-	return (char *)e->vectors[vector] + (size_t)e->at * wlb_dtype_bytes(device->compute);
+	return (char *)array + (size_t)e->at * wlb_dtype_bytes(dtype);
 }
 
 static const struct wlb_ops *next(struct wlb_device *device, struct elementwise *e)
@@ -47,12 +51,14 @@ static const struct wlb_ops *next(struct wlb_device *device, struct elementwise 
 		next(device, e)->name(device, __VA_ARGS__);                                                            \
 	}
 
-#define PART(vector) part(device, e, vector)
+#define PART(vector) part(e, e->vectors[vector], device->compute)
+#define MAIN_PART(array) part(e, e->array, device->main)
+#define GRADIENTS part(e, e->gradients, device->gradients)
 
 static const struct wlb_adamw adamw_settings = {.lr = 1e-6, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .step = 1};
 
 OPERATION(embedding_forward, PART(0), e->vectors[1], e->indices, e->rows, WIDTH, 0, ROWS)
-OPERATION(embedding_backward, e->vectors[0], PART(1), e->indices, e->rows, WIDTH, 0, ROWS)
+OPERATION(embedding_backward, e->gradients, PART(0), e->indices, e->rows, WIDTH, 0, ROWS)
 OPERATION(rmsnorm_forward, PART(0), e->numbers, NULL, PART(1), NULL, e->weight, e->rows, WIDTH, 1e-5)
 OPERATION(rmsnorm_backward, PART(0), e->d_weight, PART(1), PART(2), e->weight, e->numbers, e->rows, WIDTH)
 OPERATION(swiglu_forward, PART(0), PART(1), e->rows, WIDTH / 2)
@@ -63,8 +69,9 @@ OPERATION(cross_entropy_statistics, e->numbers, PART(3), e->indices, e->rows, 0,
 OPERATION(cross_entropy_gradient, e->sum, PART(3), e->numbers, 1, e->indices, e->rows, 0, WIDTH, 1.0)
 OPERATION(gather_rows, PART(0), WIDTH, e->vectors[1], WIDTH, e->indices, e->rows, WIDTH)
 OPERATION(add, PART(0), PART(1), e->n)
-OPERATION(sum_squares, e->sum, PART(0), e->n)
-OPERATION(adamw, PART(0), PART(0), PART(1), PART(2), PART(4), e->n, &adamw_settings, e->factor)
+OPERATION(sum_squares, e->sum, GRADIENTS, e->n)
+OPERATION(adamw, PART(0), MAIN_PART(masters), GRADIENTS, MAIN_PART(first_moments), MAIN_PART(second_moments), e->n,
+          &adamw_settings, e->factor)
 OPERATION(zero, PART(0), (size_t)e->n *wlb_dtype_bytes(device->compute))
 OPERATION(copy, PART(0), PART(1), (size_t)e->n *wlb_dtype_bytes(device->compute))
 
@@ -95,10 +102,10 @@ static const struct {
 
 enum { MEASURED = sizeof(operations) / sizeof(operations[0]) };
 
-static void scale_one(struct wlb_device *device, void *context)
+static void add_one(struct wlb_device *device, void *context)
 {
 	const struct elementwise *e = context;
-	device->ops->scale(device, e->weight, 1.0, 1);
+	device->ops->add(device, e->weight, e->vectors[3], 1);
 }
 
 /* Sets the indices to rows that are far from each other, each below WIDTH, since they are targets too. */
@@ -111,34 +118,74 @@ static int fill_indices(struct wlb_device *device, struct elementwise *e, struct
 	return device->ops->synchronize(device, error);
 }
 
+/* The arrays of AdamW. A device of one type updates the masters in place. */
+static int allocate_adamw(struct wlb_device *device, struct elementwise *e, struct wlb_error *error)
+{
+	if (device->compute == device->main) {
+		e->masters = e->vectors[0];
+		e->gradients = e->vectors[1];
+		e->first_moments = e->vectors[2];
+	} else {
+		e->masters = wlb_calibrate_alloc(device, device->main, COUNT, error);
+		e->gradients = e->masters != NULL ? wlb_calibrate_alloc(device, device->gradients, COUNT, error) : NULL;
+		e->first_moments =
+			e->gradients != NULL ? wlb_calibrate_alloc(device, device->main, COUNT, error) : NULL;
+	}
+	e->second_moments = e->first_moments != NULL
+	                            ? device->ops->alloc(device, COUNT * wlb_dtype_bytes(device->main), error)
+	                            : NULL;
+	e->factor = e->second_moments != NULL ? device->ops->alloc(device, 3 * sizeof(*e->factor), error) : NULL;
+	if (e->factor == NULL)
+		return -1;
+	device->ops->zero(device, e->second_moments, COUNT * wlb_dtype_bytes(device->main)); /* gives it its pages */
+	device->ops->clip_factor(device, e->factor, e->factor + 1, e->factor + 2, 0.0);      /* 1: the sums are 0 */
+	return 0;
+}
+
 static int allocate(struct wlb_device *device, struct elementwise *e, int head_dim, struct wlb_error *error)
 {
 	*e = (struct elementwise){.head_dim = head_dim};
-	for (int i = 0; i < VECTORS; i++)
-		if ((e->vectors[i] = wlb_calibrate_alloc_reals(device, COUNT, error)) == NULL)
+	const struct {
+		void **memory;
+		enum wlb_dtype dtype;
+		int64_t count;
+	} all[] = {
+		{&e->vectors[0], device->compute, COUNT},       {&e->vectors[1], device->compute, COUNT},
+		{&e->vectors[2], device->compute, COUNT},       {&e->vectors[3], device->compute, COUNT},
+		{&e->weight, device->compute, WIDTH},           {&e->d_weight, device->gradients, WIDTH},
+		{&e->numbers, device->main, (int64_t)3 * ROWS}, {&e->angles, device->main, (int64_t)MANY * head_dim}};
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if ((*all[i].memory = wlb_calibrate_alloc(device, all[i].dtype, all[i].count, error)) == NULL)
 			return -1;
-	/* The second moments of AdamW, whose root is taken. */
-	device->ops->zero(device, e->vectors[VECTORS - 1], COUNT * wlb_dtype_bytes(device->compute));
-	e->weight = wlb_calibrate_alloc_reals(device, WIDTH, error);
-	e->d_weight = e->weight != NULL ? wlb_calibrate_alloc_reals(device, WIDTH, error) : NULL;
-	e->numbers = e->d_weight != NULL ? wlb_calibrate_alloc_reals(device, (int64_t)3 * ROWS, error) : NULL;
-	e->indices = e->numbers != NULL ? device->ops->alloc(device, ROWS * sizeof(*e->indices), error) : NULL;
+	e->indices = device->ops->alloc(device, ROWS * sizeof(*e->indices), error);
 	e->sum = e->indices != NULL ? device->ops->alloc(device, sizeof(*e->sum), error) : NULL;
-	e->angles = e->sum != NULL ? wlb_calibrate_alloc_reals(device, (int64_t)MANY * head_dim, error) : NULL;
-	e->factor = e->angles != NULL ? device->ops->alloc(device, 3 * sizeof(*e->factor), error) : NULL;
-	if (e->factor == NULL)
+	if (e->sum == NULL || allocate_adamw(device, e, error) < 0)
 		return -1;
-	device->ops->clip_factor(device, e->factor, e->factor + 1, e->factor + 2, 0.0); /* 1: the sums are 0 */
 	return fill_indices(device, e, error);
 }
 
 static void release(struct wlb_device *device, struct elementwise *e)
 {
-	void *const others[] = {e->weight, e->d_weight, e->numbers, e->indices, e->sum, e->angles, e->factor};
+	void *const own[] = {e->masters, e->gradients, e->first_moments};
+	void *const others[] = {e->second_moments, e->weight, e->d_weight, e->numbers,
+	                        e->indices,        e->sum,    e->angles,   e->factor};
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (own[i] != e->vectors[i])
+			device->ops->release(device, own[i]);
 	for (int i = 0; i < VECTORS; i++)
 		device->ops->release(device, e->vectors[i]);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		device->ops->release(device, others[i]);
+}
+
+/* Returns the bytes that the operation reads and writes of an element. AdamW reads and writes masters and moments,
+ * reads a gradient, and writes the weight where that is not the master. */
+static double element_traffic(const struct wlb_device *device, enum wlb_op op)
+{
+	if (op == WLB_OP_ADAMW && device->compute != device->main)
+		return (double)(6 * wlb_dtype_bytes(device->main) + wlb_dtype_bytes(device->gradients) +
+		                wlb_dtype_bytes(device->compute));
+	return wlb_op_traffic(op) * (double)wlb_dtype_bytes(device->compute);
 }
 
 /* Returns the elements of a row, as enum wlb_op counts them. */
@@ -184,21 +231,21 @@ int wlb_measure_elementwise(struct wlb_device *device, int head_dim, double limi
                             struct wlb_error *error)
 {
 	struct elementwise e;
-	double reals = 0.0, all_s = 0.0;
+	double bytes = 0.0, all_s = 0.0;
 	int rc = allocate(device, &e, head_dim, error);
 	*measured = (struct wlb_elementwise){0};
 	for (int i = 0; rc == 0 && i < MEASURED; i++) {
 		struct wlb_op_time *time = &measured->operations[operations[i].op];
 		rc = measure_one(device, &e, i, limit_s / MEASURED, time, error);
 		if (rc == 0 && operations[i].counts) {
-			reals += wlb_op_traffic(operations[i].op);
+			bytes += element_traffic(device, operations[i].op);
 			all_s += time->element_s;
 		}
 	}
 	if (rc == 0)
-		rc = wlb_stopwatch(device, scale_one, &e, 0.01, &measured->operation_s, error);
+		rc = wlb_stopwatch(device, add_one, &e, 0.01, &measured->operation_s, error);
 	release(device, &e);
 	if (rc == 0)
-		measured->memory_bytes_per_s = reals * (double)wlb_dtype_bytes(device->compute) / all_s;
+		measured->memory_bytes_per_s = bytes / all_s;
 	return rc;
 }

@@ -9,6 +9,7 @@
 enum { LEAST_BYTES = 4 << 10, SURE_BYTES = 1 << 20, MOST_BYTES = 16 << 20, STEP = 4, SAMPLES = 21 };
 
 struct link_test {
+	struct wlb_device *device;
 	struct wlb_comm *pair; /* of one rank where it has no partner */
 	void *own, *all;       /* reals of MOST_BYTES, and of twice that */
 	enum wlb_dtype dtype;  /* of the reals */
@@ -63,6 +64,12 @@ static double *seconds_of(struct wlb_link_calls *calls, int call)
 	return (double *)((char *)calls + CALLS[call].seconds);
 }
 
+/* Makes a call and waits until its messages have arrived: the host, and what the call has queued on the device. */
+static int finish(struct link_test *test, link_call *call, struct wlb_error *error)
+{
+	return call(test, error) < 0 ? -1 : test->device->ops->synchronize(test->device, error);
+}
+
 /* Sets the point calls->count, for messages of test->count reals. */
 static int measure_size(struct link_test *test, struct wlb_link_calls *calls, struct wlb_error *error)
 {
@@ -70,7 +77,7 @@ static int measure_size(struct link_test *test, struct wlb_link_calls *calls, st
 	for (int c = 0; c < CALL_COUNT; c++) {
 		for (int i = -1; i < SAMPLES; i++) { /* the first is not counted */
 			double from_s = wlb_now_s();
-			if (CALLS[c].call(test, error) < 0)
+			if (finish(test, CALLS[c].call, error) < 0)
 				return -1;
 			if (i >= 0)
 				samples[i] = wlb_now_s() - from_s;
@@ -121,11 +128,12 @@ int wlb_measure_link(struct wlb_device *device, struct wlb_comm *world, const st
 	int rank = wlb_comm_rank(world), partner = wlb_pair_partner(map, kind, rank);
 	int color = partner >= 0 && partner < rank ? partner : rank;
 	int64_t most = MOST_BYTES / (int64_t)wlb_dtype_bytes(device->compute);
-	struct link_test test = {.pair = wlb_comm_split(world, color, rank, "pair", error), .dtype = device->compute};
+	struct link_test test = {
+		.device = device, .pair = wlb_comm_split(world, color, rank, "pair", error), .dtype = device->compute};
 	if (test.pair == NULL)
 		return -1;
-	test.own = wlb_calibrate_alloc_reals(device, most, error);
-	test.all = test.own != NULL ? wlb_calibrate_alloc_reals(device, 2 * most, error) : NULL;
+	test.own = wlb_calibrate_alloc(device, device->compute, most, error);
+	test.all = test.own != NULL ? wlb_calibrate_alloc(device, device->compute, 2 * most, error) : NULL;
 	int rc = test.all != NULL ? measure_sizes(device, world, &test, limit_s, calls, error) : -1;
 	*link = (struct wlb_link){0};
 	if (rc == 0 && wlb_comm_size(test.pair) == 2)

@@ -6,8 +6,8 @@
 
 #include "kernels/ops.h"
 
-/* Allocates `count` reals of the device, filled with numbers in [-1, 1), because the time of an operation on zeros
- * differs. The device's release frees them. Returns NULL with the reason on failure. */
-void *wlb_calibrate_alloc_reals(struct wlb_device *device, int64_t count, struct wlb_error *error);
+/* Allocates `count` elements of that type on the device, filled with numbers in [-1, 1), because the time of an
+ * operation on zeros differs. The device's release frees them. Returns NULL with the reason on failure. */
+void *wlb_calibrate_alloc(struct wlb_device *device, enum wlb_dtype dtype, int64_t count, struct wlb_error *error);
 
 #endif

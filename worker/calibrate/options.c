@@ -14,8 +14,15 @@ static const struct wlb_option rows[] = {
          .choices = "A100|B200|CPU|H100|H200|MI300X", .open = true},
 	{WLB_OPTION(CHOICE, "device", FIELD(device), NULL, "what is measured"), .choices = "cpu|cuda",
          .initial = "cpu"},
-	{WLB_OPTION(CHOICE, "dtype", FIELD(dtype), NULL, "element type"), .choices = "float32|float64",
-         .initial = "float32"},
+	{WLB_OPTION(
+		 CHOICE, "dtype", FIELD(dtype), NULL,
+		 "element type of weights and activations, as in training; auto: bfloat16 on a GPU, float32 on a CPU"),
+         .choices = "float32|float64|bfloat16|auto", .initial = "auto"},
+	{WLB_OPTION(
+		 CHOICE, "transport", FIELD(transport), NULL,
+		 "what carries the messages of GPUs, as in training; auto: nccl where every rank can use it, else mpi, "
+		 "with a line that says why"),
+         .choices = "auto|nccl|mpi", .initial = "auto"},
 	{WLB_OPTION(INT, "threads", FIELD(threads), "N",
                     "threads of a rank, as in training; 0: the CPUs that it may use, divided by the ranks of its node"),
          .max = 1024, .initial = "0"},

@@ -12,7 +12,8 @@ struct wlb_calibrate_options {
 	const char *name; /* of the machine; NULL: the type of the node */
 	const char *base; /* the machine whose values stand where this job can measure none; NULL: that of the device */
 	int device;       /* enum wlb_device_kind */
-	int dtype;        /* enum wlb_dtype */
+	int dtype;        /* enum wlb_dtype; WLB_DTYPE_AUTO until it is chosen */
+	int transport;    /* enum wlb_transport_choice */
 	int threads;      /* 0: this node's CPUs / its ranks */
 	int head_dim;
 	double seconds;   /* bound of the measurements together */

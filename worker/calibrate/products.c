@@ -42,9 +42,11 @@ static void multiply(struct wlb_device *device, void *context)
 static int allocate(struct wlb_device *device, struct product *product, int64_t most, struct wlb_error *error)
 {
 	product->capacity = most * most > COLD_REALS ? most * most : COLD_REALS;
-	product->x = wlb_calibrate_alloc_reals(device, most * most, error);
-	product->weight = product->x != NULL ? wlb_calibrate_alloc_reals(device, product->capacity, error) : NULL;
-	product->y = product->weight != NULL ? wlb_calibrate_alloc_reals(device, product->capacity, error) : NULL;
+	product->x = wlb_calibrate_alloc(device, device->compute, most * most, error);
+	product->weight =
+		product->x != NULL ? wlb_calibrate_alloc(device, device->compute, product->capacity, error) : NULL;
+	product->y =
+		product->weight != NULL ? wlb_calibrate_alloc(device, device->compute, product->capacity, error) : NULL;
 	return product->y != NULL ? 0 : -1;
 }
 

@@ -142,24 +142,32 @@ const struct wlb_option_table wlb_train_option_table = {
 	.count = sizeof(rows) / sizeof(rows[0]),
 };
 
-/* Sets the element type, and checks that the device computes in it. */
-static int choose_dtype(struct wlb_train_options *o, struct wlb_error *error)
+int wlb_dtype_choose(enum wlb_device_kind device, const char *option, int *dtype, struct wlb_error *error)
 {
-	int is_cuda = o->device == WLB_DEVICE_CUDA;
+	int is_cuda = device == WLB_DEVICE_CUDA;
+	if (*dtype == WLB_DTYPE_AUTO)
+		*dtype = is_cuda ? WLB_BFLOAT16 : WLB_FLOAT32;
+	if (!is_cuda && *dtype == WLB_BFLOAT16)
+		return wlb_fail(error,
+		                "%s: a CPU computes in float32 and float64; use --device cuda, or --dtype float32",
+		                option);
+	if (is_cuda && *dtype == WLB_FLOAT64)
+		return wlb_fail(error, "--dtype float64: a GPU computes in bfloat16 and float32; use --device cpu, or "
+		                       "--dtype float32");
+	return 0;
+}
+
+/* Sets the element type, and checks that the device computes in it and that gradients can have theirs. */
+static int choose_dtypes(struct wlb_train_options *o, struct wlb_error *error)
+{
 	if (o->bf16 && o->dtype != WLB_DTYPE_AUTO && o->dtype != WLB_BFLOAT16)
 		return wlb_fail(error, "--bf16 and --dtype %s: give one of them",
 		                o->dtype == WLB_FLOAT64 ? "float64" : "float32");
 	if (o->bf16)
 		o->dtype = WLB_BFLOAT16;
-	if (o->dtype == WLB_DTYPE_AUTO)
-		o->dtype = is_cuda ? WLB_BFLOAT16 : WLB_FLOAT32;
-	if (!is_cuda && o->dtype == WLB_BFLOAT16)
-		return wlb_fail(error,
-		                "%s: a CPU computes in float32 and float64; use --device cuda, or --dtype float32",
-		                o->bf16 ? "--bf16" : "--dtype bfloat16");
-	if (is_cuda && o->dtype == WLB_FLOAT64)
-		return wlb_fail(error, "--dtype float64: a GPU computes in bfloat16 and float32; use --device cpu, or "
-		                       "--dtype float32");
+	if (wlb_dtype_choose((enum wlb_device_kind)o->device, o->bf16 ? "--bf16" : "--dtype bfloat16", &o->dtype,
+	                     error) < 0)
+		return -1;
 	if (o->main_grads == WLB_MAIN_GRADS_BF16 && o->dtype != WLB_BFLOAT16)
 		return wlb_fail(error, "--main-grads-dtype bf16: it needs --bf16; the weights are %s",
 		                o->dtype == WLB_FLOAT64 ? "float64" : "float32");
@@ -169,7 +177,7 @@ static int choose_dtype(struct wlb_train_options *o, struct wlb_error *error)
 /* Rules between options, once all are known. */
 static int check_together(struct wlb_train_options *o, struct wlb_error *error)
 {
-	if (choose_dtype(o, error) < 0)
+	if (choose_dtypes(o, error) < 0)
 		return -1;
 	if (o->min_lr > o->lr)
 		return wlb_fail(error, "--min-lr %g: it must not exceed --lr %g", o->min_lr, o->lr);

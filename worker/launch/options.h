@@ -48,7 +48,7 @@ struct wlb_train_options {
 	double timeout_minutes;         /* of one collective */
 	double storage_timeout_minutes; /* that files may make no progress; below timeout_minutes */
 	int lr_decay_style;             /* enum wlb_lr_decay */
-	int dtype;                      /* enum wlb_dtype, of weights in use and activations; set by check_together */
+	int dtype;                      /* enum wlb_dtype, of weights in use and activations; set by choose_dtypes */
 	int main_grads;                 /* enum wlb_main_grads */
 	int packing;                    /* enum wlb_strategy */
 	int cp_sharding;                /* enum wlb_sharding */
@@ -62,6 +62,10 @@ struct wlb_train_options {
 };
 
 extern const struct wlb_option_table wlb_train_option_table;
+
+/* Sets *dtype, an enum wlb_dtype, where it is WLB_DTYPE_AUTO, and checks that the device computes in it. `option` is
+ * what asked for bfloat16. Returns -1 with option, rule and remedy. */
+int wlb_dtype_choose(enum wlb_device_kind device, const char *option, int *dtype, struct wlb_error *error);
 
 /* Reads argv[1..]; argv[0] is the name of the subcommand. Returns an enum wlb_options_asked: unless it is
  * WLB_OPTIONS_READ nothing is set, and the caller must print what was asked for. On -1 the message names option, value

@@ -24,7 +24,6 @@ int wlb_transformer_check_device(const struct wlb_device *device, struct wlb_err
 		{"cross_entropy_gradient", ops->cross_entropy_gradient != NULL},
 		{"gather_rows", ops->gather_rows != NULL},
 		{"add", ops->add != NULL},
-		{"scale", ops->scale != NULL},
 		{"sum_squares", ops->sum_squares != NULL},
 		{"clip_factor", ops->clip_factor != NULL},
 		{"adamw", ops->adamw != NULL},

@@ -19,7 +19,7 @@ int wlb_own_gpu(const struct wlb_launch *launch)
 }
 
 struct wlb_device *wlb_open_device(const struct wlb_launch *launch, enum wlb_device_kind kind, enum wlb_dtype dtype,
-                                   int threads, struct wlb_error *error)
+                                   enum wlb_main_grads main_grads, int threads, struct wlb_error *error)
 {
 	int host_threads = threads > 0 ? threads : default_threads(launch);
 	enum wlb_dtype main = dtype == WLB_BFLOAT16 ? WLB_FLOAT32 : dtype;
@@ -28,6 +28,8 @@ struct wlb_device *wlb_open_device(const struct wlb_launch *launch, enum wlb_dev
 	                                    : wlb_device_open_cpu(dtype, host_threads, error);
 	if (device != NULL && wlb_transformer_check_device(device, error) == 0) {
 		device->host_threads = host_threads;
+		if (main_grads == WLB_MAIN_GRADS_BF16)
+			device->gradients = device->compute;
 		return device;
 	}
 	wlb_device_close(device);

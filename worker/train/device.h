@@ -5,10 +5,11 @@
 #include "worker/launch/launch.h"
 #include "worker/launch/options.h"
 
-/* Opens the device and checks that it has all operations that training needs. threads 0: the CPUs that this process may
- * use, divided by the ranks of its node. Returns NULL with the reason on failure. */
+/* Opens the device and checks that it has all operations that training needs. Gradients are summed in `main_grads`:
+ * bf16 only with the element type bfloat16. threads 0: the CPUs that this process may use, divided by the ranks of its
+ * node. Returns NULL with the reason on failure. */
 struct wlb_device *wlb_open_device(const struct wlb_launch *launch, enum wlb_device_kind kind, enum wlb_dtype dtype,
-                                   int threads, struct wlb_error *error);
+                                   enum wlb_main_grads main_grads, int threads, struct wlb_error *error);
 
 /* Returns the number of this rank's GPU among those that it sees: the ranks of a node take them in turn, so that each
  * has its own where there are as many, also where the launcher lets each see only one. */

@@ -47,9 +47,10 @@ static void print_start(const struct wlb_trainer *t)
 {
 	char layout[64];
 	wlb_layout_format(&t->plan->split.layout, layout, sizeof(layout));
-	printf("%lld parameters, %s, %s | %d ranks on %d nodes, %s | %lld documents, %lld tokens\n",
+	const char *gradients = t->device->gradients == t->device->main ? "" : ", gradients in bfloat16";
+	printf("%lld parameters, %s, %s%s | %d ranks on %d nodes, %s | %lld documents, %lld tokens\n",
 	       (long long)wlb_model_parameters(&t->plan->model), t->device->name, wlb_dtype_name(t->device->compute),
-	       t->launch->size, t->launch->node_count, layout, (long long)wlb_dataset_documents(t->dataset),
+	       gradients, t->launch->size, t->launch->node_count, layout, (long long)wlb_dataset_documents(t->dataset),
 	       (long long)wlb_dataset_tokens(t->dataset));
 	int is_rounded = t->checkpoint_bytes > (int)wlb_dtype_bytes(t->device->main);
 	if (t->step > 0)
@@ -184,15 +185,7 @@ static int train_with_options(struct wlb_launch *launch, const struct wlb_train_
 	struct wlb_train_plan plan;
 	struct wlb_device *device =
 		wlb_open_device(launch, (enum wlb_device_kind)options->device, (enum wlb_dtype)options->dtype,
-	                        (int)options->threads, &device_error);
-	if (device != NULL && options->main_grads == WLB_MAIN_GRADS_BF16) {
-		wlb_fail(&device_error,
-		         "--main-grads-dtype bf16: device %s sums gradients in float32 in this version; leave the "
-		         "option out",
-		         device->name);
-		wlb_device_close(device);
-		device = NULL;
-	}
+	                        (enum wlb_main_grads)options->main_grads, (int)options->threads, &device_error);
 	if (wlb_train_plan_agree(launch, options, device == NULL ? device_error.message : NULL, &plan, &error) < 0) {
 		print_reason(launch, error.message, launch->rank == 0);
 		wlb_launch_abort(launch, WLB_EXIT_FAILED);

@@ -13,10 +13,9 @@ static void check_size(struct wlb_device *device, size_t n)
 	double got = 3;
 	device->ops->to_device(device, NULL, sum, &got, sizeof(got));
 	for (size_t i = 0; i < n; i++)
-		y[i] = (y[i] + x[i]) * -0.5;
+		y[i] += x[i];
 	device->ops->add(device, ya, xa, (int64_t)n);
-	device->ops->scale(device, ya, -0.5, (int64_t)n);
-	check_close(device, "(y + x) * factor", ya, y, n, 1e-6);
+	check_close(device, "y + x", ya, y, n, 1e-6);
 	device->ops->sum_squares(device, sum, ya, (int64_t)n);
 	device->ops->to_host(device, &got, sum, sizeof(got));
 	double want = 3 + weighted_sum(y, y, n);

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "kernels/bfloat16.h"
 #include "worker/comm/comm.h"
 #include "worker/comm/comm_trace.h"
 #include "worker/launch/launch.h"
@@ -417,14 +418,6 @@ static void receives_are_posted_early(void **state)
 	free(arrived);
 }
 
-static double bfloat16_value(uint16_t bits)
-{
-	uint32_t wide = (uint32_t)bits << 16;
-	float value;
-	memcpy(&value, &wide, sizeof(value));
-	return value;
-}
-
 /* Numbers whose sums in any order are exact in bfloat16: small integers; and sums that round. */
 static void sums_of_bfloat16(void **state)
 {
@@ -436,7 +429,7 @@ static void sums_of_bfloat16(void **state)
 		wlb_dtype_store(WLB_BFLOAT16, values, i, (f->rank + 1) * (i % 5 - 2));
 	assert_int_equal(wlb_comm_reduce_scatter(f->world, part, values, 4, WLB_BFLOAT16, &error), 0);
 	for (int i = 0; i < 4; i++)
-		assert_true(bfloat16_value(part[i]) == size * (size + 1) / 2 * ((4 * f->rank + i) % 5 - 2));
+		assert_true(wlb_float_of_bfloat16(part[i]) == size * (size + 1) / 2 * ((4 * f->rank + i) % 5 - 2));
 	/* 256 + 1 is a tie between 256 and 258: to 256, the even one; so is every further sum with 1. 256 + 3 is one
 	 * between 258 and 260: to 260. */
 	wlb_dtype_store(WLB_BFLOAT16, values, 0, f->rank == 0 ? 256.0 : f->rank == 1 ? 1.0 : 0.0);
@@ -444,13 +437,14 @@ static void sums_of_bfloat16(void **state)
 	wlb_dtype_store(WLB_BFLOAT16, values, 2, f->rank == 0 ? -INFINITY : 1.0);
 	wlb_dtype_store(WLB_BFLOAT16, values, 3, f->rank == 0 ? NAN : 1.0);
 	assert_int_equal(wlb_comm_all_reduce(f->world, values, 4, WLB_BFLOAT16, WLB_SUM, &error), 0);
-	assert_true(bfloat16_value(values[0]) == 256.0);
-	assert_true(size == 1 || bfloat16_value(values[1]) == 260.0);
-	assert_true(isinf(bfloat16_value(values[2])) && isnan(bfloat16_value(values[3])));
+	assert_true(wlb_float_of_bfloat16(values[0]) == 256.0);
+	assert_true(size == 1 || wlb_float_of_bfloat16(values[1]) == 260.0);
+	assert_true(isinf(wlb_float_of_bfloat16(values[2])) && isnan(wlb_float_of_bfloat16(values[3])));
 	wlb_dtype_store(WLB_BFLOAT16, largest, 0, -1.0 - f->rank);
 	wlb_dtype_store(WLB_BFLOAT16, largest, 1, 0.25 * f->rank);
 	assert_int_equal(wlb_comm_all_reduce(f->world, largest, 2, WLB_BFLOAT16, WLB_MAX, &error), 0);
-	assert_true(bfloat16_value(largest[0]) == -1.0 && bfloat16_value(largest[1]) == 0.25 * (size - 1));
+	assert_true(wlb_float_of_bfloat16(largest[0]) == -1.0 &&
+	            wlb_float_of_bfloat16(largest[1]) == 0.25 * (size - 1));
 }
 
 /* As if no transport could access the device's memory: buffers are then staged on the host, also in started calls. */
