@@ -635,14 +635,20 @@ enum wlb_cost_trainer {
 	                         norms and the gated product again, and attention is fused under all three */
 };
 
+/* Shares of communication that are hidden behind computation, 0 to 1. */
+struct wlb_overlap {
+	double forward, backward; /* in passes of either direction */
+};
+
 /* The communication that runs beside computation, and the types in memory. */
 struct wlb_cost_options {
 	enum wlb_cost_trainer trainer;
-	double tp_overlap;       /* share of tensor-parallel communication hidden behind computation, 0 to 1 */
-	double cp_overlap;       /* the same, context-parallel */
-	int overlap_gradients;   /* 1: gradients are reduced as soon as the last backward pass has them */
-	int overlap_parameters;  /* 1: weights are gathered beside the first forward passes of the next step */
-	int overlap_pp;          /* 1: a stage computes while it sends and receives */
+	struct wlb_overlap tp_overlap; /* of tensor-parallel communication, behind the products of a layer */
+	struct wlb_overlap cp_overlap; /* of context-parallel communication; with WLB_COST_WORKER backward behind one
+	                                  of the products of attention's output */
+	int overlap_gradients;         /* 1: gradients are reduced as soon as the last backward pass has them */
+	int overlap_parameters;        /* 1: weights are gathered beside the first forward passes of the next step */
+	int overlap_pp;                /* 1: a stage computes while it sends and receives */
 	int32_t gradient_bytes;  /* of an element of the gradients that are summed and reduced: 4 float32, 2 bfloat16 */
 	int keep_outputs;        /* 1: a stage keeps what it has sent until its backward pass; 0: it frees it */
 	int release_activations; /* 1: outputs of norms and the gated product are freed after their use and computed
@@ -656,9 +662,11 @@ struct wlb_cost_options {
  * are gathered before attention and not hidden, as Llama 3 does (Dubey et al. 2024). */
 void wlb_cost_options_init(struct wlb_cost_options *options);
 
-/* Sets how wlb-worker runs on a machine: gradients overlap with the last backward pass and sends with computation,
- * unless the machine has blocking_messages; all other communication does not. Gradients have 4 bytes where the
- * machine's elements have fewer. */
+/* Sets how wlb-worker runs on a machine. Over NCCL gradients are reduced beside the last backward pass, weights
+ * gathered beside the first forward pass, and sends beside computation. Of the six tensor-parallel collectives of a
+ * layer's backward pass four are beside its products, of the context-parallel ones those of the backward pass; in the
+ * forward pass nothing is independent of them. On a machine with blocking_messages, over MPI, nothing is hidden.
+ * Gradients have 4 bytes where the machine's elements have fewer. */
 void wlb_cost_options_worker(struct wlb_cost_options *options, const struct wlb_machine *machine);
 
 /* Returns 0 when every field is in its range, -1 with the field, its value and the rule otherwise. */

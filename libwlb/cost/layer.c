@@ -99,6 +99,13 @@ struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, doubl
 	return sum;
 }
 
+double wlb_layer_output_d_w_s(const struct wlb_layer_cost *cost, double tokens)
+{
+	if (tokens <= 0.0)
+		return 0.0;
+	return wlb_machine_gemm_s(cost->machine, width_of(cost, HIDDEN), tokens, width_of(cost, QUERIES));
+}
+
 static int has_stream(const struct wlb_layer_cost *cost, const struct stream *stream)
 {
 	int worker = is_worker(cost);

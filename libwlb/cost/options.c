@@ -2,7 +2,10 @@
 #include "libwlb/wlb.h"
 
 /* The share that --tp-comm-overlap hides is calibrated to the Megatron Core H100 table (docs/results/planner.md). */
-static const double tp_overlap = 0.85;
+static const struct wlb_overlap tp_overlap = {0.85, 0.85};
+
+/* wlb-worker over NCCL (worker/model/layer.c): backward, one of two gathers and the sum of each half of a layer. */
+static const struct wlb_overlap worker_tp_overlap = {0.0, 4.0 / 6.0}, worker_cp_overlap = {0.0, 1.0};
 
 void wlb_cost_options_init(struct wlb_cost_options *options)
 {
@@ -21,11 +24,23 @@ void wlb_cost_options_worker(struct wlb_cost_options *options, const struct wlb_
 	double element = wlb_machine_element_bytes(machine);
 	*options = (struct wlb_cost_options){
 		.trainer = WLB_COST_WORKER,
-		.overlap_gradients = !machine->blocking_messages,
-		.overlap_pp = !machine->blocking_messages,
 		.gradient_bytes = element < 4.0 ? 4 : (int32_t)element,
 		.keep_outputs = 1,
 	};
+	if (machine->blocking_messages)
+		return;
+	options->tp_overlap = worker_tp_overlap;
+	options->cp_overlap = worker_cp_overlap;
+	options->overlap_gradients = options->overlap_parameters = options->overlap_pp = 1;
+}
+
+static int check_overlap(const char *name, const struct wlb_overlap *overlap, struct wlb_error *error)
+{
+	const double shares[] = {overlap->forward, overlap->backward};
+	for (int i = 0; i < 2; i++)
+		if (!(shares[i] >= 0.0 && shares[i] <= 1.0))
+			return wlb_fail(error, "%s is %g: it must lie between 0 and 1", name, shares[i]);
+	return 0;
 }
 
 int wlb_cost_options_check(const struct wlb_cost_options *options, struct wlb_error *error)
@@ -33,10 +48,9 @@ int wlb_cost_options_check(const struct wlb_cost_options *options, struct wlb_er
 	if (options->trainer != WLB_COST_MEGATRON && options->trainer != WLB_COST_WORKER)
 		return wlb_fail(error, "trainer is %d: it must be WLB_COST_MEGATRON or WLB_COST_WORKER",
 		                (int)options->trainer);
-	if (!(options->tp_overlap >= 0.0 && options->tp_overlap <= 1.0))
-		return wlb_fail(error, "tp_overlap is %g: it must lie between 0 and 1", options->tp_overlap);
-	if (!(options->cp_overlap >= 0.0 && options->cp_overlap <= 1.0))
-		return wlb_fail(error, "cp_overlap is %g: it must lie between 0 and 1", options->cp_overlap);
+	if (check_overlap("tp_overlap", &options->tp_overlap, error) < 0 ||
+	    check_overlap("cp_overlap", &options->cp_overlap, error) < 0)
+		return -1;
 	if (options->gradient_bytes != 2 && options->gradient_bytes != 4 && options->gradient_bytes != 8)
 		return wlb_fail(error, "gradient_bytes is %d: it must be 2, 4 or 8", options->gradient_bytes);
 	return 0;

@@ -13,14 +13,17 @@ static double transfer_s(const struct wlb_machine *machine, int ranks, int on_no
 	       wlb_machine_gather_s(machine, ranks, on_node, 0, 0.0);
 }
 
-/* Returns the seconds to gather the keys and values of one layer, for a step's tokens of one replica. */
-static double gather_keys_s(const struct wlb_search *search, const struct wlb_plan *plan, double tokens)
+/* Returns the seconds to gather the keys and values of one layer, for a step's tokens of one replica, without what is
+ * hidden. */
+static struct wlb_seconds gather_keys_s(const struct wlb_search *search, const struct wlb_plan *plan, double tokens)
 {
 	const struct wlb_layout *l = &plan->layout;
 	int on_node = search->machine.gpus_per_node / l->tp;
 	on_node = on_node < 1 ? 1 : on_node < l->cp ? on_node : l->cp;
 	double bytes = 2.0 * wlb_machine_element_bytes(&search->machine) * wlb_plan_kv_width(plan, &search->model);
-	return (1.0 - search->options.cost.cp_overlap) * transfer_s(&search->machine, l->cp, on_node, tokens * bytes);
+	double all_s = transfer_s(&search->machine, l->cp, on_node, tokens * bytes);
+	const struct wlb_overlap *hidden = &search->options.cost.cp_overlap;
+	return (struct wlb_seconds){(1.0 - hidden->forward) * all_s, (1.0 - hidden->backward) * all_s};
 }
 
 /* Seconds of one layer and of the head for the tokens of a mean replica in a step, forward and backward. */
@@ -42,12 +45,15 @@ static struct work work_of(const struct wlb_search *search, const struct wlb_pla
 	struct wlb_seconds attention = wlb_layer_attention_least_s(&cost, search->work.pairs / ranks);
 	int on_node = l->tp < machine->gpus_per_node ? l->tp : machine->gpus_per_node;
 	double bytes = tokens * (double)search->model.hidden_size * wlb_machine_element_bytes(machine);
-	double tp_s = (1.0 - options->tp_overlap) * transfer_s(machine, l->tp, on_node, bytes);
-	double gathers = options->trainer == WLB_COST_WORKER ? 2.0 : 3.0;
+	double tp_s = transfer_s(machine, l->tp, on_node, bytes);
+	double tp_forward_s = 4.0 * (1.0 - options->tp_overlap.forward) * tp_s;
+	double tp_backward_s = 6.0 * (1.0 - options->tp_overlap.backward) * tp_s;
+	struct wlb_seconds keys = gather_keys_s(search, plan, tokens * l->cp);
+	double gathers_back = options->trainer == WLB_COST_WORKER ? 1.0 : 2.0;
 	return (struct work){
-		.layer_s = (1.0 + recomputed) * (linear.forward + attention.forward) + linear.backward +
-	                   attention.backward + (10.0 + 4.0 * recomputed) * tp_s,
-		.keys_s = (gathers + recomputed) * gather_keys_s(search, plan, tokens * l->cp),
+		.layer_s = (1.0 + recomputed) * (linear.forward + attention.forward + tp_forward_s) + linear.backward +
+	                   attention.backward + tp_backward_s,
+		.keys_s = (1.0 + recomputed) * keys.forward + gathers_back * keys.backward,
 		.head_s = head.forward + head.backward,
 	};
 }

@@ -117,7 +117,8 @@ static double exposed_s(double communication_s, double computation_s, double sha
  * both inputs once more in the backward pass (Korthikanti et al. 2022, Megatron-LM); context parallelism gathers keys
  * and values, and scatters their gradients after they were gathered again (Dubey et al. 2024). wlb-worker keeps the
  * gathered keys, unless it recomputes; it copies what it gathers into the order of documents, and back, and sets the
- * gradients of all keys and values to 0 first. */
+ * gradients of all keys and values to 0 first. It scatters gradients beside the product that gives the gradient of the
+ * weights of attention's output. */
 static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *load, struct wlb_seconds products,
                               double rank_tokens, double kv_bytes)
 {
@@ -125,13 +126,16 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 	const struct wlb_cost_options *cost = &sim->options.cost;
 	int worker = cost->trainer == WLB_COST_WORKER;
 	struct collectives tp = tp_collectives_s(sim, rank_tokens);
-	load->tp.forward = exposed_s(2.0 * (tp.gather + tp.reduce), products.forward, cost->tp_overlap);
-	load->tp.backward = exposed_s(4.0 * tp.gather + 2.0 * tp.reduce, products.backward, cost->tp_overlap);
-	double exposed = 1.0 - cost->cp_overlap;
-	double cp_s = wlb_machine_gather_s(&sim->machine, l->cp, sim->cp_on_node, sim->cp_crosses, kv_bytes) * exposed;
-	double back_s =
-		wlb_machine_reduce_s(&sim->machine, l->cp, sim->cp_on_node, sim->cp_crosses, kv_bytes) * exposed;
-	load->cp = (struct wlb_seconds){cp_s, worker ? back_s : cp_s + back_s};
+	load->tp.forward = exposed_s(2.0 * (tp.gather + tp.reduce), products.forward, cost->tp_overlap.forward);
+	load->tp.backward = exposed_s(4.0 * tp.gather + 2.0 * tp.reduce, products.backward, cost->tp_overlap.backward);
+	double gather_s = wlb_machine_gather_s(&sim->machine, l->cp, sim->cp_on_node, sim->cp_crosses, kv_bytes);
+	double reduce_s = wlb_machine_reduce_s(&sim->machine, l->cp, sim->cp_on_node, sim->cp_crosses, kv_bytes);
+	double cp_s = (1.0 - cost->cp_overlap.forward) * gather_s;
+	double back_s = (1.0 - cost->cp_overlap.backward) * (gather_s + reduce_s);
+	if (worker)
+		back_s =
+			exposed_s(reduce_s, wlb_layer_output_d_w_s(&sim->cost, rank_tokens), cost->cp_overlap.backward);
+	load->cp = (struct wlb_seconds){cp_s, back_s};
 	if (worker && l->cp > 1) {
 		double elements = kv_bytes / wlb_machine_element_bytes(&sim->machine);
 		double order_s = wlb_machine_op_s(&sim->machine, WLB_OP_GATHER_ROWS, elements);

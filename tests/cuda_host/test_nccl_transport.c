@@ -32,6 +32,18 @@ static void fill(enum wlb_dtype dtype, void *host, int count)
 		wlb_dtype_store(dtype, host, i, (i + 3 * launch->rank) % 11 - 5);
 }
 
+/* The two calls that run beside what follows, where a call can: `back` becomes the sum of every rank's `in`. */
+static void run_beside(struct wlb_comm *comm, enum wlb_dtype dtype, char *back, char *out, const char *in)
+{
+	struct wlb_comm_request *request;
+	assert_int_equal(wlb_comm_reduce_scatter_beside(comm, out, in, COUNT, dtype, &request, &error), 0);
+	assert_true((request == NULL) == wlb_comm_blocks_host(comm));
+	assert_int_equal(wlb_comm_wait(request, &error), 0);
+	assert_int_equal(wlb_comm_all_gather_beside(comm, back, out, COUNT, dtype, &request, &error), 0);
+	assert_true((request == NULL) == wlb_comm_blocks_host(comm));
+	assert_int_equal(wlb_comm_wait(request, &error), 0);
+}
+
 /* Runs a call of each kind on the device by one communicator; the results, on the host, follow each other in `all`. */
 static size_t run_calls(struct wlb_comm *comm, enum wlb_dtype dtype, char *all)
 {
@@ -54,6 +66,8 @@ static size_t run_calls(struct wlb_comm *comm, enum wlb_dtype dtype, char *all)
 	ops->copy(device, back + part * (size_t)rank, in, part);
 	assert_int_equal(wlb_comm_all_gather(comm, back, back + part * (size_t)rank, COUNT, dtype, &error), 0);
 	ops->to_host(device, all + at, back, whole), at += whole;
+	run_beside(comm, dtype, back, out, in);
+	ops->to_host(device, all + at, back, whole), at += whole;
 	struct wlb_comm_request *message = rank % 2 == 0
 	                                           ? wlb_comm_send_start(comm, in, COUNT, dtype, rank + 1, &error)
 	                                           : wlb_comm_recv_start(comm, out, COUNT, dtype, rank - 1, &error);
@@ -70,7 +84,7 @@ static size_t run_calls(struct wlb_comm *comm, enum wlb_dtype dtype, char *all)
 static void calls_have_the_results_of_mpi(void **state)
 {
 	(void)state;
-	static char by_nccl[COUNT * 8 * (3 + 2 * MOST_RANKS)], by_mpi[sizeof(by_nccl)];
+	static char by_nccl[COUNT * 8 * (3 + 3 * MOST_RANKS)], by_mpi[sizeof(by_nccl)];
 	const enum wlb_dtype types[] = {WLB_FLOAT32, WLB_FLOAT64, WLB_BFLOAT16};
 	for (int i = 0; i < 3; i++) {
 		size_t bytes = run_calls(world, types[i], by_nccl);
@@ -220,7 +234,7 @@ static void a_shared_gpu_needs_mpi(void **state)
 	assert_int_equal(wlb_comm_choose_transport(world, WLB_TRANSPORT_NCCL, 5.0, why, sizeof(why), &error), -1);
 	assert_string_equal(error.message, "--transport nccl: ranks 0 and 1 share a GPU, which NCCL refuses; use "
 	                                   "--transport mpi");
-	static char results[COUNT * 8 * (3 + 2 * MOST_RANKS)];
+	static char results[COUNT * 8 * (3 + 3 * MOST_RANKS)];
 	run_calls(world, WLB_BFLOAT16, results);
 }
 

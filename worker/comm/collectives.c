@@ -78,6 +78,29 @@ static int run(struct wlb_comm *comm, struct wlb_call call, struct wlb_error *er
 	return request != NULL ? wlb_comm_wait(request, error) : -1;
 }
 
+/* Starts the call; where its transport makes the host wait, awaits it at once. */
+static int run_beside(struct wlb_comm *comm, struct wlb_call call, struct wlb_comm_request **request,
+                      struct wlb_error *error)
+{
+	*request = NULL;
+	if (wlb_comm_blocks_host(comm))
+		return run(comm, call, error);
+	*request = wlb_comm_start(comm, &call, error);
+	return *request != NULL ? 0 : -1;
+}
+
+int wlb_comm_reduce_scatter_beside(struct wlb_comm *comm, void *out, const void *in, size_t count, enum wlb_dtype dtype,
+                                   struct wlb_comm_request **request, struct wlb_error *error)
+{
+	return run_beside(comm, reduce_scatter(out, in, count, dtype), request, error);
+}
+
+int wlb_comm_all_gather_beside(struct wlb_comm *comm, void *out, const void *in, size_t count, enum wlb_dtype dtype,
+                               struct wlb_comm_request **request, struct wlb_error *error)
+{
+	return run_beside(comm, all_gather(out, in, count, dtype), request, error);
+}
+
 int wlb_comm_all_reduce(struct wlb_comm *comm, void *buffer, size_t count, enum wlb_dtype dtype, enum wlb_reduce op,
                         struct wlb_error *error)
 {

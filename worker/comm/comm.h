@@ -85,6 +85,15 @@ int wlb_comm_wait(struct wlb_comm_request *request, struct wlb_error *error);
  * no call is in progress. wlb_comm_wait returns the errors of calls that fail here. */
 void wlb_comm_progress(struct wlb_comm *comm);
 
+/* ---- data calls that run beside what follows where that is no slower ----
+ * Over NCCL they are started; over MPI they have ended when they return: MPI's started collectives use slower
+ * algorithms than its blocking ones, and advance only inside calls. *request is to be awaited; it is NULL where the
+ * call has ended, and on failure. Return -1 on failure. */
+int wlb_comm_reduce_scatter_beside(struct wlb_comm *comm, void *out, const void *in, size_t count, enum wlb_dtype dtype,
+                                   struct wlb_comm_request **request, struct wlb_error *error);
+int wlb_comm_all_gather_beside(struct wlb_comm *comm, void *out, const void *in, size_t count, enum wlb_dtype dtype,
+                               struct wlb_comm_request **request, struct wlb_error *error);
+
 /* ---- data calls, started and awaited at once ---- */
 int wlb_comm_all_reduce(struct wlb_comm *comm, void *buffer, size_t count, enum wlb_dtype dtype, enum wlb_reduce op,
                         struct wlb_error *error);

@@ -1,5 +1,6 @@
 /* The passes through the layers of a chunk, with the embedding on the first. Each tensor-parallel rank holds a slice of
  * the vocabulary. */
+#include "worker/model/gathered_weights.h"
 #include "worker/model/layer.h"
 #include "worker/model/tensor_parallel.h"
 
@@ -8,6 +9,8 @@ static int embed(struct wlb_transformer *t, void *out, const struct wlb_micro_ba
 {
 	const struct wlb_parameters *p = t->parameters;
 	void *addend = wlb_tp_rows(t, t->scratch.addend, out);
+	if (wlb_weights_await(p, p->embedding, p->embedding, error) < 0)
+		return -1;
 	t->device->ops->embedding_forward(t->device, addend, wlb_weight(p, p->embedding), batch->ids, batch->rows,
 	                                  p->shape.hidden_size, p->vocab_start, p->vocab);
 	return wlb_tp_reduce_scatter(t, out, addend, batch->rows, error);
@@ -45,7 +48,8 @@ int wlb_forward(struct wlb_transformer *t, int chunk, struct wlb_slot *slot, con
 		make_angles(t, batch);
 	for (int l = 0; l < c->layers; l++) {
 		void *out = l + 1 < c->layers ? slot->layers[l + 1].input : slot->output;
-		if (wlb_layer_forward(t, &c->tensors[l], &slot->layers[l], out, batch, error) < 0)
+		if (wlb_weights_await(t->parameters, c->tensors[l].input_norm, c->tensors[l].down, error) < 0 ||
+		    wlb_layer_forward(t, &c->tensors[l], &slot->layers[l], out, batch, error) < 0)
 			return -1;
 	}
 	if (c->layers == 0) /* the chunk is the embedding or the head alone */

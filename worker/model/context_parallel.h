@@ -3,18 +3,30 @@
  * document order; after it the gradients are returned to the ranks of the keys and values, and are summed there (Llama
  * 3, Dubey et al. 2024). A row holds a token's keys, then its values. Where cp is 1 attention reads the rank's own rows
  * and writes their gradients, and these functions do nothing. They return -1 where the collective failed.
+ *
+ * A collective is started and awaited. It runs beside what is between the two, over a transport that advances by
+ * itself; one of them at a time.
  */
 #ifndef WORKER_MODEL_CONTEXT_PARALLEL_H
 #define WORKER_MODEL_CONTEXT_PARALLEL_H
 
 #include "worker/model/activations.h"
 
-/* kv_all[tokens, 2 kv] = the rows of every rank's kv[n, 2 kv] in document order. `stride`: of kv's rows. */
-int wlb_cp_all_gather(struct wlb_transformer *transformer, void *kv_all, const void *kv, int64_t stride,
-                      const struct wlb_micro_batch *batch, struct wlb_error *error);
+/* kv_all[tokens, 2 kv] = the rows of every rank's kv[n, 2 kv] in document order. `stride`: of kv's rows, which may
+ * change once it is started. */
+int wlb_cp_all_gather_start(struct wlb_transformer *transformer, const void *kv, int64_t stride,
+                            const struct wlb_micro_batch *batch, struct wlb_comm_request **request,
+                            struct wlb_error *error);
+int wlb_cp_all_gather_await(struct wlb_transformer *transformer, void *kv_all, const struct wlb_micro_batch *batch,
+                            struct wlb_comm_request *request, struct wlb_error *error);
+
 /* The reverse for gradients: d_kv[n, 2 kv] = this rank's rows of the sum of every rank's d_kv_all[tokens, 2 kv], whose
- * contents are then undefined. `stride`: of d_kv's rows. */
-int wlb_cp_reduce_scatter(struct wlb_transformer *transformer, void *d_kv, int64_t stride, void *d_kv_all,
-                          const struct wlb_micro_batch *batch, struct wlb_error *error);
+ * contents are undefined once it is started. `stride`: of d_kv's rows. */
+int wlb_cp_reduce_scatter_start(struct wlb_transformer *transformer, void *d_kv_all,
+                                const struct wlb_micro_batch *batch, struct wlb_comm_request **request,
+                                struct wlb_error *error);
+int wlb_cp_reduce_scatter_await(struct wlb_transformer *transformer, void *d_kv, int64_t stride, const void *d_kv_all,
+                                const struct wlb_micro_batch *batch, struct wlb_comm_request *request,
+                                struct wlb_error *error);
 
 #endif

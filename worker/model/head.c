@@ -1,6 +1,7 @@
 /* The final norm, the product with the vocabulary and the loss. Logits are computed of a part of the rows at a time: of
  * all rows they would be the largest buffer of the last stage. */
 #include "worker/model/activations.h"
+#include "worker/model/gathered_weights.h"
 #include "worker/model/linear.h"
 #include "worker/model/norm.h"
 #include "worker/model/tensor_parallel.h"
@@ -19,11 +20,16 @@ static int next_part(const struct wlb_transformer *t, int64_t n, struct part *pa
 	return part->count > 0;
 }
 
-/* norm[n, h] = the final norm of all rows; `norm` is scratch.final_norm where tp is 1. */
+/* norm[n, h] = the final norm of all rows; `norm` is scratch.final_norm where tp is 1. The weights of the norm and of
+ * the head are there afterwards. */
 static int final_norm(struct wlb_transformer *t, void *norm, const void *x, int64_t n, struct wlb_error *error)
 {
 	const struct wlb_scratch *s = &t->scratch;
-	wlb_norm(t, s->final_norm, s->final_rstd, NULL, x, NULL, t->parameters->final_norm, n);
+	const struct wlb_parameters *p = t->parameters;
+	if (wlb_weights_await(p, p->final_norm, p->final_norm, error) < 0 ||
+	    wlb_weights_await(p, p->head, p->head, error) < 0)
+		return -1;
+	wlb_norm(t, s->final_norm, s->final_rstd, NULL, x, NULL, p->final_norm, n);
 	return wlb_tp_all_gather(t, norm, s->final_norm, n, error);
 }
 

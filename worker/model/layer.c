@@ -8,6 +8,11 @@
  * Each half stands here forward, then backward. Q, K and V are one product, as are gate and up. A residual is added by
  * the product before it; where tp is above 1 the ranks' products are summed first, and `input` is added by the norm
  * that follows. Progress is made with started communication between the halves.
+ *
+ * A collective that is started runs beside what stands between it and its wait, where the transport advances by itself.
+ * In the backward pass the gradient of a matrix is computed while that of its input is summed, and rows that only the
+ * former needs are gathered beside the latter (Korthikanti et al. 2022). In the forward pass what follows a collective
+ * needs it.
  */
 #include "worker/model/layer.h"
 
@@ -79,13 +84,22 @@ static void project(const struct layer *l, const void *x)
 }
 
 /* d_x = d_qkv [Q K V] */
-static void project_backward(const struct layer *l, void *d_x, const void *x)
+static void project_d_x(const struct layer *l, void *d_x)
 {
 	for (const struct projection *one = l->qkv; one < l->qkv + 2; one++)
 		if (one->w.weight.out > 0)
-			wlb_linear_backward(l->device, d_x, one > l->qkv,
-			                    wlb_element(l->device->compute, l->s->d_qkv, one->column), l->qkv_width, x,
-			                    &one->w, l->n);
+			wlb_linear_d_x(l->device, d_x, one > l->qkv,
+			               wlb_element(l->device->compute, l->s->d_qkv, one->column), l->qkv_width, &one->w,
+			               l->n);
+}
+
+/* Adds d_qkv^T x to the gradient of [Q K V]. */
+static void project_d_w(const struct layer *l, const void *x)
+{
+	for (const struct projection *one = l->qkv; one < l->qkv + 2; one++)
+		if (one->w.weight.out > 0)
+			wlb_linear_d_w(l->device, wlb_element(l->device->compute, l->s->d_qkv, one->column),
+			               l->qkv_width, x, &one->w, l->n);
 }
 
 /* Rotates queries and keys, which are neighbours; direction -1 rotates their gradients back. */
@@ -165,22 +179,50 @@ static void attend_backward(const struct layer *l)
 	                                   a->attention, a->lse, &l->batch->segments, &shape);
 }
 
+/* Starts to gather the keys and values of all context-parallel ranks. */
+static int gather_keys_start(const struct layer *l, struct wlb_comm_request **request, struct wlb_error *error)
+{
+	const struct keys own = own_keys(l, l->a->qkv);
+	return wlb_cp_all_gather_start(l->t, own.k, own.stride, l->batch, request, error);
+}
+
+static int gather_keys_await(const struct layer *l, struct wlb_comm_request *request, struct wlb_error *error)
+{
+	return wlb_cp_all_gather_await(l->t, l->a->kv_all, l->batch, request, error);
+}
+
 /* Where tp is above 1 `middle` lacks the input, which the norm of mlp_inner adds. */
 static int attention_forward(const struct layer *l, struct wlb_error *error)
 {
 	const struct wlb_layer_activations *a = l->a;
-	const struct keys own = own_keys(l, a->qkv);
 	void *x = wlb_tp_rows(l->t, l->s->gathered, a->norm), *addend = wlb_tp_rows(l->t, l->s->addend, a->middle);
+	struct wlb_comm_request *keys;
 	wlb_norm(l->t, a->norm, a->rstd, NULL, a->input, NULL, l->w->input_norm, l->n);
 	if (wlb_tp_all_gather(l->t, x, a->norm, l->n, error) < 0)
 		return -1;
 	project(l, x);
 	rope(l, a->qkv, +1);
-	if (wlb_cp_all_gather(l->t, a->kv_all, own.k, own.stride, l->batch, error) < 0)
+	if (gather_keys_start(l, &keys, error) < 0 || gather_keys_await(l, keys, error) < 0)
 		return -1;
 	attend(l);
 	wlb_linear(l->device, addend, l->hidden, a->attention, &l->o, l->tp_is_1 ? a->input : NULL, l->n);
 	return wlb_tp_reduce_scatter(l->t, a->middle, addend, l->n, error);
+}
+
+/* Before the backward pass of attention SELECTIVE computes the norm again and gathers the keys and values again. */
+static int recompute_attention_start(const struct layer *l, struct wlb_comm_request **keys, struct wlb_error *error)
+{
+	const struct wlb_layer_activations *a = l->a;
+	*keys = NULL;
+	if (a->recompute != WLB_RECOMPUTE_SELECTIVE)
+		return 0;
+	wlb_norm(l->t, a->norm, a->rstd, NULL, a->input, NULL, l->w->input_norm, l->n);
+	return gather_keys_start(l, keys, error);
+}
+
+static int recompute_attention_await(const struct layer *l, struct wlb_comm_request *keys, struct wlb_error *error)
+{
+	return l->a->recompute == WLB_RECOMPUTE_SELECTIVE ? gather_keys_await(l, keys, error) : 0;
 }
 
 /* d_residual: the gradient of `middle` in, of `input` out. */
@@ -191,17 +233,27 @@ static int attention_backward(const struct layer *l, void *d_residual, struct wl
 	const struct keys d_own = own_keys(l, s->d_qkv);
 	void *d_middle = wlb_tp_rows(l->t, s->gathered, d_residual), *x = wlb_tp_rows(l->t, s->gathered, a->norm);
 	void *d_x = wlb_tp_rows(l->t, s->addend, s->d_norm);
-	if (wlb_tp_all_gather(l->t, d_middle, d_residual, l->n, error) < 0)
+	struct wlb_comm_request *keys, *d_keys, *x_rows, *d_norm;
+	if (recompute_attention_start(l, &keys, error) < 0 ||
+	    wlb_tp_all_gather(l->t, d_middle, d_residual, l->n, error) < 0)
 		return -1;
-	wlb_linear_backward(l->device, s->d_attention, 0, d_middle, l->hidden, a->attention, &l->o, l->n);
+	wlb_linear_d_x(l->device, s->d_attention, 0, d_middle, l->hidden, &l->o, l->n);
+	if (recompute_attention_await(l, keys, error) < 0)
+		return -1;
 	attend_backward(l);
-	if (wlb_cp_reduce_scatter(l->t, d_own.k, d_own.stride, s->d_kv_all, l->batch, error) < 0)
+	if (wlb_cp_reduce_scatter_start(l->t, s->d_kv_all, l->batch, &d_keys, error) < 0)
+		return -1;
+	wlb_linear_d_w(l->device, d_middle, l->hidden, a->attention, &l->o, l->n);
+	if (wlb_tp_all_gather_start(l->t, x, a->norm, l->n, &x_rows, error) < 0 ||
+	    wlb_cp_reduce_scatter_await(l->t, d_own.k, d_own.stride, s->d_kv_all, l->batch, d_keys, error) < 0)
 		return -1;
 	rope(l, s->d_qkv, -1);
-	if (wlb_tp_all_gather(l->t, x, a->norm, l->n, error) < 0)
+	project_d_x(l, d_x);
+	if (wlb_tp_reduce_scatter_start(l->t, s->d_norm, d_x, l->n, &d_norm, error) < 0 ||
+	    wlb_comm_wait(x_rows, error) < 0)
 		return -1;
-	project_backward(l, d_x, x);
-	if (wlb_tp_reduce_scatter(l->t, s->d_norm, d_x, l->n, error) < 0)
+	project_d_w(l, x);
+	if (wlb_comm_wait(d_norm, error) < 0)
 		return -1;
 	wlb_norm_backward(l->t, d_residual, s->d_norm, a->input, a->rstd, l->w->input_norm, l->n);
 	return 0;
@@ -241,6 +293,16 @@ static int mlp_forward(const struct layer *l, void *out, struct wlb_error *error
 	return 0;
 }
 
+/* Before the backward pass of the MLP SELECTIVE computes the norm and the gated product again. */
+static void recompute_mlp(const struct layer *l)
+{
+	const struct wlb_layer_activations *a = l->a;
+	if (a->recompute != WLB_RECOMPUTE_SELECTIVE)
+		return;
+	wlb_norm(l->t, a->post_norm, a->post_rstd, NULL, a->middle, NULL, l->w->post_norm, l->n);
+	activate(l);
+}
+
 /* d_residual: the gradient of the layer's output in, of `middle` out. */
 static int mlp_backward(const struct layer *l, void *d_residual, struct wlb_error *error)
 {
@@ -248,43 +310,35 @@ static int mlp_backward(const struct layer *l, void *d_residual, struct wlb_erro
 	const struct wlb_scratch *s = l->s;
 	void *d_out = wlb_tp_rows(l->t, s->gathered, d_residual), *y = wlb_tp_rows(l->t, s->gathered, a->post_norm);
 	void *d_y = wlb_tp_rows(l->t, s->addend, s->d_norm);
-	if (wlb_tp_all_gather(l->t, d_out, d_residual, l->n, error) < 0)
+	int64_t width = 2 * l->p->intermediate;
+	struct wlb_comm_request *d_rows, *y_rows, *d_norm;
+	if (wlb_tp_all_gather_start(l->t, d_out, d_residual, l->n, &d_rows, error) < 0)
+		return -1;
+	recompute_mlp(l);
+	if (wlb_comm_wait(d_rows, error) < 0)
 		return -1;
 	wlb_linear_backward(l->device, s->d_activated, 0, d_out, l->hidden, a->activated, &l->down, l->n);
-	l->device->ops->swiglu_backward(l->device, s->d_gate_up, s->d_activated, a->gate_up, l->n, l->p->intermediate);
-	if (wlb_tp_all_gather(l->t, y, a->post_norm, l->n, error) < 0)
+	if (wlb_tp_all_gather_start(l->t, y, a->post_norm, l->n, &y_rows, error) < 0)
 		return -1;
-	wlb_linear_backward(l->device, d_y, 0, s->d_gate_up, 2 * l->p->intermediate, y, &l->gate_up, l->n);
-	if (wlb_tp_reduce_scatter(l->t, s->d_norm, d_y, l->n, error) < 0)
+	l->device->ops->swiglu_backward(l->device, s->d_gate_up, s->d_activated, a->gate_up, l->n, l->p->intermediate);
+	wlb_linear_d_x(l->device, d_y, 0, s->d_gate_up, width, &l->gate_up, l->n);
+	if (wlb_tp_reduce_scatter_start(l->t, s->d_norm, d_y, l->n, &d_norm, error) < 0 ||
+	    wlb_comm_wait(y_rows, error) < 0)
+		return -1;
+	wlb_linear_d_w(l->device, s->d_gate_up, width, y, &l->gate_up, l->n);
+	if (wlb_comm_wait(d_norm, error) < 0)
 		return -1;
 	wlb_norm_backward(l->t, d_residual, s->d_norm, a->middle, a->post_rstd, l->w->post_norm, l->n);
 	return 0;
 }
 
-/* Runs before the backward pass of the MLP. FULL computes all of the layer again, also what attention needs; SELECTIVE
- * the norm and the gated product. */
-static int recompute_mlp(const struct layer *l, struct wlb_error *error)
+/* FULL computes all of the layer again before its backward pass: the MLP up to its last matrix, and what attention
+ * needs. */
+static int recompute_layer(const struct layer *l, struct wlb_error *error)
 {
-	const struct wlb_layer_activations *a = l->a;
-	if (a->recompute == WLB_RECOMPUTE_FULL)
-		return attention_forward(l, error) < 0 ? -1 : mlp_inner(l, error);
-	if (a->recompute == WLB_RECOMPUTE_SELECTIVE) {
-		wlb_norm(l->t, a->post_norm, a->post_rstd, NULL, a->middle, NULL, l->w->post_norm, l->n);
-		activate(l);
-	}
-	return 0;
-}
-
-/* Runs before the backward pass of attention. SELECTIVE computes the norm again and gathers the keys and values again.
- */
-static int recompute_attention(const struct layer *l, struct wlb_error *error)
-{
-	const struct wlb_layer_activations *a = l->a;
-	const struct keys own = own_keys(l, a->qkv);
-	if (a->recompute != WLB_RECOMPUTE_SELECTIVE)
+	if (l->a->recompute != WLB_RECOMPUTE_FULL)
 		return 0;
-	wlb_norm(l->t, a->norm, a->rstd, NULL, a->input, NULL, l->w->input_norm, l->n);
-	return wlb_cp_all_gather(l->t, a->kv_all, own.k, own.stride, l->batch, error);
+	return attention_forward(l, error) < 0 ? -1 : mlp_inner(l, error);
 }
 
 int wlb_layer_forward(struct wlb_transformer *t, const struct wlb_layer_tensors *w,
@@ -306,10 +360,10 @@ int wlb_layer_backward(struct wlb_transformer *t, const struct wlb_layer_tensors
                        struct wlb_error *error)
 {
 	const struct layer l = layer_of(t, w, a, batch);
-	if (recompute_mlp(&l, error) < 0 || mlp_backward(&l, d_residual, error) < 0)
+	if (recompute_layer(&l, error) < 0 || mlp_backward(&l, d_residual, error) < 0)
 		return -1;
 	wlb_pass_progress(t);
-	if (recompute_attention(&l, error) < 0 || attention_backward(&l, d_residual, error) < 0)
+	if (attention_backward(&l, d_residual, error) < 0)
 		return -1;
 	wlb_pass_progress(t);
 	return 0;

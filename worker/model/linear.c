@@ -14,10 +14,21 @@ void wlb_linear(struct wlb_device *device, void *y, int64_t y_stride, const void
 	device->ops->linear(device, y, y_stride, x, w->weight.in, &w->weight, residual, n);
 }
 
+void wlb_linear_d_x(struct wlb_device *device, void *d_x, int add, const void *d_y, int64_t d_y_stride,
+                    const struct wlb_matrix *w, int64_t n)
+{
+	device->ops->linear_d_x(device, d_x, w->weight.in, d_y, d_y_stride, &w->weight, add, n);
+}
+
+void wlb_linear_d_w(struct wlb_device *device, const void *d_y, int64_t d_y_stride, const void *x,
+                    const struct wlb_matrix *w, int64_t n)
+{
+	device->ops->linear_d_w(device, w->gradient, d_y, d_y_stride, x, w->weight.in, n, w->weight.out, w->weight.in);
+}
+
 void wlb_linear_backward(struct wlb_device *device, void *d_x, int add, const void *d_y, int64_t d_y_stride,
                          const void *x, const struct wlb_matrix *w, int64_t n)
 {
-	int64_t out = w->weight.out, in = w->weight.in;
-	device->ops->linear_d_x(device, d_x, in, d_y, d_y_stride, &w->weight, add, n);
-	device->ops->linear_d_w(device, w->gradient, d_y, d_y_stride, x, in, n, out, in);
+	wlb_linear_d_x(device, d_x, add, d_y, d_y_stride, w, n);
+	wlb_linear_d_w(device, d_y, d_y_stride, x, w, n);
 }

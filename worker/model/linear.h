@@ -16,8 +16,13 @@ struct wlb_matrix wlb_matrix_of(const struct wlb_parameters *parameters, int fir
 /* y[n, out] = x[n, in] W^T + residual; residual has y's stride and may be NULL. */
 void wlb_linear(struct wlb_device *device, void *y, int64_t y_stride, const void *x, const struct wlb_matrix *w,
                 const void *residual, int64_t n);
-/* The gradients of y = x W^T: adds to the gradient of W; d_x[n, in] = d_y[n, out] W, or is added to where `add` is 1.
- */
+/* The gradients of y = x W^T. d_x[n, in] = d_y[n, out] W, or is added to where `add` is 1. */
+void wlb_linear_d_x(struct wlb_device *device, void *d_x, int add, const void *d_y, int64_t d_y_stride,
+                    const struct wlb_matrix *w, int64_t n);
+/* Adds d_y^T x to the gradient of W. */
+void wlb_linear_d_w(struct wlb_device *device, const void *d_y, int64_t d_y_stride, const void *x,
+                    const struct wlb_matrix *w, int64_t n);
+/* Both. */
 void wlb_linear_backward(struct wlb_device *device, void *d_x, int add, const void *d_y, int64_t d_y_stride,
                          const void *x, const struct wlb_matrix *w, int64_t n);
 

@@ -47,9 +47,10 @@ struct wlb_bucket {
 	 */
 	int chunk;
 	int layer;
+	struct wlb_comm_request *gather; /* of its weights, not awaited yet; NULL: none (gathered_weights.h) */
 };
 
-/* Index into the table of tensors, for each tensor of a layer: q, k and v follow each other, as do gate and up. */
+/* Index into the table of tensors, for each tensor of a layer: they follow each other there in this order. */
 struct wlb_layer_tensors {
 	int input_norm;
 	int q;

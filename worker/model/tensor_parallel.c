@@ -13,3 +13,23 @@ int wlb_tp_reduce_scatter(struct wlb_transformer *t, void *out, const void *x, i
 		return 0;
 	return wlb_comm_reduce_scatter(t->tp, out, x, (size_t)wlb_share_elements(t, n), t->device->compute, error);
 }
+
+int wlb_tp_all_gather_start(struct wlb_transformer *t, void *out, const void *x, int64_t n,
+                            struct wlb_comm_request **request, struct wlb_error *error)
+{
+	*request = NULL;
+	if (t->tp_size == 1)
+		return 0;
+	return wlb_comm_all_gather_beside(t->tp, out, x, (size_t)wlb_share_elements(t, n), t->device->compute, request,
+	                                  error);
+}
+
+int wlb_tp_reduce_scatter_start(struct wlb_transformer *t, void *out, const void *x, int64_t n,
+                                struct wlb_comm_request **request, struct wlb_error *error)
+{
+	*request = NULL;
+	if (t->tp_size == 1)
+		return 0;
+	return wlb_comm_reduce_scatter_beside(t->tp, out, x, (size_t)wlb_share_elements(t, n), t->device->compute,
+	                                      request, error);
+}

@@ -5,6 +5,9 @@
  *
  * n rows of the micro-batch, h hidden size. Where tp is 1, a rank's rows are all rows: both are one buffer
  * (wlb_tp_rows), and the collectives do nothing. They return -1 where the transport failed.
+ *
+ * Those that are started run beside what follows, over a transport that advances by itself; *request is to be awaited
+ * (wlb_comm_wait) before the buffers are used again, and is NULL where there is nothing to await.
  */
 #ifndef WORKER_MODEL_TENSOR_PARALLEL_H
 #define WORKER_MODEL_TENSOR_PARALLEL_H
@@ -24,5 +27,10 @@ int wlb_tp_all_gather(struct wlb_transformer *transformer, void *out, const void
 /* out[n / tp, h] = this rank's rows of the sum of every rank's x[n, h]. */
 int wlb_tp_reduce_scatter(struct wlb_transformer *transformer, void *out, const void *x, int64_t n,
                           struct wlb_error *error);
+
+int wlb_tp_all_gather_start(struct wlb_transformer *transformer, void *out, const void *x, int64_t n,
+                            struct wlb_comm_request **request, struct wlb_error *error);
+int wlb_tp_reduce_scatter_start(struct wlb_transformer *transformer, void *out, const void *x, int64_t n,
+                                struct wlb_comm_request **request, struct wlb_error *error);
 
 #endif

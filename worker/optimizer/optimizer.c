@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "worker/model/gathered_weights.h"
 #include "worker/optimizer/reduce.h"
 
 struct wlb_optimizer {
@@ -83,6 +84,8 @@ void wlb_optimizer_free(struct wlb_optimizer *o)
 	if (o == NULL)
 		return;
 	struct wlb_device *device = o->parameters->device;
+	struct wlb_error ignored = {0}; /* a communicator that fails is closed next */
+	wlb_weights_await_all(o->parameters, &ignored);
 	for (int state = 0; state < WLB_STATES; state++)
 		device->ops->release(device, o->states[state]);
 	wlb_reduction_close(&o->reduction);
@@ -121,34 +124,31 @@ static void sum_squares(const struct wlb_optimizer *o, double *sum)
 	}
 }
 
-static void update(const struct wlb_optimizer *o, const struct wlb_adamw *settings, const double *factor)
+static void update(const struct wlb_optimizer *o, int bucket, const struct wlb_adamw *settings, const double *factor)
 {
 	const struct wlb_parameters *p = o->parameters;
-	for (int b = 0; b < p->bucket_count; b++) {
-		struct part part = part_of(o, &p->buckets[b]);
-		struct wlb_adamw adamw = *settings;
-		if (p->buckets[b].kind == WLB_BUCKET_NORMS)
-			adamw.weight_decay = 0.0;
-		p->device->ops->adamw(p->device, at(p->weights, part.first, p->device->compute),
-		                      state_of(o, WLB_STATE_MASTERS, &part),
-		                      at(o->reduction.sums, part.in_parts, p->device->gradients),
-		                      state_of(o, WLB_STATE_FIRST_MOMENTS, &part),
-		                      state_of(o, WLB_STATE_SECOND_MOMENTS, &part), (int64_t)part.elements, &adamw,
-		                      factor);
-	}
+	struct part part = part_of(o, &p->buckets[bucket]);
+	struct wlb_adamw adamw = *settings;
+	if (p->buckets[bucket].kind == WLB_BUCKET_NORMS)
+		adamw.weight_decay = 0.0;
+	p->device->ops->adamw(
+		p->device, at(p->weights, part.first, p->device->compute), state_of(o, WLB_STATE_MASTERS, &part),
+		at(o->reduction.sums, part.in_parts, p->device->gradients), state_of(o, WLB_STATE_FIRST_MOMENTS, &part),
+		state_of(o, WLB_STATE_SECOND_MOMENTS, &part), (int64_t)part.elements, &adamw, factor);
 }
 
-/* Gathers every rank's part of the weights on all ranks. */
-static int gather_weights(const struct wlb_optimizer *o, struct wlb_error *error)
+/* Updates this rank's part of each bucket and gathers the weights of all ranks, the gather of a bucket beside the
+ * update of the next. Buckets are in the order of the backward pass: the forward pass needs the last one first. */
+static int update_weights(const struct wlb_optimizer *o, const struct wlb_adamw *settings, const double *factor,
+                          struct wlb_error *error)
 {
 	const struct wlb_parameters *p = o->parameters;
-	enum wlb_dtype dtype = p->device->compute;
-	if (p->shards == 1)
-		return 0;
-	for (int b = 0; b < p->bucket_count; b++) {
-		struct part part = part_of(o, &p->buckets[b]);
-		if (wlb_comm_all_gather(o->groups->data, at(p->weights, p->buckets[b].offset, dtype),
-		                        at(p->weights, part.first, dtype), part.elements, dtype, error) < 0)
+	/* A rank without tokens has read none of those of the step before. */
+	if (wlb_weights_await_all(p, error) < 0)
+		return -1;
+	for (int b = p->bucket_count - 1; b >= 0; b--) {
+		update(o, b, settings, factor);
+		if (wlb_weights_gather(p, o->groups, b, error) < 0)
 			return -1;
 	}
 	return 0;
@@ -173,14 +173,15 @@ int wlb_optimizer_step(struct wlb_optimizer *o, int64_t step, double lr, double 
 		return -1;
 	device->ops->clip_factor(device, sums + WLB_CLIP_FACTOR, sums + WLB_SUM_SQUARES, sums + WLB_SUM_LOSS,
 	                         o->options.clip_grad);
-	update(o, &settings, sums + WLB_CLIP_FACTOR);
-	return gather_weights(o, error);
+	return update_weights(o, &settings, sums + WLB_CLIP_FACTOR, error);
 }
 
 const void *wlb_optimizer_gather(struct wlb_optimizer *o, enum wlb_state state, int bucket, struct wlb_error *error)
 {
 	const struct wlb_parameters *p = o->parameters;
 	struct part part = part_of(o, &p->buckets[bucket]);
+	if (wlb_weights_await_all(p, error) < 0)
+		return NULL;
 	if (o->states[state] == NULL) /* all ranks have all weights */
 		return at(p->weights, p->buckets[bucket].offset, p->device->main);
 	if (wlb_comm_all_gather(o->groups->data, p->gradients, state_of(o, state, &part), part.elements,
@@ -208,6 +209,8 @@ static void store_part(const struct wlb_optimizer *o, enum wlb_state state, cons
 int wlb_optimizer_store(struct wlb_optimizer *o, enum wlb_state state, int tensor, const void *values_host,
                         struct wlb_error *error)
 {
+	if (wlb_weights_await_all(o->parameters, error) < 0)
+		return -1;
 	if (state == WLB_STATE_MASTERS && wlb_weight_set(o->parameters, tensor, values_host, error) < 0)
 		return -1;
 	if (o->states[state] != NULL)

@@ -2,7 +2,7 @@
  * Updates weights by AdamW with ZeRO stage 1 (Rajbhandari et al. 2020): every rank of the data group owns an equal part
  * of each bucket. It receives the summed gradients of its part (reduce-scatter, begun as soon as the backward pass has
  * completed the bucket), keeps the masters and the moments of that part only, updates it, and all ranks gather the
- * weights.
+ * weights, which the model awaits where it reads them (worker/model/gathered_weights.h).
  *
  * Masters are the weights in the device's type `main`, which AdamW updates (Micikevicius et al. 2018); those in use are
  * the masters rounded to `compute`. Where the two types are equal, the weights in use are the masters and no memory is
@@ -51,10 +51,11 @@ int wlb_optimizer_layer_done(void *optimizer, int chunk, int layer, struct wlb_e
 int wlb_optimizer_chunk_done(struct wlb_optimizer *optimizer, int chunk, struct wlb_error *error);
 
 /* After the last pass: reduces the remaining buckets, sums buckets over tp, kv and the ends of the pipeline where their
- * kind requires it, and updates the weights. Every rank of the world must call it. `step` is 1 for the first.
- * sums[WLB_STEP_SUMS] (device): sums[WLB_SUM_LOSS] is this rank's loss and becomes that of all ranks; the others are
- * set, the same on every rank. Where the factor is 0, weights, masters and moments are unchanged. The sums may be read
- * once the device is synchronized, which also reports its errors. Returns -1 when a collective failed. */
+ * kind requires it, updates the weights, and starts to gather them. Every rank of the world must call it. `step` is 1
+ * for the first. sums[WLB_STEP_SUMS] (device): sums[WLB_SUM_LOSS] is this rank's loss and becomes that of all ranks;
+ * the others are set, the same on every rank. Where the factor is 0, weights, masters and moments are unchanged. The
+ * sums may be read once the device is synchronized, which also reports its errors. Returns -1 when a collective failed.
+ */
 int wlb_optimizer_step(struct wlb_optimizer *optimizer, int64_t step, double lr, double *sums, struct wlb_error *error);
 
 /* -- masters and moments, for initial weights and checkpoints -- */

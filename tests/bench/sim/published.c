@@ -67,7 +67,7 @@ static struct wlb_sim *new_sim(const struct published *config, const struct wlb_
 	wlb_sim_options_init(&options, &plan);
 	options.sharding = variant->sharding;
 	options.dynamic = variant->dynamic;
-	options.cost.tp_overlap = settings->tp_overlap;
+	options.cost.tp_overlap = (struct wlb_overlap){settings->tp_overlap, settings->tp_overlap};
 	options.timeline = 0;
 	return must(wlb_sim_new(&config->model, machine, &options, &error), &error);
 }

@@ -239,7 +239,7 @@ int main(int argc, char **argv)
 		{"steps", required_argument, NULL, 'n'}, {"machine", required_argument, NULL, 'm'}, {NULL, 0, NULL, 0}};
 	struct wlb_cost_options cost;
 	wlb_cost_options_init(&cost);
-	base.tp_overlap = cost.tp_overlap;
+	base.tp_overlap = cost.tp_overlap.forward;
 	struct settings settings = base;
 	const char *file = WLB_SOURCE_DIR "/libwlb/machines/H100.json";
 	for (int letter; (letter = getopt_long(argc, argv, "", options, NULL)) != -1;) {

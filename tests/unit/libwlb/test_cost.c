@@ -109,13 +109,13 @@ static void the_worker_orders_gathered_keys(void **state)
 
 static void hide_nothing(struct wlb_sim_options *options)
 {
-	options->cost.tp_overlap = 0.0;
+	options->cost.tp_overlap = (struct wlb_overlap){0};
 	options->cost.overlap_gradients = options->cost.overlap_parameters = 0;
 }
 
 static void hide_all_of_tp(struct wlb_sim_options *options)
 {
-	options->cost.tp_overlap = 1.0;
+	options->cost.tp_overlap = (struct wlb_overlap){1.0, 1.0};
 }
 
 static void reduce_in_bfloat16(struct wlb_sim_options *options)
@@ -164,6 +164,35 @@ static void only_what_runs_beside_computation_is_hidden(void **state)
 	struct wlb_sim_result shown = simulate_7b(&machine, &plan, hide_nothing);
 	assert_true(hidden.time.tp_s > 0.5 * shown.time.tp_s);
 	assert_true(shown.time.tp_s - hidden.time.tp_s <= hidden.time.compute_s);
+}
+
+static void scatter_keys_beside(struct wlb_sim_options *options)
+{
+	options->cost.trainer = WLB_COST_WORKER;
+	options->cost.cp_overlap.backward = 1.0;
+}
+
+/* wlb-worker scatters the gradients of keys and values beside one product, and no longer than that takes. */
+static void the_worker_hides_gradients_of_keys_behind_one_product(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_plan plan = plan_of(1, 2, 1, 1, 1, 1);
+	plan.recompute = WLB_RECOMPUTE_NONE;
+	struct wlb_model model = llama_7b();
+	struct wlb_cost_options worker = {.trainer = WLB_COST_WORKER};
+	const struct wlb_layer_cost cost = {&model, &machine, &worker, &plan};
+	double product_s = wlb_layer_output_d_w_s(&cost, 2048.0);
+	assert_true(product_s > 0.0 && product_s < 0.25 * wlb_layer_products_s(&cost, 2048.0).backward);
+	for (int slow = 0; slow < 2; slow++) {
+		machine.node_link.bytes_per_s = slow ? 1e9 : 1e12;
+		double bytes = 4096.0 * 2.0 * 4096.0 * 2.0;
+		double scatter_s = wlb_machine_reduce_s(&machine, 2, 2, 0, bytes);
+		double shown_s = simulate_7b(&machine, &plan, run_the_worker).time.cp_s;
+		double hidden_s = shown_s - simulate_7b(&machine, &plan, scatter_keys_beside).time.cp_s;
+		assert_int_equal(scatter_s > product_s, slow);
+		assert_near(hidden_s, 32.0 * (slow ? product_s : scatter_s), 1e-6);
+	}
 }
 
 static void assert_parts(const struct wlb_sim_time *t)
@@ -298,7 +327,6 @@ static void a_worker_runs_other_operations(void **state)
 	assert_near(wlb_layer_products_s(&b, 64).forward, 5.0, 0.01);
 	assert_near(wlb_layer_products_s(&a, 64).forward, 4.0, 0.01);
 	model.num_key_value_heads = model.num_attention_heads;
-	assert_true(worker.tp_overlap == 0.0 && worker.overlap_gradients && !worker.overlap_parameters);
 	struct wlb_memory m = wlb_memory_stage_of(&plan, &model, &machine, &worker, 0, 64, 64, 0.0);
 	double parameters = (double)wlb_model_parameters(&model);
 	assert_near(m.weights + m.gradients + m.optimizer, 16.0 * parameters, 1e-12);
@@ -327,7 +355,9 @@ static void a_worker_pays_for_angles_and_for_messages(void **state)
 	struct wlb_cost_options megatron, worker;
 	wlb_cost_options_init(&megatron);
 	wlb_cost_options_worker(&worker, &machine);
-	assert_true(worker.overlap_gradients && worker.overlap_pp);
+	assert_true(worker.overlap_gradients && worker.overlap_parameters && worker.overlap_pp);
+	assert_true(worker.tp_overlap.forward == 0.0 && worker.tp_overlap.backward == 4.0 / 6.0);
+	assert_true(worker.cp_overlap.forward == 0.0 && worker.cp_overlap.backward == 1.0);
 	const struct wlb_layer_cost costs[] = {{&model, &machine, &worker, &whole},
 	                                       {&model, &machine, &worker, &split},
 	                                       {&model, &machine, &megatron, &whole}};
@@ -338,7 +368,8 @@ static void a_worker_pays_for_angles_and_for_messages(void **state)
 	assert_true(wlb_angles_s(&costs[2], 64) == 0.0);
 	machine.blocking_messages = 1;
 	wlb_cost_options_worker(&worker, &machine);
-	assert_true(!worker.overlap_gradients && !worker.overlap_pp);
+	assert_true(!worker.overlap_gradients && !worker.overlap_parameters && !worker.overlap_pp);
+	assert_true(worker.tp_overlap.backward == 0.0 && worker.cp_overlap.backward == 0.0);
 }
 
 /* A machine with the time of every operation: a number of elements of its own for each, so that sums tell them apart.
@@ -446,11 +477,11 @@ static void wrong_options_are_refused(void **state)
 	struct wlb_cost_options options;
 	wlb_cost_options_init(&options);
 	assert_int_equal(wlb_cost_options_check(&options, &error), 0);
-	options.tp_overlap = 1.5;
+	options.tp_overlap.backward = 1.5;
 	assert_int_equal(wlb_cost_options_check(&options, &error), -1);
 	assert_non_null(strstr(error.message, "tp_overlap is 1.5"));
 	wlb_cost_options_init(&options);
-	options.cp_overlap = NAN;
+	options.cp_overlap.forward = NAN;
 	assert_int_equal(wlb_cost_options_check(&options, &error), -1);
 	wlb_cost_options_init(&options);
 	options.gradient_bytes = 3;
@@ -469,6 +500,7 @@ int main(void)
 		cmocka_unit_test(small_shards_waste_the_gpu),
 		cmocka_unit_test(the_worker_orders_gathered_keys),
 		cmocka_unit_test(every_overlap_is_an_option),
+		cmocka_unit_test(the_worker_hides_gradients_of_keys_behind_one_product),
 		cmocka_unit_test(only_what_runs_beside_computation_is_hidden),
 		cmocka_unit_test(no_part_is_negative_and_all_sum_to_the_step),
 		cmocka_unit_test(some_layers_are_recomputed),

@@ -61,7 +61,7 @@ static void a_document_adds_its_flops_and_bytes(void **state)
 		struct wlb_sim_options options;
 		struct wlb_error error;
 		wlb_sim_options_init(&options, &plans[i]);
-		options.cost.tp_overlap = 0.0;
+		options.cost.tp_overlap = (struct wlb_overlap){0};
 		struct wlb_sim *sim = wlb_sim_new(&model, &machine, &options, &error);
 		assert_non_null(sim);
 		seconds[i] = wlb_sim_document_s(sim, (int64_t)n);
@@ -199,7 +199,7 @@ static void full_recomputation_adds_a_forward_pass(void **state)
 	struct wlb_plan plan = plan_of(2, 1, 2, 1, 1, 4);
 	struct wlb_sim_options options;
 	wlb_sim_options_init(&options, &plan);
-	options.cost.tp_overlap = 0.0;
+	options.cost.tp_overlap = (struct wlb_overlap){0};
 	int64_t tokens = 16384;
 	struct wlb_step step = equal_step(4, &tokens, 1);
 	struct wlb_sim_result keep = simulate(&model, &machine, &options, &step);

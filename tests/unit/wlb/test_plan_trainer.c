@@ -31,7 +31,8 @@ static struct wlb_cost_options cost_of(int argc, char **argv)
 static void assert_equal(const struct wlb_cost_options *a, const struct wlb_cost_options *b)
 {
 	assert_int_equal(a->trainer, b->trainer);
-	assert_true(a->tp_overlap == b->tp_overlap && a->cp_overlap == b->cp_overlap);
+	assert_true(a->tp_overlap.forward == b->tp_overlap.forward && a->tp_overlap.backward == b->tp_overlap.backward);
+	assert_true(a->cp_overlap.forward == b->cp_overlap.forward && a->cp_overlap.backward == b->cp_overlap.backward);
 	assert_int_equal(a->overlap_gradients, b->overlap_gradients);
 	assert_int_equal(a->overlap_parameters, b->overlap_parameters);
 	assert_int_equal(a->overlap_pp, b->overlap_pp);
@@ -58,8 +59,8 @@ static void each_option_sets_its_member(void **state)
 	                 "bfloat16", "--release-activations", "--mfu", "full",         NULL};
 	struct wlb_cost_options said = cost_of(16, words);
 	const struct wlb_cost_options wanted = {.trainer = WLB_COST_MEGATRON,
-	                                        .tp_overlap = 0.5,
-	                                        .cp_overlap = 1.0,
+	                                        .tp_overlap = {0.5, 0.5},
+	                                        .cp_overlap = {1.0, 1.0},
 	                                        .gradient_bytes = 2,
 	                                        .release_activations = 1,
 	                                        .full_attention = 1};

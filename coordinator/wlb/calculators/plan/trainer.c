@@ -7,8 +7,8 @@ struct wlb_cost_options wlb_trainer_cost(const struct wlb_trainer_request *reque
 		wlb_cost_options_worker(&cost, machine);
 	} else {
 		wlb_cost_options_init(&cost);
-		cost.tp_overlap = request->tp_overlap;
-		cost.cp_overlap = request->cp_overlap;
+		cost.tp_overlap = (struct wlb_overlap){request->tp_overlap, request->tp_overlap};
+		cost.cp_overlap = (struct wlb_overlap){request->cp_overlap, request->cp_overlap};
 		cost.overlap_gradients = request->overlap_gradients;
 		cost.overlap_parameters = request->overlap_parameters;
 		cost.overlap_pp = request->overlap_pp;
