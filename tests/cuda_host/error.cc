@@ -4,6 +4,7 @@
 #include <chrono>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <thread>
 #include <unistd.h>
 
@@ -63,6 +64,8 @@ const char *cudaGetErrorName(cudaError_t error)
 		return "cudaErrorInvalidConfiguration";
 	case cudaErrorInvalidMemcpyDirection:
 		return "cudaErrorInvalidMemcpyDirection";
+	case cudaErrorInsufficientDriver:
+		return "cudaErrorInsufficientDriver";
 	case cudaErrorInvalidDevice:
 		return "cudaErrorInvalidDevice";
 	case cudaErrorInvalidResourceHandle:
@@ -86,6 +89,8 @@ const char *cudaGetErrorString(cudaError_t error)
 		return "invalid configuration argument";
 	case cudaErrorInvalidMemcpyDirection:
 		return "invalid copy direction for memcpy";
+	case cudaErrorInsufficientDriver:
+		return "CUDA driver version is insufficient for CUDA runtime version";
 	case cudaErrorInvalidDevice:
 		return "invalid device ordinal";
 	case cudaErrorInvalidResourceHandle:
@@ -96,10 +101,13 @@ const char *cudaGetErrorString(cudaError_t error)
 	return "unrecognized error code";
 }
 
+/* With CUDA_HOST_DRIVER=none there is no driver, which the runtime library reports as one that is too old. */
 cudaError_t cudaGetDeviceCount(int *count)
 {
-	*count = 1;
-	return cudaSuccess;
+	const char *driver = getenv("CUDA_HOST_DRIVER");
+	const bool is_absent = driver != nullptr && strcmp(driver, "none") == 0;
+	*count = is_absent ? 0 : 1;
+	return cuda_host::result(is_absent ? cudaErrorInsufficientDriver : cudaSuccess);
 }
 
 /* Every process has a GPU of its own, unless CUDA_HOST_GPU gives its address. */
