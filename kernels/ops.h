@@ -264,6 +264,13 @@ struct wlb_ops {
 	              const struct wlb_adamw *, const double *factor);
 };
 
+/* An allocation for which there was no memory. */
+struct wlb_no_memory {
+	size_t asked_bytes; /* 0: all allocations succeeded so far */
+	size_t free_bytes;  /* of the device's memory, whichever process uses the rest */
+	size_t total_bytes; /* 0: the device does not tell */
+};
+
 struct wlb_device {
 	const struct wlb_ops *ops; /* an operation that this device lacks is NULL */
 	const char *name;          /* "cpu", "cuda:0" */
@@ -274,14 +281,27 @@ struct wlb_device {
 	int host_threads;         /* that a rank may use for work of its own on the host; 0: one */
 	int host_memory;          /* 1: its memory is host memory (the CPU), so a transport need not stage; else 0 */
 	void *state;              /* private to the device */
-	int64_t allocated_bytes;  /* by alloc and not released; 0 where the device does not count them */
-	int64_t host_waits;       /* calls so far of synchronize, event_wait and to_host, for which the host waits */
+	int64_t allocated_bytes;  /* by alloc and for the device's own use, and not released */
+	struct wlb_no_memory no_memory; /* of the last one that failed for lack of device memory */
+	int64_t host_waits; /* calls so far of synchronize, event_wait and to_host, for which the host waits */
 };
 
 /* Opens a device; returns NULL with the reason on failure. `threads` 0: OpenMP's default number. */
 struct wlb_device *wlb_device_open_cpu(enum wlb_dtype dtype, int threads, struct wlb_error *error);
 /* Returns how many GPUs this process sees; 0 where there is none, also in a CPU build. */
 int wlb_cuda_device_count(void);
+
+/* A GPU, as it and its driver describe it. */
+struct wlb_gpu {
+	char model[49];   /* "NVIDIA H100 80GB HBM3"; what is longer is cut off */
+	char address[25]; /* on the node's bus */
+	char driver[19];  /* "580.159.04"; "" where the driver does not tell */
+	int64_t memory_bytes;
+	int driver_cuda; /* the newest CUDA that the driver runs: 13000 is 13.0 */
+	int cuda;        /* that this program was built with */
+};
+/* Describes GPU `index`, of 0 to wlb_cuda_device_count() - 1. Returns -1 with the reason where there is none. */
+int wlb_cuda_describe(int index, struct wlb_gpu *gpu, struct wlb_error *error);
 /* compute: float32 or bfloat16; main: float32. In a CPU build this fails with the message that the build has no CUDA.
  */
 struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype compute, enum wlb_dtype main,

@@ -1,6 +1,7 @@
 /* wlb-worker: the training program of WLB. */
 #include "common/command.h"
 #include "worker/launch/options.h"
+#include "worker/train/gpus.h"
 #include "worker/train/train.h"
 
 static const struct wlb_command train = {
@@ -10,7 +11,7 @@ static const struct wlb_command train = {
 	.main = wlb_train,
 };
 
-static const struct wlb_command *const commands[] = {&train};
+static const struct wlb_command *const commands[] = {&train, &wlb_worker_gpus};
 
 static const struct wlb_program program = {
 	.name = "wlb-worker",

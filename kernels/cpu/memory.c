@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -71,14 +72,26 @@ static void zero_parts(struct wlb_device *device, char *memory, size_t bytes)
 	}
 }
 
+/* Keeps how much memory the node had when `bytes` of it were refused. A limit of the process or its cgroup may be
+ * lower. */
+static void fail_for_memory(struct wlb_device *device, size_t bytes, struct wlb_error *error)
+{
+	const double page = (double)sysconf(_SC_PAGESIZE);
+	double free_bytes = page * (double)sysconf(_SC_AVPHYS_PAGES),
+	       total_bytes = page * (double)sysconf(_SC_PHYS_PAGES);
+	device->no_memory = (struct wlb_no_memory){
+		.asked_bytes = bytes, .free_bytes = (size_t)free_bytes, .total_bytes = (size_t)total_bytes};
+	wlb_fail(error,
+	         "cannot allocate %.3f GB on the CPU device: out of memory: %.3f of the node's %.3f GB are free, and "
+	         "limits (ulimit, cgroup) may be lower",
+	         1e-9 * (double)bytes, 1e-9 * free_bytes, 1e-9 * total_bytes);
+}
+
 void *wlb_cpu_alloc(struct wlb_device *device, size_t bytes, struct wlb_error *error)
 {
 	void *memory = bytes > SIZE_MAX - HUGE_PAGE ? NULL : allocate(bytes);
 	if (memory == NULL) {
-		wlb_fail(error,
-		         "cannot allocate %zu bytes on the CPU device: out of memory; use more ranks or a "
-		         "smaller micro-batch",
-		         bytes);
+		fail_for_memory(device, bytes, error);
 		return NULL;
 	}
 	zero_parts(device, memory, bytes);

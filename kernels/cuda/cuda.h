@@ -18,6 +18,13 @@ extern "C" {
 
 struct wlb_cuda_linear;
 
+/* A range of device memory that was allocated. */
+struct wlb_cuda_block {
+	struct wlb_cuda_block *next;
+	void *memory;
+	size_t bytes;
+};
+
 struct wlb_cuda {
 	struct wlb_device device;
 	char name[24]; /* "cuda:0" */
@@ -25,6 +32,7 @@ struct wlb_cuda {
 	struct wlb_cuda_linear *linear; /* the matrix products */
 	void *scratch;                  /* grows to the size that the largest operation needed */
 	size_t scratch_bytes;
+	struct wlb_cuda_block *blocks; /* that are not released */
 	int failed;
 	struct wlb_error error; /* the first error since the last synchronize() */
 };
@@ -56,6 +64,10 @@ int wlb_cuda_check(struct wlb_device *device, cudaError_t status, const char *op
 void *wlb_cuda_scratch(struct wlb_device *device, size_t bytes, const char *operation);
 
 /* -- memory.c -- */
+/* Allocates `bytes` of device memory, which is not cleared. Returns NULL on failure, which is no error of the device:
+ * the caller reports it. wlb_cuda_give frees it and waits for everything that is queued; NULL allowed. */
+void *wlb_cuda_take(struct wlb_device *device, size_t bytes, struct wlb_error *error);
+cudaError_t wlb_cuda_give(struct wlb_device *device, void *memory);
 void *wlb_cuda_alloc(struct wlb_device *device, size_t bytes, struct wlb_error *error);
 void wlb_cuda_release(struct wlb_device *device, void *memory);
 void *wlb_cuda_alloc_host(struct wlb_device *device, size_t bytes, struct wlb_error *error);

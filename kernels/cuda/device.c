@@ -10,7 +10,8 @@ static void close_device(struct wlb_device *device)
 {
 	struct wlb_cuda *cuda = wlb_cuda_of(device);
 	wlb_cuda_linear_close(cuda->linear);
-	cudaFree(cuda->scratch);
+	while (cuda->blocks != NULL)
+		wlb_cuda_give(device, cuda->blocks->memory);
 	if (cuda->stream != NULL)
 		cudaStreamDestroy(cuda->stream);
 	free(cuda);
@@ -71,12 +72,6 @@ static const struct wlb_ops OPS = {
 	.clip_factor = wlb_cuda_clip_factor,
 	.adamw = wlb_cuda_adamw,
 };
-
-int wlb_cuda_device_count(void)
-{
-	int count = 0;
-	return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
-}
 
 /* Makes the device current for this thread and checks that it is there. */
 static int select_device(int index, struct wlb_error *error)

@@ -189,15 +189,14 @@ struct wlb_cuda_linear *wlb_cuda_linear_open(struct wlb_device *device, cudaStre
 		return NULL;
 	}
 	cublasStatus_t status = linear->cublas.cublasLtCreate(&linear->plans.handle);
-	cudaError_t memory = cudaMalloc(&linear->workspace, WLB_CUDA_LINEAR_WORKSPACE_BYTES);
-	if (status == CUBLAS_STATUS_SUCCESS && memory == cudaSuccess)
+	linear->workspace = wlb_cuda_take(device, WLB_CUDA_LINEAR_WORKSPACE_BYTES, error);
+	if (status == CUBLAS_STATUS_SUCCESS && linear->workspace != NULL)
 		return linear;
 	if (status != CUBLAS_STATUS_SUCCESS)
 		wlb_fail(error, "device %s: cannot start cuBLASLt: %s", device->name,
 		         linear->cublas.cublasLtGetStatusName(status));
 	else
-		wlb_fail(error, "device %s: cannot allocate %d bytes for the workspace of matrix products: %s",
-		         device->name, WLB_CUDA_LINEAR_WORKSPACE_BYTES, cudaGetErrorString(memory));
+		wlb_fail_in(error, "the workspace of matrix products");
 	wlb_cuda_linear_close(linear);
 	return NULL;
 }
@@ -206,7 +205,7 @@ void wlb_cuda_linear_close(struct wlb_cuda_linear *linear)
 {
 	if (linear == NULL)
 		return;
-	wlb_cuda_check(linear->device, cudaFree(linear->workspace), "linear_close");
+	wlb_cuda_check(linear->device, wlb_cuda_give(linear->device, linear->workspace), "linear_close");
 	if (linear->plans.handle != NULL)
 		linear->cublas.cublasLtDestroy(linear->plans.handle);
 	free(linear);

@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 void wlb_cuda_fail(struct wlb_device *device, const char *format, ...)
 {
@@ -46,26 +47,73 @@ int wlb_cuda_report(struct wlb_device *device, struct wlb_error *error)
 	return wlb_fail(error, "%s", cuda->error.message);
 }
 
-/* Memory is cleared on the stream that will use it, since that does not wait for cudaMemset on the default stream. */
-void *wlb_cuda_alloc(struct wlb_device *device, size_t bytes, struct wlb_error *error)
+/* Keeps how much memory there was when `bytes` of it were refused. */
+static void fail_for_memory(struct wlb_device *device, size_t bytes, struct wlb_error *error)
+{
+	struct wlb_no_memory *none = &device->no_memory;
+	*none = (struct wlb_no_memory){.asked_bytes = bytes};
+	if (cudaMemGetInfo(&none->free_bytes, &none->total_bytes) != cudaSuccess)
+		none->free_bytes = none->total_bytes = 0;
+	wlb_fail(error, "cannot allocate %.3f GB on %s: out of memory: %.3f of its %.3f GB are free",
+	         1e-9 * (double)bytes, device->name, 1e-9 * (double)none->free_bytes, 1e-9 * (double)none->total_bytes);
+}
+
+void *wlb_cuda_take(struct wlb_device *device, size_t bytes, struct wlb_error *error)
 {
 	struct wlb_cuda *cuda = wlb_cuda_of(device);
-	void *memory = NULL;
-	cudaError_t status = cudaMalloc(&memory, bytes > 0 ? bytes : 1);
-	if (status == cudaSuccess)
-		status = cudaMemsetAsync(memory, 0, bytes, cuda->stream);
-	if (status == cudaSuccess)
-		return memory;
-	wlb_fail(error, "cannot allocate %zu bytes on %s: %s; use more ranks or a smaller micro-batch", bytes,
-	         cuda->name, cudaGetErrorString(status));
-	cudaFree(memory);
+	struct wlb_cuda_block *block = calloc(1, sizeof(*block));
+	if (block == NULL) {
+		wlb_fail(error, "out of host memory for an allocation on %s", device->name);
+		return NULL;
+	}
+	block->bytes = bytes > 0 ? bytes : 1;
+	cudaError_t status = cudaMalloc(&block->memory, block->bytes);
+	if (status == cudaSuccess) {
+		block->next = cuda->blocks;
+		cuda->blocks = block;
+		device->allocated_bytes += (int64_t)block->bytes;
+		return block->memory;
+	}
+	free(block);
+	cudaGetLastError(); /* it would be reported once more by the next launch */
+	if (status == cudaErrorMemoryAllocation)
+		fail_for_memory(device, bytes, error);
+	else
+		wlb_fail(error, "cannot allocate %zu bytes on %s: %s", bytes, device->name, cudaGetErrorString(status));
 	return NULL;
 }
 
-/* cudaFree waits for everything that is queued. */
+cudaError_t wlb_cuda_give(struct wlb_device *device, void *memory)
+{
+	struct wlb_cuda_block **at = &wlb_cuda_of(device)->blocks;
+	while (*at != NULL && (*at)->memory != memory)
+		at = &(*at)->next;
+	struct wlb_cuda_block *block = *at;
+	if (block != NULL) {
+		*at = block->next;
+		device->allocated_bytes -= (int64_t)block->bytes;
+		free(block);
+	}
+	return cudaFree(memory);
+}
+
+/* Memory is cleared on the stream that will use it, since that does not wait for cudaMemset on the default stream. */
+void *wlb_cuda_alloc(struct wlb_device *device, size_t bytes, struct wlb_error *error)
+{
+	void *memory = wlb_cuda_take(device, bytes, error);
+	if (memory == NULL)
+		return NULL;
+	cudaError_t status = cudaMemsetAsync(memory, 0, bytes, wlb_cuda_of(device)->stream);
+	if (status == cudaSuccess)
+		return memory;
+	wlb_fail(error, "cannot clear %zu bytes on %s: %s", bytes, device->name, cudaGetErrorString(status));
+	wlb_cuda_give(device, memory);
+	return NULL;
+}
+
 void wlb_cuda_release(struct wlb_device *device, void *memory)
 {
-	wlb_cuda_check(device, cudaFree(memory), "release");
+	wlb_cuda_check(device, wlb_cuda_give(device, memory), "release");
 }
 
 void *wlb_cuda_alloc_host(struct wlb_device *device, size_t bytes, struct wlb_error *error)
@@ -128,11 +176,12 @@ void *wlb_cuda_scratch(struct wlb_device *device, size_t bytes, const char *oper
 	struct wlb_cuda *cuda = wlb_cuda_of(device);
 	if (bytes <= cuda->scratch_bytes)
 		return cuda->scratch;
-	/* cudaFree waits for the kernels that still use the old one. */
-	wlb_cuda_check(device, cudaFree(cuda->scratch), operation);
-	cuda->scratch = NULL;
-	cuda->scratch_bytes = 0;
-	if (wlb_cuda_check(device, cudaMalloc(&cuda->scratch, bytes), operation))
-		cuda->scratch_bytes = bytes;
+	/* Kernels may still use the old one: giving it back waits for them. */
+	wlb_cuda_check(device, wlb_cuda_give(device, cuda->scratch), operation);
+	struct wlb_error error = {0};
+	cuda->scratch = wlb_cuda_take(device, bytes, &error);
+	cuda->scratch_bytes = cuda->scratch != NULL ? bytes : 0;
+	if (cuda->scratch == NULL)
+		wlb_cuda_fail(device, "scratch memory of %s: %s", operation, error.message);
 	return cuda->scratch;
 }

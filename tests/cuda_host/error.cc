@@ -101,21 +101,46 @@ const char *cudaGetErrorString(cudaError_t error)
 	return "unrecognized error code";
 }
 
+/* CUDA_HOST_DEVICES: how many GPUs a process sees; its memory is the same whichever it takes. */
+static int device_count()
+{
+	const char *given = getenv("CUDA_HOST_DEVICES");
+	return given != nullptr ? atoi(given) : 1;
+}
+
 /* With CUDA_HOST_DRIVER=none there is no driver, which the runtime library reports as one that is too old. */
 cudaError_t cudaGetDeviceCount(int *count)
 {
 	const char *driver = getenv("CUDA_HOST_DRIVER");
 	const bool is_absent = driver != nullptr && strcmp(driver, "none") == 0;
-	*count = is_absent ? 0 : 1;
+	*count = is_absent ? 0 : device_count();
 	return cuda_host::result(is_absent ? cudaErrorInsufficientDriver : cudaSuccess);
 }
 
-/* Every process has a GPU of its own, unless CUDA_HOST_GPU gives its address. */
-cudaError_t cudaDeviceGetPCIBusId(char *address, int length, int)
+cudaError_t cudaDriverGetVersion(int *version)
+{
+	*version = CUDART_VERSION;
+	return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device)
+{
+	size_t free_bytes;
+	if (device < 0 || device >= device_count())
+		return cuda_host::result(cudaErrorInvalidDevice);
+	snprintf(properties->name, sizeof(properties->name), "cuda_host");
+	return cudaMemGetInfo(&free_bytes, &properties->totalGlobalMem);
+}
+
+/* Every process has a GPU of its own, unless CUDA_HOST_GPU gives its address or CUDA_HOST_DEVICES says how many the
+ * processes share. */
+cudaError_t cudaDeviceGetPCIBusId(char *address, int length, int device)
 {
 	const char *given = getenv("CUDA_HOST_GPU");
 	if (given != nullptr)
 		snprintf(address, (size_t)length, "%s", given);
+	else if (getenv("CUDA_HOST_DEVICES") != nullptr)
+		snprintf(address, (size_t)length, "00000000:%02x:00.0", (unsigned)device + 1);
 	else
 		snprintf(address, (size_t)length, "%08x:00:00.0", (unsigned)getpid());
 	return cudaSuccess;
@@ -123,5 +148,5 @@ cudaError_t cudaDeviceGetPCIBusId(char *address, int length, int)
 
 cudaError_t cudaSetDevice(int device)
 {
-	return cuda_host::result(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
+	return cuda_host::result(device >= 0 && device < device_count() ? cudaSuccess : cudaErrorInvalidDevice);
 }

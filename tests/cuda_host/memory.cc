@@ -19,8 +19,9 @@ struct allocation {
 	cuda_host::memory_kind kind;
 };
 
-const size_t ALIGNMENT = 256;                 /* CUDA's */
-const size_t DEVICE_BYTES = (size_t)16 << 30; /* of the device; an allocation beyond it fails */
+const size_t ALIGNMENT = 256; /* CUDA's */
+const size_t MOST_BYTES =
+	(size_t)16 << 30; /* of the device, unless CUDA_HOST_DEVICE_BYTES says less; of pinned memory */
 
 std::map<const char *, allocation> allocations;
 size_t device_bytes;
@@ -35,13 +36,26 @@ std::map<const char *, allocation>::const_iterator find(const void *memory)
 	return static_cast<const char *>(memory) <= at->first + at->second.bytes ? at : allocations.end();
 }
 
+/* The memory of the device; an allocation beyond it fails. */
+size_t total_bytes()
+{
+	const char *given = getenv("CUDA_HOST_DEVICE_BYTES");
+	return given != nullptr ? strtoull(given, nullptr, 10) : MOST_BYTES;
+}
+
+size_t left_bytes()
+{
+	return total_bytes() > device_bytes ? total_bytes() - device_bytes : 0;
+}
+
 cudaError_t allocate(void **memory, size_t bytes, cuda_host::memory_kind kind)
 {
 	const cuda_host::guard guard(cuda_host::lock);
 	*memory = nullptr;
 	if (bytes == 0)
 		return cudaSuccess;
-	if (bytes > DEVICE_BYTES - device_bytes || posix_memalign(memory, ALIGNMENT, bytes) != 0) {
+	const size_t most = kind == cuda_host::memory_kind::device ? left_bytes() : MOST_BYTES;
+	if (bytes > most || posix_memalign(memory, ALIGNMENT, bytes) != 0) {
 		*memory = nullptr;
 		return cuda_host::result(cudaErrorMemoryAllocation);
 	}
@@ -85,6 +99,14 @@ void cuda_host::check_pointer(const void *kernel, int argument, const void *poin
 	if (pointer != nullptr && find(pointer) == allocations.end())
 		report("kernel %s, argument %d: %p is neither device memory nor pinned host memory",
 		       report_kernel_name(kernel).c_str(), argument, pointer);
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *all_bytes)
+{
+	const cuda_host::guard guard(cuda_host::lock);
+	*free_bytes = left_bytes();
+	*all_bytes = total_bytes();
+	return cudaSuccess;
 }
 
 cudaError_t cudaMalloc(void **memory, size_t bytes)

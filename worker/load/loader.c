@@ -184,7 +184,7 @@ static int upload(struct wlb_loader *l, struct buffer *buffer, struct wlb_error 
 		buffer->device_capacity = 0;
 		buffer->device = ops->alloc(l->device, rows->capacity * sizeof(*buffer->device), error);
 		if (buffer->device == NULL)
-			return -1;
+			return wlb_fail_in(error, "documents of a step");
 		buffer->device_capacity = rows->capacity;
 	}
 	if (rows->used > 0)

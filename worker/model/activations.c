@@ -169,10 +169,8 @@ static int take_block(struct wlb_transformer *t, struct wlb_error *error)
 	t->bytes = arena.used;
 	t->block = t->device->ops->alloc(t->device, t->bytes, error);
 	if (t->block == NULL)
-		return wlb_fail(error,
-		                "out of memory: activations of %d micro-batches of %lld rows take %zu bytes; lower "
-		                "--max-tokens-per-micro-batch or --seq-length, or use --recompute-granularity full",
-		                t->slot_count, (long long)t->max_rows, t->bytes);
+		return wlb_fail_in(error, "activations of %d micro-batches of up to %lld rows", t->slot_count,
+		                   (long long)t->max_rows);
 	arena.base = t->block;
 	arena.used = 0;
 	place(t, &arena);

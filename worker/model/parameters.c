@@ -21,10 +21,12 @@ static int allocate_buffers(struct wlb_parameters *p, struct wlb_error *error)
 {
 	struct wlb_device *device = p->device;
 	p->weights = device->ops->alloc(device, p->elements * wlb_dtype_bytes(device->compute), error);
-	p->gradients = p->weights != NULL ? device->ops->alloc(device, gradient_bytes(p), error) : NULL;
+	if (p->weights == NULL)
+		return wlb_fail_in(error, "weights of this rank's %zu parameters", p->elements);
+	p->gradients = device->ops->alloc(device, gradient_bytes(p), error);
 	if (p->gradients != NULL)
 		return 0;
-	return wlb_fail_in(error, "weights and gradients of this rank's %zu parameters", p->elements);
+	return wlb_fail_in(error, "gradients of this rank's %zu parameters", p->elements);
 }
 
 struct wlb_parameters *wlb_parameters_new(const struct wlb_model *shape, const struct wlb_plan *plan,

@@ -188,6 +188,12 @@ struct wlb_recorder *wlb_recorder_start(struct wlb_launch *launch, const struct 
 	return recorder;
 }
 
+void wlb_record_gpus(struct wlb_recorder *recorder, const char *json)
+{
+	if (!records_nothing(recorder))
+		record_text(recorder, "gpus", json);
+}
+
 void wlb_record_progress(struct wlb_recorder *recorder, int64_t step)
 {
 	if (recorder->page != NULL)

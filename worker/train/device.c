@@ -12,9 +12,7 @@ static int default_threads(const struct wlb_launch *launch)
 	return cpus > launch->local_size ? cpus / launch->local_size : 1;
 }
 
-/* Returns the GPU of this rank: the ranks of a node take those that they see in turn, so that each has its own where
- * there are as many, also where the launcher lets each see only one. */
-static int own_gpu(const struct wlb_launch *launch)
+int wlb_own_gpu(const struct wlb_launch *launch)
 {
 	int count = wlb_cuda_device_count();
 	return count > 0 ? launch->local_rank % count : launch->local_rank;
@@ -25,8 +23,9 @@ struct wlb_device *wlb_open_device(const struct wlb_launch *launch, enum wlb_dev
 {
 	int host_threads = threads > 0 ? threads : default_threads(launch);
 	enum wlb_dtype main = dtype == WLB_BFLOAT16 ? WLB_FLOAT32 : dtype;
-	struct wlb_device *device = kind == WLB_DEVICE_CUDA ? wlb_device_open_cuda(own_gpu(launch), dtype, main, error)
-	                                                    : wlb_device_open_cpu(dtype, host_threads, error);
+	struct wlb_device *device = kind == WLB_DEVICE_CUDA
+	                                    ? wlb_device_open_cuda(wlb_own_gpu(launch), dtype, main, error)
+	                                    : wlb_device_open_cpu(dtype, host_threads, error);
 	if (device != NULL && wlb_transformer_check_device(device, error) == 0) {
 		device->host_threads = host_threads;
 		return device;

@@ -10,6 +10,10 @@
 struct wlb_device *wlb_open_device(const struct wlb_launch *launch, enum wlb_device_kind kind, enum wlb_dtype dtype,
                                    int threads, struct wlb_error *error);
 
+/* Returns the number of this rank's GPU among those that it sees: the ranks of a node take them in turn, so that each
+ * has its own where there are as many, also where the launcher lets each see only one. */
+int wlb_own_gpu(const struct wlb_launch *launch);
+
 /* How many steps may be unread when the next one begins. 1 where the device computes beside the host, so that it has
  * work while the host reads and reports a step. 0 where its operations and the transport block the host anyway: reading
  * later would only delay the report. */

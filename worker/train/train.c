@@ -7,6 +7,7 @@
 
 #include "worker/launch/plan_agree.h"
 #include "worker/train/device.h"
+#include "worker/train/no_memory.h"
 #include "worker/train/trainer.h"
 
 /* Prints the one line that says why the run ends; where it is not for all ranks, it names this rank. */
@@ -121,13 +122,15 @@ static int run_steps(struct wlb_trainer *t, struct wlb_error *error)
 }
 
 /* Prints and records a failure, and ends every rank where the others do not know of it. Returns the exit code. */
-static int fail(struct wlb_trainer *t, const char *message, int everywhere)
+static int fail(struct wlb_trainer *t, struct wlb_error *error, int everywhere)
 {
 	int code = everywhere ? t->exit_code : WLB_EXIT_FAILED;
+	int for_all = t->launch->rank == 0 && everywhere && t->device->no_memory.asked_bytes == 0;
 	keep_exit_code();
-	print_reason(t->launch, message, t->launch->rank == 0 && everywhere);
+	wlb_no_memory_explain(t, error);
+	print_reason(t->launch, error->message, for_all);
 	wlb_record_end(t->recorder, "failed", code,
-	               message[0] != '\0' ? message : "a rank failed: the job's output says why");
+	               error->message[0] != '\0' ? error->message : "a rank failed: the job's output says why");
 	if (!everywhere)
 		wlb_launch_abort(t->launch, code);
 	return code;
@@ -141,14 +144,14 @@ static int open_and_train(struct wlb_trainer *t)
 	if (rc == 0 && t->plan->checkpoint[0] != '\0')
 		rc = wlb_trainer_resume(t, &error);
 	if (rc < 0)
-		return fail(t, error.message, rc == WLB_FAILED_EVERYWHERE);
+		return fail(t, &error, rc == WLB_FAILED_EVERYWHERE);
 	if (t->launch->rank == 0)
 		print_start(t);
 	t->exit_code = WLB_EXIT_FAILED;
 	rc = run_steps(t, &error);
 	if (rc == 0)
 		wlb_record_end(t->recorder, "complete", 0, "");
-	return rc == 0 ? 0 : fail(t, error.message, rc == WLB_FAILED_EVERYWHERE);
+	return rc == 0 ? 0 : fail(t, &error, rc == WLB_FAILED_EVERYWHERE);
 }
 
 static int train_planned(struct wlb_launch *launch, const struct wlb_train_options *options,

@@ -9,6 +9,7 @@
 #include "common/file.h"
 #include "worker/data/file_progress.h"
 #include "worker/train/device.h"
+#include "worker/train/rank_gpus.h"
 
 /* A dataset of more tokens is not scanned before the run: its ids are then checked as they are used. */
 #define SCAN_TOKENS INT64_C(2000000000)
@@ -39,7 +40,10 @@ static int connect_ranks(struct wlb_trainer *t, struct wlb_error *error)
 	if (why[0] != '\0' && l->rank == 0)
 		fprintf(stderr, "wlb-worker: messages are carried by MPI through host memory: %s\n", why);
 	t->groups = wlb_groups_open(t->world, &t->plan->split.layout, wlb_launch_place(l), &t->plan->model, error);
-	return t->groups != NULL ? 0 : -1;
+	if (t->groups == NULL)
+		return -1;
+	t->gpu_ranks = wlb_record_rank_gpus(l, t->device, t->world, t->recorder, error);
+	return t->gpu_ranks >= 0 ? 0 : -1;
 }
 
 static int check_tokens(struct wlb_trainer *t, struct wlb_error *error)
@@ -116,7 +120,7 @@ static int allocate_sums(struct wlb_trainer *t, struct wlb_error *error)
 	t->queue_depth = wlb_queue_depth(t->device);
 	t->sums = ops->alloc(t->device, bytes, error);
 	if (t->sums == NULL)
-		return -1;
+		return wlb_fail_in(error, "loss and norm of a step");
 	for (int i = 0; i < WLB_MOST_UNREAD; i++) {
 		struct wlb_unread_step *step = &t->unread[i];
 		step->sums_host = ops->alloc_host(t->device, bytes, error);

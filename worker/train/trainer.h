@@ -47,6 +47,7 @@ struct wlb_trainer {
 	struct wlb_comm *world;
 	struct wlb_file_waiting files;
 	struct wlb_groups *groups; /* not NULL: the ranks are connected */
+	int gpu_ranks;             /* that compute on this rank's GPU; 0 on the CPU */
 	struct wlb_dataset *dataset;
 	struct wlb_loader *loader;
 	const struct wlb_loaded_step *loaded; /* the step in progress, or the last one */

@@ -8,6 +8,7 @@
 #include "coordinator/wlb/doctor/machine.h"
 #include "coordinator/wlb/doctor/node.h"
 #include "coordinator/wlb/doctor/slurm.h"
+#include "coordinator/wlb/doctor/worker.h"
 
 struct check {
 	void (*run)(struct wlb_doctor *);

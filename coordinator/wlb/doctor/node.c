@@ -1,7 +1,6 @@
 #include "coordinator/wlb/doctor/node.h"
 
 #include <errno.h>
-#include <glob.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,27 +112,6 @@ void wlb_doctor_coordinator(struct wlb_doctor *doctor)
 	wlb_connection_free(connection);
 }
 
-void wlb_doctor_worker(struct wlb_doctor *doctor)
-{
-	char output[1024], path[PATH_MAX];
-	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - sizeof("/wlb-worker"));
-	int code = wlb_doctor_run_program((char *[]){"wlb-worker", "--version", NULL}, output, sizeof(output));
-	if (code < 0 && length > 0) {
-		path[length] = '\0';
-		snprintf(strrchr(path, '/'), sizeof("/wlb-worker"), "/wlb-worker");
-		code = wlb_doctor_run_program((char *[]){path, "--version", NULL}, output, sizeof(output));
-	}
-	output[strcspn(output, "\n")] = '\0';
-	if (code == 0)
-		wlb_doctor_note(doctor, WLB_FINDING_OK, "worker", "", "%s", output);
-	else if (code < 0)
-		wlb_doctor_note(doctor, WLB_FINDING_WARN, "worker", "add its folder to PATH, or run another trainer",
-		                "wlb-worker is not found");
-	else
-		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "worker", "install what it needs",
-		                "wlb-worker does not run: %s", output);
-}
-
 void wlb_doctor_mpi(struct wlb_doctor *doctor)
 {
 	char output[1024];
@@ -144,24 +122,6 @@ void wlb_doctor_mpi(struct wlb_doctor *doctor)
 	else
 		wlb_doctor_note(doctor, WLB_FINDING_WARN, "mpi", "install Open MPI on every node (Debian: openmpi-bin)",
 		                "ompi_info cannot be run");
-}
-
-void wlb_doctor_gpus(struct wlb_doctor *doctor)
-{
-	char output[16384];
-	glob_t devices;
-	if (glob("/dev/nvidia[0-9]*", 0, NULL, &devices) != 0) {
-		wlb_doctor_note(doctor, WLB_FINDING_INFO, "gpus", "",
-		                "none on this host: a run here computes on the CPU");
-		return;
-	}
-	size_t count = devices.gl_pathc;
-	globfree(&devices);
-	if (wlb_doctor_run_program((char *[]){"nvidia-smi", "-L", NULL}, output, sizeof(output)) == 0)
-		wlb_doctor_note(doctor, WLB_FINDING_OK, "gpus", "", "%zu on this host, the driver answers", count);
-	else
-		wlb_doctor_note(doctor, WLB_FINDING_WARN, "gpus", "check the driver: nvidia-smi",
-		                "%zu device files, but nvidia-smi fails", count);
 }
 
 void wlb_doctor_save_dir(struct wlb_doctor *doctor)

@@ -7,6 +7,7 @@
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/commands.h"
 #include "coordinator/wlb/delivery/pending.h"
+#include "coordinator/wlb/history/gpus.h"
 #include "coordinator/wlb/history/show_sections.h"
 #include "coordinator/wlb/history/steps.h"
 #include "coordinator/wlb/history/why_layout.h"
@@ -71,8 +72,10 @@ static int print_tables(const json_t *run)
 	int rc = wlb_show_summary(run);
 	if (rc == 0)
 		rc = wlb_show_attempts(run);
-	if (rc == 0)
+	if (rc == 0) {
+		wlb_show_gpus(run);
 		rc = wlb_show_why_layout(run);
+	}
 	if (rc == 0)
 		rc = wlb_show_faults(run);
 	if (rc == 0)

@@ -4,6 +4,7 @@
 
 #include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/requests/first_exit.h"
+#include "coordinator/wlbd/requests/gpus_check.h"
 #include "coordinator/wlbd/requests/plan_check.h"
 
 /*
@@ -181,17 +182,19 @@ static int check_data(const char *type, const json_t *data, struct wlbd_attempt_
 		const char *type;
 		int (*check)(const json_t *data, struct wlb_error *error);
 	} types[] = {
-		{"step", check_step},   {"attempt", check_attempt}, {"checkpoint", check_checkpoint},
-		{"fault", check_fault}, {"event", check_event},     {"plan", wlbd_plan_check},
+		{"step", check_step},      {"attempt", check_attempt}, {"checkpoint", check_checkpoint},
+		{"fault", check_fault},    {"event", check_event},     {"plan", wlbd_plan_check},
+		{"gpus", wlbd_gpus_check},
 	};
 	if (strcmp(type, "attempt_end") == 0)
 		return read_attempt_end(data, end, error) == 0 ? 0 : wlb_fail_in(error, "attempt_end");
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
 		if (strcmp(type, types[i].type) == 0)
 			return types[i].check(data, error) == 0 ? 0 : wlb_fail_in(error, "%s", type);
-	return wlb_fail(error,
-	                "field 'type': '%.60s' must be attempt, plan, step, checkpoint, fault, event or attempt_end",
-	                type);
+	return wlb_fail(
+		error,
+		"field 'type': '%.60s' must be attempt, plan, gpus, step, checkpoint, fault, event or attempt_end",
+		type);
 }
 
 static int check_record(const json_t *record, int64_t expected_seq, struct wlbd_attempt_end *end,

@@ -31,6 +31,10 @@ static int check(const char *records, struct wlb_error *error)
 	return rc;
 }
 
+#define KIND                                                                                                           \
+	"\"kinds\":[{\"model\":\"H100\",\"memory_bytes\":85000000000,\"driver\":\"\",\"driver_cuda\":\"13.0\","        \
+	"\"cuda\":\"13.0\",\"gpus\":1}],"
+
 static void test_every_type_is_accepted(void **state)
 {
 	struct wlb_error error = {0};
@@ -49,7 +53,8 @@ static void test_every_type_is_accepted(void **state)
 		"\"recompute\":\"full\",\"recompute_layers\":2,\"step_s\":0.5,\"misfits\":[],\"reason\":\"x\","
 		"\"placement\":[{\"switch\":\"\",\"nodes\":\"n1\",\"first_rank\":0,\"ranks\":8}],"
 		"\"idle_local_ranks\":[{\"nodes\":\"n1\",\"first\":8,\"last\":9}],"
-		"\"next\":[{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":1,\"dp\":8}}]}}",
+		"\"next\":[{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":1,\"dp\":8}}]}},"
+		"{\"seq\":14,\"time\":1,\"type\":\"gpus\",\"data\":{" KIND "\"devices\":[0,1],\"ranks_per_gpu\":2}}",
 		&error);
 	if (rc != 0)
 		fail_msg("%s", error.message);
@@ -116,6 +121,13 @@ static void test_refusals_name_record_and_field(void **state)
 		{"{\"seq\":7,\"time\":1,\"type\":\"plan\",\"data\":{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":1,\"dp\":1},"
 	         "\"calibration\":{\"id\":3,\"uid\":-1}}}",
 	         {"calibration", "uid"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"gpus\",\"data\":{" KIND "\"devices\":[0,-1],\"ranks_per_gpu\":2}}",
+	         {"gpus", "devices"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"gpus\",\"data\":{" KIND "\"devices\":[0],\"ranks_per_gpu\":0}}",
+	         {"gpus", "ranks_per_gpu"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"gpus\",\"data\":{\"kinds\":[{\"model\":7}],\"devices\":[],"
+	         "\"ranks_per_gpu\":1}}",
+	         {"kinds[0]", "model"}},
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
