@@ -61,6 +61,9 @@ class Host(DoctorTest):
             self.check(found, check, "ok")
         self.check(found, "slurm", "ok", "2 nodes")
         self.check(found, "fence", "ok", "PMIxCollFence=ring")
+        self.check(found, "two nodes", "ok")
+        self.check(self.findings(env={"SLURM_JOB_NODELIST": "n[1-2]"}), "two nodes", "ok")
+        self.check(self.findings(env={"SLURM_JOB_NODELIST": "n[1-4]"}), "two nodes", "warn", "these 4 nodes", "unset SLURM_JOB_NODELIST")
 
     def test_without_a_cluster(self):
         found = self.findings(env={"SLURM_CONF": "/nowhere", "WLB_MUNGE_SOCKET": "/nowhere", "WLB_COORDINATOR": "x:y"})

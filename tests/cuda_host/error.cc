@@ -4,6 +4,7 @@
 #include <chrono>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <thread>
 #include <unistd.h>
 
@@ -63,6 +64,8 @@ const char *cudaGetErrorName(cudaError_t error)
 		return "cudaErrorInvalidConfiguration";
 	case cudaErrorInvalidMemcpyDirection:
 		return "cudaErrorInvalidMemcpyDirection";
+	case cudaErrorInsufficientDriver:
+		return "cudaErrorInsufficientDriver";
 	case cudaErrorInvalidDevice:
 		return "cudaErrorInvalidDevice";
 	case cudaErrorInvalidResourceHandle:
@@ -86,6 +89,8 @@ const char *cudaGetErrorString(cudaError_t error)
 		return "invalid configuration argument";
 	case cudaErrorInvalidMemcpyDirection:
 		return "invalid copy direction for memcpy";
+	case cudaErrorInsufficientDriver:
+		return "CUDA driver version is insufficient for CUDA runtime version";
 	case cudaErrorInvalidDevice:
 		return "invalid device ordinal";
 	case cudaErrorInvalidResourceHandle:
@@ -103,10 +108,13 @@ static int device_count()
 	return given != nullptr ? atoi(given) : 1;
 }
 
+/* With CUDA_HOST_DRIVER=none there is no driver, which the runtime library reports as one that is too old. */
 cudaError_t cudaGetDeviceCount(int *count)
 {
-	*count = device_count();
-	return cudaSuccess;
+	const char *driver = getenv("CUDA_HOST_DRIVER");
+	const bool is_absent = driver != nullptr && strcmp(driver, "none") == 0;
+	*count = is_absent ? 0 : device_count();
+	return cuda_host::result(is_absent ? cudaErrorInsufficientDriver : cudaSuccess);
 }
 
 cudaError_t cudaDriverGetVersion(int *version)

@@ -24,6 +24,17 @@ static struct wlb_device *device;
 static struct wlb_comm *world; /* NCCL once it is chosen */
 static struct wlb_comm *mpi;   /* the same ranks, split before that */
 static struct wlb_error error;
+static int shared_count; /* calls of the launcher */
+
+/* The function of a wlb_comm_launcher: PMIx. */
+static int share(void *state, const char *key, void *blob, size_t bytes, struct wlb_error *why)
+{
+	(void)state;
+	shared_count++;
+	return wlb_launch_share(launch, key, blob, bytes, why);
+}
+
+static const struct wlb_comm_launcher launcher = {.share = share};
 
 /* Fills host[count] with small integers, whose sums have no rounding error in any type. */
 static void fill(enum wlb_dtype dtype, void *host, int count)
@@ -92,6 +103,26 @@ static void calls_have_the_results_of_mpi(void **state)
 		assert_memory_equal(by_nccl, by_mpi, bytes);
 	}
 	assert_true(world->queued != NULL && mpi->queued == NULL);
+}
+
+/* Groups of every second rank, in reverse order: each has an id of its own, which its first rank made. */
+static void groups_have_the_results_of_mpi(void **state)
+{
+	(void)state;
+	double sums[2] = {0.0, 0.0}, value = 1.0 + launch->rank, *x = device->ops->alloc(device, sizeof(*x), &error);
+	struct wlb_comm *parents[2] = {world, mpi};
+	for (int i = 0; i < 2; i++) {
+		struct wlb_comm *group = wlb_comm_split(parents[i], launch->rank % 2, -launch->rank, "parity", &error);
+		assert_non_null(group);
+		assert_int_equal(wlb_comm_rank(group), (launch->size - 1 - launch->rank) / 2);
+		device->ops->to_device(device, NULL, x, &value, sizeof(value));
+		assert_int_equal(wlb_comm_all_reduce(group, x, 1, WLB_FLOAT64, WLB_SUM, &error), 0);
+		device->ops->to_host(device, &sums[i], x, sizeof(*x));
+		wlb_comm_close(group);
+	}
+	device->ops->release(device, x);
+	assert_true(sums[0] == sums[1]);
+	assert_int_equal(shared_count, 1); /* the id of all ranks; those of groups pass through their parent */
 }
 
 /* A call is started behind the work that it needs, and what follows its await finds its result: the host waits for
@@ -189,7 +220,9 @@ static void opening_has_a_bound(void **state)
 	struct wlb_comm *group = wlb_comm_split(mpi, 0, launch->rank, "late", &error);
 	assert_non_null(group);
 	if (launch->rank == 0) {
-		assert_null(wlb_transport_nccl.open(group->mpi, device, queue, 0.2, &error));
+		struct wlb_transport_group only = {.mpi = group->mpi, .rank = 0, .size = launch->size};
+		assert_int_equal(wlb_transport_nccl.make_id(only.id, &error), 0);
+		assert_null(wlb_transport_nccl.open(&only, device, queue, 0.2, &error));
 		assert_non_null(strstr(error.message, "opening by NCCL has taken 0.2 s"));
 		assert_true(now_s() - began_s >= 0.2);
 	}
@@ -228,10 +261,12 @@ static void a_shared_gpu_needs_mpi(void **state)
 {
 	(void)state;
 	char why[512];
-	assert_int_equal(wlb_comm_choose_transport(world, WLB_TRANSPORT_AUTO, 5.0, why, sizeof(why), &error), 0);
+	assert_int_equal(wlb_comm_choose_transport(world, WLB_TRANSPORT_AUTO, &launcher, 5.0, why, sizeof(why), &error),
+	                 0);
 	assert_string_equal(why, "ranks 0 and 1 share a GPU, which NCCL refuses");
 	assert_null(world->queued);
-	assert_int_equal(wlb_comm_choose_transport(world, WLB_TRANSPORT_NCCL, 5.0, why, sizeof(why), &error), -1);
+	assert_int_equal(wlb_comm_choose_transport(world, WLB_TRANSPORT_NCCL, &launcher, 5.0, why, sizeof(why), &error),
+	                 -1);
 	assert_string_equal(error.message, "--transport nccl: ranks 0 and 1 share a GPU, which NCCL refuses; use "
 	                                   "--transport mpi");
 	static char results[COUNT * 8 * (3 + 3 * MOST_RANKS)];
@@ -242,7 +277,8 @@ static int choose(void)
 {
 	char why[512] = "";
 	mpi = wlb_comm_split(world, 0, launch->rank, "mpi", &error);
-	if (mpi == NULL || wlb_comm_choose_transport(world, WLB_TRANSPORT_AUTO, 20.0, why, sizeof(why), &error) < 0)
+	if (mpi == NULL ||
+	    wlb_comm_choose_transport(world, WLB_TRANSPORT_AUTO, &launcher, 20.0, why, sizeof(why), &error) < 0)
 		return -1;
 	return why[0] == '\0' ? 0 : wlb_fail(&error, "NCCL is not chosen: %s", why);
 }
@@ -260,11 +296,9 @@ int main(int count, char **arguments)
 		return 1;
 	}
 	const struct CMUnitTest with_nccl[] = {
-		cmocka_unit_test(calls_have_the_results_of_mpi),
-		cmocka_unit_test(the_host_does_not_wait),
-		cmocka_unit_test(calls_are_traced),
-		cmocka_unit_test(many_calls_are_watched),
-		cmocka_unit_test(opening_has_a_bound),
+		cmocka_unit_test(calls_have_the_results_of_mpi), cmocka_unit_test(groups_have_the_results_of_mpi),
+		cmocka_unit_test(the_host_does_not_wait),        cmocka_unit_test(calls_are_traced),
+		cmocka_unit_test(many_calls_are_watched),        cmocka_unit_test(opening_has_a_bound),
 		cmocka_unit_test(a_call_that_hangs_is_aborted),
 	};
 	const struct CMUnitTest with_mpi[] = {cmocka_unit_test(a_shared_gpu_needs_mpi)};

@@ -13,6 +13,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	const struct wlb_first_exit *first = &whole.first;
 	must(first->known == cut.first.known && first->rank == cut.first.rank);
 	must(strcmp(first->node, cut.first.node) == 0);
+	must(whole.fence.known == cut.fence.known && strcmp(whole.fence.nodes, cut.fence.nodes) == 0);
+	must(!whole.fence.known || (whole.fence.nodes[0] != '\0' && !first->known));
 	if (first->known) {
 		must(first->rank >= 0 && first->node[0] != '\0');
 		must(first->exit_code > 0 && first->exit_code <= 255);

@@ -58,6 +58,8 @@ static const struct {
 	{"first_exit/killed", "loss 2.5srun: error: n3: task 5: Killed\n"},
 	{"first_exit/code", "srun: error: n[08-10,12]: tasks 0-3,7: Exited with exit code 7\n"},
 	{"first_exit/core", "a\nsrun: error: n1: tasks 0-1: Segmentation fault (core dumped)\n"},
+	{"first_exit/fence",
+         "mpi/pmix_v4: pmixp_coll_ring_reset_if_to: n2 [0]: pmixp_coll_ring.c:741: 0x7f: collective timeout seq=1\n"},
 	{"first_exit/ended", "srun: error: Node failure on n3\nsrun: error: n1: task 0: Terminated\n"},
 	{"lengths/text", "5\n0\n124913\n"},
 	{"lengths/generator", "skewed,seed=7,tail=0.5,count=20"},

@@ -26,6 +26,13 @@ struct wlb_comm;
 
 enum wlb_reduce { WLB_SUM, WLB_MAX };
 
+/* What the launcher of the ranks carries between them before a transport does; the launcher bounds the wait. */
+struct wlb_comm_launcher {
+	void *state;
+	/* Collective: every rank's `blob` becomes rank 0's. Each call in a run has its own key. 0, or -1. */
+	int (*share)(void *state, const char *key, void *blob, size_t bytes, struct wlb_error *error);
+};
+
 /* The communicator of all ranks. MPI is initialised here where size > 1. */
 struct wlb_comm *wlb_comm_open_world(struct wlb_device *device, int rank, int size, struct wlb_error *error);
 /* auto: NCCL where every rank can use it, else MPI. */
@@ -34,8 +41,9 @@ enum wlb_transport_choice { WLB_TRANSPORT_AUTO, WLB_TRANSPORT_NCCL, WLB_TRANSPOR
  * GPU for each rank alone, and is opened within limit_s. *why says, on all ranks, why MPI was chosen where the device
  * has memory of its own, else it is "". Returns -1 where NCCL is asked for and cannot be used, or where opening it
  * failed. */
-int wlb_comm_choose_transport(struct wlb_comm *world, enum wlb_transport_choice choice, double limit_s, char *why,
-                              size_t size, struct wlb_error *error);
+int wlb_comm_choose_transport(struct wlb_comm *world, enum wlb_transport_choice choice,
+                              const struct wlb_comm_launcher *launcher, double limit_s, char *why, size_t size,
+                              struct wlb_error *error);
 /* Collective over `parent`: ranks with equal color form a group, ordered by key. `name` ("dp", "tp", ...) is its name
  * in traces and messages. */
 struct wlb_comm *wlb_comm_split(struct wlb_comm *parent, int color, int key, const char *name, struct wlb_error *error);

@@ -24,13 +24,13 @@ struct handle {
 	struct wlb_event *copied; /* behind the last copy from or to them */
 };
 
-static void *open_group(struct wlb_mpi_group *group, struct wlb_device *device, struct wlb_queue *queue, double limit_s,
-                        struct wlb_error *error)
+static void *open_group(const struct wlb_transport_group *group, struct wlb_device *device, struct wlb_queue *queue,
+                        double limit_s, struct wlb_error *error)
 {
 	(void)limit_s, (void)error; /* the group exists */
-	group->device = device;
-	group->queue = queue;
-	return group;
+	group->mpi->device = device;
+	group->mpi->queue = queue;
+	return group->mpi;
 }
 
 static void close_group(void *state)

@@ -6,11 +6,12 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "common/seconds.h"
-#include "worker/comm/mpi_group.h"
 #include "worker/comm/nccl_library.h"
+#include "worker/comm/queue_await.h"
 #include "worker/comm/transport.h"
 
 struct group {
@@ -69,20 +70,15 @@ static int await(struct group *g, ncclResult_t result, const char *what, struct 
 	return result == ncclSuccess ? 0 : fail(g, result, what, error);
 }
 
-/* The first rank makes the group's id, and MPI tells it to the others, also where that has failed. */
-static int share_id(struct wlb_mpi_group *mpi, int rank, ncclUniqueId *id, struct wlb_error *error)
+_Static_assert(sizeof(ncclUniqueId) == WLB_GROUP_ID_BYTES, "the id of a group is NCCL's");
+
+static int make_id(char *id, struct wlb_error *error)
 {
-	struct {
-		ncclUniqueId id;
-		ncclResult_t result;
-	} made = {.result = ncclSuccess};
-	if (rank == 0)
-		made.result = nccl.ncclGetUniqueId(&made.id);
-	if (wlb_mpi_check(MPI_Bcast(&made, (int)sizeof(made), MPI_BYTE, 0, mpi->comm), error) < 0)
-		return -1;
-	if (made.result != ncclSuccess)
-		return wlb_fail(error, "ncclGetUniqueId: %s", nccl.ncclGetErrorString(made.result));
-	*id = made.id;
+	ncclUniqueId made;
+	ncclResult_t result = nccl.ncclGetUniqueId(&made);
+	if (result != ncclSuccess)
+		return wlb_fail(error, "ncclGetUniqueId: %s", nccl.ncclGetErrorString(result));
+	memcpy(id, &made, sizeof(made));
 	return 0;
 }
 
@@ -94,20 +90,13 @@ static int connect_pair(struct group *g, struct wlb_queue *queue, struct wlb_err
 	if (g->size != 2)
 		return 0;
 	float *word = ops->alloc(g->device, sizeof(*word), error);
-	struct wlb_event *sent = word != NULL ? ops->event_new(g->device, 0, error) : NULL;
-	if (sent == NULL || ops->synchronize(g->device, error) < 0)
+	if (word == NULL || ops->synchronize(g->device, error) < 0)
 		return -1;
 	ncclResult_t result = g->rank == 0 ? nccl.ncclSend(word, 1, ncclFloat32, 1, g->comm, g->stream)
 	                                   : nccl.ncclRecv(word, 1, ncclFloat32, 0, g->comm, g->stream);
-	int rc = await(g, result, "connecting two ranks by NCCL", error);
-	ops->event_record(g->device, sent, queue);
-	const double began_s = wlb_now_s();
-	while (rc == 0 && !ops->event_done(g->device, sent))
-		if (wlb_now_s() - began_s > g->limit_s)
-			rc = wlb_fail(error, "the first message of NCCL has taken more than %.1f s", g->limit_s);
-	if (rc < 0)
+	if (await(g, result, "connecting two ranks by NCCL", error) < 0 ||
+	    wlb_queue_await(g->device, queue, g->limit_s, "the first message of NCCL", error) < 0)
 		return -1; /* the memory is still in use */
-	ops->event_free(g->device, sent);
 	ops->release(g->device, word);
 	return 0;
 }
@@ -125,8 +114,8 @@ static void close_group(void *state)
 	free(g);
 }
 
-static void *open_group(struct wlb_mpi_group *mpi, struct wlb_device *device, struct wlb_queue *queue, double limit_s,
-                        struct wlb_error *error)
+static void *open_group(const struct wlb_transport_group *group, struct wlb_device *device, struct wlb_queue *queue,
+                        double limit_s, struct wlb_error *error)
 {
 	ncclUniqueId id;
 	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -140,10 +129,10 @@ static void *open_group(struct wlb_mpi_group *mpi, struct wlb_device *device, st
 	g->stream = device->ops->queue_handle(device, queue);
 	g->limit_s = limit_s;
 	pthread_mutex_init(&g->lock, NULL);
-	MPI_Comm_rank(mpi->comm, &g->rank);
-	MPI_Comm_size(mpi->comm, &g->size);
-	if (share_id(mpi, g->rank, &id, error) == 0 &&
-	    await(g, nccl.ncclCommInitRankConfig(&g->comm, g->size, id, g->rank, &config), "opening by NCCL", error) ==
+	g->rank = group->rank;
+	g->size = group->size;
+	memcpy(&id, group->id, sizeof(id));
+	if (await(g, nccl.ncclCommInitRankConfig(&g->comm, g->size, id, g->rank, &config), "opening by NCCL", error) ==
 	            0 &&
 	    connect_pair(g, queue, error) == 0)
 		return g;
@@ -229,6 +218,7 @@ static int check(void *state, struct wlb_error *error)
 
 const struct wlb_transport wlb_transport_nccl = {
 	.on_queue = 1,
+	.make_id = make_id,
 	.open = open_group,
 	.close = close_group,
 	.handle_new = handle_new,

@@ -10,6 +10,15 @@
 
 struct wlb_mpi_group;
 
+enum { WLB_GROUP_ID_BYTES = 128 };
+
+/* The ranks of a communicator, for opening its transport; the caller's. */
+struct wlb_transport_group {
+	struct wlb_mpi_group *mpi;
+	int rank, size;
+	char id[WLB_GROUP_ID_BYTES]; /* where the transport has make_id: that of the group, the same on all its ranks */
+};
+
 /* A data call, with the arguments that comm.h describes. */
 struct wlb_call {
 	enum wlb_comm_kind kind;
@@ -28,12 +37,14 @@ struct wlb_transport {
 	/* 1: start() queues the call on the group's queue, and it has ended when the queue reaches an event recorded
 	 * behind it. 0: it has ended when finish() has returned and the queue reaches an event recorded behind that. */
 	int on_queue;
+	/* Makes the id of a group, on its first rank, from which the others must have it before they open it. NULL
+	 * where the transport needs none. */
+	int (*make_id)(char *id, struct wlb_error *error);
 	/* Opens the transport of a group; collective over the group. The group's calls use `queue`, which already waits
-	 * for what a call needs when it is started. The caller owns group, device and queue, which must outlive the
-	 * state. Takes at most
-	 * limit_s. NULL on failure. */
-	void *(*open)(struct wlb_mpi_group *group, struct wlb_device *device, struct wlb_queue *queue, double limit_s,
-	              struct wlb_error *error);
+	 * for what a call needs when it is started. The caller owns group->mpi, device and queue, which must outlive
+	 * the state. Takes at most limit_s. NULL on failure. */
+	void *(*open)(const struct wlb_transport_group *group, struct wlb_device *device, struct wlb_queue *queue,
+	              double limit_s, struct wlb_error *error);
 	void (*close)(void *state);
 
 	/* A handle is used for one call after another: its memory is kept for the next. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "common/node_order.h"
@@ -31,7 +32,7 @@ static pmix_proc_t proc_of(const struct wlb_launch *launch, pmix_rank_t rank)
 
 /* Waits until every rank has called it and has the data that the others put. Without data Slurm's default fence does
  * not wait, so data is always collected. */
-static int fence(struct wlb_error *error)
+static int fence(struct wlb_launch *launch, struct wlb_error *error)
 {
 	bool collect = true;
 	int timeout_s = FENCE_TIMEOUT_S;
@@ -39,6 +40,7 @@ static int fence(struct wlb_error *error)
 	PMIX_INFO_LOAD(&info[0], PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
 	PMIX_INFO_LOAD(&info[1], PMIX_TIMEOUT, &timeout_s, PMIX_INT);
 	pmix_status_t status = PMIx_Fence(NULL, 0, info, 2);
+	launch->fence_timed_out = status == PMIX_ERR_TIMEOUT;
 	return status == PMIX_SUCCESS ? 0 : fail_pmix(error, "not every rank came to the fence", status);
 }
 
@@ -226,7 +228,7 @@ static int open_with_server(struct wlb_launch *launch, struct wlb_error *error)
 	PMIX_VALUE_RELEASE(size);
 	pmix_value_t pid = {.type = PMIX_UINT32, .data.uint32 = (uint32_t)getpid()};
 	pmix_value_t node = {.type = PMIX_UINT32, .data.uint32 = own_node_number(&me)};
-	if (put(PID_KEY, &pid, error) < 0 || put(NODE_KEY, &node, error) < 0 || fence(error) < 0)
+	if (put(PID_KEY, &pid, error) < 0 || put(NODE_KEY, &node, error) < 0 || fence(launch, error) < 0)
 		return -1;
 	return make_map(launch, error);
 }
@@ -274,6 +276,8 @@ struct wlb_launch *wlb_launch_open(int *exit_code, struct wlb_error *error)
 	int rc = has_server ? open_with_server(launch, error) : open_alone(launch, error);
 	if (rc == 0)
 		return launch;
+	if (launch->fence_timed_out)
+		*exit_code = EX_TEMPFAIL;
 	wlb_launch_close(launch);
 	return NULL;
 }
@@ -325,7 +329,7 @@ int wlb_launch_share(struct wlb_launch *launch, const char *key, void *blob, siz
 	pmix_value_t mine = {.type = PMIX_BYTE_OBJECT, .data.bo = {.bytes = blob, .size = bytes}};
 	if (launch->rank == 0 && put(key, &mine, error) < 0)
 		return -1;
-	if (fence(error) < 0)
+	if (fence(launch, error) < 0)
 		return -1;
 	if (launch->rank == 0)
 		return 0;

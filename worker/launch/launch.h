@@ -16,16 +16,18 @@ struct wlb_launch {
 	int local_rank; /* among the ranks of this node, in rank order */
 	int local_size;
 	int node_count;
-	char **nodes;    /* [node_count] names, in the launcher's order (PMIX_NODEID; under Slurm SLURM_NODEID) */
-	int *ranks_on;   /* [node_count] ranks of each node */
-	int *node_of;    /* [size] index into nodes */
-	int *order;      /* [node_count] the order in which ranks fill the nodes; NULL: as in `nodes` */
-	int has_server;  /* 0: started without PMIx, or after wlb_launch_disconnect */
-	char space[256]; /* PMIx namespace */
+	char **nodes;        /* [node_count] names, in the launcher's order (PMIX_NODEID; under Slurm SLURM_NODEID) */
+	int *ranks_on;       /* [node_count] ranks of each node */
+	int *node_of;        /* [size] index into nodes */
+	int *order;          /* [node_count] the order in which ranks fill the nodes; NULL: as in `nodes` */
+	int has_server;      /* 0: started without PMIx, or after wlb_launch_disconnect */
+	char space[256];     /* PMIx namespace */
+	int fence_timed_out; /* 1: PMIx gave up a fence, so that the ranks did not find each other */
 };
 
 /* Returns NULL with the reason when the server cannot be reached, or when srun started several tasks without one; the
- * message is "" in tasks whose error another task prints. *exit_code is then the exit code of the process. */
+ * message is "" in tasks whose error another task prints. *exit_code is then the exit code of the process: 75 where the
+ * server gave up a fence, which the coordinator takes for no fault of a rank. */
 struct wlb_launch *wlb_launch_open(int *exit_code, struct wlb_error *error);
 /* Must be called before the world is closed (comm/comm.h). MPI is a client of PMIx too, and when it ends it unloads
  * code that PMIx calls back: it must be the last to leave PMIx, because a late event would call code that is no longer

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sysexits.h>
 
 #include "worker/launch/plan_agree.h"
 #include "worker/train/device.h"
@@ -188,6 +189,11 @@ static int train_with_options(struct wlb_launch *launch, const struct wlb_train_
 	                        (enum wlb_main_grads)options->main_grads, (int)options->threads, &device_error);
 	if (wlb_train_plan_agree(launch, options, device == NULL ? device_error.message : NULL, &plan, &error) < 0) {
 		print_reason(launch, error.message, launch->rank == 0);
+		if (launch->fence_timed_out) {
+			/* The fences of all ranks end so. */
+			wlb_device_close(device);
+			return EX_TEMPFAIL;
+		}
 		wlb_launch_abort(launch, WLB_EXIT_FAILED);
 	}
 	if (plan.state != WLB_PLAN_MADE) {

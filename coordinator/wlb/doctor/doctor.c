@@ -16,10 +16,10 @@ struct check {
 };
 
 static const struct check checks[] = {
-	{wlb_doctor_munge, false},   {wlb_doctor_slurm, false},    {wlb_doctor_plugin, true},
-	{wlb_doctor_pmix, true},     {wlb_doctor_fence, true},     {wlb_doctor_coordinator, false},
-	{wlb_doctor_worker, false},  {wlb_doctor_mpi, false},      {wlb_doctor_gpus, false},
-	{wlb_doctor_machine, false}, {wlb_doctor_save_dir, false},
+	{wlb_doctor_munge, false},       {wlb_doctor_slurm, false},   {wlb_doctor_plugin, true},
+	{wlb_doctor_pmix, true},         {wlb_doctor_fence, true},    {wlb_doctor_two_nodes, false},
+	{wlb_doctor_coordinator, false}, {wlb_doctor_worker, false},  {wlb_doctor_mpi, false},
+	{wlb_doctor_gpus, false},        {wlb_doctor_machine, false}, {wlb_doctor_save_dir, false},
 };
 
 static void print_findings(const struct wlb_doctor *doctor)

@@ -123,3 +123,23 @@ void wlb_doctor_fence(struct wlb_doctor *doctor)
 		                "put PMIxCollFence=ring into mpi.conf beside slurm.conf",
 		                "'wlb run' works around Slurm's early PMIx fence, a plain srun does not");
 }
+
+/* The PMIx plugin decides which of two nodes connects to the other by comparing a number among the job's nodes with one
+ * among the step's (docs/slurm-versions.md). */
+void wlb_doctor_two_nodes(struct wlb_doctor *doctor)
+{
+	const char *nodes = getenv("SLURM_JOB_NODELIST");
+	char **names = NULL;
+	int count = 0;
+	if (nodes != NULL && wlb_hostlist_expand(nodes, &names, &count, NULL) != 0)
+		count = 0;
+	wlb_strings_free(names, count);
+	if (count > 2)
+		wlb_doctor_note(doctor, WLB_FINDING_WARN, "two nodes",
+		                "before a plain srun on two of them: unset SLURM_JOB_NODELIST",
+		                "PMIx may hang until PMIxTimeout on two of these %d nodes; 'wlb run' works around it",
+		                count);
+	else
+		wlb_doctor_note(doctor, WLB_FINDING_OK, "two nodes", "",
+		                "this is no job of three nodes or more, where PMIx may hang on two of them");
+}

@@ -104,6 +104,8 @@ static void read_line(struct wlb_first_exit_scan *scan)
 	static const char *const ended_by_others[] = {"CANCELLED", "Node failure", "Job step aborted",
 	                                              "Force Terminated"};
 	struct wlb_first_exit first = {.known = true};
+	if ((!scan->ignore_rest || scan->fence.known) && wlb_fence_timeout_read(&scan->fence, scan->line))
+		scan->ignore_rest = true;
 	/* Not only at the beginning of the line: a task may have died before it ended its own line. */
 	const char *at = strstr(scan->line, "srun: error: ");
 	for (size_t i = 0; i < sizeof(ended_by_others) / sizeof(ended_by_others[0]); i++)
@@ -118,7 +120,7 @@ static void read_line(struct wlb_first_exit_scan *scan)
 
 void wlb_first_exit_feed(struct wlb_first_exit_scan *scan, const char *bytes, size_t count)
 {
-	for (size_t i = 0; i < count && !scan->ignore_rest; i++) {
+	for (size_t i = 0; i < count && (!scan->ignore_rest || scan->fence.known); i++) {
 		if (bytes[i] != '\n') {
 			if (scan->length < sizeof(scan->line))
 				scan->line[scan->length++] = bytes[i];

@@ -16,6 +16,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "coordinator/wlb/run/fence_timeout.h"
+
 struct wlb_first_exit {
 	bool known; /* false: the other fields have no meaning */
 	int rank;   /* the first rank that the line names */
@@ -27,8 +29,9 @@ struct wlb_first_exit {
 /* All zero before the first byte. */
 struct wlb_first_exit_scan {
 	struct wlb_first_exit first;
-	bool ignore_rest; /* tasks that end from now on were ended from outside: no line is read any more */
-	bool no_step;     /* srun could not create its step, for a temporary reason: no task was started */
+	struct wlb_fence_timeout fence; /* known only where it ended before any task */
+	bool ignore_rest;               /* tasks that end from now on were ended from outside, or by the fence */
+	bool no_step; /* srun could not create its step, for a temporary reason: no task was started */
 	char line[4096];
 	size_t length; /* sizeof(line): too long to be a line of srun's */
 };

@@ -55,6 +55,9 @@ static void set_environment(const struct wlb_run *run, const struct wlb_attempt 
 		setenv(WLB_NODE_ORDER, node_order, 1);
 	/* Slurm's tree fence returns early on few nodes, on every release: docs/slurm-versions.md. */
 	setenv("SLURM_PMIX_FENCE", "ring", 1);
+	/* Where it is the job's, two nodes may wait for each other in their first fences. srun sets it to the step's.
+	 */
+	unsetenv("SLURM_JOB_NODELIST");
 	/* Between 22.05 and 24.11 srun does not take this from sbatch by itself. */
 	if (cpus != NULL)
 		setenv("SRUN_CPUS_PER_TASK", cpus, 0);

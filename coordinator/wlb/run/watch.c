@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -223,6 +224,35 @@ static void drain(struct watch *w)
 		close(w->stderr_fd);
 }
 
+/* Returns the names, "n4,n2", as "n[2,4]"; NULL where that fails. The caller frees it. */
+static char *fold_names(const char *list)
+{
+	char **names = NULL, **sorted = NULL, *folded = NULL;
+	int count = 0, sorted_count = 0;
+	if (wlb_hostlist_expand(list, &names, &count, NULL) == 0 &&
+	    wlb_hostlist_sort(names, count, &sorted, &sorted_count, NULL) == 0)
+		folded = wlb_hostlist_fold(sorted, sorted_count, NULL);
+	wlb_strings_free(sorted, sorted_count);
+	wlb_strings_free(names, count);
+	return folded;
+}
+
+/* Ranks that end because their fence did are not the cause. Such a fence is one of those in which the ranks of a step
+ * find each other. */
+static void note_fence_timeout(struct watch *w)
+{
+	const struct wlb_fence_timeout *fence = &w->scan.fence;
+	struct wlb_attempt *attempt = w->attempt;
+	if (!fence->known || attempt->exit_code == 0 || attempt->cancelled || attempt->end_reason[0] != '\0')
+		return;
+	char *nodes = fold_names(fence->nodes);
+	snprintf(attempt->end_reason, sizeof(attempt->end_reason),
+	         "the step did not start: a PMIx fence was ended by PMIxTimeout on %.800s%s",
+	         nodes != NULL ? nodes : fence->nodes, fence->has_more ? " and more nodes" : "");
+	attempt->exit_code = EX_TEMPFAIL; /* which the coordinator takes for no fault of a rank */
+	free(nodes);
+}
+
 static void note_first_exit(struct watch *w)
 {
 	struct wlb_attempt *attempt = w->attempt;
@@ -263,6 +293,7 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 		wlb_run_check_parent(run, true);
 	drain(&w);
 	attempt->no_step = w.scan.no_step && attempt->exit_code != 0 && w.ending == ENDING_NOT;
+	note_fence_timeout(&w);
 	note_first_exit(&w);
 }
 

@@ -121,6 +121,39 @@ static void nothing_after_the_step_was_ended_by_others(void **state)
 	}
 }
 
+static void a_fence_that_pmix_gave_up(void **state)
+{
+	static const char n2[] =
+		"slurmstepd: error:  mpi/pmix_v4: pmixp_coll_ring_reset_if_to: n2 [0]: pmixp_coll_ring.c:741: "
+		"0x7f18: collective timeout seq=1\n";
+	static const char n4[] = "n4: slurmstepd: error:  mpi/pmix_v5: pmixp_coll_tree_reset_if_to: n4 [1]: "
+				 "pmixp_coll_tree.c:1314: 0x55d0: collective timeout seq=0\n";
+	static const char ended[] = "srun: error: n2: task 0: Exited with exit code 1\n";
+	struct wlb_first_exit_scan scan = {0}, other = {0};
+	char many[128];
+	(void)state;
+	/* It is the cause of the ends of ranks that follow it, and not of those before it. */
+	for (size_t i = 0; i < 2; i++)
+		wlb_first_exit_feed(&scan, n2, strlen(n2));
+	wlb_first_exit_feed(&scan, ended, strlen(ended));
+	wlb_first_exit_feed(&scan, n4, strlen(n4));
+	assert_true(scan.fence.known && !scan.first.known && !scan.fence.has_more);
+	assert_string_equal(scan.fence.nodes, "n2,n4");
+	wlb_first_exit_feed(&other, ended, strlen(ended));
+	wlb_first_exit_feed(&other, n4, strlen(n4));
+	assert_true(!other.fence.known && other.first.known);
+	/* What the other lines of the plugin say is no such end. */
+	assert_false(wlb_fence_timeout_read(&other.fence, "slurmstepd: error:  mpi/pmix_v4: pmixp_coll_log: n2 [0]: "
+	                                                  "pmixp_coll.c:281: Dumping collective state"));
+	assert_false(wlb_fence_timeout_read(&other.fence, "mpi/pmix_v4: f: : collective timeout seq=1"));
+	assert_false(wlb_fence_timeout_read(&other.fence, "a task: collective timeout seq=1"));
+	for (int i = 0; i < 200; i++) {
+		snprintf(many, sizeof(many), "mpi/pmix_v4: f: node%d [0]: x: collective timeout seq=1", i);
+		assert_true(wlb_fence_timeout_read(&scan.fence, many));
+	}
+	assert_true(scan.fence.has_more && strlen(scan.fence.nodes) < sizeof(scan.fence.nodes));
+}
+
 static void bytes_cut_anywhere_and_long_lines(void **state)
 {
 	static const char line[] = "srun: error: n3: task 5: Killed\n";
@@ -144,6 +177,7 @@ int main(void)
 		cmocka_unit_test(a_step_that_slurm_refused_for_now),
 		cmocka_unit_test(the_first_one_counts),
 		cmocka_unit_test(nothing_after_the_step_was_ended_by_others),
+		cmocka_unit_test(a_fence_that_pmix_gave_up),
 		cmocka_unit_test(bytes_cut_anywhere_and_long_lines),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
