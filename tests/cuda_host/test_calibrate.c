@@ -17,6 +17,7 @@
 #include "worker/calibrate/links.h"
 #include "worker/calibrate/products.h"
 #include "worker/launch/launch.h"
+#include "worker/train/transport.h"
 
 static struct wlb_launch *launch;
 static struct wlb_device *device;
@@ -75,12 +76,11 @@ static void products_and_attention(void **state)
 
 static int open_all(enum wlb_transport_choice transport)
 {
-	char why[512];
 	int code = 0;
 	launch = wlb_launch_open(&code, &error);
 	device = launch != NULL ? wlb_device_open_cuda(0, WLB_BFLOAT16, WLB_FLOAT32, &error) : NULL;
 	world = device != NULL ? wlb_comm_open_world(device, launch->rank, launch->size, &error) : NULL;
-	return world != NULL ? wlb_comm_choose_transport(world, transport, 20.0, why, sizeof(why), &error) : -1;
+	return world != NULL ? wlb_choose_transport(launch, world, transport, 20.0, "test", &error) : -1;
 }
 
 int main(int count, char **arguments)

@@ -12,6 +12,7 @@
 #include "worker/calibrate/save.h"
 #include "worker/launch/options.h"
 #include "worker/train/device.h"
+#include "worker/train/transport.h"
 
 /* Of the measurements, set-up included: a rank that waits longer ends the job. */
 enum { SET_UP_S = 120, LATE = 10 };
@@ -98,16 +99,13 @@ static int measure(const struct wlb_calibrate_options *options, struct wlb_launc
 }
 
 /* Opens the communicator of all ranks, over the transport that training would use. */
-static struct wlb_comm *open_world(const struct wlb_calibrate_options *options, const struct wlb_launch *launch,
+static struct wlb_comm *open_world(const struct wlb_calibrate_options *options, struct wlb_launch *launch,
                                    struct wlb_device *device, struct wlb_error *error)
 {
-	char why[512];
 	struct wlb_comm *world = wlb_comm_open_world(device, launch->rank, launch->size, error);
-	if (world == NULL || wlb_comm_choose_transport(world, (enum wlb_transport_choice)options->transport, SET_UP_S,
-	                                               why, sizeof(why), error) < 0)
+	if (world == NULL ||
+	    wlb_choose_transport(launch, world, options->transport, SET_UP_S, "wlb calibrate", error) < 0)
 		return NULL;
-	if (why[0] != '\0' && launch->rank == 0)
-		fprintf(stderr, "wlb calibrate: messages are carried by MPI through host memory: %s\n", why);
 	return world;
 }
 

@@ -10,20 +10,14 @@
 #include "worker/data/file_progress.h"
 #include "worker/train/device.h"
 #include "worker/train/rank_gpus.h"
+#include "worker/train/transport.h"
 
 /* A dataset of more tokens is not scanned before the run: its ids are then checked as they are used. */
 #define SCAN_TOKENS INT64_C(2000000000)
 
-/* The function of a wlb_comm_launcher. */
-static int share(void *launch, const char *key, void *blob, size_t bytes, struct wlb_error *error)
-{
-	return wlb_launch_share(launch, key, blob, bytes, error);
-}
-
 static int connect_ranks(struct wlb_trainer *t, struct wlb_error *error)
 {
 	const struct wlb_launch *l = t->launch;
-	const struct wlb_comm_launcher launcher = {.state = t->launch, .share = share};
 	t->world = wlb_comm_open_world(t->device, l->rank, l->size, error);
 	if (t->world == NULL)
 		return -1;
@@ -33,12 +27,9 @@ static int connect_ranks(struct wlb_trainer *t, struct wlb_error *error)
 		.collective_timeout_s = 60.0 * t->options->timeout_minutes,
 		.storage_timeout_s = 60.0 * t->options->storage_timeout_minutes,
 	};
-	char why[512];
-	if (wlb_comm_choose_transport(t->world, (enum wlb_transport_choice)t->options->transport, &launcher,
-	                              60.0 * t->options->timeout_minutes, why, sizeof(why), error) < 0)
+	if (wlb_choose_transport(t->launch, t->world, t->options->transport, 60.0 * t->options->timeout_minutes,
+	                         "wlb-worker", error) < 0)
 		return -1;
-	if (why[0] != '\0' && l->rank == 0)
-		fprintf(stderr, "wlb-worker: messages are carried by MPI through host memory: %s\n", why);
 	t->groups = wlb_groups_open(t->world, &t->plan->split.layout, wlb_launch_place(l), &t->plan->model, error);
 	if (t->groups == NULL)
 		return -1;
