@@ -84,6 +84,11 @@ void wlb_cuda_scale(struct wlb_device *device, void *y, double factor, int64_t n
 	wlb_cuda_launch(device, "scale", {wlb_element_blocks(n), WLB_BLOCK}, scale, (float *)y, (float)factor, n);
 }
 
+size_t wlb_cuda_sum_squares_scratch_bytes(void)
+{
+	return MOST_PARTS * sizeof(double);
+}
+
 void wlb_cuda_sum_squares(struct wlb_device *device, double *sum, const void *x, int64_t n)
 {
 	const char *name = "sum_squares";

@@ -39,6 +39,7 @@ cudaError_t allocate(void **memory, size_t bytes, cuda_host::memory_kind kind)
 {
 	const cuda_host::guard guard(cuda_host::lock);
 	*memory = nullptr;
+	cuda_host::count(&cuda_host_counts::memory);
 	if (bytes == 0)
 		return cudaSuccess;
 	if (bytes > DEVICE_BYTES - device_bytes || posix_memalign(memory, ALIGNMENT, bytes) != 0) {
@@ -56,6 +57,7 @@ cudaError_t allocate(void **memory, size_t bytes, cuda_host::memory_kind kind)
 cudaError_t release(void *memory, cuda_host::memory_kind kind)
 {
 	const cuda_host::guard guard(cuda_host::lock);
+	cuda_host::count(&cuda_host_counts::memory);
 	cuda_host::stream_finish_all();
 	if (memory == nullptr)
 		return cudaSuccess;
