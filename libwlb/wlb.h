@@ -549,6 +549,15 @@ struct wlb_machine {
 /* Returns 0 when every field is in its range, -1 with the field, its value and the rule otherwise. */
 int wlb_machine_check(const struct wlb_machine *machine, struct wlb_error *error);
 
+/* Checks measured speeds, in a machine that wlb_machine_check has accepted: an idle device could have them.
+ * - A matrix product has a tenth at least of the rate of the next smaller one along each axis, and attention of that of
+ *   fewer queries or keys: a lower rate was measured while something else ran.
+ * - No product has a higher rate than peak_flops, and attention none above twice that.
+ * - An operation, a call of node_calls, network_link and switch_link move no more than 10 times memory_bytes_per_s,
+ *   since messages and small tables may stay in a cache; an element takes the time of a FLOP at least.
+ * What was not measured is not checked. Returns -1 with the value, the rule and the remedy. */
+int wlb_machine_plausible(const struct wlb_machine *machine, struct wlb_error *error);
+
 /* Bytes of an element of weights and activations. */
 double wlb_machine_element_bytes(const struct wlb_machine *machine);
 

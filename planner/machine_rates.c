@@ -134,6 +134,11 @@ static int read_operations(json_t *object, struct wlb_machine *machine, struct w
 		if (read_number(json_object_get(value, "call_s"), "call_s", &time->call_s, error) < 0 ||
 		    read_number(json_object_get(value, "element_s"), "element_s", &time->element_s, error) < 0)
 			return wlb_fail_in(error, "%s", name);
+		if (!(time->element_s > 0.0))
+			return wlb_fail(error,
+			                "%s: element_s is %g: it must be above 0; leave out an operation that was not "
+			                "measured",
+			                name, time->element_s);
 	}
 	return 0;
 }

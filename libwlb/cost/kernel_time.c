@@ -3,6 +3,7 @@
  * predicts by itself and all must make the same choice. So no logarithm of a mathematical library is used, since those
  * differ between processors.
  */
+#include "libwlb/cost/interpolate.h"
 #include "libwlb/wlb.h"
 
 #include <math.h>
@@ -134,30 +135,15 @@ static double logarithm(double x)
 	return (double)exponent + 2.0 * mantissa;
 }
 
-/* The position of a length among ascending lengths: between points `low` and `low + 1` at `share`, or on `low` where
- * share is 0.
- */
-struct position {
-	size_t low;
-	double share;
-};
-
-static struct position find_position(const double *lengths, size_t count, double length)
+static double share_of(double low, double high, double length)
 {
-	size_t low = 0;
-	if (length <= lengths[0])
-		return (struct position){0, 0.0};
-	if (length >= lengths[count - 1])
-		return (struct position){count - 1, 0.0};
-	while (lengths[low + 1] <= length)
-		low++;
-	double from = logarithm(lengths[low]), to = logarithm(lengths[low + 1]);
-	return (struct position){low, (logarithm(length) - from) / (to - from)};
+	double from = logarithm(low), to = logarithm(high);
+	return (logarithm(length) - from) / (to - from);
 }
 
-static double interpolate(double low, double high, double share)
+static struct wlb_position find_position(const double *lengths, size_t count, double length)
 {
-	return low + (high - low) * share;
+	return wlb_position_find(lengths, count, length, share_of);
 }
 
 /* Returns the seconds that a tiled pair took at a point of the curve. Where it has fewer keys than queries, returns
@@ -172,10 +158,10 @@ static double pair_seconds_at(const struct wlb_kernel_time *time, size_t i, size
 }
 
 /* Returns the same at a query length of the curve and any key length. */
-static double pair_seconds_on_row(const struct wlb_kernel_time *time, size_t i, struct position k)
+static double pair_seconds_on_row(const struct wlb_kernel_time *time, size_t i, struct wlb_position k)
 {
 	double low = pair_seconds_at(time, i, k.low);
-	return k.share > 0.0 ? interpolate(low, pair_seconds_at(time, i, k.low + 1), k.share) : low;
+	return k.share > 0.0 ? wlb_interpolate(low, pair_seconds_at(time, i, k.low + 1), k.share) : low;
 }
 
 static double pair_seconds(const struct wlb_kernel_time *time, int64_t q_tokens, int64_t k_tokens)
@@ -183,10 +169,10 @@ static double pair_seconds(const struct wlb_kernel_time *time, int64_t q_tokens,
 	const struct wlb_attention_curve *curve = &time->attention;
 	if (curve->q_count == 0)
 		return time->attention_pair_s;
-	struct position q = find_position(curve->q_tokens, curve->q_count, (double)q_tokens);
-	struct position k = find_position(curve->k_tokens, curve->k_count, (double)k_tokens);
+	struct wlb_position q = find_position(curve->q_tokens, curve->q_count, (double)q_tokens);
+	struct wlb_position k = find_position(curve->k_tokens, curve->k_count, (double)k_tokens);
 	double low = pair_seconds_on_row(time, q.low, k);
-	return q.share > 0.0 ? interpolate(low, pair_seconds_on_row(time, q.low + 1, k), q.share) : low;
+	return q.share > 0.0 ? wlb_interpolate(low, pair_seconds_on_row(time, q.low + 1, k), q.share) : low;
 }
 
 double wlb_attention_seconds(const struct wlb_kernel_time *time, int64_t q_tokens, int64_t k_tokens)
@@ -209,9 +195,9 @@ double wlb_gemm_seconds(const struct wlb_kernel_time *time, int64_t tokens)
 	const struct wlb_gemm_curve *curve = &time->gemm;
 	if (curve->count == 0)
 		return tiled_tokens(time, tokens) * time->gemm_token_s;
-	struct position at = find_position(curve->tokens, curve->count, (double)tokens);
+	struct wlb_position at = find_position(curve->tokens, curve->count, (double)tokens);
 	double seconds = token_seconds_at(time, at.low);
 	if (at.share > 0.0)
-		seconds = interpolate(seconds, token_seconds_at(time, at.low + 1), at.share);
+		seconds = wlb_interpolate(seconds, token_seconds_at(time, at.low + 1), at.share);
 	return tiled_tokens(time, tokens) * seconds;
 }

@@ -1,5 +1,7 @@
 #include "libwlb/cost/link_calls.h"
 
+#include "libwlb/cost/interpolate.h"
+
 #include <math.h>
 
 static int check_seconds(const char *name, const double *seconds, int32_t count, struct wlb_error *error)
@@ -28,13 +30,10 @@ int wlb_link_calls_check(const struct wlb_link_calls *calls, struct wlb_error *e
 
 double wlb_link_call_s(const struct wlb_link_calls *calls, const double *seconds, double bytes)
 {
-	int32_t last = calls->count - 1, low = 0;
-	if (bytes <= calls->bytes[0])
-		return seconds[0];
+	int32_t last = calls->count - 1;
 	if (bytes >= calls->bytes[last])
 		return seconds[last] * bytes / calls->bytes[last];
-	while (calls->bytes[low + 1] <= bytes)
-		low++;
-	double share = log(bytes / calls->bytes[low]) / log(calls->bytes[low + 1] / calls->bytes[low]);
-	return seconds[low] * pow(seconds[low + 1] / seconds[low], share);
+	struct wlb_position at = wlb_position_find(calls->bytes, (size_t)calls->count, bytes, wlb_log_share);
+	double low = seconds[at.low];
+	return at.share > 0.0 ? low * pow(seconds[at.low + 1] / low, at.share) : low;
 }

@@ -1,73 +1,58 @@
 #include "libwlb/cost/rates.h"
 
-#include <math.h>
+#include "libwlb/cost/interpolate.h"
 
-/* The position of a length on an axis: between points `low` and `low + 1` at `share`, or on `low` where share is 0. */
-struct position {
-	int32_t low;
-	double share;
-};
-
-static struct position find_position(const double *points, int32_t count, double length)
+static struct wlb_position find_position(const double *points, int32_t count, double length)
 {
-	int32_t low = 0;
-	if (length <= points[0])
-		return (struct position){0, 0.0};
-	if (length >= points[count - 1])
-		return (struct position){count - 1, 0.0};
-	while (points[low + 1] <= length)
-		low++;
-	return (struct position){low, log(length / points[low]) / log(points[low + 1] / points[low])};
+	return wlb_position_find(points, (size_t)count, length, wlb_log_share);
 }
 
-static double interpolate(double low, double high, double share)
+static double on_columns(const struct wlb_gemm_rates *rates, size_t row, size_t depth, struct wlb_position columns)
 {
-	return low + (high - low) * share;
-}
-
-static double on_columns(const struct wlb_gemm_rates *rates, int32_t row, int32_t depth, struct position columns)
-{
-	const double *line = &rates->flops_per_s[(row * rates->depth_count + depth) * rates->columns_count];
+	const double *line =
+		&rates->flops_per_s[(row * (size_t)rates->depth_count + depth) * (size_t)rates->columns_count];
 	double low = line[columns.low];
-	return columns.share > 0.0 ? interpolate(low, line[columns.low + 1], columns.share) : low;
+	return columns.share > 0.0 ? wlb_interpolate(low, line[columns.low + 1], columns.share) : low;
 }
 
-static double on_depth(const struct wlb_gemm_rates *rates, int32_t row, struct position depth, struct position columns)
+static double on_depth(const struct wlb_gemm_rates *rates, size_t row, struct wlb_position depth,
+                       struct wlb_position columns)
 {
 	double low = on_columns(rates, row, depth.low, columns);
-	return depth.share > 0.0 ? interpolate(low, on_columns(rates, row, depth.low + 1, columns), depth.share) : low;
+	return depth.share > 0.0 ? wlb_interpolate(low, on_columns(rates, row, depth.low + 1, columns), depth.share)
+	                         : low;
 }
 
 double wlb_gemm_rate(const struct wlb_gemm_rates *rates, double rows, double depth, double columns)
 {
-	struct position r = find_position(rates->rows, rates->rows_count, rows);
-	struct position d = find_position(rates->depth, rates->depth_count, depth);
-	struct position c = find_position(rates->columns, rates->columns_count, columns);
+	struct wlb_position r = find_position(rates->rows, rates->rows_count, rows);
+	struct wlb_position d = find_position(rates->depth, rates->depth_count, depth);
+	struct wlb_position c = find_position(rates->columns, rates->columns_count, columns);
 	double low = on_depth(rates, r.low, d, c);
-	return r.share > 0.0 ? interpolate(low, on_depth(rates, r.low + 1, d, c), r.share) : low;
+	return r.share > 0.0 ? wlb_interpolate(low, on_depth(rates, r.low + 1, d, c), r.share) : low;
 }
 
 /* Returns the rate at a point. Where it has fewer keys than queries, returns that of the next point that has as many.
  */
-static double at_keys(const struct wlb_attention_rates *rates, int32_t q, int32_t k, int backward)
+static double at_keys(const struct wlb_attention_rates *rates, size_t q, size_t k, int backward)
 {
 	while (rates->k_tokens[k] < rates->q_tokens[q])
 		k++;
-	return (backward ? rates->backward_flops_per_s : rates->forward_flops_per_s)[q * rates->k_count + k];
+	return (backward ? rates->backward_flops_per_s : rates->forward_flops_per_s)[q * (size_t)rates->k_count + k];
 }
 
-static double on_keys(const struct wlb_attention_rates *rates, int32_t q, struct position k, int backward)
+static double on_keys(const struct wlb_attention_rates *rates, size_t q, struct wlb_position k, int backward)
 {
 	double low = at_keys(rates, q, k.low, backward);
-	return k.share > 0.0 ? interpolate(low, at_keys(rates, q, k.low + 1, backward), k.share) : low;
+	return k.share > 0.0 ? wlb_interpolate(low, at_keys(rates, q, k.low + 1, backward), k.share) : low;
 }
 
 double wlb_attention_rate(const struct wlb_attention_rates *rates, double q_tokens, double k_tokens, int backward)
 {
-	struct position q = find_position(rates->q_tokens, rates->q_count, q_tokens);
-	struct position k = find_position(rates->k_tokens, rates->k_count, k_tokens);
+	struct wlb_position q = find_position(rates->q_tokens, rates->q_count, q_tokens);
+	struct wlb_position k = find_position(rates->k_tokens, rates->k_count, k_tokens);
 	double low = on_keys(rates, q.low, k, backward);
-	return q.share > 0.0 ? interpolate(low, on_keys(rates, q.low + 1, k, backward), q.share) : low;
+	return q.share > 0.0 ? wlb_interpolate(low, on_keys(rates, q.low + 1, k, backward), q.share) : low;
 }
 
 static int check_axis(const char *name, const double *points, int32_t count, int32_t most, struct wlb_error *error)

@@ -18,9 +18,10 @@ from bench_documents import skewed_documents, write_dataset
 from bench_host import compiler, machine, verdict
 from bench_train import Load, calibrate, train
 
-STEPS = 16
+STEPS = 10
 WARM_STEPS = 4  # not counted
-REPEATED_MOST = 4  # runs that other programs disturbed
+REPEATS = 3  # of the same steps, in turns
+REPEATED_MOST = 6  # runs that other programs disturbed
 
 # Balance: documents, window and model of libwlb's benches, the 7B class at 131,072 tokens, 32 times smaller: attention
 # has the same share of the work.
@@ -34,6 +35,9 @@ DOCUMENTS = 60000
 HEAD_DIM = SMALL["hidden_size"] // SMALL["num_attention_heads"]
 CALIBRATION_S = 30
 LAYOUTS = ("dp=8", "cp=8", "cp=2,dp=4", "pp=2,dp=4", "dp=2", "cp=2")
+EQUAL_LAYOUTS = ("dp=8", "cp=8", "cp=2,dp=4")
+EQUAL_TOKENS = 1024
+EQUAL_DOCUMENTS = 1000
 WAYS = {"plain": ("--packing", "plain", "--cp-sharding", "per-sequence"),
         "balanced": ("--packing", "balanced", "--cp-sharding", "adaptive")}
 
@@ -74,17 +78,32 @@ def ranks_of(layout):
     return math.prod(int(ways) for ways in re.findall(r"\d+", layout))
 
 
-class Balance:
-    """Steps of one layout under both ways."""
+def median_step(repeats):
+    """One step of several runs of the same steps: the median of what was measured, rank by rank."""
+    work = repeats[0]["rank_work"]
+    if any(step["rank_work"] != work for step in repeats):
+        sys.exit("bench_worker.py: the runs of a layout did not give their ranks the same documents")
+    return {"rank_work": work, "tokens": repeats[0]["tokens"],
+            "rank_compute_s": [statistics.median(rank) for rank in zip(*(step["rank_compute_s"] for step in repeats))],
+            "step_time_s": statistics.median(step["step_time_s"] for step in repeats),
+            "loader_s": statistics.median(step["parts"]["loader_s"] for step in repeats)}
 
-    def __init__(self, build, folder, machine_file, layout, load):
-        self.layout = layout
-        self.steps = {way: [] for way in WAYS}
-        words = ("--model", "small.json", "--data-path", "skewed", "--seq-length", str(WINDOW), "--global-batch-size",
-                 str(WINDOWS), "--threads", "1", "--layout", f"{layout}", "--machine", machine_file)
-        for way, chosen in WAYS.items():
-            self.steps[way] = load.measure(lambda chosen=chosen: train(build, folder, ranks_of(layout), STEPS,
-                                                                       (*words, *chosen)))[WARM_STEPS:]
+
+class Balance:
+    """Steps of one layout under several ways, of one dataset."""
+
+    def __init__(self, train_ranks, layout, load, data, ways):
+        self.layout, self.ways = layout, ways
+        words = ("--model", "small.json", "--data-path", data, "--seq-length", str(WINDOW), "--global-batch-size",
+                 str(WINDOWS), "--threads", "1", "--layout", layout)
+        runs = {way: [] for way in ways}
+        for _ in range(REPEATS):
+            for way in ways:
+                runs[way].append(load.measure(
+                    lambda way=way: train_ranks(ranks_of(layout), STEPS, (*words, *WAYS[way])))[WARM_STEPS:])
+        self.steps = {way: [median_step(step) for step in zip(*runs[way])] for way in ways}
+        for row in self.rows():
+            print(*row, file=sys.stderr)
 
     def compute(self, way):
         return [heaviest(step["rank_compute_s"]) - 1 for step in self.steps[way]]
@@ -96,15 +115,14 @@ class Balance:
         return statistics.median(step["tokens"] / step["step_time_s"] for step in self.steps[way])
 
     def loader(self, way):
-        return sum(step["parts"]["loader_s"] for step in self.steps[way]) / sum(
-            step["step_time_s"] for step in self.steps[way])
+        return sum(step["loader_s"] for step in self.steps[way]) / sum(step["step_time_s"] for step in self.steps[way])
 
     def rows(self):
-        for way in WAYS:
+        for way in self.ways:
             compute, flops = self.compute(way), self.flops(way)
             yield (self.layout, way, f"{100 * statistics.mean(compute):.1f}%", f"{100 * max(compute):.1f}%",
                    f"{100 * statistics.mean(flops):.1f}%", f"{self.speed(way):,.0f}",
-                   f"{self.speed(way) / self.speed('plain'):.2f}", f"{100 * self.loader(way):.2f}%")
+                   f"{self.speed(way) / self.speed(self.ways[0]):.2f}", f"{100 * self.loader(way):.2f}%")
 
 
 def balance_goals(measured):
@@ -140,7 +158,7 @@ class Speed:
         words = ("--model", "large.json", "--data-path", "tokens", "--seq-length", "64", "--global-batch-size", "4",
                  "--micro-batch-size", "4", "--packing", "plain", "--threads", "2", "--layout", "tp=1,cp=1,pp=1,dp=1")
         self.ours, self.theirs, self.our_bytes, self.their_bytes = [], [], 0, 0
-        for _ in range(2):
+        for _ in range(REPEATS):
             steps, run = train(build, folder, 1, STEPS, words)
             self.ours += [step["step_time_s"] for step in steps[WARM_STEPS:]]
             self.our_bytes = max(self.our_bytes, run.peak_bytes)
@@ -183,7 +201,8 @@ Made by `scripts/bench worker --llm-c DIR`, which measures everything on this pa
 {windows} windows of {window} tokens a step; {layers} layers of hidden size {hidden}, float32, one thread a rank. Documents are skewed
 as libwlb's generator has them; their lengths, the window and the hidden size are 32 times smaller than those of the 7B
 class at 131,072 tokens, so that attention has the same share of the work. *plain* concatenates and cuts, and shards per
-sequence; *balanced* is the default, sharding adaptive. A run of each, one after the other, steps {first} to {steps}. {load}
+sequence; *balanced* is the default, sharding adaptive. {repeats} runs of each in turns, steps {first} to {steps}, of the same documents: a
+number of a step and rank is the median of the runs. {load}
 
 *compute over equal*: measured compute of the heaviest rank of a step over the mean rank's; mean over steps, and the
 worst. Compute is the processor time of a rank's passes: ranks that share a core do not disturb it. *FLOPs* is the
@@ -193,6 +212,13 @@ after the other whoever has it: balance shows in the step's time only in the las
 | layout | packing | compute over equal | worst step | FLOPs over equal | tokens/s | of plain's | loader, of the step |
 |---|---|---|---|---|---|---|---|
 {rows}
+
+How much of it is the measure's own: the same of documents that all have {equal_tokens} tokens, so that every rank has the same
+work.
+
+| layout | packing | compute over equal | worst step | FLOPs over equal | tokens/s | of plain's | loader, of the step |
+|---|---|---|---|---|---|---|---|
+{equal}
 
 ## Speed
 A model of the shape of GPT-2 124M: 12 layers, 12 heads, hidden size 768, 50,304 rows of the tied embedding (intermediate
@@ -221,11 +247,21 @@ def main(build, llm_c=None):
         if llm_c:
             write_llm_c_input(folder, [token for window in windows for token in window])
         speed = Speed(build, folder, llm_c)
+        draw = random.Random(4)
+        write_dataset(folder / "equal", [draw.choices(range(256), k=EQUAL_TOKENS + 1) for _ in range(EQUAL_DOCUMENTS)])
         load = Load(REPEATED_MOST)
-        measured = [Balance(build, folder, machine_file, layout, load) for layout in LAYOUTS]
+
+        def train_ranks(ranks, steps, words):
+            return train(build, folder, ranks, steps, (*words, "--machine", machine_file))
+
+        measured = [Balance(train_ranks, layout, load, "skewed", tuple(WAYS)) for layout in LAYOUTS]
+        equal = [Balance(train_ranks, layout, load, "equal", ("balanced",)) for layout in EQUAL_LAYOUTS]
     print(PAGE.format(machine=machine(), compiler=compiler(build),
                       goals=table([*balance_goals(measured), *speed.goals()]),
-                      rows=table(row for balance in measured for row in balance.rows()), windows=WINDOWS, window=WINDOW,
+                      rows=table(row for balance in measured for row in balance.rows()),
+                      equal=table(row for balance in equal for row in balance.rows()),
+                      equal_tokens=EQUAL_TOKENS, repeats=REPEATS,
+                      windows=WINDOWS, window=WINDOW,
                       layers=SMALL["num_hidden_layers"], hidden=SMALL["hidden_size"], first=WARM_STEPS + 1,
                       steps=STEPS, cores=os.cpu_count(), calibration=CALIBRATION_S, calibrated=calibrated.strip(),
                       load=load.sentence(), ours=len(speed.ours), theirs=len(speed.theirs)), end="")

@@ -156,6 +156,71 @@ class Kept(test_wlbd_api.ApiTest):
         self.put(0, 3, admin=True)
         self.assertEqual((self.get(1009)["source"], self.get(1009)["outvoted"]), ("agreement", 1))
 
+    def measured(self, rope_s=1e-9, **changed):
+        """A machine with measured operations and a measured link inside a node."""
+        operations = {name: {"call_s": 1e-6, "element_s": 1e-9} for name in ("add", "adamw", "rope")}
+        operations["rope"]["element_s"] = rope_s
+        operations["adamw"]["element_s"] = 3e-9  # seven reals
+        calls = {"bytes": [4096, 65536], **{name: [1e-5, 2e-5] for name in ("gather_s", "reduce_s", "send_s")}}
+        return {**self.machine, "operations": operations, "node_calls": calls, **changed}
+
+    def put_measured(self, uid, machine, admin=False):
+        return json.loads(self.cluster.sql(f"""select wlb_calibration_put({uid}, {admin}, 1, '{self.TYPE}', 2, '["n1"]',
+            $json${json.dumps(machine)}$json$)""")[0][0])
+
+    def test_a_disturbed_operation_is_outvoted(self):
+        for uid, rope_s in ((1001, 1e-9), (1002, 1.2e-9), (1003, 1.4e-9)):
+            self.put_measured(uid, self.measured(rope_s))
+        self.put_measured(0, self.measured(30e-9), admin=True)
+        found = self.get(1009)
+        self.assertEqual((found["source"], found["outvoted"], found["outvoted_operations"]), ("administrator", 0, ["rope"]))
+        self.assertEqual(found["machine"], self.measured(1.2e-9))
+        self.put_measured(0, self.measured(0.2e-9), admin=True)  # too fast
+        self.assertEqual(self.get(1009)["machine"], self.measured(1.2e-9))
+        self.put_measured(0, self.measured(2.3e-9), admin=True)
+        self.assertEqual((self.get(1009)["machine"], self.get(1009)["outvoted_operations"]), (self.measured(2.3e-9), []))
+        self.cluster.sql("delete from calibrations where uid = 1003")
+        self.put_measured(0, self.measured(30e-9), admin=True)
+        self.assertEqual(self.get(1009)["machine"], self.measured(30e-9), "two others are no majority")
+
+    def test_what_others_contradict_is_refused(self):
+        for uid in (1001, 1002, 1003):
+            self.put_measured(uid, self.measured())
+        rates = {"node_link": {"bytes_per_s": 1.9e8, "latency_s": 1e-6}}
+        for machine, words in (
+                (self.measured(peak_flops=3.9e10), " FLOP/s: must be at least "),
+                (self.measured(memory_bytes_per_s=1.9e9), "memory: 1.9e+09 bytes/s: must be at least 2e+09"),
+                (self.measured(1.1e-7), "operation rope: 9.0909"),
+                (self.measured(**rates), "node_link: 1.9e+08 bytes/s: must be at least 2e+08")):
+            status, reply = self.api.call("POST", "/v1/calibrations", self.body(machine=machine))
+            self.assertEqual(status, 400, reply)
+            for word in ("field 'machine': ", words, "a hundredth of the median of 3 other users'", "measure on idle nodes"):
+                self.assertIn(word, reply["error"])
+        self.assertEqual(self.api.call("POST", "/v1/calibrations", self.body(machine=self.measured(peak_flops=4.1e10)))[0], 200)
+        self.cluster.sql("delete from calibrations where uid = 1003")
+        self.assertEqual(self.api.call("POST", "/v1/calibrations", self.body(machine=self.measured(1.1e-7)))[0], 200)
+
+    def test_what_no_device_can_is_refused(self):
+        def operation(**times):
+            return {"operations": {"add": {"call_s": 1e-6, "element_s": 1e-9, **times}}}
+
+        grid = {"rows": [64, 128], "depth": [64], "columns": [64]}
+        calls = {"bytes": [65536], "gather_s": [1e-5], "reduce_s": [1e-5], "send_s": [1e-9]}
+        for changed, words in (
+                (operation(element_s=0), "operations: add: element_s is 0: it must be above 0"),
+                (operation(element_s=-1e-9), "operations: add: element_s is -1e-09"),
+                (operation(element_s=1e-15), "operations: add: of an element: 12 bytes in 1e-15 s: must be at most 2e+12"),
+                ({"operations": {"rope_angles": {"call_s": 0, "element_s": 1e-14}}}, "the time of one FLOP at peak_flops"),
+                ({"gemm": {**grid, "flops_per_s": [[[5e12]], [[5e12]]]}}, "product of 64 x 64 x 64: 5e+12 FLOP/s: must be at most 4e+12"),
+                ({"gemm": {**grid, "flops_per_s": [[[3e12]], [[2e11]]]}}, "product of 128 x 64 x 64: 2e+11 FLOP/s, where the next"),
+                ({"attention": {"q_tokens": [64], "k_tokens": [64], "forward_flops_per_s": [[1e12]],
+                                "backward_flops_per_s": [[9e12]]}}, "attention of 64 queries, 64 keys: 9e+12 FLOP/s"),
+                ({"node_calls": calls}, "node_calls: send_s: 65536 bytes in 1e-09 s"),
+                ({"switch_link": {"bytes_per_s": 1e13, "latency_s": 0}}, "switch_link: 1e+13 bytes in 1 s")):
+            status, reply = self.api.call("POST", "/v1/calibrations", self.body(machine={**self.machine, **changed}))
+            self.assertEqual((status, words in reply.get("error", "")), (400, True), f"{words}: {reply}")
+        self.assertEqual(self.cluster.sql("select count(*) from calibrations"), [["0"]])
+
     def test_a_user_keeps_a_bounded_number(self):
         self.cluster.sql(f"""select wlb_calibration_put(1001, false, 1, 'type ' || i, 2, '["n1"]', $json${json.dumps(self.machine)}$json$)
             from generate_series(1, 70) i""")

@@ -63,6 +63,16 @@ static const struct {
 	{"lengths/generator", "skewed,seed=7,tail=0.5,count=20"},
 	{"topology/two", "# leaves\nSwitchName=s1 Nodes=n[1-4]\nSwitchName=s2 Nodes=n[5-8] \\\n LinkSpeed=100\n"
                          "SwitchName=s0 Switches=s[1-2]\n"},
+	{"hostlist/ranges", "rack[01-2]n[1-3,5],login"},
+	{"plan_places/switches",
+         "{\"layout\":{\"tp\":2,\"cp\":1,\"pp\":1,\"dp\":3},\"idle_ranks\":2,\"idle\":\"n4\",\"placement\":["
+         "{\"switch\":\"s1\",\"nodes\":\"n[1,3]\",\"first_rank\":0,\"ranks\":4},"
+         "{\"switch\":\"s2\",\"nodes\":\"n2\",\"first_rank\":4,\"ranks\":2}]}"},
+	{"plan_places/local", "{\"layout\":{\"tp\":2,\"cp\":1,\"pp\":1,\"dp\":2},\"idle_ranks\":5,\"idle\":\"n3\","
+                              "\"idle_local_ranks\":[{\"nodes\":\"n[1-2]\",\"first\":2,\"last\":2}],"
+                              "\"placement\":[{\"switch\":\"\",\"nodes\":\"n[1-2]\",\"first_rank\":0,\"ranks\":4}]}"},
+	{"plan_places/recorded", "{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":1,\"dp\":3},\"placement\":["
+                                 "{\"switch\":\"s1\",\"nodes\":\"n[1-2]\",\"first_rank\":0,\"ranks\":3}]}"},
 	{"machine/box", "{\"name\":\"box\",\"gpus_per_node\":8,\"peak_flops\":1e15,\"gemm_efficiency\":0.7,"
                         "\"attention_efficiency\":0.6,\"attention_backward_efficiency\":0.5,"
                         "\"attention_tile_tokens\":128,\"attention_overhead_keys\":200,\"memory_bytes\":8e10,"
@@ -165,10 +175,10 @@ static void seed_checkpoint(void)
 
 int main(int argc, char **argv)
 {
-	static const char *const targets[] = {"index",   "safetensors", "manifest",    "model_config",
-	                                      "jsonl",   "policy",      "http",        "records",
-	                                      "spool",   "settings",    "json_string", "lengths",
-	                                      "machine", "topology",    "first_exit",  "calibration"};
+	static const char *const targets[] = {"index",       "safetensors", "manifest",   "model_config", "jsonl",
+	                                      "policy",      "http",        "records",    "spool",        "settings",
+	                                      "json_string", "lengths",     "machine",    "topology",     "first_exit",
+	                                      "calibration", "hostlist",    "plan_places"};
 	if (argc != 2)
 		return 2;
 	check(wlb_dir_make(argv[1], 0755, &error));

@@ -114,6 +114,22 @@ def deliver_json(place, run, attempt):
     return strange
 
 
+def deliver_plans(place, run, attempt, count):
+    """Requests full of plans whose node lists are huge, endless or no names: neither stored nor refused as wrong."""
+    caller, strange, unknown = Caller(place), [], str(uuid.uuid4())
+    lists = ("n[1-1000000000]", "n[1-60000][1-60000]", "n[1-8192]", ",".join(f"n{n}" for n in range(700)), "n[" * 2000,
+             "n1," * 1300, "n[0-999999999999999999]", "\u00e9[1-2]", "n[1", "-", "n" * 4096)
+    for number in range(count):
+        nodes = lists[number % len(lists)]
+        records = [{"seq": seq, "time": 1e9, "type": "plan", "data": {
+            "layout": {"tp": 1, "cp": 1, "pp": 1, "dp": 1}, "idle": nodes,
+            "placement": [{"switch": "s", "nodes": nodes, "first_rank": 0, "ranks": 1}]}} for seq in range(1, 101)]
+        status, text = caller.post(f"/v1/runs/{run}/records", delivery(run, unknown if number % 2 else attempt, records))
+        if status not in (400, 413, 429):
+            strange.append((status, text[:150], nodes[:40]))
+    return strange
+
+
 # ---- amounts -----------------------------------------------------------------------------------------------------------
 
 def flood_of_events(place, run, attempt, count, same):
@@ -158,6 +174,13 @@ def huge_values(place, run, attempt, count):
             caller.post(f"/v1/runs/{run}/records", delivery(run, str(uuid.uuid4()), [
                 {"seq": 1, "time": 1e9, "type": "fault", "data": {"kind": "hang", "rank": 0, "evidence": value}},
                 {"seq": 2, "time": 1e9, "type": "attempt", "data": {"world_size": 1, "rank_map": [], "model": value}}]))
+
+
+class Plans(HostileTest):
+    def test_node_lists(self):
+        run, attempt = self.own_run()
+        self.assertEqual(self.attack(deliver_plans, run, attempt, 110, processes=2), [[], []])
+        self.assertIsNone(self.shown(run)["attempts"][0]["plan"])
 
 
 class Amounts(HostileTest):

@@ -39,40 +39,51 @@ static int agree(const struct wlb_launch *launch, struct wlb_comm *world, double
 	return rc;
 }
 
-/* A link is judged by its bandwidth. `calls` are its times at each size, of which a rank without a partner has none. */
+/* A link is judged by its bandwidth: latencies are short, and so differ much. */
 static int agree_on_link(const struct wlb_launch *launch, struct wlb_comm *world, double deviation,
-                         enum wlb_link_kind kind, struct wlb_link *link, struct wlb_link_calls *calls,
-                         struct wlb_error *error)
+                         enum wlb_link_kind kind, struct wlb_link *link, struct wlb_error *error)
 {
-	double values[2 + 3 * WLB_LINK_POINTS] = {link->bytes_per_s, link->latency_s};
-	double *const lists[] = {calls->gather_s, calls->reduce_s, calls->send_s};
-	for (int i = 0; i < 3; i++)
-		memcpy(values + 2 + i * WLB_LINK_POINTS, lists[i], sizeof(calls->gather_s));
-	int rc = agree(launch, world, deviation, wlb_link_name(kind), values, 2 + 3 * WLB_LINK_POINTS, 1, error);
+	double values[] = {link->bytes_per_s, link->latency_s};
+	int rc = agree(launch, world, deviation, wlb_link_name(kind), values, 2, 1, error);
 	*link = (struct wlb_link){.bytes_per_s = values[0], .latency_s = values[1]};
-	for (int i = 0; i < 3; i++)
-		memcpy(lists[i], values + 2 + i * WLB_LINK_POINTS, sizeof(calls->gather_s));
-	if (!(link->bytes_per_s > 0.0))
-		calls->count = 0;
 	return rc;
 }
 
-/* Judged by the rate of memory: the fixed times of calls are short, and so differ much. */
+/* The times of calls inside a node at each size, of which a rank without a partner has none. A rank is judged for each
+ * kind of call. */
+static int agree_on_calls(const struct wlb_launch *launch, struct wlb_comm *world, double deviation,
+                          struct wlb_link_calls *calls, struct wlb_error *error)
+{
+	const struct {
+		const char *what;
+		double *seconds;
+	} lists[] = {{"time of all-gathers in a node", calls->gather_s},
+	             {"time of reduce-scatters in a node", calls->reduce_s},
+	             {"time of messages in a node", calls->send_s}};
+	int rc = 0;
+	for (int i = 0; rc == 0 && i < 3; i++)
+		rc = agree(launch, world, deviation, lists[i].what, lists[i].seconds, WLB_LINK_POINTS, WLB_LINK_POINTS,
+		           error);
+	return rc;
+}
+
+/* Each operation is judged by itself, by the time of an element: what disturbed a rank during one measurement says
+ * nothing of the others. The fixed times of calls are short, and so differ much. */
 static int agree_on_operations(const struct wlb_launch *launch, struct wlb_comm *world, double deviation,
                                struct wlb_elementwise *elementwise, struct wlb_error *error)
 {
-	enum { OF_ALL = 2 };
-	double values[OF_ALL + 2 * WLB_OPERATIONS] = {elementwise->memory_bytes_per_s, elementwise->operation_s};
-	struct wlb_op_time *times = elementwise->operations;
-	for (int op = 0; op < WLB_OPERATIONS; op++) {
-		values[OF_ALL + 2 * op] = times[op].call_s;
-		values[OF_ALL + 2 * op + 1] = times[op].element_s;
+	double of_all[] = {elementwise->memory_bytes_per_s, elementwise->operation_s};
+	int rc = agree(launch, world, deviation, "memory", of_all, 2, 1, error);
+	elementwise->memory_bytes_per_s = of_all[0];
+	elementwise->operation_s = of_all[1];
+	for (int op = 0; rc == 0 && op < WLB_OPERATIONS; op++) {
+		struct wlb_op_time *time = &elementwise->operations[op];
+		double values[] = {time->element_s, time->call_s};
+		char what[64];
+		snprintf(what, sizeof(what), "time of %s", wlb_op_name((enum wlb_op)op));
+		rc = agree(launch, world, deviation, what, values, 2, 1, error);
+		*time = (struct wlb_op_time){.call_s = values[1], .element_s = values[0]};
 	}
-	int rc = agree(launch, world, deviation, "memory", values, OF_ALL + 2 * WLB_OPERATIONS, 1, error);
-	elementwise->memory_bytes_per_s = values[0];
-	elementwise->operation_s = values[1];
-	for (int op = 0; op < WLB_OPERATIONS; op++)
-		times[op] = (struct wlb_op_time){values[OF_ALL + 2 * op], values[OF_ALL + 2 * op + 1]};
 	return rc;
 }
 
@@ -90,10 +101,11 @@ int wlb_calibration_agree(const struct wlb_launch *launch, struct wlb_comm *worl
 		           points, error);
 	if (rc == 0)
 		rc = agree_on_operations(launch, world, deviation, &c->elementwise, error);
-	for (int kind = 0; rc == 0 && kind < WLB_LINK_KINDS; kind++) {
-		struct wlb_link_calls unused = {0};
-		rc = agree_on_link(launch, world, deviation, (enum wlb_link_kind)kind, &c->links[kind],
-		                   kind == WLB_LINK_NODE ? &c->node_calls : &unused, error);
-	}
+	for (int kind = 0; rc == 0 && kind < WLB_LINK_KINDS; kind++)
+		rc = agree_on_link(launch, world, deviation, (enum wlb_link_kind)kind, &c->links[kind], error);
+	if (rc == 0)
+		rc = agree_on_calls(launch, world, deviation, &c->node_calls, error);
+	if (rc == 0 && !(c->links[WLB_LINK_NODE].bytes_per_s > 0.0))
+		c->node_calls.count = 0;
 	return rc;
 }

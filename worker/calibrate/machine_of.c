@@ -3,8 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "worker/calibrate/plausible.h"
-
 static double highest(const double *values, int count)
 {
 	double most = 0.0;
@@ -41,11 +39,20 @@ static void set_link(const struct wlb_link *measured, struct wlb_link *link)
 		*link = *measured;
 }
 
+/* A time of 0 would mean in the file that the operation was not measured. */
+static int check_measured(const struct wlb_calibration *c, struct wlb_error *error)
+{
+	for (int op = 0; op < WLB_OPERATIONS; op++)
+		if (!(c->elementwise.operations[op].element_s > 0.0))
+			return wlb_fail(error,
+			                "operations: %s: element_s is %g: must be above 0; measure on idle nodes",
+			                wlb_op_name((enum wlb_op)op), c->elementwise.operations[op].element_s);
+	return 0;
+}
+
 int wlb_calibration_to_machine(const struct wlb_calibration *c, const struct wlb_node_facts *facts,
                                struct wlb_machine *machine, struct wlb_error *error)
 {
-	if (wlb_gemm_rates_plausible(&c->gemm, error) < 0 || wlb_attention_rates_plausible(&c->attention, error) < 0)
-		return -1;
 	memcpy(machine->name, facts->type, sizeof(machine->name));
 	machine->gpus_per_node = facts->ranks;
 	machine->memory_bytes = facts->memory_bytes / facts->ranks;
@@ -57,5 +64,7 @@ int wlb_calibration_to_machine(const struct wlb_calibration *c, const struct wlb
 	set_link(&c->links[WLB_LINK_NODE], &machine->node_link);
 	set_link(&c->links[WLB_LINK_NETWORK], &machine->network_link);
 	set_link(&c->links[WLB_LINK_SWITCH], &machine->switch_link);
-	return wlb_machine_check(machine, error);
+	if (check_measured(c, error) < 0 || wlb_machine_check(machine, error) < 0)
+		return -1;
+	return wlb_machine_plausible(machine, error);
 }

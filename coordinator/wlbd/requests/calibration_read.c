@@ -14,6 +14,8 @@ static int check_machine(const json_t *object, struct wlb_error *error)
 	char *text = json_dumps(object, JSON_COMPACT);
 	int rc = text != NULL && machine != NULL ? wlb_machine_file_parse(text, strlen(text), machine, error)
 	                                         : wlb_fail(error, "out of memory");
+	if (rc == 0)
+		rc = wlb_machine_plausible(machine, error);
 	free(text);
 	free(machine);
 	return rc < 0 ? wlb_fail_in(error, "field 'machine'") : 0;

@@ -21,7 +21,7 @@ struct wlbd_calibration {
 };
 
 /* Returns -1 with the field, its value and the rule. Every number of the machine is checked as those of a machine file
- * are. */
+ * are, and what was measured is possible (wlb_machine_plausible). */
 int wlbd_calibration_read(const json_t *body, struct wlbd_calibration *calibration, struct wlb_error *error);
 
 /* Returns -1 with the rule where the job does not run, or with the name of a node of the calibration that the job does

@@ -20,6 +20,19 @@ static void on_result(void *context, const struct wlbd_db_result *result)
 		wlbd_call_fail_db(call, result);
 }
 
+/* A calibration that the others of its type contradict is not stored, and the reason is the database's. */
+static void on_stored(void *context, const struct wlbd_db_result *result)
+{
+	struct wlbd_call *call = context;
+	json_t *reply = result->status == WLBD_DB_OK ? json_loads(result->value, 0, NULL) : NULL;
+	const char *refused = json_string_value(json_object_get(reply, "refused"));
+	if (refused != NULL)
+		wlbd_call_fail(call, 400, "field 'machine': %s", refused);
+	else
+		on_result(call, result);
+	json_decref(reply);
+}
+
 static void store(struct wlbd_call *call)
 {
 	const struct wlbd_calibration *c = call->parsed;
@@ -37,7 +50,7 @@ static void store(struct wlbd_call *call)
 		wlbd_params_add_text(&params, machine);
 		wlbd_db_call(call->wlbd->writes,
 		             "select wlb_calibration_put($1, $2::boolean, $3, $4, $5::integer, $6, $7)", &params,
-		             on_result, call);
+		             on_stored, call);
 	}
 	free(nodes);
 	free(machine);

@@ -16,7 +16,6 @@
 #include "worker/calibrate/axis.h"
 #include "worker/calibrate/link_fit.h"
 #include "worker/calibrate/machine_of.h"
-#include "worker/calibrate/plausible.h"
 #include "worker/calibrate/stopwatch.h"
 #include "worker/calibrate/switches.h"
 #include "worker/calibrate/vote.h"
@@ -202,7 +201,7 @@ static void absurd_values_are_refused(void **state)
 	assert_refused(&c, "attention of 16 queries, 64 keys");
 	c = calibration();
 	c.attention.forward_flops_per_s[0] = NAN;
-	assert_refused(&c, "attention of 16 queries, 16 keys");
+	assert_refused(&c, "attention: forward_flops_per_s: value 0 is nan");
 	c = calibration();
 	for (int i = 0; i < 12; i++)
 		c.gemm.flops_per_s[i] = 1e19;
@@ -219,6 +218,25 @@ static void absurd_values_are_refused(void **state)
 	c = calibration();
 	c.elementwise.operations[WLB_OP_ADAMW].element_s = 1.0;
 	assert_refused(&c, "operations: adamw: element_s is 1: it must be between 0 and 0.001");
+	c = calibration();
+	c.elementwise.operations[WLB_OP_ROPE].element_s = 0.0;
+	assert_refused(&c, "operations: rope: element_s is 0: must be above 0");
+	c = calibration();
+	c.elementwise.operations[WLB_OP_ADD].element_s = 1e-12; /* 12 bytes */
+	assert_refused(&c, "operations: add: of an element: 12 bytes in 1e-12 s: must be at most 2e+11 bytes/s");
+	c = calibration();
+	c.elementwise.operations[WLB_OP_ROPE_ANGLES].element_s = 1e-12;
+	assert_refused(&c, "operations: rope_angles: element_s is 1e-12: must be at least 9.00901e-12");
+	c = calibration();
+	for (int i = 0; i < 6; i++)
+		c.attention.forward_flops_per_s[i] = 1e12;
+	assert_refused(&c, "attention of 16 queries, 16 keys: 1e+12 FLOP/s: must be at most 2.22e+11");
+	c = calibration();
+	c.node_calls.send_s[1] = 1e-9;
+	assert_refused(&c, "node_calls: send_s: 65536 bytes in 1e-09 s: must be at most 2e+11 bytes/s");
+	c = calibration();
+	c.links[WLB_LINK_SWITCH].bytes_per_s = 1e12;
+	assert_refused(&c, "switch_link: 1e+12 bytes in 1 s");
 	c = calibration();
 	c.elementwise.operations[WLB_OP_COPY].call_s = NAN;
 	assert_refused(&c, "operations: copy: call_s is nan");

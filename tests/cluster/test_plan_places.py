@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Where a plan puts the ranks of an attempt: wlbd compares it with the nodes and tasks that it decided on, and with the ranks
+that rank 0 recorded, before it stores it."""
+import uuid
+
+import harness
+import test_wlbd_api
+from test_wlbd_api import event
+
+
+def placed(nodes, first_rank, ranks, switch="s1"):
+    return {"switch": switch, "nodes": nodes, "first_rank": first_rank, "ranks": ranks}
+
+
+def plan(seq=1, dp=4, tp=1, **fields):
+    return {"seq": seq, "time": 1790000000.0, "type": "plan",
+            "data": {"layout": {"tp": tp, "cp": 1, "pp": 1, "dp": dp}, "reason": "the least of 4", **fields}}
+
+
+BOTH = [placed("n1", 0, 2), placed("n2", 2, 2, "s2")]
+HUGE = ",".join(f"n{number}" for number in range(700))  # 4 KB less a few bytes
+
+
+class PlanPlaces(test_wlbd_api.RunningJobs):
+    """An attempt of two nodes with two tasks each."""
+
+    def started(self):
+        run = self.new_run()
+        attempt, reply = self.ask(run, ["n1", "n2"])
+        self.assertEqual((reply["nodes"], reply["tasks_per_node"]), (["n1", "n2"], 2))
+        return run, attempt
+
+    def stored(self, run):
+        return self.show(run)["attempts"][0]["plan"]
+
+    def refused(self, run, attempt, record, *words):
+        status, reply = self.deliver(run, attempt, [record], "run")
+        self.assertEqual(status, 400, f"{str(record)[:300]}: {reply}")
+        for word in ("records[0]: plan: ", *words):
+            self.assertIn(word, reply["error"])
+
+    def test_what_is_elsewhere_is_refused(self):
+        run, attempt = self.started()
+        cases = (
+            (plan(dp=3), "layout of 3 ranks, 0 idle: must be 4 together, 2 tasks on each of 2 nodes"),
+            (plan(dp=8), "layout of 8 ranks, 0 idle"),
+            (plan(dp=1, tp=4), "tp 4 must be at most the 2 tasks of a node"),
+            (plan(dp=2, idle_ranks=1), "layout of 2 ranks, 1 idle"),
+            (plan(placement=[placed("n1", 0, 2), placed("n3", 2, 2)]), "placement[1]: n3 is none of the attempt's 2 nodes"),
+            (plan(placement=[placed("n[1,1]", 0, 4)]), "n1 is in placement[0] too: name each node once"),
+            (plan(placement=[placed("n1", 0, 2), placed("n1", 2, 2)]), "placement[1]: n1 is in placement[0] too"),
+            (plan(placement=[placed("n1", 0, 2)]), "placement: 2 ranks: must be the 4 of the layout"),
+            (plan(placement=[placed("n1", 0, 2), placed("n2", 1, 2)]), "first_rank: 1 must be 2"),
+            (plan(placement=[placed("n1", 0, 1), placed("n2", 1, 3)]), "placement[0]: ranks: 1 must be 2"),
+            (plan(placement=[placed("n[1-1000000000]", 0, 4)]), "after 'n[1-1000000000': more than 4 names"),
+            (plan(placement=[placed("n[1-60000][1-60000]", 0, 4)]), "more than 4 names"),
+            (plan(placement=[placed(HUGE, 0, 4)]), "more than 4 names"),
+            (plan(placement=[placed("n1,n\u00e9\u20ac", 0, 4)]), "byte 5, after 'n1,n': must be a letter"),
+            (plan(placement=[placed("n[1", 0, 4)]), "must be ']'"),
+            (plan(placement=[placed("", 0, 4)]), "a name must not be empty"),
+            (plan(dp=2, idle_ranks=2, idle="n9"), "idle: n9 is none of the attempt's"),
+            (plan(dp=2, idle_ranks=2, idle="n2", placement=[placed("n[1-2]", 0, 2)]), "n2 is in 'idle' too"),
+            (plan(dp=3, idle_ranks=1, idle_local_ranks=[{"nodes": "n2", "first": 2, "last": 2}]),
+             "last: 2 must be below the 2 tasks of a node"),
+            (plan(dp=3, idle_ranks=1, idle_local_ranks=[{"nodes": "n[1-2]", "first": 1, "last": 1}]),
+             "idle_ranks: 1, and 'idle' and 'idle_local_ranks' name 2 ranks"),
+        )
+        for record, *words in cases:
+            self.refused(run, attempt, record, *words)
+        self.assertIsNone(self.stored(run))
+        good = plan(dp=3, idle_ranks=1, placement=[placed("n[1-2]", 0, 3)],
+                    idle_local_ranks=[{"nodes": "n2", "first": 1, "last": 1}])
+        self.assertEqual(self.deliver(run, attempt, [good], "run"), (200, {"acked_seq": 1}))
+        self.assertEqual(self.stored(run), good["data"])
+
+    def test_the_ranks_that_rank_0_recorded(self):
+        run, attempt = self.started()
+        ranks = [{"rank": rank, "node": "n1", "local_rank": rank} for rank in range(2)]
+        record = {"seq": 1, "time": 1.0, "type": "attempt", "data": {
+            "layout": {"tp": 1, "cp": 1, "pp": 1, "dp": 2}, "world_size": 2, "rank_map": ranks}}
+        self.assertEqual(self.deliver(run, attempt, [record])[0], 200)
+        self.refused(run, attempt, plan(dp=4), "must be the 2 that rank 0 recorded")
+        self.refused(run, attempt, plan(dp=2, idle_ranks=2, idle="n1", placement=[placed("n2", 0, 2)]),
+                     "idle: n1 must have no rank, and rank 0 recorded 2 there")
+        good = plan(dp=2, idle_ranks=2, idle="n2", placement=[placed("n1", 0, 2)])
+        self.assertEqual(self.deliver(run, attempt, [good], "run")[0], 200)
+        self.assertEqual(self.stored(run), good["data"])
+
+    def test_an_attempt_that_began_while_wlbd_was_away(self):
+        run, attempt = self.new_run(), str(uuid.uuid4())
+        self.refused(run, attempt, plan(placement=[placed("n1,n1", 0, 4)]), "n1 is in placement[0] too")
+        self.refused(run, attempt, plan(placement=[placed("n[1-9999]", 0, 4)]), "more than 8192 names")
+        self.refused(run, attempt, plan(placement=[placed("n[1-2]", 0, 3)]), "must be the 4 of the layout")
+        self.assertEqual(self.deliver(run, attempt, [plan(placement=BOTH)], "run")[0], 200)
+        self.assertEqual(self.stored(run)["placement"], BOTH)
+
+    def test_plans_of_earlier_clients(self):
+        """Without what later ones added, or with idle ranks that are not all named."""
+        for number, fields in enumerate((
+                {}, {"idle_ranks": 0}, {"dp": 2, "idle_ranks": 2}, {"dp": 2, "idle_ranks": 2, "idle": "n2"},
+                {"dp": 1, "idle_ranks": 3, "idle": "n2", "placement": [placed("n1", 0, 1)]}, {"placement": BOTH})):
+            with self.subTest(fields=fields):
+                run, attempt = self.started()
+                records = [event(1), plan(2, **fields), event(3)]
+                self.assertEqual(self.deliver(run, attempt, records, "run"), (200, {"acked_seq": 3}))
+                self.assertEqual(self.deliver(run, attempt, records, "run"), (200, {"acked_seq": 3}), "a reply got lost")
+                self.assertEqual(self.stored(run)["layout"], records[1]["data"]["layout"])
+                self.cluster.run("scancel", run)
+                self.cluster.wait_job(int(run))
+
+    def test_many_plans_in_a_request(self):
+        """Their lists have a bounded number of names together, so that a request takes a bounded time."""
+        run, attempt = self.new_run(), str(uuid.uuid4())
+        records = [plan(seq, dp=8192, placement=[placed("n[1-8192]", 0, 8192)]) for seq in range(1, 1001)]
+        status, reply = self.deliver(run, attempt, records, "run")
+        self.assertEqual((status, "more than 0 names" in reply["error"]), (400, True), reply)
+        self.assertEqual(self.deliver(run, attempt, records[:1], "run")[0], 200)
+
+
+if __name__ == "__main__":
+    harness.main()
