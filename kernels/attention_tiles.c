@@ -8,12 +8,12 @@
 static const int32_t MOST_ROW = 1 << 29; /* sums of two are int32 */
 
 /* A tile while the lists are made: what is sorted. */
-struct sized_query_tile {
+struct wlb_sized_query_tile {
 	struct wlb_query_tile tile; /* first, so that the list is made by a copy of each */
 	int32_t keys;               /* that it visits */
 };
 
-struct sized_key_tile {
+struct wlb_sized_key_tile {
 	struct wlb_key_tile tile;
 	int64_t queries; /* of all segments, that visit it */
 };
@@ -23,12 +23,12 @@ struct key_range {
 	int32_t begin, end;
 };
 
-/* The memory of one call. */
+/* One call: its segments, and memory that `tiles` keeps. */
 struct work {
 	const struct wlb_segment *segments;
 	int count, rows;
-	struct sized_query_tile *queries;
-	struct sized_key_tile *keys;
+	struct wlb_sized_query_tile *queries;
+	struct wlb_sized_key_tile *keys;
 	int *by_start; /* segments with keys, in the order of k_start */
 	int with_keys;
 };
@@ -64,7 +64,7 @@ static int64_t count_query_tiles(const struct work *work)
 
 static int longest_queries_first(const void *one, const void *other)
 {
-	const struct sized_query_tile *a = one, *b = other;
+	const struct wlb_sized_query_tile *a = one, *b = other;
 	if (a->keys != b->keys)
 		return a->keys > b->keys ? -1 : 1;
 	if (a->tile.segment != b->tile.segment)
@@ -81,7 +81,7 @@ static void make_query_tiles(struct wlb_attention_tiles *tiles, const struct wor
 			const int32_t end =
 				segment->q_count - first < work->rows ? segment->q_count : first + work->rows;
 			work->queries[made++] =
-				(struct sized_query_tile){{s, first}, wlb_visible_keys(segment, end - 1)};
+				(struct wlb_sized_query_tile){{s, first}, wlb_visible_keys(segment, end - 1)};
 		}
 	}
 	qsort(work->queries, (size_t)made, sizeof(*work->queries), longest_queries_first);
@@ -122,7 +122,7 @@ static int ascending(const void *one, const void *other)
 static void make_key_tile(struct wlb_attention_tiles *tiles, const struct work *work, struct key_range range,
                           const int *by_start, int count)
 {
-	struct sized_key_tile made = {{range.begin, range.end - range.begin, tiles->reader_count, 0}, 0};
+	struct wlb_sized_key_tile made = {{range.begin, range.end - range.begin, tiles->reader_count, 0}, 0};
 	for (int i = 0; i < count; i++) {
 		const struct wlb_segment *segment = &work->segments[by_start[i]];
 		if (segment->k_start >= range.end)
@@ -140,7 +140,7 @@ static void make_key_tile(struct wlb_attention_tiles *tiles, const struct work *
 
 static int longest_keys_first(const void *one, const void *other)
 {
-	const struct sized_key_tile *a = one, *b = other;
+	const struct wlb_sized_key_tile *a = one, *b = other;
 	if (a->queries != b->queries)
 		return a->queries > b->queries ? -1 : 1;
 	return a->tile.k_start < b->tile.k_start ? -1 : a->tile.k_start > b->tile.k_start;
@@ -184,12 +184,18 @@ static int reserve(struct wlb_attention_tiles *tiles, struct work *work)
 	if (queries > MOST_ROW || readers > MOST_ROW ||
 	    wlb_grow((void **)&tiles->queries, &tiles->query_capacity, (size_t)queries + 1, sizeof(*tiles->queries)) ||
 	    wlb_grow((void **)&tiles->keys, &tiles->key_capacity, (size_t)readers + 1, sizeof(*tiles->keys)) ||
-	    wlb_grow((void **)&tiles->readers, &tiles->reader_capacity, (size_t)readers + 1, sizeof(*tiles->readers)))
+	    wlb_grow((void **)&tiles->readers, &tiles->reader_capacity, (size_t)readers + 1, sizeof(*tiles->readers)) ||
+	    wlb_grow((void **)&tiles->sized_queries, &tiles->sized_query_capacity, (size_t)queries + 1,
+	             sizeof(*tiles->sized_queries)) ||
+	    wlb_grow((void **)&tiles->sized_keys, &tiles->sized_key_capacity, (size_t)readers + 1,
+	             sizeof(*tiles->sized_keys)) ||
+	    wlb_grow((void **)&tiles->by_start, &tiles->by_start_capacity, (size_t)work->count + 1,
+	             sizeof(*tiles->by_start)))
 		return -1;
-	work->queries = malloc(((size_t)queries + 1) * sizeof(*work->queries));
-	work->keys = malloc(((size_t)readers + 1) * sizeof(*work->keys));
-	work->by_start = malloc(((size_t)work->count + 1) * sizeof(*work->by_start));
-	return work->queries != NULL && work->keys != NULL && work->by_start != NULL ? 0 : -1;
+	work->queries = tiles->sized_queries;
+	work->keys = tiles->sized_keys;
+	work->by_start = tiles->by_start;
+	return 0;
 }
 
 int wlb_attention_tiles_make(struct wlb_attention_tiles *tiles, const struct wlb_segment *segments, int count, int rows,
@@ -199,21 +205,15 @@ int wlb_attention_tiles_make(struct wlb_attention_tiles *tiles, const struct wlb
 	if (check_segments(segments, count, rows, error) != 0)
 		return -1;
 	struct work work = {.segments = segments, .count = count, .rows = rows};
-	int result = reserve(tiles, &work);
-	if (result == 0) {
-		for (int s = 0; s < count; s++)
-			if (segments[s].k_count > 0)
-				work.by_start[work.with_keys++] = s;
-		qsort_r(work.by_start, (size_t)work.with_keys, sizeof(*work.by_start), by_start, (void *)segments);
-		make_query_tiles(tiles, &work);
-		make_key_tiles(tiles, &work);
-	} else {
-		wlb_fail(error, "tiles of attention of %d segments: out of memory", count);
-	}
-	free(work.queries);
-	free(work.keys);
-	free(work.by_start);
-	return result;
+	if (reserve(tiles, &work) < 0)
+		return wlb_fail(error, "tiles of attention of %d segments: out of memory", count);
+	for (int s = 0; s < count; s++)
+		if (segments[s].k_count > 0)
+			work.by_start[work.with_keys++] = s;
+	qsort_r(work.by_start, (size_t)work.with_keys, sizeof(*work.by_start), by_start, (void *)segments);
+	make_query_tiles(tiles, &work);
+	make_key_tiles(tiles, &work);
+	return 0;
 }
 
 void wlb_attention_tiles_free(struct wlb_attention_tiles *tiles)
@@ -221,5 +221,8 @@ void wlb_attention_tiles_free(struct wlb_attention_tiles *tiles)
 	free(tiles->queries);
 	free(tiles->keys);
 	free(tiles->readers);
+	free(tiles->sized_queries);
+	free(tiles->sized_keys);
+	free(tiles->by_start);
 	*tiles = (struct wlb_attention_tiles){0};
 }

@@ -14,14 +14,23 @@
 extern "C" {
 #endif
 
+struct wlb_sized_query_tile;
+struct wlb_sized_key_tile;
+
 /* Tiles of queries are for the forward pass and d_q; tiles of keys for d_k and d_v, which one block sums over all of
- * its readers. Zero it before the first use. A list is NULL at first; its memory is kept from one use to the next. */
+ * its readers. Zero it before the first use. A list is NULL at first. All memory is kept from one use to the next: a
+ * call that needs no more than those before it allocates nothing. */
 struct wlb_attention_tiles {
 	struct wlb_query_tile *queries;
 	struct wlb_key_tile *keys;
 	int32_t *readers; /* segments */
 	int query_tiles, key_tiles, reader_count;
 	size_t query_capacity, key_capacity, reader_capacity;
+	/* Private: what is sorted while the lists are made. */
+	struct wlb_sized_query_tile *sized_queries;
+	struct wlb_sized_key_tile *sized_keys;
+	int *by_start;
+	size_t sized_query_capacity, sized_key_capacity, by_start_capacity;
 };
 
 /* Makes the tiles of `count` segments (host memory), of at most `rows` queries or keys each. Every query of a segment

@@ -114,6 +114,13 @@ struct wlb_adamw {
 	int64_t step;        /* 1 for the first update: bias correction */
 };
 
+/* The largest shapes of the passes of a run, of which follows what operations need of memory of their own. */
+struct wlb_largest_pass {
+	int64_t rows;  /* of any operation, on this rank */
+	int64_t width; /* of the residual stream */
+	int heads;     /* query heads of this rank */
+};
+
 struct wlb_device;
 struct wlb_queue; /* of work that a device does in order */
 struct wlb_event; /* a moment in a queue: the end of all work that was queued there before it was recorded */
@@ -141,6 +148,10 @@ struct wlb_ops {
 	void (*copy)(struct wlb_device *, void *to, const void *from, size_t bytes); /* ranges that do not overlap */
 	void (*zero)(struct wlb_device *, void *, size_t bytes);
 	int (*synchronize)(struct wlb_device *, struct wlb_error *); /* 0, or -1 with the first queued error */
+	/* Reserves the memory that operations need for themselves, so that none of at most these shapes allocates. To
+	 * be called before the first pass; an operation of a larger shape waits and allocates. Returns -1 with the
+	 * bytes if out of memory. NULL: the device keeps what its first operations needed. */
+	int (*reserve)(struct wlb_device *, const struct wlb_largest_pass *, struct wlb_error *);
 
 	/* -- queues and events -- on the CPU device, whose operations have ended when they return, queues are empty
 	 * objects, and record stores the clock. */

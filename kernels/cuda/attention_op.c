@@ -54,13 +54,19 @@ void wlb_cuda_attention_forward_op(struct wlb_device *device, void *out, void *l
 		wlb_cuda_fail(device, "%s", error.message);
 }
 
+/* A float of each row and head. */
+size_t wlb_cuda_attention_scratch_bytes(int64_t rows, int heads)
+{
+	return (size_t)rows * (size_t)heads * sizeof(float);
+}
+
 void wlb_cuda_attention_backward_op(struct wlb_device *device, void *d_q, void *d_k, void *d_v, const void *d_out,
                                     const void *q, const void *k, const void *v, const void *out, const void *lse,
                                     const struct wlb_segments *segments, const struct wlb_attention_shape *shape)
 {
 	struct wlb_error error;
 	struct wlb_cuda_attention a = arguments(device, segments, shape);
-	const size_t bytes = (size_t)shape->q_tokens * (size_t)shape->heads * sizeof(float);
+	const size_t bytes = wlb_cuda_attention_scratch_bytes(shape->q_tokens, shape->heads);
 	a.q = rows_of(q, shape->q_stride);
 	a.k = rows_of(k, shape->kv_stride);
 	a.v = rows_of(v, shape->kv_stride);

@@ -239,6 +239,12 @@ void wlb_cuda_cross_entropy_statistics(struct wlb_device *device, void *statisti
 		                count);
 }
 
+/* The loss of each row. */
+size_t wlb_cuda_cross_entropy_scratch_bytes(int64_t rows)
+{
+	return (size_t)rows * sizeof(double);
+}
+
 void wlb_cuda_cross_entropy_gradient(struct wlb_device *device, double *loss_sum, void *logits, const void *statistics,
                                      int parts, const int32_t *targets, int64_t tokens, int64_t first, int64_t count,
                                      double scale)
@@ -246,7 +252,7 @@ void wlb_cuda_cross_entropy_gradient(struct wlb_device *device, double *loss_sum
 	const char *name = "cross_entropy_gradient";
 	if (tokens == 0)
 		return;
-	double *losses = (double *)wlb_cuda_scratch(device, (size_t)tokens * sizeof(double), name);
+	double *losses = (double *)wlb_cuda_scratch(device, wlb_cuda_cross_entropy_scratch_bytes(tokens), name);
 	if (losses == NULL)
 		return;
 	const struct wlb_cuda_grid grid = {(unsigned)tokens, threads_of_row(device, count)};

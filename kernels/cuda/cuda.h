@@ -28,9 +28,10 @@ struct wlb_cuda_block {
 struct wlb_cuda {
 	struct wlb_device device;
 	char name[24]; /* "cuda:0" */
+	int index;
 	cudaStream_t stream;
 	struct wlb_cuda_linear *linear; /* the matrix products */
-	void *scratch;                  /* grows to the size that the largest operation needed */
+	void *scratch;                  /* of the operation that is queued: reserved, or grown to the largest so far */
 	size_t scratch_bytes;
 	struct wlb_cuda_block *blocks; /* that are not released */
 	int failed;
@@ -59,9 +60,19 @@ void wlb_cuda_fail(struct wlb_device *device, const char *format, ...) __attribu
  * `status` is no error, else 0. */
 int wlb_cuda_check(struct wlb_device *device, cudaError_t status, const char *operation);
 
-/* At least `bytes` of device memory, valid for operations queued before the next call, not cleared. Returns NULL if out
- * of memory: the error is kept for synchronize(), and the operation must return without effect. */
+/* At least `bytes` of device memory, valid for operations queued before the next call, not cleared. Beyond what is
+ * reserved it allocates, for which the host waits. Returns NULL if out of memory: the error is kept for synchronize(),
+ * and the operation must return without effect. */
 void *wlb_cuda_scratch(struct wlb_device *device, size_t bytes, const char *operation);
+
+/* -- reserve.c -- */
+int wlb_cuda_reserve(struct wlb_device *device, const struct wlb_largest_pass *largest, struct wlb_error *error);
+/* The scratch memory that an operation needs for at most so many rows of this width, or in any case. */
+size_t wlb_cuda_embedding_scratch_bytes(int64_t rows, int64_t width);
+size_t wlb_cuda_rmsnorm_scratch_bytes(int64_t rows, int64_t width);
+size_t wlb_cuda_cross_entropy_scratch_bytes(int64_t rows);
+size_t wlb_cuda_attention_scratch_bytes(int64_t rows, int heads);
+size_t wlb_cuda_sum_squares_scratch_bytes(void);
 
 /* -- memory.c -- */
 /* Allocates `bytes` of device memory, which is not cleared. Returns NULL on failure, which is no error of the device:

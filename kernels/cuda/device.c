@@ -38,6 +38,7 @@ static const struct wlb_ops OPS = {
 	.copy = wlb_cuda_copy,
 	.zero = wlb_cuda_zero,
 	.synchronize = wlb_cuda_synchronize,
+	.reserve = wlb_cuda_reserve,
 	.queue_new = wlb_cuda_queue_new,
 	.queue_free = wlb_cuda_queue_free,
 	.queue_handle = wlb_cuda_queue_handle,
@@ -121,6 +122,7 @@ struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype compute, enum 
 		wlb_fail(error, "device cuda:%d: out of host memory", index);
 		return NULL;
 	}
+	cuda->index = index;
 	snprintf(cuda->name, sizeof(cuda->name), "cuda:%d", index);
 	cuda->device = (struct wlb_device){
 		.ops = &OPS, .name = cuda->name, .compute = compute, .main = main, .gradients = main, .state = cuda};

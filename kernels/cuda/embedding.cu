@@ -201,19 +201,33 @@ static sort_key *sort_tokens(struct wlb_device *device, const char *name, sort_k
 	return keys;
 }
 
+static int64_t chunks_of(int64_t tokens)
+{
+	return (tokens + CHUNK - 1) / CHUNK;
+}
+
+static size_t parts_bytes(int64_t tokens, int64_t width)
+{
+	return (size_t)(2 * chunks_of(tokens) * width) * sizeof(float);
+}
+
+/* The sums of chunks, and two arrays of keys. */
+size_t wlb_cuda_embedding_scratch_bytes(int64_t rows, int64_t width)
+{
+	return parts_bytes(rows, width) + 2 * (size_t)rows * sizeof(sort_key);
+}
+
 void wlb_cuda_embedding_backward(struct wlb_device *device, void *d_table, const void *d_out, const int32_t *ids,
                                  int64_t tokens, int64_t width, int64_t first, int64_t count)
 {
 	if (tokens == 0 || width == 0 || count == 0)
 		return;
 	const char *name = "embedding_backward";
-	const int64_t chunks = (tokens + CHUNK - 1) / CHUNK;
-	const size_t keys_bytes = (size_t)tokens * sizeof(sort_key);
-	const size_t parts_bytes = (size_t)(2 * chunks * width) * sizeof(float);
-	float *parts = (float *)wlb_cuda_scratch(device, parts_bytes + 2 * keys_bytes, name);
+	const int64_t chunks = chunks_of(tokens);
+	float *parts = (float *)wlb_cuda_scratch(device, wlb_cuda_embedding_scratch_bytes(tokens, width), name);
 	if (parts == NULL)
 		return;
-	sort_key *keys = (sort_key *)((char *)parts + parts_bytes);
+	sort_key *keys = (sort_key *)((char *)parts + parts_bytes(tokens, width));
 	keys = sort_tokens(device, name, keys, keys + tokens, ids, tokens, first, count);
 	wlb_choose_kinds(device, {width}, {d_out, d_table}, [=](auto kind, auto zero) {
 		typedef typename decltype(kind)::element element;

@@ -76,10 +76,11 @@ int wlb_cuda_event_wait(struct wlb_device *device, struct wlb_event *event, stru
 }
 
 /* It keeps no error, since any thread may call it. An event that is not reached yet is no error, but CUDA keeps it as
- * one, which the next launch of this thread would report. */
+ * one, which the next launch of this thread would report. In a thread that has not chosen a device, CUDA would take
+ * memory of the first one for it. */
 int wlb_cuda_event_done(struct wlb_device *device, struct wlb_event *event)
 {
-	(void)device;
+	cudaSetDevice(wlb_cuda_of(device)->index);
 	if (cudaEventQuery(event->event) != cudaErrorNotReady)
 		return 1;
 	cudaGetLastError();

@@ -233,6 +233,12 @@ static struct parts_of_tokens divide(int64_t tokens)
 	return {tokens_of_part, (tokens + tokens_of_part - 1) / tokens_of_part};
 }
 
+/* A row of sums for each part; few tokens may have more parts than more of them. */
+size_t wlb_cuda_rmsnorm_scratch_bytes(int64_t rows, int64_t width)
+{
+	return (size_t)((rows < MOST_PARTS ? rows : MOST_PARTS) * width) * sizeof(float);
+}
+
 template <typename... parameters>
 static int allow_shared(struct wlb_device *device, const char *name, void (*kernel)(parameters...))
 {

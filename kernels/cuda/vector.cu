@@ -71,6 +71,11 @@ void wlb_cuda_add(struct wlb_device *device, void *y, const void *x, int64_t n)
 	});
 }
 
+size_t wlb_cuda_sum_squares_scratch_bytes(void)
+{
+	return MOST_PARTS * sizeof(double);
+}
+
 void wlb_cuda_sum_squares(struct wlb_device *device, double *sum, const void *x, int64_t n)
 {
 	const char *name = "sum_squares";

@@ -29,6 +29,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 		return cuda_host::result(cudaErrorInvalidValue);
 	if (cuda_host::memory_of(from, bytes) == memory_kind::pageable) {
 		const char *first = static_cast<const char *>(from);
+		cuda_host::count(&cuda_host_counts::waits);
 		const auto own = std::make_shared<std::vector<char>>(first, first + bytes);
 		return cuda_host::stream_queue(stream, [to, own] { memcpy(to, own->data(), own->size()); });
 	}

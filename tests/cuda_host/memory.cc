@@ -52,6 +52,7 @@ cudaError_t allocate(void **memory, size_t bytes, cuda_host::memory_kind kind)
 {
 	const cuda_host::guard guard(cuda_host::lock);
 	*memory = nullptr;
+	cuda_host::count(&cuda_host_counts::memory);
 	if (bytes == 0)
 		return cudaSuccess;
 	const size_t most = kind == cuda_host::memory_kind::device ? left_bytes() : MOST_BYTES;
@@ -70,6 +71,7 @@ cudaError_t allocate(void **memory, size_t bytes, cuda_host::memory_kind kind)
 cudaError_t release(void *memory, cuda_host::memory_kind kind)
 {
 	const cuda_host::guard guard(cuda_host::lock);
+	cuda_host::count(&cuda_host_counts::memory);
 	cuda_host::stream_finish_all();
 	if (memory == nullptr)
 		return cudaSuccess;

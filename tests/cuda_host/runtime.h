@@ -6,6 +6,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include "tests/cuda_host/count.h"
+
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -31,6 +33,9 @@ class yielding_mutex
  * that waits for other processes yields it. */
 typedef std::lock_guard<yielding_mutex> guard;
 extern yielding_mutex lock;
+
+/* Adds 1 to that member of the counts. */
+void count(long cuda_host_counts::*what);
 
 /* Keeps an error for cudaGetLastError of this thread. Returns it. */
 cudaError_t result(cudaError_t status);

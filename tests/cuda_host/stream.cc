@@ -169,6 +169,7 @@ void cuda_host::stream_finish_all()
 cudaError_t cudaDeviceSynchronize(void)
 {
 	const cuda_host::guard guard(cuda_host::lock);
+	cuda_host::count(&cuda_host_counts::waits);
 	cuda_host::stream_finish_all();
 	return cudaSuccess;
 }
@@ -178,6 +179,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
 	const cuda_host::guard guard(cuda_host::lock);
 	if (flags != cudaStreamNonBlocking)
 		return cuda_host::result(cudaErrorInvalidValue);
+	cuda_host::count(&cuda_host_counts::objects);
 	*stream = new CUstream_st;
 	streams.push_back(*stream);
 	return cudaSuccess;
@@ -205,6 +207,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 	const cuda_host::guard guard(cuda_host::lock);
 	if (!exists(stream))
 		return cuda_host::result(cudaErrorInvalidResourceHandle);
+	cuda_host::count(&cuda_host_counts::waits);
 	cuda_host::stream_run_until([stream] { return !exists(stream) || stream->operations.empty(); }, nullptr);
 	return cudaSuccess;
 }
@@ -229,6 +232,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
+	cuda_host::count(&cuda_host_counts::objects);
 	*event = new CUevent_st;
 	(*event)->event->timed = (flags & cudaEventDisableTiming) == 0;
 	return cudaSuccess;
@@ -259,6 +263,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
 	const cuda_host::guard guard(cuda_host::lock);
+	cuda_host::count(&cuda_host_counts::waits);
 	const std::shared_ptr<records> records = event->event;
 	cuda_host::stream_run_until([records] { return records->reached >= records->made; }, nullptr);
 	return cudaSuccess;

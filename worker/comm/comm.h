@@ -63,6 +63,9 @@ int wlb_comm_all_reduce_double(struct wlb_comm *comm, double *buffer_host, size_
  * their order; they may be awaited in any order. wlb_comm_close drops calls that were not awaited: only a process that
  * ends may do that. A request is memory of the communicator, and is used again for later calls. */
 struct wlb_comm_request;
+/* Makes the memory of `calls` requests that are in use at once, so that starting so many allocates no other. To be
+ * called before the first call. */
+int wlb_comm_reserve(struct wlb_comm *comm, int calls, struct wlb_error *error);
 /* buffer[count], reduced in place. */
 struct wlb_comm_request *wlb_comm_all_reduce_start(struct wlb_comm *comm, void *buffer, size_t count,
                                                    enum wlb_dtype dtype, enum wlb_reduce op, struct wlb_error *error);
@@ -122,5 +125,17 @@ double wlb_comm_receive_s(const struct wlb_comm *comm);
  * subtracts it from a difference of that clock. MPI waits by polling, which a CPU device cannot distinguish from
  * computation. */
 double wlb_comm_busy_s(const struct wlb_comm *comm);
+
+/* The waits by part of the caller's work. What the host queues now the compute queue waits for later, so a part is
+ * named when calls are made, and its waits are read when the device has ended it. */
+enum { WLB_COMM_PARTS = 7 };
+/* The waits for calls from now on are those of `part`, below WLB_COMM_PARTS; 0 at first. */
+void wlb_comm_set_part(struct wlb_comm *comm, int part);
+struct wlb_comm_waits {
+	double all_s;      /* of the compute queue, or of the host where wlb_comm_blocks_host */
+	double receives_s; /* the part of it in receives */
+};
+/* Returns the waits of a part, as far as they have ended, and forgets them. */
+struct wlb_comm_waits wlb_comm_take_waits(struct wlb_comm *comm, int part);
 
 #endif

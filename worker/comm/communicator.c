@@ -31,9 +31,9 @@ struct wlb_comm_trace *wlb_comm_get_trace(const struct wlb_comm *comm)
 }
 
 /* What the compute queue has waited for calls that the host does not wait for. */
-static struct wlb_queued_waits queue_waits(const struct wlb_comm *comm)
+static struct wlb_comm_waits queue_waits(const struct wlb_comm *comm)
 {
-	return comm->queued != NULL ? wlb_queued_waits(comm->queued) : (struct wlb_queued_waits){0};
+	return comm->queued != NULL ? wlb_queued_waits(comm->queued) : (struct wlb_comm_waits){0};
 }
 
 double wlb_comm_blocked_s(const struct wlb_comm *comm)
@@ -56,12 +56,27 @@ struct wlb_comm_clock wlb_comm_clock(const struct wlb_comm *comm)
 	return (struct wlb_comm_clock){.now_s = wlb_now_s(), .busy_s = comm->device->ops->busy_s(comm->device)};
 }
 
-double wlb_comm_add_blocked(struct wlb_comm *comm, const struct wlb_comm_clock *since)
+void wlb_comm_add_blocked(struct wlb_comm *comm, const struct wlb_comm_clock *since, int in_receive)
 {
 	struct wlb_comm_clock now = wlb_comm_clock(comm);
-	comm->blocked_total.now_s += now.now_s - since->now_s;
+	double blocked_s = now.now_s - since->now_s, receive_s = in_receive ? blocked_s : 0.0;
+	comm->blocked_total.now_s += blocked_s;
 	comm->blocked_total.busy_s += now.busy_s - since->busy_s;
-	return now.now_s;
+	comm->receive_s += receive_s;
+	comm->waits[comm->part].all_s += blocked_s;
+	comm->waits[comm->part].receives_s += receive_s;
+}
+
+void wlb_comm_set_part(struct wlb_comm *comm, int part)
+{
+	comm->part = part;
+}
+
+struct wlb_comm_waits wlb_comm_take_waits(struct wlb_comm *comm, int part)
+{
+	struct wlb_comm_waits waits = comm->waits[part];
+	comm->waits[part] = (struct wlb_comm_waits){0};
+	return comm->queued != NULL ? wlb_queued_take(comm->queued, part) : waits;
 }
 
 struct wlb_comm_event wlb_comm_next_call(struct wlb_comm *comm, enum wlb_comm_kind kind, size_t bytes)
@@ -83,10 +98,8 @@ void wlb_comm_enter(struct wlb_comm *comm, const struct wlb_comm_event *call)
 
 int wlb_comm_leave(struct wlb_comm *comm, int rc, struct wlb_error *error)
 {
-	double left_s = wlb_comm_add_blocked(comm, &comm->blocked);
-	if (comm->call.kind == WLB_COMM_RECV)
-		comm->receive_s += left_s - comm->blocked.now_s;
-	wlb_comm_trace_leave(comm->trace, left_s);
+	wlb_comm_add_blocked(comm, &comm->blocked, comm->call.kind == WLB_COMM_RECV);
+	wlb_comm_trace_leave(comm->trace, wlb_now_s());
 	return rc < 0 ? wlb_comm_fail(comm, &comm->call, error) : rc;
 }
 

@@ -27,10 +27,12 @@ struct wlb_comm {
 	int size;
 	uint64_t seq;
 	char name[16];
-	struct wlb_comm_clock blocked_total; /* total of all calls so far */
-	double receive_s;                    /* the part of it in receives */
-	struct wlb_comm_clock blocked;       /* when the call in progress began to block the caller */
-	struct wlb_comm_event call;          /* the call in progress, or the last one */
+	struct wlb_comm_clock blocked_total;         /* total of all calls so far */
+	double receive_s;                            /* the part of it in receives */
+	int part;                                    /* that the waits are of */
+	struct wlb_comm_waits waits[WLB_COMM_PARTS]; /* of the host, where the transport makes it wait */
+	struct wlb_comm_clock blocked;               /* when the call in progress began to block the caller */
+	struct wlb_comm_event call;                  /* the call in progress, or the last one */
 	struct wlb_comm_request *idle, *started;
 };
 
@@ -42,9 +44,9 @@ void wlb_comm_enter(struct wlb_comm *comm, const struct wlb_comm_event *call);
 int wlb_comm_leave(struct wlb_comm *comm, int rc, struct wlb_error *error);
 int wlb_comm_fail(const struct wlb_comm *comm, const struct wlb_comm_event *call, struct wlb_error *error);
 
-/* wlb_comm_clock returns the clocks. wlb_comm_add_blocked adds the time from `since` until now to blocked_total and
- * returns the time now. */
+/* wlb_comm_clock returns the clocks. wlb_comm_add_blocked adds the time from `since` until now to blocked_total, and to
+ * receive_s where it was in a receive. */
 struct wlb_comm_clock wlb_comm_clock(const struct wlb_comm *comm);
-double wlb_comm_add_blocked(struct wlb_comm *comm, const struct wlb_comm_clock *since);
+void wlb_comm_add_blocked(struct wlb_comm *comm, const struct wlb_comm_clock *since, int in_receive);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "common/seconds.h"
 
-enum { MOST = 64 };
+enum { MOST_MARKS = 64, MOST_WAITS = 65536 };
 
 /* A call, and an event behind it on the queue. */
 struct mark {
@@ -16,6 +16,8 @@ struct mark {
 struct wait {
 	struct wlb_event *from, *to;
 	enum wlb_comm_kind kind;
+	int part;
+	struct wait *next; /* of the idle ones, or in the order of the queue */
 };
 
 struct wlb_queued {
@@ -25,12 +27,14 @@ struct wlb_queued {
 	struct wlb_queue *queue;
 	const struct wlb_transport *transport;
 	void *state;
-	/* Rings: number i is at i % MOST. The marks are under the lock of the trace. */
-	struct mark marks[MOST];
+	/* A ring: number i is at i % MOST_MARKS. It is under the lock of the trace. */
+	struct mark marks[MOST_MARKS];
 	uint64_t marked, ended;
-	struct wait waits[MOST];
-	uint64_t awaited, measured;
-	struct wlb_queued_waits total;
+	/* A wait that is measured is used again, so that a step with no more waits than those before allocates nothing.
+	 */
+	struct wait *idle, *oldest, *newest;
+	int wait_count;
+	struct wlb_comm_waits total, of_part[WLB_COMM_PARTS];
 };
 
 static int next(struct wlb_comm_source *source, struct wlb_comm_event *event)
@@ -38,7 +42,7 @@ static int next(struct wlb_comm_source *source, struct wlb_comm_event *event)
 	struct wlb_queued *q = (struct wlb_queued *)source;
 	if (q->ended == q->marked)
 		return 0;
-	struct mark *oldest = &q->marks[q->ended % MOST];
+	struct mark *oldest = &q->marks[q->ended % MOST_MARKS];
 	*event = oldest->call;
 	if (!q->device->ops->event_done(q->device, oldest->ended))
 		return 2;
@@ -62,14 +66,45 @@ static void abort_calls(struct wlb_comm_source *source)
 static int make_events(struct wlb_queued *q, struct wlb_error *error)
 {
 	const struct wlb_ops *ops = q->device->ops;
-	for (int i = 0; i < MOST; i++) {
+	for (int i = 0; i < MOST_MARKS; i++) {
 		q->marks[i].ended = ops->event_new(q->device, 0, error);
-		q->waits[i].from = ops->event_new(q->device, 1, error);
-		q->waits[i].to = ops->event_new(q->device, 1, error);
-		if (q->marks[i].ended == NULL || q->waits[i].from == NULL || q->waits[i].to == NULL)
+		if (q->marks[i].ended == NULL)
 			return -1;
 	}
 	return 0;
+}
+
+static void wait_free(struct wlb_queued *q, struct wait *wait)
+{
+	q->device->ops->event_free(q->device, wait->from);
+	q->device->ops->event_free(q->device, wait->to);
+	free(wait);
+}
+
+static void free_waits(struct wlb_queued *q, struct wait *wait)
+{
+	while (wait != NULL) {
+		struct wait *next = wait->next;
+		wait_free(q, wait);
+		wait = next;
+	}
+}
+
+static struct wait *wait_new(struct wlb_queued *q)
+{
+	const struct wlb_ops *ops = q->device->ops;
+	struct wlb_error ignored; /* the wait is not measured then */
+	struct wait *wait = q->wait_count < MOST_WAITS ? calloc(1, sizeof(*wait)) : NULL;
+	if (wait == NULL)
+		return NULL;
+	wait->from = ops->event_new(q->device, 1, &ignored);
+	wait->to = ops->event_new(q->device, 1, &ignored);
+	if (wait->from != NULL && wait->to != NULL) {
+		q->wait_count++;
+		return wait;
+	}
+	wait_free(q, wait);
+	return NULL;
 }
 
 struct wlb_queued *wlb_queued_new(struct wlb_comm_trace *trace, struct wlb_device *device, struct wlb_queue *queue,
@@ -100,11 +135,10 @@ void wlb_queued_free(struct wlb_queued *q)
 		return;
 	const struct wlb_ops *ops = q->device->ops;
 	wlb_comm_trace_remove_source(q->trace, &q->source);
-	for (int i = 0; i < MOST; i++) {
+	for (int i = 0; i < MOST_MARKS; i++)
 		ops->event_free(q->device, q->marks[i].ended);
-		ops->event_free(q->device, q->waits[i].from);
-		ops->event_free(q->device, q->waits[i].to);
-	}
+	free_waits(q, q->idle);
+	free_waits(q, q->oldest);
 	free(q);
 }
 
@@ -113,40 +147,79 @@ void wlb_queued_add(struct wlb_queued *q, const struct wlb_comm_event *event)
 {
 	wlb_comm_trace_poll(q->trace);
 	wlb_comm_trace_lock(q->trace);
-	if (q->marked - q->ended < MOST)
+	if (q->marked - q->ended < MOST_MARKS)
 		q->marked++;
-	struct mark *mark = &q->marks[(q->marked - 1) % MOST];
+	struct mark *mark = &q->marks[(q->marked - 1) % MOST_MARKS];
 	mark->call = *event;
 	q->device->ops->event_record(q->device, mark->ended, q->queue);
 	wlb_comm_trace_unlock(q->trace);
 }
 
-struct wlb_queued_waits wlb_queued_waits(struct wlb_queued *q)
+static void measure(struct wlb_queued *q, const struct wait *wait)
 {
-	const struct wlb_ops *ops = q->device->ops;
-	while (q->measured < q->awaited) {
-		struct wait *wait = &q->waits[q->measured % MOST];
-		if (!ops->event_done(q->device, wait->to))
-			break;
-		double waited_s = ops->event_elapsed_s(q->device, wait->from, wait->to);
-		q->total.all_s += waited_s;
+	double waited_s = q->device->ops->event_elapsed_s(q->device, wait->from, wait->to);
+	struct wlb_comm_waits *const sums[] = {&q->total, &q->of_part[wait->part]};
+	for (int i = 0; i < 2; i++) {
+		sums[i]->all_s += waited_s;
 		if (wait->kind == WLB_COMM_RECV)
-			q->total.receives_s += waited_s;
-		q->measured++;
+			sums[i]->receives_s += waited_s;
+	}
+}
+
+struct wlb_comm_waits wlb_queued_waits(struct wlb_queued *q)
+{
+	while (q->oldest != NULL && q->device->ops->event_done(q->device, q->oldest->to)) {
+		struct wait *wait = q->oldest;
+		measure(q, wait);
+		q->oldest = wait->next;
+		wait->next = q->idle;
+		q->idle = wait;
 	}
 	return q->total;
 }
 
-void wlb_queued_await(struct wlb_queued *q, struct wlb_event *done, enum wlb_comm_kind kind)
+struct wlb_comm_waits wlb_queued_take(struct wlb_queued *q, int part)
+{
+	wlb_queued_waits(q);
+	struct wlb_comm_waits waits = q->of_part[part];
+	q->of_part[part] = (struct wlb_comm_waits){0};
+	return waits;
+}
+
+static struct wait *take_idle(struct wlb_queued *q)
+{
+	struct wait *wait = q->idle;
+	if (wait == NULL)
+		return wait_new(q);
+	q->idle = wait->next;
+	return wait;
+}
+
+static void append(struct wlb_queued *q, struct wait *wait)
+{
+	wait->next = NULL;
+	if (q->oldest == NULL)
+		q->oldest = wait;
+	else
+		q->newest->next = wait;
+	q->newest = wait;
+}
+
+void wlb_queued_await(struct wlb_queued *q, struct wlb_event *done, enum wlb_comm_kind kind, int part)
 {
 	const struct wlb_ops *ops = q->device->ops;
-	wlb_queued_waits(q);
-	struct wait *wait = q->awaited - q->measured < MOST ? &q->waits[q->awaited++ % MOST] : NULL;
-	if (wait != NULL) {
-		wait->kind = kind;
-		ops->event_record(q->device, wait->from, NULL);
-	}
-	ops->queue_wait(q->device, NULL, done);
+	/* Of the other parts they are measured when the part is read: how many there are then does not depend on how
+	 * fast the device is. */
+	if (part == 0 || q->wait_count == MOST_WAITS)
+		wlb_queued_waits(q);
+	struct wait *wait = take_idle(q);
 	if (wait != NULL)
-		ops->event_record(q->device, wait->to, NULL);
+		ops->event_record(q->device, wait->from, NULL);
+	ops->queue_wait(q->device, NULL, done);
+	if (wait == NULL)
+		return;
+	ops->event_record(q->device, wait->to, NULL);
+	wait->kind = kind;
+	wait->part = part;
+	append(q, wait);
 }

@@ -19,13 +19,13 @@ void wlb_queued_free(struct wlb_queued *queued); /* NULL allowed */
  * trace: the last of them. */
 void wlb_queued_add(struct wlb_queued *queued, const struct wlb_comm_event *event);
 
-/* Makes the compute queue wait for `done`, and measures how long, where the host is not far ahead of the device. */
-void wlb_queued_await(struct wlb_queued *queued, struct wlb_event *done, enum wlb_comm_kind kind);
-/* Seconds that the compute queue waited, in the waits that have ended. */
-struct wlb_queued_waits {
-	double all_s;
-	double receives_s; /* the part of it for receives */
-};
-struct wlb_queued_waits wlb_queued_waits(struct wlb_queued *queued);
+/* Makes the compute queue wait for `done`, and measures how long, as a wait of this part. A wait has events of its own
+ * until it is measured: of part 0 by the next call after it has ended, of the others when they are taken. 65,536 waits
+ * are kept at most; others, and those for which memory lacks, are not measured. */
+void wlb_queued_await(struct wlb_queued *queued, struct wlb_event *done, enum wlb_comm_kind kind, int part);
+/* Seconds that the compute queue waited, in all waits that have ended. */
+struct wlb_comm_waits wlb_queued_waits(struct wlb_queued *queued);
+/* Those of one part since the last call for it. */
+struct wlb_comm_waits wlb_queued_take(struct wlb_queued *queued, int part);
 
 #endif

@@ -54,6 +54,18 @@ static struct wlb_comm_request *request_new(struct wlb_comm *comm, struct wlb_er
 	return NULL;
 }
 
+int wlb_comm_reserve(struct wlb_comm *comm, int calls, struct wlb_error *error)
+{
+	for (int i = 0; i < calls; i++) {
+		struct wlb_comm_request *request = request_new(comm, error);
+		if (request == NULL)
+			return wlb_fail_in(error, "%d calls of communicator %s", calls, comm->name);
+		request->next = comm->idle;
+		comm->idle = request;
+	}
+	return 0;
+}
+
 /* Returns the bytes of the call's local buffer: of what it sends, or of what it receives where it only receives. */
 static size_t bytes_of(const struct wlb_comm *comm, const struct wlb_call *call)
 {
@@ -115,9 +127,7 @@ static int start_behind_compute(struct wlb_comm_request *request, struct wlb_err
 		ops->event_record(comm->device, request->done, comm->queue);
 		wlb_queued_add(comm->queued, &request->event);
 	}
-	double started_s = wlb_comm_add_blocked(comm, &request->began);
-	if (request->call.kind == WLB_COMM_RECV)
-		comm->receive_s += started_s - request->began.now_s;
+	wlb_comm_add_blocked(comm, &request->began, request->call.kind == WLB_COMM_RECV);
 	return rc;
 }
 
@@ -163,7 +173,7 @@ int wlb_comm_has_ended(struct wlb_comm_request *request)
 		return comm->device->ops->event_done(comm->device, request->done);
 	struct wlb_comm_clock began = wlb_comm_clock(comm);
 	test(request);
-	wlb_comm_add_blocked(comm, &began);
+	wlb_comm_add_blocked(comm, &began, 0);
 	return request->state != IN_PROGRESS;
 }
 
@@ -188,7 +198,7 @@ int wlb_comm_wait(struct wlb_comm_request *request, struct wlb_error *error)
 	if (comm->size == 1)
 		return 0;
 	if (comm->queued != NULL) {
-		wlb_queued_await(comm->queued, request->done, request->call.kind);
+		wlb_queued_await(comm->queued, request->done, request->call.kind, comm->part);
 		return 0;
 	}
 	int rc = finish(request, error);
@@ -203,7 +213,7 @@ void wlb_comm_progress(struct wlb_comm *comm)
 	struct wlb_comm_clock began = wlb_comm_clock(comm);
 	for (struct wlb_comm_request *request = comm->started; request != NULL; request = request->next)
 		test(request);
-	wlb_comm_add_blocked(comm, &began);
+	wlb_comm_add_blocked(comm, &began, 0);
 }
 
 static void free_all(struct wlb_comm_request *request)

@@ -10,16 +10,21 @@
 #include "worker/load/prepare.h"
 
 static const double CHECK_EVERY_S = 0.05;
+static const long COPY_CHECK_NS = 100000;
 
 /* A step in host and device memory. The thread uses host memory only, and only until the step is taken. */
 struct buffer {
 	struct wlb_prepared prepared;
 	int32_t *device; /* of device_capacity elements */
 	size_t device_capacity;
+	int32_t *pinned;          /* the block of prepared.rows; NULL where it grows */
+	struct wlb_event *used;   /* the end of what the compute queue does with the memory of the device */
+	struct wlb_event *copied; /* the end of the copy to it */
 };
 
 struct wlb_loader {
 	struct wlb_device *device;
+	struct wlb_queue *copies; /* of the steps to the device, beside the compute queue */
 	struct wlb_preparer preparer;
 	struct buffer buffers[2]; /* step n of this loader, from 0 on, is in buffer n % 2 */
 	struct wlb_file_thread thread;
@@ -32,6 +37,53 @@ struct wlb_loader {
 	int failed;
 	struct wlb_error error; /* of the thread */
 };
+
+/* Makes the memory of the device that of `elements`. What is queued on the compute queue by now sets it to 0, and the
+ * copy to it waits for that. */
+static int allocate_device(struct wlb_loader *l, struct buffer *buffer, size_t elements, struct wlb_error *error)
+{
+	const struct wlb_ops *ops = l->device->ops;
+	ops->release(l->device, buffer->device);
+	buffer->device_capacity = 0;
+	buffer->device = ops->alloc(l->device, elements * sizeof(*buffer->device), error);
+	if (buffer->device == NULL)
+		return -1;
+	buffer->device_capacity = elements;
+	ops->event_record(l->device, buffer->used, NULL);
+	return 0;
+}
+
+/* A device with memory of its own gets all memory here, for the largest step, so that no step allocates and its copies
+ * are from pinned memory. */
+static int open_buffer(struct wlb_loader *l, struct buffer *buffer, struct wlb_error *error)
+{
+	const struct wlb_ops *ops = l->device->ops;
+	const struct wlb_loader_options *options = &l->preparer.options;
+	if (wlb_rows_init(&buffer->prepared.rows, options->micro_batches, error) < 0)
+		return -1;
+	buffer->used = ops->event_new(l->device, 0, error);
+	buffer->copied = buffer->used != NULL ? ops->event_new(l->device, 0, error) : NULL;
+	if (buffer->copied == NULL)
+		return -1;
+	if (l->device->host_memory)
+		return 0;
+	size_t most = wlb_rows_most(options, l->preparer.tile_rows);
+	buffer->pinned = ops->alloc_host(l->device, most * sizeof(*buffer->pinned), error);
+	if (buffer->pinned == NULL || allocate_device(l, buffer, most, error) < 0)
+		return wlb_fail_in(error, "the rows of a step");
+	wlb_rows_give(&buffer->prepared.rows, buffer->pinned, most);
+	return 0;
+}
+
+static void close_buffer(struct wlb_loader *l, struct buffer *buffer)
+{
+	const struct wlb_ops *ops = l->device->ops;
+	wlb_prepared_free(&buffer->prepared);
+	ops->release_host(l->device, buffer->pinned);
+	ops->release(l->device, buffer->device);
+	ops->event_free(l->device, buffer->used);
+	ops->event_free(l->device, buffer->copied);
+}
 
 struct wlb_loader *wlb_loader_new(const struct wlb_dataset *dataset, const struct wlb_model *model,
                                   const struct wlb_loader_options *options, struct wlb_device *device,
@@ -46,9 +98,10 @@ struct wlb_loader *wlb_loader_new(const struct wlb_dataset *dataset, const struc
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->changed, NULL);
 	int tile_rows = device->ops->attention_tile_rows(device, (int)model->head_dim, error);
-	if (tile_rows >= 0 && wlb_preparer_init(&l->preparer, dataset, model, options, tile_rows, error) == 0 &&
-	    wlb_rows_init(&l->buffers[0].prepared.rows, options->micro_batches, error) == 0 &&
-	    wlb_rows_init(&l->buffers[1].prepared.rows, options->micro_batches, error) == 0)
+	if (tile_rows >= 0 && wlb_preparer_init(&l->preparer, dataset, model, options, tile_rows, error) == 0)
+		l->copies = device->ops->queue_new(device, 0, error);
+	if (l->copies != NULL && open_buffer(l, &l->buffers[0], error) == 0 &&
+	    open_buffer(l, &l->buffers[1], error) == 0)
 		return l;
 	wlb_loader_free(l);
 	return NULL;
@@ -69,10 +122,9 @@ void wlb_loader_free(struct wlb_loader *l)
 		return;
 	if (l->has_thread)
 		stop(l);
-	for (int b = 0; b < 2; b++) {
-		wlb_prepared_free(&l->buffers[b].prepared);
-		l->device->ops->release(l->device, l->buffers[b].device);
-	}
+	for (int b = 0; b < 2; b++)
+		close_buffer(l, &l->buffers[b]);
+	l->device->ops->queue_free(l->device, l->copies);
 	wlb_preparer_free(&l->preparer);
 	pthread_cond_destroy(&l->changed);
 	pthread_mutex_destroy(&l->lock);
@@ -100,6 +152,15 @@ static int await_turn(struct wlb_loader *l)
 	return !atomic_load(&l->stopping);
 }
 
+/* Waits until the block of host memory has been copied to the device, so that it can be written again; returns 0 when
+ * the thread must end. */
+static int await_copy(struct wlb_loader *l, const struct buffer *buffer)
+{
+	while (!l->device->ops->event_done(l->device, buffer->copied) && !atomic_load(&l->stopping))
+		nanosleep(&(struct timespec){.tv_nsec = COPY_CHECK_NS}, NULL);
+	return !atomic_load(&l->stopping);
+}
+
 static int prepare(struct wlb_loader *l, struct wlb_prepared *step, struct wlb_error *error)
 {
 	int64_t last = l->preparer.options.last_step;
@@ -119,7 +180,7 @@ static void prepare_steps(void *argument)
 	struct wlb_loader *l = argument;
 	struct wlb_error error;
 	int failed = 0;
-	for (int64_t n = 0; !failed && await_turn(l); n++) {
+	for (int64_t n = 0; !failed && await_turn(l) && await_copy(l, &l->buffers[n % 2]); n++) {
 		failed = prepare(l, &l->buffers[n % 2].prepared, &error) < 0;
 		pthread_mutex_lock(&l->lock);
 		l->failed = failed;
@@ -175,20 +236,19 @@ static struct buffer *take(struct wlb_loader *l, struct wlb_error *error)
 	return buffer;
 }
 
+/* Queues the copy behind the work of the step before the last, which used the same memory, and the work that is queued
+ * from now on behind the copy. */
 static int upload(struct wlb_loader *l, struct buffer *buffer, struct wlb_error *error)
 {
 	const struct wlb_ops *ops = l->device->ops;
 	struct wlb_rows *rows = &buffer->prepared.rows;
-	if (rows->used > buffer->device_capacity) {
-		ops->release(l->device, buffer->device);
-		buffer->device_capacity = 0;
-		buffer->device = ops->alloc(l->device, rows->capacity * sizeof(*buffer->device), error);
-		if (buffer->device == NULL)
-			return wlb_fail_in(error, "documents of a step");
-		buffer->device_capacity = rows->capacity;
-	}
+	if (rows->used > buffer->device_capacity && allocate_device(l, buffer, rows->capacity, error) < 0)
+		return wlb_fail_in(error, "documents of a step");
+	ops->queue_wait(l->device, l->copies, buffer->used);
 	if (rows->used > 0)
-		ops->to_device(l->device, NULL, buffer->device, rows->host, rows->used * sizeof(*rows->host));
+		ops->to_device(l->device, l->copies, buffer->device, rows->host, rows->used * sizeof(*rows->host));
+	ops->event_record(l->device, buffer->copied, l->copies);
+	ops->queue_wait(l->device, NULL, buffer->copied);
 	wlb_rows_point(rows, buffer->device);
 	return 0;
 }
@@ -209,6 +269,8 @@ int wlb_loader_next(struct wlb_loader *l, const struct wlb_loaded_step **step, d
 	double from_s = wlb_now_s();
 	if (!l->has_thread && start(l, error) < 0)
 		return -1;
+	if (l->taken > 0) /* all work of the step before is queued */
+		l->device->ops->event_record(l->device, l->buffers[(l->taken - 1) % 2].used, NULL);
 	struct buffer *buffer = take(l, error);
 	if (buffer == NULL || upload(l, buffer, error) < 0)
 		return -1;

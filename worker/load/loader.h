@@ -39,12 +39,13 @@ int wlb_loader_restore(struct wlb_loader *loader, const struct wlb_schedule_stat
  * as in wlb_loader_next. */
 int wlb_loader_await(struct wlb_loader *loader, double seconds, struct wlb_error *error);
 
-/* Sets *step to the next step, uploaded to the device; it is valid until the next call, before which the device must
- * have finished using it. *waited_s: how long the caller was blocked, including the upload. The thread that uses the
- * device must call it. A token id that is not below vocab_size is an error that names dataset, id and limit. A step
- * after the last is an error. Files that made no progress for storage_timeout_s are an error: the thread is then still
- * in a call on the file that the message names, wlb_loader_free would wait for it, and the process should end without
- * calling it. */
+/* Sets *step to the next step, which what is queued on the compute queue from now on finds on the device: a queue of
+ * its own copies it, beside the step before. It is valid until the next call, before which all work on it must be
+ * queued. *waited_s: how long the caller was blocked; where the host's memory is the device's, the copy is in it. The
+ * thread that uses the device must call it. A token id that is not below vocab_size is an error that names dataset, id
+ * and limit. A step after the last is an error. Files that made no progress for storage_timeout_s are an error: the
+ * thread is then still in a call on the file that the message names, wlb_loader_free would wait for it, and the process
+ * should end without calling it. */
 int wlb_loader_next(struct wlb_loader *loader, const struct wlb_loaded_step **step, double *waited_s,
                     struct wlb_error *error);
 

@@ -24,10 +24,18 @@ int wlb_rows_init(struct wlb_rows *rows, int32_t micro_batches, struct wlb_error
 void wlb_rows_free(struct wlb_rows *rows)
 {
 	wlb_attention_tiles_free(&rows->tiles);
-	free(rows->host);
+	if (!rows->is_given)
+		free(rows->host);
 	free(rows->list);
 	free(rows->arrays);
 	*rows = (struct wlb_rows){0};
+}
+
+void wlb_rows_give(struct wlb_rows *rows, int32_t *host, size_t capacity)
+{
+	rows->host = host;
+	rows->capacity = capacity;
+	rows->is_given = 1;
 }
 
 void wlb_rows_clear(struct wlb_rows *rows)
@@ -65,6 +73,9 @@ static int64_t padded_rows(const struct wlb_shards *shards, int32_t tp)
 /* Reserves `count` more elements, which are 0: the gaps between the arrays are copied to the device with them. */
 static int reserve(struct wlb_rows *rows, size_t count, struct wlb_error *error)
 {
+	if (rows->is_given && rows->used + count > rows->capacity)
+		return wlb_fail(error, "the rows of a step are %zu of 4 bytes, and %zu are reserved: report this",
+		                rows->used + count, rows->capacity);
 	if (wlb_grow((void **)&rows->host, &rows->capacity, rows->used + count, sizeof(*rows->host)) < 0)
 		return wlb_fail(error, "out of memory for the rows of a step: %zu of 4 bytes", rows->used + count);
 	memset(rows->host + rows->used, 0, count * sizeof(*rows->host));
@@ -91,6 +102,24 @@ static int lay_out(struct wlb_rows *rows, int32_t number, size_t segments, int32
 	arrays->to_ranks = take(rows, to);
 	arrays->segments = take(rows, words);
 	return 0;
+}
+
+/* A shard has at least one of the rank's rows, and a document at most two shards on a rank, whose keys begin at the
+ * document's first. So n rows have at most n shards and tiles of queries; keys of T tokens are at most T / tile_rows +
+ * n tiles, and shards meet at most 2 T / tile_rows + 2 n of them. */
+size_t wlb_rows_most(const struct wlb_loader_options *o, int tile_rows)
+{
+	size_t n = (size_t)wlb_loader_max_rows(o), tokens = (size_t)o->max_tokens, cp = (size_t)o->layout.cp;
+	size_t count = aligned(n + 1) + 2 * aligned(n) + aligned(n * SEGMENT_WORDS);
+	if (cp > 1)
+		count += aligned(tokens) + aligned(n * cp);
+	if (tile_rows > 0) {
+		size_t tiles = tokens / (size_t)tile_rows + 1;
+		size_t bytes = n * sizeof(struct wlb_query_tile) + (tiles + n) * sizeof(struct wlb_key_tile) +
+		               2 * (tiles + n) * sizeof(int32_t);
+		count += bytes / sizeof(int32_t) + 3 * ALIGNED;
+	}
+	return count * (size_t)o->micro_batches;
 }
 
 static void fill_segments(struct wlb_micro_batch *batch, int32_t *segments, const struct wlb_shards *shards,

@@ -29,6 +29,7 @@ struct wlb_rows {
 	int32_t *host; /* `used` of `capacity` elements */
 	size_t used;
 	size_t capacity;
+	int is_given; /* 1: the caller owns the block, which does not grow */
 	int32_t micro_batches;
 	struct wlb_micro_batch *list; /* [micro_batches] */
 	struct wlb_row_arrays *arrays;
@@ -38,11 +39,17 @@ struct wlb_rows {
 /* Returns -1 if out of memory. Zeroed rows may be freed. */
 int wlb_rows_init(struct wlb_rows *rows, int32_t micro_batches, struct wlb_error *error);
 void wlb_rows_free(struct wlb_rows *rows);
+/* Returns the most elements that the block of a step has, with these options and these tiles. */
+size_t wlb_rows_most(const struct wlb_loader_options *options, int tile_rows);
+/* Makes the block that of the caller, who frees it after the rows; a step that needs more elements is then an error. To
+ * be called before the first wlb_rows_add. */
+void wlb_rows_give(struct wlb_rows *rows, int32_t *host, size_t capacity);
 /* Makes all micro-batches empty. */
 void wlb_rows_clear(struct wlb_rows *rows);
 
 /* Lays out micro-batch `number` from `shards` and fills all arrays; ids and targets get the values of padding.
- * `tile_rows` is what the device needs (wlb_ops.attention_tile_rows). Returns -1 if out of memory. */
+ * `tile_rows` is what the device needs (wlb_ops.attention_tile_rows). Returns -1 if out of memory, or where a block
+ * that was given is too small. */
 int wlb_rows_add(struct wlb_rows *rows, int32_t number, const struct wlb_shards *shards,
                  const struct wlb_loader_options *options, const struct wlb_model *model, int tile_rows,
                  struct wlb_error *error);

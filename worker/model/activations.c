@@ -162,6 +162,17 @@ static int allocate_slots(struct wlb_transformer *t, struct wlb_error *error)
 	return 0;
 }
 
+/* Reserves what the device's operations need for themselves. */
+static int reserve(const struct wlb_transformer *t, struct wlb_error *error)
+{
+	const struct wlb_largest_pass largest = {
+		.rows = t->max_rows,
+		.width = t->parameters->shape.hidden_size,
+		.heads = (int)t->parameters->heads,
+	};
+	return t->device->ops->reserve != NULL ? t->device->ops->reserve(t->device, &largest, error) : 0;
+}
+
 static int take_block(struct wlb_transformer *t, struct wlb_error *error)
 {
 	struct arena arena = {.compute = t->device->compute, .main = t->device->main};
@@ -202,7 +213,7 @@ struct wlb_transformer *wlb_transformer_new(const struct wlb_parameters *paramet
 	};
 	t->logit_rows = wlb_logit_rows(max_rows, parameters->shape.vocab_size, t->tp_size,
 	                               (int64_t)wlb_dtype_bytes(t->device->compute));
-	if (allocate_slots(t, error) == 0 && take_block(t, error) == 0)
+	if (allocate_slots(t, error) == 0 && take_block(t, error) == 0 && reserve(t, error) == 0)
 		return t;
 	wlb_transformer_free(t);
 	return NULL;

@@ -18,6 +18,12 @@ enum wlb_step_part {
 	WLB_STEP_PARTS,
 };
 
+/* The times of a step on one rank. */
+struct wlb_step_times {
+	double s[WLB_STEP_PARTS];
+	double compute_s; /* computation of the device in the passes */
+};
+
 /* Returns the part's name in metrics and records: "forward_s", "backward_s", "tp_s" ... */
 const char *wlb_step_part_name(enum wlb_step_part part);
 

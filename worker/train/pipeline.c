@@ -36,6 +36,18 @@ int wlb_pipeline_slots(const struct wlb_plan *plan, int stage)
 	return (int)(held < passes ? held : passes);
 }
 
+/* How many messages of an edge are under way at once depends on how fast the stages are: at most one for each slot, and
+ * a receive that was started early. */
+static int reserve_messages(const struct wlb_pipeline *p, struct wlb_error *error)
+{
+	struct wlb_comm *const edges[] = {p->groups->activations_in, p->groups->activations_out,
+	                                  p->groups->gradients_in, p->groups->gradients_out};
+	for (size_t i = 0; i < sizeof(edges) / sizeof(edges[0]) && p->plan.layout.pp > 1; i++)
+		if (wlb_comm_reserve(edges[i], p->slots + 1, error) < 0)
+			return -1;
+	return 0;
+}
+
 struct wlb_pipeline *wlb_pipeline_new(const struct wlb_plan *plan, const struct wlb_parameters *parameters,
                                       const struct wlb_groups *groups, struct wlb_transformer *transformer,
                                       struct wlb_optimizer *optimizer, struct wlb_error *error)
@@ -66,7 +78,10 @@ struct wlb_pipeline *wlb_pipeline_new(const struct wlb_plan *plan, const struct 
 		p->free_slots[i] = i;
 	for (int i = 0; i < plan->interleave * plan->micro_batches; i++)
 		p->slot_of[i] = -1;
-	return p;
+	if (reserve_messages(p, error) == 0)
+		return p;
+	wlb_pipeline_free(p);
+	return NULL;
 }
 
 void wlb_pipeline_free(struct wlb_pipeline *p)
@@ -229,12 +244,9 @@ static int run_pass(struct wlb_pipeline *p, int64_t n, const struct wlb_pass_wat
 	if (batch->tokens == 0) /* of the same micro-batch on all stages */
 		return pass.backward && is_last(p, pass) ? wlb_optimizer_chunk_done(p->optimizer, pass.chunk, error)
 		                                         : 0;
-	watch->begins(watch->context);
+	watch->begins(watch->context, pass.backward);
 	int rc = pass.backward ? backward(p, pass, n, error) : forward(p, pass, n, error);
-	if (rc < 0 || p->device->ops->synchronize(p->device, error) < 0)
-		return -1;
-	watch->ended(watch->context, pass.backward);
-	return 0;
+	return rc < 0 ? -1 : watch->queued(watch->context, error);
 }
 
 int wlb_pipeline_run(struct wlb_pipeline *p, const struct wlb_loaded_step *step, double *loss_sum,

@@ -23,10 +23,11 @@ struct wlb_pipeline *wlb_pipeline_new(const struct wlb_plan *plan, const struct 
                                       struct wlb_optimizer *optimizer, struct wlb_error *error);
 void wlb_pipeline_free(struct wlb_pipeline *pipeline); /* NULL allowed */
 
-/* Called for each pass over a micro-batch that has tokens: before it begins, and when the device has completed it. */
+/* Called for each pass over a micro-batch that has tokens: before it is queued, and when it is queued; the device may
+ * then still compute it. An error of `queued` ends the step. */
 struct wlb_pass_watch {
-	void (*begins)(void *context);
-	void (*ended)(void *context, int backward);
+	void (*begins)(void *context, int backward);
+	int (*queued)(void *context, struct wlb_error *error);
 	void *context;
 };
 

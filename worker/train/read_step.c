@@ -5,13 +5,15 @@
 #include "common/seconds.h"
 #include "worker/train/trainer.h"
 
-/* Waits until the step is computed and sets loss and norm, which are the same on all ranks; so is an error in them:
- * WLB_FAILED_EVERYWHERE. */
-static int read_sums(struct wlb_trainer *t, const struct wlb_unread_step *step, struct wlb_step_facts *facts,
+/* Waits until the step is computed, reads its times and sets loss and norm, which are the same on all ranks; so is an
+ * error in them: WLB_FAILED_EVERYWHERE. */
+static int read_sums(struct wlb_trainer *t, struct wlb_unread_step *step, struct wlb_step_facts *facts,
                      struct wlb_error *error)
 {
 	if (t->device->ops->event_wait(t->device, step->computed, error) < 0)
 		return WLB_FAILED_HERE;
+	if (step->events != NULL)
+		wlb_step_events_read(step->events, step->began, &step->times);
 	facts->loss = step->sums_host[WLB_SUM_LOSS] / (double)facts->tokens;
 	facts->grad_norm = sqrt(step->sums_host[WLB_SUM_SQUARES]);
 	int loss_is_finite = isfinite(facts->loss);
@@ -70,7 +72,7 @@ static int exchange_report(struct wlb_trainer *t, const struct wlb_unread_step *
 
 int wlb_trainer_read_step(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
 {
-	const struct wlb_unread_step *step = &t->unread[t->first_unread];
+	struct wlb_unread_step *step = &t->unread[t->first_unread];
 	*facts = step->facts;
 	int rc = read_sums(t, step, facts, error);
 	if (rc < 0)

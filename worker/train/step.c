@@ -71,41 +71,44 @@ static int load(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_
 	return 0;
 }
 
-static void pass_begins(void *trainer)
+static void pass_begins(void *trainer, int backward)
 {
 	struct wlb_trainer *t = trainer;
-	wlb_step_timer_start(&t->timer);
+	wlb_step_timer_start(&t->timer, backward ? WLB_TIME_BACKWARD : WLB_TIME_FORWARD);
 }
 
-static void pass_ended(void *trainer, int backward)
+/* Ends a part of the step. Where the host's clock measures it, the device must have ended it too. */
+static int part_queued(void *trainer, struct wlb_error *error)
 {
 	struct wlb_trainer *t = trainer;
-	wlb_step_timer_stop(&t->timer, backward ? WLB_TIME_BACKWARD : WLB_TIME_FORWARD);
+	if (t->queue_depth == 0 && t->device->ops->synchronize(t->device, error) < 0)
+		return -1;
+	wlb_step_timer_stop(&t->timer);
+	return 0;
 }
 
 static int run_passes(struct wlb_trainer *t, struct wlb_error *error)
 {
 	double *loss_sum = t->sums + WLB_SUM_LOSS;
-	const struct wlb_pass_watch watch = {.begins = pass_begins, .ended = pass_ended, .context = t};
-	wlb_step_timer_start(&t->timer);
+	const struct wlb_pass_watch watch = {.begins = pass_begins, .queued = part_queued, .context = t};
+	wlb_step_timer_start(&t->timer, WLB_TIME_OPTIMIZER);
 	wlb_optimizer_begin(t->optimizer);
 	t->device->ops->zero(t->device, loss_sum, sizeof(*loss_sum));
-	wlb_step_timer_stop(&t->timer, WLB_TIME_OPTIMIZER);
+	wlb_step_timer_stop(&t->timer);
 	return wlb_pipeline_run(t->pipeline, t->loaded, loss_sum, &watch, error);
 }
 
 /* Updates the weights, and queues the copy of the step's sums to the host. */
 static int update(struct wlb_trainer *t, const struct wlb_unread_step *step, struct wlb_error *error)
 {
-	wlb_step_timer_start(&t->timer);
+	wlb_step_timer_start(&t->timer, WLB_TIME_OPTIMIZER);
 	if (wlb_optimizer_step(t->optimizer, step->facts.step, step->facts.lr, t->sums, error) < 0)
 		return -1;
 	t->device->ops->to_host_start(t->device, NULL, step->sums_host, t->sums, WLB_STEP_SUMS * sizeof(double));
-	t->device->ops->event_record(t->device, step->computed, NULL);
-	/* Where the step is read at its end, the device's time is the step's. */
-	if (t->queue_depth == 0 && t->device->ops->event_wait(t->device, step->computed, error) < 0)
+	if (part_queued(t, error) < 0)
 		return -1;
-	wlb_step_timer_stop(&t->timer, WLB_TIME_OPTIMIZER);
+	/* The last event of the step: when it is reached, so are those of its parts. */
+	t->device->ops->event_record(t->device, step->computed, NULL);
 	return 0;
 }
 
@@ -114,7 +117,7 @@ int wlb_trainer_step(struct wlb_trainer *t, struct wlb_error *error)
 	struct wlb_unread_step *step = &t->unread[(t->first_unread + t->unread_count) % WLB_MOST_UNREAD];
 	step->started_s = wlb_now_s();
 	t->device->ops->event_record(t->device, step->began, NULL);
-	wlb_step_timer_begin(&t->timer, t->device, t->groups);
+	wlb_step_timer_begin(&t->timer, t->device, t->groups, step->events);
 	if (load(t, &step->facts, error) < 0 || run_passes(t, error) < 0 || update(t, step, error) < 0)
 		return WLB_FAILED_HERE;
 	wlb_step_timer_end(&t->timer);

@@ -3,40 +3,18 @@
 #include <string.h>
 
 #include "common/seconds.h"
-
-struct counted {
-	struct wlb_comm *comm;
-	enum wlb_step_part part;
-};
-
-enum { COMMUNICATORS = 10 };
-
-static void list(const struct wlb_groups *g, struct counted counted[COMMUNICATORS])
-{
-	const struct counted all[COMMUNICATORS] = {
-		{g->tp, WLB_TIME_TP},
-		{g->kv, WLB_TIME_TP},
-		{g->cp, WLB_TIME_CP},
-		{g->activations_in, WLB_TIME_PP},
-		{g->activations_out, WLB_TIME_PP},
-		{g->gradients_in, WLB_TIME_PP},
-		{g->gradients_out, WLB_TIME_PP},
-		{g->ends, WLB_TIME_PP},
-		{g->data, WLB_TIME_DP},
-		{g->world, WLB_TIME_WORLD},
-	};
-	memcpy(counted, all, sizeof(all));
-}
+#include "worker/train/step_comms.h"
+#include "worker/train/step_events.h"
 
 /* Seconds spent in each communicator so far, at the place of its part; the other parts are 0. */
 static void communication(const struct wlb_groups *groups, double s[WLB_STEP_PARTS])
 {
-	struct counted counted[COMMUNICATORS];
-	list(groups, counted);
+	struct wlb_step_comm list[WLB_STEP_COMMS];
+	wlb_step_comms_list(groups, list);
 	memset(s, 0, WLB_STEP_PARTS * sizeof(*s));
-	for (int i = 0; i < COMMUNICATORS; i++) {
-		double receive_s = wlb_comm_receive_s(counted[i].comm);
-		s[counted[i].part] += wlb_comm_blocked_s(counted[i].comm) - receive_s;
+	for (int i = 0; i < WLB_STEP_COMMS; i++) {
+		double receive_s = wlb_comm_receive_s(list[i].comm);
+		s[list[i].part] += wlb_comm_blocked_s(list[i].comm) - receive_s;
 		s[WLB_TIME_BUBBLE] += receive_s;
 	}
 }
@@ -44,11 +22,11 @@ static void communication(const struct wlb_groups *groups, double s[WLB_STEP_PAR
 /* wlb_comm_busy_s of all communicators. */
 static double communication_busy_s(const struct wlb_groups *groups)
 {
-	struct counted counted[COMMUNICATORS];
+	struct wlb_step_comm list[WLB_STEP_COMMS];
 	double busy_s = 0.0;
-	list(groups, counted);
-	for (int i = 0; i < COMMUNICATORS; i++)
-		busy_s += wlb_comm_busy_s(counted[i].comm);
+	wlb_step_comms_list(groups, list);
+	for (int i = 0; i < WLB_STEP_COMMS; i++)
+		busy_s += wlb_comm_busy_s(list[i].comm);
 	return busy_s;
 }
 
@@ -65,28 +43,42 @@ static struct wlb_step_clocks read_clocks(const struct wlb_step_timer *timer)
 	return clocks;
 }
 
-void wlb_step_timer_begin(struct wlb_step_timer *timer, struct wlb_device *device, const struct wlb_groups *groups)
+void wlb_step_timer_begin(struct wlb_step_timer *timer, struct wlb_device *device, const struct wlb_groups *groups,
+                          struct wlb_step_events *events)
 {
-	*timer = (struct wlb_step_timer){.device = device, .groups = groups};
-	communication(groups, timer->communication_before_s);
+	*timer = (struct wlb_step_timer){.device = device, .groups = groups, .events = events};
+	if (events != NULL)
+		wlb_step_events_begin(events);
+	else
+		communication(groups, timer->communication_before_s);
 }
 
-void wlb_step_timer_start(struct wlb_step_timer *timer)
+void wlb_step_timer_start(struct wlb_step_timer *timer, enum wlb_step_part part)
 {
-	timer->started = read_clocks(timer);
+	timer->part = part;
+	if (timer->events != NULL)
+		wlb_step_events_start(timer->events, part);
+	else
+		timer->started = read_clocks(timer);
 }
 
-void wlb_step_timer_stop(struct wlb_step_timer *timer, enum wlb_step_part part)
+void wlb_step_timer_stop(struct wlb_step_timer *timer)
 {
+	if (timer->events != NULL) {
+		wlb_step_events_stop(timer->events);
+		return;
+	}
 	struct wlb_step_clocks now = read_clocks(timer), *then = &timer->started;
-	timer->times.s[part] += now.now_s - then->now_s - (now.communication_s - then->communication_s);
-	if (part == WLB_TIME_FORWARD || part == WLB_TIME_BACKWARD)
+	timer->times.s[timer->part] += now.now_s - then->now_s - (now.communication_s - then->communication_s);
+	if (timer->part == WLB_TIME_FORWARD || timer->part == WLB_TIME_BACKWARD)
 		timer->times.compute_s += now.busy_s - then->busy_s;
 }
 
 void wlb_step_timer_end(struct wlb_step_timer *timer)
 {
 	double after_s[WLB_STEP_PARTS];
+	if (timer->events != NULL)
+		return;
 	communication(timer->groups, after_s);
 	for (int i = 0; i < WLB_STEP_PARTS; i++)
 		timer->times.s[i] += after_s[i] - timer->communication_before_s[i];

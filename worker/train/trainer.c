@@ -104,6 +104,15 @@ static int open_outputs(void *trainer, struct wlb_error *error)
 	return t->metrics != NULL ? 0 : -1;
 }
 
+/* The parts of a step that are timed: its passes, and twice the optimizer. */
+static int open_events(struct wlb_trainer *t, int number, struct wlb_error *error)
+{
+	const struct wlb_plan *split = &t->plan->split;
+	int most = 2 * split->interleave * split->micro_batches + 2;
+	t->unread[number].events = wlb_step_events_new(t->device, t->groups, number, most, error);
+	return t->unread[number].events != NULL ? 0 : -1;
+}
+
 static int allocate_sums(struct wlb_trainer *t, struct wlb_error *error)
 {
 	const struct wlb_ops *ops = t->device->ops;
@@ -117,7 +126,7 @@ static int allocate_sums(struct wlb_trainer *t, struct wlb_error *error)
 		step->sums_host = ops->alloc_host(t->device, bytes, error);
 		step->began = step->sums_host != NULL ? ops->event_new(t->device, 1, error) : NULL;
 		step->computed = step->began != NULL ? ops->event_new(t->device, 1, error) : NULL;
-		if (step->computed == NULL)
+		if (step->computed == NULL || (t->queue_depth > 0 && open_events(t, i, error) < 0))
 			return -1;
 	}
 	return 0;
@@ -127,6 +136,7 @@ static void release_sums(struct wlb_trainer *t)
 {
 	const struct wlb_ops *ops = t->device->ops;
 	for (int i = 0; i < WLB_MOST_UNREAD; i++) {
+		wlb_step_events_free(t->unread[i].events);
 		ops->event_free(t->device, t->unread[i].began);
 		ops->event_free(t->device, t->unread[i].computed);
 		ops->release_host(t->device, t->unread[i].sums_host);

@@ -29,6 +29,7 @@ struct wlb_unread_step {
 	struct wlb_step_facts facts;        /* what is known when the step begins */
 	double *sums_host;                  /* [WLB_STEP_SUMS], memory of alloc_host: valid when the event is reached */
 	struct wlb_event *began, *computed; /* timed */
+	struct wlb_step_events *events;     /* of its parts; NULL where the host's clock measures them */
 	struct wlb_step_times times;        /* of this rank */
 	double work;                        /* of this rank, predicted */
 	double started_s;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tests/unit/worker/loads.h"
+#include "worker/load/prepare.h"
 
 enum { SEQ_LENGTH = 64, WINDOWS = 8, STEPS = 6 };
 
@@ -615,6 +616,53 @@ static void a_loader_without_a_bound_is_refused(void **state)
 	loads_close(&d);
 }
 
+/* Prepares steps of one rank in a block of wlb_rows_most elements; returns the most that one of them took. */
+static size_t most_used(const struct loads_dataset *d, const struct wlb_loader_options *options, int tile_rows)
+{
+	struct wlb_preparer preparer;
+	struct wlb_prepared prepared = {0};
+	struct wlb_error error;
+	atomic_bool stopping = 0;
+	size_t most = wlb_rows_most(options, tile_rows), used = 0;
+	int32_t *block = malloc(most * sizeof(*block));
+	assert_int_equal(wlb_preparer_init(&preparer, d->dataset, &d->model, options, tile_rows, &error), 0);
+	assert_int_equal(wlb_rows_init(&prepared.rows, options->micro_batches, &error), 0);
+	wlb_rows_give(&prepared.rows, block, most);
+	for (int step = 0; step < STEPS; step++) {
+		if (wlb_prepare(&preparer, &prepared, &stopping, &error) < 0)
+			fail_msg("%s", error.message);
+		used = prepared.rows.used > used ? prepared.rows.used : used;
+	}
+	wlb_prepared_free(&prepared);
+	wlb_preparer_free(&preparer);
+	free(block);
+	return used;
+}
+
+static void every_step_fits_where_memory_is_given(void **state)
+{
+	struct loads_dataset mixed, shortest;
+	int32_t lengths[1000];
+	for (int i = 0; i < 1000; i++)
+		lengths[i] = 2; /* spans of 1 token */
+	open_mixed(&mixed, state);
+	for (int l = 0; l < LAYOUTS; l++)
+		for (int sharding = WLB_SHARDING_SEQUENCE; sharding <= WLB_SHARDING_ADAPTIVE; sharding++)
+			for (int tile_rows = 0; tile_rows <= 64; tile_rows = tile_rows == 0 ? 1 : 8 * tile_rows) {
+				struct wlb_loader_options o =
+					loads_options(WLB_STRATEGY_BALANCED, (enum wlb_sharding)sharding, SEQ_LENGTH,
+				                      WINDOWS, 1, 0, layouts[l]);
+				o.at.cp = layouts[l].cp - 1;
+				assert_true(most_used(&mixed, &o, tile_rows) > 0);
+			}
+	loads_close(&mixed);
+	loads_open(&shortest, state, lengths, 1000);
+	struct wlb_loader_options o =
+		loads_options(WLB_STRATEGY_BALANCED, WLB_SHARDING_ADAPTIVE, SEQ_LENGTH, WINDOWS, 1, 0, layouts[0]);
+	assert_true(most_used(&shortest, &o, 64) > wlb_rows_most(&o, 64) / 2);
+	loads_close(&shortest);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -636,6 +684,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nothing_is_prepared_after_the_last_step, fixture_setup,
 	                                        fixture_teardown),
 		cmocka_unit_test_setup_teardown(a_loader_without_a_bound_is_refused, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(every_step_fits_where_memory_is_given, fixture_setup, fixture_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
