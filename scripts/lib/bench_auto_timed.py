@@ -93,7 +93,7 @@ class Layout:
 # Of a machine file: what the timed device has. Its operations take no other time, and its links are those of write().
 KEPT = ("name", "peak_flops", "gemm_efficiency", "gemm", "attention_efficiency", "attention_backward_efficiency",
         "attention_tile_tokens", "attention_overhead_keys", "attention", "memory_bytes_per_s", "operation_s",
-        "operations", "element_bytes", "network_link", "switch_taper", "switch_latency_s")
+        "operations", "element_bytes", "blocking_messages", "network_link", "switch_taper", "switch_latency_s")
 
 
 class Machines:
