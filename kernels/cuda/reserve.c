@@ -14,8 +14,5 @@ int wlb_cuda_reserve(struct wlb_device *device, const struct wlb_largest_pass *l
 	size_t most = 0;
 	for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++)
 		most = needs[i] > most ? needs[i] : most;
-	if (wlb_cuda_scratch(device, most, "reserve") != NULL)
-		return 0;
-	wlb_cuda_report(device, error);
-	return wlb_fail_in(error, "%zu bytes of scratch memory", most);
+	return wlb_cuda_scratch(device, most, "all operations") != NULL ? 0 : wlb_cuda_report(device, error);
 }

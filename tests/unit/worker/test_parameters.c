@@ -435,8 +435,8 @@ static void a_model_beyond_memory_is_refused_with_its_size(void **state)
 	assert_non_null(device);
 	assert_null(wlb_parameters_new(&shape, &plan, &(struct wlb_coordinates){0}, device, &error));
 	/* 2^48 of the embedding, 7 x 16 x 2^24 of the matrices, 3 x 2^24 of the norms */
-	assert_non_null(strstr(error.message, "weights and gradients of this rank's 281476906090496 parameters: "));
-	assert_non_null(strstr(error.message, "1125907624361984 bytes"));
+	assert_non_null(strstr(error.message, "weights of this rank's 281476906090496 parameters: "));
+	assert_non_null(strstr(error.message, "cannot allocate 1125907.624 GB"));
 	wlb_device_close(device);
 	(void)state;
 }
