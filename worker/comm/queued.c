@@ -34,6 +34,8 @@ struct wlb_queued {
 	 */
 	struct wait *idle, *oldest, *newest;
 	int wait_count;
+	int awaited[WLB_COMM_PARTS],
+		most_awaited[WLB_COMM_PARTS]; /* waits of a part since it was taken; the most so far */
 	struct wlb_comm_waits total, of_part[WLB_COMM_PARTS];
 };
 
@@ -178,11 +180,37 @@ struct wlb_comm_waits wlb_queued_waits(struct wlb_queued *q)
 	return q->total;
 }
 
+static void end_count(struct wlb_queued *q, int part)
+{
+	if (q->awaited[part] > q->most_awaited[part])
+		q->most_awaited[part] = q->awaited[part];
+	q->awaited[part] = 0;
+}
+
+/* Makes as many waits as all parts have had together: a later step finds an idle one also where the device is further
+ * behind the host than it was before. */
+static void reserve_waits(struct wlb_queued *q)
+{
+	int most = 0;
+	for (int part = 0; part < WLB_COMM_PARTS; part++)
+		most += q->most_awaited[part];
+	while (q->wait_count < most) {
+		struct wait *wait = wait_new(q);
+		if (wait == NULL)
+			return;
+		wait->next = q->idle;
+		q->idle = wait;
+	}
+}
+
 struct wlb_comm_waits wlb_queued_take(struct wlb_queued *q, int part)
 {
 	wlb_queued_waits(q);
 	struct wlb_comm_waits waits = q->of_part[part];
 	q->of_part[part] = (struct wlb_comm_waits){0};
+	end_count(q, part);
+	end_count(q, 0); /* which nobody takes */
+	reserve_waits(q);
 	return waits;
 }
 
@@ -216,6 +244,7 @@ void wlb_queued_await(struct wlb_queued *q, struct wlb_event *done, enum wlb_com
 	if (wait != NULL)
 		ops->event_record(q->device, wait->from, NULL);
 	ops->queue_wait(q->device, NULL, done);
+	q->awaited[part]++;
 	if (wait == NULL)
 		return;
 	ops->event_record(q->device, wait->to, NULL);
