@@ -41,20 +41,23 @@ static int read_number(struct reader *r, int64_t *number, int64_t *digits, struc
 	return *digits > 0 ? 0 : refuse(r, "must be a number", error);
 }
 
-/* Reads "1-3" or "5" inside brackets and adds its numbers to *count. */
+/* Reads "1-3" or "5" inside brackets and adds its numbers to *count. Numbers of "01-3" have the two digits of the
+ * first, those of "9-10" up to the two of the last. */
 static int read_range(struct reader *r, int64_t *count, int64_t *widest, struct wlb_error *error)
 {
-	int64_t first, last, digits;
+	int64_t first, last, digits, last_digits = 0;
 	if (read_number(r, &first, &digits, error) < 0)
 		return -1;
 	last = first;
 	if (*r->at == '-') {
 		r->at++;
-		if (read_number(r, &last, &digits, error) < 0)
+		if (read_number(r, &last, &last_digits, error) < 0)
 			return -1;
 		if (last < first)
 			return refuse(r, "the end of a range must not be below its begin", error);
 	}
+	if (last_digits > digits)
+		digits = last_digits;
 	if (digits > *widest)
 		*widest = digits;
 	if (last - first >= r->most - *count)

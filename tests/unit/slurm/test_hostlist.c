@@ -126,6 +126,8 @@ static void lists_of_clients_are_refused_with_place_and_rule(void **state)
 	memset(name, 'n', sizeof(name));
 	strcpy(name + 254, "[10]"); /* 256 bytes */
 	assert_int_equal(wlb_hostlist_size(name, 10, NULL), -1);
+	strcpy(name + 254, "[01-2]");
+	assert_int_equal(wlb_hostlist_size(name, 10, NULL), -1);
 	strcpy(name + 253, "[10]");
 	assert_int_equal(wlb_hostlist_size(name, 10, NULL), 1);
 	assert_int_equal(wlb_hostlist_size("n[1-65537]", 1 << 20, NULL), -1);
