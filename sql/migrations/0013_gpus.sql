@@ -84,7 +84,7 @@ create or replace function wlb_attempts_json(p_run bigint) returns json language
 		'first_step', first_step, 'last_step', last_step, 'resumed_step', resumed_step,
 		'checkpoint', checkpoint_path, 'exit_code', exit_code,
 		'plan', case when place <= 16 then wlb_plain_within(plan, 32768) end, 'memory_bytes', memory_bytes,
-		'gpus', case when place <= 16 then gpus end,
+		'gpus', case when place <= 16 then wlb_plain_within(gpus, 16384) end,
 		'step_s', case when place <= 16 then wlb_attempt_step_s(attempt_id) end) order by attempt), '[]')
 	from newest
 $$;
