@@ -16,10 +16,40 @@ static void print_outvoted(const struct wlb_launch *launch, const char *what, co
 			        rank, wlb_launch_node(launch, rank), what, factor[rank]);
 }
 
-/* Replaces values[count], 0 where this rank has not measured, by what the ranks agree on. */
-static int agree(const struct wlb_launch *launch, struct wlb_comm *world, double deviation, const char *what,
-                 double *values, int count, int judged, struct wlb_error *error)
+/* What the ranks are asked about. */
+struct question {
+	const char *what;
+	int count;     /* values */
+	int judged;    /* a rank is judged by so many of them, the first ones */
+	int is_single; /* 1: times of one short operation, which a moment of other work makes longer: where no majority
+	                  agrees, the least is taken. 0: the calibration is then refused */
+};
+
+/* Takes the least of all where no majority agrees. */
+static void take_least(const struct wlb_launch *launch, const struct wlb_votes *votes, double deviation, double *values)
 {
+	wlb_vote_least(votes, values);
+	if (launch->rank == 0)
+		fprintf(stderr,
+		        "wlb calibrate: %s: no more than half of the ranks are within %g times of the median: the "
+		        "least is taken\n",
+		        votes->what, deviation);
+}
+
+static int take_medians(const struct wlb_launch *launch, const struct wlb_votes *votes, double deviation,
+                        const double *factor, double *values, struct wlb_error *error)
+{
+	if (launch->rank == 0)
+		print_outvoted(launch, votes->what, factor, deviation);
+	return wlb_vote_medians(votes, deviation, factor, values, error);
+}
+
+/* Replaces values[count], 0 where this rank has not measured, by what the ranks agree on. */
+static int agree(const struct wlb_launch *launch, struct wlb_comm *world, double deviation,
+                 const struct question *question, double *values, struct wlb_error *error)
+{
+	const char *what = question->what;
+	int count = question->count;
 	size_t all_count = (size_t)launch->size * (size_t)count;
 	double *all = calloc(all_count, sizeof(*all)), *factor = calloc((size_t)launch->size, sizeof(*factor));
 	int rc = all != NULL && factor != NULL ? 0 : wlb_fail(error, "out of memory for the values of all ranks");
@@ -27,13 +57,14 @@ static int agree(const struct wlb_launch *launch, struct wlb_comm *world, double
 		memcpy(all + (size_t)launch->rank * (size_t)count, values, (size_t)count * sizeof(*values));
 		rc = wlb_comm_all_reduce_double(world, all, all_count, WLB_SUM, error);
 	}
-	const struct wlb_votes votes = {what, all, launch->size, count, judged};
-	if (rc == 0 && wlb_vote(&votes, deviation, factor, error) < 0)
+	const struct wlb_votes votes = {what, all, launch->size, count, question->judged};
+	int outvoted = rc == 0 ? wlb_vote(&votes, deviation, factor, error) : 0;
+	if (rc == 0 && outvoted < 0 && question->is_single)
+		take_least(launch, &votes, deviation, values);
+	else if (rc == 0 && outvoted < 0)
 		rc = 1;
-	if (rc == 0 && launch->rank == 0)
-		print_outvoted(launch, what, factor, deviation);
-	if (rc == 0)
-		rc = wlb_vote_medians(&votes, deviation, factor, values, error);
+	else if (rc == 0)
+		rc = take_medians(launch, &votes, deviation, factor, values, error);
 	free(all);
 	free(factor);
 	return rc;
@@ -43,8 +74,9 @@ static int agree(const struct wlb_launch *launch, struct wlb_comm *world, double
 static int agree_on_link(const struct wlb_launch *launch, struct wlb_comm *world, double deviation,
                          enum wlb_link_kind kind, struct wlb_link *link, struct wlb_error *error)
 {
+	const struct question question = {wlb_link_name(kind), 2, 1, 0};
 	double values[] = {link->bytes_per_s, link->latency_s};
-	int rc = agree(launch, world, deviation, wlb_link_name(kind), values, 2, 1, error);
+	int rc = agree(launch, world, deviation, &question, values, error);
 	*link = (struct wlb_link){.bytes_per_s = values[0], .latency_s = values[1]};
 	return rc;
 }
@@ -61,9 +93,10 @@ static int agree_on_calls(const struct wlb_launch *launch, struct wlb_comm *worl
 	             {"time of reduce-scatters in a node", calls->reduce_s},
 	             {"time of messages in a node", calls->send_s}};
 	int rc = 0;
-	for (int i = 0; rc == 0 && i < 3; i++)
-		rc = agree(launch, world, deviation, lists[i].what, lists[i].seconds, WLB_LINK_POINTS, WLB_LINK_POINTS,
-		           error);
+	for (int i = 0; rc == 0 && i < 3; i++) {
+		const struct question question = {lists[i].what, WLB_LINK_POINTS, WLB_LINK_POINTS, 1};
+		rc = agree(launch, world, deviation, &question, lists[i].seconds, error);
+	}
 	return rc;
 }
 
@@ -72,8 +105,9 @@ static int agree_on_calls(const struct wlb_launch *launch, struct wlb_comm *worl
 static int agree_on_operations(const struct wlb_launch *launch, struct wlb_comm *world, double deviation,
                                struct wlb_elementwise *elementwise, struct wlb_error *error)
 {
+	const struct question memory = {"memory", 2, 1, 0};
 	double of_all[] = {elementwise->memory_bytes_per_s, elementwise->operation_s};
-	int rc = agree(launch, world, deviation, "memory", of_all, 2, 1, error);
+	int rc = agree(launch, world, deviation, &memory, of_all, error);
 	elementwise->memory_bytes_per_s = of_all[0];
 	elementwise->operation_s = of_all[1];
 	for (int op = 0; rc == 0 && op < WLB_OPERATIONS; op++) {
@@ -81,7 +115,8 @@ static int agree_on_operations(const struct wlb_launch *launch, struct wlb_comm 
 		double values[] = {time->element_s, time->call_s};
 		char what[64];
 		snprintf(what, sizeof(what), "time of %s", wlb_op_name((enum wlb_op)op));
-		rc = agree(launch, world, deviation, what, values, 2, 1, error);
+		const struct question question = {what, 2, 1, 1};
+		rc = agree(launch, world, deviation, &question, values, error);
 		*time = (struct wlb_op_time){.call_s = values[1], .element_s = values[0]};
 	}
 	return rc;
@@ -92,13 +127,14 @@ int wlb_calibration_agree(const struct wlb_launch *launch, struct wlb_comm *worl
 {
 	int products = c->gemm.rows_count * c->gemm.depth_count * c->gemm.columns_count;
 	int points = c->attention.q_count * c->attention.k_count;
-	int rc = agree(launch, world, deviation, "matrix products", c->gemm.flops_per_s, products, products, error);
+	const struct question of_products = {"matrix products", products, products, 0};
+	const struct question forward = {"attention, forward,", points, points, 0};
+	const struct question backward = {"attention, backward,", points, points, 0};
+	int rc = agree(launch, world, deviation, &of_products, c->gemm.flops_per_s, error);
 	if (rc == 0)
-		rc = agree(launch, world, deviation, "attention, forward,", c->attention.forward_flops_per_s, points,
-		           points, error);
+		rc = agree(launch, world, deviation, &forward, c->attention.forward_flops_per_s, error);
 	if (rc == 0)
-		rc = agree(launch, world, deviation, "attention, backward,", c->attention.backward_flops_per_s, points,
-		           points, error);
+		rc = agree(launch, world, deviation, &backward, c->attention.backward_flops_per_s, error);
 	if (rc == 0)
 		rc = agree_on_operations(launch, world, deviation, &c->elementwise, error);
 	for (int kind = 0; rc == 0 && kind < WLB_LINK_KINDS; kind++)

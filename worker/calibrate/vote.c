@@ -76,3 +76,15 @@ int wlb_vote_medians(const struct wlb_votes *votes, double deviation, const doub
 	free(space);
 	return 0;
 }
+
+void wlb_vote_least(const struct wlb_votes *votes, double *least)
+{
+	for (int i = 0; i < votes->count; i++) {
+		least[i] = 0.0;
+		for (int rank = 0; rank < votes->ranks; rank++) {
+			double value = votes->values[rank * votes->count + i];
+			if (value > 0.0 && (least[i] == 0.0 || value < least[i]))
+				least[i] = value;
+		}
+	}
+}

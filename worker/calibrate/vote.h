@@ -27,4 +27,7 @@ int wlb_vote_counts(double factor, double deviation);
 int wlb_vote_medians(const struct wlb_votes *votes, double deviation, const double *factor, double *medians,
                      struct wlb_error *error);
 
+/* least[count] = the least of each value over all ranks; 0 where none has one. */
+void wlb_vote_least(const struct wlb_votes *votes, double *least);
+
 #endif
