@@ -17,7 +17,7 @@
 struct wlb_fence_timeout {
 	bool known;       /* false: no fence has ended so */
 	char nodes[1024]; /* "n2,n4", each once */
-	bool has_more;    /* there are nodes that `nodes` has no room for */
+	bool has_more;    /* more nodes than fit into `nodes` */
 };
 
 /* Returns whether the line is of this form, and then adds its node. */

@@ -125,7 +125,15 @@ static void test_refusals_name_record_and_field(void **state)
 	         {"gpus", "devices"}},
 		{"{\"seq\":7,\"time\":1,\"type\":\"gpus\",\"data\":{" KIND "\"devices\":[0],\"ranks_per_gpu\":0}}",
 	         {"gpus", "ranks_per_gpu"}},
-		{"{\"seq\":7,\"time\":1,\"type\":\"gpus\",\"data\":{\"kinds\":[{\"model\":7}],\"devices\":[],"
+		{"{\"seq\":7,\"time\":1,\"type\":\"gpus\",\"data\":{" KIND "\"devices\":[0],\"ranks_per_gpu\":2}}",
+	         {"gpus", "ranks_per_gpu"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"gpus\",\"data\":{" KIND "\"devices\":[],\"ranks_per_gpu\":1}}",
+	         {"gpus", "devices"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"gpus\",\"data\":{\"kinds\":[{\"model\":\"a\",\"driver\":\"\","
+	         "\"driver_cuda\":\"1\","
+	         "\"cuda\":\"1\",\"memory_bytes\":1,\"gpus\":3}],\"devices\":[0,0],\"ranks_per_gpu\":1}}",
+	         {"kinds[0]", "all kinds together"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"gpus\",\"data\":{\"kinds\":[{\"model\":7}],\"devices\":[0],"
 	         "\"ranks_per_gpu\":1}}",
 	         {"kinds[0]", "model"}},
 	};
