@@ -27,14 +27,14 @@ def check(run):
 
 
 def check_layouts(attempts):
-    """Every rule that auto's layouts break: none is data parallelism alone, the loss of the node changes them, and each has
-    its reason."""
+    """Every rule that auto's layouts break: none is data parallelism alone, the loss of the node changes the layout, and each
+    has its reason."""
     broken = []
     splits = [tuple(attempt["layout"][key] for key in ("tp", "cp", "pp")) for attempt in attempts]
     if (1, 1, 1) in splits:
         broken.append("an attempt has data parallelism alone: tp, cp and pp are %s" % splits)
-    if splits[0] == splits[-1]:
-        broken.append("the loss of a node did not change tp, cp or pp: %s" % splits)
+    if attempts[0]["layout"] == attempts[-1]["layout"]:
+        broken.append("the loss of a node did not change the layout: %s" % attempts[0]["layout"])
     if not all(attempt["plan"] and attempt["plan"]["reason"] for attempt in attempts):
         broken.append("an attempt has no plan, so nothing says why it has its layout")
     return broken
