@@ -694,12 +694,15 @@ struct wlb_plan {
 	/* 1: the embedding, or the head with its loss, counts as a layer where layers are divided among chunks, as
 	 * Megatron-LM's --account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split. */
 	int32_t account_for_embedding, account_for_loss;
+	/* 1: every stage computes the head (the product with the vocabulary, the loss, their gradients) of an equal
+	 * share of the rows of each micro-batch; see wlb_plan_pass. 0: the last stage computes all of it. */
+	int32_t shared_head;
 };
 
 /* Returns 0 when the plan can run, -1 with a message otherwise. The rules: its layout passes wlb_layout_check for this
  * model, layers + account_for_embedding + account_for_loss >= pp x interleave, interleave > 1 only with pp > 1 and
  * micro_batches a multiple of pp (as Megatron-LM requires), zero_stage 0 to 3 (2 and 3 not with pp > 1),
- * recompute_layers not negative. Where pp is 1 the two accounts change nothing. */
+ * recompute_layers not negative, shared_head 1 only with pp > 1. Where pp is 1 the two accounts change nothing. */
 int wlb_plan_check(const struct wlb_plan *plan, const struct wlb_model *model, struct wlb_error *error);
 
 /* Peak bytes on each GPU of one pipeline stage. Megatron-LM: weights in use of the machine's element size, gradients of
@@ -710,7 +713,7 @@ struct wlb_memory {
 	double gradients;
 	double optimizer;
 	double activations; /* of all micro-batches in flight on this stage */
-	double logits;      /* last stage: bfloat16 and their float32 copy */
+	double logits;      /* stages with the head: bfloat16 and their float32 copy */
 	double buffers;     /* of communication */
 	double margin;      /* `margin` times all above: fragmentation, memory of the runtime */
 	double total;
@@ -733,17 +736,26 @@ int64_t wlb_logit_rows(int64_t rows, int64_t vocab_size, int32_t tp, int64_t ele
 
 /* ---- pipeline ---------------------------------------------------------------------------- */
 
-/* A pass: the forward or backward pass of one chunk of a stage's layers over one micro-batch. */
+/* A pass: the forward or backward pass of one chunk of a stage's layers over one micro-batch, or the head of the
+ * stage's share of its rows. */
 struct wlb_pass {
 	int32_t chunk; /* 0 to interleave - 1 */
 	int32_t micro_batch;
 	int32_t backward; /* 0 forward, 1 backward */
+	int32_t head;     /* 1: the share of the head, forward and backward; chunk is the last one, backward 0 */
 };
 
 /* The order of 1F1B (Narayanan et al. 2019) and interleaved 1F1B (Narayanan et al. 2021), as Megatron-LM runs them:
- * pass `n` of a stage, 0 to 2 x interleave x micro_batches - 1. Here and below the plan must have passed
- * wlb_plan_check. */
+ * pass `n` of a stage, 0 to wlb_plan_passes() - 1. Here and below the plan must have passed wlb_plan_check.
+ *
+ * With a shared head each stage but the last also has one pass over its share of the head for each micro-batch: after
+ * the forward pass of the model's last chunk, whose rows it needs, and before the backward pass there, which needs
+ * their gradient; the last stage computes its own share at the beginning of that backward pass. For the time between,
+ * every stage has one forward pass more before its first backward pass: one more micro-batch is in flight. */
 struct wlb_pass wlb_plan_pass(const struct wlb_plan *plan, int32_t stage, int64_t n);
+
+/* Returns the number of passes of a stage in a step: 2 x interleave x micro_batches, and the shares of the head. */
+int64_t wlb_plan_passes(const struct wlb_plan *plan, int32_t stage);
 
 /* Returns the number of forward passes that a stage runs before backward and forward passes alternate. The stage never
  * holds the activations of more than this number of passes plus one. */
@@ -795,6 +807,7 @@ struct wlb_sim_event {
 	int32_t chunk;       /* 0 to interleave - 1 */
 	int32_t micro_batch; /* of the step, as in wlb_packed */
 	int32_t backward;    /* 0 forward, 1 backward */
+	int32_t head;        /* 1: a stage's share of the head */
 	double start_s;
 	double end_s;
 };
@@ -830,8 +843,8 @@ int wlb_sim_step(struct wlb_sim *sim, const struct wlb_step *step, struct wlb_si
 double wlb_sim_document_s(const void *sim, int64_t tokens);
 
 /* The bars of the last simulated step, in the order in which the stages of each replica ran them; none where
- * options.timeline is 0. Owned by the simulator, valid until its next step. `count` is 2 x interleave x pp x replicas x
- * micro_batches. */
+ * options.timeline is 0. Owned by the simulator, valid until its next step. `count` is the passes of all stages
+ * (wlb_plan_passes) x replicas. */
 const struct wlb_sim_event *wlb_sim_timeline(const struct wlb_sim *sim, size_t *count);
 
 /* Failures: useful time divided by wall time of a run that saves every interval_s, by the complete model of Daly
@@ -866,6 +879,7 @@ struct wlb_search_fixed {
 	int32_t recompute_layers;    /* of struct wlb_plan, with WLB_RECOMPUTE_FULL alone; 0: all layers */
 	int account_for_embedding;   /* of struct wlb_plan: 0 or 1; -1: the search chooses */
 	int account_for_loss;
+	int shared_head; /* of struct wlb_plan: 0 or 1; -1: the search chooses; 1 holds for plans with pp > 1 */
 };
 
 struct wlb_search_options {

@@ -47,13 +47,15 @@ double wlb_plan_chunk_parameters(const struct wlb_plan *plan, const struct wlb_m
 	double tp = (double)plan->layout.tp, hidden = (double)m->hidden_size;
 	double layers = (double)wlb_plan_layers(plan, m, stage, chunk);
 	double parameters = layers * (wlb_plan_layer_matrix_parameters(m) / tp + 2.0 * hidden);
-	int first = stage == 0 && chunk == 0;
-	int last = stage == plan->layout.pp - 1 && chunk == plan->interleave - 1;
+	int is_last = stage == plan->layout.pp - 1 && chunk == plan->interleave - 1;
+	int has_head = is_last || (plan->shared_head && chunk == plan->interleave - 1);
 	double table = (double)m->vocab_size * hidden / tp;
-	if (first)
+	if (stage == 0 && chunk == 0)
 		parameters += table;
-	if (last)
-		parameters += hidden + (first && m->tie_word_embeddings ? 0.0 : table);
+	if (is_last)
+		parameters += hidden;
+	if (has_head && !(stage == 0 && m->tie_word_embeddings))
+		parameters += table;
 	return parameters;
 }
 
@@ -146,6 +148,10 @@ static double activation_bytes(const struct stage_memory *w, int32_t stage, doub
 		held += chunks * share * w->element_bytes * hidden;
 	if (stage == plan->layout.pp - 1)
 		held += (w->worker ? 1.0 : 2.0) * share * w->element_bytes * hidden; /* of the last norm and the head */
+	if (plan->shared_head) /* normed rows, kept until their gradient has arrived; elsewhere a share of them, twice
+	                        */
+		held += share * w->element_bytes * hidden *
+		        (stage == plan->layout.pp - 1 ? chunks + 1.0 : 2.0 / plan->layout.pp);
 	return held;
 }
 
@@ -181,9 +187,9 @@ static double logit_bytes(const struct stage_memory *w, double rank_tokens)
 {
 	const struct wlb_model *m = w->model;
 	int32_t tp = w->plan->layout.tp;
-	double rows = rank_tokens;
+	double rows = w->plan->shared_head ? rank_tokens / ((double)tp * w->plan->layout.pp) : rank_tokens;
 	if (w->worker)
-		rows = (double)wlb_logit_rows((int64_t)ceil(rank_tokens), m->vocab_size, tp, (int64_t)w->element_bytes);
+		rows = (double)wlb_logit_rows((int64_t)ceil(rows), m->vocab_size, tp, (int64_t)w->element_bytes);
 	return (w->element_bytes + (w->worker ? 0.0 : LOGIT_COPY_BYTES)) * rows * (double)m->vocab_size / tp;
 }
 
@@ -204,7 +210,7 @@ struct wlb_memory wlb_memory_stage_of(const struct wlb_plan *plan, const struct 
 	memory.gradients = options->gradient_bytes * parameters / (plan->zero_stage >= 2 ? shards : 1.0);
 	memory.optimizer = optimizer * parameters / (plan->zero_stage >= 1 ? shards : 1.0);
 	memory.activations = activation_bytes(&w, stage, rank_tokens, longest);
-	if (stage == plan->layout.pp - 1)
+	if (stage == plan->layout.pp - 1 || plan->shared_head)
 		memory.logits = logit_bytes(&w, rank_tokens);
 	memory.buffers = buffer_bytes(&w, (double)tokens, parameters);
 	double sum = memory.weights + memory.gradients + memory.optimizer + memory.activations + memory.logits +

@@ -139,5 +139,7 @@ int wlb_plan_check(const struct wlb_plan *plan, const struct wlb_model *model, s
 		return refuse_plan(plan, "recompute must be none, selective or full", error);
 	if (plan->recompute_layers < 0)
 		return refuse_plan(plan, "recompute_layers must not be negative", error);
+	if (plan->shared_head < 0 || plan->shared_head > 1 || (plan->shared_head == 1 && l->pp == 1))
+		return refuse_plan(plan, "shared_head must be 0 or 1, and 1 only with pp above 1", error);
 	return 0;
 }

@@ -38,11 +38,21 @@ int64_t wlb_plan_first_layer(const struct wlb_plan *plan, const struct wlb_model
 	return layers_before(plan, model, place_of(plan, stage, chunk));
 }
 
-int64_t wlb_plan_warmup(const struct wlb_plan *plan, int32_t stage)
+static int64_t passes_forward(const struct wlb_plan *plan)
+{
+	return (int64_t)plan->micro_batches * plan->interleave;
+}
+
+/* Returns the warm-up of a step with so many micro-batches that all of it is run. */
+static int64_t full_warmup(const struct wlb_plan *plan, int32_t stage)
 {
 	int64_t pp = plan->layout.pp, after = pp - stage - 1;
-	int64_t total = (int64_t)plan->micro_batches * plan->interleave;
-	int64_t passes = plan->interleave == 1 ? after : 2 * after + (plan->interleave - 1) * pp;
+	return (plan->interleave == 1 ? after : 2 * after + (plan->interleave - 1) * pp) + plan->shared_head;
+}
+
+int64_t wlb_plan_warmup(const struct wlb_plan *plan, int32_t stage)
+{
+	int64_t total = passes_forward(plan), passes = full_warmup(plan, stage);
 	return passes < total ? passes : total;
 }
 
@@ -60,10 +70,96 @@ static struct wlb_pass pass_of(const struct wlb_plan *plan, int64_t index, int32
 	return pass;
 }
 
+/*
+ * The order of a shared head. A stage d stages before the last runs steps t = -w, 1 - w, ... with w = full_warmup. Step
+ * t has up to three passes, in this order: forward pass w + t; the stage's share of the head of the micro-batch whose
+ * backward pass in the model's last chunk is pass t + lead(d); backward pass t. The last stage computes its own share
+ * at the beginning of that backward pass, one step after the forward pass.
+ *
+ * One order of all passes of all stages has each of these orders in it, so that no stage waits for one that waits for
+ * it: let step t of a stage happen at tick t + lead(d), and order a tick as all forward passes, those farther from the
+ * last stage first, then all shares of the head, then all backward passes, those nearer to it first. Without
+ * interleaving forward pass x is at tick x - d - 1 + lead(d) and backward pass x at x + lead(d); lead(d + 1) is lead(d)
+ * or one more, so both are in the order of the stages, and the shares of the head of x are at tick x, after the forward
+ * pass of the last stage at tick x - 1 and before its backward pass at tick x. With interleaving lead(d) is d, forward
+ * pass x is at tick x - (v - 1) pp - d - 1, and a micro-batch that goes on from the last stage to the first does so one
+ * tick later, forward and backward.
+ *
+ * A share of the head takes the time h, passes f and b in a period T = f + h + b. The rows reach a stage f after the
+ * period of the last stage began, and their gradient must be back f + h after the next one did; the stage reaches its
+ * share d b + b + f after it began some period. Stages that are never idle are possible where the lead is from d b / T
+ * to one more; b is about two thirds of T, three quarters where all is computed again.
+ */
+static int64_t head_lead(const struct wlb_plan *plan, int32_t stage)
+{
+	int64_t after = plan->layout.pp - stage - 1;
+	if (plan->interleave > 1)
+		return after;
+	return plan->recompute == WLB_RECOMPUTE_FULL ? (3 * after + 3) / 4 : (2 * after + 2) / 3;
+}
+
+/* Returns the micro-batches whose backward pass in the model's last chunk is before backward pass `index`. */
+static int64_t heads_before(const struct wlb_plan *plan, int64_t index)
+{
+	int64_t pp = plan->layout.pp, v = plan->interleave, m = plan->micro_batches;
+	if (index <= 0)
+		return 0;
+	int64_t within = index % (pp * v), heads = index;
+	if (v > 1)
+		heads = index / (pp * v) * pp + (within < pp ? within : pp);
+	return heads < m ? heads : m;
+}
+
+/* Returns the shares of the head that a stage runs before step t. */
+static int64_t shares_before(const struct wlb_plan *plan, int32_t stage, int64_t t)
+{
+	if (!plan->shared_head || stage == plan->layout.pp - 1)
+		return 0;
+	return heads_before(plan, t + head_lead(plan, stage));
+}
+
+static int64_t passes_before(const struct wlb_plan *plan, int32_t stage, int64_t t)
+{
+	int64_t total = passes_forward(plan), forward = t + full_warmup(plan, stage);
+	return (forward < total ? forward : total) + shares_before(plan, stage, t) + (t > 0 ? t : 0);
+}
+
+int64_t wlb_plan_passes(const struct wlb_plan *plan, int32_t stage)
+{
+	return passes_before(plan, stage, passes_forward(plan));
+}
+
+/* Returns the step of pass n. */
+static int64_t step_of(const struct wlb_plan *plan, int32_t stage, int64_t n)
+{
+	int64_t first = -full_warmup(plan, stage), after = passes_forward(plan);
+	while (after - first > 1) {
+		int64_t middle = first + (after - first) / 2;
+		if (passes_before(plan, stage, middle) <= n)
+			first = middle;
+		else
+			after = middle;
+	}
+	return first;
+}
+
+static struct wlb_pass shared_head_pass(const struct wlb_plan *plan, int32_t stage, int64_t n)
+{
+	int64_t t = step_of(plan, stage, n), forward = t + full_warmup(plan, stage);
+	int64_t within = n - passes_before(plan, stage, t), share = shares_before(plan, stage, t);
+	if (forward < passes_forward(plan) && within-- == 0)
+		return pass_of(plan, forward, 0);
+	if (shares_before(plan, stage, t + 1) > share && within == 0)
+		return (struct wlb_pass){.chunk = plan->interleave - 1, .micro_batch = (int32_t)share, .head = 1};
+	return pass_of(plan, t, 1);
+}
+
 /* Forward passes to warm up, then one forward and one backward in turn, then the backward passes left. */
 struct wlb_pass wlb_plan_pass(const struct wlb_plan *plan, int32_t stage, int64_t n)
 {
-	int64_t total = (int64_t)plan->micro_batches * plan->interleave, warmup = wlb_plan_warmup(plan, stage);
+	int64_t total = passes_forward(plan), warmup = wlb_plan_warmup(plan, stage);
+	if (plan->shared_head)
+		return shared_head_pass(plan, stage, n);
 	if (n < warmup)
 		return pass_of(plan, n, 0);
 	int64_t steady = n - warmup;

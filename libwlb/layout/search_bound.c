@@ -5,6 +5,7 @@
 #include "libwlb/cost/layer.h"
 #include "libwlb/cost/plan_sizes.h"
 #include "libwlb/layout/search_recompute.h"
+#include "libwlb/layout/search_split.h"
 
 /* Returns the part of a collective's seconds that is proportional to its bytes: its time without latency. */
 static double transfer_s(const struct wlb_machine *machine, int ranks, int on_node, double bytes)
@@ -70,12 +71,6 @@ static double gathered_tokens_share(const struct wlb_search *search, const struc
 	return search->options.dynamic ? split / all : 1.0;
 }
 
-/* Returns the seconds of the stage with the most work; no step is shorter. */
-static double longest_stage_s(const struct wlb_search_plan *plan, double layer_s, double head_s)
-{
-	return fmax((double)plan->most_layers * layer_s, (double)plan->last_layers * layer_s + head_s);
-}
-
 void wlb_search_bound(const struct wlb_search *search, struct wlb_search_plan *found)
 {
 	struct wlb_candidate *c = &found->candidate;
@@ -83,8 +78,8 @@ void wlb_search_bound(const struct wlb_search *search, struct wlb_search_plan *f
 	struct work work = work_of(search, plan);
 	double certain_s = work.layer_s + (search->options.dynamic ? 0.0 : work.keys_s);
 	double likely_s = work.layer_s + work.keys_s * gathered_tokens_share(search, c);
-	c->bound_s = longest_stage_s(found, certain_s, work.head_s);
+	c->bound_s = wlb_search_longest_stage(found, certain_s, work.head_s); /* no step is shorter */
 	/* Adds the bubble of equal micro-batches. */
 	double bubble = (plan->layout.pp - 1) / ((double)plan->micro_batches * plan->interleave);
-	found->estimate_s = longest_stage_s(found, likely_s, work.head_s) * (1.0 + bubble);
+	found->estimate_s = wlb_search_longest_stage(found, likely_s, work.head_s) * (1.0 + bubble);
 }

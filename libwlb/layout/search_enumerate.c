@@ -88,17 +88,29 @@ static int32_t replicas_of(const struct wlb_search *search, int32_t tp, int64_t 
 	return dp;
 }
 
+/* With the head on the last stage, and shared by all. */
+static int add_heads(struct wlb_search *search, struct wlb_plan plan, struct wlb_error *error)
+{
+	int fixed = search->options.fixed.shared_head, stages = plan.layout.pp;
+	for (int32_t shared = 0; shared <= (stages > 1); shared++) {
+		struct wlb_search_plan found = {.candidate.plan = plan};
+		found.candidate.plan.shared_head = shared;
+		if (fixed >= 0 && stages > 1 && fixed != shared)
+			continue;
+		if (wlb_search_split(search, &found) == 0 && add_micro_batches(search, found, error) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 /* The interleaved pipelines of one layout. */
 static int add_chunks(struct wlb_search *search, struct wlb_plan plan, struct wlb_error *error)
 {
 	const struct wlb_search_fixed *fixed = &search->options.fixed;
 	int32_t most = held(fixed->interleave, plan.layout.pp > 1 ? search->options.max_interleave : 1);
-	for (int32_t v = held(fixed->interleave, 1); v <= most; v++) {
-		struct wlb_search_plan found = {.candidate.plan = plan};
-		found.candidate.plan.interleave = v;
-		if (wlb_search_split(search, &found) == 0 && add_micro_batches(search, found, error) < 0)
+	for (plan.interleave = held(fixed->interleave, 1); plan.interleave <= most; plan.interleave++)
+		if (add_heads(search, plan, error) < 0)
 			return -1;
-	}
 	return 0;
 }
 

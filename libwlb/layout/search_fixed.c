@@ -48,6 +48,8 @@ int wlb_search_check_fixed(const struct wlb_search *search, struct wlb_error *er
 	    fixed->account_for_loss > 1)
 		return wlb_fail(error, "account_for_embedding is %d, account_for_loss %d: each must be -1, 0 or 1",
 		                fixed->account_for_embedding, fixed->account_for_loss);
+	if (fixed->shared_head < -1 || fixed->shared_head > 1)
+		return wlb_fail(error, "shared_head is %d: it must be -1, 0 or 1", fixed->shared_head);
 	if (fixed->recompute < -1 || fixed->recompute > WLB_RECOMPUTE_FULL)
 		return wlb_fail(error, "recompute %d is fixed: it must be none, selective or full", fixed->recompute);
 	if (fixed->recompute_layers < 0 || (fixed->recompute_layers > 0 && fixed->recompute != WLB_RECOMPUTE_FULL))

@@ -33,6 +33,15 @@ static double head_layers(const struct wlb_search *search)
 	return 2.0 * (double)(m->hidden_size * m->vocab_size) / (2.0 * wlb_plan_layer_matrix_parameters(m) + attention);
 }
 
+double wlb_search_longest_stage(const struct wlb_search_plan *plan, double layer, double head)
+{
+	const struct wlb_plan *p = &plan->candidate.plan;
+	double most = (double)plan->most_layers * layer, last = (double)plan->last_layers * layer;
+	if (p->shared_head)
+		return fmax(most, last) + head / p->layout.pp;
+	return fmax(most, last + head);
+}
+
 static int allows(int fixed, int account)
 {
 	return fixed < 0 || fixed == account;
@@ -56,7 +65,7 @@ int wlb_search_split(const struct wlb_search *search, struct wlb_search_plan *pl
 		    places > search->model.num_hidden_layers + p->account_for_embedding + p->account_for_loss)
 			continue;
 		count_layers(&search->model, &with);
-		double most = fmax((double)with.most_layers, (double)with.last_layers + head);
+		double most = wlb_search_longest_stage(&with, 1.0, head);
 		if (most < least) {
 			least = most;
 			best = with;

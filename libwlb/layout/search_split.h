@@ -9,4 +9,8 @@
  * Returns -1 where no division has a layer, or what counts as one, for each chunk. */
 int wlb_search_split(const struct wlb_search *search, struct wlb_search_plan *plan);
 
+/* Returns the work of the stage with the most, from that of a layer and of the head: no step is shorter. The division
+ * must have been chosen. */
+double wlb_search_longest_stage(const struct wlb_search_plan *plan, double layer, double head);
+
 #endif

@@ -62,6 +62,9 @@ static void find_groups(struct wlb_sim *sim)
 	for (int r = 0; r < replica * l->dp; r += l->tp)
 		sim->tp_crosses |= stage_crosses(sim, r, r + l->tp - 1);
 	sim->dp_crosses = crosses(sim, 0, replica * l->dp - 1);
+	sim->pp_on_node = least(l->pp, gpus / stage > 0 ? gpus / stage : 1);
+	for (int r = 0; r < replica * l->dp; r += replica)
+		sim->pp_crosses |= stage_crosses(sim, r, r + replica - 1);
 }
 
 static void set_costs(struct wlb_sim *sim)
@@ -94,7 +97,7 @@ static int allocate(struct wlb_sim *sim)
 	size_t passes = wlb_sim_pipeline_passes(plan), m = (size_t)plan->micro_batches;
 	size_t chunks = pp * (size_t)plan->interleave;
 	struct wlb_sim_pipeline *p = &sim->pipeline;
-	sim->event_count = sim->options.timeline ? 2 * passes * dp : 0;
+	sim->event_count = sim->options.timeline ? wlb_sim_pipeline_events(plan) * dp : 0;
 	struct {
 		void *array;
 		size_t count, size;
@@ -112,6 +115,9 @@ static int allocate(struct wlb_sim *sim)
 		{&p->forward_end_s, passes, sizeof(*p->forward_end_s)},
 		{&p->backward_end_s, passes, sizeof(*p->backward_end_s)},
 		{&p->send_s, pp * m, sizeof(*p->send_s)},
+		{&p->head_s, pp * m, sizeof(*p->head_s)},
+		{&p->head_send_s, pp * m, sizeof(*p->head_send_s)},
+		{&p->head_end_s, pp * m, sizeof(*p->head_end_s)},
 		{&p->stage_end_s, pp, sizeof(*p->stage_end_s)},
 		{&p->next, pp, sizeof(*p->next)},
 		{&p->last_start_s, chunks, sizeof(*p->last_start_s)},
@@ -161,7 +167,8 @@ void wlb_sim_free(struct wlb_sim *sim)
 	void *arrays[] = {sim->slow,          sim->loads,       sim->rank_s,      sim->rank_bytes,   sim->rank_loads,
 	                  sim->chunk_start_s, sim->chunk_end_s, sim->events,      sim->tokens,       sim->places,
 	                  p->forward_s,       p->backward_s,    p->forward_end_s, p->backward_end_s, p->send_s,
-	                  p->stage_end_s,     p->next,          p->last_start_s,  p->last_end_s};
+	                  p->stage_end_s,     p->next,          p->last_start_s,  p->last_end_s,     p->head_s,
+	                  p->head_send_s,     p->head_end_s};
 	for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
 		free(arrays[i]);
 	free(sim);
@@ -169,6 +176,6 @@ void wlb_sim_free(struct wlb_sim *sim)
 
 const struct wlb_sim_event *wlb_sim_timeline(const struct wlb_sim *sim, size_t *count)
 {
-	*count = sim->options.timeline ? 2 * wlb_sim_pipeline_passes(&sim->options.plan) * (size_t)sim->replicas : 0;
+	*count = sim->options.timeline ? wlb_sim_pipeline_events(&sim->options.plan) * (size_t)sim->replicas : 0;
 	return sim->events;
 }

@@ -106,6 +106,13 @@ static struct collectives tp_collectives_s(const struct wlb_sim *sim, double ran
 	};
 }
 
+/* Returns the tokens of a rank of which a stage with the head computes it. */
+static double head_tokens(const struct wlb_sim *sim, double rank_tokens)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	return plan->shared_head ? ceil(rank_tokens / plan->layout.pp) : rank_tokens;
+}
+
 /* Returns the part of communication_s that is not hidden, where `share` of it can run beside computation_s. */
 static double exposed_s(double communication_s, double computation_s, double share)
 {
@@ -150,7 +157,8 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 	    (worker && sim->options.plan.recompute == WLB_RECOMPUTE_SELECTIVE))
 		load->cp_recompute_s = cp_s;
 	/* These have no product of their size beside them. */
-	load->head_tp = (struct wlb_seconds){tp.gather, tp.gather + tp.reduce};
+	struct collectives head = tp_collectives_s(sim, head_tokens(sim, rank_tokens));
+	load->head_tp = (struct wlb_seconds){head.gather, head.gather + head.reduce};
 	load->embedding_tp = (struct wlb_seconds){tp.reduce, tp.gather};
 	load->send_bytes =
 		rank_tokens * (double)sim->model.hidden_size * wlb_machine_element_bytes(&sim->machine) / l->tp;
@@ -257,7 +265,7 @@ void wlb_sim_load(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load)
 	} else if (sim->options.plan.recompute == WLB_RECOMPUTE_SELECTIVE) {
 		load->recompute_s = load->recompute_mean_s = wlb_layer_selective_s(&sim->cost, rank_tokens);
 	}
-	load->head = wlb_head_s(&sim->cost, rank_tokens);
+	load->head = wlb_head_s(&sim->cost, head_tokens(sim, rank_tokens));
 	load->embedding = wlb_embedding_s(&sim->cost, rank_tokens);
 	load->angles_s = wlb_angles_s(&sim->cost, rank_tokens);
 	add_communication(sim, load, wlb_layer_products_s(&sim->cost, rank_tokens), rank_tokens, kv_bytes);

@@ -16,6 +16,19 @@ double wlb_sim_reduce_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk)
 	                                                               sim->dp_crosses, bytes);
 }
 
+double wlb_sim_sum_heads_s(const struct wlb_sim *sim)
+{
+	const struct wlb_plan *plan = &sim->options.plan;
+	const struct wlb_layout *l = &plan->layout;
+	if (!plan->shared_head)
+		return 0.0;
+	double shards = plan->zero_stage > 0 ? (double)l->dp * l->cp : 1.0;
+	double bytes = sim->options.cost.gradient_bytes * (double)sim->model.vocab_size *
+	               (double)sim->model.hidden_size / (l->tp * shards);
+	return wlb_machine_reduce_s(&sim->machine, l->pp, sim->pp_on_node, sim->pp_crosses, bytes) +
+	       wlb_machine_gather_s(&sim->machine, l->pp, sim->pp_on_node, sim->pp_crosses, bytes);
+}
+
 double wlb_sim_gather_weights_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk)
 {
 	const struct wlb_layout *l = &sim->options.plan.layout;
@@ -60,14 +73,14 @@ static struct layers layers_of(const struct wlb_sim *sim, int32_t stage, int32_t
 }
 
 static void add_parts(struct wlb_sim_time *time, const struct wlb_sim_load *l, const struct layers *layers, int first,
-                      int last, double share)
+                      int has_head, double share)
 {
 	double ends_s = layers->all > 0.0 ? 2.0 * l->angles_s : 0.0, ends_tp_s = 0.0;
 	if (first) {
 		ends_s += l->embedding.forward + l->embedding.backward;
 		ends_tp_s += l->embedding_tp.forward + l->embedding_tp.backward;
 	}
-	if (last) {
+	if (has_head) {
 		ends_s += l->head.forward + l->head.backward;
 		ends_tp_s += l->head_tp.forward + l->head_tp.backward;
 	}
@@ -151,12 +164,16 @@ struct wlb_sim_chunk wlb_sim_time_passes(const struct wlb_sim *sim, const struct
 		took.forward_s += slow * l->embedding.forward + l->embedding_tp.forward;
 		took.backward_s += slow * l->embedding.backward + l->embedding_tp.backward;
 	}
-	if (last) {
+	if (plan->shared_head && chunk == plan->interleave - 1)
+		took.head_s = slow * (l->head.forward + l->head.backward) + l->head_tp.forward + l->head_tp.backward;
+	if (last && plan->shared_head) {
+		took.backward_s += took.head_s;
+	} else if (last) {
 		took.forward_s += slow * l->head.forward + l->head_tp.forward;
 		took.backward_s += slow * l->head.backward + l->head_tp.backward;
 	}
 	if (time != NULL)
-		add_parts(time, l, &layers, first, last, share);
+		add_parts(time, l, &layers, first, last || took.head_s > 0.0, share);
 	if (plan->zero_stage >= 2)
 		add_zero_communication(sim, stage, chunk, fmax(layers.all, 1.0), &took);
 	return took;

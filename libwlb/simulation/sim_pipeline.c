@@ -5,6 +5,8 @@
  */
 #include "libwlb/simulation/sim_pipeline.h"
 
+#include <math.h>
+
 #include "libwlb/cost/plan_sizes.h"
 
 #define NOT_YET (-1.0)
@@ -14,15 +16,47 @@ size_t wlb_sim_pipeline_passes(const struct wlb_plan *plan)
 	return (size_t)plan->layout.pp * (size_t)plan->interleave * (size_t)plan->micro_batches;
 }
 
+size_t wlb_sim_pipeline_events(const struct wlb_plan *plan)
+{
+	int32_t last = plan->layout.pp - 1; /* the other stages have equally many */
+	return (size_t)last * (size_t)wlb_plan_passes(plan, 0) + (size_t)wlb_plan_passes(plan, last);
+}
+
+/* Returns the second at which a stage has the rows of its share of the head, or NOT_YET. */
+static double head_ready_s(const struct wlb_sim_pipeline *p, int32_t stage, int32_t micro_batch)
+{
+	size_t last = (size_t)p->plan.layout.pp * (size_t)p->plan.interleave - 1, m = (size_t)p->plan.micro_batches;
+	double end_s = p->forward_end_s[last * m + (size_t)micro_batch];
+	return end_s == NOT_YET ? NOT_YET : end_s + p->head_send_s[(size_t)stage * m + (size_t)micro_batch];
+}
+
+/* Returns the second at which the last stage can begin the backward pass that computes the loss, or NOT_YET: the rows
+ * are its own; where the head is shared the gradients of the other stages' shares have arrived when its own share has
+ * ended. */
+static double loss_ready_s(const struct wlb_sim_pipeline *p, size_t q, int32_t micro_batch)
+{
+	size_t pp = (size_t)p->plan.layout.pp, m = (size_t)p->plan.micro_batches, j = (size_t)micro_batch;
+	double ready_s = p->forward_end_s[q * m + j];
+	for (size_t s = 0; p->plan.shared_head && s < pp - 1; s++) {
+		double end_s = p->head_end_s[s * m + j];
+		if (end_s == NOT_YET)
+			return NOT_YET;
+		ready_s = fmax(ready_s, end_s + p->head_send_s[s * m + j] - p->head_s[(pp - 1) * m + j]);
+	}
+	return ready_s;
+}
+
 /* Returns the second at which the input of the pass arrives at its stage, or NOT_YET where it is not known. */
 static double ready_s(const struct wlb_sim_pipeline *p, int32_t stage, struct wlb_pass pass)
 {
 	int32_t pp = p->plan.layout.pp, m = p->plan.micro_batches, q = pass.chunk * pp + stage;
 	int32_t last = pp * p->plan.interleave - 1;
+	if (pass.head)
+		return head_ready_s(p, stage, pass.micro_batch);
 	if (!pass.backward && q == 0)
 		return 0.0;
 	if (pass.backward && q == last)
-		return p->forward_end_s[(size_t)q * m + pass.micro_batch];
+		return loss_ready_s(p, (size_t)q, pass.micro_batch);
 	/* Activations come from the stage before, gradients from the one after. */
 	int32_t from = pass.backward ? q + 1 : q - 1;
 	int32_t boundary = (pass.backward ? q : q - 1) % pp;
@@ -38,6 +72,8 @@ static double sending_s(const struct wlb_sim_pipeline *p, int32_t stage, struct 
 {
 	int32_t pp = p->plan.layout.pp, q = pass.chunk * pp + stage;
 	int32_t last = pp * p->plan.interleave - 1;
+	if (pass.head)
+		return p->overlap_pp ? 0.0 : p->head_send_s[stage * p->plan.micro_batches + pass.micro_batch];
 	if (p->overlap_pp || pp == 1 || (pass.backward ? q == 0 : q == last))
 		return 0.0;
 	int32_t boundary = (pass.backward ? q - 1 : q) % pp;
@@ -47,13 +83,13 @@ static double sending_s(const struct wlb_sim_pipeline *p, int32_t stage, struct 
 static void record(struct wlb_sim_pipeline *p, int32_t stage, int64_t n, struct wlb_pass pass, double start_s,
                    double end_s)
 {
-	int64_t passes = 2 * (int64_t)p->plan.micro_batches * p->plan.interleave;
 	if (p->events != NULL)
-		p->events[stage * passes + n] = (struct wlb_sim_event){
+		p->events[stage * wlb_plan_passes(&p->plan, 0) + n] = (struct wlb_sim_event){
 			.stage = stage,
 			.chunk = pass.chunk,
 			.micro_batch = pass.micro_batch,
 			.backward = pass.backward,
+			.head = pass.head,
 			.start_s = start_s,
 			.end_s = end_s,
 		};
@@ -63,10 +99,21 @@ static void record(struct wlb_sim_pipeline *p, int32_t stage, int64_t n, struct 
 	}
 }
 
+/* Sets when the pass ends, and returns it. */
+static double end_pass(struct wlb_sim_pipeline *p, int32_t stage, struct wlb_pass pass, double start_s)
+{
+	size_t m = (size_t)p->plan.micro_batches, row = (size_t)(pass.chunk * p->plan.layout.pp + stage);
+	size_t at = (pass.head ? (size_t)stage : row) * m + (size_t)pass.micro_batch;
+	const double *takes_s = pass.head ? p->head_s : pass.backward ? p->backward_s : p->forward_s;
+	double *ends_s = pass.head ? p->head_end_s : pass.backward ? p->backward_end_s : p->forward_end_s;
+	ends_s[at] = start_s + takes_s[at];
+	return ends_s[at];
+}
+
 /* Runs the stage's passes up to the first that must wait for another stage; returns how many it ran. */
 static int64_t advance(struct wlb_sim_pipeline *p, int32_t stage)
 {
-	int64_t passes = 2 * (int64_t)p->plan.micro_batches * p->plan.interleave, ran = 0;
+	int64_t passes = wlb_plan_passes(&p->plan, stage), ran = 0;
 	for (; p->next[stage] < passes; p->next[stage]++, ran++) {
 		struct wlb_pass pass = wlb_plan_pass(&p->plan, stage, p->next[stage]);
 		double start_s = ready_s(p, stage, pass);
@@ -74,10 +121,7 @@ static int64_t advance(struct wlb_sim_pipeline *p, int32_t stage)
 			return ran;
 		if (start_s < p->stage_end_s[stage])
 			start_s = p->stage_end_s[stage];
-		size_t at = (size_t)(pass.chunk * p->plan.layout.pp + stage) * (size_t)p->plan.micro_batches +
-		            (size_t)pass.micro_batch;
-		double end_s = start_s + (pass.backward ? p->backward_s : p->forward_s)[at];
-		(pass.backward ? p->backward_end_s : p->forward_end_s)[at] = end_s;
+		double end_s = end_pass(p, stage, pass, start_s);
 		p->stage_end_s[stage] = end_s + sending_s(p, stage, pass);
 		record(p, stage, p->next[stage], pass, start_s, end_s);
 	}
@@ -90,6 +134,8 @@ double wlb_sim_pipeline_run(struct wlb_sim_pipeline *p)
 	size_t passes = wlb_sim_pipeline_passes(&p->plan);
 	for (size_t i = 0; i < passes; i++)
 		p->forward_end_s[i] = p->backward_end_s[i] = NOT_YET;
+	for (size_t i = 0; i < (size_t)pp * (size_t)p->plan.micro_batches; i++)
+		p->head_end_s[i] = NOT_YET;
 	for (int32_t s = 0; s < pp; s++) {
 		p->stage_end_s[s] = 0.0;
 		p->next[s] = 0;

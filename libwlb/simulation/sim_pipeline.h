@@ -13,6 +13,10 @@ struct wlb_sim_pipeline {
 	int overlap_pp;
 	double *forward_s, *backward_s; /* how long each pass takes */
 	double *send_s;                 /* from stage to next stage, [stage x micro_batches + j] */
+	/* Of a shared head, else 0: a stage's share, in the last stage a part of backward_s; its rows from the last
+	 * stage, or their gradient to it; [stage x micro_batches + j]. */
+	double *head_s, *head_send_s;
+	double *head_end_s;
 	double *forward_end_s, *backward_end_s;
 	double *stage_end_s;  /* [stage] */
 	double *last_start_s; /* of a chunk's last backward pass, [q]; it ends at last_end_s */
@@ -26,5 +30,8 @@ double wlb_sim_pipeline_run(struct wlb_sim_pipeline *pipeline);
 
 /* Number of virtual stages times micro-batches: passes in one direction. */
 size_t wlb_sim_pipeline_passes(const struct wlb_plan *plan);
+
+/* Number of events of a pipeline: all passes of all stages. */
+size_t wlb_sim_pipeline_events(const struct wlb_plan *plan);
 
 #endif

@@ -15,7 +15,7 @@ struct wlb_sim_load {
 	double recompute_s, recompute_mean_s; /* in the backward pass of a layer that is recomputed */
 	double tp_recompute_s, cp_recompute_s;
 	double beyond_s, beyond_cp_s;     /* WLB_RECOMPUTE_FULL: the same for a layer beyond recompute_layers */
-	struct wlb_seconds head, head_tp; /* of the output head, on the last stage */
+	struct wlb_seconds head, head_tp; /* of the output head, on the last stage; of a share of it, on every stage */
 	struct wlb_seconds embedding, embedding_tp; /* on the first stage */
 	double angles_s;   /* of the rotary embeddings, in a pass in either direction through a chunk with layers */
 	double send_bytes; /* between stages, one GPU */
@@ -29,8 +29,8 @@ struct wlb_sim {
 	struct wlb_machine machine;
 	struct wlb_sim_options options;
 	/* 1 where some group of the kind crosses a leaf switch; number of ranks of a group on one node. */
-	int tp_crosses, cp_crosses, dp_crosses;
-	int tp_on_node, cp_on_node, dp_on_node;
+	int tp_crosses, cp_crosses, pp_crosses, dp_crosses;
+	int tp_on_node, cp_on_node, pp_on_node, dp_on_node;
 	struct wlb_layer_cost cost; /* points at the members above */
 	double kv_token_bytes;      /* keys and values that context parallelism gathers */
 	double token_s;             /* see wlb_sim_set_token_s */
@@ -59,6 +59,7 @@ void wlb_sim_set_token_s(struct wlb_sim *sim);
  * every micro-batch. */
 struct wlb_sim_chunk {
 	double forward_s, backward_s, zero_s;
+	double head_s; /* a share of the head; on the last stage a part of backward_s too */
 };
 
 /* Sets how long the passes take where computation is `slow` times slower. Where `time` is not NULL, adds `share` of
@@ -71,6 +72,9 @@ double wlb_sim_send_s(const struct wlb_sim *sim, int32_t replica, int32_t stage,
 
 /* Seconds to reduce the gradients of a chunk over dp x cp, and to gather its weights. */
 double wlb_sim_reduce_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk);
+/* Seconds to sum the gradient of a shared head over the stages; 0 where the head is not shared. */
+double wlb_sim_sum_heads_s(const struct wlb_sim *sim);
+
 double wlb_sim_gather_weights_s(const struct wlb_sim *sim, int32_t stage, int32_t chunk);
 
 /* Returns the seconds that are not hidden of communication that `pieces` layers do one after another beside computation

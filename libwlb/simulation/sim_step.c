@@ -76,7 +76,10 @@ static void fill_pipeline(struct wlb_sim *sim, int32_t replica, int with_slowdow
 				struct wlb_sim_chunk took = wlb_sim_time_passes(sim, load, s, c, slow, NULL, 0.0);
 				p->forward_s[at] = took.forward_s;
 				p->backward_s[at] = took.backward_s;
+				p->head_s[(size_t)s * m + j] = took.head_s; /* of the last chunk */
 			}
+			p->head_send_s[(size_t)s * m + j] =
+				plan->shared_head ? wlb_sim_send_s(sim, replica, s, load->send_bytes / pp) : 0.0;
 		}
 	}
 }
@@ -110,15 +113,15 @@ struct run {
 static struct run run_replicas(struct wlb_sim *sim, int with_slowdown)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
-	size_t chunks = (size_t)plan->layout.pp * plan->interleave, passes = wlb_sim_pipeline_passes(plan);
+	size_t chunks = (size_t)plan->layout.pp * plan->interleave, events = wlb_sim_pipeline_events(plan);
 	struct run run = {.pipelines_end_s = -1.0};
 	memset(sim->chunk_start_s, 0, chunks * sizeof(*sim->chunk_start_s));
 	memset(sim->chunk_end_s, 0, chunks * sizeof(*sim->chunk_end_s));
 	for (int32_t r = 0; r < sim->replicas; r++) {
 		fill_pipeline(sim, r, with_slowdown);
-		sim->pipeline.events = sim->options.timeline ? sim->events + 2 * passes * (size_t)r : NULL;
+		sim->pipeline.events = sim->options.timeline ? sim->events + events * (size_t)r : NULL;
 		double end_s = wlb_sim_pipeline_run(&sim->pipeline);
-		for (size_t i = 0; sim->options.timeline && i < 2 * passes; i++) {
+		for (size_t i = 0; sim->options.timeline && i < events; i++) {
 			struct wlb_sim_event *event = &sim->pipeline.events[i];
 			event->replica = r;
 			event->micro_batch = event->micro_batch * sim->replicas + r;
@@ -132,7 +135,7 @@ static struct run run_replicas(struct wlb_sim *sim, int with_slowdown)
 			run.worst_replica = r;
 		}
 	}
-	run.reduced_s = reduced_s(sim, run.pipelines_end_s);
+	run.reduced_s = reduced_s(sim, run.pipelines_end_s) + wlb_sim_sum_heads_s(sim);
 	return run;
 }
 
@@ -146,8 +149,10 @@ static double equal_pipeline_s(struct wlb_sim *sim, double forward_s, double bac
 		p->forward_s[i] = forward_s / (double)passes;
 		p->backward_s[i] = backward_s / (double)passes;
 	}
-	for (size_t i = 0; i < (size_t)plan->layout.pp * plan->micro_batches; i++)
+	for (size_t i = 0; i < (size_t)plan->layout.pp * plan->micro_batches; i++) {
 		p->send_s[i] = send_s;
+		p->head_s[i] = p->head_send_s[i] = 0.0;
+	}
 	p->events = NULL;
 	return wlb_sim_pipeline_run(p);
 }
@@ -172,6 +177,8 @@ static void add_passes(const struct wlb_sim *sim, const struct wlb_sim_load *loa
 				wlb_sim_time_passes(sim, load, s, c, 1.0, time, 1.0 / (replicas * plan->layout.pp));
 			sums->forward_s += took.forward_s / replicas;
 			sums->backward_s += (took.backward_s - took.zero_s) / replicas; /* all of zero_s, for the sum */
+			if (s < plan->layout.pp - 1)
+				sums->backward_s += took.head_s / replicas;
 			sums->zero_s += took.zero_s / (replicas * plan->layout.pp);
 		}
 }

@@ -55,6 +55,39 @@ static void keep_record(const struct wlb_auto_request *request, const struct wlb
 	json_decref(record);
 }
 
+/* Asks the planner for a plan with every rank; `type` has the memory of a text of the request. */
+static void make_request(const struct wlb_launch *launch, const struct wlb_train_options *options, char *type,
+                         size_t size, struct wlb_auto_request *request)
+{
+	wlb_file_report("reading", options->data_path);
+	wlb_train_auto_request(options, wlb_gpu_type(type, size) ? type : NULL, request);
+	request->nodes = wlb_launch_nodes(launch);
+	request->every_rank = 1;
+}
+
+/* Returns 1 where the planner predicts, for a layout and settings that are given, a shorter step with a head that all
+ * stages share, and memory for it; 0 also where it cannot predict. */
+static int shared_head_helps(const struct wlb_launch *launch, const struct wlb_train_options *options,
+                             const struct wlb_train_settings *settings, const struct wlb_layout *layout)
+{
+	char type[128];
+	struct wlb_auto_request request;
+	struct wlb_auto found = {0};
+	struct wlb_error error;
+	make_request(launch, options, type, sizeof(type), &request);
+	request.fixed.tp = layout->tp;
+	request.fixed.cp = layout->cp;
+	request.fixed.pp = layout->pp;
+	request.fixed.dp = layout->dp;
+	request.fixed.interleave = settings->interleave;
+	request.fixed.micro_batch_windows = (int32_t)settings->micro_batch_size;
+	request.fixed.recompute = (int)settings->recompute;
+	request.fixed.recompute_layers = settings->recompute_layers;
+	int helps = wlb_auto_find(&request, &found, &error) == 0 && found.result->ranked[0].plan.shared_head;
+	wlb_auto_free(&found);
+	return helps;
+}
+
 /* Searches the layout for `auto` with the planner; plan->why receives the reason. */
 static int find_split(const struct wlb_launch *launch, const struct wlb_train_options *options,
                       struct wlb_layout *layout, struct wlb_train_settings *settings, struct wlb_train_plan *plan,
@@ -63,10 +96,7 @@ static int find_split(const struct wlb_launch *launch, const struct wlb_train_op
 	char type[128];
 	struct wlb_auto_request request;
 	struct wlb_auto found = {0};
-	wlb_file_report("reading", options->data_path);
-	wlb_train_auto_request(options, wlb_gpu_type(type, sizeof(type)) ? type : NULL, &request);
-	request.nodes = wlb_launch_nodes(launch);
-	request.every_rank = 1;
+	make_request(launch, options, type, sizeof(type), &request);
 	int rc = wlb_auto_find(&request, &found, error);
 	if (rc == 0) {
 		const struct wlb_plan *best = &found.result->ranked[0].plan;
@@ -76,6 +106,7 @@ static int find_split(const struct wlb_launch *launch, const struct wlb_train_op
 			.interleave = best->interleave,
 			.recompute = best->recompute,
 			.recompute_layers = best->recompute_layers,
+			.head_stages = best->shared_head ? WLB_HEAD_ALL : WLB_HEAD_LAST,
 		};
 		keep_record(&request, &found, plan);
 	} else {
@@ -114,8 +145,11 @@ static int choose_split(const struct wlb_launch *launch, const struct wlb_train_
 		.recompute_layers = settings.recompute_layers,
 		.account_for_embedding = options->account_for_embedding,
 		.account_for_loss = options->account_for_loss,
+		.shared_head = loading.layout.pp > 1 && settings.head_stages == WLB_HEAD_ALL,
 	};
 	plan->max_tokens = loading.max_tokens;
+	if (loading.layout.pp > 1 && settings.head_stages == WLB_HEAD_AUTO)
+		split->shared_head = shared_head_helps(launch, options, &settings, &loading.layout);
 	return wlb_plan_check(split, &plan->model, error);
 }
 

@@ -41,6 +41,8 @@ void wlb_train_auto_request(const struct wlb_train_options *options, const char 
 	                  .recompute = options->recompute == WLB_RECOMPUTE_AUTO ? -1 : options->recompute,
 	                  .recompute_layers = options->recompute_layers,
 	                  .account_for_embedding = options->account_for_embedding,
-	                  .account_for_loss = options->account_for_loss},
+	                  .account_for_loss = options->account_for_loss,
+	                  .shared_head =
+	                          options->head_stages == WLB_HEAD_AUTO ? -1 : options->head_stages == WLB_HEAD_ALL},
 	};
 }

@@ -107,6 +107,11 @@ static const struct wlb_option rows[] = {
                     "count the embedding as a layer where layers are divided among pipeline stages")},
 	{WLB_OPTION(FLAG, "account-for-loss-in-pipeline-split", FIELD(account_for_loss), NULL,
                     "count the output head with its loss as a layer there")},
+	{WLB_OPTION(CHOICE, "head-stages", FIELD(head_stages), NULL,
+                    "pipeline stages that compute the output head with its loss; all: each an equal share of the rows "
+                    "of every micro-batch, for which each holds the head's weights and one more micro-batch is in "
+                    "flight; auto: all where that is predicted to be faster and the memory suffices"),
+         .choices = "last|all|auto", .initial = "last"},
 	{WLB_OPTION(CHOICE, "recompute-granularity", FIELD(recompute), NULL,
                     "what is computed again in the backward pass instead of being kept; selective: norms, SwiGLU and "
                     "gathered keys; full: whole layers, from their input; the result is the same to the last bit; "

@@ -13,6 +13,7 @@
 enum { WLB_RECOMPUTE_AUTO = WLB_RECOMPUTE_FULL + 1 };
 enum wlb_device_kind { WLB_DEVICE_CPU, WLB_DEVICE_CUDA };
 enum { WLB_DTYPE_AUTO = WLB_BFLOAT16 + 1 };
+enum wlb_head_stages { WLB_HEAD_LAST, WLB_HEAD_ALL, WLB_HEAD_AUTO };
 enum wlb_main_grads { WLB_MAIN_GRADS_FP32, WLB_MAIN_GRADS_BF16 };
 
 /* Texts point into argv; NULL where an option was not given. */
@@ -54,6 +55,7 @@ struct wlb_train_options {
 	int cp_sharding;                /* enum wlb_sharding */
 	int recompute;                  /* enum wlb_recompute; WLB_RECOMPUTE_AUTO: not given */
 	int recompute_layers;           /* FULL: of each chunk, its first layers; 0: all */
+	int head_stages;                /* enum wlb_head_stages */
 	int device;                     /* enum wlb_device_kind */
 	int transport;                  /* enum wlb_transport_choice */
 	bool account_for_embedding;     /* as a layer of the pipeline; see struct wlb_plan */

@@ -89,6 +89,10 @@ static void place_slot(const struct wlb_transformer *t, struct wlb_slot *slot,
 {
 	slot->input = take(arena, s->share, s->hidden);
 	slot->output = take(arena, s->share, s->hidden);
+	if (t->shared_head && t->parameters->final_norm >= 0) {
+		slot->normed = take(arena, s->share, s->hidden);
+		slot->final_rstd = take_main(arena, s->share, 1);
+	}
 	for (int l = 0; l < t->slot_layers; l++) {
 		struct wlb_layer_activations *layer = &slot->layers[l];
 		*layer = *shared;
@@ -131,12 +135,21 @@ static void place_scratch(struct wlb_transformer *t, const struct sizes *s, stru
 		scratch->d_kv_all = take(arena, s->tokens > s->rows ? s->tokens : s->rows, 2 * s->kv);
 		scratch->kv_ranks = take(arena, t->cp_size * s->rows, 2 * s->kv);
 	}
-	if (t->parameters->head >= 0) {
+	if (t->parameters->final_norm >= 0) {
 		scratch->final_norm = take(arena, s->share, s->hidden);
 		scratch->final_rstd = take_main(arena, s->share, 1);
+	}
+	if (t->parameters->head >= 0) {
 		scratch->logits = take(arena, t->logit_rows, t->parameters->vocab);
 		scratch->statistics = take_main(arena, t->tp_size * t->logit_rows, 3);
 	}
+}
+
+/* Returns the most rows of a tensor-parallel rank whose head a stage computes. */
+static int64_t head_rows(const struct wlb_transformer *t, int64_t share)
+{
+	int64_t stages = t->shared_head ? t->groups->layout.pp : 1;
+	return (share + stages - 1) / stages;
 }
 
 static void place(struct wlb_transformer *t, struct arena *arena)
@@ -144,6 +157,13 @@ static void place(struct wlb_transformer *t, struct arena *arena)
 	struct sizes s = sizes_of(t);
 	place_slots(t, &s, arena);
 	place_scratch(t, &s, arena);
+	if (!t->shared_head)
+		return;
+	int is_last = t->parameters->final_norm >= 0;
+	t->head_buffers = (struct wlb_head_buffers){
+		.rows = is_last ? NULL : take(arena, head_rows(t, s.share), s.hidden),
+		.d_rows = take(arena, is_last ? s.share : head_rows(t, s.share), s.hidden),
+	};
 }
 
 /* Allocates the slots and the tables of their layers in host memory. Returns 0, or -1 if out of memory. */
@@ -210,8 +230,11 @@ struct wlb_transformer *wlb_transformer_new(const struct wlb_parameters *paramet
 		.max_rows = max_rows,
 		.max_tokens = max_tokens,
 		.slot_count = slots,
+		.shared_head = split->shared_head,
 	};
-	t->logit_rows = wlb_logit_rows(max_rows, parameters->shape.vocab_size, t->tp_size,
+	/* The targets of a share of the rows are apart for each tensor-parallel rank, and so are the products. */
+	int64_t rows = t->shared_head ? head_rows(t, sizes_of(t).share) : max_rows;
+	t->logit_rows = wlb_logit_rows(rows, parameters->shape.vocab_size, t->tp_size,
 	                               (int64_t)wlb_dtype_bytes(t->device->compute));
 	if (allocate_slots(t, error) == 0 && take_block(t, error) == 0 && reserve(t, error) == 0)
 		return t;
@@ -227,6 +250,11 @@ void wlb_transformer_free(struct wlb_transformer *t)
 	free(t->slots);
 	free(t->layers);
 	free(t);
+}
+
+struct wlb_head_buffers wlb_transformer_head_buffers(const struct wlb_transformer *t)
+{
+	return t->head_buffers;
 }
 
 struct wlb_slot *wlb_transformer_slot(struct wlb_transformer *t, int slot)

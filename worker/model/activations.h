@@ -26,9 +26,10 @@ struct wlb_scratch {
 	void *d_attention; /* [n, q] */
 	void *d_gate_up;   /* [n, 2 f] */
 	void *d_activated; /* [n, f] */
-	/* head; NULL on a stage without it */
+	/* the last stage's; NULL on others */
 	void *final_norm; /* [n / tp, h]; then the gradient of its input */
 	void *final_rstd; /* [n / tp], main */
+	/* head; NULL on a stage without it */
 	void *logits;     /* [logit_rows, this rank's vocabulary] of a part of the rows; then their gradient */
 	void *statistics; /* [tp, logit_rows, 3] of cross-entropy, main */
 };
@@ -51,8 +52,10 @@ struct wlb_transformer {
 	int slot_layers;                      /* most layers of a chunk */
 	struct wlb_layer_activations *layers; /* [slot_count, slot_layers] */
 	struct wlb_scratch scratch;
-	void *block;  /* all device pointers above point into it */
-	size_t bytes; /* of the block */
+	int shared_head;
+	struct wlb_head_buffers head_buffers; /* NULL where the head is not shared */
+	void *block;                          /* all device pointers above point into it */
+	size_t bytes;                         /* of the block */
 };
 
 /* Returns what layer `layer` of each chunk recomputes. */

@@ -112,25 +112,27 @@ static void bucket_one(struct wlb_parameters *p, int tensor, enum wlb_bucket_kin
 }
 
 /* Makes all buckets, in the order of the backward pass. */
-int wlb_parameters_bucket(struct wlb_parameters *p, const struct wlb_layout *layout, const struct wlb_coordinates *at,
+int wlb_parameters_bucket(struct wlb_parameters *p, const struct wlb_plan *plan, const struct wlb_coordinates *at,
                           struct wlb_error *error)
 {
+	const struct wlb_layout *layout = &plan->layout;
 	int sharing = p->shape.num_key_value_heads < layout->tp ? layout->tp / (int)p->shape.num_key_value_heads : 1;
 	int last = p->chunk_count - 1;
-	enum wlb_bucket_kind vocabulary =
-		p->shape.tie_word_embeddings && layout->pp > 1 ? WLB_BUCKET_TIED : WLB_BUCKET_MATRICES;
+	int tied = p->shape.tie_word_embeddings && layout->pp > 1;
+	enum wlb_bucket_kind embedding = tied ? WLB_BUCKET_TIED : WLB_BUCKET_MATRICES;
+	enum wlb_bucket_kind head = plan->shared_head ? WLB_BUCKET_TIED : embedding;
 	p->shards = layout->dp * layout->cp;
 	p->buckets = calloc((size_t)p->count, sizeof(*p->buckets));
 	if (p->buckets == NULL)
 		return wlb_fail(error, "out of memory for the table of buckets");
 	if (p->head >= 0 && p->head != p->embedding)
-		bucket_one(p, p->head, vocabulary, vocabulary != WLB_BUCKET_TIED, last, p->chunks[last].layers);
+		bucket_one(p, p->head, head, !tied && at->pp == layout->pp - 1, last, p->chunks[last].layers);
 	for (int chunk = last; chunk >= 0; chunk--)
 		bucket_layers(p, chunk, sharing > 1);
 	bucket_norms(p, at->tp == 0);
 	if (sharing > 1)
 		bucket_shared_kv(p, at->tp % sharing == 0);
 	if (p->embedding >= 0)
-		bucket_one(p, p->embedding, vocabulary, 1, 0, -1);
+		bucket_one(p, p->embedding, embedding, 1, 0, -1);
 	return 0;
 }

@@ -20,17 +20,15 @@ static int next_part(const struct wlb_transformer *t, int64_t n, struct part *pa
 	return part->count > 0;
 }
 
-/* norm[n, h] = the final norm of all rows; `norm` is scratch.final_norm where tp is 1. The weights of the norm and of
- * the head are there afterwards. */
-static int final_norm(struct wlb_transformer *t, void *norm, const void *x, int64_t n, struct wlb_error *error)
+/* norm[n / tp, h] = the final norm of this rank's part of n rows. The norm's weights are there afterwards. */
+static int final_norm(struct wlb_transformer *t, void *norm, void *rstd, const void *x, int64_t n,
+                      struct wlb_error *error)
 {
-	const struct wlb_scratch *s = &t->scratch;
 	const struct wlb_parameters *p = t->parameters;
-	if (wlb_weights_await(p, p->final_norm, p->final_norm, error) < 0 ||
-	    wlb_weights_await(p, p->head, p->head, error) < 0)
+	if (wlb_weights_await(p, p->final_norm, p->final_norm, error) < 0)
 		return -1;
-	wlb_norm(t, s->final_norm, s->final_rstd, NULL, x, NULL, p->final_norm, n);
-	return wlb_tp_all_gather(t, norm, s->final_norm, n, error);
+	wlb_norm(t, norm, rstd, NULL, x, NULL, p->final_norm, n);
+	return 0;
 }
 
 /* Replaces scratch.logits of a part by their gradient and adds to the loss. The ranks' slices of the vocabulary are
@@ -52,35 +50,101 @@ static int cross_entropy(struct wlb_transformer *t, const int32_t *targets, int6
 	return 0;
 }
 
+/* The loss of `rows` rows x, and d_x, a part at a time. */
+static int rows_loss(struct wlb_transformer *t, void *x, void *d_x, const int32_t *targets, int64_t rows,
+                     double *loss_sum, double scale, struct wlb_error *error)
+{
+	const struct wlb_parameters *p = t->parameters;
+	enum wlb_dtype compute = t->device->compute;
+	const struct wlb_matrix head = wlb_matrix_of(p, p->head, p->head);
+	if (wlb_weights_await(p, p->head, p->head, error) < 0)
+		return -1;
+	for (struct part part = {0}; next_part(t, rows, &part);) {
+		void *part_x = wlb_element(compute, x, part.first * p->shape.hidden_size);
+		wlb_linear(t->device, t->scratch.logits, p->vocab, part_x, &head, NULL, part.count);
+		if (cross_entropy(t, targets + part.first, part.count, loss_sum, scale, error) < 0)
+			return -1;
+		wlb_linear_backward(t->device, wlb_element(compute, d_x, part.first * p->shape.hidden_size), 0,
+		                    t->scratch.logits, p->vocab, part_x, &head, part.count);
+	}
+	return 0;
+}
+
+int wlb_head_share(struct wlb_transformer *t, struct wlb_head_rows rows, void *x, void *d_x,
+                   const struct wlb_micro_batch *batch, double *loss_sum, double scale, struct wlb_error *error)
+{
+	int64_t share = batch->rows / t->tp_size, n = rows.count * t->tp_size;
+	/* The targets of whole shares follow each other, as the rows do. */
+	int64_t blocks = rows.count == share ? 1 : t->tp_size, block = n / blocks;
+	enum wlb_dtype compute = t->device->compute;
+	void *all = wlb_tp_rows(t, t->scratch.gathered, x), *d_all = wlb_tp_rows(t, t->scratch.addend, d_x);
+	if (wlb_tp_all_gather(t, all, x, n, error) < 0)
+		return -1;
+	for (int64_t b = 0; b < blocks; b++) {
+		int64_t at = b * block * t->parameters->shape.hidden_size;
+		if (rows_loss(t, wlb_element(compute, all, at), wlb_element(compute, d_all, at),
+		              batch->targets + b * share + rows.first, block, loss_sum, scale, error) < 0)
+			return -1;
+	}
+	return wlb_tp_reduce_scatter(t, d_x, d_all, n, error);
+}
+
+/* Replaces slot->output by the gradient of the loss, from that of the normed rows. The norm's backward pass reads
+ * slot->output and adds to its result, which therefore needs other memory. */
+static void norm_backward(struct wlb_transformer *t, struct wlb_slot *slot, const void *d_norm, const void *rstd,
+                          int64_t n)
+{
+	size_t bytes = wlb_bytes(t->device->compute, wlb_share_elements(t, n));
+	void *d_x = t->scratch.final_norm;
+	t->device->ops->zero(t->device, d_x, bytes);
+	wlb_norm_backward(t, d_x, d_norm, slot->output, rstd, t->parameters->final_norm, n);
+	t->device->ops->copy(t->device, slot->output, d_x, bytes);
+}
+
 int wlb_head_loss(struct wlb_transformer *t, int chunk, struct wlb_slot *slot, const struct wlb_micro_batch *batch,
                   double *loss_sum, double scale, const struct wlb_backward_watch *watch, struct wlb_error *error)
 {
-	const struct wlb_parameters *p = t->parameters;
 	const struct wlb_scratch *s = &t->scratch;
-	const struct wlb_ops *ops = t->device->ops;
-	enum wlb_dtype compute = t->device->compute;
-	int64_t n = batch->rows, hidden = p->shape.hidden_size;
-	size_t bytes = wlb_bytes(compute, wlb_share_elements(t, n));
-	const struct wlb_matrix head = wlb_matrix_of(p, p->head, p->head);
-	void *norm = wlb_tp_rows(t, s->gathered, s->final_norm), *d_norm = wlb_tp_rows(t, s->addend, s->d_norm);
+	const struct wlb_head_rows all = {.count = batch->rows / t->tp_size};
+	if (final_norm(t, s->final_norm, s->final_rstd, slot->output, batch->rows, error) < 0 ||
+	    wlb_head_share(t, all, s->final_norm, s->d_norm, batch, loss_sum, scale, error) < 0)
+		return -1;
+	norm_backward(t, slot, s->d_norm, s->final_rstd, batch->rows);
+	return wlb_layer_done(watch, chunk, t->parameters->chunks[chunk].layers, error);
+}
 
-	if (final_norm(t, norm, slot->output, n, error) < 0)
-		return -1;
-	for (struct part part = {0}; next_part(t, n, &part);) {
-		void *x = wlb_element(compute, norm, part.first * hidden);
-		wlb_linear(t->device, s->logits, p->vocab, x, &head, NULL, part.count);
-		if (cross_entropy(t, batch->targets + part.first, part.count, loss_sum, scale, error) < 0)
-			return -1;
-		wlb_linear_backward(t->device, wlb_element(compute, d_norm, part.first * hidden), 0, s->logits,
-		                    p->vocab, x, &head, part.count);
-	}
-	if (wlb_tp_reduce_scatter(t, s->d_norm, d_norm, n, error) < 0)
-		return -1;
-	/* The norm's backward pass reads slot->output and adds to its result, which therefore needs other memory. */
-	ops->zero(t->device, s->final_norm, bytes);
-	wlb_norm_backward(t, s->final_norm, s->d_norm, slot->output, s->final_rstd, p->final_norm, n);
-	ops->copy(t->device, slot->output, s->final_norm, bytes);
-	return wlb_layer_done(watch, chunk, p->chunks[chunk].layers, error);
+struct wlb_head_rows wlb_head_rows_of(const struct wlb_transformer *t, const struct wlb_micro_batch *batch, int stage)
+{
+	int64_t share = batch->rows / t->tp_size, stages = t->groups->layout.pp;
+	int64_t first = share * stage / stages;
+	return (struct wlb_head_rows){.first = first, .count = share * (stage + 1) / stages - first};
+}
+
+int wlb_head_norm(struct wlb_transformer *t, struct wlb_slot *slot, const struct wlb_micro_batch *batch,
+                  struct wlb_error *error)
+{
+	return final_norm(t, slot->normed, slot->final_rstd, slot->output, batch->rows, error);
+}
+
+int wlb_head_own_share(struct wlb_transformer *t, struct wlb_slot *slot, const struct wlb_micro_batch *batch,
+                       double *loss_sum, double scale, struct wlb_error *error)
+{
+	int64_t hidden = t->parameters->shape.hidden_size;
+	enum wlb_dtype compute = t->device->compute;
+	const struct wlb_head_rows own = wlb_head_rows_of(t, batch, t->groups->at.pp);
+	if (own.count == 0)
+		return 0;
+	return wlb_head_share(t, own, wlb_element(compute, slot->normed, own.first * hidden),
+	                      wlb_element(compute, t->head_buffers.d_rows, own.first * hidden), batch, loss_sum, scale,
+	                      error);
+}
+
+int wlb_head_norm_backward(struct wlb_transformer *t, int chunk, struct wlb_slot *slot,
+                           const struct wlb_micro_batch *batch, const struct wlb_backward_watch *watch,
+                           struct wlb_error *error)
+{
+	norm_backward(t, slot, t->head_buffers.d_rows, slot->final_rstd, batch->rows);
+	return wlb_layer_done(watch, chunk, t->parameters->chunks[chunk].layers, error);
 }
 
 int wlb_logits(struct wlb_transformer *t, const struct wlb_micro_batch *batch, void *out_host, struct wlb_error *error)
@@ -90,7 +154,8 @@ int wlb_logits(struct wlb_transformer *t, const struct wlb_micro_batch *batch, v
 	enum wlb_dtype compute = t->device->compute;
 	const struct wlb_matrix head = wlb_matrix_of(p, p->head, p->head);
 	if (wlb_forward(t, 0, &t->slots[0], batch, error) < 0 ||
-	    final_norm(t, s->final_norm, t->slots[0].output, batch->rows, error) < 0)
+	    final_norm(t, s->final_norm, s->final_rstd, t->slots[0].output, batch->rows, error) < 0 ||
+	    wlb_weights_await(p, p->head, p->head, error) < 0)
 		return -1;
 	for (struct part part = {0}; next_part(t, batch->rows, &part);) {
 		wlb_linear(t->device, s->logits, p->vocab,

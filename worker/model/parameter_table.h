@@ -34,7 +34,7 @@ enum wlb_bucket_kind {
 	WLB_BUCKET_NORMS, /* summed over tp (each rank has the gradient of its share of the rows only); no weight decay
 	                   */
 	WLB_BUCKET_KV,    /* k and v that several ranks hold: summed over kv */
-	WLB_BUCKET_TIED,  /* a tied embedding: summed over the first and last stage */
+	WLB_BUCKET_TIED,  /* a tied embedding, or a head that all stages share: summed over the stages that hold it */
 };
 
 struct wlb_bucket {
@@ -68,7 +68,7 @@ struct wlb_chunk {
 	int first_layer; /* in the model */
 	int layers;
 	int has_embedding;
-	int has_head;
+	int has_head;                      /* or a share of its rows; the final norm is on the last stage alone */
 	struct wlb_layer_tensors *tensors; /* [layers] */
 };
 

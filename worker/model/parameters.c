@@ -40,7 +40,7 @@ struct wlb_parameters *wlb_parameters_new(const struct wlb_model *shape, const s
 	}
 	p->shape = *shape;
 	p->device = device;
-	if (wlb_parameters_list(p, plan, at, error) == 0 && wlb_parameters_bucket(p, &plan->layout, at, error) == 0 &&
+	if (wlb_parameters_list(p, plan, at, error) == 0 && wlb_parameters_bucket(p, plan, at, error) == 0 &&
 	    allocate_buffers(p, error) == 0)
 		return p;
 	wlb_parameters_free(p);

@@ -6,7 +6,8 @@
  * by columns, embedding and head by rows of the vocabulary; norms are whole on every rank. Where there are fewer key
  * heads than ranks, tp / kv_heads neighbours hold the same head. Rows that do not divide (vocabulary, intermediate
  * size) are cut as evenly as they can be. A pipeline stage holds the layers of its chunks; the first place holds the
- * embedding, the last the final norm and the head; both hold a tied embedding.
+ * embedding, the last the final norm and the head; both hold a tied embedding. Where the plan shares the head all
+ * stages hold it, or the tied embedding.
  *
  * The flat buffers are made of buckets, each padded so that it divides evenly among the ranks of the data group.
  */

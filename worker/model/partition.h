@@ -11,7 +11,7 @@ int wlb_parameters_list(struct wlb_parameters *parameters, const struct wlb_plan
                         const struct wlb_coordinates *at, struct wlb_error *error);
 
 /* Puts all tensors of the table into buckets: offsets, owned, elements. */
-int wlb_parameters_bucket(struct wlb_parameters *parameters, const struct wlb_layout *layout,
+int wlb_parameters_bucket(struct wlb_parameters *parameters, const struct wlb_plan *plan,
                           const struct wlb_coordinates *at, struct wlb_error *error);
 
 #endif

@@ -123,7 +123,7 @@ static int add_vocabulary(struct wlb_parameters *p, const struct cut *cut, const
 }
 
 /* Makes the table of tensors, in the order of the forward pass. */
-static void make_table(struct wlb_parameters *p, const struct cut *cut)
+static void make_table(struct wlb_parameters *p, const struct cut *cut, int is_last_stage)
 {
 	static const char embedding[] = "model.embed_tokens.weight";
 	const struct wlb_chunk *last = &p->chunks[p->chunk_count - 1];
@@ -132,7 +132,7 @@ static void make_table(struct wlb_parameters *p, const struct cut *cut)
 	for (int c = 0; c < p->chunk_count; c++)
 		for (int l = 0; l < p->chunks[c].layers; l++)
 			p->chunks[c].tensors[l] = add_layer(p, cut, p->chunks[c].first_layer + l);
-	p->final_norm = last->has_head ? add_norm(p, "model.norm.weight") : -1;
+	p->final_norm = is_last_stage ? add_norm(p, "model.norm.weight") : -1;
 	if (!last->has_head)
 		p->head = -1;
 	else if (tied && p->embedding >= 0)
@@ -150,7 +150,7 @@ static int make_chunks(struct wlb_parameters *p, const struct wlb_plan *plan, in
 		chunk->first_layer = (int)wlb_plan_first_layer(plan, &p->shape, stage, c);
 		chunk->layers = (int)wlb_plan_layers(plan, &p->shape, stage, c);
 		chunk->has_embedding = stage == 0 && c == 0;
-		chunk->has_head = stage == pp - 1 && c == p->chunk_count - 1;
+		chunk->has_head = (stage == pp - 1 || plan->shared_head) && c == p->chunk_count - 1;
 		layers += chunk->layers;
 	}
 	return layers;
@@ -184,6 +184,6 @@ int wlb_parameters_list(struct wlb_parameters *p, const struct wlb_plan *plan, c
 	p->intermediate = cut.intermediate.count;
 	p->vocab_start = cut.vocab.start;
 	p->vocab = cut.vocab.count;
-	make_table(p, &cut);
+	make_table(p, &cut, at->pp == plan->layout.pp - 1);
 	return 0;
 }

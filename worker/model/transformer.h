@@ -36,6 +36,9 @@ struct wlb_layer_activations {
 struct wlb_slot {
 	void *input;  /* [n / tp, h] before the chunk */
 	void *output; /* [n / tp, h] after it; then its gradient; then the gradient of `input` */
+	/* On the last stage where the stages share the head, else NULL. Shares of it are sent, too. */
+	void *normed;     /* [n / tp, h] the last norm of `output` */
+	void *final_rstd; /* [n / tp], main */
 	struct wlb_layer_activations
 		*layers; /* [most layers of a chunk]; all slots share the memory of recomputed activations */
 };
@@ -78,6 +81,44 @@ struct wlb_backward_watch {
 int wlb_head_loss(struct wlb_transformer *transformer, int chunk, struct wlb_slot *slot,
                   const struct wlb_micro_batch *batch, double *loss_sum, double scale,
                   const struct wlb_backward_watch *watch, struct wlb_error *error);
+
+/*
+ * The head where the stages share it (libwlb's wlb_plan.shared_head). Its rows are divided, and not the vocabulary, as
+ * Yeung et al. (MLSys 2025, "Balancing Pipeline Parallelism with Vocabulary Parallelism") do: docs/architecture.md
+ * says why. The last stage normalises its rows and sends each other stage its part of them; every stage computes
+ * product, loss and gradients of its part; the gradients of the normed rows go back to the last stage.
+ */
+
+/* Rows [first, first + count) of the n / tp rows of each tensor-parallel rank. */
+struct wlb_head_rows {
+	int64_t first, count;
+};
+
+/* Returns the part of a stage: parts are as equal as they can be, and follow each other. May be empty. */
+struct wlb_head_rows wlb_head_rows_of(const struct wlb_transformer *transformer, const struct wlb_micro_batch *batch,
+                                      int stage);
+
+/* Buffers that are sent over the pipeline or received: nothing else shares their memory. On the last stage d_rows are
+ * the gradients of all normed rows, [n / tp, h], and rows is NULL; on others both are of the stage's part. */
+struct wlb_head_buffers {
+	void *rows, *d_rows;
+};
+struct wlb_head_buffers wlb_transformer_head_buffers(const struct wlb_transformer *transformer);
+
+/* Loss and gradients of a part that is not empty: x[count, h] are this rank's normed rows, d_x[count, h] receives their
+ * gradient, for the loss times `scale`, and must not overlap x. Loss and errors as of wlb_head_loss. */
+int wlb_head_share(struct wlb_transformer *transformer, struct wlb_head_rows rows, void *x, void *d_x,
+                   const struct wlb_micro_batch *batch, double *loss_sum, double scale, struct wlb_error *error);
+
+/* On the last stage, in this order: slot->normed from slot->output; the gradient of the stage's own part in d_rows of
+ * the buffers; and, when all of d_rows is there, slot->output replaced by its gradient. */
+int wlb_head_norm(struct wlb_transformer *transformer, struct wlb_slot *slot, const struct wlb_micro_batch *batch,
+                  struct wlb_error *error);
+int wlb_head_own_share(struct wlb_transformer *transformer, struct wlb_slot *slot, const struct wlb_micro_batch *batch,
+                       double *loss_sum, double scale, struct wlb_error *error);
+int wlb_head_norm_backward(struct wlb_transformer *transformer, int chunk, struct wlb_slot *slot,
+                           const struct wlb_micro_batch *batch, const struct wlb_backward_watch *watch,
+                           struct wlb_error *error);
 
 /* Backward through a chunk: replaces the gradient of the chunk's output in slot->output by that of its input (on the
  * chunk that has the embedding its contents are then undefined). Adds to the gradients of the parameters. watch may be

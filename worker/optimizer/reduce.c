@@ -77,7 +77,7 @@ static struct wlb_comm *other_group(const struct wlb_groups *groups, enum wlb_bu
 	case WLB_BUCKET_KV:
 		return groups->kv;
 	case WLB_BUCKET_TIED:
-		return groups->ends;
+		return groups->tied;
 	case WLB_BUCKET_MATRICES:
 		break;
 	}

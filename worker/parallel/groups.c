@@ -11,12 +11,13 @@ static int key_head_holders(int tp, const struct wlb_model *model)
 
 /* Every rank splits off all groups, in the same order. The place of its first member distinguishes a group from others
  * of its kind. */
-static int open_groups(struct wlb_groups *g, const struct wlb_model *model, struct wlb_error *error)
+static int open_groups(struct wlb_groups *g, int shared_head, const struct wlb_model *model, struct wlb_error *error)
 {
 	const struct wlb_layout *layout = &g->layout;
 	const struct wlb_coordinates at = g->at;
 	int holders = key_head_holders(layout->tp, model);
 	int is_end = model->tie_word_embeddings && (at.pp == 0 || at.pp == layout->pp - 1);
+	int is_tied = is_end || shared_head;
 	const struct {
 		struct wlb_comm **group;
 		const char *name;
@@ -27,7 +28,7 @@ static int open_groups(struct wlb_groups *g, const struct wlb_model *model, stru
 		{&g->cp, "cp", {at.tp, .cp = 0, at.pp, at.dp}, at.cp},
 		{&g->data, "data", {at.tp, .cp = 0, at.pp, .dp = 0}, at.dp * layout->cp + at.cp},
 		{&g->kv, "kv", {.tp = at.tp - at.tp % holders, at.cp, at.pp, at.dp}, at.tp},
-		{&g->ends, "ends", {at.tp, at.cp, .pp = is_end ? 0 : at.pp, at.dp}, at.pp},
+		{&g->tied, "tied", {at.tp, at.cp, .pp = is_tied ? 0 : at.pp, at.dp}, at.pp},
 	};
 	for (size_t i = 0; i < sizeof(splits) / sizeof(splits[0]); i++) {
 		int color = wlb_layout_place(layout, &splits[i].first);
@@ -97,7 +98,40 @@ static int open_pipeline(struct wlb_groups *g, struct wlb_error *error)
 	return 0;
 }
 
-struct wlb_groups *wlb_groups_open(struct wlb_comm *world, const struct wlb_layout *layout, int place,
+/* Splits off the communicator of one stage and the last. Returns -1 on failure; *comm stays NULL on other stages. */
+static int open_head_edge(struct wlb_groups *g, int stage, int to_last, struct wlb_comm **comm, struct wlb_error *error)
+{
+	int last = g->layout.pp - 1, own = g->at.pp, is_in = own == stage || own == last;
+	struct wlb_coordinates first = g->at;
+	first.pp = is_in ? stage : own;
+	char name[32];
+	snprintf(name, sizeof(name), "head %d>%d", to_last ? stage : last, to_last ? last : stage);
+	*comm = wlb_comm_split(g->world, wlb_layout_place(&g->layout, &first), (own == last) == to_last, name, error);
+	if (*comm == NULL)
+		return -1;
+	if (!is_in) {
+		wlb_comm_close(*comm);
+		*comm = NULL;
+	}
+	return 0;
+}
+
+/* Every rank splits off all of them, in the same order. */
+static int open_shared_head(struct wlb_groups *g, struct wlb_error *error)
+{
+	int others = g->layout.pp - 1;
+	g->head_rows = calloc((size_t)others, sizeof(struct wlb_comm *));
+	g->head_gradients = calloc((size_t)others, sizeof(struct wlb_comm *));
+	if (g->head_rows == NULL || g->head_gradients == NULL)
+		return wlb_fail(error, "out of memory for the communicators of %d stages", others + 1);
+	for (int s = 0; s < others; s++)
+		if (open_head_edge(g, s, 0, &g->head_rows[s], error) < 0 ||
+		    open_head_edge(g, s, 1, &g->head_gradients[s], error) < 0)
+			return -1;
+	return 0;
+}
+
+struct wlb_groups *wlb_groups_open(struct wlb_comm *world, const struct wlb_plan *plan, int place,
                                    const struct wlb_model *model, struct wlb_error *error)
 {
 	struct wlb_groups *groups = calloc(1, sizeof(*groups));
@@ -105,11 +139,12 @@ struct wlb_groups *wlb_groups_open(struct wlb_comm *world, const struct wlb_layo
 		wlb_fail(error, "out of memory for the groups of place %d in the layout", place);
 		return NULL;
 	}
-	groups->layout = *layout;
+	groups->layout = plan->layout;
 	groups->place = place;
-	groups->at = wlb_layout_coordinates(layout, place);
+	groups->at = wlb_layout_coordinates(&plan->layout, place);
 	groups->world = world;
-	if (open_groups(groups, model, error) == 0 && open_pipeline(groups, error) == 0)
+	if (open_groups(groups, plan->shared_head, model, error) == 0 && open_pipeline(groups, error) == 0 &&
+	    (!plan->shared_head || open_shared_head(groups, error) == 0))
 		return groups;
 	wlb_groups_close(groups);
 	return NULL;
@@ -122,17 +157,31 @@ void wlb_groups_progress(const struct wlb_groups *groups)
 	wlb_comm_progress(groups->gradients_in);
 	wlb_comm_progress(groups->gradients_out);
 	wlb_comm_progress(groups->data);
+	for (int s = 0; wlb_groups_share_head(groups, s); s++) {
+		if (groups->head_rows[s] == NULL)
+			continue;
+		wlb_comm_progress(groups->head_rows[s]);
+		wlb_comm_progress(groups->head_gradients[s]);
+	}
 }
 
 void wlb_groups_close(struct wlb_groups *groups)
 {
 	if (groups == NULL)
 		return;
+	for (int s = groups->layout.pp - 2; s >= 0; s--) {
+		if (groups->head_gradients != NULL)
+			wlb_comm_close(groups->head_gradients[s]);
+		if (groups->head_rows != NULL)
+			wlb_comm_close(groups->head_rows[s]);
+	}
+	free(groups->head_gradients);
+	free(groups->head_rows);
 	wlb_comm_close(groups->gradients_out);
 	wlb_comm_close(groups->gradients_in);
 	wlb_comm_close(groups->activations_out);
 	wlb_comm_close(groups->activations_in);
-	wlb_comm_close(groups->ends);
+	wlb_comm_close(groups->tied);
 	wlb_comm_close(groups->kv);
 	wlb_comm_close(groups->data);
 	wlb_comm_close(groups->cp);

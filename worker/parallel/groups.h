@@ -23,14 +23,24 @@ struct wlb_groups {
 	struct wlb_comm *gradients_out;   /* to the stage before */
 	struct wlb_comm
 		*kv; /* tensor-parallel ranks that hold the same key and value heads; size 1 where no others do */
-	struct wlb_comm *ends; /* first and last stage, which hold the same embedding when it is tied; of size 1 on the
-	                          other stages and where there is one stage */
+	struct wlb_comm *tied; /* the stages that hold the same embedding or head: first and last where the embedding is
+	                          tied, all where they share the head; of size 1 on other stages */
+	/* Of a shared head, else NULL: between the last stage and each other one, the sender first as above. [pp - 1];
+	 * NULL for stages of which this rank is neither. */
+	struct wlb_comm **head_rows;      /* from the last stage to stage s */
+	struct wlb_comm **head_gradients; /* from stage s to the last stage */
 };
 
-/* Collective over the world, for the rank at `place` of a layout that passes wlb_layout_check. Returns NULL with the
- * reason on failure. */
-struct wlb_groups *wlb_groups_open(struct wlb_comm *world, const struct wlb_layout *layout, int place,
+/* Collective over the world, for the rank at `place` of the plan's layout, which passes wlb_layout_check. Returns NULL
+ * with the reason on failure. */
+struct wlb_groups *wlb_groups_open(struct wlb_comm *world, const struct wlb_plan *plan, int place,
                                    const struct wlb_model *model, struct wlb_error *error);
+/* Returns 1 where `stage` is one of those before the last, and the stages share the head. */
+static inline int wlb_groups_share_head(const struct wlb_groups *groups, int stage)
+{
+	return groups->head_rows != NULL && stage < groups->layout.pp - 1;
+}
+
 /* Advances the calls that were started on the edges of the pipeline and in the data group: wlb_comm_progress. */
 void wlb_groups_progress(const struct wlb_groups *groups);
 void wlb_groups_close(struct wlb_groups *groups); /* collective; NULL allowed; the world stays open */

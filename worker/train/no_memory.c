@@ -56,6 +56,8 @@ static void add_remedies(const struct wlb_trainer *t, struct wlb_error *error)
 		add(error, "a greater --recompute-num-layers, ");
 	if (t->plan->max_tokens > t->options->seq_length)
 		add(error, "a smaller --micro-batch-size, ");
+	if (plan->shared_head)
+		add(error, "--head-stages last, ");
 	add(error, "greater tp, cp or pp in --layout, or a smaller --seq-length");
 }
 

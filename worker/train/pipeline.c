@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "worker/train/shared_head.h"
+
 /* The messages that use a slot of the transformer. */
 struct holding {
 	struct wlb_comm_request *output_sent;   /* to the stage after; its memory then takes the gradient */
@@ -16,6 +18,7 @@ struct wlb_pipeline {
 	struct wlb_transformer *transformer;
 	struct wlb_optimizer *optimizer;
 	struct wlb_device *device;
+	struct wlb_shared_head *shared_head; /* NULL: the last stage computes the head */
 	int slots;
 	struct holding *holdings; /* [slots] */
 	int *free_slots; /* a ring: the slot freed first is used first, so that its gradient has most likely been sent
@@ -74,6 +77,14 @@ struct wlb_pipeline *wlb_pipeline_new(const struct wlb_plan *plan, const struct 
 		wlb_pipeline_free(p);
 		return NULL;
 	}
+	if (plan->shared_head) {
+		p->shared_head = wlb_shared_head_new(groups, transformer, parameters->device,
+		                                     parameters->shape.hidden_size, slots, error);
+		if (p->shared_head == NULL) {
+			wlb_pipeline_free(p);
+			return NULL;
+		}
+	}
 	for (int i = 0; i < slots; i++)
 		p->free_slots[i] = i;
 	for (int i = 0; i < plan->interleave * plan->micro_batches; i++)
@@ -88,6 +99,7 @@ void wlb_pipeline_free(struct wlb_pipeline *p)
 {
 	if (p == NULL)
 		return;
+	wlb_shared_head_free(p->shared_head);
 	free(p->holdings);
 	free(p->free_slots);
 	free(p->slot_of);
@@ -158,13 +170,13 @@ static int receive(struct wlb_pipeline *p, struct wlb_pass pass, int number, str
 
 static int64_t pass_count(const struct wlb_pipeline *p)
 {
-	return 2 * (int64_t)p->plan.interleave * p->plan.micro_batches;
+	return wlb_plan_passes(&p->plan, p->groups->at.pp);
 }
 
-/* Before pass n computes, starts the receive of the next pass that has tokens, where its memory is free by now: the
- * receive then needs no buffer of its own. A send that still uses the memory is not waited for here, since stages could
- * then wait for each other. Over MPI without interleaving it is not done: the messages that arrive during a pass then
- * made a step of two stages 4 % longer, where with interleaving it was 2 to 4 % shorter. */
+/* Before pass n computes, starts the receive of the next pass over layers that has tokens, where its memory is free by
+ * now: the receive then needs no buffer of its own. A send that still uses the memory is not waited for here, since
+ * stages could then wait for each other. Over MPI without interleaving it is not done: the messages that arrive during
+ * a pass then made a step of two stages 4 % longer, where with interleaving it was 2 to 4 % shorter. */
 static int receive_next(struct wlb_pipeline *p, int64_t n, struct wlb_error *error)
 {
 	struct wlb_pass pass;
@@ -174,7 +186,7 @@ static int receive_next(struct wlb_pipeline *p, int64_t n, struct wlb_error *err
 		if (++n == pass_count(p))
 			return 0;
 		pass = wlb_plan_pass(&p->plan, p->groups->at.pp, n);
-	} while (p->step->list[pass.micro_batch].tokens == 0);
+	} while (pass.head || p->step->list[pass.micro_batch].tokens == 0);
 	if (!receives(p, pass) || (pass.backward ? *slot_of(p, pass) < 0 : p->free_count == 0))
 		return 0;
 	int number = pass.backward ? *slot_of(p, pass) : p->free_slots[p->first_free];
@@ -198,7 +210,7 @@ static int forward(struct wlb_pipeline *p, struct wlb_pass pass, int64_t n, stru
 		return -1;
 	*slot_of(p, pass) = number;
 	if (neighbour(p, pass.chunk, +1) < 0)
-		return 0;
+		return p->shared_head != NULL ? wlb_shared_head_send(p->shared_head, number, batch, error) : 0;
 	p->holdings[number].output_sent = send_start(p, p->groups->activations_out, slot->output, batch, error);
 	return p->holdings[number].output_sent != NULL ? 0 : -1;
 }
@@ -208,13 +220,39 @@ static int is_last(const struct wlb_pipeline *p, struct wlb_pass pass)
 	return pass.micro_batch == p->plan.micro_batches - 1;
 }
 
-/* Sets slot->output to the gradient of the loss, in the pass of the last chunk of the model. */
-static int take_loss(struct wlb_pipeline *p, struct wlb_pass pass, struct wlb_slot *slot,
-                     const struct wlb_backward_watch *watch, struct wlb_error *error)
+/* Returns the next micro-batch of the step that has tokens, NULL where there is none. */
+static const struct wlb_micro_batch *batch_after(const struct wlb_pipeline *p, int32_t micro_batch)
+{
+	while (++micro_batch < p->plan.micro_batches)
+		if (p->step->list[micro_batch].tokens > 0)
+			return &p->step->list[micro_batch];
+	return NULL;
+}
+
+static struct wlb_head_loss loss_of(const struct wlb_pipeline *p)
+{
+	return (struct wlb_head_loss){.sum = p->loss_sum, .scale = 1.0 / (double)p->step->tokens};
+}
+
+/* Sets the output of slot `number` to the gradient of the loss, in the pass of the last chunk of the model. */
+static int take_loss(struct wlb_pipeline *p, struct wlb_pass pass, int number, const struct wlb_backward_watch *watch,
+                     struct wlb_error *error)
 {
 	const struct wlb_micro_batch *batch = &p->step->list[pass.micro_batch];
-	return wlb_head_loss(p->transformer, pass.chunk, slot, batch, p->loss_sum, 1.0 / (double)p->step->tokens, watch,
-	                     error);
+	const struct wlb_head_loss loss = loss_of(p);
+	if (p->shared_head != NULL)
+		return wlb_shared_head_take_loss(p->shared_head, pass.chunk, number, batch,
+		                                 batch_after(p, pass.micro_batch), &loss, watch, error);
+	return wlb_head_loss(p->transformer, pass.chunk, wlb_transformer_slot(p->transformer, number), batch, loss.sum,
+	                     loss.scale, watch, error);
+}
+
+/* The stage's share of the head. */
+static int share_head(struct wlb_pipeline *p, struct wlb_pass pass, struct wlb_error *error)
+{
+	const struct wlb_head_loss loss = loss_of(p);
+	return wlb_shared_head_compute(p->shared_head, &p->step->list[pass.micro_batch],
+	                               batch_after(p, pass.micro_batch), &loss, error);
 }
 
 static int backward(struct wlb_pipeline *p, struct wlb_pass pass, int64_t n, struct wlb_error *error)
@@ -225,7 +263,7 @@ static int backward(struct wlb_pipeline *p, struct wlb_pass pass, int64_t n, str
 	int number = *slot_of(p, pass);
 	struct wlb_slot *slot = wlb_transformer_slot(p->transformer, number);
 	if ((receives(p, pass) && receive(p, pass, number, error) < 0) || receive_next(p, n, error) < 0 ||
-	    (!receives(p, pass) && take_loss(p, pass, slot, watch, error) < 0) ||
+	    (!receives(p, pass) && take_loss(p, pass, number, watch, error) < 0) ||
 	    wlb_backward(p->transformer, pass.chunk, slot, batch, watch, error) < 0)
 		return -1;
 	p->free_slots[(p->first_free + p->free_count++) % p->slots] = number;
@@ -244,8 +282,10 @@ static int run_pass(struct wlb_pipeline *p, int64_t n, const struct wlb_pass_wat
 	if (batch->tokens == 0) /* of the same micro-batch on all stages */
 		return pass.backward && is_last(p, pass) ? wlb_optimizer_chunk_done(p->optimizer, pass.chunk, error)
 		                                         : 0;
-	watch->begins(watch->context, pass.backward);
-	int rc = pass.backward ? backward(p, pass, n, error) : forward(p, pass, n, error);
+	watch->begins(watch->context, pass.backward || pass.head);
+	int rc = pass.head       ? share_head(p, pass, error)
+	         : pass.backward ? backward(p, pass, n, error)
+	                         : forward(p, pass, n, error);
 	return rc < 0 ? -1 : watch->queued(watch->context, error);
 }
 
@@ -260,5 +300,5 @@ int wlb_pipeline_run(struct wlb_pipeline *p, const struct wlb_loaded_step *step,
 	for (int i = 0; i < p->slots; i++)
 		if (wait_for(&p->holdings[i].gradient_sent, error) < 0)
 			return -1;
-	return 0;
+	return p->shared_head != NULL ? wlb_shared_head_end_step(p->shared_head, error) : 0;
 }

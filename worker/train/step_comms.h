@@ -10,9 +10,9 @@ struct wlb_step_comm {
 	enum wlb_step_part part; /* its receives are of WLB_TIME_BUBBLE */
 };
 
-enum { WLB_STEP_COMMS = 10 };
-
-/* The caller owns the communicators. */
-void wlb_step_comms_list(const struct wlb_groups *groups, struct wlb_step_comm list[WLB_STEP_COMMS]);
+/* Of a shared head the last stage has two communicators with each other stage; else there are ten. */
+int wlb_step_comms_count(const struct wlb_groups *groups);
+/* Returns communicator i of them, 0 <= i < count. The groups own it. */
+struct wlb_step_comm wlb_step_comms_at(const struct wlb_groups *groups, int i);
 
 #endif

@@ -18,7 +18,7 @@ _Static_assert(1 + 2 * COUNTED <= WLB_COMM_PARTS, "two steps that are unread at 
 
 struct wlb_step_events {
 	struct wlb_device *device;
-	struct wlb_step_comm comms[WLB_STEP_COMMS];
+	const struct wlb_groups *groups;
 	int number;
 	struct interval *intervals; /* [most] */
 	int most, count;
@@ -29,9 +29,8 @@ struct wlb_step_events *wlb_step_events_new(struct wlb_device *device, const str
 {
 	struct wlb_step_events *e = calloc(1, sizeof(*e));
 	if (e != NULL) {
-		*e = (struct wlb_step_events){.device = device, .number = number, .most = most};
+		*e = (struct wlb_step_events){.device = device, .groups = groups, .number = number, .most = most};
 		e->intervals = calloc((size_t)most, sizeof(*e->intervals));
-		wlb_step_comms_list(groups, e->comms);
 	}
 	if (e == NULL || e->intervals == NULL) {
 		wlb_fail(error, "out of memory for the times of %d passes", most);
@@ -69,8 +68,8 @@ static int comm_part(const struct wlb_step_events *e, int i)
 
 static void set_part(const struct wlb_step_events *e, int part)
 {
-	for (int i = 0; i < WLB_STEP_COMMS; i++)
-		wlb_comm_set_part(e->comms[i].comm, part);
+	for (int i = 0; i < wlb_step_comms_count(e->groups); i++)
+		wlb_comm_set_part(wlb_step_comms_at(e->groups, i).comm, part);
 }
 
 void wlb_step_events_begin(struct wlb_step_events *e)
@@ -100,10 +99,11 @@ void wlb_step_events_stop(struct wlb_step_events *e)
 static void move_waits(const struct wlb_step_events *e, int counted, struct wlb_step_times *times)
 {
 	double *own_s = &times->s[COUNTED_PARTS[counted]];
-	for (int i = 0; i < WLB_STEP_COMMS; i++) {
-		struct wlb_comm_waits waits = wlb_comm_take_waits(e->comms[i].comm, comm_part(e, counted));
+	for (int i = 0; i < wlb_step_comms_count(e->groups); i++) {
+		const struct wlb_step_comm comm = wlb_step_comms_at(e->groups, i);
+		struct wlb_comm_waits waits = wlb_comm_take_waits(comm.comm, comm_part(e, counted));
 		*own_s -= waits.all_s;
-		times->s[e->comms[i].part] += waits.all_s - waits.receives_s;
+		times->s[comm.part] += waits.all_s - waits.receives_s;
 		times->s[WLB_TIME_BUBBLE] += waits.receives_s;
 	}
 	/* The host's clock, where the host waits, is not the device's. */

@@ -9,12 +9,11 @@
 /* Seconds spent in each communicator so far, at the place of its part; the other parts are 0. */
 static void communication(const struct wlb_groups *groups, double s[WLB_STEP_PARTS])
 {
-	struct wlb_step_comm list[WLB_STEP_COMMS];
-	wlb_step_comms_list(groups, list);
 	memset(s, 0, WLB_STEP_PARTS * sizeof(*s));
-	for (int i = 0; i < WLB_STEP_COMMS; i++) {
-		double receive_s = wlb_comm_receive_s(list[i].comm);
-		s[list[i].part] += wlb_comm_blocked_s(list[i].comm) - receive_s;
+	for (int i = 0; i < wlb_step_comms_count(groups); i++) {
+		const struct wlb_step_comm counted = wlb_step_comms_at(groups, i);
+		double receive_s = wlb_comm_receive_s(counted.comm);
+		s[counted.part] += wlb_comm_blocked_s(counted.comm) - receive_s;
 		s[WLB_TIME_BUBBLE] += receive_s;
 	}
 }
@@ -22,11 +21,9 @@ static void communication(const struct wlb_groups *groups, double s[WLB_STEP_PAR
 /* wlb_comm_busy_s of all communicators. */
 static double communication_busy_s(const struct wlb_groups *groups)
 {
-	struct wlb_step_comm list[WLB_STEP_COMMS];
 	double busy_s = 0.0;
-	wlb_step_comms_list(groups, list);
-	for (int i = 0; i < WLB_STEP_COMMS; i++)
-		busy_s += wlb_comm_busy_s(list[i].comm);
+	for (int i = 0; i < wlb_step_comms_count(groups); i++)
+		busy_s += wlb_comm_busy_s(wlb_step_comms_at(groups, i).comm);
 	return busy_s;
 }
 

@@ -30,7 +30,7 @@ static int connect_ranks(struct wlb_trainer *t, struct wlb_error *error)
 	if (wlb_choose_transport(t->launch, t->world, t->options->transport, 60.0 * t->options->timeout_minutes,
 	                         "wlb-worker", error) < 0)
 		return -1;
-	t->groups = wlb_groups_open(t->world, &t->plan->split.layout, wlb_launch_place(l), &t->plan->model, error);
+	t->groups = wlb_groups_open(t->world, &t->plan->split, wlb_launch_place(l), &t->plan->model, error);
 	if (t->groups == NULL)
 		return -1;
 	t->gpu_ranks = wlb_record_rank_gpus(l, t->device, t->world, t->recorder, error);
@@ -107,8 +107,7 @@ static int open_outputs(void *trainer, struct wlb_error *error)
 /* The parts of a step that are timed: its passes, and twice the optimizer. */
 static int open_events(struct wlb_trainer *t, int number, struct wlb_error *error)
 {
-	const struct wlb_plan *split = &t->plan->split;
-	int most = 2 * split->interleave * split->micro_batches + 2;
+	int most = (int)wlb_plan_passes(&t->plan->split, t->groups->at.pp) + 2;
 	t->unread[number].events = wlb_step_events_new(t->device, t->groups, number, most, error);
 	return t->unread[number].events != NULL ? 0 : -1;
 }

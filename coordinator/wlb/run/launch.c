@@ -49,6 +49,7 @@ static void set_environment(const struct wlb_run *run, const struct wlb_attempt 
 		export_number("WLB_INTERLEAVE", attempt->settings.interleave);
 		export_variable("WLB_RECOMPUTE", attempt->settings.recompute);
 		export_number("WLB_RECOMPUTE_LAYERS", attempt->settings.recompute_layers);
+		export_variable("WLB_HEAD_STAGES", attempt->settings.shared_head ? "all" : "last");
 	}
 	unsetenv(WLB_NODE_ORDER);
 	if (node_order != NULL)

@@ -147,6 +147,7 @@ static void set_layout(const struct wlb_auto *found, struct wlb_attempt *attempt
 		.interleave = best->interleave,
 		.recompute = names[best->recompute],
 		.recompute_layers = best->recompute_layers,
+		.shared_head = best->shared_head,
 	};
 }
 

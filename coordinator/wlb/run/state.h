@@ -48,6 +48,7 @@ struct wlb_run_settings {
 	int interleave;
 	const char *recompute; /* "none", "selective", "full" */
 	int recompute_layers;  /* full: of each chunk; 0: all */
+	bool shared_head;      /* by all stages */
 };
 
 /* A switch of the topology, with the next `node_count` nodes of an attempt; name "": these are under none. */

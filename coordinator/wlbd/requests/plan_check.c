@@ -31,6 +31,7 @@ static int check_layout(const json_t *data, struct wlb_error *error)
 static int check_plan(const json_t *data, struct wlb_error *error)
 {
 	static const char *const recompute[] = {"none", "selective", "full", NULL};
+	static const char *const head_stages[] = {"last", "all", NULL};
 	static const char *const counts[] = {"interleave", "micro_batches", "micro_batch_size", "recompute_layers"};
 	static const struct {
 		const char *name;
@@ -40,7 +41,8 @@ static int check_plan(const json_t *data, struct wlb_error *error)
 	int64_t count;
 	double number;
 	if (check_layout(data, error) != 0 ||
-	    wlbd_field_choice(data, "recompute", WLBD_OPTIONAL, recompute, &text, error) != 0)
+	    wlbd_field_choice(data, "recompute", WLBD_OPTIONAL, recompute, &text, error) != 0 ||
+	    wlbd_field_choice(data, "head_stages", WLBD_OPTIONAL, head_stages, &text, error) != 0)
 		return -1;
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
 		if (wlbd_field_integer(data, counts[i], WLBD_OPTIONAL, 1, COUNT_MOST, &count, error) != 0)

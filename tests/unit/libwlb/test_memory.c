@@ -117,6 +117,28 @@ static void stages_hold_the_micro_batches_in_flight(void **state)
 	assert_near(wlb_memory_stage(&plan, &model, 0, 4096, 4096, 0.0).activations, 4 * 8 * layer / 8, 1e-12);
 }
 
+/* Every stage holds the head and the logits of its rows; one more micro-batch is in flight. The last stage keeps its
+ * normed rows with the activations, the others have the rows that they receive and the gradients that they send. */
+static void a_shared_head_is_on_every_stage(void **state)
+{
+	(void)state;
+	struct wlb_model model = llama_7b();
+	double layer = 4096.0 * layer_bytes_7b, rows = 2.0 * 4096 * 4096, tables = 0.0;
+	struct wlb_plan plan = plan_of(1, 1, 4, 1, 1, 16), shared = plan;
+	shared.shared_head = 1;
+	for (int32_t s = 0; s < 4; s++) {
+		struct wlb_memory m = wlb_memory_stage(&shared, &model, s, 4096, 4096, 0.0);
+		double held = (5 - s) * 8 * layer + (s == 3 ? 2.0 * rows + 3.0 * rows : 2.0 * rows / 4);
+		assert_near(m.activations, held, 1e-12);
+		assert_near(m.logits, 6.0 * 1024.0 * 32000.0, 1e-12);
+		tables += (m.weights - wlb_memory_stage(&plan, &model, s, 4096, 4096, 0.0).weights) / 2.0;
+	}
+	assert_near(tables, 3.0 * 4096.0 * 32000.0, 1e-12);
+	model.tie_word_embeddings = 1;
+	double first = wlb_memory_stage(&plan, &model, 0, 4096, 4096, 0.0).weights;
+	assert_near(wlb_memory_stage(&shared, &model, 0, 4096, 4096, 0.0).weights, first, 1e-12);
+}
+
 static void the_margin_is_of_all(void **state)
 {
 	(void)state;
@@ -167,6 +189,7 @@ int main(void)
 		cmocka_unit_test(stages_and_tensor_ranks_hold_the_whole_of_llama_70b),
 		cmocka_unit_test(activations_are_those_of_korthikanti),
 		cmocka_unit_test(a_worker_has_logits_of_some_rows),
+		cmocka_unit_test(a_shared_head_is_on_every_stage),
 		cmocka_unit_test(stages_hold_the_micro_batches_in_flight),
 		cmocka_unit_test(the_margin_is_of_all),
 		cmocka_unit_test(the_first_or_the_last_stage_needs_most),

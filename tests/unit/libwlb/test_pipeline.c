@@ -14,40 +14,61 @@ struct shape {
 	int pp;
 	int interleave;
 	int micro_batches;
+	int shared_head;
+	int recompute;
 };
 
-static const struct shape shapes[] = {{1, 1, 1}, {1, 1, 5}, {2, 1, 1}, {2, 1, 7}, {4, 1, 2},
-                                      {4, 1, 8}, {2, 2, 2}, {2, 3, 8}, {4, 2, 4}, {3, 4, 9}};
+static const struct shape shapes[] = {
+	{1, 1, 1, 0, 0}, {1, 1, 5, 0, 0},  {2, 1, 1, 0, 0},
+	{2, 1, 7, 0, 0}, {4, 1, 2, 0, 0},  {4, 1, 8, 0, 0},
+	{2, 2, 2, 0, 0}, {2, 3, 8, 0, 0},  {4, 2, 4, 0, 0},
+	{3, 4, 9, 0, 0}, {2, 1, 1, 1, 0},  {2, 1, 7, 1, 0},
+	{3, 1, 5, 1, 0}, {4, 1, 2, 1, 0},  {4, 1, 8, 1, 0},
+	{8, 1, 3, 1, 0}, {8, 1, 16, 1, 0}, {8, 1, 16, 1, WLB_RECOMPUTE_FULL},
+	{2, 2, 2, 1, 0}, {2, 3, 8, 1, 0},  {4, 2, 4, 1, 0},
+	{3, 4, 9, 1, 0}, {4, 4, 16, 1, 0}, {8, 2, 16, 1, 0},
+};
 enum { SHAPES = sizeof(shapes) / sizeof(shapes[0]) };
 
 static struct wlb_plan plan_of(const struct shape *s)
 {
 	return (struct wlb_plan){.layout = {.tp = 1, .cp = 1, .pp = s->pp, .dp = 1},
 	                         .interleave = s->interleave,
-	                         .micro_batches = s->micro_batches};
+	                         .micro_batches = s->micro_batches,
+	                         .shared_head = s->shared_head,
+	                         .recompute = (enum wlb_recompute)s->recompute};
 }
 
-static int64_t passes_of(const struct wlb_plan *plan)
+static int is_last_stage(const struct wlb_plan *plan, int32_t stage)
 {
-	return 2 * (int64_t)plan->interleave * plan->micro_batches;
+	return stage == plan->layout.pp - 1;
 }
 
 /* Every forward and backward pass once, a backward one after its forward one, and never more than warm-up and one
- * forward passes without theirs. */
+ * forward passes without theirs. A share of the head is between the two, on all stages but the last. */
 static void every_pass_comes_once(void **state)
 {
 	(void)state;
 	for (int i = 0; i < SHAPES; i++) {
 		struct wlb_plan plan = plan_of(&shapes[i]);
 		for (int32_t stage = 0; stage < plan.layout.pp; stage++) {
-			char done[64][2] = {{0}};
-			int64_t held = 0;
-			for (int64_t n = 0; n < passes_of(&plan); n++) {
+			char done[64][2] = {{0}}, shares[64] = {0};
+			int64_t held = 0, heads = plan.shared_head && !is_last_stage(&plan, stage);
+			int64_t all = (2 * plan.interleave + heads) * plan.micro_batches;
+			assert_int_equal(wlb_plan_passes(&plan, stage), all);
+			for (int64_t n = 0; n < all; n++) {
 				struct wlb_pass pass = wlb_plan_pass(&plan, stage, n);
 				assert_in_range(pass.chunk, 0, plan.interleave - 1);
 				assert_in_range(pass.micro_batch, 0, plan.micro_batches - 1);
 				char *at = done[pass.chunk * plan.micro_batches + pass.micro_batch];
+				if (pass.head) {
+					assert_true(heads && at[0] && !at[1] && pass.chunk == plan.interleave - 1);
+					assert_int_equal(shares[pass.micro_batch]++, 0);
+					continue;
+				}
 				assert_int_equal(at[pass.backward], 0);
+				if (pass.backward && pass.chunk == plan.interleave - 1)
+					assert_int_equal(shares[pass.micro_batch], heads);
 				at[pass.backward] = 1;
 				assert_int_equal(at[0], 1);
 				held += pass.backward ? -1 : 1;
@@ -67,30 +88,64 @@ static int source_of(const struct wlb_plan *plan, int32_t stage, struct wlb_pass
 	return place - 1;
 }
 
+/* Passes that have been run: [place, micro-batch, backward], [stage, micro-batch] of the head. */
+struct done {
+	char passes[16][16][2], shares[8][16];
+	int64_t next[8]; /* of each stage */
+};
+
+/* Returns 1 where the stage that has the head has begun, or waits in, the backward pass over this micro-batch. */
+static int takes_gradients(const struct wlb_plan *plan, const struct done *done, int32_t micro_batch)
+{
+	int32_t last = plan->layout.pp - 1;
+	for (int64_t n = 0; n <= done->next[last] && n < wlb_plan_passes(plan, last); n++) {
+		struct wlb_pass pass = wlb_plan_pass(plan, last, n);
+		if (pass.backward && pass.chunk == plan->interleave - 1 && pass.micro_batch == micro_batch)
+			return 1;
+	}
+	return 0;
+}
+
+/* Returns 1 where a stage can run the pass: what it needs has been computed, and a stage's share of the head has sent
+ * the gradients of the micro-batch before, for which the last stage must have asked. */
+static int can_run(const struct wlb_plan *plan, const struct done *done, int32_t stage, struct wlb_pass pass)
+{
+	int last = plan->layout.pp * plan->interleave - 1, source = source_of(plan, stage, pass);
+	if (pass.head)
+		return done->passes[last][pass.micro_batch][0] &&
+		       (pass.micro_batch == 0 || takes_gradients(plan, done, pass.micro_batch - 1));
+	for (int s = 0; source < 0 && pass.backward && plan->shared_head && s < plan->layout.pp - 1; s++)
+		if (!done->shares[s][pass.micro_batch])
+			return 0;
+	return source < 0 || done->passes[source][pass.micro_batch][pass.backward];
+}
+
 /* Every stage runs its passes in order and waits for what it needs: all come to their end. */
 static void no_order_locks_up(void **state)
 {
 	(void)state;
 	for (int i = 0; i < SHAPES; i++) {
 		struct wlb_plan plan = plan_of(&shapes[i]);
-		int64_t next[8] = {0}, ran = 0, moved = 1;
-		char done[16][16][2] = {{{0}}}; /* place, micro-batch, backward */
-		while (moved > 0) {
+		struct done done = {0};
+		for (int64_t moved = 1; moved > 0;) {
 			moved = 0;
 			for (int32_t stage = 0; stage < plan.layout.pp; stage++) {
-				if (next[stage] == passes_of(&plan))
+				if (done.next[stage] == wlb_plan_passes(&plan, stage))
 					continue;
-				struct wlb_pass pass = wlb_plan_pass(&plan, stage, next[stage]);
-				int source = source_of(&plan, stage, pass);
-				if (source >= 0 && !done[source][pass.micro_batch][pass.backward])
+				struct wlb_pass pass = wlb_plan_pass(&plan, stage, done.next[stage]);
+				if (!can_run(&plan, &done, stage, pass))
 					continue;
-				done[pass.chunk * plan.layout.pp + stage][pass.micro_batch][pass.backward] = 1;
-				next[stage]++;
+				int place = pass.chunk * plan.layout.pp + stage;
+				if (pass.head)
+					done.shares[stage][pass.micro_batch] = 1;
+				else
+					done.passes[place][pass.micro_batch][pass.backward] = 1;
+				done.next[stage]++;
 				moved++;
 			}
-			ran += moved;
 		}
-		assert_int_equal(ran, plan.layout.pp * passes_of(&plan));
+		for (int32_t stage = 0; stage < plan.layout.pp; stage++)
+			assert_int_equal(done.next[stage], wlb_plan_passes(&plan, stage));
 	}
 }
 
@@ -104,17 +159,19 @@ static void neighbours_agree_on_the_order(void **state)
 		for (int from = 0; pp > 1 && from < pp; from++)
 			for (int backward = 0; backward < 2; backward++) {
 				int to = (from + (backward ? pp - 1 : 1)) % pp;
-				int64_t taken = 0, all = passes_of(&plan);
-				for (int64_t n = 0; n < all; n++) {
+				int64_t taken = 0;
+				for (int64_t n = 0; n < wlb_plan_passes(&plan, from); n++) {
 					struct wlb_pass sent = wlb_plan_pass(&plan, from, n);
 					int place = sent.chunk * pp + from + (backward ? -1 : 1);
-					if (sent.backward != backward || place < 0 || place >= pp * plan.interleave)
+					if (sent.head || sent.backward != backward || place < 0 ||
+					    place >= pp * plan.interleave)
 						continue;
 					struct wlb_pass pass;
 					do {
-						assert_true(taken < all);
+						assert_true(taken < wlb_plan_passes(&plan, to));
 						pass = wlb_plan_pass(&plan, to, taken++);
-					} while (pass.backward != backward || source_of(&plan, to, pass) < 0);
+					} while (pass.head || pass.backward != backward ||
+					         source_of(&plan, to, pass) < 0);
 					assert_int_equal(pass.micro_batch, sent.micro_batch);
 					assert_int_equal(pass.chunk, place / pp);
 				}
@@ -125,24 +182,32 @@ static void neighbours_agree_on_the_order(void **state)
 static void write_order(const struct wlb_plan *plan, int32_t stage, char *text, size_t size)
 {
 	size_t length = 0;
-	for (int64_t n = 0; n < passes_of(plan) && length < size; n++) {
+	for (int64_t n = 0; n < wlb_plan_passes(plan, stage) && length < size; n++) {
 		struct wlb_pass pass = wlb_plan_pass(plan, stage, n);
 		length += (size_t)snprintf(text + length, size - length, "%s%c%d.%d", n > 0 ? " " : "",
-		                           pass.backward ? 'B' : 'F', pass.chunk, pass.micro_batch);
+		                           pass.head       ? 'H'
+		                           : pass.backward ? 'B'
+		                                           : 'F',
+		                           pass.chunk, pass.micro_batch);
 	}
 }
 
-/* As drawn in Narayanan et al. 2021, figures 3 and 4. */
+/* As drawn in Narayanan et al. 2021, figures 3 and 4; with a shared head, as its description has it. */
 static void orders_are_the_published_ones(void **state)
 {
 	(void)state;
 	char text[512];
-	struct wlb_plan plain = plan_of(&(struct shape){4, 1, 5});
+	struct wlb_plan plain = plan_of(&(struct shape){4, 1, 5, 0, 0});
 	write_order(&plain, 0, text, sizeof(text));
 	assert_string_equal(text, "F0.0 F0.1 F0.2 F0.3 B0.0 F0.4 B0.1 B0.2 B0.3 B0.4");
 	write_order(&plain, 3, text, sizeof(text));
 	assert_string_equal(text, "F0.0 B0.0 F0.1 B0.1 F0.2 B0.2 F0.3 B0.3 F0.4 B0.4");
-	struct wlb_plan interleaved = plan_of(&(struct shape){2, 2, 4});
+	struct wlb_plan shared = plan_of(&(struct shape){2, 1, 4, 1, 0});
+	write_order(&shared, 0, text, sizeof(text));
+	assert_string_equal(text, "F0.0 F0.1 H0.0 F0.2 H0.1 B0.0 F0.3 H0.2 B0.1 H0.3 B0.2 B0.3");
+	write_order(&shared, 1, text, sizeof(text));
+	assert_string_equal(text, "F0.0 F0.1 B0.0 F0.2 B0.1 F0.3 B0.2 B0.3");
+	struct wlb_plan interleaved = plan_of(&(struct shape){2, 2, 4, 0, 0});
 	write_order(&interleaved, 0, text, sizeof(text));
 	assert_string_equal(text, "F0.0 F0.1 F1.0 F1.1 F0.2 B1.0 F0.3 B1.1 F1.2 B0.0 F1.3 B0.1 B1.2 B1.3 B0.2 B0.3");
 	write_order(&interleaved, 1, text, sizeof(text));
@@ -184,7 +249,7 @@ static void embedding_and_head_count_as_layers(void **state)
 		{31, 4, 1, 1, 0, 7, 8, 8},   {30, 4, 2, 1, 1, 3, 4, 3},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct wlb_plan plan = plan_of(&(struct shape){cases[i].pp, cases[i].interleave, cases[i].pp});
+		struct wlb_plan plan = plan_of(&(struct shape){cases[i].pp, cases[i].interleave, cases[i].pp, 0, 0});
 		struct wlb_model model = {.num_hidden_layers = cases[i].layers};
 		plan.account_for_embedding = cases[i].embedding;
 		plan.account_for_loss = cases[i].loss;
@@ -209,7 +274,7 @@ static void accounts_are_checked(void **state)
 	(void)state;
 	struct wlb_error error;
 	struct wlb_model model = {.num_hidden_layers = 126, .num_attention_heads = 8, .num_key_value_heads = 8};
-	struct wlb_plan plan = plan_of(&(struct shape){16, 8, 16});
+	struct wlb_plan plan = plan_of(&(struct shape){16, 8, 16, 0, 0});
 	plan.account_for_embedding = 1;
 	assert_int_equal(wlb_plan_check(&plan, &model, &error), -1);
 	assert_non_null(strstr(error.message, "one more for each of embedding and loss"));
@@ -218,7 +283,7 @@ static void accounts_are_checked(void **state)
 	plan.account_for_loss = 2;
 	assert_int_equal(wlb_plan_check(&plan, &model, &error), -1);
 	assert_non_null(strstr(error.message, "must be 0 or 1"));
-	struct wlb_plan one = plan_of(&(struct shape){1, 1, 1});
+	struct wlb_plan one = plan_of(&(struct shape){1, 1, 1, 0, 0});
 	one.account_for_embedding = one.account_for_loss = 1;
 	assert_int_equal(wlb_plan_check(&one, &model, &error), 0);
 	assert_int_equal(wlb_plan_layers(&one, &model, 0, 0), 126);

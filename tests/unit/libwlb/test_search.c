@@ -513,6 +513,39 @@ static void embedding_and_head_count_where_that_helps(void **state)
 	free_step(&sample);
 }
 
+/* Sharing the head over the stages is tried where the caller leaves it open, and chosen where a step is shorter. */
+static void the_head_is_shared_where_that_helps(void **state)
+{
+	(void)state;
+	struct wlb_model model = small_model();
+	struct wlb_machine machine = h100();
+	struct wlb_step sample = equal_step(1, lengths, LENGTHS);
+	struct wlb_search_options options = small_options(1, &sample);
+	struct wlb_error error = {""};
+	model.vocab_size = 400000;
+	options.fixed.pp = 2;
+	struct wlb_search_result *last = wlb_search(&model, &machine, &options, &error);
+	options.fixed.shared_head = -1;
+	struct wlb_search_result *open = wlb_search(&model, &machine, &options, &error);
+	options.fixed.shared_head = 1;
+	struct wlb_search_result *shared = wlb_search(&model, &machine, &options, &error);
+	assert_string_equal(error.message, "");
+	for (size_t k = 0; k < last->ranked_count; k++)
+		assert_int_equal(last->ranked[k].plan.shared_head, 0);
+	for (size_t k = 0; k < shared->ranked_count; k++)
+		assert_int_equal(shared->ranked[k].plan.shared_head, 1);
+	assert_int_equal(open->tried, last->tried + shared->tried);
+	assert_int_equal(open->ranked[0].plan.shared_head, 1);
+	assert_true(open->ranked[0].step_s < last->ranked[0].step_s);
+	assert_true(open->ranked[0].step_s == shared->ranked[0].step_s);
+	options.fixed.shared_head = 2;
+	assert_search_fails(&model, &machine, &options, "shared_head is 2");
+	wlb_search_free(last);
+	wlb_search_free(open);
+	wlb_search_free(shared);
+	free_step(&sample);
+}
+
 /* Utilization and tokens a second belong to the step time, and agree with the simulator where all is simulated. */
 static void rates_belong_to_the_step_time(void **state)
 {
@@ -602,6 +635,7 @@ static void a_bad_tree_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_head_is_shared_where_that_helps),
 		cmocka_unit_test(every_layout_of_a_small_machine_is_judged),
 		cmocka_unit_test(uneven_nodes_get_the_layout_that_uses_what_is_there),
 		cmocka_unit_test(ranks_follow_the_switches),

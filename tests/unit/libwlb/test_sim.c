@@ -348,9 +348,66 @@ static void goodput_is_dalys(void **state)
 	assert_non_null(strstr(error.message, "mtbf_s is -1"));
 }
 
+/* How long the passes of one kind take in total on a stage; they are of equal micro-batches. */
+static double kind_s(const struct wlb_sim_event *events, size_t count, int32_t stage, int backward, int head)
+{
+	double sum_s = 0.0;
+	for (size_t i = 0; i < count; i++)
+		if (events[i].stage == stage && events[i].backward == backward && events[i].head == head)
+			sum_s += events[i].end_s - events[i].start_s;
+	return sum_s;
+}
+
+/* A head as large as several layers, over links that take no time: every stage computes an equal share, and the
+ * pipeline is idle only while it fills and empties, as one of equal stages without a head. */
+static void a_shared_head_leaves_no_stage_behind(void **state)
+{
+	(void)state;
+	static const struct {
+		int pp, interleave, micro_batches;
+		enum wlb_recompute recompute;
+	} cases[] = {{2, 1, 8, 0},  {4, 1, 16, 0}, {8, 1, 16, 0}, {8, 1, 16, WLB_RECOMPUTE_FULL},
+	             {4, 2, 16, 0}, {2, 4, 8, 0}};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct wlb_model model = llama_7b();
+		struct wlb_machine machine = h100();
+		struct wlb_plan plan = plan_of(1, 1, cases[i].pp, 1, cases[i].interleave, cases[i].micro_batches);
+		machine.node_link.bytes_per_s = machine.memory_bytes_per_s = 1e15;
+		machine.node_link.latency_s = 1e-12;
+		model.vocab_size = 256000;
+		plan.recompute = cases[i].recompute;
+		plan.shared_head = 1;
+		struct wlb_sim_options options;
+		wlb_sim_options_init(&options, &plan);
+		int64_t tokens = 4096;
+		struct wlb_step step = equal_step(plan.micro_batches, &tokens, 1);
+		struct wlb_error error = {""};
+		struct wlb_sim *sim = wlb_sim_new(&model, &machine, &options, &error);
+		struct wlb_sim_result result;
+		assert_string_equal(error.message, "");
+		assert_int_equal(wlb_sim_step(sim, &step, &result, &error), 0);
+		size_t count;
+		const struct wlb_sim_event *events = wlb_sim_timeline(sim, &count);
+		double end_s = 0.0, layers_s = kind_s(events, count, 0, 0, 0) + kind_s(events, count, 0, 1, 0);
+		double head_s = kind_s(events, count, 0, 0, 1), m = plan.micro_batches;
+		for (size_t e = 0; e < count; e++)
+			end_s = fmax(end_s, events[e].end_s);
+		assert_true(head_s > 0.03 * layers_s);
+		for (int32_t s = 0; s < plan.layout.pp - 1; s++)
+			assert_near(kind_s(events, count, s, 0, 1), head_s, 1e-9);
+		assert_near(kind_s(events, count, plan.layout.pp - 1, 1, 0), kind_s(events, count, 0, 1, 0) + head_s,
+		            1e-3);
+		double fills_s = (plan.layout.pp - 1) * layers_s / (m * plan.interleave);
+		assert_near(end_s, layers_s + head_s + fills_s, 1e-3);
+		wlb_sim_free(sim);
+		free_step(&step);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_shared_head_leaves_no_stage_behind),
 		cmocka_unit_test(one_document_on_one_gpu_takes_its_flops),
 		cmocka_unit_test(a_document_adds_its_flops_and_bytes),
 		cmocka_unit_test(more_work_and_slower_hardware_take_longer),

@@ -50,7 +50,8 @@ static void test_every_type_is_accepted(void **state)
 		"{\"seq\":11,\"time\":1,\"type\":\"event\",\"data\":{\"kind\":\"x\"}},"
 		"{\"seq\":12,\"time\":1,\"type\":\"attempt_end\",\"data\":{\"state\":\"complete\",\"exit_code\":0}},"
 		"{\"seq\":13,\"time\":1,\"type\":\"plan\",\"data\":{\"layout\":{\"tp\":2,\"cp\":1,\"pp\":2,\"dp\":2},"
-		"\"recompute\":\"full\",\"recompute_layers\":2,\"step_s\":0.5,\"misfits\":[],\"reason\":\"x\","
+		"\"recompute\":\"full\",\"recompute_layers\":2,\"head_stages\":\"all\",\"step_s\":0.5,\"misfits\":[],"
+		"\"reason\":\"x\","
 		"\"placement\":[{\"switch\":\"\",\"nodes\":\"n1\",\"first_rank\":0,\"ranks\":8}],"
 		"\"idle_local_ranks\":[{\"nodes\":\"n1\",\"first\":8,\"last\":9}],"
 		"\"next\":[{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":1,\"dp\":8}}]}},"
@@ -115,6 +116,9 @@ static void test_refusals_name_record_and_field(void **state)
 		{"{\"seq\":7,\"time\":1,\"type\":\"plan\",\"data\":{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":1,\"dp\":1},"
 	         "\"step_s\":-1}}",
 	         {"plan", "step_s"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"plan\",\"data\":{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":2,\"dp\":1},"
+	         "\"head_stages\":\"first\"}}",
+	         {"head_stages", "all"}},
 		{"{\"seq\":7,\"time\":1,\"type\":\"plan\",\"data\":{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":1,\"dp\":1},"
 	         "\"before\":{}}}",
 	         {"before", "layout"}},

@@ -35,23 +35,35 @@ struct expected {
 	struct wlb_layout layout; /* tp cp pp dp */
 	int64_t kv_heads;
 	int tied;
-	const char *groups[GROUPS]; /* tp cp data kv ends */
+	const char *groups[GROUPS]; /* tp cp data kv tied */
+	int shared_head;
 };
 
 static const char alone[] = "0 1 2 3 4 5 6 7", pairs[] = "01 23 45 67", seconds[] = "02 13 46 57",
 		  fourths[] = "04 15 26 37", halves[] = "0123 4567";
 
+#define EXPECT(...)                                                                                                    \
+	{                                                                                                              \
+		__VA_ARGS__, 0                                                                                         \
+	}
+#define EXPECT_SHARED(...)                                                                                             \
+	{                                                                                                              \
+		__VA_ARGS__, 1                                                                                         \
+	}
 static const struct expected layouts[] = {
-	{{1, 1, 1, 1}, 2, 1, {"0", "0", "0", "0", "0"}},
-	{{2, 2, 2, 1}, 1, 1, {pairs, seconds, seconds, pairs, fourths}},
-	{{1, 2, 1, 4}, 2, 1, {alone, pairs, "01234567", alone, alone}},
+	EXPECT({1, 1, 1, 1}, 2, 1, {"0", "0", "0", "0", "0"}),
+	EXPECT({2, 2, 2, 1}, 1, 1, {pairs, seconds, seconds, pairs, fourths}),
+	EXPECT({1, 2, 1, 4}, 2, 1, {alone, pairs, "01234567", alone, alone}),
 	/* Two ranks to a key head; no embedding is shared. */
-	{{4, 1, 2, 1}, 2, 0, {halves, alone, alone, pairs, alone}},
+	EXPECT({4, 1, 2, 1}, 2, 0, {halves, alone, alone, pairs, alone}),
 	/* The stages between the ends are alone. */
-	{{1, 1, 4, 2}, 4, 1, {alone, alone, fourths, alone, "03 1 2 47 5 6"}},
-	{{1, 1, 8, 1}, 4, 0, {alone, alone, alone, alone, alone}},
+	EXPECT({1, 1, 4, 2}, 4, 1, {alone, alone, fourths, alone, "03 1 2 47 5 6"}),
+	EXPECT({1, 1, 8, 1}, 4, 0, {alone, alone, alone, alone, alone}),
 	/* cp varies fastest among the ranks that hold the same weights. */
-	{{2, 2, 1, 2}, 4, 1, {pairs, seconds, "0246 1357", alone, alone}},
+	EXPECT({2, 2, 1, 2}, 4, 1, {pairs, seconds, "0246 1357", alone, alone}),
+	/* A shared head is on all stages, whether it is the embedding or not. */
+	EXPECT_SHARED({1, 1, 4, 2}, 4, 1, {alone, alone, fourths, alone, halves}),
+	EXPECT_SHARED({2, 1, 4, 1}, 4, 0, {pairs, alone, alone, alone, "0246 1357"}),
 };
 
 static void check_members(struct wlb_comm *group, const char *groups, int place, const int *rank_at)
@@ -113,6 +125,22 @@ static void check_edges(struct wlb_groups *g, const int *rank_at)
 	}
 }
 
+/* Where the head is shared: an edge from the last stage to each other one, and one back. */
+static void check_head_edges(struct wlb_groups *g, int shared, const int *rank_at)
+{
+	int last = g->layout.pp - 1, own = g->at.pp;
+	assert_int_equal(g->head_rows != NULL, shared);
+	assert_int_equal(g->head_gradients != NULL, shared);
+	for (int stage = 0; shared && stage < last; stage++) {
+		assert_int_equal(g->head_rows[stage] != NULL, own == last || own == stage);
+		assert_int_equal(g->head_gradients[stage] != NULL, own == last || own == stage);
+		if (g->head_rows[stage] == NULL)
+			continue;
+		check_edge(g, g->head_rows[stage], last, stage, rank_at);
+		check_edge(g, g->head_gradients[stage], stage, last, rank_at);
+	}
+}
+
 static void check_layout(const struct expected *expected, const int *place_of)
 {
 	struct wlb_error error = {0};
@@ -120,18 +148,20 @@ static void check_layout(const struct expected *expected, const int *place_of)
 	int rank_at[RANKS], own = wlb_comm_rank(world), size = wlb_comm_size(world);
 	for (int rank = 0; rank < size; rank++)
 		rank_at[place_of[rank]] = rank;
-	struct wlb_groups *g = wlb_groups_open(world, &expected->layout, place_of[own], &model, &error);
+	const struct wlb_plan plan = {.layout = expected->layout, .shared_head = expected->shared_head};
+	struct wlb_groups *g = wlb_groups_open(world, &plan, place_of[own], &model, &error);
 	assert_non_null(g);
 	assert_int_equal(g->place, place_of[own]);
 	assert_int_equal(wlb_layout_place(&g->layout, &g->at), g->place);
 	assert_ptr_equal(g->world, world);
-	struct wlb_comm *const groups[GROUPS] = {g->tp, g->cp, g->data, g->kv, g->ends};
-	static const char *const names[GROUPS] = {"tp", "cp", "data", "kv", "ends"};
+	struct wlb_comm *const groups[GROUPS] = {g->tp, g->cp, g->data, g->kv, g->tied};
+	static const char *const names[GROUPS] = {"tp", "cp", "data", "kv", "tied"};
 	for (int i = 0; i < GROUPS; i++) {
 		assert_string_equal(wlb_comm_name(groups[i]), names[i]);
 		check_members(groups[i], expected->groups[i], g->place, rank_at);
 	}
 	check_edges(g, rank_at);
+	check_head_edges(g, expected->shared_head, rank_at);
 	wlb_groups_close(g);
 }
 

@@ -78,7 +78,7 @@ static struct trained trained_open(struct wlb_comm *comm, const struct wlb_layou
 	struct wlb_error error = {0};
 	struct wlb_plan plan = {.layout = *layout, .interleave = layout->pp > 1 ? c->interleave : 1};
 	struct wlb_optimizer_options chosen = options;
-	struct trained t = {.groups = wlb_groups_open(comm, layout, wlb_comm_rank(comm), &shape, &error)};
+	struct trained t = {.groups = wlb_groups_open(comm, &plan, wlb_comm_rank(comm), &shape, &error)};
 	chosen.clip_grad = clip_grad;
 	assert_non_null(t.groups);
 	t.parameters = wlb_parameters_new(&shape, &plan, &t.groups->at, device, &error);
@@ -348,7 +348,7 @@ static int same_weights(const struct trained *t)
 		else if (bucket->kind == WLB_BUCKET_KV)
 			same &= same_bits(t->groups->kv, weights, bucket->elements);
 		else if (bucket->kind == WLB_BUCKET_TIED)
-			same &= same_bits(t->groups->ends, weights, bucket->elements);
+			same &= same_bits(t->groups->tied, weights, bucket->elements);
 	}
 	return same;
 }

@@ -26,17 +26,22 @@ struct layout_case {
 	int tied;
 };
 
-/* tp, cp, pp, dp, interleave, layers, key heads, tied. The vocabulary and the intermediate size divide by none. */
-#define CASE(a, b, c, d, v, l, k, t)                                                                                   \
+/* tp, cp, pp, dp, interleave, layers, key heads, tied, shared head. The vocabulary and the intermediate size divide by
+ * none. */
+#define HEAD_CASE(a, b, c, d, v, l, k, t, s)                                                                           \
 	{                                                                                                              \
-		{{a, b, c, d}, v, 8, 1, WLB_RECOMPUTE_SELECTIVE, 0, 0, 0}, l, k, t                                     \
+		{{a, b, c, d}, v, 8, 1, WLB_RECOMPUTE_SELECTIVE, 0, 0, 0, s}, l, k, t                                  \
 	}
+#define CASE(...) HEAD_CASE(__VA_ARGS__, 0)
+#define SHARED(...) HEAD_CASE(__VA_ARGS__, 1)
 
 static const struct layout_case cases[] = {
-	CASE(1, 1, 1, 1, 1, 2, 4, 0), CASE(1, 1, 1, 1, 1, 2, 4, 1), CASE(2, 1, 1, 1, 1, 2, 2, 1),
-	CASE(4, 1, 1, 1, 1, 1, 4, 0), CASE(4, 1, 1, 3, 1, 2, 2, 0), CASE(8, 2, 1, 1, 1, 1, 2, 1),
-	CASE(4, 1, 2, 1, 1, 3, 1, 1), CASE(1, 1, 4, 2, 1, 7, 8, 0), CASE(2, 2, 2, 2, 2, 7, 1, 1),
-	CASE(1, 3, 3, 1, 3, 9, 2, 0), CASE(2, 1, 2, 1, 3, 8, 4, 1), CASE(1, 1, 2, 5, 1, 2, 8, 1),
+	CASE(1, 1, 1, 1, 1, 2, 4, 0),   CASE(1, 1, 1, 1, 1, 2, 4, 1),   CASE(2, 1, 1, 1, 1, 2, 2, 1),
+	CASE(4, 1, 1, 1, 1, 1, 4, 0),   CASE(4, 1, 1, 3, 1, 2, 2, 0),   CASE(8, 2, 1, 1, 1, 1, 2, 1),
+	CASE(4, 1, 2, 1, 1, 3, 1, 1),   CASE(1, 1, 4, 2, 1, 7, 8, 0),   CASE(2, 2, 2, 2, 2, 7, 1, 1),
+	CASE(1, 3, 3, 1, 3, 9, 2, 0),   CASE(2, 1, 2, 1, 3, 8, 4, 1),   CASE(1, 1, 2, 5, 1, 2, 8, 1),
+	SHARED(1, 1, 2, 1, 1, 2, 4, 1), SHARED(2, 1, 4, 2, 1, 5, 8, 0), SHARED(2, 2, 2, 2, 2, 7, 1, 1),
+	SHARED(1, 3, 3, 1, 3, 9, 2, 0),
 };
 
 static struct wlb_model shape_of(const struct layout_case *c)
@@ -288,6 +293,8 @@ static enum wlb_bucket_kind expected_kind(const struct replica *r, const struct 
 		return WLB_BUCKET_KV;
 	if (r->shape.tie_word_embeddings && l->pp > 1 && strcmp(t->name, "model.embed_tokens.weight") == 0)
 		return WLB_BUCKET_TIED;
+	if (r->layout_case->plan.shared_head && strcmp(t->name, "lm_head.weight") == 0)
+		return WLB_BUCKET_TIED;
 	return WLB_BUCKET_MATRICES;
 }
 
@@ -368,18 +375,20 @@ static void check_stages(const struct replica *r)
 	for (int rank = 0; rank < r->ranks; rank++) {
 		const struct wlb_parameters *p = r->of[rank];
 		int first = r->at[rank].pp == 0, last = r->at[rank].pp == l->pp - 1;
+		int has_head = last || r->layout_case->plan.shared_head;
 		assert_int_equal(p->chunk_count, r->layout_case->plan.interleave);
 		assert_int_equal(p->embedding >= 0, first);
-		assert_int_equal(p->head >= 0, last);
+		assert_int_equal(p->head >= 0, has_head);
 		assert_int_equal(p->final_norm >= 0, last);
-		assert_int_equal(p->head >= 0 && p->head == p->embedding, l->pp == 1 && r->shape.tie_word_embeddings);
+		assert_int_equal(p->head >= 0 && p->head == p->embedding,
+		                 first && has_head && r->shape.tie_word_embeddings);
 		for (int c = 0; c < p->chunk_count; c++) {
 			const struct wlb_chunk *chunk = &p->chunks[c];
 			char name[64];
 			snprintf(name, sizeof(name), "model.layers.%d.self_attn.q_proj.weight", chunk->first_layer);
 			assert_string_equal(p->tensors[chunk->tensors[0].q].name, name);
 			assert_int_equal(chunk->has_embedding, first && c == 0);
-			assert_int_equal(chunk->has_head, last && c == p->chunk_count - 1);
+			assert_int_equal(chunk->has_head, has_head && c == p->chunk_count - 1);
 		}
 	}
 }

@@ -53,13 +53,13 @@ static void open_transformer(struct tiny *tiny, const struct tiny_setup *setup, 
 
 static void open_groups(struct tiny *tiny, const struct tiny_setup *setup, const struct wlb_model *shape)
 {
-	struct wlb_layout layout = {at_least_one(setup->tp), at_least_one(setup->cp), 1, 1};
+	struct wlb_plan plan = {.layout = {at_least_one(setup->tp), at_least_one(setup->cp), 1, 1}};
 	struct wlb_error error = {0};
 	if (setup->world == NULL)
 		tiny->alone = wlb_comm_open_world(tiny->device, 0, 1, &error);
 	struct wlb_comm *world = setup->world != NULL ? setup->world : tiny->alone;
 	assert_non_null(world);
-	tiny->groups = wlb_groups_open(world, &layout, wlb_comm_rank(world), shape, &error);
+	tiny->groups = wlb_groups_open(world, &plan, wlb_comm_rank(world), shape, &error);
 	assert_non_null(tiny->groups);
 }
 
