@@ -111,7 +111,7 @@ static const struct wlb_option rows[] = {
                     "pipeline stages that compute the output head with its loss; all: each an equal share of the rows "
                     "of every micro-batch, for which each holds the head's weights and one more micro-batch is in "
                     "flight; auto: all where that is predicted to be faster and the memory suffices"),
-         .choices = "last|all|auto", .initial = "last"},
+         .choices = "last|all|auto", .initial = "auto"},
 	{WLB_OPTION(CHOICE, "recompute-granularity", FIELD(recompute), NULL,
                     "what is computed again in the backward pass instead of being kept; selective: norms, SwiGLU and "
                     "gathered keys; full: whole layers, from their input; the result is the same to the last bit; "

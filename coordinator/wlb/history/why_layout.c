@@ -3,6 +3,7 @@
 #include <math.h>
 #include <pwd.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "coordinator/wlb/output/reply_fields.h"
 #include "coordinator/wlb/output/table.h"
@@ -35,17 +36,18 @@ static void format_seconds(double seconds, char *text, size_t size)
 
 static void add_plan(struct wlb_table *table, const char *what, const json_t *plan)
 {
-	char layout[64], interleave[32], windows[32], step[32], memory[32], missing[32], recompute[64], note[64] = "";
+	char layout[64], interleave[32], windows[32], step[32], memory[32], missing[32], recompute[64], note[64];
+	int head_on_all = strcmp(wlb_field_text(plan, "head_stages", ""), "all") == 0;
 	long long layers = (long long)json_integer_value(json_object_get(plan, "recompute_layers"));
 	wlb_field_layout(plan, layout, sizeof(layout));
 	wlb_field_number(plan, "interleave", interleave, sizeof(interleave));
 	wlb_field_number(plan, "micro_batch_size", windows, sizeof(windows));
 	format_seconds(number(plan, "step_s"), step, sizeof(step));
 	format_bytes(number(plan, "memory_bytes"), memory, sizeof(memory));
-	if (number(plan, "missing_bytes") > 0.0) {
-		format_bytes(number(plan, "missing_bytes"), missing, sizeof(missing));
-		snprintf(note, sizeof(note), "%s too much", missing);
-	}
+	format_bytes(number(plan, "missing_bytes"), missing, sizeof(missing));
+	int lacks = number(plan, "missing_bytes") > 0.0;
+	snprintf(note, sizeof(note), "%s%s%s%s", lacks ? missing : "", lacks ? " too much" : "",
+	         lacks && head_on_all ? ", " : "", head_on_all ? "head on all stages" : "");
 	snprintf(recompute, sizeof(recompute), layers > 0 ? "%s of %lld" : "%s", wlb_field_text(plan, "recompute", "-"),
 	         layers);
 	wlb_table_add(table, (const char *const[]){what, layout, interleave, windows, recompute, step, memory, note});
