@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Measures wlb-worker on this machine's CPU and prints docs/results/worker-cpu.md.
-Usage: bench_worker.py BUILD_DIR [LLM_C_DIR]"""
+Usage: bench_worker.py BUILD_DIR [--llm-c DIR] [--before BUILD_DIR]"""
+import argparse
 import array
 import json
 import math
@@ -38,10 +39,12 @@ LAYOUTS = ("dp=8", "cp=8", "cp=2,dp=4", "pp=2,dp=4", "dp=2", "cp=2", "pp=2")
 EQUAL_LAYOUTS = ("dp=8", "cp=8", "cp=2,dp=4")
 EQUAL_TOKENS = 1024
 EQUAL_DOCUMENTS = 1000
-WAYS = {"plain": ("--packing", "plain", "--cp-sharding", "per-sequence"),
-        "balanced": ("--packing", "balanced", "--cp-sharding", "adaptive")}
-SHARED_HEAD = "balanced, head on all stages"  # of a pipeline
-WAYS[SHARED_HEAD] = (*WAYS["balanced"], "--head-stages", "all")
+PLAIN, BALANCED, LAST_HEAD, BEFORE = "plain", "balanced", "balanced, head on the last stage", "balanced, before"
+WAYS = {PLAIN: ("--packing", "plain", "--cp-sharding", "per-sequence"),
+        BALANCED: ("--packing", "balanced", "--cp-sharding", "adaptive")}
+WAYS[LAST_HEAD] = (*WAYS[BALANCED], "--head-stages", "last")  # of a pipeline
+WAYS[BEFORE] = WAYS[BALANCED]  # of the build to compare with
+TIMED_LAYOUTS = ("dp=2", "cp=2", "pp=2")  # of one rank a core
 
 # Speed: the shape of GPT-2 124M, as llm.c's train_gpt2 has it.
 LARGE = {"model_type": "llama", "hidden_act": "silu", "hidden_size": 768, "intermediate_size": 2048,
@@ -80,8 +83,9 @@ def ranks_of(layout):
     return math.prod(int(ways) for ways in re.findall(r"\d+", layout))
 
 
-def ways_of(layout):
-    return tuple(way for way in WAYS if way != SHARED_HEAD or "pp" in layout)
+def ways_of(layout, before):
+    return tuple(way for way in WAYS if (way != LAST_HEAD or "pp" in layout)
+                 and (way != BEFORE or (before and layout in TIMED_LAYOUTS)))
 
 
 def median_step(repeats):
@@ -92,6 +96,7 @@ def median_step(repeats):
     return {"rank_work": work, "tokens": repeats[0]["tokens"],
             "rank_compute_s": [statistics.median(rank) for rank in zip(*(step["rank_compute_s"] for step in repeats))],
             "step_time_s": statistics.median(step["step_time_s"] for step in repeats),
+            "memory_bytes": max(step["memory_bytes"] for step in repeats),
             "loader_s": statistics.median(step["parts"]["loader_s"] for step in repeats)}
 
 
@@ -106,7 +111,7 @@ class Balance:
         for _ in range(REPEATS):
             for way in ways:
                 runs[way].append(load.measure(
-                    lambda way=way: train_ranks(ranks_of(layout), STEPS, (*words, *WAYS[way])))[WARM_STEPS:])
+                    lambda way=way: train_ranks(way, ranks_of(layout), (*words, *WAYS[way])))[WARM_STEPS:])
         self.steps = {way: [median_step(step) for step in zip(*runs[way])] for way in ways}
         for row in self.rows():
             print(*row, file=sys.stderr)
@@ -123,23 +128,35 @@ class Balance:
     def loader(self, way):
         return sum(step["loader_s"] for step in self.steps[way]) / sum(step["step_time_s"] for step in self.steps[way])
 
+    def memory_bytes(self, way):
+        return max(step["memory_bytes"] for step in self.steps[way])
+
     def rows(self):
         for way in self.ways:
             compute, flops = self.compute(way), self.flops(way)
             yield (self.layout, way, f"{100 * statistics.mean(compute):.1f}%", f"{100 * max(compute):.1f}%",
                    f"{100 * statistics.mean(flops):.1f}%", f"{self.speed(way):,.0f}",
-                   f"{self.speed(way) / self.speed(self.ways[0]):.2f}", f"{100 * self.loader(way):.2f}%")
+                   f"{self.speed(way) / self.speed(self.ways[0]):.2f}", f"{100 * self.loader(way):.2f}%",
+                   f"{self.memory_bytes(way) / 1e6:.1f} MB")
 
 
 def balance_goals(measured):
     for balance in measured:
         if ranks_of(balance.layout) != 8:
             continue
-        plain, *others = (statistics.mean(balance.compute(way)) for way in balance.ways)
-        for way, over in zip(balance.ways[1:], others):
-            yield (f"compute of the heaviest of 8 ranks over an equal share, {balance.layout}"
-                   + way.removeprefix("balanced"), f"plain {100 * plain:.1f}%", f"{100 * over:.1f}%",
-                   "<= 3% (where plain is above 30%)", verdict(over <= 0.03))
+        plain, over = (statistics.mean(balance.compute(way)) for way in (PLAIN, BALANCED))
+        yield (f"compute of the heaviest of 8 ranks over an equal share, {balance.layout}", f"plain {100 * plain:.1f}%",
+               f"{100 * over:.1f}%", "<= 3%", verdict(over <= 0.03))
+    for balance in measured:
+        if BEFORE not in balance.ways:
+            continue
+        speed, bytes_ours = balance.speed(BALANCED) / balance.speed(BEFORE), balance.memory_bytes(BALANCED)
+        bytes_before = balance.memory_bytes(BEFORE)
+        yield (f"tokens/s, {balance.layout}", f"before {balance.speed(BEFORE):,.0f}",
+               f"{balance.speed(BALANCED):,.0f}, {speed:.2f}x", "not slower", verdict(speed >= 1))
+        yield (f"most memory of a rank's device, {balance.layout}", f"before {bytes_before / 1e6:.1f} MB",
+               f"{bytes_ours / 1e6:.1f} MB, {bytes_ours / bytes_before:.2f}x", "no more",
+               verdict(bytes_ours <= bytes_before))
 
 
 def run_llm_c(program, folder):
@@ -160,16 +177,21 @@ def run_llm_c(program, folder):
 
 
 class Speed:
-    """Our program and llm.c's in turns. Without llm.c: ours alone."""
+    """Our program, that of the build before and llm.c's in turns, as far as they are given."""
 
-    def __init__(self, build, folder, llm_c):
+    def __init__(self, build, folder, llm_c, before):
         words = ("--model", "large.json", "--data-path", "tokens", "--seq-length", "64", "--global-batch-size", "4",
                  "--micro-batch-size", "4", "--packing", "plain", "--threads", "2", "--layout", "tp=1,cp=1,pp=1,dp=1")
         self.ours, self.theirs, self.our_bytes, self.their_bytes = [], [], 0, 0
+        self.before, self.bytes_before = [], 0
         for _ in range(REPEATS):
             steps, run = train(build, folder, 1, STEPS, words)
             self.ours += [step["step_time_s"] for step in steps[WARM_STEPS:]]
             self.our_bytes = max(self.our_bytes, run.peak_bytes)
+            if before:
+                steps, run = train(before, folder, 1, STEPS, words)
+                self.before += [step["step_time_s"] for step in steps[WARM_STEPS:]]
+                self.bytes_before = max(self.bytes_before, run.peak_bytes)
             if llm_c:
                 seconds, peak = run_llm_c(llm_c / "train_gpt2", folder)
                 self.theirs += seconds
@@ -177,6 +199,13 @@ class Speed:
 
     def goals(self):
         ours, bytes_ours = BATCH_TOKENS / statistics.median(self.ours), self.our_bytes
+        if self.before:
+            before = BATCH_TOKENS / statistics.median(self.before)
+            yield ("tokens/s of the 124M model", f"before {before:.0f}", f"{ours:.0f}, {ours / before:.2f}x",
+                   "not slower", verdict(ours >= before))
+            yield ("peak memory of it", f"before {self.bytes_before / 1e9:.2f} GB",
+                   f"{bytes_ours / 1e9:.2f} GB, {bytes_ours / self.bytes_before:.2f}x", "no more",
+                   verdict(bytes_ours <= self.bytes_before))
         if not self.theirs:
             yield ("tokens/s of the 124M model", "not measured", f"{ours:.0f}", ">= 3x llm.c", "-")
             return
@@ -190,10 +219,10 @@ class Speed:
 
 PAGE = """# wlb-worker on the CPU: what was measured
 
-Made by `scripts/bench worker --llm-c DIR`, which measures everything on this page in one run.
+Made by `scripts/bench worker --llm-c DIR --before DIR`, which measures everything on this page in one run.
 
 - Machine: {machine}.
-- Compiler: {compiler}, release build.
+- Compiler: {compiler}, release build.{before}
 - Calibration, with which ranks weigh documents (`--machine`): `wlb calibrate` on {cores} ranks, one a core, {calibration} s,
   before everything else:
 
@@ -215,18 +244,19 @@ number of a step and rank is the median of the runs. {load}
 *compute over equal*: measured compute of the heaviest rank of a step over the mean rank's; mean over steps, and the
 worst. Compute is the processor time of a rank's passes: ranks that share a core do not disturb it. *FLOPs* is the
 same of the counted operations. *tokens/s* is the median over steps. With 8 ranks on {cores} cores the work of all is done one
-after the other whoever has it: balance shows in the step's time only in the last three layouts, of one rank a core.
-*head on all stages* is `--head-stages all`; without it the last stage of a pipeline computes the head.
+after the other whoever has it: balance shows in the step's time only in the last three layouts, of one rank a core. *head on the last stage* is
+`--head-stages last`; without it all stages share the head where that is predicted to be faster. *memory* is the most
+that a rank has allocated on its device.
 
-| layout | packing | compute over equal | worst step | FLOPs over equal | tokens/s | of plain's | loader, of the step |
-|---|---|---|---|---|---|---|---|
+| layout | packing | compute over equal | worst step | FLOPs over equal | tokens/s | of plain's | loader, of the step | memory |
+|---|---|---|---|---|---|---|---|---|
 {rows}
 
 How much of it is the measure's own: the same of documents that all have {equal_tokens} tokens, so that every rank has the same
 work.
 
-| layout | packing | compute over equal | worst step | FLOPs over equal | tokens/s | of plain's | loader, of the step |
-|---|---|---|---|---|---|---|---|
+| layout | packing | compute over equal | worst step | FLOPs over equal | tokens/s | of plain's | loader, of the step | memory |
+|---|---|---|---|---|---|---|---|---|
 {equal}
 
 ## Speed
@@ -242,12 +272,30 @@ def table(rows):
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
-def main(build, llm_c=None):
-    build, llm_c = pathlib.Path(build), pathlib.Path(llm_c) if llm_c else None
+def commit_of(build):
+    """The commit of the source of a build."""
+    cache = (build / "CMakeCache.txt").read_text(encoding="utf-8")
+    source = re.search(r"^CMAKE_HOME_DIRECTORY:INTERNAL=(.*)$", cache, re.MULTILINE).group(1)
+    return subprocess.run(["git", "-C", source, "describe", "--always", "--dirty"], check=True, capture_output=True,
+                          text=True).stdout.strip()
+
+
+def read_arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--llm-c", type=pathlib.Path)
+    parser.add_argument("--before", type=pathlib.Path)
+    return parser.parse_args()
+
+
+def main(build, llm_c, before):
     with tempfile.TemporaryDirectory(prefix="wlb-bench-") as name:
         folder = pathlib.Path(name)
         (folder / "small.json").write_text(json.dumps(SMALL), encoding="utf-8")
         (folder / "large.json").write_text(json.dumps(LARGE), encoding="utf-8")
+        if before:  # each build reads its own file
+            machine_before = calibrate(before, folder, os.cpu_count(), CALIBRATION_S, HEAD_DIM)[0].rename(
+                folder / "machine-before.json")
         machine_file, calibrated = calibrate(build, folder, os.cpu_count(), CALIBRATION_S, HEAD_DIM)
         write_dataset(folder / "skewed", skewed_documents(DOCUMENTS, SHRINK))
         draw = random.Random(2)
@@ -255,17 +303,21 @@ def main(build, llm_c=None):
         write_dataset(folder / "tokens", windows)
         if llm_c:
             write_llm_c_input(folder, [token for window in windows for token in window])
-        speed = Speed(build, folder, llm_c)
+        speed = Speed(build, folder, llm_c, before)
         draw = random.Random(4)
         write_dataset(folder / "equal", [draw.choices(range(256), k=EQUAL_TOKENS + 1) for _ in range(EQUAL_DOCUMENTS)])
         load = Load(REPEATED_MOST)
 
-        def train_ranks(ranks, steps, words):
-            return train(build, folder, ranks, steps, (*words, "--machine", machine_file))
+        def train_ranks(way, ranks, words):
+            if way == BEFORE:
+                return train(before, folder, ranks, STEPS, (*words, "--machine", machine_before))
+            return train(build, folder, ranks, STEPS, (*words, "--machine", machine_file))
 
-        measured = [Balance(train_ranks, layout, load, "skewed", ways_of(layout)) for layout in LAYOUTS]
-        equal = [Balance(train_ranks, layout, load, "equal", ("balanced",)) for layout in EQUAL_LAYOUTS]
-    print(PAGE.format(machine=machine(), compiler=compiler(build),
+        measured = [Balance(train_ranks, layout, load, "skewed", ways_of(layout, before)) for layout in LAYOUTS]
+        equal = [Balance(train_ranks, layout, load, "equal", (BALANCED,)) for layout in EQUAL_LAYOUTS]
+    compared = (f"\n- Commit {commit_of(build)}; *before* is commit {commit_of(before)}, built alike, with a calibration "
+                "of its own." if before else "")
+    print(PAGE.format(machine=machine(), compiler=compiler(build), before=compared,
                       goals=table([*balance_goals(measured), *speed.goals()]),
                       rows=table(row for balance in measured for row in balance.rows()),
                       equal=table(row for balance in equal for row in balance.rows()),
@@ -279,4 +331,4 @@ def main(build, llm_c=None):
 if __name__ == "__main__":
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: sys.exit("bench_worker.py: ended by a signal"))
-    main(*sys.argv[1:])
+    main(**vars(read_arguments()))
