@@ -50,3 +50,16 @@ const char *wlb_calibration_source(const json_t *reply)
 		return "an administrator's calibration";
 	return strcmp(source, "own") == 0 ? "your own calibration" : "a calibration on which several users agree";
 }
+
+int wlb_calibration_outvoted_operations(const json_t *calibration, char *names, size_t size)
+{
+	const json_t *list = json_object_get(calibration, "outvoted_operations");
+	size_t used = 0;
+	names[0] = '\0';
+	for (size_t i = 0; i < json_array_size(list) && used < size; i++) {
+		const char *name = json_string_value(json_array_get(list, i));
+		used += (size_t)snprintf(names + used, size - used, "%s%s", i > 0 ? ", " : "",
+		                         name != NULL ? name : "?");
+	}
+	return (int)json_array_size(list);
+}

@@ -38,6 +38,7 @@ class Measured(training.TrainingTest):
         self.assertEqual(rows[0][:5], ["0", "t", str(job), "2", "{n1,n2,n3,n4}"])
         self.assertEqual(rows[0][5], machine["name"])
         self.assertIn("measured: an administrator's calibration", self.doctor())
+        self.disturb(machine, rows[0][5])
         run = self.submit(layout="tp=1,cp=1,pp=1,dp=8", iterations=12)
         self.assertEqual(self.cluster.wait_job(run), "COMPLETED", self.cluster.output(run))
         self.assertIn("planned with an administrator's calibration", self.cluster.output(run))
@@ -47,6 +48,19 @@ class Measured(training.TrainingTest):
         expected = training.single_process_losses(iterations=12)
         for step, loss in enumerate(losses, 1):
             self.assertTrue(math.isclose(loss, expected[step], rel_tol=1e-9), f"step {step}: {loss}, {expected[step]}")
+        run = self.submit(layout="auto", iterations=2)
+        self.assertEqual(self.cluster.wait_job(run), "COMPLETED", self.cluster.output(run))
+        self.assertIn("of other users' calibrations, since it differs from theirs: rope\n",
+                      self.cluster.run("wlb", "show", str(run)).stdout)
+
+    def disturb(self, machine, node_type):
+        """Three users measure an operation that is ten times as slow as the administrator's."""
+        slow = {name: 10 * value for name, value in machine["operations"]["rope"].items()}
+        machine = {**machine, "operations": {**machine["operations"], "rope": slow}}
+        for uid in (1001, 1002, 1003):
+            self.cluster.sql(f"""select wlb_calibration_put({uid}, false, 1, '{node_type}', 2, '["n1"]',
+                $json${json.dumps(machine)}$json$)""")
+        self.assertIn("whose medians are used: rope", self.doctor())
 
     def doctor(self):
         return self.cluster.run("wlb", "doctor", check=False).stdout

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "coordinator/wlb/calibration.h"
 #include "coordinator/wlb/output/reply_fields.h"
 #include "coordinator/wlb/output/table.h"
 #include "coordinator/wlb/output/time_format.h"
@@ -157,6 +158,9 @@ static void print_calibration(const json_t *calibration)
 	       user != NULL ? user->pw_name : "a user whom this host does not know", job, when,
 	       wlb_field_text(calibration, "node_type", "?"), slowest, wlb_field_text(calibration, "source", "?"));
 	print_differences(calibration);
+	char operations[WLB_OPERATION_NAMES_SIZE];
+	if (wlb_calibration_outvoted_operations(calibration, operations, sizeof(operations)) > 0)
+		printf("      of other users' calibrations, since it differs from theirs: %s\n", operations);
 }
 
 /* Prints what the machine is and who named it. */

@@ -3,6 +3,7 @@
 #include "coordinator/wlbd/http/fields.h"
 
 enum { OTHERS_MOST = 16, SWITCHES_MOST = 64, PLAN_BYTES_MOST = 16384 };
+enum { OPERATIONS_MOST = 64, OPERATION_BYTES_MOST = 64 };
 #define COUNT_MOST (1 << 24)
 #define PLANS_MOST INT64_C(1000000000000)
 #define SECONDS_MOST 1e7
@@ -109,6 +110,22 @@ static int check_nodes(const json_t *data, const struct node_list *list, struct 
 	return 0;
 }
 
+/* The operations for which a calibration has the times of others. */
+static int check_operations(const json_t *calibration, struct wlb_error *error)
+{
+	const json_t *names = json_object_get(calibration, "outvoted_operations");
+	if (names == NULL)
+		return 0;
+	if (!json_is_array(names) || json_array_size(names) > OPERATIONS_MOST)
+		return wlb_fail(error, "outvoted_operations: it must be a list of %d names at most", OPERATIONS_MOST);
+	for (size_t i = 0; i < json_array_size(names); i++)
+		if (json_string_length(json_array_get(names, i)) < 1 ||
+		    json_string_length(json_array_get(names, i)) > OPERATION_BYTES_MOST)
+			return wlb_fail(error, "outvoted_operations[%zu]: it must be a text of 1 to %d bytes", i,
+			                OPERATION_BYTES_MOST);
+	return 0;
+}
+
 /* The layout of the attempt before, and the calibration that the machine is of; both may be absent. */
 static int check_origin(const json_t *data, struct wlb_error *error)
 {
@@ -131,7 +148,8 @@ static int check_origin(const json_t *data, struct wlb_error *error)
 	     wlbd_field_number(calibration, "at", WLBD_OPTIONAL, 0, TIME_MOST_S, &number, error) != 0 ||
 	     wlbd_field_text(calibration, "node_type", WLBD_OPTIONAL, WLBD_TEXT_MOST, &text, error) != 0 ||
 	     wlbd_field_text(calibration, "source", WLBD_OPTIONAL, WLBD_TEXT_MOST, &text, error) != 0 ||
-	     wlbd_field_text(calibration, "compared_with", WLBD_OPTIONAL, WLBD_TEXT_MOST, &text, error) != 0))
+	     wlbd_field_text(calibration, "compared_with", WLBD_OPTIONAL, WLBD_TEXT_MOST, &text, error) != 0 ||
+	     check_operations(calibration, error) != 0))
 		return wlb_fail_in(error, "calibration");
 	return 0;
 }
