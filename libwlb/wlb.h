@@ -713,9 +713,10 @@ struct wlb_memory {
 	double gradients;
 	double optimizer;
 	double activations; /* of all micro-batches in flight on this stage */
-	double logits;      /* stages with the head: bfloat16 and their float32 copy */
-	double buffers;     /* of communication */
-	double margin;      /* `margin` times all above: fragmentation, memory of the runtime */
+	double logits;  /* stages with the head: bfloat16 and their float32 copy; in wlb-worker what those of some rows
+	                 * need more than the gradients of a layer's activations, in whose place they are */
+	double buffers; /* of communication */
+	double margin;  /* `margin` times all above: fragmentation, memory of the runtime */
 	double total;
 };
 

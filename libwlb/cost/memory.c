@@ -117,15 +117,24 @@ static double chunk_token_bytes(const struct stage_memory *w, int32_t stage, int
 	       (layers - recomputed_layers) * layer_token_bytes(w, WLB_RECOMPUTE_SELECTIVE, longest);
 }
 
-/* Elements that wlb-worker has once for all layers: the gradients of a layer's activations, the angles of the rotary
- * embeddings, and what each layer computes again for the time of its backward pass. */
+/* Elements that wlb-worker has once for all layers and uses in no other pass: the gradients of a layer's activations,
+ * but for that of the norm's output, and the angles of the rotary embeddings. */
+static double layer_elements(const struct stage_memory *w, double rank_tokens)
+{
+	const struct wlb_model *m = w->model;
+	double tp = (double)w->plan->layout.tp, q = (double)(m->num_attention_heads * m->head_dim) / tp;
+	return rank_tokens * (2.0 * q + 2.0 * wlb_plan_kv_width(w->plan, m) + 3.0 * (double)m->intermediate_size / tp +
+	                      (double)m->head_dim);
+}
+
+/* Elements that wlb-worker has once for all layers: those, and what each layer computes again for the time of its
+ * backward pass. */
 static double shared_elements(const struct stage_memory *w, double tokens, double rank_tokens)
 {
 	const struct wlb_model *m = w->model;
 	double tp = (double)w->plan->layout.tp, kv = wlb_plan_kv_width(w->plan, m);
 	double hidden = (double)m->hidden_size / tp, mlp = (double)m->intermediate_size / tp;
-	double q = (double)(m->num_attention_heads * m->head_dim) / tp;
-	double elements = rank_tokens * (hidden + 2.0 * q + 2.0 * kv + 3.0 * mlp + (double)m->head_dim);
+	double elements = rank_tokens * hidden + layer_elements(w, rank_tokens);
 	if (w->plan->recompute != WLB_RECOMPUTE_NONE)
 		elements += rank_tokens * (2.0 * hidden + mlp) + (w->plan->layout.cp > 1 ? 2.0 * tokens * kv : 0.0);
 	return elements;
@@ -182,15 +191,18 @@ int64_t wlb_logit_rows(int64_t rows, int64_t vocab_size, int32_t tp, int64_t ele
 	return rows < most ? rows : most;
 }
 
-/* Bytes of the logits of the rows that are computed at a time: all in Megatron-LM. */
+/* Bytes of the logits of the rows that are computed at a time: all in Megatron-LM. wlb-worker has them where the
+ * gradients of a layer's activations are at other times, which other bytes count: here it is what they are more. */
 static double logit_bytes(const struct stage_memory *w, double rank_tokens)
 {
 	const struct wlb_model *m = w->model;
 	int32_t tp = w->plan->layout.tp;
 	double rows = w->plan->shared_head ? rank_tokens / ((double)tp * w->plan->layout.pp) : rank_tokens;
-	if (w->worker)
-		rows = (double)wlb_logit_rows((int64_t)ceil(rows), m->vocab_size, tp, (int64_t)w->element_bytes);
-	return (w->element_bytes + (w->worker ? 0.0 : LOGIT_COPY_BYTES)) * rows * (double)m->vocab_size / tp;
+	double width = (double)m->vocab_size / tp;
+	if (!w->worker)
+		return (w->element_bytes + LOGIT_COPY_BYTES) * rows * width;
+	rows = (double)wlb_logit_rows((int64_t)ceil(rows), m->vocab_size, tp, (int64_t)w->element_bytes);
+	return w->element_bytes * fmax(0.0, rows * width - layer_elements(w, rank_tokens));
 }
 
 struct wlb_memory wlb_memory_stage_of(const struct wlb_plan *plan, const struct wlb_model *model,

@@ -116,17 +116,32 @@ static void place_slots(struct wlb_transformer *t, const struct sizes *s, struct
 		place_slot(t, &t->slots[i], &shared, s, arena);
 }
 
+/* Places what only layers use, and at the same place what only the head uses: on a device's queue the head is computed
+ * when no layer is. */
+static void place_layer_or_head(struct wlb_transformer *t, const struct sizes *s, struct arena *arena)
+{
+	struct wlb_scratch *scratch = &t->scratch;
+	size_t begin = arena->used;
+	scratch->d_qkv = take(arena, s->rows, s->q + 2 * s->kv);
+	scratch->d_attention = take(arena, s->rows, s->q);
+	scratch->d_gate_up = take(arena, s->rows, 2 * s->intermediate);
+	scratch->d_activated = take(arena, s->rows, s->intermediate);
+	scratch->angles = take_main(arena, s->rows, s->head_dim);
+	if (t->parameters->head < 0)
+		return;
+	size_t layers_end = arena->used;
+	arena->used = begin;
+	scratch->logits = take(arena, t->logit_rows, t->parameters->vocab);
+	scratch->statistics = take_main(arena, t->tp_size * t->logit_rows, 3);
+	if (arena->used < layers_end)
+		arena->used = layers_end;
+}
+
 static void place_scratch(struct wlb_transformer *t, const struct sizes *s, struct arena *arena)
 {
 	struct wlb_scratch *scratch = &t->scratch;
-	*scratch = (struct wlb_scratch){
-		.d_norm = take(arena, s->share, s->hidden),
-		.d_qkv = take(arena, s->rows, s->q + 2 * s->kv),
-		.d_attention = take(arena, s->rows, s->q),
-		.d_gate_up = take(arena, s->rows, 2 * s->intermediate),
-		.d_activated = take(arena, s->rows, s->intermediate),
-		.angles = take_main(arena, s->rows, s->head_dim),
-	};
+	*scratch = (struct wlb_scratch){.d_norm = take(arena, s->share, s->hidden)};
+	place_layer_or_head(t, s, arena);
 	if (t->tp_size > 1) {
 		scratch->gathered = take(arena, s->rows, s->hidden);
 		scratch->addend = take(arena, s->rows, s->hidden);
@@ -138,10 +153,6 @@ static void place_scratch(struct wlb_transformer *t, const struct sizes *s, stru
 	if (t->parameters->final_norm >= 0) {
 		scratch->final_norm = take(arena, s->share, s->hidden);
 		scratch->final_rstd = take_main(arena, s->share, 1);
-	}
-	if (t->parameters->head >= 0) {
-		scratch->logits = take(arena, t->logit_rows, t->parameters->vocab);
-		scratch->statistics = take_main(arena, t->tp_size * t->logit_rows, 3);
 	}
 }
 
