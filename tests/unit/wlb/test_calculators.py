@@ -322,6 +322,18 @@ class Plan(unittest.TestCase):
         self.assertTrue(report["account_for_embedding"] and report["account_for_loss"])
         self.assertEqual(report["layout"]["pp"] * report["interleave"], 128)
 
+    def test_a_head_on_all_stages(self):
+        """Llama 3 8B has few layers and many words: the last of 8 stages would have half as much work again. Only
+        wlb-worker's stages can share the head."""
+        job = ("--model", "Llama-3-8B", "--nodes", 1, "--seq-length", 8192, "--global-batch-size", 64, "--tp", 1, "--cp", 1,
+               "--pp", 8)
+        plans = {trainer: self.calculate("plan", *job, "--trainer", trainer) for trainer in ("megatron", "worker")}
+        self.assertEqual({name: plan["head_stages"] for name, plan in plans.items()}, {"megatron": "last", "worker": "all"})
+        self.assertIn("computed by all pipeline stages", wlb("plan", *job, "--trainer", "worker").stdout)
+        words = (*job[:8], "--layout", "tp=1,cp=1,pp=8", "--trainer", "worker", "--steps", 5)
+        steps = {stages: self.calculate("sim", *words, "--head-stages", stages) for stages in ("last", "all")}
+        self.assertEqual({name: report["head_stages"] for name, report in steps.items()}, {"last": "last", "all": "all"})
+
     def test_explanations(self):
         report = self.calculate("plan", *self.job)
         asked = self.calculate("plan", *self.job, "--explain", "tp=8,pp=8")["explain"]

@@ -12,9 +12,10 @@ static void print_candidate(const struct wlb_candidate *c, int rank)
 	const struct wlb_layout *l = &plan->layout;
 	if (rank > 0)
 		printf("%d", rank);
-	printf(",%d,%d,%d,%d,%d,%d,%d,%s,%d,%d,%d,%d,%" PRId64, l->tp, l->cp, l->pp, l->dp, plan->micro_batches,
+	printf(",%d,%d,%d,%d,%d,%d,%d,%s,%d,%d,%d,%s,%d,%" PRId64, l->tp, l->cp, l->pp, l->dp, plan->micro_batches,
 	       plan->interleave, plan->zero_stage, wlb_recompute_name(plan->recompute), plan->recompute_layers,
-	       plan->account_for_embedding, plan->account_for_loss, c->gpus, c->micro_batch_tokens);
+	       plan->account_for_embedding, plan->account_for_loss, plan->shared_head ? "all" : "last", c->gpus,
+	       c->micro_batch_tokens);
 	printf(",%.0f,%.0f,%d", c->memory.total, c->missing_bytes, c->stage);
 	if (rank > 0)
 		printf(",%.9g,%.9g,%.9g", c->step_s, c->tokens_per_s, c->utilization);
@@ -31,7 +32,7 @@ static void print_candidate(const struct wlb_candidate *c, int rank)
 void wlb_search_print_csv(const struct wlb_search_result *result)
 {
 	printf("rank,tp,cp,pp,dp,micro_batches,interleave,zero_stage,recompute,recompute_layers,account_for_embedding,"
-	       "account_for_loss,"
+	       "account_for_loss,head_stages,"
 	       "gpus,micro_batch_tokens,memory_bytes,missing_bytes,fullest_stage,step_s,tokens_per_s,mfu");
 	for (int i = 0; i < WLB_TIME_PARTS; i++)
 		printf(",%s_s", wlb_time_name(i));

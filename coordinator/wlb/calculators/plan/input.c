@@ -150,6 +150,7 @@ struct wlb_search_result *wlb_plan_input_search(const struct wlb_plan_request *r
 	options.zero_stage = request->zero_stage;
 	options.cost = wlb_trainer_cost(&request->trainer, &input->machine);
 	options.fixed = *fixed;
+	options.fixed.shared_head = request->trainer.trainer == WLB_COST_WORKER ? -1 : 0; /* others cannot */
 	options.keep = keep;
 	return wlb_plan_search(&input->model, &input->machine, &input->stream, &options, error);
 }

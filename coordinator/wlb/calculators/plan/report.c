@@ -48,6 +48,8 @@ static void print_best(const struct wlb_plan_request *request, const struct wlb_
 	printf("  interleave %d, recomputation %s, ZeRO stage %d, %s\n", best->plan.interleave, recompute,
 	       best->plan.zero_stage, input->machine.name);
 	print_accounts(&best->plan);
+	if (best->plan.shared_head)
+		puts("  the output head is computed by all pipeline stages, each an equal share of the rows");
 	printf("  %s\n", model);
 	printf("  step %.3f s, %.0f tokens/s, MFU %.1f%% (%s attention); 9 of 10 published steps are predicted within "
 	       "%.0f%%\n",
@@ -92,7 +94,8 @@ static void format_plan(const struct wlb_candidate *candidate, char layout[64], 
 	char recompute[64];
 	wlb_layout_format(&candidate->plan.layout, layout, 64);
 	wlb_recompute_format(&candidate->plan, recompute, sizeof(recompute));
-	snprintf(rest, 128, "%d x %d, %s", candidate->plan.micro_batches, candidate->plan.interleave, recompute);
+	snprintf(rest, 128, "%d x %d, %s%s", candidate->plan.micro_batches, candidate->plan.interleave, recompute,
+	         candidate->plan.shared_head ? ", head on all stages" : "");
 }
 
 /* The part of the step that is longest compared with the best: why it is slower. */
@@ -208,9 +211,11 @@ static void print_explanation(const struct wlb_explanation *why, const struct wl
 		puts("  it is the layout chosen");
 		return;
 	}
-	printf("  it runs, with %d x %d micro-batches and recomputation %s: step %.3f s, %+.1f%%, on %d GPUs; it needs "
+	printf("  it runs, with %d x %d micro-batches and recomputation %s%s: step %.3f s, %+.1f%%, on %d GPUs; it "
+	       "needs "
 	       "%.1f GiB of memory\n",
-	       this->plan.micro_batches, this->plan.interleave, recompute, this->step_s,
+	       this->plan.micro_batches, this->plan.interleave, recompute,
+	       this->plan.shared_head ? ", head on all stages" : "", this->step_s,
 	       100.0 * (this->step_s / best->step_s - 1.0), this->gpus, this->memory.total / gib);
 	if (this->step_s <= best->step_s)
 		puts("  it is nearly equal to the layout chosen, which is more usual");
