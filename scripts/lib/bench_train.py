@@ -19,6 +19,11 @@ def launched(ranks, command):
     return [ROOT / "tests/unit/worker/mpirun", str(ranks), *command] if ranks > 1 else [*command]
 
 
+def on_one_core(command):
+    """The cores of a virtual machine may differ in speed, and a rank stays on one."""
+    return ["taskset", "-c", str(max(os.sched_getaffinity(0))), *command]
+
+
 def busy_s():
     """Processor time of all programs, the kernel's and what the hypervisor took included."""
     with open("/proc/stat", encoding="utf-8") as file:
@@ -52,13 +57,14 @@ class Run:
         self.others = max(0.0, busy_s() - busy - (own_s() - own)) / (elapsed_s * os.cpu_count())
 
 
-def train(build, folder, ranks, steps, words, environment=None):
+def train(build, folder, ranks, steps, words, environment=None, one_core=False):
     """Metrics of the steps, and the run."""
     metrics = folder / "metrics"
     metrics.unlink(missing_ok=True)
     command = [build / "bin/wlb-worker", "train", "--train-iters", str(steps), "--lr", "1e-4", "--log-interval", "1000",
                *words, "--metrics-file", metrics]
-    run = Run(launched(ranks, command), folder, environment=environment)
+    command = launched(ranks, command)
+    run = Run(on_one_core(command) if one_core else command, folder, environment=environment)
     return [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()], run
 
 
