@@ -67,6 +67,7 @@ class Plan:
         layout = told["layout"]
         self.layout = ",".join(f"{name}={layout[name]}" for name in ("tp", "cp", "pp", "dp"))
         self.interleave, self.recompute = told["interleave"], told["recompute"]
+        self.head_stages = told["head_stages"]
         self.accounts = [f"--account-for-{end}-in-pipeline-split" for end in ("embedding", "loss")
                          if told[f"account_for_{end}"]]
         self.windows = windows // (told["micro_batches"] * layout["dp"])
@@ -74,11 +75,12 @@ class Plan:
         self.runs = []  # seconds of the steps of each
 
     def key(self):
-        return self.layout, self.interleave, self.windows, self.recompute, self.accounts
+        return self.layout, self.interleave, self.windows, self.recompute, self.head_stages, self.accounts
 
     def words(self):
         return ("--layout", self.layout, "--num-virtual-stages-per-pipeline-rank", str(self.interleave),
-                "--micro-batch-size", str(self.windows), "--recompute-granularity", self.recompute, *self.accounts)
+                "--micro-batch-size", str(self.windows), "--recompute-granularity", self.recompute,
+                "--head-stages", self.head_stages, *self.accounts)
 
     def predicted_s(self):
         return statistics.median(self.predictions_s)
@@ -147,7 +149,7 @@ class Pair:
     def rows(self):
         for plan in self.plans:
             marks = [mark for mark, is_so in (("auto", plan is self.chosen), ("fastest", plan is self.fastest())) if is_so]
-            yield (self.name, plan.layout, str(plan.interleave), str(plan.windows), f"{plan.predicted_s():.4f} s",
+            yield (self.name, plan.layout, str(plan.interleave), plan.head_stages, str(plan.windows), f"{plan.predicted_s():.4f} s",
                    f"{plan.measured_s():.4f} s", f"{100 * plan.error():+.1f}%", verdict(abs(plan.error()) <= ERROR),
                    ", ".join(marks))
 
@@ -173,8 +175,8 @@ results come from memory. Ranks exchange messages over shared memory. {load}
 |---|---|---|---|
 {goals}
 
-| model and documents | layout | chunks | windows of a micro-batch | predicted | measured | error | within {error:.0%} | |
-|---|---|---|---|---|---|---|---|---|
+| model and documents | layout | chunks | head on stages | windows of a micro-batch | predicted | measured | error | within {error:.0%} | |
+|---|---|---|---|---|---|---|---|---|---|
 {rows}
 """
 

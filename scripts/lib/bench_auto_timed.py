@@ -80,10 +80,11 @@ class Layout:
     micro_batch: str
     recompute: str
     predicted_s: float
+    head_stages: str
     steps_s: list = dataclasses.field(default_factory=list)
 
     def plan(self):
-        return self.layout, self.interleave, self.micro_batch, self.recompute
+        return self.layout, self.interleave, self.micro_batch, self.recompute, self.head_stages
 
     def seconds(self, seed=0):
         """The mean step of those with the seed, in the time of the machine file."""
@@ -165,7 +166,7 @@ class Case:
         answer = subprocess.run([self.build / "tests/wlb-auto-bench", str(self.ranks), *self.words, "1"],
                                 capture_output=True, text=True, check=True).stdout
         lines = [line.split("\t") for line in answer.splitlines()]
-        layouts = [(fields[0], Layout(*fields[1:5], float(fields[5]))) for fields in lines]
+        layouts = [(fields[0], Layout(*fields[1:5], float(fields[5]), fields[6])) for fields in lines]
         return ([layout for kind, layout in layouts if kind == "layout"],
                 next(layout for kind, layout in layouts if kind == "auto"))
 
@@ -176,7 +177,7 @@ class Case:
             command = [MPIRUN, str(self.ranks), self.build / "tests/wlb-worker-timed", "train", *self.words,
                        str(len(seeds)), "--layout", layout.layout, "--num-virtual-stages-per-pipeline-rank",
                        layout.interleave, "--micro-batch-size", layout.micro_batch, "--recompute-granularity",
-                       layout.recompute, "--metrics-file", metrics]
+                       layout.recompute, "--head-stages", layout.head_stages, "--metrics-file", metrics]
             settings = {"WLB_TIMED_MACHINE": self.machine, "WLB_TIMED_SCALE": str(scale), "WLB_TIMED_START": str(start_s),
                         "WLB_TIMED_SEEDS": ",".join(map(str, seeds))}
             ended = subprocess.run(command, env={**ENVIRONMENT, **settings}, stdout=subprocess.PIPE,
@@ -246,7 +247,7 @@ def case_table(case):
     names = {id(case.auto): "auto", id(case.fastest()): "fastest"}
     if case.auto is case.fastest():
         names = {id(case.auto): "auto, fastest"}
-    rows = [(layout.layout, layout.interleave, layout.micro_batch, f"{1000 * layout.predicted_s:.3f}",
+    rows = [(layout.layout, layout.interleave, layout.head_stages, layout.micro_batch, f"{1000 * layout.predicted_s:.3f}",
              f"{1000 * layout.seconds():.3f}", f"{100 * (layout.predicted_s / layout.seconds() - 1):+.1f}%",
              *(f"{1000 * layout.seconds(seed):.3f}" for seed in CHANGED), names.get(id(layout), ""))
             for layout in sorted(case.layouts, key=lambda layout: layout.predicted_s)]
@@ -254,8 +255,8 @@ def case_table(case):
     heads = " | ".join(f"seed {seed}" for seed in CHANGED)
     return (f"\n### {case.model.name}, {case.ranks} ranks\n{case.model.describe()}. Scale {case.scale:.0f}. Predicted step "
             f"times are off by {100 * statistics.mean(errors):.1f}% in the mean, {100 * max(errors):.1f}% at worst.\n\n"
-            f"| layout | interleave | windows of a micro-batch | predicted, ms | measured, ms | error | {heads} | |\n"
-            f"|---|---|---|---|---|---|{'---|' * len(CHANGED)}---|\n{table(rows)}")
+            f"| layout | interleave | head on stages | windows of a micro-batch | predicted, ms | measured, ms | error | {heads} | |\n"
+            f"|---|---|---|---|---|---|---|{'---|' * len(CHANGED)}---|\n{table(rows)}")
 
 
 SECTION = """## 8 and 16 ranks, on the timed device
