@@ -157,8 +157,8 @@ static double activation_bytes(const struct stage_memory *w, int32_t stage, doub
 		held += chunks * share * w->element_bytes * hidden;
 	if (stage == plan->layout.pp - 1)
 		held += (w->worker ? 1.0 : 2.0) * share * w->element_bytes * hidden; /* of the last norm and the head */
-	if (plan->shared_head) /* normed rows, kept until their gradient has arrived; elsewhere a share of them, twice
-	                        */
+	/* Normed rows, kept until their gradient has arrived; on the other stages a share of them, and its gradient. */
+	if (plan->shared_head)
 		held += share * w->element_bytes * hidden *
 		        (stage == plan->layout.pp - 1 ? chunks + 1.0 : 2.0 / plan->layout.pp);
 	return held;

@@ -135,6 +135,10 @@ class Auto(training.TrainingTest):
         for step in run["steps"]:
             self.assertLess(abs(step["loss"] - expected[step["step"]]) / expected[step["step"]], 1e-9, step)
         self.assertGreater(run["attempts"][-1]["step_s"], 0)
+        plans = [plan for attempt in run["attempts"] for plan in (attempt["plan"], *attempt["plan"]["next"])]
+        shared = [plan for plan in plans if plan.get("head_stages") == "all"]
+        self.assertGreater(len(shared), 0, plans)
+        self.assertGreaterEqual(output.count("head on all stages\n"), len(shared), output)
         for words in ("Why this layout", "does not fit", "chosen", "before", "measured", f"n{NODES} is lost", "(from --machine)"):
             self.assertIn(words, output)
 

@@ -14,7 +14,7 @@ static void print_candidate(const struct wlb_candidate *c, int rank)
 		printf("%d", rank);
 	printf(",%d,%d,%d,%d,%d,%d,%d,%s,%d,%d,%d,%s,%d,%" PRId64, l->tp, l->cp, l->pp, l->dp, plan->micro_batches,
 	       plan->interleave, plan->zero_stage, wlb_recompute_name(plan->recompute), plan->recompute_layers,
-	       plan->account_for_embedding, plan->account_for_loss, plan->shared_head ? "all" : "last", c->gpus,
+	       plan->account_for_embedding, plan->account_for_loss, wlb_head_stages_name(plan), c->gpus,
 	       c->micro_batch_tokens);
 	printf(",%.0f,%.0f,%d", c->memory.total, c->missing_bytes, c->stage);
 	if (rank > 0)

@@ -15,6 +15,11 @@ const char *wlb_recompute_name(enum wlb_recompute recompute)
 	return names[recompute];
 }
 
+const char *wlb_head_stages_name(const struct wlb_plan *plan)
+{
+	return plan->shared_head ? "all" : "last";
+}
+
 void wlb_recompute_format(const struct wlb_plan *plan, char *text, size_t size)
 {
 	const char *name = wlb_recompute_name(plan->recompute);
@@ -32,7 +37,7 @@ json_t *wlb_plan_to_json(const struct wlb_plan *plan)
 	                 "micro_batches", (int)plan->micro_batches, "interleave", (int)plan->interleave, "zero_stage",
 	                 (int)plan->zero_stage, "recompute", wlb_recompute_name(plan->recompute), "recompute_layers",
 	                 (int)plan->recompute_layers, "account_for_embedding", plan->account_for_embedding,
-	                 "account_for_loss", plan->account_for_loss, "head_stages", plan->shared_head ? "all" : "last");
+	                 "account_for_loss", plan->account_for_loss, "head_stages", wlb_head_stages_name(plan));
 }
 
 json_t *wlb_memory_to_json(const struct wlb_memory *m)

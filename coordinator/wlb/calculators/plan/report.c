@@ -89,13 +89,19 @@ static void print_memory(const struct wlb_plan_input *input, const struct wlb_ca
 	wlb_bars(stdout, bars, count, wlb_terminal_columns(), wlb_terminal_unicode());
 }
 
+/* What follows the recomputation of a plan. */
+static const char *head_words(const struct wlb_plan *plan)
+{
+	return plan->shared_head ? ", head on all stages" : "";
+}
+
 static void format_plan(const struct wlb_candidate *candidate, char layout[64], char rest[128])
 {
 	char recompute[64];
 	wlb_layout_format(&candidate->plan.layout, layout, 64);
 	wlb_recompute_format(&candidate->plan, recompute, sizeof(recompute));
 	snprintf(rest, 128, "%d x %d, %s%s", candidate->plan.micro_batches, candidate->plan.interleave, recompute,
-	         candidate->plan.shared_head ? ", head on all stages" : "");
+	         head_words(&candidate->plan));
 }
 
 /* The part of the step that is longest compared with the best: why it is slower. */
@@ -211,11 +217,9 @@ static void print_explanation(const struct wlb_explanation *why, const struct wl
 		puts("  it is the layout chosen");
 		return;
 	}
-	printf("  it runs, with %d x %d micro-batches and recomputation %s%s: step %.3f s, %+.1f%%, on %d GPUs; it "
-	       "needs "
-	       "%.1f GiB of memory\n",
-	       this->plan.micro_batches, this->plan.interleave, recompute,
-	       this->plan.shared_head ? ", head on all stages" : "", this->step_s,
+	printf("  it runs, with %d x %d micro-batches and recomputation %s%s: step %.3f s, %+.1f%%, on %d GPUs; "
+	       "it needs %.1f GiB of memory\n",
+	       this->plan.micro_batches, this->plan.interleave, recompute, head_words(&this->plan), this->step_s,
 	       100.0 * (this->step_s / best->step_s - 1.0), this->gpus, this->memory.total / gib);
 	if (this->step_s <= best->step_s)
 		puts("  it is nearly equal to the layout chosen, which is more usual");

@@ -16,7 +16,7 @@ struct request {
 	enum wlb_recompute recompute;
 	int recompute_layers;
 	double node_mtbf_h, checkpoint_s, restart_s;
-	int head_stages; /* last|all */
+	enum { HEAD_LAST, HEAD_ALL } head_stages;
 	bool account_for_embedding, account_for_loss, json, csv;
 };
 
@@ -69,7 +69,7 @@ static int read_plan(const struct request *request, const struct wlb_plan_input 
 		.recompute_layers = request->recompute_layers,
 		.account_for_embedding = request->account_for_embedding,
 		.account_for_loss = request->account_for_loss,
-		.shared_head = layout.pp > 1 && request->head_stages == 1,
+		.shared_head = layout.pp > 1 && request->head_stages == HEAD_ALL,
 	};
 	return wlb_plan_check(plan, &input->model, error);
 }
@@ -198,8 +198,7 @@ static const struct wlb_option options[] = {
                     "count the output head with its loss as a layer there, with --layout")},
 	{WLB_OPTION(CHOICE, "head-stages", FIELD(head_stages), NULL,
                     "pipeline stages that compute the output head, with --layout; all: each an equal share of the "
-                    "rows, as "
-                    "wlb-worker can"),
+                    "rows, as wlb-worker can"),
          .choices = "last|all", .initial = "last"},
 	{WLB_OPTION(TEXT, "strategies", FIELD(strategies), "LIST", "of plain, fixed, greedy, balanced and dynamic"),
          .initial = "plain,greedy,balanced"},
