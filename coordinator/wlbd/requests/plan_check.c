@@ -1,5 +1,7 @@
 #include "coordinator/wlbd/requests/plan_check.h"
 
+#include <string.h>
+
 #include "coordinator/wlbd/http/fields.h"
 
 enum { OTHERS_MOST = 16, SWITCHES_MOST = 64, PLAN_BYTES_MOST = 16384 };
@@ -113,16 +115,19 @@ static int check_nodes(const json_t *data, const struct node_list *list, struct 
 /* The operations for which a calibration has the times of others. */
 static int check_operations(const json_t *calibration, struct wlb_error *error)
 {
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz_";
 	const json_t *names = json_object_get(calibration, "outvoted_operations");
 	if (names == NULL)
 		return 0;
 	if (!json_is_array(names) || json_array_size(names) > OPERATIONS_MOST)
 		return wlb_fail(error, "outvoted_operations: it must be a list of %d names at most", OPERATIONS_MOST);
-	for (size_t i = 0; i < json_array_size(names); i++)
-		if (json_string_length(json_array_get(names, i)) < 1 ||
-		    json_string_length(json_array_get(names, i)) > OPERATION_BYTES_MOST)
-			return wlb_fail(error, "outvoted_operations[%zu]: it must be a text of 1 to %d bytes", i,
+	for (size_t i = 0; i < json_array_size(names); i++) {
+		const json_t *name = json_array_get(names, i);
+		size_t length = json_string_length(name);
+		if (length < 1 || length > OPERATION_BYTES_MOST || strspn(json_string_value(name), letters) != length)
+			return wlb_fail(error, "outvoted_operations[%zu]: it must be a name of 1 to %d of a-z and _", i,
 			                OPERATION_BYTES_MOST);
+	}
 	return 0;
 }
 
