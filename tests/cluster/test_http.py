@@ -49,6 +49,9 @@ class HttpTest(test_wlbd_api.ApiTest):
             text += more
         return int(text.split()[1]), text
 
+    def munged(self):
+        return int((self.cluster.dir / "run/munged.pid").read_text(encoding="utf-8").split()[0])
+
     def health(self):
         return self.api.send("GET", "/healthz")[0]
 
@@ -84,6 +87,18 @@ class BeforeProof(HttpTest):
         wait_for("the first of them to be closed", lambda: self.is_closed(links[0]), 10)
         self.assertFalse(self.is_closed(links[-1]))
         self.assertEqual(self.health(), 200)
+
+    def test_a_request_whose_credential_is_checked_does_not_give_way(self):
+        """munged answers late, and others only connect meanwhile."""
+        credential = self.api.credential("GET", "/v1/runs", b"")
+        os.kill(self.munged(), signal.SIGSTOP)
+        try:
+            link = self.connect(f"GET /v1/runs HTTP/1.1\r\nHost: x\r\nAuthorization: MUNGE {credential}\r\n\r\n".encode())
+            others = [self.connect() for _ in range(1100)]
+            wait_for("the first of the others to be closed", lambda: self.is_closed(others[0]), 10)
+        finally:
+            os.kill(self.munged(), signal.SIGCONT)
+        self.assertIn(b" 200 ", link.recv(65536))
 
     @staticmethod
     def is_closed(link):
@@ -145,17 +160,16 @@ class AfterProof(HttpTest):
             wait_for("the memory to be given back", lambda: self.rss() - before < 20 * MIB, 10)
 
     def test_client_that_vanishes_while_munged_is_asked(self):
-        munged = int((self.cluster.dir / "run/munged.pid").read_text(encoding="utf-8").split()[0])
         before = self.descriptors()
         made = [self.api.credential("GET", "/v1/runs", b"") for _ in range(20)]
-        os.kill(munged, signal.SIGSTOP)
+        os.kill(self.munged(), signal.SIGSTOP)
         try:
             for credential in made:
                 self.connect(f"GET /v1/runs HTTP/1.1\r\nHost: x\r\nAuthorization: MUNGE {credential}\r\n\r\n"
                              .encode()).close()
             self.assertEqual(self.health(), 200)
         finally:
-            os.kill(munged, signal.SIGCONT)
+            os.kill(self.munged(), signal.SIGCONT)
         wait_for("their connections to be forgotten", lambda: self.descriptors() <= before + 2, 20)
         self.assertEqual(self.api.call("GET", "/v1/runs")[0], 200)
 

@@ -7,7 +7,7 @@
 
 #include "common/clock.h"
 
-enum { SWEEP_MS = 1000 };
+enum { SWEEP_MS = 1000, LOOKED_AT_MOST = 64 };
 
 TAILQ_HEAD(list, wlbd_connection);
 
@@ -16,6 +16,7 @@ struct wlbd_connection {
 	struct wlbd_connections *all;
 	int fd;
 	bool busy;
+	bool checking; /* munged is asked about the credential of its request */
 	bool proved;
 	uid_t uid;                /* of its client, once proved */
 	int64_t waiting_since_ms; /* for a request to be completed */
@@ -82,13 +83,29 @@ void wlbd_connections_free(struct wlbd_connections *connections)
 	free(connections);
 }
 
-/* It is removed from the list when the library closes it; until then another one must be the oldest. */
-static void cut_off_oldest(struct wlbd_connections *all)
+/* Returns the oldest that waits for no answer of munged or of a handler, of those that were opened first; where all of
+ * these wait, the first. So a client whose credential is being checked is not cut off by others that only connect. */
+static struct wlbd_connection *oldest_idle(const struct wlbd_connections *all)
 {
-	struct wlbd_connection *oldest = TAILQ_FIRST(&all->unproved);
-	cut_off(oldest);
-	TAILQ_REMOVE(&all->unproved, oldest, link);
-	TAILQ_INSERT_TAIL(&all->unproved, oldest, link);
+	struct wlbd_connection *connection;
+	int looked_at = 0;
+	TAILQ_FOREACH(connection, &all->unproved, link)
+	{
+		if (!connection->checking && !connection->busy)
+			return connection;
+		if (++looked_at == LOOKED_AT_MOST)
+			break;
+	}
+	return TAILQ_FIRST(&all->unproved);
+}
+
+/* It is removed from the list when the library closes it; until then others must be before it. */
+static void cut_off_one(struct wlbd_connections *all)
+{
+	struct wlbd_connection *one = oldest_idle(all);
+	cut_off(one);
+	TAILQ_REMOVE(&all->unproved, one, link);
+	TAILQ_INSERT_TAIL(&all->unproved, one, link);
 }
 
 struct wlbd_connection *wlbd_connection_opened(struct wlbd_connections *connections, int fd)
@@ -100,7 +117,7 @@ struct wlbd_connection *wlbd_connection_opened(struct wlbd_connections *connecti
 	connection->fd = fd;
 	connection->waiting_since_ms = wlb_clock_ms();
 	if (connections->unproved_count >= connections->unproved_most)
-		cut_off_oldest(connections);
+		cut_off_one(connections);
 	TAILQ_INSERT_TAIL(&connections->unproved, connection, link);
 	connections->unproved_count++;
 	return connection;
@@ -145,9 +162,15 @@ enum wlbd_budget_answer wlbd_connection_proved(struct wlbd_connection *connectio
 	return WLBD_BUDGET_TAKEN;
 }
 
+void wlbd_connection_checking(struct wlbd_connection *connection)
+{
+	connection->checking = true;
+}
+
 void wlbd_connection_busy(struct wlbd_connection *connection, bool busy)
 {
 	connection->busy = busy;
+	connection->checking = false;
 	connection->waiting_since_ms = wlb_clock_ms();
 }
 

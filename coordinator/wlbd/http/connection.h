@@ -1,7 +1,7 @@
 /*
  * The connections of clients. A connection is unproved until a credential on it was accepted: of these the number is
- * limited, and the oldest is closed for a new one. A connection that completes no request within most_ms is closed, so
- * that a client that sends a byte at a time does not hold it for ever.
+ * limited, and the oldest that waits for no answer is closed for a new one. A connection that completes no
+ * request within most_ms is closed, so that a client that sends a byte at a time does not hold it for ever.
  */
 #ifndef COORDINATOR_WLBD_HTTP_CONNECTION_H
 #define COORDINATOR_WLBD_HTTP_CONNECTION_H
@@ -30,6 +30,10 @@ enum wlbd_budget_answer wlbd_connection_proved(struct wlbd_connection *connectio
 
 /* Reads the address of the client. Returns -1 where it is not known. */
 int wlbd_connection_peer(const struct wlbd_connection *connection, struct sockaddr_storage *peer);
+
+/* munged is asked about the credential of a request; ends with the request's answer, or when the connection is proved.
+ */
+void wlbd_connection_checking(struct wlbd_connection *connection);
 
 /* `busy`: a request was read whole, and not answered yet; its connection is not closed meanwhile. */
 void wlbd_connection_busy(struct wlbd_connection *connection, bool busy);

@@ -62,6 +62,7 @@ static bool check_head(struct wlbd_exchange *exchange, const char *method)
 		return false;
 	}
 	wlbd_exchange_suspend(exchange);
+	wlbd_connection_checking(call->connection);
 	wlbd_auth_check(call, credential);
 	return true;
 }
