@@ -1,7 +1,6 @@
 /* Allocates and copies memory of the CPU device, and keeps the first error until synchronize() reports it. */
 #include "kernels/cpu/cpu.h"
 
-#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,16 +25,35 @@ static size_t aligned(size_t bytes, size_t to)
 	return (bytes + to - 1) / to * to;
 }
 
+/* Before the memory of each allocation: malloc_usable_size would count what an alignment of a large page leaves unused.
+ */
+union head {
+	size_t bytes; /* of the memory */
+	char space[ALIGNMENT];
+};
+
+static union head *head_of(void *memory)
+{
+	return (union head *)memory - 1;
+}
+
 /* Large memory in large pages, where the kernel has some: it is touched first in a third of the time. */
 static void *allocate(size_t bytes)
 {
-	if (bytes < STREAM_BYTES)
-		return aligned_alloc(ALIGNMENT, aligned(bytes ? bytes : 1, ALIGNMENT));
-	size_t whole = aligned(bytes, HUGE_PAGE);
-	void *memory = aligned_alloc(HUGE_PAGE, whole);
+	size_t whole = aligned(bytes + sizeof(union head), bytes < STREAM_BYTES ? ALIGNMENT : HUGE_PAGE);
+	union head *head = aligned_alloc(bytes < STREAM_BYTES ? ALIGNMENT : HUGE_PAGE, whole);
+	if (head == NULL)
+		return NULL;
+	if (bytes >= STREAM_BYTES)
+		madvise(head, whole, MADV_HUGEPAGE);
+	head->bytes = bytes;
+	return head + 1;
+}
+
+static void release(void *memory)
+{
 	if (memory != NULL)
-		madvise(memory, whole, MADV_HUGEPAGE);
-	return memory;
+		free(head_of(memory));
 }
 
 /* Writes past the caches, which would read every line first. */
@@ -89,27 +107,28 @@ static void fail_for_memory(struct wlb_device *device, size_t bytes, struct wlb_
 
 void *wlb_cpu_alloc(struct wlb_device *device, size_t bytes, struct wlb_error *error)
 {
-	void *memory = bytes > SIZE_MAX - HUGE_PAGE ? NULL : allocate(bytes);
+	void *memory = bytes > SIZE_MAX - 2 * HUGE_PAGE ? NULL : allocate(bytes);
 	if (memory == NULL) {
 		fail_for_memory(device, bytes, error);
 		return NULL;
 	}
 	zero_parts(device, memory, bytes);
-	__atomic_add_fetch(&device->allocated_bytes, (int64_t)malloc_usable_size(memory), __ATOMIC_RELAXED);
+	__atomic_add_fetch(&device->allocated_bytes, (int64_t)head_of(memory)->bytes, __ATOMIC_RELAXED);
 	return memory;
 }
 
 void wlb_cpu_release(struct wlb_device *device, void *memory)
 {
-	if (memory != NULL)
-		__atomic_sub_fetch(&device->allocated_bytes, (int64_t)malloc_usable_size(memory), __ATOMIC_RELAXED);
-	free(memory);
+	if (memory == NULL)
+		return;
+	__atomic_sub_fetch(&device->allocated_bytes, (int64_t)head_of(memory)->bytes, __ATOMIC_RELAXED);
+	release(memory);
 }
 
 void *wlb_cpu_alloc_host(struct wlb_device *device, size_t bytes, struct wlb_error *error)
 {
 	(void)device;
-	void *memory = bytes > SIZE_MAX - HUGE_PAGE ? NULL : allocate(bytes);
+	void *memory = bytes > SIZE_MAX - 2 * HUGE_PAGE ? NULL : allocate(bytes);
 	if (memory == NULL)
 		wlb_fail(error, "cannot allocate %zu bytes on the host: out of memory", bytes);
 	return memory;
@@ -118,7 +137,7 @@ void *wlb_cpu_alloc_host(struct wlb_device *device, size_t bytes, struct wlb_err
 void wlb_cpu_release_host(struct wlb_device *device, void *memory)
 {
 	(void)device;
-	free(memory);
+	release(memory);
 }
 
 void wlb_cpu_copy(struct wlb_device *device, void *to, const void *from, size_t bytes)
