@@ -82,8 +82,19 @@ static void bucket_layers(struct wlb_parameters *p, int chunk, int kv_shared)
 	}
 }
 
+/* A stage may have the embedding or the head alone. */
+static int has_layers(const struct wlb_parameters *p)
+{
+	int layers = 0;
+	for (int c = 0; c < p->chunk_count; c++)
+		layers += p->chunks[c].layers;
+	return layers > 0;
+}
+
 static void bucket_norms(struct wlb_parameters *p, int owned)
 {
+	if (p->final_norm < 0 && !has_layers(p))
+		return;
 	open_bucket(p, WLB_BUCKET_NORMS, owned);
 	if (p->final_norm >= 0)
 		put(p, p->final_norm);
@@ -97,6 +108,8 @@ static void bucket_norms(struct wlb_parameters *p, int owned)
 
 static void bucket_shared_kv(struct wlb_parameters *p, int owned)
 {
+	if (!has_layers(p))
+		return;
 	open_bucket(p, WLB_BUCKET_KV, owned);
 	for (int c = p->chunk_count - 1; c >= 0; c--)
 		for (int l = p->chunks[c].layers - 1; l >= 0; l--)
@@ -122,7 +135,7 @@ int wlb_parameters_bucket(struct wlb_parameters *p, const struct wlb_plan *plan,
 	enum wlb_bucket_kind embedding = tied ? WLB_BUCKET_TIED : WLB_BUCKET_MATRICES;
 	enum wlb_bucket_kind head = plan->shared_head ? WLB_BUCKET_TIED : embedding;
 	p->shards = layout->dp * layout->cp;
-	p->buckets = calloc((size_t)p->count, sizeof(*p->buckets));
+	p->buckets = calloc((size_t)p->count, sizeof(*p->buckets)); /* each has a tensor at least */
 	if (p->buckets == NULL)
 		return wlb_fail(error, "out of memory for the table of buckets");
 	if (p->head >= 0 && p->head != p->embedding)
