@@ -7,6 +7,7 @@
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/commands.h"
 #include "coordinator/wlb/delivery/pending.h"
+#include "coordinator/wlb/output/printable.h"
 #include "coordinator/wlb/output/reply_fields.h"
 #include "coordinator/wlb/output/table.h"
 #include "coordinator/wlb/output/time_format.h"
@@ -82,7 +83,9 @@ static int list_runs(void *values, struct wlb_error *error)
 		return WLB_EXIT_FAILED;
 	if (request->json)
 		return wlb_api_print_report(reply, error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
-	int rc = print_runs(reply);
+	int rc = wlb_make_printable(reply);
+	if (rc == 0)
+		rc = print_runs(reply);
 	json_decref(reply);
 	if (rc != 0)
 		wlb_fail(error, "out of memory for the list");

@@ -11,6 +11,7 @@
 #include "coordinator/wlb/history/show_sections.h"
 #include "coordinator/wlb/history/steps.h"
 #include "coordinator/wlb/history/why_layout.h"
+#include "coordinator/wlb/output/printable.h"
 #include "coordinator/wlb/output/terminal.h"
 
 enum { STEPS_PER_COLUMN = 4 }; /* of the loss curve: each column shows their mean */
@@ -93,7 +94,7 @@ static int print_steps(const json_t *steps, void *context)
 
 static int print_text(const char *name, json_t *run, bool steps, struct wlb_error *error)
 {
-	if (print_tables(run) != 0)
+	if (wlb_make_printable(run) != 0 || print_tables(run) != 0)
 		return wlb_fail(error, "out of memory for the run");
 	json_t *sample = wlb_steps_sample(name, wlb_terminal_columns() * STEPS_PER_COLUMN, error);
 	if (sample == NULL)
