@@ -542,6 +542,9 @@ struct wlb_machine {
 	                                  have the others */
 	int32_t gemm_tile_rows, gemm_tile_columns;
 	double gemm_tile_depth;
+	/* Where all ranks compute at once, the mean time of the slowest over that by the values here, which are medians
+	 * over time and ranks: computation of a step takes so many times as long. 0: 1, not measured. */
+	double slowest_rank;
 	struct wlb_gemm_rates gemm;           /* if measured, used instead of the tile's fields and gemm_efficiency */
 	struct wlb_attention_rates attention; /* if measured, used instead of the attention fields above */
 };
@@ -555,6 +558,7 @@ int wlb_machine_check(const struct wlb_machine *machine, struct wlb_error *error
  * - No product has a higher rate than peak_flops, and attention none above twice that.
  * - An operation, a call of node_calls, network_link and switch_link move no more than 10 times memory_bytes_per_s,
  *   since messages and small tables may stay in a cache; an element takes the time of a FLOP at least.
+ * - slowest_rank is at most 3.
  * What was not measured is not checked. Returns -1 with the value, the rule and the remedy. */
 int wlb_machine_plausible(const struct wlb_machine *machine, struct wlb_error *error);
 
@@ -758,9 +762,12 @@ struct wlb_pass wlb_plan_pass(const struct wlb_plan *plan, int32_t stage, int64_
 /* Returns the number of passes of a stage in a step: 2 x interleave x micro_batches, and the shares of the head. */
 int64_t wlb_plan_passes(const struct wlb_plan *plan, int32_t stage);
 
-/* Returns the number of forward passes that a stage runs before backward and forward passes alternate. The stage never
- * holds the activations of more than this number of passes plus one. */
+/* Returns the number of forward passes that a stage runs before backward and forward passes alternate. */
 int64_t wlb_plan_warmup(const struct wlb_plan *plan, int32_t stage);
+
+/* Returns the most chunks of a stage whose forward pass is begun and whose backward pass is not done: those of its
+ * warm-up and one more, or all. */
+int64_t wlb_plan_held(const struct wlb_plan *plan, int32_t stage);
 
 /* The number of layers of a chunk of a stage, and its first layer. Chunk c of stage s has place c x pp + s in the
  * model; the first place has the embedding, the last the head. Layers, with what the plan accounts for, are divided

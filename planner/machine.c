@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "common/control.h"
 #include "planner/machine_rates.h"
 
 /* The member that a field of the file fills. */
@@ -30,6 +31,7 @@ static const struct member reals[] = {
          .offset = offsetof(struct wlb_machine, operations[WLB_OP_ROPE_ANGLES].element_s),
          .optional = true},
 	{MEMBER(gemm_tile_depth), .optional = true},
+	{MEMBER(slowest_rank), .optional = true},
 };
 
 static const struct member counts[] = {
@@ -116,11 +118,21 @@ static bool is_absent(const json_t *root, const struct member *member)
 	return member->optional && json_object_get(root, member->name) == NULL;
 }
 
+/* Other users print the name: a terminal would obey control characters in it. */
+static bool has_control(const char *text)
+{
+	bool found = false;
+	for (; *text != '\0'; text++)
+		found |= wlb_control_bytes(text) > 0;
+	return found;
+}
+
 static int read_name(const json_t *root, struct wlb_machine *machine, struct wlb_error *error)
 {
 	const char *name = json_string_value(json_object_get(root, "name"));
-	if (name == NULL || *name == '\0' || strlen(name) >= sizeof(machine->name))
-		return wlb_fail(error, "name must be a text of 1 to %zu bytes", sizeof(machine->name) - 1);
+	if (name == NULL || *name == '\0' || strlen(name) >= sizeof(machine->name) || has_control(name))
+		return wlb_fail(error, "name must be a text of 1 to %zu bytes without control characters",
+		                sizeof(machine->name) - 1);
 	strcpy(machine->name, name);
 	return 0;
 }

@@ -115,6 +115,8 @@ static json_t *machine_to_json(const struct wlb_machine *machine, const struct w
 		rc |= json_object_set_new(root, "node_calls", calls_to_json(&machine->node_calls));
 	if (rc == 0)
 		rc |= set_operations(root, machine);
+	if (rc == 0 && machine->slowest_rank > 0.0)
+		rc |= json_object_set_new(root, "slowest_rank", json_real(machine->slowest_rank));
 	if (rc == 0 && machine->blocking_messages)
 		rc |= json_object_set_new(root, "blocking_messages", json_integer(machine->blocking_messages));
 	if (rc == 0)

@@ -282,3 +282,8 @@ double wlb_optimizer_s(const struct wlb_layer_cost *cost, double updated, double
 	 * use is written. Gradients are set to 0 and multiplied by 1 / replicas before they are summed. */
 	return stream_s(cost, updated * (2.0 * gradient + 6.0 * 4.0 + element) + held * 3.0 * gradient);
 }
+
+double wlb_slowest_rank(const struct wlb_layer_cost *cost)
+{
+	return fmax(1.0, cost->machine->slowest_rank);
+}

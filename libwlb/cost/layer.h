@@ -52,6 +52,9 @@ struct wlb_seconds wlb_head_least_s(const struct wlb_layer_cost *cost, double to
 /* The same for the attention of one layer over `pairs` pairs of a query and a key that it sees. */
 struct wlb_seconds wlb_layer_attention_least_s(const struct wlb_layer_cost *cost, double pairs);
 
+/* Returns by how much the computation of the slowest rank takes longer than the times here, at least 1. */
+double wlb_slowest_rank(const struct wlb_layer_cost *cost);
+
 /* Seconds of the optimizer's step, with the parameters that the rank updates and those whose gradients it holds. */
 double wlb_optimizer_s(const struct wlb_layer_cost *cost, double updated, double held);
 

@@ -35,6 +35,7 @@ static const struct range ranges[] = {
 	RANGE(switch_link.latency_s, 0.0, 1.0),
 	RANGE(operation_s, 0.0, 1.0),
 	RANGE(gemm_tile_depth, 0.0, 1e6),
+	RANGE(slowest_rank, 0.0, 10.0),
 };
 
 struct count {
@@ -82,6 +83,8 @@ int wlb_machine_check(const struct wlb_machine *machine, struct wlb_error *error
 	if (switch_bytes_per_s != 0.0 && !(switch_bytes_per_s >= 1e6 && switch_bytes_per_s <= 1e15))
 		return wlb_fail(error, "switch_link.bytes_per_s is %g: it must be 0 or between 1e+06 and 1e+15",
 		                switch_bytes_per_s);
+	if (machine->slowest_rank > 0.0 && machine->slowest_rank < 1.0)
+		return wlb_fail(error, "slowest_rank is %g: it must be 0, or 1 at least", machine->slowest_rank);
 	if (wlb_operations_check(machine->operations, error) < 0)
 		return wlb_fail_in(error, "operations");
 	if (wlb_link_calls_check(&machine->node_calls, error) < 0)

@@ -9,6 +9,7 @@ static const double TIMES_MEMORY = 10.0;
 
 /* Attention is measured by other kernels than the products that the peak is known from. */
 static const double TIMES_PEAK = 2.0;
+static const double SLOWEST_RANK_MOST = 3.0;
 
 static int check(double rate, double smaller, struct wlb_error *error)
 {
@@ -122,8 +123,21 @@ static int check_calls(const struct wlb_machine *machine, struct wlb_error *erro
 	return 0;
 }
 
+/* A rank that is slower than that is sick, or was measured while something else ran: plans are not made for it. */
+static int check_slowest_rank(double slowest_rank, struct wlb_error *error)
+{
+	if (slowest_rank <= SLOWEST_RANK_MOST)
+		return 0;
+	return wlb_fail(
+		error,
+		"slowest_rank is %g: must be at most %g times the time of the median rank; measure on idle nodes",
+		slowest_rank, SLOWEST_RANK_MOST);
+}
+
 int wlb_machine_plausible(const struct wlb_machine *machine, struct wlb_error *error)
 {
+	if (check_slowest_rank(machine->slowest_rank, error) < 0)
+		return -1;
 	if (check_gemm(&machine->gemm, machine->peak_flops, error) < 0)
 		return wlb_fail_in(error, "gemm");
 	if (check_attentions(&machine->attention, TIMES_PEAK * machine->peak_flops, error) < 0)

@@ -246,6 +246,25 @@ static void count_flops(const struct wlb_sim *sim, size_t count, struct wlb_sim_
 	load->flops += 2.0 * (double)load->tokens * (double)m->hidden_size * (double)m->vocab_size;
 }
 
+static void scale(struct wlb_seconds *seconds, double factor)
+{
+	seconds->forward *= factor;
+	seconds->backward *= factor;
+}
+
+/* Makes computation as long as that of the slowest rank. */
+static void slow_down(const struct wlb_sim *sim, struct wlb_sim_load *load)
+{
+	double factor = wlb_slowest_rank(&sim->cost);
+	struct wlb_seconds *const seconds[] = {&load->compute, &load->mean, &load->head, &load->embedding};
+	for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++)
+		scale(seconds[i], factor);
+	load->recompute_s *= factor;
+	load->recompute_mean_s *= factor;
+	load->beyond_s *= factor;
+	load->angles_s *= factor;
+}
+
 void wlb_sim_load(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load)
 {
 	int32_t cp = sim->options.plan.layout.cp;
@@ -268,6 +287,7 @@ void wlb_sim_load(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load)
 	load->head = wlb_head_s(&sim->cost, head_tokens(sim, rank_tokens));
 	load->embedding = wlb_embedding_s(&sim->cost, rank_tokens);
 	load->angles_s = wlb_angles_s(&sim->cost, rank_tokens);
+	slow_down(sim, load);
 	add_communication(sim, load, wlb_layer_products_s(&sim->cost, rank_tokens), rank_tokens, kv_bytes);
 }
 

@@ -49,7 +49,7 @@ double wlb_sim_optimizer_s(const struct wlb_sim *sim)
 	}
 	double updated = most / (plan->zero_stage >= 1 ? ranks : 1.0),
 	       held = most / (plan->zero_stage >= 2 ? ranks : 1.0);
-	return wlb_optimizer_s(&sim->cost, updated, held);
+	return wlb_slowest_rank(&sim->cost) * wlb_optimizer_s(&sim->cost, updated, held);
 }
 
 double wlb_sim_exposed_s(double communication_s, double computation_s, double pieces)

@@ -126,7 +126,7 @@ class Kept(test_wlbd_api.ApiTest):
         bad = [self.body(node_type=""), self.body(node_type="x" * 129), self.body(node_type="a\n"),
                self.body(ranks_per_node=0), self.body(ranks_per_node=1e9), self.body(nodes=[1]), self.body(nodes="n1"),
                self.body(job_id=-1), self.body(machine=None), self.body(machine=[]), self.body(machine={})]
-        for field, value in (("peak_flops", -1), ("peak_flops", 1e300), ("memory_bytes", "many"), ("gpus_per_node", 1e6),
+        for field, value in (("peak_flops", -1), ("peak_flops", 1e300), ("slowest_rank", 0.5), ("slowest_rank", 11), ("memory_bytes", "many"), ("gpus_per_node", 1e6),
                              ("node_link", {}), ("attention_tile_tokens", 2 ** 40), ("unknown", 1), ("operation_s", -1),
                              ("gemm", {"rows": [1, 1], "depth": [1], "columns": [1], "flops_per_s": [[[1e9]], [[1e9]]]}),
                              ("gemm", {"rows": [1], "depth": [1], "columns": [1], "flops_per_s": [[[0]]]}),
@@ -156,6 +156,10 @@ class Kept(test_wlbd_api.ApiTest):
         self.assertEqual(self.get(1009)["source"], "agreement")
         self.put(1005, 10)  # absurd: outvoted even for himself
         self.assertEqual((self.get(1005)["source"], self.get(1005)["outvoted"]), ("agreement", 1))
+        self.put_measured(1006, {**self.machine, "slowest_rank": 2.0})  # all computation takes twice as long
+        self.assertEqual((self.get(1006)["source"], self.get(1006)["outvoted"]), ("agreement", 2))
+        self.put_measured(1006, {**self.machine, "slowest_rank": 1.1})
+        self.assertEqual((self.get(1006)["source"], self.get(1006)["outvoted"]), ("own", 1))
 
     def test_an_administrators_serves_all_unless_outvoted(self):
         self.put(1001)
@@ -230,7 +234,8 @@ class Kept(test_wlbd_api.ApiTest):
                 ({"attention": {"q_tokens": [64], "k_tokens": [64], "forward_flops_per_s": [[1e12]],
                                 "backward_flops_per_s": [[9e12]]}}, "attention of 64 queries, 64 keys: 9e+12 FLOP/s"),
                 ({"node_calls": calls}, "node_calls: send_s: 65536 bytes in 1e-09 s"),
-                ({"switch_link": {"bytes_per_s": 1e13, "latency_s": 0}}, "switch_link: 1e+13 bytes in 1 s")):
+                ({"switch_link": {"bytes_per_s": 1e13, "latency_s": 0}}, "switch_link: 1e+13 bytes in 1 s"),
+                ({"slowest_rank": 3.5}, "slowest_rank is 3.5: must be at most 3 times")):
             status, reply = self.api.call("POST", "/v1/calibrations", self.body(machine={**self.machine, **changed}))
             self.assertEqual((status, words in reply.get("error", "")), (400, True), f"{words}: {reply}")
         self.assertEqual(self.cluster.sql("select count(*) from calibrations"), [["0"]])

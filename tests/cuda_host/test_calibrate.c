@@ -16,6 +16,7 @@
 #include "worker/calibrate/elementwise.h"
 #include "worker/calibrate/links.h"
 #include "worker/calibrate/products.h"
+#include "worker/calibrate/rank_memory.h"
 #include "worker/launch/launch.h"
 #include "worker/train/transport.h"
 
@@ -50,6 +51,20 @@ static void links_are_measured_to_their_end(void **state)
 	assert_true(link.bytes_per_s > 0.0 && link.latency_s >= 0.0);
 	for (int32_t i = 0; i < calls.count; i++)
 		assert_true(calls.gather_s[i] > 0.0 && calls.reduce_s[i] > 0.0 && calls.send_s[i] > 0.0);
+}
+
+/* A GPU has 16 GiB. */
+static void ranks_share_the_memory_of_a_gpu(void **state)
+{
+	(void)state;
+	double bytes;
+	unsetenv("CUDA_HOST_GPU");
+	assert_done(wlb_rank_memory(launch, device, world, &bytes, &error));
+	assert_true(bytes == 16.0 * (1 << 30));
+	setenv("CUDA_HOST_GPU", "0000:01:00.0", 1);
+	assert_done(wlb_rank_memory(launch, device, world, &bytes, &error));
+	assert_true(bytes == 8.0 * (1 << 30));
+	unsetenv("CUDA_HOST_GPU");
 }
 
 static void operations_have_the_types_of_training(void **state)
@@ -90,7 +105,8 @@ int main(int count, char **arguments)
 		fprintf(stderr, "%s\n", error.message);
 		return 1;
 	}
-	const struct CMUnitTest links[] = {cmocka_unit_test(links_are_measured_to_their_end)};
+	const struct CMUnitTest links[] = {cmocka_unit_test(links_are_measured_to_their_end),
+	                                   cmocka_unit_test(ranks_share_the_memory_of_a_gpu)};
 	const struct CMUnitTest operations[] = {
 		cmocka_unit_test(operations_have_the_types_of_training),
 		cmocka_unit_test(products_and_attention),

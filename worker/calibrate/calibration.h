@@ -13,6 +13,8 @@ struct wlb_calibration {
 	struct wlb_gemm_rates gemm;
 	struct wlb_attention_rates attention;
 	struct wlb_elementwise elementwise;
+	double rank_memory_bytes; /* the least of a rank (rank_memory.h) */
+	double slowest_product_s; /* of the middle product (slowest_rank.h), the mean over turns and rounds */
 	struct wlb_link_calls node_calls;
 	struct wlb_link links[WLB_LINK_KINDS]; /* bytes_per_s 0: this job has no such link */
 };

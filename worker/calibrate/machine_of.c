@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "worker/calibrate/slowest_rank.h"
+
 static double highest(const double *values, int count)
 {
 	double most = 0.0;
@@ -17,6 +19,14 @@ static double share_of(double rate, double peak)
 	return fmax(1e-3, fmin(1.0, rate / peak));
 }
 
+/* Returns the time of the slowest rank over that of the grid, at least 1. */
+static double slowest_rank(const struct wlb_calibration *c)
+{
+	const struct wlb_middle_product middle = wlb_middle_product(&c->gemm);
+	return fmax(1.0,
+	            c->slowest_product_s * middle.flops_per_s / (2.0 * middle.rows * middle.depth * middle.columns));
+}
+
 static void set_rates(const struct wlb_calibration *c, struct wlb_machine *machine)
 {
 	int products = c->gemm.rows_count * c->gemm.depth_count * c->gemm.columns_count;
@@ -28,6 +38,7 @@ static void set_rates(const struct wlb_calibration *c, struct wlb_machine *machi
 	machine->attention_efficiency = share_of(c->attention.forward_flops_per_s[longest], machine->peak_flops);
 	machine->attention_backward_efficiency =
 		share_of(c->attention.backward_flops_per_s[longest], machine->peak_flops);
+	machine->slowest_rank = slowest_rank(c);
 	machine->memory_bytes_per_s = c->elementwise.memory_bytes_per_s;
 	machine->operation_s = c->elementwise.operation_s;
 	memcpy(machine->operations, c->elementwise.operations, sizeof(machine->operations));
@@ -55,7 +66,7 @@ int wlb_calibration_to_machine(const struct wlb_calibration *c, const struct wlb
 {
 	memcpy(machine->name, facts->type, sizeof(machine->name));
 	machine->gpus_per_node = facts->ranks;
-	machine->memory_bytes = facts->memory_bytes / facts->ranks;
+	machine->memory_bytes = c->rank_memory_bytes;
 	machine->element_bytes = facts->element_bytes;
 	machine->blocking_messages = facts->blocking_messages;
 	if (c->node_calls.count > 0)

@@ -6,9 +6,8 @@
 
 /* The facts about a node that are not measured. */
 struct wlb_node_facts {
-	char type[64];       /* the processor and how many cores or GPUs of it the node has */
-	double memory_bytes; /* of the node */
-	int ranks;           /* of the node */
+	char type[64]; /* the processor and how many cores or GPUs of it the node has */
+	int ranks;     /* of the node */
 	int32_t element_bytes;
 	int32_t blocking_messages; /* as in struct wlb_machine */
 };

@@ -6,11 +6,14 @@
 #include "worker/calibrate/calibration.h"
 #include "worker/calibrate/links.h"
 #include "worker/calibrate/products.h"
+#include "worker/calibrate/rank_memory.h"
+#include "worker/calibrate/slowest_rank.h"
 #include "worker/calibrate/stopwatch.h"
 #include "worker/calibrate/switches.h"
 
 /* Shares of the time. */
-static const double WARM_UP = 0.03, PRODUCTS = 0.36, ATTENTION = 0.36, ELEMENTWISE = 0.1, LINKS = 0.15;
+static const double WARM_UP = 0.03, PRODUCTS = 0.33, ATTENTION = 0.33, ELEMENTWISE = 0.1, SLOWEST_RANK = 0.1,
+		    LINKS = 0.11;
 
 /* All operations are measured so many times, and the median is taken: a time in which the processor is slower, because
  * it was idle before or because of its neighbours, does not change some operations alone. */
@@ -57,6 +60,9 @@ static const struct {
 static void take_medians(const struct wlb_calibration *rounds, struct wlb_calibration *calibration)
 {
 	*calibration = rounds[0];
+	calibration->slowest_product_s = 0.0;
+	for (int r = 0; r < ROUNDS; r++)
+		calibration->slowest_product_s += rounds[r].slowest_product_s / ROUNDS;
 	for (size_t v = 0; v < sizeof(values) / sizeof(values[0]); v++)
 		for (size_t at = 0; at < values[v].bytes; at += sizeof(double)) {
 			double of_rounds[ROUNDS];
@@ -78,7 +84,9 @@ static int measure_rounds(struct wlb_device *device, struct wlb_comm *world,
 	for (int r = 1; r < ROUNDS; r++)
 		rounds[r] = rounds[0];
 	for (int r = 0; r < ROUNDS; r++)
-		if (measure_round(device, options, limit_s / ROUNDS, &rounds[r], error) < 0)
+		if (measure_round(device, options, limit_s / ROUNDS, &rounds[r], error) < 0 ||
+		    wlb_measure_slowest_rank(device, world, SLOWEST_RANK * limit_s / ROUNDS, options->deviation,
+		                             &rounds[r].gemm, &rounds[r].slowest_product_s, error) < 0)
 			return -1;
 	return 0;
 }
@@ -94,5 +102,7 @@ int wlb_calibration_measure(const struct wlb_launch *launch, struct wlb_device *
 	if (rc == 0)
 		take_medians(rounds, calibration);
 	free(rounds);
+	if (rc == 0)
+		rc = wlb_rank_memory(launch, device, world, &calibration->rank_memory_bytes, error);
 	return rc < 0 ? -1 : measure_links(launch, device, world, LINKS * limit_s, calibration, error);
 }

@@ -1,5 +1,7 @@
 #include "worker/calibrate/products.h"
 
+#include <stdlib.h>
+
 #include "common/seconds.h"
 #include "worker/calibrate/axis.h"
 #include "worker/calibrate/memory.h"
@@ -8,13 +10,17 @@
 /* The product by which the length of the axes is chosen. */
 enum { PROBE_ROWS = 512 };
 
+/* Rows are tokens. A micro-batch of packed documents has any number of them, which the blocks of a kernel do not
+ * divide: so many fewer than a power of two. */
+enum { UNEVEN_ROWS = 3 };
+
 /* Of a point in a round: the run that is not measured and one that is. */
 static const double RUNS = 2.0;
 
 /* Reals of the weights and of the results, at least: together more than a cache has. */
 enum { COLD_REALS = 12 << 20 };
 
-struct product {
+struct wlb_products {
 	void *x, *weight, *y;
 	int64_t rows, depth, columns;
 	int64_t capacity;             /* reals of weight and of y */
@@ -22,7 +28,8 @@ struct product {
 };
 
 /* Returns the place of a matrix of `count` reals after `at`, from which the next one begins. */
-static void *advance(const struct wlb_device *device, const struct product *p, void *memory, int64_t count, int64_t *at)
+static void *advance(const struct wlb_device *device, const struct wlb_products *p, void *memory, int64_t count,
+                     int64_t *at)
 {
 	enum { LINE = 64 }; /* reals, at least a cache line */
 	int64_t begin = *at + count <= p->capacity ? *at : 0;
@@ -32,14 +39,14 @@ static void *advance(const struct wlb_device *device, const struct product *p, v
 
 static void multiply(struct wlb_device *device, void *context)
 {
-	struct product *p = context;
+	struct wlb_products *p = context;
 	const struct wlb_weight weight = {advance(device, p, p->weight, p->columns * p->depth, &p->weight_at),
 	                                  p->columns, p->depth};
 	void *y = advance(device, p, p->y, p->rows * p->columns, &p->result_at);
 	device->ops->linear(device, y, p->columns, p->x, p->depth, &weight, NULL, p->rows);
 }
 
-static int allocate(struct wlb_device *device, struct product *product, int64_t most, struct wlb_error *error)
+static int allocate(struct wlb_device *device, struct wlb_products *product, int64_t most, struct wlb_error *error)
 {
 	product->capacity = most * most > COLD_REALS ? most * most : COLD_REALS;
 	product->x = wlb_calibrate_alloc(device, device->compute, most * most, error);
@@ -50,17 +57,17 @@ static int allocate(struct wlb_device *device, struct product *product, int64_t 
 	return product->y != NULL ? 0 : -1;
 }
 
-static void release(struct wlb_device *device, struct product *product)
+static void release(struct wlb_device *device, struct wlb_products *product)
 {
 	device->ops->release(device, product->x);
 	device->ops->release(device, product->weight);
 	device->ops->release(device, product->y);
-	*product = (struct product){0};
+	*product = (struct wlb_products){0};
 }
 
 int wlb_warm_up(struct wlb_device *device, double seconds, struct wlb_error *error)
 {
-	struct product probe = {.rows = PROBE_ROWS, .depth = PROBE_ROWS, .columns = PROBE_ROWS};
+	struct wlb_products probe = {.rows = PROBE_ROWS, .depth = PROBE_ROWS, .columns = PROBE_ROWS};
 	double until_s = wlb_now_s() + seconds;
 	int rc = allocate(device, &probe, PROBE_ROWS, error);
 	while (rc == 0 && wlb_now_s() < until_s) {
@@ -74,7 +81,7 @@ int wlb_warm_up(struct wlb_device *device, double seconds, struct wlb_error *err
 int wlb_choose_products(struct wlb_device *device, struct wlb_comm *world, double limit_s, int rounds,
                         struct wlb_gemm_rates *rates, struct wlb_error *error)
 {
-	struct product probe = {.rows = PROBE_ROWS, .depth = PROBE_ROWS, .columns = PROBE_ROWS};
+	struct wlb_products probe = {.rows = PROBE_ROWS, .depth = PROBE_ROWS, .columns = PROBE_ROWS};
 	double elapsed_s = 0.0;
 	int rc = allocate(device, &probe, PROBE_ROWS, error);
 	if (rc == 0)
@@ -86,13 +93,15 @@ int wlb_choose_products(struct wlb_device *device, struct wlb_comm *world, doubl
 	int most = wlb_axis_most(wlb_axis_product_flops, RUNS * rounds, flops_per_s, limit_s);
 	*rates = (struct wlb_gemm_rates){0};
 	rates->rows_count = wlb_axis(WLB_AXIS_LEAST_SIDE, most, rates->rows);
+	for (int i = 0; i < rates->rows_count; i++)
+		rates->rows[i] -= UNEVEN_ROWS;
 	rates->depth_count = wlb_axis(WLB_AXIS_LEAST_SIDE, most, rates->depth);
 	rates->columns_count = wlb_axis(WLB_AXIS_LEAST_SIDE, most, rates->columns);
 	return 0;
 }
 
-static int measure_all(struct wlb_device *device, struct product *product, double point_s, struct wlb_gemm_rates *rates,
-                       struct wlb_error *error)
+static int measure_all(struct wlb_device *device, struct wlb_products *product, double point_s,
+                       struct wlb_gemm_rates *rates, struct wlb_error *error)
 {
 	double *rate = rates->flops_per_s;
 	for (int32_t r = 0; r < rates->rows_count; r++)
@@ -113,11 +122,39 @@ static int measure_all(struct wlb_device *device, struct product *product, doubl
 int wlb_measure_products(struct wlb_device *device, double limit_s, struct wlb_gemm_rates *rates,
                          struct wlb_error *error)
 {
-	struct product product = {0};
+	struct wlb_products product = {0};
 	int points = rates->rows_count * rates->depth_count * rates->columns_count;
-	int rc = allocate(device, &product, (int64_t)rates->rows[rates->rows_count - 1], error);
+	int rc = allocate(device, &product, (int64_t)rates->depth[rates->depth_count - 1], error);
 	if (rc == 0)
 		rc = measure_all(device, &product, limit_s / points, rates, error);
 	release(device, &product);
 	return rc;
+}
+
+struct wlb_products *wlb_products_new(struct wlb_device *device, int64_t rows, int64_t depth, int64_t columns,
+                                      struct wlb_error *error)
+{
+	int64_t most = rows > depth ? rows : depth;
+	struct wlb_products *products = calloc(1, sizeof(*products));
+	if (products == NULL) {
+		wlb_fail(error, "out of memory for a product");
+		return NULL;
+	}
+	*products = (struct wlb_products){.rows = rows, .depth = depth, .columns = columns};
+	if (allocate(device, products, most > columns ? most : columns, error) == 0)
+		return products;
+	wlb_products_free(device, products);
+	return NULL;
+}
+
+void wlb_products_free(struct wlb_device *device, struct wlb_products *products)
+{
+	if (products != NULL)
+		release(device, products);
+	free(products);
+}
+
+double wlb_products_busy_s(struct wlb_device *device, struct wlb_products *products, int count, struct wlb_error *error)
+{
+	return wlb_busy_s(device, multiply, products, count, error);
 }

@@ -6,7 +6,8 @@
 #include "worker/comm/comm.h"
 
 /* Collective over `world`: sets the axes of the grid, as long as `limit_s` of elapsed time for `rounds` measurements
- * allows the slowest rank. */
+ * allows the slowest rank. Depth and columns are powers of two, as widths of models are multiples of; rows, which are
+ * tokens of packed documents, are not. */
 int wlb_choose_products(struct wlb_device *device, struct wlb_comm *world, double limit_s, int rounds,
                         struct wlb_gemm_rates *rates, struct wlb_error *error);
 
@@ -14,6 +15,16 @@ int wlb_choose_products(struct wlb_device *device, struct wlb_comm *world, doubl
  * that made it; the weight and the result are not, as in a model of many layers. */
 int wlb_measure_products(struct wlb_device *device, double limit_s, struct wlb_gemm_rates *rates,
                          struct wlb_error *error);
+
+/* Products of one size, for measuring them as above. wlb_products_free frees it; NULL allowed. Returns NULL with the
+ * device's error. */
+struct wlb_products *wlb_products_new(struct wlb_device *device, int64_t rows, int64_t depth, int64_t columns,
+                                      struct wlb_error *error);
+void wlb_products_free(struct wlb_device *device, struct wlb_products *products);
+
+/* Returns the seconds of the device, by its own clock (wlb_ops.busy_s), for `count` of them; below 0 on failure. */
+double wlb_products_busy_s(struct wlb_device *device, struct wlb_products *products, int count,
+                           struct wlb_error *error);
 
 /* Multiplies matrices for some time, until the processor has the speed that it has under load. */
 int wlb_warm_up(struct wlb_device *device, double seconds, struct wlb_error *error);

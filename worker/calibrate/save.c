@@ -45,7 +45,6 @@ static struct wlb_node_facts find_facts(const struct wlb_launch *launch, const s
                                         const struct wlb_calibrate_options *options)
 {
 	struct wlb_node_facts facts = {
-		.memory_bytes = wlb_node_memory_bytes(),
 		.ranks = launch->local_size,
 		.element_bytes = (int32_t)wlb_dtype_bytes(device->compute),
 		.blocking_messages = device->host_memory,
@@ -120,6 +119,7 @@ static void print_machine(const struct wlb_machine *m, const struct wlb_calibrat
 	printf("memory        %.4g GB/s; an operation takes %.3g us more\n", 1e-9 * m->memory_bytes_per_s,
 	       1e6 * m->operation_s);
 	print_operations(m);
+	printf("slowest rank  takes %.3f times as long, where all compute at once\n", m->slowest_rank);
 	print_link("node_link", &m->node_link, c->links[WLB_LINK_NODE].bytes_per_s > 0.0);
 	print_link("network_link", &m->network_link, c->links[WLB_LINK_NETWORK].bytes_per_s > 0.0);
 	print_link("switch_link", &m->switch_link, c->links[WLB_LINK_SWITCH].bytes_per_s > 0.0);

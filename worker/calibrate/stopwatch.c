@@ -22,9 +22,8 @@ double wlb_median(double *values, int count)
 	return count % 2 == 1 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
 }
 
-/* Seconds of the device for `count` operations together; below 0 on failure. */
-static double sample(struct wlb_device *device, wlb_operation *operation, void *context, int count,
-                     struct wlb_error *error)
+double wlb_busy_s(struct wlb_device *device, wlb_operation *operation, void *context, int count,
+                  struct wlb_error *error)
 {
 	double from_s = device->ops->busy_s(device);
 	for (int i = 0; i < count; i++)
@@ -38,13 +37,13 @@ int wlb_stopwatch(struct wlb_device *device, wlb_operation *operation, void *con
                   struct wlb_error *error)
 {
 	double samples[SAMPLES_MOST], until_s = wlb_now_s() + limit_s;
-	double first_s = sample(device, operation, context, 1, error);
+	double first_s = wlb_busy_s(device, operation, context, 1, error);
 	if (first_s < 0.0)
 		return -1;
 	int batch = first_s * BATCH_MOST > SAMPLE_S ? (int)ceil(SAMPLE_S / first_s) : BATCH_MOST;
 	int count = 0;
 	while (count < SAMPLES_LEAST || (count < SAMPLES_MOST && wlb_now_s() < until_s)) {
-		double all_s = sample(device, operation, context, batch, error);
+		double all_s = wlb_busy_s(device, operation, context, batch, error);
 		if (all_s < 0.0)
 			return -1;
 		samples[count++] = all_s / batch;

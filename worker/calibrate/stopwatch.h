@@ -7,6 +7,10 @@
 /* Queues one operation; its errors come with synchronize(). */
 typedef void wlb_operation(struct wlb_device *device, void *context);
 
+/* Returns the seconds of the device, by its own clock, for `count` operations together; below 0 on failure. */
+double wlb_busy_s(struct wlb_device *device, wlb_operation *operation, void *context, int count,
+                  struct wlb_error *error);
+
 /* Sets *seconds to the median time of the operation, by the device's own clock (wlb_ops.busy_s): on a CPU, processor
  * time, so that a rank that shares its core is not measured as a slow one. Runs it once before it measures, then
  * once at least, and goes on until `limit_s` of elapsed time or 9 samples. Short operations are queued several at

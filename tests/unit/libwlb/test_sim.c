@@ -284,6 +284,23 @@ static void bad_plans_and_steps_are_refused(void **state)
 	free_step(&step);
 }
 
+/* A step on one GPU is computation alone. */
+static void computation_takes_as_long_as_on_the_slowest_rank(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = h100(), uneven = machine;
+	struct wlb_plan plan = plan_of(1, 1, 1, 1, 1, 4);
+	uneven.slowest_rank = 1.25;
+	for (int recompute = WLB_RECOMPUTE_NONE; recompute <= WLB_RECOMPUTE_FULL; recompute++) {
+		plan.recompute = (enum wlb_recompute)recompute;
+		assert_near(step_s_of(&uneven, &plan, 4096, NULL), 1.25 * step_s_of(&machine, &plan, 4096, NULL),
+		            1e-12);
+	}
+	/* Messages are not computation. */
+	plan = plan_of(8, 1, 1, 1, 1, 4);
+	assert_true(step_s_of(&uneven, &plan, 4096, NULL) < 1.25 * step_s_of(&machine, &plan, 4096, NULL));
+}
+
 static void bad_machines_are_refused(void **state)
 {
 	(void)state;
@@ -297,6 +314,10 @@ static void bad_machines_are_refused(void **state)
 	bad.node_link.latency_s = NAN;
 	assert_int_equal(wlb_machine_check(&bad, &error), -1);
 	assert_non_null(strstr(error.message, "node_link.latency_s"));
+	bad = good;
+	bad.slowest_rank = 0.5;
+	assert_int_equal(wlb_machine_check(&bad, &error), -1);
+	assert_non_null(strstr(error.message, "slowest_rank is 0.5: it must be 0, or 1 at least"));
 }
 
 /* n ranks of b bytes: (n - 1) / n of them over each link; a ring over nodes has the ports of all its ranks. */
@@ -411,6 +432,7 @@ int main(void)
 		cmocka_unit_test(one_document_on_one_gpu_takes_its_flops),
 		cmocka_unit_test(a_document_adds_its_flops_and_bytes),
 		cmocka_unit_test(more_work_and_slower_hardware_take_longer),
+		cmocka_unit_test(computation_takes_as_long_as_on_the_slowest_rank),
 		cmocka_unit_test(a_straggler_holds_up_its_stage),
 		cmocka_unit_test(sharding_decides_what_context_ranks_wait),
 		cmocka_unit_test(a_sample_of_equal_replicas_stands_for_all),

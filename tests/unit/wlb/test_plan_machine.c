@@ -157,6 +157,7 @@ static void refuses_rates_that_are_wrong(void **state)
 	static const struct {
 		const char *text, *part;
 	} wrong[] = {
+		{"{\"name\": \"\\u001b[2J\"}", "without control characters"},
 		{"{\"gemm\": 5}", "gemm: rows must be a list"},
 		{"{\"gemm\": {\"rows\": [1], \"depth\": [1], \"columns\": [1]}}", "list of 1 lists"},
 		{"{\"gemm\": {\"rows\": [1], \"depth\": [1], \"columns\": [1, 2], \"flops_per_s\": [[[1e9]]]}}",

@@ -16,6 +16,7 @@
 #include "worker/calibrate/axis.h"
 #include "worker/calibrate/link_fit.h"
 #include "worker/calibrate/machine_of.h"
+#include "worker/calibrate/slowest_rank.h"
 #include "worker/calibrate/stopwatch.h"
 #include "worker/calibrate/switches.h"
 #include "worker/calibrate/vote.h"
@@ -138,13 +139,14 @@ static struct wlb_calibration calibration(void)
 			c.attention.forward_flops_per_s[i] = 5e10 + 1e9 * i;
 			c.attention.backward_flops_per_s[i] = 6e10 + 1e9 * i;
 		}
+	c.rank_memory_bytes = 16e9;
 	c.links[WLB_LINK_NODE] = (struct wlb_link){.bytes_per_s = 1e10, .latency_s = 1e-5};
 	c.links[WLB_LINK_SWITCH] = (struct wlb_link){.bytes_per_s = 1e9, .latency_s = 3e-5};
 	return c;
 }
 
 static const struct wlb_node_facts facts = {
-	.type = "some processor x 8", .memory_bytes = 64e9, .ranks = 4, .element_bytes = 4, .blocking_messages = 1};
+	.type = "some processor x 8", .ranks = 4, .element_bytes = 4, .blocking_messages = 1};
 
 static void the_file_is_read_back_as_it_was(void **state)
 {
@@ -283,6 +285,39 @@ static void the_median_of_an_even_count_is_between(void **state)
 	assert_true(wlb_median(odd, 3) == 2 && wlb_median(even, 4) == 2.5);
 }
 
+static void the_slowest_rank_is_no_sick_one(void **state)
+{
+	double alone[] = {3}, near[] = {1.0, 1.2, 1.1}, sick[] = {9.0, 1.0, 1.1, 1.0, 5.0};
+	(void)state;
+	assert_true(wlb_slowest(alone, 1, 1.5) == 3.0);
+	assert_true(wlb_slowest(near, 3, 1.5) == 1.2);
+	assert_true(wlb_slowest(sick, 5, 1.5) == 1.1);
+}
+
+/* The product in the middle takes 1.2 times as long as in the grid. */
+static void the_slowest_rank_is_in_the_file(void **state)
+{
+	struct wlb_calibration c = calibration();
+	struct wlb_machine machine;
+	struct wlb_error error;
+	(void)state;
+	const struct wlb_middle_product middle = wlb_middle_product(&c.gemm);
+	double flops = 2.0 * middle.rows * middle.depth * middle.columns;
+	for (int turn = 0; turn < 2; turn++) {
+		double factor = turn == 0 ? 1.2 : 0.9; /* at least 1 */
+		c.slowest_product_s = factor * flops / middle.flops_per_s;
+		assert_int_equal(wlb_machine_file_read("CPU", &machine, &error), 0);
+		assert_int_equal(wlb_calibration_to_machine(&c, &facts, &machine, &error), 0);
+		assert_true(fabs(machine.slowest_rank - fmax(1.0, factor)) < 1e-12);
+	}
+	const struct wlb_measured measured = {"2026-11-22T06:00:00Z", "n1", "cpu", "float32", "0", 1, 8, 2};
+	machine.slowest_rank = 1.125;
+	char *text = wlb_machine_text(&machine, &measured, &error);
+	assert_int_equal(wlb_machine_file_parse(text, strlen(text), &machine, &error), 0);
+	assert_true(machine.slowest_rank == 1.125);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -296,6 +331,8 @@ int main(void)
 		cmocka_unit_test(a_node_has_the_type_of_its_processor),
 		cmocka_unit_test(the_leaf_switch_is_the_last_before_the_node),
 		cmocka_unit_test(the_median_of_an_even_count_is_between),
+		cmocka_unit_test(the_slowest_rank_is_no_sick_one),
+		cmocka_unit_test(the_slowest_rank_is_in_the_file),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
