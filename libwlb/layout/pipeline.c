@@ -56,6 +56,12 @@ int64_t wlb_plan_warmup(const struct wlb_plan *plan, int32_t stage)
 	return passes < total ? passes : total;
 }
 
+int64_t wlb_plan_held(const struct wlb_plan *plan, int32_t stage)
+{
+	int64_t total = passes_forward(plan), held = wlb_plan_warmup(plan, stage) + 1;
+	return held < total ? held : total;
+}
+
 /* The index-th forward (or backward) pass of any stage: pp micro-batches go through a chunk, then the next chunk. */
 static struct wlb_pass pass_of(const struct wlb_plan *plan, int64_t index, int32_t backward)
 {

@@ -42,6 +42,7 @@ static struct work work_of(const struct wlb_search *search, const struct wlb_pla
 	const struct wlb_layer_cost cost = {&search->model, machine, options, plan};
 	double recomputed = wlb_search_recomputed_share(search, plan), ranks = (double)l->dp * l->cp;
 	double tokens = search->work.tokens / ranks;
+	double slowest_rank = wlb_slowest_rank(&cost);
 	struct wlb_seconds linear = wlb_layer_least_s(&cost, tokens), head = wlb_head_least_s(&cost, tokens);
 	struct wlb_seconds attention = wlb_layer_attention_least_s(&cost, search->work.pairs / ranks);
 	int on_node = l->tp < machine->gpus_per_node ? l->tp : machine->gpus_per_node;
@@ -52,10 +53,10 @@ static struct work work_of(const struct wlb_search *search, const struct wlb_pla
 	struct wlb_seconds keys = gather_keys_s(search, plan, tokens * l->cp);
 	double gathers_back = options->trainer == WLB_COST_WORKER ? 1.0 : 2.0;
 	return (struct work){
-		.layer_s = (1.0 + recomputed) * (linear.forward + attention.forward + tp_forward_s) + linear.backward +
-	                   attention.backward + tp_backward_s,
+		.layer_s = (1.0 + recomputed) * (slowest_rank * (linear.forward + attention.forward) + tp_forward_s) +
+	                   slowest_rank * (linear.backward + attention.backward) + tp_backward_s,
 		.keys_s = (1.0 + recomputed) * keys.forward + gathers_back * keys.backward,
-		.head_s = head.forward + head.backward,
+		.head_s = slowest_rank * (head.forward + head.backward),
 	};
 }
 

@@ -86,6 +86,19 @@ class PlanPlaces(test_wlbd_api.RunningJobs):
         self.assertEqual(self.deliver(run, attempt, [good], "run")[0], 200)
         self.assertEqual(self.stored(run), good["data"])
 
+    def test_texts_that_a_terminal_would_obey(self):
+        run, attempt = self.started()
+        record = plan(reason="\x1b[2J\u009b31mthe least", machine="m\r\n\x07", step_s=1.0, memory_bytes=2e6, memory_margin_bytes=1e6)
+        self.assertEqual(self.deliver(run, attempt, [record], "run")[0], 200)
+        self.assertEqual(self.stored(run), record["data"])
+        shown = self.cluster.run("wlb", "show", run).stdout
+        self.assertIn("[2J 31mthe least", shown)
+        self.assertIn("memory:  1.0 MB predicted", shown)  # without the margin
+        listed = self.cluster.run("wlb", "runs").stdout
+        self.assertEqual([c for c in shown + listed if ord(c) < 32 and c != "\n" or 127 <= ord(c) < 160], [])
+        for wrong in (-1, 1e300, "many"):
+            self.refused(run, attempt, plan(2, memory_margin_bytes=wrong), "memory_margin_bytes")
+
     def test_an_attempt_that_began_while_wlbd_was_away(self):
         run, attempt = self.new_run(), str(uuid.uuid4())
         self.refused(run, attempt, plan(placement=[placed("n1,n1", 0, 4)]), "n1 is in placement[0] too")

@@ -84,8 +84,8 @@ enum wlb_recompute wlb_layer_recompute(const struct wlb_transformer *t, int laye
 	return t->recompute == WLB_RECOMPUTE_FULL && beyond ? WLB_RECOMPUTE_SELECTIVE : t->recompute;
 }
 
-static void place_slot(const struct wlb_transformer *t, struct wlb_slot *slot,
-                       const struct wlb_layer_activations *shared, const struct sizes *s, struct arena *arena)
+static void place_slot(const struct wlb_transformer *t, struct wlb_slot *slot, const struct sizes *s,
+                       struct arena *arena)
 {
 	slot->input = take(arena, s->share, s->hidden);
 	slot->output = take(arena, s->share, s->hidden);
@@ -93,16 +93,27 @@ static void place_slot(const struct wlb_transformer *t, struct wlb_slot *slot,
 		slot->normed = take(arena, s->share, s->hidden);
 		slot->final_rstd = take_main(arena, s->share, 1);
 	}
+}
+
+/* Places the activations of a chunk's layers. The input of the first is that of the slot which has them. */
+static void place_layers(const struct wlb_transformer *t, struct wlb_layer_activations *layers,
+                         const struct wlb_layer_activations *shared, const struct sizes *s, struct arena *arena)
+{
 	for (int l = 0; l < t->slot_layers; l++) {
-		struct wlb_layer_activations *layer = &slot->layers[l];
+		struct wlb_layer_activations *layer = &layers[l];
 		*layer = *shared;
 		layer->recompute = wlb_layer_recompute(t, l);
-		layer->input = l == 0 ? slot->input : take(arena, s->share, s->hidden);
+		layer->input = l == 0 ? NULL : take(arena, s->share, s->hidden);
 		if (layer->recompute != WLB_RECOMPUTE_FULL)
 			place_kept(t, layer, s, arena);
 		if (layer->recompute == WLB_RECOMPUTE_NONE)
 			place_recomputed(t, layer, s, arena);
 	}
+}
+
+static struct wlb_layer_activations *layers_of(const struct wlb_transformer *t, int held)
+{
+	return t->layers + (size_t)held * (size_t)t->slot_layers;
 }
 
 static void place_slots(struct wlb_transformer *t, const struct sizes *s, struct arena *arena)
@@ -113,28 +124,40 @@ static void place_slots(struct wlb_transformer *t, const struct sizes *s, struct
 	if (t->recompute != WLB_RECOMPUTE_NONE)
 		place_recomputed(t, &shared, s, arena);
 	for (int i = 0; i < t->slot_count; i++)
-		place_slot(t, &t->slots[i], &shared, s, arena);
+		place_slot(t, &t->slots[i], s, arena);
+	for (int i = 0; i < t->held_count; i++)
+		place_layers(t, layers_of(t, i), &shared, s, arena);
 }
 
-/* Places what only layers use, and at the same place what only the head uses: on a device's queue the head is computed
- * when no layer is. */
+/* Starts a place at `begin` for buffers that are used when those placed after it before are not: *end is the end of
+ * the largest. */
+static void place_again(struct arena *arena, size_t begin, size_t *end)
+{
+	if (arena->used > *end)
+		*end = arena->used;
+	arena->used = begin;
+}
+
+/* Places what is used one at a time on a device's queue: the gradients in a layer's attention, those in its MLP, and
+ * the logits of the head, which has no use of the angles either. */
 static void place_layer_or_head(struct wlb_transformer *t, const struct sizes *s, struct arena *arena)
 {
 	struct wlb_scratch *scratch = &t->scratch;
-	size_t begin = arena->used;
+	size_t begin = arena->used, end = begin;
+	scratch->angles = take_main(arena, s->rows, s->head_dim);
+	size_t gradients = arena->used;
 	scratch->d_qkv = take(arena, s->rows, s->q + 2 * s->kv);
 	scratch->d_attention = take(arena, s->rows, s->q);
+	place_again(arena, gradients, &end);
 	scratch->d_gate_up = take(arena, s->rows, 2 * s->intermediate);
 	scratch->d_activated = take(arena, s->rows, s->intermediate);
-	scratch->angles = take_main(arena, s->rows, s->head_dim);
-	if (t->parameters->head < 0)
-		return;
-	size_t layers_end = arena->used;
-	arena->used = begin;
-	scratch->logits = take(arena, t->logit_rows, t->parameters->vocab);
-	scratch->statistics = take_main(arena, t->tp_size * t->logit_rows, 3);
-	if (arena->used < layers_end)
-		arena->used = layers_end;
+	place_again(arena, begin, &end);
+	if (t->parameters->head >= 0) {
+		scratch->logits = take(arena, t->logit_rows, t->parameters->vocab);
+		scratch->statistics = take_main(arena, t->tp_size * t->logit_rows, 3);
+	}
+	place_again(arena, begin, &end);
+	arena->used = end;
 }
 
 static void place_scratch(struct wlb_transformer *t, const struct sizes *s, struct arena *arena)
@@ -177,7 +200,7 @@ static void place(struct wlb_transformer *t, struct arena *arena)
 	};
 }
 
-/* Allocates the slots and the tables of their layers in host memory. Returns 0, or -1 if out of memory. */
+/* Allocates the slots and the tables of layers in host memory. Returns 0, or -1 if out of memory. */
 static int allocate_slots(struct wlb_transformer *t, struct wlb_error *error)
 {
 	const struct wlb_parameters *p = t->parameters;
@@ -185,12 +208,32 @@ static int allocate_slots(struct wlb_transformer *t, struct wlb_error *error)
 		if (p->chunks[c].layers > t->slot_layers)
 			t->slot_layers = p->chunks[c].layers;
 	t->slots = calloc((size_t)t->slot_count, sizeof(*t->slots));
-	t->layers = calloc((size_t)t->slot_count * (size_t)t->slot_layers, sizeof(*t->layers));
-	if (t->slots == NULL || t->layers == NULL)
+	t->layers = calloc((size_t)t->held_count * (size_t)t->slot_layers, sizeof(*t->layers));
+	t->unused = calloc((size_t)t->held_count, sizeof(*t->unused));
+	if (t->slots == NULL || t->layers == NULL || t->unused == NULL)
 		return wlb_fail(error, "out of memory for the table of activations");
-	for (int i = 0; i < t->slot_count; i++)
-		t->slots[i].layers = t->layers + (size_t)i * (size_t)t->slot_layers;
+	for (int i = 0; i < t->held_count; i++)
+		t->unused[t->unused_count++] = layers_of(t, i);
 	return 0;
+}
+
+int wlb_slot_take_layers(struct wlb_transformer *t, struct wlb_slot *slot, struct wlb_error *error)
+{
+	if (slot->layers != NULL)
+		return 0;
+	if (t->unused_count == 0)
+		return wlb_fail(error, "a forward pass while %d micro-batches, the most, wait for their backward pass",
+		                t->held_count);
+	slot->layers = t->unused[--t->unused_count];
+	if (t->slot_layers > 0)
+		slot->layers[0].input = slot->input;
+	return 0;
+}
+
+void wlb_slot_give_layers(struct wlb_transformer *t, struct wlb_slot *slot)
+{
+	t->unused[t->unused_count++] = slot->layers;
+	slot->layers = NULL;
 }
 
 /* Reserves what the device's operations need for themselves. */
@@ -211,7 +254,7 @@ static int take_block(struct wlb_transformer *t, struct wlb_error *error)
 	t->bytes = arena.used;
 	t->block = t->device->ops->alloc(t->device, t->bytes, error);
 	if (t->block == NULL)
-		return wlb_fail_in(error, "activations of %d micro-batches of up to %lld rows", t->slot_count,
+		return wlb_fail_in(error, "activations of %d micro-batches of up to %lld rows", t->held_count,
 		                   (long long)t->max_rows);
 	arena.base = t->block;
 	arena.used = 0;
@@ -220,7 +263,7 @@ static int take_block(struct wlb_transformer *t, struct wlb_error *error)
 }
 
 struct wlb_transformer *wlb_transformer_new(const struct wlb_parameters *parameters, const struct wlb_groups *groups,
-                                            const struct wlb_plan *split, int slots, int64_t max_rows,
+                                            const struct wlb_plan *split, int held, int slots, int64_t max_rows,
                                             int64_t max_tokens, struct wlb_error *error)
 {
 	struct wlb_transformer *t = calloc(1, sizeof(*t));
@@ -241,6 +284,7 @@ struct wlb_transformer *wlb_transformer_new(const struct wlb_parameters *paramet
 		.max_rows = max_rows,
 		.max_tokens = max_tokens,
 		.slot_count = slots,
+		.held_count = held,
 		.shared_head = split->shared_head,
 	};
 	/* The targets of a share of the rows are apart for each tensor-parallel rank, and so are the products. */
@@ -260,6 +304,7 @@ void wlb_transformer_free(struct wlb_transformer *t)
 	t->device->ops->release(t->device, t->block);
 	free(t->slots);
 	free(t->layers);
+	free(t->unused);
 	free(t);
 }
 

@@ -49,14 +49,24 @@ struct wlb_transformer {
 	int64_t logit_rows;     /* the most rows of which there are logits at a time: of wlb_logit_rows */
 	struct wlb_slot *slots; /* [slot_count] */
 	int slot_count;
-	int slot_layers;                      /* most layers of a chunk */
-	struct wlb_layer_activations *layers; /* [slot_count, slot_layers] */
+	int slot_layers; /* most layers of a chunk */
+	int held_count;
+	struct wlb_layer_activations *layers;  /* [held_count, slot_layers] */
+	struct wlb_layer_activations **unused; /* [held_count]: those that no slot has, the first unused_count */
+	int unused_count;
 	struct wlb_scratch scratch;
 	int shared_head;
 	struct wlb_head_buffers head_buffers; /* NULL where the head is not shared */
 	void *block;                          /* all device pointers above point into it */
 	size_t bytes;                         /* of the block */
 };
+
+/* Gives the slot activations of layers, unless it has some: before its forward pass. They are used again as soon as the
+ * device's queue is through its backward pass. Returns -1 where other slots have all of them. */
+int wlb_slot_take_layers(struct wlb_transformer *t, struct wlb_slot *slot, struct wlb_error *error);
+
+/* Takes them back: after its backward pass. */
+void wlb_slot_give_layers(struct wlb_transformer *t, struct wlb_slot *slot);
 
 /* Returns what layer `layer` of each chunk recomputes. */
 enum wlb_recompute wlb_layer_recompute(const struct wlb_transformer *t, int layer);

@@ -42,6 +42,8 @@ int wlb_forward(struct wlb_transformer *t, int chunk, struct wlb_slot *slot, con
                 struct wlb_error *error)
 {
 	const struct wlb_chunk *c = &t->parameters->chunks[chunk];
+	if (wlb_slot_take_layers(t, slot, error) < 0)
+		return -1;
 	if (c->has_embedding && embed(t, slot->input, batch, error) < 0)
 		return -1;
 	if (c->layers > 0)
@@ -68,6 +70,7 @@ int wlb_backward(struct wlb_transformer *t, int chunk, struct wlb_slot *slot, co
 		if (wlb_layer_backward(t, &c->tensors[l], &slot->layers[l], slot->output, batch, error) < 0 ||
 		    wlb_layer_done(watch, chunk, l, error) < 0)
 			return -1;
+	wlb_slot_give_layers(t, slot);
 	if (!c->has_embedding)
 		return 0;
 	if (embed_backward(t, slot->output, batch, error) < 0)

@@ -31,28 +31,31 @@ struct wlb_layer_activations {
 	void *activated; /* [n, f] */
 };
 
-/* The data kept between the forward and the backward pass of a chunk over a micro-batch. `input` and `output` are sent
- * over the pipeline: no other slot shares their memory. */
+/* The data of a chunk over a micro-batch, from the first message of its forward pass to the last of its backward pass.
+ * `input` and `output` are sent over the pipeline: no other slot shares their memory. */
 struct wlb_slot {
 	void *input;  /* [n / tp, h] before the chunk */
 	void *output; /* [n / tp, h] after it; then its gradient; then the gradient of `input` */
 	/* On the last stage where the stages share the head, else NULL. Shares of it are sent, too. */
 	void *normed;     /* [n / tp, h] the last norm of `output` */
 	void *final_rstd; /* [n / tp], main */
-	struct wlb_layer_activations
-		*layers; /* [most layers of a chunk]; all slots share the memory of recomputed activations */
+	/* From the forward to the end of the backward pass, else NULL: [most layers of a chunk]. Recomputed activations
+	 * are in memory that all slots share. */
+	struct wlb_layer_activations *layers;
 };
 
 struct wlb_transformer;
 
-/* `slots`: the most chunks whose forward pass is done and whose backward pass is not. Buffers for micro-batches of up
- * to max_rows rows (max_tokens on all context-parallel ranks) are allocated here, once; a pass allocates nothing.
- * Recomputation is that of `split`: NONE keeps everything above; SELECTIVE computes norm, post_norm and activated again
- * and gathers kv_all again (attention's scores are always computed again); FULL keeps `input` alone of the first
- * recompute_layers layers of each chunk (0: of all), and the others are as with SELECTIVE. The caller owns parameters
- * and groups, which must outlive it. Returns NULL with the number of bytes that could not be allocated. */
+/* `held`: the most chunks whose forward pass is begun and whose backward pass is not done; there are activations of
+ * layers for so many. `slots`, at least as many: chunks of which a pass or a message uses the input or the output.
+ * Buffers for micro-batches of up to max_rows rows (max_tokens on all context-parallel ranks) are allocated here, once;
+ * a pass allocates nothing. Recomputation is that of `split`: NONE keeps everything above; SELECTIVE computes norm,
+ * post_norm and activated again and gathers kv_all again (attention's scores are always computed again); FULL keeps
+ * `input` alone of the first recompute_layers layers of each chunk (0: of all), and the others are as with SELECTIVE.
+ * The caller owns parameters and groups, which must outlive it. Returns NULL with the number of bytes that could not be
+ * allocated. */
 struct wlb_transformer *wlb_transformer_new(const struct wlb_parameters *parameters, const struct wlb_groups *groups,
-                                            const struct wlb_plan *split, int slots, int64_t max_rows,
+                                            const struct wlb_plan *split, int held, int slots, int64_t max_rows,
                                             int64_t max_tokens, struct wlb_error *error);
 void wlb_transformer_free(struct wlb_transformer *transformer); /* NULL allowed */
 

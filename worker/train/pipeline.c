@@ -33,10 +33,7 @@ struct wlb_pipeline {
 
 int wlb_pipeline_slots(const struct wlb_plan *plan, int stage)
 {
-	int64_t passes = (int64_t)plan->interleave * plan->micro_batches, held = wlb_plan_warmup(plan, stage) + 1;
-	if (plan->layout.pp > 1)
-		held++;
-	return (int)(held < passes ? held : passes);
+	return (int)wlb_plan_held(plan, stage) + (plan->layout.pp > 1);
 }
 
 /* How many messages of an edge are under way at once depends on how fast the stages are: at most one for each slot, and

@@ -167,9 +167,10 @@ static int make_model(struct wlb_trainer *t, struct wlb_error *error)
 	t->optimizer = wlb_optimizer_new(t->parameters, t->groups, &optimizer, error);
 	if (t->optimizer == NULL)
 		return -1;
-	t->transformer =
-		wlb_transformer_new(t->parameters, t->groups, split, wlb_pipeline_slots(split, t->groups->at.pp),
-	                            wlb_loader_max_rows(&load), t->plan->max_tokens, error);
+	int stage = t->groups->at.pp;
+	t->transformer = wlb_transformer_new(t->parameters, t->groups, split, (int)wlb_plan_held(split, stage),
+	                                     wlb_pipeline_slots(split, stage), wlb_loader_max_rows(&load),
+	                                     t->plan->max_tokens, error);
 	if (t->transformer == NULL)
 		return -1;
 	t->pipeline = wlb_pipeline_new(split, t->parameters, t->groups, t->transformer, t->optimizer, error);

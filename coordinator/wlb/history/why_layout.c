@@ -87,7 +87,9 @@ static void print_measured(const json_t *attempt, const json_t *plan)
 {
 	char predicted[32], measured[32];
 	double step_s = number(plan, "step_s"), took_s = number(attempt, "step_s");
-	double bytes = number(plan, "memory_bytes"), used = number(attempt, "memory_bytes");
+	/* The margin is for what no rank allocates itself. */
+	double bytes = number(plan, "memory_bytes") - number(plan, "memory_margin_bytes");
+	double used = number(attempt, "memory_bytes");
 	double step_error = relative_error(step_s, took_s), memory_error = relative_error(bytes, used),
 	       mfu = number(plan, "utilization");
 	format_seconds(step_s, predicted, sizeof(predicted));

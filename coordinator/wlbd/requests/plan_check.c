@@ -170,7 +170,8 @@ int wlbd_plan_check(const json_t *data, struct wlb_error *error)
 	    check_others(data, "misfits", error) != 0 || check_nodes(data, &node_lists[0], error) != 0 ||
 	    check_nodes(data, &node_lists[1], error) != 0 || check_origin(data, error) != 0 ||
 	    wlbd_field_number(data, "utilization", WLBD_OPTIONAL, 0, 1e6, &number, error) != 0 ||
-	    wlbd_field_number(data, "memory_limit_bytes", WLBD_OPTIONAL, 0, BYTES_MOST, &number, error) != 0)
+	    wlbd_field_number(data, "memory_limit_bytes", WLBD_OPTIONAL, 0, BYTES_MOST, &number, error) != 0 ||
+	    wlbd_field_number(data, "memory_margin_bytes", WLBD_OPTIONAL, 0, BYTES_MOST, &number, error) != 0)
 		return -1;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		if (wlbd_field_text(data, texts[i], WLBD_OPTIONAL, WLBD_TEXT_MOST, &text, error) != 0)

@@ -330,6 +330,8 @@ class Plan(unittest.TestCase):
         plans = {trainer: self.calculate("plan", *job, "--trainer", trainer) for trainer in ("megatron", "worker")}
         self.assertEqual({name: plan["head_stages"] for name, plan in plans.items()}, {"megatron": "last", "worker": "all"})
         self.assertIn("computed by all pipeline stages", wlb("plan", *job, "--trainer", "worker").stdout)
+        held = {stages: self.calculate("plan", *job, "--trainer", "worker", "--head-stages", stages) for stages in ("last", "all")}
+        self.assertEqual({name: plan["head_stages"] for name, plan in held.items()}, {"last": "last", "all": "all"})
         words = (*job[:8], "--layout", "tp=1,cp=1,pp=8", "--trainer", "worker", "--steps", 5)
         steps = {stages: self.calculate("sim", *words, "--head-stages", stages) for stages in ("last", "all")}
         self.assertEqual({name: report["head_stages"] for name, report in steps.items()}, {"last": "last", "all": "all"})
@@ -538,6 +540,9 @@ class Refusals(unittest.TestCase):
         self.refused(*plan, "--pp", 33, names=("pp=33 is fixed", "num_hidden_layers, 32"))
         self.refused(*plan, "--explain", "auto", names=("--explain", "auto", "tp=8"))
         self.refused(*sim, "--down", "4", names=("--down", "'4'"))
+        self.refused(*plan, "--head-stages", "all", names=("--head-stages all", "--trainer worker"))
+        for command in (plan, (*sim, "--layout", "tp=8,dp=4")):
+            self.refused(*command, "--trainer", "worker", "--zero-stage", 3, names=("--zero-stage 3", "stage 1"))
 
 
 if __name__ == "__main__":

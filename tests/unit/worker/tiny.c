@@ -45,8 +45,8 @@ static void open_transformer(struct tiny *tiny, const struct tiny_setup *setup, 
 	int tokens = setup->max_tokens > 0 ? setup->max_tokens : TINY_TOKENS;
 	int rows = ((tokens + cp - 1) / cp + tp - 1) / tp * tp;
 	struct wlb_error error = {0};
-	tiny->transformer = wlb_transformer_new(tiny->parameters, tiny->groups, split, at_least_one(setup->slots), rows,
-	                                        tokens, &error);
+	tiny->transformer = wlb_transformer_new(tiny->parameters, tiny->groups, split, at_least_one(setup->slots),
+	                                        at_least_one(setup->slots), rows, tokens, &error);
 	assert_non_null(tiny->transformer);
 	tiny_poison(tiny);
 }

@@ -108,6 +108,12 @@ static int read_topology(const char *path, struct wlb_topology_file *file, struc
 
 int wlb_plan_input_read(const struct wlb_plan_request *request, struct wlb_plan_input *input, struct wlb_error *error)
 {
+	if (request->trainer.trainer == WLB_COST_WORKER && request->zero_stage != 1)
+		return wlb_fail(
+			error,
+			"--zero-stage %d: wlb-worker shards the states of the optimizer and nothing else, which "
+			"is stage 1; leave it out, or plan for --trainer megatron",
+			request->zero_stage);
 	if (wlb_model_file_read(request->model, &input->model, error) < 0)
 		return -1;
 	if (wlb_machine_file_read(request->gpu, &input->machine, error) < 0)
@@ -136,7 +142,8 @@ void wlb_plan_input_free(struct wlb_plan_input *input)
 
 struct wlb_search_fixed wlb_plan_nothing_fixed(void)
 {
-	return (struct wlb_search_fixed){.recompute = -1, .account_for_embedding = -1, .account_for_loss = -1};
+	return (struct wlb_search_fixed){
+		.recompute = -1, .account_for_embedding = -1, .account_for_loss = -1, .shared_head = -1};
 }
 
 struct wlb_search_result *wlb_plan_input_search(const struct wlb_plan_request *request, struct wlb_plan_input *input,
@@ -150,7 +157,9 @@ struct wlb_search_result *wlb_plan_input_search(const struct wlb_plan_request *r
 	options.zero_stage = request->zero_stage;
 	options.cost = wlb_trainer_cost(&request->trainer, &input->machine);
 	options.fixed = *fixed;
-	options.fixed.shared_head = request->trainer.trainer == WLB_COST_WORKER ? -1 : 0; /* others cannot */
+	if (request->trainer.trainer != WLB_COST_WORKER) /* others cannot */
+		options.fixed.shared_head = 0;
+	options.charge_limit = request->trainer.trainer == WLB_COST_WORKER;
 	options.keep = keep;
 	return wlb_plan_search(&input->model, &input->machine, &input->stream, &options, error);
 }

@@ -9,7 +9,8 @@
 struct request {
 	struct wlb_plan_request input; /* first: WLB_PLAN_INPUT_OPTIONS fills it */
 	struct wlb_search_fixed fixed;
-	int recompute; /* in the order of the choices of --recompute */
+	int recompute;                                       /* in the order of the choices of --recompute */
+	enum { HEAD_AUTO, HEAD_LAST, HEAD_ALL } head_stages; /* 1 more than shared_head of wlb_search_fixed */
 	const char *explain;
 	int top;
 	bool json, csv;
@@ -38,6 +39,7 @@ static int run(const struct request *request, struct wlb_plan_input *input, stru
 	fixed.interleave = request->fixed.interleave;
 	fixed.micro_batch_windows = request->fixed.micro_batch_windows;
 	fixed.recompute = request->recompute - 1;
+	fixed.shared_head = (int)request->head_stages - 1;
 	struct wlb_explanation why = {0};
 	struct wlb_search_result *result =
 		wlb_plan_input_search(&request->input, input, &fixed, request->top + 1, error);
@@ -58,6 +60,9 @@ static int plan(void *values, struct wlb_error *error)
 	int code = WLB_EXIT_USAGE;
 	if (request->json && request->csv)
 		wlb_fail(error, "--json and --csv: choose one of them");
+	else if (request->head_stages == HEAD_ALL && request->input.trainer.trainer != WLB_COST_WORKER)
+		wlb_fail(error,
+		         "--head-stages all: only wlb-worker shares the head over all stages; add --trainer worker");
 	else if (wlb_plan_input_read(&request->input, &input, error) == 0)
 		code = run(request, &input, error);
 	wlb_plan_input_free(&input);
@@ -80,6 +85,10 @@ static const struct wlb_option options[] = {
 	{WLB_OPTION(CHOICE, "recompute", FIELD(recompute), NULL,
                     "what is computed again in the backward pass; auto: full where a plan does not fit otherwise"),
          .choices = "auto|none|selective|full", .initial = "auto"},
+	{WLB_OPTION(CHOICE, "head-stages", FIELD(head_stages), NULL,
+                    "pipeline stages that compute the output head; all: each an equal share of the rows, as wlb-worker "
+                    "can"),
+         .choices = "auto|last|all", .initial = "auto"},
 	{WLB_OPTION(TEXT, "explain", FIELD(explain), "LAYOUT",
                     "say why this layout, such as tp=8,cp=1,pp=4[,dp=2], is not the one chosen: what its step takes "
                     "longer for, what memory it lacks, or which rule it breaks"),

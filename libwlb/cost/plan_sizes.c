@@ -1,0 +1,55 @@
+#include "libwlb/cost/plan_sizes.h"
+
+#include <math.h>
+
+double wlb_plan_layer_matrix_parameters(const struct wlb_model *m)
+{
+	double hidden = (double)m->hidden_size;
+	double q = (double)(m->num_attention_heads * m->head_dim);
+	double kv = (double)(m->num_key_value_heads * m->head_dim);
+	return hidden * (2.0 * q + 2.0 * kv) + 3.0 * hidden * (double)m->intermediate_size;
+}
+
+double wlb_plan_recomputed_layers(const struct wlb_plan *plan, const struct wlb_model *m, int32_t stage, int32_t chunk)
+{
+	double layers = (double)wlb_plan_layers(plan, m, stage, chunk);
+	if (plan->recompute == WLB_RECOMPUTE_NONE)
+		return 0.0;
+	if (plan->recompute == WLB_RECOMPUTE_SELECTIVE || plan->recompute_layers == 0)
+		return layers;
+	return fmin(layers, plan->recompute_layers);
+}
+
+double wlb_plan_kv_width(const struct wlb_plan *plan, const struct wlb_model *m)
+{
+	int64_t tp = plan->layout.tp;
+	/* Fewer heads than ranks: each rank holds a copy of one. */
+	return (double)((m->num_key_value_heads + tp - 1) / tp * m->head_dim);
+}
+
+double wlb_plan_chunk_parameters(const struct wlb_plan *plan, const struct wlb_model *m, int32_t stage, int32_t chunk)
+{
+	double tp = (double)plan->layout.tp, hidden = (double)m->hidden_size;
+	double layers = (double)wlb_plan_layers(plan, m, stage, chunk);
+	/* Fewer heads than ranks: see wlb_plan_kv_width. */
+	double kv_copies = wlb_plan_kv_width(plan, m) - (double)(m->num_key_value_heads * m->head_dim) / tp;
+	double matrices = wlb_plan_layer_matrix_parameters(m) / tp + 2.0 * hidden * kv_copies;
+	double parameters = layers * (matrices + 2.0 * hidden);
+	int is_last = stage == plan->layout.pp - 1 && chunk == plan->interleave - 1;
+	int has_head = is_last || (plan->shared_head && chunk == plan->interleave - 1);
+	double table = (double)m->vocab_size * hidden / tp;
+	if (stage == 0 && chunk == 0)
+		parameters += table;
+	if (is_last)
+		parameters += hidden;
+	if (has_head && !(stage == 0 && m->tie_word_embeddings))
+		parameters += table;
+	return parameters;
+}
+
+int32_t wlb_plan_largest_chunk(const struct wlb_plan *plan, const struct wlb_model *m, int32_t stage)
+{
+	if (plan->interleave == 1)
+		return 0;
+	return wlb_plan_layers(plan, m, stage, 1) > wlb_plan_layers(plan, m, stage, 0);
+}

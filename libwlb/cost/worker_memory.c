@@ -1,0 +1,169 @@
+/*
+ * The sizes of the buffers that wlb-worker allocates: worker/model/activations.c, worker/model/parameters.c and
+ * worker/optimizer. The sizes are those of the first tensor-parallel rank, which has the most rows of the vocabulary
+ * and columns of the MLP where they do not divide.
+ */
+#include "libwlb/cost/worker_memory.h"
+
+#include <math.h>
+
+#include "libwlb/cost/plan_sizes.h"
+
+enum {
+	LOGIT_BYTES = 512 << 20, /* of the logits that there are at once */
+	LEAST_LOGIT_ROWS = 128,
+	STATISTICS = 3, /* of a row of logits, from each tensor-parallel rank */
+};
+
+/* What the sizes of buffers depend on. */
+struct sizes {
+	const struct wlb_plan *plan;
+	const struct wlb_model *model;
+	int32_t stage;
+	int is_last;
+	double element, main;       /* bytes of an element in use, and of a statistic or moment */
+	double tokens, rows, share; /* of a micro-batch, of a context-parallel rank, of a tensor-parallel rank of it */
+	double hidden, q, kv, mlp, vocab; /* widths on a tensor-parallel rank; hidden_size is whole */
+	double heads;
+};
+
+int64_t wlb_logit_rows(int64_t rows, int64_t vocab_size, int32_t tp, int64_t element_bytes)
+{
+	int64_t row_bytes = (vocab_size + tp - 1) / tp * element_bytes;
+	int64_t most = LOGIT_BYTES / (row_bytes > 0 ? row_bytes : 1);
+	most = most > LEAST_LOGIT_ROWS ? most : LEAST_LOGIT_ROWS;
+	return rows < most ? rows : most;
+}
+
+static struct sizes sizes_of(const struct wlb_plan *plan, const struct wlb_model *m, double element_bytes,
+                             int32_t stage, int64_t tokens)
+{
+	double tp = (double)plan->layout.tp, share = ceil(ceil((double)tokens / plan->layout.cp) / tp);
+	return (struct sizes){
+		.plan = plan,
+		.model = m,
+		.stage = stage,
+		.is_last = stage == plan->layout.pp - 1,
+		.element = element_bytes,
+		.main = fmax(element_bytes, 4.0),
+		.tokens = (double)tokens,
+		.rows = share * tp,
+		.share = share,
+		.hidden = (double)m->hidden_size,
+		.q = (double)(m->num_attention_heads * m->head_dim) / tp,
+		.kv = wlb_plan_kv_width(plan, m),
+		.mlp = ceil((double)m->intermediate_size / tp),
+		.vocab = ceil((double)m->vocab_size / tp),
+		.heads = (double)m->num_attention_heads / tp,
+	};
+}
+
+/* Bytes that each layer keeps for a micro-batch unless whole layers are computed again. */
+static double kept_bytes(const struct sizes *s)
+{
+	return s->element * (s->rows * (2.0 * s->q + 2.0 * s->kv + 2.0 * s->mlp) + s->share * s->hidden) +
+	       s->main * (2.0 * s->share + s->rows * s->heads);
+}
+
+/* Bytes that each layer keeps only where nothing is computed again. */
+static double recomputed_bytes(const struct sizes *s)
+{
+	double gathered = s->plan->layout.cp > 1 ? 2.0 * s->tokens * s->kv : 0.0;
+	return s->element * (2.0 * s->share * s->hidden + s->rows * s->mlp + gathered);
+}
+
+/* Bytes of the activations of a chunk's layers for a micro-batch. */
+static double layers_bytes(const struct sizes *s)
+{
+	int32_t chunk = wlb_plan_largest_chunk(s->plan, s->model, s->stage);
+	double layers = (double)wlb_plan_layers(s->plan, s->model, s->stage, chunk);
+	double bytes = s->element * s->share * s->hidden * fmax(0.0, layers - 1.0); /* of the others' inputs */
+	if (s->plan->recompute == WLB_RECOMPUTE_NONE)
+		return bytes + layers * (kept_bytes(s) + recomputed_bytes(s));
+	if (s->plan->recompute == WLB_RECOMPUTE_FULL)
+		layers -= wlb_plan_recomputed_layers(s->plan, s->model, s->stage, chunk);
+	return bytes + layers * kept_bytes(s);
+}
+
+/* Bytes of a chunk's input and output, which messages use beyond its passes; with a shared head also of the normed
+ * rows. */
+static double slot_bytes(const struct sizes *s)
+{
+	double rows = s->element * s->share * s->hidden;
+	return s->plan->shared_head && s->is_last ? 3.0 * rows + s->main * s->share : 2.0 * rows;
+}
+
+/* Of all chunks in flight, and of the layer that is computed again. Messages of a pipeline have one slot more. */
+static double activation_bytes(const struct sizes *s)
+{
+	double held = (double)wlb_plan_held(s->plan, s->stage), slots = held + (s->plan->layout.pp > 1);
+	double bytes = held * layers_bytes(s) + slots * slot_bytes(s);
+	if (s->plan->recompute == WLB_RECOMPUTE_FULL)
+		bytes += kept_bytes(s);
+	if (s->plan->recompute != WLB_RECOMPUTE_NONE)
+		bytes += recomputed_bytes(s);
+	return bytes;
+}
+
+/* Bytes that only layers use: the gradients in attention, in whose place are those in the MLP, and the angles of the
+ * rotary embeddings. */
+static double layer_bytes(const struct sizes *s)
+{
+	return s->element * s->rows * fmax(2.0 * s->q + 2.0 * s->kv, 3.0 * s->mlp) +
+	       s->main * s->rows * (double)s->model->head_dim;
+}
+
+/* Rows of a tensor-parallel rank of which the stage computes the head, where stages share it. */
+static double head_rows(const struct sizes *s)
+{
+	return ceil(s->share / s->plan->layout.pp);
+}
+
+/* Bytes of logits and their statistics beyond those of layer_bytes(), in whose place they are. */
+static double logit_bytes(const struct sizes *s)
+{
+	int32_t tp = s->plan->layout.tp;
+	if (!s->is_last && !s->plan->shared_head)
+		return 0.0;
+	double rows = (double)wlb_logit_rows((int64_t)(s->plan->shared_head ? head_rows(s) : s->rows),
+	                                     s->model->vocab_size, tp, (int64_t)s->element);
+	double bytes = s->element * rows * s->vocab + s->main * tp * rows * STATISTICS;
+	return fmax(0.0, bytes - layer_bytes(s));
+}
+
+/* Bytes that there are once for all layers and micro-batches. */
+static double buffer_bytes(const struct sizes *s)
+{
+	const struct wlb_layout *l = &s->plan->layout;
+	double elements = s->share * s->hidden; /* the gradient of a norm's output */
+	if (l->tp > 1)                          /* gathered input of a product, and what is scattered after it */
+		elements += 2.0 * s->rows * s->hidden;
+	if (l->cp > 1) /* gradients of all keys and values, and as they are exchanged */
+		elements += 2.0 * s->kv * (fmax(s->tokens, s->rows) + l->cp * s->rows);
+	if (s->is_last) /* of the last norm */
+		elements += s->share * s->hidden;
+	if (s->plan->shared_head) /* rows of the head and their gradients */
+		elements += s->hidden * (s->is_last ? s->share : 2.0 * head_rows(s));
+	return s->element * elements + (s->is_last ? s->main * s->share : 0.0) + layer_bytes(s);
+}
+
+struct wlb_memory wlb_worker_memory(const struct wlb_plan *plan, const struct wlb_model *model, double element_bytes,
+                                    double gradient_bytes, int32_t stage, int64_t tokens)
+{
+	const struct sizes s = sizes_of(plan, model, element_bytes, stage, tokens);
+	double parameters = 0.0, shards = (double)plan->layout.dp * plan->layout.cp;
+	for (int32_t chunk = 0; chunk < plan->interleave; chunk++)
+		parameters += wlb_plan_chunk_parameters(plan, model, stage, chunk);
+	/* Adam's two moments and, where the weights in use are of another type, masters. */
+	double states = s.main * (element_bytes < s.main ? 3.0 : 2.0);
+	double sums = shards > 1.0 ? gradient_bytes * parameters / shards
+	                           : 0.0; /* this rank's part of the reduced gradients */
+	return (struct wlb_memory){
+		.weights = element_bytes * parameters,
+		.gradients = gradient_bytes * parameters,
+		.optimizer = states * parameters / shards,
+		.activations = activation_bytes(&s),
+		.logits = logit_bytes(&s),
+		.buffers = buffer_bytes(&s) + sums,
+	};
+}
