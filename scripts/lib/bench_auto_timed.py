@@ -20,9 +20,9 @@ from bench_host import verdict
 
 MPIRUN = pathlib.Path(__file__).resolve().parents[2] / "tests/unit/worker/mpirun"
 RANKS = (8, 16)
-SEEDS = (0, 0, 0, 0, 0, 1)  # of the steps; 0: the machine's curves
-CHANGED = sorted(set(SEEDS) - {0})
+CHANGED = (1,)           # seeds of changed curves; 0: the machine's curves
 WARM_STEPS = 1           # not counted
+COUNTED_WINDOWS = 64     # in the steps that count, since a mean step is predicted and their documents differ
 STEP_S = 3.2             # that the step of auto's choice waits for operations
 SIDE_BY_SIDE = 10        # runs at a time
 RANK_START_S = 0.075     # that a rank of several runs takes to start, of all processors
@@ -54,6 +54,10 @@ class Model:
                 "num_key_value_heads": self.kv_heads, "vocab_size": self.vocabulary,
                 "max_position_embeddings": self.window, "tie_word_embeddings": False}
 
+    def seeds(self):
+        """Those of the steps that are trained."""
+        return (0,) * (WARM_STEPS + COUNTED_WINDOWS // self.windows) + CHANGED
+
     def describe(self):
         return (f"{self.name}: {self.layers} layers, hidden size {self.hidden}, {self.heads} heads, vocabulary "
                 f"{self.vocabulary:,}; {self.windows} windows of {self.window} tokens a step")
@@ -81,14 +85,14 @@ class Layout:
     recompute: str
     predicted_s: float
     head_stages: str
-    steps_s: list = dataclasses.field(default_factory=list)
+    steps: list = dataclasses.field(default_factory=list)  # (seed, seconds) of each
 
     def plan(self):
         return self.layout, self.interleave, self.micro_batch, self.recompute, self.head_stages
 
     def seconds(self, seed=0):
         """The mean step of those with the seed, in the time of the machine file."""
-        return statistics.mean(taken for taken, of in list(zip(self.steps_s, SEEDS))[WARM_STEPS:] if of == seed)
+        return statistics.mean(taken for of, taken in self.steps[WARM_STEPS:] if of == seed)
 
 
 # Of a machine file: what the timed device has. Its operations take no other time, and its links are those of write().
@@ -187,7 +191,8 @@ class Case:
             return [json.loads(line)["step_time_s"] / scale for line in metrics.read_text("utf-8").splitlines()]
 
     def measure(self, layout, start_s):
-        layout.steps_s = self.run(layout, self.scale, SEEDS, start_s)
+        seeds = self.model.seeds()
+        layout.steps = list(zip(seeds, self.run(layout, self.scale, seeds, start_s)))
 
     def fastest(self, seed=0):
         return min(self.layouts, key=lambda layout: layout.seconds(seed))
@@ -213,7 +218,7 @@ class Messages:
         self.alone_s = whole
 
     def row(self):
-        beside = self.layout.steps_s[1] / self.alone_s - 1
+        beside = self.layout.steps[1][1] / self.alone_s - 1
         return (self.case.model.name, str(self.case.ranks), f"{self.layout.layout}", f"{self.seconds:.3f} s",
                 f"{100 * self.share:.1f}%", f"{100 * beside:+.1f}%")
 
@@ -222,7 +227,7 @@ def measure_all(cases):
     """Several runs at a time, of about the same length, whose steps begin when all have started: the start of a run takes
     more of the processors than its steps, in which ranks sleep most of the time."""
     waiting = sorted(((case, layout) for case in cases for layout in case.layouts),
-                     key=lambda each: -each[1].predicted_s * each[0].scale)
+                     key=lambda each: -each[1].predicted_s * each[0].scale * len(each[0].model.seeds()))
     with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         for first in range(0, len(waiting), SIDE_BY_SIDE):
             runs = waiting[first:first + SIDE_BY_SIDE]
@@ -275,10 +280,10 @@ gradients and the parts of the optimizer are the real ones.
   wait {step:g} s a step for its operations. The links of the machine file are those that `wlb calibrate` measured with as
   many ranks as train, on the {cores} cores: {links}. Seen in the time of the operations messages are faster by the scale.
 - **Layouts**: every tp x cp x pp x dp of the ranks, with every interleaving up to 4, that the planner says can run, each with the
-  micro-batch that it chooses for it, by its code for `--layout auto` (`wlb-auto-bench`). Ranks have memory for all. {runs} runs
-  of {steps} steps: one that is not counted, {counted} with the file's curves, since their documents differ and the prediction is
-  that of the mean step, and one with each seed. {side} runs at a time, whose steps begin when all have started, since ranks
-  sleep while they wait.
+  micro-batch that it chooses for it, by its code for `--layout auto` (`wlb-auto-bench`). Ranks have memory for all. {runs} runs:
+  of one step that is not counted, as many as have {counted} windows with the file's curves, since their documents differ and the
+  prediction is that of the mean step, and one with each seed. {side} runs at a time, whose steps begin when all have started,
+  since ranks sleep while they wait.
 
 *over the fastest*: the measured step of auto's choice over that of the fastest layout. Spearman: the correlation of the
 ranks of predicted and measured steps.
@@ -323,13 +328,13 @@ def measured_section(build, folder, models=MODELS, ranks=RANKS, every=1):
     messages = [Messages(largest, layout) for layout in wanted.values()]
     return SECTION.format(
         cores=os.cpu_count(), least=min(case.scale for case in cases), most=max(case.scale for case in cases), step=STEP_S,
-        runs=sum(len(case.layouts) for case in cases), steps=len(SEEDS), counted=SEEDS.count(0) - WARM_STEPS, side=SIDE_BY_SIDE,
+        runs=sum(len(case.layouts) for case in cases), counted=COUNTED_WINDOWS, side=SIDE_BY_SIDE,
         links=machines.describe(), goals=table(row for row in goal_rows(cases)),
         messages=table(message.row() for message in messages), tables="\n".join(case_table(case) for case in cases))
 
 
 def section(build):
-    """The whole section, measured now: ten minutes on two cores."""
+    """The whole section, measured now: a quarter of an hour on two cores."""
     with tempfile.TemporaryDirectory(prefix="wlb-bench-") as name:
         return measured_section(pathlib.Path(build), pathlib.Path(name))
 
