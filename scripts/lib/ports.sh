@@ -1,22 +1,34 @@
 # shellcheck shell=bash
 # A block of TCP ports for one cluster, below the range from which the kernel gives out ports.
 #
-# A block is held by a symbolic link /tmp/wlb-ports-BASE to the cluster's directory: made atomically, so that two
-# clusters that start at the same time, even of different users, never share a block; and it shows who holds it.
+# A block is held by a symbolic link /tmp/wlb-ports-BASE to the cluster's directory, which shows who holds it. Links are
+# made and removed under a lock on /tmp itself, which every user may take, so that two clusters that start at the same
+# time, even of different users, never share a block.
 
 PORTS_PER_BLOCK=100
 PORTS_FIRST=10000
 PORTS_LAST=32600
+PORTS_LOCK_S=30
 
-# ports_reserve DIR: prints the first port of the block.
+# ports_reserve DIR: prints the first port of the block. DIR exists already: a link to nothing is that of a dead cluster.
 ports_reserve() {
+	local lock
+	exec {lock}< /tmp
+	flock -w "$PORTS_LOCK_S" "$lock" ||
+		fail "another process has locked /tmp for $PORTS_LOCK_S s, so that no ports can be reserved; find it by lslocks"
+	ports_link "$1"
+	exec {lock}<&-
+}
+
+# -n: a link to a directory is taken for a link, not for the directory to make another link in.
+ports_link() {
 	local blocks=$(((PORTS_LAST - PORTS_FIRST) / PORTS_PER_BLOCK)) try base link
 	local first=$((RANDOM % blocks))
 	for ((try = 0; try < blocks; try++)); do
 		base=$((PORTS_FIRST + (first + try) % blocks * PORTS_PER_BLOCK))
 		link=/tmp/wlb-ports-$base
 		[[ -L $link && ! -e $link ]] && rm -f "$link" 2> /dev/null # its cluster is gone
-		if ports_free "$base" && ln -s "$1" "$link" 2> /dev/null; then
+		if ports_free "$base" && ln -sn "$1" "$link" 2> /dev/null; then
 			printf '%s' "$base"
 			return
 		fi

@@ -210,6 +210,50 @@ class SideBySide(unittest.TestCase):
         clusters[1].run("srun", "-N4", "true")
 
 
+class Ports(unittest.TestCase):
+    """scripts/lib/ports.sh alone: who asks at the same time, before any port is in use."""
+
+    FIRST, BLOCKS = 61000, 8  # not those of clusters, and above those that the kernel gives out
+
+    def setUp(self):
+        self.home = pathlib.Path(tempfile.mkdtemp(prefix="wlb-test-"))
+        self.addCleanup(shutil.rmtree, self.home)
+        self.addCleanup(self.release)
+
+    def links(self):
+        return [link for link in glob.glob("/tmp/wlb-ports-*") if os.readlink(link).startswith(str(self.home))]
+
+    def release(self):
+        for link in self.links():
+            os.unlink(link)
+
+    def start(self, name):
+        folder = self.home / name
+        folder.mkdir()
+        lib, last = harness.ROOT / "scripts/lib", self.FIRST + 100 * self.BLOCKS
+        return subprocess.Popen(["bash", "-c", f". {lib}/common.sh; . {lib}/ports.sh; PORTS_FIRST={self.FIRST} "
+                                 f"PORTS_LAST={last}; ports_reserve {folder}"],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def reserve(self, *names):
+        """Exit codes and blocks of those that ask at once."""
+        ended = [(each.communicate(timeout=60)[0], each.returncode) for each in [self.start(name) for name in names]]
+        return [code for _, code in ended], [base for base, _ in ended if base]
+
+    def test_a_block_has_one_cluster(self):
+        names = [f"c{i}" for i in range(self.BLOCKS)]
+        codes, blocks = self.reserve(*names)
+        self.assertEqual((codes, len(set(blocks))), ([0] * self.BLOCKS, self.BLOCKS))
+        self.assertEqual(self.reserve("late"), ([1], []))
+        self.assertEqual(sorted(os.path.basename(os.readlink(link)) for link in self.links()), names)
+
+    def test_blocks_of_dead_clusters_have_one_cluster(self):
+        for i in range(self.BLOCKS):
+            os.symlink(self.home / "dead", f"/tmp/wlb-ports-{self.FIRST + 100 * i}")
+        codes, blocks = self.reserve(*[f"c{i}" for i in range(self.BLOCKS)])
+        self.assertEqual((codes, len(set(blocks))), ([0] * self.BLOCKS, self.BLOCKS))
+
+
 @unittest.skipIf(os.geteuid() != 0, "whoever is not root has seen the others pass as an ordinary user")
 class OrdinaryUser(unittest.TestCase):
     """As an account without rights, with a copy of what is needed where it can read it."""
