@@ -51,15 +51,20 @@ const char *wlb_calibration_source(const json_t *reply)
 	return strcmp(source, "own") == 0 ? "your own calibration" : "a calibration on which several users agree";
 }
 
-int wlb_calibration_outvoted_operations(const json_t *calibration, char *names, size_t size)
+/* Appends the names of a list. Returns how many there are. */
+static int append_names(const json_t *list, char *names, size_t size)
 {
-	const json_t *list = json_object_get(calibration, "outvoted_operations");
-	size_t used = 0;
-	names[0] = '\0';
-	for (size_t i = 0; i < json_array_size(list) && used < size; i++) {
+	for (size_t i = 0; i < json_array_size(list); i++) {
 		const char *name = json_string_value(json_array_get(list, i));
-		used += (size_t)snprintf(names + used, size - used, "%s%s", i > 0 ? ", " : "",
-		                         name != NULL ? name : "?");
+		size_t used = strlen(names);
+		snprintf(names + used, size - used, "%s%s", used > 0 ? ", " : "", name != NULL ? name : "?");
 	}
 	return (int)json_array_size(list);
+}
+
+int wlb_calibration_outvoted(const json_t *calibration, char *names, size_t size)
+{
+	names[0] = '\0';
+	int count = append_names(json_object_get(calibration, "outvoted_operations"), names, size);
+	return count + append_names(json_object_get(calibration, "outvoted_parts"), names, size);
 }

@@ -6,7 +6,7 @@
 
 #include "coordinator/client/client.h"
 
-enum { WLB_OPERATION_NAMES_SIZE = 512 }; /* of what wlb_calibration_outvoted_operations writes */
+enum { WLB_OUTVOTED_NAMES_SIZE = 512 }; /* of what wlb_calibration_outvoted writes */
 
 /* Asks for the machine of nodes like this one: with `gpus`, of the job's GPUs, of the type `gpu_type` in Slurm's GRES,
  * or of that which the job's environment names where it is NULL; else of its processor, with that many ranks on a node
@@ -26,8 +26,8 @@ json_t *wlb_calibration_node_types(struct wlb_connection *connection, const char
 /* Whose calibration the reply holds, such as "your own calibration"; NULL where it holds none. */
 const char *wlb_calibration_source(const json_t *reply);
 
-/* Writes the names of the operations for which the calibration of a reply or of a plan's record has the times of other
- * users, "rope, copy", cut off at `size`. Returns their number. */
-int wlb_calibration_outvoted_operations(const json_t *calibration, char *names, size_t size);
+/* Writes the names of the operations and parts for which the calibration of a reply or of a plan's record has what
+ * other users measured, "rope, node_calls", cut off at `size`. Returns their number. */
+int wlb_calibration_outvoted(const json_t *calibration, char *names, size_t size);
 
 #endif

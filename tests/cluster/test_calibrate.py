@@ -60,7 +60,7 @@ class Measured(training.TrainingTest):
         for uid in (1001, 1002, 1003):
             self.cluster.sql(f"""select wlb_calibration_put({uid}, false, 1, '{node_type}', 2, '["n1"]',
                 $json${json.dumps(machine)}$json$)""")
-        self.assertIn("whose medians are used: rope", self.doctor())
+        self.assertIn("which are used: rope", self.doctor())
 
     def doctor(self):
         return self.cluster.run("wlb", "doctor", check=False).stdout
@@ -200,6 +200,42 @@ class Kept(test_wlbd_api.ApiTest):
         self.cluster.sql("delete from calibrations where uid = 1003")
         self.put_measured(0, self.measured(30e-9), admin=True)
         self.assertEqual(self.get(1009)["machine"], self.measured(30e-9), "two others are no majority")
+
+    def test_a_part_that_differs_is_outvoted(self):
+        """Of a file whose three speeds are those of others: calls inside a node, products of some shapes, a link."""
+        def machine(gather_s=1e-5, rate=2e12, link=1e10, rows=(64, 128), nodes=2):
+            calls = {"bytes": [4096, 65536], "gather_s": [gather_s, 2e-5], "reduce_s": [1e-5, 2e-5], "send_s": [1e-5, 2e-5]}
+            gemm = {"rows": list(rows), "depth": [64], "columns": [64], "flops_per_s": [[[rate]], [[2e12]]]}
+            measured = {"at": "", "host": "n1", "device": "cpu", "dtype": "float32", "wlb": "", "threads": 1, "ranks": 2, "nodes": nodes}
+            return self.measured(node_calls=calls, gemm=gemm, network_link={"bytes_per_s": link, "latency_s": 1e-6}, measured=measured)
+
+        others = [machine(1.1e-5, 1.9e12), machine(1.2e-5, 2e12), machine(1.3e-5, 2.1e12)]
+        for uid, each in enumerate(others, 1001):
+            self.put_measured(uid, each)
+        for wrong, part, replaced in ((machine(1e-3), "node_calls", {"node_calls": others[1]["node_calls"]}),
+                                      (machine(1e-6), "node_calls", {"node_calls": others[1]["node_calls"]}),
+                                      (machine(rate=2e11), "gemm", {"gemm": others[1]["gemm"]}),
+                                      (machine(link=1e9), "network_link", {})):
+            with self.subTest(part=part):
+                self.put_measured(0, wrong, admin=True)
+                found = self.get(1009)
+                self.assertEqual((found["source"], found["outvoted_parts"]), ("administrator", [part]))
+                self.assertEqual(found["machine"], {**wrong, "network_link": others[0]["network_link"], **replaced})
+        for right in (machine(4e-5), machine(rate=0.6e12), machine(link=3e9), machine(link=1e9, nodes=1)):
+            self.put_measured(0, right, admin=True)
+            self.assertEqual((self.get(1009)["machine"], self.get(1009)["outvoted_parts"]), (right, []))
+
+    def test_parts_at_other_points_serve_their_owner_alone(self):
+        def machine(bytes_, seconds):
+            return self.measured(node_calls={"bytes": bytes_, **{name: seconds for name in ("gather_s", "reduce_s", "send_s")}})
+
+        usual, strange = machine([4096, 65536], [1e-5, 2e-5]), machine([4096, 65537], [1e-3, 2e-3])
+        for uid in (1001, 1002, 1003):
+            self.put_measured(uid, usual)
+        self.put_measured(1004, strange)
+        self.assertEqual((self.get(1004)["machine"], self.get(1004)["source"]), (strange, "own"))
+        self.assertEqual((self.get(1009)["uid"], self.get(1009)["machine"], self.get(1009)["outvoted_parts"]),
+                         (1004, usual, ["node_calls"]))
 
     def test_what_others_contradict_is_refused(self):
         for uid in (1001, 1002, 1003):

@@ -65,12 +65,12 @@ static int note_measured(struct wlb_doctor *doctor, int gpus, const char *gpu_ty
 		wlb_doctor_note(doctor, WLB_FINDING_WARN, "machine", "measure again on idle nodes: wlb calibrate",
 		                "%d calibrations of '%s' differ from those of three other users and are not used",
 		                outvoted, type);
-	char operations[WLB_OPERATION_NAMES_SIZE];
-	if (wlb_calibration_outvoted_operations(reply, operations, sizeof(operations)) > 0)
+	char names[WLB_OUTVOTED_NAMES_SIZE];
+	if (wlb_calibration_outvoted(reply, names, sizeof(names)) > 0)
 		wlb_doctor_note(doctor, WLB_FINDING_WARN, "machine", "measure again on idle nodes: wlb calibrate",
-		                "the times of these operations of '%s' differ from those of three other users, whose "
-		                "medians are used: %s",
-		                type, operations);
+		                "these measurements of '%s' differ from those of three other users, which are used: "
+		                "%s",
+		                type, names);
 	if (source != NULL)
 		wlb_doctor_note(doctor, WLB_FINDING_OK, "machine", "", "'%s', measured: %s", type, source);
 	json_decref(reply);

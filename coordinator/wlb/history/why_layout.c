@@ -160,9 +160,9 @@ static void print_calibration(const json_t *calibration)
 	       user != NULL ? user->pw_name : "a user whom this host does not know", job, when,
 	       wlb_field_text(calibration, "node_type", "?"), slowest, wlb_field_text(calibration, "source", "?"));
 	print_differences(calibration);
-	char operations[WLB_OPERATION_NAMES_SIZE];
-	if (wlb_calibration_outvoted_operations(calibration, operations, sizeof(operations)) > 0)
-		printf("      of other users' calibrations, since it differs from theirs: %s\n", operations);
+	char names[WLB_OUTVOTED_NAMES_SIZE];
+	if (wlb_calibration_outvoted(calibration, names, sizeof(names)) > 0)
+		printf("      of other users' calibrations, since it differs from theirs: %s\n", names);
 }
 
 /* Prints what the machine is and who named it. */

@@ -5,7 +5,7 @@
 #include "coordinator/wlbd/http/fields.h"
 
 enum { OTHERS_MOST = 16, SWITCHES_MOST = 64, PLAN_BYTES_MOST = 16384 };
-enum { OPERATIONS_MOST = 64, OPERATION_BYTES_MOST = 64 };
+enum { OUTVOTED_MOST = 64, NAME_BYTES_MOST = 64 };
 #define COUNT_MOST (1 << 24)
 #define PLANS_MOST INT64_C(1000000000000)
 #define SECONDS_MOST 1e7
@@ -112,21 +112,21 @@ static int check_nodes(const json_t *data, const struct node_list *list, struct 
 	return 0;
 }
 
-/* The operations for which a calibration has the times of others. */
-static int check_operations(const json_t *calibration, struct wlb_error *error)
+/* A list of the operations or parts for which a calibration has what others measured. */
+static int check_outvoted(const json_t *calibration, const char *list, struct wlb_error *error)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz_";
-	const json_t *names = json_object_get(calibration, "outvoted_operations");
+	const json_t *names = json_object_get(calibration, list);
 	if (names == NULL)
 		return 0;
-	if (!json_is_array(names) || json_array_size(names) > OPERATIONS_MOST)
-		return wlb_fail(error, "outvoted_operations: it must be a list of %d names at most", OPERATIONS_MOST);
+	if (!json_is_array(names) || json_array_size(names) > OUTVOTED_MOST)
+		return wlb_fail(error, "%s: it must be a list of %d names at most", list, OUTVOTED_MOST);
 	for (size_t i = 0; i < json_array_size(names); i++) {
 		const json_t *name = json_array_get(names, i);
 		size_t length = json_string_length(name);
-		if (length < 1 || length > OPERATION_BYTES_MOST || strspn(json_string_value(name), letters) != length)
-			return wlb_fail(error, "outvoted_operations[%zu]: it must be a name of 1 to %d of a-z and _", i,
-			                OPERATION_BYTES_MOST);
+		if (length < 1 || length > NAME_BYTES_MOST || strspn(json_string_value(name), letters) != length)
+			return wlb_fail(error, "%s[%zu]: it must be a name of 1 to %d of a-z and _", list, i,
+			                NAME_BYTES_MOST);
 	}
 	return 0;
 }
@@ -154,7 +154,8 @@ static int check_origin(const json_t *data, struct wlb_error *error)
 	     wlbd_field_text(calibration, "node_type", WLBD_OPTIONAL, WLBD_TEXT_MOST, &text, error) != 0 ||
 	     wlbd_field_text(calibration, "source", WLBD_OPTIONAL, WLBD_TEXT_MOST, &text, error) != 0 ||
 	     wlbd_field_text(calibration, "compared_with", WLBD_OPTIONAL, WLBD_TEXT_MOST, &text, error) != 0 ||
-	     check_operations(calibration, error) != 0))
+	     check_outvoted(calibration, "outvoted_operations", error) != 0 ||
+	     check_outvoted(calibration, "outvoted_parts", error) != 0))
 		return wlb_fail_in(error, "calibration");
 	return 0;
 }

@@ -131,6 +131,9 @@ static void test_refusals_name_record_and_field(void **state)
 		{"{\"seq\":7,\"time\":1,\"type\":\"plan\",\"data\":{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":1,\"dp\":1},"
 	         "\"calibration\":{\"id\":3,\"outvoted_operations\":[\"\\u001b[2J\"]}}}",
 	         {"outvoted_operations[0]", "a-z"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"plan\",\"data\":{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":1,\"dp\":1},"
+	         "\"calibration\":{\"id\":3,\"outvoted_parts\":{}}}}",
+	         {"outvoted_parts", "list of 64"}},
 		{"{\"seq\":7,\"time\":1,\"type\":\"gpus\",\"data\":{" KIND "\"devices\":[0,-1],\"ranks_per_gpu\":2}}",
 	         {"gpus", "devices"}},
 		{"{\"seq\":7,\"time\":1,\"type\":\"gpus\",\"data\":{" KIND "\"devices\":[0],\"ranks_per_gpu\":0}}",
