@@ -41,6 +41,7 @@ struct agent {
 	struct pollfd *polls;
 	int hangup_fd; /* readable once the plugin's end of the socket is closed */
 	struct wlb_backoff backoff;
+	int next_area; /* of the node page, with which the next report begins */
 
 	bool ended;            /* the plugin reported that the step is over */
 	bool stepd_gone;       /* the plugin did not report it, and cannot any more */
@@ -102,7 +103,8 @@ static void send_report(struct agent *a)
 	struct wlb_reply reply;
 	struct wlb_agent_report report = {.attempt_id = a->options->attempt_id,
 	                                  .node = a->options->node,
-	                                  .step = wlb_node_page_step(a->options->page),
+	                                  .page = a->options->page,
+	                                  .next_area = &a->next_area,
 	                                  .goodbye = is_last(a),
 	                                  .stepd_gone = a->stepd_gone};
 	char *body = wlb_agent_report_body(&report, &a->tasks);

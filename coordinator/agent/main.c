@@ -69,7 +69,7 @@ static int begin(struct wlb_agent_options *options, struct wlb_error *error)
 	struct wlb_client_config config;
 	if (find_stepd(options, error) != 0 || wlb_client_config_load(&config, error) != 0)
 		return -1;
-	options->page = wlb_node_page_create(options->attempt_id, &page_fd, error);
+	options->page = wlb_node_page_create(options->attempt_id, options->tasks, &page_fd, error);
 	if (options->page == NULL)
 		return -1;
 	ignore_signals();

@@ -2,6 +2,8 @@
 
 #include <jansson.h>
 
+#include "coordinator/agent/activities.h"
+
 /* Whether it is reported as an exit: how it ended is known. */
 static bool has_exit(const struct wlb_agent_task *task)
 {
@@ -38,8 +40,12 @@ static json_t *report_object(const struct wlb_agent_report *report, const struct
 	}
 	json_t *body = json_pack("{s:s, s:s, s:s, s:i, s:o, s:I, s:o, s:o, s:b, s:b}", "attempt_id", report->attempt_id,
 	                         "source", "node", "node", report->node, "rank", lowest_rank(tasks), "ranks", ranks,
-	                         "step", (json_int_t)report->step, "lost_ranks", lost, "exits", exits, "goodbye",
-	                         report->goodbye, "agent", true);
+	                         "step", (json_int_t)wlb_node_page_step(report->page), "lost_ranks", lost, "exits",
+	                         exits, "goodbye", report->goodbye, "agent", true);
+	json_t *activities = wlb_agent_activities(report->page, tasks, report->next_area);
+	if (json_array_size(activities) > 0)
+		json_object_set(body, "activities", activities);
+	json_decref(activities);
 	if (report->stepd_gone)
 		json_object_set_new(body, "stepd", json_string("gone"));
 	return body;

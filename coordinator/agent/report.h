@@ -3,11 +3,13 @@
 #define COORDINATOR_AGENT_REPORT_H
 
 #include "coordinator/agent/tasks.h"
+#include "coordinator/client/node_page.h"
 
 struct wlb_agent_report {
 	const char *attempt_id;
 	const char *node;
-	int64_t step;
+	const struct wlb_node_page *page; /* of the step, and of what the ranks do; read when the body is made */
+	int *next_area;                   /* of the page, for wlb_agent_activities */
 	bool goodbye;
 	bool stepd_gone;
 };

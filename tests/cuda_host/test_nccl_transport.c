@@ -161,24 +161,26 @@ static void calls_are_traced(void **state)
 	(void)state;
 	const struct wlb_ops *ops = device->ops;
 	struct wlb_comm_trace *trace = wlb_comm_get_trace(world);
-	struct wlb_comm_event events[64];
+	struct wlb_trace_event events[64];
 	uint64_t next = 0;
+	char name[WLB_TRACE_NAME_SIZE];
 	double *x = ops->alloc(device, sizeof(*x), &error);
 	struct wlb_comm *group = wlb_comm_split(world, 0, launch->rank, "tp", &error);
 	assert_non_null(group);
 	assert_int_equal(ops->synchronize(device, &error), 0);
 	while (wlb_comm_trace_waiting(trace, events))
 		assert_int_equal(ops->synchronize(device, &error), 0);
-	while (wlb_comm_trace_read(trace, &next, events, 64) > 0)
+	while (wlb_rank_trace_read(wlb_comm_trace_memory(trace), &next, events, 64) > 0)
 		;
 	assert_int_equal(wlb_comm_all_reduce(group, x, 1, WLB_FLOAT64, WLB_SUM, &error), 0);
 	assert_int_equal(wlb_comm_all_reduce(group, x, 1, WLB_FLOAT64, WLB_MAX, &error), 0);
 	assert_int_equal(ops->synchronize(device, &error), 0);
 	assert_int_equal(wlb_comm_trace_waiting(trace, events), 0);
-	assert_int_equal(wlb_comm_trace_read(trace, &next, events, 64), 2);
+	assert_int_equal(wlb_rank_trace_read(wlb_comm_trace_memory(trace), &next, events, 64), 2);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(events[i].kind, WLB_COMM_ALL_REDUCE);
-		assert_string_equal(events[i].comm, "tp");
+		wlb_comm_trace_name(trace, &events[i], name);
+		assert_string_equal(name, "tp");
 		assert_int_equal(events[i].seq, i + 1);
 		assert_true(events[i].entered_s > 0.0 && events[i].left_s >= events[i].entered_s);
 	}
@@ -192,7 +194,7 @@ static void many_calls_are_watched(void **state)
 {
 	(void)state;
 	const struct wlb_ops *ops = device->ops;
-	struct wlb_comm_event event;
+	struct wlb_trace_event event;
 	float *x = ops->alloc(device, sizeof(*x), &error);
 	for (int i = 0; i < 300; i++) {
 		struct wlb_comm_request *request = wlb_comm_all_reduce_start(world, x, 1, WLB_FLOAT32, WLB_SUM, &error);
@@ -235,7 +237,8 @@ static void a_call_that_hangs_is_aborted(void **state)
 {
 	(void)state;
 	struct wlb_comm_trace *trace = wlb_comm_get_trace(world);
-	struct wlb_comm_event event;
+	struct wlb_trace_event event;
+	char name[WLB_TRACE_NAME_SIZE];
 	double one = 1.0, began_s = now_s();
 	struct wlb_comm *group = wlb_comm_split(world, 0, launch->rank, "data", &error);
 	assert_non_null(group);
@@ -244,7 +247,8 @@ static void a_call_that_hangs_is_aborted(void **state)
 		assert_non_null(wlb_comm_all_reduce_start(group, x, 1, WLB_FLOAT32, WLB_SUM, &error));
 		while (now_s() < began_s + 0.1)
 			assert_int_equal(wlb_comm_trace_waiting(trace, &event), 1);
-		assert_string_equal(event.comm, "data");
+		wlb_comm_trace_name(trace, &event, name);
+		assert_string_equal(name, "data");
 		assert_int_equal(event.kind, WLB_COMM_ALL_REDUCE);
 		assert_true(event.left_s == 0.0 && event.blocked_s >= event.entered_s);
 	}

@@ -9,7 +9,7 @@ int wlb_comm_all_reduce_double(struct wlb_comm *comm, double *buffer_host, size_
 {
 	if (comm->size == 1)
 		return 0;
-	struct wlb_comm_event call = wlb_comm_next_call(comm, WLB_COMM_ALL_REDUCE_DOUBLE, count * sizeof(double));
+	struct wlb_trace_event call = wlb_comm_next_call(comm, WLB_COMM_ALL_REDUCE_DOUBLE, count * sizeof(double));
 	wlb_comm_enter(comm, &call);
 	return wlb_comm_leave(comm, wlb_mpi_all_reduce_double(comm->mpi, buffer_host, count, op, error), error);
 }

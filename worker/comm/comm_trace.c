@@ -1,40 +1,28 @@
 #include "worker/comm/comm_trace.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 struct wlb_comm_trace {
-	pthread_mutex_t lock;
-	size_t capacity;
-	uint64_t entered; /* events begun so far; event i lives in slot i % capacity */
-	uint64_t left;    /* events ended: entered or entered - 1 */
-	int waits_for_device;
-	struct wlb_comm_event device_wait; /* the call that begins when the device has done what it waits for */
+	struct wlb_rank_trace *memory, *own;
+	pthread_mutex_t lock; /* of the members below */
 	struct wlb_comm_source *sources;
 	double moved_s; /* when a call of a source last ended */
-	struct wlb_comm_event events[];
 };
 
-const char *wlb_comm_kind_name(enum wlb_comm_kind kind)
+struct wlb_comm_trace *wlb_comm_trace_new(void)
 {
-	static const char *const names[] = {
-		[WLB_COMM_ALL_REDUCE] = "all_reduce",
-		[WLB_COMM_ALL_REDUCE_DOUBLE] = "all_reduce_double",
-		[WLB_COMM_REDUCE_SCATTER] = "reduce_scatter",
-		[WLB_COMM_ALL_GATHER] = "all_gather",
-		[WLB_COMM_SEND] = "send",
-		[WLB_COMM_RECV] = "recv",
-	};
-	return names[kind];
-}
-
-struct wlb_comm_trace *wlb_comm_trace_new(size_t capacity)
-{
-	struct wlb_comm_trace *trace = calloc(1, sizeof(*trace) + capacity * sizeof(trace->events[0]));
+	struct wlb_comm_trace *trace = calloc(1, sizeof(*trace));
 	if (trace == NULL)
 		return NULL;
+	trace->own = calloc(1, wlb_rank_trace_bytes());
+	if (trace->own == NULL) {
+		free(trace);
+		return NULL;
+	}
+	trace->memory = trace->own;
 	pthread_mutex_init(&trace->lock, NULL);
-	trace->capacity = capacity;
 	return trace;
 }
 
@@ -43,32 +31,30 @@ void wlb_comm_trace_free(struct wlb_comm_trace *trace)
 	if (trace == NULL)
 		return;
 	pthread_mutex_destroy(&trace->lock);
+	free(trace->own);
 	free(trace);
 }
 
-void wlb_comm_trace_enter(struct wlb_comm_trace *trace, const struct wlb_comm_event *event)
+void wlb_comm_trace_keep_in(struct wlb_comm_trace *trace, struct wlb_rank_trace *memory)
 {
-	pthread_mutex_lock(&trace->lock);
-	trace->events[trace->entered % trace->capacity] = *event;
-	trace->entered++;
-	pthread_mutex_unlock(&trace->lock);
+	struct wlb_trace_group groups[WLB_TRACE_GROUPS];
+	int count = wlb_rank_trace_groups(trace->memory, groups);
+	for (int i = 0; i < count; i++)
+		wlb_rank_trace_add_group(memory, groups[i].name, groups[i].ranks);
+	trace->memory = memory;
 }
 
-void wlb_comm_trace_leave(struct wlb_comm_trace *trace, double left_s)
+struct wlb_rank_trace *wlb_comm_trace_memory(const struct wlb_comm_trace *trace)
 {
-	pthread_mutex_lock(&trace->lock);
-	trace->events[trace->left % trace->capacity].left_s = left_s;
-	trace->left = trace->entered;
-	pthread_mutex_unlock(&trace->lock);
+	return trace->memory;
 }
 
-void wlb_comm_trace_wait_device(struct wlb_comm_trace *trace, const struct wlb_comm_event *event)
+void wlb_comm_trace_name(const struct wlb_comm_trace *trace, const struct wlb_trace_event *event,
+                         char name[WLB_TRACE_NAME_SIZE])
 {
-	pthread_mutex_lock(&trace->lock);
-	trace->waits_for_device = event != NULL;
-	if (event != NULL)
-		trace->device_wait = *event;
-	pthread_mutex_unlock(&trace->lock);
+	struct wlb_trace_group groups[WLB_TRACE_GROUPS];
+	int count = wlb_rank_trace_groups(trace->memory, groups);
+	snprintf(name, WLB_TRACE_NAME_SIZE, "%s", event->group < count ? groups[event->group].name : "?");
 }
 
 void wlb_comm_trace_add_source(struct wlb_comm_trace *trace, struct wlb_comm_source *source)
@@ -100,17 +86,15 @@ void wlb_comm_trace_unlock(struct wlb_comm_trace *trace)
 	pthread_mutex_unlock(&trace->lock);
 }
 
-/* Moves what has ended to the ring, in which the event in progress, if there is one, is the last. Returns 1 and the
- * oldest event that has not ended, else 0. Under the lock. */
-static int poll_sources(struct wlb_comm_trace *trace, struct wlb_comm_event *oldest)
+/* Adds the calls that have ended to the trace. Returns 1 and the oldest one that has not, else 0. Under the lock. */
+static int poll_sources(struct wlb_comm_trace *trace, struct wlb_trace_event *oldest)
 {
 	int found = 0, state;
 	for (struct wlb_comm_source *source = trace->sources; source != NULL; source = source->after) {
-		struct wlb_comm_event event;
+		struct wlb_trace_event event;
 		while ((state = source->next(source, &event)) == 1) {
 			trace->moved_s = event.left_s;
-			trace->events[trace->entered++ % trace->capacity] = event;
-			trace->left = trace->entered;
+			wlb_rank_trace_ended(trace->memory, &event);
 		}
 		if (state == 2 && (!found || event.entered_s < oldest->entered_s)) {
 			*oldest = event;
@@ -124,10 +108,9 @@ static int poll_sources(struct wlb_comm_trace *trace, struct wlb_comm_event *old
 
 void wlb_comm_trace_poll(struct wlb_comm_trace *trace)
 {
-	struct wlb_comm_event oldest;
+	struct wlb_trace_event oldest;
 	pthread_mutex_lock(&trace->lock);
-	if (trace->entered == trace->left)
-		poll_sources(trace, &oldest);
+	poll_sources(trace, &oldest);
 	pthread_mutex_unlock(&trace->lock);
 }
 
@@ -149,31 +132,12 @@ void wlb_comm_trace_abort(struct wlb_comm_trace *trace)
 	pthread_mutex_unlock(&trace->lock);
 }
 
-int wlb_comm_trace_waiting(struct wlb_comm_trace *trace, struct wlb_comm_event *event)
+int wlb_comm_trace_waiting(struct wlb_comm_trace *trace, struct wlb_trace_event *event)
 {
+	if (wlb_rank_trace_blocked(trace->memory, event))
+		return 1;
 	pthread_mutex_lock(&trace->lock);
-	int waiting = trace->entered > trace->left;
-	if (waiting) {
-		*event = trace->events[trace->left % trace->capacity];
-	} else if (trace->waits_for_device) {
-		*event = trace->device_wait;
-		waiting = 1;
-	} else {
-		waiting = poll_sources(trace, event);
-	}
+	int waiting = poll_sources(trace, event);
 	pthread_mutex_unlock(&trace->lock);
 	return waiting;
-}
-
-size_t wlb_comm_trace_read(struct wlb_comm_trace *trace, uint64_t *next, struct wlb_comm_event *events, size_t max)
-{
-	pthread_mutex_lock(&trace->lock);
-	uint64_t oldest = trace->entered > trace->capacity ? trace->entered - trace->capacity : 0;
-	if (*next < oldest)
-		*next = oldest;
-	size_t count = 0;
-	for (; count < max && *next < trace->left; (*next)++)
-		events[count++] = trace->events[*next % trace->capacity];
-	pthread_mutex_unlock(&trace->lock);
-	return count;
 }

@@ -1,7 +1,7 @@
 /*
- * The trace of collectives: a ring of the newest events, and the event that is in progress. The training thread writes;
- * a watchdog or reporter thread may read at any time. A started call becomes an event when it is waited for, so events
- * are in the order in which they blocked the caller. A communicator of one rank records no events.
+ * The trace of the calls of all communicators (common/rank_trace.h): the training thread writes it, the watchdog and
+ * other processes read it. A call that makes the caller wait is an event from when it is waited for; one that a device
+ * runs without that is an event when the device has ended it. A communicator of one rank is not traced.
  */
 #ifndef WORKER_COMM_COMM_TRACE_H
 #define WORKER_COMM_COMM_TRACE_H
@@ -9,49 +9,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/rank_trace.h"
 #include "libwlb/wlb.h"
 
 struct wlb_comm;
 
-enum wlb_comm_kind {
-	WLB_COMM_ALL_REDUCE,
-	WLB_COMM_ALL_REDUCE_DOUBLE,
-	WLB_COMM_REDUCE_SCATTER,
-	WLB_COMM_ALL_GATHER,
-	WLB_COMM_SEND,
-	WLB_COMM_RECV,
-};
-
-const char *wlb_comm_kind_name(enum wlb_comm_kind kind);
-
-struct wlb_comm_event {
-	enum wlb_comm_kind kind;
-	char comm[16];    /* name of the communicator */
-	uint64_t seq;     /* 1 for the first collective of that communicator */
-	uint64_t bytes;   /* of the local buffer */
-	double entered_s; /* CLOCK_MONOTONIC; for a started call (comm.h): when it was started */
-	double blocked_s; /* when it began to block the caller; later than entered_s for started calls only */
-	double left_s;    /* 0 while the call is in progress */
-};
-
 struct wlb_comm_trace;
 
-struct wlb_comm_trace *wlb_comm_trace_new(size_t capacity); /* NULL if out of memory */
-void wlb_comm_trace_free(struct wlb_comm_trace *trace);     /* NULL allowed */
-
-/* Begins `event`, which is copied: the caller is blocked in it until wlb_comm_trace_leave. */
-void wlb_comm_trace_enter(struct wlb_comm_trace *trace, const struct wlb_comm_event *event);
-void wlb_comm_trace_leave(struct wlb_comm_trace *trace, double left_s);
-
-/* The caller waits, until the next call with NULL, for the device to do the work that `event`, which is copied, needs
- * before it can start. blocked_s is when that wait began. It is no event of the ring. */
-void wlb_comm_trace_wait_device(struct wlb_comm_trace *trace, const struct wlb_comm_event *event);
+struct wlb_comm_trace *wlb_comm_trace_new(void);        /* NULL if out of memory */
+void wlb_comm_trace_free(struct wlb_comm_trace *trace); /* NULL allowed */
+/* From now on the trace is kept in `memory`, which must outlive it, and not in memory of its own. To be called before
+ * the first call, and before a communicator is split off the world. */
+void wlb_comm_trace_keep_in(struct wlb_comm_trace *trace, struct wlb_rank_trace *memory);
+/* Returns where it is kept. */
+struct wlb_rank_trace *wlb_comm_trace_memory(const struct wlb_comm_trace *trace);
 
 /* Calls that the device runs without the caller waiting for them (queued.h). The functions are called under the lock of
  * the trace, by any thread. */
 struct wlb_comm_source {
 	/* Returns 1 and the next event that has ended, 2 and the oldest one that has not, or 0 where there is none. */
-	int (*next)(struct wlb_comm_source *source, struct wlb_comm_event *event);
+	int (*next)(struct wlb_comm_source *source, struct wlb_trace_event *event);
 	/* Returns 0, or -1 with the reason why the calls will not end. */
 	int (*check)(struct wlb_comm_source *source, struct wlb_error *error);
 	void (*abort)(struct wlb_comm_source *source);
@@ -72,10 +49,10 @@ void wlb_comm_trace_abort(struct wlb_comm_trace *trace);
 
 /* Returns 1 and the event while a call is in progress or waits for the device, else 0. Of calls of sources it is the
  * oldest one, in progress since any of them last ended: only where none ends do the ranks wait for each other. */
-int wlb_comm_trace_waiting(struct wlb_comm_trace *trace, struct wlb_comm_event *event);
-/* Copies up to `max` events, oldest first, beginning with number *next (0: the first of all), of those still in the
- * ring; moves *next past them. Returns how many. An event in progress is not copied. */
-size_t wlb_comm_trace_read(struct wlb_comm_trace *trace, uint64_t *next, struct wlb_comm_event *events, size_t max);
+int wlb_comm_trace_waiting(struct wlb_comm_trace *trace, struct wlb_trace_event *event);
+/* Writes the name of the communicator that an event is of. */
+void wlb_comm_trace_name(const struct wlb_comm_trace *trace, const struct wlb_trace_event *event,
+                         char name[WLB_TRACE_NAME_SIZE]);
 
 /* The trace that all communicators split from one world share; it is valid until the world is closed. */
 struct wlb_comm_trace *wlb_comm_get_trace(const struct wlb_comm *comm);

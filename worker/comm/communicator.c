@@ -1,7 +1,5 @@
 #include "worker/comm/communicator.h"
 
-#include <stdio.h>
-
 #include "common/seconds.h"
 #include "worker/comm/queued.h"
 
@@ -79,31 +77,30 @@ struct wlb_comm_waits wlb_comm_take_waits(struct wlb_comm *comm, int part)
 	return comm->queued != NULL ? wlb_queued_take(comm->queued, part) : waits;
 }
 
-struct wlb_comm_event wlb_comm_next_call(struct wlb_comm *comm, enum wlb_comm_kind kind, size_t bytes)
+struct wlb_trace_event wlb_comm_next_call(struct wlb_comm *comm, enum wlb_comm_kind kind, size_t bytes)
 {
-	struct wlb_comm_event call = {.kind = kind, .seq = ++comm->seq, .bytes = bytes};
-	snprintf(call.comm, sizeof(call.comm), "%s", comm->name);
-	return call;
+	return (struct wlb_trace_event){.kind = kind, .group = comm->group, .seq = ++comm->seq, .bytes = bytes};
 }
 
-void wlb_comm_enter(struct wlb_comm *comm, const struct wlb_comm_event *call)
+void wlb_comm_enter(struct wlb_comm *comm, const struct wlb_trace_event *call)
 {
 	comm->call = *call;
 	comm->blocked = wlb_comm_clock(comm);
 	comm->call.blocked_s = comm->blocked.now_s;
 	if (comm->call.entered_s == 0.0)
 		comm->call.entered_s = comm->call.blocked_s;
-	wlb_comm_trace_enter(comm->trace, &comm->call);
+	wlb_rank_trace_enter(wlb_comm_trace_memory(comm->trace), &comm->call);
 }
 
 int wlb_comm_leave(struct wlb_comm *comm, int rc, struct wlb_error *error)
 {
 	wlb_comm_add_blocked(comm, &comm->blocked, comm->call.kind == WLB_COMM_RECV);
-	wlb_comm_trace_leave(comm->trace, wlb_now_s());
+	comm->call.left_s = wlb_now_s();
+	wlb_rank_trace_leave(wlb_comm_trace_memory(comm->trace), &comm->call);
 	return rc < 0 ? wlb_comm_fail(comm, &comm->call, error) : rc;
 }
 
-int wlb_comm_fail(const struct wlb_comm *comm, const struct wlb_comm_event *call, struct wlb_error *error)
+int wlb_comm_fail(const struct wlb_comm *comm, const struct wlb_trace_event *call, struct wlb_error *error)
 {
 	return wlb_fail_in(error, "%s %llu of communicator %s (rank %d of %d)", wlb_comm_kind_name(call->kind),
 	                   (unsigned long long)call->seq, comm->name, comm->rank, comm->size);

@@ -26,23 +26,24 @@ struct wlb_comm {
 	int rank;
 	int size;
 	uint64_t seq;
-	char name[16];
+	char name[WLB_TRACE_NAME_SIZE];
+	int group;                                   /* its number in the trace, where size > 1 */
 	struct wlb_comm_clock blocked_total;         /* total of all calls so far */
 	double receive_s;                            /* the part of it in receives */
 	int part;                                    /* that the waits are of */
 	struct wlb_comm_waits waits[WLB_COMM_PARTS]; /* of the host, where the transport makes it wait */
 	struct wlb_comm_clock blocked;               /* when the call in progress began to block the caller */
-	struct wlb_comm_event call;                  /* the call in progress, or the last one */
+	struct wlb_trace_event call;                 /* the call in progress, or the last one */
 	struct wlb_comm_request *idle, *started;
 };
 
 /* Returns the event of the next call of this communicator; entered_s is 0 until it begins. */
-struct wlb_comm_event wlb_comm_next_call(struct wlb_comm *comm, enum wlb_comm_kind kind, size_t bytes);
+struct wlb_trace_event wlb_comm_next_call(struct wlb_comm *comm, enum wlb_comm_kind kind, size_t bytes);
 /* wlb_comm_enter begins to block the caller in `call`. wlb_comm_leave ends that and returns rc; where rc is a failure
  * it puts the name of the call before the message. */
-void wlb_comm_enter(struct wlb_comm *comm, const struct wlb_comm_event *call);
+void wlb_comm_enter(struct wlb_comm *comm, const struct wlb_trace_event *call);
 int wlb_comm_leave(struct wlb_comm *comm, int rc, struct wlb_error *error);
-int wlb_comm_fail(const struct wlb_comm *comm, const struct wlb_comm_event *call, struct wlb_error *error);
+int wlb_comm_fail(const struct wlb_comm *comm, const struct wlb_trace_event *call, struct wlb_error *error);
 
 /* wlb_comm_clock returns the clocks. wlb_comm_add_blocked adds the time from `since` until now to blocked_total, and to
  * receive_s where it was in a receive. */

@@ -11,8 +11,6 @@
 #include "worker/comm/requests.h"
 #include "worker/comm/transport.h"
 
-enum { TRACE_EVENTS = 4096 };
-
 /* Gives a communicator of two ranks or more its transport. */
 static int open_transport(struct wlb_comm *comm, const struct wlb_transport *transport,
                           const struct wlb_transport_group *group, double limit_s, struct wlb_error *error)
@@ -37,7 +35,7 @@ static int open_queue_and_transport(struct wlb_comm *comm, const struct wlb_tran
 struct wlb_comm *wlb_comm_open_world(struct wlb_device *device, int rank, int size, struct wlb_error *error)
 {
 	struct wlb_comm *comm = calloc(1, sizeof(*comm));
-	struct wlb_comm_trace *trace = wlb_comm_trace_new(TRACE_EVENTS);
+	struct wlb_comm_trace *trace = wlb_comm_trace_new();
 	if (comm == NULL || trace == NULL) {
 		wlb_fail(error, "out of memory for the communicator of all ranks");
 		goto fail;
@@ -46,6 +44,7 @@ struct wlb_comm *wlb_comm_open_world(struct wlb_device *device, int rank, int si
 		.device = device, .trace = trace, .is_world = 1, .rank = rank, .size = size, .name = "world"};
 	if (size == 1)
 		return comm;
+	comm->group = wlb_rank_trace_add_group(wlb_comm_trace_memory(trace), comm->name, size);
 	comm->mpi = wlb_mpi_open_world(rank, size, error);
 	struct wlb_transport_group group = {.mpi = comm->mpi, .rank = rank, .size = size};
 	if (comm->mpi != NULL && open_queue_and_transport(comm, &wlb_transport_mpi, &group, 0.0, error) == 0)
@@ -73,6 +72,7 @@ static int open_group(struct wlb_comm *comm, struct wlb_comm *parent, int color,
 		return 0;
 	}
 	comm->mpi = mpi;
+	comm->group = wlb_rank_trace_add_group(wlb_comm_trace_memory(comm->trace), comm->name, comm->size);
 	if (open_queue_and_transport(comm, parent->transport, &group, parent->open_limit_s, error) < 0)
 		return wlb_fail_in(error, "communicator %s (rank %d of %d)", comm->name, comm->rank, comm->size);
 	return 0;
@@ -120,6 +120,8 @@ void wlb_comm_close(struct wlb_comm *comm)
 	if (comm->state != NULL)
 		comm->transport->close(comm->state);
 	comm->device->ops->queue_free(comm->device, comm->queue);
+	if (comm->size > 1)
+		wlb_rank_trace_remove_group(wlb_comm_trace_memory(comm->trace), comm->group);
 	if (comm->mpi != NULL)
 		wlb_mpi_close(comm->mpi, comm->is_world);
 	if (comm->is_world)

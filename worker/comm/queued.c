@@ -8,7 +8,7 @@ enum { MOST_MARKS = 64, MOST_WAITS = 65536 };
 
 /* A call, and an event behind it on the queue. */
 struct mark {
-	struct wlb_comm_event call;
+	struct wlb_trace_event call;
 	struct wlb_event *ended;
 };
 
@@ -39,7 +39,7 @@ struct wlb_queued {
 	struct wlb_comm_waits total, of_part[WLB_COMM_PARTS];
 };
 
-static int next(struct wlb_comm_source *source, struct wlb_comm_event *event)
+static int next(struct wlb_comm_source *source, struct wlb_trace_event *event)
 {
 	struct wlb_queued *q = (struct wlb_queued *)source;
 	if (q->ended == q->marked)
@@ -145,7 +145,7 @@ void wlb_queued_free(struct wlb_queued *q)
 }
 
 /* Where all marks are in use the newest is moved behind this call: then it is the end of both. */
-void wlb_queued_add(struct wlb_queued *q, const struct wlb_comm_event *event)
+void wlb_queued_add(struct wlb_queued *q, const struct wlb_trace_event *event)
 {
 	wlb_comm_trace_poll(q->trace);
 	wlb_comm_trace_lock(q->trace);

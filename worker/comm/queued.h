@@ -17,7 +17,7 @@ void wlb_queued_free(struct wlb_queued *queued); /* NULL allowed */
 
 /* A call was put on the queue just now. Where the host is far ahead of the device several calls are one event of the
  * trace: the last of them. */
-void wlb_queued_add(struct wlb_queued *queued, const struct wlb_comm_event *event);
+void wlb_queued_add(struct wlb_queued *queued, const struct wlb_trace_event *event);
 
 /* Makes the compute queue wait for `done`, and measures how long, as a wait of this part. A wait has events of its own
  * until it is measured: of part 0 by the next call after it has ended, of the others when they are taken. 65,536 waits

@@ -12,7 +12,7 @@ struct wlb_comm_request {
 	struct wlb_comm *comm;
 	struct wlb_comm_request *next; /* of the idle or the started ones */
 	struct wlb_call call;
-	struct wlb_comm_event event;
+	struct wlb_trace_event event;
 	struct wlb_comm_clock began;
 	enum state state;
 	struct wlb_error error; /* of a failure in wlb_comm_progress */
@@ -77,7 +77,7 @@ static size_t bytes_of(const struct wlb_comm *comm, const struct wlb_call *call)
  * that a step that needs no more requests than the step before allocates nothing. */
 static struct wlb_comm_request *take(struct wlb_comm *comm, const struct wlb_call *call, struct wlb_error *error)
 {
-	struct wlb_comm_event event = wlb_comm_next_call(comm, call->kind, bytes_of(comm, call));
+	struct wlb_trace_event event = wlb_comm_next_call(comm, call->kind, bytes_of(comm, call));
 	struct wlb_comm_request *request = comm->idle;
 	if (request != NULL)
 		comm->idle = request->next;
@@ -113,14 +113,16 @@ static int start_behind_compute(struct wlb_comm_request *request, struct wlb_err
 	int rc = 0;
 	ops->event_record(comm->device, request->ready, NULL);
 	ops->queue_wait(comm->device, comm->queue, request->ready);
+	struct wlb_rank_trace *trace = wlb_comm_trace_memory(comm->trace);
 	if (comm->transport->prepare != NULL) {
 		request->event.blocked_s = wlb_now_s();
-		wlb_comm_trace_wait_device(comm->trace, &request->event);
+		wlb_rank_trace_wait_device(trace, &request->event);
 		rc = comm->transport->prepare(request->handle, &request->call, error);
-		wlb_comm_trace_wait_device(comm->trace, NULL);
+		wlb_rank_trace_wait_device(trace, NULL);
 	}
 	request->began = wlb_comm_clock(comm);
 	request->event.entered_s = request->began.now_s;
+	wlb_rank_trace_started(trace, request->event.group, request->event.seq);
 	if (rc == 0)
 		rc = comm->transport->start(request->handle, &request->call, error);
 	if (rc == 0 && comm->queued != NULL) {

@@ -29,19 +29,27 @@ struct wlb_watchdog {
 	struct wlb_comm_trace *trace;  /* NULL unless training */
 };
 
+static void describe_call(const struct wlb_comm_trace *trace, const struct wlb_trace_event *call, double waited_s,
+                          char *text, size_t size)
+{
+	char name[WLB_TRACE_NAME_SIZE];
+	wlb_comm_trace_name(trace, call, name);
+	snprintf(text, size, "%s %llu of communicator %s (%llu bytes) has waited %.1f s",
+	         wlb_comm_kind_name(call->kind), (unsigned long long)call->seq, name, (unsigned long long)call->bytes,
+	         waited_s);
+}
+
 /* Returns 1 and a sentence that describes the wait where a wait exceeds its limit, else 0. */
 static int waits_too_long(const struct wlb_watchdog *w, char *text, size_t size)
 {
-	struct wlb_comm_event event = {.blocked_s = w->phase_began_s};
+	struct wlb_trace_event event = {.blocked_s = w->phase_began_s};
 	if (w->phase == TRAINING && !wlb_comm_trace_waiting(w->trace, &event))
 		return 0;
 	double waited_s = wlb_now_s() - event.blocked_s;
 	if (waited_s <= w->timeout_s)
 		return 0;
 	if (w->phase == TRAINING)
-		snprintf(text, size, "%s %llu of communicator %s (%llu bytes) has waited %.1f s",
-		         wlb_comm_kind_name(event.kind), (unsigned long long)event.seq, event.comm,
-		         (unsigned long long)event.bytes, waited_s);
+		describe_call(w->trace, &event, waited_s, text, size);
 	else
 		snprintf(text, size, "%s the %d ranks has taken %.1f s",
 		         w->phase == CONNECTING ? "connecting" : "disconnecting", w->launch->size, waited_s);

@@ -114,6 +114,7 @@ int wlb_trainer_save(struct wlb_trainer *t, double loss, struct wlb_error *error
 	double started_s = wlb_now_s();
 	struct save *save = calloc(1, sizeof(*save));
 	t->exit_code = WLB_EXIT_FAILED;
+	wlb_trainer_set_activity(t, WLB_ACTIVITY_SAVING);
 	int rc = wlb_agree(t->world, save != NULL ? 0 : wlb_fail(error, "out of memory for a checkpoint"), error);
 	if (rc == 0) {
 		*save = (struct save){.trainer = t, .loss = loss};

@@ -55,6 +55,7 @@ static int await_loaders(struct wlb_trainer *t, struct wlb_error *error)
 static int load(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
 {
 	double waited_s;
+	wlb_trainer_set_activity(t, WLB_ACTIVITY_LOADING);
 	if (!t->next_is_loaded && await_loaders(t, error) < 0)
 		return -1;
 	if (wlb_loader_next(t->loader, &t->loaded, &waited_s, error) < 0)
@@ -90,6 +91,7 @@ static int part_queued(void *trainer, struct wlb_error *error)
 static int run_passes(struct wlb_trainer *t, struct wlb_error *error)
 {
 	double *loss_sum = t->sums + WLB_SUM_LOSS;
+	wlb_trainer_set_activity(t, WLB_ACTIVITY_COMPUTING);
 	const struct wlb_pass_watch watch = {.begins = pass_begins, .queued = part_queued, .context = t};
 	wlb_step_timer_start(&t->timer, WLB_TIME_OPTIMIZER);
 	wlb_optimizer_begin(t->optimizer);
@@ -116,6 +118,7 @@ int wlb_trainer_step(struct wlb_trainer *t, struct wlb_error *error)
 {
 	struct wlb_unread_step *step = &t->unread[(t->first_unread + t->unread_count) % WLB_MOST_UNREAD];
 	step->started_s = wlb_now_s();
+	wlb_rank_trace_set_step(wlb_comm_trace_memory(wlb_comm_get_trace(t->world)), t->step + 1);
 	t->device->ops->event_record(t->device, step->began, NULL);
 	wlb_step_timer_begin(&t->timer, t->device, t->groups, step->events);
 	if (load(t, &step->facts, error) < 0 || run_passes(t, error) < 0 || update(t, step, error) < 0)

@@ -150,6 +150,7 @@ static int open_and_train(struct wlb_trainer *t)
 		print_start(t);
 	t->exit_code = WLB_EXIT_FAILED;
 	rc = run_steps(t, &error);
+	wlb_trainer_set_activity(t, WLB_ACTIVITY_ENDING);
 	if (rc == 0)
 		wlb_record_end(t->recorder, "complete", 0, "");
 	return rc == 0 ? 0 : fail(t, &error, rc == WLB_FAILED_EVERYWHERE);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/file.h"
+#include "common/seconds.h"
 #include "worker/data/file_progress.h"
 #include "worker/train/device.h"
 #include "worker/train/rank_gpus.h"
@@ -15,13 +16,23 @@
 /* A dataset of more tokens is not scanned before the run: its ids are then checked as they are used. */
 #define SCAN_TOKENS INT64_C(2000000000)
 
+void wlb_trainer_set_activity(const struct wlb_trainer *t, enum wlb_activity activity)
+{
+	wlb_rank_trace_set_activity(wlb_comm_trace_memory(wlb_comm_get_trace(t->world)), activity, wlb_now_s());
+}
+
 static int connect_ranks(struct wlb_trainer *t, struct wlb_error *error)
 {
 	const struct wlb_launch *l = t->launch;
 	t->world = wlb_comm_open_world(t->device, l->rank, l->size, error);
 	if (t->world == NULL)
 		return -1;
-	wlb_watchdog_watch_collectives(t->watchdog, wlb_comm_get_trace(t->world));
+	struct wlb_comm_trace *trace = wlb_comm_get_trace(t->world);
+	wlb_rank_area_open(&t->area, t->plan->attempt_id, l->rank);
+	if (t->area.trace != NULL)
+		wlb_comm_trace_keep_in(trace, t->area.trace);
+	wlb_trainer_set_activity(t, WLB_ACTIVITY_STARTING);
+	wlb_watchdog_watch_collectives(t->watchdog, trace);
 	t->files = (struct wlb_file_waiting){
 		.world = t->world,
 		.collective_timeout_s = 60.0 * t->options->timeout_minutes,
@@ -217,6 +228,7 @@ void wlb_trainer_close(struct wlb_trainer *t)
 		release_sums(t);
 	wlb_groups_close(t->groups);
 	wlb_comm_close(t->world);
+	wlb_rank_area_close(&t->area); /* which has the trace of the communicators */
 	wlb_watchdog_stop(t->watchdog);
 	wlb_device_close(t->device);
 }

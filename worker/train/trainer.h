@@ -11,6 +11,7 @@
 #include "worker/optimizer/optimizer.h"
 #include "worker/parallel/groups.h"
 #include "worker/record/metrics.h"
+#include "worker/record/rank_area.h"
 #include "worker/record/record.h"
 #include "worker/record/watchdog.h"
 #include "worker/train/agree.h"
@@ -45,6 +46,7 @@ struct wlb_trainer {
 	struct wlb_recorder *recorder;
 	struct wlb_watchdog *watchdog;
 	struct wlb_device *device;
+	struct wlb_rank_area area;
 	struct wlb_comm *world;
 	struct wlb_file_waiting files;
 	struct wlb_groups *groups; /* not NULL: the ranks are connected */
@@ -75,6 +77,9 @@ struct wlb_trainer {
  * with exit_code set. wlb_trainer_close must close the trainer also after a failure, except after WLB_FAILED_HERE. */
 int wlb_trainer_open(struct wlb_trainer *trainer, struct wlb_error *error);
 void wlb_trainer_close(struct wlb_trainer *trainer);
+
+/* Tells wlb-agent what this rank does from now on. The ranks must be connected. */
+void wlb_trainer_set_activity(const struct wlb_trainer *trainer, enum wlb_activity activity);
 
 /* Trains the next step. Fewer than WLB_MOST_UNREAD steps must be unread. The device may still compute it afterwards,
  * and whether its loss and norm are finite is not known before it is read. Returns 0 or WLB_FAILED_HERE. */

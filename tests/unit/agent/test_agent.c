@@ -16,6 +16,7 @@
 #include <jansson.h>
 
 #include "common/clock.h"
+#include "common/seconds.h"
 #include "coordinator/agent/agent.h"
 #include "tests/unit/client/munged.h"
 #include "tests/unit/client/server.h"
@@ -101,7 +102,7 @@ static int begin(void **state)
 	pthread_mutex_init(&s->lock, NULL);
 	s->status = 200;
 	s->exits = json_array();
-	s->page = wlb_node_page_create(ATTEMPT, &s->page_fd, NULL);
+	s->page = wlb_node_page_create(ATTEMPT, 2, &s->page_fd, NULL);
 	for (int i = 0; i < 2; i++)
 		s->ranks[i] = start_rank();
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
@@ -211,6 +212,102 @@ static void reports_each_second(void **state)
 	assert_in_range(reports(s) - before, 2, 4);
 }
 
+/* The newest report's activity of the rank, a new reference; NULL where there is none. */
+static json_t *activity_of(struct fixture *s, int rank)
+{
+	json_t *found = NULL, *each;
+	size_t i;
+	pthread_mutex_lock(&s->lock);
+	json_array_foreach(json_object_get(s->last, "activities"), i,
+	                   each) if (json_integer_value(json_object_get(each, "rank")) == rank) found =
+		json_incref(each);
+	pthread_mutex_unlock(&s->lock);
+	return found;
+}
+
+/* `expected` is stolen; NULL: the activity has no such member. */
+static int activity_has(struct fixture *s, int rank, const char *key, json_t *expected)
+{
+	json_t *activity = activity_of(s, rank);
+	const json_t *value = json_object_get(activity, key);
+	int has = expected != NULL ? json_equal(value, expected) : activity != NULL && value == NULL;
+	json_decref(activity);
+	json_decref(expected);
+	return has;
+}
+
+static void tells_what_ranks_do(void **state)
+{
+	struct fixture *s = *state;
+	WAIT_FOR(reports(s) > 0, 1000);
+	assert_null(activity_of(s, 4)); /* a trainer that writes no area */
+	struct wlb_rank_trace *trace = wlb_node_page_take_area(s->page, 5);
+	struct wlb_trace_event call = {.kind = WLB_COMM_RECV, .seq = 41, .bytes = 512};
+	wlb_rank_trace_set_activity(trace, WLB_ACTIVITY_COMPUTING, wlb_now_s() - 7.0);
+	wlb_rank_trace_set_step(trace, 9);
+	wlb_rank_trace_add_group(trace, "tp", 2);
+	call.group = wlb_rank_trace_add_group(trace, "pp 0>1\n", 2);
+	call.entered_s = call.blocked_s = wlb_now_s() - 3.0;
+	wlb_rank_trace_enter(trace, &call);
+	WAIT_FOR(activity_has(s, 5, "step", json_integer(9)), 2000);
+	assert_true(activity_has(s, 5, "activity", json_string("computing")));
+	assert_true(activity_has(s, 5, "process", json_string("running")));
+	assert_true(
+		activity_has(s, 5, "groups", json_pack("[[s,i,i,i],[s,i,i,i]]", "tp", 2, 0, 0, "pp 0>1?", 2, 41, 0)));
+	json_t *activity = activity_of(s, 5), *blocked = json_object_get(activity, "call");
+	assert_string_equal(json_string_value(json_object_get(blocked, "kind")), "recv");
+	assert_int_equal(json_integer_value(json_object_get(blocked, "group")), 1);
+	assert_int_equal(json_integer_value(json_object_get(blocked, "seq")), 41);
+	assert_int_equal(json_integer_value(json_object_get(blocked, "bytes")), 512);
+	double for_s = json_real_value(json_object_get(blocked, "for_s"));
+	assert_true(for_s >= 3.0 && for_s < 20.0);
+	for_s = json_real_value(json_object_get(activity, "for_s"));
+	assert_true(for_s >= 7.0 && for_s < 24.0);
+	json_decref(activity);
+	assert_null(activity_of(s, 4));
+
+	kill(s->ranks[1], SIGSTOP);
+	WAIT_FOR(activity_has(s, 5, "process", json_string("stopped")), 2000);
+	kill(s->ranks[1], SIGCONT);
+	call.left_s = wlb_now_s();
+	wlb_rank_trace_leave(trace, &call);
+	WAIT_FOR(activity_has(s, 5, "process", json_string("running")) && activity_has(s, 5, "call", NULL), 2000);
+	kill(s->ranks[1], SIGKILL);
+	WAIT_FOR(activity_has(s, 5, "process", json_string("gone")), 2000);
+}
+
+/* Of 40 communicators those are reported that come first, and the one of the call. */
+static void tells_a_bounded_number_of_communicators(void **state)
+{
+	struct fixture *s = *state;
+	struct wlb_rank_trace *trace = wlb_node_page_take_area(s->page, 4);
+	struct wlb_trace_event call = {.seq = 6};
+	for (int i = 0; i < 40; i++) {
+		char name[16];
+		snprintf(name, sizeof(name), "g%d", i);
+		wlb_rank_trace_add_group(trace, name, 2);
+	}
+	for (int group = 3; group < 40; group += 30) {
+		call.group = group;
+		wlb_rank_trace_enter(trace, &call);
+		char name[16];
+		snprintf(name, sizeof(name), "g%d", group);
+		int place = group < 16 ? group : 15;
+		WAIT_FOR(activity_has(s, 4, "rank", json_integer(4)), 2000);
+		int has = 0;
+		for (int tries = 0; tries < 30 && !has; tries++) {
+			json_t *activity = activity_of(s, 4), *groups = json_object_get(activity, "groups");
+			json_t *of_call = json_object_get(json_object_get(activity, "call"), "group");
+			const char *found = json_string_value(json_array_get(json_array_get(groups, (size_t)place), 0));
+			has = json_array_size(groups) == 16 && json_integer_value(of_call) == place && found != NULL &&
+			      strcmp(found, name) == 0;
+			json_decref(activity);
+			wlb_clock_sleep_ms(100);
+		}
+		assert_true(has);
+	}
+}
+
 static void tells_how_ranks_ended(void **state)
 {
 	struct fixture *s = *state;
@@ -298,6 +395,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(reports_each_second, begin, end),
+		cmocka_unit_test_setup_teardown(tells_what_ranks_do, begin, end),
+		cmocka_unit_test_setup_teardown(tells_a_bounded_number_of_communicators, begin, end),
 		cmocka_unit_test_setup_teardown(tells_how_ranks_ended, begin, end),
 		cmocka_unit_test_setup_teardown(tells_again_what_was_not_taken, begin, end),
 		cmocka_unit_test_setup_teardown(does_not_wait_at_the_end, begin, end),
