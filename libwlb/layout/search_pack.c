@@ -7,39 +7,69 @@
 /* Micro-batches that are packed to find how long the longest is. */
 enum { MEASURED_MICRO_BATCHES = 64 };
 
-/* Document j of `count` that together have the lengths of all documents of the samples, which are sorted. */
-static int64_t length_of(const struct wlb_search *search, size_t j, size_t count)
+static double wanted_tokens(const struct wlb_search *search, double windows, int32_t bins)
 {
-	return search->tokens[(size_t)(((double)j + 0.5) * (double)search->documents / (double)count)];
+	return windows * (double)search->options.seq_length * bins;
 }
 
-static double sum_of(const struct wlb_search *search, size_t count)
+static double mean_length(const struct wlb_search *search)
 {
 	double sum = 0.0;
-	for (size_t j = 0; j < count; j++)
-		sum += (double)length_of(search, j, count);
-	return sum;
+	for (size_t i = 0; i < search->documents; i++)
+		sum += (double)search->tokens[i];
+	return sum / (double)search->documents;
 }
 
-/* Takes as many documents as have at most `wanted` tokens, at equal distances of the sorted ones, so that a plan's step
- * does not depend on which part of the samples is simulated. */
+int32_t wlb_search_draws(const struct wlb_search *search, double windows, int32_t bins)
+{
+	double documents = wanted_tokens(search, windows, bins) / mean_length(search);
+	if (search->tokens[0] == search->tokens[search->documents - 1])
+		return 1;
+	double draws = ceil(WLB_SEARCH_DRAWN_DOCUMENTS / documents);
+	return draws < WLB_SEARCH_DRAWS_MOST ? (int32_t)draws : WLB_SEARCH_DRAWS_MOST;
+}
+
+/* Document i of all draws, which is dealt to the draws in turns, forwards and backwards, so that each has long and
+ * short ones. */
+static int is_of_draw(size_t i, int32_t draw, int32_t draws)
+{
+	size_t round = i / (size_t)draws, turn = i % (size_t)draws;
+	return (round % 2 == 0 ? turn : (size_t)draws - 1 - turn) == (size_t)draw;
+}
+
+/* Makes the lengths sum up to the tokens of the share, as those of a step do. A document by itself is not made shorter:
+ * it is one where shares are smaller than documents. */
+static void scale_lengths(const struct wlb_search *search, double wanted, struct wlb_search_packing *packing)
+{
+	double sum = 0.0, most = (double)search->options.seq_length;
+	for (size_t i = 0; i < packing->count; i++)
+		sum += (double)packing->tokens[i];
+	double times = wanted / sum;
+	if (packing->count == 1 && times < 1.0)
+		return;
+	for (size_t i = 0; i < packing->count; i++) {
+		double length = floor((double)packing->tokens[i] * times + 1e-6);
+		packing->tokens[i] = (int64_t)fmax(1.0, fmin(length, most));
+	}
+}
+
+/* Takes the draw's part of the documents of all draws, which are at equal distances of the sorted ones. */
 static int take_documents(const struct wlb_search *search, double wanted, struct wlb_search_packing *packing)
 {
-	double mean = sum_of(search, search->documents) / (double)search->documents;
-	size_t count = (size_t)(wanted / mean);
-	count = count > 1 ? count : 1;
-	for (double sum; count > 1 && (sum = sum_of(search, count)) > wanted;) {
-		size_t fewer = (size_t)((double)count * wanted / sum);
-		count = fewer < count ? fewer : count - 1;
-		count = count > 1 ? count : 1;
-	}
-	packing->tokens = calloc(count, sizeof(*packing->tokens));
-	packing->bin_of = calloc(count, sizeof(*packing->bin_of));
-	packing->spans = calloc(count, sizeof(*packing->spans));
+	int32_t draws = packing->draws;
+	double all = fmax((double)draws, round(draws * wanted / mean_length(search)));
+	size_t of_all = (size_t)all, most = of_all / (size_t)draws + 1;
+	packing->tokens = calloc(most, sizeof(*packing->tokens));
+	packing->bin_of = calloc(most, sizeof(*packing->bin_of));
+	packing->spans = calloc(most, sizeof(*packing->spans));
 	if (packing->tokens == NULL || packing->bin_of == NULL || packing->spans == NULL)
 		return -1;
-	for (; packing->count < count; packing->count++)
-		packing->tokens[packing->count] = length_of(search, packing->count, count);
+	for (size_t i = 0; i < of_all; i++) {
+		size_t at = (size_t)(((double)i + 0.5) * (double)search->documents / all);
+		if (is_of_draw(i, packing->draw, draws))
+			packing->tokens[packing->count++] = search->tokens[at];
+	}
+	scale_lengths(search, wanted, packing);
 	return 0;
 }
 
@@ -82,25 +112,29 @@ static void clear(struct wlb_search_packing *packing)
 
 static int pack(const struct wlb_search *search, struct wlb_search_packing *packing)
 {
-	double tokens = packing->windows * (double)search->options.seq_length * packing->bins;
-	if (take_documents(search, tokens, packing) < 0)
+	double wanted = wanted_tokens(search, packing->windows, packing->bins);
+	if (take_documents(search, wanted, packing) < 0)
 		return -1;
 	packing->fits = wlb_pack_balanced(&search->model, packing->tokens, packing->count, packing->bins,
 	                                  wlb_search_limit(search, packing->windows), packing->bin_of, NULL) == 0;
 	return packing->fits ? sort_spans(packing, packing->bins) : 0;
 }
 
-const struct wlb_search_packing *wlb_search_pack(struct wlb_search *search, double windows, int32_t bins,
-                                                 struct wlb_error *error)
+const struct wlb_search_packing *wlb_search_pack(struct wlb_search *search, double windows, int32_t bins, int32_t draw,
+                                                 int32_t draws, struct wlb_error *error)
 {
-	for (int i = 0; i < WLB_SEARCH_PACKINGS; i++)
-		if (search->packings[i].bins == bins && search->packings[i].windows == windows)
-			return &search->packings[i];
+	for (int i = 0; i < WLB_SEARCH_PACKINGS; i++) {
+		const struct wlb_search_packing *kept = &search->packings[i];
+		if (kept->bins == bins && kept->windows == windows && kept->draw == draw && kept->draws == draws)
+			return kept;
+	}
 	struct wlb_search_packing *packing = &search->packings[search->next_packing];
 	search->next_packing = (search->next_packing + 1) % WLB_SEARCH_PACKINGS;
 	clear(packing);
 	packing->windows = windows;
 	packing->bins = bins;
+	packing->draw = draw;
+	packing->draws = draws;
 	if (pack(search, packing) == 0)
 		return packing;
 	clear(packing);
@@ -119,7 +153,8 @@ void wlb_search_packings_free(struct wlb_search *search)
 static int measure_ratio(struct wlb_search *search, int step, double *ratio, struct wlb_error *error)
 {
 	double windows = exp2((double)step / WLB_SEARCH_PACK_STEPS + WLB_SEARCH_PACK_FIRST);
-	const struct wlb_search_packing *packing = wlb_search_pack(search, windows, MEASURED_MICRO_BATCHES, error);
+	const struct wlb_search_packing *packing =
+		wlb_search_pack(search, windows, MEASURED_MICRO_BATCHES, 0, 1, error);
 	if (packing == NULL)
 		return -1;
 	int64_t longest = packing->fits ? packing->longest : wlb_search_limit(search, windows);

@@ -29,16 +29,42 @@ static int32_t *leaves_of(const struct wlb_search *search, const struct wlb_plan
 
 /* Scales the times of passes and of their waits, which grow with the number of micro-batches, but not those of the
  * pipeline's start and end, the gradients and the optimizer. */
-static void scale_time(const struct wlb_sim_time *time, double times, struct wlb_candidate *c)
+static void scale_time(struct wlb_sim_time *time, double times)
 {
-	c->time = *time;
-	double *grows[] = {&c->time.compute_s, &c->time.recompute_s,    &c->time.tp_s,
-	                   &c->time.cp_s,      &c->time.cp_imbalance_s, &c->time.imbalance_s};
+	double *grows[] = {&time->compute_s, &time->recompute_s,    &time->tp_s,
+	                   &time->cp_s,      &time->cp_imbalance_s, &time->imbalance_s};
 	for (size_t i = 0; i < sizeof(grows) / sizeof(grows[0]); i++) {
-		c->time.step_s += *grows[i] * (times - 1.0);
+		time->step_s += *grows[i] * (times - 1.0);
 		*grows[i] *= times;
 	}
+}
+
+/* The sums over the draws that were simulated. */
+struct outcome {
+	struct wlb_sim_time time;
+	double utilized_s; /* utilization, times the seconds of all micro-batches */
+	int count;
+};
+
+static void add_time(struct wlb_sim_time *sum, const struct wlb_sim_time *time)
+{
+	double *to = &sum->step_s;
+	const double *from = &time->step_s;
+	for (size_t i = 0; i < sizeof(*sum) / sizeof(double); i++)
+		to[i] += from[i];
+}
+
+_Static_assert(sizeof(struct wlb_sim_time) == 12 * sizeof(double), "add_time takes it for an array of doubles");
+
+static void set_means(const struct wlb_search *search, const struct outcome *outcome, struct wlb_candidate *c)
+{
+	double *mean = &c->time.step_s;
+	c->time = outcome->time;
+	for (size_t i = 0; i < sizeof(c->time) / sizeof(double); i++)
+		mean[i] /= outcome->count;
 	c->step_s = c->time.step_s;
+	c->tokens_per_s = search->work.tokens / c->step_s;
+	c->utilization = outcome->utilized_s / outcome->count / c->step_s;
 }
 
 /* Returns the number of micro-batches simulated for one replica. */
@@ -50,50 +76,81 @@ static int32_t simulated_micro_batches(const struct wlb_plan *plan)
 	return plan->micro_batches < wanted ? plan->micro_batches : wanted;
 }
 
-static int simulate(const struct wlb_search *search, struct wlb_candidate *c, int32_t micro_batches,
-                    const struct wlb_step *step, struct wlb_error *error)
+/* Adds the time of a candidate's step with the documents of a packing. */
+static int simulate(struct wlb_sim *sim, double times, const struct wlb_search_packing *packing,
+                    struct outcome *outcome, struct wlb_error *error)
+{
+	struct wlb_sim_result result;
+	const struct wlb_step step = {.micro_batches = packing->bins, .spans = packing->spans, .count = packing->count};
+	if (wlb_sim_step(sim, &step, &result, error) < 0)
+		return -1;
+	outcome->utilized_s += result.utilization * result.time.step_s * times;
+	scale_time(&result.time, times);
+	add_time(&outcome->time, &result.time);
+	outcome->count++;
+	return 0;
+}
+
+/* Ranks fill what tp leaves of the emptiest node. */
+static int32_t ranks_of_node(const struct wlb_search *search, const struct wlb_plan *plan)
+{
+	return search->most_usable / plan->layout.tp * plan->layout.tp;
+}
+
+static struct wlb_sim *new_sim(const struct wlb_search *search, const struct wlb_plan *plan, int32_t micro_batches,
+                               const int32_t *leaf, struct wlb_error *error)
 {
 	struct wlb_machine machine = search->machine;
-	/* Ranks fill what tp leaves of the emptiest node. */
-	machine.gpus_per_node = search->most_usable / c->plan.layout.tp * c->plan.layout.tp;
-	int32_t *leaf = leaves_of(search, &c->plan, machine.gpus_per_node);
-	if (leaf == NULL)
-		return wlb_fail(error, "out of memory for the switches of %d nodes", search->options.nodes);
 	struct wlb_sim_options options;
-	wlb_sim_options_init(&options, &c->plan);
+	machine.gpus_per_node = ranks_of_node(search, plan);
+	wlb_sim_options_init(&options, plan);
 	options.sharding = search->options.sharding;
 	options.dynamic = search->options.dynamic;
 	options.cost = search->options.cost;
 	options.leaf = leaf;
 	options.timeline = 0;
 	options.plan.micro_batches = micro_batches;
-	struct wlb_sim *sim = wlb_sim_new(&search->model, &machine, &options, error);
-	struct wlb_sim_result result;
-	int rc = sim == NULL ? -1 : wlb_sim_step(sim, step, &result, error);
-	if (rc == 0) {
-		double times = (double)c->plan.micro_batches / micro_batches;
-		scale_time(&result.time, times, c);
-		c->tokens_per_s = search->work.tokens / c->step_s;
-		c->utilization = result.utilization * result.time.step_s * times / c->step_s;
+	return wlb_sim_new(&search->model, &machine, &options, error);
+}
+
+/* Simulates each draw whose documents fit. */
+static int simulate_draws(struct wlb_search *search, struct wlb_candidate *c, int32_t micro_batches,
+                          struct wlb_sim *sim, struct wlb_error *error)
+{
+	int32_t dp = c->plan.layout.dp;
+	int32_t replicas = micro_batches < WANTED_MICRO_BATCHES ? WANTED_MICRO_BATCHES / micro_batches : 1;
+	int32_t bins = (replicas < dp ? replicas : dp) * micro_batches;
+	double windows = search->options.global_batch / ((double)c->plan.micro_batches * dp);
+	int32_t draws = wlb_search_draws(search, windows, bins);
+	struct outcome outcome = {.count = 0};
+	int64_t longest = 0;
+	for (int32_t draw = 0; draw < draws; draw++) {
+		const struct wlb_search_packing *packing = wlb_search_pack(search, windows, bins, draw, draws, error);
+		if (packing == NULL)
+			return -1;
+		if (!packing->fits)
+			continue;
+		if (simulate(sim, (double)c->plan.micro_batches / micro_batches, packing, &outcome, error) < 0)
+			return -1;
+		longest = packing->longest > longest ? packing->longest : longest;
 	}
-	wlb_sim_free(sim);
-	free(leaf);
-	return rc;
+	if (outcome.count == 0)
+		return 0;
+	if (!search->options.charge_limit)
+		c->micro_batch_tokens = longest;
+	set_means(search, &outcome, c);
+	return 0;
 }
 
 int wlb_search_simulate(struct wlb_search *search, struct wlb_candidate *c, struct wlb_error *error)
 {
-	int32_t m = simulated_micro_batches(&c->plan), dp = c->plan.layout.dp;
-	int32_t replicas = m < WANTED_MICRO_BATCHES ? WANTED_MICRO_BATCHES / m : 1;
-	replicas = replicas < dp ? replicas : dp;
-	double windows = search->options.global_batch / ((double)c->plan.micro_batches * dp);
-	const struct wlb_search_packing *packing = wlb_search_pack(search, windows, replicas * m, error);
-	if (packing == NULL)
-		return -1;
-	if (!packing->fits)
-		return 0;
-	const struct wlb_step step = {.micro_batches = replicas * m, .spans = packing->spans, .count = packing->count};
-	if (!search->options.charge_limit)
-		c->micro_batch_tokens = packing->longest;
-	return simulate(search, c, m, &step, error);
+	int32_t micro_batches = simulated_micro_batches(&c->plan);
+	int32_t *leaf = leaves_of(search, &c->plan, ranks_of_node(search, &c->plan));
+	if (leaf == NULL)
+		return wlb_fail(error, "out of memory for the switches of %d nodes", search->options.nodes);
+	struct wlb_sim *sim = new_sim(search, &c->plan, micro_batches, leaf, error);
+	int rc = sim != NULL ? simulate_draws(search, c, micro_batches, sim, error) : -1;
+	wlb_sim_free(sim);
+	free(leaf);
+	return rc;
 }

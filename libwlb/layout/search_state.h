@@ -33,6 +33,7 @@ enum { WLB_SEARCH_LENGTHS = 31 };
 struct wlb_search_packing {
 	double windows; /* share of a micro-batch in the batch; what it is found by, with: */
 	int32_t bins;   /* 0: empty */
+	int32_t draw, draws;
 	int fits;
 	int64_t *tokens; /* of `count` documents */
 	int32_t *bin_of;
@@ -42,7 +43,7 @@ struct wlb_search_packing {
 };
 
 /* Kept, since plans with equal micro-batches follow each other; the oldest is replaced. */
-enum { WLB_SEARCH_PACKINGS = 16 };
+enum { WLB_SEARCH_PACKINGS = 64 };
 
 struct wlb_search {
 	struct wlb_model model;

@@ -39,21 +39,38 @@ static struct wlb_search_options small_options(int32_t nodes, const struct wlb_s
 	return options;
 }
 
-/* The step time of a plan over the documents of a batch, or infinity where they do not fit. */
-static double step_s_of(const struct wlb_model *model, const struct wlb_machine *machine, const struct wlb_plan *plan)
+/* Fills tokens with the documents of draw `draw` of `draws` and returns how many there are. The lengths of all draws
+ * are at equal distances of the sorted ones; they are dealt to the draws forwards and backwards in turns, and each draw
+ * has the tokens of the batch. */
+static size_t draw_documents(size_t draw, size_t draws, int64_t *tokens)
 {
-	int64_t tokens[MOST_DOCUMENTS], sum = 0;
+	int64_t all = 0, sum = 0;
+	size_t count = 0;
+	for (int64_t i = 0; i < LENGTHS; i++)
+		all += lengths[i];
+	double of_all = round((double)draws * BATCH * WINDOW * LENGTHS / (double)all);
+	for (size_t i = 0; i < (size_t)of_all; i++) {
+		size_t turn = i % (2 * draws), to = turn < draws ? turn : 2 * draws - 1 - turn;
+		if (to == draw) {
+			tokens[count] = lengths[(size_t)(((double)i + 0.5) * LENGTHS / of_all)];
+			sum += tokens[count++];
+		}
+	}
+	for (size_t i = 0; i < count; i++) {
+		double length = floor((double)tokens[i] * (BATCH * (double)WINDOW / (double)sum) + 1e-6);
+		tokens[i] = (int64_t)(length < WINDOW ? length : WINDOW);
+	}
+	return count;
+}
+
+/* The step time of a plan with one draw of documents, or infinity where they do not fit. */
+static double draw_s(const struct wlb_model *model, const struct wlb_machine *machine, const struct wlb_plan *plan,
+                     size_t draw, size_t draws)
+{
+	int64_t tokens[MOST_DOCUMENTS];
 	int32_t bin_of[MOST_DOCUMENTS], bins = plan->micro_batches * plan->layout.dp;
 	struct wlb_packed_span spans[MOST_DOCUMENTS];
-	size_t count = 0, at = 0;
-	for (int64_t i = 0; i < LENGTHS; i++)
-		sum += lengths[i];
-	count = (size_t)(BATCH * WINDOW * LENGTHS / sum);
-	do { /* lengths at equal distances of the sorted ones, as many as have space */
-		sum = 0;
-		for (size_t i = 0; i < count; i++)
-			sum += tokens[i] = lengths[(2 * i + 1) * LENGTHS / (2 * count)];
-	} while (sum > BATCH * WINDOW && count-- > 0);
+	size_t count = draw_documents(draw, draws, tokens), at = 0;
 	double windows = (double)BATCH / bins;
 	int64_t space = (int64_t)ceil(WINDOW * (windows > 1.0 ? windows : 1.0) * 1.25);
 	if (wlb_pack_balanced(model, tokens, count, bins, space, bin_of, NULL) < 0)
@@ -69,6 +86,23 @@ static double step_s_of(const struct wlb_model *model, const struct wlb_machine 
 	wlb_sim_options_init(&options, plan);
 	options.timeline = 0;
 	return simulate(model, &whole, &options, &step).time.step_s;
+}
+
+/* The mean step time of a plan over draws that together have 64 documents, as far as they fit; infinity where none
+ * does. */
+static double step_s_of(const struct wlb_model *model, const struct wlb_machine *machine, const struct wlb_plan *plan)
+{
+	int64_t all = 0;
+	double sum_s = 0.0, fitting = 0.0;
+	for (int64_t i = 0; i < LENGTHS; i++)
+		all += lengths[i];
+	size_t draws = (size_t)ceil(64.0 / ((double)BATCH * WINDOW * LENGTHS / (double)all));
+	for (size_t draw = 0; draw < draws; draw++) {
+		double step_s = draw_s(model, machine, plan, draw, draws);
+		sum_s += isfinite(step_s) ? step_s : 0.0;
+		fitting += isfinite(step_s);
+	}
+	return fitting > 0.0 ? sum_s / fitting : INFINITY;
 }
 
 struct brute {
