@@ -55,6 +55,12 @@ static const struct {
 	{"settings/conf", "# wlbd\nlisten = 127.0.0.1:8484\ndatabase = host=/tmp dbname=wlb\nprivate_data = yes\n"},
 	{"settings/address", "[::1]:8484"},
 	{"settings/run", "/v1/runs/12.2"},
+	{"activities/two",
+         "{\"activities\":[{\"rank\":3,\"step\":41,\"activity\":\"computing\",\"for_s\":0.412,\"process\":\"running\","
+         "\"call\":"
+         "{\"kind\":\"all_gather\",\"group\":0,\"seq\":1234,\"bytes\":65536,\"for_s\":0.2},\"groups\":[[\"tp\",2,1234,"
+         "1233],"
+         "[\"dp\",4,96,96]]},{\"rank\":4,\"step\":0,\"activity\":\"starting\",\"for_s\":1,\"process\":\"gone\"}]}"},
 	{"first_exit/killed", "loss 2.5srun: error: n3: task 5: Killed\n"},
 	{"first_exit/code", "srun: error: n[08-10,12]: tasks 0-3,7: Exited with exit code 7\n"},
 	{"first_exit/core", "a\nsrun: error: n1: tasks 0-1: Segmentation fault (core dumped)\n"},

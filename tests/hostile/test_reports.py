@@ -58,6 +58,12 @@ STRANGE = [{"rank": -2}, {"rank": 2**31}, {"rank": 2**63}, {"rank": 1.5}, {"rank
            {"source": "run", "step_id": 12.0}, {"goodbye": "yes"}, {"lost_ranks": [1]}, {"lost_ranks": [{}]},
            {"lost_ranks": [{"rank": 0, "time": 1e300}]}, {"lost_ranks": [{"rank": 0, "time": -1e300}]},
            {"exits": [{"rank": 0, "code": 256, "time": 1}]}, {"exits": [{"rank": 0, "code": -1, "time": 1}]},
+           {"activities": 7}, {"activities": [7]}, {"activities": [{"rank": 0}] * 4097},
+           {"activities": [{"rank": 0, "step": 1, "activity": "saving", "for_s": 1e308, "process": "running"}]},
+           {"activities": [{"rank": 0, "step": 1, "activity": "saving", "for_s": 1, "process": "running",
+                            "groups": [["\x1b[2J" * 9, 2**63, 1, 2]] * 17}]},
+           {"activities": [{"rank": 0, "step": 1, "activity": "saving", "for_s": 1, "process": "running", "groups": [["a", 2, 2, 2]],
+                            "call": {"kind": "send", "group": -1, "seq": 2**63, "bytes": 1, "for_s": 1}}]},
            {"exits": 3}, {"agent": 1}, {"stepd": "gone"}, {"stepd": 7}, {"attempt_id": "x"}, {"attempt_id": None}]
 
 

@@ -208,6 +208,8 @@ int wlbd_field_choice(const json_t *object, const char *name, enum wlbd_need nee
 			*value = text;
 			return 0;
 		}
+	}
+	for (int i = 0; choices[i] != NULL; i++) {
 		size_t length = strlen(rule);
 		snprintf(rule + length, sizeof(rule) - length, "%s %s", i > 0 ? "," : "", choices[i]);
 	}

@@ -97,6 +97,7 @@ static void attempt_free(struct wlbd_attempt *attempt)
 	while (!TAILQ_EMPTY(&attempt->reporters))
 		reporter_free(attempt, TAILQ_FIRST(&attempt->reporters));
 	event_free(attempt->judge_timer);
+	wlbd_activities_free(&attempt->activities);
 	wlbd_incident_clear(&attempt->incident);
 	wlbd_attempt_nodes_free(&attempt->nodes);
 	free(attempt);
@@ -175,6 +176,8 @@ struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card)
 	attempt->number = number;
 	attempt->job_id = (uint32_t)job_id;
 	attempt->uid = (uid_t)uid;
+	if (attempt->activities.budget == NULL)
+		attempt->activities = (struct wlbd_activities){.budget = wlbd->activity_budget, .uid = attempt->uid};
 	attempt->confirmed = attempt->confirmed || confirmed;
 	const char *slurm_step = json_string_value(json_object_get(card, "slurm_step"));
 	if (slurm_step != NULL)

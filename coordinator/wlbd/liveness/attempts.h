@@ -13,6 +13,7 @@
 
 #include "coordinator/wlbd/http/connection.h"
 #include "coordinator/wlbd/http/route.h"
+#include "coordinator/wlbd/liveness/activities.h"
 #include "coordinator/wlbd/liveness/attempt_nodes.h"
 #include "coordinator/wlbd/rules/incident.h"
 #include "libwlb/wlb.h"
@@ -48,6 +49,7 @@ struct wlbd_attempt {
 	uid_t uid;
 	bool confirmed; /* Slurm has confirmed that the run's job exists and belongs to this uid */
 	struct wlbd_attempt_nodes nodes;
+	struct wlbd_activities activities;     /* what its ranks do */
 	char slurm_step[32];                   /* "12.0", from the launcher */
 	TAILQ_HEAD(, wlbd_reporter) reporters; /* at most one for each node, and the launcher */
 	int reporter_count;

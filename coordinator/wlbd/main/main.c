@@ -13,6 +13,7 @@
 #include "coordinator/wlbd/database/db.h"
 #include "coordinator/wlbd/database/db_pool.h"
 #include "coordinator/wlbd/database/outbox.h"
+#include "coordinator/wlbd/http/budget.h"
 #include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/http/http.h"
 #include "coordinator/wlbd/liveness/attempts.h"
@@ -39,6 +40,9 @@ enum {
 	READ_TIMEOUT_FACTOR = 5, /* of GET requests over short statements */
 	TICK_S = 1,
 };
+
+/* 16,384 ranks with eight groups each hold 8 MB. */
+static const struct wlbd_budget_limits activity_limits = {.user_bytes = 64 << 20, .all_bytes = 256 << 20};
 
 /* ---- events ---------------------------------------------------------------------------------------- */
 
@@ -109,10 +113,11 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 	wlbd->nodes = wlbd_nodes_new();
 	wlbd->node_probes = wlbd_node_probes_new(wlbd);
 	wlbd->lost_nodes = wlbd_lost_nodes_new(wlbd);
+	wlbd->activity_budget = wlbd_budget_new(&activity_limits);
 	wlbd->attempts = wlbd_attempts_new(wlbd_verdict_judge);
 	wlbd->searches = wlbd_attempt_searches_new();
 	if (wlbd->base == NULL || wlbd->nodes == NULL || wlbd->node_probes == NULL || wlbd->lost_nodes == NULL ||
-	    wlbd->attempts == NULL || wlbd->searches == NULL)
+	    wlbd->activity_budget == NULL || wlbd->attempts == NULL || wlbd->searches == NULL)
 		return wlb_fail(error, "out of memory");
 	if (wlb_slurm_open(error) != 0)
 		return -1;
@@ -155,6 +160,7 @@ static void close_parts(struct wlbd *wlbd)
 	wlbd_lost_nodes_free(wlbd->lost_nodes);
 	wlbd_node_questions_free(wlbd->attempts);
 	wlbd_attempts_free(wlbd->attempts);
+	wlbd_budget_free(wlbd->activity_budget);
 	wlbd_attempt_searches_free(wlbd->searches);
 	wlbd_jobs_free(wlbd->jobs);
 	wlbd_http_close(wlbd);

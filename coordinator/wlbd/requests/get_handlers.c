@@ -1,13 +1,17 @@
-/* GET: the database makes the JSON, which wlbd sends unchanged. */
+/* GET: the database makes the JSON, which wlbd sends unchanged; what ranks do it adds from memory. */
 #include <event2/buffer.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "coordinator/wlbd/database/db_pool.h"
+#include "coordinator/wlbd/http/body.h"
 #include "coordinator/wlbd/http/reply.h"
+#include "coordinator/wlbd/liveness/attempts.h"
 #include "coordinator/wlbd/requests/handlers.h"
 #include "coordinator/wlbd/requests/metrics.h"
+#include "coordinator/wlbd/requests/ranks_reply.h"
 #include "coordinator/wlbd/wlbd.h"
 
 enum {
@@ -123,4 +127,53 @@ void wlbd_get_steps(struct wlbd_call *call)
 	wlbd_params_add_integer_if(&params, points > 0, points);
 	wlbd_params_add_integer(&params, call->uid);
 	ask(call, "select wlb_run_steps_json($1, $2, $3, $4, $5, $6)", &params);
+}
+
+/* ---- ranks ------------------------------------------------------------------------------------------------------- */
+
+/* `facts` is the run and its newest attempt, which may have none. */
+static void reply_ranks(struct wlbd_call *call, const char *text, const json_t *facts)
+{
+	const char *uuid = json_string_value(json_object_get(facts, "attempt_id"));
+	const struct wlbd_attempt *attempt = uuid != NULL ? wlbd_attempts_find(call->wlbd->attempts, uuid) : NULL;
+	char *reply = wlbd_ranks_reply(text, facts, attempt != NULL ? &attempt->nodes : NULL,
+	                               attempt != NULL ? &attempt->activities : NULL, wlb_clock_ms());
+	if (reply == NULL)
+		wlbd_call_fail_memory(call);
+	else if (wlbd_body_hold(call, strlen(reply)) == 0) /* as long as the client reads it */
+		wlbd_call_reply_text(call, 200, reply);
+	free(reply);
+}
+
+static void on_ranks(void *context, const struct wlbd_db_result *result)
+{
+	struct wlbd_call *call = context;
+	if (result->status != WLBD_DB_OK) {
+		wlbd_call_fail_db(call, result);
+		return;
+	}
+	json_t *facts = json_loads(result->value, 0, NULL);
+	if (facts != NULL)
+		reply_ranks(call, result->value, facts);
+	else
+		wlbd_call_fail_memory(call);
+	json_decref(facts);
+}
+
+void wlbd_get_ranks(struct wlbd_call *call)
+{
+	struct wlbd_params params = {0};
+	wlbd_params_add_text(&params, call->run);
+	add_reader(&params, call);
+	wlbd_params_add_integer(&params, call->uid);
+	wlbd_db_pool_call(
+		call->wlbd->reads, call->uid, 0,
+		"select json_build_object('run_id', r.name, 'state', r.state, 'reason', r.reason, 'train_iters', "
+		"r.train_iters, 'last_step', r.last_step, 'last_loss', wlb_real(r.last_loss), 'attempt', a.number, "
+		"'attempt_id', a.uuid, 'layout', wlb_layout_json(a.tp, a.cp, a.pp, a.dp), 'world_size', "
+		"coalesce(a.world_size, cardinality(a.nodes) * (a.decision->>'tasks_per_node')::integer), 'nodes', "
+		"coalesce(a.nodes, '{}')) from wlb_run_readable($1, $2, $3) r left join lateral (select * from "
+		"attempts "
+		"where run_id = r.id order by number desc limit 1) a on true",
+		&params, on_ranks, call);
 }

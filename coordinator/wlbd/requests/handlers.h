@@ -11,6 +11,7 @@ void wlbd_get_metrics(struct wlbd_call *call);
 void wlbd_get_runs(struct wlbd_call *call);
 void wlbd_get_run(struct wlbd_call *call);
 void wlbd_get_steps(struct wlbd_call *call);
+void wlbd_get_ranks(struct wlbd_call *call);
 
 /* calibrations.c */
 void wlbd_post_calibration(struct wlbd_call *call);

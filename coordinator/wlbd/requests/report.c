@@ -2,10 +2,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/clock.h"
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/liveness/symptoms.h"
 #include "coordinator/wlbd/liveness/verdict.h"
+#include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/requests/activity_read.h"
 #include "coordinator/wlbd/requests/find_attempt.h"
 #include "coordinator/wlbd/requests/handlers.h"
 #include "coordinator/wlbd/requests/report_read.h"
@@ -36,6 +39,26 @@ static void apply_ranks(struct wlbd_reporter *reporter, const struct wlbd_report
 	                                 (int)json_integer_value(json_object_get(entry, "code")));
 }
 
+/* A report counts as a sign of life also where there is no memory for what its ranks do. */
+static void keep_activities(struct wlbd_attempt *attempt, const struct wlbd_reporter *reporter,
+                            const struct wlbd_report *report)
+{
+	struct wlbd_activity activity;
+	struct wlbd_activity_group groups[WLBD_ACTIVITY_GROUPS_MOST];
+	int64_t now_ms = wlb_clock_ms();
+	for (size_t i = 0; i < json_array_size(report->activities); i++) {
+		wlbd_activity_read(json_array_get(report->activities, i), &activity, groups, NULL);
+		if (wlbd_activities_keep(&attempt->activities, &activity, groups, reporter->node, now_ms) == 0)
+			continue;
+		wlbd_log_limited(
+			WLBD_LOG_WARNING, WLBD_LIMIT_ACTIVITIES,
+			"run %s: no memory for the activities of its ranks: the runs of uid %u, or of all users, "
+			"have as many as are kept",
+			attempt->run, attempt->uid);
+		return;
+	}
+}
+
 static void apply(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, const struct wlbd_report *report,
                   struct wlbd_connection *connection)
 {
@@ -48,8 +71,10 @@ static void apply(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, 
 	/* Before its ranks, which ended because of it. */
 	if (report->stepd_gone)
 		wlbd_verdict_stepd_gone(attempt, reporter->node);
-	if (!report->launcher)
+	if (!report->launcher) {
+		keep_activities(attempt, reporter, report);
 		apply_ranks(reporter, report);
+	}
 	if (report->goodbye)
 		wlbd_symptom_goodbye(reporter);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "coordinator/wlbd/http/fields.h"
+#include "coordinator/wlbd/requests/activity_read.h"
 #include "coordinator/wlbd/rules/incident.h"
 
 /* ---- the body alone ------------------------------------------------------------------------------ */
@@ -43,7 +44,9 @@ static int read_arrays(const json_t *body, struct wlbd_report *report, struct wl
 	if (check_ranks(report->ranks, error) != 0 ||
 	    check_entries(report->lost_ranks, "lost_ranks", false, error) != 0)
 		return -1;
-	return check_entries(report->exits, "exits", true, error);
+	if (check_entries(report->exits, "exits", true, error) != 0)
+		return -1;
+	return wlbd_activities_check(body, &report->activities, error);
 }
 
 int wlbd_report_read(const json_t *body, struct wlbd_report *report, struct wlb_error *error)
@@ -111,7 +114,8 @@ int wlbd_report_belongs(const struct wlbd_report *report, const struct wlbd_atte
 		                report->node);
 	if (check_rank(nodes, report->node, report->rank, error) != 0 ||
 	    check_array(report->ranks, "ranks", report, nodes, error) != 0 ||
-	    check_array(report->lost_ranks, "lost_ranks", report, nodes, error) != 0)
+	    check_array(report->lost_ranks, "lost_ranks", report, nodes, error) != 0 ||
+	    check_array(report->activities, "activities", report, nodes, error) != 0)
 		return -1;
 	return check_array(report->exits, "exits", report, nodes, error);
 }

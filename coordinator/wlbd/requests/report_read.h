@@ -19,6 +19,7 @@ struct wlbd_report {
 	const json_t *ranks;      /* of the node */
 	const json_t *lost_ranks; /* {"rank", "time"}: vanished, it is not known how */
 	const json_t *exits;      /* {"rank", "time", "code"}: ended with this exit code */
+	const json_t *activities; /* what each rank does: activity_read.h */
 	const char *step_id;      /* of the launcher; NULL: not known yet */
 	bool stepd_gone;          /* the slurmstepd of the step on that node is dead */
 	bool goodbye;

@@ -15,6 +15,7 @@ static const struct wlbd_route list[] = {
 	{"POST", "/v1/runs", false, BODY_MOST_BYTES, wlbd_post_run},
 	{"GET", "/v1/runs", false, 0, wlbd_get_runs},
 	{"GET", "/v1/runs/*/steps", false, 0, wlbd_get_steps},
+	{"GET", "/v1/runs/*/ranks", false, 0, wlbd_get_ranks},
 	{"GET", "/v1/runs/*", false, 0, wlbd_get_run},
 	{"POST", "/v1/calibrations", false, BODY_MOST_BYTES, wlbd_post_calibration},
 	{"GET", "/v1/calibrations", false, 0, wlbd_get_calibration},
