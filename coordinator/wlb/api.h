@@ -12,6 +12,10 @@
 json_t *wlb_api_call(struct wlb_connection *connection, const char *method, const char *path, const json_t *body,
                      int timeout_ms, int *status, struct wlb_error *error);
 
+/* Returns -1 where the argument of a subcommand can be no run's name, and must not be put into the path of a request.
+ */
+int wlb_api_check_run(const char *name, struct wlb_error *error);
+
 /* Sends one GET on a connection of its own to the configured coordinator. */
 json_t *wlb_api_get(const char *path, struct wlb_error *error);
 

@@ -16,16 +16,6 @@
 
 enum { STEPS_PER_COLUMN = 4 }; /* of the loss curve: each column shows their mean */
 
-static int check_run_name(const char *name, struct wlb_error *error)
-{
-	size_t length = strlen(name);
-	if (length < 1 || length > 63 ||
-	    strspn(name, "0123456789._-abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") != length)
-		return wlb_fail(error, "run '%.60s': must be a run's name such as 12 or 12.2; 'wlb runs' lists them",
-		                name);
-	return 0;
-}
-
 /* ---- --json ------------------------------------------------------------------------------------------------------ */
 
 struct printed {
@@ -115,7 +105,7 @@ static int show(void *values, struct wlb_error *error)
 {
 	const struct request *request = values;
 	char path[128];
-	if (check_run_name(request->name, error) != 0)
+	if (wlb_api_check_run(request->name, error) != 0)
 		return WLB_EXIT_USAGE;
 	wlb_pending_deliver();
 	snprintf(path, sizeof(path), "/v1/runs/%s", request->name);

@@ -1,0 +1,28 @@
+/* The collectives that ranks wait in: which are the oldest, and which members of their groups have not entered them. */
+#ifndef COORDINATOR_WLB_TOP_CALLS_H
+#define COORDINATOR_WLB_TOP_CALLS_H
+
+#include "coordinator/wlb/top/ranks.h"
+
+enum { WLB_TOP_CALLS_MOST = 16 };
+
+/* Finds the ranks that have waited longest, each in another call, and the oldest first: at most two for each kind of
+ * group, since ranks that wait there usually wait for one another. Returns how many; -1 if out of memory. */
+int wlb_top_calls_find(const struct wlb_top_ranks *ranks, const struct wlb_top_rank *callers[WLB_TOP_CALLS_MOST]);
+
+/* Lists are of ranks, in their order. */
+struct wlb_top_members {
+	int *inside;
+	int inside_count;
+	int *missing; /* their newest report, sent after the call began, says that they have not entered it */
+	int missing_count;
+	int unknown_count; /* not reported since the call began */
+};
+
+/* Finds what the members of the caller's group do in its call. Returns -1 if out of memory. wlb_top_members_free
+ * releases the lists. */
+int wlb_top_members_find(const struct wlb_top_ranks *ranks, const struct wlb_top_rank *caller,
+                         struct wlb_top_members *members);
+void wlb_top_members_free(struct wlb_top_members *members);
+
+#endif

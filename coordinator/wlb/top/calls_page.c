@@ -1,0 +1,95 @@
+#include "coordinator/wlb/top/calls_page.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "coordinator/wlb/top/calls.h"
+#include "coordinator/wlb/top/seconds_text.h"
+
+enum { CALL_LINES = 2, MARK_COLUMNS = 4 }; /* ",..." behind ranks that do not fit */
+
+/* Puts "8-13,15" in at most `columns` columns, with ",..." where that is not all. */
+static void put_ranges(struct wlb_top_frame *frame, const int *ranks, int count, int columns)
+{
+	int begin = frame->column;
+	for (int i = 0; i < count;) {
+		char range[32];
+		int last = i;
+		while (last + 1 < count && ranks[last + 1] == ranks[last] + 1)
+			last++;
+		snprintf(range, sizeof(range), ranks[i] < ranks[last] ? "%s%d-%d" : "%s%d", i > 0 ? "," : "", ranks[i],
+		         ranks[last]);
+		int room = columns - (frame->column - begin) - (last + 1 < count ? MARK_COLUMNS : 0);
+		if ((int)strlen(range) > room) {
+			wlb_top_put(frame, WLB_TOP_PLAIN, "%s...", i > 0 ? "," : "");
+			return;
+		}
+		wlb_top_put(frame, WLB_TOP_PLAIN, "%s", range);
+		i = last + 1;
+	}
+}
+
+static void format_bytes(int64_t bytes, char *text, size_t size)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
+	double amount = (double)bytes;
+	int unit = 0;
+	for (; amount >= 1024 && unit < 3; unit++)
+		amount /= 1024;
+	snprintf(text, size, unit == 0 ? "%.0f %s" : "%.1f %s", amount, units[unit]);
+}
+
+static void put_call(struct wlb_top_frame *frame, const struct wlb_top_rank *caller,
+                     const struct wlb_top_members *members)
+{
+	char time[32], bytes[32];
+	format_bytes(caller->call_bytes, bytes, sizeof(bytes));
+	wlb_seconds_format(caller->call_for_s, time, sizeof(time));
+	wlb_top_put(frame, WLB_TOP_PLAIN, "%s %s %lld, %s, for %s: %d of %d in it: ", caller->call_group->name,
+	            caller->call, (long long)caller->call_seq, bytes, time, members->inside_count,
+	            caller->call_group->ranks);
+	put_ranges(frame, members->inside, members->inside_count, frame->columns - frame->column);
+	wlb_top_end_line(frame);
+}
+
+static void put_missing(struct wlb_top_frame *frame, const struct wlb_top_ranks *ranks,
+                        const struct wlb_top_members *members)
+{
+	char time[32], first[512] = "", unknown[64] = "";
+	if (members->missing_count == 0 && members->unknown_count == 0)
+		return;
+	if (members->unknown_count > 0)
+		snprintf(unknown, sizeof(unknown), "  %d not reported since it began", members->unknown_count);
+	if (members->missing_count > 0) {
+		const struct wlb_top_rank *rank = &ranks->list[members->missing[0]];
+		wlb_seconds_format(rank->for_s, time, sizeof(time));
+		snprintf(first, sizeof(first), "; %d on %s: %s for %s", rank->rank, wlb_top_rank_node(ranks, rank),
+		         rank->activity, time);
+		wlb_top_put(frame, WLB_TOP_RED, "   not in it: ");
+		int room = frame->columns - frame->column - (int)strlen(first) - (int)strlen(unknown);
+		put_ranges(frame, members->missing, members->missing_count, room > 16 ? room : 16);
+	}
+	wlb_top_put(frame, WLB_TOP_PLAIN, "%s%s", first, unknown);
+	wlb_top_end_line(frame);
+}
+
+int wlb_top_calls_put(struct wlb_top_frame *frame, const struct wlb_top_ranks *ranks)
+{
+	const struct wlb_top_rank *callers[WLB_TOP_CALLS_MOST];
+	struct wlb_top_members members;
+	int count = wlb_top_calls_find(ranks, callers), rc = count < 0 ? -1 : 0;
+	if (count > 0) {
+		wlb_top_put(frame, WLB_TOP_STRONG, "Collectives under way");
+		wlb_top_end_line(frame);
+	}
+	/* The last line of a live page says how it ends. */
+	for (int i = 0; i < count && rc == 0 && wlb_top_lines_left(frame) > CALL_LINES; i++) {
+		rc = wlb_top_members_find(ranks, callers[i], &members);
+		if (rc == 0) {
+			put_call(frame, callers[i], &members);
+			put_missing(frame, ranks, &members);
+		}
+		wlb_top_members_free(&members);
+	}
+	return rc;
+}

@@ -1,0 +1,194 @@
+/* The page of `wlb top`: its text, and that it is never wider or longer than the terminal. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "coordinator/wlb/top/page.h"
+#include "coordinator/wlb/top/progress.h"
+#include "tests/unit/wlb/top_reply.h"
+
+/* Draws the page into a text, which the caller frees. Takes the reply. */
+static char *page_of(json_t *reply, struct wlb_top_frame frame, enum wlb_top_by by, const char *note)
+{
+	struct wlb_top_view view = {.run = reply};
+	struct wlb_error error = {0};
+	char *text = NULL;
+	size_t size;
+	if (wlb_top_ranks_read(reply, &view.ranks, &error) != 0)
+		fail_msg("%s", error.message);
+	view.steps = json_pack("[{s:f, s:i}, {s:f, s:i}]", "step_time_s", 0.5, "tokens_per_s", 6000, "step_time_s", 1.5,
+	                       "tokens_per_s", 7000);
+	frame.out = open_memstream(&text, &size);
+	assert_int_equal(wlb_top_page_draw(&frame, &view, by, note), 0);
+	fclose(frame.out);
+	wlb_top_view_free(&view);
+	return text;
+}
+
+/* Checks the lines of a page that is not live, or of a live one without its codes. Returns how many there are. */
+static int check_lines(const char *text, int columns)
+{
+	int lines = 0, column = 0;
+	for (const char *at = text; *at != '\0'; at++) {
+		if (*at == '\033') { /* CSI ... letter */
+			at += strcspn(at, "HJKm");
+			continue;
+		}
+		if (*at == '\n') {
+			lines++;
+			column = 0;
+		} else if (*at != '\r' && ((unsigned char)*at & 0xc0) != 0x80) {
+			column++;
+		}
+		if (column > columns)
+			fail_msg("line %d has more than %d columns: %.200s", lines + 1, columns, at - columns);
+	}
+	return lines;
+}
+
+static void test_a_page(void **state)
+{
+	const struct wlb_layout layout = {.tp = 2, .cp = 1, .pp = 1, .dp = 4};
+	(void)state;
+	json_t *reply = top_reply_new(&layout, 4);
+	for (int rank = 1; rank < 8; rank += 2)
+		if (rank != 5)
+			top_reply_wait(reply, rank, "dp", 51, 34600);
+	top_reply_wait(reply, 4, "tp", 101, 34600);
+	top_reply_set(reply, 5, "step", json_integer(39));
+	top_reply_set(reply, 5, "for_ms", json_integer(250600));
+	top_reply_forget(reply, 6);
+	char *text = page_of(reply, (struct wlb_top_frame){.columns = 80}, WLB_TOP_BY_NODE, "");
+	assert_string_equal(text, "Run 12: running, attempt 2, tp=2,cp=1,pp=1,dp=4, on n[1-2]\n"
+	                          "step 40 of 90, loss 4.1657, 6500 tokens/s, 0:50 left\n"
+	                          "7 of 8 ranks reported, 0.4 to 0.4 s ago\n"
+	                          "S starting  L loading  C computing  V saving  E evaluating  D ending\n"
+	                          "small letter: waits in a call   T stopped  G process gone  ? not reported\n"
+	                          "+ for 10 s or 1 step behind  * 30 s or 2 steps  ! 120 s or 4 steps, or T, G\n"
+	                          "n1 C c*C c*  n2 c*C!? c*\n"
+	                          "Ranks that need attention\n"
+	                          "C! rank 5 on n2: computing for 4:11, step 39 (2 behind)\n"
+	                          "c* rank 1 on n1: in all_reduce of dp for 35.0 s; computing for 0.9 s, step 41\n"
+	                          "c* rank 3 on n1: in all_reduce of dp for 35.0 s; computing for 0.9 s, step 41\n"
+	                          "Collectives under way\n"
+	                          "dp all_reduce 51, 64.0 KiB, for 35.0 s: 3 of 4 in it: 1,3,7\n"
+	                          "   not in it: 5; 5 on n2: computing for 4:11\n"
+	                          "tp all_reduce 101, 64.0 KiB, for 35.0 s: 1 of 2 in it: 4\n"
+	                          "   not in it: 5; 5 on n2: computing for 4:11\n");
+	free(text);
+}
+
+static void test_colours(void **state)
+{
+	const struct wlb_layout one = {.tp = 1, .cp = 1, .pp = 1, .dp = 1};
+	(void)state;
+	for (int is_coloured = 0; is_coloured <= 1; is_coloured++) {
+		json_t *reply = top_reply_new(&one, 1);
+		top_reply_set(reply, 0, "process", json_string("stopped"));
+		char *text = page_of(reply, (struct wlb_top_frame){.columns = 80, .is_coloured = is_coloured},
+		                     WLB_TOP_BY_NODE, "");
+		assert_int_equal(strchr(text, '\033') != NULL, is_coloured);
+		assert_int_equal(strstr(text, "n1 \033[1;31mT!\033[0m") != NULL, is_coloured);
+		check_lines(text, 80);
+		free(text);
+	}
+}
+
+/* A reply of that many ranks in which much is wrong: long names, long lists of ranks, old calls. */
+static json_t *troubled(int ranks)
+{
+	int per_node = ranks < 8 ? ranks : 8, tp = per_node >= 2 ? 2 : 1;
+	const struct wlb_layout layout = {.tp = tp, .cp = 1, .pp = 1, .dp = ranks / tp};
+	json_t *reply = top_reply_new(&layout, per_node);
+	for (int rank = 0; rank < ranks; rank++) {
+		if (rank % 3 == 0)
+			top_reply_wait(reply, rank, "dp", 1000051, 100000000);
+		if (rank % 5 == 0)
+			top_reply_set(reply, rank, "step", json_integer(1));
+		if (rank % 7 == 3)
+			top_reply_forget(reply, rank);
+	}
+	json_object_set_new(reply, "reason", json_sprintf("%200s", "a long reason"));
+	json_array_set_new(json_object_get(reply, "nodes"), 0, json_sprintf("%0100d.example.org", 1));
+	return reply;
+}
+
+static void test_never_wider_or_longer(void **state)
+{
+	static const int sizes[] = {1, 8, 64, 2048, 16384};
+	static const int terminals[][2] = {{80, 24}, {80, 50}, {40, 10}, {20, 5}, {200, 60}, {1, 1}, {80, 0}};
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		for (size_t t = 0; t < sizeof(terminals) / sizeof(terminals[0]); t++) {
+			for (int by = WLB_TOP_BY_NODE; by <= WLB_TOP_BY_DP; by++) {
+				struct wlb_top_frame frame = {.columns = terminals[t][0],
+				                              .rows = terminals[t][1],
+				                              .is_live = terminals[t][1] > 0,
+				                              .is_coloured = t % 2 == 0};
+				char *text = page_of(troubled(sizes[i]), frame, (enum wlb_top_by)by,
+				                     "31 s old: the coordinator does not answer, for a long reason");
+				int lines = check_lines(text, frame.columns);
+				assert_true(frame.rows == 0 || lines < frame.rows);
+				free(text);
+			}
+		}
+	}
+}
+
+static void expect_line(const char *text, const char *line)
+{
+	if (strstr(text, line) == NULL)
+		fail_msg("'%s' is not in:\n%s", line, text);
+}
+
+static void test_many_ranks_are_cells_of_nodes(void **state)
+{
+	const struct wlb_layout layout = {.tp = 8, .cp = 1, .pp = 1, .dp = 2048};
+	(void)state;
+	json_t *reply = top_reply_new(&layout, 8);
+	top_reply_set(reply, 9871, "for_ms", json_integer(200000));
+	top_reply_wait(reply, 9870, "tp", 101, 200000);
+	char *text = page_of(json_deep_copy(reply), (struct wlb_top_frame){.columns = 80}, WLB_TOP_BY_NODE, "");
+	expect_line(text, "\nn1    C C C ");
+	expect_line(text, "C! rank 9871 on n1234: computing for 3:20, step 41\n");
+	char *marks = strstr(text, "C!C"); /* node 1,234 is the only one that is marked */
+	assert_non_null(marks);
+	free(text);
+	text = page_of(reply, (struct wlb_top_frame){.columns = 80, .rows = 24, .is_live = true}, WLB_TOP_BY_NODE, "");
+	expect_line(text, " more, the worst: rank 9871 on n1234 C!");
+	free(text);
+}
+
+static void test_progress(void **state)
+{
+	char text[256];
+	(void)state;
+	json_t *run = json_pack("{s:n, s:n, s:n}", "last_step", "train_iters", "last_loss");
+	wlb_progress_format(run, NULL, text, sizeof(text));
+	assert_string_equal(text, "step - of -, loss -, - tokens/s, - left");
+	json_decref(run);
+	run = json_pack("{s:i, s:i, s:f}", "last_step", 11, "train_iters", 90, "last_loss", 4.16571);
+	json_t *steps = json_pack("[{s:f, s:n}, {s:n, s:i}]", "step_time_s", 2.0, "tokens_per_s", "step_time_s",
+	                          "tokens_per_s", 6766);
+	wlb_progress_format(run, steps, text, sizeof(text));
+	assert_string_equal(text, "step 11 of 90, loss 4.1657, 6766 tokens/s, 2:38 left");
+	json_decref(steps);
+	json_decref(run);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_page),
+		cmocka_unit_test(test_colours),
+		cmocka_unit_test(test_never_wider_or_longer),
+		cmocka_unit_test(test_many_ranks_are_cells_of_nodes),
+		cmocka_unit_test(test_progress),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
