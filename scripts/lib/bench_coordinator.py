@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Puts 100 runs of 300,000 steps into a private cluster's database, lets 2,048 nodes report and every run deliver a
-record each second, and asks meanwhile as users do. Prints docs/results/coordinator.md. Usage: bench_coordinator.py
-BUILD_DIR"""
+record each second, and asks meanwhile as users do; the same again with reports that say what each rank does. Prints
+docs/results/coordinator.md. Usage: bench_coordinator.py BUILD_DIR"""
 import datetime
 import json
 import os
@@ -19,7 +19,7 @@ import time
 from bench_host import machine, verdict
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-RUNS, STEPS, NODES = 100, 300000, 2048
+RUNS, STEPS, NODES, RANKS_ON_NODE = 100, 300000, 2048, 8
 LOAD_S = 60
 FIRST_JOB = 1000001
 GOAL_S = 0.3
@@ -82,11 +82,12 @@ def fill(cluster):
         from generate_series(1, {RUNS}) n;
         insert into attempts (run_id, number, uuid, state, launched, nodes, world_size, tp, cp, pp, dp, new_steps, started_at)
         select r.id, 1, gen_random_uuid(), 'running', true, array(
-                select 'node' || k from generate_series({before} + 1, {share}) k), {share} - {before},
-            1, 1, 1, {share} - {before}, {STEPS}, now()
+                select 'node' || k from generate_series({before} + 1, {share}) k), {RANKS_ON_NODE} * ({share} - {before}),
+            1, 1, 1, {RANKS_ON_NODE} * ({share} - {before}), {STEPS}, now()
         from runs r, lateral (select r.job_id - {FIRST_JOB} as n) x;
         insert into rank_map (attempt_id, rank, node, local_rank)
-        select a.id, place - 1, name, 0 from attempts a, unnest(a.nodes) with ordinality as u (name, place);
+        select a.id, (place - 1) * {RANKS_ON_NODE} + k, name, k
+        from attempts a, unnest(a.nodes) with ordinality as u (name, place), generate_series(0, {RANKS_ON_NODE} - 1) k;
         alter table steps drop constraint steps_pkey;
         drop index steps_attempt_id_step_idx;
         insert into steps (run_id, step, attempt_id, loss, grad_norm, learning_rate, tokens, documents, step_time_s,
@@ -98,10 +99,10 @@ def fill(cluster):
     cluster.sql("vacuum analyze")
 
 
-def write_nodes(cluster, path):
+def write_nodes(cluster, path, first_step):
     rows = cluster.sql("select r.name, a.uuid, m.node, m.rank from rank_map m join attempts a on a.id = m.attempt_id "
-                       "join runs r on r.id = a.run_id order by m.rank, r.id").splitlines()
-    path.write_text("".join(f"{row.replace('|', ' ')} {STEPS + 1}\n" for row in rows), encoding="utf-8")
+                       "join runs r on r.id = a.run_id where m.local_rank = 0 order by m.rank, r.id").splitlines()
+    path.write_text("".join(f"{row.replace('|', ' ')} {first_step}\n" for row in rows), encoding="utf-8")
     return len(rows)
 
 
@@ -146,9 +147,10 @@ class Asker(threading.Thread):
                     say(f"{' '.join(words)}: {done.stderr.decode().strip()}")
 
 
-def measure(cluster, nodes_file):
+def measure(cluster, nodes_file, ranks):
+    """`ranks`: of each node, whose activities are reported."""
     daemons = {name: cluster.pids(name) for name in ("wlbd", "munged", "postgres")}
-    load = subprocess.Popen([cluster.build / "tests/wlb-load-bench", nodes_file, str(LOAD_S)], env=cluster.env,
+    load = subprocess.Popen([cluster.build / "tests/wlb-load-bench", nodes_file, str(LOAD_S), str(ranks)], env=cluster.env,
                             stdout=subprocess.PIPE, text=True)
     asker = Asker(cluster)
     time.sleep(3)  # every node has its connection
@@ -174,7 +176,8 @@ def version(cluster, *words):
     return subprocess.run(words, env=cluster.env, capture_output=True, text=True, check=True).stdout.split("\n")[0]
 
 
-def page(cluster, result, size):
+def page(cluster, result, busy, size):
+    """`busy`: the result with activities."""
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True,
                             check=False).stdout.strip()
     print("# The coordinator under load\n")
@@ -196,10 +199,15 @@ def page(cluster, result, size):
               f"{r['p50_ms']:.1f} ms | {r['p99_ms']:.1f} ms | {r['max_ms']:.0f} ms |")
     refused = result["reports"]["refused"] + result["records"]["refused"] + asker.failed
     print(f"\nNone refused: {verdict(refused == 0)}.\n")
-    print("| process | cores used |\n|---|---|")
+    print(f"Then the same again with reports that say what each of {RANKS_ON_NODE} ranks of the node does, with six groups and, of "
+          "every other rank, the call that it waits in.\n")
+    print("| process | cores used | with activities |\n|---|---|---|")
     for name, used in result["cpu"].items():
-        print(f"| {name} | {used:.2f} |")
-    print(f"\nwlbd held at most {result['rss_mib']:.0f} MiB of memory.")
+        print(f"| {name} | {used:.2f} | {busy['cpu'][name]:.2f} |")
+    refused = busy["reports"]["refused"] + busy["records"]["refused"] + busy["asker"].failed
+    print(f"\nNone refused with activities: {verdict(refused == 0)}; reports took {busy['reports']['p50_ms']:.1f} ms in the median, "
+          f"{busy['reports']['p99_ms']:.1f} ms in 99 of 100. wlbd held at most {result['rss_mib']:.0f} MiB of memory, with activities "
+          f"{busy['rss_mib']:.0f} MiB.")
 
 
 def main():
@@ -212,10 +220,16 @@ def main():
         fill(cluster)
         cluster.verb("start-wlbd")
         nodes_file = cluster.home / "nodes"
-        write_nodes(cluster, nodes_file)
+        write_nodes(cluster, nodes_file, STEPS + 1)
         say(f"load for {LOAD_S} s")
-        result = measure(cluster, nodes_file)
-        page(cluster, result, cluster.sql("select pg_size_pretty(pg_database_size(current_database()))"))
+        result = measure(cluster, nodes_file, 0)
+        cluster.verb("kill-wlbd")
+        cluster.sql("delete from sources")  # the load numbers its records from 1 again
+        cluster.verb("start-wlbd")
+        write_nodes(cluster, nodes_file, STEPS + LOAD_S + 1)
+        say(f"load with activities for {LOAD_S} s")
+        busy = measure(cluster, nodes_file, RANKS_ON_NODE)
+        page(cluster, result, busy, cluster.sql("select pg_size_pretty(pg_database_size(current_database()))"))
 
 
 if __name__ == "__main__":

@@ -2,11 +2,12 @@
  * The load of many runs on one wlbd: each node reports once a second, each run delivers a step once a second, every
  * request with a credential of its own, on connections that stay open.
  *
- *   wlb-load-bench NODES SECONDS
+ *   wlb-load-bench NODES SECONDS RANKS
  *
- * NODES: a file with a line "RUN ATTEMPT_ID NODE RANK FIRST_STEP" for each node. The node with rank 0 also delivers its
- * run's records, from step FIRST_STEP on. Prints one line of JSON: how many requests, how many were refused or got no
- * answer, and how long they took.
+ * NODES: a file with a line "RUN ATTEMPT_ID NODE RANK FIRST_STEP" for each node; RANK is the lowest of the node. The
+ * node with rank 0 also delivers its run's records, from step FIRST_STEP on. Each report says what RANKS ranks of the
+ * node do; 0: it says that of none. Prints one line of JSON: how many requests, how many were refused or got no answer,
+ * and how long they took.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -22,7 +23,11 @@ enum {
 	RECORD_THREADS = 4,
 	PERIOD_MS = 1000,
 	TIMEOUT_MS = 5000,
+	RANKS_MOST = 64,
+	RANK_BYTES = 512, /* of a report, for the activity of a rank */
 };
+
+static int ranks_of_node; /* whose activities are reported */
 
 struct node {
 	char run[32];
@@ -62,13 +67,40 @@ static int post(struct node *node, const char *what, const char *body)
 	return reply.status == 200 ? 0 : -1;
 }
 
+/* What the ranks do: every other one waits in a call, and each has the groups of a run that uses all parallelisms.
+ * Returns the number of bytes. */
+static int write_activities(const struct node *node, int second, char *text, size_t size)
+{
+	int used = snprintf(text, size, ",\"activities\":[");
+	long long seq = 1000LL * second;
+	for (int i = 0; i < ranks_of_node; i++) {
+		used += snprintf(text + used, size - (size_t)used,
+		                 "%s{\"rank\":%d,\"step\":%lld,\"activity\":\"computing\",\"for_s\":0.412,"
+		                 "\"process\":\"running\"",
+		                 i > 0 ? "," : "", node->rank + i, node->first_step + second);
+		if (i % 2 == 1)
+			used += snprintf(text + used, size - (size_t)used,
+			                 ",\"call\":{\"kind\":\"all_gather\",\"group\":0,\"seq\":%lld,"
+			                 "\"bytes\":65536,\"for_s\":0.2}",
+			                 seq + 12);
+		used += snprintf(text + used, size - (size_t)used,
+		                 ",\"groups\":[[\"world\",16384,%d,%d],[\"tp\",8,%lld,%lld],[\"cp\",2,%lld,%lld],"
+		                 "[\"data\",128,%d,%d],[\"pp.0-1\",2,%lld,%lld],[\"pp_back.1-0\",2,%lld,%lld]]}",
+		                 second, second, seq + 12, seq + 11, seq, seq, second, second, seq, seq, seq, seq);
+	}
+	return used + snprintf(text + used, size - (size_t)used, "]");
+}
+
 static int send_report(struct node *node, int second)
 {
-	char body[512];
-	snprintf(body, sizeof(body),
-	         "{\"attempt_id\":\"%s\",\"source\":\"node\",\"node\":\"%s\",\"rank\":%d,\"ranks\":[%d],\"step\":%lld,"
-	         "\"lost_ranks\":[],\"goodbye\":false}",
-	         node->attempt_id, node->name, node->rank, node->rank, node->first_step + second);
+	char body[512 + RANKS_MOST * RANK_BYTES];
+	int used = snprintf(body, sizeof(body),
+	                    "{\"attempt_id\":\"%s\",\"source\":\"node\",\"node\":\"%s\",\"rank\":%d,\"ranks\":[%d],"
+	                    "\"step\":%lld,\"lost_ranks\":[],\"goodbye\":false",
+	                    node->attempt_id, node->name, node->rank, node->rank, node->first_step + second);
+	if (ranks_of_node > 0)
+		used += write_activities(node, second, body + used, sizeof(body) - (size_t)used);
+	snprintf(body + used, sizeof(body) - (size_t)used, "}");
 	return post(node, "report", body);
 }
 
@@ -192,10 +224,12 @@ int main(int argc, char **argv)
 	struct wlb_client_config config;
 	struct wlb_error error;
 	int writer_count;
-	int seconds = argc == 3 ? atoi(argv[2]) : 0;
-	FILE *file = seconds > 0 ? fopen(argv[1], "r") : NULL;
+	int seconds = argc == 4 ? atoi(argv[2]) : 0;
+	ranks_of_node = argc == 4 ? atoi(argv[3]) : 0;
+	FILE *file = seconds > 0 && ranks_of_node <= RANKS_MOST ? fopen(argv[1], "r") : NULL;
 	if (file == NULL || wlb_client_config_load(&config, &error) != 0) {
-		fputs("usage: wlb-load-bench NODES SECONDS, with a coordinator configured\n", stderr);
+		fputs("usage: wlb-load-bench NODES SECONDS RANKS, with a coordinator configured; RANKS is 64 at most\n",
+		      stderr);
 		return 2;
 	}
 	int count = read_nodes(file, &config, nodes, writers, 8192, &writer_count);
