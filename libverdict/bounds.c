@@ -1,0 +1,48 @@
+#include "libverdict/bounds.h"
+
+static double greater(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+double verdict_work_times(const struct verdict_rank *rank)
+{
+	if (!(rank->work > 0.0) || !(rank->usual_work > 0.0))
+		return 1.0;
+	return greater(1.0, rank->work / rank->usual_work);
+}
+
+int verdict_in_warm_up(const struct wlb_verdict_detector *detector, const struct verdict_rank *rank)
+{
+	return rank->activity == WLB_VERDICT_STARTING || rank->first_step < 0 ||
+	       rank->step < rank->first_step + detector->options.warm_up_steps;
+}
+
+void verdict_bounds_learn(struct wlb_verdict_detector *detector, const struct verdict_rank *rank, double seconds)
+{
+	/* What ranks waited during a standstill is not healthy, and the first steps compile. The last step of the
+	 * warm-up teaches the bounds of the step after it. */
+	int64_t first = rank->first_step + detector->options.warm_up_steps - 1;
+	if (detector->standstill || rank->activity == WLB_VERDICT_STARTING || rank->first_step < 0 ||
+	    rank->step < first)
+		return;
+	if (rank->activity == WLB_VERDICT_COMPUTING)
+		seconds /= verdict_work_times(rank);
+	detector->longest_s[rank->activity] = greater(detector->longest_s[rank->activity], seconds);
+}
+
+double verdict_bound_s(const struct wlb_verdict_detector *detector, const struct verdict_rank *rank, double least_s)
+{
+	double bound_s = greater(least_s, detector->options.times_longest * detector->longest_s[rank->activity]);
+	if (rank->activity == WLB_VERDICT_COMPUTING)
+		bound_s *= verdict_work_times(rank);
+	if (verdict_in_warm_up(detector, rank) || rank->activity == WLB_VERDICT_CHECKPOINT ||
+	    rank->activity == WLB_VERDICT_EVALUATION)
+		bound_s = greater(bound_s, detector->options.patience_s);
+	return bound_s;
+}
+
+double verdict_bound_transfer_s(const struct wlb_verdict_detector *detector, double least_s)
+{
+	return greater(least_s, detector->options.times_longest * detector->longest_transfer_s);
+}

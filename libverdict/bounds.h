@@ -1,0 +1,24 @@
+/* How long a rank may stay in an activity: three times the longest healthy stay that was seen. Internal. */
+#ifndef LIBVERDICT_BOUNDS_H
+#define LIBVERDICT_BOUNDS_H
+
+#include "libverdict/parts.h"
+
+/* Learns from a stay of `seconds` that has ended. */
+void verdict_bounds_learn(struct wlb_verdict_detector *detector, const struct verdict_rank *rank, double seconds);
+
+/* The bound for the activity that the rank is in, at least `least_s`. Computation of a step with k times the usual
+ * predicted work has k times the bound. Start-up, the first steps, checkpoints and evaluations have a bound of
+ * patience_s at least. */
+double verdict_bound_s(const struct wlb_verdict_detector *detector, const struct verdict_rank *rank, double least_s);
+
+/* The bound for a call that all members have entered. */
+double verdict_bound_transfer_s(const struct wlb_verdict_detector *detector, double least_s);
+
+/* How many times the usual predicted work the rank's step has; at least 1. */
+double verdict_work_times(const struct verdict_rank *rank);
+
+/* 1 while the rank is in start-up or its first steps. */
+int verdict_in_warm_up(const struct wlb_verdict_detector *detector, const struct verdict_rank *rank);
+
+#endif

@@ -1,0 +1,167 @@
+#include "libverdict/hang_call.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "libverdict/bounds.h"
+#include "libverdict/verdicts.h"
+#include "libverdict/wait_for.h"
+
+static const double fresh_s = 2.5;
+enum { MOST_STUCK = 4096 };
+
+/* Calls that stand still at the moment. */
+struct stuck_calls {
+	int32_t group[MOST_STUCK];
+	int32_t count;
+};
+
+/* Returns how long the wanted call of a group has stood still since all members were seen to have entered it, 0 where a
+ * member has not reported lately, is stopped or gone. */
+static double call_stuck_s(const struct wlb_verdict_detector *detector, int32_t g)
+{
+	const struct verdict_group *group = &detector->world.group[g];
+	for (int32_t m = group->first; m < group->first + group->count; m++) {
+		int32_t r = detector->world.membership[m].rank;
+		const struct verdict_rank *rank = &detector->rank[r];
+		if (rank->process == WLB_VERDICT_GONE || rank->process == WLB_VERDICT_STOPPED || !rank->seen ||
+		    verdict_silent_s(detector, r) > fresh_s)
+			return 0.0;
+	}
+	return detector->time.job_s - detector->waits.complete_job_s[g];
+}
+
+static void find_stuck(const struct wlb_verdict_detector *detector, double bound_s, struct stuck_calls *calls)
+{
+	calls->count = 0;
+	for (int32_t g = 0; g < detector->world.groups && calls->count < MOST_STUCK; g++) {
+		if (detector->waits.wanted[g] == 0 || detector->waits.behind[g] > 0)
+			continue;
+		if (call_stuck_s(detector, g) >= bound_s)
+			calls->group[calls->count++] = g;
+	}
+}
+
+static int touches(const struct verdict_world *world, int32_t g, int32_t node)
+{
+	const struct verdict_group *group = &world->group[g];
+	for (int32_t m = group->first; m < group->first + group->count; m++)
+		if (world->node_of[world->membership[m].rank] == node)
+			return 1;
+	return 0;
+}
+
+/* Returns the only node that all stuck calls have in common, -1 where there is none or more than one. */
+static int32_t common_node(const struct verdict_world *world, const struct stuck_calls *calls)
+{
+	const struct verdict_group *first = &world->group[calls->group[0]];
+	int32_t common = -1;
+	for (int32_t m = first->first; m < first->first + first->count; m++) {
+		int32_t node = world->node_of[world->membership[m].rank], in_all = 1;
+		for (int32_t i = 1; i < calls->count && in_all; i++)
+			in_all = touches(world, calls->group[i], node);
+		if (in_all && common >= 0 && common != node)
+			return -1;
+		common = in_all ? node : common;
+	}
+	return common;
+}
+
+/* Names the pair of a ring between which nothing moves: the member that has received least, and the one before it. What
+ * the others have received is what was on its way behind the gap (Mycroft: Deng et al. 2025, tracing the state of
+ * collectives). Returns 0 where the members have not reported it, or equally much. */
+static int name_pair(const struct wlb_verdict_detector *detector, int32_t g, struct wlb_verdict *verdict)
+{
+	const struct verdict_group *group = &detector->world.group[g];
+	const struct verdict_membership *members = &detector->world.membership[group->first];
+	int32_t least = -1, equal = 0;
+	for (int32_t m = 0; m < group->count; m++) {
+		double bytes = detector->rank[members[m].rank].received_bytes;
+		if (bytes < 0.0 || detector->rank[members[m].rank].group != g)
+			return 0;
+		double most = least < 0 ? INFINITY : detector->rank[members[least].rank].received_bytes;
+		equal = bytes < most ? 1 : equal + (bytes == most);
+		least = bytes < most ? m : least;
+	}
+	if (equal != 1)
+		return 0;
+	verdict_add_rank(verdict, members[(least + group->count - 1) % group->count].rank);
+	verdict_add_rank(verdict, members[least].rank);
+	return 1;
+}
+
+static void describe(const struct wlb_verdict_detector *detector, const struct stuck_calls *calls, double bound_s,
+                     int pair, struct wlb_verdict *verdict)
+{
+	const struct verdict_group *group = &detector->world.group[verdict->group];
+	int length = snprintf(verdict->evidence, sizeof(verdict->evidence),
+	                      "all %d members have entered call %llu of %s, %.1f s ago or before, and it has not ended "
+	                      "(bound %.1f s); %d such calls stand still, %d of %d ranks are blocked in calls",
+	                      group->count, (unsigned long long)verdict->sequence, group->name,
+	                      call_stuck_s(detector, verdict->group), bound_s, calls->count,
+	                      verdict_count_calling(detector), detector->world.ranks);
+	if (length < 0 || (size_t)length >= sizeof(verdict->evidence))
+		return;
+	char *end = verdict->evidence + length;
+	size_t space = sizeof(verdict->evidence) - (size_t)length;
+	if (verdict->node >= 0)
+		snprintf(end, space, "; node %d alone is in all of them", verdict->node);
+	else if (pair && group->kind == WLB_VERDICT_PP)
+		snprintf(end, space, "; rank %d sends and rank %d receives", verdict->ranks[0], verdict->ranks[1]);
+	else if (pair)
+		snprintf(end, space, "; rank %d has received least, %.0f bytes, from rank %d", verdict->ranks[1],
+		         detector->rank[verdict->ranks[1]].received_bytes, verdict->ranks[0]);
+	else
+		snprintf(end, space, "; nothing tells which of its members it is");
+}
+
+static struct wlb_verdict verdict_of_call(const struct wlb_verdict_detector *detector, int32_t g, int confirmed)
+{
+	struct wlb_verdict verdict = verdict_blank(WLB_VERDICT_HANG_COMMUNICATION,
+	                                           confirmed ? WLB_VERDICT_CONFIRMED : WLB_VERDICT_SUSPECTED);
+	const struct verdict_rank *waiter = &detector->rank[detector->waits.waiter[g]];
+	verdict.group = g;
+	verdict.sequence = detector->waits.wanted[g];
+	verdict.since_s = waiter->progress_s;
+	verdict.since_step = waiter->step;
+	return verdict;
+}
+
+static void add_members(const struct verdict_world *world, int32_t g, int32_t node, struct wlb_verdict *verdict)
+{
+	const struct verdict_group *group = &world->group[g];
+	for (int32_t m = group->first; m < group->first + group->count; m++)
+		if (node < 0 || world->node_of[world->membership[m].rank] == node)
+			verdict_add_rank(verdict, world->membership[m].rank);
+}
+
+void verdict_hang_call_find(struct wlb_verdict_detector *detector)
+{
+	static const double certainty_pair = 0.95, certainty_node = 0.9, certainty_group = 0.6;
+	double suspect_s = verdict_bound_transfer_s(detector, detector->options.suspect_s);
+	double confirm_s = verdict_bound_transfer_s(detector, detector->options.confirm_s);
+	struct stuck_calls calls;
+	find_stuck(detector, suspect_s, &calls);
+	if (calls.count == 0)
+		return;
+	int32_t node = calls.count > 1 ? common_node(&detector->world, &calls) : -1;
+	for (int32_t i = 0; i < calls.count; i++) {
+		int32_t g = calls.group[i];
+		struct wlb_verdict verdict = verdict_of_call(detector, g, call_stuck_s(detector, g) >= confirm_s);
+		int pair = 0;
+		if (node >= 0) {
+			verdict.node = node;
+			add_members(&detector->world, g, node, &verdict);
+		} else if (detector->world.group[g].kind == WLB_VERDICT_PP) {
+			pair = 1;
+			add_members(&detector->world, g, -1, &verdict);
+		} else if (!(pair = name_pair(detector, g, &verdict))) {
+			add_members(&detector->world, g, -1, &verdict);
+		}
+		verdict.certainty = node >= 0 ? certainty_node : pair ? certainty_pair : certainty_group;
+		if (verdict.stage == WLB_VERDICT_SUSPECTED)
+			verdict.certainty /= 2.0;
+		describe(detector, &calls, confirm_s, pair, &verdict);
+		verdict_found(detector, &verdict);
+	}
+}

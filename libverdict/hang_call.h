@@ -1,0 +1,10 @@
+/* Verdicts of calls that all members have entered and none leaves: hangs in communication. Internal. */
+#ifndef LIBVERDICT_HANG_CALL_H
+#define LIBVERDICT_HANG_CALL_H
+
+#include "libverdict/parts.h"
+
+/* verdict_waits_find must have run. */
+void verdict_hang_call_find(struct wlb_verdict_detector *detector);
+
+#endif

@@ -1,0 +1,18 @@
+/* How long steps took over what the computation of their ranks explains, and what a fault that is not of computation
+ * costs: the steps since it began against those before it. Internal. */
+#ifndef LIBVERDICT_HISTORY_H
+#define LIBVERDICT_HISTORY_H
+
+#include "libverdict/parts.h"
+
+void verdict_history_add(struct wlb_verdict_detector *detector, const struct verdict_slot *slot);
+
+/* Returns by how many percent steps are longer since `since_step` than healthy ones before, beyond what computation
+ * explains; -1 where too
+ * few steps are known of either. */
+double verdict_history_cost_percent(const struct wlb_verdict_detector *detector, int64_t since_step);
+
+/* Returns when the step before `step` ended by the caller's clock, as far as reports tell. */
+double verdict_history_began_s(const struct wlb_verdict_detector *detector, int64_t step);
+
+#endif

@@ -1,0 +1,30 @@
+#include "libverdict/job_time.h"
+
+/* Reports come about each second, from many ranks. Time without any is not counted beyond this, and a clock that goes
+ * back further than late reports explain was set. */
+static const double silence_s = 2.5;
+static const double set_back_s = 2.0;
+
+void verdict_time_advance(struct verdict_job_time *time, double now_s)
+{
+	double passed_s = now_s - time->now_s;
+	if (!time->begun || passed_s < -set_back_s || passed_s > silence_s) {
+		time->begun = 1;
+		time->now_s = now_s;
+		return;
+	}
+	if (passed_s <= 0.0)
+		return;
+	time->now_s = now_s;
+	int suspended = time->stopped > 0 && time->stopped + time->over >= time->seen;
+	if (suspended || time->traced > 0)
+		return;
+	time->silent_s += passed_s;
+	if (time->silent_s <= silence_s)
+		time->job_s += passed_s;
+}
+
+void verdict_time_report(struct verdict_job_time *time)
+{
+	time->silent_s = 0.0;
+}

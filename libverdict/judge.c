@@ -1,0 +1,32 @@
+/* A judgement: every kind of verdict in turn. */
+#include <math.h>
+
+#include "libverdict/compute.h"
+#include "libverdict/crash.h"
+#include "libverdict/hang.h"
+#include "libverdict/hang_call.h"
+#include "libverdict/job_time.h"
+#include "libverdict/links.h"
+#include "libverdict/loader.h"
+#include "libverdict/values.h"
+#include "libverdict/verdicts.h"
+#include "libverdict/wait_for.h"
+
+int32_t wlb_verdict_judge(struct wlb_verdict_detector *detector, double now_s, struct wlb_verdict *verdicts,
+                          int32_t most)
+{
+	if (isfinite(now_s))
+		verdict_time_advance(&detector->time, now_s);
+	detector->found.count = 0;
+	/* What stands still behind a rank that is gone is its consequence; a rank outside communication is not. */
+	int32_t crashed = verdict_crash_find(detector);
+	verdict_waits_find(detector);
+	verdict_hang_find(detector);
+	if (crashed == 0)
+		verdict_hang_call_find(detector);
+	verdict_compute_find(detector);
+	verdict_links_find(detector);
+	verdict_loader_find(detector);
+	verdict_values_find(detector);
+	return verdict_settle(detector, verdicts, most);
+}

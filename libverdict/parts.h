@@ -1,0 +1,152 @@
+/* The state of a detector, which its parts share; internal. */
+#ifndef LIBVERDICT_PARTS_H
+#define LIBVERDICT_PARTS_H
+
+#include "libverdict/shift.h"
+#include "libverdict/step_model.h"
+#include "libverdict/wlb_verdict.h"
+#include "libverdict/world.h"
+
+enum {
+	VERDICT_ACTIVITIES = WLB_VERDICT_ENDED + 1,
+	VERDICT_SLOTS = 4,     /* steps that are collected at a time */
+	VERDICT_HISTORY = 256, /* steps whose length is remembered */
+	VERDICT_MOST = 256,    /* verdicts that are open at a time */
+};
+
+/* What is known of a rank from its states. Times of the job are explained in job_time.h. */
+struct verdict_rank {
+	int seen;
+	uint64_t report;
+	double seen_job_s;     /* when its last report arrived, in the job's time */
+	double progress_job_s; /* when it was last seen to begin something, in the job's time */
+	double progress_s;     /* the same by the caller's clock */
+	double stopped_job_s;  /* when its process was first reported as stopped */
+	double gone_s;         /* when its process was gone, by the caller's clock */
+	double gone_seen_s;    /* when that was reported first, by the caller's clock */
+	enum wlb_verdict_activity activity;
+	enum wlb_verdict_process process;
+	int64_t step;
+	int64_t first_step; /* that was reported; -1: none */
+	double work;        /* of the step under way; 0: unknown */
+	double usual_work;  /* 0: unknown */
+	int32_t group;      /* of the call that it is blocked in; -1: none */
+	uint64_t sequence;
+	double received_bytes;
+};
+
+/* How far a rank has come in the calls of a group: one for each membership. */
+struct verdict_come {
+	uint64_t entered;
+	uint64_t left;
+};
+
+struct verdict_job_time {
+	int begun;
+	double now_s; /* the caller's clock */
+	double job_s;
+	double silent_s;       /* since the last report of any rank, while time was counted */
+	double progress_job_s; /* of any rank, the last */
+	int32_t seen;          /* ranks that have reported */
+	int32_t stopped;       /* of them: stopped by a signal */
+	int32_t traced;        /* by a debugger */
+	int32_t over;          /* ended or gone */
+};
+
+/* Who waits for whom at the moment; see wait_for.h. */
+struct verdict_waits {
+	uint64_t *wanted;       /* [groups] the latest call that a member is blocked in; 0: none */
+	int32_t *waiter;        /* [groups] the member that has waited for it longest; -1: none */
+	int32_t *behind;        /* [groups] members that have not entered it */
+	uint64_t *complete;     /* [groups] the latest wanted call that all members were seen to have entered */
+	double *complete_job_s; /* [groups] when that was seen first, in the job's time */
+	int32_t *for_call; /* [ranks] the group whose call lacks this rank, that which has waited longest; -1: none */
+};
+
+/* A step that is being collected. */
+struct verdict_slot {
+	int64_t step;
+	int32_t reported;         /* ranks */
+	unsigned char *has;       /* [ranks] */
+	double *seconds;          /* [ranks] without those that are not the step's */
+	double *computed_s;       /* [ranks] */
+	double *work;             /* [ranks] */
+	double *loader_s;         /* [ranks] */
+	double *storage_s;        /* [ranks] */
+	double *value[2];         /* [ranks] loss and gradient norm; NaN where there is none: see has_value */
+	unsigned char *has_value; /* [ranks] bit 0: loss, bit 1: gradient norm */
+	double *transfer;         /* [memberships] logarithm of seconds per byte; NaN: none */
+};
+
+struct verdict_steps {
+	int64_t base;      /* the first step that is collected; -1: none yet */
+	int64_t count;     /* steps that were judged or belonged to the warm-up */
+	int32_t elsewhere; /* successive reports of steps that are not collected */
+	struct verdict_slot slot[VERDICT_SLOTS];
+};
+
+/* The length of a step over what the computation of its ranks explains. */
+struct verdict_past {
+	int64_t step;
+	double ended_s; /* the caller's clock */
+	double ratio;   /* logarithm */
+	int disturbed;  /* a verdict of something slow was open */
+};
+
+struct verdict_history {
+	struct verdict_past past[VERDICT_HISTORY];
+	int64_t count; /* of all that were ever added */
+};
+
+/* The values of one kind that ranks report, loss or gradient norm. */
+struct verdict_values {
+	double scale;      /* of the differences between peers, in the mean of the last steps; 0: unknown */
+	int32_t *off;      /* [ranks] successive steps in which it was far off */
+	int32_t *fine;     /* [ranks] successive steps in which it was not, after it was bad */
+	int64_t *bad_step; /* [ranks] the first step in which it was bad; -1: it is not */
+	double *bad_value; /* [ranks] */
+	double *peers;     /* [ranks] the median of its peers then */
+	int32_t bad_count;
+};
+
+struct verdict_clock {
+	double ahead_s; /* NaN: unknown */
+	double late_s;  /* mean of the last samples; NaN: unknown */
+	int32_t samples;
+};
+
+struct verdict_found {
+	struct wlb_verdict verdict[VERDICT_MOST];
+	int32_t count;
+};
+
+struct wlb_verdict_detector {
+	struct wlb_verdict_options options;
+	struct verdict_world world;
+	struct verdict_job_time time;
+	struct verdict_rank *rank;
+	struct verdict_come *come;
+	double longest_s[VERDICT_ACTIVITIES]; /* healthy, of the job's time */
+	double longest_transfer_s;            /* of a call */
+	double longest_silence_s;             /* between two reports of a rank */
+	int standstill;                       /* a verdict that nothing moves is confirmed */
+	struct verdict_waits waits;
+	struct verdict_steps steps;
+	struct verdict_history history;
+	struct verdict_shift compute; /* by rank */
+	struct verdict_shift link;    /* by membership */
+	struct verdict_shift loader;  /* by rank */
+	double *storage_share;        /* [ranks] of the loader's waits that was for the file system */
+	struct verdict_step_model model;
+	double lost_s;    /* by slow ranks, in the steps since the first of them was named */
+	double stepped_s; /* in these steps */
+	struct verdict_values values[2];
+	struct verdict_clock *clock;
+	double *scratch;            /* [ranks] */
+	double *scratch_more;       /* [ranks] */
+	struct verdict_found found; /* by this judgement */
+	struct verdict_found open;
+	uint64_t last_id;
+};
+
+#endif

@@ -1,0 +1,141 @@
+/* Takes the states of ranks. */
+#include <math.h>
+#include <stddef.h>
+
+#include "libverdict/bounds.h"
+#include "libverdict/error.h"
+#include "libverdict/job_time.h"
+
+/* A reporter that starts anew counts its reports from 1: after this silence its numbers may be less. */
+static const double new_reporter_s = 10.0;
+
+static int check_state(const struct wlb_verdict_detector *detector, const struct wlb_verdict_state *state,
+                       struct wlb_verdict_error *error)
+{
+	const struct verdict_world *world = &detector->world;
+	if (state->rank < 0 || state->rank >= world->ranks)
+		return verdict_fail(error, "state of rank %d: ranks are 0 to %d", state->rank, world->ranks - 1);
+	if (!isfinite(state->arrived_s) || !isfinite(state->activity_s) || state->activity_s < 0.0 ||
+	    !isfinite(state->work) || isnan(state->received_bytes))
+		return verdict_fail(error, "state of rank %d: arrived_s %g, activity_s %g or work %g is no such number",
+		                    state->rank, state->arrived_s, state->activity_s, state->work);
+	if (state->activity < WLB_VERDICT_STARTING || state->activity > WLB_VERDICT_ENDED ||
+	    state->process < WLB_VERDICT_UNKNOWN || state->process > WLB_VERDICT_GONE)
+		return verdict_fail(error, "state of rank %d: there is no activity %d or process state %d", state->rank,
+		                    (int)state->activity, (int)state->process);
+	if (state->step < -1 || state->step > INT64_MAX / 2 || state->call_count < 0 ||
+	    (state->call_count > 0 && state->calls == NULL))
+		return verdict_fail(error, "state of rank %d: step %lld or %d calls", state->rank,
+		                    (long long)state->step, state->call_count);
+	if (state->group != -1 && verdict_world_find(world, state->rank, state->group) < 0)
+		return verdict_fail(error, "state of rank %d: it is no member of group %d", state->rank, state->group);
+	for (int32_t i = 0; i < state->call_count; i++) {
+		const struct wlb_verdict_call *call = &state->calls[i];
+		if (verdict_world_find(world, state->rank, call->group) < 0 || call->left > call->entered)
+			return verdict_fail(error, "state of rank %d: group %d, entered %llu, left %llu", state->rank,
+			                    call->group, (unsigned long long)call->entered,
+			                    (unsigned long long)call->left);
+	}
+	return 0;
+}
+
+/* Takes how far the rank has come in its groups. Returns 1 where it has come further. */
+static int take_calls(struct wlb_verdict_detector *detector, const struct wlb_verdict_state *state)
+{
+	int changed = 0;
+	for (int32_t i = 0; i < state->call_count; i++) {
+		int32_t membership = verdict_world_find(&detector->world, state->rank, state->calls[i].group);
+		struct verdict_come now = {state->calls[i].entered, state->calls[i].left};
+		struct verdict_come *come = &detector->come[membership];
+		changed |= now.entered != come->entered || now.left != come->left;
+		*come = now;
+	}
+	return changed;
+}
+
+static void count_process(struct verdict_job_time *time, const struct verdict_rank *rank, int change)
+{
+	if (!rank->seen)
+		return;
+	int over = rank->process == WLB_VERDICT_GONE || rank->activity == WLB_VERDICT_ENDED;
+	time->over += over ? change : 0;
+	time->stopped += !over && rank->process == WLB_VERDICT_STOPPED ? change : 0;
+	time->traced += !over && rank->process == WLB_VERDICT_TRACED ? change : 0;
+}
+
+/* Learns what work the steps of a rank usually have, as a geometric mean of the last ones, when a step has ended. */
+static void learn_work(struct verdict_rank *rank)
+{
+	if (!(rank->work > 0.0))
+		return;
+	if (!(rank->usual_work > 0.0))
+		rank->usual_work = rank->work;
+	rank->usual_work *= pow(rank->work / rank->usual_work, 1.0 / 16.0);
+}
+
+/* The rank has begun something since its last report. */
+static void take_progress(struct wlb_verdict_detector *detector, struct verdict_rank *rank,
+                          const struct wlb_verdict_state *state)
+{
+	struct verdict_job_time *time = &detector->time;
+	double since_report_s = rank->seen ? time->job_s - rank->seen_job_s : time->job_s;
+	double ago_s = state->activity_s < since_report_s ? state->activity_s : since_report_s;
+	double began_job_s = time->job_s - ago_s;
+	if (rank->seen && rank->process != WLB_VERDICT_STOPPED)
+		verdict_bounds_learn(detector, rank, began_job_s - rank->progress_job_s);
+	rank->progress_job_s = began_job_s;
+	rank->progress_s = time->now_s - ago_s;
+	if (began_job_s > time->progress_job_s)
+		time->progress_job_s = began_job_s;
+}
+
+static void take_process(struct wlb_verdict_detector *detector, struct verdict_rank *rank,
+                         const struct wlb_verdict_state *state)
+{
+	if (state->process == WLB_VERDICT_STOPPED && rank->process != WLB_VERDICT_STOPPED)
+		rank->stopped_job_s = detector->time.job_s;
+	if (state->process == WLB_VERDICT_GONE && rank->process != WLB_VERDICT_GONE) {
+		rank->gone_seen_s = detector->time.now_s;
+		rank->gone_s = detector->time.now_s - (state->activity_s < 60.0 ? state->activity_s : 60.0);
+	}
+	rank->process = state->process;
+}
+
+int wlb_verdict_take_state(struct wlb_verdict_detector *detector, const struct wlb_verdict_state *state,
+                           struct wlb_verdict_error *error)
+{
+	if (check_state(detector, state, error) < 0)
+		return -1;
+	struct verdict_job_time *time = &detector->time;
+	verdict_time_advance(time, state->arrived_s);
+	struct verdict_rank *rank = &detector->rank[state->rank];
+	double silence_s = time->job_s - rank->seen_job_s;
+	if (rank->seen && state->report <= rank->report && silence_s < new_reporter_s)
+		return 0;
+	verdict_time_report(time);
+	count_process(time, rank, -1);
+	int gone = state->process == WLB_VERDICT_GONE;
+	int changed = take_calls(detector, state) || !rank->seen || state->activity != rank->activity ||
+	              state->step != rank->step || state->group != rank->group || state->sequence != rank->sequence;
+	if (changed && !gone)
+		take_progress(detector, rank, state);
+	if (rank->seen && silence_s > detector->longest_silence_s && !detector->standstill)
+		detector->longest_silence_s = silence_s;
+	if (rank->seen && state->step != rank->step)
+		learn_work(rank);
+	take_process(detector, rank, state);
+	time->seen += !rank->seen;
+	rank->seen = 1;
+	rank->report = state->report;
+	rank->seen_job_s = time->job_s;
+	rank->activity = state->activity;
+	rank->step = state->step;
+	if (rank->first_step < 0)
+		rank->first_step = state->step;
+	rank->work = state->work;
+	rank->group = state->activity == WLB_VERDICT_CALLING ? state->group : -1;
+	rank->sequence = state->sequence;
+	rank->received_bytes = state->received_bytes;
+	count_process(time, rank, 1);
+	return 0;
+}

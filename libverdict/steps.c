@@ -1,0 +1,189 @@
+#include "libverdict/steps.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libverdict/compute.h"
+#include "libverdict/error.h"
+#include "libverdict/history.h"
+#include "libverdict/links.h"
+#include "libverdict/loader.h"
+#include "libverdict/values.h"
+
+static void clear_slot(struct verdict_slot *slot, const struct verdict_world *world, int64_t step)
+{
+	slot->step = step;
+	slot->reported = 0;
+	memset(slot->has, 0, (size_t)world->ranks);
+	for (int32_t m = 0; m < world->memberships; m++)
+		slot->transfer[m] = NAN;
+}
+
+int verdict_steps_init(struct verdict_steps *steps, const struct verdict_world *world)
+{
+	size_t ranks = (size_t)world->ranks;
+	int failed = 0;
+	steps->base = -1;
+	for (int i = 0; i < VERDICT_SLOTS; i++) {
+		struct verdict_slot *slot = &steps->slot[i];
+		double **arrays[] = {&slot->seconds,   &slot->computed_s, &slot->work,    &slot->loader_s,
+		                     &slot->storage_s, &slot->value[0],   &slot->value[1]};
+		for (size_t a = 0; a < sizeof(arrays) / sizeof(arrays[0]); a++) {
+			*arrays[a] = calloc(ranks, sizeof(double));
+			failed |= *arrays[a] == NULL;
+		}
+		slot->has = calloc(ranks, 1);
+		slot->has_value = calloc(ranks, 1);
+		slot->transfer = calloc((size_t)world->memberships + 1, sizeof(*slot->transfer));
+		failed |= slot->has == NULL || slot->has_value == NULL || slot->transfer == NULL;
+		if (!failed)
+			clear_slot(slot, world, -1);
+	}
+	return failed ? -1 : 0;
+}
+
+void verdict_steps_free(struct verdict_steps *steps)
+{
+	for (int i = 0; i < VERDICT_SLOTS; i++) {
+		struct verdict_slot *slot = &steps->slot[i];
+		free(slot->seconds);
+		free(slot->computed_s);
+		free(slot->work);
+		free(slot->loader_s);
+		free(slot->storage_s);
+		free(slot->value[0]);
+		free(slot->value[1]);
+		free(slot->has);
+		free(slot->has_value);
+		free(slot->transfer);
+	}
+}
+
+static int check_step(const struct wlb_verdict_detector *detector, const struct wlb_verdict_step *step,
+                      struct wlb_verdict_error *error)
+{
+	const double lengths[] = {step->seconds, step->aside_s,  step->computed_s,
+	                          step->work,    step->loader_s, step->storage_s};
+	if (step->rank < 0 || step->rank >= detector->world.ranks || step->step < 0 || step->step > INT64_MAX / 2)
+		return verdict_fail(error, "step %lld of rank %d: ranks are 0 to %d", (long long)step->step, step->rank,
+		                    detector->world.ranks - 1);
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
+		if (!isfinite(lengths[i]))
+			return verdict_fail(error, "step %lld of rank %d: a length of time or its work is %g",
+			                    (long long)step->step, step->rank, lengths[i]);
+	if (step->transfer_count < 0 || (step->transfer_count > 0 && step->transfers == NULL))
+		return verdict_fail(error, "step %lld of rank %d: %d transfers", (long long)step->step, step->rank,
+		                    step->transfer_count);
+	for (int32_t i = 0; i < step->transfer_count; i++) {
+		const struct wlb_verdict_transfer *transfer = &step->transfers[i];
+		if (verdict_world_find(&detector->world, step->rank, transfer->group) < 0 || transfer->calls < 0 ||
+		    !isfinite(transfer->transfer_s) || !isfinite(transfer->bytes))
+			return verdict_fail(error, "step %lld of rank %d: group %d, %lld calls, %g s, %g bytes",
+			                    (long long)step->step, step->rank, transfer->group,
+			                    (long long)transfer->calls, transfer->transfer_s, transfer->bytes);
+	}
+	return 0;
+}
+
+static void take_transfers(struct wlb_verdict_detector *detector, const struct wlb_verdict_step *step,
+                           struct verdict_slot *slot)
+{
+	for (int32_t i = 0; i < step->transfer_count; i++) {
+		const struct wlb_verdict_transfer *transfer = &step->transfers[i];
+		if (transfer->calls == 0 || !(transfer->transfer_s > 0.0) || !(transfer->bytes > 0.0))
+			continue;
+		int32_t m = verdict_world_find(&detector->world, step->rank, transfer->group);
+		slot->transfer[m] = log(transfer->transfer_s / transfer->bytes);
+		/* No longer than the step: a length that cannot be teaches no bound. */
+		double call_s = transfer->transfer_s / (double)transfer->calls;
+		if (call_s > detector->longest_transfer_s && transfer->transfer_s <= step->seconds &&
+		    !detector->standstill && detector->steps.count >= detector->options.warm_up_steps)
+			detector->longest_transfer_s = call_s;
+	}
+}
+
+static void fill_slot(struct wlb_verdict_detector *detector, const struct wlb_verdict_step *step,
+                      struct verdict_slot *slot)
+{
+	int32_t r = step->rank;
+	slot->has[r] = 1;
+	slot->reported++;
+	slot->seconds[r] = step->seconds - (step->aside_s > 0.0 ? step->aside_s : 0.0);
+	slot->computed_s[r] = step->computed_s;
+	slot->work[r] = step->work;
+	slot->loader_s[r] = step->loader_s;
+	slot->storage_s[r] = step->storage_s;
+	slot->value[0][r] = step->loss;
+	slot->value[1][r] = step->gradient_norm;
+	slot->has_value[r] = (unsigned char)((step->has_loss != 0) | (step->has_gradient_norm != 0) << 1);
+	take_transfers(detector, step, slot);
+}
+
+static void judge_step(struct wlb_verdict_detector *detector, struct verdict_slot *slot)
+{
+	if (2 * slot->reported < detector->world.ranks)
+		return;
+	if (++detector->steps.count <= detector->options.warm_up_steps)
+		return;
+	verdict_compute_step(detector, slot);
+	verdict_links_step(detector, slot);
+	verdict_loader_step(detector, slot);
+	verdict_values_step(detector, slot);
+	verdict_history_add(detector, slot);
+}
+
+static struct verdict_slot *slot_of(struct verdict_steps *steps, int64_t step)
+{
+	return &steps->slot[step % VERDICT_SLOTS];
+}
+
+static void begin_at(struct wlb_verdict_detector *detector, int64_t step)
+{
+	struct verdict_steps *steps = &detector->steps;
+	steps->base = step;
+	steps->elsewhere = 0;
+	for (int64_t s = step; s < step + VERDICT_SLOTS; s++)
+		clear_slot(slot_of(steps, s), &detector->world, s);
+}
+
+/* 1 where the first step that is collected has ended: all have reported it, or half of them a step two later. */
+static int base_has_ended(struct wlb_verdict_detector *detector)
+{
+	struct verdict_steps *steps = &detector->steps;
+	if (slot_of(steps, steps->base)->reported == detector->world.ranks)
+		return 1;
+	for (int64_t s = steps->base + 2; s < steps->base + VERDICT_SLOTS; s++)
+		if (2 * slot_of(steps, s)->reported >= detector->world.ranks)
+			return 1;
+	return 0;
+}
+
+int wlb_verdict_take_step(struct wlb_verdict_detector *detector, const struct wlb_verdict_step *step,
+                          struct wlb_verdict_error *error)
+{
+	struct verdict_steps *steps = &detector->steps;
+	if (check_step(detector, step, error) < 0)
+		return -1;
+	if (steps->base < 0)
+		begin_at(detector, step->step);
+	if (step->step < steps->base || step->step - steps->base >= VERDICT_SLOTS) {
+		/* A step that is not collected is late, or of a rank that is mistaken. Where no report fits any more,
+		 * the run itself is elsewhere. */
+		if (++steps->elsewhere <= detector->world.ranks + VERDICT_SLOTS)
+			return 0;
+		begin_at(detector, step->step);
+	}
+	steps->elsewhere = 0;
+	struct verdict_slot *slot = slot_of(steps, step->step);
+	if (slot->has[step->rank])
+		return 0;
+	fill_slot(detector, step, slot);
+	while (base_has_ended(detector)) {
+		struct verdict_slot *ended = slot_of(steps, steps->base);
+		judge_step(detector, ended);
+		clear_slot(ended, &detector->world, steps->base + VERDICT_SLOTS);
+		steps->base++;
+	}
+	return 0;
+}

@@ -1,0 +1,114 @@
+#include "libverdict/verdicts.h"
+
+const char *wlb_verdict_kind_name(enum wlb_verdict_kind kind)
+{
+	static const char *const names[] = {
+		"crash",     "hang",     "hang in communication", "deadlock",     "slow compute", "slow node",
+		"slow link", "slow NIC", "slow loader",           "slow storage", "bad values"};
+	return kind >= WLB_VERDICT_CRASH && kind <= WLB_VERDICT_BAD_VALUES ? names[kind] : "unknown";
+}
+
+int verdict_is_standstill(enum wlb_verdict_kind kind)
+{
+	return kind <= WLB_VERDICT_DEADLOCK;
+}
+
+struct wlb_verdict verdict_blank(enum wlb_verdict_kind kind, enum wlb_verdict_stage stage)
+{
+	return (struct wlb_verdict){.kind = kind,
+	                            .stage = stage,
+	                            .node = -1,
+	                            .group = -1,
+	                            .since_step = -1,
+	                            .cost_percent = verdict_is_standstill(kind) ? 100.0 : -1.0};
+}
+
+void verdict_add_rank(struct wlb_verdict *verdict, int32_t rank)
+{
+	if (verdict->rank_count < WLB_VERDICT_RANKS)
+		verdict->ranks[verdict->rank_count] = rank;
+	verdict->rank_count++;
+}
+
+/* Two verdicts are of one fault where they name the same. Its evidence, and the call in which it shows, may change. */
+static int same(const struct wlb_verdict *a, const struct wlb_verdict *b)
+{
+	if (a->kind != b->kind || a->node != b->node)
+		return 0;
+	if (a->node >= 0)
+		return 1;
+	if (a->kind == WLB_VERDICT_SLOW_LINK && a->group != b->group)
+		return 0;
+	/* All ranks, or most of them: which they are may change. */
+	if (a->rank_count > WLB_VERDICT_RANKS && b->rank_count > WLB_VERDICT_RANKS)
+		return 1;
+	return a->ranks[0] == b->ranks[0] && (a->rank_count < 2 || b->rank_count < 2 || a->ranks[1] == b->ranks[1]);
+}
+
+static int32_t find(const struct verdict_found *list, const struct wlb_verdict *verdict)
+{
+	for (int32_t i = 0; i < list->count; i++)
+		if (same(&list->verdict[i], verdict))
+			return i;
+	return -1;
+}
+
+void verdict_found(struct wlb_verdict_detector *detector, const struct wlb_verdict *verdict)
+{
+	struct verdict_found *found = &detector->found;
+	if (found->count < VERDICT_MOST && find(found, verdict) < 0)
+		found->verdict[found->count++] = *verdict;
+}
+
+/* Carries over what stays the same while a verdict is open. */
+static void continue_verdict(struct wlb_verdict *now, const struct wlb_verdict *before)
+{
+	now->id = before->id;
+	now->since_s = before->since_s;
+	now->since_step = before->since_step;
+	if (before->stage == WLB_VERDICT_CONFIRMED)
+		now->stage = WLB_VERDICT_CONFIRMED;
+}
+
+static int32_t write_stage(const struct verdict_found *list, int standstill, struct wlb_verdict *verdicts,
+                           int32_t written, int32_t most)
+{
+	for (int32_t i = 0; i < list->count; i++) {
+		if (verdict_is_standstill(list->verdict[i].kind) != standstill)
+			continue;
+		if (written < most)
+			verdicts[written] = list->verdict[i];
+		written++;
+	}
+	return written;
+}
+
+int32_t verdict_settle(struct wlb_verdict_detector *detector, struct wlb_verdict *verdicts, int32_t most)
+{
+	struct verdict_found *found = &detector->found, *open = &detector->open;
+	for (int32_t i = 0; i < found->count; i++) {
+		int32_t at = find(open, &found->verdict[i]);
+		if (at >= 0)
+			continue_verdict(&found->verdict[i], &open->verdict[at]);
+		else
+			found->verdict[i].id = ++detector->last_id;
+	}
+	int32_t written = write_stage(found, 1, verdicts, 0, most);
+	written = write_stage(found, 0, verdicts, written, most);
+	for (int32_t i = 0; i < open->count; i++) {
+		if (find(found, &open->verdict[i]) >= 0)
+			continue;
+		if (written < most) {
+			verdicts[written] = open->verdict[i];
+			verdicts[written].stage = WLB_VERDICT_OVER;
+		}
+		written++;
+	}
+	detector->standstill = 0;
+	for (int32_t i = 0; i < found->count; i++)
+		detector->standstill |= verdict_is_standstill(found->verdict[i].kind) &&
+		                        found->verdict[i].stage == WLB_VERDICT_CONFIRMED;
+	*open = *found;
+	found->count = 0;
+	return written;
+}

@@ -1,0 +1,100 @@
+#include "libverdict/wait_for.h"
+
+int verdict_is_calling(const struct verdict_rank *rank)
+{
+	return rank->seen && rank->group >= 0 && rank->process != WLB_VERDICT_GONE;
+}
+
+double verdict_stuck_s(const struct wlb_verdict_detector *detector, int32_t rank)
+{
+	return detector->time.job_s - detector->rank[rank].progress_job_s;
+}
+
+double verdict_silent_s(const struct wlb_verdict_detector *detector, int32_t rank)
+{
+	return detector->time.job_s - detector->rank[rank].seen_job_s;
+}
+
+int32_t verdict_count_calling(const struct wlb_verdict_detector *detector)
+{
+	int32_t calling = 0;
+	for (int32_t r = 0; r < detector->world.ranks; r++)
+		calling += verdict_is_calling(&detector->rank[r]);
+	return calling;
+}
+
+/* Finds the latest call of each group in which a member is blocked, and who has waited in it longest. */
+static void find_wanted(struct wlb_verdict_detector *detector)
+{
+	struct verdict_waits *waits = &detector->waits;
+	for (int32_t g = 0; g < detector->world.groups; g++) {
+		waits->wanted[g] = 0;
+		waits->waiter[g] = -1;
+		waits->behind[g] = 0;
+	}
+	for (int32_t r = 0; r < detector->world.ranks; r++) {
+		const struct verdict_rank *rank = &detector->rank[r];
+		waits->for_call[r] = -1;
+		if (!verdict_is_calling(rank) || rank->sequence < waits->wanted[rank->group])
+			continue;
+		int32_t waiter = waits->waiter[rank->group];
+		if (waiter < 0 || rank->sequence > waits->wanted[rank->group] ||
+		    rank->progress_job_s < detector->rank[waiter].progress_job_s)
+			waits->waiter[rank->group] = r;
+		waits->wanted[rank->group] = rank->sequence;
+	}
+}
+
+static void find_behind(struct wlb_verdict_detector *detector)
+{
+	struct verdict_waits *waits = &detector->waits;
+	for (int32_t m = 0; m < detector->world.memberships; m++) {
+		int32_t r = detector->world.membership[m].rank, g = detector->world.membership[m].group;
+		if (waits->wanted[g] == 0 || detector->come[m].entered >= waits->wanted[g])
+			continue;
+		waits->behind[g]++;
+		int32_t before = waits->for_call[r];
+		if (before < 0 || detector->rank[waits->waiter[g]].progress_job_s <
+		                          detector->rank[waits->waiter[before]].progress_job_s)
+			waits->for_call[r] = g;
+	}
+}
+
+/* Notes since when the wanted call of a group has all its members. That is when it was seen: a member that waits since
+ * long for a late one, and whose newest report is a second old, may have left the call meanwhile. */
+static void note_complete(struct wlb_verdict_detector *detector)
+{
+	struct verdict_waits *waits = &detector->waits;
+	for (int32_t g = 0; g < detector->world.groups; g++) {
+		if (waits->wanted[g] == 0 || waits->behind[g] > 0 || waits->complete[g] == waits->wanted[g])
+			continue;
+		waits->complete[g] = waits->wanted[g];
+		waits->complete_job_s[g] = detector->time.job_s;
+	}
+}
+
+void verdict_waits_find(struct wlb_verdict_detector *detector)
+{
+	find_wanted(detector);
+	find_behind(detector);
+	note_complete(detector);
+	/* A process that is stopped inside a call keeps the others in it. */
+	for (int32_t r = 0; r < detector->world.ranks; r++) {
+		const struct verdict_rank *rank = &detector->rank[r];
+		if (rank->process == WLB_VERDICT_STOPPED && detector->waits.for_call[r] < 0 &&
+		    verdict_is_calling(rank) && detector->waits.behind[rank->group] == 0)
+			detector->waits.for_call[r] = rank->group;
+	}
+}
+
+int32_t verdict_waits_for(const struct wlb_verdict_detector *detector, int32_t rank)
+{
+	const struct verdict_rank *waiting = &detector->rank[rank];
+	if (!verdict_is_calling(waiting))
+		return -1;
+	const struct verdict_group *group = &detector->world.group[waiting->group];
+	for (int32_t m = group->first; m < group->first + group->count; m++)
+		if (detector->come[m].entered < waiting->sequence)
+			return detector->world.membership[m].rank;
+	return -1;
+}

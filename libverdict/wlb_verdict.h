@@ -1,0 +1,255 @@
+/*
+ * libwlb_verdict: names the faulty ranks, links and nodes of a training run from the timings of its collectives.
+ *
+ * Pure C: no dependency but the C library, no input or output, no thread, no global state; it can be used without
+ * libwlb and with any trainer. Whoever watches a run (a coordinator, or one rank) makes a detector of the run's world,
+ * hands it what each rank reports, and asks it about each second for its verdicts. Equal input gives equal verdicts.
+ *
+ * Units: seconds are `_s`; work has any unit, since only ratios count; shares are parts of 1; costs are percent.
+ * Time is the caller's clock (`arrived_s`, `now_s`), best a monotonic one. Clocks of ranks are used for lengths of time
+ * only, or aligned by samples of collectives, so that they need not agree.
+ *
+ * Memory is proportional to the ranks and the members of groups. A detector serves one thread at a time.
+ */
+#ifndef WLB_VERDICT_H
+#define WLB_VERDICT_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The library is compiled with hidden visibility; only the declarations below are exported. */
+#pragma GCC visibility push(default)
+
+/* One message: the value that was wrong and the rule that it broke. Functions that take one allow NULL. */
+struct wlb_verdict_error {
+	char message[256];
+};
+
+/* ---- the world ------------------------------------------------------------------------- */
+
+enum wlb_verdict_group_kind {
+	WLB_VERDICT_TP,
+	WLB_VERDICT_CP,
+	WLB_VERDICT_PP, /* an edge of a pipeline: exactly two members, the sender and then the receiver */
+	WLB_VERDICT_DP,
+	WLB_VERDICT_WORLD,
+	WLB_VERDICT_OTHER,
+};
+
+/* A communicator. Its calls are numbered from 1 in the order in which its members make them. */
+struct wlb_verdict_group {
+	enum wlb_verdict_group_kind kind;
+	const char *name;       /* for evidence, at most 23 bytes are kept; NULL: its kind and number */
+	const int32_t *members; /* [count] ranks, each once */
+	int32_t count;          /* at least 2 */
+};
+
+struct wlb_verdict_world {
+	int32_t ranks;          /* 1 to 2^20 */
+	int32_t nodes;          /* 1 to ranks */
+	const int32_t *node_of; /* [ranks] from 0 */
+	/* [ranks] the set of peers of each rank, from 0: ranks of one set run the same layers, so that their seconds
+	 * per predicted work are equal in the mean. NULL: all ranks are peers. A set of one or two ranks is compared
+	 * with its own first steps. */
+	const int32_t *peers_of;
+	const struct wlb_verdict_group *groups;
+	int32_t group_count;
+	int32_t micro_batches; /* of a step in a pipeline, for what slow stages cost; 0: unknown */
+};
+
+/* A tp x cp x pp x dp layout whose ranks are numbered tp fastest, then cp, pp and dp, and fill node after node. */
+struct wlb_verdict_layout {
+	int32_t tp;
+	int32_t cp;
+	int32_t pp;
+	int32_t dp;
+	int32_t ranks_per_node;
+};
+
+/* Returns the world of a layout: its tp, cp and dp groups of two ranks and more, an edge in each direction between
+ * neighbours of a pipeline, and the group of all ranks; peers are the ranks of a stage. wlb_verdict_world_free frees
+ * it. Returns NULL with a message where a degree is below 1, there are more than 2^20 ranks, or memory is out. */
+struct wlb_verdict_world *wlb_verdict_world_of_layout(const struct wlb_verdict_layout *layout,
+                                                      struct wlb_verdict_error *error);
+void wlb_verdict_world_free(struct wlb_verdict_world *world);
+
+/* ---- the detector ---------------------------------------------------------------------- */
+
+struct wlb_verdict_options {
+	double suspect_s;      /* a wait is suspected after this, or times_longest the longest healthy one: 5 */
+	double confirm_s;      /* and confirmed after this, or times_longest the longest healthy one: 10 */
+	double times_longest;  /* 3 */
+	double patience_s;     /* the same for start-up, checkpoints and evaluations: 1,800 */
+	int32_t warm_up_steps; /* the first steps of a run, which compile and touch memory first: not judged: 3 */
+	double slow_share;     /* a rank that takes this share longer than its peers is slow: 0.1 */
+	double false_alarms;   /* that are accepted in a run of run_steps steps, over all ranks: 0.01 */
+	double run_steps;      /* 10,000 */
+};
+
+void wlb_verdict_options_init(struct wlb_verdict_options *options);
+
+/* Makes a detector; `world` is copied and may be freed, and so may `options` (NULL: the defaults). wlb_verdict_free
+ * frees the detector. Returns NULL with a message where the world or an option breaks a rule above, or memory is out.
+ */
+struct wlb_verdict_detector;
+struct wlb_verdict_detector *wlb_verdict_new(const struct wlb_verdict_world *world,
+                                             const struct wlb_verdict_options *options,
+                                             struct wlb_verdict_error *error);
+void wlb_verdict_free(struct wlb_verdict_detector *detector);
+
+/* ---- what ranks report ----------------------------------------------------------------- */
+
+enum wlb_verdict_activity {
+	WLB_VERDICT_STARTING,
+	WLB_VERDICT_COMPUTING,
+	WLB_VERDICT_LOADING, /* waits for its loader */
+	WLB_VERDICT_CALLING, /* is blocked in a collective, a send or a receive */
+	WLB_VERDICT_CHECKPOINT,
+	WLB_VERDICT_EVALUATION,
+	WLB_VERDICT_ENDED, /* has ended as it should */
+};
+
+/* What the operating system says of the process: on Linux the state in /proc/PID/stat. */
+enum wlb_verdict_process {
+	WLB_VERDICT_UNKNOWN,
+	WLB_VERDICT_RUNNING,
+	WLB_VERDICT_STOPPED, /* T: by a signal */
+	WLB_VERDICT_TRACED,  /* t: by a debugger */
+	WLB_VERDICT_GONE,
+};
+
+/* How far a rank has come in the calls of one of its groups. */
+struct wlb_verdict_call {
+	int32_t group;
+	uint64_t entered; /* the last call that it has entered; 0: none */
+	uint64_t left;    /* the last call that it has left */
+};
+
+/* The state of a rank, about each second and after each change that its reporter notices. */
+struct wlb_verdict_state {
+	int32_t rank;
+	uint64_t report;  /* rises with each report of this rank; late and repeated reports are thus known */
+	double arrived_s; /* the caller's clock */
+	enum wlb_verdict_activity activity;
+	double activity_s; /* how long the rank has been in it, or has been gone, by a monotonic clock of its node */
+	enum wlb_verdict_process process;
+	int64_t step;  /* under way; -1: none yet */
+	double work;   /* predicted for the step under way, as in wlb_verdict_step; 0: unknown */
+	int32_t group; /* of the call that it is blocked in; -1: none */
+	uint64_t sequence;
+	double received_bytes; /* of that call until now; negative: unknown */
+	const struct wlb_verdict_call *calls;
+	int32_t call_count;
+};
+
+/* What a rank spent on the calls of one group in a step. */
+struct wlb_verdict_transfer {
+	int32_t group;
+	int64_t calls;
+	double transfer_s; /* in which its own messages of these calls were under way, after the last member arrived;
+	                      of an edge of a pipeline: the receiver's */
+	double bytes;      /* that moved in them */
+};
+
+/* A step that a rank has ended. A value that is unknown is negative. */
+struct wlb_verdict_step {
+	int32_t rank;
+	int64_t step;
+	double seconds;    /* from the end of the step before to the end of this one */
+	double aside_s;    /* of them in checkpoints, evaluation and other work that is not the step's */
+	double computed_s; /* of them computing: neither blocked in calls nor waiting for the loader */
+	double work;       /* predicted for this rank and step */
+	double loader_s;   /* of them waiting for the loader */
+	double storage_s;  /* of loader_s, while the loader itself waited for the file system */
+	int has_loss;
+	double loss;
+	int has_gradient_norm;
+	double gradient_norm; /* of this rank's own gradients, before they are reduced */
+	const struct wlb_verdict_transfer *transfers;
+	int32_t transfer_count;
+};
+
+/* One call of a group, as every member saw it by its own clock; of collectives, edges of pipelines are not used. */
+struct wlb_verdict_sample {
+	int32_t group;
+	uint64_t sequence;
+	double bytes;
+	const double *entered_s; /* [members of the group], in their order; NaN: not reported */
+	const double *left_s;
+	int32_t count;
+};
+
+/* Each takes one report. Returns 0 where it was used or was late or repeated, -1 with a message where it makes no sense
+ * (no such rank or group, a length of time that is not a number); such a report changes nothing. */
+int wlb_verdict_take_state(struct wlb_verdict_detector *detector, const struct wlb_verdict_state *state,
+                           struct wlb_verdict_error *error);
+int wlb_verdict_take_step(struct wlb_verdict_detector *detector, const struct wlb_verdict_step *step,
+                          struct wlb_verdict_error *error);
+int wlb_verdict_take_sample(struct wlb_verdict_detector *detector, const struct wlb_verdict_sample *sample,
+                            struct wlb_verdict_error *error);
+
+/* How much the clock of a rank is ahead of the mean of all, and how much later than the other members of its groups it
+ * enters calls, in seconds and from samples of collectives, which members leave at nearly the same time. NaN where no
+ * sample had the rank. */
+double wlb_verdict_clock_ahead_s(const struct wlb_verdict_detector *detector, int32_t rank);
+double wlb_verdict_lateness_s(const struct wlb_verdict_detector *detector, int32_t rank);
+
+/* ---- verdicts -------------------------------------------------------------------------- */
+
+enum wlb_verdict_kind {
+	WLB_VERDICT_CRASH,              /* a rank is gone, or a node reports no more */
+	WLB_VERDICT_HANG,               /* a rank outside communication, for which the others wait, makes no progress */
+	WLB_VERDICT_HANG_COMMUNICATION, /* all members have entered a call, and none leaves */
+	WLB_VERDICT_DEADLOCK,           /* ranks wait for each other in calls of different groups */
+	WLB_VERDICT_SLOW_COMPUTE,       /* a rank computes longer than its predicted work explains */
+	WLB_VERDICT_SLOW_NODE,          /* nearly all ranks of a node do */
+	WLB_VERDICT_SLOW_LINK,          /* messages of a rank or between a pair of ranks take longer than others */
+	WLB_VERDICT_SLOW_NIC,           /* nearly all messages from and to a node do */
+	WLB_VERDICT_SLOW_LOADER,        /* ranks wait for their loader, which does not wait for the file system */
+	WLB_VERDICT_SLOW_STORAGE,       /* ranks wait for their loader, which waits for the file system */
+	WLB_VERDICT_BAD_VALUES,         /* the loss or gradient of a rank is not finite or far off its peers' */
+};
+
+/* Lower-case words, such as "slow compute". */
+const char *wlb_verdict_kind_name(enum wlb_verdict_kind kind);
+
+enum wlb_verdict_stage {
+	WLB_VERDICT_SUSPECTED,
+	WLB_VERDICT_CONFIRMED,
+	WLB_VERDICT_OVER, /* what was wrong has ended; told once */
+};
+
+enum { WLB_VERDICT_RANKS = 16 };
+
+struct wlb_verdict {
+	uint64_t id; /* the same while the verdict lasts */
+	enum wlb_verdict_kind kind;
+	enum wlb_verdict_stage stage;
+	int32_t node;                     /* -1: no node is named */
+	int32_t ranks[WLB_VERDICT_RANKS]; /* the first of them; of a pair: source, destination */
+	int32_t rank_count;               /* in all */
+	int32_t group;                    /* -1: none */
+	uint64_t sequence;                /* of the call, 0: none */
+	double since_s;                   /* the caller's clock: when it began, as far as reports tell */
+	int64_t since_step;               /* -1: not in terms of steps */
+	/* What the run loses by it: 100 where it stands still; of what slows steps, the time of a step above that
+	 * without it, together with all other verdicts of this kind of fault that are open; negative: not known yet. */
+	double cost_percent;
+	double certainty; /* 0 to 1 */
+	char evidence[512];
+};
+
+/* Judges at `now_s`. Writes up to `most` verdicts that are open or have just ended, those of standstills first, and
+ * returns their number in all. Call it about each second. */
+int32_t wlb_verdict_judge(struct wlb_verdict_detector *detector, double now_s, struct wlb_verdict *verdicts,
+                          int32_t most);
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+#endif

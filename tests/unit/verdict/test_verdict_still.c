@@ -1,0 +1,180 @@
+/* Verdicts of runs in which nothing moves. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/verdict/run.h"
+
+static void the_rank_at_the_end_of_the_chain_hangs(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 2, 1, 2, 2, 2);
+	run_block_on_rank_0(&run);
+	run_seconds(&run, 4);
+	run_expect_no_verdict(&run);
+	run_seconds(&run, 2);
+	const struct wlb_verdict *verdict = run_expect_one(&run, WLB_VERDICT_HANG, WLB_VERDICT_SUSPECTED);
+	uint64_t id = verdict->id;
+	run_seconds(&run, 5);
+	verdict = run_expect_one(&run, WLB_VERDICT_HANG, WLB_VERDICT_CONFIRMED);
+	assert_int_equal(verdict->id, id);
+	assert_int_equal(verdict->rank_count, 1);
+	assert_int_equal(verdict->ranks[0], 0);
+	assert_int_equal(verdict->since_step, 10);
+	assert_float_equal(verdict->since_s, 4.0, 1.1);
+	assert_float_equal(verdict->cost_percent, 100.0, 0.0);
+	assert_true(verdict->certainty > 0.5 && verdict->certainty <= 1.0);
+	assert_non_null(strstr(verdict->evidence, "rank 0 (node 0, step 10) is computing"));
+	assert_non_null(strstr(verdict->evidence, "7 of 8 ranks are blocked"));
+	/* It goes on after all: the verdict is told to be over, once. */
+	run_call(&run, 0, run_group(&run, WLB_VERDICT_TP, 0, 1));
+	run_do(&run, 0, WLB_VERDICT_COMPUTING);
+	run_do(&run, 1, WLB_VERDICT_COMPUTING);
+	run_seconds(&run, 1);
+	assert_int_equal(run_expect_one(&run, WLB_VERDICT_HANG, WLB_VERDICT_OVER)->id, id);
+	run_seconds(&run, 1);
+	run_expect_no_verdict(&run);
+	run_end(&run);
+}
+
+static void a_call_that_all_have_entered_hangs(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 2, 1, 2, 2, 2);
+	/* The message from rank 2 to rank 0, sent already, never arrives; rank 1 waits for rank 0. */
+	int32_t edge = run_group(&run, WLB_VERDICT_PP, 2, 0);
+	run.entered[2][edge] = run.left[2][edge] = 1;
+	run_call(&run, 0, edge);
+	run_call(&run, 1, run_group(&run, WLB_VERDICT_TP, 0, 1));
+	for (int32_t r = 2; r < 8; r++)
+		run_call(&run, r, run_group(&run, WLB_VERDICT_WORLD, 0, 7));
+	run_seconds(&run, 12);
+	const struct wlb_verdict *verdict = run_expect_one(&run, WLB_VERDICT_HANG_COMMUNICATION, WLB_VERDICT_CONFIRMED);
+	assert_int_equal(verdict->rank_count, 2);
+	assert_int_equal(verdict->ranks[0], 2);
+	assert_int_equal(verdict->ranks[1], 0);
+	assert_int_equal(verdict->group, edge);
+	run_end(&run);
+	/* A ring of eight in which rank 5 has received least: the link from rank 4. Without the bytes: all of them. */
+	for (int bytes = 0; bytes < 2; bytes++) {
+		run_begin(&run, 1, 1, 1, 8, 2);
+		int32_t dp = run_group(&run, WLB_VERDICT_DP, 0, 7);
+		for (int32_t r = 0; r < 8; r++) {
+			run_call(&run, r, dp);
+			run.rank[r].received_bytes = bytes ? 1000.0 * (1 + (r + 3) % 8) : -1.0;
+		}
+		run_seconds(&run, 12);
+		verdict = run_expect_one(&run, WLB_VERDICT_HANG_COMMUNICATION, WLB_VERDICT_CONFIRMED);
+		assert_int_equal(verdict->rank_count, bytes ? 2 : 8);
+		assert_int_equal(verdict->ranks[0], bytes ? 4 : 0);
+		assert_int_equal(verdict->ranks[1], bytes ? 5 : 1);
+		run_end(&run);
+	}
+}
+
+static void the_node_that_all_stuck_calls_have_is_named(void **state)
+{
+	(void)state;
+	struct run run;
+	/* Nodes of one rank: rank 1 has stuck calls with rank 3, its replica, and rank 0, its neighbour. */
+	run_begin(&run, 1, 1, 2, 2, 1);
+	run_call(&run, 1, run_group(&run, WLB_VERDICT_DP, 1, 3));
+	run_call(&run, 3, run_group(&run, WLB_VERDICT_DP, 1, 3));
+	int32_t edge = run_group(&run, WLB_VERDICT_PP, 1, 0);
+	run.entered[1][edge] = run.left[1][edge] = 1;
+	run_call(&run, 0, edge);
+	run_call(&run, 2, run_group(&run, WLB_VERDICT_WORLD, 0, 3));
+	run_seconds(&run, 12);
+	assert_int_equal(run_expect_one(&run, WLB_VERDICT_HANG_COMMUNICATION, WLB_VERDICT_CONFIRMED)->node, 1);
+	run_end(&run);
+}
+
+static void ranks_that_wait_for_each_other_are_named(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 2, 1, 2, 2, 2);
+	/* Rank 0 has come to the tp call, and rank 1 to the call of all. */
+	run_call(&run, 0, run_group(&run, WLB_VERDICT_TP, 0, 1));
+	for (int32_t r = 1; r < 8; r++)
+		run_call(&run, r, run_group(&run, WLB_VERDICT_WORLD, 0, 7));
+	run_seconds(&run, 12);
+	const struct wlb_verdict *verdict = run_expect_one(&run, WLB_VERDICT_DEADLOCK, WLB_VERDICT_CONFIRMED);
+	assert_int_equal(verdict->rank_count, 2);
+	assert_int_equal(verdict->ranks[0] + verdict->ranks[1], 1);
+	run_end(&run);
+}
+
+static void a_rank_that_is_gone_has_crashed(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 2, 1, 2, 2, 2);
+	run_block_on_rank_0(&run);
+	run_do(&run, 0, WLB_VERDICT_COMPUTING);
+	run.rank[0].process = WLB_VERDICT_GONE;
+	run_seconds(&run, 3);
+	assert_int_equal(run_expect_one(&run, WLB_VERDICT_CRASH, WLB_VERDICT_CONFIRMED)->ranks[0], 0);
+	/* The launcher ends the others. */
+	for (int32_t r = 1; r < 8; r++) {
+		run_do(&run, r, WLB_VERDICT_COMPUTING);
+		run.rank[r].process = WLB_VERDICT_GONE;
+	}
+	run_seconds(&run, 20);
+	assert_int_equal(run_expect_one(&run, WLB_VERDICT_CRASH, WLB_VERDICT_CONFIRMED)->ranks[0], 0);
+	run_end(&run);
+	/* Ranks that have ended are no crash. */
+	run_begin(&run, 2, 1, 2, 2, 2);
+	for (int32_t r = 0; r < 8; r++) {
+		run_do(&run, r, WLB_VERDICT_ENDED);
+		run.rank[r].process = WLB_VERDICT_GONE;
+	}
+	run_seconds(&run, 20);
+	run_expect_no_verdict(&run);
+	run_end(&run);
+}
+
+static void a_node_that_is_silent_while_all_stand_still_is_lost(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 2, 1, 2, 2, 2);
+	run_block_on_rank_0(&run);
+	run.rank[0].silent = run.rank[1].silent = 1;
+	run_seconds(&run, 14);
+	const struct wlb_verdict *verdict = run_find(&run, WLB_VERDICT_CRASH);
+	assert_non_null(verdict);
+	assert_int_equal(run.count, 1);
+	assert_int_equal(verdict->node, 0);
+	assert_int_equal(verdict->rank_count, 2);
+	run_end(&run);
+	/* Where the others go on it is the reporter that is lost. */
+	run_begin(&run, 2, 1, 2, 2, 2);
+	run.rank[0].silent = run.rank[1].silent = 1;
+	for (int i = 0; i < 30; i++) {
+		for (int32_t r = 0; r < 8; r++)
+			run_do(&run, r, WLB_VERDICT_COMPUTING), run.rank[r].step++;
+		run_seconds(&run, 1);
+		run_expect_no_verdict(&run);
+	}
+	run_end(&run);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_rank_at_the_end_of_the_chain_hangs),
+		cmocka_unit_test(a_call_that_all_have_entered_hangs),
+		cmocka_unit_test(the_node_that_all_stuck_calls_have_is_named),
+		cmocka_unit_test(ranks_that_wait_for_each_other_are_named),
+		cmocka_unit_test(a_rank_that_is_gone_has_crashed),
+		cmocka_unit_test(a_node_that_is_silent_while_all_stand_still_is_lost),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
