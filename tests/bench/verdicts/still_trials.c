@@ -1,0 +1,197 @@
+/* Faults after which nothing moves: planted in the program of a step and told by reporters. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/bench/verdicts/reporter.h"
+#include "tests/bench/verdicts/trials.h"
+
+/* Healthy steps before, and how long the verdict is waited for. */
+enum { HEALTHY_STEPS = 5, WAIT_S = 18, MOST_VERDICTS = 64 };
+
+enum variant { IN_COMPUTATION, IN_LOADER, STOPPED_BY_SIGNAL, CALL, NIC, PROCESS, NODE };
+
+struct still_trial {
+	const struct cluster *cluster;
+	struct program program;
+	struct reporter reporter;
+	struct wlb_verdict_detector *detector;
+	struct incident incident;
+	struct report_conditions conditions;
+	struct fault faults[MOST_FAULTS];
+	int32_t fault_count;
+	struct outcome outcome;
+	double from_s; /* of the fault, the program's time */
+};
+
+static int32_t every_rank(const struct cluster *cluster)
+{
+	return cluster->world->ranks;
+}
+
+static int32_t every_group(const struct cluster *cluster)
+{
+	return cluster->world->group_count;
+}
+
+static int32_t every_node(const struct cluster *cluster)
+{
+	return cluster->world->nodes > 1 ? cluster->world->nodes : 0;
+}
+
+static void judge(struct still_trial *trial, double now_s)
+{
+	struct wlb_verdict verdicts[MOST_VERDICTS];
+	int32_t count = wlb_verdict_judge(trial->detector, now_s, verdicts, MOST_VERDICTS);
+	for (int32_t v = 0; v < count && v < MOST_VERDICTS; v++)
+		outcome_count(&trial->outcome, trial->faults, trial->fault_count, &verdicts[v],
+		              trial->reporter.told_s - trial->from_s);
+}
+
+/* Reports what the program has done until the step ends, or for WAIT_S where it never does. */
+static void report(struct still_trial *trial)
+{
+	double until_s = fmin(trial->program.ends_s, trial->from_s + WAIT_S);
+	while (trial->reporter.told_s < until_s)
+		judge(trial, reporter_second(&trial->reporter, &trial->conditions));
+	if (isfinite(trial->program.ends_s))
+		reporter_end_step(&trial->reporter);
+}
+
+/* Returns an operation of the rank in which it can hang: its computations in turn, or its loader. */
+static int32_t choose_operation(struct still_trial *trial, int32_t rank, enum operation_kind kind,
+                                struct chance *chance)
+{
+	int32_t count, found = 0, wanted;
+	const struct operation *operations = program_operations(&trial->program, rank, &count);
+	for (int32_t i = 0; i < count; i++)
+		found += operations[i].kind == kind;
+	wanted = chance_below(chance, found);
+	for (int32_t i = 0; i < count; i++)
+		if (operations[i].kind == kind && wanted-- == 0)
+			return i;
+	return -1;
+}
+
+static void add_fault(struct still_trial *trial, enum wlb_verdict_kind kind, int32_t rank, int32_t node)
+{
+	trial->faults[trial->fault_count++] =
+		(struct fault){.kind = kind, .rank = rank, .node = node, .group = -1, .other = -1};
+}
+
+static void plant_call(struct still_trial *trial, int32_t g, struct chance *chance)
+{
+	const struct wlb_verdict_group *group = &trial->cluster->world->groups[g];
+	int32_t member = group->kind == WLB_VERDICT_PP ? 1 : chance_below(chance, group->count);
+	trial->incident.stuck_group = g;
+	trial->conditions.ring_break = group->kind == WLB_VERDICT_PP ? -1 : member;
+	add_fault(trial, WLB_VERDICT_HANG_COMMUNICATION, group->members[member], -1);
+	trial->faults[0].other = group->members[(member + group->count - 1) % group->count];
+}
+
+/* Plants the faults of a trial at a position, in the step that follows. */
+static void plant(struct still_trial *trial, const struct trial_kind *kind, int32_t position, struct chance *chance)
+{
+	const struct wlb_verdict_world *world = trial->cluster->world;
+	double at_s = trial->program.ends_s + chance_between(chance, 0.1, 1.2);
+	trial->from_s = at_s;
+	trial->incident.stop_s = at_s;
+	trial->conditions.gone_s = at_s;
+	switch ((enum variant)kind->variant) {
+	case IN_COMPUTATION:
+	case IN_LOADER:
+		for (int32_t f = 0; f < kind->faults; f++) {
+			int32_t rank = (position + f * (world->ranks / 2)) % world->ranks;
+			trial->incident.stuck_rank[f] = rank;
+			trial->incident.stuck_at[f] = choose_operation(
+				trial, rank, kind->variant == IN_LOADER ? OPERATION_LOAD : OPERATION_COMPUTE, chance);
+			add_fault(trial, WLB_VERDICT_HANG, rank, -1);
+		}
+		break;
+	case STOPPED_BY_SIGNAL:
+		trial->incident.stop_rank = trial->conditions.stopped_rank = position;
+		add_fault(trial, WLB_VERDICT_HANG, position, -1);
+		break;
+	case CALL:
+		plant_call(trial, position, chance);
+		break;
+	case NIC:
+		trial->incident.stop_node = position;
+		add_fault(trial, WLB_VERDICT_HANG_COMMUNICATION, -1, position);
+		trial->faults[0].ranks_per_node = trial->cluster->layout.ranks_per_node;
+		break;
+	case PROCESS:
+		trial->incident.stop_rank = trial->conditions.gone_rank = position;
+		trial->conditions.abort_s = chance_uniform(chance) < 0.5 ? chance_between(chance, 0.3, 3.0) : INFINITY;
+		add_fault(trial, WLB_VERDICT_CRASH, position, -1);
+		if (kind->faults == 2) {
+			trial->conditions.second_gone_rank = (position + world->ranks / 2) % world->ranks;
+			add_fault(trial, WLB_VERDICT_CRASH, trial->conditions.second_gone_rank, -1);
+		}
+		break;
+	case NODE:
+		trial->incident.stop_node = trial->conditions.silent_node = position;
+		trial->incident.dead = 1;
+		add_fault(trial, WLB_VERDICT_CRASH, -1, position);
+		break;
+	}
+}
+
+/* Of several ranks that were to hang, those count that came to the operation, before another blocked them. */
+static void drop_unreached(struct still_trial *trial)
+{
+	for (int32_t f = trial->fault_count - 1; f >= 0 && trial->incident.stuck_rank[0] >= 0; f--) {
+		int32_t r = trial->incident.stuck_rank[f];
+		const struct event *last =
+			&trial->program.events[(size_t)r * MOST_OPERATIONS + (size_t)trial->program.event_count[r] - 1];
+		if (last->operation == trial->incident.stuck_at[f])
+			trial->from_s = f == 0 ? last->began_s : trial->from_s;
+		else
+			trial->faults[f] = trial->faults[--trial->fault_count];
+	}
+	trial->outcome.planted = trial->fault_count;
+}
+
+static void run(const struct cluster *cluster, const struct trial_kind *kind, int32_t position, uint64_t seed,
+                struct score *score)
+{
+	struct still_trial *trial = must_allocate(1, sizeof(*trial));
+	struct chance chance = chance_of(seed, 4);
+	trial->cluster = cluster;
+	trial->detector = must_detect(cluster);
+	program_init(&trial->program, cluster, seed);
+	reporter_init(&trial->reporter, &trial->program, trial->detector, seed);
+	trial->incident = incident_none();
+	trial->conditions = report_conditions_none();
+	trial->conditions.lost = trial->conditions.repeated = 0.01;
+	trial->from_s = INFINITY;
+	trial->outcome.cost_percent = -1.0;
+	for (int i = 0; i < HEALTHY_STEPS; i++) {
+		program_step(&trial->program, 1.0, &trial->incident);
+		report(trial);
+	}
+	plant(trial, kind, position, &chance);
+	program_step(&trial->program, 1.0, &trial->incident);
+	drop_unreached(trial);
+	snprintf(trial->outcome.miss, sizeof(trial->outcome.miss), "position %d, seed %llu", position,
+	         (unsigned long long)seed);
+	report(trial);
+	score_add(score, &trial->outcome, trial->fault_count, -1.0);
+	reporter_free(&trial->reporter);
+	program_free(&trial->program);
+	wlb_verdict_free(trial->detector);
+	free(trial);
+}
+
+const struct trial_kind still_kinds[] = {
+	{"crash", every_rank, run, WLB_VERDICT_CRASH, 1, 0.0, 1.0, 1.0, "s", PROCESS, 0},
+	{"two crashes at once", every_rank, run, WLB_VERDICT_CRASH, 2, 0.0, 1.0, 1.0, "s", PROCESS, 0},
+	{"node lost", every_node, run, WLB_VERDICT_CRASH, 1, 0.0, 1.0, 1.0, "s", NODE, 0},
+	{"hang in computation", every_rank, run, WLB_VERDICT_HANG, 1, 0.0, 1.0, 1.0, "s", IN_COMPUTATION, 0},
+	{"two hangs at once", every_rank, run, WLB_VERDICT_HANG, 2, 0.0, 1.0, 1.0, "s", IN_COMPUTATION, 0},
+	{"hang in the loader", every_rank, run, WLB_VERDICT_HANG, 1, 0.0, 1.0, 1.0, "s", IN_LOADER, 0},
+	{"stopped by a signal", every_rank, run, WLB_VERDICT_HANG, 1, 0.0, 1.0, 1.0, "s", STOPPED_BY_SIGNAL, 0},
+	{"hang in a call", every_group, run, WLB_VERDICT_HANG_COMMUNICATION, 1, 0.0, 1.0, 1.0, "s", CALL, 0},
+	{"NIC stops", every_node, run, WLB_VERDICT_HANG_COMMUNICATION, 1, 0.0, 1.0, 1.0, "s", NIC, 0},
+};
+const int32_t still_kind_count = sizeof(still_kinds) / sizeof(still_kinds[0]);

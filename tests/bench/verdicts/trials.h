@@ -1,0 +1,43 @@
+/* Trials: a run, perhaps with faults, and the verdicts on it. */
+#ifndef TESTS_BENCH_VERDICTS_TRIALS_H
+#define TESTS_BENCH_VERDICTS_TRIALS_H
+
+#include "tests/bench/verdicts/cluster.h"
+#include "tests/bench/verdicts/fault.h"
+
+/* A kind of trial. */
+struct trial_kind {
+	const char *name;
+	/* How many positions a fault of this kind has in a layout; 0: it cannot happen there. */
+	int32_t (*positions)(const struct cluster *cluster);
+	void (*run)(const struct cluster *cluster, const struct trial_kind *kind, int32_t position, uint64_t seed,
+	            struct score *score);
+	enum wlb_verdict_kind fault;
+	int32_t faults;   /* at once */
+	double factor;    /* of slow ones: by which it takes longer, or the share of a step that is waited */
+	double noise;     /* times those of the table of constants: from step to step */
+	double lasting;   /* and between ranks */
+	const char *unit; /* of the time until it is named */
+	int variant;
+	int beyond; /* 1: harder than what the goals are for */
+};
+
+extern const struct trial_kind slow_kinds[];
+extern const int32_t slow_kind_count;
+extern const struct trial_kind still_kinds[];
+extern const int32_t still_kind_count;
+
+/* A kind of healthy run. Returns the number of verdicts on `steps` steps, and prints the first. */
+struct healthy_kind {
+	const char *name;
+	int64_t (*run)(const struct cluster *cluster, const struct healthy_kind *kind, int64_t steps, uint64_t seed);
+	int variant;
+};
+
+extern const struct healthy_kind healthy_kinds[];
+extern const int32_t healthy_kind_count;
+
+/* Ends the program with a message where memory is out. */
+struct wlb_verdict_detector *must_detect(const struct cluster *cluster);
+
+#endif
