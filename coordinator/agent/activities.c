@@ -8,11 +8,23 @@
 /* Of a report: 64 ranks take some 30 KB, of the 1 MiB that the coordinator accepts. */
 enum { GROUPS_MOST = 16, RANKS_MOST = 64 };
 
+/* The coordinator refuses a report with numbers above these, which no rank has but any process of the user can write.
+ */
+static const double seconds_most = 1e7;
+static const uint64_t seq_most = UINT64_C(1000000000000000), bytes_most = UINT64_C(1000000000000000000);
+static const uint64_t ranks_most = 1 << 20;
+static const int64_t step_most = INT64_C(1000000000000);
+
 /* Seconds from then until now, in milliseconds; 0 where the rank wrote a time that is none. */
 static json_t *age(double now_s, double since_s)
 {
 	double age_s = now_s - since_s;
-	return json_real(age_s > 0.0 && age_s < 1e9 ? round(1e3 * age_s) / 1e3 : 0.0);
+	return json_real(age_s > 0.0 ? round(1e3 * fmin(age_s, seconds_most)) / 1e3 : 0.0);
+}
+
+static json_int_t at_most(uint64_t value, uint64_t most)
+{
+	return (json_int_t)(value < most ? value : most);
 }
 
 static const char *state_of(const struct wlb_agent_task *task)
@@ -37,7 +49,7 @@ static void make_printable(char *name)
 	if (*name == '\0')
 		*name = '?';
 	for (; *name != '\0'; name++)
-		if (*name < ' ' || *name > '~')
+		if (*name < ' ' || *name > '~' || *name == '"' || *name == '\\')
 			*name = '?';
 }
 
@@ -54,8 +66,9 @@ static json_t *groups_json(const struct wlb_rank_trace *trace, int blocked_in, i
 		if (i == blocked_in)
 			*place = (int)json_array_size(list);
 		make_printable(group->name);
-		json_array_append_new(list, json_pack("[s, i, I, I]", group->name, group->ranks,
-		                                      (json_int_t)group->entered, (json_int_t)group->left));
+		json_array_append_new(
+			list, json_pack("[s, I, I, I]", group->name, at_most((uint64_t)group->ranks, ranks_most),
+		                        at_most(group->entered, seq_most), at_most(group->left, seq_most)));
 	}
 	return list;
 }
@@ -63,7 +76,8 @@ static json_t *groups_json(const struct wlb_rank_trace *trace, int blocked_in, i
 static json_t *call_json(const struct wlb_trace_event *call, int place, double now_s)
 {
 	return json_pack("{s:s, s:i, s:I, s:I, s:o}", "kind", wlb_comm_kind_name(call->kind), "group", place, "seq",
-	                 (json_int_t)call->seq, "bytes", (json_int_t)call->bytes, "for_s", age(now_s, call->blocked_s));
+	                 at_most(call->seq, seq_most), "bytes", at_most(call->bytes, bytes_most), "for_s",
+	                 age(now_s, call->blocked_s));
 }
 
 static json_t *activity_json(const struct wlb_rank_trace *trace, const struct wlb_agent_task *task)
@@ -74,8 +88,9 @@ static json_t *activity_json(const struct wlb_rank_trace *trace, const struct wl
 	enum wlb_activity activity = wlb_rank_trace_activity(trace, &since_s);
 	json_t *groups = groups_json(trace, is_blocked ? call.group : -1, &place);
 	json_t *json = json_pack("{s:i, s:I, s:s, s:o, s:s, s:o}", "rank", task->rank, "step",
-	                         (json_int_t)wlb_rank_trace_step(trace), "activity", wlb_activity_name(activity),
-	                         "for_s", age(now_s, since_s), "process", state_of(task), "groups", groups);
+	                         at_most((uint64_t)wlb_rank_trace_step(trace), (uint64_t)step_most), "activity",
+	                         wlb_activity_name(activity), "for_s", age(now_s, since_s), "process", state_of(task),
+	                         "groups", groups);
 	if (place >= 0)
 		json_object_set_new(json, "call", call_json(&call, place, now_s));
 	return json;

@@ -37,13 +37,21 @@ static int refuse(const char *what, const json_t *value, const char *rule, struc
 	return -1;
 }
 
+/* Names are written into replies as they are. */
+static bool is_plain(const char *name)
+{
+	for (; *name != '\0'; name++)
+		if (*name < ' ' || *name > '~' || *name == '"' || *name == '\\')
+			return false;
+	return true;
+}
+
 static int read_name(const json_t *value, char name[WLBD_ACTIVITY_GROUP_NAME_SIZE], struct wlb_error *error)
 {
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
 	size_t length = json_string_length(value);
-	if (length < 1 || length >= WLBD_ACTIVITY_GROUP_NAME_SIZE ||
-	    strspn(json_string_value(value), allowed) != length)
-		return refuse("name", value, "1 to 15 characters of a-z, A-Z, 0-9, '_', '-' and '.'", error);
+	if (length < 1 || length >= WLBD_ACTIVITY_GROUP_NAME_SIZE || !is_plain(json_string_value(value)) ||
+	    strlen(json_string_value(value)) != length)
+		return refuse("name", value, "1 to 15 printable characters of ASCII without '\"' and '\\'", error);
 	memcpy(name, json_string_value(value), length + 1);
 	return 0;
 }

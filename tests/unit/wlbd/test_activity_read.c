@@ -168,8 +168,9 @@ static void test_bounds_of_groups(void **state)
 	static const struct bound bounds[] = {
 		{"groups", "[[\"fifteen_letters\",1,0,0],[\"a\",1048576,1000000000000000,1000000000000000]]", NULL},
 		{"groups", "[[\"sixteen_letters_\",1,0,0],[\"a\",1,1,1]]", "groups[0]: name: \"sixteen_letters_\""},
-		{"groups", "[[\"a\",1,0,0],[\"\",1,1,1]]", "groups[1]: name: \"\" must be 1 to 15 characters"},
-		{"groups", "[[\"a b\",1,0,0]]", "groups[0]: name: \"a b\""},
+		{"groups", "[[\"a\",1,0,0],[\"\",1,1,1]]", "groups[1]: name: \"\" must be 1 to 15 printable characters"},
+		{"groups", "[[\"a\\\"b\",1,0,0]]", "groups[0]: name: \"a\\\"b\""},
+		{"groups", "[[\"a\\\\b\",1,0,0]]", "groups[0]: name: \"a\\\\b\""},
 		{"groups", "[[\"a\\u001b[2J\",1,0,0]]", "groups[0]: name: \"a\\u001B[2J\""},
 		{"groups", "[[\"\xc3\xa4\",1,0,0]]", "groups[0]: name: \"\\u00E4\""},
 		{"groups", "[[7,1,0,0]]", "groups[0]: name: 7"},
