@@ -93,7 +93,7 @@ class Reports(RanksTest):
             (activity(0, activity="dreaming"), "activities[1]: field 'activity': \"dreaming\" must be one of starting"),
             (activity(0, step=-1), "activities[1]: field 'step': -1 must be a whole number from 0 to"),
             (activity(0, for_s=1e8), "activities[1]: field 'for_s': 100000000.0 must be a number from 0 to 1e+07"),
-            (activity(0, groups=[["t p", 2, 1, 1]]), "activities[1]: groups[0]: name: \"t p\" must be 1 to 15 characters"),
+            (activity(0, groups=[["t\np", 2, 1, 1]]), "activities[1]: groups[0]: name: \"t\\np\" must be 1 to 15 printable characters"),
             (activity(0, call={"kind": "send", "group": 2, "seq": 1, "bytes": 1, "for_s": 1}),
              "activities[1]: call: field 'group': 2 must be a whole number from 0 to 1"),
             (activity(1), "field 'activities': rank 1 is listed twice"),
