@@ -5,6 +5,7 @@
 
 #include "coordinator/wlb/top/calls.h"
 #include "coordinator/wlb/top/seconds_text.h"
+#include "coordinator/wlb/top/state.h"
 
 enum { CALL_LINES = 2, MARK_COLUMNS = 4 }; /* ",..." behind ranks that do not fit */
 
@@ -52,6 +53,15 @@ static void put_call(struct wlb_top_frame *frame, const struct wlb_top_rank *cal
 	wlb_top_end_line(frame);
 }
 
+static const struct wlb_top_rank *worst_of(const struct wlb_top_ranks *ranks, const int *list, int count)
+{
+	const struct wlb_top_rank *worst = &ranks->list[list[0]];
+	for (int i = 1; i < count; i++)
+		if (wlb_top_is_worse(ranks, &ranks->list[list[i]], worst))
+			worst = &ranks->list[list[i]];
+	return worst;
+}
+
 static void put_missing(struct wlb_top_frame *frame, const struct wlb_top_ranks *ranks,
                         const struct wlb_top_members *members)
 {
@@ -61,7 +71,7 @@ static void put_missing(struct wlb_top_frame *frame, const struct wlb_top_ranks 
 	if (members->unknown_count > 0)
 		snprintf(unknown, sizeof(unknown), "  %d not reported since it began", members->unknown_count);
 	if (members->missing_count > 0) {
-		const struct wlb_top_rank *rank = &ranks->list[members->missing[0]];
+		const struct wlb_top_rank *rank = worst_of(ranks, members->missing, members->missing_count);
 		wlb_seconds_format(rank->for_s, time, sizeof(time));
 		snprintf(first, sizeof(first), "; %d on %s: %s for %s", rank->rank, wlb_top_rank_node(ranks, rank),
 		         rank->activity, time);
