@@ -189,7 +189,7 @@ int main(int argc, char **argv)
 	static const char *const targets[] = {"index",       "safetensors", "manifest",   "model_config", "jsonl",
 	                                      "policy",      "http",        "records",    "spool",        "settings",
 	                                      "json_string", "lengths",     "machine",    "topology",     "first_exit",
-	                                      "calibration", "hostlist",    "plan_places", "verdict"};
+	                                      "calibration", "hostlist",    "plan_places", "verdict",      "activities"};
 	if (argc != 2)
 		return 2;
 	check(wlb_dir_make(argv[1], 0755, &error));
