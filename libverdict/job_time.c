@@ -8,7 +8,7 @@ static const double set_back_s = 2.0;
 void verdict_time_advance(struct verdict_job_time *time, double now_s)
 {
 	double passed_s = now_s - time->now_s;
-	if (!time->begun || passed_s < -set_back_s || passed_s > silence_s) {
+	if (!time->begun || passed_s < -set_back_s) {
 		time->begun = 1;
 		time->now_s = now_s;
 		return;

@@ -235,8 +235,8 @@ struct wlb_verdict {
 	uint64_t sequence;                /* of the call, 0: none */
 	double since_s;                   /* the caller's clock: when it began, as far as reports tell */
 	int64_t since_step;               /* -1: not in terms of steps */
-	/* What the run loses by it: 100 where it stands still; of what slows steps, the time of a step above that
-	 * without it, together with all other verdicts of this kind of fault that are open; negative: not known yet. */
+	/* What the run loses by it: 100 where it stands still; of what slows steps, by how much they are longer than
+	 * without it, together with all other verdicts of this sort of fault that are open; negative: not known. */
 	double cost_percent;
 	double certainty; /* 0 to 1 */
 	char evidence[512];

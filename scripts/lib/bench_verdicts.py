@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 from bench_host import compiler, machine, verdict
 
-# Processes run side by side, those of most ranks first. Above FULL_RANKS the positions may be fewer than FULL_POSITIONS.
+# Processes run side by side, those of most ranks first.
 RANKS = (16384, 4096, 1024, 256, 64, 16, 8)
-FULL_RANKS, FULL_POSITIONS = 256, 1000
-HEALTHY = ((16384, 200), (1024, 1000), (64, 10000), (16, 10000), (8, 10000))
+MOST_POSITIONS = 1000
+HEALTHY = ((16384, 100), (1024, 1000), (64, 10000), (16, 10000), (8, 10000))
 PARTS = 4
 PROCESSES = 2
 
@@ -24,12 +24,16 @@ def run(build, words):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
-def commands(most):
+def positions_of(ranks, positions):
+    """So many at 16,384 ranks, and with fewer ranks as many as take the same time."""
+    return min(MOST_POSITIONS, positions * RANKS[0] // ranks)
+
+
+def commands(positions):
     for ranks in RANKS:
-        positions = FULL_POSITIONS if ranks <= FULL_RANKS else most
-        for kinds in ("still", "slow"):
+        for kinds in ("still", "slow", "several"):
             for part in range(PARTS):
-                yield ["--ranks", ranks, "--positions", positions, "--kinds", kinds, "--part", f"{part}/{PARTS}"]
+                yield ["--ranks", ranks, "--positions", positions_of(ranks, positions), "--kinds", kinds, "--part", f"{part}/{PARTS}"]
     for ranks, steps in HEALTHY:
         for part in range(PARTS):
             yield ["--ranks", ranks, "--steps", steps, "--kinds", "healthy", "--part", f"{part}/{PARTS}"]
@@ -59,7 +63,7 @@ Made by `scripts/bench verdicts`, with the library of commit {commit}. All runs 
 
 - Machine: {machine}; {compiler}.
 - Positions: every one of a layout up to 64 ranks. Above, so many in all layouts of a number of ranks, drawn at random, seeded:
-  1,000 of 256 ranks and {positions:,} of more.
+  {positions}.
 - *named*: a confirmed verdict of that kind that names the rank, node or pair. *others*: verdicts, suspicions too, that name
   anything else. Precision is named / (named + others), recall named / planted.
 - *until named*: steps or seconds after the fault began. Slow ones are watched for 50 steps, standstills for 18 s.
@@ -89,13 +93,12 @@ def goals(faults, healthy):
     yield f"no verdict in healthy runs: {false} in {steps:,} steps", verdict(false == 0)
 
 
-def main(build, positions):
-    with ThreadPoolExecutor(PROCESSES) as pool:
-        outputs = list(pool.map(lambda words: run(build, words), commands(positions)))
+def page(build, positions, outputs):
     rows, misses = rows_of(outputs)
     faults = [row for row in rows if not row[2].startswith("tp=")]
     healthy = [row for row in rows if row[2].startswith("tp=")]
-    print(INTRODUCTION.format(commit=commit(), machine=machine(), compiler=compiler(build), positions=positions))
+    counts = ", ".join(f"{positions_of(ranks, positions):,} of {ranks:,}" for ranks in reversed(RANKS) if ranks > 64)
+    print(INTRODUCTION.format(commit=commit(), machine=machine(), compiler=compiler(build), positions=counts + " ranks"))
     for text, met in goals(faults, healthy):
         print(f"| {text} | {met} |")
     print(f"\n## Faults\n{FAULT_HEAD}")
@@ -112,5 +115,10 @@ def main(build, positions):
     print(f"\nProcessor time: {sum(float(row[-1]) for row in rows) / 60:.0f} minutes.")
 
 
+def main(build, positions):
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        page(build, positions, list(pool.map(lambda words: run(build, words), commands(positions))))
+
+
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[3]) if sys.argv[2:3] == ["--positions"] else FULL_POSITIONS)
+    main(sys.argv[1], int(sys.argv[3]) if sys.argv[2:3] == ["--positions"] else MOST_POSITIONS)

@@ -105,6 +105,24 @@ static void clocks_that_are_set_and_silence_of_all_are_healthy(void **state)
 	run_seconds(&run, 8);
 	run_expect_one(&run, WLB_VERDICT_HANG, WLB_VERDICT_CONFIRMED);
 	run_end(&run);
+	/* The same while the detector is asked on. */
+	run_begin(&run, 2, 1, 2, 2, 2);
+	run_block_on_rank_0(&run);
+	for (int32_t r = 0; r < 8; r++)
+		run.rank[r].silent = 1;
+	run_seconds(&run, 100);
+	run_expect_no_verdict(&run);
+	for (int32_t r = 0; r < 8; r++)
+		run.rank[r].silent = 0;
+	run_seconds(&run, 1);
+	run_expect_no_verdict(&run);
+	/* Reports that come late, by less than a clock is set, make no time. */
+	for (int i = 0; i < 4; i++) {
+		run.clock_s = i % 2 == 0 ? -1.9 : 0.0;
+		run_seconds(&run, 1);
+	}
+	assert_int_equal(run.verdicts[0].stage, WLB_VERDICT_SUSPECTED);
+	run_end(&run);
 }
 
 static void absurd_states_are_refused_or_change_nothing(void **state)

@@ -14,6 +14,7 @@ enum { ONSET = 40 };
 static void slow_loader_9(const struct run *run, struct wlb_verdict_step *step)
 {
 	step->loader_s = 0.001;
+	step->aside_s = 10.0; /* a checkpoint after each step */
 	if (run->step >= ONSET && step->rank == 9) {
 		step->loader_s = 0.3;
 		step->storage_s = 0.02;
@@ -80,6 +81,11 @@ static double slow_edge(const struct run *run, int32_t group, int32_t rank)
 	return g->kind == WLB_VERDICT_PP && g->members[0] == 1 && g->members[1] == 3 ? 1.8 : 1.0;
 }
 
+static double slow_in_dp(const struct run *run, int32_t group, int32_t rank)
+{
+	return run->world->groups[group].kind == WLB_VERDICT_DP && rank == 6 ? 1.8 : 1.0;
+}
+
 static double slow_nic_of_node_3(const struct run *run, int32_t group, int32_t rank)
 {
 	const struct wlb_verdict_group *g = &run->world->groups[group];
@@ -101,10 +107,19 @@ static void links_and_nics_are_told_apart(void **state)
 	assert_int_equal(run.verdicts[0].ranks[1], 3);
 	run_end(&run);
 	run_begin(&run, 2, 1, 2, 8, 2);
+	link_factor = slow_in_dp;
+	run_expect_none(&run, ONSET, transfers);
+	run_until(&run, WLB_VERDICT_SLOW_LINK, 50, transfers);
+	assert_int_equal(run.verdicts[0].rank_count, 1);
+	assert_int_equal(run.verdicts[0].ranks[0], 6);
+	run_end(&run);
+	run_begin(&run, 2, 1, 2, 8, 2);
 	link_factor = slow_nic_of_node_3;
 	run_expect_none(&run, ONSET, transfers);
 	run_until(&run, WLB_VERDICT_SLOW_NIC, 50, transfers);
 	assert_int_equal(run.verdicts[0].node, 3);
+	/* Two ranks send to and receive from their neighbours, and are in a dp group each. */
+	assert_non_null(strstr(run.verdicts[0].evidence, "of 6 streams of messages from and to node 3, 6 take"));
 	run_steps(&run, 20, transfers);
 	assert_int_equal(run.count, 1);
 	run_end(&run);

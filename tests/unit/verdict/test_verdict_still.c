@@ -20,6 +20,7 @@ static void the_rank_at_the_end_of_the_chain_hangs(void **state)
 	run_seconds(&run, 2);
 	const struct wlb_verdict *verdict = run_expect_one(&run, WLB_VERDICT_HANG, WLB_VERDICT_SUSPECTED);
 	uint64_t id = verdict->id;
+	assert_true(id > 0);
 	run_seconds(&run, 5);
 	verdict = run_expect_one(&run, WLB_VERDICT_HANG, WLB_VERDICT_CONFIRMED);
 	assert_int_equal(verdict->id, id);

@@ -1,0 +1,49 @@
+/* The length of a step that its ranks' computation explains. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "libverdict/step_model.h"
+
+static double seconds_of(int tp, int cp, int pp, int dp, int micro_batches, const double *computed_s)
+{
+	struct wlb_verdict_layout layout = {tp, cp, pp, dp, 1};
+	struct wlb_verdict_world *given = wlb_verdict_world_of_layout(&layout, NULL);
+	struct verdict_world world;
+	struct verdict_step_model model;
+	assert_non_null(given);
+	assert_int_equal(verdict_world_copy(&world, given, NULL), 0);
+	assert_int_equal(verdict_step_model_init(&model, &world, micro_batches), 0);
+	double seconds = verdict_step_model_s(&model, computed_s);
+	verdict_step_model_free(&model);
+	verdict_world_free(&world);
+	wlb_verdict_world_free(given);
+	return seconds;
+}
+
+static void a_step_is_as_long_as_its_slowest(void **state)
+{
+	(void)state;
+	const double computed_s[] = {1.0, 3.0, 2.0, 5.0, 1.0, 1.0, 4.0, 1.0};
+	/* Replicas. */
+	assert_float_equal(seconds_of(1, 1, 1, 8, 0, computed_s), 5.0, 1e-12);
+	/* Two stages, 4 micro-batches: replicas {1, 3}, {2, 5}, {1, 1}, {4, 1}; the longest is 5 + 2 / 4. */
+	assert_float_equal(seconds_of(1, 1, 2, 4, 4, computed_s), 5.5, 1e-12);
+	/* Four micro-batches for each of two stages, where it is not told how many. */
+	assert_float_equal(seconds_of(1, 1, 2, 4, 0, computed_s), 5.25, 1e-12);
+	/* Stages of two tp ranks: {3, 5} and {1, 4}. */
+	assert_float_equal(seconds_of(2, 1, 2, 2, 2, computed_s), 6.5, 1e-12);
+	/* Stages of two cp ranks, and of two times two. */
+	assert_float_equal(seconds_of(1, 2, 2, 2, 2, computed_s), 6.5, 1e-12);
+	assert_float_equal(seconds_of(2, 2, 2, 1, 2, computed_s), 7.0, 1e-12);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_step_is_as_long_as_its_slowest),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
