@@ -182,7 +182,8 @@ class Case:
                        str(len(seeds)), "--layout", layout.layout, "--num-virtual-stages-per-pipeline-rank",
                        layout.interleave, "--micro-batch-size", layout.micro_batch, "--recompute-granularity",
                        layout.recompute, "--head-stages", layout.head_stages, "--metrics-file", metrics]
-            settings = {"WLB_TIMED_MACHINE": self.machine, "WLB_TIMED_SCALE": str(scale), "WLB_TIMED_START": str(start_s),
+            # Runs of Open MPI that share a folder for their sessions fail where one that ends removes it.
+            settings = {"TMPDIR": name, "WLB_TIMED_MACHINE": self.machine, "WLB_TIMED_SCALE": str(scale), "WLB_TIMED_START": str(start_s),
                         "WLB_TIMED_SEEDS": ",".join(map(str, seeds))}
             ended = subprocess.run(command, env={**ENVIRONMENT, **settings}, stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, text=True, timeout=RUN_LIMIT_S, check=False)
