@@ -20,8 +20,8 @@ static void put_ranges(struct wlb_top_frame *frame, const int *ranks, int count,
 			last++;
 		snprintf(range, sizeof(range), ranks[i] < ranks[last] ? "%s%d-%d" : "%s%d", i > 0 ? "," : "", ranks[i],
 		         ranks[last]);
-		int room = columns - (frame->column - begin) - (last + 1 < count ? MARK_COLUMNS : 0);
-		if ((int)strlen(range) > room) {
+		int columns_left = columns - (frame->column - begin) - (last + 1 < count ? MARK_COLUMNS : 0);
+		if ((int)strlen(range) > columns_left) {
 			wlb_top_put(frame, WLB_TOP_PLAIN, "%s...", i > 0 ? "," : "");
 			return;
 		}
@@ -76,8 +76,8 @@ static void put_missing(struct wlb_top_frame *frame, const struct wlb_top_ranks 
 		snprintf(first, sizeof(first), "; %d on %s: %s for %s", rank->rank, wlb_top_rank_node(ranks, rank),
 		         rank->activity, time);
 		wlb_top_put(frame, WLB_TOP_RED, "   not in it: ");
-		int room = frame->columns - frame->column - (int)strlen(first) - (int)strlen(unknown);
-		put_ranges(frame, members->missing, members->missing_count, room > 16 ? room : 16);
+		int columns_left = frame->columns - frame->column - (int)strlen(first) - (int)strlen(unknown);
+		put_ranges(frame, members->missing, members->missing_count, columns_left > 16 ? columns_left : 16);
 	}
 	wlb_top_put(frame, WLB_TOP_PLAIN, "%s%s", first, unknown);
 	wlb_top_end_line(frame);

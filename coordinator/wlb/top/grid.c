@@ -140,8 +140,8 @@ void wlb_top_grid_draw(struct wlb_top_frame *frame, const struct wlb_top_ranks *
 	}
 	if (grid.label_columns > LABEL_MOST)
 		grid.label_columns = LABEL_MOST;
-	int room = (frame->columns - grid.label_columns - 1) / CELL_COLUMNS;
-	grid.cells_in_line = room > 1 ? room : 1;
+	int cells = (frame->columns - grid.label_columns - 1) / CELL_COLUMNS;
+	grid.cells_in_line = cells > 1 ? cells : 1;
 	if (ranks->count <= WLB_TOP_CELLS_MOST && rank_lines(&grid) <= lines_most) {
 		draw_ranks(&grid);
 		return;
