@@ -907,7 +907,8 @@ struct wlb_search_options {
 	enum wlb_sharding sharding;
 	int dynamic;       /* see wlb_sim_options */
 	int charge_limit;  /* 1: memory is charged for the longest micro-batch that is allowed, as for a program that
-	                      allocates it at the start; 0: for the longest that packing makes of the samples */
+	                      allocates it at the start and is told whole windows, the share rounded up; 0: for the
+	                      longest that packing makes of the samples */
 	double near_equal; /* share by which a plan may be slower and still be preferred, 0 to 1 */
 	struct wlb_search_fixed fixed;
 	int every_gpu;          /* 1: only plans with a rank on every usable GPU, for launchers that start that many */

@@ -99,7 +99,8 @@ static int sort_spans(struct wlb_search_packing *packing, int32_t bins)
 int64_t wlb_search_limit(const struct wlb_search *search, double windows)
 {
 	const struct wlb_search_options *o = &search->options;
-	return (int64_t)ceil((double)o->seq_length * fmax(1.0, windows) * o->max_length_ratio);
+	double whole = o->charge_limit ? ceil(windows - 1e-9) : windows;
+	return (int64_t)ceil((double)o->seq_length * fmax(1.0, whole) * o->max_length_ratio);
 }
 
 static void clear(struct wlb_search_packing *packing)

@@ -17,7 +17,8 @@ const struct wlb_search_packing *wlb_search_pack(struct wlb_search *search, doub
                                                  int32_t draws, struct wlb_error *error);
 void wlb_search_packings_free(struct wlb_search *search);
 
-/* Returns the most tokens that a micro-batch may hold whose share of the batch is `windows` windows. */
+/* Returns the most tokens that a micro-batch may hold whose share of the batch is `windows` windows. A program that
+ * allocates the most is told whole windows: 4 windows on 3 replicas are 2 in a micro-batch (wlb_auto_windows). */
 int64_t wlb_search_limit(const struct wlb_search *search, double windows);
 
 /* Sets *tokens to those of the longest micro-batch that packing the samples makes, where the share of each is `windows`

@@ -297,6 +297,32 @@ static void what_cannot_be_searched_is_refused(void **state)
 }
 
 /* Every plan of a search, also those that do not fit, has what is fixed. */
+/* 4 windows on 3 replicas: a trainer that is told 2 windows in a micro-batch allocates 2, and not the 4/3 of the share.
+ */
+static void memory_is_charged_for_whole_windows(void **state)
+{
+	(void)state;
+	struct wlb_model model = small_model();
+	struct wlb_machine machine = h100();
+	struct wlb_step sample = equal_step(1, lengths, LENGTHS);
+	machine.gpus_per_node = 3;
+	struct wlb_search_options options = small_options(1, &sample);
+	options.global_batch = 4;
+	options.charge_limit = 1;
+	for (int32_t windows = 1; windows <= 2; windows++) {
+		struct wlb_error error = {""};
+		options.fixed = (struct wlb_search_fixed){
+			.tp = 1, .cp = 1, .pp = 1, .dp = 3, .micro_batch_windows = windows, .recompute = -1};
+		struct wlb_search_result *r = wlb_search(&model, &machine, &options, &error);
+		assert_string_equal(error.message, "");
+		assert_int_equal(r->ranked_count, 1);
+		assert_int_equal(r->ranked[0].plan.micro_batches, windows == 1 ? 2 : 1);
+		assert_int_equal(r->ranked[0].micro_batch_tokens, (int64_t)(windows * WINDOW * 1.25));
+		wlb_search_free(r);
+	}
+	free_step(&sample);
+}
+
 static void what_is_fixed_is_held(void **state)
 {
 	(void)state;
@@ -674,6 +700,7 @@ int main(void)
 		cmocka_unit_test(uneven_nodes_get_the_layout_that_uses_what_is_there),
 		cmocka_unit_test(ranks_follow_the_switches),
 		cmocka_unit_test(what_cannot_be_searched_is_refused),
+		cmocka_unit_test(memory_is_charged_for_whole_windows),
 		cmocka_unit_test(what_is_fixed_is_held),
 		cmocka_unit_test(no_more_is_recomputed_than_must_be),
 		cmocka_unit_test(every_usable_gpu_has_a_rank_where_that_is_asked),
