@@ -258,7 +258,7 @@ class Sizes(BusyTest):
         ranks = nodes * ranks_on_node
         tp = min(8, ranks_on_node)
         groups = [["tp", tp, 123456, 123456], ["dp", ranks // tp, 1234, 1234], ["world", ranks, 99, 99],
-                  ["cp", 1, 0, 0], ["pp.0-1", 2, 123456, 123456], ["pp_back.1-0", 2, 123456, 123456]]
+                  ["cp", 1, 0, 0], ["pp 0>1", 2, 123456, 123456], ["pp_back 1>0", 2, 123456, 123456]]
         for node in range(nodes):
             first = node * ranks_on_node
             entries = [activity(rank, step=100000 - rank % 5, for_s=rank % 150, groups=groups) for rank in

@@ -4,12 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TP = 1, CP = 2, PP = 4, DP = 8 };
+#include "common/group_places.h"
+
 enum { CALLS_OF_KIND = 2 };
 
 /* ---- groups of the layout ---------------------------------------------------------------------------------------- */
 
-/* The kind of a group is the beginning of its name: edges of the pipeline have names such as "pp.0-1". */
+/* The kind of a group is the beginning of its name: edges of the pipeline have names such as "pp 0>1". */
 static size_t kind_length(const char *name)
 {
 	size_t length = 0;
@@ -18,52 +19,22 @@ static size_t kind_length(const char *name)
 	return length;
 }
 
-static int degrees(const struct wlb_layout *layout, int dimensions)
+/* Returns -1 where the members do not follow from the layout. */
+static int find_group(const struct wlb_top_ranks *ranks, const struct wlb_top_rank *rank,
+                      const struct wlb_top_group *group, struct wlb_group_id *id)
 {
-	return (dimensions & TP ? layout->tp : 1) * (dimensions & CP ? layout->cp : 1) *
-	       (dimensions & PP ? layout->pp : 1) * (dimensions & DP ? layout->dp : 1);
-}
-
-/* Returns the dimensions in which the members of a group differ; 0: not known. */
-static int dimensions_of(const struct wlb_layout *layout, const struct wlb_top_group *group)
-{
-	static const struct {
-		const char *kind;
-		int dimensions;
-	} kinds[] = {{"tp", TP},   {"kv", TP},   {"cp", CP}, {"pp", PP},        {"pp_back", PP},
-	             {"head", PP}, {"tied", PP}, {"dp", DP}, {"data", CP | DP}, {"world", TP | CP | PP | DP}};
-	size_t length = kind_length(group->name);
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		if (strlen(kinds[i].kind) != length || strncmp(kinds[i].kind, group->name, length) != 0)
-			continue;
-		/* Gradients are reduced over context parallelism too. */
-		bool is_wider = kinds[i].dimensions == DP && group->ranks != layout->dp;
-		return is_wider ? CP | DP : kinds[i].dimensions;
-	}
-	return group->ranks == degrees(layout, TP | CP | PP | DP) ? TP | CP | PP | DP : 0;
+	if (!ranks->has_layout || rank->place < 0)
+		return -1;
+	return wlb_group_find(&ranks->layout, group->name, group->ranks, rank->place, id);
 }
 
 /* Whether the places of two ranks are those of one group. */
 static bool are_together(const struct wlb_top_ranks *ranks, const struct wlb_top_rank *a, const struct wlb_top_rank *b,
                          const struct wlb_top_group *group)
 {
-	int dimensions = ranks->has_layout ? dimensions_of(&ranks->layout, group) : 0;
-	if (a == b)
-		return true;
-	if (dimensions == 0 || a->place < 0 || b->place < 0)
-		return false;
-	/* A part of the ranks of tp: those that hold the same keys are neighbours. */
-	bool is_part = dimensions == TP && group->ranks < ranks->layout.tp;
-	return (dimensions & TP ? !is_part || a->at.tp / group->ranks == b->at.tp / group->ranks
-	                        : a->at.tp == b->at.tp) &&
-	       (dimensions & CP || a->at.cp == b->at.cp) && (dimensions & PP || a->at.pp == b->at.pp) &&
-	       (dimensions & DP || a->at.dp == b->at.dp);
-}
-
-/* Whether every rank of these places is in the group, and not only those that name it. */
-static bool is_whole(const struct wlb_top_ranks *ranks, const struct wlb_top_group *group)
-{
-	return ranks->has_layout && group->ranks == degrees(&ranks->layout, dimensions_of(&ranks->layout, group));
+	struct wlb_group_id of_a, of_b;
+	return a == b || (find_group(ranks, a, group, &of_a) == 0 && find_group(ranks, b, group, &of_b) == 0 &&
+	                  of_a.first == of_b.first);
 }
 
 /* ---- the oldest calls -------------------------------------------------------------------------------------------- */
@@ -122,13 +93,11 @@ int wlb_top_calls_find(const struct wlb_top_ranks *ranks, const struct wlb_top_r
 
 /* ---- members ----------------------------------------------------------------------------------------------------- */
 
-static void add_member(const struct wlb_top_ranks *ranks, const struct wlb_top_rank *caller,
-                       const struct wlb_top_rank *rank, struct wlb_top_members *members)
+static void add_member(const struct wlb_top_rank *caller, const struct wlb_top_rank *rank,
+                       struct wlb_top_members *members)
 {
 	const struct wlb_top_group *group = wlb_top_rank_group(rank, caller->call_group->name);
 	int64_t entered = group != NULL ? group->entered : 0, left = group != NULL ? group->left : 0;
-	if (group == NULL && !is_whole(ranks, caller->call_group))
-		return;
 	if (rank == caller || (entered >= caller->call_seq && left < caller->call_seq))
 		members->inside[members->inside_count++] = rank->rank;
 	else if (entered >= caller->call_seq) /* it has left the call */
@@ -148,7 +117,7 @@ int wlb_top_members_find(const struct wlb_top_ranks *ranks, const struct wlb_top
 		return -1;
 	for (int i = 0; i < ranks->count; i++)
 		if (are_together(ranks, caller, &ranks->list[i], caller->call_group))
-			add_member(ranks, caller, &ranks->list[i], members);
+			add_member(caller, &ranks->list[i], members);
 	return 0;
 }
 

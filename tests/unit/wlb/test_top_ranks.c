@@ -264,7 +264,7 @@ static void test_groups_that_are_a_part(void **state)
 		const char *name;
 		int size;
 		const char *missing; /* of the ranks in the group of rank 0 */
-	} groups[] = {{"tp", 4, "1,2,3"}, {"kv", 2, "1"},         {"pp.0-1", 2, "8"}, {"pp_back.1-0", 2, "8"},
+	} groups[] = {{"tp", 4, "1,2,3"}, {"kv", 2, "1"},         {"pp 0>1", 2, "8"}, {"pp_back 1>0", 2, "8"},
 	              {"cp", 2, "4"},     {"data", 4, "4,16,20"}, {"dp", 2, "16"},    {"dp", 4, "4,16,20"},
 	              {"unknown", 2, ""}, {"tied", 2, "8"},       {"tpx", 4, ""}};
 	const struct wlb_layout all = {.tp = 4, .cp = 2, .pp = 2, .dp = 2};
@@ -282,14 +282,14 @@ static void test_groups_that_are_a_part(void **state)
 	}
 }
 
-static void test_an_edge_has_those_that_name_it(void **state)
+static void test_an_edge_has_two_ranks(void **state)
 {
 	const struct wlb_layout stages = {.tp = 1, .cp = 1, .pp = 4, .dp = 1};
 	const struct wlb_top_rank *callers[WLB_TOP_CALLS_MOST];
 	(void)state;
 	json_t *reply = top_reply_new(&stages, 4);
-	set_group(reply, 1, "pp.1-2", 2, 7, 7);
-	set_group(reply, 2, "pp.1-2", 2, 6, 0);
+	set_group(reply, 1, "pp 1>2", 2, 7, 7);
+	set_group(reply, 2, "pp 1>2", 2, 6, 0);
 	struct wlb_top_ranks ranks = read_it(reply);
 	assert_int_equal(wlb_top_calls_find(&ranks, callers), 1);
 	expect_members(&ranks, callers[0], "1", "2", 0);
@@ -308,7 +308,7 @@ int main(void)
 		cmocka_unit_test(test_oldest_calls),
 		cmocka_unit_test(test_members_that_have_not_entered),
 		cmocka_unit_test(test_groups_that_are_a_part),
-		cmocka_unit_test(test_an_edge_has_those_that_name_it),
+		cmocka_unit_test(test_an_edge_has_two_ranks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
