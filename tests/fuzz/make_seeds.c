@@ -46,6 +46,8 @@ static const struct {
 	{"jsonl/two.jsonl", "{\"text\":\"one\"}\n\n{\"id\":1,\"text\":\"t\\u00e4\\u0000\"}\r\n"},
 	{"policy/auto", "auto"},
 	{"policy/fixed", "tp=2,cp=1,pp=4,dp=8"},
+	{"on_fault/kinds", "report,hang=evict,crash=evict"},
+	{"on_fault/limits", "slow=evict,hang-after=5m,slow-by=2.5%"},
 	{"http/ok",
          "HTTP/1.1 200 OK\r\nContent-Length: 12\r\nConnection: keep-alive\r\nContent-Type: application/json"},
 	{"http/close", "HTTP/1.0 404 Not Found\r\nConnection: close"},
@@ -186,10 +188,10 @@ static void seed_checkpoint(void)
 
 int main(int argc, char **argv)
 {
-	static const char *const targets[] = {"index",       "safetensors", "manifest",   "model_config", "jsonl",
-	                                      "policy",      "http",        "records",    "spool",        "settings",
-	                                      "json_string", "lengths",     "machine",    "topology",     "first_exit",
-	                                      "calibration", "hostlist",    "plan_places", "verdict",      "activities"};
+	static const char *const targets[] = {
+		"index",      "safetensors", "manifest", "model_config", "jsonl",   "policy",     "http",
+		"records",    "spool",       "settings", "json_string",  "lengths", "machine",    "topology",
+		"first_exit", "calibration", "hostlist", "plan_places",  "verdict", "activities", "on_fault"};
 	if (argc != 2)
 		return 2;
 	check(wlb_dir_make(argv[1], 0755, &error));
