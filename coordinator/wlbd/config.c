@@ -16,6 +16,7 @@ enum kind {
 	YES_NO,
 	MILLISECONDS, /* of type int */
 	LEVEL,
+	ON_FAULT,
 };
 
 struct key {
@@ -25,7 +26,7 @@ struct key {
 	size_t size; /* TEXT: of the field */
 	int least;   /* MILLISECONDS */
 	int most;
-	const char *by_default;
+	const char *by_default; /* NULL: the field's type has defaults */
 };
 
 #define FIELD(name) offsetof(struct wlbd_config, name), sizeof(((struct wlbd_config *)0)->name)
@@ -43,6 +44,7 @@ static const struct key keys[] = {
 	{"restart_grace_ms", MILLISECONDS, FIELD(restart_grace_ms), 0, 3600000, "15000"},
 	{"request_timeout_ms", MILLISECONDS, FIELD(request_timeout_ms), 100, 600000, "30000"},
 	{"job_poll_ms", MILLISECONDS, FIELD(job_poll_ms), 100, 3600000, "10000"},
+	{"on_fault", ON_FAULT, FIELD(on_fault), 0, 0, NULL},
 };
 enum { KEY_COUNT = sizeof(keys) / sizeof(keys[0]) };
 
@@ -106,6 +108,8 @@ static int set(const struct key *key, const char *value, struct wlbd_config *con
 		return set_milliseconds(key, value, field, error);
 	case LEVEL:
 		return set_level(key, value, field, error);
+	case ON_FAULT:
+		return wlb_on_fault_parse(value, field, error) == 0 ? 0 : wlb_fail_in(error, "%s", key->name);
 	}
 	return -1;
 }
@@ -190,8 +194,9 @@ int wlbd_config_parse(const char *name, const char *text, struct wlbd_config *co
 {
 	uint64_t seen = 0;
 	*config = (struct wlbd_config){0};
+	wlb_on_fault_init(&config->on_fault);
 	for (int i = 0; i < KEY_COUNT; i++)
-		if (set(&keys[i], keys[i].by_default, config, error) != 0)
+		if (keys[i].by_default != NULL && set(&keys[i], keys[i].by_default, config, error) != 0)
 			return -1;
 	char *copy = strdup(text);
 	if (copy == NULL)

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "common/on_fault.h"
 #include "libwlb/wlb.h"
 
 struct wlbd_config {
@@ -26,6 +27,7 @@ struct wlbd_config {
 	int node_down_after_ms; /* a lost node is set DOWN after wlbd has found it silent for this long */
 	int job_poll_ms;        /* between questions to Slurm about the jobs of open runs */
 	int request_timeout_ms; /* the longest time from one complete request of a connection to the next */
+	struct wlb_on_fault on_fault; /* what is done about faults, where a run's user says nothing else */
 };
 
 /* Returns the file that is read where no other is named: $WLBD_CONF, else /etc/wlb/wlbd.conf. */

@@ -22,6 +22,8 @@ static void test_defaults(void **state)
 	assert_true(config.node_down);
 	assert_int_equal(config.log_level, WLBD_LOG_INFO);
 	assert_int_equal(config.restart_grace_ms, 15000);
+	assert_int_equal(config.on_fault.hang, WLB_FAULT_EVICT);
+	assert_true(config.on_fault.hang_after_s == 10);
 }
 
 static void test_every_kind_of_line(void **state)
@@ -29,7 +31,8 @@ static void test_every_kind_of_line(void **state)
 	struct wlbd_config config;
 	struct wlb_error error;
 	const char *text = "# a comment\n\n  listen=[::1]:0\r\ndatabase = host=/run/pg dbname=wlb\n"
-			   "private_data = yes\nnode_down = no\nlog_level = debug\nsilence_ms = 5000";
+			   "private_data = yes\nnode_down = no\nlog_level = debug\nsilence_ms = 5000\n"
+			   "on_fault = report,crash=evict,hang-after=5m";
 	(void)state;
 	assert_int_equal(wlbd_config_parse("f", text, &config, &error), 0);
 	assert_string_equal(config.listen_host, "::1");
@@ -39,6 +42,10 @@ static void test_every_kind_of_line(void **state)
 	assert_false(config.node_down);
 	assert_int_equal(config.log_level, WLBD_LOG_DEBUG);
 	assert_int_equal(config.silence_ms, 5000);
+	assert_int_equal(config.on_fault.crash, WLB_FAULT_EVICT);
+	assert_int_equal(config.on_fault.hang, WLB_FAULT_REPORT);
+	assert_true(config.on_fault.hang_after_s == 300);
+	assert_true(config.on_fault.slow_by_percent == 10);
 }
 
 static void test_refusals_name_file_line_and_value(void **state)
@@ -54,6 +61,7 @@ static void test_refusals_name_file_line_and_value(void **state)
 		{"silence_ms = 1s", {"f, line 1", "1s", "1000"}},
 		{"silence_ms = 999", {"f, line 1", "999", "1000"}},
 		{"log_level = loud", {"f, line 1", "loud", "warning"}},
+		{"on_fault = hang=stop", {"f, line 1", "on_fault", "hang=stop"}},
 		{"lisen = a:1", {"f, line 1", "lisen", "listen"}},
 		{"listen", {"f, line 1", "listen", "key = value"}},
 		{"node_down = no\nnode_down = no", {"f, line 2", "node_down", "twice"}},
