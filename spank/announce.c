@@ -45,6 +45,7 @@ char *wlb_announce_body(const struct wlb_announcement *announcement)
 	write_number(out, "seq_length", options->text[WLB_OPTION_SEQ_LENGTH]);
 	write_number(out, "min_nodes", options->text[WLB_OPTION_MIN_NODES]);
 	write_number(out, "spares", options->text[WLB_OPTION_SPARES]);
+	write_member(out, "on_fault", options->text[WLB_OPTION_ON_FAULT]);
 	fputs("}}", out);
 	if (fclose(out) != 0) {
 		free(body);

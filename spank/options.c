@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/on_fault.h"
 #include "spank/model_path.h"
 
 enum {
@@ -67,6 +68,15 @@ static const struct {
 			.most = NODES_MAX,
 			.example = "1",
 		},
+	[WLB_OPTION_ON_FAULT] =
+		{
+			.flag = "--wlb-on-fault",
+			.variable = "SLURM_WLB_ON_FAULT",
+			.value = "report|evict|KIND=ACTION|LIMIT,...",
+			.help = "what to do about faults found from timings: KIND (crash, hang, slow, corrupt) =report "
+                                "or "
+				"=evict, hang-after=SECONDS, slow-by=PERCENT",
+		},
 };
 
 const char *wlb_spank_option_flag(enum wlb_spank_option which)
@@ -113,6 +123,13 @@ static int take_model(char *text, const char *value, bool submitting, struct wlb
 	return 0;
 }
 
+static int take_on_fault(char *text, const char *value, struct wlb_error *error)
+{
+	if (wlb_on_fault_items(value, text, PATH_MAX, error) != 0)
+		return wlb_fail_in(error, "%s", known[WLB_OPTION_ON_FAULT].flag);
+	return 0;
+}
+
 static int take_number(char *text, enum wlb_spank_option which, const char *value, struct wlb_error *error)
 {
 	long least = known[which].least;
@@ -135,6 +152,8 @@ int wlb_spank_options_take(struct wlb_spank_options *options, enum wlb_spank_opt
 		return take_layout(text, value, error);
 	if (which == WLB_OPTION_MODEL)
 		return take_model(text, value, submitting, error);
+	if (which == WLB_OPTION_ON_FAULT)
+		return take_on_fault(text, value, error);
 	return take_number(text, which, value, error);
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/file.h"
+#include "common/on_fault.h"
 #include "coordinator/slurm/slurm_api.h"
 
 static const char *setting(const char *name)
@@ -79,6 +80,17 @@ static int put_policy_number(json_t *policy, const char *key, const char *variab
 	return json_object_set_new(policy, key, json_integer(number));
 }
 
+static int put_policy_on_fault(json_t *policy, struct wlb_error *error)
+{
+	char items[WLB_ON_FAULT_SIZE];
+	const char *value = plugin_setting("WLB_ON_FAULT");
+	if (value == NULL)
+		return 0;
+	if (wlb_on_fault_items(value, items, sizeof(items), error) != 0)
+		return wlb_fail_in(error, "WLB_ON_FAULT");
+	return json_object_set_new(policy, "on_fault", json_string(items));
+}
+
 static int load_policy(struct wlb_run_job *job, struct wlb_error *error)
 {
 	struct wlb_policy policy;
@@ -94,7 +106,8 @@ static int load_policy(struct wlb_run_job *job, struct wlb_error *error)
 		json_object_set_new(job->policy, "model", json_string(model));
 	if (put_policy_number(job->policy, "seq_length", "WLB_SEQ_LENGTH", error) != 0 ||
 	    put_policy_number(job->policy, "min_nodes", "WLB_MIN_NODES", error) != 0 ||
-	    put_policy_number(job->policy, "spares", "WLB_SPARES", error) != 0)
+	    put_policy_number(job->policy, "spares", "WLB_SPARES", error) != 0 ||
+	    put_policy_on_fault(job->policy, error) != 0)
 		return -1;
 	return 0;
 }

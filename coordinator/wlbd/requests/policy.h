@@ -9,8 +9,8 @@
 /* Returns -1 with the option that is wrong. */
 int wlbd_policy_check(const json_t *policy, struct wlb_error *error);
 
-/* Returns the known options as JSON text, which the caller frees; other fields are left out. `policy` NULL is an empty
- * one. Returns NULL if out of memory. */
+/* Returns the known options as JSON text, which the caller frees; other fields are left out, and `on_fault` is written
+ * as items KEY=VALUE, as the schema merges them. `policy` NULL is an empty one. Returns NULL if out of memory. */
 char *wlbd_policy_text(const json_t *policy);
 
 #endif

@@ -35,6 +35,11 @@ static void writes_values_in_one_way(void **state)
 	assert_string_equal(options.text[WLB_OPTION_LAYOUT], "tp=4,cp=1,pp=2");
 	assert_int_equal(wlb_spank_options_take(&options, WLB_OPTION_SEQ_LENGTH, "007", true, &error), 0);
 	assert_string_equal(options.text[WLB_OPTION_SEQ_LENGTH], "7");
+	assert_int_equal(
+		wlb_spank_options_take(&options, WLB_OPTION_ON_FAULT, "evict,slow=report,hang-after=5m", true, &error),
+		0);
+	assert_string_equal(options.text[WLB_OPTION_ON_FAULT],
+	                    "crash=evict,hang=evict,slow=report,corrupt=evict,hang-after=300");
 	assert_int_equal(wlb_spank_options_take(&options, WLB_OPTION_SPARES, "0", true, &error), 0);
 	assert_string_equal(options.text[WLB_OPTION_SPARES], "0");
 }
@@ -68,6 +73,9 @@ static void refuses_with_value_rule_and_example_in_one_line(void **state)
 		{WLB_OPTION_MIN_NODES, "", "--wlb-min-nodes=2"},
 		{WLB_OPTION_SPARES, " 1", "--wlb-spares=1"},
 		{WLB_OPTION_SPARES, "65534", "--wlb-spares=1"},
+		{WLB_OPTION_ON_FAULT, "ignore", "hang=evict,slow=report"},
+		{WLB_OPTION_ON_FAULT, "hang-after=1", "90s"},
+		{WLB_OPTION_ON_FAULT, "slow-by=0", "10%"},
 	};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct wlb_error error;
