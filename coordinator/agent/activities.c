@@ -91,6 +91,8 @@ static json_t *activity_json(const struct wlb_rank_trace *trace, const struct wl
 	                         at_most((uint64_t)wlb_rank_trace_step(trace), (uint64_t)step_most), "activity",
 	                         wlb_activity_name(activity), "for_s", age(now_s, since_s), "process", state_of(task),
 	                         "groups", groups);
+	if (!task->gone && wlb_process_traced(task->pid))
+		json_object_set_new(json, "traced", json_true());
 	if (place >= 0)
 		json_object_set_new(json, "call", call_json(&call, place, now_s));
 	return json;

@@ -60,11 +60,21 @@ int wlb_process_exit_code(pid_t pid)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-bool wlb_process_stopped(pid_t pid)
+static bool has_state(pid_t pid, const char *states)
 {
 	char line[STAT_SIZE];
 	const char *state = stat_field(pid, FIELD_STATE, line);
-	return state != NULL && (*state == 'T' || *state == 't');
+	return state != NULL && strchr(states, *state) != NULL;
+}
+
+bool wlb_process_stopped(pid_t pid)
+{
+	return has_state(pid, "Tt");
+}
+
+bool wlb_process_traced(pid_t pid)
+{
+	return has_state(pid, "t");
 }
 
 /* ---- processes of a step ---------------------------------------------------------------------------------------- */

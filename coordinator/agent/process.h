@@ -9,8 +9,9 @@
  * does not report it. */
 int wlb_process_exit_code(pid_t pid);
 
-/* Whether it is stopped (SIGSTOP, a debugger). */
+/* Whether it is stopped (SIGSTOP, a debugger), and whether by a debugger. */
 bool wlb_process_stopped(pid_t pid);
+bool wlb_process_traced(pid_t pid);
 
 /* Sends SIGKILL to every other process of our user whose environment holds all of the "NAME=VALUE" in `marks`
  * (NULL-terminated). Returns how many there were; processes that these start meanwhile are found by the next call. */
