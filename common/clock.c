@@ -17,6 +17,11 @@ double wlb_clock_unix_s(void)
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
+double wlb_clock_unix_at_s(int64_t at_ms)
+{
+	return wlb_clock_unix_s() - 1e-3 * (double)(wlb_clock_ms() - at_ms);
+}
+
 int wlb_clock_left_ms(int64_t deadline_ms)
 {
 	int64_t left = deadline_ms - wlb_clock_ms();

@@ -14,6 +14,7 @@ struct wlbd_counters {
 	uint64_t faults_step_failed;
 	uint64_t faults_launcher_lost;
 	uint64_t faults_script_lost;
+	uint64_t evictions;          /* attempts that wlbd ended because of a verdict */
 	uint64_t statements_dropped; /* of the outbox, which could not store them */
 	uint64_t database_losses;    /* connections lost or not made */
 	double request_seconds;      /* from the first line of a request to its reply, summed */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlbd/detection/detection.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/slurm/nodes.h"
 #include "coordinator/wlbd/wlbd.h"
@@ -97,6 +98,7 @@ static void attempt_free(struct wlbd_attempt *attempt)
 	while (!TAILQ_EMPTY(&attempt->reporters))
 		reporter_free(attempt, TAILQ_FIRST(&attempt->reporters));
 	event_free(attempt->judge_timer);
+	wlbd_detection_free(attempt->detection);
 	wlbd_activities_free(&attempt->activities);
 	wlbd_incident_clear(&attempt->incident);
 	wlbd_attempt_nodes_free(&attempt->nodes);
@@ -149,6 +151,29 @@ static int set_nodes(struct wlbd_attempt *attempt, const json_t *card)
 	return wlbd_attempt_nodes_set(&attempt->nodes, json_object_get(card, "nodes"));
 }
 
+static void set_on_fault(struct wlbd_attempt *attempt, const char *text)
+{
+	wlb_on_fault_init(&attempt->on_fault);
+	if (text != NULL)
+		wlb_on_fault_parse(text, &attempt->on_fault, NULL);
+}
+
+void wlbd_attempt_set_layout(struct wlbd_attempt *attempt, const json_t *object)
+{
+	struct wlb_layout layout = {0};
+	int64_t ranks;
+	if (json_unpack((json_t *)object, "{s:i, s:i, s:i, s:i}", "tp", &layout.tp, "cp", &layout.cp, "pp", &layout.pp,
+	                "dp", &layout.dp) != 0 ||
+	    layout.tp < 1 || layout.cp < 1 || layout.pp < 1 || layout.dp < 1 || layout.tp > WLBD_ACTIVITY_RANKS_MOST ||
+	    layout.cp > WLBD_ACTIVITY_RANKS_MOST || layout.pp > WLBD_ACTIVITY_RANKS_MOST)
+		return;
+	ranks = (int64_t)layout.tp * layout.cp;
+	if (ranks > WLBD_ACTIVITY_RANKS_MOST || ranks * layout.pp > WLBD_ACTIVITY_RANKS_MOST ||
+	    ranks * layout.pp * layout.dp > WLBD_ACTIVITY_RANKS_MOST)
+		return;
+	attempt->layout = layout;
+}
+
 struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card)
 {
 	const char *uuid;
@@ -182,6 +207,10 @@ struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card)
 	const char *slurm_step = json_string_value(json_object_get(card, "slurm_step"));
 	if (slurm_step != NULL)
 		snprintf(attempt->slurm_step, sizeof(attempt->slurm_step), "%s", slurm_step);
+	wlbd_attempt_set_layout(attempt, json_object_get(card, "layout"));
+	set_on_fault(attempt, json_string_value(json_object_get(card, "on_fault")));
+	attempt->min_nodes = (int)json_integer_value(json_object_get(card, "min_nodes"));
+	attempt->spares = (int)json_integer_value(json_object_get(card, "spares"));
 	if (set_nodes(attempt, card) != 0)
 		wlbd_log(WLBD_LOG_ERROR, "attempt %s: out of memory for its nodes, or they are too many", uuid);
 	return attempt;

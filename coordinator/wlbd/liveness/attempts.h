@@ -11,14 +11,16 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
+#include "common/on_fault.h"
+#include "coordinator/wlbd/detection/activities.h"
 #include "coordinator/wlbd/http/connection.h"
 #include "coordinator/wlbd/http/route.h"
-#include "coordinator/wlbd/liveness/activities.h"
 #include "coordinator/wlbd/liveness/attempt_nodes.h"
 #include "coordinator/wlbd/rules/incident.h"
 #include "libwlb/wlb.h"
 
 struct wlb_slurm_job;
+struct wlbd_detection;
 struct wlbd_node_question;
 struct wlbd;
 struct wlbd_attempt;
@@ -49,7 +51,14 @@ struct wlbd_attempt {
 	uid_t uid;
 	bool confirmed; /* Slurm has confirmed that the run's job exists and belongs to this uid */
 	struct wlbd_attempt_nodes nodes;
-	struct wlbd_activities activities;     /* what its ranks do */
+	struct wlbd_activities activities; /* what its ranks do */
+	struct wlb_layout layout;          /* all 0: not known yet */
+	struct wlbd_detection *detection;  /* finds faulty ranks; NULL: they are not watched yet, or no more */
+	struct wlb_on_fault on_fault;      /* what is done about them */
+	int min_nodes;                     /* that the run needs; 0: one is enough */
+	int spares;                        /* nodes that it has besides those of the attempt */
+	int64_t stored_verdicts;           /* changes of verdicts that were stored since stored_since_ms */
+	int64_t stored_since_ms;
 	char slurm_step[32];                   /* "12.0", from the launcher */
 	TAILQ_HEAD(, wlbd_reporter) reporters; /* at most one for each node, and the launcher */
 	int reporter_count;
@@ -85,6 +94,10 @@ bool wlbd_attempts_full(const struct wlbd_attempts *attempts, uid_t uid);
 /* Adds, or updates, the attempt that the JSON of wlb_attempt_card() of the schema describes. Returns NULL where that
  * cannot be read, or if out of memory, and logs it. */
 struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card);
+/* Takes the degrees of a layout, {"tp":..., ...}; another value, or one of more ranks than are watched, changes
+ * nothing.
+ */
+void wlbd_attempt_set_layout(struct wlbd_attempt *attempt, const json_t *object);
 /* The attempt must have no questions under way. */
 void wlbd_attempts_remove(struct wlbd *wlbd, struct wlbd_attempt *attempt);
 

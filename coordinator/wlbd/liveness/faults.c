@@ -68,20 +68,14 @@ static const char *detail_of(const struct wlbd_finding *finding)
 	               : "its connection closed and did not come back; its node is alive";
 }
 
-/* A time of the monotonic clock, in seconds since 1970. */
-static double unix_time_s(int64_t at_ms)
-{
-	return wlb_clock_unix_s() - (double)(wlb_clock_ms() - at_ms) / 1000;
-}
-
 /* What wlb_attempt_cause of the schema decides by; NULL: nothing. */
 static json_t *evidence_of(const struct wlbd_finding *finding, bool is_cause)
 {
 	const struct wlbd_symptom *s = finding->symptom;
 	if (finding->what == WLBD_FOUND_LAUNCHER)
-		return json_pack("{s:f}", "during", unix_time_s(s->at_ms));
+		return json_pack("{s:f}", "during", wlb_clock_unix_at_s(s->at_ms));
 	if (finding->what == WLBD_FOUND_NODE)
-		return s->alive_ms != 0 ? json_pack("{s:f}", "alive_at", unix_time_s(s->alive_ms)) : NULL;
+		return s->alive_ms != 0 ? json_pack("{s:f}", "alive_at", wlb_clock_unix_at_s(s->alive_ms)) : NULL;
 	return s->exit_code != 0 ? json_pack("{s:i, s:b}", "exit_code", s->exit_code, "first", is_cause) : NULL;
 }
 
@@ -111,7 +105,7 @@ void wlbd_fault_record(struct wlbd_attempt *attempt, const struct wlbd_finding *
 	                      .step = s->step,
 	                      .detail = detail_of(finding),
 	                      .evidence = evidence_of(finding, is_cause),
-	                      .time_s = unix_time_s(s->at_ms)};
+	                      .time_s = wlb_clock_unix_at_s(s->at_ms)};
 	record(attempt->wlbd, attempt->run_pk, attempt->attempt_pk, &fault);
 	count(&attempt->wlbd->counters, finding->what);
 }
@@ -146,6 +140,18 @@ void wlbd_fault_record_killed(struct wlbd *wlbd, int64_t run_pk, int64_t attempt
 		wlbd->counters.faults_script_lost++;
 	else
 		wlbd->counters.faults_launcher_lost++;
+}
+
+void wlbd_fault_record_evicted(struct wlbd_attempt *attempt, const struct wlbd_eviction *eviction)
+{
+	struct fault fault = {.kind = eviction->kind,
+	                      .rank = eviction->rank,
+	                      .node = eviction->node,
+	                      .step = eviction->step,
+	                      .detail = eviction->evidence,
+	                      .evidence = json_pack("{s:s}", "evicted", eviction->text),
+	                      .time_s = wlb_clock_unix_s()};
+	record(attempt->wlbd, attempt->run_pk, attempt->attempt_pk, &fault);
 }
 
 /* ---- reason and end of the attempt ------------------------------------------------------------------- */

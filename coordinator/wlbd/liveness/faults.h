@@ -16,6 +16,17 @@ void wlbd_fault_record(struct wlbd_attempt *attempt, const struct wlbd_finding *
 /* The step failed: `node` is NULL where it is not known; `is_broken` where its slurmstepd or its srun died. */
 void wlbd_fault_record_step_failed(struct wlbd_attempt *attempt, const char *node, const char *detail, bool is_broken);
 
+/* A fault that was found from the timings of ranks, for which wlbd ends the attempt. */
+struct wlbd_eviction {
+	const char *kind;     /* of the schema's faults */
+	int rank;             /* -1: of none */
+	const char *node;     /* that the next attempt leaves out; NULL: none is named */
+	int64_t step;         /* -1: not known */
+	const char *text;     /* a few words, which become the attempt's reason */
+	const char *evidence; /* what was seen */
+};
+void wlbd_fault_record_evicted(struct wlbd_attempt *attempt, const struct wlbd_eviction *eviction);
+
 /* The job is over and `kind` of its processes, "launcher_lost" or "script_lost", was killed: `time_s` since 1970, 0
  * where that is not known. `node` may be "". */
 void wlbd_fault_record_killed(struct wlbd *wlbd, int64_t run_pk, int64_t attempt_pk, const char *kind, const char *node,

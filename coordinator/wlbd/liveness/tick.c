@@ -4,6 +4,7 @@
 
 #include "common/clock.h"
 #include "coordinator/wlbd/liveness/attempts.h"
+#include "coordinator/wlbd/liveness/detect.h"
 #include "coordinator/wlbd/liveness/symptoms.h"
 #include "coordinator/wlbd/liveness/verdict.h"
 #include "coordinator/wlbd/slurm/slurm_ask.h"
@@ -82,6 +83,7 @@ void wlbd_liveness_tick(struct wlbd *wlbd)
 			probe_missing(attempt, now_ms);
 			kill_overdue_step(attempt, now_ms);
 		}
+		wlbd_detect(attempt, now_ms);
 		if (may_be_removed(attempt, now_ms))
 			wlbd_attempts_remove(wlbd, attempt);
 	}

@@ -88,6 +88,13 @@ void wlbd_verdict_stepd_gone(struct wlbd_attempt *attempt, const char *node)
 	order_end(attempt, detail);
 }
 
+void wlbd_verdict_evict(struct wlbd_attempt *attempt, const char *reason)
+{
+	attempt->incident.settled = true;
+	wlbd_fault_record_reason(attempt, reason);
+	order_end(attempt, reason);
+}
+
 /* ---- judging --------------------------------------------------------------------------------------- */
 
 static void judge(struct wlbd_attempt *attempt)

@@ -14,6 +14,9 @@ void wlbd_verdict_judge(evutil_socket_t fd, short what, void *attempt);
 /* Whether symptoms of the attempt are still to be judged. */
 bool wlbd_verdict_is_pending(const struct wlbd_attempt *attempt);
 
+/* The attempt is ended because of a fault, which `reason` names and which has been recorded. */
+void wlbd_verdict_evict(struct wlbd_attempt *attempt, const char *reason);
+
 /* A newer attempt of the run has begun: what is left of this one is ordered to end. */
 void wlbd_verdict_supersede(struct wlbd_attempt *attempt, int64_t newer);
 

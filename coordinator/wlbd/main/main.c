@@ -223,7 +223,7 @@ static int run(void *values, struct wlb_error *error)
 {
 	const struct wlbd_options *options = values;
 	const char *path = options->config != NULL ? options->config : wlbd_config_path();
-	struct wlbd wlbd = {0};
+	struct wlbd wlbd = {.started_unix_ms = (int64_t)(1e3 * wlb_clock_unix_s())};
 
 	if (wlbd_config_load(path, &wlbd.config, error) != 0)
 		return WLB_EXIT_USAGE;

@@ -121,6 +121,7 @@ int wlbd_activity_read(const json_t *entry, struct wlbd_activity *activity,
 	const json_t *call = NULL;
 	int64_t rank = 0;
 	int process = 0;
+	bool is_traced = false;
 	*activity = (struct wlbd_activity){0};
 	if (!json_is_object(entry))
 		return refuse("entry", entry, "an object", error);
@@ -129,11 +130,13 @@ int wlbd_activity_read(const json_t *entry, struct wlbd_activity *activity,
 	    read_choice(entry, "activity", wlbd_activity_names, &activity->kind, error) != 0 ||
 	    wlbd_field_number(entry, "for_s", WLBD_REQUIRED, 0, SECONDS_MOST, &activity->for_s, error) != 0 ||
 	    read_choice(entry, "process", wlbd_activity_process_names, &process, error) != 0 ||
+	    wlbd_field_boolean(entry, "traced", WLBD_OPTIONAL, &is_traced, error) != 0 ||
 	    read_groups(entry, activity, groups, error) != 0 ||
 	    wlbd_field_object(entry, "call", WLBD_OPTIONAL, &call, error) != 0)
 		return -1;
 	activity->rank = (int)rank;
 	activity->process = (enum wlbd_activity_process)process;
+	activity->is_traced = is_traced;
 	if (call != NULL && read_call(call, activity, error) != 0)
 		return wlb_fail_in(error, "call");
 	return 0;

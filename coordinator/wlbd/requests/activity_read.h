@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "coordinator/wlbd/liveness/activities.h"
+#include "coordinator/wlbd/detection/activities.h"
 #include "libwlb/wlb.h"
 
 /* The words of the protocol, each list ended by NULL; a struct wlbd_activity has their indexes. */

@@ -5,6 +5,7 @@
 
 #include "coordinator/slurm/topology_order.h"
 #include "coordinator/wlbd/rules/crashes.h"
+#include "coordinator/wlbd/rules/evictions.h"
 
 /* Fills crashes[] with the newest first. Returns their number. */
 static int read_crashes(const json_t *history, struct wlbd_crash crashes[WLBD_CRASHES_MOST])
@@ -40,6 +41,42 @@ static int mark_suspected(struct wlbd_candidate_nodes *candidates, const json_t 
 	return 0;
 }
 
+/* Fills evictions[] with the newest first. Returns their number. */
+static int read_evictions(const json_t *history, struct wlbd_past_eviction evictions[WLBD_EVICTIONS_MOST])
+{
+	const json_t *list = json_object_get(history, "evictions");
+	int count = 0;
+	for (size_t i = 0; i < json_array_size(list) && count < WLBD_EVICTIONS_MOST; i++) {
+		const json_t *entry = json_array_get(list, i);
+		const char *kind = json_string_value(json_object_get(entry, "kind"));
+		evictions[count++] = (struct wlbd_past_eviction){
+			.node = json_string_value(json_object_get(entry, "node")),
+			.stood_still = kind != NULL && strcmp(kind, "hang") == 0,
+			.step = json_integer_value(json_object_get(entry, "step")),
+			.age_s = json_number_value(json_object_get(entry, "age_s")),
+		};
+	}
+	return count;
+}
+
+static int mark_evicted(struct wlbd_candidate_nodes *candidates, const json_t *history)
+{
+	struct wlbd_past_eviction evictions[WLBD_EVICTIONS_MOST];
+	int count = read_evictions(history, evictions);
+	const char **names = calloc((size_t)candidates->count + 1, sizeof(*names));
+	bool *evicted = calloc((size_t)candidates->count + 1, sizeof(*evicted));
+	int rc = names != NULL && evicted != NULL ? 0 : -1;
+	for (int i = 0; rc == 0 && i < candidates->count; i++)
+		names[i] = candidates->list[i].name;
+	if (rc == 0)
+		wlbd_evictions_mark(evictions, count, names, candidates->count, evicted);
+	for (int i = 0; rc == 0 && i < candidates->count; i++)
+		candidates->list[i].evicted = evicted[i];
+	free(evicted);
+	free(names);
+	return rc;
+}
+
 int wlbd_candidate_nodes_make(const json_t *names, const json_t *history, struct wlbd_candidate_nodes *candidates)
 {
 	const json_t *losses = json_object_get(history, "node_losses");
@@ -52,7 +89,7 @@ int wlbd_candidate_nodes_make(const json_t *names, const json_t *history, struct
 		node->name = json_string_value(json_array_get(names, (size_t)i));
 		node->losses = (int)json_integer_value(json_object_get(losses, node->name));
 	}
-	if (mark_suspected(candidates, history) == 0)
+	if (mark_suspected(candidates, history) == 0 && mark_evicted(candidates, history) == 0)
 		return 0;
 	wlbd_candidate_nodes_free(candidates);
 	return -1;

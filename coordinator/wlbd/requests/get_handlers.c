@@ -9,6 +9,7 @@
 #include "coordinator/wlbd/http/body.h"
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/liveness/attempts.h"
+#include "coordinator/wlbd/liveness/found_verdicts.h"
 #include "coordinator/wlbd/requests/handlers.h"
 #include "coordinator/wlbd/requests/metrics.h"
 #include "coordinator/wlbd/requests/ranks_reply.h"
@@ -131,13 +132,18 @@ void wlbd_get_steps(struct wlbd_call *call)
 
 /* ---- ranks ------------------------------------------------------------------------------------------------------- */
 
-/* `facts` is the run and its newest attempt, which may have none. */
-static void reply_ranks(struct wlbd_call *call, const char *text, const json_t *facts)
+/* `facts` is the run and its newest attempt, which may have none; the verdicts that are open are added to it. */
+static void reply_ranks(struct wlbd_call *call, json_t *facts)
 {
 	const char *uuid = json_string_value(json_object_get(facts, "attempt_id"));
 	const struct wlbd_attempt *attempt = uuid != NULL ? wlbd_attempts_find(call->wlbd->attempts, uuid) : NULL;
-	char *reply = wlbd_ranks_reply(text, facts, attempt != NULL ? &attempt->nodes : NULL,
-	                               attempt != NULL ? &attempt->activities : NULL, wlb_clock_ms());
+	int64_t now_ms = wlb_clock_ms();
+	json_object_set_new(facts, "verdicts", attempt != NULL ? wlbd_verdicts_json(attempt, now_ms) : json_array());
+	char *text = json_dumps(facts, JSON_COMPACT);
+	char *reply = text != NULL ? wlbd_ranks_reply(text, facts, attempt != NULL ? &attempt->nodes : NULL,
+	                                              attempt != NULL ? &attempt->activities : NULL, now_ms)
+	                           : NULL;
+	free(text);
 	if (reply == NULL)
 		wlbd_call_fail_memory(call);
 	else if (wlbd_body_hold(call, strlen(reply)) == 0) /* as long as the client reads it */
@@ -154,7 +160,7 @@ static void on_ranks(void *context, const struct wlbd_db_result *result)
 	}
 	json_t *facts = json_loads(result->value, 0, NULL);
 	if (facts != NULL)
-		reply_ranks(call, result->value, facts);
+		reply_ranks(call, facts);
 	else
 		wlbd_call_fail_memory(call);
 	json_decref(facts);

@@ -79,5 +79,8 @@ void wlbd_metrics_write(const struct wlbd *wlbd, struct evbuffer *out)
 	write_value(out, "wlbd_attempts_started_total", "counter", "Attempts that launchers were told to start.",
 	            (double)m->attempts_started);
 	write_faults(m, out);
+	write_value(out, "wlbd_evictions_total", "counter",
+	            "Attempts that were ended because ranks stood still, were slow or computed wrong values.",
+	            (double)m->evictions);
 	write_steps(wlbd, out);
 }

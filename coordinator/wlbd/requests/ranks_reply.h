@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "coordinator/wlbd/liveness/activities.h"
+#include "coordinator/wlbd/detection/activities.h"
 #include "coordinator/wlbd/liveness/attempt_nodes.h"
 
 /* Of the array 'ranks'; those that do not fit are counted in 'left_out'. 16,384 ranks with eight groups take 5 MB. */

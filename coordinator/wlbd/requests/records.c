@@ -38,6 +38,12 @@ static void note_nodes(struct wlbd_attempt *attempt, const json_t *data)
 	json_decref(nodes);
 }
 
+static void note_attempt(struct wlbd_attempt *attempt, const json_t *data)
+{
+	note_nodes(attempt, data);
+	wlbd_attempt_set_layout(attempt, json_object_get(data, "layout"));
+}
+
 static void note_end(struct wlbd_attempt *attempt, const struct wlbd_attempt_end *end)
 {
 	int by_state = strcmp(end->state, "complete") == 0 ? 0
@@ -55,7 +61,7 @@ static void note_records(struct wlbd_attempt *attempt, const struct wlbd_deliver
 	json_array_foreach((json_t *)delivery->records, i, record)
 	{
 		if (strcmp(json_string_value(json_object_get(record, "type")), "attempt") == 0)
-			note_nodes(attempt, json_object_get(record, "data"));
+			note_attempt(attempt, json_object_get(record, "data"));
 	}
 	if (delivery->end.state != NULL)
 		note_end(attempt, &delivery->end);

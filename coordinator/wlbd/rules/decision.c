@@ -18,7 +18,7 @@ static int set_decision(struct wlbd_decision *decision, enum wlbd_verb verb, con
 	return 0;
 }
 
-static const char *why_left_out(const struct wlbd_candidate_node *node)
+static const char *why_unusable(const struct wlbd_candidate_node *node)
 {
 	if (node->silent)
 		return "is lost";
@@ -29,13 +29,34 @@ static const char *why_left_out(const struct wlbd_candidate_node *node)
 	return node->suspected ? "failed again and again" : NULL;
 }
 
+static int least_nodes(const struct wlbd_decision_facts *facts)
+{
+	return facts->min_nodes > 0 ? facts->min_nodes : 1;
+}
+
+/* Whether the run can do without the nodes that were evicted. */
+static bool leaves_evicted_out(const struct wlbd_decision_facts *facts)
+{
+	int others = 0;
+	for (int i = 0; i < facts->node_count; i++)
+		others += why_unusable(&facts->nodes[i]) == NULL && !facts->nodes[i].evicted;
+	return others >= least_nodes(facts);
+}
+
+static const char *why_left_out(const struct wlbd_candidate_node *node, bool is_evicted_out)
+{
+	const char *why = why_unusable(node);
+	return why == NULL && is_evicted_out && node->evicted ? "was evicted" : why;
+}
+
 /* "n3 is lost, n7 is down; 6 nodes are left", cut where it grows too long; "8 nodes" when none is missing. */
 static void describe_missing_nodes(const struct wlbd_decision_facts *facts, int left, char *text, size_t size)
 {
 	size_t length = 0;
+	bool is_evicted_out = leaves_evicted_out(facts);
 	text[0] = '\0';
 	for (int i = 0; i < facts->node_count; i++) {
-		const char *why = why_left_out(&facts->nodes[i]);
+		const char *why = why_left_out(&facts->nodes[i], is_evicted_out);
 		if (why == NULL || length > size / 2)
 			continue;
 		length += (size_t)snprintf(text + length, size - length, "%s%.64s %s", length > 0 ? ", " : "",
@@ -50,8 +71,9 @@ static void describe_missing_nodes(const struct wlbd_decision_facts *facts, int 
 static int list_usable(const struct wlbd_decision_facts *facts, int *use)
 {
 	int count = 0;
+	bool is_evicted_out = leaves_evicted_out(facts);
 	for (int i = 0; i < facts->node_count; i++)
-		if (why_left_out(&facts->nodes[i]) == NULL)
+		if (why_left_out(&facts->nodes[i], is_evicted_out) == NULL)
 			use[count++] = i;
 	return count;
 }
@@ -119,7 +141,7 @@ static int choose_nodes(const struct wlbd_decision_facts *facts, int left, struc
 {
 	char left_text[384];
 	struct wlb_error error;
-	int least = facts->min_nodes > 0 ? facts->min_nodes : 1;
+	int least = least_nodes(facts);
 	int total = facts->first_total > 0 ? facts->first_total : facts->node_count;
 	int most = total - facts->spares;
 

@@ -21,6 +21,7 @@ struct wlbd_candidate_node {
 	bool silent;    /* its slurmd does not answer */
 	int losses;     /* how often the run lost it */
 	bool suspected; /* ranks died on it repeatedly: crashes.h */
+	bool evicted;   /* an attempt was ended for its sake: evictions.h. It is used where too few others are left */
 	char *leaf;     /* the name of its switch; NULL: it is under none */
 };
 

@@ -1,5 +1,5 @@
 /* The activities in memory: the newest of each rank, and whose memory it is. */
-#include "coordinator/wlbd/liveness/activities.h"
+#include "coordinator/wlbd/detection/activities.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,8 +2,8 @@
  * What each rank of an attempt does, as the newest report of its node says. It is in memory alone: after a restart of
  * wlbd it is empty until nodes report. Looked up in O(1); the memory is charged to the user of the run.
  */
-#ifndef COORDINATOR_WLBD_LIVENESS_ACTIVITIES_H
-#define COORDINATOR_WLBD_LIVENESS_ACTIVITIES_H
+#ifndef COORDINATOR_WLBD_DETECTION_ACTIVITIES_H
+#define COORDINATOR_WLBD_DETECTION_ACTIVITIES_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,7 +19,7 @@ enum {
 
 enum wlbd_activity_process {
 	WLBD_PROCESS_RUNNING,
-	WLBD_PROCESS_STOPPED, /* by a signal */
+	WLBD_PROCESS_STOPPED, /* by a signal, or by a debugger: is_traced */
 	WLBD_PROCESS_GONE,
 };
 
@@ -43,9 +43,10 @@ struct wlbd_activity_call {
 struct wlbd_activity {
 	int rank;
 	int64_t step;
-	int kind; /* an index into wlbd_activity_names */
+	int kind; /* enum wlb_activity of common/rank_trace.h */
 	double for_s;
 	enum wlbd_activity_process process;
+	bool is_traced; /* a debugger has stopped it */
 	bool is_in_call;
 	struct wlbd_activity_call call;
 	int group_count;

@@ -1,4 +1,4 @@
-#include "coordinator/wlbd/liveness/activities.h"
+#include "coordinator/wlbd/detection/activities.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,358 @@
+#include "coordinator/wlbd/detection/detection.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/rank_trace.h"
+#include "coordinator/wlbd/http/budget.h"
+
+enum {
+	/* Communicators are opened at the start; a rank that reports others again and again is not followed. */
+	WORLDS_MOST = 256,
+	TELL_AGAIN_MS = 30000,
+	/* Of memory that libverdict holds for each rank, and for each rank of each communicator. */
+	RANK_BYTES = 1024,
+	MEMBER_BYTES = 256,
+};
+static const double cost_change = 0.2;
+
+struct wlbd_detection {
+	const struct wlbd_activities *activities;
+	struct wlb_verdict_detector *detector; /* NULL: the ranks are not known */
+	struct wlbd_world world;
+	struct wlb_layout layout; /* of that world */
+	struct wlbd_detection_limits limits;
+	int worlds; /* that were made */
+	int64_t last_number;
+	int64_t *fed_ms;  /* [world.verdict.ranks] when the last report that was taken had arrived */
+	uint64_t *groups; /* [world.verdict.ranks] a hash of the communicators that the rank had reported */
+	size_t charged_bytes;
+	struct wlbd_found_verdict list[2 * WLBD_VERDICTS_MOST];
+	int count;
+};
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+static int charge(struct wlbd_detection *detection, size_t bytes)
+{
+	const struct wlbd_activities *activities = detection->activities;
+	if (wlbd_budget_take(activities->budget, activities->uid, bytes) != WLBD_BUDGET_TAKEN)
+		return -1;
+	detection->charged_bytes += bytes;
+	return 0;
+}
+
+static void give_back(struct wlbd_detection *detection)
+{
+	wlbd_budget_give(detection->activities->budget, detection->activities->uid, detection->charged_bytes);
+	detection->charged_bytes = 0;
+}
+
+struct wlbd_detection *wlbd_detection_new(const struct wlbd_activities *activities)
+{
+	struct wlbd_detection *detection = calloc(1, sizeof(*detection));
+	if (detection != NULL)
+		detection->activities = activities;
+	return detection;
+}
+
+static void clear_world(struct wlbd_detection *detection)
+{
+	wlb_verdict_free(detection->detector);
+	detection->detector = NULL;
+	wlbd_world_free(&detection->world);
+	free(detection->fed_ms);
+	free(detection->groups);
+	detection->fed_ms = NULL;
+	detection->groups = NULL;
+	give_back(detection);
+}
+
+void wlbd_detection_free(struct wlbd_detection *detection)
+{
+	if (detection == NULL)
+		return;
+	clear_world(detection);
+	free(detection);
+}
+
+/* ---- the ranks and their communicators --------------------------------------------------------------------------- */
+
+/* A hash of the names and sizes of the communicators that a rank reports (FNV-1a); 0: it has not reported. */
+static uint64_t hash_groups(const struct wlbd_kept_activity *kept)
+{
+	uint64_t hash = UINT64_C(14695981039346656037);
+	for (int i = 0; kept != NULL && i < kept->activity.group_count; i++) {
+		const unsigned char *name = (const unsigned char *)kept->groups[i].name;
+		hash = (hash ^ (uint64_t)kept->groups[i].ranks) * UINT64_C(1099511628211);
+		for (; *name != '\0'; name++)
+			hash = (hash ^ *name) * UINT64_C(1099511628211);
+	}
+	return kept != NULL ? hash : 0;
+}
+
+/* Whether the detector is of these ranks, as far as they have reported. */
+static bool is_current(const struct wlbd_detection *detection, const struct wlbd_attempt_ranks *ranks,
+                       const struct wlbd_detection_limits *limits)
+{
+	if (detection->detector == NULL || detection->world.verdict.ranks != ranks->count ||
+	    memcmp(&detection->layout, ranks->layout, sizeof(detection->layout)) != 0 ||
+	    memcmp(&detection->limits, limits, sizeof(*limits)) != 0)
+		return false;
+	if (detection->worlds >= WORLDS_MOST)
+		return true;
+	for (int rank = 0; rank < ranks->count; rank++)
+		if (hash_groups(wlbd_activities_of(ranks->activities, rank)) != detection->groups[rank])
+			return false;
+	return true;
+}
+
+static int make_detector(struct wlbd_detection *detection, const struct wlbd_attempt_ranks *ranks,
+                         const struct wlbd_detection_limits *limits)
+{
+	struct wlbd_world *world = &detection->world;
+	struct wlb_verdict_options options;
+	size_t members = 0, count = (size_t)ranks->count;
+	if (wlbd_world_make(ranks, world) != 0)
+		return -1;
+	for (int32_t g = 0; g < world->verdict.group_count; g++)
+		members += (size_t)world->groups[g].count;
+	if (charge(detection, world->bytes + count * RANK_BYTES + members * MEMBER_BYTES) != 0)
+		return -1;
+	wlb_verdict_options_init(&options);
+	options.confirm_s = limits->hang_after_s;
+	options.suspect_s = fmin(options.suspect_s, limits->hang_after_s);
+	options.patience_s = fmax(options.patience_s, limits->hang_after_s);
+	options.slow_share = limits->slow_share;
+	detection->detector = wlb_verdict_new(&world->verdict, &options, NULL);
+	detection->fed_ms = calloc(count + 1, sizeof(*detection->fed_ms));
+	detection->groups = calloc(count + 1, sizeof(*detection->groups));
+	return detection->detector == NULL || detection->fed_ms == NULL || detection->groups == NULL ? -1 : 0;
+}
+
+/* Returns -1 where there is no detector then. */
+static int make_current(struct wlbd_detection *detection, const struct wlbd_attempt_ranks *ranks,
+                        const struct wlbd_detection_limits *limits)
+{
+	if (is_current(detection, ranks, limits))
+		return 0;
+	clear_world(detection);
+	detection->worlds++;
+	if (make_detector(detection, ranks, limits) != 0) {
+		clear_world(detection);
+		return -1;
+	}
+	detection->layout = *ranks->layout;
+	detection->limits = *limits;
+	for (int rank = 0; rank < ranks->count; rank++)
+		detection->groups[rank] = hash_groups(wlbd_activities_of(ranks->activities, rank));
+	return 0;
+}
+
+/* ---- what ranks report ------------------------------------------------------------------------------------------- */
+
+static enum wlb_verdict_activity activity_of(const struct wlbd_activity *activity)
+{
+	static const enum wlb_verdict_activity kinds[] = {
+		[WLB_ACTIVITY_STARTING] = WLB_VERDICT_STARTING,     [WLB_ACTIVITY_LOADING] = WLB_VERDICT_LOADING,
+		[WLB_ACTIVITY_COMPUTING] = WLB_VERDICT_COMPUTING,   [WLB_ACTIVITY_SAVING] = WLB_VERDICT_CHECKPOINT,
+		[WLB_ACTIVITY_EVALUATING] = WLB_VERDICT_EVALUATION, [WLB_ACTIVITY_ENDING] = WLB_VERDICT_ENDED,
+	};
+	return kinds[activity->kind];
+}
+
+static enum wlb_verdict_process process_of(const struct wlbd_activity *activity)
+{
+	if (activity->process == WLBD_PROCESS_GONE)
+		return WLB_VERDICT_GONE;
+	if (activity->process == WLBD_PROCESS_STOPPED)
+		return activity->is_traced ? WLB_VERDICT_TRACED : WLB_VERDICT_STOPPED;
+	return WLB_VERDICT_RUNNING;
+}
+
+static void feed(struct wlbd_detection *detection, int rank, const struct wlbd_kept_activity *kept)
+{
+	const struct wlbd_activity *activity = &kept->activity;
+	const struct wlbd_world *world = &detection->world;
+	struct wlb_verdict_call calls[WLBD_ACTIVITY_GROUPS_MOST];
+	struct wlb_verdict_state state = {.rank = rank,
+	                                  .report = (uint64_t)kept->arrived_ms,
+	                                  .arrived_s = 1e-3 * (double)kept->arrived_ms,
+	                                  .activity = activity_of(activity),
+	                                  .activity_s = activity->for_s,
+	                                  .process = process_of(activity),
+	                                  .step = activity->step,
+	                                  .group = -1,
+	                                  .received_bytes = -1,
+	                                  .calls = calls};
+	int known = (int)(world->first[rank + 1] - world->first[rank]);
+	for (int i = 0; i < activity->group_count && i < known; i++) {
+		int32_t group = world->group_of[world->first[rank] + (size_t)i];
+		if (group < 0)
+			continue;
+		calls[state.call_count++] = (struct wlb_verdict_call){group, (uint64_t)kept->groups[i].entered,
+		                                                      (uint64_t)kept->groups[i].left};
+		if (!activity->is_in_call || activity->call.group != i)
+			continue;
+		state.activity = WLB_VERDICT_CALLING;
+		state.activity_s = activity->call.for_s;
+		state.group = group;
+		state.sequence = (uint64_t)activity->call.seq;
+	}
+	wlb_verdict_take_state(detection->detector, &state, NULL);
+}
+
+/* In the order in which they arrived, as far as libverdict needs it: its clock advances by the newest. */
+static void feed_all(struct wlbd_detection *detection, const struct wlbd_attempt_ranks *ranks)
+{
+	for (int rank = 0; rank < ranks->count; rank++) {
+		const struct wlbd_kept_activity *kept = wlbd_activities_of(ranks->activities, rank);
+		if (kept == NULL || kept->arrived_ms <= detection->fed_ms[rank])
+			continue;
+		detection->fed_ms[rank] = kept->arrived_ms;
+		feed(detection, rank, kept);
+	}
+}
+
+/* Returns the group of the rank's communicator of that name; -1: none that has other members. */
+static int32_t group_of_name(const struct wlbd_detection *detection, int rank, const char *name)
+{
+	const struct wlbd_world *world = &detection->world;
+	for (size_t i = world->first[rank]; i < world->first[rank + 1]; i++)
+		if (world->group_of[i] >= 0 && strcmp(world->names[world->group_of[i]], name) == 0)
+			return world->group_of[i];
+	return -1;
+}
+
+void wlbd_detection_take_step(struct wlbd_detection *detection, const struct wlbd_rank_step *step)
+{
+	struct wlb_verdict_transfer transfers[WLBD_ACTIVITY_GROUPS_MOST];
+	struct wlb_verdict_step taken = step->ended;
+	if (detection == NULL || detection->detector == NULL || taken.rank >= detection->world.verdict.ranks)
+		return;
+	taken.transfers = transfers;
+	taken.transfer_count = 0;
+	for (int i = 0; i < step->transfer_count; i++) {
+		struct wlb_verdict_transfer *transfer = &transfers[taken.transfer_count];
+		*transfer = step->transfers[i].transfer;
+		transfer->group = group_of_name(detection, taken.rank, step->transfers[i].group);
+		taken.transfer_count += transfer->group >= 0;
+	}
+	wlb_verdict_take_step(detection->detector, &taken, NULL);
+}
+
+/* ---- verdicts ---------------------------------------------------------------------------------------------------- */
+
+static struct wlbd_found_verdict *find_verdict(struct wlbd_detection *detection, uint64_t id)
+{
+	for (int i = 0; i < detection->count; i++)
+		if (detection->list[i].verdict.id == id && detection->list[i].told.world == detection->worlds)
+			return &detection->list[i];
+	return NULL;
+}
+
+static struct wlbd_found_verdict *add_verdict(struct wlbd_detection *detection)
+{
+	if (detection->count == 2 * WLBD_VERDICTS_MOST)
+		return NULL;
+	struct wlbd_found_verdict *found = &detection->list[detection->count++];
+	*found = (struct wlbd_found_verdict){.number = ++detection->last_number, .told.world = detection->worlds};
+	return found;
+}
+
+static int given_node(const struct wlbd_detection *detection, int32_t node)
+{
+	return node >= 0 ? detection->world.given_node[node] : -1;
+}
+
+static void describe(const struct wlbd_detection *detection, const struct wlb_verdict *verdict,
+                     struct wlbd_found_verdict *found)
+{
+	const struct wlbd_world *world = &detection->world;
+	found->verdict = *verdict;
+	found->verdict.node = given_node(detection, verdict->node);
+	found->collective[0] = '\0';
+	if (verdict->group >= 0)
+		memcpy(found->collective, world->names[verdict->group], sizeof(found->collective));
+	for (int i = 0; i < verdict->rank_count && i < WLB_VERDICT_RANKS; i++)
+		found->node_of[i] = given_node(detection, world->node_of[verdict->ranks[i]]);
+}
+
+static bool is_other_cost(double told, double now)
+{
+	if (told < 0 || now < 0)
+		return (told < 0) != (now < 0);
+	return fabs(now - told) > cost_change * fmax(now, told);
+}
+
+static void note_change(struct wlbd_found_verdict *found, bool is_new, int64_t now_ms)
+{
+	const struct wlb_verdict *verdict = &found->verdict;
+	found->is_changed = is_new || verdict->stage != found->told.stage ||
+	                    verdict->rank_count != found->told.rank_count ||
+	                    now_ms - found->told.at_ms > TELL_AGAIN_MS ||
+	                    is_other_cost(found->told.cost_percent, verdict->cost_percent);
+	if (!found->is_changed)
+		return;
+	found->told.at_ms = now_ms;
+	found->told.stage = verdict->stage;
+	found->told.rank_count = verdict->rank_count;
+	found->told.cost_percent = verdict->cost_percent;
+}
+
+static void take_verdict(struct wlbd_detection *detection, const struct wlb_verdict *verdict, int64_t now_ms)
+{
+	struct wlbd_found_verdict *found = find_verdict(detection, verdict->id);
+	bool is_new = found == NULL;
+	if (is_new)
+		found = add_verdict(detection);
+	if (found == NULL)
+		return;
+	describe(detection, verdict, found);
+	note_change(found, is_new, now_ms);
+}
+
+/* Verdicts of a detector that is there no more. */
+static void end_all(struct wlbd_detection *detection)
+{
+	for (int i = 0; i < detection->count; i++) {
+		detection->list[i].verdict.stage = WLB_VERDICT_OVER;
+		detection->list[i].is_changed = true;
+	}
+}
+
+static void forget_over(struct wlbd_detection *detection)
+{
+	int kept = 0;
+	for (int i = 0; i < detection->count; i++)
+		if (detection->list[i].verdict.stage != WLB_VERDICT_OVER)
+			detection->list[kept++] = detection->list[i];
+	detection->count = kept;
+}
+
+const struct wlbd_found_verdict *wlbd_detection_judge(struct wlbd_detection *detection,
+                                                      const struct wlbd_attempt_ranks *ranks,
+                                                      const struct wlbd_detection_limits *limits, int64_t now_ms,
+                                                      int *count)
+{
+	struct wlb_verdict verdicts[WLBD_VERDICTS_MOST];
+	forget_over(detection);
+	if (!is_current(detection, ranks, limits))
+		end_all(detection);
+	if (make_current(detection, ranks, limits) == 0) {
+		feed_all(detection, ranks);
+		int32_t found =
+			wlb_verdict_judge(detection->detector, 1e-3 * (double)now_ms, verdicts, WLBD_VERDICTS_MOST);
+		for (int32_t i = 0; i < found && i < WLBD_VERDICTS_MOST; i++)
+			take_verdict(detection, &verdicts[i], now_ms);
+	}
+	*count = detection->count;
+	return detection->list;
+}
+
+const struct wlbd_found_verdict *wlbd_detection_open(const struct wlbd_detection *detection, int *count)
+{
+	*count = detection != NULL ? detection->count : 0;
+	return detection != NULL ? detection->list : NULL;
+}

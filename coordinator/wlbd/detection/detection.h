@@ -1,0 +1,57 @@
+/*
+ * Finds the faulty ranks of one attempt: gives what its ranks report to libverdict each second, and keeps the verdicts.
+ * No I/O; the memory is charged to the user of the run.
+ */
+#ifndef COORDINATOR_WLBD_DETECTION_DETECTION_H
+#define COORDINATOR_WLBD_DETECTION_DETECTION_H
+
+#include <stdbool.h>
+
+#include "coordinator/wlbd/detection/rank_step.h"
+#include "coordinator/wlbd/detection/world.h"
+
+enum { WLBD_VERDICTS_MOST = 64 }; /* that are open at a time, of an attempt */
+
+struct wlbd_found_verdict {
+	int64_t number;             /* from 1, of the attempt; the same while the verdict lasts */
+	struct wlb_verdict verdict; /* as it was last judged; its node is an index into the attempt's nodes, -1: none */
+	char collective[WLBD_ACTIVITY_GROUP_NAME_SIZE]; /* its communicator; "": none */
+	int node_of[WLB_VERDICT_RANKS];                 /* of its first ranks */
+	bool is_changed; /* it is new, or its stage, number of ranks or cost are others than when this was last set, or
+	                  * that is half a minute ago */
+	struct {
+		int world; /* that found it */
+		int64_t at_ms;
+		enum wlb_verdict_stage stage;
+		int32_t rank_count;
+		double cost_percent;
+	} told; /* what it was when is_changed was last set */
+};
+
+struct wlbd_detection_limits {
+	double hang_after_s; /* a standstill is confirmed after this, or three times the longest healthy wait */
+	double slow_share;   /* a rank that takes this share longer is slow */
+};
+
+struct wlbd_detection;
+
+/* Returns NULL if out of memory, or where the user of `activities` has used up what it may hold. */
+struct wlbd_detection *wlbd_detection_new(const struct wlbd_activities *activities);
+void wlbd_detection_free(struct wlbd_detection *detection); /* NULL allowed */
+
+/* Takes a step that a rank has ended. One that makes no sense, or that is reported before the ranks are known, changes
+ * nothing. `detection` may be NULL. */
+void wlbd_detection_take_step(struct wlbd_detection *detection, const struct wlbd_rank_step *step);
+
+/* Takes the reports that have arrived since the last call, and judges. The ranks, their layout and the limits may have
+ * changed since then: what was known of steps is lost then, and verdicts that were open are over. Returns the verdicts
+ * that are open, or over since this judgement, and their number. */
+const struct wlbd_found_verdict *wlbd_detection_judge(struct wlbd_detection *detection,
+                                                      const struct wlbd_attempt_ranks *ranks,
+                                                      const struct wlbd_detection_limits *limits, int64_t now_ms,
+                                                      int *count);
+
+/* The verdicts of the last judgement that are not over. */
+const struct wlbd_found_verdict *wlbd_detection_open(const struct wlbd_detection *detection, int *count);
+
+#endif

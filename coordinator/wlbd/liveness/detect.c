@@ -1,0 +1,94 @@
+#include "coordinator/wlbd/liveness/detect.h"
+
+#include <string.h>
+
+#include "coordinator/wlbd/detection/detection.h"
+#include "coordinator/wlbd/liveness/found_verdicts.h"
+#include "coordinator/wlbd/liveness/verdict.h"
+#include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/wlbd.h"
+
+/* Whether nodes are left for the run without the slow one. A run that stands still is ended in any case. */
+static bool can_do_without(const struct wlbd_attempt *attempt)
+{
+	int left = attempt->nodes.started_on.count - 1 + attempt->spares;
+	return left >= 1 && left >= attempt->min_nodes;
+}
+
+static bool stands_still(enum wlb_verdict_kind kind)
+{
+	return kind == WLB_VERDICT_HANG || kind == WLB_VERDICT_HANG_COMMUNICATION || kind == WLB_VERDICT_DEADLOCK;
+}
+
+static bool is_to_end(const struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found)
+{
+	const struct wlb_verdict *verdict = &found->verdict;
+	if (verdict->stage != WLB_VERDICT_CONFIRMED || wlbd_verdict_action(attempt, verdict->kind) != WLB_FAULT_EVICT)
+		return false;
+	return stands_still(verdict->kind) || (wlbd_verdict_node(attempt, found) != NULL && can_do_without(attempt));
+}
+
+static void evict(struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found)
+{
+	char text[WLBD_VERDICT_TEXT_SIZE];
+	wlbd_verdict_text(attempt, found, text);
+	wlbd_verdict_store_fault(attempt, found);
+	wlbd_verdict_evict(attempt, text);
+	attempt->wlbd->counters.evictions++;
+}
+
+/* Processes that are gone are judged by their symptoms (verdict.h), which know how they ended. */
+static bool is_found_otherwise(const struct wlbd_found_verdict *found)
+{
+	return found->verdict.kind == WLB_VERDICT_CRASH;
+}
+
+static void judge(struct wlbd_attempt *attempt, int64_t now_ms)
+{
+	const struct wlbd_attempt_ranks ranks = {.layout = &attempt->layout,
+	                                         .count = attempt->nodes.world_size,
+	                                         .node_of = attempt->nodes.node_of_rank,
+	                                         .nodes = attempt->nodes.started_on.count,
+	                                         .activities = &attempt->activities};
+	const struct wlbd_detection_limits limits = {.hang_after_s = attempt->on_fault.hang_after_s,
+	                                             .slow_share = attempt->on_fault.slow_by_percent / 100};
+	int count;
+	const struct wlbd_found_verdict *found =
+		wlbd_detection_judge(attempt->detection, &ranks, &limits, now_ms, &count);
+	const struct wlbd_found_verdict *worst = NULL;
+	for (int i = 0; i < count; i++) {
+		if (is_found_otherwise(&found[i]))
+			continue;
+		if (found[i].is_changed)
+			wlbd_verdict_store(attempt, &found[i], now_ms);
+		if (worst == NULL && is_to_end(attempt, &found[i]))
+			worst = &found[i];
+	}
+	/* A process that is gone, or a node that is lost, explains why the others stand still. */
+	if (worst != NULL && !wlbd_verdict_is_pending(attempt))
+		evict(attempt, worst);
+}
+
+/* The activities of ranks come from wlb-worker; of other trainers there are none. */
+static bool can_judge(const struct wlbd_attempt *attempt)
+{
+	return attempt->layout.tp > 0 && attempt->nodes.node_of_rank != NULL && attempt->activities.size > 0 &&
+	       attempt->nodes.world_size <= WLBD_ACTIVITY_RANKS_MOST;
+}
+
+void wlbd_detect(struct wlbd_attempt *attempt, int64_t now_ms)
+{
+	const struct wlbd_attempt_life *life = &attempt->incident.life;
+	bool is_over = wlbd_attempt_has_ended(life) || wlbd_attempt_is_ordered(life);
+	if (is_over && attempt->detection != NULL) {
+		wlbd_verdicts_store_end(attempt);
+		wlbd_detection_free(attempt->detection);
+		attempt->detection = NULL;
+	}
+	if (is_over || !can_judge(attempt))
+		return;
+	if (attempt->detection == NULL)
+		attempt->detection = wlbd_detection_new(&attempt->activities);
+	if (attempt->detection != NULL)
+		judge(attempt, now_ms);
+}

@@ -1,0 +1,13 @@
+/*
+ * Looks for faulty ranks of an attempt each second, stores what is found, and ends the attempt where the run's settings
+ * say so. What is known of ranks comes from the user's own processes, so it acts on that user's run alone.
+ */
+#ifndef COORDINATOR_WLBD_LIVENESS_DETECT_H
+#define COORDINATOR_WLBD_LIVENESS_DETECT_H
+
+#include "coordinator/wlbd/liveness/attempts.h"
+
+/* Call it about each second, until the attempt has been freed. */
+void wlbd_detect(struct wlbd_attempt *attempt, int64_t now_ms);
+
+#endif

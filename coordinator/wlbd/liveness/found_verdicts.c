@@ -1,0 +1,232 @@
+#include "coordinator/wlbd/liveness/found_verdicts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "coordinator/wlbd/database/outbox.h"
+#include "coordinator/wlbd/liveness/faults.h"
+#include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/wlbd.h"
+
+enum { STORED_IN_A_MINUTE = 120, MINUTE_MS = 60000 };
+
+/* ---- kinds ------------------------------------------------------------------------------------------------------- */
+
+struct kind {
+	const char *name;  /* in the schema */
+	const char *fault; /* the kind of fault that ends an attempt */
+	const char *does;  /* what the ranks do, after their names */
+};
+
+static const struct kind *kind_of(enum wlb_verdict_kind kind)
+{
+	static const struct kind kinds[] = {
+		[WLB_VERDICT_CRASH] = {"crash", "rank_lost", "crashed"},
+		[WLB_VERDICT_HANG] = {"hang", "hang", "hangs"},
+		[WLB_VERDICT_HANG_COMMUNICATION] = {"hang_in_communication", "hang", "hangs in communication"},
+		[WLB_VERDICT_DEADLOCK] = {"deadlock", "hang", "waits in a deadlock"},
+		[WLB_VERDICT_SLOW_COMPUTE] = {"slow_compute", "slow_rank", "computes slowly"},
+		[WLB_VERDICT_SLOW_NODE] = {"slow_node", "slow_node", "computes slowly"},
+		[WLB_VERDICT_SLOW_LINK] = {"slow_link", "slow_link", "has a slow link"},
+		[WLB_VERDICT_SLOW_NIC] = {"slow_nic", "slow_link", "has a slow network interface"},
+		[WLB_VERDICT_SLOW_LOADER] = {"slow_loader", "slow_loader", "waits for its loader"},
+		[WLB_VERDICT_SLOW_STORAGE] = {"slow_storage", "slow_loader", "waits for its files"},
+		[WLB_VERDICT_BAD_VALUES] = {"bad_values", "bad_values", "computes values unlike its peers'"},
+	};
+	return &kinds[kind];
+}
+
+enum wlb_fault_action wlbd_verdict_action(const struct wlbd_attempt *attempt, enum wlb_verdict_kind kind)
+{
+	if (kind == WLB_VERDICT_HANG || kind == WLB_VERDICT_HANG_COMMUNICATION || kind == WLB_VERDICT_DEADLOCK)
+		return attempt->on_fault.hang;
+	if (kind == WLB_VERDICT_CRASH)
+		return attempt->on_fault.crash;
+	return kind == WLB_VERDICT_BAD_VALUES ? attempt->on_fault.corrupt : attempt->on_fault.slow;
+}
+
+/* ---- words ------------------------------------------------------------------------------------------------------- */
+
+static int listed(const struct wlbd_found_verdict *found)
+{
+	int count = found->verdict.rank_count;
+	return count < WLB_VERDICT_RANKS ? count : WLB_VERDICT_RANKS;
+}
+
+static const char *node_name(const struct wlbd_attempt *attempt, int node)
+{
+	return node >= 0 && node < attempt->nodes.started_on.count ? attempt->nodes.started_on.list[node] : NULL;
+}
+
+const char *wlbd_verdict_node(const struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found)
+{
+	if (found->verdict.node >= 0)
+		return node_name(attempt, found->verdict.node);
+	if (found->verdict.rank_count < 1 || found->verdict.rank_count > WLB_VERDICT_RANKS)
+		return NULL;
+	for (int i = 1; i < listed(found); i++)
+		if (found->node_of[i] != found->node_of[0])
+			return NULL;
+	return node_name(attempt, found->node_of[0]);
+}
+
+/* Writes "rank 3 on n2", "node n2" or "rank 1 on n1, rank 2 on n2 and 14 more". */
+static void name_ranks(const struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found, char *text,
+                       size_t size)
+{
+	enum { NAMED_MOST = 2 };
+	const struct wlb_verdict *verdict = &found->verdict;
+	size_t length = 0;
+	text[0] = '\0';
+	if (verdict->node >= 0 && verdict->rank_count != 1) {
+		const char *node = node_name(attempt, verdict->node);
+		snprintf(text, size, "node %s", node != NULL ? node : "?");
+		return;
+	}
+	for (int i = 0; i < verdict->rank_count && i < NAMED_MOST && length < size; i++) {
+		const char *node = node_name(attempt, found->node_of[i]);
+		length += (size_t)snprintf(text + length, size - length, "%srank %d on %.64s", i > 0 ? ", " : "",
+		                           verdict->ranks[i], node != NULL ? node : "?");
+	}
+	if (verdict->rank_count > NAMED_MOST && length < size)
+		snprintf(text + length, size - length, " and %d more", verdict->rank_count - NAMED_MOST);
+}
+
+void wlbd_verdict_text(const struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found,
+                       char text[WLBD_VERDICT_TEXT_SIZE])
+{
+	char ranks[WLBD_VERDICT_TEXT_SIZE / 2 + 64];
+	char step[48] = "";
+	name_ranks(attempt, found, ranks, sizeof(ranks));
+	if (found->verdict.since_step >= 0)
+		snprintf(step, sizeof(step), " at step %lld", (long long)found->verdict.since_step);
+	snprintf(text, WLBD_VERDICT_TEXT_SIZE, "%.150s %s%s", ranks, kind_of(found->verdict.kind)->does, step);
+}
+
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
+
+static const char *state_name(enum wlb_verdict_stage stage)
+{
+	return stage == WLB_VERDICT_SUSPECTED ? "suspected" : stage == WLB_VERDICT_CONFIRMED ? "confirmed" : "over";
+}
+
+static json_t *nodes_json(const struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found)
+{
+	json_t *nodes = json_array();
+	const char *one = wlbd_verdict_node(attempt, found);
+	if (one != NULL)
+		json_array_append_new(nodes, json_string(one));
+	for (int i = 0; one == NULL && i < listed(found); i++) {
+		const char *name = node_name(attempt, found->node_of[i]);
+		bool is_repeated = false;
+		for (int before = 0; before < i; before++)
+			is_repeated = is_repeated || found->node_of[before] == found->node_of[i];
+		if (name != NULL && !is_repeated)
+			json_array_append_new(nodes, json_string(name));
+	}
+	return nodes;
+}
+
+static json_t *integer_or_null(bool is_known, json_int_t value)
+{
+	return is_known ? json_integer(value) : json_null();
+}
+
+/* The fields that the database and GET /v1/runs/RUN/ranks have in common. */
+static json_t *verdict_json(const struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found)
+{
+	const struct wlb_verdict *verdict = &found->verdict;
+	json_t *ranks = json_array();
+	for (int i = 0; i < listed(found); i++)
+		json_array_append_new(ranks, json_integer(verdict->ranks[i]));
+	bool is_evicted = wlbd_verdict_action(attempt, verdict->kind) == WLB_FAULT_EVICT;
+	return json_pack("{s:I, s:s, s:s, s:o, s:i, s:o, s:s?, s:o, s:o, s:o, s:f, s:s, s:s}", "number",
+	                 (json_int_t)found->number, "kind", kind_of(verdict->kind)->name, "state",
+	                 state_name(verdict->stage), "ranks", ranks, "rank_count", verdict->rank_count, "nodes",
+	                 nodes_json(attempt, found), "collective",
+	                 found->collective[0] != '\0' ? found->collective : NULL, "sequence",
+	                 integer_or_null(verdict->sequence > 0, (json_int_t)verdict->sequence), "step",
+	                 integer_or_null(verdict->since_step >= 0, verdict->since_step), "cost_percent",
+	                 verdict->cost_percent >= 0 ? json_real(verdict->cost_percent) : json_null(), "certainty",
+	                 verdict->certainty, "evidence", verdict->evidence, "action", is_evicted ? "evict" : "report");
+}
+
+json_t *wlbd_verdicts_json(const struct wlbd_attempt *attempt, int64_t now_ms)
+{
+	json_t *list = json_array();
+	int count;
+	const struct wlbd_found_verdict *found = wlbd_detection_open(attempt->detection, &count);
+	for (int i = 0; i < count; i++) {
+		json_t *entry = verdict_json(attempt, &found[i]);
+		double since_s = 1e-3 * (double)now_ms - found[i].verdict.since_s;
+		json_object_set_new(entry, "since_s", json_real(since_s > 0 ? since_s : 0));
+		if (found[i].verdict.stage != WLB_VERDICT_OVER)
+			json_array_append(list, entry);
+		json_decref(entry);
+	}
+	return list;
+}
+
+/* ---- the log and the database ------------------------------------------------------------------------------------ */
+
+static void log_verdict(const struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found)
+{
+	char text[WLBD_VERDICT_TEXT_SIZE];
+	wlbd_verdict_text(attempt, found, text);
+	wlbd_log_limited(WLBD_LOG_WARNING, WLBD_LIMIT_VERDICTS, "run %s, attempt %lld: %s: %s: %s", attempt->run,
+	                 (long long)attempt->number, state_name(found->verdict.stage), text, found->verdict.evidence);
+}
+
+static bool may_store(struct wlbd_attempt *attempt, int64_t now_ms)
+{
+	if (now_ms - attempt->stored_since_ms > MINUTE_MS) {
+		attempt->stored_since_ms = now_ms;
+		attempt->stored_verdicts = 0;
+	}
+	return attempt->stored_verdicts++ < STORED_IN_A_MINUTE;
+}
+
+void wlbd_verdict_store(struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found, int64_t now_ms)
+{
+	struct wlbd *wlbd = attempt->wlbd;
+	struct wlbd_params params = {0};
+	if (!may_store(attempt, now_ms))
+		return;
+	log_verdict(attempt, found);
+	json_t *entry = verdict_json(attempt, found);
+	json_object_set_new(entry, "time", json_real(wlb_clock_unix_s()));
+	json_object_set_new(entry, "began", json_real(wlb_clock_unix_at_s((int64_t)(1e3 * found->verdict.since_s))));
+	char *text = json_dumps(entry, JSON_COMPACT);
+	json_decref(entry);
+	wlbd_params_add_integer(&params, attempt->attempt_pk);
+	wlbd_params_add_integer(&params, wlbd->started_unix_ms);
+	wlbd_params_add_text(&params, text);
+	wlbd_outbox_put(wlbd->outbox, attempt->run_pk, "select wlb_verdict_put($1, $2, $3::jsonb)", &params);
+	free(text);
+}
+
+void wlbd_verdicts_store_end(struct wlbd_attempt *attempt)
+{
+	struct wlbd_params params = {0};
+	wlbd_params_add_integer(&params, attempt->attempt_pk);
+	wlbd_params_add_seconds(&params, wlb_clock_unix_s());
+	wlbd_outbox_put(attempt->wlbd->outbox, attempt->run_pk, "select wlb_verdicts_end($1, to_timestamp($2::float8))",
+	                &params);
+}
+
+void wlbd_verdict_store_fault(struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found)
+{
+	const struct wlb_verdict *verdict = &found->verdict;
+	char text[WLBD_VERDICT_TEXT_SIZE];
+	wlbd_verdict_text(attempt, found, text);
+	wlbd_fault_record_evicted(attempt, &(struct wlbd_eviction){
+						   .kind = kind_of(verdict->kind)->fault,
+						   .rank = verdict->rank_count == 1 ? verdict->ranks[0] : -1,
+						   .node = wlbd_verdict_node(attempt, found),
+						   .step = verdict->since_step,
+						   .text = text,
+						   .evidence = verdict->evidence,
+					   });
+}

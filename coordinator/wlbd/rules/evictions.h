@@ -1,0 +1,30 @@
+/*
+ * Marks the nodes that the next attempt leaves out because wlbd ended an earlier one for their sake: pure logic, no
+ * I/O.
+ *
+ * Ranks that stand still at one step on several nodes are the program's fault, and no node is left out for them.
+ */
+#ifndef COORDINATOR_WLBD_RULES_EVICTIONS_H
+#define COORDINATOR_WLBD_RULES_EVICTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	WLBD_EVICTION_LASTS_S = 24 * 3600, /* a node is used again after that */
+	WLBD_EVICTIONS_MOST = 256,         /* the newest of a run are read */
+};
+
+struct wlbd_past_eviction {
+	const char *node;
+	bool stood_still; /* the ranks hung; else they were slow, or computed wrong values */
+	int64_t step;     /* -1: unknown */
+	double age_s;
+};
+
+/* Sets evicted[i] for each of the node_count nodes; `evictions` begins with the newest. At most half of the nodes are
+ * marked, of eight and more a quarter, those that were evicted last. */
+void wlbd_evictions_mark(const struct wlbd_past_eviction *evictions, int count, const char *const *nodes,
+                         int node_count, bool *evicted);
+
+#endif

@@ -1,0 +1,256 @@
+/* Reports of ranks become verdicts: worlds of several layouts, ranks that stand still or are slow, changes of the
+ * world. */
+#include "coordinator/wlbd/detection/detection.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/rank_trace.h"
+#include "coordinator/wlbd/http/budget.h"
+
+enum { UID = 7, LIMIT_BYTES = 1 << 24, RANKS = 8, NODES = 4 };
+
+static const struct wlbd_detection_limits limits = {.hang_after_s = 10, .slow_share = 0.1};
+
+struct job {
+	struct wlbd_budget *budget;
+	struct wlbd_activities activities;
+	struct wlbd_detection *detection;
+	struct wlb_layout layout;
+	int node_of[RANKS];
+	int64_t now_ms;
+	int64_t step;
+	int stuck;   /* a rank that stays in computation; -1: none */
+	bool traced; /* it is stopped by a debugger */
+	const struct wlbd_found_verdict *found;
+	int count;
+};
+
+static void open_job(struct job *job)
+{
+	const struct wlbd_budget_limits most = {.user_bytes = LIMIT_BYTES, .all_bytes = LIMIT_BYTES};
+	*job = (struct job){.budget = wlbd_budget_new(&most),
+	                    .layout = {.tp = 2, .cp = 1, .pp = 2, .dp = 2},
+	                    .now_ms = 1000000,
+	                    .stuck = -1};
+	job->activities = (struct wlbd_activities){.budget = job->budget, .uid = UID};
+	job->detection = wlbd_detection_new(&job->activities);
+	for (int rank = 0; rank < RANKS; rank++)
+		job->node_of[rank] = NODES - 1 - rank / 2; /* names are sorted otherwise than ranks are placed */
+}
+
+/* All memory that was taken must have been given back. */
+static void close_job(struct job *job)
+{
+	wlbd_detection_free(job->detection);
+	wlbd_activities_free(&job->activities);
+	assert_int_equal(wlbd_budget_take(job->budget, UID, LIMIT_BYTES), WLBD_BUDGET_TAKEN);
+	wlbd_budget_free(job->budget);
+}
+
+/* In each second the ranks make ten calls of tp and data, and one step. */
+static void report(struct job *job, int rank)
+{
+	int64_t calls = 10 * job->step;
+	bool is_stuck = rank == job->stuck, waits = job->stuck >= 0 && !is_stuck && rank / 2 == job->stuck / 2;
+	struct wlbd_activity activity = {
+		.rank = rank,
+		.step = job->step,
+		.kind = WLB_ACTIVITY_COMPUTING,
+		.for_s = is_stuck ? 100 : 0.1,
+		.process = is_stuck && job->traced ? WLBD_PROCESS_STOPPED : WLBD_PROCESS_RUNNING,
+		.is_traced = is_stuck && job->traced,
+		.is_in_call = waits,
+		.call = {.kind = WLB_COMM_ALL_REDUCE, .group = 1, .seq = calls + 1, .for_s = 1},
+		.group_count = 3};
+	struct wlbd_activity_group groups[] = {
+		{"world", RANKS, 3, 3}, {"tp", 2, calls + waits, calls}, {"data", 2, calls, calls}};
+	assert_int_equal(wlbd_activities_keep(&job->activities, &activity, groups, "n", job->now_ms), 0);
+}
+
+static void run_seconds(struct job *job, int seconds)
+{
+	const struct wlbd_attempt_ranks ranks = {.layout = &job->layout,
+	                                         .count = RANKS,
+	                                         .node_of = job->node_of,
+	                                         .nodes = NODES,
+	                                         .activities = &job->activities};
+	for (int second = 0; second < seconds; second++) {
+		for (int rank = 0; rank < RANKS; rank++)
+			report(job, rank);
+		job->found = wlbd_detection_judge(job->detection, &ranks, &limits, job->now_ms, &job->count);
+		job->now_ms += 1000;
+		job->step += job->stuck < 0;
+	}
+}
+
+static void test_a_healthy_run(void **state)
+{
+	struct job job;
+	(void)state;
+	open_job(&job);
+	for (int second = 0; second < 200; second++) {
+		run_seconds(&job, 1);
+		assert_int_equal(job.count, 0);
+	}
+	close_job(&job);
+}
+
+static void test_a_rank_that_hangs(void **state)
+{
+	struct job job;
+	(void)state;
+	for (int rank = 0; rank < RANKS; rank++) {
+		open_job(&job);
+		run_seconds(&job, 20);
+		job.stuck = rank;
+		run_seconds(&job, 8);
+		assert_int_equal(job.count, 1);
+		assert_int_equal(job.found[0].verdict.stage, WLB_VERDICT_SUSPECTED);
+		run_seconds(&job, 5);
+		assert_int_equal(job.count, 1);
+		assert_int_equal(job.found[0].verdict.kind, WLB_VERDICT_HANG);
+		assert_int_equal(job.found[0].verdict.stage, WLB_VERDICT_CONFIRMED);
+		assert_int_equal(job.found[0].verdict.rank_count, 1);
+		assert_int_equal(job.found[0].verdict.ranks[0], rank);
+		assert_int_equal(job.found[0].node_of[0], job.node_of[rank]);
+		assert_string_equal(job.found[0].collective, "tp");
+		assert_int_equal(job.found[0].number, 1);
+		job.stuck = -1;
+		run_seconds(&job, 2); /* in the second one it has begun the next step */
+		assert_int_equal(job.found[0].verdict.stage, WLB_VERDICT_OVER);
+		assert_true(job.found[0].is_changed);
+		run_seconds(&job, 1);
+		assert_int_equal(job.count, 0);
+		close_job(&job);
+	}
+}
+
+static void test_a_debugger_stops_the_time(void **state)
+{
+	struct job job;
+	(void)state;
+	open_job(&job);
+	run_seconds(&job, 20);
+	job.stuck = 3;
+	job.traced = true;
+	run_seconds(&job, 60);
+	assert_int_equal(job.count, 0);
+	close_job(&job);
+}
+
+static void test_changes_are_told_once(void **state)
+{
+	struct job job;
+	int told = 0;
+	(void)state;
+	open_job(&job);
+	run_seconds(&job, 20);
+	job.stuck = 1;
+	for (int second = 0; second < 30; second++) {
+		run_seconds(&job, 1);
+		told += job.count > 0 && job.found[0].is_changed;
+	}
+	assert_int_equal(told, 2); /* suspected, confirmed */
+	close_job(&job);
+}
+
+static void test_other_limits_end_what_was_open(void **state)
+{
+	struct job job;
+	(void)state;
+	open_job(&job);
+	run_seconds(&job, 20);
+	job.stuck = 1;
+	run_seconds(&job, 15);
+	assert_int_equal(job.count, 1);
+	job.layout = (struct wlb_layout){.tp = 2, .cp = 1, .pp = 1, .dp = 4};
+	run_seconds(&job, 1);
+	assert_int_equal(job.found[0].verdict.stage, WLB_VERDICT_OVER);
+	close_job(&job);
+}
+
+static void take_steps(struct job *job, int slow)
+{
+	for (int rank = 0; rank < RANKS; rank++) {
+		struct wlbd_rank_step step = {.ended = {.rank = rank,
+		                                        .step = job->step,
+		                                        .seconds = 1.2,
+		                                        .computed_s = rank == slow ? 1.2 : 1.0,
+		                                        .work = 5}};
+		wlbd_detection_take_step(job->detection, &step);
+	}
+}
+
+static void test_a_slow_rank(void **state)
+{
+	struct job job;
+	(void)state;
+	open_job(&job);
+	for (int second = 0; second < 100; second++) {
+		run_seconds(&job, 1);
+		take_steps(&job, second < 50 ? -1 : 5);
+		if (second < 50)
+			assert_int_equal(job.count, 0);
+	}
+	assert_int_equal(job.count, 1);
+	assert_int_equal(job.found[0].verdict.kind, WLB_VERDICT_SLOW_COMPUTE);
+	assert_int_equal(job.found[0].verdict.ranks[0], 5);
+	close_job(&job);
+}
+
+static void test_what_makes_no_sense_is_ignored(void **state)
+{
+	struct job job;
+	const struct wlbd_rank_step no_rank = {.ended = {.rank = RANKS, .step = 1, .seconds = 1}};
+	const struct wlbd_rank_step no_group = {.ended = {.rank = 0, .step = 1, .seconds = 1},
+	                                        .transfer_count = 1,
+	                                        .transfers = {{"nobody's", {0, 1, 1, 1}}}};
+	(void)state;
+	open_job(&job);
+	wlbd_detection_take_step(NULL, &no_rank);
+	wlbd_detection_take_step(job.detection, &no_rank); /* before the ranks are known */
+	run_seconds(&job, 5);
+	wlbd_detection_take_step(job.detection, &no_rank);
+	wlbd_detection_take_step(job.detection, &no_group);
+	job.layout.dp = 64; /* more places than ranks */
+	run_seconds(&job, 5);
+	assert_int_equal(job.count, 0);
+	close_job(&job);
+}
+
+static void test_memory_has_a_bound(void **state)
+{
+	struct job job;
+	(void)state;
+	open_job(&job);
+	assert_int_equal(wlbd_budget_take(job.budget, UID, LIMIT_BYTES - 8192), WLBD_BUDGET_TAKEN);
+	run_seconds(&job, 20);
+	job.stuck = 2;
+	run_seconds(&job, 20);
+	assert_int_equal(job.count, 0); /* nothing is watched */
+	wlbd_budget_give(job.budget, UID, LIMIT_BYTES - 8192);
+	run_seconds(&job, 20);
+	close_job(&job);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_healthy_run),
+		cmocka_unit_test(test_a_rank_that_hangs),
+		cmocka_unit_test(test_a_debugger_stops_the_time),
+		cmocka_unit_test(test_changes_are_told_once),
+		cmocka_unit_test(test_other_limits_end_what_was_open),
+		cmocka_unit_test(test_a_slow_rank),
+		cmocka_unit_test(test_what_makes_no_sense_is_ignored),
+		cmocka_unit_test(test_memory_has_a_bound),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
