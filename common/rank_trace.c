@@ -4,11 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WORDS = 7, TRIES = 100 };
+#include "common/shared_words.h"
 
-/* A reader takes the words for those of the version that it finds before and after them (a seqlock). WRITING: they are
- * being changed. 0: never written. */
-#define WRITING UINT64_MAX
+enum { WORDS = 7 };
+
 struct slot {
 	_Atomic uint64_t version;
 	_Atomic uint64_t words[WORDS];
@@ -24,14 +23,15 @@ struct group {
 struct wlb_rank_trace {
 	_Atomic int32_t rank;  /* 1 more; 0: not taken */
 	_Atomic int32_t count; /* one more than the greatest number of a group so far */
-	_Atomic int64_t step;
 	/* Versions count the changes. */
+	struct slot step;        /* the one in progress and its work */
 	struct slot activity;    /* the activity and since when */
 	struct slot blocked;     /* the newest call that blocked the rank: it does while left_s is 0 */
 	struct slot device_wait; /* the same of the newest call that waited for the device */
 	_Atomic uint64_t next;   /* the number of the next event */
 	struct group groups[WLB_TRACE_GROUPS];
 	struct slot events[WLB_TRACE_EVENTS]; /* event n is in slot n % WLB_TRACE_EVENTS, its version is n + 1 */
+	struct wlb_step_ring steps;
 };
 
 const char *wlb_comm_kind_name(enum wlb_comm_kind kind)
@@ -70,27 +70,9 @@ static int group_count(const struct wlb_rank_trace *trace)
 
 /* ---- a slot ----------------------------------------------------------------------------------------------------- */
 
-static uint64_t word_of(double value)
-{
-	uint64_t word;
-	memcpy(&word, &value, sizeof(word));
-	return word;
-}
-
-static double value_of(uint64_t word)
-{
-	double value;
-	memcpy(&value, &word, sizeof(value));
-	return value;
-}
-
 static void write_slot(struct slot *slot, const uint64_t *words, int count, uint64_t version)
 {
-	atomic_store_explicit(&slot->version, WRITING, memory_order_relaxed);
-	atomic_thread_fence(memory_order_release);
-	for (int i = 0; i < count; i++)
-		atomic_store_explicit(&slot->words[i], words[i], memory_order_relaxed);
-	atomic_store_explicit(&slot->version, version, memory_order_release);
+	wlb_shared_words_write(&slot->version, slot->words, words, count, version);
 }
 
 /* Of a slot that one thread writes. */
@@ -99,19 +81,9 @@ static void change_slot(struct slot *slot, const uint64_t *words, int count)
 	write_slot(slot, words, count, atomic_load_explicit(&slot->version, memory_order_relaxed) + 1);
 }
 
-/* Returns the version of the words, 0 where there are none: never written, or changed each time that they were read, as
- * where the writer was stopped or has died while it changed them. */
 static uint64_t read_slot(const struct slot *slot, uint64_t *words, int count)
 {
-	for (int i = 0; i < TRIES; i++) {
-		uint64_t version = atomic_load_explicit(&slot->version, memory_order_acquire);
-		for (int word = 0; word < count; word++)
-			words[word] = atomic_load_explicit(&slot->words[word], memory_order_relaxed);
-		atomic_thread_fence(memory_order_acquire);
-		if (version != WRITING && atomic_load_explicit(&slot->version, memory_order_relaxed) == version)
-			return version;
-	}
-	return 0;
+	return wlb_shared_words_read(&slot->version, slot->words, words, count);
 }
 
 struct event_words {
@@ -121,7 +93,8 @@ struct event_words {
 static struct event_words words_of(const struct wlb_trace_event *event)
 {
 	return (struct event_words){{(uint64_t)event->kind, (uint64_t)event->group, event->seq, event->bytes,
-	                             word_of(event->entered_s), word_of(event->blocked_s), word_of(event->left_s)}};
+	                             wlb_word_of(event->entered_s), wlb_word_of(event->blocked_s),
+	                             wlb_word_of(event->left_s)}};
 }
 
 /* Returns the version of the event, 0 where there is none that a rank can have. */
@@ -136,9 +109,9 @@ static uint64_t read_event(const struct wlb_rank_trace *trace, const struct slot
 		.group = (int)words.at[1],
 		.seq = words.at[2],
 		.bytes = words.at[3],
-		.entered_s = value_of(words.at[4]),
-		.blocked_s = value_of(words.at[5]),
-		.left_s = value_of(words.at[6]),
+		.entered_s = wlb_value_of(words.at[4]),
+		.blocked_s = wlb_value_of(words.at[5]),
+		.left_s = wlb_value_of(words.at[6]),
 	};
 	return version;
 }
@@ -180,12 +153,17 @@ void wlb_rank_trace_remove_group(struct wlb_rank_trace *trace, int group)
 
 void wlb_rank_trace_set_activity(struct wlb_rank_trace *trace, enum wlb_activity activity, double since_s)
 {
-	change_slot(&trace->activity, (uint64_t[]){(uint64_t)activity, word_of(since_s)}, 2);
+	change_slot(&trace->activity, (uint64_t[]){(uint64_t)activity, wlb_word_of(since_s)}, 2);
 }
 
-void wlb_rank_trace_set_step(struct wlb_rank_trace *trace, int64_t step)
+void wlb_rank_trace_set_step(struct wlb_rank_trace *trace, int64_t step, double work)
 {
-	atomic_store_explicit(&trace->step, step, memory_order_relaxed);
+	change_slot(&trace->step, (uint64_t[]){(uint64_t)step, wlb_word_of(work)}, 2);
+}
+
+void wlb_rank_trace_add_step(struct wlb_rank_trace *trace, const struct wlb_trace_step *step)
+{
+	wlb_step_ring_add(&trace->steps, step);
 }
 
 /* The calls of a communicator end in order, but the threads that see it may be late. */
@@ -239,10 +217,14 @@ int wlb_rank_trace_rank(const struct wlb_rank_trace *trace)
 	return rank > 0 ? rank - 1 : -1;
 }
 
-int64_t wlb_rank_trace_step(const struct wlb_rank_trace *trace)
+int64_t wlb_rank_trace_step(const struct wlb_rank_trace *trace, double *work)
 {
-	int64_t step = atomic_load_explicit(&trace->step, memory_order_relaxed);
-	return step > 0 ? step : 0;
+	uint64_t words[2];
+	*work = 0.0;
+	if (read_slot(&trace->step, words, 2) == 0 || words[0] > INT64_MAX)
+		return 0;
+	*work = wlb_value_of(words[1]);
+	return (int64_t)words[0];
 }
 
 enum wlb_activity wlb_rank_trace_activity(const struct wlb_rank_trace *trace, double *since_s)
@@ -251,7 +233,7 @@ enum wlb_activity wlb_rank_trace_activity(const struct wlb_rank_trace *trace, do
 	*since_s = 0.0;
 	if (read_slot(&trace->activity, words, 2) == 0 || words[0] >= WLB_ACTIVITIES)
 		return WLB_ACTIVITY_STARTING;
-	*since_s = value_of(words[1]);
+	*since_s = wlb_value_of(words[1]);
 	return (enum wlb_activity)words[0];
 }
 
@@ -296,4 +278,10 @@ size_t wlb_rank_trace_read(const struct wlb_rank_trace *trace, uint64_t *next, s
 		(*next)++; /* also where the ring has gone on over it */
 	}
 	return count;
+}
+
+size_t wlb_rank_trace_read_steps(const struct wlb_rank_trace *trace, uint64_t *next, struct wlb_trace_step *steps,
+                                 size_t max)
+{
+	return wlb_step_ring_read(&trace->steps, next, steps, max);
 }

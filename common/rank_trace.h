@@ -1,6 +1,6 @@
 /*
  * What one rank does, in memory that other processes can read while it runs, is stuck, or has ended: its activity, the
- * state of its communicators, and a ring of its newest calls of them.
+ * state of its communicators, a ring of its newest calls of them, and a ring of the newest steps that it has ended.
  *
  * The threads of the rank write without locks, system calls or allocations; a reader never makes them wait. A reader in
  * another process must take what it reads for a claim of the rank: values are checked against the bounds here and
@@ -12,6 +12,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "common/step_ring.h"
 
 enum {
 	WLB_TRACE_EVENTS = 1024,
@@ -66,7 +68,10 @@ void wlb_rank_trace_clear(struct wlb_rank_trace *trace);
 int wlb_rank_trace_add_group(struct wlb_rank_trace *trace, const char *name, int ranks);
 void wlb_rank_trace_remove_group(struct wlb_rank_trace *trace, int group);
 void wlb_rank_trace_set_activity(struct wlb_rank_trace *trace, enum wlb_activity activity, double since_s);
-void wlb_rank_trace_set_step(struct wlb_rank_trace *trace, int64_t step); /* the one in progress */
+/* The step in progress, and the work that is predicted for it, as in struct wlb_trace_step; 0: not known yet. */
+void wlb_rank_trace_set_step(struct wlb_rank_trace *trace, int64_t step, double work);
+/* A step has ended. The transfers are of communicators that exist. */
+void wlb_rank_trace_add_step(struct wlb_rank_trace *trace, const struct wlb_trace_step *step);
 /* A call begins to block the caller, and it ends; by one thread, which makes one such call at a time. An ended call
  * becomes an event of the ring. */
 void wlb_rank_trace_enter(struct wlb_rank_trace *trace, const struct wlb_trace_event *event);
@@ -81,7 +86,8 @@ void wlb_rank_trace_ended(struct wlb_rank_trace *trace, const struct wlb_trace_e
 /* ---- for readers ---- */
 /* Returns the rank that has taken the area, -1 where none has. */
 int wlb_rank_trace_rank(const struct wlb_rank_trace *trace);
-int64_t wlb_rank_trace_step(const struct wlb_rank_trace *trace);
+/* Returns the step in progress, and its work in *work, which may be any number. */
+int64_t wlb_rank_trace_step(const struct wlb_rank_trace *trace, double *work);
 /* Returns the activity, and since when in *since_s. */
 enum wlb_activity wlb_rank_trace_activity(const struct wlb_rank_trace *trace, double *since_s);
 struct wlb_trace_group {
@@ -97,5 +103,8 @@ int wlb_rank_trace_blocked(const struct wlb_rank_trace *trace, struct wlb_trace_
  * those still in the ring; moves *next past them. Returns how many. */
 size_t wlb_rank_trace_read(const struct wlb_rank_trace *trace, uint64_t *next, struct wlb_trace_event *events,
                            size_t max);
+/* Copies the steps that have ended: wlb_step_ring_read. The number of a group may be any. */
+size_t wlb_rank_trace_read_steps(const struct wlb_rank_trace *trace, uint64_t *next, struct wlb_trace_step *steps,
+                                 size_t max);
 
 #endif

@@ -83,12 +83,12 @@ static json_t *call_json(const struct wlb_trace_event *call, int place, double n
 static json_t *activity_json(const struct wlb_rank_trace *trace, const struct wlb_agent_task *task)
 {
 	struct wlb_trace_event call;
-	double now_s = wlb_now_s(), since_s;
+	double now_s = wlb_now_s(), since_s, work;
 	int is_blocked = wlb_rank_trace_blocked(trace, &call), place = -1;
 	enum wlb_activity activity = wlb_rank_trace_activity(trace, &since_s);
 	json_t *groups = groups_json(trace, is_blocked ? call.group : -1, &place);
 	json_t *json = json_pack("{s:i, s:I, s:s, s:o, s:s, s:o}", "rank", task->rank, "step",
-	                         at_most((uint64_t)wlb_rank_trace_step(trace), (uint64_t)step_most), "activity",
+	                         at_most((uint64_t)wlb_rank_trace_step(trace, &work), (uint64_t)step_most), "activity",
 	                         wlb_activity_name(activity), "for_s", age(now_s, since_s), "process", state_of(task),
 	                         "groups", groups);
 	if (!task->gone && wlb_process_traced(task->pid))

@@ -126,6 +126,15 @@ double wlb_comm_receive_s(const struct wlb_comm *comm);
  * computation. */
 double wlb_comm_busy_s(const struct wlb_comm *comm);
 
+/* What was called so far. */
+struct wlb_comm_use {
+	uint64_t calls, bytes; /* bytes: of the local buffers */
+	double host_blocked_s; /* the part of wlb_comm_blocked_s in which the host waited */
+};
+struct wlb_comm_use wlb_comm_use(const struct wlb_comm *comm);
+/* Returns the communicator's number in the trace; -1 where it is not traced. */
+int wlb_comm_traced_group(const struct wlb_comm *comm);
+
 /* The waits by part of the caller's work. What the host queues now the compute queue waits for later, so a part is
  * named when calls are made, and its waits are read when the device has ended it. */
 enum { WLB_COMM_PARTS = 7 };

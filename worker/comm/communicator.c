@@ -39,6 +39,17 @@ double wlb_comm_blocked_s(const struct wlb_comm *comm)
 	return comm->blocked_total.now_s + queue_waits(comm).all_s;
 }
 
+struct wlb_comm_use wlb_comm_use(const struct wlb_comm *comm)
+{
+	return (struct wlb_comm_use){
+		.calls = comm->seq, .bytes = comm->bytes, .host_blocked_s = comm->blocked_total.now_s};
+}
+
+int wlb_comm_traced_group(const struct wlb_comm *comm)
+{
+	return comm->size > 1 ? comm->group : -1;
+}
+
 double wlb_comm_receive_s(const struct wlb_comm *comm)
 {
 	return comm->receive_s + queue_waits(comm).receives_s;
@@ -79,6 +90,7 @@ struct wlb_comm_waits wlb_comm_take_waits(struct wlb_comm *comm, int part)
 
 struct wlb_trace_event wlb_comm_next_call(struct wlb_comm *comm, enum wlb_comm_kind kind, size_t bytes)
 {
+	comm->bytes += bytes;
 	return (struct wlb_trace_event){.kind = kind, .group = comm->group, .seq = ++comm->seq, .bytes = bytes};
 }
 

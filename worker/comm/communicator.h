@@ -26,6 +26,7 @@ struct wlb_comm {
 	int rank;
 	int size;
 	uint64_t seq;
+	uint64_t bytes; /* of the local buffers of all calls so far */
 	char name[WLB_TRACE_NAME_SIZE];
 	int group;                                   /* its number in the trace, where size > 1 */
 	struct wlb_comm_clock blocked_total;         /* total of all calls so far */

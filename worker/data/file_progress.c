@@ -10,6 +10,7 @@ void wlb_file_progress_init(struct wlb_file_progress *progress)
 {
 	pthread_mutex_init(&progress->lock, NULL);
 	progress->operation = NULL;
+	progress->read_s = progress->reading_s = 0.0;
 }
 
 void wlb_file_progress_destroy(struct wlb_file_progress *progress)
@@ -42,6 +43,41 @@ void wlb_file_report(const char *operation, const char *path)
 void wlb_file_report_end(void)
 {
 	set(NULL, "");
+}
+
+void wlb_file_read_begins(void)
+{
+	struct wlb_file_progress *progress = in_use;
+	if (progress == NULL)
+		return;
+	pthread_mutex_lock(&progress->lock);
+	progress->reading_s = wlb_now_s();
+	pthread_mutex_unlock(&progress->lock);
+}
+
+/* Under the lock. */
+static double read_so_far_s(const struct wlb_file_progress *progress)
+{
+	return progress->read_s + (progress->reading_s > 0.0 ? wlb_now_s() - progress->reading_s : 0.0);
+}
+
+void wlb_file_read_ends(void)
+{
+	struct wlb_file_progress *progress = in_use;
+	if (progress == NULL)
+		return;
+	pthread_mutex_lock(&progress->lock);
+	progress->read_s = read_so_far_s(progress);
+	progress->reading_s = 0.0;
+	pthread_mutex_unlock(&progress->lock);
+}
+
+double wlb_file_progress_read_s(struct wlb_file_progress *progress)
+{
+	pthread_mutex_lock(&progress->lock);
+	double read_s = read_so_far_s(progress);
+	pthread_mutex_unlock(&progress->lock);
+	return read_s;
 }
 
 int wlb_file_progress_check(struct wlb_file_progress *progress, double limit_s, struct wlb_error *error)

@@ -16,6 +16,8 @@ struct wlb_file_progress {
 	pthread_mutex_t lock;  /* of the members below */
 	double reported_s;     /* when (wlb_now_s) */
 	const char *operation; /* NULL: no call is in progress */
+	double read_s;         /* in calls that read, which have ended */
+	double reading_s;      /* when the one in progress began; 0: there is none */
 	char path[1024];       /* truncated where longer */
 };
 
@@ -29,6 +31,14 @@ void wlb_file_progress_use(struct wlb_file_progress *progress);
 void wlb_file_report(const char *operation, const char *path);
 /* Reports that the call reported last has returned and that no other follows at once. */
 void wlb_file_report_end(void);
+
+/* Count the time between them as that of a call that reads: for wlb_file_progress_read_s. */
+void wlb_file_read_begins(void);
+void wlb_file_read_ends(void);
+
+/* Returns the seconds that the thread has spent in calls that read, with the one in progress. Any thread may call it.
+ */
+double wlb_file_progress_read_s(struct wlb_file_progress *progress);
 
 /* Returns 0, or -1 where the call in progress was reported more than limit_s ago: the message names the file, the
  * operation and the limit. Any thread may call it. */

@@ -33,12 +33,15 @@ int wlb_input_read(int fd, const char *path, void *out, size_t bytes, int64_t of
 	char *to = out;
 	while (bytes > 0) {
 		wlb_file_report("reading", path);
+		wlb_file_read_begins();
 		ssize_t got = pread(fd, to, bytes, offset);
-		if (got < 0 && errno == EINTR)
+		int cause = errno;
+		wlb_file_read_ends();
+		if (got < 0 && cause == EINTR)
 			continue;
 		if (got < 0)
 			return wlb_fail(error, "%s: cannot be read at byte %lld: %s", path, (long long)offset,
-			                strerror(errno));
+			                strerror(cause));
 		if (got == 0)
 			return wlb_fail(error,
 			                "%s: ends at byte %lld, %zu bytes too early: was it cut since it was opened?",

@@ -61,3 +61,12 @@ double wlb_document_s(const void *context, int64_t tokens)
 	double attention_s = time->layers * wlb_attention_seconds(&time->kernels, tokens, tokens);
 	return time->token_factor * token_s * (double)tokens + time->attention_factor * attention_s;
 }
+
+double wlb_shards_time_s(const struct wlb_document_time *time, const struct wlb_shards *shards, int32_t rank,
+                         int64_t rows, int32_t stages, int has_head)
+{
+	double layers = time->layers / stages;
+	double token_s = layers * time->kernels.gemm_token_s + (has_head ? time->head_token_s : 0.0);
+	double attention_s = layers * wlb_shards_seconds(shards, rank, &time->kernels);
+	return time->token_factor * token_s * (double)rows + time->attention_factor * attention_s;
+}

@@ -52,4 +52,9 @@ int wlb_document_time_measured(struct wlb_document_time *time, const struct wlb_
  * is a struct wlb_document_time. The result rises with tokens, as wlb_packer_options.work must. */
 double wlb_document_s(const void *time, int64_t tokens);
 
+/* Returns the seconds of a micro-batch on one rank of a pipeline of `stages` stages, forward and backward: of rank
+ * `rank`'s shards, with `rows` rows, in an equal share of the layers, and in the head where the stage has it. */
+double wlb_shards_time_s(const struct wlb_document_time *time, const struct wlb_shards *shards, int32_t rank,
+                         int64_t rows, int32_t stages, int has_head);
+
 #endif

@@ -16,6 +16,7 @@ struct wlb_loaded_step {
 	int32_t micro_batches;
 	const struct wlb_micro_batch *list; /* [micro_batches] of this rank, in the order of execution */
 	double work;                        /* sum of list[].work */
+	double predicted_s;                 /* of this rank's passes over them: wlb_shards_time_s */
 	/* The states of schedule and packer after this step, for a checkpoint. */
 	struct wlb_schedule_state schedule;
 	const void *packer_state;

@@ -263,6 +263,11 @@ int wlb_loader_await(struct wlb_loader *l, double seconds, struct wlb_error *err
 	return rc;
 }
 
+double wlb_loader_read_s(struct wlb_loader *l)
+{
+	return l->has_thread ? wlb_file_progress_read_s(&l->thread.progress) : 0.0;
+}
+
 int wlb_loader_next(struct wlb_loader *l, const struct wlb_loaded_step **step, double *waited_s,
                     struct wlb_error *error)
 {

@@ -39,6 +39,9 @@ int wlb_loader_restore(struct wlb_loader *loader, const struct wlb_schedule_stat
  * as in wlb_loader_next. */
 int wlb_loader_await(struct wlb_loader *loader, double seconds, struct wlb_error *error);
 
+/* Returns the seconds that the thread has spent in calls that read files, with the one in progress. */
+double wlb_loader_read_s(struct wlb_loader *loader);
+
 /* Sets *step to the next step, which what is queued on the compute queue from now on finds on the device: a queue of
  * its own copies it, beside the step before. It is valid until the next call, before which all work on it must be
  * queued. *waited_s: how long the caller was blocked; where the host's memory is the device's, the copy is in it. The

@@ -66,8 +66,10 @@ static const struct wlb_step *pack(struct wlb_preparer *p, struct wlb_error *err
 	return step;
 }
 
-/* Fills one micro-batch: shards it over the context-parallel ranks, lays out its rows, and reads this rank's tokens. */
-static int fill(struct wlb_preparer *p, struct wlb_rows *rows, int32_t number, struct wlb_error *error)
+/* Fills one micro-batch: shards it over the context-parallel ranks, lays out its rows, and reads this rank's tokens.
+ * Adds to *predicted_s the time of this rank's passes over it. */
+static int fill(struct wlb_preparer *p, struct wlb_rows *rows, int32_t number, double *predicted_s,
+                struct wlb_error *error)
 {
 	const struct wlb_loader_options *o = &p->options;
 	const struct wlb_span *spans = p->assigner.spans + p->assigner.first[number];
@@ -83,6 +85,8 @@ static int fill(struct wlb_preparer *p, struct wlb_rows *rows, int32_t number, s
 	if (wlb_shard(sharding, &p->time.kernels, p->tokens, count, o->layout.cp, &p->shards, error) < 0 ||
 	    wlb_rows_add(rows, number, &p->shards, o, &p->model, p->tile_rows, error) < 0)
 		return -1;
+	*predicted_s += wlb_shards_time_s(&p->time, &p->shards, o->at.cp, rows->list[number].rows, o->layout.pp,
+	                                  o->at.pp == o->layout.pp - 1);
 	return wlb_read_rows(rows, number, &p->shards, o->at.cp, spans, p->dataset, p->model.vocab_size, error);
 }
 
@@ -113,7 +117,7 @@ int wlb_prepare(struct wlb_preparer *p, struct wlb_prepared *out, const atomic_b
 		.list = out->rows.list,
 	};
 	for (int32_t m = 0; m < p->options.micro_batches && !atomic_load(stopping); m++) {
-		if (fill(p, &out->rows, m, error) < 0)
+		if (fill(p, &out->rows, m, &out->step.predicted_s, error) < 0)
 			return -1;
 		out->step.work += out->rows.list[m].work;
 	}

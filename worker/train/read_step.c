@@ -13,7 +13,7 @@ static int read_sums(struct wlb_trainer *t, struct wlb_unread_step *step, struct
 	if (t->device->ops->event_wait(t->device, step->computed, error) < 0)
 		return WLB_FAILED_HERE;
 	if (step->events != NULL)
-		wlb_step_events_read(step->events, step->began, &step->times);
+		wlb_step_events_read(step->events, step->began, &step->times, &step->transfers);
 	facts->loss = step->sums_host[WLB_SUM_LOSS] / (double)facts->tokens;
 	facts->grad_norm = sqrt(step->sums_host[WLB_SUM_SQUARES]);
 	int loss_is_finite = isfinite(facts->loss);
@@ -39,7 +39,7 @@ static double imbalance(const double *of_ranks, int ranks)
 
 /* Sends every rank the parts of the step's time: t->report holds the sums of the parts over all ranks, then each rank's
  * predicted work, its measured one and the memory it has allocated, by place in the layout, then the number of ranks
- * whose next step is not loaded yet. */
+ * whose next step is not loaded yet, and the stride that rank 0 has chosen. */
 static int exchange_report(struct wlb_trainer *t, const struct wlb_unread_step *step, struct wlb_step_facts *facts,
                            struct wlb_error *error)
 {
@@ -47,6 +47,7 @@ static int exchange_report(struct wlb_trainer *t, const struct wlb_unread_step *
 	size_t count = wlb_trainer_report_count(ranks);
 	double *work = t->report + WLB_STEP_PARTS, *compute_s = work + ranks;
 	double *memory = compute_s + ranks, *not_loaded = memory + ranks;
+	double *stride = not_loaded + 1;
 	struct wlb_error ignored; /* the next step has the same */
 	memset(t->report, 0, count * sizeof(double));
 	memcpy(t->report, step->times.s, sizeof(step->times.s));
@@ -54,6 +55,7 @@ static int exchange_report(struct wlb_trainer *t, const struct wlb_unread_step *
 	compute_s[t->groups->place] = step->times.compute_s;
 	memory[t->groups->place] = (double)t->device->allocated_bytes;
 	*not_loaded = wlb_loader_await(t->loader, 0.0, &ignored) > 0 ? 0.0 : 1.0;
+	*stride = t->launch->rank == 0 ? (double)t->stride.chosen : 0.0;
 	if (wlb_comm_all_reduce_double(t->world, t->report, count, WLB_SUM, error) < 0)
 		return -1;
 	for (int i = 0; i < WLB_STEP_PARTS; i++)
@@ -67,6 +69,7 @@ static int exchange_report(struct wlb_trainer *t, const struct wlb_unread_step *
 	facts->predicted_imbalance = imbalance(work, ranks);
 	facts->imbalance = imbalance(compute_s, ranks);
 	t->next_is_loaded = *not_loaded == 0.0;
+	t->stride.agreed = (int64_t)*stride;
 	return 0;
 }
 
@@ -75,12 +78,15 @@ int wlb_trainer_read_step(struct wlb_trainer *t, struct wlb_step_facts *facts, s
 	struct wlb_unread_step *step = &t->unread[t->first_unread];
 	*facts = step->facts;
 	int rc = read_sums(t, step, facts, error);
+	if (rc == WLB_FAILED_EVERYWHERE)
+		wlb_trainer_trace_step(t, step, 1);
 	if (rc < 0)
 		return rc;
 	if (exchange_report(t, step, facts, error) < 0)
 		return WLB_FAILED_HERE;
 	t->first_unread = (t->first_unread + 1) % WLB_MOST_UNREAD;
 	t->unread_count--;
+	wlb_trainer_trace_step(t, step, 0);
 	/* A step that is read late ended before: its time is the device's. */
 	facts->step_time_s = t->queue_depth == 0
 	                             ? wlb_now_s() - step->started_s

@@ -122,6 +122,7 @@ int wlb_trainer_save(struct wlb_trainer *t, double loss, struct wlb_error *error
 	}
 	if (rc == 0 && t->launch->rank == 0)
 		report_checkpoint(t, save, wlb_now_s() - started_s);
+	t->aside_s += wlb_now_s() - started_s;
 	if (rc == WLB_FAILED_EVERYWHERE && t->launch->rank == 0)
 		abandon(t);
 	if (rc < 0 && error->message[0] != '\0')

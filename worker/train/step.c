@@ -15,6 +15,12 @@ static double learning_rate(const struct wlb_train_options *o, int64_t step)
 	return wlb_learning_rate(&schedule, step);
 }
 
+/* Tells wlb-agent the step in progress, and the work that is predicted for it; 0: not known yet. */
+static void tell_step(const struct wlb_trainer *t, int64_t step, double work)
+{
+	wlb_rank_trace_set_step(wlb_comm_trace_memory(wlb_comm_get_trace(t->world)), step, work);
+}
+
 struct loader_wait {
 	struct wlb_trainer *trainer;
 	double began_s;
@@ -52,9 +58,22 @@ static int await_loaders(struct wlb_trainer *t, struct wlb_error *error)
 	return 0;
 }
 
-static int load(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_error *error)
+/* Keeps of the loaded step what is told of it when it has ended. */
+static void note_loaded(const struct wlb_trainer *t, struct wlb_unread_step *step, double read_s)
 {
-	double waited_s;
+	step->work = t->loaded->work;
+	step->predicted_s = t->loaded->predicted_s;
+	step->loader_s = t->timer.times.s[WLB_TIME_LOADER];
+	step->storage_s = read_s;
+	step->own_tokens = 0;
+	for (int32_t m = 0; m < t->loaded->micro_batches; m++)
+		step->own_tokens += t->loaded->list[m].own_rows;
+	tell_step(t, t->loaded->step, t->loaded->predicted_s);
+}
+
+static int load(struct wlb_trainer *t, struct wlb_unread_step *step, struct wlb_error *error)
+{
+	double waited_s, read_before_s = wlb_loader_read_s(t->loader);
 	wlb_trainer_set_activity(t, WLB_ACTIVITY_LOADING);
 	if (!t->next_is_loaded && await_loaders(t, error) < 0)
 		return -1;
@@ -62,7 +81,8 @@ static int load(struct wlb_trainer *t, struct wlb_step_facts *facts, struct wlb_
 		return -1;
 	t->next_is_loaded = 0; /* not known of the one after */
 	t->timer.times.s[WLB_TIME_LOADER] += waited_s;
-	*facts = (struct wlb_step_facts){
+	note_loaded(t, step, wlb_loader_read_s(t->loader) - read_before_s);
+	step->facts = (struct wlb_step_facts){
 		.step = t->loaded->step,
 		.lr = learning_rate(t->options, t->loaded->step),
 		.tokens = t->loaded->tokens,
@@ -100,10 +120,12 @@ static int run_passes(struct wlb_trainer *t, struct wlb_error *error)
 	return wlb_pipeline_run(t->pipeline, t->loaded, loss_sum, &watch, error);
 }
 
-/* Updates the weights, and queues the copy of the step's sums to the host. */
+/* Updates the weights, and queues the copies of the step's sums to the host. */
 static int update(struct wlb_trainer *t, const struct wlb_unread_step *step, struct wlb_error *error)
 {
+	const double *own_loss = t->sums + WLB_SUM_LOSS; /* before the optimizer makes it that of all ranks */
 	wlb_step_timer_start(&t->timer, WLB_TIME_OPTIMIZER);
+	t->device->ops->to_host_start(t->device, NULL, step->sums_host + WLB_OWN_LOSS, own_loss, sizeof(*own_loss));
 	if (wlb_optimizer_step(t->optimizer, step->facts.step, step->facts.lr, t->sums, error) < 0)
 		return -1;
 	t->device->ops->to_host_start(t->device, NULL, step->sums_host, t->sums, WLB_STEP_SUMS * sizeof(double));
@@ -118,14 +140,15 @@ int wlb_trainer_step(struct wlb_trainer *t, struct wlb_error *error)
 {
 	struct wlb_unread_step *step = &t->unread[(t->first_unread + t->unread_count) % WLB_MOST_UNREAD];
 	step->started_s = wlb_now_s();
-	wlb_rank_trace_set_step(wlb_comm_trace_memory(wlb_comm_get_trace(t->world)), t->step + 1);
+	tell_step(t, t->step + 1, 0.0);
 	t->device->ops->event_record(t->device, step->began, NULL);
 	wlb_step_timer_begin(&t->timer, t->device, t->groups, step->events);
-	if (load(t, &step->facts, error) < 0 || run_passes(t, error) < 0 || update(t, step, error) < 0)
+	wlb_step_transfers_begin(&step->transfers, t->groups);
+	if (load(t, step, error) < 0 || run_passes(t, error) < 0 || update(t, step, error) < 0)
 		return WLB_FAILED_HERE;
 	wlb_step_timer_end(&t->timer);
 	step->times = t->timer.times;
-	step->work = t->loaded->work;
+	wlb_step_transfers_end(&step->transfers, t->groups, step->events == NULL);
 	t->unread_count++;
 	t->step = step->facts.step;
 	return 0;

@@ -96,7 +96,8 @@ void wlb_step_events_stop(struct wlb_step_events *e)
 }
 
 /* Moves the waits of all communicators in a part of the step to the parts of the communicators. */
-static void move_waits(const struct wlb_step_events *e, int counted, struct wlb_step_times *times)
+static void move_waits(const struct wlb_step_events *e, int counted, struct wlb_step_times *times,
+                       struct wlb_step_transfers *transfers)
 {
 	double *own_s = &times->s[COUNTED_PARTS[counted]];
 	for (int i = 0; i < wlb_step_comms_count(e->groups); i++) {
@@ -105,12 +106,14 @@ static void move_waits(const struct wlb_step_events *e, int counted, struct wlb_
 		*own_s -= waits.all_s;
 		times->s[comm.part] += waits.all_s - waits.receives_s;
 		times->s[WLB_TIME_BUBBLE] += waits.receives_s;
+		wlb_step_transfers_add(transfers, comm.comm, waits.all_s);
 	}
 	/* The host's clock, where the host waits, is not the device's. */
 	*own_s = fmax(*own_s, 0.0);
 }
 
-void wlb_step_events_read(struct wlb_step_events *e, struct wlb_event *began, struct wlb_step_times *times)
+void wlb_step_events_read(struct wlb_step_events *e, struct wlb_event *began, struct wlb_step_times *times,
+                          struct wlb_step_transfers *transfers)
 {
 	const struct wlb_ops *ops = e->device->ops;
 	*times = (struct wlb_step_times){0};
@@ -120,6 +123,6 @@ void wlb_step_events_read(struct wlb_step_events *e, struct wlb_event *began, st
 		times->s[e->intervals[i].part] +=
 			ops->event_elapsed_s(e->device, e->intervals[i].from, e->intervals[i].to);
 	for (int i = 0; i < COUNTED; i++)
-		move_waits(e, i, times);
+		move_waits(e, i, times, transfers);
 	times->compute_s = times->s[WLB_TIME_FORWARD] + times->s[WLB_TIME_BACKWARD];
 }

@@ -8,6 +8,7 @@
 
 #include "worker/parallel/groups.h"
 #include "worker/record/step_parts.h"
+#include "worker/train/step_transfers.h"
 
 struct wlb_step_events;
 
@@ -23,7 +24,9 @@ void wlb_step_events_begin(struct wlb_step_events *events);
 void wlb_step_events_start(struct wlb_step_events *events, enum wlb_step_part part);
 void wlb_step_events_stop(struct wlb_step_events *events);
 
-/* Sets the times of the step that the device began at the event `began`, a timed one, and has ended. */
-void wlb_step_events_read(struct wlb_step_events *events, struct wlb_event *began, struct wlb_step_times *times);
+/* Sets the times of the step that the device began at the event `began`, a timed one, and has ended. Adds to
+ * `transfers` how long it waited for the calls of each communicator. */
+void wlb_step_events_read(struct wlb_step_events *events, struct wlb_event *began, struct wlb_step_times *times,
+                          struct wlb_step_transfers *transfers);
 
 #endif

@@ -21,6 +21,14 @@ void wlb_trainer_set_activity(const struct wlb_trainer *t, enum wlb_activity act
 	wlb_rank_trace_set_activity(wlb_comm_trace_memory(wlb_comm_get_trace(t->world)), activity, wlb_now_s());
 }
 
+static int most_on_node(const struct wlb_launch *launch)
+{
+	int most = 1;
+	for (int i = 0; i < launch->node_count; i++)
+		most = launch->ranks_on[i] > most ? launch->ranks_on[i] : most;
+	return most;
+}
+
 static int connect_ranks(struct wlb_trainer *t, struct wlb_error *error)
 {
 	const struct wlb_launch *l = t->launch;
@@ -31,6 +39,7 @@ static int connect_ranks(struct wlb_trainer *t, struct wlb_error *error)
 	wlb_rank_area_open(&t->area, t->plan->attempt_id, l->rank);
 	if (t->area.trace != NULL)
 		wlb_comm_trace_keep_in(trace, t->area.trace);
+	wlb_step_stride_init(&t->stride, l->size, most_on_node(l));
 	wlb_trainer_set_activity(t, WLB_ACTIVITY_STARTING);
 	wlb_watchdog_watch_collectives(t->watchdog, trace);
 	t->files = (struct wlb_file_waiting){
@@ -126,14 +135,13 @@ static int open_events(struct wlb_trainer *t, int number, struct wlb_error *erro
 static int allocate_sums(struct wlb_trainer *t, struct wlb_error *error)
 {
 	const struct wlb_ops *ops = t->device->ops;
-	size_t bytes = WLB_STEP_SUMS * sizeof(double);
 	t->queue_depth = wlb_queue_depth(t->device);
-	t->sums = ops->alloc(t->device, bytes, error);
+	t->sums = ops->alloc(t->device, WLB_STEP_SUMS * sizeof(double), error);
 	if (t->sums == NULL)
 		return wlb_fail_in(error, "loss and norm of a step");
 	for (int i = 0; i < WLB_MOST_UNREAD; i++) {
 		struct wlb_unread_step *step = &t->unread[i];
-		step->sums_host = ops->alloc_host(t->device, bytes, error);
+		step->sums_host = ops->alloc_host(t->device, WLB_HOST_SUMS * sizeof(double), error);
 		step->began = step->sums_host != NULL ? ops->event_new(t->device, 1, error) : NULL;
 		step->computed = step->began != NULL ? ops->event_new(t->device, 1, error) : NULL;
 		if (step->computed == NULL || (t->queue_depth > 0 && open_events(t, i, error) < 0))

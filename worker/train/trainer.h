@@ -17,22 +17,31 @@
 #include "worker/train/agree.h"
 #include "worker/train/file_work.h"
 #include "worker/train/pipeline.h"
+#include "worker/train/step_stride.h"
 #include "worker/train/step_times.h"
+#include "worker/train/step_transfers.h"
 
 enum {
 	WLB_EXIT_FAILED = 1,
 	WLB_EXIT_INPUT = 2, /* the same input would fail again in the same way */
 };
 
+/* In the host's copy of a step's sums, behind those of all ranks: the sum of the loss of this rank's own tokens. */
+enum { WLB_OWN_LOSS = WLB_STEP_SUMS, WLB_HOST_SUMS };
+
 /* A step that has been computed, or that the device still computes, and whose loss, norm and times the host has not
  * read yet. */
 struct wlb_unread_step {
 	struct wlb_step_facts facts;        /* what is known when the step begins */
-	double *sums_host;                  /* [WLB_STEP_SUMS], memory of alloc_host: valid when the event is reached */
+	double *sums_host;                  /* [WLB_HOST_SUMS], memory of alloc_host: valid when the event is reached */
 	struct wlb_event *began, *computed; /* timed */
 	struct wlb_step_events *events;     /* of its parts; NULL where the host's clock measures them */
 	struct wlb_step_times times;        /* of this rank */
 	double work;                        /* of this rank, predicted */
+	double predicted_s;                 /* of this rank's passes */
+	int64_t own_tokens;                 /* that this rank computes */
+	double loader_s, storage_s;         /* the host waited for the loader, and the loader for files meanwhile */
+	struct wlb_step_transfers transfers;
 	double started_s;
 };
 
@@ -65,9 +74,12 @@ struct wlb_trainer {
 	struct wlb_unread_step unread[WLB_MOST_UNREAD]; /* a ring */
 	int first_unread;
 	int unread_count;
-	int queue_depth;      /* steps that may be unread when the next one begins */
-	double *sums;         /* device, [WLB_STEP_SUMS]: of the step that was queued last */
-	int64_t step;         /* steps computed so far */
+	int queue_depth; /* steps that may be unread when the next one begins */
+	double *sums;    /* device, [WLB_STEP_SUMS]: of the step that was queued last */
+	int64_t step;    /* steps computed so far */
+	double ended_s;  /* when the last step was read; 0: none was */
+	double aside_s;  /* since then, in checkpoints */
+	struct wlb_step_stride stride;
 	int checkpoint_bytes; /* of an element of the checkpoint that the run goes on from; 0: none */
 	int exit_code;        /* of a failure on all ranks, for the error's cause */
 };
@@ -93,8 +105,12 @@ int wlb_trainer_read_step(struct wlb_trainer *trainer, struct wlb_step_facts *fa
 /* The length of wlb_trainer.report. */
 static inline size_t wlb_trainer_report_count(int ranks)
 {
-	return WLB_STEP_PARTS + 3 * (size_t)ranks + 1;
+	return WLB_STEP_PARTS + 3 * (size_t)ranks + 2;
 }
+
+/* Tells wlb-agent what this rank spent in a step that has just been read, where the step is one of those that are told;
+ * the last step of a run that ends with it always is. */
+void wlb_trainer_trace_step(struct wlb_trainer *trainer, const struct wlb_unread_step *step, int is_last);
 
 /* Writes a checkpoint of the last step, which must have been read. Collective. Returns 0 or one of the failures, with
  * exit_code set. */

@@ -244,7 +244,7 @@ static void tells_what_ranks_do(void **state)
 	struct wlb_rank_trace *trace = wlb_node_page_take_area(s->page, 5);
 	struct wlb_trace_event call = {.kind = WLB_COMM_RECV, .seq = 41, .bytes = 512};
 	wlb_rank_trace_set_activity(trace, WLB_ACTIVITY_COMPUTING, wlb_now_s() - 7.0);
-	wlb_rank_trace_set_step(trace, 9);
+	wlb_rank_trace_set_step(trace, 9, 0.0);
 	wlb_rank_trace_add_group(trace, "tp", 2);
 	call.group = wlb_rank_trace_add_group(trace, "pp 0>1\n", 2);
 	call.entered_s = call.blocked_s = wlb_now_s() - 3.0;

@@ -74,6 +74,7 @@ static void is_refused_when_it_is_another(void **state)
 static void ranks_have_areas(void **state)
 {
 	(void)state;
+	double work;
 	int fd;
 	char path[64];
 	struct wlb_node_page *ours = wlb_node_page_create(ATTEMPT, 2, &fd, NULL);
@@ -83,13 +84,13 @@ static void ranks_have_areas(void **state)
 	struct wlb_rank_trace *fourth = wlb_node_page_take_area(theirs, 4), *fifth = wlb_node_page_take_area(theirs, 5);
 	assert_true(fourth != NULL && fifth != NULL && fourth != fifth);
 	assert_null(wlb_node_page_take_area(theirs, 6));
-	wlb_rank_trace_set_step(fifth, 12);
+	wlb_rank_trace_set_step(fifth, 12, 0.0);
 	assert_int_equal(wlb_rank_trace_rank(wlb_node_page_area(ours, 1)), 5);
-	assert_int_equal(wlb_rank_trace_step(wlb_node_page_area(ours, 1)), 12);
+	assert_int_equal(wlb_rank_trace_step(wlb_node_page_area(ours, 1), &work), 12);
 	assert_null(wlb_node_page_area(ours, 2));
 	/* A second program of the same step has the area of the first. */
 	assert_ptr_equal(wlb_node_page_take_area(theirs, 5), fifth);
-	assert_int_equal(wlb_rank_trace_step(wlb_node_page_area(ours, 1)), 0);
+	assert_int_equal(wlb_rank_trace_step(wlb_node_page_area(ours, 1), &work), 0);
 	assert_int_equal(wlb_rank_trace_rank(wlb_node_page_area(ours, 1)), 5);
 	wlb_node_page_close(theirs);
 	wlb_node_page_close(ours);

@@ -48,17 +48,19 @@ static void an_area_has_one_rank(void **state)
 static void activity_and_step(void **state)
 {
 	(void)state;
-	double since_s = -1.0;
+	double since_s = -1.0, work = -1.0;
 	struct wlb_rank_trace *trace = new_trace();
 	assert_int_equal(wlb_rank_trace_activity(trace, &since_s), WLB_ACTIVITY_STARTING);
 	assert_true(since_s == 0.0);
 	wlb_rank_trace_set_activity(trace, WLB_ACTIVITY_SAVING, 12.5);
-	wlb_rank_trace_set_step(trace, 41);
+	wlb_rank_trace_set_step(trace, 41, 2.5);
 	assert_int_equal(wlb_rank_trace_activity(trace, &since_s), WLB_ACTIVITY_SAVING);
 	assert_true(since_s == 12.5);
-	assert_int_equal(wlb_rank_trace_step(trace), 41);
-	wlb_rank_trace_set_step(trace, -3);
-	assert_int_equal(wlb_rank_trace_step(trace), 0);
+	assert_int_equal(wlb_rank_trace_step(trace, &work), 41);
+	assert_true(work == 2.5);
+	wlb_rank_trace_set_step(trace, -3, 2.5);
+	assert_int_equal(wlb_rank_trace_step(trace, &work), 0);
+	assert_true(work == 0.0);
 	free(trace);
 }
 
@@ -253,7 +255,7 @@ static void reading_any_memory_ends(void **state)
 		struct wlb_trace_group groups[WLB_TRACE_GROUPS];
 		struct wlb_trace_event events[64];
 		uint64_t next = 0;
-		double since_s;
+		double since_s, work;
 		unsigned random = seed;
 		for (size_t i = 0; i < bytes; i++)
 			memory[i] = seed == 0 ? 0xff : (unsigned char)(rand_r(&random) >> (seed % 7));
@@ -262,7 +264,7 @@ static void reading_any_memory_ends(void **state)
 		for (int i = 0; i < count; i++)
 			assert_true(memchr(groups[i].name, '\0', sizeof(groups[i].name)) != NULL);
 		assert_in_range(wlb_rank_trace_activity(trace, &since_s), 0, WLB_ACTIVITIES - 1);
-		assert_true(wlb_rank_trace_step(trace) >= 0 && wlb_rank_trace_rank(trace) >= -1);
+		assert_true(wlb_rank_trace_step(trace, &work) >= 0 && wlb_rank_trace_rank(trace) >= -1);
 		if (wlb_rank_trace_blocked(trace, events))
 			assert_true((int)events[0].kind < (int)WLB_COMM_KINDS && events[0].group < count);
 		for (int i = 0; i < 100; i++)

@@ -37,6 +37,30 @@ static void only_a_call_under_way_takes_too_long(void **state)
 	(void)state;
 }
 
+static void calls_that_read_are_timed(void **state)
+{
+	struct wlb_file_progress progress;
+	wlb_file_read_begins(); /* no progress is used: nothing happens */
+	wlb_file_read_ends();
+	wlb_file_progress_init(&progress);
+	wlb_file_progress_use(&progress);
+	assert_true(wlb_file_progress_read_s(&progress) == 0.0);
+	wlb_file_read_begins();
+	progress.reading_s -= 100.0;
+	double read_s = wlb_file_progress_read_s(&progress);
+	assert_true(read_s >= 100.0 && read_s < 110.0);
+	wlb_file_read_ends();
+	read_s = wlb_file_progress_read_s(&progress);
+	assert_true(read_s >= 100.0 && read_s == wlb_file_progress_read_s(&progress));
+	wlb_file_read_begins();
+	progress.reading_s -= 50.0;
+	wlb_file_read_ends();
+	assert_true(wlb_file_progress_read_s(&progress) >= read_s + 50.0);
+	wlb_file_progress_use(NULL);
+	wlb_file_progress_destroy(&progress);
+	(void)state;
+}
+
 static void a_path_is_cut_not_overrun(void **state)
 {
 	struct wlb_file_progress progress;
@@ -90,6 +114,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_a_call_under_way_takes_too_long),
+		cmocka_unit_test(calls_that_read_are_timed),
 		cmocka_unit_test(a_path_is_cut_not_overrun),
 		cmocka_unit_test(a_thread_reports_until_it_is_joined),
 	};

@@ -247,6 +247,36 @@ static void measured_times_are_those_of_the_machine_and_rise(void **state)
 	loads_close(&d);
 }
 
+/* Of all ranks together: those of context parallelism, and the stages of a pipeline. */
+static void the_times_of_shards_are_those_of_documents(void **state)
+{
+	struct loads_dataset d;
+	struct wlb_document_time time;
+	struct wlb_shards shards = {0};
+	struct wlb_error error;
+	const int64_t tokens[] = {700, 64, 1300};
+	double expected_s = 0.0;
+	open_deep(&d, state);
+	wlb_document_time_init(&time, &d.model, 1);
+	time.kernels.q_tile = time.kernels.k_tile = 1; /* shards fill other tiles than documents */
+	for (int i = 0; i < 3; i++)
+		expected_s += wlb_document_s(&time, tokens[i]);
+	for (int32_t ranks = 1; ranks <= 4; ranks *= 2)
+		for (int32_t stages = 1; stages <= 3; stages++) {
+			double sum_s = 0.0;
+			assert_int_equal(wlb_shard(WLB_SHARDING_DOCUMENT, NULL, tokens, 3, ranks, &shards, &error), 0);
+			for (int32_t rank = 0; rank < ranks; rank++) {
+				int64_t rows = shards.first_row[rank + 1] - shards.first_row[rank];
+				for (int32_t stage = 0; stage < stages; stage++)
+					sum_s += wlb_shards_time_s(&time, &shards, rank, rows, stages,
+					                           stage == stages - 1);
+			}
+			assert_true(fabs(sum_s / expected_s - 1.0) < 0.01);
+		}
+	wlb_shards_free(&shards);
+	loads_close(&d);
+}
+
 static int64_t sum_of_ids(const struct loads_group *g)
 {
 	int64_t sum = 0;
@@ -419,6 +449,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(plain_and_fixed_are_dealt_as_megatron_does, fixture_setup,
 	                                        fixture_teardown),
 		cmocka_unit_test_setup_teardown(measured_times_are_those_of_the_machine_and_rise, fixture_setup,
+	                                        fixture_teardown),
+		cmocka_unit_test_setup_teardown(the_times_of_shards_are_those_of_documents, fixture_setup,
 	                                        fixture_teardown),
 		cmocka_unit_test_setup_teardown(a_machine_changes_who_trains_a_document_and_not_when, fixture_setup,
 	                                        fixture_teardown),

@@ -1,0 +1,20 @@
+/* Words that one thread at a time writes, and threads and processes read meanwhile without a lock (a seqlock). */
+#ifndef COMMON_SHARED_WORDS_H
+#define COMMON_SHARED_WORDS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* Replaces `count` words, and their version by another one above 0. */
+void wlb_shared_words_write(_Atomic uint64_t *version, _Atomic uint64_t *words, const uint64_t *from, int count,
+                            uint64_t next_version);
+
+/* Copies the words. Returns their version, 0 where there are none: never written, or changed each time that they were
+ * read, as where the writer was stopped or has died while it changed them. */
+uint64_t wlb_shared_words_read(const _Atomic uint64_t *version, const _Atomic uint64_t *words, uint64_t *to, int count);
+
+/* A word that has the bits of a number, and the number of such a word. */
+uint64_t wlb_word_of(double value);
+double wlb_value_of(uint64_t word);
+
+#endif
