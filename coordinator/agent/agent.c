@@ -42,6 +42,7 @@ struct agent {
 	int hangup_fd; /* readable once the plugin's end of the socket is closed */
 	struct wlb_backoff backoff;
 	int next_area; /* of the node page, with which the next report begins */
+	struct wlb_agent_steps steps;
 
 	bool ended;            /* the plugin reported that the step is over */
 	bool stepd_gone;       /* the plugin did not report it, and cannot any more */
@@ -82,6 +83,7 @@ static void take_reply(struct agent *a, const struct wlb_reply *reply, bool good
 	if (reply->status != 200)
 		return;
 	a->answered_ms = wlb_clock_ms();
+	wlb_agent_steps_accepted(&a->steps);
 	/* A report of any change is answered with a proof. */
 	if (!reply->proved)
 		return;
@@ -105,6 +107,7 @@ static void send_report(struct agent *a)
 	                                  .node = a->options->node,
 	                                  .page = a->options->page,
 	                                  .next_area = &a->next_area,
+	                                  .steps = &a->steps,
 	                                  .goodbye = is_last(a),
 	                                  .stepd_gone = a->stepd_gone};
 	char *body = wlb_agent_report_body(&report, &a->tasks);
@@ -336,6 +339,7 @@ int wlb_agent_run(const struct wlb_agent_options *options, const struct wlb_clie
 	if (rc == 0)
 		watch_step(&a);
 	wlb_agent_tasks_close(&a.tasks);
+	wlb_agent_steps_free(&a.steps);
 	wlb_connection_free(a.connection);
 	free(a.polls);
 	if (a.hangup_fd >= 0)

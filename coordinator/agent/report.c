@@ -46,6 +46,7 @@ static json_t *report_object(const struct wlb_agent_report *report, const struct
 	if (json_array_size(activities) > 0)
 		json_object_set(body, "activities", activities);
 	json_decref(activities);
+	wlb_agent_steps_report(report->steps, report->page, tasks, body);
 	if (report->stepd_gone)
 		json_object_set_new(body, "stepd", json_string("gone"));
 	return body;

@@ -244,12 +244,13 @@ static void tells_what_ranks_do(void **state)
 	struct wlb_rank_trace *trace = wlb_node_page_take_area(s->page, 5);
 	struct wlb_trace_event call = {.kind = WLB_COMM_RECV, .seq = 41, .bytes = 512};
 	wlb_rank_trace_set_activity(trace, WLB_ACTIVITY_COMPUTING, wlb_now_s() - 7.0);
-	wlb_rank_trace_set_step(trace, 9, 0.0);
+	wlb_rank_trace_set_step(trace, 9, 0.25);
 	wlb_rank_trace_add_group(trace, "tp", 2);
 	call.group = wlb_rank_trace_add_group(trace, "pp 0>1\n", 2);
 	call.entered_s = call.blocked_s = wlb_now_s() - 3.0;
 	wlb_rank_trace_enter(trace, &call);
 	WAIT_FOR(activity_has(s, 5, "step", json_integer(9)), 2000);
+	assert_true(activity_has(s, 5, "work", json_real(0.25)));
 	assert_true(activity_has(s, 5, "activity", json_string("computing")));
 	assert_true(activity_has(s, 5, "process", json_string("running")));
 	assert_true(
