@@ -8,6 +8,8 @@ struct wlbd_counters {
 	uint64_t requests[6]; /* by the first digit of the status */
 	uint64_t records_stored;
 	uint64_t reports;
+	uint64_t rank_steps;      /* that ranks have ended, in reports */
+	uint64_t rank_steps_lost; /* that their nodes could not report */
 	uint64_t attempts_started;
 	uint64_t faults_node_lost;
 	uint64_t faults_rank_lost;

@@ -11,6 +11,7 @@ import urllib.request
 import uuid
 
 import harness
+import report_tap
 import training
 from harness import wait_for
 
@@ -265,6 +266,60 @@ class Worker(AgentTest):
         run = self.finish(job)
         self.check_complete(run)
         self.assertEqual([(f["kind"], f["node"], f["rank"]) for f in run["faults"] if f["cause"]], [("rank_lost", "n2", 2)])
+
+
+class ToldSteps(AgentTest):
+    """What the reports say of the steps that ranks have ended."""
+
+    nodes = 2
+
+    def tap(self):
+        """Reports of jobs from now on pass through the tap that is returned."""
+        tap = report_tap.Tap(self.cluster.env["WLB_COORDINATOR"])
+        self.addCleanup(tap.close)
+        plugstack = self.cluster.dir / "etc" / "plugstack.conf"
+        before = plugstack.read_text(encoding="utf-8")
+        self.addCleanup(plugstack.write_text, before, encoding="utf-8")
+        plugstack.write_text(re.sub(r"coordinator=\S+", f"coordinator=127.0.0.1:{tap.port}", before), encoding="utf-8")
+        return tap
+
+    def counter(self, name):
+        with urllib.request.urlopen(f"http://{self.cluster.env['WLB_COORDINATOR']}/metrics", timeout=5) as reply:
+            return int(re.search(rf"^{name} (\d+)", reply.read().decode(), re.M)[1])
+
+    def test_reports_have_the_steps_of_all_ranks(self):
+        tap, counted = self.tap(), self.counter("wlbd_rank_steps_total")
+        job = self.submit(nodes=2, tasks_per_node=2, layout="tp=1,cp=1,pp=2")
+        self.check_complete(self.finish(job))
+        reports = tap.reports()
+        entries = [entry for report in reports for entry in report.get("steps", ())]
+        self.assertEqual(self.counter("wlbd_rank_steps_total") - counted, len(entries))
+        self.assertEqual(sum(report.get("lost_steps", 0) for report in reports), 0)
+        self.assertEqual({report["node"] for report in reports if report.get("steps")}, {"n1", "n2"})
+        of_rank = {rank: [entry for entry in entries if entry[0] == rank] for rank in range(4)}
+        steps = [entry[1] for entry in of_rank[0]]
+        self.assertGreater(len(steps), 5)
+        self.assertEqual(steps, sorted(set(steps)))
+        stored = dict(self.cluster.sql("SELECT step, step_time_s FROM steps JOIN runs ON runs.id = run_id "
+                                       f"WHERE runs.name = '{job}'"))
+        stored_s = sum(float(stored[str(step)]) for step in steps)
+        for rank, told in of_rank.items():
+            self.assertEqual([entry[1] for entry in told], steps, f"of rank {rank}")
+            seconds, aside, computed, work, loader, storage = (sum(entry[i] for entry in told) for i in range(2, 8))
+            self.say(f"rank {rank}: {len(told)} steps of {1e-6 * (seconds - aside):.2f} s, {stored_s:.2f} s are stored;")
+            self.assertLess(abs(1e-6 * (seconds - aside) / stored_s - 1), 0.2)
+            self.assertGreater(computed, 0)
+            self.assertGreater(work, 0)
+            self.assertLessEqual(storage, loader)
+            blocked = sum(transfer[2] for entry in told for transfer in entry[10])
+            self.assertLess(computed + loader + aside + blocked, 1.05 * seconds)
+            names = {transfer[0] for entry in told for transfer in entry[10]}
+            self.assertTrue({"data", "world"} <= names and any(name.startswith("pp") for name in names), names)
+        for entry in entries:
+            self.assertEqual(entry[8] is not None, entry[0] % 2 == 1, f"the last stage has the loss: {entry}")
+            self.assertIsNone(entry[9])
+        works = {activity["rank"] for report in reports for activity in report.get("activities", ()) if "work" in activity}
+        self.assertEqual(works, {0, 1, 2, 3})
 
 
 if __name__ == "__main__":

@@ -63,6 +63,8 @@ static const struct {
          "{\"kind\":\"all_gather\",\"group\":0,\"seq\":1234,\"bytes\":65536,\"for_s\":0.2},\"groups\":[[\"tp\",2,1234,"
          "1233],"
          "[\"dp\",4,96,96]]},{\"rank\":4,\"step\":0,\"activity\":\"starting\",\"for_s\":1,\"process\":\"gone\"}]}"},
+	{"steps/two", "{\"steps\":[[3,41,1500000,250000,1000000,0.75,125000,1,2.5,null,[[\"tp\",96,500000,65536]]],"
+                      "[4,41,null,0,0,null,0,0,\"nan\",\"inf\",[[\"pp 0>1\",2,null,0],[\"world\",1,3,16]]]]}"},
 	{"first_exit/killed", "loss 2.5srun: error: n3: task 5: Killed\n"},
 	{"first_exit/code", "srun: error: n[08-10,12]: tasks 0-3,7: Exited with exit code 7\n"},
 	{"first_exit/core", "a\nsrun: error: n1: tasks 0-1: Segmentation fault (core dumped)\n"},
@@ -188,10 +190,11 @@ static void seed_checkpoint(void)
 
 int main(int argc, char **argv)
 {
-	static const char *const targets[] = {
-		"index",      "safetensors", "manifest", "model_config", "jsonl",   "policy",     "http",
-		"records",    "spool",       "settings", "json_string",  "lengths", "machine",    "topology",
-		"first_exit", "calibration", "hostlist", "plan_places",  "verdict", "activities", "on_fault"};
+	static const char *const targets[] = {"index",       "safetensors", "manifest",    "model_config", "jsonl",
+	                                      "policy",      "http",        "records",     "spool",        "settings",
+	                                      "json_string", "lengths",     "machine",     "topology",     "first_exit",
+	                                      "calibration", "hostlist",    "plan_places", "verdict",      "activities",
+	                                      "on_fault",    "steps"};
 	if (argc != 2)
 		return 2;
 	check(wlb_dir_make(argv[1], 0755, &error));

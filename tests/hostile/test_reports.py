@@ -20,6 +20,7 @@ def huge_reports(place, run, attempt, count):
     for _ in range(count):
         for more in ({"x": "y" * (7 * MIB)}, {f"k{n}": n for n in range(300000)}, {"ranks": list(range(900000))},
                      {"exits": [{"rank": n, "code": 9, "time": 1e9} for n in range(150000)]}, {"node": "n" * MIB},
+                     {"steps": [[0, n, 1, 0, 1, 1, 0, 0, None, None, []] for n in range(200000)]},
                      {"ranks": [[]] * 2000000}):
             found.add(caller.post(f"/v1/runs/{run}/report", report(attempt, "n1") | more)[0])
     return found
@@ -64,6 +65,12 @@ STRANGE = [{"rank": -2}, {"rank": 2**31}, {"rank": 2**63}, {"rank": 1.5}, {"rank
                             "groups": [["\x1b[2J" * 9, 2**63, 1, 2]] * 17}]},
            {"activities": [{"rank": 0, "step": 1, "activity": "saving", "for_s": 1, "process": "running", "groups": [["a", 2, 2, 2]],
                             "call": {"kind": "send", "group": -1, "seq": 2**63, "bytes": 1, "for_s": 1}}]},
+           {"steps": 7}, {"steps": [7]}, {"steps": [[0] * 11] * 257}, {"steps": [[0] * 10]}, {"steps": [[0] * 10 + [[]]] * 2},
+           {"steps": [[2**63, 1, 1, 0, 1, 1, 0, 0, None, None, []]]}, {"steps": [[0, 1, 1e308, 0, 1, 1, 0, 0, None, None, []]]},
+           {"steps": [[0, 1, 1, 0, 1, 1e308, 0, 0, "nan" * 99, "-inf", []]]},
+           {"steps": [[0, 1, 1, 0, 1, 1, 0, 0, "nan", "inf", [["\x1b[2J" * 9, 2**63, -1, 1e300]] * 17]]},
+           {"steps": [[0, 10**12, None, None, None, None, None, None, None, None, [["a", 10**15, 10**13, 10**18]] * 16]]},
+           {"steps": [[0, 2**62, 0, 0, 0, 0, 0, 0, None, None, []]]}, {"lost_steps": -1}, {"lost_steps": 2**63}, {"lost_steps": {}},
            {"exits": 3}, {"agent": 1}, {"stepd": "gone"}, {"stepd": 7}, {"attempt_id": "x"}, {"attempt_id": None}]
 
 

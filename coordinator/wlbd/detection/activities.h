@@ -43,7 +43,8 @@ struct wlbd_activity_call {
 struct wlbd_activity {
 	int rank;
 	int64_t step;
-	int kind; /* enum wlb_activity of common/rank_trace.h */
+	double work; /* predicted for the rank in the step, in any unit; 0: not known */
+	int kind;    /* enum wlb_activity of common/rank_trace.h */
 	double for_s;
 	enum wlbd_activity_process process;
 	bool is_traced; /* a debugger has stopped it */

@@ -183,6 +183,7 @@ static void feed(struct wlbd_detection *detection, int rank, const struct wlbd_k
 	                                  .activity_s = activity->for_s,
 	                                  .process = process_of(activity),
 	                                  .step = activity->step,
+	                                  .work = activity->work,
 	                                  .group = -1,
 	                                  .received_bytes = -1,
 	                                  .calls = calls};

@@ -1,12 +1,13 @@
 #include "coordinator/wlbd/requests/activity_read.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "coordinator/wlbd/http/fields.h"
+#include "coordinator/wlbd/requests/entry_values.h"
 
 #define SECONDS_MOST 1e7
+#define WORK_MOST 1e30
 #define STEP_MOST INT64_C(1000000000000)
 #define SEQ_MOST INT64_C(1000000000000000)
 #define BYTES_MOST INT64_C(1000000000000000000)
@@ -29,55 +30,17 @@ static int read_choice(const json_t *object, const char *name, const char *const
 
 /* ---- groups ------------------------------------------------------------------------------------------------------ */
 
-static int refuse(const char *what, const json_t *value, const char *rule, struct wlb_error *error)
-{
-	char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII);
-	wlb_fail(error, "%s: %.80s must be %s", what, text != NULL ? text : "the value", rule);
-	free(text);
-	return -1;
-}
-
-/* Names are written into replies as they are. */
-static bool is_plain(const char *name)
-{
-	for (; *name != '\0'; name++)
-		if (*name < ' ' || *name > '~' || *name == '"' || *name == '\\')
-			return false;
-	return true;
-}
-
-static int read_name(const json_t *value, char name[WLBD_ACTIVITY_GROUP_NAME_SIZE], struct wlb_error *error)
-{
-	size_t length = json_string_length(value);
-	if (length < 1 || length >= WLBD_ACTIVITY_GROUP_NAME_SIZE || !is_plain(json_string_value(value)) ||
-	    strlen(json_string_value(value)) != length)
-		return refuse("name", value, "1 to 15 printable characters of ASCII without '\"' and '\\'", error);
-	memcpy(name, json_string_value(value), length + 1);
-	return 0;
-}
-
-static int read_number(const char *what, const json_t *value, int64_t least, int64_t most, int64_t *number,
-                       struct wlb_error *error)
-{
-	char rule[96];
-	*number = json_integer_value(value);
-	if (json_is_integer(value) && *number >= least && *number <= most)
-		return 0;
-	snprintf(rule, sizeof(rule), "a whole number from %lld to %lld", (long long)least, (long long)most);
-	return refuse(what, value, rule, error);
-}
-
 /* [name, ranks, last sequence number entered, last left] */
 static int read_group(const json_t *entry, struct wlbd_activity_group *group, struct wlb_error *error)
 {
 	int64_t ranks;
 	if (!json_is_array(entry) || json_array_size(entry) != 4)
-		return refuse("group", entry, "an array of name, ranks, last sequence number entered and last left",
-		              error);
-	if (read_name(json_array_get(entry, 0), group->name, error) != 0 ||
-	    read_number("ranks", json_array_get(entry, 1), 1, WLBD_RANKS_MOST, &ranks, error) != 0 ||
-	    read_number("entered", json_array_get(entry, 2), 0, SEQ_MOST, &group->entered, error) != 0 ||
-	    read_number("left", json_array_get(entry, 3), 0, group->entered, &group->left, error) != 0)
+		return wlbd_value_refuse("group", entry,
+		                         "an array of name, ranks, last sequence number entered and last left", error);
+	if (wlbd_value_name("name", json_array_get(entry, 0), group->name, sizeof(group->name), error) != 0 ||
+	    wlbd_value_integer("ranks", json_array_get(entry, 1), 1, WLBD_RANKS_MOST, &ranks, error) != 0 ||
+	    wlbd_value_integer("entered", json_array_get(entry, 2), 0, SEQ_MOST, &group->entered, error) != 0 ||
+	    wlbd_value_integer("left", json_array_get(entry, 3), 0, group->entered, &group->left, error) != 0)
 		return -1;
 	group->ranks = (int)ranks;
 	return 0;
@@ -124,11 +87,12 @@ int wlbd_activity_read(const json_t *entry, struct wlbd_activity *activity,
 	bool is_traced = false;
 	*activity = (struct wlbd_activity){0};
 	if (!json_is_object(entry))
-		return refuse("entry", entry, "an object", error);
+		return wlbd_value_refuse("entry", entry, "an object", error);
 	if (wlbd_field_integer(entry, "rank", WLBD_REQUIRED, 0, WLBD_RANKS_MOST, &rank, error) != 0 ||
 	    wlbd_field_integer(entry, "step", WLBD_REQUIRED, 0, STEP_MOST, &activity->step, error) != 0 ||
 	    read_choice(entry, "activity", wlbd_activity_names, &activity->kind, error) != 0 ||
 	    wlbd_field_number(entry, "for_s", WLBD_REQUIRED, 0, SECONDS_MOST, &activity->for_s, error) != 0 ||
+	    wlbd_field_number(entry, "work", WLBD_OPTIONAL, 0, WORK_MOST, &activity->work, error) != 0 ||
 	    read_choice(entry, "process", wlbd_activity_process_names, &process, error) != 0 ||
 	    wlbd_field_boolean(entry, "traced", WLBD_OPTIONAL, &is_traced, error) != 0 ||
 	    read_groups(entry, activity, groups, error) != 0 ||

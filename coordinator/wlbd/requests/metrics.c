@@ -74,6 +74,10 @@ void wlbd_metrics_write(const struct wlbd *wlbd, struct evbuffer *out)
 	            (double)m->statements_dropped);
 	write_value(out, "wlbd_records_stored_total", "counter", "Records committed.", (double)m->records_stored);
 	write_value(out, "wlbd_reports_total", "counter", "Reports accepted.", (double)m->reports);
+	write_value(out, "wlbd_rank_steps_total", "counter",
+	            "Steps that ranks have reported, a step of each rank counted.", (double)m->rank_steps);
+	write_value(out, "wlbd_rank_steps_lost_total", "counter", "Steps of ranks that their nodes could not report.",
+	            (double)m->rank_steps_lost);
 	write_value(out, "wlbd_reporters", "gauge", "Processes that report.", wlbd->attempts->reporters);
 	write_value(out, "wlbd_attempts", "gauge", "Attempts in memory.", wlbd->attempts->count);
 	write_value(out, "wlbd_attempts_started_total", "counter", "Attempts that launchers were told to start.",

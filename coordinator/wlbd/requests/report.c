@@ -4,6 +4,7 @@
 
 #include "common/clock.h"
 #include "coordinator/wlbd/database/outbox.h"
+#include "coordinator/wlbd/detection/detection.h"
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/liveness/symptoms.h"
 #include "coordinator/wlbd/liveness/verdict.h"
@@ -13,6 +14,7 @@
 #include "coordinator/wlbd/requests/handlers.h"
 #include "coordinator/wlbd/requests/report_read.h"
 #include "coordinator/wlbd/requests/step_id.h"
+#include "coordinator/wlbd/requests/step_read.h"
 #include "coordinator/wlbd/wlbd.h"
 
 /* Stored in the database too, so that wlbd can kill the step after a restart. */
@@ -59,6 +61,18 @@ static void keep_activities(struct wlbd_attempt *attempt, const struct wlbd_repo
 	}
 }
 
+static void take_steps(struct wlbd_attempt *attempt, const struct wlbd_report *report)
+{
+	struct wlbd_counters *counters = &attempt->wlbd->counters;
+	struct wlbd_rank_step step;
+	for (size_t i = 0; i < json_array_size(report->steps); i++) {
+		wlbd_step_read(json_array_get(report->steps, i), &step, NULL);
+		wlbd_detection_take_step(attempt->detection, &step);
+	}
+	counters->rank_steps += json_array_size(report->steps);
+	counters->rank_steps_lost += (uint64_t)report->lost_steps;
+}
+
 static void apply(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, const struct wlbd_report *report,
                   struct wlbd_connection *connection)
 {
@@ -73,6 +87,7 @@ static void apply(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, 
 		wlbd_verdict_stepd_gone(attempt, reporter->node);
 	if (!report->launcher) {
 		keep_activities(attempt, reporter, report);
+		take_steps(attempt, report);
 		apply_ranks(reporter, report);
 	}
 	if (report->goodbye)

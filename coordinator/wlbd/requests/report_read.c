@@ -4,7 +4,10 @@
 
 #include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/requests/activity_read.h"
+#include "coordinator/wlbd/requests/step_read.h"
 #include "coordinator/wlbd/rules/incident.h"
+
+#define LOST_STEPS_MOST INT64_C(1000000000000)
 
 /* ---- the body alone ------------------------------------------------------------------------------ */
 
@@ -46,7 +49,9 @@ static int read_arrays(const json_t *body, struct wlbd_report *report, struct wl
 		return -1;
 	if (check_entries(report->exits, "exits", true, error) != 0)
 		return -1;
-	return wlbd_activities_check(body, &report->activities, error);
+	if (wlbd_activities_check(body, &report->activities, error) != 0)
+		return -1;
+	return wlbd_steps_check(body, &report->steps, error);
 }
 
 int wlbd_report_read(const json_t *body, struct wlbd_report *report, struct wlb_error *error)
@@ -62,6 +67,8 @@ int wlbd_report_read(const json_t *body, struct wlbd_report *report, struct wlb_
 	    wlbd_field_integer(body, "rank", WLBD_OPTIONAL, WLBD_LAUNCHER, WLBD_RANKS_MOST, &report->rank, error) !=
 	            0 ||
 	    wlbd_field_integer(body, "step", WLBD_OPTIONAL, 0, INT64_MAX, &report->step, error) != 0 ||
+	    wlbd_field_integer(body, "lost_steps", WLBD_OPTIONAL, 0, LOST_STEPS_MOST, &report->lost_steps, error) !=
+	            0 ||
 	    wlbd_field_text(body, "step_id", WLBD_OPTIONAL, 31, &report->step_id, error) != 0 ||
 	    wlbd_field_choice(body, "stepd", WLBD_OPTIONAL, stepd_states, &stepd, error) != 0 ||
 	    wlbd_field_boolean(body, "goodbye", WLBD_OPTIONAL, &report->goodbye, error) != 0 ||
@@ -87,7 +94,21 @@ static int check_rank(const struct wlbd_attempt_nodes *nodes, const char *node, 
 	                (long long)rank, node);
 }
 
-/* Entries are ranks, or objects with a rank. */
+/* Entries are ranks, objects with a rank, or arrays that begin with one. */
+static int check_ranks_of(const json_t *array, const char *name, const struct wlbd_report *report,
+                          const struct wlbd_attempt_nodes *nodes, struct wlb_error *error)
+{
+	for (size_t i = 0; i < json_array_size(array); i++) {
+		const json_t *entry = json_array_get(array, i), *rank = entry;
+		if (!json_is_integer(entry))
+			rank = json_is_object(entry) ? json_object_get(entry, "rank") : json_array_get(entry, 0);
+		if (check_rank(nodes, report->node, json_integer_value(rank), error) != 0)
+			return wlb_fail_in(error, "field '%s'", name);
+	}
+	return 0;
+}
+
+/* An entry for each rank at most. */
 static int check_array(const json_t *array, const char *name, const struct wlbd_report *report,
                        const struct wlbd_attempt_nodes *nodes, struct wlb_error *error)
 {
@@ -95,13 +116,7 @@ static int check_array(const json_t *array, const char *name, const struct wlbd_
 	if (json_array_size(array) > (size_t)most)
 		return wlb_fail(error, "field '%s': %zu entries; the attempt has at most %d ranks on node %s", name,
 		                json_array_size(array), most, report->node);
-	for (size_t i = 0; i < json_array_size(array); i++) {
-		const json_t *entry = json_array_get(array, i);
-		const json_t *rank = json_is_object(entry) ? json_object_get(entry, "rank") : entry;
-		if (check_rank(nodes, report->node, json_integer_value(rank), error) != 0)
-			return wlb_fail_in(error, "field '%s'", name);
-	}
-	return 0;
+	return check_ranks_of(array, name, report, nodes, error);
 }
 
 int wlbd_report_belongs(const struct wlbd_report *report, const struct wlbd_attempt_nodes *nodes,
@@ -115,7 +130,8 @@ int wlbd_report_belongs(const struct wlbd_report *report, const struct wlbd_atte
 	if (check_rank(nodes, report->node, report->rank, error) != 0 ||
 	    check_array(report->ranks, "ranks", report, nodes, error) != 0 ||
 	    check_array(report->lost_ranks, "lost_ranks", report, nodes, error) != 0 ||
-	    check_array(report->activities, "activities", report, nodes, error) != 0)
+	    check_array(report->activities, "activities", report, nodes, error) != 0 ||
+	    check_ranks_of(report->steps, "steps", report, nodes, error) != 0)
 		return -1;
 	return check_array(report->exits, "exits", report, nodes, error);
 }

@@ -15,8 +15,8 @@
 #define GROUPS "[[\"tp\",2,1234,1233],[\"dp.0-1_X\",4,96,96]]"
 #define CALL "{\"kind\":\"all_gather\",\"group\":1,\"seq\":96,\"bytes\":65536,\"for_s\":0.25}"
 #define ENTRY                                                                                                          \
-	"{\"rank\":3,\"step\":41,\"activity\":\"computing\",\"for_s\":0.5,\"process\":\"stopped\",\"call\":" CALL      \
-	",\"groups\":" GROUPS "}"
+	"{\"rank\":3,\"step\":41,\"work\":0.125,\"activity\":\"computing\",\"for_s\":0.5,\"process\":\"stopped\","     \
+	"\"call\":" CALL ",\"groups\":" GROUPS "}"
 
 static json_t *parse(const char *text)
 {
@@ -35,6 +35,7 @@ static void test_an_entry(void **state)
 	assert_int_equal(wlbd_activity_read(entry, &activity, groups, &error), 0);
 	assert_int_equal(activity.rank, 3);
 	assert_int_equal(activity.step, 41);
+	assert_true(activity.work == 0.125);
 	assert_string_equal(wlbd_activity_names[activity.kind], "computing");
 	assert_true(activity.for_s == 0.5);
 	assert_int_equal(activity.process, WLBD_PROCESS_STOPPED);
@@ -117,6 +118,12 @@ static void test_bounds_of_members(void **state)
 		{"for_s", "-0.001", "'for_s': -0.001"},
 		{"for_s", "\"1\"", "'for_s'"},
 		{"for_s", "null", "'for_s': is missing"},
+		{"work", "null", NULL},
+		{"work", "0", NULL},
+		{"work", "1e30", NULL},
+		{"work", "1.1e30", "'work': 1.1e30"},
+		{"work", "-1", "'work': -1"},
+		{"work", "\"1\"", "'work'"},
 		{"process", "\"running\"", NULL},
 		{"process", "\"gone\"", NULL},
 		{"process", "\"zombie\"", "'process': \"zombie\""},
@@ -168,7 +175,8 @@ static void test_bounds_of_groups(void **state)
 	static const struct bound bounds[] = {
 		{"groups", "[[\"fifteen_letters\",1,0,0],[\"a\",1048576,1000000000000000,1000000000000000]]", NULL},
 		{"groups", "[[\"sixteen_letters_\",1,0,0],[\"a\",1,1,1]]", "groups[0]: name: \"sixteen_letters_\""},
-		{"groups", "[[\"a\",1,0,0],[\"\",1,1,1]]", "groups[1]: name: \"\" must be 1 to 15 printable characters"},
+		{"groups", "[[\"a\",1,0,0],[\"\",1,1,1]]",
+	         "groups[1]: name: \"\" must be 1 to 15 printable characters"},
 		{"groups", "[[\"a\\\"b\",1,0,0]]", "groups[0]: name: \"a\\\"b\""},
 		{"groups", "[[\"a\\\\b\",1,0,0]]", "groups[0]: name: \"a\\\\b\""},
 		{"groups", "[[\"a\\u001b[2J\",1,0,0]]", "groups[0]: name: \"a\\u001B[2J\""},

@@ -13,6 +13,8 @@
 
 #define REPORT "{\"attempt_id\":\"6f1c5b5e-4a53-4c8e-9a39-3a8c2b1d0e4f\",\"source\":\"%s\",\"node\":\"%s\",%s}"
 
+#define STEP(rank, step) "[" #rank "," #step ",1,0,1,1.5,0,0,null,null,[]]"
+
 static json_t *body_of(const char *source, const char *node, const char *more)
 {
 	char text[1024];
@@ -56,6 +58,9 @@ static void test_reads(void **state)
 	assert_int_equal(read_it("\"rank\":0,\"ranks\":[\"0\"]"), -1);
 	assert_int_equal(read_it("\"rank\":0,\"lost_ranks\":[0]"), -1);
 	assert_int_equal(read_it("\"rank\":0,\"exits\":[{\"rank\":0}]"), -1);
+	assert_int_equal(read_it("\"rank\":0,\"steps\":[" STEP(0, 1) "],\"lost_steps\":3"), 0);
+	assert_int_equal(read_it("\"rank\":0,\"steps\":[[0,1]]"), -1);
+	assert_int_equal(read_it("\"rank\":0,\"lost_steps\":-1"), -1);
 	assert_int_equal(read_it("\"rank\":0,\"exits\":[{\"rank\":0,\"code\":256}]"), -1);
 }
 
@@ -134,6 +139,10 @@ static void test_ranks(void **state)
 	assert_false(belongs(&nodes, "node", "n2", "\"rank\":0,\"lost_ranks\":[{\"rank\":3}]"));
 	assert_false(belongs(&nodes, "node", "n2", "\"rank\":0,\"exits\":[{\"rank\":4,\"code\":0}]"));
 	assert_false(belongs(&nodes, "node", "n2", "\"rank\":0,\"ranks\":[0,2,2]")); /* more than there are */
+	/* Of steps a rank may have any number. */
+	assert_true(
+		belongs(&nodes, "node", "n2", "\"rank\":0,\"steps\":[" STEP(0, 1) "," STEP(0, 2) "," STEP(2, 1) "]"));
+	assert_false(belongs(&nodes, "node", "n2", "\"rank\":0,\"steps\":[" STEP(0, 1) "," STEP(1, 1) "]"));
 	wlbd_attempt_nodes_free(&nodes);
 }
 
