@@ -27,8 +27,8 @@ static void check_entry(const json_t *entry)
 		const struct wlbd_rank_transfer *transfer = &step.transfers[i];
 		size_t length = strnlen(transfer->group, sizeof(transfer->group));
 		must(length > 0 && length < sizeof(transfer->group));
-		must(transfer->calls >= 0 && transfer->bytes >= 0.0);
-		check_seconds(transfer->transfer_s);
+		must(transfer->transfer.calls >= 0 && transfer->transfer.bytes >= 0.0);
+		check_seconds(transfer->transfer.transfer_s);
 	}
 }
 
