@@ -9,7 +9,7 @@ import harness
 from harness import wait_for
 from training import TrainingTest
 
-ITERATIONS = 1200
+ITERATIONS = 400
 
 
 class Verdicts(TrainingTest):
