@@ -8,8 +8,10 @@
 
 /* A state older than this is not judged; the rank, or its node, may be lost. */
 static const double fresh_s = 2.5;
-/* scontrol suspend reaches the nodes one by one: a rank that alone is stopped is so for longer than that takes. */
-static const double suspend_spread_s = 5.0;
+/* The bounds of a rank whose process alone is stopped by a signal, as shares of suspect_s and confirm_s. No activity
+ * makes that healthy, so that no healthy stay lengthens them; scontrol suspend, which stops all, reaches the last node
+ * sooner. */
+static const double stopped_share = 0.6;
 enum { MOST_CHAIN = 64 };
 
 static const char *activity_name(enum wlb_verdict_activity activity)
@@ -20,50 +22,94 @@ static const char *activity_name(enum wlb_verdict_activity activity)
 	return names[activity];
 }
 
-static void describe(const struct wlb_verdict_detector *detector, int32_t r, double stuck_s, double bound_s,
-                     struct wlb_verdict *verdict)
+/* How long a rank has stood still, and the bounds for it. */
+struct stay {
+	double seconds;
+	double suspect_s;
+	double confirm_s;
+};
+
+static int is_stopped(const struct verdict_rank *rank)
+{
+	return rank->process == WLB_VERDICT_STOPPED && rank->activity != WLB_VERDICT_ENDED;
+}
+
+/* The stay of a rank that is stopped lasts as long as other ranks were seen to run. Before the first step whoever
+ * starts a job may stop some of its processes to attach a debugger. */
+static struct stay stay_of(const struct wlb_verdict_detector *detector, int32_t r)
 {
 	const struct verdict_rank *rank = &detector->rank[r];
+	const struct wlb_verdict_options *options = &detector->options;
+	double stopped_s = detector->time.running_job_s - rank->stopped_job_s;
+	if (is_stopped(rank) && rank->step < 0)
+		return (struct stay){stopped_s, options->patience_s, options->patience_s};
+	if (is_stopped(rank))
+		return (struct stay){stopped_s, stopped_share * options->suspect_s, stopped_share * options->confirm_s};
+	return (struct stay){verdict_stuck_s(detector, r), verdict_bound_s(detector, rank, options->suspect_s),
+	                     verdict_bound_s(detector, rank, options->confirm_s)};
+}
+
+/* Returns the number of bytes written. */
+static size_t describe_rank(const struct wlb_verdict_detector *detector, int32_t r, const struct stay *stay,
+                            struct wlb_verdict *verdict)
+{
+	const struct verdict_rank *rank = &detector->rank[r];
+	int length;
+	if (is_stopped(rank))
+		length = snprintf(verdict->evidence, sizeof(verdict->evidence),
+		                  "the process of rank %d (node %d, step %lld), which is %s, has been stopped by a "
+		                  "signal for %.1f s (bound %.1f s) while others run",
+		                  r, detector->world.node_of[r], (long long)rank->step, activity_name(rank->activity),
+		                  stay->seconds, stay->confirm_s);
+	else
+		length = snprintf(verdict->evidence, sizeof(verdict->evidence),
+		                  "rank %d (node %d, step %lld) is %s and has begun nothing for %.1f s (bound %.1f s, "
+		                  "predicted work %.2f times the usual)",
+		                  r, detector->world.node_of[r], (long long)rank->step, activity_name(rank->activity),
+		                  stay->seconds, stay->confirm_s, verdict_work_times(rank));
+	return length < 0 ? 0 : (size_t)length;
+}
+
+static void describe(const struct wlb_verdict_detector *detector, int32_t r, const struct stay *stay,
+                     struct wlb_verdict *verdict)
+{
+	size_t length = describe_rank(detector, r, stay, verdict);
+	if (length >= sizeof(verdict->evidence))
+		return;
+	char *end = verdict->evidence + length;
+	size_t space = sizeof(verdict->evidence) - length;
+	int32_t calling = verdict_count_calling(detector), ranks = detector->world.ranks;
+	if (verdict->group < 0) {
+		snprintf(end, space, "; %d of %d ranks are blocked in calls", calling, ranks);
+		return;
+	}
 	const struct verdict_group *group = &detector->world.group[verdict->group];
 	int32_t waiter = detector->waits.waiter[verdict->group];
-	const char *stopped = rank->process == WLB_VERDICT_STOPPED ? "; its process is stopped by a signal" : "";
-	snprintf(verdict->evidence, sizeof(verdict->evidence),
-	         "rank %d (node %d, step %lld) is %s and has begun nothing for %.1f s (bound %.1f s, predicted work "
-	         "%.2f "
-	         "times the usual)%s; rank %d has waited for it for %.1f s in call %llu of %s, which %d of %d members "
-	         "have "
-	         "not entered; %d of %d ranks are blocked in calls",
-	         r, detector->world.node_of[r], (long long)rank->step, activity_name(rank->activity), stuck_s, bound_s,
-	         verdict_work_times(rank), stopped, waiter, verdict_stuck_s(detector, waiter),
-	         (unsigned long long)verdict->sequence, group->name, detector->waits.behind[verdict->group],
-	         group->count, verdict_count_calling(detector), detector->world.ranks);
+	snprintf(end, space,
+	         "; rank %d has waited for it for %.1f s in call %llu of %s, which %d of %d members have not entered; "
+	         "%d of %d ranks are blocked in calls",
+	         waiter, verdict_stuck_s(detector, waiter), (unsigned long long)verdict->sequence, group->name,
+	         detector->waits.behind[verdict->group], group->count, calling, ranks);
 }
 
 static void judge_rank(struct wlb_verdict_detector *detector, int32_t r)
 {
 	const struct verdict_rank *rank = &detector->rank[r];
-	double stuck_s = verdict_stuck_s(detector, r);
-	double suspect_s = verdict_bound_s(detector, rank, detector->options.suspect_s);
-	double confirm_s = verdict_bound_s(detector, rank, detector->options.confirm_s);
-	if (rank->process == WLB_VERDICT_STOPPED) {
-		stuck_s = detector->time.job_s - rank->stopped_job_s;
-		suspect_s = suspend_spread_s;
-		confirm_s = detector->options.confirm_s;
-	}
-	if (stuck_s < suspect_s)
+	struct stay stay = stay_of(detector, r);
+	if (stay.seconds < stay.suspect_s)
 		return;
-	int confirmed = stuck_s >= confirm_s;
+	int confirmed = stay.seconds >= stay.confirm_s;
 	struct wlb_verdict verdict =
 		verdict_blank(WLB_VERDICT_HANG, confirmed ? WLB_VERDICT_CONFIRMED : WLB_VERDICT_SUSPECTED);
 	verdict_add_rank(&verdict, r);
 	verdict.group = detector->waits.for_call[r];
-	verdict.sequence = detector->waits.wanted[verdict.group];
+	verdict.sequence = verdict.group >= 0 ? detector->waits.wanted[verdict.group] : 0;
 	verdict.since_s = rank->progress_s;
 	verdict.since_step = rank->step;
 	/* Twice the bound of a confirmation leaves little doubt. */
-	double doubt = confirm_s / (confirm_s + stuck_s * stuck_s / confirm_s);
+	double doubt = stay.confirm_s / (stay.confirm_s + stay.seconds * stay.seconds / stay.confirm_s);
 	verdict.certainty = confirmed ? 1.0 - 0.2 * doubt : 0.5;
-	describe(detector, r, stuck_s, confirm_s, &verdict);
+	describe(detector, r, &stay, &verdict);
 	verdict_found(detector, &verdict);
 }
 
@@ -115,9 +161,10 @@ void verdict_hang_find(struct wlb_verdict_detector *detector)
 	int32_t outside = 0, longest = -1;
 	for (int32_t r = 0; r < detector->world.ranks; r++) {
 		const struct verdict_rank *rank = &detector->rank[r];
-		if (detector->waits.for_call[r] < 0)
+		int stopped = is_stopped(rank);
+		if (detector->waits.for_call[r] < 0 && !stopped)
 			continue;
-		if (verdict_is_calling(rank) && rank->process != WLB_VERDICT_STOPPED) {
+		if (verdict_is_calling(rank) && !stopped) {
 			if (longest < 0 || rank->progress_job_s < detector->rank[longest].progress_job_s)
 				longest = r;
 			continue;

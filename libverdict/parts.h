@@ -47,6 +47,7 @@ struct verdict_job_time {
 	double job_s;
 	double silent_s;       /* since the last report of any rank, while time was counted */
 	double progress_job_s; /* of any rank, the last */
+	double running_job_s;  /* of any rank whose process was reported as not stopped, the last */
 	int32_t seen;          /* ranks that have reported */
 	int32_t stopped;       /* of them: stopped by a signal */
 	int32_t traced;        /* by a debugger */

@@ -89,6 +89,13 @@ static void take_progress(struct wlb_verdict_detector *detector, struct verdict_
 		time->progress_job_s = began_job_s;
 }
 
+/* A process that a signal has continued has not stood still of its own while it was stopped. */
+static void discount_stop(const struct verdict_job_time *time, struct verdict_rank *rank, enum wlb_verdict_process now)
+{
+	if (rank->process == WLB_VERDICT_STOPPED && now != WLB_VERDICT_STOPPED && now != WLB_VERDICT_GONE)
+		rank->progress_job_s += time->job_s - rank->stopped_job_s;
+}
+
 static void take_process(struct wlb_verdict_detector *detector, struct verdict_rank *rank,
                          const struct wlb_verdict_state *state)
 {
@@ -117,6 +124,7 @@ int wlb_verdict_take_state(struct wlb_verdict_detector *detector, const struct w
 	int gone = state->process == WLB_VERDICT_GONE;
 	int changed = take_calls(detector, state) || !rank->seen || state->activity != rank->activity ||
 	              state->step != rank->step || state->group != rank->group || state->sequence != rank->sequence;
+	discount_stop(time, rank, state->process);
 	if (changed && !gone)
 		take_progress(detector, rank, state);
 	if (rank->seen && silence_s > detector->longest_silence_s && !detector->standstill)
@@ -124,6 +132,8 @@ int wlb_verdict_take_state(struct wlb_verdict_detector *detector, const struct w
 	if (rank->seen && state->step != rank->step)
 		learn_work(rank);
 	take_process(detector, rank, state);
+	if (state->process <= WLB_VERDICT_RUNNING && state->activity != WLB_VERDICT_ENDED)
+		time->running_job_s = time->job_s;
 	time->seen += !rank->seen;
 	rank->seen = 1;
 	rank->report = state->report;
