@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "libverdict/delays.h"
 #include "libverdict/error.h"
 #include "libverdict/links.h"
 #include "libverdict/parts.h"
@@ -89,7 +90,8 @@ static int init_tests(struct wlb_verdict_detector *detector)
 		verdict_shift_init(&detector->compute, &compute, world->ranks, world->peers_of, world->peer_sets) < 0 ||
 		verdict_shift_init(&detector->loader, &loader, world->ranks, set_of, 1) < 0;
 	int32_t sets = verdict_links_sets(world, set_of);
-	failed = failed || verdict_shift_init(&detector->link, &link, world->memberships, set_of, sets) < 0;
+	failed = failed || verdict_shift_init(&detector->link, &link, world->memberships, set_of, sets) < 0 ||
+	         verdict_delays_init(&detector->delays, world, sets) < 0;
 	free(set_of);
 	return failed ? -1 : 0;
 }
@@ -101,6 +103,7 @@ static int init_ranks(struct wlb_verdict_detector *detector)
 	detector->rank = calloc(ranks, sizeof(*detector->rank));
 	detector->come = calloc((size_t)detector->world.memberships + 1, sizeof(*detector->come));
 	detector->clock = calloc(ranks, sizeof(*detector->clock));
+	detector->nic = calloc((size_t)detector->world.nodes, sizeof(*detector->nic));
 	detector->storage_share = calloc(ranks, sizeof(*detector->storage_share));
 	detector->scratch = calloc(ranks, sizeof(*detector->scratch));
 	detector->scratch_more = calloc(ranks, sizeof(*detector->scratch_more));
@@ -110,7 +113,7 @@ static int init_ranks(struct wlb_verdict_detector *detector)
 	waits->complete = calloc(groups, sizeof(*waits->complete));
 	waits->complete_job_s = calloc(groups, sizeof(*waits->complete_job_s));
 	waits->for_call = calloc(ranks, sizeof(*waits->for_call));
-	if (detector->rank == NULL || detector->come == NULL || detector->clock == NULL ||
+	if (detector->rank == NULL || detector->come == NULL || detector->clock == NULL || detector->nic == NULL ||
 	    detector->storage_share == NULL || detector->scratch == NULL || detector->scratch_more == NULL ||
 	    waits->wanted == NULL || waits->waiter == NULL || waits->behind == NULL || waits->complete == NULL ||
 	    waits->complete_job_s == NULL || waits->for_call == NULL)
@@ -172,11 +175,13 @@ void wlb_verdict_free(struct wlb_verdict_detector *detector)
 	verdict_shift_free(&detector->compute);
 	verdict_shift_free(&detector->link);
 	verdict_shift_free(&detector->loader);
+	verdict_delays_free(&detector->delays);
 	free_values(&detector->values[0]);
 	free_values(&detector->values[1]);
 	free(detector->rank);
 	free(detector->come);
 	free(detector->clock);
+	free(detector->nic);
 	free(detector->storage_share);
 	free(detector->scratch);
 	free(detector->scratch_more);

@@ -1,5 +1,4 @@
-/* Verdicts of slow messages. With the edges of pipelines as a matrix of delays, row the source and column the
- * destination, a slow link is a cell, and a slow NIC the row and the column of its node. Internal. */
+/* Verdicts of slow messages: slow NICs (nics.h), and links where no NIC explains them. Internal. */
 #ifndef LIBVERDICT_LINKS_H
 #define LIBVERDICT_LINKS_H
 

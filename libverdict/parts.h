@@ -9,9 +9,9 @@
 
 enum {
 	VERDICT_ACTIVITIES = WLB_VERDICT_ENDED + 1,
-	VERDICT_SLOTS = 4,     /* steps that are collected at a time */
-	VERDICT_HISTORY = 256, /* steps whose length is remembered */
-	VERDICT_MOST = 256,    /* verdicts that are open at a time */
+	VERDICT_SLOTS = 4,       /* steps that are collected at a time */
+	VERDICT_HISTORY = 256,   /* steps whose length is remembered */
+	VERDICT_MOST = 256,      /* verdicts that are open at a time */
 };
 
 /* What is known of a rank from its states. Times of the job are explained in job_time.h. */
@@ -110,6 +110,24 @@ struct verdict_values {
 	int32_t bad_count;
 };
 
+enum verdict_nic_state { VERDICT_NIC_FINE, VERDICT_NIC_CANDIDATE, VERDICT_NIC_SLOW };
+
+/* The NIC of a node; see nics.h. */
+struct verdict_nic {
+	enum verdict_nic_state state;
+	int32_t carried;     /* streams of messages that go through it */
+	int32_t slow;        /* of them */
+	int32_t unexplained; /* of the slow ones: by another NIC */
+};
+
+/* The matrix of delays by stream; see delays.h. */
+struct verdict_delays {
+	double *longer;  /* [memberships] logarithm, against others of its kind, mean of the last steps */
+	int32_t *steps;  /* [memberships] that it is the mean of */
+	double *usual;   /* [sets of the test of links] logarithm of seconds for a byte, mean of the last steps */
+	double *scratch; /* [memberships] */
+};
+
 struct verdict_clock {
 	double ahead_s; /* NaN: unknown */
 	double late_s;  /* mean of the last samples; NaN: unknown */
@@ -137,7 +155,9 @@ struct wlb_verdict_detector {
 	struct verdict_shift compute; /* by rank */
 	struct verdict_shift link;    /* by membership */
 	struct verdict_shift loader;  /* by rank */
-	double *storage_share;        /* [ranks] of the loader's waits that was for the file system */
+	struct verdict_nic *nic;      /* [nodes] */
+	struct verdict_delays delays;
+	double *storage_share; /* [ranks] of the loader's waits that was for the file system */
 	struct verdict_step_model model;
 	double lost_s;    /* by slow ranks, in the steps since the first of them was named */
 	double stepped_s; /* in these steps */

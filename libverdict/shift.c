@@ -201,11 +201,12 @@ static void test_entity(struct verdict_shift *shift, int32_t i, double rest, dou
 	}
 }
 
-void verdict_shift_step(struct verdict_shift *shift, const double *values, int64_t step)
+int verdict_shift_step(struct verdict_shift *shift, const double *values, int64_t step)
 {
 	double common = common_of(shift, values);
 	if (isnan(common))
-		return;
+		return 0;
+	shift->common = common;
 	learn_constants(shift, values, common);
 	double *rest = shift->rest;
 	shift->steps++;
@@ -219,6 +220,7 @@ void verdict_shift_step(struct verdict_shift *shift, const double *values, int64
 		if (isfinite(rest[i]) && shift->steps > LEARN_STEPS)
 			test_entity(shift, i, rest[i], slope, step);
 	}
+	return 1;
 }
 
 double verdict_shift_certainty(const struct verdict_shift *shift, int32_t entity)

@@ -34,6 +34,7 @@ struct verdict_shift {
 	double alarm;        /* threshold of the sum */
 	double noise;        /* scale of one step's value, the standard deviation where it is normal */
 	double stretch;      /* of the variance of a mean of successive steps, by their correlation */
+	double common;       /* to all entities in the newest step */
 	int64_t steps;       /* that were taken */
 	double *constant;    /* [sets] */
 	int64_t *learnt;     /* [sets] steps that its constant was learnt from */
@@ -54,8 +55,8 @@ int verdict_shift_init(struct verdict_shift *shift, const struct verdict_shift_l
                        const int32_t *set_of, int32_t sets);
 void verdict_shift_free(struct verdict_shift *shift);
 
-/* Takes the values of a step, [count], NaN where there is none. */
-void verdict_shift_step(struct verdict_shift *shift, const double *values, int64_t step);
+/* Takes the values of a step, [count], NaN where there is none. Returns 0 where none has a value. */
+int verdict_shift_step(struct verdict_shift *shift, const double *values, int64_t step);
 
 /* 1 where an entity is slow, or is likely to be, given that others of its node are. */
 int verdict_shift_is_likely(const struct verdict_shift *shift, int32_t entity);

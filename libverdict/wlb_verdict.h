@@ -197,6 +197,29 @@ int wlb_verdict_take_sample(struct wlb_verdict_detector *detector, const struct 
 double wlb_verdict_clock_ahead_s(const struct wlb_verdict_detector *detector, int32_t rank);
 double wlb_verdict_lateness_s(const struct wlb_verdict_detector *detector, int32_t rank);
 
+/* ---- the matrix of delays ------------------------------------------------------------- */
+
+/* A cell of the matrix of delays: how long the messages from a source to a destination take in the last 16 steps
+ * against others of their kind (the kind of their group, and whether it is on one node or on several). Streams of
+ * messages are the edges of pipelines; of a collective each rank's own messages, which have the rank, and its node, as
+ * source and as destination. */
+struct wlb_verdict_delay {
+	int32_t streams;       /* from the source to the destination that were measured, at least 1 */
+	double measured_s;     /* for a gigabyte (10^9 bytes), median of the streams */
+	double expected_s;     /* for a gigabyte, of others of their kind */
+	double longer_percent; /* measured over expected */
+	double row_percent;    /* the same of all that the source sends between nodes, their median; NaN: nothing */
+	double column_percent; /* of all that the destination receives between nodes */
+	char evidence[256];
+};
+
+/* Each sets `delay` to the cell of a pair of nodes or ranks. Returns -1 with a message where there is no such node or
+ * rank, or no message between them was measured; `delay` is then unchanged. */
+int wlb_verdict_delay_of_nodes(const struct wlb_verdict_detector *detector, int32_t source, int32_t destination,
+                               struct wlb_verdict_delay *delay, struct wlb_verdict_error *error);
+int wlb_verdict_delay_of_ranks(const struct wlb_verdict_detector *detector, int32_t source, int32_t destination,
+                               struct wlb_verdict_delay *delay, struct wlb_verdict_error *error);
+
 /* ---- verdicts -------------------------------------------------------------------------- */
 
 enum wlb_verdict_kind {

@@ -1,0 +1,99 @@
+#include "libverdict/nics.h"
+
+#include <math.h>
+
+#include "libverdict/streams.h"
+
+/* A NIC is slow where at least this share of what it carries is, and it carries two at least. */
+static const double nic_share = 0.75;
+
+/* Which streams of a node are not counted. */
+enum left_out {
+	NONE,
+	TO_SLOW,       /* those from and to nodes whose NIC explains them */
+	TO_CANDIDATES, /* and to nodes whose NIC might explain them as well */
+	TO_STRONGER,   /* the first, and to candidates of which as many or more streams are slow */
+};
+
+static int is_left_out(const struct verdict_nic *mine, const struct verdict_nic *other, enum left_out left_out)
+{
+	if (left_out == NONE || other->state == VERDICT_NIC_FINE)
+		return 0;
+	if (other->state == VERDICT_NIC_SLOW || left_out == TO_CANDIDATES)
+		return 1;
+	return left_out == TO_STRONGER && other->unexplained >= mine->unexplained;
+}
+
+/* Counts what the NIC of a node carries: row and column of the matrix of delays, and its ranks' part of collectives. */
+static struct verdict_nic count_streams(const struct wlb_verdict_detector *detector, int32_t node,
+                                        enum left_out left_out)
+{
+	const struct verdict_world *world = &detector->world;
+	const struct verdict_nic *mine = &detector->nic[node];
+	struct verdict_nic counted = *mine;
+	counted.carried = counted.slow = 0;
+	for (int32_t i = world->on_node.first[node]; i < world->on_node.first[node + 1]; i++) {
+		int32_t r = world->on_node.list[i];
+		for (int32_t k = world->of_rank.first[r]; k < world->of_rank.first[r + 1]; k++) {
+			struct verdict_stream stream = verdict_stream_of(world, world->of_rank.list[k]);
+			if (!stream.crosses || isnan(detector->link.mean[stream.membership]))
+				continue;
+			int32_t other = world->node_of[stream.source == r ? stream.destination : stream.source];
+			if (other != node && is_left_out(mine, &detector->nic[other], left_out))
+				continue;
+			counted.carried++;
+			counted.slow += verdict_shift_is_likely(&detector->link, stream.membership);
+		}
+	}
+	return counted;
+}
+
+static int is_slow(struct verdict_nic nic)
+{
+	return nic.slow >= 2 && nic.slow >= nic_share * nic.carried;
+}
+
+/* Decides candidates by the streams that no other candidate explains. Returns 1 where it has decided any. */
+static int decide_by_own(struct wlb_verdict_detector *detector)
+{
+	int decided = 0;
+	for (int32_t n = 0; n < detector->world.nodes; n++) {
+		struct verdict_nic *nic = &detector->nic[n];
+		if (nic->state != VERDICT_NIC_CANDIDATE)
+			continue;
+		struct verdict_nic rest = count_streams(detector, n, TO_SLOW);
+		nic->unexplained = rest.slow;
+		if (is_slow(count_streams(detector, n, TO_CANDIDATES)))
+			nic->state = VERDICT_NIC_SLOW;
+		else if (!is_slow(rest))
+			nic->state = VERDICT_NIC_FINE;
+		decided |= nic->state != VERDICT_NIC_CANDIDATE;
+	}
+	return decided;
+}
+
+/* Of candidates that explain the same streams, those explain them that explain more. Where two explain equally many,
+ * and nothing else, neither is decided: the link between them is slow. */
+static int decide_by_number(struct wlb_verdict_detector *detector)
+{
+	for (int32_t n = 0; n < detector->world.nodes; n++) {
+		struct verdict_nic *nic = &detector->nic[n];
+		if (nic->state != VERDICT_NIC_CANDIDATE || !is_slow(count_streams(detector, n, TO_STRONGER)))
+			continue;
+		nic->state = VERDICT_NIC_SLOW;
+		return 1;
+	}
+	return 0;
+}
+
+void verdict_nics_find(struct wlb_verdict_detector *detector)
+{
+	for (int32_t n = 0; n < detector->world.nodes; n++) {
+		struct verdict_nic nic = count_streams(detector, n, NONE);
+		nic.state = is_slow(nic) ? VERDICT_NIC_CANDIDATE : VERDICT_NIC_FINE;
+		detector->nic[n] = nic;
+	}
+	/* Each turn decides one candidate at least. */
+	while (decide_by_own(detector) || decide_by_number(detector))
+		;
+}
