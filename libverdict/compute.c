@@ -3,30 +3,12 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "libverdict/cost.h"
 #include "libverdict/history.h"
 #include "libverdict/verdicts.h"
 
 /* A node is slow where at least this share of its ranks is, and it has two at least. */
 static const double node_share = 0.75;
-
-/* Learns what slow ranks cost: what the step would have been shorter if each had computed as long as its peers. */
-static void learn_cost(struct wlb_verdict_detector *detector, const struct verdict_slot *slot)
-{
-	double *computed_s = detector->scratch, seconds = 0.0;
-	for (int32_t r = 0; r < detector->world.ranks; r++) {
-		computed_s[r] = slot->has[r] && slot->computed_s[r] > 0.0 ? slot->computed_s[r] : 0.0;
-		seconds = slot->has[r] && slot->seconds[r] > seconds ? slot->seconds[r] : seconds;
-	}
-	double with_s = verdict_step_model_s(&detector->model, computed_s);
-	for (int32_t r = 0; r < detector->world.ranks; r++)
-		if (verdict_shift_is_likely(&detector->compute, r))
-			computed_s[r] *= exp(-detector->compute.mean[r]);
-	double lost_s = with_s - verdict_step_model_s(&detector->model, computed_s);
-	if (!(lost_s < seconds))
-		return;
-	detector->lost_s += lost_s;
-	detector->stepped_s += seconds;
-}
 
 void verdict_compute_step(struct wlb_verdict_detector *detector, const struct verdict_slot *slot)
 {
@@ -35,8 +17,7 @@ void verdict_compute_step(struct wlb_verdict_detector *detector, const struct ve
 		                               ? log(slot->computed_s[r] / slot->work[r])
 		                               : NAN;
 	verdict_shift_step(&detector->compute, detector->scratch, slot->step);
-	if (detector->compute.slow_count > 0)
-		learn_cost(detector, slot);
+	verdict_cost_step(detector, slot);
 }
 
 /* Returns how many ranks of the node are slow or likely to be. */
@@ -49,12 +30,6 @@ static int32_t slow_on_node(const struct wlb_verdict_detector *detector, int32_t
 	return slow;
 }
 
-static double cost_percent(const struct wlb_verdict_detector *detector)
-{
-	double without_s = detector->stepped_s - detector->lost_s;
-	return without_s > 0.0 ? 100.0 * detector->lost_s / without_s : -1.0;
-}
-
 static void name_rank(struct wlb_verdict_detector *detector, int32_t r)
 {
 	const struct verdict_shift *test = &detector->compute;
@@ -63,7 +38,7 @@ static void name_rank(struct wlb_verdict_detector *detector, int32_t r)
 	verdict.since_step = test->since_step[r];
 	verdict.since_s = verdict_history_began_s(detector, verdict.since_step);
 	verdict.certainty = verdict_shift_certainty(test, r);
-	verdict.cost_percent = cost_percent(detector);
+	verdict.cost_percent = verdict_cost_percent(detector);
 	snprintf(verdict.evidence, sizeof(verdict.evidence),
 	         "rank %d (node %d) has computed %.1f %% longer than its peers for the same predicted work since step "
 	         "%lld; "
@@ -93,7 +68,7 @@ static void name_node(struct wlb_verdict_detector *detector, int32_t node, int32
 	}
 	verdict.since_s = verdict_history_began_s(detector, verdict.since_step);
 	verdict.certainty = verdict_shift_certainty(test, first_slow);
-	verdict.cost_percent = cost_percent(detector);
+	verdict.cost_percent = verdict_cost_percent(detector);
 	snprintf(verdict.evidence, sizeof(verdict.evidence),
 	         "%d of the %d ranks of node %d compute longer than their peers for the same predicted work since step "
 	         "%lld, "
@@ -106,10 +81,8 @@ static void name_node(struct wlb_verdict_detector *detector, int32_t node, int32
 void verdict_compute_find(struct wlb_verdict_detector *detector)
 {
 	const struct verdict_lists *on_node = &detector->world.on_node;
-	if (detector->compute.slow_count == 0) {
-		detector->lost_s = detector->stepped_s = 0.0;
+	if (detector->compute.slow_count == 0)
 		return;
-	}
 	for (int32_t r = 0; r < detector->world.ranks; r++) {
 		if (!detector->compute.slow[r])
 			continue;

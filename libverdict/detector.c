@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "libverdict/cost.h"
 #include "libverdict/delays.h"
 #include "libverdict/error.h"
 #include "libverdict/links.h"
@@ -148,6 +149,7 @@ struct wlb_verdict_detector *wlb_verdict_new(const struct wlb_verdict_world *wor
 	    init_values(&detector->values[0], (size_t)detector->world.ranks) < 0 ||
 	    init_values(&detector->values[1], (size_t)detector->world.ranks) < 0 ||
 	    verdict_step_model_init(&detector->model, &detector->world, world->micro_batches) < 0 ||
+	    verdict_cost_init(&detector->cost, detector->world.ranks) < 0 ||
 	    verdict_steps_init(&detector->steps, &detector->world) < 0) {
 		verdict_fail(error, "out of memory for %d ranks", detector->world.ranks);
 		wlb_verdict_free(detector);
@@ -172,6 +174,7 @@ void wlb_verdict_free(struct wlb_verdict_detector *detector)
 	verdict_world_free(&detector->world);
 	verdict_steps_free(&detector->steps);
 	verdict_step_model_free(&detector->model);
+	verdict_cost_free(&detector->cost);
 	verdict_shift_free(&detector->compute);
 	verdict_shift_free(&detector->link);
 	verdict_shift_free(&detector->loader);

@@ -11,6 +11,7 @@ enum {
 	VERDICT_ACTIVITIES = WLB_VERDICT_ENDED + 1,
 	VERDICT_SLOTS = 4,       /* steps that are collected at a time */
 	VERDICT_HISTORY = 256,   /* steps whose length is remembered */
+	VERDICT_COST_STEPS = 64, /* steps that the cost of slow ranks is found from */
 	VERDICT_MOST = 256,      /* verdicts that are open at a time */
 };
 
@@ -99,6 +100,16 @@ struct verdict_history {
 	int64_t count; /* of all that were ever added */
 };
 
+/* What ranks computed in the last steps; see cost.h. */
+struct verdict_cost {
+	float *computed_s;                  /* [VERDICT_COST_STEPS][ranks] 0: unknown */
+	int64_t step[VERDICT_COST_STEPS];   /* which steps these are */
+	double seconds[VERDICT_COST_STEPS]; /* their length */
+	int64_t count;                      /* of all that were ever added */
+	int64_t told;                       /* the count for which `percent` is */
+	double percent;
+};
+
 /* The values of one kind that ranks report, loss or gradient norm. */
 struct verdict_values {
 	double scale;      /* of the differences between peers, in the mean of the last steps; 0: unknown */
@@ -159,8 +170,7 @@ struct wlb_verdict_detector {
 	struct verdict_delays delays;
 	double *storage_share; /* [ranks] of the loader's waits that was for the file system */
 	struct verdict_step_model model;
-	double lost_s;    /* by slow ranks, in the steps since the first of them was named */
-	double stepped_s; /* in these steps */
+	struct verdict_cost cost;
 	struct verdict_values values[2];
 	struct verdict_clock *clock;
 	double *scratch;            /* [ranks] */

@@ -1,0 +1,90 @@
+/* The sequential test: sets of peers that are small, and the noise that it measures. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "libverdict/shift.h"
+#include "tests/unit/verdict/run.h"
+
+enum { ONSET = 40 };
+
+static double stage_slower(const struct run *run, int32_t rank)
+{
+	return 1.0 + 0.2 * run->world->peers_of[rank];
+}
+
+/* Stages that have layers of their own; rank 2 is slow, from ONSET on or from the start. */
+static void slow_later(const struct run *run, struct wlb_verdict_step *step)
+{
+	step->computed_s *= stage_slower(run, step->rank) * (step->rank == 2 && run->step >= ONSET ? 1.15 : 1.0);
+}
+
+static void slow_from_the_start(const struct run *run, struct wlb_verdict_step *step)
+{
+	step->computed_s *= stage_slower(run, step->rank) * (step->rank == 2 ? 1.15 : 1.0);
+}
+
+/* Eight stages of one rank, and four of two. */
+static void a_stage_of_one_or_two_is_compared_with_its_own_first_steps(void **state)
+{
+	(void)state;
+	for (int dp = 1; dp <= 2; dp++) {
+		struct run run;
+		run_begin(&run, 1, 1, 8 / dp, dp, 4);
+		run_expect_none(&run, ONSET, slow_later);
+		assert_in_range(run_until(&run, WLB_VERDICT_SLOW_COMPUTE, 50, slow_later), 4, 30);
+		assert_int_equal(run.verdicts[0].rank_count, 1);
+		assert_int_equal(run.verdicts[0].ranks[0], 2);
+		/* It does not become the norm of its stage. */
+		run_steps(&run, 300, slow_later);
+		assert_int_equal(run_expect_one(&run, WLB_VERDICT_SLOW_COMPUTE, WLB_VERDICT_CONFIRMED)->ranks[0], 2);
+		run_end(&run);
+	}
+	/* The only rank of its stage: that it is slow from the start cannot be told from more layers. */
+	struct run run;
+	run_begin(&run, 1, 1, 8, 1, 4);
+	run_expect_none(&run, 200, slow_from_the_start);
+	run_end(&run);
+}
+
+/* Half of the entities become slow: what they take longer is not noise, which would hide them. */
+static void slow_ones_are_not_counted_in_the_noise(void **state)
+{
+	(void)state;
+	enum { COUNT = 16, STEPS = 400 };
+	static const struct verdict_shift_limits limits = {1, 0.01, 0.1, 0.005, 0.01, 10000.0};
+	static const int32_t one_set[COUNT];
+	static const double sigma = 0.02;
+	struct run random = {0};
+	struct verdict_shift shift;
+	double values[COUNT], before = 0.0;
+	assert_int_equal(verdict_shift_init(&shift, &limits, COUNT, one_set, 1), 0);
+	for (int64_t step = 0; step < STEPS; step++) {
+		for (int32_t i = 0; i < COUNT; i++)
+			/* Uniform, of the same standard deviation. */
+			values[i] = sigma * sqrt(12.0) * (run_random(&random) - 0.5) +
+			            (step >= STEPS / 2 && i < COUNT / 2 ? 0.3 : 0.0);
+		assert_int_equal(verdict_shift_step(&shift, values, step), 1);
+		if (step == STEPS / 2 - 1)
+			before = shift.noise;
+	}
+	assert_int_equal(shift.slow_count, COUNT / 2);
+	assert_float_equal(before, sigma, 0.4 * sigma);
+	assert_float_equal(shift.noise, before, 0.3 * before);
+	for (int32_t i = 0; i < COUNT; i++)
+		values[i] = NAN;
+	assert_int_equal(verdict_shift_step(&shift, values, STEPS), 0);
+	verdict_shift_free(&shift);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_stage_of_one_or_two_is_compared_with_its_own_first_steps),
+		cmocka_unit_test(slow_ones_are_not_counted_in_the_noise),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
