@@ -116,13 +116,28 @@ static void clocks_that_are_set_and_silence_of_all_are_healthy(void **state)
 		run.rank[r].silent = 0;
 	run_seconds(&run, 1);
 	run_expect_no_verdict(&run);
-	/* Reports that come late, by less than a clock is set, make no time. */
-	for (int i = 0; i < 4; i++) {
-		run.clock_s = i % 2 == 0 ? -1.9 : 0.0;
-		run_seconds(&run, 1);
+}
+
+/* A report that arrives a second late is no clock that was set back, and a clock that was set back by an hour does not
+ * stop the job's time for an hour: in both a hang is suspected after as many seconds as passed. */
+static void the_jobs_time_is_neither_lost_nor_made_by_clocks_that_go_back(void **state)
+{
+	(void)state;
+	for (int set = 0; set < 2; set++) {
+		struct run run;
+		run_begin(&run, 2, 1, 2, 2, 2);
+		run_block_on_rank_0(&run);
+		for (int i = 0; i < 4; i++) {
+			run.clock_s = set ? -3600.0 * (i / 2) : i % 2 == 0 ? -1.9 : 0.0;
+			run_seconds(&run, 1);
+			run_expect_no_verdict(&run);
+		}
+		run_seconds(&run, 2);
+		run_expect_one(&run, WLB_VERDICT_HANG, WLB_VERDICT_SUSPECTED);
+		run_seconds(&run, 6);
+		run_expect_one(&run, WLB_VERDICT_HANG, WLB_VERDICT_CONFIRMED);
+		run_end(&run);
 	}
-	assert_int_equal(run.verdicts[0].stage, WLB_VERDICT_SUSPECTED);
-	run_end(&run);
 }
 
 static void absurd_states_are_refused_or_change_nothing(void **state)
@@ -178,6 +193,7 @@ int main(void)
 		cmocka_unit_test(what_takes_long_by_nature_is_no_hang),
 		cmocka_unit_test(suspended_and_traced_jobs_are_healthy),
 		cmocka_unit_test(clocks_that_are_set_and_silence_of_all_are_healthy),
+		cmocka_unit_test(the_jobs_time_is_neither_lost_nor_made_by_clocks_that_go_back),
 		cmocka_unit_test(absurd_states_are_refused_or_change_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
