@@ -189,6 +189,60 @@ static void the_fewest_nics_that_explain_it_are_named(void **state)
 	run_end(&run);
 }
 
+/* Four nodes of four ranks. Node 0 is the neighbour of nodes 1 and 2 in pipelines, which have slow NICs, so that most
+ * of what it carries is slow, too. Its part of collectives with node 3 is not. */
+enum { BETWEEN, FIRST_SLOW, SECOND_SLOW, FINE, NODES, PER_NODE = 4, EDGES = 12, COLLECTIVES = 4, WITHIN = 4 };
+
+static double slow_nics_of_the_neighbours(const struct run *run, int32_t group, int32_t rank)
+{
+	const struct wlb_verdict_group *g = &run->world->groups[group];
+	if (g->kind == WLB_VERDICT_PP)
+		return 1.8;
+	return rank / PER_NODE == FIRST_SLOW ? 1.8 : 1.0;
+}
+
+static void add_group(struct wlb_verdict_world *world, struct wlb_verdict_group *groups,
+                      enum wlb_verdict_group_kind kind, int32_t *members)
+{
+	groups[world->group_count++] = (struct wlb_verdict_group){.kind = kind, .members = members, .count = 2};
+}
+
+static void a_node_between_two_slow_nics_is_not_named(void **state)
+{
+	(void)state;
+	int32_t node_of[NODES * PER_NODE], members[EDGES + COLLECTIVES + WITHIN][2] = {{0}};
+	struct wlb_verdict_group groups[EDGES + COLLECTIVES + WITHIN];
+	struct wlb_verdict_world world = {
+		.ranks = NODES * PER_NODE, .nodes = NODES, .node_of = node_of, .groups = groups};
+	for (int32_t r = 0; r < world.ranks; r++)
+		node_of[r] = r / PER_NODE;
+	for (int32_t i = 0; i < EDGES; i++) {
+		int32_t neighbour = i < 8 ? FIRST_SLOW : SECOND_SLOW, place = i / 2 % PER_NODE;
+		members[i][i % 2] = BETWEEN * PER_NODE + place;
+		members[i][1 - i % 2] = neighbour * PER_NODE + place;
+		add_group(&world, groups, WLB_VERDICT_PP, members[i]);
+	}
+	for (int32_t i = EDGES; i < EDGES + COLLECTIVES; i++) {
+		members[i][0] = (i % 2 == 0 ? BETWEEN : FIRST_SLOW) * PER_NODE + 2 + i / 2 % 2;
+		members[i][1] = FINE * PER_NODE + i % PER_NODE;
+		add_group(&world, groups, WLB_VERDICT_DP, members[i]);
+	}
+	for (int32_t i = 0; i < WITHIN; i++) {
+		int32_t *ranks = members[EDGES + COLLECTIVES + i];
+		ranks[0] = FINE * PER_NODE + i;
+		ranks[1] = FINE * PER_NODE + (i + 1) % PER_NODE;
+		add_group(&world, groups, WLB_VERDICT_DP, ranks);
+	}
+	struct run run = {.world = &world, .detector = wlb_verdict_new(&world, NULL, NULL)};
+	link_factor = slow_nics_of_the_neighbours;
+	expect_two(&run);
+	for (int32_t v = 0; v < 2; v++) {
+		assert_int_equal(run.verdicts[v].kind, WLB_VERDICT_SLOW_NIC);
+		assert_in_range(run.verdicts[v].node, FIRST_SLOW, SECOND_SLOW);
+	}
+	wlb_verdict_free(run.detector);
+}
+
 static void the_matrix_of_delays_is_told(void **state)
 {
 	(void)state;
@@ -248,6 +302,7 @@ int main(void)
 		cmocka_unit_test(links_and_nics_are_told_apart),
 		cmocka_unit_test(two_faults_are_two_verdicts),
 		cmocka_unit_test(the_fewest_nics_that_explain_it_are_named),
+		cmocka_unit_test(a_node_between_two_slow_nics_is_not_named),
 		cmocka_unit_test(the_matrix_of_delays_is_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
