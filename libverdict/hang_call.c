@@ -51,18 +51,34 @@ static int touches(const struct verdict_world *world, int32_t g, int32_t node)
 	return 0;
 }
 
-/* Returns the only node that all stuck calls have in common, -1 where there is none or more than one. */
-static int32_t common_node(const struct verdict_world *world, const struct stuck_calls *calls)
+/* The nodes that all stuck calls have in common, where there are several calls: the fewer, the more that tells. */
+enum { MOST_COMMON = 2 };
+
+struct common_nodes {
+	int32_t node[MOST_COMMON];
+	int32_t count; /* 0: none, or more than MOST_COMMON */
+};
+
+static int is_common(const struct common_nodes *common, int32_t node)
+{
+	for (int32_t i = 0; i < common->count; i++)
+		if (common->node[i] == node)
+			return 1;
+	return 0;
+}
+
+static struct common_nodes find_common(const struct verdict_world *world, const struct stuck_calls *calls)
 {
 	const struct verdict_group *first = &world->group[calls->group[0]];
-	int32_t common = -1;
-	for (int32_t m = first->first; m < first->first + first->count; m++) {
-		int32_t node = world->node_of[world->membership[m].rank], in_all = 1;
+	struct common_nodes common = {.count = 0};
+	for (int32_t m = first->first; calls->count > 1 && m < first->first + first->count; m++) {
+		int32_t node = world->node_of[world->membership[m].rank], in_all = !is_common(&common, node);
 		for (int32_t i = 1; i < calls->count && in_all; i++)
 			in_all = touches(world, calls->group[i], node);
-		if (in_all && common >= 0 && common != node)
-			return -1;
-		common = in_all ? node : common;
+		if (in_all && common.count == MOST_COMMON)
+			return (struct common_nodes){.count = 0};
+		if (in_all)
+			common.node[common.count++] = node;
 	}
 	return common;
 }
@@ -90,8 +106,11 @@ static int name_pair(const struct wlb_verdict_detector *detector, int32_t g, str
 	return 1;
 }
 
+/* By what the ranks of a call are named. */
+enum named_by { BY_NODE, BY_EDGE, BY_BYTES, BY_PAIR_OF_NODES, BY_NOTHING };
+
 static void describe(const struct wlb_verdict_detector *detector, const struct stuck_calls *calls, double bound_s,
-                     int pair, struct wlb_verdict *verdict)
+                     const struct common_nodes *common, enum named_by named_by, struct wlb_verdict *verdict)
 {
 	const struct verdict_group *group = &detector->world.group[verdict->group];
 	int length = snprintf(verdict->evidence, sizeof(verdict->evidence),
@@ -104,13 +123,15 @@ static void describe(const struct wlb_verdict_detector *detector, const struct s
 		return;
 	char *end = verdict->evidence + length;
 	size_t space = sizeof(verdict->evidence) - (size_t)length;
-	if (verdict->node >= 0)
+	if (named_by == BY_NODE)
 		snprintf(end, space, "; node %d alone is in all of them", verdict->node);
-	else if (pair && group->kind == WLB_VERDICT_PP)
+	else if (named_by == BY_EDGE)
 		snprintf(end, space, "; rank %d sends and rank %d receives", verdict->ranks[0], verdict->ranks[1]);
-	else if (pair)
+	else if (named_by == BY_BYTES)
 		snprintf(end, space, "; rank %d has received least, %.0f bytes, from rank %d", verdict->ranks[1],
 		         detector->rank[verdict->ranks[1]].received_bytes, verdict->ranks[0]);
+	else if (named_by == BY_PAIR_OF_NODES)
+		snprintf(end, space, "; nodes %d and %d alone are in all of them", common->node[0], common->node[1]);
 	else
 		snprintf(end, space, "; nothing tells which of its members it is");
 }
@@ -127,41 +148,57 @@ static struct wlb_verdict verdict_of_call(const struct wlb_verdict_detector *det
 	return verdict;
 }
 
-static void add_members(const struct verdict_world *world, int32_t g, int32_t node, struct wlb_verdict *verdict)
+/* Adds the members of a call that are on one of the nodes; all, where none is given. */
+static void add_members(const struct verdict_world *world, int32_t g, const struct common_nodes *nodes,
+                        struct wlb_verdict *verdict)
 {
 	const struct verdict_group *group = &world->group[g];
-	for (int32_t m = group->first; m < group->first + group->count; m++)
-		if (node < 0 || world->node_of[world->membership[m].rank] == node)
-			verdict_add_rank(verdict, world->membership[m].rank);
+	for (int32_t m = group->first; m < group->first + group->count; m++) {
+		int32_t rank = world->membership[m].rank;
+		if (nodes->count == 0 || is_common(nodes, world->node_of[rank]))
+			verdict_add_rank(verdict, rank);
+	}
+}
+
+/* Adds the ranks between which it is, as few as can be told. */
+static enum named_by name_ranks(const struct wlb_verdict_detector *detector, int32_t g,
+                                const struct common_nodes *common, struct wlb_verdict *verdict)
+{
+	static const struct common_nodes all = {.count = 0};
+	if (common->count == 1) {
+		verdict->node = common->node[0];
+		add_members(&detector->world, g, common, verdict);
+		return BY_NODE;
+	}
+	if (detector->world.group[g].kind == WLB_VERDICT_PP) {
+		add_members(&detector->world, g, &all, verdict);
+		return BY_EDGE;
+	}
+	if (name_pair(detector, g, verdict))
+		return BY_BYTES;
+	add_members(&detector->world, g, common, verdict);
+	return common->count == MOST_COMMON ? BY_PAIR_OF_NODES : BY_NOTHING;
 }
 
 void verdict_hang_call_find(struct wlb_verdict_detector *detector)
 {
-	static const double certainty_pair = 0.95, certainty_node = 0.9, certainty_group = 0.6;
+	static const double certainty[] = {
+		[BY_NODE] = 0.9, [BY_EDGE] = 0.95, [BY_BYTES] = 0.95, [BY_PAIR_OF_NODES] = 0.8, [BY_NOTHING] = 0.6};
 	double suspect_s = verdict_bound_transfer_s(detector, detector->options.suspect_s);
 	double confirm_s = verdict_bound_transfer_s(detector, detector->options.confirm_s);
 	struct stuck_calls calls;
 	find_stuck(detector, suspect_s, &calls);
 	if (calls.count == 0)
 		return;
-	int32_t node = calls.count > 1 ? common_node(&detector->world, &calls) : -1;
+	struct common_nodes common = find_common(&detector->world, &calls);
 	for (int32_t i = 0; i < calls.count; i++) {
 		int32_t g = calls.group[i];
 		struct wlb_verdict verdict = verdict_of_call(detector, g, call_stuck_s(detector, g) >= confirm_s);
-		int pair = 0;
-		if (node >= 0) {
-			verdict.node = node;
-			add_members(&detector->world, g, node, &verdict);
-		} else if (detector->world.group[g].kind == WLB_VERDICT_PP) {
-			pair = 1;
-			add_members(&detector->world, g, -1, &verdict);
-		} else if (!(pair = name_pair(detector, g, &verdict))) {
-			add_members(&detector->world, g, -1, &verdict);
-		}
-		verdict.certainty = node >= 0 ? certainty_node : pair ? certainty_pair : certainty_group;
+		enum named_by named_by = name_ranks(detector, g, &common, &verdict);
+		verdict.certainty = certainty[named_by];
 		if (verdict.stage == WLB_VERDICT_SUSPECTED)
 			verdict.certainty /= 2.0;
-		describe(detector, &calls, confirm_s, pair, &verdict);
+		describe(detector, &calls, confirm_s, &common, named_by, &verdict);
 		verdict_found(detector, &verdict);
 	}
 }

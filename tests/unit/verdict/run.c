@@ -14,9 +14,17 @@ void run_begin(struct run *run, int tp, int cp, int pp, int dp, int ranks_per_no
 {
 	struct wlb_verdict_layout layout = {tp, cp, pp, dp, ranks_per_node};
 	struct wlb_verdict_error error;
+	struct wlb_verdict_world *made = wlb_verdict_world_of_layout(&layout, &error);
+	assert_non_null(made);
+	run_begin_in(run, made);
+	run->made = made;
+}
+
+void run_begin_in(struct run *run, const struct wlb_verdict_world *world)
+{
+	struct wlb_verdict_error error;
 	memset(run, 0, sizeof(*run));
-	run->world = wlb_verdict_world_of_layout(&layout, &error);
-	assert_non_null(run->world);
+	run->world = world;
 	assert_in_range(run->world->ranks, 1, RUN_RANKS);
 	assert_in_range(run->world->group_count, 0, RUN_GROUPS);
 	run->detector = wlb_verdict_new(run->world, NULL, &error);
@@ -41,7 +49,7 @@ void run_begin(struct run *run, int tp, int cp, int pp, int dp, int ranks_per_no
 void run_end(struct run *run)
 {
 	wlb_verdict_free(run->detector);
-	wlb_verdict_world_free(run->world);
+	wlb_verdict_world_free(run->made);
 }
 
 void run_do(struct run *run, int32_t rank, enum wlb_verdict_activity activity)

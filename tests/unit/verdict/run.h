@@ -18,7 +18,8 @@ struct run_rank {
 };
 
 struct run {
-	struct wlb_verdict_world *world;
+	const struct wlb_verdict_world *world;
+	struct wlb_verdict_world *made; /* `world` where run_begin has made it */
 	struct wlb_verdict_detector *detector;
 	double now_s;   /* of the ranks */
 	double clock_s; /* the detector's clock is so much ahead of it */
@@ -34,6 +35,8 @@ struct run {
 
 /* Ranks compute in step 10, after the warm-up, when the run begins. */
 void run_begin(struct run *run, int tp, int cp, int pp, int dp, int ranks_per_node);
+/* The same in a world of the test's own, which must outlive the run. */
+void run_begin_in(struct run *run, const struct wlb_verdict_world *world);
 void run_end(struct run *run);
 
 /* The rank begins something; a call that it was blocked in it has left. */

@@ -233,14 +233,15 @@ static void a_node_between_two_slow_nics_is_not_named(void **state)
 		ranks[1] = FINE * PER_NODE + (i + 1) % PER_NODE;
 		add_group(&world, groups, WLB_VERDICT_DP, ranks);
 	}
-	struct run run = {.world = &world, .detector = wlb_verdict_new(&world, NULL, NULL)};
+	struct run run;
+	run_begin_in(&run, &world);
 	link_factor = slow_nics_of_the_neighbours;
 	expect_two(&run);
 	for (int32_t v = 0; v < 2; v++) {
 		assert_int_equal(run.verdicts[v].kind, WLB_VERDICT_SLOW_NIC);
 		assert_in_range(run.verdicts[v].node, FIRST_SLOW, SECOND_SLOW);
 	}
-	wlb_verdict_free(run.detector);
+	run_end(&run);
 }
 
 static void the_matrix_of_delays_is_told(void **state)

@@ -96,6 +96,55 @@ static void the_node_that_all_stuck_calls_have_is_named(void **state)
 	run_end(&run);
 }
 
+/* Eight ranks of which six stand still in two collectives of three members each. Nobody tells bytes. Returns the first
+ * verdict, of which there is one for each of `expected` nodes or calls. */
+static const struct wlb_verdict *hang_in_two_calls(struct run *run, const int32_t *node_of, const int32_t members[2][3],
+                                                   int32_t expected)
+{
+	const struct wlb_verdict_group groups[] = {{WLB_VERDICT_DP, "first", members[0], 3},
+	                                           {WLB_VERDICT_DP, "second", members[1], 3}};
+	const struct wlb_verdict_world world = {
+		.ranks = 8, .nodes = 4, .node_of = node_of, .groups = groups, .group_count = 2};
+	run_begin_in(run, &world);
+	for (int32_t g = 0; g < 2; g++)
+		for (int32_t m = 0; m < 3; m++)
+			run_call(run, members[g][m], g);
+	run_seconds(run, 12);
+	assert_int_equal(run->count, expected);
+	for (int32_t v = 0; v < expected; v++) {
+		assert_int_equal(run->verdicts[v].kind, WLB_VERDICT_HANG_COMMUNICATION);
+		assert_int_equal(run->verdicts[v].stage, WLB_VERDICT_CONFIRMED);
+	}
+	run_end(run);
+	return &run->verdicts[0];
+}
+
+static void several_calls_tell_the_node_or_the_pair_without_bytes(void **state)
+{
+	(void)state;
+	static const int32_t two_each[] = {0, 0, 1, 1, 2, 2, 3, 3}, three_first[] = {0, 0, 0, 1, 1, 2, 2, 3};
+	static const int32_t share_two[2][3] = {{0, 2, 4}, {1, 3, 7}}, share_one[2][3] = {{0, 1, 3}, {2, 5, 7}},
+			     share_none[2][3] = {{0, 1, 2}, {4, 5, 6}};
+	struct run run;
+	/* Nodes 0, 1 and 2, and nodes 0, 1 and 3. */
+	const struct wlb_verdict *verdict = hang_in_two_calls(&run, two_each, share_two, 2);
+	for (int32_t v = 0; v < 2; v++) {
+		assert_int_equal(verdict[v].node, -1);
+		assert_int_equal(verdict[v].rank_count, 2);
+		assert_int_equal(verdict[v].ranks[0], v);
+		assert_int_equal(verdict[v].ranks[1], 2 + v);
+		assert_non_null(strstr(verdict[v].evidence, "nodes 0 and 1 alone are in all of them"));
+	}
+	/* Node 0, with two ranks in one of them. */
+	verdict = hang_in_two_calls(&run, three_first, share_one, 1);
+	assert_int_equal(verdict->node, 0);
+	assert_non_null(strstr(verdict->evidence, "node 0 alone is in all of them"));
+	/* No node is in both. */
+	verdict = hang_in_two_calls(&run, two_each, share_none, 2);
+	assert_int_equal(verdict->rank_count, 3);
+	assert_non_null(strstr(verdict->evidence, "nothing tells which"));
+}
+
 static void ranks_that_wait_for_each_other_are_named(void **state)
 {
 	(void)state;
@@ -173,6 +222,7 @@ int main(void)
 		cmocka_unit_test(the_rank_at_the_end_of_the_chain_hangs),
 		cmocka_unit_test(a_call_that_all_have_entered_hangs),
 		cmocka_unit_test(the_node_that_all_stuck_calls_have_is_named),
+		cmocka_unit_test(several_calls_tell_the_node_or_the_pair_without_bytes),
 		cmocka_unit_test(ranks_that_wait_for_each_other_are_named),
 		cmocka_unit_test(a_rank_that_is_gone_has_crashed),
 		cmocka_unit_test(a_node_that_is_silent_while_all_stand_still_is_lost),
