@@ -1,7 +1,8 @@
 /*
  * Aligns the clocks of ranks by samples of collectives: members leave one at nearly the same time. Each sample moves
  * the offset of each member towards the median of its group, so that groups that overlap agree after some samples, and
- * clocks that drift are followed. From aligned clocks: how late each member enters.
+ * clocks that drift are followed. A clock that was set is followed at once. From aligned clocks: how late each member
+ * enters.
  */
 #include <math.h>
 #include <stddef.h>
@@ -11,6 +12,9 @@
 #include "libverdict/select.h"
 
 static const double offset_gain = 0.2, late_gain = 0.1;
+/* A clock that differs by more from what it was in the last sample was set, or the sample is wrong: then the next one
+ * differs as much. No clock drifts so far between two samples. */
+static const double set_s = 1.0;
 
 static int check_sample(const struct wlb_verdict_detector *detector, const struct wlb_verdict_sample *sample,
                         struct wlb_verdict_error *error)
@@ -56,6 +60,21 @@ static double mean_of(const double *times, int32_t count)
 	return found > 0 ? sum / found : NAN;
 }
 
+/* Moves the offset of a clock towards what a sample shows. Returns 1 where the clock was set. */
+static int follow(struct verdict_clock *clock, double ahead_s)
+{
+	double change_s = ahead_s - clock->ahead_s;
+	int known = isfinite(clock->ahead_s), set = known && fabs(change_s) > set_s;
+	clock->ahead_s = known && !set ? clock->ahead_s + offset_gain * change_s : ahead_s;
+	return set;
+}
+
+static void learn_late(struct verdict_clock *clock, double late_s)
+{
+	if (isfinite(late_s))
+		clock->late_s = isnan(clock->late_s) ? late_s : clock->late_s + late_gain * (late_s - clock->late_s);
+}
+
 int wlb_verdict_take_sample(struct wlb_verdict_detector *detector, const struct wlb_verdict_sample *sample,
                             struct wlb_verdict_error *error)
 {
@@ -67,22 +86,17 @@ int wlb_verdict_take_sample(struct wlb_verdict_detector *detector, const struct 
 	double left_s = aligned_median(detector, sample, sample->left_s);
 	if (isnan(left_s))
 		left_s = mean_of(sample->left_s, sample->count);
-	for (int32_t i = 0; i < sample->count; i++) {
-		struct verdict_clock *clock = clock_of(detector, sample->group, i);
-		if (!isfinite(sample->left_s[i]) || !isfinite(left_s))
-			continue;
-		double ahead_s = sample->left_s[i] - left_s;
-		clock->ahead_s =
-			clock->samples == 0 ? ahead_s : clock->ahead_s + offset_gain * (ahead_s - clock->ahead_s);
-		clock->samples += clock->samples < INT32_MAX;
-	}
+	int set = 0;
+	for (int32_t i = 0; i < sample->count; i++)
+		if (isfinite(sample->left_s[i]) && isfinite(left_s))
+			set |= follow(clock_of(detector, sample->group, i), sample->left_s[i] - left_s);
+	/* A clock that was set during the call does not tell who came late. */
+	if (set)
+		return 0;
 	double entered_s = aligned_median(detector, sample, sample->entered_s);
 	for (int32_t i = 0; i < sample->count; i++) {
 		struct verdict_clock *clock = clock_of(detector, sample->group, i);
-		double late_s = sample->entered_s[i] - clock->ahead_s - entered_s;
-		if (isfinite(late_s))
-			clock->late_s =
-				isnan(clock->late_s) ? late_s : clock->late_s + late_gain * (late_s - clock->late_s);
+		learn_late(clock, sample->entered_s[i] - clock->ahead_s - entered_s);
 	}
 	return 0;
 }

@@ -142,7 +142,6 @@ struct verdict_delays {
 struct verdict_clock {
 	double ahead_s; /* NaN: unknown */
 	double late_s;  /* mean of the last samples; NaN: unknown */
-	int32_t samples;
 };
 
 struct verdict_found {
