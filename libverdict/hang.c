@@ -156,15 +156,23 @@ static void find_deadlock(struct wlb_verdict_detector *detector, int32_t longest
 	verdict_found(detector, &verdict);
 }
 
+/* 1 where a rank may be at fault: others wait for it, or it is stopped. In a run that stands still already another may
+ * hang, too, before others have come to wait for it. */
+static int is_suspect(const struct wlb_verdict_detector *detector, int32_t r)
+{
+	const struct verdict_rank *rank = &detector->rank[r];
+	int works = rank->seen && (rank->activity == WLB_VERDICT_COMPUTING || rank->activity == WLB_VERDICT_LOADING);
+	return detector->waits.for_call[r] >= 0 || is_stopped(rank) || (detector->standstill && works);
+}
+
 void verdict_hang_find(struct wlb_verdict_detector *detector)
 {
 	int32_t outside = 0, longest = -1;
 	for (int32_t r = 0; r < detector->world.ranks; r++) {
 		const struct verdict_rank *rank = &detector->rank[r];
-		int stopped = is_stopped(rank);
-		if (detector->waits.for_call[r] < 0 && !stopped)
+		if (!is_suspect(detector, r))
 			continue;
-		if (verdict_is_calling(rank) && !stopped) {
+		if (verdict_is_calling(rank) && !is_stopped(rank)) {
 			if (longest < 0 || rank->progress_job_s < detector->rank[longest].progress_job_s)
 				longest = r;
 			continue;

@@ -43,6 +43,33 @@ static void the_rank_at_the_end_of_the_chain_hangs(void **state)
 	run_end(&run);
 }
 
+/* Ranks 0 and 5 hang. The other waits are for rank 0, and nobody has come to wait for rank 5. */
+static void a_second_rank_that_hangs_is_named_though_nobody_waits_for_it(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 2, 1, 2, 2, 2);
+	run_block_on_rank_0(&run);
+	run_call(&run, 4, run_group(&run, WLB_VERDICT_WORLD, 0, 7));
+	run_do(&run, 5, WLB_VERDICT_COMPUTING);
+	run.entered[5][run_group(&run, WLB_VERDICT_DP, 1, 5)] = 1;
+	run.entered[5][run_group(&run, WLB_VERDICT_WORLD, 0, 7)] = 1;
+	run_seconds(&run, 12);
+	assert_int_equal(run.count, 2);
+	assert_int_equal(run.verdicts[0].kind, WLB_VERDICT_HANG);
+	assert_int_equal(run.verdicts[0].ranks[0] + run.verdicts[1].ranks[0], 5);
+	run_end(&run);
+	/* In a run that goes on it is not named: it may have nothing to do. */
+	run_begin(&run, 2, 1, 2, 2, 2);
+	for (int i = 0; i < 60; i++) {
+		for (int32_t r = 0; r < 5; r++)
+			run_do(&run, r, WLB_VERDICT_COMPUTING), run.rank[r].step++;
+		run_seconds(&run, 1);
+		run_expect_no_verdict(&run);
+	}
+	run_end(&run);
+}
+
 static void a_call_that_all_have_entered_hangs(void **state)
 {
 	(void)state;
@@ -96,8 +123,8 @@ static void the_node_that_all_stuck_calls_have_is_named(void **state)
 	run_end(&run);
 }
 
-/* Eight ranks of which six stand still in two collectives of three members each. Nobody tells bytes. Returns the first
- * verdict, of which there is one for each of `expected` nodes or calls. */
+/* Eight ranks of which six stand still in two collectives of three members each; the others have ended. Nobody tells
+ * bytes. Returns the first verdict, of which there is one for each of `expected` nodes or calls. */
 static const struct wlb_verdict *hang_in_two_calls(struct run *run, const int32_t *node_of, const int32_t members[2][3],
                                                    int32_t expected)
 {
@@ -106,6 +133,8 @@ static const struct wlb_verdict *hang_in_two_calls(struct run *run, const int32_
 	const struct wlb_verdict_world world = {
 		.ranks = 8, .nodes = 4, .node_of = node_of, .groups = groups, .group_count = 2};
 	run_begin_in(run, &world);
+	for (int32_t r = 0; r < world.ranks; r++)
+		run_do(run, r, WLB_VERDICT_ENDED);
 	for (int32_t g = 0; g < 2; g++)
 		for (int32_t m = 0; m < 3; m++)
 			run_call(run, members[g][m], g);
@@ -220,6 +249,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_rank_at_the_end_of_the_chain_hangs),
+		cmocka_unit_test(a_second_rank_that_hangs_is_named_though_nobody_waits_for_it),
 		cmocka_unit_test(a_call_that_all_have_entered_hangs),
 		cmocka_unit_test(the_node_that_all_stuck_calls_have_is_named),
 		cmocka_unit_test(several_calls_tell_the_node_or_the_pair_without_bytes),
