@@ -9,6 +9,8 @@
 
 /* A node is slow where at least this share of its ranks is, and it has two at least. */
 static const double node_share = 0.75;
+/* So many steps it is waited for whether the other ranks of a slow rank's node are slow, too. */
+enum { NODE_STEPS = 8 };
 
 void verdict_compute_step(struct wlb_verdict_detector *detector, const struct verdict_slot *slot)
 {
@@ -28,6 +30,18 @@ static int32_t slow_on_node(const struct wlb_verdict_detector *detector, int32_t
 	for (int32_t i = on_node->first[node]; i < on_node->first[node + 1]; i++)
 		slow += verdict_shift_is_likely(&detector->compute, on_node->list[i]);
 	return slow;
+}
+
+/* 1 where so many ranks of the node of a slow rank may be slow, too, that it is waited for. */
+static int is_waited_for(const struct wlb_verdict_detector *detector, int32_t r)
+{
+	const struct verdict_shift *test = &detector->compute;
+	const struct verdict_lists *on_node = &detector->world.on_node;
+	int32_t node = detector->world.node_of[r], ranks = on_node->first[node + 1] - on_node->first[node];
+	int32_t slow = slow_on_node(detector, node);
+	for (int32_t i = on_node->first[node]; i < on_node->first[node + 1]; i++)
+		slow += verdict_shift_is_undecided(test, on_node->list[i]);
+	return slow >= node_share * ranks && test->steps - test->slow_at[r] < NODE_STEPS;
 }
 
 static void name_rank(struct wlb_verdict_detector *detector, int32_t r)
@@ -89,7 +103,7 @@ void verdict_compute_find(struct wlb_verdict_detector *detector)
 		int32_t node = detector->world.node_of[r], ranks = on_node->first[node + 1] - on_node->first[node];
 		if (detector->world.nodes > 1 && ranks > 1 && slow_on_node(detector, node) >= node_share * ranks)
 			name_node(detector, node, r);
-		else
+		else if (detector->world.nodes == 1 || ranks == 1 || !is_waited_for(detector, r))
 			name_rank(detector, r);
 	}
 }

@@ -31,6 +31,8 @@ static const double most_of_alarm = 1.0 / 6.0;
 static const double no_noise_of_alarm = 1.0 / 8.0;
 /* Where another entity of the same node is slow, one above this part of the threshold is likely slow too. */
 static const double likely_of_alarm = 0.25;
+/* One that is below this part is not; between, it is not decided yet. */
+static const double undecided_of_alarm = 0.05;
 /* An entity is no longer slow when the sum for the way back reaches this. */
 static const double recovered = 12.0;
 
@@ -51,11 +53,13 @@ int verdict_shift_init(struct verdict_shift *shift, const struct verdict_shift_l
 	shift->sum = calloc(entities, sizeof(*shift->sum));
 	shift->back = calloc(entities, sizeof(*shift->back));
 	shift->since_step = calloc(entities, sizeof(*shift->since_step));
+	shift->slow_at = calloc(entities, sizeof(*shift->slow_at));
 	shift->slow = calloc(entities, sizeof(*shift->slow));
 	shift->scratch = calloc(entities, sizeof(*shift->scratch));
 	if (shift->set_of == NULL || shift->constant == NULL || shift->learnt == NULL || shift->rest == NULL ||
 	    shift->block == NULL || shift->length == NULL || shift->mean == NULL || shift->sum == NULL ||
-	    shift->back == NULL || shift->since_step == NULL || shift->slow == NULL || shift->scratch == NULL)
+	    shift->back == NULL || shift->since_step == NULL || shift->slow_at == NULL || shift->slow == NULL ||
+	    shift->scratch == NULL)
 		return -1;
 	memcpy(shift->set_of, set_of, (size_t)count * sizeof(*set_of));
 	for (int32_t i = 0; i < count; i++)
@@ -76,6 +80,7 @@ void verdict_shift_free(struct verdict_shift *shift)
 	free(shift->sum);
 	free(shift->back);
 	free(shift->since_step);
+	free(shift->slow_at);
 	free(shift->slow);
 	free(shift->scratch);
 }
@@ -126,6 +131,19 @@ int verdict_shift_is_likely(const struct verdict_shift *shift, int32_t entity)
 	return is_above(shift, entity, likely_of_alarm);
 }
 
+/* Returns the median of those that are not slow: where many are slow, what all seem to have in common is less than what
+ * the others have. */
+static double centre_of(struct verdict_shift *shift, const double *rest)
+{
+	int32_t found = 0;
+	if (!shift->limits.common)
+		return 0.0;
+	for (int32_t i = 0; i < shift->count; i++)
+		if (isfinite(rest[i]) && !is_above(shift, i, no_noise_of_alarm))
+			shift->scratch[found++] = rest[i];
+	return found > 0 ? verdict_quantile(shift->scratch, found, 0.5) : 0.0;
+}
+
 /* Measures the scale of the noise from this step's values. */
 static void measure_noise(struct verdict_shift *shift, const double *rest)
 {
@@ -141,6 +159,11 @@ static void measure_noise(struct verdict_shift *shift, const double *rest)
 	shift->noise += (scale - shift->noise) / (steps < NOISE_STEPS ? steps : NOISE_STEPS);
 	if (shift->noise < shift->limits.floor)
 		shift->noise = shift->limits.floor;
+}
+
+int verdict_shift_is_undecided(const struct verdict_shift *shift, int32_t entity)
+{
+	return !verdict_shift_is_likely(shift, entity) && is_above(shift, entity, undecided_of_alarm);
 }
 
 /* Measures by what factor the variance of a mean of successive steps exceeds that of independent ones: from the means
@@ -171,7 +194,7 @@ static double middle_of(const struct verdict_shift *shift)
 	return (shift->limits.usual + shift->limits.slow) / 2.0;
 }
 
-static void test_entity(struct verdict_shift *shift, int32_t i, double rest, double slope, int64_t step)
+static void test_entity(struct verdict_shift *shift, int32_t i, double rest, double centre, double slope, int64_t step)
 {
 	double middle = middle_of(shift), most = shift->alarm * most_of_alarm;
 	double top = shift->limits.slow + shift->noise;
@@ -182,12 +205,13 @@ static void test_entity(struct verdict_shift *shift, int32_t i, double rest, dou
 		shift->mean[i] = 0.0;
 	}
 	shift->length[i] += shift->length[i] < MEAN_STEPS;
-	shift->mean[i] += (clamp(rest, -most_shift, most_shift) - shift->mean[i]) / shift->length[i];
+	shift->mean[i] += (clamp(rest - centre, -most_shift, most_shift) - shift->mean[i]) / shift->length[i];
 	if (!shift->slow[i]) {
 		shift->sum[i] = shift->sum[i] + gain > 0.0 ? shift->sum[i] + gain : 0.0;
 		if (shift->sum[i] < shift->alarm)
 			return;
 		shift->slow[i] = 1;
+		shift->slow_at[i] = shift->steps;
 		shift->back[i] = 0.0;
 		shift->slow_count++;
 		return;
@@ -215,10 +239,11 @@ int verdict_shift_step(struct verdict_shift *shift, const double *values, int64_
 	measure_noise(shift, rest);
 	measure_stretch(shift, rest);
 	double variance = shift->noise * shift->noise * shift->stretch;
+	double centre = centre_of(shift, rest);
 	double slope = (shift->limits.slow - shift->limits.usual) / variance;
 	for (int32_t i = 0; i < shift->count; i++) {
 		if (isfinite(rest[i]) && shift->steps > LEARN_STEPS)
-			test_entity(shift, i, rest[i], slope, step);
+			test_entity(shift, i, rest[i], centre, slope, step);
 	}
 	return 1;
 }

@@ -45,6 +45,7 @@ struct verdict_shift {
 	double *sum;         /* [count] Page's sum */
 	double *back;        /* [count] the same for the way back, of entities that are slow */
 	int64_t *since_step; /* [count] the first step of what the sum has summed up */
+	int64_t *slow_at;    /* [count] how many steps were taken when the sum reached the threshold */
 	unsigned char *slow; /* [count] 1: above the threshold, and not yet back */
 	int32_t slow_count;
 	double *scratch; /* [count] */
@@ -60,6 +61,9 @@ int verdict_shift_step(struct verdict_shift *shift, const double *values, int64_
 
 /* 1 where an entity is slow, or is likely to be, given that others of its node are. */
 int verdict_shift_is_likely(const struct verdict_shift *shift, int32_t entity);
+
+/* 1 where it may become likely in the next steps. */
+int verdict_shift_is_undecided(const struct verdict_shift *shift, int32_t entity);
 
 /* How sure it is that a slow entity is slow: 1 less the probability that any entity of the run has reached its sum by
  * noise. */
