@@ -35,6 +35,12 @@ static const double loader_mean = 0.002;
 static const double loader_outlier_chance = 0.00005;
 static const double loader_outlier_mean = 0.1;
 
+/* Clocks of nodes: assumed. NTP keeps clocks within milliseconds; quartz drifts by up to 50 parts in a million. */
+static const double clock_ahead_s = 5.0;
+static const double clock_drift = 50e-6;
+static const double clock_set_by_s = 3600.0;
+static const double clock_set_within_s = 150.0;
+
 static const double step_s = 2.0; /* assumed */
 
 #endif

@@ -36,8 +36,10 @@ static int names(const struct wlb_verdict *verdict, const struct fault *fault)
 void outcome_count(struct outcome *outcome, const struct fault *faults, int32_t count,
                    const struct wlb_verdict *verdict, double after)
 {
-	if (verdict->cost_percent >= 0.0 && verdict->stage != WLB_VERDICT_OVER)
-		outcome->cost_percent = verdict->cost_percent;
+	if (verdict->cost_percent >= 0.0 && verdict->stage != WLB_VERDICT_OVER &&
+	    verdict->kind >= WLB_VERDICT_SLOW_COMPUTE)
+		outcome->cost_percent[verdict->kind <= WLB_VERDICT_SLOW_NODE ? OF_COMPUTATION : OF_THE_REST] =
+			verdict->cost_percent;
 	for (int32_t f = 0; f < count; f++)
 		if (names(verdict, &faults[f])) {
 			if (!outcome->found[f] && verdict->stage == WLB_VERDICT_CONFIRMED) {
@@ -68,22 +70,32 @@ static void add_after(struct score *score, double after)
 	score->after[score->named++] = after;
 }
 
-void score_add(struct score *score, const struct outcome *outcome, int32_t faults, double true_percent)
+struct outcome outcome_none(void)
+{
+	return (struct outcome){.cost_percent = {-1.0, -1.0}};
+}
+
+static void add_cost(struct score *score, double told_percent, double true_percent)
+{
+	double error = fabs(told_percent - true_percent);
+	score->costs++;
+	score->costs_good += error <= fmax(0.2 * true_percent, 0.5);
+	if (true_percent >= 2.0) {
+		score->cost_error += error / true_percent;
+		score->cost_errors++;
+	}
+}
+
+void score_add(struct score *score, const struct outcome *outcome, int32_t faults, const double *true_percent)
 {
 	score->planted += faults;
 	score->others += outcome->others;
 	for (int32_t f = 0; f < faults; f++)
 		if (outcome->found[f])
 			add_after(score, outcome->after[f]);
-	if (outcome->named == faults && outcome->cost_percent >= 0.0 && true_percent >= 0.0) {
-		double error = fabs(outcome->cost_percent - true_percent);
-		score->costs++;
-		score->costs_good += error <= fmax(0.2 * true_percent, 0.5);
-		if (true_percent >= 2.0) {
-			score->cost_error += error / true_percent;
-			score->cost_errors++;
-		}
-	}
+	for (int i = 0; i < FAULT_SORTS; i++)
+		if (outcome->named == faults && outcome->cost_percent[i] >= 0.0)
+			add_cost(score, outcome->cost_percent[i], true_percent[i]);
 	if ((outcome->named < faults || outcome->others > 0) && score->misses_told++ < MOST_MISSES)
 		printf("# miss: %d of %d named, %d others; %s\n", outcome->named, faults, outcome->others,
 		       outcome->miss);

@@ -6,6 +6,9 @@
 
 enum { MOST_FAULTS = 4, MOST_IDS = 1024 };
 
+/* Faults whose cost is told together. */
+enum fault_sort { OF_COMPUTATION, OF_THE_REST, FAULT_SORTS };
+
 struct fault {
 	enum wlb_verdict_kind kind;
 	int32_t rank;  /* -1: not a rank's */
@@ -24,8 +27,8 @@ struct outcome {
 	int32_t named;  /* of them */
 	int32_t others; /* verdicts that name something else */
 	int found[MOST_FAULTS];
-	double after[MOST_FAULTS]; /* steps or seconds until it was named */
-	double cost_percent;       /* the last that was told; -1: none */
+	double after[MOST_FAULTS];        /* steps or seconds until it was named */
+	double cost_percent[FAULT_SORTS]; /* the last that was told; -1: none */
 	unsigned char counted[MOST_IDS];
 	char miss[1024]; /* the first wrong verdict, or what was not named */
 };
@@ -48,7 +51,10 @@ struct score {
 	int64_t misses_told;
 };
 
-void score_add(struct score *score, const struct outcome *outcome, int32_t faults, double true_percent);
+struct outcome outcome_none(void);
+
+/* true_percent: what the faults of each sort cost. */
+void score_add(struct score *score, const struct outcome *outcome, int32_t faults, const double *true_percent);
 
 /* The value below which a share of after[] is. */
 double score_after(struct score *score, double share);

@@ -283,15 +283,18 @@ void program_report_step(struct program *program, struct wlb_verdict_detector *d
 	struct step_trace *trace = &program->trace;
 	double aside_s = program->incident.start_s + program->incident.checkpoint_s + program->incident.evaluation_s;
 	for (int32_t r = 0; r < program->cluster->world->ranks; r++) {
-		struct wlb_verdict_step step = {.rank = r,
-		                                .step = trace->step - 1,
-		                                .seconds = program->ends_s - program->begins_s,
-		                                .aside_s = fmin(aside_s, program->ends_s - program->begins_s),
-		                                .computed_s = trace->computed_s[r],
-		                                .work = trace->work[cluster_replica(program->cluster, r)],
-		                                .loader_s = 0.001,
-		                                .has_loss = 1,
-		                                .loss = 3.0 + 0.1 * chance_normal(&trace->chance)};
+		int32_t node = program->cluster->world->node_of[r];
+		double drift = trace->clocks.drift[node];
+		struct wlb_verdict_step step = {
+			.rank = r,
+			.step = trace->step - 1,
+			.seconds = node_clocks_length_s(&trace->clocks, node, program->begins_s, program->ends_s),
+			.aside_s = fmin(aside_s, program->ends_s - program->begins_s),
+			.computed_s = trace->computed_s[r] * (1.0 + drift),
+			.work = trace->work[cluster_replica(program->cluster, r)],
+			.loader_s = 0.001,
+			.has_loss = 1,
+			.loss = 3.0 + 0.1 * chance_normal(&trace->chance)};
 		wlb_verdict_take_step(detector, &step, NULL);
 	}
 }

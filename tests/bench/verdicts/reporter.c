@@ -136,6 +136,20 @@ static enum wlb_verdict_process process_of(const struct reporter *reporter, cons
 	return WLB_VERDICT_RUNNING;
 }
 
+/* The length of time that the monotonic clock of a rank's node shows: it drifts, and nobody sets it. */
+static double shown_s(const struct reporter *reporter, int32_t r, double from_s, double to_s)
+{
+	int32_t node = reporter->program->cluster->world->node_of[r];
+	return (to_s - from_s) * (1.0 + reporter->program->trace.clocks.drift[node]);
+}
+
+/* Since when the process of a rank is gone: of its own, or as the launcher has ended it. */
+static double gone_since_s(const struct report_conditions *conditions, int32_t r)
+{
+	int first = r == conditions->gone_rank || r == conditions->second_gone_rank;
+	return conditions->gone_s + (first ? 0.0 : conditions->abort_s);
+}
+
 static void tell(struct reporter *reporter, const struct report_conditions *conditions, int32_t r, double at_s,
                  double late_s, enum wlb_verdict_process process)
 {
@@ -154,7 +168,7 @@ static void tell(struct reporter *reporter, const struct report_conditions *cond
 		.report = reporter->report,
 		.arrived_s = at_s + late_s + reporter->ahead_s,
 		.activity = activity,
-		.activity_s = fmax(0.0, at_s - now->began_s) +
+		.activity_s = fmax(0.0, shown_s(reporter, r, now->began_s, at_s)) +
 	                      (now->began_s <= conditions->suspended_at_s ? reporter->suspended_s : 0.0),
 		.process = process,
 		.step = program->trace.step - 1,
@@ -164,10 +178,7 @@ static void tell(struct reporter *reporter, const struct report_conditions *cond
 		.calls = calls,
 		.call_count = call_count};
 	if (process == WLB_VERDICT_GONE)
-		state.activity_s = fmax(0.0, at_s - conditions->gone_s -
-		                                     (r == conditions->gone_rank || r == conditions->second_gone_rank
-		                                              ? 0.0
-		                                              : conditions->abort_s));
+		state.activity_s = fmax(0.0, shown_s(reporter, r, gone_since_s(conditions, r), at_s));
 	if (activity == WLB_VERDICT_CALLING) {
 		state.group = program->cluster->group[r][operation->slot];
 		state.sequence = reporter->calls[r][operation->slot].entered;

@@ -7,7 +7,7 @@
 #include "tests/bench/verdicts/trials.h"
 
 /* A fault begins in one of these steps, and the trial ends so many later. */
-enum { FIRST_STEP = 30, FIRST_STEPS = 10, STEPS_AFTER = 50, MOST_VERDICTS = 64 };
+enum { FIRST_STEP = 30, FIRST_STEPS = 10, STEPS_AFTER = 50, MOST_VERDICTS = 64, MOST_DRAWS = 1000 };
 
 struct wlb_verdict_detector *must_detect(const struct cluster *cluster)
 {
@@ -23,6 +23,13 @@ struct wlb_verdict_detector *must_detect(const struct cluster *cluster)
 static int32_t every_rank(const struct cluster *cluster)
 {
 	return cluster->world->ranks;
+}
+
+/* A value that is finite is compared with those of four peers at least. */
+static int32_t every_rank_with_peers(const struct cluster *cluster)
+{
+	const struct wlb_verdict_layout *layout = &cluster->layout;
+	return layout->tp * layout->cp * layout->dp >= 4 ? cluster->world->ranks : 0;
 }
 
 static int32_t every_node(const struct cluster *cluster)
@@ -46,21 +53,44 @@ static int32_t once(const struct cluster *cluster)
 	return 8; /* seeds: all ranks are concerned */
 }
 
-/* Plants a fault at a position; returns 0 where there is none such. */
-static int plant(const struct cluster *cluster, const struct trial_kind *kind, int32_t position, struct fault *fault)
+/* Two NICs or nodes of at least four, so that not all are slow. */
+static int32_t every_node_of_four(const struct cluster *cluster)
 {
-	*fault = (struct fault){.kind = kind->fault,
-	                        .rank = -1,
-	                        .node = -1,
-	                        .group = -1,
-	                        .other = -1,
-	                        .factor = kind->factor,
-	                        .finite = kind->variant};
-	switch (kind->fault) {
+	return cluster->world->nodes >= 4 ? every_node(cluster) : 0;
+}
+
+static int32_t every_known_nic_of_four(const struct cluster *cluster)
+{
+	return cluster->world->nodes >= 4 ? every_known_nic(cluster) : 0;
+}
+
+/* A link beside a NIC. */
+static int32_t every_known_nic_and_edge(const struct cluster *cluster)
+{
+	return cluster->layout.pp > 1 ? every_known_nic_of_four(cluster) : 0;
+}
+
+/* How many positions a fault of a kind has, with those at which there is none. */
+static int32_t count_positions(const struct cluster *cluster, enum wlb_verdict_kind kind)
+{
+	if (kind == WLB_VERDICT_SLOW_NODE || kind == WLB_VERDICT_SLOW_NIC)
+		return cluster->world->nodes;
+	return kind == WLB_VERDICT_SLOW_LINK ? cluster->world->group_count : cluster->world->ranks;
+}
+
+/* Plants a fault at a position; returns 0 where there is none such. */
+static int plant(const struct cluster *cluster, enum wlb_verdict_kind kind, double factor, int finite, int32_t position,
+                 struct fault *fault)
+{
+	*fault = (struct fault){
+		.kind = kind, .rank = -1, .node = -1, .group = -1, .other = -1, .factor = factor, .finite = finite};
+	if (position >= count_positions(cluster, kind))
+		return 0;
+	switch (kind) {
 	case WLB_VERDICT_SLOW_NODE:
 	case WLB_VERDICT_SLOW_NIC:
 		fault->node = position;
-		return fault->node < cluster->world->nodes;
+		return 1;
 	case WLB_VERDICT_SLOW_LINK:
 		fault->group = position;
 		fault->other = cluster->world->groups[position].members[0];
@@ -70,33 +100,69 @@ static int plant(const struct cluster *cluster, const struct trial_kind *kind, i
 		return 1;
 	default:
 		fault->rank = position;
-		return fault->rank < cluster->world->ranks;
+		return 1;
 	}
 }
 
-/* Further faults are on other nodes and, of computation, in other replicas' places. */
+static int is_on(const struct cluster *cluster, int32_t rank, int32_t node)
+{
+	return rank >= 0 && node >= 0 && cluster->world->node_of[rank] == node;
+}
+
+/* 1 where two faults are one: the same place, a rank or link of a node that is at fault itself, or two ranks of one
+ * node, which may be all that it has. */
+static int are_one(const struct cluster *cluster, const struct fault *a, const struct fault *b)
+{
+	int ranks = a->rank >= 0 && b->rank >= 0 && a->other < 0 && b->other < 0;
+	return (ranks && is_on(cluster, a->rank, cluster->world->node_of[b->rank])) ||
+	       (a->rank >= 0 && a->rank == b->rank && a->other == b->other) || (a->node >= 0 && a->node == b->node) ||
+	       is_on(cluster, a->rank, b->node) || is_on(cluster, a->other, b->node) ||
+	       is_on(cluster, b->rank, a->node) || is_on(cluster, b->other, a->node);
+}
+
+/* Plants the faults of a trial, further ones at random; returns 0 where the position has none. */
 static int plant_all(const struct cluster *cluster, const struct trial_kind *kind, int32_t position, uint64_t seed,
                      struct fault *faults)
 {
 	struct chance chance = chance_of(seed, 3);
 	int64_t from_step = FIRST_STEP + chance_below(&chance, FIRST_STEPS);
-	if (!plant(cluster, kind, position, &faults[0]))
+	if (!plant(cluster, kind->fault, kind->factor, kind->variant, position, &faults[0]))
 		return 0;
 	faults[0].from_step = from_step;
 	for (int32_t f = 1; f < kind->faults; f++) {
-		int32_t ranks = cluster->world->ranks;
-		int32_t other = (position + f * (ranks / kind->faults) + chance_below(&chance, ranks / 8)) % ranks;
-		plant(cluster, kind, other, &faults[f]);
+		enum wlb_verdict_kind second = kind->mixed ? kind->second : kind->fault;
+		double factor = kind->mixed ? kind->second_factor : kind->factor;
+		int planted = 0;
+		for (int i = 0; i < MOST_DRAWS && !planted; i++) {
+			int32_t other = chance_below(&chance, count_positions(cluster, second));
+			planted = plant(cluster, second, factor, kind->variant, other, &faults[f]) &&
+			          !are_one(cluster, &faults[0], &faults[f]);
+		}
 		faults[f].from_step = from_step;
+		if (!planted)
+			return 0;
 	}
 	return 1;
+}
+
+/* Of very many ranks no report has what the kinds of faults do not need, so that the bench ends. */
+static void choose_reports(struct step_trace *trace)
+{
+	int all = trace->cluster->world->ranks <= 1024;
+	trace->transfers = trace->loaders = trace->values = all;
+	for (int32_t f = 0; f < trace->fault_count; f++) {
+		enum wlb_verdict_kind kind = trace->faults[f].kind;
+		trace->transfers |= kind == WLB_VERDICT_SLOW_LINK || kind == WLB_VERDICT_SLOW_NIC;
+		trace->loaders |= kind == WLB_VERDICT_SLOW_LOADER || kind == WLB_VERDICT_SLOW_STORAGE;
+		trace->values |= kind == WLB_VERDICT_BAD_VALUES;
+	}
 }
 
 static void run(const struct cluster *cluster, const struct trial_kind *kind, int32_t position, uint64_t seed,
                 struct score *score)
 {
 	struct fault faults[MOST_FAULTS];
-	struct outcome outcome = {.planted = kind->faults, .cost_percent = -1.0};
+	struct outcome outcome = outcome_none();
 	if (!plant_all(cluster, kind, position, seed, faults))
 		return;
 	struct wlb_verdict_detector *detector = must_detect(cluster);
@@ -107,12 +173,8 @@ static void run(const struct cluster *cluster, const struct trial_kind *kind, in
 	trace.fault_count = kind->faults;
 	trace.noise = kind->noise;
 	trace.lasting_times = kind->lasting;
-	/* Of very many ranks no report has what the kind of fault does not need, so that the bench ends. */
-	int all = cluster->world->ranks <= 1024;
-	trace.transfers = all || kind->fault == WLB_VERDICT_SLOW_LINK || kind->fault == WLB_VERDICT_SLOW_NIC;
-	trace.loaders = all || kind->fault == WLB_VERDICT_SLOW_LOADER || kind->fault == WLB_VERDICT_SLOW_STORAGE;
-	trace.values = all || kind->fault == WLB_VERDICT_BAD_VALUES;
-	double with_s = 0.0, without_s = 0.0, now_s = 0.0;
+	choose_reports(&trace);
+	double with_s = 0.0, without_s[FAULT_SORTS] = {0.0}, true_percent[FAULT_SORTS], now_s = 0.0;
 	snprintf(outcome.miss, sizeof(outcome.miss), "position %d, seed %llu, from step %lld", position,
 	         (unsigned long long)seed, (long long)faults[0].from_step);
 	while (trace.step < faults[0].from_step + STEPS_AFTER) {
@@ -121,31 +183,55 @@ static void run(const struct cluster *cluster, const struct trial_kind *kind, in
 		int64_t after = trace.step - faults[0].from_step;
 		if (after > 0) {
 			with_s += trace.seconds;
-			without_s += trace.healthy_seconds;
+			for (int i = 0; i < FAULT_SORTS; i++)
+				without_s[i] += trace.without_s[i];
 		}
 		int32_t count = wlb_verdict_judge(detector, now_s, verdicts, MOST_VERDICTS);
 		for (int32_t v = 0; v < count && v < MOST_VERDICTS; v++)
 			outcome_count(&outcome, faults, kind->faults, &verdicts[v], (double)after);
 	}
-	score_add(score, &outcome, kind->faults, 100.0 * (with_s / without_s - 1.0));
+	for (int i = 0; i < FAULT_SORTS; i++)
+		true_percent[i] = 100.0 * (with_s / without_s[i] - 1.0);
+	score_add(score, &outcome, kind->faults, true_percent);
 	step_trace_free(&trace);
 	wlb_verdict_free(detector);
 }
 
 const struct trial_kind slow_kinds[] = {
-	{"slow compute, 10 %", every_rank, run, WLB_VERDICT_SLOW_COMPUTE, 1, 1.1, 1.0, 1.0, "steps", 0, 0},
-	{"slow compute, 30 %", every_rank, run, WLB_VERDICT_SLOW_COMPUTE, 1, 1.3, 1.0, 1.0, "steps", 0, 0},
+	{"slow compute, 10 %", every_rank, run, WLB_VERDICT_SLOW_COMPUTE, 1, 1.1, 1.0, 1.0, .unit = "steps"},
+	{"slow compute, 30 %", every_rank, run, WLB_VERDICT_SLOW_COMPUTE, 1, 1.3, 1.0, 1.0, .unit = "steps"},
 	{"slow compute, 10 %, half as much noise again", every_rank, run, WLB_VERDICT_SLOW_COMPUTE, 1, 1.1, 1.5, 1.0,
-         "steps", 0, 1},
+         .unit = "steps", .beyond = 1},
 	{"slow compute, 10 %, noise as published", every_rank, run, WLB_VERDICT_SLOW_COMPUTE, 1, 1.1, 0.13, 1.0,
-         "steps", 0, 0},
-	{"slow compute, two ranks, 10 %", every_rank, run, WLB_VERDICT_SLOW_COMPUTE, 2, 1.1, 1.0, 1.0, "steps", 0, 0},
-	{"slow node, 10 %", every_node, run, WLB_VERDICT_SLOW_NODE, 1, 1.1, 1.0, 1.0, "steps", 0, 0},
-	{"slow link, half the speed", every_edge, run, WLB_VERDICT_SLOW_LINK, 1, 2.0, 1.0, 1.0, "steps", 0, 0},
-	{"slow NIC, half the speed", every_known_nic, run, WLB_VERDICT_SLOW_NIC, 1, 2.0, 1.0, 1.0, "steps", 0, 0},
-	{"slow loader, 20 % of a step", every_rank, run, WLB_VERDICT_SLOW_LOADER, 1, 0.2, 1.0, 1.0, "steps", 0, 0},
-	{"slow file system, 20 % of a step", once, run, WLB_VERDICT_SLOW_STORAGE, 1, 0.2, 1.0, 1.0, "steps", 0, 0},
-	{"gradient NaN", every_rank, run, WLB_VERDICT_BAD_VALUES, 1, 0.0, 1.0, 1.0, "steps", 0, 0},
-	{"gradient 100 times its peers'", every_rank, run, WLB_VERDICT_BAD_VALUES, 1, 100.0, 1.0, 1.0, "steps", 1, 0},
+         .unit = "steps"},
+	{"slow node, 10 %", every_node, run, WLB_VERDICT_SLOW_NODE, 1, 1.1, 1.0, 1.0, .unit = "steps"},
+	{"slow link, half the speed", every_edge, run, WLB_VERDICT_SLOW_LINK, 1, 2.0, 1.0, 1.0, .unit = "steps"},
+	{"slow NIC, half the speed", every_known_nic, run, WLB_VERDICT_SLOW_NIC, 1, 2.0, 1.0, 1.0, .unit = "steps"},
+	{"slow loader, 20 % of a step", every_rank, run, WLB_VERDICT_SLOW_LOADER, 1, 0.2, 1.0, 1.0, .unit = "steps"},
+	{"slow file system, 20 % of a step", once, run, WLB_VERDICT_SLOW_STORAGE, 1, 0.2, 1.0, 1.0, .unit = "steps"},
+	{"gradient NaN", every_rank, run, WLB_VERDICT_BAD_VALUES, 1, 0.0, 1.0, 1.0, .unit = "steps"},
+	{"gradient 100 times its peers'", every_rank_with_peers, run, WLB_VERDICT_BAD_VALUES, 1, 100.0, 1.0, 1.0,
+         .unit = "steps", .variant = 1},
 };
 const int32_t slow_kind_count = sizeof(slow_kinds) / sizeof(slow_kinds[0]);
+
+/* Slow computation is 10 % longer, links and NICs have half the speed, loaders and file systems take 20 % of a step. */
+const struct trial_kind several_kinds[] = {
+	{"two: slow ranks", every_rank, run, WLB_VERDICT_SLOW_COMPUTE, 2, 1.1, 1.0, 1.0, .unit = "steps"},
+	{"two: slow nodes", every_node_of_four, run, WLB_VERDICT_SLOW_NODE, 2, 1.1, 1.0, 1.0, .unit = "steps"},
+	{"two: slow links", every_edge, run, WLB_VERDICT_SLOW_LINK, 2, 2.0, 1.0, 1.0, .unit = "steps"},
+	{"two: slow NICs", every_known_nic_of_four, run, WLB_VERDICT_SLOW_NIC, 2, 2.0, 1.0, 1.0, .unit = "steps"},
+	{"two: slow loaders", every_rank, run, WLB_VERDICT_SLOW_LOADER, 2, 0.2, 1.0, 1.0, .unit = "steps"},
+	{"two: gradients NaN", every_rank, run, WLB_VERDICT_BAD_VALUES, 2, 0.0, 1.0, 1.0, .unit = "steps"},
+	{"slow rank, slow loader", every_rank, run, WLB_VERDICT_SLOW_COMPUTE, 2, 1.1, 1.0, 1.0, .unit = "steps",
+         .mixed = 1, .second = WLB_VERDICT_SLOW_LOADER, .second_factor = 0.2},
+	{"slow rank, gradient NaN", every_rank, run, WLB_VERDICT_SLOW_COMPUTE, 2, 1.1, 1.0, 1.0, .unit = "steps",
+         .mixed = 1, .second = WLB_VERDICT_BAD_VALUES},
+	{"slow link, slow rank", every_edge, run, WLB_VERDICT_SLOW_LINK, 2, 2.0, 1.0, 1.0, .unit = "steps", .mixed = 1,
+         .second = WLB_VERDICT_SLOW_COMPUTE, .second_factor = 1.1},
+	{"slow NIC, slow link", every_known_nic_and_edge, run, WLB_VERDICT_SLOW_NIC, 2, 2.0, 1.0, 1.0, .unit = "steps",
+         .mixed = 1, .second = WLB_VERDICT_SLOW_LINK, .second_factor = 2.0},
+	{"slow NIC, slow node", every_known_nic_of_four, run, WLB_VERDICT_SLOW_NIC, 2, 2.0, 1.0, 1.0, .unit = "steps",
+         .mixed = 1, .second = WLB_VERDICT_SLOW_NODE, .second_factor = 1.1},
+};
+const int32_t several_kind_count = sizeof(several_kinds) / sizeof(several_kinds[0]);

@@ -18,6 +18,7 @@ void step_trace_init(struct step_trace *trace, const struct cluster *cluster, ui
 	trace->correlated = must_allocate(ranks, sizeof(double));
 	trace->computed_s = must_allocate(ranks, sizeof(double));
 	trace->healthy_s = must_allocate(ranks, sizeof(double));
+	node_clocks_init(&trace->clocks, cluster->world->nodes, seed);
 	trace->work = must_allocate((size_t)cluster->layout.dp, sizeof(double));
 	trace->stage_s = must_allocate(2 * (size_t)(cluster->layout.dp * cluster->layout.pp), sizeof(double));
 	for (size_t r = 0; r < ranks; r++) {
@@ -28,6 +29,7 @@ void step_trace_init(struct step_trace *trace, const struct cluster *cluster, ui
 
 void step_trace_free(struct step_trace *trace)
 {
+	node_clocks_free(&trace->clocks);
 	free(trace->lasting);
 	free(trace->correlated);
 	free(trace->computed_s);
@@ -140,7 +142,7 @@ static void compute(struct step_trace *trace, double times)
 	}
 	free(error);
 	trace->seconds = combine(trace, trace->stage_s);
-	trace->healthy_seconds = combine(trace, trace->stage_s + stages);
+	trace->without_s[OF_COMPUTATION] = combine(trace, trace->stage_s + stages);
 }
 
 static int32_t transfers_of(struct step_trace *trace, int32_t r, struct wlb_verdict_transfer *transfers,
@@ -175,23 +177,41 @@ static void set_values(struct step_trace *trace, int32_t r, struct wlb_verdict_s
 	}
 }
 
-static void wait_for_loader(struct step_trace *trace, struct wlb_verdict_step *step, double *waited_s,
-                            double *healthy_waited_s)
+/* Sets the longest waits of any rank, with and without the faults, as shares of the computation. */
+static void wait_for_loader(struct step_trace *trace, struct wlb_verdict_step *step, double *waited, double *usually)
 {
 	double storage, share = loader_factor(trace, step->rank, &storage);
 	double usual = -loader_mean * log1p(-chance_uniform(&trace->chance));
 	if (chance_uniform(&trace->chance) < loader_outlier_chance)
 		usual -= loader_outlier_mean * log1p(-chance_uniform(&trace->chance));
-	step->loader_s = trace->seconds * (usual + share * chance_between(&trace->chance, 0.7, 1.3));
+	double all = usual + share * chance_between(&trace->chance, 0.7, 1.3);
+	step->loader_s = trace->seconds * all;
 	step->storage_s = step->loader_s * storage;
-	*healthy_waited_s = fmax(*healthy_waited_s, trace->seconds * usual);
-	*waited_s = fmax(*waited_s, step->loader_s);
+	*usually = fmax(*usually, usual);
+	*waited = fmax(*waited, all);
+}
+
+/* Turns the lengths of time that a rank has measured into those that the clock of its node shows. Where it is set
+ * during the step, the lengths that begin before and end after are those of no time. */
+static void measure_by_clock(const struct step_trace *trace, struct wlb_verdict_step *step)
+{
+	int32_t node = trace->cluster->world->node_of[step->rank];
+	double ends_s = trace->begins_s + trace->seconds;
+	double times = 1.0 + trace->clocks.drift[node];
+	step->seconds = node_clocks_length_s(&trace->clocks, node, trace->begins_s, ends_s);
+	step->computed_s *= times;
+	if (step->seconds < 0.0)
+		step->computed_s = step->seconds;
+	step->loader_s *= times;
+	step->storage_s *= times;
+	for (int32_t i = 0; i < step->transfer_count; i++)
+		((struct wlb_verdict_transfer *)step->transfers)[i].transfer_s *= times;
 }
 
 void step_trace_next(struct step_trace *trace, double times, struct wlb_verdict_detector *detector)
 {
 	int32_t ranks = trace->cluster->world->ranks;
-	double waited_s = 0.0, healthy_waited_s = 0.0, transferred_s = 0.0;
+	double waited = 0.0, usually = 0.0, transferred_s = 0.0;
 	compute(trace, times);
 	struct wlb_verdict_step *steps = must_allocate((size_t)ranks, sizeof(*steps));
 	struct wlb_verdict_transfer(*transfers)[SLOTS] = NULL;
@@ -204,7 +224,7 @@ void step_trace_next(struct step_trace *trace, double times, struct wlb_verdict_
 		                                     .work = trace->work[cluster_replica(trace->cluster, r)],
 		                                     .loader_s = -1.0};
 		if (trace->loaders)
-			wait_for_loader(trace, &steps[r], &waited_s, &healthy_waited_s);
+			wait_for_loader(trace, &steps[r], &waited, &usually);
 		if (trace->values)
 			set_values(trace, r, &steps[r]);
 		if (trace->transfers) {
@@ -212,13 +232,16 @@ void step_trace_next(struct step_trace *trace, double times, struct wlb_verdict_
 			steps[r].transfer_count = transfers_of(trace, r, transfers[r], &transferred_s);
 		}
 	}
-	trace->seconds += waited_s + transfer_share * step_s + transferred_s;
-	trace->healthy_seconds += healthy_waited_s + transfer_share * step_s;
+	double transfer_s = transfer_share * step_s, computed_s = trace->seconds;
+	trace->seconds = computed_s * (1.0 + waited) + transfer_s + transferred_s;
+	trace->without_s[OF_COMPUTATION] += trace->seconds - computed_s;
+	trace->without_s[OF_THE_REST] = computed_s * (1.0 + usually) + transfer_s;
 	for (int32_t r = 0; detector != NULL && r < ranks; r++) {
-		steps[r].seconds = trace->seconds;
+		measure_by_clock(trace, &steps[r]);
 		wlb_verdict_take_step(detector, &steps[r], NULL);
 	}
 	free(steps);
 	free(transfers);
+	trace->begins_s += trace->seconds;
 	trace->step++;
 }

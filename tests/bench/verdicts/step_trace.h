@@ -9,6 +9,7 @@
 #include "tests/bench/verdicts/chance.h"
 #include "tests/bench/verdicts/cluster.h"
 #include "tests/bench/verdicts/fault.h"
+#include "tests/bench/verdicts/node_clocks.h"
 
 struct step_trace {
 	const struct cluster *cluster;
@@ -20,15 +21,17 @@ struct step_trace {
 	double noise;         /* from step to step, times that of constants.h */
 	double lasting_times; /* between ranks, the same */
 	struct chance chance;
+	struct node_clocks clocks; /* by which ranks measure */
+	double begins_s;           /* of the step, by a clock that nothing is wrong with */
 	int64_t step;
-	double seconds;         /* of the step */
-	double healthy_seconds; /* of the same step without the faults */
-	double *lasting;        /* [ranks] logarithms */
-	double *correlated;     /* [ranks] */
-	double *computed_s;     /* [ranks] */
-	double *healthy_s;      /* [ranks] */
-	double *work;           /* [replicas] */
-	double *stage_s;        /* [stages of replicas], twice: with and without faults */
+	double seconds;                /* of the step */
+	double without_s[FAULT_SORTS]; /* of the same step without the faults of a sort */
+	double *lasting;               /* [ranks] logarithms */
+	double *correlated;            /* [ranks] */
+	double *computed_s;            /* [ranks] */
+	double *healthy_s;             /* [ranks] */
+	double *work;                  /* [replicas] */
+	double *stage_s;               /* [stages of replicas], twice: with and without faults */
 };
 
 void step_trace_init(struct step_trace *trace, const struct cluster *cluster, uint64_t seed);

@@ -9,7 +9,22 @@
 /* Healthy steps before, and how long the verdict is waited for. */
 enum { HEALTHY_STEPS = 5, WAIT_S = 18, MOST_VERDICTS = 64 };
 
-enum variant { IN_COMPUTATION, IN_LOADER, STOPPED_BY_SIGNAL, CALL, NIC, PROCESS, NODE };
+enum variant {
+	IN_COMPUTATION,
+	IN_LOADER,
+	STOPPED_BY_SIGNAL,
+	STOPPED_IN_LOADER,
+	STOPPED_IN_CHECKPOINT,
+	STOPPED_IN_EVALUATION,
+	STOPPED_IN_START_UP,
+	CALL,
+	CALL_WITHOUT_BYTES,
+	NIC,
+	PROCESS,
+	NODE,
+	HANG_AND_CRASH,
+	HANG_AND_STOP,
+};
 
 struct still_trial {
 	const struct cluster *cluster;
@@ -89,6 +104,33 @@ static void plant_call(struct still_trial *trial, int32_t g, struct chance *chan
 	trial->faults[0].other = group->members[(member + group->count - 1) % group->count];
 }
 
+static void plant_hang(struct still_trial *trial, int32_t f, int32_t rank, enum operation_kind kind,
+                       struct chance *chance)
+{
+	trial->incident.stuck_rank[f] = rank;
+	trial->incident.stuck_at[f] = choose_operation(trial, rank, kind, chance);
+	add_fault(trial, WLB_VERDICT_HANG, rank, -1);
+}
+
+static void plant_stop(struct still_trial *trial, int32_t rank)
+{
+	trial->incident.stop_rank = trial->conditions.stopped_rank = rank;
+	add_fault(trial, WLB_VERDICT_HANG, rank, -1);
+}
+
+/* Starts what the step is long for: its ranks are in it from a few seconds after the step's begin on, or at once. */
+static void plant_stop_aside(struct still_trial *trial, enum variant variant, int32_t rank, struct chance *chance)
+{
+	static const double aside_s = 60.0;
+	trial->incident.checkpoint_s = variant == STOPPED_IN_CHECKPOINT ? aside_s : 0.0;
+	trial->incident.evaluation_s = variant == STOPPED_IN_EVALUATION ? aside_s : 0.0;
+	trial->incident.start_s = variant == STOPPED_IN_START_UP ? aside_s : 0.0;
+	if (variant != STOPPED_IN_START_UP)
+		trial->from_s += chance_between(chance, 4.0, 20.0);
+	trial->incident.stop_s = trial->conditions.gone_s = trial->from_s;
+	plant_stop(trial, rank);
+}
+
 /* Plants the faults of a trial at a position, in the step that follows. */
 static void plant(struct still_trial *trial, const struct trial_kind *kind, int32_t position, struct chance *chance)
 {
@@ -100,17 +142,39 @@ static void plant(struct still_trial *trial, const struct trial_kind *kind, int3
 	switch ((enum variant)kind->variant) {
 	case IN_COMPUTATION:
 	case IN_LOADER:
-		for (int32_t f = 0; f < kind->faults; f++) {
-			int32_t rank = (position + f * (world->ranks / 2)) % world->ranks;
-			trial->incident.stuck_rank[f] = rank;
-			trial->incident.stuck_at[f] = choose_operation(
-				trial, rank, kind->variant == IN_LOADER ? OPERATION_LOAD : OPERATION_COMPUTE, chance);
-			add_fault(trial, WLB_VERDICT_HANG, rank, -1);
-		}
+		for (int32_t f = 0; f < kind->faults; f++)
+			plant_hang(trial, f, (position + f * (world->ranks / 2)) % world->ranks,
+			           kind->variant == IN_LOADER ? OPERATION_LOAD : OPERATION_COMPUTE, chance);
 		break;
 	case STOPPED_BY_SIGNAL:
-		trial->incident.stop_rank = trial->conditions.stopped_rank = position;
-		add_fault(trial, WLB_VERDICT_HANG, position, -1);
+		plant_stop(trial, position);
+		break;
+	case STOPPED_IN_LOADER:
+		plant_hang(trial, 0, position, OPERATION_LOAD, chance);
+		trial->conditions.stopped_rank = position;
+		trial->conditions.gone_s = trial->program.ends_s;
+		break;
+	case STOPPED_IN_CHECKPOINT:
+	case STOPPED_IN_EVALUATION:
+	case STOPPED_IN_START_UP:
+		plant_stop_aside(trial, (enum variant)kind->variant, position, chance);
+		break;
+	case HANG_AND_CRASH:
+	case HANG_AND_STOP:
+		plant_hang(trial, 0, position, OPERATION_COMPUTE, chance);
+		position = (position + world->ranks / 2) % world->ranks;
+		if (kind->variant == HANG_AND_STOP) {
+			plant_stop(trial, position);
+			break;
+		}
+		trial->incident.stop_rank = trial->conditions.gone_rank = position;
+		add_fault(trial, WLB_VERDICT_CRASH, position, -1);
+		break;
+	case CALL_WITHOUT_BYTES:
+		plant_call(trial, position, chance);
+		trial->conditions.ring_break = -1;
+		trial->faults[0].group = position;
+		trial->faults[0].other = -1;
 		break;
 	case CALL:
 		plant_call(trial, position, chance);
@@ -140,8 +204,10 @@ static void plant(struct still_trial *trial, const struct trial_kind *kind, int3
 /* Of several ranks that were to hang, those count that came to the operation, before another blocked them. */
 static void drop_unreached(struct still_trial *trial)
 {
-	for (int32_t f = trial->fault_count - 1; f >= 0 && trial->incident.stuck_rank[0] >= 0; f--) {
+	for (int32_t f = trial->fault_count - 1; f >= 0; f--) {
 		int32_t r = trial->incident.stuck_rank[f];
+		if (r < 0)
+			continue;
 		const struct event *last =
 			&trial->program.events[(size_t)r * MOST_OPERATIONS + (size_t)trial->program.event_count[r] - 1];
 		if (last->operation == trial->incident.stuck_at[f])
@@ -165,7 +231,7 @@ static void run(const struct cluster *cluster, const struct trial_kind *kind, in
 	trial->conditions = report_conditions_none();
 	trial->conditions.lost = trial->conditions.repeated = 0.01;
 	trial->from_s = INFINITY;
-	trial->outcome.cost_percent = -1.0;
+	trial->outcome = outcome_none();
 	for (int i = 0; i < HEALTHY_STEPS; i++) {
 		program_step(&trial->program, 1.0, &trial->incident);
 		report(trial);
@@ -176,7 +242,7 @@ static void run(const struct cluster *cluster, const struct trial_kind *kind, in
 	snprintf(trial->outcome.miss, sizeof(trial->outcome.miss), "position %d, seed %llu", position,
 	         (unsigned long long)seed);
 	report(trial);
-	score_add(score, &trial->outcome, trial->fault_count, -1.0);
+	score_add(score, &trial->outcome, trial->fault_count, NULL);
 	reporter_free(&trial->reporter);
 	program_free(&trial->program);
 	wlb_verdict_free(trial->detector);
@@ -184,14 +250,25 @@ static void run(const struct cluster *cluster, const struct trial_kind *kind, in
 }
 
 const struct trial_kind still_kinds[] = {
-	{"crash", every_rank, run, WLB_VERDICT_CRASH, 1, 0.0, 1.0, 1.0, "s", PROCESS, 0},
-	{"two crashes at once", every_rank, run, WLB_VERDICT_CRASH, 2, 0.0, 1.0, 1.0, "s", PROCESS, 0},
-	{"node lost", every_node, run, WLB_VERDICT_CRASH, 1, 0.0, 1.0, 1.0, "s", NODE, 0},
-	{"hang in computation", every_rank, run, WLB_VERDICT_HANG, 1, 0.0, 1.0, 1.0, "s", IN_COMPUTATION, 0},
-	{"two hangs at once", every_rank, run, WLB_VERDICT_HANG, 2, 0.0, 1.0, 1.0, "s", IN_COMPUTATION, 0},
-	{"hang in the loader", every_rank, run, WLB_VERDICT_HANG, 1, 0.0, 1.0, 1.0, "s", IN_LOADER, 0},
-	{"stopped by a signal", every_rank, run, WLB_VERDICT_HANG, 1, 0.0, 1.0, 1.0, "s", STOPPED_BY_SIGNAL, 0},
-	{"hang in a call", every_group, run, WLB_VERDICT_HANG_COMMUNICATION, 1, 0.0, 1.0, 1.0, "s", CALL, 0},
-	{"NIC stops", every_node, run, WLB_VERDICT_HANG_COMMUNICATION, 1, 0.0, 1.0, 1.0, "s", NIC, 0},
+	{"crash", every_rank, run, WLB_VERDICT_CRASH, 1, .unit = "s", .variant = PROCESS},
+	{"two crashes at once", every_rank, run, WLB_VERDICT_CRASH, 2, .unit = "s", .variant = PROCESS},
+	{"node lost", every_node, run, WLB_VERDICT_CRASH, 1, .unit = "s", .variant = NODE},
+	{"hang in computation", every_rank, run, WLB_VERDICT_HANG, 1, .unit = "s", .variant = IN_COMPUTATION},
+	{"two hangs at once", every_rank, run, WLB_VERDICT_HANG, 2, .unit = "s", .variant = IN_COMPUTATION},
+	{"hang in the loader", every_rank, run, WLB_VERDICT_HANG, 1, .unit = "s", .variant = IN_LOADER},
+	{"stopped by a signal", every_rank, run, WLB_VERDICT_HANG, 1, .unit = "s", .variant = STOPPED_BY_SIGNAL},
+	{"stopped in the loader", every_rank, run, WLB_VERDICT_HANG, 1, .unit = "s", .variant = STOPPED_IN_LOADER},
+	{"stopped in a checkpoint", every_rank, run, WLB_VERDICT_HANG, 1, .unit = "s",
+         .variant = STOPPED_IN_CHECKPOINT},
+	{"stopped in an evaluation", every_rank, run, WLB_VERDICT_HANG, 1, .unit = "s",
+         .variant = STOPPED_IN_EVALUATION},
+	{"stopped in start-up", every_rank, run, WLB_VERDICT_HANG, 1, .unit = "s", .variant = STOPPED_IN_START_UP},
+	{"a hang and a crash", every_rank, run, WLB_VERDICT_HANG, 2, .unit = "s", .variant = HANG_AND_CRASH},
+	{"a hang, a rank stopped by a signal", every_rank, run, WLB_VERDICT_HANG, 2, .unit = "s",
+         .variant = HANG_AND_STOP},
+	{"hang in a call", every_group, run, WLB_VERDICT_HANG_COMMUNICATION, 1, .unit = "s", .variant = CALL},
+	{"hang in a call, bytes not told: its group", every_group, run, WLB_VERDICT_HANG_COMMUNICATION, 1, .unit = "s",
+         .variant = CALL_WITHOUT_BYTES},
+	{"NIC stops", every_node, run, WLB_VERDICT_HANG_COMMUNICATION, 1, .unit = "s", .variant = NIC},
 };
 const int32_t still_kind_count = sizeof(still_kinds) / sizeof(still_kinds[0]);

@@ -20,10 +20,16 @@ struct trial_kind {
 	const char *unit; /* of the time until it is named */
 	int variant;
 	int beyond; /* 1: harder than what the goals are for */
+	/* Of two faults of different kinds, the second. */
+	int mixed;
+	enum wlb_verdict_kind second;
+	double second_factor;
 };
 
 extern const struct trial_kind slow_kinds[];
 extern const int32_t slow_kind_count;
+extern const struct trial_kind several_kinds[]; /* several faults at once */
+extern const int32_t several_kind_count;
 extern const struct trial_kind still_kinds[];
 extern const int32_t still_kind_count;
 

@@ -1,10 +1,11 @@
 /*
  * How well libwlb_verdict names planted faults in synthetic runs, and that it names nothing in healthy ones.
  *
- * Usage: wlb-verdicts-bench [--ranks N] [--positions N] [--steps N] [--kinds slow|still|healthy] [--part I/N] [--check]
+ * Usage: wlb-verdicts-bench [--ranks N] [--positions N] [--steps N] [--kinds KINDS] [--part I/N] [--check]
  *   --ranks      that number alone; without it 8, 16 and 64
  *   --positions  of a fault in all layouts of a number of ranks, drawn at random, where a layout has more than its
  *                share of them and more than 64 (1000)
+ *   --kinds      slow, several, still or healthy; without it all
  *   --steps      of each kind of healthy run (10000)
  *   --part       of the kinds, the I-th of N shares, from 0
  *   --check      ends with 1 where a goal is missed
@@ -104,19 +105,21 @@ static void run_healthy(struct settings *settings, const struct healthy_kind *ki
 
 static void run_ranks(struct settings *settings, int32_t ranks)
 {
+	const struct {
+		const char *name;
+		const struct trial_kind *kinds;
+		int32_t count;
+	} faults[] = {{"still", still_kinds, still_kind_count},
+	              {"slow", slow_kinds, slow_kind_count},
+	              {"several", several_kinds, several_kind_count}};
 	int all = settings->kinds == NULL;
-	if (all || strcmp(settings->kinds, "still") == 0)
-		for (int32_t k = 0; k < still_kind_count; k++)
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		for (int32_t k = 0; k < faults[i].count && (all || strcmp(settings->kinds, faults[i].name) == 0); k++)
 			if (is_mine(settings))
-				run_kind(settings, &still_kinds[k], ranks);
-	if (all || strcmp(settings->kinds, "slow") == 0)
-		for (int32_t k = 0; k < slow_kind_count; k++)
-			if (is_mine(settings))
-				run_kind(settings, &slow_kinds[k], ranks);
-	if (all || strcmp(settings->kinds, "healthy") == 0)
-		for (int32_t k = 0; k < healthy_kind_count; k++)
-			if (is_mine(settings))
-				run_healthy(settings, &healthy_kinds[k], ranks);
+				run_kind(settings, &faults[i].kinds[k], ranks);
+	for (int32_t k = 0; k < healthy_kind_count && (all || strcmp(settings->kinds, "healthy") == 0); k++)
+		if (is_mine(settings))
+			run_healthy(settings, &healthy_kinds[k], ranks);
 }
 
 static int parse(int argc, char **argv, struct settings *settings)
@@ -165,7 +168,7 @@ int main(int argc, char **argv)
 	struct settings settings = {.positions = 1000, .steps = 10000, .parts = 1};
 	if (parse(argc, argv, &settings) < 0) {
 		fprintf(stderr, "usage: wlb-verdicts-bench [--ranks N] [--positions N] [--steps N] "
-		                "[--kinds slow|still|healthy] [--part I/N] [--check]\n");
+		                "[--kinds slow|several|still|healthy] [--part I/N] [--check]\n");
 		return 2;
 	}
 	if (settings.ranks > 0)
