@@ -11,7 +11,7 @@ static const double fresh_s = 2.5;
 /* The bounds of a rank whose process alone is stopped by a signal, as shares of suspect_s and confirm_s. No activity
  * makes that healthy, so that no healthy stay lengthens them; scontrol suspend, which stops all, reaches the last node
  * sooner. */
-static const double stopped_share = 0.6;
+static const double stopped_suspect = 0.6, stopped_confirm = 0.5;
 enum { MOST_CHAIN = 64 };
 
 static const char *activity_name(enum wlb_verdict_activity activity)
@@ -34,17 +34,21 @@ static int is_stopped(const struct verdict_rank *rank)
 	return rank->process == WLB_VERDICT_STOPPED && rank->activity != WLB_VERDICT_ENDED;
 }
 
-/* The stay of a rank that is stopped lasts as long as other ranks were seen to run. Before the first step whoever
+/* The stay of a rank that is stopped lasts as long as it was seen so and others were seen to run: after a suspended job
+ * has been continued the reports of some ranks may be lost. Before the first step whoever
  * starts a job may stop some of its processes to attach a debugger. */
 static struct stay stay_of(const struct wlb_verdict_detector *detector, int32_t r)
 {
 	const struct verdict_rank *rank = &detector->rank[r];
 	const struct wlb_verdict_options *options = &detector->options;
-	double stopped_s = detector->time.running_job_s - rank->stopped_job_s;
+	double running_job_s = detector->time.running_job_s;
+	double seen_job_s = rank->seen_job_s < running_job_s ? rank->seen_job_s : running_job_s;
+	double stopped_s = seen_job_s - rank->stopped_job_s;
 	if (is_stopped(rank) && rank->step < 0)
 		return (struct stay){stopped_s, options->patience_s, options->patience_s};
 	if (is_stopped(rank))
-		return (struct stay){stopped_s, stopped_share * options->suspect_s, stopped_share * options->confirm_s};
+		return (struct stay){stopped_s, stopped_suspect * options->suspect_s,
+		                     stopped_confirm * options->confirm_s};
 	return (struct stay){verdict_stuck_s(detector, r), verdict_bound_s(detector, rank, options->suspect_s),
 	                     verdict_bound_s(detector, rank, options->confirm_s)};
 }

@@ -19,6 +19,7 @@ enum variant {
 	SUSPENDED_REPORTERS,
 	DEBUGGER,
 	CLOCK_SET,
+	NODE_CLOCK_SET,
 	BAD_NETWORK,
 };
 
@@ -40,7 +41,7 @@ static int64_t tell(struct wlb_verdict_detector *detector, const struct healthy_
 }
 
 /* What happens in every BETWEEN-th step of a kind of run. */
-static double make_special(const struct healthy_kind *kind, struct chance *chance, const struct program *program,
+static double make_special(const struct healthy_kind *kind, struct chance *chance, struct program *program,
                            struct incident *incident, struct report_conditions *conditions)
 {
 	int32_t ranks = program->cluster->world->ranks, count;
@@ -67,6 +68,11 @@ static double make_special(const struct healthy_kind *kind, struct chance *chanc
 		do
 			incident->paused_at = chance_below(chance, count);
 		while (operations[incident->paused_at].kind != OPERATION_COMPUTE);
+		return 1.0;
+	case NODE_CLOCK_SET:
+		program->trace.clocks.set_node = chance_below(chance, program->cluster->world->nodes);
+		program->trace.clocks.set_at_s = program->ends_s + chance_between(chance, 0.0, 2.0);
+		program->trace.clocks.set_by_s = chance_between(chance, -3600.0, 3600.0);
 		return 1.0;
 	default:
 		return 1.0;
@@ -151,7 +157,8 @@ const struct healthy_kind healthy_kinds[] = {
 	{"suspended, up to 200 s", run_program, SUSPENDED},
 	{"suspended with the reporters", run_program, SUSPENDED_REPORTERS},
 	{"a rank in a debugger, up to 200 s", run_program, DEBUGGER},
-	{"the clock set by an hour", run_program, CLOCK_SET},
+	{"the clock of the detector set by an hour", run_program, CLOCK_SET},
+	{"the clock of a node set by up to an hour", run_program, NODE_CLOCK_SET},
 	{"a tenth of the reports lost, a tenth repeated", run_program, BAD_NETWORK},
 	{"steady, with transfers, losses and loaders", run_steps, STEADY},
 	{"ten times the work, with transfers, losses and loaders", run_steps, LONG_DOCUMENTS},

@@ -5,7 +5,7 @@
  *   --ranks      that number alone; without it 8, 16 and 64
  *   --positions  of a fault in all layouts of a number of ranks, drawn at random, where a layout has more than its
  *                share of them and more than 64 (1000)
- *   --kinds      slow, several, still or healthy; without it all
+ *   --kinds      slow, several, still, clocks or healthy; without it all
  *   --steps      of each kind of healthy run (10000)
  *   --part       of the kinds, the I-th of N shares, from 0
  *   --check      ends with 1 where a goal is missed
@@ -18,9 +18,11 @@
 #include <time.h>
 
 #include "tests/bench/verdicts/chance.h"
+#include "tests/bench/verdicts/clock_trials.h"
 #include "tests/bench/verdicts/trials.h"
 
 static const double goal = 0.99;
+enum { CLOCK_TRIALS = 20 };
 
 struct settings {
 	int32_t ranks;
@@ -103,6 +105,24 @@ static void run_healthy(struct settings *settings, const struct healthy_kind *ki
 	}
 }
 
+static void run_clocks(struct settings *settings, int32_t ranks)
+{
+	int32_t count;
+	const struct wlb_verdict_layout *layouts = cluster_layouts(ranks, &count);
+	struct clock_score score = {0};
+	double began_s = busy_s();
+	for (int32_t l = 0; l < count; l++) {
+		struct cluster cluster = cluster_new(&layouts[l]);
+		for (int i = 0; i < CLOCK_TRIALS; i++)
+			clock_trial(&cluster, (uint64_t)i + 1, &score);
+		cluster_free(&cluster);
+	}
+	printf("| clocks | %d | %d | %lld | %.1f ms | %.1f ms | %lld | %.1f |\n", ranks, count, (long long)score.trials,
+	       1000.0 * score.furthest_s, 1000.0 * score.furthest_after_s, (long long)score.late_found,
+	       busy_s() - began_s);
+	settings->missed += score.late_found < score.trials;
+}
+
 static void run_ranks(struct settings *settings, int32_t ranks)
 {
 	const struct {
@@ -117,6 +137,8 @@ static void run_ranks(struct settings *settings, int32_t ranks)
 		for (int32_t k = 0; k < faults[i].count && (all || strcmp(settings->kinds, faults[i].name) == 0); k++)
 			if (is_mine(settings))
 				run_kind(settings, &faults[i].kinds[k], ranks);
+	if ((all || strcmp(settings->kinds, "clocks") == 0) && is_mine(settings))
+		run_clocks(settings, ranks);
 	for (int32_t k = 0; k < healthy_kind_count && (all || strcmp(settings->kinds, "healthy") == 0); k++)
 		if (is_mine(settings))
 			run_healthy(settings, &healthy_kinds[k], ranks);
@@ -168,7 +190,7 @@ int main(int argc, char **argv)
 	struct settings settings = {.positions = 1000, .steps = 10000, .parts = 1};
 	if (parse(argc, argv, &settings) < 0) {
 		fprintf(stderr, "usage: wlb-verdicts-bench [--ranks N] [--positions N] [--steps N] "
-		                "[--kinds slow|several|still|healthy] [--part I/N] [--check]\n");
+		                "[--kinds slow|several|still|clocks|healthy] [--part I/N] [--check]\n");
 		return 2;
 	}
 	if (settings.ranks > 0)

@@ -77,14 +77,6 @@ static void suspended_and_traced_jobs_are_healthy(void **state)
 		run_expect_one(&run, WLB_VERDICT_HANG, WLB_VERDICT_CONFIRMED);
 		run_end(&run);
 	}
-	/* A rank that alone is stopped is suspected soon. */
-	run_begin(&run, 2, 1, 2, 2, 2);
-	run_block_on_rank_0(&run);
-	run.rank[0].process = WLB_VERDICT_STOPPED;
-	run_seconds(&run, 6);
-	const struct wlb_verdict *verdict = run_expect_one(&run, WLB_VERDICT_HANG, WLB_VERDICT_SUSPECTED);
-	assert_non_null(strstr(verdict->evidence, "stopped by a signal"));
-	run_end(&run);
 }
 
 static void clocks_that_are_set_and_silence_of_all_are_healthy(void **state)

@@ -76,6 +76,20 @@ static void it_is_not_named_where_no_other_is_seen_to_run(void **state)
 	run_seconds(&run, 1);
 	assert_int_equal(run.count, 7);
 	run_end(&run);
+	/* The job is continued, and the first reports of rank 3 after that are lost. */
+	run_begin(&run, 2, 1, 2, 2, 2);
+	for (int32_t r = 0; r < 4; r++)
+		run.rank[r].process = WLB_VERDICT_STOPPED;
+	run_seconds(&run, 2);
+	for (int32_t r = 4; r < 8; r++)
+		run.rank[r].process = WLB_VERDICT_STOPPED;
+	run_seconds(&run, 100);
+	for (int32_t r = 0; r < 8; r++)
+		run.rank[r].process = WLB_VERDICT_RUNNING;
+	run.rank[3].silent = 1;
+	others_go_on(&run, 2);
+	run_expect_no_verdict(&run);
+	run_end(&run);
 }
 
 static void it_may_be_stopped_before_its_first_step_and_after_its_last(void **state)
