@@ -151,11 +151,22 @@ static int set_nodes(struct wlbd_attempt *attempt, const json_t *card)
 	return wlbd_attempt_nodes_set(&attempt->nodes, json_object_get(card, "nodes"));
 }
 
+/* A text that cannot be read, of a later release, leaves what wlbd.conf says. */
 static void set_on_fault(struct wlbd_attempt *attempt, const char *text)
 {
-	wlb_on_fault_init(&attempt->on_fault);
-	if (text != NULL)
-		wlb_on_fault_parse(text, &attempt->on_fault, NULL);
+	struct wlb_error error;
+	attempt->on_fault = attempt->wlbd->config.on_fault;
+	if (text != NULL && wlb_on_fault_parse(text, &attempt->on_fault, &error) != 0)
+		wlbd_log(WLBD_LOG_ERROR, "run %s: what is done about its faults cannot be read from the database: %s",
+		         attempt->run, error.message);
+}
+
+void wlbd_attempts_set_on_fault(struct wlbd *wlbd, int64_t run_pk, const char *text)
+{
+	struct wlbd_attempt *attempt;
+	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)
+	if (attempt->run_pk == run_pk)
+		set_on_fault(attempt, text);
 }
 
 void wlbd_attempt_set_layout(struct wlbd_attempt *attempt, const json_t *object)

@@ -109,6 +109,9 @@ void wlbd_attempt_judge_soon(struct wlbd_attempt *attempt);
  */
 void wlbd_attempts_confirm(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job);
 
+/* Sets what is done about the faults of a run's attempts. `text` names what is not as wlbd.conf has it. */
+void wlbd_attempts_set_on_fault(struct wlbd *wlbd, int64_t run_pk, const char *text);
+
 /* Returns when a process of the node last reported over a connection that is still open; 0: none does. Only attempts
  * count whose job has that node as Slurm says, and of users other than `uid` only connections from the node's own
  * address: a user who shares a node could otherwise hide its loss by reporting from elsewhere. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/on_fault.h"
 #include "coordinator/wlbd/database/db_pool.h"
 #include "coordinator/wlbd/http/body.h"
 #include "coordinator/wlbd/http/reply.h"
@@ -18,9 +19,13 @@
 enum {
 	RUNS_LIMIT = 100, /* without the parameter */
 	STEPS_LIMIT = 1000,
+	FAULTS_LIMIT = 50,
 	ROWS_MOST = 100000, /* of the parameter; the schema returns at most 10,000 */
 	POINTS_MOST = 2000,
+	FAULTS_MOST = 1000,
 };
+
+static const int64_t since_most_s = INT64_C(100000000000); /* since 1970, as of a record */
 
 void wlbd_get_health(struct wlbd_call *call)
 {
@@ -98,6 +103,7 @@ void wlbd_get_runs(struct wlbd_call *call)
 void wlbd_get_run(struct wlbd_call *call)
 {
 	struct wlbd_params params = {0};
+	char on_fault[WLB_ON_FAULT_SIZE];
 	const char *steps = wlbd_call_parameter(call, "steps");
 	if (steps != NULL && strcmp(steps, "all") != 0) {
 		wlbd_call_fail(call, 400, "parameter 'steps': '%.60s' must be all; without it the steps are left out",
@@ -108,7 +114,9 @@ void wlbd_get_run(struct wlbd_call *call)
 	add_reader(&params, call);
 	wlbd_params_add_boolean(&params, steps != NULL);
 	wlbd_params_add_integer(&params, call->uid);
-	ask(call, "select wlb_run_json($1, $2, $3, $4)", &params);
+	wlb_on_fault_text(&call->wlbd->config.on_fault, on_fault, sizeof(on_fault));
+	wlbd_params_add_text(&params, on_fault);
+	ask(call, "select wlb_run_shown($1, $2, $3, $4, $5)", &params);
 }
 
 void wlbd_get_steps(struct wlbd_call *call)
@@ -128,6 +136,33 @@ void wlbd_get_steps(struct wlbd_call *call)
 	wlbd_params_add_integer_if(&params, points > 0, points);
 	wlbd_params_add_integer(&params, call->uid);
 	ask(call, "select wlb_run_steps_json($1, $2, $3, $4, $5, $6)", &params);
+}
+
+/* Answers 400 and returns -1 where the parameter is no run's name. */
+static int check_run_parameter(struct wlbd_call *call, const char *run)
+{
+	if (run == NULL || wlbd_run_name_valid(run))
+		return 0;
+	wlbd_call_fail(call, 400, "parameter 'run': '%.60s' must be a job's id, or JOBID.N, such as 12 or 12.2", run);
+	return -1;
+}
+
+void wlbd_get_faults(struct wlbd_call *call)
+{
+	struct wlbd_params params = {0};
+	const char *run = wlbd_call_parameter(call, "run");
+	int64_t limit = run != NULL ? FAULTS_MOST : FAULTS_LIMIT;
+	int64_t since_s = 0;
+	if (check_run_parameter(call, run) != 0 || parameter_number(call, "since", 0, since_most_s, &since_s) != 0 ||
+	    parameter_number(call, "limit", 1, FAULTS_MOST, &limit) != 0)
+		return;
+	wlbd_params_add_text(&params, run);
+	add_reader(&params, call);
+	wlbd_params_add_integer(&params, call->uid);
+	wlbd_params_add_text(&params, wlbd_call_parameter(call, "node"));
+	wlbd_params_add_integer_if(&params, since_s > 0, since_s);
+	wlbd_params_add_integer(&params, limit);
+	ask(call, "select wlb_faults_list($1, $2, $3, $4, to_timestamp($5::float8), $6)", &params);
 }
 
 /* ---- ranks ------------------------------------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@ void wlbd_get_runs(struct wlbd_call *call);
 void wlbd_get_run(struct wlbd_call *call);
 void wlbd_get_steps(struct wlbd_call *call);
 void wlbd_get_ranks(struct wlbd_call *call);
+void wlbd_get_faults(struct wlbd_call *call);
 
 /* calibrations.c */
 void wlbd_post_calibration(struct wlbd_call *call);
@@ -20,6 +21,9 @@ void wlbd_get_calibration(struct wlbd_call *call);
 /* runs.c */
 void wlbd_post_run(struct wlbd_call *call);
 void wlbd_post_end(struct wlbd_call *call);
+
+/* settings.c */
+void wlbd_post_settings(struct wlbd_call *call);
 
 /* attempt_request.c */
 void wlbd_post_attempt(struct wlbd_call *call);

@@ -5,6 +5,7 @@
 enum {
 	BODY_MOST_BYTES = 1 << 20,
 	RECORDS_MOST_BYTES = 8 << 20,
+	SETTINGS_MOST_BYTES = 4096,
 };
 
 static const struct wlbd_route list[] = {
@@ -12,6 +13,7 @@ static const struct wlbd_route list[] = {
 	{"POST", "/v1/runs/*/records", false, RECORDS_MOST_BYTES, wlbd_post_records},
 	{"POST", "/v1/runs/*/attempts", false, BODY_MOST_BYTES, wlbd_post_attempt},
 	{"POST", "/v1/runs/*/end", false, BODY_MOST_BYTES, wlbd_post_end},
+	{"POST", "/v1/runs/*/settings", false, SETTINGS_MOST_BYTES, wlbd_post_settings},
 	{"POST", "/v1/runs", false, BODY_MOST_BYTES, wlbd_post_run},
 	{"GET", "/v1/runs", false, 0, wlbd_get_runs},
 	{"GET", "/v1/runs/*/steps", false, 0, wlbd_get_steps},
@@ -19,6 +21,7 @@ static const struct wlbd_route list[] = {
 	{"GET", "/v1/runs/*", false, 0, wlbd_get_run},
 	{"POST", "/v1/calibrations", false, BODY_MOST_BYTES, wlbd_post_calibration},
 	{"GET", "/v1/calibrations", false, 0, wlbd_get_calibration},
+	{"GET", "/v1/faults", false, 0, wlbd_get_faults},
 	{"GET", "/healthz", true, 0, wlbd_get_health},
 	{"GET", "/metrics", true, 0, wlbd_get_metrics},
 };
