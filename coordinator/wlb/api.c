@@ -8,7 +8,7 @@
 
 #include "coordinator/client/reply.h"
 
-enum { GET_MS = 30000 };
+enum { CALL_MS = 30000 };
 
 json_t *wlb_api_call(struct wlb_connection *connection, const char *method, const char *path, const json_t *body,
                      int timeout_ms, int *status, struct wlb_error *error)
@@ -43,7 +43,8 @@ int wlb_api_check_run(const char *name, struct wlb_error *error)
 	return 0;
 }
 
-json_t *wlb_api_get(const char *path, struct wlb_error *error)
+/* On a connection of its own. */
+static json_t *call_once(const char *method, const char *path, const json_t *body, struct wlb_error *error)
 {
 	struct wlb_client_config config;
 	if (wlb_client_config_load(&config, error) != 0)
@@ -53,9 +54,19 @@ json_t *wlb_api_get(const char *path, struct wlb_error *error)
 		wlb_fail(error, "out of memory for a connection");
 		return NULL;
 	}
-	json_t *root = wlb_api_call(connection, "GET", path, NULL, GET_MS, NULL, error);
+	json_t *root = wlb_api_call(connection, method, path, body, CALL_MS, NULL, error);
 	wlb_connection_free(connection);
 	return root;
+}
+
+json_t *wlb_api_get(const char *path, struct wlb_error *error)
+{
+	return call_once("GET", path, NULL, error);
+}
+
+json_t *wlb_api_post(const char *path, const json_t *body, struct wlb_error *error)
+{
+	return call_once("POST", path, body, error);
 }
 
 void wlb_api_query(char *path, size_t size, const char *key, const char *value)

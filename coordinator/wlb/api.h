@@ -18,6 +18,8 @@ int wlb_api_check_run(const char *name, struct wlb_error *error);
 
 /* Sends one GET on a connection of its own to the configured coordinator. */
 json_t *wlb_api_get(const char *path, struct wlb_error *error);
+/* The same for one POST. */
+json_t *wlb_api_post(const char *path, const json_t *body, struct wlb_error *error);
 
 /* Appends "KEY=VALUE" to a path's query, VALUE escaped; the first after '?', the next after '&'. */
 void wlb_api_query(char *path, size_t size, const char *key, const char *value);

@@ -70,6 +70,8 @@ static int print_tables(const json_t *run)
 	if (rc == 0)
 		rc = wlb_show_faults(run);
 	if (rc == 0)
+		rc = wlb_show_verdicts(run);
+	if (rc == 0)
 		rc = wlb_show_checkpoints(run);
 	if (rc == 0)
 		rc = wlb_show_events(run);

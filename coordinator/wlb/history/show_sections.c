@@ -6,13 +6,14 @@
 #include <string.h>
 #include <time.h>
 
+#include "coordinator/wlb/history/fault_table.h"
 #include "coordinator/wlb/output/plot.h"
 #include "coordinator/wlb/output/reply_fields.h"
 #include "coordinator/wlb/output/table.h"
 #include "coordinator/wlb/output/terminal.h"
 #include "coordinator/wlb/output/time_format.h"
 
-enum { PLOT_ROWS = 6, PLOT_MARGIN = 12, EVENTS_SHOWN = 20, CHECKPOINTS_SHOWN = 5 };
+enum { PLOT_ROWS = 6, PLOT_MARGIN = 12, EVENTS_SHOWN = 20, VERDICTS_SHOWN = 20, CHECKPOINTS_SHOWN = 5 };
 
 /* ---- summary -------------------------------------------------------------------------------------------------- */
 
@@ -59,7 +60,7 @@ static void print_training(const json_t *run)
 /* A run keeps only the newest of records whose number is bounded. */
 static void print_dropped(const json_t *run)
 {
-	static const char *const lists[] = {"events", "faults", "checkpoints", "evidence"};
+	static const char *const lists[] = {"events", "faults", "checkpoints", "evidence", "verdicts"};
 	const json_t *dropped = json_object_get(run, "dropped");
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
 		json_int_t count = json_integer_value(json_object_get(dropped, lists[i]));
@@ -73,6 +74,7 @@ int wlb_show_summary(const json_t *run)
 {
 	char nodes[512], layout[64];
 	const char *reason = wlb_field_text(run, "reason", "");
+	const char *on_fault = wlb_field_text(run, "on_fault", NULL);
 	wlb_field_nodes(run, nodes, sizeof(nodes));
 	wlb_field_layout(run, layout, sizeof(layout));
 	printf("Run %s: %s%s%s\n", wlb_field_text(run, "run_id", "?"), wlb_field_text(run, "state", "?"),
@@ -82,6 +84,8 @@ int wlb_show_summary(const json_t *run)
 	print_times(run);
 	printf("  on %s, layout %s\n", nodes, layout);
 	print_training(run);
+	if (on_fault != NULL)
+		printf("  on fault: %s\n", on_fault);
 	print_dropped(run);
 	return 0;
 }
@@ -163,6 +167,21 @@ int wlb_show_faults(const json_t *run)
 	static const char *const titles[] = {"TIME", "ATTEMPT", "FAULT", "NODE", "RANK", "STEP", "PART", "DETAIL"};
 	static const struct section faults = {"Faults", 8, "lrllrrll", titles, 0, add_fault};
 	return print_section(&faults, json_object_get(run, "faults"));
+}
+
+int wlb_show_verdicts(const json_t *run)
+{
+	const json_t *verdicts = json_object_get(run, "verdicts");
+	size_t count = json_array_size(verdicts);
+	size_t first = count > VERDICTS_SHOWN ? count - VERDICTS_SHOWN : 0;
+	if (count == 0)
+		return 0;
+	puts("\nVerdicts");
+	if (wlb_fault_table_print(verdicts, first, false, wlb_terminal_columns(), stdout) != 0)
+		return -1;
+	if (first > 0)
+		printf("  %zu more: wlb faults %s\n", first, wlb_field_text(run, "run_id", "RUN"));
+	return 0;
 }
 
 static void add_checkpoint(struct wlb_table *table, const json_t *checkpoint)

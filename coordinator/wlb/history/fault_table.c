@@ -1,0 +1,53 @@
+#include "coordinator/wlb/history/fault_table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "coordinator/wlb/output/fault_text.h"
+#include "coordinator/wlb/output/reply_fields.h"
+#include "coordinator/wlb/output/table.h"
+#include "coordinator/wlb/output/time_format.h"
+
+enum { WHO_SIZE = 128 };
+
+static void name_cost(const json_t *entry, char *text, size_t size)
+{
+	wlb_field_real(entry, "cost_percent", 0, text, size);
+	if (strcmp(text, "-") != 0)
+		snprintf(text + strlen(text), size - strlen(text), " %%");
+}
+
+/* The columns from KIND on are the same whether the run is named or not. */
+static void add_entry(struct wlb_table *table, const json_t *entry, bool has_run)
+{
+	char when[32], attempt[32], kind[64], who[WHO_SIZE], cost[352];
+	time_t at = wlb_time_parse(wlb_field_text(entry, "time", wlb_field_text(entry, "found_at", NULL)));
+	if (has_run)
+		wlb_time_format(at, when, sizeof(when));
+	else
+		wlb_time_of_day(at, when, sizeof(when));
+	wlb_field_number(entry, "attempt", attempt, sizeof(attempt));
+	wlb_fault_kind(entry, kind, sizeof(kind));
+	wlb_fault_who(entry, who, sizeof(who));
+	name_cost(entry, cost, sizeof(cost));
+	const char *const cells[] = {
+		when, wlb_field_text(entry, "run_id", "-"), attempt, kind,
+		who,  wlb_field_text(entry, "state", "-"),  cost,    wlb_field_text(entry, "action", "-")};
+	const char *const in_run[] = {cells[0], cells[2], cells[3], cells[4], cells[5], cells[6], cells[7]};
+	const char *evidence = wlb_field_text(entry, "evidence", "");
+	wlb_table_add(table, has_run ? cells : in_run);
+	if (*evidence != '\0')
+		wlb_table_note(table, evidence);
+}
+
+int wlb_fault_table_print(const json_t *entries, size_t first, bool has_run, int columns, FILE *out)
+{
+	static const char *const titles[] = {"TIME", "RUN", "ATTEMPT", "KIND", "WHO", "STATE", "COST", "ACTION"};
+	static const char *const in_run[] = {"TIME", "ATTEMPT", "KIND", "WHO", "STATE", "COST", "ACTION"};
+	struct wlb_table table = {
+		.columns = has_run ? 8 : 7, .right = has_run ? "llrlllrl" : "lrlllrl", .note_columns = columns};
+	wlb_table_add(&table, has_run ? titles : in_run);
+	for (size_t i = first; i < json_array_size(entries); i++)
+		add_entry(&table, json_array_get(entries, i), has_run);
+	return wlb_table_print(&table, "  ", out);
+}

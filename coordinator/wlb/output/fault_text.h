@@ -1,0 +1,15 @@
+/* Faults and verdicts of the coordinator's replies as short texts. */
+#ifndef COORDINATOR_WLB_OUTPUT_FAULT_TEXT_H
+#define COORDINATOR_WLB_OUTPUT_FAULT_TEXT_H
+
+#include <stddef.h>
+
+#include <jansson.h>
+
+/* Writes whom an entry names: "rank 3 on n2", "link 3>5", "node n2", "16 ranks on n[1-2]"; "-": nobody. */
+void wlb_fault_who(const json_t *entry, char *text, size_t size);
+
+/* Writes its kind in words: "hang in communication". */
+void wlb_fault_kind(const json_t *entry, char *text, size_t size);
+
+#endif
