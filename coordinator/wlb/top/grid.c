@@ -20,7 +20,8 @@ enum wlb_top_style wlb_top_style_of(const struct wlb_top_ranks *ranks, const str
 	                                            [WLB_TOP_NOTED] = WLB_TOP_YELLOW,
 	                                            [WLB_TOP_LATE] = WLB_TOP_MAGENTA,
 	                                            [WLB_TOP_LATEST] = WLB_TOP_RED};
-	return rank->is_reported ? styles[wlb_top_state_of(ranks, rank).level] : WLB_TOP_FAINT;
+	bool is_unknown = !rank->is_reported && rank->verdict < 0;
+	return is_unknown ? WLB_TOP_FAINT : styles[wlb_top_state_of(ranks, rank).level];
 }
 
 static void put_cell(const struct grid *grid, const struct wlb_top_rank *rank)

@@ -9,6 +9,7 @@
 #include "coordinator/wlb/top/progress.h"
 #include "coordinator/wlb/top/seconds_text.h"
 #include "coordinator/wlb/top/state.h"
+#include "coordinator/wlb/top/verdicts_page.h"
 
 enum {
 	WORST_SHOWN = 3,
@@ -71,7 +72,11 @@ static int put_grid(struct wlb_top_frame *frame, const struct wlb_top_ranks *ran
 		put_line(frame, WLB_TOP_PLAIN, "the layout is not known yet; ranks are shown by node");
 	for (int i = 0; wlb_top_legend[i] != NULL; i++)
 		put_line(frame, WLB_TOP_FAINT, wlb_top_legend[i]);
-	int lines_most = frame->rows > 0 ? wlb_top_lines_left(frame) - BELOW_GRID_LINES : wlb_top_lines_left(frame);
+	if (ranks->verdicts.count > 0)
+		put_line(frame, WLB_TOP_FAINT, wlb_top_legend_named);
+	int lines_most = wlb_top_lines_left(frame);
+	if (frame->rows > 0)
+		lines_most -= BELOW_GRID_LINES + wlb_top_verdicts_lines(&ranks->verdicts);
 	if (rc == 0)
 		wlb_top_grid_draw(frame, ranks, &sections, lines_most);
 	wlb_top_sections_free(&sections);
@@ -84,6 +89,10 @@ static void put_rank(struct wlb_top_frame *frame, const struct wlb_top_ranks *ra
 	struct wlb_top_state state = wlb_top_state_of(ranks, rank);
 	wlb_top_put(frame, wlb_top_style_of(ranks, rank), "%c%c", state.letter, state.mark);
 	wlb_top_put(frame, WLB_TOP_PLAIN, " rank %d on %s: ", rank->rank, wlb_top_rank_node(ranks, rank));
+	if (!rank->is_reported) {
+		put_line(frame, WLB_TOP_PLAIN, "not reported");
+		return;
+	}
 	if (rank->call != NULL) {
 		wlb_seconds_format(rank->call_for_s, time, sizeof(time));
 		wlb_top_put(frame, WLB_TOP_PLAIN, "in %s of %s for %s; ", rank->call, rank->call_group->name, time);
@@ -135,6 +144,7 @@ int wlb_top_page_draw(struct wlb_top_frame *frame, const struct wlb_top_view *vi
 		put_line(frame, WLB_TOP_RED, note);
 	int rc = put_grid(frame, &view->ranks, by);
 	if (rc == 0) {
+		wlb_top_verdicts_put(frame, &view->ranks.verdicts, wlb_field_text(view->run, "run_id", "RUN"));
 		put_worst(frame, &view->ranks);
 		rc = wlb_top_calls_put(frame, &view->ranks);
 	}

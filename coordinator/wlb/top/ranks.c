@@ -53,7 +53,7 @@ static void read_call(const json_t *call, struct wlb_top_rank *rank)
 static void read_row(const json_t *row, struct wlb_top_rank *rank, struct wlb_top_group *groups)
 {
 	const json_t *node = json_array_get(row, NODE);
-	*rank = (struct wlb_top_rank){.rank = (int)number_at(row, RANK), .place = -1, .groups = groups};
+	*rank = (struct wlb_top_rank){.rank = (int)number_at(row, RANK), .place = -1, .verdict = -1, .groups = groups};
 	rank->node = json_is_integer(node) ? (int)json_integer_value(node) : -1;
 	rank->activity = json_string_value(json_array_get(row, ACTIVITY));
 	rank->process = json_string_value(json_array_get(row, PROCESS));
@@ -129,6 +129,21 @@ static bool read_layout(const json_t *object, struct wlb_layout *layout)
 	       layout->tp > 0 && layout->cp > 0 && layout->pp > 0 && layout->dp > 0;
 }
 
+/* Confirmed verdicts come before suspected ones. */
+static void mark_named(struct wlb_top_ranks *ranks, bool is_confirmed)
+{
+	for (int i = 0; i < ranks->verdicts.count; i++) {
+		const json_t *named = json_object_get(ranks->verdicts.list[i].entry, "ranks");
+		for (size_t k = 0; k < json_array_size(named) && ranks->verdicts.list[i].is_confirmed == is_confirmed;
+		     k++) {
+			int64_t rank = number_at(named, k);
+			if (json_is_integer(json_array_get(named, k)) && rank >= 0 && rank < ranks->count &&
+			    ranks->list[rank].verdict < 0)
+				ranks->list[rank].verdict = i;
+		}
+	}
+}
+
 /* ---- the reply --------------------------------------------------------------------------------------------------- */
 
 static int read_nodes(const json_t *names, struct wlb_top_ranks *ranks)
@@ -158,6 +173,10 @@ int wlb_top_ranks_read(const json_t *reply, struct wlb_top_ranks *ranks, struct 
 		return -1;
 	if (ranks->has_layout && find_places(ranks) != 0)
 		return wlb_fail(error, "out of memory for the places of ranks");
+	if (wlb_top_verdicts_read(reply, &ranks->verdicts) != 0)
+		return wlb_fail(error, "out of memory for the verdicts");
+	mark_named(ranks, true);
+	mark_named(ranks, false);
 	return 0;
 }
 
@@ -166,6 +185,7 @@ void wlb_top_ranks_free(struct wlb_top_ranks *ranks)
 	free(ranks->list);
 	free(ranks->groups);
 	free(ranks->nodes);
+	wlb_top_verdicts_free(&ranks->verdicts);
 	*ranks = (struct wlb_top_ranks){0};
 }
 

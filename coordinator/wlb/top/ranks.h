@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "coordinator/wlb/top/verdicts.h"
 #include "libwlb/wlb.h"
 
 struct wlb_top_group {
@@ -21,6 +22,7 @@ struct wlb_top_rank {
 	int node;                  /* an index into the names of nodes; -1: not known */
 	int place;                 /* in the layout; -1: none */
 	struct wlb_coordinates at; /* of that place */
+	int verdict;               /* the first that names it, an index into the verdicts; -1: none does */
 	bool is_reported;          /* else what follows is not known */
 	double age_s;
 	int64_t step;
@@ -47,6 +49,7 @@ struct wlb_top_ranks {
 	bool has_layout;
 	struct wlb_layout layout;
 	struct wlb_top_group *groups; /* of all ranks */
+	struct wlb_top_verdicts verdicts;
 };
 
 /* Reads a reply, whose texts the ranks point to. Returns -1 where it is not of the form of docs/api.md, or if out of

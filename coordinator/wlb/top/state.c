@@ -23,6 +23,8 @@ const char *const wlb_top_legend[] = {
 	NULL,
 };
 
+const char wlb_top_legend_named[] = "# a verdict names it";
+
 static char letter_of(const struct wlb_top_rank *rank)
 {
 	static const struct {
@@ -47,16 +49,25 @@ double wlb_top_time_s(const struct wlb_top_rank *rank)
 	return rank->call != NULL ? rank->call_for_s : rank->for_s;
 }
 
-/* Of a rank that was never reported nothing is known, and so nothing is marked. */
+/* The least level of a rank that a verdict names. */
+static enum wlb_top_level named_level(const struct wlb_top_ranks *ranks, const struct wlb_top_rank *rank)
+{
+	if (rank->verdict < 0)
+		return WLB_TOP_FINE;
+	return ranks->verdicts.list[rank->verdict].is_confirmed ? WLB_TOP_LATEST : WLB_TOP_LATE;
+}
+
+/* Of a rank that was never reported nothing is known but verdicts. */
 static enum wlb_top_level level_of(const struct wlb_top_ranks *ranks, const struct wlb_top_rank *rank)
 {
+	enum wlb_top_level named = named_level(ranks, rank);
 	int level = WLB_TOP_LATEST;
 	if (!rank->is_reported)
-		return WLB_TOP_FINE;
+		return named;
 	if (strcmp(rank->process, "running") != 0)
 		return WLB_TOP_LATEST;
-	while (level > WLB_TOP_FINE && wlb_top_time_s(rank) < levels[level].time_s &&
-	       rank->age_s < levels[level].age_s && ranks->last_step - rank->step < levels[level].steps_behind)
+	while (level > (int)named && wlb_top_time_s(rank) < levels[level].time_s && rank->age_s < levels[level].age_s &&
+	       ranks->last_step - rank->step < levels[level].steps_behind)
 		level--;
 	return (enum wlb_top_level)level;
 }
@@ -64,7 +75,8 @@ static enum wlb_top_level level_of(const struct wlb_top_ranks *ranks, const stru
 struct wlb_top_state wlb_top_state_of(const struct wlb_top_ranks *ranks, const struct wlb_top_rank *rank)
 {
 	enum wlb_top_level level = level_of(ranks, rank);
-	return (struct wlb_top_state){letter_of(rank), levels[level].mark, level};
+	char mark = rank->verdict >= 0 ? '#' : levels[level].mark;
+	return (struct wlb_top_state){letter_of(rank), mark, level};
 }
 
 bool wlb_top_is_worse(const struct wlb_top_ranks *ranks, const struct wlb_top_rank *a, const struct wlb_top_rank *b)

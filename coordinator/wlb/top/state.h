@@ -13,7 +13,7 @@ enum wlb_top_level {
 
 struct wlb_top_state {
 	char letter;
-	char mark; /* of the level, so that no colour is needed to see it */
+	char mark; /* of the level, so that no colour is needed to see it; of a rank that a verdict names '#' */
 	enum wlb_top_level level;
 };
 
@@ -28,5 +28,8 @@ bool wlb_top_is_worse(const struct wlb_top_ranks *ranks, const struct wlb_top_ra
 
 /* The lines that explain letters and marks, ended by NULL; of at most 80 columns. */
 extern const char *const wlb_top_legend[];
+
+/* The same for the mark of ranks that a verdict names. */
+extern const char wlb_top_legend_named[];
 
 #endif

@@ -83,6 +83,59 @@ static void test_a_page(void **state)
 	free(text);
 }
 
+static void test_verdicts(void **state)
+{
+	const struct wlb_layout layout = {.tp = 1, .cp = 1, .pp = 1, .dp = 4};
+	(void)state;
+	json_t *reply = top_reply_new(&layout, 2);
+	top_reply_accuse(
+		reply, 3, "hang", "confirmed",
+		"rank 3 on n2 has computed since step 39 for 250 s; ranks 0-2 wait for it in all_reduce 51 of dp");
+	top_reply_accuse(reply, 1, "slow_compute", "suspected", "rank 1 takes 12 % longer than its peers");
+	top_reply_accuse(reply, 0, "slow_loader", "over", "it is over");
+	top_reply_accuse(reply, 3, "crash", "suspected", "a second verdict of the same rank");
+	top_reply_accuse(reply, 2, "slow_compute", "suspected", "the fourth that is open");
+	top_reply_forget(reply, 2);
+	char *text = page_of(json_deep_copy(reply), (struct wlb_top_frame){.columns = 80}, WLB_TOP_BY_NODE, "");
+	assert_non_null(strstr(text,
+	                       "# a verdict names it\n"
+	                       "n1 C C#  n2 ?#C#\n"
+	                       "Verdicts\n"
+	                       "# hang confirmed: rank 3 on n2, for 4:11, costs 100 %; action: evict\n"
+	                       "   rank 3 on n2 has computed since step 39 for 250 s; ranks 0-2 wait for it i...\n"
+	                       "# slow compute suspected: rank 1 on n1, for 4:11, costs 100 %; action: evict\n"
+	                       "   rank 1 takes 12 % longer than its peers\n"
+	                       "# crash suspected: rank 3 on n2, for 4:11, costs 100 %; action: evict\n"
+	                       "   a second verdict of the same rank\n"
+	                       "1 more: wlb faults 12\n"
+	                       "Ranks that need attention\n"
+	                       "C# rank 3 on n2: computing for 0.9 s, step 41\n"
+	                       "?# rank 2 on n2: not reported\n"
+	                       "C# rank 1 on n1: computing for 0.9 s, step 41\n"));
+	free(text);
+	text = page_of(reply, (struct wlb_top_frame){.columns = 80, .is_coloured = true}, WLB_TOP_BY_NODE, "");
+	assert_non_null(strstr(text, "\033[35mC#\033[0m  n2 \033[35m?#\033[0m\033[1;31mC#\033[0m"));
+	free(text);
+}
+
+static void test_verdicts_that_are_no_verdicts(void **state)
+{
+	static const char *const wrong[] = {
+		"7", "[7, null, \"x\", [], {}]",
+		"[{\"ranks\":[-1, 99, 1e300, \"x\", null], \"rank_count\":-1, \"since_s\":\"x\"}]",
+		"[{\"ranks\":{}, \"kind\":3, \"state\":[], \"nodes\":7, \"evidence\":null, \"cost_percent\":\"x\"}]"};
+	const struct wlb_layout one = {.tp = 1, .cp = 1, .pp = 1, .dp = 2};
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		json_t *reply = top_reply_new(&one, 2);
+		json_object_set_new(reply, "verdicts", json_loads(wrong[i], JSON_DECODE_ANY, NULL));
+		char *text = page_of(reply, (struct wlb_top_frame){.columns = 80}, WLB_TOP_BY_NODE, "");
+		assert_non_null(strstr(text, "\nn1 C C "));
+		check_lines(text, 80);
+		free(text);
+	}
+}
+
 static void test_colours(void **state)
 {
 	const struct wlb_layout one = {.tp = 1, .cp = 1, .pp = 1, .dp = 1};
@@ -110,6 +163,10 @@ static json_t *troubled(int ranks)
 			top_reply_wait(reply, rank, "dp", 1000051, 100000000);
 		if (rank % 5 == 0)
 			top_reply_set(reply, rank, "step", json_integer(1));
+		if (rank % 11 == 2)
+			top_reply_accuse(reply, rank, "hang_in_communication", rank % 2 ? "confirmed" : "suspected",
+			                 "evidence that is far longer than a line of a terminal can ever be, as it "
+			                 "may be for a verdict");
 		if (rank % 7 == 3)
 			top_reply_forget(reply, rank);
 	}
@@ -192,6 +249,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_page),
+		cmocka_unit_test(test_verdicts),
+		cmocka_unit_test(test_verdicts_that_are_no_verdicts),
 		cmocka_unit_test(test_colours),
 		cmocka_unit_test(test_never_wider_or_longer),
 		cmocka_unit_test(test_many_ranks_are_cells_of_nodes),

@@ -49,6 +49,23 @@ void top_reply_wait(json_t *reply, int rank, const char *group, int seq, int for
 	top_reply_set(reply, rank, "call", json_pack("[s, i, i, i, i]", "all_reduce", index, seq, 65536, for_ms));
 }
 
+void top_reply_accuse(json_t *reply, int rank, const char *kind, const char *verdict_state, const char *evidence)
+{
+	json_t *verdicts = json_object_get(reply, "verdicts");
+	json_int_t node = json_integer_value(json_array_get(row_at(reply, rank), 1));
+	if (verdicts == NULL) {
+		verdicts = json_array();
+		json_object_set_new(reply, "verdicts", verdicts);
+	}
+	json_array_append_new(verdicts,
+	                      json_pack("{s:i, s:s, s:s, s:[i], s:i, s:[O], s:s, s:i, s:f, s:i, s:f, s:f, s:s, s:s}",
+	                                "number", (int)json_array_size(verdicts) + 1, "kind", kind, "state",
+	                                verdict_state, "ranks", rank, "rank_count", 1, "nodes",
+	                                json_array_get(json_object_get(reply, "nodes"), (size_t)node), "collective",
+	                                "dp", "sequence", 51, "since_s", 250.6, "step", 39, "cost_percent", 100.0,
+	                                "certainty", 0.99, "evidence", evidence, "action", "evict"));
+}
+
 void top_reply_forget(json_t *reply, int rank)
 {
 	while (json_array_size(row_at(reply, rank)) > 2)

@@ -16,6 +16,9 @@ void top_reply_set(json_t *reply, int rank, const char *column, json_t *value);
 /* The rank waits for `for_ms` in call `seq` of its group `group`, tp or dp, which it has entered. */
 void top_reply_wait(json_t *reply, int rank, const char *group, int seq, int for_ms);
 
+/* A verdict of that kind names the rank, on its node. */
+void top_reply_accuse(json_t *reply, int rank, const char *kind, const char *verdict_state, const char *evidence);
+
 /* Nothing was reported of the rank. */
 void top_reply_forget(json_t *reply, int rank);
 
