@@ -12,7 +12,9 @@ DASHBOARDS = harness.ROOT / "dashboards"
 DATASOURCE = "wlb"
 # Panels that a complete run with a fault must fill; the others may be empty.
 FILLED = {"Runs", "Runs by state", "State", "Step", "Loss", "Attempts", "Faults", "Checkpoints", "Tokens per second",
-          "Gradient norm", "Learning rate", "Steps repeated", "Tokens/s, last 20 steps"}
+          "Gradient norm", "Learning rate", "Steps repeated", "Tokens/s, last 20 steps", "Verdicts", "Evictions",
+          "Verdicts by kind", "Nodes that verdicts name", "Cost by kind", "Attempts ended to leave a node out",
+          "Ranks of the newest attempt", "Verdicts of the run"}
 
 
 def closing(text, start):
@@ -50,13 +52,24 @@ def queries(dashboard):
 
 
 class Dashboards(training.TrainingTest):
+    def add_verdict(self, run_id):
+        """One of the run's first attempt, which it ended."""
+        self.cluster.sql(f"""
+            insert into verdicts (run_id, attempt_id, watcher, number, kind, state, ranks, rank_count, nodes, cost_percent,
+                certainty, evidence, action, began_at, found_at, confirmed_at)
+            select run_id, id, 1, 1, 'hang', 'confirmed', '{{5}}', 1, '{{n3}}', 100, 1, 'rank 5 waits', 'evict', now(), now(),
+                now() from attempts where run_id = {run_id} and number = 1;
+            update faults set proof = coalesce(proof, '{{}}') || '{{"evicted": "rank 5 hung"}}'
+            where run_id = {run_id} and cause""")
+
     def test_every_query(self):
         job = self.submit()
         self.wait_step(job, training.SAVE_INTERVAL + 2)
         os.kill(self.rank_pid(5), signal.SIGKILL)
         run = self.finish(job)
+        self.add_verdict(run["id"])
         files = sorted(DASHBOARDS.glob("*.json"))
-        self.assertEqual([file.name for file in files], ["run.json", "runs.json"])
+        self.assertEqual([file.name for file in files], ["ranks.json", "run.json", "runs.json"])
         for file in files:
             dashboard = json.loads(file.read_text(encoding="utf-8"))
             ids = [panel["id"] for panel in dashboard["panels"]]
