@@ -14,7 +14,7 @@ import unittest
 
 from harness import ClusterTest, main, prove, wait_for
 
-OPTIONS = ("--wlb-layout", "--wlb-model", "--wlb-seq-length", "--wlb-min-nodes", "--wlb-spares")
+OPTIONS = ("--wlb-layout", "--wlb-model", "--wlb-seq-length", "--wlb-min-nodes", "--wlb-spares", "--wlb-on-fault")
 DUMP = "/usr/bin/env > {name}.$SLURM_PROCID"  # full paths: --export=NONE leaves no PATH
 
 
@@ -70,7 +70,8 @@ class Options(PluginTest):
                                ("--wlb-model=nowhere.json", "--wlb-model=config.json"),
                                ("--wlb-model=/dev/null", "regular file"),
                                ("--wlb-seq-length=4k", "--wlb-seq-length=4096"),
-                               ("--wlb-min-nodes=0", "--wlb-min-nodes=2"), ("--wlb-spares=-1", "--wlb-spares=1")):
+                               ("--wlb-min-nodes=0", "--wlb-min-nodes=2"), ("--wlb-spares=-1", "--wlb-spares=1"),
+                               ("--wlb-on-fault=hang=stop", "hang=evict,slow=report")):
             for command in (("sbatch", option, script), ("srun", option, "true"), ("salloc", option, "true")):
                 result = self.cluster.run(*command, check=False)
                 self.assertNotEqual(result.returncode, 0, command)
