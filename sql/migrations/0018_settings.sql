@@ -115,24 +115,24 @@ declare
 	wanted bigint := case when p_run is not null then (wlb_run_readable(p_run, p_uid, p_asker)).id end;
 begin
 	return (with found as (
-		select (told).* from (select wlb_listed_fault_of(v, r.name) as told
-			from verdicts v join runs r on r.id = v.run_id
+		select told.* from (select v, r.name from verdicts v join runs r on r.id = v.run_id
 			where (wanted is null or r.id = wanted) and (p_uid is null or r.uid = p_uid)
 				and (p_node is null or v.nodes @> array[p_node]) and (p_since is null or v.found_at >= p_since)
-			order by v.found_at desc, v.id desc limit least(p_limit, 1000)) as newest_verdicts
+			order by v.found_at desc, v.id desc limit least(p_limit, 1000)) as newest,
+			wlb_listed_fault_of(newest.v, newest.name) as told
 		union all
-		select (told).* from (select wlb_listed_fault_of(f, r.name) as told
-			from faults f join runs r on r.id = f.run_id
+		select told.* from (select f, r.name from faults f join runs r on r.id = f.run_id
 			where (wanted is null or r.id = wanted) and (p_uid is null or r.uid = p_uid)
 				and (p_node is null or f.node = p_node) and (p_since is null or f.detected_at >= p_since)
 				and not (coalesce(f.proof ? 'evicted', false) and exists (
 					select from verdicts v where v.attempt_id = f.attempt_id and v.action = 'evict'))
-			order by f.detected_at desc, f.id desc limit least(p_limit, 1000)) as newest_faults
-	), newest as (
+			order by f.detected_at desc, f.id desc limit least(p_limit, 1000)) as newest,
+			wlb_listed_fault_of(newest.f, newest.name) as told
+	), listed as (
 		select * from found order by told_at desc, id desc limit least(p_limit, 1000)
 	)
 	select json_build_object('faults', coalesce(json_agg(entry order by case when wanted is null then told_at end desc,
-		case when wanted is null then id end desc, told_at, id), '[]')) from newest);
+		case when wanted is null then id end desc, told_at, id), '[]')) from listed);
 end $$;
 
 -- ---- for SQL and Grafana ---------------------------------------------------------------------------------------------
