@@ -74,7 +74,7 @@ static const struct {
 			.variable = "SLURM_WLB_ON_FAULT",
 			.value = "report|evict|KIND=ACTION|LIMIT,...",
 			.help = "what to do about faults found from timings: KIND (crash, hang, slow, corrupt) =report "
-                                "or "
+				"or "
 				"=evict, hang-after=SECONDS, slow-by=PERCENT",
 		},
 };
