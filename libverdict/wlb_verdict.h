@@ -270,6 +270,48 @@ struct wlb_verdict {
 int32_t wlb_verdict_judge(struct wlb_verdict_detector *detector, double now_s, struct wlb_verdict *verdicts,
                           int32_t most);
 
+/* ---- stacks of a run that stands still ------------------------------------------------- */
+
+/* The stack of the thread of a rank that trains. Frames are texts such as "PMPI_Allreduce+0x1c (libmpi.so.40)", of
+ * which numbers do not count, or "0x1f2 (libm.so.6)" where a function has no name. */
+struct wlb_verdict_stack {
+	int32_t rank;
+	const char *const *frames; /* [frame_count] the innermost first */
+	int32_t frame_count;
+};
+
+/* Ranks whose stacks are alike. */
+struct wlb_verdict_cluster {
+	const int32_t *ranks; /* [count] ascending */
+	int32_t count;
+	int32_t stack;     /* that of the first of them, an index into those given */
+	int32_t innermost; /* of that stack: frames from this one on are those of all ranks of the cluster */
+	int is_suspect;
+};
+
+struct wlb_verdict_clusters {
+	struct wlb_verdict_cluster *list; /* [count] the largest first */
+	int32_t count;
+	int32_t group; /* an index into the groups given; -1: none is named */
+};
+
+/* Clusters the stacks of ranks, as in Wan et al., "ByteRobust", SOSP 2025: where ranks wait for each other most stand
+ * at the same place, and one that does not is likely to be what they wait for.
+ *
+ * Stacks are alike where they have the same functions from the outermost frame to the first that is inside a library
+ * of communication (MPI, NCCL, UCX, ...) or of the device; of the innermost frames that are all in the C library, as
+ * those of a system call are, the outermost counts. Where one cluster has more than half of the ranks, the clusters
+ * with the fewest ranks are suspect; otherwise none is. Then `group` is the smallest of `groups` that holds all ranks
+ * outside the largest cluster, where these are at least two and the group has not all ranks. Groups may be any sets,
+ * such as the ranks of a stage or of a node; they may be NULL.
+ *
+ * wlb_verdict_clusters_free frees the clusters, which outlive the stacks. Returns NULL with a message where a rank is
+ * negative or listed twice, or memory is out. */
+struct wlb_verdict_clusters *wlb_verdict_clusters_new(const struct wlb_verdict_stack *stacks, int32_t count,
+                                                      const struct wlb_verdict_group *groups, int32_t group_count,
+                                                      struct wlb_verdict_error *error);
+void wlb_verdict_clusters_free(struct wlb_verdict_clusters *clusters);
+
 #pragma GCC visibility pop
 
 #ifdef __cplusplus
