@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,30 +10,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/proc_stat.h"
+
 enum {
-	STAT_SIZE = 1024,
 	ENVIRON_MOST_BYTES = 4 * 1024 * 1024, /* the kernel allows a process 6 MiB of arguments and environment */
-	FIELD_STATE = 3,                      /* of /proc/PID/stat, proc(5) */
-	FIELD_EXIT_CODE = 52,
 };
 
-/* A field of /proc/PID/stat from FIELD_STATE on, read into `line`, which is split; NULL if there is none. */
-static char *stat_field(pid_t pid, int field, char line[STAT_SIZE])
+static const char *stat_field(pid_t pid, int field, char line[WLB_PROC_STAT_SIZE])
 {
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return NULL;
-	ssize_t length = read(fd, line, STAT_SIZE - 1);
-	close(fd);
-	line[length > 0 ? length : 0] = '\0';
-	char *name_end = strrchr(line, ')'); /* the name may hold blanks and parentheses */
-	char *rest = NULL;
-	char *text = name_end != NULL ? strtok_r(name_end + 1, " \n", &rest) : NULL;
-	for (int i = FIELD_STATE; i < field && text != NULL; i++)
-		text = strtok_r(NULL, " \n", &rest);
-	return text;
+	return wlb_proc_stat_field(path, field, line);
 }
 
 /* /proc/PID/stat reports the exit code 0 for a process that we may not inspect. */
@@ -47,13 +33,13 @@ static bool may_look_at(pid_t pid)
 
 int wlb_process_exit_code(pid_t pid)
 {
-	char line[STAT_SIZE];
+	char line[WLB_PROC_STAT_SIZE];
 	if (!may_look_at(pid))
 		return -1;
-	const char *state = stat_field(pid, FIELD_STATE, line);
+	const char *state = stat_field(pid, WLB_PROC_STATE, line);
 	if (state == NULL || *state != 'Z')
 		return -1;
-	const char *code = stat_field(pid, FIELD_EXIT_CODE, line);
+	const char *code = stat_field(pid, WLB_PROC_EXIT_CODE, line);
 	if (code == NULL)
 		return -1;
 	int status = atoi(code);
@@ -62,8 +48,8 @@ int wlb_process_exit_code(pid_t pid)
 
 static bool has_state(pid_t pid, const char *states)
 {
-	char line[STAT_SIZE];
-	const char *state = stat_field(pid, FIELD_STATE, line);
+	char line[WLB_PROC_STAT_SIZE];
+	const char *state = stat_field(pid, WLB_PROC_STATE, line);
 	return state != NULL && strchr(states, *state) != NULL;
 }
 

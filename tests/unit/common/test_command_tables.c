@@ -11,6 +11,7 @@
 
 #include "coordinator/agent/agent.h"
 #include "coordinator/agent/options.h"
+#include "coordinator/stacks/options.h"
 #include "coordinator/wlb/calculators/plan/json.h"
 #include "coordinator/wlb/commands.h"
 #include "coordinator/wlb/program.h"
@@ -23,6 +24,7 @@ static const struct wlb_command others[] = {
 	{.options = &wlb_train_option_table, .values_bytes = sizeof(struct wlb_train_options)},
 	{.options = &wlbd_option_table, .values_bytes = sizeof(struct wlbd_options)},
 	{.options = &wlb_agent_option_table, .values_bytes = sizeof(struct wlb_agent_options)},
+	{.options = &wlb_stacks_option_table, .values_bytes = sizeof(struct wlb_stacks_options)},
 };
 
 enum { OTHERS = sizeof(others) / sizeof(others[0]), COMMANDS_MOST = 32 };

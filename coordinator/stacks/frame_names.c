@@ -1,0 +1,101 @@
+#include "coordinator/stacks/frame_names.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	BUCKETS = 4096,
+	FUNCTION_MOST = 140, /* of a C++ name, the beginning */
+	FILE_MOST = 40,
+	TEXT_SIZE = 201,
+};
+
+struct entry {
+	struct entry *next;
+	char *module; /* NULL: none */
+	uint64_t offset;
+	char text[TEXT_SIZE];
+};
+
+struct wlb_frame_names {
+	struct entry *buckets[BUCKETS];
+};
+
+/* FNV-1a, 64 bits. */
+static size_t bucket_of(const struct wlb_frame *frame)
+{
+	uint64_t hash = 0xcbf29ce484222325u;
+	for (const char *c = frame->module != NULL ? frame->module : ""; *c != '\0'; c++)
+		hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+	hash = (hash ^ frame->offset) * 0x100000001b3u;
+	return (hash ^ hash >> 32) % BUCKETS;
+}
+
+static int is_same(const struct entry *entry, const struct wlb_frame *frame)
+{
+	if (entry->offset != frame->offset || (entry->module == NULL) != (frame->module == NULL))
+		return 0;
+	return entry->module == NULL || strcmp(entry->module, frame->module) == 0;
+}
+
+struct wlb_frame_names *wlb_frame_names_new(void)
+{
+	return calloc(1, sizeof(struct wlb_frame_names));
+}
+
+void wlb_frame_names_free(struct wlb_frame_names *names)
+{
+	for (int i = 0; names != NULL && i < BUCKETS; i++)
+		for (struct entry *entry = names->buckets[i], *next; entry != NULL; entry = next) {
+			next = entry->next;
+			free(entry->module);
+			free(entry);
+		}
+	free(names);
+}
+
+const char *wlb_frame_name_known(const struct wlb_frame_names *names, const struct wlb_frame *frame)
+{
+	for (const struct entry *entry = names->buckets[bucket_of(frame)]; entry != NULL; entry = entry->next)
+		if (is_same(entry, frame))
+			return entry->text;
+	return NULL;
+}
+
+/* Names are those of files that a user has made. */
+static void write_text(const struct wlb_frame *frame, char text[TEXT_SIZE])
+{
+	const char *module = frame->module != NULL ? frame->module : "no file";
+	const char *slash = strrchr(module, '/');
+	const char *file = slash != NULL ? slash + 1 : module;
+	if (frame->function != NULL)
+		snprintf(text, TEXT_SIZE, "%.*s+0x%llx (%.*s)", FUNCTION_MOST, frame->function,
+		         (unsigned long long)frame->function_offset, FILE_MOST, file);
+	else
+		snprintf(text, TEXT_SIZE, "0x%llx (%.*s)", (unsigned long long)frame->offset, FILE_MOST, file);
+	for (char *c = text; *c != '\0'; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+}
+
+const char *wlb_frame_name(struct wlb_frame_names *names, const struct wlb_frame *frame)
+{
+	const char *known = wlb_frame_name_known(names, frame);
+	if (known != NULL)
+		return known;
+	struct entry *entry = calloc(1, sizeof(*entry));
+	char *module = frame->module != NULL ? strdup(frame->module) : NULL;
+	if (entry == NULL || (module == NULL && frame->module != NULL)) {
+		free(entry);
+		free(module);
+		return NULL;
+	}
+	size_t bucket = bucket_of(frame);
+	entry->module = module;
+	entry->offset = frame->offset;
+	write_text(frame, entry->text);
+	entry->next = names->buckets[bucket];
+	names->buckets[bucket] = entry;
+	return entry->text;
+}

@@ -1,0 +1,304 @@
+/* Stacks of processes that this program starts: what is found, and that they are left as they were. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "common/clock.h"
+#include "common/proc_stat.h"
+#include "coordinator/stacks/gather.h"
+#include "coordinator/stacks/thread_state.h"
+
+enum { LATE_MS = 10000, SIGNALS = 300 };
+
+static atomic_int *shared; /* by this program and its children */
+
+static void wait_until(int value)
+{
+	int64_t until_ms = wlb_clock_ms() + LATE_MS;
+	while (atomic_load(shared) < value && wlb_clock_left_ms(until_ms) > 0)
+		wlb_clock_sleep_ms(1);
+	assert_true(atomic_load(shared) >= value);
+}
+
+static char state_of(pid_t pid)
+{
+	char path[64], line[WLB_PROC_STAT_SIZE];
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	const char *state = wlb_proc_stat_field(path, WLB_PROC_STATE, line);
+	return state != NULL ? *state : '?';
+}
+
+static void wait_for_state(pid_t pid, char state)
+{
+	int64_t until_ms = wlb_clock_ms() + LATE_MS;
+	while (state_of(pid) != state && wlb_clock_left_ms(until_ms) > 0)
+		wlb_clock_sleep_ms(1);
+	assert_int_equal(state_of(pid), state);
+}
+
+/* Starts a child that runs `work` and waits until it says that it does. */
+static pid_t start(void (*work)(void))
+{
+	atomic_store(shared, 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		work();
+		_exit(0);
+	}
+	assert_true(pid > 0);
+	wait_until(1);
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static json_t *gather(pid_t pid, int64_t within_ms)
+{
+	struct wlb_process_list all;
+	struct wlb_frame_names *names = wlb_frame_names_new();
+	assert_int_equal(wlb_process_list_read(&all), 0);
+	json_t *rank = wlb_stacks_gather(&all, pid, names, wlb_clock_ms() + within_ms);
+	wlb_process_list_free(&all);
+	wlb_frame_names_free(names);
+	assert_non_null(rank);
+	return rank;
+}
+
+static const json_t *thread_of(const json_t *rank, size_t i)
+{
+	return json_array_get(json_object_get(rank, "threads"), i);
+}
+
+static int has_function(const json_t *thread, const char *function)
+{
+	size_t i, length = strlen(function);
+	const json_t *frame;
+	json_array_foreach(json_object_get(thread, "frames"), i, frame)
+	{
+		const char *text = json_string_value(frame);
+		if (strncmp(text, function, length) == 0 && text[length] == '+')
+			return 1;
+	}
+	return 0;
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+	return json_string_value(json_object_get(object, key));
+}
+
+/* ---- what children do -------------------------------------------------------------------------------------------- */
+
+__attribute__((noinline, noreturn)) void spin_in_the_step(void);
+void spin_in_the_step(void)
+{
+	static atomic_long steps;
+	for (;;)
+		atomic_fetch_add(&steps, 1);
+}
+
+static void spin(void)
+{
+	atomic_store(shared, 1);
+	spin_in_the_step();
+}
+
+__attribute__((noinline)) void *wait_beside(void *context);
+void *wait_beside(void *context)
+{
+	prctl(PR_SET_NAME, "loader");
+	atomic_store(shared, 1);
+	for (;;)
+		pause();
+	return context;
+}
+
+static void spin_with_a_thread(void)
+{
+	pthread_t thread;
+	pthread_create(&thread, NULL, wait_beside, NULL);
+	spin_in_the_step();
+}
+
+__attribute__((noinline)) static void wait_for_command(void)
+{
+	pid_t pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		spin();
+	}
+	while (waitpid(pid, NULL, 0) != pid)
+		;
+}
+
+/* The parent of vfork() sleeps in the kernel until its child ends, where only SIGKILL wakes it. */
+static void sleep_in_the_kernel(void)
+{
+	if (vfork() == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		atomic_store(shared, 1);
+		for (;;)
+			pause();
+	}
+}
+
+static void count(int number)
+{
+	(void)number;
+	atomic_fetch_add(shared, 1);
+}
+
+static void count_signals(void)
+{
+	struct sigaction action = {.sa_handler = count};
+	sigaction(SIGRTMIN, &action, NULL);
+	atomic_store(shared, 1);
+	for (;;)
+		pause();
+}
+
+/* ---- tests ------------------------------------------------------------------------------------------------------- */
+
+static void functions_of_all_threads_are_named(void **state)
+{
+	(void)state;
+	pid_t pid = start(spin_with_a_thread);
+	json_t *rank = gather(pid, LATE_MS);
+	assert_int_equal(json_array_size(json_object_get(rank, "threads")), 2);
+	assert_true(has_function(thread_of(rank, 0), "spin_in_the_step"));
+	assert_string_equal(text_of(thread_of(rank, 0), "state"), "R");
+	assert_string_equal(text_of(thread_of(rank, 1), "name"), "loader");
+	assert_true(has_function(thread_of(rank, 1), "wait_beside"));
+	assert_string_equal(text_of(rank, "note"), "");
+	json_decref(rank);
+	assert_int_equal(state_of(pid), 'R');
+	end(pid);
+}
+
+static void a_stopped_process_stays_stopped(void **state)
+{
+	(void)state;
+	pid_t pid = start(spin_with_a_thread);
+	kill(pid, SIGSTOP);
+	wait_for_state(pid, 'T');
+	for (int i = 0; i < 3; i++) {
+		json_t *rank = gather(pid, LATE_MS);
+		assert_string_equal(text_of(rank, "state"), "T");
+		assert_true(has_function(thread_of(rank, 0), "spin_in_the_step"));
+		assert_true(has_function(thread_of(rank, 1), "wait_beside"));
+		json_decref(rank);
+		wlb_clock_sleep_ms(20);
+		assert_int_equal(state_of(pid), 'T');
+	}
+	kill(pid, SIGCONT);
+	wait_for_state(pid, 'R');
+	end(pid);
+}
+
+static void of_a_shell_its_command_is_first(void **state)
+{
+	(void)state;
+	pid_t pid = start(wait_for_command);
+	wait_for_state(pid, 'S');
+	json_t *rank = gather(pid, LATE_MS);
+	assert_int_equal(json_integer_value(json_object_get(rank, "pid")), pid);
+	assert_true(has_function(thread_of(rank, 0), "spin_in_the_step"));
+	assert_true(json_integer_value(json_object_get(thread_of(rank, 0), "pid")) != pid);
+	assert_true(has_function(thread_of(rank, 1), "wait_for_command"));
+	json_decref(rank);
+	end(pid);
+}
+
+static void a_thread_in_uninterruptible_sleep_is_left_alone(void **state)
+{
+	(void)state;
+	pid_t pid = start(sleep_in_the_kernel);
+	wait_for_state(pid, 'D');
+	int64_t begin_ms = wlb_clock_ms();
+	json_t *rank = gather(pid, LATE_MS);
+	assert_in_range(wlb_clock_ms() - begin_ms, 0, 3000);
+	assert_string_equal(text_of(thread_of(rank, 0), "state"), "D");
+	assert_int_equal(json_array_size(json_object_get(thread_of(rank, 0), "frames")), 0);
+	assert_non_null(strstr(text_of(rank, "note"), "uninterruptible sleep"));
+	json_decref(rank);
+	end(pid);
+}
+
+static void a_refusal_is_explained(void **state)
+{
+	(void)state;
+	pid_t pid = start(spin);
+	assert_int_equal(ptrace(PTRACE_SEIZE, pid, NULL, NULL), 0);
+	json_t *rank = gather(pid, LATE_MS);
+	assert_int_equal(json_array_size(json_object_get(thread_of(rank, 0), "frames")), 0);
+	assert_string_equal(text_of(thread_of(rank, 0), "state"), "R");
+	assert_non_null(strstr(text_of(rank, "note"), "traces it already"));
+	json_decref(rank);
+	end(pid);
+}
+
+static void no_signal_is_lost(void **state)
+{
+	(void)state;
+	pid_t pid = start(count_signals);
+	for (int i = 0; i < SIGNALS; i++) {
+		assert_int_equal(sigqueue(pid, SIGRTMIN, (union sigval){0}), 0);
+		if (i % 10 == 0)
+			json_decref(gather(pid, LATE_MS));
+	}
+	wait_until(1 + SIGNALS);
+	assert_int_equal(atomic_load(shared), 1 + SIGNALS);
+	end(pid);
+}
+
+static void the_time_and_a_process_that_is_gone(void **state)
+{
+	(void)state;
+	pid_t pid = start(spin_with_a_thread);
+	json_t *rank = gather(pid, 0);
+	assert_int_equal(json_array_size(json_object_get(rank, "threads")), 0);
+	assert_int_equal(json_integer_value(json_object_get(rank, "left_out")), 2);
+	assert_non_null(strstr(text_of(rank, "note"), "time"));
+	json_decref(rank);
+	end(pid);
+	rank = gather(pid, LATE_MS);
+	assert_int_equal(json_array_size(json_object_get(rank, "threads")), 0);
+	assert_string_equal(text_of(rank, "state"), "?");
+	json_decref(rank);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(functions_of_all_threads_are_named),
+		cmocka_unit_test(a_stopped_process_stays_stopped),
+		cmocka_unit_test(of_a_shell_its_command_is_first),
+		cmocka_unit_test(a_thread_in_uninterruptible_sleep_is_left_alone),
+		cmocka_unit_test(a_refusal_is_explained),
+		cmocka_unit_test(no_signal_is_lost),
+		cmocka_unit_test(the_time_and_a_process_that_is_gone),
+	};
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		return 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
