@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "coordinator/agent/gathering.h"
 #include "coordinator/agent/message.h"
 #include "coordinator/agent/process.h"
 #include "coordinator/agent/report.h"
@@ -36,7 +37,9 @@ static const int64_t never = INT64_MAX;
 
 struct agent {
 	const struct wlb_agent_options *options;
+	const struct wlb_client_config *config;
 	struct wlb_agent_tasks tasks;
+	struct wlb_agent_gathering gathering; /* of stacks */
 	struct wlb_connection *connection;
 	struct pollfd *polls;
 	int hangup_fd; /* readable once the plugin's end of the socket is closed */
@@ -91,6 +94,9 @@ static void take_reply(struct agent *a, const struct wlb_reply *reply, bool good
 	wlb_agent_report_accepted(&a->tasks);
 	if (wlb_reply_orders_end(reply, reason, sizeof(reason)))
 		order_end(a, reason);
+	int64_t wanted = wlb_agent_wanted_stacks(reply);
+	if (wanted > 0 && !goodbye)
+		wlb_agent_gathering_begin(&a->gathering, a->options, a->config, &a->tasks, wanted);
 }
 
 /* Whether the node has nothing to report after this report. */
@@ -297,6 +303,7 @@ static void watch_step(struct agent *a)
 		if (a->ended)
 			break;
 		report_when_due(a);
+		wlb_agent_gathering_check(&a->gathering);
 		end_orphans(a);
 		over = kill_when_due(a) || is_done(a);
 		if (!over)
@@ -334,10 +341,11 @@ static int open_parts(struct agent *a, const struct wlb_client_config *config, s
 int wlb_agent_run(const struct wlb_agent_options *options, const struct wlb_client_config *config,
                   struct wlb_error *error)
 {
-	struct agent a = {.options = options, .hangup_fd = -1};
+	struct agent a = {.options = options, .config = config, .hangup_fd = -1};
 	int rc = open_parts(&a, config, error);
 	if (rc == 0)
 		watch_step(&a);
+	wlb_agent_gathering_end(&a.gathering);
 	wlb_agent_tasks_close(&a.tasks);
 	wlb_agent_steps_free(&a.steps);
 	wlb_connection_free(a.connection);

@@ -19,6 +19,7 @@ struct wlb_agent_options {
 	int control_fd;             /* the socket on which the plugin sends (message.h) */
 	pid_t stepd;                /* the slurmstepd that loaded the plugin */
 	struct wlb_node_page *page; /* belongs to the caller */
+	const char *stacks_program; /* path of wlb-stacks; NULL: no stacks are gathered */
 };
 
 /* Returns when the step has ended and its end was reported, or at most a second after it ended. Returns -1 if the agent

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,15 +64,29 @@ static int find_stepd(struct wlb_agent_options *options, struct wlb_error *error
 	return 0;
 }
 
+/* wlb-stacks is in the folder of this program. Where it cannot be found out, no stacks are gathered. */
+static void find_stacks_program(struct wlb_agent_options *options, char *path, size_t size)
+{
+	static const char name[] = "wlb-stacks";
+	ssize_t length = readlink("/proc/self/exe", path, size - sizeof(name));
+	char *slash = length > 0 ? memrchr(path, '/', (size_t)length) : NULL;
+	if (slash == NULL)
+		return;
+	memcpy(slash + 1, name, sizeof(name));
+	options->stacks_program = path;
+}
+
 static int begin(struct wlb_agent_options *options, struct wlb_error *error)
 {
 	int page_fd;
+	char stacks_program[PATH_MAX];
 	struct wlb_client_config config;
 	if (find_stepd(options, error) != 0 || wlb_client_config_load(&config, error) != 0)
 		return -1;
 	options->page = wlb_node_page_create(options->attempt_id, options->tasks, &page_fd, error);
 	if (options->page == NULL)
 		return -1;
+	find_stacks_program(options, stacks_program, sizeof(stacks_program));
 	ignore_signals();
 	pid_t child = fork();
 	if (child == 0)

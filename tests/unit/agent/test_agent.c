@@ -34,15 +34,32 @@ struct fixture {
 	json_t *last;   /* report */
 	int reports;
 	json_t *exits; /* of all reports that were acknowledged */
-	int status;    /* what reports are answered with */
+	const char *stacks_program;
+	int status; /* what reports are answered with */
 	bool order_end;
-	bool stalled; /* no answer at all */
+	bool stalled;   /* no answer at all */
+	int want;       /* the id of stacks that are asked for; 0: none are */
+	json_t *stacks; /* the newest that were sent */
+	int sent;       /* how often */
 };
+
+/* Unlocks. */
+static bool answer_stacks(struct fixture *s, int fd, const struct request *request)
+{
+	json_decref(s->stacks);
+	s->stacks = json_loads(request->body, 0, NULL);
+	s->sent++;
+	pthread_mutex_unlock(&s->lock);
+	return server_reply(fd, request, 200, "{\"ranks\":2}");
+}
 
 static bool answer(void *context, int fd, const struct request *request)
 {
 	struct fixture *s = context;
+	char wanted[96];
 	pthread_mutex_lock(&s->lock);
+	if (strcmp(request->path, "/v1/runs/12/stacks") == 0)
+		return answer_stacks(s, fd, request);
 	json_t *report = json_loads(request->body, 0, NULL);
 	bool stalled = s->stalled;
 	int status = s->status;
@@ -51,8 +68,10 @@ static bool answer(void *context, int fd, const struct request *request)
 		json_array_extend(s->exits, json_object_get(report, "exits"));
 	json_decref(s->last);
 	s->last = report;
-	const char *body =
-		s->order_end ? "{\"order\":\"end\",\"reason\":\"node n9 is lost\"}" : "{\"order\":\"continue\"}";
+	snprintf(wanted, sizeof(wanted), "{\"order\":\"continue\",\"want\":\"stacks\",\"stacks_id\":%d}", s->want);
+	const char *body = s->order_end  ? "{\"order\":\"end\",\"reason\":\"node n9 is lost\"}"
+	                   : s->want > 0 ? wanted
+	                                 : "{\"order\":\"continue\"}";
 	pthread_mutex_unlock(&s->lock);
 	if (stalled)
 		wlb_clock_sleep_ms(1500);
@@ -86,7 +105,8 @@ static pid_t start_agent(struct fixture *s, int socket)
 	                                    .tasks = 2,
 	                                    .control_fd = socket,
 	                                    .stepd = getpid(),
-	                                    .page = s->page};
+	                                    .page = s->page,
+	                                    .stacks_program = s->stacks_program};
 	pid_t pid = fork();
 	if (pid == 0) {
 		close(s->socket);
@@ -95,12 +115,13 @@ static pid_t start_agent(struct fixture *s, int socket)
 	return pid;
 }
 
-static int begin(void **state)
+static int begin_with(void **state, const char *stacks_program)
 {
 	struct fixture *s = calloc(1, sizeof(*s));
 	int ends[2];
 	pthread_mutex_init(&s->lock, NULL);
 	s->status = 200;
+	s->stacks_program = stacks_program;
 	s->exits = json_array();
 	s->page = wlb_node_page_create(ATTEMPT, 2, &s->page_fd, NULL);
 	for (int i = 0; i < 2; i++)
@@ -114,6 +135,22 @@ static int begin(void **state)
 		tell(s, "task %d %d", 4 + i, s->ranks[i]);
 	*state = s;
 	return 0;
+}
+
+static int begin(void **state)
+{
+	return begin_with(state, NULL);
+}
+
+static int begin_with_stacks(void **state)
+{
+	return begin_with(state, WLB_TEST_STACKS_PROGRAM);
+}
+
+/* It takes the processes for seconds, and prints nothing. */
+static int begin_with_sleep(void **state)
+{
+	return begin_with(state, "/bin/sleep");
 }
 
 static int end(void **state)
@@ -134,6 +171,7 @@ static int end(void **state)
 	close(s->page_fd);
 	json_decref(s->exits);
 	json_decref(s->last);
+	json_decref(s->stacks);
 	free(s);
 	return 0;
 }
@@ -392,6 +430,72 @@ static void outlives_slurmstepd(void **state)
 	assert_true(last_has(s, "goodbye", json_true()));
 }
 
+static void want(struct fixture *s, int stacks_id)
+{
+	pthread_mutex_lock(&s->lock);
+	s->want = stacks_id;
+	pthread_mutex_unlock(&s->lock);
+}
+
+static int sent(struct fixture *s)
+{
+	pthread_mutex_lock(&s->lock);
+	int count = s->sent;
+	pthread_mutex_unlock(&s->lock);
+	return count;
+}
+
+/* The entry of rank 4 or 5 in the stacks that were sent. */
+static const json_t *sent_rank(const struct fixture *s, int rank)
+{
+	const json_t *entry = json_array_get(json_object_get(s->stacks, "ranks"), (size_t)rank - 4);
+	assert_int_equal(json_integer_value(json_object_get(entry, "rank")), rank);
+	assert_int_equal(json_integer_value(json_object_get(entry, "pid")), s->ranks[rank - 4]);
+	return entry;
+}
+
+static void gathers_stacks_once_for_each_request(void **state)
+{
+	struct fixture *s = *state;
+	WAIT_FOR(reports(s) > 0, 1000);
+	wlb_clock_sleep_ms(1500);
+	assert_int_equal(sent(s), 0);
+	want(s, 17);
+	WAIT_FOR(sent(s) == 1, 5000);
+	assert_int_equal(json_integer_value(json_object_get(s->stacks, "stacks_id")), 17);
+	assert_string_equal(json_string_value(json_object_get(s->stacks, "node")), "n3");
+	assert_string_equal(json_string_value(json_object_get(s->stacks, "attempt_id")), ATTEMPT);
+	for (int rank = 4; rank < 6; rank++) {
+		const json_t *thread = json_array_get(json_object_get(sent_rank(s, rank), "threads"), 0);
+		const char *frame = json_string_value(json_array_get(json_object_get(thread, "frames"), 0));
+		assert_non_null(frame);
+		assert_non_null(strstr(frame, "pause+0x"));
+	}
+	wlb_clock_sleep_ms(2500); /* the same number again, in two replies */
+	assert_int_equal(sent(s), 1);
+	want(s, 18);
+	WAIT_FOR(sent(s) == 2, 5000);
+}
+
+static void reports_while_stacks_do_not_come(void **state)
+{
+	struct fixture *s = *state;
+	WAIT_FOR(reports(s) > 0, 1000);
+	want(s, 17);
+	int before = reports(s);
+	WAIT_FOR(sent(s) == 1, 8000);
+	assert_in_range(reports(s) - before, 3, 7);
+	const char *note = json_string_value(json_object_get(sent_rank(s, 5), "note"));
+	assert_non_null(strstr(note, "wlb-stacks did not answer"));
+	want(s, 18);
+	before = reports(s);
+	WAIT_FOR(reports(s) >= before + 2, 3000);
+	for (int i = 0; i < 2; i++)
+		tell(s, "exit %d %d", 4 + i, 0); /* the agent does not wait for the child */
+	WAIT_FOR(agent_ended(s), 1000);
+	assert_int_equal(sent(s), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -403,6 +507,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(does_not_wait_at_the_end, begin, end),
 		cmocka_unit_test_setup_teardown(obeys_with_force, begin, end),
 		cmocka_unit_test_setup_teardown(outlives_slurmstepd, begin, end),
+		cmocka_unit_test_setup_teardown(gathers_stacks_once_for_each_request, begin_with_stacks, end),
+		cmocka_unit_test_setup_teardown(reports_while_stacks_do_not_come, begin_with_sleep, end),
 	};
 	return cmocka_run_group_tests(tests, munged_start, munged_stop);
 }
