@@ -11,6 +11,8 @@ struct wlbd_counters {
 	uint64_t rank_steps;      /* that ranks have ended, in reports */
 	uint64_t rank_steps_lost; /* that their nodes could not report */
 	uint64_t attempts_started;
+	uint64_t stacks_asked;  /* gatherings of an attempt */
+	uint64_t stacks_stored; /* what nodes have sent for them */
 	uint64_t faults_node_lost;
 	uint64_t faults_rank_lost;
 	uint64_t faults_step_failed;

@@ -65,6 +65,12 @@ static const struct {
          "[\"dp\",4,96,96]]},{\"rank\":4,\"step\":0,\"activity\":\"starting\",\"for_s\":1,\"process\":\"gone\"}]}"},
 	{"steps/two", "{\"steps\":[[3,41,1500000,250000,1000000,0.75,125000,1,2.5,null,[[\"tp\",96,500000,65536]]],"
                       "[4,41,null,0,0,null,0,0,\"nan\",\"inf\",[[\"pp 0>1\",2,null,0],[\"world\",1,3,16]]]]}"},
+	{"stacks/one",
+         "{\"attempt_id\":\"6f1c5b5e-4a53-4c8e-9a39-3a8c2b1d0e4f\",\"node\":\"n2\",\"stacks_id\":17,\"ranks\":[{"
+         "\"rank\":2,"
+         "\"pid\":71,\"state\":\"T\",\"note\":\"\",\"left_out\":1,\"threads\":[{\"pid\":71,\"tid\":72,\"name\":\"a\","
+         "\"state\":\"S\",\"waits_in\":\"f\",\"frames\":[\"g+0x1 "
+         "(h)\"]}],\"calls\":[[\"send\",\"pp\",4,512,0.5,null]]}]}"},
 	{"first_exit/killed", "loss 2.5srun: error: n3: task 5: Killed\n"},
 	{"first_exit/code", "srun: error: n[08-10,12]: tasks 0-3,7: Exited with exit code 7\n"},
 	{"first_exit/core", "a\nsrun: error: n1: tasks 0-1: Segmentation fault (core dumped)\n"},
@@ -194,7 +200,7 @@ int main(int argc, char **argv)
 	                                      "policy",      "http",        "records",     "spool",        "settings",
 	                                      "json_string", "lengths",     "machine",     "topology",     "first_exit",
 	                                      "calibration", "hostlist",    "plan_places", "verdict",      "activities",
-	                                      "on_fault",    "steps"};
+	                                      "on_fault",    "steps",       "stacks"};
 	if (argc != 2)
 		return 2;
 	check(wlb_dir_make(argv[1], 0755, &error));

@@ -16,6 +16,7 @@
 #include "coordinator/wlbd/http/connection.h"
 #include "coordinator/wlbd/http/route.h"
 #include "coordinator/wlbd/liveness/attempt_nodes.h"
+#include "coordinator/wlbd/liveness/stacks.h"
 #include "coordinator/wlbd/rules/incident.h"
 #include "libwlb/wlb.h"
 
@@ -35,6 +36,7 @@ struct wlbd_reporter {
 	int64_t reported_ms;                /* when it last reported */
 	int64_t probed_ms;                  /* when its node was last probed because of its silence */
 	int64_t step;
+	int64_t stacks_id; /* the newest gathering that it was asked for; 0: none */
 	bool goodbye;
 	bool agent; /* it is wlb-agent: its end is no symptom of a loss of ranks */
 };
@@ -52,6 +54,7 @@ struct wlbd_attempt {
 	bool confirmed; /* Slurm has confirmed that the run's job exists and belongs to this uid */
 	struct wlbd_attempt_nodes nodes;
 	struct wlbd_activities activities; /* what its ranks do */
+	struct wlbd_stacks stacks;         /* that were asked for */
 	struct wlb_layout layout;          /* all 0: not known yet */
 	struct wlbd_detection *detection;  /* finds faulty ranks; NULL: they are not watched yet, or no more */
 	struct wlb_on_fault on_fault;      /* what is done about them */

@@ -13,6 +13,7 @@
 #include "coordinator/wlbd/liveness/found_verdicts.h"
 #include "coordinator/wlbd/requests/handlers.h"
 #include "coordinator/wlbd/requests/metrics.h"
+#include "coordinator/wlbd/requests/parameters.h"
 #include "coordinator/wlbd/requests/ranks_reply.h"
 #include "coordinator/wlbd/wlbd.h"
 
@@ -62,38 +63,13 @@ static void ask(struct wlbd_call *call, const char *sql, const struct wlbd_param
 	wlbd_db_pool_call(call->wlbd->reads, call->uid, 0, sql, params, on_read, call);
 }
 
-/* Adds the uid that a row must have so that the caller may read it, or null: any. */
-static void add_reader(struct wlbd_params *params, const struct wlbd_call *call)
-{
-	bool is_restricted = call->wlbd->config.private_data && !wlbd_call_privileged(call);
-	wlbd_params_add_integer_if(params, is_restricted, call->uid);
-}
-
-/* Reads a whole number from `least` to `most`; *number is unchanged where the request has no such parameter. Answers
- * 400 and returns -1 where it is none. */
-static int parameter_number(struct wlbd_call *call, const char *name, int64_t least, int64_t most, int64_t *number)
-{
-	const char *value = wlbd_call_parameter(call, name);
-	char *end;
-	if (value == NULL)
-		return 0;
-	long long parsed = strtoll(value, &end, 10);
-	if (*end != '\0' || parsed < least || parsed > most) {
-		wlbd_call_fail(call, 400, "parameter '%s': '%.60s' must be a whole number from %lld to %lld", name,
-		               value, (long long)least, (long long)most);
-		return -1;
-	}
-	*number = parsed;
-	return 0;
-}
-
 void wlbd_get_runs(struct wlbd_call *call)
 {
 	struct wlbd_params params = {0};
 	int64_t limit = RUNS_LIMIT;
-	if (parameter_number(call, "limit", 0, ROWS_MOST, &limit) != 0)
+	if (wlbd_parameter_number(call, "limit", 0, ROWS_MOST, &limit) != 0)
 		return;
-	add_reader(&params, call);
+	wlbd_parameter_add_reader(&params, call);
 	wlbd_params_add_text(&params, wlbd_call_parameter(call, "user"));
 	wlbd_params_add_text(&params, wlbd_call_parameter(call, "state"));
 	wlbd_params_add_integer(&params, limit);
@@ -111,7 +87,7 @@ void wlbd_get_run(struct wlbd_call *call)
 		return;
 	}
 	wlbd_params_add_text(&params, call->run);
-	add_reader(&params, call);
+	wlbd_parameter_add_reader(&params, call);
 	wlbd_params_add_boolean(&params, steps != NULL);
 	wlbd_params_add_integer(&params, call->uid);
 	wlb_on_fault_text(&call->wlbd->config.on_fault, on_fault, sizeof(on_fault));
@@ -125,12 +101,12 @@ void wlbd_get_steps(struct wlbd_call *call)
 	int64_t from = 0;
 	int64_t limit = STEPS_LIMIT;
 	int64_t points = 0; /* all */
-	if (parameter_number(call, "from", 0, INT64_MAX, &from) != 0 ||
-	    parameter_number(call, "limit", 0, ROWS_MOST, &limit) != 0 ||
-	    parameter_number(call, "points", 1, POINTS_MOST, &points) != 0)
+	if (wlbd_parameter_number(call, "from", 0, INT64_MAX, &from) != 0 ||
+	    wlbd_parameter_number(call, "limit", 0, ROWS_MOST, &limit) != 0 ||
+	    wlbd_parameter_number(call, "points", 1, POINTS_MOST, &points) != 0)
 		return;
 	wlbd_params_add_text(&params, call->run);
-	add_reader(&params, call);
+	wlbd_parameter_add_reader(&params, call);
 	wlbd_params_add_integer(&params, from);
 	wlbd_params_add_integer(&params, limit);
 	wlbd_params_add_integer_if(&params, points > 0, points);
@@ -205,7 +181,7 @@ void wlbd_get_ranks(struct wlbd_call *call)
 {
 	struct wlbd_params params = {0};
 	wlbd_params_add_text(&params, call->run);
-	add_reader(&params, call);
+	wlbd_parameter_add_reader(&params, call);
 	wlbd_params_add_integer(&params, call->uid);
 	wlbd_db_pool_call(
 		call->wlbd->reads, call->uid, 0,

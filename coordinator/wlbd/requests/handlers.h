@@ -34,4 +34,9 @@ void wlbd_post_records(struct wlbd_call *call);
 /* report.c */
 void wlbd_post_report(struct wlbd_call *call);
 
+/* stacks_request.c */
+void wlbd_post_stacks_gather(struct wlbd_call *call);
+void wlbd_post_stacks(struct wlbd_call *call);
+void wlbd_get_stacks(struct wlbd_call *call);
+
 #endif

@@ -82,6 +82,10 @@ void wlbd_metrics_write(const struct wlbd *wlbd, struct evbuffer *out)
 	write_value(out, "wlbd_attempts", "gauge", "Attempts in memory.", wlbd->attempts->count);
 	write_value(out, "wlbd_attempts_started_total", "counter", "Attempts that launchers were told to start.",
 	            (double)m->attempts_started);
+	write_value(out, "wlbd_stack_gatherings_total", "counter",
+	            "Times that the stacks of an attempt were asked for.", (double)m->stacks_asked);
+	write_value(out, "wlbd_stack_reports_total", "counter", "Stacks of a node committed.",
+	            (double)m->stacks_stored);
 	write_faults(m, out);
 	write_value(out, "wlbd_evictions_total", "counter",
 	            "Attempts that were ended because ranks stood still, were slow or computed wrong values.",

@@ -6,6 +6,7 @@
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/detection/detection.h"
 #include "coordinator/wlbd/http/reply.h"
+#include "coordinator/wlbd/liveness/stacks.h"
 #include "coordinator/wlbd/liveness/symptoms.h"
 #include "coordinator/wlbd/liveness/verdict.h"
 #include "coordinator/wlbd/log.h"
@@ -94,12 +95,18 @@ static void apply(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, 
 		wlbd_symptom_goodbye(reporter);
 }
 
-/* The reply has a proof only where it is a receipt: the reporter does not repeat what it has reported. */
-static void reply_continue(struct wlbd_call *call, const struct wlbd_report *report)
+/* The reply has a proof only where it is a receipt, so that the reporter does not repeat what it has reported, or asks
+ * for something. */
+static void reply_continue(struct wlbd_call *call, struct wlbd_reporter *reporter, const struct wlbd_report *report)
 {
-	call->is_plain =
-		json_array_size(report->lost_ranks) == 0 && json_array_size(report->exits) == 0 && !report->goodbye;
-	wlbd_call_reply(call, 200, json_pack("{s:s}", "order", "continue"));
+	bool asks = wlbd_stacks_ask_reporter(reporter);
+	json_t *reply = json_pack("{s:s}", "order", "continue");
+	if (asks)
+		json_object_update_new(
+			reply, json_pack("{s:s, s:I}", "want", "stacks", "stacks_id", (json_int_t)reporter->stacks_id));
+	call->is_plain = !asks && json_array_size(report->lost_ranks) == 0 && json_array_size(report->exits) == 0 &&
+	                 !report->goodbye;
+	wlbd_call_reply(call, 200, reply);
 }
 
 static int check(const struct wlbd_attempt *attempt, const struct wlbd_report *report, struct wlb_error *error)
@@ -129,7 +136,7 @@ static void handle(struct wlbd_call *call, struct wlbd_attempt *attempt)
 	if (wlbd_attempt_is_ordered(&attempt->incident.life))
 		wlbd_call_reply(call, 200, json_pack("{s:s, s:s}", "order", "end", "reason", attempt->reason));
 	else
-		reply_continue(call, report);
+		reply_continue(call, reporter, report);
 }
 
 void wlbd_post_report(struct wlbd_call *call)

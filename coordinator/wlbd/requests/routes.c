@@ -6,6 +6,7 @@ enum {
 	BODY_MOST_BYTES = 1 << 20,
 	RECORDS_MOST_BYTES = 8 << 20,
 	SETTINGS_MOST_BYTES = 4096,
+	STACKS_MOST_BYTES = 256 << 10,
 };
 
 static const struct wlbd_route list[] = {
@@ -18,6 +19,9 @@ static const struct wlbd_route list[] = {
 	{"GET", "/v1/runs", false, 0, wlbd_get_runs},
 	{"GET", "/v1/runs/*/steps", false, 0, wlbd_get_steps},
 	{"GET", "/v1/runs/*/ranks", false, 0, wlbd_get_ranks},
+	{"POST", "/v1/runs/*/stacks/gather", false, BODY_MOST_BYTES, wlbd_post_stacks_gather},
+	{"POST", "/v1/runs/*/stacks", false, STACKS_MOST_BYTES, wlbd_post_stacks},
+	{"GET", "/v1/runs/*/stacks", false, 0, wlbd_get_stacks},
 	{"GET", "/v1/runs/*", false, 0, wlbd_get_run},
 	{"POST", "/v1/calibrations", false, BODY_MOST_BYTES, wlbd_post_calibration},
 	{"GET", "/v1/calibrations", false, 0, wlbd_get_calibration},

@@ -1,0 +1,58 @@
+#include "coordinator/wlbd/liveness/stacks.h"
+
+#include "common/clock.h"
+#include "coordinator/wlbd/database/outbox.h"
+#include "coordinator/wlbd/liveness/attempts.h"
+#include "coordinator/wlbd/wlbd.h"
+
+/* `wlb run` and trainers that report themselves gather no stacks. */
+static bool can_gather(const struct wlbd_reporter *reporter)
+{
+	return reporter->agent && !reporter->goodbye && reporter->connection != NULL;
+}
+
+static int count_agents(const struct wlbd_attempt *attempt)
+{
+	const struct wlbd_reporter *reporter;
+	int count = 0;
+	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	count += can_gather(reporter);
+	return count;
+}
+
+static void record(const struct wlbd_attempt *attempt)
+{
+	struct wlbd_params params = {0};
+	wlbd_params_add_integer(&params, attempt->attempt_pk);
+	wlbd_params_add_integer(&params, attempt->stacks.id);
+	wlbd_params_add_integer(&params, attempt->stacks.nodes);
+	wlbd_outbox_put(attempt->wlbd->outbox, attempt->run_pk, "select wlb_stacks_begin($1, $2, $3::integer)",
+	                &params);
+}
+
+int64_t wlbd_stacks_ask(struct wlbd_attempt *attempt)
+{
+	struct wlbd_stacks *stacks = &attempt->stacks;
+	int64_t now_ms = wlb_clock_ms(), now_s = (int64_t)wlb_clock_unix_s();
+	int nodes = count_agents(attempt);
+	if (stacks->id != 0 && now_ms - stacks->asked_ms < WLBD_STACKS_PERIOD_MS)
+		return stacks->id;
+	if (wlbd_attempt_has_ended(&attempt->incident.life) || nodes == 0)
+		return 0;
+	/* After a restart of wlbd too it is greater than those before, unless the clock was set back. */
+	*stacks = (struct wlbd_stacks){
+		.id = now_s > stacks->id ? now_s : stacks->id + 1, .asked_ms = now_ms, .nodes = nodes};
+	attempt->wlbd->counters.stacks_asked++;
+	record(attempt);
+	return stacks->id;
+}
+
+bool wlbd_stacks_ask_reporter(struct wlbd_reporter *reporter)
+{
+	const struct wlbd_stacks *stacks = &reporter->attempt->stacks;
+	if (!can_gather(reporter) || stacks->id == 0 || reporter->stacks_id == stacks->id ||
+	    wlb_clock_ms() - stacks->asked_ms > WLBD_STACKS_ASK_MS)
+		return false;
+	reporter->stacks_id = stacks->id;
+	return true;
+}
