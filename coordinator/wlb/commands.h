@@ -10,6 +10,7 @@ extern const struct wlb_command wlb_command_show;
 extern const struct wlb_command wlb_command_faults;
 extern const struct wlb_command wlb_command_top;
 extern const struct wlb_command wlb_command_set;
+extern const struct wlb_command wlb_command_stacks;
 extern const struct wlb_command wlb_command_flush;
 extern const struct wlb_command wlb_command_db;
 extern const struct wlb_command wlb_command_doctor;

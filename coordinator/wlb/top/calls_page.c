@@ -3,48 +3,25 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "coordinator/wlb/output/rank_text.h"
+#include "coordinator/wlb/output/seconds_text.h"
 #include "coordinator/wlb/top/calls.h"
-#include "coordinator/wlb/top/seconds_text.h"
 #include "coordinator/wlb/top/state.h"
 
-enum { CALL_LINES = 2, MARK_COLUMNS = 4 }; /* ",..." behind ranks that do not fit */
+enum { CALL_LINES = 2 };
 
-/* Puts "8-13,15" in at most `columns` columns, with ",..." where that is not all. */
 static void put_ranges(struct wlb_top_frame *frame, const int *ranks, int count, int columns)
 {
-	int begin = frame->column;
-	for (int i = 0; i < count;) {
-		char range[32];
-		int last = i;
-		while (last + 1 < count && ranks[last + 1] == ranks[last] + 1)
-			last++;
-		snprintf(range, sizeof(range), ranks[i] < ranks[last] ? "%s%d-%d" : "%s%d", i > 0 ? "," : "", ranks[i],
-		         ranks[last]);
-		int columns_left = columns - (frame->column - begin) - (last + 1 < count ? MARK_COLUMNS : 0);
-		if ((int)strlen(range) > columns_left) {
-			wlb_top_put(frame, WLB_TOP_PLAIN, "%s...", i > 0 ? "," : "");
-			return;
-		}
-		wlb_top_put(frame, WLB_TOP_PLAIN, "%s", range);
-		i = last + 1;
-	}
-}
-
-static void format_bytes(int64_t bytes, char *text, size_t size)
-{
-	static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
-	double amount = (double)bytes;
-	int unit = 0;
-	for (; amount >= 1024 && unit < 3; unit++)
-		amount /= 1024;
-	snprintf(text, size, unit == 0 ? "%.0f %s" : "%.1f %s", amount, units[unit]);
+	char text[512];
+	wlb_ranks_format(ranks, count, columns, text, sizeof(text));
+	wlb_top_put(frame, WLB_TOP_PLAIN, "%s", text);
 }
 
 static void put_call(struct wlb_top_frame *frame, const struct wlb_top_rank *caller,
                      const struct wlb_top_members *members)
 {
 	char time[32], bytes[32];
-	format_bytes(caller->call_bytes, bytes, sizeof(bytes));
+	wlb_bytes_format(caller->call_bytes, bytes, sizeof(bytes));
 	wlb_seconds_format(caller->call_for_s, time, sizeof(time));
 	wlb_top_put(frame, WLB_TOP_PLAIN, "%s %s %lld, %s, for %s: %d of %d in it: ", caller->call_group->name,
 	            caller->call, (long long)caller->call_seq, bytes, time, members->inside_count,

@@ -1,6 +1,6 @@
-/* Times as `wlb top` prints them. */
-#ifndef COORDINATOR_WLB_TOP_SECONDS_TEXT_H
-#define COORDINATOR_WLB_TOP_SECONDS_TEXT_H
+/* Lengths of time as `wlb top` and `wlb stacks` print them. */
+#ifndef COORDINATOR_WLB_OUTPUT_SECONDS_TEXT_H
+#define COORDINATOR_WLB_OUTPUT_SECONDS_TEXT_H
 
 #include <math.h>
 #include <stdio.h>

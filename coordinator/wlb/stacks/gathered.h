@@ -1,0 +1,37 @@
+/* The stacks of a run's ranks as the coordinator replies with them, and their clusters. */
+#ifndef COORDINATOR_WLB_STACKS_GATHERED_H
+#define COORDINATOR_WLB_STACKS_GATHERED_H
+
+#include <jansson.h>
+
+#include "libverdict/wlb_verdict.h"
+#include "libwlb/wlb.h"
+
+/* A set of ranks that outliers may share; its name says which it is. */
+struct wlb_stack_sets {
+	struct wlb_verdict_group *list; /* [count] */
+	int32_t count;
+	int32_t *members; /* of all sets */
+	char (*names)[64];
+};
+
+struct wlb_gathered {
+	const json_t *reply; /* to GET /v1/runs/RUN/stacks; the caller's */
+	const json_t *ranks; /* of the reply */
+	int32_t count;
+	struct wlb_verdict_stack *stacks; /* [count] of the thread of each rank that is likely to train */
+	const char **frames;              /* of all stacks */
+	char (*states)[96];               /* [count] in place of frames, where there is no stack */
+	struct wlb_stack_sets sets;
+	struct wlb_verdict_clusters *clusters;
+};
+
+/* Reads and clusters the reply, which outlives the result; wlb_gathered_free frees it in any case. Returns -1 where the
+ * reply is not as docs/api.md has it, or memory is out. */
+int wlb_gathered_read(const json_t *reply, struct wlb_gathered *gathered, struct wlb_error *error);
+void wlb_gathered_free(struct wlb_gathered *gathered);
+
+/* The entry of `ranks` of a rank; NULL where it has none. */
+const json_t *wlb_gathered_rank(const struct wlb_gathered *gathered, int32_t rank);
+
+#endif

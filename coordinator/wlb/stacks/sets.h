@@ -1,0 +1,14 @@
+/* The sets of ranks that may share a fault: nodes, groups of tp, cp, pp and dp, stages. */
+#ifndef COORDINATOR_WLB_STACKS_SETS_H
+#define COORDINATOR_WLB_STACKS_SETS_H
+
+#include <jansson.h>
+
+#include "coordinator/wlb/stacks/gathered.h"
+
+/* Makes them from the ranks of a reply and its layout, which may be null; the sets have two members at least. Returns
+ * -1 if out of memory. */
+int wlb_stack_sets_make(const json_t *reply, struct wlb_stack_sets *sets);
+void wlb_stack_sets_free(struct wlb_stack_sets *sets);
+
+#endif
