@@ -4,8 +4,8 @@
 
 #include "coordinator/wlb/output/fault_text.h"
 #include "coordinator/wlb/output/reply_fields.h"
+#include "coordinator/wlb/output/seconds_text.h"
 #include "coordinator/wlb/output/wrap.h"
-#include "coordinator/wlb/top/seconds_text.h"
 
 enum { SHOWN = 3, LINES_OF_ONE = 2, INDENT = 3 };
 

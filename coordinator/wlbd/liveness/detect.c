@@ -4,6 +4,7 @@
 
 #include "coordinator/wlbd/detection/detection.h"
 #include "coordinator/wlbd/liveness/found_verdicts.h"
+#include "coordinator/wlbd/liveness/stacks.h"
 #include "coordinator/wlbd/liveness/verdict.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/wlbd.h"
@@ -37,6 +38,14 @@ static void evict(struct wlbd_attempt *attempt, const struct wlbd_found_verdict 
 	attempt->wlbd->counters.evictions++;
 }
 
+/* Stacks show what the ranks of a run that stands still do. They are gathered once it is suspected, since its ranks end
+ * when that is confirmed. */
+static void gather_stacks(struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found)
+{
+	if (stands_still(found->verdict.kind) && found->verdict.stage != WLB_VERDICT_OVER)
+		wlbd_stacks_ask(attempt);
+}
+
 /* Processes that are gone are judged by their symptoms (verdict.h), which know how they ended. */
 static bool is_found_otherwise(const struct wlbd_found_verdict *found)
 {
@@ -59,8 +68,10 @@ static void judge(struct wlbd_attempt *attempt, int64_t now_ms)
 	for (int i = 0; i < count; i++) {
 		if (is_found_otherwise(&found[i]))
 			continue;
-		if (found[i].is_changed)
+		if (found[i].is_changed) {
 			wlbd_verdict_store(attempt, &found[i], now_ms);
+			gather_stacks(attempt, &found[i]);
+		}
 		if (worst == NULL && is_to_end(attempt, &found[i]))
 			worst = &found[i];
 	}
