@@ -69,6 +69,8 @@ static void write_text(const struct wlb_frame *frame, char text[TEXT_SIZE])
 	const char *module = frame->module != NULL ? frame->module : "no file";
 	const char *slash = strrchr(module, '/');
 	const char *file = slash != NULL ? slash + 1 : module;
+	if (strncmp(file, "[vdso", 5) == 0) /* libdw adds the process */
+		file = "[vdso]";
 	if (frame->function != NULL)
 		snprintf(text, TEXT_SIZE, "%.*s+0x%llx (%.*s)", FUNCTION_MOST, frame->function,
 		         (unsigned long long)frame->function_offset, FILE_MOST, file);

@@ -45,6 +45,7 @@ static void texts_are_printable_and_bounded(void **state)
 	assert_string_equal(wlb_frame_name(names, &(struct wlb_frame){"/a\n/b\x1b", 2, "f\xc3\xa4\x7f", 0}),
 	                    "f???+0x0 (b?)");
 	assert_string_equal(wlb_frame_name(names, &(struct wlb_frame){.offset = 0xff}), "0xff (no file)");
+	assert_string_equal(wlb_frame_name(names, &(struct wlb_frame){"[vdso: 4711]", 3, "f", 0}), "f+0x0 ([vdso])");
 	wlb_frame_names_free(names);
 }
 
