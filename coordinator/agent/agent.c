@@ -37,7 +37,6 @@ static const int64_t never = INT64_MAX;
 
 struct agent {
 	const struct wlb_agent_options *options;
-	const struct wlb_client_config *config;
 	struct wlb_agent_tasks tasks;
 	struct wlb_agent_gathering gathering; /* of stacks */
 	struct wlb_connection *connection;
@@ -96,7 +95,7 @@ static void take_reply(struct agent *a, const struct wlb_reply *reply, bool good
 		order_end(a, reason);
 	int64_t wanted = wlb_agent_wanted_stacks(reply);
 	if (wanted > 0 && !goodbye)
-		wlb_agent_gathering_begin(&a->gathering, a->options, a->config, &a->tasks, wanted);
+		wlb_agent_gathering_begin(&a->gathering, &a->tasks, wanted);
 }
 
 /* Whether the node has nothing to report after this report. */
@@ -341,7 +340,13 @@ static int open_parts(struct agent *a, const struct wlb_client_config *config, s
 int wlb_agent_run(const struct wlb_agent_options *options, const struct wlb_client_config *config,
                   struct wlb_error *error)
 {
-	struct agent a = {.options = options, .config = config, .hangup_fd = -1};
+	struct agent a = {.options = options, .hangup_fd = -1};
+	a.gathering = (struct wlb_agent_gathering){.program = options->stacks_program,
+	                                           .run_id = options->run_id,
+	                                           .attempt_id = options->attempt_id,
+	                                           .node = options->node,
+	                                           .page = options->page,
+	                                           .config = config};
 	int rc = open_parts(&a, config, error);
 	if (rc == 0)
 		watch_step(&a);

@@ -64,11 +64,11 @@ static json_t *all_entries(struct ranks *ranks)
 }
 
 /* The coordinator keeps the stacks of a node once, however often it gets them. */
-static void send_body(const struct wlb_client_config *config, const char *run_id, const char *body)
+static void send_body(const struct wlb_agent_gathering *gathering, const char *body)
 {
 	char path[128];
-	struct wlb_connection *connection = wlb_connection_new(config);
-	snprintf(path, sizeof(path), "/v1/runs/%s/stacks", run_id);
+	struct wlb_connection *connection = wlb_connection_new(gathering->config);
+	snprintf(path, sizeof(path), "/v1/runs/%s/stacks", gathering->run_id);
 	for (int i = 0; connection != NULL && i < SENDS; i++) {
 		struct wlb_reply reply;
 		if (i > 0)
@@ -82,16 +82,15 @@ static void send_body(const struct wlb_client_config *config, const char *run_id
 	wlb_connection_free(connection);
 }
 
-static void gather(const struct wlb_agent_options *options, const struct wlb_client_config *config,
-                   const struct wlb_agent_tasks *tasks, int64_t stacks_id)
+static void gather(const struct wlb_agent_gathering *gathering, const struct wlb_agent_tasks *tasks)
 {
-	struct ranks ranks = {.page = options->page};
+	struct ranks ranks = {.page = gathering->page};
 	int64_t until_ms = wlb_clock_ms() + PROGRAM_MS;
 	list_ranks(tasks, &ranks);
-	wlb_stacks_program_run(options->stacks_program, ranks.pids, ranks.count, until_ms, take_stacks, &ranks);
-	char *body = wlb_stacks_body(options->attempt_id, options->node, stacks_id, all_entries(&ranks));
+	wlb_stacks_program_run(gathering->program, ranks.pids, ranks.count, until_ms, take_stacks, &ranks);
+	char *body = wlb_stacks_body(gathering->attempt_id, gathering->node, gathering->newest_id, all_entries(&ranks));
 	if (body != NULL)
-		send_body(config, options->run_id, body);
+		send_body(gathering, body);
 	free(body);
 }
 
@@ -122,22 +121,21 @@ int64_t wlb_agent_wanted_stacks(const struct wlb_reply *reply)
 	return wanted;
 }
 
-void wlb_agent_gathering_begin(struct wlb_agent_gathering *gathering, const struct wlb_agent_options *options,
-                               const struct wlb_client_config *config, const struct wlb_agent_tasks *tasks,
+void wlb_agent_gathering_begin(struct wlb_agent_gathering *gathering, const struct wlb_agent_tasks *tasks,
                                int64_t stacks_id)
 {
 	pid_t agent = getpid();
-	if (options->stacks_program == NULL || gathering->child != 0 || stacks_id <= gathering->newest_id)
+	if (gathering->program == NULL || gathering->child != 0 || stacks_id <= gathering->newest_id)
 		return;
 	gathering->newest_id = stacks_id;
 	pid_t child = fork();
 	if (child == 0) {
 		become_child(agent);
-		gather(options, config, tasks, stacks_id);
+		gather(gathering, tasks);
 		_exit(0);
 	}
 	if (child < 0) {
-		syslog(LOG_WARNING, "run %s on %s: no stacks: fork: %m", options->run_id, options->node);
+		syslog(LOG_WARNING, "run %s on %s: no stacks: fork: %m", gathering->run_id, gathering->node);
 		return;
 	}
 	gathering->child = child;

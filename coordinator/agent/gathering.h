@@ -8,11 +8,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "coordinator/agent/agent.h"
 #include "coordinator/agent/tasks.h"
+#include "coordinator/client/config.h"
+#include "coordinator/client/node_page.h"
 #include "coordinator/client/reply.h"
 
+/* Begins with the first members set; the texts, the page and the configuration are the caller's. */
 struct wlb_agent_gathering {
+	const char *program; /* path of wlb-stacks; NULL: nothing is gathered */
+	const char *run_id, *attempt_id, *node;
+	const struct wlb_node_page *page;
+	const struct wlb_client_config *config;
+
 	pid_t child;         /* 0: none */
 	int64_t deadline_ms; /* of the child */
 	int64_t newest_id;   /* that was asked for */
@@ -22,8 +29,7 @@ struct wlb_agent_gathering {
 int64_t wlb_agent_wanted_stacks(const struct wlb_reply *reply);
 
 /* Begins in a child. Does nothing where that number, or a greater one, was asked for before, or a child is at work. */
-void wlb_agent_gathering_begin(struct wlb_agent_gathering *gathering, const struct wlb_agent_options *options,
-                               const struct wlb_client_config *config, const struct wlb_agent_tasks *tasks,
+void wlb_agent_gathering_begin(struct wlb_agent_gathering *gathering, const struct wlb_agent_tasks *tasks,
                                int64_t stacks_id);
 
 /* Notes that the child has ended, and kills it after its deadline. */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "coordinator/wlb/output/reply_fields.h"
-#include "coordinator/wlb/stacks/sets.h"
 
 static const json_t *frames_of(const json_t *rank)
 {

@@ -4,16 +4,9 @@
 
 #include <jansson.h>
 
+#include "coordinator/wlb/stacks/sets.h"
 #include "libverdict/wlb_verdict.h"
 #include "libwlb/wlb.h"
-
-/* A set of ranks that outliers may share; its name says which it is. */
-struct wlb_stack_sets {
-	struct wlb_verdict_group *list; /* [count] */
-	int32_t count;
-	int32_t *members; /* of all sets */
-	char (*names)[64];
-};
 
 struct wlb_gathered {
 	const json_t *reply; /* to GET /v1/runs/RUN/stacks; the caller's */

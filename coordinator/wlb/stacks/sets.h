@@ -4,7 +4,15 @@
 
 #include <jansson.h>
 
-#include "coordinator/wlb/stacks/gathered.h"
+#include "libverdict/wlb_verdict.h"
+
+/* Sets that outliers may share; the name of each says which it is. */
+struct wlb_stack_sets {
+	struct wlb_verdict_group *list; /* [count] */
+	int32_t count;
+	int32_t *members; /* of all sets */
+	char (*names)[64];
+};
 
 /* Makes them from the ranks of a reply and its layout, which may be null; the sets have two members at least. Returns
  * -1 if out of memory. */

@@ -16,7 +16,6 @@
 #include "coordinator/wlbd/http/connection.h"
 #include "coordinator/wlbd/http/route.h"
 #include "coordinator/wlbd/liveness/attempt_nodes.h"
-#include "coordinator/wlbd/liveness/stacks.h"
 #include "coordinator/wlbd/rules/incident.h"
 #include "libwlb/wlb.h"
 
@@ -39,6 +38,13 @@ struct wlbd_reporter {
 	int64_t stacks_id; /* the newest gathering that it was asked for; 0: none */
 	bool goodbye;
 	bool agent; /* it is wlb-agent: its end is no symptom of a loss of ranks */
+};
+
+/* The newest gathering of stacks of an attempt (stacks.h). */
+struct wlbd_stacks {
+	int64_t id;       /* 0: none; else seconds since 1970, or one more than the id before */
+	int64_t asked_ms; /* of wlb_clock_ms() */
+	int nodes;        /* that report through an agent, and so are asked */
 };
 
 struct wlbd_attempt {

@@ -16,13 +16,6 @@ enum {
 	WLBD_STACKS_ASK_MS = 20000,    /* an agent that does not report for so long is not asked any more */
 };
 
-/* The newest gathering of an attempt. */
-struct wlbd_stacks {
-	int64_t id;       /* 0: none; else seconds since 1970, or one more than the id before */
-	int64_t asked_ms; /* of wlb_clock_ms() */
-	int nodes;        /* that report through an agent, and so are asked */
-};
-
 /* Begins a gathering, unless one began less than WLBD_STACKS_PERIOD_MS ago. Returns its id, or that of the earlier one;
  * 0 where the attempt has ended, or no agent reports for it. */
 int64_t wlbd_stacks_ask(struct wlbd_attempt *attempt);
