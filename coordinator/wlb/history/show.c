@@ -12,7 +12,9 @@
 #include "coordinator/wlb/history/steps.h"
 #include "coordinator/wlb/history/why_layout.h"
 #include "coordinator/wlb/output/printable.h"
+#include "coordinator/wlb/output/reply_fields.h"
 #include "coordinator/wlb/output/terminal.h"
+#include "coordinator/wlb/output/time_format.h"
 
 enum { STEPS_PER_COLUMN = 4 }; /* of the loss curve: each column shows their mean */
 
@@ -58,9 +60,24 @@ static int print_json(const char *name, json_t *run, struct wlb_error *error)
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
-static int print_tables(const json_t *run)
+/* A coordinator of an earlier release keeps none. */
+static void print_stacks(const char *name)
+{
+	char path[128], when[32];
+	snprintf(path, sizeof(path), "/v1/runs/%s/stacks?ranks=none", name);
+	json_t *reply = wlb_api_get(path, NULL);
+	const json_t *newest = json_array_get(json_object_get(reply, "gatherings"), 0);
+	wlb_time_format(wlb_time_parse(wlb_field_text(newest, "asked_at", NULL)), when, sizeof(when));
+	if (newest != NULL)
+		printf("  stacks of its ranks were gathered at %s: wlb stacks %s --last\n", when, name);
+	json_decref(reply);
+}
+
+static int print_tables(const char *name, const json_t *run)
 {
 	int rc = wlb_show_summary(run);
+	if (rc == 0)
+		print_stacks(name);
 	if (rc == 0)
 		rc = wlb_show_attempts(run);
 	if (rc == 0) {
@@ -86,7 +103,7 @@ static int print_steps(const json_t *steps, void *context)
 
 static int print_text(const char *name, json_t *run, bool steps, struct wlb_error *error)
 {
-	if (wlb_make_printable(run) != 0 || print_tables(run) != 0)
+	if (wlb_make_printable(run) != 0 || print_tables(name, run) != 0)
 		return wlb_fail(error, "out of memory for the run");
 	json_t *sample = wlb_steps_sample(name, wlb_terminal_columns() * STEPS_PER_COLUMN, error);
 	if (sample == NULL)
