@@ -84,18 +84,21 @@ static void put_cluster(const struct page *page, const struct wlb_gathered *gath
 
 static void put_call(const struct page *page, const json_t *call)
 {
-	char bytes[32], took[32], ended[64] = "not ended";
-	double ended_s = json_number_value(json_array_get(call, 5));
+	char bytes[32], took[32], ended[32];
+	const json_t *ended_s = json_array_get(call, 5);
 	const char *kind = json_string_value(json_array_get(call, 0)),
 		   *group = json_string_value(json_array_get(call, 1));
+	long long number = json_integer_value(json_array_get(call, 2));
 	wlb_bytes_format(json_integer_value(json_array_get(call, 3)), bytes, sizeof(bytes));
 	wlb_seconds_format(json_number_value(json_array_get(call, 4)), took, sizeof(took));
-	if (!json_is_null(json_array_get(call, 5))) {
-		wlb_seconds_format(ended_s, ended, sizeof(ended));
-		strncat(ended, " ago", sizeof(ended) - strlen(ended) - 1);
-	}
-	put(page, "    %s of %s, number %lld, %s, for %s, %s", kind != NULL ? kind : "?", group != NULL ? group : "?",
-	    (long long)json_integer_value(json_array_get(call, 2)), bytes, took, ended);
+	wlb_seconds_format(json_number_value(ended_s), ended, sizeof(ended));
+	kind = kind != NULL ? kind : "?";
+	group = group != NULL ? group : "?";
+	if (json_is_null(ended_s))
+		put(page, "    %s of %s, number %lld, %s: in it for %s", kind, group, number, bytes, took);
+	else
+		put(page, "    %s of %s, number %lld, %s: took %s, ended %s ago", kind, group, number, bytes, took,
+		    ended);
 }
 
 static void put_calls(const struct page *page, const json_t *rank, size_t most)
@@ -113,10 +116,12 @@ static void put_thread(const struct page *page, const json_t *thread, size_t mos
 	const json_t *frames = json_object_get(thread, "frames");
 	const char *waits_in = wlb_field_text(thread, "waits_in", "");
 	size_t count = json_array_size(frames);
-	put(page, "  thread %lld of process %lld, %s: %s%s%s",
+	put(page, "  Thread %lld of process %lld, %s: %s",
 	    (long long)json_integer_value(json_object_get(thread, "tid")),
 	    (long long)json_integer_value(json_object_get(thread, "pid")), wlb_field_text(thread, "name", "?"),
-	    state_words(wlb_field_text(thread, "state", "?")), *waits_in != '\0' ? ", in the kernel's " : "", waits_in);
+	    state_words(wlb_field_text(thread, "state", "?")));
+	if (*waits_in != '\0')
+		put(page, "    %s (kernel)", waits_in);
 	for (size_t i = 0; i < count && i < most; i++)
 		put(page, "    %s", json_string_value(json_array_get(frames, i)));
 	if (count > most)
