@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""Stacks of the ranks of a run that stands still: `wlb stacks`, and what the coordinator refuses of them."""
+import http.client
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+import harness
+import test_ranks
+from harness import wait_for
+from test_wlbd_api import NOBODY
+from training import TrainingTest
+
+TRAINER = """
+import os, time
+if os.environ["SLURM_PROCID"] == "1":
+    time.sleep(600)
+while True:
+    pass
+"""
+
+
+def state_of(pid):
+    return pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0]
+
+
+class Runs(TrainingTest):
+    nodes = 2
+
+    def stacks(self, job, *options):
+        text = self.cluster.run("wlb", "stacks", str(job), *options).stdout
+        self.assertLessEqual(max(map(len, text.splitlines())), 80, text)
+        return text
+
+    def stop_in_computation(self, rank):
+        """Stops the rank at a moment when it waits for no other; returns its pid."""
+        program = self.cluster.build / "libexec/wlb/wlb-stacks"
+        pid = self.rank_pid(rank)
+
+        def stopped():
+            os.kill(pid, signal.SIGSTOP)
+            wait_for("the stop", lambda: state_of(pid) == "T", 5, 0.01)
+            line = subprocess.run([program, str(pid)], capture_output=True, text=True, timeout=20, check=True).stdout
+            frames = json.loads(line)["threads"][0]["frames"]
+            self.assertEqual(state_of(pid), "T")
+            self.assertTrue(frames, line)
+            if not any("(libmpi" in frame or "(libopen-pal" in frame or "pthread_cond" in frame for frame in frames):
+                return True
+            os.kill(pid, signal.SIGCONT)
+            return False
+
+        wait_for(f"rank {rank} in computation", stopped, 60, 0.05)
+        return pid
+
+    def test_a_stopped_rank_differs_and_stays_stopped(self):
+        job = self.submit("--wlb-on-fault=report", nodes=2, tasks_per_node=2, layout="tp=1,cp=1,pp=1,dp=4")
+        self.wait_step(job, 20)
+        pid = self.stop_in_computation(2)
+        time.sleep(3)  # until the others wait for it
+        text = self.stacks(job)
+        self.assertIn(f"Run {job}, attempt 1: stacks of 4 of 4 ranks, gathered at ", text)
+        self.assertRegex(text, r"(?m)^3 ranks: 0-1,3$")
+        self.assertRegex(text, r"(?m)^1 rank, suspect: 2$")
+        self.assertRegex(text, rf"(?m)^Rank 2 on n2, process {pid}: stopped by a signal$")
+        self.assertRegex(text, r"(?m)^    \S+ of \S+, number \d+, \S+ \S+: took \S+ s, ended \S+ s ago$")
+        self.assertRegex(text.split("1 rank")[0], r"(?m)^  P?MPI_\w+ \(libmpi\.so")
+        self.assertEqual(state_of(pid), "T")
+        again = self.stacks(job)
+        self.assertEqual(again, text)  # at most one gathering a minute
+        self.assertIn(f"  Thread {pid} of process {pid}, wlb-worker: stopped by a signal\n    do_signal_stop (kernel)\n",
+                      self.stacks(job, "--last", "--rank", "2"))
+        shown = self.cluster.run("wlb", "show", str(job)).stdout
+        self.assertRegex(shown, rf"  stacks of its ranks were gathered at .*: wlb stacks {job} --last\n")
+        self.assertEqual(state_of(pid), "T")
+        os.kill(pid, signal.SIGCONT)
+        self.check_complete(self.finish(job))
+        ended = self.cluster.run("wlb", "stacks", str(job))
+        self.assertIn("has ended", ended.stderr)
+        self.assertEqual(ended.stdout, text)
+
+    def test_any_trainer(self):
+        (self.cluster.work / "trainer.py").write_text(TRAINER, encoding="utf-8")
+        job = self.cluster.sbatch("wlb run -- /usr/bin/python3 trainer.py", "--wlb-layout=tp=1,cp=1,pp=1",
+                                  "--ntasks-per-node=2", nodes=2)
+        self.addCleanup(self.cluster.run, "scancel", str(job))
+        wait_for("its ranks", lambda: len(self.cluster.processes("trainer.py", "/usr/bin/python3")) >= 4, 60)
+        time.sleep(3)  # Python starts, and the agents report
+        text = self.stacks(job)
+        self.assertRegex(text, r"(?m)^3 ranks: 0,2-3$")
+        self.assertRegex(text, r"(?m)^1 rank, suspect: 1$")
+        self.assertRegex(text, r"(?m)^Rank 1 on n1, process \d+: sleeping$")
+        self.assertRegex(text, r"(?m)^    clock_nanosleep\+0x")
+
+
+class Requests(test_ranks.RanksTest):
+    """An agent of n1 and one of n2, played by the test."""
+
+    def setUp(self):
+        self.run_id, self.attempt = self.new_attempt()
+        self.links = {}
+        for node in ("n1", "n2"):
+            self.links[node] = http.client.HTTPConnection(self.api.address, timeout=10)
+            self.addCleanup(self.links[node].close)
+
+    def report(self, node, **more):
+        path = f"/v1/runs/{self.run_id}/report"
+        data = json.dumps({"attempt_id": self.attempt, "source": "node", "node": node, "rank": 2 * int(node[1:]) - 2,
+                           "agent": True} | more).encode()
+        link = self.links[node]
+        link.request("POST", path, data, {"Authorization": "MUNGE " + self.api.credential("POST", path, data)})
+        reply = link.getresponse()
+        return reply.getheader("WLB-Proof") is not None, json.loads(reply.read())
+
+    def gather(self, uid=0):
+        return self.api.call("POST", f"/v1/runs/{self.run_id}/stacks/gather", {}, uid)
+
+    def stacks(self, query=""):
+        status, reply = self.api.call("GET", f"/v1/runs/{self.run_id}/stacks{query}")
+        self.assertEqual(status, 200, reply)
+        return reply
+
+    def send(self, stacks_id, node, ranks, uid=0, **more):
+        body = {"attempt_id": self.attempt, "node": node, "stacks_id": stacks_id, "ranks": ranks} | more
+        return self.api.call("POST", f"/v1/runs/{self.run_id}/stacks", body, uid)
+
+    @staticmethod
+    def entry(rank, frames=("f+0x1 (g)",), **more):
+        return {"rank": rank, "pid": 7 + rank, "state": "S", "note": "", "left_out": 0, "calls": [],
+                "threads": [{"pid": 7 + rank, "tid": 7 + rank, "name": "t", "state": "S", "waits_in": "",
+                             "frames": list(frames)}]} | more
+
+    def begin(self):
+        for node in ("n1", "n2"):
+            self.assertEqual(self.report(node), (False, {"order": "continue"}))
+        status, reply = self.gather()
+        self.assertEqual((status, reply["attempt"], reply["nodes_asked"]), (200, 1, 2), reply)
+        return reply["stacks_id"]
+
+    def test_each_agent_is_asked_once_and_with_a_proof(self):
+        stacks_id = self.begin()
+        for node in ("n1", "n2"):
+            self.assertEqual(self.report(node), (True, {"order": "continue", "want": "stacks", "stacks_id": stacks_id}))
+            self.assertEqual(self.report(node), (False, {"order": "continue"}))
+        self.assertEqual(self.gather()[1]["stacks_id"], stacks_id)  # within a minute
+        self.assertEqual(self.report("n1"), (False, {"order": "continue"}))
+        metrics = self.api.send("GET", "/metrics")[1]
+        self.assertRegex(metrics, r"(?m)^wlbd_stack_gatherings_total [1-9]")
+
+    def test_who_may_ask(self):
+        self.assertEqual(self.gather(NOBODY)[0], 403)
+        status, reply = self.gather()
+        self.assertEqual(status, 409)
+        self.assertIn("no wlb-agent reports for it", reply["error"])
+        self.report("n1", agent=False)  # as a trainer that reports itself
+        self.assertEqual(self.gather()[0], 409)
+        self.assertEqual(self.stacks(), self.stacks() | {"stacks_id": None, "gatherings": [], "ranks": [], "left_out": 0})
+
+    def test_what_nodes_send_is_kept(self):
+        stacks_id = self.begin()
+        self.assertEqual(self.send(stacks_id, "n2", [self.entry(2), self.entry(3)]), (200, {"ranks": 2}))
+        self.assertEqual(self.send(stacks_id, "n1", [self.entry(1), self.entry(0)]), (200, {"ranks": 2}))
+        reply = self.stacks()
+        self.assertEqual(reply["ranks"], [{"node": f"n{rank // 2 + 1}"} | self.entry(rank) for rank in range(4)])
+        self.assertEqual((reply["stacks_id"], reply["world_size"], reply["layout"]["tp"]), (stacks_id, 4, 2))
+        self.assertEqual([(g["nodes_asked"], g["nodes"], g["ranks"]) for g in reply["gatherings"]], [(2, 2, 4)])
+        self.assertEqual(self.send(stacks_id, "n2", [self.entry(3, frames=["h (i)"])]), (200, {"ranks": 1}))
+        self.assertEqual([rank["rank"] for rank in self.stacks(f"?stacks_id={stacks_id}")["ranks"]], [0, 1, 3])
+        self.assertEqual(self.stacks("?ranks=none")["ranks"], [])
+
+    def test_what_is_refused(self):
+        stacks_id = self.begin()
+        for status, words, arguments in (
+            (403, "rank 2: the attempt has no such rank on node n1", (stacks_id, "n1", [self.entry(2)])),
+            (403, "rank 1000000: the attempt has no such rank", (stacks_id, "n1", [self.entry(1000000)])),
+            (403, "node 'n9': is not one of the attempt's", (stacks_id, "n9", [])),
+            (403, "another user", (stacks_id, "n1", [self.entry(0)], NOBODY)),
+            (409, "were not asked for", (stacks_id + 1, "n1", [self.entry(0)])),
+            (400, "field 'stacks_id'", (0, "n1", [self.entry(0)])),
+            (400, "listed twice", (stacks_id, "n1", [self.entry(0), self.entry(0)])),
+            (400, "field 'ranks'", (stacks_id, "n1", [self.entry(rank) for rank in range(65)])),
+            (400, "frames[0]: must be a text of at most 200 bytes", (stacks_id, "n1", [self.entry(0, ["f" * 201])])),
+            (400, "printable", (stacks_id, "n1", [self.entry(0, ["\x1b[2J"])])),
+            (400, "field 'state'", (stacks_id, "n1", [self.entry(0, state="ready")])),
+            (413, "", (stacks_id, "n1", [self.entry(0, note="n" * 300000)])),
+        ):
+            got, reply = self.send(*arguments)
+            self.assertEqual(got, status, reply)
+            self.assertIn(words, reply["error"])
+        self.assertEqual(self.stacks()["ranks"], [])
+        status, reply = self.api.call("GET", f"/v1/runs/{self.run_id}/stacks?stacks_id=x")
+        self.assertEqual(status, 400, reply)
+
+    def test_few_gatherings_are_kept(self):
+        self.begin()
+        pk = self.cluster.sql(f"select id from attempts where uuid = '{self.attempt}'")[0][0]
+        for number in range(1, 5):
+            self.cluster.sql(f"select wlb_stacks_begin({pk}, {9000000000 + number}, 1)")
+            self.cluster.sql(f"select wlb_stacks_put({pk}, {9000000000 + number}, 'n1', '[{{\"rank\":0}}]')")
+        self.assertEqual([g["stacks_id"] for g in self.stacks()["gatherings"]], [9000000004, 9000000003])
+        self.assertEqual(self.cluster.sql(f"select count(*) from stacks where attempt_id = {pk}"), [["2"]])
+        attempts = self.cluster.sql("insert into attempts (run_id, number, uuid) select run_id, number + n, gen_random_uuid() "
+                                    f"from attempts, generate_series(1, 5) n where id = {pk} returning id")
+        for (other,) in attempts:
+            self.cluster.sql(f"select wlb_stacks_begin({other}, 1, 1)")
+        self.assertEqual([g["attempt"] for g in self.stacks()["gatherings"]], [6, 5, 4, 3])
+
+    def test_a_gathering_has_a_bound(self):
+        self.begin()
+        pk = self.cluster.sql(f"select id from attempts where uuid = '{self.attempt}'")[0][0]
+        self.cluster.sql(f"select wlb_stacks_begin({pk}, 9000000001, 1)")
+        self.cluster.sql(f"update stack_gatherings set size_bytes = 64 << 20 where attempt_id = {pk}")
+        with self.assertRaisesRegex(harness.Failed, "have 64 MiB already"):
+            self.cluster.sql(f"select wlb_stacks_put({pk}, 9000000001, 'n1', '[{{\"rank\":0}}]')")
+
+
+if __name__ == "__main__":
+    harness.main()
