@@ -28,8 +28,8 @@ cluster_create() {
 			printf 'it exists, or the directory above it does not or is not writable')"
 	PORT_BASE=$(ports_reserve "$CLUSTER_DIR")
 	{
-		printf 'NODES=%q\nPORT_BASE=%q\nSLURM_PREFIX=%q\nBUILD_DIR=%q\nWLBD=%q\n' \
-			"$NODES" "$PORT_BASE" "$SLURM_PREFIX" "$BUILD_DIR" "$WLBD"
+		printf 'NODES=%q\nPORT_BASE=%q\nSLURM_PREFIX=%q\nBUILD_DIR=%q\nWLBD=%q\nNETNS=%q\nLINK_MBIT=%q\n' \
+			"$NODES" "$PORT_BASE" "$SLURM_PREFIX" "$BUILD_DIR" "$WLBD" "$NETNS" "$LINK_MBIT"
 	} > "$CLUSTER_DIR/etc/cluster.conf"
 }
 
@@ -66,6 +66,14 @@ cluster_load() {
 	. "$CLUSTER_DIR/etc/cluster.conf"
 }
 
+# Where slurmctld and wlbd, and where the slurmd of node nN, are reached.
+controller_address() {
+	if [[ -n $NETNS ]]; then netns_address management "$NETNS_CONTROLLER"; else printf 127.0.0.1; fi
+}
+node_address() {
+	if [[ -n $NETNS ]]; then netns_address management "$1"; else printf 127.0.0.1; fi
+}
+
 # NAME=VALUE lines: what a user's shell needs to use the cluster. Its nodes share this host's CPUs, so that a rank which
 # waits must let the others compute: the last two lines.
 cluster_env() {
@@ -83,7 +91,7 @@ cluster_env() {
 		PGUSER=$POSTGRES_USER
 		OMPI_MCA_pml=ob1
 		OMPI_MCA_btl=self,tcp
-		OMPI_MCA_btl_tcp_if_include=lo
+		OMPI_MCA_btl_tcp_if_include=$([[ -n $NETNS ]] && printf data || printf lo)
 		OMPI_MCA_mpi_yield_when_idle=1
 		OMP_WAIT_POLICY=passive
 	END
@@ -103,7 +111,9 @@ cluster_run_env() (
 )
 
 cluster_start() {
+	[[ -z $NETNS ]] || netns_check
 	cluster_create
+	[[ -z $NETNS ]] || netns_create
 	munge_start
 	postgres_init
 	slurm_configure
@@ -136,6 +146,7 @@ cluster_stop() {
 		daemon_stop "$name" TERM 5
 	done
 	kill_all processes_with "WLB_CLUSTER_DAEMON=$CLUSTER_DIR"
+	[[ -z $NETNS || -z ${PORT_BASE:-} ]] || netns_remove
 	ports_release "$CLUSTER_DIR"
 	rm -rf "$CLUSTER_DIR"
 }

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# slurmctld and the slurmds of the cluster, all on 127.0.0.1. A comment beside each unusual line of slurm.conf
-# says why it is there.
+# slurmctld and the slurmds of the cluster, all on 127.0.0.1 without --netns. A comment beside each unusual line of
+# slurm.conf says why it is there.
 
 CPUS_PER_NODE=8
 GPUS_PER_NODE=4
@@ -78,9 +78,11 @@ slurm_cgroup_plugin() {
 }
 
 # The daemons and srun listen on the address of the host's name when they may not listen on all: on 127.0.0.1 where
-# that is its address. Elsewhere they listen on all addresses, and MUNGE alone keeps strangers out.
+# that is its address. Elsewhere they listen on all addresses, and MUNGE alone keeps strangers out; so they do with
+# --netns, where the host's name is not the address of the management network.
 slurm_listen() {
 	local address
+	[[ -z $NETNS ]] || return 0
 	read -r address _ < <(getent ahostsv4 "$(uname -n)") || true
 	if [[ ${address:-} == 127.0.0.1 ]]; then
 		printf 'CommunicationParameters=NoInAddrAny,NoCtldInAddrAny'
@@ -93,7 +95,7 @@ slurm_conf() {
 	[[ ! -f $CLUSTER_DIR/etc/gres.conf ]] || gres=GresTypes=gpu
 	cat <<- END
 		ClusterName=local
-		SlurmctldHost=localhost(127.0.0.1)
+		SlurmctldHost=localhost($(controller_address))
 		SlurmctldPort=$PORT_BASE
 		SlurmdPort=$((PORT_BASE + 2))
 		SlurmUser=$user
@@ -150,8 +152,8 @@ slurm_conf_nodes() {
 	local i gpus=
 	for ((i = 1; i <= NODES; i++)); do
 		[[ -z $1 ]] || gpus=Gres=gpu:$(slurm_gpu_type "$i" '' :)$GPUS_PER_NODE
-		printf 'NodeName=n%d NodeHostname=localhost NodeAddr=127.0.0.1 Port=%d CPUs=%d RealMemory=16000 %s State=UNKNOWN\n' \
-			"$i" $((PORT_BASE + 2 + i)) $CPUS_PER_NODE "$gpus"
+		printf 'NodeName=n%d NodeHostname=localhost NodeAddr=%s Port=%d CPUs=%d RealMemory=16000 %s State=UNKNOWN\n' \
+			"$i" "$(node_address "$i")" $((PORT_BASE + 2 + i)) $CPUS_PER_NODE "$gpus"
 	done
 }
 
@@ -165,7 +167,9 @@ slurm_start() {
 
 # slurmd_start N: in the foreground, so that we know its pid.
 slurmd_start() {
-	cluster_run_env daemon_start "slurmd-n$1" "$(slurm_program slurmd)" -D -N "n$1"
+	local inside=()
+	[[ -z $NETNS ]] || inside=(nsenter --net="/run/netns/$(netns_node "$1")" --)
+	cluster_run_env daemon_start "slurmd-n$1" "${inside[@]}" "$(slurm_program slurmd)" -D -N "n$1"
 }
 
 # slurmctld_restart: with the jobs and nodes that it has saved.
@@ -188,7 +192,7 @@ slurmd_restart() {
 	}
 }
 
-slurmd_listens() { (exec 3<> "/dev/tcp/127.0.0.1/$((PORT_BASE + 2 + $1))") 2> /dev/null; }
+slurmd_listens() { (exec 3<> "/dev/tcp/$(node_address "$1")/$((PORT_BASE + 2 + $1))") 2> /dev/null; }
 
 slurm_wait() {
 	wait_for 15 slurm_ready || {

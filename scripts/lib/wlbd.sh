@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # The coordinator of the cluster: etc/wlbd.conf for the service and `wlb db`, etc/wlb.conf for everybody else.
 
-wlbd_address() { printf '127.0.0.1:%s' $((PORT_BASE + 1)); }
+wlbd_address() { printf '%s:%s' "$(controller_address)" $((PORT_BASE + 1)); }
 
 wlbd_configure() {
 	(umask 077 && cat > "$CLUSTER_DIR/etc/wlbd.conf") <<- END
@@ -30,7 +30,7 @@ wlbd_start() {
 
 # Whether it answers on its port, with any status.
 wlbd_ready() {
-	daemon_pid wlbd > /dev/null && (exec 3<> "/dev/tcp/127.0.0.1/$((PORT_BASE + 1))") 2>/dev/null
+	daemon_pid wlbd > /dev/null && (exec 3<> "/dev/tcp/$(controller_address)/$((PORT_BASE + 1))") 2>/dev/null
 }
 
 wlbd_kill() { daemon_stop wlbd KILL 5; }

@@ -82,9 +82,10 @@ def start_options(build=BUILD):
 
 
 class Cluster:
-    def __init__(self, nodes=4, for_others=False, topology="", gpu_types=()):
-        """for_others: other accounts will use it too; topology: the text of a topology.conf; gpu_types: one for each node."""
-        self.node_count = nodes
+    def __init__(self, nodes=4, for_others=False, topology="", gpu_types=(), link_mbit=0):
+        """for_others: other accounts will use it too; topology: the text of a topology.conf; gpu_types: one for each node;
+        link_mbit: not 0: each node is a network namespace, with links of this rate."""
+        self.node_count, self.link_mbit = nodes, link_mbit
         self.topology, self.gpu_types = topology, gpu_types
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="wlb-test-"))
         self.home.chmod(0o755)
@@ -102,6 +103,8 @@ class Cluster:
             options += ["--topology", str(self.home / "topology.conf")]
         if self.gpu_types:
             options += ["--gpu-types", ",".join(self.gpu_types)]
+        if self.link_mbit:
+            options += ["--netns", "--link-mbit", str(self.link_mbit)]
         self.verb("start", "--nodes", str(self.node_count), *options)
         self.start_s = time.monotonic() - began
         self.env.update(self.verb_env())
@@ -180,6 +183,13 @@ class Cluster:
     def restore_node(self, number):
         self.verb("restore-node", str(number))
 
+    def restart_wlbd(self, more_settings=""):
+        """With these lines more in its wlbd.conf."""
+        self.verb("kill-wlbd")
+        with open(self.dir / "etc/wlbd.conf", "a", encoding="utf-8") as conf:
+            conf.write(more_settings)
+        self.verb("start-wlbd")
+
     def processes(self, *words):
         """Pids of processes of this cluster whose command line holds every word."""
         marks = (str(self.dir).encode(), str(self.work).encode())
@@ -211,11 +221,12 @@ class ClusterTest(unittest.TestCase):
     for_others = False
     topology = ""
     gpu_types = ()
+    link_mbit = 0
     cluster = None
 
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster(cls.nodes, cls.for_others, cls.topology, cls.gpu_types)
+        cls.cluster = Cluster(cls.nodes, cls.for_others, cls.topology, cls.gpu_types, cls.link_mbit)
         atexit.register(cls.cluster.stop)
         cls.addClassCleanup(cls.cluster.stop)
         cls.cluster.start()

@@ -76,10 +76,7 @@ class ApiTest(harness.ClusterTest):
 
     @classmethod
     def restart_wlbd(cls, more_settings=""):
-        cls.cluster.verb("kill-wlbd")
-        conf = cls.cluster.dir / "etc/wlbd.conf"
-        conf.write_text(conf.read_text(encoding="utf-8") + more_settings, encoding="utf-8")
-        cls.cluster.verb("start-wlbd")
+        cls.cluster.restart_wlbd(more_settings)
         wait_for("wlbd with its database", lambda: cls.api.send("GET", "/healthz")[0] == 200, 10)
 
     def new_run(self):

@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""Clusters whose nodes are network namespaces, and training while links between them are cut, slow or lose packets."""
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import statistics
+import subprocess
+import time
+import unittest
+
+import harness
+import links
+import training
+from harness import Cluster, ClusterTest, wait_for
+
+MBIT = 100
+SILENCE_S = 3
+ITERATIONS = 24
+
+needs_networks = unittest.skipUnless(links.may_be_made(), "this account may not make network namespaces")
+
+
+class NetworkTest(ClusterTest):
+    link_mbit = MBIT
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.links = links.Links(cls.cluster)
+        cls.cluster.restart_wlbd(f"silence_ms = {SILENCE_S * 1000}\n")
+
+
+@needs_networks
+class Training(NetworkTest, training.TrainingTest):
+    def start(self, layout, step=3):
+        """Submits a job; returns it once it is at this step."""
+        job = self.submit(layout=layout, tasks_per_node=1, iterations=ITERATIONS)
+        self.wait_step(job, step)
+        return job
+
+    def check_stands(self, job, seconds):
+        """Only a step whose messages had all arrived may still end."""
+        time.sleep(0.5)
+        step = self.step_done(job)
+        time.sleep(seconds)
+        self.assertEqual(self.step_done(job), step)
+
+    def check_goes_on(self, job, steps=2):
+        self.wait_step(job, self.step_done(job) + steps, 40)
+
+    def step_times_s(self, job, first, last):
+        lines = (self.cluster.work / f"m-{job}.jsonl").read_text(encoding="utf-8").splitlines()
+        return [step["step_time_s"] for step in map(json.loads, lines[first - 1:last])]
+
+    def check_undisturbed(self, job):
+        """One attempt, no fault, and the losses of a single process."""
+        run = self.finish(job)
+        self.check_complete(run, iterations=ITERATIONS)
+        self.assertEqual((len(run["attempts"]), run["faults"]), (1, []))
+
+    def test_data_parallel_and_cuts(self):
+        job = self.start("tp=1,cp=1,pp=1,dp=4")
+        with self.links.cut(3):  # for longer than a node may be silent: its reports take the other network
+            self.check_stands(job, SILENCE_S + 1)
+        self.check_goes_on(job)
+        with self.links.cut(1, peer=2):
+            self.check_stands(job, 1.5)
+        self.check_goes_on(job)
+        with self.links.cut(3, network="all"):
+            self.check_stands(job, 1)
+        self.check_goes_on(job)
+        self.check_undisturbed(job)
+
+    def test_pipeline_and_slow_links(self):
+        job = self.start("tp=1,cp=1,pp=2,dp=2")
+        sent_bytes, first = self.links.sent_bytes(2), self.step_done(job)
+        self.check_goes_on(job, steps=4)
+        last = self.step_done(job)
+        step_bytes = (self.links.sent_bytes(2) - sent_bytes) / (last - first)
+        usual_s = statistics.median(self.step_times_s(job, first, last))
+        with self.links.limited(2, MBIT // 4):
+            limited_s = self.whole_steps_s(job)
+        # What the nodes have counted differs from what the steps have sent by less than a step's bytes.
+        least_s = step_bytes * (last - first - 1) / (last - first) * 8 / (MBIT / 4 * 1e6)
+        self.say(f"a step takes {usual_s:.2f} s, {statistics.median(limited_s):.2f} s at a quarter of the rate")
+        self.assertGreater(statistics.mean(limited_s), least_s)
+        self.check_goes_on(job)
+        sent_again = self.links.retransmitted(2)
+        with self.links.delayed(2, delay_ms=20, loss_percent=1):
+            delayed_s = self.whole_steps_s(job)
+            round_trips_ms = self.links.round_trips_ms(2)
+            wait_for("a segment that is sent again", lambda: self.links.retransmitted(2) > sent_again, 10)
+        self.say(f"{statistics.median(delayed_s):.2f} s with 20 ms and 1 % loss")
+        self.assertGreater(min(round_trips_ms), 40)
+        self.assertGreater(min(delayed_s), 0.08)  # a micro-batch forward and back, and gradients and parameters
+        self.check_goes_on(job)
+        self.check_undisturbed(job)
+
+    def whole_steps_s(self, job):
+        """Times of the next steps, without the one that is under way."""
+        first = self.step_done(job) + 2
+        self.wait_step(job, first + 1, 60)
+        return self.step_times_s(job, first, first + 1)
+
+    def test_a_node_that_is_cut_off_for_good(self):
+        """It is lost, as if its power had failed: the run continues without it."""
+        job = self.start("auto", step=training.SAVE_INTERVAL + 1)
+        with self.links.cut(3, network="all"):
+            run = self.finish(job)
+        self.check_complete(run, iterations=ITERATIONS)
+        self.check_repeats(run, attempts=2)
+        self.assertEqual([(fault["kind"], fault["node"]) for fault in run["faults"] if fault["cause"]], [("node_lost", "n3")])
+        self.cluster.restore_node(3)
+
+
+@needs_networks
+class Networks(NetworkTest):
+    def mpi(self, cluster):
+        result = cluster.run("srun", "-N4", "--mpi=pmix", harness.mpi_check())
+        self.assertEqual(result.stdout, "ranks 4 on n1 n2 n3 n4\n")
+
+    def test_side_by_side(self):
+        """Faults and the end of one cluster do not concern the other, and nothing stays of one whose processes died."""
+        other = Cluster(nodes=4, link_mbit=MBIT)
+        self.addCleanup(other.stop)
+        other.start()
+        others = links.Links(other)
+        self.assertEqual(len(others.traces()), 6, "a namespace for each node and for the switch, and an interface")
+        with self.links.cut(1, network="all"):
+            self.mpi(other)
+        other.verb("delay-link", "2", "--delay-ms", "5")
+        other.sbatch("srun sleep 1005", nodes=4)
+        wait_for("the job's tasks", lambda: len(other.processes("sleep 1005")) >= 4, 10)
+        for path in (other.dir / "run").glob("*.pid"):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(path.read_text(encoding="ascii").split()[0]), signal.SIGKILL)
+        other.verb("stop")
+        self.assertEqual((others.traces(), other.processes()), ([], []))
+        self.assertEqual(len(self.links.traces()), 6)
+        self.mpi(self.cluster)
+
+    def test_stop_ends_every_process_of_a_node(self):
+        other = Cluster(nodes=1, link_mbit=MBIT)
+        self.addCleanup(other.stop)
+        other.start()
+        pid = int(other.run("srun", "-N1", "sh", "-c", "env -i setsid sleep 1006 > /dev/null 2>&1 & echo $!").stdout)
+        self.assertTrue(pathlib.Path(f"/proc/{pid}").exists())
+        other.verb("stop")
+        wait_for("its end", lambda: not pathlib.Path(f"/proc/{pid}").exists(), 5)
+
+    def test_wrong_words_are_refused(self):
+        for words, text in ((["cut-link", "5"], "1 to 4"), (["cut-link", "1,1"], "another node"), (["cut-link", "1,5"], "1 to 4"),
+                            (["limit-link", "1"], "--mbit"), (["limit-link", "1", "--mbit", "0"], "1 to 10000"),
+                            (["delay-link", "1", "--loss-percent", "100"], "less than 100"),
+                            (["delay-link", "1", "--delay-ms", "x"], "0 to 10000"), (["cut-link", "1", "--network", "x"], "data")):
+            result = subprocess.run([self.cluster.script, *words, "--dir", self.cluster.dir], capture_output=True, text=True,
+                                    check=False)
+            self.assertEqual((result.returncode, result.stderr.count("\n")), (2, 1), f"{words}: {result.stderr}")
+            self.assertIn(text, result.stderr)
+
+
+@needs_networks
+class Refused(unittest.TestCase):
+    """Where networks cannot be made nothing is started."""
+
+    def refusal(self, *before):
+        """The one line of a start by this command, and its exit code."""
+        cluster = Cluster(nodes=1)
+        self.addCleanup(cluster.stop)
+        result = subprocess.run([*before, cluster.script, "start", "--netns", "--nodes", "1", *harness.start_options(),
+                                 "--dir", cluster.dir], capture_output=True, text=True, check=False)
+        self.assertFalse(cluster.dir.exists())
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+        return result.returncode, result.stderr
+
+    def test_without_a_capability(self):
+        for name in ("net_admin", "sys_admin"):
+            code, error = self.refusal("setpriv", "--bounding-set", f"-{name}")
+            self.assertEqual(code, 2)
+            self.assertIn("CAP_NET_ADMIN", error)
+
+    def test_without_a_program(self):
+        for name in ("ip", "tc", "nft"):
+            path = shutil.which(name, path="/usr/sbin")
+            code, error = self.refusal("unshare", "--mount", "sh", "-c",
+                                       f'for each in {path} /bin/{name}; do [ ! -e $each ] || mount --bind /dev/null $each; done;'
+                                       'exec "$@"', "sh")
+            self.assertEqual(code, 1)
+            self.assertIn(f"{name} is not installed", error)
+
+
+if __name__ == "__main__":
+    harness.main()
