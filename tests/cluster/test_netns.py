@@ -42,11 +42,10 @@ class Training(NetworkTest, training.TrainingTest):
         return job
 
     def check_stands(self, job, seconds):
-        """Only a step whose messages had all arrived may still end."""
-        time.sleep(0.5)
+        """Only a step whose messages have all arrived may still end."""
         step = self.step_done(job)
         time.sleep(seconds)
-        self.assertEqual(self.step_done(job), step)
+        self.assertLessEqual(self.step_done(job), step + 1)
 
     def check_goes_on(self, job, steps=2):
         self.wait_step(job, self.step_done(job) + steps, 40)
@@ -67,10 +66,10 @@ class Training(NetworkTest, training.TrainingTest):
             self.check_stands(job, SILENCE_S + 1)
         self.check_goes_on(job)
         with self.links.cut(1, peer=2):
-            self.check_stands(job, 1.5)
+            self.check_stands(job, 2)
         self.check_goes_on(job)
         with self.links.cut(3, network="all"):
-            self.check_stands(job, 1)
+            self.check_stands(job, 2)
         self.check_goes_on(job)
         self.check_undisturbed(job)
 
