@@ -16,7 +16,7 @@ import links
 import training
 from harness import Cluster, ClusterTest, wait_for
 
-MBIT = 100
+MBIT = 40
 SILENCE_S = 3
 ITERATIONS = 24
 
