@@ -67,11 +67,11 @@ class Links:
                 return int(counters.split()[8])
         raise AssertionError(f"n{node} has no interface {network}")
 
-    def retransmitted(self, node):
-        """Segments of TCP that a node has sent again."""
+    def segments(self, node):
+        """How many segments of TCP a node has sent, and how many again."""
         names, values = [line.split() for line in self.run(node, "cat", "/proc/net/snmp").splitlines()
                          if line.startswith("Tcp:")]
-        return int(values[names.index("RetransSegs")])
+        return [int(values[names.index(name)]) for name in ("OutSegs", "RetransSegs")]
 
     def round_trips_ms(self, node):
         """What TCP has measured, for each connection of a node on the data network."""

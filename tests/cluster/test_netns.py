@@ -14,7 +14,7 @@ import unittest
 import harness
 import links
 import training
-from harness import Cluster, ClusterTest, wait_for
+from harness import Cluster, wait_for
 
 MBIT = 40
 SILENCE_S = 3
@@ -23,7 +23,8 @@ ITERATIONS = 24
 needs_networks = unittest.skipUnless(links.may_be_made(), "this account may not make network namespaces")
 
 
-class NetworkTest(ClusterTest):
+@needs_networks
+class Networks(training.TrainingTest):
     link_mbit = MBIT
 
     @classmethod
@@ -32,9 +33,6 @@ class NetworkTest(ClusterTest):
         cls.links = links.Links(cls.cluster)
         cls.cluster.restart_wlbd(f"silence_ms = {SILENCE_S * 1000}\n")
 
-
-@needs_networks
-class Training(NetworkTest, training.TrainingTest):
     def start(self, layout, step=3):
         """Submits a job; returns it once it is at this step."""
         job = self.submit(layout=layout, tasks_per_node=1, iterations=ITERATIONS)
@@ -74,29 +72,31 @@ class Training(NetworkTest, training.TrainingTest):
         self.check_undisturbed(job)
 
     def test_pipeline_and_slow_links(self):
+        sent_bytes = self.links.sent_bytes(2)
         job = self.start("tp=1,cp=1,pp=2,dp=2")
-        sent_bytes, first = self.links.sent_bytes(2), self.step_done(job)
-        self.check_goes_on(job, steps=4)
-        last = self.step_done(job)
-        step_bytes = (self.links.sent_bytes(2) - sent_bytes) / (last - first)
-        usual_s = statistics.median(self.step_times_s(job, first, last))
+        usual_s = self.whole_steps_s(job)
         with self.links.limited(2, MBIT // 4):
             limited_s = self.whole_steps_s(job)
-        # What the nodes have counted differs from what the steps have sent by less than a step's bytes.
-        least_s = step_bytes * (last - first - 1) / (last - first) * 8 / (MBIT / 4 * 1e6)
-        self.say(f"a step takes {usual_s:.2f} s, {statistics.median(limited_s):.2f} s at a quarter of the rate")
-        self.assertGreater(statistics.mean(limited_s), least_s)
         self.check_goes_on(job)
-        sent_again = self.links.retransmitted(2)
         with self.links.delayed(2, delay_ms=20, loss_percent=1):
+            before = self.links.segments(2)
             delayed_s = self.whole_steps_s(job)
             round_trips_ms = self.links.round_trips_ms(2)
-            wait_for("a segment that is sent again", lambda: self.links.retransmitted(2) > sent_again, 10)
-        self.say(f"{statistics.median(delayed_s):.2f} s with 20 ms and 1 % loss")
-        self.assertGreater(min(round_trips_ms), 40)
-        self.assertGreater(min(delayed_s), 0.08)  # a micro-batch forward and back, and gradients and parameters
+            wait_for("segments that are lost", lambda: self.share_sent_again(before) > 0.003, 30)
+            self.say(f"{self.share_sent_again(before):.2%} of the segments sent again,")
         self.check_goes_on(job)
         self.check_undisturbed(job)
+        self.say("a step took {:.2f} s, {:.2f} s at a quarter of the rate, {:.2f} s with delay and loss".format(
+            *map(statistics.mean, (usual_s, limited_s, delayed_s))))
+        # Checkpoints and segments that were sent again are less than a fifth of what the node has sent.
+        least_bytes = 0.8 * (self.links.sent_bytes(2) - sent_bytes) / ITERATIONS
+        self.assertGreater(min(limited_s), least_bytes * 8 / (MBIT / 4 * 1e6))
+        self.assertGreater(min(round_trips_ms), 40)
+        self.assertGreater(min(delayed_s), 0.08)  # a micro-batch forward and back, and gradients and parameters
+
+    def share_sent_again(self, before):
+        sent, again = (now - then for now, then in zip(self.links.segments(2), before))
+        return again / max(sent, 1)
 
     def whole_steps_s(self, job):
         """Times of the next steps, without the one that is under way."""
@@ -104,7 +104,7 @@ class Training(NetworkTest, training.TrainingTest):
         self.wait_step(job, first + 1, 60)
         return self.step_times_s(job, first, first + 1)
 
-    def test_a_node_that_is_cut_off_for_good(self):
+    def test_node_cut_off_for_good(self):
         """It is lost, as if its power had failed: the run continues without it."""
         job = self.start("auto", step=training.SAVE_INTERVAL + 1)
         with self.links.cut(3, network="all"):
@@ -114,9 +114,6 @@ class Training(NetworkTest, training.TrainingTest):
         self.assertEqual([(fault["kind"], fault["node"]) for fault in run["faults"] if fault["cause"]], [("node_lost", "n3")])
         self.cluster.restore_node(3)
 
-
-@needs_networks
-class Networks(NetworkTest):
     def mpi(self, cluster):
         result = cluster.run("srun", "-N4", "--mpi=pmix", harness.mpi_check())
         self.assertEqual(result.stdout, "ranks 4 on n1 n2 n3 n4\n")
@@ -131,6 +128,7 @@ class Networks(NetworkTest):
         with self.links.cut(1, network="all"):
             self.mpi(other)
         other.verb("delay-link", "2", "--delay-ms", "5")
+        unknown = int(other.run("srun", "-N1", "sh", "-c", "env -i setsid sleep 1006 > /dev/null 2>&1 & echo $!").stdout)
         other.sbatch("srun sleep 1005", nodes=4)
         wait_for("the job's tasks", lambda: len(other.processes("sleep 1005")) >= 4, 10)
         for path in (other.dir / "run").glob("*.pid"):
@@ -138,17 +136,9 @@ class Networks(NetworkTest):
                 os.kill(int(path.read_text(encoding="ascii").split()[0]), signal.SIGKILL)
         other.verb("stop")
         self.assertEqual((others.traces(), other.processes()), ([], []))
+        wait_for("the end of a process that is known by its namespace alone", lambda: not os.path.exists(f"/proc/{unknown}"), 5)
         self.assertEqual(len(self.links.traces()), 6)
         self.mpi(self.cluster)
-
-    def test_stop_ends_every_process_of_a_node(self):
-        other = Cluster(nodes=1, link_mbit=MBIT)
-        self.addCleanup(other.stop)
-        other.start()
-        pid = int(other.run("srun", "-N1", "sh", "-c", "env -i setsid sleep 1006 > /dev/null 2>&1 & echo $!").stdout)
-        self.assertTrue(pathlib.Path(f"/proc/{pid}").exists())
-        other.verb("stop")
-        wait_for("its end", lambda: not pathlib.Path(f"/proc/{pid}").exists(), 5)
 
     def test_wrong_words_are_refused(self):
         for words, text in ((["cut-link", "5"], "1 to 4"), (["cut-link", "1,1"], "another node"), (["cut-link", "1,5"], "1 to 4"),
