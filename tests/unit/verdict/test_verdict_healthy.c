@@ -108,6 +108,7 @@ static void clocks_that_are_set_and_silence_of_all_are_healthy(void **state)
 		run.rank[r].silent = 0;
 	run_seconds(&run, 1);
 	run_expect_no_verdict(&run);
+	run_end(&run);
 }
 
 /* A report that arrives a second late is no clock that was set back, and a clock that was set back by an hour does not
