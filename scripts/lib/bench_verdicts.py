@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from itertools import zip_longest
 
 from bench_host import compiler, machine, verdict
 
@@ -19,8 +20,8 @@ FAULT_HEAD = ("| fault | ranks | layouts | planted | named | others | precision 
 HEALTHY_HEAD = "| healthy run | ranks | layout | steps | verdicts |\n|---|---|---|---|---|"
 
 
-CLOCK_HEAD = ("| ranks | layouts | trials | furthest off | furthest off after a clock was set back | late rank found |\n"
-              "|---|---|---|---|---|---|")
+CLOCK_HEAD = ("| | ranks | layouts | trials | furthest off | furthest off after a clock was set back | late rank found |\n"
+              "|---|---|---|---|---|---|---|")
 CLOCK_RANKS = 1024  # the most
 
 
@@ -39,11 +40,12 @@ def commands(positions):
         for kinds in ("still", "slow", "several"):
             for part in range(PARTS):
                 yield ["--ranks", ranks, "--positions", positions_of(ranks, positions), "--kinds", kinds, "--part", f"{part}/{PARTS}"]
-        if ranks <= CLOCK_RANKS:
-            yield ["--ranks", ranks, "--kinds", "clocks"]
     for ranks, steps in HEALTHY:
         for part in range(PARTS):
             yield ["--ranks", ranks, "--steps", steps, "--kinds", "healthy", "--part", f"{part}/{PARTS}"]
+    for ranks in RANKS:
+        if ranks <= CLOCK_RANKS:
+            yield ["--ranks", ranks, "--kinds", "clocks"]
 
 
 def cells(line):
@@ -59,9 +61,26 @@ def library():
 
 
 def rows_of(outputs):
-    rows = [cells(line) for lines in outputs for line in lines if line.startswith("|")]
-    misses = [line[2:] for lines in outputs for line in lines if line.startswith("# ")]
+    rows, misses, since = [], [], []
+    for lines in outputs:
+        for line in lines:
+            if line.startswith("# "):
+                since.append(line[2:])
+            elif line.startswith("|"):
+                rows.append(cells(line))
+                misses += [f"{rows[-1][0]}, {rows[-1][1]} ranks: {text}" for text in since]
+                since = []
     return rows, misses
+
+
+def order_of(outputs):
+    """The names of rows in the order in which the bench has them, of which each part has every PARTS-th."""
+    names = []
+    for first in range(0, len(outputs), PARTS):
+        parts = [[cells(line)[0] for line in lines if line.startswith("|")] for lines in outputs[first:first + PARTS]]
+        parts = [list(dict.fromkeys(part)) for part in parts]
+        names += [name for turn in zip_longest(*parts) for name in turn if name is not None]
+    return list(dict.fromkeys(names))
 
 
 INTRODUCTION = """# Verdicts on planted faults
@@ -127,9 +146,9 @@ def goals(faults, clocks, healthy):
     yield f"the late rank found by clocks that differ: {late} of {trials} trials", verdict(late == trials)
 
 
-def table(title, head, rows):
+def table(title, head, rows, order):
+    """Prints the rows without their last cell, the processor time."""
     print(f"\n## {title}\n{head}")
-    order = list(dict.fromkeys(row[0] for row in rows))
     for row in sorted(rows, key=lambda row: (order.index(row[0]), int(row[1]))):
         print("| " + " | ".join(row[:-1]) + " |")
 
@@ -147,9 +166,10 @@ def page(build, positions, outputs):
         library=library(), machine=machine(), compiler=compiler(build), positions=counts + " ranks"))
     for text, met in goals(faults, clocks, healthy):
         print(f"| {text} | {met} |")
-    table("Faults", FAULT_HEAD, faults)
-    table("Healthy runs", HEALTHY_HEAD, healthy)
-    table("Clocks of nodes, aligned by samples of collectives", CLOCK_HEAD, [row[1:] for row in clocks])
+    order = order_of(outputs)
+    table("Faults", FAULT_HEAD, faults, order)
+    table("Healthy runs", HEALTHY_HEAD, healthy, order)
+    table("Clocks of nodes, aligned by samples of collectives", CLOCK_HEAD, clocks, order)
     print("\n## Misses\nUp to 20 of each row, with what was told instead." + ("" if misses else " None.") + "\n")
     for line in misses:
         print(f"- {line}")

@@ -112,6 +112,20 @@ static void check_verdicts(struct wlb_verdict_detector *detector, double now_s, 
 	}
 }
 
+static void ask_delay(const struct wlb_verdict_detector *detector, struct input *input,
+                      const struct wlb_verdict_world *world)
+{
+	struct wlb_verdict_delay delay;
+	int32_t source = (int32_t)number(input), destination = (int32_t)number(input);
+	int of_nodes = next(input) & 1, below = of_nodes ? world->nodes : world->ranks;
+	int told = of_nodes ? wlb_verdict_delay_of_nodes(detector, source, destination, &delay, NULL)
+	                    : wlb_verdict_delay_of_ranks(detector, source, destination, &delay, NULL);
+	if (told < 0)
+		return;
+	must(source >= 0 && source < below && destination >= 0 && destination < below);
+	must(delay.streams >= 1 && memchr(delay.evidence, '\0', sizeof(delay.evidence)));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	struct input input = {data, bytes};
@@ -132,6 +146,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 			give_sample(detector, &input);
 			break;
 		case 2:
+			ask_delay(detector, &input, world);
+			break;
 		case 3:
 		case 4:
 			give_step(detector, &input, &step);
