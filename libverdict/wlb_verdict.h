@@ -53,7 +53,7 @@ struct wlb_verdict_world {
 	const int32_t *node_of; /* [ranks] from 0 */
 	/* [ranks] the set of peers of each rank, from 0: ranks of one set run the same layers, so that their seconds
 	 * per predicted work are equal in the mean. NULL: all ranks are peers. A set of one or two ranks is compared
-	 * with its own first steps. */
+	 * with its own first steps: one that is slow from the first step on is then not seen. */
 	const int32_t *peers_of;
 	const struct wlb_verdict_group *groups;
 	int32_t group_count;
@@ -78,6 +78,7 @@ void wlb_verdict_world_free(struct wlb_verdict_world *world);
 
 /* ---- the detector ---------------------------------------------------------------------- */
 
+/* Of a process that a signal has stopped while others run, 0.6 of suspect_s and half of confirm_s count. */
 struct wlb_verdict_options {
 	double suspect_s;      /* a wait is suspected after this, or times_longest the longest healthy one: 5 */
 	double confirm_s;      /* and confirmed after this, or times_longest the longest healthy one: 10 */
