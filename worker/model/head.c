@@ -120,6 +120,17 @@ struct wlb_head_rows wlb_head_rows_of(const struct wlb_transformer *t, const str
 	return (struct wlb_head_rows){.first = first, .count = share * (stage + 1) / stages - first};
 }
 
+int64_t wlb_head_tokens(const struct wlb_transformer *t, const struct wlb_micro_batch *batch, struct wlb_head_rows rows)
+{
+	int64_t share = batch->rows / t->tp_size, tokens = 0;
+	for (int part = 0; part < t->tp_size; part++) {
+		int64_t held = batch->own_rows - part * share - rows.first;
+		held = held < rows.count ? held : rows.count;
+		tokens += held > 0 ? held : 0;
+	}
+	return tokens;
+}
+
 int wlb_head_norm(struct wlb_transformer *t, struct wlb_slot *slot, const struct wlb_micro_batch *batch,
                   struct wlb_error *error)
 {

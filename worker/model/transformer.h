@@ -101,6 +101,10 @@ struct wlb_head_rows {
 struct wlb_head_rows wlb_head_rows_of(const struct wlb_transformer *transformer, const struct wlb_micro_batch *batch,
                                       int stage);
 
+/* Returns how many of these rows, on all tensor-parallel ranks together, hold a token. */
+int64_t wlb_head_tokens(const struct wlb_transformer *transformer, const struct wlb_micro_batch *batch,
+                        struct wlb_head_rows rows);
+
 /* Buffers that are sent over the pipeline or received: nothing else shares their memory. On the last stage d_rows are
  * the gradients of all normed rows, [n / tp, h], and rows is NULL; on others both are of the stage's part. */
 struct wlb_head_buffers {

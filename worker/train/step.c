@@ -58,6 +58,16 @@ static int await_loaders(struct wlb_trainer *t, struct wlb_error *error)
 	return 0;
 }
 
+/* Returns the tokens of a micro-batch whose loss this rank computes. */
+static int64_t head_tokens(const struct wlb_trainer *t, const struct wlb_micro_batch *batch)
+{
+	int stage = t->groups->at.pp, is_last = stage == t->groups->layout.pp - 1;
+	struct wlb_head_rows rows = {.count = is_last ? batch->rows / t->groups->layout.tp : 0};
+	if (t->groups->head_rows != NULL)
+		rows = wlb_head_rows_of(t->transformer, batch, stage);
+	return wlb_head_tokens(t->transformer, batch, rows);
+}
+
 /* Keeps of the loaded step what is told of it when it has ended. */
 static void note_loaded(const struct wlb_trainer *t, struct wlb_unread_step *step, double read_s)
 {
@@ -67,7 +77,7 @@ static void note_loaded(const struct wlb_trainer *t, struct wlb_unread_step *ste
 	step->storage_s = read_s;
 	step->own_tokens = 0;
 	for (int32_t m = 0; m < t->loaded->micro_batches; m++)
-		step->own_tokens += t->loaded->list[m].own_rows;
+		step->own_tokens += head_tokens(t, &t->loaded->list[m]);
 	tell_step(t, t->loaded->step, t->loaded->predicted_s);
 }
 

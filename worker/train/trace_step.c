@@ -4,12 +4,10 @@
 #include "common/seconds.h"
 #include "worker/train/trainer.h"
 
-/* The sum of the loss is known where the head is computed by this rank alone: the first of those of tensor parallelism
- * on the last stage. */
+/* Of ranks that share a head by tensor parallelism the first one sums the loss. */
 static int has_own_loss(const struct wlb_trainer *t, const struct wlb_unread_step *step)
 {
-	const struct wlb_groups *g = t->groups;
-	return g->at.pp == g->layout.pp - 1 && g->at.tp == 0 && g->head_rows == NULL && step->own_tokens > 0;
+	return t->groups->at.tp == 0 && step->own_tokens > 0;
 }
 
 static struct wlb_trace_step facts_of(const struct wlb_trainer *t, const struct wlb_unread_step *step, double seconds)
@@ -26,12 +24,12 @@ static struct wlb_trace_step facts_of(const struct wlb_trainer *t, const struct 
 		.loader_s = loader_s,
 		.storage_s = fmin(step->storage_s, loader_s),
 		.has_loss = has_own_loss(t, step),
-		.transfer_count = step->transfers.count,
 	};
 	if (facts.has_loss)
 		facts.loss = step->sums_host[WLB_OWN_LOSS] / (double)step->own_tokens;
-	for (int i = 0; i < facts.transfer_count; i++)
-		facts.transfers[i] = step->transfers.list[i];
+	for (int i = 0; i < step->transfers.count; i++)
+		if (step->transfers.list[i].calls > 0)
+			facts.transfers[facts.transfer_count++] = step->transfers.list[i];
 	return facts;
 }
 

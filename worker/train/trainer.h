@@ -39,7 +39,7 @@ struct wlb_unread_step {
 	struct wlb_step_times times;        /* of this rank */
 	double work;                        /* of this rank, predicted */
 	double predicted_s;                 /* of this rank's passes */
-	int64_t own_tokens;                 /* that this rank computes */
+	int64_t own_tokens;                 /* whose loss this rank computes */
 	double loader_s, storage_s;         /* the host waited for the loader, and the loader for files meanwhile */
 	struct wlb_step_transfers transfers;
 	double started_s;
