@@ -9,7 +9,7 @@
 
 enum {
 	VERDICT_ACTIVITIES = WLB_VERDICT_ENDED + 1,
-	VERDICT_SLOTS = 4,       /* steps that are collected at a time */
+	VERDICT_SLOTS = 16,      /* steps that are collected at a time */
 	VERDICT_HISTORY = 256,   /* steps whose length is remembered */
 	VERDICT_COST_STEPS = 64, /* steps that the cost of slow ranks is found from */
 	VERDICT_MOST = 256,      /* verdicts that are open at a time */
@@ -67,7 +67,7 @@ struct verdict_waits {
 
 /* A step that is being collected. */
 struct verdict_slot {
-	int64_t step;
+	int64_t step;             /* -1: none */
 	int32_t reported;         /* ranks */
 	unsigned char *has;       /* [ranks] */
 	double *seconds;          /* [ranks] without those that are not the step's */
@@ -81,7 +81,7 @@ struct verdict_slot {
 };
 
 struct verdict_steps {
-	int64_t base;      /* the first step that is collected; -1: none yet */
+	int64_t last;      /* the newest step that has ended; -1: none yet */
 	int64_t count;     /* steps that were judged or belonged to the warm-up */
 	int32_t elsewhere; /* successive reports of steps that are not collected */
 	struct verdict_slot slot[VERDICT_SLOTS];

@@ -11,6 +11,10 @@
 #include "libverdict/loader.h"
 #include "libverdict/values.h"
 
+/* A step has ended where half of the ranks have reported one so many collected steps later: ranks that report about
+ * each second report several steps at once, and others of the same time a second later. */
+enum { STEPS_LATER = 8 };
+
 static void clear_slot(struct verdict_slot *slot, const struct verdict_world *world, int64_t step)
 {
 	slot->step = step;
@@ -24,7 +28,7 @@ int verdict_steps_init(struct verdict_steps *steps, const struct verdict_world *
 {
 	size_t ranks = (size_t)world->ranks;
 	int failed = 0;
-	steps->base = -1;
+	steps->last = -1;
 	for (int i = 0; i < VERDICT_SLOTS; i++) {
 		struct verdict_slot *slot = &steps->slot[i];
 		double **arrays[] = {&slot->seconds,   &slot->computed_s, &slot->work,    &slot->loader_s,
@@ -133,30 +137,68 @@ static void judge_step(struct wlb_verdict_detector *detector, struct verdict_slo
 	verdict_history_add(detector, slot);
 }
 
-static struct verdict_slot *slot_of(struct verdict_steps *steps, int64_t step)
+/* Returns how many steps before this one are collected. */
+static int count_before(const struct verdict_steps *steps, int64_t step)
 {
-	return &steps->slot[step % VERDICT_SLOTS];
+	int before = 0;
+	for (int i = 0; i < VERDICT_SLOTS; i++)
+		before += steps->slot[i].step >= 0 && steps->slot[i].step < step;
+	return before;
 }
 
-static void begin_at(struct wlb_verdict_detector *detector, int64_t step)
+/* Returns the first of the steps that are collected, NULL where there is none. */
+static struct verdict_slot *first_slot(struct verdict_steps *steps)
+{
+	struct verdict_slot *first = NULL;
+	for (int i = 0; i < VERDICT_SLOTS; i++)
+		if (steps->slot[i].step >= 0 && (first == NULL || steps->slot[i].step < first->step))
+			first = &steps->slot[i];
+	return first;
+}
+
+/* Returns the slot of a step that has not ended; NULL where all slots are those of steps before it. A step far ahead,
+ * of a rank that is mistaken, gives way to one that is not. */
+static struct verdict_slot *slot_of(struct wlb_verdict_detector *detector, int64_t step)
+{
+	struct verdict_slot *slots = detector->steps.slot, *free_slot = NULL, *newest = &slots[0];
+	for (int i = 0; i < VERDICT_SLOTS; i++) {
+		if (slots[i].step == step)
+			return &slots[i];
+		if (slots[i].step < 0)
+			free_slot = &slots[i];
+		if (slots[i].step > newest->step)
+			newest = &slots[i];
+	}
+	if (free_slot == NULL && newest->step > step)
+		free_slot = newest;
+	if (free_slot != NULL)
+		clear_slot(free_slot, &detector->world, step);
+	return free_slot;
+}
+
+/* The run goes on from a step that is none of those that follow. */
+static void begin_before(struct wlb_verdict_detector *detector, int64_t step)
 {
 	struct verdict_steps *steps = &detector->steps;
-	steps->base = step;
+	steps->last = step - 1;
 	steps->elsewhere = 0;
-	for (int64_t s = step; s < step + VERDICT_SLOTS; s++)
-		clear_slot(slot_of(steps, s), &detector->world, s);
+	for (int i = 0; i < VERDICT_SLOTS; i++)
+		clear_slot(&steps->slot[i], &detector->world, -1);
 }
 
-/* 1 where the first step that is collected has ended: all have reported it, or half of them a step two later. */
-static int base_has_ended(struct wlb_verdict_detector *detector)
+/* Returns the first step that is collected, where it has ended: all have reported it, or half of them a step
+ * STEPS_LATER. Else NULL. */
+static struct verdict_slot *ended_slot(struct wlb_verdict_detector *detector)
 {
 	struct verdict_steps *steps = &detector->steps;
-	if (slot_of(steps, steps->base)->reported == detector->world.ranks)
-		return 1;
-	for (int64_t s = steps->base + 2; s < steps->base + VERDICT_SLOTS; s++)
-		if (2 * slot_of(steps, s)->reported >= detector->world.ranks)
-			return 1;
-	return 0;
+	struct verdict_slot *first = first_slot(steps);
+	if (first == NULL || first->reported == detector->world.ranks)
+		return first;
+	for (int i = 0; i < VERDICT_SLOTS; i++)
+		if (2 * steps->slot[i].reported >= detector->world.ranks &&
+		    count_before(steps, steps->slot[i].step) >= STEPS_LATER)
+			return first;
+	return NULL;
 }
 
 int wlb_verdict_take_step(struct wlb_verdict_detector *detector, const struct wlb_verdict_step *step,
@@ -165,25 +207,23 @@ int wlb_verdict_take_step(struct wlb_verdict_detector *detector, const struct wl
 	struct verdict_steps *steps = &detector->steps;
 	if (check_step(detector, step, error) < 0)
 		return -1;
-	if (steps->base < 0)
-		begin_at(detector, step->step);
-	if (step->step < steps->base || step->step - steps->base >= VERDICT_SLOTS) {
+	struct verdict_slot *slot = step->step > steps->last ? slot_of(detector, step->step) : NULL;
+	if (slot == NULL) {
 		/* A step that is not collected is late, or of a rank that is mistaken. Where no report fits any more,
 		 * the run itself is elsewhere. */
 		if (++steps->elsewhere <= detector->world.ranks + VERDICT_SLOTS)
 			return 0;
-		begin_at(detector, step->step);
+		begin_before(detector, step->step);
+		slot = slot_of(detector, step->step);
 	}
 	steps->elsewhere = 0;
-	struct verdict_slot *slot = slot_of(steps, step->step);
 	if (slot->has[step->rank])
 		return 0;
 	fill_slot(detector, step, slot);
-	while (base_has_ended(detector)) {
-		struct verdict_slot *ended = slot_of(steps, steps->base);
-		judge_step(detector, ended);
-		clear_slot(ended, &detector->world, steps->base + VERDICT_SLOTS);
-		steps->base++;
+	while ((slot = ended_slot(detector)) != NULL) {
+		judge_step(detector, slot);
+		steps->last = slot->step;
+		clear_slot(slot, &detector->world, -1);
 	}
 	return 0;
 }

@@ -155,7 +155,8 @@ struct wlb_verdict_transfer {
 	double bytes;      /* that moved in them */
 };
 
-/* A step that a rank has ended. A value that is unknown is negative. */
+/* A step that a rank has ended. A value that is unknown is negative. Ranks report their steps in order; they may leave
+ * some out, all the same ones, and report several at once: up to 8 before others report the first of them. */
 struct wlb_verdict_step {
 	int32_t rank;
 	int64_t step;

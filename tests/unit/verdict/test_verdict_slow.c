@@ -204,6 +204,68 @@ static void reports_that_are_lost_repeated_or_absurd_are_borne(void **state)
 	run_end(&run);
 }
 
+/* Of a run of short steps ranks report those whose number is a multiple of 64. */
+static void sparse(const struct run *run, struct wlb_verdict_step *step)
+{
+	slow_rank_5(run, step);
+	step->step *= 64;
+}
+
+/* Ranks report four steps at once, those of odd nodes when the others have reported two more. */
+static void in_batches(const struct run *run, struct wlb_verdict_step *step)
+{
+	enum { BATCH = 4, LATER = 2 };
+	static struct wlb_verdict_step held[BATCH + LATER][RUN_RANKS];
+	sparse(run, step);
+	step->seconds = 1.0;
+	held[run->step % (BATCH + LATER)][step->rank] = *step;
+	int is_last = step->rank == run->world->ranks - 1;
+	step->rank = -1;
+	for (int odd = 0; odd < 2 && is_last; odd++) {
+		int64_t end = run->step + 1 - LATER * odd;
+		for (int64_t s = end - BATCH; s < end && end % BATCH == 0; s++)
+			for (int32_t r = 0; r < run->world->ranks && s >= 0; r++)
+				if (run->world->node_of[r] % 2 == odd)
+					wlb_verdict_take_step(run->detector, &held[s % (BATCH + LATER)][r], NULL);
+	}
+}
+
+static void steps_may_have_gaps_and_come_in_batches(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 2, 1, 2, 8, 4);
+	run_expect_none(&run, ONSET, sparse);
+	run_until(&run, WLB_VERDICT_SLOW_COMPUTE, 50, sparse);
+	assert_int_equal(run.verdicts[0].ranks[0], 5);
+	run_end(&run);
+	run_begin(&run, 2, 1, 2, 8, 4);
+	run_expect_none(&run, ONSET, in_batches);
+	run_until(&run, WLB_VERDICT_SLOW_COMPUTE, 50 + 6, in_batches);
+	assert_int_equal(run.verdicts[0].ranks[0], 5);
+	assert_int_equal(run.verdicts[0].rank_count, 1);
+	run_end(&run);
+}
+
+/* Of one node nothing is reported: the others are judged, some steps later. */
+static void without_node_3(const struct run *run, struct wlb_verdict_step *step)
+{
+	slow_rank_5(run, step);
+	if (run->world->node_of[step->rank] == 3)
+		step->rank = -1;
+}
+
+static void ranks_that_report_nothing_do_not_stop_the_test(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 2, 1, 2, 8, 4);
+	run_expect_none(&run, ONSET, without_node_3);
+	run_until(&run, WLB_VERDICT_SLOW_COMPUTE, 50 + 10, without_node_3);
+	assert_int_equal(run.verdicts[0].ranks[0], 5);
+	run_end(&run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -213,6 +275,8 @@ int main(void)
 		cmocka_unit_test(a_node_whose_ranks_are_all_slow_is_one_verdict),
 		cmocka_unit_test(the_slow_one_of_two_nodes_is_named),
 		cmocka_unit_test(reports_that_are_lost_repeated_or_absurd_are_borne),
+		cmocka_unit_test(steps_may_have_gaps_and_come_in_batches),
+		cmocka_unit_test(ranks_that_report_nothing_do_not_stop_the_test),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
