@@ -92,6 +92,30 @@ static int find_places(struct wlb_agent_steps *steps, const struct wlb_node_page
 	return steps->places != NULL ? 0 : -1;
 }
 
+static int by_step(const void *a, const void *b)
+{
+	const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
+	json_int_t x_step = json_integer_value(json_array_get(x, 1)), y_step = json_integer_value(json_array_get(y, 1));
+	if (x_step != y_step)
+		return (x_step > y_step) - (x_step < y_step);
+	json_int_t x_rank = json_integer_value(json_array_get(x, 0)), y_rank = json_integer_value(json_array_get(y, 0));
+	return (x_rank > y_rank) - (x_rank < y_rank);
+}
+
+/* Returns a list of the same entries, each step of all ranks before the next, which the caller releases. */
+static json_t *in_order(const json_t *list)
+{
+	json_t *entries[WLB_AGENT_STEPS_MOST];
+	size_t count = json_array_size(list);
+	json_t *ordered = json_array();
+	for (size_t i = 0; i < count; i++)
+		entries[i] = json_array_get(list, i);
+	qsort(entries, count, sizeof(entries[0]), by_step);
+	for (size_t i = 0; i < count; i++)
+		json_array_append(ordered, entries[i]);
+	return ordered;
+}
+
 void wlb_agent_steps_report(struct wlb_agent_steps *steps, const struct wlb_node_page *page,
                             const struct wlb_agent_tasks *tasks, json_t *body)
 {
@@ -115,7 +139,7 @@ void wlb_agent_steps_report(struct wlb_agent_steps *steps, const struct wlb_node
 	}
 	steps->next = steps->areas > 0 ? (steps->first + i) % steps->areas : 0;
 	if (json_array_size(list) > 0)
-		json_object_set(body, "steps", list);
+		json_object_set_new(body, "steps", in_order(list));
 	if (lost > 0)
 		json_object_set_new(body, "lost_steps", json_integer(wlb_agent_at_most(lost, lost_most)));
 	json_decref(list);

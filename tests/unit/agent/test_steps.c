@@ -172,6 +172,23 @@ static void ranks_have_equal_shares(void **state)
 	close_node(f);
 }
 
+static void each_step_of_all_ranks_is_before_the_next(void **state)
+{
+	(void)state;
+	struct fixture *f = open_node(3);
+	for (int64_t number = 8; number <= 16; number += 8)
+		for (int area = 2; area >= 0; area--)
+			end_step(f, area, number);
+	json_t *body = report(f);
+	for (size_t i = 0; i < 6; i++) {
+		json_t *entry = json_array_get(json_object_get(body, "steps"), i);
+		assert_int_equal(json_integer_value(json_array_get(entry, 0)), 4 + i % 3);
+		assert_int_equal(json_integer_value(json_array_get(entry, 1)), i < 3 ? 8 : 16);
+	}
+	json_decref(body);
+	close_node(f);
+}
+
 /* A node with more ranks than a report has steps tells those of all, in turns. */
 static void many_ranks_take_turns(void **state)
 {
@@ -283,6 +300,7 @@ int main(void)
 		cmocka_unit_test(a_step_is_told_until_a_report_is_accepted),
 		cmocka_unit_test(what_is_overwritten_is_counted),
 		cmocka_unit_test(ranks_have_equal_shares),
+		cmocka_unit_test(each_step_of_all_ranks_is_before_the_next),
 		cmocka_unit_test(many_ranks_take_turns),
 		cmocka_unit_test(the_longest_report_is_below_the_bound),
 		cmocka_unit_test(no_number_is_out_of_bounds),
