@@ -12,8 +12,8 @@ enum {
 	WORLDS_MOST = 256,
 	TELL_AGAIN_MS = 30000,
 	/* Of memory that libverdict holds for each rank, and for each rank of each communicator. */
-	RANK_BYTES = 1024,
-	MEMBER_BYTES = 256,
+	RANK_BYTES = 2048,
+	MEMBER_BYTES = 384,
 };
 static const double cost_change = 0.2;
 
@@ -237,6 +237,7 @@ void wlbd_detection_take_step(struct wlbd_detection *detection, const struct wlb
 	for (int i = 0; i < step->transfer_count; i++) {
 		struct wlb_verdict_transfer *transfer = &transfers[taken.transfer_count];
 		*transfer = step->transfers[i].transfer;
+		transfer->transfer_s = -1; /* how long the calls blocked the rank holds its wait for others */
 		transfer->group = group_of_name(detection, taken.rank, step->transfers[i].group);
 		taken.transfer_count += transfer->group >= 0;
 	}
