@@ -9,14 +9,14 @@ import harness
 from harness import wait_for
 from training import TrainingTest
 
-ITERATIONS = 400
+ITERATIONS = 160
 
 
 class Verdicts(TrainingTest):
     def start(self, *options, iterations=ITERATIONS, **more):
         job = self.submit(*options, iterations=iterations, **more)
-        self.wait_step(job, 30)
-        time.sleep(3)  # some reports of healthy steps
+        self.wait_step(job, 20)
+        time.sleep(1.5)  # some reports of healthy steps
         return job
 
     def stop_rank(self, rank):
