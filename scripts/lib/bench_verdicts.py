@@ -86,7 +86,7 @@ def order_of(outputs):
 INTRODUCTION = """# Verdicts on planted faults
 
 Made by `{command}`: {part}
-The library is `git rev-parse HEAD:libverdict` {library}. All runs are synthetic: steps and calls of 4D layouts
+The library was the tree {library} of git (`git rev-parse HEAD:libverdict`). All runs are synthetic: steps and calls of 4D layouts
 (`tests/bench/verdicts`), with noise whose numbers and sources are in
 [constants.h](../../tests/bench/verdicts/constants.h). No GPU and no cluster was used.
 
