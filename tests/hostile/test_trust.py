@@ -53,7 +53,8 @@ def act_on_others_run(place, run, attempt):
             ("report", {"attempt_id": attempt, "source": "run", "node": "n1", "step_id": f"{run}.0"}),
             ("records", delivery(run, attempt, [event(1)])), ("records", delivery(run, new, [event(1)], "run")),
             ("attempts", {"attempt_id": new, "job_id": int(run), "nodes": ["n1"]}),
-            ("settings", {"on_fault": "report"}), ("end", {"state": "cancelled"}), ("end", {"state": "complete", "attempt_id": attempt})):
+            ("settings", {"on_fault": "report"}), ("end", {"state": "cancelled"}),
+            ("end", {"state": "complete", "attempt_id": attempt})):
             status, _ = caller.post(f"/v1/runs/{name}/{path}", body)
             found.append((name, path, status))
     found.append((run, "announce", announce(place, int(run), launch=1)))

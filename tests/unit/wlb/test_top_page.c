@@ -122,7 +122,7 @@ static void test_verdicts_that_are_no_verdicts(void **state)
 {
 	static const char *const wrong[] = {
 		"7", "[7, null, \"x\", [], {}]",
-		"[{\"ranks\":[-1, 99, 1e300, \"x\", null], \"rank_count\":-1, \"since_s\":\"x\"}]",
+		"[{\"ranks\":[-1, 99, 1000000000, 1e300, \"x\", null], \"rank_count\":-1, \"since_s\":\"x\"}]",
 		"[{\"ranks\":{}, \"kind\":3, \"state\":[], \"nodes\":7, \"evidence\":null, \"cost_percent\":\"x\"}]"};
 	const struct wlb_layout one = {.tp = 1, .cp = 1, .pp = 1, .dp = 2};
 	(void)state;
