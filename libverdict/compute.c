@@ -54,11 +54,11 @@ static void name_rank(struct wlb_verdict_detector *detector, int32_t r)
 	verdict.certainty = verdict_shift_certainty(test, r);
 	verdict.cost_percent = verdict_cost_percent(detector);
 	snprintf(verdict.evidence, sizeof(verdict.evidence),
-	         "rank %d (node %d) has computed %.1f %% longer than its peers for the same predicted work since step "
+	         "rank %d (node %s) has computed %.1f %% longer than its peers for the same predicted work since step "
 	         "%lld; "
 	         "ranks differ by %.1f %% in a step (standard deviation); of its node's %d ranks %d are slow",
-	         r, detector->world.node_of[r], 100.0 * expm1(test->mean[r]), (long long)verdict.since_step,
-	         100.0 * test->noise,
+	         r, detector->world.node_name[detector->world.node_of[r]], 100.0 * expm1(test->mean[r]),
+	         (long long)verdict.since_step, 100.0 * test->noise,
 	         detector->world.on_node.first[detector->world.node_of[r] + 1] -
 	                 detector->world.on_node.first[detector->world.node_of[r]],
 	         slow_on_node(detector, detector->world.node_of[r]));
@@ -84,10 +84,10 @@ static void name_node(struct wlb_verdict_detector *detector, int32_t node, int32
 	verdict.certainty = verdict_shift_certainty(test, first_slow);
 	verdict.cost_percent = verdict_cost_percent(detector);
 	snprintf(verdict.evidence, sizeof(verdict.evidence),
-	         "%d of the %d ranks of node %d compute longer than their peers for the same predicted work since step "
+	         "%d of the %d ranks of node %s compute longer than their peers for the same predicted work since step "
 	         "%lld, "
 	         "by %.1f %% in the mean; ranks differ by %.1f %% in a step (standard deviation)",
-	         verdict.rank_count, on_node->first[node + 1] - on_node->first[node], node,
+	         verdict.rank_count, on_node->first[node + 1] - on_node->first[node], detector->world.node_name[node],
 	         (long long)verdict.since_step, 100.0 * expm1(sum / verdict.rank_count), 100.0 * test->noise);
 	verdict_found(detector, &verdict);
 }

@@ -41,11 +41,11 @@ static int32_t find_gone(struct wlb_verdict_detector *detector)
 		verdict.since_step = rank->step;
 		verdict.certainty = 0.99;
 		snprintf(verdict.evidence, sizeof(verdict.evidence),
-		         "the process of rank %d (node %d, step %lld) has been gone for %.1f s and had not ended its "
+		         "the process of rank %d (node %s, step %lld) has been gone for %.1f s and had not ended its "
 		         "work; "
 		         "%d ranks are gone, the first of them %.1f s ago",
-		         r, detector->world.node_of[r], (long long)rank->step, detector->time.now_s - rank->gone_s,
-		         gone, detector->time.now_s - first_s);
+		         r, detector->world.node_name[detector->world.node_of[r]], (long long)rank->step,
+		         detector->time.now_s - rank->gone_s, gone, detector->time.now_s - first_s);
 		verdict_found(detector, &verdict);
 		named++;
 	}
@@ -79,10 +79,11 @@ static void name_node(struct wlb_verdict_detector *detector, int32_t node, doubl
 	verdict.since_s = detector->time.now_s - silent_s;
 	verdict.certainty = silent_s >= confirm_s ? 0.9 : 0.5;
 	snprintf(verdict.evidence, sizeof(verdict.evidence),
-	         "no rank of node %d has reported for %.1f s (bound %.1f s), and no rank of the job has begun anything "
+	         "no rank of node %s has reported for %.1f s (bound %.1f s), and no rank of the job has begun anything "
 	         "for "
 	         "%.1f s",
-	         node, silent_s, confirm_s, detector->time.job_s - detector->time.progress_job_s);
+	         detector->world.node_name[node], silent_s, confirm_s,
+	         detector->time.job_s - detector->time.progress_job_s);
 	verdict_found(detector, &verdict);
 }
 

@@ -61,16 +61,17 @@ static size_t describe_rank(const struct wlb_verdict_detector *detector, int32_t
 	int length;
 	if (is_stopped(rank))
 		length = snprintf(verdict->evidence, sizeof(verdict->evidence),
-		                  "the process of rank %d (node %d, step %lld), which is %s, has been stopped by a "
+		                  "the process of rank %d (node %s, step %lld), which is %s, has been stopped by a "
 		                  "signal for %.1f s (bound %.1f s) while others run",
-		                  r, detector->world.node_of[r], (long long)rank->step, activity_name(rank->activity),
-		                  stay->seconds, stay->confirm_s);
+		                  r, detector->world.node_name[detector->world.node_of[r]], (long long)rank->step,
+		                  activity_name(rank->activity), stay->seconds, stay->confirm_s);
 	else
 		length = snprintf(verdict->evidence, sizeof(verdict->evidence),
-		                  "rank %d (node %d, step %lld) is %s and has begun nothing for %.1f s (bound %.1f s, "
+		                  "rank %d (node %s, step %lld) is %s and has begun nothing for %.1f s (bound %.1f s, "
 		                  "predicted work %.2f times the usual)",
-		                  r, detector->world.node_of[r], (long long)rank->step, activity_name(rank->activity),
-		                  stay->seconds, stay->confirm_s, verdict_work_times(rank));
+		                  r, detector->world.node_name[detector->world.node_of[r]], (long long)rank->step,
+		                  activity_name(rank->activity), stay->seconds, stay->confirm_s,
+		                  verdict_work_times(rank));
 	return length < 0 ? 0 : (size_t)length;
 }
 

@@ -124,14 +124,15 @@ static void describe(const struct wlb_verdict_detector *detector, const struct s
 	char *end = verdict->evidence + length;
 	size_t space = sizeof(verdict->evidence) - (size_t)length;
 	if (named_by == BY_NODE)
-		snprintf(end, space, "; node %d alone is in all of them", verdict->node);
+		snprintf(end, space, "; node %s alone is in all of them", detector->world.node_name[verdict->node]);
 	else if (named_by == BY_EDGE)
 		snprintf(end, space, "; rank %d sends and rank %d receives", verdict->ranks[0], verdict->ranks[1]);
 	else if (named_by == BY_BYTES)
 		snprintf(end, space, "; rank %d has received least, %.0f bytes, from rank %d", verdict->ranks[1],
 		         detector->rank[verdict->ranks[1]].received_bytes, verdict->ranks[0]);
 	else if (named_by == BY_PAIR_OF_NODES)
-		snprintf(end, space, "; nodes %d and %d alone are in all of them", common->node[0], common->node[1]);
+		snprintf(end, space, "; nodes %s and %s alone are in all of them",
+		         detector->world.node_name[common->node[0]], detector->world.node_name[common->node[1]]);
 	else
 		snprintf(end, space, "; nothing tells which of its members it is");
 }

@@ -46,11 +46,11 @@ static int name_nic(struct wlb_verdict_detector *detector, int32_t m, int32_t no
 		verdict_add_rank(&verdict, on_node->list[i]);
 	fill(detector, m, &verdict);
 	snprintf(verdict.evidence, sizeof(verdict.evidence),
-	         "of %d streams of messages from and to node %d, %d take longer for each byte than others of their "
+	         "of %d streams of messages from and to node %s, %d take longer for each byte than others of their "
 	         "kind since step %lld; in the matrix of delays its row (source) takes %.0f %% longer, its column "
 	         "(destination) %.0f %%, the medians of the last steps; streams differ by %.1f %% in a step (standard "
 	         "deviation)",
-	         nic->carried, node, nic->slow, (long long)verdict.since_step,
+	         nic->carried, detector->world.node_name[node], nic->slow, (long long)verdict.since_step,
 	         verdict_delays_row_percent(detector, node), verdict_delays_column_percent(detector, node),
 	         100.0 * detector->link.noise);
 	verdict_found(detector, &verdict);
@@ -69,10 +69,10 @@ static void name_link(struct wlb_verdict_detector *detector, int32_t m)
 	verdict.group = world->membership[m].group;
 	fill(detector, m, &verdict);
 	snprintf(verdict.evidence, sizeof(verdict.evidence),
-	         "messages of rank %d in %s (from node %d to node %d) take %.0f %% longer for each byte than others of "
+	         "messages of rank %d in %s (from node %s to node %s) take %.0f %% longer for each byte than others of "
 	         "their kind since step %lld; they differ by %.1f %% in a step (standard deviation)",
-	         world->membership[m].rank, group->name, world->node_of[stream.source],
-	         world->node_of[stream.destination], 100.0 * expm1(detector->link.mean[m]),
+	         world->membership[m].rank, group->name, world->node_name[world->node_of[stream.source]],
+	         world->node_name[world->node_of[stream.destination]], 100.0 * expm1(detector->link.mean[m]),
 	         (long long)verdict.since_step, 100.0 * detector->link.noise);
 	verdict_found(detector, &verdict);
 }

@@ -55,11 +55,12 @@ static void name(struct wlb_verdict_detector *detector, int32_t slow, int32_t no
 	verdict.certainty = verdict_shift_certainty(test, slow);
 	verdict.cost_percent = verdict_history_cost_percent(detector, verdict.since_step);
 	snprintf(verdict.evidence, sizeof(verdict.evidence),
-	         "%d of %d ranks, the first of them rank %d (node %d), have waited for their loader for %.1f %% of "
+	         "%d of %d ranks, the first of them rank %d (node %s), have waited for their loader for %.1f %% of "
 	         "each step "
 	         "since step %lld; the usual share is %.1f %%; %.0f %% of the wait the loader waited for the file "
 	         "system",
-	         verdict.rank_count, detector->world.ranks, verdict.ranks[0], detector->world.node_of[verdict.ranks[0]],
+	         verdict.rank_count, detector->world.ranks, verdict.ranks[0],
+	         detector->world.node_name[detector->world.node_of[verdict.ranks[0]]],
 	         100.0 * waited / verdict.rank_count, (long long)verdict.since_step, 100.0 * test->constant[0],
 	         100.0 * storage);
 	verdict_found(detector, &verdict);

@@ -124,9 +124,9 @@ void verdict_values_find(struct wlb_verdict_detector *detector)
 			verdict.since_s = detector->time.now_s;
 			verdict.certainty = finite ? 0.9 : 0.99;
 			int length = snprintf(verdict.evidence, sizeof(verdict.evidence),
-			                      "the %s of rank %d (node %d) was %g in step %lld", names[kind], r,
-			                      detector->world.node_of[r], values->bad_value[r],
-			                      (long long)values->bad_step[r]);
+			                      "the %s of rank %d (node %s) was %g in step %lld", names[kind], r,
+			                      detector->world.node_name[detector->world.node_of[r]],
+			                      values->bad_value[r], (long long)values->bad_step[r]);
 			if (finite)
 				snprintf(verdict.evidence + length, sizeof(verdict.evidence) - (size_t)length,
 				         ", far off the median of its peers, %g, for %d steps", values->peers[r],

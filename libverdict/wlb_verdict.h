@@ -51,6 +51,8 @@ struct wlb_verdict_world {
 	int32_t ranks;          /* 1 to 2^20 */
 	int32_t nodes;          /* 1 to ranks */
 	const int32_t *node_of; /* [ranks] from 0 */
+	/* [nodes] for evidence, of which at most 63 bytes are kept; NULL: their numbers */
+	const char *const *node_names;
 	/* [ranks] the set of peers of each rank, from 0: ranks of one set run the same layers, so that their seconds
 	 * per predicted work are equal in the mean. NULL: all ranks are peers. A set of one or two ranks is compared
 	 * with its own first steps: one that is slow from the first step on is then not seen. */

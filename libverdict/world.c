@@ -84,6 +84,15 @@ static int32_t copy_peers(struct verdict_world *world, const int32_t *peers_of)
 	return sets;
 }
 
+static void copy_node_names(struct verdict_world *world, const char *const *names)
+{
+	for (int32_t node = 0; node < world->nodes; node++)
+		if (names != NULL)
+			snprintf(world->node_name[node], sizeof(*world->node_name), "%s", names[node]);
+		else
+			snprintf(world->node_name[node], sizeof(*world->node_name), "%d", node);
+}
+
 static int copy_group(struct verdict_world *world, const struct wlb_verdict_group *given, int32_t g, int32_t *last_of,
                       struct wlb_verdict_error *error)
 {
@@ -136,14 +145,16 @@ int verdict_world_copy(struct verdict_world *world, const struct wlb_verdict_wor
 	world->groups = given->group_count;
 	world->node_of = calloc(ranks, sizeof(*world->node_of));
 	world->peers_of = calloc(ranks, sizeof(*world->peers_of));
+	world->node_name = calloc((size_t)given->nodes, sizeof(*world->node_name));
 	world->group = calloc((size_t)given->group_count + 1, sizeof(*world->group));
 	world->membership = calloc(members + 1, sizeof(*world->membership));
 	int32_t *last_of = calloc(ranks, sizeof(*last_of));
 	int result = -1;
-	if (world->node_of == NULL || world->peers_of == NULL || world->group == NULL || world->membership == NULL ||
-	    last_of == NULL)
+	if (world->node_of == NULL || world->peers_of == NULL || world->node_name == NULL || world->group == NULL ||
+	    world->membership == NULL || last_of == NULL)
 		goto out;
 	memcpy(world->node_of, given->node_of, ranks * sizeof(*world->node_of));
+	copy_node_names(world, given->node_names);
 	world->peer_sets = copy_peers(world, given->peers_of);
 	for (int32_t g = 0; g < given->group_count; g++)
 		if (copy_group(world, &given->groups[g], g, last_of, error) < 0) {
@@ -159,6 +170,7 @@ out:
 void verdict_world_free(struct verdict_world *world)
 {
 	free(world->node_of);
+	free(world->node_name);
 	free(world->peers_of);
 	free(world->group);
 	free(world->membership);

@@ -35,6 +35,7 @@ struct verdict_world {
 	int32_t groups;
 	int32_t memberships;
 	int32_t *node_of;
+	char (*node_name)[64];
 	int32_t *peers_of;
 	struct verdict_group *group;
 	struct verdict_membership *membership;

@@ -39,6 +39,7 @@ static int number_nodes(struct builder *b)
 		int32_t *of_node = &number[given->node_of[rank]];
 		if (*of_node == 0) {
 			b->world->given_node[count] = given->node_of[rank];
+			b->world->node_names[count] = given->node_names[given->node_of[rank]];
 			*of_node = ++count;
 		}
 		b->world->node_of[rank] = *of_node - 1;
@@ -187,12 +188,14 @@ static int allocate(struct builder *b)
 	size_t ranks = (size_t)b->ranks->count, places = (size_t)wlb_layout_ranks(b->ranks->layout);
 	world->node_of = calloc(ranks + 1, sizeof(*world->node_of));
 	world->given_node = calloc(ranks + 1, sizeof(*world->given_node));
+	world->node_names = calloc(ranks + 1, sizeof(*world->node_names));
 	world->stage_of = calloc(ranks + 1, sizeof(*world->stage_of));
 	world->place_of = calloc(ranks + 1, sizeof(*world->place_of));
 	world->first = calloc(ranks + 1, sizeof(*world->first));
 	b->rank_at = calloc(places + 1, sizeof(*b->rank_at));
-	return world->node_of == NULL || world->given_node == NULL || world->stage_of == NULL ||
-	                       world->place_of == NULL || world->first == NULL || b->rank_at == NULL
+	return world->node_of == NULL || world->given_node == NULL || world->node_names == NULL ||
+	                       world->stage_of == NULL || world->place_of == NULL || world->first == NULL ||
+	                       b->rank_at == NULL
 	               ? -1
 	               : 0;
 }
@@ -201,8 +204,8 @@ static size_t count_bytes(const struct builder *b)
 {
 	const struct wlbd_world *world = b->world;
 	size_t ranks = (size_t)b->ranks->count;
-	return ranks * (4 * sizeof(int32_t) + sizeof(*world->first)) + world->first[ranks] * sizeof(*world->group_of) +
-	       b->member_count * sizeof(*world->members) +
+	return ranks * (4 * sizeof(int32_t) + sizeof(*world->first) + sizeof(*world->node_names)) +
+	       world->first[ranks] * sizeof(*world->group_of) + b->member_count * sizeof(*world->members) +
 	       (size_t)b->group_count * (sizeof(*world->groups) + sizeof(*world->names));
 }
 
@@ -218,6 +221,7 @@ int wlbd_world_make(const struct wlbd_attempt_ranks *ranks, struct wlbd_world *w
 		world->bytes = count_bytes(&b);
 		world->verdict.ranks = ranks->count;
 		world->verdict.node_of = world->node_of;
+		world->verdict.node_names = world->node_names;
 		world->verdict.peers_of = world->stage_of;
 		world->verdict.groups = world->groups;
 		world->verdict.group_count = b.group_count;
@@ -233,6 +237,7 @@ void wlbd_world_free(struct wlbd_world *world)
 {
 	free(world->node_of);
 	free(world->given_node);
+	free(world->node_names);
 	free(world->stage_of);
 	free(world->place_of);
 	free(world->groups);

@@ -15,6 +15,7 @@ struct wlbd_attempt_ranks {
 	int count;
 	const int *node_of; /* [count] any numbers from 0 to nodes - 1 */
 	int nodes;
+	char *const *node_names; /* [nodes] */
 	const struct wlbd_activities *activities;
 };
 
@@ -22,6 +23,7 @@ struct wlbd_world {
 	struct wlb_verdict_world verdict; /* points into the rest */
 	int32_t *node_of;                 /* [ranks] from 0, in the order of the lowest rank of each node */
 	int *given_node;                  /* [verdict.nodes] its number in wlbd_attempt_ranks */
+	const char **node_names;          /* [verdict.nodes] those of wlbd_attempt_ranks */
 	int32_t *stage_of;                /* [ranks] */
 	int *place_of;                    /* [ranks] in the layout; -1: idle */
 	struct wlb_verdict_group *groups;

@@ -58,6 +58,7 @@ static void judge(struct wlbd_attempt *attempt, int64_t now_ms)
 	                                         .count = attempt->nodes.world_size,
 	                                         .node_of = attempt->nodes.node_of_rank,
 	                                         .nodes = attempt->nodes.started_on.count,
+	                                         .node_names = attempt->nodes.started_on.list,
 	                                         .activities = &attempt->activities};
 	const struct wlbd_detection_limits limits = {.hang_after_s = attempt->on_fault.hang_after_s,
 	                                             .slow_share = attempt->on_fault.slow_by_percent / 100};

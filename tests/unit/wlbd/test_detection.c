@@ -16,6 +16,7 @@
 
 enum { UID = 7, LIMIT_BYTES = 1 << 24, RANKS = 8, NODES = 4 };
 
+static char *const node_names[NODES] = {"a1", "a2", "a3", "a4"};
 static const struct wlbd_detection_limits limits = {.hang_after_s = 10, .slow_share = 0.1};
 
 struct job {
@@ -82,6 +83,7 @@ static void run_seconds(struct job *job, int seconds)
 	                                         .count = RANKS,
 	                                         .node_of = job->node_of,
 	                                         .nodes = NODES,
+	                                         .node_names = node_names,
 	                                         .activities = &job->activities};
 	for (int second = 0; second < seconds; second++) {
 		for (int rank = 0; rank < RANKS; rank++)
@@ -124,6 +126,7 @@ static void test_a_rank_that_hangs(void **state)
 		assert_int_equal(job.found[0].node_of[0], job.node_of[rank]);
 		assert_true(job.found[0].collective[0] != '\0');
 		assert_int_equal(job.found[0].number, 1);
+		assert_non_null(strstr(job.found[0].verdict.evidence, node_names[job.node_of[rank]]));
 		job.stuck = -1;
 		run_seconds(&job, 2); /* in the second one it has begun the next step */
 		assert_int_equal(job.found[0].verdict.stage, WLB_VERDICT_OVER);
