@@ -16,9 +16,9 @@ import links
 import training
 from harness import Cluster, wait_for
 
-MBIT = 40
+MBIT = 60
 SILENCE_S = 3
-ITERATIONS = 24
+ITERATIONS = 18
 
 needs_networks = unittest.skipUnless(links.may_be_made(), "this account may not make network namespaces")
 
@@ -106,7 +106,7 @@ class Networks(training.TrainingTest):
 
     def test_node_cut_off_for_good(self):
         """It is lost, as if its power had failed: the run continues without it."""
-        job = self.start("auto", step=training.SAVE_INTERVAL + 1)
+        job = self.start("auto")
         with self.links.cut(3, network="all"):
             run = self.finish(job)
         self.check_complete(run, iterations=ITERATIONS)
