@@ -68,7 +68,7 @@ def rows_of(outputs):
                 since.append(line[2:])
             elif line.startswith("|"):
                 rows.append(cells(line))
-                misses += [f"{rows[-1][0]}, {rows[-1][1]} ranks: {text}" for text in since]
+                misses += [f"{rows[-1][0]}, {rows[-1][1]} ranks: {text.removeprefix('miss: ')}" for text in since]
                 since = []
     return rows, misses
 
