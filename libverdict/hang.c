@@ -35,8 +35,8 @@ static int is_stopped(const struct verdict_rank *rank)
 }
 
 /* The stay of a rank that is stopped lasts as long as it was seen so and others were seen to run: after a suspended job
- * has been continued the reports of some ranks may be lost. Before the first step whoever
- * starts a job may stop some of its processes to attach a debugger. */
+ * has been continued the reports of some ranks may be lost. Before the first step whoever starts a job may stop some of
+ * its processes to attach a debugger. */
 static struct stay stay_of(const struct wlb_verdict_detector *detector, int32_t r)
 {
 	const struct verdict_rank *rank = &detector->rank[r];

@@ -18,8 +18,6 @@ PROCESSES = 2
 FAULT_HEAD = ("| fault | ranks | layouts | planted | named | others | precision | recall | until named, median / longest "
               "| cost within 20 % or 0.5 points |\n|---|---|---|---|---|---|---|---|---|---|")
 HEALTHY_HEAD = "| healthy run | ranks | layout | steps | verdicts |\n|---|---|---|---|---|"
-
-
 CLOCK_HEAD = ("| | ranks | layouts | trials | furthest off | furthest off after a clock was set back | late rank found |\n"
               "|---|---|---|---|---|---|---|")
 CLOCK_RANKS = 1024  # the most
