@@ -81,6 +81,7 @@ end $$;
 
 create index on verdicts (found_at, id);
 create index on faults (detected_at, id);
+create index on faults (attempt_id) where proof ? 'evicted'; -- wlbd ended the attempt because of it
 
 create type wlb_listed_fault as (
 	told_at timestamptz,
@@ -88,12 +89,22 @@ create type wlb_listed_fault as (
 	entry json
 );
 
+-- The verdict of a fault for which wlbd ended its attempt; null: it is not stored.
+create function wlb_fault_verdict(f faults) returns bigint language sql stable as $$
+	select max(v.id) from verdicts v
+	where v.attempt_id = f.attempt_id and v.confirmed_at is not null
+		and (f.rank is null or f.rank = any (v.ranks)) and (f.node is null or f.node = any (v.nodes))
+$$;
+
+-- A verdict that was to be reported when it was found may end its attempt later, after `wlb set`.
 create function wlb_listed_fault_of(v verdicts, p_run text) returns wlb_listed_fault language sql stable as $$
 	select row(v.found_at, v.id, json_build_object('run_id', p_run, 'source', 'verdict',
 		'attempt', (select number from attempts where id = v.attempt_id), 'time', wlb_time(v.found_at), 'kind', v.kind,
 		'state', v.state, 'ranks', v.ranks, 'rank_count', v.rank_count, 'nodes', v.nodes, 'collective', v.collective,
 		'sequence', v.sequence, 'step', v.step, 'cost_percent', wlb_real(v.cost_percent),
-		'certainty', wlb_real(v.certainty), 'evidence', v.evidence, 'action', v.action,
+		'certainty', wlb_real(v.certainty), 'evidence', v.evidence,
+		'action', case when exists (select from faults f where f.attempt_id = v.attempt_id
+			and f.proof ? 'evicted' and wlb_fault_verdict(f) = v.id) then 'evict' else v.action end,
 		'began_at', wlb_time(v.began_at), 'confirmed_at', wlb_time(v.confirmed_at),
 		'over_at', wlb_time(v.over_at)))::wlb_listed_fault
 $$;
@@ -124,8 +135,7 @@ begin
 		select told.* from (select f, r.name from faults f join runs r on r.id = f.run_id
 			where (wanted is null or r.id = wanted) and (p_uid is null or r.uid = p_uid)
 				and (p_node is null or f.node = p_node) and (p_since is null or f.detected_at >= p_since)
-				and not (coalesce(f.proof ? 'evicted', false) and exists (
-					select from verdicts v where v.attempt_id = f.attempt_id and v.action = 'evict'))
+				and (not coalesce(f.proof ? 'evicted', false) or wlb_fault_verdict(f) is null)
 			order by f.detected_at desc, f.id desc limit least(p_limit, 1000)) as newest,
 			wlb_listed_fault_of(newest.f, newest.name) as told
 	), listed as (

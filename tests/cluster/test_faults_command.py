@@ -229,8 +229,12 @@ class Listed(test_ranks.RanksTest):
             from attempts a join runs r on r.id = a.run_id where r.name = '{run}'"""
         self.cluster.sql(fault)
         self.assertEqual(self.told(f"?run={run}"), ["rank 3 on n2 hung"])
-        self.add_verdicts(run)
-        self.assertEqual(self.told(f"?run={run}"), ["rank 3 on n2 has computed for 1 s"])
+        self.add_verdicts(run, kind="'slow_compute'", ranks="'{2}'", action="'report'", evidence="'of another rank'")
+        self.assertEqual(sorted(self.told(f"?run={run}")), ["of another rank", "rank 3 on n2 hung"])
+        self.add_verdicts(run, action="'report'")  # as it was when it was found; then the user ran `wlb set`
+        entries = self.faults(f"?run={run}")[1]["faults"]
+        self.assertEqual(sorted((entry["evidence"], entry["action"]) for entry in entries),
+                         [("of another rank", "report"), ("rank 3 on n2 has computed for 1 s", "evict")])
 
     def test_evidence_cannot_command_the_terminal(self):
         run, _ = self.new_attempt()
