@@ -22,7 +22,7 @@
 #include "coordinator/stacks/gather.h"
 #include "coordinator/stacks/thread_state.h"
 
-enum { LATE_MS = 10000, SIGNALS = 300 };
+enum { LATE_MS = 30000, SIGNALS = 3000 };
 
 static atomic_int *shared; /* by this program and its children */
 
@@ -50,8 +50,8 @@ static void wait_for_state(pid_t pid, char state)
 	assert_int_equal(state_of(pid), state);
 }
 
-/* Starts a child that runs `work` and waits until it says that it does. */
-static pid_t start(void (*work)(void))
+/* Starts a child that runs `work` and waits until so many of its threads say that they do. */
+static pid_t start(void (*work)(void), int threads)
 {
 	atomic_store(shared, 0);
 	pid_t pid = fork();
@@ -61,7 +61,7 @@ static pid_t start(void (*work)(void))
 		_exit(0);
 	}
 	assert_true(pid > 0);
-	wait_until(1);
+	wait_until(threads);
 	return pid;
 }
 
@@ -112,21 +112,16 @@ __attribute__((noinline, noreturn)) void spin_in_the_step(void);
 void spin_in_the_step(void)
 {
 	static atomic_long steps;
+	atomic_fetch_add(shared, 1);
 	for (;;)
 		atomic_fetch_add(&steps, 1);
-}
-
-static void spin(void)
-{
-	atomic_store(shared, 1);
-	spin_in_the_step();
 }
 
 __attribute__((noinline)) void *wait_beside(void *context);
 void *wait_beside(void *context)
 {
 	prctl(PR_SET_NAME, "loader");
-	atomic_store(shared, 1);
+	atomic_fetch_add(shared, 1);
 	for (;;)
 		pause();
 	return context;
@@ -144,7 +139,7 @@ __attribute__((noinline)) static void wait_for_command(void)
 	pid_t pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		spin();
+		spin_in_the_step();
 	}
 	while (waitpid(pid, NULL, 0) != pid)
 		;
@@ -181,7 +176,7 @@ static void count_signals(void)
 static void functions_of_all_threads_are_named(void **state)
 {
 	(void)state;
-	pid_t pid = start(spin_with_a_thread);
+	pid_t pid = start(spin_with_a_thread, 2);
 	json_t *rank = gather(pid, LATE_MS);
 	assert_int_equal(json_array_size(json_object_get(rank, "threads")), 2);
 	assert_true(has_function(thread_of(rank, 0), "spin_in_the_step"));
@@ -197,7 +192,7 @@ static void functions_of_all_threads_are_named(void **state)
 static void a_stopped_process_stays_stopped(void **state)
 {
 	(void)state;
-	pid_t pid = start(spin_with_a_thread);
+	pid_t pid = start(spin_with_a_thread, 2);
 	kill(pid, SIGSTOP);
 	wait_for_state(pid, 'T');
 	for (int i = 0; i < 3; i++) {
@@ -217,7 +212,7 @@ static void a_stopped_process_stays_stopped(void **state)
 static void of_a_shell_its_command_is_first(void **state)
 {
 	(void)state;
-	pid_t pid = start(wait_for_command);
+	pid_t pid = start(wait_for_command, 1);
 	wait_for_state(pid, 'S');
 	json_t *rank = gather(pid, LATE_MS);
 	assert_int_equal(json_integer_value(json_object_get(rank, "pid")), pid);
@@ -231,7 +226,7 @@ static void of_a_shell_its_command_is_first(void **state)
 static void a_thread_in_uninterruptible_sleep_is_left_alone(void **state)
 {
 	(void)state;
-	pid_t pid = start(sleep_in_the_kernel);
+	pid_t pid = start(sleep_in_the_kernel, 1);
 	wait_for_state(pid, 'D');
 	int64_t begin_ms = wlb_clock_ms();
 	json_t *rank = gather(pid, LATE_MS);
@@ -246,7 +241,7 @@ static void a_thread_in_uninterruptible_sleep_is_left_alone(void **state)
 static void a_refusal_is_explained(void **state)
 {
 	(void)state;
-	pid_t pid = start(spin);
+	pid_t pid = start(spin_in_the_step, 1);
 	assert_int_equal(ptrace(PTRACE_SEIZE, pid, NULL, NULL), 0);
 	json_t *rank = gather(pid, LATE_MS);
 	assert_int_equal(json_array_size(json_object_get(thread_of(rank, 0), "frames")), 0);
@@ -256,16 +251,28 @@ static void a_refusal_is_explained(void **state)
 	end(pid);
 }
 
+/* Returns the process that sends the signals, as fast as they are taken. */
+static pid_t send_signals(pid_t to)
+{
+	pid_t pid = fork();
+	if (pid != 0)
+		return pid;
+	for (int i = 0; i < SIGNALS; i++) {
+		sigqueue(to, SIGRTMIN, (union sigval){0});
+		while (atomic_load(shared) < i - 2)
+			;
+	}
+	_exit(0);
+}
+
 static void no_signal_is_lost(void **state)
 {
 	(void)state;
-	pid_t pid = start(count_signals);
-	for (int i = 0; i < SIGNALS; i++) {
-		assert_int_equal(sigqueue(pid, SIGRTMIN, (union sigval){0}), 0);
-		if (i % 10 == 0)
-			json_decref(gather(pid, LATE_MS));
-	}
-	wait_until(1 + SIGNALS);
+	int64_t until_ms = wlb_clock_ms() + LATE_MS;
+	pid_t pid = start(count_signals, 1), sender = send_signals(pid);
+	while (atomic_load(shared) < 1 + SIGNALS && wlb_clock_left_ms(until_ms) > 0)
+		json_decref(gather(pid, LATE_MS));
+	end(sender);
 	assert_int_equal(atomic_load(shared), 1 + SIGNALS);
 	end(pid);
 }
@@ -273,7 +280,7 @@ static void no_signal_is_lost(void **state)
 static void the_time_and_a_process_that_is_gone(void **state)
 {
 	(void)state;
-	pid_t pid = start(spin_with_a_thread);
+	pid_t pid = start(spin_with_a_thread, 2);
 	json_t *rank = gather(pid, 0);
 	assert_int_equal(json_array_size(json_object_get(rank, "threads")), 0);
 	assert_int_equal(json_integer_value(json_object_get(rank, "left_out")), 2);
