@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """Ranks that stand still: a process that the operating system stops is named, its attempt ends, and its node is left
 out."""
+import json
 import os
 import signal
 import time
 
 import harness
-from harness import wait_for
+from harness import BUILD, ROOT, wait_for
 from training import TrainingTest
 
 ITERATIONS = 160
+SCALE = 6  # a step takes a third of a second
 
 
 class Verdicts(TrainingTest):
@@ -67,6 +69,55 @@ class Hangs(Verdicts):
         self.stop_rank(2)  # the first on n2
         run = self.finish_on(job, ["n1"])
         self.assertRegex(run["attempts"][0]["reason"], r"^rank 2 on n2 hangs at step \d+$")
+
+
+class SlowRanks(Verdicts):
+    """wlb-worker on the timed device, which waits for the time of each operation: one rank waits longer."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        machine = json.loads((ROOT / "libwlb/machines/CPU.json").read_text(encoding="utf-8"))
+        (cls.cluster.work / "machine.json").write_text(json.dumps(machine | {"peak_flops": 1e10}), encoding="utf-8")
+        lines = [json.dumps({"text": "a" * 255})] * 40  # with their ends four windows, so that all ranks have equal work
+        (cls.cluster.work / "even.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        cls.cluster.run("wlb-data", "build", "--input", "even.jsonl", "--output-prefix", "even")
+        model = {"model_type": "llama", "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 128,
+                 "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 512,
+                 "max_position_embeddings": 64}
+        (cls.cluster.work / "timed.json").write_text(json.dumps(model), encoding="utf-8")
+
+    def train(self, layout, slow_rank, factor, iterations=70):
+        """Returns the run: the rank takes `factor` times as long for each operation."""
+        worker = self.cluster.work / "timed-worker"
+        worker.write_text(f"""#!/bin/bash
+export WLB_TIMED_MACHINE=machine.json WLB_TIMED_SCALE={SCALE}
+[[ $PMIX_RANK == {slow_rank} ]] && export WLB_TIMED_SCALE={SCALE * factor}
+exec {BUILD}/tests/wlb-worker-timed "$@"
+""", encoding="utf-8")
+        worker.chmod(0o755)
+        job = self.cluster.sbatch(
+            f"wlb run -- ./timed-worker train --model timed.json --data-path even --seq-length 64 --global-batch-size 16 "
+            f"--lr 1e-3 --threads 1 --log-interval 100 --train-iters {iterations} --machine machine.json",
+            f"--wlb-layout={layout}", "--ntasks-per-node=4", "--no-kill", nodes=2)
+        return self.finish(job)
+
+    def check(self, layout, slow_rank, factor):
+        run = self.train(layout, slow_rank, factor)
+        named = [(v["kind"], v["ranks"]) for v in run["verdicts"] if v["confirmed_at"]]
+        self.assertEqual(named, [("slow_compute", [slow_rank])], run["verdicts"])
+        self.assertEqual(len(run["attempts"]), 1)  # slow ranks are reported
+        self.say(run["verdicts"][0]["evidence"])
+
+    def test_one_rank_of_eight_replicas(self):
+        self.check("dp=8", 5, 1.5)
+
+    def test_one_rank_of_four_dimensions(self):
+        self.check("tp=2,cp=1,pp=2,dp=2", 6, 1.5)
+
+    def test_no_rank_is_slow(self):
+        run = self.train("dp=8", -1, 1)
+        self.assertEqual(run["verdicts"], [])
 
 
 if __name__ == "__main__":

@@ -29,10 +29,13 @@ static bool is_to_end(const struct wlbd_attempt *attempt, const struct wlbd_foun
 	return stands_still(verdict->kind) || (wlbd_verdict_node(attempt, found) != NULL && can_do_without(attempt));
 }
 
-static void evict(struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found)
+/* The verdict is stored again where it was found while the run's settings said `report`. */
+static void evict(struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found, int64_t now_ms)
 {
 	char text[WLBD_VERDICT_TEXT_SIZE];
 	wlbd_verdict_text(attempt, found, text);
+	if (!found->is_changed)
+		wlbd_verdict_store(attempt, found, now_ms);
 	wlbd_verdict_store_fault(attempt, found);
 	wlbd_verdict_evict(attempt, text);
 	attempt->wlbd->counters.evictions++;
@@ -78,7 +81,7 @@ static void judge(struct wlbd_attempt *attempt, int64_t now_ms)
 	}
 	/* A process that is gone, or a node that is lost, explains why the others stand still. */
 	if (worst != NULL && !wlbd_verdict_is_pending(attempt))
-		evict(attempt, worst);
+		evict(attempt, worst, now_ms);
 }
 
 /* The activities of ranks come from wlb-worker; of other trainers there are none. */
