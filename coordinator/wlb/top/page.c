@@ -4,10 +4,10 @@
 #include <stdio.h>
 
 #include "coordinator/wlb/output/reply_fields.h"
+#include "coordinator/wlb/output/seconds_text.h"
 #include "coordinator/wlb/top/calls_page.h"
 #include "coordinator/wlb/top/grid.h"
 #include "coordinator/wlb/top/progress.h"
-#include "coordinator/wlb/output/seconds_text.h"
 #include "coordinator/wlb/top/state.h"
 #include "coordinator/wlb/top/verdicts_page.h"
 

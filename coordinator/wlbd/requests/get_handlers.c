@@ -129,7 +129,8 @@ void wlbd_get_faults(struct wlbd_call *call)
 	const char *run = wlbd_call_parameter(call, "run");
 	int64_t limit = run != NULL ? FAULTS_MOST : FAULTS_LIMIT;
 	int64_t since_s = 0;
-	if (check_run_parameter(call, run) != 0 || wlbd_parameter_number(call, "since", 0, since_most_s, &since_s) != 0 ||
+	if (check_run_parameter(call, run) != 0 ||
+	    wlbd_parameter_number(call, "since", 0, since_most_s, &since_s) != 0 ||
 	    wlbd_parameter_number(call, "limit", 1, FAULTS_MOST, &limit) != 0)
 		return;
 	wlbd_params_add_text(&params, run);
