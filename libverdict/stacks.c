@@ -126,18 +126,18 @@ static int32_t find_shared_group(const struct memory *memory, int32_t count, con
 
 /* ---- the call ---------------------------------------------------------------------------------------------------- */
 
-static int check_ranks(const struct wlb_verdict_stack *stacks, int32_t count, int32_t *room,
+static int check_ranks(const struct wlb_verdict_stack *stacks, int32_t count, int32_t *scratch,
                        struct wlb_verdict_error *error)
 {
 	for (int32_t i = 0; i < count; i++)
-		room[i] = stacks[i].rank;
-	qsort(room, (size_t)count, sizeof(*room), by_value);
+		scratch[i] = stacks[i].rank;
+	qsort(scratch, (size_t)count, sizeof(*scratch), by_value);
 	for (int32_t i = 0; i < count; i++) {
-		if (room[i] < 0)
-			return verdict_fail(error, "rank %d: must not be negative", (int)room[i]);
-		if (i > 0 && room[i] == room[i - 1])
+		if (scratch[i] < 0)
+			return verdict_fail(error, "rank %d: must not be negative", (int)scratch[i]);
+		if (i > 0 && scratch[i] == scratch[i - 1])
 			return verdict_fail(error, "rank %d is listed twice; give one stack of each rank",
-			                    (int)room[i]);
+			                    (int)scratch[i]);
 	}
 	return 0;
 }

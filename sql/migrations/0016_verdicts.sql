@@ -72,15 +72,24 @@ begin
 		confirmed_at = coalesce(verdicts.confirmed_at, excluded.confirmed_at), over_at = excluded.over_at;
 	delete from verdicts where attempt_id = p_attempt and watcher = p_watcher and number = (v->>'number')::bigint
 		and state = 'over' and confirmed_at is null;
+	perform wlb_verdicts_end(id, ended_at) from attempts where id = p_attempt and ended_at is not null;
 	perform wlb_verdicts_trim(r);
 end $$;
 
--- The verdicts of an attempt end with it.
+-- The verdicts of an attempt end with it, whichever way that becomes known.
 create function wlb_verdicts_end(p_attempt bigint, p_time timestamptz) returns void language sql as $$
-	select wlb_attempt_lock(p_attempt);
 	delete from verdicts where attempt_id = p_attempt and state = 'suspected';
 	update verdicts set state = 'over', over_at = p_time where attempt_id = p_attempt and state = 'confirmed'
 $$;
+
+create function wlb_attempt_has_ended() returns trigger language plpgsql as $$
+begin
+	perform wlb_verdicts_end(new.id, new.ended_at);
+	return null;
+end $$;
+
+create trigger attempts_end_verdicts after update of ended_at on attempts
+	for each row when (old.ended_at is null and new.ended_at is not null) execute function wlb_attempt_has_ended();
 
 create function wlb_verdict_json(v verdicts, p_attempt integer) returns json language sql stable as $$
 	select json_build_object('attempt', p_attempt, 'kind', v.kind, 'state', v.state, 'ranks', v.ranks,

@@ -71,6 +71,18 @@ class Hangs(Verdicts):
         self.assertRegex(run["attempts"][0]["reason"], r"^rank 2 on n2 hangs at step \d+$")
 
 
+    def test_a_verdict_ends_with_its_attempt_while_the_coordinator_is_away(self):
+        job = self.start("--wlb-on-fault=report", nodes=2, tasks_per_node=1)
+        pid = self.stop_rank(1)
+        self.assertEqual(self.wait_verdict(job, "confirmed", 20)["action"], "report")
+        self.cluster.verb("kill-wlbd")
+        self.cluster.run("scancel", str(job))
+        os.kill(pid, signal.SIGCONT)
+        self.cluster.wait_job(job, 60)
+        self.cluster.verb("start-wlbd")
+        wait_for("the end of the verdict", lambda: [v["state"] for v in self.verdicts(job)] == ["over"], 60)
+
+
 class SlowRanks(Verdicts):
     """wlb-worker on the timed device, which waits for the time of each operation: one rank waits longer."""
 

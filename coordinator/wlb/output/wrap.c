@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { ROOM_LEAST = 20 };
+enum { WIDTH_LEAST = 20 };
 
 static bool begins_character(char byte)
 {
@@ -33,9 +33,9 @@ static size_t bytes_of(const char *text, int most)
 
 /* Returns the bytes of a line, without spaces at its end: up to the last space that lets it fit, or as many characters
  * as fit. */
-static size_t line_bytes(const char *text, int room)
+static size_t line_bytes(const char *text, int width)
 {
-	size_t fit = bytes_of(text, room), end = fit;
+	size_t fit = bytes_of(text, width), end = fit;
 	if (text[fit] != '\0')
 		while (end > 0 && text[end] != ' ')
 			end--;
@@ -48,10 +48,10 @@ static size_t line_bytes(const char *text, int room)
 
 void wlb_wrap_print(const char *text, int indent, int columns, FILE *out)
 {
-	int room = columns - indent > ROOM_LEAST ? columns - indent : ROOM_LEAST;
+	int width = columns - indent > WIDTH_LEAST ? columns - indent : WIDTH_LEAST;
 	do {
 		text += strspn(text, " ");
-		size_t bytes = line_bytes(text, room);
+		size_t bytes = line_bytes(text, width);
 		fprintf(out, "%*s%.*s\n", indent, "", (int)bytes, text);
 		text += bytes;
 	} while (text[strspn(text, " ")] != '\0');

@@ -8,7 +8,7 @@
 int wlb_text_width(const char *text);
 
 /* Prints the text in lines of at most `columns`, each behind `indent` spaces, and ends the last one. A word that fits
- * no line is cut into lines. A line has room for at least 20 characters of text, whatever `columns` is. */
+ * no line is cut into lines. A line takes at least 20 characters of text, whatever `columns` is. */
 void wlb_wrap_print(const char *text, int indent, int columns, FILE *out);
 
 #endif

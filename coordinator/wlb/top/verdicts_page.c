@@ -19,9 +19,9 @@ int wlb_top_verdicts_lines(const struct wlb_top_verdicts *verdicts)
 static void put_evidence(struct wlb_top_frame *frame, const char *evidence)
 {
 	static const char cut[] = "...";
-	int room = frame->columns - INDENT, shorter = room - (int)strlen(cut);
+	int width = frame->columns - INDENT, shorter = width - (int)strlen(cut);
 	wlb_top_put(frame, WLB_TOP_PLAIN, "%*s", INDENT, "");
-	if (wlb_text_width(evidence) > room && shorter > 0) {
+	if (wlb_text_width(evidence) > width && shorter > 0) {
 		wlb_top_put_padded(frame, WLB_TOP_PLAIN, evidence, shorter);
 		wlb_top_put(frame, WLB_TOP_PLAIN, "%s", cut);
 	} else {

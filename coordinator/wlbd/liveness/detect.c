@@ -95,8 +95,7 @@ void wlbd_detect(struct wlbd_attempt *attempt, int64_t now_ms)
 {
 	const struct wlbd_attempt_life *life = &attempt->incident.life;
 	bool is_over = wlbd_attempt_has_ended(life) || wlbd_attempt_is_ordered(life);
-	if (is_over && attempt->detection != NULL) {
-		wlbd_verdicts_store_end(attempt);
+	if (is_over) { /* the database ends its verdicts */
 		wlbd_detection_free(attempt->detection);
 		attempt->detection = NULL;
 	}

@@ -207,15 +207,6 @@ void wlbd_verdict_store(struct wlbd_attempt *attempt, const struct wlbd_found_ve
 	free(text);
 }
 
-void wlbd_verdicts_store_end(struct wlbd_attempt *attempt)
-{
-	struct wlbd_params params = {0};
-	wlbd_params_add_integer(&params, attempt->attempt_pk);
-	wlbd_params_add_seconds(&params, wlb_clock_unix_s());
-	wlbd_outbox_put(attempt->wlbd->outbox, attempt->run_pk, "select wlb_verdicts_end($1, to_timestamp($2::float8))",
-	                &params);
-}
-
 void wlbd_verdict_store_fault(struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found)
 {
 	const struct wlb_verdict *verdict = &found->verdict;

@@ -22,9 +22,6 @@ enum wlb_fault_action wlbd_verdict_action(const struct wlbd_attempt *attempt, en
  * stored. */
 void wlbd_verdict_store(struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found, int64_t now_ms);
 
-/* Stores that the verdicts of the attempt are over, since it is. */
-void wlbd_verdicts_store_end(struct wlbd_attempt *attempt);
-
 /* Stores the verdict as the fault for which wlbd ends the attempt. */
 void wlbd_verdict_store_fault(struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found);
 
