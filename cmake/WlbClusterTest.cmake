@@ -1,6 +1,6 @@
 # Tests against a private Slurm cluster: each test_*.py of the calling folder is one test of ctest.
 #
-# They may run side by side, each on a cluster of its own; scripts/test runs two at a time. The deadline is the test's
+# They may run side by side, each on a cluster of its own; scripts/test runs three at a time. The deadline is the test's
 # own, so that it can still clear up; ctest's TIMEOUT, by SIGKILL, comes later. With sanitizers they are left out: Slurm cannot
 # load a sanitized plugin.
 function(wlb_add_cluster_tests label)
