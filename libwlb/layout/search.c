@@ -71,7 +71,8 @@ static int read_samples(struct wlb_search *search, struct wlb_error *error)
 	for (size_t s = 0; s < o->samples; s++)
 		count += o->sample[s].count;
 	search->tokens = calloc(count + 1, sizeof(*search->tokens));
-	if (search->tokens == NULL)
+	search->squares = calloc(count + 1, sizeof(*search->squares));
+	if (search->tokens == NULL || search->squares == NULL)
 		return wlb_fail(error, "out of memory for %zu documents", count);
 	double tokens = 0.0, pairs = 0.0;
 	for (size_t s = 0; s < o->samples; s++)
@@ -86,6 +87,8 @@ static int read_samples(struct wlb_search *search, struct wlb_error *error)
 			pairs += (double)length * ((double)length + 1.0) / 2.0;
 		}
 	qsort(search->tokens, search->documents, sizeof(*search->tokens), by_length);
+	for (size_t i = 0; i < search->documents; i++)
+		search->squares[i + 1] = search->squares[i] + (double)search->tokens[i] * (double)search->tokens[i];
 	if (search->documents == 0)
 		return wlb_fail(error, "the samples hold no document: give at least one packed batch");
 	if (search->longest > o->seq_length)
@@ -137,6 +140,7 @@ struct wlb_search_result *wlb_search(const struct wlb_model *model, const struct
 	int rc = found == NULL ? wlb_fail(error, "out of memory for the search") : run(&search, found, error);
 	wlb_search_packings_free(&search);
 	free(search.tokens);
+	free(search.squares);
 	free(search.order);
 	free(search.leaf);
 	free(search.usable);

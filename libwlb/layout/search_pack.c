@@ -29,12 +29,22 @@ int32_t wlb_search_draws(const struct wlb_search *search, double windows, int32_
 	return draws < WLB_SEARCH_DRAWS_MOST ? (int32_t)draws : WLB_SEARCH_DRAWS_MOST;
 }
 
-/* Document i of all draws, which is dealt to the draws in turns, forwards and backwards, so that each has long and
- * short ones. */
-static int is_of_draw(size_t i, int32_t draw, int32_t draws)
+/* The root mean square of the lengths in part `part` of `parts` equal ones of the sorted documents. With it a few parts
+ * have the attention of all documents, much of which is that of the few longest ones. */
+static int64_t length_of_part(const struct wlb_search *search, size_t part, size_t parts)
 {
-	size_t round = i / (size_t)draws, turn = i % (size_t)draws;
-	return (round % 2 == 0 ? turn : (size_t)draws - 1 - turn) == (size_t)draw;
+	size_t first = part * search->documents / parts, end = (part + 1) * search->documents / parts;
+	end = end > first ? end : first + 1;
+	return llround(sqrt((search->squares[end] - search->squares[first]) / (double)(end - first)));
+}
+
+/* Returns the draw with the least tokens. */
+static int32_t shortest_draw(const double *tokens, int32_t draws)
+{
+	int32_t shortest = 0;
+	for (int32_t d = 1; d < draws; d++)
+		shortest = tokens[d] < tokens[shortest] ? d : shortest;
+	return shortest;
 }
 
 /* Makes the lengths sum up to the tokens of the share, as those of a step do. A document by itself is not made shorter:
@@ -53,21 +63,24 @@ static void scale_lengths(const struct wlb_search *search, double wanted, struct
 	}
 }
 
-/* Takes the draw's part of the documents of all draws, which are at equal distances of the sorted ones. */
+/* Takes the draw's part of the documents of all draws. Each goes, the longest first, to the draw that has the least
+ * tokens, so that a long document is in place of short ones, as in the steps of a fixed number of tokens. */
 static int take_documents(const struct wlb_search *search, double wanted, struct wlb_search_packing *packing)
 {
 	int32_t draws = packing->draws;
-	double all = fmax((double)draws, round(draws * wanted / mean_length(search)));
-	size_t of_all = (size_t)all, most = of_all / (size_t)draws + 1;
-	packing->tokens = calloc(most, sizeof(*packing->tokens));
-	packing->bin_of = calloc(most, sizeof(*packing->bin_of));
-	packing->spans = calloc(most, sizeof(*packing->spans));
+	double tokens[WLB_SEARCH_DRAWS_MOST] = {0.0};
+	size_t of_all = (size_t)fmax((double)draws, round(draws * wanted / mean_length(search)));
+	packing->tokens = calloc(of_all, sizeof(*packing->tokens));
+	packing->bin_of = calloc(of_all, sizeof(*packing->bin_of));
+	packing->spans = calloc(of_all, sizeof(*packing->spans));
 	if (packing->tokens == NULL || packing->bin_of == NULL || packing->spans == NULL)
 		return -1;
 	for (size_t i = 0; i < of_all; i++) {
-		size_t at = (size_t)(((double)i + 0.5) * (double)search->documents / all);
-		if (is_of_draw(i, packing->draw, draws))
-			packing->tokens[packing->count++] = search->tokens[at];
+		int64_t length = length_of_part(search, i, of_all);
+		int32_t draw = shortest_draw(tokens, draws);
+		tokens[draw] += (double)length;
+		if (draw == packing->draw)
+			packing->tokens[packing->count++] = length;
 	}
 	scale_lengths(search, wanted, packing);
 	return 0;

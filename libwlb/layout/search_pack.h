@@ -7,7 +7,7 @@
 /* Returns the number of draws from the samples over which a time is to be averaged, for `bins` micro-batches whose mean
  * share of the batch is `windows` windows: together they have WLB_SEARCH_DRAWN_DOCUMENTS documents, since how equally
  * few documents can be packed depends on which they are. */
-enum { WLB_SEARCH_DRAWN_DOCUMENTS = 64, WLB_SEARCH_DRAWS_MOST = 16 };
+enum { WLB_SEARCH_DRAWN_DOCUMENTS = 128, WLB_SEARCH_DRAWS_MOST = 32 };
 int32_t wlb_search_draws(const struct wlb_search *search, double windows, int32_t bins);
 
 /* Packs the documents of a draw, of 0 to `draws` - 1, into such micro-batches. They have the tokens of the share, and

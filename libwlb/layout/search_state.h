@@ -43,7 +43,7 @@ struct wlb_search_packing {
 };
 
 /* Kept, since plans with equal micro-batches follow each other; the oldest is replaced. */
-enum { WLB_SEARCH_PACKINGS = 64 };
+enum { WLB_SEARCH_PACKINGS = 128 };
 
 struct wlb_search {
 	struct wlb_model model;
@@ -51,6 +51,7 @@ struct wlb_search {
 	struct wlb_search_options options;
 	struct wlb_search_work work;
 	int64_t *tokens; /* the documents of the samples, the longest first */
+	double *squares; /* [documents + 1]: the sum of the squares of the first ones */
 	size_t documents;
 	int64_t longest;
 	struct wlb_search_packing packings[WLB_SEARCH_PACKINGS];

@@ -15,7 +15,13 @@
 static const int64_t lengths[] = {8192, 6000, 4000, 3000, 2500, 2000, 1500, 1200,
                                   1000, 900,  800,  700,  600,  500,  400,  376};
 
-enum { BATCH = 16, WINDOW = 8192, LENGTHS = sizeof(lengths) / sizeof(lengths[0]), MOST_DOCUMENTS = 256 };
+enum {
+	BATCH = 16,
+	WINDOW = 8192,
+	LENGTHS = sizeof(lengths) / sizeof(lengths[0]),
+	MOST_DOCUMENTS = 256,
+	MOST_DRAWS = 32
+};
 
 static struct wlb_model small_model(void)
 {
@@ -39,23 +45,30 @@ static struct wlb_search_options small_options(int32_t nodes, const struct wlb_s
 	return options;
 }
 
-/* Fills tokens with the documents of draw `draw` of `draws` and returns how many there are. The lengths of all draws
- * are at equal distances of the sorted ones; they are dealt to the draws forwards and backwards in turns, and each draw
- * has the tokens of the batch. */
+/* Fills tokens with the documents of draw `draw` of `draws` and returns how many there are. The sorted lengths are cut
+ * into as many equal parts as all draws have documents; each part gives its root mean square to the draw with the least
+ * tokens, and each draw has the tokens of the batch. */
 static size_t draw_documents(size_t draw, size_t draws, int64_t *tokens)
 {
-	int64_t all = 0, sum = 0;
+	int64_t all = 0, sums[MOST_DRAWS] = {0};
 	size_t count = 0;
 	for (int64_t i = 0; i < LENGTHS; i++)
 		all += lengths[i];
-	double of_all = round((double)draws * BATCH * WINDOW * LENGTHS / (double)all);
-	for (size_t i = 0; i < (size_t)of_all; i++) {
-		size_t turn = i % (2 * draws), to = turn < draws ? turn : 2 * draws - 1 - turn;
-		if (to == draw) {
-			tokens[count] = lengths[(size_t)(((double)i + 0.5) * LENGTHS / of_all)];
-			sum += tokens[count++];
-		}
+	size_t of_all = (size_t)round((double)draws * BATCH * WINDOW * LENGTHS / (double)all);
+	for (size_t i = 0; i < of_all; i++) {
+		size_t first = i * LENGTHS / of_all, end = (i + 1) * LENGTHS / of_all, to = 0;
+		double squares = 0.0;
+		end = end > first ? end : first + 1;
+		for (size_t part = first; part < end; part++)
+			squares += (double)(lengths[part] * lengths[part]);
+		for (size_t other = 1; other < draws; other++)
+			to = sums[other] < sums[to] ? other : to;
+		int64_t length = (int64_t)round(sqrt(squares / (double)(end - first)));
+		sums[to] += length;
+		if (to == draw)
+			tokens[count++] = length;
 	}
+	int64_t sum = sums[draw];
 	for (size_t i = 0; i < count; i++) {
 		double length = floor((double)tokens[i] * (BATCH * (double)WINDOW / (double)sum) + 1e-6);
 		tokens[i] = (int64_t)(length < WINDOW ? length : WINDOW);
@@ -88,7 +101,7 @@ static double draw_s(const struct wlb_model *model, const struct wlb_machine *ma
 	return simulate(model, &whole, &options, &step).time.step_s;
 }
 
-/* The mean step time of a plan over draws that together have 64 documents, as far as they fit; infinity where none
+/* The mean step time of a plan over draws that together have 128 documents, as far as they fit; infinity where none
  * does. */
 static double step_s_of(const struct wlb_model *model, const struct wlb_machine *machine, const struct wlb_plan *plan)
 {
@@ -96,7 +109,7 @@ static double step_s_of(const struct wlb_model *model, const struct wlb_machine 
 	double sum_s = 0.0, fitting = 0.0;
 	for (int64_t i = 0; i < LENGTHS; i++)
 		all += lengths[i];
-	size_t draws = (size_t)ceil(64.0 / ((double)BATCH * WINDOW * LENGTHS / (double)all));
+	size_t draws = (size_t)ceil(128.0 / ((double)BATCH * WINDOW * LENGTHS / (double)all));
 	for (size_t draw = 0; draw < draws; draw++) {
 		double step_s = draw_s(model, machine, plan, draw, draws);
 		sum_s += isfinite(step_s) ? step_s : 0.0;
