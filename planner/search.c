@@ -4,36 +4,17 @@
 
 #include "planner/samples.h"
 
-/* In the first steps of a stream no documents have waited yet. A larger batch is treated as several of WINDOWS. */
-enum { SKIPPED_STEPS = 4, STEPS = 8, WINDOWS = 256 };
+/* In the first steps of a stream no documents have waited yet. A larger batch is treated as several of WINDOWS. Few
+ * documents do not tell how much of the work is attention, since most of that is in the few longest ones. */
+enum { SKIPPED_STEPS = 4, LEAST_STEPS = 8, MOST_STEPS = 512, WINDOWS = 256, DOCUMENTS = 4096 };
 
-static double work_of(const struct wlb_step *step)
+/* Returns the number of steps that have DOCUMENTS documents. */
+static size_t steps_to_take(const struct wlb_length_list *list, const struct wlb_packer_options *packing)
 {
-	double work = 0.0;
-	for (int32_t b = 0; b < step->micro_batches; b++)
-		work += step->loads[b].work;
-	return work;
-}
-
-/* Long documents are delayed and packed together, so steps differ: returns the one whose work per token is nearest to
- * the mean. */
-static const struct wlb_step *typical_step(const struct wlb_samples *samples)
-{
-	const struct wlb_step *typical = &samples->steps[0];
-	double work = 0.0, tokens = 0.0, nearest = INFINITY;
-	for (size_t i = 0; i < samples->count; i++) {
-		work += work_of(&samples->steps[i]);
-		tokens += (double)samples->steps[i].tokens;
-	}
-	for (size_t i = 0; i < samples->count; i++) {
-		const struct wlb_step *step = &samples->steps[i];
-		double off = fabs(work_of(step) / fmax((double)step->tokens, 1.0) - work / tokens);
-		if (off < nearest) {
-			nearest = off;
-			typical = step;
-		}
-	}
-	return typical;
+	double mean_tokens = list->count > 0 ? (double)list->total_tokens / (double)list->count : 1.0;
+	double step_tokens = (double)packing->seq_length * (double)packing->micro_batches;
+	double steps = ceil(DOCUMENTS * mean_tokens / step_tokens);
+	return (size_t)fmax(LEAST_STEPS, fmin(steps, MOST_STEPS));
 }
 
 struct wlb_search_result *wlb_plan_search(const struct wlb_model *model, const struct wlb_machine *machine,
@@ -46,9 +27,10 @@ struct wlb_search_result *wlb_plan_search(const struct wlb_model *model, const s
 	struct wlb_search_result *result = NULL;
 	wlb_packer_options_init(&packing, own.seq_length, own.global_batch < WINDOWS ? own.global_batch : WINDOWS);
 	packing.max_length_ratio = own.max_length_ratio;
-	if (wlb_samples_take(&samples, model, stream, &packing, SKIPPED_STEPS, STEPS, error) == 0) {
-		own.sample = typical_step(&samples);
-		own.samples = 1;
+	size_t steps = steps_to_take(stream->list, &packing);
+	if (wlb_samples_take(&samples, model, stream, &packing, SKIPPED_STEPS, steps, error) == 0) {
+		own.sample = samples.steps;
+		own.samples = samples.count;
 		result = wlb_search(model, machine, &own, error);
 	}
 	wlb_samples_free(&samples);

@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +7,7 @@
 #include "planner/machine.h"
 #include "planner/machine_compare.h"
 #include "planner/plan_record.h"
+#include "planner/search.h"
 #include "tests/unit/data/fixture.h"
 
 static const char config[] = "{\"model_type\": \"llama\", \"hidden_size\": 256, \"intermediate_size\": 768, "
@@ -236,6 +238,43 @@ static void compares_machines(void **state)
 	json_decref(times);
 }
 
+/* Seconds computed for a window of 8,192 tokens; one document in `every` fills it, the others have 64 tokens. */
+static double computed_of_window_s(const struct wlb_auto *found, int every, int32_t global_batch)
+{
+	struct wlb_length_list list = {0};
+	struct wlb_length_stream stream = {.list = &list, .repeat = true};
+	struct wlb_search_options options;
+	struct wlb_error error;
+	for (int i = 0; i < 4000; i++)
+		assert_int_equal(wlb_length_list_add(&list, i % every == every / 2 ? 8192 : 64, &error), 0);
+	wlb_search_options_init(&options, 1, 8192, global_batch);
+	options.fixed = (struct wlb_search_fixed){
+		.tp = 1, .cp = 1, .pp = 1, .micro_batch_windows = 1, .recompute = WLB_RECOMPUTE_NONE};
+	struct wlb_search_result *result = wlb_plan_search(&found->model, &found->machine, &stream, &options, &error);
+	assert_non_null(result);
+	double seconds = result->ranked[0].time.compute_s / global_batch;
+	wlb_search_free(result);
+	wlb_length_list_free(&list);
+	return seconds;
+}
+
+/* Of a step of two windows one in two has a long document: no single step tells what the mean step computes. */
+static void rare_long_documents_count_in_small_batches(void **state)
+{
+	enum { EVERY = 400 };
+	struct wlb_auto_request request = request_of(state, 1, 1);
+	struct wlb_auto found = {0};
+	struct wlb_error error;
+	assert_int_equal(wlb_auto_find(&request, &found, &error), 0);
+	double long_share = 8192.0 / (8192.0 + (EVERY - 1) * 64.0);
+	double long_s = computed_of_window_s(&found, 1, 16), short_s = computed_of_window_s(&found, 4001, 16);
+	double expected_s = long_share * long_s + (1.0 - long_share) * short_s;
+	assert_true(long_s > 3.0 * short_s);
+	assert_true(fabs(computed_of_window_s(&found, EVERY, 256) / expected_s - 1.0) < 0.03);
+	assert_true(fabs(computed_of_window_s(&found, EVERY, 2) / expected_s - 1.0) < 0.15);
+	wlb_auto_free(&found);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -248,6 +287,7 @@ int main(void)
 		TEST(of_several_types_the_slowest_is_searched_with),
 		TEST(takes_the_machine_of_wlb_conf),
 		TEST(compares_machines),
+		TEST(rare_long_documents_count_in_small_batches),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
