@@ -57,11 +57,11 @@ class Run:
         self.others = max(0.0, busy_s() - busy - (own_s() - own)) / (elapsed_s * os.cpu_count())
 
 
-def train(build, folder, ranks, steps, words, environment=None, one_core=False, prefix=()):
+def train(build, folder, ranks, steps, words, environment=None, one_core=False, prefix=(), program="bin/wlb-worker"):
     """Metrics of the steps, and the run; `prefix` are the words of a program that starts the ranks."""
     metrics = folder / "metrics"
     metrics.unlink(missing_ok=True)
-    command = [build / "bin/wlb-worker", "train", "--train-iters", str(steps), "--lr", "1e-4", "--log-interval", "1000",
+    command = [build / program, "train", "--train-iters", str(steps), "--lr", "1e-4", "--log-interval", "1000",
                *words, "--metrics-file", metrics]
     command = [*prefix, *launched(ranks, command)]
     run = Run(on_one_core(command) if one_core else command, folder, environment=environment)
