@@ -1,15 +1,36 @@
 #include "worker/comm/comm_trace.h"
 
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 struct wlb_comm_trace {
 	struct wlb_rank_trace *memory, *own;
-	pthread_mutex_t lock; /* of the members below */
+	atomic_flag looking; /* a thread looks at the members below */
 	struct wlb_comm_source *sources;
 	double moved_s; /* when a call of a source last ended */
 };
+
+static const long LOOK_AGAIN_NS = 100000;
+
+/* The training thread, which tells of its calls, must not wait for another one: only others, and it when it opens and
+ * closes communicators, call begin_look. */
+static int try_look(struct wlb_comm_trace *trace)
+{
+	return !atomic_flag_test_and_set_explicit(&trace->looking, memory_order_acquire);
+}
+
+static void begin_look(struct wlb_comm_trace *trace)
+{
+	while (!try_look(trace))
+		nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_NS}, NULL);
+}
+
+static void end_look(struct wlb_comm_trace *trace)
+{
+	atomic_flag_clear_explicit(&trace->looking, memory_order_release);
+}
 
 struct wlb_comm_trace *wlb_comm_trace_new(void)
 {
@@ -22,7 +43,6 @@ struct wlb_comm_trace *wlb_comm_trace_new(void)
 		return NULL;
 	}
 	trace->memory = trace->own;
-	pthread_mutex_init(&trace->lock, NULL);
 	return trace;
 }
 
@@ -30,7 +50,6 @@ void wlb_comm_trace_free(struct wlb_comm_trace *trace)
 {
 	if (trace == NULL)
 		return;
-	pthread_mutex_destroy(&trace->lock);
 	free(trace->own);
 	free(trace);
 }
@@ -59,34 +78,24 @@ void wlb_comm_trace_name(const struct wlb_comm_trace *trace, const struct wlb_tr
 
 void wlb_comm_trace_add_source(struct wlb_comm_trace *trace, struct wlb_comm_source *source)
 {
-	pthread_mutex_lock(&trace->lock);
+	begin_look(trace);
 	source->after = trace->sources;
 	trace->sources = source;
-	pthread_mutex_unlock(&trace->lock);
+	end_look(trace);
 }
 
 void wlb_comm_trace_remove_source(struct wlb_comm_trace *trace, struct wlb_comm_source *source)
 {
-	pthread_mutex_lock(&trace->lock);
+	begin_look(trace);
 	struct wlb_comm_source **link = &trace->sources;
 	while (*link != NULL && *link != source)
 		link = &(*link)->after;
 	if (*link != NULL)
 		*link = source->after;
-	pthread_mutex_unlock(&trace->lock);
+	end_look(trace);
 }
 
-void wlb_comm_trace_lock(struct wlb_comm_trace *trace)
-{
-	pthread_mutex_lock(&trace->lock);
-}
-
-void wlb_comm_trace_unlock(struct wlb_comm_trace *trace)
-{
-	pthread_mutex_unlock(&trace->lock);
-}
-
-/* Adds the calls that have ended to the trace. Returns 1 and the oldest one that has not, else 0. Under the lock. */
+/* Adds the calls that have ended to the trace. Returns 1 and the oldest one that has not, else 0. */
 static int poll_sources(struct wlb_comm_trace *trace, struct wlb_trace_event *oldest)
 {
 	int found = 0, state;
@@ -109,35 +118,36 @@ static int poll_sources(struct wlb_comm_trace *trace, struct wlb_trace_event *ol
 void wlb_comm_trace_poll(struct wlb_comm_trace *trace)
 {
 	struct wlb_trace_event oldest;
-	pthread_mutex_lock(&trace->lock);
+	if (!try_look(trace))
+		return;
 	poll_sources(trace, &oldest);
-	pthread_mutex_unlock(&trace->lock);
+	end_look(trace);
 }
 
 int wlb_comm_trace_check(struct wlb_comm_trace *trace, struct wlb_error *error)
 {
 	int rc = 0;
-	pthread_mutex_lock(&trace->lock);
+	begin_look(trace);
 	for (struct wlb_comm_source *source = trace->sources; source != NULL && rc == 0; source = source->after)
 		rc = source->check(source, error);
-	pthread_mutex_unlock(&trace->lock);
+	end_look(trace);
 	return rc;
 }
 
 void wlb_comm_trace_abort(struct wlb_comm_trace *trace)
 {
-	pthread_mutex_lock(&trace->lock);
+	begin_look(trace);
 	for (struct wlb_comm_source *source = trace->sources; source != NULL; source = source->after)
 		source->abort(source);
-	pthread_mutex_unlock(&trace->lock);
+	end_look(trace);
 }
 
 int wlb_comm_trace_waiting(struct wlb_comm_trace *trace, struct wlb_trace_event *event)
 {
 	if (wlb_rank_trace_blocked(trace->memory, event))
 		return 1;
-	pthread_mutex_lock(&trace->lock);
+	begin_look(trace);
 	int waiting = poll_sources(trace, event);
-	pthread_mutex_unlock(&trace->lock);
+	end_look(trace);
 	return waiting;
 }

@@ -24,10 +24,11 @@ void wlb_comm_trace_keep_in(struct wlb_comm_trace *trace, struct wlb_rank_trace 
 /* Returns where it is kept. */
 struct wlb_rank_trace *wlb_comm_trace_memory(const struct wlb_comm_trace *trace);
 
-/* Calls that the device runs without the caller waiting for them (queued.h). The functions are called under the lock of
- * the trace, by any thread. */
+/* Calls that the device runs without the caller waiting for them (queued.h). The functions are called by any thread,
+ * one at a time. */
 struct wlb_comm_source {
-	/* Returns 1 and the next event that has ended, 2 and the oldest one that has not, or 0 where there is none. */
+	/* Returns 1 and the next event that has ended, 2 and the oldest one that has not, or 0 where there is none, or
+	 * where the training thread is changing it. */
 	int (*next)(struct wlb_comm_source *source, struct wlb_trace_event *event);
 	/* Returns 0, or -1 with the reason why the calls will not end. */
 	int (*check)(struct wlb_comm_source *source, struct wlb_error *error);
@@ -38,9 +39,8 @@ struct wlb_comm_source {
 /* The caller owns the source and must remove it before it frees it. */
 void wlb_comm_trace_add_source(struct wlb_comm_trace *trace, struct wlb_comm_source *source);
 void wlb_comm_trace_remove_source(struct wlb_comm_trace *trace, struct wlb_comm_source *source);
-void wlb_comm_trace_lock(struct wlb_comm_trace *trace); /* for what a source's functions read */
-void wlb_comm_trace_unlock(struct wlb_comm_trace *trace);
-/* Moves the calls of sources that have ended to the ring. */
+/* Moves the calls of sources that have ended to the ring, unless another thread looks at the sources now: it does not
+ * wait. */
 void wlb_comm_trace_poll(struct wlb_comm_trace *trace);
 /* Returns 0, or -1 with the first failure that a source has found. */
 int wlb_comm_trace_check(struct wlb_comm_trace *trace, struct wlb_error *error);

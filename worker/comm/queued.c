@@ -1,5 +1,6 @@
 #include "worker/comm/queued.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "common/seconds.h"
@@ -8,6 +9,7 @@ enum { MOST_MARKS = 64, MOST_WAITS = 65536 };
 
 /* A call, and an event behind it on the queue. */
 struct mark {
+	atomic_int is_used; /* by the thread that changes it or looks at it */
 	struct wlb_trace_event call;
 	struct wlb_event *ended;
 };
@@ -27,9 +29,10 @@ struct wlb_queued {
 	struct wlb_queue *queue;
 	const struct wlb_transport *transport;
 	void *state;
-	/* A ring: number i is at i % MOST_MARKS. It is under the lock of the trace. */
+	/* A ring: number i is at i % MOST_MARKS. The training thread adds marks, and whoever looks at the trace takes
+	 * them off, one thread at a time; neither waits for the other. */
 	struct mark marks[MOST_MARKS];
-	uint64_t marked, ended;
+	_Atomic uint64_t marked, ended;
 	/* A wait that is measured is used again, so that a step with no more waits than those before allocates nothing.
 	 */
 	struct wait *idle, *oldest, *newest;
@@ -39,17 +42,33 @@ struct wlb_queued {
 	struct wlb_comm_waits total, of_part[WLB_COMM_PARTS];
 };
 
+/* Returns 0 where the other thread uses the mark. */
+static int use(struct mark *mark)
+{
+	int unused = 0;
+	return atomic_compare_exchange_strong_explicit(&mark->is_used, &unused, 1, memory_order_acq_rel,
+	                                               memory_order_acquire);
+}
+
+static void end_use(struct mark *mark)
+{
+	atomic_store_explicit(&mark->is_used, 0, memory_order_release);
+}
+
 static int next(struct wlb_comm_source *source, struct wlb_trace_event *event)
 {
 	struct wlb_queued *q = (struct wlb_queued *)source;
-	if (q->ended == q->marked)
+	uint64_t ended = atomic_load_explicit(&q->ended, memory_order_relaxed);
+	struct mark *oldest = &q->marks[ended % MOST_MARKS];
+	if (ended == atomic_load_explicit(&q->marked, memory_order_acquire) || !use(oldest))
 		return 0;
-	struct mark *oldest = &q->marks[q->ended % MOST_MARKS];
 	*event = oldest->call;
-	if (!q->device->ops->event_done(q->device, oldest->ended))
+	int has_ended = q->device->ops->event_done(q->device, oldest->ended);
+	end_use(oldest); /* before the other thread may use its place in the ring again */
+	if (!has_ended)
 		return 2;
 	event->left_s = wlb_now_s();
-	q->ended++;
+	atomic_store_explicit(&q->ended, ended + 1, memory_order_release);
 	return 1;
 }
 
@@ -144,17 +163,39 @@ void wlb_queued_free(struct wlb_queued *q)
 	free(q);
 }
 
-/* Where all marks are in use the newest is moved behind this call: then it is the end of both. */
+static void set_mark(const struct wlb_queued *q, struct mark *mark, const struct wlb_trace_event *event)
+{
+	mark->call = *event;
+	q->device->ops->event_record(q->device, mark->ended, q->queue);
+}
+
+static int has_space(const struct wlb_queued *q, uint64_t marked)
+{
+	return marked - atomic_load_explicit(&q->ended, memory_order_acquire) < MOST_MARKS;
+}
+
+/* Where all marks are in the ring, moves the newest behind the call: then it is the end of both. Returns 0 where it is
+ * being taken off, or was: then there is space. */
+static int move_newest(struct wlb_queued *q, uint64_t marked, const struct wlb_trace_event *event)
+{
+	struct mark *newest = &q->marks[(marked - 1) % MOST_MARKS];
+	if (!use(newest))
+		return 0;
+	int is_full = !has_space(q, marked);
+	if (is_full)
+		set_mark(q, newest, event);
+	end_use(newest);
+	return is_full;
+}
+
 void wlb_queued_add(struct wlb_queued *q, const struct wlb_trace_event *event)
 {
 	wlb_comm_trace_poll(q->trace);
-	wlb_comm_trace_lock(q->trace);
-	if (q->marked - q->ended < MOST_MARKS)
-		q->marked++;
-	struct mark *mark = &q->marks[(q->marked - 1) % MOST_MARKS];
-	mark->call = *event;
-	q->device->ops->event_record(q->device, mark->ended, q->queue);
-	wlb_comm_trace_unlock(q->trace);
+	uint64_t marked = atomic_load_explicit(&q->marked, memory_order_relaxed);
+	if (!has_space(q, marked) && move_newest(q, marked, event))
+		return;
+	set_mark(q, &q->marks[marked % MOST_MARKS], event);
+	atomic_store_explicit(&q->marked, marked + 1, memory_order_release);
 }
 
 static void measure(struct wlb_queued *q, const struct wait *wait)
