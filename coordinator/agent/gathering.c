@@ -1,6 +1,7 @@
 #include "coordinator/agent/gathering.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,8 @@
 #include <jansson.h>
 
 #include "common/clock.h"
+#include "coordinator/agent/nccl_ras.h"
+#include "coordinator/agent/process.h"
 #include "coordinator/agent/stacks_body.h"
 #include "coordinator/agent/stacks_program.h"
 #include "coordinator/client/client.h"
@@ -23,6 +26,7 @@ enum {
 	SENDS = 3,
 	AGAIN_MS = 500,
 	CHILD_MS = 12000,
+	RAS_BYTES = 64 * 1024, /* of NCCL's report, and as much of the body */
 };
 
 /* ---- in the child ------------------------------------------------------------------------------------------------ */
@@ -30,7 +34,7 @@ enum {
 struct ranks {
 	const struct wlb_agent_task *of[WLB_STACKS_RANKS];
 	pid_t pids[WLB_STACKS_RANKS];
-	json_t *entries[WLB_STACKS_RANKS]; /* NULL: wlb-stacks has printed nothing yet */
+	json_t *printed[WLB_STACKS_RANKS]; /* NULL: wlb-stacks has printed nothing yet */
 	int count;
 	const struct wlb_node_page *page;
 };
@@ -48,20 +52,69 @@ static void list_ranks(const struct wlb_agent_tasks *tasks, struct ranks *ranks)
 static void take_stacks(int place, const json_t *printed, void *context)
 {
 	struct ranks *ranks = context;
-	if (ranks->entries[place] == NULL)
-		ranks->entries[place] = wlb_stacks_rank(printed, ranks->of[place], ranks->page, ranks->count);
+	if (ranks->printed[place] == NULL)
+		ranks->printed[place] = json_incref((json_t *)printed);
 }
 
-static json_t *all_entries(struct ranks *ranks)
+/* What NCCL says is in the entry of the first rank. */
+static json_t *all_entries(const struct ranks *ranks, json_t *ras)
 {
 	json_t *list = json_array();
-	for (int i = 0; i < ranks->count; i++) {
-		if (ranks->entries[i] == NULL)
-			ranks->entries[i] = wlb_stacks_rank(NULL, ranks->of[i], ranks->page, ranks->count);
-		json_array_append_new(list, ranks->entries[i]);
-	}
+	for (int i = 0; i < ranks->count; i++)
+		json_array_append_new(list, wlb_stacks_rank(ranks->printed[i], ranks->of[i], ranks->page, ranks->count,
+		                                            ras != NULL ? RAS_BYTES : 0));
+	if (ras != NULL)
+		json_object_set(json_array_get(list, 0), "nccl_ras", ras);
 	return list;
 }
+
+/* ---- NCCL's RAS service, asked while wlb-stacks runs ------------------------------------------------------------- */
+
+struct ras {
+	pthread_t thread;
+	pid_t pid; /* of a rank */
+	int64_t until_ms;
+	size_t length;
+	char text[RAS_BYTES];
+};
+
+static void *ask_ras(void *argument)
+{
+	struct ras *ras = argument;
+	char address[128];
+	int has_address = wlb_process_variable(ras->pid, "NCCL_RAS_ADDR", address, sizeof(address)) == 0;
+	ras->length = wlb_nccl_ras_ask(has_address ? address : NULL, ras->until_ms, ras->text, sizeof(ras->text));
+	return NULL;
+}
+
+/* Returns NULL where it cannot be asked. */
+static struct ras *begin_ras(const struct ranks *ranks, int64_t until_ms)
+{
+	struct ras *ras = ranks->count > 0 ? calloc(1, sizeof(*ras)) : NULL;
+	if (ras == NULL)
+		return NULL;
+	ras->pid = ranks->pids[0];
+	ras->until_ms = until_ms;
+	if (pthread_create(&ras->thread, NULL, ask_ras, ras) == 0)
+		return ras;
+	free(ras);
+	return NULL;
+}
+
+/* Returns the lines of its report, NULL where there is none. */
+static json_t *end_ras(struct ras *ras)
+{
+	json_t *lines = NULL;
+	if (ras == NULL)
+		return NULL;
+	pthread_join(ras->thread, NULL);
+	if (ras->length > 0)
+		lines = wlb_nccl_ras_lines(ras->text, ras->length, RAS_BYTES - 64);
+	free(ras);
+	return lines;
+}
+
+/* ---- the body ---------------------------------------------------------------------------------------------------- */
 
 /* The coordinator keeps the stacks of a node once, however often it gets them. */
 static void send_body(const struct wlb_agent_gathering *gathering, const char *body)
@@ -87,8 +140,11 @@ static void gather(const struct wlb_agent_gathering *gathering, const struct wlb
 	struct ranks ranks = {.page = gathering->page};
 	int64_t until_ms = wlb_clock_ms() + PROGRAM_MS;
 	list_ranks(tasks, &ranks);
+	struct ras *ras = begin_ras(&ranks, until_ms);
 	wlb_stacks_program_run(gathering->program, ranks.pids, ranks.count, until_ms, take_stacks, &ranks);
-	char *body = wlb_stacks_body(gathering->attempt_id, gathering->node, gathering->newest_id, all_entries(&ranks));
+	json_t *lines = end_ras(ras);
+	char *body = wlb_stacks_body(gathering->attempt_id, gathering->node, gathering->newest_id,
+	                             all_entries(&ranks, lines));
 	if (body != NULL)
 		send_body(gathering, body);
 	free(body);

@@ -103,6 +103,21 @@ static char *read_environment(pid_t pid, size_t *length)
 	return text;
 }
 
+int wlb_process_variable(pid_t pid, const char *name, char *value, size_t size)
+{
+	size_t length, name_length = strlen(name);
+	char *environment = read_environment(pid, &length);
+	int rc = -1;
+	for (const char *at = environment; rc != 0 && at != NULL && at < environment + length; at += strlen(at) + 1)
+		if (strncmp(at, name, name_length) == 0 && at[name_length] == '=' &&
+		    strlen(at + name_length + 1) < size) {
+			snprintf(value, size, "%s", at + name_length + 1);
+			rc = 0;
+		}
+	free(environment);
+	return rc;
+}
+
 static bool is_marked(pid_t pid, const char *const *marks)
 {
 	size_t length;

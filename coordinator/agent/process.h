@@ -13,6 +13,10 @@ int wlb_process_exit_code(pid_t pid);
 bool wlb_process_stopped(pid_t pid);
 bool wlb_process_traced(pid_t pid);
 
+/* Copies the value of a variable of the environment that the process was started with. Returns 0, or -1 where it has
+ * none of that name, it does not fit, or it cannot be read. */
+int wlb_process_variable(pid_t pid, const char *name, char *value, size_t size);
+
 /* Sends SIGKILL to every other process of our user whose environment holds all of the "NAME=VALUE" in `marks`
  * (NULL-terminated). Returns how many there were; processes that these start meanwhile are found by the next call. */
 int wlb_process_kill_marked(const char *const *marks);

@@ -120,9 +120,9 @@ static json_t *without_stack(const struct wlb_agent_task *task)
 }
 
 json_t *wlb_stacks_rank(const json_t *printed, const struct wlb_agent_task *task, const struct wlb_node_page *page,
-                        int ranks)
+                        int ranks, size_t other_bytes)
 {
-	size_t most = (size_t)(WLB_STACKS_BODY_BYTES - HEAD_BYTES) / (size_t)ranks;
+	size_t most = (WLB_STACKS_BODY_BYTES - HEAD_BYTES - other_bytes) / (size_t)ranks;
 	const struct wlb_rank_trace *trace = find_trace(page, task->rank);
 	json_t *rank = printed != NULL ? json_deep_copy(printed) : without_stack(task);
 	if (rank == NULL)

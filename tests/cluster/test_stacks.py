@@ -5,7 +5,9 @@ import json
 import os
 import pathlib
 import signal
+import socketserver
 import subprocess
+import threading
 import time
 
 import harness
@@ -27,8 +29,31 @@ def state_of(pid):
     return pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0]
 
 
+RAS_REPORT = "NCCL version 2.27.3 compiled with CUDA 12.9\n\nErrors\n\nINCOMPLETE\n  Missing data from 1 process\n"
+
+
+class RasServer(socketserver.StreamRequestHandler):
+    """NCCL's RAS service, played by the test: its protocol as NCCL's client ncclras speaks it."""
+
+    def handle(self):
+        asked = []
+        for answer in ("SERVER PROTOCOL 2\n", "OK\n", RAS_REPORT):
+            asked.append(self.rfile.readline().decode())
+            self.wfile.write(answer.encode())
+        self.server.asked.append(asked)
+
+
 class Runs(TrainingTest):
     nodes = 2
+
+    def start_ras(self):
+        """Returns a server of RAS on a port of its own."""
+        server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), RasServer)
+        server.asked = []
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        return server
 
     def stacks(self, job, *options):
         text = self.cluster.run("wlb", "stacks", str(job), *options).stdout
@@ -56,7 +81,9 @@ class Runs(TrainingTest):
         return pid
 
     def test_a_stopped_rank_differs_and_stays_stopped(self):
-        job = self.submit("--wlb-on-fault=report", nodes=2, tasks_per_node=2, layout="tp=1,cp=1,pp=1,dp=4")
+        ras = self.start_ras()
+        job = self.submit("--wlb-on-fault=report", nodes=2, tasks_per_node=2, layout="tp=1,cp=1,pp=1,dp=4",
+                          before=f"export NCCL_RAS_ADDR=127.0.0.1:{ras.server_address[1]}")
         self.wait_step(job, 20)
         pid = self.stop_in_computation(2)
         time.sleep(3)  # until the others wait for it
@@ -67,6 +94,9 @@ class Runs(TrainingTest):
         self.assertRegex(text, rf"(?m)^Rank 2 on n2, process {pid}: stopped by a signal$")
         self.assertRegex(text, r"(?m)^    \S+ of \S+, number \d+, \S+ \S+: took \S+ s, ended \S+ s ago$")
         self.assertRegex(text.split("1 rank")[0], r"(?m)^  P?MPI_\w+ \(libmpi\.so")
+        self.assertIn("\nNCCL's RAS service on n1 says:\n  NCCL version 2.27.3 compiled with CUDA 12.9\n  \n  Errors\n", text)
+        self.assertIn("\n  INCOMPLETE\n    Missing data from 1 process\nThe reports of 1 more nodes are in --json.\n", text)
+        self.assertEqual(ras.asked, [["CLIENT PROTOCOL 2\n", "TIMEOUT 2\n", "VERBOSE STATUS\n"]] * 2)
         self.assertEqual(state_of(pid), "T")
         again = self.stacks(job)
         self.assertEqual(again, text)  # at most one gathering a minute

@@ -13,6 +13,7 @@ enum {
 	FRAMES_SHOWN = 16, /* of a cluster, and of a suspect */
 	SUSPECTS_SHOWN = 4,
 	CALLS_SHOWN = 6,
+	RAS_LINES_SHOWN = 200,
 	LINE_SIZE = 1024,
 };
 
@@ -198,6 +199,33 @@ static void put_suspects(const struct page *page, const struct wlb_gathered *gat
 		    gathered->sets.list[clusters->group].name);
 }
 
+/* NCCL's RAS service has a view of the whole job, so one node's report is shown. */
+static void put_ras(const struct page *page, const struct wlb_gathered *gathered)
+{
+	const json_t *shown = NULL, *rank, *line;
+	int others = 0;
+	size_t i;
+	json_array_foreach((json_t *)gathered->ranks, i, rank)
+	{
+		if (json_array_size(json_object_get(rank, "nccl_ras")) == 0)
+			continue;
+		others += shown != NULL;
+		shown = shown != NULL ? shown : rank;
+	}
+	if (shown == NULL)
+		return;
+	put(page, "\nNCCL's RAS service on %s says:", wlb_field_text(shown, "node", "?"));
+	json_array_foreach(json_object_get(shown, "nccl_ras"), i, line)
+	{
+		if (i < RAS_LINES_SHOWN && json_is_string(line))
+			put(page, "  %s", json_string_value(line));
+	}
+	if (i > RAS_LINES_SHOWN)
+		put(page, "  and %zu more lines; --json has all", i - RAS_LINES_SHOWN);
+	if (others > 0)
+		put(page, "The reports of %d more nodes are in --json.", others);
+}
+
 void wlb_stacks_page_print(const struct wlb_gathered *gathered, int columns, FILE *out)
 {
 	const struct page page = {out, columns};
@@ -210,6 +238,7 @@ void wlb_stacks_page_print(const struct wlb_gathered *gathered, int columns, FIL
 	if (clusters->count > CLUSTERS_SHOWN)
 		put(&page, "\nand %d smaller clusters", (int)(clusters->count - CLUSTERS_SHOWN));
 	put_suspects(&page, gathered);
+	put_ras(&page, gathered);
 }
 
 int wlb_stacks_page_print_rank(const struct wlb_gathered *gathered, int rank, int columns, FILE *out,

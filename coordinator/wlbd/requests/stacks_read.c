@@ -54,18 +54,20 @@ static int check_state(const json_t *object, struct wlb_error *error)
 
 /* ---- threads ----------------------------------------------------------------------------------------------------- */
 
-static int check_frames(const json_t *thread, struct wlb_error *error)
+/* An array of texts: frames, or lines. */
+static int check_texts(const json_t *object, const char *name, enum wlbd_need need, size_t most,
+                       struct wlb_error *error)
 {
-	const json_t *frames = NULL;
-	if (wlbd_field_array(thread, "frames", WLBD_REQUIRED, WLBD_STACKS_FRAMES_MOST, &frames, error) != 0)
+	const json_t *texts = NULL;
+	if (wlbd_field_array(object, name, need, most, &texts, error) != 0)
 		return -1;
-	for (size_t i = 0; i < json_array_size(frames); i++) {
-		const json_t *frame = json_array_get(frames, i);
-		if (!json_is_string(frame) || json_string_length(frame) > WLBD_STACKS_FRAME_MOST)
-			return wlb_fail(error, "frames[%zu]: must be a text of at most %d bytes", i,
+	for (size_t i = 0; i < json_array_size(texts); i++) {
+		const json_t *text = json_array_get(texts, i);
+		if (!json_is_string(text) || json_string_length(text) > WLBD_STACKS_FRAME_MOST)
+			return wlb_fail(error, "%s[%zu]: must be a text of at most %d bytes", name, i,
 			                WLBD_STACKS_FRAME_MOST);
-		if (check_printable("frame", json_string_value(frame), error) != 0)
-			return wlb_fail_in(error, "frames[%zu]", i);
+		if (check_printable("text", json_string_value(text), error) != 0)
+			return wlb_fail_in(error, "%s[%zu]", name, i);
 	}
 	return 0;
 }
@@ -80,7 +82,7 @@ static int check_thread(const json_t *thread, struct wlb_error *error)
 	    check_text(thread, "name", WLBD_REQUIRED, NAME_MOST, error) != 0 || check_state(thread, error) != 0 ||
 	    check_text(thread, "waits_in", WLBD_OPTIONAL, NAME_MOST, error) != 0)
 		return -1;
-	return check_frames(thread, error);
+	return check_texts(thread, "frames", WLBD_REQUIRED, WLBD_STACKS_FRAMES_MOST, error);
 }
 
 static int check_threads(const json_t *rank, struct wlb_error *error)
@@ -161,7 +163,8 @@ static int check_rank(const json_t *ranks, size_t i, struct wlb_error *error)
 	if (wlbd_field_integer(rank, "pid", WLBD_REQUIRED, 1, INT_MAX, &number, error) != 0 ||
 	    wlbd_field_integer(rank, "left_out", WLBD_OPTIONAL, 0, LEFT_OUT_MOST, &number, error) != 0 ||
 	    check_text(rank, "note", WLBD_OPTIONAL, NOTE_MOST, error) != 0 || check_state(rank, error) != 0 ||
-	    check_threads(rank, error) != 0)
+	    check_threads(rank, error) != 0 ||
+	    check_texts(rank, "nccl_ras", WLBD_OPTIONAL, WLBD_STACKS_RAS_LINES_MOST, error) != 0)
 		return -1;
 	return check_calls(rank, error);
 }
@@ -210,7 +213,7 @@ static json_t *copy_members(const json_t *object, const char *const *names)
 
 static json_t *copy_rank(const json_t *rank)
 {
-	static const char *const rank_names[] = {"rank", "pid", "state", "note", "left_out", "calls", NULL};
+	static const char *const rank_names[] = {"rank", "pid", "state", "note", "left_out", "calls", "nccl_ras", NULL};
 	static const char *const thread_names[] = {"pid", "tid", "name", "state", "waits_in", "frames", NULL};
 	const json_t *threads = json_object_get(rank, "threads");
 	json_t *copy = copy_members(rank, rank_names), *list = json_array();

@@ -14,6 +14,7 @@ enum {
 	WLBD_STACKS_FRAMES_MOST = 64,
 	WLBD_STACKS_FRAME_MOST = 200, /* bytes */
 	WLBD_STACKS_CALLS_MOST = 32,
+	WLBD_STACKS_RAS_LINES_MOST = 1024,
 };
 
 /* Texts and the array point into the body. */

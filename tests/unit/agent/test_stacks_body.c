@@ -73,7 +73,7 @@ static void a_rank_has_its_newest_calls(void **state)
 	call = (struct wlb_trace_event){.kind = WLB_COMM_RECV, .group = call.group, .seq = 51};
 	call.entered_s = call.blocked_s = wlb_now_s() - 3.0;
 	wlb_rank_trace_enter(trace, &call);
-	json_t *line = printed(2, 3, "f+0x1 (g)"), *rank = wlb_stacks_rank(line, &task, page, 1);
+	json_t *line = printed(2, 3, "f+0x1 (g)"), *rank = wlb_stacks_rank(line, &task, page, 1, 0);
 	const json_t *calls = json_object_get(rank, "calls"), *first = json_array_get(calls, 0), *last;
 	assert_int_equal(json_array_size(calls), 32);
 	assert_int_equal(json_integer_value(json_array_get(first, 2)), 20);
@@ -100,7 +100,7 @@ static void a_rank_takes_no_more_than_its_part(void **state)
 	struct wlb_agent_task task = {.rank = 8, .pid = getpid()};
 	memset(frame, 'f', 200);
 	frame[200] = '\0';
-	json_t *line = printed(64, 64, frame), *rank = wlb_stacks_rank(line, &task, page, 8);
+	json_t *line = printed(64, 64, frame), *rank = wlb_stacks_rank(line, &task, page, 8, 0);
 	size_t most = WLB_STACKS_BODY_BYTES / 8, threads = json_array_size(threads_of(rank));
 	assert_in_range(size_of(rank), most / 2, most);
 	assert_true(threads == 2);
@@ -110,7 +110,7 @@ static void a_rank_takes_no_more_than_its_part(void **state)
 	/* Of the last thread the innermost frames are left out. */
 	json_array_insert_new(json_object_get(json_array_get(json_object_get(line, "threads"), 0), "frames"), 0,
 	                      json_string("innermost"));
-	rank = wlb_stacks_rank(line, &task, page, 64);
+	rank = wlb_stacks_rank(line, &task, page, 64, 0);
 	const json_t *frames = json_object_get(json_array_get(threads_of(rank), 0), "frames");
 	assert_in_range(size_of(rank), 1, WLB_STACKS_BODY_BYTES / 64);
 	assert_int_equal(json_array_size(threads_of(rank)), 1);
@@ -130,7 +130,7 @@ static void all_ranks_fit(void **state)
 	frame[200] = '\0';
 	json_t *line = printed(64, 64, frame);
 	for (task.rank = 0; task.rank < 64; task.rank++)
-		json_array_append_new(entries, wlb_stacks_rank(line, &task, page, 64));
+		json_array_append_new(entries, wlb_stacks_rank(line, &task, page, 64, 0));
 	char *body = wlb_stacks_body(ATTEMPT, "n1", 17, entries);
 	assert_in_range(strlen(body), WLB_STACKS_BODY_BYTES / 2, WLB_STACKS_BODY_BYTES);
 	assert_non_null(strstr(body, "\"stacks_id\":17"));
@@ -142,7 +142,7 @@ static void without_an_answer_the_kernel_is_asked(void **state)
 {
 	(void)state;
 	struct wlb_agent_task task = {.rank = 9, .pid = getpid()};
-	json_t *rank = wlb_stacks_rank(NULL, &task, page, 1);
+	json_t *rank = wlb_stacks_rank(NULL, &task, page, 1, 0);
 	const json_t *thread = json_array_get(threads_of(rank), 0);
 	assert_string_equal(json_string_value(json_object_get(rank, "state")), "R");
 	assert_string_equal(json_string_value(json_object_get(thread, "state")), "R");

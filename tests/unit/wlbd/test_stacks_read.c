@@ -17,7 +17,7 @@
 	"{\"rank\":2,\"pid\":71,\"state\":\"T\",\"note\":\"why\",\"left_out\":1,\"secret\":1,\"threads\":["            \
 	"{\"pid\":71,\"tid\":72,\"name\":\"a\",\"state\":\"S\",\"waits_in\":\"f\",\"frames\":[\"g+0x1 "                \
 	"(h)\"],\"x\":{}}],"                                                                                           \
-	"\"calls\":[[\"send\",\"pp\",4,512,0.5,null],[\"recv\",\"\",0,0,0,1e7]]}"
+	"\"calls\":[[\"send\",\"pp\",4,512,0.5,null],[\"recv\",\"\",0,0,0,1e7]],\"nccl_ras\":[\"8 ranks\"]}"
 #define THREAD "{\"pid\":1,\"tid\":1,\"name\":\"a\",\"state\":\"S\",\"frames\":[%s]}"
 
 static json_t *body_of(const char *ranks)

@@ -1,0 +1,221 @@
+/* What the agent asks NCCL's RAS service, of servers that speak its protocol and of others. The protocol is NCCL's
+ * (src/ras/client.cc); no NCCL has answered here. */
+#include "coordinator/agent/nccl_ras.h"
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "common/clock.h"
+
+#define REPORT "NCCL version 2.27.3\n\nCommunicators... (1.00s)\n  0x7f 8 ranks\tINCOMPLETE\n"
+
+enum { SIZE = 4096, LIMIT_MS = 1500 };
+
+enum kind { HEALTHY, OTHER_SERVER, SILENT_FIRST, SILENT, ENDLESS, SLOW, STOPS };
+
+struct server {
+	enum kind kind;
+	int fd, port, served;
+	atomic_int stops;
+	char asked[256]; /* what a client has sent */
+	pthread_t thread;
+};
+
+static void put(int fd, const char *text)
+{
+	ssize_t ignored = send(fd, text, strlen(text), MSG_NOSIGNAL);
+	(void)ignored;
+}
+
+/* Returns 0 where the client has gone. */
+static int take_line(struct server *s, int fd)
+{
+	size_t length = strlen(s->asked);
+	while (length + 1 < sizeof(s->asked) && recv(fd, &s->asked[length], 1, 0) == 1)
+		if (s->asked[length++] == '\n')
+			return 1;
+	return 0;
+}
+
+static void send_report(const struct server *s, int fd)
+{
+	if (s->kind == STOPS) {
+		put(fd, "half of a rep");
+		while (!atomic_load(&s->stops))
+			wlb_clock_sleep_ms(5);
+	}
+	for (int i = 0; s->kind == SLOW && REPORT[i] != '\0'; i++) {
+		put(fd, (char[]){REPORT[i], '\0'});
+		wlb_clock_sleep_ms(2);
+	}
+	while (s->kind == ENDLESS && send(fd, "again and again\n", 16, MSG_NOSIGNAL) == 16)
+		;
+	if (s->kind == HEALTHY || s->kind == SILENT_FIRST)
+		put(fd, REPORT);
+}
+
+static void talk(struct server *s, int fd)
+{
+	char gone;
+	if (s->kind == SILENT || (s->kind == SILENT_FIRST && s->served == 1)) {
+		while (recv(fd, &gone, 1, 0) == 1)
+			;
+		return;
+	}
+	memset(s->asked, 0, sizeof(s->asked));
+	if (!take_line(s, fd))
+		return;
+	put(fd, s->kind == OTHER_SERVER ? "HTTP/1.1 400 Bad Request\r\n\r\n" : "SERVER PROTOCOL 3\n");
+	if (s->kind == OTHER_SERVER || !take_line(s, fd))
+		return;
+	put(fd, "OK\n");
+	if (take_line(s, fd))
+		send_report(s, fd);
+}
+
+static void *serve(void *server)
+{
+	struct server *s = server;
+	int fd;
+	while ((fd = accept(s->fd, NULL, NULL)) >= 0) {
+		s->served++;
+		talk(s, fd);
+		close(fd);
+	}
+	return NULL;
+}
+
+static void begin(struct server *s, enum kind kind)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof(address);
+	*s = (struct server){.kind = kind, .fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+	assert_int_equal(bind(s->fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(s->fd, 8), 0);
+	assert_int_equal(getsockname(s->fd, (struct sockaddr *)&address, &size), 0);
+	s->port = ntohs(address.sin_port);
+	assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
+}
+
+static void end(struct server *s)
+{
+	atomic_store(&s->stops, 1);
+	shutdown(s->fd, SHUT_RDWR);
+	pthread_join(s->thread, NULL);
+	close(s->fd);
+}
+
+/* Returns the length of the report, within the limit. */
+static size_t ask(const char *host, int port, char text[SIZE])
+{
+	char address[128];
+	int64_t from_ms = wlb_clock_ms();
+	snprintf(address, sizeof(address), "%s:%d", host, port);
+	size_t length = wlb_nccl_ras_ask(address, from_ms + LIMIT_MS, text, SIZE);
+	assert_true(wlb_clock_ms() - from_ms < LIMIT_MS + 1000);
+	return length;
+}
+
+static void expect_report(const char *text, size_t length)
+{
+	assert_int_equal(length, strlen(REPORT));
+	assert_memory_equal(text, REPORT, length);
+}
+
+static void a_report_is_read_to_its_end(void **state)
+{
+	(void)state;
+	static const enum kind kinds[] = {HEALTHY, SLOW, SILENT_FIRST};
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		struct server s;
+		char text[SIZE];
+		begin(&s, kinds[i]);
+		size_t length = ask(i == 0 ? "localhost" : "127.0.0.1", s.port, text);
+		end(&s);
+		expect_report(text, length);
+		assert_string_equal(s.asked, "CLIENT PROTOCOL 2\nTIMEOUT 2\nVERBOSE STATUS\n");
+	}
+}
+
+static void other_servers_say_nothing(void **state)
+{
+	(void)state;
+	static const enum kind kinds[] = {OTHER_SERVER, SILENT};
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		struct server s;
+		char text[SIZE];
+		begin(&s, kinds[i]);
+		assert_int_equal(ask("127.0.0.1", s.port, text), 0);
+		end(&s);
+		assert_int_equal(ask("127.0.0.1", s.port, text), 0); /* nobody listens there any more */
+	}
+}
+
+static void a_report_without_an_end_is_cut(void **state)
+{
+	(void)state;
+	struct server s;
+	char text[SIZE];
+	begin(&s, ENDLESS);
+	assert_int_equal(ask("127.0.0.1", s.port, text), SIZE);
+	end(&s);
+	begin(&s, STOPS);
+	assert_int_equal(ask("127.0.0.1", s.port, text), strlen("half of a rep"));
+	end(&s);
+}
+
+static void addresses_that_are_none(void **state)
+{
+	(void)state;
+	char text[SIZE], address[300];
+	static const char *const bad[] = {"",      ":", "28028", "node17:28028", "127.0.0.1:http", "127.0.0.1:99999999",
+	                                  "[::1:1"};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(wlb_nccl_ras_ask(bad[i], wlb_clock_ms() + LIMIT_MS, text, SIZE), 0);
+	memset(address, '1', sizeof(address));
+	snprintf(address + 290, 10, ":28028");
+	assert_int_equal(wlb_nccl_ras_ask(address, wlb_clock_ms() + LIMIT_MS, text, SIZE), 0);
+}
+
+static void lines_are_printable_and_few(void **state)
+{
+	(void)state;
+	char text[300 * 1024];
+	json_t *lines = wlb_nccl_ras_lines("a\tb\n\n\x1b[2J\xc3\n\"end", 15, 1000);
+	assert_int_equal(json_array_size(lines), 4);
+	assert_string_equal(json_string_value(json_array_get(lines, 0)), "a b");
+	assert_string_equal(json_string_value(json_array_get(lines, 1)), "");
+	assert_string_equal(json_string_value(json_array_get(lines, 2)), "?[2J?");
+	assert_string_equal(json_string_value(json_array_get(lines, 3)), "\"end");
+	json_decref(lines);
+	for (size_t i = 0; i < sizeof(text); i++)
+		text[i] = i % 1000 == 999 ? '\n' : "\\\"x"[i % 3];
+	lines = wlb_nccl_ras_lines(text, sizeof(text), 64 * 1024);
+	assert_in_range(json_dumpb(lines, NULL, 0, JSON_COMPACT), 63 * 1024, 64 * 1024);
+	assert_int_equal(json_string_length(json_array_get(lines, 0)), WLB_NCCL_RAS_LINE);
+	json_decref(lines);
+	memset(text, '\n', sizeof(text));
+	lines = wlb_nccl_ras_lines(text, sizeof(text), 64 * 1024);
+	assert_int_equal(json_array_size(lines), WLB_NCCL_RAS_LINES);
+	json_decref(lines);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_report_is_read_to_its_end),    cmocka_unit_test(other_servers_say_nothing),
+		cmocka_unit_test(a_report_without_an_end_is_cut), cmocka_unit_test(addresses_that_are_none),
+		cmocka_unit_test(lines_are_printable_and_few),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
