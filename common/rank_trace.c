@@ -28,6 +28,7 @@ struct wlb_rank_trace {
 	struct slot activity;    /* the activity and since when */
 	struct slot blocked;     /* the newest call that blocked the rank: it does while left_s is 0 */
 	struct slot device_wait; /* the same of the newest call that waited for the device */
+	struct slot corruption;  /* what the newest check that suspects the rank has found */
 	_Atomic uint64_t next;   /* the number of the next event */
 	struct group groups[WLB_TRACE_GROUPS];
 	struct slot events[WLB_TRACE_EVENTS]; /* event n is in slot n % WLB_TRACE_EVENTS, its version is n + 1 */
@@ -161,6 +162,12 @@ void wlb_rank_trace_set_step(struct wlb_rank_trace *trace, int64_t step, double 
 	change_slot(&trace->step, (uint64_t[]){(uint64_t)step, wlb_word_of(work)}, 2);
 }
 
+void wlb_rank_trace_set_corruption(struct wlb_rank_trace *trace, const struct wlb_trace_corruption *c)
+{
+	change_slot(&trace->corruption,
+	            (uint64_t[]){(uint64_t)c->step, (uint64_t)c->suspects, (uint64_t)c->first, (uint64_t)c->other}, 4);
+}
+
 void wlb_rank_trace_add_step(struct wlb_rank_trace *trace, const struct wlb_trace_step *step)
 {
 	wlb_step_ring_add(&trace->steps, step);
@@ -235,6 +242,16 @@ enum wlb_activity wlb_rank_trace_activity(const struct wlb_rank_trace *trace, do
 		return WLB_ACTIVITY_STARTING;
 	*since_s = wlb_value_of(words[1]);
 	return (enum wlb_activity)words[0];
+}
+
+int wlb_rank_trace_corruption(const struct wlb_rank_trace *trace, struct wlb_trace_corruption *corruption)
+{
+	uint64_t words[4];
+	if (read_slot(&trace->corruption, words, 4) == 0 || words[0] > INT64_MAX || words[1] == 0 ||
+	    words[1] > INT32_MAX || words[2] > INT32_MAX || words[3] > INT32_MAX)
+		return 0;
+	*corruption = (struct wlb_trace_corruption){(int64_t)words[0], (int)words[1], (int)words[2], (int)words[3]};
+	return 1;
 }
 
 int wlb_rank_trace_groups(const struct wlb_rank_trace *trace, struct wlb_trace_group groups[WLB_TRACE_GROUPS])

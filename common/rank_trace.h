@@ -54,6 +54,14 @@ struct wlb_trace_event {
 	double left_s;    /* 0 while it is in progress */
 };
 
+/* What a check for silent data corruption has found: that this rank may have computed wrongly. */
+struct wlb_trace_corruption {
+	int64_t step; /* after which it was */
+	int suspects; /* ranks of which one is at fault, this one among them */
+	int first;    /* the first of them */
+	int other;    /* a rank that computed other bits; the rank itself: it did so the second time */
+};
+
 struct wlb_rank_trace;
 
 size_t wlb_rank_trace_bytes(void);
@@ -72,6 +80,8 @@ void wlb_rank_trace_set_activity(struct wlb_rank_trace *trace, enum wlb_activity
 void wlb_rank_trace_set_step(struct wlb_rank_trace *trace, int64_t step, double work);
 /* A step has ended. The transfers are of communicators that exist. */
 void wlb_rank_trace_add_step(struct wlb_rank_trace *trace, const struct wlb_trace_step *step);
+/* Replaces what an earlier check has found. */
+void wlb_rank_trace_set_corruption(struct wlb_rank_trace *trace, const struct wlb_trace_corruption *corruption);
 /* A call begins to block the caller, and it ends; by one thread, which makes one such call at a time. An ended call
  * becomes an event of the ring. */
 void wlb_rank_trace_enter(struct wlb_rank_trace *trace, const struct wlb_trace_event *event);
@@ -90,6 +100,8 @@ int wlb_rank_trace_rank(const struct wlb_rank_trace *trace);
 int64_t wlb_rank_trace_step(const struct wlb_rank_trace *trace, double *work);
 /* Returns the activity, and since when in *since_s. */
 enum wlb_activity wlb_rank_trace_activity(const struct wlb_rank_trace *trace, double *since_s);
+/* Returns 1 and what the newest check that suspects the rank has found; 0: none does. */
+int wlb_rank_trace_corruption(const struct wlb_rank_trace *trace, struct wlb_trace_corruption *corruption);
 struct wlb_trace_group {
 	char name[WLB_TRACE_NAME_SIZE];
 	int ranks;              /* 0: there is none of this number */

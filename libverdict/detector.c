@@ -104,6 +104,7 @@ static int init_ranks(struct wlb_verdict_detector *detector)
 	detector->rank = calloc(ranks, sizeof(*detector->rank));
 	detector->come = calloc((size_t)detector->world.memberships + 1, sizeof(*detector->come));
 	detector->clock = calloc(ranks, sizeof(*detector->clock));
+	detector->corruption = calloc(ranks, sizeof(*detector->corruption));
 	detector->nic = calloc((size_t)detector->world.nodes, sizeof(*detector->nic));
 	detector->storage_share = calloc(ranks, sizeof(*detector->storage_share));
 	detector->scratch = calloc(ranks, sizeof(*detector->scratch));
@@ -114,9 +115,10 @@ static int init_ranks(struct wlb_verdict_detector *detector)
 	waits->complete = calloc(groups, sizeof(*waits->complete));
 	waits->complete_job_s = calloc(groups, sizeof(*waits->complete_job_s));
 	waits->for_call = calloc(ranks, sizeof(*waits->for_call));
-	if (detector->rank == NULL || detector->come == NULL || detector->clock == NULL || detector->nic == NULL ||
-	    detector->storage_share == NULL || detector->scratch == NULL || detector->scratch_more == NULL ||
-	    waits->wanted == NULL || waits->waiter == NULL || waits->behind == NULL || waits->complete == NULL ||
+	if (detector->rank == NULL || detector->come == NULL || detector->clock == NULL ||
+	    detector->corruption == NULL || detector->nic == NULL || detector->storage_share == NULL ||
+	    detector->scratch == NULL || detector->scratch_more == NULL || waits->wanted == NULL ||
+	    waits->waiter == NULL || waits->behind == NULL || waits->complete == NULL ||
 	    waits->complete_job_s == NULL || waits->for_call == NULL)
 		return -1;
 	for (size_t r = 0; r < ranks; r++) {
@@ -184,6 +186,7 @@ void wlb_verdict_free(struct wlb_verdict_detector *detector)
 	free(detector->rank);
 	free(detector->come);
 	free(detector->clock);
+	free(detector->corruption);
 	free(detector->nic);
 	free(detector->storage_share);
 	free(detector->scratch);

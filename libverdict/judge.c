@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "libverdict/compute.h"
+#include "libverdict/corruption.h"
 #include "libverdict/crash.h"
 #include "libverdict/hang.h"
 #include "libverdict/hang_call.h"
@@ -28,5 +29,6 @@ int32_t wlb_verdict_judge(struct wlb_verdict_detector *detector, double now_s, s
 	verdict_links_find(detector);
 	verdict_loader_find(detector);
 	verdict_values_find(detector);
+	verdict_corruption_find(detector);
 	return verdict_settle(detector, verdicts, most);
 }

@@ -171,6 +171,7 @@ struct wlb_verdict_detector {
 	struct verdict_step_model model;
 	struct verdict_cost cost;
 	struct verdict_values values[2];
+	struct wlb_verdict_corruption *corruption; /* [ranks] suspects 0: none was found */
 	struct verdict_clock *clock;
 	double *scratch;            /* [ranks] */
 	double *scratch_more;       /* [ranks] */

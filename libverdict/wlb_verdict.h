@@ -186,6 +186,16 @@ struct wlb_verdict_sample {
 	int32_t count;
 };
 
+/* What a check for silent corruption has found, in which ranks compute the same and compare it bit for bit: that a rank
+ * may have computed wrongly. Each rank that is suspected has a report of its own; it may be repeated. */
+struct wlb_verdict_corruption {
+	int32_t rank;
+	int64_t step;     /* of the check */
+	int32_t suspects; /* ranks of which one is at fault, this one among them; at least 1 */
+	int32_t first;    /* the first of them */
+	int32_t other;    /* a rank that computed other bits; the rank itself: it did so the second time */
+};
+
 /* Each takes one report. Returns 0 where it was used or was late or repeated, -1 with a message where it makes no sense
  * (no such rank or group, a length of time that is not a number); such a report changes nothing. */
 int wlb_verdict_take_state(struct wlb_verdict_detector *detector, const struct wlb_verdict_state *state,
@@ -194,6 +204,9 @@ int wlb_verdict_take_step(struct wlb_verdict_detector *detector, const struct wl
                           struct wlb_verdict_error *error);
 int wlb_verdict_take_sample(struct wlb_verdict_detector *detector, const struct wlb_verdict_sample *sample,
                             struct wlb_verdict_error *error);
+
+int wlb_verdict_take_corruption(struct wlb_verdict_detector *detector, const struct wlb_verdict_corruption *corruption,
+                                struct wlb_verdict_error *error);
 
 /* How much the clock of a rank is ahead of the mean of all, and how much later than the other members of its groups it
  * enters calls, in seconds and from samples of collectives, which members leave at nearly the same time. NaN where no
@@ -237,7 +250,8 @@ enum wlb_verdict_kind {
 	WLB_VERDICT_SLOW_NIC,           /* nearly all messages from and to a node do */
 	WLB_VERDICT_SLOW_LOADER,        /* ranks wait for their loader, which does not wait for the file system */
 	WLB_VERDICT_SLOW_STORAGE,       /* ranks wait for their loader, which waits for the file system */
-	WLB_VERDICT_BAD_VALUES,         /* the loss or gradient of a rank is not finite or far off its peers' */
+	WLB_VERDICT_BAD_VALUES,         /* the loss or gradient of a rank is not finite or far off its peers', or it
+	                                 * computed other bits than they did */
 };
 
 /* Lower-case words, such as "slow compute". */

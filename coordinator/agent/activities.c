@@ -66,6 +66,18 @@ static json_t *call_json(const struct wlb_trace_event *call, int place, double n
 	                 "for_s", age(now_s, call->blocked_s));
 }
 
+/* What a check for silent data corruption has found, where it is what a rank can have found. */
+static void add_corruption(const struct wlb_rank_trace *trace, json_t *json)
+{
+	struct wlb_trace_corruption found;
+	if (!wlb_rank_trace_corruption(trace, &found) || found.step > step_most || found.suspects > (int)ranks_most ||
+	    found.first > (int)ranks_most || found.other > (int)ranks_most)
+		return;
+	json_object_set_new(json, "corruption",
+	                    json_pack("{s:I, s:i, s:i, s:i}", "step", (json_int_t)found.step, "suspects",
+	                              found.suspects, "first", found.first, "other", found.other));
+}
+
 static json_t *activity_json(const struct wlb_rank_trace *trace, const struct wlb_agent_task *task)
 {
 	struct wlb_trace_event call;
@@ -82,6 +94,7 @@ static json_t *activity_json(const struct wlb_rank_trace *trace, const struct wl
 		json_object_set_new(json, "traced", json_true());
 	if (work > 0.0 && work <= work_most)
 		json_object_set_new(json, "work", json_real(work));
+	add_corruption(trace, json);
 	if (place >= 0)
 		json_object_set_new(json, "call", call_json(&call, place, now_s));
 	return json;

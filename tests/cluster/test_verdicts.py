@@ -8,7 +8,7 @@ import time
 
 import harness
 from harness import BUILD, ROOT, wait_for
-from training import TrainingTest
+from training import TrainingTest, arguments
 
 ITERATIONS = 160
 SCALE = 6  # a step takes a third of a second
@@ -81,6 +81,43 @@ class Hangs(Verdicts):
         self.cluster.wait_job(job, 60)
         self.cluster.verb("start-wlbd")
         wait_for("the end of the verdict", lambda: [v["state"] for v in self.verdicts(job)] == ["over"], 60)
+
+
+class SilentCorruption(Verdicts):
+    """wlb-worker whose rank on n2 flips a bit in each of its passes (tests/unit/worker/worker_corrupt.c)."""
+
+    def train(self, nodes, *options):
+        worker = self.cluster.work / "corrupt-worker"
+        worker.write_text(f"""#!/bin/bash
+[[ $SLURMD_NODENAME == n2 ]] && export CORRUPT_PLACE=1 CORRUPT_IN=forward
+exec {BUILD}/tests/worker_corrupt "$@"
+""", encoding="utf-8")
+        worker.chmod(0o755)
+        words = " ".join(arguments(iterations=60))
+        return self.cluster.sbatch(f"wlb run -- ./corrupt-worker {words} --threads 1 --sdc-check-interval 5",
+                                   "--wlb-layout=tp=1,cp=1,pp=1", "--ntasks-per-node=1", "--no-kill", *options,
+                                   nodes=nodes)
+
+    def check(self, run, ranks, nodes, evidence, action):
+        self.assertEqual([(v["kind"], v["ranks"], v["nodes"], v["action"], v["step"] % 5) for v in run["verdicts"]],
+                         [("bad_values", ranks, nodes, action, 0)])
+        self.assertIn(evidence, run["verdicts"][0]["evidence"])
+        self.assertTrue(run["verdicts"][0]["confirmed_at"])
+
+    def test_of_three_replicas_one_is_named_and_its_node_left_out(self):
+        run = self.finish(self.train(3, "--wlb-on-fault=corrupt=evict"))
+        self.check(run, [1], ["n2"], "rank 1 (node n2) computed other bits of a micro-batch than rank 0 (node n1)", "evict")
+        self.assertRegex(run["attempts"][0]["reason"], r"^rank 1 on n2 computes values unlike its peers' at step \d+$")
+        self.assertEqual([attempt["nodes"] for attempt in run["attempts"]], [["n1", "n2", "n3"], ["n1", "n3"]])
+
+    def test_of_two_replicas_both_are_named(self):
+        job = self.train(2)
+        run = self.finish(job)
+        self.check(run, [0, 1], ["n1", "n2"], "one of 2 ranks, the first of them rank 0 (node n1), computed other bits",
+                   "report")
+        self.assertRegex(self.cluster.output(job), r"(?m)^wlb-worker: step 5: silent data corruption: one of rank 0 on n1, "
+                         r"rank 1 on n2 computed other bits of a micro-batch than rank 1 on n2$")
+        self.assertRegex(self.cluster.run("wlb", "faults", str(job)).stdout, "0,? ?1|0-1")
 
 
 class SlowRanks(Verdicts):

@@ -18,6 +18,8 @@ static void check_entry(const json_t *entry)
 		must(length > 0 && length < sizeof(groups[i].name));
 		must(groups[i].ranks >= 1 && groups[i].left >= 0 && groups[i].left <= groups[i].entered);
 	}
+	must(activity.corruption.suspects >= 0 && activity.corruption.suspects <= WLBD_RANKS_MOST);
+	must(activity.corruption.first >= 0 && activity.corruption.other >= 0 && activity.corruption.step >= 0);
 	must(wlbd_activity_names[activity.kind] != NULL);
 	must(wlbd_activity_process_names[activity.process] != NULL);
 	if (activity.is_in_call) {

@@ -135,6 +135,11 @@ static const struct wlb_option rows[] = {
 		 "checkpoint, or a step's documents, that take longer but make progress are waited for; below "
 		 "--distributed-timeout-minutes, so that the ranks that wait do not end the run first; 0: half of it"),
          .max = 1e6, .initial = "0"},
+	{WLB_OPTION(INT64, "sdc-check-interval", FIELD(sdc_check_interval), "N",
+                    "steps between checks for silent data corruption (SDC): the forward and backward pass of one "
+                    "micro-batch, computed on every replica and compared bit for bit; where replicas cannot be "
+                    "compared, computed twice on its own rank; losses and weights stay the same; 0: none"),
+         .max = WLB_OPTION_UNBOUNDED, .initial = "0"},
 	{WLB_OPTION(INT64, "log-interval", FIELD(log_interval), "N", "steps between lines on standard output"),
          .min = 1, .max = WLB_OPTION_UNBOUNDED, .initial = "10", .heading = "Output"},
 	{WLB_OPTION(TEXT, "metrics-file", FIELD(metrics_file), "FILE", "one JSON object a step is appended")},

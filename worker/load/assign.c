@@ -15,7 +15,7 @@ int wlb_assigner_init(struct wlb_assigner *a, const struct wlb_loader_options *o
 		.balancer = wlb_balancer_new(wlb_document_s, time, error),
 		.bins = (int32_t)bins,
 		.packed_tokens = wlb_loader_packed_tokens(options),
-		.first = calloc((size_t)options->micro_batches + 1, sizeof(*a->first)),
+		.first = calloc((size_t)options->micro_batches + 2, sizeof(*a->first)),
 		.replica_of = calloc(bins, sizeof(*a->replica_of)),
 		.slot_of = calloc(bins, sizeof(*a->slot_of)),
 		.order = calloc(bins, sizeof(*a->order)),
@@ -166,5 +166,32 @@ int wlb_assigner_assign(struct wlb_assigner *a, const struct wlb_step *step, str
 		return -1;
 	assign_to_replicas(a, step);
 	sort_spans(a, step);
+	return 0;
+}
+
+/* Returns the bin at the place `turn` of the ring of all bins, or the next one there that has tokens. */
+static int32_t bin_with_tokens(const struct wlb_assigner *a, const struct wlb_step *step, int64_t turn)
+{
+	int32_t from = (int32_t)(turn % a->bins), found = -1, nearest = a->bins;
+	for (size_t i = 0; i < step->count; i++) {
+		int32_t ahead = (a->bin_of[i] - from + a->bins) % a->bins;
+		if (step->spans[i].span.tokens > 0 && ahead < nearest) {
+			nearest = ahead;
+			found = a->bin_of[i];
+		}
+	}
+	return found;
+}
+
+int wlb_assigner_pick(struct wlb_assigner *a, const struct wlb_step *step, int64_t turn, struct wlb_error *error)
+{
+	size_t number = (size_t)a->options.micro_batches, end = a->first[number];
+	int32_t bin = bin_with_tokens(a, step, turn);
+	if (wlb_grow((void **)&a->spans, &a->spans_capacity, end + step->count, sizeof(*a->spans)) < 0)
+		return wlb_fail(error, "out of memory for a step of %zu spans", step->count);
+	for (size_t i = 0; i < step->count; i++)
+		if (a->bin_of[i] == bin)
+			a->spans[end++] = step->spans[i].span;
+	a->first[number + 1] = end;
 	return 0;
 }

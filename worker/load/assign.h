@@ -24,9 +24,10 @@ struct wlb_bin_order {
 
 struct wlb_assigner {
 	/* The last step's spans for this rank's replica: those of its micro-batch m are
-	 * spans[first[m]] to spans[first[m + 1] - 1], in the packer's order. */
+	 * spans[first[m]] to spans[first[m + 1] - 1], in the packer's order. Micro-batch micro_batches is that of
+	 * wlb_assigner_pick. */
 	struct wlb_span *spans;
-	size_t *first;
+	size_t *first; /* [micro_batches + 2] */
 
 	struct wlb_loader_options options;
 	const struct wlb_document_time *time;
@@ -54,5 +55,11 @@ void wlb_assigner_free(struct wlb_assigner *assigner);
 
 /* Returns -1 only if out of memory: every step that the options allow fits. */
 int wlb_assigner_assign(struct wlb_assigner *assigner, const struct wlb_step *step, struct wlb_error *error);
+
+/* Adds one of the micro-batches that the step was assigned to, of any replica, behind those of this one. Equal turns
+ * pick the same micro-batch on every replica, and successive turns others. The step has tokens, and so has the
+ * micro-batch. Returns -1 if out of memory. */
+int wlb_assigner_pick(struct wlb_assigner *assigner, const struct wlb_step *step, int64_t turn,
+                      struct wlb_error *error);
 
 #endif

@@ -15,8 +15,11 @@ struct wlb_loaded_step {
 	int64_t held_tokens; /* read by the packer and kept for a later step */
 	int32_t micro_batches;
 	const struct wlb_micro_batch *list; /* [micro_batches] of this rank, in the order of execution */
-	double work;                        /* sum of list[].work */
-	double predicted_s;                 /* of this rank's passes over them: wlb_shards_time_s */
+	/* This rank's part of one of the micro-batches of all replicas, the same one on every replica: all of them can
+	 * compute it, and compare what they find. NULL: not in this step. */
+	const struct wlb_micro_batch *check;
+	double work;        /* sum of list[].work */
+	double predicted_s; /* of this rank's passes over them: wlb_shards_time_s */
 	/* The states of schedule and packer after this step, for a checkpoint. */
 	struct wlb_schedule_state schedule;
 	const void *packer_state;

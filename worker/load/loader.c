@@ -59,7 +59,7 @@ static int open_buffer(struct wlb_loader *l, struct buffer *buffer, struct wlb_e
 {
 	const struct wlb_ops *ops = l->device->ops;
 	const struct wlb_loader_options *options = &l->preparer.options;
-	if (wlb_rows_init(&buffer->prepared.rows, options->micro_batches, error) < 0)
+	if (wlb_rows_init(&buffer->prepared.rows, wlb_loader_loaded_batches(options), error) < 0)
 		return -1;
 	buffer->used = ops->event_new(l->device, 0, error);
 	buffer->copied = buffer->used != NULL ? ops->event_new(l->device, 0, error) : NULL;

@@ -141,6 +141,11 @@ int64_t wlb_loader_max_rows(const struct wlb_loader_options *options)
 	return divide_up(divide_up(options->max_tokens, options->layout.cp), options->layout.tp) * options->layout.tp;
 }
 
+int32_t wlb_loader_loaded_batches(const struct wlb_loader_options *options)
+{
+	return options->micro_batches + (options->check_interval > 0);
+}
+
 int wlb_loader_check(const struct wlb_loader_options *o, struct wlb_error *error)
 {
 	if (check_batch(o, error) < 0 || check_max_tokens(o, error) < 0)

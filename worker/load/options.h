@@ -21,6 +21,9 @@ struct wlb_loader_options {
 	struct wlb_layout layout;
 	struct wlb_coordinates at;
 	int64_t last_step; /* of the run: no later step is prepared; 0: no limit */
+	/* Each step whose number is a multiple of it has one micro-batch more, the same on all replicas; 0: none has.
+	 */
+	int64_t check_interval;
 	/* Of the device, for the assignment and adaptive sharding; copied by wlb_loader_new. NULL or not measured:
 	 * compiled in. */
 	const struct wlb_document_speeds *speeds;
@@ -39,6 +42,9 @@ int wlb_loader_micro_batches(int64_t seq_length, int64_t global_batch_size, int6
 
 /* The most rows that a micro-batch may have on a rank. */
 int64_t wlb_loader_max_rows(const struct wlb_loader_options *options);
+
+/* The most micro-batches that a rank loads in a step: those that it trains, and the one of a check. */
+int32_t wlb_loader_loaded_batches(const struct wlb_loader_options *options);
 
 /* Sets the packer's options. They do not depend on the layout, so that every layout packs the same steps. */
 void wlb_loader_packer_options(const struct wlb_loader_options *options, struct wlb_packer_options *packer);

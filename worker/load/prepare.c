@@ -90,6 +90,18 @@ static int fill(struct wlb_preparer *p, struct wlb_rows *rows, int32_t number, d
 	return wlb_read_rows(rows, number, &p->shards, o->at.cp, spans, p->dataset, p->model.vocab_size, error);
 }
 
+/* Fills the micro-batch of a check, behind those that the rank trains. */
+static int fill_check(struct wlb_preparer *p, const struct wlb_step *step, int64_t turn, struct wlb_prepared *out,
+                      struct wlb_error *error)
+{
+	int32_t number = p->options.micro_batches;
+	double unused_s = 0.0; /* of work that is not the step's */
+	if (wlb_assigner_pick(&p->assigner, step, turn, error) < 0 || fill(p, &out->rows, number, &unused_s, error) < 0)
+		return -1;
+	out->step.check = &out->rows.list[number];
+	return 0;
+}
+
 /* Saves the states of schedule and packer after the step. */
 static int save_states(struct wlb_preparer *p, struct wlb_prepared *out, struct wlb_error *error)
 {
@@ -124,5 +136,8 @@ int wlb_prepare(struct wlb_preparer *p, struct wlb_prepared *out, const atomic_b
 	if (save_states(p, out, error) < 0)
 		return -1;
 	out->step.step = out->step.schedule.step;
+	int64_t interval = p->options.check_interval;
+	if (interval > 0 && out->step.step % interval == 0)
+		return fill_check(p, step, out->step.step / interval, out, error);
 	return 0;
 }

@@ -119,7 +119,7 @@ size_t wlb_rows_most(const struct wlb_loader_options *o, int tile_rows)
 		               2 * (tiles + n) * sizeof(int32_t);
 		count += bytes / sizeof(int32_t) + 3 * ALIGNED;
 	}
-	return count * (size_t)o->micro_batches;
+	return count * (size_t)wlb_loader_loaded_batches(o);
 }
 
 static void fill_segments(struct wlb_micro_batch *batch, int32_t *segments, const struct wlb_shards *shards,

@@ -25,10 +25,13 @@ struct wlb_pipeline {
 	                  */
 	int first_free;
 	int free_count;
-	int *slot_of; /* [chunks, micro_batches] while forward is done and backward is not, else -1 */
+	int *slot_of;                  /* [chunks, micro_batches] while forward is done and backward is not, else -1 */
+	struct wlb_micro_batch *alone; /* [micro_batches] all empty but the first, in wlb_pipeline_run_alone */
 	/* of the step in progress */
 	const struct wlb_loaded_step *step;
 	double *loss_sum;
+	const struct wlb_pass_watch *watch;
+	int reduces; /* 1: gradients are reduced as they become complete */
 };
 
 int wlb_pipeline_slots(const struct wlb_plan *plan, int stage)
@@ -68,8 +71,9 @@ struct wlb_pipeline *wlb_pipeline_new(const struct wlb_plan *plan, const struct 
 		p->holdings = calloc((size_t)slots, sizeof(*p->holdings));
 		p->free_slots = calloc((size_t)slots, sizeof(*p->free_slots));
 		p->slot_of = calloc((size_t)plan->interleave * (size_t)plan->micro_batches, sizeof(*p->slot_of));
+		p->alone = calloc((size_t)plan->micro_batches, sizeof(*p->alone));
 	}
-	if (p == NULL || p->holdings == NULL || p->free_slots == NULL || p->slot_of == NULL) {
+	if (p == NULL || p->holdings == NULL || p->free_slots == NULL || p->slot_of == NULL || p->alone == NULL) {
 		wlb_fail(error, "out of memory for a pipeline of %d micro-batches", plan->micro_batches);
 		wlb_pipeline_free(p);
 		return NULL;
@@ -100,6 +104,7 @@ void wlb_pipeline_free(struct wlb_pipeline *p)
 	free(p->holdings);
 	free(p->free_slots);
 	free(p->slot_of);
+	free(p->alone);
 	free(p);
 }
 
@@ -193,6 +198,12 @@ static int receive_next(struct wlb_pipeline *p, int64_t n, struct wlb_error *err
 	return receive_start(p, pass, number, error);
 }
 
+static int tell_left(const struct wlb_pipeline *p, struct wlb_pass pass, const void *stream, struct wlb_error *error)
+{
+	size_t bytes = stream_count(p, &p->step->list[pass.micro_batch]) * wlb_dtype_bytes(p->device->compute);
+	return p->watch->leaves != NULL ? p->watch->leaves(p->watch->context, pass, stream, bytes, error) : 0;
+}
+
 static int forward(struct wlb_pipeline *p, struct wlb_pass pass, int64_t n, struct wlb_error *error)
 {
 	const struct wlb_micro_batch *batch = &p->step->list[pass.micro_batch];
@@ -203,7 +214,8 @@ static int forward(struct wlb_pipeline *p, struct wlb_pass pass, int64_t n, stru
 	if (receives(p, pass) && receive(p, pass, number, error) < 0)
 		return -1;
 	if (wait_for(&p->holdings[number].gradient_sent, error) < 0 || receive_next(p, n, error) < 0 ||
-	    wlb_forward(p->transformer, pass.chunk, slot, batch, error) < 0)
+	    wlb_forward(p->transformer, pass.chunk, slot, batch, error) < 0 ||
+	    tell_left(p, pass, slot->output, error) < 0)
 		return -1;
 	*slot_of(p, pass) = number;
 	if (neighbour(p, pass.chunk, +1) < 0)
@@ -256,7 +268,7 @@ static int backward(struct wlb_pipeline *p, struct wlb_pass pass, int64_t n, str
 {
 	const struct wlb_micro_batch *batch = &p->step->list[pass.micro_batch];
 	const struct wlb_backward_watch reduce = {.layer_done = wlb_optimizer_layer_done, .context = p->optimizer};
-	const struct wlb_backward_watch *watch = is_last(p, pass) ? &reduce : NULL;
+	const struct wlb_backward_watch *watch = p->reduces && is_last(p, pass) ? &reduce : NULL;
 	int number = *slot_of(p, pass);
 	struct wlb_slot *slot = wlb_transformer_slot(p->transformer, number);
 	if ((receives(p, pass) && receive(p, pass, number, error) < 0) || receive_next(p, n, error) < 0 ||
@@ -267,18 +279,22 @@ static int backward(struct wlb_pipeline *p, struct wlb_pass pass, int64_t n, str
 	*slot_of(p, pass) = -1;
 	if (neighbour(p, pass.chunk, -1) < 0)
 		return 0;
+	if (tell_left(p, pass, slot->output, error) < 0)
+		return -1;
 	p->holdings[number].gradient_sent = send_start(p, p->groups->gradients_out, slot->output, batch, error);
 	return p->holdings[number].gradient_sent != NULL ? 0 : -1;
 }
 
 /* Runs pass number n of this stage. */
-static int run_pass(struct wlb_pipeline *p, int64_t n, const struct wlb_pass_watch *watch, struct wlb_error *error)
+static int run_pass(struct wlb_pipeline *p, int64_t n, struct wlb_error *error)
 {
+	const struct wlb_pass_watch *watch = p->watch;
 	struct wlb_pass pass = wlb_plan_pass(&p->plan, p->groups->at.pp, n);
 	const struct wlb_micro_batch *batch = &p->step->list[pass.micro_batch];
 	if (batch->tokens == 0) /* of the same micro-batch on all stages */
-		return pass.backward && is_last(p, pass) ? wlb_optimizer_chunk_done(p->optimizer, pass.chunk, error)
-		                                         : 0;
+		return p->reduces && pass.backward && is_last(p, pass)
+		               ? wlb_optimizer_chunk_done(p->optimizer, pass.chunk, error)
+		               : 0;
 	watch->begins(watch->context, pass.backward || pass.head);
 	int rc = pass.head       ? share_head(p, pass, error)
 	         : pass.backward ? backward(p, pass, n, error)
@@ -286,16 +302,34 @@ static int run_pass(struct wlb_pipeline *p, int64_t n, const struct wlb_pass_wat
 	return rc < 0 ? -1 : watch->queued(watch->context, error);
 }
 
-int wlb_pipeline_run(struct wlb_pipeline *p, const struct wlb_loaded_step *step, double *loss_sum,
-                     const struct wlb_pass_watch *watch, struct wlb_error *error)
+static int run(struct wlb_pipeline *p, const struct wlb_loaded_step *step, double *loss_sum,
+               const struct wlb_pass_watch *watch, struct wlb_error *error)
 {
 	p->step = step;
 	p->loss_sum = loss_sum;
+	p->watch = watch;
 	for (int64_t n = 0; n < pass_count(p); n++)
-		if (run_pass(p, n, watch, error) < 0)
+		if (run_pass(p, n, error) < 0)
 			return -1;
 	for (int i = 0; i < p->slots; i++)
 		if (wait_for(&p->holdings[i].gradient_sent, error) < 0)
 			return -1;
 	return p->shared_head != NULL ? wlb_shared_head_end_step(p->shared_head, error) : 0;
+}
+
+int wlb_pipeline_run(struct wlb_pipeline *p, const struct wlb_loaded_step *step, double *loss_sum,
+                     const struct wlb_pass_watch *watch, struct wlb_error *error)
+{
+	p->reduces = 1;
+	return run(p, step, loss_sum, watch, error);
+}
+
+int wlb_pipeline_run_alone(struct wlb_pipeline *p, const struct wlb_micro_batch *batch, double *loss_sum,
+                           const struct wlb_pass_watch *watch, struct wlb_error *error)
+{
+	p->alone[0] = *batch;
+	const struct wlb_loaded_step step = {
+		.tokens = batch->tokens, .micro_batches = p->plan.micro_batches, .list = p->alone};
+	p->reduces = 0;
+	return run(p, &step, loss_sum, watch, error);
 }

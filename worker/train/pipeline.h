@@ -28,6 +28,9 @@ void wlb_pipeline_free(struct wlb_pipeline *pipeline); /* NULL allowed */
 struct wlb_pass_watch {
 	void (*begins)(void *context, int backward);
 	int (*queued)(void *context, struct wlb_error *error);
+	/* Called with what the pass leaves for the stage that follows it, `bytes` of device memory: the residual
+	 * stream, or its gradient. NULL allowed. */
+	int (*leaves)(void *context, struct wlb_pass pass, const void *stream, size_t bytes, struct wlb_error *error);
 	void *context;
 };
 
@@ -35,5 +38,10 @@ struct wlb_pass_watch {
  * the parameters' and the summed loss to *loss_sum (device). Returns -1 when a collective failed. */
 int wlb_pipeline_run(struct wlb_pipeline *pipeline, const struct wlb_loaded_step *step, double *loss_sum,
                      const struct wlb_pass_watch *watch, struct wlb_error *error);
+
+/* The same over one micro-batch that is part of no step: the gradients, of its mean loss, are not reduced over the data
+ * group. They must be 0 before, and are to be set to 0 afterwards. All stages of the replica call it. */
+int wlb_pipeline_run_alone(struct wlb_pipeline *pipeline, const struct wlb_micro_batch *batch, double *loss_sum,
+                           const struct wlb_pass_watch *watch, struct wlb_error *error);
 
 #endif

@@ -105,15 +105,19 @@ static int report_steps(struct wlb_trainer *t, int most, double *loss, struct wl
 }
 
 /* Trains until --train-iters. All steps before a checkpoint are read first, so that it is never one of a step whose
- * loss or norm is not finite. Returns 0 or one of the failures of a step. */
+ * loss or norm is not finite, and before a check, so that its time is in none. Returns 0 or one of the failures of a
+ * step. */
 static int run_steps(struct wlb_trainer *t, struct wlb_error *error)
 {
 	double loss = 0.0;
 	while (t->step < t->options->train_iters) {
 		int rc = wlb_trainer_step(t, error);
-		int read_all = save_is_due(t) || t->step == t->options->train_iters;
+		int check = wlb_trainer_check_is_due(t);
+		int read_all = save_is_due(t) || check || t->step == t->options->train_iters;
 		if (rc == 0)
 			rc = report_steps(t, read_all ? 0 : t->queue_depth, &loss, error);
+		if (rc == 0 && check)
+			rc = wlb_trainer_check(t, error);
 		if (rc == 0 && save_is_due(t))
 			rc = wlb_trainer_save(t, loss, error);
 		if (rc < 0)

@@ -87,6 +87,7 @@ static struct wlb_loader_options loader_options(const struct wlb_trainer *t)
 		.layout = t->plan->split.layout,
 		.at = t->groups->at,
 		.last_step = o->train_iters,
+		.check_interval = o->sdc_check_interval,
 		.speeds = &t->plan->speeds,
 		.storage_timeout_s = 60.0 * o->storage_timeout_minutes,
 	};
@@ -204,6 +205,24 @@ static int make_model(struct wlb_trainer *t, struct wlb_error *error)
 	                           error);
 }
 
+static int open_check(struct wlb_trainer *t, struct wlb_error *error)
+{
+	const struct wlb_sdc_check_uses uses = {
+		.launch = t->launch,
+		.device = t->device,
+		.groups = t->groups,
+		.parameters = t->parameters,
+		.optimizer = t->optimizer,
+		.pipeline = t->pipeline,
+		.plan = &t->plan->split,
+	};
+	t->sdc_check = wlb_sdc_check_new(&uses, error);
+	int rc = wlb_agree(t->world, t->sdc_check != NULL ? 0 : -1, error);
+	if (rc == 0 && wlb_sdc_check_open(t->sdc_check, error) < 0)
+		rc = WLB_FAILED_HERE;
+	return rc;
+}
+
 int wlb_trainer_open(struct wlb_trainer *t, struct wlb_error *error)
 {
 	if (connect_ranks(t, error) < 0)
@@ -217,7 +236,8 @@ int wlb_trainer_open(struct wlb_trainer *t, struct wlb_error *error)
 	if (rc < 0)
 		return rc;
 	t->exit_code = WLB_EXIT_FAILED;
-	return wlb_agree(t->world, make_model(t, error), error);
+	rc = wlb_agree(t->world, make_model(t, error), error);
+	return rc == 0 && t->options->sdc_check_interval > 0 ? open_check(t, error) : rc;
 }
 
 void wlb_trainer_close(struct wlb_trainer *t)
@@ -225,6 +245,7 @@ void wlb_trainer_close(struct wlb_trainer *t)
 	/* Closing communicators frees the trace that the watchdog reads, and waits for the other ranks. */
 	wlb_watchdog_watch_exit(t->watchdog);
 	free(t->report);
+	wlb_sdc_check_free(t->sdc_check);
 	wlb_pipeline_free(t->pipeline);
 	wlb_transformer_free(t->transformer);
 	wlb_optimizer_free(t->optimizer);

@@ -17,6 +17,7 @@
 #include "worker/train/agree.h"
 #include "worker/train/file_work.h"
 #include "worker/train/pipeline.h"
+#include "worker/train/sdc_check.h"
 #include "worker/train/step_stride.h"
 #include "worker/train/step_times.h"
 #include "worker/train/step_transfers.h"
@@ -67,6 +68,7 @@ struct wlb_trainer {
 	struct wlb_optimizer *optimizer;
 	struct wlb_transformer *transformer;
 	struct wlb_pipeline *pipeline;
+	struct wlb_sdc_check *sdc_check;                /* NULL: no checks */
 	struct wlb_metrics *metrics;                    /* on rank 0 with a metrics file, else NULL */
 	struct wlb_step_timer timer;                    /* of this rank in the step in progress */
 	double *report;                                 /* numbers that the ranks exchange after a step, see step.c */
@@ -101,6 +103,11 @@ int wlb_trainer_step(struct wlb_trainer *trainer, struct wlb_error *error);
  * on all ranks except for the time; its pointers are valid until the next call. Returns 0 or one of the failures: where
  * the step's loss or norm is not finite, it has changed neither weights nor moments, and the run must end. */
 int wlb_trainer_read_step(struct wlb_trainer *trainer, struct wlb_step_facts *facts, struct wlb_error *error);
+
+/* Returns 1 where the last step is one that a check for silent data corruption follows. */
+int wlb_trainer_check_is_due(const struct wlb_trainer *trainer);
+/* Runs that check. The step must have been read. Collective. Returns 0 or WLB_FAILED_HERE. */
+int wlb_trainer_check(struct wlb_trainer *trainer, struct wlb_error *error);
 
 /* The length of wlb_trainer.report. */
 static inline size_t wlb_trainer_report_count(int ranks)

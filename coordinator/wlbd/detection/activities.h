@@ -40,6 +40,14 @@ struct wlbd_activity_call {
 	double for_s;
 };
 
+/* What a check for silent data corruption has found of the rank: that it may have computed wrongly. */
+struct wlbd_corruption {
+	int64_t step;
+	int suspects; /* ranks of which one is at fault; 0: nothing was found */
+	int first;    /* the first of them */
+	int other;    /* that computed other bits; the rank itself: it did so the second time */
+};
+
 struct wlbd_activity {
 	int rank;
 	int64_t step;
@@ -50,6 +58,7 @@ struct wlbd_activity {
 	bool is_traced; /* a debugger has stopped it */
 	bool is_in_call;
 	struct wlbd_activity_call call;
+	struct wlbd_corruption corruption;
 	int group_count;
 };
 

@@ -202,6 +202,14 @@ static void feed(struct wlbd_detection *detection, int rank, const struct wlbd_k
 		state.sequence = (uint64_t)activity->call.seq;
 	}
 	wlb_verdict_take_state(detection->detector, &state, NULL);
+	if (activity->corruption.suspects == 0)
+		return;
+	const struct wlb_verdict_corruption corruption = {.rank = rank,
+	                                                  .step = activity->corruption.step,
+	                                                  .suspects = activity->corruption.suspects,
+	                                                  .first = activity->corruption.first,
+	                                                  .other = activity->corruption.other};
+	wlb_verdict_take_corruption(detection->detector, &corruption, NULL);
 }
 
 /* In the order in which they arrived, as far as libverdict needs it: its clock advances by the newest. */

@@ -78,10 +78,24 @@ static int read_call(const json_t *object, struct wlbd_activity *activity, struc
 	return 0;
 }
 
+static int read_corruption(const json_t *object, struct wlbd_corruption *corruption, struct wlb_error *error)
+{
+	int64_t suspects = 0, first = 0, other = 0;
+	if (wlbd_field_integer(object, "step", WLBD_REQUIRED, 0, STEP_MOST, &corruption->step, error) != 0 ||
+	    wlbd_field_integer(object, "suspects", WLBD_REQUIRED, 1, WLBD_RANKS_MOST, &suspects, error) != 0 ||
+	    wlbd_field_integer(object, "first", WLBD_REQUIRED, 0, WLBD_RANKS_MOST, &first, error) != 0 ||
+	    wlbd_field_integer(object, "other", WLBD_REQUIRED, 0, WLBD_RANKS_MOST, &other, error) != 0)
+		return -1;
+	corruption->suspects = (int)suspects;
+	corruption->first = (int)first;
+	corruption->other = (int)other;
+	return 0;
+}
+
 int wlbd_activity_read(const json_t *entry, struct wlbd_activity *activity,
                        struct wlbd_activity_group groups[WLBD_ACTIVITY_GROUPS_MOST], struct wlb_error *error)
 {
-	const json_t *call = NULL;
+	const json_t *call = NULL, *corruption = NULL;
 	int64_t rank = 0;
 	int process = 0;
 	bool is_traced = false;
@@ -96,6 +110,7 @@ int wlbd_activity_read(const json_t *entry, struct wlbd_activity *activity,
 	    read_choice(entry, "process", wlbd_activity_process_names, &process, error) != 0 ||
 	    wlbd_field_boolean(entry, "traced", WLBD_OPTIONAL, &is_traced, error) != 0 ||
 	    read_groups(entry, activity, groups, error) != 0 ||
+	    wlbd_field_object(entry, "corruption", WLBD_OPTIONAL, &corruption, error) != 0 ||
 	    wlbd_field_object(entry, "call", WLBD_OPTIONAL, &call, error) != 0)
 		return -1;
 	activity->rank = (int)rank;
@@ -103,6 +118,8 @@ int wlbd_activity_read(const json_t *entry, struct wlbd_activity *activity,
 	activity->is_traced = is_traced;
 	if (call != NULL && read_call(call, activity, error) != 0)
 		return wlb_fail_in(error, "call");
+	if (corruption != NULL && read_corruption(corruption, &activity->corruption, error) != 0)
+		return wlb_fail_in(error, "corruption");
 	return 0;
 }
 

@@ -64,6 +64,25 @@ static void activity_and_step(void **state)
 	free(trace);
 }
 
+static void what_a_check_has_found(void **state)
+{
+	(void)state;
+	struct wlb_rank_trace *trace = new_trace();
+	struct wlb_trace_corruption found;
+	const struct wlb_trace_corruption told = {.step = 40, .suspects = 2, .first = 0, .other = 1};
+	const struct wlb_trace_corruption bad[] = {
+		{-1, 1, 0, 0}, {40, 0, 0, 0}, {40, -1, 0, 0}, {40, 1, -1, 0}, {40, 1, 0, -1}};
+	assert_int_equal(wlb_rank_trace_corruption(trace, &found), 0);
+	wlb_rank_trace_set_corruption(trace, &told);
+	assert_int_equal(wlb_rank_trace_corruption(trace, &found), 1);
+	assert_memory_equal(&found, &told, sizeof(told));
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		wlb_rank_trace_set_corruption(trace, &bad[i]);
+		assert_int_equal(wlb_rank_trace_corruption(trace, &found), 0);
+	}
+	free(trace);
+}
+
 static void a_call_blocks_until_it_is_left(void **state)
 {
 	(void)state;
@@ -297,6 +316,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_area_has_one_rank),
 		cmocka_unit_test(activity_and_step),
+		cmocka_unit_test(what_a_check_has_found),
 		cmocka_unit_test(a_call_blocks_until_it_is_left),
 		cmocka_unit_test(a_wait_for_the_device_is_seen),
 		cmocka_unit_test(calls_beside_the_caller),

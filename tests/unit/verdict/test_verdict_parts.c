@@ -82,11 +82,90 @@ static void bad_values_are_named(void **state)
 	run_end(&run);
 }
 
+static int take(struct run *run, int32_t rank, int32_t suspects, int32_t first, int32_t other)
+{
+	const struct wlb_verdict_corruption found = {
+		.rank = rank, .step = 40, .suspects = suspects, .first = first, .other = other};
+	return wlb_verdict_take_corruption(run->detector, &found, NULL);
+}
+
+static void ranks_that_compute_other_bits_are_named(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 2, 1, 2, 8, 4);
+	run_seconds(&run, 3);
+	assert_int_equal(take(&run, 9, 1, 9, 1), 0);
+	run_seconds(&run, 1);
+	const struct wlb_verdict *one = run_expect_one(&run, WLB_VERDICT_BAD_VALUES, WLB_VERDICT_CONFIRMED);
+	assert_int_equal(one->rank_count, 1);
+	assert_int_equal(one->ranks[0], 9);
+	assert_int_equal(one->since_step, 40);
+	assert_true(one->certainty == 0.99);
+	assert_string_equal(one->evidence,
+	                    "rank 9 (node 2) computed other bits of a micro-batch than rank 1 (node 0), in "
+	                    "the check after step 40: silent data corruption");
+	assert_int_equal(take(&run, 9, 1, 9, 1), 0); /* again: the same verdict, which lasts */
+	uint64_t id = one->id;
+	run_seconds(&run, 30);
+	assert_int_equal(run_expect_one(&run, WLB_VERDICT_BAD_VALUES, WLB_VERDICT_CONFIRMED)->id, id);
+	run_end(&run);
+}
+
+static void ranks_that_are_suspected_together_are_one_verdict(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 2, 1, 2, 8, 4);
+	run_seconds(&run, 3);
+	assert_int_equal(take(&run, 5, 2, 1, 1), 0);
+	run_seconds(&run, 1);
+	run_expect_no_verdict(&run); /* the first of them has not reported */
+	assert_int_equal(take(&run, 1, 2, 1, 5), 0);
+	run_seconds(&run, 1);
+	const struct wlb_verdict *both = run_expect_one(&run, WLB_VERDICT_BAD_VALUES, WLB_VERDICT_CONFIRMED);
+	assert_int_equal(both->rank_count, 2);
+	assert_int_equal(both->ranks[1], 5);
+	assert_true(both->certainty < 0.5);
+	run_end(&run);
+	run_begin(&run, 2, 1, 2, 8, 4);
+	run_seconds(&run, 3);
+	assert_int_equal(take(&run, 1, 3, 1, 5), 0);
+	assert_int_equal(take(&run, 6, 3, 1, 5), 0);
+	run_seconds(&run, 1);
+	run_expect_one(&run, WLB_VERDICT_BAD_VALUES, WLB_VERDICT_SUSPECTED); /* one has not reported */
+	assert_int_equal(take(&run, 3, 1, 3, 3), 0);
+	run_seconds(&run, 1);
+	assert_int_equal(run.count, 2);
+	assert_non_null(strstr(run.verdicts[1].evidence, "than the second time"));
+	run_end(&run);
+}
+
+static void corruption_that_makes_no_sense_is_refused(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 2, 1, 2, 8, 4);
+	run_seconds(&run, 3);
+	static const int32_t bad[][4] = {{-1, 1, 0, 0}, {32, 1, 0, 0}, {3, 0, 3, 0},  {3, 33, 3, 0},
+	                                 {3, 1, 4, 0},  {3, 1, -1, 0}, {3, 1, 3, -1}, {3, 1, 3, 32}};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(take(&run, bad[i][0], bad[i][1], bad[i][2], bad[i][3]), -1);
+	for (int32_t r = 0; r < 32; r++) /* each says that it is the first of all */
+		assert_int_equal(take(&run, r, 32, r, 0), 0);
+	run_seconds(&run, 1);
+	assert_true(run.count <= RUN_VERDICTS);
+	run_end(&run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(loaders_and_file_systems_are_told_apart),
 		cmocka_unit_test(bad_values_are_named),
+		cmocka_unit_test(ranks_that_compute_other_bits_are_named),
+		cmocka_unit_test(ranks_that_are_suspected_together_are_one_verdict),
+		cmocka_unit_test(corruption_that_makes_no_sense_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

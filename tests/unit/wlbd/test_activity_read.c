@@ -170,6 +170,37 @@ static void test_bounds_of_a_call(void **state)
 	expect_all(bounds, sizeof(bounds) / sizeof(bounds[0]));
 }
 
+static void test_corruption(void **state)
+{
+	struct wlbd_activity activity;
+	struct wlbd_activity_group groups[WLBD_ACTIVITY_GROUPS_MOST];
+	static const struct bound bounds[] = {
+		{"corruption", "null", NULL},
+		{"corruption", "{\"step\":1000000000000,\"suspects\":1048576,\"first\":1048576,\"other\":0}", NULL},
+		{"corruption", "[]", "'corruption': [] must be an object"},
+		{"corruption", "{}", "corruption: field 'step': is missing"},
+		{"corruption", "{\"step\":-1,\"suspects\":1,\"first\":0,\"other\":0}", "corruption: field 'step': -1"},
+		{"corruption", "{\"step\":1,\"suspects\":0,\"first\":0,\"other\":0}",
+	         "corruption: field 'suspects': 0"},
+		{"corruption", "{\"step\":1,\"suspects\":1,\"first\":-1,\"other\":0}", "corruption: field 'first': -1"},
+		{"corruption", "{\"step\":1,\"suspects\":1,\"first\":0,\"other\":1048577}",
+	         "corruption: field 'other': 1048577"},
+		{"corruption", "{\"step\":1,\"suspects\":1,\"first\":0}", "corruption: field 'other': is missing"},
+	};
+	(void)state;
+	expect_all(bounds, sizeof(bounds) / sizeof(bounds[0]));
+	json_t *entry = parse(ENTRY);
+	assert_int_equal(wlbd_activity_read(entry, &activity, groups, NULL), 0);
+	assert_int_equal(activity.corruption.suspects, 0);
+	json_object_set_new(entry, "corruption", parse("{\"step\":40,\"suspects\":2,\"first\":0,\"other\":1}"));
+	assert_int_equal(wlbd_activity_read(entry, &activity, groups, NULL), 0);
+	assert_int_equal(activity.corruption.step, 40);
+	assert_int_equal(activity.corruption.suspects, 2);
+	assert_int_equal(activity.corruption.first, 0);
+	assert_int_equal(activity.corruption.other, 1);
+	json_decref(entry);
+}
+
 static void test_bounds_of_groups(void **state)
 {
 	static const struct bound bounds[] = {
@@ -259,10 +290,10 @@ static void test_length_of_the_list(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_an_entry),           cmocka_unit_test(test_bounds_of_members),
-		cmocka_unit_test(test_bounds_of_a_call),   cmocka_unit_test(test_bounds_of_groups),
-		cmocka_unit_test(test_number_of_groups),   cmocka_unit_test(test_the_list),
-		cmocka_unit_test(test_length_of_the_list),
+		cmocka_unit_test(test_an_entry),         cmocka_unit_test(test_bounds_of_members),
+		cmocka_unit_test(test_corruption),       cmocka_unit_test(test_bounds_of_a_call),
+		cmocka_unit_test(test_bounds_of_groups), cmocka_unit_test(test_number_of_groups),
+		cmocka_unit_test(test_the_list),         cmocka_unit_test(test_length_of_the_list),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -663,6 +663,70 @@ static void every_step_fits_where_memory_is_given(void **state)
 	loads_close(&shortest);
 }
 
+static int is_same_batch(const struct loads_batch *a, const struct loads_batch *b)
+{
+	size_t bytes = (size_t)a->about.rows * sizeof(int32_t);
+	return a->about.tokens == b->about.tokens && a->about.rows == b->about.rows &&
+	       a->about.own_rows == b->about.own_rows && memcmp(a->ids, b->ids, bytes) == 0 &&
+	       memcmp(a->targets, b->targets, bytes) == 0 && memcmp(a->positions, b->positions, bytes) == 0;
+}
+
+/* Returns the replica that trains the micro-batch, -1: none. */
+static int replica_of(const struct loads_group *g, const struct loads_batch *batch, int cp)
+{
+	for (int dp = 0; dp < g->options.layout.dp; dp++)
+		for (int m = 0; m < g->options.micro_batches; m++) {
+			const struct loads_batch *trained = loads_group_batch(g, dp, cp, m);
+			if (trained->about.tokens > 0 && is_same_batch(trained, batch))
+				return dp;
+		}
+	return -1;
+}
+
+static void check_of_rank(const struct loads_group *g, int dp, int cp, struct loads_batch *batch)
+{
+	const struct wlb_loaded_step *step = g->steps[dp * g->options.layout.cp + cp];
+	assert_non_null(step->check);
+	*batch = loads_fetch(g->data->device, step->check, g->options.layout.cp);
+	check_rows(batch, g->options.layout.tp);
+}
+
+static void a_check_is_one_micro_batch_of_all_replicas(void **state)
+{
+	enum { INTERVAL = 2, DP = 3, CP = 2 };
+	struct loads_dataset d;
+	struct loads_group g;
+	unsigned char trained_by[DP] = {0};
+	open_mixed(&d, state);
+	struct wlb_loader_options o = loads_options(WLB_STRATEGY_BALANCED, WLB_SHARDING_DOCUMENT, SEQ_LENGTH, WINDOWS,
+	                                            1, 0, (struct wlb_layout){2, CP, 1, DP});
+	o.check_interval = INTERVAL;
+	loads_group_open(&g, &d, &o);
+	for (int step = 1; step <= 3 * STEPS; step++) {
+		loads_group_next(&g);
+		if (step % INTERVAL != 0) {
+			assert_null(g.steps[0]->check);
+			continue;
+		}
+		for (int cp = 0; cp < CP; cp++) {
+			struct loads_batch first, other;
+			check_of_rank(&g, 0, cp, &first);
+			int replica = replica_of(&g, &first, cp);
+			assert_in_range(replica, 0, DP - 1);
+			trained_by[replica] = 1;
+			for (int dp = 1; dp < DP; dp++) {
+				check_of_rank(&g, dp, cp, &other);
+				assert_true(is_same_batch(&first, &other));
+				loads_batch_free(&other);
+			}
+			loads_batch_free(&first);
+		}
+	}
+	assert_true(trained_by[0] && trained_by[1] && trained_by[2]);
+	loads_group_close(&g);
+	loads_close(&d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -677,6 +741,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_token_beyond_the_vocabulary_is_an_error, fixture_setup,
 	                                        fixture_teardown),
 		cmocka_unit_test_setup_teardown(a_held_document_that_is_not_there_is_an_error, fixture_setup,
+	                                        fixture_teardown),
+		cmocka_unit_test_setup_teardown(a_check_is_one_micro_batch_of_all_replicas, fixture_setup,
 	                                        fixture_teardown),
 		cmocka_unit_test_setup_teardown(memory_settles, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(signals_are_left_to_the_caller, fixture_setup, fixture_teardown),

@@ -1,0 +1,76 @@
+#include "libverdict/corruption.h"
+
+#include <stdio.h>
+
+#include "libverdict/error.h"
+#include "libverdict/verdicts.h"
+
+/* Of one rank alone: bits that differ are no noise, but which of the checks was wrong is the trainer's word. */
+static const double certain = 0.99;
+
+int wlb_verdict_take_corruption(struct wlb_verdict_detector *detector, const struct wlb_verdict_corruption *found,
+                                struct wlb_verdict_error *error)
+{
+	int32_t ranks = detector->world.ranks;
+	if (found->rank < 0 || found->rank >= ranks || found->first < 0 || found->first > found->rank ||
+	    found->other < 0 || found->other >= ranks || found->suspects < 1 || found->suspects > ranks ||
+	    found->step < 0)
+		return verdict_fail(error,
+		                    "corruption of rank %d at step %lld: %d suspects, the first of them %d, compared "
+		                    "with %d: ranks are 0 to %d",
+		                    found->rank, (long long)found->step, found->suspects, found->first, found->other,
+		                    ranks - 1);
+	detector->corruption[found->rank] = *found;
+	return 0;
+}
+
+/* Adds the ranks that are suspected together with this one, the first of them. */
+static void add_suspects(const struct wlb_verdict_detector *detector, const struct wlb_verdict_corruption *first,
+                         struct wlb_verdict *verdict)
+{
+	for (int32_t r = first->rank; r < detector->world.ranks && verdict->rank_count < first->suspects; r++) {
+		const struct wlb_verdict_corruption *other = &detector->corruption[r];
+		if (other->suspects > 0 && other->first == first->rank && other->step == first->step)
+			verdict_add_rank(verdict, r);
+	}
+}
+
+static void write_evidence(const struct wlb_verdict_detector *detector, const struct wlb_verdict_corruption *first,
+                           struct wlb_verdict *verdict)
+{
+	char other[128] = "the second time", who[32] = "";
+	const struct verdict_world *world = &detector->world;
+	if (first->other != first->rank)
+		snprintf(other, sizeof(other), "rank %d (node %s)", first->other,
+		         world->node_name[world->node_of[first->other]]);
+	if (first->suspects > 1)
+		snprintf(who, sizeof(who), "one of %d ranks, ", first->suspects);
+	snprintf(verdict->evidence, sizeof(verdict->evidence),
+	         "%s%srank %d (node %s)%s computed other bits of a micro-batch than %s, in the check after step %lld: "
+	         "silent data corruption",
+	         who, first->suspects > 1 ? "the first of them " : "", first->rank,
+	         world->node_name[world->node_of[first->rank]], first->suspects > 1 ? "," : "", other,
+	         (long long)first->step);
+}
+
+/* Ranks that are suspected together are one verdict, confirmed when all of them have reported. It does not end: a rank
+ * that computed wrongly once may do so again. */
+void verdict_corruption_find(struct wlb_verdict_detector *detector)
+{
+	int32_t found = 0;
+	for (int32_t r = 0; r < detector->world.ranks && found < VERDICT_MOST; r++) {
+		const struct wlb_verdict_corruption *first = &detector->corruption[r];
+		if (first->suspects == 0 || first->first != r)
+			continue;
+		struct wlb_verdict verdict = verdict_blank(WLB_VERDICT_BAD_VALUES, WLB_VERDICT_SUSPECTED);
+		add_suspects(detector, first, &verdict);
+		if (verdict.rank_count == first->suspects)
+			verdict.stage = WLB_VERDICT_CONFIRMED;
+		verdict.since_step = first->step;
+		verdict.since_s = detector->time.now_s;
+		verdict.certainty = certain / first->suspects;
+		write_evidence(detector, first, &verdict);
+		verdict_found(detector, &verdict);
+		found++;
+	}
+}

@@ -1,0 +1,63 @@
+/*
+ * wlb-worker whose rank at place CORRUPT_PLACE of the layout computes wrongly: the last bit of one number is flipped in
+ * each pass, or in every CORRUPT_EVERY-th. CORRUPT_IN: "forward", the residual stream that the pass leaves; "backward",
+ * its gradient; "weights", the gradient of a weight. The linker calls the functions below in place of the model's
+ * (--wrap).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/model/activations.h"
+
+int __real_wlb_forward(struct wlb_transformer *t, int chunk, struct wlb_slot *slot, const struct wlb_micro_batch *batch,
+                       struct wlb_error *error);
+int __wrap_wlb_forward(struct wlb_transformer *t, int chunk, struct wlb_slot *slot, const struct wlb_micro_batch *batch,
+                       struct wlb_error *error);
+int __real_wlb_backward(struct wlb_transformer *t, int chunk, struct wlb_slot *slot,
+                        const struct wlb_micro_batch *batch, const struct wlb_backward_watch *watch,
+                        struct wlb_error *error);
+int __wrap_wlb_backward(struct wlb_transformer *t, int chunk, struct wlb_slot *slot,
+                        const struct wlb_micro_batch *batch, const struct wlb_backward_watch *watch,
+                        struct wlb_error *error);
+
+static int number_of(const char *name, int missing)
+{
+	const char *text = getenv(name);
+	return text != NULL ? atoi(text) : missing;
+}
+
+static int is_now(const struct wlb_transformer *t, const char *in)
+{
+	static int passes;
+	const char *where = getenv("CORRUPT_IN");
+	if (where == NULL || strcmp(where, in) != 0 || t->groups->place != number_of("CORRUPT_PLACE", -1))
+		return 0;
+	return passes++ % number_of("CORRUPT_EVERY", 1) == 0;
+}
+
+/* The CPU device's memory is the host's. */
+static void flip(void *number)
+{
+	*(unsigned char *)number ^= 1;
+}
+
+int __wrap_wlb_forward(struct wlb_transformer *t, int chunk, struct wlb_slot *slot, const struct wlb_micro_batch *batch,
+                       struct wlb_error *error)
+{
+	int rc = __real_wlb_forward(t, chunk, slot, batch, error);
+	if (rc == 0 && is_now(t, "forward"))
+		flip(slot->output);
+	return rc;
+}
+
+int __wrap_wlb_backward(struct wlb_transformer *t, int chunk, struct wlb_slot *slot,
+                        const struct wlb_micro_batch *batch, const struct wlb_backward_watch *watch,
+                        struct wlb_error *error)
+{
+	int rc = __real_wlb_backward(t, chunk, slot, batch, watch, error);
+	if (rc == 0 && is_now(t, "backward"))
+		flip(slot->output);
+	if (rc == 0 && is_now(t, "weights"))
+		flip(t->parameters->gradients);
+	return rc;
+}
