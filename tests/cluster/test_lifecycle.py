@@ -133,15 +133,16 @@ class Traces(unittest.TestCase):
     def setUp(self):
         self.cluster = Cluster(nodes=3)
         self.addCleanup(self.cluster.stop)
+        self.said = self.cluster.home / "said"  # what a start in the background prints
 
     def segments(self):
         return subprocess.run(["ipcs", "-m"], capture_output=True, text=True, check=True).stdout
 
     def start_in_background(self):
         """With SIGINT as a terminal gives it: a test that a script has put in the background inherits it ignored."""
-        process = subprocess.Popen(["env", "--default-signal=INT", self.cluster.script, "start", "--dir",
-                                    self.cluster.dir, *harness.start_options()],
-                                   stderr=subprocess.DEVNULL, start_new_session=True)
+        with self.said.open("w", encoding="utf-8") as said:
+            process = subprocess.Popen(["env", "--default-signal=INT", self.cluster.script, "start", "--dir",
+                                        self.cluster.dir, *harness.start_options()], stderr=said, start_new_session=True)
         self.addCleanup(process.wait)
         return process
 
@@ -171,7 +172,7 @@ class Traces(unittest.TestCase):
                 wait_for("its directory", self.cluster.dir.exists, 10, 0.005)
                 time.sleep(delay_s)
                 os.killpg(process.pid, signal.SIGINT)
-                self.assertIn(process.wait(30), (130, -signal.SIGINT))
+                self.assertIn(process.wait(30), (130, -signal.SIGINT), self.said.read_text(encoding="utf-8"))
                 self.assertEqual(traces(self.cluster), [])
             with self.subTest(verb="stop", delay_s=delay_s):
                 process = self.start_in_background()
