@@ -131,20 +131,69 @@ static void plant_stop_aside(struct still_trial *trial, enum variant variant, in
 	plant_stop(trial, rank);
 }
 
+/* Another rank than the one at the position, far from it. */
+static int32_t other_rank(const struct still_trial *trial, int32_t position)
+{
+	int32_t ranks = trial->cluster->world->ranks;
+	return (position + ranks / 2) % ranks;
+}
+
+static void plant_hangs(struct still_trial *trial, const struct trial_kind *kind, int32_t position,
+                        struct chance *chance)
+{
+	enum operation_kind operation = kind->variant == IN_LOADER ? OPERATION_LOAD : OPERATION_COMPUTE;
+	for (int32_t f = 0; f < kind->faults; f++, position = other_rank(trial, position))
+		plant_hang(trial, f, position, operation, chance);
+}
+
+static void plant_hang_and_other(struct still_trial *trial, enum variant variant, int32_t position,
+                                 struct chance *chance)
+{
+	int32_t other = other_rank(trial, position);
+	plant_hang(trial, 0, position, OPERATION_COMPUTE, chance);
+	if (variant == HANG_AND_STOP) {
+		plant_stop(trial, other);
+		return;
+	}
+	trial->incident.stop_rank = trial->conditions.gone_rank = other;
+	add_fault(trial, WLB_VERDICT_CRASH, other, -1);
+}
+
+static void plant_nic(struct still_trial *trial, int32_t node)
+{
+	trial->incident.stop_node = node;
+	add_fault(trial, WLB_VERDICT_HANG_COMMUNICATION, -1, node);
+	trial->faults[0].ranks_per_node = trial->cluster->layout.ranks_per_node;
+}
+
+static void plant_crashes(struct still_trial *trial, const struct trial_kind *kind, int32_t position,
+                          struct chance *chance)
+{
+	trial->incident.stop_rank = trial->conditions.gone_rank = position;
+	trial->conditions.abort_s = chance_uniform(chance) < 0.5 ? chance_between(chance, 0.3, 3.0) : INFINITY;
+	add_fault(trial, WLB_VERDICT_CRASH, position, -1);
+	if (kind->faults == 2) {
+		trial->conditions.second_gone_rank = other_rank(trial, position);
+		add_fault(trial, WLB_VERDICT_CRASH, trial->conditions.second_gone_rank, -1);
+	}
+}
+
+static void plant_lost_node(struct still_trial *trial, int32_t node)
+{
+	trial->incident.stop_node = trial->conditions.silent_node = node;
+	trial->incident.dead = 1;
+	add_fault(trial, WLB_VERDICT_CRASH, -1, node);
+}
+
 /* Plants the faults of a trial at a position, in the step that follows. */
 static void plant(struct still_trial *trial, const struct trial_kind *kind, int32_t position, struct chance *chance)
 {
-	const struct wlb_verdict_world *world = trial->cluster->world;
 	double at_s = trial->program.ends_s + chance_between(chance, 0.1, 1.2);
-	trial->from_s = at_s;
-	trial->incident.stop_s = at_s;
-	trial->conditions.gone_s = at_s;
+	trial->from_s = trial->incident.stop_s = trial->conditions.gone_s = at_s;
 	switch ((enum variant)kind->variant) {
 	case IN_COMPUTATION:
 	case IN_LOADER:
-		for (int32_t f = 0; f < kind->faults; f++)
-			plant_hang(trial, f, (position + f * (world->ranks / 2)) % world->ranks,
-			           kind->variant == IN_LOADER ? OPERATION_LOAD : OPERATION_COMPUTE, chance);
+		plant_hangs(trial, kind, position, chance);
 		break;
 	case STOPPED_BY_SIGNAL:
 		plant_stop(trial, position);
@@ -161,14 +210,7 @@ static void plant(struct still_trial *trial, const struct trial_kind *kind, int3
 		break;
 	case HANG_AND_CRASH:
 	case HANG_AND_STOP:
-		plant_hang(trial, 0, position, OPERATION_COMPUTE, chance);
-		position = (position + world->ranks / 2) % world->ranks;
-		if (kind->variant == HANG_AND_STOP) {
-			plant_stop(trial, position);
-			break;
-		}
-		trial->incident.stop_rank = trial->conditions.gone_rank = position;
-		add_fault(trial, WLB_VERDICT_CRASH, position, -1);
+		plant_hang_and_other(trial, (enum variant)kind->variant, position, chance);
 		break;
 	case CALL_WITHOUT_BYTES:
 		plant_call(trial, position, chance);
@@ -180,23 +222,13 @@ static void plant(struct still_trial *trial, const struct trial_kind *kind, int3
 		plant_call(trial, position, chance);
 		break;
 	case NIC:
-		trial->incident.stop_node = position;
-		add_fault(trial, WLB_VERDICT_HANG_COMMUNICATION, -1, position);
-		trial->faults[0].ranks_per_node = trial->cluster->layout.ranks_per_node;
+		plant_nic(trial, position);
 		break;
 	case PROCESS:
-		trial->incident.stop_rank = trial->conditions.gone_rank = position;
-		trial->conditions.abort_s = chance_uniform(chance) < 0.5 ? chance_between(chance, 0.3, 3.0) : INFINITY;
-		add_fault(trial, WLB_VERDICT_CRASH, position, -1);
-		if (kind->faults == 2) {
-			trial->conditions.second_gone_rank = (position + world->ranks / 2) % world->ranks;
-			add_fault(trial, WLB_VERDICT_CRASH, trial->conditions.second_gone_rank, -1);
-		}
+		plant_crashes(trial, kind, position, chance);
 		break;
 	case NODE:
-		trial->incident.stop_node = trial->conditions.silent_node = position;
-		trial->incident.dead = 1;
-		add_fault(trial, WLB_VERDICT_CRASH, -1, position);
+		plant_lost_node(trial, position);
 		break;
 	}
 }
