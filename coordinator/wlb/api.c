@@ -43,17 +43,23 @@ int wlb_api_check_run(const char *name, struct wlb_error *error)
 	return 0;
 }
 
-/* On a connection of its own. */
-static json_t *call_once(const char *method, const char *path, const json_t *body, struct wlb_error *error)
+struct wlb_connection *wlb_api_open(struct wlb_error *error)
 {
 	struct wlb_client_config config;
 	if (wlb_client_config_load(&config, error) != 0)
 		return NULL;
 	struct wlb_connection *connection = wlb_connection_new(&config);
-	if (connection == NULL) {
+	if (connection == NULL)
 		wlb_fail(error, "out of memory for a connection");
+	return connection;
+}
+
+/* On a connection of its own. */
+static json_t *call_once(const char *method, const char *path, const json_t *body, struct wlb_error *error)
+{
+	struct wlb_connection *connection = wlb_api_open(error);
+	if (connection == NULL)
 		return NULL;
-	}
 	json_t *root = wlb_api_call(connection, method, path, body, CALL_MS, NULL, error);
 	wlb_connection_free(connection);
 	return root;

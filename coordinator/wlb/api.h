@@ -16,6 +16,9 @@ json_t *wlb_api_call(struct wlb_connection *connection, const char *method, cons
  */
 int wlb_api_check_run(const char *name, struct wlb_error *error);
 
+/* Returns a connection to the configured coordinator, which wlb_connection_free frees; NULL with the message. */
+struct wlb_connection *wlb_api_open(struct wlb_error *error);
+
 /* Sends one GET on a connection of its own to the configured coordinator. */
 json_t *wlb_api_get(const char *path, struct wlb_error *error);
 /* The same for one POST. */

@@ -44,12 +44,9 @@ static int each_page(struct wlb_connection *connection, const char *run, wlb_ste
 
 int wlb_steps_each_page(const char *run, wlb_steps_page *page, void *context, struct wlb_error *error)
 {
-	struct wlb_client_config config;
-	if (wlb_client_config_load(&config, error) != 0)
-		return -1;
-	struct wlb_connection *connection = wlb_connection_new(&config);
+	struct wlb_connection *connection = wlb_api_open(error);
 	if (connection == NULL)
-		return wlb_fail(error, "out of memory for a connection");
+		return -1;
 	int rc = each_page(connection, run, page, context, error);
 	wlb_connection_free(connection);
 	return rc;

@@ -119,19 +119,14 @@ static int show(struct wlb_connection *connection, const struct request *request
 static int stacks(void *values, struct wlb_error *error)
 {
 	const struct request *request = values;
-	struct wlb_client_config config;
 	int64_t rank;
 	if (wlb_api_check_run(request->name, error) != 0 ||
 	    (request->rank != NULL && wlb_number_parse("--rank", request->rank, 0, RANK_MOST, &rank, error) != 0))
 		return WLB_EXIT_USAGE;
 	wlb_pending_deliver();
-	if (wlb_client_config_load(&config, error) != 0)
+	struct wlb_connection *connection = wlb_api_open(error);
+	if (connection == NULL)
 		return WLB_EXIT_FAILED;
-	struct wlb_connection *connection = wlb_connection_new(&config);
-	if (connection == NULL) {
-		wlb_fail(error, "out of memory for a connection");
-		return WLB_EXIT_FAILED;
-	}
 	int rc = show(connection, request, error);
 	wlb_connection_free(connection);
 	return rc == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
