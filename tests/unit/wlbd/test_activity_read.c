@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "coordinator/wlbd/http/fields.h"
+#include "tests/unit/wlbd/report_entries.h"
 
 #define GROUPS "[[\"tp\",2,1234,1233],[\"dp.0-1_X\",4,96,96]]"
 #define CALL "{\"kind\":\"all_gather\",\"group\":1,\"seq\":96,\"bytes\":65536,\"for_s\":0.25}"
@@ -18,19 +19,12 @@
 	"{\"rank\":3,\"step\":41,\"work\":0.125,\"activity\":\"computing\",\"for_s\":0.5,\"process\":\"stopped\","     \
 	"\"call\":" CALL ",\"groups\":" GROUPS "}"
 
-static json_t *parse(const char *text)
-{
-	json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
-	assert_non_null(value);
-	return value;
-}
-
 static void test_an_entry(void **state)
 {
 	struct wlbd_activity activity;
 	struct wlbd_activity_group groups[WLBD_ACTIVITY_GROUPS_MOST];
 	struct wlb_error error;
-	json_t *entry = parse(ENTRY);
+	json_t *entry = entry_parse(ENTRY);
 	(void)state;
 	assert_int_equal(wlbd_activity_read(entry, &activity, groups, &error), 0);
 	assert_int_equal(activity.rank, 3);
@@ -61,22 +55,16 @@ static int read_one(const json_t *entry, struct wlb_error *error)
 	return wlbd_activity_read(entry, &activity, groups, error);
 }
 
-/* Reads the entry with another value of a member of it, or with "call." of its call. */
-static void expect(const char *member, const char *value, bool is_accepted, const char *word)
+/* Reads the entry with another value of a member of it, or with "call." of its call. `word` NULL: it is accepted. */
+static void expect(const char *member, const char *value, const char *word)
 {
-	struct wlb_error error = {0};
-	json_t *entry = parse(ENTRY);
+	json_t *entry = entry_parse(ENTRY);
 	const char *in_call = strncmp(member, "call.", 5) == 0 ? member + 5 : NULL;
 	if (in_call != NULL)
-		json_object_set_new(json_object_get(entry, "call"), in_call, parse(value));
+		json_object_set_new(json_object_get(entry, "call"), in_call, entry_parse(value));
 	else
-		json_object_set_new(entry, member, parse(value));
-	int rc = read_one(entry, &error);
-	if ((rc == 0) != is_accepted)
-		fail_msg("%s %s: returned %d: %s", member, value, rc, error.message);
-	if (!is_accepted && strstr(error.message, word) == NULL)
-		fail_msg("%s %s: '%s' does not name '%s'", member, value, error.message, word);
-	json_decref(entry);
+		json_object_set_new(entry, member, entry_parse(value));
+	entry_expect(read_one, entry, member, value, word);
 }
 
 struct bound {
@@ -86,7 +74,7 @@ struct bound {
 static void expect_all(const struct bound *bounds, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		expect(bounds[i].member, bounds[i].value, bounds[i].word == NULL, bounds[i].word);
+		expect(bounds[i].member, bounds[i].value, bounds[i].word);
 }
 
 static void test_bounds_of_members(void **state)
@@ -232,28 +220,20 @@ static void test_number_of_groups(void **state)
 {
 	(void)state;
 	for (int count = WLBD_ACTIVITY_GROUPS_MOST; count <= WLBD_ACTIVITY_GROUPS_MOST + 1; count++) {
-		char text[512] = "[";
-		for (int i = 0; i < count; i++)
-			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s[\"g%d\",2,3,3]",
-			         i > 0 ? "," : "", i);
-		strcat(text, "]");
-		expect("groups", text, count == WLBD_ACTIVITY_GROUPS_MOST, "'groups'");
+		char text[512];
+		entry_write_groups(text, sizeof(text), count, "2,3,3");
+		expect("groups", text, count == WLBD_ACTIVITY_GROUPS_MOST ? NULL : "'groups'");
 	}
 }
 
 static int check(json_t *list, struct wlb_error *error)
 {
-	const json_t *activities = NULL;
-	json_t *body = json_pack("{s:o}", "activities", list);
-	int rc = wlbd_activities_check(body, &activities, error);
-	assert_true(rc != 0 || activities == list || json_is_null(list));
-	json_decref(body);
-	return rc;
+	return entries_check(wlbd_activities_check, "activities", list, error);
 }
 
 static json_t *entry_of(int rank)
 {
-	json_t *entry = parse(ENTRY);
+	json_t *entry = entry_parse(ENTRY);
 	json_object_set_new(entry, "rank", json_integer(rank));
 	return entry;
 }
@@ -277,14 +257,8 @@ static void test_the_list(void **state)
 
 static void test_length_of_the_list(void **state)
 {
-	struct wlb_error error = {0};
 	(void)state;
-	for (int count = WLBD_NODE_RANKS_MOST; count <= WLBD_NODE_RANKS_MOST + 1; count++) {
-		json_t *list = json_array();
-		for (int i = 0; i < count; i++)
-			json_array_append_new(list, entry_of(count - i));
-		assert_int_equal(check(list, &error), count == WLBD_NODE_RANKS_MOST ? 0 : -1);
-	}
+	entries_expect_most(wlbd_activities_check, "activities", entry_of, WLBD_NODE_RANKS_MOST);
 }
 
 int main(void)

@@ -12,21 +12,15 @@
 #include <math.h>
 
 #include "coordinator/wlbd/http/fields.h"
+#include "tests/unit/wlbd/report_entries.h"
 
 #define ENTRY "[3,41,1500000,250000,1000000,0.75,125000,1,2.5,0.5,[[\"tp\",96,500000,65536],[\"pp 0>1\",2,null,0]]]"
-
-static json_t *parse(const char *text)
-{
-	json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
-	assert_non_null(value);
-	return value;
-}
 
 static void test_an_entry(void **state)
 {
 	struct wlbd_rank_step step;
 	struct wlb_error error;
-	json_t *entry = parse(ENTRY);
+	json_t *entry = entry_parse(ENTRY);
 	(void)state;
 	assert_int_equal(wlbd_step_read(entry, &step, &error), 0);
 	assert_int_equal(step.ended.rank, 3);
@@ -49,7 +43,7 @@ static void test_what_is_not_known(void **state)
 {
 	struct wlbd_rank_step step;
 	struct wlb_error error;
-	json_t *entry = parse("[3,41,null,null,null,null,null,null,null,null,[]]");
+	json_t *entry = entry_parse("[3,41,null,null,null,null,null,null,null,null,[]]");
 	(void)state;
 	assert_int_equal(wlbd_step_read(entry, &step, &error), 0);
 	assert_true(step.ended.seconds < 0 && step.ended.aside_s < 0 && step.ended.computed_s < 0 &&
@@ -64,19 +58,20 @@ struct bound {
 	const char *value, *word; /* word NULL: accepted; else in the message */
 };
 
+static int read_one(const json_t *entry, struct wlb_error *error)
+{
+	struct wlbd_rank_step step;
+	return wlbd_step_read(entry, &step, error);
+}
+
 /* Reads the entry with another value at a place. */
 static void expect(const struct bound *bound)
 {
-	struct wlbd_rank_step step;
-	struct wlb_error error = {0};
-	json_t *entry = parse(ENTRY);
-	json_array_set_new(entry, bound->place, parse(bound->value));
-	int rc = wlbd_step_read(entry, &step, &error);
-	if ((rc == 0) != (bound->word == NULL))
-		fail_msg("%zu %s: returned %d: %s", bound->place, bound->value, rc, error.message);
-	if (bound->word != NULL && strstr(error.message, bound->word) == NULL)
-		fail_msg("%zu %s: '%s' does not name '%s'", bound->place, bound->value, error.message, bound->word);
-	json_decref(entry);
+	char place[16];
+	json_t *entry = entry_parse(ENTRY);
+	snprintf(place, sizeof(place), "%zu", bound->place);
+	json_array_set_new(entry, bound->place, entry_parse(bound->value));
+	entry_expect(read_one, entry, place, bound->value, bound->word);
 }
 
 static void expect_all(const struct bound *bounds, size_t count)
@@ -161,28 +156,20 @@ static void test_number_of_transfers(void **state)
 {
 	(void)state;
 	for (int count = WLBD_ACTIVITY_GROUPS_MOST; count <= WLBD_ACTIVITY_GROUPS_MOST + 1; count++) {
-		char text[512] = "[";
-		for (int i = 0; i < count; i++)
-			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s[\"g%d\",2,3,3]",
-			         i > 0 ? "," : "", i);
-		strcat(text, "]");
+		char text[512];
+		entry_write_groups(text, sizeof(text), count, "2,3,3");
 		expect(&(struct bound){10, text, count == WLBD_ACTIVITY_GROUPS_MOST ? NULL : "transfers: "});
 	}
 }
 
 static int check(json_t *list, struct wlb_error *error)
 {
-	const json_t *steps = NULL;
-	json_t *body = json_pack("{s:o}", "steps", list);
-	int rc = wlbd_steps_check(body, &steps, error);
-	assert_true(rc != 0 || steps == list || json_is_null(list));
-	json_decref(body);
-	return rc;
+	return entries_check(wlbd_steps_check, "steps", list, error);
 }
 
 static json_t *entry_of(int rank, int step)
 {
-	json_t *entry = parse(ENTRY);
+	json_t *entry = entry_parse(ENTRY);
 	json_array_set_new(entry, 0, json_integer(rank));
 	json_array_set_new(entry, 1, json_integer(step));
 	return entry;
@@ -206,16 +193,15 @@ static void test_the_list(void **state)
 	assert_non_null(strstr(error.message, "steps[1]: rank: -1"));
 }
 
+static json_t *entry_of_step(int step)
+{
+	return entry_of(0, step);
+}
+
 static void test_length_of_the_list(void **state)
 {
-	struct wlb_error error = {0};
 	(void)state;
-	for (int count = WLBD_STEPS_MOST; count <= WLBD_STEPS_MOST + 1; count++) {
-		json_t *list = json_array();
-		for (int i = 0; i < count; i++)
-			json_array_append_new(list, entry_of(0, count - i));
-		assert_int_equal(check(list, &error), count == WLBD_STEPS_MOST ? 0 : -1);
-	}
+	entries_expect_most(wlbd_steps_check, "steps", entry_of_step, WLBD_STEPS_MOST);
 }
 
 int main(void)
