@@ -13,6 +13,9 @@ from harness import wait_for
 class FrozenTest(test_wlbd_api.RunningJobs):
     nodes = 4
 
+    def log(self):
+        return (self.cluster.dir / "log/wlbd.out").read_text(encoding="utf-8", errors="replace")
+
     def freeze(self, verb, name):
         """freeze-node or freeze-service, undone at the end of the test at the latest."""
         self.cluster.verb(f"freeze-{verb}", name)
@@ -44,6 +47,8 @@ class Nodes(FrozenTest):
         wait_for("the job elsewhere", lambda: self.cluster.job(run)["JobState"] == "RUNNING" and
                  self.cluster.job(run)["Restarts"] == "1", 40)
         self.assertNotIn("n1", self.cluster.job(run)["NodeList"])
+        # It is probed every 5 s while its attempt goes on, and told once.
+        self.assertEqual(self.log().count(f"run {run}, attempt 1: node n1 is lost"), 1)
         self.cluster.verb("thaw-node", "1")
         self.cluster.run("scancel", run)
         self.cluster.run("scontrol", "update", "nodename=n1", "state=resume", check=False)
@@ -85,8 +90,7 @@ class Slurmctld(FrozenTest):
         self.cluster.verb("thaw-service", "slurmctld")
         for thread in announce:
             thread.join()
-        log = (self.cluster.dir / "log/wlbd.out").read_text(encoding="utf-8", errors="replace")
-        self.assertNotIn("Sanitizer", log)
+        self.assertNotIn("Sanitizer", self.log())
         self.cluster.verb("start-wlbd")
 
     def try_announce(self, job):

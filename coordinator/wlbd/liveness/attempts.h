@@ -37,7 +37,8 @@ struct wlbd_reporter {
 	int64_t step;
 	int64_t stacks_id; /* the newest gathering that it was asked for; 0: none */
 	bool goodbye;
-	bool agent; /* it is wlb-agent: its end is no symptom of a loss of ranks */
+	bool agent;        /* it is wlb-agent: its end is no symptom of a loss of ranks */
+	bool node_is_lost; /* that was recorded, and it has not reported since */
 };
 
 /* The newest gathering of stacks of an attempt (stacks.h). */

@@ -92,6 +92,7 @@ void wlbd_symptom_alive(struct wlbd_reporter *reporter, struct wlbd_connection *
 	else if (wlbd_reporter_attach(reporter, connection) == 0)
 		wlbd_connection_on_close(connection, on_closed, reporter);
 	reporter->reported_ms = wlb_clock_ms();
+	reporter->node_is_lost = false;
 	withdraw_symptoms(reporter);
 	if (connection == NULL)
 		note_closed(reporter);

@@ -32,13 +32,31 @@ static void act_on_lost_node(struct wlbd_attempt *attempt, const char *node)
 	wlbd_job_poll_soon(attempt->wlbd->job_poll);
 }
 
+/* A node that stays silent is probed again and found lost again, each few seconds: its loss is recorded once. */
+static bool is_recorded(struct wlbd_attempt *attempt, const struct wlbd_finding *finding)
+{
+	struct wlbd_reporter *reporter;
+	bool is_known = false;
+	if (finding->what != WLBD_FOUND_NODE)
+		return false;
+	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	{
+		if (strcmp(reporter->node, finding->symptom->node) != 0)
+			continue;
+		is_known = is_known || reporter->node_is_lost;
+		reporter->node_is_lost = true;
+	}
+	return is_known;
+}
+
 static void settle(struct wlbd_attempt *attempt, const struct wlbd_finding *findings, int count)
 {
 	bool launcher_lost = findings[count - 1].what == WLBD_FOUND_LAUNCHER || findings[0].what == WLBD_FOUND_LAUNCHER;
 	char reason[sizeof(attempt->reason)];
 	wlbd_fault_text(&findings[0], reason, sizeof(reason));
 	for (int i = 0; i < count; i++)
-		wlbd_fault_record(attempt, &findings[i], i == 0);
+		if (!is_recorded(attempt, &findings[i]))
+			wlbd_fault_record(attempt, &findings[i], i == 0);
 	if (!attempt->incident.settled)
 		wlbd_fault_record_reason(attempt, reason);
 	/* A lost node explains what was found before it: reports from now on are answered with it. */
