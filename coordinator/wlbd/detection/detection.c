@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/rank_trace.h"
+#include "coordinator/wlbd/detection/hash.h"
 #include "coordinator/wlbd/http/budget.h"
 
 enum {
@@ -27,6 +28,7 @@ struct wlbd_detection {
 	int64_t last_number;
 	int64_t *fed_ms;  /* [world.verdict.ranks] when the last report that was taken had arrived */
 	uint64_t *groups; /* [world.verdict.ranks] a hash of the communicators that the rank had reported */
+	uint64_t nodes;   /* a hash of the nodes of the ranks */
 	size_t charged_bytes;
 	struct wlbd_found_verdict list[2 * WLBD_VERDICTS_MOST];
 	int count;
@@ -79,17 +81,25 @@ void wlbd_detection_free(struct wlbd_detection *detection)
 
 /* ---- the ranks and their communicators --------------------------------------------------------------------------- */
 
-/* A hash of the names and sizes of the communicators that a rank reports (FNV-1a); 0: it has not reported. */
+/* A hash of the names and sizes of the communicators that a rank reports; 0: it has not reported. */
 static uint64_t hash_groups(const struct wlbd_kept_activity *kept)
 {
-	uint64_t hash = UINT64_C(14695981039346656037);
-	for (int i = 0; kept != NULL && i < kept->activity.group_count; i++) {
-		const unsigned char *name = (const unsigned char *)kept->groups[i].name;
-		hash = (hash ^ (uint64_t)kept->groups[i].ranks) * UINT64_C(1099511628211);
-		for (; *name != '\0'; name++)
-			hash = (hash ^ *name) * UINT64_C(1099511628211);
-	}
+	uint64_t hash = WLBD_HASH_OF_NOTHING;
+	for (int i = 0; kept != NULL && i < kept->activity.group_count; i++)
+		hash = wlbd_hash_text(wlbd_hash_number(hash, (uint64_t)kept->groups[i].ranks), kept->groups[i].name);
 	return kept != NULL ? hash : 0;
+}
+
+/* The nodes of the ranks are known from the attempt's card, and again from the record of its rank 0, which is the
+ * user's and may differ. */
+static uint64_t hash_nodes(const struct wlbd_attempt_ranks *ranks)
+{
+	uint64_t hash = WLBD_HASH_OF_NOTHING;
+	for (int node = 0; node < ranks->nodes; node++)
+		hash = wlbd_hash_number(wlbd_hash_text(hash, ranks->node_names[node]), UINT64_C(1) << 32);
+	for (int rank = 0; rank < ranks->count; rank++)
+		hash = wlbd_hash_number(hash, (uint64_t)ranks->node_of[rank]);
+	return hash;
 }
 
 /* Whether the detector is of these ranks, as far as they have reported. */
@@ -102,6 +112,8 @@ static bool is_current(const struct wlbd_detection *detection, const struct wlbd
 		return false;
 	if (detection->worlds >= WORLDS_MOST)
 		return true;
+	if (hash_nodes(ranks) != detection->nodes)
+		return false;
 	for (int rank = 0; rank < ranks->count; rank++)
 		if (hash_groups(wlbd_activities_of(ranks->activities, rank)) != detection->groups[rank])
 			return false;
@@ -145,6 +157,7 @@ static int make_current(struct wlbd_detection *detection, const struct wlbd_atte
 	}
 	detection->layout = *ranks->layout;
 	detection->limits = *limits;
+	detection->nodes = hash_nodes(ranks);
 	for (int rank = 0; rank < ranks->count; rank++)
 		detection->groups[rank] = hash_groups(wlbd_activities_of(ranks->activities, rank));
 	return 0;

@@ -181,6 +181,32 @@ static void test_other_limits_end_what_was_open(void **state)
 	close_job(&job);
 }
 
+/* A rank is named on the node where it is now. */
+static void test_other_nodes_of_the_ranks(void **state)
+{
+	struct job job;
+	(void)state;
+	open_job(&job);
+	run_seconds(&job, 20);
+	job.stuck = 0;
+	run_seconds(&job, 15);
+	assert_int_equal(job.count, 1);
+	assert_int_equal(job.found[0].node_of[0], NODES - 1);
+	for (int rank = 0; rank < RANKS; rank++)
+		job.node_of[rank] = rank / 2;
+	run_seconds(&job, 1);
+	assert_int_equal(job.found[0].verdict.stage, WLB_VERDICT_OVER);
+	job.stuck = -1;
+	run_seconds(&job, 20);
+	job.stuck = 0;
+	run_seconds(&job, 15);
+	assert_int_equal(job.count, 1);
+	assert_int_equal(job.found[0].verdict.stage, WLB_VERDICT_CONFIRMED);
+	assert_int_equal(job.found[0].node_of[0], 0);
+	assert_non_null(strstr(job.found[0].verdict.evidence, node_names[0]));
+	close_job(&job);
+}
+
 static void take_steps(struct job *job, int slow)
 {
 	for (int rank = 0; rank < RANKS; rank++) {
@@ -253,6 +279,7 @@ int main(void)
 		cmocka_unit_test(test_a_debugger_stops_the_time),
 		cmocka_unit_test(test_changes_are_told_once),
 		cmocka_unit_test(test_other_limits_end_what_was_open),
+		cmocka_unit_test(test_other_nodes_of_the_ranks),
 		cmocka_unit_test(test_a_slow_rank),
 		cmocka_unit_test(test_what_makes_no_sense_is_ignored),
 		cmocka_unit_test(test_memory_has_a_bound),
