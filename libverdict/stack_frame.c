@@ -1,6 +1,6 @@
 #include "libverdict/stack_frame.h"
 
-#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Parts of a frame's text. */
@@ -39,6 +39,18 @@ static int compare_parts(struct part a, struct part b)
 	size_t common = a.length < b.length ? a.length : b.length;
 	int order = strncmp(a.text, b.text, common);
 	return order != 0 ? order : (a.length > b.length) - (a.length < b.length);
+}
+
+void verdict_frame_write(const char *frame, char *text, size_t size)
+{
+	struct part function = function_of(frame);
+	const char *file = strrchr(frame, '(');
+	int has_blank = function.length > 0 && function.text[function.length - 1] == ' ';
+	if (function.length == 0)
+		snprintf(text, size, "%s", frame);
+	else
+		snprintf(text, size, "%.*s%s%s", (int)function.length - has_blank, function.text,
+		         file != NULL ? " " : "", file != NULL ? file : "");
 }
 
 int verdict_frame_compare(const char *a, const char *b)

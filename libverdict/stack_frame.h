@@ -2,6 +2,11 @@
 #ifndef LIBVERDICT_STACK_FRAME_H
 #define LIBVERDICT_STACK_FRAME_H
 
+#include <stddef.h>
+
+/* Writes its function and file without the offset, such as "PMPI_Wait (libmpi.so.40)". */
+void verdict_frame_write(const char *frame, char *text, size_t size);
+
 /* Orders frames by function and file, without numbers: <0, 0 or >0. */
 int verdict_frame_compare(const char *a, const char *b);
 

@@ -4,13 +4,13 @@ const char *wlb_verdict_kind_name(enum wlb_verdict_kind kind)
 {
 	static const char *const names[] = {
 		"crash",     "hang",     "hang in communication", "deadlock",     "slow compute", "slow node",
-		"slow link", "slow NIC", "slow loader",           "slow storage", "bad values"};
-	return kind >= WLB_VERDICT_CRASH && kind <= WLB_VERDICT_BAD_VALUES ? names[kind] : "unknown";
+		"slow link", "slow NIC", "slow loader",           "slow storage", "bad values",   "stack outliers"};
+	return kind >= WLB_VERDICT_CRASH && kind <= WLB_VERDICT_OUTLIERS ? names[kind] : "unknown";
 }
 
 int verdict_is_standstill(enum wlb_verdict_kind kind)
 {
-	return kind <= WLB_VERDICT_DEADLOCK;
+	return kind <= WLB_VERDICT_DEADLOCK || kind == WLB_VERDICT_OUTLIERS;
 }
 
 struct wlb_verdict verdict_blank(enum wlb_verdict_kind kind, enum wlb_verdict_stage stage)

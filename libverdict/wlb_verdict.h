@@ -252,6 +252,7 @@ enum wlb_verdict_kind {
 	WLB_VERDICT_SLOW_STORAGE,       /* ranks wait for their loader, which waits for the file system */
 	WLB_VERDICT_BAD_VALUES,         /* the loss or gradient of a rank is not finite or far off its peers', or it
 	                                 * computed other bits than they did */
+	WLB_VERDICT_OUTLIERS,           /* stacks of ranks differ from those of most (wlb_verdict_of_clusters) */
 };
 
 /* Lower-case words, such as "slow compute". */
@@ -329,6 +330,14 @@ struct wlb_verdict_clusters *wlb_verdict_clusters_new(const struct wlb_verdict_s
                                                       const struct wlb_verdict_group *groups, int32_t group_count,
                                                       struct wlb_verdict_error *error);
 void wlb_verdict_clusters_free(struct wlb_verdict_clusters *clusters);
+
+/* Makes a verdict of clusters, to be told where nothing moves and the detector names nobody: a confirmed one of the
+ * suspects, or, where `group` is named, of all ranks outside the largest cluster. Its node and times are not set, its
+ * certainty is 0.5, and its group is an index into `groups`. `stacks` and `groups` are those that were given to
+ * wlb_verdict_clusters_new, the groups with names. Returns 0, and leaves the verdict as it is, where none is suspect;
+ * else 1. */
+int wlb_verdict_of_clusters(const struct wlb_verdict_clusters *clusters, const struct wlb_verdict_stack *stacks,
+                            const struct wlb_verdict_group *groups, struct wlb_verdict *verdict);
 
 #pragma GCC visibility pop
 

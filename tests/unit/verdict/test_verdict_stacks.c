@@ -209,6 +209,64 @@ static void versions_and_offsets_do_not_count(void **state)
 	wlb_verdict_clusters_free(clusters);
 }
 
+static void a_verdict_names_the_suspects(void **state)
+{
+	(void)state;
+	struct wlb_verdict_stack stacks[12];
+	struct wlb_verdict verdict = {.rank_count = 77};
+	for (int32_t i = 0; i < 12; i++)
+		stacks[i] = i == 9 ? computing(i) : i == 3 || i == 4 ? receiving(i) : waiting(i);
+	struct wlb_verdict_clusters *clusters = cluster(stacks, 12);
+	assert_int_equal(wlb_verdict_of_clusters(clusters, stacks, NULL, &verdict), 1);
+	assert_int_equal(verdict.kind, WLB_VERDICT_OUTLIERS);
+	assert_string_equal(wlb_verdict_kind_name(verdict.kind), "stack outliers");
+	assert_int_equal(verdict.stage, WLB_VERDICT_CONFIRMED);
+	assert_int_equal(verdict.node, -1);
+	assert_int_equal(verdict.group, -1);
+	assert_int_equal(verdict.rank_count, 1);
+	assert_int_equal(verdict.ranks[0], 9);
+	assert_true(verdict.certainty == 0.5 && verdict.cost_percent == 100.0);
+	assert_string_equal(verdict.evidence, "9 of 12 ranks are in PMPI_Allreduce (libmpi.so.40.30.4), 2 in PMPI_Recv "
+	                                      "(libmpi.so.40.30.4), 1 in sgemm_kernel_HASWELL (libopenblas.so.0)");
+	wlb_verdict_clusters_free(clusters);
+}
+
+/* More ranks than a verdict lists, in several clusters. */
+static void a_verdict_names_the_group(void **state)
+{
+	(void)state;
+	enum { RANKS = 64, FIRST = 32, MEMBERS = 20 };
+	struct wlb_verdict_stack stacks[RANKS];
+	struct wlb_verdict verdict;
+	int32_t members[MEMBERS];
+	for (int32_t i = 0; i < RANKS; i++)
+		stacks[i] = i < FIRST || i >= FIRST + MEMBERS ? waiting(i) : i % 2 == 0 ? computing(i) : receiving(i);
+	for (int32_t i = 0; i < MEMBERS; i++)
+		members[i] = FIRST + i;
+	const struct wlb_verdict_group group = {WLB_VERDICT_OTHER, "node n5", members, MEMBERS};
+	struct wlb_verdict_clusters *clusters = wlb_verdict_clusters_new(stacks, RANKS, &group, 1, NULL);
+	assert_int_equal(wlb_verdict_of_clusters(clusters, stacks, &group, &verdict), 1);
+	assert_int_equal(verdict.group, 0);
+	assert_int_equal(verdict.rank_count, MEMBERS);
+	for (int32_t i = 0; i < WLB_VERDICT_RANKS; i++)
+		assert_int_equal(verdict.ranks[i], FIRST + i);
+	assert_non_null(strstr(verdict.evidence, "; all that are not with most ranks are of node n5"));
+	wlb_verdict_clusters_free(clusters);
+}
+
+static void no_verdict_where_nobody_is_suspect(void **state)
+{
+	(void)state;
+	struct wlb_verdict verdict = {.rank_count = 77};
+	const struct wlb_verdict_stack stacks[] = {waiting(0), waiting(1), computing(2), computing(3)};
+	for (int32_t count = 0; count <= 4; count += 2) {
+		struct wlb_verdict_clusters *clusters = cluster(stacks, count);
+		assert_int_equal(wlb_verdict_of_clusters(clusters, stacks, NULL, &verdict), 0);
+		assert_int_equal(verdict.rank_count, 77);
+		wlb_verdict_clusters_free(clusters);
+	}
+}
+
 static void wrong_ranks_are_refused(void **state)
 {
 	(void)state;
@@ -231,6 +289,9 @@ int main(void)
 		cmocka_unit_test(a_system_call_counts_as_its_outermost_frame),
 		cmocka_unit_test(ranks_without_frames_are_a_cluster),
 		cmocka_unit_test(versions_and_offsets_do_not_count),
+		cmocka_unit_test(a_verdict_names_the_suspects),
+		cmocka_unit_test(a_verdict_names_the_group),
+		cmocka_unit_test(no_verdict_where_nobody_is_suspect),
 		cmocka_unit_test(wrong_ranks_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
