@@ -1,10 +1,14 @@
-#include "coordinator/wlb/stacks/gathered.h"
+#include "coordinator/stack_clusters/gathered.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/wlb/output/reply_fields.h"
+static const char *text_of(const json_t *object, const char *name, const char *fallback)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+	return text != NULL ? text : fallback;
+}
 
 static const json_t *frames_of(const json_t *rank)
 {
@@ -27,9 +31,9 @@ static int allocate(struct wlb_gathered *gathered)
 static void name_state(const json_t *rank, char text[96])
 {
 	const json_t *thread = json_array_get(json_object_get(rank, "threads"), 0);
-	const char *waits_in = wlb_field_text(thread, "waits_in", "");
+	const char *waits_in = text_of(thread, "waits_in", "");
 	snprintf(text, 96, "%s, state %s, no stack (kernel)", *waits_in != '\0' ? waits_in : "?",
-	         wlb_field_text(thread, "state", wlb_field_text(rank, "state", "?")));
+	         text_of(thread, "state", text_of(rank, "state", "?")));
 }
 
 /* Returns -1 where an entry is none. */
@@ -88,4 +92,13 @@ const json_t *wlb_gathered_rank(const struct wlb_gathered *gathered, int32_t ran
 		if (gathered->stacks[i].rank == rank)
 			return json_array_get(gathered->ranks, (size_t)i);
 	return NULL;
+}
+
+void wlb_gathered_frame(const char *frame, char *text, size_t size)
+{
+	const char *file = strrchr(frame, '('), *offset = strstr(frame, "+0x");
+	if (file != NULL && offset != NULL && offset < file)
+		snprintf(text, size, "%.*s %s", (int)(offset - frame), frame, file);
+	else
+		snprintf(text, size, "%s", frame);
 }

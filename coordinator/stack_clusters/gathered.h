@@ -1,10 +1,10 @@
 /* The stacks of a run's ranks as the coordinator replies with them, and their clusters. */
-#ifndef COORDINATOR_WLB_STACKS_GATHERED_H
-#define COORDINATOR_WLB_STACKS_GATHERED_H
+#ifndef COORDINATOR_STACK_CLUSTERS_GATHERED_H
+#define COORDINATOR_STACK_CLUSTERS_GATHERED_H
 
 #include <jansson.h>
 
-#include "coordinator/wlb/stacks/sets.h"
+#include "coordinator/stack_clusters/sets.h"
 #include "libverdict/wlb_verdict.h"
 #include "libwlb/wlb.h"
 
@@ -23,6 +23,9 @@ struct wlb_gathered {
  * reply is not as docs/api.md has it, or memory is out. */
 int wlb_gathered_read(const json_t *reply, struct wlb_gathered *gathered, struct wlb_error *error);
 void wlb_gathered_free(struct wlb_gathered *gathered);
+
+/* Writes a frame without the offset in its function, which differs between the ranks of a cluster. */
+void wlb_gathered_frame(const char *frame, char *text, size_t size);
 
 /* The entry of `ranks` of a rank; NULL where it has none. */
 const json_t *wlb_gathered_rank(const struct wlb_gathered *gathered, int32_t rank);

@@ -1,4 +1,4 @@
-#include "coordinator/wlb/stacks/sets.h"
+#include "coordinator/stack_clusters/sets.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* The sets of ranks that may share a fault: nodes, groups of tp, cp, pp and dp, stages. */
-#ifndef COORDINATOR_WLB_STACKS_SETS_H
-#define COORDINATOR_WLB_STACKS_SETS_H
+#ifndef COORDINATOR_STACK_CLUSTERS_SETS_H
+#define COORDINATOR_STACK_CLUSTERS_SETS_H
 
 #include <jansson.h>
 

@@ -55,28 +55,19 @@ static const char *state_words(const char *state)
 
 /* ---- clusters ---------------------------------------------------------------------------------------------------- */
 
-/* Offsets differ between the ranks of a cluster. */
-static void put_common_frame(const struct page *page, const char *frame)
-{
-	const char *file = strrchr(frame, '('), *offset = strstr(frame, "+0x");
-	int has_both = file != NULL && offset != NULL && offset < file;
-	if (has_both)
-		put(page, "  %.*s %s", (int)(offset - frame), frame, file);
-	else
-		put(page, "  %s", frame);
-}
-
 static void put_cluster(const struct page *page, const struct wlb_gathered *gathered,
                         const struct wlb_verdict_cluster *cluster)
 {
 	const struct wlb_verdict_stack *stack = &gathered->stacks[cluster->stack];
-	char ranks[256];
+	char ranks[256], frame[LINE_SIZE];
 	wlb_ranks_format(cluster->ranks, cluster->count, page->columns - 24, ranks, sizeof(ranks));
 	put(page, "%d %s%s: %s", (int)cluster->count, cluster->count == 1 ? "rank" : "ranks",
 	    cluster->is_suspect ? ", suspect" : "", ranks);
 	int32_t end = cluster->innermost + FRAMES_SHOWN;
-	for (int32_t i = cluster->innermost; i < stack->frame_count && i < end; i++)
-		put_common_frame(page, stack->frames[i]);
+	for (int32_t i = cluster->innermost; i < stack->frame_count && i < end; i++) {
+		wlb_gathered_frame(stack->frames[i], frame, sizeof(frame));
+		put(page, "  %s", frame);
+	}
 	if (stack->frame_count > end)
 		put(page, "  and %d outer frames", (int)(stack->frame_count - end));
 }

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "coordinator/wlb/stacks/gathered.h"
+#include "coordinator/stack_clusters/gathered.h"
 
 /* The clusters, the largest first, then the suspects with what they do and their last calls. Both are bounded. */
 void wlb_stacks_page_print(const struct wlb_gathered *gathered, int columns, FILE *out);
