@@ -29,6 +29,7 @@ static const struct key {
 	{.name = "hang", .value = ACTION, .offset = offsetof(struct wlb_on_fault, hang)},
 	{.name = "slow", .value = ACTION, .offset = offsetof(struct wlb_on_fault, slow)},
 	{.name = "corrupt", .value = ACTION, .offset = offsetof(struct wlb_on_fault, corrupt)},
+	{.name = "outliers", .value = ACTION, .offset = offsetof(struct wlb_on_fault, outliers)},
 	{.name = "hang-after",
          .value = LIMIT,
          .offset = offsetof(struct wlb_on_fault, hang_after_s),
@@ -57,6 +58,7 @@ void wlb_on_fault_init(struct wlb_on_fault *on_fault)
 	                                  .hang = WLB_FAULT_EVICT,
 	                                  .slow = WLB_FAULT_REPORT,
 	                                  .corrupt = WLB_FAULT_REPORT,
+	                                  .outliers = WLB_FAULT_REPORT,
 	                                  .hang_after_s = 10,
 	                                  .slow_by_percent = 10};
 }
@@ -130,11 +132,12 @@ static int read_item(const char *item, struct wlb_on_fault *on_fault, bool named
 		return 0;
 	}
 	if (key == NULL || (key->value == ACTION && action < 0))
-		return wlb_fail(error,
-		                "'%.100s': an item must be report, evict, KIND=report or KIND=evict with a KIND of "
-		                "crash, hang, slow and corrupt, hang-after=SECONDS or slow-by=PERCENT, for example "
-		                "hang=evict,slow=report,hang-after=90s",
-		                item);
+		return wlb_fail(
+			error,
+			"'%.100s': an item must be report, evict, KIND=report or KIND=evict with a KIND of "
+			"crash, hang, slow, corrupt and outliers, hang-after=SECONDS or slow-by=PERCENT, for example "
+			"hang=evict,slow=report,hang-after=90s",
+			item);
 	named[key - keys] = true;
 	if (key->value == LIMIT)
 		return read_limit(key, item, equals + 1, limit_of(on_fault, key), error);

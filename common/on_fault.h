@@ -3,9 +3,9 @@
  * wlbd.conf.
  *
  * A text is a list of items with commas between them, of which later ones win. `report` and `evict` are for all kinds
- * of faults, KIND=report and KIND=evict for one (crash, hang, slow, corrupt); hang-after=90, 90s or 5m is the time
- * after which a hang is confirmed, and slow-by=10 or 10% how much longer than its peers a slow rank takes. What a text
- * does not name keeps the value that it has.
+ * of faults, KIND=report and KIND=evict for one (crash, hang, slow, corrupt, outliers); hang-after=90, 90s or 5m is the
+ * time after which a hang is confirmed, and slow-by=10 or 10% how much longer than its peers a slow rank takes. What a
+ * text does not name keeps the value that it has.
  */
 #ifndef COMMON_ON_FAULT_H
 #define COMMON_ON_FAULT_H
@@ -24,14 +24,15 @@ struct wlb_on_fault {
 	enum wlb_fault_action hang;
 	enum wlb_fault_action slow;
 	enum wlb_fault_action corrupt;
-	double hang_after_s;    /* 2 to 3,600 */
-	double slow_by_percent; /* 1 to 1,000 */
+	enum wlb_fault_action outliers; /* ranks whose stacks differ from most, where nobody else is named */
+	double hang_after_s;            /* 2 to 3,600 */
+	double slow_by_percent;         /* 1 to 1,000 */
 };
 
 enum { WLB_ON_FAULT_SIZE = 256 }; /* of a text, with its NUL */
 
-/* Crashes and hangs evict, slow and corrupt ranks are reported; a hang is confirmed after 10 s, and a slow rank takes
- * 10 % longer than its peers. */
+/* Crashes and hangs evict, slow and corrupt ranks and outliers are reported; a hang is confirmed after 10 s, and a slow
+ * rank takes 10 % longer than its peers. */
 void wlb_on_fault_init(struct wlb_on_fault *on_fault);
 
 /* Changes what the text names. Returns -1 with the item that is wrong and the rule; *on_fault is unchanged then. */

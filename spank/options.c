@@ -73,7 +73,8 @@ static const struct {
 			.flag = "--wlb-on-fault",
 			.variable = "SLURM_WLB_ON_FAULT",
 			.value = "report|evict|KIND=ACTION|LIMIT,...",
-			.help = "what to do about faults found from timings: KIND (crash, hang, slow, corrupt) =report "
+			.help = "what to do about faults found from timings: KIND (crash, hang, slow, corrupt, "
+				"outliers) =report "
 				"or "
 				"=evict, hang-after=SECONDS, slow-by=PERCENT",
 		},

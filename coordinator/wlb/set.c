@@ -85,7 +85,8 @@ static const struct wlb_option_table table = {
 	.about = "Changes settings of a run while it goes on, at once and also for its next attempts. Only its owner, "
 		 "SlurmUser and root may; 'wlb show RUN' shows what is in force, and who changed it.",
 	.notes = "An item is report or evict, for all kinds of faults; KIND=report or KIND=evict for one of crash, "
-		 "hang, slow and corrupt; hang-after=SECONDS; slow-by=PERCENT. What is not named stays as it is.",
+		 "hang, slow, corrupt and outliers; hang-after=SECONDS; slow-by=PERCENT. What is not named stays as it "
+		 "is.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),
 };

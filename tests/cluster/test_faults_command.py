@@ -10,7 +10,7 @@ from harness import wait_for
 from test_wlbd_api import NOBODY
 
 DAEMON = 1  # another account without rights
-DEFAULTS = "crash=evict,hang=evict,slow=report,corrupt=report,hang-after=10,slow-by=10"
+DEFAULTS = "crash=evict,hang=evict,slow=report,corrupt=report,outliers=report,hang-after=10,slow-by=10"
 
 
 class SettingsTest(test_trust.TrustTest):
@@ -35,7 +35,7 @@ class Settings(SettingsTest):
         run = self.new_run_of(NOBODY, on_fault="hang=report")
         self.assertEqual(self.show(run)["on_fault"], DEFAULTS.replace("hang=evict", "hang=report"))
         status, reply = self.set(run, "slow=evict,hang-after=5m", NOBODY)
-        now = "crash=evict,hang=report,slow=evict,corrupt=report,hang-after=300,slow-by=10"
+        now = "crash=evict,hang=report,slow=evict,corrupt=report,outliers=report,hang-after=300,slow-by=10"
         self.assertEqual((status, reply), (200, {"run_id": run, "before": DEFAULTS.replace("hang=evict", "hang=report"),
                                                  "on_fault": now}))
         status, reply = self.set(run, "report", DAEMON)
@@ -110,7 +110,7 @@ class Settings(SettingsTest):
         self.restart_wlbd("on_fault = evict,hang-after=30s\n")
         self.addCleanup(self.restart_wlbd_without, "on_fault")
         self.assertEqual(self.show(run)["on_fault"],
-                         "crash=evict,hang=report,slow=evict,corrupt=evict,hang-after=30,slow-by=10")
+                         "crash=evict,hang=report,slow=evict,corrupt=evict,outliers=evict,hang-after=30,slow-by=10")
 
     def restart_wlbd_without(self, key):
         conf = self.cluster.dir / "etc/wlbd.conf"
@@ -133,7 +133,7 @@ class Option(harness.ClusterTest):
         job = self.cluster.sbatch("echo option $WLB_ON_FAULT; wlb run -- sleep 600", "--wlb-layout=auto", "--requeue",
                                   "--wlb-on-fault=evict,slow=report,hang-after=5m", "--open-mode=append", "--ntasks-per-node=1")
         self.addCleanup(self.cluster.run, "scancel", job)
-        given = "crash=evict,hang=evict,slow=report,corrupt=evict,hang-after=300"
+        given = "crash=evict,hang=evict,slow=report,corrupt=evict,outliers=evict,hang-after=300"
         run = wait_for("the first start", lambda: self.running(job, 0), 60)
         self.assertEqual((run["policy"]["on_fault"], run["on_fault"]), (given, f"{given},slow-by=10"))
         self.assertIn(f"option {given}\n", self.cluster.output(job))

@@ -27,28 +27,35 @@ static void crashes_and_hangs_evict_by_default(void **state)
 	struct wlb_on_fault on_fault;
 	wlb_on_fault_init(&on_fault);
 	wlb_on_fault_text(&on_fault, text, sizeof(text));
-	assert_string_equal(text, "crash=evict,hang=evict,slow=report,corrupt=report,hang-after=10,slow-by=10");
+	assert_string_equal(
+		text, "crash=evict,hang=evict,slow=report,corrupt=report,outliers=report,hang-after=10,slow-by=10");
 	(void)state;
 }
 
 static void items_change_what_they_name(void **state)
 {
-	assert_string_equal(after("slow=evict"),
-	                    "crash=evict,hang=evict,slow=evict,corrupt=report,hang-after=10,slow-by=10");
-	assert_string_equal(after("report"),
-	                    "crash=report,hang=report,slow=report,corrupt=report,hang-after=10,slow-by=10");
-	assert_string_equal(after("evict"), "crash=evict,hang=evict,slow=evict,corrupt=evict,hang-after=10,slow-by=10");
-	assert_string_equal(after("corrupt=evict,hang-after=90s,slow-by=2.5%"),
-	                    "crash=evict,hang=evict,slow=report,corrupt=evict,hang-after=90,slow-by=2.5");
+	assert_string_equal(
+		after("slow=evict"),
+		"crash=evict,hang=evict,slow=evict,corrupt=report,outliers=report,hang-after=10,slow-by=10");
+	assert_string_equal(
+		after("report"),
+		"crash=report,hang=report,slow=report,corrupt=report,outliers=report,hang-after=10,slow-by=10");
+	assert_string_equal(after("evict"),
+	                    "crash=evict,hang=evict,slow=evict,corrupt=evict,outliers=evict,hang-after=10,slow-by=10");
+	assert_string_equal(
+		after("corrupt=evict,hang-after=90s,slow-by=2.5%"),
+		"crash=evict,hang=evict,slow=report,corrupt=evict,outliers=report,hang-after=90,slow-by=2.5");
 	(void)state;
 }
 
 static void later_items_win(void **state)
 {
-	assert_string_equal(after("hang=evict,report"),
-	                    "crash=report,hang=report,slow=report,corrupt=report,hang-after=10,slow-by=10");
-	assert_string_equal(after("report,crash=evict,crash=report,crash=evict"),
-	                    "crash=evict,hang=report,slow=report,corrupt=report,hang-after=10,slow-by=10");
+	assert_string_equal(
+		after("hang=evict,report"),
+		"crash=report,hang=report,slow=report,corrupt=report,outliers=report,hang-after=10,slow-by=10");
+	assert_string_equal(
+		after("report,crash=evict,crash=report,crash=evict"),
+		"crash=evict,hang=report,slow=report,corrupt=report,outliers=report,hang-after=10,slow-by=10");
 	(void)state;
 }
 
@@ -108,12 +115,15 @@ static void what_is_wrong_is_refused_and_changes_nothing(void **state)
 		"report,hang-after=x",
 		"hang=evict\nslow=evict",
 	};
-	struct wlb_on_fault before, on_fault;
-	wlb_on_fault_init(&before);
+	struct wlb_on_fault on_fault;
+	char before[WLB_ON_FAULT_SIZE], now[WLB_ON_FAULT_SIZE];
+	wlb_on_fault_init(&on_fault);
+	wlb_on_fault_text(&on_fault, before, sizeof(before));
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		wlb_on_fault_init(&on_fault);
 		assert_int_equal(wlb_on_fault_parse(wrong[i], &on_fault, &error), -1);
-		assert_memory_equal(&on_fault, &before, sizeof(before));
+		wlb_on_fault_text(&on_fault, now, sizeof(now));
+		assert_string_equal(now, before);
 	}
 	(void)state;
 }
@@ -140,7 +150,7 @@ static void what_a_text_names_is_written_once(void **state)
 	assert_int_equal(wlb_on_fault_items("hang-after=5m,hang=evict,hang=report", items, sizeof(items), &error), 0);
 	assert_string_equal(items, "hang=report,hang-after=300");
 	assert_int_equal(wlb_on_fault_items("evict,slow=report", items, sizeof(items), &error), 0);
-	assert_string_equal(items, "crash=evict,hang=evict,slow=report,corrupt=evict");
+	assert_string_equal(items, "crash=evict,hang=evict,slow=report,corrupt=evict,outliers=evict");
 	assert_int_equal(wlb_on_fault_items("evict;slow", items, sizeof(items), &error), -1);
 	(void)state;
 }

@@ -39,7 +39,7 @@ static void writes_values_in_one_way(void **state)
 		wlb_spank_options_take(&options, WLB_OPTION_ON_FAULT, "evict,slow=report,hang-after=5m", true, &error),
 		0);
 	assert_string_equal(options.text[WLB_OPTION_ON_FAULT],
-	                    "crash=evict,hang=evict,slow=report,corrupt=evict,hang-after=300");
+	                    "crash=evict,hang=evict,slow=report,corrupt=evict,outliers=evict,hang-after=300");
 	assert_int_equal(wlb_spank_options_take(&options, WLB_OPTION_SPARES, "0", true, &error), 0);
 	assert_string_equal(options.text[WLB_OPTION_SPARES], "0");
 }

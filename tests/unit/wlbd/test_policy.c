@@ -32,8 +32,9 @@ static void known_options_are_stored(void **state)
 /* The schema merges them by their keys. */
 static void on_fault_is_stored_as_items(void **state)
 {
-	expect_stored("{\"on_fault\":\"evict,slow=report,hang-after=5m\"}",
-	              "{\"on_fault\":\"crash=evict,hang=evict,slow=report,corrupt=evict,hang-after=300\"}");
+	expect_stored(
+		"{\"on_fault\":\"evict,slow=report,hang-after=5m\"}",
+		"{\"on_fault\":\"crash=evict,hang=evict,slow=report,corrupt=evict,outliers=evict,hang-after=300\"}");
 	(void)state;
 }
 
