@@ -379,3 +379,10 @@ const struct wlbd_found_verdict *wlbd_detection_open(const struct wlbd_detection
 	*count = detection != NULL ? detection->count : 0;
 	return detection != NULL ? detection->list : NULL;
 }
+
+int wlbd_detection_open_calls(const struct wlbd_detection *detection, struct wlbd_open_call calls[WLBD_OPEN_CALLS_MOST])
+{
+	if (detection == NULL || detection->detector == NULL)
+		return 0;
+	return wlbd_open_calls_find(&detection->world, detection->activities, calls);
+}

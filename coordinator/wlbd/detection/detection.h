@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "coordinator/wlbd/detection/open_calls.h"
 #include "coordinator/wlbd/detection/rank_step.h"
 #include "coordinator/wlbd/detection/world.h"
 
@@ -50,6 +51,10 @@ const struct wlbd_found_verdict *wlbd_detection_judge(struct wlbd_detection *det
                                                       const struct wlbd_attempt_ranks *ranks,
                                                       const struct wlbd_detection_limits *limits, int64_t now_ms,
                                                       int *count);
+
+/* The calls that are open, as wlbd_open_calls_find has them. `detection` may be NULL: there are none. */
+int wlbd_detection_open_calls(const struct wlbd_detection *detection,
+                              struct wlbd_open_call calls[WLBD_OPEN_CALLS_MOST]);
 
 /* The verdicts of the last judgement that are not over. */
 const struct wlbd_found_verdict *wlbd_detection_open(const struct wlbd_detection *detection, int *count);

@@ -99,6 +99,7 @@ static void attempt_free(struct wlbd_attempt *attempt)
 		reporter_free(attempt, TAILQ_FIRST(&attempt->reporters));
 	event_free(attempt->judge_timer);
 	wlbd_detection_free(attempt->detection);
+	free(attempt->outliers);
 	wlbd_activities_free(&attempt->activities);
 	wlbd_incident_clear(&attempt->incident);
 	wlbd_attempt_nodes_free(&attempt->nodes);

@@ -22,6 +22,7 @@
 struct wlb_slurm_job;
 struct wlbd_detection;
 struct wlbd_node_question;
+struct wlbd_outliers;
 struct wlbd;
 struct wlbd_attempt;
 
@@ -35,7 +36,8 @@ struct wlbd_reporter {
 	int64_t reported_ms;                /* when it last reported */
 	int64_t probed_ms;                  /* when its node was last probed because of its silence */
 	int64_t step;
-	int64_t stacks_id; /* the newest gathering that it was asked for; 0: none */
+	int64_t stacks_id;        /* the newest gathering that it was asked for; 0: none */
+	int64_t stacks_stored_id; /* and the newest whose stacks it has sent */
 	bool goodbye;
 	bool agent;        /* it is wlb-agent: its end is no symptom of a loss of ranks */
 	bool node_is_lost; /* that was recorded, and it has not reported since */
@@ -64,6 +66,9 @@ struct wlbd_attempt {
 	struct wlbd_stacks stacks;         /* that were asked for */
 	struct wlb_layout layout;          /* all 0: not known yet */
 	struct wlbd_detection *detection;  /* finds faulty ranks; NULL: they are not watched yet, or no more */
+	struct wlbd_outliers *outliers;    /* finds ranks whose stacks differ: one allocation; NULL: as above */
+	uint64_t steps_recorded;           /* since wlbd started */
+	int64_t last_step;                 /* of these */
 	struct wlb_on_fault on_fault;      /* what is done about them */
 	int min_nodes;                     /* that the run needs; 0: one is enough */
 	int spares;                        /* nodes that it has besides those of the attempt */

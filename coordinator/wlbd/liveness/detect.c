@@ -4,6 +4,7 @@
 
 #include "coordinator/wlbd/detection/detection.h"
 #include "coordinator/wlbd/liveness/found_verdicts.h"
+#include "coordinator/wlbd/liveness/outliers.h"
 #include "coordinator/wlbd/liveness/stacks.h"
 #include "coordinator/wlbd/liveness/verdict.h"
 #include "coordinator/wlbd/log.h"
@@ -16,17 +17,13 @@ static bool can_do_without(const struct wlbd_attempt *attempt)
 	return left >= 1 && left >= attempt->min_nodes;
 }
 
-static bool stands_still(enum wlb_verdict_kind kind)
-{
-	return kind == WLB_VERDICT_HANG || kind == WLB_VERDICT_HANG_COMMUNICATION || kind == WLB_VERDICT_DEADLOCK;
-}
-
 static bool is_to_end(const struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found)
 {
 	const struct wlb_verdict *verdict = &found->verdict;
 	if (verdict->stage != WLB_VERDICT_CONFIRMED || wlbd_verdict_action(attempt, verdict->kind) != WLB_FAULT_EVICT)
 		return false;
-	return stands_still(verdict->kind) || (wlbd_verdict_node(attempt, found) != NULL && can_do_without(attempt));
+	return wlbd_verdict_stands_still(verdict->kind) ||
+	       (wlbd_verdict_node(attempt, found) != NULL && can_do_without(attempt));
 }
 
 /* The verdict is stored again where it was found while the run's settings said `report`. */
@@ -45,7 +42,7 @@ static void evict(struct wlbd_attempt *attempt, const struct wlbd_found_verdict 
  * when that is confirmed. */
 static void gather_stacks(struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found)
 {
-	if (stands_still(found->verdict.kind) && found->verdict.stage != WLB_VERDICT_OVER)
+	if (wlbd_verdict_stands_still(found->verdict.kind) && found->verdict.stage != WLB_VERDICT_OVER)
 		wlbd_stacks_ask(attempt);
 }
 
@@ -55,7 +52,7 @@ static bool is_found_otherwise(const struct wlbd_found_verdict *found)
 	return found->verdict.kind == WLB_VERDICT_CRASH;
 }
 
-static void judge(struct wlbd_attempt *attempt, int64_t now_ms)
+static const struct wlbd_found_verdict *judge_reports(struct wlbd_attempt *attempt, int64_t now_ms, int *count)
 {
 	const struct wlbd_attempt_ranks ranks = {.layout = &attempt->layout,
 	                                         .count = attempt->nodes.world_size,
@@ -65,23 +62,7 @@ static void judge(struct wlbd_attempt *attempt, int64_t now_ms)
 	                                         .activities = &attempt->activities};
 	const struct wlbd_detection_limits limits = {.hang_after_s = attempt->on_fault.hang_after_s,
 	                                             .slow_share = attempt->on_fault.slow_by_percent / 100};
-	int count;
-	const struct wlbd_found_verdict *found =
-		wlbd_detection_judge(attempt->detection, &ranks, &limits, now_ms, &count);
-	const struct wlbd_found_verdict *worst = NULL;
-	for (int i = 0; i < count; i++) {
-		if (is_found_otherwise(&found[i]))
-			continue;
-		if (found[i].is_changed) {
-			wlbd_verdict_store(attempt, &found[i], now_ms);
-			gather_stacks(attempt, &found[i]);
-		}
-		if (worst == NULL && is_to_end(attempt, &found[i]))
-			worst = &found[i];
-	}
-	/* A process that is gone, or a node that is lost, explains why the others stand still. */
-	if (worst != NULL && !wlbd_verdict_is_pending(attempt))
-		evict(attempt, worst, now_ms);
+	return wlbd_detection_judge(attempt->detection, &ranks, &limits, now_ms, count);
 }
 
 /* The activities of ranks come from wlb-worker; of other trainers there are none. */
@@ -91,6 +72,40 @@ static bool can_judge(const struct wlbd_attempt *attempt)
 	       attempt->nodes.world_size <= WLBD_ACTIVITY_RANKS_MOST;
 }
 
+static void store_change(struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found, int64_t now_ms)
+{
+	if (!found->is_changed)
+		return;
+	wlbd_verdict_store(attempt, found, now_ms);
+	gather_stacks(attempt, found);
+}
+
+static void judge(struct wlbd_attempt *attempt, int64_t now_ms)
+{
+	int count = 0;
+	bool is_named = false;
+	const struct wlbd_found_verdict *found = NULL, *worst = NULL;
+	if (attempt->detection != NULL && can_judge(attempt))
+		found = judge_reports(attempt, now_ms, &count);
+	for (int i = 0; i < count; i++) {
+		if (is_found_otherwise(&found[i]))
+			continue;
+		store_change(attempt, &found[i], now_ms);
+		is_named = is_named || (wlbd_verdict_stands_still(found[i].verdict.kind) &&
+		                        found[i].verdict.stage != WLB_VERDICT_OVER);
+		if (worst == NULL && is_to_end(attempt, &found[i]))
+			worst = &found[i];
+	}
+	const struct wlbd_found_verdict *outliers = wlbd_outliers_judge(attempt, is_named, now_ms);
+	if (outliers != NULL)
+		store_change(attempt, outliers, now_ms);
+	if (outliers != NULL && worst == NULL && is_to_end(attempt, outliers))
+		worst = outliers;
+	/* A process that is gone, or a node that is lost, explains why the others stand still. */
+	if (worst != NULL && !wlbd_verdict_is_pending(attempt))
+		evict(attempt, worst, now_ms);
+}
+
 void wlbd_detect(struct wlbd_attempt *attempt, int64_t now_ms)
 {
 	const struct wlbd_attempt_life *life = &attempt->incident.life;
@@ -98,11 +113,10 @@ void wlbd_detect(struct wlbd_attempt *attempt, int64_t now_ms)
 	if (is_over) { /* the database ends its verdicts */
 		wlbd_detection_free(attempt->detection);
 		attempt->detection = NULL;
-	}
-	if (is_over || !can_judge(attempt))
+		wlbd_outliers_forget(attempt);
 		return;
-	if (attempt->detection == NULL)
+	}
+	if (attempt->detection == NULL && can_judge(attempt))
 		attempt->detection = wlbd_detection_new(&attempt->activities);
-	if (attempt->detection != NULL)
-		judge(attempt, now_ms);
+	judge(attempt, now_ms);
 }

@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/rank_trace.h"
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/liveness/faults.h"
+#include "coordinator/wlbd/liveness/outliers.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/wlbd.h"
 
@@ -34,16 +36,25 @@ static const struct kind *kind_of(enum wlb_verdict_kind kind)
 		[WLB_VERDICT_SLOW_LOADER] = {"slow_loader", "slow_loader", "waits for its loader"},
 		[WLB_VERDICT_SLOW_STORAGE] = {"slow_storage", "slow_loader", "waits for its files"},
 		[WLB_VERDICT_BAD_VALUES] = {"bad_values", "bad_values", "computes values unlike its peers'"},
+		[WLB_VERDICT_OUTLIERS] = {"stack_outliers", "hang", "stands in another function than most ranks"},
 	};
 	return &kinds[kind];
 }
 
+bool wlbd_verdict_stands_still(enum wlb_verdict_kind kind)
+{
+	return kind == WLB_VERDICT_HANG || kind == WLB_VERDICT_HANG_COMMUNICATION || kind == WLB_VERDICT_DEADLOCK ||
+	       kind == WLB_VERDICT_OUTLIERS;
+}
+
 enum wlb_fault_action wlbd_verdict_action(const struct wlbd_attempt *attempt, enum wlb_verdict_kind kind)
 {
-	if (kind == WLB_VERDICT_HANG || kind == WLB_VERDICT_HANG_COMMUNICATION || kind == WLB_VERDICT_DEADLOCK)
-		return attempt->on_fault.hang;
 	if (kind == WLB_VERDICT_CRASH)
 		return attempt->on_fault.crash;
+	if (kind == WLB_VERDICT_OUTLIERS)
+		return attempt->on_fault.outliers;
+	if (wlbd_verdict_stands_still(kind))
+		return attempt->on_fault.hang;
 	return kind == WLB_VERDICT_BAD_VALUES ? attempt->on_fault.corrupt : attempt->on_fault.slow;
 }
 
@@ -153,19 +164,52 @@ static json_t *verdict_json(const struct wlbd_attempt *attempt, const struct wlb
 	                 verdict->certainty, "evidence", verdict->evidence, "action", is_evicted ? "evict" : "report");
 }
 
+static void append_open(json_t *list, const struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found,
+                        int64_t now_ms)
+{
+	double since_s = 1e-3 * (double)now_ms - found->verdict.since_s;
+	if (found->verdict.stage == WLB_VERDICT_OVER)
+		return;
+	json_t *entry = verdict_json(attempt, found);
+	json_object_set_new(entry, "since_s", json_real(since_s > 0 ? since_s : 0));
+	json_array_append_new(list, entry);
+}
+
 json_t *wlbd_verdicts_json(const struct wlbd_attempt *attempt, int64_t now_ms)
 {
 	json_t *list = json_array();
 	int count;
 	const struct wlbd_found_verdict *found = wlbd_detection_open(attempt->detection, &count);
-	for (int i = 0; i < count; i++) {
-		json_t *entry = verdict_json(attempt, &found[i]);
-		double since_s = 1e-3 * (double)now_ms - found[i].verdict.since_s;
-		json_object_set_new(entry, "since_s", json_real(since_s > 0 ? since_s : 0));
-		if (found[i].verdict.stage != WLB_VERDICT_OVER)
-			json_array_append(list, entry);
-		json_decref(entry);
-	}
+	const struct wlbd_found_verdict *outliers = wlbd_outliers_open(attempt->outliers);
+	for (int i = 0; i < count; i++)
+		append_open(list, attempt, &found[i], now_ms);
+	if (outliers != NULL)
+		append_open(list, attempt, outliers, now_ms);
+	return list;
+}
+
+static json_t *ranks_json(const struct wlbd_open_call_ranks *ranks)
+{
+	json_t *list = json_array();
+	for (int i = 0; i < ranks->count && i < WLBD_OPEN_CALL_RANKS; i++)
+		json_array_append_new(list, json_integer(ranks->list[i]));
+	return list;
+}
+
+/* The collectives that were under way when the verdict was found: what the run waits for. */
+static json_t *calls_json(const struct wlbd_attempt *attempt)
+{
+	struct wlbd_open_call calls[WLBD_OPEN_CALLS_MOST];
+	json_t *list = json_array();
+	int count = wlbd_detection_open_calls(attempt->detection, calls);
+	for (int i = 0; i < count; i++)
+		json_array_append_new(
+			list,
+			json_pack("{s:s, s:s?, s:I, s:o, s:i, s:o, s:i}", "communicator", calls[i].communicator, "kind",
+		                  calls[i].kind >= 0 ? wlb_comm_kind_name((enum wlb_comm_kind)calls[i].kind) : NULL,
+		                  "sequence", (json_int_t)calls[i].sequence, "inside", ranks_json(&calls[i].inside),
+		                  "inside_count", calls[i].inside.count, "missing", ranks_json(&calls[i].missing),
+		                  "missing_count", calls[i].missing.count));
 	return list;
 }
 
@@ -197,13 +241,16 @@ void wlbd_verdict_store(struct wlbd_attempt *attempt, const struct wlbd_found_ve
 	log_verdict(attempt, found);
 	json_t *entry = verdict_json(attempt, found);
 	json_object_set_new(entry, "time", json_real(wlb_clock_unix_s()));
+	if (found->verdict.stage != WLB_VERDICT_OVER && wlbd_verdict_stands_still(found->verdict.kind))
+		json_object_set_new(entry, "calls", calls_json(attempt));
 	json_object_set_new(entry, "began", json_real(wlb_clock_unix_at_s((int64_t)(1e3 * found->verdict.since_s))));
 	char *text = json_dumps(entry, JSON_COMPACT);
 	json_decref(entry);
 	wlbd_params_add_integer(&params, attempt->attempt_pk);
 	wlbd_params_add_integer(&params, wlbd->started_unix_ms);
 	wlbd_params_add_text(&params, text);
-	wlbd_outbox_put(wlbd->outbox, attempt->run_pk, "select wlb_verdict_put($1, $2, $3::jsonb)", &params);
+	wlbd_outbox_put(wlbd->outbox, attempt->run_pk,
+	                "select wlb_verdict_put($1, $2, $3::jsonb), wlb_verdict_calls_put($1, $2, $3::jsonb)", &params);
 	free(text);
 }
 

@@ -15,6 +15,9 @@ const char *wlbd_verdict_node(const struct wlbd_attempt *attempt, const struct w
 void wlbd_verdict_text(const struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found,
                        char text[WLBD_VERDICT_TEXT_SIZE]);
 
+/* Whether a verdict of that kind is of a run in which nothing moves. */
+bool wlbd_verdict_stands_still(enum wlb_verdict_kind kind);
+
 /* Returns what is done about a verdict of that kind once it is confirmed. */
 enum wlb_fault_action wlbd_verdict_action(const struct wlbd_attempt *attempt, enum wlb_verdict_kind kind);
 

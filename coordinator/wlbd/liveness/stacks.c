@@ -1,5 +1,7 @@
 #include "coordinator/wlbd/liveness/stacks.h"
 
+#include <string.h>
+
 #include "common/clock.h"
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/liveness/attempts.h"
@@ -56,5 +58,24 @@ bool wlbd_stacks_ask_reporter(struct wlbd_reporter *reporter)
 	    wlb_clock_ms() - stacks->asked_ms > WLBD_STACKS_ASK_MS)
 		return false;
 	reporter->stacks_id = stacks->id;
+	return true;
+}
+
+void wlbd_stacks_note_stored(struct wlbd_attempt *attempt, const char *node, int64_t stacks_id)
+{
+	struct wlbd_reporter *reporter;
+	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	if (reporter->agent && strcmp(reporter->node, node) == 0)
+		reporter->stacks_stored_id = stacks_id;
+}
+
+bool wlbd_stacks_are_complete(const struct wlbd_attempt *attempt, int64_t now_ms)
+{
+	const struct wlbd_reporter *reporter;
+	if (now_ms - attempt->stacks.asked_ms > WLBD_STACKS_ANSWER_MS)
+		return true;
+	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	if (can_gather(reporter) && reporter->stacks_stored_id != attempt->stacks.id)
+		return false;
 	return true;
 }

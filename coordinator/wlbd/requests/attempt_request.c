@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/on_fault.h"
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/liveness/confirm_run.h"
@@ -111,7 +112,7 @@ void wlbd_post_attempt(struct wlbd_call *call)
 	wlbd_params_add_text(&params, request->body.attempt_id);
 	wlbd_params_add_integer(&params, call->uid);
 	wlbd_params_add_boolean(&params, wlbd_call_privileged(call));
-	wlbd_db_call(call->wlbd->writes, "select wlb_run_history($1, $2, $3, $4)", &params, on_history, request);
+	wlbd_db_call(call->wlbd->writes, "select wlb_run_past($1, $2, $3, $4)", &params, on_history, request);
 }
 
 /* ---- 2: the history of the run --------------------------------------------------------------------- */
@@ -155,6 +156,16 @@ static bool is_refused(const struct attempt_request *request)
 	return true;
 }
 
+/* A setting that cannot be read, of a later release, is as wlbd.conf says. */
+static bool leaves_crashed_out(const struct attempt_request *request)
+{
+	struct wlb_on_fault on_fault = request->call->wlbd->config.on_fault;
+	const char *text = json_string_value(json_object_get(request->history, "on_fault"));
+	if (text != NULL)
+		wlb_on_fault_parse(text, &on_fault, NULL);
+	return on_fault.crash == WLB_FAULT_EVICT;
+}
+
 static void on_history(void *context, const struct wlbd_db_result *result)
 {
 	struct attempt_request *request = context;
@@ -171,7 +182,8 @@ static void on_history(void *context, const struct wlbd_db_result *result)
 		request_free(request);
 	else if (json_is_object(stored)) /* the launcher asks again, because the first reply got lost */
 		finish(request, json_deep_copy(stored));
-	else if (wlbd_candidate_nodes_make(request->body.nodes, request->history, &request->candidates) != 0)
+	else if (wlbd_candidate_nodes_make(request->body.nodes, request->history, leaves_crashed_out(request),
+	                                   &request->candidates) != 0)
 		fail_memory(request);
 	else
 		wlbd_slurm_job(wlbd, (uint32_t)history_integer(request, "job_id"), request->call->uid, on_job, request);

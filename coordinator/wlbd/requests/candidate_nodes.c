@@ -23,7 +23,7 @@ static int read_crashes(const json_t *history, struct wlbd_crash crashes[WLBD_CR
 	return count;
 }
 
-static int mark_suspected(struct wlbd_candidate_nodes *candidates, const json_t *history)
+static int mark_suspected(struct wlbd_candidate_nodes *candidates, const json_t *history, bool leaves_crashed_out)
 {
 	struct wlbd_crash crashes[WLBD_CRASHES_MOST];
 	int count = read_crashes(history, crashes);
@@ -35,7 +35,7 @@ static int mark_suspected(struct wlbd_candidate_nodes *candidates, const json_t 
 			(struct wlbd_suspect){.node = candidates->list[i].name, .losses = candidates->list[i].losses};
 	wlbd_crashes_suspect(crashes, count, nodes, candidates->count);
 	for (int i = 0; i < candidates->count; i++)
-		candidates->list[i].suspected = nodes[i].suspected;
+		candidates->list[i].suspected = leaves_crashed_out && nodes[i].suspected;
 	candidates->program_step = wlbd_crashes_program_step(crashes, count);
 	free(nodes);
 	return 0;
@@ -77,7 +77,8 @@ static int mark_evicted(struct wlbd_candidate_nodes *candidates, const json_t *h
 	return rc;
 }
 
-int wlbd_candidate_nodes_make(const json_t *names, const json_t *history, struct wlbd_candidate_nodes *candidates)
+int wlbd_candidate_nodes_make(const json_t *names, const json_t *history, bool leaves_crashed_out,
+                              struct wlbd_candidate_nodes *candidates)
 {
 	const json_t *losses = json_object_get(history, "node_losses");
 	candidates->count = (int)json_array_size(names);
@@ -87,9 +88,10 @@ int wlbd_candidate_nodes_make(const json_t *names, const json_t *history, struct
 	for (int i = 0; i < candidates->count; i++) {
 		struct wlbd_candidate_node *node = &candidates->list[i];
 		node->name = json_string_value(json_array_get(names, (size_t)i));
-		node->losses = (int)json_integer_value(json_object_get(losses, node->name));
+		if (leaves_crashed_out)
+			node->losses = (int)json_integer_value(json_object_get(losses, node->name));
 	}
-	if (mark_suspected(candidates, history) == 0 && mark_evicted(candidates, history) == 0)
+	if (mark_suspected(candidates, history, leaves_crashed_out) == 0 && mark_evicted(candidates, history) == 0)
 		return 0;
 	wlbd_candidate_nodes_free(candidates);
 	return -1;

@@ -44,6 +44,12 @@ static void note_attempt(struct wlbd_attempt *attempt, const json_t *data)
 	wlbd_attempt_set_layout(attempt, json_object_get(data, "layout"));
 }
 
+static void note_step(struct wlbd_attempt *attempt, const json_t *data)
+{
+	attempt->steps_recorded++;
+	attempt->last_step = json_integer_value(json_object_get(data, "step"));
+}
+
 static void note_end(struct wlbd_attempt *attempt, const struct wlbd_attempt_end *end)
 {
 	int by_state = strcmp(end->state, "complete") == 0 ? 0
@@ -60,8 +66,11 @@ static void note_records(struct wlbd_attempt *attempt, const struct wlbd_deliver
 	json_t *record;
 	json_array_foreach((json_t *)delivery->records, i, record)
 	{
-		if (strcmp(json_string_value(json_object_get(record, "type")), "attempt") == 0)
+		const char *type = json_string_value(json_object_get(record, "type"));
+		if (strcmp(type, "attempt") == 0)
 			note_attempt(attempt, json_object_get(record, "data"));
+		else if (strcmp(type, "step") == 0)
+			note_step(attempt, json_object_get(record, "data"));
 	}
 	if (delivery->end.state != NULL)
 		note_end(attempt, &delivery->end);

@@ -55,8 +55,12 @@ void wlbd_post_stacks_gather(struct wlbd_call *call)
 static void on_stored(void *context, const struct wlbd_db_result *result)
 {
 	struct wlbd_call *call = context;
+	const struct wlbd_stacks_body *stacks = call->parsed;
+	struct wlbd_attempt *attempt = wlbd_attempts_find(call->wlbd->attempts, stacks->attempt_id);
 	if (result->status == WLBD_DB_OK) {
 		call->wlbd->counters.stacks_stored++;
+		if (attempt != NULL)
+			wlbd_stacks_note_stored(attempt, stacks->node, stacks->stacks_id);
 		wlbd_call_reply_text(call, 200, result->value);
 	} else {
 		wlbd_call_fail_db(call, result);

@@ -12,7 +12,7 @@ static struct wlbd_candidate_nodes make(const char *names_text, const char *hist
 	struct wlbd_candidate_nodes candidates;
 	json_t *history = json_loads(history_text, 0, NULL);
 	*names = json_loads(names_text, 0, NULL);
-	assert_int_equal(wlbd_candidate_nodes_make(*names, history, &candidates), 0);
+	assert_int_equal(wlbd_candidate_nodes_make(*names, history, true, &candidates), 0);
 	json_decref(history);
 	return candidates;
 }
@@ -58,6 +58,28 @@ static void losses_and_crashes_are_those_of_the_node(void **state)
 	json_decref(names);
 }
 
+static void crashes_that_are_reported_leave_no_node_out(void **state)
+{
+	struct wlbd_candidate_nodes candidates;
+	json_t *names = json_pack("[s, s, s]", "n1", "n2", "n3");
+	json_t *history = json_loads("{\"node_losses\":{\"n3\":1},\"crashes\":["
+	                             "{\"node\":\"n2\",\"step\":40,\"age_s\":60},"
+	                             "{\"node\":\"n2\",\"step\":30,\"age_s\":600},"
+	                             "{\"node\":\"n2\",\"step\":20,\"age_s\":900}],"
+	                             "\"evictions\":[{\"node\":\"n1\",\"kind\":\"hang\",\"step\":7,\"age_s\":9}]}",
+	                             0, NULL);
+	(void)state;
+	for (int leaves_out = 0; leaves_out <= 1; leaves_out++) {
+		assert_int_equal(wlbd_candidate_nodes_make(names, history, leaves_out, &candidates), 0);
+		assert_int_equal(candidates.list[1].suspected, leaves_out);
+		assert_int_equal(candidates.list[2].losses, leaves_out);
+		assert_true(candidates.list[0].evicted); /* that is another setting */
+		wlbd_candidate_nodes_free(&candidates);
+	}
+	json_decref(history);
+	json_decref(names);
+}
+
 static void a_step_that_fails_on_two_nodes_is_the_programs(void **state)
 {
 	json_t *names;
@@ -79,6 +101,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_run_without_history_suspects_no_node),
 		cmocka_unit_test(losses_and_crashes_are_those_of_the_node),
+		cmocka_unit_test(crashes_that_are_reported_leave_no_node_out),
 		cmocka_unit_test(a_step_that_fails_on_two_nodes_is_the_programs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,30 @@
+/*
+ * The calls of an attempt's communicators that some of their members have entered and not left: who is in them, and who
+ * has not entered them. They tell what a run that stands still waits for. No I/O.
+ */
+#ifndef COORDINATOR_WLBD_DETECTION_OPEN_CALLS_H
+#define COORDINATOR_WLBD_DETECTION_OPEN_CALLS_H
+
+#include "coordinator/wlbd/detection/world.h"
+
+enum { WLBD_OPEN_CALLS_MOST = 8, WLBD_OPEN_CALL_RANKS = 16 };
+
+struct wlbd_open_call_ranks {
+	int list[WLBD_OPEN_CALL_RANKS]; /* the first of them, ascending */
+	int count;                      /* in all */
+};
+
+struct wlbd_open_call {
+	char communicator[WLBD_ACTIVITY_GROUP_NAME_SIZE];
+	int kind; /* an index into wlbd_call_kind_names; -1: not known */
+	int64_t sequence;
+	struct wlbd_open_call_ranks inside;  /* have entered it, and not left */
+	struct wlbd_open_call_ranks missing; /* have not entered it */
+};
+
+/* Writes a call of each communicator that has an open one: the oldest in which a member is blocked, or else the newest;
+ * those first that members are missing in. Returns how many; 0 if out of memory. */
+int wlbd_open_calls_find(const struct wlbd_world *world, const struct wlbd_activities *activities,
+                         struct wlbd_open_call calls[WLBD_OPEN_CALLS_MOST]);
+
+#endif
