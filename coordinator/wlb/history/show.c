@@ -9,6 +9,7 @@
 #include "coordinator/wlb/delivery/pending.h"
 #include "coordinator/wlb/history/gpus.h"
 #include "coordinator/wlb/history/show_sections.h"
+#include "coordinator/wlb/history/standstills.h"
 #include "coordinator/wlb/history/steps.h"
 #include "coordinator/wlb/history/why_layout.h"
 #include "coordinator/wlb/output/printable.h"
@@ -88,8 +89,10 @@ static int print_tables(const char *name, const json_t *run)
 		rc = wlb_show_faults(run);
 	if (rc == 0)
 		rc = wlb_show_verdicts(run);
-	if (rc == 0)
+	if (rc == 0) {
+		wlb_show_standstills(run);
 		rc = wlb_show_checkpoints(run);
+	}
 	if (rc == 0)
 		rc = wlb_show_events(run);
 	return rc;
