@@ -3,18 +3,16 @@
 import http.client
 import json
 import os
-import pathlib
 import signal
 import socketserver
-import subprocess
 import threading
 import time
 
 import harness
 import test_ranks
 from harness import wait_for
-from test_wlbd_api import NOBODY
-from training import TrainingTest
+from test_wlbd_api import NOBODY, Api, step
+from training import TrainingTest, state_of
 
 TRAINER = """
 import os, time
@@ -24,9 +22,15 @@ while True:
     pass
 """
 
-
-def state_of(pid):
-    return pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0]
+# Two ranks of the second node, of three on each, stand elsewhere than the others; the first attempt alone does so.
+STANDS_STILL = """
+import os, select, sys, time
+if os.environ["WLB_ATTEMPT"] != "1":
+    sys.exit()
+if int(os.environ["SLURM_PROCID"]) > 3:
+    time.sleep(600)
+select.select([], [], [])
+"""
 
 
 RAS_REPORT = "NCCL version 2.27.3 compiled with CUDA 12.9\n\nErrors\n\nINCOMPLETE\n  Missing data from 1 process\n"
@@ -59,26 +63,6 @@ class Runs(TrainingTest):
         text = self.cluster.run("wlb", "stacks", str(job), *options).stdout
         self.assertLessEqual(max(map(len, text.splitlines())), 80, text)
         return text
-
-    def stop_in_computation(self, rank):
-        """Stops the rank at a moment when it waits for no other; returns its pid."""
-        program = self.cluster.build / "libexec/wlb/wlb-stacks"
-        pid = self.rank_pid(rank)
-
-        def stopped():
-            os.kill(pid, signal.SIGSTOP)
-            wait_for("the stop", lambda: state_of(pid) == "T", 5, 0.01)
-            line = subprocess.run([program, str(pid)], capture_output=True, text=True, timeout=20, check=True).stdout
-            frames = json.loads(line)["threads"][0]["frames"]
-            self.assertEqual(state_of(pid), "T")
-            self.assertTrue(frames, line)
-            if not any("(libmpi" in frame or "(libopen-pal" in frame or "pthread_cond" in frame for frame in frames):
-                return True
-            os.kill(pid, signal.SIGCONT)
-            return False
-
-        wait_for(f"rank {rank} in computation", stopped, 60, 0.05)
-        return pid
 
     def test_a_stopped_rank_differs_and_stays_stopped(self):
         ras = self.start_ras()
@@ -123,6 +107,35 @@ class Runs(TrainingTest):
         self.assertRegex(text, r"(?m)^1 rank, suspect: 1$")
         self.assertRegex(text, r"(?m)^Rank 1 on n1, process \d+: sleeping$")
         self.assertRegex(text, r"(?m)^    clock_nanosleep\+0x")
+
+
+    def test_outliers_of_a_trainer_that_stands_still(self):
+        """They are reported, and left out once the run's owner says so. The test records the trainer's steps."""
+        (self.cluster.work / "stands_still.py").write_text(STANDS_STILL, encoding="utf-8")
+        job = self.cluster.sbatch("wlb run -- /usr/bin/python3 stands_still.py", "--wlb-layout=tp=1,cp=1,pp=1", "--no-kill",
+                                  "--wlb-on-fault=hang-after=2", "--ntasks-per-node=3", nodes=2)
+        self.addCleanup(self.cluster.run, "scancel", str(job))
+        wait_for("its ranks", lambda: len(self.cluster.processes("stands_still.py", "/usr/bin/python3")) >= 6, 60)
+        attempt = self.cluster.sql(f"select a.uuid from attempts a join runs r on r.id = run_id where r.name = '{job}'")[0][0]
+        api = Api(self.cluster)
+        for number in range(1, 4):
+            time.sleep(1.2)  # wlbd looks each second
+            body = {"attempt_id": attempt, "source": "rank0", "job_id": job, "first_seq": number,
+                    "records": [step(number, number)]}
+            self.assertEqual(api.call("POST", f"/v1/runs/{job}/records", body)[0], 200)
+        found, = wait_for("a verdict", lambda: self.cluster.show(job)["verdicts"], 30)
+        self.assertEqual({key: found[key] for key in ("kind", "state", "ranks", "nodes", "action", "certainty", "step")},
+                         {"kind": "stack_outliers", "state": "confirmed", "ranks": [4, 5], "nodes": ["n2"],
+                          "action": "report", "certainty": 0.5, "step": 3})
+        self.assertRegex(found["evidence"], r"^4 of 6 ranks are in .*select.*, 2 in .*sleep.*; all .* are of node n2$")
+        shown = self.cluster.run("wlb", "show", str(job)).stdout
+        self.assertRegex(shown, r"\nWhere the ranks of attempt 1 stood\n  4 ranks: 0-3: .*\n  2 ranks, suspect: 4-5: .*sleep")
+        self.assertIn("stack outliers  ranks 4,5 on n2", self.cluster.run("wlb", "faults", str(job)).stdout)
+        self.cluster.run("wlb", "set", str(job), "on-fault=outliers=evict")
+        run = self.finish(job, 60)
+        self.assertEqual([attempt["nodes"] for attempt in run["attempts"]], [["n1", "n2"], ["n1"]])
+        self.assertEqual(run["attempts"][0]["reason"], "node n2 stands in another function than most ranks at step 3")
+        self.assertEqual([(v["kind"], v["state"], v["action"]) for v in run["verdicts"]], [("stack_outliers", "over", "evict")])
 
 
 class Requests(test_ranks.RanksTest):
@@ -199,6 +212,38 @@ class Requests(test_ranks.RanksTest):
         self.assertEqual(self.send(stacks_id, "n2", [self.entry(3, frames=["h (i)"])]), (200, {"ranks": 1}))
         self.assertEqual([rank["rank"] for rank in self.stacks(f"?stacks_id={stacks_id}")["ranks"]], [0, 1, 3])
         self.assertEqual(self.stacks("?ranks=none")["ranks"], [])
+
+    def test_outliers_are_named_until_the_run_moves_on(self):
+        self.assertEqual(self.api.call("POST", f"/v1/runs/{self.run_id}/settings", {"on_fault": "hang-after=2"})[0], 200)
+        for seq in range(2, 5):
+            self.report("n1")
+            self.report("n2")
+            time.sleep(1.2)  # wlbd looks each second
+            self.assertEqual(self.deliver(self.run_id, self.attempt, [step(seq, seq)])[0], 200)
+
+        wanted = set()
+
+        def asked():
+            replies = [self.report(node)[1] for node in ("n1", "n2")]
+            wanted.update(reply["stacks_id"] for reply in replies if "want" in reply)
+            return wanted
+
+        stacks_id, = wait_for("the request for stacks", asked, 10, 0.5)
+        waits, alone = ["PMPI_Wait+0x1 (libmpi.so.40)", "main+0x1 (t)"], ["compute+0x2 (t)", "main+0x1 (t)"]
+        self.send(stacks_id, "n1", [self.entry(0, waits), self.entry(1, waits)])
+        self.assertEqual(self.verdicts(), [])
+        self.send(stacks_id, "n2", [self.entry(2, waits), self.entry(3, alone)])
+        verdict, = wait_for("a verdict", self.verdicts, 10)
+        self.assertEqual((verdict["kind"], verdict["state"], verdict["ranks"], verdict["nodes"]),
+                         ("stack_outliers", "confirmed", [3], ["n2"]))
+        self.assertEqual(verdict["evidence"], "3 of 4 ranks are in PMPI_Wait (libmpi.so.40), 1 in compute (t)")
+        open_now = self.api.call("GET", f"/v1/runs/{self.run_id}/ranks")[1]["verdicts"]
+        self.assertEqual([(v["kind"], v["ranks"]) for v in open_now], [("stack_outliers", [3])])
+        self.assertEqual(self.deliver(self.run_id, self.attempt, [step(5, 5)])[0], 200)
+        wait_for("its end", lambda: [v["state"] for v in self.verdicts()] == ["over"], 10)
+
+    def verdicts(self):
+        return self.show(self.run_id)["verdicts"]
 
     def test_what_is_refused(self):
         stacks_id = self.begin()

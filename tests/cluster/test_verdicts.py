@@ -47,23 +47,6 @@ class Verdicts(TrainingTest):
 
 
 class Hangs(Verdicts):
-    def test_a_stopped_rank_is_named_and_its_node_left_out(self):
-        job = self.start(nodes=4, tasks_per_node=1)
-        self.stop_rank(2)
-        stopped = time.monotonic()
-        first = self.wait_verdict(job, "suspected", 10)
-        self.say(f"named after {time.monotonic() - stopped:.1f} s")
-        self.assertEqual((first["kind"], first["ranks"], first["nodes"]), ("hang", [2], ["n3"]))
-        run = self.finish_on(job, ["n1", "n2", "n4"])
-        self.check_complete(run, iterations=ITERATIONS)
-        cause = [fault for fault in run["faults"] if fault["cause"]]
-        self.assertEqual([(fault["kind"], fault["rank"], fault["node"]) for fault in cause], [("hang", 2, "n3")])
-        self.assertRegex(run["attempts"][0]["reason"], r"^rank 2 on n3 hangs at step \d+$")
-        verdicts = run["verdicts"]
-        self.assertEqual([(v["kind"], v["state"], v["action"], v["ranks"]) for v in verdicts],
-                         [("hang", "over", "evict", [2])])
-        self.assertIn("stopped by a signal", verdicts[0]["evidence"])
-
     def test_local_rank_0(self):
         job = self.start(nodes=2, tasks_per_node=2)
         self.stop_rank(2)  # the first on n2

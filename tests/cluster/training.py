@@ -5,8 +5,10 @@ process by the order of sums only.
 """
 import functools
 import json
+import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import tempfile
 
@@ -51,6 +53,11 @@ def single_process_losses(dtype="float64", iterations=ITERATIONS):
         shutil.rmtree(folder)
 
 
+def state_of(pid):
+    """The letter of proc(5)."""
+    return pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0]
+
+
 class TrainingTest(ClusterTest):
     @classmethod
     def setUpClass(cls):
@@ -88,6 +95,26 @@ class TrainingTest(ClusterTest):
                 if f"\0PMIX_RANK={rank}\0".encode() in b"\0" + file.read():
                     return pid
         self.fail(f"no process of rank {rank}")
+
+    def stop_in_computation(self, rank):
+        """Stops the rank at a moment when it waits for no other; returns its pid."""
+        program = self.cluster.build / "libexec/wlb/wlb-stacks"
+        pid = self.rank_pid(rank)
+
+        def stopped():
+            os.kill(pid, signal.SIGSTOP)
+            wait_for("the stop", lambda: state_of(pid) == "T", 5, 0.01)
+            line = subprocess.run([program, str(pid)], capture_output=True, text=True, timeout=20, check=True).stdout
+            frames = json.loads(line)["threads"][0]["frames"]
+            self.assertEqual(state_of(pid), "T")
+            self.assertTrue(frames, line)
+            if not any("(libmpi" in frame or "(libopen-pal" in frame or "pthread_cond" in frame for frame in frames):
+                return True
+            os.kill(pid, signal.SIGCONT)
+            return False
+
+        wait_for(f"rank {rank} in computation", stopped, 60, 0.05)
+        return pid
 
     def finish(self, job, timeout_s=240):
         """Waits until the job has completed; returns `wlb show --json` with every step."""
