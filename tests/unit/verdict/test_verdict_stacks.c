@@ -240,7 +240,7 @@ static void a_verdict_names_the_group(void **state)
 	struct wlb_verdict verdict;
 	int32_t members[MEMBERS];
 	for (int32_t i = 0; i < RANKS; i++)
-		stacks[i] = i < FIRST || i >= FIRST + MEMBERS ? waiting(i) : i % 2 == 0 ? computing(i) : receiving(i);
+		stacks[i] = i < FIRST || i >= FIRST + MEMBERS ? waiting(i) : i % 4 == 0 ? computing(i) : receiving(i);
 	for (int32_t i = 0; i < MEMBERS; i++)
 		members[i] = FIRST + i;
 	const struct wlb_verdict_group group = {WLB_VERDICT_OTHER, "node n5", members, MEMBERS};
