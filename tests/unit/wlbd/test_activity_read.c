@@ -177,10 +177,10 @@ static void test_corruption(void **state)
 	};
 	(void)state;
 	expect_all(bounds, sizeof(bounds) / sizeof(bounds[0]));
-	json_t *entry = parse(ENTRY);
+	json_t *entry = entry_parse(ENTRY);
 	assert_int_equal(wlbd_activity_read(entry, &activity, groups, NULL), 0);
 	assert_int_equal(activity.corruption.suspects, 0);
-	json_object_set_new(entry, "corruption", parse("{\"step\":40,\"suspects\":2,\"first\":0,\"other\":1}"));
+	json_object_set_new(entry, "corruption", entry_parse("{\"step\":40,\"suspects\":2,\"first\":0,\"other\":1}"));
 	assert_int_equal(wlbd_activity_read(entry, &activity, groups, NULL), 0);
 	assert_int_equal(activity.corruption.step, 40);
 	assert_int_equal(activity.corruption.suspects, 2);
