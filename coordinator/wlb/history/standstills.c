@@ -73,19 +73,22 @@ static void name_ranks(const json_t *call, const char *list_name, const char *co
 		snprintf(text + length, size - length, " and others, %lld in all", (long long)count);
 }
 
-void wlb_standstill_calls(const json_t *verdict, int columns, FILE *out)
+void wlb_standstill_calls(const json_t *verdict, FILE *out)
 {
 	const json_t *calls = json_object_get(verdict, "calls"), *call;
-	char inside[96], missing[96], line[LINE_SIZE];
+	char inside[96], missing[96];
 	size_t i;
 	json_array_foreach((json_t *)calls, i, call)
 	{
 		name_ranks(call, "inside", "inside_count", inside, sizeof(inside));
 		name_ranks(call, "missing", "missing_count", missing, sizeof(missing));
-		snprintf(line, sizeof(line), "  %s of %s, number %lld: ranks in it: %s; not entered by: %s",
-		         wlb_field_text(call, "kind", "call"), wlb_field_text(call, "communicator", "?"),
-		         (long long)json_integer_value(json_object_get(call, "sequence")), inside, missing);
-		put_line(line, columns, out);
+		fprintf(out, "  %s of %s, number %lld: ", wlb_field_text(call, "kind", "call"),
+		        wlb_field_text(call, "communicator", "?"),
+		        (long long)json_integer_value(json_object_get(call, "sequence")));
+		if (json_integer_value(json_object_get(call, "missing_count")) > 0)
+			fprintf(out, "entered by %s, not by %s\n", inside, missing);
+		else
+			fprintf(out, "entered by all, not left by %s\n", inside);
 	}
 }
 
@@ -147,7 +150,7 @@ void wlb_show_standstills(const json_t *run)
 		printf("\nWhere the ranks of attempt %lld stood\n", (long long)attempt_of(attempt));
 		if (gathering != NULL)
 			print_clusters(name, gathering);
-		wlb_standstill_calls(verdict, wlb_terminal_columns(), stdout);
+		wlb_standstill_calls(verdict, stdout);
 	}
 	json_decref(kept);
 }

@@ -12,7 +12,7 @@
 int wlb_standstill_clusters(const json_t *stacks, int columns, FILE *out, struct wlb_error *error);
 
 /* Writes the `calls` of a verdict, a line each. */
-void wlb_standstill_calls(const json_t *verdict, int columns, FILE *out);
+void wlb_standstill_calls(const json_t *verdict, FILE *out);
 
 /* Prints a section for each attempt of the run of which stacks or calls are kept, with the request for the stacks. */
 void wlb_show_standstills(const json_t *run);
