@@ -97,8 +97,8 @@ class Chain(TrainingTest):
         self.assertEqual((call["inside"], call["missing"]), ([0, 1, 3], [2]))
         text = self.command("show", run["run_id"]).split("\nWhere the ranks of attempt 1 stood\n")[1]
         self.assertRegex(text, r"^  3 ranks: 0-1,3: P?MPI_\w+ \(libmpi\.so.*\n  1 rank, suspect: 2: ")
-        self.assertIn(f"\n  {call['kind']} of {call['communicator']}, number {call['sequence']}: ranks in it: 0-1,3; "
-                      "not entered by: 2\n", text)
+        self.assertIn(f"\n  {call['kind']} of {call['communicator']}, number {call['sequence']}: entered by 0-1,3, "
+                      "not by 2\n", text)
 
     def test_a_node_whose_ranks_are_slow(self):
         self.make_timed_input()

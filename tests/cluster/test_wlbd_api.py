@@ -456,6 +456,24 @@ class RunningJobs(ApiTest):
 
 
 class Attempts(RunningJobs):
+    def test_crashes_that_are_reported_leave_no_node_out(self):
+        """Ranks crashed on n1 in three attempts; on-fault says what follows."""
+        run = self.new_run()
+        previous, _ = self.ask(run, ["n1", "n2"])
+        pk = self.cluster.sql(f"select run_id from attempts where uuid = '{previous}'")[0][0]
+        for number in (11, 12, 13):
+            self.cluster.sql(f"""
+                with a as (insert into attempts (run_id, number, uuid, new_steps) values ({pk}, {number}, gen_random_uuid(), 5)
+                    returning id)
+                insert into faults (run_id, attempt_id, kind, rank, node, step, cause, detected_at)
+                select {pk}, id, 'rank_lost', 0, 'n1', 10 * {number}, true, now() from a""")
+        for action, nodes in (("report", ["n1", "n2"]), ("evict", ["n2"])):
+            status, reply = self.api.call("POST", f"/v1/runs/{run}/settings", {"on_fault": f"crash={action}"})
+            self.assertEqual(status, 200, reply)
+            previous, reply = self.ask(run, ["n1", "n2"], previous={"attempt_id": previous, "exit_code": 137, "step_id": ""})
+            self.assertEqual((reply["decision"], reply.get("nodes")), ("start", nodes), reply)
+        self.assertIn("n1 failed again and again", reply["reason"])
+
     def test_start_again_and_stop(self):
         run = self.new_run()
         first, reply = self.ask(run, ["n1", "n2"])
