@@ -5,6 +5,15 @@ static double greater(double a, double b)
 	return a > b ? a : b;
 }
 
+void verdict_bounds_init(struct wlb_verdict_detector *detector)
+{
+	double known_s = detector->options.known_step_s;
+	detector->longest_s[WLB_VERDICT_COMPUTING] = known_s;
+	detector->longest_s[WLB_VERDICT_LOADING] = known_s;
+	detector->longest_s[WLB_VERDICT_CALLING] = known_s;
+	detector->longest_transfer_s = known_s;
+}
+
 double verdict_work_times(const struct verdict_rank *rank)
 {
 	if (!(rank->work > 0.0) || !(rank->usual_work > 0.0))
@@ -14,8 +23,9 @@ double verdict_work_times(const struct verdict_rank *rank)
 
 int verdict_in_warm_up(const struct wlb_verdict_detector *detector, const struct verdict_rank *rank)
 {
-	return rank->activity == WLB_VERDICT_STARTING || rank->first_step < 0 ||
-	       rank->step < rank->first_step + detector->options.warm_up_steps;
+	if (rank->activity == WLB_VERDICT_STARTING || rank->first_step < 0)
+		return 1;
+	return detector->options.known_step_s <= 0.0 && rank->step < rank->first_step + detector->options.warm_up_steps;
 }
 
 void verdict_bounds_learn(struct wlb_verdict_detector *detector, const struct verdict_rank *rank, double seconds)

@@ -4,6 +4,9 @@
 
 #include "libverdict/parts.h"
 
+/* Takes what is known of the steps before the detector was made. */
+void verdict_bounds_init(struct wlb_verdict_detector *detector);
+
 /* Learns from a stay of `seconds` that has ended. */
 void verdict_bounds_learn(struct wlb_verdict_detector *detector, const struct verdict_rank *rank, double seconds);
 

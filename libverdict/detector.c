@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "libverdict/bounds.h"
 #include "libverdict/cost.h"
 #include "libverdict/delays.h"
 #include "libverdict/error.h"
@@ -42,6 +43,8 @@ static int check_options(const struct wlb_verdict_options *options, struct wlb_v
 	if (!(options->slow_share >= 0.02) || !(options->slow_share <= 10.0) || options->warm_up_steps < 0)
 		return verdict_fail(error, "slow_share %g, warm_up_steps %d: they must be 0.02 to 10 and at least 0",
 		                    options->slow_share, options->warm_up_steps);
+	if (!(options->known_step_s >= 0.0) || !isfinite(options->known_step_s))
+		return verdict_fail(error, "known_step_s %g: it must be 0 or more", options->known_step_s);
 	if (!(options->false_alarms > 0.0) || !(options->false_alarms < 1.0) || !(options->run_steps >= 1.0) ||
 	    !isfinite(options->run_steps))
 		return verdict_fail(error, "false_alarms %g, run_steps %g: they must be 0 to 1 and at least 1",
@@ -157,6 +160,7 @@ struct wlb_verdict_detector *wlb_verdict_new(const struct wlb_verdict_world *wor
 		wlb_verdict_free(detector);
 		return NULL;
 	}
+	verdict_bounds_init(detector);
 	return detector;
 }
 

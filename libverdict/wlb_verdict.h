@@ -90,6 +90,9 @@ struct wlb_verdict_options {
 	double slow_share;     /* a rank that takes this share longer than its peers is slow: 0.1 */
 	double false_alarms;   /* that are accepted in a run of run_steps steps, over all ranks: 0.01 */
 	double run_steps;      /* 10,000 */
+	/* How long the steps were that the run had ended before this detector was made: a healthy wait is no longer,
+	 * and the warm-up is over. 0: it had ended none, or that is not known. */
+	double known_step_s;
 };
 
 void wlb_verdict_options_init(struct wlb_verdict_options *options);

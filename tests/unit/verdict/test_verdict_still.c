@@ -43,6 +43,33 @@ static void the_rank_at_the_end_of_the_chain_hangs(void **state)
 	run_end(&run);
 }
 
+/* Watched from step 10 on, where steps of up to 6 s were known to have ended before: no warm-up, and three times 6 s.
+ */
+static void a_run_that_stands_still_when_it_is_first_watched_has_a_bound_of_three_known_steps(void **state)
+{
+	(void)state;
+	struct wlb_verdict_options options;
+	struct run run;
+	for (int known = 0; known < 2; known++) {
+		run_begin(&run, 2, 1, 2, 2, 2);
+		wlb_verdict_free(run.detector);
+		wlb_verdict_options_init(&options);
+		options.known_step_s = known ? 6.0 : 0.0;
+		run.detector = wlb_verdict_new(run.world, &options, NULL);
+		run_block_on_rank_0(&run);
+		run_seconds(&run, 17);
+		run_expect_no_verdict(&run);
+		run_seconds(&run, 3);
+		if (known)
+			assert_int_equal(run_expect_one(&run, WLB_VERDICT_HANG, WLB_VERDICT_CONFIRMED)->ranks[0], 0);
+		else
+			run_expect_no_verdict(&run);
+		options.known_step_s = -1.0;
+		assert_null(wlb_verdict_new(run.world, &options, NULL));
+		run_end(&run);
+	}
+}
+
 /* Ranks 0 and 5 hang. The other waits are for rank 0, and nobody has come to wait for rank 5. */
 static void a_second_rank_that_hangs_is_named_though_nobody_waits_for_it(void **state)
 {
@@ -251,6 +278,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_rank_at_the_end_of_the_chain_hangs),
+		cmocka_unit_test(a_run_that_stands_still_when_it_is_first_watched_has_a_bound_of_three_known_steps),
 		cmocka_unit_test(a_second_rank_that_hangs_is_named_though_nobody_waits_for_it),
 		cmocka_unit_test(a_call_that_all_have_entered_hangs),
 		cmocka_unit_test(the_node_that_all_stuck_calls_have_is_named),
