@@ -23,11 +23,9 @@ static json_t *age(double now_s, double since_s)
 	return json_real(age_s > 0.0 ? round(1e3 * fmin(age_s, seconds_most)) / 1e3 : 0.0);
 }
 
-static const char *state_of(const struct wlb_agent_task *task)
+static const char *word_of(char state)
 {
-	if (task->gone)
-		return "gone";
-	return wlb_process_stopped(task->pid) ? "stopped" : "running";
+	return state == 'T' || state == 't' ? "stopped" : "running";
 }
 
 /* Whether a communicator is reported: the first ones, and that of the call which blocks the rank (-1: none does). */
@@ -85,12 +83,13 @@ static json_t *activity_json(const struct wlb_rank_trace *trace, const struct wl
 	int is_blocked = wlb_rank_trace_blocked(trace, &call), place = -1;
 	enum wlb_activity activity = wlb_rank_trace_activity(trace, &since_s);
 	int64_t step = wlb_rank_trace_step(trace, &work);
+	char state = task->gone ? '?' : wlb_process_state(task->pid);
 	json_t *groups = groups_json(trace, is_blocked ? call.group : -1, &place);
 	json_t *json = json_pack("{s:i, s:I, s:s, s:o, s:s, s:o}", "rank", task->rank, "step",
 	                         wlb_agent_at_most((uint64_t)step, (uint64_t)step_most), "activity",
-	                         wlb_activity_name(activity), "for_s", age(now_s, since_s), "process", state_of(task),
-	                         "groups", groups);
-	if (!task->gone && wlb_process_traced(task->pid))
+	                         wlb_activity_name(activity), "for_s", age(now_s, since_s), "process",
+	                         task->gone ? "gone" : word_of(state), "groups", groups);
+	if (state == 't')
 		json_object_set_new(json, "traced", json_true());
 	if (work > 0.0 && work <= work_most)
 		json_object_set_new(json, "work", json_real(work));

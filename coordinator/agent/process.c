@@ -46,21 +46,17 @@ int wlb_process_exit_code(pid_t pid)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static bool has_state(pid_t pid, const char *states)
+char wlb_process_state(pid_t pid)
 {
 	char line[WLB_PROC_STAT_SIZE];
 	const char *state = stat_field(pid, WLB_PROC_STATE, line);
-	return state != NULL && strchr(states, *state) != NULL;
+	return state != NULL ? *state : '?';
 }
 
 bool wlb_process_stopped(pid_t pid)
 {
-	return has_state(pid, "Tt");
-}
-
-bool wlb_process_traced(pid_t pid)
-{
-	return has_state(pid, "t");
+	char state = wlb_process_state(pid);
+	return state == 'T' || state == 't';
 }
 
 /* ---- processes of a step ---------------------------------------------------------------------------------------- */

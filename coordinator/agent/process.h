@@ -9,9 +9,11 @@
  * does not report it. */
 int wlb_process_exit_code(pid_t pid);
 
-/* Whether it is stopped (SIGSTOP, a debugger), and whether by a debugger. */
+/* Returns its state, a letter of proc(5), such as T (stopped by a signal) or t (by a debugger); '?': there is none. */
+char wlb_process_state(pid_t pid);
+
+/* Whether it is stopped, by a signal or by a debugger. */
 bool wlb_process_stopped(pid_t pid);
-bool wlb_process_traced(pid_t pid);
 
 /* Copies the value of a variable of the environment that the process was started with. Returns 0, or -1 where it has
  * none of that name, it does not fit, or it cannot be read. */

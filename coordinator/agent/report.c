@@ -55,7 +55,8 @@ static json_t *report_object(const struct wlb_agent_report *report, const struct
 char *wlb_agent_report_body(const struct wlb_agent_report *report, const struct wlb_agent_tasks *tasks)
 {
 	json_t *body = report_object(report, tasks);
-	char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
+	/* A time since 1970 has its microseconds in 16 digits; 0.412 would have 17. */
+	char *text = body != NULL ? json_dumps(body, JSON_COMPACT | JSON_REAL_PRECISION(16)) : NULL;
 	json_decref(body);
 	return text;
 }
