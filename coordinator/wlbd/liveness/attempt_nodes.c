@@ -111,9 +111,14 @@ int wlbd_attempt_nodes_ranks_most(const struct wlbd_attempt_nodes *nodes, const 
 	return few ? nodes->world_size : WLBD_NODE_RANKS_MOST;
 }
 
-bool wlbd_attempt_nodes_may_run(const struct wlbd_attempt_nodes *nodes, const char *node, int64_t rank)
+bool wlbd_attempt_nodes_may_run_at(const struct wlbd_attempt_nodes *nodes, int place, int64_t rank)
 {
 	if (rank < 0 || (nodes->world_size > 0 && rank >= nodes->world_size))
 		return false;
-	return nodes->node_of_rank == NULL || nodes->node_of_rank[rank] == wlbd_names_find(&nodes->started_on, node);
+	return nodes->node_of_rank == NULL || nodes->node_of_rank[rank] == place;
+}
+
+bool wlbd_attempt_nodes_may_run(const struct wlbd_attempt_nodes *nodes, const char *node, int64_t rank)
+{
+	return wlbd_attempt_nodes_may_run_at(nodes, wlbd_names_find(&nodes->started_on, node), rank);
 }

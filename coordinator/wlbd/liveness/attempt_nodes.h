@@ -45,5 +45,7 @@ int wlbd_attempt_nodes_ranks_most(const struct wlbd_attempt_nodes *nodes, const 
 
 /* Whether the attempt can have the rank on that node, by what is known. */
 bool wlbd_attempt_nodes_may_run(const struct wlbd_attempt_nodes *nodes, const char *node, int64_t rank);
+/* The same for many ranks of a node: `place` is what wlbd_names_find returns of it in started_on. */
+bool wlbd_attempt_nodes_may_run_at(const struct wlbd_attempt_nodes *nodes, int place, int64_t rank);
 
 #endif

@@ -86,37 +86,42 @@ int wlbd_report_read(const json_t *body, struct wlbd_report *report, struct wlb_
 
 /* ---- the attempt --------------------------------------------------------------------------------- */
 
-static int check_rank(const struct wlbd_attempt_nodes *nodes, const char *node, int64_t rank, struct wlb_error *error)
+/* The ranks of a report, which are to be the attempt's on its node. */
+struct claim {
+	const struct wlbd_attempt_nodes *nodes;
+	const char *node;
+	int place; /* of the node, in the attempt's; -1: none */
+};
+
+static int check_rank(const struct claim *claim, int64_t rank, struct wlb_error *error)
 {
-	if (wlbd_attempt_nodes_may_run(nodes, node, rank))
+	if (wlbd_attempt_nodes_may_run_at(claim->nodes, claim->place, rank))
 		return 0;
 	return wlb_fail(error, "rank %lld: the attempt has no such rank on node %s; report for its own ranks only",
-	                (long long)rank, node);
+	                (long long)rank, claim->node);
 }
 
 /* Entries are ranks, objects with a rank, or arrays that begin with one. */
-static int check_ranks_of(const json_t *array, const char *name, const struct wlbd_report *report,
-                          const struct wlbd_attempt_nodes *nodes, struct wlb_error *error)
+static int check_ranks_of(const json_t *array, const char *name, const struct claim *claim, struct wlb_error *error)
 {
 	for (size_t i = 0; i < json_array_size(array); i++) {
 		const json_t *entry = json_array_get(array, i), *rank = entry;
 		if (!json_is_integer(entry))
 			rank = json_is_object(entry) ? json_object_get(entry, "rank") : json_array_get(entry, 0);
-		if (check_rank(nodes, report->node, json_integer_value(rank), error) != 0)
+		if (check_rank(claim, json_integer_value(rank), error) != 0)
 			return wlb_fail_in(error, "field '%s'", name);
 	}
 	return 0;
 }
 
 /* An entry for each rank at most. */
-static int check_array(const json_t *array, const char *name, const struct wlbd_report *report,
-                       const struct wlbd_attempt_nodes *nodes, struct wlb_error *error)
+static int check_array(const json_t *array, const char *name, const struct claim *claim, struct wlb_error *error)
 {
-	int most = wlbd_attempt_nodes_ranks_most(nodes, report->node);
+	int most = wlbd_attempt_nodes_ranks_most(claim->nodes, claim->node);
 	if (json_array_size(array) > (size_t)most)
 		return wlb_fail(error, "field '%s': %zu entries; the attempt has at most %d ranks on node %s", name,
-		                json_array_size(array), most, report->node);
-	return check_ranks_of(array, name, report, nodes, error);
+		                json_array_size(array), most, claim->node);
+	return check_ranks_of(array, name, claim, error);
 }
 
 int wlbd_report_belongs(const struct wlbd_report *report, const struct wlbd_attempt_nodes *nodes,
@@ -127,11 +132,11 @@ int wlbd_report_belongs(const struct wlbd_report *report, const struct wlbd_atte
 	if (!wlbd_attempt_nodes_may_have(nodes, report->node))
 		return wlb_fail(error, "node '%.100s': is not one of the attempt's; report for its own nodes only",
 		                report->node);
-	if (check_rank(nodes, report->node, report->rank, error) != 0 ||
-	    check_array(report->ranks, "ranks", report, nodes, error) != 0 ||
-	    check_array(report->lost_ranks, "lost_ranks", report, nodes, error) != 0 ||
-	    check_array(report->activities, "activities", report, nodes, error) != 0 ||
-	    check_ranks_of(report->steps, "steps", report, nodes, error) != 0)
+	const struct claim claim = {nodes, report->node, wlbd_names_find(&nodes->started_on, report->node)};
+	if (check_rank(&claim, report->rank, error) != 0 || check_array(report->ranks, "ranks", &claim, error) != 0 ||
+	    check_array(report->lost_ranks, "lost_ranks", &claim, error) != 0 ||
+	    check_array(report->activities, "activities", &claim, error) != 0 ||
+	    check_ranks_of(report->steps, "steps", &claim, error) != 0)
 		return -1;
-	return check_array(report->exits, "exits", report, nodes, error);
+	return check_array(report->exits, "exits", &claim, error);
 }
