@@ -12,6 +12,8 @@ enum {
 	/* Communicators are opened at the start; a rank that reports others again and again is not followed. */
 	WORLDS_MOST = 256,
 	TELL_AGAIN_MS = 30000,
+	/* Where memory does not suffice for the ranks: making their world takes a part of a second. */
+	MAKE_AGAIN_MS = 30000,
 	/* Of memory that libverdict holds for each rank, and for each rank of each communicator. */
 	RANK_BYTES = 2048,
 	MEMBER_BYTES = 384,
@@ -25,6 +27,8 @@ struct wlbd_detection {
 	struct wlb_layout layout; /* of that world */
 	struct wlbd_detection_limits limits;
 	int worlds; /* that were made */
+	bool lacks_memory;
+	int64_t lacked_ms; /* when memory did not suffice */
 	int64_t last_number;
 	int64_t *fed_ms;  /* [world.verdict.ranks] when the last report that was taken had arrived */
 	uint64_t *groups; /* [world.verdict.ranks] a hash of the communicators that the rank had reported */
@@ -137,6 +141,7 @@ static int make_detector(struct wlbd_detection *detection, const struct wlbd_att
 	options.suspect_s = fmin(options.suspect_s, limits->hang_after_s);
 	options.patience_s = fmax(options.patience_s, limits->hang_after_s);
 	options.slow_share = limits->slow_share;
+	options.known_step_s = limits->known_step_s;
 	detection->detector = wlb_verdict_new(&world->verdict, &options, NULL);
 	detection->fed_ms = calloc(count + 1, sizeof(*detection->fed_ms));
 	detection->groups = calloc(count + 1, sizeof(*detection->groups));
@@ -145,13 +150,18 @@ static int make_detector(struct wlbd_detection *detection, const struct wlbd_att
 
 /* Returns -1 where there is no detector then. */
 static int make_current(struct wlbd_detection *detection, const struct wlbd_attempt_ranks *ranks,
-                        const struct wlbd_detection_limits *limits)
+                        const struct wlbd_detection_limits *limits, int64_t now_ms)
 {
 	if (is_current(detection, ranks, limits))
 		return 0;
 	clear_world(detection);
+	if (wlb_layout_ranks(ranks->layout) > ranks->count ||
+	    (detection->lacks_memory && now_ms - detection->lacked_ms < MAKE_AGAIN_MS))
+		return -1;
 	detection->worlds++;
-	if (make_detector(detection, ranks, limits) != 0) {
+	detection->lacks_memory = make_detector(detection, ranks, limits) != 0;
+	if (detection->lacks_memory) {
+		detection->lacked_ms = now_ms;
 		clear_world(detection);
 		return -1;
 	}
@@ -363,7 +373,7 @@ const struct wlbd_found_verdict *wlbd_detection_judge(struct wlbd_detection *det
 	forget_over(detection);
 	if (!is_current(detection, ranks, limits))
 		end_all(detection);
-	if (make_current(detection, ranks, limits) == 0) {
+	if (make_current(detection, ranks, limits, now_ms) == 0) {
 		feed_all(detection, ranks);
 		int32_t found =
 			wlb_verdict_judge(detection->detector, 1e-3 * (double)now_ms, verdicts, WLBD_VERDICTS_MOST);
@@ -372,6 +382,11 @@ const struct wlbd_found_verdict *wlbd_detection_judge(struct wlbd_detection *det
 	}
 	*count = detection->count;
 	return detection->list;
+}
+
+bool wlbd_detection_lacked_memory(const struct wlbd_detection *detection, int64_t now_ms)
+{
+	return detection->lacks_memory && detection->lacked_ms == now_ms;
 }
 
 const struct wlbd_found_verdict *wlbd_detection_open(const struct wlbd_detection *detection, int *count)

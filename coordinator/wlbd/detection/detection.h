@@ -32,6 +32,7 @@ struct wlbd_found_verdict {
 struct wlbd_detection_limits {
 	double hang_after_s; /* a standstill is confirmed after this, or three times the longest healthy wait */
 	double slow_share;   /* a rank that takes this share longer is slow */
+	double known_step_s; /* the length of steps that had ended before the attempt was watched; 0: not known */
 };
 
 struct wlbd_detection;
@@ -55,6 +56,10 @@ const struct wlbd_found_verdict *wlbd_detection_judge(struct wlbd_detection *det
 /* The calls that are open, as wlbd_open_calls_find has them. `detection` may be NULL: there are none. */
 int wlbd_detection_open_calls(const struct wlbd_detection *detection,
                               struct wlbd_open_call calls[WLBD_OPEN_CALLS_MOST]);
+
+/* Whether the judgement at that time found that the memory of the user, or of all, does not suffice for so many ranks.
+ * They are then not watched, which is tried again after half a minute. */
+bool wlbd_detection_lacked_memory(const struct wlbd_detection *detection, int64_t now_ms);
 
 /* The verdicts of the last judgement that are not over. */
 const struct wlbd_found_verdict *wlbd_detection_open(const struct wlbd_detection *detection, int *count);

@@ -69,6 +69,8 @@ struct wlbd_attempt {
 	struct wlbd_outliers *outliers;    /* finds ranks whose stacks differ: one allocation; NULL: as above */
 	uint64_t steps_recorded;           /* since wlbd started */
 	int64_t last_step;                 /* of these */
+	bool is_past_asked;                /* the database was asked for known_step_s */
+	double known_step_s;               /* the length of steps that had ended before; 0: not known (past_steps.h) */
 	struct wlb_on_fault on_fault;      /* what is done about them */
 	int min_nodes;                     /* that the run needs; 0: one is enough */
 	int spares;                        /* nodes that it has besides those of the attempt */

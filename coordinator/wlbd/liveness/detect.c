@@ -5,6 +5,7 @@
 #include "coordinator/wlbd/detection/detection.h"
 #include "coordinator/wlbd/liveness/found_verdicts.h"
 #include "coordinator/wlbd/liveness/outliers.h"
+#include "coordinator/wlbd/liveness/past_steps.h"
 #include "coordinator/wlbd/liveness/stacks.h"
 #include "coordinator/wlbd/liveness/verdict.h"
 #include "coordinator/wlbd/log.h"
@@ -61,8 +62,16 @@ static const struct wlbd_found_verdict *judge_reports(struct wlbd_attempt *attem
 	                                         .node_names = attempt->nodes.started_on.list,
 	                                         .activities = &attempt->activities};
 	const struct wlbd_detection_limits limits = {.hang_after_s = attempt->on_fault.hang_after_s,
-	                                             .slow_share = attempt->on_fault.slow_by_percent / 100};
-	return wlbd_detection_judge(attempt->detection, &ranks, &limits, now_ms, count);
+	                                             .slow_share = attempt->on_fault.slow_by_percent / 100,
+	                                             .known_step_s = attempt->known_step_s};
+	const struct wlbd_found_verdict *found =
+		wlbd_detection_judge(attempt->detection, &ranks, &limits, now_ms, count);
+	if (wlbd_detection_lacked_memory(attempt->detection, now_ms))
+		wlbd_log_limited(WLBD_LOG_WARNING, WLBD_LIMIT_ACTIVITIES,
+		                 "run %s: no memory to watch its %d ranks: the runs of uid %u, or of all users, hold "
+		                 "as much as they may",
+		                 attempt->run, ranks.count, attempt->uid);
+	return found;
 }
 
 /* The activities of ranks come from wlb-worker; of other trainers there are none. */
@@ -118,5 +127,7 @@ void wlbd_detect(struct wlbd_attempt *attempt, int64_t now_ms)
 	}
 	if (attempt->detection == NULL && can_judge(attempt))
 		attempt->detection = wlbd_detection_new(&attempt->activities);
+	if (attempt->detection != NULL)
+		wlbd_past_steps_ask(attempt);
 	judge(attempt, now_ms);
 }

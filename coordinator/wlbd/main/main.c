@@ -13,6 +13,7 @@
 #include "coordinator/wlbd/database/db.h"
 #include "coordinator/wlbd/database/db_pool.h"
 #include "coordinator/wlbd/database/outbox.h"
+#include "coordinator/wlbd/detection/activities.h"
 #include "coordinator/wlbd/http/budget.h"
 #include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/http/http.h"
@@ -41,8 +42,8 @@ enum {
 	TICK_S = 1,
 };
 
-/* 16,384 ranks with eight groups each hold 8 MB. */
-static const struct wlbd_budget_limits activity_limits = {.user_bytes = 64 << 20, .all_bytes = 256 << 20};
+static const struct wlbd_budget_limits activity_limits = {.user_bytes = WLBD_ACTIVITY_USER_BYTES,
+                                                          .all_bytes = WLBD_ACTIVITY_ALL_BYTES};
 
 /* ---- events ---------------------------------------------------------------------------------------- */
 

@@ -17,7 +17,7 @@
 enum { UID = 7, LIMIT_BYTES = 1 << 24, RANKS = 8, NODES = 4 };
 
 static char *const node_names[NODES] = {"a1", "a2", "a3", "a4"};
-static const struct wlbd_detection_limits limits = {.hang_after_s = 10, .slow_share = 0.1};
+static struct wlbd_detection_limits limits = {.hang_after_s = 10, .slow_share = 0.1};
 
 struct job {
 	struct wlbd_budget *budget;
@@ -267,8 +267,70 @@ static void test_memory_has_a_bound(void **state)
 	run_seconds(&job, 20);
 	assert_int_equal(job.count, 0); /* nothing is watched */
 	wlbd_budget_give(job.budget, UID, LIMIT_BYTES - 8192);
+	job.stuck = -1;
+	run_seconds(&job, 40); /* it is tried again after half a minute */
+	job.stuck = 2;
 	run_seconds(&job, 20);
+	assert_int_equal(job.count, 1);
 	close_job(&job);
+}
+
+/* After a restart: the steps that had ended before took up to 4 s. */
+static void test_a_run_that_stands_still_from_the_first_report_on(void **state)
+{
+	struct job job;
+	(void)state;
+	for (int known = 0; known < 2; known++) {
+		open_job(&job);
+		limits.known_step_s = known ? 4 : 0;
+		job.step = 100;
+		job.stuck = 1;
+		run_seconds(&job, 11);
+		assert_int_equal(job.count, 0);
+		run_seconds(&job, 4);
+		assert_int_equal(job.count, known);
+		if (known)
+			assert_int_equal(job.found[0].verdict.stage, WLB_VERDICT_CONFIRMED);
+		close_job(&job);
+	}
+	limits.known_step_s = 0;
+}
+
+/* 2,048 nodes of eight ranks, with the communicators of all parallelisms. */
+static void test_a_large_run_has_memory(void **state)
+{
+	enum { MANY = 16384 };
+	const struct wlbd_budget_limits most = {.user_bytes = WLBD_ACTIVITY_USER_BYTES,
+	                                        .all_bytes = WLBD_ACTIVITY_ALL_BYTES};
+	static const struct wlbd_activity_group groups[] = {
+		{"world", MANY, 1, 1}, {"tp", 8, 9, 9},     {"cp", 2, 9, 9},          {"data", 256, 1, 1},
+		{"pp 0>1", 2, 9, 9},   {"pp 1>2", 2, 9, 9}, {"pp_back 1>0", 2, 9, 9}, {"pp_back 2>1", 2, 9, 9}};
+	struct wlbd_budget *budget = wlbd_budget_new(&most);
+	struct wlbd_activities activities = {.budget = budget, .uid = UID};
+	struct wlbd_detection *detection = wlbd_detection_new(&activities);
+	const struct wlb_layout layout = {.tp = 8, .cp = 2, .pp = 8, .dp = 128};
+	static int node_of[MANY];
+	static char *names[MANY / 8];
+	const struct wlbd_attempt_ranks ranks = {.layout = &layout,
+	                                         .count = MANY,
+	                                         .node_of = node_of,
+	                                         .nodes = MANY / 8,
+	                                         .node_names = names,
+	                                         .activities = &activities};
+	int count;
+	(void)state;
+	for (int rank = 0; rank < MANY; rank++) {
+		const struct wlbd_activity activity = {
+			.rank = rank, .step = 1, .kind = WLB_ACTIVITY_COMPUTING, .group_count = 8};
+		node_of[rank] = rank / 8;
+		names[rank / 8] = "n";
+		assert_int_equal(wlbd_activities_keep(&activities, &activity, groups, "n", 1000), 0);
+	}
+	wlbd_detection_judge(detection, &ranks, &limits, 1000, &count);
+	assert_false(wlbd_detection_lacked_memory(detection, 1000));
+	wlbd_detection_free(detection);
+	wlbd_activities_free(&activities);
+	wlbd_budget_free(budget);
 }
 
 int main(void)
@@ -283,6 +345,8 @@ int main(void)
 		cmocka_unit_test(test_a_slow_rank),
 		cmocka_unit_test(test_what_makes_no_sense_is_ignored),
 		cmocka_unit_test(test_memory_has_a_bound),
+		cmocka_unit_test(test_a_run_that_stands_still_from_the_first_report_on),
+		cmocka_unit_test(test_a_large_run_has_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
