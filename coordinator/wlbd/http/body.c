@@ -12,6 +12,7 @@ enum {
 	SHORT_BYTES = 16 << 10,
 	VALUES_MOST = 400000, /* ranks of 100,000 processes in one record; freeing them takes 30 ms */
 	VALUE_BYTES = 96,     /* of jansson: a value, its key, its place in the object */
+	USUAL_BYTES = 56,     /* of a value in a report */
 };
 
 int wlbd_body_hold(struct wlbd_call *call, size_t bytes)
@@ -71,7 +72,10 @@ static bool was_refused(struct wlbd_call *call)
 static void run_parse(struct wlbd_task *task)
 {
 	struct wlbd_call *call = (struct wlbd_call *)task;
+	if (call->route->is_read_only)
+		wlbd_body_memory_begin(&call->memory, call->values * USUAL_BYTES);
 	call->body = wlbd_body_parse(call->text, call->text_length, &call->refusal);
+	wlbd_body_memory_end();
 	if (call->body == NULL)
 		call->refusal_status = 400;
 }

@@ -24,7 +24,9 @@ struct wlbd_call *wlbd_call_new(struct wlbd *wlbd, const char *uri)
 void wlbd_call_free(struct wlbd_call *call)
 {
 	wlbd_budget_give(call->wlbd->budget, call->uid, call->held_bytes);
-	json_decref(call->body);
+	if (call->memory.newest == NULL)
+		json_decref(call->body);
+	wlbd_body_memory_free(&call->memory);
 	evhttp_clear_headers(&call->query);
 	free(call->parsed);
 	free(call->credential);

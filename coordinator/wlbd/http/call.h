@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "common/digest.h"
+#include "coordinator/wlbd/http/body_memory.h"
 #include "coordinator/wlbd/http/connection.h"
 #include "coordinator/wlbd/http/route.h"
 #include "coordinator/wlbd/thread_pool.h"
@@ -37,22 +38,23 @@ struct wlbd_call {
 	struct wlbd_connection *connection;
 	const struct wlbd_route *route; /* NULL: none matches */
 	const char *method;
-	char *uri;                    /* path with query, as the client sent it */
-	char run[WLBD_RUN_NAME_SIZE]; /* the RUN of the path; "" where it has none */
-	struct evkeyvalq query;       /* after the '?' */
-	uid_t uid;                    /* of the client, by its credential */
-	char *credential;             /* of the request; NULL until it is accepted */
-	char claim[WLB_DIGEST_SIZE];  /* the digest that the credential holds */
-	struct wlb_error refusal;     /* of the task; "" */
-	int refusal_status;           /* HTTP's; 0: none */
-	json_t *body;                 /* of a POST; an object */
-	char *text;                   /* the same as it was sent, with a NUL after it */
-	size_t text_length;           /* that has arrived */
-	size_t values;                /* an upper bound of those in the body */
-	size_t held_bytes;            /* of the user's budget */
-	void *parsed;                 /* the handler's, freed with the call: what it has read of the body; NULL: none */
-	bool is_outdated;             /* the client is a wlb that does not know proofs */
-	bool is_plain;                /* set by the handler: nothing depends on the reply, so it carries no proof */
+	char *uri;                      /* path with query, as the client sent it */
+	char run[WLBD_RUN_NAME_SIZE];   /* the RUN of the path; "" where it has none */
+	struct evkeyvalq query;         /* after the '?' */
+	uid_t uid;                      /* of the client, by its credential */
+	char *credential;               /* of the request; NULL until it is accepted */
+	char claim[WLB_DIGEST_SIZE];    /* the digest that the credential holds */
+	struct wlb_error refusal;       /* of the task; "" */
+	int refusal_status;             /* HTTP's; 0: none */
+	json_t *body;                   /* of a POST; an object */
+	struct wlbd_body_memory memory; /* of the body, where its route only reads it */
+	char *text;                     /* the same as it was sent, with a NUL after it */
+	size_t text_length;             /* that has arrived */
+	size_t values;                  /* an upper bound of those in the body */
+	size_t held_bytes;              /* of the user's budget */
+	void *parsed;     /* the handler's, freed with the call: what it has read of the body; NULL: none */
+	bool is_outdated; /* the client is a wlb that does not know proofs */
+	bool is_plain;    /* set by the handler: nothing depends on the reply, so it carries no proof */
 	int64_t began_ms;
 	struct wlbd_answer answer;
 };

@@ -14,6 +14,7 @@ struct wlbd_route {
 	const char *method;
 	const char *pattern;    /* "*" matches a run's name */
 	bool is_open;           /* needs no credential */
+	bool is_read_only;      /* its handler neither changes nor keeps any value of the body */
 	size_t body_most_bytes; /* of a POST */
 	void (*handle)(struct wlbd_call *call);
 };

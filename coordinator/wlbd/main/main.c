@@ -14,6 +14,7 @@
 #include "coordinator/wlbd/database/db_pool.h"
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/detection/activities.h"
+#include "coordinator/wlbd/http/body_memory.h"
 #include "coordinator/wlbd/http/budget.h"
 #include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/http/http.h"
@@ -236,6 +237,7 @@ static int run(void *values, struct wlb_error *error)
 	raise_descriptor_limit();
 	wlbd_memory_configure();
 	wlbd_log_open((enum wlbd_log_level)wlbd.config.log_level);
+	wlbd_body_memory_open();
 	/* Clients choose the keys of objects; a random seed prevents that they choose keys that collide. */
 	json_object_seed(0);
 	int code = serve(&wlbd, error);
