@@ -29,7 +29,7 @@ void *must_allocate(size_t count, size_t size)
 {
 	void *memory = calloc(count + 1, size);
 	if (memory == NULL) {
-		fprintf(stderr, "wlb-verdicts-bench: out of memory\n");
+		fputs("out of memory\n", stderr);
 		exit(1);
 	}
 	return memory;
