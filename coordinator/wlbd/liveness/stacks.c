@@ -36,11 +36,11 @@ int64_t wlbd_stacks_ask(struct wlbd_attempt *attempt)
 {
 	struct wlbd_stacks *stacks = &attempt->stacks;
 	int64_t now_ms = wlb_clock_ms(), now_s = (int64_t)wlb_clock_unix_s();
-	int nodes = count_agents(attempt);
 	if (wlbd_attempt_has_ended(&attempt->incident.life))
 		return 0;
 	if (stacks->id != 0 && now_ms - stacks->asked_ms < WLBD_STACKS_PERIOD_MS)
 		return stacks->id;
+	int nodes = count_agents(attempt);
 	if (nodes == 0)
 		return 0;
 	/* After a restart of wlbd too it is greater than those before, unless the clock was set back. */
