@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Puts 100 runs of 300,000 steps into a private cluster's database, lets 2,048 nodes report and every run deliver a
-record each second, and asks meanwhile as users do. Then the 2,048 nodes are those of one run of 16,384 ranks, whose
-agents say what each rank does, and in which ranks hang. Prints docs/results/coordinator.md.
-Usage: bench_coordinator.py BUILD_DIR"""
+record each second, and asks meanwhile as users do. Prints docs/results/coordinator.md. Usage: bench_coordinator.py
+BUILD_DIR"""
 import datetime
 import json
 import os
@@ -18,24 +17,12 @@ import threading
 import time
 
 from bench_host import machine, verdict
-from training_load import RUN, TrainingRun
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUNS, STEPS, NODES, RANKS_ON_NODE = 100, 300000, 2048, 8
 LOAD_S = 60
 FIRST_JOB = 1000001
 GOAL_S = 0.3
-LAYOUT = (8, 2, 8, 128)  # tp, cp, pp, dp of the large run
-STEP_S, TRAIN_STEPS = 7.5, 36
-GOAL_CORES, GOAL_MIB, GOAL_VERDICT_S = 0.5, 1024, 5
-# Of the large run: kind, rank, step and seconds of each fault, the bound of the verdict in seconds after it began (None:
-# of a run that was first watched while it stood still), and whether the coordinator is killed meanwhile.
-FAULTS = [
-    (("hang", 4321, 16, 30), 10, False),
-    (("hang", 12345, 20, 75), None, True),
-    (("stop", 777, 24, 20), 5, False),
-    (("stop", 16000, 28, 30), 5, True),
-]
 
 
 class Cluster:
@@ -138,13 +125,6 @@ def peak_mib(pid):
     return int(text.split("VmHWM:")[1].split()[0]) / 1024
 
 
-def machine_cpu_s():
-    """Of all processes of this machine."""
-    fields = pathlib.Path("/proc/stat").read_text(encoding="utf-8").split("\n", 1)[0].split()[1:]
-    busy = sum(map(int, fields[:8])) - int(fields[3]) - int(fields[4])
-    return busy / os.sysconf("SC_CLK_TCK")
-
-
 class Asker(threading.Thread):
     """Times the commands of users, one after the other, until it is ended."""
 
@@ -189,73 +169,6 @@ def measure(cluster, nodes_file):
     return result
 
 
-# ---- one large run ---------------------------------------------------------------------------------------------------
-
-def window(cluster, load, seconds, each_second=None):
-    """Cores that the daemons, the load and all other processes of the machine use; each_second() is called meanwhile."""
-    pids = {name: cluster.pids(name) for name in ("wlbd", "munged", "postgres")} | {"load": [load.pid]}
-    before, all_before, began = {name: cpu_s(p) for name, p in pids.items()}, machine_cpu_s(), time.monotonic()
-    took = []
-    while time.monotonic() - began < seconds:
-        asked = time.monotonic()
-        if each_second:
-            each_second()
-            took.append(time.monotonic() - asked)
-        time.sleep(max(0, asked + 1 - time.monotonic()))
-    elapsed = time.monotonic() - began
-    used = {name: (cpu_s(p) - before[name]) / elapsed for name, p in pids.items()}
-    used["others"] = (machine_cpu_s() - all_before) / elapsed - sum(used.values())
-    return {"cores": used, "took": took}
-
-
-def follow_fault(cluster, run, number):
-    """Waits for a fault, kills and starts the coordinator where that is asked, and returns when it was named."""
-    (kind, rank, _, seconds), bound, is_killed = FAULTS[number]
-    began = run.wait_event("fault", number, 600)["at"]
-    result = {"kind": kind, "rank": rank, "bound": bound, "since": began}
-    if is_killed:
-        time.sleep(1)
-        result["peak_mib"] = peak_mib(cluster.pids("wlbd")[0])
-        cluster.verb("kill-wlbd")
-        killed = time.time()
-        time.sleep(2)
-        cluster.verb("start-wlbd")
-        result.update(since=time.time(), away=time.time() - killed)
-    if bound is None:  # three times the length of nine in ten steps that are recorded
-        result["bound"] = 3 * float(run.sql("select percentile_disc(0.9) within group (order by step_time_s) from steps s "
-                                            f"join runs r on r.id = s.run_id where r.name = '{RUN}'"))
-    for state in ("suspected", "confirmed"):
-        row, seen = run.wait_row(rank, state, result["since"], seconds)
-        result[state], result["evidence"] = seen - result["since"], row["evidence"]
-    result["shown"] = any(v["state"] == "confirmed" for v in run.shown(rank))
-    result["shown_after"] = time.time() - result["since"]
-    run.wait_event("fault_over", number, 600)
-    say(f"{kind} of rank {rank}: suspected after {result['suspected']:.1f} s, confirmed after {result['confirmed']:.1f} s")
-    return result
-
-
-def train(cluster):
-    """The large run: what it costs, and when its faults are named."""
-    run = TrainingRun(cluster.env, cluster.build / "tests/wlb-training-load", LAYOUT, RANKS_ON_NODE, "hang=report")
-    try:
-        run.start(STEP_S, TRAIN_STEPS, [fault for fault, _, _ in FAULTS])
-        time.sleep(30)  # the ranks are known, and the first steps are over
-        result = {"quiet": window(cluster, run.load, 45)}
-        result["asked"] = window(cluster, run.load, 20, lambda: run.get(f"/v1/runs/{RUN}/ranks"))
-        result["healthy_verdicts"] = len(run.verdicts())
-        result["faults"] = [follow_fault(cluster, run, number) for number in range(len(FAULTS))]
-        last = run.wait_event("end", 0, 600)
-        run.reader.join()
-        result.update(last)
-        result["peak_mib"] = max([peak_mib(cluster.pids("wlbd")[0])] + [f.get("peak_mib", 0) for f in result["faults"]])
-        result["others"] = run.others([fault[1] for fault, _, _ in FAULTS])
-        for row in result["others"]:
-            say(f"a verdict on no fault: {row['kind']}: {row['evidence']}")
-        return result
-    finally:
-        run.stop()
-
-
 # ---- the page --------------------------------------------------------------------------------------------------------
 
 def version(cluster, *words):
@@ -273,9 +186,7 @@ def page(cluster, result, size):
     print(f"`scripts/bench coordinator` on {datetime.date.today()}, commit {commit}: {machine()}; PostgreSQL "
           f"{cluster.sql('show server_version').split()[0]}, {version(cluster, 'sinfo', '--version')}. All of it, the load "
           "included, ran on this one machine.\n")
-    print(f"The database has {RUNS} runs of {STEPS:,} steps ({size}).\n")
-    print("## Many runs\n")
-    print(f"For {LOAD_S} s, {NODES:,} nodes report once a second, each on its own connection and with a MUNGE credential for "
+    print(f"The database has {RUNS} runs of {STEPS:,} steps ({size}). For {LOAD_S} s, {NODES:,} nodes report once a second, each on its own connection and with a MUNGE credential for "
           "each report, and every run delivers a step once a second. Reports do not say what ranks do. Meanwhile the commands "
           "below run one after the other; their time is that of the whole process.\n")
     print("| at the client | times | median | highest | goal | |\n|---|---|---|---|---|---|")
@@ -296,54 +207,6 @@ def page(cluster, result, size):
     print(f"\nwlbd held at most {result['peak_mib']:.0f} MiB of memory.\n")
 
 
-def cost_table(trained):
-    rows = {"quiet": "reports of all ranks, each second",
-            "asked": "and `GET /v1/runs/RUN/ranks` once a second, as `wlb top` asks"}
-    print("| | wlbd | PostgreSQL | munged | the load | other processes |\n|---|---|---|---|---|---|")
-    for key, text in rows.items():
-        cores = trained[key]["cores"]
-        print(f"| {text} | {cores['wlbd']:.2f} | {cores['postgres']:.2f} | {cores['munged']:.2f} | {cores['load']:.2f} | "
-              f"{cores['others']:.2f} |")
-    cores = trained["quiet"]["cores"]
-    both = cores["wlbd"] + cores["postgres"]
-    print(f"\nIn cores. wlbd and PostgreSQL: {both:.2f}, goal < {GOAL_CORES}: {verdict(both < GOAL_CORES)}. The list of ranks "
-          f"arrived in {statistics.median(trained['asked']['took']):.2f} s in the median. wlbd held at most "
-          f"{trained['peak_mib']:.0f} MiB, goal < {GOAL_MIB}: {verdict(trained['peak_mib'] < GOAL_MIB)}.\n")
-    r = trained["reports"]
-    print(f"Of {r['requests']:,} reports {r['refused']} were refused, and {r['unanswered']} not answered, while wlbd was away "
-          f"among them. They took {r['p50_ms']:.1f} ms in the median, {r['p99_ms']:.1f} ms in 99 of 100.\n")
-
-
-def fault_table(trained):
-    names = {"hang": "stays in computation", "stop": "is stopped by a signal"}
-    print("| what happens to a rank | wlbd | bound | suspected | confirmed | after the bound | |\n|---|---|---|---|---|---|---|")
-    for fault in trained["faults"]:
-        late = fault["confirmed"] - fault["bound"]
-        away = f"killed 1 s later, started after {fault['away']:.1f} s" if "away" in fault else "runs"
-        print(f"| rank {fault['rank']:,} {names[fault['kind']]} | {away} | {fault['bound']:.1f} s | {fault['suspected']:.1f} s | "
-              f"{fault['confirmed']:.1f} s | {late:.1f} s | {verdict(late < GOAL_VERDICT_S and fault['shown'])} |")
-    print(f"\nVerdicts on anything else, in {trained['seconds']:.0f} s: {len(trained['others'])}, goal 0: "
-          f"{verdict(len(trained['others']) == 0 and trained['healthy_verdicts'] == 0)}.")
-
-
-def training_page(trained):
-    tp, cp, pp, dp = LAYOUT
-    print("## One run of 16,384 ranks\n")
-    print(f"The {NODES:,} nodes are those of one run, tp={tp}, cp={cp}, pp={pp}, dp={dp}, with steps of {STEP_S} s. Each agent's "
-          "reports are made by the code of wlb-agent from what the ranks write into their node's page: the step and its work, "
-          "the call that blocks each rank, how far it has come in eight communicators, and each step that it has ended. "
-          "Their ranks follow a program of 1F1B call by call (tests/bench/verdicts), with noise, and a rank that stands still "
-          "blocks those that depend on it. Agents gather no stacks. Ranks take part of the machine's memory, and the load a "
-          "part of its processors:\n")
-    cost_table(trained)
-    print("Then ranks stand still. Times count from the fault, or, where wlbd is killed meanwhile, from when it has been started "
-          "again; until the row is in table `verdicts`, as a client of PostgreSQL sees it. *Bound*: how long the fault has to "
-          "last until it is confirmed ([verdicts.md](../verdicts.md)): 10 s for a rank that begins nothing, 5 s for one that a "
-          "signal has stopped, both since it was first seen; where a run stands still when wlbd begins to watch it, three times the length of "
-          f"steps. Goal: confirmed in the table and in `GET /v1/runs/RUN/ranks` within {GOAL_VERDICT_S} s after the bound.\n")
-    fault_table(trained)
-
-
 def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -357,14 +220,7 @@ def main():
         write_nodes(cluster, nodes_file, STEPS + 1)
         say(f"load for {LOAD_S} s")
         result = measure(cluster, nodes_file)
-        cluster.verb("kill-wlbd")
-        cluster.sql("update runs set state = 'complete', ended_at = now(); "
-                    "update attempts set state = 'complete', ended_at = now()")
-        cluster.verb("start-wlbd")
-        say("one run of 16,384 ranks, for some minutes")
-        trained = train(cluster)
         page(cluster, result, cluster.sql("select pg_size_pretty(pg_database_size(current_database()))"))
-        training_page(trained)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,8 @@ class TrainingRun:
         """faults: (kind, rank, step, seconds), of wlb-training-load."""
         words = [RUN, self.attempt, ",".join(map(str, self.layout)), str(self.ranks_per_node), str(step_s), str(steps)]
         words += [":".join(map(str, fault)) for fault in faults]
-        self.load = subprocess.Popen([self.program, *words], env=self.env, stdout=subprocess.PIPE, text=True)
+        self.load = subprocess.Popen([self.program, *words], env=self.env, stdout=subprocess.PIPE, text=True,
+                                     start_new_session=True)
         self.reader = threading.Thread(target=self.read)
         self.reader.start()
 

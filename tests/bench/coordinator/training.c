@@ -25,7 +25,7 @@
 #include "tests/bench/coordinator/stand_in.h"
 
 enum {
-	THREADS_MOST = 32,
+	THREADS_MOST = 256,
 	FAULTS_MOST = 16,
 	PERIOD_MS = 1000,
 	REPORT_MS = 2000, /* as wlb-agent */
