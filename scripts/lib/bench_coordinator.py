@@ -186,8 +186,8 @@ def page(cluster, result, size):
     print(f"`scripts/bench coordinator` on {datetime.date.today()}, commit {commit}: {machine()}; PostgreSQL "
           f"{cluster.sql('show server_version').split()[0]}, {version(cluster, 'sinfo', '--version')}. All of it, the load "
           "included, ran on this one machine.\n")
-    print(f"The database has {RUNS} runs of {STEPS:,} steps ({size}). For {LOAD_S} s, {NODES:,} nodes report once a second, each on its own connection and with a MUNGE credential for "
-          "each report, and every run delivers a step once a second. Reports do not say what ranks do. Meanwhile the commands "
+    print(f"The database has {RUNS} runs of {STEPS:,} steps ({size}). For {LOAD_S} s, {NODES:,} nodes report once a second, "
+          "each on its own connection and with a MUNGE credential for each report, and every run delivers a step once a second. Reports do not say what ranks do. Meanwhile the commands "
           "below run one after the other; their time is that of the whole process.\n")
     print("| at the client | times | median | highest | goal | |\n|---|---|---|---|---|---|")
     asker = result["asker"]
