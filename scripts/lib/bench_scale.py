@@ -78,10 +78,12 @@ def follow_fault(cluster, run, number):
         time.sleep(2)
         cluster.verb("start-wlbd")
         prefer(cluster.pids("wlbd"))
-        result.update(since=time.time(), away=time.time() - killed)
+        result["since"] = killed
     for state in ("suspected", "confirmed"):
         row, seen = run.wait_row(rank, state, result["since"], seconds)
-        result[state], result["evidence"] = seen - result["since"], row["evidence"]
+        if is_killed:  # when the coordinator that found it was started
+            result.update(since=row["watcher"] / 1000, away=row["watcher"] / 1000 - killed)
+        result[state] = seen - result["since"]
     result["bound"] = float(re.search(r"bound ([0-9.]+) s", row["evidence"])[1])
     result["shown"] = any(v["state"] == "confirmed" for v in run.shown(rank))
     run.wait_event("fault_over", number, 600)
