@@ -20,7 +20,7 @@ int32_t verdict_links_sets(const struct verdict_world *world, int32_t *set_of)
 
 void verdict_links_step(struct wlb_verdict_detector *detector, const struct verdict_slot *slot)
 {
-	if (verdict_shift_step(&detector->link, slot->transfer, slot->step))
+	if (slot->has_transfers && verdict_shift_step(&detector->link, slot->transfer, slot->step))
 		verdict_delays_step(detector);
 }
 

@@ -78,12 +78,15 @@ struct verdict_slot {
 	double *value[2];         /* [ranks] loss and gradient norm; NaN where there is none: see has_value */
 	unsigned char *has_value; /* [ranks] bit 0: loss, bit 1: gradient norm */
 	double *transfer;         /* [memberships] logarithm of seconds per byte; NaN: none */
+	int has_transfers;        /* 1: one of them at least is not NaN */
 };
 
 struct verdict_steps {
 	int64_t last;      /* the newest step that has ended; -1: none yet */
 	int64_t count;     /* steps that were judged or belonged to the warm-up */
 	int32_t elsewhere; /* successive reports of steps that are not collected */
+	int32_t collected; /* slots in use */
+	int32_t filled;    /* the slot of the last report */
 	struct verdict_slot slot[VERDICT_SLOTS];
 };
 

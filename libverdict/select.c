@@ -1,11 +1,6 @@
 #include "libverdict/select.h"
 
-static void swap(double *a, double *b)
-{
-	double held = *a;
-	*a = *b;
-	*b = held;
-}
+#include <math.h>
 
 static double middle_of(double a, double b, double c)
 {
@@ -14,27 +9,36 @@ static double middle_of(double a, double b, double c)
 	return a < c ? a : b < c ? c : b;
 }
 
+/* Moves the values below a bound to the front of those from `low` to `high`, without a branch on a value, which no
+ * processor could predict. Returns where the others begin. */
+static int32_t part(double *values, int32_t low, int32_t high, double bound)
+{
+	int32_t others = low;
+	for (int32_t i = low; i <= high; i++) {
+		double value = values[i];
+		values[i] = values[others];
+		values[others] = value;
+		others += value < bound;
+	}
+	return others;
+}
+
 /* Moves the value of rank `wanted` to its place: all before it are at most as great, all after it at least. */
 static void place(double *values, int32_t count, int32_t wanted)
 {
 	int32_t low = 0, high = count - 1;
 	while (low < high) {
 		double pivot = middle_of(values[low], values[low + (high - low) / 2], values[high]);
-		int32_t i = low, j = high;
-		while (i <= j) {
-			while (values[i] < pivot)
-				i++;
-			while (values[j] > pivot)
-				j--;
-			if (i <= j)
-				swap(&values[i++], &values[j--]);
+		int32_t equal = part(values, low, high, pivot);
+		if (wanted < equal) {
+			high = equal - 1;
+			continue;
 		}
-		if (wanted <= j)
-			high = j;
-		else if (wanted >= i)
-			low = i;
-		else
+		int32_t greater = part(values, equal, high, nextafter(pivot, INFINITY));
+		/* No value is below a pivot that is no number, and none is above infinity. */
+		if (wanted < greater || greater == low)
 			return;
+		low = greater;
 	}
 }
 

@@ -20,8 +20,9 @@ static void clear_slot(struct verdict_slot *slot, const struct verdict_world *wo
 	slot->step = step;
 	slot->reported = 0;
 	memset(slot->has, 0, (size_t)world->ranks);
-	for (int32_t m = 0; m < world->memberships; m++)
+	for (int32_t m = 0; slot->has_transfers && m < world->memberships; m++)
 		slot->transfer[m] = NAN;
+	slot->has_transfers = 0;
 }
 
 int verdict_steps_init(struct verdict_steps *steps, const struct verdict_world *world)
@@ -41,6 +42,7 @@ int verdict_steps_init(struct verdict_steps *steps, const struct verdict_world *
 		slot->has_value = calloc(ranks, 1);
 		slot->transfer = calloc((size_t)world->memberships + 1, sizeof(*slot->transfer));
 		failed |= slot->has == NULL || slot->has_value == NULL || slot->transfer == NULL;
+		slot->has_transfers = 1;
 		if (!failed)
 			clear_slot(slot, world, -1);
 	}
@@ -99,6 +101,7 @@ static void take_transfers(struct wlb_verdict_detector *detector, const struct w
 			continue;
 		int32_t m = verdict_world_find(&detector->world, step->rank, transfer->group);
 		slot->transfer[m] = log(transfer->transfer_s / transfer->bytes);
+		slot->has_transfers = 1;
 		/* No longer than the step: a length that cannot be teaches no bound. */
 		double call_s = transfer->transfer_s / (double)transfer->calls;
 		if (call_s > detector->longest_transfer_s && transfer->transfer_s <= step->seconds &&
@@ -160,19 +163,26 @@ static struct verdict_slot *first_slot(struct verdict_steps *steps)
  * of a rank that is mistaken, gives way to one that is not. */
 static struct verdict_slot *slot_of(struct wlb_verdict_detector *detector, int64_t step)
 {
-	struct verdict_slot *slots = detector->steps.slot, *free_slot = NULL, *newest = &slots[0];
+	struct verdict_steps *steps = &detector->steps;
+	struct verdict_slot *slots = steps->slot, *free_slot = NULL, *newest = &slots[0];
+	if (slots[steps->filled].step == step)
+		return &slots[steps->filled];
 	for (int i = 0; i < VERDICT_SLOTS; i++) {
-		if (slots[i].step == step)
+		if (slots[i].step == step) {
+			steps->filled = i;
 			return &slots[i];
+		}
 		if (slots[i].step < 0)
 			free_slot = &slots[i];
 		if (slots[i].step > newest->step)
 			newest = &slots[i];
 	}
-	if (free_slot == NULL && newest->step > step)
-		free_slot = newest;
-	if (free_slot != NULL)
-		clear_slot(free_slot, &detector->world, step);
+	if (free_slot == NULL && newest->step <= step)
+		return NULL;
+	steps->collected += free_slot != NULL;
+	free_slot = free_slot != NULL ? free_slot : newest;
+	clear_slot(free_slot, &detector->world, step);
+	steps->filled = (int32_t)(free_slot - slots);
 	return free_slot;
 }
 
@@ -182,6 +192,7 @@ static void begin_before(struct wlb_verdict_detector *detector, int64_t step)
 	struct verdict_steps *steps = &detector->steps;
 	steps->last = step - 1;
 	steps->elsewhere = 0;
+	steps->collected = 0;
 	for (int i = 0; i < VERDICT_SLOTS; i++)
 		clear_slot(&steps->slot[i], &detector->world, -1);
 }
@@ -220,10 +231,14 @@ int wlb_verdict_take_step(struct wlb_verdict_detector *detector, const struct wl
 	if (slot->has[step->rank])
 		return 0;
 	fill_slot(detector, step, slot);
+	/* Until the last report of a step, nothing has ended where no step is STEPS_LATER. */
+	if (slot->reported < detector->world.ranks && steps->collected <= STEPS_LATER)
+		return 0;
 	while ((slot = ended_slot(detector)) != NULL) {
 		judge_step(detector, slot);
 		steps->last = slot->step;
 		clear_slot(slot, &detector->world, -1);
+		steps->collected--;
 	}
 	return 0;
 }

@@ -1,5 +1,7 @@
 #include "libverdict/verdicts.h"
 
+#include <string.h>
+
 const char *wlb_verdict_kind_name(enum wlb_verdict_kind kind)
 {
 	static const char *const names[] = {
@@ -108,7 +110,8 @@ int32_t verdict_settle(struct wlb_verdict_detector *detector, struct wlb_verdict
 	for (int32_t i = 0; i < found->count; i++)
 		detector->standstill |= verdict_is_standstill(found->verdict[i].kind) &&
 		                        found->verdict[i].stage == WLB_VERDICT_CONFIRMED;
-	*open = *found;
+	memcpy(open->verdict, found->verdict, (size_t)found->count * sizeof(*found->verdict));
+	open->count = found->count;
 	found->count = 0;
 	return written;
 }

@@ -128,7 +128,11 @@ static int list_memberships(struct verdict_world *world)
 	int failed = verdict_lists_build(&world->of_rank, rank_of, world->memberships, world->ranks) < 0 ||
 	             verdict_lists_build(&world->on_node, world->node_of, world->ranks, world->nodes) < 0;
 	free(rank_of);
-	return failed ? -1 : 0;
+	if (failed)
+		return -1;
+	for (int32_t i = 0; i < world->memberships; i++)
+		world->listed_group[i] = world->membership[world->of_rank.list[i]].group;
+	return 0;
 }
 
 int verdict_world_copy(struct verdict_world *world, const struct wlb_verdict_world *given,
@@ -148,10 +152,11 @@ int verdict_world_copy(struct verdict_world *world, const struct wlb_verdict_wor
 	world->node_name = calloc((size_t)given->nodes, sizeof(*world->node_name));
 	world->group = calloc((size_t)given->group_count + 1, sizeof(*world->group));
 	world->membership = calloc(members + 1, sizeof(*world->membership));
+	world->listed_group = calloc(members + 1, sizeof(*world->listed_group));
 	int32_t *last_of = calloc(ranks, sizeof(*last_of));
 	int result = -1;
 	if (world->node_of == NULL || world->peers_of == NULL || world->node_name == NULL || world->group == NULL ||
-	    world->membership == NULL || last_of == NULL)
+	    world->membership == NULL || world->listed_group == NULL || last_of == NULL)
 		goto out;
 	memcpy(world->node_of, given->node_of, ranks * sizeof(*world->node_of));
 	copy_node_names(world, given->node_names);
@@ -174,6 +179,7 @@ void verdict_world_free(struct verdict_world *world)
 	free(world->peers_of);
 	free(world->group);
 	free(world->membership);
+	free(world->listed_group);
 	verdict_lists_free(&world->of_rank);
 	verdict_lists_free(&world->on_node);
 }
@@ -183,7 +189,7 @@ int32_t verdict_world_find(const struct verdict_world *world, int32_t rank, int3
 	if (rank < 0 || rank >= world->ranks)
 		return -1;
 	for (int32_t i = world->of_rank.first[rank]; i < world->of_rank.first[rank + 1]; i++)
-		if (world->membership[world->of_rank.list[i]].group == group)
+		if (world->listed_group[i] == group)
 			return world->of_rank.list[i];
 	return -1;
 }

@@ -40,6 +40,7 @@ struct verdict_world {
 	struct verdict_group *group;
 	struct verdict_membership *membership;
 	struct verdict_lists of_rank; /* memberships of a rank */
+	int32_t *listed_group;        /* [memberships] the group of each item of of_rank.list */
 	struct verdict_lists on_node; /* ranks of a node */
 };
 
