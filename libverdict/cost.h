@@ -6,7 +6,7 @@
 #include "libverdict/parts.h"
 
 /* Returns -1 if out of memory; verdict_cost_free frees it in either case. */
-int verdict_cost_init(struct verdict_cost *cost, int32_t ranks);
+int verdict_cost_init(struct verdict_cost *cost, const struct verdict_step_model *model);
 void verdict_cost_free(struct verdict_cost *cost);
 
 /* Keeps what the ranks computed in a step. */

@@ -154,7 +154,7 @@ struct wlb_verdict_detector *wlb_verdict_new(const struct wlb_verdict_world *wor
 	    init_values(&detector->values[0], (size_t)detector->world.ranks) < 0 ||
 	    init_values(&detector->values[1], (size_t)detector->world.ranks) < 0 ||
 	    verdict_step_model_init(&detector->model, &detector->world, world->micro_batches) < 0 ||
-	    verdict_cost_init(&detector->cost, detector->world.ranks) < 0 ||
+	    verdict_cost_init(&detector->cost, &detector->model) < 0 ||
 	    verdict_steps_init(&detector->steps, &detector->world) < 0) {
 		verdict_fail(error, "out of memory for %d ranks", detector->world.ranks);
 		wlb_verdict_free(detector);

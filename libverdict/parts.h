@@ -106,8 +106,11 @@ struct verdict_history {
 /* What ranks computed in the last steps; see cost.h. */
 struct verdict_cost {
 	float *computed_s;                  /* [VERDICT_COST_STEPS][ranks] 0: unknown */
+	double *replica_s;                  /* [VERDICT_COST_STEPS][replicas] how long each is by the model */
+	int modelled[VERDICT_COST_STEPS];   /* 1: replica_s of the step is known */
 	int64_t step[VERDICT_COST_STEPS];   /* which steps these are */
 	double seconds[VERDICT_COST_STEPS]; /* their length */
+	int64_t *slow_since;                /* [replicas] the first step in which a rank of it is slow */
 	int64_t count;                      /* of all that were ever added */
 	int64_t told;                       /* the count for which `percent` is */
 	double percent;

@@ -9,21 +9,27 @@
 
 #include "libverdict/world.h"
 
+/* A replica is a set of ranks that tp and cp groups and edges of pipelines connect. How long it takes depends on its own
+ * ranks alone. */
 struct verdict_step_model {
 	const struct verdict_world *world;
 	int32_t micro_batches;
 	int32_t pipelines;
-	int32_t *pipeline_of; /* [ranks] */
-	double *stage_s;      /* [ranks] */
-	double *sum_s;        /* [pipelines] */
-	double *most_s;       /* [pipelines] */
+	int32_t replicas;
+	int32_t *replica_of;               /* [ranks] */
+	struct verdict_lists of_pipeline;  /* ranks */
+	struct verdict_lists of_replica;   /* pipelines */
+	struct verdict_lists synchronized; /* groups: the tp groups of replica r by 2 r, its cp groups by 2 r + 1 */
+	double *stage_s;                   /* [ranks] */
 };
 
 /* `world` must outlive the model. Returns -1 if out of memory; verdict_step_model_free frees it in either case. */
 int verdict_step_model_init(struct verdict_step_model *model, const struct verdict_world *world, int32_t micro_batches);
 void verdict_step_model_free(struct verdict_step_model *model);
 
-/* computed_s: [ranks]; what is not known is 0. */
+/* How long the step is, and one replica of it. computed_s: [ranks], of which a replica's own are read; what is not known
+ * is 0. */
 double verdict_step_model_s(struct verdict_step_model *model, const double *computed_s);
+double verdict_step_model_replica_s(struct verdict_step_model *model, int32_t replica, const double *computed_s);
 
 #endif
