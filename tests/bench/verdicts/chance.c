@@ -2,38 +2,12 @@
 
 #include <math.h>
 
-enum { QUANTILES = 1 << 16 };
-
-/* splitmix64 (Steele, Lea, Flood 2014). */
-static uint64_t next(struct chance *chance)
-{
-	uint64_t z = (chance->state += UINT64_C(0x9e3779b97f4a7c15));
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
-}
-
 struct chance chance_of(uint64_t seed, uint64_t number)
 {
 	struct chance chance = {seed};
-	chance.state = next(&chance) ^ (number * UINT64_C(0xd1342543de82ef95));
-	next(&chance);
+	chance.state = chance_next(&chance) ^ (number * UINT64_C(0xd1342543de82ef95));
+	chance_next(&chance);
 	return chance;
-}
-
-double chance_uniform(struct chance *chance)
-{
-	return (double)(next(chance) >> 11) * 0x1p-53;
-}
-
-double chance_between(struct chance *chance, double low, double high)
-{
-	return low + (high - low) * chance_uniform(chance);
-}
-
-int32_t chance_below(struct chance *chance, int32_t below)
-{
-	return (int32_t)(chance_uniform(chance) * below);
 }
 
 /* Returns the value below which a share p of a normal distribution lies, by bisection of erfc. */
@@ -50,14 +24,12 @@ static double normal_quantile(double p)
 	return (low + high) / 2.0;
 }
 
-double chance_normal(struct chance *chance)
+const float *chance_quantiles(void)
 {
-	static float quantiles[QUANTILES];
+	static float quantiles[CHANCE_QUANTILES];
 	static int filled;
-	if (!filled) {
-		for (int i = 0; i < QUANTILES; i++)
-			quantiles[i] = (float)normal_quantile((i + 0.5) / QUANTILES);
-		filled = 1;
-	}
-	return quantiles[next(chance) >> 48];
+	for (int i = 0; !filled && i < CHANCE_QUANTILES; i++)
+		quantiles[i] = (float)normal_quantile((i + 0.5) / CHANCE_QUANTILES);
+	filled = 1;
+	return quantiles;
 }

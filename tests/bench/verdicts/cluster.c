@@ -57,6 +57,20 @@ static void place_group(struct cluster *cluster, int32_t g)
 	}
 }
 
+static void list_transfers(struct cluster *cluster)
+{
+	static const double slot_bytes[SLOTS] = {[SLOT_TP] = 4e9,          [SLOT_CP] = 1e9, [SLOT_FORWARD_IN] = 2e8,
+	                                         [SLOT_BACKWARD_IN] = 2e8, [SLOT_DP] = 2e9, [SLOT_WORLD] = 0.0};
+	int32_t count = 0;
+	for (int32_t r = 0; r < cluster->world->ranks; r++) {
+		for (int s = 0; s < SLOTS; s++)
+			if (cluster->group[r][s] >= 0 && slot_bytes[s] > 0.0)
+				cluster->transfer[count++] = (struct wlb_verdict_transfer){
+					.group = cluster->group[r][s], .calls = 8, .bytes = slot_bytes[s]};
+		cluster->first_transfer[r + 1] = count;
+	}
+}
+
 struct cluster cluster_new(const struct wlb_verdict_layout *layout)
 {
 	struct wlb_verdict_error error;
@@ -66,13 +80,22 @@ struct cluster cluster_new(const struct wlb_verdict_layout *layout)
 		exit(1);
 	}
 	cluster.world->micro_batches = CLUSTER_MICRO_BATCHES * layout->pp;
-	cluster.group = must_allocate((size_t)cluster.world->ranks, sizeof(*cluster.group));
+	size_t ranks = (size_t)cluster.world->ranks;
+	cluster.group = must_allocate(ranks, sizeof(*cluster.group));
+	cluster.stage = must_allocate(ranks, sizeof(*cluster.stage));
+	cluster.replica = must_allocate(ranks, sizeof(*cluster.replica));
+	cluster.transfer = must_allocate(ranks * SLOTS, sizeof(*cluster.transfer));
+	cluster.first_transfer = must_allocate(ranks, sizeof(*cluster.first_transfer));
 	cluster.crosses = must_allocate((size_t)cluster.world->group_count, 1);
-	for (int32_t r = 0; r < cluster.world->ranks; r++)
+	for (int32_t r = 0; r < cluster.world->ranks; r++) {
+		cluster.stage[r] = r / (layout->tp * layout->cp) % layout->pp;
+		cluster.replica[r] = r / (layout->tp * layout->cp * layout->pp);
 		for (int s = 0; s < SLOTS; s++)
 			cluster.group[r][s] = -1;
+	}
 	for (int32_t g = 0; g < cluster.world->group_count; g++)
 		place_group(&cluster, g);
+	list_transfers(&cluster);
 	return cluster;
 }
 
@@ -81,16 +104,10 @@ void cluster_free(struct cluster *cluster)
 	wlb_verdict_world_free(cluster->world);
 	free(cluster->group);
 	free(cluster->crosses);
-}
-
-int32_t cluster_stage(const struct cluster *cluster, int32_t rank)
-{
-	return rank / (cluster->layout.tp * cluster->layout.cp) % cluster->layout.pp;
-}
-
-int32_t cluster_replica(const struct cluster *cluster, int32_t rank)
-{
-	return rank / (cluster->layout.tp * cluster->layout.cp * cluster->layout.pp);
+	free(cluster->stage);
+	free(cluster->replica);
+	free(cluster->transfer);
+	free(cluster->first_transfer);
 }
 
 int cluster_nic_is_known(const struct cluster *cluster, int32_t node)

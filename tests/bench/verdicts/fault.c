@@ -97,20 +97,6 @@ void score_add(struct score *score, const struct outcome *outcome, int32_t fault
 		if (outcome->named == faults && outcome->cost_percent[i] >= 0.0)
 			add_cost(score, outcome->cost_percent[i], true_percent[i]);
 	if ((outcome->named < faults || outcome->others > 0) && score->misses_told++ < MOST_MISSES)
-		printf("# miss: %d of %d named, %d others; %s\n", outcome->named, faults, outcome->others,
-		       outcome->miss);
-}
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
-double score_after(struct score *score, double share)
-{
-	if (score->named == 0)
-		return NAN;
-	qsort(score->after, (size_t)score->named, sizeof(*score->after), compare);
-	return score->after[(int64_t)(share * (double)(score->named - 1))];
+		printf("# %s, %d ranks: %d of %d named, %d others; %s\n", score->name, score->ranks, outcome->named,
+		       faults, outcome->others, outcome->miss);
 }

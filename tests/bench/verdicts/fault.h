@@ -37,8 +37,10 @@ struct outcome {
 void outcome_count(struct outcome *outcome, const struct fault *faults, int32_t count,
                    const struct wlb_verdict *verdict, double after);
 
-/* The results of many trials. */
+/* The results of many trials of a kind. */
 struct score {
+	const char *name; /* of the kind */
+	int32_t ranks;
 	int64_t planted;
 	int64_t named;
 	int64_t others;
@@ -55,8 +57,5 @@ struct outcome outcome_none(void);
 
 /* true_percent: what the faults of each sort cost. */
 void score_add(struct score *score, const struct outcome *outcome, int32_t faults, const double *true_percent);
-
-/* The value below which a share of after[] is. */
-double score_after(struct score *score, double share);
 
 #endif

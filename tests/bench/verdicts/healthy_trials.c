@@ -135,8 +135,7 @@ static int64_t run_steps(const struct cluster *cluster, const struct healthy_kin
 	uint64_t last_id = 0;
 	int64_t found = 0;
 	double now_s = 0.0;
-	step_trace_init(&trace, cluster, seed);
-	trace.transfers = trace.loaders = trace.values = 1;
+	step_trace_init(&trace, cluster, seed, (struct step_reports){.transfers = 1, .loaders = 1, .values = 1});
 	while (trace.step < steps) {
 		double times = kind->variant == LONG_DOCUMENTS && trace.step % BETWEEN == BETWEEN - 1 ? 10.0 : 1.0;
 		step_trace_next(&trace, times, detector);

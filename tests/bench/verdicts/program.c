@@ -70,7 +70,7 @@ void program_init(struct program *program, const struct cluster *cluster, uint64
 	size_t ranks = (size_t)cluster->world->ranks, groups = (size_t)cluster->world->group_count;
 	memset(program, 0, sizeof(*program));
 	program->cluster = cluster;
-	step_trace_init(&program->trace, cluster, seed);
+	step_trace_init(&program->trace, cluster, seed, (struct step_reports){0});
 	for (int32_t s = 0; s < cluster->layout.pp; s++)
 		make_operations(program, s);
 	program->events = must_allocate(ranks * MOST_OPERATIONS, sizeof(*program->events));
@@ -102,7 +102,7 @@ void program_free(struct program *program)
 
 const struct operation *program_operations(const struct program *program, int32_t rank, int32_t *count)
 {
-	int32_t stage = cluster_stage(program->cluster, rank);
+	int32_t stage = program->cluster->stage[rank];
 	*count = program->operation_count[stage];
 	return program->operations[stage];
 }
@@ -291,7 +291,7 @@ void program_report_step(struct program *program, struct wlb_verdict_detector *d
 			.seconds = node_clocks_length_s(&trace->clocks, node, program->begins_s, program->ends_s),
 			.aside_s = fmin(aside_s, program->ends_s - program->begins_s),
 			.computed_s = trace->computed_s[r] * (1.0 + drift),
-			.work = trace->work[cluster_replica(program->cluster, r)],
+			.work = trace->work[program->cluster->replica[r]],
 			.loader_s = 0.001,
 			.has_loss = 1,
 			.loss = 3.0 + 0.1 * chance_normal(&trace->chance)};

@@ -172,7 +172,7 @@ static void tell(struct reporter *reporter, const struct report_conditions *cond
 	                      (now->began_s <= conditions->suspended_at_s ? reporter->suspended_s : 0.0),
 		.process = process,
 		.step = program->trace.step - 1,
-		.work = program->trace.work[cluster_replica(program->cluster, r)],
+		.work = program->trace.work[program->cluster->replica[r]],
 		.group = -1,
 		.received_bytes = -1.0,
 		.calls = calls,

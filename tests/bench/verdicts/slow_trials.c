@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tests/bench/verdicts/branch.h"
 #include "tests/bench/verdicts/step_trace.h"
 #include "tests/bench/verdicts/trials.h"
 
@@ -121,12 +122,12 @@ static int are_one(const struct cluster *cluster, const struct fault *a, const s
 }
 
 /* Plants the faults of a trial, further ones at random; returns 0 where the position has none. */
-static int plant_all(const struct cluster *cluster, const struct trial_kind *kind, int32_t position, uint64_t seed,
-                     struct fault *faults)
+static int plant_all(const struct cluster *cluster, const struct trial *trial, uint64_t seed, struct fault *faults)
 {
+	const struct trial_kind *kind = trial->kind;
 	struct chance chance = chance_of(seed, 3);
 	int64_t from_step = FIRST_STEP + chance_below(&chance, FIRST_STEPS);
-	if (!plant(cluster, kind->fault, kind->factor, kind->variant, position, &faults[0]))
+	if (!plant(cluster, kind->fault, kind->factor, kind->variant, trial->position, &faults[0]))
 		return 0;
 	faults[0].from_step = from_step;
 	for (int32_t f = 1; f < kind->faults; f++) {
@@ -146,92 +147,206 @@ static int plant_all(const struct cluster *cluster, const struct trial_kind *kin
 }
 
 /* Of very many ranks no report has what the kinds of faults do not need, so that the bench ends. */
-static void choose_reports(struct step_trace *trace)
+static struct step_reports choose_reports(const struct cluster *cluster, const struct fault *faults, int32_t count)
 {
-	int all = trace->cluster->world->ranks <= 1024;
-	trace->transfers = trace->loaders = trace->values = all;
-	for (int32_t f = 0; f < trace->fault_count; f++) {
-		enum wlb_verdict_kind kind = trace->faults[f].kind;
-		trace->transfers |= kind == WLB_VERDICT_SLOW_LINK || kind == WLB_VERDICT_SLOW_NIC;
-		trace->loaders |= kind == WLB_VERDICT_SLOW_LOADER || kind == WLB_VERDICT_SLOW_STORAGE;
-		trace->values |= kind == WLB_VERDICT_BAD_VALUES;
+	int all = cluster->world->ranks <= 1024;
+	struct step_reports reports = {.transfers = all, .loaders = all, .values = all};
+	for (int32_t f = 0; f < count; f++) {
+		enum wlb_verdict_kind kind = faults[f].kind;
+		reports.transfers |= kind == WLB_VERDICT_SLOW_LINK || kind == WLB_VERDICT_SLOW_NIC;
+		reports.loaders |= kind == WLB_VERDICT_SLOW_LOADER || kind == WLB_VERDICT_SLOW_STORAGE;
+		reports.values |= kind == WLB_VERDICT_BAD_VALUES;
+	}
+	return reports;
+}
+
+/* A trial whose faults are planted. */
+struct planted {
+	const struct trial *trial;
+	struct fault faults[MOST_FAULTS];
+	struct step_reports reports;
+	int done;
+};
+
+/* What a trial leaves, in memory that branches share. */
+struct result {
+	struct outcome outcome;
+	double true_percent[FAULT_SORTS];
+};
+
+/* A verdict of the healthy steps. */
+struct told {
+	struct wlb_verdict verdict;
+	double after;
+};
+
+/* A run up to the step of the fault, and what is drawn of the steps after. */
+struct start {
+	struct step_trace trace;
+	struct wlb_verdict_detector *detector;
+	double now_s;
+	int64_t from_step;
+	struct step_draws draws[STEPS_AFTER];
+	struct told *told;
+	int32_t told_count;
+};
+
+static void note_verdicts(struct start *start, const struct wlb_verdict *verdicts, int32_t count)
+{
+	if (count == 0)
+		return;
+	start->told = reallocarray(start->told, (size_t)(start->told_count + count), sizeof(*start->told));
+	if (start->told == NULL) {
+		fprintf(stderr, "wlb-verdicts-bench: out of memory\n");
+		exit(1);
+	}
+	for (int32_t v = 0; v < count; v++)
+		start->told[start->told_count++] =
+			(struct told){verdicts[v], (double)(start->trace.step - start->from_step)};
+}
+
+static int32_t judge(struct start *start, struct wlb_verdict *verdicts)
+{
+	start->now_s += start->trace.seconds;
+	int32_t count = wlb_verdict_judge(start->detector, start->now_s, verdicts, MOST_VERDICTS);
+	return count < MOST_VERDICTS ? count : MOST_VERDICTS;
+}
+
+static void begin(struct start *start, const struct cluster *cluster, uint64_t seed, const struct planted *first)
+{
+	struct wlb_verdict verdicts[MOST_VERDICTS];
+	*start = (struct start){.detector = must_detect(cluster), .from_step = first->faults[0].from_step};
+	step_trace_init(&start->trace, cluster, seed, first->reports);
+	start->trace.noise = first->trial->kind->noise;
+	while (start->trace.step < start->from_step) {
+		step_trace_next(&start->trace, 1.0, start->detector);
+		note_verdicts(start, verdicts, judge(start, verdicts));
+	}
+	for (int i = 0; i < STEPS_AFTER; i++) {
+		start->draws[i] = step_draws_new(&start->trace);
+		step_trace_draw(&start->trace, 1.0, &start->draws[i]);
 	}
 }
 
-static void run(const struct cluster *cluster, const struct trial_kind *kind, int32_t position, uint64_t seed,
-                struct score *score)
+static void end(struct start *start)
 {
-	struct fault faults[MOST_FAULTS];
-	struct outcome outcome = outcome_none();
-	if (!plant_all(cluster, kind, position, seed, faults))
-		return;
-	struct wlb_verdict_detector *detector = must_detect(cluster);
-	struct step_trace trace;
+	for (int i = 0; i < STEPS_AFTER; i++)
+		step_draws_free(&start->draws[i]);
+	free(start->told);
+	step_trace_free(&start->trace);
+	wlb_verdict_free(start->detector);
+}
+
+/* A trial from the step of the fault on. */
+struct branch {
+	struct start *start;
+	const struct planted *planted;
+	uint64_t seed;
+	struct result *result;
+};
+
+static void run_faulty(void *of)
+{
+	const struct branch *branch = of;
+	const struct planted *planted = branch->planted;
+	struct start *start = branch->start;
+	struct step_trace *trace = &start->trace;
+	struct outcome *outcome = &branch->result->outcome;
 	struct wlb_verdict verdicts[MOST_VERDICTS];
-	step_trace_init(&trace, cluster, seed);
-	trace.faults = faults;
-	trace.fault_count = kind->faults;
-	trace.noise = kind->noise;
-	trace.lasting_times = kind->lasting;
-	choose_reports(&trace);
-	double with_s = 0.0, without_s[FAULT_SORTS] = {0.0}, true_percent[FAULT_SORTS], now_s = 0.0;
-	snprintf(outcome.miss, sizeof(outcome.miss), "position %d, seed %llu, from step %lld", position,
-	         (unsigned long long)seed, (long long)faults[0].from_step);
-	while (trace.step < faults[0].from_step + STEPS_AFTER) {
-		step_trace_next(&trace, 1.0, detector);
-		now_s += trace.seconds;
-		int64_t after = trace.step - faults[0].from_step;
-		if (after > 0) {
-			with_s += trace.seconds;
-			for (int i = 0; i < FAULT_SORTS; i++)
-				without_s[i] += trace.without_s[i];
-		}
-		int32_t count = wlb_verdict_judge(detector, now_s, verdicts, MOST_VERDICTS);
-		for (int32_t v = 0; v < count && v < MOST_VERDICTS; v++)
-			outcome_count(&outcome, faults, kind->faults, &verdicts[v], (double)after);
+	int32_t faults = planted->trial->kind->faults;
+	double with_s = 0.0, without_s[FAULT_SORTS] = {0.0};
+	*outcome = outcome_none();
+	snprintf(outcome->miss, sizeof(outcome->miss), "position %d, seed %llu, from step %lld",
+	         planted->trial->position, (unsigned long long)branch->seed, (long long)start->from_step);
+	for (int32_t i = 0; i < start->told_count; i++)
+		outcome_count(outcome, planted->faults, faults, &start->told[i].verdict, start->told[i].after);
+	step_trace_plant(trace, planted->faults, faults);
+	for (int after = 1; after <= STEPS_AFTER; after++) {
+		step_trace_take(trace, &start->draws[after - 1], start->detector);
+		with_s += trace->seconds;
+		for (int i = 0; i < FAULT_SORTS; i++)
+			without_s[i] += trace->without_s[i];
+		int32_t count = judge(start, verdicts);
+		for (int32_t v = 0; v < count; v++)
+			outcome_count(outcome, planted->faults, faults, &verdicts[v], (double)after);
 	}
 	for (int i = 0; i < FAULT_SORTS; i++)
-		true_percent[i] = 100.0 * (with_s / without_s[i] - 1.0);
-	score_add(score, &outcome, kind->faults, true_percent);
-	step_trace_free(&trace);
-	wlb_verdict_free(detector);
+		branch->result->true_percent[i] = 100.0 * (with_s / without_s[i] - 1.0);
 }
 
-const struct trial_kind slow_kinds[] = {
-	{"slow compute, 10 %", every_rank, run, WLB_VERDICT_SLOW_COMPUTE, 1, 1.1, 1.0, 1.0, .unit = "steps"},
-	{"slow compute, 30 %", every_rank, run, WLB_VERDICT_SLOW_COMPUTE, 1, 1.3, 1.0, 1.0, .unit = "steps"},
-	{"slow compute, 10 %, half as much noise again", every_rank, run, WLB_VERDICT_SLOW_COMPUTE, 1, 1.1, 1.5, 1.0,
-         .unit = "steps", .beyond = 1},
-	{"slow compute, 10 %, noise as published", every_rank, run, WLB_VERDICT_SLOW_COMPUTE, 1, 1.1, 0.13, 1.0,
-         .unit = "steps"},
-	{"slow node, 10 %", every_node, run, WLB_VERDICT_SLOW_NODE, 1, 1.1, 1.0, 1.0, .unit = "steps"},
-	{"slow link, half the speed", every_edge, run, WLB_VERDICT_SLOW_LINK, 1, 2.0, 1.0, 1.0, .unit = "steps"},
-	{"slow NIC, half the speed", every_known_nic, run, WLB_VERDICT_SLOW_NIC, 1, 2.0, 1.0, 1.0, .unit = "steps"},
-	{"slow loader, 20 % of a step", every_rank, run, WLB_VERDICT_SLOW_LOADER, 1, 0.2, 1.0, 1.0, .unit = "steps"},
-	{"slow file system, 20 % of a step", once, run, WLB_VERDICT_SLOW_STORAGE, 1, 0.2, 1.0, 1.0, .unit = "steps"},
-	{"gradient NaN", every_rank, run, WLB_VERDICT_BAD_VALUES, 1, 0.0, 1.0, 1.0, .unit = "steps"},
-	{"gradient 100 times its peers'", every_rank_with_peers, run, WLB_VERDICT_BAD_VALUES, 1, 100.0, 1.0, 1.0,
-         .unit = "steps", .variant = 1},
-};
-const int32_t slow_kind_count = sizeof(slow_kinds) / sizeof(slow_kinds[0]);
+/* 1 where two trials of a seed have the same healthy steps. */
+static int are_alike(const struct planted *a, const struct planted *b)
+{
+	return a->trial->kind->noise == b->trial->kind->noise && a->reports.transfers == b->reports.transfers &&
+	       a->reports.loaders == b->reports.loaders && a->reports.values == b->reports.values;
+}
 
-/* Slow computation is 10 % longer, links and NICs have half the speed, loaders and file systems take 20 % of a step. */
-const struct trial_kind several_kinds[] = {
-	{"two: slow ranks", every_rank, run, WLB_VERDICT_SLOW_COMPUTE, 2, 1.1, 1.0, 1.0, .unit = "steps"},
-	{"two: slow nodes", every_node_of_four, run, WLB_VERDICT_SLOW_NODE, 2, 1.1, 1.0, 1.0, .unit = "steps"},
-	{"two: slow links", every_edge, run, WLB_VERDICT_SLOW_LINK, 2, 2.0, 1.0, 1.0, .unit = "steps"},
-	{"two: slow NICs", every_known_nic_of_four, run, WLB_VERDICT_SLOW_NIC, 2, 2.0, 1.0, 1.0, .unit = "steps"},
-	{"two: slow loaders", every_rank, run, WLB_VERDICT_SLOW_LOADER, 2, 0.2, 1.0, 1.0, .unit = "steps"},
-	{"two: gradients NaN", every_rank, run, WLB_VERDICT_BAD_VALUES, 2, 0.0, 1.0, 1.0, .unit = "steps"},
-	{"slow rank, slow loader", every_rank, run, WLB_VERDICT_SLOW_COMPUTE, 2, 1.1, 1.0, 1.0, .unit = "steps",
+/* Runs the first of the trials and those that are alike. */
+static void run_alike(const struct cluster *cluster, uint64_t seed, struct planted *planted, int32_t count,
+                      struct result *result)
+{
+	struct start *start = must_allocate(1, sizeof(*start));
+	begin(start, cluster, seed, &planted[0]);
+	for (int32_t i = 0; i < count; i++) {
+		if (planted[i].done || !are_alike(&planted[0], &planted[i]))
+			continue;
+		struct branch branch = {start, &planted[i], seed, result};
+		branch_run(run_faulty, &branch);
+		score_add(planted[i].trial->score, &result->outcome, planted[i].trial->kind->faults,
+		          result->true_percent);
+		planted[i].done = 1;
+	}
+	end(start);
+	free(start);
+}
+
+static void run(const struct cluster *cluster, uint64_t seed, const struct trial *trials, int32_t count)
+{
+	struct planted *planted = must_allocate((size_t)count, sizeof(*planted));
+	struct result *result = branch_memory(sizeof(*result));
+	for (int32_t i = 0; i < count; i++) {
+		planted[i].trial = &trials[i];
+		planted[i].done = !plant_all(cluster, &trials[i], seed, planted[i].faults);
+		planted[i].reports = choose_reports(cluster, planted[i].faults, trials[i].kind->faults);
+	}
+	for (int32_t i = 0; i < count; i++)
+		if (!planted[i].done)
+			run_alike(cluster, seed, &planted[i], count - i, result);
+	branch_memory_free(result, sizeof(*result));
+	free(planted);
+}
+
+static const struct trial_kind kinds[] = {
+	{"slow compute, 10 %", every_rank, WLB_VERDICT_SLOW_COMPUTE, 1, 1.1, 1.0, .unit = "steps"},
+	{"slow compute, 30 %", every_rank, WLB_VERDICT_SLOW_COMPUTE, 1, 1.3, 1.0, .unit = "steps"},
+	{"slow compute, 10 %, half as much noise again", every_rank, WLB_VERDICT_SLOW_COMPUTE, 1, 1.1, 1.5,
+         .unit = "steps", .beyond = 1},
+	{"slow compute, 10 %, noise as published", every_rank, WLB_VERDICT_SLOW_COMPUTE, 1, 1.1, 0.13,
+         .unit = "steps"},
+	{"slow node, 10 %", every_node, WLB_VERDICT_SLOW_NODE, 1, 1.1, 1.0, .unit = "steps"},
+	{"slow link, half the speed", every_edge, WLB_VERDICT_SLOW_LINK, 1, 2.0, 1.0, .unit = "steps"},
+	{"slow NIC, half the speed", every_known_nic, WLB_VERDICT_SLOW_NIC, 1, 2.0, 1.0, .unit = "steps"},
+	{"slow loader, 20 % of a step", every_rank, WLB_VERDICT_SLOW_LOADER, 1, 0.2, 1.0, .unit = "steps"},
+	{"slow file system, 20 % of a step", once, WLB_VERDICT_SLOW_STORAGE, 1, 0.2, 1.0, .unit = "steps"},
+	{"gradient NaN", every_rank, WLB_VERDICT_BAD_VALUES, 1, 0.0, 1.0, .unit = "steps"},
+	{"gradient 100 times its peers'", every_rank_with_peers, WLB_VERDICT_BAD_VALUES, 1, 100.0, 1.0,
+         .unit = "steps", .variant = 1},
+	/* Of two, slow computation is 10 % longer, links and NICs have half the speed, loaders take 20 % of a step. */
+	{"two: slow ranks", every_rank, WLB_VERDICT_SLOW_COMPUTE, 2, 1.1, 1.0, .unit = "steps"},
+	{"two: slow nodes", every_node_of_four, WLB_VERDICT_SLOW_NODE, 2, 1.1, 1.0, .unit = "steps"},
+	{"two: slow links", every_edge, WLB_VERDICT_SLOW_LINK, 2, 2.0, 1.0, .unit = "steps"},
+	{"two: slow NICs", every_known_nic_of_four, WLB_VERDICT_SLOW_NIC, 2, 2.0, 1.0, .unit = "steps"},
+	{"two: slow loaders", every_rank, WLB_VERDICT_SLOW_LOADER, 2, 0.2, 1.0, .unit = "steps"},
+	{"two: gradients NaN", every_rank, WLB_VERDICT_BAD_VALUES, 2, 0.0, 1.0, .unit = "steps"},
+	{"slow rank, slow loader", every_rank, WLB_VERDICT_SLOW_COMPUTE, 2, 1.1, 1.0, .unit = "steps",
          .mixed = 1, .second = WLB_VERDICT_SLOW_LOADER, .second_factor = 0.2},
-	{"slow rank, gradient NaN", every_rank, run, WLB_VERDICT_SLOW_COMPUTE, 2, 1.1, 1.0, 1.0, .unit = "steps",
+	{"slow rank, gradient NaN", every_rank, WLB_VERDICT_SLOW_COMPUTE, 2, 1.1, 1.0, .unit = "steps",
          .mixed = 1, .second = WLB_VERDICT_BAD_VALUES},
-	{"slow link, slow rank", every_edge, run, WLB_VERDICT_SLOW_LINK, 2, 2.0, 1.0, 1.0, .unit = "steps", .mixed = 1,
+	{"slow link, slow rank", every_edge, WLB_VERDICT_SLOW_LINK, 2, 2.0, 1.0, .unit = "steps", .mixed = 1,
          .second = WLB_VERDICT_SLOW_COMPUTE, .second_factor = 1.1},
-	{"slow NIC, slow link", every_known_nic_and_edge, run, WLB_VERDICT_SLOW_NIC, 2, 2.0, 1.0, 1.0, .unit = "steps",
+	{"slow NIC, slow link", every_known_nic_and_edge, WLB_VERDICT_SLOW_NIC, 2, 2.0, 1.0, .unit = "steps",
          .mixed = 1, .second = WLB_VERDICT_SLOW_LINK, .second_factor = 2.0},
-	{"slow NIC, slow node", every_known_nic_of_four, run, WLB_VERDICT_SLOW_NIC, 2, 2.0, 1.0, 1.0, .unit = "steps",
+	{"slow NIC, slow node", every_known_nic_of_four, WLB_VERDICT_SLOW_NIC, 2, 2.0, 1.0, .unit = "steps",
          .mixed = 1, .second = WLB_VERDICT_SLOW_NODE, .second_factor = 1.1},
 };
-const int32_t several_kind_count = sizeof(several_kinds) / sizeof(several_kinds[0]);
+const struct trial_family slow_family = {"slow", kinds, sizeof(kinds) / sizeof(kinds[0]), run};

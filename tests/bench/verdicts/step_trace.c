@@ -6,21 +6,19 @@
 
 #include "tests/bench/verdicts/constants.h"
 
-static const double slot_bytes[SLOTS] = {[SLOT_TP] = 4e9,          [SLOT_CP] = 1e9, [SLOT_FORWARD_IN] = 2e8,
-                                         [SLOT_BACKWARD_IN] = 2e8, [SLOT_DP] = 2e9, [SLOT_WORLD] = 0.0};
-
-void step_trace_init(struct step_trace *trace, const struct cluster *cluster, uint64_t seed)
+void step_trace_init(struct step_trace *trace, const struct cluster *cluster, uint64_t seed,
+                     struct step_reports reports)
 {
 	size_t ranks = (size_t)cluster->world->ranks;
 	*trace = (struct step_trace){
-		.cluster = cluster, .chance = chance_of(seed, 1), .noise = 1.0, .lasting_times = 1.0};
+		.cluster = cluster, .reports = reports, .chance = chance_of(seed, 1), .noise = 1.0};
 	trace->lasting = must_allocate(ranks, sizeof(double));
 	trace->correlated = must_allocate(ranks, sizeof(double));
 	trace->computed_s = must_allocate(ranks, sizeof(double));
-	trace->healthy_s = must_allocate(ranks, sizeof(double));
 	node_clocks_init(&trace->clocks, cluster->world->nodes, seed);
 	trace->work = must_allocate((size_t)cluster->layout.dp, sizeof(double));
 	trace->stage_s = must_allocate(2 * (size_t)(cluster->layout.dp * cluster->layout.pp), sizeof(double));
+	trace->draws = step_draws_new(trace);
 	for (size_t r = 0; r < ranks; r++) {
 		trace->lasting[r] = rank_spread * chance_normal(&trace->chance);
 		trace->correlated[r] = slow_noise * chance_normal(&trace->chance);
@@ -33,12 +31,44 @@ void step_trace_free(struct step_trace *trace)
 	free(trace->lasting);
 	free(trace->correlated);
 	free(trace->computed_s);
-	free(trace->healthy_s);
 	free(trace->work);
 	free(trace->stage_s);
+	step_draws_free(&trace->draws);
+	free(trace->effects.compute_times);
+	free(trace->effects.loader_share);
+	free(trace->effects.storage_share);
+	free(trace->effects.transfer_times);
 }
 
-double step_trace_noise(struct step_trace *trace, int32_t rank)
+struct step_draws step_draws_new(const struct step_trace *trace)
+{
+	const struct cluster *cluster = trace->cluster;
+	size_t ranks = (size_t)cluster->world->ranks, transfers = (size_t)cluster->first_transfer[ranks];
+	size_t loaders = trace->reports.loaders ? ranks : 0, values = trace->reports.values ? ranks : 0;
+	return (struct step_draws){
+		.work = must_allocate((size_t)cluster->layout.dp, sizeof(double)),
+		.healthy_s = must_allocate(ranks, sizeof(double)),
+		.waited = must_allocate(loaders, sizeof(double)),
+		.wait_times = must_allocate(loaders, sizeof(double)),
+		.loss = must_allocate(values, sizeof(double)),
+		.gradient = must_allocate(values, sizeof(double)),
+		.transfer_s = must_allocate(trace->reports.transfers ? transfers : 0, sizeof(double)),
+	};
+}
+
+void step_draws_free(struct step_draws *draws)
+{
+	free(draws->work);
+	free(draws->healthy_s);
+	free(draws->waited);
+	free(draws->wait_times);
+	free(draws->loss);
+	free(draws->gradient);
+	free(draws->transfer_s);
+}
+
+/* The logarithm of what a rank's computation takes beyond its work. */
+static double draw_noise(struct step_trace *trace, int32_t rank)
 {
 	struct chance *chance = &trace->chance;
 	double innovation = sqrt(1.0 - slow_correlation * slow_correlation) * slow_noise * chance_normal(chance);
@@ -50,57 +80,112 @@ double step_trace_noise(struct step_trace *trace, int32_t rank)
 	return noise;
 }
 
-/* The faults that a rank has in this step. */
-static double fault_factor(const struct step_trace *trace, int32_t r)
+static void draw_computation(struct step_trace *trace, double times, struct step_draws *draws)
 {
-	double factor = 1.0;
-	for (int32_t f = 0; f < trace->fault_count; f++) {
-		const struct fault *fault = &trace->faults[f];
-		if (trace->step < fault->from_step)
-			continue;
-		if ((fault->kind == WLB_VERDICT_SLOW_COMPUTE && fault->rank == r) ||
-		    (fault->kind == WLB_VERDICT_SLOW_NODE && fault->node == trace->cluster->world->node_of[r]))
-			factor *= fault->factor;
+	const struct cluster *cluster = trace->cluster;
+	int32_t pp = cluster->layout.pp;
+	double *error = must_allocate((size_t)cluster->layout.dp, sizeof(double));
+	for (int32_t d = 0; d < cluster->layout.dp; d++) {
+		draws->work[d] = times * exp(work_spread * chance_normal(&trace->chance));
+		error[d] = exp(prediction_error * chance_normal(&trace->chance));
 	}
-	return factor;
+	for (int32_t r = 0; r < cluster->world->ranks; r++) {
+		int32_t d = cluster->replica[r], s = cluster->stage[r];
+		double usual = step_s * draws->work[d] * error[d] * (s == pp - 1 && s > 0 ? last_stage : 1.0);
+		draws->healthy_s[r] = usual * exp(draw_noise(trace, r));
+	}
+	free(error);
 }
 
-static double loader_factor(const struct step_trace *trace, int32_t r, double *storage)
+static void draw_wait(struct chance *chance, int32_t r, struct step_draws *draws)
 {
-	double share = 0.0;
-	*storage = 0.3;
-	for (int32_t f = 0; f < trace->fault_count; f++) {
-		const struct fault *fault = &trace->faults[f];
-		if (trace->step < fault->from_step ||
-		    (fault->kind != WLB_VERDICT_SLOW_LOADER && fault->kind != WLB_VERDICT_SLOW_STORAGE) ||
-		    (fault->rank >= 0 && fault->rank != r) ||
-		    (fault->node >= 0 && fault->node != trace->cluster->world->node_of[r]))
-			continue;
-		share = fault->factor;
-		*storage = fault->kind == WLB_VERDICT_SLOW_STORAGE ? 0.95 : 0.1;
-	}
-	return share;
+	draws->waited[r] = -loader_mean * log1p(-chance_uniform(chance));
+	if (chance_uniform(chance) < loader_outlier_chance)
+		draws->waited[r] -= loader_outlier_mean * log1p(-chance_uniform(chance));
+	draws->wait_times[r] = chance_between(chance, 0.7, 1.3);
 }
 
-static double link_factor(const struct step_trace *trace, int32_t r, int32_t g)
+static double draw_transfer_s(struct chance *chance)
 {
-	const struct wlb_verdict_world *world = trace->cluster->world;
+	double noise = link_noise * chance_normal(chance);
+	if (chance_uniform(chance) < link_outlier_chance)
+		noise += log1p(-link_outlier_mean * log1p(-chance_uniform(chance)));
+	return transfer_share * step_s * exp(noise);
+}
+
+void step_trace_draw(struct step_trace *trace, double times, struct step_draws *draws)
+{
+	const int32_t *first = trace->cluster->first_transfer;
+	struct chance *chance = &trace->chance;
+	draw_computation(trace, times, draws);
+	for (int32_t r = 0; r < trace->cluster->world->ranks; r++) {
+		if (trace->reports.loaders)
+			draw_wait(chance, r, draws);
+		if (trace->reports.values) {
+			draws->loss[r] = 3.0 * exp(0.03 * chance_normal(chance));
+			draws->gradient[r] = exp(0.2 * chance_normal(chance));
+		}
+		for (int32_t t = first[r]; trace->reports.transfers && t < first[r + 1]; t++)
+			draws->transfer_s[t] = draw_transfer_s(chance);
+	}
+}
+
+/* By what a fault makes a transfer of a rank longer. */
+static double transfer_times(const struct cluster *cluster, const struct fault *fault, int32_t r, int32_t g)
+{
+	const struct wlb_verdict_world *world = cluster->world;
 	const struct wlb_verdict_group *group = &world->groups[g];
-	double factor = 1.0;
-	for (int32_t f = 0; f < trace->fault_count; f++) {
-		const struct fault *fault = &trace->faults[f];
-		if (trace->step < fault->from_step)
-			continue;
-		if (fault->kind == WLB_VERDICT_SLOW_LINK && fault->group == g)
-			factor = fault->factor;
-		if (fault->kind != WLB_VERDICT_SLOW_NIC || !trace->cluster->crosses[g])
-			continue;
-		if (world->node_of[r] == fault->node ||
-		    (group->kind == WLB_VERDICT_PP && (world->node_of[group->members[0]] == fault->node ||
-		                                       world->node_of[group->members[1]] == fault->node)))
-			factor = fault->factor;
+	if (fault->kind == WLB_VERDICT_SLOW_LINK && fault->group == g)
+		return fault->factor;
+	if (fault->kind != WLB_VERDICT_SLOW_NIC || !cluster->crosses[g])
+		return 1.0;
+	int touches = world->node_of[r] == fault->node ||
+	              (group->kind == WLB_VERDICT_PP && (world->node_of[group->members[0]] == fault->node ||
+	                                                 world->node_of[group->members[1]] == fault->node));
+	return touches ? fault->factor : 1.0;
+}
+
+/* Adds what a fault does to a rank. */
+static void add_effects(struct step_trace *trace, const struct fault *fault, int32_t r)
+{
+	const struct cluster *cluster = trace->cluster;
+	struct step_effects *effects = &trace->effects;
+	int32_t node = cluster->world->node_of[r];
+	int all = fault->rank < 0 && fault->node < 0;
+	if ((fault->kind == WLB_VERDICT_SLOW_COMPUTE && fault->rank == r) ||
+	    (fault->kind == WLB_VERDICT_SLOW_NODE && fault->node == node))
+		effects->compute_times[r] *= fault->factor;
+	if ((fault->kind == WLB_VERDICT_SLOW_LOADER || fault->kind == WLB_VERDICT_SLOW_STORAGE) &&
+	    (all || fault->rank == r || fault->node == node)) {
+		effects->loader_share[r] = fault->factor;
+		effects->storage_share[r] = fault->kind == WLB_VERDICT_SLOW_STORAGE ? 0.95 : 0.1;
 	}
-	return factor;
+	for (int32_t t = cluster->first_transfer[r]; t < cluster->first_transfer[r + 1]; t++) {
+		double times = transfer_times(cluster, fault, r, cluster->transfer[t].group);
+		if (times > 1.0)
+			effects->transfer_times[t] = times;
+	}
+}
+
+void step_trace_plant(struct step_trace *trace, const struct fault *faults, int32_t count)
+{
+	size_t ranks = (size_t)trace->cluster->world->ranks;
+	int32_t transfers = trace->cluster->first_transfer[ranks];
+	struct step_effects *effects = &trace->effects;
+	trace->faults = faults;
+	trace->fault_count = count;
+	effects->compute_times = must_allocate(ranks, sizeof(double));
+	effects->loader_share = must_allocate(ranks, sizeof(double));
+	effects->storage_share = must_allocate(ranks, sizeof(double));
+	effects->transfer_times = must_allocate((size_t)transfers, sizeof(double));
+	for (int32_t t = 0; t < transfers; t++)
+		effects->transfer_times[t] = 1.0;
+	for (int32_t r = 0; r < (int32_t)ranks; r++) {
+		effects->compute_times[r] = 1.0;
+		effects->storage_share[r] = 0.3;
+		for (int32_t f = 0; f < count; f++)
+			add_effects(trace, &faults[f], r);
+	}
 }
 
 /* Returns the time of the step: stages in 1F1B with as many micro-batches as its bubble is a fourth of the step, then
@@ -121,127 +206,129 @@ static double combine(const struct step_trace *trace, const double *stage_s)
 	return longest;
 }
 
-static void compute(struct step_trace *trace, double times)
+/* Sets what the ranks compute, and the lengths of the step's computation with and without faults. */
+static void compute(struct step_trace *trace, const struct step_draws *draws)
 {
 	const struct cluster *cluster = trace->cluster;
-	int32_t stages = cluster->layout.dp * cluster->layout.pp, inner = cluster->layout.tp * cluster->layout.cp;
-	memset(trace->stage_s, 0, 2 * (size_t)stages * sizeof(double));
-	double *error = must_allocate((size_t)cluster->layout.dp, sizeof(double));
-	for (int32_t d = 0; d < cluster->layout.dp; d++) {
-		trace->work[d] = times * exp(work_spread * chance_normal(&trace->chance));
-		error[d] = exp(prediction_error * chance_normal(&trace->chance));
+	const double *times = trace->effects.compute_times;
+	int32_t inner = cluster->layout.tp * cluster->layout.cp, stages = cluster->layout.dp * cluster->layout.pp;
+	double *with_s = trace->stage_s, *without_s = trace->stage_s + stages;
+	memcpy(trace->work, draws->work, (size_t)cluster->layout.dp * sizeof(double));
+	for (int32_t stage = 0; stage < stages; stage++) {
+		with_s[stage] = without_s[stage] = 0.0;
+		for (int32_t r = stage * inner; r < (stage + 1) * inner; r++) {
+			trace->computed_s[r] = draws->healthy_s[r] * (times != NULL ? times[r] : 1.0);
+			with_s[stage] = fmax(with_s[stage], trace->computed_s[r]);
+			without_s[stage] = fmax(without_s[stage], draws->healthy_s[r]);
+		}
 	}
-	for (int32_t r = 0; r < cluster->world->ranks; r++) {
-		int32_t stage = r / inner, d = stage / cluster->layout.pp, s = stage % cluster->layout.pp;
-		double usual =
-			step_s * trace->work[d] * error[d] * (s == cluster->layout.pp - 1 && s > 0 ? last_stage : 1.0);
-		trace->healthy_s[r] = usual * exp(step_trace_noise(trace, r));
-		trace->computed_s[r] = trace->healthy_s[r] * fault_factor(trace, r);
-		trace->stage_s[stage] = fmax(trace->stage_s[stage], trace->computed_s[r]);
-		trace->stage_s[stages + stage] = fmax(trace->stage_s[stages + stage], trace->healthy_s[r]);
-	}
-	free(error);
-	trace->seconds = combine(trace, trace->stage_s);
-	trace->without_s[OF_COMPUTATION] = combine(trace, trace->stage_s + stages);
+	trace->seconds = combine(trace, with_s);
+	trace->without_s[OF_COMPUTATION] = combine(trace, without_s);
 }
 
-static int32_t transfers_of(struct step_trace *trace, int32_t r, struct wlb_verdict_transfer *transfers,
-                            double *longer_s)
+/* The share of the computation that a rank waits for its loader. */
+static double wait_of(const struct step_trace *trace, const struct step_draws *draws, int32_t r)
 {
-	int32_t count = 0;
-	for (int s = 0; s < SLOTS; s++) {
-		int32_t g = trace->cluster->group[r][s];
-		if (g < 0 || !(slot_bytes[s] > 0.0))
-			continue;
-		double noise = link_noise * chance_normal(&trace->chance);
-		if (chance_uniform(&trace->chance) < link_outlier_chance)
-			noise += log1p(-link_outlier_mean * log1p(-chance_uniform(&trace->chance)));
-		double usual_s = transfer_share * step_s * exp(noise), factor = link_factor(trace, r, g);
-		*longer_s = fmax(*longer_s, usual_s * (factor - 1.0));
-		transfers[count++] = (struct wlb_verdict_transfer){
-			.group = g, .calls = 8, .transfer_s = usual_s * factor, .bytes = slot_bytes[s]};
-	}
-	return count;
+	const double *share = trace->effects.loader_share;
+	return draws->waited[r] + (share != NULL ? share[r] : 0.0) * draws->wait_times[r];
 }
 
-static void set_values(struct step_trace *trace, int32_t r, struct wlb_verdict_step *step)
+static double transfer_s_of(const struct step_trace *trace, const struct step_draws *draws, int32_t t)
 {
-	step->has_loss = cluster_stage(trace->cluster, r) == trace->cluster->layout.pp - 1;
-	step->loss = 3.0 * exp(0.03 * chance_normal(&trace->chance));
+	const double *times = trace->effects.transfer_times;
+	return draws->transfer_s[t] * (times != NULL ? times[t] : 1.0);
+}
+
+/* Adds what the longest waits of any rank, and the longest delays of messages, make of the step's length. */
+static void wait(struct step_trace *trace, const struct step_draws *draws)
+{
+	const struct cluster *cluster = trace->cluster;
+	const double *times = trace->effects.transfer_times;
+	int32_t ranks = cluster->world->ranks;
+	double waited = 0.0, usually = 0.0, transferred_s = 0.0, computed_s = trace->seconds;
+	double transfer_s = transfer_share * step_s;
+	for (int32_t r = 0; trace->reports.loaders && r < ranks; r++) {
+		usually = fmax(usually, draws->waited[r]);
+		waited = fmax(waited, wait_of(trace, draws, r));
+	}
+	for (int32_t t = 0; trace->reports.transfers && times != NULL && t < cluster->first_transfer[ranks]; t++)
+		transferred_s = fmax(transferred_s, draws->transfer_s[t] * (times[t] - 1.0));
+	trace->seconds = computed_s * (1.0 + waited) + transfer_s + transferred_s;
+	trace->without_s[OF_COMPUTATION] += trace->seconds - computed_s;
+	trace->without_s[OF_THE_REST] = computed_s * (1.0 + usually) + transfer_s;
+}
+
+static void set_values(const struct step_trace *trace, const struct step_draws *draws, struct wlb_verdict_step *step)
+{
+	int32_t r = step->rank;
+	step->has_loss = trace->cluster->stage[r] == trace->cluster->layout.pp - 1;
+	step->loss = draws->loss[r];
 	step->has_gradient_norm = 1;
-	step->gradient_norm = exp(0.2 * chance_normal(&trace->chance));
+	step->gradient_norm = draws->gradient[r];
 	for (int32_t f = 0; f < trace->fault_count; f++) {
 		const struct fault *fault = &trace->faults[f];
-		if (fault->kind == WLB_VERDICT_BAD_VALUES && fault->rank == r && trace->step >= fault->from_step)
+		if (fault->kind == WLB_VERDICT_BAD_VALUES && fault->rank == r)
 			step->gradient_norm = fault->finite ? step->gradient_norm * fault->factor : NAN;
 	}
 }
 
-/* Sets the longest waits of any rank, with and without the faults, as shares of the computation. */
-static void wait_for_loader(struct step_trace *trace, struct wlb_verdict_step *step, double *waited, double *usually)
+/* Sets the transfers of a rank, whose clock shows `times` the time. */
+static void set_transfers(const struct step_trace *trace, const struct step_draws *draws, double times,
+                          struct wlb_verdict_transfer *transfers, struct wlb_verdict_step *step)
 {
-	double storage, share = loader_factor(trace, step->rank, &storage);
-	double usual = -loader_mean * log1p(-chance_uniform(&trace->chance));
-	if (chance_uniform(&trace->chance) < loader_outlier_chance)
-		usual -= loader_outlier_mean * log1p(-chance_uniform(&trace->chance));
-	double all = usual + share * chance_between(&trace->chance, 0.7, 1.3);
-	step->loader_s = trace->seconds * all;
-	step->storage_s = step->loader_s * storage;
-	*usually = fmax(*usually, usual);
-	*waited = fmax(*waited, all);
+	int32_t first = trace->cluster->first_transfer[step->rank];
+	step->transfers = transfers;
+	step->transfer_count = trace->cluster->first_transfer[step->rank + 1] - first;
+	for (int32_t i = 0; i < step->transfer_count; i++) {
+		transfers[i] = trace->cluster->transfer[first + i];
+		transfers[i].transfer_s = transfer_s_of(trace, draws, first + i) * times;
+	}
 }
 
-/* Turns the lengths of time that a rank has measured into those that the clock of its node shows. Where it is set
- * during the step, the lengths that begin before and end after are those of no time. */
-static void measure_by_clock(const struct step_trace *trace, struct wlb_verdict_step *step)
+/* Reports what a rank has measured, as the clock of its node shows it; `shown_s` is the step's length by that clock.
+ * Where the clock is set during the step, the lengths that begin before and end after are those of no time. */
+static void report(const struct step_trace *trace, const struct step_draws *draws, int32_t r, double computed_s,
+                   double shown_s, struct wlb_verdict_detector *detector)
 {
-	int32_t node = trace->cluster->world->node_of[step->rank];
-	double ends_s = trace->begins_s + trace->seconds;
-	double times = 1.0 + trace->clocks.drift[node];
-	step->seconds = node_clocks_length_s(&trace->clocks, node, trace->begins_s, ends_s);
-	step->computed_s *= times;
-	if (step->seconds < 0.0)
-		step->computed_s = step->seconds;
-	step->loader_s *= times;
-	step->storage_s *= times;
-	for (int32_t i = 0; i < step->transfer_count; i++)
-		((struct wlb_verdict_transfer *)step->transfers)[i].transfer_s *= times;
+	double times = 1.0 + trace->clocks.drift[trace->cluster->world->node_of[r]];
+	struct wlb_verdict_transfer transfers[SLOTS];
+	struct wlb_verdict_step step = {.rank = r,
+	                                .step = trace->step,
+	                                .seconds = shown_s,
+	                                .computed_s = shown_s < 0.0 ? shown_s : trace->computed_s[r] * times,
+	                                .work = trace->work[trace->cluster->replica[r]],
+	                                .loader_s = -1.0 * times};
+	if (trace->reports.loaders) {
+		const double *storage = trace->effects.storage_share;
+		double loader_s = computed_s * wait_of(trace, draws, r);
+		step.loader_s = loader_s * times;
+		step.storage_s = loader_s * (storage != NULL ? storage[r] : 0.3) * times;
+	}
+	if (trace->reports.values)
+		set_values(trace, draws, &step);
+	if (trace->reports.transfers)
+		set_transfers(trace, draws, times, transfers, &step);
+	wlb_verdict_take_step(detector, &step, NULL);
+}
+
+void step_trace_take(struct step_trace *trace, const struct step_draws *draws, struct wlb_verdict_detector *detector)
+{
+	const struct wlb_verdict_world *world = trace->cluster->world;
+	compute(trace, draws);
+	double computed_s = trace->seconds, shown_s = 0.0;
+	wait(trace, draws);
+	for (int32_t r = 0; detector != NULL && r < world->ranks; r++) {
+		if (r == 0 || world->node_of[r] != world->node_of[r - 1])
+			shown_s = node_clocks_length_s(&trace->clocks, world->node_of[r], trace->begins_s,
+			                               trace->begins_s + trace->seconds);
+		report(trace, draws, r, computed_s, shown_s, detector);
+	}
+	trace->begins_s += trace->seconds;
+	trace->step++;
 }
 
 void step_trace_next(struct step_trace *trace, double times, struct wlb_verdict_detector *detector)
 {
-	int32_t ranks = trace->cluster->world->ranks;
-	double waited = 0.0, usually = 0.0, transferred_s = 0.0;
-	compute(trace, times);
-	struct wlb_verdict_step *steps = must_allocate((size_t)ranks, sizeof(*steps));
-	struct wlb_verdict_transfer(*transfers)[SLOTS] = NULL;
-	if (trace->transfers)
-		transfers = must_allocate((size_t)ranks, sizeof(*transfers));
-	for (int32_t r = 0; r < ranks; r++) {
-		steps[r] = (struct wlb_verdict_step){.rank = r,
-		                                     .step = trace->step,
-		                                     .computed_s = trace->computed_s[r],
-		                                     .work = trace->work[cluster_replica(trace->cluster, r)],
-		                                     .loader_s = -1.0};
-		if (trace->loaders)
-			wait_for_loader(trace, &steps[r], &waited, &usually);
-		if (trace->values)
-			set_values(trace, r, &steps[r]);
-		if (trace->transfers) {
-			steps[r].transfers = transfers[r];
-			steps[r].transfer_count = transfers_of(trace, r, transfers[r], &transferred_s);
-		}
-	}
-	double transfer_s = transfer_share * step_s, computed_s = trace->seconds;
-	trace->seconds = computed_s * (1.0 + waited) + transfer_s + transferred_s;
-	trace->without_s[OF_COMPUTATION] += trace->seconds - computed_s;
-	trace->without_s[OF_THE_REST] = computed_s * (1.0 + usually) + transfer_s;
-	for (int32_t r = 0; detector != NULL && r < ranks; r++) {
-		measure_by_clock(trace, &steps[r]);
-		wlb_verdict_take_step(detector, &steps[r], NULL);
-	}
-	free(steps);
-	free(transfers);
-	trace->begins_s += trace->seconds;
-	trace->step++;
+	step_trace_draw(trace, times, &trace->draws);
+	step_trace_take(trace, &trace->draws, detector);
 }

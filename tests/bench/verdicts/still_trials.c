@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tests/bench/verdicts/branch.h"
 #include "tests/bench/verdicts/reporter.h"
 #include "tests/bench/verdicts/trials.h"
 
@@ -250,11 +251,37 @@ static void drop_unreached(struct still_trial *trial)
 	trial->outcome.planted = trial->fault_count;
 }
 
-static void run(const struct cluster *cluster, const struct trial_kind *kind, int32_t position, uint64_t seed,
-                struct score *score)
+/* What a trial leaves, in memory that branches share. */
+struct result {
+	struct outcome outcome;
+	int32_t fault_count;
+};
+
+/* A trial from the end of its healthy steps on. */
+struct branch {
+	struct still_trial *healthy;
+	const struct trial *trial;
+	uint64_t seed;
+	struct result *result;
+};
+
+static void run_faulty(void *of)
 {
-	struct still_trial *trial = must_allocate(1, sizeof(*trial));
-	struct chance chance = chance_of(seed, 4);
+	const struct branch *branch = of;
+	struct still_trial *trial = branch->healthy;
+	struct chance chance = chance_of(branch->seed, 4);
+	plant(trial, branch->trial->kind, branch->trial->position, &chance);
+	program_step(&trial->program, 1.0, &trial->incident);
+	drop_unreached(trial);
+	snprintf(trial->outcome.miss, sizeof(trial->outcome.miss), "position %d, seed %llu", branch->trial->position,
+	         (unsigned long long)branch->seed);
+	report(trial);
+	branch->result->outcome = trial->outcome;
+	branch->result->fault_count = trial->fault_count;
+}
+
+static void begin(struct still_trial *trial, const struct cluster *cluster, uint64_t seed)
+{
 	trial->cluster = cluster;
 	trial->detector = must_detect(cluster);
 	program_init(&trial->program, cluster, seed);
@@ -268,39 +295,45 @@ static void run(const struct cluster *cluster, const struct trial_kind *kind, in
 		program_step(&trial->program, 1.0, &trial->incident);
 		report(trial);
 	}
-	plant(trial, kind, position, &chance);
-	program_step(&trial->program, 1.0, &trial->incident);
-	drop_unreached(trial);
-	snprintf(trial->outcome.miss, sizeof(trial->outcome.miss), "position %d, seed %llu", position,
-	         (unsigned long long)seed);
-	report(trial);
-	score_add(score, &trial->outcome, trial->fault_count, NULL);
-	reporter_free(&trial->reporter);
-	program_free(&trial->program);
-	wlb_verdict_free(trial->detector);
-	free(trial);
 }
 
-const struct trial_kind still_kinds[] = {
-	{"crash", every_rank, run, WLB_VERDICT_CRASH, 1, .unit = "s", .variant = PROCESS},
-	{"two crashes at once", every_rank, run, WLB_VERDICT_CRASH, 2, .unit = "s", .variant = PROCESS},
-	{"node lost", every_node, run, WLB_VERDICT_CRASH, 1, .unit = "s", .variant = NODE},
-	{"hang in computation", every_rank, run, WLB_VERDICT_HANG, 1, .unit = "s", .variant = IN_COMPUTATION},
-	{"two hangs at once", every_rank, run, WLB_VERDICT_HANG, 2, .unit = "s", .variant = IN_COMPUTATION},
-	{"hang in the loader", every_rank, run, WLB_VERDICT_HANG, 1, .unit = "s", .variant = IN_LOADER},
-	{"stopped by a signal", every_rank, run, WLB_VERDICT_HANG, 1, .unit = "s", .variant = STOPPED_BY_SIGNAL},
-	{"stopped in the loader", every_rank, run, WLB_VERDICT_HANG, 1, .unit = "s", .variant = STOPPED_IN_LOADER},
-	{"stopped in a checkpoint", every_rank, run, WLB_VERDICT_HANG, 1, .unit = "s",
+static void run(const struct cluster *cluster, uint64_t seed, const struct trial *trials, int32_t count)
+{
+	struct still_trial *healthy = must_allocate(1, sizeof(*healthy));
+	struct result *result = branch_memory(sizeof(*result));
+	begin(healthy, cluster, seed);
+	for (int32_t i = 0; i < count; i++) {
+		struct branch branch = {healthy, &trials[i], seed, result};
+		branch_run(run_faulty, &branch);
+		score_add(trials[i].score, &result->outcome, result->fault_count, NULL);
+	}
+	branch_memory_free(result, sizeof(*result));
+	reporter_free(&healthy->reporter);
+	program_free(&healthy->program);
+	wlb_verdict_free(healthy->detector);
+	free(healthy);
+}
+
+static const struct trial_kind kinds[] = {
+	{"crash", every_rank, WLB_VERDICT_CRASH, 1, .unit = "s", .variant = PROCESS},
+	{"two crashes at once", every_rank, WLB_VERDICT_CRASH, 2, .unit = "s", .variant = PROCESS},
+	{"node lost", every_node, WLB_VERDICT_CRASH, 1, .unit = "s", .variant = NODE},
+	{"hang in computation", every_rank, WLB_VERDICT_HANG, 1, .unit = "s", .variant = IN_COMPUTATION},
+	{"two hangs at once", every_rank, WLB_VERDICT_HANG, 2, .unit = "s", .variant = IN_COMPUTATION},
+	{"hang in the loader", every_rank, WLB_VERDICT_HANG, 1, .unit = "s", .variant = IN_LOADER},
+	{"stopped by a signal", every_rank, WLB_VERDICT_HANG, 1, .unit = "s", .variant = STOPPED_BY_SIGNAL},
+	{"stopped in the loader", every_rank, WLB_VERDICT_HANG, 1, .unit = "s", .variant = STOPPED_IN_LOADER},
+	{"stopped in a checkpoint", every_rank, WLB_VERDICT_HANG, 1, .unit = "s",
          .variant = STOPPED_IN_CHECKPOINT},
-	{"stopped in an evaluation", every_rank, run, WLB_VERDICT_HANG, 1, .unit = "s",
+	{"stopped in an evaluation", every_rank, WLB_VERDICT_HANG, 1, .unit = "s",
          .variant = STOPPED_IN_EVALUATION},
-	{"stopped in start-up", every_rank, run, WLB_VERDICT_HANG, 1, .unit = "s", .variant = STOPPED_IN_START_UP},
-	{"a hang and a crash", every_rank, run, WLB_VERDICT_HANG, 2, .unit = "s", .variant = HANG_AND_CRASH},
-	{"a hang, a rank stopped by a signal", every_rank, run, WLB_VERDICT_HANG, 2, .unit = "s",
+	{"stopped in start-up", every_rank, WLB_VERDICT_HANG, 1, .unit = "s", .variant = STOPPED_IN_START_UP},
+	{"a hang and a crash", every_rank, WLB_VERDICT_HANG, 2, .unit = "s", .variant = HANG_AND_CRASH},
+	{"a hang, a rank stopped by a signal", every_rank, WLB_VERDICT_HANG, 2, .unit = "s",
          .variant = HANG_AND_STOP},
-	{"hang in a call", every_group, run, WLB_VERDICT_HANG_COMMUNICATION, 1, .unit = "s", .variant = CALL},
-	{"hang in a call, bytes not told: its group", every_group, run, WLB_VERDICT_HANG_COMMUNICATION, 1, .unit = "s",
+	{"hang in a call", every_group, WLB_VERDICT_HANG_COMMUNICATION, 1, .unit = "s", .variant = CALL},
+	{"hang in a call, bytes not told: its group", every_group, WLB_VERDICT_HANG_COMMUNICATION, 1, .unit = "s",
          .variant = CALL_WITHOUT_BYTES},
-	{"NIC stops", every_node, run, WLB_VERDICT_HANG_COMMUNICATION, 1, .unit = "s", .variant = NIC},
+	{"NIC stops", every_node, WLB_VERDICT_HANG_COMMUNICATION, 1, .unit = "s", .variant = NIC},
 };
-const int32_t still_kind_count = sizeof(still_kinds) / sizeof(still_kinds[0]);
+const struct trial_family still_family = {"still", kinds, sizeof(kinds) / sizeof(kinds[0]), run};

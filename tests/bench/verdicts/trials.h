@@ -5,18 +5,15 @@
 #include "tests/bench/verdicts/cluster.h"
 #include "tests/bench/verdicts/fault.h"
 
-/* A kind of trial. */
+/* A kind of fault. */
 struct trial_kind {
 	const char *name;
 	/* How many positions a fault of this kind has in a layout; 0: it cannot happen there. */
 	int32_t (*positions)(const struct cluster *cluster);
-	void (*run)(const struct cluster *cluster, const struct trial_kind *kind, int32_t position, uint64_t seed,
-	            struct score *score);
 	enum wlb_verdict_kind fault;
 	int32_t faults;   /* at once */
 	double factor;    /* of slow ones: by which it takes longer, or the share of a step that is waited */
-	double noise;     /* times those of the table of constants: from step to step */
-	double lasting;   /* and between ranks */
+	double noise;     /* times that of the table of constants: from step to step */
 	const char *unit; /* of the time until it is named */
 	int variant;
 	int beyond; /* 1: harder than what the goals are for */
@@ -26,12 +23,26 @@ struct trial_kind {
 	double second_factor;
 };
 
-extern const struct trial_kind slow_kinds[];
-extern const int32_t slow_kind_count;
-extern const struct trial_kind several_kinds[]; /* several faults at once */
-extern const int32_t several_kind_count;
-extern const struct trial_kind still_kinds[];
-extern const int32_t still_kind_count;
+/* A trial: a kind of fault at a position. */
+struct trial {
+	const struct trial_kind *kind;
+	int32_t position;
+	struct score *score;
+};
+
+/* Kinds of trials, with the function that runs trials of one layout and seed, of any of these kinds. Those whose healthy
+ * beginning is the same share it. */
+struct trial_family {
+	const char *name;
+	const struct trial_kind *kinds;
+	int32_t count; /* at most MOST_KINDS */
+	void (*run)(const struct cluster *cluster, uint64_t seed, const struct trial *trials, int32_t count);
+};
+
+enum { MOST_KINDS = 32 };
+
+extern const struct trial_family slow_family;  /* steps take longer, or values are bad */
+extern const struct trial_family still_family; /* nothing moves any more */
 
 /* A kind of healthy run. Returns the number of verdicts on `steps` steps, and prints the first. */
 struct healthy_kind {

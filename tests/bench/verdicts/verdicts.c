@@ -5,17 +5,19 @@
  *   --ranks      that number alone; without it 8, 16 and 64
  *   --positions  of a fault in all layouts of a number of ranks, drawn at random, where a layout has more than its
  *                share of them and more than 64 (1000)
- *   --kinds      slow, several, still, clocks or healthy; without it all
+ *   --kinds      slow, still, clocks or healthy; without it all
  *   --steps      of each kind of healthy run (10000)
- *   --part       of the kinds, the I-th of N shares, from 0
+ *   --part       the I-th of N shares, from 0: of the seeds of slow and still, of the kinds of healthy
  *   --check      ends with 1 where a goal is missed
+ *
+ * Prints a line of JSON for each kind and number of ranks, which scripts/lib/bench_verdicts.py adds up over shares, a
+ * line "# ..." for what was missed, and at the end the seconds of processor time.
  */
 #include <getopt.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/resource.h>
 
 #include "tests/bench/verdicts/chance.h"
 #include "tests/bench/verdicts/clock_trials.h"
@@ -32,60 +34,103 @@ struct settings {
 	int part;
 	int parts;
 	int check;
-	int row;
 	int missed;
 };
 
+/* Of this process and those that it has waited for. */
 static double busy_s(void)
 {
-	return (double)clock() / CLOCKS_PER_SEC;
+	static const int whose[] = {RUSAGE_SELF, RUSAGE_CHILDREN};
+	double seconds = 0.0;
+	for (size_t i = 0; i < sizeof(whose) / sizeof(whose[0]); i++) {
+		struct rusage used;
+		getrusage(whose[i], &used);
+		seconds += (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+		           1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+	}
+	return seconds;
 }
 
-static int is_mine(struct settings *settings)
+/* The positions of a kind of fault in a layout: all, or so many of them that are drawn. */
+struct positions {
+	int32_t of_layout;
+	int32_t tried;
+	struct chance chance;
+};
+
+static struct positions choose_positions(const struct settings *settings, const struct trial_kind *kind,
+                                         const struct cluster *cluster, int32_t layouts)
 {
-	return settings->row++ % settings->parts == settings->part;
+	int32_t of_layout = kind->positions(cluster), most = (settings->positions + layouts - 1) / layouts;
+	int all = of_layout <= 64 || of_layout <= most;
+	return (struct positions){of_layout, all ? of_layout : most, chance_of(7, (uint64_t)of_layout)};
 }
 
-static void run_layout(const struct settings *settings, const struct trial_kind *kind,
-                       const struct wlb_verdict_layout *layout, int32_t layouts, struct score *score)
+static int32_t next_position(struct positions *positions, int32_t number)
+{
+	return positions->tried == positions->of_layout ? number : chance_below(&positions->chance, positions->of_layout);
+}
+
+/* The trials of a seed are those of all kinds that have so many positions. */
+static void run_layout(const struct settings *settings, const struct trial_family *family,
+                       const struct wlb_verdict_layout *layout, int32_t layouts, struct score *scores)
 {
 	struct cluster cluster = cluster_new(layout);
-	int32_t positions = kind->positions(&cluster);
-	struct chance chance = chance_of(7, (uint64_t)positions);
-	int32_t most = (settings->positions + layouts - 1) / layouts;
-	int all = positions <= 64 || positions <= most;
-	for (int32_t i = 0; i < (all ? positions : most); i++)
-		kind->run(&cluster, kind, all ? i : chance_below(&chance, positions), (uint64_t)i + 1, score);
+	struct positions positions[MOST_KINDS];
+	int32_t most = 0;
+	for (int32_t k = 0; k < family->count; k++) {
+		positions[k] = choose_positions(settings, &family->kinds[k], &cluster, layouts);
+		most = positions[k].tried > most ? positions[k].tried : most;
+	}
+	for (int32_t i = 0; i < most; i++) {
+		struct trial trials[MOST_KINDS];
+		int32_t count = 0;
+		for (int32_t k = 0; k < family->count; k++)
+			if (i < positions[k].tried)
+				trials[count++] = (struct trial){&family->kinds[k], next_position(&positions[k], i),
+				                                 &scores[k]};
+		if (i % settings->parts == settings->part)
+			family->run(&cluster, (uint64_t)i + 1, trials, count);
+	}
 	cluster_free(&cluster);
 }
 
-static void run_kind(struct settings *settings, const struct trial_kind *kind, int32_t ranks)
+static void print_score(const struct trial_kind *kind, const struct score *score, int32_t layouts)
+{
+	printf("{\"fault\": \"%s\", \"ranks\": %d, \"layouts\": %d, \"unit\": \"%s\", \"planted\": %lld, "
+	       "\"named\": %lld, \"others\": %lld, \"costs\": %lld, \"costs_good\": %lld, \"cost_errors\": %lld, "
+	       "\"cost_error\": %.17g, \"after\": [",
+	       kind->name, score->ranks, layouts, kind->unit, (long long)score->planted, (long long)score->named,
+	       (long long)score->others, (long long)score->costs, (long long)score->costs_good,
+	       (long long)score->cost_errors, score->cost_error);
+	for (int64_t i = 0; i < score->named; i++)
+		printf("%s%.9g", i > 0 ? ", " : "", score->after[i]);
+	printf("]}\n");
+}
+
+static int is_missed(const struct trial_kind *kind, const struct score *score)
+{
+	double named = (double)score->named;
+	return !kind->beyond && (named < goal * (double)score->planted || named < goal * (named + (double)score->others));
+}
+
+static void run_family(struct settings *settings, const struct trial_family *family, int32_t ranks)
 {
 	int32_t count;
 	const struct wlb_verdict_layout *layouts = cluster_layouts(ranks, &count);
-	struct score score = {0};
-	double began_s = busy_s();
-	for (int32_t l = 0; l < count; l++)
-		run_layout(settings, kind, &layouts[l], count, &score);
-	if (score.planted > 0) {
-		double recall = (double)score.named / (double)score.planted;
-		double precision = score.named + score.others > 0
-		                           ? (double)score.named / (double)(score.named + score.others)
-		                           : 0.0;
-		settings->missed += !kind->beyond && (recall < goal || precision < goal);
-		printf("| %s | %d | %d | %lld | %lld | %lld | %.4f | %.4f | %.0f / %.0f %s |", kind->name, ranks, count,
-		       (long long)score.planted, (long long)score.named, (long long)score.others, precision, recall,
-		       score_after(&score, 0.5), score_after(&score, 1.0), kind->unit);
-		if (score.costs > 0)
-			printf(" %.1f %% of %lld, mean error %.1f %% |",
-			       100.0 * (double)score.costs_good / (double)score.costs, (long long)score.costs,
-			       score.cost_errors > 0 ? 100.0 * score.cost_error / (double)score.cost_errors : 0.0);
-		else
-			printf(" - |");
-		printf(" %.1f |\n", busy_s() - began_s);
-		fflush(stdout);
+	struct score scores[MOST_KINDS] = {0};
+	for (int32_t k = 0; k < family->count; k++) {
+		scores[k].name = family->kinds[k].name;
+		scores[k].ranks = ranks;
 	}
-	free(score.after);
+	for (int32_t l = 0; l < count; l++)
+		run_layout(settings, family, &layouts[l], count, scores);
+	for (int32_t k = 0; k < family->count; k++) {
+		if (scores[k].planted > 0)
+			print_score(&family->kinds[k], &scores[k], count);
+		settings->missed += is_missed(&family->kinds[k], &scores[k]);
+		free(scores[k].after);
+	}
 }
 
 static void run_healthy(struct settings *settings, const struct healthy_kind *kind, int32_t ranks)
@@ -93,13 +138,12 @@ static void run_healthy(struct settings *settings, const struct healthy_kind *ki
 	int32_t count;
 	const struct wlb_verdict_layout *layouts = cluster_layouts(ranks, &count);
 	for (int32_t l = 0; l < count; l++) {
-		struct cluster cluster = cluster_new(&layouts[l]);
-		double began_s = busy_s();
-		int64_t found = kind->run(&cluster, kind, settings->steps, (uint64_t)l + 1);
 		const struct wlb_verdict_layout *x = &layouts[l];
-		printf("| %s | %d | tp=%d,cp=%d,pp=%d,dp=%d | %lld | %lld | %.1f |\n", kind->name, ranks, x->tp, x->cp,
-		       x->pp, x->dp, (long long)settings->steps, (long long)found, busy_s() - began_s);
-		fflush(stdout);
+		struct cluster cluster = cluster_new(x);
+		int64_t found = kind->run(&cluster, kind, settings->steps, (uint64_t)l + 1);
+		printf("{\"healthy\": \"%s\", \"ranks\": %d, \"layout\": \"tp=%d,cp=%d,pp=%d,dp=%d\", "
+		       "\"steps\": %lld, \"verdicts\": %lld}\n",
+		       kind->name, ranks, x->tp, x->cp, x->pp, x->dp, (long long)settings->steps, (long long)found);
 		settings->missed += found > 0;
 		cluster_free(&cluster);
 	}
@@ -110,37 +154,34 @@ static void run_clocks(struct settings *settings, int32_t ranks)
 	int32_t count;
 	const struct wlb_verdict_layout *layouts = cluster_layouts(ranks, &count);
 	struct clock_score score = {0};
-	double began_s = busy_s();
 	for (int32_t l = 0; l < count; l++) {
 		struct cluster cluster = cluster_new(&layouts[l]);
 		for (int i = 0; i < CLOCK_TRIALS; i++)
 			clock_trial(&cluster, (uint64_t)i + 1, &score);
 		cluster_free(&cluster);
 	}
-	printf("| clocks | %d | %d | %lld | %.1f ms | %.1f ms | %lld | %.1f |\n", ranks, count, (long long)score.trials,
-	       1000.0 * score.furthest_s, 1000.0 * score.furthest_after_s, (long long)score.late_found,
-	       busy_s() - began_s);
+	printf("{\"clocks\": %d, \"layouts\": %d, \"trials\": %lld, \"furthest_s\": %.9g, "
+	       "\"furthest_after_s\": %.9g, \"late_found\": %lld}\n",
+	       ranks, count, (long long)score.trials, score.furthest_s, score.furthest_after_s,
+	       (long long)score.late_found);
 	settings->missed += score.late_found < score.trials;
+}
+
+static int is_asked(const struct settings *settings, const char *kinds)
+{
+	return settings->kinds == NULL || strcmp(settings->kinds, kinds) == 0;
 }
 
 static void run_ranks(struct settings *settings, int32_t ranks)
 {
-	const struct {
-		const char *name;
-		const struct trial_kind *kinds;
-		int32_t count;
-	} faults[] = {{"still", still_kinds, still_kind_count},
-	              {"slow", slow_kinds, slow_kind_count},
-	              {"several", several_kinds, several_kind_count}};
-	int all = settings->kinds == NULL;
-	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
-		for (int32_t k = 0; k < faults[i].count && (all || strcmp(settings->kinds, faults[i].name) == 0); k++)
-			if (is_mine(settings))
-				run_kind(settings, &faults[i].kinds[k], ranks);
-	if ((all || strcmp(settings->kinds, "clocks") == 0) && is_mine(settings))
+	const struct trial_family *const families[] = {&still_family, &slow_family};
+	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
+		if (is_asked(settings, families[i]->name))
+			run_family(settings, families[i], ranks);
+	if (is_asked(settings, "clocks") && settings->part == 0)
 		run_clocks(settings, ranks);
-	for (int32_t k = 0; k < healthy_kind_count && (all || strcmp(settings->kinds, "healthy") == 0); k++)
-		if (is_mine(settings))
+	for (int32_t k = 0; k < healthy_kind_count && is_asked(settings, "healthy"); k++)
+		if (k % settings->parts == settings->part)
 			run_healthy(settings, &healthy_kinds[k], ranks);
 }
 
@@ -172,7 +213,8 @@ static int parse(int argc, char **argv, struct settings *settings)
 			settings->kinds = optarg;
 			break;
 		case 'i':
-			if (sscanf(optarg, "%d/%d", &settings->part, &settings->parts) != 2 || settings->parts < 1)
+			if (sscanf(optarg, "%d/%d", &settings->part, &settings->parts) != 2 || settings->part < 0 ||
+			    settings->part >= settings->parts)
 				return -1;
 			break;
 		case 'c':
@@ -190,12 +232,13 @@ int main(int argc, char **argv)
 	struct settings settings = {.positions = 1000, .steps = 10000, .parts = 1};
 	if (parse(argc, argv, &settings) < 0) {
 		fprintf(stderr, "usage: wlb-verdicts-bench [--ranks N] [--positions N] [--steps N] "
-		                "[--kinds slow|several|still|clocks|healthy] [--part I/N] [--check]\n");
+		                "[--kinds slow|still|clocks|healthy] [--part I/N] [--check]\n");
 		return 2;
 	}
 	if (settings.ranks > 0)
 		run_ranks(&settings, settings.ranks);
 	for (size_t i = 0; settings.ranks == 0 && i < sizeof(small) / sizeof(small[0]); i++)
 		run_ranks(&settings, small[i]);
+	printf("{\"processor_s\": %.1f}\n", busy_s());
 	return settings.check && settings.missed > 0;
 }

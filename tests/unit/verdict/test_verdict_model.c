@@ -40,10 +40,39 @@ static void a_step_is_as_long_as_its_slowest(void **state)
 	assert_float_equal(seconds_of(2, 2, 2, 1, 2, computed_s), 7.0, 1e-12);
 }
 
+/* tp 2, cp 2, pp 2, dp 2: two replicas of two times four ranks, of which each takes its own time. */
+static void a_replica_depends_on_its_own_ranks(void **state)
+{
+	(void)state;
+	struct wlb_verdict_layout layout = {2, 2, 2, 2, 4};
+	struct wlb_verdict_world *given = wlb_verdict_world_of_layout(&layout, NULL);
+	struct verdict_world world;
+	struct verdict_step_model model;
+	double computed_s[16];
+	assert_int_equal(verdict_world_copy(&world, given, NULL), 0);
+	assert_int_equal(verdict_step_model_init(&model, &world, 4), 0);
+	assert_int_equal(model.replicas, 2);
+	for (int32_t r = 0; r < 16; r++) {
+		assert_int_equal(model.replica_of[r], r / 8);
+		computed_s[r] = 1.0;
+	}
+	computed_s[6] = 2.0;
+	computed_s[9] = 3.0;
+	assert_float_equal(verdict_step_model_replica_s(&model, 0, computed_s), 2.25, 1e-12);
+	assert_float_equal(verdict_step_model_replica_s(&model, 1, computed_s), 3.25, 1e-12);
+	assert_float_equal(verdict_step_model_s(&model, computed_s), 3.25, 1e-12);
+	computed_s[9] = 1.5;
+	assert_float_equal(verdict_step_model_s(&model, computed_s), 2.25, 1e-12);
+	verdict_step_model_free(&model);
+	verdict_world_free(&world);
+	wlb_verdict_world_free(given);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_step_is_as_long_as_its_slowest),
+		cmocka_unit_test(a_replica_depends_on_its_own_ranks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
