@@ -16,6 +16,24 @@ static double explained(struct wlb_verdict_detector *detector, const struct verd
 	return seconds > 0.0 ? log(seconds) : 0.0;
 }
 
+/* Keeps the longest waits of the step. A wait that is longer than the step cannot be. */
+static void keep_waits(const struct wlb_verdict_detector *detector, const struct verdict_slot *slot,
+                       struct verdict_wait *wait)
+{
+	for (int i = 0; i < VERDICT_WAITS; i++)
+		wait[i] = (struct verdict_wait){.rank = -1};
+	for (int32_t r = 0; r < detector->world.ranks; r++) {
+		float seconds = (float)slot->loader_s[r];
+		if (!slot->has[r] || !(slot->loader_s[r] <= slot->seconds[r]) ||
+		    !(seconds > wait[VERDICT_WAITS - 1].seconds))
+			continue;
+		int at = VERDICT_WAITS - 1;
+		for (; at > 0 && wait[at - 1].seconds < seconds; at--)
+			wait[at] = wait[at - 1];
+		wait[at] = (struct verdict_wait){r, seconds};
+	}
+}
+
 void verdict_history_add(struct wlb_verdict_detector *detector, const struct verdict_slot *slot)
 {
 	int32_t found = 0;
@@ -27,11 +45,13 @@ void verdict_history_add(struct wlb_verdict_detector *detector, const struct ver
 	double seconds = verdict_quantile(detector->scratch, found, 0.5);
 	int disturbed = detector->standstill || detector->compute.slow_count > 0 || detector->link.slow_count > 0 ||
 	                detector->loader.slow_count > 0;
-	detector->history.past[detector->history.count++ % VERDICT_HISTORY] =
-		(struct verdict_past){.step = slot->step,
+	struct verdict_past *past = &detector->history.past[detector->history.count++ % VERDICT_HISTORY];
+	*past = (struct verdict_past){.step = slot->step,
 	                              .ended_s = detector->time.now_s,
+	                              .seconds = seconds,
 	                              .ratio = log(seconds) - explained(detector, slot),
 	                              .disturbed = disturbed};
+	keep_waits(detector, slot, past->wait);
 }
 
 /* Returns the mean of the middle eight tenths, which single outliers do not move. */
@@ -64,6 +84,35 @@ double verdict_history_cost_percent(const struct wlb_verdict_detector *detector,
 		return -1.0;
 	double longer = middle_mean(since, since_count) - middle_mean(before, before_count);
 	return longer > 0.0 ? 100.0 * expm1(longer) : 0.0;
+}
+
+/* Returns the longest wait of a rank whose loader is not slow; -1 where it is not among those that are kept. */
+static double others_wait_s(const struct wlb_verdict_detector *detector, const struct verdict_past *past)
+{
+	for (int i = 0; i < VERDICT_WAITS; i++)
+		if (past->wait[i].rank < 0 || !verdict_shift_is_likely(&detector->loader, past->wait[i].rank))
+			return (double)past->wait[i].seconds;
+	return -1.0;
+}
+
+double verdict_history_loader_percent(const struct wlb_verdict_detector *detector, int64_t since_step)
+{
+	const struct verdict_history *history = &detector->history;
+	int64_t oldest = history->count > VERDICT_HISTORY ? history->count - VERDICT_HISTORY : 0;
+	double lost_s = 0.0, stepped_s = 0.0;
+	int32_t steps = 0;
+	for (int64_t i = history->count - 1; i >= oldest; i--) {
+		const struct verdict_past *past = &history->past[i % VERDICT_HISTORY];
+		if (past->step < since_step)
+			continue;
+		double others_s = others_wait_s(detector, past);
+		if (others_s < 0.0)
+			return -1.0;
+		lost_s += (double)past->wait[0].seconds - others_s;
+		stepped_s += past->seconds;
+		steps++;
+	}
+	return steps >= LEAST_SINCE && stepped_s > lost_s ? 100.0 * lost_s / (stepped_s - lost_s) : -1.0;
 }
 
 double verdict_history_began_s(const struct wlb_verdict_detector *detector, int64_t step)

@@ -1,5 +1,6 @@
 /* How long steps took over what the computation of their ranks explains, and what a fault that is not of computation
- * costs: the steps since it began against those before it. Internal. */
+ * costs: the steps since it began against those before it, or against what they would have been with the waits of the
+ * other ranks. Internal. */
 #ifndef LIBVERDICT_HISTORY_H
 #define LIBVERDICT_HISTORY_H
 
@@ -11,6 +12,11 @@ void verdict_history_add(struct wlb_verdict_detector *detector, const struct ver
  * explains; -1 where too
  * few steps are known of either. */
 double verdict_history_cost_percent(const struct wlb_verdict_detector *detector, int64_t since_step);
+
+/* Returns by how many percent steps since `since_step` are longer than they would have been if no rank whose loader is
+ * slow had waited for it, and the others as long as they did: a step is as much longer as the longest wait in it. -1
+ * where that is not known: too few steps, or more such ranks than waits are remembered of. */
+double verdict_history_loader_percent(const struct wlb_verdict_detector *detector, int64_t since_step);
 
 /* Returns when the step before `step` ended by the caller's clock, as far as reports tell. */
 double verdict_history_began_s(const struct wlb_verdict_detector *detector, int64_t step);

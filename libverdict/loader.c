@@ -33,6 +33,13 @@ static int waits(const struct wlb_verdict_detector *detector, int32_t r)
 	return verdict_shift_is_likely(&detector->loader, r);
 }
 
+/* What slow loaders cost. Where those of all ranks are slow there are no others to compare with. */
+static double cost_percent(const struct wlb_verdict_detector *detector, int64_t since_step, int all)
+{
+	double percent = all ? -1.0 : verdict_history_loader_percent(detector, since_step);
+	return percent >= 0.0 ? percent : verdict_history_cost_percent(detector, since_step);
+}
+
 /* Names the ranks of a node that wait, or of all nodes where it is -1, or `only` where that is a rank. */
 static void name(struct wlb_verdict_detector *detector, int32_t slow, int32_t node, int32_t only)
 {
@@ -53,7 +60,7 @@ static void name(struct wlb_verdict_detector *detector, int32_t slow, int32_t no
 	verdict.since_step = test->since_step[slow];
 	verdict.since_s = verdict_history_began_s(detector, verdict.since_step);
 	verdict.certainty = verdict_shift_certainty(test, slow);
-	verdict.cost_percent = verdict_history_cost_percent(detector, verdict.since_step);
+	verdict.cost_percent = cost_percent(detector, verdict.since_step, node < 0 && only < 0);
 	snprintf(verdict.evidence, sizeof(verdict.evidence),
 	         "%d of %d ranks, the first of them rank %d (node %s), have waited for their loader for %.1f %% of "
 	         "each step "

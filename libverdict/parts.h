@@ -11,6 +11,7 @@ enum {
 	VERDICT_ACTIVITIES = WLB_VERDICT_ENDED + 1,
 	VERDICT_SLOTS = 16,      /* steps that are collected at a time */
 	VERDICT_HISTORY = 256,   /* steps whose length is remembered */
+	VERDICT_WAITS = 16,      /* ranks of each of them whose wait for the loader is remembered */
 	VERDICT_COST_STEPS = 64, /* steps that the cost of slow ranks is found from */
 	VERDICT_MOST = 256,      /* verdicts that are open at a time */
 };
@@ -90,12 +91,20 @@ struct verdict_steps {
 	struct verdict_slot slot[VERDICT_SLOTS];
 };
 
-/* The length of a step over what the computation of its ranks explains. */
+/* How long a rank waited for its loader in a step. */
+struct verdict_wait {
+	int32_t rank; /* -1: no further rank waited */
+	float seconds;
+};
+
+/* The length of a step, and that over what the computation of its ranks explains. */
 struct verdict_past {
 	int64_t step;
 	double ended_s; /* the caller's clock */
-	double ratio;   /* logarithm */
-	int disturbed;  /* a verdict of something slow was open */
+	double seconds;
+	double ratio;                            /* logarithm */
+	int disturbed;                           /* a verdict of something slow was open */
+	struct verdict_wait wait[VERDICT_WAITS]; /* the longest first */
 };
 
 struct verdict_history {

@@ -48,6 +48,30 @@ static void loaders_and_file_systems_are_told_apart(void **state)
 	run_end(&run);
 }
 
+/* Another rank in two steps of three waits long, as in runs of many ranks; rank 9 in each step. */
+static void slow_loader_9_among_others(const struct run *run, struct wlb_verdict_step *step)
+{
+	step->loader_s = 0.001;
+	if (run->step >= ONSET && run->step % 3 > 0 && step->rank == (7 * run->step) % 9)
+		step->loader_s = 0.25;
+	if (run->step >= ONSET && step->rank == 9)
+		step->loader_s = 0.35;
+}
+
+/* Two steps of three are 0.1 s longer by rank 9, and one 0.35 s, of 1.35 s. */
+static void the_cost_of_a_loader_is_what_others_do_not_wait_anyway(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 2, 1, 2, 8, 4);
+	run_expect_none(&run, ONSET, slow_loader_9_among_others);
+	run_until(&run, WLB_VERDICT_SLOW_LOADER, 50, slow_loader_9_among_others);
+	run_steps(&run, 40, slow_loader_9_among_others);
+	assert_int_equal(run.count, 1);
+	assert_float_equal(run.verdicts[0].cost_percent, 100.0 * (0.55 / 3.0) / (1.35 - 0.55 / 3.0), 1.5);
+	run_end(&run);
+}
+
 static double bad_value;
 
 static void bad_gradient_of_6(const struct run *run, struct wlb_verdict_step *step)
@@ -162,6 +186,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(loaders_and_file_systems_are_told_apart),
+		cmocka_unit_test(the_cost_of_a_loader_is_what_others_do_not_wait_anyway),
 		cmocka_unit_test(bad_values_are_named),
 		cmocka_unit_test(ranks_that_compute_other_bits_are_named),
 		cmocka_unit_test(ranks_that_are_suspected_together_are_one_verdict),
