@@ -131,28 +131,34 @@ int verdict_shift_is_likely(const struct verdict_shift *shift, int32_t entity)
 	return is_above(shift, entity, likely_of_alarm);
 }
 
-/* Returns the median of those that are not slow: where many are slow, what all seem to have in common is less than what
- * the others have. */
-static double centre_of(struct verdict_shift *shift, const double *rest)
+/* Sets the rest of each value, and puts that of the entities which are not slow, and may be noise, into the scratch.
+ * Returns how many these are. */
+static int32_t subtract(struct verdict_shift *shift, const double *values, double common)
 {
 	int32_t found = 0;
-	if (!shift->limits.common)
-		return 0.0;
-	for (int32_t i = 0; i < shift->count; i++)
-		if (isfinite(rest[i]) && !is_above(shift, i, no_noise_of_alarm))
-			shift->scratch[found++] = rest[i];
-	return found > 0 ? verdict_quantile(shift->scratch, found, 0.5) : 0.0;
+	for (int32_t i = 0; i < shift->count; i++) {
+		double rest = values[i] - common - shift->constant[shift->set_of[i]];
+		shift->rest[i] = isfinite(values[i]) ? rest : NAN;
+		if (isfinite(shift->rest[i]) && !is_above(shift, i, no_noise_of_alarm))
+			shift->scratch[found++] = rest;
+	}
+	return found;
 }
 
-/* Measures the scale of the noise from this step's values. */
-static void measure_noise(struct verdict_shift *shift, const double *rest)
+/* Returns the median of those that are not slow, which are in the scratch: where many are slow, what all seem to have in
+ * common is less than what the others have. */
+static double centre_of(struct verdict_shift *shift, int32_t found)
 {
-	int32_t found = 0;
-	for (int32_t i = 0; i < shift->count; i++)
-		if (isfinite(rest[i]) && !is_above(shift, i, no_noise_of_alarm))
-			shift->scratch[found++] = fabs(rest[i]);
+	return shift->limits.common && found > 0 ? verdict_quantile(shift->scratch, found, 0.5) : 0.0;
+}
+
+/* Measures the scale of the noise from this step's values, which are in the scratch. */
+static void measure_noise(struct verdict_shift *shift, int32_t found)
+{
 	if (found < 2)
 		return;
+	for (int32_t i = 0; i < found; i++)
+		shift->scratch[i] = fabs(shift->scratch[i]);
 	/* The median absolute deviation of a normal distribution is 1 / 1.4826 of its standard deviation. */
 	double scale = 1.4826 * verdict_quantile(shift->scratch, found, 0.5);
 	double steps = (double)shift->steps + FIRST_NOISE_STEPS;
@@ -232,14 +238,13 @@ int verdict_shift_step(struct verdict_shift *shift, const double *values, int64_
 		return 0;
 	shift->common = common;
 	learn_constants(shift, values, common);
-	double *rest = shift->rest;
+	const double *rest = shift->rest;
 	shift->steps++;
-	for (int32_t i = 0; i < shift->count; i++)
-		rest[i] = isfinite(values[i]) ? values[i] - common - shift->constant[shift->set_of[i]] : NAN;
-	measure_noise(shift, rest);
+	int32_t found = subtract(shift, values, common);
+	double centre = centre_of(shift, found);
+	measure_noise(shift, found);
 	measure_stretch(shift, rest);
 	double variance = shift->noise * shift->noise * shift->stretch;
-	double centre = centre_of(shift, rest);
 	double slope = (shift->limits.slow - shift->limits.usual) / variance;
 	for (int32_t i = 0; i < shift->count; i++) {
 		if (isfinite(rest[i]) && shift->steps > LEARN_STEPS)
