@@ -73,6 +73,7 @@ void program_init(struct program *program, const struct cluster *cluster, uint64
 	step_trace_init(&program->trace, cluster, seed, (struct step_reports){0});
 	for (int32_t s = 0; s < cluster->layout.pp; s++)
 		make_operations(program, s);
+	program->concerned = must_allocate(ranks, sizeof(*program->concerned));
 	program->events = must_allocate(ranks * MOST_OPERATIONS, sizeof(*program->events));
 	program->event_count = must_allocate(ranks, sizeof(*program->event_count));
 	program->now_s = must_allocate(ranks, sizeof(*program->now_s));
@@ -88,6 +89,7 @@ void program_init(struct program *program, const struct cluster *cluster, uint64
 void program_free(struct program *program)
 {
 	step_trace_free(&program->trace);
+	free(program->concerned);
 	free(program->events);
 	free(program->event_count);
 	free(program->now_s);
@@ -147,6 +149,8 @@ static double length_of(struct program *program, int32_t r, const struct operati
 		length_s = incident->checkpoint_s * chance_between(&program->trace.chance, 0.5, 1.0);
 	else if (operation->kind == OPERATION_EVALUATION)
 		length_s = incident->evaluation_s * chance_between(&program->trace.chance, 0.9, 1.0);
+	if (!program->concerned[r])
+		return length_s;
 	for (int i = 0; i < MOST_FAULTS; i++)
 		if (r == incident->stuck_rank[i] && program->at[r] == incident->stuck_at[i])
 			length_s = INFINITY;
@@ -155,10 +159,10 @@ static double length_of(struct program *program, int32_t r, const struct operati
 	return stops(program, r) && program->now_s[r] + length_s > incident->stop_s ? INFINITY : length_s;
 }
 
-static void begin(struct program *program, int32_t r)
+static void begin(struct program *program, int32_t r, enum cluster_slot slot)
 {
 	program->events[(size_t)r * MOST_OPERATIONS + (size_t)program->event_count[r]++] =
-		(struct event){program->now_s[r], program->at[r]};
+		(struct event){program->now_s[r], program->at[r], slot};
 }
 
 static void resume(struct program *program, int32_t r, double now_s)
@@ -218,19 +222,25 @@ static int receive(struct program *program, int32_t r, int32_t g)
 	return 1;
 }
 
+/* 1 where the rank does nothing more. */
+static int has_stopped(const struct program *program, int32_t r)
+{
+	return program->concerned[r] && stops(program, r) && program->now_s[r] >= program->incident.stop_s;
+}
+
 /* Runs a rank until it is blocked. */
 static void run_rank(struct program *program, int32_t r)
 {
 	int32_t count;
 	const struct operation *operations = program_operations(program, r, &count);
-	while (program->at[r] < count && !(stops(program, r) && program->now_s[r] >= program->incident.stop_s)) {
+	while (program->at[r] < count && !has_stopped(program, r)) {
 		const struct operation *operation = &operations[program->at[r]];
 		double length_s = 0.0;
 		if (operation->kind != OPERATION_CALL && operation->kind != OPERATION_SEND &&
 		    operation->kind != OPERATION_RECEIVE) {
 			length_s = length_of(program, r, operation);
 			if (length_s > 0.0)
-				begin(program, r);
+				begin(program, r, operation->slot);
 			if (isinf(length_s))
 				return;
 			program->now_s[r] += length_s;
@@ -238,7 +248,7 @@ static void run_rank(struct program *program, int32_t r)
 			continue;
 		}
 		int32_t g = program->cluster->group[r][operation->slot];
-		begin(program, r);
+		begin(program, r, operation->slot);
 		if (operation->kind == OPERATION_CALL) {
 			enter_call(program, r, g);
 			return;
@@ -251,12 +261,23 @@ static void run_rank(struct program *program, int32_t r)
 	}
 }
 
+static void mark_concerned(struct program *program)
+{
+	const struct incident *incident = &program->incident;
+	for (int32_t r = 0; r < program->cluster->world->ranks; r++) {
+		program->concerned[r] = r == incident->paused_rank || stops(program, r);
+		for (int i = 0; i < MOST_FAULTS; i++)
+			program->concerned[r] |= r == incident->stuck_rank[i];
+	}
+}
+
 void program_step(struct program *program, double times, const struct incident *incident)
 {
 	int32_t ranks = program->cluster->world->ranks;
 	size_t groups = (size_t)program->cluster->world->group_count;
 	program->begins_s = program->trace.step == 0 ? 0.0 : program->ends_s;
 	program->incident = *incident;
+	mark_concerned(program);
 	step_trace_next(&program->trace, times, NULL);
 	memset(program->entered, 0, groups * sizeof(*program->entered));
 	memset(program->sent, 0, groups * sizeof(*program->sent));

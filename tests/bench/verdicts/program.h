@@ -29,6 +29,7 @@ struct operation {
 struct event {
 	double began_s;
 	int32_t operation;
+	enum cluster_slot slot; /* of the operation */
 };
 
 enum { MOST_OPERATIONS = 224, MOST_STAGES = 16, SENT = 64 };
@@ -59,6 +60,7 @@ struct program {
 	struct operation operations[MOST_STAGES][MOST_OPERATIONS];
 	int32_t operation_count[MOST_STAGES];
 	struct incident incident;
+	unsigned char *concerned; /* [ranks] 1: the incident names the rank, or its node where that is dead */
 	double begins_s;      /* of the step */
 	double ends_s;        /* INFINITY where it never ends */
 	struct event *events; /* [ranks][MOST_OPERATIONS] of the step */

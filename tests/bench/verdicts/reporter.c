@@ -48,12 +48,10 @@ static const struct event *events_of(const struct reporter *reporter, int32_t r)
 /* Counts that the rank begins or ends an operation. */
 static void count_call(struct reporter *reporter, int32_t r, int32_t position, int begins)
 {
-	int32_t count;
-	const struct operation *operations = program_operations(reporter->program, r, &count);
-	const struct operation *operation = &operations[events_of(reporter, r)[position].operation];
-	if (operation->kind < OPERATION_CALL || operation->kind > OPERATION_RECEIVE)
+	enum cluster_slot slot = events_of(reporter, r)[position].slot;
+	if (slot == SLOTS)
 		return;
-	struct wlb_verdict_call *call = &reporter->calls[r][operation->slot];
+	struct wlb_verdict_call *call = &reporter->calls[r][slot];
 	if (begins)
 		call->entered++;
 	else

@@ -240,7 +240,7 @@ static double transfer_s_of(const struct step_trace *trace, const struct step_dr
 }
 
 /* Adds what the longest waits of any rank, and the longest delays of messages, make of the step's length. */
-static void wait(struct step_trace *trace, const struct step_draws *draws)
+static void add_waits(struct step_trace *trace, const struct step_draws *draws)
 {
 	const struct cluster *cluster = trace->cluster;
 	const double *times = trace->effects.transfer_times;
@@ -316,7 +316,7 @@ void step_trace_take(struct step_trace *trace, const struct step_draws *draws, s
 	const struct wlb_verdict_world *world = trace->cluster->world;
 	compute(trace, draws);
 	double computed_s = trace->seconds, shown_s = 0.0;
-	wait(trace, draws);
+	add_waits(trace, draws);
 	for (int32_t r = 0; detector != NULL && r < world->ranks; r++) {
 		if (r == 0 || world->node_of[r] != world->node_of[r - 1])
 			shown_s = node_clocks_length_s(&trace->clocks, world->node_of[r], trace->begins_s,
