@@ -11,7 +11,7 @@ enum { STEPS = 200, GROUPS_OF_STEP = 8, WORLD_EVERY = 10 };
 static const double step_s = 2.0;
 static const double entered_within_s = 0.01, left_within_s = 0.002, late_s = 0.2;
 
-struct trial {
+struct clock_trial {
 	const struct cluster *cluster;
 	struct wlb_verdict_detector *detector;
 	struct node_clocks clocks;
@@ -21,12 +21,12 @@ struct trial {
 	double *left_s;
 };
 
-static double read_clock(const struct trial *trial, int32_t rank, double at_s)
+static double read_clock(const struct clock_trial *trial, int32_t rank, double at_s)
 {
 	return node_clocks_read(&trial->clocks, trial->cluster->world->node_of[rank], at_s);
 }
 
-static void sample(struct trial *trial, int32_t g, double now_s)
+static void sample(struct clock_trial *trial, int32_t g, double now_s)
 {
 	const struct wlb_verdict_group *group = &trial->cluster->world->groups[g];
 	double last_s = now_s;
@@ -49,7 +49,7 @@ static void sample(struct trial *trial, int32_t g, double now_s)
 	wlb_verdict_take_sample(trial->detector, &given, NULL);
 }
 
-static void run_steps(struct trial *trial, int64_t first)
+static void run_steps(struct clock_trial *trial, int64_t first)
 {
 	int32_t groups = trial->cluster->world->group_count;
 	for (int64_t step = first; step < first + STEPS; step++) {
@@ -62,7 +62,7 @@ static void run_steps(struct trial *trial, int64_t first)
 }
 
 /* Returns how far the difference of any clock and that of rank 0 is off. */
-static double furthest_s(const struct trial *trial, double now_s)
+static double furthest_s(const struct clock_trial *trial, double now_s)
 {
 	double furthest = 0.0, first_s = wlb_verdict_clock_ahead_s(trial->detector, 0);
 	for (int32_t r = 1; r < trial->cluster->world->ranks; r++) {
@@ -72,7 +72,7 @@ static double furthest_s(const struct trial *trial, double now_s)
 	return furthest;
 }
 
-static int is_late_found(const struct trial *trial)
+static int is_late_found(const struct clock_trial *trial)
 {
 	int32_t latest = 0;
 	for (int32_t r = 1; r < trial->cluster->world->ranks; r++)
@@ -83,7 +83,7 @@ static int is_late_found(const struct trial *trial)
 
 void clock_trial(const struct cluster *cluster, uint64_t seed, struct clock_score *score)
 {
-	struct trial trial = {.cluster = cluster, .detector = must_detect(cluster), .chance = chance_of(seed, 8)};
+	struct clock_trial trial = {.cluster = cluster, .detector = must_detect(cluster), .chance = chance_of(seed, 8)};
 	size_t ranks = (size_t)cluster->world->ranks;
 	trial.entered_s = must_allocate(ranks, sizeof(double));
 	trial.left_s = must_allocate(ranks, sizeof(double));
