@@ -9,6 +9,24 @@ static double middle_of(double a, double b, double c)
 	return a < c ? a : b < c ? c : b;
 }
 
+static void place(double *values, int32_t count, int32_t wanted);
+
+/* Returns a value by which to part the values. Of many it is one that is likely to have the value of rank `wanted` on
+ * its smaller side, close to it: found from a sample (Floyd and Rivest 1975, Algorithm 489: Select). */
+static double pivot_of(const double *values, int32_t count, int32_t wanted)
+{
+	enum { MANY = 2048, SAMPLES = 256, MARGIN = 20 };
+	double sample[SAMPLES];
+	if (count < MANY)
+		return middle_of(values[0], values[(count - 1) / 2], values[count - 1]);
+	for (int32_t i = 0; i < SAMPLES; i++)
+		sample[i] = values[(int64_t)i * count / SAMPLES];
+	int32_t at = (int32_t)((int64_t)wanted * SAMPLES / count);
+	at = at < SAMPLES / 2 ? at + MARGIN : at - MARGIN;
+	place(sample, SAMPLES, at);
+	return sample[at];
+}
+
 /* Moves the values below a bound to the front of those from `low` to `high`, without a branch on a value, which no
  * processor could predict. Returns where the others begin. */
 static int32_t part(double *values, int32_t low, int32_t high, double bound)
@@ -28,7 +46,7 @@ static void place(double *values, int32_t count, int32_t wanted)
 {
 	int32_t low = 0, high = count - 1;
 	while (low < high) {
-		double pivot = middle_of(values[low], values[low + (high - low) / 2], values[high]);
+		double pivot = pivot_of(values + low, high - low + 1, wanted - low);
 		int32_t equal = part(values, low, high, pivot);
 		if (wanted < equal) {
 			high = equal - 1;

@@ -9,8 +9,8 @@
 
 #include "libverdict/world.h"
 
-/* A replica is a set of ranks that tp and cp groups and edges of pipelines connect. How long it takes depends on its own
- * ranks alone. */
+/* A replica is a set of ranks that tp and cp groups and edges of pipelines connect. How long it takes depends on its
+ * own ranks alone. */
 struct verdict_step_model {
 	const struct verdict_world *world;
 	int32_t micro_batches;
@@ -27,8 +27,8 @@ struct verdict_step_model {
 int verdict_step_model_init(struct verdict_step_model *model, const struct verdict_world *world, int32_t micro_batches);
 void verdict_step_model_free(struct verdict_step_model *model);
 
-/* How long the step is, and one replica of it. computed_s: [ranks], of which a replica's own are read; what is not known
- * is 0. */
+/* How long the step is, and one replica of it. computed_s: [ranks], of which a replica's own are read; what is not
+ * known is 0. */
 double verdict_step_model_s(struct verdict_step_model *model, const double *computed_s);
 double verdict_step_model_replica_s(struct verdict_step_model *model, int32_t replica, const double *computed_s);
 

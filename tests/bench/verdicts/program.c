@@ -74,7 +74,7 @@ void program_init(struct program *program, const struct cluster *cluster, uint64
 	for (int32_t s = 0; s < cluster->layout.pp; s++)
 		make_operations(program, s);
 	program->concerned = must_allocate(ranks, sizeof(*program->concerned));
-	program->events = must_allocate(ranks * MOST_OPERATIONS, sizeof(*program->events));
+	program->events = must_allocate(ranks, sizeof(*program->events));
 	program->event_count = must_allocate(ranks, sizeof(*program->event_count));
 	program->now_s = must_allocate(ranks, sizeof(*program->now_s));
 	program->at = must_allocate(ranks, sizeof(*program->at));
@@ -159,10 +159,12 @@ static double length_of(struct program *program, int32_t r, const struct operati
 	return stops(program, r) && program->now_s[r] + length_s > incident->stop_s ? INFINITY : length_s;
 }
 
-static void begin(struct program *program, int32_t r, enum cluster_slot slot)
+static void begin(struct program *program, int32_t r)
 {
-	program->events[(size_t)r * MOST_OPERATIONS + (size_t)program->event_count[r]++] =
-		(struct event){program->now_s[r], program->at[r], slot};
+	struct events *events = &program->events[r];
+	int32_t number = program->event_count[r]++;
+	events->began_s[number] = program->now_s[r];
+	events->operation[number] = (unsigned char)program->at[r];
 }
 
 static void resume(struct program *program, int32_t r, double now_s)
@@ -240,7 +242,7 @@ static void run_rank(struct program *program, int32_t r)
 		    operation->kind != OPERATION_RECEIVE) {
 			length_s = length_of(program, r, operation);
 			if (length_s > 0.0)
-				begin(program, r, operation->slot);
+				begin(program, r);
 			if (isinf(length_s))
 				return;
 			program->now_s[r] += length_s;
@@ -248,7 +250,7 @@ static void run_rank(struct program *program, int32_t r)
 			continue;
 		}
 		int32_t g = program->cluster->group[r][operation->slot];
-		begin(program, r, operation->slot);
+		begin(program, r);
 		if (operation->kind == OPERATION_CALL) {
 			enter_call(program, r, g);
 			return;

@@ -25,14 +25,13 @@ struct operation {
 	double share;           /* of the step's computation */
 };
 
-/* When a rank began an operation of the step; it ended it when it began the next. */
-struct event {
-	double began_s;
-	int32_t operation;
-	enum cluster_slot slot; /* of the operation */
-};
-
 enum { MOST_OPERATIONS = 224, MOST_STAGES = 16, SENT = 64 };
+
+/* The operations of a step that a rank has begun, in turn: it ended each when it began the next. */
+struct events {
+	double began_s[MOST_OPERATIONS];
+	unsigned char operation[MOST_OPERATIONS];
+};
 
 /* What goes wrong in the next step. */
 struct incident {
@@ -61,15 +60,15 @@ struct program {
 	int32_t operation_count[MOST_STAGES];
 	struct incident incident;
 	unsigned char *concerned; /* [ranks] 1: the incident names the rank, or its node where that is dead */
-	double begins_s;      /* of the step */
-	double ends_s;        /* INFINITY where it never ends */
-	struct event *events; /* [ranks][MOST_OPERATIONS] of the step */
-	int32_t *event_count; /* [ranks] */
-	double *now_s;        /* [ranks] */
-	int32_t *at;          /* [ranks] the next operation */
-	int32_t *entered;     /* [groups] members that have entered the call under way */
-	double *last_s;       /* [groups] when the last of them did */
-	uint64_t *sent;       /* [groups] messages of this step */
+	double begins_s;          /* of the step */
+	double ends_s;            /* INFINITY where it never ends */
+	struct events *events;    /* [ranks] */
+	int32_t *event_count;     /* [ranks] */
+	double *now_s;            /* [ranks] */
+	int32_t *at;              /* [ranks] the next operation */
+	int32_t *entered;         /* [groups] members that have entered the call under way */
+	double *last_s;           /* [groups] when the last of them did */
+	uint64_t *sent;           /* [groups] messages of this step */
 	uint64_t *received;
 	double (*sent_s)[SENT];
 	int32_t *ready; /* ranks that can continue */

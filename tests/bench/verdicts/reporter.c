@@ -40,33 +40,44 @@ void reporter_free(struct reporter *reporter)
 	free(reporter->calls);
 }
 
-static const struct event *events_of(const struct reporter *reporter, int32_t r)
+/* An operation that a rank has begun in this step. */
+struct begun {
+	double began_s;
+	int32_t number;
+	const struct operation *operation;
+};
+
+static struct begun begun_at(const struct reporter *reporter, int32_t r, int32_t position)
 {
-	return &reporter->program->events[(size_t)r * MOST_OPERATIONS];
+	const struct program *program = reporter->program;
+	const struct events *events = &program->events[r];
+	int32_t number = events->operation[position];
+	return (struct begun){events->began_s[position], number,
+	                      &program->operations[program->cluster->stage[r]][number]};
 }
 
-/* Counts that the rank begins or ends an operation. */
-static void count_call(struct reporter *reporter, int32_t r, int32_t position, int begins)
+/* The rank ends the operation that it is in. */
+static void end_operation(struct reporter *reporter, int32_t r)
 {
-	enum cluster_slot slot = events_of(reporter, r)[position].slot;
-	if (slot == SLOTS)
+	if (reporter->position[r] < 0)
 		return;
-	struct wlb_verdict_call *call = &reporter->calls[r][slot];
-	if (begins)
-		call->entered++;
-	else
-		call->left = call->entered;
+	struct begun now = begun_at(reporter, r, reporter->position[r]);
+	if (now.operation->slot != SLOTS)
+		reporter->calls[r][now.operation->slot].left = reporter->calls[r][now.operation->slot].entered;
 }
 
-/* Moves the rank to the event that it is in at a time. */
+/* Moves the rank to the operation that it is in at a time. */
 static void advance(struct reporter *reporter, int32_t r, double at_s)
 {
 	int32_t count = reporter->program->event_count[r];
-	while (reporter->position[r] + 1 < count && events_of(reporter, r)[reporter->position[r] + 1].began_s <= at_s) {
-		if (reporter->position[r] >= 0)
-			count_call(reporter, r, reporter->position[r], 0);
+	while (reporter->position[r] + 1 < count) {
+		struct begun next = begun_at(reporter, r, reporter->position[r] + 1);
+		if (next.began_s > at_s)
+			return;
+		end_operation(reporter, r);
 		reporter->position[r]++;
-		count_call(reporter, r, reporter->position[r], 1);
+		if (next.operation->slot != SLOTS)
+			reporter->calls[r][next.operation->slot].entered++;
 	}
 }
 
@@ -74,8 +85,7 @@ void reporter_end_step(struct reporter *reporter)
 {
 	for (int32_t r = 0; r < reporter->program->cluster->world->ranks; r++) {
 		advance(reporter, r, INFINITY);
-		if (reporter->position[r] >= 0)
-			count_call(reporter, r, reporter->position[r], 0);
+		end_operation(reporter, r);
 		reporter->position[r] = -1;
 	}
 }
@@ -128,8 +138,8 @@ static enum wlb_verdict_process process_of(const struct reporter *reporter, cons
 		return WLB_VERDICT_GONE;
 	if (at_s >= conditions->gone_s && r == conditions->stopped_rank)
 		return WLB_VERDICT_STOPPED;
-	const struct event *now = &events_of(reporter, r)[reporter->position[r]];
-	if (r == incident->paused_rank && now->operation == incident->paused_at && incident->paused_s > 0.0)
+	if (r == incident->paused_rank && incident->paused_s > 0.0 &&
+	    begun_at(reporter, r, reporter->position[r]).number == incident->paused_at)
 		return WLB_VERDICT_TRACED;
 	return WLB_VERDICT_RUNNING;
 }
@@ -152,9 +162,8 @@ static void tell(struct reporter *reporter, const struct report_conditions *cond
                  double late_s, enum wlb_verdict_process process)
 {
 	struct program *program = reporter->program;
-	int32_t count;
-	const struct event *now = &events_of(reporter, r)[reporter->position[r]];
-	const struct operation *operation = &program_operations(program, r, &count)[now->operation];
+	struct begun now = begun_at(reporter, r, reporter->position[r]);
+	const struct operation *operation = now.operation;
 	struct wlb_verdict_call calls[SLOTS];
 	int32_t call_count = 0;
 	for (int s = 0; s < SLOTS; s++)
@@ -166,8 +175,8 @@ static void tell(struct reporter *reporter, const struct report_conditions *cond
 		.report = reporter->report,
 		.arrived_s = at_s + late_s + reporter->ahead_s,
 		.activity = activity,
-		.activity_s = fmax(0.0, shown_s(reporter, r, now->began_s, at_s)) +
-	                      (now->began_s <= conditions->suspended_at_s ? reporter->suspended_s : 0.0),
+		.activity_s = fmax(0.0, shown_s(reporter, r, now.began_s, at_s)) +
+	                      (now.began_s <= conditions->suspended_at_s ? reporter->suspended_s : 0.0),
 		.process = process,
 		.step = program->trace.step - 1,
 		.work = program->trace.work[program->cluster->replica[r]],

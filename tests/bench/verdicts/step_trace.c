@@ -10,8 +10,8 @@ void step_trace_init(struct step_trace *trace, const struct cluster *cluster, ui
                      struct step_reports reports)
 {
 	size_t ranks = (size_t)cluster->world->ranks;
-	*trace = (struct step_trace){
-		.cluster = cluster, .reports = reports, .chance = chance_of(seed, 1), .noise = 1.0};
+	*trace =
+		(struct step_trace){.cluster = cluster, .reports = reports, .chance = chance_of(seed, 1), .noise = 1.0};
 	trace->lasting = must_allocate(ranks, sizeof(double));
 	trace->correlated = must_allocate(ranks, sizeof(double));
 	trace->computed_s = must_allocate(ranks, sizeof(double));

@@ -241,10 +241,10 @@ static void drop_unreached(struct still_trial *trial)
 		int32_t r = trial->incident.stuck_rank[f];
 		if (r < 0)
 			continue;
-		const struct event *last =
-			&trial->program.events[(size_t)r * MOST_OPERATIONS + (size_t)trial->program.event_count[r] - 1];
-		if (last->operation == trial->incident.stuck_at[f])
-			trial->from_s = f == 0 ? last->began_s : trial->from_s;
+		const struct events *events = &trial->program.events[r];
+		int32_t last = trial->program.event_count[r] - 1;
+		if (events->operation[last] == trial->incident.stuck_at[f])
+			trial->from_s = f == 0 ? events->began_s[last] : trial->from_s;
 		else
 			trial->faults[f] = trial->faults[--trial->fault_count];
 	}
@@ -323,14 +323,11 @@ static const struct trial_kind kinds[] = {
 	{"hang in the loader", every_rank, WLB_VERDICT_HANG, 1, .unit = "s", .variant = IN_LOADER},
 	{"stopped by a signal", every_rank, WLB_VERDICT_HANG, 1, .unit = "s", .variant = STOPPED_BY_SIGNAL},
 	{"stopped in the loader", every_rank, WLB_VERDICT_HANG, 1, .unit = "s", .variant = STOPPED_IN_LOADER},
-	{"stopped in a checkpoint", every_rank, WLB_VERDICT_HANG, 1, .unit = "s",
-         .variant = STOPPED_IN_CHECKPOINT},
-	{"stopped in an evaluation", every_rank, WLB_VERDICT_HANG, 1, .unit = "s",
-         .variant = STOPPED_IN_EVALUATION},
+	{"stopped in a checkpoint", every_rank, WLB_VERDICT_HANG, 1, .unit = "s", .variant = STOPPED_IN_CHECKPOINT},
+	{"stopped in an evaluation", every_rank, WLB_VERDICT_HANG, 1, .unit = "s", .variant = STOPPED_IN_EVALUATION},
 	{"stopped in start-up", every_rank, WLB_VERDICT_HANG, 1, .unit = "s", .variant = STOPPED_IN_START_UP},
 	{"a hang and a crash", every_rank, WLB_VERDICT_HANG, 2, .unit = "s", .variant = HANG_AND_CRASH},
-	{"a hang, a rank stopped by a signal", every_rank, WLB_VERDICT_HANG, 2, .unit = "s",
-         .variant = HANG_AND_STOP},
+	{"a hang, a rank stopped by a signal", every_rank, WLB_VERDICT_HANG, 2, .unit = "s", .variant = HANG_AND_STOP},
 	{"hang in a call", every_group, WLB_VERDICT_HANG_COMMUNICATION, 1, .unit = "s", .variant = CALL},
 	{"hang in a call, bytes not told: its group", every_group, WLB_VERDICT_HANG_COMMUNICATION, 1, .unit = "s",
          .variant = CALL_WITHOUT_BYTES},

@@ -30,8 +30,8 @@ struct trial {
 	struct score *score;
 };
 
-/* Kinds of trials, with the function that runs trials of one layout and seed, of any of these kinds. Those whose healthy
- * beginning is the same share it. */
+/* Kinds of trials, with the function that runs trials of one layout and seed, of any of these kinds. Those whose
+ * healthy beginning is the same share it. */
 struct trial_family {
 	const char *name;
 	const struct trial_kind *kinds;

@@ -68,7 +68,8 @@ static struct positions choose_positions(const struct settings *settings, const 
 
 static int32_t next_position(struct positions *positions, int32_t number)
 {
-	return positions->tried == positions->of_layout ? number : chance_below(&positions->chance, positions->of_layout);
+	return positions->tried == positions->of_layout ? number
+	                                                : chance_below(&positions->chance, positions->of_layout);
 }
 
 /* The trials of a seed are those of all kinds that have so many positions. */
@@ -87,8 +88,8 @@ static void run_layout(const struct settings *settings, const struct trial_famil
 		int32_t count = 0;
 		for (int32_t k = 0; k < family->count; k++)
 			if (i < positions[k].tried)
-				trials[count++] = (struct trial){&family->kinds[k], next_position(&positions[k], i),
-				                                 &scores[k]};
+				trials[count++] =
+					(struct trial){&family->kinds[k], next_position(&positions[k], i), &scores[k]};
 		if (i % settings->parts == settings->part)
 			family->run(&cluster, (uint64_t)i + 1, trials, count);
 	}
@@ -111,7 +112,8 @@ static void print_score(const struct trial_kind *kind, const struct score *score
 static int is_missed(const struct trial_kind *kind, const struct score *score)
 {
 	double named = (double)score->named;
-	return !kind->beyond && (named < goal * (double)score->planted || named < goal * (named + (double)score->others));
+	return !kind->beyond &&
+	       (named < goal * (double)score->planted || named < goal * (named + (double)score->others));
 }
 
 static void run_family(struct settings *settings, const struct trial_family *family, int32_t ranks)
