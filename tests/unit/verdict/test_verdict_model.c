@@ -56,13 +56,15 @@ static void a_replica_depends_on_its_own_ranks(void **state)
 		assert_int_equal(model.replica_of[r], r / 8);
 		computed_s[r] = 1.0;
 	}
-	computed_s[6] = 2.0;
-	computed_s[9] = 3.0;
-	assert_float_equal(verdict_step_model_replica_s(&model, 0, computed_s), 2.25, 1e-12);
-	assert_float_equal(verdict_step_model_replica_s(&model, 1, computed_s), 3.25, 1e-12);
-	assert_float_equal(verdict_step_model_s(&model, computed_s), 3.25, 1e-12);
+	/* Ranks of both stages that only tp and cp groups together bring into one pipeline. */
+	computed_s[0] = 2.0;
+	computed_s[7] = 3.0;
+	computed_s[9] = 4.0;
+	assert_float_equal(verdict_step_model_replica_s(&model, 0, computed_s), 3.5, 1e-12);
+	assert_float_equal(verdict_step_model_replica_s(&model, 1, computed_s), 4.25, 1e-12);
+	assert_float_equal(verdict_step_model_s(&model, computed_s), 4.25, 1e-12);
 	computed_s[9] = 1.5;
-	assert_float_equal(verdict_step_model_s(&model, computed_s), 2.25, 1e-12);
+	assert_float_equal(verdict_step_model_s(&model, computed_s), 3.5, 1e-12);
 	verdict_step_model_free(&model);
 	verdict_world_free(&world);
 	wlb_verdict_world_free(given);

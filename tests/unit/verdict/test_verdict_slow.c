@@ -40,6 +40,26 @@ static void a_rank_slow_by_a_tenth_is_named(void **state)
 	run_end(&run);
 }
 
+static void slower_rank_5(const struct run *run, struct wlb_verdict_step *step)
+{
+	if (run->step >= ONSET && step->rank == 5)
+		step->computed_s *= run->step < ONSET + 70 ? 1.2 : 1.6;
+}
+
+/* By 1.6 + 1 / 8 instead of 1.04 + 1 / 8 in steps of 1.6 s, once the steps before are no longer among those that cost
+ * is found from. */
+static void the_cost_follows_a_rank_that_becomes_slower(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 2, 1, 2, 8, 4);
+	run_steps(&run, ONSET + 70, slower_rank_5);
+	assert_true(run.verdicts[0].cost_percent > 10.0 && run.verdicts[0].cost_percent < 20.0);
+	run_steps(&run, 140, slower_rank_5);
+	assert_true(run.verdicts[0].cost_percent > 45.0 && run.verdicts[0].cost_percent < 60.0);
+	run_end(&run);
+}
+
 static void slow_rank_5_from_the_start(const struct run *run, struct wlb_verdict_step *step)
 {
 	(void)run;
@@ -270,6 +290,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_rank_slow_by_a_tenth_is_named),
+		cmocka_unit_test(the_cost_follows_a_rank_that_becomes_slower),
 		cmocka_unit_test(a_rank_that_is_slow_from_the_start_is_named),
 		cmocka_unit_test(healthy_differences_are_no_verdict),
 		cmocka_unit_test(a_node_whose_ranks_are_all_slow_is_one_verdict),
