@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "libverdict/cost.h"
+#include "libverdict/fixed_time.h"
 #include "libverdict/history.h"
 #include "libverdict/verdicts.h"
 
@@ -14,10 +15,7 @@ enum { NODE_STEPS = 8 };
 
 void verdict_compute_step(struct wlb_verdict_detector *detector, const struct verdict_slot *slot)
 {
-	for (int32_t r = 0; r < detector->world.ranks; r++)
-		detector->scratch[r] = slot->has[r] && slot->computed_s[r] > 0.0 && slot->work[r] > 0.0
-		                               ? log(slot->computed_s[r] / slot->work[r])
-		                               : NAN;
+	verdict_fixed_time_step(&detector->fixed_time, &detector->compute, slot, detector->scratch);
 	verdict_shift_step(&detector->compute, detector->scratch, slot->step);
 	verdict_cost_step(detector, slot);
 }

@@ -6,6 +6,7 @@
 #include "libverdict/cost.h"
 #include "libverdict/delays.h"
 #include "libverdict/error.h"
+#include "libverdict/fixed_time.h"
 #include "libverdict/links.h"
 #include "libverdict/parts.h"
 #include "libverdict/steps.h"
@@ -91,6 +92,7 @@ static int init_tests(struct wlb_verdict_detector *detector)
 	if (set_of == NULL)
 		return -1;
 	int failed =
+		verdict_fixed_time_init(&detector->fixed_time, world->ranks, world->peer_sets) < 0 ||
 		verdict_shift_init(&detector->compute, &compute, world->ranks, world->peers_of, world->peer_sets) < 0 ||
 		verdict_shift_init(&detector->loader, &loader, world->ranks, set_of, 1) < 0;
 	int32_t sets = verdict_links_sets(world, set_of);
@@ -181,6 +183,7 @@ void wlb_verdict_free(struct wlb_verdict_detector *detector)
 	verdict_steps_free(&detector->steps);
 	verdict_step_model_free(&detector->model);
 	verdict_cost_free(&detector->cost);
+	verdict_fixed_time_free(&detector->fixed_time);
 	verdict_shift_free(&detector->compute);
 	verdict_shift_free(&detector->link);
 	verdict_shift_free(&detector->loader);

@@ -112,6 +112,14 @@ struct verdict_history {
 	int64_t count; /* of all that were ever added */
 };
 
+/* By set of peers, the share of the time of computation that does not grow with the work; see fixed_time.h. */
+struct verdict_fixed_time {
+	double *share;   /* [sets] */
+	double *product; /* [sets] sum over ranks and steps of what work a rank lacks times the time it took longer */
+	double *square;  /* [sets] sum of the square of the former */
+	double *scratch; /* [ranks] */
+};
+
 /* What ranks computed in the last steps; see cost.h. */
 struct verdict_cost {
 	float *computed_s;                  /* [VERDICT_COST_STEPS][ranks] 0: unknown */
@@ -177,6 +185,7 @@ struct wlb_verdict_detector {
 	struct verdict_waits waits;
 	struct verdict_steps steps;
 	struct verdict_history history;
+	struct verdict_fixed_time fixed_time;
 	struct verdict_shift compute; /* by rank */
 	struct verdict_shift link;    /* by membership */
 	struct verdict_shift loader;  /* by rank */

@@ -28,7 +28,7 @@ static const double most_shift = 4.6;
 static const double most_of_alarm = 1.0 / 6.0;
 /* An entity whose sum is above this part of the threshold, as it is after one step of a great shift, is not counted in
  * the noise: where half of all are slow, their shift would pass for it. */
-static const double no_noise_of_alarm = 1.0 / 8.0;
+static const double suspect_of_alarm = 1.0 / 8.0;
 /* Where another entity of the same node is slow, one above this part of the threshold is likely slow too. */
 static const double likely_of_alarm = 0.25;
 /* One that is below this part is not; between, it is not decided yet. */
@@ -126,6 +126,11 @@ static int is_above(const struct verdict_shift *shift, int32_t i, double part)
 	return shift->slow[i] || shift->sum[i] > shift->alarm * part;
 }
 
+int verdict_shift_is_suspect(const struct verdict_shift *shift, int32_t entity)
+{
+	return is_above(shift, entity, suspect_of_alarm);
+}
+
 int verdict_shift_is_likely(const struct verdict_shift *shift, int32_t entity)
 {
 	return is_above(shift, entity, likely_of_alarm);
@@ -139,7 +144,7 @@ static int32_t subtract(struct verdict_shift *shift, const double *values, doubl
 	for (int32_t i = 0; i < shift->count; i++) {
 		double rest = values[i] - common - shift->constant[shift->set_of[i]];
 		shift->rest[i] = isfinite(values[i]) ? rest : NAN;
-		if (isfinite(shift->rest[i]) && !is_above(shift, i, no_noise_of_alarm))
+		if (isfinite(shift->rest[i]) && !verdict_shift_is_suspect(shift, i))
 			shift->scratch[found++] = rest;
 	}
 	return found;
@@ -183,7 +188,7 @@ static void measure_stretch(struct verdict_shift *shift, const double *rest)
 		return;
 	int32_t found = 0;
 	for (int32_t i = 0; i < shift->count; i++) {
-		if (isfinite(shift->block[i]) && !is_above(shift, i, no_noise_of_alarm))
+		if (isfinite(shift->block[i]) && !verdict_shift_is_suspect(shift, i))
 			shift->scratch[found++] = fabs(shift->block[i]) / BLOCK_STEPS;
 		shift->block[i] = 0.0;
 	}

@@ -59,6 +59,9 @@ void verdict_shift_free(struct verdict_shift *shift);
 /* Takes the values of a step, [count], NaN where there is none. Returns 0 where none has a value. */
 int verdict_shift_step(struct verdict_shift *shift, const double *values, int64_t step);
 
+/* 1 where an entity is slow, or so likely to be that its values say nothing of what is healthy. */
+int verdict_shift_is_suspect(const struct verdict_shift *shift, int32_t entity);
+
 /* 1 where an entity is slow, or is likely to be, given that others of its node are. */
 int verdict_shift_is_likely(const struct verdict_shift *shift, int32_t entity);
 

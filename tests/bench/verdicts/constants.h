@@ -24,6 +24,11 @@ static const double work_spread = 0.05;      /* between replicas: assumed; greed
 static const double prediction_error = 0.01; /* of the work of a replica: assumed */
 static const double last_stage = 1.1;        /* the output head: assumed */
 
+/* Where the prediction of work leaves out the fixed time of operations: its share, and the work of a replica that has
+ * less than the others in every step: assumed. */
+static const double unpredicted_share = 0.7;
+static const double little_work = 0.5;
+
 /* Messages: assumed. Their share of a step is that of the reduction of gradients in trace AR, an eighth, or less. */
 static const double link_noise = 0.05;
 static const double link_outlier_chance = 0.005;

@@ -21,6 +21,7 @@ enum variant {
 	CLOCK_SET,
 	NODE_CLOCK_SET,
 	BAD_NETWORK,
+	LITTLE_WORK,
 };
 
 static int64_t tell(struct wlb_verdict_detector *detector, const struct healthy_kind *kind, int64_t step, double now_s,
@@ -136,6 +137,8 @@ static int64_t run_steps(const struct cluster *cluster, const struct healthy_kin
 	int64_t found = 0;
 	double now_s = 0.0;
 	step_trace_init(&trace, cluster, seed, (struct step_reports){.transfers = 1, .loaders = 1, .values = 1});
+	if (kind->variant == LITTLE_WORK)
+		step_trace_leave_out_fixed_time(&trace);
 	while (trace.step < steps) {
 		double times = kind->variant == LONG_DOCUMENTS && trace.step % BETWEEN == BETWEEN - 1 ? 10.0 : 1.0;
 		step_trace_next(&trace, times, detector);
@@ -161,5 +164,6 @@ const struct healthy_kind healthy_kinds[] = {
 	{"a tenth of the reports lost, a tenth repeated", run_program, BAD_NETWORK},
 	{"steady, with transfers, losses and loaders", run_steps, STEADY},
 	{"ten times the work, with transfers, losses and loaders", run_steps, LONG_DOCUMENTS},
+	{"a replica of half the work, fixed time not predicted", run_steps, LITTLE_WORK},
 };
 const int32_t healthy_kind_count = sizeof(healthy_kinds) / sizeof(healthy_kinds[0]);

@@ -218,6 +218,8 @@ static void begin(struct start *start, const struct cluster *cluster, uint64_t s
 	*start = (struct start){.detector = must_detect(cluster), .from_step = first->faults[0].from_step};
 	step_trace_init(&start->trace, cluster, seed, first->reports);
 	start->trace.noise = first->trial->kind->noise;
+	if (first->trial->kind->other_work)
+		step_trace_leave_out_fixed_time(&start->trace);
 	while (start->trace.step < start->from_step) {
 		step_trace_next(&start->trace, 1.0, start->detector);
 		note_verdicts(start, verdicts, judge(start, verdicts));
@@ -277,8 +279,10 @@ static void run_faulty(void *of)
 /* 1 where two trials of a seed have the same healthy steps. */
 static int are_alike(const struct planted *a, const struct planted *b)
 {
-	return a->trial->kind->noise == b->trial->kind->noise && a->reports.transfers == b->reports.transfers &&
-	       a->reports.loaders == b->reports.loaders && a->reports.values == b->reports.values;
+	return a->trial->kind->noise == b->trial->kind->noise &&
+	       a->trial->kind->other_work == b->trial->kind->other_work &&
+	       a->reports.transfers == b->reports.transfers && a->reports.loaders == b->reports.loaders &&
+	       a->reports.values == b->reports.values;
 }
 
 /* Runs the first of the trials and those that are alike. */
@@ -322,6 +326,8 @@ static const struct trial_kind kinds[] = {
 	{"slow compute, 10 %, half as much noise again", every_rank, WLB_VERDICT_SLOW_COMPUTE, 1, 1.1, 1.5,
          .unit = "steps", .beyond = 1},
 	{"slow compute, 10 %, noise as published", every_rank, WLB_VERDICT_SLOW_COMPUTE, 1, 1.1, 0.13, .unit = "steps"},
+	{"slow compute, 10 %, fixed time not predicted", every_rank, WLB_VERDICT_SLOW_COMPUTE, 1, 1.1, 1.0,
+         .unit = "steps", .other_work = 1},
 	{"slow node, 10 %", every_node, WLB_VERDICT_SLOW_NODE, 1, 1.1, 1.0, .unit = "steps"},
 	{"slow link, half the speed", every_edge, WLB_VERDICT_SLOW_LINK, 1, 2.0, 1.0, .unit = "steps"},
 	{"slow NIC, half the speed", every_known_nic, WLB_VERDICT_SLOW_NIC, 1, 2.0, 1.0, .unit = "steps"},

@@ -10,8 +10,8 @@ void step_trace_init(struct step_trace *trace, const struct cluster *cluster, ui
                      struct step_reports reports)
 {
 	size_t ranks = (size_t)cluster->world->ranks;
-	*trace =
-		(struct step_trace){.cluster = cluster, .reports = reports, .chance = chance_of(seed, 1), .noise = 1.0};
+	*trace = (struct step_trace){
+		.cluster = cluster, .reports = reports, .chance = chance_of(seed, 1), .noise = 1.0, .first_work = 1.0};
 	trace->lasting = must_allocate(ranks, sizeof(double));
 	trace->correlated = must_allocate(ranks, sizeof(double));
 	trace->computed_s = must_allocate(ranks, sizeof(double));
@@ -38,6 +38,12 @@ void step_trace_free(struct step_trace *trace)
 	free(trace->effects.loader_share);
 	free(trace->effects.storage_share);
 	free(trace->effects.transfer_times);
+}
+
+void step_trace_leave_out_fixed_time(struct step_trace *trace)
+{
+	trace->fixed_share = unpredicted_share;
+	trace->first_work = little_work;
 }
 
 struct step_draws step_draws_new(const struct step_trace *trace)
@@ -87,11 +93,13 @@ static void draw_computation(struct step_trace *trace, double times, struct step
 	double *error = must_allocate((size_t)cluster->layout.dp, sizeof(double));
 	for (int32_t d = 0; d < cluster->layout.dp; d++) {
 		draws->work[d] = times * exp(work_spread * chance_normal(&trace->chance));
+		draws->work[d] *= d == 0 ? trace->first_work : 1.0;
 		error[d] = exp(prediction_error * chance_normal(&trace->chance));
 	}
 	for (int32_t r = 0; r < cluster->world->ranks; r++) {
 		int32_t d = cluster->replica[r], s = cluster->stage[r];
-		double usual = step_s * draws->work[d] * error[d] * (s == pp - 1 && s > 0 ? last_stage : 1.0);
+		double work = trace->fixed_share * times + (1.0 - trace->fixed_share) * draws->work[d];
+		double usual = step_s * work * error[d] * (s == pp - 1 && s > 0 ? last_stage : 1.0);
 		draws->healthy_s[r] = usual * exp(draw_noise(trace, r));
 	}
 	free(error);

@@ -45,7 +45,9 @@ struct step_trace {
 	const struct fault *faults;
 	int32_t fault_count;
 	struct step_reports reports;
-	double noise; /* from step to step, times that of constants.h */
+	double noise;       /* from step to step, times that of constants.h */
+	double fixed_share; /* of the usual computation, which predicted work leaves out */
+	double first_work;  /* of the first replica, times that of the others */
 	struct chance chance;
 	struct node_clocks clocks; /* by which ranks measure */
 	double begins_s;           /* of the step, by a clock that nothing is wrong with */
@@ -64,6 +66,9 @@ struct step_trace {
 void step_trace_init(struct step_trace *trace, const struct cluster *cluster, uint64_t seed,
                      struct step_reports reports);
 void step_trace_free(struct step_trace *trace);
+
+/* From now on predicted work leaves out the fixed time of operations, and the first replica has less work. */
+void step_trace_leave_out_fixed_time(struct step_trace *trace);
 
 /* Memory for the draws of a step; step_draws_free frees it. */
 struct step_draws step_draws_new(const struct step_trace *trace);

@@ -16,7 +16,8 @@ struct trial_kind {
 	double noise;     /* times that of the table of constants: from step to step */
 	const char *unit; /* of the time until it is named */
 	int variant;
-	int beyond; /* 1: harder than what the goals are for */
+	int beyond;     /* 1: harder than what the goals are for */
+	int other_work; /* 1: of a replica with less work, and of fixed time that is not predicted */
 	/* Of two faults of different kinds, the second. */
 	int mixed;
 	enum wlb_verdict_kind second;
