@@ -26,6 +26,8 @@ static const double first_stretch = 2.0, most_stretch = 8.0;
 static const double most_shift = 4.6;
 /* No step adds more than this part of the threshold, so that a few steps with an outlier each are no alarm. */
 static const double most_of_alarm = 1.0 / 6.0;
+/* Values further above the shift that is looked for than so many times the noise count no more than one there. */
+static const double plausible_noise = 3.0;
 /* An entity whose sum is above this part of the threshold, as it is after one step of a great shift, is not counted in
  * the noise: where half of all are slow, their shift would pass for it. */
 static const double suspect_of_alarm = 1.0 / 8.0;
@@ -208,7 +210,7 @@ static double middle_of(const struct verdict_shift *shift)
 static void test_entity(struct verdict_shift *shift, int32_t i, double rest, double centre, double slope, int64_t step)
 {
 	double middle = middle_of(shift), most = shift->alarm * most_of_alarm;
-	double top = shift->limits.slow + shift->noise;
+	double top = shift->limits.slow + plausible_noise * shift->noise;
 	double gain = clamp(slope * ((rest < top ? rest : top) - middle), -most, most);
 	if (shift->sum[i] <= 0.0 || isnan(shift->mean[i])) {
 		shift->since_step[i] = step;

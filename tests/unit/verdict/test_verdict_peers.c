@@ -85,11 +85,37 @@ static void slow_ones_are_not_counted_in_the_noise(void **state)
 	verdict_shift_free(&shift);
 }
 
+/* Of two entities, in noise as great as the shift that is looked for, one takes twice as long. */
+static void a_great_shift_is_found_soon_behind_great_noise(void **state)
+{
+	(void)state;
+	enum { COUNT = 2, STEPS = 60, SOON = 14, TRIALS = 20 };
+	static const struct verdict_shift_limits limits = {1, 0.01, 0.1, 0.005, 0.01, 10000.0};
+	static const int32_t one_set[COUNT];
+	static const double sigma = 0.1;
+	struct run random = {0};
+	for (int trial = 0; trial < TRIALS; trial++) {
+		struct verdict_shift shift;
+		assert_int_equal(verdict_shift_init(&shift, &limits, COUNT, one_set, 1), 0);
+		for (int64_t step = 0; step < STEPS + SOON; step++) {
+			double values[COUNT];
+			for (int32_t i = 0; i < COUNT; i++)
+				values[i] = sigma * sqrt(12.0) * (run_random(&random) - 0.5);
+			values[1] += step >= STEPS ? log(2.0) : 0.0;
+			verdict_shift_step(&shift, values, step);
+			assert_true(shift.slow_count == 0 || step >= STEPS);
+		}
+		assert_true(shift.slow[1] && !shift.slow[0]);
+		verdict_shift_free(&shift);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_stage_of_one_or_two_is_compared_with_its_own_first_steps),
 		cmocka_unit_test(slow_ones_are_not_counted_in_the_noise),
+		cmocka_unit_test(a_great_shift_is_found_soon_behind_great_noise),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
