@@ -30,9 +30,11 @@ static int32_t slow_on_node(const struct wlb_verdict_detector *detector, int32_t
 	return slow;
 }
 
-/* 1 where so many ranks of the node of a slow rank may be slow, too, that it is waited for. */
+/* 1 where so many ranks of the node of a slow rank may be slow, too, that it is waited for before the rank is named. */
 static int is_waited_for(const struct wlb_verdict_detector *detector, int32_t r)
 {
+	if (verdict_is_open(detector, WLB_VERDICT_SLOW_COMPUTE, r))
+		return 0;
 	const struct verdict_shift *test = &detector->compute;
 	const struct verdict_lists *on_node = &detector->world.on_node;
 	int32_t node = detector->world.node_of[r], ranks = on_node->first[node + 1] - on_node->first[node];

@@ -55,6 +55,13 @@ static int32_t find(const struct verdict_found *list, const struct wlb_verdict *
 	return -1;
 }
 
+int verdict_is_open(const struct wlb_verdict_detector *detector, enum wlb_verdict_kind kind, int32_t rank)
+{
+	struct wlb_verdict verdict = verdict_blank(kind, WLB_VERDICT_CONFIRMED);
+	verdict_add_rank(&verdict, rank);
+	return find(&detector->open, &verdict) >= 0;
+}
+
 void verdict_found(struct wlb_verdict_detector *detector, const struct wlb_verdict *verdict)
 {
 	struct verdict_found *found = &detector->found;

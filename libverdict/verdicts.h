@@ -10,6 +10,9 @@ struct wlb_verdict verdict_blank(enum wlb_verdict_kind kind, enum wlb_verdict_st
 /* Adds a rank; those beyond WLB_VERDICT_RANKS are counted only. */
 void verdict_add_rank(struct wlb_verdict *verdict, int32_t rank);
 
+/* 1 where a verdict of that kind on that rank alone was open after the last judgement. */
+int verdict_is_open(const struct wlb_verdict_detector *detector, enum wlb_verdict_kind kind, int32_t rank);
+
 /* Adds what was found to this judgement, unless it has been found already or there is no space. */
 void verdict_found(struct wlb_verdict_detector *detector, const struct wlb_verdict *verdict);
 

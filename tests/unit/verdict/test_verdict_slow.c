@@ -131,6 +131,27 @@ static void healthy_differences_are_no_verdict(void **state)
 	}
 }
 
+/* Once, the other ranks of its node take longer, too. */
+static void its_node_takes_longer_once(const struct run *run, struct wlb_verdict_step *step)
+{
+	slow_rank_5(run, step);
+	if (step->rank != 5 && run->world->node_of[step->rank] == run->world->node_of[5])
+		step->computed_s *= 1.3;
+}
+
+static void a_rank_that_is_named_stays_named(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 2, 1, 2, 8, 4);
+	run_expect_none(&run, ONSET, slow_rank_5);
+	run_until(&run, WLB_VERDICT_SLOW_COMPUTE, 50, slow_rank_5);
+	uint64_t id = run.verdicts[0].id;
+	run_step(&run, its_node_takes_longer_once);
+	assert_int_equal(run_expect_one(&run, WLB_VERDICT_SLOW_COMPUTE, WLB_VERDICT_CONFIRMED)->id, id);
+	run_end(&run);
+}
+
 static void slow_node_2(const struct run *run, struct wlb_verdict_step *step)
 {
 	if (run->step >= ONSET && run->world->node_of[step->rank] == 2)
@@ -293,6 +314,7 @@ int main(void)
 		cmocka_unit_test(the_cost_follows_a_rank_that_becomes_slower),
 		cmocka_unit_test(a_rank_that_is_slow_from_the_start_is_named),
 		cmocka_unit_test(healthy_differences_are_no_verdict),
+		cmocka_unit_test(a_rank_that_is_named_stays_named),
 		cmocka_unit_test(a_node_whose_ranks_are_all_slow_is_one_verdict),
 		cmocka_unit_test(the_slow_one_of_two_nodes_is_named),
 		cmocka_unit_test(reports_that_are_lost_repeated_or_absurd_are_borne),
