@@ -96,10 +96,11 @@ static void discount_stop(const struct verdict_job_time *time, struct verdict_ra
 		rank->progress_job_s += time->job_s - rank->stopped_job_s;
 }
 
+/* A process that is stopped again and again has begun something between two reports that show it as stopped. */
 static void take_process(struct wlb_verdict_detector *detector, struct verdict_rank *rank,
-                         const struct wlb_verdict_state *state)
+                         const struct wlb_verdict_state *state, int changed)
 {
-	if (state->process == WLB_VERDICT_STOPPED && rank->process != WLB_VERDICT_STOPPED)
+	if (state->process == WLB_VERDICT_STOPPED && (changed || rank->process != WLB_VERDICT_STOPPED))
 		rank->stopped_job_s = detector->time.job_s;
 	if (state->process == WLB_VERDICT_GONE && rank->process != WLB_VERDICT_GONE) {
 		rank->gone_seen_s = detector->time.now_s;
@@ -131,7 +132,7 @@ int wlb_verdict_take_state(struct wlb_verdict_detector *detector, const struct w
 		detector->longest_silence_s = silence_s;
 	if (rank->seen && state->step != rank->step)
 		learn_work(rank);
-	take_process(detector, rank, state);
+	take_process(detector, rank, state, changed);
 	if (state->process <= WLB_VERDICT_RUNNING && state->activity != WLB_VERDICT_ENDED)
 		time->running_job_s = time->job_s;
 	time->seen += !rank->seen;

@@ -113,12 +113,32 @@ static void it_may_be_stopped_before_its_first_step_and_after_its_last(void **st
 	}
 }
 
+/* A process that is stopped half of the time, and whenever it is looked at, proceeds slowly. */
+static void it_is_not_named_while_it_proceeds(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 2, 1, 2, 2, 2);
+	run.rank[0].process = WLB_VERDICT_STOPPED;
+	for (int i = 0; i < 30; i++) {
+		run_do(&run, 0, WLB_VERDICT_COMPUTING);
+		run.rank[0].step++;
+		others_go_on(&run, 1);
+		run_expect_no_verdict(&run);
+	}
+	/* Then for good. */
+	others_go_on(&run, CONFIRMED_WITHIN_S);
+	assert_int_equal(run_expect_one(&run, WLB_VERDICT_HANG, WLB_VERDICT_CONFIRMED)->ranks[0], 0);
+	run_end(&run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_is_named_in_every_activity),
 		cmocka_unit_test(it_is_not_named_where_no_other_is_seen_to_run),
 		cmocka_unit_test(it_may_be_stopped_before_its_first_step_and_after_its_last),
+		cmocka_unit_test(it_is_not_named_while_it_proceeds),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
