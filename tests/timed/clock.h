@@ -8,6 +8,7 @@ struct wlb_timed_clock {
 	double free_s; /* when the device has finished all operations given to it; of CLOCK_MONOTONIC */
 	double busy_s; /* time of all operations so far */
 	double late_s; /* how much later than its end the last sleep returned */
+	double factor; /* by which operations take longer now: that of the factor file */
 	int64_t steps; /* updates of the optimizer that have ended */
 };
 

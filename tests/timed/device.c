@@ -1,5 +1,6 @@
 #include "tests/timed/device.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/timed/clock.h"
@@ -50,7 +51,20 @@ static double factor_of(const struct timed *timed, enum kind kind)
 	const struct wlb_timed_settings *settings = &timed->settings;
 	int64_t last = settings->seed_count - 1, step = timed->clock->steps < last ? timed->clock->steps : last;
 	uint64_t seed = last >= 0 ? settings->seeds[step] : 0;
-	return settings->scale * (seed > 0 ? 0.8 + 0.4 * random_unit(seed * KINDS + kind) : 1.0);
+	double scale = settings->scale * timed->clock->factor;
+	return scale * (seed > 0 ? 0.8 + 0.4 * random_unit(seed * KINDS + kind) : 1.0);
+}
+
+static double read_factor(const char *path)
+{
+	double factor = 1.0;
+	FILE *file = path != NULL ? fopen(path, "re") : NULL;
+	if (file == NULL)
+		return 1.0;
+	if (fscanf(file, "%lf", &factor) != 1 || !(factor > 0.0))
+		factor = 1.0;
+	fclose(file);
+	return factor;
 }
 
 static void add_time(struct wlb_device *device, enum kind kind, double seconds)
@@ -238,6 +252,8 @@ static void adamw(struct wlb_device *device, void *param, void *master, const vo
 {
 	(void)param, (void)master, (void)grad, (void)m, (void)v, (void)factor;
 	struct wlb_timed_clock *clock = timed_of(device)->clock;
+	if (clock->steps != settings->step)
+		clock->factor = read_factor(timed_of(device)->settings.factor_file);
 	clock->steps = settings->step - 1; /* a step updates several parts */
 	add_op_time(device, ADAMW, WLB_OP_ADAMW, (double)n);
 	clock->steps = settings->step;
@@ -304,6 +320,7 @@ int wlb_timed_device_replace(struct wlb_device *cpu, const struct wlb_timed_sett
 	timed->clock = (struct wlb_timed_clock *)(timed + 1);
 	timed->settings = *settings;
 	timed->clock->free_s = settings->start_s;
+	timed->clock->factor = read_factor(settings->factor_file);
 	timed->element_bytes = (double)wlb_dtype_bytes(cpu->compute);
 	timed->cpu = cpu->ops;
 	timed->ops = *cpu->ops;

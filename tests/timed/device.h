@@ -10,6 +10,7 @@
  *   WLB_TIMED_SCALE    scale (default 1)
  *   WLB_TIMED_START    start_s (default 0)
  *   WLB_TIMED_SEEDS    seeds, as 0,0,1 (default 0)
+ *   WLB_TIMED_FACTOR   factor_file
  */
 #ifndef TESTS_TIMED_DEVICE_H
 #define TESTS_TIMED_DEVICE_H
@@ -30,6 +31,9 @@ struct wlb_timed_settings {
 	 * of operation is multiplied by a factor from 0.8 to 1.2 that is drawn from the seed; 0: as on the machine. */
 	uint64_t seeds[WLB_TIMED_SEEDS];
 	int seed_count; /* 0: as one seed of 0 */
+	/* A file that holds a number above 0, by which every operation takes longer. It is read when a step is updated,
+	 * so that a rank is made slower and faster while it runs; 1 where there is no such file. NULL: no file. */
+	const char *factor_file;
 };
 
 /* Replaces the operations of an open CPU device, which afterwards is a timed one; wlb_device_close frees both. Returns

@@ -4,8 +4,10 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -103,6 +105,45 @@ static void a_step_of_the_optimizer_takes_the_next_seed(void **state)
 	wlb_device_close(device);
 }
 
+static void write_text(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void a_file_changes_the_times_from_the_next_update_on(void **state)
+{
+	(void)state;
+	char path[] = "/tmp/wlb-test-factor-XXXXXX";
+	int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	close(fd);
+	write_text(path, "2\n");
+	struct wlb_error error;
+	const struct wlb_timed_settings settings = {.machine = machine, .scale = 1.0, .factor_file = path};
+	struct wlb_device *device = wlb_device_open_cpu(WLB_FLOAT32, 1, &error);
+	assert_non_null(device);
+	assert_int_equal(wlb_timed_device_replace(device, &settings, &error), 0);
+	double usual_s = wlb_machine_stream_s(&machine, 12000.0);
+	assert_near(add_s(device), 2.0 * usual_s);
+	static const char *const texts[] = {"1.5\n", "-3\n", "no number\n", NULL};
+	static const double factors[] = {1.5, 1.0, 1.0, 1.0};
+	for (int i = 0; i < 4; i++) {
+		double before_s = add_s(device);
+		if (texts[i] != NULL)
+			write_text(path, texts[i]);
+		else
+			unlink(path);
+		assert_near(add_s(device), before_s);
+		const struct wlb_adamw update = {.step = i + 1};
+		device->ops->adamw(device, NULL, NULL, NULL, NULL, NULL, 10, &update, NULL);
+		assert_near(add_s(device), factors[i] * usual_s);
+	}
+	wlb_device_close(device);
+}
+
 /* Seconds of operations of 1,000 elements, as the device counts them. */
 static void measured_operations_take_their_own_time(void **state)
 {
@@ -173,6 +214,7 @@ int main(void)
 		cmocka_unit_test(a_product_takes_what_the_machine_says),
 		cmocka_unit_test(a_seed_changes_the_times_by_a_fifth_at_most),
 		cmocka_unit_test(a_step_of_the_optimizer_takes_the_next_seed),
+		cmocka_unit_test(a_file_changes_the_times_from_the_next_update_on),
 		cmocka_unit_test(measured_operations_take_their_own_time),
 		cmocka_unit_test(memory_is_written_and_timed),
 		cmocka_unit_test(attention_takes_the_sum_of_its_segments),

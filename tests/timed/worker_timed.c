@@ -25,7 +25,8 @@ static int read_settings(struct wlb_timed_settings *settings, struct wlb_error *
 	const char *file = getenv("WLB_TIMED_MACHINE"), *scale = getenv("WLB_TIMED_SCALE"),
 		   *seeds = getenv("WLB_TIMED_SEEDS"), *start = getenv("WLB_TIMED_START");
 	*settings = (struct wlb_timed_settings){.scale = scale != NULL ? strtod(scale, NULL) : 1.0,
-	                                        .start_s = start != NULL ? strtod(start, NULL) : 0.0};
+	                                        .start_s = start != NULL ? strtod(start, NULL) : 0.0,
+	                                        .factor_file = getenv("WLB_TIMED_FACTOR")};
 	if (file == NULL || !(settings->scale > 0.0))
 		return wlb_fail(error, "WLB_TIMED_MACHINE must name a machine file, WLB_TIMED_SCALE a number above 0");
 	if (seeds != NULL && read_seeds(seeds, settings) < 0)

@@ -1,12 +1,15 @@
 /*
- * Runs wlb-worker, with the same arguments, on a disk that is slow or stops. The linker replaces the library's
- * functions by those below (--wrap) in all code of WLB. Of the calls of one kind on files whose path holds a text, the
- * first are not delayed and each later one waits. From the environment:
+ * A disk that is slow or stops, for wlb-worker. The linker replaces the library's functions by those below (--wrap) in
+ * all code of WLB. Of the calls of one kind on files whose path holds a text, the first are not delayed and each later
+ * one waits. From the environment:
  *  - SLOW_DISK_CALL: write, pwrite, read, pread, fsync or scandir
  *  - SLOW_DISK_PATH: the text that the path holds
  *  - SLOW_DISK_AFTER: how many calls are not delayed
  *  - SLOW_DISK_WAIT_S: how long each later one waits before it continues
  *  - SLOW_DISK_RANK: the rank whose disk it is; every rank where it is not set
+ *
+ * SLOW_DISK_HOLD names a file of one line that is made and removed while the ranks run: as long as it is there, calls
+ * of every kind on files whose path holds its text wait.
  */
 #include <dirent.h>
 #include <stdatomic.h>
@@ -17,9 +20,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "worker/train/train.h"
-
 static atomic_long calls;
+
+static void wait_for(double seconds)
+{
+	time_t whole_s = (time_t)seconds;
+	nanosleep(&(struct timespec){whole_s, (long)(1e9 * (seconds - (double)whole_s))}, NULL);
+}
 
 static int is_slow(const char *call, const char *path)
 {
@@ -30,18 +37,32 @@ static int is_slow(const char *call, const char *path)
 	return (rank == NULL || own == NULL || strcmp(rank, own) == 0) && strstr(path, part) != NULL;
 }
 
+static int is_held(const char *path)
+{
+	char part[256] = "";
+	const char *name = getenv("SLOW_DISK_HOLD");
+	FILE *file = name != NULL ? fopen(name, "re") : NULL;
+	if (file == NULL)
+		return 0;
+	int has_line = fgets(part, sizeof(part), file) != NULL;
+	fclose(file);
+	part[strcspn(part, "\n")] = '\0';
+	return has_line && part[0] != '\0' && strstr(path, part) != NULL;
+}
+
 static void delay(const char *call, const char *path)
 {
-	if (!is_slow(call, path) || atomic_fetch_add(&calls, 1) < atol(getenv("SLOW_DISK_AFTER")))
-		return;
-	double wait_s = atof(getenv("SLOW_DISK_WAIT_S"));
-	time_t whole_s = (time_t)wait_s;
-	nanosleep(&(struct timespec){whole_s, (long)(1e9 * (wait_s - (double)whole_s))}, NULL);
+	while (is_held(path))
+		wait_for(0.01);
+	if (is_slow(call, path) && atomic_fetch_add(&calls, 1) >= atol(getenv("SLOW_DISK_AFTER")))
+		wait_for(atof(getenv("SLOW_DISK_WAIT_S")));
 }
 
 static void delay_file(const char *call, int fd)
 {
 	char link[64], path[4096] = "";
+	if (getenv("SLOW_DISK_CALL") == NULL && getenv("SLOW_DISK_HOLD") == NULL)
+		return;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	if (readlink(link, path, sizeof(path) - 1) > 0)
 		delay(call, path);
@@ -90,9 +111,4 @@ int __wrap_fsync(int fd)
 {
 	delay_file("fsync", fd);
 	return __real_fsync(fd);
-}
-
-int main(int argc, char **argv)
-{
-	return wlb_train(argc, argv);
 }
