@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""Ranks that stand still: a process that the operating system stops is named, its attempt ends, and its node is left
-out."""
-import json
+"""Ranks that stand still or are slow: a process that the operating system stops is named, its attempt ends, and its node
+is left out; slow ranks are named and no others."""
 import os
 import signal
 import time
 
 import harness
-from harness import BUILD, ROOT, wait_for
+from harness import BUILD, ClusterTest, wait_for
+from live_run import STOPPED_IN, CoreRun, TimedRun, make_input
 from training import TrainingTest, arguments
 
 ITERATIONS = 160
-SCALE = 6  # a step takes a third of a second
+SCALE = 1
+STEP_S = 0.18  # of computation
+LEARN_STEPS = 20  # what is usual is learnt in them
 
 
 class Verdicts(TrainingTest):
@@ -52,7 +54,6 @@ class Hangs(Verdicts):
         self.stop_rank(2)  # the first on n2
         run = self.finish_on(job, ["n1"])
         self.assertRegex(run["attempts"][0]["reason"], r"^rank 2 on n2 hangs at step \d+$")
-
 
     def test_a_verdict_ends_with_its_attempt_while_the_coordinator_is_away(self):
         job = self.start("--wlb-on-fault=report", nodes=2, tasks_per_node=1)
@@ -103,53 +104,83 @@ exec {BUILD}/tests/worker_corrupt "$@"
         self.assertRegex(self.cluster.run("wlb", "faults", str(job)).stdout, "0,? ?1|0-1")
 
 
-class SlowRanks(Verdicts):
-    """wlb-worker on the timed device, which waits for the time of each operation: one rank waits longer."""
+class LiveRuns(ClusterTest):
+    """Runs whose verdicts are reported, and whose ranks go on after them."""
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        machine = json.loads((ROOT / "libwlb/machines/CPU.json").read_text(encoding="utf-8"))
-        (cls.cluster.work / "machine.json").write_text(json.dumps(machine | {"peak_flops": 1e10}), encoding="utf-8")
-        lines = [json.dumps({"text": "a" * 255})] * 40  # with their ends four windows, so that all ranks have equal work
-        (cls.cluster.work / "even.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        cls.cluster.run("wlb-data", "build", "--input", "even.jsonl", "--output-prefix", "even")
-        model = {"model_type": "llama", "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 128,
-                 "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 512,
-                 "max_position_embeddings": 64}
-        (cls.cluster.work / "timed.json").write_text(json.dumps(model), encoding="utf-8")
+        make_input(cls.cluster)
 
-    def train(self, layout, slow_rank, factor, iterations=70):
-        """Returns the run: the rank takes `factor` times as long for each operation."""
-        worker = self.cluster.work / "timed-worker"
-        worker.write_text(f"""#!/bin/bash
-export WLB_TIMED_MACHINE=machine.json WLB_TIMED_SCALE={SCALE}
-[[ $PMIX_RANK == {slow_rank} ]] && export WLB_TIMED_SCALE={SCALE * factor}
-exec {BUILD}/tests/wlb-worker-timed "$@"
-""", encoding="utf-8")
-        worker.chmod(0o755)
-        job = self.cluster.sbatch(
-            f"wlb run -- ./timed-worker train --model timed.json --data-path even --seq-length 64 --global-batch-size 16 "
-            f"--lr 1e-3 --threads 1 --log-interval 100 --train-iters {iterations} --machine machine.json",
-            f"--wlb-layout={layout}", "--ntasks-per-node=4", "--no-kill", nodes=2)
-        return self.finish(job)
+    def timed(self, layout, **more):
+        run = TimedRun(self.cluster, layout, 8, SCALE, "--wlb-on-fault=report", **more)
+        self.addCleanup(run.cancel)
+        return run
 
-    def check(self, layout, slow_rank, factor):
-        run = self.train(layout, slow_rank, factor)
-        named = [(v["kind"], v["ranks"]) for v in run["verdicts"] if v["confirmed_at"]]
-        self.assertEqual(named, [("slow_compute", [slow_rank])], run["verdicts"])
-        self.assertEqual(len(run["attempts"]), 1)  # slow ranks are reported
-        self.say(run["verdicts"][0]["evidence"])
+    def named(self, run, state="confirmed"):
+        return sorted((verdict["kind"], *verdict["ranks"]) for verdict in run.verdicts() if verdict[state])
 
-    def test_one_rank_of_eight_replicas(self):
-        self.check("dp=8", 5, 1.5)
+    def check_slow(self, run, rank, before, most_steps):
+        """The rank, slow since a step, is named within so many."""
+        expected = [("slow_compute", rank)]
+        wait_for(f"a verdict on rank {rank}", lambda: self.named(run) == expected or run.step() > before + most_steps, 60)
+        self.say(f"rank {rank} named after {run.step() - before} steps")
+        self.assertEqual(self.named(run, "found"), expected, run.verdicts())
+        self.assertLessEqual(run.step(), before + most_steps)
 
-    def test_one_rank_of_four_dimensions(self):
-        self.check("tp=2,cp=1,pp=2,dp=2", 6, 1.5)
+    def say(self, text):
+        print(text, end="; ")
 
-    def test_no_rank_is_slow(self):
-        run = self.train("dp=8", -1, 1)
-        self.assertEqual(run["verdicts"], [])
+    def test_slow_ranks(self):
+        """Two runs beside each other: of neither a rank is named before one is slow, and then that one alone."""
+        runs = {5: self.timed("dp=8"), 6: self.timed("tp=2,cp=1,pp=2,dp=2")}
+        for run in runs.values():
+            run.wait_step(4)
+            run.make_ranks_compute(STEP_S)
+        for run in runs.values():
+            run.wait_step(2 * LEARN_STEPS)
+            self.assertEqual(run.verdicts(), [])
+        before = {rank: run.step() for rank, run in runs.items()}
+        for rank, run in runs.items():
+            run.slow(rank, 1.5)
+        for rank, run in runs.items():
+            self.check_slow(run, rank, before[rank], 50)
+            self.assertEqual(len(self.cluster.show(run.job)["attempts"]), 1)
+
+    def test_a_rank_at_half_speed(self):
+        """Of two ranks, each on a core, one is stopped and continued in turns: it is slow and does not hang."""
+        run = CoreRun(self.cluster, "--wlb-on-fault=report")
+        self.addCleanup(run.cancel)
+        run.wait_step(2 * LEARN_STEPS)
+        self.assertEqual(run.verdicts(), [])
+        before = run.step()
+        with run.half_speed(0):
+            self.check_slow(run, 0, before, 30)
+
+    def test_stops_in_loader_and_checkpoint(self):
+        """Of two nodes the first rank of one and another of the other; both activities wait for files, which are held."""
+        run, ranks = self.timed("dp=8", save_interval=8), (0, 5)
+        run.wait_step(4)
+        for place, words in ((run.in_loader, "waiting for its loader"), (run.in_checkpoint, "writing a checkpoint")):
+            last = max((verdict["id"] for verdict in run.verdicts()), default=0)
+
+            def new(after=last):
+                return [verdict for verdict in run.verdicts() if verdict["id"] > after]
+
+            with place(*ranks):
+                stopped = [run.stop(rank) for rank in ranks]
+                wait_for("both verdicts", lambda: len(new()) >= len(ranks), 15)
+                verdicts = new()
+            self.assertEqual(sorted((verdict["kind"], *verdict["ranks"]) for verdict in verdicts), [("hang", rank) for rank in ranks])
+            self.say(f"named after {max(verdict['found'] for verdict in verdicts) - min(stopped):.1f} s")
+            self.assertLess(max(verdict["found"] for verdict in verdicts) - min(stopped), 10)
+            for verdict in verdicts:
+                if verdict["ranks"] == [0] or place == run.in_loader:  # the others wait for rank 0's checkpoint
+                    self.assertEqual(STOPPED_IN.search(verdict["evidence"]).group(1), words)
+            for rank in ranks:
+                run.go_on(rank)
+            run.wait_steps(2)
+            self.assertEqual(len(self.cluster.show(run.job)["attempts"]), 1)
 
 
 if __name__ == "__main__":
