@@ -14,7 +14,6 @@
 /* The limits of the sequential tests; shares of time are logarithms where they are ratios. */
 static const double usual_of_slow = 0.1; /* GPUs of one type differ by a tenth of what is looked for */
 static const double noise_floor = 0.005; /* of computation */
-static const double slow_link = 0.3;     /* a link takes this share longer for each byte */
 static const double slow_loader = 0.1;   /* of a step is waited for the loader */
 static const double link_noise_floor = 0.03;
 static const double loader_noise_floor = 0.02; /* of a step */
@@ -27,6 +26,7 @@ void wlb_verdict_options_init(struct wlb_verdict_options *options)
 	                                        .patience_s = 1800.0,
 	                                        .warm_up_steps = 3,
 	                                        .slow_share = 0.1,
+	                                        .slow_link = 0.3,
 	                                        .false_alarms = 0.01,
 	                                        .run_steps = 10000.0};
 }
@@ -46,6 +46,8 @@ static int check_options(const struct wlb_verdict_options *options, struct wlb_v
 		                    options->slow_share, options->warm_up_steps);
 	if (!(options->known_step_s >= 0.0) || !isfinite(options->known_step_s))
 		return verdict_fail(error, "known_step_s %g: it must be 0 or more", options->known_step_s);
+	if (!(options->slow_link >= 0.02) || !(options->slow_link <= 10.0))
+		return verdict_fail(error, "slow_link %g: it must be 0.02 to 10", options->slow_link);
 	if (!(options->false_alarms > 0.0) || !(options->false_alarms < 1.0) || !(options->run_steps >= 1.0) ||
 	    !isfinite(options->run_steps))
 		return verdict_fail(error, "false_alarms %g, run_steps %g: they must be 0 to 1 and at least 1",
@@ -72,15 +74,11 @@ static int init_tests(struct wlb_verdict_detector *detector)
 {
 	const struct wlb_verdict_options *options = &detector->options;
 	const struct verdict_world *world = &detector->world;
-	double slow = log1p(options->slow_share);
+	double slow = log1p(options->slow_share), slow_link = log1p(options->slow_link);
 	struct verdict_shift_limits compute = {1,           usual_of_slow * slow,  slow,
 	                                       noise_floor, options->false_alarms, options->run_steps};
-	struct verdict_shift_limits link = {1,
-	                                    usual_of_slow * log1p(slow_link),
-	                                    log1p(slow_link),
-	                                    link_noise_floor,
-	                                    options->false_alarms,
-	                                    options->run_steps};
+	struct verdict_shift_limits link = {
+		1, usual_of_slow * slow_link, slow_link, link_noise_floor, options->false_alarms, options->run_steps};
 	struct verdict_shift_limits loader = {0,
 	                                      usual_of_slow * slow_loader,
 	                                      slow_loader,

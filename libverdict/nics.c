@@ -24,6 +24,36 @@ static int is_left_out(const struct verdict_nic *mine, const struct verdict_nic 
 	return left_out == TO_STRONGER && other->unexplained >= mine->unexplained;
 }
 
+static int is_left_out_on(const struct wlb_verdict_detector *detector, const struct verdict_nic *mine, int32_t node,
+                          int32_t other_rank, enum left_out left_out)
+{
+	int32_t other = detector->world.node_of[other_rank];
+	return other != node && is_left_out(mine, &detector->nic[other], left_out);
+}
+
+/* Whether a stream of a rank on the node is counted there. That of a group whose members have one stream together is
+ * counted once on each of its nodes, and goes to all others. */
+static int is_counted(const struct wlb_verdict_detector *detector, const struct verdict_nic *mine, int32_t m,
+                      enum left_out left_out)
+{
+	const struct verdict_world *world = &detector->world;
+	const struct verdict_group *group = &world->group[world->membership[m].group];
+	struct verdict_stream stream = verdict_stream_of(world, m);
+	int32_t r = world->membership[m].rank, node = world->node_of[r];
+	if (!stream.crosses || isnan(detector->link.mean[stream.membership]))
+		return 0;
+	if (!verdict_stream_is_shared(world, m))
+		return !is_left_out_on(detector, mine, node, stream.source == r ? stream.destination : stream.source,
+		                       left_out);
+	for (int32_t i = group->first; i < m; i++)
+		if (world->node_of[world->membership[i].rank] == node)
+			return 0;
+	for (int32_t i = group->first; i < group->first + group->count; i++)
+		if (is_left_out_on(detector, mine, node, world->membership[i].rank, left_out))
+			return 0;
+	return 1;
+}
+
 /* Counts what the NIC of a node carries: row and column of the matrix of delays, and its ranks' part of collectives. */
 static struct verdict_nic count_streams(const struct wlb_verdict_detector *detector, int32_t node,
                                         enum left_out left_out)
@@ -35,14 +65,12 @@ static struct verdict_nic count_streams(const struct wlb_verdict_detector *detec
 	for (int32_t i = world->on_node.first[node]; i < world->on_node.first[node + 1]; i++) {
 		int32_t r = world->on_node.list[i];
 		for (int32_t k = world->of_rank.first[r]; k < world->of_rank.first[r + 1]; k++) {
-			struct verdict_stream stream = verdict_stream_of(world, world->of_rank.list[k]);
-			if (!stream.crosses || isnan(detector->link.mean[stream.membership]))
-				continue;
-			int32_t other = world->node_of[stream.source == r ? stream.destination : stream.source];
-			if (other != node && is_left_out(mine, &detector->nic[other], left_out))
+			int32_t m = world->of_rank.list[k];
+			if (!is_counted(detector, mine, m, left_out))
 				continue;
 			counted.carried++;
-			counted.slow += verdict_shift_is_likely(&detector->link, stream.membership);
+			counted.slow +=
+				verdict_shift_is_likely(&detector->link, verdict_stream_of(world, m).membership);
 		}
 	}
 	return counted;

@@ -9,6 +9,7 @@
 #include "libverdict/history.h"
 #include "libverdict/links.h"
 #include "libverdict/loader.h"
+#include "libverdict/streams.h"
 #include "libverdict/values.h"
 
 /* A step has ended where half of the ranks have reported one so many collected steps later: ranks that report about
@@ -99,8 +100,11 @@ static void take_transfers(struct wlb_verdict_detector *detector, const struct w
 		const struct wlb_verdict_transfer *transfer = &step->transfers[i];
 		if (transfer->calls == 0 || !(transfer->transfer_s > 0.0) || !(transfer->bytes > 0.0))
 			continue;
-		int32_t m = verdict_world_find(&detector->world, step->rank, transfer->group);
-		slot->transfer[m] = log(transfer->transfer_s / transfer->bytes);
+		int32_t own = verdict_world_find(&detector->world, step->rank, transfer->group);
+		int32_t m = verdict_stream_of(&detector->world, own).membership;
+		double byte_s = log(transfer->transfer_s / transfer->bytes);
+		if (!verdict_stream_is_shared(&detector->world, m) || !(slot->transfer[m] <= byte_s))
+			slot->transfer[m] = byte_s;
 		slot->has_transfers = 1;
 		/* No longer than the step: a length that cannot be teaches no bound. */
 		double call_s = transfer->transfer_s / (double)transfer->calls;

@@ -45,6 +45,12 @@ struct wlb_verdict_group {
 	const char *name;       /* for evidence, at most 23 bytes are kept; NULL: its kind and number */
 	const int32_t *members; /* [count] ranks, each once */
 	int32_t count;          /* at least 2 */
+	/* 1: its members cannot tell their own messages apart: the transfer that any of them tells is that of all, and
+	 * of several the least. Not of an edge. */
+	int32_t has_one_transfer;
+	/* 0: its messages are compared with those of all groups of its kind that have 0 here; else with those of
+	 * groups of the same number, 1 to group_count, which is for groups whose messages are alike. */
+	int32_t alike;
 };
 
 struct wlb_verdict_world {
@@ -88,6 +94,7 @@ struct wlb_verdict_options {
 	double patience_s;     /* the same for start-up, checkpoints and evaluations: 1,800 */
 	int32_t warm_up_steps; /* the first steps of a run, which compile and touch memory first: not judged: 3 */
 	double slow_share;     /* a rank that takes this share longer than its peers is slow: 0.1 */
+	double slow_link;      /* messages that take this share longer for each byte are slow: 0.3 */
 	double false_alarms;   /* that are accepted in a run of run_steps steps, over all ranks: 0.01 */
 	double run_steps;      /* 10,000 */
 	/* How long the steps were that the run had ended before this detector was made: a healthy wait is no longer,
@@ -156,7 +163,8 @@ struct wlb_verdict_transfer {
 	int32_t group;
 	int64_t calls;
 	double transfer_s; /* in which its own messages of these calls were under way, after the last member arrived;
-	                      of an edge of a pipeline: the receiver's */
+	                      of an edge of a pipeline: the receiver's; of a group that has_one_transfer: that of all
+	                      members */
 	double bytes;      /* that moved in them */
 };
 
@@ -221,8 +229,8 @@ double wlb_verdict_lateness_s(const struct wlb_verdict_detector *detector, int32
 
 /* A cell of the matrix of delays: how long the messages from a source to a destination take in the last 16 steps
  * against others of their kind (the kind of their group, and whether it is on one node or on several). Streams of
- * messages are the edges of pipelines; of a collective each rank's own messages, which have the rank, and its node, as
- * source and as destination. */
+ * messages are the edges of pipelines; of a collective each rank's own messages, or those of all where the group
+ * has_one_transfer, which have the rank, and its node, as source and as destination. */
 struct wlb_verdict_delay {
 	int32_t streams;       /* from the source to the destination that were measured, at least 1 */
 	double measured_s;     /* for a gigabyte (10^9 bytes), median of the streams */

@@ -65,6 +65,12 @@ static int check_world(const struct wlb_verdict_world *given, struct wlb_verdict
 		if (group->kind == WLB_VERDICT_PP && group->count != 2)
 			return verdict_fail(error, "group %d is an edge of a pipeline with %d members, not 2", g,
 			                    group->count);
+		if (group->kind == WLB_VERDICT_PP && group->has_one_transfer)
+			return verdict_fail(error,
+			                    "group %d is an edge of a pipeline, whose messages are the receiver's", g);
+		if (group->alike < 0 || group->alike > given->group_count)
+			return verdict_fail(error, "alike of group %d is %d: it must be 0 to %d", g, group->alike,
+			                    given->group_count);
 		members += group->count;
 	}
 	if (members > INT32_MAX / 4)
@@ -97,8 +103,14 @@ static int copy_group(struct verdict_world *world, const struct wlb_verdict_grou
                       struct wlb_verdict_error *error)
 {
 	struct verdict_group *group = &world->group[g];
-	*group = (struct verdict_group){
-		.kind = given->kind, .first = world->memberships, .count = given->count, .nodes = 1};
+	*group = (struct verdict_group){.kind = given->kind,
+	                                .first = world->memberships,
+	                                .count = given->count,
+	                                .nodes = 1,
+	                                .has_one_transfer = given->has_one_transfer != 0,
+	                                .alike = given->alike};
+	if (given->alike > world->most_alike)
+		world->most_alike = given->alike;
 	if (given->name != NULL)
 		snprintf(group->name, sizeof(group->name), "%s", given->name);
 	else

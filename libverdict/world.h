@@ -20,6 +20,8 @@ struct verdict_group {
 	int32_t first; /* of its memberships, which are in the order of its members */
 	int32_t count;
 	int32_t nodes; /* that its members are on, counted up to 2 */
+	int has_one_transfer;
+	int32_t alike;
 };
 
 /* A rank as a member of a group. */
@@ -33,6 +35,7 @@ struct verdict_world {
 	int32_t nodes;
 	int32_t peer_sets;
 	int32_t groups;
+	int32_t most_alike; /* the greatest `alike` of a group */
 	int32_t memberships;
 	int32_t *node_of;
 	char (*node_name)[64];

@@ -244,6 +244,119 @@ static void a_node_between_two_slow_nics_is_not_named(void **state)
 	run_end(&run);
 }
 
+/* Four nodes of one rank, tp 2 and dp 2. The members of a group have one transfer. */
+enum { SQUARE = 4 };
+static int32_t square_members[SQUARE][2] = {{0, 1}, {2, 3}, {0, 2}, {1, 3}}, square_node_of[SQUARE] = {0, 1, 2, 3};
+
+static struct wlb_verdict_world square_of(struct wlb_verdict_group groups[SQUARE])
+{
+	for (int32_t g = 0; g < SQUARE; g++)
+		groups[g] = (struct wlb_verdict_group){.kind = g < 2 ? WLB_VERDICT_TP : WLB_VERDICT_DP,
+		                                       .members = square_members[g],
+		                                       .count = 2,
+		                                       .has_one_transfer = 1,
+		                                       .alike = 1 + g};
+	return (struct wlb_verdict_world){
+		.ranks = SQUARE, .nodes = SQUARE, .node_of = square_node_of, .groups = groups, .group_count = SQUARE};
+}
+
+/* In each step the members tell the transfer of both, one of them with an error, or the other alone does. Group 3 takes
+ * twice as long for a byte. */
+static void one_transfer(const struct run *run, struct wlb_verdict_step *step)
+{
+	static struct wlb_verdict_transfer all[SQUARE][2];
+	struct run *noisy = (struct run *)run;
+	int32_t r = step->rank, count = 0;
+	for (int32_t g = 0; g < SQUARE; g++) {
+		int32_t member = square_members[g][1] == r;
+		if (square_members[g][member] != r)
+			continue;
+		int errs = (run->step + g) % 2 == member;
+		if (errs && run->step % 3 == 0)
+			continue;
+		double factor = (run->step >= ONSET ? link_factor(run, g, r) : 1.0) * (g == 3 ? 2.0 : 1.0);
+		all[r][count++] =
+			(struct wlb_verdict_transfer){.group = g,
+		                                      .calls = 4,
+		                                      .bytes = 1e6,
+		                                      .transfer_s = 0.01 * factor * (1.0 + 0.05 * run_random(noisy)) +
+		                                                    (errs ? 0.3 * run_random(noisy) : 0.0)};
+	}
+	step->transfers = all[r];
+	step->transfer_count = count;
+}
+
+static double no_link(const struct run *run, int32_t group, int32_t rank)
+{
+	(void)run, (void)group, (void)rank;
+	return 1.0;
+}
+
+static double links_of_node_1(const struct run *run, int32_t group, int32_t rank)
+{
+	(void)run, (void)rank;
+	return group == 0 || group == 3 ? 1.8 : 1.0;
+}
+
+static double link_of_nodes_0_and_2(const struct run *run, int32_t group, int32_t rank)
+{
+	(void)run, (void)rank;
+	return group == 2 ? 1.8 : 1.0;
+}
+
+static void members_that_have_one_transfer(void **state)
+{
+	(void)state;
+	struct run run;
+	struct wlb_verdict_group groups[SQUARE];
+	struct wlb_verdict_world world = square_of(groups);
+	run_begin_in(&run, &world);
+	link_factor = no_link;
+	run_expect_none(&run, 3 * ONSET, one_transfer);
+	run_end(&run);
+	run_begin_in(&run, &world);
+	link_factor = links_of_node_1;
+	run_expect_none(&run, ONSET, one_transfer);
+	run_until(&run, WLB_VERDICT_SLOW_NIC, 50, one_transfer);
+	run_steps(&run, 20, one_transfer);
+	const struct wlb_verdict *verdict = run_expect_one(&run, WLB_VERDICT_SLOW_NIC, WLB_VERDICT_CONFIRMED);
+	assert_int_equal(verdict->node, 1);
+	assert_non_null(strstr(verdict->evidence, "of 2 streams of messages from and to node 1, 2 take"));
+	run_end(&run);
+	run_begin_in(&run, &world);
+	link_factor = link_of_nodes_0_and_2;
+	run_expect_none(&run, ONSET, one_transfer);
+	run_until(&run, WLB_VERDICT_SLOW_LINK, 50, one_transfer);
+	run_steps(&run, 20, one_transfer);
+	verdict = run_expect_one(&run, WLB_VERDICT_SLOW_LINK, WLB_VERDICT_CONFIRMED);
+	assert_int_equal(verdict->group, 2);
+	assert_int_equal(verdict->rank_count, 2);
+	assert_int_equal(verdict->ranks[0], 0);
+	assert_int_equal(verdict->ranks[1], 2);
+	run_end(&run);
+}
+
+static void wrong_groups_are_refused(void **state)
+{
+	(void)state;
+	struct wlb_verdict_error error;
+	struct wlb_verdict_group groups[SQUARE];
+	struct wlb_verdict_world world = square_of(groups);
+	groups[3].alike = SQUARE + 1;
+	assert_null(wlb_verdict_new(&world, NULL, &error));
+	assert_non_null(strstr(error.message, "alike of group 3 is 5: it must be 0 to 4"));
+	groups[3].alike = SQUARE;
+	groups[1].kind = WLB_VERDICT_PP;
+	assert_null(wlb_verdict_new(&world, NULL, &error));
+	assert_non_null(strstr(error.message, "group 1 is an edge of a pipeline, whose messages"));
+	struct wlb_verdict_options options;
+	wlb_verdict_options_init(&options);
+	groups[1].kind = WLB_VERDICT_TP;
+	options.slow_link = 0.01;
+	assert_null(wlb_verdict_new(&world, &options, &error));
+	assert_non_null(strstr(error.message, "slow_link 0.01: it must be 0.02 to 10"));
+}
+
 static void the_matrix_of_delays_is_told(void **state)
 {
 	(void)state;
@@ -304,6 +417,8 @@ int main(void)
 		cmocka_unit_test(two_faults_are_two_verdicts),
 		cmocka_unit_test(the_fewest_nics_that_explain_it_are_named),
 		cmocka_unit_test(a_node_between_two_slow_nics_is_not_named),
+		cmocka_unit_test(members_that_have_one_transfer),
+		cmocka_unit_test(wrong_groups_are_refused),
 		cmocka_unit_test(the_matrix_of_delays_is_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -134,10 +134,11 @@ static void the_group_that_outliers_share_is_named(void **state)
 	(void)state;
 	static const int32_t all[] = {0, 1, 2, 3, 4, 5, 6, 7}, half[] = {4, 5, 6, 7}, stage[] = {6, 7},
 			     other[] = {5, 6};
-	const struct wlb_verdict_group groups[] = {{WLB_VERDICT_WORLD, "all", all, 8},
-	                                           {WLB_VERDICT_OTHER, "node", half, 4},
-	                                           {WLB_VERDICT_OTHER, "other", other, 2},
-	                                           {WLB_VERDICT_OTHER, "stage", stage, 2}};
+	const struct wlb_verdict_group groups[] = {
+		{.kind = WLB_VERDICT_WORLD, .name = "all", .members = all, .count = 8},
+		{.kind = WLB_VERDICT_OTHER, .name = "node", .members = half, .count = 4},
+		{.kind = WLB_VERDICT_OTHER, .name = "other", .members = other, .count = 2},
+		{.kind = WLB_VERDICT_OTHER, .name = "stage", .members = stage, .count = 2}};
 	struct wlb_verdict_stack stacks[8];
 	for (int32_t i = 0; i < 8; i++)
 		stacks[i] = i < 6 ? waiting(i) : i == 6 ? computing(i) : receiving(i);

@@ -155,8 +155,9 @@ static void the_node_that_all_stuck_calls_have_is_named(void **state)
 static const struct wlb_verdict *hang_in_two_calls(struct run *run, const int32_t *node_of, const int32_t members[2][3],
                                                    int32_t expected)
 {
-	const struct wlb_verdict_group groups[] = {{WLB_VERDICT_DP, "first", members[0], 3},
-	                                           {WLB_VERDICT_DP, "second", members[1], 3}};
+	const struct wlb_verdict_group groups[] = {
+		{.kind = WLB_VERDICT_DP, .name = "first", .members = members[0], .count = 3},
+		{.kind = WLB_VERDICT_DP, .name = "second", .members = members[1], .count = 3}};
 	const struct wlb_verdict_world world = {
 		.ranks = 8, .nodes = 4, .node_of = node_of, .groups = groups, .group_count = 2};
 	run_begin_in(run, &world);
