@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/call_choice.h"
 #include "common/shared_words.h"
 
 enum { WORDS = 7 };
@@ -17,6 +18,7 @@ struct group {
 	char name[WLB_TRACE_NAME_SIZE]; /* written before `ranks` */
 	_Atomic int32_t ranks;          /* 0: the number is free */
 	_Atomic uint64_t entered, left;
+	struct wlb_call_choice choice; /* of the thread whose calls block it */
 };
 
 /* Shared by programs of one release: its size is part of the memory's header (coordinator/client/node_page.h). */
@@ -29,9 +31,12 @@ struct wlb_rank_trace {
 	struct slot blocked;     /* the newest call that blocked the rank: it does while left_s is 0 */
 	struct slot device_wait; /* the same of the newest call that waited for the device */
 	struct slot corruption;  /* what the newest check that suspects the rank has found */
-	_Atomic uint64_t next;   /* the number of the next event */
+	double choice_window_s;  /* 0: a second */
 	struct group groups[WLB_TRACE_GROUPS];
-	struct slot events[WLB_TRACE_EVENTS]; /* event n is in slot n % WLB_TRACE_EVENTS, its version is n + 1 */
+	/* Number n is in slot n % their count, its version is n + 1. */
+	_Atomic uint64_t next, next_chosen; /* the numbers of the next event and of the next that is chosen */
+	struct slot events[WLB_TRACE_EVENTS];
+	struct slot chosen[WLB_TRACE_CHOSEN];
 	struct wlb_step_ring steps;
 };
 
@@ -138,6 +143,7 @@ int wlb_rank_trace_add_group(struct wlb_rank_trace *trace, const char *name, int
 		number++;
 	struct group *group = &trace->groups[number];
 	snprintf(group->name, sizeof(group->name), "%s", number < last ? name : "others");
+	group->choice = (struct wlb_call_choice){0};
 	atomic_store_explicit(&group->left, 0, memory_order_relaxed);
 	atomic_store_explicit(&group->entered, 0, memory_order_relaxed);
 	atomic_store_explicit(&group->ranks, ranks, memory_order_release);
@@ -189,11 +195,27 @@ void wlb_rank_trace_enter(struct wlb_rank_trace *trace, const struct wlb_trace_e
 	change_slot(&trace->blocked, words.at, WORDS);
 }
 
+/* Adds the event to a ring of so many slots. */
+static void add_event(struct slot *slots, uint64_t count, _Atomic uint64_t *next, const struct wlb_trace_event *event)
+{
+	struct event_words words = words_of(event);
+	uint64_t number = atomic_fetch_add_explicit(next, 1, memory_order_relaxed);
+	write_slot(&slots[number % count], words.at, WORDS, number + 1);
+}
+
 void wlb_rank_trace_leave(struct wlb_rank_trace *trace, const struct wlb_trace_event *event)
 {
 	struct event_words words = words_of(event);
+	double window_s = trace->choice_window_s > 0.0 ? trace->choice_window_s : 1.0;
 	wlb_rank_trace_ended(trace, event);
+	if (wlb_call_choice_has(&trace->groups[event->group].choice, event->seq, event->left_s, window_s))
+		add_event(trace->chosen, WLB_TRACE_CHOSEN, &trace->next_chosen, event);
 	change_slot(&trace->blocked, words.at, WORDS);
+}
+
+void wlb_rank_trace_set_choice(struct wlb_rank_trace *trace, double window_s)
+{
+	trace->choice_window_s = window_s;
 }
 
 void wlb_rank_trace_wait_device(struct wlb_rank_trace *trace, const struct wlb_trace_event *event)
@@ -210,9 +232,7 @@ void wlb_rank_trace_started(struct wlb_rank_trace *trace, int group, uint64_t se
 
 void wlb_rank_trace_ended(struct wlb_rank_trace *trace, const struct wlb_trace_event *event)
 {
-	struct event_words words = words_of(event);
-	uint64_t number = atomic_fetch_add_explicit(&trace->next, 1, memory_order_relaxed);
-	write_slot(&trace->events[number % WLB_TRACE_EVENTS], words.at, WORDS, number + 1);
+	add_event(trace->events, WLB_TRACE_EVENTS, &trace->next, event);
 	raise_to(&trace->groups[event->group].left, event->seq);
 }
 
@@ -279,22 +299,38 @@ int wlb_rank_trace_blocked(const struct wlb_rank_trace *trace, struct wlb_trace_
 	return read_event(trace, &trace->device_wait, event) > 0 && event->left_s == 0.0;
 }
 
-size_t wlb_rank_trace_read(const struct wlb_rank_trace *trace, uint64_t *next, struct wlb_trace_event *events,
-                           size_t max)
+/* Copies events of a ring whose next number is `end`. */
+static size_t read_events(const struct wlb_rank_trace *trace, const struct slot *slots, uint64_t slot_count,
+                          uint64_t end, uint64_t *next, struct wlb_trace_event *events, size_t max)
 {
-	uint64_t end = atomic_load_explicit(&trace->next, memory_order_acquire);
-	uint64_t oldest = end > WLB_TRACE_EVENTS ? end - WLB_TRACE_EVENTS : 0;
+	uint64_t oldest = end > slot_count ? end - slot_count : 0;
 	size_t count = 0;
 	if (*next < oldest)
 		*next = oldest;
 	while (count < max && *next < end) {
-		uint64_t version = read_event(trace, &trace->events[*next % WLB_TRACE_EVENTS], &events[count]);
+		uint64_t version = read_event(trace, &slots[*next % slot_count], &events[count]);
 		if (version < *next + 1)
 			break; /* it is being written */
 		count += version == *next + 1;
 		(*next)++; /* also where the ring has gone on over it */
 	}
 	return count;
+}
+
+size_t wlb_rank_trace_read(const struct wlb_rank_trace *trace, uint64_t *next, struct wlb_trace_event *events,
+                           size_t max)
+{
+	uint64_t end = atomic_load_explicit(&trace->next, memory_order_acquire);
+	return read_events(trace, trace->events, WLB_TRACE_EVENTS, end, next, events, max);
+}
+
+size_t wlb_rank_trace_read_chosen(const struct wlb_rank_trace *trace, uint64_t *next, struct wlb_trace_event *events,
+                                  size_t max)
+{
+	uint64_t end = atomic_load_explicit(&trace->next_chosen, memory_order_acquire);
+	if (*next > end)
+		*next = 0;
+	return read_events(trace, trace->chosen, WLB_TRACE_CHOSEN, end, next, events, max);
 }
 
 size_t wlb_rank_trace_read_steps(const struct wlb_rank_trace *trace, uint64_t *next, struct wlb_trace_step *steps,

@@ -1,6 +1,7 @@
 /*
  * What one rank does, in memory that other processes can read while it runs, is stuck, or has ended: its activity, the
- * state of its communicators, a ring of its newest calls of them, and a ring of the newest steps that it has ended.
+ * state of its communicators, a ring of its newest calls of them, a ring of those that are chosen to be told with their
+ * times (common/call_choice.h), and a ring of the newest steps that it has ended.
  *
  * The threads of the rank write without locks, system calls or allocations; a reader never makes them wait. A reader in
  * another process must take what it reads for a claim of the rank: values are checked against the bounds here and
@@ -17,6 +18,7 @@
 
 enum {
 	WLB_TRACE_EVENTS = 1024,
+	WLB_TRACE_CHOSEN = 256,
 	WLB_TRACE_GROUPS = 64, /* the last stands for all communicators beyond, and is named "others" */
 	WLB_TRACE_NAME_SIZE = 16,
 };
@@ -82,8 +84,10 @@ void wlb_rank_trace_set_step(struct wlb_rank_trace *trace, int64_t step, double 
 void wlb_rank_trace_add_step(struct wlb_rank_trace *trace, const struct wlb_trace_step *step);
 /* Replaces what an earlier check has found. */
 void wlb_rank_trace_set_corruption(struct wlb_rank_trace *trace, const struct wlb_trace_corruption *corruption);
+/* In each window of time up to WLB_CALLS_CHOSEN_MOST calls of a communicator are chosen, from now on. */
+void wlb_rank_trace_set_choice(struct wlb_rank_trace *trace, double window_s);
 /* A call begins to block the caller, and it ends; by one thread, which makes one such call at a time. An ended call
- * becomes an event of the ring. */
+ * becomes an event of the ring, and may be chosen. */
 void wlb_rank_trace_enter(struct wlb_rank_trace *trace, const struct wlb_trace_event *event);
 void wlb_rank_trace_leave(struct wlb_rank_trace *trace, const struct wlb_trace_event *event);
 /* The same thread waits, until it calls this with NULL, for the device to do the work that `event` needs before it can
@@ -115,6 +119,10 @@ int wlb_rank_trace_blocked(const struct wlb_rank_trace *trace, struct wlb_trace_
  * those still in the ring; moves *next past them. Returns how many. */
 size_t wlb_rank_trace_read(const struct wlb_rank_trace *trace, uint64_t *next, struct wlb_trace_event *events,
                            size_t max);
+/* Copies calls that were chosen, in the same way. A *next that the ring has not reached is of an earlier rank in this
+ * memory: then it begins with the oldest. */
+size_t wlb_rank_trace_read_chosen(const struct wlb_rank_trace *trace, uint64_t *next, struct wlb_trace_event *events,
+                                  size_t max);
 /* Copies the steps that have ended: wlb_step_ring_read. The number of a group may be any. */
 size_t wlb_rank_trace_read_steps(const struct wlb_rank_trace *trace, uint64_t *next, struct wlb_trace_step *steps,
                                  size_t max);

@@ -45,6 +45,7 @@ struct agent {
 	struct wlb_backoff backoff;
 	int next_area; /* of the node page, with which the next report begins */
 	struct wlb_agent_steps steps;
+	struct wlb_agent_calls calls;
 
 	bool ended;            /* the plugin reported that the step is over */
 	bool stepd_gone;       /* the plugin did not report it, and cannot any more */
@@ -113,6 +114,7 @@ static void send_report(struct agent *a)
 	                                  .page = a->options->page,
 	                                  .next_area = &a->next_area,
 	                                  .steps = &a->steps,
+	                                  .calls = &a->calls,
 	                                  .goodbye = is_last(a),
 	                                  .stepd_gone = a->stepd_gone};
 	char *body = wlb_agent_report_body(&report, &a->tasks);
@@ -353,6 +355,7 @@ int wlb_agent_run(const struct wlb_agent_options *options, const struct wlb_clie
 	wlb_agent_gathering_end(&a.gathering);
 	wlb_agent_tasks_close(&a.tasks);
 	wlb_agent_steps_free(&a.steps);
+	wlb_agent_calls_free(&a.calls);
 	wlb_connection_free(a.connection);
 	free(a.polls);
 	if (a.hangup_fd >= 0)

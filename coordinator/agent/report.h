@@ -2,6 +2,7 @@
 #ifndef COORDINATOR_AGENT_REPORT_H
 #define COORDINATOR_AGENT_REPORT_H
 
+#include "coordinator/agent/calls.h"
 #include "coordinator/agent/steps.h"
 #include "coordinator/agent/tasks.h"
 #include "coordinator/client/node_page.h"
@@ -12,6 +13,7 @@ struct wlb_agent_report {
 	const struct wlb_node_page *page; /* of the step, and of what the ranks do; read when the body is made */
 	int *next_area;                   /* of the page, for wlb_agent_activities */
 	struct wlb_agent_steps *steps;    /* how far reports have come in those of the page */
+	struct wlb_agent_calls *calls;    /* and in the calls */
 	bool goodbye;
 	bool stepd_gone;
 };

@@ -1,6 +1,7 @@
 #include "worker/train/trainer.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,13 @@ static int most_on_node(const struct wlb_launch *launch)
 	return most;
 }
 
+/* In which a rank tells up to 8 calls of each of its some ten communicators with their times: so that a node tells no
+ * more in a second than a report takes (coordinator/agent/calls.h), and the run no more than 5 MB. */
+static double choice_window_s(int ranks, int ranks_per_node)
+{
+	return fmax(1.0, fmax(ranks_per_node / 6.0, ranks / 750.0));
+}
+
 static int connect_ranks(struct wlb_trainer *t, struct wlb_error *error)
 {
 	const struct wlb_launch *l = t->launch;
@@ -37,8 +45,10 @@ static int connect_ranks(struct wlb_trainer *t, struct wlb_error *error)
 		return -1;
 	struct wlb_comm_trace *trace = wlb_comm_get_trace(t->world);
 	wlb_rank_area_open(&t->area, t->plan->attempt_id, l->rank);
-	if (t->area.trace != NULL)
+	if (t->area.trace != NULL) {
 		wlb_comm_trace_keep_in(trace, t->area.trace);
+		wlb_rank_trace_set_choice(t->area.trace, choice_window_s(l->size, most_on_node(l)));
+	}
 	wlb_step_stride_init(&t->stride, l->size, most_on_node(l));
 	wlb_trainer_set_activity(t, WLB_ACTIVITY_STARTING);
 	wlb_watchdog_watch_collectives(t->watchdog, trace);

@@ -171,6 +171,41 @@ static void the_ring_keeps_the_newest(void **state)
 	free(trace);
 }
 
+static void some_calls_that_blocked_are_chosen(void **state)
+{
+	(void)state;
+	struct wlb_rank_trace *trace = new_trace();
+	struct wlb_trace_event chosen[WLB_TRACE_CHOSEN], beside = call_of(0, 7);
+	uint64_t next = 0;
+	wlb_rank_trace_add_group(trace, "data", 2);
+	wlb_rank_trace_set_choice(trace, 2.0);
+	wlb_rank_trace_ended(trace, &beside); /* when it ended is not known to the microsecond */
+	assert_int_equal(wlb_rank_trace_read_chosen(trace, &next, chosen, WLB_TRACE_CHOSEN), 0);
+	int group = wlb_rank_trace_add_group(trace, "tp", 2);
+	for (uint64_t seq = 1; seq <= 20000; seq++) { /* a thousand a second */
+		struct wlb_trace_event call = call_of(group, seq);
+		call.left_s = 1e-3 * (double)seq;
+		wlb_rank_trace_leave(trace, &call);
+	}
+	size_t count = wlb_rank_trace_read_chosen(trace, &next, chosen, WLB_TRACE_CHOSEN);
+	assert_in_range(count, 20, 120);
+	for (size_t i = 0; i < count; i++) {
+		assert_int_equal(chosen[i].group, group);
+		assert_true(chosen[i].entered_s == 1.0 * (double)chosen[i].seq &&
+		            chosen[i].bytes == 10 * chosen[i].seq);
+	}
+	assert_int_equal(wlb_rank_trace_read_chosen(trace, &next, chosen, WLB_TRACE_CHOSEN), 0);
+	/* The memory is that of another process of the rank now. */
+	wlb_rank_trace_clear(trace);
+	wlb_rank_trace_add_group(trace, "tp", 2);
+	struct wlb_trace_event call = call_of(0, 1);
+	call.left_s = 1.0;
+	wlb_rank_trace_leave(trace, &call);
+	assert_int_equal(wlb_rank_trace_read_chosen(trace, &next, chosen, WLB_TRACE_CHOSEN), 1);
+	assert_int_equal(chosen[0].seq, 1);
+	free(trace);
+}
+
 static void numbers_of_communicators_are_used_again(void **state)
 {
 	(void)state;
@@ -288,6 +323,8 @@ static void reading_any_memory_ends(void **state)
 			assert_true((int)events[0].kind < (int)WLB_COMM_KINDS && events[0].group < count);
 		for (int i = 0; i < 100; i++)
 			assert_true(wlb_rank_trace_read(trace, &next, events, 64) <= 64);
+		for (int i = 0; i < 100; i++)
+			assert_true(wlb_rank_trace_read_chosen(trace, &next, events, 64) <= 64);
 	}
 	free(memory);
 }
@@ -321,6 +358,7 @@ int main(void)
 		cmocka_unit_test(a_wait_for_the_device_is_seen),
 		cmocka_unit_test(calls_beside_the_caller),
 		cmocka_unit_test(the_ring_keeps_the_newest),
+		cmocka_unit_test(some_calls_that_blocked_are_chosen),
 		cmocka_unit_test(numbers_of_communicators_are_used_again),
 		cmocka_unit_test(a_reader_finds_whole_calls),
 		cmocka_unit_test(reading_any_memory_ends),
