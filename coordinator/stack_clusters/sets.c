@@ -86,8 +86,10 @@ static void add_sets(struct wlb_stack_sets *sets, const struct member *sorted, i
 		if (i - first < 2)
 			continue;
 		snprintf(sets->names[sets->count], sizeof(sets->names[0]), "%s", sorted[first].name);
-		sets->list[sets->count] =
-			(struct wlb_verdict_group){WLB_VERDICT_OTHER, sets->names[sets->count], members, i - first};
+		sets->list[sets->count] = (struct wlb_verdict_group){.kind = WLB_VERDICT_OTHER,
+		                                                     .name = sets->names[sets->count],
+		                                                     .members = members,
+		                                                     .count = i - first};
 		sets->count++;
 		*used += i - first;
 	}

@@ -7,7 +7,7 @@ import test_wlbd_api
 from harness import wait_for
 from test_wlbd_api import NOBODY
 
-COLUMNS = ["rank", "node", "age_ms", "step", "activity", "for_ms", "process", "call", "groups"]
+COLUMNS = ["rank", "node", "age_ms", "step", "activity", "for_ms", "process", "call", "groups", "late_us"]
 
 
 def activity(rank, **more):
@@ -63,12 +63,12 @@ class Reports(RanksTest):
         run, attempt = self.new_attempt()
         self.assertEqual(self.rows(run), [[0, 0], [1, 0], [2, 1], [3, 1]])
         self.assertEqual(self.report(run, attempt, "n1", [activity(0), waits(1, 0.25)]), (200, {"order": "continue"}))
-        first = [0, 0, "age", 41, "computing", 500, "running", None, [["tp", 2, 100, 100], ["dp", 2, 50, 50]]]
+        first = [0, 0, "age", 41, "computing", 500, "running", None, [["tp", 2, 100, 100], ["dp", 2, 50, 50]], None]
         second = [1, 0, "age", 41, "computing", 500, "running", ["all_reduce", 1, 51, 65536, 250],
-                  [["tp", 2, 100, 100], ["dp", 2, 51, 50]]]
+                  [["tp", 2, 100, 100], ["dp", 2, 51, 50]], None]
         self.assertEqual(self.rows(run), [first, second, [2, 1], [3, 1]])
         self.report(run, attempt, "n2", [activity(3, process="gone", activity="ending", groups=[])])
-        self.assertEqual(self.rows(run)[2:], [[2, 1], [3, 1, "age", 41, "ending", 500, "gone", None, []]])
+        self.assertEqual(self.rows(run)[2:], [[2, 1], [3, 1, "age", 41, "ending", 500, "gone", None, [], None]])
         self.report(run, attempt, "n1", [waits(1, 0.1, step=42)])  # of rank 0 the one before is the newest
         self.assertEqual(self.rows(run)[0], first)
         self.assertEqual(self.rows(run)[1][3], 42)

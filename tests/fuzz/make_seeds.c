@@ -65,6 +65,7 @@ static const struct {
          "[\"dp\",4,96,96]]},{\"rank\":4,\"step\":0,\"activity\":\"starting\",\"for_s\":1,\"process\":\"gone\"}]}"},
 	{"steps/two", "{\"steps\":[[3,41,1500000,250000,1000000,0.75,125000,1,2.5,null,[[\"tp\",96,500000,65536]]],"
                       "[4,41,null,0,0,null,0,0,\"nan\",\"inf\",[[\"pp 0>1\",2,null,0],[\"world\",1,3,16]]]]}"},
+	{"calls/two", "{\"calls\":[[3,\"tp\",1234,65536,5000000,5000001,5250000],[4,\"pp 0>1\",1,0,0,0,0]]}"},
 	{"stacks/one",
          "{\"attempt_id\":\"6f1c5b5e-4a53-4c8e-9a39-3a8c2b1d0e4f\",\"node\":\"n2\",\"stacks_id\":17,\"ranks\":[{"
          "\"rank\":2,"
@@ -200,7 +201,7 @@ int main(int argc, char **argv)
 	                                      "policy",      "http",        "records",     "spool",        "settings",
 	                                      "json_string", "lengths",     "machine",     "topology",     "first_exit",
 	                                      "calibration", "hostlist",    "plan_places", "verdict",      "activities",
-	                                      "on_fault",    "steps",       "stacks"};
+	                                      "on_fault",    "steps",       "stacks",      "calls"};
 	if (argc != 2)
 		return 2;
 	check(wlb_dir_make(argv[1], 0755, &error));

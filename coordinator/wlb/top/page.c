@@ -13,8 +13,11 @@
 
 enum {
 	WORST_SHOWN = 3,
+	LATEST_SHOWN = 2,
 	BELOW_GRID_LINES = 10, /* that ranks and calls below the grid take on a terminal of 24 lines */
 };
+
+static const double latest_least_s = 1e-3;
 
 static void put_line(struct wlb_top_frame *frame, enum wlb_top_style style, const char *text)
 {
@@ -64,6 +67,15 @@ static void put_run(struct wlb_top_frame *frame, const struct wlb_top_view *view
 
 /* ---- the ranks --------------------------------------------------------------------------------------------------- */
 
+/* Whether a rank enters calls later than others by a millisecond and more. */
+static bool has_late(const struct wlb_top_ranks *ranks)
+{
+	for (int i = 0; i < ranks->count; i++)
+		if (ranks->list[i].late_s >= latest_least_s)
+			return true;
+	return false;
+}
+
 static int put_grid(struct wlb_top_frame *frame, const struct wlb_top_ranks *ranks, enum wlb_top_by by)
 {
 	struct wlb_top_sections sections;
@@ -76,7 +88,7 @@ static int put_grid(struct wlb_top_frame *frame, const struct wlb_top_ranks *ran
 		put_line(frame, WLB_TOP_FAINT, wlb_top_legend_named);
 	int lines_most = wlb_top_lines_left(frame);
 	if (frame->rows > 0)
-		lines_most -= BELOW_GRID_LINES + wlb_top_verdicts_lines(&ranks->verdicts);
+		lines_most -= BELOW_GRID_LINES + wlb_top_verdicts_lines(&ranks->verdicts) + has_late(ranks);
 	if (rc == 0)
 		wlb_top_grid_draw(frame, ranks, &sections, lines_most);
 	wlb_top_sections_free(&sections);
@@ -134,6 +146,28 @@ static void put_worst(struct wlb_top_frame *frame, const struct wlb_top_ranks *r
 		put_rank(frame, ranks, worst[i]);
 }
 
+/* Those that enter calls latest, where it is by a millisecond and more. */
+static void put_latest(struct wlb_top_frame *frame, const struct wlb_top_ranks *ranks)
+{
+	const struct wlb_top_rank *latest[LATEST_SHOWN] = {NULL};
+	for (int i = 0; i < ranks->count; i++) {
+		const struct wlb_top_rank *rank = &ranks->list[i];
+		for (int k = 0; k < LATEST_SHOWN && rank != NULL && rank->late_s >= latest_least_s; k++)
+			if (latest[k] == NULL || rank->late_s > latest[k]->late_s) {
+				const struct wlb_top_rank *before = latest[k];
+				latest[k] = rank;
+				rank = before;
+			}
+	}
+	if (!has_late(ranks))
+		return;
+	wlb_top_put(frame, WLB_TOP_STRONG, "Late to calls:");
+	for (int k = 0; k < LATEST_SHOWN && latest[k] != NULL; k++)
+		wlb_top_put(frame, WLB_TOP_PLAIN, "%s rank %d on %s by %.0f ms", k > 0 ? "," : "", latest[k]->rank,
+		            wlb_top_rank_node(ranks, latest[k]), 1e3 * latest[k]->late_s);
+	wlb_top_end_line(frame);
+}
+
 /* ---- the page ---------------------------------------------------------------------------------------------------- */
 
 int wlb_top_page_draw(struct wlb_top_frame *frame, const struct wlb_top_view *view, enum wlb_top_by by,
@@ -146,6 +180,7 @@ int wlb_top_page_draw(struct wlb_top_frame *frame, const struct wlb_top_view *vi
 	if (rc == 0) {
 		wlb_top_verdicts_put(frame, &view->ranks.verdicts, wlb_field_text(view->run, "run_id", "RUN"));
 		put_worst(frame, &view->ranks);
+		put_latest(frame, &view->ranks);
 		rc = wlb_top_calls_put(frame, &view->ranks);
 	}
 	if (frame->is_live)

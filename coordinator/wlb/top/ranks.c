@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* The columns of a row. */
-enum { RANK, NODE, AGE_MS, STEP, ACTIVITY, FOR_MS, PROCESS, CALL, GROUPS, COLUMNS };
+enum { RANK, NODE, AGE_MS, STEP, ACTIVITY, FOR_MS, PROCESS, CALL, GROUPS, LATE_US };
 enum { CALL_KIND, CALL_GROUP, CALL_SEQ, CALL_BYTES, CALL_FOR_MS };
 
 static int64_t number_at(const json_t *row, size_t column)
@@ -63,6 +63,7 @@ static void read_row(const json_t *row, struct wlb_top_rank *rank, struct wlb_to
 	rank->age_s = seconds_at(row, AGE_MS);
 	rank->step = number_at(row, STEP);
 	rank->for_s = rank->age_s + seconds_at(row, FOR_MS);
+	rank->late_s = 1e-6 * (double)number_at(row, LATE_US);
 	rank->group_count = read_groups(row, groups);
 	read_call(json_array_get(row, CALL), rank);
 }

@@ -28,6 +28,7 @@ struct wlb_top_rank {
 	int64_t step;
 	const char *activity;
 	double for_s;
+	double late_s; /* that it enters calls later than others do, in the mean; 0: not known */
 	const char *process;
 	const char *call; /* the kind of the call in which it waits; NULL: it waits in none */
 	int64_t call_seq;

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "common/rank_trace.h"
+#include "coordinator/wlbd/detection/calls.h"
 #include "coordinator/wlbd/detection/hash.h"
+#include "coordinator/wlbd/detection/transfers.h"
 #include "coordinator/wlbd/http/budget.h"
 
 enum {
@@ -19,6 +21,9 @@ enum {
 	MEMBER_BYTES = 384,
 };
 static const double cost_change = 0.2;
+/* How long single calls take differs by a third, and more where processors are busy: a link is slow that takes twice as
+ * long. */
+static const double slow_link = 1.0;
 
 struct wlbd_detection {
 	const struct wlbd_activities *activities;
@@ -33,6 +38,8 @@ struct wlbd_detection {
 	int64_t *fed_ms;  /* [world.verdict.ranks] when the last report that was taken had arrived */
 	uint64_t *groups; /* [world.verdict.ranks] a hash of the communicators that the rank had reported */
 	uint64_t nodes;   /* a hash of the nodes of the ranks */
+	struct wlbd_calls *calls;
+	struct wlbd_transfers *transfers;
 	size_t charged_bytes;
 	struct wlbd_found_verdict list[2 * WLBD_VERDICTS_MOST];
 	int count;
@@ -70,8 +77,12 @@ static void clear_world(struct wlbd_detection *detection)
 	wlbd_world_free(&detection->world);
 	free(detection->fed_ms);
 	free(detection->groups);
+	wlbd_calls_free(detection->calls);
+	wlbd_transfers_free(detection->transfers);
 	detection->fed_ms = NULL;
 	detection->groups = NULL;
+	detection->calls = NULL;
+	detection->transfers = NULL;
 	give_back(detection);
 }
 
@@ -134,7 +145,9 @@ static int make_detector(struct wlbd_detection *detection, const struct wlbd_att
 		return -1;
 	for (int32_t g = 0; g < world->verdict.group_count; g++)
 		members += (size_t)world->groups[g].count;
-	if (charge(detection, world->bytes + count * RANK_BYTES + members * MEMBER_BYTES) != 0)
+	size_t bytes = world->bytes + wlbd_calls_bytes(&world->verdict) +
+	               wlbd_transfers_bytes(world->verdict.group_count) + count * RANK_BYTES + members * MEMBER_BYTES;
+	if (charge(detection, bytes) != 0)
 		return -1;
 	wlb_verdict_options_init(&options);
 	options.confirm_s = limits->hang_after_s;
@@ -142,10 +155,16 @@ static int make_detector(struct wlbd_detection *detection, const struct wlbd_att
 	options.patience_s = fmax(options.patience_s, limits->hang_after_s);
 	options.slow_share = limits->slow_share;
 	options.known_step_s = limits->known_step_s;
+	options.slow_link = slow_link;
 	detection->detector = wlb_verdict_new(&world->verdict, &options, NULL);
 	detection->fed_ms = calloc(count + 1, sizeof(*detection->fed_ms));
 	detection->groups = calloc(count + 1, sizeof(*detection->groups));
-	return detection->detector == NULL || detection->fed_ms == NULL || detection->groups == NULL ? -1 : 0;
+	detection->calls = wlbd_calls_new(&world->verdict);
+	detection->transfers = wlbd_transfers_new(world->verdict.group_count);
+	return detection->detector == NULL || detection->fed_ms == NULL || detection->groups == NULL ||
+	                       detection->calls == NULL || detection->transfers == NULL
+	               ? -1
+	               : 0;
 }
 
 /* Returns -1 where there is no detector then. */
@@ -247,14 +266,60 @@ static void feed_all(struct wlbd_detection *detection, const struct wlbd_attempt
 	}
 }
 
-/* Returns the group of the rank's communicator of that name; -1: none that has other members. */
-static int32_t group_of_name(const struct wlbd_detection *detection, int rank, const char *name)
+/* A communicator of a rank. */
+struct part_in_group {
+	int32_t group; /* -1: none that has other members */
+	int32_t member;
+};
+
+static struct part_in_group find_part(const struct wlbd_detection *detection, int rank, const char *name)
 {
 	const struct wlbd_world *world = &detection->world;
 	for (size_t i = world->first[rank]; i < world->first[rank + 1]; i++)
 		if (world->group_of[i] >= 0 && strcmp(world->names[world->group_of[i]], name) == 0)
-			return world->group_of[i];
-	return -1;
+			return (struct part_in_group){world->group_of[i], world->member_of[i]};
+	return (struct part_in_group){-1, -1};
+}
+
+static void take_collective(void *context, const struct wlbd_seen_call *call)
+{
+	struct wlbd_detection *detection = context;
+	const struct wlb_verdict_sample sample = {.group = call->group,
+	                                          .sequence = call->seq,
+	                                          .bytes = call->bytes,
+	                                          .entered_s = call->entered_s,
+	                                          .left_s = call->left_s,
+	                                          .count = detection->world.groups[call->group].count};
+	wlb_verdict_take_sample(detection->detector, &sample, NULL);
+	wlbd_transfers_add(detection->transfers, call->group, wlbd_collective_transfer_s(call, sample.count),
+	                   call->bytes);
+}
+
+static void take_message(void *context, int32_t group, double bytes, const struct wlbd_call_times ends[2])
+{
+	struct wlbd_detection *detection = context;
+	const int32_t *members = detection->world.groups[group].members;
+	double ahead_s[2];
+	for (int i = 0; i < 2; i++)
+		ahead_s[i] = wlb_verdict_clock_ahead_s(detection->detector, members[i]);
+	wlbd_transfers_add(detection->transfers, group, wlbd_message_transfer_s(ends, ahead_s[0], ahead_s[1]), bytes);
+}
+
+void wlbd_detection_take_call(struct wlbd_detection *detection, const struct wlbd_rank_call *call)
+{
+	const struct wlbd_calls_taker taker = {detection, take_collective, take_message};
+	if (detection == NULL || detection->detector == NULL || call->rank >= detection->world.verdict.ranks)
+		return;
+	struct part_in_group part = find_part(detection, call->rank, call->group);
+	if (part.group >= 0)
+		wlbd_calls_add(detection->calls, part.group, part.member, call, &taker);
+}
+
+double wlbd_detection_late_s(const struct wlbd_detection *detection, int rank)
+{
+	if (detection == NULL || detection->detector == NULL)
+		return NAN;
+	return wlb_verdict_lateness_s(detection->detector, rank);
 }
 
 void wlbd_detection_take_step(struct wlbd_detection *detection, const struct wlbd_rank_step *step)
@@ -266,11 +331,16 @@ void wlbd_detection_take_step(struct wlbd_detection *detection, const struct wlb
 	taken.transfers = transfers;
 	taken.transfer_count = 0;
 	for (int i = 0; i < step->transfer_count; i++) {
-		struct wlb_verdict_transfer *transfer = &transfers[taken.transfer_count];
+		struct part_in_group part = find_part(detection, taken.rank, step->transfers[i].group);
+		if (part.group < 0)
+			continue;
+		struct wlb_verdict_transfer *transfer = &transfers[taken.transfer_count++];
 		*transfer = step->transfers[i].transfer;
-		transfer->transfer_s = -1; /* how long the calls blocked the rank holds its wait for others */
-		transfer->group = group_of_name(detection, taken.rank, step->transfers[i].group);
-		taken.transfer_count += transfer->group >= 0;
+		transfer->group = part.group;
+		/* How long the calls of the step blocked the rank holds its wait for others: calls of which all members
+		 * have told the times show the transfer. */
+		double byte_s = wlbd_transfers_take(detection->transfers, part.group, taken.step);
+		transfer->transfer_s = isnan(byte_s) ? -1.0 : byte_s * transfer->bytes;
 	}
 	wlb_verdict_take_step(detection->detector, &taken, NULL);
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "coordinator/wlbd/detection/open_calls.h"
+#include "coordinator/wlbd/detection/rank_call.h"
 #include "coordinator/wlbd/detection/rank_step.h"
 #include "coordinator/wlbd/detection/world.h"
 
@@ -44,6 +45,12 @@ void wlbd_detection_free(struct wlbd_detection *detection); /* NULL allowed */
 /* Takes a step that a rank has ended. One that makes no sense, or that is reported before the ranks are known, changes
  * nothing. `detection` may be NULL. */
 void wlbd_detection_take_step(struct wlbd_detection *detection, const struct wlbd_rank_step *step);
+/* The same of a call. */
+void wlbd_detection_take_call(struct wlbd_detection *detection, const struct wlbd_rank_call *call);
+
+/* Returns how much later than the other members of its communicators the rank enters calls, in the mean of the last
+ * ones; NaN: not known. `detection` may be NULL. */
+double wlbd_detection_late_s(const struct wlbd_detection *detection, int rank);
 
 /* Takes the reports that have arrived since the last call, and judges. The ranks, their layout and the limits may have
  * changed since then: what was known of steps is lost then, and verdicts that were open are over. Returns the verdicts

@@ -127,7 +127,8 @@ static int find_groups(struct builder *b)
 	}
 	world->first[b->ranks->count] = count;
 	world->group_of = calloc(count + 1, sizeof(*world->group_of));
-	if (world->group_of == NULL)
+	world->member_of = calloc(count + 1, sizeof(*world->member_of));
+	if (world->group_of == NULL || world->member_of == NULL)
 		return -1;
 	for (int rank = 0; rank < b->ranks->count && !b->is_out_of_memory; rank++) {
 		const struct wlbd_kept_activity *kept = wlbd_activities_of(b->ranks->activities, rank);
@@ -146,6 +147,13 @@ static enum wlb_verdict_group_kind verdict_kind(enum wlb_group_kind kind)
 	return kinds[kind];
 }
 
+static void number_member(struct wlbd_world *world, int rank, int32_t group, int32_t member)
+{
+	for (size_t i = world->first[rank]; i < world->first[rank + 1]; i++)
+		if (world->group_of[i] == group)
+			world->member_of[i] = member;
+}
+
 static int list_members(struct builder *b)
 {
 	struct wlbd_world *world = b->world;
@@ -158,13 +166,18 @@ static int list_members(struct builder *b)
 	for (const struct known_group *group = b->newest; group != NULL; group = group->next) {
 		int32_t *members = world->members + at;
 		wlb_group_members(b->ranks->layout, group->name, group->ranks, &group->id, members);
-		for (int i = 0; i < group->ranks; i++)
+		for (int i = 0; i < group->ranks; i++) {
 			members[i] = b->rank_at[members[i]];
+			number_member(world, members[i], group->number, i);
+		}
 		memcpy(world->names[group->number], group->name, sizeof(*world->names));
-		world->groups[group->number] = (struct wlb_verdict_group){.kind = verdict_kind(group->id.kind),
-		                                                          .name = world->names[group->number],
-		                                                          .members = members,
-		                                                          .count = group->ranks};
+		world->groups[group->number] =
+			(struct wlb_verdict_group){.kind = verdict_kind(group->id.kind),
+		                                   .name = world->names[group->number],
+		                                   .members = members,
+		                                   .count = group->ranks,
+		                                   .has_one_transfer = group->id.kind != WLB_GROUP_EDGE,
+		                                   .alike = 1 + group->number};
 		at += (size_t)group->ranks;
 	}
 	return 0;
@@ -205,7 +218,8 @@ static size_t count_bytes(const struct builder *b)
 	const struct wlbd_world *world = b->world;
 	size_t ranks = (size_t)b->ranks->count;
 	return ranks * (4 * sizeof(int32_t) + sizeof(*world->first) + sizeof(*world->node_names)) +
-	       world->first[ranks] * sizeof(*world->group_of) + b->member_count * sizeof(*world->members) +
+	       world->first[ranks] * (sizeof(*world->group_of) + sizeof(*world->member_of)) +
+	       b->member_count * sizeof(*world->members) +
 	       (size_t)b->group_count * (sizeof(*world->groups) + sizeof(*world->names));
 }
 
@@ -245,5 +259,6 @@ void wlbd_world_free(struct wlbd_world *world)
 	free(world->members);
 	free(world->first);
 	free(world->group_of);
+	free(world->member_of);
 	*world = (struct wlbd_world){0};
 }

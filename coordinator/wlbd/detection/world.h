@@ -30,6 +30,7 @@ struct wlbd_world {
 	char (*names)[WLBD_ACTIVITY_GROUP_NAME_SIZE]; /* of the groups */
 	int32_t *members;                             /* of all groups */
 	size_t *first;                                /* [ranks + 1] of each rank's communicators in group_of */
+	int32_t *member_of;                           /* the rank's number among the members of each of these */
 	int32_t *group_of; /* the group of each communicator that a rank has reported, in its order; -1: it has one
 	                    * member, or its members are not known */
 	size_t bytes;      /* of memory that the world holds */

@@ -153,7 +153,8 @@ static void reply_ranks(struct wlbd_call *call, json_t *facts)
 	json_object_set_new(facts, "verdicts", attempt != NULL ? wlbd_verdicts_json(attempt, now_ms) : json_array());
 	char *text = json_dumps(facts, JSON_COMPACT);
 	char *reply = text != NULL ? wlbd_ranks_reply(text, facts, attempt != NULL ? &attempt->nodes : NULL,
-	                                              attempt != NULL ? &attempt->activities : NULL, now_ms)
+	                                              attempt != NULL ? &attempt->activities : NULL,
+	                                              attempt != NULL ? attempt->detection : NULL, now_ms)
 	                           : NULL;
 	free(text);
 	if (reply == NULL)

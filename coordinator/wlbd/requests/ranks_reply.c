@@ -1,5 +1,6 @@
 #include "coordinator/wlbd/requests/ranks_reply.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +91,18 @@ static void put_ms(struct output *output, double value_s)
 	put_number(output, (int64_t)(value_s * 1000 + 0.5));
 }
 
+/* In microseconds, of either sign; null where it is not known. */
+static void put_late(struct output *output, double late_s)
+{
+	if (isnan(late_s)) {
+		put_text(output, ",null");
+		return;
+	}
+	double late_us = fmin(1e6 * fabs(late_s) + 0.5, 1e15);
+	put_text(output, late_s < 0.0 && late_us >= 1.0 ? ",-" : ",");
+	put_number(output, (int64_t)late_us);
+}
+
 /* ---- a rank ------------------------------------------------------------------------------------------------------ */
 
 static void put_call(struct output *output, const struct wlbd_activity_call *call)
@@ -145,7 +158,16 @@ static void put_activity(struct output *output, const struct wlbd_kept_activity 
 	put_text(output, "]");
 }
 
-static void put_rank(struct output *output, int rank, int node, const struct wlbd_kept_activity *kept, int64_t now_ms)
+/* What the ranks of an attempt do; the members are NULL where it is not known. */
+struct known {
+	const struct wlbd_attempt_nodes *nodes;
+	const struct wlbd_activities *activities;
+	const struct wlbd_detection *detection;
+	int64_t now_ms;
+};
+
+static void put_rank(struct output *output, int rank, int node, const struct wlbd_kept_activity *kept,
+                     const struct known *known)
 {
 	put_text(output, rank > 0 ? ",\n[" : "[");
 	put_number(output, rank);
@@ -154,8 +176,10 @@ static void put_rank(struct output *output, int rank, int node, const struct wlb
 		put_number(output, node);
 	else
 		put_text(output, "null");
-	if (kept != NULL)
-		put_activity(output, kept, now_ms);
+	if (kept != NULL) {
+		put_activity(output, kept, known->now_ms);
+		put_late(output, wlbd_detection_late_s(known->detection, rank));
+	}
 	put_text(output, "]");
 }
 
@@ -180,15 +204,14 @@ static int count_ranks(const json_t *facts, const struct wlbd_activities *activi
 	return (int)count;
 }
 
-static void put_ranks(struct output *output, struct node_indexes *indexes, int count,
-                      const struct wlbd_attempt_nodes *nodes, const struct wlbd_activities *activities, int64_t now_ms)
+static void put_ranks(struct output *output, struct node_indexes *indexes, int count, const struct known *known)
 {
 	int rank = 0;
 	output->bytes = 0;
 	for (; rank < count && rank < WLBD_ACTIVITY_RANKS_MOST && output->bytes < WLBD_RANKS_REPLY_MOST_BYTES; rank++) {
 		const struct wlbd_kept_activity *kept =
-			activities != NULL ? wlbd_activities_of(activities, rank) : NULL;
-		put_rank(output, rank, index_of(indexes, node_of(rank, kept, nodes)), kept, now_ms);
+			known->activities != NULL ? wlbd_activities_of(known->activities, rank) : NULL;
+		put_rank(output, rank, index_of(indexes, node_of(rank, kept, known->nodes)), kept, known);
 	}
 	put_text(output, "],\"left_out\":");
 	put_number(output, count - rank);
@@ -196,8 +219,9 @@ static void put_ranks(struct output *output, struct node_indexes *indexes, int c
 }
 
 char *wlbd_ranks_reply(const char *text, const json_t *facts, const struct wlbd_attempt_nodes *nodes,
-                       const struct wlbd_activities *activities, int64_t now_ms)
+                       const struct wlbd_activities *activities, const struct wlbd_detection *detection, int64_t now_ms)
 {
+	const struct known known = {nodes, activities, detection, now_ms};
 	struct node_indexes indexes;
 	char *reply = NULL;
 	size_t size = 0;
@@ -208,8 +232,8 @@ char *wlbd_ranks_reply(const char *text, const json_t *facts, const struct wlbd_
 	if (output.out != NULL) {
 		put_bytes(&output, text, (size_t)(end - text));
 		put_text(&output, ",\"columns\":[\"rank\",\"node\",\"age_ms\",\"step\",\"activity\",\"for_ms\","
-		                  "\"process\",\"call\",\"groups\"],\"ranks\":[");
-		put_ranks(&output, &indexes, count_ranks(facts, activities), nodes, activities, now_ms);
+		                  "\"process\",\"call\",\"groups\",\"late_us\"],\"ranks\":[");
+		put_ranks(&output, &indexes, count_ranks(facts, activities), &known);
 		if (fclose(output.out) != 0) {
 			free(reply);
 			reply = NULL;

@@ -11,6 +11,7 @@
 #include "coordinator/wlbd/liveness/verdict.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/requests/activity_read.h"
+#include "coordinator/wlbd/requests/call_read.h"
 #include "coordinator/wlbd/requests/find_attempt.h"
 #include "coordinator/wlbd/requests/handlers.h"
 #include "coordinator/wlbd/requests/report_read.h"
@@ -74,6 +75,15 @@ static void take_steps(struct wlbd_attempt *attempt, const struct wlbd_report *r
 	counters->rank_steps_lost += (uint64_t)report->lost_steps;
 }
 
+static void take_calls(struct wlbd_attempt *attempt, const struct wlbd_report *report)
+{
+	struct wlbd_rank_call call;
+	for (size_t i = 0; i < json_array_size(report->calls); i++) {
+		wlbd_call_read(json_array_get(report->calls, i), &call, NULL);
+		wlbd_detection_take_call(attempt->detection, &call);
+	}
+}
+
 static void apply(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, const struct wlbd_report *report,
                   struct wlbd_connection *connection)
 {
@@ -88,6 +98,7 @@ static void apply(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, 
 		wlbd_verdict_stepd_gone(attempt, reporter->node);
 	if (!report->launcher) {
 		keep_activities(attempt, reporter, report);
+		take_calls(attempt, report); /* before the steps that they were made in */
 		take_steps(attempt, report);
 		apply_ranks(reporter, report);
 	}

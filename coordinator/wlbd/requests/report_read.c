@@ -4,6 +4,7 @@
 
 #include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/requests/activity_read.h"
+#include "coordinator/wlbd/requests/call_read.h"
 #include "coordinator/wlbd/requests/step_read.h"
 #include "coordinator/wlbd/rules/incident.h"
 
@@ -49,9 +50,10 @@ static int read_arrays(const json_t *body, struct wlbd_report *report, struct wl
 		return -1;
 	if (check_entries(report->exits, "exits", true, error) != 0)
 		return -1;
-	if (wlbd_activities_check(body, &report->activities, error) != 0)
+	if (wlbd_activities_check(body, &report->activities, error) != 0 ||
+	    wlbd_steps_check(body, &report->steps, error) != 0)
 		return -1;
-	return wlbd_steps_check(body, &report->steps, error);
+	return wlbd_calls_check(body, &report->calls, error);
 }
 
 int wlbd_report_read(const json_t *body, struct wlbd_report *report, struct wlb_error *error)
@@ -136,7 +138,8 @@ int wlbd_report_belongs(const struct wlbd_report *report, const struct wlbd_atte
 	if (check_rank(&claim, report->rank, error) != 0 || check_array(report->ranks, "ranks", &claim, error) != 0 ||
 	    check_array(report->lost_ranks, "lost_ranks", &claim, error) != 0 ||
 	    check_array(report->activities, "activities", &claim, error) != 0 ||
-	    check_ranks_of(report->steps, "steps", &claim, error) != 0)
+	    check_ranks_of(report->steps, "steps", &claim, error) != 0 ||
+	    check_ranks_of(report->calls, "calls", &claim, error) != 0)
 		return -1;
 	return check_array(report->exits, "exits", &claim, error);
 }

@@ -21,6 +21,7 @@ struct wlbd_report {
 	const json_t *exits;      /* {"rank", "time", "code"}: ended with this exit code */
 	const json_t *activities; /* what each rank does: activity_read.h */
 	const json_t *steps;      /* that ranks have ended: step_read.h */
+	const json_t *calls;      /* with their times: call_read.h */
 	int64_t lost_steps;       /* that ranks have ended and the node could not report */
 	const char *step_id;      /* of the launcher; NULL: not known yet */
 	bool stepd_gone;          /* the slurmstepd of the step on that node is dead */

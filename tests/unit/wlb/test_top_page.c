@@ -83,6 +83,24 @@ static void test_a_page(void **state)
 	free(text);
 }
 
+static void test_who_comes_late_to_calls(void **state)
+{
+	const struct wlb_layout layout = {.tp = 1, .cp = 1, .pp = 1, .dp = 8};
+	(void)state;
+	json_t *reply = top_reply_new(&layout, 4);
+	top_reply_set(reply, 1, "late_us", json_integer(999));
+	top_reply_set(reply, 2, "late_us", json_integer(-5000000));
+	char *text = page_of(json_deep_copy(reply), (struct wlb_top_frame){.columns = 80}, WLB_TOP_BY_NODE, "");
+	assert_null(strstr(text, "Late to calls"));
+	free(text);
+	top_reply_set(reply, 3, "late_us", json_integer(21300));
+	top_reply_set(reply, 4, "late_us", json_integer(1000));
+	top_reply_set(reply, 6, "late_us", json_integer(1234567));
+	text = page_of(reply, (struct wlb_top_frame){.columns = 80}, WLB_TOP_BY_NODE, "");
+	assert_non_null(strstr(text, "\nLate to calls: rank 6 on n2 by 1235 ms, rank 3 on n1 by 21 ms\n"));
+	free(text);
+}
+
 static void test_verdicts(void **state)
 {
 	const struct wlb_layout layout = {.tp = 1, .cp = 1, .pp = 1, .dp = 4};
@@ -249,6 +267,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_page),
+		cmocka_unit_test(test_who_comes_late_to_calls),
 		cmocka_unit_test(test_verdicts),
 		cmocka_unit_test(test_verdicts_that_are_no_verdicts),
 		cmocka_unit_test(test_colours),

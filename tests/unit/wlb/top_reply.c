@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const columns[] = {"rank",   "node",    "age_ms", "step",  "activity",
-                                      "for_ms", "process", "call",   "groups"};
+static const char *const columns[] = {"rank",   "node",    "age_ms", "step",   "activity",
+                                      "for_ms", "process", "call",   "groups", "late_us"};
 
 static json_t *row_of(int rank, int node, const struct wlb_layout *layout)
 {
-	return json_pack("[i, i, i, i, s, i, s, n, [[s, i, i, i], [s, i, i, i]]]", rank, node, 400, 41, "computing",
+	return json_pack("[i, i, i, i, s, i, s, n, [[s, i, i, i], [s, i, i, i]], n]", rank, node, 400, 41, "computing",
 	                 500, "running", "tp", layout->tp, 100, 100, "dp", layout->dp, 50, 50);
 }
 

@@ -31,7 +31,7 @@ static json_t *reply_of(const char *facts, const struct wlbd_attempt_nodes *node
                         const struct wlbd_activities *activities)
 {
 	json_t *parsed = json_loads(facts, 0, NULL);
-	char *text = wlbd_ranks_reply(facts, parsed, nodes, activities, 1412);
+	char *text = wlbd_ranks_reply(facts, parsed, nodes, activities, NULL, 1412);
 	assert_non_null(text);
 	json_t *reply = json_loads(text, 0, NULL);
 	assert_non_null(reply);
@@ -71,8 +71,8 @@ static void test_rows(void **state)
 	json_t *reply = reply_of(FACTS, &nodes, &activities);
 	assert_string_equal(json_string_value(json_object_get(reply, "state")), "running");
 	expect_ranks(reply, "[[0,0,412,41,\"computing\",412,\"running\",[\"all_gather\",0,1234,65536,200],"
-	                    "[[\"tp\",2,1234,1233],[\"dp\",2,96,96]]],[1,0],[2,1],[3,null],"
-	                    "[4,1,0,0,\"starting\",0,\"gone\",null,[]]]");
+	                    "[[\"tp\",2,1234,1233],[\"dp\",2,96,96]],null],[1,0],[2,1],[3,null],"
+	                    "[4,1,0,0,\"starting\",0,\"gone\",null,[],null]]");
 	assert_int_equal(json_integer_value(json_object_get(reply, "left_out")), 0);
 	json_decref(reply);
 	wlbd_attempt_nodes_free(&nodes);
@@ -111,7 +111,7 @@ static size_t length_of(int ranks, int group_count, int64_t seq, int *left_out)
 		assert_int_equal(wlbd_activities_keep(&activities, &activity, groups, "n1", 0), 0);
 	}
 	json_t *facts = json_pack("{s:[s], s:i}", "nodes", "n1", "world_size", ranks);
-	char *text = wlbd_ranks_reply("{\"nodes\":[\"n1\"]}", facts, NULL, &activities, 0);
+	char *text = wlbd_ranks_reply("{\"nodes\":[\"n1\"]}", facts, NULL, &activities, NULL, 0);
 	const char *end = strstr(text, "\"left_out\":");
 	*left_out = atoi(end + strlen("\"left_out\":"));
 	size_t length = strlen(text);

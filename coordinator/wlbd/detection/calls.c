@@ -1,0 +1,172 @@
+#include "coordinator/wlbd/detection/calls.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Calls of a group that are collected at a time: reports of nodes are up to two seconds apart, in which the members of
+ * a small run tell up to 8 calls a second and those of a large one fewer (common/call_choice.h). */
+enum { CALLS_OF_SMALL = 24, CALLS_OF_LARGE = 4, SMALL_MEMBERSHIPS = 4096 };
+
+/* A rank that waits at once does so within this, where it is not interrupted. */
+static const double at_once_s = 1e-3;
+
+struct collected {
+	uint64_t seq;
+	uint64_t order; /* in which calls of the group began to be told */
+	double bytes;
+	int32_t told;   /* members; 0: the place is free */
+	int32_t usable; /* of them: those with times */
+};
+
+struct wlbd_calls {
+	const struct wlb_verdict_world *world;
+	size_t most; /* of a group */
+	uint64_t order;
+	struct collected *collected; /* [groups][most] */
+	size_t *first;               /* [groups] memberships of the groups before */
+	/* [memberships][most]: those of a call are side by side. NaN: not told, and entered_s and left_s also where
+	 * they tell nothing. */
+	double *entered_s, *blocked_s, *left_s;
+};
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+static size_t count_memberships(const struct wlb_verdict_world *world)
+{
+	size_t count = 0;
+	for (int32_t g = 0; g < world->group_count; g++)
+		count += (size_t)world->groups[g].count;
+	return count;
+}
+
+static size_t most_of(size_t memberships)
+{
+	return memberships <= SMALL_MEMBERSHIPS ? CALLS_OF_SMALL : CALLS_OF_LARGE;
+}
+
+size_t wlbd_calls_bytes(const struct wlb_verdict_world *world)
+{
+	size_t memberships = count_memberships(world), groups = (size_t)world->group_count, most = most_of(memberships);
+	return memberships * most * 3 * sizeof(double) + groups * (sizeof(size_t) + most * sizeof(struct collected));
+}
+
+struct wlbd_calls *wlbd_calls_new(const struct wlb_verdict_world *world)
+{
+	struct wlbd_calls *calls = calloc(1, sizeof(*calls));
+	if (calls == NULL)
+		return NULL;
+	size_t memberships = count_memberships(world), groups = (size_t)world->group_count;
+	calls->world = world;
+	calls->most = most_of(memberships);
+	calls->collected = calloc(groups * calls->most + 1, sizeof(*calls->collected));
+	calls->first = calloc(groups + 1, sizeof(*calls->first));
+	calls->entered_s = calloc(memberships * calls->most + 1, sizeof(*calls->entered_s));
+	calls->blocked_s = calloc(memberships * calls->most + 1, sizeof(*calls->blocked_s));
+	calls->left_s = calloc(memberships * calls->most + 1, sizeof(*calls->left_s));
+	if (calls->collected == NULL || calls->first == NULL || calls->entered_s == NULL || calls->blocked_s == NULL ||
+	    calls->left_s == NULL) {
+		wlbd_calls_free(calls);
+		return NULL;
+	}
+	for (size_t g = 1; g < groups; g++)
+		calls->first[g] = calls->first[g - 1] + (size_t)world->groups[g - 1].count;
+	return calls;
+}
+
+void wlbd_calls_free(struct wlbd_calls *calls)
+{
+	if (calls == NULL)
+		return;
+	free(calls->collected);
+	free(calls->first);
+	free(calls->entered_s);
+	free(calls->blocked_s);
+	free(calls->left_s);
+	free(calls);
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
+/* Where the times of the members of the call in a place are. */
+static size_t times_at(const struct wlbd_calls *calls, int32_t group, size_t place)
+{
+	return calls->first[group] * calls->most + place * (size_t)calls->world->groups[group].count;
+}
+
+static void give_message(const struct wlbd_calls *calls, int32_t group, size_t at, double bytes,
+                         const struct wlbd_calls_taker *taker)
+{
+	const struct wlbd_call_times ends[2] = {
+		{calls->entered_s[at], calls->blocked_s[at], calls->left_s[at]},
+		{calls->entered_s[at + 1], calls->blocked_s[at + 1], calls->left_s[at + 1]}};
+	taker->take_message(taker->context, group, bytes, ends);
+}
+
+static void give(const struct wlbd_calls *calls, int32_t group, size_t place, const struct wlbd_calls_taker *taker)
+{
+	const struct wlb_verdict_group *of = &calls->world->groups[group];
+	size_t at = times_at(calls, group, place);
+	const struct collected *collected = &calls->collected[(size_t)group * calls->most + place];
+	if (of->kind == WLB_VERDICT_PP) {
+		if (collected->told == of->count)
+			give_message(calls, group, at, collected->bytes, taker);
+		return;
+	}
+	const struct wlbd_seen_call call = {.group = group,
+	                                    .seq = collected->seq,
+	                                    .bytes = collected->bytes,
+	                                    .entered_s = &calls->entered_s[at],
+	                                    .blocked_s = &calls->blocked_s[at],
+	                                    .left_s = &calls->left_s[at]};
+	if (collected->usable >= 2)
+		taker->take_collective(taker->context, &call);
+}
+
+/* Returns the place of the call, or the one that it takes: a free one, or that of the call which began first, which is
+ * then given. */
+static size_t place_of(struct wlbd_calls *calls, int32_t group, uint64_t seq, const struct wlbd_calls_taker *taker)
+{
+	struct collected *list = &calls->collected[(size_t)group * calls->most];
+	size_t best = 0;
+	for (size_t i = 0; i < calls->most; i++) {
+		if (list[i].told > 0 && list[i].seq == seq)
+			return i;
+		if ((list[i].told > 0 ? list[i].order : 0) < (list[best].told > 0 ? list[best].order : 0))
+			best = i;
+	}
+	if (list[best].told > 0)
+		give(calls, group, best, taker);
+	list[best] = (struct collected){.seq = seq, .order = ++calls->order};
+	size_t at = times_at(calls, group, best);
+	for (size_t i = at; i < at + (size_t)calls->world->groups[group].count; i++)
+		calls->entered_s[i] = calls->blocked_s[i] = calls->left_s[i] = NAN;
+	return best;
+}
+
+bool wlbd_call_is_awaited_at_once(double entered_s, double blocked_s)
+{
+	return blocked_s - entered_s <= at_once_s;
+}
+
+void wlbd_calls_add(struct wlbd_calls *calls, int32_t group, int32_t member, const struct wlbd_rank_call *call,
+                    const struct wlbd_calls_taker *taker)
+{
+	const struct wlb_verdict_group *of = &calls->world->groups[group];
+	size_t place = place_of(calls, group, (uint64_t)call->seq, taker);
+	size_t at = times_at(calls, group, place) + (size_t)member;
+	struct collected *collected = &calls->collected[(size_t)group * calls->most + place];
+	if (!isnan(calls->blocked_s[at]))
+		return;
+	collected->told++;
+	collected->bytes = (double)call->bytes;
+	calls->blocked_s[at] = call->blocked_s;
+	if (of->kind == WLB_VERDICT_PP || wlbd_call_is_awaited_at_once(call->entered_s, call->blocked_s)) {
+		collected->usable++;
+		calls->entered_s[at] = call->entered_s;
+		calls->left_s[at] = call->left_s;
+	}
+	if (collected->told < of->count)
+		return;
+	give(calls, group, place, taker);
+	collected->told = 0;
+}

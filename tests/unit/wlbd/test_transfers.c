@@ -1,0 +1,80 @@
+/* How long messages were under way, without what ranks wait for each other. */
+#include "coordinator/wlbd/detection/transfers.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+static void a_collective_takes_what_the_last_to_enter_waits(void **state)
+{
+	double entered_s[] = {100.0, 200.0, 300.0}, left_s[] = {100.75, 200.25, 300.5};
+	const struct wlbd_seen_call call = {.entered_s = entered_s, .blocked_s = entered_s, .left_s = left_s};
+	(void)state;
+	assert_float_equal(wlbd_collective_transfer_s(&call, 3), 0.25, 1e-9);
+	left_s[2] = NAN;
+	assert_true(isnan(wlbd_collective_transfer_s(&call, 3)));
+	assert_float_equal(wlbd_collective_transfer_s(&call, 2), 0.25, 1e-9);
+}
+
+/* Seconds of a message, by the clocks of the ends, of which the sender's is ahead by 100 s and the receiver's by 7 s.
+ */
+static double transfer(double sent_s, double asked_s, double gone_s, double awaited_s, double arrived_s)
+{
+	const struct wlbd_call_times times[2] = {{100.0 + sent_s, 100.0 + asked_s, 100.0 + gone_s},
+	                                         {7.0 + awaited_s - 0.5, 7.0 + awaited_s, 7.0 + arrived_s}};
+	return wlbd_message_transfer_s(times, 100.0, 7.0);
+}
+
+static void a_message_tells_the_link_where_both_ends_wait(void **state)
+{
+	(void)state;
+	/* The receiver waits for a late sender, which waits for its message. */
+	assert_float_equal(transfer(5.0, 5.0, 5.2, 1.0, 5.3), 0.3, 1e-9);
+	/* The sender waits for a late receiver. */
+	assert_float_equal(transfer(1.0, 1.0, 5.2, 5.0, 5.3), 0.3, 1e-9);
+	/* The sender computes beside its message, which may wait for that. */
+	assert_true(isnan(transfer(5.0, 5.1, 5.2, 1.0, 5.3)));
+	/* The message was gone before the receiver came: it may have arrived before. */
+	assert_true(isnan(transfer(1.0, 1.0, 1.2, 5.0, 5.1)));
+	/* It takes no longer than clocks differ. */
+	assert_true(isnan(transfer(5.0, 5.0, 5.01, 1.0, 5.01)));
+	/* It arrives before it is sent, by clocks that are not aligned yet, or whose difference is not known. */
+	assert_true(isnan(transfer(5.0, 5.0, 5.2, 1.0, 4.9)));
+	const struct wlbd_call_times times[2] = {{1.0, 1.0, 2.0}, {1.0, 1.0, 2.0}};
+	assert_true(isnan(wlbd_message_transfer_s(times, NAN, 0.0)));
+	assert_true(isnan(wlbd_message_transfer_s(times, 0.0, NAN)));
+}
+
+static void each_step_takes_one(void **state)
+{
+	struct wlbd_transfers *transfers = wlbd_transfers_new(2);
+	(void)state;
+	assert_true(isnan(wlbd_transfers_take(transfers, 1, 10)));
+	for (int i = 1; i <= 20; i++)
+		wlbd_transfers_add(transfers, 1, 1000.0 * i, 10000.0);
+	wlbd_transfers_add(transfers, 1, NAN, 10000.0);
+	wlbd_transfers_add(transfers, 1, 0.0, 10000.0);
+	wlbd_transfers_add(transfers, 1, 50.0, 100.0);
+	assert_true(isnan(wlbd_transfers_take(transfers, 0, 10)));
+	for (int64_t step = 11; step <= 18; step++) {
+		assert_float_equal(wlbd_transfers_take(transfers, 1, step), 0.1 * (double)(step + 2), 1e-9);
+		assert_true(isnan(wlbd_transfers_take(transfers, 1, step))); /* another member */
+		assert_true(isnan(wlbd_transfers_take(transfers, 1, step - 1)));
+	}
+	assert_true(isnan(wlbd_transfers_take(transfers, 1, 19)));
+	wlbd_transfers_free(transfers);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_collective_takes_what_the_last_to_enter_waits),
+		cmocka_unit_test(a_message_tells_the_link_where_both_ends_wait),
+		cmocka_unit_test(each_step_takes_one),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
