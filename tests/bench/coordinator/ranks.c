@@ -30,7 +30,7 @@ static const struct {
 static void name_edge(const struct cluster *cluster, int32_t group, char name[WLB_TRACE_NAME_SIZE])
 {
 	const int32_t *members = cluster->world->groups[group].members;
-	int from = cluster_stage(cluster, members[0]), to = cluster_stage(cluster, members[1]);
+	int from = cluster->stage[members[0]], to = cluster->stage[members[1]];
 	snprintf(name, WLB_TRACE_NAME_SIZE, "%s %d>%d", from < to ? "pp" : "pp_back", from % 100, to % 100);
 }
 
@@ -78,7 +78,7 @@ static void open_pages(struct ranks *ranks, const char *attempt_id)
 static void open_planned(struct planned *planned, const struct cluster *cluster)
 {
 	size_t count = (size_t)cluster->world->ranks;
-	planned->events = must_allocate(count * MOST_OPERATIONS, sizeof(*planned->events));
+	planned->events = must_allocate(count, sizeof(*planned->events));
 	planned->event_count = must_allocate(count, sizeof(*planned->event_count));
 	planned->computed_s = must_allocate(count, sizeof(*planned->computed_s));
 	planned->work = must_allocate((size_t)cluster->layout.dp, sizeof(*planned->work));
@@ -107,27 +107,27 @@ static int32_t middle_of(const struct program *program, int32_t rank)
 	return at;
 }
 
-static const struct event *events_of(const struct planned *planned, int32_t r)
+static const struct events *events_of(const struct planned *planned, int32_t r)
 {
-	return &planned->events[(size_t)r * MOST_OPERATIONS];
+	return &planned->events[r];
 }
 
 static void find_pause(struct planned *planned, int32_t operation)
 {
 	struct pause *pause = &planned->pause;
 	for (int32_t i = 0; pause->rank >= 0 && i + 1 < planned->event_count[pause->rank]; i++) {
-		const struct event *event = &events_of(planned, pause->rank)[i];
-		if (event->operation != operation)
+		const struct events *events = events_of(planned, pause->rank);
+		if (events->operation[i] != operation)
 			continue;
-		pause->began_s = event->began_s;
-		pause->ends_s = event[1].began_s;
+		pause->began_s = events->began_s[i];
+		pause->ends_s = events->began_s[i + 1];
 	}
 }
 
 /* The arrays of the program become those of the plan, and the other way round. */
 static void take_plan(struct planned *planned, struct program *program)
 {
-	struct event *events = planned->events;
+	struct events *events = planned->events;
 	int32_t *event_count = planned->event_count;
 	double *computed_s = planned->computed_s, *work = planned->work;
 	planned->events = program->events;
@@ -165,8 +165,7 @@ void ranks_show(struct ranks *ranks)
 	for (int32_t r = 0; r < ranks->cluster.world->ranks; r++) {
 		ranks->progress[r].position = -1;
 		ranks->progress[r].computes = 0;
-		wlb_rank_trace_set_step(ranks->area[r], ranks->step,
-		                        ranks->shown.work[cluster_replica(&ranks->cluster, r)]);
+		wlb_rank_trace_set_step(ranks->area[r], ranks->step, ranks->shown.work[ranks->cluster.replica[r]]);
 	}
 }
 
@@ -175,7 +174,7 @@ void ranks_show(struct ranks *ranks)
 static const struct operation *operation_of(const struct ranks *ranks, int32_t r, int32_t position)
 {
 	int32_t count;
-	return &program_operations(&ranks->program, r, &count)[events_of(&ranks->shown, r)[position].operation];
+	return &program_operations(&ranks->program, r, &count)[events_of(&ranks->shown, r)->operation[position]];
 }
 
 static int is_call(const struct operation *operation)
@@ -241,13 +240,13 @@ static void show_calls(struct ranks *ranks, int32_t r, int blocked, double since
 static void advance(struct ranks *ranks, int32_t r, double at_s)
 {
 	struct progress *progress = &ranks->progress[r];
-	const struct event *events = events_of(&ranks->shown, r);
+	const struct events *events = events_of(&ranks->shown, r);
 	int32_t count = ranks->shown.event_count[r], before = progress->position;
-	while (progress->position + 1 < count && events[progress->position + 1].began_s <= at_s) {
+	while (progress->position + 1 < count && events->began_s[progress->position + 1] <= at_s) {
 		if (progress->position >= 0)
 			end_event(progress, operation_of(ranks, r, progress->position));
 		progress->position++;
-		begin_event(ranks, r, operation_of(ranks, r, progress->position), events[progress->position].began_s);
+		begin_event(ranks, r, operation_of(ranks, r, progress->position), events->began_s[progress->position]);
 	}
 	if (progress->position < 0)
 		return;
@@ -256,7 +255,7 @@ static void advance(struct ranks *ranks, int32_t r, double at_s)
 		end_event(progress, now);
 	if (progress->position != before || isinf(at_s))
 		show_calls(ranks, r, is_call(now) && !isinf(at_s) ? (int)now->slot : -1,
-		           events[progress->position].began_s);
+		           events->began_s[progress->position]);
 }
 
 void ranks_advance(struct ranks *ranks, int32_t node)
@@ -270,19 +269,19 @@ void ranks_advance(struct ranks *ranks, int32_t node)
 
 static void add_transfers(const struct ranks *ranks, int32_t r, struct wlb_trace_step *step)
 {
-	const struct event *events = events_of(&ranks->shown, r);
+	const struct events *events = events_of(&ranks->shown, r);
 	int32_t count = ranks->shown.event_count[r];
 	struct wlb_trace_transfer of_slot[SLOTS] = {0};
 	for (int32_t i = 0; i < count; i++) {
 		const struct operation *operation = operation_of(ranks, r, i);
-		double ended_s = i + 1 < count ? events[i + 1].began_s : ranks->shown.ends_s;
+		double ended_s = i + 1 < count ? events->began_s[i + 1] : ranks->shown.ends_s;
 		if (operation->kind == OPERATION_LOAD)
-			step->loader_s = ended_s - events[i].began_s;
+			step->loader_s = ended_s - events->began_s[i];
 		if (!is_call(operation))
 			continue;
 		of_slot[operation->slot].calls++;
 		of_slot[operation->slot].bytes += slots[operation->slot].bytes;
-		of_slot[operation->slot].blocked_s += ended_s - events[i].began_s;
+		of_slot[operation->slot].blocked_s += ended_s - events->began_s[i];
 	}
 	for (int s = 0; s < SLOTS; s++) {
 		if (of_slot[s].calls == 0)
@@ -298,9 +297,8 @@ static void end_step(struct ranks *ranks, int32_t r)
 	struct wlb_trace_step step = {.step = ranks->step,
 	                              .seconds = ranks->shown.ends_s - ranks->shown.begins_s,
 	                              .computed_s = ranks->shown.computed_s[r],
-	                              .work = ranks->shown.work[cluster_replica(&ranks->cluster, r)],
-	                              .has_loss = cluster_stage(&ranks->cluster, r) == layout->pp - 1 &&
-	                                          r % layout->tp == 0};
+	                              .work = ranks->shown.work[ranks->cluster.replica[r]],
+	                              .has_loss = ranks->cluster.stage[r] == layout->pp - 1 && r % layout->tp == 0};
 	if (step.has_loss)
 		step.loss = 3.0 * exp(0.03 * chance_normal(&ranks->chance));
 	advance(ranks, r, INFINITY);

@@ -19,10 +19,10 @@ struct pause {
 
 /* A step that has been planned, as the program computed it. */
 struct planned {
-	struct event *events; /* [ranks][MOST_OPERATIONS] */
-	int32_t *event_count; /* [ranks] */
-	double *computed_s;   /* [ranks] */
-	double *work;         /* [replicas] */
+	struct events *events; /* [ranks] */
+	int32_t *event_count;  /* [ranks] */
+	double *computed_s;    /* [ranks] */
+	double *work;          /* [replicas] */
 	struct pause pause;
 	double begins_s, ends_s; /* from the run's begin */
 };

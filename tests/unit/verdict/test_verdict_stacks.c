@@ -244,7 +244,8 @@ static void a_verdict_names_the_group(void **state)
 		stacks[i] = i < FIRST || i >= FIRST + MEMBERS ? waiting(i) : i % 4 == 0 ? computing(i) : receiving(i);
 	for (int32_t i = 0; i < MEMBERS; i++)
 		members[i] = FIRST + i;
-	const struct wlb_verdict_group group = {WLB_VERDICT_OTHER, "node n5", members, MEMBERS};
+	const struct wlb_verdict_group group = {
+		.kind = WLB_VERDICT_OTHER, .name = "node n5", .members = members, .count = MEMBERS};
 	struct wlb_verdict_clusters *clusters = wlb_verdict_clusters_new(stacks, RANKS, &group, 1, NULL);
 	assert_int_equal(wlb_verdict_of_clusters(clusters, stacks, &group, &verdict), 1);
 	assert_int_equal(verdict.group, 0);
