@@ -198,10 +198,13 @@ static void begin_event(struct ranks *ranks, int32_t r, const struct operation *
 	                            ranks->begins_s + began_s);
 }
 
-static void end_event(struct progress *progress, const struct operation *operation)
+static void end_event(struct progress *progress, const struct operation *operation, double began_s, double ended_s)
 {
-	if (is_call(operation))
-		progress->left[operation->slot] = progress->entered[operation->slot];
+	if (!is_call(operation))
+		return;
+	progress->left[operation->slot] = progress->entered[operation->slot];
+	progress->began_s[operation->slot] = began_s;
+	progress->ended_s[operation->slot] = ended_s;
 }
 
 /* The area shows which calls the rank has left, and the one that blocks it now (-1: none). */
@@ -214,7 +217,9 @@ static void show_calls(struct ranks *ranks, int32_t r, int blocked, double since
 		                                .group = progress->group[s],
 		                                .seq = progress->left[s],
 		                                .bytes = slots[s].bytes,
-		                                .left_s = 1.0};
+		                                .entered_s = ranks->begins_s + progress->began_s[s],
+		                                .blocked_s = ranks->begins_s + progress->began_s[s],
+		                                .left_s = ranks->begins_s + progress->ended_s[s]};
 		if (progress->group[s] < 0 || progress->left[s] == progress->shown_left[s])
 			continue;
 		progress->shown_left[s] = progress->left[s];
@@ -244,7 +249,8 @@ static void advance(struct ranks *ranks, int32_t r, double at_s)
 	int32_t count = ranks->shown.event_count[r], before = progress->position;
 	while (progress->position + 1 < count && events->began_s[progress->position + 1] <= at_s) {
 		if (progress->position >= 0)
-			end_event(progress, operation_of(ranks, r, progress->position));
+			end_event(progress, operation_of(ranks, r, progress->position),
+			          events->began_s[progress->position], events->began_s[progress->position + 1]);
 		progress->position++;
 		begin_event(ranks, r, operation_of(ranks, r, progress->position), events->began_s[progress->position]);
 	}
@@ -252,7 +258,7 @@ static void advance(struct ranks *ranks, int32_t r, double at_s)
 		return;
 	const struct operation *now = operation_of(ranks, r, progress->position);
 	if (isinf(at_s))
-		end_event(progress, now);
+		end_event(progress, now, events->began_s[progress->position], ranks->shown.ends_s);
 	if (progress->position != before || isinf(at_s))
 		show_calls(ranks, r, is_call(now) && !isinf(at_s) ? (int)now->slot : -1,
 		           events->began_s[progress->position]);

@@ -35,6 +35,7 @@ struct progress {
 	double blocked_s; /* since when */
 	int group[SLOTS]; /* numbers in its area; -1: none */
 	uint64_t entered[SLOTS], left[SLOTS], shown_left[SLOTS];
+	double began_s[SLOTS], ended_s[SLOTS]; /* of the last call that it has left; of the run */
 };
 
 struct ranks {

@@ -47,6 +47,7 @@ struct agent {
 	struct wlb_connection *connection;
 	struct wlb_agent_tasks tasks;
 	struct wlb_agent_steps steps;
+	struct wlb_agent_calls calls;
 	struct wlb_backoff backoff;
 	int next_area;
 };
@@ -84,7 +85,8 @@ static char *make_body(struct load *load, int32_t node)
 	                                  .node = agent->name,
 	                                  .page = load->ranks.page[node],
 	                                  .next_area = &agent->next_area,
-	                                  .steps = &agent->steps};
+	                                  .steps = &agent->steps,
+	                                  .calls = &agent->calls};
 	pthread_rwlock_rdlock(&load->lock);
 	ranks_advance(&load->ranks, node);
 	char *body = wlb_agent_report_body(&report, &agent->tasks);
