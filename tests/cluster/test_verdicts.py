@@ -83,8 +83,9 @@ exec {BUILD}/tests/worker_corrupt "$@"
                                    nodes=nodes)
 
     def check(self, run, ranks, nodes, evidence, action):
-        self.assertEqual([(v["kind"], v["ranks"], v["nodes"], v["action"], v["step"] % 5) for v in run["verdicts"]],
-                         [("bad_values", ranks, nodes, action, 0)])
+        # Told again where ranks begin to use a communicator after the first verdict.
+        self.assertEqual({(v["kind"], *v["ranks"], *v["nodes"], v["action"], v["step"] % 5) for v in run["verdicts"]},
+                         {("bad_values", *ranks, *nodes, action, 0)})
         self.assertIn(evidence, run["verdicts"][0]["evidence"])
         self.assertTrue(run["verdicts"][0]["confirmed_at"])
 
@@ -155,7 +156,7 @@ class LiveRuns(ClusterTest):
         self.assertEqual(run.verdicts(), [])
         before = run.step()
         with run.half_speed(0):
-            self.check_slow(run, 0, before, 30)
+            self.check_slow(run, 0, before, 90)  # 30 where no other test shares the cores: scripts/bench real_verdicts
 
     def test_stops_in_loader_and_checkpoint(self):
         """Of two nodes the first rank of one and another of the other; both activities wait for files, which are held."""
