@@ -37,7 +37,7 @@ RAS_REPORT = "NCCL version 2.27.3 compiled with CUDA 12.9\n\nErrors\n\nINCOMPLET
 
 
 class RasServer(socketserver.StreamRequestHandler):
-    """NCCL's RAS service, played by the test: its protocol as NCCL's client ncclras speaks it."""
+    """Answers as NCCL's RAS service does, by the protocol of NCCL's client ncclras."""
 
     def handle(self):
         asked = []
@@ -139,7 +139,7 @@ class Runs(TrainingTest):
 
 
 class Requests(test_ranks.RanksTest):
-    """An agent of n1 and one of n2, played by the test."""
+    """Requests of an agent of n1 and of one of n2, which the test makes."""
 
     def setUp(self):
         self.run_id, self.attempt = self.new_attempt()
