@@ -65,7 +65,7 @@ struct wlb_comm_clock wlb_comm_clock(const struct wlb_comm *comm)
 	return (struct wlb_comm_clock){.now_s = wlb_now_s(), .busy_s = comm->device->ops->busy_s(comm->device)};
 }
 
-void wlb_comm_add_blocked(struct wlb_comm *comm, const struct wlb_comm_clock *since, int in_receive)
+double wlb_comm_add_blocked(struct wlb_comm *comm, const struct wlb_comm_clock *since, int in_receive)
 {
 	struct wlb_comm_clock now = wlb_comm_clock(comm);
 	double blocked_s = now.now_s - since->now_s, receive_s = in_receive ? blocked_s : 0.0;
@@ -74,6 +74,7 @@ void wlb_comm_add_blocked(struct wlb_comm *comm, const struct wlb_comm_clock *si
 	comm->receive_s += receive_s;
 	comm->waits[comm->part].all_s += blocked_s;
 	comm->waits[comm->part].receives_s += receive_s;
+	return now.now_s;
 }
 
 void wlb_comm_set_part(struct wlb_comm *comm, int part)
@@ -106,8 +107,7 @@ void wlb_comm_enter(struct wlb_comm *comm, const struct wlb_trace_event *call)
 
 int wlb_comm_leave(struct wlb_comm *comm, int rc, struct wlb_error *error)
 {
-	wlb_comm_add_blocked(comm, &comm->blocked, comm->call.kind == WLB_COMM_RECV);
-	comm->call.left_s = wlb_now_s();
+	comm->call.left_s = wlb_comm_add_blocked(comm, &comm->blocked, comm->call.kind == WLB_COMM_RECV);
 	wlb_rank_trace_leave(wlb_comm_trace_memory(comm->trace), &comm->call);
 	return rc < 0 ? wlb_comm_fail(comm, &comm->call, error) : rc;
 }

@@ -47,8 +47,8 @@ int wlb_comm_leave(struct wlb_comm *comm, int rc, struct wlb_error *error);
 int wlb_comm_fail(const struct wlb_comm *comm, const struct wlb_trace_event *call, struct wlb_error *error);
 
 /* wlb_comm_clock returns the clocks. wlb_comm_add_blocked adds the time from `since` until now to blocked_total, and to
- * receive_s where it was in a receive. */
+ * receive_s where it was in a receive; it returns the time that it took for now. */
 struct wlb_comm_clock wlb_comm_clock(const struct wlb_comm *comm);
-void wlb_comm_add_blocked(struct wlb_comm *comm, const struct wlb_comm_clock *since, int in_receive);
+double wlb_comm_add_blocked(struct wlb_comm *comm, const struct wlb_comm_clock *since, int in_receive);
 
 #endif
