@@ -92,8 +92,9 @@ static void run_adamw(struct wlb_device *d, const struct shape *s, void **a)
 	}
 }
 
-/* Sums of up to n = 1,030 products of numbers up to 1: a sum is about the root of n / 3, each of n roundings is 2^-24 of
- * it, and independent ones add up to n / 3 * 2^-24 = 2e-5. Processors and GPUs add in different orders: twice that. */
+/* Sums of up to n = 1,030 products of numbers up to 1: a sum is about the root of n / 3, each of n roundings is 2^-24
+ * of it, and independent ones add up to n / 3 * 2^-24 = 2e-5. Processors and GPUs add in different orders: twice that.
+ */
 #define OF_PRODUCTS 4e-5
 
 static const struct check CHECKS[] = {
