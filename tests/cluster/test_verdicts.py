@@ -83,11 +83,11 @@ exec {BUILD}/tests/worker_corrupt "$@"
                                    nodes=nodes)
 
     def check(self, run, ranks, nodes, evidence, action):
-        # Told again where ranks begin to use a communicator after the first verdict.
-        self.assertEqual({(v["kind"], *v["ranks"], *v["nodes"], v["action"], v["step"] % 5) for v in run["verdicts"]},
+        # Ranks that report a second earlier than others that are suspected with them are suspected alone until then.
+        confirmed = [verdict for verdict in run["verdicts"] if verdict["confirmed_at"]]
+        self.assertEqual({(v["kind"], *v["ranks"], *v["nodes"], v["action"], v["step"] % 5) for v in confirmed},
                          {("bad_values", *ranks, *nodes, action, 0)})
-        self.assertIn(evidence, run["verdicts"][0]["evidence"])
-        self.assertTrue(run["verdicts"][0]["confirmed_at"])
+        self.assertIn(evidence, confirmed[0]["evidence"])
 
     def test_of_three_replicas_one_is_named_and_its_node_left_out(self):
         run = self.finish(self.train(3, "--wlb-on-fault=corrupt=evict"))
