@@ -75,7 +75,8 @@ static void what_a_check_has_found(void **state)
 	assert_int_equal(wlb_rank_trace_corruption(trace, &found), 0);
 	wlb_rank_trace_set_corruption(trace, &told);
 	assert_int_equal(wlb_rank_trace_corruption(trace, &found), 1);
-	assert_memory_equal(&found, &told, sizeof(told));
+	assert_true(found.step == told.step && found.suspects == told.suspects && found.first == told.first &&
+	            found.other == told.other);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		wlb_rank_trace_set_corruption(trace, &bad[i]);
 		assert_int_equal(wlb_rank_trace_corruption(trace, &found), 0);
