@@ -24,13 +24,27 @@ int wlb_verdict_take_corruption(struct wlb_verdict_detector *detector, const str
 	return 0;
 }
 
-/* Adds the ranks that are suspected together with this one, the first of them. */
+/* Returns how many ranks are suspected together with this one, the first of them, from `since` on. */
+static int32_t count_suspects(const struct wlb_verdict_detector *detector, const struct wlb_verdict_corruption *first,
+                              int64_t since)
+{
+	int32_t count = 0;
+	for (int32_t r = first->rank; r < detector->world.ranks; r++) {
+		const struct wlb_verdict_corruption *other = &detector->corruption[r];
+		count += other->suspects == first->suspects && other->first == first->rank && other->step >= since;
+	}
+	return count;
+}
+
+/* Adds the ranks that are suspected together with this one, the first of them. Where not all have told the newest
+ * check, what they told of those before counts: reports of nodes arrive in turn, and checks go on. */
 static void add_suspects(const struct wlb_verdict_detector *detector, const struct wlb_verdict_corruption *first,
                          struct wlb_verdict *verdict)
 {
+	int64_t since = count_suspects(detector, first, first->step) == first->suspects ? first->step : 0;
 	for (int32_t r = first->rank; r < detector->world.ranks && verdict->rank_count < first->suspects; r++) {
 		const struct wlb_verdict_corruption *other = &detector->corruption[r];
-		if (other->suspects > 0 && other->first == first->rank && other->step == first->step)
+		if (other->suspects == first->suspects && other->first == first->rank && other->step >= since)
 			verdict_add_rank(verdict, r);
 	}
 }

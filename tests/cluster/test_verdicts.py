@@ -77,15 +77,15 @@ class SilentCorruption(Verdicts):
 exec {BUILD}/tests/worker_corrupt "$@"
 """, encoding="utf-8")
         worker.chmod(0o755)
-        words = " ".join(arguments(iterations=60))
-        return self.cluster.sbatch(f"wlb run -- ./corrupt-worker {words} --threads 1 --sdc-check-interval 5",
+        words = " ".join(arguments(iterations=140))
+        return self.cluster.sbatch(f"wlb run -- ./corrupt-worker {words} --threads 1 --sdc-check-interval 40",
                                    "--wlb-layout=tp=1,cp=1,pp=1", "--ntasks-per-node=1", "--no-kill", *options,
                                    nodes=nodes)
 
     def check(self, run, ranks, nodes, evidence, action):
         # Ranks that report a second earlier than others that are suspected with them are suspected alone until then.
         confirmed = [verdict for verdict in run["verdicts"] if verdict["confirmed_at"]]
-        self.assertEqual({(v["kind"], *v["ranks"], *v["nodes"], v["action"], v["step"] % 5) for v in confirmed},
+        self.assertEqual({(v["kind"], *v["ranks"], *v["nodes"], v["action"], v["step"] % 40) for v in confirmed},
                          {("bad_values", *ranks, *nodes, action, 0)})
         self.assertIn(evidence, confirmed[0]["evidence"])
 
@@ -100,7 +100,7 @@ exec {BUILD}/tests/worker_corrupt "$@"
         run = self.finish(job)
         self.check(run, [0, 1], ["n1", "n2"], "one of 2 ranks, the first of them rank 0 (node n1), computed other bits",
                    "report")
-        self.assertRegex(self.cluster.output(job), r"(?m)^wlb-worker: step 5: silent data corruption: one of rank 0 on n1, "
+        self.assertRegex(self.cluster.output(job), r"(?m)^wlb-worker: step 40: silent data corruption: one of rank 0 on n1, "
                          r"rank 1 on n2 computed other bits of a micro-batch than rank 1 on n2$")
         self.assertRegex(self.cluster.run("wlb", "faults", str(job)).stdout, "0,? ?1|0-1")
 

@@ -151,6 +151,11 @@ static void ranks_that_are_suspected_together_are_one_verdict(void **state)
 	assert_int_equal(both->rank_count, 2);
 	assert_int_equal(both->ranks[1], 5);
 	assert_true(both->certainty < 0.5);
+	/* Of the next check, which finds the same, one of them has told. */
+	const struct wlb_verdict_corruption later = {.rank = 1, .step = 50, .suspects = 2, .first = 1, .other = 5};
+	assert_int_equal(wlb_verdict_take_corruption(run.detector, &later, NULL), 0);
+	run_seconds(&run, 1);
+	assert_int_equal(run_expect_one(&run, WLB_VERDICT_BAD_VALUES, WLB_VERDICT_CONFIRMED)->rank_count, 2);
 	run_end(&run);
 	run_begin(&run, 2, 1, 2, 8, 4);
 	run_seconds(&run, 3);
