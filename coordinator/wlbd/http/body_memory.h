@@ -20,7 +20,7 @@ struct wlbd_body_memory {
  * do nothing. */
 void wlbd_body_memory_open(void);
 
-/* What jansson allocates in this thread until wlbd_body_memory_end comes from `memory`, which has room for `bytes` at
+/* What jansson allocates in this thread until wlbd_body_memory_end comes from `memory`, which can hold `bytes` at
  * first, and nothing that it frees is released. */
 void wlbd_body_memory_begin(struct wlbd_body_memory *memory, size_t bytes);
 void wlbd_body_memory_end(void);

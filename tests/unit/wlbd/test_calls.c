@@ -77,7 +77,7 @@ static void a_call_is_given_once_all_have_told_it(void **state)
 	wlbd_calls_free(calls);
 }
 
-/* A member whose agent tells no calls, or other ones: those that are not complete make room for newer ones. */
+/* A member whose agent tells no calls, or other ones: newer calls replace those that are not complete. */
 static void what_members_do_not_tell_is_given_up(void **state)
 {
 	struct wlbd_calls *calls = wlbd_calls_new(&world);
