@@ -896,6 +896,8 @@ struct wlb_search_options {
 	const struct wlb_topology *topology; /* NULL: all under one switch */
 	int64_t seq_length;
 	int32_t global_batch;    /* windows of seq_length tokens in a step */
+	double batch_fill;       /* tokens of the mean step, by those of global_batch windows: less than 1 where a step
+	                            takes documents until the next one would exceed them, as that of wlb-worker does */
 	double max_length_ratio; /* limit of a micro-batch: this times its share of the batch, or the window if larger
 	                          */
 	const struct wlb_step *sample; /* packed batches of the stream, `samples` of them; their documents are */
@@ -916,9 +918,9 @@ struct wlb_search_options {
 	int32_t most_simulated; /* at most this many plans are simulated */
 };
 
-/* Sets the defaults: ratio 1.25, margin 0.1, interleave up to 4, ZeRO stage 1, those of wlb_cost_options_init, adaptive
- * sharding, plans equal within 1 %, nothing fixed (neither the embedding nor the loss counts as a layer), 10 candidates
- * kept, at most 256 simulated; all else is zero. */
+/* Sets the defaults: batches filled, ratio 1.25, margin 0.1, interleave up to 4, ZeRO stage 1, those of
+ * wlb_cost_options_init, adaptive sharding, plans equal within 1 %, nothing fixed (neither the embedding nor the loss
+ * counts as a layer), 10 candidates kept, at most 256 simulated; all else is zero. */
 void wlb_search_options_init(struct wlb_search_options *options, int32_t nodes, int64_t seq_length,
                              int32_t global_batch);
 

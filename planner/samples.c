@@ -33,6 +33,7 @@ static int take(struct wlb_samples *samples, struct wlb_batches *batches, struct
 		const struct wlb_step *step = wlb_packer_next(packer, batches->spans, batches->count, error);
 		if (step == NULL || (k >= skip && keep(samples, step, error) < 0))
 			return -1;
+		samples->arrived_tokens += k >= skip ? batches->tokens : 0;
 	}
 	return 0;
 }

@@ -17,6 +17,14 @@ static size_t steps_to_take(const struct wlb_length_list *list, const struct wlb
 	return (size_t)fmax(LEAST_STEPS, fmin(steps, MOST_STEPS));
 }
 
+/* Tokens of the mean step, by those of all windows of a batch. A step ends where the next document would not fit: how
+ * many tokens that leaves does not depend on how many windows there are. */
+static double fill_of(const struct wlb_samples *samples, int32_t windows, const struct wlb_search_options *options)
+{
+	double all = (double)samples->count * (double)options->seq_length * windows;
+	return 1.0 - (1.0 - (double)samples->arrived_tokens / all) * windows / options->global_batch;
+}
+
 struct wlb_search_result *wlb_plan_search(const struct wlb_model *model, const struct wlb_machine *machine,
                                           struct wlb_length_stream *stream, const struct wlb_search_options *options,
                                           struct wlb_error *error)
@@ -31,6 +39,8 @@ struct wlb_search_result *wlb_plan_search(const struct wlb_model *model, const s
 	if (wlb_samples_take(&samples, model, stream, &packing, SKIPPED_STEPS, steps, error) == 0) {
 		own.sample = samples.steps;
 		own.samples = samples.count;
+		if (own.cost.trainer == WLB_COST_WORKER) /* others cut the last document of a batch */
+			own.batch_fill = fill_of(&samples, packing.micro_batches, &own);
 		result = wlb_search(model, machine, &own, error);
 	}
 	wlb_samples_free(&samples);

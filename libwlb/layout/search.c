@@ -13,6 +13,7 @@ void wlb_search_options_init(struct wlb_search_options *options, int32_t nodes, 
 		.nodes = nodes,
 		.seq_length = seq_length,
 		.global_batch = global_batch,
+		.batch_fill = 1.0,
 		.max_length_ratio = 1.25,
 		.memory_margin = 0.1,
 		.near_equal = 0.01,
@@ -44,6 +45,8 @@ static int check(const struct wlb_search_options *o, const struct wlb_machine *m
 	    check_count("keep", o->keep, 1, 1 << 16, error) < 0 ||
 	    check_count("most_simulated", o->most_simulated, 1, 1 << 24, error) < 0)
 		return -1;
+	if (!(o->batch_fill > 0.0 && o->batch_fill <= 1.0))
+		return wlb_fail(error, "batch_fill is %g: it must be above 0 and at most 1", o->batch_fill);
 	if (!(o->max_length_ratio >= 1.0 && o->max_length_ratio <= 64.0))
 		return wlb_fail(error, "max_length_ratio is %g: it must lie between 1 and 64", o->max_length_ratio);
 	if (!(o->memory_margin >= 0.0 && o->memory_margin <= 10.0))
@@ -94,7 +97,7 @@ static int read_samples(struct wlb_search *search, struct wlb_error *error)
 	if (search->longest > o->seq_length)
 		return wlb_fail(error, "a document of the samples has %lld tokens: at most seq_length, %lld",
 		                (long long)search->longest, (long long)o->seq_length);
-	search->work.tokens = (double)o->global_batch * (double)o->seq_length;
+	search->work.tokens = (double)o->global_batch * (double)o->seq_length * o->batch_fill;
 	search->work.pairs = pairs * search->work.tokens / tokens;
 	return 0;
 }

@@ -7,9 +7,9 @@
 /* Micro-batches that are packed to find how long the longest is. */
 enum { MEASURED_MICRO_BATCHES = 64 };
 
-static double wanted_tokens(const struct wlb_search *search, double windows, int32_t bins)
+static double wanted_tokens(const struct wlb_search *search, const struct wlb_search_draw *draw)
 {
-	return windows * (double)search->options.seq_length * bins;
+	return draw->windows * draw->fill * (double)search->options.seq_length * draw->bins;
 }
 
 static double mean_length(const struct wlb_search *search)
@@ -20,9 +20,9 @@ static double mean_length(const struct wlb_search *search)
 	return sum / (double)search->documents;
 }
 
-int32_t wlb_search_draws(const struct wlb_search *search, double windows, int32_t bins)
+int32_t wlb_search_draws(const struct wlb_search *search, const struct wlb_search_draw *of)
 {
-	double documents = wanted_tokens(search, windows, bins) / mean_length(search);
+	double documents = wanted_tokens(search, of) / mean_length(search);
 	if (search->tokens[0] == search->tokens[search->documents - 1])
 		return 1;
 	double draws = ceil(WLB_SEARCH_DRAWN_DOCUMENTS / documents);
@@ -67,7 +67,7 @@ static void scale_lengths(const struct wlb_search *search, double wanted, struct
  * tokens, so that a long document is in place of short ones, as in the steps of a fixed number of tokens. */
 static int take_documents(const struct wlb_search *search, double wanted, struct wlb_search_packing *packing)
 {
-	int32_t draws = packing->draws;
+	int32_t draws = packing->of.draws;
 	double tokens[WLB_SEARCH_DRAWS_MOST] = {0.0};
 	size_t of_all = (size_t)fmax((double)draws, round(draws * wanted / mean_length(search)));
 	packing->tokens = calloc(of_all, sizeof(*packing->tokens));
@@ -79,7 +79,7 @@ static int take_documents(const struct wlb_search *search, double wanted, struct
 		int64_t length = length_of_part(search, i, of_all);
 		int32_t draw = shortest_draw(tokens, draws);
 		tokens[draw] += (double)length;
-		if (draw == packing->draw)
+		if (draw == packing->of.draw)
 			packing->tokens[packing->count++] = length;
 	}
 	scale_lengths(search, wanted, packing);
@@ -126,33 +126,34 @@ static void clear(struct wlb_search_packing *packing)
 
 static int pack(const struct wlb_search *search, struct wlb_search_packing *packing)
 {
-	double wanted = wanted_tokens(search, packing->windows, packing->bins);
-	if (take_documents(search, wanted, packing) < 0)
+	const struct wlb_search_draw *of = &packing->of;
+	if (take_documents(search, wanted_tokens(search, of), packing) < 0)
 		return -1;
-	packing->fits = wlb_pack_balanced(&search->model, packing->tokens, packing->count, packing->bins,
-	                                  wlb_search_limit(search, packing->windows), packing->bin_of, NULL) == 0;
-	return packing->fits ? sort_spans(packing, packing->bins) : 0;
+	packing->fits = wlb_pack_balanced(&search->model, packing->tokens, packing->count, of->bins,
+	                                  wlb_search_limit(search, of->windows), packing->bin_of, NULL) == 0;
+	return packing->fits ? sort_spans(packing, of->bins) : 0;
 }
 
-const struct wlb_search_packing *wlb_search_pack(struct wlb_search *search, double windows, int32_t bins, int32_t draw,
-                                                 int32_t draws, struct wlb_error *error)
+static int is_same(const struct wlb_search_draw *a, const struct wlb_search_draw *b)
 {
-	for (int i = 0; i < WLB_SEARCH_PACKINGS; i++) {
-		const struct wlb_search_packing *kept = &search->packings[i];
-		if (kept->bins == bins && kept->windows == windows && kept->draw == draw && kept->draws == draws)
-			return kept;
-	}
+	return a->bins == b->bins && a->windows == b->windows && a->fill == b->fill && a->draw == b->draw &&
+	       a->draws == b->draws;
+}
+
+const struct wlb_search_packing *wlb_search_pack(struct wlb_search *search, const struct wlb_search_draw *draw,
+                                                 struct wlb_error *error)
+{
+	for (int i = 0; i < WLB_SEARCH_PACKINGS; i++)
+		if (is_same(&search->packings[i].of, draw))
+			return &search->packings[i];
 	struct wlb_search_packing *packing = &search->packings[search->next_packing];
 	search->next_packing = (search->next_packing + 1) % WLB_SEARCH_PACKINGS;
 	clear(packing);
-	packing->windows = windows;
-	packing->bins = bins;
-	packing->draw = draw;
-	packing->draws = draws;
+	packing->of = *draw;
 	if (pack(search, packing) == 0)
 		return packing;
 	clear(packing);
-	wlb_fail(error, "out of memory for the documents of %d micro-batches", bins);
+	wlb_fail(error, "out of memory for the documents of %d micro-batches", draw->bins);
 	return NULL;
 }
 
@@ -162,13 +163,14 @@ void wlb_search_packings_free(struct wlb_search *search)
 		clear(&search->packings[i]);
 }
 
-/* The longest micro-batch at a step of the table, as a multiple of the mean micro-batch; the limit where documents do
- * not fit. */
+/* The longest micro-batch at a step of the table, as a multiple of the share of a micro-batch; the limit where
+ * documents do not fit. Some batches are full. */
 static int measure_ratio(struct wlb_search *search, int step, double *ratio, struct wlb_error *error)
 {
 	double windows = exp2((double)step / WLB_SEARCH_PACK_STEPS + WLB_SEARCH_PACK_FIRST);
-	const struct wlb_search_packing *packing =
-		wlb_search_pack(search, windows, MEASURED_MICRO_BATCHES, 0, 1, error);
+	const struct wlb_search_draw all = {
+		.windows = windows, .fill = 1.0, .bins = MEASURED_MICRO_BATCHES, .draws = 1};
+	const struct wlb_search_packing *packing = wlb_search_pack(search, &all, error);
 	if (packing == NULL)
 		return -1;
 	int64_t longest = packing->fits ? packing->longest : wlb_search_limit(search, windows);

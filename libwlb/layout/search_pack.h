@@ -4,17 +4,16 @@
 
 #include "libwlb/layout/search_state.h"
 
-/* Returns the number of draws from the samples over which a time is to be averaged, for `bins` micro-batches whose mean
- * share of the batch is `windows` windows: together they have WLB_SEARCH_DRAWN_DOCUMENTS documents, since how equally
- * few documents can be packed depends on which they are. */
+/* Returns the number of draws from the samples over which a time is to be averaged, each of so many documents as `of`,
+ * whose draws do not count: together they have WLB_SEARCH_DRAWN_DOCUMENTS documents, since how equally few documents
+ * can be packed depends on which they are. */
 enum { WLB_SEARCH_DRAWN_DOCUMENTS = 128, WLB_SEARCH_DRAWS_MOST = 32 };
-int32_t wlb_search_draws(const struct wlb_search *search, double windows, int32_t bins);
+int32_t wlb_search_draws(const struct wlb_search *search, const struct wlb_search_draw *of);
 
-/* Packs the documents of a draw, of 0 to `draws` - 1, into such micro-batches. They have the tokens of the share, and
- * all draws together the lengths of the samples. The result belongs to the search, and is valid until the next call.
- * Returns NULL if out of memory. */
-const struct wlb_search_packing *wlb_search_pack(struct wlb_search *search, double windows, int32_t bins, int32_t draw,
-                                                 int32_t draws, struct wlb_error *error);
+/* Packs the documents of a draw. All draws together have the lengths of the samples. The result belongs to the search,
+ * and is valid until the next call. Returns NULL if out of memory. */
+const struct wlb_search_packing *wlb_search_pack(struct wlb_search *search, const struct wlb_search_draw *draw,
+                                                 struct wlb_error *error);
 void wlb_search_packings_free(struct wlb_search *search);
 
 /* Returns the most tokens that a micro-batch may hold whose share of the batch is `windows` windows. A program that

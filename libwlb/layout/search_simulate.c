@@ -81,7 +81,8 @@ static int simulate(struct wlb_sim *sim, double times, const struct wlb_search_p
                     struct outcome *outcome, struct wlb_error *error)
 {
 	struct wlb_sim_result result;
-	const struct wlb_step step = {.micro_batches = packing->bins, .spans = packing->spans, .count = packing->count};
+	const struct wlb_step step = {
+		.micro_batches = packing->of.bins, .spans = packing->spans, .count = packing->count};
 	if (wlb_sim_step(sim, &step, &result, error) < 0)
 		return -1;
 	outcome->utilized_s += result.utilization * result.time.step_s * times;
@@ -121,11 +122,12 @@ static int simulate_draws(struct wlb_search *search, struct wlb_candidate *c, in
 	int32_t replicas = micro_batches < WANTED_MICRO_BATCHES ? WANTED_MICRO_BATCHES / micro_batches : 1;
 	int32_t bins = (replicas < dp ? replicas : dp) * micro_batches;
 	double windows = search->options.global_batch / ((double)c->plan.micro_batches * dp);
-	int32_t draws = wlb_search_draws(search, windows, bins);
+	struct wlb_search_draw of = {.windows = windows, .fill = search->options.batch_fill, .bins = bins};
+	of.draws = wlb_search_draws(search, &of);
 	struct outcome outcome = {.count = 0};
 	int64_t longest = 0;
-	for (int32_t draw = 0; draw < draws; draw++) {
-		const struct wlb_search_packing *packing = wlb_search_pack(search, windows, bins, draw, draws, error);
+	for (; of.draw < of.draws; of.draw++) {
+		const struct wlb_search_packing *packing = wlb_search_pack(search, &of, error);
 		if (packing == NULL)
 			return -1;
 		if (!packing->fits)

@@ -29,11 +29,17 @@ enum { WLB_SEARCH_PACK_FIRST = -4, WLB_SEARCH_PACK_STEPS = 4, WLB_SEARCH_PACK_TA
 /* Lengths of documents by powers of two: 2^30 at most. */
 enum { WLB_SEARCH_LENGTHS = 31 };
 
+/* Some of the samples' documents, for `bins` micro-batches. */
+struct wlb_search_draw {
+	double windows; /* share of a micro-batch in the batch */
+	double fill;    /* tokens of a micro-batch, by those of its share */
+	int32_t bins;
+	int32_t draw, draws; /* of so many draws, from 0 on */
+};
+
 /* Documents packed into micro-batches; search_pack.h. */
 struct wlb_search_packing {
-	double windows; /* share of a micro-batch in the batch; what it is found by, with: */
-	int32_t bins;   /* 0: empty */
-	int32_t draw, draws;
+	struct wlb_search_draw of; /* its bins are 0: empty */
 	int fits;
 	int64_t *tokens; /* of `count` documents */
 	int32_t *bin_of;

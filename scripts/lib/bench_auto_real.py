@@ -15,9 +15,10 @@ from bench_host import compiler, machine, verdict
 from bench_train import ONE_NODE, Load, calibrate, train
 
 RANKS = 2
-STEPS = 30
+STEPS = 30      # at least
+WINDOWS = 200   # of all steps, at least: the mean step is predicted, and few windows have too few of the long documents
 WARM_STEPS = 4  # not counted
-ROUNDS = 3      # of a calibration and a run of every layout: the speed of the machine changes from minute to minute
+ROUNDS = 2      # of a calibration and a run of every layout: the speed of the machine changes from minute to minute
 CALIBRATION_S = 30
 HEAD_DIM = 64
 NEAR = 0.05       # auto's choice may be slower than the fastest layout by this share
@@ -99,6 +100,7 @@ class Pair:
     def __init__(self, build, folder, machine_file, pair):
         self.build, self.folder, self.machine_file = build, folder, machine_file
         self.name, self.model, documents, self.windows = pair
+        self.steps = max(STEPS, WINDOWS // self.windows)
         folder.mkdir()
         (folder / "config.json").write_text(json.dumps(self.model), encoding="utf-8")
         write_dataset(folder / "documents", documents())
@@ -129,7 +131,7 @@ class Pair:
     def measure(self, plan, load):
         words = (*self.trained(), "--data-path", "documents", "--threads", "1", "--machine", self.machine_file,
                  *plan.words())
-        steps = load.measure(lambda: train(self.build, self.folder, RANKS, STEPS, words, ONE_NODE))
+        steps = load.measure(lambda: train(self.build, self.folder, RANKS, self.steps, words, ONE_NODE))
         plan.runs.append([step["step_time_s"] for step in steps[WARM_STEPS:]])
 
     def predict_again(self, machine_file):
@@ -157,7 +159,7 @@ class Pair:
 SECTION = """## Two ranks that compute
 Made by `scripts/lib/bench_auto_real.py`: two ranks of one thread, one a core. {rounds} rounds, since the speed of a virtual
 machine changes from minute to minute: in each `wlb calibrate` with them, {calibration} s, and then each layout of each pair
-trained {steps} steps. The first calibration:
+trained {steps} steps, or more, so that they have {windows} windows. The first calibration:
 
 ```
 {calibrated}
@@ -212,7 +214,7 @@ def section(build):
                     pair.measure(plan, load)
             if turn + 1 < ROUNDS:
                 machine_file, _ = calibrate(build, folder, RANKS, CALIBRATION_S, HEAD_DIM)
-    return SECTION.format(rounds=ROUNDS, calibration=CALIBRATION_S, calibrated=calibrated.strip(), steps=STEPS,
+    return SECTION.format(rounds=ROUNDS, calibration=CALIBRATION_S, calibrated=calibrated.strip(), steps=STEPS, windows=WINDOWS,
                           warm=WARM_STEPS, load=load.sentence(), goals=table(goals(pairs)), error=ERROR,
                           rows=table(row for pair in pairs for row in pair.rows()))
 

@@ -23,11 +23,13 @@ RANKS = (8, 16)
 CHANGED = (1,)           # seeds of changed curves; 0: the machine's curves
 WARM_STEPS = 1           # not counted
 COUNTED_WINDOWS = 64     # in the steps that count, since a mean step is predicted and their documents differ
+CHANGED_WINDOWS = 32     # likewise, with changed curves
 STEP_S = 3.2             # that the step of auto's choice waits for operations
 SIDE_BY_SIDE = 10        # runs at a time
 RANK_START_S = 0.075     # that a rank of several runs takes to start, of all processors
 CALIBRATION_S = 10
 LINKS_S = 40  # --quick takes a tenth of it
+CALIBRATIONS_MOST = 5  # tries
 RUN_LIMIT_S = 600
 # Shared memory, as ranks of a job on one node have it: with single copies a message needs nothing of its sender, who is
 # asleep in an operation.
@@ -56,7 +58,8 @@ class Model:
 
     def seeds(self):
         """Those of the steps that are trained."""
-        return (0,) * (WARM_STEPS + COUNTED_WINDOWS // self.windows) + CHANGED
+        changed = tuple(seed for seed in CHANGED for _ in range(CHANGED_WINDOWS // self.windows))
+        return (0,) * (WARM_STEPS + COUNTED_WINDOWS // self.windows) + changed
 
     def describe(self):
         return (f"{self.name}: {self.layers} layers, hidden size {self.hidden}, {self.heads} heads, vocabulary "
@@ -111,13 +114,15 @@ class Machines:
                       for count in ranks}
 
     def measured(self, build, ranks, seconds, words):
+        """The machine file. Many ranks on few cores have calibrations that are refused, since a rank waited for a core."""
         file = self.folder / "calibrated.json"
-        ended = subprocess.run([MPIRUN, str(ranks), build / "bin/wlb-calibrate", "--local", "--threads", "1", "--seconds",
-                                str(seconds), "--head-dim", "32", "--output", file, *words], env=ENVIRONMENT,
-                               stdout=sys.stderr, timeout=RUN_LIMIT_S, check=False)
-        if ended.returncode != 0:
-            sys.exit(f"bench_auto_timed.py: wlb-calibrate ended with {ended.returncode}: it says why above")
-        return json.loads(file.read_text(encoding="utf-8"))
+        for _ in range(CALIBRATIONS_MOST):
+            ended = subprocess.run([MPIRUN, str(ranks), build / "bin/wlb-calibrate", "--local", "--threads", "1", "--seconds",
+                                    str(seconds), "--head-dim", "32", "--output", file, *words], env=ENVIRONMENT,
+                                   stdout=sys.stderr, timeout=RUN_LIMIT_S, check=False)
+            if ended.returncode == 0:
+                return json.loads(file.read_text(encoding="utf-8"))
+        sys.exit(f"bench_auto_timed.py: wlb-calibrate ended with {ended.returncode}, {CALIBRATIONS_MOST} times: it says why above")
 
     def describe(self):
         return ", ".join(f"{1e6 * link['latency_s']:.0f} us and {link['bytes_per_s'] / 1e9:.1f} GB/s with {ranks} ranks"
@@ -283,7 +288,7 @@ gradients and the parts of the optimizer are the real ones.
 - **Layouts**: every tp x cp x pp x dp of the ranks, with every interleaving up to 4, that the planner says can run, each with the
   micro-batch that it chooses for it, by its code for `--layout auto` (`wlb-auto-bench`). Ranks have memory for all. {runs} runs:
   of one step that is not counted, as many as have {counted} windows with the file's curves, since their documents differ and the
-  prediction is that of the mean step, and one with each seed. {side} runs at a time, whose steps begin when all have started,
+  prediction is that of the mean step, and as many as have {changed} with each seed. {side} runs at a time, whose steps begin when all have started,
   since ranks sleep while they wait.
 
 *over the fastest*: the measured step of auto's choice over that of the fastest layout. Spearman: the correlation of the
@@ -329,7 +334,7 @@ def measured_section(build, folder, models=MODELS, ranks=RANKS, every=1):
     messages = [Messages(largest, layout) for layout in wanted.values()]
     return SECTION.format(
         cores=os.cpu_count(), least=min(case.scale for case in cases), most=max(case.scale for case in cases), step=STEP_S,
-        runs=sum(len(case.layouts) for case in cases), counted=COUNTED_WINDOWS, side=SIDE_BY_SIDE,
+        runs=sum(len(case.layouts) for case in cases), counted=COUNTED_WINDOWS, changed=CHANGED_WINDOWS, side=SIDE_BY_SIDE,
         links=machines.describe(), goals=table(row for row in goal_rows(cases)),
         messages=table(message.row() for message in messages), tables="\n".join(case_table(case) for case in cases))
 
