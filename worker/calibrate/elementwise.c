@@ -1,6 +1,7 @@
 #include "worker/calibrate/elementwise.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "worker/calibrate/memory.h"
 #include "worker/calibrate/stopwatch.h"
@@ -248,4 +249,44 @@ int wlb_measure_elementwise(struct wlb_device *device, int head_dim, double limi
 	if (rc == 0)
 		measured->memory_bytes_per_s = bytes / all_s;
 	return rc;
+}
+
+struct wlb_traffic {
+	struct elementwise e;
+};
+
+static void add_and_copy(struct wlb_device *device, void *context)
+{
+	add(device, context);
+	copy(device, context);
+}
+
+struct wlb_traffic *wlb_traffic_new(struct wlb_device *device, struct wlb_error *error)
+{
+	struct wlb_traffic *traffic = calloc(1, sizeof(*traffic));
+	if (traffic == NULL) {
+		wlb_fail(error, "out of memory for vectors");
+		return NULL;
+	}
+	struct elementwise *e = &traffic->e;
+	*e = (struct elementwise){.rows = MANY, .n = (int64_t)MANY * WIDTH};
+	_Static_assert(MANY * WIDTH == WLB_TRAFFIC_ELEMENTS, "the elements of a call");
+	for (int i = 0; i < 2; i++)
+		if ((e->vectors[i] = wlb_calibrate_alloc(device, device->compute, COUNT, error)) == NULL) {
+			wlb_traffic_free(device, traffic);
+			return NULL;
+		}
+	return traffic;
+}
+
+void wlb_traffic_free(struct wlb_device *device, struct wlb_traffic *traffic)
+{
+	if (traffic != NULL)
+		release(device, &traffic->e);
+	free(traffic);
+}
+
+double wlb_traffic_busy_s(struct wlb_device *device, struct wlb_traffic *traffic, int count, struct wlb_error *error)
+{
+	return wlb_busy_s(device, add_and_copy, &traffic->e, count, error);
 }

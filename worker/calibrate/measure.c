@@ -6,6 +6,7 @@
 #include "worker/calibrate/calibration.h"
 #include "worker/calibrate/links.h"
 #include "worker/calibrate/products.h"
+#include "worker/calibrate/products_grid.h"
 #include "worker/calibrate/rank_memory.h"
 #include "worker/calibrate/slowest_rank.h"
 #include "worker/calibrate/stopwatch.h"

@@ -3,19 +3,11 @@
 #include <stdlib.h>
 
 #include "common/seconds.h"
-#include "worker/calibrate/axis.h"
 #include "worker/calibrate/memory.h"
 #include "worker/calibrate/stopwatch.h"
 
 /* The product by which the length of the axes is chosen. */
 enum { PROBE_ROWS = 512 };
-
-/* Rows are tokens. A micro-batch of packed documents has any number of them, which the blocks of a kernel do not
- * divide: so many fewer than a power of two. */
-enum { UNEVEN_ROWS = 3 };
-
-/* Of a point in a round: the run that is not measured and one that is. */
-static const double RUNS = 2.0;
 
 /* Reals of the weights and of the results, at least: together more than a cache has. */
 enum { COLD_REALS = 12 << 20 };
@@ -78,26 +70,15 @@ int wlb_warm_up(struct wlb_device *device, double seconds, struct wlb_error *err
 	return rc;
 }
 
-int wlb_choose_products(struct wlb_device *device, struct wlb_comm *world, double limit_s, int rounds,
-                        struct wlb_gemm_rates *rates, struct wlb_error *error)
+int wlb_probe_products(struct wlb_device *device, double *elapsed_s, double *flops, struct wlb_error *error)
 {
 	struct wlb_products probe = {.rows = PROBE_ROWS, .depth = PROBE_ROWS, .columns = PROBE_ROWS};
-	double elapsed_s = 0.0;
 	int rc = allocate(device, &probe, PROBE_ROWS, error);
 	if (rc == 0)
-		rc = wlb_shortest(device, multiply, &probe, &elapsed_s, error);
+		rc = wlb_shortest(device, multiply, &probe, elapsed_s, error);
 	release(device, &probe);
-	if (rc < 0 || wlb_comm_all_reduce_double(world, &elapsed_s, 1, WLB_MAX, error) < 0)
-		return -1;
-	double flops_per_s = 2.0 * PROBE_ROWS * PROBE_ROWS * PROBE_ROWS / elapsed_s;
-	int most = wlb_axis_most(wlb_axis_product_flops, RUNS * rounds, flops_per_s, limit_s);
-	*rates = (struct wlb_gemm_rates){0};
-	rates->rows_count = wlb_axis(WLB_AXIS_LEAST_SIDE, most, rates->rows);
-	for (int i = 0; i < rates->rows_count; i++)
-		rates->rows[i] -= UNEVEN_ROWS;
-	rates->depth_count = wlb_axis(WLB_AXIS_LEAST_SIDE, most, rates->depth);
-	rates->columns_count = wlb_axis(WLB_AXIS_LEAST_SIDE, most, rates->columns);
-	return 0;
+	*flops = 2.0 * PROBE_ROWS * PROBE_ROWS * PROBE_ROWS;
+	return rc;
 }
 
 static int measure_all(struct wlb_device *device, struct wlb_products *product, double point_s,

@@ -2,14 +2,11 @@
 #ifndef WORKER_CALIBRATE_PRODUCTS_H
 #define WORKER_CALIBRATE_PRODUCTS_H
 
-#include "libwlb/wlb.h"
-#include "worker/comm/comm.h"
+#include "kernels/ops.h"
 
-/* Collective over `world`: sets the axes of the grid, as long as `limit_s` of elapsed time for `rounds` measurements
- * allows the slowest rank. Depth and columns are powers of two, as widths of models are multiples of; rows, which are
- * tokens of packed documents, are not. */
-int wlb_choose_products(struct wlb_device *device, struct wlb_comm *world, double limit_s, int rounds,
-                        struct wlb_gemm_rates *rates, struct wlb_error *error);
+/* Sets *elapsed_s to the shortest elapsed time of a product of usual size, which has *flops operations: the length of
+ * the axes follows from it. */
+int wlb_probe_products(struct wlb_device *device, double *elapsed_s, double *flops, struct wlb_error *error);
 
 /* Measures the grid once: x W^T as a linear layer computes it. x is in the caches where it fits, as after the operation
  * that made it; the weight and the result are not, as in a model of many layers. */

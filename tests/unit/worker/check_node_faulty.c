@@ -1,0 +1,84 @@
+/*
+ * wlb-check-node on a node with one fault, on CPU FAULTY_CPU. The linker calls the function below in place of that
+ * which opens the CPU device (--wrap). FAULT is
+ *  - product: the last bit of one number is flipped in the tenth product
+ *  - addition: one number of a vector is not added
+ *  - memory: a bit of what is written in blocks of 1 MiB is flipped
+ *  - slow: each product takes FAULT_S of processor time longer
+ *  - crash, hang: of the tenth product
+ */
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernels/ops.h"
+
+enum { MIB = 1 << 20, TENTH = 10 };
+
+static const struct wlb_ops *real;
+static struct wlb_ops faulty;
+
+struct wlb_device *__real_wlb_device_open_cpu(enum wlb_dtype dtype, int threads, struct wlb_error *error);
+struct wlb_device *__wrap_wlb_device_open_cpu(enum wlb_dtype dtype, int threads, struct wlb_error *error);
+
+static int is(const char *fault)
+{
+	const char *named = getenv("FAULT");
+	return named != NULL && strcmp(named, fault) == 0;
+}
+
+static double thread_s(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static void linear(struct wlb_device *device, void *y, int64_t y_stride, const void *x, int64_t x_stride,
+                   const struct wlb_weight *weight, const void *residual, int64_t n)
+{
+	static int calls;
+	real->linear(device, y, y_stride, x, x_stride, weight, residual, n);
+	int tenth = ++calls == TENTH;
+	if (tenth && is("product"))
+		((uint32_t *)y)[5] ^= 1u;
+	if (tenth && is("crash")) {
+		signal(SIGSEGV, SIG_DFL); /* a sanitizer has another */
+		raise(SIGSEGV);
+	}
+	while (tenth && is("hang"))
+		pause();
+	double until_s = thread_s() + (is("slow") ? atof(getenv("FAULT_S")) : 0.0);
+	while (thread_s() < until_s)
+		;
+}
+
+static void add(struct wlb_device *device, void *y, const void *x, int64_t n)
+{
+	real->add(device, y, x, is("addition") ? n - 1 : n);
+}
+
+static void to_device(struct wlb_device *device, struct wlb_queue *queue, void *to, const void *from_host, size_t bytes)
+{
+	real->to_device(device, queue, to, from_host, bytes);
+	if (is("memory") && bytes == MIB)
+		((char *)to)[12345] ^= 8;
+}
+
+struct wlb_device *__wrap_wlb_device_open_cpu(enum wlb_dtype dtype, int threads, struct wlb_error *error)
+{
+	const char *cpu = getenv("FAULTY_CPU");
+	struct wlb_device *device = __real_wlb_device_open_cpu(dtype, threads, error);
+	if (device == NULL || cpu == NULL || sched_getcpu() != atoi(cpu))
+		return device;
+	real = device->ops;
+	faulty = *real;
+	faulty.linear = linear;
+	faulty.add = add;
+	faulty.to_device = to_device;
+	device->ops = &faulty;
+	return device;
+}

@@ -1,0 +1,11 @@
+/* What the control groups (cgroups) of this process say, of version 1 and 2. */
+#ifndef WORKER_CHECK_NODE_CGROUP_H
+#define WORKER_CHECK_NODE_CGROUP_H
+
+/* Seconds for which the CPU quotas of this process's cgroups have stopped their processes so far. */
+double wlb_cgroup_throttled_s(void);
+
+/* Bytes that the cgroups of this process may still take; INFINITY without a limit. */
+double wlb_cgroup_free_bytes(void);
+
+#endif

@@ -1,0 +1,156 @@
+#include "worker/check_node/check_node.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "worker/check_node/calibrated.h"
+#include "worker/check_node/disk.h"
+#include "worker/check_node/exact.h"
+#include "worker/check_node/gpu_state.h"
+#include "worker/check_node/gpus.h"
+#include "worker/check_node/link_measure.h"
+#include "worker/check_node/link_serve.h"
+#include "worker/check_node/options.h"
+#include "worker/check_node/pattern.h"
+#include "worker/check_node/place.h"
+#include "worker/check_node/report.h"
+#include "worker/check_node/speed.h"
+#include "worker/launch/options.h"
+
+/* Shares of --seconds; what is not checked leaves its share to the others. */
+static const struct {
+	enum wlb_check check;
+	double share;
+} shares[] = {{WLB_CHECK_PRODUCTS, 0.4}, {WLB_CHECK_SPEED, 0.4}, {WLB_CHECK_MEMORY, 0.2}};
+
+static double seconds_of(const struct wlb_check_options *options, enum wlb_check check)
+{
+	double sum = 0.0, own = 0.0;
+	for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
+		sum += (options->checks & shares[i].check) != 0 ? shares[i].share : 0.0;
+		own += check == shares[i].check ? shares[i].share : 0.0;
+	}
+	return options->seconds * own / sum;
+}
+
+/* Returns the threads of a rank when the machine file was measured. */
+static int threads_of(const struct wlb_check_options *options, const struct wlb_calibrated *calibrated, int cpus)
+{
+	if (options->threads > 0)
+		return options->threads;
+	return cpus > calibrated->ranks ? cpus / calibrated->ranks : 1;
+}
+
+/* The speed of CPUs is that of the ranks of the calibration, which may have several. */
+static int check_speed_of_cpus(const struct wlb_check_options *options, const struct wlb_calibrated *calibrated,
+                               struct wlb_check_report *report, struct wlb_error *error)
+{
+	struct wlb_places ranks = {0};
+	int cpus = wlb_cpu_count(error);
+	int rc = cpus < 0 ? -1 : wlb_places_of_cpus(threads_of(options, calibrated, cpus), &ranks, error);
+	if (rc == 0)
+		rc = wlb_check_speed(options, &ranks, calibrated, seconds_of(options, WLB_CHECK_SPEED), report, error);
+	wlb_places_free(&ranks);
+	return rc;
+}
+
+static int check_speed(const struct wlb_check_options *options, const struct wlb_places *devices,
+                       struct wlb_check_report *report, struct wlb_error *error)
+{
+	struct wlb_calibrated calibrated = {0};
+	struct wlb_error why;
+	int rc = wlb_calibrated_read(options, &calibrated, &why);
+	if (rc < 0)
+		return wlb_fail(error, "%s", why.message);
+	if (rc == 1) {
+		wlb_report_add(report, "speed", WLB_CHECK_NOT_CHECKED, "%.300s", why.message);
+		return 0;
+	}
+	if (options->device == WLB_DEVICE_CPU)
+		return check_speed_of_cpus(options, &calibrated, report, error);
+	return wlb_check_speed(options, devices, &calibrated, seconds_of(options, WLB_CHECK_SPEED), report, error);
+}
+
+/* Finds the devices; their number is 0 where a failure in the report says why none can be checked. */
+static int find_devices(const struct wlb_check_options *options, struct wlb_places *devices,
+                        struct wlb_check_report *report, struct wlb_error *error)
+{
+	if (options->device == WLB_DEVICE_CPU)
+		return wlb_places_of_cpus(1, devices, error);
+	int gpus = wlb_check_gpus(options, report, error);
+	if (gpus <= 0)
+		return gpus;
+	return wlb_places_of_gpus(gpus, devices, error);
+}
+
+static int check_devices(const struct wlb_check_options *options, struct wlb_check_report *report,
+                         struct wlb_error *error)
+{
+	struct wlb_places devices = {0};
+	int rc = find_devices(options, &devices, report, error);
+	if (rc == 0 && devices.count > 0 && (options->checks & WLB_CHECK_PRODUCTS) != 0)
+		rc = wlb_check_exact(options, &devices, seconds_of(options, WLB_CHECK_PRODUCTS), report, error);
+	if (rc == 0 && devices.count > 0 && (options->checks & WLB_CHECK_SPEED) != 0)
+		rc = check_speed(options, &devices, report, error);
+	if (rc == 0 && devices.count > 0 && (options->checks & WLB_CHECK_MEMORY) != 0)
+		rc = wlb_check_memory(options, &devices, seconds_of(options, WLB_CHECK_MEMORY), report, error);
+	wlb_places_free(&devices);
+	/* Last, when the GPUs have worked. */
+	if (rc == 0 && options->device == WLB_DEVICE_CUDA)
+		rc = wlb_check_gpu_state(report, error);
+	return rc;
+}
+
+static int check_all(const struct wlb_check_options *options, struct wlb_check_report *report, struct wlb_error *error)
+{
+	const unsigned of_devices = WLB_CHECK_PRODUCTS | WLB_CHECK_SPEED | WLB_CHECK_MEMORY;
+	int rc = (options->checks & of_devices) != 0 ? check_devices(options, report, error) : 0;
+	if (rc == 0 && (options->checks & WLB_CHECK_DISK) != 0)
+		rc = wlb_check_disk(options, report, error);
+	if (rc == 0 && (options->checks & WLB_CHECK_LINKS) != 0)
+		rc = wlb_check_links(options, report, error);
+	return rc;
+}
+
+/* Prints the report; the first reason becomes the error, which the caller prints on standard error. */
+static int print_report(const struct wlb_check_options *options, const struct wlb_check_report *report,
+                        struct wlb_error *error)
+{
+	char reason[WLB_REASON_BYTES];
+	if (options->json && wlb_report_print_json(report, stdout, error) < 0)
+		return WLB_EXIT_USAGE;
+	if (!options->json)
+		wlb_report_print(report, stdout);
+	if (!wlb_report_reason(report, reason))
+		return WLB_EXIT_DONE;
+	fflush(stdout);
+	wlb_fail(error, "%s", reason);
+	return WLB_EXIT_FAILED;
+}
+
+static int check_node(void *values, struct wlb_error *error)
+{
+	struct wlb_check_options *options = values;
+	if (wlb_check_options_complete(options, error) < 0)
+		return WLB_EXIT_USAGE;
+	if (options->serve != NULL)
+		return wlb_link_serve(options, error);
+	if ((options->checks & WLB_CHECK_LINKS) != 0 && wlb_links_ready(options, error) < 0)
+		return WLB_EXIT_USAGE;
+	struct wlb_check_report *report = calloc(1, sizeof(*report));
+	char reason[WLB_REASON_BYTES];
+	int rc = report != NULL ? check_all(options, report, error) : wlb_fail(error, "out of memory for the report");
+	/* What has failed counts, also where a later check could not be made. */
+	int known = rc == 0 || (report != NULL && wlb_report_reason(report, reason));
+	int code = known ? print_report(options, report, error) : WLB_EXIT_USAGE;
+	free(report);
+	return code;
+}
+
+const struct wlb_command wlb_command_check_node = {
+	.name = "check-node",
+	.summary = "Check whether a node is healthy",
+	.options = &wlb_check_option_table,
+	.values_bytes = sizeof(struct wlb_check_options),
+	.run = check_node,
+};

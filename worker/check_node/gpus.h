@@ -1,0 +1,13 @@
+/* How many GPUs the node has. */
+#ifndef WORKER_CHECK_NODE_GPUS_H
+#define WORKER_CHECK_NODE_GPUS_H
+
+#include "worker/check_node/options.h"
+#include "worker/check_node/report.h"
+
+/* Counts the GPUs in a process of its own, since a process that has opened the driver cannot start others that use it.
+ * Adds the finding. Returns how many are to be checked; -1 with the reason where there is none and --gpus asks for
+ * none. */
+int wlb_check_gpus(const struct wlb_check_options *options, struct wlb_check_report *report, struct wlb_error *error);
+
+#endif

@@ -1,0 +1,206 @@
+#include "worker/check_node/link_measure.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <math.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/number.h"
+#include "common/seconds.h"
+#include "worker/calibrate/stopwatch.h"
+#include "worker/check_node/children.h"
+#include "worker/check_node/link_message.h"
+
+/* How long connecting may take, and all of it; names are looked up in the process that is killed then. */
+static const double CONNECT_S = 3.0, ALL_S = 10.0;
+
+struct address {
+	char host[256], port[12];
+};
+
+struct work {
+	const struct address *address;
+	const char *token;
+};
+
+struct result {
+	double round_trip_s; /* the median */
+	double to_bytes_per_s, from_bytes_per_s;
+};
+
+/* Splits HOST:PORT at its last colon; an IPv6 address is in brackets. */
+static int split(const char *peer, struct address *address, struct wlb_error *error)
+{
+	const char *colon = strrchr(peer, ':');
+	int64_t port;
+	if (colon == NULL || colon == peer)
+		return wlb_fail(error, "--peer '%.100s': must be HOST:PORT", peer);
+	if (wlb_number_parse("port of --peer", colon + 1, 1, 65535, &port, error) < 0)
+		return -1;
+	size_t length = (size_t)(colon - peer);
+	if (*peer == '[' && length > 2 && peer[length - 1] == ']') {
+		peer++;
+		length -= 2;
+	}
+	if (length >= sizeof(address->host))
+		return wlb_fail(error, "--peer '%.100s...': a host has %zu bytes at most", peer,
+		                sizeof(address->host) - 1);
+	snprintf(address->host, sizeof(address->host), "%.*s", (int)length, peer);
+	snprintf(address->port, sizeof(address->port), "%d", (int)port);
+	return 0;
+}
+
+/* Returns a socket that is connected to the address within CONNECT_S, or -1. */
+static int connect_to(const struct addrinfo *to, struct wlb_error *error)
+{
+	int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), failed = 0;
+	socklen_t size = sizeof(failed);
+	if (fd < 0)
+		return wlb_fail(error, "socket: %s", strerror(errno));
+	struct pollfd ready = {.fd = fd, .events = POLLOUT};
+	if (connect(fd, to->ai_addr, to->ai_addrlen) < 0 && errno != EINPROGRESS)
+		failed = errno;
+	else if (poll(&ready, 1, (int)(1e3 * CONNECT_S)) <= 0)
+		failed = ETIMEDOUT;
+	else
+		getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &size);
+	if (failed == 0 && wlb_link_prepare(fd, error) == 0)
+		return fd;
+	if (failed != 0)
+		wlb_fail(error, "cannot be reached: %s", strerror(failed));
+	close(fd);
+	return -1;
+}
+
+static int connect_peer(const struct address *address, struct wlb_error *error)
+{
+	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+	struct addrinfo *list;
+	int rc = getaddrinfo(address->host, address->port, &hints, &list), fd = -1;
+	if (rc != 0)
+		return wlb_fail(error, "cannot be found: %s", gai_strerror(rc));
+	for (const struct addrinfo *to = list; to != NULL && fd < 0; to = to->ai_next)
+		fd = connect_to(to, error);
+	freeaddrinfo(list);
+	return fd;
+}
+
+static int prove(int fd, const char *token, double until_s, struct wlb_error *error)
+{
+	char nonce[WLB_LINK_NONCE_BYTES], proof[WLB_DIGEST_SIZE], accepted;
+	if (wlb_link_receive(fd, nonce, sizeof(nonce), until_s, error) < 0)
+		return wlb_fail_in(error, "before its greeting");
+	wlb_link_prove(token, nonce, proof);
+	if (wlb_link_send(fd, proof, WLB_DIGEST_SIZE - 1, until_s, error) < 0 ||
+	    wlb_link_receive(fd, &accepted, 1, until_s, error) < 0)
+		return wlb_fail_in(error, "it does not accept WLB_CHECK_NODE_TOKEN");
+	return 0;
+}
+
+static int measure_round_trip(int fd, double until_s, struct result *result, struct wlb_error *error)
+{
+	double times_s[WLB_LINK_PINGS];
+	char ping[WLB_LINK_PING_BYTES] = {0};
+	for (int i = 0; i < WLB_LINK_PINGS; i++) {
+		double from_s = wlb_now_s();
+		if (wlb_link_send(fd, ping, sizeof(ping), until_s, error) < 0 ||
+		    wlb_link_receive(fd, ping, sizeof(ping), until_s, error) < 0)
+			return wlb_fail_in(error, "round trip %d", i + 1);
+		times_s[i] = wlb_now_s() - from_s;
+	}
+	result->round_trip_s = wlb_median(times_s, WLB_LINK_PINGS);
+	return 0;
+}
+
+static int measure_blocks(int fd, double until_s, struct result *result, struct wlb_error *error)
+{
+	const char turn = WLB_LINK_TURN;
+	uint64_t blocks;
+	double from_s = wlb_now_s();
+	if (wlb_link_send_blocks(fd, until_s, error) < 0 ||
+	    wlb_link_receive(fd, &blocks, sizeof(blocks), until_s, error) < 0)
+		return wlb_fail_in(error, "sending to it");
+	result->to_bytes_per_s = (double)be64toh(blocks) * WLB_LINK_BLOCK_BYTES / (wlb_now_s() - from_s);
+	from_s = wlb_now_s();
+	if (wlb_link_send(fd, &turn, 1, until_s, error) < 0 || wlb_link_receive_blocks(fd, until_s, &blocks, error) < 0)
+		return wlb_fail_in(error, "receiving from it");
+	result->from_bytes_per_s = (double)blocks * WLB_LINK_BLOCK_BYTES / (wlb_now_s() - from_s);
+	return 0;
+}
+
+static int measure_peer(int index, const void *context, void *result, struct wlb_error *error)
+{
+	const struct work *work = context;
+	double until_s = wlb_now_s() + ALL_S;
+	(void)index;
+	int fd = connect_peer(work->address, error);
+	if (fd < 0)
+		return -1;
+	int rc = prove(fd, work->token, until_s, error);
+	if (rc == 0)
+		rc = measure_round_trip(fd, until_s, result, error);
+	if (rc == 0)
+		rc = measure_blocks(fd, until_s, result, error);
+	close(fd);
+	return rc;
+}
+
+static void judge(const struct wlb_children *children, const char *peer, double least_gbit_per_s,
+                  struct wlb_check_report *report)
+{
+	const struct result *result = wlb_child_result(children, 0);
+	char check[80], text[WLB_FINDING_BYTES];
+	snprintf(check, sizeof(check), "link %.70s", peer);
+	if (children->list[0].end != WLB_CHILD_DONE) {
+		wlb_child_describe(children, 0, text, sizeof(text));
+		wlb_report_add(report, check, WLB_CHECK_FAILED, "%s", text);
+		return;
+	}
+	double to = 8e-9 * result->to_bytes_per_s, from = 8e-9 * result->from_bytes_per_s;
+	int slow = fmin(to, from) < least_gbit_per_s;
+	struct wlb_finding *finding = wlb_report_add(report, check, slow ? WLB_CHECK_FAILED : WLB_CHECK_OK,
+	                                             "%.3g Gbit/s to it, %.3g Gbit/s from it, round trip %.3g us", to,
+	                                             from, 1e6 * result->round_trip_s);
+	if (least_gbit_per_s > 0.0)
+		wlb_finding_limit(finding, "%g Gbit/s", least_gbit_per_s);
+}
+
+static int check_link(const struct wlb_check_options *options, const char *peer, const char *token,
+                      struct wlb_check_report *report, struct wlb_error *error)
+{
+	struct address address;
+	struct wlb_children children = {0};
+	if (split(peer, &address, error) < 0)
+		return -1;
+	const struct work work = {&address, token};
+	int rc = wlb_children_run(&children, 1, sizeof(struct result), measure_peer, &work, CONNECT_S + ALL_S, error);
+	if (rc == 0)
+		judge(&children, peer, options->link_gbit_per_s, report);
+	wlb_children_free(&children);
+	return rc;
+}
+
+int wlb_links_ready(const struct wlb_check_options *options, struct wlb_error *error)
+{
+	struct address address;
+	if (wlb_link_token(error) == NULL)
+		return -1;
+	for (int i = 0; i < options->peers.count; i++)
+		if (split(options->peers.texts[i], &address, error) < 0)
+			return -1;
+	return 0;
+}
+
+int wlb_check_links(const struct wlb_check_options *options, struct wlb_check_report *report, struct wlb_error *error)
+{
+	const char *token = wlb_link_token(error);
+	int rc = token != NULL ? 0 : -1;
+	for (int i = 0; i < options->peers.count && rc == 0; i++)
+		rc = check_link(options, options->peers.texts[i], token, report, error);
+	return rc;
+}

@@ -1,0 +1,16 @@
+/* Measures links to other nodes. */
+#ifndef WORKER_CHECK_NODE_LINK_MEASURE_H
+#define WORKER_CHECK_NODE_LINK_MEASURE_H
+
+#include "worker/check_node/options.h"
+#include "worker/check_node/report.h"
+
+/* Returns 0 where there is a token and each --peer is HOST:PORT; -1 with the value and the rule. */
+int wlb_links_ready(const struct wlb_check_options *options, struct wlb_error *error);
+
+/* Measures the link to each --peer, one after the other: the round trip, and the bytes a second of a connection in both
+ * directions. A peer that cannot be reached, or does not answer, fails. wlb_links_ready returned 0. Returns -1 with the
+ * reason where no process can be started. */
+int wlb_check_links(const struct wlb_check_options *options, struct wlb_check_report *report, struct wlb_error *error);
+
+#endif

@@ -1,0 +1,51 @@
+/* The functions of NVML, NVIDIA's management library, that are used here; it is loaded, not linked. */
+#ifndef WORKER_CHECK_NODE_NVML_H
+#define WORKER_CHECK_NODE_NVML_H
+
+#include "libwlb/wlb.h"
+
+/* Results. Of the others, these say that a GPU or driver lacks what is asked for. */
+enum {
+	WLB_NVML_DONE = 0,
+	WLB_NVML_INVALID_ARGUMENT = 2,
+	WLB_NVML_NOT_SUPPORTED = 3,
+	WLB_NVML_NO_PERMISSION = 4,
+	WLB_NVML_FUNCTION_NOT_FOUND = 13,
+};
+
+enum { WLB_NVML_UNCORRECTED = 1, WLB_NVML_SINCE_DRIVER_LOAD = 0 };
+
+/* Reasons for which a clock is held back: those that are not the power limit or an idle GPU. */
+enum {
+	WLB_NVML_HARDWARE_SLOWDOWN = 0x08,
+	WLB_NVML_HEAT = 0x20,
+	WLB_NVML_HARDWARE_HEAT = 0x40,
+	WLB_NVML_POWER_BRAKE = 0x80,
+};
+
+struct wlb_nvml_gpu; /* nvmlDevice_t points to one */
+
+/* result, name, arguments */
+#define WLB_NVML_FUNCTIONS(_)                                                                                          \
+	_(int, nvmlInit_v2, (void))                                                                                    \
+	_(const char *, nvmlErrorString, (int result))                                                                 \
+	_(int, nvmlDeviceGetCount_v2, (unsigned *count))                                                               \
+	_(int, nvmlDeviceGetHandleByIndex_v2, (unsigned index, struct wlb_nvml_gpu **gpu))                             \
+	_(int, nvmlDeviceGetTotalEccErrors,                                                                            \
+	  (struct wlb_nvml_gpu * gpu, int kind, int since, unsigned long long *count))                                 \
+	_(int, nvmlDeviceGetRemappedRows,                                                                              \
+	  (struct wlb_nvml_gpu * gpu, unsigned *corrected, unsigned *uncorrected, unsigned *pending,                   \
+	   unsigned *failed))                                                                                          \
+	_(int, nvmlDeviceGetCurrentClocksThrottleReasons, (struct wlb_nvml_gpu * gpu, unsigned long long *reasons))    \
+	_(int, nvmlDeviceGetNvLinkState, (struct wlb_nvml_gpu * gpu, unsigned link, int *active))
+
+struct wlb_nvml {
+#define WLB_NVML_MEMBER(result, name, arguments) result(*name) arguments;
+	WLB_NVML_FUNCTIONS(WLB_NVML_MEMBER)
+#undef WLB_NVML_MEMBER
+};
+
+/* Loads the library. Returns -1 with the reason where there is none. */
+int wlb_nvml_load(struct wlb_nvml *nvml, struct wlb_error *error);
+
+#endif

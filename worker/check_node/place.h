@@ -1,0 +1,37 @@
+/* The parts of a node that are checked by themselves: CPUs, groups of them, GPUs. */
+#ifndef WORKER_CHECK_NODE_PLACE_H
+#define WORKER_CHECK_NODE_PLACE_H
+
+#include <sched.h>
+
+#include "kernels/ops.h"
+
+struct wlb_check_place {
+	int gpu;        /* its number among those that the process sees; -1: CPUs */
+	int cpus;       /* how many; 0 for a GPU */
+	cpu_set_t mask; /* of them */
+	char name[32];  /* "cpu 3", "cpus 0-7", "gpu 1" */
+};
+
+struct wlb_places {
+	int count;
+	struct wlb_check_place *list;
+};
+
+/* Returns how many CPUs this process may use, by its affinity mask; -1 with the reason where the kernel does not say.
+ */
+int wlb_cpu_count(struct wlb_error *error);
+
+/* Sets the places of the CPUs that this process may use, `threads` to each in their order. What is left over is
+ * in none, unless there are fewer CPUs than threads. Returns -1 with the reason; wlb_places_free frees them. */
+int wlb_places_of_cpus(int threads, struct wlb_places *places, struct wlb_error *error);
+int wlb_places_of_gpus(int count, struct wlb_places *places, struct wlb_error *error);
+void wlb_places_free(struct wlb_places *places);
+
+/* Binds the calling process to the place and opens its device. Returns NULL with the reason. */
+struct wlb_device *wlb_place_open(const struct wlb_check_place *place, enum wlb_dtype dtype, struct wlb_error *error);
+
+/* The element type of sums over many values, as training has it. */
+enum wlb_dtype wlb_main_dtype(enum wlb_dtype compute);
+
+#endif

@@ -1,0 +1,52 @@
+#include "worker/check_node/place_children.h"
+
+/* How long a child may take to open its device, and how many times as long as on a healthy node its work may take,
+ * before it counts as hung. The driver of many GPUs takes long to start. */
+static const double OPEN_CPU_S = 10.0, OPEN_GPU_S = 60.0, LATE = 4.0;
+
+int wlb_place_children_run(struct wlb_children *children, const struct wlb_places *places, size_t result_bytes,
+                           wlb_child_work *work, const void *context, double takes_s, struct wlb_error *error)
+{
+	double open_s = places->list[0].gpu >= 0 ? OPEN_GPU_S : OPEN_CPU_S;
+	return wlb_children_run(children, places->count, result_bytes, work, context, open_s + LATE * takes_s, error);
+}
+
+int wlb_place_children_judge(const struct wlb_children *children, const struct wlb_places *places, const char *check,
+                             struct wlb_check_report *report, struct wlb_error *error)
+{
+	char text[WLB_FINDING_BYTES];
+	int broken = 0, first = -1;
+	for (int i = 0; i < children->count; i++) {
+		enum wlb_child_end end = children->list[i].end;
+		if (end == WLB_CHILD_REFUSED && places->list[i].gpu < 0)
+			return wlb_fail(error, "%s: %s: %s", check, places->list[i].name,
+			                children->list[i].error.message);
+		if (end != WLB_CHILD_DONE && broken++ == 0)
+			first = i;
+	}
+	if (first < 0)
+		return 1;
+	wlb_child_describe(children, first, text, sizeof(text));
+	wlb_report_add(report, check, WLB_CHECK_FAILED, "%s: %s%s", places->list[first].name, text,
+	               wlb_others_text(broken).text);
+	return 0;
+}
+
+struct wlb_short_text wlb_places_text(const struct wlb_places *places)
+{
+	struct wlb_short_text text;
+	int gpus = places->list[0].gpu >= 0, cpus = 0;
+	for (int i = 0; i < places->count; i++)
+		cpus += places->list[i].cpus;
+	int count = gpus ? places->count : cpus;
+	snprintf(text.text, sizeof(text.text), "%d %s%s", count, gpus ? "GPU" : "CPU", count > 1 ? "s" : "");
+	return text;
+}
+
+struct wlb_short_text wlb_others_text(int wrong)
+{
+	struct wlb_short_text text = {""};
+	if (wrong > 1)
+		snprintf(text.text, sizeof(text.text), " (and %d other%s)", wrong - 1, wrong > 2 ? "s" : "");
+	return text;
+}

@@ -1,0 +1,27 @@
+/* Runs a check on each place of a node in a process of its own, and judges how these processes ended. */
+#ifndef WORKER_CHECK_NODE_PLACE_CHILDREN_H
+#define WORKER_CHECK_NODE_PLACE_CHILDREN_H
+
+#include "worker/check_node/children.h"
+#include "worker/check_node/place.h"
+#include "worker/check_node/report.h"
+
+/* As wlb_children_run, a child for each place; `takes_s` is how long the work takes on a healthy one after its device
+ * is open. */
+int wlb_place_children_run(struct wlb_children *children, const struct wlb_places *places, size_t result_bytes,
+                           wlb_child_work *work, const void *context, double takes_s, struct wlb_error *error);
+
+/* Returns 1 where all children are done. Where one crashed or hangs, or a GPU refused, adds the failure to the report
+ * and returns 0. Where a CPU's child refused, which is for lack of memory or of a library, returns -1 with its reason.
+ */
+int wlb_place_children_judge(const struct wlb_children *children, const struct wlb_places *places, const char *check,
+                             struct wlb_check_report *report, struct wlb_error *error);
+
+/* Texts for messages: "2 CPUs"; " (and 3 others)" of `wrong` places, of which the first is named already. */
+struct wlb_short_text {
+	char text[48];
+};
+struct wlb_short_text wlb_places_text(const struct wlb_places *places);
+struct wlb_short_text wlb_others_text(int wrong);
+
+#endif
