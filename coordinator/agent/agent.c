@@ -30,7 +30,8 @@ enum {
 	ORDER_GRACE_MS = 5000, /* from the order to end until ranks are killed */
 	KILL_AGAIN_MS = 1000,  /* a process may have been started meanwhile */
 	KILL_MOST_MS = 30000,  /* a process that the kernel does not end by then is left */
-	ORPHANS_MOST_MS = 60000 /* ranks without slurmstepd, while no coordinator knows of them */
+	ORPHANS_MOST_MS = 60000, /* ranks without slurmstepd, while no coordinator knows of them */
+	TELL_MOST_MS = 600000    /* that slurmstepd is gone: while a coordinator that is away is told of it again */
 };
 
 static const int64_t never = INT64_MAX;
@@ -50,6 +51,7 @@ struct agent {
 	bool ended;            /* the plugin reported that the step is over */
 	bool stepd_gone;       /* the plugin did not report it, and cannot any more */
 	bool goodbye_accepted; /* the coordinator knows that no more reports come */
+	bool refused;          /* it does not take the last report, at any time */
 
 	int64_t urgent_ms; /* when to report something new; never: there is nothing */
 	int64_t period_ms; /* when to report next in any case */
@@ -83,6 +85,8 @@ static void order_end(struct agent *a, const char *reason)
 static void take_reply(struct agent *a, const struct wlb_reply *reply, bool goodbye)
 {
 	char reason[WLB_NODE_PAGE_REASON_SIZE];
+	/* Another credential may be accepted. */
+	a->refused = reply->status >= 400 && reply->status < 500 && reply->status != 401;
 	if (reply->status != 200)
 		return;
 	a->answered_ms = wlb_clock_ms();
@@ -275,12 +279,25 @@ static bool kill_when_due(struct agent *a)
 	return a->stepd_gone && ((killed == 0 && is_abandoned(a)) || given_up);
 }
 
-/* Sends the last report, with what the coordinator does not know yet. Does not wait for it. */
+/* Whether the coordinator does not know all yet. */
+static bool has_to_tell(const struct agent *a)
+{
+	return !a->refused && wlb_agent_tasks_complete(&a->tasks) &&
+	       (!a->goodbye_accepted || wlb_agent_report_pending(&a->tasks));
+}
+
+/* Sends the last report, once where the step has ended. That slurmstepd is gone nobody else knows, and the ranks of
+ * other nodes wait for ever: it is reported until it is accepted. */
 static void send_last_report(struct agent *a)
 {
-	if (!wlb_agent_tasks_complete(&a->tasks) || (a->goodbye_accepted && !wlb_agent_report_pending(&a->tasks)))
-		return;
-	send_report(a);
+	int64_t until_ms = wlb_clock_ms() + (a->stepd_gone ? TELL_MOST_MS : 0);
+	if (has_to_tell(a))
+		send_report(a);
+	while (has_to_tell(a) && wlb_clock_left_ms(until_ms) > 0) {
+		int64_t next_ms = wlb_clock_ms() + PERIOD_MS;
+		poll(NULL, 0, wlb_clock_left_ms(next_ms > a->backoff.until_ms ? next_ms : a->backoff.until_ms));
+		send_report(a);
+	}
 }
 
 /* Whether nothing is left to do: the coordinator knows how each rank ended, and slurmstepd ends the processes that they

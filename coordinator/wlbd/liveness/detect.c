@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "coordinator/wlbd/detection/detection.h"
+#include "coordinator/wlbd/liveness/attempt_end.h"
 #include "coordinator/wlbd/liveness/found_verdicts.h"
 #include "coordinator/wlbd/liveness/outliers.h"
 #include "coordinator/wlbd/liveness/past_steps.h"
 #include "coordinator/wlbd/liveness/stacks.h"
-#include "coordinator/wlbd/liveness/verdict.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/wlbd.h"
 
@@ -35,7 +35,7 @@ static void evict(struct wlbd_attempt *attempt, const struct wlbd_found_verdict 
 	if (!found->is_changed)
 		wlbd_verdict_store(attempt, found, now_ms);
 	wlbd_verdict_store_fault(attempt, found);
-	wlbd_verdict_evict(attempt, text);
+	wlbd_attempt_end_evict(attempt, text);
 	attempt->wlbd->counters.evictions++;
 }
 
@@ -47,7 +47,7 @@ static void gather_stacks(struct wlbd_attempt *attempt, const struct wlbd_found_
 		wlbd_stacks_ask(attempt);
 }
 
-/* Processes that are gone are judged by their symptoms (verdict.h), which know how they ended. */
+/* Processes that are gone are judged by their symptoms (attempt_end.h), which know how they ended. */
 static bool is_found_otherwise(const struct wlbd_found_verdict *found)
 {
 	return found->verdict.kind == WLB_VERDICT_CRASH;
@@ -111,7 +111,7 @@ static void judge(struct wlbd_attempt *attempt, int64_t now_ms)
 	if (outliers != NULL && worst == NULL && is_to_end(attempt, outliers))
 		worst = outliers;
 	/* A process that is gone, or a node that is lost, explains why the others stand still. */
-	if (worst != NULL && !wlbd_verdict_is_pending(attempt))
+	if (worst != NULL && !wlbd_attempt_end_is_pending(attempt))
 		evict(attempt, worst, now_ms);
 }
 

@@ -122,7 +122,8 @@ static struct wlbd_symptom *find_gone_rank(struct wlbd_incident *incident, int r
 	return NULL;
 }
 
-/* A rank that ends by order or because of bad input is not lost; the other ranks of its step end after it. */
+/* A rank that ends by order, as it was asked to, or because of bad input is not lost; the other ranks of its step end
+ * after it. */
 static void note_deliberate_exit(struct wlbd_incident *incident, int rank)
 {
 	struct wlbd_symptom *gone = find_gone_rank(incident, rank);
@@ -136,7 +137,7 @@ void wlbd_symptom_rank_exited(struct wlbd_reporter *reporter, int rank, int code
 	struct wlbd_incident *incident = &reporter->attempt->incident;
 	if (code == 0)
 		return;
-	if (code == WLBD_EXIT_ORDERED || code == WLBD_EXIT_BAD_INPUT) {
+	if (wlbd_exit_is_deliberate(code)) {
 		note_deliberate_exit(incident, rank);
 		return;
 	}

@@ -1,6 +1,6 @@
 /*
  * Signs that something of an attempt is lost, and signs that it is not: what reporters and launchers report,
- * connections that end, nodes that Slurm or a probe finds dead. verdict.h judges them.
+ * connections that end, nodes that Slurm or a probe finds dead. attempt_end.h judges them.
  */
 #ifndef COORDINATOR_WLBD_LIVENESS_SYMPTOMS_H
 #define COORDINATOR_WLBD_LIVENESS_SYMPTOMS_H

@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "coordinator/wlbd/liveness/attempt_end.h"
 #include "coordinator/wlbd/liveness/attempts.h"
 #include "coordinator/wlbd/liveness/detect.h"
 #include "coordinator/wlbd/liveness/symptoms.h"
-#include "coordinator/wlbd/liveness/verdict.h"
 #include "coordinator/wlbd/slurm/slurm_ask.h"
 #include "coordinator/wlbd/wlbd.h"
 
@@ -64,7 +64,7 @@ static bool may_be_removed(const struct wlbd_attempt *attempt, int64_t now_ms)
 {
 	const struct wlbd_reporter *reporter;
 	if (!wlbd_attempt_ended_long_ago(&attempt->incident.life, now_ms) || !TAILQ_EMPTY(&attempt->questions) ||
-	    wlbd_verdict_is_pending(attempt) || !has_recorded_for(attempt->wlbd, now_ms, WLBD_ENDED_KEPT_MS))
+	    wlbd_attempt_end_is_pending(attempt) || !has_recorded_for(attempt->wlbd, now_ms, WLBD_ENDED_KEPT_MS))
 		return false;
 	TAILQ_FOREACH(reporter, &attempt->reporters, link)
 	if (reporter->connection != NULL)

@@ -18,13 +18,13 @@
 #include "coordinator/wlbd/http/budget.h"
 #include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/http/http.h"
+#include "coordinator/wlbd/liveness/attempt_end.h"
 #include "coordinator/wlbd/liveness/attempts.h"
 #include "coordinator/wlbd/liveness/jobs.h"
 #include "coordinator/wlbd/liveness/lost_nodes.h"
 #include "coordinator/wlbd/liveness/node_probe.h"
 #include "coordinator/wlbd/liveness/node_question.h"
 #include "coordinator/wlbd/liveness/tick.h"
-#include "coordinator/wlbd/liveness/verdict.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/main/memory.h"
 #include "coordinator/wlbd/main/options.h"
@@ -116,7 +116,7 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 	wlbd->node_probes = wlbd_node_probes_new(wlbd);
 	wlbd->lost_nodes = wlbd_lost_nodes_new(wlbd);
 	wlbd->activity_budget = wlbd_budget_new(&activity_limits);
-	wlbd->attempts = wlbd_attempts_new(wlbd_verdict_judge);
+	wlbd->attempts = wlbd_attempts_new(wlbd_attempt_end_judge);
 	wlbd->searches = wlbd_attempt_searches_new();
 	if (wlbd->base == NULL || wlbd->nodes == NULL || wlbd->node_probes == NULL || wlbd->lost_nodes == NULL ||
 	    wlbd->activity_budget == NULL || wlbd->attempts == NULL || wlbd->searches == NULL)

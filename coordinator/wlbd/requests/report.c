@@ -6,9 +6,9 @@
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/detection/detection.h"
 #include "coordinator/wlbd/http/reply.h"
+#include "coordinator/wlbd/liveness/attempt_end.h"
 #include "coordinator/wlbd/liveness/stacks.h"
 #include "coordinator/wlbd/liveness/symptoms.h"
-#include "coordinator/wlbd/liveness/verdict.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/requests/activity_read.h"
 #include "coordinator/wlbd/requests/call_read.h"
@@ -95,7 +95,7 @@ static void apply(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, 
 	wlbd_symptom_alive(reporter, connection);
 	/* Before its ranks, which ended because of it. */
 	if (report->stepd_gone)
-		wlbd_verdict_stepd_gone(attempt, reporter->node);
+		wlbd_attempt_end_stepd_gone(attempt, reporter->node);
 	if (!report->launcher) {
 		keep_activities(attempt, reporter, report);
 		take_calls(attempt, report); /* before the steps that they were made in */

@@ -3,26 +3,17 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 #include <math.h>
 
 #include "coordinator/agent/calls.h"
+#include "tests/unit/agent/traced_node.h"
 
-#define ATTEMPT "6e1b0f3c-3c1e-4c39-9ad5-0d6a3d0c1f11"
-
-enum { RANKS_MOST = 600 };
-
-/* A node with `ranks` ranks from 4 on, which have one communicator each. */
+/* A node whose ranks have one communicator each. */
 struct fixture {
-	struct wlb_node_page *page;
-	int page_fd;
-	struct wlb_rank_trace *areas[RANKS_MOST];
-	struct wlb_agent_tasks tasks;
+	struct traced_node node;
 	struct wlb_agent_calls calls;
 };
 
@@ -30,23 +21,16 @@ static struct fixture *open_node(int ranks)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 	assert_non_null(f);
-	f->page = wlb_node_page_create(ATTEMPT, ranks, &f->page_fd, NULL);
-	assert_non_null(f->page);
-	assert_int_equal(wlb_agent_tasks_open(&f->tasks, ranks, NULL), 0);
-	for (int i = 0; i < ranks; i++) {
-		f->areas[i] = wlb_node_page_take_area(f->page, 4 + i);
-		wlb_rank_trace_add_group(f->areas[i], "tp", 2);
-		f->tasks.list[f->tasks.count++] = (struct wlb_agent_task){.rank = 4 + i, .code = -1};
-	}
+	traced_node_open(&f->node, ranks);
+	for (int i = 0; i < ranks; i++)
+		wlb_rank_trace_add_group(f->node.areas[i], "tp", 2);
 	return f;
 }
 
 static void close_node(struct fixture *f)
 {
 	wlb_agent_calls_free(&f->calls);
-	wlb_agent_tasks_close(&f->tasks);
-	wlb_node_page_close(f->page);
-	close(f->page_fd);
+	traced_node_close(&f->node);
 	free(f);
 }
 
@@ -57,23 +41,19 @@ static void end_call(struct fixture *f, int area, uint64_t seq, double entered_s
 	                                     .entered_s = entered_s,
 	                                     .blocked_s = entered_s + 1e-6,
 	                                     .left_s = entered_s + 0.5};
-	wlb_rank_trace_leave(f->areas[area], &call);
+	wlb_rank_trace_leave(f->node.areas[area], &call);
 }
 
 static json_t *report(struct fixture *f)
 {
 	json_t *body = json_object();
-	wlb_agent_calls_report(&f->calls, f->page, &f->tasks, body);
+	wlb_agent_calls_report(&f->calls, f->node.page, &f->node.tasks, body);
 	return body;
 }
 
 static void assert_reports(struct fixture *f, const char *expected)
 {
-	json_t *body = report(f);
-	char *text = json_dumps(body, JSON_COMPACT);
-	assert_string_equal(text, expected);
-	free(text);
-	json_decref(body);
+	assert_body(report(f), expected);
 }
 
 static void a_call_is_told_once(void **state)
@@ -98,8 +78,8 @@ static void a_new_process_of_a_rank_is_told_from_its_first_call(void **state)
 	for (uint64_t seq = 1; seq <= 9; seq++)
 		end_call(f, 0, seq, (double)seq);
 	json_decref(report(f));
-	assert_ptr_equal(wlb_node_page_take_area(f->page, 4), f->areas[0]);
-	wlb_rank_trace_add_group(f->areas[0], "tp", 2);
+	assert_ptr_equal(wlb_node_page_take_area(f->node.page, TRACED_FIRST_RANK), f->node.areas[0]);
+	wlb_rank_trace_add_group(f->node.areas[0], "tp", 2);
 	end_call(f, 0, 1, 40.0);
 	assert_reports(f, "{\"calls\":[[4,\"tp\",1,64,40000000,40000001,40500000]]}");
 	close_node(f);
@@ -110,16 +90,18 @@ static void what_no_rank_can_have_is_left_out(void **state)
 	(void)state;
 	struct fixture *f = open_node(1);
 	struct wlb_trace_event call = {.seq = 1, .entered_s = 2.0, .blocked_s = 1.0, .left_s = 3.0};
-	wlb_rank_trace_leave(f->areas[0], &call);
+	wlb_rank_trace_leave(f->node.areas[0], &call);
 	call = (struct wlb_trace_event){.seq = 2, .entered_s = NAN, .blocked_s = NAN, .left_s = NAN};
-	wlb_rank_trace_leave(f->areas[0], &call);
+	wlb_rank_trace_leave(f->node.areas[0], &call);
 	call = (struct wlb_trace_event){.seq = 3, .entered_s = 1.0, .blocked_s = 1.0, .left_s = 1e300};
-	wlb_rank_trace_leave(f->areas[0], &call);
+	wlb_rank_trace_leave(f->node.areas[0], &call);
+	call = (struct wlb_trace_event){.seq = 3, .entered_s = 1.0, .blocked_s = 3.0, .left_s = 2.0};
+	wlb_rank_trace_leave(f->node.areas[0], &call);
 	call = (struct wlb_trace_event){.seq = 4, .entered_s = -1.0, .blocked_s = 1.0, .left_s = 2.0};
-	wlb_rank_trace_leave(f->areas[0], &call);
+	wlb_rank_trace_leave(f->node.areas[0], &call);
 	call = (struct wlb_trace_event){
 		.seq = UINT64_MAX, .bytes = UINT64_MAX, .entered_s = 1.0, .blocked_s = 1.0, .left_s = 1.0};
-	wlb_rank_trace_leave(f->areas[0], &call);
+	wlb_rank_trace_leave(f->node.areas[0], &call);
 	assert_reports(f, "{\"calls\":[[4,\"tp\",1000000000000000,1000000000000000000,1000000,1000000,1000000]]}");
 	close_node(f);
 }
@@ -127,8 +109,8 @@ static void what_no_rank_can_have_is_left_out(void **state)
 static void a_report_has_a_bound(void **state)
 {
 	(void)state;
-	struct fixture *f = open_node(RANKS_MOST);
-	for (int area = 0; area < RANKS_MOST; area++)
+	struct fixture *f = open_node(TRACED_RANKS_MOST);
+	for (int area = 0; area < TRACED_RANKS_MOST; area++)
 		for (uint64_t seq = 1; seq <= 8; seq++)
 			end_call(f, area, seq, 10.0 * (double)seq);
 	json_t *body = report(f);

@@ -204,6 +204,11 @@ static void lines_are_printable_and_few(void **state)
 	assert_in_range(json_dumpb(lines, NULL, 0, JSON_COMPACT), 63 * 1024, 64 * 1024);
 	assert_int_equal(json_string_length(json_array_get(lines, 0)), WLB_NCCL_RAS_LINE);
 	json_decref(lines);
+	for (size_t most = 1000; most < 1300; most++) {
+		lines = wlb_nccl_ras_lines(text, sizeof(text), most);
+		assert_in_range(json_dumpb(lines, NULL, 0, JSON_COMPACT), most - 450, most);
+		json_decref(lines);
+	}
 	memset(text, '\n', sizeof(text));
 	lines = wlb_nccl_ras_lines(text, sizeof(text), 64 * 1024);
 	assert_int_equal(json_array_size(lines), WLB_NCCL_RAS_LINES);

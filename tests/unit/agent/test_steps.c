@@ -3,24 +3,17 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 #include <math.h>
 
 #include "coordinator/agent/steps.h"
+#include "tests/unit/agent/traced_node.h"
 
-#define ATTEMPT "6e1b0f3c-3c1e-4c39-9ad5-0d6a3d0c1f11"
-
-/* A node with `ranks` ranks from 4 on. */
 struct fixture {
-	struct wlb_node_page *page;
-	int page_fd;
-	struct wlb_rank_trace *areas[512];
-	struct wlb_agent_tasks tasks;
+	struct traced_node node;
 	struct wlb_agent_steps steps;
 };
 
@@ -28,46 +21,34 @@ static struct fixture *open_node(int ranks)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 	assert_non_null(f);
-	f->page = wlb_node_page_create(ATTEMPT, ranks, &f->page_fd, NULL);
-	assert_non_null(f->page);
-	assert_int_equal(wlb_agent_tasks_open(&f->tasks, ranks, NULL), 0);
-	for (int i = 0; i < ranks; i++) {
-		f->areas[i] = wlb_node_page_take_area(f->page, 4 + i);
-		f->tasks.list[f->tasks.count++] = (struct wlb_agent_task){.rank = 4 + i, .code = -1};
-	}
+	traced_node_open(&f->node, ranks);
 	return f;
 }
 
 static void close_node(struct fixture *f)
 {
 	wlb_agent_steps_free(&f->steps);
-	wlb_agent_tasks_close(&f->tasks);
-	wlb_node_page_close(f->page);
-	close(f->page_fd);
+	traced_node_close(&f->node);
 	free(f);
 }
 
 static void end_step(struct fixture *f, int area, int64_t number)
 {
 	struct wlb_trace_step step = {.step = number, .seconds = 0.5, .loader_s = -1.0};
-	wlb_rank_trace_add_step(f->areas[area], &step);
+	wlb_rank_trace_add_step(f->node.areas[area], &step);
 }
 
 /* The body of a report; the caller releases it. */
 static json_t *report(struct fixture *f)
 {
 	json_t *body = json_object();
-	wlb_agent_steps_report(&f->steps, f->page, &f->tasks, body);
+	wlb_agent_steps_report(&f->steps, f->node.page, &f->node.tasks, body);
 	return body;
 }
 
 static void assert_reports(struct fixture *f, const char *expected)
 {
-	json_t *body = report(f);
-	char *text = json_dumps(body, JSON_COMPACT);
-	assert_string_equal(text, expected);
-	free(text);
-	json_decref(body);
+	assert_body(report(f), expected);
 }
 
 static void all_numbers_are_told(void **state)
@@ -84,11 +65,11 @@ static void all_numbers_are_told(void **state)
 	                              .has_loss = 1,
 	                              .loss = 2.5,
 	                              .transfer_count = 2};
-	wlb_rank_trace_add_group(f->areas[0], "tp", 2);
+	wlb_rank_trace_add_group(f->node.areas[0], "tp", 2);
 	step.transfers[0] = (struct wlb_trace_transfer){.group = 0, .calls = 3, .bytes = 4096, .blocked_s = 0.5};
-	step.transfers[1].group = wlb_rank_trace_add_group(f->areas[0], "pp 0>1\n", 2);
+	step.transfers[1].group = wlb_rank_trace_add_group(f->node.areas[0], "pp 0>1\n", 2);
 	step.transfers[1].blocked_s = -1.0;
-	wlb_rank_trace_add_step(f->areas[0], &step);
+	wlb_rank_trace_add_step(f->node.areas[0], &step);
 	assert_reports(f, "{\"steps\":[[4,7,1500000,250000,1000000,0.75,125000,0,2.5,null,"
 	                  "[[\"tp\",3,500000,4096],[\"pp 0>1?\",0,null,0]]]]}");
 	close_node(f);
@@ -229,14 +210,14 @@ static void the_longest_report_is_below_the_bound(void **state)
 	                              .transfer_count = WLB_TRACE_TRANSFERS};
 	for (int area = 0; area < 4; area++)
 		for (int i = 0; i < WLB_TRACE_TRANSFERS; i++) {
-			wlb_rank_trace_add_group(f->areas[area], "a name of fifteen", 2);
+			wlb_rank_trace_add_group(f->node.areas[area], "a name of fifteen", 2);
 			step.transfers[i] = (struct wlb_trace_transfer){
 				.group = i, .calls = UINT64_MAX, .bytes = UINT64_MAX, .blocked_s = 9999999.123456};
 		}
 	for (int area = 0; area < 4; area++)
 		for (int i = 1; i <= WLB_TRACE_STEPS; i++) {
 			step.step = 999999999000 + i;
-			wlb_rank_trace_add_step(f->areas[area], &step);
+			wlb_rank_trace_add_step(f->node.areas[area], &step);
 		}
 	json_t *body = report(f);
 	char *text = json_dumps(body, JSON_COMPACT);
@@ -265,15 +246,15 @@ static void no_number_is_out_of_bounds(void **state)
 	step.transfers[0].group = 63;
 	step.transfers[1].group = -1;
 	step.transfers[2] = (struct wlb_trace_transfer){.group = 0, .calls = UINT64_MAX, .blocked_s = INFINITY};
-	wlb_rank_trace_add_group(f->areas[0], "", 2);
-	wlb_rank_trace_add_step(f->areas[0], &step);
-	wlb_rank_trace_add_step(f->areas[0], &step); /* the same step again */
+	wlb_rank_trace_add_group(f->node.areas[0], "", 2);
+	wlb_rank_trace_add_step(f->node.areas[0], &step);
+	wlb_rank_trace_add_step(f->node.areas[0], &step); /* the same step again */
 	step.step = -1;
-	wlb_rank_trace_add_step(f->areas[0], &step);
+	wlb_rank_trace_add_step(f->node.areas[0], &step);
 	step.step = INT64_MAX;
-	wlb_rank_trace_add_step(f->areas[0], &step);
+	wlb_rank_trace_add_step(f->node.areas[0], &step);
 	step = (struct wlb_trace_step){.step = 4, .has_loss = 1, .loss = -INFINITY};
-	wlb_rank_trace_add_step(f->areas[0], &step);
+	wlb_rank_trace_add_step(f->node.areas[0], &step);
 	assert_reports(f, "{\"steps\":[[4,3,null,null,null,null,0,0,\"nan\",null,[[\"?\",1000000000000000,null,0]]],"
 	                  "[4,4,0,0,0,null,0,0,\"-inf\",null,[]]],\"lost_steps\":3}");
 	close_node(f);
@@ -287,7 +268,7 @@ static void a_new_process_of_a_rank_is_told_from_its_first_step(void **state)
 		end_step(f, 0, number);
 	json_decref(report(f));
 	wlb_agent_steps_accepted(&f->steps);
-	assert_ptr_equal(wlb_node_page_take_area(f->page, 4), f->areas[0]);
+	assert_ptr_equal(wlb_node_page_take_area(f->node.page, TRACED_FIRST_RANK), f->node.areas[0]);
 	end_step(f, 0, 5);
 	assert_reports(f, "{\"steps\":[[4,5,500000,0,0,null,null,0,null,null,[]]]}");
 	close_node(f);

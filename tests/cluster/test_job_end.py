@@ -13,7 +13,7 @@ TRAINER = ("n=$(cat count-$SLURM_JOB_ID 2>/dev/null || echo 0); while ! [ -e end
            "count-$SLURM_JOB_ID; }}; sleep 0.2; done")
 
 
-class VerdictTest(ClusterTest):
+class JobEndTest(ClusterTest):
     nodes = 4
 
     def submit(self, *options, after="echo next line", nodes=1, arguments=""):
@@ -81,7 +81,7 @@ class VerdictTest(ClusterTest):
         return [event for event in run["events"] if event["kind"] == "job_requeued"]
 
 
-class Requeue(VerdictTest):
+class Requeue(JobEndTest):
     """The waits of several jobs go on side by side."""
 
     def check_continued(self, job, kind, reason):
@@ -90,6 +90,9 @@ class Requeue(VerdictTest):
         self.assertRegex(run["attempts"][0]["reason"], reason)
         self.assertEqual([a["state"] for a in run["attempts"]], ["failed", "complete"])
         self.assertEqual(len(self.requeues(run)), 1, run["events"])
+        waits = self.cluster.sql("select w.began_at < w.ended_at and w.ended_at <= a.created_at from queue_waits w join attempts a "
+                                 f"on a.run_id = w.run_id and a.number = 2 where w.run_id = {run['id']}")
+        self.assertEqual(waits, [["t"]], "the time in which the job waited in the queue")
         self.assertEqual(self.runs_of(job), [str(job)])
         self.assertEqual(self.cluster.job(job)["Restarts"], "1")
 
@@ -183,7 +186,7 @@ class Requeue(VerdictTest):
         self.assertEqual([a["state"] for a in run["attempts"]], ["complete", "complete"])
 
 
-class Ends(VerdictTest):
+class Ends(JobEndTest):
     nodes = 2
 
     def test_srun_is_killed(self):

@@ -2,25 +2,25 @@
  * Judges the symptoms of an attempt by the rules of incident.h, and acts on what it finds: PostgreSQL records it, the
  * attempt's processes are ordered to end, and a lost node is given to lost_nodes.h.
  */
-#ifndef COORDINATOR_WLBD_LIVENESS_VERDICT_H
-#define COORDINATOR_WLBD_LIVENESS_VERDICT_H
+#ifndef COORDINATOR_WLBD_LIVENESS_ATTEMPT_END_H
+#define COORDINATOR_WLBD_LIVENESS_ATTEMPT_END_H
 
 #include "coordinator/wlbd/liveness/attempts.h"
 
 /* The callback of every attempt's judge_timer; `attempt` is a struct wlbd_attempt. Judges, and sets the timer again
  * where not enough is known. */
-void wlbd_verdict_judge(evutil_socket_t fd, short what, void *attempt);
+void wlbd_attempt_end_judge(evutil_socket_t fd, short what, void *attempt);
 
 /* Whether symptoms of the attempt are still to be judged. */
-bool wlbd_verdict_is_pending(const struct wlbd_attempt *attempt);
+bool wlbd_attempt_end_is_pending(const struct wlbd_attempt *attempt);
 
 /* The attempt is ended because of a fault, which `reason` names and which has been recorded. */
-void wlbd_verdict_evict(struct wlbd_attempt *attempt, const char *reason);
+void wlbd_attempt_end_evict(struct wlbd_attempt *attempt, const char *reason);
 
 /* A newer attempt of the run has begun: what is left of this one is ordered to end. */
-void wlbd_verdict_supersede(struct wlbd_attempt *attempt, int64_t newer);
+void wlbd_attempt_end_supersede(struct wlbd_attempt *attempt, int64_t newer);
 
 /* The slurmstepd of the attempt's step on the node is dead. */
-void wlbd_verdict_stepd_gone(struct wlbd_attempt *attempt, const char *node);
+void wlbd_attempt_end_stepd_gone(struct wlbd_attempt *attempt, const char *node);
 
 #endif

@@ -1,4 +1,4 @@
-#include "coordinator/wlbd/liveness/verdict.h"
+#include "coordinator/wlbd/liveness/attempt_end.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,7 +80,8 @@ static void settle_unexplained(struct wlbd_attempt *attempt)
 	const struct wlbd_attempt_life *life = &attempt->incident.life;
 	char detail[128];
 	if (attempt->incident.settled || !wlbd_attempt_has_ended(life) || life->exit_code == 0 ||
-	    life->exit_code == WLBD_EXIT_ORDERED || life->exit_code == WLBD_EXIT_UNKNOWN)
+	    life->exit_code == WLBD_EXIT_ORDERED || life->exit_code == WLBD_EXIT_SAVED ||
+	    life->exit_code == WLBD_EXIT_UNKNOWN)
 		return;
 	if (life->srun_signal != 0)
 		snprintf(detail, sizeof(detail), "srun was killed by signal %d", life->srun_signal);
@@ -91,7 +92,7 @@ static void settle_unexplained(struct wlbd_attempt *attempt)
 	wlbd_fault_record_failed(attempt, detail);
 }
 
-void wlbd_verdict_stepd_gone(struct wlbd_attempt *attempt, const char *node)
+void wlbd_attempt_end_stepd_gone(struct wlbd_attempt *attempt, const char *node)
 {
 	char detail[384];
 	if (attempt->incident.settled || wlbd_attempt_has_ended(&attempt->incident.life))
@@ -106,7 +107,7 @@ void wlbd_verdict_stepd_gone(struct wlbd_attempt *attempt, const char *node)
 	order_end(attempt, detail);
 }
 
-void wlbd_verdict_evict(struct wlbd_attempt *attempt, const char *reason)
+void wlbd_attempt_end_evict(struct wlbd_attempt *attempt, const char *reason)
 {
 	attempt->incident.settled = true;
 	wlbd_fault_record_reason(attempt, reason);
@@ -139,21 +140,21 @@ static void judge(struct wlbd_attempt *attempt)
 	free(findings);
 }
 
-void wlbd_verdict_judge(evutil_socket_t fd, short what, void *context)
+void wlbd_attempt_end_judge(evutil_socket_t fd, short what, void *context)
 {
 	(void)fd;
 	(void)what;
 	judge(context);
 }
 
-bool wlbd_verdict_is_pending(const struct wlbd_attempt *attempt)
+bool wlbd_attempt_end_is_pending(const struct wlbd_attempt *attempt)
 {
 	return attempt->incident.count > 0 || evtimer_pending(attempt->judge_timer, NULL);
 }
 
 /* ---- the end --------------------------------------------------------------------------------------- */
 
-void wlbd_verdict_supersede(struct wlbd_attempt *attempt, int64_t newer)
+void wlbd_attempt_end_supersede(struct wlbd_attempt *attempt, int64_t newer)
 {
 	char reason[64];
 	snprintf(reason, sizeof(reason), "attempt %lld has begun", (long long)newer);
