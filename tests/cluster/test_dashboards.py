@@ -14,7 +14,7 @@ DATASOURCE = "wlb"
 FILLED = {"Runs", "Runs by state", "State", "Step", "Loss", "Attempts", "Faults", "Checkpoints", "Tokens per second",
           "Gradient norm", "Learning rate", "Steps repeated", "Tokens/s, last 20 steps", "Verdicts", "Evictions",
           "Verdicts by kind", "Nodes that verdicts name", "Cost by kind", "Attempts ended to leave a node out",
-          "Ranks of the newest attempt", "Verdicts of the run"}
+          "Ranks of the newest attempt", "Verdicts of the run", "ETTR", "Time lost"}
 
 
 def closing(text, start):

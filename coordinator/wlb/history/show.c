@@ -11,6 +11,7 @@
 #include "coordinator/wlb/history/show_sections.h"
 #include "coordinator/wlb/history/standstills.h"
 #include "coordinator/wlb/history/steps.h"
+#include "coordinator/wlb/history/time_lost.h"
 #include "coordinator/wlb/history/why_layout.h"
 #include "coordinator/wlb/output/printable.h"
 #include "coordinator/wlb/output/reply_fields.h"
@@ -86,6 +87,8 @@ static int print_tables(const char *name, const json_t *run)
 		rc = wlb_show_why_layout(run);
 	}
 	if (rc == 0)
+		rc = wlb_show_time_lost(run, stdout);
+	if (rc == 0)
 		rc = wlb_show_faults(run);
 	if (rc == 0)
 		rc = wlb_show_verdicts(run);
@@ -152,9 +155,8 @@ static const struct wlb_option options[] = {
 
 static const struct wlb_option_table table = {
 	.command = "wlb show",
-	.about = "Shows one run: its attempts and why each ended, from which step the next continued, faults, "
-		 "checkpoints "
-		 "and loss. Times are local; those of --json are in UTC.",
+	.about = "Shows one run: its attempts and why each ended, from which step the next continued, the time that it "
+		 "lost, faults, checkpoints and loss. Times are local; those of --json are in UTC.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),
 };

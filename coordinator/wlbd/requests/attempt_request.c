@@ -10,10 +10,10 @@
 #include "common/on_fault.h"
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/http/reply.h"
+#include "coordinator/wlbd/liveness/attempt_end.h"
 #include "coordinator/wlbd/liveness/confirm_run.h"
 #include "coordinator/wlbd/liveness/node_probe.h"
 #include "coordinator/wlbd/liveness/symptoms.h"
-#include "coordinator/wlbd/liveness/verdict.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/requests/attempt_body.h"
 #include "coordinator/wlbd/requests/attempt_facts.h"
@@ -330,7 +330,7 @@ static bool is_previous_judged_later(struct attempt_request *request)
 	}
 	wlbd_symptom_step_ended(previous, (int)previous_body->exit_code, &previous_body->first_exit);
 	record_exit(request, previous);
-	return wlbd_verdict_is_pending(previous);
+	return wlbd_attempt_end_is_pending(previous);
 }
 
 static void on_all_probed(struct attempt_request *request)
@@ -373,8 +373,9 @@ static void start(struct attempt_request *request, const struct wlbd_decision *d
 	wlbd_params_add_text(&params, request->body.attempt_id);
 	wlbd_params_add_text(&params, text);
 	wlbd_params_add_text(&params, policy != NULL ? policy : "{}");
-	wlbd_db_call(request->call->wlbd->writes, "select wlb_attempt_start($1, $2, $3::jsonb, $4::jsonb)", &params,
-	             on_started, request);
+	wlbd_params_add_integer(&params, wlbd_candidate_nodes_held(&request->candidates));
+	wlbd_db_call(request->call->wlbd->writes, "select wlb_attempt_start($1, $2, $3::jsonb, $4::jsonb, $5::integer)",
+	             &params, on_started, request);
 	free(text);
 	free(policy);
 }
@@ -436,7 +437,7 @@ static void supersede_older(struct wlbd *wlbd, const struct wlbd_attempt *newest
 	struct wlbd_attempt *attempt;
 	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)
 	if (attempt->run_pk == newest->run_pk && attempt->number < newest->number)
-		wlbd_verdict_supersede(attempt, newest->number);
+		wlbd_attempt_end_supersede(attempt, newest->number);
 }
 
 static void on_started(void *context, const struct wlbd_db_result *result)

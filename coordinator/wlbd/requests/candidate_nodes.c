@@ -134,6 +134,14 @@ int wlbd_candidate_nodes_order(struct wlbd_candidate_nodes *candidates, const st
 	return rc;
 }
 
+int wlbd_candidate_nodes_held(const struct wlbd_candidate_nodes *candidates)
+{
+	int count = 0;
+	for (int i = 0; i < candidates->count; i++)
+		count += !candidates->list[i].down && !candidates->list[i].silent;
+	return count;
+}
+
 void wlbd_candidate_nodes_free(struct wlbd_candidate_nodes *candidates)
 {
 	for (int i = 0; i < candidates->count; i++)

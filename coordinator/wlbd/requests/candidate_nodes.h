@@ -24,6 +24,8 @@ int wlbd_candidate_nodes_make(const json_t *names, const json_t *history, bool l
 /* Orders them so that the nodes of a switch are neighbours. Returns -1 with the reason; the order is then unchanged. */
 int wlbd_candidate_nodes_order(struct wlbd_candidate_nodes *candidates, const struct wlb_topology_file *topology,
                                struct wlb_error *error);
+/* Returns how many of them the job holds and could work, whether the next attempt uses them or not. */
+int wlbd_candidate_nodes_held(const struct wlbd_candidate_nodes *candidates);
 void wlbd_candidate_nodes_free(struct wlbd_candidate_nodes *candidates); /* leaves an empty list */
 
 #endif

@@ -96,6 +96,20 @@ static void a_step_that_fails_on_two_nodes_is_the_programs(void **state)
 	json_decref(names);
 }
 
+static void nodes_that_are_down_or_silent_are_not_held(void **state)
+{
+	json_t *names;
+	(void)state;
+	struct wlbd_candidate_nodes candidates =
+		make("[\"n1\",\"n2\",\"n3\",\"n4\"]", "{\"crashes\":[],\"node_losses\":{}}", &names);
+	candidates.list[1].down = true;
+	candidates.list[2].silent = true;
+	candidates.list[3].evicted = true;
+	assert_int_equal(wlbd_candidate_nodes_held(&candidates), 2);
+	wlbd_candidate_nodes_free(&candidates);
+	json_decref(names);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -103,6 +117,7 @@ int main(void)
 		cmocka_unit_test(losses_and_crashes_are_those_of_the_node),
 		cmocka_unit_test(crashes_that_are_reported_leave_no_node_out),
 		cmocka_unit_test(a_step_that_fails_on_two_nodes_is_the_programs),
+		cmocka_unit_test(nodes_that_are_down_or_silent_are_not_held),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

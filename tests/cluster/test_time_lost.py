@@ -1,0 +1,394 @@
+#!/usr/bin/env python3
+"""The time that a run lost, by cause: runs whose records have known times, so that every part is known exactly."""
+import itertools
+import json
+import random
+from decimal import Decimal
+
+import harness
+from harness import ClusterTest
+
+MIGRATIONS = harness.ROOT / "sql/migrations"
+BEGAN = 1767225600  # seconds since 1970 at which the runs of these tests were announced
+CAUSES = ["detect", "decide", "start", "load", "repeated", "checkpoint", "idle", "other"]
+
+
+def at(seconds):
+    """SQL of that many seconds after the announcement of the run."""
+    return f"to_timestamp({BEGAN + seconds})"
+
+
+class Story:
+    """A run, as statements of the functions by which wlbd stores it. Times are seconds after its announcement."""
+
+    jobs = itertools.count(1000)
+
+    def __init__(self):
+        self.job = next(self.jobs)
+        self.run = f"(select id from runs where job_id = {self.job})"
+        self.records = {}
+        self.statements = [f"insert into runs (name, job_id, uid, user_name, submitted_at, created_at, confirmed) values "
+                           f"('{self.job}', {self.job}, 0, 'root', {at(-30)}, {at(0)}, true)"]
+
+    def add(self, *statements):
+        self.statements += statements
+        return self
+
+    def attempt(self, number):
+        return f"(select id from attempts where run_id = {self.run} and number = {number})"
+
+    def ask(self, number, asked, nodes=4, held=4, spares=0, checkpoint=None):
+        """The coordinator's answer to the request for an attempt, of two tasks a node."""
+        decision = {"tasks_per_node": 2, "nodes": [f"n{i}" for i in range(nodes)],
+                    "spares": [f"s{i}" for i in range(spares)],
+                    "checkpoint": {"step": checkpoint, "path": "ck"} if checkpoint else None}
+        uuid = f"00000000-0000-4000-8000-{self.job:08d}{number:04d}"
+        self.records[number] = []
+        return self.add(
+            f"select wlb_attempt_start({self.run}, '{uuid}', '{json.dumps(decision)}', '{{}}', {held or 'null'})",
+            f"update attempts set created_at = {at(asked)} where id = {self.attempt(number)}")
+
+    def deliver(self, number, source="rank0"):
+        """The records that were added to the attempt."""
+        body = json.dumps({"first_seq": 1, "records": self.records[number]})
+        return self.add(f"select wlb_deliver({self.attempt(number)}, '{source}', '{body}')")
+
+    def tell(self, number, when, record, **data):
+        self.records[number].append({"seq": len(self.records[number]) + 1, "time": BEGAN + when, "type": record,
+                                     "data": data})
+        return self
+
+    def workers(self, number, when, ranks=8, resumed=0):
+        return self.tell(number, when, "attempt", world_size=ranks, resumed_step=resumed,
+                         rank_map=[{"rank": i, "node": f"n{i // 2}", "local_rank": i % 2} for i in range(ranks)])
+
+    def step(self, number, when, step, seconds=1):
+        return self.tell(number, when, "step", step=step, step_time_s=seconds, loss=2.0, tokens=10)
+
+    def save(self, number, when, step, seconds):
+        return self.tell(number, when, "checkpoint", step=step, path="ck", duration_s=seconds)
+
+    def lose_node(self, number, alive, detected):
+        return self.add(
+            f"select wlb_fault_found({self.attempt(number)}, 'node_lost', null, 'n3', 6, 'silent', "
+            f"'{{\"alive_at\": {BEGAN + alive}}}', {at(detected - 0.1)})",
+            f"select wlb_attempt_blame({self.attempt(number)}, 'node n3 is lost', {at(detected)})")
+
+    def fail_step(self, number, detected):
+        """A fault of which only the time is known when it was noticed."""
+        return self.add(
+            f"select wlb_fault_found({self.attempt(number)}, 'step_failed', null, null, null, 'exit code 1', null, "
+            f"{at(detected)})",
+            f"select wlb_attempt_end({self.attempt(number)}, 'failed', 1, 'exit code 1', {at(detected)})")
+
+    def end(self, state, when):
+        return self.add(f"select wlb_run_end({self.run}, '{state}', '', 'launcher')",
+                        f"update runs set ended_at = {at(when)} where id = {self.run}")
+
+
+def six_steps(story, number=1):
+    """Asked for at 2; the Slurm step, then its workers; steps of a second; a checkpoint after the fourth."""
+    story.tell(number, 4, "event", kind="step_started", detail="1.0").workers(number, 5)
+    for step, when in enumerate((10, 11, 12, 13), 1):
+        story.step(number, when, step)
+    return story.save(number, 13.5, 4, 0.5).step(number, 14.5, 5).step(number, 15.75, 6).deliver(number)
+
+
+class TimeLostTest(ClusterTest):
+    nodes = 1
+    database = "times"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.make_database(cls.database)
+
+    @classmethod
+    def make_database(cls, name, *options):
+        cls.cluster.sql(f"create database {name}")
+        cls.psql("-d", name, *options)
+        cls.cluster.run("wlb", "db", "migrate", "--database", " ".join(
+            [f"host={cls.cluster.env['PGHOST']}", f"user={cls.cluster.env['PGUSER']}", f"dbname={name}"]))
+
+    @classmethod
+    def psql(cls, *words):
+        return cls.cluster.run("psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", cls.database, *words).stdout
+
+    def sql(self, query):
+        return [line.split("|") for line in self.psql("-c", query).splitlines()]
+
+    def play(self, story):
+        """Stores a run; returns its times: held, effective and those of all causes."""
+        self.psql("-c", "; ".join(story.statements))
+        return self.times(story)
+
+    def times(self, story):
+        rows = self.sql("select held_s, effective_s, lost_s, ettr, cause, seconds, share from run_ettr join run_time_lost "
+                        f"using (run_id) where run_ettr.run = '{story.job}'")
+        times = {row[4]: Decimal(row[5]) for row in rows}
+        self.assertEqual(sorted(times), sorted(CAUSES))
+        held, effective, lost, ettr = rows[0][:4]
+        if effective:
+            self.assertEqual(Decimal(held) - Decimal(effective), Decimal(lost))
+            self.assertEqual(sum(times.values()), Decimal(lost))
+            self.assertEqual(round(Decimal(effective) / Decimal(held), 6), Decimal(ettr))
+        else:
+            self.assertEqual([lost, ettr, sum(times.values())], ["", "", Decimal(held)])
+        return {"held": Decimal(held), "effective": Decimal(effective) if effective else None} | times
+
+    def check(self, times, **expected):
+        """Causes that are not given are expected to have taken no time."""
+        expected = dict.fromkeys(CAUSES, 0) | expected
+        self.assertEqual({name: times[name] for name in expected},
+                         {name: value if value is None else Decimal(str(value)) for name, value in expected.items()})
+
+
+class Parts(TimeLostTest):
+    def two_attempts(self, **second):
+        """A node is lost in the seventh step; the second attempt repeats two steps and completes the run."""
+        story = six_steps(Story().ask(1, 2, spares=1, held=5)).lose_node(1, alive=16, detected=18)
+        story.ask(2, 18.7, nodes=3, checkpoint=4, **second).workers(2, 20, ranks=6, resumed=4)
+        for step, when in enumerate((22.125, 23.125, 24.125, 25.125), 5):
+            story.step(2, when, step)
+        story.save(2, 25.5, 8, 0.375).deliver(2)
+        return story.add(f"select wlb_attempt_end({story.attempt(2)}, 'complete', 0, '', {at(26)})").end("complete", 26.5)
+
+    def test_every_cause(self):
+        story = self.two_attempts(held=4)
+        times = self.play(story)
+        # 8 of 10 ranks work in the first attempt, whose first 4 steps count, and 6 of 8 in the second.
+        self.check(times, held=26.5, effective=3.2 + 3, idle=0.8 + 1, detect=2, decide=0.7, start=3 + 1.3,
+                   load=4 + 1.125, repeated=2 + 0.25, checkpoint=0.5 + 0.375, other=2 + 0.25 + 1)
+        reply = json.loads(self.psql("-c", f"select wlb_time_lost_json({story.run})"), parse_float=Decimal, parse_int=Decimal)
+        self.assertEqual([reply["held_s"], reply["effective_s"], reply["ettr"]],
+                         [times["held"], times["effective"], round(times["effective"] / times["held"], 6)])
+        self.assertEqual({entry["cause"]: entry["seconds"] for entry in reply["causes"]},
+                         {cause: times[cause] for cause in CAUSES})
+        self.assertEqual([entry["share"] for entry in reply["causes"]],
+                         [round(times[cause] / times["held"], 6) for cause in CAUSES])
+
+    def test_nodes_that_were_left_out_are_not_known(self):
+        """Of an attempt from before held_nodes; all that it was given works."""
+        self.check(self.play(self.two_attempts(held=None)), held=26.5, effective=3.2 + 4, idle=0.8, detect=2, decide=0.7,
+                   start=4.3, load=5.125, repeated=2.25, checkpoint=0.875, other=3.25)
+
+    def test_a_verdict_says_when_the_hang_began(self):
+        story = six_steps(Story().ask(1, 2))
+        story.add("insert into verdicts (run_id, attempt_id, watcher, number, kind, state, ranks, rank_count, certainty, "
+                  "evidence, action, began_at, found_at, confirmed_at) select run_id, id, 1, 1, 'hang', 'confirmed', '{3}', "
+                  f"1, 1, 'it waits', 'evict', {at(16.25)}, {at(20)}, {at(26)} from attempts where id = {story.attempt(1)}",
+                  f"select wlb_fault_found({story.attempt(1)}, 'hang', 3, null, 7, 'it waits', '{{\"evicted\": \"rank 3 hangs\"}}', "
+                  f"{at(26)})",
+                  f"select wlb_attempt_blame({story.attempt(1)}, 'rank 3 hangs', {at(26)})").end("failed", 27)
+        self.check(self.play(story), held=27, effective=4, start=3, load=4, checkpoint=0.5, other=2.25, repeated=2 + 0.5,
+                   detect=9.75, decide=1)
+
+
+class Ends(TimeLostTest):
+    def test_steps_after_the_last_save_are_lost(self):
+        story = six_steps(Story().ask(1, 2)).fail_step(1, 17).end("failed", 18)
+        self.check(self.play(story), held=18, effective=4, start=3, load=4, repeated=2, checkpoint=0.5, detect=1.25, decide=1,
+                   other=2.25)
+
+    def test_a_run_that_saved_nothing(self):
+        story = Story().ask(1, 2).workers(1, 5).step(1, 7, 1).step(1, 8, 2).deliver(1).fail_step(1, 9).end("failed", 9)
+        self.check(self.play(story), held=9, effective=0, start=3, load=1, repeated=2, detect=1, other=2)
+
+    def test_a_run_that_was_cancelled(self):
+        """No fault was noticed: the step under way is cut short."""
+        story = six_steps(Story().ask(1, 2))
+        story.add(f"select wlb_attempt_end({story.attempt(1)}, 'ended', 143, '', {at(16.25)})").end("cancelled", 16.5)
+        self.check(self.play(story), held=16.5, effective=4, start=3, load=4, repeated=2 + 0.5, checkpoint=0.5, decide=0.25,
+                   other=2.25)
+
+    def test_a_run_under_way(self):
+        """The steps count that were done since the last save. What comes after them is not lost yet."""
+        times = self.play(six_steps(Story().ask(1, 2)))
+        self.check(times, effective=6, start=3, load=4, checkpoint=0.5, other=times["held"] - Decimal("13.5"))
+        self.assertGreater(times["held"], 1000)
+
+    def test_a_run_that_loads(self):
+        times = self.play(Story().ask(1, 2).workers(1, 5).deliver(1))
+        self.check(times, effective=0, start=3, load=times["held"] - 5, other=2)
+
+    def test_a_run_that_starts(self):
+        times = self.play(Story().ask(1, 2))
+        self.check(times, effective=None, start=times["held"] - 2, other=2)
+
+    def test_an_attempt_that_ended_while_it_loaded(self):
+        story = Story().ask(1, 2).workers(1, 5).deliver(1).fail_step(1, 7).end("failed", 9)
+        self.check(self.play(story), held=9, effective=0, start=3, load=2, decide=2, other=2)
+
+    def test_a_command_that_records_no_steps(self):
+        story = Story().ask(1, 2).tell(1, 4, "event", kind="step_started", detail="1.0").deliver(1, "run")
+        story.add(f"select wlb_attempt_end({story.attempt(1)}, 'complete', 0, '', {at(30)})").end("complete", 31)
+        self.check(self.play(story), held=31, effective=None, start=2, other=29)
+
+
+class Waits(TimeLostTest):
+    def requeued(self):
+        """wlbd has had the job queued again after its launcher was lost."""
+        story = six_steps(Story().ask(1, 2))
+        story.add(f"select wlb_fault_found({story.attempt(1)}, 'launcher_lost', null, 'n0', null, 'killed', null, {at(16)})",
+                  f"select wlb_attempt_blame({story.attempt(1)}, 'wlb run was killed', {at(20)})",
+                  f"select wlb_run_requeue({story.run}, {story.attempt(1)}, 'wlb run was killed', 3)",
+                  f"update queue_waits set began_at = {at(21)} where run_id = {story.run}")
+        return story
+
+    LOST = {"start": 3, "load": 4, "repeated": 2.25, "checkpoint": 0.5, "detect": 4, "other": 2.25}
+
+    def test_a_job_that_waits(self):
+        times = self.play(self.requeued())
+        self.check(times, held=21, effective=4, decide=1, **self.LOST)
+
+    def test_a_job_that_goes_on(self):
+        story = self.requeued()
+        story.add(f"update runs set restart_count = restart_count + 1 where id = {story.run}",
+                  f"update queue_waits set ended_at = {at(121)} where run_id = {story.run} and ended_at is not null")
+        story.ask(2, 125, checkpoint=4).workers(2, 126, resumed=4).step(2, 128, 5).deliver(2)
+        story.add(f"select wlb_attempt_end({story.attempt(2)}, 'complete', 0, '', {at(128)})").end("complete", 128)
+        times = self.play(story)
+        self.check(times, held=28, effective=5, decide=5, **self.LOST | {"start": 4, "load": 5})
+
+    def test_a_start_that_was_not_announced(self):
+        """wlbd was away: the wait ends with the next attempt at the latest, and not in the one after it."""
+        story = self.requeued().ask(2, 121, checkpoint=4).workers(2, 122, resumed=4).step(2, 124, 5).deliver(2)
+        story.fail_step(2, 125).ask(3, 127, checkpoint=4).workers(3, 128, resumed=4).step(3, 130, 5).deliver(3)
+        story.add(f"select wlb_attempt_end({story.attempt(3)}, 'complete', 0, '', {at(130)})").end("complete", 130)
+        self.check(self.play(story), held=30, effective=5, decide=1 + 2,
+                   **self.LOST | {"start": 5, "load": 6, "repeated": 3.25, "detect": 5})
+
+    def test_a_job_that_slurm_queued_again(self):
+        """It begins where the run had ended, and is over when the job announces itself with a greater count."""
+        story = six_steps(Story().ask(1, 2)).fail_step(1, 17).end("failed", 18)
+        story.add(f"update runs set restart_count = 1, ended_at = null, ended_by = null, state = 'restarting' "
+                  f"where id = {story.run}")
+        self.play(story)
+        wait = self.sql("select extract(epoch from began_at), ended_at > now() - interval '1 min' from queue_waits "
+                        f"where run_id = {story.run}")
+        self.assertEqual([[float(wait[0][0]), wait[0][1]]], [[BEGAN + 18, "t"]])
+        self.check(self.times(story) | {"held": 0, "decide": 0}, effective=4,
+                   **self.LOST | {"repeated": 2, "detect": 1.25})
+
+    def test_a_new_run_has_not_waited(self):
+        story = Story()
+        story.add(f"update runs set restart_count = 3 where id = {story.run}")
+        self.play(story)
+        self.assertEqual(self.sql(f"select count(*) from queue_waits where run_id = {story.run}"), [["0"]])
+
+    def test_their_number_is_bounded(self):
+        story = six_steps(Story().ask(1, 2)).fail_step(1, 17)
+        story.add(*[f"update runs set restart_count = {n}, requeued_at = now() + interval '{n} s' where id = {story.run}"
+                    for n in range(1, 151)])
+        self.play(story)
+        self.assertEqual(self.sql(f"select count(*) from queue_waits where run_id = {story.run}"), [["100"]])
+
+
+class Bounds(TimeLostTest):
+    TIMES = [*(at(n) for n in range(-100, 400, 25)), "'infinity'", "'-infinity'", "'294276-12-31'", "'4713-01-01 BC'", "null"]
+
+    def when(self, is_null_possible=True):
+        return random.choice(self.TIMES[:None if is_null_possible else -1])
+
+    def random_run(self):
+        """A run whose times follow no order."""
+        story = Story()
+        for number in range(1, random.randint(1, 5)):
+            story.ask(number, random.randint(0, 300), held=random.choice([None, 1, 4, 9]),
+                      checkpoint=random.choice([None, 3])).workers(number, random.randint(-50, 300))
+            for step in range(1, random.randint(1, 9)):
+                story.step(number, random.randint(0, 300), step, random.choice([None, 0, 0.001, 5, 1e7]))
+            story.save(number, random.randint(0, 300), random.randint(1, 9), random.choice([None, 3, 1e7])).deliver(number)
+            if random.random() < 0.7:
+                random.choice((story.fail_step, lambda n, d, s=story: s.lose_node(n, random.randint(0, 300), d)))(
+                    number, random.randint(0, 300))
+            if random.random() < 0.5:
+                story.add(f"update attempts set reported_at = {self.when()}, started_at = {self.when()}, ended_at = "
+                          f"{self.when()}, created_at = {self.when(False)} where id = {story.attempt(number)}",
+                          f"insert into queue_waits (run_id, began_at, ended_at) values ({story.run}, {self.when(False)}, "
+                          f"{self.when()})")
+        if random.random() < 0.7:
+            story.end(random.choice(("complete", "failed")), random.randint(-10, 300))
+        return story.add(f"update runs set created_at = {self.when(False)}, started_at = {self.when()}, submitted_at = "
+                         f"{random.choice(['submitted_at', self.when()])} where id = {story.run}")
+
+    def test_clocks_that_disagree(self):
+        """Whatever is recorded, no part is negative and all parts make the time held."""
+        random.seed(20)
+        runs = [self.random_run() for _ in range(150)]
+        for story in runs:
+            self.psql("-c", "; ".join(story.statements))
+        wrong = self.sql("select name, t from runs r cross join lateral wlb_run_time(r.id) as t cross join lateral "
+                         "wlb_run_bounds(r.id) as b cross join lateral wlb_seconds_between(b.began, b.ended) as whole_s "
+                         "where not coalesce(least(effective_s, detect_s, decide_s, start_s, load_s, repeated_s, checkpoint_s, "
+                         "idle_s, other_s) >= 0 and held_s = effective_s + detect_s + decide_s + start_s + load_s + repeated_s + "
+                         "checkpoint_s + idle_s + other_s and case when exists (select from queue_waits where run_id = r.id) "
+                         "then held_s <= whole_s else held_s = whole_s end, false)")
+        self.assertEqual(wrong, [])
+        self.assertGreater(int(self.sql("select count(*) from run_ettr where effective_s > 0")[0][0]), 20)
+
+    def test_a_long_run_is_not_read(self):
+        """300,000 steps in 100 attempts: only the first and the last of each attempt, and those after the last save."""
+        story = Story()
+        self.psql("-c", "; ".join(story.statements + [f"""
+            insert into attempts (run_id, number, uuid, state, created_at, started_at, ended_at, world_size, resumed_step,
+                step_seconds)
+            select {story.run}, n, gen_random_uuid(), 'failed', {at(0)} + n * interval '4000 s',
+                {at(0)} + n * interval '4000 s' + interval '10 s', {at(0)} + n * interval '4000 s' + interval '3100 s', 8,
+                n * 3000 - 3000, 3000 from generate_series(1, 100) n;
+            insert into steps (run_id, step, attempt_id, step_time_s, recorded_at)
+            select {story.run}, a.number * 3000 - 3000 + s, a.id, 1, a.created_at + interval '100 s' + s * interval '1 s'
+            from attempts a, generate_series(1, 3000) s where a.run_id = {story.run};
+            insert into checkpoints (run_id, attempt_id, step, path, duration_s, recorded_at)
+            select {story.run}, {story.attempt(100)}, 299900, 'ck', 1, {at(404000)};
+            analyze"""]))
+        story.statements = [*story.end("failed", 405000).statements[-2:]]
+        times = self.play(story)
+        self.assertEqual([times["effective"], times["repeated"]], [299900, 100])
+        read = int(self.sql(f"select wlb_time_lost_json({story.run}) is null; "
+                            "select seq_tup_read + idx_tup_fetch from pg_stat_xact_user_tables where relname = 'steps'")[-1][0])
+        print(f"{read} rows of steps were read", end=" ")
+        self.assertLess(read, 2000)
+
+
+class EarlierRuns(TimeLostTest):
+    """A database of the schema before this one: its runs have an answer."""
+
+    database = "earlier"
+    RUN = f"""
+        insert into runs (name, job_id, uid, user_name, state, submitted_at, created_at, started_at, ended_at)
+        values ('1', 1, 0, 'root', 'complete', {at(-9)}, {at(0)}, {at(4)}, {at(150)});
+        insert into attempts (run_id, number, uuid, state, launched, decision, nodes, world_size, resumed_step, created_at,
+            started_at, ended_at)
+        values (1, 1, gen_random_uuid(), 'failed', true, '{{"tasks_per_node": 2, "nodes": ["a", "b"]}}', '{{a,b}}', 4, 0,
+                {at(2)}, {at(4)}, {at(20)}),
+            (1, 2, gen_random_uuid(), 'complete', true, '{{"tasks_per_node": 2, "nodes": ["a", "b"]}}', '{{a}}', 2, 2,
+                {at(125)}, {at(127)}, {at(150)});
+        insert into steps (run_id, step, attempt_id, step_time_s, recorded_at)
+        values (1, 1, 1, 2, {at(8)}), (1, 2, 1, 2, {at(10)}), (1, 3, 2, 4, {at(134)}), (1, 4, 2, 4, {at(138)});
+        insert into steps_superseded (run_id, step, attempt_id, step_time_s, recorded_at) values (1, 3, 1, 2, {at(13)});
+        insert into checkpoints (run_id, attempt_id, step, path, duration_s, recorded_at)
+        values (1, 1, 2, 'ck', 1, {at(11)}), (1, 2, 4, 'ck', 1.5, {at(139.5)});
+        insert into faults (run_id, attempt_id, kind, detected_at, cause) values (1, 1, 'launcher_lost', {at(15)}, true);
+        insert into events (run_id, attempt_id, kind, recorded_at) values (1, 1, 'job_requeued', {at(22)})"""
+
+    @classmethod
+    def make_database(cls, name, *options):
+        files = [path for path in sorted(MIGRATIONS.glob("*.sql")) if path.name < "0020"]
+        versions = ", ".join(f"({int(path.name[:4])}, '{path.name}')" for path in files)
+        super().make_database(name, *(word for path in files for word in ("-f", path)),
+                              "-c", "create table schema_version (version integer primary key, file text not null, "
+                                    "applied_at timestamptz not null default now())",
+                              "-c", f"insert into schema_version (version, file) values {versions}", "-c", cls.RUN)
+
+    def test_its_runs_have_an_answer(self):
+        story = Story()
+        story.job = 1
+        times = self.times(story)
+        # The wait is taken to end with the next attempt, which uses one of its two nodes.
+        self.check(times, held=150 - 103, effective=4 + 4, idle=4, detect=5, decide=2, start=2 + 2, load=2 + 3,
+                   repeated=2 + 2, checkpoint=1 + 1.5, other=2 + 10.5)
+
+
+if __name__ == "__main__":
+    harness.main()
