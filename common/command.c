@@ -19,7 +19,7 @@ static void print_help(const struct wlb_program *program)
 	wlb_options_print_wrapped(program->about, 0, stdout);
 	puts("\nCommands:");
 	for (int i = 0; i < program->count; i++)
-		printf("  %-9s %s\n", program->commands[i]->name, program->commands[i]->summary);
+		printf("  %-10s %s\n", program->commands[i]->name, program->commands[i]->summary);
 	printf("\n'%s help COMMAND' explains one.\n", program->name);
 	if (program->notes != NULL)
 		wlb_options_print_wrapped(program->notes, 0, stdout);

@@ -31,6 +31,7 @@ static int fill_job(const slurm_job_info_t *from, struct wlb_slurm_job *job, str
 		.requeue = from->requeue != 0,
 		.batch = from->batch_flag != 0,
 		.end_time = from->end_time,
+		.preempt_time = from->preempt_time,
 		.exit_code = WIFEXITED(from->exit_code) ? WEXITSTATUS(from->exit_code) : 0,
 		.exit_signal = WIFSIGNALED(from->exit_code) ? WTERMSIG(from->exit_code) : 0,
 	};

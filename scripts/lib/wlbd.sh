@@ -20,6 +20,7 @@ wlbd_configure() {
 # The schema, then the service, as an administrator starts them.
 wlbd_start() {
 	local output
+	daemon_gone wlbd || return 0
 	output=$(cluster_run_env "$BUILD_DIR/bin/wlb" db migrate 2>&1) || fail "wlb db migrate: $output"
 	cluster_run_env daemon_start wlbd "$WLBD"
 	wait_for 10 wlbd_ready || {

@@ -159,6 +159,10 @@ class Totals(RecordsTest):
             and r.steps_repeated = (select count(*) from steps_superseded where run_id = r.id)
             and r.faults = (select count(*) from faults where run_id = r.id)
             and s.steps = (select sum(new_steps) from attempts where run_id = r.id)
+            and not exists (select from attempts a where a.run_id = r.id and (
+                a.step_seconds <> (select coalesce(sum(wlb_seconds(step_time_s)), 0) from steps where attempt_id = a.id)
+                or a.repeated_seconds <> (select coalesce(sum(wlb_seconds(step_time_s)), 0)
+                    from steps_superseded where attempt_id = a.id)))
         from runs r, lateral (
             select count(*) as steps, min(step) as first, max(step) as last, coalesce(sum(tokens), 0) as tokens,
                 coalesce(sum(wlb_seconds(step_time_s)), 0) as seconds

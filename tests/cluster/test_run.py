@@ -118,6 +118,7 @@ class Plain(RunTest):
     def test_usage(self):
         for words, text in ((["run", "--", "true"], "SLURM_JOB_ID is not set"), (["run"], "COMMAND [ARGUMENTS] is needed"),
                             (["run", "--bogus"], "--bogus"), (["run", "--max-restarts", "x", "--", "true"], "'x'"),
+                            (["run", "--stop-before-end", "1x", "--", "true"], "--stop-before-end '1x'"),
                             (["show"], "RUN is needed"), (["show", "a/b"], "'a/b'"), (["runs", "--state", "odd"], "'odd'"),
                             (["bogus"], "'bogus'"), (["db", "bogus"], "'bogus': must be migrate or status"), ([], "a command is needed")):
             result = self.cluster.run("wlb", *words, check=False)

@@ -591,11 +591,12 @@ class Losses(RunningJobs):
         self.assertEqual((fault["kind"], fault["rank"]), ("rank_lost", 1))
 
     def test_told_exits_are_cause_and_reason(self):
-        """Exit codes 0, 2 and 75 are no faults; the order that ranks get says what the run's story says."""
+        """Exit codes 0, 2, 75 and 85 are no faults; the order that ranks get says what the run's story says."""
         run = self.new_run()
         attempt, _ = self.ask(run, ["n1", "n2"])
         path, body = f"/v1/runs/{run}/report", {"attempt_id": attempt, "source": "node", "goodbye": True}
-        self.api.call("POST", path, body | {"node": "n1", "rank": 0, "exits": [{"rank": 0, "time": 1, "code": 0}]})
+        self.api.call("POST", path, body | {"node": "n1", "rank": 0, "lost_ranks": [{"rank": 1, "time": 1}], "exits": [
+            {"rank": 0, "time": 1, "code": 0}, {"rank": 1, "time": 1, "code": 85}]})
         time.sleep(1)
         self.assertEqual(self.show(run)["faults"], [])
         reply = self.api.call("POST", path, body | {"node": "n2", "rank": 2, "exits": [{"rank": 3, "time": 1, "code": 139}],

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/seconds.h"
+#include "worker/train/stop_signals.h"
 #include "worker/train/trainer.h"
 
 /* Waits until the step is computed, reads its times and sets loss and norm, which are the same on all ranks; so is an
@@ -39,7 +40,8 @@ static double imbalance(const double *of_ranks, int ranks)
 
 /* Sends every rank the parts of the step's time: t->report holds the sums of the parts over all ranks, then each rank's
  * predicted work, its measured one and the memory it has allocated, by place in the layout, then the number of ranks
- * whose next step is not loaded yet, and the stride that rank 0 has chosen. */
+ * whose next step is not loaded yet, the stride that rank 0 has chosen, and the number of ranks that were asked to save
+ * and stop: so all of them know of it after the same step. */
 static int exchange_report(struct wlb_trainer *t, const struct wlb_unread_step *step, struct wlb_step_facts *facts,
                            struct wlb_error *error)
 {
@@ -47,7 +49,7 @@ static int exchange_report(struct wlb_trainer *t, const struct wlb_unread_step *
 	size_t count = wlb_trainer_report_count(ranks);
 	double *work = t->report + WLB_STEP_PARTS, *compute_s = work + ranks;
 	double *memory = compute_s + ranks, *not_loaded = memory + ranks;
-	double *stride = not_loaded + 1;
+	double *stride = not_loaded + 1, *asked = stride + 1;
 	struct wlb_error ignored; /* the next step has the same */
 	memset(t->report, 0, count * sizeof(double));
 	memcpy(t->report, step->times.s, sizeof(step->times.s));
@@ -56,6 +58,7 @@ static int exchange_report(struct wlb_trainer *t, const struct wlb_unread_step *
 	memory[t->groups->place] = (double)t->device->allocated_bytes;
 	*not_loaded = wlb_loader_await(t->loader, 0.0, &ignored) > 0 ? 0.0 : 1.0;
 	*stride = t->launch->rank == 0 ? (double)t->stride.chosen : 0.0;
+	*asked = wlb_stop_is_asked() ? 1.0 : 0.0;
 	if (wlb_comm_all_reduce_double(t->world, t->report, count, WLB_SUM, error) < 0)
 		return -1;
 	for (int i = 0; i < WLB_STEP_PARTS; i++)
@@ -70,6 +73,7 @@ static int exchange_report(struct wlb_trainer *t, const struct wlb_unread_step *
 	facts->imbalance = imbalance(compute_s, ranks);
 	t->next_is_loaded = *not_loaded == 0.0;
 	t->stride.agreed = (int64_t)*stride;
+	t->stop_asked = *asked > 0.0;
 	return 0;
 }
 

@@ -1,13 +1,14 @@
 #include "worker/train/train.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sysexits.h>
 
+#include "common/exit_saved.h"
 #include "worker/launch/plan_agree.h"
 #include "worker/train/device.h"
 #include "worker/train/no_memory.h"
+#include "worker/train/stop_signals.h"
 #include "worker/train/trainer.h"
 
 /* Prints the one line that says why the run ends; where it is not for all ranks, it names this rank. */
@@ -26,7 +27,7 @@ static void print_reason(const struct wlb_launch *launch, const char *message, i
  * step's exit code would be that of the signal. */
 static void keep_exit_code(void)
 {
-	signal(SIGTERM, SIG_IGN);
+	wlb_stop_signals_ignore_term();
 }
 
 /* Ends a run that failed before the attempt began, where every rank knows of the failure. Only rank 0 prints and
@@ -104,22 +105,41 @@ static int report_steps(struct wlb_trainer *t, int most, double *loss, struct wl
 	return 0;
 }
 
-/* Trains until --train-iters. All steps before a checkpoint are read first, so that it is never one of a step whose
- * loss or norm is not finite, and before a check, so that its time is in none. Returns 0 or one of the failures of a
- * step. */
+/* Returns 1 where the ranks have agreed to save and stop after the last step, before --train-iters. */
+static int must_stop(const struct wlb_trainer *t)
+{
+	return t->stop_asked && t->options->save != NULL && t->step < t->options->train_iters;
+}
+
+/* Says once that the run goes on although it was asked to save and stop. */
+static void refuse_stop(struct wlb_trainer *t)
+{
+	if (!t->stop_asked || t->stop_refused || t->options->save != NULL)
+		return;
+	t->stop_refused = 1;
+	if (t->launch->rank == 0)
+		fprintf(stderr, "wlb-worker: SIGUSR1: without --save DIR nothing can be saved: the run goes on\n");
+}
+
+/* Trains until --train-iters, or until the ranks must stop. All steps before a checkpoint are read first, so that it is
+ * never one of a step whose loss or norm is not finite, and before a check, so that its time is in none. Returns 0 or
+ * one of the failures of a step. */
 static int run_steps(struct wlb_trainer *t, struct wlb_error *error)
 {
 	double loss = 0.0;
-	while (t->step < t->options->train_iters) {
+	while (t->step < t->options->train_iters && !must_stop(t)) {
 		int rc = wlb_trainer_step(t, error);
 		int check = wlb_trainer_check_is_due(t);
 		int read_all = save_is_due(t) || check || t->step == t->options->train_iters;
 		if (rc == 0)
 			rc = report_steps(t, read_all ? 0 : t->queue_depth, &loss, error);
+		if (rc == 0 && must_stop(t))
+			rc = report_steps(t, 0, &loss, error);
 		if (rc == 0 && check)
 			rc = wlb_trainer_check(t, error);
-		if (rc == 0 && save_is_due(t))
+		if (rc == 0 && (save_is_due(t) || must_stop(t)))
 			rc = wlb_trainer_save(t, loss, error);
+		refuse_stop(t);
 		if (rc < 0)
 			return rc;
 	}
@@ -141,6 +161,17 @@ static int fail(struct wlb_trainer *t, struct wlb_error *error, int everywhere)
 	return code;
 }
 
+/* Prints and records that the run has stopped before its end, after a checkpoint. Returns the exit code. */
+static int stop(struct wlb_trainer *t)
+{
+	char reason[96];
+	snprintf(reason, sizeof(reason), "SIGUSR1: saved step %lld and stopped", (long long)t->step);
+	keep_exit_code();
+	print_reason(t->launch, t->launch->rank == 0 ? reason : "", 1);
+	wlb_record_end(t->recorder, "ended", WLB_EXIT_SAVED, reason);
+	return WLB_EXIT_SAVED;
+}
+
 /* Opens the trainer, resumes where there is a checkpoint, and trains. Returns the exit code. */
 static int open_and_train(struct wlb_trainer *t)
 {
@@ -155,6 +186,8 @@ static int open_and_train(struct wlb_trainer *t)
 	t->exit_code = WLB_EXIT_FAILED;
 	rc = run_steps(t, &error);
 	wlb_trainer_set_activity(t, WLB_ACTIVITY_ENDING);
+	if (rc == 0 && must_stop(t))
+		return stop(t);
 	if (rc == 0)
 		wlb_record_end(t->recorder, "complete", 0, "");
 	return rc == 0 ? 0 : fail(t, &error, rc == WLB_FAILED_EVERYWHERE);
@@ -229,8 +262,10 @@ static int train_launched(struct wlb_launch *launch, int argc, char **argv)
 int wlb_train(int argc, char **argv)
 {
 	struct wlb_error error = {0};
-	int code = 0;
-	struct wlb_launch *launch = wlb_launch_open(&code, &error);
+	int code = WLB_EXIT_FAILED;
+	struct wlb_launch *launch = NULL;
+	if (wlb_stop_signals_open(&error) == 0)
+		launch = wlb_launch_open(&code, &error);
 	if (launch == NULL) {
 		if (error.message[0] != '\0')
 			fprintf(stderr, "wlb-worker: %s\n", error.message);

@@ -68,11 +68,13 @@ struct wlb_trainer {
 	struct wlb_optimizer *optimizer;
 	struct wlb_transformer *transformer;
 	struct wlb_pipeline *pipeline;
-	struct wlb_sdc_check *sdc_check;                /* NULL: no checks */
-	struct wlb_metrics *metrics;                    /* on rank 0 with a metrics file, else NULL */
-	struct wlb_step_timer timer;                    /* of this rank in the step in progress */
-	double *report;                                 /* numbers that the ranks exchange after a step, see step.c */
-	int next_is_loaded;                             /* 1: every rank has loaded the next step */
+	struct wlb_sdc_check *sdc_check; /* NULL: no checks */
+	struct wlb_metrics *metrics;     /* on rank 0 with a metrics file, else NULL */
+	struct wlb_step_timer timer;     /* of this rank in the step in progress */
+	double *report;                  /* numbers that the ranks exchange after a step, see step.c */
+	int next_is_loaded;              /* 1: every rank has loaded the next step */
+	int stop_asked;                  /* 1: a rank was asked to save and stop; the same on all ranks */
+	int stop_refused;                /* 1: it was said that nothing can be saved */
 	struct wlb_unread_step unread[WLB_MOST_UNREAD]; /* a ring */
 	int first_unread;
 	int unread_count;
@@ -112,7 +114,7 @@ int wlb_trainer_check(struct wlb_trainer *trainer, struct wlb_error *error);
 /* The length of wlb_trainer.report. */
 static inline size_t wlb_trainer_report_count(int ranks)
 {
-	return WLB_STEP_PARTS + 3 * (size_t)ranks + 2;
+	return WLB_STEP_PARTS + 3 * (size_t)ranks + 3;
 }
 
 /* Tells wlb-agent what this rank spent in a step that has just been read, where the step is one of those that are told;

@@ -110,6 +110,7 @@ static void read_line(struct wlb_first_exit_scan *scan)
 	const char *at = strstr(scan->line, "srun: error: ");
 	for (size_t i = 0; i < sizeof(ended_by_others) / sizeof(ended_by_others[0]); i++)
 		scan->ignore_rest = scan->ignore_rest || strstr(scan->line, ended_by_others[i]) != NULL;
+	scan->step_signalled = scan->step_signalled || strstr(scan->line, "CANCELLED") != NULL;
 	scan->no_step = scan->no_step || reports_no_step(scan->line);
 	if (scan->ignore_rest || at == NULL || !skip(&at, "srun: error: ") ||
 	    !take_node(&at, first.node, sizeof(first.node)) || !take_ranks(&at, &first.rank) || !take_end(at, &first))

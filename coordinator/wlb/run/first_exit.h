@@ -31,6 +31,7 @@ struct wlb_first_exit_scan {
 	struct wlb_first_exit first;
 	struct wlb_fence_timeout fence; /* known only where it ended before any task */
 	bool ignore_rest;               /* tasks that end from now on were ended from outside, or by the fence */
+	bool step_signalled;            /* slurmstepd says that Slurm has sent the step SIGTERM or SIGKILL */
 	bool no_step; /* srun could not create its step, for a temporary reason: no task was started */
 	char line[4096];
 	size_t length; /* sizeof(line): too long to be a line of srun's */

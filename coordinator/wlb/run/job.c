@@ -180,6 +180,10 @@ void wlb_run_job_refresh(struct wlb_run_job *job)
 	if (wlb_slurm_job(job->job_id, &now, NULL) != 1)
 		return;
 	job->submit_time = now.submit_time;
+	bool is_running = now.running && now.restart_count == job->restart_count;
+	if (is_running)
+		job->end_time = now.end_time;
+	job->is_preempted = is_running && now.preempt_time != 0;
 	/* A job that is ending releases its nodes one after the other: none of them is lost. */
 	if (!now.running || now.nodes[0] == '\0' || wlb_hostlist_expand(now.nodes, &nodes, &count, NULL) != 0)
 		return;

@@ -51,6 +51,8 @@ static void set_environment(const struct wlb_run *run, const struct wlb_attempt 
 		export_number("WLB_RECOMPUTE_LAYERS", attempt->settings.recompute_layers);
 		export_variable("WLB_HEAD_STAGES", attempt->settings.shared_head ? "all" : "last");
 	}
+	if (run->limit.may_be_preempted)
+		export_number("WLB_TERM_HOLD_S", WLB_RUN_TERM_HOLD_S);
 	unsetenv(WLB_NODE_ORDER);
 	if (node_order != NULL)
 		setenv(WLB_NODE_ORDER, node_order, 1);
@@ -139,6 +141,9 @@ static int build_command(const struct wlb_run *run, const struct wlb_attempt *at
 static void exec_srun(const struct wlb_run *run, const struct command_line *line, pid_t parent, int stderr_fd)
 {
 	setpgid(0, 0);
+	/* Where slurmstepd is dead the agent of this node kills all processes of the attempt on it, which it knows by
+	 * their environment: srun is none of them. */
+	unsetenv("SLURMD_NODENAME");
 	/* SIGTERM, not SIGKILL: srun then ends its tasks too. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent)

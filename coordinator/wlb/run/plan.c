@@ -23,8 +23,7 @@ struct command {
 	struct wlb_auto_request request;
 };
 
-/* Returns the index of the word `train` after `wlb-worker`, or -1. */
-static int find_train_word(char *const *words)
+int wlb_run_train_word(char *const *words)
 {
 	for (int i = 0; words[i] != NULL && words[i + 1] != NULL; i++) {
 		const char *slash = strrchr(words[i], '/');
@@ -35,8 +34,7 @@ static int find_train_word(char *const *words)
 	return -1;
 }
 
-/* Returns the value of "--name VALUE" or "--name=VALUE"; NULL where the command has no such option. */
-static const char *word_value(char *const *words, const char *name)
+const char *wlb_run_word_value(char *const *words, const char *name)
 {
 	size_t length = strlen(name);
 	for (int i = 0; words[i] != NULL; i++)
@@ -52,7 +50,7 @@ static const char *word_value(char *const *words, const char *name)
 static int number_of(char *const *words, const char *name, int64_t otherwise, int64_t most, int64_t *number,
                      struct wlb_error *error)
 {
-	const char *text = word_value(words, name);
+	const char *text = wlb_run_word_value(words, name);
 	*number = otherwise;
 	return text != NULL ? wlb_number_parse(name, text, 1, most, number, error) : 0;
 }
@@ -71,7 +69,7 @@ static int read_foreign(const struct wlb_run *run, const char *gpu_types, struct
 		return -1;
 	*request = (struct wlb_auto_request){
 		.model = json_string_value(json_object_get(policy, "model")),
-		.lengths = word_value(words, "--data-path"),
+		.lengths = wlb_run_word_value(words, "--data-path"),
 		.gpu_types = run->job.gpus_per_node > 0 ? gpu_types : NULL,
 		.seq_length = seq_length,
 		.global_batch = (int32_t)batch,
@@ -91,7 +89,7 @@ static int read_foreign(const struct wlb_run *run, const char *gpu_types, struct
 static int read_command(const struct wlb_run *run, const char *gpu_types, struct command *command, const char **missing,
                         struct wlb_error *error)
 {
-	int at = find_train_word(run->options.command), count = 0;
+	int at = wlb_run_train_word(run->options.command), count = 0;
 	*missing = NULL;
 	command->is_worker = at >= 0;
 	if (at < 0)

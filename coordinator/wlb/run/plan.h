@@ -13,4 +13,9 @@
  * should start: the message has the remedy. */
 int wlb_run_plan(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error);
 
+/* Returns the index of the word `train` after `wlb-worker` in a command, or -1: it is another trainer's. */
+int wlb_run_train_word(char *const *words);
+/* Returns the value of "--name VALUE" or "--name=VALUE"; NULL where the command has no such option. */
+const char *wlb_run_word_value(char *const *words, const char *name);
+
 #endif

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/exit_saved.h"
 #include "coordinator/client/reporter.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/commands.h"
@@ -20,6 +21,8 @@
 #include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/signals.h"
 #include "coordinator/wlb/run/state.h"
+#include "coordinator/wlb/run/stop.h"
+#include "coordinator/wlb/run/time_limit.h"
 #include "coordinator/wlb/run/watch.h"
 
 /* From the end of srun to the end of this process; with wlb-worker's time before, less than a second. Slurm kills this
@@ -73,14 +76,18 @@ static struct wlb_reporter *start_reporter(struct wlb_run *run, const struct wlb
 	return reporter;
 }
 
+static const char *end_state(const struct wlb_attempt *attempt)
+{
+	if (attempt->exit_code == 0 && !attempt->stopped)
+		return "complete";
+	return attempt->stopped || attempt->ended_by_order || attempt->cancelled ? "ended" : "failed";
+}
+
 static void record_end(const struct wlb_run *run, struct wlb_reporter *reporter, const struct wlb_attempt *attempt)
 {
-	const char *state = attempt->exit_code == 0                         ? "complete"
-	                    : attempt->ended_by_order || attempt->cancelled ? "ended"
-	                                                                    : "failed";
 	struct wlb_error error;
-	json_t *data = json_pack("{s:s, s:i, s:s}", "state", state, "exit_code", attempt->exit_code, "reason",
-	                         attempt->end_reason);
+	json_t *data = json_pack("{s:s, s:i, s:s}", "state", end_state(attempt), "exit_code", attempt->exit_code,
+	                         "reason", attempt->end_reason);
 	wlb_run_put_first_exit(run, data);
 	char *text = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
 	if (text != NULL && wlb_reporter_record(reporter, "attempt_end", text, &error) != 0)
@@ -244,6 +251,18 @@ static int nonzero(int exit_code, int otherwise)
 	return exit_code != 0 ? exit_code : otherwise;
 }
 
+/* There is no time for another attempt: the job is queued again and continues, or the run ends with the remedy. */
+static int stop_run(struct wlb_run *run, const struct wlb_attempt *attempt, int attempts)
+{
+	char reason[sizeof(attempt->end_reason) + 2 + sizeof(((struct wlb_error *)0)->message)];
+	struct wlb_error error;
+	int exit_code = nonzero(attempt->exit_code, WLB_EXIT_SAVED);
+	if (wlb_run_stop_requeue(run, attempt, &error) == 0)
+		return exit_code;
+	snprintf(reason, sizeof(reason), "%s; %s", attempt->end_reason, error.message);
+	return finish_run(run, attempt->stopped ? "cancelled" : "failed", exit_code, attempts, reason);
+}
+
 static int run_attempts(struct wlb_run *run)
 {
 	struct wlb_attempt previous = {0};
@@ -270,6 +289,8 @@ static int run_attempts(struct wlb_run *run)
 		if (run->cancelled)
 			return finish_run(run, "cancelled", nonzero(attempt.exit_code, 128 + SIGTERM), done + 1,
 			                  attempt.end_reason);
+		if (wlb_run_stop_is_last(run, &attempt))
+			return stop_run(run, &attempt, done + 1);
 		if (attempt.exit_code == 0)
 			return finish_run(run, "complete", 0, done + 1, "");
 		wlb_run_print("attempt %d: %s", attempt.number, attempt.end_reason);
@@ -331,6 +352,7 @@ static int start(struct wlb_run *run)
 {
 	if (run->job.off)
 		return run_plain(run);
+	wlb_run_limit_open(run);
 	name_run(run);
 	open_coordinator(run);
 	wlb_run_deliver_others(run);
@@ -353,12 +375,15 @@ static int split_srun_args(struct wlb_run_options *o, struct wlb_error *error)
 
 static int run_command(void *values, struct wlb_error *error)
 {
-	struct wlb_run run = {.signal_fd = -1, .parent_fd = -1, .options = *(struct wlb_run_options *)values};
+	struct wlb_run run = {.signal_fd = -1,
+	                      .parent_fd = -1,
+	                      .progress = {.fd = -1, .saved_step = -1},
+	                      .options = *(struct wlb_run_options *)values};
 	int code;
 	wlb_run_parent_open(&run);
 	if (wlb_run_signals_block(&run, error) != 0 || split_srun_args(&run.options, error) != 0)
 		code = WLB_EXIT_FAILED;
-	else if (wlb_run_job_load(&run.job, &run.options, error) != 0)
+	else if (wlb_run_limit_read_option(&run, error) != 0 || wlb_run_job_load(&run.job, &run.options, error) != 0)
 		code = WLB_EXIT_USAGE;
 	else
 		code = start(&run);
@@ -389,6 +414,12 @@ static const struct wlb_option options[] = {
 	{WLB_OPTION(INT, "wait", FIELD(wait_s), "SECONDS",
                     "after a fault, wait this long for a coordinator that is away; the start does not wait for one"),
          .max = 86400, .initial = "300"},
+	{WLB_OPTION(
+		TEXT, "stop-before-end", FIELD(stop_before_end), "SECONDS",
+		"so long before the job's time limit ask COMMAND, by SIGUSR1, to save and stop, and then have Slurm "
+		"queue the job again, where it was submitted with --requeue: the run continues from that "
+		"checkpoint; 0: never (default: of wlb-worker train three times its longest save and its longest "
+		"step, 30 at least; of other commands, which must expect SIGUSR1, 0)")},
 	{WLB_OPTION(LIST, "srun-args", FIELD(srun_words), "WORDS",
                     "more options for srun, separated by blanks, which override those of wlb run; may be given several "
                     "times")},
@@ -402,7 +433,8 @@ static const struct wlb_option_table table = {
 		 "lost. COMMAND finds its layout in WLB_TP, WLB_CP, WLB_PP, WLB_DP. A job without --wlb-layout, or "
 		 "with off, gets one srun and nothing else.",
 	.notes = "Exit code: that of the last attempt, which is that of its first task to fail (128 + signal if "
-		 "killed); 0 only when COMMAND succeeded; 2 for wrong usage.",
+		 "killed); 0 only when COMMAND succeeded; 2 for wrong usage; 85 when COMMAND was asked to "
+		 "save and stop, and has.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),
 };

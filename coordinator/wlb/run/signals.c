@@ -9,6 +9,7 @@
 
 #include "common/clock.h"
 #include "coordinator/wlb/run/parent.h"
+#include "coordinator/wlb/run/time_limit.h"
 
 enum { POLL_MS = 200 }; /* between two checks of the job's script */
 
@@ -33,6 +34,10 @@ bool wlb_run_signal_read(struct wlb_run *run, int *number)
 	*number = (int)info.ssi_signo;
 	if (*number != SIGTERM && *number != SIGINT && *number != SIGHUP)
 		return false;
+	if (*number == SIGTERM && wlb_run_limit_is_preempted(run)) {
+		*number = 0; /* the command is asked to save and stop: time_limit.h */
+		return false;
+	}
 	if (*number == SIGTERM)
 		wlb_run_note_term(run);
 	else

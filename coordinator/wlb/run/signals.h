@@ -11,7 +11,8 @@
  * blocked. Returns -1 if they cannot be read. */
 int wlb_run_signals_block(struct wlb_run *run, struct wlb_error *error);
 
-/* Reads one signal from run->signal_fd; *number is 0 if there is none. Returns true for the signals that end the run:
+/* Reads one signal from run->signal_fd; *number is 0 if there is none, or SIGTERM came because the job is preempted and
+ * its grace time runs. Returns true for the signals that end the run:
  * run->cancelled or run->abandoned is then set. */
 bool wlb_run_signal_read(struct wlb_run *run, int *number);
 

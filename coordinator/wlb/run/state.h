@@ -19,6 +19,7 @@ struct wlb_run_options {
 	int max_restarts;
 	int wait_s;                        /* after a fault: how long to wait for a coordinator that does not answer */
 	const char *spool_dir;             /* NULL: the job's */
+	const char *stop_before_end;       /* seconds; NULL: as the saves need */
 	struct wlb_option_list srun_words; /* values of --srun-args: words separated by blanks */
 	char **srun_args;                  /* one word each; owned */
 	int srun_arg_count;
@@ -30,6 +31,8 @@ struct wlb_run_job {
 	uint32_t job_id;
 	uint32_t restart_count;
 	int64_t submit_time; /* 0: not known */
+	int64_t end_time;    /* by its time limit, seconds since 1970; 0: not known */
+	bool is_preempted;   /* its grace time runs */
 	char cluster[64];
 	char name[256];
 	char this_node[256];
@@ -57,6 +60,29 @@ struct wlb_run_switch {
 	int node_count;
 };
 
+/* What wlb-worker has recorded of its steps and checkpoints, progress.h. */
+struct wlb_run_progress {
+	double longest_save_s, longest_step_s; /* of all attempts of this process */
+	int64_t saved_step;                    /* the last checkpoint of the attempt; -1: none */
+	int fd;                                /* the spool of rank 0 in the attempt; -1: not open */
+	char line[4096];
+	size_t line_bytes; /* sizeof(line): too long to be the record of a step or a checkpoint */
+};
+
+/* For so long wlb-worker goes on after SIGTERM where jobs may be preempted, so that it can be asked to save instead. */
+enum { WLB_RUN_TERM_HOLD_S = 2 };
+
+/* When the command is asked to save and stop, time_limit.h. */
+struct wlb_run_limit {
+	bool is_given; /* by --stop-before-end */
+	int64_t given_s;
+	bool may_be_preempted; /* the cluster preempts jobs */
+	int64_t next_query_ms, next_read_ms;
+};
+
+/* Why the command was asked to save and stop. */
+enum wlb_run_stop { WLB_RUN_STOP_NONE, WLB_RUN_STOP_LIMIT, WLB_RUN_STOP_PREEMPTED };
+
 /* One launch. */
 struct wlb_attempt {
 	char id[37];
@@ -80,6 +106,9 @@ struct wlb_attempt {
 	bool no_step;     /* srun could not create its step, for a temporary reason: no task has run */
 	bool ended_by_order;
 	bool cancelled;
+	enum wlb_run_stop stop; /* it was asked to save and stop */
+	int64_t next_stop_ms;   /* when it is asked again */
+	bool stopped;           /* it has saved and stopped before the end of its training */
 	char end_reason[1024];
 };
 
@@ -110,7 +139,9 @@ struct wlb_run {
 	sigset_t signals;                 /* blocked here and read from signal_fd */
 	sigset_t signals_before;          /* the mask that is restored for the command */
 	int signal_fd;
-	bool cancelled;       /* SIGTERM or SIGINT came, or Slurm reports it */
+	bool cancelled; /* SIGTERM or SIGINT came, or Slurm reports it */
+	struct wlb_run_limit limit;
+	struct wlb_run_progress progress;
 	bool away;            /* the coordinator, or its database, did not answer the last request */
 	int64_t end_until_ms; /* deadline for the last reports and records */
 

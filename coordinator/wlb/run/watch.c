@@ -16,6 +16,8 @@
 #include "coordinator/wlb/run/parent.h"
 #include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/signals.h"
+#include "coordinator/wlb/run/stop.h"
+#include "coordinator/wlb/run/time_limit.h"
 
 enum {
 	POLL_MS = 200,           /* between two checks of the reporter's orders */
@@ -24,6 +26,7 @@ enum {
 	CANCEL_GRACE_MS = 35000, /* KillWait is 30 s by default */
 	DRAIN_MS = 1000,         /* for the last output of srun, if no process reads our stderr */
 	STEP_GONE_MS = 15000,    /* for the end of a step whose srun was killed */
+	STARTED_MS = 3000,       /* from the step's creation until its tasks take a signal in their own way */
 };
 
 /* The measures already taken to end a step. */
@@ -36,6 +39,8 @@ struct watch {
 	pid_t srun;
 	bool has_step;
 	uint32_t step_id;
+	int64_t started_ms;    /* when its tasks may be asked to stop */
+	bool term_noted;       /* Slurm was asked why it has sent the step SIGTERM */
 	int64_t next_query_ms; /* of the step id */
 	enum ending ending;
 	int64_t next_ending_ms;
@@ -64,6 +69,7 @@ static void find_step(struct watch *w)
 	if (wlb_slurm_step_of(w->run->job.job_id, w->srun, &w->step_id, NULL) != 1)
 		return;
 	w->has_step = true;
+	w->started_ms = wlb_clock_ms() + STARTED_MS;
 	snprintf(w->attempt->step_id, sizeof(w->attempt->step_id), "%" PRIu32 ".%" PRIu32, w->run->job.job_id,
 	         w->step_id);
 	if (w->reporter == NULL)
@@ -107,6 +113,20 @@ static void end_by_order(struct watch *w)
 	wlb_run_print("ending attempt %d: %s", w->attempt->number, reason);
 	w->ending = ENDING_GRACE;
 	w->next_ending_ms = wlb_clock_ms() + ORDER_GRACE_MS;
+}
+
+/* Slurm sends the tasks SIGTERM when the grace time of a preemption begins, and wlb-worker then waits for what follows.
+ */
+static void ask_to_stop(struct watch *w)
+{
+	wlb_run_limit_read(w->run, w->attempt->id);
+	if (w->ending != ENDING_NOT || !w->has_step || wlb_clock_left_ms(w->started_ms) > 0)
+		return;
+	if (w->scan.step_signalled && !w->term_noted) {
+		w->term_noted = true;
+		wlb_run_limit_is_preempted(w->run);
+	}
+	wlb_run_stop_ask(w->run, w->attempt, w->reporter, w->srun);
 }
 
 static void end_cancelled(struct watch *w, const char *why)
@@ -279,6 +299,7 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 		check_job(&w);
 		find_step(&w);
 		end_by_order(&w);
+		ask_to_stop(&w);
 		if (w.ending != ENDING_NOT && wlb_clock_left_ms(w.next_ending_ms) == 0)
 			escalate(&w);
 		if (poll(ready, 3, POLL_MS) <= 0)
@@ -295,6 +316,7 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 	attempt->no_step = w.scan.no_step && attempt->exit_code != 0 && w.ending == ENDING_NOT;
 	note_fence_timeout(&w);
 	note_first_exit(&w);
+	wlb_run_stop_note(run, attempt);
 }
 
 void wlb_run_end_orphaned_step(struct wlb_run *run)

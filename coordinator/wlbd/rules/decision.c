@@ -18,6 +18,11 @@ static int set_decision(struct wlbd_decision *decision, enum wlbd_verb verb, con
 	return 0;
 }
 
+bool wlbd_exit_is_deliberate(int exit_code)
+{
+	return exit_code == WLBD_EXIT_ORDERED || exit_code == WLBD_EXIT_SAVED || exit_code == WLBD_EXIT_BAD_INPUT;
+}
+
 static const char *why_unusable(const struct wlbd_candidate_node *node)
 {
 	if (node->silent)

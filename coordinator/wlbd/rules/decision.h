@@ -12,8 +12,12 @@ enum {
 	WLBD_NODE_LOSSES_MOST = 1,      /* a node that was lost more often is not used */
 	WLBD_EXIT_BAD_INPUT = 2,        /* exit codes of docs/api.md */
 	WLBD_EXIT_ORDERED = 75,
+	WLBD_EXIT_SAVED = 85, /* asked to save and stop, and has */
 	WLBD_EXIT_UNKNOWN = -1000,
 };
+
+/* Whether a process that ended with this code did so on purpose: it is not lost, and the others of its step end too. */
+bool wlbd_exit_is_deliberate(int exit_code);
 
 struct wlbd_candidate_node {
 	const char *name;

@@ -85,12 +85,11 @@ static bool is_rank_loss(const struct wlbd_incident *incident, const struct wlbd
 	       !node_is_lost(incident, s->node) && !is_consequence(incident, s);
 }
 
-/* No rank of a step that ended well, by order, or because of bad input was lost. */
+/* No rank of a step that ended well, by order, as it was asked to, or because of bad input was lost. */
 static bool ended_without_loss(const struct wlbd_incident *incident)
 {
 	return wlbd_attempt_has_ended(&incident->life) &&
-	       (incident->life.exit_code == 0 || incident->life.exit_code == WLBD_EXIT_BAD_INPUT ||
-	        incident->life.exit_code == WLBD_EXIT_ORDERED);
+	       (incident->life.exit_code == 0 || wlbd_exit_is_deliberate(incident->life.exit_code));
 }
 
 /* Slurm ends the ranks of a cancelled job with SIGTERM; its launcher reports that soon after. */

@@ -55,7 +55,7 @@ struct wlbd_incident {
 	int count;
 	int64_t opened_ms;
 	struct wlbd_attempt_life life; /* of the attempt */
-	int64_t deliberate_ms;         /* when a rank ended by order or because of bad input; 0: none did */
+	int64_t deliberate_ms;         /* when a rank ended deliberately, decision.h; 0: none did */
 	bool first_exit_known;         /* the launcher reported which rank ended first */
 	bool settled;                  /* the cause was found: from now on only lost nodes are looked for */
 };

@@ -10,9 +10,9 @@ from pathlib import Path
 BUILD = Path(sys.argv[1])
 BIN, DOCS, COMPLETION = BUILD / "bin", BUILD / "docs", BUILD / "coordinator/wlb/completion.bash"
 PROGRAMS = {"wlb": "wlb", "wlb-data": "wlb data", "wlb-worker": "wlb-worker"}  # file, and how its commands are called
-SINGLE = {"wlbd": BIN / "wlbd", "wlb calibrate": BIN / "wlb-calibrate", "wlb-agent": BUILD / "libexec/wlb/wlb-agent",
+SINGLE = {"wlbd": BIN / "wlbd", "wlb calibrate": BIN / "wlb-calibrate", "wlb check-node": BIN / "wlb-check-node", "wlb-agent": BUILD / "libexec/wlb/wlb-agent",
           "wlb-stacks": BUILD / "libexec/wlb/wlb-stacks"}  # programs without commands
-PAGES = {"wlb": "wlb.1", "wlb top": "wlb-top.1", "wlb stacks": "wlb-stacks.1", "wlb data": "wlb-data.1", "wlb-worker": "wlb-worker.1", "wlb calibrate": "wlb-calibrate.1", "wlbd": "wlbd.8", "wlb-agent": "wlb-agent.8", "wlb-stacks": "wlb-stacks.8"}
+PAGES = {"wlb": "wlb.1", "wlb top": "wlb-top.1", "wlb stacks": "wlb-stacks.1", "wlb data": "wlb-data.1", "wlb-worker": "wlb-worker.1", "wlb calibrate": "wlb-calibrate.1", "wlb check-node": "wlb-check-node.1", "wlbd": "wlbd.8", "wlb-agent": "wlb-agent.8", "wlb-stacks": "wlb-stacks.8"}
 HELP_ROW = re.compile(r"^  (?:-\w, )?(--[a-z0-9-]+)", re.M)
 MANUAL_ROW = re.compile(r"^\.TP\n(?:\\fB\\-\w\\fR, )?\\fB(\\-\\-\S+?)\\fR", re.M)
 
@@ -32,7 +32,7 @@ def commands():
     for file, name in PROGRAMS.items():
         listed = run(BIN / file, "--help").stdout.split("Commands:\n")[1].split("\n\n")[0]
         for command in re.findall(r"^  (\S+)", listed, re.M):
-            if command not in ("data", "calibrate"):  # programs of their own
+            if command not in ("data", "calibrate", "check-node"):  # programs of their own
                 yield [BIN / file, command], f"{name} {command}", PAGES.get(f"{name} {command}", PAGES[name])
     for name, path in SINGLE.items():
         yield [path], name, PAGES[name]
@@ -69,7 +69,7 @@ class CommandLines(unittest.TestCase):
                 self.assertEqual(words, [*options, "--help"])
                 self.assertEqual(complete(*line, "--"), [*options, "--help"])
                 count += 1
-        self.assertEqual(count, 22)
+        self.assertEqual(count, 23)
 
     def test_the_command_takes_them(self):
         for line, name, _ in commands():
@@ -94,6 +94,8 @@ class CommandLines(unittest.TestCase):
         self.assertEqual(complete("wlb", "data", "b"), ["build"])
         self.assertEqual(complete("wlb-calibrate", "--dev"), ["--device", "--deviation"])
         self.assertEqual(complete("wlb-calibrate", "--device", ""), ["cpu", "cuda"])
+        self.assertEqual(complete("wlb-check-node", "--only", "m"), ["memory"])
+        self.assertIn("/tmp", complete("wlb", "check-node", "--dir", "/tm"))
         self.assertEqual(complete("wlb", "db", "m"), ["migrate"])
         self.assertEqual(complete("wlb-worker", "t"), ["train"])
         self.assertEqual(complete("wlb", "pack", "--seq-length", "8", "--strategy", ""), ["balanced", "greedy", "fixed", "plain"])

@@ -17,6 +17,7 @@
 #include "coordinator/wlb/program.h"
 #include "coordinator/wlbd/main/options.h"
 #include "worker/calibrate/calibrate.h"
+#include "worker/check_node/check_node.h"
 #include "worker/data/commands.h"
 #include "worker/launch/options.h"
 
@@ -45,6 +46,7 @@ static int list_commands(void **state)
 	add_commands_of(&wlb_command_program);
 	add_commands_of(&wlb_data_program);
 	commands[command_count++] = &wlb_command_calibrate;
+	commands[command_count++] = &wlb_command_check_node;
 	for (int i = 0; i < OTHERS && command_count < COMMANDS_MOST; i++)
 		commands[command_count++] = &others[i];
 	return command_count < COMMANDS_MOST ? 0 : -1;
@@ -174,6 +176,8 @@ static void choices_are_in_the_order_of_their_enums(void **state)
 	assert_choices(train_table, "dtype", wlb_dtype_name(WLB_FLOAT64), WLB_FLOAT64);
 	assert_choices(train_table, "device", "cuda", WLB_DEVICE_CUDA);
 	assert_choices(wlb_command_calibrate.options, "device", "cuda", WLB_DEVICE_CUDA);
+	assert_choices(wlb_command_check_node.options, "device", "cuda", WLB_DEVICE_CUDA);
+	assert_choices(wlb_command_check_node.options, "dtype", wlb_dtype_name(WLB_FLOAT64), WLB_FLOAT64);
 	assert_choices(wlb_command_calibrate.options, "dtype", wlb_dtype_name(WLB_FLOAT64), WLB_FLOAT64);
 	assert_choices(train_table, "lr-decay-style", "constant", WLB_LR_CONSTANT);
 	assert_choices(train_table, "lr-decay-style", "linear", WLB_LR_LINEAR);

@@ -121,6 +121,19 @@ static void nothing_after_the_step_was_ended_by_others(void **state)
 	}
 }
 
+static void slurm_has_signalled_the_step(void **state)
+{
+	static const char line[] = "slurmstepd: error: *** STEP 12.0 ON n1 CANCELLED AT 2026-11-20T12:00:00 ***\n";
+	static const char other[] = "srun: error: n3: task 5: Killed\n";
+	struct wlb_first_exit_scan scan = {0};
+	(void)state;
+	wlb_first_exit_feed(&scan, other, strlen(other));
+	assert_false(scan.step_signalled);
+	scan = (struct wlb_first_exit_scan){0};
+	wlb_first_exit_feed(&scan, line, strlen(line));
+	assert_true(scan.step_signalled);
+}
+
 static void a_fence_that_pmix_gave_up(void **state)
 {
 	static const char n2[] =
@@ -177,6 +190,7 @@ int main(void)
 		cmocka_unit_test(a_step_that_slurm_refused_for_now),
 		cmocka_unit_test(the_first_one_counts),
 		cmocka_unit_test(nothing_after_the_step_was_ended_by_others),
+		cmocka_unit_test(slurm_has_signalled_the_step),
 		cmocka_unit_test(a_fence_that_pmix_gave_up),
 		cmocka_unit_test(bytes_cut_anywhere_and_long_lines),
 	};

@@ -87,10 +87,10 @@ static void test_end_of_step_makes_the_first_one_the_cause(void **state)
 
 static void test_steps_that_end_by_themselves_lose_nobody(void **state)
 {
-	static const int codes[] = {0, WLBD_EXIT_BAD_INPUT, WLBD_EXIT_ORDERED};
+	static const int codes[] = {0, WLBD_EXIT_BAD_INPUT, WLBD_EXIT_ORDERED, WLBD_EXIT_SAVED};
 	int count;
 	(void)state;
-	for (int i = 0; i < 3; i++) {
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
 		struct wlbd_incident incident = {.life = {WLBD_ATTEMPT_ENDED, .exit_code = codes[i]}};
 		add(&incident, WLBD_CLOSED, "n2", 2, 1000, WLBD_NODE_ALIVE);
 		assert_int_equal(judge(&incident, 1300, &count), WLBD_JUDGE_NOTHING);

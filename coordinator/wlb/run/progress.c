@@ -1,0 +1,77 @@
+#include "coordinator/wlb/run/progress.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+enum { READ_BYTES = 64 * 1024, READS_MOST = 64 };
+
+void wlb_run_progress_reset(struct wlb_run_progress *progress)
+{
+	if (progress->fd >= 0)
+		close(progress->fd);
+	progress->fd = -1;
+	progress->saved_step = -1;
+	progress->line_bytes = 0;
+}
+
+static double seconds(const json_t *data, const char *name)
+{
+	double value = json_number_value(json_object_get(data, name));
+	return isfinite(value) && value > 0.0 ? value : 0.0;
+}
+
+static void take_record(struct wlb_run_progress *progress, const json_t *record)
+{
+	const char *type = json_string_value(json_object_get(record, "type"));
+	const json_t *data = json_object_get(record, "data");
+	if (type == NULL)
+		return;
+	if (strcmp(type, "step") == 0) {
+		progress->longest_step_s = fmax(progress->longest_step_s, seconds(data, "step_time_s"));
+	} else if (strcmp(type, "checkpoint") == 0) {
+		progress->longest_save_s = fmax(progress->longest_save_s, seconds(data, "duration_s"));
+		progress->saved_step = json_integer_value(json_object_get(data, "step"));
+	}
+}
+
+static void take_line(struct wlb_run_progress *progress)
+{
+	json_t *record = NULL;
+	if (progress->line_bytes < sizeof(progress->line))
+		record = json_loadb(progress->line, progress->line_bytes, 0, NULL);
+	if (record != NULL)
+		take_record(progress, record);
+	json_decref(record);
+	progress->line_bytes = 0;
+}
+
+static void take_bytes(struct wlb_run_progress *progress, const char *bytes, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (bytes[i] == '\n')
+			take_line(progress);
+		else if (progress->line_bytes < sizeof(progress->line))
+			progress->line[progress->line_bytes++] = bytes[i];
+	}
+}
+
+void wlb_run_progress_read(struct wlb_run_progress *progress, const char *spool_dir, const char *attempt_id)
+{
+	char path[PATH_MAX], bytes[READ_BYTES];
+	ssize_t count = 1;
+	if (progress->fd < 0) {
+		snprintf(path, sizeof(path), "%s/%s.rank0.jsonl", spool_dir, attempt_id);
+		progress->fd = open(path, O_RDONLY | O_CLOEXEC);
+	}
+	for (int i = 0; progress->fd >= 0 && i < READS_MOST && count > 0; i++) {
+		count = read(progress->fd, bytes, sizeof(bytes));
+		if (count > 0)
+			take_bytes(progress, bytes, (size_t)count);
+	}
+}

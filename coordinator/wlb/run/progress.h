@@ -1,0 +1,17 @@
+/*
+ * How long the steps and checkpoints of wlb-worker take, and which was the last checkpoint: read from the spool of rank
+ * 0 (client/spool.h) while it grows. Another trainer has no such spool: then nothing is known.
+ */
+#ifndef COORDINATOR_WLB_RUN_PROGRESS_H
+#define COORDINATOR_WLB_RUN_PROGRESS_H
+
+#include "coordinator/wlb/run/state.h"
+
+/* To be called once an attempt has ended. What was longest is kept. */
+void wlb_run_progress_reset(struct wlb_run_progress *progress);
+
+/* Reads what rank 0 has recorded since the last call, 4 MiB at most. Opens the spool once it exists. The spool may be
+ * removed meanwhile, which does not matter once it is open. */
+void wlb_run_progress_read(struct wlb_run_progress *progress, const char *spool_dir, const char *attempt_id);
+
+#endif

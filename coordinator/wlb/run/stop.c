@@ -1,0 +1,160 @@
+#include "coordinator/wlb/run/stop.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/command.h"
+#include "common/exit_saved.h"
+#include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlb/run/deliver_records.h"
+#include "coordinator/wlb/run/plan.h"
+#include "coordinator/wlb/run/print.h"
+#include "coordinator/wlb/run/progress.h"
+#include "coordinator/wlb/run/signals.h"
+#include "coordinator/wlb/run/time_limit.h"
+
+enum {
+	AGAIN_MS = 10000,
+	DELIVER_MS = 5000,   /* for the records, before the job is queued again */
+	REQUEUED_MS = 10000, /* for Slurm to end this process */
+	SCRIPT_MS = 500,     /* for its signal to reach the script too */
+};
+
+static bool is_worker(const struct wlb_run *run)
+{
+	return wlb_run_train_word(run->options.command) >= 0;
+}
+
+static const char *why(enum wlb_run_stop stop)
+{
+	switch (stop) {
+	case WLB_RUN_STOP_LIMIT:
+		return "the time limit is near";
+	case WLB_RUN_STOP_PREEMPTED:
+		return "the job is preempted";
+	case WLB_RUN_STOP_NONE:
+		break;
+	}
+	return "SIGUSR1";
+}
+
+static void record_asked(const struct wlb_run *run, const struct wlb_attempt *attempt, struct wlb_reporter *reporter)
+{
+	char detail[128];
+	snprintf(detail, sizeof(detail), "%s: asked to save and stop %.0f s before the end of the job",
+	         why(attempt->stop), wlb_run_limit_left_s(run));
+	wlb_run_print("attempt %d: %s", attempt->number, detail);
+	json_t *data = json_pack("{s:s, s:s}", "kind", "stop_asked", "detail", detail);
+	char *text = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
+	if (text != NULL && reporter != NULL)
+		wlb_reporter_record(reporter, "event", text, NULL);
+	free(text);
+	json_decref(data);
+}
+
+void wlb_run_stop_ask(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_reporter *reporter, pid_t srun)
+{
+	if (attempt->stop == WLB_RUN_STOP_NONE) {
+		attempt->stop = wlb_run_limit_check(run);
+		if (attempt->stop == WLB_RUN_STOP_NONE)
+			return;
+		record_asked(run, attempt, reporter);
+	} else if (!is_worker(run) || wlb_clock_left_ms(attempt->next_stop_ms) > 0) {
+		return;
+	}
+	kill(srun, SIGUSR1);
+	attempt->next_stop_ms = wlb_clock_ms() + AGAIN_MS;
+}
+
+/* Another trainer may also end with exit code 0 when it was asked: whether it had completed shows when it is started
+ * again. */
+static bool has_stopped(const struct wlb_run *run, const struct wlb_attempt *attempt)
+{
+	if (attempt->cancelled || attempt->ended_by_order)
+		return false;
+	return attempt->exit_code == WLB_EXIT_SAVED ||
+	       (attempt->exit_code == 0 && attempt->stop != WLB_RUN_STOP_NONE && !is_worker(run));
+}
+
+void wlb_run_stop_note(struct wlb_run *run, struct wlb_attempt *attempt)
+{
+	struct wlb_run_progress *progress = &run->progress;
+	wlb_run_progress_read(progress, run->job.spool_dir, attempt->id);
+	int64_t step = progress->saved_step;
+	wlb_run_progress_reset(progress);
+	attempt->stopped = has_stopped(run, attempt);
+	if (!attempt->stopped)
+		return;
+	if (!is_worker(run))
+		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "%s: the command has stopped",
+		         why(attempt->stop));
+	else if (step < 0)
+		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "%s: saved and stopped", why(attempt->stop));
+	else
+		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "%s: saved step %" PRId64 " and stopped",
+		         why(attempt->stop), step);
+}
+
+bool wlb_run_stop_is_last(struct wlb_run *run, const struct wlb_attempt *attempt)
+{
+	if (attempt->stopped)
+		return true;
+	return attempt->exit_code != WLB_EXIT_DONE && attempt->exit_code != WLB_EXIT_USAGE &&
+	       wlb_run_limit_check(run) != WLB_RUN_STOP_NONE;
+}
+
+/* Whether wlb-worker, started again, continues from the checkpoints that it has saved. It is not known of another
+ * trainer, whose user has said that it saves when it is asked. */
+static bool will_continue(const struct wlb_run *run)
+{
+	char *const *words = run->options.command;
+	const char *save = wlb_run_word_value(words, "--save"), *load = wlb_run_word_value(words, "--load");
+	return !is_worker(run) || (save != NULL && load != NULL && strcmp(save, load) == 0);
+}
+
+/* Returns -1 with the remedy where the job must not be queued again, or Slurm would not do so. */
+static int check_requeue(const struct wlb_run *run, struct wlb_error *error)
+{
+	uint32_t job_id = run->job.job_id;
+	struct wlb_slurm_job job;
+	if (!will_continue(run))
+		return wlb_fail(error, "queued again it would begin anew: name one folder in --save and --load of "
+		                       "wlb-worker, and submit the job again");
+	int found = wlb_slurm_job(job_id, &job, error);
+	if (found < 0)
+		return -1;
+	if (found == 0 || !job.running)
+		return wlb_fail(error, "job %" PRIu32 " is over: submit it again, and it continues from its checkpoint",
+		                job_id);
+	if (!job.batch)
+		return wlb_fail(error, "Slurm queues only jobs of sbatch again: run the command in another job, and it "
+		                       "continues from its checkpoint");
+	if (!job.requeue)
+		return wlb_fail(error,
+		                "with sbatch --requeue the job would be queued again by itself: submit it again, "
+		                "and it continues from its checkpoint");
+	return 0;
+}
+
+int wlb_run_stop_requeue(struct wlb_run *run, const struct wlb_attempt *attempt, struct wlb_error *error)
+{
+	uint32_t job_id = run->job.job_id;
+	if (check_requeue(run, error) != 0)
+		return -1;
+	run->end_until_ms = wlb_clock_ms() + DELIVER_MS;
+	wlb_run_deliver_last(run);
+	if (wlb_slurm_requeue(job_id, error) != 0)
+		return -1;
+	wlb_run_print("attempt %d: %s; job %" PRIu32 " is queued again and continues from its checkpoint",
+	              attempt->number, attempt->end_reason, job_id);
+	/* The script must not go on with its next line meanwhile. Slurm signals the processes of the job one after the
+	 * other, and the script may be the last. */
+	wlb_run_pause(run, REQUEUED_MS);
+	poll(NULL, 0, SCRIPT_MS);
+	return 0;
+}

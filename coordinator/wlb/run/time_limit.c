@@ -1,0 +1,104 @@
+#include "coordinator/wlb/run/time_limit.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/clock.h"
+#include "common/number.h"
+#include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlb/run/job.h"
+#include "coordinator/wlb/run/plan.h"
+#include "coordinator/wlb/run/progress.h"
+
+enum {
+	QUERY_MS = 30000,     /* between two questions to Slurm */
+	QUERY_SOON_MS = 5000, /* the same where the command may have to be asked soon */
+	SOON_S = 300,
+	READ_MS = 1000, /* between two looks at what was recorded */
+	LEAST_S = 30,
+	GIVEN_MOST_S = 30 * 24 * 3600,
+};
+
+/* A longest save may be followed by one that takes longer; ranks that begin a step when they are asked end it first. */
+static const double SAVES = 3.0;
+
+/* How long before the job's end the command is asked; 0: never. SIGUSR1 ends another trainer that does not expect it,
+ * so that its user must say that it does. */
+static double seconds_before(const struct wlb_run *run)
+{
+	const struct wlb_run_progress *progress = &run->progress;
+	if (run->job.off)
+		return 0.0;
+	if (run->limit.is_given)
+		return (double)run->limit.given_s;
+	if (wlb_run_train_word(run->options.command) < 0)
+		return 0.0;
+	return fmax(LEAST_S, SAVES * progress->longest_save_s + progress->longest_step_s);
+}
+
+double wlb_run_limit_left_s(const struct wlb_run *run)
+{
+	return run->job.end_time > 0 ? difftime((time_t)run->job.end_time, time(NULL)) : INFINITY;
+}
+
+static void set_next_query(struct wlb_run *run)
+{
+	bool is_soon = wlb_run_limit_left_s(run) < seconds_before(run) + SOON_S;
+	run->limit.next_query_ms = wlb_clock_ms() + (is_soon ? QUERY_SOON_MS : QUERY_MS);
+}
+
+/* Whether the cluster preempts jobs at all. */
+static bool has_preemption(void)
+{
+	char type[64] = "";
+	return wlb_slurm_config("PreemptType", type, sizeof(type)) && type[0] != '\0' && strcmp(type, "(null)") != 0 &&
+	       strcmp(type, "preempt/none") != 0;
+}
+
+int wlb_run_limit_read_option(struct wlb_run *run, struct wlb_error *error)
+{
+	const char *text = run->options.stop_before_end;
+	run->limit.is_given = text != NULL;
+	return text == NULL ? 0
+	                    : wlb_number_parse("--stop-before-end", text, 0, GIVEN_MOST_S, &run->limit.given_s, error);
+}
+
+void wlb_run_limit_open(struct wlb_run *run)
+{
+	set_next_query(run);
+	/* Slurm is not asked again where it has just given no answer. */
+	run->limit.may_be_preempted = seconds_before(run) > 0.0 && run->job.end_time > 0 && has_preemption();
+}
+
+void wlb_run_limit_read(struct wlb_run *run, const char *attempt_id)
+{
+	if (wlb_clock_left_ms(run->limit.next_read_ms) > 0)
+		return;
+	wlb_run_progress_read(&run->progress, run->job.spool_dir, attempt_id);
+	run->limit.next_read_ms = wlb_clock_ms() + READ_MS;
+}
+
+enum wlb_run_stop wlb_run_limit_check(struct wlb_run *run)
+{
+	double before_s = seconds_before(run);
+	if (before_s == 0.0)
+		return WLB_RUN_STOP_NONE;
+	if (wlb_clock_left_ms(run->limit.next_query_ms) == 0) {
+		wlb_run_job_refresh(&run->job);
+		set_next_query(run);
+	}
+	if (run->job.is_preempted)
+		return WLB_RUN_STOP_PREEMPTED;
+	return wlb_run_limit_left_s(run) <= before_s ? WLB_RUN_STOP_LIMIT : WLB_RUN_STOP_NONE;
+}
+
+bool wlb_run_limit_is_preempted(struct wlb_run *run)
+{
+	if (!run->limit.may_be_preempted)
+		return false;
+	run->job.is_preempted = false; /* also where Slurm does not answer */
+	wlb_run_job_refresh(&run->job);
+	return run->job.is_preempted;
+}

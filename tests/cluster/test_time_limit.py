@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""A job that will end before its training does saves, stops, and goes on from there once Slurm has queued it again."""
+import re
+import time
+
+import harness
+import training
+from harness import BUILD, wait_for
+
+# wlb-worker whose ranks read each document slowly, so that a step takes as long on every machine.
+SLOW_WORKER = f"""#!/bin/bash
+shift
+export SLOW_DISK_CALL=pread SLOW_DISK_PATH=corpus.bin SLOW_DISK_AFTER=0 SLOW_DISK_WAIT_S=0.03
+exec {BUILD}/tests/slow_disk "$@"
+"""
+# A trainer that knows nothing of WLB: it ends well when it is asked, and completes when it is started again.
+OTHER = """trap 'echo told $SLURM_PROCID; exit 0' USR1
+[ ! -e done-$SLURM_JOB_ID ] || exit 0
+while :; do sleep 0.1; done
+"""
+ITERATIONS = 90
+
+
+class StopTest(training.TrainingTest):
+    nodes = 2
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        (cls.cluster.work / "slow").mkdir()
+        for name, text in (("slow/wlb-worker", SLOW_WORKER), ("other", "#!/bin/bash\n" + OTHER)):
+            (cls.cluster.work / name).write_text(text, encoding="utf-8")
+            (cls.cluster.work / name).chmod(0o755)
+
+    def submit_slow(self, arguments, *options, iterations=ITERATIONS, nodes=1):
+        """Submits a run whose script ends with the exit code of `wlb run`."""
+        words = " ".join(training.arguments(iterations=iterations))
+        return self.cluster.sbatch(
+            f"wlb run {arguments} -- slow/wlb-worker {words} --save ck-$SLURM_JOB_ID --load ck-$SLURM_JOB_ID "
+            "--metrics-file m-$SLURM_JOB_ID.jsonl --log-interval 1\ncode=$?\necho next line\nexit $code",
+            "--wlb-layout=dp=2", f"--ntasks-per-node={2 // nodes}", "--no-kill", "--open-mode=append", *options, nodes=nodes)
+
+    def check_stops(self, job, run, reason):
+        """Each attempt but the last has saved its last step and stopped, and the next has continued from there."""
+        attempts = run["attempts"]
+        self.assertGreater(len(attempts), 1, self.cluster.output(job))
+        for attempt, following in zip(attempts, attempts[1:]):
+            step = attempt["last_step"]
+            self.assertEqual((attempt["state"], attempt["exit_code"]), ("ended", 85), attempt)
+            self.assertEqual(attempt["reason"], f"{reason}: saved step {step} and stopped")
+            self.assertEqual((following["resumed_step"], following["first_step"]), (step, step + 1))
+            self.assertIn(step, [checkpoint["step"] for checkpoint in run["checkpoints"]])
+        self.assertEqual((run["steps_repeated"], run["faults"]), (0, []))
+        self.assertEqual(self.cluster.job(job)["Restarts"], str(len(attempts) - 1))
+        output = self.cluster.output(job)
+        self.assertEqual(output.count("is queued again and continues from its checkpoint"), len(attempts) - 1, output)
+        self.assertEqual(output.count("next line"), 1, output)
+
+    def asked(self, run):
+        return [event["detail"] for event in run["events"] if event["kind"] == "stop_asked"]
+
+    def check_losses(self, run, iterations):
+        """Every step is recorded once, with the loss that it has without a stop."""
+        steps = self.cluster.sql("SELECT step, loss FROM steps JOIN runs ON runs.id = run_id "
+                                 f"WHERE runs.name = '{run['run_id']}' ORDER BY step")
+        self.assertEqual([int(step) for step, _ in steps], list(range(1, iterations + 1)))
+        expected = training.single_process_losses(iterations=iterations)
+        for step, loss in steps:
+            self.assertLess(abs(float(loss) / expected[int(step)] - 1), training.TOLERANCE["float64"])
+
+
+class TimeLimit(StopTest):
+    """The jobs run side by side."""
+
+    def test_limit(self):
+        again = self.submit_slow("--stop-before-end 44", "--time=1", "--requeue")
+        kept = self.submit_slow("", "--time=1", "--no-requeue", iterations=100000)  # 30 s before
+        self.assertEqual(self.cluster.wait_job(kept, 60), "FAILED")
+        self.assertEqual(self.cluster.job(kept)["ExitCode"], "85:0")
+        run = self.cluster.show(kept)
+        self.assertEqual(run["state"], "cancelled")
+        self.assertRegex(run["reason"], r"^the time limit is near: saved step \d+ and stopped; with sbatch --requeue the job would be "
+                         "queued again by itself: submit it again, and it continues from its checkpoint$")
+        self.assertIn(run["reason"], self.cluster.output(kept))
+        self.assertRegex(self.asked(run)[0], r"^the time limit is near: asked to save and stop (30|2[5-9]) s before the end of the job$")
+        self.assertEqual(run["faults"], [])
+        self.assertEqual(run["attempts"][0]["last_step"], run["checkpoints"][-1]["step"])
+
+        self.assertEqual(self.cluster.wait_job(again, 200), "COMPLETED", self.cluster.output(again))
+        run = self.cluster.show(again)
+        self.assertEqual(run["state"], "complete")
+        self.check_stops(again, run, "the time limit is near")
+        self.check_losses(run, ITERATIONS)
+        self.assertEqual(len(self.asked(run)), len(run["attempts"]) - 1)
+        self.assertRegex(self.asked(run)[0], r"^the time limit is near: asked to save and stop 4[0-4] s before the end of the job$")
+        self.assertRegex(self.cluster.run("wlb", "show", again).stdout, r"the time limit is near: saved step \d+ and")
+
+    def test_limit_that_is_changed(self):
+        """An administrator shortens the time limit: the end that Slurm told at the start is not the one that counts."""
+        job = self.submit_slow("--stop-before-end 50", "--time=30", "--no-requeue", iterations=100000)
+        self.wait_step(job, 2)
+        self.cluster.run("scontrol", "update", f"jobid={job}", "timelimit=1")
+        self.assertEqual(self.cluster.wait_job(job, 100), "FAILED")
+        self.assertRegex(self.cluster.show(job)["reason"], "^the time limit is near: saved step")
+
+    def test_signal_of_the_user(self):
+        """The tasks are signalled by Slurm, as with --signal=USR1@120; `wlb run` learns of it from their exit code."""
+        job = self.submit_slow("", "--requeue", iterations=30)
+        cancelled = self.submit_slow("", "--requeue", iterations=100000)
+        self.wait_step(job, 4)
+        self.cluster.run("scancel", "--signal=USR1", job)
+        self.wait_step(cancelled, 4)
+        began = time.monotonic()
+        self.cluster.run("scancel", cancelled)
+        wait_for("the end of its tasks", lambda: not self.tasks_of(cancelled), 5)
+        self.say(f"scancel took {time.monotonic() - began:.1f} s")
+        self.assertEqual(self.cluster.wait_job(cancelled, 30), "CANCELLED")
+        wait_for("its end", lambda: self.cluster.show(cancelled)["state"] == "cancelled", 30)
+        self.assertEqual(self.cluster.show(cancelled)["checkpoints"], [])
+        self.assertEqual(self.cluster.job(cancelled)["Restarts"], "0")
+        self.assertEqual(self.cluster.wait_job(job, 120), "COMPLETED", self.cluster.output(job))
+        run = self.cluster.show(job)
+        self.check_stops(job, run, "SIGUSR1")
+        self.check_losses(run, 30)
+
+    def tasks_of(self, job):
+        return [pid for pid in self.cluster.processes("slow_disk") if self.is_of(pid, job)]
+
+    def is_of(self, pid, job):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                return f"\0SLURM_JOB_ID={job}\0".encode() in b"\0" + file.read()
+        except OSError:
+            return False
+
+    def test_another_trainer(self):
+        """It is asked where its user has said that it expects that. Each start counts as progress, however many there are."""
+        job = self.cluster.sbatch(
+            "echo start ${SLURM_RESTART_COUNT:-0}\n[ ${SLURM_RESTART_COUNT:-0} -lt 4 ] || touch done-$SLURM_JOB_ID\n"
+            "wlb run --stop-before-end 57 -- ./other", "--wlb-layout=auto", "--ntasks-per-node=1", "--time=1", "--requeue",
+            "--open-mode=append", nodes=1)
+        self.assertEqual(self.cluster.wait_job(job, 200), "COMPLETED", self.cluster.output(job))
+        run = self.cluster.show(job)
+        self.assertEqual([attempt["state"] for attempt in run["attempts"]], ["ended"] * 4 + ["complete"])
+        self.assertEqual({attempt["reason"] for attempt in run["attempts"][:-1]}, {"the time limit is near: the command has stopped"})
+        self.assertEqual((run["state"], run["faults"]), ("complete", []))
+        self.assertEqual(self.cluster.output(job).count("told 0"), 4)
+
+
+class Preemption(StopTest):
+    """A partition whose jobs take the nodes from those of the other, after a grace time."""
+
+    GRACE_S = 25
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        path = cls.cluster.dir / "etc/slurm.conf"
+        text = path.read_text(encoding="utf-8")
+        partition = re.search("^PartitionName=main.*$", text, re.MULTILINE).group(0)
+        text = text.replace(partition, f"{partition} PriorityTier=1 PreemptMode=REQUEUE GraceTime={cls.GRACE_S}\n"
+                            f"PartitionName=urgent Nodes=n[1-{cls.nodes}] MaxTime=INFINITE State=UP PriorityTier=2 PreemptMode=OFF\n"
+                            "PreemptType=preempt/partition_prio\nPreemptMode=REQUEUE")
+        path.write_text(text, encoding="utf-8")
+        cls.cluster.verb("kill-service", "slurmctld")
+        cls.cluster.verb("start-service", "slurmctld")
+
+    def test_preempted(self):
+        job = self.submit_slow("", "--requeue", "--exclusive", iterations=40, nodes=2)
+        self.wait_step(job, 4)
+        urgent = self.cluster.sbatch("sleep 1", "-p", "urgent", "--exclusive", nodes=2)
+        self.assertEqual(self.cluster.wait_job(urgent, 90), "COMPLETED")
+        self.assertEqual(self.cluster.wait_job(job, 120), "COMPLETED", self.cluster.output(job))
+        run = self.cluster.show(job)
+        self.assertEqual(run["state"], "complete")
+        self.check_stops(job, run, "the job is preempted")
+        self.check_losses(run, 40)
+
+    def test_scancel_ends_at_once(self):
+        job = self.submit_slow("", "--requeue", iterations=100000)
+        self.wait_step(job, 4)
+        began = time.monotonic()
+        self.cluster.run("scancel", job)
+        wait_for("the end of the tasks", lambda: not self.cluster.processes("slow_disk"), 5)
+        self.say(f"scancel took {time.monotonic() - began:.1f} s")
+        self.assertEqual(self.cluster.wait_job(job, 30), "CANCELLED")
+
+
+if __name__ == "__main__":
+    harness.main()

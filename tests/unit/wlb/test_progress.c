@@ -1,0 +1,75 @@
+#include "coordinator/wlb/run/progress.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char dir[] = "/tmp/wlb-progress-XXXXXX";
+static char path[64];
+
+static void append(const char *text)
+{
+	FILE *file = fopen(path, "a");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static void close_to(double a, double b)
+{
+	assert_true(a > b - 1e-9 && a < b + 1e-9);
+}
+
+static void reads_while_the_spool_grows(void **state)
+{
+	struct wlb_run_progress progress = {.fd = -1, .saved_step = -1};
+	char filler[8192];
+	(void)state;
+	wlb_run_progress_read(&progress, dir, "a");
+	assert_int_equal(progress.fd, -1);
+	append("{\"run\":\"12\"}\n");
+	append("{\"seq\":1,\"time\":1.5,\"type\":\"step\",\"data\":{\"step\":1,\"step_time_s\":2.5}}\n");
+	append("{\"seq\":2,\"time\":2.5,\"type\":\"checkpoint\",\"data\":{\"step\":1,\"dura");
+	wlb_run_progress_read(&progress, dir, "a");
+	close_to(progress.longest_step_s, 2.5);
+	assert_int_equal(progress.saved_step, -1);
+	append("tion_s\":7.5}}\n{\"seq\":3,\"type\":\"step\",\"data\":{\"step\":2,\"step_time_s\":0.5}}\n");
+	wlb_run_progress_read(&progress, dir, "a");
+	close_to(progress.longest_save_s, 7.5);
+	close_to(progress.longest_step_s, 2.5);
+	assert_int_equal(progress.saved_step, 1);
+	/* A record that is longer than any step's, and bytes that are no record. */
+	memset(filler, 'x', sizeof(filler) - 1);
+	filler[sizeof(filler) - 1] = '\0';
+	append(filler);
+	append("\nnonsense\n{\"type\":7}\n{\"type\":\"step\",\"data\":{\"step_time_s\":null}}\n");
+	/* Delivered and removed: what was written before is still read. */
+	append("{\"seq\":9,\"type\":\"checkpoint\",\"data\":{\"step\":412,\"duration_s\":3}}\n");
+	unlink(path);
+	wlb_run_progress_read(&progress, dir, "a");
+	assert_int_equal(progress.saved_step, 412);
+	close_to(progress.longest_save_s, 7.5);
+	wlb_run_progress_reset(&progress);
+	assert_int_equal(progress.saved_step, -1);
+	assert_int_equal(progress.fd, -1);
+	close_to(progress.longest_save_s, 7.5);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(reads_while_the_spool_grows)};
+	if (mkdtemp(dir) == NULL)
+		return 1;
+	snprintf(path, sizeof(path), "%s/a.rank0.jsonl", dir);
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	unlink(path);
+	rmdir(dir);
+	return failed;
+}
