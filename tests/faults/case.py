@@ -10,7 +10,7 @@ from harness import JOB_ENDED, Failed, wait_for
 from inject import Injector
 from kinds import NODES, RANKS_PER_NODE, fill
 
-DEADLINE_S = 100  # of every wait
+DEADLINE_S = 180  # of every wait
 CLEAN_S = 10
 RETURN_S = 75  # until Slurm uses a node again that has thawed, and the last slurmstepd is gone
 GONE_S = 30  # how long a job that failed has to be requeued
@@ -21,11 +21,14 @@ class Result:
     kind: str
     trainer: str
     found_s: float | None = None  # from the fault until wlbd knew of it
+    resumed_s: float | None = None  # from the fault to the first step of the next attempt, where that is recorded
     cause: str = "-"
     reason: str = ""
     attempts: int = 0
     requeues: int = 0
     took_s: float = 0
+    time_lost: dict = dataclasses.field(default_factory=dict)  # of `wlb show --json`: the ETTR, and what was lost by which cause
+    is_untrue: bool = False  # cause, reason or a name is not what was done: some of the problems
     problems: list = dataclasses.field(default_factory=list)
 
     @property
@@ -34,8 +37,9 @@ class Result:
 
 
 class Case:
-    def __init__(self, cluster, kind, trainer, places):
+    def __init__(self, cluster, kind, trainer, places, layout="auto"):
         self.cluster, self.kind, self.trainer, self.places = cluster, fill(kind, places), trainer, places
+        self.layout = layout
         self.result = Result(kind.name, trainer.name)
         self.job, self.injector, self.run = None, None, None
 
@@ -58,15 +62,23 @@ class Case:
     # ---- what happens ---------------------------------------------------------------------------------------------
 
     def run_with_fault(self):
-        self.job = self.trainer.submit(self.kind.long)
-        self.injector = Injector(self.cluster, self.job, self.wait_trained)
-        wait_for(f"step {self.places.step}", lambda: self.trainer.step_done(self.job) >= self.places.step, DEADLINE_S, 0.02)
+        self.job = self.trainer.submit(self.kind.long, self.layout)
+        self.injector = Injector(self.cluster, self.job, self.wait, lambda: self.job_state() in JOB_ENDED)
+        self.wait("step", self.places.step)
         self.injector.inject(self.kind.script)
         self.wait_end()
 
-    def wait_trained(self):
-        last = self.trainer.steps(self.kind.long)
-        wait_for("the last step", lambda: self.trainer.step_done(self.job) >= last, DEADLINE_S)
+    def wait(self, what, number=0):
+        """What the command `wait` of inject.py waits for."""
+        if what == "end":
+            self.wait("step", self.trainer.steps(self.kind.long))
+        elif what == "step":
+            wait_for(f"step {number}", lambda: self.trainer.step_done(self.job) >= int(number), DEADLINE_S, 0.02)
+        elif what == "ranks":
+            wait_for("the last rank", lambda: self.injector.has_rank(NODES * RANKS_PER_NODE - 1), DEADLINE_S, 0.05)
+        else:
+            pattern = re.compile(rf"^wlb: attempt {number} on ", re.MULTILINE)
+            wait_for(f"attempt {number}", lambda: pattern.search(self.cluster.output(self.job)), DEADLINE_S, 0.05)
 
     def wait_end(self):
         """Waits until the run is complete, or until its job has ended and is not requeued."""
@@ -115,8 +127,12 @@ class Case:
             return
         self.judge_left()
         self.load_run()
+        before = len(self.result.problems)
         self.judge_cause()
+        self.result.is_untrue = len(self.result.problems) > before
         self.judge_count()
+        self.measure_resumption()
+        self.result.time_lost = self.run["time_lost"]
         self.judge_nodes()
         if self.run["state"] == "complete":
             self.problem(*self.trainer.problems(self.job, self.run, self.kind.long))
@@ -184,13 +200,23 @@ class Case:
             if not least <= value <= most:
                 self.problem(f"{value} {what}, not {least}" + (f" to {most}" if most > least else ""))
 
+    def measure_resumption(self):
+        times = self.cluster.sql(
+            "SELECT extract(epoch FROM min(s.recorded_at)) FROM (SELECT attempt_id, recorded_at FROM steps UNION ALL "
+            "SELECT attempt_id, recorded_at FROM steps_superseded) s JOIN attempts a ON a.id = s.attempt_id "
+            f"JOIN runs r ON r.id = a.run_id WHERE r.name = '{self.job}' AND a.number = 2")
+        if times and times[0][0]:
+            self.result.resumed_s = float(times[0][0]) - self.injector.began
 
     def judge_nodes(self):
         """The run ended on all nodes that were left, with all their ranks."""
-        nodes = sorted({f"n{i}" for i in range(1, NODES + 1)} - set(self.kind.dead.split()))
-        ways = self.run["layout"]
-        if self.run["nodes"] != nodes or ways["tp"] * ways["cp"] * ways["pp"] * ways["dp"] != RANKS_PER_NODE * len(nodes):
-            self.problem(f"the run ended on {' '.join(self.run['nodes'])} as {ways}, not on {' '.join(nodes)}")
+        every = {f"n{i}" for i in range(1, NODES + 1)}
+        nodes = every - set(self.kind.dead.split())
+        most = nodes if self.kind.attempts[0] > 1 else every  # where it may have ended before its nodes were lost
+        ways, used = self.run["layout"], self.run["nodes"]
+        ranks = ways["tp"] * ways["cp"] * ways["pp"] * ways["dp"]
+        if not nodes - set(self.kind.evicted.split()) <= set(used) <= most or ranks != RANKS_PER_NODE * len(used):
+            self.problem(f"the run ended on {' '.join(used)} as {ways}, not on {' '.join(sorted(nodes))}")
 
 
 def left_into(left, found):

@@ -14,19 +14,20 @@ class CaseRunner:
     def __init__(self, on_failure):
         """on_failure(case) is called while the cluster of a case that failed is still there."""
         self.on_failure = on_failure
-        self.cluster = None
+        self.cluster, self.link_mbit = None, 0
         self.ended = False
         atexit.register(self.end)
 
-    def run_case(self, kind, trainer, places):
-        """Returns the case's Result."""
+    def run_case(self, kind, trainer, places, layout="auto", link_mbit=0):
+        """Returns the case's Result. link_mbit: see harness.Cluster."""
         try:
-            if self.cluster is None:
-                self.open()
+            if self.cluster is None or self.link_mbit != link_mbit:
+                self.close()
+                self.open(link_mbit)
         except harness.Failed as error:
             self.close()
             return Result(kind.name, trainer, problems=[str(error)])
-        case = Case(self.cluster, kind, TRAINERS[trainer](self.cluster), places)
+        case = Case(self.cluster, kind, TRAINERS[trainer](self.cluster), places, layout)
         result = case.execute()
         if not result.passed:
             self.on_failure(case)
@@ -34,8 +35,8 @@ class CaseRunner:
             self.close()
         return result
 
-    def open(self):
-        self.cluster = harness.Cluster(NODES)
+    def open(self, link_mbit):
+        self.cluster, self.link_mbit = harness.Cluster(NODES, link_mbit=link_mbit), link_mbit
         if self.ended:
             raise harness.Failed("the test program is ending: no cluster is started")
         self.cluster.start()

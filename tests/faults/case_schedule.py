@@ -11,8 +11,8 @@ TURN_S = 150  # within this time of a turn cases are begun; those that were begu
 
 
 def run_cases(cases, jobs, on_failure, lock=None):
-    """Runs cases (kind, trainer, places), `jobs` at a time, and yields their results in the order of their ends. With the file
-    `lock` they take turns with other programs that lock it; no cluster outlives its turn."""
+    """Runs cases, each the arguments of CaseRunner.run_case, `jobs` at a time, and yields their results in the order of their
+    ends. With the file `lock` they take turns with other programs that lock it; no cluster outlives its turn."""
     waiting, left = queue.Queue(), len(cases)
     for case in cases:
         waiting.put(case)

@@ -1,4 +1,5 @@
 """Injects faults into the private cluster of a test: kills and stops its processes."""
+import contextlib
 import os
 import pathlib
 import signal
@@ -6,7 +7,7 @@ import time
 
 from harness import Failed, wait_for
 
-SIGNALS = {"kill": signal.SIGKILL, "freeze": signal.SIGSTOP, "thaw": signal.SIGCONT}
+SIGNALS = {"kill": signal.SIGKILL, "crash": signal.SIGSEGV, "freeze": signal.SIGSTOP, "thaw": signal.SIGCONT}
 UNDONE_BY = {"kill": "start", "freeze": "thaw", "stop": "start"}
 WAIT_S = 20
 
@@ -59,17 +60,18 @@ def stepds(cluster, node="n*"):
 class Injector:
     """Injects the faults of a script into the cluster and the processes of a job; undoes those that must not outlast the case.
 
-        kill | freeze | thaw rank R... | agent NODE | launcher | script | srun | srun-helper | stepd NODE | batch-stepd
+        kill | crash | freeze | thaw rank R... | agent NODE | launcher | script | srun | srun-helper | stepd NODE | batch-stepd
         kill | freeze | thaw | start node NODE | munged | slurmctld | wlbd | slurmd-NODE
         stop | start database
-        sleep SECONDS, wait end
+        sleep SECONDS, wait end | step N | ranks | attempt N
     """
 
-    def __init__(self, cluster, job, wait_end):
-        self.cluster, self.job, self.wait_end = cluster, job, wait_end
+    def __init__(self, cluster, job, wait, has_ended):
+        """wait(WHAT...) is called for the command `wait`; has_ended() tells whether the job has ended."""
+        self.cluster, self.job, self.wait, self.has_ended = cluster, job, wait, has_ended
         self.began = None  # time.time() of the first fault
         self.to_undo = {}  # target -> the command that undoes its fault
-        self.frozen = set()  # pids
+        self.frozen = {}  # target -> pids
 
     def inject(self, script):
         for line in script.split("; "):
@@ -77,7 +79,7 @@ class Injector:
             if verb == "sleep":
                 time.sleep(float(target))
             elif verb == "wait":
-                self.wait_end()
+                self.wait(target, *rest)
             elif target in ("node", "database") or self.is_service(target):
                 self.act_on_service(verb, target, *rest)
             else:
@@ -87,7 +89,8 @@ class Injector:
         while self.to_undo:
             _, words = self.to_undo.popitem()
             self.cluster.verb(*words)
-        self.signal("thaw", [pid for pid in self.frozen if os.path.exists(f"/proc/{pid}")])
+        for pids in self.frozen.values():
+            self.signal("thaw", pids)
 
     def is_service(self, name):
         return name in ("munged", "slurmctld", "wlbd") or name.startswith("slurmd-")
@@ -117,17 +120,30 @@ class Injector:
         wait_for("slurmctld's saved state", lambda: state.exists() and state.stat().st_mtime > now, WAIT_S)
 
     def act_on_processes(self, verb, target, *rest):
-        pids = list(self.frozen) if verb == "thaw" else self.find(target, *rest)
+        thing = (target, *rest)
+        pids = self.frozen.pop(thing, []) if verb == "thaw" else self.wait_found(*thing)
         self.began = self.began or time.time()
         self.signal(verb, pids)
         if verb == "freeze":
-            self.frozen |= set(pids)
-        elif verb == "thaw":
-            self.frozen.clear()
+            self.frozen[thing] = pids
 
     def signal(self, verb, pids):
         for pid in pids:
-            os.kill(pid, SIGNALS[verb])
+            with contextlib.suppress(ProcessLookupError):  # it was ended for another fault
+                os.kill(pid, SIGNALS[verb])
+
+    def wait_found(self, *thing):
+        """Returns the pids of a target, which may not have begun yet; [] if the job has ended before."""
+        until = time.monotonic() + WAIT_S
+        while True:
+            try:
+                return self.find(*thing)
+            except Failed:
+                if self.has_ended():
+                    return []
+                if time.monotonic() > until:
+                    raise
+            time.sleep(0.1)
 
     def find(self, target, *rest):
         """Returns the pids of a target, at least one."""
@@ -157,6 +173,12 @@ class Injector:
         if target == "srun-helper":
             return name == "srun" and program(read_parent(pid)) == "srun"
         return target == "script" and "/slurm_script" in read_command(pid)
+
+    def has_rank(self, number):
+        try:
+            return self.rank(str(number)) is not None
+        except Failed:
+            return False
 
     def rank(self, number):
         for pid in self.job_processes():

@@ -20,8 +20,10 @@ class Kind:
     attempts: tuple = (1, 1)  # least and most
     requeues: tuple = (0, 0)
     dead: str = ""  # nodes that were really lost: reasons may name them, and the run ends without them
+    evicted: str = ""  # nodes that live, without which the run may end
     long: bool = False  # the run lasts longer than its faults
     covering: str = ""  # the trainer with which continuous integration runs it
+    trainers: tuple = ("ours", "foreign")  # with which it can be
 
 
 def harmless(name, script, **more):
@@ -56,9 +58,12 @@ KINDS = (
     lost_rank("rank 0", "kill rank 0", "0", "n1"),
     Kind("two ranks of a node", "kill rank {leader} {rank}", ("rank_lost {node} {leader}", "rank_lost {node} {rank}"),
          r"\brank ({leader}|{rank}) on {node}\b", attempts=(2, 2), covering="foreign"),
-    harmless("local rank 0 stopped", "freeze rank {leader}; sleep 12; thaw rank {leader}"),
+    harmless("local rank 0 stopped", "freeze rank {leader}; sleep 6; thaw rank {leader}"),
+    # Only wlb-worker reports what its ranks wait for.
+    Kind("rank hangs", "freeze rank {rank}", ("hang {node} {rank}",), r"\brank {rank} on {node} hangs\b", attempts=(2, 2),
+         evicted="{node}", trainers=("ours",)),
 
-    harmless("agent killed", "kill agent {node}; sleep 4", covering="foreign"),
+    harmless("agent killed", "kill agent {node}; sleep 4"),
     harmless("agent stopped", "freeze agent {node}; sleep 12; thaw agent {node}"),
     lost_rank("agent then its local rank 0", "kill agent {node}; sleep 2; kill rank {leader}", "{leader}", long=True),
     lost_node("agent then its node", "kill agent {node}; sleep 2; kill node {node}", long=True),
@@ -72,7 +77,7 @@ KINDS = (
     lost_rank("local rank 0 then node", "kill rank {leader}; sleep 1.5; kill node {second}", "{leader}", attempts=(2, 3),
               dead="{second}"),
 
-    harmless("wlbd killed", "kill wlbd; sleep 4; start wlbd", covering="ours"),
+    harmless("wlbd killed", "kill wlbd; sleep 4; start wlbd"),
     harmless("wlbd stopped", "freeze wlbd; sleep 6; thaw wlbd"),
     lost_node("node and wlbd", "kill node {node}; kill wlbd; sleep 4; start wlbd"),
     lost_node("wlbd then node", "kill wlbd; sleep 1; kill node {node}; sleep 4; start wlbd"),
@@ -98,8 +103,7 @@ KINDS = (
     lost_step("srun killed", "kill srun", r"\bsrun\b", covering="foreign"),
     lost_step("srun killed with its helper", "kill srun srun-helper", r"\bsrun\b"),
     Kind("slurmstepd killed", "kill stepd {node}",
-         ("step_failed {node} -", "rank_lost {node} {leader}", "rank_lost {node} {rank}"), r"\b{node}\b", attempts=(2, 2),
-         covering="ours"),
+         ("step_failed {node} -", "rank_lost {node} {leader}", "rank_lost {node} {rank}"), r"\b{node}\b", attempts=(2, 2)),
     harmless("slurmstepd stopped", "freeze stepd {node}; sleep 6; thaw stepd {node}"),
     # Slurm may find out only when the script has ended in order: then nothing was lost.
     Kind("batch slurmstepd killed", "kill batch-stepd", (*SCRIPT[0], ""), r"\bscript\b|^$", attempts=(1, 2),
@@ -111,10 +115,10 @@ KINDS = (
     harmless("munged stopped", "freeze munged; sleep 6; thaw munged"),
 
     harmless("node frozen for 8 s", "freeze node {node}; sleep 8; thaw node {node}"),
-    lost_node("node frozen", "freeze node {node}", covering="ours"),
+    lost_node("node frozen", "freeze node {node}"),
     lost_node("batch node frozen", "freeze node n1", "n1"),
 
-    requeued("wlb run killed", "kill launcher", *LAUNCHER, covering="ours"),
+    requeued("wlb run killed", "kill launcher", *LAUNCHER),
     requeued("wlb run and wlbd killed", "kill wlbd; kill launcher; sleep 4; start wlbd", *LAUNCHER),
     requeued("wlb run and node killed", "kill launcher; kill node {node}", *NODE, dead="{node}"),
     # The node is lost while Slurm ends the job: nothing of the run is left on it that could report.
@@ -154,4 +158,4 @@ def fill(kind, places):
     """Returns the kind with the words in braces replaced."""
     return dataclasses.replace(kind, script=places.fill(kind.script), reason=places.fill(kind.reason),
                                causes=tuple(map(places.fill, kind.causes)),
-                               dead=places.fill(kind.dead))
+                               dead=places.fill(kind.dead), evicted=places.fill(kind.evicted))

@@ -15,19 +15,46 @@ class LostNode(training.TrainingTest):
         self.addCleanup(self.cluster.restore_node, node)
         killed = time.monotonic()
         harness.wait_for("the second attempt", lambda: len(self.cluster.show(job)["attempts"]) == 2, 60)
-        print(f"next attempt after {time.monotonic() - killed:.1f} s", end=" ")
+        seen_s = time.monotonic() - killed
+        print(f"next attempt after {seen_s:.1f} s", end=" ")
+        return seen_s
 
     def test_a_node_of_a_pipeline(self):
         """8 ranks in two replicas of tp 2 x pp 2; three nodes have space for one, on two of them."""
         job = self.submit(layout="tp=2,pp=2,dp=2")
-        self.lose(job, 3)
+        seen_s = self.lose(job, 3)
         run = self.finish(job)
+        self.check_time_lost(run, seen_s)
         self.check_complete(run)
         self.check_repeats(run, attempts=2)
         self.assertEqual([[a["layout"][way] for way in ("tp", "cp", "pp", "dp")] for a in run["attempts"]],
                          [[2, 1, 2, 2], [2, 1, 2, 1]])
         self.assertEqual(len(run["nodes"]), 2)
         self.assertNotIn("n3", run["nodes"])
+
+    def check_time_lost(self, run, seen_s):
+        """The parts make the time held, and are consistent with the records. The second attempt uses two nodes of three."""
+        lost = run["time_lost"]
+        parts = {entry["cause"]: entry["seconds"] for entry in lost["causes"]}
+        print(f"ETTR {lost['ettr']} of {lost['held_s']} s, lost {parts}", end=" ")
+        self.assertAlmostEqual(lost["effective_s"] + sum(parts.values()), lost["held_s"], delta=1e-3)
+        self.assertAlmostEqual(lost["ettr"], lost["effective_s"] / lost["held_s"], delta=1e-6)
+        for cause in ("detect", "decide", "start", "load", "repeated", "checkpoint"):
+            self.assertGreater(parts[cause], 0, cause)
+        # A node reports each second: that it was alive was known about a second before it was killed.
+        self.assertLessEqual(parts["detect"] + parts["decide"], seen_s + 3)
+        steps = [sum(step["step_time_s"] for step in run["steps"] if step["attempt"] == number) for number in (1, 2)]
+        self.assertAlmostEqual(parts["idle"], steps[1] / 3, delta=1e-3)
+        self.assertAlmostEqual(lost["effective_s"], steps[0] + steps[1] * 2 / 3, delta=1e-3)
+        saved_s = sum(checkpoint["duration_s"] for checkpoint in run["checkpoints"])
+        self.assertAlmostEqual(parts["checkpoint"], saved_s, delta=1e-3)
+        repeated_s = float(self.cluster.sql("select sum(step_time_s) from steps_superseded where run_id = "
+                                            f"{run['id']}")[0][0])
+        self.assertGreaterEqual(parts["repeated"], repeated_s - 1e-3)
+        self.assertLess(parts["other"], lost["held_s"] / 2)
+        text = self.cluster.run("wlb", "show", run["run_id"]).stdout
+        self.assertRegex(text, r"(?m)^Time lost\n  ETTR 0\.\d{3}: .* advanced training\n"
+                               r"  detect +[0-9.:]+( s)? +[0-9.]+ %  from a fault")
 
     def test_fewer_nodes_than_the_least(self):
         job = self.submit("--wlb-min-nodes=4")

@@ -30,8 +30,8 @@ class Ours:
     def steps(self, long):
         return 160 if long else training.ITERATIONS
 
-    def submit(self, long):
-        return self.test.submit(iterations=self.steps(long))
+    def submit(self, long, layout):
+        return self.test.submit(iterations=self.steps(long), layout=layout)
 
     def step_done(self, job):
         return self.test.step_done(job)
@@ -67,11 +67,11 @@ class Foreign:
     def steps(self, long):
         return 180 if long else 100
 
-    def submit(self, long):
+    def submit(self, long, layout):
         program = harness.BUILD / "tests" / "foreign_trainer"
         return self.cluster.sbatch(
             f"wlb run -- {program} {self.steps(long)} {self.step_ms} {self.save_interval} checkpoint-$SLURM_JOB_ID "
-            "log-$SLURM_JOB_ID", "--wlb-layout=auto", f"--ntasks-per-node={RANKS_PER_NODE}", "--no-kill", "--requeue",
+            "log-$SLURM_JOB_ID", f"--wlb-layout={layout}", f"--ntasks-per-node={RANKS_PER_NODE}", "--no-kill", "--requeue",
             "--open-mode=append", nodes=NODES)
 
     def log(self, job):

@@ -1,0 +1,103 @@
+"""The results of a campaign as a page: what was found of each fault that came alone, and what failed."""
+import datetime
+import statistics
+
+import table
+from bench_host import machine
+
+
+def described(case):
+    network = f", {case.link_mbit} Mbit/s" if case.link_mbit else ""
+    return f"{case.kind.name} ({case.trainer}, {case.layout}{network}): {case.kind.script}"
+
+
+def middle_and_most(values):
+    values = [value for value in values if value is not None]
+    return f"{statistics.median(values):.1f} / {max(values):.1f} s" if values else "-"
+
+
+def name_of(case):
+    """Without the number: "rank killed at step"."""
+    return case.kind.name.split(" ", 1)[1]
+
+
+def single(cases, results):
+    """A row for each fault that ends an attempt and came alone, at any moment."""
+    groups = {}
+    for case in cases:
+        if case.kind.name in results and case.kind.causes and ", " not in name_of(case):
+            groups.setdefault(name_of(case).rsplit(" at ", 1)[0], []).append(results[case.kind.name])
+    for name, group in sorted(groups.items()):
+        hit = [result for result in group if result.attempts > 1]
+        yield (name, len(group), f"{sum(not result.is_untrue for result in group)}",
+               middle_and_most([result.found_s for result in hit]), middle_and_most([result.resumed_s for result in hit]))
+
+
+def time_lost(results):
+    """The time that the runs held their nodes, which a step advanced or which was lost; of runs whose steps are recorded."""
+    told = [result.time_lost for result in results if result.time_lost.get("ettr") is not None]
+    held_s = sum(each["held_s"] for each in told)
+    seconds = {}
+    for each in told:
+        for cause in each["causes"]:
+            seconds[cause["cause"]] = seconds.get(cause["cause"], 0) + cause["seconds"]
+    if told:
+        yield ("ETTR, mean of the runs", len(told), f"{statistics.mean(each['ettr'] for each in told):.3f}")
+    for name, lost_s in sorted(seconds.items(), key=lambda item: -item[1]):
+        yield (f"lost: {name}", f"{lost_s:.0f} s", f"{lost_s / held_s:.1%}")
+
+
+def rows(cells):
+    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in cells)
+
+
+def page(seed, cases, results):
+    by_name = {result.kind: result for result in results}
+    passed, untrue = sum(result.passed for result in results), sum(result.is_untrue for result in results)
+    others = sum(not result.passed and not result.is_untrue for result in results)
+    problems = "".join(f"- {result.kind}: {text}\n" for result in results for text in result.problems)
+    return f"""# A campaign of random faults
+
+Made by `tests/faults/campaign --seed {seed} --count {len(cases)}`: one fault, or two within 2 s or with the second in the restart
+after the first, at a step, during a save, at the start or at the last step, in a run of four nodes with two ranks each on a private
+cluster on one host. A case has passed when the run completed by itself, each step was trained and recorded once with the loss of the
+run without faults (1e-9, float64), cause and reason are what was done, and no process, job or record was left 10 s later.
+`tests/faults/campaign --seed {seed} --only I` repeats case {seed}.I.
+
+{datetime.date.today()}, {machine()}, Slurm {table.slurm()}, commit {table.commit()}.
+
+| | |
+|---|---|
+| cases | {len(results)} |
+| passed | {passed} |
+| failed by another cause, reason or name than what was done | {untrue} |
+| failed otherwise | {others} |
+
+## Faults that came alone and end an attempt
+*found* and *training again* are from the fault until wlbd knew of it, and until the first step of the next attempt: median / longest.
+
+| fault | cases | named as what it was | found | training again |
+|---|---|---|---|---|
+{rows(single(cases, by_name))}
+
+## Time
+Runs are short, so that each fault is a large part of them. What the causes are is in docs/api.md (`time_lost`).
+
+| | | |
+|---|---|---|
+{rows(time_lost(results))}
+
+## Cases
+| case | trainer | layout | network | found | training again | attempts | took | |
+|---|---|---|---|---|---|---|---|---|
+{rows(case_row(case, by_name[case.kind.name]) for case in cases if case.kind.name in by_name)}
+
+{"What failed:" if problems else ""}
+{problems}"""
+
+
+def case_row(case, result):
+    return (case.kind.name, case.trainer, case.layout, f"{case.link_mbit} Mbit/s" if case.link_mbit else "-",
+            "-" if result.found_s is None else f"{result.found_s:.1f} s",
+            "-" if result.resumed_s is None else f"{result.resumed_s:.1f} s", result.attempts, f"{result.took_s:.0f} s",
+            "passed" if result.passed else "**failed**")
