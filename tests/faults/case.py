@@ -10,7 +10,8 @@ from harness import JOB_ENDED, Failed, wait_for
 from inject import Injector
 from kinds import NODES, RANKS_PER_NODE, fill
 
-DEADLINE_S = 180  # of every wait
+DEADLINE_S = 180  # of every wait; for the end of the run, from the last step or state of its job
+END_MOST_S = 600  # for the end of the run, however slowly it goes on beside other tests
 CLEAN_S = 10
 RETURN_S = 75  # until Slurm uses a node again that has thawed, and the last slurmstepd is gone
 GONE_S = 30  # how long a job that failed has to be requeued
@@ -82,13 +83,16 @@ class Case:
 
     def wait_end(self):
         """Waits until the run is complete, or until its job has ended and is not requeued."""
-        deadline, ended = time.monotonic() + DEADLINE_S, None
+        began, moved, ended, last = time.monotonic(), time.monotonic(), None, None
         while not self.is_complete():
-            over = self.job_state() in JOB_ENDED
-            ended = (ended or time.monotonic()) if over else None
-            if time.monotonic() > deadline or (over and time.monotonic() - ended > GONE_S):
+            now, state = time.monotonic(), self.job_state()
+            if (state, self.trainer.step_done(self.job)) != last:
+                last, moved = (state, self.trainer.step_done(self.job)), now
+            ended = (ended or now) if state in JOB_ENDED else None
+            if now - moved > DEADLINE_S or now - began > END_MOST_S or (ended and now - ended > GONE_S):
                 run = self.run if self.load_run() else {"state": "unknown", "reason": ""}
-                self.problem(f"the run did not complete: job {self.job_state()}, run {run['state']} ({run['reason']})")
+                self.problem(f"the run did not complete: job {state}, run {run['state']} ({run['reason']}), last step {last[1]}, "
+                             f"{now - began:.0f} s after the faults")
                 return
             time.sleep(0.2)
 

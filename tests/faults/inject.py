@@ -5,6 +5,7 @@ import pathlib
 import signal
 import time
 
+import exit_process
 from harness import Failed, wait_for
 
 SIGNALS = {"kill": signal.SIGKILL, "crash": signal.SIGSEGV, "freeze": signal.SIGSTOP, "thaw": signal.SIGCONT}
@@ -60,7 +61,7 @@ def stepds(cluster, node="n*"):
 class Injector:
     """Injects the faults of a script into the cluster and the processes of a job; undoes those that must not outlast the case.
 
-        kill | crash | freeze | thaw rank R... | agent NODE | launcher | script | srun | srun-helper | stepd NODE | batch-stepd
+        kill | crash | exit | freeze | thaw rank R... | agent NODE | launcher | script | srun | srun-helper | stepd NODE | batch-stepd
         kill | freeze | thaw | start node NODE | munged | slurmctld | wlbd | slurmd-NODE
         stop | start database
         sleep SECONDS, wait end | step N | ranks | attempt N
@@ -130,7 +131,10 @@ class Injector:
     def signal(self, verb, pids):
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):  # it was ended for another fault
-                os.kill(pid, SIGNALS[verb])
+                if verb == "exit":
+                    exit_process.end(pid, 1)
+                else:
+                    os.kill(pid, SIGNALS[verb])
 
     def wait_found(self, *thing):
         """Returns the pids of a target, which may not have begun yet; [] if the job has ended before."""

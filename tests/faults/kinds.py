@@ -54,6 +54,8 @@ NODE = (("node_lost {node} -",), r"\bnode {node}\b")
 
 KINDS = (
     lost_rank("rank", "kill rank {rank}", "{rank}", covering="foreign"),
+    lost_rank("rank crashes", "crash rank {rank}", "{rank}"),
+    lost_rank("rank exits with 1", "exit rank {rank}", "{rank}"),
     lost_rank("local rank 0", "kill rank {leader}", "{leader}", covering="ours"),
     lost_rank("rank 0", "kill rank 0", "0", "n1"),
     Kind("two ranks of a node", "kill rank {leader} {rank}", ("rank_lost {node} {leader}", "rank_lost {node} {rank}"),

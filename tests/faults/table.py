@@ -6,6 +6,16 @@ import harness
 from bench_host import machine
 from kinds import KINDS
 
+# The rows of the first table: kinds of which a run has nothing else to bear.
+ROWS = {"rank killed (SIGKILL, SIGSEGV, exit 1)": ("rank", "local rank 0", "rank 0", "two ranks of a node", "rank crashes",
+                                                   "rank exits with 1"),
+        "node dies (slurmd, slurmstepd, tasks), or stands still": ("node", "two nodes", "node frozen"),
+        "rank hangs": ("rank hangs",),
+        "batch host dies or stands still; wlb run or script killed": ("batch node", "batch node frozen", "wlb run killed",
+                                                                      "script killed"),
+        "wlbd, PostgreSQL or slurmctld away": ("wlbd killed", "wlbd stopped", "database away", "slurmctld killed",
+                                               "slurmctld stopped")}
+
 FORMAT = "{:34} {:8} {:>7} {:22} {:42} {:>8} {:>6}  {}"
 TITLES = ("KIND", "TRAINER", "FOUND", "CAUSE", "REASON", "ATTEMPTS", "TOOK", "VERDICT")
 HEADING = FORMAT.format(*TITLES)
@@ -25,6 +35,20 @@ def line(result):
     return "\n".join([FORMAT.format(*cells(result)).rstrip(), *(f"    {text}" for text in result.problems)])
 
 
+def longest(values):
+    values = [value for value in values if value is not None]
+    return f"{max(values):.1f} s" if values else "-"
+
+
+def summary(results):
+    """A line for each of ROWS of which there are results."""
+    for name, kinds_of_row in ROWS.items():
+        group = [result for result in results if result.kind in kinds_of_row]
+        if group:
+            yield (f"| {name} | {len(group)} | {longest(result.found_s for result in group)} "
+                   f"| {sum(not result.is_untrue for result in group)} | {longest(result.resumed_s for result in group)} |")
+
+
 def page(results):
     """docs/results/faults.md."""
     rows = [" | ".join(("", *(cell.replace("|", "\\|") for cell in cells(result)), "")).strip() for result in results]
@@ -40,6 +64,10 @@ def page(results):
         "people and programs, and no process, job, reservation or record was left 10 s later.", "",
         f"{datetime.date.today()}, {machine()}, Slurm {slurm()}, commit {commit()}:",
         f"{passed} passed, {len(results) - passed} failed.", "",
+        "*Found* is until wlbd knew of the fault, *training again* until the first step of the next attempt, which wlb-worker alone",
+        "records, with the time until Slurm has started a job again that it requeued; the longest of all cases. *Named*: cause, reason, rank and",
+        "node are what was done; where services are away, none is.", "",
+        "| fault | cases | found | named | training again |", "|---|---|---|---|---|", *summary(results), "",
         "FOUND is the time from the fault until wlbd saw it, the time included in which wlbd itself was away; a number",
         "with r counts how often the job was requeued.", "",
         "| " + " | ".join(TITLES) + " |", "|---" * len(TITLES) + "|", *rows, *(["", *problems] if problems else []), "",

@@ -42,7 +42,9 @@ STRANGER = 12345  # a second account; MUNGE needs no name for it
 BOTH = (NOBODY, STRANGER)
 MIB = 1 << 20
 SANITIZED = "WLB_TEST_WLBD" in os.environ
-ANSWER_MOST_S = 10 if SANITIZED else 5  # the bound of a wait; speed is measured elsewhere
+# The bounds of waits, beside two other tests on two cores; speed is measured elsewhere.
+ANSWER_MOST_S = 20 if SANITIZED else 5
+CALM_MOST_S = 40 if SANITIZED else 15
 RSS_MOST_MIB = 200
 RSS_LEFT_MOST_MIB = 20
 LOG_MOST_BYTES = MIB
@@ -504,7 +506,7 @@ class HostileTest(unittest.TestCase):
         return not SANITIZED and self.daemon.memory_mib("VmRSS") > self.shared_cluster.rss_mib + RSS_LEFT_MOST_MIB
 
     @staticmethod
-    def becomes(condition, within_s=15):
+    def becomes(condition, within_s=CALM_MOST_S):
         try:
             return wait_for("it", condition, within_s, 0.2)
         except harness.Failed:
