@@ -31,13 +31,16 @@ static const struct wlb_command data = {.name = "data",
 
 static const struct wlb_command calibrate = {.name = "calibrate", .summary = "Measure the nodes of a job"};
 
+static const struct wlb_command check_links = {.name = "check-links",
+                                               .summary = "Check which nodes of a job reach each other"};
+
 static const struct wlb_command check_node = {.name = "check-node", .summary = "Check whether a node is healthy"};
 
 static const struct wlb_command *const commands[] = {
 	&wlb_command_run,  &wlb_command_runs,   &wlb_command_show,  &wlb_command_faults, &wlb_command_top,
 	&wlb_command_set,  &wlb_command_stacks, &wlb_command_flush, &wlb_command_db,     &wlb_command_doctor,
 	&wlb_command_pack, &wlb_command_shard,  &wlb_command_plan,  &wlb_command_sim,    &data,
-	&calibrate,        &check_node,
+	&calibrate,        &check_links,        &check_node,
 };
 
 const struct wlb_program wlb_command_program = {

@@ -48,6 +48,8 @@ static const struct {
 	{"policy/fixed", "tp=2,cp=1,pp=4,dp=8"},
 	{"on_fault/kinds", "report,hang=evict,crash=evict"},
 	{"on_fault/limits", "slow=evict,hang-after=5m,slow-by=2.5%"},
+	{"links/cut", "{\"nodes\":[\"n1\",\"n2\",\"n3\"],\"links\":{\"checked\":true,\"unreached\":"
+                      "{\"n2\":[\"n1\",\"n3\"],\"n3\":[\"n2\"]}}}"},
 	{"http/ok",
          "HTTP/1.1 200 OK\r\nContent-Length: 12\r\nConnection: keep-alive\r\nContent-Type: application/json"},
 	{"http/close", "HTTP/1.0 404 Not Found\r\nConnection: close"},
@@ -201,7 +203,7 @@ int main(int argc, char **argv)
 	                                      "policy",      "http",        "records",     "spool",        "settings",
 	                                      "json_string", "lengths",     "machine",     "topology",     "first_exit",
 	                                      "calibration", "hostlist",    "plan_places", "verdict",      "activities",
-	                                      "on_fault",    "steps",       "stacks",      "calls"};
+	                                      "on_fault",    "steps",       "stacks",      "calls",        "links"};
 	if (argc != 2)
 		return 2;
 	check(wlb_dir_make(argv[1], 0755, &error));

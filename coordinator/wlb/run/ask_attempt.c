@@ -9,6 +9,7 @@
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/run/deliver_records.h"
+#include "coordinator/wlb/run/links.h"
 #include "coordinator/wlb/run/placement.h"
 #include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/signals.h"
@@ -67,9 +68,10 @@ static json_t *ask_body(const struct wlb_run *run, const struct wlb_attempt *pre
 		                   "step_id", previous->step_id);
 		wlb_run_put_first_exit(run, before);
 	}
-	return json_pack("{s:s, s:I, s:o, s:i, s:i, s:O, s:o}", "attempt_id", attempt->id, "job_id",
+	return json_pack("{s:s, s:I, s:o, s:i, s:i, s:O, s:o, s:{s:b}}", "attempt_id", attempt->id, "job_id",
 	                 (json_int_t)job->job_id, "nodes", nodes, "tasks_per_node", job->tasks_per_node,
-	                 "gpus_per_node", job->gpus_per_node, "policy", job->policy, "previous", before);
+	                 "gpus_per_node", job->gpus_per_node, "policy", job->policy, "previous", before, "links",
+	                 "checked", 0);
 }
 
 static int read_nodes(const json_t *list, struct wlb_attempt *attempt, struct wlb_error *error)
@@ -136,6 +138,23 @@ static bool decided(struct wlb_run *run, json_t *reply, struct wlb_attempt *atte
 	return false;
 }
 
+/* Returns whether the coordinator wants the links to be checked before it decides. The next request then has what was
+ * found; where they could not be checked, it has nothing, and the coordinator decides without. */
+static bool check_links(struct wlb_run *run, const json_t *reply, json_t *body)
+{
+	struct wlb_error error = {0};
+	const char *word = json_string_value(json_object_get(reply, "decision"));
+	json_t *links = json_object_get(body, "links");
+	if (word == NULL || strcmp(word, "check_links") != 0 || json_is_true(json_object_get(links, "checked")))
+		return false;
+	json_t *unreached = wlb_run_check_links(run, json_object_get(reply, "nodes"), &error);
+	if (unreached == NULL && !run->cancelled && !run->abandoned)
+		wlb_run_print("the links between the nodes are not known: %s", error.message);
+	json_object_set_new(links, "checked", json_true());
+	json_object_set_new(links, "unreached", unreached != NULL ? unreached : json_object());
+	return !run->cancelled && !run->abandoned;
+}
+
 /* Until when the request is repeated: while the coordinator does not answer, and while its decision is "wait". */
 struct deadlines {
 	int64_t away_until_ms;
@@ -177,8 +196,11 @@ enum wlb_decision wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *pre
 		snprintf(path, sizeof(path), "/v1/runs/%s/attempts", run->id);
 		if (announced)
 			reply = wlb_api_call(run->connection, "POST", path, body, ASK_MS, &status, error);
+		bool is_asked_again = reply != NULL && check_links(run, reply, body);
 		bool done = reply != NULL && decided(run, reply, attempt, state, &decision, &again_ms, error);
 		json_decref(reply);
+		if (is_asked_again)
+			continue;
 		if (status == 404)
 			run->announced = false;
 		if (done || !pause_before_repeat(run, &deadlines, status, again_ms, error))

@@ -49,7 +49,8 @@ int wlbd_attempt_body_read(const char *run, const json_t *body, struct wlbd_atte
 	    wlbd_field_names(body, "nodes", WLBD_REQUIRED, WLBD_NODES_MOST, &out->nodes, error) != 0 ||
 	    wlbd_field_integer(body, "tasks_per_node", WLBD_OPTIONAL, 1, TASKS_PER_NODE_MOST, &out->tasks_per_node,
 	                       error) != 0 ||
-	    wlbd_field_object(body, "policy", WLBD_OPTIONAL, &out->policy, error) != 0 || read_policy(out, error) != 0)
+	    wlbd_field_object(body, "policy", WLBD_OPTIONAL, &out->policy, error) != 0 ||
+	    read_policy(out, error) != 0 || wlbd_links_body_read(body, out->nodes, &out->links, error) != 0)
 		return -1;
 	return read_previous(run, body, &out->previous, error);
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "coordinator/wlbd/requests/first_exit.h"
+#include "coordinator/wlbd/requests/links_body.h"
 #include "libwlb/wlb.h"
 
 /* What the launcher reports of the previous attempt. */
@@ -26,6 +27,7 @@ struct wlbd_attempt_body {
 	int64_t min_nodes;
 	int64_t spares;
 	struct wlbd_previous_attempt previous;
+	struct wlbd_links_body links;
 };
 
 /* Returns -1 with the field that is wrong. */

@@ -392,8 +392,51 @@ static void stop(struct attempt_request *request, const char *state, const char 
 	finish(request, json_pack("{s:s, s:s, s:s}", "decision", "stop", "state", state, "reason", reason));
 }
 
+/* The nodes of the job that answer. */
+static json_t *reachable_nodes(const struct attempt_request *request)
+{
+	json_t *names = json_array();
+	for (int i = 0; i < request->candidates.count; i++)
+		if (!request->candidates.list[i].down && !request->candidates.list[i].silent)
+			json_array_append_new(names, json_string(request->candidates.list[i].name));
+	return names;
+}
+
+/* The newest attempt was ended because ranks of several nodes stood still: the launcher is asked which nodes do not
+ * reach each other, and the node whose link is broken becomes that of the fault, which the next request finds in the
+ * history. Returns whether the request is answered. */
+static bool is_link_looked_for(struct attempt_request *request)
+{
+	const struct wlbd_links_body *links = &request->body.links;
+	char why[128];
+	struct wlbd_params params = {0};
+	if (!links->can_check || !json_is_true(json_object_get(request->history, "unplaced")))
+		return false;
+	if (!links->checked) {
+		json_t *nodes = reachable_nodes(request);
+		bool is_due = json_array_size(nodes) > 1;
+		if (is_due)
+			finish(request, json_pack("{s:s, s:O, s:s}", "decision", "check_links", "nodes", nodes,
+			                          "reason", "ranks of several nodes stood still"));
+		json_decref(nodes);
+		return is_due;
+	}
+	const char *node = wlbd_links_body_worst(links, request->body.nodes, why, sizeof(why));
+	if (node == NULL)
+		return false;
+	wlbd_log(WLBD_LOG_WARNING, "run %s: %s", request->call->run, why);
+	wlbd_params_add_integer(&params, request->run_pk);
+	wlbd_params_add_text(&params, node);
+	wlbd_params_add_text(&params, why);
+	wlbd_outbox_put(request->call->wlbd->outbox, request->run_pk, "select wlb_fault_place($1, $2, $3)", &params);
+	reply_wait(request, why);
+	return true;
+}
+
 static void decide(struct attempt_request *request, bool is_judging)
 {
+	if (!is_judging && is_link_looked_for(request))
+		return;
 	struct wlbd_decision decision;
 	struct wlbd_decision_facts facts = {
 		.nodes = request->candidates.list,

@@ -17,6 +17,7 @@
 #include "coordinator/wlb/program.h"
 #include "coordinator/wlbd/main/options.h"
 #include "worker/calibrate/calibrate.h"
+#include "worker/check_links/check_links.h"
 #include "worker/check_node/check_node.h"
 #include "worker/data/commands.h"
 #include "worker/launch/options.h"
@@ -46,6 +47,7 @@ static int list_commands(void **state)
 	add_commands_of(&wlb_command_program);
 	add_commands_of(&wlb_data_program);
 	commands[command_count++] = &wlb_command_calibrate;
+	commands[command_count++] = &wlb_command_check_links;
 	commands[command_count++] = &wlb_command_check_node;
 	for (int i = 0; i < OTHERS && command_count < COMMANDS_MOST; i++)
 		commands[command_count++] = &others[i];

@@ -1,0 +1,22 @@
+/*
+ * Which nodes of the job do not reach each other: asked where wlbd has ended an attempt because ranks of several nodes
+ * stood still in a collective, so that the next attempt can leave out the node whose link is broken.
+ */
+#ifndef COORDINATOR_WLB_RUN_LINKS_H
+#define COORDINATOR_WLB_RUN_LINKS_H
+
+#include <jansson.h>
+
+#include "coordinator/wlb/run/state.h"
+#include "libwlb/wlb.h"
+
+/* Runs wlb-check-links on these nodes, an array of names, for 30 s at most. Returns an object that has for each node
+ * that does not reach all others the names of those, {} where all do; the caller decrefs it. Returns NULL with the
+ * reason where the links could not be checked; run->cancelled or run->abandoned may be set then. */
+json_t *wlb_run_check_links(struct wlb_run *run, const json_t *nodes, struct wlb_error *error);
+
+/* Returns what the lines of wlb-check-links say as such an object: lines and names of other nodes are ignored, and
+ * 4,096 names are kept at most, as many as wlbd takes. Changes `text`. */
+json_t *wlb_run_read_links(char *text, const json_t *nodes);
+
+#endif

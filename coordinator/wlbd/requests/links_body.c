@@ -1,0 +1,101 @@
+#include "coordinator/wlbd/requests/links_body.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "coordinator/wlbd/http/fields.h"
+#include "coordinator/wlbd/rules/links.h"
+
+/* Returns an object with the index of each name; NULL if out of memory. */
+static json_t *index_names(const json_t *nodes)
+{
+	json_t *known = json_object();
+	for (size_t i = 0; known != NULL && i < json_array_size(nodes); i++)
+		json_object_set_new(known, json_string_value(json_array_get(nodes, i)), json_integer((json_int_t)i));
+	return known;
+}
+
+static int check_known(const json_t *known, const char *name, struct wlb_error *error)
+{
+	if (json_object_get(known, name) != NULL)
+		return 0;
+	return wlb_fail(error, "'%.64s': must be one of nodes", name);
+}
+
+static int check_unreached(const json_t *unreached, const json_t *nodes, struct wlb_error *error)
+{
+	const char *name;
+	const json_t *list;
+	size_t names = 0;
+	int rc = 0;
+	json_t *known = index_names(nodes);
+	json_object_foreach((json_t *)unreached, name, list)
+	{
+		const json_t *checked;
+		if ((rc = check_known(known, name, error)) != 0 ||
+		    (rc = wlbd_field_names(unreached, name, WLBD_REQUIRED, WLBD_UNREACHED_MOST, &checked, error)) != 0)
+			break;
+		names += json_array_size(list);
+		if (names > WLBD_UNREACHED_MOST)
+			rc = wlb_fail(error, "%zu names: %d at most", names, WLBD_UNREACHED_MOST);
+		for (size_t i = 0; rc == 0 && i < json_array_size(list); i++)
+			rc = check_known(known, json_string_value(json_array_get(list, i)), error);
+		if (rc != 0)
+			break;
+	}
+	json_decref(known);
+	return rc;
+}
+
+int wlbd_links_body_read(const json_t *body, const json_t *nodes, struct wlbd_links_body *out, struct wlb_error *error)
+{
+	const json_t *links = NULL;
+	*out = (struct wlbd_links_body){0};
+	if (wlbd_field_object(body, "links", WLBD_OPTIONAL, &links, error) != 0)
+		return -1;
+	if (links == NULL)
+		return 0;
+	out->can_check = true;
+	if (wlbd_field_boolean(links, "checked", WLBD_REQUIRED, &out->checked, error) != 0 ||
+	    wlbd_field_object(links, "unreached", WLBD_OPTIONAL, &out->unreached, error) != 0)
+		return wlb_fail_in(error, "links");
+	if (out->unreached != NULL && check_unreached(out->unreached, nodes, error) != 0)
+		return wlb_fail_in(error, "links: unreached");
+	return 0;
+}
+
+/* Fills links[]; returns their number. */
+static int list_links(const struct wlbd_links_body *body, const json_t *known, struct wlbd_broken_link *links)
+{
+	const char *name;
+	const json_t *list;
+	int count = 0;
+	json_object_foreach((json_t *)body->unreached, name, list)
+	{
+		int from = (int)json_integer_value(json_object_get(known, name));
+		for (size_t i = 0; i < json_array_size(list); i++)
+			links[count++] = (struct wlbd_broken_link){
+				from, (int)json_integer_value(
+					      json_object_get(known, json_string_value(json_array_get(list, i))))};
+	}
+	return count;
+}
+
+const char *wlbd_links_body_worst(const struct wlbd_links_body *links, const json_t *nodes, char *why, size_t size)
+{
+	struct wlbd_broken_link *list = calloc(WLBD_UNREACHED_MOST, sizeof(*list));
+	json_t *known = index_names(nodes);
+	int worst = -1, broken = 0;
+	if (list != NULL && known != NULL && links->unreached != NULL) {
+		int count = list_links(links, known, list);
+		worst = wlbd_links_worst(list, count, (int)json_array_size(nodes));
+		for (int i = 0; worst >= 0 && i < count; i++)
+			broken += list[i].from == worst;
+	}
+	const char *name = worst < 0 ? NULL : json_string_value(json_array_get(nodes, (size_t)worst));
+	if (name != NULL)
+		snprintf(why, size, "%.64s does not reach %d node%s", name, broken, broken == 1 ? "" : "s");
+	json_decref(known);
+	free(list);
+	return name;
+}

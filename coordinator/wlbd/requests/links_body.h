@@ -1,0 +1,25 @@
+/* What a launcher reports of the links between the nodes of its job: the object "links" of POST /v1/runs/RUN/attempts.
+ * Pure: no I/O. */
+#ifndef COORDINATOR_WLBD_REQUESTS_LINKS_BODY_H
+#define COORDINATOR_WLBD_REQUESTS_LINKS_BODY_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "libwlb/wlb.h"
+
+enum { WLBD_UNREACHED_MOST = 4096 }; /* names in all lists together: more says that all links are broken */
+
+struct wlbd_links_body {
+	bool can_check;          /* a launcher of an earlier release cannot */
+	bool checked;            /* it has */
+	const json_t *unreached; /* for a node the names of those that it does not reach; NULL: nothing was found */
+};
+
+/* Every name must be one of `nodes`, an array of names. Returns -1 with the field that is wrong. */
+int wlbd_links_body_read(const json_t *body, const json_t *nodes, struct wlbd_links_body *out, struct wlb_error *error);
+
+/* Returns the node to leave out, one of the names, with what it does not reach in `why`; NULL: there is none. */
+const char *wlbd_links_body_worst(const struct wlbd_links_body *links, const json_t *nodes, char *why, size_t size);
+
+#endif

@@ -1,0 +1,14 @@
+/* Which node a run leaves out where links between its nodes are broken: pure logic, no I/O. */
+#ifndef COORDINATOR_WLBD_RULES_LINKS_H
+#define COORDINATOR_WLBD_RULES_LINKS_H
+
+struct wlbd_broken_link {
+	int from, to; /* nodes; `from` says that it does not reach `to` */
+};
+
+/* Returns the node with the most broken links: one whose own link is broken has one to each other node, and they have
+ * one each. Of equals the last, since a job's first node has its script. Returns -1 where no link is broken or memory
+ * is short. */
+int wlbd_links_worst(const struct wlbd_broken_link *links, int count, int node_count);
+
+#endif

@@ -1,0 +1,113 @@
+/* The parts of wlb-check-links: the peers of a rank; with four ranks of MPI, messages to and from ranks of which one
+ * answers late. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <mpi.h>
+#include <unistd.h>
+
+#include "worker/check_links/exchange.h"
+#include "worker/check_links/peers.h"
+
+static int is_peer(int rank, int size, int other)
+{
+	int peers[WLB_LINK_PEERS_MOST];
+	int count = wlb_link_peers(rank, size, peers);
+	for (int i = 0; i < count; i++)
+		if (peers[i] == other)
+			return 1;
+	return 0;
+}
+
+static void test_all_ranks_of_a_small_job(void **state)
+{
+	int peers[WLB_LINK_PEERS_MOST];
+	(void)state;
+	for (int size = 1; size <= WLB_LINK_PEERS_MOST; size++)
+		for (int rank = 0; rank < size; rank++) {
+			assert_int_equal(wlb_link_peers(rank, size, peers), size - 1);
+			for (int other = 0; other < size; other++)
+				assert_int_equal(is_peer(rank, size, other), other != rank);
+		}
+}
+
+static void test_some_ranks_of_a_large_job(void **state)
+{
+	static const int sizes[] = {65, 100, 2048, 16384, 1 << 20};
+	int peers[WLB_LINK_PEERS_MOST];
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		const int ranks[] = {0, 1, sizes[i] / 2, sizes[i] - 1};
+		for (int r = 0; r < 4; r++) {
+			int count = wlb_link_peers(ranks[r], sizes[i], peers);
+			assert_in_range(count, 7, WLB_LINK_PEERS_MOST);
+			for (int k = 0; k < count; k++) {
+				assert_in_range(peers[k], k == 0 ? 0 : peers[k - 1] + 1, sizes[i] - 1);
+				assert_int_not_equal(peers[k], ranks[r]);
+				assert_true(is_peer(peers[k], sizes[i], ranks[r]));
+			}
+		}
+	}
+}
+
+enum { RANKS = 4, LATE = 3 };
+
+static int exchange(int rank, double limit_s, int answered[RANKS - 1])
+{
+	struct wlb_error error = {0};
+	int peers[WLB_LINK_PEERS_MOST];
+	assert_int_equal(wlb_link_peers(rank, RANKS, peers), RANKS - 1);
+	int rc = wlb_exchange(peers, RANKS - 1, limit_s, answered, &error);
+	assert_string_equal(error.message, "");
+	return rc;
+}
+
+static int answer_of(int rank, const int answered[RANKS - 1], int other)
+{
+	int peers[WLB_LINK_PEERS_MOST];
+	wlb_link_peers(rank, RANKS, peers);
+	for (int i = 0; i < RANKS - 1; i++)
+		if (peers[i] == other)
+			return answered[i];
+	return -1;
+}
+
+static void test_a_rank_that_answers_late(void **state)
+{
+	int rank, size, answered[RANKS - 1];
+	(void)state;
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	if (size != RANKS)
+		skip();
+	assert_int_equal(exchange(rank, 60, answered), 1);
+	for (int i = 0; i < RANKS - 1; i++)
+		assert_int_equal(answered[i], 1);
+	if (rank == LATE) { /* what the others have sent arrives all the same */
+		sleep(3);
+		assert_int_equal(exchange(rank, 1, answered), 0);
+		return;
+	}
+	assert_int_equal(exchange(rank, 1, answered), 0);
+	for (int other = 0; other < RANKS; other++)
+		if (other != rank)
+			assert_int_equal(answer_of(rank, answered, other), other != LATE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_all_ranks_of_a_small_job),
+		cmocka_unit_test(test_some_ranks_of_a_large_job),
+		cmocka_unit_test(test_a_rank_that_answers_late),
+	};
+	if (MPI_Init(NULL, NULL) != MPI_SUCCESS)
+		return 1;
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	MPI_Finalize();
+	return failed;
+}
