@@ -74,7 +74,7 @@ class LostNode(GrowTest):
             self.assertIn(line, self.cluster.output(job))
             self.assertEqual("--wlb-grow" in self.cluster.output(job), line != "")
             self.assertEqual(self.cluster.show(job)["policy"]["grow_s"], 9 if options[0] == "--wlb-grow=9" else 600)
-        job = self.cluster.sbatch("wlb run -- true", "--wlb-layout=auto", "--wlb-grow", "--requeue")
+        job = self.cluster.sbatch("#SBATCH --wlb-grow\nwlb run -- true", "--wlb-layout=auto", "--requeue")
         self.assertEqual(self.cluster.wait_job(job, 60), "COMPLETED", self.cluster.output(job))
         self.assertIn("--wlb-grow has no effect: the command must save and stop at SIGUSR1", self.cluster.output(job))
 
