@@ -46,6 +46,8 @@ char *wlb_announce_body(const struct wlb_announcement *announcement)
 	write_number(out, "min_nodes", options->text[WLB_OPTION_MIN_NODES]);
 	write_number(out, "spares", options->text[WLB_OPTION_SPARES]);
 	write_member(out, "on_fault", options->text[WLB_OPTION_ON_FAULT]);
+	if (options->text[WLB_OPTION_GROW][0] != '\0')
+		write_number(out, "grow_s", options->text[WLB_OPTION_GROW]);
 	fputs("}}", out);
 	if (fclose(out) != 0) {
 		free(body);

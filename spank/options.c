@@ -11,6 +11,7 @@
 enum {
 	SEQ_LENGTH_MAX = 1000000000, /* tokens */
 	NODES_MAX = 65533,           /* Slurm's own limit */
+	GROW_MAX_S = 7 * 24 * 3600,
 };
 
 /* Slurm takes the option's strings as char *, and copies them. */
@@ -19,8 +20,9 @@ static const struct {
 	char *variable;
 	char *value;
 	char *help;
-	long least, most;    /* of a number */
-	const char *example; /* likewise */
+	long least, most;          /* of a number */
+	const char *example;       /* likewise */
+	const char *default_value; /* where the option is given without one; NULL: it needs one */
 } known[WLB_OPTION_COUNT] = {
 	[WLB_OPTION_LAYOUT] =
 		{
@@ -78,6 +80,18 @@ static const struct {
 				"or "
 				"=evict, hang-after=SECONDS, slow-by=PERCENT",
 		},
+	[WLB_OPTION_GROW] =
+		{
+			.flag = "--wlb-grow",
+			.variable = "SLURM_WLB_GROW",
+			.value = "[SECONDS]",
+			.help = "after a loss save, stop and continue on more nodes, once they are there and the run "
+				"has gone on for SECONDS (600)",
+			.least = 1,
+			.most = GROW_MAX_S,
+			.example = "600",
+			.default_value = "600",
+		},
 };
 
 const char *wlb_spank_option_flag(enum wlb_spank_option which)
@@ -96,7 +110,7 @@ void wlb_spank_options_register(spank_t sp, spank_opt_cb_f take)
 		struct spank_option option = {.name = known[i].flag + strlen("--"),
 		                              .arginfo = known[i].value,
 		                              .usage = known[i].help,
-		                              .has_arg = 1,
+		                              .has_arg = known[i].default_value != NULL ? 2 : 1,
 		                              .val = i,
 		                              .cb = take};
 		if (spank_option_register(sp, &option) != ESPANK_SUCCESS)
@@ -131,6 +145,11 @@ static int take_on_fault(char *text, const char *value, struct wlb_error *error)
 	return 0;
 }
 
+static bool has_value(const char *value)
+{
+	return value != NULL && value[0] != '\0' && strcmp(value, "(null)") != 0;
+}
+
 static int take_number(char *text, enum wlb_spank_option which, const char *value, struct wlb_error *error)
 {
 	long least = known[which].least;
@@ -149,6 +168,8 @@ int wlb_spank_options_take(struct wlb_spank_options *options, enum wlb_spank_opt
                            bool submitting, struct wlb_error *error)
 {
 	char *text = options->text[which];
+	if (known[which].default_value != NULL && !has_value(value))
+		value = known[which].default_value;
 	if (which == WLB_OPTION_LAYOUT)
 		return take_layout(text, value, error);
 	if (which == WLB_OPTION_MODEL)

@@ -17,6 +17,7 @@ enum wlb_spank_option {
 	WLB_OPTION_MIN_NODES,
 	WLB_OPTION_SPARES,
 	WLB_OPTION_ON_FAULT,
+	WLB_OPTION_GROW,
 	WLB_OPTION_COUNT,
 };
 
@@ -35,8 +36,9 @@ const char *wlb_spank_option_variable(enum wlb_spank_option which);
  * wlb_spank_option. */
 void wlb_spank_options_register(spank_t sp, spank_opt_cb_f take);
 
-/* Stores one value; the last one is used. Returns -1 if it is unusable: the message holds value, rule and example. With
- * `submitting` it also checks the model's file, as the user. */
+/* Stores one value; the last one is used. Slurm passes NULL, "" or "(null)" where an option that needs no value was
+ * given none. Returns -1 if it is unusable: the message holds value, rule and example. With `submitting` it also checks
+ * the model's file, as the user. */
 int wlb_spank_options_take(struct wlb_spank_options *options, enum wlb_spank_option which, const char *value,
                            bool submitting, struct wlb_error *error);
 

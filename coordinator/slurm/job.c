@@ -18,6 +18,18 @@ static const char *base_state_name(uint32_t base)
 	return base < sizeof(names) / sizeof(names[0]) ? names[base] : "UNKNOWN";
 }
 
+static bool has_text(const char *text)
+{
+	return text != NULL && *text != '\0';
+}
+
+/* Counted features: "[rack1*2&rack2*2]". */
+static bool is_restricted(const slurm_job_info_t *job)
+{
+	return has_text(job->req_nodes) || has_text(job->exc_nodes) || has_text(job->resv_name) ||
+	       (has_text(job->features) && strpbrk(job->features, "[*") != NULL);
+}
+
 static int fill_job(const slurm_job_info_t *from, struct wlb_slurm_job *job, struct wlb_error *error)
 {
 	uint32_t base = from->job_state & JOB_STATE_BASE;
@@ -30,6 +42,7 @@ static int fill_job(const slurm_job_info_t *from, struct wlb_slurm_job *job, str
 		.restart_count = from->restart_cnt,
 		.requeue = from->requeue != 0,
 		.batch = from->batch_flag != 0,
+		.is_restricted = is_restricted(from),
 		.end_time = from->end_time,
 		.preempt_time = from->preempt_time,
 		.exit_code = WIFEXITED(from->exit_code) ? WEXITSTATUS(from->exit_code) : 0,
@@ -41,6 +54,7 @@ static int fill_job(const slurm_job_info_t *from, struct wlb_slurm_job *job, str
 	strcpy(job->nodes, from->nodes ?: "");
 	snprintf(job->name, sizeof(job->name), "%s", from->name ?: "");
 	snprintf(job->state, sizeof(job->state), "%s", base_state_name(base));
+	snprintf(job->partition, sizeof(job->partition), "%s", from->partition ?: "");
 	snprintf(job->batch_host, sizeof(job->batch_host), "%s", from->batch_host ?: "");
 	return 0;
 }

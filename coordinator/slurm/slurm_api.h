@@ -27,8 +27,11 @@ struct wlb_slurm_job {
 	uint32_t restart_count;
 	char nodes[8192]; /* hostlist expression of the current allocation; "" when none */
 	char batch_host[256];
-	bool requeue;        /* --requeue; Slurm does not report --no-kill, see docs/slurm-versions.md */
-	bool batch;          /* sbatch: only such a job can be queued again */
+	bool requeue;       /* --requeue; Slurm does not report --no-kill, see docs/slurm-versions.md */
+	bool batch;         /* sbatch: only such a job can be queued again */
+	bool is_restricted; /* not every node that is like its own can serve it: it names nodes, counts features, or has
+	                       a reservation */
+	char partition[256];
 	time_t end_time;     /* of a running job: by its time limit, or by the grace time of its preemption */
 	time_t preempt_time; /* when its grace time began; 0: it is not preempted */
 

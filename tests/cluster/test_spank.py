@@ -14,7 +14,7 @@ import unittest
 
 from harness import ClusterTest, main, prove, wait_for
 
-OPTIONS = ("--wlb-layout", "--wlb-model", "--wlb-seq-length", "--wlb-min-nodes", "--wlb-spares", "--wlb-on-fault")
+OPTIONS = ("--wlb-layout", "--wlb-model", "--wlb-seq-length", "--wlb-min-nodes", "--wlb-spares", "--wlb-on-fault", "--wlb-grow")
 DUMP = "/usr/bin/env > {name}.$SLURM_PROCID"  # full paths: --export=NONE leaves no PATH
 
 
@@ -71,6 +71,7 @@ class Options(PluginTest):
                                ("--wlb-model=/dev/null", "regular file"),
                                ("--wlb-seq-length=4k", "--wlb-seq-length=4096"),
                                ("--wlb-min-nodes=0", "--wlb-min-nodes=2"), ("--wlb-spares=-1", "--wlb-spares=1"),
+                               ("--wlb-grow=10m", "--wlb-grow=600"),
                                ("--wlb-on-fault=hang=stop", "hang=evict,slow=report")):
             for command in (("sbatch", option, script), ("srun", option, "true"), ("salloc", option, "true")):
                 result = self.cluster.run(*command, check=False)
@@ -113,7 +114,7 @@ class Environment(PluginTest):
 
     def test_script_and_tasks_see_the_same_whatever_is_exported(self):
         options = ("--wlb-layout=tp=1,cp=1,pp=1", "--wlb-model=model.json", "--wlb-seq-length=256", "--wlb-min-nodes=2",
-                   "--wlb-spares=0")
+                   "--wlb-spares=0", "--wlb-grow")
         for batch in ("ALL", "NONE"):
             for step in ("ALL", "NONE"):
                 with self.subTest(sbatch=batch, srun=step):
@@ -124,7 +125,7 @@ class Environment(PluginTest):
                         f"--export={batch}", *options, "--ntasks-per-node=2", nodes=2)
                     script = self.dump(f"{name}.script.0")
                     expected = {"RUN_ID": str(job), "LAYOUT": "tp=1,cp=1,pp=1", "SEQ_LENGTH": "256", "MIN_NODES": "2",
-                                "MODEL": f"{self.cluster.work}/model.json", "SPARES": "0",
+                                "MODEL": f"{self.cluster.work}/model.json", "SPARES": "0", "GROW": "600",
                                 "COORDINATOR": "login1:8642", "MUNGE_SOCKET": str(self.socket)}
                     self.assertEqual(script, {f"{prefix}WLB_{key}": value for key, value in expected.items()
                                               for prefix in ("", "SLURM_")})

@@ -32,13 +32,13 @@ class StopTest(training.TrainingTest):
             (cls.cluster.work / name).write_text(text, encoding="utf-8")
             (cls.cluster.work / name).chmod(0o755)
 
-    def submit_slow(self, arguments, *options, iterations=ITERATIONS, nodes=1):
+    def submit_slow(self, arguments, *options, iterations=ITERATIONS, nodes=1, ranks=2, layout="dp=2"):
         """Submits a run whose script ends with the exit code of `wlb run`."""
         words = " ".join(training.arguments(iterations=iterations))
         return self.cluster.sbatch(
             f"wlb run {arguments} -- slow/wlb-worker {words} --save ck-$SLURM_JOB_ID --load ck-$SLURM_JOB_ID "
             "--metrics-file m-$SLURM_JOB_ID.jsonl --log-interval 1\ncode=$?\necho next line\nexit $code",
-            "--wlb-layout=dp=2", f"--ntasks-per-node={2 // nodes}", "--no-kill", "--open-mode=append", *options, nodes=nodes)
+            f"--wlb-layout={layout}", f"--ntasks-per-node={ranks // nodes}", "--no-kill", "--open-mode=append", *options, nodes=nodes)
 
     def check_stops(self, job, run, reason):
         """Each attempt but the last has saved its last step and stopped, and the next has continued from there."""

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/exit_saved.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/run/deliver_records.h"
@@ -64,8 +65,10 @@ static json_t *ask_body(const struct wlb_run *run, const struct wlb_attempt *pre
 		json_array_append_new(nodes, json_string(job->nodes[i]));
 	if (previous != NULL) {
 		json_decref(before);
-		before = json_pack("{s:s, s:i, s:s}", "attempt_id", previous->id, "exit_code", previous->exit_code,
-		                   "step_id", previous->step_id);
+		/* Another trainer than wlb-worker may also end with 0 when it is asked to save and stop. */
+		int exit_code = previous->stopped ? WLB_EXIT_SAVED : previous->exit_code;
+		before = json_pack("{s:s, s:i, s:s}", "attempt_id", previous->id, "exit_code", exit_code, "step_id",
+		                   previous->step_id);
 		wlb_run_put_first_exit(run, before);
 	}
 	return json_pack("{s:s, s:I, s:o, s:i, s:i, s:O, s:o, s:{s:b}}", "attempt_id", attempt->id, "job_id",
@@ -74,7 +77,7 @@ static json_t *ask_body(const struct wlb_run *run, const struct wlb_attempt *pre
 	                 "checked", 0);
 }
 
-static int read_nodes(const json_t *list, struct wlb_attempt *attempt, struct wlb_error *error)
+static int read_nodes(const json_t *list, char ***names, int *name_count, struct wlb_error *error)
 {
 	size_t count = json_array_size(list);
 	char **nodes = calloc(count + 1, sizeof(*nodes));
@@ -87,8 +90,8 @@ static int read_nodes(const json_t *list, struct wlb_attempt *attempt, struct wl
 			return wlb_fail(error, "the coordinator's reply names a node that is not text");
 		}
 	}
-	attempt->nodes = nodes;
-	attempt->node_count = (int)count;
+	*names = nodes;
+	*name_count = (int)count;
 	return 0;
 }
 
@@ -108,8 +111,10 @@ static int read_start(const struct wlb_run *run, json_t *reply, struct wlb_attem
 	attempt->has_layout = json_unpack(layout, "{s:i, s:i, s:i, s:i}", "tp", &l->tp, "cp", &l->cp, "pp", &l->pp,
 	                                  "dp", &l->dp) == 0;
 	snprintf(attempt->reason, sizeof(attempt->reason), "%s", reason != NULL ? reason : "");
-	if (read_nodes(nodes, attempt, error) < 0)
+	if (read_nodes(nodes, &attempt->nodes, &attempt->node_count, error) < 0 ||
+	    read_nodes(json_object_get(reply, "missing"), &attempt->missing, &attempt->missing_count, error) < 0)
 		return -1;
+	attempt->unused_count = (int)json_array_size(json_object_get(reply, "spares"));
 	wlb_run_read_switches(switches, attempt);
 	attempt->gpu_types = json_incref(json_object_get(reply, "gpu_types"));
 	return 0;

@@ -14,6 +14,8 @@
 #include "common/on_fault.h"
 #include "coordinator/slurm/slurm_api.h"
 
+enum { NODES_MOST = INT32_MAX, GROW_MOST_S = 7 * 24 * 3600 };
+
 static const char *setting(const char *name)
 {
 	const char *value = getenv(name);
@@ -68,15 +70,16 @@ static void load_tasks_per_node(struct wlb_run_job *job, const struct wlb_run_op
 	job->tasks_per_node = asked > 0 ? asked : 1;
 }
 
-static int put_policy_number(json_t *policy, const char *key, const char *variable, struct wlb_error *error)
+static int put_policy_number(json_t *policy, const char *key, const char *variable, long long most,
+                             struct wlb_error *error)
 {
 	const char *value = plugin_setting(variable);
 	char *end;
 	if (value == NULL)
 		return 0;
 	long long number = strtoll(value, &end, 10);
-	if (*end != '\0' || number < 0)
-		return wlb_fail(error, "%s '%.40s': must be a whole number", variable, value);
+	if (*end != '\0' || number < 0 || number > most)
+		return wlb_fail(error, "%s '%.40s': must be a whole number from 0 to %lld", variable, value, most);
 	return json_object_set_new(policy, key, json_integer(number));
 }
 
@@ -104,9 +107,10 @@ static int load_policy(struct wlb_run_job *job, struct wlb_error *error)
 	job->policy = json_pack("{s:s}", "layout", layout);
 	if (model != NULL)
 		json_object_set_new(job->policy, "model", json_string(model));
-	if (put_policy_number(job->policy, "seq_length", "WLB_SEQ_LENGTH", error) != 0 ||
-	    put_policy_number(job->policy, "min_nodes", "WLB_MIN_NODES", error) != 0 ||
-	    put_policy_number(job->policy, "spares", "WLB_SPARES", error) != 0 ||
+	if (put_policy_number(job->policy, "seq_length", "WLB_SEQ_LENGTH", INT64_MAX, error) != 0 ||
+	    put_policy_number(job->policy, "min_nodes", "WLB_MIN_NODES", NODES_MOST, error) != 0 ||
+	    put_policy_number(job->policy, "spares", "WLB_SPARES", NODES_MOST, error) != 0 ||
+	    put_policy_number(job->policy, "grow_s", "WLB_GROW", GROW_MOST_S, error) != 0 ||
 	    put_policy_on_fault(job->policy, error) != 0)
 		return -1;
 	return 0;
@@ -161,6 +165,7 @@ int wlb_run_job_load(struct wlb_run_job *job, const struct wlb_run_options *opti
 		return -1;
 	if (wlb_hostlist_expand(nodes, &job->nodes, &job->node_count, error) != 0)
 		return wlb_fail_in(error, "SLURM_JOB_NODELIST");
+	job->first_node_count = job->node_count;
 	wlb_run_job_refresh(job);
 	return 0;
 }

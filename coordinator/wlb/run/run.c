@@ -13,6 +13,7 @@
 #include "coordinator/wlb/commands.h"
 #include "coordinator/wlb/run/ask_attempt.h"
 #include "coordinator/wlb/run/deliver_records.h"
+#include "coordinator/wlb/run/grow.h"
 #include "coordinator/wlb/run/job.h"
 #include "coordinator/wlb/run/launch.h"
 #include "coordinator/wlb/run/parent.h"
@@ -51,6 +52,9 @@ static void attempt_free(struct wlb_attempt *attempt)
 	wlb_strings_free(attempt->nodes, attempt->node_count);
 	attempt->nodes = NULL;
 	attempt->node_count = 0;
+	wlb_strings_free(attempt->missing, attempt->missing_count);
+	attempt->missing = NULL;
+	attempt->missing_count = 0;
 	free(attempt->switches);
 	attempt->switches = NULL;
 	attempt->switch_count = 0;
@@ -172,6 +176,7 @@ static pid_t run_step(struct wlb_run *run, struct wlb_attempt *attempt, struct w
 static int run_attempt(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error)
 {
 	struct wlb_error reason;
+	wlb_run_grow_begin(run, attempt);
 	if (attempt->has_layout)
 		wlb_run_place_nodes(attempt);
 	int planned = wlb_run_plan(run, attempt, &reason);
@@ -179,6 +184,7 @@ static int run_attempt(struct wlb_run *run, struct wlb_attempt *attempt, struct 
 	announce_attempt(run, attempt, planned == 0);
 	memcpy(run->attempt_id, attempt->id, sizeof(run->attempt_id));
 	struct wlb_reporter *reporter = start_reporter(run, attempt);
+	wlb_run_grow_record(run, reporter);
 	pid_t srun = 1;
 	if (planned == 0) {
 		wlb_run_record_placement(attempt);
@@ -217,7 +223,7 @@ static enum wlb_decision decide(struct wlb_run *run, const struct wlb_attempt *p
 		decision = wlb_run_ask(run, previous, away_s, attempt, state, &error);
 	if (decision != WLB_DECISION_AWAY)
 		return decision;
-	if (previous == NULL) {
+	if (previous == NULL || (run->connection == NULL && previous->stopped)) {
 		if (run->connection != NULL)
 			wlb_run_print("continuing without the coordinator, records wait in %s: %s", run->job.spool_dir,
 			              error.message);
@@ -263,11 +269,32 @@ static int stop_run(struct wlb_run *run, const struct wlb_attempt *attempt, int 
 	return finish_run(run, attempt->stopped ? "cancelled" : "failed", exit_code, attempts, reason);
 }
 
+/* Where Slurm does not queue the job again, the run goes on with the nodes that it has. */
+static bool is_requeued_to_grow(struct wlb_run *run, const struct wlb_attempt *attempt)
+{
+	struct wlb_error error;
+	if (!wlb_run_grow_needs_requeue(run, attempt))
+		return false;
+	if (wlb_run_stop_requeue(run, attempt, &error) == 0)
+		return true;
+	wlb_run_print("attempt %d: the job is not queued again to grow: %s", attempt->number, error.message);
+	return false;
+}
+
+/* Whether a next attempt is allowed. One that has stopped so that the run can grow has not failed. */
+static bool may_restart(const struct wlb_run *run, const struct wlb_attempt *attempt, int *restarts)
+{
+	if (!attempt->stopped)
+		++*restarts;
+	return *restarts <= run->options.max_restarts;
+}
+
 static int run_attempts(struct wlb_run *run)
 {
 	struct wlb_attempt previous = {0};
 	struct wlb_error error;
 	char state[32];
+	int restarts = 0;
 	for (int done = 0;; done++) {
 		struct wlb_attempt attempt = {.number = done + 1};
 		if (new_attempt_id(attempt.id, &error) != 0)
@@ -291,10 +318,12 @@ static int run_attempts(struct wlb_run *run)
 			                  attempt.end_reason);
 		if (wlb_run_stop_is_last(run, &attempt))
 			return stop_run(run, &attempt, done + 1);
-		if (attempt.exit_code == 0)
+		if (is_requeued_to_grow(run, &attempt))
+			return nonzero(attempt.exit_code, WLB_EXIT_SAVED);
+		if (attempt.exit_code == 0 && !attempt.stopped)
 			return finish_run(run, "complete", 0, done + 1, "");
 		wlb_run_print("attempt %d: %s", attempt.number, attempt.end_reason);
-		if (done >= run->options.max_restarts)
+		if (!may_restart(run, &attempt, &restarts))
 			return finish_run(run, "failed", attempt.exit_code, done + 1,
 			                  "no restart is left (--max-restarts)");
 		previous = attempt;
@@ -354,6 +383,7 @@ static int start(struct wlb_run *run)
 		return run_plain(run);
 	wlb_run_limit_open(run);
 	name_run(run);
+	wlb_run_grow_open(run, wlb_run_stop_will_continue(run));
 	open_coordinator(run);
 	wlb_run_deliver_others(run);
 	return run_attempts(run);

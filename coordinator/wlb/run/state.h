@@ -12,6 +12,7 @@
 #include "common/options.h"
 #include "coordinator/client/client.h"
 #include "coordinator/wlb/run/first_exit.h"
+#include "coordinator/wlb/run/grow_rule.h"
 #include "libwlb/wlb.h"
 
 struct wlb_run_options {
@@ -39,6 +40,7 @@ struct wlb_run_job {
 	char spool_dir[4096];
 	char **nodes; /* of the allocation, as far as we know; wlb_strings_free */
 	int node_count;
+	int first_node_count; /* that the job was started on */
 	int tasks_per_node;
 	int gpus_per_node;
 	json_t *policy; /* what the user asked for, as the API has it */
@@ -80,8 +82,25 @@ struct wlb_run_limit {
 	int64_t next_query_ms, next_read_ms;
 };
 
+/* How the run takes in nodes again (--wlb-grow), grow.h. */
+struct wlb_run_grow {
+	bool is_on;
+	bool may_requeue;
+	int64_t least_s;  /* that an attempt runs before it is stopped to grow */
+	int first_nodes;  /* nodes that the job began with, before its nodes failed */
+	int fruitless;    /* growths in a row that brought no more nodes */
+	int nodes_before; /* of the attempt that was stopped to grow; 0: none was */
+	int used, unused; /* nodes of the attempt under way, and those that it could use and does not */
+	int64_t query_ms; /* between two questions to Slurm */
+	int64_t next_query_ms;
+	enum wlb_grow_way way; /* for which the attempt was asked to stop */
+	int nodes;             /* with which the run shall go on then */
+	char why[256];
+	char outcome[128]; /* of the last growth, known when the next attempt is decided; "": there is none to tell */
+};
+
 /* Why the command was asked to save and stop. */
-enum wlb_run_stop { WLB_RUN_STOP_NONE, WLB_RUN_STOP_LIMIT, WLB_RUN_STOP_PREEMPTED };
+enum wlb_run_stop { WLB_RUN_STOP_NONE, WLB_RUN_STOP_LIMIT, WLB_RUN_STOP_PREEMPTED, WLB_RUN_STOP_GROW };
 
 /* One launch. */
 struct wlb_attempt {
@@ -89,6 +108,9 @@ struct wlb_attempt {
 	int number;
 	char **nodes; /* in the order in which ranks fill them; wlb_strings_free */
 	int node_count;
+	int unused_count; /* nodes that could be used and are not: spares, and those that no layout has a place for */
+	char **missing;   /* nodes of the job that are left out since they do not answer; wlb_strings_free */
+	int missing_count;
 	struct wlb_run_switch *switches; /* of the nodes, in their order; NULL: not known; owned */
 	int switch_count;
 	json_t *gpu_types; /* of the coordinator's reply (docs/api.md); NULL: it sent none */
@@ -141,6 +163,7 @@ struct wlb_run {
 	int signal_fd;
 	bool cancelled; /* SIGTERM or SIGINT came, or Slurm reports it */
 	struct wlb_run_limit limit;
+	struct wlb_run_grow grow;
 	struct wlb_run_progress progress;
 	bool away;            /* the coordinator, or its database, did not answer the last request */
 	int64_t end_until_ms; /* deadline for the last reports and records */

@@ -12,6 +12,7 @@
 #include "common/exit_saved.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/run/deliver_records.h"
+#include "coordinator/wlb/run/grow.h"
 #include "coordinator/wlb/run/plan.h"
 #include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/progress.h"
@@ -30,13 +31,15 @@ static bool is_worker(const struct wlb_run *run)
 	return wlb_run_train_word(run->options.command) >= 0;
 }
 
-static const char *why(enum wlb_run_stop stop)
+static const char *why(const struct wlb_run *run, const struct wlb_attempt *attempt)
 {
-	switch (stop) {
+	switch (attempt->stop) {
 	case WLB_RUN_STOP_LIMIT:
 		return "the time limit is near";
 	case WLB_RUN_STOP_PREEMPTED:
 		return "the job is preempted";
+	case WLB_RUN_STOP_GROW:
+		return run->grow.why;
 	case WLB_RUN_STOP_NONE:
 		break;
 	}
@@ -45,9 +48,13 @@ static const char *why(enum wlb_run_stop stop)
 
 static void record_asked(const struct wlb_run *run, const struct wlb_attempt *attempt, struct wlb_reporter *reporter)
 {
-	char detail[128];
-	snprintf(detail, sizeof(detail), "%s: asked to save and stop %.0f s before the end of the job",
-	         why(attempt->stop), wlb_run_limit_left_s(run));
+	char detail[384];
+	int length = snprintf(detail, sizeof(detail), "%s: asked to save and stop", why(run, attempt));
+	if (attempt->stop == WLB_RUN_STOP_GROW)
+		snprintf(detail + length, sizeof(detail) - (size_t)length, ", to go on with %d nodes", run->grow.nodes);
+	else
+		snprintf(detail + length, sizeof(detail) - (size_t)length, " %.0f s before the end of the job",
+		         wlb_run_limit_left_s(run));
 	wlb_run_print("attempt %d: %s", attempt->number, detail);
 	json_t *data = json_pack("{s:s, s:s}", "kind", "stop_asked", "detail", detail);
 	char *text = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
@@ -57,10 +64,20 @@ static void record_asked(const struct wlb_run *run, const struct wlb_attempt *at
 	json_decref(data);
 }
 
+/* While the coordinator does not answer, nobody says how a run goes on whose attempt has ended. */
+static bool can_grow(struct wlb_run *run, const struct wlb_attempt *attempt, const struct wlb_reporter *reporter)
+{
+	if (run->connection != NULL && (reporter == NULL || wlb_reporter_away(reporter)))
+		return false;
+	return wlb_run_grow_check(run, attempt);
+}
+
 void wlb_run_stop_ask(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_reporter *reporter, pid_t srun)
 {
 	if (attempt->stop == WLB_RUN_STOP_NONE) {
 		attempt->stop = wlb_run_limit_check(run);
+		if (attempt->stop == WLB_RUN_STOP_NONE && can_grow(run, attempt, reporter))
+			attempt->stop = WLB_RUN_STOP_GROW;
 		if (attempt->stop == WLB_RUN_STOP_NONE)
 			return;
 		record_asked(run, attempt, reporter);
@@ -92,25 +109,23 @@ void wlb_run_stop_note(struct wlb_run *run, struct wlb_attempt *attempt)
 		return;
 	if (!is_worker(run))
 		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "%s: the command has stopped",
-		         why(attempt->stop));
+		         why(run, attempt));
 	else if (step < 0)
-		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "%s: saved and stopped", why(attempt->stop));
+		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "%s: saved and stopped", why(run, attempt));
 	else
 		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "%s: saved step %" PRId64 " and stopped",
-		         why(attempt->stop), step);
+		         why(run, attempt), step);
 }
 
 bool wlb_run_stop_is_last(struct wlb_run *run, const struct wlb_attempt *attempt)
 {
-	if (attempt->stopped)
+	if (attempt->stopped && attempt->stop != WLB_RUN_STOP_GROW)
 		return true;
-	return attempt->exit_code != WLB_EXIT_DONE && attempt->exit_code != WLB_EXIT_USAGE &&
+	return (attempt->stopped || attempt->exit_code != WLB_EXIT_DONE) && attempt->exit_code != WLB_EXIT_USAGE &&
 	       wlb_run_limit_check(run) != WLB_RUN_STOP_NONE;
 }
 
-/* Whether wlb-worker, started again, continues from the checkpoints that it has saved. It is not known of another
- * trainer, whose user has said that it saves when it is asked. */
-static bool will_continue(const struct wlb_run *run)
+bool wlb_run_stop_will_continue(const struct wlb_run *run)
 {
 	char *const *words = run->options.command;
 	const char *save = wlb_run_word_value(words, "--save"), *load = wlb_run_word_value(words, "--load");
@@ -122,7 +137,7 @@ static int check_requeue(const struct wlb_run *run, struct wlb_error *error)
 {
 	uint32_t job_id = run->job.job_id;
 	struct wlb_slurm_job job;
-	if (!will_continue(run))
+	if (!wlb_run_stop_will_continue(run))
 		return wlb_fail(error, "queued again it would begin anew: name one folder in --save and --load of "
 		                       "wlb-worker, and submit the job again");
 	int found = wlb_slurm_job(job_id, &job, error);

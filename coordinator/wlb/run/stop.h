@@ -1,6 +1,6 @@
 /*
- * Asks the command to save and stop before the job ends (SIGUSR1), and has Slurm queue the job again once it has: the
- * run then continues from that checkpoint.
+ * Asks the command to save and stop (SIGUSR1) before the job ends, or so that the run can take in nodes again, and has
+ * Slurm queue the job again once it has: the run then continues from that checkpoint.
  */
 #ifndef COORDINATOR_WLB_RUN_STOP_H
 #define COORDINATOR_WLB_RUN_STOP_H
@@ -11,14 +11,19 @@
 #include "coordinator/wlb/run/state.h"
 #include "libwlb/wlb.h"
 
-/* Asks the tasks of the attempt, whose srun is that process, where the job's end is near; wlb-worker is asked again
- * every 10 s, since a signal that comes before a task was started is lost. To be called again and again. */
+/* Whether wlb-worker, started again, continues from the checkpoints that it has saved. It is not known of another
+ * trainer, whose user has said that it saves when it is asked. */
+bool wlb_run_stop_will_continue(const struct wlb_run *run);
+
+/* Asks the tasks of the attempt, whose srun is that process, where the job's end is near or the run can grow;
+ * wlb-worker is asked again every 10 s, since a signal that comes before a task was started is lost. To be called again
+ * and again. */
 void wlb_run_stop_ask(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_reporter *reporter, pid_t srun);
 
 /* Finds out how the attempt, whose srun has ended, took the request: sets attempt->stopped, and then the reason. */
 void wlb_run_stop_note(struct wlb_run *run, struct wlb_attempt *attempt);
 
-/* Whether there is no time for a next attempt after this one, which has not succeeded. */
+/* Whether there is no time for a next attempt after this one, which has not succeeded, in this job. */
 bool wlb_run_stop_is_last(struct wlb_run *run, const struct wlb_attempt *attempt);
 
 /* Has Slurm queue the job again, with all records delivered before. Returns -1 where Slurm does not: the message has

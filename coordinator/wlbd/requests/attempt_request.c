@@ -302,7 +302,9 @@ static void on_nodes(void *context, const struct wlb_error *error)
 static void record_exit(struct attempt_request *request, struct wlbd_attempt *previous)
 {
 	struct wlbd_params params = {0};
-	if (previous->is_exit_recorded)
+	/* wlb_attempt_exited takes exit codes for failures; that one is in the launcher's record of the attempt's end.
+	 */
+	if (previous->is_exit_recorded || request->body.previous.exit_code == WLBD_EXIT_SAVED)
 		return;
 	previous->is_exit_recorded = true;
 	wlbd_params_add_integer(&params, previous->attempt_pk);
@@ -351,6 +353,15 @@ static json_t *names_of(const struct attempt_request *request, const int *use, i
 	return names;
 }
 
+static json_t *missing_names(const struct attempt_request *request)
+{
+	json_t *names = json_array();
+	for (int i = 0; i < request->candidates.count; i++)
+		if (wlbd_node_may_return(&request->candidates.list[i]))
+			json_array_append_new(names, json_string(request->candidates.list[i].name));
+	return names;
+}
+
 static void start(struct attempt_request *request, const struct wlbd_decision *decision)
 {
 	const struct wlb_layout *layout = &decision->layout;
@@ -362,6 +373,7 @@ static void start(struct attempt_request *request, const struct wlbd_decision *d
 	                  layout->pp, "dp", layout->dp, "spares",
 	                  names_of(request, decision->use + decision->use_count, decision->spare_count), "checkpoint",
 	                  json_object_get(request->history, "checkpoint"), "reason", decision->reason);
+	json_object_set_new(reply, "missing", missing_names(request));
 	if (request->switches_known)
 		json_object_set_new(reply, "switches", wlbd_switches_json(&request->candidates, decision));
 	json_object_set_new(reply, "gpu_types",

@@ -5,6 +5,8 @@
 #include "common/on_fault.h"
 #include "coordinator/wlbd/http/fields.h"
 
+enum { GROW_MOST_S = 7 * 24 * 3600 };
+
 int wlbd_policy_check(const json_t *policy, struct wlb_error *error)
 {
 	const char *text = NULL;
@@ -18,6 +20,7 @@ int wlbd_policy_check(const json_t *policy, struct wlb_error *error)
 	    wlbd_field_integer(policy, "seq_length", WLBD_OPTIONAL, 0, INT64_MAX, &number, error) != 0 ||
 	    wlbd_field_integer(policy, "min_nodes", WLBD_OPTIONAL, 0, WLBD_NODES_MOST, &number, error) != 0 ||
 	    wlbd_field_integer(policy, "spares", WLBD_OPTIONAL, 0, WLBD_NODES_MOST, &number, error) != 0 ||
+	    wlbd_field_integer(policy, "grow_s", WLBD_OPTIONAL, 0, GROW_MOST_S, &number, error) != 0 ||
 	    wlbd_field_text(policy, "on_fault", WLBD_OPTIONAL, WLB_ON_FAULT_SIZE - 1, &on_fault, error) != 0)
 		return wlb_fail_in(error, "policy");
 	if (on_fault != NULL && wlb_on_fault_items(on_fault, items, sizeof(items), error) != 0)
@@ -27,7 +30,7 @@ int wlbd_policy_check(const json_t *policy, struct wlb_error *error)
 
 char *wlbd_policy_text(const json_t *policy)
 {
-	static const char *const names[] = {"layout", "model", "seq_length", "min_nodes", "spares"};
+	static const char *const names[] = {"layout", "model", "seq_length", "min_nodes", "spares", "grow_s"};
 	json_t *kept = json_object();
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		json_t *value = json_object_get(policy, names[i]);

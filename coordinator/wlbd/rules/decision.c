@@ -34,6 +34,12 @@ static const char *why_unusable(const struct wlbd_candidate_node *node)
 	return node->suspected ? "failed again and again" : NULL;
 }
 
+bool wlbd_node_may_return(const struct wlbd_candidate_node *node)
+{
+	return (node->silent || node->down) && node->losses <= WLBD_NODE_LOSSES_MOST && !node->suspected &&
+	       !node->evicted;
+}
+
 static int least_nodes(const struct wlbd_decision_facts *facts)
 {
 	return facts->min_nodes > 0 ? facts->min_nodes : 1;
@@ -147,7 +153,8 @@ static int choose_nodes(const struct wlbd_decision_facts *facts, int left, struc
 	char left_text[384];
 	struct wlb_error error;
 	int least = least_nodes(facts);
-	int total = facts->first_total > 0 ? facts->first_total : facts->node_count;
+	/* Of nodes that the job has lost, or that did not answer when the run began, one of the two numbers knows. */
+	int total = facts->first_total > facts->node_count ? facts->first_total : facts->node_count;
 	int most = total - facts->spares;
 
 	describe_missing_nodes(facts, left, left_text, sizeof(left_text));

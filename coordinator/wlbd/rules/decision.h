@@ -29,6 +29,9 @@ struct wlbd_candidate_node {
 	char *leaf;     /* the name of its switch; NULL: it is under none */
 };
 
+/* Whether a node that is left out may be used again once it answers. */
+bool wlbd_node_may_return(const struct wlbd_candidate_node *node);
+
 struct wlbd_decision_facts {
 	const struct wlbd_candidate_node *nodes; /* the job's allocation; nodes of a switch are neighbours */
 	int node_count;

@@ -41,11 +41,12 @@ static void writes_the_body(void **state)
 	strcpy(options.text[WLB_OPTION_MODEL], "/m.json");
 	strcpy(options.text[WLB_OPTION_SEQ_LENGTH], "4096");
 	strcpy(options.text[WLB_OPTION_ON_FAULT], "hang=report");
+	strcpy(options.text[WLB_OPTION_GROW], "600");
 	announcement.cluster = "c";
 	body = wlb_announce_body(&announcement);
 	assert_non_null(strstr(body, "\"cluster\":\"c\""));
 	assert_non_null(strstr(body, "\"model\":\"/m.json\",\"seq_length\":4096"));
-	assert_non_null(strstr(body, "\"spares\":1,\"on_fault\":\"hang=report\"}}"));
+	assert_non_null(strstr(body, "\"spares\":1,\"on_fault\":\"hang=report\",\"grow_s\":600}}"));
 	free(body);
 }
 

@@ -44,6 +44,19 @@ static void writes_values_in_one_way(void **state)
 	assert_string_equal(options.text[WLB_OPTION_SPARES], "0");
 }
 
+static void takes_an_option_without_a_value(void **state)
+{
+	static const char *const without[] = {NULL, "", "(null)"};
+	struct wlb_error error;
+	(void)state;
+	for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); i++) {
+		assert_int_equal(wlb_spank_options_take(&options, WLB_OPTION_GROW, "30", true, &error), 0);
+		assert_string_equal(options.text[WLB_OPTION_GROW], "30");
+		assert_int_equal(wlb_spank_options_take(&options, WLB_OPTION_GROW, without[i], true, &error), 0);
+		assert_string_equal(options.text[WLB_OPTION_GROW], "600");
+	}
+}
+
 static void lets_the_last_value_win(void **state)
 {
 	(void)state;
@@ -73,6 +86,9 @@ static void refuses_with_value_rule_and_example_in_one_line(void **state)
 		{WLB_OPTION_MIN_NODES, "", "--wlb-min-nodes=2"},
 		{WLB_OPTION_SPARES, " 1", "--wlb-spares=1"},
 		{WLB_OPTION_SPARES, "65534", "--wlb-spares=1"},
+		{WLB_OPTION_GROW, "10m", "--wlb-grow=600"},
+		{WLB_OPTION_GROW, "0", "--wlb-grow=600"},
+		{WLB_OPTION_GROW, "604801", "--wlb-grow=600"},
 		{WLB_OPTION_ON_FAULT, "ignore", "hang=evict,slow=report"},
 		{WLB_OPTION_ON_FAULT, "hang-after=1", "90s"},
 		{WLB_OPTION_ON_FAULT, "slow-by=0", "10%"},
@@ -111,6 +127,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(registers_every_option, forget),
 		cmocka_unit_test_setup(writes_values_in_one_way, forget),
+		cmocka_unit_test_setup(takes_an_option_without_a_value, forget),
 		cmocka_unit_test_setup(lets_the_last_value_win, forget),
 		cmocka_unit_test_setup(refuses_with_value_rule_and_example_in_one_line, forget),
 		cmocka_unit_test_setup(looks_at_the_model_only_where_it_is_submitted, forget),

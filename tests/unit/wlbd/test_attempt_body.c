@@ -74,6 +74,7 @@ static void refusals_name_the_field(void **state)
 		{"{\"attempt_id\":\"" ID "\",\"nodes\":[],\"tasks_per_node\":0}", {"tasks_per_node", "from 1 to 4096"}},
 		{"{\"attempt_id\":\"" ID "\",\"nodes\":[],\"policy\":{\"layout\":\"fast\"}}", {"policy", "fast"}},
 		{"{\"attempt_id\":\"" ID "\",\"nodes\":[],\"policy\":{\"spares\":-1}}", {"policy", "spares"}},
+		{"{\"attempt_id\":\"" ID "\",\"nodes\":[],\"policy\":{\"grow_s\":604801}}", {"policy", "grow_s"}},
 		{"{\"attempt_id\":\"" ID "\",\"nodes\":[],\"policy\":{\"on_fault\":\"hang=stop\"}}",
 	         {"policy: on_fault", "hang=stop"}},
 		{"{\"attempt_id\":\"" ID "\",\"nodes\":[],\"policy\":{\"on_fault\":1}}", {"policy", "on_fault"}},

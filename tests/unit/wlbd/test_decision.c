@@ -73,6 +73,43 @@ static void test_lost_nodes_are_left_out(void **state)
 	wlbd_decision_free(&d);
 }
 
+/* A node that did not answer at the first attempt is used once it does. */
+static void test_a_node_that_was_away_at_first(void **state)
+{
+	struct wlbd_candidate_node nodes[] = {{.name = "n1"}, {.name = "n2"}, {.name = "n3"}, {.name = "n4"}};
+	struct wlbd_decision_facts facts = facts_of(nodes, 4);
+	(void)state;
+	facts.first_total = 3;
+	facts.previous_exit_code = WLBD_EXIT_SAVED;
+	struct wlbd_decision d = decide(&facts);
+	assert_int_equal(d.use_count, 4);
+	wlbd_decision_free(&d);
+	facts.spares = 1;
+	d = decide(&facts);
+	assert_int_equal(d.use_count, 3);
+	assert_int_equal(d.spare_count, 1);
+	wlbd_decision_free(&d);
+}
+
+/* A launcher that may grow waits for no others. */
+static void test_nodes_that_may_return(void **state)
+{
+	static const struct {
+		struct wlbd_candidate_node node;
+		bool may_return;
+	} cases[] = {
+		{{.silent = true, .losses = 1}, true},
+		{{.down = true}, true},
+		{{.losses = 1}, false},
+		{{.silent = true, .losses = 2}, false},
+		{{.down = true, .suspected = true}, false},
+		{{.silent = true, .evicted = true}, false},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(wlbd_node_may_return(&cases[i].node), cases[i].may_return);
+}
+
 /* The neighbours under the fewest switches; the others are spares. */
 static void test_nodes_of_few_switches(void **state)
 {
@@ -254,6 +291,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_first_attempt_uses_all),
 		cmocka_unit_test(test_lost_nodes_are_left_out),
+		cmocka_unit_test(test_a_node_that_was_away_at_first),
+		cmocka_unit_test(test_nodes_that_may_return),
 		cmocka_unit_test(test_nodes_of_few_switches),
 		cmocka_unit_test(test_spares_step_in),
 		cmocka_unit_test(test_spares_never_starve_the_run),

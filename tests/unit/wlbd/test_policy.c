@@ -22,7 +22,8 @@ static void expect_stored(const char *sent, const char *stored)
 
 static void known_options_are_stored(void **state)
 {
-	expect_stored("{\"layout\":\"auto\",\"spares\":1,\"colour\":\"red\"}", "{\"layout\":\"auto\",\"spares\":1}");
+	expect_stored("{\"layout\":\"auto\",\"spares\":1,\"grow_s\":600,\"colour\":\"red\"}",
+	              "{\"layout\":\"auto\",\"spares\":1,\"grow_s\":600}");
 	char *none = wlbd_policy_text(NULL);
 	assert_string_equal(none, "{}");
 	free(none);

@@ -1,0 +1,240 @@
+#include "coordinator/wlb/run/grow.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "coordinator/slurm/slurm_api.h"
+#include "coordinator/slurm/supply.h"
+#include "coordinator/wlb/run/growth_history.h"
+#include "coordinator/wlb/run/job.h"
+#include "coordinator/wlb/run/plan.h"
+#include "coordinator/wlb/run/print.h"
+
+enum {
+	QUERY_LEAST_MS = 1000,
+	QUERY_MOST_MS = 30000,
+	QUERIES_IN_WAIT = 10, /* as many within the least time of an attempt */
+};
+
+/* ---- what the option can do ------------------------------------------------------------------------------------- */
+
+/* SIGUSR1 ends another trainer that does not expect it. */
+static const char *why_no_effect(const struct wlb_run *run, bool will_continue)
+{
+	bool is_worker = wlb_run_train_word(run->options.command) >= 0;
+	if (!is_worker && (!run->limit.is_given || run->limit.given_s == 0))
+		return "the command must save and stop at SIGUSR1; where it does, say so by wlb run --stop-before-end "
+		       "SECONDS";
+	if (!will_continue)
+		return "started again the command would begin anew; name one folder in --save and --load of wlb-worker";
+	return NULL;
+}
+
+static const char *why_no_requeue(const struct wlb_run *run)
+{
+	struct wlb_slurm_job job;
+	if (wlb_slurm_job(run->job.job_id, &job, NULL) != 1)
+		return "Slurm does not say whether it queues the job again; look at scontrol ping";
+	if (!job.batch)
+		return "Slurm queues only jobs of sbatch again; submit the job by sbatch";
+	if (!job.requeue)
+		return "the job was submitted without --requeue; submit it with --requeue";
+	if (job.is_restricted)
+		return "the job names nodes (--nodelist, --exclude), counts features or has a reservation; submit it "
+		       "without these";
+	return NULL;
+}
+
+void wlb_run_grow_open(struct wlb_run *run, bool will_continue)
+{
+	struct wlb_run_grow *grow = &run->grow;
+	grow->least_s = json_integer_value(json_object_get(run->job.policy, "grow_s"));
+	if (grow->least_s <= 0)
+		return;
+	const char *obstacle = why_no_effect(run, will_continue);
+	if (obstacle != NULL) {
+		wlb_run_print("--wlb-grow has no effect: %s", obstacle);
+		return;
+	}
+	grow->is_on = true;
+	grow->first_nodes = run->job.first_node_count;
+	wlb_run_growth_read(run);
+	obstacle = why_no_requeue(run);
+	grow->may_requeue = obstacle == NULL;
+	if (obstacle != NULL)
+		wlb_run_print("--wlb-grow does not replace nodes that Slurm takes from the job: %s", obstacle);
+}
+
+/* ---- an attempt begins ------------------------------------------------------------------------------------------ */
+
+static void judge_growth(struct wlb_run *run, struct wlb_attempt *attempt)
+{
+	struct wlb_run_grow *grow = &run->grow;
+	int before = grow->nodes_before, now = attempt->node_count;
+	size_t length = strlen(attempt->reason);
+	grow->outcome[0] = '\0';
+	if (before == 0)
+		return;
+	grow->fruitless = now > before ? 0 : grow->fruitless + 1;
+	grow->nodes_before = 0;
+	if (now > before)
+		snprintf(grow->outcome, sizeof(grow->outcome), "the run has grown from %d to %d nodes", before, now);
+	else
+		snprintf(grow->outcome, sizeof(grow->outcome),
+		         "the run has not grown: %d nodes, %d before; it is not stopped to grow for %" PRId64 " s", now,
+		         before, wlb_grow_wait_s(grow->least_s, grow->fruitless));
+	snprintf(attempt->reason + length, sizeof(attempt->reason) - length, "%s%s", length > 0 ? "; " : "",
+	         grow->outcome);
+}
+
+static void set_next_query(struct wlb_run_grow *grow, int64_t in_ms)
+{
+	grow->next_query_ms = wlb_clock_ms() + in_ms;
+}
+
+void wlb_run_grow_begin(struct wlb_run *run, struct wlb_attempt *attempt)
+{
+	struct wlb_run_grow *grow = &run->grow;
+	if (!grow->is_on)
+		return;
+	judge_growth(run, attempt);
+	wlb_run_growth_write(run);
+	grow->used = attempt->node_count;
+	grow->unused = attempt->unused_count;
+	grow->way = WLB_GROW_NOT;
+	int64_t wait_ms = 1000 * wlb_grow_wait_s(grow->least_s, grow->fruitless);
+	grow->query_ms = wait_ms / QUERIES_IN_WAIT;
+	if (grow->query_ms < QUERY_LEAST_MS)
+		grow->query_ms = QUERY_LEAST_MS;
+	if (grow->query_ms > QUERY_MOST_MS)
+		grow->query_ms = QUERY_MOST_MS;
+	set_next_query(grow, wait_ms);
+}
+
+void wlb_run_grow_record(struct wlb_run *run, struct wlb_reporter *reporter)
+{
+	if (run->grow.outcome[0] == '\0' || reporter == NULL)
+		return;
+	json_t *data = json_pack("{s:s, s:s}", "kind", "growth", "detail", run->grow.outcome);
+	char *text = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
+	if (text != NULL)
+		wlb_reporter_record(reporter, "event", text, NULL);
+	free(text);
+	json_decref(data);
+}
+
+/* ---- whether the run can grow ----------------------------------------------------------------------------------- */
+
+static bool is_among(const char *name, char *const *names, int count)
+{
+	for (int i = 0; i < count; i++)
+		if (strcmp(names[i], name) == 0)
+			return true;
+	return false;
+}
+
+/* Lists the nodes that the attempt left out since they did not answer, and that are usable again. The names are the
+ * attempt's. */
+static int list_returned(const struct wlb_attempt *attempt, const struct wlb_slurm_supply *supply, char **returned)
+{
+	int count = 0;
+	for (int i = 0; i < attempt->missing_count; i++)
+		if (is_among(attempt->missing[i], supply->usable, supply->usable_count))
+			returned[count++] = attempt->missing[i];
+	return count;
+}
+
+static int number_in_policy(const struct wlb_run *run, const char *key)
+{
+	return (int)json_integer_value(json_object_get(run->job.policy, key));
+}
+
+static enum wlb_grow_way decide(struct wlb_run *run, const struct wlb_slurm_supply *supply, int returned)
+{
+	struct wlb_run_grow *grow = &run->grow;
+	struct wlb_policy policy;
+	if (wlb_policy_parse(json_string_value(json_object_get(run->job.policy, "layout")), &policy, NULL) != 0)
+		return WLB_GROW_NOT;
+	const struct wlb_grow_facts facts = {
+		.policy = &policy,
+		.ranks_per_node = run->job.tasks_per_node,
+		.min_nodes = number_in_policy(run, "min_nodes"),
+		.spares = number_in_policy(run, "spares"),
+		.first_nodes = grow->first_nodes,
+		.used = grow->used,
+		.unused = grow->unused,
+		.returned = returned,
+		.allocated = run->job.node_count,
+		.usable = supply->usable_count,
+		.idle = supply->idle,
+		.may_requeue = grow->may_requeue,
+	};
+	return wlb_grow_decide(&facts, &grow->nodes);
+}
+
+static void say_why(struct wlb_run_grow *grow, char *const *returned, int count, int lost)
+{
+	if (grow->way == WLB_GROW_REQUEUE) {
+		snprintf(grow->why, sizeof(grow->why), "%d lost node%s can be replaced", lost, lost == 1 ? "" : "s");
+		return;
+	}
+	char *names = wlb_hostlist_fold(returned, count, NULL);
+	snprintf(grow->why, sizeof(grow->why), "%.200s %s usable again", names != NULL ? names : returned[0],
+	         count == 1 ? "is" : "are");
+	free(names);
+}
+
+/* Asks Slurm, and decides. Leaves run->grow as it is where Slurm does not answer. */
+static enum wlb_grow_way ask_and_decide(struct wlb_run *run, const struct wlb_attempt *attempt)
+{
+	struct wlb_run_grow *grow = &run->grow;
+	struct wlb_slurm_job job;
+	struct wlb_slurm_supply supply;
+	wlb_run_job_refresh(&run->job);
+	if (wlb_slurm_job(run->job.job_id, &job, NULL) != 1 || !job.running ||
+	    wlb_slurm_supply(&job, &supply, NULL) != 0)
+		return WLB_GROW_NOT;
+	char **returned = calloc((size_t)attempt->missing_count + 1, sizeof(*returned));
+	int count = returned != NULL ? list_returned(attempt, &supply, returned) : 0;
+	grow->way = decide(run, &supply, count);
+	if (grow->way != WLB_GROW_NOT)
+		say_why(grow, returned, count, grow->first_nodes - run->job.node_count);
+	free(returned);
+	wlb_slurm_supply_free(&supply);
+	return grow->way;
+}
+
+/* A run that has all its nodes asks nothing. */
+static bool may_grow(const struct wlb_run *run, const struct wlb_attempt *attempt)
+{
+	return attempt->missing_count > 0 || (run->grow.may_requeue && run->job.node_count < run->grow.first_nodes);
+}
+
+bool wlb_run_grow_check(struct wlb_run *run, const struct wlb_attempt *attempt)
+{
+	struct wlb_run_grow *grow = &run->grow;
+	if (!grow->is_on || wlb_clock_left_ms(grow->next_query_ms) > 0)
+		return false;
+	set_next_query(grow, grow->query_ms);
+	if (!may_grow(run, attempt) || ask_and_decide(run, attempt) == WLB_GROW_NOT)
+		return false;
+	grow->nodes_before = grow->used;
+	wlb_run_growth_write(run);
+	return true;
+}
+
+bool wlb_run_grow_needs_requeue(struct wlb_run *run, const struct wlb_attempt *attempt)
+{
+	if (!attempt->stopped || attempt->stop != WLB_RUN_STOP_GROW || run->grow.way != WLB_GROW_REQUEUE)
+		return false;
+	if (ask_and_decide(run, attempt) == WLB_GROW_REQUEUE)
+		return true;
+	wlb_run_print(
+		"attempt %d: the nodes that would replace the lost ones are not idle any more; the job is not queued "
+		"again",
+		attempt->number);
+	return false;
+}

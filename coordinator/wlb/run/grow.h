@@ -1,0 +1,32 @@
+/*
+ * Takes in nodes again after a loss (--wlb-grow): nodes of the job that did not answer and are usable again, or, where
+ * Slurm took nodes from the job, others that are idle. The attempt is then asked to save and stop (stop.h), and the
+ * next one begins in the same job, or Slurm queues the job again. Growths that bring nothing become rarer; what is
+ * known of them is in the spool folder, since a job that is queued again starts another `wlb run`.
+ */
+#ifndef COORDINATOR_WLB_RUN_GROW_H
+#define COORDINATOR_WLB_RUN_GROW_H
+
+#include <stdbool.h>
+
+#include "coordinator/client/reporter.h"
+#include "coordinator/wlb/run/state.h"
+
+/* To be called once the job is loaded. Prints a line where the option has no effect, or not its whole effect.
+ * `will_continue`: the command, started again, continues from what it has saved. */
+void wlb_run_grow_open(struct wlb_run *run, bool will_continue);
+
+/* The nodes of the next attempt are decided: finds out what the growth before it has brought, which becomes a part of
+ * attempt->reason. */
+void wlb_run_grow_begin(struct wlb_run *run, struct wlb_attempt *attempt);
+/* Records that. */
+void wlb_run_grow_record(struct wlb_run *run, struct wlb_reporter *reporter);
+
+/* Whether the attempt that runs shall save and stop so that the run can grow: run->grow then says why. May be called as
+ * often as wanted. */
+bool wlb_run_grow_check(struct wlb_run *run, const struct wlb_attempt *attempt);
+
+/* Whether the job must be queued again now that the attempt has stopped. The nodes for which it has may be gone. */
+bool wlb_run_grow_needs_requeue(struct wlb_run *run, const struct wlb_attempt *attempt);
+
+#endif

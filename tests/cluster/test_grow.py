@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""--wlb-grow: a run that goes on with fewer nodes after a loss takes in nodes again, once they are there."""
+import harness
+import test_time_limit
+from harness import wait_for
+
+ITERATIONS = 70
+LEAST_S = 4  # that an attempt runs before it is stopped to grow
+
+
+class GrowTest(test_time_limit.StopTest):
+    nodes = 4
+
+    def submit_slow(self, arguments, *options):
+        return super().submit_slow(arguments, "--requeue", *options, iterations=ITERATIONS, nodes=4, ranks=4, layout="pp=1")
+
+    def wait_attempt(self, job, number):
+        wait_for(f"attempt {number}", lambda: len(self.cluster.show(job)["attempts"]) == number, 60)
+
+    def events(self, run, kind):
+        return [event["detail"] for event in run["events"] if event["kind"] == kind]
+
+    def check_grown(self, job, run, why):
+        """4 nodes, 3 and 4 again, each time from the step that was saved last, and with the losses of a run without faults."""
+        self.assertEqual(run["state"], "complete")
+        first, second, third = run["attempts"]
+        self.assertEqual([attempt["nodes"] for attempt in run["attempts"]],
+                         [["n1", "n2", "n3", "n4"], ["n1", "n2", "n4"], ["n1", "n2", "n3", "n4"]])
+        self.assertEqual([attempt["layout"]["dp"] for attempt in run["attempts"]], [4, 3, 4])
+        self.assertEqual((first["state"], first["reason"]), ("failed", "node n3 is lost"))
+        step = second["last_step"]
+        self.assertEqual((second["state"], second["exit_code"], second["reason"]),
+                         ("ended", 85, f"{why}: saved step {step} and stopped"))
+        self.assertEqual((third["resumed_step"], third["first_step"]), (step, step + 1))
+        self.assertEqual(self.asked(run), [f"{why}: asked to save and stop, to go on with 4 nodes"])
+        self.assertEqual(self.events(run, "growth"), ["the run has grown from 3 to 4 nodes"])
+        self.assertIn("(4 nodes; the run has grown from 3 to 4 nodes)", self.cluster.output(job))
+        self.assertEqual([(fault["kind"], fault["node"]) for fault in run["faults"] if fault["cause"]], [("node_lost", "n3")])
+        self.assertIn(second["reason"], self.cluster.run("wlb", "show", job).stdout)
+        self.check_losses(run, ITERATIONS)
+
+
+class LostNode(GrowTest):
+    def test_a_node_that_slurm_took(self):
+        """Two jobs lose the node. That with the option is queued again when the node is back, the other keeps three nodes."""
+        job = self.submit_slow("", f"--wlb-grow={LEAST_S}")
+        plain = self.submit_slow("")
+        for each in (job, plain):
+            self.wait_step(each, 4)
+        self.cluster.kill_node(3)
+        for each in (job, plain):
+            self.wait_attempt(each, 2)
+            wait_for("the loss in Slurm", lambda each=each: self.cluster.job(each)["NodeList"] == "n[1-2,4]", 30)
+        self.cluster.restore_node(3)
+        run = self.finish(job)
+        self.check_grown(job, run, "1 lost node can be replaced")
+        self.assertEqual(self.cluster.job(job)["Restarts"], "1")
+        self.assertIn("job %s is queued again" % job, self.cluster.output(job))
+        self.assertEqual(run["policy"]["grow_s"], LEAST_S)
+
+        run = self.finish(plain)
+        self.assertEqual([len(attempt["nodes"]) for attempt in run["attempts"]], [4, 3])
+        self.assertEqual((self.asked(run), self.cluster.job(plain)["Restarts"]), ([], "0"))
+
+    def test_jobs_that_cannot_grow(self):
+        """Each says why at its start."""
+        for options, line in ((("--wlb-grow", "--no-requeue"), "--wlb-grow does not replace nodes that Slurm takes from the job: the "
+                               "job was submitted without --requeue; submit it with --requeue"),
+                              (("--wlb-grow", "--requeue", "--nodelist=n1"), "--wlb-grow does not replace nodes that Slurm takes from "
+                               "the job: the job names nodes"),
+                              (("--wlb-grow=9", "--requeue"), "")):
+            job = self.cluster.sbatch("wlb run --stop-before-end 30 -- true", "--wlb-layout=auto", *options)
+            self.assertEqual(self.cluster.wait_job(job, 60), "COMPLETED", self.cluster.output(job))
+            self.assertIn(line, self.cluster.output(job))
+            self.assertEqual("--wlb-grow" in self.cluster.output(job), line != "")
+            self.assertEqual(self.cluster.show(job)["policy"]["grow_s"], 9 if options[0] == "--wlb-grow=9" else 600)
+        job = self.cluster.sbatch("#SBATCH --wlb-grow\nwlb run -- true", "--wlb-layout=auto", "--requeue")
+        self.assertEqual(self.cluster.wait_job(job, 60), "COMPLETED", self.cluster.output(job))
+        self.assertIn("--wlb-grow has no effect: the command must save and stop at SIGUSR1", self.cluster.output(job))
+
+
+class SilentNode(GrowTest):
+    """The coordinator sets no node DOWN, and Slurm waits longer for one than it is silent: the job keeps the node."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        path = cls.cluster.dir / "etc/slurm.conf"
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace("SlurmdTimeout=15", "SlurmdTimeout=120"), encoding="utf-8")
+        cls.cluster.verb("kill-service", "slurmctld")
+        cls.cluster.verb("start-service", "slurmctld")
+        cls.cluster.restart_wlbd("silence_ms = 2000\nnode_down = no\n")
+
+    def test_a_node_that_answers_again(self):
+        """The same job goes on with it, and that is no restart of those that --max-restarts allows."""
+        job = self.submit_slow("--max-restarts 1", f"--wlb-grow={LEAST_S}")
+        self.wait_step(job, 4)
+        self.cluster.verb("freeze-node", "3")
+        self.addCleanup(self.cluster.verb, "thaw-node", "3")
+        self.wait_attempt(job, 2)
+        self.cluster.verb("thaw-node", "3")
+        run = self.finish(job)
+        self.check_grown(job, run, "n3 is usable again")
+        self.assertEqual(self.cluster.job(job)["Restarts"], "0")
+
+
+if __name__ == "__main__":
+    harness.main()
