@@ -20,7 +20,15 @@ create or replace function wlb_run_past(p_name text, p_uuid uuid, p_uid bigint, 
 		select 'unplaced', to_json(wlb_unplaced_fault((past.fields->>'run_pk')::bigint) is not null) from past) as fields
 $$;
 
-create function wlb_fault_place(p_run bigint, p_node text, p_detail text) returns void language sql as $$
-	update faults set node = p_node, detail = left(coalesce(nullif(detail, '') || '; ', '') || p_detail, 4096)
-	where id = wlb_unplaced_fault(p_run)
-$$;
+-- The reason of the attempt then names that node, and no others that waited for it.
+create function wlb_fault_place(p_run bigint, p_node text, p_why text) returns void language plpgsql as $$
+declare
+	placed faults;
+begin
+	update faults set node = p_node, detail = left(coalesce(nullif(detail, '') || '; ', '') || p_why, 4096),
+		proof = proof || jsonb_build_object('evicted', p_why || coalesce(': ranks hang at step ' || step, ''))
+	where id = wlb_unplaced_fault(p_run) returning * into placed;
+	if placed.id is not null then
+		perform wlb_attempt_settle(placed.attempt_id);
+	end if;
+end $$;

@@ -62,13 +62,20 @@ class BrokenLinks(training.TrainingTest):
         self.assertLessEqual(resumed_s, RESUMED_S + 20)
         return run
 
+    def check_told(self, run, words):
+        """The fault and the reason of the attempt, to programs and people."""
+        self.assertRegex(run["attempts"][0]["reason"], rf"^{words}: ranks hang at step \d+$")
+        self.assertIn(words, next(fault["detail"] for fault in run["faults"] if fault["cause"]))
+        self.assertIn(run["attempts"][0]["reason"], self.cluster.run("wlb", "show", run["run_id"]).stdout)
+
     def test_the_link_of_a_node(self):
         run = self.train_through(self.links.cut(2), "n2")
-        self.assertIn("n2 does not reach 3 nodes", run["faults"][0]["detail"])
+        self.check_told(run, "n2 does not reach n1, n3 and n4")
 
     def test_the_link_between_two_nodes(self):
         """One that the collectives of this layout use; of the two nodes the last is left out."""
-        self.train_through(self.links.cut(3, peer=4), "n4")
+        run = self.train_through(self.links.cut(3, peer=4), "n4")
+        self.check_told(run, "n4 does not reach n3")
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ class Injector:
 
         kill | crash | exit | freeze | thaw rank R... | agent NODE | launcher | script | srun | srun-helper | stepd NODE | batch-stepd
         kill | freeze | thaw | start node NODE | munged | slurmctld | wlbd | slurmd-NODE
-        stop | start database
+        stop | start database, cut link NODE [NODE]
         sleep SECONDS, wait end | step N | ranks | attempt N
     """
 
@@ -81,6 +81,8 @@ class Injector:
                 time.sleep(float(target))
             elif verb == "wait":
                 self.wait(target, *rest)
+            elif target == "link":
+                self.cut_link(*rest)
             elif target in ("node", "database") or self.is_service(target):
                 self.act_on_service(verb, target, *rest)
             else:
@@ -106,6 +108,12 @@ class Injector:
         self.cluster.verb(*self.cluster_words(verb, *thing))
         if verb not in UNDONE_BY:
             self.to_undo.pop(thing, None)
+
+    def cut_link(self, node, *peer):
+        """Cuts a node's link on the data network, or what it and another send each other there."""
+        self.began = self.began or time.time()
+        self.to_undo["link", node] = ("restore-link", node[1:])
+        self.cluster.verb("cut-link", ",".join(name[1:] for name in (node, *peer)), "--network", "data")
 
     def cluster_words(self, verb, target, *rest):
         if target == "database":

@@ -24,6 +24,8 @@ class Kind:
     long: bool = False  # the run lasts longer than its faults
     covering: str = ""  # the trainer with which continuous integration runs it
     trainers: tuple = ("ours", "foreign")  # with which it can be
+    link_mbit: int = 0  # of the nodes' own network; 0: they have none
+    beside: str = ""  # nodes that a reason may name beside those of the cause
 
 
 def harmless(name, script, **more):
@@ -64,6 +66,13 @@ KINDS = (
     # Only wlb-worker reports what its ranks wait for.
     Kind("rank hangs", "freeze rank {rank}", ("hang {node} {rank}",), r"\brank {rank} on {node} hangs\b", attempts=(2, 2),
          evicted="{node}", trainers=("ours",)),
+
+    # Whose link it is a check of the links between the nodes finds. All nodes exchange messages with {node}; n3 and n4 do in
+    # every layout of eight ranks.
+    Kind("link of a node cut", "cut link {node}", ("hang {node} -",), r"^{node} does not reach ", attempts=(2, 2), evicted="{node}",
+         trainers=("ours",), link_mbit=200, beside="n1 n2 n3 n4"),
+    Kind("link between two nodes cut", "cut link n3 n4", ("hang n4 -",), "^n4 does not reach n3: ", attempts=(2, 2), evicted="n4",
+         trainers=("ours",), link_mbit=200, beside="n3"),
 
     harmless("agent killed", "kill agent {node}; sleep 4"),
     harmless("agent stopped", "freeze agent {node}; sleep 12; thaw agent {node}"),

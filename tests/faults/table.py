@@ -11,6 +11,7 @@ ROWS = {"rank killed (SIGKILL, SIGSEGV, exit 1)": ("rank", "local rank 0", "rank
                                                    "rank exits with 1"),
         "node dies (slurmd, slurmstepd, tasks), or stands still": ("node", "two nodes", "node frozen"),
         "rank hangs": ("rank hangs",),
+        "link cut, of a node or between two": ("link of a node cut", "link between two nodes cut"),
         "batch host dies or stands still; wlb run or script killed": ("batch node", "batch node frozen", "wlb run killed",
                                                                       "script killed"),
         "wlbd, PostgreSQL or slurmctld away": ("wlbd killed", "wlbd stopped", "database away", "slurmctld killed",

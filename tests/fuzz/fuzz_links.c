@@ -18,11 +18,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	struct wlb_error error = {0};
 	struct wlbd_links_body links;
 	const json_t *nodes = NULL;
-	char why[128] = "";
+	char why[WLBD_LINKS_WHY_SIZE] = "";
 	json_t *body = wlbd_body_parse((const char *)data, bytes, &error);
 	if (body != NULL && wlbd_field_names(body, "nodes", WLBD_REQUIRED, WLBD_NODES_MOST, &nodes, &error) == 0 &&
 	    wlbd_links_body_read(body, nodes, &links, &error) == 0) {
-		const char *worst = wlbd_links_body_worst(&links, nodes, why, sizeof(why));
+		const char *worst = wlbd_links_body_worst(&links, nodes, why);
 		must(worst == NULL ||
 		     (is_of_job(nodes, worst) && strlen(why) > 0 && links.checked + links.can_check > 0));
 	} else {

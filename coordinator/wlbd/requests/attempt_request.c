@@ -420,7 +420,7 @@ static json_t *reachable_nodes(const struct attempt_request *request)
 static bool is_link_looked_for(struct attempt_request *request)
 {
 	const struct wlbd_links_body *links = &request->body.links;
-	char why[128];
+	char why[WLBD_LINKS_WHY_SIZE];
 	struct wlbd_params params = {0};
 	if (!links->can_check || !json_is_true(json_object_get(request->history, "unplaced")))
 		return false;
@@ -433,7 +433,7 @@ static bool is_link_looked_for(struct attempt_request *request)
 		json_decref(nodes);
 		return is_due;
 	}
-	const char *node = wlbd_links_body_worst(links, request->body.nodes, why, sizeof(why));
+	const char *node = wlbd_links_body_worst(links, request->body.nodes, why);
 	if (node == NULL)
 		return false;
 	wlbd_log(WLBD_LOG_WARNING, "run %s: %s", request->call->run, why);

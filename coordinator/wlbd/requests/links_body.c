@@ -6,6 +6,8 @@
 #include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/rules/links.h"
 
+enum { NAMED_MOST = 4 };
+
 /* Returns an object with the index of each name; NULL if out of memory. */
 static json_t *index_names(const json_t *nodes)
 {
@@ -81,20 +83,38 @@ static int list_links(const struct wlbd_links_body *body, const json_t *known, s
 	return count;
 }
 
-const char *wlbd_links_body_worst(const struct wlbd_links_body *links, const json_t *nodes, char *why, size_t size)
+/* "n2 does not reach n1, n3 and n4". */
+static void describe(const char *name, const json_t *missing, char *text, size_t size)
+{
+	size_t count = json_array_size(missing);
+	int length = snprintf(text, size, "%.64s does not reach ", name);
+	if (count > NAMED_MOST) {
+		snprintf(text + length, size - (size_t)length, "%zu nodes", count);
+		return;
+	}
+	for (size_t i = 0; i < count; i++)
+		length += snprintf(text + length, size - (size_t)length, "%s%.64s",
+		                   i == 0           ? ""
+		                   : i + 1 == count ? " and "
+		                                    : ", ",
+		                   json_string_value(json_array_get(missing, i)));
+}
+
+const char *wlbd_links_body_worst(const struct wlbd_links_body *links, const json_t *nodes,
+                                  char why[WLBD_LINKS_WHY_SIZE])
 {
 	struct wlbd_broken_link *list = calloc(WLBD_UNREACHED_MOST, sizeof(*list));
 	json_t *known = index_names(nodes);
-	int worst = -1, broken = 0;
+	const char *name = NULL;
 	if (list != NULL && known != NULL && links->unreached != NULL) {
 		int count = list_links(links, known, list);
-		worst = wlbd_links_worst(list, count, (int)json_array_size(nodes));
-		for (int i = 0; worst >= 0 && i < count; i++)
-			broken += list[i].from == worst;
+		int worst = wlbd_links_worst(list, count, (int)json_array_size(nodes));
+		name = worst < 0 ? NULL : json_string_value(json_array_get(nodes, (size_t)worst));
 	}
-	const char *name = worst < 0 ? NULL : json_string_value(json_array_get(nodes, (size_t)worst));
-	if (name != NULL)
-		snprintf(why, size, "%.64s does not reach %d node%s", name, broken, broken == 1 ? "" : "s");
+	if (name != NULL && json_array_size(json_object_get(links->unreached, name)) > 0)
+		describe(name, json_object_get(links->unreached, name), why, WLBD_LINKS_WHY_SIZE);
+	else if (name != NULL)
+		snprintf(why, WLBD_LINKS_WHY_SIZE, "other nodes do not reach %.64s", name);
 	json_decref(known);
 	free(list);
 	return name;

@@ -42,7 +42,7 @@ static void test_the_body(void **state)
 {
 	struct wlbd_links_body links;
 	struct wlb_error error = {0};
-	char why[128];
+	char why[WLBD_LINKS_WHY_SIZE];
 	(void)state;
 	json_decref(read_links("", &links, 0, &error));
 	assert_false(links.can_check);
@@ -51,11 +51,20 @@ static void test_the_body(void **state)
 	json_t *body = read_links("{\"checked\":true,\"unreached\":{\"n2\":[\"n1\",\"n3\",\"n4\"],\"n3\":[\"n2\"]}}",
 	                          &links, 0, &error);
 	assert_true(links.checked);
-	assert_string_equal(wlbd_links_body_worst(&links, json_object_get(body, "nodes"), why, sizeof(why)), "n2");
-	assert_string_equal(why, "n2 does not reach 3 nodes");
+	assert_string_equal(wlbd_links_body_worst(&links, json_object_get(body, "nodes"), why), "n2");
+	assert_string_equal(why, "n2 does not reach n1, n3 and n4");
+	json_decref(body);
+	body = read_links("{\"checked\":true,\"unreached\":{\"n4\":[\"n3\"],\"n3\":[\"n4\"]}}", &links, 0, &error);
+	assert_string_equal(wlbd_links_body_worst(&links, json_object_get(body, "nodes"), why), "n4");
+	assert_string_equal(why, "n4 does not reach n3");
+	json_decref(body);
+	/* n2 itself could not say anything. */
+	body = read_links("{\"checked\":true,\"unreached\":{\"n1\":[\"n2\"],\"n3\":[\"n2\"]}}", &links, 0, &error);
+	assert_string_equal(wlbd_links_body_worst(&links, json_object_get(body, "nodes"), why), "n2");
+	assert_string_equal(why, "other nodes do not reach n2");
 	json_decref(body);
 	body = read_links("{\"checked\":true,\"unreached\":{}}", &links, 0, &error);
-	assert_null(wlbd_links_body_worst(&links, json_object_get(body, "nodes"), why, sizeof(why)));
+	assert_null(wlbd_links_body_worst(&links, json_object_get(body, "nodes"), why));
 	json_decref(body);
 }
 
