@@ -91,7 +91,8 @@ class TimeLimit(StopTest):
         self.assertEqual(run["state"], "complete")
         self.check_stops(again, run, "the time limit is near")
         self.check_losses(run, ITERATIONS)
-        self.assertEqual(len(self.asked(run)), len(run["attempts"]) - 1)
+        # The last one too, where its last step ends just then.
+        self.assertIn(len(run["attempts"]) - len(self.asked(run)), (0, 1))
         self.assertRegex(self.asked(run)[0], r"^the time limit is near: asked to save and stop 4[0-4] s before the end of the job$")
         self.assertRegex(self.cluster.run("wlb", "show", again).stdout, r"the time limit is near: saved step \d+ and")
 

@@ -83,8 +83,9 @@ exec {BUILD}/tests/worker_corrupt "$@"
                                    nodes=nodes)
 
     def check(self, run, ranks, nodes, evidence, action):
-        # Ranks that report a second earlier than others that are suspected with them are suspected alone until then.
-        confirmed = [verdict for verdict in run["verdicts"] if verdict["confirmed_at"]]
+        # Ranks that report a second earlier than others that are suspected with them are suspected alone until then. Ranks are
+        # slow while another test takes their processor.
+        confirmed = [verdict for verdict in run["verdicts"] if verdict["confirmed_at"] and verdict["kind"] != "slow_compute"]
         self.assertEqual({(v["kind"], *v["ranks"], *v["nodes"], v["action"], v["step"] % 40) for v in confirmed},
                          {("bad_values", *ranks, *nodes, action, 0)})
         self.assertIn(evidence, confirmed[0]["evidence"])
@@ -124,7 +125,7 @@ class LiveRuns(ClusterTest):
     def check_slow(self, run, rank, before, most_steps):
         """The rank, slow since a step, is named within so many."""
         expected = [("slow_compute", rank)]
-        wait_for(f"a verdict on rank {rank}", lambda: self.named(run) == expected or run.step() > before + most_steps, 60)
+        wait_for(f"a verdict on rank {rank}", lambda: self.named(run) == expected or run.step() > before + most_steps, 150)
         self.say(f"rank {rank} named after {run.step() - before} steps")
         self.assertEqual(self.named(run, "found"), expected, run.verdicts())
         self.assertLessEqual(run.step(), before + most_steps)
