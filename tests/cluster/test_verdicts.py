@@ -176,9 +176,10 @@ class LiveRuns(ClusterTest):
             self.assertEqual(sorted((verdict["kind"], *verdict["ranks"]) for verdict in verdicts), [("hang", rank) for rank in ranks])
             self.say(f"named after {max(verdict['found'] for verdict in verdicts) - min(stopped):.1f} s")
             self.assertLess(max(verdict["found"] for verdict in verdicts) - min(stopped), 10)
-            for verdict in verdicts:
-                if verdict["ranks"] == [0] or place == run.in_loader:  # the others wait for rank 0's checkpoint
-                    self.assertEqual(STOPPED_IN.search(verdict["evidence"]).group(1), words)
+            # One of them may be a step ahead of the other, in a call. Rank 0 alone writes while the others wait for it.
+            places = {rank: STOPPED_IN.search(verdict["evidence"]).group(1) for verdict in verdicts for rank in verdict["ranks"]}
+            self.assertIn(words, places.values() if place == run.in_loader else [places[0]])
+            self.assertTrue(place != run.in_loader or set(places.values()) <= {words, "in a call"}, places)
             for rank in ranks:
                 run.go_on(rank)
             run.wait_steps(2)
