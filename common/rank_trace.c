@@ -7,7 +7,10 @@
 #include "common/call_choice.h"
 #include "common/shared_words.h"
 
-enum { WORDS = 7 };
+enum {
+	WORDS = 7,
+	AWAITED_EVENTS = 64, /* an event that is not whole is awaited until there are so many later ones, then taken as lost */
+};
 
 struct slot {
 	_Atomic uint64_t version;
@@ -195,12 +198,15 @@ void wlb_rank_trace_enter(struct wlb_rank_trace *trace, const struct wlb_trace_e
 	change_slot(&trace->blocked, words.at, WORDS);
 }
 
-/* Adds the event to a ring of so many slots. */
+/* Adds the event to a ring of so many slots. Where another thread was stopped while it wrote the slot, and others have
+ * filled the ring meanwhile, the event is lost: two threads that wrote the slot at once would mix their events. */
 static void add_event(struct slot *slots, uint64_t count, _Atomic uint64_t *next, const struct wlb_trace_event *event)
 {
 	struct event_words words = words_of(event);
 	uint64_t number = atomic_fetch_add_explicit(next, 1, memory_order_relaxed);
-	write_slot(&slots[number % count], words.at, WORDS, number + 1);
+	struct slot *slot = &slots[number % count];
+	if (wlb_shared_words_claim(&slot->version, number + 1))
+		write_slot(slot, words.at, WORDS, number + 1);
 }
 
 void wlb_rank_trace_leave(struct wlb_rank_trace *trace, const struct wlb_trace_event *event)
@@ -309,7 +315,7 @@ static size_t read_events(const struct wlb_rank_trace *trace, const struct slot 
 		*next = oldest;
 	while (count < max && *next < end) {
 		uint64_t version = read_event(trace, &slots[*next % slot_count], &events[count]);
-		if (version < *next + 1)
+		if (version < *next + 1 && end - *next <= AWAITED_EVENTS)
 			break; /* it is being written */
 		count += version == *next + 1;
 		(*next)++; /* also where the ring has gone on over it */

@@ -8,6 +8,16 @@ enum { TRIES = 100 };
  * changed. 0: never written. */
 #define WRITING UINT64_MAX
 
+int wlb_shared_words_claim(_Atomic uint64_t *version, uint64_t next_version)
+{
+	uint64_t now = atomic_load_explicit(version, memory_order_relaxed);
+	while (now < next_version) /* WRITING is above every version */
+		if (atomic_compare_exchange_weak_explicit(version, &now, WRITING, memory_order_acquire,
+		                                          memory_order_relaxed))
+			return 1;
+	return 0;
+}
+
 void wlb_shared_words_write(_Atomic uint64_t *version, _Atomic uint64_t *words, const uint64_t *from, int count,
                             uint64_t next_version)
 {

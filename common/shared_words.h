@@ -1,9 +1,14 @@
-/* Words that one thread at a time writes, and threads and processes read meanwhile without a lock (a seqlock). */
+/* Words that one thread at a time writes, and threads and processes read meanwhile without a lock (a seqlock). Where
+ * several threads may write the same words, each claims them first. */
 #ifndef COMMON_SHARED_WORDS_H
 #define COMMON_SHARED_WORDS_H
 
 #include <stdatomic.h>
 #include <stdint.h>
+
+/* Claims words for a thread that will write them with `next_version`, where versions only grow. Returns 1 if it may;
+ * 0 if another thread is writing them or has written that version or a later one: the words are left to it. */
+int wlb_shared_words_claim(_Atomic uint64_t *version, uint64_t next_version);
 
 /* Replaces `count` words, and their version by another one above 0. */
 void wlb_shared_words_write(_Atomic uint64_t *version, _Atomic uint64_t *words, const uint64_t *from, int count,
