@@ -28,13 +28,18 @@ int verdict_in_warm_up(const struct wlb_verdict_detector *detector, const struct
 	return detector->options.known_step_s <= 0.0 && rank->step < rank->first_step + detector->options.warm_up_steps;
 }
 
+int verdict_has_stood_still(const struct wlb_verdict_detector *detector, double since_job_s)
+{
+	return detector->standstill || since_job_s < detector->standstill_job_s;
+}
+
 void verdict_bounds_learn(struct wlb_verdict_detector *detector, const struct verdict_rank *rank, double seconds)
 {
 	/* What ranks waited during a standstill is not healthy, and the first steps compile. The last step of the
 	 * warm-up teaches the bounds of the step after it. */
 	int64_t first = rank->first_step + detector->options.warm_up_steps - 1;
-	if (detector->standstill || rank->activity == WLB_VERDICT_STARTING || rank->first_step < 0 ||
-	    rank->step < first)
+	if (verdict_has_stood_still(detector, rank->progress_job_s) || rank->activity == WLB_VERDICT_STARTING ||
+	    rank->first_step < 0 || rank->step < first)
 		return;
 	if (rank->activity == WLB_VERDICT_COMPUTING)
 		seconds /= verdict_work_times(rank);

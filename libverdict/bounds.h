@@ -7,6 +7,10 @@
 /* Takes what is known of the steps before the detector was made. */
 void verdict_bounds_init(struct wlb_verdict_detector *detector);
 
+/* 1 where a time since then, of the job's time, is no healthy one: a standstill was confirmed in it. Ranks report that they
+ * go on one after the other, when the verdict may have ended. */
+int verdict_has_stood_still(const struct wlb_verdict_detector *detector, double since_job_s);
+
 /* Learns from a stay of `seconds` that has ended. */
 void verdict_bounds_learn(struct wlb_verdict_detector *detector, const struct verdict_rank *rank, double seconds);
 

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "libverdict/bounds.h"
 #include "libverdict/select.h"
 
 /* Of the healthy steps before a fault, the newest; fewer than LEAST tell nothing. */
@@ -43,7 +44,7 @@ void verdict_history_add(struct wlb_verdict_detector *detector, const struct ver
 	if (found == 0)
 		return;
 	double seconds = verdict_quantile(detector->scratch, found, 0.5);
-	int disturbed = detector->standstill || detector->compute.slow_count > 0 || detector->link.slow_count > 0 ||
+	int disturbed = verdict_has_stood_still(detector, detector->time.job_s - seconds) || detector->compute.slow_count > 0 || detector->link.slow_count > 0 ||
 	                detector->loader.slow_count > 0;
 	struct verdict_past *past = &detector->history.past[detector->history.count++ % VERDICT_HISTORY];
 	*past = (struct verdict_past){.step = slot->step,

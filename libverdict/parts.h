@@ -182,6 +182,7 @@ struct wlb_verdict_detector {
 	double longest_transfer_s;            /* of a call */
 	double longest_silence_s;             /* between two reports of a rank */
 	int standstill;                       /* a verdict that nothing moves is confirmed */
+	double standstill_job_s;              /* when such a verdict was open last */
 	struct verdict_waits waits;
 	struct verdict_steps steps;
 	struct verdict_history history;

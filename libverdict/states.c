@@ -128,7 +128,8 @@ int wlb_verdict_take_state(struct wlb_verdict_detector *detector, const struct w
 	discount_stop(time, rank, state->process);
 	if (changed && !gone)
 		take_progress(detector, rank, state);
-	if (rank->seen && silence_s > detector->longest_silence_s && !detector->standstill)
+	if (rank->seen && silence_s > detector->longest_silence_s &&
+	    !verdict_has_stood_still(detector, rank->seen_job_s))
 		detector->longest_silence_s = silence_s;
 	if (rank->seen && state->step != rank->step)
 		learn_work(rank);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libverdict/bounds.h"
 #include "libverdict/compute.h"
 #include "libverdict/error.h"
 #include "libverdict/history.h"
@@ -109,7 +110,8 @@ static void take_transfers(struct wlb_verdict_detector *detector, const struct w
 		/* No longer than the step: a length that cannot be teaches no bound. */
 		double call_s = transfer->transfer_s / (double)transfer->calls;
 		if (call_s > detector->longest_transfer_s && transfer->transfer_s <= step->seconds &&
-		    !detector->standstill && detector->steps.count >= detector->options.warm_up_steps)
+		    !verdict_has_stood_still(detector, detector->time.job_s - step->seconds) &&
+		    detector->steps.count >= detector->options.warm_up_steps)
 			detector->longest_transfer_s = call_s;
 	}
 }

@@ -117,6 +117,8 @@ int32_t verdict_settle(struct wlb_verdict_detector *detector, struct wlb_verdict
 	for (int32_t i = 0; i < found->count; i++)
 		detector->standstill |= verdict_is_standstill(found->verdict[i].kind) &&
 		                        found->verdict[i].stage == WLB_VERDICT_CONFIRMED;
+	if (detector->standstill)
+		detector->standstill_job_s = detector->time.job_s;
 	memcpy(open->verdict, found->verdict, (size_t)found->count * sizeof(*found->verdict));
 	open->count = found->count;
 	found->count = 0;

@@ -133,6 +133,72 @@ static void a_call_that_all_have_entered_hangs(void **state)
 	}
 }
 
+/* All ranks end a step of so many seconds, of which one call took all but the first. */
+static void end_step(struct run *run, double seconds)
+{
+	struct wlb_verdict_transfer transfer = {.group = run_group(run, WLB_VERDICT_DP, 0, 7),
+	                                        .calls = 1,
+	                                        .bytes = 1e6,
+	                                        .transfer_s = seconds - 1.0};
+	for (int32_t r = 0; r < run->world->ranks; r++) {
+		struct wlb_verdict_step step = {.rank = r,
+		                                .step = run->step,
+		                                .seconds = seconds,
+		                                .computed_s = 1.0,
+		                                .work = 1.0,
+		                                .transfers = &transfer,
+		                                .transfer_count = 1};
+		run_do(run, r, WLB_VERDICT_COMPUTING);
+		run->rank[r].step++;
+		assert_int_equal(wlb_verdict_take_step(run->detector, &step, NULL), 0);
+	}
+	run->step++;
+}
+
+static void call_all(struct run *run)
+{
+	for (int32_t r = 0; r < run->world->ranks; r++)
+		run_call(run, r, run_group(run, WLB_VERDICT_DP, 0, 7));
+}
+
+/* The step in which ranks stood still is told when they go on, and the verdict is over then. */
+static void what_a_standstill_took_lengthens_no_bound(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 1, 1, 1, 8, 2);
+	for (int i = 0; i < 12; i++) {
+		end_step(&run, 1.0);
+		run_seconds(&run, 1);
+	}
+	for (int times = 0; times < 3; times++) {
+		call_all(&run);
+		run_seconds(&run, 4);
+		run_expect_no_verdict(&run);
+		run_seconds(&run, 3);
+		run_expect_one(&run, WLB_VERDICT_HANG_COMMUNICATION, WLB_VERDICT_SUSPECTED);
+		run_seconds(&run, 5);
+		run_expect_one(&run, WLB_VERDICT_HANG_COMMUNICATION, WLB_VERDICT_CONFIRMED);
+		for (int32_t r = 0; r < run.world->ranks; r++)
+			run_do(&run, r, WLB_VERDICT_COMPUTING);
+		run_seconds(&run, 1);
+		run_expect_one(&run, WLB_VERDICT_HANG_COMMUNICATION, WLB_VERDICT_OVER);
+		end_step(&run, 14.0);
+		run_seconds(&run, 1);
+	}
+	/* A call that took long, and no standstill, does. */
+	run_seconds(&run, 1);
+	end_step(&run, 6.0);
+	run_seconds(&run, 6);
+	end_step(&run, 6.0);
+	call_all(&run);
+	run_seconds(&run, 14);
+	run_expect_no_verdict(&run);
+	run_seconds(&run, 3);
+	run_expect_one(&run, WLB_VERDICT_HANG_COMMUNICATION, WLB_VERDICT_CONFIRMED);
+	run_end(&run);
+}
+
 static void the_node_that_all_stuck_calls_have_is_named(void **state)
 {
 	(void)state;
@@ -282,6 +348,7 @@ int main(void)
 		cmocka_unit_test(a_run_that_stands_still_when_it_is_first_watched_has_a_bound_of_three_known_steps),
 		cmocka_unit_test(a_second_rank_that_hangs_is_named_though_nobody_waits_for_it),
 		cmocka_unit_test(a_call_that_all_have_entered_hangs),
+		cmocka_unit_test(what_a_standstill_took_lengthens_no_bound),
 		cmocka_unit_test(the_node_that_all_stuck_calls_have_is_named),
 		cmocka_unit_test(several_calls_tell_the_node_or_the_pair_without_bytes),
 		cmocka_unit_test(ranks_that_wait_for_each_other_are_named),
