@@ -1,6 +1,7 @@
 #include "coordinator/wlbd/detection/transfers.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,13 +11,30 @@ enum { KEPT_MOST = 8 };
 /* How long shorter messages take is a matter of processors, and not of links. */
 static const double bytes_least = 4096;
 
+/* The first short messages of a group tell how long processors take; they are known once one group has told ENOUGH. */
+enum { SHORT_LEAST = 8, SHORT_ENOUGH = 32 };
+/* Where processors are shared, the time of a message changes by several times what a short one takes in the mean. */
+static const double times_short = 10.0;
+/* What is added where a run tells no short messages, once it has told so many others. */
+static const double added_without_s = 0.02;
+enum { OTHERS_ENOUGH = 256 };
+
 struct kept {
-	double byte_s[KEPT_MOST]; /* the oldest first */
+	struct {
+		double seconds, bytes;
+	} transfer[KEPT_MOST]; /* the oldest first */
 	int count;
-	int64_t step; /* for which the last was taken */
+	int64_t step;   /* for which the last was taken */
+	double short_s; /* mean of the first short messages, */
+	int shorts;     /* of which there are so many */
 };
 
 struct wlbd_transfers {
+	int32_t groups;
+	int32_t others; /* longer messages */
+	bool has_short;
+	double added_s;  /* NaN: not known yet */
+	double *scratch; /* [groups] */
 	struct kept *of_group;
 };
 
@@ -57,16 +75,18 @@ struct wlbd_transfers *wlbd_transfers_new(int32_t groups)
 	struct wlbd_transfers *transfers = calloc(1, sizeof(*transfers));
 	if (transfers == NULL)
 		return NULL;
+	*transfers = (struct wlbd_transfers){.groups = groups, .added_s = NAN};
 	transfers->of_group = calloc((size_t)groups + 1, sizeof(*transfers->of_group));
-	if (transfers->of_group != NULL)
+	transfers->scratch = calloc((size_t)groups + 1, sizeof(*transfers->scratch));
+	if (transfers->of_group != NULL && transfers->scratch != NULL)
 		return transfers;
-	free(transfers);
+	wlbd_transfers_free(transfers);
 	return NULL;
 }
 
 size_t wlbd_transfers_bytes(int32_t groups)
 {
-	return (size_t)groups * sizeof(struct kept);
+	return (size_t)groups * (sizeof(struct kept) + sizeof(double));
 }
 
 void wlbd_transfers_free(struct wlbd_transfers *transfers)
@@ -74,23 +94,62 @@ void wlbd_transfers_free(struct wlbd_transfers *transfers)
 	if (transfers == NULL)
 		return;
 	free(transfers->of_group);
+	free(transfers->scratch);
 	free(transfers);
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+/* Returns the median over the groups that have told short messages, so that the few of a slow link do not count. */
+static double short_of_groups_s(struct wlbd_transfers *transfers)
+{
+	size_t count = 0;
+	for (int32_t g = 0; g < transfers->groups; g++)
+		if (transfers->of_group[g].shorts >= SHORT_LEAST)
+			transfers->scratch[count++] = transfers->of_group[g].short_s;
+	qsort(transfers->scratch, count, sizeof(*transfers->scratch), compare);
+	return transfers->scratch[count / 2];
+}
+
+static void add_short(struct wlbd_transfers *transfers, struct kept *kept, double seconds)
+{
+	if (kept->shorts == SHORT_ENOUGH || !isnan(transfers->added_s))
+		return;
+	transfers->has_short = true;
+	kept->shorts++;
+	kept->short_s += (seconds - kept->short_s) / kept->shorts;
+	if (kept->shorts == SHORT_ENOUGH)
+		transfers->added_s = times_short * short_of_groups_s(transfers);
 }
 
 static void remove_oldest(struct kept *kept)
 {
 	kept->count--;
-	memmove(kept->byte_s, kept->byte_s + 1, (size_t)kept->count * sizeof(kept->byte_s[0]));
+	memmove(kept->transfer, kept->transfer + 1, (size_t)kept->count * sizeof(kept->transfer[0]));
 }
 
 void wlbd_transfers_add(struct wlbd_transfers *transfers, int32_t group, double transfer_s, double bytes)
 {
 	struct kept *kept = &transfers->of_group[group];
-	if (!(transfer_s > 0.0) || !isfinite(transfer_s) || bytes < bytes_least)
+	if (!(transfer_s > 0.0) || !isfinite(transfer_s))
 		return;
+	if (bytes < bytes_least) {
+		add_short(transfers, kept, transfer_s);
+		return;
+	}
+	if (isnan(transfers->added_s)) {
+		if (++transfers->others >= OTHERS_ENOUGH && !transfers->has_short)
+			transfers->added_s = added_without_s;
+		return;
+	}
 	if (kept->count == KEPT_MOST)
 		remove_oldest(kept);
-	kept->byte_s[kept->count++] = transfer_s / bytes;
+	kept->transfer[kept->count].seconds = transfer_s;
+	kept->transfer[kept->count++].bytes = bytes;
 }
 
 double wlbd_transfers_take(struct wlbd_transfers *transfers, int32_t group, int64_t step)
@@ -98,7 +157,7 @@ double wlbd_transfers_take(struct wlbd_transfers *transfers, int32_t group, int6
 	struct kept *kept = &transfers->of_group[group];
 	if (kept->count == 0 || step <= kept->step)
 		return NAN;
-	double byte_s = kept->byte_s[0];
+	double byte_s = (kept->transfer[0].seconds + transfers->added_s) / kept->transfer[0].bytes;
 	kept->step = step;
 	remove_oldest(kept);
 	return byte_s;

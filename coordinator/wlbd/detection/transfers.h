@@ -27,10 +27,13 @@ struct wlbd_transfers *wlbd_transfers_new(int32_t groups);  /* NULL if out of me
 size_t wlbd_transfers_bytes(int32_t groups);                /* of memory that it holds */
 void wlbd_transfers_free(struct wlbd_transfers *transfers); /* NULL allowed */
 
-/* Adds a transfer of so many bytes. One that is NaN, or of a few bytes, changes nothing. */
+/* Adds a transfer of so many bytes. One that is NaN changes nothing. The first that are shorter than 4 KiB tell how
+ * long processors take for a message, whatever the link; the others count from when that is known. */
 void wlbd_transfers_add(struct wlbd_transfers *transfers, int32_t group, double transfer_s, double bytes);
 /* Returns the seconds for a byte of the oldest transfer, once for each step, whichever member ends it first; NaN where
- * there is none. */
+ * there is none. To the seconds is added ten times what a short message takes, the median over the groups: processors
+ * that are shared delay messages by a few milliseconds, and by more at other times, and what is not much longer than
+ * that does not look like a link that has become slow. */
 double wlbd_transfers_take(struct wlbd_transfers *transfers, int32_t group, int64_t step);
 
 #endif

@@ -49,11 +49,56 @@ static void a_message_tells_the_link_where_both_ends_wait(void **state)
 	assert_true(isnan(wlbd_message_transfer_s(times, 0.0, NAN)));
 }
 
+static void tell_short(struct wlbd_transfers *transfers, int32_t group, double seconds, int count)
+{
+	for (int i = 0; i < count; i++)
+		wlbd_transfers_add(transfers, group, seconds, 128.0);
+}
+
+/* Returns the seconds for a byte of a message of 64 KiB. */
+static double byte_s_of(struct wlbd_transfers *transfers, double seconds, int64_t step)
+{
+	wlbd_transfers_add(transfers, 3, seconds, 65536.0);
+	return wlbd_transfers_take(transfers, 3, step);
+}
+
+/* Processors take 2 ms for a short message, and 50 over the slow link. A message of 0.2 ms that takes 7 is none that
+ * takes twice as long; one of 100 ms that takes 400 is. */
+static void what_processors_take_is_no_slow_link(void **state)
+{
+	struct wlbd_transfers *transfers = wlbd_transfers_new(4);
+	(void)state;
+	tell_short(transfers, 0, 2e-3, 8);
+	tell_short(transfers, 1, 50e-3, 31);
+	assert_true(isnan(byte_s_of(transfers, 0.1, 1))); /* not known yet */
+	tell_short(transfers, 2, 2e-3, 32);
+	double usual = byte_s_of(transfers, 0.2e-3, 2), delayed = byte_s_of(transfers, 7e-3, 3);
+	assert_float_equal(usual, 20.2e-3 / 65536.0, 1e-12);
+	assert_true(delayed < 1.4 * usual);
+	assert_true(byte_s_of(transfers, 0.4, 5) > 3.0 * byte_s_of(transfers, 0.1, 6));
+	tell_short(transfers, 2, 1.0, 100); /* it does not follow what happens later */
+	assert_float_equal(byte_s_of(transfers, 0.2e-3, 7), usual, 1e-15);
+	wlbd_transfers_free(transfers);
+}
+
+/* A run may tell no short messages at all. */
+static void without_short_messages_some_time_is_assumed(void **state)
+{
+	struct wlbd_transfers *transfers = wlbd_transfers_new(4);
+	(void)state;
+	for (int step = 1; step < 256; step++)
+		assert_true(isnan(byte_s_of(transfers, 0.01, step)));
+	assert_true(isnan(byte_s_of(transfers, 0.01, 256)));
+	assert_float_equal(byte_s_of(transfers, 0.01, 257), 0.03 / 65536.0, 1e-12);
+	wlbd_transfers_free(transfers);
+}
+
 static void each_step_takes_one(void **state)
 {
 	struct wlbd_transfers *transfers = wlbd_transfers_new(2);
 	(void)state;
 	assert_true(isnan(wlbd_transfers_take(transfers, 1, 10)));
+	tell_short(transfers, 0, 1e-12, 32);
 	for (int i = 1; i <= 20; i++)
 		wlbd_transfers_add(transfers, 1, 1000.0 * i, 10000.0);
 	wlbd_transfers_add(transfers, 1, NAN, 10000.0);
@@ -74,6 +119,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_collective_takes_what_the_last_to_enter_waits),
 		cmocka_unit_test(a_message_tells_the_link_where_both_ends_wait),
+		cmocka_unit_test(what_processors_take_is_no_slow_link),
+		cmocka_unit_test(without_short_messages_some_time_is_assumed),
 		cmocka_unit_test(each_step_takes_one),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
