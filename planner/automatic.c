@@ -22,8 +22,8 @@ static int most_ranks(const struct wlb_nodes *nodes)
 static int read_lengths(const struct wlb_auto_request *request, struct wlb_length_list *list, struct wlb_error *error)
 {
 	char path[4096];
-	if (request->lengths == NULL)
-		return wlb_length_list_add(list, request->seq_length, error);
+	if (request->lengths == NULL) /* of wlb-worker the last token of a document is a target alone */
+		return wlb_length_list_add(list, request->seq_length + (request->is_worker ? 1 : 0), error);
 	if (snprintf(path, sizeof(path), "%s.idx", request->lengths) >= (int)sizeof(path))
 		return wlb_fail(error, "--data-path %.60s...: the path is too long", request->lengths);
 	if (wlb_length_list_sample_index(path, list, error) < 0)
@@ -59,7 +59,7 @@ static double utilization(const struct wlb_auto_request *request, const struct w
                           const struct wlb_auto *found)
 {
 	const struct wlb_candidate *best = &found->result->ranked[0];
-	double flops = 0.0, tokens = (double)request->seq_length * request->global_batch;
+	double flops = 0.0, tokens = best->tokens_per_s * best->step_s;
 	for (size_t i = 0; i < list->count; i++) {
 		int64_t whole = list->tokens[i] / request->seq_length, rest = list->tokens[i] % request->seq_length;
 		flops += (double)whole * wlb_cost_document(&found->model, request->seq_length);

@@ -29,6 +29,18 @@ int wlb_length_list_add(struct wlb_length_list *list, int64_t tokens, struct wlb
 	return 0;
 }
 
+void wlb_length_list_shuffle(struct wlb_length_list *list, size_t first)
+{
+	uint64_t state = 1;
+	for (size_t left = list->count - first; left > 1; left--) {
+		state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+		int64_t *last = &list->tokens[first + left - 1], *other = &list->tokens[first + (state >> 33) % left];
+		int64_t swapped = *last;
+		*last = *other;
+		*other = swapped;
+	}
+}
+
 void wlb_length_list_free(struct wlb_length_list *list)
 {
 	free(list->tokens);

@@ -20,6 +20,9 @@ struct wlb_length_list {
 /* Appends one. Returns -1 for a length below 0 or above WLB_LENGTH_MAX_TOKENS, for more than WLB_LENGTHS_MOST lengths,
  * or if out of memory; the list is unchanged. */
 int wlb_length_list_add(struct wlb_length_list *list, int64_t tokens, struct wlb_error *error);
+/* Puts those from number `first` on in a seeded order: Fisher and Yates, with the numbers of a 64-bit linear
+ * congruential generator (Knuth's MMIX). */
+void wlb_length_list_shuffle(struct wlb_length_list *list, size_t first);
 void wlb_length_list_free(struct wlb_length_list *list);
 
 /* The documents of a list in order, for wlb_batches_init. */

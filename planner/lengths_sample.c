@@ -15,7 +15,6 @@
 enum {
 	BLOCK_DOCUMENTS = WLB_SAMPLE_DOCUMENTS / WLB_SAMPLE_BLOCKS,
 	BLOCK_SEQUENCES = 1 << 18,
-	SEED = 1,
 };
 
 struct sample {
@@ -84,19 +83,6 @@ static int add_blocks(struct sample *sample, struct wlb_length_list *list, struc
 	return 0;
 }
 
-/* Fisher and Yates, with the numbers of a 64-bit linear congruential generator (Knuth's MMIX). */
-static void shuffle(int64_t *tokens, size_t count)
-{
-	uint64_t state = SEED;
-	for (size_t left = count; left > 1; left--) {
-		state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-		size_t other = (size_t)((state >> 33) % left);
-		int64_t swapped = tokens[left - 1];
-		tokens[left - 1] = tokens[other];
-		tokens[other] = swapped;
-	}
-}
-
 static int sample_open_file(struct sample *sample, struct wlb_length_list *list, struct wlb_error *error)
 {
 	unsigned char head[WLB_INDEX_HEADER_BYTES] = {0};
@@ -111,7 +97,7 @@ static int sample_open_file(struct sample *sample, struct wlb_length_list *list,
 	size_t before = list->count;
 	if (add_blocks(sample, list, error) < 0)
 		return -1;
-	shuffle(list->tokens + before, list->count - before);
+	wlb_length_list_shuffle(list, before);
 	return 0;
 }
 
