@@ -33,8 +33,7 @@ struct wlbd_transfers {
 	int32_t groups;
 	int32_t others; /* longer messages */
 	bool has_short;
-	double added_s;  /* NaN: not known yet */
-	double *scratch; /* [groups] */
+	double added_s; /* NaN: not known yet */
 	struct kept *of_group;
 };
 
@@ -77,16 +76,15 @@ struct wlbd_transfers *wlbd_transfers_new(int32_t groups)
 		return NULL;
 	*transfers = (struct wlbd_transfers){.groups = groups, .added_s = NAN};
 	transfers->of_group = calloc((size_t)groups + 1, sizeof(*transfers->of_group));
-	transfers->scratch = calloc((size_t)groups + 1, sizeof(*transfers->scratch));
-	if (transfers->of_group != NULL && transfers->scratch != NULL)
+	if (transfers->of_group != NULL)
 		return transfers;
-	wlbd_transfers_free(transfers);
+	free(transfers);
 	return NULL;
 }
 
 size_t wlbd_transfers_bytes(int32_t groups)
 {
-	return (size_t)groups * (sizeof(struct kept) + sizeof(double));
+	return (size_t)groups * sizeof(struct kept);
 }
 
 void wlbd_transfers_free(struct wlbd_transfers *transfers)
@@ -94,25 +92,18 @@ void wlbd_transfers_free(struct wlbd_transfers *transfers)
 	if (transfers == NULL)
 		return;
 	free(transfers->of_group);
-	free(transfers->scratch);
 	free(transfers);
 }
 
-static int compare(const void *a, const void *b)
+/* Returns the greatest of the groups that have told short messages: those of few ranks do not show how long others
+ * wait. */
+static double short_of_groups_s(const struct wlbd_transfers *transfers)
 {
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
-/* Returns the median over the groups that have told short messages, so that the few of a slow link do not count. */
-static double short_of_groups_s(struct wlbd_transfers *transfers)
-{
-	size_t count = 0;
+	double most_s = 0.0;
 	for (int32_t g = 0; g < transfers->groups; g++)
 		if (transfers->of_group[g].shorts >= SHORT_LEAST)
-			transfers->scratch[count++] = transfers->of_group[g].short_s;
-	qsort(transfers->scratch, count, sizeof(*transfers->scratch), compare);
-	return transfers->scratch[count / 2];
+			most_s = fmax(most_s, transfers->of_group[g].short_s);
+	return most_s;
 }
 
 static void add_short(struct wlbd_transfers *transfers, struct kept *kept, double seconds)

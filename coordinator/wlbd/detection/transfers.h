@@ -31,7 +31,7 @@ void wlbd_transfers_free(struct wlbd_transfers *transfers); /* NULL allowed */
  * long processors take for a message, whatever the link; the others count from when that is known. */
 void wlbd_transfers_add(struct wlbd_transfers *transfers, int32_t group, double transfer_s, double bytes);
 /* Returns the seconds for a byte of the oldest transfer, once for each step, whichever member ends it first; NaN where
- * there is none. To the seconds is added ten times what a short message takes, the median over the groups: processors
+ * there is none. To the seconds is added ten times what a short message takes, the greatest of the groups: processors
  * that are shared delay messages by a few milliseconds, and by more at other times, and what is not much longer than
  * that does not look like a link that has become slow. */
 double wlbd_transfers_take(struct wlbd_transfers *transfers, int32_t group, int64_t step);

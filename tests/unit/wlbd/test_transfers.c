@@ -68,8 +68,9 @@ static void what_processors_take_is_no_slow_link(void **state)
 {
 	struct wlbd_transfers *transfers = wlbd_transfers_new(4);
 	(void)state;
-	tell_short(transfers, 0, 2e-3, 8);
-	tell_short(transfers, 1, 50e-3, 31);
+	tell_short(transfers, 0, 1e-3, 31);
+	tell_short(transfers, 1, 50e-3, 7); /* too few */
+	tell_short(transfers, 3, 0.1e-3, 8);
 	assert_true(isnan(byte_s_of(transfers, 0.1, 1))); /* not known yet */
 	tell_short(transfers, 2, 2e-3, 32);
 	double usual = byte_s_of(transfers, 0.2e-3, 2), delayed = byte_s_of(transfers, 7e-3, 3);
