@@ -31,7 +31,7 @@ struct kept {
 
 struct wlbd_transfers {
 	int32_t groups;
-	int32_t others; /* longer messages */
+	int32_t others; /* longer messages, up to OTHERS_ENOUGH */
 	bool has_short;
 	double added_s; /* NaN: not known yet */
 	struct kept *of_group;
@@ -133,7 +133,8 @@ void wlbd_transfers_add(struct wlbd_transfers *transfers, int32_t group, double 
 		return;
 	}
 	if (isnan(transfers->added_s)) {
-		if (++transfers->others >= OTHERS_ENOUGH && !transfers->has_short)
+		transfers->others += transfers->others < OTHERS_ENOUGH;
+		if (transfers->others == OTHERS_ENOUGH && !transfers->has_short)
 			transfers->added_s = added_without_s;
 		return;
 	}
