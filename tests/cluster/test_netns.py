@@ -23,6 +23,7 @@ ITERATIONS = 18
 HEALTHY_STEPS = 80  # in which the usual times of links are learnt
 NAMED_STEPS = 50
 CUT_S = 10
+CUTS_MOST = 3
 
 needs_networks = unittest.skipUnless(links.may_be_made(), "this account may not make network namespaces")
 
@@ -191,6 +192,16 @@ class FaultyLinks(training.TrainingTest):
         self.say(f"{what}: {verdict['kind']} of {', '.join(verdict['nodes'])} after {steps} steps, {seconds:.1f} s;")
         return steps, seconds
 
+    def check_cut_is_named(self, job):
+        """A cut is named within its bound, in another step where all ranks were in the call of all: that names no pair."""
+        for _ in range(CUTS_MOST):
+            _, seconds = self.check_named(job, "a cut link", self.links.cut(2), 30)
+            self.assertLessEqual(seconds, CUT_S)
+            if self.cluster.show(job)["verdicts"][-1]["collective"] != "world":
+                return
+            self.wait_healthy(job)
+        self.fail(f"{CUTS_MOST} cuts were all in the call of all ranks")
+
     def wait_healthy(self, job):
         """Messages are still slow as long as other tests take the processors."""
         wait_for("the end of the verdicts", lambda: not self.verdicts(job, "suspected", "confirmed"), 240)
@@ -206,11 +217,10 @@ class FaultyLinks(training.TrainingTest):
         steps, _ = self.check_named(job, "1 % loss and 20 ms", self.links.delayed(2, delay_ms=20, loss_percent=1), 180)
         self.assertLessEqual(steps, NAMED_STEPS)
         self.wait_healthy(job)
-        _, seconds = self.check_named(job, "a cut link", self.links.cut(2), 30)
-        self.assertLessEqual(seconds, CUT_S)
+        self.check_cut_is_named(job)
         for verdict in self.cluster.show(job)["verdicts"]:  # n2, or its link to another node, and no others
             self.assertIn("n2", verdict["nodes"], verdict)
-            self.assertLessEqual(len(verdict["nodes"]), 2, verdict)
+            self.assertLessEqual(len(verdict["nodes"]), 4 if verdict["collective"] == "world" else 2, verdict)
 
 
 @needs_networks

@@ -21,8 +21,7 @@ enum {
 	MEMBER_BYTES = 384,
 };
 static const double cost_change = 0.2;
-/* How long single calls take differs by a third, and more where processors are busy: a link is slow that takes twice as
- * long. */
+/* What else a network carries makes messages longer for a while: a link is slow that takes twice as long. */
 static const double slow_link = 1.0;
 
 struct wlbd_detection {

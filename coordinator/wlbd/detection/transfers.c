@@ -19,14 +19,26 @@ static const double times_short = 10.0;
 static const double added_without_s = 0.02;
 enum { OTHERS_ENOUGH = 256 };
 
+/* The sizes of a group's messages that are judged, and how many messages of a size tell what is usual. */
+enum { SIZES_MOST = 16, SIZE_LEARN = 8 };
+/* Messages whose bytes differ by less than a fifth are of one size. */
+static const double sizes_of_octave = 4.0;
+
+struct size {
+	int32_t number;   /* log2 of the bytes, in quarters */
+	int32_t messages; /* of which mean_s is the mean, up to SIZE_LEARN */
+	double mean_s;
+};
+
 struct kept {
-	struct {
-		double seconds, bytes;
-	} transfer[KEPT_MOST]; /* the oldest first */
+	double byte_s[KEPT_MOST]; /* the oldest first */
 	int count;
-	int64_t step;   /* for which the last was taken */
-	double short_s; /* mean of the first short messages, */
-	int shorts;     /* of which there are so many */
+	int64_t step;        /* for which the last was taken */
+	double short_s;      /* mean of the first short messages, */
+	int shorts;          /* of which there are so many */
+	double usual_byte_s; /* of the size that was known first; 0: none is known yet */
+	int sizes;
+	struct size size[SIZES_MOST];
 };
 
 struct wlbd_transfers {
@@ -117,10 +129,46 @@ static void add_short(struct wlbd_transfers *transfers, struct kept *kept, doubl
 		transfers->added_s = times_short * short_of_groups_s(transfers);
 }
 
+/* Returns the size of messages of so many bytes; NULL: the group has too many. */
+static struct size *find_size(struct kept *kept, double bytes)
+{
+	int32_t number = (int32_t)lround(sizes_of_octave * log2(bytes));
+	for (int i = 0; i < kept->sizes; i++)
+		if (kept->size[i].number == number)
+			return &kept->size[i];
+	if (kept->sizes == SIZES_MOST)
+		return NULL;
+	kept->size[kept->sizes] = (struct size){.number = number};
+	return &kept->size[kept->sizes++];
+}
+
+static void learn_size(struct kept *kept, struct size *size, double seconds, double bytes)
+{
+	size->messages++;
+	size->mean_s += (seconds - size->mean_s) / size->messages;
+	if (size->messages == SIZE_LEARN && !(kept->usual_byte_s > 0.0))
+		kept->usual_byte_s = size->mean_s / bytes;
+}
+
 static void remove_oldest(struct kept *kept)
 {
 	kept->count--;
-	memmove(kept->transfer, kept->transfer + 1, (size_t)kept->count * sizeof(kept->transfer[0]));
+	memmove(kept->byte_s, kept->byte_s + 1, (size_t)kept->count * sizeof(kept->byte_s[0]));
+}
+
+/* Adds a message that is not short, once it is known what is added. */
+static void add_long(struct kept *kept, double seconds, double bytes)
+{
+	struct size *size = find_size(kept, bytes);
+	if (size == NULL)
+		return;
+	if (size->messages < SIZE_LEARN) {
+		learn_size(kept, size, seconds, bytes);
+		return;
+	}
+	if (kept->count == KEPT_MOST)
+		remove_oldest(kept);
+	kept->byte_s[kept->count++] = seconds / size->mean_s * kept->usual_byte_s;
 }
 
 void wlbd_transfers_add(struct wlbd_transfers *transfers, int32_t group, double transfer_s, double bytes)
@@ -132,16 +180,13 @@ void wlbd_transfers_add(struct wlbd_transfers *transfers, int32_t group, double 
 		add_short(transfers, kept, transfer_s);
 		return;
 	}
-	if (isnan(transfers->added_s)) {
-		transfers->others += transfers->others < OTHERS_ENOUGH;
-		if (transfers->others == OTHERS_ENOUGH && !transfers->has_short)
-			transfers->added_s = added_without_s;
+	if (!isnan(transfers->added_s)) {
+		add_long(kept, transfer_s + transfers->added_s, bytes);
 		return;
 	}
-	if (kept->count == KEPT_MOST)
-		remove_oldest(kept);
-	kept->transfer[kept->count].seconds = transfer_s;
-	kept->transfer[kept->count++].bytes = bytes;
+	transfers->others += transfers->others < OTHERS_ENOUGH;
+	if (transfers->others == OTHERS_ENOUGH && !transfers->has_short)
+		transfers->added_s = added_without_s;
 }
 
 double wlbd_transfers_take(struct wlbd_transfers *transfers, int32_t group, int64_t step)
@@ -149,7 +194,7 @@ double wlbd_transfers_take(struct wlbd_transfers *transfers, int32_t group, int6
 	struct kept *kept = &transfers->of_group[group];
 	if (kept->count == 0 || step <= kept->step)
 		return NAN;
-	double byte_s = (kept->transfer[0].seconds + transfers->added_s) / kept->transfer[0].bytes;
+	double byte_s = kept->byte_s[0];
 	kept->step = step;
 	remove_oldest(kept);
 	return byte_s;

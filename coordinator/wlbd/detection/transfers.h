@@ -28,10 +28,13 @@ size_t wlbd_transfers_bytes(int32_t groups);                /* of memory that it
 void wlbd_transfers_free(struct wlbd_transfers *transfers); /* NULL allowed */
 
 /* Adds a transfer of so many bytes. One that is NaN changes nothing. The first that are shorter than 4 KiB tell how
- * long processors take for a message, whatever the link; the others count from when that is known. */
+ * long processors take for a message, whatever the link; the others count from when that is known. The first eight of
+ * each size, for the first 16 sizes of a group, tell what is usual: a longer message takes less time for a byte, and
+ * which ones are told differs from time to time. Messages of further sizes are not judged. */
 void wlbd_transfers_add(struct wlbd_transfers *transfers, int32_t group, double transfer_s, double bytes);
 /* Returns the seconds for a byte of the oldest transfer, once for each step, whichever member ends it first; NaN where
- * there is none. To the seconds is added ten times what a short message takes, the greatest of the groups: processors
+ * there is none. They are what is usual for a message of the size that was known first, times what this one took over
+ * the usual of its size. To the seconds is added ten times what a short message takes, the greatest of the groups: processors
  * that are shared delay messages by a few milliseconds, and by more at other times, and what is not much longer than
  * that does not look like a link that has become slow. */
 double wlbd_transfers_take(struct wlbd_transfers *transfers, int32_t group, int64_t step);

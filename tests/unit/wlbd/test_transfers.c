@@ -55,11 +55,23 @@ static void tell_short(struct wlbd_transfers *transfers, int32_t group, double s
 		wlbd_transfers_add(transfers, group, seconds, 128.0);
 }
 
+static double byte_s_of_size(struct wlbd_transfers *transfers, double seconds, double bytes, int64_t step)
+{
+	wlbd_transfers_add(transfers, 3, seconds, bytes);
+	return wlbd_transfers_take(transfers, 3, step);
+}
+
 /* Returns the seconds for a byte of a message of 64 KiB. */
 static double byte_s_of(struct wlbd_transfers *transfers, double seconds, int64_t step)
 {
-	wlbd_transfers_add(transfers, 3, seconds, 65536.0);
-	return wlbd_transfers_take(transfers, 3, step);
+	return byte_s_of_size(transfers, seconds, 65536.0, step);
+}
+
+/* Eight messages tell what a size takes, and nothing of the link. */
+static void learn(struct wlbd_transfers *transfers, double seconds, double bytes)
+{
+	for (int i = 0; i < 8; i++)
+		assert_true(isnan(byte_s_of_size(transfers, seconds, bytes, 1)));
 }
 
 /* Processors take 2 ms for a short message, and 50 over the slow link. A message of 0.2 ms that takes 7 is none that
@@ -73,6 +85,7 @@ static void what_processors_take_is_no_slow_link(void **state)
 	tell_short(transfers, 3, 0.1e-3, 8);
 	assert_true(isnan(byte_s_of(transfers, 0.1, 1))); /* not known yet */
 	tell_short(transfers, 2, 2e-3, 32);
+	learn(transfers, 0.2e-3, 65536.0);
 	double usual = byte_s_of(transfers, 0.2e-3, 2), delayed = byte_s_of(transfers, 7e-3, 3);
 	assert_float_equal(usual, 20.2e-3 / 65536.0, 1e-12);
 	assert_true(delayed < 1.4 * usual);
@@ -90,7 +103,41 @@ static void without_short_messages_some_time_is_assumed(void **state)
 	for (int step = 1; step < 256; step++)
 		assert_true(isnan(byte_s_of(transfers, 0.01, step)));
 	assert_true(isnan(byte_s_of(transfers, 0.01, 256)));
+	learn(transfers, 0.01, 65536.0);
 	assert_float_equal(byte_s_of(transfers, 0.01, 257), 0.03 / 65536.0, 1e-12);
+	wlbd_transfers_free(transfers);
+}
+
+/* A message of ten times the bytes takes a tenth for each: which sizes are told is no matter of the link. */
+static void other_sizes_are_no_slow_link(void **state)
+{
+	struct wlbd_transfers *transfers = wlbd_transfers_new(4);
+	(void)state;
+	tell_short(transfers, 3, 1e-3, 32); /* 10 ms are added */
+	learn(transfers, 0.03, 524288.0);
+	assert_float_equal(byte_s_of_size(transfers, 0.03, 524288.0, 2), 0.04 / 524288.0, 1e-12);
+	learn(transfers, 0.01, 65536.0);
+	assert_float_equal(byte_s_of_size(transfers, 0.01, 65536.0, 3), 0.04 / 524288.0, 1e-12);
+	assert_float_equal(byte_s_of_size(transfers, 0.01, 70000.0, 4), 0.04 / 524288.0, 1e-12);
+	assert_float_equal(byte_s_of_size(transfers, 0.05, 65536.0, 5), 0.12 / 524288.0, 1e-12);
+	assert_float_equal(byte_s_of_size(transfers, 0.11, 524288.0, 6), 0.12 / 524288.0, 1e-12);
+	wlbd_transfers_free(transfers);
+}
+
+static void so_many_sizes_are_judged(void **state)
+{
+	struct wlbd_transfers *transfers = wlbd_transfers_new(4);
+	double bytes = 4096.0;
+	(void)state;
+	tell_short(transfers, 3, 1e-3, 32);
+	for (int size = 0; size < 16; size++, bytes *= 2.0) {
+		learn(transfers, 0.01, bytes);
+		assert_false(isnan(byte_s_of_size(transfers, 0.01, bytes, 2 + size)));
+	}
+	learn(transfers, 0.01, bytes);
+	assert_true(isnan(byte_s_of_size(transfers, 0.01, bytes, 100)));
+	learn(transfers, 0.01, 9.2e18);
+	assert_false(isnan(byte_s_of_size(transfers, 0.01, 4096.0, 101)));
 	wlbd_transfers_free(transfers);
 }
 
@@ -100,6 +147,8 @@ static void each_step_takes_one(void **state)
 	(void)state;
 	assert_true(isnan(wlbd_transfers_take(transfers, 1, 10)));
 	tell_short(transfers, 0, 1e-12, 32);
+	for (int i = 0; i < 8; i++)
+		wlbd_transfers_add(transfers, 1, 1000.0, 10000.0);
 	for (int i = 1; i <= 20; i++)
 		wlbd_transfers_add(transfers, 1, 1000.0 * i, 10000.0);
 	wlbd_transfers_add(transfers, 1, NAN, 10000.0);
@@ -122,6 +171,8 @@ int main(void)
 		cmocka_unit_test(a_message_tells_the_link_where_both_ends_wait),
 		cmocka_unit_test(what_processors_take_is_no_slow_link),
 		cmocka_unit_test(without_short_messages_some_time_is_assumed),
+		cmocka_unit_test(other_sizes_are_no_slow_link),
+		cmocka_unit_test(so_many_sizes_are_judged),
 		cmocka_unit_test(each_step_takes_one),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
