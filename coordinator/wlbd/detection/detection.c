@@ -35,6 +35,7 @@ struct wlbd_detection {
 	int64_t lacked_ms; /* when memory did not suffice */
 	int64_t last_number;
 	int64_t *fed_ms;  /* [world.verdict.ranks] when the last report that was taken had arrived */
+	bool *stopped;    /* [world.verdict.ranks] a signal had stopped the process in the last report that was taken */
 	uint64_t *groups; /* [world.verdict.ranks] a hash of the communicators that the rank had reported */
 	uint64_t nodes;   /* a hash of the nodes of the ranks */
 	struct wlbd_calls *calls;
@@ -75,10 +76,12 @@ static void clear_world(struct wlbd_detection *detection)
 	detection->detector = NULL;
 	wlbd_world_free(&detection->world);
 	free(detection->fed_ms);
+	free(detection->stopped);
 	free(detection->groups);
 	wlbd_calls_free(detection->calls);
 	wlbd_transfers_free(detection->transfers);
 	detection->fed_ms = NULL;
+	detection->stopped = NULL;
 	detection->groups = NULL;
 	detection->calls = NULL;
 	detection->transfers = NULL;
@@ -157,11 +160,12 @@ static int make_detector(struct wlbd_detection *detection, const struct wlbd_att
 	options.slow_link = slow_link;
 	detection->detector = wlb_verdict_new(&world->verdict, &options, NULL);
 	detection->fed_ms = calloc(count + 1, sizeof(*detection->fed_ms));
+	detection->stopped = calloc(count + 1, sizeof(*detection->stopped));
 	detection->groups = calloc(count + 1, sizeof(*detection->groups));
 	detection->calls = wlbd_calls_new(&world->verdict);
 	detection->transfers = wlbd_transfers_new(world->verdict.group_count);
-	return detection->detector == NULL || detection->fed_ms == NULL || detection->groups == NULL ||
-	                       detection->calls == NULL || detection->transfers == NULL
+	return detection->detector == NULL || detection->fed_ms == NULL || detection->stopped == NULL ||
+	                       detection->groups == NULL || detection->calls == NULL || detection->transfers == NULL
 	               ? -1
 	               : 0;
 }
@@ -212,6 +216,17 @@ static enum wlb_verdict_process process_of(const struct wlbd_activity *activity)
 	return WLB_VERDICT_RUNNING;
 }
 
+/* A process that a signal has continued counts as stopped for one report more: it may still be inside the call in which
+ * it was stopped, which then seems to stand still although all its members run. */
+static enum wlb_verdict_process continued_process(struct wlbd_detection *detection, int rank,
+                                                  const struct wlbd_activity *activity)
+{
+	enum wlb_verdict_process process = process_of(activity);
+	bool was_stopped = detection->stopped[rank];
+	detection->stopped[rank] = process == WLB_VERDICT_STOPPED;
+	return was_stopped && process == WLB_VERDICT_RUNNING ? WLB_VERDICT_STOPPED : process;
+}
+
 static void feed(struct wlbd_detection *detection, int rank, const struct wlbd_kept_activity *kept)
 {
 	const struct wlbd_activity *activity = &kept->activity;
@@ -222,7 +237,7 @@ static void feed(struct wlbd_detection *detection, int rank, const struct wlbd_k
 	                                  .arrived_s = 1e-3 * (double)kept->arrived_ms,
 	                                  .activity = activity_of(activity),
 	                                  .activity_s = activity->for_s,
-	                                  .process = process_of(activity),
+	                                  .process = continued_process(detection, rank, activity),
 	                                  .step = activity->step,
 	                                  .work = activity->work,
 	                                  .group = -1,

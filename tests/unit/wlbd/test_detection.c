@@ -29,6 +29,8 @@ struct job {
 	int64_t step;
 	int stuck;   /* a rank that stays in computation; -1: none */
 	bool traced; /* it is stopped by a debugger */
+	/* That rank is inside a call that its whole tp group has entered: the process of one is stopped, or was. */
+	bool is_stopped, was_stopped;
 	const struct wlbd_found_verdict *found;
 	int count;
 };
@@ -60,13 +62,14 @@ static void close_job(struct job *job)
 static void report(struct job *job, int rank)
 {
 	int64_t calls = 10 * job->step;
-	bool is_stuck = rank == job->stuck, waits = job->stuck >= 0 && !is_stuck, in_tp = rank / 2 == job->stuck / 2;
+	bool is_inside = job->is_stopped || job->was_stopped, is_stuck = rank == job->stuck;
+	bool waits = job->stuck >= 0 && (is_inside || !is_stuck), in_tp = rank / 2 == job->stuck / 2;
 	struct wlbd_activity activity = {
 		.rank = rank,
 		.step = job->step,
 		.kind = WLB_ACTIVITY_COMPUTING,
 		.for_s = is_stuck ? 100 : 0.1,
-		.process = is_stuck && job->traced ? WLBD_PROCESS_STOPPED : WLBD_PROCESS_RUNNING,
+		.process = is_stuck && (job->traced || job->is_stopped) ? WLBD_PROCESS_STOPPED : WLBD_PROCESS_RUNNING,
 		.is_traced = is_stuck && job->traced,
 		.is_in_call = waits,
 		.call = {.kind = WLB_COMM_ALL_REDUCE, .group = in_tp, .seq = in_tp ? calls + 1 : 4, .for_s = 1},
@@ -135,6 +138,33 @@ static void test_a_rank_that_hangs(void **state)
 		assert_int_equal(job.count, 0);
 		close_job(&job);
 	}
+}
+
+/* A report may be made after the process has been continued, and before it has left the call in which it was stopped.
+ */
+static void test_a_rank_that_was_stopped_in_a_call(void **state)
+{
+	struct job job;
+	(void)state;
+	open_job(&job);
+	run_seconds(&job, 20);
+	job.stuck = 3;
+	job.is_stopped = true;
+	run_seconds(&job, 30);
+	assert_int_equal(job.count, 1);
+	assert_int_equal(job.found[0].verdict.kind, WLB_VERDICT_HANG);
+	job.is_stopped = false;
+	job.was_stopped = true;
+	run_seconds(&job, 1);
+	for (int i = 0; i < job.count; i++)
+		assert_int_equal(job.found[i].verdict.kind, WLB_VERDICT_HANG);
+	run_seconds(&job, 20); /* but it does not leave it */
+	assert_true(job.count > 0);
+	job.stuck = -1;
+	job.was_stopped = false;
+	run_seconds(&job, 3);
+	assert_int_equal(job.count, 0);
+	close_job(&job);
 }
 
 static void test_a_debugger_stops_the_time(void **state)
@@ -338,6 +368,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_healthy_run),
 		cmocka_unit_test(test_a_rank_that_hangs),
+		cmocka_unit_test(test_a_rank_that_was_stopped_in_a_call),
 		cmocka_unit_test(test_a_debugger_stops_the_time),
 		cmocka_unit_test(test_changes_are_told_once),
 		cmocka_unit_test(test_other_limits_end_what_was_open),
