@@ -51,7 +51,9 @@ def rows(cells):
     return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in cells)
 
 
-def page(seed, cases, results):
+def page(seed, cases, told):
+    """`told`: a result of each case that has run, and the commit of which it is."""
+    results, commits = [result for result, _ in told], ", ".join(dict.fromkeys(commit for _, commit in told))
     by_name = {result.kind: result for result in results}
     passed, untrue = sum(result.passed for result in results), sum(result.is_untrue for result in results)
     others = sum(not result.passed and not result.is_untrue for result in results)
@@ -64,7 +66,7 @@ cluster on one host. A case has passed when the run completed by itself, each st
 run without faults (1e-9, float64), cause and reason are what was done, and no process, job or record was left 10 s later.
 `tests/faults/campaign --seed {seed} --only I` repeats case {seed}.I.
 
-{datetime.date.today()}, {machine()}, Slurm {table.slurm()}, commit {table.commit()}.
+{datetime.date.today()}, {machine()}, Slurm {table.slurm()}, commit {commits}.
 
 | | |
 |---|---|

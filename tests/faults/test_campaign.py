@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 """The first cases of a campaign of random faults; tests/faults/campaign has any number of any seed."""
+import pathlib
+import tempfile
 import unittest
 
+import campaign_state
 import harness
 import links
+from case import Result
 from case_runner import CaseRunner, show_logs
 from draw import MOMENTS, draw_case
 
@@ -29,6 +33,20 @@ class Drawing(unittest.TestCase):
             self.assertLessEqual(len(begun), 2, case)
             self.assertLessEqual(case.kind.requeues[1], 2, case)
             self.assertLessEqual(case.kind.attempts[1], 3, case)
+
+
+class Kept(unittest.TestCase):
+    def test_results_are_read_again(self):
+        """The newest of each case; a last line that was half-written when the program was killed is not counted, and removed."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "state"
+            self.assertEqual(campaign_state.read(path), {})
+            results = [Result("7.1", "ours", found_s=0.5), Result("7.2", "foreign", problems=["an end"]), Result("7.2", "foreign")]
+            for number, result in enumerate(results):
+                with campaign_state.open_to_append(path) as file:
+                    campaign_state.add(file, result, f"commit{number}")
+                    file.write('{"commit": "c", "resu')
+            self.assertEqual(campaign_state.read(path), {"7.1": (results[0], "commit0"), "7.2": (results[2], "commit2")})
 
 
 class Campaign(unittest.TestCase):
