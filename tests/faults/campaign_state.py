@@ -17,12 +17,13 @@ def read(path):
 
 
 def open_to_append(path):
-    """The file, without a last line that was half-written."""
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    path.write_text(text[:text.rfind("\n") + 1], encoding="utf-8")
-    return path.open("a", encoding="utf-8")
+    """The file, without a last line that was half-written. Whole lines are not rewritten, so that none can be lost."""
+    file = path.open("a+b")
+    file.seek(0)
+    file.truncate(file.read().rfind(b"\n") + 1)
+    return file
 
 
 def add(file, result, commit):
-    file.write(json.dumps({"commit": commit, "result": dataclasses.asdict(result)}) + "\n")
+    file.write(json.dumps({"commit": commit, "result": dataclasses.asdict(result)}).encode() + b"\n")
     file.flush()

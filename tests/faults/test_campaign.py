@@ -45,7 +45,7 @@ class Kept(unittest.TestCase):
             for number, result in enumerate(results):
                 with campaign_state.open_to_append(path) as file:
                     campaign_state.add(file, result, f"commit{number}")
-                    file.write('{"commit": "c", "resu')
+                    file.write(b'{"commit": "c", "resu')
             self.assertEqual(campaign_state.read(path), {"7.1": (results[0], "commit0"), "7.2": (results[2], "commit2")})
 
 
