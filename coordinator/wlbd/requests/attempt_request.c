@@ -166,6 +166,12 @@ static bool leaves_crashed_out(const struct attempt_request *request)
 	return on_fault.crash == WLB_FAULT_EVICT;
 }
 
+static struct wlbd_nodes_rules rules_of(const struct attempt_request *request)
+{
+	return (struct wlbd_nodes_rules){.leaves_crashed_out = leaves_crashed_out(request),
+	                                 .avoids_nodes = request->call->wlbd->config.avoid_nodes};
+}
+
 static void on_history(void *context, const struct wlbd_db_result *result)
 {
 	struct attempt_request *request = context;
@@ -182,7 +188,7 @@ static void on_history(void *context, const struct wlbd_db_result *result)
 		request_free(request);
 	else if (json_is_object(stored)) /* the launcher asks again, because the first reply got lost */
 		finish(request, json_deep_copy(stored));
-	else if (wlbd_candidate_nodes_make(request->body.nodes, request->history, leaves_crashed_out(request),
+	else if (wlbd_candidate_nodes_make(request->body.nodes, request->history, rules_of(request),
 	                                   &request->candidates) != 0)
 		fail_memory(request);
 	else
