@@ -54,6 +54,8 @@ int wlbd_node_check_read(const json_t *body, struct wlbd_node_check *check, stru
 	    read_entries(check->checks, error) != 0 ||
 	    wlbd_field_boolean(body, "clears", WLBD_OPTIONAL, &check->clears, error) != 0)
 		return -1;
+	if (check->node[0] == '\0')
+		return wlb_fail(error, "field 'node': '': must be the name of a node");
 	if (check->clears && !check->healthy)
 		return wlb_fail(error, "field 'clears': true: only of a node that is healthy");
 	if (check->healthy != (check->reason[0] == '\0'))

@@ -12,19 +12,13 @@
 
 enum { NODES_LIMIT = 100, NODES_MOST = 4096 };
 
-static void on_result(void *context, const struct wlbd_db_result *result)
-{
-	struct wlbd_call *call = context;
-	if (result->status == WLBD_DB_OK)
-		wlbd_call_reply_text(call, 200, result->value);
-	else
-		wlbd_call_fail_db(call, result);
-}
-
 static void store(struct wlbd_call *call, const struct wlbd_node_check *check)
 {
 	struct wlbd_params params = {0};
 	char *checks = check->checks != NULL ? json_dumps(check->checks, JSON_COMPACT) : NULL;
+	wlbd_log_limited(check->healthy ? WLBD_LOG_INFO : WLBD_LOG_WARNING, WLBD_LIMIT_NODE_CHECK,
+	                 "node %s was %s by uid %u: %s", check->node, check->clears ? "cleared" : "checked",
+	                 (unsigned)call->uid, check->healthy ? "healthy" : check->reason);
 	wlbd_params_add_text(&params, check->node);
 	wlbd_params_add_boolean(&params, check->healthy);
 	wlbd_params_add_text(&params, check->reason);
@@ -32,28 +26,46 @@ static void store(struct wlbd_call *call, const struct wlbd_node_check *check)
 	wlbd_params_add_boolean(&params, check->clears);
 	wlbd_params_add_integer(&params, call->uid);
 	wlbd_db_call(call->wlbd->writes, "select wlb_node_check_put($1, $2::boolean, $3, $4::json, $5::boolean, $6)",
-	             &params, on_result, call);
+	             &params, wlbd_call_reply_db, call);
 	free(checks);
+}
+
+static bool is_of_slurm(const struct wlbd_call *call, const struct wlbd_node_check *check)
+{
+	return wlbd_nodes_find(call->wlbd->nodes, check->node) != NULL;
+}
+
+/* A node may have been added to Slurm since its nodes were listed. */
+static void on_nodes(void *context, const struct wlb_error *unlisted)
+{
+	struct wlbd_call *call = context;
+	const struct wlbd_node_check *check = call->parsed;
+	if (call->wlbd->stopping)
+		wlbd_call_fail_stopping(call);
+	else if (is_of_slurm(call, check))
+		store(call, check);
+	else if (unlisted != NULL)
+		wlbd_call_fail(call, 503, "the nodes of Slurm are not known: %s; report again later", unlisted->message);
+	else
+		wlbd_call_fail(call, 400, "field 'node': '%.60s' is no node of Slurm; its nodes are in sinfo -N",
+		               check->node);
 }
 
 /* A check is evidence against a node for all users, so it must not be a user's. */
 void wlbd_post_node_check(struct wlbd_call *call)
 {
-	struct wlbd_node_check check;
 	struct wlb_error error;
-	if (!wlbd_call_privileged(call)) {
+	struct wlbd_node_check *check = call->parsed = malloc(sizeof(*check));
+	if (check == NULL)
+		wlbd_call_fail_memory(call);
+	else if (!wlbd_call_privileged(call))
 		wlbd_call_fail(call, 403, "only root and SlurmUser report checks of nodes");
-	} else if (wlbd_node_check_read(call->body, &check, &error) != 0) {
+	else if (wlbd_node_check_read(call->body, check, &error) != 0)
 		wlbd_call_fail(call, 400, "%s", error.message);
-	} else if (wlbd_nodes_find(call->wlbd->nodes, check.node) == NULL) {
-		wlbd_call_fail(call, 400, "field 'node': '%.60s' is no node of Slurm; its nodes are in sinfo -N",
-		               check.node);
-	} else {
-		wlbd_log_limited(check.healthy ? WLBD_LOG_INFO : WLBD_LOG_WARNING, WLBD_LIMIT_NODE_CHECK,
-		                 "node %s was %s by uid %u: %s", check.node, check.clears ? "cleared" : "checked",
-		                 (unsigned)call->uid, check.healthy ? "healthy" : check.reason);
-		store(call, &check);
-	}
+	else if (is_of_slurm(call, check))
+		store(call, check);
+	else
+		wlbd_nodes_refresh(call->wlbd, on_nodes, call);
 }
 
 void wlbd_get_nodes(struct wlbd_call *call)
@@ -67,5 +79,5 @@ void wlbd_get_nodes(struct wlbd_call *call)
 	wlbd_params_add_integer(&params, limit);
 	wlbd_params_add_boolean(&params, call->wlbd->config.avoid_nodes);
 	wlbd_db_pool_call(call->wlbd->reads, call->uid, 0, "select wlb_nodes_list($1, $2, $3, $4::boolean)", &params,
-	                  on_result, call);
+	                  wlbd_call_reply_db, call);
 }

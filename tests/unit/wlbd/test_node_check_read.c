@@ -58,7 +58,7 @@ static void refusals(void **state)
 		{"{\"node\":\"n3\",\"healthy\":true,\"checks\":[{\"check\":\"a\",\"verdict\":\"fine\",\"measured\":\"\"}]}",
 	         "verdict"},
 		{"{\"node\":\"n3\",\"healthy\":true,\"checks\":[{\"check\":\"a\",\"verdict\":\"ok\",\"measured\":\"\",\"limit\":"
-	         "\"\",\"more\":[]}]}",
+	         "null,\"more\":[]}]}",
 	         "more fields"},
 	};
 	(void)state;
