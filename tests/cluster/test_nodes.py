@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What is known of nodes over the runs of all users: losses, checks, which nodes attempts avoid, and `wlb nodes`."""
 import json
+import uuid
 
 import harness
 import test_wlbd_api
@@ -172,6 +173,67 @@ class Checks(NodesTest):
         self.assertEqual(self.start()[1], ["n1", "n2", "n3", "n4"])
         self.assertIn("No node is avoided", self.wlb().stdout)
         self.assertRegex(self.wlb().stdout, r"(?m)^  n4 +used +2\.00")
+
+
+class Suspects(test_wlbd_api.RunningJobs):
+    """A launcher checks the nodes that its attempt leaves out."""
+
+    def evict(self, attempt, node):
+        """wlbd has ended the attempt for the sake of the node."""
+        self.cluster.sql(f"""
+            insert into faults (run_id, attempt_id, kind, rank, node, step, cause, proof, detected_at)
+            select run_id, id, 'slow_node', null, '{node}', 7, true, '{{"evicted": "node {node} is slow"}}', now()
+            from attempts where uuid = '{attempt}'""")
+
+    def next(self, run, previous):
+        return self.ask(run, ["n1", "n2"], previous={"attempt_id": previous, "exit_code": 75, "step_id": ""})
+
+    def report_check(self, run, attempt, node="n2", uid=0, **fields):
+        return self.api.call("POST", f"/v1/runs/{run}/node_checks",
+                             {"attempt_id": attempt, "node": node, "healthy": True, "checks": []} | fields, uid)
+
+    def events(self, run):
+        return [event["detail"] for event in self.show(run)["events"] if event["kind"] == "node_checked"]
+
+    def test_a_node_is_given_back_once(self):
+        run = self.new_run()
+        first, reply = self.ask(run, ["n1", "n2"])
+        self.assertEqual((reply["nodes"], reply["suspects"]), (["n1", "n2"], []))
+        self.evict(first, "n2")
+        second, reply = self.next(run, first)
+        self.assertEqual((reply["nodes"], reply["suspects"]), (["n1"], ["n2"]))
+        for _ in range(2):  # the reply gets lost
+            self.assertEqual(self.report_check(run, second), (200, {"node": "n2", "healthy": True}))
+        self.assertEqual(self.events(run), ["n2 has passed its check: the next attempt may use it"])
+        third, reply = self.next(run, second)
+        self.assertEqual((reply["nodes"], reply["suspects"]), (["n1", "n2"], []))
+        self.evict(third, "n2")
+        self.assertEqual(self.next(run, third)[1]["nodes"], ["n1"])
+        self.assertEqual(self.next(run, third)[1]["suspects"], [])
+        self.assertEqual(self.api.call("GET", "/v1/nodes?node=n2")[1]["nodes"], [])  # his check is no evidence for others
+
+    def test_a_node_that_fails_stays_out(self):
+        run = self.new_run()
+        first, _ = self.ask(run, ["n1", "n2"])
+        self.evict(first, "n2")
+        second, _ = self.next(run, first)
+        self.assertEqual(self.report_check(run, second, healthy=False, reason="memory: 1 bit")[0], 200)
+        self.assertEqual(self.events(run), ["n2 has failed its check: memory: 1 bit"])
+        self.assertEqual(self.next(run, second)[1]["nodes"], ["n1"])
+        self.assertEqual(self.api.call("GET", "/v1/nodes?node=n2")[1]["nodes"], [])
+
+    def test_what_is_refused(self):
+        """Another user, a node that is in use or unknown, another attempt."""
+        run = self.new_run()
+        first, _ = self.ask(run, ["n1", "n2"])
+        self.evict(first, "n2")
+        second, _ = self.next(run, first)
+        for fields, refused in (({"uid": NOBODY}, 403), ({"node": "n1"}, 403), ({"node": "n77"}, 403),
+                                ({"healthy": 1}, 400), ({"healthy": False}, 400)):
+            self.assertEqual(self.report_check(run, second, **fields)[0], refused, fields)
+        self.assertEqual(self.report_check(run, first)[0], 403)
+        self.assertIn(self.report_check(run, str(uuid.uuid4()))[0], (400, 403, 404, 409))
+        self.assertEqual(self.events(run), [])
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ void wlbd_get_calibration(struct wlbd_call *call);
 
 /* node_checks.c */
 void wlbd_post_node_check(struct wlbd_call *call);
+void wlbd_post_run_node_check(struct wlbd_call *call);
 void wlbd_get_nodes(struct wlbd_call *call);
 
 /* runs.c */

@@ -1,9 +1,12 @@
-/* POST /v1/node_checks, which stores what `wlb check-node --report` found, and GET /v1/nodes, what is known of nodes. */
+/* POST /v1/node_checks, which stores what `wlb check-node --report` found; POST /v1/runs/RUN/node_checks, the same of a
+ * node that an attempt leaves out, for its run alone; and GET /v1/nodes, what is known of nodes. */
 #include <stdlib.h>
 
 #include "coordinator/wlbd/database/db_pool.h"
+#include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/requests/find_attempt.h"
 #include "coordinator/wlbd/requests/handlers.h"
 #include "coordinator/wlbd/requests/node_check_read.h"
 #include "coordinator/wlbd/requests/parameters.h"
@@ -67,6 +70,39 @@ void wlbd_post_node_check(struct wlbd_call *call)
 	else
 		wlbd_nodes_refresh(call->wlbd, on_nodes, call);
 }
+
+/* ---- of a run ----------------------------------------------------------------------------------------------------- */
+
+static void store_of_run(struct wlbd_call *call, struct wlbd_attempt *attempt)
+{
+	const struct wlbd_node_check *check = call->parsed;
+	struct wlbd_params params = {0};
+	char *checks = check->checks != NULL ? json_dumps(check->checks, JSON_COMPACT) : NULL;
+	wlbd_params_add_integer(&params, attempt->attempt_pk);
+	wlbd_params_add_text(&params, check->node);
+	wlbd_params_add_boolean(&params, check->healthy);
+	wlbd_params_add_text(&params, check->reason);
+	wlbd_params_add_text(&params, checks != NULL ? checks : "[]");
+	wlbd_db_call(call->wlbd->writes, "select wlb_run_node_check_put($1, $2, $3::boolean, $4, $5::json)", &params,
+	             wlbd_call_reply_db, call);
+	free(checks);
+}
+
+void wlbd_post_run_node_check(struct wlbd_call *call)
+{
+	struct wlb_error error;
+	const char *attempt_id;
+	struct wlbd_node_check *check = call->parsed = malloc(sizeof(*check));
+	if (check == NULL)
+		wlbd_call_fail_memory(call);
+	else if (wlbd_field_uuid(call->body, "attempt_id", &attempt_id, &error) != 0 ||
+	         wlbd_node_check_read(call->body, check, &error) != 0)
+		wlbd_call_fail(call, 400, "%s", error.message);
+	else
+		wlbd_find_attempt(call, attempt_id, store_of_run);
+}
+
+/* ---- of all users -------------------------------------------------------------------------------------------------- */
 
 void wlbd_get_nodes(struct wlbd_call *call)
 {

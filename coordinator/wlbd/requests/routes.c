@@ -25,6 +25,7 @@ static const struct wlbd_route list[] = {
 	{"GET", "/v1/runs/*", false, false, 0, wlbd_get_run},
 	{"POST", "/v1/calibrations", false, false, BODY_MOST_BYTES, wlbd_post_calibration},
 	{"GET", "/v1/calibrations", false, false, 0, wlbd_get_calibration},
+	{"POST", "/v1/runs/*/node_checks", false, false, BODY_MOST_BYTES, wlbd_post_run_node_check},
 	{"POST", "/v1/node_checks", false, false, BODY_MOST_BYTES, wlbd_post_node_check},
 	{"GET", "/v1/nodes", false, false, 0, wlbd_get_nodes},
 	{"GET", "/v1/faults", false, false, 0, wlbd_get_faults},
