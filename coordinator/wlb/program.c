@@ -37,10 +37,10 @@ static const struct wlb_command check_links = {.name = "check-links",
 static const struct wlb_command check_node = {.name = "check-node", .summary = "Check whether a node is healthy"};
 
 static const struct wlb_command *const commands[] = {
-	&wlb_command_run,  &wlb_command_runs,   &wlb_command_show,  &wlb_command_faults, &wlb_command_top,
-	&wlb_command_set,  &wlb_command_stacks, &wlb_command_flush, &wlb_command_db,     &wlb_command_doctor,
-	&wlb_command_pack, &wlb_command_shard,  &wlb_command_plan,  &wlb_command_sim,    &data,
-	&calibrate,        &check_links,        &check_node,
+	&wlb_command_run,    &wlb_command_runs, &wlb_command_show,   &wlb_command_faults, &wlb_command_nodes,
+	&wlb_command_top,    &wlb_command_set,  &wlb_command_stacks, &wlb_command_flush,  &wlb_command_db,
+	&wlb_command_doctor, &wlb_command_pack, &wlb_command_shard,  &wlb_command_plan,   &wlb_command_sim,
+	&data,               &calibrate,        &check_links,        &check_node,
 };
 
 const struct wlb_program wlb_command_program = {

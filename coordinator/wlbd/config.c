@@ -35,6 +35,7 @@ static const struct key keys[] = {
 	{"database", TEXT, FIELD(database), 0, 0, "dbname=wlb"},
 	{"munge_socket", TEXT, FIELD(munge_socket), 0, 0, ""},
 	{"private_data", YES_NO, FIELD(private_data), 0, 0, "no"},
+	{"avoid_nodes", YES_NO, FIELD(avoid_nodes), 0, 0, "yes"},
 	{"node_down", YES_NO, FIELD(node_down), 0, 0, "yes"},
 	{"log_level", LEVEL, FIELD(log_level), 0, 0, "info"},
 	{"database_timeout_ms", MILLISECONDS, FIELD(database_timeout_ms), 100, 600000, "2000"},

@@ -18,6 +18,7 @@ struct wlbd_config {
 	char database[1024];     /* libpq connection string */
 	char munge_socket[108];  /* "": the default of MUNGE */
 	bool private_data;       /* users see their own runs only */
+	bool avoid_nodes;        /* attempts avoid nodes that were lost in several runs, or failed a check */
 	bool node_down;          /* wlbd sets lost nodes DOWN in Slurm */
 	int log_level;           /* enum wlbd_log_level */
 	int database_timeout_ms; /* a statement that takes longer is cancelled; GET requests have five times as long */

@@ -24,6 +24,7 @@ enum wlbd_log_limit {
 	WLBD_LIMIT_ACTIVITIES,
 	WLBD_LIMIT_VERDICTS,
 	WLBD_LIMIT_SETTING,
+	WLBD_LIMIT_NODE_CHECK,
 	WLBD_LIMIT_COUNT,
 };
 void wlbd_log_limited(enum wlbd_log_level level, enum wlbd_log_limit kind, const char *format, ...)

@@ -8,6 +8,7 @@ wlbd_configure() {
 		listen = $(wlbd_address)
 		database = host=$CLUSTER_DIR/pg port=5432 dbname=$POSTGRES_DATABASE user=$POSTGRES_USER
 		munge_socket = $CLUSTER_DIR/$MUNGE_SOCKET_NAME
+		$([[ -z $WLBD_MORE_CONF ]] || cat "$WLBD_MORE_CONF")
 	END
 	# root needs no line, and a wlb that does not know the key would refuse it.
 	cat > "$CLUSTER_DIR/etc/wlb.conf" <<- END

@@ -92,11 +92,12 @@ def start_options(build=BUILD):
 
 
 class Cluster:
-    def __init__(self, nodes=4, for_others=False, topology="", gpu_types=(), link_mbit=0):
+    def __init__(self, nodes=4, for_others=False, topology="", gpu_types=(), link_mbit=0, wlbd_conf="avoid_nodes = no\n"):
         """for_others: other accounts will use it too; topology: the text of a topology.conf; gpu_types: one for each node;
-        link_mbit: not 0: each node is a network namespace, with links of this rate."""
+        link_mbit: not 0: each node is a network namespace, with links of this rate; wlbd_conf: lines for wlbd.conf, by which
+        no node is avoided, since the tests lose the same nodes again and again."""
         self.node_count, self.link_mbit = nodes, link_mbit
-        self.topology, self.gpu_types = topology, gpu_types
+        self.topology, self.gpu_types, self.wlbd_conf = topology, gpu_types, wlbd_conf
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="wlb-test-"))
         self.home.chmod(0o755)
         self.script, self.build = copy_for_others(self.home) if for_others else (ROOT / "scripts" / "cluster", BUILD)
@@ -107,7 +108,8 @@ class Cluster:
 
     def start(self):
         began = time.monotonic()
-        options = start_options(self.build)
+        options = [*start_options(self.build), "--wlbd-conf", str(self.home / "wlbd.conf")]
+        (self.home / "wlbd.conf").write_text(self.wlbd_conf, encoding="utf-8")
         if self.topology:
             (self.home / "topology.conf").write_text(self.topology, encoding="utf-8")
             options += ["--topology", str(self.home / "topology.conf")]
@@ -232,11 +234,12 @@ class ClusterTest(unittest.TestCase):
     topology = ""
     gpu_types = ()
     link_mbit = 0
+    wlbd_conf = "avoid_nodes = no\n"
     cluster = None
 
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster(cls.nodes, cls.for_others, cls.topology, cls.gpu_types, cls.link_mbit)
+        cls.cluster = Cluster(cls.nodes, cls.for_others, cls.topology, cls.gpu_types, cls.link_mbit, cls.wlbd_conf)
         atexit.register(cls.cluster.stop)
         cls.addClassCleanup(cls.cluster.stop)
         cls.cluster.start()

@@ -79,6 +79,25 @@ class LostNode(GrowTest):
         self.assertIn("--wlb-grow has no effect: the command must save and stop at SIGUSR1", self.cluster.output(job))
 
 
+class Suspect(GrowTest):
+    def test_a_node_that_passes_its_check(self):
+        """A rank hangs on n3, which is left out and checked while the run goes on: it passes, and the run grows to it."""
+        job = self.submit_slow("", f"--wlb-grow={LEAST_S}", "--wlb-on-fault=hang-after=5")
+        self.wait_step(job, 6)
+        self.stop_in_computation(2)
+        run = self.finish(job)
+        self.assertEqual(run["state"], "complete")
+        first, second, _ = run["attempts"]
+        self.assertEqual([attempt["nodes"] for attempt in run["attempts"]],
+                         [["n1", "n2", "n3", "n4"], ["n1", "n2", "n4"], ["n1", "n2", "n3", "n4"]])
+        self.assertRegex(first["reason"], r"^rank 2 on n3 hangs at step \d+$")
+        self.assertEqual(second["reason"], f"n3 is usable again: saved step {second['last_step']} and stopped")
+        self.assertEqual(self.events(run, "node_checked"), ["n3 has passed its check: the next attempt may use it"])
+        self.assertEqual(self.events(run, "growth"), ["the run has grown from 3 to 4 nodes"])
+        self.assertIn("n3, which this attempt leaves out, has passed its check", self.cluster.output(job))
+        self.check_losses(run, ITERATIONS)
+
+
 class SilentNode(GrowTest):
     """The coordinator sets no node DOWN, and Slurm waits longer for one than it is silent: the job keeps the node."""
 

@@ -50,6 +50,9 @@ static const struct {
 	{"on_fault/limits", "slow=evict,hang-after=5m,slow-by=2.5%"},
 	{"links/cut", "{\"nodes\":[\"n1\",\"n2\",\"n3\"],\"links\":{\"checked\":true,\"unreached\":"
                       "{\"n2\":[\"n1\",\"n3\"],\"n3\":[\"n2\"]}}}"},
+	{"node_check/failed", "{\"node\":\"n3\",\"healthy\":false,\"reason\":\"memory\",\"checks\":[{\"check\":\"memory\","
+                              "\"verdict\":\"failed\",\"measured\":\"1 bit\",\"limit\":null}]}"},
+	{"node_check/cleared", "{\"node\":\"n3\",\"healthy\":true,\"clears\":true}"},
 	{"http/ok",
          "HTTP/1.1 200 OK\r\nContent-Length: 12\r\nConnection: keep-alive\r\nContent-Type: application/json"},
 	{"http/close", "HTTP/1.0 404 Not Found\r\nConnection: close"},
@@ -203,7 +206,8 @@ int main(int argc, char **argv)
 	                                      "policy",      "http",        "records",     "spool",        "settings",
 	                                      "json_string", "lengths",     "machine",     "topology",     "first_exit",
 	                                      "calibration", "hostlist",    "plan_places", "verdict",      "activities",
-	                                      "on_fault",    "steps",       "stacks",      "calls",        "links"};
+	                                      "on_fault",    "steps",       "stacks",      "calls",        "links",
+	                                      "node_check"};
 	if (argc != 2)
 		return 2;
 	check(wlb_dir_make(argv[1], 0755, &error));

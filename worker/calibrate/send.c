@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "common/number.h"
-#include "coordinator/client/client.h"
+#include "coordinator/client/post.h"
 #include "planner/node_type.h"
 #include "worker/launch/options.h"
 
@@ -46,23 +46,14 @@ static void print_stored(const char *text)
 
 static int send(const struct wlb_client_config *config, const char *body, struct wlb_error *error)
 {
-	struct wlb_reply reply;
-	struct wlb_connection *connection = wlb_connection_new(config);
-	if (connection == NULL || body == NULL) {
-		wlb_connection_free(connection);
+	if (body == NULL)
 		return wlb_fail(error, "out of memory for the request");
-	}
-	int rc = wlb_connection_call(connection, "POST", "/v1/calibrations", body, SEND_MS, &reply, error);
-	if (rc == 0) {
-		rc = reply.status == 200 ? 0 : -1;
-		if (rc < 0)
-			wlb_reply_failure(&reply, error);
-		else
-			print_stored(reply.body);
-		free(reply.body);
-	}
-	wlb_connection_free(connection);
-	return rc;
+	char *reply = wlb_client_post(config, "/v1/calibrations", body, SEND_MS, error);
+	if (reply == NULL)
+		return -1;
+	print_stored(reply);
+	free(reply);
+	return 0;
 }
 
 void wlb_calibration_send(const char *text, const struct wlb_launch *launch,

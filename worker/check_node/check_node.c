@@ -14,6 +14,7 @@
 #include "worker/check_node/pattern.h"
 #include "worker/check_node/place.h"
 #include "worker/check_node/report.h"
+#include "worker/check_node/send.h"
 #include "worker/check_node/speed.h"
 #include "worker/launch/options.h"
 
@@ -121,9 +122,11 @@ static int print_report(const struct wlb_check_options *options, const struct wl
 		return WLB_EXIT_USAGE;
 	if (!options->json)
 		wlb_report_print(report, stdout);
+	fflush(stdout);
+	if (options->report)
+		wlb_check_report_send(report);
 	if (!wlb_report_reason(report, reason))
 		return WLB_EXIT_DONE;
-	fflush(stdout);
 	wlb_fail(error, "%s", reason);
 	return WLB_EXIT_FAILED;
 }

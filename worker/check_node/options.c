@@ -14,6 +14,9 @@ static const struct wlb_option rows[] = {
 	{WLB_OPTION(REAL, "seconds", FIELD(seconds), "X", "about how long products, speed and memory take together"),
          .min = 0.1, .max = 3600, .initial = "5"},
 	{WLB_OPTION(FLAG, "json", FIELD(json), NULL, "print JSON")},
+	{WLB_OPTION(FLAG, "report", FIELD(report), NULL,
+                    "send what was found to the coordinator, which takes it from root and SlurmUser: runs then avoid a "
+                    "node that failed")},
 	{WLB_OPTION(CHOICE, "device", FIELD(device), NULL, "whose products, speed and memory are checked"),
          .choices = "cpu|cuda", .initial = "cpu"},
 	{WLB_OPTION(CHOICE, "dtype", FIELD(dtype), NULL,
@@ -127,5 +130,7 @@ int wlb_check_options_complete(struct wlb_check_options *options, struct wlb_err
 		return wlb_fail(error, "--only links: needs --peer HOST:PORT, where wlb check-node --serve PORT runs");
 	if (options->serve != NULL && options->peers.count > 0)
 		return wlb_fail(error, "--serve and --peer: one side serves, the other names it; give one of them");
+	if (options->serve != NULL && options->report)
+		return wlb_fail(error, "--serve and --report: the side with --peer measures the link; report there");
 	return wlb_dtype_choose((enum wlb_device_kind)options->device, "--dtype bfloat16", &options->dtype, error);
 }

@@ -35,6 +35,7 @@ struct wlb_check_options {
 	double disk_mib_per_s;
 	double link_gbit_per_s; /* 0: no limit */
 	bool json;
+	bool report; /* to the coordinator */
 	unsigned checks; /* of enum wlb_check; set by wlb_check_options_complete */
 };
 

@@ -88,22 +88,42 @@ static json_t *finding_json(const struct wlb_finding *finding)
 	                 "measured", finding->measured, "limit", limit);
 }
 
-int wlb_report_print_json(const struct wlb_check_report *report, FILE *out, struct wlb_error *error)
+/* The name that Slurm has for the node, which on many clusters is that of the host without its domain. */
+static void name_node(char *node, size_t size)
+{
+	const char *of_slurm = getenv("SLURMD_NODENAME");
+	if (of_slurm != NULL && *of_slurm != '\0') {
+		snprintf(node, size, "%s", of_slurm);
+	} else {
+		gethostname(node, size - 1);
+		node[strcspn(node, ".")] = '\0';
+	}
+	make_printable(node);
+}
+
+char *wlb_report_json(const struct wlb_check_report *report, bool is_indented, struct wlb_error *error)
 {
 	char reason[WLB_REASON_BYTES], node[HOST_NAME_MAX + 1] = "";
 	int failed = wlb_report_reason(report, reason);
-	gethostname(node, sizeof(node) - 1);
-	make_printable(node);
+	name_node(node, sizeof(node));
 	json_t *checks = json_array();
 	int rc = 0;
 	for (int i = 0; i < report->count && rc == 0; i++)
 		rc = json_array_append_new(checks, finding_json(&report->findings[i]));
 	json_t *root = json_pack("{s:s, s:b, s:s?, s:o}", "node", node, "healthy", !failed, "reason",
 	                         failed ? reason : NULL, "checks", checks);
-	char *text = rc == 0 && root != NULL ? json_dumps(root, JSON_INDENT(2)) : NULL;
+	char *text = rc == 0 && root != NULL ? json_dumps(root, is_indented ? JSON_INDENT(2) : JSON_COMPACT) : NULL;
 	json_decref(root);
 	if (text == NULL)
-		return wlb_fail(error, "out of memory for the report");
+		wlb_fail(error, "out of memory for the report");
+	return text;
+}
+
+int wlb_report_print_json(const struct wlb_check_report *report, FILE *out, struct wlb_error *error)
+{
+	char *text = wlb_report_json(report, true, error);
+	if (text == NULL)
+		return -1;
 	fprintf(out, "%s\n", text);
 	free(text);
 	return 0;

@@ -2,6 +2,7 @@
 #ifndef WORKER_CHECK_NODE_REPORT_H
 #define WORKER_CHECK_NODE_REPORT_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "libwlb/wlb.h"
@@ -36,6 +37,10 @@ void wlb_finding_limit(struct wlb_finding *finding, const char *format, ...) __a
 int wlb_report_reason(const struct wlb_check_report *report, char reason[WLB_REASON_BYTES]);
 
 void wlb_report_print(const struct wlb_check_report *report, FILE *out);
+
+/* Returns the same as wlb_report_print_json prints, without spaces where it is not indented; the caller frees it. NULL if
+ * out of memory. */
+char *wlb_report_json(const struct wlb_check_report *report, bool is_indented, struct wlb_error *error);
 
 /* {"node", "healthy", "reason", "checks": [{"check", "verdict", "measured", "limit"}]}. Returns -1 if out of memory. */
 int wlb_report_print_json(const struct wlb_check_report *report, FILE *out, struct wlb_error *error);

@@ -117,6 +117,7 @@ static int read_start(const struct wlb_run *run, json_t *reply, struct wlb_attem
 	attempt->unused_count = (int)json_array_size(json_object_get(reply, "spares"));
 	wlb_run_read_switches(switches, attempt);
 	attempt->gpu_types = json_incref(json_object_get(reply, "gpu_types"));
+	attempt->suspects = json_incref(json_object_get(reply, "suspects"));
 	return 0;
 }
 

@@ -23,6 +23,7 @@
 #include "coordinator/wlb/run/signals.h"
 #include "coordinator/wlb/run/state.h"
 #include "coordinator/wlb/run/stop.h"
+#include "coordinator/wlb/run/suspects.h"
 #include "coordinator/wlb/run/time_limit.h"
 #include "coordinator/wlb/run/watch.h"
 
@@ -60,6 +61,8 @@ static void attempt_free(struct wlb_attempt *attempt)
 	attempt->switch_count = 0;
 	json_decref(attempt->gpu_types);
 	attempt->gpu_types = NULL;
+	json_decref(attempt->suspects);
+	attempt->suspects = NULL;
 	json_decref(attempt->plan);
 	attempt->plan = NULL;
 }
@@ -177,6 +180,7 @@ static int run_attempt(struct wlb_run *run, struct wlb_attempt *attempt, struct 
 {
 	struct wlb_error reason;
 	wlb_run_grow_begin(run, attempt);
+	wlb_run_suspects_begin(run, attempt);
 	if (attempt->has_layout)
 		wlb_run_place_nodes(attempt);
 	int planned = wlb_run_plan(run, attempt, &reason);
@@ -194,6 +198,7 @@ static int run_attempt(struct wlb_run *run, struct wlb_attempt *attempt, struct 
 		attempt->exit_code = WLB_EXIT_USAGE;
 		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "%s", reason.message);
 	}
+	wlb_run_suspects_end(run);
 	if (run->abandoned) {
 		wlb_reporter_abandon(reporter);
 		return 0;

@@ -11,6 +11,7 @@
 
 #include "common/options.h"
 #include "coordinator/client/client.h"
+#include "coordinator/wlb/run/check_step.h"
 #include "coordinator/wlb/run/first_exit.h"
 #include "coordinator/wlb/run/grow_rule.h"
 #include "libwlb/wlb.h"
@@ -99,6 +100,13 @@ struct wlb_run_grow {
 	char outcome[128]; /* of the last growth, known when the next attempt is decided; "": there is none to tell */
 };
 
+/* Checks of the nodes that an attempt leaves out, suspects.h. */
+struct wlb_run_suspects {
+	json_t *nodes; /* names that are still to be checked, and that which is checked, the first; NULL: none */
+	int64_t begin_ms;
+	struct wlb_check_step step; /* of the first */
+};
+
 /* Why the command was asked to save and stop. */
 enum wlb_run_stop { WLB_RUN_STOP_NONE, WLB_RUN_STOP_LIMIT, WLB_RUN_STOP_PREEMPTED, WLB_RUN_STOP_GROW };
 
@@ -111,6 +119,7 @@ struct wlb_attempt {
 	int unused_count; /* nodes that could be used and are not: spares, and those that no layout has a place for */
 	char **missing;   /* nodes of the job that are left out since they do not answer; wlb_strings_free */
 	int missing_count;
+	json_t *suspects;                /* names of nodes that are left out and can be checked; NULL: none */
 	struct wlb_run_switch *switches; /* of the nodes, in their order; NULL: not known; owned */
 	int switch_count;
 	json_t *gpu_types; /* of the coordinator's reply (docs/api.md); NULL: it sent none */
@@ -164,6 +173,7 @@ struct wlb_run {
 	bool cancelled; /* SIGTERM or SIGINT came, or Slurm reports it */
 	struct wlb_run_limit limit;
 	struct wlb_run_grow grow;
+	struct wlb_run_suspects suspects;
 	struct wlb_run_progress progress;
 	bool away;            /* the coordinator, or its database, did not answer the last request */
 	int64_t end_until_ms; /* deadline for the last reports and records */

@@ -17,6 +17,7 @@
 #include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/signals.h"
 #include "coordinator/wlb/run/stop.h"
+#include "coordinator/wlb/run/suspects.h"
 #include "coordinator/wlb/run/time_limit.h"
 
 enum {
@@ -300,6 +301,8 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 		find_step(&w);
 		end_by_order(&w);
 		ask_to_stop(&w);
+		if (w.has_step && w.ending == ENDING_NOT)
+			wlb_run_suspects_check(run, attempt);
 		if (w.ending != ENDING_NOT && wlb_clock_left_ms(w.next_ending_ms) == 0)
 			escalate(&w);
 		if (poll(ready, 3, POLL_MS) <= 0)

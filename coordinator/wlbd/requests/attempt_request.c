@@ -166,6 +166,12 @@ static bool leaves_crashed_out(const struct attempt_request *request)
 	return on_fault.crash == WLB_FAULT_EVICT;
 }
 
+static struct wlbd_nodes_rules rules_of(const struct attempt_request *request)
+{
+	return (struct wlbd_nodes_rules){.leaves_crashed_out = leaves_crashed_out(request),
+	                                 .avoids_nodes = request->call->wlbd->config.avoid_nodes};
+}
+
 static void on_history(void *context, const struct wlbd_db_result *result)
 {
 	struct attempt_request *request = context;
@@ -182,7 +188,7 @@ static void on_history(void *context, const struct wlbd_db_result *result)
 		request_free(request);
 	else if (json_is_object(stored)) /* the launcher asks again, because the first reply got lost */
 		finish(request, json_deep_copy(stored));
-	else if (wlbd_candidate_nodes_make(request->body.nodes, request->history, leaves_crashed_out(request),
+	else if (wlbd_candidate_nodes_make(request->body.nodes, request->history, rules_of(request),
 	                                   &request->candidates) != 0)
 		fail_memory(request);
 	else
@@ -362,6 +368,29 @@ static json_t *missing_names(const struct attempt_request *request)
 	return names;
 }
 
+static bool is_used(const struct wlbd_decision *decision, int candidate)
+{
+	for (int i = 0; i < decision->use_count + decision->spare_count; i++)
+		if (decision->use[i] == candidate)
+			return true;
+	return false;
+}
+
+/* The nodes that work and are left out for what ranks did on them: the launcher checks them. One that has passed before is
+ * not asked again. */
+static json_t *suspect_names(const struct attempt_request *request, const struct wlbd_decision *decision)
+{
+	const json_t *given_back = json_object_get(request->history, "given_back");
+	json_t *names = json_array();
+	for (int i = 0; i < request->candidates.count; i++) {
+		const struct wlbd_candidate_node *node = &request->candidates.list[i];
+		if (!node->down && !node->silent && (node->evicted || node->suspected) && !is_used(decision, i) &&
+		    json_object_get(given_back, node->name) == NULL)
+			json_array_append_new(names, json_string(node->name));
+	}
+	return names;
+}
+
 static void start(struct attempt_request *request, const struct wlbd_decision *decision)
 {
 	const struct wlb_layout *layout = &decision->layout;
@@ -374,6 +403,7 @@ static void start(struct attempt_request *request, const struct wlbd_decision *d
 	                  names_of(request, decision->use + decision->use_count, decision->spare_count), "checkpoint",
 	                  json_object_get(request->history, "checkpoint"), "reason", decision->reason);
 	json_object_set_new(reply, "missing", missing_names(request));
+	json_object_set_new(reply, "suspects", suspect_names(request, decision));
 	if (request->switches_known)
 		json_object_set_new(reply, "switches", wlbd_switches_json(&request->candidates, decision));
 	json_object_set_new(reply, "gpu_types",

@@ -11,15 +11,6 @@
 #include "coordinator/wlbd/slurm/slurm_ask.h"
 #include "coordinator/wlbd/wlbd.h"
 
-static void on_result(void *context, const struct wlbd_db_result *result)
-{
-	struct wlbd_call *call = context;
-	if (result->status == WLBD_DB_OK)
-		wlbd_call_reply_text(call, 200, result->value);
-	else
-		wlbd_call_fail_db(call, result);
-}
-
 /* A calibration that the others of its type contradict is not stored, and the reason is the database's. */
 static void on_stored(void *context, const struct wlbd_db_result *result)
 {
@@ -29,7 +20,7 @@ static void on_stored(void *context, const struct wlbd_db_result *result)
 	if (refused != NULL)
 		wlbd_call_fail(call, 400, "field 'machine': %s", refused);
 	else
-		on_result(call, result);
+		wlbd_call_reply_db(call, result);
 	json_decref(reply);
 }
 
@@ -111,7 +102,7 @@ static void get_node_types(struct wlbd_call *call, const char *attempt_id)
 		wlbd_params_add_text(&params, uuid);
 		wlbd_params_add_integer_if(&params, !wlbd_call_privileged(call), call->uid);
 		wlbd_db_pool_call(call->wlbd->reads, call->uid, 0, "select wlb_attempt_node_types($1::uuid, $2)",
-		                  &params, on_result, call);
+		                  &params, wlbd_call_reply_db, call);
 	}
 	json_decref(object);
 }
@@ -141,5 +132,5 @@ void wlbd_get_calibration(struct wlbd_call *call)
 	wlbd_params_add_integer_if(&params, ranks != NULL, count);
 	wlbd_params_add_integer(&params, call->uid);
 	wlbd_db_pool_call(call->wlbd->reads, call->uid, 0, "select wlb_calibration_json($1, $2::integer, $3)", &params,
-	                  on_result, call);
+	                  wlbd_call_reply_db, call);
 }

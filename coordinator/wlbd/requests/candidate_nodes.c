@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "coordinator/slurm/topology_order.h"
+#include "coordinator/wlbd/rules/avoidance.h"
 #include "coordinator/wlbd/rules/crashes.h"
 #include "coordinator/wlbd/rules/evictions.h"
 
@@ -77,7 +78,25 @@ static int mark_evicted(struct wlbd_candidate_nodes *candidates, const json_t *h
 	return rc;
 }
 
-int wlbd_candidate_nodes_make(const json_t *names, const json_t *history, bool leaves_crashed_out,
+static int mark_avoided(struct wlbd_candidate_nodes *candidates, const json_t *history)
+{
+	const json_t *avoided = json_object_get(history, "avoided");
+	struct wlbd_known_node *known = calloc((size_t)candidates->count + 1, sizeof(*known));
+	if (known == NULL)
+		return -1;
+	for (int i = 0; i < candidates->count; i++) {
+		const json_t *entry = json_object_get(avoided, candidates->list[i].name);
+		known[i] = (struct wlbd_known_node){json_string_value(json_object_get(entry, "why")),
+		                                    json_number_value(json_object_get(entry, "weight"))};
+	}
+	wlbd_avoidance_mark(known, candidates->count);
+	for (int i = 0; i < candidates->count; i++)
+		candidates->list[i].avoided = known[i].why;
+	free(known);
+	return 0;
+}
+
+int wlbd_candidate_nodes_make(const json_t *names, const json_t *history, struct wlbd_nodes_rules rules,
                               struct wlbd_candidate_nodes *candidates)
 {
 	const json_t *losses = json_object_get(history, "node_losses");
@@ -88,10 +107,12 @@ int wlbd_candidate_nodes_make(const json_t *names, const json_t *history, bool l
 	for (int i = 0; i < candidates->count; i++) {
 		struct wlbd_candidate_node *node = &candidates->list[i];
 		node->name = json_string_value(json_array_get(names, (size_t)i));
-		if (leaves_crashed_out)
+		if (rules.leaves_crashed_out)
 			node->losses = (int)json_integer_value(json_object_get(losses, node->name));
 	}
-	if (mark_suspected(candidates, history, leaves_crashed_out) == 0 && mark_evicted(candidates, history) == 0)
+	if (mark_suspected(candidates, history, rules.leaves_crashed_out) == 0 &&
+	    mark_evicted(candidates, history) == 0 &&
+	    (!rules.avoids_nodes || mark_avoided(candidates, history) == 0))
 		return 0;
 	wlbd_candidate_nodes_free(candidates);
 	return -1;

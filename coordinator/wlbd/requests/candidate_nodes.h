@@ -16,10 +16,14 @@ struct wlbd_candidate_nodes {
 	int64_t program_step; /* the program fails there on any node; -1: no such step is known */
 };
 
-/* `names` is the array of the body, `history` what wlb_run_past() of the schema returns. Without `leaves_crashed_out`
- * no node is suspected for crashes or left out for losses. Returns -1 if out of memory. Free with
- * wlbd_candidate_nodes_free. */
-int wlbd_candidate_nodes_make(const json_t *names, const json_t *history, bool leaves_crashed_out,
+struct wlbd_nodes_rules {
+	bool leaves_crashed_out; /* else no node is suspected for crashes or left out for losses */
+	bool avoids_nodes;       /* else no node is avoided */
+};
+
+/* `names` is the array of the body, `history` what wlb_run_past() of the schema returns, of which texts are referenced.
+ * Returns -1 if out of memory. Free with wlbd_candidate_nodes_free. */
+int wlbd_candidate_nodes_make(const json_t *names, const json_t *history, struct wlbd_nodes_rules rules,
                               struct wlbd_candidate_nodes *candidates);
 /* Orders them so that the nodes of a switch are neighbours. Returns -1 with the reason; the order is then unchanged. */
 int wlbd_candidate_nodes_order(struct wlbd_candidate_nodes *candidates, const struct wlb_topology_file *topology,

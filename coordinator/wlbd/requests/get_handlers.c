@@ -49,18 +49,9 @@ void wlbd_get_metrics(struct wlbd_call *call)
 	wlbd_call_reply_buffer(call, "text/plain; version=0.0.4", out);
 }
 
-static void on_read(void *context, const struct wlbd_db_result *result)
-{
-	struct wlbd_call *call = context;
-	if (result->status == WLBD_DB_OK)
-		wlbd_call_reply_text(call, 200, result->value);
-	else
-		wlbd_call_fail_db(call, result);
-}
-
 static void ask(struct wlbd_call *call, const char *sql, const struct wlbd_params *params)
 {
-	wlbd_db_pool_call(call->wlbd->reads, call->uid, 0, sql, params, on_read, call);
+	wlbd_db_pool_call(call->wlbd->reads, call->uid, 0, sql, params, wlbd_call_reply_db, call);
 }
 
 void wlbd_get_runs(struct wlbd_call *call)

@@ -18,6 +18,11 @@ void wlbd_get_faults(struct wlbd_call *call);
 void wlbd_post_calibration(struct wlbd_call *call);
 void wlbd_get_calibration(struct wlbd_call *call);
 
+/* node_checks.c */
+void wlbd_post_node_check(struct wlbd_call *call);
+void wlbd_post_run_node_check(struct wlbd_call *call);
+void wlbd_get_nodes(struct wlbd_call *call);
+
 /* runs.c */
 void wlbd_post_run(struct wlbd_call *call);
 void wlbd_post_end(struct wlbd_call *call);

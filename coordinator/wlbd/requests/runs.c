@@ -44,15 +44,6 @@ static int read_announcement(struct announcement *a, struct wlb_error *error)
 	return a->policy != NULL ? wlbd_policy_check(a->policy, error) : 0;
 }
 
-static void on_announced(void *context, const struct wlbd_db_result *result)
-{
-	struct wlbd_call *call = context;
-	if (result->status == WLBD_DB_OK)
-		wlbd_call_reply_text(call, 200, result->value);
-	else
-		wlbd_call_fail_db(call, result);
-}
-
 static void announce(struct announcement *a, const struct wlbd_job_facts *facts)
 {
 	struct wlbd *wlbd = a->call->wlbd;
@@ -73,7 +64,7 @@ static void announce(struct announcement *a, const struct wlbd_job_facts *facts)
 		wlbd->writes,
 		"select json_build_object('run_id', name, 'state', state) from wlb_run_announce($1, $2::integer, $3, "
 		"$4, $5, $6, to_timestamp($7::float8), $8::integer, $9::jsonb)",
-		&params, on_announced, a->call);
+		&params, wlbd_call_reply_db, a->call);
 	free(policy);
 }
 

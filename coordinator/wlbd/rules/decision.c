@@ -37,7 +37,7 @@ static const char *why_unusable(const struct wlbd_candidate_node *node)
 bool wlbd_node_may_return(const struct wlbd_candidate_node *node)
 {
 	return (node->silent || node->down) && node->losses <= WLBD_NODE_LOSSES_MOST && !node->suspected &&
-	       !node->evicted;
+	       !node->evicted && node->avoided == NULL;
 }
 
 static int least_nodes(const struct wlbd_decision_facts *facts)
@@ -45,29 +45,44 @@ static int least_nodes(const struct wlbd_decision_facts *facts)
 	return facts->min_nodes > 0 ? facts->min_nodes : 1;
 }
 
-/* Whether the run can do without the nodes that were evicted. */
-static bool leaves_evicted_out(const struct wlbd_decision_facts *facts)
-{
-	int others = 0;
-	for (int i = 0; i < facts->node_count; i++)
-		others += why_unusable(&facts->nodes[i]) == NULL && !facts->nodes[i].evicted;
-	return others >= least_nodes(facts);
-}
+/* Which nodes that work are left out. */
+struct left_out {
+	bool evicted, avoided;
+};
 
-static const char *why_left_out(const struct wlbd_candidate_node *node, bool is_evicted_out)
+/* Returns why a node is not used; NULL: it is. */
+static const char *why_left_out(const struct wlbd_candidate_node *node, struct left_out left_out)
 {
 	const char *why = why_unusable(node);
-	return why == NULL && is_evicted_out && node->evicted ? "was evicted" : why;
+	if (why == NULL && left_out.evicted && node->evicted)
+		why = "was evicted";
+	return why == NULL && left_out.avoided ? node->avoided : why;
+}
+
+static bool are_enough(const struct wlbd_decision_facts *facts, struct left_out left_out)
+{
+	int left = 0;
+	for (int i = 0; i < facts->node_count; i++)
+		left += why_left_out(&facts->nodes[i], left_out) == NULL;
+	return left >= least_nodes(facts);
+}
+
+/* Returns what the run can do without. */
+static struct left_out choose_left_out(const struct wlbd_decision_facts *facts)
+{
+	struct left_out left_out = {.evicted = are_enough(facts, (struct left_out){.evicted = true})};
+	left_out.avoided = are_enough(facts, (struct left_out){left_out.evicted, true});
+	return left_out;
 }
 
 /* "n3 is lost, n7 is down; 6 nodes are left", cut where it grows too long; "8 nodes" when none is missing. */
-static void describe_missing_nodes(const struct wlbd_decision_facts *facts, int left, char *text, size_t size)
+static void describe_missing_nodes(const struct wlbd_decision_facts *facts, struct left_out left_out, int left,
+                                   char *text, size_t size)
 {
 	size_t length = 0;
-	bool is_evicted_out = leaves_evicted_out(facts);
 	text[0] = '\0';
 	for (int i = 0; i < facts->node_count; i++) {
-		const char *why = why_left_out(&facts->nodes[i], is_evicted_out);
+		const char *why = why_left_out(&facts->nodes[i], left_out);
 		if (why == NULL || length > size / 2)
 			continue;
 		length += (size_t)snprintf(text + length, size - length, "%s%.64s %s", length > 0 ? ", " : "",
@@ -79,12 +94,11 @@ static void describe_missing_nodes(const struct wlbd_decision_facts *facts, int 
 		snprintf(text + length, size - length, "; %d node%s left", left, left == 1 ? " is" : "s are");
 }
 
-static int list_usable(const struct wlbd_decision_facts *facts, int *use)
+static int list_usable(const struct wlbd_decision_facts *facts, struct left_out left_out, int *use)
 {
 	int count = 0;
-	bool is_evicted_out = leaves_evicted_out(facts);
 	for (int i = 0; i < facts->node_count; i++)
-		if (why_left_out(&facts->nodes[i], is_evicted_out) == NULL)
+		if (why_left_out(&facts->nodes[i], left_out) == NULL)
 			use[count++] = i;
 	return count;
 }
@@ -148,16 +162,17 @@ static int fit_nodes(const struct wlbd_decision_facts *facts, int most, int leas
 	return 0;
 }
 
-static int choose_nodes(const struct wlbd_decision_facts *facts, int left, struct wlbd_decision *decision)
+static int choose_nodes(const struct wlbd_decision_facts *facts, struct left_out left_out,
+                        struct wlbd_decision *decision)
 {
 	char left_text[384];
 	struct wlb_error error;
-	int least = least_nodes(facts);
+	int least = least_nodes(facts), left = list_usable(facts, left_out, decision->use);
 	/* Of nodes that the job has lost, or that did not answer when the run began, one of the two numbers knows. */
 	int total = facts->first_total > facts->node_count ? facts->first_total : facts->node_count;
 	int most = total - facts->spares;
 
-	describe_missing_nodes(facts, left, left_text, sizeof(left_text));
+	describe_missing_nodes(facts, left_out, left, left_text, sizeof(left_text));
 	if (left < least)
 		return set_decision(decision, WLBD_STOP_OUT_OF_NODES, "%s, at least %d must be", left_text, least);
 	if (most < least) /* more spares than the run can spare */
@@ -202,7 +217,13 @@ int wlbd_decide(const struct wlbd_decision_facts *facts, struct wlbd_decision *d
 	decision->use = calloc((size_t)facts->node_count + 1, sizeof(*decision->use));
 	if (decision->use == NULL)
 		return -1;
-	return choose_nodes(facts, list_usable(facts, decision->use), decision);
+	struct left_out left_out = choose_left_out(facts);
+	if (choose_nodes(facts, left_out, decision) != 0)
+		return -1;
+	if (decision->verb == WLBD_START || !left_out.avoided)
+		return 0;
+	left_out.avoided = false; /* no layout fits the others */
+	return choose_nodes(facts, left_out, decision);
 }
 
 void wlbd_decision_free(struct wlbd_decision *decision)

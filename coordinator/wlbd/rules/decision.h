@@ -26,7 +26,9 @@ struct wlbd_candidate_node {
 	int losses;     /* how often the run lost it */
 	bool suspected; /* ranks died on it repeatedly: crashes.h */
 	bool evicted;   /* an attempt was ended for its sake: evictions.h. It is used where too few others are left */
-	char *leaf;     /* the name of its switch; NULL: it is under none */
+	const char *avoided; /* why, such as "was lost in 2 runs": avoidance.h; NULL: it is not. It is used where the others
+	                      * are too few, or fit no layout */
+	char *leaf;          /* the name of its switch; NULL: it is under none */
 };
 
 /* Whether a node that is left out may be used again once it answers. */

@@ -23,10 +23,15 @@ static int index_of(const char *const *nodes, int node_count, const char *name)
 	return -1;
 }
 
+int wlbd_most_left_out(int node_count)
+{
+	return node_count >= MANY_NODES ? node_count / 4 : node_count / 2;
+}
+
 void wlbd_evictions_mark(const struct wlbd_past_eviction *evictions, int count, const char *const *nodes,
                          int node_count, bool *evicted)
 {
-	int most = node_count >= MANY_NODES ? node_count / 4 : node_count / 2;
+	int most = wlbd_most_left_out(node_count);
 	for (int i = 0; i < node_count; i++)
 		evicted[i] = false;
 	for (int e = 0, marked = 0; e < count && marked < most; e++) {

@@ -22,8 +22,11 @@ struct wlbd_past_eviction {
 	double age_s;
 };
 
-/* Sets evicted[i] for each of the node_count nodes; `evictions` begins with the newest. At most half of the nodes are
- * marked, of eight and more a quarter, those that were evicted last. */
+/* Returns how many of so many nodes may be left out although they work: half, of eight and more a quarter. */
+int wlbd_most_left_out(int node_count);
+
+/* Sets evicted[i] for each of the node_count nodes; `evictions` begins with the newest. At most
+ * wlbd_most_left_out are marked, those that were evicted last. */
 void wlbd_evictions_mark(const struct wlbd_past_eviction *evictions, int count, const char *const *nodes,
                          int node_count, bool *evicted);
 

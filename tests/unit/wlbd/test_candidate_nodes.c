@@ -7,12 +7,14 @@
 
 #include <cmocka.h>
 
+static const struct wlbd_nodes_rules all_rules = {.leaves_crashed_out = true, .avoids_nodes = true};
+
 static struct wlbd_candidate_nodes make(const char *names_text, const char *history_text, json_t **names)
 {
 	struct wlbd_candidate_nodes candidates;
 	json_t *history = json_loads(history_text, 0, NULL);
 	*names = json_loads(names_text, 0, NULL);
-	assert_int_equal(wlbd_candidate_nodes_make(*names, history, true, &candidates), 0);
+	assert_int_equal(wlbd_candidate_nodes_make(*names, history, all_rules, &candidates), 0);
 	json_decref(history);
 	return candidates;
 }
@@ -70,7 +72,9 @@ static void crashes_that_are_reported_leave_no_node_out(void **state)
 	                             0, NULL);
 	(void)state;
 	for (int leaves_out = 0; leaves_out <= 1; leaves_out++) {
-		assert_int_equal(wlbd_candidate_nodes_make(names, history, leaves_out, &candidates), 0);
+		assert_int_equal(wlbd_candidate_nodes_make(
+					 names, history,
+					 (struct wlbd_nodes_rules){.leaves_crashed_out = leaves_out}, &candidates), 0);
 		assert_int_equal(candidates.list[1].suspected, leaves_out);
 		assert_int_equal(candidates.list[2].losses, leaves_out);
 		assert_true(candidates.list[0].evicted); /* that is another setting */
@@ -96,6 +100,28 @@ static void a_step_that_fails_on_two_nodes_is_the_programs(void **state)
 	json_decref(names);
 }
 
+static void nodes_that_are_known_from_other_runs_are_avoided(void **state)
+{
+	static const char names_text[] = "[\"n1\",\"n2\",\"n3\",\"n4\"]";
+	static const char history_text[] =
+		"{\"crashes\":[],\"node_losses\":{},\"avoided\":{\"n3\":{\"weight\":2,\"why\":\"failed a check\"},"
+		"\"n9\":{\"weight\":9,\"why\":\"was lost in 9 runs\"}}}";
+	struct wlbd_candidate_nodes candidates;
+	json_t *names = json_loads(names_text, 0, NULL), *history = json_loads(history_text, 0, NULL);
+	(void)state;
+	for (int avoids = 0; avoids <= 1; avoids++) {
+		const struct wlbd_nodes_rules rules = {.avoids_nodes = avoids};
+		assert_int_equal(wlbd_candidate_nodes_make(names, history, rules, &candidates), 0);
+		for (int i = 0; i < 4; i++)
+			assert_int_equal(candidates.list[i].avoided != NULL, avoids && i == 2);
+		if (avoids)
+			assert_string_equal(candidates.list[2].avoided, "failed a check");
+		wlbd_candidate_nodes_free(&candidates);
+	}
+	json_decref(history);
+	json_decref(names);
+}
+
 static void nodes_that_are_down_or_silent_are_not_held(void **state)
 {
 	json_t *names;
@@ -117,6 +143,7 @@ int main(void)
 		cmocka_unit_test(losses_and_crashes_are_those_of_the_node),
 		cmocka_unit_test(crashes_that_are_reported_leave_no_node_out),
 		cmocka_unit_test(a_step_that_fails_on_two_nodes_is_the_programs),
+		cmocka_unit_test(nodes_that_are_known_from_other_runs_are_avoided),
 		cmocka_unit_test(nodes_that_are_down_or_silent_are_not_held),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,6 +20,7 @@ static void test_defaults(void **state)
 	assert_int_equal(config.listen_port, 8642);
 	assert_false(config.private_data);
 	assert_true(config.node_down);
+	assert_true(config.avoid_nodes);
 	assert_int_equal(config.log_level, WLBD_LOG_INFO);
 	assert_int_equal(config.restart_grace_ms, 15000);
 	assert_int_equal(config.on_fault.hang, WLB_FAULT_EVICT);
@@ -31,7 +32,7 @@ static void test_every_kind_of_line(void **state)
 	struct wlbd_config config;
 	struct wlb_error error;
 	const char *text = "# a comment\n\n  listen=[::1]:0\r\ndatabase = host=/run/pg dbname=wlb\n"
-			   "private_data = yes\nnode_down = no\nlog_level = debug\nsilence_ms = 5000\n"
+			   "private_data = yes\nnode_down = no\navoid_nodes = no\nlog_level = debug\nsilence_ms = 5000\n"
 			   "on_fault = report,crash=evict,hang-after=5m";
 	(void)state;
 	assert_int_equal(wlbd_config_parse("f", text, &config, &error), 0);
@@ -40,6 +41,7 @@ static void test_every_kind_of_line(void **state)
 	assert_string_equal(config.database, "host=/run/pg dbname=wlb");
 	assert_true(config.private_data);
 	assert_false(config.node_down);
+	assert_false(config.avoid_nodes);
 	assert_int_equal(config.log_level, WLBD_LOG_DEBUG);
 	assert_int_equal(config.silence_ms, 5000);
 	assert_int_equal(config.on_fault.crash, WLB_FAULT_EVICT);

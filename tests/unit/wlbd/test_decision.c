@@ -104,6 +104,7 @@ static void test_nodes_that_may_return(void **state)
 		{{.silent = true, .losses = 2}, false},
 		{{.down = true, .suspected = true}, false},
 		{{.silent = true, .evicted = true}, false},
+		{{.silent = true, .avoided = "was lost in 2 runs"}, false},
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
@@ -257,6 +258,53 @@ static void test_fixed_layout_that_does_not_fit(void **state)
 	wlbd_decision_free(&d);
 }
 
+static void test_an_avoided_node(void **state)
+{
+	struct wlbd_candidate_node nodes[] = {
+		{.name = "n1"}, {.name = "n2"}, {.name = "n3", .avoided = "was lost in 2 runs"}, {.name = "n4"}};
+	struct wlbd_decision_facts facts = facts_of(nodes, 4);
+	struct wlb_error error;
+	(void)state;
+	struct wlbd_decision d = decide(&facts);
+	assert_int_equal(d.verb, WLBD_START);
+	assert_int_equal(d.use_count, 3);
+	assert_int_equal(d.use[2], 3);
+	assert_string_equal(d.reason, "n3 was lost in 2 runs; 3 nodes are left");
+	wlbd_decision_free(&d);
+
+	facts.min_nodes = 4;
+	d = decide(&facts);
+	assert_int_equal(d.use_count, 4);
+	assert_string_equal(d.reason, "4 nodes");
+	wlbd_decision_free(&d);
+
+	/* Two of the others have been evicted, which is known of this run: they are left out, and the avoided one is not. */
+	facts.min_nodes = 2;
+	nodes[0].evicted = nodes[1].evicted = true;
+	d = decide(&facts);
+	assert_int_equal(d.use_count, 2);
+	assert_int_equal(d.use[0], 2);
+	assert_int_equal(d.use[1], 3);
+	wlbd_decision_free(&d);
+	nodes[0].evicted = nodes[1].evicted = false;
+
+	/* The layout that the user has asked for needs all four. */
+	facts.min_nodes = 0;
+	assert_int_equal(wlb_policy_parse("tp=2,pp=2,dp=2", &facts.policy, &error), 0);
+	d = decide(&facts);
+	assert_int_equal(d.verb, WLBD_START);
+	assert_int_equal(d.use_count, 4);
+	assert_string_equal(d.reason, "4 nodes");
+	wlbd_decision_free(&d);
+
+	/* A layout that fits no number of nodes is still the user's mistake. */
+	assert_int_equal(wlb_policy_parse("tp=2,pp=2,dp=3", &facts.policy, &error), 0);
+	d = decide(&facts);
+	assert_int_equal(d.verb, WLBD_STOP_FAILED);
+	assert_says(&d, "4 nodes");
+	wlbd_decision_free(&d);
+}
+
 static void test_when_not_to_start(void **state)
 {
 	struct wlbd_candidate_node nodes[] = {{.name = "n1"}};
@@ -300,6 +348,7 @@ int main(void)
 		cmocka_unit_test(test_fixed_layout),
 		cmocka_unit_test(test_fixed_replicas_after_a_loss),
 		cmocka_unit_test(test_fixed_layout_that_does_not_fit),
+		cmocka_unit_test(test_an_avoided_node),
 		cmocka_unit_test(test_when_not_to_start),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,171 @@
+#include "coordinator/wlb/run/check_step.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlb/run/state.h"
+
+enum {
+	END_MS = 2000, /* for srun to end its step after SIGTERM */
+	PAUSE_MS = 50,
+	OUTPUT_MOST = 4 << 20, /* bytes of output */
+	ARGUMENTS_MOST = 32,
+};
+
+/* ---- srun -------------------------------------------------------------------------------------------------------- */
+
+/* It is a step of none of the attempts, which would have an agent and a layout. */
+static void forget_attempt(void)
+{
+	static const char *const names[] = {"ATTEMPT_ID", "TP", "CP", "PP", "DP"};
+	char name[64];
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(name, sizeof(name), "SLURM_WLB_%s", names[i]);
+		unsetenv(name);
+		unsetenv(name + strlen("SLURM_"));
+	}
+	unsetenv("SLURM_JOB_NODELIST"); /* as for an attempt: launch.c */
+	setenv("SLURM_PMIX_FENCE", "ring", 1);
+}
+
+/* Runs in the child; does not return. */
+static void exec_srun(const struct wlb_run *run, const char *const *arguments, pid_t parent, int output)
+{
+	int null = open("/dev/null", O_RDWR);
+	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != parent)
+		_exit(1);
+	forget_attempt();
+	dup2(null, STDIN_FILENO);
+	dup2(output, STDOUT_FILENO);
+	dup2(null, STDERR_FILENO); /* MPI complains of what is looked for */
+	sigprocmask(SIG_SETMASK, &run->signals_before, NULL);
+	execvp("srun", (char *const *)arguments);
+	_exit(127);
+}
+
+static char *fold_nodes(const json_t *nodes, struct wlb_error *error)
+{
+	size_t count = json_array_size(nodes);
+	char *folded = NULL;
+	char **names = calloc(count + 1, sizeof(*names));
+	for (size_t i = 0; names != NULL && i < count; i++)
+		names[i] = (char *)json_string_value(json_array_get(nodes, i));
+	if (names != NULL)
+		folded = wlb_hostlist_fold(names, (int)count, error);
+	else
+		wlb_fail(error, "out of memory for the names of %zu nodes", count);
+	free(names);
+	return folded;
+}
+
+static pid_t start_srun(const struct wlb_run *run, const json_t *nodes, const char *mpi, const char *const *words,
+                        int output, struct wlb_error *error)
+{
+	char options[3][64], self[PATH_MAX] = "wlb";
+	char *folded = fold_nodes(nodes, error), *list = NULL;
+	pid_t parent = getpid(), child = -1;
+	size_t count = json_array_size(nodes);
+	if (folded == NULL)
+		return -1;
+	if (asprintf(&list, "--nodelist=%s", folded) < 0) {
+		free(folded);
+		return wlb_fail(error, "out of memory for the names of %zu nodes", count);
+	}
+	free(folded);
+	ssize_t self_length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	if (self_length > 0)
+		self[self_length] = '\0';
+	snprintf(options[0], sizeof(options[0]), "--mpi=%s", mpi);
+	snprintf(options[1], sizeof(options[1]), "--nodes=%zu", count);
+	snprintf(options[2], sizeof(options[2]), "--ntasks=%zu", count);
+	const char *arguments[ARGUMENTS_MOST] = {"srun",     options[0], "--overlap",           list,
+	                                         options[1], options[2], "--ntasks-per-node=1", self};
+	for (int i = 0, at = 8; words[i] != NULL && at < ARGUMENTS_MOST - 1; i++)
+		arguments[at++] = words[i];
+	child = fork();
+	if (child == 0)
+		exec_srun(run, arguments, parent, output);
+	if (child < 0)
+		wlb_fail(error, "srun cannot be started: %s", strerror(errno));
+	free(list);
+	return child;
+}
+
+/* ---- the step ---------------------------------------------------------------------------------------------------- */
+
+int wlb_check_step_start(const struct wlb_run *run, const json_t *nodes, const char *mpi, const char *const *words,
+                         int64_t limit_ms, struct wlb_check_step *step, struct wlb_error *error)
+{
+	int ends[2];
+	*step = (struct wlb_check_step){.output_fd = -1, .until_ms = wlb_clock_ms() + limit_ms};
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return wlb_fail(error, "no pipe for the output of a step: %s", strerror(errno));
+	fcntl(ends[0], F_SETFL, O_NONBLOCK);
+	step->stream = open_memstream(&step->text, &step->stream_bytes);
+	if (step->stream == NULL)
+		wlb_fail(error, "out of memory for the output of a step");
+	pid_t srun = step->stream != NULL ? start_srun(run, nodes, mpi, words, ends[1], error) : -1;
+	close(ends[1]);
+	if (srun > 0) {
+		step->srun = srun;
+		step->output_fd = ends[0];
+		return 0;
+	}
+	close(ends[0]);
+	if (step->stream != NULL)
+		fclose(step->stream);
+	free(step->text);
+	*step = (struct wlb_check_step){.output_fd = -1};
+	return -1;
+}
+
+enum wlb_check_progress wlb_check_step_poll(struct wlb_check_step *step)
+{
+	char buffer[4096];
+	ssize_t n;
+	while ((n = read(step->output_fd, buffer, sizeof(buffer))) > 0)
+		if ((step->bytes += (size_t)n) <= OUTPUT_MOST)
+			fwrite(buffer, 1, (size_t)n, step->stream);
+	if (n == 0 || (errno != EAGAIN && errno != EINTR))
+		return WLB_CHECK_STEP_ENDED;
+	return wlb_clock_left_ms(step->until_ms) == 0 ? WLB_CHECK_STEP_LATE : WLB_CHECK_STEP_RUNS;
+}
+
+/* Its output has ended, or it is late. */
+static int reap(pid_t srun, bool is_late)
+{
+	int64_t until_ms = wlb_clock_ms() + END_MS;
+	int status = 0;
+	bool is_ended = false;
+	while (waitpid(srun, &status, WNOHANG) == 0) {
+		if (is_late && !is_ended)
+			kill(-srun, SIGTERM);
+		is_ended = is_late;
+		if (wlb_clock_left_ms(until_ms) == 0)
+			kill(-srun, SIGKILL);
+		usleep(1000 * PAUSE_MS);
+	}
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int wlb_check_step_end(struct wlb_check_step *step, char **text)
+{
+	bool is_late = wlb_check_step_poll(step) != WLB_CHECK_STEP_ENDED;
+	close(step->output_fd);
+	int exit_code = reap(step->srun, is_late);
+	fclose(step->stream);
+	*text = step->text;
+	*step = (struct wlb_check_step){.output_fd = -1};
+	return exit_code;
+}

@@ -1,0 +1,22 @@
+/*
+ * Checks the nodes that an attempt leaves out although they answer, since ranks on them hung, were slow or died, while it
+ * runs on the others: `wlb check-node` on one after the other, in a step of the job. The coordinator keeps what it
+ * finds: a node that passes is used again from the next attempt of this run on, once.
+ */
+#ifndef COORDINATOR_WLB_RUN_SUSPECTS_H
+#define COORDINATOR_WLB_RUN_SUSPECTS_H
+
+#include "coordinator/wlb/run/state.h"
+
+/* The nodes of an attempt are decided. */
+void wlb_run_suspects_begin(struct wlb_run *run, const struct wlb_attempt *attempt);
+
+/* Starts the next check, or takes what one has found: a node that passed becomes one of attempt->missing, for which a
+ * run that may grow stops. To be called each moment while the attempt runs; it does not block longer than a request to
+ * the coordinator. */
+void wlb_run_suspects_check(struct wlb_run *run, struct wlb_attempt *attempt);
+
+/* The attempt has ended: a check that still runs is ended, too. */
+void wlb_run_suspects_end(struct wlb_run *run);
+
+#endif

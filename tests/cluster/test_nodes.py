@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""What is known of nodes over the runs of all users: losses, checks, which nodes attempts avoid, and `wlb nodes`."""
+import json
+import uuid
+
+import harness
+import test_wlbd_api
+from harness import wait_for
+from test_wlbd_api import NOBODY
+
+WLB = harness.BUILD / "bin/wlb"
+AVOIDED_IN_RUNS = "n3 was lost in 2 runs; 3 nodes are left"
+
+
+class NodesTest(test_wlbd_api.ApiTest):
+    nodes = 4
+    wlbd_conf = ""  # as it is on a cluster: nodes are avoided
+
+    def wlb(self, *words, **options):
+        return self.cluster.run("wlb", "nodes", *words, **options)
+
+    def known(self, node):
+        """What GET /v1/nodes has of the node; None: nothing."""
+        status, reply = self.api.call("GET", f"/v1/nodes?node={node}")
+        self.assertEqual((status, reply["avoid_from"]), (200, 1.5))
+        return reply["nodes"][0] if reply["nodes"] else None
+
+    def check(self, node, uid=0, **fields):
+        return self.api.call("POST", "/v1/node_checks", {"node": node, "healthy": True, "checks": []} | fields, uid)
+
+    def start(self, *options, nodes=4):
+        """A job of which attempt 1 waits, and later ones end at once; returns it and the nodes of its first attempt."""
+        job = self.cluster.sbatch("wlb run -- sh -c '[ $WLB_ATTEMPT != 1 ] || sleep 1031'", *options, nodes=nodes)
+        self.addCleanup(self.cluster.run, "scancel", job)
+        attempt = wait_for("the first attempt", lambda: self.attempts(job), 60)[0]
+        wait_for("its tasks", lambda: len(self.cluster.processes("sleep 1031")) >= len(attempt["nodes"]), 30)
+        return job, attempt["nodes"]
+
+    def attempts(self, job):
+        shown = self.cluster.run("wlb", "show", str(job), "--json", check=False)
+        return json.loads(shown.stdout)["attempts"] if shown.returncode == 0 else []
+
+    def lose(self, number):
+        """A run loses the node, and goes on without it; the node is then repaired. Returns the run."""
+        job, nodes = self.start()
+        self.assertIn(f"n{number}", nodes)
+        self.cluster.kill_node(number)
+        self.assertEqual(self.cluster.wait_job(job, 120), "COMPLETED", self.cluster.output(job))
+        self.cluster.restore_node(number)
+        wait_for("all nodes", lambda: self.cluster.run("sinfo", "-h", "-t", "idle", "-o", "%D").stdout == "4\n", 60)
+        return str(job)
+
+
+class Losses(NodesTest):
+    def test_a_node_that_was_lost_in_two_runs(self):
+        """The next run of anybody leaves it out, as long as that is recent or until it is said to be repaired."""
+        self.assertIn("no run has lost a node", self.wlb().stdout)
+        runs = [self.lose(3)]
+        self.assertAlmostEqual(self.known("n3")["weight"], 1, delta=0.01)
+        runs.insert(0, self.lose(3))  # it was used
+        known = self.known("n3")
+        self.assertAlmostEqual(known["weight"], 2, delta=0.01)
+        self.assertEqual((known["losses"], known["healthy"]), (2, None))
+        self.assertEqual([(entry["kind"], entry["run_id"]) for entry in known["history"]], [("loss", run) for run in runs])
+
+        job, nodes = self.start()
+        self.assertEqual(nodes, ["n1", "n2", "n4"])
+        self.assertIn(AVOIDED_IN_RUNS, self.cluster.output(job))
+        self.cluster.run("scancel", job)
+        self.assertRegex(self.wlb().stdout, r"(?m)^  n3 +avoided +2\.00 +2 +[-0-9]{10} [:0-9]{8}  - +-$")
+        text = self.wlb("n3").stdout
+        for run in runs:
+            self.assertRegex(text, rf"(?m)^  [-0-9]{{10}} [:0-9]{{8}}  lost +{run}$")
+
+        job, nodes = self.start("--wlb-layout=tp=1,cp=1,pp=2,dp=2")  # needs all of them
+        self.assertEqual(nodes, ["n1", "n2", "n3", "n4"])
+        self.cluster.run("scancel", job)
+
+        self.cluster.sql("update faults set detected_at = detected_at - interval '2 days'")
+        self.assertAlmostEqual(self.known("n3")["weight"], 2 * 0.5 ** (2 / 3), delta=0.01)
+        job, nodes = self.start()
+        self.assertEqual(nodes, ["n1", "n2", "n3", "n4"])
+        self.cluster.run("scancel", job)
+
+        self.cluster.sql("update faults set detected_at = detected_at + interval '2 days'")
+        self.assertAlmostEqual(self.known("n3")["weight"], 2, delta=0.01)
+        self.assertEqual(self.wlb("--clear", "n3").stdout, "n3 is cleared: what was known of it before counts no more\n")
+        self.assertEqual(self.known("n3")["weight"], 0)
+        job, nodes = self.start()
+        self.assertEqual(nodes, ["n1", "n2", "n3", "n4"])
+
+    def test_a_loss_that_a_client_reports_is_no_evidence(self):
+        """His own run has it as a fault. Two runs that had a node when wlbd found it lost are one loss."""
+        run = self.new_run()
+        self.deliver(run, "11111111-2222-4333-8444-555555555555", [{"seq": 1, "time": 1790000000, "type": "fault", "data": {
+            "kind": "node_lost", "node": "n2", "detail": "he says so"}}], source="run")
+        self.assertEqual([(f["kind"], f["node"]) for f in self.show(run)["faults"]], [("node_lost", "n2")])
+        self.assertIsNone(self.known("n2"))
+        other = self.new_run()
+        self.deliver(other, "11111111-2222-4333-8444-666666666666", [{"seq": 1, "time": 1790000000, "type": "event", "data": {
+            "kind": "note", "detail": ""}}], source="run")
+        self.cluster.sql("select wlb_fault_found(id, 'node_lost', null, 'n1', null, 'silent', null, now()) from attempts "
+                         f"where run_id in (select id from runs where name in ('{run}', '{other}'))")
+        known = self.known("n1")
+        self.assertEqual(known["losses"], 2)
+        self.assertAlmostEqual(known["weight"], 1, delta=0.01)
+        self.cluster.sql("delete from faults")
+
+
+class Checks(NodesTest):
+    def setUp(self):
+        self.cluster.sql("delete from node_checks")
+
+    def test_a_failed_check_until_one_passes(self):
+        folder = self.cluster.work / "away"
+        command = [WLB, "check-node", "--report", "--only", "disk", "--dir", folder]
+        done = self.cluster.run(*command, check=False, env={"SLURMD_NODENAME": "n2"})
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        known = self.known("n2")
+        self.assertEqual((known["healthy"], round(known["weight"], 2), known["losses"]), (False, 2, 0))
+        self.assertIn("disk", known["reason"])
+        job, nodes = self.start()
+        self.assertEqual(nodes, ["n1", "n3", "n4"])
+        self.assertIn("n2 failed a check; 3 nodes are left", self.cluster.output(job))
+        self.cluster.run("scancel", job)
+        self.assertRegex(self.wlb().stdout, r"(?m)^  n2 +avoided +2\.00 +0 +- +failed +[-0-9]{10} [:0-9]{8}\n +disk")
+        folder.mkdir()
+        self.cluster.run(*command, env={"SLURMD_NODENAME": "n2"})
+        known = self.known("n2")
+        self.assertEqual((known["healthy"], known["weight"], known["reason"]), (True, 0, ""))
+        self.assertEqual([entry["healthy"] for entry in known["history"]], [True, False])
+        self.assertEqual(self.start()[1], ["n1", "n2", "n3", "n4"])
+
+    def test_who_may_report(self):
+        status, reply = self.check("n1", NOBODY, healthy=False, reason="he says so")
+        self.assertEqual((status, reply["error"]), (403, "only root and SlurmUser report checks of nodes"))
+        self.assertIsNone(self.known("n1"))
+        status, reply = self.api.call("GET", "/v1/nodes", uid=NOBODY)
+        self.assertEqual((status, reply["nodes"]), (200, []))
+
+    def test_what_is_refused(self):
+        for fields, text in (({"node": "n77"}, "is no node of Slurm"), ({"node": "n1", "reason": "r"}, "reason"),
+                             ({"node": "n1", "checks": [1] * 3}, "entry 0"), ({"node": "n1", "healthy": 1}, "healthy")):
+            status, reply = self.check(**({"node": "n1"} | fields))
+            self.assertEqual(status, 400, reply)
+            self.assertIn(text, reply["error"])
+        self.assertEqual(self.api.call("GET", "/v1/nodes")[1]["nodes"], [])
+        for words, text in ((["--clear", "n77"], "is no node of Slurm"), (["--limit", "0"], "--limit"),
+                            (["n1", "--clear", "n2"], "give one of them")):
+            done = self.wlb(*words, check=False)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(text, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+    def test_a_node_keeps_its_newest_checks(self):
+        for number in range(105):
+            self.assertEqual(self.check("n1", healthy=False, reason=f"reason {number}")[0], 200)
+        self.assertEqual(self.check("n1", healthy=False, reason="reason 104")[0], 200)  # sent again
+        rows = self.cluster.sql("select count(*), max(reason) filter (where id = newest) from "
+                                "(select *, max(id) over () as newest from node_checks) as kept")
+        self.assertEqual(rows, [["100", "reason 104"]])
+        self.assertEqual(len(self.known("n1")["history"]), 100)
+
+    def test_at_most_half_is_avoided(self):
+        for node in ("n1", "n2", "n3", "n4"):
+            self.check(node, healthy=False, reason="memory")
+        self.assertEqual(len(self.start()[1]), 2)
+
+    def test_where_no_node_is_avoided(self):
+        self.check("n4", healthy=False, reason="memory")
+        self.restart_wlbd("avoid_nodes = no\n")
+        self.assertEqual(self.start()[1], ["n1", "n2", "n3", "n4"])
+        self.assertIn("No node is avoided", self.wlb().stdout)
+        self.assertRegex(self.wlb().stdout, r"(?m)^  n4 +used +2\.00")
+
+
+class Suspects(test_wlbd_api.RunningJobs):
+    """A launcher checks the nodes that its attempt leaves out."""
+
+    def evict(self, attempt, node):
+        """wlbd has ended the attempt for the sake of the node."""
+        self.cluster.sql(f"""
+            insert into faults (run_id, attempt_id, kind, rank, node, step, cause, proof, detected_at)
+            select run_id, id, 'slow_node', null, '{node}', 7, true, '{{"evicted": "node {node} is slow"}}', now()
+            from attempts where uuid = '{attempt}'""")
+
+    def next(self, run, previous):
+        return self.ask(run, ["n1", "n2"], previous={"attempt_id": previous, "exit_code": 75, "step_id": ""})
+
+    def report_check(self, run, attempt, node="n2", uid=0, **fields):
+        return self.api.call("POST", f"/v1/runs/{run}/node_checks",
+                             {"attempt_id": attempt, "node": node, "healthy": True, "checks": []} | fields, uid)
+
+    def events(self, run):
+        return [event["detail"] for event in self.show(run)["events"] if event["kind"] == "node_checked"]
+
+    def test_a_node_is_given_back_once(self):
+        run = self.new_run()
+        first, reply = self.ask(run, ["n1", "n2"])
+        self.assertEqual((reply["nodes"], reply["suspects"]), (["n1", "n2"], []))
+        self.evict(first, "n2")
+        second, reply = self.next(run, first)
+        self.assertEqual((reply["nodes"], reply["suspects"]), (["n1"], ["n2"]))
+        for _ in range(2):  # the reply gets lost
+            self.assertEqual(self.report_check(run, second), (200, {"node": "n2", "healthy": True}))
+        self.assertEqual(self.events(run), ["n2 has passed its check: the next attempt may use it"])
+        third, reply = self.next(run, second)
+        self.assertEqual((reply["nodes"], reply["suspects"]), (["n1", "n2"], []))
+        self.evict(third, "n2")
+        self.assertEqual(self.next(run, third)[1]["nodes"], ["n1"])
+        self.assertEqual(self.next(run, third)[1]["suspects"], [])
+        self.assertEqual(self.api.call("GET", "/v1/nodes?node=n2")[1]["nodes"], [])  # his check is no evidence for others
+
+    def test_a_node_that_fails_stays_out(self):
+        run = self.new_run()
+        first, _ = self.ask(run, ["n1", "n2"])
+        self.evict(first, "n2")
+        second, _ = self.next(run, first)
+        self.assertEqual(self.report_check(run, second, healthy=False, reason="memory: 1 bit")[0], 200)
+        self.assertEqual(self.events(run), ["n2 has failed its check: memory: 1 bit"])
+        self.assertEqual(self.next(run, second)[1]["nodes"], ["n1"])
+        self.assertEqual(self.api.call("GET", "/v1/nodes?node=n2")[1]["nodes"], [])
+
+    def test_what_is_refused(self):
+        """Another user, a node that is in use or unknown, another attempt."""
+        run = self.new_run()
+        first, _ = self.ask(run, ["n1", "n2"])
+        self.evict(first, "n2")
+        second, _ = self.next(run, first)
+        for fields, refused in (({"uid": NOBODY}, 403), ({"node": "n1"}, 403), ({"node": "n77"}, 403),
+                                ({"healthy": 1}, 400), ({"healthy": False}, 400)):
+            self.assertEqual(self.report_check(run, second, **fields)[0], refused, fields)
+        self.assertEqual(self.report_check(run, first)[0], 403)
+        self.assertIn(self.report_check(run, str(uuid.uuid4()))[0], (400, 403, 404, 409))
+        self.assertEqual(self.events(run), [])
+
+
+if __name__ == "__main__":
+    harness.main()
