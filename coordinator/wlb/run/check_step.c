@@ -12,7 +12,6 @@
 
 #include "common/clock.h"
 #include "coordinator/slurm/slurm_api.h"
-#include "coordinator/wlb/run/state.h"
 
 enum {
 	END_MS = 2000, /* for srun to end its step after SIGTERM */
@@ -38,7 +37,7 @@ static void forget_attempt(void)
 }
 
 /* Runs in the child; does not return. */
-static void exec_srun(const struct wlb_run *run, const char *const *arguments, pid_t parent, int output)
+static void exec_srun(const sigset_t *signals, const char *const *arguments, pid_t parent, int output)
 {
 	int null = open("/dev/null", O_RDWR);
 	setpgid(0, 0);
@@ -49,7 +48,7 @@ static void exec_srun(const struct wlb_run *run, const char *const *arguments, p
 	dup2(null, STDIN_FILENO);
 	dup2(output, STDOUT_FILENO);
 	dup2(null, STDERR_FILENO); /* MPI complains of what is looked for */
-	sigprocmask(SIG_SETMASK, &run->signals_before, NULL);
+	sigprocmask(SIG_SETMASK, signals, NULL);
 	execvp("srun", (char *const *)arguments);
 	_exit(127);
 }
@@ -69,7 +68,7 @@ static char *fold_nodes(const json_t *nodes, struct wlb_error *error)
 	return folded;
 }
 
-static pid_t start_srun(const struct wlb_run *run, const json_t *nodes, const char *mpi, const char *const *words,
+static pid_t start_srun(const sigset_t *signals, const json_t *nodes, const char *mpi, const char *const *words,
                         int output, struct wlb_error *error)
 {
 	char options[3][64], self[PATH_MAX] = "wlb";
@@ -95,7 +94,7 @@ static pid_t start_srun(const struct wlb_run *run, const json_t *nodes, const ch
 		arguments[at++] = words[i];
 	child = fork();
 	if (child == 0)
-		exec_srun(run, arguments, parent, output);
+		exec_srun(signals, arguments, parent, output);
 	if (child < 0)
 		wlb_fail(error, "srun cannot be started: %s", strerror(errno));
 	free(list);
@@ -104,7 +103,7 @@ static pid_t start_srun(const struct wlb_run *run, const json_t *nodes, const ch
 
 /* ---- the step ---------------------------------------------------------------------------------------------------- */
 
-int wlb_check_step_start(const struct wlb_run *run, const json_t *nodes, const char *mpi, const char *const *words,
+int wlb_check_step_start(const sigset_t *signals, const json_t *nodes, const char *mpi, const char *const *words,
                          int64_t limit_ms, struct wlb_check_step *step, struct wlb_error *error)
 {
 	int ends[2];
@@ -115,7 +114,7 @@ int wlb_check_step_start(const struct wlb_run *run, const json_t *nodes, const c
 	step->stream = open_memstream(&step->text, &step->stream_bytes);
 	if (step->stream == NULL)
 		wlb_fail(error, "out of memory for the output of a step");
-	pid_t srun = step->stream != NULL ? start_srun(run, nodes, mpi, words, ends[1], error) : -1;
+	pid_t srun = step->stream != NULL ? start_srun(signals, nodes, mpi, words, ends[1], error) : -1;
 	close(ends[1]);
 	if (srun > 0) {
 		step->srun = srun;

@@ -5,6 +5,7 @@
 #ifndef COORDINATOR_WLB_RUN_CHECK_STEP_H
 #define COORDINATOR_WLB_RUN_CHECK_STEP_H
 
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
@@ -12,8 +13,6 @@
 #include <jansson.h>
 
 #include "libwlb/wlb.h"
-
-struct wlb_run;
 
 struct wlb_check_step {
 	pid_t srun; /* 0: none */
@@ -26,9 +25,10 @@ struct wlb_check_step {
 
 enum wlb_check_progress { WLB_CHECK_STEP_RUNS, WLB_CHECK_STEP_ENDED, WLB_CHECK_STEP_LATE };
 
-/* Starts srun with the words of a command of wlb, NULL-terminated, on the nodes, an array of names; mpi is a value of
- * srun's --mpi. Returns -1 with the reason; nothing has to be freed then. */
-int wlb_check_step_start(const struct wlb_run *run, const json_t *nodes, const char *mpi, const char *const *words,
+/* Starts srun with the words of a command of wlb, NULL-terminated, on the nodes, an array of names; signals: the mask
+ * of blocked signals that srun has; mpi: a value of its --mpi. Returns -1 with the reason; nothing has to be freed
+ * then. */
+int wlb_check_step_start(const sigset_t *signals, const json_t *nodes, const char *mpi, const char *const *words,
                          int64_t limit_ms, struct wlb_check_step *step, struct wlb_error *error);
 
 /* Reads what the tasks have written since. Does not block. */

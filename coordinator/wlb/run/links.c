@@ -69,7 +69,7 @@ json_t *wlb_run_check_links(struct wlb_run *run, const json_t *nodes, struct wlb
 	struct wlb_check_step step;
 	json_t *unreached = NULL;
 	char *text;
-	if (wlb_check_step_start(run, nodes, "pmix", words, CHECK_MS, &step, error) != 0)
+	if (wlb_check_step_start(&run->signals_before, nodes, "pmix", words, CHECK_MS, &step, error) != 0)
 		return NULL;
 	bool is_whole = has_ended(run, &step);
 	wlb_check_step_end(&step, &text);

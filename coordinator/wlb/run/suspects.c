@@ -18,8 +18,8 @@ void wlb_run_suspects_begin(struct wlb_run *run, const struct wlb_attempt *attem
 {
 	struct wlb_run_suspects *suspects = &run->suspects;
 	json_decref(suspects->nodes);
-	*suspects = (struct wlb_run_suspects){.nodes = json_copy(attempt->suspects),
-	                                      .begin_ms = wlb_clock_ms() + AFTER_MS};
+	*suspects =
+		(struct wlb_run_suspects){.nodes = json_copy(attempt->suspects), .begin_ms = wlb_clock_ms() + AFTER_MS};
 }
 
 static const char *first_name(const struct wlb_run_suspects *suspects)
@@ -42,7 +42,7 @@ static void start_check(struct wlb_run *run)
 		words[5] = gpus;
 	}
 	if (node == NULL ||
-	    wlb_check_step_start(run, node, "none", words, CHECK_MS, &suspects->step, &error) != 0) {
+	    wlb_check_step_start(&run->signals_before, node, "none", words, CHECK_MS, &suspects->step, &error) != 0) {
 		wlb_run_print("%s is not checked: %s", first_name(suspects),
 		              node != NULL ? error.message : "out of memory");
 		json_array_remove(suspects->nodes, 0);
