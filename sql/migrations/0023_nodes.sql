@@ -128,28 +128,3 @@ create function wlb_node_history(p_node text, p_uid bigint) returns json languag
 	)
 	select coalesce(json_agg(entry order by at desc), '[]') from listed
 $$;
-
--- The nodes of which something is known, those with the most weight first. With p_node that node alone, and its history.
--- p_avoids: whether nodes are avoided.
-create function wlb_nodes_list(p_uid bigint, p_node text, p_limit bigint, p_avoids boolean) returns json language sql stable as $$
-	with losses as (
-		select node, count(distinct run_id) as runs, max(detected_at) as at
-		from faults where kind = 'node_lost' and proof ? 'seen' and node is not null and (p_node is null or node = p_node)
-		group by node
-	), checks as (
-		select distinct on (node) node, healthy, reason, checked_at
-		from node_checks where p_node is null or node = p_node order by node, checked_at desc, id desc
-	), weights as (
-		select node, sum(weight) as weight from node_evidence where p_node is null or node = p_node group by node
-	), listed as (
-		select node, coalesce(weight, 0) as weight, coalesce(l.runs, 0) as losses, l.at as lost_at, c.healthy, c.reason,
-			c.checked_at
-		from losses l full join checks c using (node) left join weights using (node)
-		order by coalesce(weight, 0) desc, greatest(l.at, c.checked_at) desc, node limit least(p_limit, 4096)
-	)
-	select json_build_object('avoid_from', case when p_avoids then wlb_node_weight_to_avoid() end, 'nodes', coalesce(json_agg(json_build_object(
-		'node', node, 'weight', wlb_real(weight), 'losses', losses, 'lost_at', wlb_time(lost_at), 'healthy', healthy,
-		'reason', reason, 'checked_at', wlb_time(checked_at),
-		'history', case when p_node is not null then wlb_node_history(node, p_uid) end)
-		order by weight desc, greatest(lost_at, checked_at) desc, node), '[]')) from listed
-$$;

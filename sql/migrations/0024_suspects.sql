@@ -80,3 +80,49 @@ create or replace function wlb_run_past(p_name text, p_uuid uuid, p_uid bigint, 
 		select 'given_back', (select coalesce(json_object_agg(node, true), '{}') from (select distinct node
 			from run_node_checks where run_id = (past.fields->>'run_pk')::bigint and healthy) as passed) from past) as fields
 $$;
+
+-- ---- which nodes root is to check -------------------------------------------------------------------------------------
+
+create index on run_node_checks (checked_at) where not healthy;
+create index on faults (detected_at) where proof ? 'evicted';
+
+-- When a run lost a node, when an attempt was ended for its sake, and when its check in a run failed, of the last 30 days.
+-- The latter two rest on what a user's processes report: they are a reason to check the node, and no evidence against it.
+create function wlb_node_suspicions() returns table (node text, at timestamptz) language sql stable as $$
+	select node, detected_at from faults
+	where kind = 'node_lost' and proof ? 'seen' and node is not null and detected_at > now() - interval '30 days'
+	union all
+	select node, detected_at from faults
+	where proof ? 'evicted' and cause and node is not null and detected_at > now() - interval '30 days'
+	union all
+	select node, checked_at from run_node_checks where not healthy and checked_at > now() - interval '30 days'
+$$;
+
+-- The nodes of which something is known, those with the most weight first. With p_node that node alone, and its history.
+-- suspected: the newest check of root or SlurmUser failed, or none was made since the last suspicion. p_avoids: whether nodes are
+-- avoided.
+create function wlb_nodes_list(p_uid bigint, p_node text, p_limit bigint, p_avoids boolean) returns json language sql stable as $$
+	with losses as (
+		select node, count(distinct run_id) as runs, max(detected_at) as at
+		from faults where kind = 'node_lost' and proof ? 'seen' and node is not null and (p_node is null or node = p_node)
+		group by node
+	), checks as (
+		select distinct on (node) node, healthy, reason, checked_at
+		from node_checks where p_node is null or node = p_node order by node, checked_at desc, id desc
+	), weights as (
+		select node, sum(weight) as weight from node_evidence where p_node is null or node = p_node group by node
+	), suspicions as (
+		select node, max(at) as at from wlb_node_suspicions() where p_node is null or node = p_node group by node
+	), listed as (
+		select node, coalesce(weight, 0) as weight, coalesce(l.runs, 0) as losses, l.at as lost_at, c.healthy, c.reason,
+			c.checked_at, s.at as suspected_at, c.healthy is false or coalesce(s.at > c.checked_at, s.at is not null) as suspected
+		from losses l full join checks c using (node) full join suspicions s using (node) left join weights using (node)
+		order by coalesce(weight, 0) desc, greatest(l.at, c.checked_at, s.at) desc, node limit least(p_limit, 4096)
+	)
+	select json_build_object('avoid_from', case when p_avoids then wlb_node_weight_to_avoid() end, 'nodes', coalesce(json_agg(json_build_object(
+		'node', node, 'weight', wlb_real(weight), 'losses', losses, 'lost_at', wlb_time(lost_at), 'healthy', healthy,
+		'reason', reason, 'checked_at', wlb_time(checked_at),
+		'suspected', suspected, 'suspected_at', wlb_time(suspected_at),
+		'history', case when p_node is not null then wlb_node_history(node, p_uid) end)
+		order by weight desc, greatest(lost_at, checked_at, suspected_at) desc, node), '[]')) from listed
+$$;

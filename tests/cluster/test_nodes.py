@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What is known of nodes over the runs of all users: losses, checks, which nodes attempts avoid, and `wlb nodes`."""
 import json
+import shutil
 import uuid
 
 import harness
@@ -187,8 +188,34 @@ class Checks(NodesTest):
         self.assertRegex(self.wlb().stdout, r"(?m)^  n4 +used +2\.00")
 
 
+# The example of wlb-check-node(1).
+EPILOG = """#!/bin/sh
+reason=$(XDG_STATE_HOME={state} WLB_CONF={etc}/wlb.conf {command} {work}/disk-$SLURMD_NODENAME 2>&1 >/dev/null)
+if [ $? -eq 1 ]; then
+	SLURM_CONF={etc}/slurm.conf {scontrol} update node="$SLURMD_NODENAME" state=drain reason="$reason"
+fi
+"""
+
+
 class Suspects(test_wlbd_api.RunningJobs):
-    """A launcher checks the nodes that its attempt leaves out."""
+    """A launcher checks the nodes that its attempt leaves out, and root those that runs suspect."""
+
+    def known_of(self, node):
+        known = self.api.call("GET", f"/v1/nodes?node={node}")[1]["nodes"][0]
+        return round(known["weight"], 2), known["suspected"]
+
+    def node(self, name):
+        return self.cluster.run("scontrol", "-o", "show", "node", name).stdout
+
+    def configure_epilog(self, command):
+        etc = self.cluster.dir / "etc"
+        script = etc / "check_node_epilog"
+        script.write_text(EPILOG.format(command=command, work=self.cluster.work, etc=etc, scontrol=shutil.which("scontrol"),
+                                        state=self.cluster.env["XDG_STATE_HOME"]), encoding="utf-8")
+        script.chmod(0o755)
+        with open(etc / "slurm.conf", "a", encoding="utf-8") as conf:
+            conf.write(f"Epilog={script}\n")
+        self.cluster.run("scontrol", "reconfigure")
 
     def evict(self, attempt, node):
         """wlbd has ended the attempt for the sake of the node."""
@@ -223,7 +250,7 @@ class Suspects(test_wlbd_api.RunningJobs):
         self.evict(third, "n2")
         reply = self.next(run, third)[1]
         self.assertEqual((reply["nodes"], reply["suspects"]), (["n1"], []))
-        self.assertEqual(self.api.call("GET", "/v1/nodes?node=n2")[1]["nodes"], [])  # his check is no evidence for others
+        self.assertEqual(self.known_of("n2"), (0, True))  # his check is no evidence for others
 
     def test_a_node_that_fails_stays_out(self):
         run = self.new_run()
@@ -233,7 +260,43 @@ class Suspects(test_wlbd_api.RunningJobs):
         self.assertEqual(self.report_check(run, second, healthy=False, reason="memory: 1 bit")[0], 200)
         self.assertEqual(self.events(run), ["n2 has failed its check: memory: 1 bit"])
         self.assertEqual(self.next(run, second)[1]["nodes"], ["n1"])
-        self.assertEqual(self.api.call("GET", "/v1/nodes?node=n2")[1]["nodes"], [])
+        self.assertEqual(self.known_of("n2"), (0, True))
+
+    def test_what_root_checks(self):
+        """--if-suspected: what a run left out, until it is healthy; by hand, and in an epilog that drains what fails."""
+        self.cluster.sql("delete from node_checks")
+        run = self.new_run()
+        first, _ = self.ask(run, ["n1", "n2"])
+        self.evict(first, "n2")
+        folders = {node: self.cluster.work / f"disk-{node}" for node in ("n1", "n2")}
+        folders["n1"].mkdir()
+        command = [WLB, "check-node", "--if-suspected", "--report", "--only", "disk", "--dir"]
+        done = self.cluster.run(*command, self.cluster.work / "away", env={"SLURMD_NODENAME": "n1"})
+        self.assertEqual(done.stdout, "the coordinator does not suspect this node: nothing is checked\n")
+        for _ in range(2):  # it stays suspected
+            done = self.cluster.run(*command, folders["n2"], check=False, env={"SLURMD_NODENAME": "n2"})
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertEqual(self.known_of("n2"), (2, True))
+        self.configure_epilog(" ".join(map(str, command)))
+        self.cluster.run("scancel", run)
+        node = wait_for("n2 is drained", lambda: "DRAIN" in (text := self.node("n2")) and text, 30)
+        self.assertIn("Reason=wlb check-node: disk", node)
+        self.assertNotIn("DRAIN", self.node("n1"))
+        folders["n2"].mkdir()
+        for text in (" ok", "does not suspect"):
+            done = self.cluster.run(*command, folders["n2"], env={"SLURMD_NODENAME": "n2"})
+            self.assertIn(text, done.stdout)
+            self.assertEqual(self.known_of("n2"), (0, False))
+        self.cluster.run("scontrol", "update", "node=n2", "state=resume")
+
+    def test_a_coordinator_that_is_away(self):
+        """It says nothing of the node."""
+        done = self.cluster.run(WLB, "check-node", "--if-suspected", check=False,
+                                env={"SLURMD_NODENAME": "n2", "WLB_COORDINATOR": "127.0.0.1:1"})
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
+        done = self.cluster.run(WLB, "check-node", "--if-suspected", check=False, env={"SLURMD_NODENAME": "n2&limit=4"})
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("must be the name of a node", done.stderr)
 
     def test_what_is_refused(self):
         """Another user, a node that is in use or unknown, another attempt."""

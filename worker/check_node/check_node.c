@@ -16,6 +16,7 @@
 #include "worker/check_node/report.h"
 #include "worker/check_node/send.h"
 #include "worker/check_node/speed.h"
+#include "worker/check_node/suspected.h"
 #include "worker/launch/options.h"
 
 /* Shares of --seconds; what is not checked leaves its share to the others. */
@@ -131,13 +132,8 @@ static int print_report(const struct wlb_check_options *options, const struct wl
 	return WLB_EXIT_FAILED;
 }
 
-static int check_node(void *values, struct wlb_error *error)
+static int check(const struct wlb_check_options *options, struct wlb_error *error)
 {
-	struct wlb_check_options *options = values;
-	if (wlb_check_options_complete(options, error) < 0)
-		return WLB_EXIT_USAGE;
-	if (options->serve != NULL)
-		return wlb_link_serve(options, error);
 	if ((options->checks & WLB_CHECK_LINKS) != 0 && wlb_links_ready(options, error) < 0)
 		return WLB_EXIT_USAGE;
 	struct wlb_check_report *report = calloc(1, sizeof(*report));
@@ -148,6 +144,23 @@ static int check_node(void *values, struct wlb_error *error)
 	int code = known ? print_report(options, report, error) : WLB_EXIT_USAGE;
 	free(report);
 	return code;
+}
+
+static int check_node(void *values, struct wlb_error *error)
+{
+	struct wlb_check_options *options = values;
+	if (wlb_check_options_complete(options, error) < 0)
+		return WLB_EXIT_USAGE;
+	if (options->serve != NULL)
+		return wlb_link_serve(options, error);
+	int suspected = options->if_suspected ? wlb_check_suspected(error) : 1;
+	if (suspected < 0)
+		return WLB_EXIT_USAGE;
+	if (suspected > 0)
+		return check(options, error);
+	puts(options->json ? "{\"suspected\": false}"
+	                   : "the coordinator does not suspect this node: nothing is checked");
+	return WLB_EXIT_DONE;
 }
 
 const struct wlb_command wlb_command_check_node = {

@@ -17,6 +17,9 @@ static const struct wlb_option rows[] = {
 	{WLB_OPTION(FLAG, "report", FIELD(report), NULL,
                     "send what was found to the coordinator, which takes it from root and SlurmUser: runs then avoid a "
                     "node that failed")},
+	{WLB_OPTION(FLAG, "if-suspected", FIELD(if_suspected), NULL,
+                    "check nothing unless the coordinator suspects this node, which a run lost or left out; with "
+                    "--report until a check finds it healthy")},
 	{WLB_OPTION(CHOICE, "device", FIELD(device), NULL, "whose products, speed and memory are checked"),
          .choices = "cpu|cuda", .initial = "cpu"},
 	{WLB_OPTION(CHOICE, "dtype", FIELD(dtype), NULL,
@@ -132,5 +135,8 @@ int wlb_check_options_complete(struct wlb_check_options *options, struct wlb_err
 		return wlb_fail(error, "--serve and --peer: one side serves, the other names it; give one of them");
 	if (options->serve != NULL && options->report)
 		return wlb_fail(error, "--serve and --report: the side with --peer measures the link; report there");
+	if (options->if_suspected && options->serve != NULL)
+		return wlb_fail(error,
+		                "--serve and --if-suspected: a suspected node is checked by --peer; give one of them");
 	return wlb_dtype_choose((enum wlb_device_kind)options->device, "--dtype bfloat16", &options->dtype, error);
 }

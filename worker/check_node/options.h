@@ -35,8 +35,9 @@ struct wlb_check_options {
 	double disk_mib_per_s;
 	double link_gbit_per_s; /* 0: no limit */
 	bool json;
-	bool report; /* to the coordinator */
-	unsigned checks; /* of enum wlb_check; set by wlb_check_options_complete */
+	bool report;       /* to the coordinator */
+	bool if_suspected; /* by the coordinator; else nothing is checked */
+	unsigned checks;   /* of enum wlb_check; set by wlb_check_options_complete */
 };
 
 extern const struct wlb_option_table wlb_check_option_table;

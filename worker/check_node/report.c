@@ -88,8 +88,7 @@ static json_t *finding_json(const struct wlb_finding *finding)
 	                 "measured", finding->measured, "limit", limit);
 }
 
-/* The name that Slurm has for the node, which on many clusters is that of the host without its domain. */
-static void name_node(char *node, size_t size)
+void wlb_report_node_name(char *node, size_t size)
 {
 	const char *of_slurm = getenv("SLURMD_NODENAME");
 	if (of_slurm != NULL && *of_slurm != '\0') {
@@ -105,7 +104,7 @@ char *wlb_report_json(const struct wlb_check_report *report, bool is_indented, s
 {
 	char reason[WLB_REASON_BYTES], node[HOST_NAME_MAX + 1] = "";
 	int failed = wlb_report_reason(report, reason);
-	name_node(node, sizeof(node));
+	wlb_report_node_name(node, sizeof(node));
 	json_t *checks = json_array();
 	int rc = 0;
 	for (int i = 0; i < report->count && rc == 0; i++)

@@ -38,8 +38,12 @@ int wlb_report_reason(const struct wlb_check_report *report, char reason[WLB_REA
 
 void wlb_report_print(const struct wlb_check_report *report, FILE *out);
 
-/* Returns the same as wlb_report_print_json prints, without spaces where it is not indented; the caller frees it. NULL if
- * out of memory. */
+/* The name that Slurm has for this node, in printable ASCII: SLURMD_NODENAME, else that of the host without its domain,
+ * as on most clusters. */
+void wlb_report_node_name(char *node, size_t size);
+
+/* Returns the same as wlb_report_print_json prints, without spaces where it is not indented; the caller frees it. NULL
+ * if out of memory. */
 char *wlb_report_json(const struct wlb_check_report *report, bool is_indented, struct wlb_error *error);
 
 /* {"node", "healthy", "reason", "checks": [{"check", "verdict", "measured", "limit"}]}. Returns -1 if out of memory. */

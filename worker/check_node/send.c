@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "coordinator/client/post.h"
+#include "coordinator/client/call_once.h"
 
 enum { SEND_MS = 10000 };
 
@@ -12,7 +12,8 @@ static int send(const struct wlb_check_report *report, struct wlb_error *error)
 	if (wlb_client_config_load(&config, error) < 0)
 		return -1;
 	char *body = wlb_report_json(report, false, error);
-	char *reply = body != NULL ? wlb_client_post(&config, "/v1/node_checks", body, SEND_MS, error) : NULL;
+	char *reply =
+		body != NULL ? wlb_client_call_once(&config, "POST", "/v1/node_checks", body, SEND_MS, error) : NULL;
 	int rc = reply != NULL ? 0 : -1;
 	free(body);
 	free(reply);

@@ -33,7 +33,9 @@ static const char *check_of(const json_t *entry)
 static const char *state_of(const json_t *node, const json_t *avoid_from)
 {
 	double weight = json_number_value(json_object_get(node, "weight"));
-	return json_is_number(avoid_from) && weight >= json_number_value(avoid_from) ? "avoided" : "used";
+	return json_is_number(avoid_from) && weight >= json_number_value(avoid_from) ? "avoided"
+	       : json_is_true(json_object_get(node, "suspected"))                    ? "suspected"
+	                                                                             : "used";
 }
 
 static void add_node(struct wlb_table *table, const json_t *node, const json_t *avoid_from)
@@ -101,8 +103,8 @@ static int print_nodes(json_t *reply, const struct request *request, struct wlb_
 	const json_t *list = json_object_get(reply, "nodes");
 	const json_t *avoid_from = json_object_get(reply, "avoid_from");
 	if (json_array_size(list) == 0) {
-		puts(request->node != NULL ? "no run has lost this node, and no check of it was reported"
-		                           : "no run has lost a node, and no check of one was reported");
+		printf("no run has lost %s or left it out, and no check of it was reported\n",
+		       request->node != NULL ? "this node" : "a node");
 		return 0;
 	}
 	if (print_list(list, avoid_from, error) != 0)
@@ -169,10 +171,11 @@ static const struct wlb_option options[] = {
 
 static const struct wlb_option_table table = {
 	.command = "wlb nodes",
-	.about = "Lists the nodes that runs of any user have lost, and those that 'wlb check-node --report' has checked. "
-		 "A loss that the coordinator itself has seen weighs 1, once for each run, and a failed check 2; after 3 "
-		 "days half of a weight is left. The next attempts of all runs avoid a node of weight 1.5 or more, as "
-		 "far as they have enough others. Times are local; those of --json are in UTC.",
+	.about = "Lists the nodes that runs of any user have lost or left out, and those that check-node --report "
+		 "has checked. A loss that the coordinator itself has seen weighs 1, once for each run, and a failed "
+		 "check 2; after 3 days half of a weight is left. The next attempts of all runs avoid a node of weight "
+		 "1.5 or more, as far as they have enough others. A node is suspected until a check has found it "
+		 "healthy since. Times are local; those of --json are in UTC.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),
 };
