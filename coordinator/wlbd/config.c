@@ -43,6 +43,7 @@ static const struct key keys[] = {
 	{"silence_ms", MILLISECONDS, FIELD(silence_ms), 1000, 3600000, "10000"},
 	{"node_down_after_ms", MILLISECONDS, FIELD(node_down_after_ms), 0, 600000, "2000"},
 	{"restart_grace_ms", MILLISECONDS, FIELD(restart_grace_ms), 0, 3600000, "15000"},
+	{"back_off_ms", MILLISECONDS, FIELD(back_off_ms), 0, 3600000, "5000"},
 	{"request_timeout_ms", MILLISECONDS, FIELD(request_timeout_ms), 100, 600000, "30000"},
 	{"job_poll_ms", MILLISECONDS, FIELD(job_poll_ms), 100, 3600000, "10000"},
 	{"on_fault", ON_FAULT, FIELD(on_fault), 0, 0, NULL},

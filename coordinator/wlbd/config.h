@@ -27,6 +27,7 @@ struct wlbd_config {
 	int restart_grace_ms;   /* how long nodes have to report after wlbd was started */
 	int node_down_after_ms; /* a lost node is set DOWN after wlbd has found it silent for this long */
 	int job_poll_ms;        /* between questions to Slurm about the jobs of open runs */
+	int back_off_ms;        /* before an attempt that follows one without a new step */
 	int request_timeout_ms; /* the longest time from one complete request of a connection to the next */
 	struct wlb_on_fault on_fault; /* what is done about faults, where a run's user says nothing else */
 };

@@ -76,6 +76,9 @@ create or replace function wlb_run_past(p_name text, p_uuid uuid, p_uid bigint, 
 		union all
 		select 'avoided', wlb_nodes_avoided()
 		union all
+		select 'since_end_s', to_json((select greatest(extract(epoch from now() - max(ended_at)), 0) from attempts
+			where run_id = (past.fields->>'run_pk')::bigint and ended_at is not null)::float8) from past
+		union all
 		-- Nodes that have passed a check before.
 		select 'given_back', (select coalesce(json_object_agg(node, true), '{}') from (select distinct node
 			from run_node_checks where run_id = (past.fields->>'run_pk')::bigint and healthy) as passed) from past) as fields

@@ -91,8 +91,12 @@ def start_options(build=BUILD):
     return options
 
 
+# Tests lose the same nodes again and again, and have runs that fail at once.
+WLBD_CONF = "avoid_nodes = no\nback_off_ms = 0\n"
+
+
 class Cluster:
-    def __init__(self, nodes=4, for_others=False, topology="", gpu_types=(), link_mbit=0, wlbd_conf="avoid_nodes = no\n"):
+    def __init__(self, nodes=4, for_others=False, topology="", gpu_types=(), link_mbit=0, wlbd_conf=WLBD_CONF):
         """for_others: other accounts will use it too; topology: the text of a topology.conf; gpu_types: one for each node;
         link_mbit: not 0: each node is a network namespace, with links of this rate; wlbd_conf: lines for wlbd.conf, by which
         no node is avoided, since the tests lose the same nodes again and again."""
@@ -234,7 +238,7 @@ class ClusterTest(unittest.TestCase):
     topology = ""
     gpu_types = ()
     link_mbit = 0
-    wlbd_conf = "avoid_nodes = no\n"
+    wlbd_conf = WLBD_CONF
     cluster = None
 
     @classmethod

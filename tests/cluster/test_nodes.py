@@ -185,7 +185,7 @@ class Checks(NodesTest):
         self.restart_wlbd("avoid_nodes = no\n")
         self.assertEqual(self.start()[1], ["n1", "n2", "n3", "n4"])
         self.assertIn("No node is avoided", self.wlb().stdout)
-        self.assertRegex(self.wlb().stdout, r"(?m)^  n4 +used +2\.00")
+        self.assertRegex(self.wlb().stdout, r"(?m)^  n4 +suspected +2\.00")
 
 
 # The example of wlb-check-node(1).

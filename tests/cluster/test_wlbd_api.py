@@ -495,6 +495,48 @@ class Attempts(RunningJobs):
         self.assertEqual([a["exit_code"] for a in shown["attempts"]], [1, 1, 1, 1])
         self.assertEqual({f["kind"] for f in shown["faults"]}, {"step_failed"})
 
+    def test_a_program_that_fails_everywhere(self):
+        """Ranks crash at one step, on other nodes: no node is blamed, and the run ends with that reason."""
+        run = self.new_run()
+        last, _ = self.ask(run, ["n1", "n2"])
+        self.deliver(run, last, [step(1, 8)])
+        for node in ("n1", "n2", "n1", "n2"):
+            self.cluster.sql(f"""insert into faults (run_id, attempt_id, kind, rank, node, step, cause, detected_at)
+                select run_id, id, 'rank_lost', 0, '{node}', 8, true, now() from attempts where uuid = '{last}'""")
+            previous, reply = last, None
+            last, reply = self.ask(run, ["n1", "n2"], previous={"attempt_id": previous, "exit_code": 139, "step_id": ""})
+        self.assertEqual((reply["decision"], reply["state"]), ("stop", "failed"))
+        self.assertEqual(reply["reason"], "the program fails at step 8 on every node that it is tried on: 3 attempts in a row ended "
+                         "without a new step, on other nodes; correct the program or its data")
+        self.assertEqual([attempt["nodes"] for attempt in self.show(run)["attempts"]], [["n1", "n2"]] * 4)
+
+    def test_back_off(self):
+        """The next attempt after one without a new step is put off; it is told for how long."""
+        conf = self.cluster.dir / "etc/wlbd.conf"
+        self.addCleanup(self.restart_wlbd)
+        self.addCleanup(conf.write_text, conf.read_text(encoding="utf-8"), encoding="utf-8")
+        conf.write_text(conf.read_text(encoding="utf-8").replace("back_off_ms = 0", "back_off_ms = 3000"), encoding="utf-8")
+        self.restart_wlbd()
+        run = self.new_run()
+        first, _ = self.ask(run, ["n1", "n2"])
+        self.deliver(run, first, [step(1, 8)])
+        previous = {"attempt_id": first, "exit_code": 1, "step_id": ""}
+        began = time.monotonic()
+        second, _ = self.ask(run, ["n1", "n2"], previous=previous)  # that had a new step
+        self.assertLess(time.monotonic() - began, 2)
+        previous["attempt_id"] = second
+        body = {"attempt_id": str(uuid.uuid4()), "job_id": int(run), "nodes": ["n1", "n2"], "tasks_per_node": 2,
+                "policy": {"layout": "auto"}, "previous": previous}
+        path = f"/v1/runs/{run}/attempts"
+        wait_for("the pause", lambda: "ended without a new step" in self.api.call("POST", path, body)[1]["reason"], 2)
+        reply = self.api.call("POST", path, body)[1]
+        self.assertEqual(reply["decision"], "wait")
+        self.assertGreater(reply["retry_after_s"], 0.5)
+        self.assertRegex(reply["reason"], r"^1 attempt has ended without a new step: the next one starts in \d s$")
+        _, reply = self.ask(run, ["n1", "n2"], body["attempt_id"], previous=previous)
+        self.assertEqual(reply["decision"], "start")
+        self.assertGreater(time.monotonic() - began, 3)
+
     def test_first_exit_is_the_cause(self):
         """Whichever tells of it first; the neighbour whose connection closed before is not."""
         said = {"first_exit": {"rank": 3, "node": "n2", "signal": 9}}

@@ -165,7 +165,7 @@ static bool check_links(struct wlb_run *run, const json_t *reply, json_t *body)
 struct deadlines {
 	int64_t away_until_ms;
 	int64_t wait_until_ms;
-	bool printed; /* that it does not answer */
+	bool printed; /* that it does not answer, or wants to wait */
 };
 
 /* Pauses before the request is repeated; returns false when it must not be repeated. */
@@ -177,9 +177,13 @@ static bool pause_before_repeat(struct wlb_run *run, struct deadlines *deadlines
 		return false;
 	if (wlb_clock_left_ms(status == 200 ? deadlines->wait_until_ms : deadlines->away_until_ms) == 0)
 		return false;
-	if (!deadlines->printed && status != 200)
-		wlb_run_print("waiting for the coordinator: %s", why->message);
-	deadlines->printed = deadlines->printed || status != 200;
+	/* A pause that the coordinator wants is no decision that does not come. */
+	if (status == 200 && again_ms > AGAIN_MS)
+		deadlines->wait_until_ms += again_ms;
+	bool is_told = status != 200 || again_ms > AGAIN_MS;
+	if (!deadlines->printed && is_told)
+		wlb_run_print("%s%s", status != 200 ? "waiting for the coordinator: " : "", why->message);
+	deadlines->printed = deadlines->printed || is_told;
 	return wlb_run_pause(run, again_ms);
 }
 

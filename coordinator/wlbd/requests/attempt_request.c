@@ -3,6 +3,7 @@
  * history, ask Slurm for the job, probe the nodes, have liveness judge what ended the previous attempt, decide by
  * decision.h, store and reply. Each stage ends with the question that the next one waits for, or with the reply.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,8 +25,6 @@
 #include "coordinator/wlbd/slurm/nodes.h"
 #include "coordinator/wlbd/slurm/slurm_ask.h"
 #include "coordinator/wlbd/wlbd.h"
-
-static const double retry_after_s = 0.2;
 
 struct attempt_request {
 	struct wlbd_call *call;
@@ -76,7 +75,7 @@ static void finish(struct attempt_request *request, json_t *reply)
 }
 
 /* The launcher asks again. */
-static void reply_wait(struct attempt_request *request, const char *reason)
+static void reply_wait(struct attempt_request *request, double retry_after_s, const char *reason)
 {
 	finish(request,
 	       json_pack("{s:s, s:f, s:s}", "decision", "wait", "retry_after_s", retry_after_s, "reason", reason));
@@ -232,7 +231,7 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 	}
 	if (facts->found == 1 && !facts->job.running) {
 		/* Slurm ends or requeues it; if it starts again, its new launcher asks. */
-		reply_wait(request, "the job is not running");
+		reply_wait(request, WLBD_RETRY_SOON_S, "the job is not running");
 		return;
 	}
 	if (facts->found == 1) {
@@ -376,8 +375,8 @@ static bool is_used(const struct wlbd_decision *decision, int candidate)
 	return false;
 }
 
-/* The nodes that work and are left out for what ranks did on them: the launcher checks them. One that has passed before is
- * not asked again. */
+/* The nodes that work and are left out for what ranks did on them: the launcher checks them. One that has passed before
+ * is not asked again. */
 static json_t *suspect_names(const struct attempt_request *request, const struct wlbd_decision *decision)
 {
 	const json_t *given_back = json_object_get(request->history, "given_back");
@@ -471,8 +470,14 @@ static bool is_link_looked_for(struct attempt_request *request)
 	wlbd_params_add_text(&params, node);
 	wlbd_params_add_text(&params, why);
 	wlbd_outbox_put(request->call->wlbd->outbox, request->run_pk, "select wlb_fault_place($1, $2, $3)", &params);
-	reply_wait(request, why);
+	reply_wait(request, WLBD_RETRY_SOON_S, why);
 	return true;
+}
+
+static double since_end_s(const struct attempt_request *request)
+{
+	const json_t *value = json_object_get(request->history, "since_end_s");
+	return json_is_number(value) ? json_number_value(value) : HUGE_VAL;
 }
 
 static void decide(struct attempt_request *request, bool is_judging)
@@ -489,6 +494,8 @@ static void decide(struct attempt_request *request, bool is_judging)
 		.spares = (int)request->body.spares,
 		.first_total = history_integer(request, "first_total"),
 		.attempts_without_progress = history_integer(request, "attempts_without_progress"),
+		.since_end_s = since_end_s(request),
+		.back_off_s = request->call->wlbd->config.back_off_ms / 1e3,
 		.program_step = request->candidates.program_step,
 		.previous_exit_code = (int)request->body.previous.exit_code,
 		.judging = is_judging,
@@ -502,7 +509,7 @@ static void decide(struct attempt_request *request, bool is_judging)
 		start(request, &decision);
 		break;
 	case WLBD_WAIT:
-		reply_wait(request, decision.reason);
+		reply_wait(request, decision.retry_after_s, decision.reason);
 		break;
 	case WLBD_STOP_FAILED:
 		stop(request, "failed", decision.reason);

@@ -192,20 +192,40 @@ static int choose_nodes(const struct wlbd_decision_facts *facts, struct left_out
 	return 0;
 }
 
+/* What makes attempts fail, such as a file system that is away, may pass. Returns for how long there is no attempt. */
+static double back_off_s(const struct wlbd_decision_facts *facts)
+{
+	double pause_s = facts->attempts_without_progress > 0 ? facts->back_off_s : 0;
+	for (int i = 1; i < facts->attempts_without_progress; i++)
+		pause_s *= 4;
+	return pause_s - facts->since_end_s;
+}
+
+static int wait_to_back_off(const struct wlbd_decision_facts *facts, double wait_s, struct wlbd_decision *decision)
+{
+	const double longest_s = 5; /* between two questions of the launcher */
+	decision->retry_after_s = wait_s < longest_s ? wait_s : longest_s;
+	return set_decision(decision, WLBD_WAIT, "%d attempt%s ended without a new step: the next one starts in %.0f s",
+	                    facts->attempts_without_progress,
+	                    facts->attempts_without_progress == 1 ? " has" : "s in a row have", wait_s);
+}
+
 static int stop_without_progress(const struct wlbd_decision_facts *facts, struct wlbd_decision *decision)
 {
-	char program[96] = "";
 	if (facts->program_step >= 0)
-		snprintf(program, sizeof(program), "; the program fails at step %lld on more than one node",
-		         (long long)facts->program_step);
+		return set_decision(
+			decision, WLBD_STOP_FAILED,
+			"the program fails at step %lld on every node that it is tried on: %d attempts in a row "
+			"ended without a new step, on other nodes; correct the program or its data",
+			(long long)facts->program_step, facts->attempts_without_progress);
 	return set_decision(decision, WLBD_STOP_FAILED,
-	                    "%d attempts in a row ended without a new step and without a lost node%s",
-	                    facts->attempts_without_progress, program);
+	                    "%d attempts in a row ended without a new step and without a lost node",
+	                    facts->attempts_without_progress);
 }
 
 int wlbd_decide(const struct wlbd_decision_facts *facts, struct wlbd_decision *decision)
 {
-	*decision = (struct wlbd_decision){.verb = WLBD_WAIT};
+	*decision = (struct wlbd_decision){.verb = WLBD_WAIT, .retry_after_s = WLBD_RETRY_SOON_S};
 	if (facts->judging)
 		return set_decision(decision, WLBD_WAIT, "what broke the previous attempt is being established");
 	if (facts->previous_exit_code == WLBD_EXIT_BAD_INPUT)
@@ -214,6 +234,9 @@ int wlbd_decide(const struct wlbd_decision_facts *facts, struct wlbd_decision *d
 			"the last attempt ended with exit code 2, bad input: the same again would fail the same way");
 	if (facts->attempts_without_progress >= WLBD_WITHOUT_PROGRESS_MOST)
 		return stop_without_progress(facts, decision);
+	double wait_s = back_off_s(facts);
+	if (wait_s > 0)
+		return wait_to_back_off(facts, wait_s, decision);
 	decision->use = calloc((size_t)facts->node_count + 1, sizeof(*decision->use));
 	if (decision->use == NULL)
 		return -1;

@@ -16,6 +16,9 @@ enum {
 	WLBD_EXIT_UNKNOWN = -1000,
 };
 
+/* When the launcher asks again where nothing but the next moment is waited for. */
+#define WLBD_RETRY_SOON_S 0.2
+
 /* Whether a process that ended with this code did so on purpose: it is not lost, and the others of its step end too. */
 bool wlbd_exit_is_deliberate(int exit_code);
 
@@ -26,8 +29,8 @@ struct wlbd_candidate_node {
 	int losses;     /* how often the run lost it */
 	bool suspected; /* ranks died on it repeatedly: crashes.h */
 	bool evicted;   /* an attempt was ended for its sake: evictions.h. It is used where too few others are left */
-	const char *avoided; /* why, such as "was lost in 2 runs": avoidance.h; NULL: it is not. It is used where the others
-	                      * are too few, or fit no layout */
+	const char *avoided; /* why, such as "was lost in 2 runs": avoidance.h; NULL: it is not. It is used where the
+	                      * others are too few, or fit no layout */
 	char *leaf;          /* the name of its switch; NULL: it is under none */
 };
 
@@ -43,9 +46,12 @@ struct wlbd_decision_facts {
 	int spares;      /* nodes that are kept for later attempts */
 	int first_total; /* nodes the run had at its first attempt, spares included; 0: this is the first */
 	int attempts_without_progress; /* in a row */
-	int64_t program_step;          /* the program fails there on any node; -1: no such step is known */
-	int previous_exit_code;        /* WLBD_EXIT_UNKNOWN: there was no previous attempt */
-	bool judging;                  /* the previous attempt is still to be judged */
+	double since_end_s;            /* that the newest attempt has ended; HUGE_VAL: not known */
+	double back_off_s; /* from the first attempt without progress to the next; four times as long from each further
+	                      one */
+	int64_t program_step;   /* the program fails there on any node; -1: no such step is known */
+	int previous_exit_code; /* WLBD_EXIT_UNKNOWN: there was no previous attempt */
+	bool judging;           /* the previous attempt is still to be judged */
 };
 
 enum wlbd_verb {
@@ -61,6 +67,7 @@ struct wlbd_decision {
 	int use_count;
 	int spare_count;
 	struct wlb_layout layout;
+	double retry_after_s; /* WAIT */
 	char reason[512];
 };
 

@@ -1,5 +1,6 @@
 #include "coordinator/wlbd/rules/decision.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -278,7 +279,8 @@ static void test_an_avoided_node(void **state)
 	assert_string_equal(d.reason, "4 nodes");
 	wlbd_decision_free(&d);
 
-	/* Two of the others have been evicted, which is known of this run: they are left out, and the avoided one is not. */
+	/* Two of the others have been evicted, which is known of this run: they are left out, and the avoided one is
+	 * not. */
 	facts.min_nodes = 2;
 	nodes[0].evicted = nodes[1].evicted = true;
 	d = decide(&facts);
@@ -323,6 +325,12 @@ static void test_when_not_to_start(void **state)
 	assert_says(&d, "3 attempts");
 	wlbd_decision_free(&d);
 
+	facts.program_step = 57;
+	d = decide(&facts);
+	assert_int_equal(d.verb, WLBD_STOP_FAILED);
+	assert_says(&d, "the program fails at step 57 on every node");
+	wlbd_decision_free(&d);
+
 	facts.attempts_without_progress = WLBD_WITHOUT_PROGRESS_MOST - 1;
 	d = decide(&facts);
 	assert_int_equal(d.verb, WLBD_START);
@@ -334,6 +342,29 @@ static void test_when_not_to_start(void **state)
 	wlbd_decision_free(&d);
 }
 
+/* The next attempt is put off after one without progress, and four times as long after another. */
+static void test_back_off(void **state)
+{
+	static const struct {
+		int without_progress;
+		double since_end_s, retry_after_s; /* 0: it starts */
+	} cases[] = {{0, 0, 0},        {1, 0, 3}, {1, 2.5, 0.5}, {1, 3, 0},
+	             {1, HUGE_VAL, 0}, {2, 0, 5}, {2, 10, 2},    {2, 12.5, 0}};
+	struct wlbd_candidate_node nodes[] = {{.name = "n1"}};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct wlbd_decision_facts facts = facts_of(nodes, 1);
+		facts.back_off_s = 3;
+		facts.attempts_without_progress = cases[i].without_progress;
+		facts.since_end_s = cases[i].since_end_s;
+		struct wlbd_decision d = decide(&facts);
+		assert_int_equal(d.verb, cases[i].retry_after_s > 0 ? WLBD_WAIT : WLBD_START);
+		if (d.verb == WLBD_WAIT)
+			assert_float_equal(d.retry_after_s, cases[i].retry_after_s, 1e-9);
+		wlbd_decision_free(&d);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -341,6 +372,7 @@ int main(void)
 		cmocka_unit_test(test_lost_nodes_are_left_out),
 		cmocka_unit_test(test_a_node_that_was_away_at_first),
 		cmocka_unit_test(test_nodes_that_may_return),
+		cmocka_unit_test(test_back_off),
 		cmocka_unit_test(test_nodes_of_few_switches),
 		cmocka_unit_test(test_spares_step_in),
 		cmocka_unit_test(test_spares_never_starve_the_run),
