@@ -62,6 +62,13 @@ static void ask_slurm(struct wlb_run *run)
 		run->abandoned = true;
 }
 
+void wlb_run_check_cancelled(struct wlb_run *run)
+{
+	struct wlb_slurm_job job;
+	if (wlb_slurm_job(run->job.job_id, &job, NULL) == 1 && job.finished && is_cancelled(job.state))
+		run->cancelled = true;
+}
+
 bool wlb_run_check_parent(struct wlb_run *run, bool at_once)
 {
 	if (!run->cancelled && !run->abandoned && is_gone(run) &&

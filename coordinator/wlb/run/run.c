@@ -203,6 +203,8 @@ static int run_attempt(struct wlb_run *run, struct wlb_attempt *attempt, struct 
 		wlb_reporter_abandon(reporter);
 		return 0;
 	}
+	if (attempt->exit_code > 128 && !run->cancelled)
+		wlb_run_check_cancelled(run);
 	if (attempt->exit_code != 0 && planned == 0 && !run->cancelled)
 		record_lost_nodes(run, reporter, attempt);
 	if (attempt->exit_code != 0 && attempt->end_reason[0] == '\0')

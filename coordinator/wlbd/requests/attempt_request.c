@@ -229,6 +229,14 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 		request_free(request);
 		return;
 	}
+	if (facts->found == 1 && facts->job.finished && !facts->job.batch) {
+		/* The command of salloc outlives its job. */
+		char reason[128];
+		snprintf(reason, sizeof(reason), "job %u ended %s", facts->job.job_id, facts->job.state);
+		finish(request,
+		       json_pack("{s:s, s:s, s:s}", "decision", "stop", "state", "cancelled", "reason", reason));
+		return;
+	}
 	if (facts->found == 1 && !facts->job.running) {
 		/* Slurm ends or requeues it; if it starts again, its new launcher asks. */
 		reply_wait(request, WLBD_RETRY_SOON_S, "the job is not running");
