@@ -79,6 +79,24 @@ class LostNode(GrowTest):
         self.assertIn("--wlb-grow has no effect: the command must save and stop at SIGUSR1", self.cluster.output(job))
 
 
+class Spares(GrowTest):
+    def test_a_spare_steps_in_and_fewer_than_the_least_are_none(self):
+        """Four nodes, one of them spare: it replaces the first that is lost. After the second two are left of three."""
+        job = self.submit_slow("", "--wlb-spares=1", "--wlb-min-nodes=3", f"--wlb-grow={LEAST_S}")
+        self.wait_step(job, 4)
+        self.cluster.kill_node(2)
+        self.wait_attempt(job, 2)
+        wait_for("steps of attempt 2", lambda: (self.cluster.show(job)["attempts"][1]["last_step"] or 0) > 4, 60)
+        self.cluster.kill_node(3)
+        self.assertEqual(self.cluster.wait_job(job, 90), "FAILED", self.cluster.output(job))
+        run = self.cluster.show(job)
+        self.assertEqual([attempt["nodes"] for attempt in run["attempts"]], [["n1", "n2", "n3"], ["n1", "n3", "n4"]])
+        self.assertEqual(run["state"], "out_of_nodes")
+        self.assertRegex(run["reason"], "^2 of 4 nodes are left, at least 3 must be$")
+        self.assertEqual([(fault["kind"], fault["node"]) for fault in run["faults"] if fault["cause"]],
+                         [("node_lost", "n2"), ("node_lost", "n3")])
+
+
 class Suspect(GrowTest):
     def test_a_node_that_passes_its_check(self):
         """A rank hangs on n3, which is left out and checked while the run goes on: it passes, and the run grows to it."""

@@ -23,6 +23,7 @@ ITERATIONS = 90
 
 class StopTest(training.TrainingTest):
     nodes = 2
+    program = "slow_disk"
 
     @classmethod
     def setUpClass(cls):

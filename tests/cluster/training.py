@@ -59,6 +59,8 @@ def state_of(pid):
 
 
 class TrainingTest(ClusterTest):
+    program = "wlb-worker"  # a word of the command lines of the ranks
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -90,7 +92,7 @@ class TrainingTest(ClusterTest):
 
     def rank_pid(self, rank):
         """Returns the pid of the worker that is this rank of the job's step."""
-        for pid in self.cluster.processes("wlb-worker"):
+        for pid in self.cluster.processes(self.program):
             with open(f"/proc/{pid}/environ", "rb") as file:
                 if f"\0PMIX_RANK={rank}\0".encode() in b"\0" + file.read():
                     return pid

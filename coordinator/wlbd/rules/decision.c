@@ -173,6 +173,9 @@ static int choose_nodes(const struct wlbd_decision_facts *facts, struct left_out
 	int most = total - facts->spares;
 
 	describe_missing_nodes(facts, left_out, left, left_text, sizeof(left_text));
+	if (left < least && left == facts->node_count) /* Slurm has taken the others from the job */
+		return set_decision(decision, WLBD_STOP_OUT_OF_NODES, "%d of %d nodes are left, at least %d must be",
+		                    left, total, least);
 	if (left < least)
 		return set_decision(decision, WLBD_STOP_OUT_OF_NODES, "%s, at least %d must be", left_text, least);
 	if (most < least) /* more spares than the run can spare */
