@@ -173,7 +173,7 @@ static int choose_nodes(const struct wlbd_decision_facts *facts, struct left_out
 	int most = total - facts->spares;
 
 	describe_missing_nodes(facts, left_out, left, left_text, sizeof(left_text));
-	if (left < least && left == facts->node_count) /* Slurm has taken the others from the job */
+	if (left < least && left == facts->node_count && total > left) /* Slurm has taken the others from the job */
 		return set_decision(decision, WLBD_STOP_OUT_OF_NODES, "%d of %d nodes are left, at least %d must be",
 		                    left, total, least);
 	if (left < least)
