@@ -88,9 +88,10 @@ static pid_t start_srun(const sigset_t *signals, const json_t *nodes, const char
 	snprintf(options[0], sizeof(options[0]), "--mpi=%s", mpi);
 	snprintf(options[1], sizeof(options[1]), "--nodes=%zu", count);
 	snprintf(options[2], sizeof(options[2]), "--ntasks=%zu", count);
-	const char *arguments[ARGUMENTS_MOST] = {"srun",     options[0], "--overlap",           list,
-	                                         options[1], options[2], "--ntasks-per-node=1", self};
-	for (int i = 0, at = 8; words[i] != NULL && at < ARGUMENTS_MOST - 1; i++)
+	const char *arguments[ARGUMENTS_MOST] = {"srun", options[0], "--overlap", "--cpu-bind=none",
+	                                         list,   options[1], options[2],  "--ntasks-per-node=1",
+	                                         self};
+	for (int i = 0, at = 9; words[i] != NULL && at < ARGUMENTS_MOST - 1; i++)
 		arguments[at++] = words[i];
 	child = fork();
 	if (child == 0)
