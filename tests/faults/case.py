@@ -186,7 +186,7 @@ class Case:
 
     def judge_names(self):
         """No reason and no lost node may name a node or rank that no fault was injected into."""
-        allowed = set(" ".join([*self.kind.causes, self.kind.dead, self.kind.beside]).split())
+        allowed = set(" ".join([*self.kind.causes, self.kind.dead, self.kind.beside]).split()) | self.injector.hit_ranks
         for attempt in self.run["attempts"]:
             named = re.findall(r"\bn\d+\b", attempt["reason"]) + re.findall(r"\brank (\d+)\b", attempt["reason"])
             if set(named) - allowed:

@@ -35,12 +35,13 @@ class Fault:
 
 def faults_of_rank(node, local_rank):
     rank = (int(node[1:]) - 1) * RANKS_PER_NODE + local_rank
+    place = f"{node}:{local_rank}"  # a later attempt may have another rank there
     lost = {"causes": (f"rank_lost {node} {rank}",), "reason": rf"\brank {rank} on {node}\b"}
-    yield Fault("rank killed", node, f"kill rank {rank}", **lost)
-    yield Fault("rank crashed", node, f"crash rank {rank}", **lost)
-    yield Fault("rank stopped for a while", node, f"freeze rank {rank}", f"thaw rank {rank}")
+    yield Fault("rank killed", node, f"kill rank {place}", **lost)
+    yield Fault("rank crashed", node, f"crash rank {place}", **lost)
+    yield Fault("rank stopped for a while", node, f"freeze rank {place}", f"thaw rank {place}")
     # Nothing is known of the times of calls before some steps; the reports of wlb-worker alone have them.
-    yield Fault("rank hangs", node, f"freeze rank {rank}", causes=(f"hang {node} {rank}",),
+    yield Fault("rank hangs", node, f"freeze rank {place}", causes=(f"hang {node} {rank}",),
                 reason=rf"\brank {rank} on {node} hangs\b", evicted=node, trainers=("ours",), moments=("step", "save"))
 
 
@@ -112,7 +113,7 @@ def script_of(first, second, moment, trainer, draw):
         # Where the first fault ends an attempt, the second may come while the next one starts.
         in_restart = bool(first.causes) and not first.requeues and draw.random() < 0.4
         after_s = draw.uniform(0, WITHIN_S)
-        lines += (["wait attempt 2"] if in_restart else []) + [f"sleep {after_s:.2f}", second.begin]
+        lines += (["wait attempt 2"] if in_restart else []) + [f"sleep {after_s:.2f}", f"try {second.begin}"]
         words += f", {second.name} " + (f"{after_s:.1f} s into the restart" if in_restart else f"{after_s:.1f} s later")
         ends += [(draw.uniform(*second.lasts_s), second.end)] if second.end else []
     passed_s = 0.0

@@ -2,6 +2,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import signal
 import time
 
@@ -65,6 +66,9 @@ class Injector:
         kill | freeze | thaw | start node NODE | munged | slurmctld | wlbd | slurmd-NODE
         stop | start database, cut link NODE [NODE]
         sleep SECONDS, wait end | step N | ranks | attempt N
+
+    A rank is R, or NODE:LOCAL, which is that of the attempt under way. `try` before a command: what it is done to may be missing,
+    since an earlier fault has ended it.
     """
 
     def __init__(self, cluster, job, wait, has_ended):
@@ -73,10 +77,12 @@ class Injector:
         self.began = None  # time.time() of the first fault
         self.to_undo = {}  # target -> the command that undoes its fault
         self.frozen = {}  # target -> pids
+        self.hit_ranks = set()  # numbers of the ranks that were given as NODE:LOCAL
 
     def inject(self, script):
         for line in script.split("; "):
-            verb, target, *rest = line.split()
+            may_miss = line.startswith("try ")
+            verb, target, *rest = line.removeprefix("try ").split()
             if verb == "sleep":
                 time.sleep(float(target))
             elif verb == "wait":
@@ -86,7 +92,7 @@ class Injector:
             elif target in ("node", "database") or self.is_service(target):
                 self.act_on_service(verb, target, *rest)
             else:
-                self.act_on_processes(verb, target, *rest)
+                self.act_on_processes(verb, target, *rest, may_miss=may_miss)
 
     def undo(self):
         while self.to_undo:
@@ -128,9 +134,9 @@ class Injector:
         self.cluster.run("scontrol", "update", f"jobid={self.job}", "comment=to be saved")
         wait_for("slurmctld's saved state", lambda: state.exists() and state.stat().st_mtime > now, WAIT_S)
 
-    def act_on_processes(self, verb, target, *rest):
+    def act_on_processes(self, verb, target, *rest, may_miss=False):
         thing = (target, *rest)
-        pids = self.frozen.pop(thing, []) if verb == "thaw" else self.wait_found(*thing)
+        pids = self.frozen.pop(thing, []) if verb == "thaw" else self.wait_found(*thing, may_miss=may_miss)
         self.began = self.began or time.time()
         self.signal(verb, pids)
         if verb == "freeze":
@@ -144,16 +150,17 @@ class Injector:
                 else:
                     os.kill(pid, SIGNALS[verb])
 
-    def wait_found(self, *thing):
-        """Returns the pids of a target, which may not have begun yet; [] if the job has ended before."""
+    def wait_found(self, *thing, may_miss):
+        """Returns the pids of a target, which may not have begun yet; [] if the job has ended before, or if it may be missing."""
         until = time.monotonic() + WAIT_S
         while True:
             try:
                 return self.find(*thing)
             except Failed:
-                if self.has_ended():
+                is_late = time.monotonic() > until
+                if self.has_ended() or (is_late and may_miss):
                     return []
-                if time.monotonic() > until:
+                if is_late:
                     raise
             time.sleep(0.1)
 
@@ -162,8 +169,8 @@ class Injector:
         if target == "rank":
             return [self.rank(number) for number in rest]
         if target in ("stepd", "batch-stepd"):
-            title = f"[{self.job}.batch]" if target == "batch-stepd" else f"[{self.job}.0]"
-            pids = [pid for pid, words in stepds(self.cluster, *rest).items() if title in words]
+            title = re.compile(rf"\[{self.job}\.{'batch' if target == 'batch-stepd' else '[0-9]+'}\]")
+            pids = [pid for pid, words in stepds(self.cluster, *rest).items() if title.search(words)]
         elif target == "agent":
             pids = [pid for pid in self.cluster.processes("wlb-agent")
                     if read_environment(pid).get("SLURMD_NODENAME") in rest]
@@ -192,8 +199,14 @@ class Injector:
         except Failed:
             return False
 
-    def rank(self, number):
+    def rank(self, word):
+        """word: R or NODE:LOCAL."""
+        node, _, local = word.rpartition(":")
+        wanted = {"SLURMD_NODENAME": node, "SLURM_LOCALID": local} if node else {"PMIX_RANK": word}
         for pid in self.job_processes():
-            if read_environment(pid).get("PMIX_RANK") == number and program(read_parent(pid)) == "slurmstepd":
+            found = read_environment(pid)
+            if found.items() >= wanted.items() and "PMIX_RANK" in found and program(read_parent(pid)) == "slurmstepd":
+                if node:
+                    self.hit_ranks.add(found["PMIX_RANK"])
                 return pid
-        raise Failed(f"job {self.job} has no process of rank {number}")
+        raise Failed(f"job {self.job} has no process of rank {word}")
