@@ -82,6 +82,14 @@ class LostNode(GrowTest):
 class Spares(GrowTest):
     def test_a_spare_steps_in_and_fewer_than_the_least_are_none(self):
         """Four nodes, one of them spare: it replaces the first that is lost. After the second two are left of three."""
+        run = self.lose_two()
+        self.assertEqual([attempt["nodes"] for attempt in run["attempts"]], [["n1", "n2", "n3"], ["n1", "n3", "n4"]])
+        self.assertEqual(run["state"], "out_of_nodes")
+        self.assertRegex(run["reason"], "^2 of 4 nodes are left, at least 3 must be$")
+        self.assertEqual([(fault["kind"], fault["node"]) for fault in run["faults"] if fault["cause"]],
+                         [("node_lost", "n2"), ("node_lost", "n3")])
+
+    def lose_two(self):
         job = self.submit_slow("", "--wlb-spares=1", "--wlb-min-nodes=3", f"--wlb-grow={LEAST_S}")
         self.wait_step(job, 4)
         self.cluster.kill_node(2)
@@ -89,12 +97,7 @@ class Spares(GrowTest):
         wait_for("steps of attempt 2", lambda: (self.cluster.show(job)["attempts"][1]["last_step"] or 0) > 4, 60)
         self.cluster.kill_node(3)
         self.assertEqual(self.cluster.wait_job(job, 90), "FAILED", self.cluster.output(job))
-        run = self.cluster.show(job)
-        self.assertEqual([attempt["nodes"] for attempt in run["attempts"]], [["n1", "n2", "n3"], ["n1", "n3", "n4"]])
-        self.assertEqual(run["state"], "out_of_nodes")
-        self.assertRegex(run["reason"], "^2 of 4 nodes are left, at least 3 must be$")
-        self.assertEqual([(fault["kind"], fault["node"]) for fault in run["faults"] if fault["cause"]],
-                         [("node_lost", "n2"), ("node_lost", "n3")])
+        return self.cluster.show(job)
 
 
 class Suspect(GrowTest):

@@ -510,6 +510,18 @@ class Attempts(RunningJobs):
                          "without a new step, on other nodes; correct the program or its data")
         self.assertEqual([attempt["nodes"] for attempt in self.show(run)["attempts"]], [["n1", "n2"]] * 4)
 
+    def test_an_end_that_was_not_judged(self):
+        """wlbd ended after it had stored that the attempt had failed, and before it had judged why."""
+        said = {"first_exit": {"rank": 3, "node": "n2", "signal": 11}}
+        for more, fault in ((said, ("rank_lost", "n2", 3)), ({}, ("step_failed", None, None))):
+            run = self.new_run()
+            first, _ = self.ask(run, ["n1", "n2"])
+            self.cluster.sql(f"update attempts set state = 'failed', exit_code = 139, ended_at = now() where uuid = '{first}'")
+            self.restart_wlbd()
+            _, reply = self.ask(run, ["n1", "n2"], previous={"attempt_id": first, "exit_code": 139, "step_id": "", **more})
+            self.assertEqual(reply["decision"], "start")
+            self.assertEqual([(f["kind"], f["node"], f["rank"]) for f in self.show(run)["faults"] if f["cause"]], [fault])
+
     def test_back_off(self):
         """The next attempt after one without a new step is put off; it is told for how long."""
         conf = self.cluster.dir / "etc/wlbd.conf"

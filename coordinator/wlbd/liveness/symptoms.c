@@ -211,6 +211,7 @@ void wlbd_symptom_step_ended(struct wlbd_attempt *attempt, int exit_code, const 
 	if (first != NULL)
 		note_first_exit(attempt, first);
 	int srun_signal = first != NULL ? (int)first->srun_signal : 0;
-	if (wlbd_attempt_end(&attempt->incident.life, exit_code, srun_signal, wlb_clock_ms()))
+	if (wlbd_attempt_end(&attempt->incident.life, exit_code, srun_signal, wlb_clock_ms()) ||
+	    wlbd_attempt_explain_end(&attempt->incident.life, exit_code, srun_signal))
 		wlbd_attempt_judge_soon(attempt);
 }

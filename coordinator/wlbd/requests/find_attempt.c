@@ -75,7 +75,8 @@ static void fail(struct search *search, int status, const char *message)
 	search_end(search);
 }
 
-/* An attempt that has ended is kept for its late records. The processes of one that failed are ordered to end. */
+/* An attempt that has ended is kept for its late records. The processes of one that failed are ordered to end. Where
+ * its cause is not known, wlbd ended before it had judged it: the launcher's next request says how the step ended. */
 static void note_state(struct wlbd_attempt *attempt, const json_t *card)
 {
 	const char *state = json_string_value(json_object_get(card, "state"));
@@ -85,7 +86,7 @@ static void note_state(struct wlbd_attempt *attempt, const json_t *card)
 	wlbd_attempt_end(&attempt->incident.life, WLBD_EXIT_UNKNOWN, 0, wlb_clock_ms());
 	if (strcmp(state, "failed") == 0)
 		wlbd_attempt_order(&attempt->incident.life, wlb_clock_ms());
-	attempt->incident.settled = true;
+	attempt->incident.settled = strcmp(state, "failed") != 0 || json_is_true(json_object_get(card, "is_explained"));
 	snprintf(attempt->reason, sizeof(attempt->reason), "%s",
 	         reason != NULL && *reason != '\0' ? reason : "it failed");
 }
@@ -246,6 +247,9 @@ static void on_open_attempts(void *context, const struct wlbd_db_result *result)
 			continue;
 		struct wlbd_attempt *attempt = wlbd_attempts_put(wlbd, card);
 		if (attempt == NULL)
+			continue;
+		note_state(attempt, card);
+		if (wlbd_attempt_has_ended(&attempt->incident.life))
 			continue;
 		attempt->nodes_due_ms = wlb_clock_ms() + wlbd->config.restart_grace_ms;
 		found++;

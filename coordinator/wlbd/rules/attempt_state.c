@@ -1,5 +1,7 @@
 #include "coordinator/wlbd/rules/attempt_state.h"
 
+#include "coordinator/wlbd/rules/decision.h"
+
 bool wlbd_attempt_has_ended(const struct wlbd_attempt_life *life)
 {
 	return life->state == WLBD_ATTEMPT_ENDED || life->state == WLBD_ATTEMPT_ENDED_ORDERED;
@@ -34,6 +36,15 @@ bool wlbd_attempt_end(struct wlbd_attempt_life *life, int exit_code, int srun_si
 		return false;
 	life->state = life->state == WLBD_ATTEMPT_RUNNING ? WLBD_ATTEMPT_ENDED : WLBD_ATTEMPT_ENDED_ORDERED;
 	life->since_ms = now_ms;
+	life->exit_code = exit_code;
+	life->srun_signal = srun_signal;
+	return true;
+}
+
+bool wlbd_attempt_explain_end(struct wlbd_attempt_life *life, int exit_code, int srun_signal)
+{
+	if (!wlbd_attempt_has_ended(life) || life->exit_code != WLBD_EXIT_UNKNOWN || exit_code == WLBD_EXIT_UNKNOWN)
+		return false;
 	life->exit_code = exit_code;
 	life->srun_signal = srun_signal;
 	return true;

@@ -42,6 +42,8 @@ bool wlbd_attempt_is_ordered(const struct wlbd_attempt_life *life);
 /* The transitions. Each returns false, and changes nothing, where the state has no such transition. */
 bool wlbd_attempt_order(struct wlbd_attempt_life *life, int64_t now_ms);
 bool wlbd_attempt_end(struct wlbd_attempt_life *life, int exit_code, int srun_signal, int64_t now_ms);
+/* How a step that has ended did so, where that was not known. */
+bool wlbd_attempt_explain_end(struct wlbd_attempt_life *life, int exit_code, int srun_signal);
 /* Only WLBD_KILL_AFTER_MS after the order. */
 bool wlbd_attempt_kill(struct wlbd_attempt_life *life, int64_t now_ms);
 
