@@ -3,7 +3,6 @@
 docs/results/recovery.md. Usage: bench_recovery.py BUILD_DIR"""
 import os
 import pathlib
-import re
 import signal
 import subprocess
 import sys
@@ -118,21 +117,6 @@ def found_by_case(build, case):
     return {0: "yes", 77: "not measured: this account may not"}.get(done.returncode, f"**no**: {done.stderr.strip()}")
 
 
-def link(test, links, mbit):
-    """What the second node says of its link to the first."""
-    env = {**os.environ, "WLB_CHECK_NODE_TOKEN": "0123456789abcdef"}
-    wlb = test.cluster.build / "bin/wlb"
-    address = re.search(r"inet ([\d.]+)/", links.run(1, "ip", "-4", "-o", "address", "show", "dev", "data")).group(1)
-    enter = ["nsenter", f"--net=/run/netns/{links.prefix}-n{{}}", "--", wlb, "check-node"]
-    with links.limited(2, mbit), subprocess.Popen([enter[0], enter[1].format(1), *enter[2:], "--serve", "0", "--seconds", "30"],
-                                                  stdout=subprocess.PIPE, text=True, env=env) as server:
-        port = re.search(r"serving at port (\d+)", server.stdout.readline()).group(1)
-        done = subprocess.run([enter[0], enter[1].format(2), *enter[2:], "--only", "links", "--peer", f"{address}:{port}",
-                               "--link-gbit-per-s", str(LEAST_GBIT)], capture_output=True, text=True, check=False, env=env, timeout=60)
-        server.wait(timeout=40)
-    return done.returncode, (done.stderr or done.stdout).strip().splitlines()[0]
-
-
 def healthy_runs(build, folder):
     from bench_train import calibrate
     file, _ = calibrate(build, folder, os.cpu_count(), CALIBRATION_S, 64)
@@ -155,7 +139,9 @@ def main(build):
 
     def slow_link(test):
         of_cluster = links.Links(test.cluster)
-        return link(test, of_cluster, MBIT), link(test, of_cluster, SLOW_MBIT)
+        fast = of_cluster.check_node(2, 1, LEAST_GBIT)
+        with of_cluster.limited(2, SLOW_MBIT):
+            return fast, of_cluster.check_node(2, 1, LEAST_GBIT)
 
     test_netns.Networks.link_mbit, test_netns.Networks.nodes = MBIT, 2
     (code, fast), (slow_code, slow) = on_cluster(test_netns.Networks, slow_link)

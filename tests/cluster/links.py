@@ -55,9 +55,26 @@ class Links:
         return self.fault(node, "delay-link", str(node), "--delay-ms", str(delay_ms), "--loss-percent", str(loss_percent),
                           "--network", network)
 
+    def enter(self, node):
+        """The words before a command that runs in the namespace of a node."""
+        return ["nsenter", f"--net=/run/netns/{self.prefix}-n{node}", "--"]
+
     def run(self, node, *command):
         """A command in the namespace of a node; returns what it printed."""
-        return printed("nsenter", f"--net=/run/netns/{self.prefix}-n{node}", "--", *command)
+        return printed(*self.enter(node), *command)
+
+    def check_node(self, node, peer, least_gbit_per_s):
+        """`wlb check-node` of the data link between two nodes; returns its exit code and what it says."""
+        check = [self.cluster.build / "bin/wlb", "check-node"]
+        env = {**self.cluster.env, "WLB_CHECK_NODE_TOKEN": "0123456789abcdef"}
+        address = re.search(r"inet ([\d.]+)/", self.run(peer, "ip", "-4", "-o", "address", "show", "dev", "data"))[1]
+        with subprocess.Popen([*self.enter(peer), *check, "--serve", "0", "--seconds", "30"], stdout=subprocess.PIPE, text=True,
+                              env=env) as server:
+            port = re.search(r"serving at port (\d+)", server.stdout.readline())[1]
+            done = subprocess.run([*self.enter(node), *check, "--only", "links", "--peer", f"{address}:{port}", "--link-gbit-per-s",
+                                   str(least_gbit_per_s)], capture_output=True, text=True, check=False, env=env, timeout=60)
+            server.wait(timeout=40)
+        return done.returncode, (done.stderr or done.stdout).strip()
 
     def sent_bytes(self, node, network="data"):
         """What a node has sent on a network, as its interface counts it."""

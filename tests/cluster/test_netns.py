@@ -63,6 +63,15 @@ class Networks(training.TrainingTest):
         self.check_complete(run, iterations=ITERATIONS)
         self.assertEqual((len(run["attempts"]), run["faults"]), (1, []))
 
+    def test_check_node_finds_a_slow_link(self):
+        least = MBIT / 2 / 1000
+        self.assertEqual(self.links.check_node(3, 1, least)[0], 0)
+        with self.links.limited(3, mbit=MBIT // 6):
+            code, text = self.links.check_node(3, 1, least)
+            self.assertEqual(self.links.check_node(2, 1, least)[0], 0)
+        self.assertEqual(code, 1, text)
+        self.assertRegex(text, rf"^wlb check-node: link {links.DATA}[\d.:]+: [\d.]+ Gbit/s to it.*; limit: {least} Gbit/s$")
+
     def test_data_parallel_and_cuts(self):
         job = self.start("tp=1,cp=1,pp=1,dp=4")
         with self.links.cut(3):  # for longer than a node may be silent: its reports take the other network
