@@ -106,6 +106,14 @@ int wlb_slurm_requeue(uint32_t job_id, struct wlb_error *error)
 	return wlb_fail(error, "job %u: Slurm does not queue it again: %s", job_id, slurm_strerror(errno));
 }
 
+int wlb_slurm_job_kill(uint32_t job_id, struct wlb_error *error)
+{
+	if (slurm_kill_job(job_id, SIGKILL, 0) == SLURM_SUCCESS || errno == ESLURM_ALREADY_DONE ||
+	    errno == ESLURM_INVALID_JOB_ID)
+		return 0;
+	return wlb_fail(error, "job %u: Slurm does not end it: %s", job_id, slurm_strerror(errno));
+}
+
 /* A job keeps the task count of its submission, which is too high for fewer nodes. */
 static int fit_tasks(job_desc_msg_t *update, uint32_t job_id, uint32_t min_nodes, struct wlb_error *error)
 {

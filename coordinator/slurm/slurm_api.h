@@ -74,6 +74,8 @@ int wlb_slurm_step_kill(uint32_t job_id, uint32_t step_id, int signal, struct wl
 /* Finds the step that the srun with this pid runs in the job. Returns 1 if found, 0 if not (yet), -1 on error. */
 int wlb_slurm_step_of(uint32_t job_id, pid_t srun_pid, uint32_t *step_id, struct wlb_error *error);
 int wlb_slurm_requeue(uint32_t job_id, struct wlb_error *error);
+/* Needs the job's owner, root or SlurmUser. A job that is gone is not an error. */
+int wlb_slurm_job_kill(uint32_t job_id, struct wlb_error *error);
 /* Sets how many nodes a *pending* job asks for, and with them its tasks where it was given --ntasks-per-node, so
  * that a requeued job can start on fewer. */
 int wlb_slurm_job_resize_pending(uint32_t job_id, uint32_t min_nodes, uint32_t max_nodes, struct wlb_error *error);

@@ -81,6 +81,41 @@ class JobEndTest(ClusterTest):
         return [event for event in run["events"] if event["kind"] == "job_requeued"]
 
 
+class WithoutScript(JobEndTest):
+    """The node of the script dies; the others keep the job, which was submitted with --no-kill."""
+
+    def test_node_of_the_script(self):
+        """Whether its run has ended or not, no job runs on without its script."""
+        waits = f"[ -e again-$SLURM_JOB_ID ] || {{ touch again-$SLURM_JOB_ID; sleep 1007; }}"
+        done = self.submit("--nodelist=n1,n2", after=f"{waits}\necho last line", nodes=2)
+        failed = self.submit("--nodelist=n1,n3", after=waits, nodes=2, arguments="--max-restarts 0")
+        kept = self.submit("--nodelist=n1,n4", "--no-requeue", nodes=2)
+        for job in (done, failed, kept):
+            self.wait_running(job)
+        self.end(done)
+        self.wait_state(done, "complete")
+        self.cluster.run("scancel", "--signal=KILL", f"{failed}.0")
+        self.wait_state(failed, "failed")
+        wait_for("the scripts", lambda: len(self.cluster.processes("sleep 1007")) >= 2, 20)
+        self.cluster.kill_node(1)
+        self.assertEqual(self.cluster.wait_job(failed, 90), "CANCELLED")
+        self.assertEqual(self.cluster.wait_job(kept, 90), "CANCELLED")
+        self.cluster.restore_node(1)
+        self.assertEqual(self.cluster.wait_job(done, 120), "COMPLETED")
+        self.assertIn("last line", self.cluster.output(done))
+        run = self.cluster.show(done)
+        self.assertEqual((run["state"], self.cluster.job(done)["Restarts"]), ("complete", "1"))
+        events = {job: [event["detail"] for event in self.cluster.show(job)["events"] if event["kind"] in ("job_requeued", "job_ended")]
+                  for job in (done, failed)}
+        self.assertEqual(events, {job: [f"job {job} is {what}, since the node of its script, n1, is down"]
+                                  for job, what in ((done, "queued again"), (failed, "ended"))})
+        run = self.cluster.show(kept)
+        self.assertEqual(run["state"], "failed")
+        self.assertIn("node n1 is lost", run["reason"])
+        self.assertEqual(self.cluster.sql("select count(*) from runs where job_over_restart_count is distinct from restart_count"
+                                          f" and name in ('{failed}', '{kept}')"), [["0"]])
+
+
 class Requeue(JobEndTest):
     """The waits of several jobs go on side by side."""
 

@@ -12,6 +12,7 @@
 #include "coordinator/wlbd/liveness/confirm_run.h"
 #include "coordinator/wlbd/liveness/faults.h"
 #include "coordinator/wlbd/liveness/job_poll.h"
+#include "coordinator/wlbd/liveness/left_jobs.h"
 #include "coordinator/wlbd/liveness/symptoms.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/rules/decision.h"
@@ -207,13 +208,20 @@ static void resize_pending(struct open_run *open)
 	                "select wlb_event_add($1, $2, 'job_resized', $3, to_timestamp($4::float8))", &params);
 }
 
-/* Slurm ends or requeues a job whose batch host goes DOWN, but keeps one submitted with --no-kill, which stays RUNNING
- * without its script. The nodes were refreshed before the job was asked for, so a job that Slurm has ended or requeued
- * is not seen here. */
-static bool has_no_script(struct wlbd *wlbd, const struct wlb_slurm_job *job)
+/* Where Slurm does not queue it again, the run ends with it. */
+static void replace_script(const struct open_run *open, const struct wlb_slurm_job *job)
 {
-	const struct wlbd_node *host = job->running ? wlbd_nodes_find(wlbd->nodes, job->batch_host) : NULL;
-	return host != NULL && host->down;
+	struct wlbd *wlbd = open->jobs->wlbd;
+	char reason[512];
+	if (job->requeue) {
+		wlbd_slurm_requeue(wlbd, open->job_id, "the node of its script is down");
+		return;
+	}
+	snprintf(reason, sizeof(reason),
+	         "node %s is lost, on which the script of job %u ran; it was submitted without --requeue",
+	         job->batch_host, open->job_id);
+	wlbd_slurm_job_kill(wlbd, open->job_id, reason);
+	close_run(open, "failed", reason);
 }
 
 static bool is_over(const struct open_run *open, const struct wlbd_job_facts *facts)
@@ -243,8 +251,8 @@ static void evaluate(struct open_run *open, const struct wlbd_job_facts *facts)
 		wlbd_run_confirm(wlbd, open->run_pk, &facts->job);
 	if (facts->found == 1 && strcmp(facts->job.state, "PENDING") == 0)
 		resize_pending(open);
-	else if (facts->found == 1 && has_no_script(wlbd, &facts->job))
-		wlbd_slurm_requeue(wlbd, open->job_id, "the node of its script is down");
+	else if (facts->found == 1 && wlbd_job_has_no_script(wlbd, &facts->job))
+		replace_script(open, &facts->job);
 	else if (is_over(open, facts))
 		handle_ended_job(open, facts->found == 1 ? &facts->job : NULL);
 }
@@ -310,6 +318,19 @@ static struct open_run *open_run_from(struct wlbd_jobs *jobs, const json_t *row)
 	return open;
 }
 
+static void count_left_job(void *context)
+{
+	count_answer(context);
+}
+
+static void check_left_jobs(struct wlbd_jobs *jobs, const json_t *rows)
+{
+	for (size_t i = 0; i < json_array_size(rows); i++) {
+		jobs->due++;
+		wlbd_left_job_check(jobs->wlbd, json_array_get(rows, i), count_left_job, jobs);
+	}
+}
+
 static void on_open_runs(void *context, const struct wlbd_db_result *result)
 {
 	struct wlbd_jobs *jobs = context;
@@ -324,6 +345,7 @@ static void on_open_runs(void *context, const struct wlbd_db_result *result)
 		jobs->due++;
 		wlbd_slurm_job(jobs->wlbd, open->job_id, 0, on_job, open);
 	}
+	check_left_jobs(jobs, json_object_get(answer, "left"));
 	json_decref(answer);
 	count_answer(jobs);
 }
@@ -354,8 +376,9 @@ static void on_nodes(void *context, const struct wlb_error *error)
 	if (error == NULL)
 		suspect_down_nodes(jobs->wlbd);
 	wlbd_db_call(jobs->wlbd->polls,
-	             "select json_build_object('open', wlb_runs_open(), 'provisional', wlb_runs_provisional())", &none,
-	             on_open_runs, jobs);
+	             "select json_build_object('open', wlb_runs_open(), 'provisional', wlb_runs_provisional(), 'left', "
+	             "wlb_runs_left())",
+	             &none, on_open_runs, jobs);
 }
 
 static void poll(void *context)

@@ -248,6 +248,20 @@ void wlbd_slurm_requeue(struct wlbd *wlbd, uint32_t job_id, const char *why)
 	wlbd_thread_pool_submit(wlbd->slurm_orders, &order->task);
 }
 
+static int carry_out_job_kill(struct order *order)
+{
+	return wlb_slurm_job_kill(order->job_id, &order->error);
+}
+
+void wlbd_slurm_job_kill(struct wlbd *wlbd, uint32_t job_id, const char *why)
+{
+	struct order *order = order_new(carry_out_job_kill, job_id);
+	if (order == NULL)
+		return;
+	snprintf(order->text, sizeof(order->text), "end job %u, since %s", job_id, why);
+	wlbd_thread_pool_submit(wlbd->slurm_orders, &order->task);
+}
+
 /* ---- SlurmUser and the name of the cluster
  * ------------------------------------------------------------------------------------ */
 

@@ -34,6 +34,7 @@ void wlbd_slurm_node_down(struct wlbd *wlbd, const char *node, const char *reaso
 void wlbd_slurm_step_kill(struct wlbd *wlbd, uint32_t job_id, uid_t owner, const char *slurm_step, const char *why);
 void wlbd_slurm_resize(struct wlbd *wlbd, uint32_t job_id, uint32_t min_nodes, uint32_t max_nodes);
 void wlbd_slurm_requeue(struct wlbd *wlbd, uint32_t job_id, const char *why);
+void wlbd_slurm_job_kill(struct wlbd *wlbd, uint32_t job_id, const char *why);
 
 /* Sets wlbd->slurm_uid and wlbd->cluster; asks again until Slurm answers. */
 void wlbd_slurm_identify(struct wlbd *wlbd);

@@ -1,0 +1,93 @@
+#include "coordinator/wlbd/liveness/left_jobs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "coordinator/wlbd/database/outbox.h"
+#include "coordinator/wlbd/http/route.h"
+#include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/slurm/nodes.h"
+#include "coordinator/wlbd/slurm/slurm_ask.h"
+#include "coordinator/wlbd/wlbd.h"
+
+struct left_job {
+	struct wlbd *wlbd;
+	json_int_t run_pk, job_id, uid, restart_count;
+	char run[WLBD_RUN_NAME_SIZE];
+	int is_complete; /* the run */
+	void (*done)(void *context);
+	void *context;
+};
+
+bool wlbd_job_has_no_script(struct wlbd *wlbd, const struct wlb_slurm_job *job)
+{
+	const struct wlbd_node *host =
+		job->running && job->batch ? wlbd_nodes_find(wlbd->nodes, job->batch_host) : NULL;
+	return host != NULL && host->down;
+}
+
+static bool is_over(const struct left_job *left, const struct wlbd_job_facts *facts)
+{
+	return facts->found == 0 || (facts->found == 1 && (facts->job.finished || facts->job.uid != (uid_t)left->uid ||
+	                                                   facts->job.restart_count > left->restart_count));
+}
+
+static void forget(const struct left_job *left)
+{
+	struct wlbd_params params = {0};
+	wlbd_params_add_integer(&params, left->run_pk);
+	wlbd_params_add_integer(&params, left->restart_count);
+	wlbd_outbox_put(left->wlbd->outbox, left->run_pk, "select wlb_run_job_over($1, $2)", &params);
+}
+
+static void end_or_requeue(const struct left_job *left, const struct wlb_slurm_job *job)
+{
+	struct wlbd_params params = {0};
+	char why[512], detail[600];
+	bool is_requeued = left->is_complete && job->requeue;
+	snprintf(why, sizeof(why), "the node of its script, %s, is down", job->batch_host);
+	snprintf(detail, sizeof(detail), "job %u is %s, since %s", job->job_id, is_requeued ? "queued again" : "ended",
+	         why);
+	wlbd_log(WLBD_LOG_WARNING, "run %s: %s", left->run, detail);
+	if (is_requeued)
+		wlbd_slurm_requeue(left->wlbd, job->job_id, why);
+	else
+		wlbd_slurm_job_kill(left->wlbd, job->job_id, why);
+	wlbd_params_add_integer(&params, left->run_pk);
+	wlbd_params_add_integer(&params, left->restart_count);
+	wlbd_params_add_text(&params, is_requeued ? "job_requeued" : "job_ended");
+	wlbd_params_add_text(&params, detail);
+	wlbd_outbox_put(left->wlbd->outbox, left->run_pk, "select wlb_run_job_without_script($1, $2, $3, $4)", &params);
+}
+
+static void on_job(void *context, const struct wlbd_job_facts *facts)
+{
+	struct left_job *left = context;
+	if (left->wlbd->stopping) {
+		/* The next start of wlbd finds the same. */
+	} else if (is_over(left, facts)) {
+		forget(left);
+	} else if (facts->found == 1 && wlbd_job_has_no_script(left->wlbd, &facts->job)) {
+		end_or_requeue(left, &facts->job);
+	}
+	left->done(left->context);
+	free(left);
+}
+
+void wlbd_left_job_check(struct wlbd *wlbd, const json_t *row, void (*done)(void *context), void *context)
+{
+	struct left_job *left = calloc(1, sizeof(*left));
+	const char *run;
+	if (left == NULL || json_unpack((json_t *)row, "{s:I, s:s, s:I, s:I, s:I, s:b}", "run_pk", &left->run_pk, "run",
+	                                &run, "job_id", &left->job_id, "uid", &left->uid, "restart_count",
+	                                &left->restart_count, "complete", &left->is_complete) != 0) {
+		free(left);
+		done(context);
+		return;
+	}
+	left->wlbd = wlbd;
+	left->done = done;
+	left->context = context;
+	snprintf(left->run, sizeof(left->run), "%s", run);
+	wlbd_slurm_job(wlbd, (uint32_t)left->job_id, 0, on_job, left);
+}
