@@ -199,6 +199,12 @@ class Cluster:
     def restore_node(self, number):
         self.verb("restore-node", str(number))
 
+    def wait_saved(self, job):
+        """slurmctld saves a job some seconds after it has changed; killed before, it would start the job again, or lose it."""
+        state, now = self.dir / "slurm" / "job_state", time.time()
+        self.run("scontrol", "update", f"jobid={job}", "comment=to be saved")
+        wait_for("slurmctld's saved state", lambda: state.exists() and state.stat().st_mtime > now, 20)
+
     def restart_wlbd(self, more_settings=""):
         """With these lines more in its wlbd.conf."""
         self.verb("kill-wlbd")

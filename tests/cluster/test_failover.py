@@ -10,7 +10,7 @@ import harness
 import test_time_limit
 from harness import wait_for
 
-ITERATIONS = 80
+ITERATIONS = 150
 HOSTS = {"primary": "127.0.0.1", "backup": "127.0.0.2"}
 
 
@@ -57,6 +57,7 @@ class Failover(test_time_limit.StopTest):
     def test_backup_takes_over(self):
         job = self.submit_slow("", "--requeue", iterations=ITERATIONS, nodes=3, ranks=3, layout="pp=1")
         self.wait_step(job, 4)
+        self.cluster.wait_saved(job)
         self.controllers["primary"].kill()
         wait_for("the backup", lambda: "(backup) at backup is UP" in (text := self.ping()) and "primary is DOWN" in text, 30)
         wait_for("a job of the backup", lambda: self.cluster.run("squeue", "-h", check=False).returncode == 0, 60)

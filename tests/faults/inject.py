@@ -7,7 +7,7 @@ import signal
 import time
 
 import exit_process
-from harness import Failed, wait_for
+from harness import Failed
 
 SIGNALS = {"kill": signal.SIGKILL, "crash": signal.SIGSEGV, "freeze": signal.SIGSTOP, "thaw": signal.SIGCONT}
 UNDONE_BY = {"kill": "start", "freeze": "thaw", "stop": "start"}
@@ -106,7 +106,7 @@ class Injector:
 
     def act_on_service(self, verb, target, *rest):
         if target == "slurmctld" and verb == "kill":
-            self.wait_saved()
+            self.cluster.wait_saved(self.job)
         thing = (target, *rest)
         self.began = self.began or time.time()
         if verb in UNDONE_BY:
@@ -127,12 +127,6 @@ class Injector:
         if target == "node":
             return ("restore-node" if verb == "start" else f"{verb}-node", *rest)
         return (f"{verb}-service", target)
-
-    def wait_saved(self):
-        """slurmctld saves a job some seconds after it has changed; killed before, it would start the job again."""
-        state, now = self.cluster.dir / "slurm" / "job_state", time.time()
-        self.cluster.run("scontrol", "update", f"jobid={self.job}", "comment=to be saved")
-        wait_for("slurmctld's saved state", lambda: state.exists() and state.stat().st_mtime > now, WAIT_S)
 
     def act_on_processes(self, verb, target, *rest, may_miss=False):
         thing = (target, *rest)
