@@ -52,8 +52,9 @@ def faults_of_node(node):
     yield Fault("node frozen", node, f"freeze node {node}", **lost)
     yield Fault("agent killed", node, f"kill agent {node}")
     yield Fault("agent stopped", node, f"freeze agent {node}", f"thaw agent {node}")
-    yield Fault("slurmd killed", node, f"kill slurmd-{node}", f"start slurmd-{node}", (2, 4))
-    yield Fault("slurmd stopped", node, f"freeze slurmd-{node}", f"thaw slurmd-{node}")
+    # An attempt that begins meanwhile, for another fault, cannot use the node.
+    yield Fault("slurmd killed", node, f"kill slurmd-{node}", f"start slurmd-{node}", (2, 4), evicted=node)
+    yield Fault("slurmd stopped", node, f"freeze slurmd-{node}", f"thaw slurmd-{node}", evicted=node)
     ranks = range((int(node[1:]) - 1) * RANKS_PER_NODE, int(node[1:]) * RANKS_PER_NODE)
     yield Fault("slurmstepd killed", node, f"kill stepd {node}", reason=rf"\b{node}\b",
                 causes=(f"step_failed {node} -", *(f"rank_lost {node} {rank}" for rank in ranks)))
