@@ -202,7 +202,7 @@ class Cluster:
     def wait_saved(self, job):
         """slurmctld saves a job some seconds after it has changed; killed before, it would start the job again, or lose it."""
         state, now = self.dir / "slurm" / "job_state", time.time()
-        self.run("scontrol", "update", f"jobid={job}", "comment=to be saved")
+        self.run("scontrol", "update", f"jobid={job}", "comment=to be saved", check=False)  # that it has ended is saved, too
         wait_for("slurmctld's saved state", lambda: state.exists() and state.stat().st_mtime > now, 20)
 
     def restart_wlbd(self, more_settings=""):
