@@ -189,7 +189,6 @@ static bool listen_to_plugin(struct agent *a)
 			break;
 		if (length <= 0) {
 			a->stepd_gone = true;
-			a->goodbye_accepted = false; /* one report more: srun may not know how the ranks ended */
 			return true;
 		}
 		text[length] = '\0';
@@ -301,8 +300,16 @@ static void send_last_report(struct agent *a)
 	}
 }
 
-/* Goes on after the last rank has ended, until the plugin says that the step is over: a slurmstepd that dies before has
- * not told srun how its ranks ended, and srun waits for ever. */
+/* Whether nothing is left to do: the coordinator knows how each rank ended, and slurmstepd ends the processes that they
+ * started. */
+static bool is_done(const struct agent *a)
+{
+	for (int i = 0; i < a->tasks.count; i++)
+		if (a->tasks.list[i].code < 0)
+			return false;
+	return a->goodbye_accepted && !a->stepd_gone;
+}
+
 static void watch_step(struct agent *a)
 {
 	a->urgent_ms = never;
@@ -316,7 +323,7 @@ static void watch_step(struct agent *a)
 		report_when_due(a);
 		wlb_agent_gathering_check(&a->gathering);
 		end_orphans(a);
-		over = kill_when_due(a);
+		over = kill_when_due(a) || is_done(a);
 		if (!over)
 			wait_for_event(a, earlier(report_due(a), kill_due(a)));
 	}

@@ -356,13 +356,8 @@ static void tells_how_ranks_ended(void **state)
 	WAIT_FOR(told_code(s, 5, &times) == 137, 300);
 	tell(s, "exit %d %d", 4, 0);
 	WAIT_FOR(told_code(s, 4, &times) == 0, 300);
-	WAIT_FOR(last_has(s, "goodbye", json_true()), 1000);
-	int before = reports(s);
-	wlb_clock_sleep_ms(1500);
-	assert_int_equal(reports(s), before); /* all is told */
-	assert_false(agent_ended(s));
-	tell(s, "end", 0, 0);
 	WAIT_FOR(agent_ended(s), 1000);
+	assert_true(last_has(s, "goodbye", json_true()));
 	assert_int_equal(json_array_size(json_object_get(s->last, "lost_ranks")), 0);
 	told_code(s, 5, &times);
 	assert_int_equal(times, 1);
@@ -415,7 +410,6 @@ static void obeys_with_force(void **state)
 	assert_int_equal(waitpid(s->ranks[0], NULL, WNOHANG), 0);
 	size_t times;
 	WAIT_FOR(told_code(s, 4, &times) == 137 && told_code(s, 5, &times) == 137, 3000);
-	tell(s, "end", 0, 0);
 	WAIT_FOR(agent_ended(s), 1000);
 }
 
@@ -434,24 +428,6 @@ static void outlives_slurmstepd(void **state)
 	}
 	WAIT_FOR(agent_ended(s), 2000);
 	assert_true(last_has(s, "goodbye", json_true()));
-}
-
-/* slurmstepd dies after the ranks have ended, and before the step is over. */
-static void tells_of_slurmstepd_after_its_ranks(void **state)
-{
-	struct fixture *s = *state;
-	size_t times;
-	WAIT_FOR(reports(s) > 0, 1000);
-	for (int i = 0; i < 2; i++) {
-		kill(s->ranks[i], SIGKILL);
-		waitpid(s->ranks[i], NULL, 0);
-		tell(s, "exit %d %d", 4 + i, 0);
-	}
-	WAIT_FOR(told_code(s, 5, &times) == 0 && last_has(s, "goodbye", json_true()), 1000);
-	close(s->socket);
-	s->socket = -1;
-	WAIT_FOR(last_has(s, "stepd", json_string("gone")), 1000);
-	WAIT_FOR(agent_ended(s), 2000);
 }
 
 static void want(struct fixture *s, int stacks_id)
@@ -515,8 +491,7 @@ static void reports_while_stacks_do_not_come(void **state)
 	before = reports(s);
 	WAIT_FOR(reports(s) >= before + 2, 3000);
 	for (int i = 0; i < 2; i++)
-		tell(s, "exit %d %d", 4 + i, 0);
-	tell(s, "end", 0, 0); /* the agent does not wait for the child */
+		tell(s, "exit %d %d", 4 + i, 0); /* the agent does not wait for the child */
 	WAIT_FOR(agent_ended(s), 1000);
 	assert_int_equal(sent(s), 1);
 }
@@ -532,7 +507,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(does_not_wait_at_the_end, begin, end),
 		cmocka_unit_test_setup_teardown(obeys_with_force, begin, end),
 		cmocka_unit_test_setup_teardown(outlives_slurmstepd, begin, end),
-		cmocka_unit_test_setup_teardown(tells_of_slurmstepd_after_its_ranks, begin, end),
 		cmocka_unit_test_setup_teardown(gathers_stacks_once_for_each_request, begin_with_stacks, end),
 		cmocka_unit_test_setup_teardown(reports_while_stacks_do_not_come, begin_with_sleep, end),
 	};
