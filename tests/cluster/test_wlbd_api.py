@@ -506,8 +506,8 @@ class Attempts(RunningJobs):
             previous, reply = last, None
             last, reply = self.ask(run, ["n1", "n2"], previous={"attempt_id": previous, "exit_code": 139, "step_id": ""})
         self.assertEqual((reply["decision"], reply["state"]), ("stop", "failed"))
-        self.assertEqual(reply["reason"], "the program fails at step 8 on every node that it is tried on: 3 attempts in a row ended "
-                         "without a new step, on other nodes; correct the program or its data")
+        self.assertEqual(reply["reason"], "the program fails at step 8 on more than one node: 3 attempts in a row ended without a new "
+                         "step; correct the program or its data")
         self.assertEqual([attempt["nodes"] for attempt in self.show(run)["attempts"]], [["n1", "n2"]] * 4)
 
     def test_an_end_that_was_not_judged(self):

@@ -218,8 +218,8 @@ static int stop_without_progress(const struct wlbd_decision_facts *facts, struct
 	if (facts->program_step >= 0)
 		return set_decision(
 			decision, WLBD_STOP_FAILED,
-			"the program fails at step %lld on every node that it is tried on: %d attempts in a row "
-			"ended without a new step, on other nodes; correct the program or its data",
+			"the program fails at step %lld on more than one node: %d attempts in a row ended without a "
+			"new step; correct the program or its data",
 			(long long)facts->program_step, facts->attempts_without_progress);
 	return set_decision(decision, WLBD_STOP_FAILED,
 	                    "%d attempts in a row ended without a new step and without a lost node",

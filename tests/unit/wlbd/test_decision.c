@@ -328,7 +328,7 @@ static void test_when_not_to_start(void **state)
 	facts.program_step = 57;
 	d = decide(&facts);
 	assert_int_equal(d.verb, WLBD_STOP_FAILED);
-	assert_says(&d, "the program fails at step 57 on every node");
+	assert_says(&d, "the program fails at step 57 on more than one node");
 	wlbd_decision_free(&d);
 
 	facts.attempts_without_progress = WLBD_WITHOUT_PROGRESS_MOST - 1;
