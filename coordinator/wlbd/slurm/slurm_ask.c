@@ -234,6 +234,16 @@ void wlbd_slurm_resize(struct wlbd *wlbd, uint32_t job_id, uint32_t min_nodes, u
 	wlbd_thread_pool_submit(wlbd->slurm_orders, &order->task);
 }
 
+static void order_job(struct wlbd *wlbd, int (*carry_out)(struct order *order), const char *verb, uint32_t job_id,
+                      const char *why)
+{
+	struct order *order = order_new(carry_out, job_id);
+	if (order == NULL)
+		return;
+	snprintf(order->text, sizeof(order->text), "%s job %u, since %s", verb, job_id, why);
+	wlbd_thread_pool_submit(wlbd->slurm_orders, &order->task);
+}
+
 static int carry_out_requeue(struct order *order)
 {
 	return wlb_slurm_requeue(order->job_id, &order->error);
@@ -241,11 +251,7 @@ static int carry_out_requeue(struct order *order)
 
 void wlbd_slurm_requeue(struct wlbd *wlbd, uint32_t job_id, const char *why)
 {
-	struct order *order = order_new(carry_out_requeue, job_id);
-	if (order == NULL)
-		return;
-	snprintf(order->text, sizeof(order->text), "requeue job %u, since %s", job_id, why);
-	wlbd_thread_pool_submit(wlbd->slurm_orders, &order->task);
+	order_job(wlbd, carry_out_requeue, "requeue", job_id, why);
 }
 
 static int carry_out_job_kill(struct order *order)
@@ -255,11 +261,7 @@ static int carry_out_job_kill(struct order *order)
 
 void wlbd_slurm_job_kill(struct wlbd *wlbd, uint32_t job_id, const char *why)
 {
-	struct order *order = order_new(carry_out_job_kill, job_id);
-	if (order == NULL)
-		return;
-	snprintf(order->text, sizeof(order->text), "end job %u, since %s", job_id, why);
-	wlbd_thread_pool_submit(wlbd->slurm_orders, &order->task);
+	order_job(wlbd, carry_out_job_kill, "end", job_id, why);
 }
 
 /* ---- SlurmUser and the name of the cluster
