@@ -1,4 +1,4 @@
-/* Which step a launcher runs. */
+/* Which step a launcher runs, and whether a step has processes of Slurm left. */
 #include "coordinator/slurm/compat.h"
 #include "coordinator/slurm/slurm_api.h"
 
@@ -19,4 +19,24 @@ int wlb_slurm_step_of(uint32_t job_id, pid_t srun_pid, uint32_t *step_id, struct
 	}
 	slurm_free_job_step_info_response_msg(reply);
 	return found;
+}
+
+/* A slurmd answers ESLURM_INVALID_JOB_ID where its node has no slurmstepd of the step (_rpc_list_pids of slurmd's req.c). So
+ * does slurmctld where the step has ended: which nodes it had is asked first, to tell these two apart. */
+int wlb_slurm_step_has_stepd(uint32_t job_id, uint32_t step_id, struct wlb_error *error)
+{
+	slurm_step_id_t step = wlb_compat_step(job_id, step_id);
+	job_step_pids_response_msg_t *reply = NULL;
+	slurm_step_layout_t *layout = slurm_job_step_layout_get(&step);
+	if (layout == NULL)
+		return wlb_fail(error, "step %u.%u: Slurm does not say which nodes it has: %s", job_id, step_id,
+		                slurm_strerror(errno));
+	int rc = slurm_job_step_get_pids(&step, layout->node_list, &reply);
+	int found = reply != NULL && reply->pid_list != NULL;
+	slurm_job_step_pids_response_msg_free(reply);
+	slurm_job_step_layout_free(layout);
+	if (found || rc == ESLURM_INVALID_JOB_ID)
+		return found;
+	return wlb_fail(error, "step %u.%u: its nodes do not say whether they have a slurmstepd of it: %s", job_id, step_id,
+	                slurm_strerror(rc));
 }

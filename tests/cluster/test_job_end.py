@@ -246,6 +246,35 @@ class Ends(JobEndTest):
         self.assertEqual(self.causes(run), [(1, "step_failed")], run["faults"])
         self.assertRegex(run["attempts"][0]["reason"], rf"^slurmstepd (of step {job}\.0 )?on n[12] is gone$")
 
+    def test_slurmstepd_is_killed_after_its_ranks_ended(self):
+        """Its agent has ended, and srun was not told: it waits without a bound. So also where wlbd was started again since. A
+        step whose agents were killed has its slurmstepds and goes on."""
+        first, second, without_agents = (self.submit(nodes=2) for _ in range(3))
+        for job in (first, second, without_agents):
+            self.wait_running(job)
+        for agent in self.agents(without_agents):
+            os.kill(agent, signal.SIGKILL)
+        for job in (first, second):
+            stepd = self.cluster.processes(f"slurmstepd: [{job}.0]")[0]
+            os.kill(stepd, signal.SIGSTOP)
+            self.end(job)
+            wait_for("the agents' end", lambda job=job: not self.agents(job), 30)
+            os.kill(stepd, signal.SIGKILL)
+        self.cluster.verb("kill-wlbd")
+        self.cluster.verb("start-wlbd")
+        for job in (first, second):
+            run = self.wait_state(job, "complete", timeout_s=120)
+            self.assertEqual(self.causes(run), [(1, "step_failed")], run["faults"])
+            self.assertEqual(run["attempts"][0]["reason"], f"no node has a slurmstepd of step {job}.0 any more, and srun still waits")
+            self.assertEqual(self.cluster.wait_job(job), "COMPLETED")
+        run = self.cluster.show(without_agents)
+        self.assertEqual((run["state"], run["faults"]), ("running", []))
+        self.end(without_agents)
+        self.assertEqual(len(self.wait_state(without_agents, "complete")["attempts"]), 1)
+
+    def agents(self, job):
+        return self.cluster.processes(f"wlb-agent --run {job} ")
+
     def test_rank_is_killed(self):
         job = self.submit(nodes=2)
         self.wait_running(job)

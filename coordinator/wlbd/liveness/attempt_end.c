@@ -92,6 +92,15 @@ static void settle_unexplained(struct wlbd_attempt *attempt)
 	wlbd_fault_record_failed(attempt, detail);
 }
 
+static void settle_broken_step(struct wlbd_attempt *attempt, const char *node, const char *detail)
+{
+	wlbd_log(WLBD_LOG_WARNING, "run %s, attempt %lld: %s", attempt->run, (long long)attempt->number, detail);
+	wlbd_fault_record_step_failed(attempt, node, detail, true);
+	attempt->incident.settled = true;
+	wlbd_fault_record_reason(attempt, detail);
+	order_end(attempt, detail);
+}
+
 void wlbd_attempt_end_stepd_gone(struct wlbd_attempt *attempt, const char *node)
 {
 	char detail[384];
@@ -100,11 +109,17 @@ void wlbd_attempt_end_stepd_gone(struct wlbd_attempt *attempt, const char *node)
 	bool known = attempt->slurm_step[0] != '\0';
 	snprintf(detail, sizeof(detail), "slurmstepd%s%s on %s is gone", known ? " of step " : "", attempt->slurm_step,
 	         node);
-	wlbd_log(WLBD_LOG_WARNING, "run %s, attempt %lld: %s", attempt->run, (long long)attempt->number, detail);
-	wlbd_fault_record_step_failed(attempt, node, detail, true);
-	attempt->incident.settled = true;
-	wlbd_fault_record_reason(attempt, detail);
-	order_end(attempt, detail);
+	settle_broken_step(attempt, node, detail);
+}
+
+void wlbd_attempt_end_no_stepd(struct wlbd_attempt *attempt)
+{
+	char detail[128];
+	if (attempt->incident.settled)
+		return;
+	snprintf(detail, sizeof(detail), "no node has a slurmstepd of step %s any more, and srun still waits",
+	         attempt->slurm_step);
+	settle_broken_step(attempt, NULL, detail);
 }
 
 void wlbd_attempt_end_evict(struct wlbd_attempt *attempt, const char *reason)

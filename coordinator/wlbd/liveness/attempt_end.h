@@ -20,6 +20,9 @@ void wlbd_attempt_end_evict(struct wlbd_attempt *attempt, const char *reason);
 /* A newer attempt of the run has begun: what is left of this one is ordered to end. */
 void wlbd_attempt_end_supersede(struct wlbd_attempt *attempt, int64_t newer);
 
+/* No node has a slurmstepd of the attempt's step left, and its srun waits. */
+void wlbd_attempt_end_no_stepd(struct wlbd_attempt *attempt);
+
 /* The slurmstepd of the attempt's step on the node is dead. */
 void wlbd_attempt_end_stepd_gone(struct wlbd_attempt *attempt, const char *node);
 

@@ -220,6 +220,7 @@ struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card)
 	if (slurm_step != NULL)
 		snprintf(attempt->slurm_step, sizeof(attempt->slurm_step), "%s", slurm_step);
 	wlbd_attempt_set_layout(attempt, json_object_get(card, "layout"));
+	attempt->has_reported = attempt->has_reported || json_is_true(json_object_get(card, "node_reported"));
 	set_on_fault(attempt, json_string_value(json_object_get(card, "on_fault")));
 	attempt->min_nodes = (int)json_integer_value(json_object_get(card, "min_nodes"));
 	attempt->spares = (int)json_integer_value(json_object_get(card, "spares"));

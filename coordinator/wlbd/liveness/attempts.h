@@ -50,6 +50,14 @@ struct wlbd_stacks {
 	int nodes;        /* that report through an agent, and so are asked */
 };
 
+/* Since when no node of an attempt reports (step_end.h). */
+struct wlbd_quiet {
+	int64_t since_ms; /* of wlb_clock_ms(); 0: not watched yet */
+	int64_t ask_ms;   /* when Slurm is asked, at the earliest */
+	int64_t pause_ms; /* until it is asked again */
+	bool is_asked;    /* a question is under way */
+};
+
 struct wlbd_attempt {
 	TAILQ_ENTRY(wlbd_attempt) link;
 	struct wlbd *wlbd;
@@ -86,6 +94,8 @@ struct wlbd_attempt {
 	TAILQ_HEAD(, wlbd_node_question) questions; /* about its nodes, under way */
 	int64_t nodes_due_ms;  /* after a restart of wlbd: nodes that have not reported by then are probed; 0: none are
 	                        */
+	bool has_reported;     /* a node has, to this wlbd or to one before it */
+	struct wlbd_quiet quiet;
 	bool is_exit_recorded; /* its exit code was given to the outbox */
 	bool is_outdated;      /* a program of it is older than wlbd, and that was recorded */
 };

@@ -8,6 +8,7 @@
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/liveness/attempt_end.h"
 #include "coordinator/wlbd/liveness/stacks.h"
+#include "coordinator/wlbd/liveness/step_end.h"
 #include "coordinator/wlbd/liveness/symptoms.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/requests/activity_read.h"
@@ -97,6 +98,7 @@ static void apply(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, 
 	if (report->stepd_gone)
 		wlbd_attempt_end_stepd_gone(attempt, reporter->node);
 	if (!report->launcher) {
+		wlbd_step_end_note_report(attempt);
 		keep_activities(attempt, reporter, report);
 		take_calls(attempt, report); /* before the steps that they were made in */
 		take_steps(attempt, report);
