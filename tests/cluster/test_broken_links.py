@@ -41,8 +41,8 @@ class BrokenLinks(training.TrainingTest):
                                              "n4 does not reach n2"], 1))
 
     def train_through(self, fault, node):
-        """Trains through a fault that stays; the run must end on the nodes beside `node`."""
-        job = self.submit(tasks_per_node=1, iterations=ITERATIONS)
+        """Trains through a fault that stays; the run must end on the nodes beside `node`, which fails its check: it is not grown to."""
+        job = self.submit("--wlb-grow=1", tasks_per_node=1, iterations=ITERATIONS)
         self.wait_step(job, BREAK_AT)
         with fault:
             began = time.monotonic()
@@ -52,6 +52,7 @@ class BrokenLinks(training.TrainingTest):
             wait_for("the next attempt", lambda: "attempt 2 on" in self.cluster.output(job), 60)
             wait_for("a new step", lambda: self.step_done(job) > step, 60)
             resumed_s = time.monotonic() - began
+            wait_for(f"the check of {node}", lambda: f"{node}, which this attempt leaves out" in self.cluster.output(job), 60)
             run = self.finish(job)
         self.say(f"found after {found_s:.1f} s, training again after {resumed_s:.1f} s;")
         self.check_complete(run, iterations=ITERATIONS)
@@ -68,14 +69,19 @@ class BrokenLinks(training.TrainingTest):
         self.assertIn(words, next(fault["detail"] for fault in run["faults"] if fault["cause"]))
         self.assertIn(run["attempts"][0]["reason"], self.cluster.run("wlb", "show", run["run_id"]).stdout)
 
+    def check_failed(self, run, words):
+        self.assertEqual([event["detail"] for event in run["events"] if event["kind"] == "node_checked"], [words])
+
     def test_the_link_of_a_node(self):
         run = self.train_through(self.links.cut(2), "n2")
         self.check_told(run, "n2 does not reach n1, n3 and n4")
+        self.check_failed(run, "n2 has failed its check: links: exchanges no messages with n1, n3, n4")
 
     def test_the_link_between_two_nodes(self):
         """One that the collectives of this layout use; of the two nodes the last is left out."""
         run = self.train_through(self.links.cut(3, peer=4), "n4")
         self.check_told(run, "n4 does not reach n3")
+        self.check_failed(run, "n4 has failed its check: links: exchanges no messages with n3")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #include "coordinator/wlb/run/links.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@ enum {
 };
 
 static const char unreached_words[] = " does not reach ";
+static const char reached_words[] = " reaches ";
 
 static bool is_among(const json_t *nodes, const char *name)
 {
@@ -51,6 +53,44 @@ json_t *wlb_run_read_links(char *text, const json_t *nodes)
 		json_object_set_new(unreached, line, names);
 	}
 	return unreached;
+}
+
+static bool has_line(const char *text, const char *node)
+{
+	size_t length = strlen(node);
+	for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (strncmp(line, node, length) == 0 &&
+		    strncmp(line + length, reached_words, strlen(reached_words)) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Adds a name to the text "n1, n3", where it fits. */
+static void add_name(char *names, size_t size, const char *name)
+{
+	size_t length = strlen(names);
+	int added = snprintf(names + length, size - length, "%s%s", length > 0 ? ", " : "", name);
+	if (added < 0 || (size_t)added >= size - length)
+		names[length] = '\0';
+}
+
+enum wlb_link_state wlb_run_link_state(char *text, const json_t *nodes, const char *node, char *names, size_t size)
+{
+	bool is_said = has_line(text, node);
+	json_t *unreached = wlb_run_read_links(text, nodes);
+	const json_t *own = json_object_get(unreached, node);
+	*names = '\0';
+	for (size_t i = 0; i < json_array_size(nodes); i++) {
+		const char *other = json_string_value(json_array_get(nodes, i));
+		if (is_among(own, other) || is_among(json_object_get(unreached, other), node))
+			add_name(names, size, other);
+	}
+	json_decref(unreached);
+	if (*names != '\0')
+		return WLB_LINK_UNREACHED;
+	return is_said ? WLB_LINK_REACHED : WLB_LINK_UNKNOWN;
 }
 
 /* Returns false where the check did not end in time, or the run has to end. */

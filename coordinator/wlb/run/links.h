@@ -19,4 +19,15 @@ json_t *wlb_run_check_links(struct wlb_run *run, const json_t *nodes, struct wlb
  * 4,096 names are kept at most, as many as wlbd takes. Changes `text`. */
 json_t *wlb_run_read_links(char *text, const json_t *nodes);
 
+/* How the ranks of wlb-check-links, which print `text`, reach one node. */
+enum wlb_link_state {
+	WLB_LINK_REACHED,   /* all others, as it says itself and no other denies */
+	WLB_LINK_UNREACHED, /* not all of them */
+	WLB_LINK_UNKNOWN,   /* it says nothing */
+};
+
+/* `nodes` are all nodes of the check. The names that the node does not reach, or that do not reach it, are written to
+ * `names`, "n1, n3"; as many as fit. Changes `text`. */
+enum wlb_link_state wlb_run_link_state(char *text, const json_t *nodes, const char *node, char *names, size_t size);
+
 #endif

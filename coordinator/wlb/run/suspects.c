@@ -6,18 +6,42 @@
 
 #include "common/clock.h"
 #include "coordinator/wlb/api.h"
+#include "coordinator/wlb/run/links.h"
 #include "coordinator/wlb/run/print.h"
 
 enum {
 	AFTER_MS = 5000,  /* from the start of the attempt: its own start is not disturbed */
-	CHECK_MS = 60000, /* for one node, with the time until Slurm creates the step */
+	NODE_MS = 60000,  /* for the check of one node, with the time until Slurm creates the step */
+	LINKS_MS = 30000, /* and for that of its links */
+	NEIGHBOURS_MOST = 8,
 	REPORT_MS = 2000,
 };
+
+static void forget_findings(struct wlb_run_suspects *suspects)
+{
+	json_decref(suspects->found);
+	json_decref(suspects->linked);
+	suspects->found = NULL;
+	suspects->linked = NULL;
+}
+
+static void next_suspect(struct wlb_run_suspects *suspects)
+{
+	forget_findings(suspects);
+	json_array_remove(suspects->nodes, 0);
+}
+
+static void forget(struct wlb_run_suspects *suspects)
+{
+	forget_findings(suspects);
+	json_decref(suspects->nodes);
+	suspects->nodes = NULL;
+}
 
 void wlb_run_suspects_begin(struct wlb_run *run, const struct wlb_attempt *attempt)
 {
 	struct wlb_run_suspects *suspects = &run->suspects;
-	json_decref(suspects->nodes);
+	forget(suspects);
 	*suspects =
 		(struct wlb_run_suspects){.nodes = json_copy(attempt->suspects), .begin_ms = wlb_clock_ms() + AFTER_MS};
 }
@@ -27,12 +51,25 @@ static const char *first_name(const struct wlb_run_suspects *suspects)
 	return json_string_value(json_array_get(suspects->nodes, 0));
 }
 
-static void start_check(struct wlb_run *run)
+/* ---- steps --------------------------------------------------------------------------------------------------------
+ */
+
+static void start_step(struct wlb_run *run, const json_t *nodes, const char *mpi, const char *const *words,
+                       int64_t limit_ms)
 {
 	struct wlb_run_suspects *suspects = &run->suspects;
+	struct wlb_error error = {.message = "out of memory"};
+	if (nodes != NULL &&
+	    wlb_check_step_start(&run->signals_before, nodes, mpi, words, limit_ms, &suspects->step, &error) == 0)
+		return;
+	wlb_run_print("%s is not checked: %s", first_name(suspects), error.message);
+	next_suspect(suspects);
+}
+
+static void start_node_check(struct wlb_run *run)
+{
 	char gpus[16];
-	struct wlb_error error;
-	json_t *node = json_pack("[s]", first_name(suspects));
+	json_t *node = json_pack("[s]", first_name(&run->suspects));
 	const char *words[] = {"check-node", "--json", NULL, NULL, NULL, NULL, NULL};
 	if (run->job.gpus_per_node > 0) {
 		snprintf(gpus, sizeof(gpus), "%d", run->job.gpus_per_node);
@@ -41,14 +78,24 @@ static void start_check(struct wlb_run *run)
 		words[4] = "--gpus";
 		words[5] = gpus;
 	}
-	if (node == NULL ||
-	    wlb_check_step_start(&run->signals_before, node, "none", words, CHECK_MS, &suspects->step, &error) != 0) {
-		wlb_run_print("%s is not checked: %s", first_name(suspects),
-		              node != NULL ? error.message : "out of memory");
-		json_array_remove(suspects->nodes, 0);
-	}
+	start_step(run, node, "none", words, NODE_MS);
 	json_decref(node);
 }
+
+/* To some nodes of the attempt, evenly spread over it: a message for each, beside those of the run. */
+static void start_link_check(struct wlb_run *run, const struct wlb_attempt *attempt)
+{
+	static const char *const words[] = {"check-links", NULL};
+	struct wlb_run_suspects *suspects = &run->suspects;
+	int count = attempt->node_count < NEIGHBOURS_MOST ? attempt->node_count : NEIGHBOURS_MOST;
+	suspects->linked = json_pack("[s]", first_name(suspects));
+	for (int i = 0; i < count; i++)
+		json_array_append_new(suspects->linked,
+		                      json_string(attempt->nodes[(int64_t)i * attempt->node_count / count]));
+	start_step(run, suspects->linked, "pmix", words, LINKS_MS);
+}
+
+/* ---- what was found ---------------------------------------------------------------------------------------------- */
 
 /* The run may grow to a node that passed, as to one that answers again. */
 static void give_back(struct wlb_attempt *attempt, const char *node)
@@ -75,26 +122,77 @@ static int report(struct wlb_run *run, const struct wlb_attempt *attempt, const 
 	return rc;
 }
 
-static void take(struct wlb_run *run, struct wlb_attempt *attempt, const char *text)
+static void tell(struct wlb_run *run, struct wlb_attempt *attempt, const json_t *found)
 {
 	const char *node = first_name(&run->suspects), *reason = "it says nothing";
 	struct wlb_error error;
-	json_t *found = text != NULL ? json_loads(text, 0, NULL) : NULL;
-	const json_t *healthy = json_object_get(found, "healthy");
-	json_unpack(found, "{s?s}", "reason", &reason);
-	if (!json_is_boolean(healthy)) {
-		wlb_run_print("%s, which this attempt leaves out, could not be checked", node);
-	} else if (report(run, attempt, found, &error) != 0) {
+	json_unpack((json_t *)found, "{s?s}", "reason", &reason);
+	if (report(run, attempt, found, &error) != 0) {
 		wlb_run_print("the check of %s is not recorded: %s", node, error.message);
-	} else if (json_is_true(healthy)) {
+	} else if (json_is_true(json_object_get(found, "healthy"))) {
 		wlb_run_print("%s, which this attempt leaves out, has passed its check: the next attempt may use it",
 		              node);
 		give_back(attempt, node);
 	} else {
 		wlb_run_print("%s, which this attempt leaves out, has failed its check: %s", node, reason);
 	}
-	json_decref(found);
 }
+
+static void tell_not_checked(const struct wlb_run *run, const char *what)
+{
+	wlb_run_print("%s, which this attempt leaves out, could not be checked%s", first_name(&run->suspects), what);
+}
+
+/* Returns whether the node has passed, and its links are to be checked. */
+static bool take_node_check(struct wlb_run *run, struct wlb_attempt *attempt, const char *text)
+{
+	json_t *found = text != NULL ? json_loads(text, 0, NULL) : NULL;
+	const json_t *healthy = json_object_get(found, "healthy");
+	if (json_is_true(healthy)) {
+		run->suspects.found = found;
+		return true;
+	}
+	if (json_is_boolean(healthy))
+		tell(run, attempt, found);
+	else
+		tell_not_checked(run, "");
+	json_decref(found);
+	return false;
+}
+
+static void add_link_finding(json_t *found, bool is_ok, const char *measured)
+{
+	json_array_append_new(json_object_get(found, "checks"),
+	                      json_pack("{s:s, s:s, s:s, s:n}", "check", "links", "verdict", is_ok ? "ok" : "failed",
+	                                "measured", measured, "limit"));
+	if (is_ok)
+		return;
+	json_object_set_new(found, "healthy", json_false());
+	json_object_set_new(found, "reason", json_sprintf("links: %s", measured));
+}
+
+static void take_link_check(struct wlb_run *run, struct wlb_attempt *attempt, char *text)
+{
+	struct wlb_run_suspects *suspects = &run->suspects;
+	char names[256] = "", measured[320];
+	enum wlb_link_state state = WLB_LINK_UNKNOWN;
+	if (text != NULL)
+		state = wlb_run_link_state(text, suspects->linked, first_name(suspects), names, sizeof(names));
+	if (state == WLB_LINK_UNKNOWN) {
+		tell_not_checked(run, ": its links to the nodes of this attempt do not say whether they work");
+		return;
+	}
+	if (state == WLB_LINK_REACHED)
+		snprintf(measured, sizeof(measured), "exchanges messages with %zu nodes of the run",
+		         json_array_size(suspects->linked) - 1);
+	else
+		snprintf(measured, sizeof(measured), "exchanges no messages with %s", names);
+	add_link_finding(suspects->found, state == WLB_LINK_REACHED, measured);
+	tell(run, attempt, suspects->found);
+}
+
+/* ---- one check after the other ------------------------------------------------------------------------------------
+ */
 
 void wlb_run_suspects_check(struct wlb_run *run, struct wlb_attempt *attempt)
 {
@@ -102,7 +200,7 @@ void wlb_run_suspects_check(struct wlb_run *run, struct wlb_attempt *attempt)
 	if (json_array_size(suspects->nodes) == 0 || wlb_clock_left_ms(suspects->begin_ms) > 0)
 		return;
 	if (suspects->step.srun == 0) {
-		start_check(run);
+		start_node_check(run);
 		return;
 	}
 	enum wlb_check_progress progress = wlb_check_step_poll(&suspects->step);
@@ -110,9 +208,17 @@ void wlb_run_suspects_check(struct wlb_run *run, struct wlb_attempt *attempt)
 		return;
 	char *text;
 	wlb_check_step_end(&suspects->step, &text);
-	take(run, attempt, progress == WLB_CHECK_STEP_ENDED ? text : NULL);
+	char *whole = progress == WLB_CHECK_STEP_ENDED ? text : NULL;
+	bool goes_on = false;
+	if (suspects->found == NULL)
+		goes_on = take_node_check(run, attempt, whole);
+	else
+		take_link_check(run, attempt, whole);
 	free(text);
-	json_array_remove(suspects->nodes, 0);
+	if (goes_on)
+		start_link_check(run, attempt);
+	else
+		next_suspect(suspects);
 }
 
 void wlb_run_suspects_end(struct wlb_run *run)
@@ -122,6 +228,5 @@ void wlb_run_suspects_end(struct wlb_run *run)
 	if (suspects->step.srun != 0)
 		wlb_check_step_end(&suspects->step, &text);
 	free(text);
-	json_decref(suspects->nodes);
-	suspects->nodes = NULL;
+	forget(suspects);
 }

@@ -1,7 +1,8 @@
 /*
- * Checks the nodes that an attempt leaves out although they answer, since ranks on them hung, were slow or died, while it
- * runs on the others: `wlb check-node` on one after the other, in a step of the job. The coordinator keeps what it
- * finds: a node that passes is used again from the next attempt of this run on, once.
+ * Checks the nodes that an attempt leaves out although they answer, since ranks on them hung, were slow or died, while
+ * it runs on the others, one after the other, in steps of the job: `wlb check-node` on the node, then `wlb check-links`
+ * between it and some nodes of the attempt. The coordinator keeps what they find: a node that passes both is used again
+ * from the next attempt of this run on, once.
  */
 #ifndef COORDINATOR_WLB_RUN_SUSPECTS_H
 #define COORDINATOR_WLB_RUN_SUSPECTS_H
