@@ -14,7 +14,7 @@ DATASOURCE = "wlb"
 FILLED = {"Runs", "Runs by state", "State", "Step", "Loss", "Attempts", "Faults", "Checkpoints", "Tokens per second",
           "Gradient norm", "Learning rate", "Steps repeated", "Tokens/s, last 20 steps", "Verdicts", "Evictions",
           "Verdicts by kind", "Nodes that verdicts name", "Cost by kind", "Attempts ended to leave a node out",
-          "Ranks of the newest attempt", "Verdicts of the run", "ETTR", "Time lost"}
+          "Ranks of the newest attempt", "Verdicts of the run", "ETTR", "Time lost", "Evidence against nodes"}
 
 
 def closing(text, start):
@@ -62,12 +62,16 @@ class Dashboards(training.TrainingTest):
             update faults set proof = coalesce(proof, '{{}}') || '{{"evicted": "rank 5 hung"}}'
             where run_id = {run_id} and cause""")
 
+    def add_failed_check(self):
+        self.cluster.sql("insert into node_checks (node, healthy, reason, uid) values ('n4', false, 'disk: 3 MiB/s', 0)")
+
     def test_every_query(self):
         job = self.submit()
         self.wait_step(job, training.SAVE_INTERVAL + 2)
         os.kill(self.rank_pid(5), signal.SIGKILL)
         run = self.finish(job)
         self.add_verdict(run["id"])
+        self.add_failed_check()
         files = sorted(DASHBOARDS.glob("*.json"))
         self.assertEqual([file.name for file in files], ["ranks.json", "run.json", "runs.json"])
         for file in files:
