@@ -25,6 +25,7 @@ class Fault:
     end: str = ""  # the command that ends it some seconds later; it must not outlast the run where there is none
     lasts_s: tuple = (3, 6)
     causes: tuple = ()  # of the end of an attempt; (): it ends none
+    causes_after_ranks: tuple = ()  # where it comes after the ranks have ended
     reason: str = ""
     dead: str = ""
     evicted: str = ""
@@ -56,8 +57,10 @@ def faults_of_node(node):
     yield Fault("slurmd killed", node, f"kill slurmd-{node}", f"start slurmd-{node}", (2, 4), evicted=node)
     yield Fault("slurmd stopped", node, f"freeze slurmd-{node}", f"thaw slurmd-{node}", evicted=node)
     ranks = range((int(node[1:]) - 1) * RANKS_PER_NODE, int(node[1:]) * RANKS_PER_NODE)
-    yield Fault("slurmstepd killed", node, f"kill stepd {node}", reason=rf"\b{node}\b",
-                causes=(f"step_failed {node} -", *(f"rank_lost {node} {rank}" for rank in ranks)))
+    # After its ranks have ended, nothing is left that knows whose slurmstepd has not told srun.
+    yield Fault("slurmstepd killed", node, f"kill stepd {node}", reason=rf"\b{node}\b|^no node has a slurmstepd\b",
+                causes=(f"step_failed {node} -", *(f"rank_lost {node} {rank}" for rank in ranks)),
+                causes_after_ranks=("step_failed - -",))
 
 
 def faults_of_services():
@@ -138,6 +141,8 @@ def draw_case(seed, number):
     both = [fault for fault in (first, second) if fault is not None]
     ending = [fault for fault in both if fault.causes]
     causes = tuple(cause for fault in ending for cause in fault.causes)
+    if moment == "last step":
+        causes += tuple(cause for fault in ending for cause in fault.causes_after_ranks)
     is_sure = bool(ending) and moment != "last step"  # at the last step a fault may find the job ended
     kind = Kind(f"{seed}.{number} {words}", script, causes if is_sure or not causes else (*causes, ""),
                 "|".join([*(f"(?:{fault.reason})" for fault in ending), *([] if is_sure else ["^"])]),
