@@ -9,7 +9,8 @@ from kinds import KINDS
 # The rows of the first table: kinds of which a run has nothing else to bear.
 ROWS = {"rank killed (SIGKILL, SIGSEGV, exit 1)": ("rank", "local rank 0", "rank 0", "two ranks of a node", "rank crashes",
                                                    "rank exits with 1"),
-        "node dies (slurmd, slurmstepd, tasks), or stands still": ("node", "two nodes", "node frozen"),
+        "node dies (slurmd, slurmstepd, tasks)": ("node", "two nodes"),
+        "node stands still: it answers nothing for `silence_ms` (10 s)": ("node frozen",),
         "rank hangs": ("rank hangs",),
         "link cut, of a node or between two": ("link of a node cut", "link between two nodes cut"),
         "batch host dies or stands still; wlb run or script killed": ("batch node", "batch node frozen", "wlb run killed",
