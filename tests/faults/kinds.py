@@ -122,6 +122,8 @@ KINDS = (
     harmless("batch slurmstepd stopped", "freeze batch-stepd; sleep 6; thaw batch-stepd"),
     harmless("slurmd killed", "kill slurmd-{node}; sleep 3; start slurmd-{node}"),
     harmless("slurmd stopped", "freeze slurmd-{node}; sleep 6; thaw slurmd-{node}"),
+    lost_rank("slurmd stopped then rank", "freeze slurmd-{node}; sleep 1; kill rank {rank}; sleep 6; thaw slurmd-{node}", "{rank}",
+              evicted="{node}", covering="foreign"),
     harmless("batch slurmd killed", "kill slurmd-n1; sleep 3; start slurmd-n1"),
     harmless("munged stopped", "freeze munged; sleep 6; thaw munged"),
 

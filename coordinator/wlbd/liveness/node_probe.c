@@ -41,6 +41,7 @@ struct watch {
 	int64_t silent_since_ms;
 	int64_t silent_until_ms; /* the last failed probe */
 	int silent_probes;
+	bool is_accepted; /* the last failed probe was one whose connection the node's kernel accepted */
 };
 
 struct wlbd_node_probes {
@@ -88,8 +89,9 @@ static void note_answer(struct watch *watch)
 	watch->silent_probes = 0;
 }
 
-static void note_silence(struct watch *watch, int64_t asked_ms)
+static void note_silence(struct watch *watch, enum wlbd_probe_outcome outcome, int64_t asked_ms)
 {
+	watch->is_accepted = outcome == WLBD_PROBE_ACCEPTED;
 	if (watch->silent_probes == 0 || asked_ms - watch->silent_until_ms > SILENCE_BROKEN_MS) {
 		watch->silent_probes = 0;
 		watch->silent_since_ms = asked_ms;
@@ -98,15 +100,16 @@ static void note_silence(struct watch *watch, int64_t asked_ms)
 	watch->silent_until_ms = wlb_clock_ms();
 }
 
-static void on_probed(void *context, bool alive, int64_t took_ms)
+static void on_probed(void *context, enum wlbd_probe_outcome outcome, int64_t took_ms)
 {
 	static const struct timeval pause = {0, SECOND_PROBE_MS * 1000};
 	struct watch *watch = context;
+	bool alive = outcome == WLBD_PROBE_ANSWERED;
 	watch->probe = NULL;
 	if (alive)
 		note_answer(watch);
 	else
-		note_silence(watch, wlb_clock_ms() - took_ms);
+		note_silence(watch, outcome, wlb_clock_ms() - took_ms);
 	if (alive || ++watch->tries == TRIES)
 		answer(watch, alive);
 	else
@@ -184,7 +187,8 @@ struct wlbd_node_silence wlbd_node_silence(const struct wlbd_node_probes *probes
 	if (watch == NULL || watch->silent_probes == 0)
 		return (struct wlbd_node_silence){0};
 	return (struct wlbd_node_silence){.lasted_ms = watch->silent_until_ms - watch->silent_since_ms,
-	                                  .probes = watch->silent_probes};
+	                                  .probes = watch->silent_probes,
+	                                  .is_accepted = watch->is_accepted};
 }
 
 struct wlbd_node_probes *wlbd_node_probes_new(struct wlbd *wlbd)

@@ -31,6 +31,7 @@ void wlbd_node_probe(struct wlbd_node_probes *probes, const char *name, uid_t ui
 struct wlbd_node_silence {
 	int64_t lasted_ms;
 	int probes;
+	bool is_accepted; /* at the last one the node's kernel answered, and its slurmd did not */
 };
 struct wlbd_node_silence wlbd_node_silence(const struct wlbd_node_probes *probes, const char *name);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "coordinator/wlbd/liveness/node_probe.h"
 #include "coordinator/wlbd/wlbd.h"
 
@@ -23,6 +24,21 @@ static void question_free(struct wlbd_node_question *question)
 	TAILQ_REMOVE(&question->attempt->questions, question, link);
 	event_free(question->confirm);
 	free(question);
+}
+
+/* A node whose slurmd alone stands still: its kernel answers, and a process of it has reported a moment ago, if only
+ * how its ranks ended. */
+static bool is_slurmd_alone(const struct wlbd_attempt *attempt, const char *node)
+{
+	const struct wlbd *wlbd = attempt->wlbd;
+	const struct wlbd_reporter *reporter;
+	if (!wlbd_node_silence(wlbd->node_probes, node).is_accepted)
+		return false;
+	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	if (strcmp(reporter->node, node) == 0 && reporter->reported_ms > 0 &&
+	    wlb_clock_ms() - reporter->reported_ms < wlbd->config.silence_ms)
+		return true;
+	return false;
 }
 
 /* A process that is silent on a live node may compute or hang, but is not dead. */
@@ -48,7 +64,7 @@ static void on_probed(void *context, bool alive)
 		event_add(question->confirm, &later);
 		return;
 	}
-	store_answer(question->attempt, question->node, alive);
+	store_answer(question->attempt, question->node, alive || is_slurmd_alone(question->attempt, question->node));
 	question_free(question);
 }
 

@@ -11,7 +11,7 @@ struct wlbd_probe {
 	int fd;
 	struct event *event;
 	int64_t began_ms;
-	void (*done)(void *context, bool alive, int64_t took_ms);
+	void (*done)(void *context, enum wlbd_probe_outcome outcome, int64_t took_ms);
 	void *context;
 };
 
@@ -25,13 +25,13 @@ void wlbd_probe_cancel(struct wlbd_probe *probe)
 	free(probe);
 }
 
-static void finish(struct wlbd_probe *probe, bool alive)
+static void finish(struct wlbd_probe *probe, enum wlbd_probe_outcome outcome)
 {
-	void (*done)(void *context, bool alive, int64_t took_ms) = probe->done;
+	void (*done)(void *context, enum wlbd_probe_outcome outcome, int64_t took_ms) = probe->done;
 	void *context = probe->context;
 	int64_t took_ms = wlb_clock_ms() - probe->began_ms;
 	wlbd_probe_cancel(probe);
-	done(context, alive, took_ms);
+	done(context, outcome, took_ms);
 }
 
 /* Waits until WLBD_PROBE_MS after the beginning of the probe. */
@@ -50,7 +50,10 @@ static int wait_for(struct wlbd_probe *probe, short what, event_callback_fn then
 static void on_closed(evutil_socket_t fd, short what, void *context)
 {
 	char byte;
-	finish(context, (what & EV_READ) && recv(fd, &byte, 1, 0) >= 0);
+	if (!(what & EV_READ))
+		finish(context, WLBD_PROBE_ACCEPTED);
+	else
+		finish(context, recv(fd, &byte, 1, 0) >= 0 ? WLBD_PROBE_ANSWERED : WLBD_PROBE_FAILED);
 }
 
 static void on_connected(evutil_socket_t fd, short what, void *context)
@@ -61,9 +64,9 @@ static void on_connected(evutil_socket_t fd, short what, void *context)
 	if (what & EV_WRITE)
 		getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &size);
 	if (failure != 0 || shutdown(fd, SHUT_WR) != 0)
-		finish(probe, false);
+		finish(probe, WLBD_PROBE_FAILED);
 	else if (wait_for(probe, EV_READ, on_closed) != 0) /* out of memory, which says nothing about the program */
-		finish(probe, true);
+		finish(probe, WLBD_PROBE_ANSWERED);
 }
 
 /* wlbd itself lacks descriptors or memory, which says nothing about the program. */
@@ -74,7 +77,8 @@ static bool is_own_failure(int failure)
 }
 
 struct wlbd_probe *wlbd_probe_start(struct event_base *base, const struct sockaddr *address, socklen_t length,
-                                    void (*done)(void *context, bool alive, int64_t took_ms), void *context)
+                                    void (*done)(void *context, enum wlbd_probe_outcome outcome, int64_t took_ms),
+                                    void *context)
 {
 	struct wlbd_probe *probe = calloc(1, sizeof(*probe));
 	if (probe == NULL)

@@ -13,12 +13,19 @@
 
 enum { WLBD_PROBE_MS = 1000 };
 
+enum wlbd_probe_outcome {
+	WLBD_PROBE_FAILED,   /* no connection */
+	WLBD_PROBE_ACCEPTED, /* the kernel answers, and the program did not */
+	WLBD_PROBE_ANSWERED,
+};
+
 struct wlbd_probe;
 
-/* Calls `done` once, from the event loop, with `alive` where the program answered or closed within WLBD_PROBE_MS.
+/* Calls `done` once, from the event loop: answered is where the program answered or closed within WLBD_PROBE_MS.
  * Returns NULL if out of memory or descriptors, which says nothing about the program; `done` is not called then. */
 struct wlbd_probe *wlbd_probe_start(struct event_base *base, const struct sockaddr *address, socklen_t length,
-                                    void (*done)(void *context, bool alive, int64_t took_ms), void *context);
+                                    void (*done)(void *context, enum wlbd_probe_outcome outcome, int64_t took_ms),
+                                    void *context);
 
 /* `done` will not be called. NULL is allowed. */
 void wlbd_probe_cancel(struct wlbd_probe *probe);
