@@ -51,8 +51,8 @@ def rows(cells):
     return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in cells)
 
 
-def page(seed, cases, told):
-    """`told`: a result of each case that has run, and the commit of which it is."""
+def page(seed, cases, told, failed_before):
+    """`told`: a result of each case that has run, and the commit of which it is; `failed_before`: of runs of a case before that."""
     results, commits = [result for result, _ in told], ", ".join(dict.fromkeys(commit for _, commit in told))
     by_name = {result.kind: result for result in results}
     passed, untrue = sum(result.passed for result in results), sum(result.is_untrue for result in results)
@@ -95,7 +95,18 @@ Runs are short, so that each fault is a large part of them. What the causes are 
 {rows(case_row(case, by_name[case.kind.name]) for case in cases if case.kind.name in by_name)}
 
 {"What failed:" if problems else ""}
-{problems}"""
+{problems}
+{again(failed_before)}"""
+
+
+def again(failed_before):
+    if not failed_before:
+        return ""
+    lines = "".join(f"- {result.kind}, at {commit}: {'; '.join(result.problems)}\n" for result, commit in failed_before)
+    return f"""## Cases that failed and were run again
+The table has the newest run of each case. These had failed before, at the commit that is named:
+
+{lines}"""
 
 
 def case_row(case, result):

@@ -16,6 +16,15 @@ def read(path):
     return kept
 
 
+def failed_before(path):
+    """(result, commit) of each case that failed, in every run of it but the newest."""
+    entries = {}
+    for line in path.read_text(encoding="utf-8").split("\n")[:-1]:
+        entry = json.loads(line)
+        entries.setdefault(entry["result"]["kind"], []).append((Result(**entry["result"]), entry["commit"]))
+    return [(result, commit) for told in entries.values() for result, commit in told[:-1] if not result.passed]
+
+
 def open_to_append(path):
     """The file, without a last line that was half-written. Whole lines are not rewritten, so that none can be lost."""
     file = path.open("a+b")

@@ -77,9 +77,9 @@ class Case:
             wait_for(f"step {number}", lambda: self.trainer.step_done(self.job) >= int(number), DEADLINE_S, 0.02)
         elif what == "ranks":
             wait_for("the last rank", lambda: self.injector.has_rank(NODES * RANKS_PER_NODE - 1), DEADLINE_S, 0.05)
-        else:
+        else:  # a fault at the last step may find the run complete
             pattern = re.compile(rf"^wlb: attempt {number} on ", re.MULTILINE)
-            wait_for(f"attempt {number}", lambda: pattern.search(self.cluster.output(self.job)), DEADLINE_S, 0.05)
+            wait_for(f"attempt {number}", lambda: pattern.search(self.cluster.output(self.job)) or self.is_complete(), DEADLINE_S, 0.05)
 
     def wait_end(self):
         """Waits until the run is complete, or until its job has ended and is not requeued."""

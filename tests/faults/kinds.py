@@ -137,6 +137,9 @@ KINDS = (
     # The node is lost while Slurm ends the job: nothing of the run is left on it that could report.
     requeued("wlb run then node", "kill launcher; sleep 4; kill node {node}", (*LAUNCHER[0], *NODE[0]),
              rf"{LAUNCHER[1]}|{NODE[1]}", dead="{node}"),
+    # The job asks for the lost node again.
+    Kind("node, then script killed", "kill node {node}; wait attempt 2; sleep 2; kill script", *NODE, attempts=(3, 3), requeues=(1, 1),
+         dead="{node}", long=True, covering="foreign"),
     requeued("script killed", "kill script", *SCRIPT, covering="foreign"),
     requeued("script and wlbd killed", "kill wlbd; kill script; sleep 4; start wlbd", *SCRIPT),
     requeued("script and node killed", "kill script; kill node {node}", *NODE, dead="{node}"),

@@ -47,6 +47,7 @@ class Kept(unittest.TestCase):
                     campaign_state.add(file, result, f"commit{number}")
                     file.write(b'{"commit": "c", "resu')
             self.assertEqual(campaign_state.read(path), {"7.1": (results[0], "commit0"), "7.2": (results[2], "commit2")})
+            self.assertEqual(campaign_state.failed_before(path), [(results[1], "commit1")])
 
 
 class Campaign(unittest.TestCase):

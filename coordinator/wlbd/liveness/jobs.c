@@ -33,8 +33,9 @@ struct open_run {
 	char run[WLBD_RUN_NAME_SIZE];
 	uint32_t job_id;
 	int min_nodes;
-	int total_nodes; /* of the last attempt, spares included */
-	int lost_nodes;  /* of the last attempt: those that wlbd found lost, or those DOWN in Slurm if these are more */
+	int total_nodes; /* of the last attempt, spares included, and those of lost_nodes that it began without */
+	int lost_nodes;  /* of the last attempt: those that wlbd found lost, or those DOWN in Slurm if these are more;
+	                    and those that attempts before it lost and that are still DOWN */
 	int resized_to;  /* the least nodes that its job was given since the last attempt; 0: it was not resized */
 	bool confirmed;  /* Slurm has confirmed that the job belongs to the run's owner */
 	uid_t uid;
@@ -311,6 +312,10 @@ static struct open_run *open_run_from(struct wlbd_jobs *jobs, const json_t *row)
 	int down = count_down_nodes(jobs->wlbd->nodes, json_object_get(row, "node_names"));
 	if (down > open->lost_nodes)
 		open->lost_nodes = down;
+	/* Nodes of the job that are still away, though the newest attempt began without them. */
+	int away = count_down_nodes(jobs->wlbd->nodes, json_object_get(row, "lost_before"));
+	open->total_nodes += away;
+	open->lost_nodes += away;
 	open->launched = json_is_true(json_object_get(row, "launched"));
 	open->complete = json_is_true(json_object_get(row, "complete"));
 	open->end_reported = json_is_true(json_object_get(row, "told"));
