@@ -12,6 +12,7 @@ from harness import Failed
 SIGNALS = {"kill": signal.SIGKILL, "crash": signal.SIGSEGV, "freeze": signal.SIGSTOP, "thaw": signal.SIGCONT}
 UNDONE_BY = {"kill": "start", "freeze": "thaw", "stop": "start"}
 WAIT_S = 20
+WAIT_UNDER_FAULT_S = 3
 
 
 def read_environment(pid):
@@ -145,14 +146,16 @@ class Injector:
                     os.kill(pid, SIGNALS[verb])
 
     def wait_found(self, *thing, may_miss):
-        """Returns the pids of a target, which may not have begun yet; [] if the job has ended before, or if it may be missing."""
-        until = time.monotonic() + WAIT_S
+        """Returns the pids of a target, which may not have begun yet; [] if the job has ended before, or if it may be missing. A
+        fault that is to be undone does not last much longer for one that is missing."""
+        is_under_fault = may_miss and bool(self.to_undo or self.frozen)
+        until = time.monotonic() + (WAIT_UNDER_FAULT_S if is_under_fault else WAIT_S)
         while True:
             try:
                 return self.find(*thing)
             except Failed:
                 is_late = time.monotonic() > until
-                if self.has_ended() or (is_late and may_miss):
+                if (is_late and may_miss) or (not is_under_fault and self.has_ended()):  # under a fault Slurm may not answer
                     return []
                 if is_late:
                     raise
