@@ -8,7 +8,8 @@ create or replace function wlb_runs_open() returns json language sql stable as $
 		'node_names', a.nodes || a.spares,
 		'lost_before', (select coalesce(json_agg(distinct f.node), '[]')
 			from attempts b join faults f on f.attempt_id = b.id
-			where b.run_id = r.id and b.number < a.number and f.kind = 'node_lost' and f.node <> all (a.nodes || a.spares)),
+			where b.run_id = r.id and b.number < a.number and f.kind = 'node_lost' and f.proof ? 'seen'
+				and f.node <> all (a.nodes || a.spares)),
 		'resized_to', coalesce((select min(substring(e.detail from 'may start on ([0-9]+) to')::integer) from events e
 			where e.attempt_id = a.id and e.kind = 'job_resized'), 0),
 		'attempt_pk', a.id, 'launched', coalesce(a.launched, false),

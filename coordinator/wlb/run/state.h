@@ -105,8 +105,7 @@ struct wlb_run_suspects {
 	json_t *nodes; /* names that are still to be checked, and that which is checked, the first; NULL: none */
 	int64_t begin_ms;
 	struct wlb_check_step step; /* of the first */
-	json_t *found;  /* by `wlb check-node`, which the first has passed: its links are checked now; NULL: it has not
-	                 */
+	json_t *found;  /* by `wlb check-node` on the first, which passed: its links are checked now; else NULL */
 	json_t *linked; /* names of the first and of the nodes to which its links are checked */
 };
 

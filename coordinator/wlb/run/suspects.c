@@ -51,8 +51,7 @@ static const char *first_name(const struct wlb_run_suspects *suspects)
 	return json_string_value(json_array_get(suspects->nodes, 0));
 }
 
-/* ---- steps --------------------------------------------------------------------------------------------------------
- */
+/* ---- steps ------------------------------------------------------------------------------------- */
 
 static void start_step(struct wlb_run *run, const json_t *nodes, const char *mpi, const char *const *words,
                        int64_t limit_ms)

@@ -21,8 +21,9 @@ enum wlbd_probe_outcome {
 
 struct wlbd_probe;
 
-/* Calls `done` once, from the event loop: answered is where the program answered or closed within WLBD_PROBE_MS.
- * Returns NULL if out of memory or descriptors, which says nothing about the program; `done` is not called then. */
+/* Calls `done` once, from the event loop; WLBD_PROBE_ANSWERED where the program answered or closed within
+ * WLBD_PROBE_MS. Returns NULL if out of memory or descriptors, which says nothing about the program; `done` is not
+ * called then. */
 struct wlbd_probe *wlbd_probe_start(struct event_base *base, const struct sockaddr *address, socklen_t length,
                                     void (*done)(void *context, enum wlbd_probe_outcome outcome, int64_t took_ms),
                                     void *context);

@@ -28,8 +28,8 @@ void wlbd_step_end_note_report(struct wlbd_attempt *attempt)
 		return;
 	attempt->has_reported = true;
 	wlbd_params_add_integer(&params, attempt->attempt_pk);
-	wlbd_outbox_put(attempt->wlbd->outbox, attempt->run_pk, "update attempts set node_reported = true where id = $1",
-	                &params);
+	wlbd_outbox_put(attempt->wlbd->outbox, attempt->run_pk,
+	                "update attempts set node_reported = true where id = $1", &params);
 }
 
 static bool is_launcher_waiting(const struct wlbd_attempt *attempt, int64_t now_ms)
@@ -95,7 +95,8 @@ void wlbd_step_end_check(struct wlbd_attempt *attempt, int64_t now_ms)
 		                             .ask_ms = (last_ms != 0 ? last_ms : now_ms) + QUIET_MS,
 		                             .pause_ms = QUIET_MS,
 		                             .is_asked = quiet->is_asked};
-	if (attempt->has_reported && !quiet->is_asked && now_ms >= quiet->ask_ms && attempt->slurm_step[0] != '\0' &&
-	    !attempt->wlbd->slurm_away && is_open(attempt) && is_launcher_waiting(attempt, now_ms))
+	if (attempt->confirmed && attempt->has_reported && !quiet->is_asked && now_ms >= quiet->ask_ms &&
+	    attempt->slurm_step[0] != '\0' && !attempt->wlbd->slurm_away && is_open(attempt) &&
+	    is_launcher_waiting(attempt, now_ms))
 		ask(attempt);
 }
