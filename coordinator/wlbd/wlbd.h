@@ -24,6 +24,7 @@ struct wlbd {
 	struct wlbd_outbox *outbox;               /* what wlbd found out and PostgreSQL has not stored yet */
 	struct wlbd_thread_pool *auth;            /* threads that call munged */
 	struct wlbd_thread_pool *bodies;          /* one thread: hashes and parses long bodies */
+	int step_questions;                       /* of step_end.h, under way */
 	struct wlbd_thread_pool *slurm_questions; /* threads that ask Slurm: a question that hangs delays no other */
 	struct wlbd_thread_pool *resolver;        /* one thread: resolves names of hosts */
 	struct wlbd_thread_pool *slurm_orders;    /* one thread: sends orders to Slurm, in order */

@@ -12,7 +12,7 @@ import time
 from bench_host import compiler, machine, verdict
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LIMIT_MINUTES, NEEDED_S, STEP_S = 2, 300, 0.3
+LIMIT_MINUTES, NEEDED_S, STEP_S = 2, 300, 0.24
 LIMIT_STEPS = int(NEEDED_S / STEP_S)
 HEALTHY_RUNS, CHECK_S = 100, 2
 CALIBRATION_S = 30
@@ -151,16 +151,16 @@ def main(build):
     grown = on_cluster(test_grow.LostNode, shrink_and_grow)
     spare = on_cluster(test_grow.Spares, lambda test: test.lose_two())
     all_found = all(found == "yes" for _, found in planted)
+    took_s = sum(float(step["step_time_s"]) for step in limited["steps"])
     goals = [(f"a job of {LIMIT_MINUTES} minutes that needs {NEEDED_S // 60} ends complete",
               f"{limited['state']} after {len(limited['attempts'])} attempts; {limited['steps_repeated']} steps repeated",
-              verdict(limited["state"] == "complete" and limited["steps_repeated"] == 0)),
+              verdict(limited["state"] == "complete" and limited["steps_repeated"] == 0 and took_s >= NEEDED_S)),
              ("a lost node that returns is used again", " -> ".join(str(len(each["nodes"])) for each in grown["attempts"]) + " nodes",
               verdict([len(each["nodes"]) for each in grown["attempts"]] == [4, 3, 4])),
              ("never below --wlb-min-nodes", f"{spare['state']}: {spare['reason']}", verdict(spare["state"] == "out_of_nodes")),
              (f"a healthy node passes {HEALTHY_RUNS} times of {HEALTHY_RUNS}", healthy, verdict(is_healthy)),
              ("each planted fault is found", f"{sum(found == 'yes' for _, found in planted)} of {len(planted)} kinds", verdict(all_found))]
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-    took_s = sum(float(step["step_time_s"]) for step in limited["steps"])
     print(PAGE.format(
         machine=machine(), compiler=compiler(build), date=time.strftime("%Y-%m-%d", time.gmtime()), commit=commit, goals=rows(goals),
         limit=LIMIT_MINUTES, needed=took_s / 60, steps=LIMIT_STEPS, least=test_grow.LEAST_S, calibration=CALIBRATION_S, check=CHECK_S,

@@ -12,6 +12,7 @@
 enum {
 	QUIET_MS = 20000, /* without a report of a node, until Slurm is asked */
 	ASK_AGAIN_MOST_MS = 320000,
+	QUESTIONS_MOST = 2,       /* at the same time, of all attempts: they use threads that other questions need */
 	LAUNCHER_FRESH_MS = 5000, /* a launcher that has reported this long ago still waits for its srun */
 };
 
@@ -61,6 +62,7 @@ static void on_answer(void *context, int has_stepd)
 {
 	struct question *question = context;
 	struct wlbd *wlbd = question->wlbd;
+	wlbd->step_questions--;
 	struct wlbd_attempt *attempt = wlbd->stopping ? NULL : wlbd_attempts_find(wlbd->attempts, question->attempt);
 	if (attempt != NULL) {
 		struct wlbd_quiet *quiet = &attempt->quiet;
@@ -82,6 +84,7 @@ static void ask(struct wlbd_attempt *attempt)
 	question->wlbd = attempt->wlbd;
 	memcpy(question->attempt, attempt->uuid, sizeof(question->attempt));
 	attempt->quiet.is_asked = true;
+	attempt->wlbd->step_questions++;
 	wlbd_slurm_step_has_stepd(attempt->wlbd, attempt->job_id, attempt->slurm_step, on_answer, question);
 }
 
@@ -96,7 +99,7 @@ void wlbd_step_end_check(struct wlbd_attempt *attempt, int64_t now_ms)
 		                             .pause_ms = QUIET_MS,
 		                             .is_asked = quiet->is_asked};
 	if (attempt->confirmed && attempt->has_reported && !quiet->is_asked && now_ms >= quiet->ask_ms &&
-	    attempt->slurm_step[0] != '\0' && !attempt->wlbd->slurm_away && is_open(attempt) &&
-	    is_launcher_waiting(attempt, now_ms))
+	    attempt->slurm_step[0] != '\0' && attempt->wlbd->step_questions < QUESTIONS_MOST &&
+	    !attempt->wlbd->slurm_away && is_open(attempt) && is_launcher_waiting(attempt, now_ms))
 		ask(attempt);
 }
