@@ -13,6 +13,7 @@
 #include "spank/delivery.h"
 #include "spank/environment.h"
 #include "spank/model_path.h"
+#include "spank/stale_pmix.h"
 #include "spank/step_layout.h"
 
 /* Finds the name that `wlb run` set (JOBID.2 and so on) if it is of this job, else the job's id. */
@@ -90,8 +91,10 @@ static void announce(spank_t sp, const struct wlb_spank *plugin, struct wlb_anno
 int wlb_remote_init(spank_t sp, struct wlb_spank *plugin)
 {
 	restore_options(sp, &plugin->options);
-	if (wlb_spank_options_active(&plugin->options))
-		wlb_delivery_note(sp, &plugin->args);
+	if (!wlb_spank_options_active(&plugin->options))
+		return 0;
+	wlb_delivery_note(sp, &plugin->args);
+	wlb_stale_pmix_clear(sp);
 	return 0;
 }
 
