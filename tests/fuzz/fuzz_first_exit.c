@@ -14,6 +14,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	must(first->known == cut.first.known && first->rank == cut.first.rank);
 	must(strcmp(first->node, cut.first.node) == 0);
 	must(whole.fence.known == cut.fence.known && strcmp(whole.fence.nodes, cut.fence.nodes) == 0);
+	const struct wlb_launch_failure *launch = &whole.launch;
+	must(launch->known == cut.launch.known && launch->rank == cut.launch.rank);
+	must(strcmp(launch->node, cut.launch.node) == 0 && strcmp(launch->why, cut.launch.why) == 0);
+	must(!launch->known || (launch->why[0] != '\0' && !first->known));
+	must(!launch->known || (launch->rank >= 0) == (launch->node[0] == '\0'));
 	must(!whole.fence.known || (whole.fence.nodes[0] != '\0' && !first->known));
 	if (first->known) {
 		must(first->rank >= 0 && first->node[0] != '\0');

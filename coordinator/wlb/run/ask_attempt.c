@@ -51,6 +51,11 @@ void wlb_run_put_first_exit(const struct wlb_run *run, json_t *object)
 		json_object_set_new(object, "first_exit",
 		                    json_pack("{s:i, s:s, s:i}", "rank", first->rank, "node", first->node, "signal",
 		                              first->signal));
+	const struct wlb_run_launch_failure *failure = &run->launch_failure;
+	if (failure->node[0] != '\0')
+		json_object_set_new(object, "launch_failure",
+		                    json_pack("{s:s, s:s, s:f}", "node", failure->node, "why", failure->why, "time",
+		                              failure->time_s));
 	if (run->srun_signal != 0)
 		json_object_set_new(object, "srun_signal", json_integer(run->srun_signal));
 }

@@ -21,7 +21,8 @@ int wlb_run_decide_alone(const struct wlb_run *run, struct wlb_attempt *attempt,
 void wlb_run_end(struct wlb_run *run, const char *state, int exit_code, const char *reason);
 
 /* Adds to `object` what ended the last attempt, as far as it is known: "first_exit" {"rank":5,"node":"n3","signal":9}
- * when a task was killed, "srun_signal" when srun was. */
+ * when a task was killed, "launch_failure" {"node":"n3","why":"...","time":...} when a node did not launch its tasks,
+ * "srun_signal" when srun was killed. */
 void wlb_run_put_first_exit(const struct wlb_run *run, json_t *object);
 
 #endif

@@ -101,18 +101,21 @@ static bool reports_no_step(const char *line)
 
 static void read_line(struct wlb_first_exit_scan *scan)
 {
-	static const char *const ended_by_others[] = {"CANCELLED", "Node failure", "Job step aborted",
-	                                              "Force Terminated"};
+	static const char *const ended_by_others[] = {"CANCELLED", "Node failure", "Force Terminated"};
 	struct wlb_first_exit first = {.known = true};
-	if ((!scan->ignore_rest || scan->fence.known) && wlb_fence_timeout_read(&scan->fence, scan->line))
+	if (((!scan->ignore_rest && !scan->step_aborted) || scan->fence.known) &&
+	    wlb_fence_timeout_read(&scan->fence, scan->line))
+		scan->ignore_rest = true;
+	if (!scan->ignore_rest && wlb_launch_failure_read(&scan->launch, scan->line))
 		scan->ignore_rest = true;
 	/* Not only at the beginning of the line: a task may have died before it ended its own line. */
 	const char *at = strstr(scan->line, "srun: error: ");
 	for (size_t i = 0; i < sizeof(ended_by_others) / sizeof(ended_by_others[0]); i++)
 		scan->ignore_rest = scan->ignore_rest || strstr(scan->line, ended_by_others[i]) != NULL;
-	scan->step_signalled = scan->step_signalled || strstr(scan->line, "CANCELLED") != NULL;
+	scan->step_aborted = scan->step_aborted || strstr(scan->line, "Job step aborted") != NULL;
+	scan->step_signalled = scan->step_signalled || (!scan->step_aborted && strstr(scan->line, "CANCELLED") != NULL);
 	scan->no_step = scan->no_step || reports_no_step(scan->line);
-	if (scan->ignore_rest || at == NULL || !skip(&at, "srun: error: ") ||
+	if (scan->ignore_rest || scan->step_aborted || at == NULL || !skip(&at, "srun: error: ") ||
 	    !take_node(&at, first.node, sizeof(first.node)) || !take_ranks(&at, &first.rank) || !take_end(at, &first))
 		return;
 	scan->first = first;

@@ -109,6 +109,13 @@ struct wlb_run_suspects {
 	json_t *linked; /* names of the first and of the nodes to which its links are checked */
 };
 
+/* A node did not launch its tasks. */
+struct wlb_run_launch_failure {
+	char node[256]; /* "": every node did, as far as is known */
+	char why[128];  /* in Slurm's words */
+	double time_s;  /* since 1970 */
+};
+
 /* Why the command was asked to save and stop. */
 enum wlb_run_stop { WLB_RUN_STOP_NONE, WLB_RUN_STOP_LIMIT, WLB_RUN_STOP_PREEMPTED, WLB_RUN_STOP_GROW };
 
@@ -163,14 +170,15 @@ struct wlb_run {
 	char id[64];                       /* WLB_RUN_ID */
 	int launch;                        /* index of this `wlb run` in the job, from 1 */
 	bool announced;
-	json_t *calibration;              /* that WLB_MACHINE was written from, docs/api.md; NULL: none */
-	struct wlb_layout layout_before;  /* of the attempt before; tp 0: there is none */
-	char attempt_id[37];              /* of the last attempt, "" before the first */
-	struct wlb_first_exit first_exit; /* of the last attempt */
-	int srun_signal;                  /* that killed the srun of the last attempt; 0: none did */
-	pid_t killed_srun;                /* the same srun, while its step may run on; 0: there is none */
-	sigset_t signals;                 /* blocked here and read from signal_fd */
-	sigset_t signals_before;          /* the mask that is restored for the command */
+	json_t *calibration;                          /* that WLB_MACHINE was written from, docs/api.md; NULL: none */
+	struct wlb_layout layout_before;              /* of the attempt before; tp 0: there is none */
+	char attempt_id[37];                          /* of the last attempt, "" before the first */
+	struct wlb_first_exit first_exit;             /* of the last attempt */
+	struct wlb_run_launch_failure launch_failure; /* of the last attempt */
+	int srun_signal;                              /* that killed the srun of the last attempt; 0: none did */
+	pid_t killed_srun;                            /* the same srun, while its step may run on; 0: there is none */
+	sigset_t signals;                             /* blocked here and read from signal_fd */
+	sigset_t signals_before;                      /* the mask that is restored for the command */
 	int signal_fd;
 	bool cancelled; /* SIGTERM or SIGINT came, or Slurm reports it */
 	struct wlb_run_limit limit;

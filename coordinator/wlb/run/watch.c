@@ -49,6 +49,7 @@ struct watch {
 	char bytes[PIPE_BUF]; /* its output, not passed on yet; a pipe that is ready takes as many without blocking */
 	size_t byte_count;
 	struct wlb_first_exit_scan scan;
+	double launch_failed_s; /* since 1970; 0: the launch has not failed */
 };
 
 /* Commands other than wlb-worker record nothing, so their start is recorded here. */
@@ -210,6 +211,8 @@ static void take_bytes(struct watch *w)
 	if (n > 0) {
 		w->byte_count = (size_t)n;
 		wlb_first_exit_feed(&w->scan, w->bytes, w->byte_count);
+		if (w->scan.launch.known && w->launch_failed_s == 0)
+			w->launch_failed_s = wlb_clock_unix_s();
 	} else {
 		close(w->stderr_fd);
 		w->stderr_fd = -1;
@@ -287,11 +290,36 @@ static void note_first_exit(struct watch *w)
 		         first->rank, first->node, first->exit_code);
 }
 
+/* Returns the node that did not launch its tasks; NULL: the attempt has no such rank. */
+static const char *find_failed_node(const struct wlb_attempt *attempt, const struct wlb_launch_failure *failure)
+{
+	if (failure->rank < 0)
+		return failure->node;
+	int node = attempt->tasks_per_node > 0 ? failure->rank / attempt->tasks_per_node : 0;
+	return node < attempt->node_count ? attempt->nodes[node] : NULL;
+}
+
+static void note_launch_failure(struct watch *w)
+{
+	struct wlb_attempt *attempt = w->attempt;
+	struct wlb_run_launch_failure *failure = &w->run->launch_failure;
+	const char *node = w->scan.launch.known ? find_failed_node(attempt, &w->scan.launch) : NULL;
+	if (node == NULL || attempt->exit_code == 0 || attempt->cancelled)
+		return;
+	snprintf(failure->node, sizeof(failure->node), "%s", node);
+	snprintf(failure->why, sizeof(failure->why), "%s", w->scan.launch.why);
+	failure->time_s = w->launch_failed_s;
+	if (attempt->end_reason[0] == '\0')
+		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "the step was not launched on %s: %s",
+		         failure->node, failure->why);
+}
+
 void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun, int srun_stderr,
                    struct wlb_reporter *reporter)
 {
 	struct watch w = {.run = run, .attempt = attempt, .reporter = reporter, .srun = srun, .stderr_fd = srun_stderr};
 	run->first_exit = (struct wlb_first_exit){0};
+	run->launch_failure = (struct wlb_run_launch_failure){0};
 	run->srun_signal = 0;
 	while (!has_ended(&w)) {
 		struct pollfd ready[] = {stderr_side(&w),
@@ -318,6 +346,7 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 	drain(&w);
 	attempt->no_step = w.scan.no_step && attempt->exit_code != 0 && w.ending == ENDING_NOT;
 	note_fence_timeout(&w);
+	note_launch_failure(&w);
 	note_first_exit(&w);
 	wlb_run_stop_note(run, attempt);
 }

@@ -15,6 +15,7 @@
 
 enum {
 	JUDGE_AGAIN_MS = 50,
+	LAUNCHER_LATE_MOST_S = 3600, /* its report was spooled while wlbd was away */
 };
 
 static void order_end(struct wlbd_attempt *attempt, const char *reason)
@@ -87,18 +88,34 @@ static void settle_unexplained(struct wlbd_attempt *attempt)
 		snprintf(detail, sizeof(detail), "srun was killed by signal %d", life->srun_signal);
 	else
 		snprintf(detail, sizeof(detail), "the step ended with exit code %d", life->exit_code);
-	wlbd_fault_record_step_failed(attempt, NULL, detail, life->srun_signal != 0);
+	wlbd_fault_record_step_failed(attempt, NULL, detail, life->srun_signal != 0, wlb_clock_unix_s());
 	attempt->incident.settled = true;
 	wlbd_fault_record_failed(attempt, detail);
 }
 
-static void settle_broken_step(struct wlbd_attempt *attempt, const char *node, const char *detail)
+static void settle_broken_step(struct wlbd_attempt *attempt, const char *node, const char *detail, double time_s)
 {
 	wlbd_log(WLBD_LOG_WARNING, "run %s, attempt %lld: %s", attempt->run, (long long)attempt->number, detail);
-	wlbd_fault_record_step_failed(attempt, node, detail, true);
+	wlbd_fault_record_step_failed(attempt, node, detail, true, time_s);
 	attempt->incident.settled = true;
 	wlbd_fault_record_reason(attempt, detail);
 	order_end(attempt, detail);
+}
+
+/* Also where ranks were found lost before, which depends on whether their nodes or the launcher reported first: the
+ * database chooses the cause by the times. The time of a launcher whose clock differs much is not used. */
+static void settle_failed_launch(struct wlbd_attempt *attempt)
+{
+	struct wlbd_incident *incident = &attempt->incident;
+	char detail[640];
+	double now_s = wlb_clock_unix_s(), time_s = incident->launch_failure.time_s;
+	if (incident->launch_failure.node[0] == '\0' || incident->launch_failure.recorded)
+		return;
+	incident->launch_failure.recorded = true;
+	snprintf(detail, sizeof(detail), "the step was not launched on %s: %s", incident->launch_failure.node,
+	         incident->launch_failure.why);
+	settle_broken_step(attempt, incident->launch_failure.node, detail,
+	                   time_s <= now_s && time_s > now_s - LAUNCHER_LATE_MOST_S ? time_s : now_s);
 }
 
 void wlbd_attempt_end_stepd_gone(struct wlbd_attempt *attempt, const char *node)
@@ -109,7 +126,7 @@ void wlbd_attempt_end_stepd_gone(struct wlbd_attempt *attempt, const char *node)
 	bool known = attempt->slurm_step[0] != '\0';
 	snprintf(detail, sizeof(detail), "slurmstepd%s%s on %s is gone", known ? " of step " : "", attempt->slurm_step,
 	         node);
-	settle_broken_step(attempt, node, detail);
+	settle_broken_step(attempt, node, detail, wlb_clock_unix_s());
 }
 
 void wlbd_attempt_end_no_stepd(struct wlbd_attempt *attempt)
@@ -119,7 +136,7 @@ void wlbd_attempt_end_no_stepd(struct wlbd_attempt *attempt)
 		return;
 	snprintf(detail, sizeof(detail), "no node has a slurmstepd of step %s any more, and srun still waits",
 	         attempt->slurm_step);
-	settle_broken_step(attempt, NULL, detail);
+	settle_broken_step(attempt, NULL, detail, wlb_clock_unix_s());
 }
 
 void wlbd_attempt_end_evict(struct wlbd_attempt *attempt, const char *reason)
@@ -137,6 +154,7 @@ static void judge(struct wlbd_attempt *attempt)
 	struct wlbd_finding *findings = calloc(WLBD_SYMPTOMS_MOST + WLBD_CONSEQUENCES_MOST, sizeof(*findings));
 	int count = 0;
 	enum wlbd_judgement judgement = WLBD_JUDGE_LATER;
+	settle_failed_launch(attempt);
 	if (findings != NULL)
 		judgement = wlbd_incident_judge(&attempt->incident, wlb_clock_ms(),
 		                                attempt->wlbd->config.reconnect_grace_ms, findings, &count);

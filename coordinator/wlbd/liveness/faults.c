@@ -112,7 +112,8 @@ void wlbd_fault_record(struct wlbd_attempt *attempt, const struct wlbd_finding *
 
 /* ---- faults that need no judgement ------------------------------------------------------------------- */
 
-void wlbd_fault_record_step_failed(struct wlbd_attempt *attempt, const char *node, const char *detail, bool is_broken)
+void wlbd_fault_record_step_failed(struct wlbd_attempt *attempt, const char *node, const char *detail, bool is_broken,
+                                   double time_s)
 {
 	struct fault fault = {.kind = "step_failed",
 	                      .rank = -1,
@@ -120,7 +121,7 @@ void wlbd_fault_record_step_failed(struct wlbd_attempt *attempt, const char *nod
 	                      .step = -1,
 	                      .detail = detail,
 	                      .evidence = is_broken ? json_pack("{s:b}", "step_broken", 1) : NULL,
-	                      .time_s = wlb_clock_unix_s()};
+	                      .time_s = time_s};
 	record(attempt->wlbd, attempt->run_pk, attempt->attempt_pk, &fault);
 	attempt->wlbd->counters.faults_step_failed++;
 }

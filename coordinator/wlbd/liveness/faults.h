@@ -13,8 +13,10 @@ void wlbd_fault_text(const struct wlbd_finding *finding, char *text, size_t size
 
 void wlbd_fault_record(struct wlbd_attempt *attempt, const struct wlbd_finding *finding, bool is_cause);
 
-/* The step failed: `node` is NULL where it is not known; `is_broken` where its slurmstepd or its srun died. */
-void wlbd_fault_record_step_failed(struct wlbd_attempt *attempt, const char *node, const char *detail, bool is_broken);
+/* The step failed: `node` is NULL where it is not known; `is_broken` where its slurmstepd or its srun died, or a node
+ * did not launch its tasks. time_s is since 1970. */
+void wlbd_fault_record_step_failed(struct wlbd_attempt *attempt, const char *node, const char *detail, bool is_broken,
+                                   double time_s);
 
 /* A fault that was found from the timings of ranks, for which wlbd ends the attempt. */
 struct wlbd_eviction {

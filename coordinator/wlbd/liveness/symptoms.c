@@ -1,6 +1,7 @@
 #include "coordinator/wlbd/liveness/symptoms.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/clock.h"
@@ -206,10 +207,25 @@ static void note_first_exit(struct wlbd_attempt *attempt, const struct wlbd_firs
 	s->exit_code = 128 + (int)first->signal;
 }
 
+/* Ignored where the node is not the attempt's. */
+static void note_launch_failure(struct wlbd_attempt *attempt, const struct wlbd_launch_failure *failure)
+{
+	struct wlbd_incident *incident = &attempt->incident;
+	if (failure->node == NULL || incident->launch_failure.node[0] != '\0' ||
+	    !wlbd_attempt_nodes_have(&attempt->nodes, failure->node))
+		return;
+	snprintf(incident->launch_failure.node, sizeof(incident->launch_failure.node), "%s", failure->node);
+	snprintf(incident->launch_failure.why, sizeof(incident->launch_failure.why), "%s", failure->why);
+	incident->launch_failure.time_s = failure->time_s;
+	wlbd_attempt_judge_soon(attempt);
+}
+
 void wlbd_symptom_step_ended(struct wlbd_attempt *attempt, int exit_code, const struct wlbd_first_exit *first)
 {
-	if (first != NULL)
+	if (first != NULL) {
 		note_first_exit(attempt, first);
+		note_launch_failure(attempt, &first->launch_failure);
+	}
 	int srun_signal = first != NULL ? (int)first->srun_signal : 0;
 	if (wlbd_attempt_end(&attempt->incident.life, exit_code, srun_signal, wlb_clock_ms()) ||
 	    wlbd_attempt_explain_end(&attempt->incident.life, exit_code, srun_signal))

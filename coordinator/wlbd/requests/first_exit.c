@@ -2,12 +2,30 @@
 
 #include "coordinator/wlbd/http/fields.h"
 
+/* More is no message of Slurm. */
+enum { WHY_MOST = 255 };
+
+static int read_launch_failure(const json_t *object, struct wlbd_launch_failure *failure, struct wlb_error *error)
+{
+	const json_t *field = NULL;
+	if (wlbd_field_object(object, "launch_failure", WLBD_OPTIONAL, &field, error) != 0)
+		return -1;
+	if (field == NULL)
+		return 0;
+	if (wlbd_field_text(field, "node", WLBD_REQUIRED, WLBD_NAME_MOST, &failure->node, error) != 0 ||
+	    wlbd_field_text(field, "why", WLBD_REQUIRED, WHY_MOST, &failure->why, error) != 0 ||
+	    wlbd_field_number(field, "time", WLBD_REQUIRED, 0, 1e11, &failure->time_s, error) != 0)
+		return wlb_fail_in(error, "launch_failure");
+	return 0;
+}
+
 int wlbd_first_exit_read(const json_t *object, struct wlbd_first_exit *first, struct wlb_error *error)
 {
 	const json_t *field = NULL;
 	*first = (struct wlbd_first_exit){0};
 	if (wlbd_field_object(object, "first_exit", WLBD_OPTIONAL, &field, error) != 0 ||
-	    wlbd_field_integer(object, "srun_signal", WLBD_OPTIONAL, 0, 127, &first->srun_signal, error) != 0)
+	    wlbd_field_integer(object, "srun_signal", WLBD_OPTIONAL, 0, 127, &first->srun_signal, error) != 0 ||
+	    read_launch_failure(object, &first->launch_failure, error) != 0)
 		return -1;
 	if (field == NULL)
 		return 0;

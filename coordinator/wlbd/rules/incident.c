@@ -71,7 +71,7 @@ static bool is_consequence(const struct wlbd_incident *incident, const struct wl
 {
 	const struct wlbd_symptom *launcher = find_lost_launcher(incident);
 	bool deliberate = incident->deliberate_ms != 0 && s->at_ms > incident->deliberate_ms - WLBD_FOLLOW_MS;
-	if (incident->life.srun_signal != 0 || deliberate)
+	if (incident->life.srun_signal != 0 || incident->launch_failure.node[0] != '\0' || deliberate)
 		return is_ended_by_slurm(s);
 	if (launcher == NULL)
 		return false;

@@ -57,7 +57,20 @@ struct wlbd_incident {
 	struct wlbd_attempt_life life; /* of the attempt */
 	int64_t deliberate_ms;         /* when a rank ended deliberately, decision.h; 0: none did */
 	bool first_exit_known;         /* the launcher reported which rank ended first */
-	bool settled;                  /* the cause was found: from now on only lost nodes are looked for */
+	struct {
+		char node[256]; /* that did not launch its tasks, so that srun ended the others; "": there is none */
+		char why[256];
+		double time_s; /* since 1970, by the launcher's clock */
+		bool recorded;
+	} launch_failure;
+	bool settled; /* the cause was found: from now on only lost nodes are looked for */
+};
+
+/* A node did not launch its tasks, as srun says. */
+struct wlbd_launch_failure {
+	const char *node; /* points into the body of the request, as `why`; NULL: there is none */
+	const char *why;  /* in Slurm's words */
+	double time_s;    /* since 1970, by the launcher's clock */
 };
 
 /* What ended a step, as its launcher reports it: the rank that srun saw end first, killed by a signal. */
@@ -66,6 +79,7 @@ struct wlbd_first_exit {
 	int64_t rank;
 	int64_t signal;
 	int64_t srun_signal; /* that killed srun itself; 0: none did */
+	struct wlbd_launch_failure launch_failure;
 };
 
 /* Returns the symptom of this kind, node and rank, which is made where there is none; NULL if out of memory, or where

@@ -167,6 +167,62 @@ static void a_fence_that_pmix_gave_up(void **state)
 	assert_true(scan.fence.has_more && strlen(scan.fence.nodes) < sizeof(scan.fence.nodes));
 }
 
+static void a_launch_that_failed(void **state)
+{
+	static const char rank[] = "srun: error: task 4 launch failed: Unspecified error\n";
+	static const char node[] =
+		"srun: error: Task launch for StepId=12.0 failed on node n3: Communication connection failure\n";
+	static const char ended[] = "srun: error: n2: task 0: Killed\n";
+	static const char *const others[] = {"srun: error: task -4 launch failed: x",
+	                                     "srun: error: task 4 launch failed", "task 4 launch failed: x",
+	                                     "srun: error: Task launch for StepId=12.0 failed on node ",
+	                                     "srun: error: Application launch failed: x"};
+	struct wlb_first_exit_scan scan = {0}, other = {0};
+	struct wlb_launch_failure failure = {.rank = 7};
+	(void)state;
+	/* It is the cause of the ends of ranks that follow it, and not of those before it. */
+	wlb_first_exit_feed(&scan, rank, strlen(rank));
+	wlb_first_exit_feed(&scan, node, strlen(node));
+	wlb_first_exit_feed(&scan, ended, strlen(ended));
+	assert_true(scan.launch.known && !scan.first.known);
+	assert_int_equal(scan.launch.rank, 4);
+	assert_string_equal(scan.launch.node, "");
+	assert_string_equal(scan.launch.why, "Unspecified error");
+	wlb_first_exit_feed(&other, ended, strlen(ended));
+	wlb_first_exit_feed(&other, rank, strlen(rank));
+	assert_true(!other.launch.known && other.first.known);
+	assert_true(wlb_launch_failure_read(&scan.launch, node));
+	assert_int_equal(scan.launch.rank, -1);
+	assert_string_equal(scan.launch.node, "n3");
+	assert_true(strncmp(scan.launch.why, "Communication connection failure",
+	                    strlen("Communication connection failure")) == 0);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_false(wlb_launch_failure_read(&failure, others[i]));
+	assert_true(!failure.known && failure.rank == 7);
+}
+
+/* srun says that it ends the step before it says why. */
+static void a_launch_that_failed_in_the_order_of_srun(void **state)
+{
+	static const char text[] =
+		"srun: launch/slurm: launch_p_step_launch: StepId=1.0 aborted before step completely launched.\n"
+		"srun: Job step aborted: Waiting up to 4 seconds for job step to finish.\n"
+		"srun: error: task 2 launch failed: Unspecified error\n"
+		"slurmstepd-n1: error: *** STEP 1.0 ON n1 CANCELLED AT 2026-11-25T21:58:44 ***\n"
+		"srun: error: n1: task 0: Killed\n";
+	static const char cancelled[] =
+		"slurmstepd-n1: error: *** STEP 1.0 ON n1 CANCELLED AT 2026-11-25T21:58:44 ***\n"
+		"srun: Job step aborted: Waiting up to 4 seconds for job step to finish.\n"
+		"srun: error: task 2 launch failed: Job credential revoked\n";
+	struct wlb_first_exit_scan scan = {0}, other = {0};
+	(void)state;
+	wlb_first_exit_feed(&scan, text, strlen(text));
+	assert_true(scan.launch.known && !scan.first.known && !scan.step_signalled);
+	assert_int_equal(scan.launch.rank, 2);
+	wlb_first_exit_feed(&other, cancelled, strlen(cancelled));
+	assert_true(!other.launch.known && other.step_signalled);
+}
+
 static void bytes_cut_anywhere_and_long_lines(void **state)
 {
 	static const char line[] = "srun: error: n3: task 5: Killed\n";
@@ -192,6 +248,8 @@ int main(void)
 		cmocka_unit_test(nothing_after_the_step_was_ended_by_others),
 		cmocka_unit_test(slurm_has_signalled_the_step),
 		cmocka_unit_test(a_fence_that_pmix_gave_up),
+		cmocka_unit_test(a_launch_that_failed),
+		cmocka_unit_test(a_launch_that_failed_in_the_order_of_srun),
 		cmocka_unit_test(bytes_cut_anywhere_and_long_lines),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

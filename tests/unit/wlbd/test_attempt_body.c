@@ -55,6 +55,15 @@ static void every_field_is_read(void **state)
 	assert_int_equal(out.previous.exit_code, 137);
 	assert_string_equal(out.previous.step_id, "12.3");
 	assert_int_equal(out.previous.first_exit.rank, 5);
+	assert_null(out.previous.first_exit.launch_failure.node);
+	json_decref(body);
+	body = read_body("{\"attempt_id\":\"" ID "\",\"nodes\":[\"n1\"],\"previous\":{\"attempt_id\":\"" ID
+	                 "\",\"exit_code\":137,\"step_id\":\"12.3\",\"launch_failure\":{\"node\":\"n3\","
+	                 "\"why\":\"Unspecified error\",\"time\":1790000000.5}}}",
+	                 &out, 0, &error);
+	assert_string_equal(out.previous.first_exit.launch_failure.node, "n3");
+	assert_string_equal(out.previous.first_exit.launch_failure.why, "Unspecified error");
+	assert_true(out.previous.first_exit.launch_failure.time_s == 1790000000.5);
 	json_decref(body);
 	body = read_body("{\"attempt_id\":\"" ID "\",\"nodes\":[],\"previous\":{\"attempt_id\":\"" ID
 	                 "\",\"exit_code\":1,\"step_id\":\"\"}}",
@@ -78,6 +87,12 @@ static void refusals_name_the_field(void **state)
 		{"{\"attempt_id\":\"" ID "\",\"nodes\":[],\"policy\":{\"on_fault\":\"hang=stop\"}}",
 	         {"policy: on_fault", "hang=stop"}},
 		{"{\"attempt_id\":\"" ID "\",\"nodes\":[],\"policy\":{\"on_fault\":1}}", {"policy", "on_fault"}},
+		{"{\"attempt_id\":\"" ID "\",\"nodes\":[],\"previous\":{\"attempt_id\":\"" ID
+	         "\",\"exit_code\":1,\"step_id\":\"\",\"launch_failure\":{\"node\":\"n1\",\"time\":1}}}",
+	         {"launch_failure", "why"}},
+		{"{\"attempt_id\":\"" ID "\",\"nodes\":[],\"previous\":{\"attempt_id\":\"" ID
+	         "\",\"exit_code\":1,\"step_id\":\"\",\"launch_failure\":{\"node\":\"n1\",\"why\":\"x\",\"time\":-1}}}",
+	         {"launch_failure", "time"}},
 		{"{\"attempt_id\":\"" ID "\",\"nodes\":[],\"previous\":{\"attempt_id\":\"" ID "\"}}",
 	         {"previous", "exit_code"}},
 		{"{\"attempt_id\":\"" ID "\",\"nodes\":[],\"previous\":{\"attempt_id\":\"" ID

@@ -148,6 +148,19 @@ static void test_ranks_of_a_killed_srun_followed_it(void **state)
 	wlbd_incident_clear(&incident);
 }
 
+static void test_ranks_of_a_failed_launch_followed_it(void **state)
+{
+	struct wlbd_incident incident = {.launch_failure = {.node = "n3"}};
+	int count;
+	(void)state;
+	add(&incident, WLBD_RANK_GONE, "n2", 2, 1000, WLBD_NODE_ALIVE)->exit_code = 137;
+	assert_int_equal(judge(&incident, 9000, &count), WLBD_JUDGE_NOTHING);
+	add(&incident, WLBD_RANK_GONE, "n1", 0, 1000, WLBD_NODE_ALIVE)->exit_code = 139;
+	assert_int_equal(judge(&incident, 9000, &count), WLBD_JUDGE_FAULTS);
+	assert_int_equal(findings[0].symptom->rank, 0);
+	wlbd_incident_clear(&incident);
+}
+
 static void test_told_exits(void **state)
 {
 	struct wlbd_incident incident = {0};
@@ -288,6 +301,7 @@ int main(void)
 		cmocka_unit_test(test_killed_launcher_takes_its_ranks_along),
 		cmocka_unit_test(test_launcher_killed_after_a_rank_is_not_the_cause),
 		cmocka_unit_test(test_ranks_of_a_killed_srun_followed_it),
+		cmocka_unit_test(test_ranks_of_a_failed_launch_followed_it),
 		cmocka_unit_test(test_told_exits),
 		cmocka_unit_test(test_sigterm_waits_for_the_word_of_the_launcher),
 		cmocka_unit_test(test_rank_then_node),
