@@ -59,7 +59,7 @@ void wlb_on_fault_init(struct wlb_on_fault *on_fault)
 	                                  .slow = WLB_FAULT_REPORT,
 	                                  .corrupt = WLB_FAULT_REPORT,
 	                                  .outliers = WLB_FAULT_REPORT,
-	                                  .hang_after_s = 10,
+	                                  .hang_after_s = 8,
 	                                  .slow_by_percent = 10};
 }
 

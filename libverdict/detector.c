@@ -21,7 +21,7 @@ static const double loader_noise_floor = 0.02; /* of a step */
 void wlb_verdict_options_init(struct wlb_verdict_options *options)
 {
 	*options = (struct wlb_verdict_options){.suspect_s = 5.0,
-	                                        .confirm_s = 10.0,
+	                                        .confirm_s = 8.0,
 	                                        .times_longest = 3.0,
 	                                        .patience_s = 1800.0,
 	                                        .warm_up_steps = 3,

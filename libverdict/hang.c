@@ -11,7 +11,7 @@ static const double fresh_s = 2.5;
 /* The bounds of a rank whose process alone is stopped by a signal, as shares of suspect_s and confirm_s. No activity
  * makes that healthy, so that no healthy stay lengthens them; scontrol suspend, which stops all, reaches the last node
  * sooner. */
-static const double stopped_suspect = 0.6, stopped_confirm = 0.5;
+static const double stopped_suspect = 0.6, stopped_confirm = 0.625;
 enum { MOST_CHAIN = 64 };
 
 static const char *activity_name(enum wlb_verdict_activity activity)

@@ -86,10 +86,10 @@ void wlb_verdict_world_free(struct wlb_verdict_world *world);
 
 /* ---- the detector ---------------------------------------------------------------------- */
 
-/* Of a process that a signal has stopped while others run, 0.6 of suspect_s and half of confirm_s count. */
+/* Of a process that a signal has stopped while others run, 0.6 of suspect_s and 0.625 of confirm_s count. */
 struct wlb_verdict_options {
 	double suspect_s;      /* a wait is suspected after this, or times_longest the longest healthy one: 5 */
-	double confirm_s;      /* and confirmed after this, or times_longest the longest healthy one: 10 */
+	double confirm_s;      /* and confirmed after this, or times_longest the longest healthy one: 8 */
 	double times_longest;  /* 3 */
 	double patience_s;     /* the same for start-up, checkpoints and evaluations: 1,800 */
 	int32_t warm_up_steps; /* the first steps of a run, which compile and touch memory first: not judged: 3 */

@@ -10,7 +10,7 @@ from harness import wait_for
 from test_wlbd_api import NOBODY
 
 DAEMON = 1  # another account without rights
-DEFAULTS = "crash=evict,hang=evict,slow=report,corrupt=report,outliers=report,hang-after=10,slow-by=10"
+DEFAULTS = "crash=evict,hang=evict,slow=report,corrupt=report,outliers=report,hang-after=8,slow-by=10"
 
 
 class SettingsTest(test_trust.TrustTest):
@@ -44,7 +44,7 @@ class Settings(SettingsTest):
         self.assertEqual(self.set(run, "hang=evict,slow=evict")[0], 200)
         self.assertEqual(self.set(run, "hang=evict")[0], 200)  # as it is: no event
         self.assertEqual(self.changes(run), [
-            "on-fault: slow=report,hang-after=10 -> slow=evict,hang-after=300 by nobody",
+            "on-fault: slow=report,hang-after=8 -> slow=evict,hang-after=300 by nobody",
             "on-fault: hang=report -> hang=evict by root"])
         self.assertEqual(self.show(run)["policy"]["on_fault"], "hang=evict,slow=evict,hang-after=300")
 

@@ -28,20 +28,19 @@ static void crashes_and_hangs_evict_by_default(void **state)
 	wlb_on_fault_init(&on_fault);
 	wlb_on_fault_text(&on_fault, text, sizeof(text));
 	assert_string_equal(
-		text, "crash=evict,hang=evict,slow=report,corrupt=report,outliers=report,hang-after=10,slow-by=10");
+		text, "crash=evict,hang=evict,slow=report,corrupt=report,outliers=report,hang-after=8,slow-by=10");
 	(void)state;
 }
 
 static void items_change_what_they_name(void **state)
 {
-	assert_string_equal(
-		after("slow=evict"),
-		"crash=evict,hang=evict,slow=evict,corrupt=report,outliers=report,hang-after=10,slow-by=10");
+	assert_string_equal(after("slow=evict"),
+	                    "crash=evict,hang=evict,slow=evict,corrupt=report,outliers=report,hang-after=8,slow-by=10");
 	assert_string_equal(
 		after("report"),
-		"crash=report,hang=report,slow=report,corrupt=report,outliers=report,hang-after=10,slow-by=10");
+		"crash=report,hang=report,slow=report,corrupt=report,outliers=report,hang-after=8,slow-by=10");
 	assert_string_equal(after("evict"),
-	                    "crash=evict,hang=evict,slow=evict,corrupt=evict,outliers=evict,hang-after=10,slow-by=10");
+	                    "crash=evict,hang=evict,slow=evict,corrupt=evict,outliers=evict,hang-after=8,slow-by=10");
 	assert_string_equal(
 		after("corrupt=evict,hang-after=90s,slow-by=2.5%"),
 		"crash=evict,hang=evict,slow=report,corrupt=evict,outliers=report,hang-after=90,slow-by=2.5");
@@ -52,10 +51,10 @@ static void later_items_win(void **state)
 {
 	assert_string_equal(
 		after("hang=evict,report"),
-		"crash=report,hang=report,slow=report,corrupt=report,outliers=report,hang-after=10,slow-by=10");
+		"crash=report,hang=report,slow=report,corrupt=report,outliers=report,hang-after=8,slow-by=10");
 	assert_string_equal(
 		after("report,crash=evict,crash=report,crash=evict"),
-		"crash=evict,hang=report,slow=report,corrupt=report,outliers=report,hang-after=10,slow-by=10");
+		"crash=evict,hang=report,slow=report,corrupt=report,outliers=report,hang-after=8,slow-by=10");
 	(void)state;
 }
 
@@ -67,7 +66,7 @@ static void limits_have_units(void **state)
 	} limits[] = {
 		{"hang-after=90", 90, 10},       {"hang-after=90s", 90, 10}, {"hang-after=5m", 300, 10},
 		{"hang-after=60m", 3600, 10},    {"hang-after=2", 2, 10},    {"hang-after=0.5m", 30, 10},
-		{"hang-after=2.125", 2.125, 10}, {"slow-by=1", 10, 1},       {"slow-by=1000%", 10, 1000},
+		{"hang-after=2.125", 2.125, 10}, {"slow-by=1", 8, 1},        {"slow-by=1000%", 8, 1000},
 	};
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
 		struct wlb_on_fault on_fault;

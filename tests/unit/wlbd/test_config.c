@@ -24,7 +24,7 @@ static void test_defaults(void **state)
 	assert_int_equal(config.log_level, WLBD_LOG_INFO);
 	assert_int_equal(config.restart_grace_ms, 15000);
 	assert_int_equal(config.on_fault.hang, WLB_FAULT_EVICT);
-	assert_true(config.on_fault.hang_after_s == 10);
+	assert_true(config.on_fault.hang_after_s == 8);
 }
 
 static void test_every_kind_of_line(void **state)
