@@ -93,17 +93,19 @@ static void judge_ratio(const char *check, const char *what, const struct slowes
 
 /* Of vectors the fast tenth counts, not the median: the bandwidth that other guests of the host take comes and goes
  * from piece to piece, while a slow memory is slow in each piece. */
-static void judge(const struct wlb_children *children, const struct wlb_places *places,
-                  const struct wlb_calibrated *calibrated, double limit, struct wlb_check_report *report)
+static void judge(const struct wlb_check_options *options, const struct wlb_children *children,
+                  const struct wlb_places *places, const struct wlb_calibrated *calibrated,
+                  struct wlb_check_report *report)
 {
 	struct slowest products = {0}, vectors = {0};
 	for (int i = 0; i < children->count; i++) {
 		const struct result *result = wlb_child_result(children, i);
-		take(&products, i, result->products.median_s / calibrated->product_s, limit);
-		take(&vectors, i, result->vectors.fast_s / calibrated->traffic_s, limit);
+		take(&products, i, result->products.median_s / calibrated->product_s, options->slower_than);
+		take(&vectors, i, result->vectors.fast_s / calibrated->traffic_s, options->bandwidth_slower_than);
 	}
-	judge_ratio("speed", "products", &products, places, calibrated, limit, report);
-	judge_ratio("bandwidth", "additions and copies in memory", &vectors, places, calibrated, limit, report);
+	judge_ratio("speed", "products", &products, places, calibrated, options->slower_than, report);
+	judge_ratio("bandwidth", "additions and copies in memory", &vectors, places, calibrated,
+	            options->bandwidth_slower_than, report);
 }
 
 /* Sets the share of its processors that each place had. */
@@ -128,8 +130,8 @@ static int lacks_memory(const struct wlb_places *places, enum wlb_dtype dtype, s
 	return 1;
 }
 
-static int run(const struct work *work, double limit, struct wlb_children *children, struct wlb_check_report *report,
-               struct wlb_error *error)
+static int run(const struct wlb_check_options *options, const struct work *work, struct wlb_children *children,
+               struct wlb_check_report *report, struct wlb_error *error)
 {
 	const struct wlb_places *places = work->places;
 	double *shares = calloc((size_t)places->count, sizeof(*shares));
@@ -142,10 +144,10 @@ static int run(const struct work *work, double limit, struct wlb_children *child
 		rc = wlb_place_children_judge(children, places, "speed", report, error);
 	if (rc == 1 && places->list[0].gpu < 0) {
 		find_shares(children, shares);
-		wlb_processor_share_judge(before, places, shares, 1.0 / limit, report);
+		wlb_processor_share_judge(before, places, shares, 1.0 / options->slower_than, report);
 	}
 	if (rc == 1)
-		judge(children, places, work->calibrated, limit, report);
+		judge(options, children, places, work->calibrated, report);
 	wlb_processor_share_free(before);
 	free(shares);
 	return rc < 0 ? -1 : 0;
@@ -162,7 +164,7 @@ int wlb_check_speed(const struct wlb_check_options *options, const struct wlb_pl
 		wlb_report_add(report, "speed", WLB_CHECK_NOT_CHECKED, "%.300s", why.message);
 		return 0;
 	}
-	int rc = run(&work, options->slower_than, &children, report, error);
+	int rc = run(options, &work, &children, report, error);
 	wlb_children_free(&children);
 	return rc;
 }
