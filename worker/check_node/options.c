@@ -36,7 +36,7 @@ static const struct wlb_option rows[] = {
          .min = 1.01, .max = 1000, .initial = "1.3"},
 	{WLB_OPTION(REAL, "bandwidth-slower-than", FIELD(bandwidth_slower_than), "X",
                     "a device whose additions and copies in memory take this factor longer than the machine file says, "
-                    "fails"),
+                    "each time that they are measured, fails"),
          .min = 1.01, .max = 1000, .initial = "1.75"},
 	{WLB_OPTION(INT, "threads", FIELD(threads), "N",
                     "threads of a rank, as when the machine file was measured; 0: the CPUs that it may use, divided by "
