@@ -31,9 +31,13 @@ static const struct wlb_option rows[] = {
                     "the machine file of 'wlb calibrate' with which speeds are compared (default: WLB_MACHINE, else "
                     "machine = of wlb.conf)")},
 	{WLB_OPTION(REAL, "slower-than", FIELD(slower_than), "X",
-                    "a device that takes this factor longer than the machine file says, or has this factor less "
-                    "processor time than elapsed time, fails"),
+                    "a device whose products take this factor longer than the machine file says, or that has this "
+                    "factor less processor time than elapsed time, fails"),
          .min = 1.01, .max = 1000, .initial = "1.3"},
+	{WLB_OPTION(REAL, "bandwidth-slower-than", FIELD(bandwidth_slower_than), "X",
+                    "a device whose additions and copies in memory take this factor longer than the machine file says, "
+                    "each time that they are measured, fails"),
+         .min = 1.01, .max = 1000, .initial = "1.75"},
 	{WLB_OPTION(INT, "threads", FIELD(threads), "N",
                     "threads of a rank, as when the machine file was measured; 0: the CPUs that it may use, divided by "
                     "the ranks of a node in that file"),

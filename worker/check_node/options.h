@@ -23,12 +23,13 @@ struct wlb_check_options {
 	const char *machine;
 	const char *serve; /* a port */
 	struct wlb_option_list dirs, peers;
-	int device;     /* enum wlb_device_kind */
-	int dtype;      /* enum wlb_dtype; WLB_DTYPE_AUTO until it is chosen */
-	int gpus;       /* that the node must have; 0: any number */
-	int threads;    /* of a rank in the calibration; 0: the CPUs divided by the machine's ranks */
-	double seconds; /* that products, speed and memory take together */
-	double slower_than;
+	int device;                   /* enum wlb_device_kind */
+	int dtype;                    /* enum wlb_dtype; WLB_DTYPE_AUTO until it is chosen */
+	int gpus;                     /* that the node must have; 0: any number */
+	int threads;                  /* of a rank in the calibration; 0: the CPUs divided by the machine's ranks */
+	double seconds;               /* that products, speed and memory take together */
+	double slower_than;           /* of products and processor time */
+	double bandwidth_slower_than; /* of additions and copies in memory */
 	int seed;
 	int memory_mib;
 	int disk_mib;

@@ -5,10 +5,14 @@
  *  - addition: one number of a vector is not added
  *  - memory: a bit of what is written in blocks of 1 MiB is flipped
  *  - slow: each product takes FAULT_S of processor time longer
+ *  - slow_memory: each addition does, but every FAULT_FAST-th, in the first FAULT_SLOW processes that open the device;
+ *    each of them adds a byte to FAULT_FILE
  *  - crash, hang: of the tenth product
  */
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -20,6 +24,7 @@ enum { MIB = 1 << 20, TENTH = 10 };
 
 static const struct wlb_ops *real;
 static struct wlb_ops faulty;
+static int has_slow_memory;
 
 struct wlb_device *__real_wlb_device_open_cpu(enum wlb_dtype dtype, int threads, struct wlb_error *error);
 struct wlb_device *__wrap_wlb_device_open_cpu(enum wlb_dtype dtype, int threads, struct wlb_error *error);
@@ -37,6 +42,20 @@ static double thread_s(void)
 	return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
+static int number(const char *name, int otherwise)
+{
+	const char *text = getenv(name);
+	return text != NULL ? atoi(text) : otherwise;
+}
+
+/* Computes for FAULT_S. */
+static void compute(void)
+{
+	double until_s = thread_s() + atof(getenv("FAULT_S"));
+	while (thread_s() < until_s)
+		;
+}
+
 static void linear(struct wlb_device *device, void *y, int64_t y_stride, const void *x, int64_t x_stride,
                    const struct wlb_weight *weight, const void *residual, int64_t n)
 {
@@ -51,14 +70,26 @@ static void linear(struct wlb_device *device, void *y, int64_t y_stride, const v
 	}
 	while (tenth && is("hang"))
 		pause();
-	double until_s = thread_s() + (is("slow") ? atof(getenv("FAULT_S")) : 0.0);
-	while (thread_s() < until_s)
-		;
+	if (is("slow"))
+		compute();
 }
 
 static void add(struct wlb_device *device, void *y, const void *x, int64_t n)
 {
+	static int calls;
 	real->add(device, y, x, is("addition") ? n - 1 : n);
+	if (has_slow_memory && ++calls % number("FAULT_FAST", INT_MAX) != 0)
+		compute();
+}
+
+/* Adds a byte to FAULT_FILE. Returns how many it has then. */
+static long count_process(void)
+{
+	FILE *file = fopen(getenv("FAULT_FILE"), "ab");
+	fputc('.', file);
+	long count = ftell(file);
+	fclose(file);
+	return count;
 }
 
 static void to_device(struct wlb_device *device, struct wlb_queue *queue, void *to, const void *from_host, size_t bytes)
@@ -74,6 +105,7 @@ struct wlb_device *__wrap_wlb_device_open_cpu(enum wlb_dtype dtype, int threads,
 	struct wlb_device *device = __real_wlb_device_open_cpu(dtype, threads, error);
 	if (device == NULL || cpu == NULL || sched_getcpu() != atoi(cpu))
 		return device;
+	has_slow_memory = is("slow_memory") && count_process() <= number("FAULT_SLOW", INT_MAX);
 	real = device->ops;
 	faulty = *real;
 	faulty.linear = linear;

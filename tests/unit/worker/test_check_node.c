@@ -1,4 +1,5 @@
 /* The parts of wlb-check-node: known results, processes under a deadline, pieces of time, and the report. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -183,6 +184,26 @@ static void few_disturbed_pieces_do_not_change_the_median(void **state)
 	assert_true(pieces.elapsed_s >= 0.0149 && pieces.elapsed_s < 5.0);
 }
 
+/* Four of five operations take longer, and one in fifty takes no time to speak of. */
+static double mostly_disturbed_s(struct wlb_device *device, void *context, int count, struct wlb_error *error)
+{
+	(void)device, (void)error;
+	int *calls = context;
+	++*calls;
+	return count * (*calls % 50 == 1 ? 1e-6 : *calls % 5 == 0 ? 1e-3 : 50e-3);
+}
+
+static void the_fast_tenth_is_that_of_undisturbed_pieces(void **state)
+{
+	(void)state;
+	struct wlb_pieces pieces;
+	struct wlb_error error;
+	int calls = 0;
+	assert_int_equal(wlb_pieces_measure(NULL, mostly_disturbed_s, &calls, 0.02, &pieces, &error), 0);
+	assert_true(fabs(pieces.fast_s - 1e-3) < 1e-9);
+	assert_true(fabs(pieces.median_s - 50e-3) < 1e-9);
+}
+
 static void cpus_are_divided_in_their_order(void **state)
 {
 	(void)state;
@@ -252,6 +273,7 @@ int main(void)
 		cmocka_unit_test(each_end_of_a_child_is_told),
 		cmocka_unit_test(members_hold_no_file_of_the_caller),
 		cmocka_unit_test(few_disturbed_pieces_do_not_change_the_median),
+		cmocka_unit_test(the_fast_tenth_is_that_of_undisturbed_pieces),
 		cmocka_unit_test(cpus_are_divided_in_their_order),
 		cmocka_unit_test(the_reason_is_one_short_line),
 		cmocka_unit_test(a_full_report_keeps_what_came_first),
