@@ -1,6 +1,7 @@
 #include "worker/check_node/speed.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "worker/check_node/node_load.h"
@@ -14,9 +15,9 @@ static const double PRODUCTS = 0.6, VECTORS = 0.4;
 /* Reals of a place: weights and results of products that no cache holds, and two vectors of 8 Mi (worker/calibrate). */
 static const double PLACE_REALS = (2 * 12 + 2 * 8 + 4) * 1024.0 * 1024.0;
 
-/* Where vectors are slow they are measured again, until they have been measured so many times: what other guests of the
- * host did in the first measurement may have ended. */
-enum { VECTORS_MOST = 3 };
+/* What is over a limit is measured again, until it has been measured so many times: what other guests of the host did
+ * in the first measurement may have ended. */
+enum { MEASUREMENTS_MOST = 3 };
 
 /* The slowest of the places. */
 struct slowest {
@@ -64,51 +65,75 @@ static void judge_ratio(const char *check, const char *what, const struct slowes
 	wlb_finding_limit(finding, "%.2f times", limit);
 }
 
-/* Measures the vectors again while a place is over the limit, all places at the same time as before; of each place the
- * fastest measurement counts. Returns as wlb_speed_measure. */
-static int repeat_slow_vectors(const struct wlb_speed_work *first, double limit, struct wlb_speed *speeds,
-                               struct wlb_check_report *report, struct wlb_error *error)
+static double share_of(const struct wlb_speed *speed)
 {
-	struct wlb_speed_work work = *first;
-	work.products_s = 0.0;
-	struct wlb_speed *again = calloc((size_t)work.places->count, sizeof(*again));
-	int rc = again != NULL ? 1 : wlb_fail(error, "out of memory for %d devices", work.places->count);
-	for (int i = 1; rc == 1 && i < VECTORS_MOST && slowest_vectors(&work, speeds, limit).slow > 0; i++) {
-		rc = wlb_speed_measure(&work, again, report, error);
-		for (int place = 0; rc == 1 && place < work.places->count; place++)
-			speeds[place].vectors.fast_s = fmin(speeds[place].vectors.fast_s, again[place].vectors.fast_s);
+	return (speed->products.busy_s + speed->vectors.busy_s) /
+	       (speed->products.elapsed_s + speed->vectors.elapsed_s);
+}
+
+/* The processor time that a CPU has of the elapsed time, at least; a GPU does not share it. */
+static double least_share(const struct wlb_check_options *options, const struct wlb_speed_work *work)
+{
+	return work->places->list[0].gpu < 0 ? 1.0 / options->slower_than : 0.0;
+}
+
+static bool is_over_a_limit(const struct wlb_check_options *options, const struct wlb_speed_work *work,
+                            const struct wlb_speed *speeds)
+{
+	bool is_over = slowest_products(work, speeds, options->slower_than).slow > 0 ||
+	               slowest_vectors(work, speeds, options->bandwidth_slower_than).slow > 0;
+	for (int i = 0; i < work->places->count; i++)
+		is_over = is_over || share_of(&speeds[i]) < least_share(options, work);
+	return is_over;
+}
+
+/* Keeps the better of two measurements of a place. */
+static void keep_best(struct wlb_speed *best, const struct wlb_speed *again)
+{
+	double median_s = fmin(best->products.median_s, again->products.median_s);
+	double fast_s = fmin(best->vectors.fast_s, again->vectors.fast_s);
+	if (share_of(again) > share_of(best))
+		*best = *again;
+	best->products.median_s = median_s;
+	best->vectors.fast_s = fast_s;
+}
+
+/* Measures all places again, at the same time as before, while one is over a limit. Returns as wlb_speed_measure. */
+static int measure_again(const struct wlb_check_options *options, const struct wlb_speed_work *work,
+                         struct wlb_speed *speeds, struct wlb_check_report *report, struct wlb_error *error)
+{
+	struct wlb_speed *again = calloc((size_t)work->places->count, sizeof(*again));
+	int rc = again != NULL ? 1 : wlb_fail(error, "out of memory for %d devices", work->places->count);
+	for (int i = 1; rc == 1 && i < MEASUREMENTS_MOST && is_over_a_limit(options, work, speeds); i++) {
+		rc = wlb_speed_measure(work, again, report, error);
+		for (int place = 0; rc == 1 && place < work->places->count; place++)
+			keep_best(&speeds[place], &again[place]);
 	}
 	free(again);
 	return rc;
 }
 
-/* Adds what the first measurement and, of vectors, its repetitions say. Returns as wlb_speed_measure. */
-static int judge(const struct wlb_check_options *options, const struct wlb_speed_work *work, struct wlb_speed *speeds,
-                 struct wlb_check_report *report, struct wlb_error *error)
+static void judge(const struct wlb_check_options *options, const struct wlb_speed_work *work,
+                  const struct wlb_speed *speeds, struct wlb_check_report *report)
 {
-	struct slowest slowest = slowest_products(work, speeds, options->slower_than);
-	judge_ratio("speed", "products", &slowest, work, options->slower_than, report);
-	int rc = repeat_slow_vectors(work, options->bandwidth_slower_than, speeds, report, error);
-	if (rc < 1)
-		return rc;
-	slowest = slowest_vectors(work, speeds, options->bandwidth_slower_than);
-	judge_ratio("bandwidth", "additions and copies in memory", &slowest, work, options->bandwidth_slower_than,
+	struct slowest products = slowest_products(work, speeds, options->slower_than);
+	struct slowest vectors = slowest_vectors(work, speeds, options->bandwidth_slower_than);
+	judge_ratio("speed", "products", &products, work, options->slower_than, report);
+	judge_ratio("bandwidth", "additions and copies in memory", &vectors, work, options->bandwidth_slower_than,
 	            report);
-	return 1;
 }
 
-/* Judges the share of its processors that each place had. */
-static int judge_shares(const struct wlb_processor_share *before, const struct wlb_speed_work *work,
-                        const struct wlb_speed *speeds, double least, struct wlb_check_report *report,
-                        struct wlb_error *error)
+/* Judges the share of its processors that each place had. Returns as wlb_speed_measure. */
+static int judge_shares(const struct wlb_check_options *options, const struct wlb_processor_share *before,
+                        const struct wlb_speed_work *work, const struct wlb_speed *speeds,
+                        struct wlb_check_report *report, struct wlb_error *error)
 {
 	double *shares = calloc((size_t)work->places->count, sizeof(*shares));
 	if (shares == NULL)
 		return wlb_fail(error, "out of memory for %d devices", work->places->count);
 	for (int i = 0; i < work->places->count; i++)
-		shares[i] = (speeds[i].products.busy_s + speeds[i].vectors.busy_s) /
-		            (speeds[i].products.elapsed_s + speeds[i].vectors.elapsed_s);
-	wlb_processor_share_judge(before, work->places, shares, least, report);
+		shares[i] = share_of(&speeds[i]);
+	wlb_processor_share_judge(before, work->places, shares, least_share(options, work), report);
 	free(shares);
 	return 1;
 }
@@ -134,10 +159,12 @@ static int run(const struct wlb_check_options *options, const struct wlb_speed_w
 	int rc = speeds != NULL && before != NULL ? 0 : wlb_fail(error, "out of memory for %d devices", places->count);
 	if (rc == 0)
 		rc = wlb_speed_measure(work, speeds, report, error);
-	if (rc == 1 && places->list[0].gpu < 0)
-		rc = judge_shares(before, work, speeds, 1.0 / options->slower_than, report, error);
 	if (rc == 1)
-		rc = judge(options, work, speeds, report, error);
+		rc = measure_again(options, work, speeds, report, error);
+	if (rc == 1 && places->list[0].gpu < 0)
+		rc = judge_shares(options, before, work, speeds, report, error);
+	if (rc == 1)
+		judge(options, work, speeds, report);
 	wlb_processor_share_free(before);
 	free(speeds);
 	return rc < 0 ? -1 : 0;

@@ -31,7 +31,7 @@ static int measure(struct wlb_device *device, const struct wlb_speed_work *work,
 {
 	struct wlb_traffic *traffic = wlb_traffic_new(device, error);
 	int rc = traffic != NULL ? 0 : -1;
-	if (rc == 0 && work->products_s > 0.0)
+	if (rc == 0)
 		rc = measure_products(device, work, &speed->products, error);
 	if (rc == 0)
 		rc = wlb_pieces_measure(device, traffic_busy_s, traffic, work->vectors_s, &speed->vectors, error);

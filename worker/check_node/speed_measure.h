@@ -11,7 +11,7 @@ struct wlb_speed_work {
 	const struct wlb_places *places;
 	const struct wlb_calibrated *calibrated;
 	enum wlb_dtype dtype;
-	double products_s, vectors_s; /* how long they are measured; products_s 0: only vectors are */
+	double products_s, vectors_s; /* how long they are measured */
 };
 
 /* Of a place: a product of the calibration, and an addition and a copy of vectors. */

@@ -5,9 +5,9 @@
  *  - addition: one number of a vector is not added
  *  - memory: a bit of what is written in blocks of 1 MiB is flipped
  *  - slow: each product takes FAULT_S of processor time longer
- *  - slow_memory: each addition does, but every FAULT_FAST-th, in the first FAULT_SLOW processes that open the device;
- *    each of them adds a byte to FAULT_FILE
+ *  - slow_memory: each addition does, but every FAULT_FAST-th
  *  - crash, hang: of the tenth product
+ * Where FAULT_FILE is set, each process that opens the device adds a byte to it; only the first FAULT_SLOW are slow.
  */
 #include <limits.h>
 #include <sched.h>
@@ -24,7 +24,7 @@ enum { MIB = 1 << 20, TENTH = 10 };
 
 static const struct wlb_ops *real;
 static struct wlb_ops faulty;
-static int has_slow_memory;
+static int is_slow;
 
 struct wlb_device *__real_wlb_device_open_cpu(enum wlb_dtype dtype, int threads, struct wlb_error *error);
 struct wlb_device *__wrap_wlb_device_open_cpu(enum wlb_dtype dtype, int threads, struct wlb_error *error);
@@ -70,7 +70,7 @@ static void linear(struct wlb_device *device, void *y, int64_t y_stride, const v
 	}
 	while (tenth && is("hang"))
 		pause();
-	if (is("slow"))
+	if (is_slow && is("slow"))
 		compute();
 }
 
@@ -78,14 +78,17 @@ static void add(struct wlb_device *device, void *y, const void *x, int64_t n)
 {
 	static int calls;
 	real->add(device, y, x, is("addition") ? n - 1 : n);
-	if (has_slow_memory && ++calls % number("FAULT_FAST", INT_MAX) != 0)
+	if (is_slow && is("slow_memory") && ++calls % number("FAULT_FAST", INT_MAX) != 0)
 		compute();
 }
 
-/* Adds a byte to FAULT_FILE. Returns how many it has then. */
+/* Adds a byte to FAULT_FILE. Returns how many it has then; 0 if it is not set. */
 static long count_process(void)
 {
-	FILE *file = fopen(getenv("FAULT_FILE"), "ab");
+	const char *path = getenv("FAULT_FILE");
+	if (path == NULL)
+		return 0;
+	FILE *file = fopen(path, "ab");
 	fputc('.', file);
 	long count = ftell(file);
 	fclose(file);
@@ -105,7 +108,7 @@ struct wlb_device *__wrap_wlb_device_open_cpu(enum wlb_dtype dtype, int threads,
 	struct wlb_device *device = __real_wlb_device_open_cpu(dtype, threads, error);
 	if (device == NULL || cpu == NULL || sched_getcpu() != atoi(cpu))
 		return device;
-	has_slow_memory = is("slow_memory") && count_process() <= number("FAULT_SLOW", INT_MAX);
+	is_slow = count_process() <= number("FAULT_SLOW", INT_MAX);
 	real = device->ops;
 	faulty = *real;
 	faulty.linear = linear;
