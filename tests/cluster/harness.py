@@ -133,12 +133,21 @@ class Cluster:
         shutil.rmtree(self.home, ignore_errors=True)
 
     def verb(self, *words):
-        """scripts/cluster WORDS on this cluster; returns what it printed."""
-        result = subprocess.run([str(self.script), *words, "--dir", str(self.dir)], stdin=subprocess.DEVNULL,
-                                capture_output=True, text=True, timeout=120, check=False)
-        if result.returncode != 0:
-            raise Failed(f"cluster {' '.join(words)} exited with {result.returncode}: {result.stderr}")
-        return result.stdout
+        """scripts/cluster WORDS on this cluster; returns what it printed. An interrupted start ends what it has started."""
+        with subprocess.Popen([str(self.script), *words, "--dir", str(self.dir)], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                output, errors = process.communicate(timeout=120)
+            except BaseException:
+                process.terminate()
+                try:
+                    process.communicate(timeout=30)
+                finally:
+                    process.kill()
+                raise
+        if process.returncode != 0:
+            raise Failed(f"cluster {' '.join(words)} exited with {process.returncode}: {errors}")
+        return output
 
     def verb_env(self):
         """The variables that `scripts/cluster env` sets."""
