@@ -1,5 +1,7 @@
 #include "libverdict/wait_for.h"
 
+#include <math.h>
+
 int verdict_is_calling(const struct verdict_rank *rank)
 {
 	return rank->seen && rank->group >= 0 && rank->process != WLB_VERDICT_GONE;
@@ -60,8 +62,18 @@ static void find_behind(struct wlb_verdict_detector *detector)
 	}
 }
 
-/* Notes since when the wanted call of a group has all its members. That is when it was seen: a member that waits since
- * long for a late one, and whose newest report is a second old, may have left the call meanwhile. */
+/* Returns when the last member of the group began what it does. */
+static double last_progress_job_s(const struct wlb_verdict_detector *detector, int32_t g)
+{
+	const struct verdict_group *group = &detector->world.group[g];
+	double last_s = 0.0;
+	for (int32_t m = group->first; m < group->first + group->count; m++)
+		last_s = fmax(last_s, detector->rank[detector->world.membership[m].rank].progress_job_s);
+	return fmin(last_s, detector->time.job_s);
+}
+
+/* Notes since when the wanted call of a group has all its members: since the last one entered it, which was reported
+ * later. Members may have left the call since then and not yet have reported it, for a second or two. */
 static void note_complete(struct wlb_verdict_detector *detector)
 {
 	struct verdict_waits *waits = &detector->waits;
@@ -69,7 +81,7 @@ static void note_complete(struct wlb_verdict_detector *detector)
 		if (waits->wanted[g] == 0 || waits->behind[g] > 0 || waits->complete[g] == waits->wanted[g])
 			continue;
 		waits->complete[g] = waits->wanted[g];
-		waits->complete_job_s[g] = detector->time.job_s;
+		waits->complete_job_s[g] = last_progress_job_s(detector, g);
 	}
 }
 

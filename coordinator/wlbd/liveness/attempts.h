@@ -75,6 +75,8 @@ struct wlbd_attempt {
 	struct wlb_layout layout;          /* all 0: not known yet */
 	struct wlbd_detection *detection;  /* finds faulty ranks; NULL: they are not watched yet, or no more */
 	struct wlbd_outliers *outliers;    /* finds ranks whose stacks differ: one allocation; NULL: as above */
+	bool is_standstill_suspected;      /* by the newest judgement of its ranks */
+	int64_t judged_ms, judging_ms;     /* when that was over, and how long it took */
 	uint64_t steps_recorded;           /* since wlbd started */
 	int64_t last_step;                 /* of these */
 	bool is_past_asked;                /* the database was asked for known_step_s */

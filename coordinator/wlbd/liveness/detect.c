@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "common/clock.h"
 #include "coordinator/wlbd/detection/detection.h"
 #include "coordinator/wlbd/liveness/attempt_end.h"
 #include "coordinator/wlbd/liveness/found_verdicts.h"
@@ -10,6 +11,9 @@
 #include "coordinator/wlbd/liveness/stacks.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/wlbd.h"
+
+/* Between two judgements of a suspected standstill there are so many times the length of one. */
+enum { PAUSE_JUDGEMENTS = 4 };
 
 /* Whether nodes are left for the run without the slow one. A run that stands still is ended in any case. */
 static bool can_do_without(const struct wlbd_attempt *attempt)
@@ -89,6 +93,11 @@ static void store_change(struct wlbd_attempt *attempt, const struct wlbd_found_v
 	gather_stacks(attempt, found);
 }
 
+static bool is_suspected_standstill(const struct wlbd_found_verdict *found)
+{
+	return wlbd_verdict_stands_still(found->verdict.kind) && found->verdict.stage == WLB_VERDICT_SUSPECTED;
+}
+
 static void judge(struct wlbd_attempt *attempt, int64_t now_ms)
 {
 	int count = 0;
@@ -96,12 +105,14 @@ static void judge(struct wlbd_attempt *attempt, int64_t now_ms)
 	const struct wlbd_found_verdict *found = NULL, *worst = NULL;
 	if (attempt->detection != NULL && can_judge(attempt))
 		found = judge_reports(attempt, now_ms, &count);
+	attempt->is_standstill_suspected = false;
 	for (int i = 0; i < count; i++) {
 		if (is_found_otherwise(&found[i]))
 			continue;
 		store_change(attempt, &found[i], now_ms);
 		is_named = is_named || (wlbd_verdict_stands_still(found[i].verdict.kind) &&
 		                        found[i].verdict.stage != WLB_VERDICT_OVER);
+		attempt->is_standstill_suspected |= is_suspected_standstill(&found[i]);
 		if (worst == NULL && is_to_end(attempt, &found[i]))
 			worst = &found[i];
 	}
@@ -123,6 +134,7 @@ void wlbd_detect(struct wlbd_attempt *attempt, int64_t now_ms)
 		wlbd_detection_free(attempt->detection);
 		attempt->detection = NULL;
 		wlbd_outliers_forget(attempt);
+		attempt->is_standstill_suspected = false;
 		return;
 	}
 	if (attempt->detection == NULL && can_judge(attempt))
@@ -130,4 +142,12 @@ void wlbd_detect(struct wlbd_attempt *attempt, int64_t now_ms)
 	if (attempt->detection != NULL)
 		wlbd_past_steps_ask(attempt);
 	judge(attempt, now_ms);
+	attempt->judged_ms = wlb_clock_ms();
+	attempt->judging_ms = attempt->judged_ms - now_ms;
+}
+
+void wlbd_detect_suspected(struct wlbd_attempt *attempt, int64_t now_ms)
+{
+	if (attempt->is_standstill_suspected && now_ms >= attempt->judged_ms + PAUSE_JUDGEMENTS * attempt->judging_ms)
+		wlbd_detect(attempt, now_ms);
 }

@@ -90,3 +90,10 @@ void wlbd_liveness_tick(struct wlbd *wlbd)
 			wlbd_attempts_remove(wlbd, attempt);
 	}
 }
+
+void wlbd_liveness_tick_suspected(struct wlbd *wlbd)
+{
+	struct wlbd_attempt *attempt;
+	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)
+	wlbd_detect_suspected(attempt, wlb_clock_ms());
+}

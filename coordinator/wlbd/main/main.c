@@ -41,6 +41,7 @@ enum {
 	WAITING_MOST = 8192,     /* for a thread pool: more than the nodes that reconnect at once after a restart */
 	READ_TIMEOUT_FACTOR = 5, /* of GET requests over short statements */
 	TICK_S = 1,
+	SUSPECTED_TICK_MS = 250,
 };
 
 static const struct wlbd_budget_limits activity_limits = {.user_bytes = WLBD_ACTIVITY_USER_BYTES,
@@ -62,6 +63,13 @@ static void on_tick(evutil_socket_t fd, short what, void *context)
 	(void)what;
 	wlbd_liveness_tick(context);
 	wlbd_memory_return_freed();
+}
+
+static void on_suspected_tick(evutil_socket_t fd, short what, void *context)
+{
+	(void)fd;
+	(void)what;
+	wlbd_liveness_tick_suspected(context);
 }
 
 static void on_database_ready(void *context)
@@ -199,7 +207,7 @@ static void log_account(void)
 static int serve(struct wlbd *wlbd, struct wlb_error *error)
 {
 	char address[300];
-	const struct timeval tick = {TICK_S, 0};
+	const struct timeval tick = {TICK_S, 0}, suspected_tick = {0, SUSPECTED_TICK_MS * 1000};
 
 	if (open_parts(wlbd, address, sizeof(address), error) != 0)
 		return WLB_EXIT_FAILED;
@@ -207,10 +215,12 @@ static int serve(struct wlbd *wlbd, struct wlb_error *error)
 		evsignal_new(wlbd->base, SIGTERM, on_signal, wlbd),
 		evsignal_new(wlbd->base, SIGINT, on_signal, wlbd),
 		event_new(wlbd->base, -1, EV_PERSIST, on_tick, wlbd),
+		event_new(wlbd->base, -1, EV_PERSIST, on_suspected_tick, wlbd),
 	};
 	event_add(events[0], NULL);
 	event_add(events[1], NULL);
 	event_add(events[2], &tick);
+	event_add(events[3], &suspected_tick);
 	wlbd_slurm_identify(wlbd);
 	wlbd_nodes_refresh(wlbd, NULL, NULL);
 	wlbd_log(WLBD_LOG_INFO, "wlbd %s listens on %s", WLB_VERSION, address);
