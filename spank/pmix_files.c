@@ -1,7 +1,9 @@
 #include "spank/pmix_files.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -10,8 +12,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* slurmstepd has a few descriptors when the plugins are loaded; its socket is among the first. */
-enum { DESCRIPTORS_MOST = 256 };
+#include "common/clock.h"
+
+enum {
+	DESCRIPTORS_MOST = 256, /* slurmstepd has a few when the plugins are loaded; its socket is among the first */
+	REMOVE_MS = 10000,
+	KILL_MS = 500, /* of REMOVE_MS */
+	POLL_MS = 2,
+};
 
 /* Writes the path of a bound socket; "" for any other descriptor. */
 static void get_socket_path(int fd, char *path, size_t size)
@@ -56,18 +64,38 @@ bool wlb_pmix_socket_is_stale(const char *socket_path)
 	return refused;
 }
 
-/* rm follows no link, also while somebody replaces a directory by one. */
+/* Waits for REMOVE_MS at most, since a file system may not answer; the child is ended then. */
+static void wait_for_child(pid_t pid)
+{
+	int64_t until_ms = wlb_clock_ms() + REMOVE_MS;
+	pid_t ended;
+	while ((ended = waitpid(pid, NULL, WNOHANG)) == 0 && wlb_clock_left_ms(until_ms) > KILL_MS)
+		usleep(POLL_MS * 1000);
+	if (ended == 0)
+		kill(pid, SIGKILL);
+	while (ended == 0 && (ended = waitpid(pid, NULL, WNOHANG)) == 0 && wlb_clock_left_ms(until_ms) > 0)
+		usleep(POLL_MS * 1000);
+}
+
+/* rm follows no link, also while somebody replaces a directory by one. It has no descriptor of slurmstepd: a process of
+ * the job's user can be traced by that user. */
+static _Noreturn void become_rm(uid_t user, gid_t group, const char *path)
+{
+	if (user != geteuid() && (setgroups(0, NULL) != 0 || setgid(group) != 0 || setuid(user) != 0))
+		_exit(1);
+	closefrom(0);
+	if (open("/dev/null", O_RDWR) == 0 && dup(0) == 1 && dup(0) == 2 && chdir("/") == 0)
+		execl("/bin/rm", "rm", "-rf", "--one-file-system", "--", path, NULL);
+	_exit(1);
+}
+
 static void remove_as(uid_t user, gid_t group, const char *path)
 {
 	pid_t pid = fork();
-	if (pid == 0) {
-		if ((user == geteuid() || (setgroups(0, NULL) == 0 && setgid(group) == 0 && setuid(user) == 0)) &&
-		    chdir("/") == 0)
-			execl("/bin/rm", "rm", "-rf", "--one-file-system", "--", path, NULL);
-		_exit(1);
-	}
-	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	if (pid == 0)
+		become_rm(user, group, path);
+	if (pid > 0)
+		wait_for_child(pid);
 }
 
 static bool exists(const char *path)

@@ -38,9 +38,9 @@ class Networks(training.TrainingTest):
         cls.links = links.Links(cls.cluster)
         cls.cluster.restart_wlbd(f"silence_ms = {SILENCE_S * 1000}\n")
 
-    def start(self, layout, step=3):
+    def start(self, layout, *options, step=3):
         """Submits a job; returns it once it is at this step."""
-        job = self.submit(layout=layout, tasks_per_node=1, iterations=ITERATIONS)
+        job = self.submit(*options, layout=layout, tasks_per_node=1, iterations=ITERATIONS)
         self.wait_step(job, step)
         return job
 
@@ -73,7 +73,8 @@ class Networks(training.TrainingTest):
         self.assertRegex(text, rf"^wlb check-node: link {links.DATA}[\d.:]+: [\d.]+ Gbit/s to it.*; limit: {least} Gbit/s$")
 
     def test_data_parallel_and_cuts(self):
-        job = self.start("tp=1,cp=1,pp=1,dp=4")
+        # After a cut of 4 s TCP sends again after 8 s at the latest, which is when a hang is confirmed by default.
+        job = self.start("tp=1,cp=1,pp=1,dp=4", "--wlb-on-fault=hang-after=20")
         with self.links.cut(3):  # for longer than a node may be silent: its reports take the other network
             self.check_stands(job, SILENCE_S + 1)
         self.check_goes_on(job)
