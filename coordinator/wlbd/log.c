@@ -40,9 +40,19 @@ static void prefix(enum wlbd_log_level level, char *text, size_t size)
 	snprintf(text, size, "%s.%03ld %s: ", moment, now.tv_nsec / 1000000, names[level]);
 }
 
-static void write_line(enum wlbd_log_level level, const char *text, unsigned left_out)
+/* What clients send shall neither look like another line nor control a terminal. */
+static void replace_controls(char *text)
+{
+	for (; *text != '\0'; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			*text = ' ';
+}
+
+/* `text` is changed. */
+static void write_line(enum wlbd_log_level level, char *text, unsigned left_out)
 {
 	char start[64], more[64] = "";
+	replace_controls(text);
 	prefix(level, start, sizeof(start));
 	if (left_out > 0)
 		snprintf(more, sizeof(more), " (%u lines like this were left out before it)", left_out);

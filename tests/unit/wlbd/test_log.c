@@ -54,8 +54,23 @@ static void a_kind_is_logged_ten_times_at_most(void **state)
 	assert_int_equal(count_lines(text, "what is said once\n"), 1);
 }
 
+static void log_what_a_client_sent(void)
+{
+	wlbd_log(WLBD_LOG_WARNING, "run %s", "1\n2026-11-26 00:00:00.000 info: forged\x1b[2J\x7f \xc3\xa4");
+}
+
+static void a_client_cannot_forge_a_line(void **state)
+{
+	char text[512];
+	(void)state;
+	capture_stderr(log_what_a_client_sent, text, sizeof(text));
+	assert_int_equal(count_lines(text, "\n"), 1);
+	assert_non_null(strstr(text, "run 1 2026-11-26 00:00:00.000 info: forged [2J  \xc3\xa4\n"));
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(a_kind_is_logged_ten_times_at_most)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(a_kind_is_logged_ten_times_at_most),
+	                                   cmocka_unit_test(a_client_cannot_forge_a_line)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
